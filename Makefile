@@ -1,0 +1,87 @@
+# collctl: build, install, demo and tests.
+#
+#   make                        build/collctl      (CC=clang, SANITIZE=address,undefined, V=1, BUILD=dir)
+#   make install PREFIX= DESTDIR=
+#   make demo                   install what is missing, build, show the main job
+#   make check                  set up and run the tests;  make check-long: the long runs
+
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+CC      ?= cc
+CFLAGS  ?= -O2 -g
+V       ?= 0
+
+MANDIR  = $(PREFIX)/share/man
+BASHDIR = $(PREFIX)/share/bash-completion/completions
+
+# libcurl and libmicrohttpd are opened at run time by the commands that need them: only their
+# headers are used here.
+PKGS = libssl libcrypto jansson libxxhash
+
+WARN = -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2
+ALL_CPPFLAGS = -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. $(CPPFLAGS)
+ALL_CFLAGS = -std=c17 $(WARN) -ffp-contract=off -fno-math-errno -fvisibility=hidden \
+	-fstack-protector-strong -pthread $(PKG_CFLAGS) $(CFLAGS)
+ALL_LDFLAGS = -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(LDFLAGS)
+ALL_LDLIBS = $(PKG_LIBS) -ldl -lm
+
+ifneq ($(SANITIZE),)
+ALL_CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -DCOLLCTL_SANITIZED
+ALL_LDFLAGS += -fsanitize=$(SANITIZE)
+endif
+ifneq ($(WERROR),)
+ALL_CFLAGS += -Werror
+endif
+
+NO_BUILD_GOALS = demo deps clean format help
+ifneq ($(filter-out $(NO_BUILD_GOALS),$(or $(MAKECMDGOALS),all)),)
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
+endif
+
+Q = $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2);)
+
+# One archive per layer; the order is the direction of dependencies, users first.
+LAYERS = lib/exec lib/job lib/net lib/data lib/base algorithms
+OBJ_cmd = $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/*.c))
+ARCHIVES = $(foreach l,$(LAYERS),$(BUILD)/$(subst /,-,$(l)).a)
+
+.PHONY: all install uninstall clean format deps demo check check-long
+all: $(BUILD)/collctl
+
+$(BUILD)/collctl: $(OBJ_cmd) $(ARCHIVES)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(OBJ_cmd) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
+
+define archive
+$(BUILD)/$(subst /,-,$(1)).a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)/*.c))
+	$$(call say,AR,$$@)rm -f $$@; $$(AR) rcs $$@ $$^
+endef
+$(foreach l,$(LAYERS),$(eval $(call archive,$(l))))
+
+# The compiler and the flags are a dependency of every object: a changed flag rebuilds.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D); echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' > $@
+FORCE:
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+
+# Unit tests: one program per tests/unit/test_*.c, linked with every layer and cmocka.
+UNIT = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
+$(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group -lcmocka $(ALL_LDLIBS)
+.PHONY: unit
+unit: $(UNIT)
+.SECONDARY:
+
+clean:
+	rm -rf $(BUILD)
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')

@@ -1,0 +1,200 @@
+/*
+ * Schedules: a collective is data. An algorithm is a pure function that emits one rank's list of
+ * steps over ranges of elements; the executor runs it, the verifier proves it, `plan` prints it.
+ *
+ * Units: every offset, length and count is in elements, never bytes. Nothing here does I/O, and
+ * this folder includes nothing of the others.
+ *
+ * How to add an algorithm: write algorithms/<collective>_<name>.c with one `emit`, and add its row
+ * to algorithms/table.c. Tests, help, plan and completions pick it up from there.
+ */
+#ifndef COLLCTL_SCHED_H
+#define COLLCTL_SCHED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum coll_kind {
+	COLL_ALLREDUCE,
+	COLL_REDUCE,
+	COLL_REDUCE_SCATTER,
+	COLL_BROADCAST,
+	COLL_SCATTER,
+	COLL_GATHER,
+	COLL_ALLGATHER,
+	COLL_ALLTOALL,
+	COLL_SCAN,
+	COLL_EXSCAN,
+	COLL_BARRIER,
+	COLL_EXCHANGE,
+	COLL_KINDS
+};
+
+enum sched_op {
+	SCHED_READ,	   /* dst <- the rank's input src.buf at element src.off (from the file) */
+	SCHED_WRITE,	   /* the rank's output dst.buf at element dst.off (into the file) <- src */
+	SCHED_SEND,	   /* wire <- src */
+	SCHED_RECV,	   /* dst <- wire */
+	SCHED_RECV_REDUCE, /* dst = src op wire (SCHED_WIRE_LEFT: wire op src) */
+	SCHED_COPY,	   /* dst <- src, converting between the buffers' types */
+	SCHED_REDUCE,	   /* dst = dst op src (SCHED_WIRE_LEFT: src op dst) */
+	SCHED_LOCAL_REDUCE, /* dst <- IN[0] op IN[1] op ... IN[N-1] at src.off, in order, one pass */
+	SCHED_LOCAL_BCAST,  /* OUT[0..M-1] at dst.off <- src, one pass */
+	SCHED_OPS
+};
+
+/* Flags of a step. */
+#define SCHED_WIRE_LEFT 1u /* the arriving (RECV_REDUCE) or src (REDUCE) operand stands left */
+#define SCHED_FINAL	2u /* COPY, RECV_REDUCE: the result is complete, apply the operation's last
+			    * function (avg: the division) before rounding to dst's type */
+
+/* The element type of a buffer: the collective's own, or the wider one that sums are kept in. The
+ * wire always carries SCHED_DATA elements; SEND reads SCHED_DATA buffers only. */
+enum sched_type { SCHED_DATA, SCHED_ACC };
+enum sched_space { SCHED_HOST, SCHED_DEVICE };
+
+struct sched_span {
+	uint32_t buf; /* index into sched.bufs */
+	uint64_t off; /* elements */
+};
+
+struct sched_step {
+	uint8_t op;	/* enum sched_op */
+	uint8_t flags;	/* SCHED_WIRE_LEFT, SCHED_FINAL */
+	int32_t peer;	/* -1: local */
+	int32_t lane;	/* steps between two ranks in one direction on one lane are a FIFO */
+	struct sched_span dst, src;
+	uint64_t len;	/* elements, > 0 */
+	uint32_t dep, ndep; /* sched.deps[dep .. dep+ndep) */
+};
+
+/*
+ * The frontier rule. The step that owns this dependency conflicts with the earlier step @step on
+ * its own elements [lo, hi); element x of it corresponds to element x + shift of @step. With
+ * `done` the number of elements that @step has finished (ascending), the owner may go as far as
+ *     done >= hi + shift ? len : max(lo, done - shift)        (signed)
+ * and its limit is the minimum over its dependencies.
+ */
+struct sched_dep {
+	uint32_t step;
+	uint64_t lo, hi;
+	int64_t shift;
+};
+
+struct sched_buf {
+	uint8_t type;	/* enum sched_type */
+	uint8_t space;	/* enum sched_space */
+	uint64_t len;	/* elements */
+};
+
+/* A finished schedule. Owned by the caller of sched_finish; released with sched_free. */
+struct sched {
+	int rank, size;
+	int ninputs, noutputs;
+	struct sched_buf *bufs;
+	uint32_t nbufs;
+	struct sched_step *steps;
+	uint32_t nsteps;
+	struct sched_dep *deps;
+	uint32_t ndeps;
+	bool final; /* some step carries SCHED_FINAL; otherwise whoever writes the output applies it */
+};
+
+/* What a collective is asked to do: the input of an emitter. */
+struct coll_args {
+	int rank, size, root;
+	int ninputs;	     /* N local input buffers, >= 1 (a barrier: one element of `band`) */
+	int noutputs;	     /* 0 or 1 for now; LOCAL_BCAST serves more */
+	const uint64_t *off; /* off[size+1], off[0] = 0: block j is elements [off[j], off[j+1]) */
+	unsigned base;	     /* bcube, bruck: the radix; 0: the algorithm's default */
+};
+
+struct sched_builder;
+
+/* What an algorithm needs or promises: the flags of its row. */
+#define COLL_DIVERGENT	1u /* the operand order differs by rank */
+#define COLL_ORDERED	2u /* adds contributions in rank order (--order rank) */
+#define COLL_IDEMPOTENT 4u /* an element may receive a contribution more than once (barriers) */
+
+struct coll_algorithm {
+	enum coll_kind kind;
+	const char *name;
+	const char *help;	  /* one line */
+	const char *steps, *bytes; /* as text, per rank: "2q", "2S(P-1)/P" */
+	const char *restrictions; /* "" or words: "float sum and prod need --allow-divergent" */
+	const char *source;	  /* paper or document */
+	unsigned flags;
+	/* Rounds (messages in sequence) and bytes sent per rank in units of S, for @size ranks: the
+	 * figures that the tests hold the emitted schedules to and that selection prices. */
+	uint64_t (*rounds)(int size);
+	double (*volume)(int size);
+	void (*emit)(struct sched_builder *, const struct coll_args *);
+};
+
+/* The registry (table.c). */
+extern const struct coll_algorithm coll_algorithms[];
+extern const size_t coll_algorithms_len;
+
+const char *coll_name(enum coll_kind kind);		 /* "allreduce", "reduce-scatter", ... */
+int coll_by_name(const char *name, enum coll_kind *out); /* 0, or -1: unknown */
+const struct coll_algorithm *coll_find(enum coll_kind kind, const char *name); /* or NULL */
+
+/* ---- the builder ----
+ *
+ * Emitters contain no error handling: the builder keeps the first error (sticky) and
+ * sched_finish returns it. Zero-length steps are dropped. Buffers 0..N-1 are the inputs, then comes
+ * the output, then scratch. With one input and an output of the same shape, the input is mapped
+ * onto the output (in place) and identity copies vanish.
+ */
+enum sched_error {
+	SCHED_OK = 0,
+	SCHED_NOMEM,
+	SCHED_RANGE,	/* a span outside its buffer */
+	SCHED_PEER,	/* a peer outside the job, or the rank itself */
+	SCHED_OVERLAP,	/* operands of one step overlap without coinciding */
+	SCHED_TYPE,	/* a type that the operation can't take (SEND of an ACC buffer) */
+	SCHED_TOO_LARGE /* more than 2^32-1 steps, buffers or dependencies */
+};
+const char *sched_strerror(enum sched_error e);
+
+struct sched_span sched_in(const struct sched_builder *, int input, uint64_t off);
+struct sched_span sched_out(const struct sched_builder *, uint64_t off);
+struct sched_span sched_scratch(struct sched_builder *, enum sched_type type, uint64_t len);
+static inline struct sched_span span_add(struct sched_span s, uint64_t n)
+{
+	return (struct sched_span){s.buf, s.off + n};
+}
+
+void sched_send(struct sched_builder *, int peer, struct sched_span src, uint64_t len);
+void sched_recv(struct sched_builder *, int peer, struct sched_span dst, uint64_t len);
+void sched_recv_reduce(struct sched_builder *, int peer, struct sched_span dst,
+		       struct sched_span src, uint64_t len, unsigned flags);
+void sched_copy(struct sched_builder *, struct sched_span dst, struct sched_span src, uint64_t len,
+		unsigned flags);
+void sched_reduce(struct sched_builder *, struct sched_span dst, struct sched_span src,
+		  uint64_t len, unsigned flags);
+/* The first phase of every algorithm with local inputs: dst <- IN[0] op ... op IN[N-1] on the
+ * inputs' elements [off, off+len). One input: a copy, which is nothing when in place. */
+void sched_fold_inputs(struct sched_builder *, struct sched_span dst, uint64_t off, uint64_t len);
+/* The steps that follow go on @lane (0 until said otherwise). */
+void sched_lane(struct sched_builder *, int lane);
+
+/*
+ * Emit @alg for @args and finish: adds READ steps in front (one per input and block, in the order
+ * in which the blocks are first needed), WRITE steps behind (one per block of the output), and
+ * infers every dependency (RAW, WAR, WAW on overlapping ranges). For size 1 the emitter is not
+ * called: the inputs are folded into the output. Returns NULL and *@error on failure.
+ */
+struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
+			  enum sched_error *error);
+void sched_free(struct sched *);
+
+/* Drop the dependencies and infer them anew, after steps were changed (mutation tests). */
+enum sched_error sched_infer(struct sched *);
+
+/* The block layout of numpy.array_split: the first n mod size blocks have one element more.
+ * @off has room for size + 1. */
+void coll_split(uint64_t n, int size, uint64_t *off);
+
+#endif

@@ -1,0 +1,77 @@
+#include "lib/base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static int fill(struct err *e, int code, int rank, const char *fmt, va_list ap, int errnum)
+{
+	if (!e || e->code)
+		return -1;
+	e->code = code;
+	e->rank = rank;
+	int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
+	if (errnum && n >= 0 && (size_t)n < sizeof e->text) {
+		char buf[128];
+		snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s",
+			 strerror_r(errnum, buf, sizeof buf));
+	}
+	return -1;
+}
+
+int err_set(struct err *e, int code, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	fill(e, code, ERR_RANK_SELF, fmt, ap, 0);
+	va_end(ap);
+	return -1;
+}
+
+int err_errno(struct err *e, int code, const char *fmt, ...)
+{
+	int errnum = errno;
+	va_list ap;
+	va_start(ap, fmt);
+	fill(e, code, ERR_RANK_SELF, fmt, ap, errnum);
+	va_end(ap);
+	errno = errnum;
+	return -1;
+}
+
+int err_rank(struct err *e, int code, int rank, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	fill(e, code, rank, fmt, ap, 0);
+	va_end(ap);
+	return -1;
+}
+
+int err_nomem(struct err *e, const char *what, unsigned long long bytes)
+{
+	return err_set(e, ERR_RESOURCE, "out of memory: %s needs %llu bytes", what, bytes);
+}
+
+void err_clear(struct err *e)
+{
+	e->code = 0;
+	e->rank = ERR_RANK_SELF;
+	e->text[0] = '\0';
+}
+
+const char *err_name(int code)
+{
+	static const char *const names[] = {
+		[ERR_NONE] = "ok",	     [ERR_OTHER] = "failure",
+		[ERR_USAGE] = "usage",	     [ERR_INPUT] = "input",
+		[ERR_OUTPUT] = "output",     [ERR_RENDEZVOUS] = "rendezvous",
+		[ERR_AUTH] = "auth",	     [ERR_DISAGREE] = "disagree",
+		[ERR_PEER_LOST] = "peer-lost", [ERR_STALLED] = "stalled",
+		[ERR_INTEGRITY] = "integrity", [ERR_RESOURCE] = "resource",
+	};
+	if (code >= 0 && code < (int)(sizeof names / sizeof names[0]))
+		return names[code];
+	return code > 128 ? "signal" : "failure";
+}

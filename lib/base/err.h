@@ -1,0 +1,49 @@
+/*
+ * Errors. A library function that can fail returns 0 or -1 (or NULL) and takes a `struct err *`
+ * last, which it fills; commands print it. The code is the exit code of the contract (CLI.md).
+ */
+#ifndef COLLCTL_BASE_ERR_H
+#define COLLCTL_BASE_ERR_H
+
+enum err_code {
+	ERR_NONE = 0,
+	ERR_OTHER = 1,
+	ERR_USAGE = 2,
+	ERR_INPUT = 3,
+	ERR_OUTPUT = 4,
+	ERR_RENDEZVOUS = 5,
+	ERR_AUTH = 6,
+	ERR_DISAGREE = 7,
+	ERR_PEER_LOST = 8,
+	ERR_STALLED = 9,
+	ERR_INTEGRITY = 10,
+	ERR_RESOURCE = 11,
+};
+
+#define ERR_RANK_SELF (-1) /* the failure is this process's own */
+
+struct err {
+	int code;	/* enum err_code, or 128 + signal */
+	int rank;	/* the culprit, or ERR_RANK_SELF */
+	char text[640]; /* the message without "collctl: rank N: ": subject first, no full stop */
+};
+
+/* Fill @e and return -1. The first error stays: a filled @e is not overwritten. @e may be NULL. */
+int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same, with ": " and the text of errno appended. */
+int err_errno(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same as err_set, blaming @rank. */
+int err_rank(struct err *e, int code, int rank, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Allocation failed: ERR_RESOURCE, naming what (@bytes of @what). Returns -1. */
+int err_nomem(struct err *e, const char *what, unsigned long long bytes);
+
+void err_clear(struct err *e);
+
+/* A short word for the code ("input", "peer-lost"), for --json. */
+const char *err_name(int code);
+
+#endif

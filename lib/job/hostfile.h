@@ -1,0 +1,36 @@
+/*
+ * Static hostfiles: one `host[:port] [slots=N]` a line, IPv6 as [addr]:port, # comments; line order
+ * is rank order, a line with slots=N stands for N ranks. The first line is the coordinator; only
+ * its port matters (default 7766).
+ */
+#ifndef COLLCTL_JOB_HOSTFILE_H
+#define COLLCTL_JOB_HOSTFILE_H
+
+#include "lib/base/err.h"
+
+#define HOSTFILE_PORT 7766
+
+struct hostfile_host {
+	char *name;
+	int port;  /* 0: not given */
+	int slots; /* >= 1 */
+	int first; /* rank of its first slot */
+};
+
+struct hostfile {
+	struct hostfile_host *hosts;
+	int nhosts;
+	int size; /* ranks: the sum of slots */
+};
+
+/* ERR_INPUT naming file and line, for a malformed or unreadable file. */
+int hostfile_read(struct hostfile *, const char *path, struct err *);
+int hostfile_parse(struct hostfile *, const char *text, size_t len, const char *path,
+		   struct err *);
+void hostfile_release(struct hostfile *);
+
+/* The rank of this machine: the unique host that resolves to a local address and has one slot.
+ * -1 with ERR_USAGE (none, or several: say which, and to give --rank). */
+int hostfile_local_rank(const struct hostfile *, int *rank, struct err *);
+
+#endif

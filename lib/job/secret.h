@@ -1,0 +1,37 @@
+/*
+ * The job secret: 32 random bytes, from which every key of a job is derived (HKDF-SHA256).
+ * Read from a file, a descriptor or COLLCTL_SECRET, never from argv. Wiped on release.
+ */
+#ifndef COLLCTL_JOB_SECRET_H
+#define COLLCTL_JOB_SECRET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+#define SECRET_BYTES 32
+#define SECRET_TEXT  66 /* 64 hex digits, newline, NUL */
+
+struct secret {
+	uint8_t key[SECRET_BYTES];
+};
+
+int secret_generate(struct secret *, char text[SECRET_TEXT], struct err *);
+/* A group- or world-readable file is refused (ERR_AUTH, with the chmod that mends it). A missing
+ * or malformed one is ERR_AUTH too, naming the file and what was found, never its content. */
+int secret_from_file(struct secret *, const char *path, struct err *);
+int secret_from_fd(struct secret *, int fd, struct err *); /* reads to the end; closes it */
+int secret_from_text(struct secret *, const char *hex, const char *origin, struct err *);
+/* Write @text to a new file of mode 0600; an existing file is not overwritten (ERR_OUTPUT). */
+int secret_write_file(const char *path, const char *text, struct err *);
+void secret_wipe(struct secret *);
+
+/* HKDF-SHA256(key, salt = "collctl 1", info) -> out. @info: any bytes. */
+int secret_derive(const uint8_t *key, size_t key_len, const void *info, size_t info_len,
+		  uint8_t *out, size_t out_len, struct err *);
+/* HMAC-SHA256, 32 bytes. */
+int secret_mac(const uint8_t *key, size_t key_len, const void *data, size_t len, uint8_t out[32],
+	       struct err *);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * The client of an HTTP key-value store that speaks the Consul KV subset (FORMATS.md): the embedded
+ * server (`collctl serve`) and Consul itself. libcurl is opened at run time (dlopen), so commands
+ * that need no store don't pay for it. One easy handle per store; calls block, bounded by their
+ * deadline. Bodies are capped; redirects are not followed.
+ *
+ * Errors: ERR_RENDEZVOUS naming the URL and what came back; ERR_USAGE for a URL that can't be used
+ * (etcd+http(s):// is recognised and refused with words until it is built).
+ */
+#ifndef COLLCTL_JOB_STORE_H
+#define COLLCTL_JOB_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+#define STORE_VALUE_MAX (64u << 10) /* bytes */
+
+struct store;
+
+/* @token: a bearer token (X-Consul-Token), or NULL. Opens no connection yet. */
+struct store *store_open(const char *url, const char *token, struct err *err);
+void store_close(struct store *);
+
+struct store_value {
+	char *data; /* owned; free() */
+	size_t len;
+	uint64_t index; /* ModifyIndex, the cas argument; 0: the key is missing */
+};
+
+/* Deadlines are absolute, clock_ns(). Transient failures (refused connect, 5xx) are retried with a
+ * bounded back-off until the deadline. */
+
+/* Get @key. If @wait_index > 0, block until the key's index differs from it or the deadline; a
+ * return does not prove a change. A missing key: 0 with out->index == 0 (and out->wait_index to
+ * wait on). */
+int store_get(struct store *, const char *key, uint64_t wait_index, struct store_value *out,
+	      uint64_t *next_wait_index, int64_t deadline, struct err *err);
+/* Put @data if the key's index is still @cas (0: only if absent). 1: done; 0: somebody was first;
+ * -1: error. */
+int store_put(struct store *, const char *key, const void *data, size_t len, uint64_t cas,
+	      int64_t deadline, struct err *err);
+/* Delete @key if its index is still @cas. 1, 0 or -1 as store_put. */
+int store_delete(struct store *, const char *key, uint64_t cas, int64_t deadline,
+		 struct err *err);
+/* The local address of the connection that the last call used ("192.0.2.7"), for advertising.
+ * -1 before the first successful call. */
+int store_local_address(struct store *, char *buf, size_t cap);
+
+#endif
