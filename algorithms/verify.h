@@ -19,7 +19,7 @@
 /* Verify @scheds[0..size). @off is the block layout they were built for. Returns true, or false
  * with the defect in words in @why (VERIFY_TEXT bytes): rank, step and what was found. */
 bool verify_schedules(const struct coll_algorithm *alg, const struct coll_args *args,
-		      struct sched *const *scheds, char *why);
+                      struct sched *const *scheds, char *why);
 
 /* Build all ranks' schedules of @alg for @args (args->rank is ignored) and verify them. */
 bool verify_algorithm(const struct coll_algorithm *alg, const struct coll_args *args, char *why);
@@ -29,7 +29,7 @@ struct sched_figures {
 	uint64_t rounds;   /* the longest chain of messages: a send waits for what it depends on */
 	uint64_t messages; /* sends of the rank that sends most */
 	uint64_t elements; /* elements sent by the rank that sends most */
-	uint64_t peers;	   /* distinct peers of the rank that has most */
+	uint64_t peers;    /* distinct peers of the rank that has most */
 	uint64_t scratch;  /* elements of scratch of the rank that needs most */
 };
 /* Returns false with words in @why when the schedules do not match up. */
