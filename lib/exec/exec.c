@@ -12,6 +12,7 @@
 #define WRITE_QUANTUM (512u << 10) /* bytes: the writer is told of no less but a step's end */
 #define TRAILER	     16		  /* u64 byte count, u64 XXH3-64 of the lane's bytes (TLS) */
 #define CARRY	     8		  /* the largest element, less one byte, rounded up */
+#define PIECE	     512	  /* elements worked on at a time where types differ */
 
 /* One direction to one peer: the steps of the current window that use it, in order. */
 struct lane {
@@ -65,14 +66,14 @@ struct exec {
 	struct exec_stats stats;
 };
 
-static size_t buf_esize(const struct exec *x, const struct sched *s, uint32_t buf)
+static enum dtype buf_dtype(const struct exec *x, const struct sched *s, uint32_t buf)
 {
-	return s->bufs[buf].type == SCHED_ACC ? dtype_size(x->acc) : x->esize;
+	return s->bufs[buf].type == SCHED_ACC ? x->acc : x->conf.dtype;
 }
 
-static bool is_acc(const struct exec *x, const struct sched *s, uint32_t buf)
+static size_t buf_esize(const struct exec *x, const struct sched *s, uint32_t buf)
 {
-	return s->bufs[buf].type == SCHED_ACC && x->acc != x->conf.dtype;
+	return dtype_size(buf_dtype(x, s, buf));
 }
 
 static uint8_t *at(const struct exec *x, const struct stream *s, struct sched_span span)
@@ -149,21 +150,44 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 
 /* ---- receiving ---- */
 
+/* dst = left op right (@swapped: right op left) where the types differ or the result is final: in
+ * the wider type, rounded once, in pieces that stay in the cache. */
+static void combine(struct exec *x, const struct sched *sched, const struct sched_step *step,
+		    uint8_t *dst, const uint8_t *left, const uint8_t *right, uint64_t n)
+{
+	enum dtype to = buf_dtype(x, sched, step->dst.buf);
+	enum dtype src = buf_dtype(x, sched, step->src.buf);
+	enum dtype of = step->op == SCHED_REDUCE ? to : src;
+	enum dtype with = step->op == SCHED_REDUCE ? src : x->conf.dtype;
+	bool swapped = step->flags & SCHED_WIRE_LEFT;
+	bool final = (step->flags & SCHED_FINAL) && x->conf.op == REDUCE_AVG;
+	if (to == of && with == x->conf.dtype && !final) {
+		(to == x->acc ? x->reduce_acc : x->reduce)[swapped](dst, left, right, n);
+		return;
+	}
+	double piece[PIECE];
+	for (uint64_t i = 0; i < n; i += PIECE) {
+		size_t len = n - i < PIECE ? (size_t)(n - i) : PIECE;
+		convert_kernel(x->acc, of)(piece, left + i * dtype_size(of), len);
+		reduce_kernel(x->conf.op, x->acc, with, swapped)(
+			piece, piece, right + i * dtype_size(with), len);
+		if (final)
+			final_kernel(to, x->acc)(dst + i * dtype_size(to), piece, x->conf.divisor,
+						 len);
+		else
+			convert_kernel(to, x->acc)(dst + i * dtype_size(to), piece, len);
+	}
+}
+
 /* Put @n arrived elements at @wire where the step wants them. */
 static void consume(struct exec *x, struct stream *s, const struct sched_step *step, uint64_t pos,
 		    const uint8_t *wire, size_t n)
 {
 	uint8_t *dst = at(x, s, span_add(step->dst, pos));
-	bool acc = is_acc(x, s->sched, step->dst.buf);
-	if (step->op == SCHED_RECV) {
-		if (acc)
-			convert_kernel(x->acc, x->conf.dtype)(dst, wire, n);
-		else if (dst != wire)
-			memcpy(dst, wire, n * x->esize);
-		return;
-	}
-	bool left = step->flags & SCHED_WIRE_LEFT;
-	(acc ? x->reduce_acc : x->reduce)[left](dst, at(x, s, span_add(step->src, pos)), wire, n);
+	if (step->op == SCHED_RECV)
+		convert_kernel(buf_dtype(x, s->sched, step->dst.buf), x->conf.dtype)(dst, wire, n);
+	else
+		combine(x, s->sched, step, dst, at(x, s, span_add(step->src, pos)), wire, n);
 }
 
 /* Where the bytes can go straight into the buffer: no arithmetic, no conversion. */
@@ -206,7 +230,7 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 		return 0;
 	if (avail > *budget)
 		avail = *budget;
-	if (step->op == SCHED_RECV && !is_acc(x, s->sched, step->dst.buf))
+	if (step->op == SCHED_RECV && buf_dtype(x, s->sched, step->dst.buf) == x->conf.dtype)
 		got = recv_plain(x, s, l, i, avail, err);
 	else
 		got = recv_reduce(x, s, l, i, avail, err);
@@ -329,7 +353,7 @@ static void local_reduce(struct exec *x, struct stream *s, const struct sched_st
 			 uint64_t from, uint64_t to)
 {
 	size_t wide = dtype_size(x->acc), piece = QUANTUM / wide;
-	bool acc = x->acc != x->conf.dtype;
+	bool acc = x->acc != x->conf.dtype; /* else dst itself holds the sum */
 	for (uint64_t pos = from; pos < to; pos += piece) {
 		size_t n = to - pos < piece ? (size_t)(to - pos) : piece;
 		uint8_t *dst = at(x, s, span_add(step->dst, pos));
@@ -355,21 +379,12 @@ static void copy(struct exec *x, struct stream *s, const struct sched_step *step
 	const struct sched *sched = s->sched;
 	uint8_t *dst = at(x, s, span_add(step->dst, from));
 	const uint8_t *src = at(x, s, span_add(step->src, from));
-	enum dtype to = is_acc(x, sched, step->dst.buf) ? x->acc : x->conf.dtype;
-	enum dtype of = is_acc(x, sched, step->src.buf) ? x->acc : x->conf.dtype;
+	enum dtype to = buf_dtype(x, sched, step->dst.buf);
+	enum dtype of = buf_dtype(x, sched, step->src.buf);
 	if ((step->flags & SCHED_FINAL) && x->conf.op == REDUCE_AVG)
 		final_kernel(to, of)(dst, src, x->conf.divisor, n);
 	else
 		convert_kernel(to, of)(dst, src, n);
-}
-
-static void reduce(struct exec *x, struct stream *s, const struct sched_step *step, uint64_t from,
-		   uint64_t n)
-{
-	uint8_t *dst = at(x, s, span_add(step->dst, from));
-	const uint8_t *src = at(x, s, span_add(step->src, from));
-	bool acc = is_acc(x, s->sched, step->dst.buf);
-	(acc ? x->reduce_acc : x->reduce)[(step->flags & SCHED_WIRE_LEFT) != 0](dst, dst, src, n);
 }
 
 static int run_locals(struct exec *x, struct stream *s)
@@ -383,7 +398,9 @@ static int run_locals(struct exec *x, struct stream *s)
 			if (step->op == SCHED_COPY)
 				copy(x, s, step, done, limit - done);
 			else if (step->op == SCHED_REDUCE)
-				reduce(x, s, step, done, limit - done);
+				combine(x, s->sched, step, at(x, s, span_add(step->dst, done)),
+					at(x, s, span_add(step->dst, done)),
+					at(x, s, span_add(step->src, done)), limit - done);
 			else
 				local_reduce(x, s, step, done, limit);
 			set_progress(s, i, limit);
@@ -537,6 +554,9 @@ static int distribute(struct exec *x, struct stream *s, struct err *err)
 
 static void submit_jobs(struct exec *x, struct stream *s)
 {
+	const struct coll_args *a = &x->conf.args;
+	struct coll_layout layout =
+		coll_layout(x->conf.algorithm->kind, a->rank, a->size, a->root);
 	for (uint32_t k = 0; k < s->njobs; k++) {
 		const struct sched_step *step = &s->sched->steps[s->job_steps[k]];
 		struct fileio_job *job = &s->jobs[k];
@@ -547,9 +567,7 @@ static void submit_jobs(struct exec *x, struct stream *s)
 		struct sched_span mem = job->write ? step->src : step->dst;
 		job->input = job->write ? 0 : (int)file.buf;
 		job->buf = at(x, s, mem);
-		job->pos = file_pos(x, s, coll_first_block(x->conf.algorithm->kind, &x->conf.args,
-							   job->write),
-				    file.off);
+		job->pos = file_pos(x, s, job->write ? layout.out_lo : layout.in_lo, file.off);
 		job->limit = job->write ? 0 : limit_of(s, s->job_steps[k]);
 		fileio_submit(&x->io, job);
 	}
