@@ -217,3 +217,11 @@ const char *gate_last_refusal(const struct gate *g)
 {
 	return g->refusal;
 }
+
+int gate_local_addr(const struct gate *g, struct addr *out, struct err *err)
+{
+	out->len = sizeof out->sa;
+	if (getsockname(g->conf.fd, (struct sockaddr *)&out->sa, &out->len) < 0)
+		return err_errno(err, ERR_OTHER, "getsockname");
+	return 0;
+}

@@ -34,5 +34,7 @@ void gate_close(struct gate *);
 /* Why the last stranger was turned away after speaking the right protocol ("the secrets differ
  * ..."), or "". */
 const char *gate_last_refusal(const struct gate *);
+/* The address that it listens on. */
+int gate_local_addr(const struct gate *, struct addr *out, struct err *err);
 
 #endif
