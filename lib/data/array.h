@@ -13,7 +13,7 @@
 #include "lib/base/err.h"
 #include "lib/data/dtype.h"
 
-#define ARRAY_MAX_DIMS 64
+#define ARRAY_MAX_DIMS   64
 #define ARRAY_SHAPE_TEXT 512
 
 enum array_format { ARRAY_FORMAT_AUTO, ARRAY_NPY, ARRAY_RAW };
@@ -23,15 +23,15 @@ struct array_info {
 	enum dtype dtype;
 	int ndim;
 	uint64_t shape[ARRAY_MAX_DIMS];
-	uint64_t count;	 /* elements: the product of the shape */
+	uint64_t count;  /* elements: the product of the shape */
 	uint64_t offset; /* bytes from the start of the file to the first element */
 };
 
 /* What the command line says about inputs that can't say it themselves. */
 struct array_hints {
 	enum array_format format; /* --format, or AUTO: by extension */
-	enum dtype dtype;	  /* --dtype; needed for raw; bf16 for "|V2" .npy; else NONE */
-	const char *shape;	  /* --shape "3,4", or NULL: raw is one-dimensional */
+	enum dtype dtype;         /* --dtype; needed for raw; bf16 for "|V2" .npy; else NONE */
+	const char *shape;        /* --shape "3,4", or NULL: raw is one-dimensional */
 };
 
 struct array_file {
@@ -43,17 +43,16 @@ struct array_file {
 /* Open @path for reading and check its header and its size. Errors: ERR_INPUT, naming the file,
  * what was found and what was expected; ERR_USAGE for raw without --dtype. */
 int array_open(struct array_file *f, const char *path, const struct array_hints *hints,
-	       struct err *err);
+               struct err *err);
 void array_close(struct array_file *f);
 
 /* The format by hint, else by extension (.npy; .bin, .raw). ERR_USAGE naming the formats if neither
  * says; .pt/.pth and other known formats get an error that says what to do. */
 int array_format_of(const char *path, enum array_format hint, enum array_format *out,
-		    struct err *err);
+                    struct err *err);
 
 /* Read exactly @bytes at @pos. A file that has become shorter is ERR_INPUT, not a crash. */
-int array_pread(const struct array_file *f, void *buf, size_t bytes, uint64_t pos,
-		struct err *err);
+int array_pread(const struct array_file *f, void *buf, size_t bytes, uint64_t pos, struct err *err);
 
 /* Write the header of @info into @buf (@cap bytes) and return its length, which is what
  * info->offset is to be; raw: 0. For npy: version 1.0 (2.0 where it must), sorted keys, padded
@@ -72,6 +71,6 @@ bool array_same(const struct array_info *a, const struct array_info *b);
  * "|V2" and "<V2" as bfloat16. Fills *info (offset included). Returns 0; 1 if more of the file is
  * needed (*need bytes from its start); -1: an error without the file's name, in words. */
 int npy_parse(const void *buf, size_t len, uint64_t file_size, bool bf16, struct array_info *info,
-	      size_t *need, struct err *err);
+              size_t *need, struct err *err);
 
 #endif

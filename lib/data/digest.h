@@ -29,8 +29,8 @@ struct digest *digest_new(const struct array_info *info, const uint64_t *starts,
 void digest_update(struct digest *, uint64_t pos, const void *buf, size_t bytes);
 /* @pread reads back the straddling pieces. Fills @out. */
 int digest_final(struct digest *,
-		 int (*pread_fn)(void *ctx, void *buf, size_t bytes, uint64_t pos, struct err *),
-		 void *ctx, uint8_t out[DIGEST_BYTES], struct err *err);
+                 int (*pread_fn)(void *ctx, void *buf, size_t bytes, uint64_t pos, struct err *),
+                 void *ctx, uint8_t out[DIGEST_BYTES], struct err *err);
 void digest_free(struct digest *);
 char *digest_text(const uint8_t d[DIGEST_BYTES], char text[DIGEST_TEXT]);
 

@@ -32,10 +32,9 @@ struct outfile {
  * another non-regular target is refused unless @force, which writes through the symlink's target
  * path (replacing the file that it points to). */
 int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
-		 struct err *err);
+                 struct err *err);
 /* Thread-safe for different ranges. Starts the write-back early when syncing. */
-int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos,
-		   struct err *err);
+int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err);
 int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, struct err *err);
 /* fsync (unless !sync), check, and give it a temporary name. */
 int outfile_seal(struct outfile *f, struct err *err);
