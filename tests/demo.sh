@@ -39,9 +39,8 @@ trap cleanup EXIT
 
 rm -rf demo
 mkdir demo
-umask 077
 
-echo '== Four shards: what four machines might have after a training step'
+printf "== Four shards: what four machines might have after a training step (collctl is %s)\n" "$bin"
 "$python" - <<'EOF'
 import numpy as np
 
