@@ -33,11 +33,12 @@ common_setup() {
 	export COLLCTL_JOIN_TIMEOUT=40s COLLCTL_TIMEOUT=30s
 	export COLLTEST_MARK=$$.$RANDOM.$RANDOM
 	cd "$BATS_TEST_TMPDIR" || return
-	PIDS=() RC=() STORE='' SECRET='' SERVES=0
+	PIDS=() RC=() STARTED=() LOCKS=() STORE='' SECRET='' SERVES=0
 }
 
 common_teardown() {
 	end_marked
+	((${#LOCKS[@]} == 0)) || rm -f "${LOCKS[@]}"
 }
 
 setup() { common_setup; }
@@ -45,11 +46,13 @@ teardown() { common_teardown; }
 
 collctl() { "$COLLCTL" "$@"; }
 
-# Kill what the test has started and left: its jobs, then every process that carries its mark.
+# Kill what the test has started and left, then every process that carries its mark.
 end_marked() {
 	local env pid found pass
 	for pid in $(jobs -p); do
+		[[ " ${STARTED[*]} " == *" $pid "* ]] || continue # not ours: bats has jobs too
 		kill -KILL "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
 	done
 	for pass in 1 2 3; do # a process may have been forking
 		found=0
@@ -124,6 +127,7 @@ start_serve() {
 		9>"serve.$n.ready" 3>&- >"serve.$n.out" 2>"serve.$n.err" &
 	# shellcheck disable=SC2034 # for the test files
 	SERVE_PID=$!
+	STARTED+=($!)
 	read -r -t 60 <"serve.$n.ready" || true # ready, or it has ended
 	[[ -s serve.$n.port ]] || fail "serve did not start: $(<"serve.$n.err")"
 	STORE=http://127.0.0.1:$(tr -d '[:space:]' <"serve.$n.port")
@@ -141,6 +145,7 @@ spawn_rank() {
 	shift
 	"$@" 3>&- >"$rank.out" 2>"$rank.err" &
 	PIDS[rank]=$!
+	STARTED+=($!)
 }
 
 # wait_ranks [R...]: wait for the ranks (all) and keep their exit codes in RC
@@ -211,19 +216,21 @@ wait_listening() {
 	done
 }
 
-# free_port: sets PORT, a port below the ephemeral range that nobody listens on. A lock that ends
-# with the test keeps parallel tests from taking the same one.
+# free_port: sets PORT, a port below the ephemeral range that nobody listens on. A lock file that
+# lives as long as the test keeps parallel tests from taking the same one.
 free_port() {
-	local dir=${COLLTEST_PORTS:-/tmp/collctl-test-ports.$UID} fd p=$((20000 + RANDOM % 8000))
-	mkdir -p "$dir"
-	while true; do
-		exec {fd}>"$dir/$p"
-		if flock -n "$fd" && [[ -z $(ss -Htln "sport = :$p") ]]; then
+	local dir=/tmp/collctl-test-ports.$UID lock fd p=$((20000 + RANDOM % 8000))
+	for (( ; ; p = p == 27999 ? 20000 : p + 1)); do
+		lock=$dir/$p
+		mkdir -p "$dir"
+		exec {fd}>"$lock"
+		# Its last holder may have removed the file after it was opened here.
+		if flock -n "$fd" && [[ /proc/self/fd/$fd -ef $lock ]] && [[ -z $(ss -Htln "sport = :$p") ]]; then
 			PORT=$p
+			LOCKS+=("$lock")
 			return 0
 		fi
 		exec {fd}>&-
-		p=$((p == 27999 ? 20000 : p + 1))
 	done
 }
 
