@@ -11,7 +11,7 @@ build=(gcc libc6-dev make pkg-config
 	libssl-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev libmicrohttpd-dev)
 demo=(python3-numpy)
 test=(bats bats-assert bats-support bats-file clang clang-format curl git iproute2 jq
-	libclang-rt-14-dev libcmocka-dev mandoc openssl procps shellcheck socat strace)
+	libclang-rt-dev libcmocka-dev mandoc openssl procps shellcheck socat strace)
 bench=(libopenmpi-dev openmpi-bin)
 
 # What stands for a package where dpkg is not asked: a tool, or a header.

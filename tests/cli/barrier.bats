@@ -15,7 +15,7 @@ load helpers
 @test "every algorithm, 1, 2, 5 and 16 ranks" {
 	local a size
 	algorithms_of barrier >names
-	for a in all_to_all all_to_one; do
+	for a in all_to_all all_to_one dissemination; do
 		grep -qx "$a" names || fail "no $a"
 	done
 	while read -r a; do

@@ -112,9 +112,14 @@ json() {
 	jq -r "$2" "$1"
 }
 
-# The names of the algorithms of a collective, one a line.
+# The names of the algorithms of a collective, one a line; there must be some.
 algorithms_of() {
-	collctl algorithms --json | jq -r --arg c "$1" '.[] | select(.collective == $c) | .name'
+	collctl algorithms --json | jq -r --arg c "$1" '.[] | select(.collective == $c) | .name' | grep .
+}
+
+# All of them as "COLLECTIVE NAME".
+all_algorithms() {
+	collctl algorithms --json | jq -r '.[] | .collective + " " + .name' | grep .
 }
 
 # ---- processes ----

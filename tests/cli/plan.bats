@@ -6,8 +6,7 @@ load helpers
 # bats test_tags=smoke
 @test "--verify proves every algorithm of every collective" {
 	local c a size
-	collctl algorithms --json | jq -r '.[] | .collective + " " + .name' >names
-	[[ -s names ]]
+	all_algorithms >names
 	while read -r c a; do
 		for size in 1 2 3 4 5 6 7 8 9 11 16 17; do
 			collctl plan "$c" -n "$size" -a "$a" --count 100 --verify >plan.txt </dev/null || fail "$c $a $size"
@@ -19,7 +18,7 @@ load helpers
 
 @test "--verify, many ranks" {
 	local c a size
-	collctl algorithms --json | jq -r '.[] | .collective + " " + .name' >names
+	all_algorithms >names
 	while read -r c a; do
 		for size in 31 32 33 $( ((LONG == 0)) || echo 64 65 100 127 128); do
 			collctl plan "$c" -n "$size" -a "$a" --count 1000 --verify >plan.txt </dev/null || fail "$c $a $size"
@@ -41,7 +40,7 @@ load helpers
 
 @test "--json is one value for every algorithm" {
 	local c a
-	collctl algorithms --json | jq -r '.[] | .collective + " " + .name' >names
+	all_algorithms >names
 	while read -r c a; do
 		collctl plan "$c" -n 5 -a "$a" --count 50 --json >plan.json </dev/null
 		assert_equal "$(json plan.json .algorithm)" "$a"
