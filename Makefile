@@ -80,10 +80,10 @@ $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(ARCHIVES)
 unit: $(UNIT)
 .SECONDARY:
 
-include tests/tests.mk
-
 clean:
 	rm -rf $(BUILD)
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
+
+include tests/tests.mk

@@ -34,4 +34,4 @@ check-long: deps-test
 
 bench: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
-	@COLLCTL=$(BUILD)/collctl tests/bench/bench.py
+	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/bench.py
