@@ -147,18 +147,19 @@ export make
 
 # ---- builds ----
 
-build() { # NAME DIR GOALS VARIABLES...
-	local name=$1 dir=$2 goals=$3
-	shift 3
-	# shellcheck disable=SC2086 # the goals are words
-	now "build/$name" 600 one "$make" -s -j"$jobs" BUILD="$dir" WERROR=1 "$@" $goals
-}
-
 # Sanitizers want the address space as they know it; some kernels randomise more than they bear.
 fixed=()
 if setarch -R true 2>/dev/null; then
 	fixed=(setarch -R)
 fi
+
+build() { # NAME DIR GOALS VARIABLES...
+	local name=$1 dir=$2 goals=$3
+	shift 3
+	# shellcheck disable=SC2086 # the goals are words
+	now "build/$name" 600 one "${fixed[@]}" "$make" -s -j"$jobs" BUILD="$dir" WERROR=1 "$@" $goals
+}
+
 export ASAN_OPTIONS=exitcode=99:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:exitcode=99
 export TSAN_OPTIONS=exitcode=99:halt_on_error=1:second_deadlock_stack=1
