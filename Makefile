@@ -34,7 +34,7 @@ ifneq ($(WERROR),)
 ALL_CFLAGS += -Werror
 endif
 
-NO_BUILD_GOALS = demo deps clean format help
+NO_BUILD_GOALS = demo deps deps-test deps-bench check check-long bench clean format help
 ifneq ($(filter-out $(NO_BUILD_GOALS),$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
@@ -48,7 +48,7 @@ LAYERS = lib/exec lib/job lib/net lib/data lib/base algorithms
 OBJ_cmd = $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/*.c))
 ARCHIVES = $(foreach l,$(LAYERS),$(BUILD)/$(subst /,-,$(l)).a)
 
-.PHONY: all install uninstall clean format deps demo check check-long
+.PHONY: all install uninstall clean format
 all: $(BUILD)/collctl
 
 $(BUILD)/collctl: $(OBJ_cmd) $(ARCHIVES)
@@ -95,3 +95,5 @@ clean:
 
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
+
+include tests/tests.mk
