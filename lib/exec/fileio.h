@@ -18,9 +18,10 @@
 struct fileio_ops {
 	/* Fill @buf with @n elements of input @input, from element @pos on. */
 	int (*read)(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err);
-	/* Store @n elements at @pos. @final: the operation's last function is still to be applied;
-	 * @buf may be overwritten with it. */
-	int (*write)(void *ctx, void *buf, uint64_t pos, uint64_t n, bool final, struct err *err);
+	/* Store @n elements at @pos. @final: the operation's last function is still to be applied.
+	 * @buf is not to be written: the same elements may be on their way to a peer. */
+	int (*write)(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final,
+		     struct err *err);
 	void *ctx;
 	size_t esize; /* bytes of an element in the buffers */
 };
