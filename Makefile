@@ -80,6 +80,8 @@ $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(ARCHIVES)
 unit: $(UNIT)
 .SECONDARY:
 
+include install.mk
+
 clean:
 	rm -rf $(BUILD)
 
