@@ -3,6 +3,14 @@
 
 load helpers
 
+# Ranks say by a line in the fifo `ready` that they have come so far. It is open here for writing too,
+# so that it has no end between two of them.
+open_ready() {
+	rm -f ready
+	mkfifo ready
+	exec 8<>ready
+}
+
 # until_gone PID...: wait until no such process lives
 until_gone() {
 	# shellcheck disable=SC2016 # for the other shell
@@ -153,8 +161,8 @@ sys.exit(subprocess.run(sys.argv[1:], stderr=w).returncode)' \
 @test "SIGINT, SIGTERM and SIGHUP are passed on, and run ends by them" {
 	local s
 	for s in INT:130 TERM:143 HUP:129; do
-		rm -f ./*.got ready
-		mkfifo ready
+		rm -f ./*.got
+		open_ready
 		cat >rank.sh <<-EOT
 			trap 'echo >"\$COLLCTL_RANK.got"; exit 0' ${s%:*}
 			echo >ready
@@ -163,10 +171,11 @@ sys.exit(subprocess.run(sys.argv[1:], stderr=w).returncode)' \
 		# Not as a background job of this shell, which would have it ignore SIGINT.
 		"$PYTHON" -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- &
+os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&- &
 		local pid=$!
 		STARTED+=("$pid")
-		head -n 2 ready >/dev/null
+		read -r -u 8
+		read -r -u 8
 		kill "-${s%:*}" "$pid"
 		local rc=0
 		wait "$pid" || rc=$?
@@ -177,38 +186,36 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- &
 }
 
 @test "a second signal kills" {
-	mkfifo ready
+	open_ready
 	cat >rank.sh <<-'EOT'
 		trap 'echo >ready' TERM
 		echo >ready
 		while :; do sleep 1; done
 	EOT
-	collctl_run() { exec "$COLLCTL" run -n 1 -- sh rank.sh 3>&-; }
+	collctl_run() { exec "$COLLCTL" run -n 1 -- sh rank.sh 3>&- 8>&-; }
 	collctl_run &
 	local pid=$! rc=0 start=$SECONDS
 	STARTED+=("$pid")
-	exec 8<>ready
 	read -r -u 8
 	kill -TERM "$pid"
 	read -r -u 8
 	kill -TERM "$pid"
 	wait "$pid" || rc=$?
-	exec 8>&-
 	assert_equal "$rc" 143
 	((SECONDS - start < 5))
 }
 
 @test "ranks don't outlive a run that is killed" {
-	mkfifo ready
-	collctl_run() { exec "$COLLCTL" run -n 2 -- sh -c 'echo $$ >ready; exec sleep 100' 3>&-; }
+	open_ready
+	collctl_run() { exec "$COLLCTL" run -n 2 -- sh -c 'echo $$ >ready; exec sleep 100' 3>&- 8>&-; }
 	collctl_run &
-	local pid=$! ranks
+	local pid=$! one two
 	STARTED+=("$pid")
-	mapfile -t ranks < <(head -n 2 ready)
+	read -r -u 8 one
+	read -r -u 8 two
 	kill -KILL "$pid"
 	wait "$pid" || true
-	assert_equal "${#ranks[@]}" 2
-	until_gone "${ranks[@]}"
+	until_gone "$one" "$two"
 }
 
 # bats test_tags=smoke
