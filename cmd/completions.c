@@ -256,7 +256,7 @@ static void zsh_script(FILE *f)
 	      "_collctl()\n{\n"
 	      "\t_arguments -s '--json' '*'{-v,--verbose} '(-q --quiet)'{-q,--quiet} \\\n"
 	      "\t\t'(-h --help)'{-h,--help} '--version' \\\n"
-	      "\t\t'1:command:_collctl_commands' '*:::argument:_collctl_command'\n}\n\n"
+	      "\t\t'1:command:_collctl_commands' '*::argument:_collctl_command'\n}\n\n"
 	      "_collctl \"$@\"\n",
 	      f);
 }

@@ -120,8 +120,8 @@ void options_help(const struct command *cmd, void *file)
 	print_options(file, cmd);
 	if (cmd->opts & OPTS_JOB)
 		fputs("\nEvery long option has its variable: COLLCTL_JOIN_TIMEOUT for "
-		      "--join-timeout."
-		      " Flags win.\n",
+		      "--join-timeout.\n"
+		      "Flags win.\n",
 		      file);
 }
 
@@ -227,6 +227,7 @@ static void mdoc_commands(FILE *f)
 		if (*c->synopsis) {
 			fputs(" Ar ", f);
 			roff_word(f, c->synopsis, (int)strlen(c->synopsis));
+			fputs("\\&", f); /* or a bracket at the end would count as punctuation */
 		}
 		fputc('\n', f);
 		roff_sentence(f, c->help);

@@ -31,7 +31,7 @@ const struct option_row option_rows[] = {
         OPT("op", 0, OPT_ENUM, op, "OP", "the operation", OPTS_REDUCE, .def = "sum",
             .choices = OPS),
         OPT("order", 0, OPT_ENUM, order, "ORDER",
-            "rank: add the contributions in rank order, in f64", OPTS_REDUCE, .def = "any",
+            "add in any order, or in that of the ranks (then in f64)", OPTS_REDUCE, .def = "any",
             .choices = "any|rank"),
         OPT("algorithm", 'a', OPT_STRING, algorithm, "NAME",
             "the algorithm, one of those that 'collctl algorithms' lists", OPTS_ALGO,
