@@ -90,6 +90,8 @@ bench-reduce: $(BUILD)/bench/reduce_bench
 unit: $(UNIT)
 .SECONDARY:
 
+include tests/fuzz/fuzz.mk
+
 clean:
 	rm -rf $(BUILD)
 
