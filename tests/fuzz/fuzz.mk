@@ -12,7 +12,7 @@ FUZZ_SANITIZE = -fno-sanitize-recover=undefined -fsanitize=address,undefined
 FUZZ_SOURCES = $(wildcard $(addsuffix /*.c,$(LAYERS)))
 FUZZ_OBJECTS = $(patsubst %.c,$(BUILD)/fuzz/%.o,$(FUZZ_SOURCES))
 
-$(BUILD)/fuzz/%.o: %.c
+$(BUILD)/fuzz/%.o: %.c tests/fuzz/fuzz.mk $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(FUZZ_CC) $(ALL_CPPFLAGS) $(FUZZ_CFLAGS) $(FUZZ_SANITIZE),fuzzer-no-link -MMD -MP -c -o $@ $<
 
