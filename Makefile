@@ -91,6 +91,7 @@ unit: $(UNIT)
 .SECONDARY:
 
 include install.mk
+include tests/fuzz/fuzz.mk
 
 clean:
 	rm -rf $(BUILD)

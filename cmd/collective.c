@@ -66,6 +66,7 @@ struct collective {
 	int npeers;
 	struct exec_stats stats;
 	struct times times;
+	enum phase phase; /* where a failure happened */
 };
 
 /* ---- inputs ---- */
@@ -408,7 +409,13 @@ static void drain_eventfd(void *ctx, uint32_t events)
 		return; /* somebody read it before */
 }
 
-static void no_op(void *ctx)
+static void set_flag(void *ctx, uint32_t events)
+{
+	(void)events;
+	*(bool *)ctx = true;
+}
+
+static void no_op(void *ctx) /* an event has woken the loop: that is all */
 {
 	(void)ctx;
 }
@@ -462,6 +469,7 @@ static int move(struct collective *c, struct err *err)
 	if (mesh)
 		mesh_attach(mesh, no_op, NULL);
 	job_waits(c->job, waits_for, c->exec);
+	c->phase = PHASE_RUN;
 	job_phase(c->job, PHASE_RUN);
 	loop->yields = 20;
 	int ret;
@@ -506,14 +514,14 @@ static int seal_aside(struct collective *c, struct err *err)
 {
 	struct offload o;
 	struct err stopped = {.rank = ERR_RANK_SELF};
-	uint64_t done;
 	if (c->o->no_sync && array_bytes(&c->info) <= INLINE_BYTES)
 		return seal(c, err);
 	if (offload_start(&o, seal, c, err) < 0)
 		return -1;
-	struct loop_watch w = {.fd = o.eventfd, .fn = drain_eventfd, .ctx = &w};
+	bool sealed = false;
+	struct loop_watch w = {.fd = o.eventfd, .fn = set_flag, .ctx = &sealed};
 	int ret = loop_add(job_loop(c->job), &w, EPOLLIN, &stopped);
-	while (ret == 0 && eventfd_pending(o.eventfd, &done) == 0)
+	while (ret == 0 && !sealed)
 		ret = job_turn(c->job, &stopped);
 	loop_del(job_loop(c->job), &w);
 	if (ret < 0) {
@@ -541,4 +549,125 @@ static int commit(struct collective *c, struct err *err)
 			outfile_commit(&out->file, &mine);
 	}
 	return job_finish(c->job, &mine, err);
+}
+
+/* ---- from the command line to the end ---- */
+
+static int check_options(struct collective *c, struct err *err)
+{
+	const struct options *o = c->o;
+	const struct coll_algorithm *alg = coll_find(c->kind, o->algorithm);
+	if (reduce_op_by_name(o->op, &c->op) < 0)
+		return err_set(err, ERR_USAGE, "--op: '%s' is no operation", o->op);
+	c->ordered = strcmp(o->order, "rank") == 0;
+	if (!alg && strcmp(o->algorithm, "auto") != 0)
+		return err_set(err, ERR_USAGE,
+		               "--algorithm: %s has no algorithm '%s'; 'collctl algorithms' lists them",
+		               c->cmd->name, o->algorithm);
+	if (alg && c->ordered && !(alg->flags & COLL_ORDERED))
+		return err_set(err, ERR_USAGE,
+		               "--algorithm %s can't add in rank order: take one that can (direct), "
+		               "or leave --order rank out",
+		               alg->name);
+	if (o->noutputs == 0)
+		return err_set(err, ERR_USAGE, "%s: no output: give -o FILE", c->cmd->name);
+	return 0;
+}
+
+/* Everything from joining to the commit. c->phase tells where it failed. */
+static int run(struct collective *c, char **paths, int npaths, struct err *err)
+{
+	if (job_enter(c->job, err) < 0)
+		return -1;
+	c->rank = job_rank(c->job);
+	if (open_inputs(c, paths, npaths, err) < 0 || name_outputs(c, err) < 0 ||
+	    lay_out(c, err) < 0 || agree(c, err) < 0)
+		return -1;
+	c->times.join = clock_ns();
+	c->phase = PHASE_CONNECT;
+	if (open_outputs(c, err) < 0 || move(c, err) < 0)
+		return -1;
+	c->times.run = clock_ns();
+	c->phase = PHASE_COMMIT;
+	if (commit(c, err) < 0)
+		return -1;
+	c->times.commit = clock_ns();
+	return 0;
+}
+
+static struct result result_of(const struct collective *c)
+{
+	struct result r = {
+	        .command = c->cmd->name,
+	        .rank = c->rank,
+	        .size = c->size,
+	        .algorithm = c->algorithm ? c->algorithm->name : c->o->algorithm,
+	        .op = c->o->op,
+	        .dtype = c->ninputs ? dtype_name(c->info.dtype) : NULL,
+	        .count = c->info.count,
+	        .bytes = c->ninputs ? array_bytes(&c->info) : 0,
+	        .output = c->noutputs ? c->outputs[0].path : NULL,
+	        .stats = c->stats,
+	        .peers = c->npeers,
+	        .windows = c->plan.windows,
+	        .streams = c->plan.streams,
+	        .times = c->times,
+	        .bus_factor = c->size > 1 ? 2.0 * (c->size - 1) / c->size : 1,
+	};
+	if (c->times.commit)
+		digest_text(c->digest_bytes, r.digest);
+	return r;
+}
+
+static json_t *input_names(const struct collective *c)
+{
+	json_t *names = json_array();
+	for (int i = 0; i < c->ninputs; i++)
+		json_array_append_new(names, json_string(c->inputs[i].path));
+	return names;
+}
+
+static void release(struct collective *c)
+{
+	exec_free(c->exec);
+	for (int i = 0; i < c->ninputs; i++)
+		array_close(&c->inputs[i]);
+	for (int i = 0; i < c->noutputs; i++) {
+		if (c->outputs[i].open)
+			outfile_release(&c->outputs[i].file);
+		free(c->outputs[i].path);
+	}
+	digest_free(c->digest);
+	free(c->inputs);
+	free(c->outputs);
+	free(c->off);
+	free(c->read_staging);
+	free(c->write_staging);
+	joining_release(&c->joining);
+}
+
+int cmd_collective(const struct command *cmd, struct options *o, int argc, char **argv)
+{
+	struct collective c = {.cmd = cmd, .o = o, .rank = -1, .dtype = DTYPE_NONE};
+	struct err err = {.rank = ERR_RANK_SELF};
+	int ret = -1;
+	c.times.start = clock_ns();
+	if (coll_by_name(cmd->name, &c.kind) == 0 && check_options(&c, &err) == 0 &&
+	    joining_init(&c.joining, o, &err) == 0) {
+		c.rank = c.joining.conf.rank >= 0 ? c.joining.conf.rank : -1;
+		c.size = c.joining.conf.size;
+		c.job = job_open(&c.joining.conf, &err);
+	}
+	if (c.job)
+		ret = run(&c, argv + 1, argc - 1, &err);
+	if (ret < 0 && c.job)
+		job_fail(c.job, &err);
+	/* The user hears of a failure at once, also where rank 0 still has others to tell. */
+	struct result r = result_of(&c);
+	int code = result_print(&r, o, ret < 0 ? &err : NULL, phase_name(c.phase), input_names(&c));
+	exec_free(c.exec); /* its file threads and lanes go before the mesh */
+	c.exec = NULL;
+	job_close(c.job);
+	release(&c);
+	return code;
 }
