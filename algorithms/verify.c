@@ -728,16 +728,15 @@ static void flow_run(struct flow *f)
 	}
 }
 
-/* Vectors so long that they would be moved element by element for ever have lanes of a small part
- * of the longest step instead. */
+/* One element, unless moving them all one by one would take too long. */
 static uint64_t lane_capacity(const struct graph *g)
 {
-	uint64_t longest = 0;
+	uint64_t moves = 0;
 
 	for (uint32_t id = 0; id < g->n; id++)
-		if (graph_step(g, id)->len > longest)
-			longest = graph_step(g, id)->len;
-	return longest / VERIFY_LANE_STEPS + 1;
+		if (g->lane[id] != GRAPH_NONE && moves < UINT64_MAX / 2)
+			moves += graph_step(g, id)->len;
+	return moves / VERIFY_LANE_MOVES + 1;
 }
 
 static bool check_lanes(struct verify *v)

@@ -17,15 +17,15 @@
 
 #define VERIFY_TEXT 256
 
-/* A lane holds one element up to steps of VERIFY_LANE_STEPS elements; above, it holds that fraction
- * of the longest step. verify_algorithm then verifies blocks of at most VERIFY_SHORT elements too.
- */
-#define VERIFY_LANE_STEPS 4096
-#define VERIFY_SHORT      64
+/* A lane holds one element while all lanes together carry less than VERIFY_LANE_MOVES; above, it
+ * holds one more for each such amount. Where blocks are longer than VERIFY_SHORT elements,
+ * verify_algorithm therefore verifies them cut to that as well. */
+#define VERIFY_LANE_MOVES (UINT64_C(1) << 23)
+#define VERIFY_SHORT      UINT64_C(16)
 
 /* Verify @scheds[0..size), which were built for @args (rank and ninputs aside: a rank has as many
- * inputs as its schedule says). Returns true, or false
- * with the defect in words in @why (VERIFY_TEXT bytes): rank, step and what was found. */
+ * inputs as its schedule says). Returns true, or false with the defect in words in @why
+ * (VERIFY_TEXT bytes): rank, step and what was found. */
 bool verify_schedules(const struct coll_algorithm *alg, const struct coll_args *args,
                       struct sched *const *scheds, char *why);
 
