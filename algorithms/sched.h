@@ -153,6 +153,7 @@ struct coll_algorithm {
 	 * schedules to and that selection prices. */
 	uint64_t (*rounds)(int size);
 	double (*volume)(int size);
+	uint64_t (*messages)(int size); /* sends of the rank that sends most: at most so many */
 	void (*emit)(struct sched_builder *, const struct coll_args *);
 };
 

@@ -64,6 +64,28 @@ static double volume_q(int p)
 	return log2_ceil(p);
 }
 
+/* Messages sent by the rank that sends most. */
+static uint64_t messages_ring_chunked(int p)
+{
+	return 4 * (uint64_t)(p - 1);
+}
+
+/* The blocks of a round lie together on the circle: at its end they are cut in two. */
+static uint64_t messages_circulant(int p)
+{
+	return 4 * (uint64_t)log2_ceil(p);
+}
+
+static uint64_t messages_others(int p)
+{
+	return (uint64_t)(p - 1);
+}
+
+static uint64_t messages_2_others(int p)
+{
+	return 2 * (uint64_t)(p - 1);
+}
+
 /* ---- the rows ---- */
 
 const struct coll_algorithm coll_algorithms[] = {
@@ -77,6 +99,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .source = "Gloo allreduce_ring_chunked; Patarasuk, Yuan, JPDC 2009",
                 .rounds = rounds_2_ring,
                 .volume = volume_optimal,
+                .messages = messages_ring_chunked,
                 .emit = allreduce_ring_chunked,
         },
         {
@@ -89,6 +112,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .source = "Thakur, Rabenseifner, Gropp, IJHPCA 2005",
                 .rounds = rounds_doubling,
                 .volume = volume_doubling,
+                .messages = rounds_doubling,
                 .emit = allreduce_recursive_doubling,
         },
         {
@@ -102,6 +126,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .source = "Träff, arXiv:2410.14234",
                 .rounds = rounds_2q,
                 .volume = volume_optimal,
+                .messages = messages_circulant,
                 .emit = allreduce_circulant,
         },
         {
@@ -115,6 +140,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .flags = COLL_ORDERED | COLL_FINAL,
                 .rounds = rounds_2,
                 .volume = volume_optimal,
+                .messages = messages_2_others,
                 .emit = allreduce_direct,
         },
         {
@@ -128,6 +154,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .flags = COLL_DIVERGENT,
                 .rounds = rounds_1,
                 .volume = volume_others,
+                .messages = messages_others,
                 .emit = barrier_all_to_all,
         },
         {
@@ -140,6 +167,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .source = "Gloo barrier_all_to_one",
                 .rounds = rounds_2,
                 .volume = volume_others,
+                .messages = messages_others,
                 .emit = barrier_all_to_one,
         },
         {
@@ -153,6 +181,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .flags = COLL_DIVERGENT | COLL_IDEMPOTENT,
                 .rounds = rounds_q,
                 .volume = volume_q,
+                .messages = rounds_q,
                 .emit = barrier_dissemination,
         },
 };

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static int fill(struct err *e, int code, int rank, const char *fmt, va_list ap, int errnum)
+__attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, int rank,
+                                                      const char *fmt, va_list ap, int errnum)
 {
 	if (!e || e->code)
 		return -1;

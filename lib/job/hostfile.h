@@ -1,14 +1,18 @@
 /*
  * Static hostfiles: one `host[:port] [slots=N]` a line, IPv6 as [addr]:port, # comments; line order
  * is rank order, a line with slots=N stands for N ranks. The first line is the coordinator; only
- * its port matters (default 7766).
+ * its port matters (default 7766). A line may also be a list of Slurm's, `node[01-04,7],x`, as
+ * SLURM_STEP_NODELIST has it.
  */
 #ifndef COLLCTL_JOB_HOSTFILE_H
 #define COLLCTL_JOB_HOSTFILE_H
 
+#include <stddef.h>
+
 #include "lib/base/err.h"
 
-#define HOSTFILE_PORT 7766
+#define HOSTFILE_PORT      7766
+#define HOSTFILE_RANKS_MAX 65536
 
 struct hostfile_host {
 	char *name;
@@ -23,14 +27,15 @@ struct hostfile {
 	int size; /* ranks: the sum of slots */
 };
 
-/* ERR_INPUT naming file and line, for a malformed or unreadable file. */
+/* ERR_INPUT naming file and line, for a malformed or unreadable file. @path may be a pipe, or "-":
+ * stdin. On failure *h is empty. */
 int hostfile_read(struct hostfile *, const char *path, struct err *);
-int hostfile_parse(struct hostfile *, const char *text, size_t len, const char *path,
-		   struct err *);
+int hostfile_parse(struct hostfile *, const char *text, size_t len, const char *path, struct err *);
 void hostfile_release(struct hostfile *);
 
 /* The rank of this machine: the unique host that resolves to a local address and has one slot.
- * -1 with ERR_USAGE (none, or several: say which, and to give --rank). */
+ * Names are resolved only if none is local by its text. -1 with ERR_USAGE (none, or several: say
+ * which, and to give --rank). */
 int hostfile_local_rank(const struct hostfile *, int *rank, struct err *);
 
 #endif

@@ -5,8 +5,8 @@
 #include "lib/base/err.h"
 
 struct launch {
-	int rank, size;	      /* -1: not given */
-	int local_rank;	      /* -1: not given */
+	int rank, size;       /* -1: not given */
+	int local_rank;       /* -1: not given */
 	const char *launcher; /* "torchrun", "Open MPI", ...; NULL: none found */
 };
 

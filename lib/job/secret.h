@@ -21,7 +21,9 @@ int secret_generate(struct secret *, char text[SECRET_TEXT], struct err *);
 /* A group- or world-readable file is refused (ERR_AUTH, with the chmod that mends it). A missing
  * or malformed one is ERR_AUTH too, naming the file and what was found, never its content. */
 int secret_from_file(struct secret *, const char *path, struct err *);
-int secret_from_fd(struct secret *, int fd, struct err *); /* reads to the end; closes it */
+/* The same of a descriptor: a pipe, a file. Reads to the end; closes it. */
+int secret_from_fd(struct secret *, int fd, struct err *);
+/* @origin: what to call it in messages, "COLLCTL_SECRET". */
 int secret_from_text(struct secret *, const char *hex, const char *origin, struct err *);
 /* Write @text to a new file of mode 0600; an existing file is not overwritten (ERR_OUTPUT). */
 int secret_write_file(const char *path, const char *text, struct err *);
@@ -29,9 +31,9 @@ void secret_wipe(struct secret *);
 
 /* HKDF-SHA256(key, salt = "collctl 1", info) -> out. @info: any bytes. */
 int secret_derive(const uint8_t *key, size_t key_len, const void *info, size_t info_len,
-		  uint8_t *out, size_t out_len, struct err *);
+                  uint8_t *out, size_t out_len, struct err *);
 /* HMAC-SHA256, 32 bytes. */
 int secret_mac(const uint8_t *key, size_t key_len, const void *data, size_t len, uint8_t out[32],
-	       struct err *);
+               struct err *);
 
 #endif

@@ -19,18 +19,25 @@ struct addr {
 
 /* Split "host[:port]" (port -1: none). ERR_USAGE. */
 int addr_split(const char *text, char *host, size_t cap, int *port, struct err *);
-/* Resolve to the first address; @passive: for listening (empty host: any address). */
+/* Resolve to the first address; @passive: for listening (empty host: any address of both families,
+ * by one dual-stack socket). A name that does not resolve: ERR_USAGE if @passive, else
+ * ERR_RENDEZVOUS, for it may resolve later. */
 int addr_resolve(struct addr *, const char *host, int port, bool passive, struct err *);
 int addr_port(const struct addr *);
 void addr_set_port(struct addr *, int port);
-/* "192.0.2.7:7766" or, without the port, "192.0.2.7". Returns @buf. */
+/* "192.0.2.7:7766", "[2001:db8::7]:7766" or, without the port, "192.0.2.7", "2001:db8::7". IPv4
+ * peers of a dual-stack socket are printed as IPv4. Returns @buf. */
 char *addr_text(const struct addr *, bool with_port, char buf[ADDR_TEXT]);
 bool addr_same_host(const struct addr *, const struct addr *); /* both local counts as same */
+bool addr_is_local(const struct addr *);   /* loopback, or an interface of this machine has it */
+bool addr_name_is_local(const char *host); /* resolves to a local address; may ask the resolver */
 
 /* A listening TCP socket, non-blocking, close-on-exec, SO_REUSEADDR. Port 0: the kernel's choice;
- * if @lo > 0: the first free port of lo..hi. @addr is updated with the port. */
+ * if @lo > 0: the first free port of lo..hi. @addr is updated with the port. ERR_USAGE for an
+ * address that is not this machine's or a port that needs privileges, else ERR_RESOURCE. */
 int addr_listen(struct addr *addr, int lo, int hi, int backlog, struct err *);
-/* An address of the interface @spec (name, or CIDR like 10.0.0.0/8). ERR_USAGE. */
+/* An address of the interface @spec (name, or CIDR like 10.0.0.0/8): IPv4 before IPv6 before
+ * link-local. ERR_USAGE, with the names that there are. */
 int addr_of_iface(struct addr *, const char *spec, struct err *);
 
 #endif

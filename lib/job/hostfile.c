@@ -1,0 +1,438 @@
+/*
+ * One grammar takes all forms: a line is a list of host expressions, separated by commas, and then
+ * words of the form name=value. A host expression may have Slurm's brackets. What Open MPI, PBS
+ * and Slurm write are cases of it, so nothing has to be guessed from a file as a whole.
+ */
+#include "lib/job/hostfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "lib/net/addr.h"
+
+#define FILE_MAX    ((size_t)16 << 20) /* bytes */
+#define HOST_MAX    256                /* of a host, with its port, and its NUL */
+#define PATTERN_MAX 1024               /* of a host expression, and its NUL */
+
+struct parser {
+	struct hostfile *h;
+	const char *path;
+	int line;
+	size_t cap; /* of h->hosts */
+	struct err *err;
+};
+
+/* ---- hosts ---- */
+
+static int fail(const struct parser *p, const char *what, const char *text, size_t len)
+{
+	return err_set(p->err, ERR_INPUT, "%s:%d: %s%s%.*s", p->path, p->line, what,
+	               len ? ": " : "", len > 80 ? 80 : (int)len, text);
+}
+
+static int grow(struct parser *p)
+{
+	struct hostfile *h = p->h;
+	size_t cap = p->cap ? 2 * p->cap : 16;
+
+	if ((size_t)h->nhosts < p->cap)
+		return 0;
+	void *hosts = realloc(h->hosts, cap * sizeof *h->hosts);
+	if (!hosts)
+		return err_nomem(p->err, "the list of hosts", cap * sizeof *h->hosts);
+	h->hosts = hosts;
+	p->cap = cap;
+	return 0;
+}
+
+/* One host, with no brackets left but those of an IPv6 address. */
+static int add_host(struct parser *p, const char *text)
+{
+	struct err why = {.rank = ERR_RANK_SELF};
+	struct hostfile_host host = {.slots = 1, .first = p->h->size};
+	char name[HOST_MAX];
+
+	if (addr_split(text, name, sizeof name, &host.port, &why) < 0)
+		return err_set(p->err, ERR_INPUT, "%s:%d: %s", p->path, p->line, why.text);
+	if (!*name)
+		return fail(p, "a port without a host", text, strlen(text));
+	if (host.port == 0)
+		return fail(p, "0 is no port to connect to", text, strlen(text));
+	if (host.port < 0)
+		host.port = 0;
+	if (p->h->size >= HOSTFILE_RANKS_MAX)
+		return err_set(p->err, ERR_INPUT, "%s:%d: more than %d ranks", p->path, p->line,
+		               HOSTFILE_RANKS_MAX);
+	if (grow(p) < 0)
+		return -1;
+	host.name = strdup(name);
+	if (!host.name)
+		return err_nomem(p->err, "a host name", strlen(name) + 1);
+	p->h->hosts[p->h->nhosts++] = host;
+	p->h->size++;
+	return 0;
+}
+
+/* ---- Slurm's host expressions ---- */
+
+/* Digits at *s, at most nine, as *value; advances *s. */
+static bool take_number(const char **s, unsigned *value, int *width)
+{
+	*value = 0;
+	for (*width = 0; **s >= '0' && **s <= '9'; (*s)++) {
+		if (++*width > 9)
+			return false;
+		*value = *value * 10 + (unsigned)(**s - '0');
+	}
+	return *width > 0;
+}
+
+static int expand(struct parser *p, const char *head, const char *pattern, int depth);
+
+/* Every number of one range "01-04" at *s, put between @head and @tail. The zero padding is that
+ * of the range's first number. */
+static int expand_range(struct parser *p, const char *head, const char **s, const char *tail,
+                        int depth)
+{
+	char name[HOST_MAX];
+	const char *start = *s;
+	unsigned lo, hi;
+	int width, unused;
+	bool ok = take_number(s, &lo, &width);
+
+	hi = lo;
+	if (ok && **s == '-') {
+		++*s;
+		ok = take_number(s, &hi, &unused) && hi >= lo;
+	}
+	if (!ok || (**s != ',' && **s != ']'))
+		return fail(p, "not a range such as [01-04,7]", start, strlen(start));
+	for (; lo <= hi; lo++) {
+		int n = snprintf(name, sizeof name, "%s%0*u", head, width, lo);
+		if (n < 0 || (size_t)n >= sizeof name)
+			return fail(p, "the host name is too long", head, strlen(head));
+		if (expand(p, name, tail, depth + 1) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Add what @head followed by every expansion of @pattern names. */
+static int expand(struct parser *p, const char *head, const char *pattern, int depth)
+{
+	char name[HOST_MAX];
+	const char *open = strchr(pattern, '[');
+	size_t plain = open ? (size_t)(open - pattern) : strlen(pattern);
+
+	size_t len = strlen(head);
+	if (len + plain >= sizeof name)
+		return fail(p, "the host name is too long", head, len);
+	memcpy(name, head, len);
+	memcpy(name + len, pattern, plain);
+	name[len + plain] = '\0';
+	if (!open)
+		return add_host(p, name);
+	const char *close = strchr(open, ']');
+	if (!close || depth >= 8)
+		return fail(p, close ? "too many brackets" : "a bracket is not closed", pattern,
+		            strlen(pattern));
+	const char *s = open + 1;
+	for (;;) {
+		if (expand_range(p, name, &s, close + 1, depth) < 0)
+			return -1;
+		if (s == close)
+			return 0;
+		s++; /* the comma */
+	}
+}
+
+/* A host expression that begins with a bracket is an IPv6 address if there is a colon in it. */
+static bool is_bracketed_ipv6(const char *s)
+{
+	const char *close = strchr(s, ']');
+
+	return s[0] == '[' && close && memchr(s, ':', (size_t)(close - s));
+}
+
+static int add_expression(struct parser *p, const char *text, size_t len)
+{
+	char pattern[PATTERN_MAX];
+
+	if (len == 0)
+		return fail(p, "an empty name between commas", "", 0);
+	if (len >= sizeof pattern)
+		return fail(p, "the host name is too long", text, len);
+	memcpy(pattern, text, len);
+	pattern[len] = '\0';
+	return is_bracketed_ipv6(pattern) ? add_host(p, pattern) : expand(p, "", pattern, 0);
+}
+
+/* The hosts of "a,b[1-3],c": commas within brackets don't separate. */
+static int add_list(struct parser *p, const char *text, size_t len)
+{
+	size_t start = 0;
+	bool inside = false;
+
+	for (size_t i = 0; i <= len; i++) {
+		if (i < len && text[i] == '[')
+			inside = true;
+		else if (i < len && text[i] == ']')
+			inside = false;
+		if (i < len && (text[i] != ',' || inside))
+			continue;
+		if (add_expression(p, text + start, i - start) < 0)
+			return -1;
+		start = i + 1;
+	}
+	return 0;
+}
+
+/* ---- lines ---- */
+
+/* If the word is @name=NUMBER: 1 and *value; 0 if it is another; -1 if the number is none. */
+static int take_setting(const struct parser *p, const char *word, size_t len, const char *name,
+                        int *value)
+{
+	size_t n = strlen(name);
+	long v = 0;
+
+	if (len <= n || memcmp(word, name, n) != 0 || word[n] != '=')
+		return 0;
+	for (size_t i = n + 1; i < len && v <= HOSTFILE_RANKS_MAX; i++)
+		v = word[i] >= '0' && word[i] <= '9' ? v * 10 + (word[i] - '0')
+		                                     : HOSTFILE_RANKS_MAX + 1;
+	if (v < 1 || v > HOSTFILE_RANKS_MAX) {
+		fail(p, "not a number of ranks", word, len);
+		return -1;
+	}
+	*value = (int)v;
+	return 1;
+}
+
+/* What follows the hosts of a line; max_slots is Open MPI's and limits nothing here. */
+static int parse_setting(const struct parser *p, const char *word, size_t len, int *slots)
+{
+	static const char *const ignored[] = {"max_slots", "max-slots"};
+	int unused;
+	int rc = take_setting(p, word, len, "slots", slots);
+
+	for (size_t i = 0; rc == 0 && i < sizeof ignored / sizeof ignored[0]; i++)
+		rc = take_setting(p, word, len, ignored[i], &unused);
+	if (rc == 0)
+		fail(p, "only slots=N may follow the host", word, len);
+	return rc > 0 ? 0 : -1;
+}
+
+/* Give the hosts from @from on their slots, and renumber them. */
+static int set_slots(const struct parser *p, int from, int slots)
+{
+	struct hostfile *h = p->h;
+
+	for (int i = from; i < h->nhosts; i++) {
+		struct hostfile_host *host = &h->hosts[i];
+		host->slots = slots;
+		host->first = i ? host[-1].first + host[-1].slots : 0;
+		if (host->first > HOSTFILE_RANKS_MAX - slots)
+			return err_set(p->err, ERR_INPUT, "%s:%d: more than %d ranks", p->path,
+			               p->line, HOSTFILE_RANKS_MAX);
+		h->size = host->first + slots;
+	}
+	return 0;
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
+}
+
+/* The next word of [*at, end); false at the end of the line. */
+static bool next_word(const char **at, const char *end, const char **word, size_t *len)
+{
+	while (*at < end && is_blank(**at))
+		++*at;
+	*word = *at;
+	while (*at < end && !is_blank(**at))
+		++*at;
+	*len = (size_t)(*at - *word);
+	return *len > 0;
+}
+
+static int parse_line(struct parser *p, const char *line, const char *end)
+{
+	const char *hash = memchr(line, '#', (size_t)(end - line));
+	const char *at = line, *word;
+	int from = p->h->nhosts, slots = 1;
+	size_t len;
+
+	if (memchr(line, '\0', (size_t)(end - line)))
+		return fail(p, "a NUL byte; this is no text file", "", 0);
+	if (hash)
+		end = hash;
+	if (!next_word(&at, end, &word, &len))
+		return 0;
+	if (add_list(p, word, len) < 0)
+		return -1;
+	while (next_word(&at, end, &word, &len))
+		if (parse_setting(p, word, len, &slots) < 0)
+			return -1;
+	return set_slots(p, from, slots);
+}
+
+int hostfile_parse(struct hostfile *h, const char *text, size_t len, const char *path,
+                   struct err *err)
+{
+	struct parser p = {.h = h, .path = path, .err = err};
+	const char *end = text + len;
+
+	*h = (struct hostfile){0};
+	while (text < end) {
+		const char *eol = memchr(text, '\n', (size_t)(end - text));
+		if (!eol)
+			eol = end;
+		p.line++;
+		if (parse_line(&p, text, eol) < 0)
+			goto fail;
+		text = eol < end ? eol + 1 : end;
+	}
+	if (h->nhosts)
+		return 0;
+	err_set(err, ERR_INPUT, "%s: there is no host in it", path);
+fail:
+	hostfile_release(h);
+	return -1;
+}
+
+/* ---- files ---- */
+
+/* The whole of @fd, which may be a pipe. */
+static char *read_all(int fd, const char *path, size_t *len, struct err *err)
+{
+	char *buf = NULL;
+	size_t cap = 0;
+
+	for (*len = 0;;) {
+		if (*len == cap) {
+			char *more = realloc(buf, cap = cap ? 2 * cap : 4096);
+			if (!more) {
+				err_nomem(err, path, cap);
+				break;
+			}
+			buf = more;
+		}
+		ssize_t n = read(fd, buf + *len, cap - *len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			err_errno(err, ERR_INPUT, "%s", path);
+			break;
+		}
+		if (n == 0)
+			return buf;
+		*len += (size_t)n;
+		if (*len > FILE_MAX) {
+			err_set(err, ERR_INPUT, "%s: longer than %zu bytes; this is no hostfile",
+			        path, FILE_MAX);
+			break;
+		}
+	}
+	free(buf);
+	return NULL;
+}
+
+int hostfile_read(struct hostfile *h, const char *path, struct err *err)
+{
+	bool from_stdin = strcmp(path, "-") == 0;
+	size_t len;
+	int ret = -1;
+
+	*h = (struct hostfile){0};
+	int fd = from_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return err_errno(err, ERR_INPUT, "%s", path);
+	char *text = read_all(fd, from_stdin ? "stdin" : path, &len, err);
+	if (text)
+		ret = hostfile_parse(h, text, len, from_stdin ? "stdin" : path, err);
+	free(text);
+	if (!from_stdin)
+		close(fd);
+	return ret;
+}
+
+void hostfile_release(struct hostfile *h)
+{
+	for (int i = 0; i < h->nhosts; i++)
+		free(h->hosts[i].name);
+	free(h->hosts);
+	*h = (struct hostfile){0};
+}
+
+/* ---- which one is this machine? ---- */
+
+/* Without the resolver: a number, or the name that this machine gives itself. */
+static bool is_local_by_text(const char *name)
+{
+	char self[HOST_MAX] = "", *dot;
+
+	if (strcasecmp(name, "localhost") == 0)
+		return true;
+	if (strspn(name, "0123456789.") == strlen(name) || strchr(name, ':'))
+		return addr_name_is_local(name);
+	if (gethostname(self, sizeof self - 1) < 0 || !*self)
+		return false;
+	if (strcasecmp(name, self) == 0)
+		return true;
+	dot = strchr(self, '.');
+	if (dot)
+		*dot = '\0';
+	return dot && strcasecmp(name, self) == 0;
+}
+
+/* The ranks of the hosts that are local, as text; returns their number. */
+static int find_local(const struct hostfile *h, bool (*is_local)(const char *), int *host,
+                      char *ranks, size_t cap)
+{
+	int found = 0;
+	size_t at = 0;
+
+	for (int i = 0; i < h->nhosts; i++) {
+		const struct hostfile_host *e = &h->hosts[i];
+		if (!is_local(e->name))
+			continue;
+		if (found++ == 0)
+			*host = i;
+		if (at + 32 > cap) /* room for ", N-M"; the rest goes unsaid */
+			continue;
+		at += (size_t)snprintf(ranks + at, cap - at, at ? ", %d" : "%d", e->first);
+		if (e->slots > 1)
+			at += (size_t)snprintf(ranks + at, cap - at, "-%d",
+			                       e->first + e->slots - 1);
+	}
+	return found;
+}
+
+int hostfile_local_rank(const struct hostfile *h, int *rank, struct err *err)
+{
+	char ranks[256] = "";
+	int host = 0;
+	/* The resolver only when it is needed: it is slow, and P ranks would ask it for P names. */
+	int found = find_local(h, is_local_by_text, &host, ranks, sizeof ranks);
+
+	if (!found)
+		found = find_local(h, addr_name_is_local, &host, ranks, sizeof ranks);
+	if (!found)
+		return err_set(err, ERR_USAGE,
+		               "none of the hostfile's %d hosts is this machine; give --rank",
+		               h->nhosts);
+	if (found > 1 || h->hosts[host].slots > 1)
+		return err_set(err, ERR_USAGE,
+		               "this machine has several ranks of the hostfile (%s); give --rank",
+		               ranks);
+	*rank = h->hosts[host].first;
+	return 0;
+}

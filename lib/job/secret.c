@@ -1,0 +1,245 @@
+#include "lib/job/secret.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+
+#define HEX_DIGITS ((size_t)2 * SECRET_BYTES)
+
+/* The salt is the version of the key schedule: another version derives other keys. */
+static const char HKDF_SALT[] = "collctl 1";
+
+static void hex_encode(const uint8_t *in, size_t len, char *out)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < len; i++) {
+		*out++ = digits[in[i] >> 4];
+		*out++ = digits[in[i] & 15];
+	}
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+int secret_generate(struct secret *s, char text[SECRET_TEXT], struct err *err)
+{
+	size_t got = 0;
+
+	while (got < sizeof s->key) {
+		ssize_t n = getrandom(s->key + got, sizeof s->key - got, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_errno(err, ERR_RESOURCE, "random bytes");
+		got += (size_t)n;
+	}
+	hex_encode(s->key, sizeof s->key, text);
+	memcpy(text + HEX_DIGITS, "\n", 2);
+	return 0;
+}
+
+/* Messages say what was found by its length and position alone: it may be a secret all the same. */
+static int parse(struct secret *s, const char *text, size_t len, const char *origin,
+                 struct err *err)
+{
+	if (len && text[len - 1] == '\n')
+		len--;
+	for (size_t i = 0; i < len && i < HEX_DIGITS; i++) {
+		int v = hex_value(text[i]);
+		if (v < 0) {
+			secret_wipe(s);
+			return err_set(err, ERR_AUTH, "%s: character %zu is not a hex digit",
+			               origin, i + 1);
+		}
+		uint8_t high = i % 2 ? s->key[i / 2] : 0;
+		s->key[i / 2] = (uint8_t)(high | v << (i % 2 ? 0 : 4));
+	}
+	if (len == HEX_DIGITS)
+		return 0;
+	secret_wipe(s);
+	if (len > HEX_DIGITS)
+		return err_set(err, ERR_AUTH, "%s: longer than the %zu hex digits of a secret",
+		               origin, HEX_DIGITS);
+	return err_set(err, ERR_AUTH,
+	               "%s: %zu characters instead of the %zu hex digits that 'collctl keygen' "
+	               "writes",
+	               origin, len, HEX_DIGITS);
+}
+
+int secret_from_text(struct secret *s, const char *hex, const char *origin, struct err *err)
+{
+	return parse(s, hex, strnlen(hex, HEX_DIGITS + 2), origin, err);
+}
+
+/* Read @fd to its end, or to one byte more than a secret can have. */
+static int read_secret(struct secret *s, int fd, const char *origin, struct err *err)
+{
+	char buf[HEX_DIGITS + 2];
+	size_t len = 0;
+	int ret = -1;
+
+	while (len < sizeof buf) {
+		ssize_t n = read(fd, buf + len, sizeof buf - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			err_errno(err, ERR_AUTH, "%s", origin);
+			goto out;
+		}
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	ret = parse(s, buf, len, origin, err);
+out:
+	OPENSSL_cleanse(buf, sizeof buf);
+	return ret;
+}
+
+/* A file without a name (memfd, O_TMPFILE) has an owner in its holders alone, whatever its mode. */
+static int check_private(const struct stat *st, const char *origin, const char *file,
+                         struct err *err)
+{
+	if (!S_ISREG(st->st_mode) || st->st_nlink == 0 || !(st->st_mode & 077))
+		return 0;
+	return err_set(err, ERR_AUTH, "%s: mode %04o lets others at the secret; chmod 600 %s",
+	               origin, (unsigned)st->st_mode & 07777, file);
+}
+
+int secret_from_file(struct secret *s, const char *path, struct err *err)
+{
+	struct stat st;
+	int ret = -1;
+
+	/* O_NONBLOCK: a fifo is refused below, and must not block the open before that. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return err_errno(err, ERR_AUTH, "%s", path);
+	if (fstat(fd, &st) < 0)
+		err_errno(err, ERR_AUTH, "%s", path);
+	else if (!S_ISREG(st.st_mode))
+		err_set(err, ERR_AUTH,
+		        "%s: not a regular file; a pipe is given by number, as --secret-fd", path);
+	else if (check_private(&st, path, path, err) == 0)
+		ret = read_secret(s, fd, path, err);
+	close(fd);
+	return ret;
+}
+
+int secret_from_fd(struct secret *s, int fd, struct err *err)
+{
+	char origin[40];
+	struct stat st;
+	int ret = -1;
+
+	snprintf(origin, sizeof origin, "file descriptor %d", fd);
+	if (fstat(fd, &st) < 0)
+		return err_errno(err, ERR_AUTH, "%s", origin);
+	if (check_private(&st, origin, "the file", err) == 0)
+		ret = read_secret(s, fd, origin, err);
+	close(fd);
+	return ret;
+}
+
+static int write_synced(int fd, const char *text)
+{
+	size_t len = strlen(text);
+
+	while (len) {
+		ssize_t n = write(fd, text, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		text += n;
+		len -= (size_t)n;
+	}
+	/* What can't be synced (a pipe's end named in /dev/fd) has been written all the same. */
+	return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -1 : 0;
+}
+
+int secret_write_file(const char *path, const char *text, struct err *err)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 && errno == EEXIST)
+		return err_set(err, ERR_OUTPUT, "%s: exists and is not overwritten", path);
+	if (fd < 0)
+		return err_errno(err, ERR_OUTPUT, "%s", path);
+	/* fchmod: the umask may have taken the owner's bits. */
+	int failed = fchmod(fd, 0600) < 0 || write_synced(fd, text) < 0;
+	if (failed)
+		err_errno(err, ERR_OUTPUT, "%s", path);
+	if (close(fd) < 0 && !failed)
+		failed = err_errno(err, ERR_OUTPUT, "%s", path);
+	if (!failed)
+		return 0;
+	unlink(path);
+	return -1;
+}
+
+void secret_wipe(struct secret *s)
+{
+	OPENSSL_cleanse(s, sizeof *s);
+}
+
+static int crypto_failed(struct err *err, const char *what)
+{
+	char reason[160];
+
+	ERR_error_string_n(ERR_get_error(), reason, sizeof reason);
+	ERR_clear_error();
+	return err_set(err, ERR_RESOURCE, "%s: %s", what, reason);
+}
+
+int secret_derive(const uint8_t *key, size_t key_len, const void *info, size_t info_len,
+                  uint8_t *out, size_t out_len, struct err *err)
+{
+	/* The casts drop const for an interface that only reads. */
+	OSSL_PARAM params[] = {
+	        OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)"SHA256", 0),
+	        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)key, key_len),
+	        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)HKDF_SALT,
+	                                          sizeof HKDF_SALT - 1),
+	        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)info, info_len),
+	        OSSL_PARAM_construct_end(),
+	};
+	EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+	EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
+	int ok = ctx && EVP_KDF_derive(ctx, out, out_len, params) > 0;
+
+	EVP_KDF_CTX_free(ctx);
+	EVP_KDF_free(kdf);
+	return ok ? 0 : crypto_failed(err, "HKDF");
+}
+
+int secret_mac(const uint8_t *key, size_t key_len, const void *data, size_t len, uint8_t out[32],
+               struct err *err)
+{
+	size_t out_len = 0;
+
+	if (EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, key, key_len, data, len, out, 32,
+	              &out_len) &&
+	    out_len == 32)
+		return 0;
+	return crypto_failed(err, "HMAC");
+}
