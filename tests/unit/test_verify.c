@@ -186,6 +186,7 @@ static void test_figures(void **state)
 			else
 				assert_int_equal(f.rounds, alg->rounds(p));
 			assert_true(fabs((double)f.elements - alg->volume(p) * (double)n) < 1e-6);
+			assert_true(f.messages <= alg->messages(p));
 			set_release(&t);
 		}
 }
