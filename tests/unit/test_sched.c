@@ -469,7 +469,7 @@ static void emit_random(struct sched_builder *b, const struct coll_args *a)
 
 static void test_random_dependencies(void **state)
 {
-	const int runs = getenv("COLLCTL_LONG") ? 100000 : 5000;
+	const int runs = getenv("COLLCTL_LONG") ? 1000000 : 30000;
 
 	(void)state;
 	for (int i = 0; i < runs; i++) {
