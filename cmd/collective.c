@@ -1,13 +1,9 @@
 /*
  * The body that all collectives over arrays share: open the inputs, join, agree, move, commit.
  */
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include "cmd/commands.h"
 #include "cmd/joining.h"
@@ -18,15 +14,13 @@
 #include "lib/data/array.h"
 #include "lib/data/digest.h"
 #include "lib/data/outfile.h"
-#include "lib/exec/exec.h"
+#include "lib/exec/drive.h"
 #include "lib/exec/select.h"
 
-#define STAGING	       (256u << 10) /* bytes of a file thread's conversions */
-#define CONN_BUFFER    (256u << 10) /* bytes of a connection's buffer, at most ... */
-#define CONN_BUFFER_MIN (48u << 10) /* ... and at least */
-#define WINDOW_BYTES   (8u << 20)   /* of a window's buffers: a few of them fit the last cache */
-#define INLINE_BYTES   (64u << 10)  /* smaller files are read and written without threads */
-#define STREAMS	       3	    /* windows under way at once: one read, one moved, one written */
+#define STAGING      (256u << 10) /* bytes of a file thread's conversions */
+#define WINDOW_BYTES (8u << 20)   /* of a window's buffers: a few of them fit the last cache */
+#define INLINE_BYTES (64u << 10)  /* smaller files are read and written without threads */
+#define STREAMS      3            /* windows under way at once: one read, one moved, one written */
 
 struct output {
 	struct outfile file;
@@ -59,12 +53,10 @@ struct collective {
 	double divisor;
 	uint64_t *off;
 	struct coll_args args;
-	struct exec *exec;
+	struct drive drive;
 	struct digest *digest;
 	uint8_t digest_bytes[DIGEST_BYTES];
 	uint8_t *read_staging, *write_staging;
-	int npeers;
-	struct exec_stats stats;
 	struct times times;
 	enum phase phase; /* where a failure happened */
 };
@@ -92,19 +84,19 @@ static int open_inputs(struct collective *c, char **paths, int n, struct err *er
 			return -1;
 		c->ninputs++;
 		if (f->info.dtype != c->inputs[0].info.dtype)
-			return err_set(err, ERR_INPUT, "%s: dtype %s differs from %s of %s", f->path,
-			               dtype_name(f->info.dtype),
+			return err_set(err, ERR_INPUT, "%s: dtype %s differs from %s of %s",
+			               f->path, dtype_name(f->info.dtype),
 			               dtype_name(c->inputs[0].info.dtype), c->inputs[0].path);
 		if (!array_same(&f->info, &c->inputs[0].info))
-			return err_set(err, ERR_INPUT, "%s: shape %s differs from %s of %s", f->path,
-			               array_shape_text(&f->info, shape),
+			return err_set(err, ERR_INPUT, "%s: shape %s differs from %s of %s",
+			               f->path, array_shape_text(&f->info, shape),
 			               array_shape_text(&c->inputs[0].info, first),
 			               c->inputs[0].path);
 	}
 	c->info = c->inputs[0].info;
 	if (!reduce_op_defined(c->op, c->info.dtype))
-		return err_set(err, ERR_USAGE, "%s: --op %s is not defined on %s", c->inputs[0].path,
-		               reduce_op_name(c->op), dtype_name(c->info.dtype));
+		return err_set(err, ERR_USAGE, "%s: --op %s is not defined on %s",
+		               c->inputs[0].path, reduce_op_name(c->op), dtype_name(c->info.dtype));
 	return 0;
 }
 
@@ -115,9 +107,10 @@ static int name_outputs(struct collective *c, struct err *err)
 	const struct options *o = c->o;
 	enum array_format format;
 	if (o->noutputs != 1 && o->noutputs != c->ninputs)
-		return err_set(err, ERR_USAGE,
-		               "-o is given %d times: give it once, or once for each of the %d inputs",
-		               o->noutputs, c->ninputs);
+		return err_set(
+		        err, ERR_USAGE,
+		        "-o is given %d times: give it once, or once for each of the %d inputs",
+		        o->noutputs, c->ninputs);
 	c->outputs = calloc((size_t)o->noutputs, sizeof *c->outputs);
 	if (!c->outputs)
 		return err_nomem(err, "the outputs", (size_t)o->noutputs * sizeof *c->outputs);
@@ -135,7 +128,8 @@ static int name_outputs(struct collective *c, struct err *err)
 		if (format != c->info.format)
 			return err_set(err, ERR_USAGE,
 			               "%s: the output has the input's format: end its name in %s",
-			               out->path, c->info.format == ARRAY_NPY ? ".npy" : ".bin or .raw");
+			               out->path,
+			               c->info.format == ARRAY_NPY ? ".npy" : ".bin or .raw");
 	}
 	return 0;
 }
@@ -149,10 +143,9 @@ static int open_outputs(struct collective *c, struct err *err)
 	uint64_t size = (uint64_t)c->header_len + array_bytes(&c->info);
 	for (int i = 0; i < c->noutputs; i++) {
 		struct output *out = &c->outputs[i];
-		int ret = out->is_stdout
-		                  ? stdio_spool_open(&out->file, size, err)
-		                  : outfile_open(&out->file, out->path, size, !c->o->no_sync,
-		                                 c->o->force, err);
+		int ret = out->is_stdout ? stdio_spool_open(&out->file, size, err)
+		                         : outfile_open(&out->file, out->path, size, !c->o->no_sync,
+		                                        c->o->force, err);
 		if (ret < 0)
 			return -1;
 		out->open = true;
@@ -164,19 +157,17 @@ static int open_outputs(struct collective *c, struct err *err)
 
 /* ---- the files' side of the executor ---- */
 
-static int store(struct collective *c, const void *buf, uint64_t pos, size_t bytes,
-                 struct err *err)
+static int store(struct collective *c, const void *buf, uint64_t pos, size_t bytes, struct err *err)
 {
 	digest_update(c->digest, pos, buf, bytes);
 	for (int i = 0; i < c->noutputs; i++)
-		if (outfile_pwrite(&c->outputs[i].file, buf, bytes,
-		                   (uint64_t)c->header_len + pos, err) < 0)
+		if (outfile_pwrite(&c->outputs[i].file, buf, bytes, (uint64_t)c->header_len + pos,
+		                   err) < 0)
 			return -1;
 	return 0;
 }
 
-static int read_elements(void *ctx, int input, void *buf, uint64_t pos, uint64_t n,
-                         struct err *err)
+static int read_elements(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err)
 {
 	struct collective *c = ctx;
 	const struct array_file *f = &c->inputs[input];
@@ -186,8 +177,8 @@ static int read_elements(void *ctx, int input, void *buf, uint64_t pos, uint64_t
 	convert_fn *convert = convert_kernel(c->dtype, c->info.dtype);
 	for (uint64_t i = 0, len; i < n; i += len) {
 		len = n - i < STAGING / wide ? n - i : STAGING / wide;
-		if (array_pread(f, c->read_staging, len * esize,
-		                f->info.offset + (pos + i) * esize, err) < 0)
+		if (array_pread(f, c->read_staging, len * esize, f->info.offset + (pos + i) * esize,
+		                err) < 0)
 			return -1;
 		convert((uint8_t *)buf + i * wide, c->read_staging, len);
 	}
@@ -269,9 +260,9 @@ static int choose_algorithm(struct collective *c, struct err *err)
 		                              coll_name(c->kind));
 	}
 	c->algorithm = coll_find(c->kind, c->o->algorithm);
-	return c->algorithm ? 0
-	                    : err_set(err, ERR_OTHER, "rank 0 has no algorithm %s",
-	                              c->o->algorithm);
+	return c->algorithm
+	               ? 0
+	               : err_set(err, ERR_OTHER, "rank 0 has no algorithm %s", c->o->algorithm);
 }
 
 /* How many windows: as many as the memory asks for, and so many that their buffers stay in the
@@ -343,82 +334,14 @@ static int agree(struct collective *c, struct err *err)
 		return -1;
 	c->algorithm = coll_find(c->kind, c->plan.algorithm);
 	if (!c->algorithm || c->plan.dtype == DTYPE_NONE || c->plan.dtype >= DTYPES)
-		return err_rank(err, ERR_DISAGREE, 0, "it chose algorithm %s, which is unknown here",
-		                c->plan.algorithm);
+		return err_rank(err, ERR_DISAGREE, 0,
+		                "it chose algorithm %s, which is unknown here", c->plan.algorithm);
 	c->dtype = (enum dtype)c->plan.dtype;
 	c->divisor = (double)c->plan.total_inputs;
 	return 0;
 }
 
 /* ---- moving ---- */
-
-static struct conn *conn_of(void *ctx, int peer, bool out, int stream)
-{
-	return mesh_conn(ctx, peer, out, stream);
-}
-
-/* Bytes of each connection's buffers: what its share of the vector can use, within the memory. */
-static size_t conn_buffer(const struct collective *c, int nconns)
-{
-	uint64_t want = array_bytes(&c->info) * 2 + 4096, most = c->plan.memory / 4;
-	if (nconns)
-		most /= (uint64_t)nconns * 2;
-	if (want > most)
-		want = most;
-	if (want > CONN_BUFFER)
-		want = CONN_BUFFER;
-	return want < CONN_BUFFER_MIN ? CONN_BUFFER_MIN : (size_t)want;
-}
-
-static int connect_mesh(struct collective *c, struct mesh **mesh, struct err *err)
-{
-	size_t n = (size_t)c->size;
-	int *out = calloc(n, sizeof *out), *in = calloc(n, sizeof *in), nout = 0, nin = 0;
-	int ret = -1;
-	if (!out || !in)
-		err_nomem(err, "the edges", n * sizeof *out);
-	else
-		ret = exec_edges(c->algorithm, &c->args, out, &nout, in, &nin, err);
-	if (ret == 0) {
-		for (int i = 0, k = 0; i < nout || k < nin; c->npeers++) {
-			int a = i < nout ? out[i] : c->size, b = k < nin ? in[k] : c->size;
-			i += a <= b;
-			k += b <= a;
-		}
-		int conns = (nout + nin) * (int)c->plan.streams;
-		*mesh = job_connect(c->job, out, nout, in, nin, (int)c->plan.streams,
-		                    conn_buffer(c, conns), err);
-		ret = *mesh ? 0 : -1;
-	}
-	free(out);
-	free(in);
-	return ret;
-}
-
-static int waits_for(void *ctx, int *peers, int cap)
-{
-	return exec_waits_for(ctx, peers, cap);
-}
-
-static void drain_eventfd(void *ctx, uint32_t events)
-{
-	struct loop_watch *w = ctx;
-	uint64_t n;
-	(void)events;
-	if (read(w->fd, &n, sizeof n) < 0)
-		return; /* somebody read it before */
-}
-
-static void set_flag(void *ctx, uint32_t events)
-{
-	(void)events;
-	*(bool *)ctx = true;
-}
-
-static void no_op(void *ctx) /* an event has woken the loop: that is all */
-{
-	(void)ctx;
-}
 
 static int prepare_io(struct collective *c, struct err *err)
 {
@@ -439,54 +362,35 @@ static int prepare_io(struct collective *c, struct err *err)
 
 static int move(struct collective *c, struct err *err)
 {
-	struct mesh *mesh = NULL;
-	struct loop *loop = job_loop(c->job);
-	struct exec_conf conf = {
-	        .algorithm = c->algorithm,
-	        .args = c->args,
-	        .op = c->op,
-	        .dtype = c->dtype,
-	        .ordered = c->ordered,
-	        .divisor = c->divisor,
-	        .windows = c->plan.windows,
-	        .streams = (int)c->plan.streams,
-	        .io = {read_elements, write_elements, c, dtype_size(c->dtype)},
-	        .threads = array_bytes(&c->info) > INLINE_BYTES,
-	        .conn = conn_of,
+	c->drive = (struct drive){
+	        .job = c->job,
+	        .memory = c->plan.memory / 4,
+	        .lane_bytes = array_bytes(&c->info),
+	        .conf =
+	                {
+	                        .algorithm = c->algorithm,
+	                        .args = c->args,
+	                        .op = c->op,
+	                        .dtype = c->dtype,
+	                        .ordered = c->ordered,
+	                        .divisor = c->divisor,
+	                        .windows = c->plan.windows,
+	                        .streams = (int)c->plan.streams,
+	                        .io = {read_elements, write_elements, c, dtype_size(c->dtype)},
+	                        .threads = array_bytes(&c->info) > INLINE_BYTES,
+	                },
 	};
-	if (prepare_io(c, err) < 0)
-		return -1;
-	if (c->size > 1 && connect_mesh(c, &mesh, err) < 0)
+	if (prepare_io(c, err) < 0 || drive_connect(&c->drive, err) < 0)
 		return -1;
 	c->times.connect = clock_ns();
-	conf.conn_ctx = mesh;
-	c->exec = exec_new(&conf, err);
-	if (!c->exec)
-		return -1;
-	struct loop_watch files = {.fd = exec_fd(c->exec), .fn = drain_eventfd, .ctx = &files};
-	if (files.fd >= 0 && loop_add(loop, &files, EPOLLIN, err) < 0)
-		return -1;
-	if (mesh)
-		mesh_attach(mesh, no_op, NULL);
-	job_waits(c->job, waits_for, c->exec);
 	c->phase = PHASE_RUN;
-	job_phase(c->job, PHASE_RUN);
-	loop->yields = 20;
-	int ret;
-	while ((ret = exec_advance(c->exec, err)) == 0) {
-		exec_stats(c->exec, &c->stats);
-		job_moved(c->job, c->stats.bytes_moved);
-		if (job_turn(c->job, err) < 0) {
-			ret = -1;
-			break;
-		}
-	}
-	loop->yields = 0;
-	exec_stats(c->exec, &c->stats);
-	job_waits(c->job, NULL, NULL);
-	if (files.fd >= 0)
-		loop_del(loop, &files);
-	return ret < 0 ? -1 : 0;
+	return drive_run(&c->drive, err);
+}
+
+static void set_flag(void *ctx, uint32_t events)
+{
+	(void)events;
+	*(bool *)ctx = true;
 }
 
 /* ---- committing ---- */
@@ -561,14 +465,16 @@ static int check_options(struct collective *c, struct err *err)
 		return err_set(err, ERR_USAGE, "--op: '%s' is no operation", o->op);
 	c->ordered = strcmp(o->order, "rank") == 0;
 	if (!alg && strcmp(o->algorithm, "auto") != 0)
-		return err_set(err, ERR_USAGE,
-		               "--algorithm: %s has no algorithm '%s'; 'collctl algorithms' lists them",
-		               c->cmd->name, o->algorithm);
+		return err_set(
+		        err, ERR_USAGE,
+		        "--algorithm: %s has no algorithm '%s'; 'collctl algorithms' lists them",
+		        c->cmd->name, o->algorithm);
 	if (alg && c->ordered && !(alg->flags & COLL_ORDERED))
-		return err_set(err, ERR_USAGE,
-		               "--algorithm %s can't add in rank order: take one that can (direct), "
-		               "or leave --order rank out",
-		               alg->name);
+		return err_set(
+		        err, ERR_USAGE,
+		        "--algorithm %s can't add in rank order: take one that can (direct), "
+		        "or leave --order rank out",
+		        alg->name);
 	if (o->noutputs == 0)
 		return err_set(err, ERR_USAGE, "%s: no output: give -o FILE", c->cmd->name);
 	return 0;
@@ -607,8 +513,8 @@ static struct result result_of(const struct collective *c)
 	        .count = c->info.count,
 	        .bytes = c->ninputs ? array_bytes(&c->info) : 0,
 	        .output = c->noutputs ? c->outputs[0].path : NULL,
-	        .stats = c->stats,
-	        .peers = c->npeers,
+	        .stats = c->drive.stats,
+	        .peers = c->drive.npeers,
 	        .windows = c->plan.windows,
 	        .streams = c->plan.streams,
 	        .times = c->times,
@@ -629,7 +535,6 @@ static json_t *input_names(const struct collective *c)
 
 static void release(struct collective *c)
 {
-	exec_free(c->exec);
 	for (int i = 0; i < c->ninputs; i++)
 		array_close(&c->inputs[i]);
 	for (int i = 0; i < c->noutputs; i++) {
@@ -665,8 +570,7 @@ int cmd_collective(const struct command *cmd, struct options *o, int argc, char 
 	/* The user hears of a failure at once, also where rank 0 still has others to tell. */
 	struct result r = result_of(&c);
 	int code = result_print(&r, o, ret < 0 ? &err : NULL, phase_name(c.phase), input_names(&c));
-	exec_free(c.exec); /* its file threads and lanes go before the mesh */
-	c.exec = NULL;
+	exec_free(c.drive.exec); /* its file threads and lanes go before the mesh */
 	job_close(c.job);
 	release(&c);
 	return code;

@@ -115,9 +115,10 @@ static int find_rendezvous(struct joining *j, const struct options *o, struct er
 	} else if (coordinator && *coordinator) {
 		c->coordinator = coordinator;
 	} else if (o->size != 1) {
-		return err_set(err, ERR_USAGE,
-		               "nowhere to meet the other ranks: give --rendezvous URL or --hostfile "
-		               "FILE, or start all of them with 'collctl run'");
+		return err_set(
+		        err, ERR_USAGE,
+		        "nowhere to meet the other ranks: give --rendezvous URL or --hostfile "
+		        "FILE, or start all of them with 'collctl run'");
 	}
 	return 0;
 }

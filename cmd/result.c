@@ -81,13 +81,14 @@ static void summary(const struct result *r)
 		            seconds(t->start, t->commit) * 1e3);
 		return;
 	}
-	report_note("rank %d: %s %s of %d ranks by %s: %s of %s in %.1f ms (join %.1f, connect %.1f, "
-	            "run %.1f, commit %.1f), wrote %s, digest %s",
-	            r->rank, r->command, r->op, r->size, r->algorithm,
-	            size_text(r->bytes, size, sizeof size), r->dtype,
-	            seconds(t->start, t->commit) * 1e3, seconds(t->start, t->join) * 1e3,
-	            seconds(t->join, t->connect) * 1e3, seconds(t->connect, t->run) * 1e3,
-	            seconds(t->run, t->commit) * 1e3, r->output, r->digest);
+	report_note(
+	        "rank %d: %s %s of %d ranks by %s: %s of %s in %.1f ms (join %.1f, connect %.1f, "
+	        "run %.1f, commit %.1f), wrote %s, digest %s",
+	        r->rank, r->command, r->op, r->size, r->algorithm,
+	        size_text(r->bytes, size, sizeof size), r->dtype,
+	        seconds(t->start, t->commit) * 1e3, seconds(t->start, t->join) * 1e3,
+	        seconds(t->join, t->connect) * 1e3, seconds(t->connect, t->run) * 1e3,
+	        seconds(t->run, t->commit) * 1e3, r->output, r->digest);
 }
 
 int result_print(const struct result *r, const struct options *o, const struct err *err,

@@ -1,4 +1,5 @@
-/* What a collective tells when it is over: a line for people, or the JSON object of the contract. */
+/* What a collective tells when it is over: a line for people, or the JSON object of the contract.
+ */
 #ifndef COLLCTL_CMD_RESULT_H
 #define COLLCTL_CMD_RESULT_H
 
@@ -16,8 +17,8 @@ struct times {
 
 struct result {
 	const char *command;
-	int rank, size;        /* rank -1: not known */
-	const char *algorithm; /* NULL: none */
+	int rank, size;                  /* rank -1: not known */
+	const char *algorithm;           /* NULL: none */
 	const char *op, *dtype, *output; /* NULL: none */
 	uint64_t count, bytes;
 	char digest[DIGEST_TEXT]; /* "": none */
@@ -28,7 +29,8 @@ struct result {
 	double bus_factor; /* bus bandwidth is algorithm bandwidth times this */
 };
 
-/* Print it; @err: the failure, or NULL. Takes over @inputs (a JSON array). Returns the exit code. */
+/* Print it; @err: the failure, or NULL. Takes over @inputs (a JSON array). Returns the exit code.
+ */
 int result_print(const struct result *, const struct options *, const struct err *err,
                  const char *phase, json_t *inputs);
 

@@ -26,7 +26,7 @@ void buf_put_u16(struct buf *, uint16_t);
 void buf_put_u32(struct buf *, uint32_t);
 void buf_put_u64(struct buf *, uint64_t);
 void buf_put_str(struct buf *, const char *); /* u16 length and bytes; NULL is "" */
-void buf_drop(struct buf *, size_t n);	      /* remove n bytes at the front */
+void buf_drop(struct buf *, size_t n);        /* remove n bytes at the front */
 
 struct view {
 	const uint8_t *p, *end;

@@ -16,7 +16,7 @@ __attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, i
 	if (errnum && n >= 0 && (size_t)n < sizeof e->text) {
 		char buf[128];
 		snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s",
-			 strerror_r(errnum, buf, sizeof buf));
+		         strerror_r(errnum, buf, sizeof buf));
 	}
 	return -1;
 }
@@ -65,12 +65,18 @@ void err_clear(struct err *e)
 const char *err_name(int code)
 {
 	static const char *const names[] = {
-		[ERR_NONE] = "ok",	     [ERR_OTHER] = "failure",
-		[ERR_USAGE] = "usage",	     [ERR_INPUT] = "input",
-		[ERR_OUTPUT] = "output",     [ERR_RENDEZVOUS] = "rendezvous",
-		[ERR_AUTH] = "auth",	     [ERR_DISAGREE] = "disagree",
-		[ERR_PEER_LOST] = "peer-lost", [ERR_STALLED] = "stalled",
-		[ERR_INTEGRITY] = "integrity", [ERR_RESOURCE] = "resource",
+	        [ERR_NONE] = "ok",
+	        [ERR_OTHER] = "failure",
+	        [ERR_USAGE] = "usage",
+	        [ERR_INPUT] = "input",
+	        [ERR_OUTPUT] = "output",
+	        [ERR_RENDEZVOUS] = "rendezvous",
+	        [ERR_AUTH] = "auth",
+	        [ERR_DISAGREE] = "disagree",
+	        [ERR_PEER_LOST] = "peer-lost",
+	        [ERR_STALLED] = "stalled",
+	        [ERR_INTEGRITY] = "integrity",
+	        [ERR_RESOURCE] = "resource",
 	};
 	if (code >= 0 && code < (int)(sizeof names / sizeof names[0]))
 		return names[code];

@@ -8,11 +8,11 @@
 #include "lib/base/buf.h"
 #include "lib/exec/space.h"
 
-#define QUANTUM	     (256u << 10) /* bytes of one turn of a lane; the scratch stays in L2 */
+#define QUANTUM       (256u << 10) /* bytes of one turn of a lane; the scratch stays in L2 */
 #define WRITE_QUANTUM (512u << 10) /* bytes: the writer is told of no less but a step's end */
-#define TRAILER	     16		  /* u64 byte count, u64 XXH3-64 of the lane's bytes (TLS) */
-#define CARRY	     8		  /* the largest element, less one byte, rounded up */
-#define PIECE	     512	  /* elements worked on at a time where types differ */
+#define TRAILER       16           /* u64 byte count, u64 XXH3-64 of the lane's bytes (TLS) */
+#define CARRY         8            /* the largest element, less one byte, rounded up */
+#define PIECE         512          /* elements worked on at a time where types differ */
 
 /* One direction to one peer: the steps of the current window that use it, in order. */
 struct lane {
@@ -21,9 +21,9 @@ struct lane {
 	bool out;
 	uint32_t *steps;
 	uint32_t nsteps, head;
-	uint64_t bytes; /* of the head step that the connection has taken or given */
-	uint64_t total; /* of all windows */
-	XXH3_state_t *hash; /* NULL: the connection sums for itself */
+	uint64_t bytes;       /* of the head step that the connection has taken or given */
+	uint64_t total;       /* of all windows */
+	XXH3_state_t *hash;   /* NULL: the connection sums for itself */
 	uint8_t carry[CARRY]; /* the beginning of an element that has not all arrived */
 	size_t ncarry;
 	bool starved; /* the last turn ended because the connection had no more */
@@ -35,17 +35,17 @@ struct lane {
 
 struct stream {
 	uint32_t window; /* the current one */
-	bool done;	 /* all its windows are */
+	bool done;       /* all its windows are */
 	struct sched *sched;
-	uint64_t *off;	/* the window's block layout */
+	uint64_t *off;      /* the window's block layout */
 	uint64_t *progress; /* done of every step */
-	uint32_t left;	/* steps not finished */
+	uint32_t left;      /* steps not finished */
 	uint8_t **bufs;
 	uint8_t *memory;
 	size_t memory_size;
 	struct lane *lanes;
 	uint32_t *lane_steps; /* the lanes' steps, lane after lane */
-	uint32_t *locals; /* local steps, in order */
+	uint32_t *locals;     /* local steps, in order */
 	uint32_t nlocals, first_local;
 	struct fileio_job *jobs; /* one a READ or WRITE step */
 	uint32_t *job_steps;
@@ -61,7 +61,7 @@ struct exec {
 	struct stream *streams;
 	int *lane_out, *lane_in; /* peer -> index of its lane in every stream, or -1 */
 	int nlanes;
-	uint8_t *scratch; /* QUANTUM + CARRY */
+	uint8_t *scratch;                     /* QUANTUM + CARRY */
 	reduce_fn *reduce[2], *reduce_acc[2]; /* [operand swapped] */
 	struct exec_stats stats;
 };
@@ -117,7 +117,7 @@ static int blame(struct err *err, int peer)
 }
 
 static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *budget,
-		     struct err *err)
+                     struct err *err)
 {
 	uint32_t i = l->steps[l->head];
 	const struct sched_step *step = &s->sched->steps[i];
@@ -153,7 +153,7 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 /* dst = left op right (@swapped: right op left) where the types differ or the result is final: in
  * the wider type, rounded once, in pieces that stay in the cache. */
 static void combine(struct exec *x, const struct sched *sched, const struct sched_step *step,
-		    uint8_t *dst, const uint8_t *left, const uint8_t *right, uint64_t n)
+                    uint8_t *dst, const uint8_t *left, const uint8_t *right, uint64_t n)
 {
 	enum dtype to = buf_dtype(x, sched, step->dst.buf);
 	enum dtype src = buf_dtype(x, sched, step->src.buf);
@@ -169,11 +169,11 @@ static void combine(struct exec *x, const struct sched *sched, const struct sche
 	for (uint64_t i = 0; i < n; i += PIECE) {
 		size_t len = n - i < PIECE ? (size_t)(n - i) : PIECE;
 		convert_kernel(x->acc, of)(piece, left + i * dtype_size(of), len);
-		reduce_kernel(x->conf.op, x->acc, with, swapped)(
-			piece, piece, right + i * dtype_size(with), len);
+		reduce_kernel(x->conf.op, x->acc, with, swapped)(piece, piece,
+		                                                 right + i * dtype_size(with), len);
 		if (final)
 			final_kernel(to, x->acc)(dst + i * dtype_size(to), piece, x->conf.divisor,
-						 len);
+			                         len);
 		else
 			convert_kernel(to, x->acc)(dst + i * dtype_size(to), piece, len);
 	}
@@ -181,7 +181,7 @@ static void combine(struct exec *x, const struct sched *sched, const struct sche
 
 /* Put @n arrived elements at @wire where the step wants them. */
 static void consume(struct exec *x, struct stream *s, const struct sched_step *step, uint64_t pos,
-		    const uint8_t *wire, size_t n)
+                    const uint8_t *wire, size_t n)
 {
 	uint8_t *dst = at(x, s, span_add(step->dst, pos));
 	if (step->op == SCHED_RECV)
@@ -192,7 +192,7 @@ static void consume(struct exec *x, struct stream *s, const struct sched_step *s
 
 /* Where the bytes can go straight into the buffer: no arithmetic, no conversion. */
 static ssize_t recv_plain(struct exec *x, struct stream *s, struct lane *l, uint32_t i,
-			  uint64_t avail, struct err *err)
+                          uint64_t avail, struct err *err)
 {
 	uint8_t *p = at(x, s, s->sched->steps[i].dst) + l->bytes;
 	ssize_t got = conn_read(l->conn, p, avail, err);
@@ -204,7 +204,7 @@ static ssize_t recv_plain(struct exec *x, struct stream *s, struct lane *l, uint
 /* Into the scratch, which is hot, and from there through the kernel. An element that has arrived
  * in part waits in the lane's carry. */
 static ssize_t recv_reduce(struct exec *x, struct stream *s, struct lane *l, uint32_t i,
-			   uint64_t avail, struct err *err)
+                           uint64_t avail, struct err *err)
 {
 	memcpy(x->scratch, l->carry, l->ncarry);
 	ssize_t got = conn_read(l->conn, x->scratch + l->ncarry, avail, err);
@@ -220,7 +220,7 @@ static ssize_t recv_reduce(struct exec *x, struct stream *s, struct lane *l, uin
 }
 
 static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *budget,
-		     struct err *err)
+                     struct err *err)
 {
 	uint32_t i = l->steps[l->head];
 	const struct sched_step *step = &s->sched->steps[i];
@@ -269,7 +269,7 @@ static int end_out(struct lane *l, struct err *err)
 	}
 	if (l->trailer_done < TRAILER) {
 		ssize_t put = conn_write(l->conn, l->trailer + l->trailer_done,
-					 TRAILER - l->trailer_done, err);
+		                         TRAILER - l->trailer_done, err);
 		if (put < 0)
 			return blame(err, l->peer);
 		l->trailer_done += (size_t)put;
@@ -288,7 +288,7 @@ static int end_in(struct lane *l, struct err *err)
 	uint8_t want[TRAILER], extra;
 	if (l->trailer_done < TRAILER) {
 		ssize_t got = conn_read(l->conn, l->trailer + l->trailer_done,
-					TRAILER - l->trailer_done, err);
+		                        TRAILER - l->trailer_done, err);
 		if (got == CONN_END)
 			err_set(err, ERR_INTEGRITY, "rank %d's stream has no trailer", l->peer);
 		if (got < 0)
@@ -299,7 +299,8 @@ static int end_in(struct lane *l, struct err *err)
 	make_trailer(l, want);
 	if (memcmp(want, l->trailer, TRAILER) != 0) {
 		err_set(err, ERR_INTEGRITY,
-			"rank %d's stream is not what was sent: byte count or hash differ", l->peer);
+		        "rank %d's stream is not what was sent: byte count or hash differ",
+		        l->peer);
 		return blame(err, l->peer);
 	}
 	ssize_t got = conn_read(l->conn, &extra, 1, err);
@@ -327,7 +328,7 @@ static int run_lane(struct exec *x, struct stream *s, struct lane *l, struct err
 	}
 	while (l->head < l->nsteps && budget) {
 		int ret = l->out ? send_step(x, s, l, &budget, err)
-				 : recv_step(x, s, l, &budget, err);
+		                 : recv_step(x, s, l, &budget, err);
 		if (ret < 0)
 			return -1;
 		if (ret == 0 || l->starved) {
@@ -350,7 +351,7 @@ static int run_lane(struct exec *x, struct stream *s, struct lane *l, struct err
 /* dst <- IN[0] op ... op IN[N-1], 16-bit floats through f32 and rounded once, in pieces that stay
  * in the cache. */
 static void local_reduce(struct exec *x, struct stream *s, const struct sched_step *step,
-			 uint64_t from, uint64_t to)
+                         uint64_t from, uint64_t to)
 {
 	size_t wide = dtype_size(x->acc), piece = QUANTUM / wide;
 	bool acc = x->acc != x->conf.dtype; /* else dst itself holds the sum */
@@ -374,7 +375,7 @@ static void local_reduce(struct exec *x, struct stream *s, const struct sched_st
 }
 
 static void copy(struct exec *x, struct stream *s, const struct sched_step *step, uint64_t from,
-		 uint64_t n)
+                 uint64_t n)
 {
 	const struct sched *sched = s->sched;
 	uint8_t *dst = at(x, s, span_add(step->dst, from));
@@ -399,8 +400,8 @@ static int run_locals(struct exec *x, struct stream *s)
 				copy(x, s, step, done, limit - done);
 			else if (step->op == SCHED_REDUCE)
 				combine(x, s->sched, step, at(x, s, span_add(step->dst, done)),
-					at(x, s, span_add(step->dst, done)),
-					at(x, s, span_add(step->src, done)), limit - done);
+				        at(x, s, span_add(step->dst, done)),
+				        at(x, s, span_add(step->src, done)), limit - done);
 			else
 				local_reduce(x, s, step, done, limit);
 			set_progress(s, i, limit);
@@ -454,7 +455,7 @@ static void window_layout(const struct exec *x, uint32_t w, uint64_t *off)
 	for (int j = 0; j < a->size; j++) {
 		uint64_t len = a->off[j + 1] - a->off[j];
 		off[j + 1] = off[j] + slice(len, w + 1, x->conf.windows) -
-			     slice(len, w, x->conf.windows);
+		             slice(len, w, x->conf.windows);
 	}
 }
 
@@ -534,9 +535,9 @@ static int distribute(struct exec *x, struct stream *s, struct err *err)
 			int k = (out ? x->lane_out : x->lane_in)[step->peer];
 			if (k < 0)
 				return err_set(err, ERR_OTHER,
-					       "a window uses an edge to rank %d that the whole "
-					       "vector does not",
-					       step->peer);
+				               "a window uses an edge to rank %d that the whole "
+				               "vector does not",
+				               step->peer);
 			if (pass)
 				s->lanes[k].steps[s->lanes[k].nsteps] = i;
 			s->lanes[k].nsteps++;
@@ -555,8 +556,7 @@ static int distribute(struct exec *x, struct stream *s, struct err *err)
 static void submit_jobs(struct exec *x, struct stream *s)
 {
 	const struct coll_args *a = &x->conf.args;
-	struct coll_layout layout =
-		coll_layout(x->conf.algorithm->kind, a->rank, a->size, a->root);
+	struct coll_layout layout = coll_layout(x->conf.algorithm->kind, a->rank, a->size, a->root);
 	for (uint32_t k = 0; k < s->njobs; k++) {
 		const struct sched_step *step = &s->sched->steps[s->job_steps[k]];
 		struct fileio_job *job = &s->jobs[k];
@@ -587,15 +587,15 @@ static int start_window(struct exec *x, struct stream *s, uint32_t w, struct err
 	s->sched = sched_build(x->conf.algorithm, &args, &e);
 	if (!s->sched)
 		return err_set(err, e == SCHED_NOMEM ? ERR_RESOURCE : ERR_OTHER,
-			       "the schedule of %s can't be built: %s", x->conf.algorithm->name,
-			       sched_strerror(e));
+		               "the schedule of %s can't be built: %s", x->conf.algorithm->name,
+		               sched_strerror(e));
 	free(s->progress);
 	free(s->bufs);
 	s->progress = calloc(s->sched->nsteps + 1, sizeof *s->progress);
 	s->bufs = calloc(s->sched->nbufs + 1, sizeof *s->bufs);
 	if (!s->progress || !s->bufs)
 		return err_nomem(err, "the window's progress",
-				 s->sched->nsteps * sizeof *s->progress);
+		                 s->sched->nsteps * sizeof *s->progress);
 	s->left = s->sched->nsteps;
 	if (place_buffers(x, s, err) < 0 || distribute(x, s, err) < 0)
 		return -1;
@@ -656,7 +656,7 @@ int exec_advance(struct exec *x, struct err *err)
 /* ---- setting up ---- */
 
 int exec_edges(const struct coll_algorithm *alg, const struct coll_args *args, int *out, int *nout,
-	       int *in, int *nin, struct err *err)
+               int *in, int *nin, struct err *err)
 {
 	enum sched_error e = SCHED_OK;
 	struct sched *sched = sched_build(alg, args, &e);
@@ -664,12 +664,12 @@ int exec_edges(const struct coll_algorithm *alg, const struct coll_args *args, i
 	*nout = *nin = 0;
 	if (!sched || !used) {
 		err_set(err, ERR_RESOURCE, "the schedule of %s can't be built: %s", alg->name,
-			sched_strerror(e));
+		        sched_strerror(e));
 	} else {
 		for (uint32_t i = 0; i < sched->nsteps; i++)
 			if (sched->steps[i].peer >= 0)
 				used[sched->steps[i].peer] |=
-					sched->steps[i].op == SCHED_SEND ? 1 : 2;
+				        sched->steps[i].op == SCHED_SEND ? 1 : 2;
 		for (int p = 0; p < args->size; p++) {
 			if (used[p] & 1)
 				out[(*nout)++] = p;
@@ -684,25 +684,25 @@ int exec_edges(const struct coll_algorithm *alg, const struct coll_args *args, i
 }
 
 int exec_footprint(const struct coll_algorithm *alg, const struct coll_args *args,
-		   enum reduce_op op, enum dtype dtype, bool ordered, uint64_t *bytes,
-		   struct err *err)
+                   enum reduce_op op, enum dtype dtype, bool ordered, uint64_t *bytes,
+                   struct err *err)
 {
 	enum sched_error e = SCHED_OK;
 	struct sched *sched = sched_build(alg, args, &e);
 	if (!sched)
 		return err_set(err, ERR_RESOURCE, "the schedule of %s can't be built: %s",
-			       alg->name, sched_strerror(e));
+		               alg->name, sched_strerror(e));
 	size_t acc = dtype_size(reduce_acc_dtype(op, dtype, ordered));
 	*bytes = 0;
 	for (uint32_t b = 0; b < sched->nbufs; b++)
 		*bytes += sched->bufs[b].len *
-			  (sched->bufs[b].type == SCHED_ACC ? acc : dtype_size(dtype));
+		          (sched->bufs[b].type == SCHED_ACC ? acc : dtype_size(dtype));
 	sched_free(sched);
 	return 0;
 }
 
 static int lane_init(struct exec *x, struct lane *l, int peer, bool out, int stream,
-		     struct err *err)
+                     struct err *err)
 {
 	*l = (struct lane){.peer = peer, .out = out};
 	l->conn = x->conf.conn(x->conf.conn_ctx, peer, out, stream);
@@ -718,7 +718,7 @@ static int lane_init(struct exec *x, struct lane *l, int peer, bool out, int str
 }
 
 static int stream_init(struct exec *x, int k, const int *out, int nout, const int *in, int nin,
-		       struct err *err)
+                       struct err *err)
 {
 	struct stream *s = &x->streams[k];
 	s->off = calloc((size_t)x->conf.args.size + 1, sizeof *s->off);
@@ -772,8 +772,7 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 	x->esize = dtype_size(conf->dtype);
 	x->acc = reduce_acc_dtype(conf->op, conf->dtype, conf->ordered);
 	for (int swapped = 0; swapped < 2; swapped++) {
-		x->reduce[swapped] =
-			reduce_kernel(conf->op, conf->dtype, conf->dtype, swapped);
+		x->reduce[swapped] = reduce_kernel(conf->op, conf->dtype, conf->dtype, swapped);
 		x->reduce_acc[swapped] = reduce_kernel(conf->op, x->acc, conf->dtype, swapped);
 	}
 	x->scratch = space_host_alloc(QUANTUM + 4096, err);

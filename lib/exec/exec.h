@@ -22,13 +22,13 @@ struct exec_conf {
 	const struct coll_algorithm *algorithm;
 	struct coll_args args; /* off: of the whole vector; must live as long as the executor */
 	enum reduce_op op;
-	enum dtype dtype; /* of the wire and the buffers */
-	bool ordered;	  /* --order rank: floats are summed in f64 */
-	double divisor;	  /* of avg */
-	uint32_t windows; /* W >= 1 */
-	int streams;	  /* K >= 1 */
+	enum dtype dtype;     /* of the wire and the buffers */
+	bool ordered;         /* --order rank: floats are summed in f64 */
+	double divisor;       /* of avg */
+	uint32_t windows;     /* W >= 1 */
+	int streams;          /* K >= 1 */
 	struct fileio_ops io; /* esize: that of dtype */
-	bool threads;	      /* file threads */
+	bool threads;         /* file threads */
 	/* The connection to (out) or from @peer for @stream. Stays the caller's. */
 	struct conn *(*conn)(void *ctx, int peer, bool out, int stream);
 	void *conn_ctx;
@@ -47,8 +47,8 @@ int exec_fd(const struct exec *);
 
 struct exec_stats {
 	uint64_t bytes_sent, bytes_received; /* payload */
-	uint64_t bytes_moved;		     /* sent, received, read and written: progress */
-	uint64_t messages;		     /* steps sent */
+	uint64_t bytes_moved;                /* sent, received, read and written: progress */
+	uint64_t messages;                   /* steps sent */
 };
 void exec_stats(const struct exec *, struct exec_stats *);
 /* The peers that it waits for: those whose data is due, or that don't take what is sent. Fills at
@@ -58,11 +58,11 @@ int exec_waits_for(const struct exec *, int *peers, int cap);
 /* The edges that a rank's schedule uses: peers it sends to and receives from, ascending. @out and
  * @in have room for args->size. */
 int exec_edges(const struct coll_algorithm *, const struct coll_args *, int *out, int *nout,
-	       int *in, int *nin, struct err *err);
+               int *in, int *nin, struct err *err);
 
 /* Bytes of buffers that a window of the whole vector would take (W = 1, K = 1), and whether the
  * schedule applies the operation's last function itself. */
 int exec_footprint(const struct coll_algorithm *, const struct coll_args *, enum reduce_op,
-		   enum dtype, bool ordered, uint64_t *bytes, struct err *err);
+                   enum dtype, bool ordered, uint64_t *bytes, struct err *err);
 
 #endif

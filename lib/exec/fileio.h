@@ -21,7 +21,7 @@ struct fileio_ops {
 	/* Store @n elements at @pos. @final: the operation's last function is still to be applied.
 	 * @buf is not to be written: the same elements may be on their way to a peer. */
 	int (*write)(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final,
-		     struct err *err);
+	             struct err *err);
 	void *ctx;
 	size_t esize; /* bytes of an element in the buffers */
 };
@@ -31,7 +31,7 @@ struct fileio_job {
 	int input;
 	uint8_t *buf;
 	uint64_t pos, count; /* elements */
-	uint64_t limit;	     /* guarded by the worker's lock */
+	uint64_t limit;      /* guarded by the worker's lock */
 	_Atomic uint64_t done;
 	struct fileio_job *next;
 };

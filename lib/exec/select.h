@@ -14,7 +14,7 @@ struct select_args {
 	uint64_t bytes; /* of a rank's vector */
 	enum reduce_op op;
 	enum dtype dtype;
-	bool ordered; /* --order rank */
+	bool ordered;   /* --order rank */
 	bool divergent; /* --allow-divergent */
 };
 

@@ -9,7 +9,8 @@
 
 #include "lib/base/err.h"
 
-/* Zeroed host memory, page-aligned, on huge pages where the machine gives them. NULL: ERR_RESOURCE. */
+/* Zeroed host memory, page-aligned, on huge pages where the machine gives them. NULL: ERR_RESOURCE.
+ */
 void *space_host_alloc(size_t bytes, struct err *err);
 void space_host_free(void *p, size_t bytes);
 

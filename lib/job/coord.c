@@ -65,7 +65,7 @@ static void tell(struct member *m, uint8_t type, const struct buf *body)
 {
 	if (m->rank == 0)
 		m->coord->conf.deliver(m->coord->conf.ctx, type,
-				       body ? view_of(body->data, body->len) : view_of("", 0));
+		                       body ? view_of(body->data, body->len) : view_of("", 0));
 	else if (ctl_open(&m->ctl))
 		ctl_send(&m->ctl, type, body);
 }
@@ -156,8 +156,8 @@ static void evidence_over(void *ctx)
 			longest = silence(c, m, now);
 			e = (struct err){.code = ERR_STALLED, .rank = r};
 			snprintf(e.text, sizeof e.text,
-				 "no sign of life for %.1f s, in phase %s: stopped, or cut off",
-				 (double)longest / 1e9, phase_name(m->phase));
+			         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
+			         (double)longest / 1e9, phase_name(m->phase));
 		}
 	}
 	fail(c, &e, c->failed_in);
@@ -172,8 +172,8 @@ static void member_lost(struct member *m, const char *why)
 	m->lost = true;
 	if (c->stage == STAGE_JOIN || c->stage == STAGE_RUN) {
 		snprintf(e.text, sizeof e.text, "lost: its control link broke in phase %s%s%.200s",
-			 phase_name(c->stage == STAGE_JOIN ? PHASE_JOIN : m->phase),
-			 why[0] ? ": " : "", why);
+		         phase_name(c->stage == STAGE_JOIN ? PHASE_JOIN : m->phase),
+		         why[0] ? ": " : "", why);
 		fail(c, &e, c->stage == STAGE_JOIN ? PHASE_JOIN : (enum phase)m->phase);
 	}
 }
@@ -234,8 +234,8 @@ static void watch_beats(void *ctx)
 		}
 		struct err e = {.code = ERR_STALLED, .rank = r};
 		snprintf(e.text, sizeof e.text,
-			 "no sign of life for %.1f s, in phase %s: stopped, or cut off",
-			 (double)silence(c, m, now) / 1e9, phase_name(m->phase));
+		         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
+		         (double)silence(c, m, now) / 1e9, phase_name(m->phase));
 		fail(c, &e, m->phase);
 		return;
 	}
@@ -273,17 +273,19 @@ static void join_over(void *ctx)
 	const char *refusal = coord_last_refusal(c);
 	missing(c, list, sizeof list);
 	if (list[0]) {
-		snprintf(e.text, sizeof e.text, "missing at the end of --join-timeout: rank%s %s%s%s%s",
-			 strpbrk(list, ",-") ? "s" : "", list, refusal[0] ? " (a connection was refused: " : "",
-			 refusal, refusal[0] ? ")" : "");
+		snprintf(e.text, sizeof e.text,
+		         "missing at the end of --join-timeout: rank%s %s%s%s%s",
+		         strpbrk(list, ",-") ? "s" : "", list,
+		         refusal[0] ? " (a connection was refused: " : "", refusal,
+		         refusal[0] ? ")" : "");
 	} else {
 		for (int r = 0; r < c->conf.size && !text[0]; r++)
 			if (!c->members[r].has_intent)
 				snprintf(text, sizeof text, "rank %d", r);
 		snprintf(e.text, sizeof e.text,
-			 "%s joined, but did not say what it is to do before the end of "
-			 "--join-timeout",
-			 text);
+		         "%s joined, but did not say what it is to do before the end of "
+		         "--join-timeout",
+		         text);
 	}
 	fail(c, &e, PHASE_JOIN);
 }
@@ -344,13 +346,15 @@ static bool agree_on(const struct coord *c, const char *name, struct err *e)
 	if (!first)
 		return true;
 	*e = (struct err){.code = ERR_DISAGREE, .rank = first->rank};
-	int n = snprintf(e->text, sizeof e->text, "%.120s%s%s %.100s differs from %.100s on rank%s %s",
-			 first->intent.subject, first->intent.subject[0] ? ": " : "", name,
-			 fact_of(&first->intent, name), common,
-			 c->conf.size - ndissent > 1 ? "s" : "", rank_list_end(&agreeing));
+	int n = snprintf(e->text, sizeof e->text,
+	                 "%.120s%s%s %.100s differs from %.100s on rank%s %s",
+	                 first->intent.subject, first->intent.subject[0] ? ": " : "", name,
+	                 fact_of(&first->intent, name), common,
+	                 c->conf.size - ndissent > 1 ? "s" : "", rank_list_end(&agreeing));
 	if (ndissent > 1 && n > 0 && (size_t)n < sizeof e->text)
 		snprintf(e->text + n, sizeof e->text - (size_t)n, "; so do%s rank%s %s",
-			 ndissent > 2 ? "" : "es", ndissent > 2 ? "s" : "", rank_list_end(&dissenting));
+		         ndissent > 2 ? "" : "es", ndissent > 2 ? "s" : "",
+		         rank_list_end(&dissenting));
 	return false;
 }
 
@@ -408,7 +412,7 @@ static void send_roster(struct coord *c)
 	int ret = c->conf.decide(c->conf.ctx, intents, &c->plan, &e);
 	free(intents);
 	if (ret == 0 && (RAND_bytes(c->plan.session, sizeof c->plan.session) != 1 ||
-			 RAND_priv_bytes(c->plan.key, sizeof c->plan.key) != 1))
+	                 RAND_priv_bytes(c->plan.key, sizeof c->plan.key) != 1))
 		ret = err_set(&e, ERR_OTHER, "no random numbers");
 	if (ret < 0) {
 		if (e.rank == ERR_RANK_SELF)
@@ -458,8 +462,8 @@ static void give_verdict(struct coord *c)
 		if (first && memcmp(first->digest, m->digest, sizeof m->digest) != 0) {
 			struct err e = {.code = ERR_INTEGRITY, .rank = r};
 			snprintf(e.text, sizeof e.text,
-				 "its result differs from rank %d's: the digests are not the same",
-				 first->rank);
+			         "its result differs from rank %d's: the digests are not the same",
+			         first->rank);
 			fail(c, &e, PHASE_COMMIT);
 			return;
 		}
@@ -520,7 +524,8 @@ static void receive(struct member *m, uint8_t type, struct view v)
 		if (!e.code)
 			e.code = ERR_OTHER;
 		if (e.code > 128)
-			e.code = ERR_PEER_LOST; /* who ended by a signal says so by its own status */
+			e.code =
+			        ERR_PEER_LOST; /* who ended by a signal says so by its own status */
 		fail(c, &e, phase);
 		return;
 	case MSG_REPORT:
@@ -603,7 +608,7 @@ static struct guest *add_guest(struct coord *c, struct conn *conn, const struct 
 
 /* Tell one connection why it can't join, without touching the job. */
 static void turn_away(struct coord *c, struct conn *conn, const struct addr *from,
-		      const struct err *e)
+                      const struct err *e)
 {
 	struct guest *g = add_guest(c, conn, from);
 	struct buf b;
@@ -673,15 +678,15 @@ static bool refuse(const struct coord *c, const struct hello *h, struct err *e)
 	*e = (struct err){.code = ERR_DISAGREE, .rank = ERR_RANK_SELF};
 	if (h->version != PROTO_VERSION) {
 		snprintf(e->text, sizeof e->text,
-			 "protocol version %u differs from %u on rank 0: install the same collctl "
-			 "everywhere",
-			 h->version, PROTO_VERSION);
+		         "protocol version %u differs from %u on rank 0: install the same collctl "
+		         "everywhere",
+		         h->version, PROTO_VERSION);
 		return true;
 	}
 	if (memcmp(h->jobtag, c->conf.jobtag, sizeof h->jobtag) != 0) {
 		e->code = ERR_AUTH;
 		snprintf(e->text, sizeof e->text,
-			 "rank 0 here belongs to another job: is --job the same on every rank?");
+		         "rank 0 here belongs to another job: is --job the same on every rank?");
 		return true;
 	}
 	if (h->rank == PROTO_RANK_AUTO || h->rank >= (uint32_t)c->conf.size)
@@ -690,13 +695,13 @@ static bool refuse(const struct coord *c, const struct hello *h, struct err *e)
 	if (!m->joined)
 		return false;
 	snprintf(e->text, sizeof e->text, "rank %u has joined already%s%s: is it started twice?",
-		 h->rank, m->from.len ? ", from " : "",
-		 m->from.len ? addr_text(&m->from, true, from) : "");
+	         h->rank, m->from.len ? ", from " : "",
+	         m->from.len ? addr_text(&m->from, true, from) : "");
 	return true;
 }
 
 static void admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
-		  const struct addr *from)
+                  const struct addr *from)
 {
 	struct coord *c = ctx;
 	struct hello h;
@@ -711,13 +716,13 @@ static void admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENI
 	}
 	/* An authenticated rank of this job that sees the job differently: nobody can go on. */
 	e = (struct err){.code = ERR_DISAGREE,
-			 .rank = h.rank == PROTO_RANK_AUTO ? ERR_RANK_SELF : (int)h.rank};
+	                 .rank = h.rank == PROTO_RANK_AUTO ? ERR_RANK_SELF : (int)h.rank};
 	if (h.size && h.size != (uint32_t)c->conf.size)
 		snprintf(e.text, sizeof e.text, "--size %u differs from %d on rank 0", h.size,
-			 c->conf.size);
+		         c->conf.size);
 	else if (h.rank != PROTO_RANK_AUTO && h.rank >= (uint32_t)c->conf.size)
 		snprintf(e.text, sizeof e.text, "there is no such rank: the size is %d on rank 0",
-			 c->conf.size);
+		         c->conf.size);
 	if (e.text[0]) {
 		turn_away(c, conn, from, &e);
 		fail(c, &e, PHASE_JOIN);
@@ -745,15 +750,15 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 {
 	struct coord *c = calloc(1, sizeof *c);
 	struct gate_conf gate = {
-		.loop = conf->loop,
-		.fd = listen_fd,
-		.tls = conf->tls,
-		.find = find_key,
-		.buffer = 65536,
-		.slots = 2 * conf->size + 64,
-		.per_source = conf->size + 32,
-		.admit = admit,
-		.ctx = c,
+	        .loop = conf->loop,
+	        .fd = listen_fd,
+	        .tls = conf->tls,
+	        .find = find_key,
+	        .buffer = 65536,
+	        .slots = 2 * conf->size + 64,
+	        .per_source = conf->size + 32,
+	        .admit = admit,
+	        .ctx = c,
 	};
 	if (c)
 		c->members = calloc((size_t)conf->size, sizeof *c->members);

@@ -22,11 +22,13 @@ struct coord_conf {
 	void *find_ctx;
 	int64_t join_deadline; /* clock_ns() */
 	int64_t timeout;       /* ns */
-	/* A message of the coordinator for rank 0 itself. Only sets state: it does not call back. */
+	/* A message of the coordinator for rank 0 itself. Only sets state: it does not call back.
+	 */
 	void (*deliver)(void *ctx, uint8_t type, struct view body);
-	/* All intents agree: fill the plan (algorithm, dtype, windows, streams). -1: fail the job. */
+	/* All intents agree: fill the plan (algorithm, dtype, windows, streams). -1: fail the job.
+	 */
 	int (*decide)(void *ctx, const struct intent *const *intents, struct plan *plan,
-		      struct err *err);
+	              struct err *err);
 	/* All ranks are there and agree; before the ROSTER goes out: withdraw the record. */
 	void (*complete)(void *ctx);
 	void *ctx;

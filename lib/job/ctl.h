@@ -19,7 +19,7 @@ struct ctl {
 	struct conn *conn; /* owned; NULL: closed or never opened */
 	struct buf in, out;
 	bool ending, ended; /* this side's end is to be, has been announced */
-	int64_t heard;	    /* clock_ns() of the last bytes that came */
+	int64_t heard;      /* clock_ns() of the last bytes that came */
 	/* Both may call ctl_release on this link. */
 	void (*on_message)(void *ctx, uint8_t type, struct view body);
 	void (*on_lost)(void *ctx, const struct err *); /* code 0: the peer ended in order */

@@ -16,9 +16,9 @@
 #include "lib/job/ctl.h"
 #include "lib/job/rendezvous.h"
 
-#define BACKOFF_MAX  (250 * NS_PER_MS)
+#define BACKOFF_MAX   (250 * NS_PER_MS)
 #define DIAL_PATIENCE (5 * NS_PER_SEC)
-#define OUTCOME_WAIT (2 * NS_PER_SEC) /* for the coordinator's word on a failure */
+#define OUTCOME_WAIT  (2 * NS_PER_SEC) /* for the coordinator's word on a failure */
 
 struct job {
 	struct job_conf conf;
@@ -26,7 +26,7 @@ struct job {
 	struct tls *tls;
 	struct rendezvous *rendezvous;
 	struct coord *coord; /* rank 0's */
-	struct ctl ctl;	     /* the others' link to rank 0 */
+	struct ctl ctl;      /* the others' link to rank 0 */
 	struct mesh *mesh;
 	int rank, size;
 	uint8_t jobtag[8];
@@ -143,7 +143,7 @@ static void on_lost(void *ctx, const struct err *err)
 	struct job *j = ctx;
 	struct err e = {.code = ERR_PEER_LOST, .rank = 0};
 	snprintf(e.text, sizeof e.text, "lost: the control link to it broke in phase %s%s%.200s",
-		 phase_name(j->phase), err->code ? ": " : "", err->code ? err->text : "");
+	         phase_name(j->phase), err->code ? ": " : "", err->code ? err->text : "");
 	if (j->verdict) /* who knows the verdict finishes */
 		j->final = true;
 	abort_with(j, &e);
@@ -188,7 +188,7 @@ static int take_signals(struct job *j, struct err *err)
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, &j->old_mask);
 	j->signal_watch = (struct loop_watch){
-		.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), .fn = on_signal, .ctx = j};
+	        .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), .fn = on_signal, .ctx = j};
 	if (j->signal_watch.fd < 0)
 		return err_errno(err, ERR_RESOURCE, "signalfd");
 	return loop_add(&j->loop, &j->signal_watch, EPOLLIN, err);
@@ -211,8 +211,8 @@ static void on_beat(void *ctx)
 	    now - j->ctl.heard > j->conf.timeout) {
 		struct err e = {.code = ERR_STALLED, .rank = 0};
 		snprintf(e.text, sizeof e.text,
-			 "no sign of life for %.1f s, in phase %s: stopped, or cut off",
-			 (double)(now - j->ctl.heard) / 1e9, phase_name(j->phase));
+		         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
+		         (double)(now - j->ctl.heard) / 1e9, phase_name(j->phase));
 		abort_with(j, &e);
 	}
 }
@@ -251,10 +251,10 @@ static int stalled(struct job *j, struct err *err)
 	}
 	if (n == 0)
 		return err_set(err, ERR_STALLED, "no progress for %.1f s in phase %s", s,
-			       phase_name(j->phase));
+		               phase_name(j->phase));
 	return err_rank(err, ERR_STALLED, peers[0],
-			"no progress for %.1f s in phase %s: rank %d waits for it", s,
-			phase_name(j->phase), j->rank);
+	                "no progress for %.1f s in phase %s: rank %d waits for it", s,
+	                phase_name(j->phase), j->rank);
 }
 
 /* Has the job ended otherwise? */
@@ -314,7 +314,7 @@ static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[
 	if (len <= (size_t)n || memcmp(identity, prefix, (size_t)n) != 0)
 		return -1;
 	return secret_derive(j->conf.secret->key, SECRET_BYTES, identity, len, key, TLS_KEY_BYTES,
-			     &err);
+	                     &err);
 }
 
 struct job *job_open(const struct job_conf *conf, struct err *err)
@@ -347,18 +347,18 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 			goto fail;
 	}
 	struct rendezvous_conf r = {
-		.job = conf->name,
-		.secret = conf->secret,
-		.url = conf->rendezvous,
-		.token = conf->store_token,
-		.hosts = conf->hosts,
-		.coordinator = conf->coordinator,
-		.listen_fd = conf->listen_fd,
-		.listen = conf->listen,
-		.advertise = conf->advertise,
-		.iface = conf->iface,
-		.port_lo = conf->port_lo,
-		.port_hi = conf->port_hi,
+	        .job = conf->name,
+	        .secret = conf->secret,
+	        .url = conf->rendezvous,
+	        .token = conf->store_token,
+	        .hosts = conf->hosts,
+	        .coordinator = conf->coordinator,
+	        .listen_fd = conf->listen_fd,
+	        .listen = conf->listen,
+	        .advertise = conf->advertise,
+	        .iface = conf->iface,
+	        .port_lo = conf->port_lo,
+	        .port_hi = conf->port_hi,
 	};
 	j->rendezvous = rendezvous_new(&r, err);
 	if (j->rendezvous)
@@ -381,7 +381,7 @@ struct loop *job_loop(struct job *j)
 /* ---- rank 0 ---- */
 
 static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
-		  struct err *err)
+                  struct err *err)
 {
 	struct job *j = ctx;
 	return j->decide(j->decide_ctx, intents, plan, err);
@@ -398,18 +398,18 @@ static void withdraw(void *ctx)
 static int coordinate(struct job *j, int listen_fd, struct err *err)
 {
 	struct coord_conf c = {
-		.loop = &j->loop,
-		.tls = j->tls,
-		.size = j->size,
-		.jobtag = j->jobtag,
-		.find = find_key,
-		.find_ctx = j,
-		.join_deadline = j->join_deadline,
-		.timeout = j->conf.timeout,
-		.deliver = hear_local,
-		.decide = decide,
-		.complete = withdraw,
-		.ctx = j,
+	        .loop = &j->loop,
+	        .tls = j->tls,
+	        .size = j->size,
+	        .jobtag = j->jobtag,
+	        .find = find_key,
+	        .find_ctx = j,
+	        .join_deadline = j->join_deadline,
+	        .timeout = j->conf.timeout,
+	        .deliver = hear_local,
+	        .decide = decide,
+	        .complete = withdraw,
+	        .ctx = j,
 	};
 	j->rank = 0;
 	if (take_signals(j, err) < 0) {
@@ -450,7 +450,7 @@ static struct conn *dial_conn(struct job *j, int fd, struct err *err)
 		snprintf(nonce_text + 2 * i, 3, "%02x", nonce[i]);
 	identity_of(j, nonce_text, identity, sizeof identity);
 	if (secret_derive(j->conf.secret->key, SECRET_BYTES, identity, strlen(identity), key,
-			  sizeof key, err) < 0)
+	                  sizeof key, err) < 0)
 		return NULL;
 	struct conn *c = tls_dial(j->tls, fd, identity, key, 65536, err);
 	OPENSSL_cleanse(key, sizeof key);
@@ -467,7 +467,8 @@ static int dial_advance(struct dialling *d, struct err *err)
 		d->shaken = true;
 	}
 	while (d->sent < GATE_OPENING) {
-		ssize_t put = conn_write(d->conn, d->opening + d->sent, GATE_OPENING - d->sent, err);
+		ssize_t put =
+		        conn_write(d->conn, d->opening + d->sent, GATE_OPENING - d->sent, err);
 		if (put <= 0)
 			return (int)put;
 		d->sent += (size_t)put;
@@ -482,9 +483,9 @@ static int try_join(struct job *j, const struct addr *to, int rank, struct err *
 	struct dialling d = {0};
 	struct err why = {0};
 	struct hello hello = {
-		.version = PROTO_VERSION,
-		.rank = rank == JOB_RANK_AUTO ? PROTO_RANK_AUTO : (uint32_t)rank,
-		.size = (uint32_t)j->size,
+	        .version = PROTO_VERSION,
+	        .rank = rank == JOB_RANK_AUTO ? PROTO_RANK_AUTO : (uint32_t)rank,
+	        .size = (uint32_t)j->size,
 	};
 	int64_t until = clock_ns() + DIAL_PATIENCE;
 	int ret = 0, fd = conn_sock_dial(to, &why);
@@ -531,7 +532,7 @@ static int try_join(struct job *j, const struct addr *to, int rank, struct err *
 		return 1;
 	/* Closed without a word: a coordinator that has all its ranks, or died. */
 	snprintf(why.text, sizeof why.text, "%s",
-		 j->aborted ? "it closed the connection without an answer" : "no answer");
+	         j->aborted ? "it closed the connection without an answer" : "no answer");
 	j->aborted = false;
 	ctl_release(&j->ctl);
 	d.conn = NULL;
@@ -542,7 +543,7 @@ failed:
 	addr_text(to, true, text);
 	if (why.code == ERR_AUTH || why.code == ERR_INTEGRITY)
 		return err_rank(err, ERR_AUTH, rank >= 0 ? rank : ERR_RANK_SELF, "rank 0 at %s: %s",
-				text, why.text);
+		                text, why.text);
 	snprintf(err->text, sizeof err->text, "rank 0 at %s: %.200s", text, why.text);
 	return 0;
 broken:
@@ -577,8 +578,9 @@ static int nobody_there(struct job *j, const char *last, struct err *err)
 {
 	const char *trouble = rendezvous_trouble(j->rendezvous);
 	err_clear(err);
-	return err_set(err, ERR_RENDEZVOUS, "rank 0 was not found before the end of --join-timeout: %s%s%s",
-		       trouble, trouble[0] && last[0] ? "; " : "", last);
+	return err_set(err, ERR_RENDEZVOUS,
+	               "rank 0 was not found before the end of --join-timeout: %s%s%s", trouble,
+	               trouble[0] && last[0] ? "; " : "", last);
 }
 
 /* Find the coordinator and join it; rank 0 (and, in a store, a rank that takes any place) becomes
@@ -586,7 +588,7 @@ static int nobody_there(struct job *j, const char *last, struct err *err)
 static int join(struct job *j, struct err *err)
 {
 	bool may_coordinate = j->conf.rank == 0 || (j->conf.rank == JOB_RANK_AUTO &&
-						    rendezvous_has_store(j->rendezvous) && j->size);
+	                                            rendezvous_has_store(j->rendezvous) && j->size);
 	bool again = false;
 	int64_t wait = NS_PER_MS;
 	char last[320] = "";
@@ -595,7 +597,8 @@ static int join(struct job *j, struct err *err)
 		struct err why = {0};
 		int found;
 		if (may_coordinate) {
-			int fd = rendezvous_publish(j->rendezvous, again, &at, j->join_deadline, err);
+			int fd = rendezvous_publish(j->rendezvous, again, &at, j->join_deadline,
+			                            err);
 			if (fd >= 0)
 				return coordinate(j, fd, err);
 			if (fd == -1)
@@ -603,10 +606,9 @@ static int join(struct job *j, struct err *err)
 			found = 1;
 		} else {
 			int64_t until = again ? clock_ns() + wait : j->join_deadline;
-			found = rendezvous_locate(j->rendezvous, again, &at,
-						  until < j->join_deadline ? until
-									   : j->join_deadline,
-						  err);
+			found = rendezvous_locate(
+			        j->rendezvous, again, &at,
+			        until < j->join_deadline ? until : j->join_deadline, err);
 		}
 		if (found < 0)
 			return -1;
@@ -673,7 +675,7 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 		if (addr_split(j->conf.advertise, host, sizeof host, &given, err) < 0)
 			return -1;
 		snprintf(in->data_addr, sizeof in->data_addr,
-			 strchr(host, ':') ? "[%.100s]:%d" : "%.100s:%d", host, port);
+		         strchr(host, ':') ? "[%.100s]:%d" : "%.100s:%d", host, port);
 	} else if (j->coord) {
 		snprintf(in->data_addr, sizeof in->data_addr, ":%d", port);
 	} else {
@@ -683,7 +685,7 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 }
 
 int job_agree(struct job *j, struct intent *in, bool mesh, job_decide *decide_fn, void *ctx,
-	      struct plan *plan, struct err *err)
+              struct plan *plan, struct err *err)
 {
 	struct buf b;
 	j->decide = decide_fn;
@@ -716,23 +718,23 @@ static void mesh_ready(void *ctx)
 }
 
 struct mesh *job_connect(struct job *j, const int *out, int nout, const int *in, int nin,
-			 int streams, size_t buffer, struct err *err)
+                         int streams, size_t buffer, struct err *err)
 {
 	struct mesh_conf m = {
-		.loop = &j->loop,
-		.tls = j->tls,
-		.rank = j->rank,
-		.size = j->size,
-		.addrs = j->addrs,
-		.listen_fd = j->data_fd,
-		.out = out,
-		.in = in,
-		.nout = nout,
-		.nin = nin,
-		.streams = streams,
-		.buffer = buffer,
-		.on_ready = mesh_ready,
-		.ctx = j,
+	        .loop = &j->loop,
+	        .tls = j->tls,
+	        .rank = j->rank,
+	        .size = j->size,
+	        .addrs = j->addrs,
+	        .listen_fd = j->data_fd,
+	        .out = out,
+	        .in = in,
+	        .nout = nout,
+	        .nin = nin,
+	        .streams = streams,
+	        .buffer = buffer,
+	        .on_ready = mesh_ready,
+	        .ctx = j,
 	};
 	job_phase(j, PHASE_CONNECT);
 	memcpy(m.session, j->plan.session, sizeof m.session);
@@ -771,7 +773,8 @@ int job_finish(struct job *j, const struct err *mine, struct err *err)
 {
 	struct err ok = {.rank = ERR_RANK_SELF};
 	say_err(j, MSG_DONE, mine ? mine : &ok);
-	/* From the verdict on nothing stops the job: signals wait, and a lost link is no failure. */
+	/* From the verdict on nothing stops the job: signals wait, and a lost link is no failure.
+	 */
 	while (!j->final && !j->aborted)
 		if (loop_turn(&j->loop, INT64_MAX, err) < 0)
 			return -1;

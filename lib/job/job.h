@@ -23,14 +23,14 @@
 #define JOB_RANK_AUTO (-2)
 
 struct job_conf {
-	const char *name; /* --job */
-	int rank;	  /* or JOB_RANK_AUTO */
-	int size;	  /* 0: told by the others (rank auto) */
+	const char *name;            /* --job */
+	int rank;                    /* or JOB_RANK_AUTO */
+	int size;                    /* 0: told by the others (rank auto) */
 	const struct secret *secret; /* NULL: --insecure */
 	const char *rendezvous, *store_token;
 	const struct hostfile *hosts;
 	const char *coordinator; /* from run; NULL */
-	int listen_fd;		 /* from run, for rank 0; -1 */
+	int listen_fd;           /* from run, for rank 0; -1 */
 	const char *listen, *advertise, *iface;
 	int port_lo, port_hi;
 	int64_t join_timeout, timeout; /* ns */
@@ -45,15 +45,15 @@ struct loop *job_loop(struct job *);
 
 /* Rank 0's decision once all agree: fill the plan but for session, key and memory. */
 typedef int job_decide(void *ctx, const struct intent *const *intents, struct plan *plan,
-		       struct err *err);
+                       struct err *err);
 /* Listen for data (unless @mesh is false), say what is to be done, learn the plan. @in->data_addr
  * is filled here. */
 int job_agree(struct job *, struct intent *in, bool mesh, job_decide *decide, void *ctx,
-	      struct plan *plan, struct err *err);
+              struct plan *plan, struct err *err);
 
 /* The mesh over the given edges (ascending peers), standing. The job's until job_close. */
 struct mesh *job_connect(struct job *, const int *out, int nout, const int *in, int nin,
-			 int streams, size_t buffer, struct err *err);
+                         int streams, size_t buffer, struct err *err);
 
 /* One turn of the loop, at most until something happens. -1: aborted, signalled or stalled. */
 int job_turn(struct job *, struct err *err);

@@ -13,21 +13,21 @@
 #include "lib/net/gate.h"
 #include "lib/net/mesh.h"
 
-#define PROTO_VERSION	1
+#define PROTO_VERSION   1
 #define PROTO_RANK_AUTO UINT32_MAX
-#define PROTO_MAX_SIZE	65536 /* ranks */
+#define PROTO_MAX_SIZE  65536 /* ranks */
 
 enum msg_type {
 	MSG_WELCOME = 1, /* coordinator: your rank */
-	MSG_INTENT,	 /* rank: what it is asked to do */
-	MSG_ROSTER,	 /* coordinator: what all do, and where they are */
-	MSG_ABORT,	 /* both ways: this job fails, because ... */
-	MSG_BEAT,	 /* both ways: alive; from a rank also how far */
-	MSG_REPORT,	 /* rank: a peer or the link to it failed, or does not move */
-	MSG_VOTE,	 /* rank: its output is complete, with its digest where replicated */
-	MSG_VERDICT,	 /* coordinator: everybody voted yes: commit */
-	MSG_DONE,	 /* rank: committed, or why not */
-	MSG_FINAL,	 /* coordinator: everybody is done, or who could not */
+	MSG_INTENT,      /* rank: what it is asked to do */
+	MSG_ROSTER,      /* coordinator: what all do, and where they are */
+	MSG_ABORT,       /* both ways: this job fails, because ... */
+	MSG_BEAT,        /* both ways: alive; from a rank also how far */
+	MSG_REPORT,      /* rank: a peer or the link to it failed, or does not move */
+	MSG_VOTE,        /* rank: its output is complete, with its digest where replicated */
+	MSG_VERDICT,     /* coordinator: everybody voted yes: commit */
+	MSG_DONE,        /* rank: committed, or why not */
+	MSG_FINAL,       /* coordinator: everybody is done, or who could not */
 };
 
 enum phase { PHASE_JOIN, PHASE_CONNECT, PHASE_RUN, PHASE_COMMIT };
@@ -59,9 +59,9 @@ struct intent {
 	char subject[256]; /* the file, for messages */
 	uint64_t memory;   /* bytes that this rank may use */
 	uint32_t ninputs;
-	uint32_t streams; /* asked for; 0: any */
+	uint32_t streams;          /* asked for; 0: any */
 	char data_addr[ADDR_TEXT]; /* where its data listener is; ":port": at the address that the
-				    * coordinator is reached by; "": none */
+	                            * coordinator is reached by; "": none */
 };
 void intent_add(struct intent *, const char *name, const char *value);
 void intent_encode(const struct intent *, struct buf *);
@@ -70,10 +70,10 @@ int intent_decode(struct intent *, struct view, struct err *);
 /* What all do: decided by rank 0, told to all. */
 struct plan {
 	char algorithm[32]; /* "": none, no mesh */
-	uint8_t dtype;	    /* of the buffers and the wire */
+	uint8_t dtype;      /* of the buffers and the wire */
 	uint32_t windows, streams;
-	uint64_t total_inputs;	/* over all ranks */
-	uint64_t memory;	/* the smallest of all ranks */
+	uint64_t total_inputs; /* over all ranks */
+	uint64_t memory;       /* the smallest of all ranks */
 	uint8_t session[MESH_SESSION_BYTES];
 	uint8_t key[TLS_KEY_BYTES];
 };

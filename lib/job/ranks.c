@@ -26,7 +26,7 @@ static void flush(struct rank_list *l)
 		return;
 	}
 	l->len += (size_t)snprintf(l->buf + l->len, l->cap - l->len, "%s%s", l->len ? ", " : "",
-				   text);
+	                           text);
 }
 
 void rank_list_add(struct rank_list *l, int rank)

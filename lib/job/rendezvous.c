@@ -41,12 +41,14 @@ static void hex(const uint8_t *p, size_t n, char *out)
 }
 
 static int record_mac(const struct rendezvous *r, const struct record *rec, char mac[MAC_TEXT],
-		      struct err *err)
+                      struct err *err)
 {
 	uint8_t key[32], sum[32];
 	char text[ADDR_TEXT + NONCE_TEXT + 160];
-	int n = snprintf(text, sizeof text, "record|1|%s|%s|%s", r->conf.job, rec->addr, rec->nonce);
-	if (secret_derive(r->conf.secret->key, SECRET_BYTES, "record", 6, key, sizeof key, err) < 0 ||
+	int n = snprintf(text, sizeof text, "record|1|%s|%s|%s", r->conf.job, rec->addr,
+	                 rec->nonce);
+	if (secret_derive(r->conf.secret->key, SECRET_BYTES, "record", 6, key, sizeof key, err) <
+	            0 ||
 	    secret_mac(key, sizeof key, text, (size_t)n, sum, err) < 0)
 		return -1;
 	OPENSSL_cleanse(key, sizeof key);
@@ -83,10 +85,11 @@ static bool record_decode(struct rendezvous *r, const char *text, size_t len, st
 	int v = 0;
 	char want[MAC_TEXT];
 	struct err err = {0};
-	bool ok = j && json_unpack(j, "{s:i,s:s,s:s,s?s}", "v", &v, "addr", &addr, "nonce", &nonce,
-				   "mac", &mac) == 0 &&
-		  strlen(addr) < sizeof rec->addr && strlen(nonce) < sizeof rec->nonce &&
-		  strlen(mac) < sizeof rec->mac;
+	bool ok = j &&
+	          json_unpack(j, "{s:i,s:s,s:s,s?s}", "v", &v, "addr", &addr, "nonce", &nonce,
+	                      "mac", &mac) == 0 &&
+	          strlen(addr) < sizeof rec->addr && strlen(nonce) < sizeof rec->nonce &&
+	          strlen(mac) < sizeof rec->mac;
 	if (ok) {
 		strcpy(rec->addr, addr);
 		strcpy(rec->nonce, nonce);
@@ -95,27 +98,27 @@ static bool record_decode(struct rendezvous *r, const char *text, size_t len, st
 	json_decref(j);
 	if (!ok || v != 1) {
 		snprintf(r->trouble, sizeof r->trouble,
-			 "the value of %s is not a record of collctl's", r->key);
+		         "the value of %s is not a record of collctl's", r->key);
 		return false;
 	}
 	if (!r->conf.secret) {
 		if (!rec->mac[0])
 			return true;
 		snprintf(r->trouble, sizeof r->trouble,
-			 "the record %s is rank 0's with TLS: this rank has --insecure, rank 0 has "
-			 "not",
-			 r->key);
+		         "the record %s is rank 0's with TLS: this rank has --insecure, rank 0 has "
+		         "not",
+		         r->key);
 		return false;
 	}
 	if (rec->mac[0] && record_mac(r, rec, want, &err) == 0 &&
 	    CRYPTO_memcmp(want, rec->mac, MAC_TEXT - 1) == 0)
 		return true;
 	snprintf(r->trouble, sizeof r->trouble,
-		 rec->mac[0] ? "a record exists whose MAC does not verify (%s): it was tampered "
-			       "with, or the secrets differ"
-			     : "a record exists without a MAC (%s): rank 0 has --insecure, this "
-			       "rank has not",
-		 r->key);
+	         rec->mac[0] ? "a record exists whose MAC does not verify (%s): it was tampered "
+	                       "with, or the secrets differ"
+	                     : "a record exists without a MAC (%s): rank 0 has --insecure, this "
+	                       "rank has not",
+	         r->key);
 	return false;
 }
 
@@ -171,7 +174,7 @@ const char *rendezvous_trouble(const struct rendezvous *r)
 
 /* Where to listen: --listen, else the given interface, else @fallback. */
 static int listen_addr(const struct rendezvous *r, const char *fallback, int port,
-		       struct addr *where, struct err *err)
+                       struct addr *where, struct err *err)
 {
 	char host[ADDR_TEXT] = "";
 	int given = -1;
@@ -193,7 +196,7 @@ static int listen_addr(const struct rendezvous *r, const char *fallback, int por
 
 /* What the others are told: --advertise, else @where. */
 static int advertised(const struct rendezvous *r, const struct addr *where, char *text, size_t cap,
-		      struct err *err)
+                      struct err *err)
 {
 	char host[ADDR_TEXT], own[ADDR_TEXT];
 	int port = -1;
@@ -210,7 +213,7 @@ static int advertised(const struct rendezvous *r, const struct addr *where, char
 }
 
 static int publish_in_store(struct rendezvous *r, bool dead, struct addr *where, int64_t deadline,
-			    struct err *err)
+                            struct err *err)
 {
 	struct store_value value = {0};
 	struct record rec;
@@ -241,9 +244,10 @@ static int publish_in_store(struct rendezvous *r, bool dead, struct addr *where,
 	if (advertised(r, where, rec.addr, sizeof rec.addr, err) == 0)
 		text = record_encode(r, &rec, err);
 	int put = text ? store_put(r->store, r->key, text, strlen(text), value.index, deadline, err)
-		       : -1;
+	               : -1;
 	free(text);
-	if (put == 1 && store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) == 0) {
+	if (put == 1 &&
+	    store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) == 0) {
 		free(value.data);
 		r->published = value.index;
 		return fd;
@@ -253,7 +257,7 @@ static int publish_in_store(struct rendezvous *r, bool dead, struct addr *where,
 }
 
 int rendezvous_publish(struct rendezvous *r, bool dead, struct addr *where, int64_t deadline,
-		       struct err *err)
+                       struct err *err)
 {
 	if (r->conf.listen_fd >= 0) {
 		where->len = sizeof where->sa;
@@ -268,7 +272,7 @@ int rendezvous_publish(struct rendezvous *r, bool dead, struct addr *where, int6
 		int fd = addr_listen(where, 0, 0, 512, err);
 		if (fd >= 0 || errno != EADDRINUSE)
 			return fd;
-		snprintf(r->trouble, sizeof r->trouble, "%s", err->text);
+		snprintf(r->trouble, sizeof r->trouble, "%.300s", err->text);
 		err_clear(err);
 		*where = r->host;
 		return -2;
@@ -284,7 +288,7 @@ int rendezvous_publish(struct rendezvous *r, bool dead, struct addr *where, int6
 		struct store_value value = {0};
 		int64_t until = clock_ns() + STORE_WAIT;
 		if (store_get(r->store, r->key, r->wait_index, &value, &r->wait_index,
-			      until < deadline ? until : deadline, err) < 0)
+		              until < deadline ? until : deadline, err) < 0)
 			return -1;
 		free(value.data);
 	}
@@ -303,7 +307,7 @@ int rendezvous_withdraw(struct rendezvous *r, int64_t deadline, struct err *err)
 /* ---- the others ---- */
 
 int rendezvous_locate(struct rendezvous *r, bool again, struct addr *where, int64_t until,
-		      struct err *err)
+                      struct err *err)
 {
 	struct store_value value = {0};
 	struct record rec;
@@ -314,11 +318,11 @@ int rendezvous_locate(struct rendezvous *r, bool again, struct addr *where, int6
 		return 1;
 	}
 	if (store_get(r->store, r->key, again ? r->wait_index : 0, &value, &r->wait_index, until,
-		      err) < 0)
+	              err) < 0)
 		return -1;
 	if (!value.index)
 		snprintf(r->trouble, sizeof r->trouble, "no record %s in the store %s", r->key,
-			 r->conf.url);
+		         r->conf.url);
 	bool ok = value.index && record_decode(r, value.data, value.len, &rec);
 	free(value.data);
 	if (!ok)

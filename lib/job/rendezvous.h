@@ -20,11 +20,11 @@
 
 struct rendezvous_conf {
 	const char *job;
-	const struct secret *secret; /* NULL: --insecure */
-	const char *url, *token;     /* store, or NULL */
+	const struct secret *secret;  /* NULL: --insecure */
+	const char *url, *token;      /* store, or NULL */
 	const struct hostfile *hosts; /* or NULL */
-	const char *coordinator;     /* "ADDR:PORT" given by run, or NULL */
-	int listen_fd;		     /* given by run to rank 0, or -1 */
+	const char *coordinator;      /* "ADDR:PORT" given by run, or NULL */
+	int listen_fd;                /* given by run to rank 0, or -1 */
 	const char *listen, *advertise, *iface;
 	int port_lo, port_hi;
 };
@@ -38,7 +38,7 @@ void rendezvous_free(struct rendezvous *);
  * coordinator of this name lives at *where (or holds the port): ask it. -1: error. A stale record
  * is replaced (compare-and-swap) once @dead says that nobody listens there. */
 int rendezvous_publish(struct rendezvous *, bool dead, struct addr *where, int64_t deadline,
-		       struct err *err);
+                       struct err *err);
 /* Is it only this rank, of those with --rank auto, that is to become rank 0? It was, if publish
  * returned a descriptor. Stores only. */
 bool rendezvous_has_store(const struct rendezvous *);
@@ -47,7 +47,7 @@ bool rendezvous_has_store(const struct rendezvous *);
  * changed); -1: error. @again: the address found last did not answer; with a store wait for
  * another record, at most until @until. */
 int rendezvous_locate(struct rendezvous *, bool again, struct addr *where, int64_t until,
-		      struct err *err);
+                      struct err *err);
 /* Why it has not been found, for the message at the end ("no record collctl/JOB at URL"). */
 const char *rendezvous_trouble(const struct rendezvous *);
 /* Remove this coordinator's record. Failure is the caller's to ignore. */

@@ -37,14 +37,13 @@ struct store_value {
  * return does not prove a change. A missing key: 0 with out->index == 0 (and out->wait_index to
  * wait on). */
 int store_get(struct store *, const char *key, uint64_t wait_index, struct store_value *out,
-	      uint64_t *next_wait_index, int64_t deadline, struct err *err);
+              uint64_t *next_wait_index, int64_t deadline, struct err *err);
 /* Put @data if the key's index is still @cas (0: only if absent). 1: done; 0: somebody was first;
  * -1: error. */
 int store_put(struct store *, const char *key, const void *data, size_t len, uint64_t cas,
-	      int64_t deadline, struct err *err);
+              int64_t deadline, struct err *err);
 /* Delete @key if its index is still @cas. 1, 0 or -1 as store_put. */
-int store_delete(struct store *, const char *key, uint64_t cas, int64_t deadline,
-		 struct err *err);
+int store_delete(struct store *, const char *key, uint64_t cas, int64_t deadline, struct err *err);
 /* The local address of the connection that the last call used ("192.0.2.7"), for advertising.
  * -1 before the first successful call. */
 int store_local_address(struct store *, char *buf, size_t cap);

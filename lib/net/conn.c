@@ -22,7 +22,7 @@ static void conn_event(void *ctx, uint32_t events)
 }
 
 int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), void *ctx,
-	       struct err *err)
+               struct err *err)
 {
 	c->on_ready = on_ready;
 	c->ctx = ctx;

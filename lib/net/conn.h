@@ -25,7 +25,7 @@ struct conn;
 
 struct conn_ops {
 	const char *name; /* "tls", "tcp", "memory" */
-	bool sums;	  /* it checksums its bytes itself */
+	bool sums;        /* it checksums its bytes itself */
 	/* Connect and authenticate. 1: done; 0: not yet; -1: error. */
 	int (*handshake)(struct conn *, struct err *);
 	/* Up to @n bytes. > 0: how many; 0: none now; -1: error; CONN_END. */
@@ -75,7 +75,7 @@ static inline int conn_end(struct conn *c, struct err *err)
 
 /* Watch the socket of @c on @loop; on_ready and ctx may be changed later at any time. */
 int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), void *ctx,
-	       struct err *err);
+               struct err *err);
 void conn_free(struct conn *c); /* NULL is fine; closes the socket */
 
 /* For the kinds over sockets: recv and sendmsg with EINTR, counting and readable/writable kept.
@@ -101,6 +101,6 @@ struct conn *conn_tcp_new(int fd, struct err *err);
  * seeded stalls, where a call may say "not now" though it could go on. No locks: one thread.
  */
 int conn_memory_pair(struct conn **writer, struct conn **reader, size_t capacity, size_t quantum,
-		     uint64_t seed, struct err *err);
+                     uint64_t seed, struct err *err);
 
 #endif

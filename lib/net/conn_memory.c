@@ -7,8 +7,8 @@
 struct ring {
 	size_t cap, head, len, quantum;
 	uint64_t random; /* state of the stalls; 0: none */
-	bool ended;	 /* the writer announced its end */
-	int ends;	 /* connections that hold it */
+	bool ended;      /* the writer announced its end */
+	int ends;        /* connections that hold it */
 	uint8_t data[];
 };
 
@@ -100,17 +100,17 @@ static void memory_free(struct conn *c)
 }
 
 static const struct conn_ops memory_ops = {
-	.name = "memory",
-	.handshake = memory_handshake,
-	.read = memory_read,
-	.write = memory_write,
-	.flush = memory_flush,
-	.end = memory_end,
-	.free = memory_free,
+        .name = "memory",
+        .handshake = memory_handshake,
+        .read = memory_read,
+        .write = memory_write,
+        .flush = memory_flush,
+        .end = memory_end,
+        .free = memory_free,
 };
 
 int conn_memory_pair(struct conn **writer, struct conn **reader, size_t capacity, size_t quantum,
-		     uint64_t seed, struct err *err)
+                     uint64_t seed, struct err *err)
 {
 	struct ring *r = calloc(1, sizeof *r + capacity);
 	struct conn_memory *w = calloc(1, sizeof *w), *d = calloc(1, sizeof *d);
@@ -121,8 +121,8 @@ int conn_memory_pair(struct conn **writer, struct conn **reader, size_t capacity
 		return err_nomem(err, "an in-memory connection", capacity);
 	}
 	*r = (struct ring){.cap = capacity, .quantum = quantum, .random = seed, .ends = 2};
-	w->conn = d->conn = (struct conn){
-		.ops = &memory_ops, .fd = -1, .readable = true, .writable = true};
+	w->conn = d->conn =
+	        (struct conn){.ops = &memory_ops, .fd = -1, .readable = true, .writable = true};
 	w->ring = d->ring = r;
 	*writer = &w->conn;
 	*reader = &d->conn;

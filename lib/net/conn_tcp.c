@@ -63,8 +63,8 @@ static void begin_frame(struct conn_tcp *c, uint32_t length, uint64_t sum)
 static ssize_t send_frame(struct conn_tcp *c, const void *payload, size_t n, struct err *err)
 {
 	struct iovec iov[2] = {
-		{c->out_header + HEADER - c->out_header_left, c->out_header_left},
-		{(void *)payload, n},
+	        {c->out_header + HEADER - c->out_header_left, c->out_header_left},
+	        {(void *)payload, n},
 	};
 	int first = c->out_header_left ? 0 : 1;
 	ssize_t put = conn_sock_writev(&c->conn, iov + first, (n ? 2 : 1) - first, err);
@@ -123,7 +123,7 @@ static int parse_header(struct conn_tcp *c, const uint8_t *h, struct err *err)
 	uint64_t sum = get_u64(h + 8);
 	if (seq != c->in_seq)
 		return err_set(err, ERR_INTEGRITY, "frame %u came where frame %u was due", seq,
-			       c->in_seq);
+		               c->in_seq);
 	if (length == END) {
 		if (sum != XXH3_64bits_withSeed("", 0, seq))
 			return err_set(err, ERR_INTEGRITY, "the checksum of the end is wrong");
@@ -132,7 +132,7 @@ static int parse_header(struct conn_tcp *c, const uint8_t *h, struct err *err)
 	}
 	if (length == 0 || length > CONN_FRAME_MAX)
 		return err_set(err, ERR_INTEGRITY, "a frame of %u bytes (at most %u are allowed)",
-			       length, CONN_FRAME_MAX);
+		               length, CONN_FRAME_MAX);
 	c->in_frame = true;
 	c->in_left = length;
 	c->in_sum = sum;
@@ -240,14 +240,14 @@ static void tcp_free(struct conn *conn)
 }
 
 static const struct conn_ops tcp_ops = {
-	.name = "tcp",
-	.sums = true,
-	.handshake = tcp_handshake,
-	.read = tcp_read,
-	.write = tcp_write,
-	.flush = tcp_flush,
-	.end = tcp_end,
-	.free = tcp_free,
+        .name = "tcp",
+        .sums = true,
+        .handshake = tcp_handshake,
+        .read = tcp_read,
+        .write = tcp_write,
+        .flush = tcp_flush,
+        .end = tcp_end,
+        .free = tcp_free,
 };
 
 struct conn *conn_tcp_new(int fd, struct err *err)

@@ -11,8 +11,8 @@
 
 #include "lib/net/tls.h"
 
-#define RING_DEFAULT	(256u << 10)
-#define RECORD		16384u
+#define RING_DEFAULT    (256u << 10)
+#define RECORD          16384u
 #define RECORD_OVERHEAD 64u /* header, type, tag and some: more than any suite here adds */
 /* AES-GCM keys wear out after 2^24.5 full records (RFC 8446, 5.5). */
 #define KEY_RECORDS (1u << 22)
@@ -37,7 +37,7 @@ struct conn_tls {
 	uint8_t key[TLS_KEY_BYTES];
 	tls_find_key *find;
 	void *find_ctx;
-	struct err sock_err; /* what went wrong below OpenSSL */
+	struct err sock_err;                  /* what went wrong below OpenSSL */
 	size_t ring_cap, ring_head, ring_len; /* head: the first byte to send */
 	uint8_t ring[];
 };
@@ -130,7 +130,7 @@ static SSL_SESSION *session_of(SSL *ssl, const uint8_t key[TLS_KEY_BYTES])
 }
 
 static int use_session(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_len,
-		       SSL_SESSION **session)
+                       SSL_SESSION **session)
 {
 	struct conn_tls *c = SSL_get_app_data(ssl);
 	(void)md;
@@ -159,9 +159,11 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
 	if (!ctx)
 		return NULL;
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+	SSL_CTX_set_options(ctx,
+	                    SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	/* With VERIFY_PEER OpenSSL 3.0 fails a PSK server with "session id context uninitialized". */
+	/* With VERIFY_PEER OpenSSL 3.0 fails a PSK server with "session id context uninitialized".
+	 */
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_quiet_shutdown(ctx, 0);
@@ -184,7 +186,7 @@ struct tls *tls_new(struct err *err)
 	}
 	if (!t || !t->client || !t->server || !t->method) {
 		err_set(err, ERR_RESOURCE, "TLS could not be set up: %s",
-			ERR_reason_error_string(ERR_peek_last_error()));
+		        ERR_reason_error_string(ERR_peek_last_error()));
 		tls_free(t);
 		return NULL;
 	}
@@ -217,27 +219,28 @@ static int tls_error(struct conn_tls *c, int code, struct err *err)
 	if (!c->established) {
 		if (c->peer_plain)
 			return err_set(err, ERR_AUTH,
-				       "the peer does not speak TLS: was it started with "
-				       "--insecure, or is it no collctl?");
+			               "the peer does not speak TLS: was it started with "
+			               "--insecure, or is it no collctl?");
 		if (reason == SSL_R_BINDER_DOES_NOT_VERIFY ||
 		    reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER)
 			return err_set(err, ERR_AUTH,
-				       "the secrets differ: give every rank the same job secret");
+			               "the secrets differ: give every rank the same job secret");
 		if (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE)
 			return err_set(err, ERR_AUTH,
-				       "the peer knows no such job or session: is --job the same "
-				       "on every rank?");
+			               "the peer knows no such job or session: is --job the same "
+			               "on every rank?");
 		if (reason == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION)
 			return err_set(err, ERR_AUTH,
-				       "the peer does not speak TLS: it runs with --insecure, "
-				       "this rank does not");
+			               "the peer does not speak TLS: it runs with --insecure, "
+			               "this rank does not");
 		if (c->socket_ended || e == 0)
 			return err_set(err, ERR_PEER_LOST,
-				       "the connection was closed during the TLS handshake");
+			               "the connection was closed during the TLS handshake");
 		return err_set(err, ERR_AUTH, "TLS handshake: %s", ERR_reason_error_string(e));
 	}
 	if (c->socket_ended)
-		return err_set(err, ERR_INTEGRITY, "the stream was cut: it ended without close_notify");
+		return err_set(err, ERR_INTEGRITY,
+		               "the stream was cut: it ended without close_notify");
 	return err_set(err, code, "TLS: %s", e ? ERR_reason_error_string(e) : "unexpected end");
 }
 
@@ -367,17 +370,17 @@ static void tls_conn_free(struct conn *conn)
 }
 
 static const struct conn_ops tls_ops = {
-	.name = "tls",
-	.handshake = tls_handshake,
-	.read = tls_read,
-	.write = tls_write,
-	.flush = tls_flush,
-	.end = tls_end,
-	.free = tls_conn_free,
+        .name = "tls",
+        .handshake = tls_handshake,
+        .read = tls_read,
+        .write = tls_write,
+        .flush = tls_flush,
+        .end = tls_end,
+        .free = tls_conn_free,
 };
 
 static struct conn_tls *conn_tls_new(struct tls *t, SSL_CTX *ctx, int fd, size_t buffer,
-				     struct err *err)
+                                     struct err *err)
 {
 	size_t cap = buffer ? buffer : RING_DEFAULT;
 	if (cap < 2 * (RECORD + 2 * RECORD_OVERHEAD))
@@ -404,7 +407,7 @@ static struct conn_tls *conn_tls_new(struct tls *t, SSL_CTX *ctx, int fd, size_t
 }
 
 struct conn *tls_dial(struct tls *t, int fd, const char *identity, const uint8_t key[TLS_KEY_BYTES],
-		      size_t buffer, struct err *err)
+                      size_t buffer, struct err *err)
 {
 	struct conn_tls *c = conn_tls_new(t, t->client, fd, buffer, err);
 	if (!c)
@@ -416,7 +419,7 @@ struct conn *tls_dial(struct tls *t, int fd, const char *identity, const uint8_t
 }
 
 struct conn *tls_accept(struct tls *t, int fd, tls_find_key *find, void *ctx, size_t buffer,
-			struct err *err)
+                        struct err *err)
 {
 	struct conn_tls *c = conn_tls_new(t, t->server, fd, buffer, err);
 	if (!c)

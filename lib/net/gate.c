@@ -148,8 +148,8 @@ static void receive_stranger(struct gate *g, int fd, const struct addr *from)
 	struct stranger *s = calloc(1, sizeof *s);
 	if (s)
 		s->conn = g->conf.tls ? tls_accept(g->conf.tls, fd, g->conf.find, g->conf.ctx,
-						   g->conf.buffer, &err)
-				      : conn_tcp_new(fd, &err);
+		                                   g->conf.buffer, &err)
+		                      : conn_tcp_new(fd, &err);
 	if (!s || !s->conn) {
 		close(fd);
 		free(s);
@@ -174,7 +174,7 @@ static void knock(void *ctx, uint32_t events)
 	for (;;) {
 		struct addr from = {.len = sizeof from.sa};
 		int fd = accept4(g->conf.fd, (struct sockaddr *)&from.sa, &from.len,
-				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+		                 SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0)
 			receive_stranger(g, fd, &from);
 		else if ((errno == EMFILE || errno == ENFILE || errno == ENOMEM) && g->oldest)

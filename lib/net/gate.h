@@ -14,15 +14,15 @@
 
 struct gate_conf {
 	struct loop *loop;
-	int fd;		 /* listening; becomes the gate's */
+	int fd;          /* listening; becomes the gate's */
 	struct tls *tls; /* NULL: plain frames (--insecure) */
 	tls_find_key *find;
-	size_t buffer; /* of each connection, as in tls_accept */
-	int slots;     /* strangers at a time, and of these from one address: never below the */
+	size_t buffer;  /* of each connection, as in tls_accept */
+	int slots;      /* strangers at a time, and of these from one address: never below the */
 	int per_source; /* job's size, for a whole job may sit behind one address */
 	/* @conn is authenticated and has said @opening; the callee owns it from here. */
 	void (*admit)(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
-		      const struct addr *from);
+	              const struct addr *from);
 	void *ctx; /* of find and admit */
 };
 

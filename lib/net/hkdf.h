@@ -7,6 +7,6 @@
 
 /* 0, or -1 when OpenSSL fails. */
 int hkdf(const uint8_t *key, size_t key_len, const void *info, size_t info_len, uint8_t *out,
-	 size_t out_len);
+         size_t out_len);
 
 #endif

@@ -42,7 +42,7 @@ int loop_add(struct loop *, struct loop_watch *w, uint32_t events, struct err *)
 void loop_del(struct loop *, struct loop_watch *w); /* before closing the descriptor; idempotent */
 
 void loop_timer_set(struct loop *, struct loop_timer *t, int64_t at); /* re-arms */
-void loop_timer_stop(struct loop_timer *t);			      /* idempotent */
+void loop_timer_stop(struct loop_timer *t);                           /* idempotent */
 
 /* Wait for events or the first timer, at most until @deadline (clock_ns(); INT64_MAX: for ever),
  * and dispatch them. */

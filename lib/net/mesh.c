@@ -41,12 +41,12 @@ static void make_opening(const struct mesh *m, int from, int to, int lane, uint8
 }
 
 static void make_identity(const struct mesh *m, int from, int to, int lane,
-			  char text[TLS_IDENTITY_MAX + 1])
+                          char text[TLS_IDENTITY_MAX + 1])
 {
 	int n = snprintf(text, TLS_IDENTITY_MAX + 1, "D1|");
 	for (int i = 0; i < MESH_SESSION_BYTES; i++)
 		n += snprintf(text + n, (size_t)(TLS_IDENTITY_MAX + 1 - n), "%02x",
-			      m->conf.session[i]);
+		              m->conf.session[i]);
 	snprintf(text + n, (size_t)(TLS_IDENTITY_MAX + 1 - n), "|%d|%d|%d", from, to, lane);
 }
 
@@ -87,7 +87,7 @@ static void failed(struct edge *e, const struct err *err)
 	char text[ADDR_TEXT];
 	e->conn->on_ready = NULL;
 	err_rank(&m->err, err->code, e->peer, "connection to rank %d at %s: %s", e->peer,
-		 addr_text(&m->conf.addrs[e->peer], true, text), err->text);
+	         addr_text(&m->conf.addrs[e->peer], true, text), err->text);
 	m->conf.on_ready(m->conf.ctx);
 }
 
@@ -105,7 +105,8 @@ static void dialling(void *ctx)
 		e->shaken = true;
 	}
 	while (e->said < GATE_OPENING) {
-		ssize_t put = conn_write(e->conn, e->opening + e->said, GATE_OPENING - e->said, &err);
+		ssize_t put =
+		        conn_write(e->conn, e->opening + e->said, GATE_OPENING - e->said, &err);
 		if (put < 0)
 			failed(e, &err);
 		if (put <= 0)
@@ -214,15 +215,15 @@ struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 		goto fail;
 	if (conf->nin) {
 		struct gate_conf gate = {
-			.loop = conf->loop,
-			.fd = listen_fd,
-			.tls = conf->tls,
-			.find = find_key,
-			.buffer = conf->buffer,
-			.slots = 2 * conf->size * conf->streams + 64,
-			.per_source = conf->size * conf->streams + 32,
-			.admit = admit,
-			.ctx = m,
+		        .loop = conf->loop,
+		        .fd = listen_fd,
+		        .tls = conf->tls,
+		        .find = find_key,
+		        .buffer = conf->buffer,
+		        .slots = 2 * conf->size * conf->streams + 64,
+		        .per_source = conf->size * conf->streams + 32,
+		        .admit = admit,
+		        .ctx = m,
 		};
 		listen_fd = -1;
 		m->gate = gate_open(&gate, err);
@@ -239,7 +240,7 @@ struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 			struct err why = {0};
 			if (dial(m, e, &why) < 0) {
 				err_rank(err, why.code, e->peer, "connection to rank %d: %s",
-					 e->peer, why.text);
+				         e->peer, why.text);
 				goto fail;
 			}
 		}

@@ -21,11 +21,11 @@ struct mesh_conf {
 	uint8_t session[MESH_SESSION_BYTES];
 	uint8_t key[TLS_KEY_BYTES]; /* the session key */
 	const struct addr *addrs;   /* of every rank's data listener; must live as long */
-	int listen_fd;		    /* becomes the mesh's; -1 where nin == 0 */
-	const int *out, *in;	    /* peers to send to and to receive from, ascending */
+	int listen_fd;              /* becomes the mesh's; -1 where nin == 0 */
+	const int *out, *in;        /* peers to send to and to receive from, ascending */
 	int nout, nin;
 	int streams;
-	size_t buffer; /* bytes of each connection's buffer; 0: default */
+	size_t buffer;               /* bytes of each connection's buffer; 0: default */
 	void (*on_ready)(void *ctx); /* something happened: ask mesh_state */
 	void *ctx;
 };
