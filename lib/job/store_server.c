@@ -121,6 +121,7 @@ struct store_server {
 	struct addr addr;
 	char address[ADDR_TEXT];
 	int epoll_fd;
+	int64_t client_time;
 	bool withdrawn, stopping;
 };
 
@@ -138,7 +139,7 @@ static void unlink_waiter(struct request *r)
 static void resume(struct request *r)
 {
 	unlink_waiter(r);
-	r->client->deadline = clock_ns() + CLIENT_TIME;
+	r->client->deadline = clock_ns() + r->server->client_time;
 	mhd.resume_connection(r->conn);
 }
 
@@ -653,7 +654,7 @@ static enum MHD_Result on_request(void *arg_, struct MHD_Connection *conn, const
 	if (*upload_len)
 		return take_body(r, upload, upload_len);
 	/* The request is whole: from here on its time is the server's, until the answer. */
-	r->client->deadline = clock_ns() + CLIENT_TIME;
+	r->client->deadline = clock_ns() + r->server->client_time;
 	return dispatch(r, method, url);
 }
 
@@ -670,7 +671,7 @@ static void on_completed(void *arg_, struct MHD_Connection *conn, void **con_cls
 		unlink_waiter(r);
 	if (r->deleted)
 		s->withdrawn = true;
-	r->client->deadline = clock_ns() + CLIENT_TIME; /* for the next one */
+	r->client->deadline = clock_ns() + r->server->client_time; /* for the next one */
 	s->nrequests--;
 	free(r->key);
 	free(r->body);
@@ -690,7 +691,7 @@ static void client_started(struct store_server *s, struct MHD_Connection *conn, 
 	if (!c) /* its requests are refused */
 		return;
 	c->fd = info->connect_fd;
-	c->deadline = clock_ns() + CLIENT_TIME;
+	c->deadline = clock_ns() + s->client_time;
 	c->next = s->clients;
 	c->prev = &s->clients;
 	if (c->next)
@@ -857,6 +858,7 @@ struct store_server *store_server_start(const struct store_server_conf *conf, st
 		err_nomem(err, "the store", sizeof *s);
 		return NULL;
 	}
+	s->client_time = conf->client_ns ? conf->client_ns : CLIENT_TIME;
 	kv_init(&s->kv, conf->ttl_ns, on_change, s);
 	pthread_once(&mhd_once, load_mhd);
 	if (mhd_missing.code)

@@ -20,6 +20,7 @@ struct store_server_conf {
 	const char *token;  /* required in X-Consul-Token or Authorization: Bearer; NULL: none */
 	const char *tls_cert, *tls_key; /* PEM files for HTTPS, or NULL */
 	int64_t ttl_ns;                 /* keys vanish this long after their last write; 0: never */
+	int64_t client_ns;              /* to send a request, or take an answer; 0: ten seconds */
 };
 
 struct store_server;
