@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static int fill(struct err *e, int code, int rank, const char *fmt, va_list ap, int errnum)
+__attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, int rank,
+                                                      const char *fmt, va_list ap, int errnum)
 {
 	if (!e || e->code)
 		return -1;
@@ -15,7 +16,7 @@ static int fill(struct err *e, int code, int rank, const char *fmt, va_list ap, 
 	if (errnum && n >= 0 && (size_t)n < sizeof e->text) {
 		char buf[128];
 		snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s",
-			 strerror_r(errnum, buf, sizeof buf));
+		         strerror_r(errnum, buf, sizeof buf));
 	}
 	return -1;
 }
@@ -64,12 +65,18 @@ void err_clear(struct err *e)
 const char *err_name(int code)
 {
 	static const char *const names[] = {
-		[ERR_NONE] = "ok",	     [ERR_OTHER] = "failure",
-		[ERR_USAGE] = "usage",	     [ERR_INPUT] = "input",
-		[ERR_OUTPUT] = "output",     [ERR_RENDEZVOUS] = "rendezvous",
-		[ERR_AUTH] = "auth",	     [ERR_DISAGREE] = "disagree",
-		[ERR_PEER_LOST] = "peer-lost", [ERR_STALLED] = "stalled",
-		[ERR_INTEGRITY] = "integrity", [ERR_RESOURCE] = "resource",
+	        [ERR_NONE] = "ok",
+	        [ERR_OTHER] = "failure",
+	        [ERR_USAGE] = "usage",
+	        [ERR_INPUT] = "input",
+	        [ERR_OUTPUT] = "output",
+	        [ERR_RENDEZVOUS] = "rendezvous",
+	        [ERR_AUTH] = "auth",
+	        [ERR_DISAGREE] = "disagree",
+	        [ERR_PEER_LOST] = "peer-lost",
+	        [ERR_STALLED] = "stalled",
+	        [ERR_INTEGRITY] = "integrity",
+	        [ERR_RESOURCE] = "resource",
 	};
 	if (code >= 0 && code < (int)(sizeof names / sizeof names[0]))
 		return names[code];

@@ -23,8 +23,8 @@ enum err_code {
 #define ERR_RANK_SELF (-1) /* the failure is this process's own */
 
 struct err {
-	int code;	/* enum err_code, or 128 + signal */
-	int rank;	/* the culprit, or ERR_RANK_SELF */
+	int code;       /* enum err_code, or 128 + signal */
+	int rank;       /* the culprit, or ERR_RANK_SELF */
 	char text[640]; /* the message without "collctl: rank N: ": subject first, no full stop */
 };
 
@@ -36,7 +36,7 @@ int err_errno(struct err *e, int code, const char *fmt, ...) __attribute__((form
 
 /* The same as err_set, blaming @rank. */
 int err_rank(struct err *e, int code, int rank, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+        __attribute__((format(printf, 4, 5)));
 
 /* Allocation failed: ERR_RESOURCE, naming what (@bytes of @what). Returns -1. */
 int err_nomem(struct err *e, const char *what, unsigned long long bytes);

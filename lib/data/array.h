@@ -13,8 +13,9 @@
 #include "lib/base/err.h"
 #include "lib/data/dtype.h"
 
-#define ARRAY_MAX_DIMS 64
+#define ARRAY_MAX_DIMS   64
 #define ARRAY_SHAPE_TEXT 512
+#define ARRAY_HEADER_MAX 10240 /* no header is longer, read or written */
 
 enum array_format { ARRAY_FORMAT_AUTO, ARRAY_NPY, ARRAY_RAW };
 
@@ -23,15 +24,15 @@ struct array_info {
 	enum dtype dtype;
 	int ndim;
 	uint64_t shape[ARRAY_MAX_DIMS];
-	uint64_t count;	 /* elements: the product of the shape */
+	uint64_t count;  /* elements: the product of the shape */
 	uint64_t offset; /* bytes from the start of the file to the first element */
 };
 
 /* What the command line says about inputs that can't say it themselves. */
 struct array_hints {
 	enum array_format format; /* --format, or AUTO: by extension */
-	enum dtype dtype;	  /* --dtype; needed for raw; bf16 for "|V2" .npy; else NONE */
-	const char *shape;	  /* --shape "3,4", or NULL: raw is one-dimensional */
+	enum dtype dtype;         /* --dtype; needed for raw; bf16 for "|V2" .npy; else NONE */
+	const char *shape;        /* --shape "3,4", or NULL: raw is one-dimensional */
 };
 
 struct array_file {
@@ -43,21 +44,20 @@ struct array_file {
 /* Open @path for reading and check its header and its size. Errors: ERR_INPUT, naming the file,
  * what was found and what was expected; ERR_USAGE for raw without --dtype. */
 int array_open(struct array_file *f, const char *path, const struct array_hints *hints,
-	       struct err *err);
+               struct err *err);
 void array_close(struct array_file *f);
 
 /* The format by hint, else by extension (.npy; .bin, .raw). ERR_USAGE naming the formats if neither
  * says; .pt/.pth and other known formats get an error that says what to do. */
 int array_format_of(const char *path, enum array_format hint, enum array_format *out,
-		    struct err *err);
+                    struct err *err);
 
 /* Read exactly @bytes at @pos. A file that has become shorter is ERR_INPUT, not a crash. */
-int array_pread(const struct array_file *f, void *buf, size_t bytes, uint64_t pos,
-		struct err *err);
+int array_pread(const struct array_file *f, void *buf, size_t bytes, uint64_t pos, struct err *err);
 
 /* Write the header of @info into @buf (@cap bytes) and return its length, which is what
- * info->offset is to be; raw: 0. For npy: version 1.0 (2.0 where it must), sorted keys, padded
- * with spaces to a multiple of 64, newline last. -1: it does not fit. */
+ * info->offset is to be; raw: 0. For npy: the very bytes of numpy.save: version 1.0, sorted keys,
+ * padded with spaces to a multiple of 64, newline last. -1: it does not fit. */
 long array_header(const struct array_info *info, char *buf, size_t cap);
 
 /* "(3, 4)", "(5,)", "()", as Python writes it. Returns @buf. */
@@ -66,12 +66,22 @@ char *array_shape_text(const struct array_info *info, char buf[ARRAY_SHAPE_TEXT]
 /* Same dtype and shape? */
 bool array_same(const struct array_info *a, const struct array_info *b);
 
+/* Fill info->count from dtype and shape. -1: the bytes of the array, its zero dimensions left
+ * aside, don't fit 63 bits. So products of dimensions need no further check. */
+int array_count(struct array_info *info);
+/* The array's bytes, without the header. */
+uint64_t array_bytes(const struct array_info *info);
+/* Is a file of @file_size bytes, offset included, what @info says? The error doesn't name it. */
+int array_check_size(const struct array_info *info, uint64_t file_size, struct err *err);
+
 /* ---- .npy (npy.c) ---- */
 
 /* Parse the header in @buf, @len bytes from the start of a file of @file_size bytes; @bf16: take
  * "|V2" and "<V2" as bfloat16. Fills *info (offset included). Returns 0; 1 if more of the file is
  * needed (*need bytes from its start); -1: an error without the file's name, in words. */
 int npy_parse(const void *buf, size_t len, uint64_t file_size, bool bf16, struct array_info *info,
-	      size_t *need, struct err *err);
+              size_t *need, struct err *err);
+/* array_header for .npy. */
+long npy_header(const struct array_info *info, char *buf, size_t cap);
 
 #endif

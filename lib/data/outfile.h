@@ -20,7 +20,7 @@ struct outfile {
 	int fd, dirfd;
 	char *path; /* the target as named, for messages */
 	char *name; /* its last component */
-	char *temp; /* the temporary name in the folder, or NULL: unnamed */
+	char *temp; /* its temporary name in the folder, or NULL: it has none */
 	bool sync;
 	bool force;
 	bool committed;
@@ -28,20 +28,22 @@ struct outfile {
 };
 
 /* @size: the final size in bytes, allocated at once (fallocate; a file system that can't is fine).
- * The mode comes from the umask, or from the file that is replaced. A symlink, a directory or
- * another non-regular target is refused unless @force, which writes through the symlink's target
- * path (replacing the file that it points to). */
+ * The mode comes from the umask, or from the file that is replaced. A target that is neither a
+ * regular file nor absent is refused; with @force a symlink is followed and the file to which it
+ * leads is replaced (or made), the link staying as it is. On failure there is nothing to release.
+ */
 int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
-		 struct err *err);
+                 struct err *err);
 /* Thread-safe for different ranges. Starts the write-back early when syncing. */
-int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos,
-		   struct err *err);
+int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err);
 int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, struct err *err);
-/* fsync (unless !sync), check, and give it a temporary name. */
+/* fsync (unless !sync), check that the file is whole and that a close has nothing to report, and
+ * give it a temporary name. Whatever can fail has failed by now, but for the rename itself. */
 int outfile_seal(struct outfile *f, struct err *err);
 /* Rename over the target and fsync the folder (unless !sync). */
 int outfile_commit(struct outfile *f, struct err *err);
-/* Remove what was not committed and free. Idempotent; async-signal-unsafe. */
+/* Remove what was not committed and free. Idempotent, also on a zeroed struct; not for a signal
+ * handler. */
 void outfile_release(struct outfile *f);
 
 #endif

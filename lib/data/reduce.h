@@ -48,13 +48,15 @@ typedef void reduce_fn(void *dst, const void *a, const void *b, size_t n);
 reduce_fn *reduce_kernel(enum reduce_op op, enum dtype acc, enum dtype dtype, bool swapped);
 
 /* dst[i] = the conversion of src[i], rounded to nearest even once. Types: as reduce_acc_dtype gives
- * them, in both directions, and identity. dst == src is allowed for identity only. */
+ * them, in both directions, and identity, which copies the bits (the others make NaN canonical).
+ * dst == src is allowed for identity only. NULL for other types. */
 typedef void convert_fn(void *dst, const void *src, size_t n);
 convert_fn *convert_kernel(enum dtype to, enum dtype from);
 
-/* The last function of avg: dst[i] = src[i] / divisor, computed in the wider of f32 (f64 for f64
- * and f64 accumulators) and rounded once to @to. dst == src allowed where to == from. */
+/* The last function of avg: dst[i] = src[i] / divisor, divided in f64 and rounded once to @to.
+ * Types: @from is @to or its accumulator. dst == src allowed where to == from. */
 typedef void final_fn(void *dst, const void *src, double divisor, size_t n);
+/* NULL for other types. */
 final_fn *final_kernel(enum dtype to, enum dtype from);
 
 #endif

@@ -1,0 +1,47 @@
+/*
+ * allreduce recursive_doubling: partners at distance 1, 2, 4, ... exchange all they have.
+ *
+ * 1. If P is no power of two, the fold (fold.c) brings the ranks down to 2^L.
+ * 2. For d = 1, 2, .. 2^(L-1): number i exchanges its whole vector with number i ^ d, and both add
+ *    the two. The lower number's operand stands left on both sides, so both get the same bits, and
+ *    after the step all ranks of an aligned group of 2d have them.
+ * 3. The fold returns the result to those that waited.
+ *
+ * L rounds of S bytes, two more with a fold: for small vectors, where rounds are what costs. No
+ * scratch: what arrives is added to what has been sent already.
+ *
+ * P = 4, the operands as they stand:
+ *
+ *   rank      0              1              2              3
+ *   d = 1     0+1            0+1            2+3            2+3
+ *   d = 2     (0+1)+(2+3)    (0+1)+(2+3)    (0+1)+(2+3)    (0+1)+(2+3)
+ *
+ * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
+ * MPICH, IJHPCA 2005.
+ */
+#include "algorithms/blocks.h"
+#include "algorithms/emitters.h"
+
+static void exchange(struct sched_builder *b, const struct fold *f, struct sched_span out,
+                     uint64_t len)
+{
+	for (int d = 1; d < f->core; d <<= 1) {
+		const int peer = fold_rank(f, f->id ^ d);
+
+		sched_send(b, peer, out, len);
+		sched_recv_reduce(b, peer, out, out, len, f->id & d ? SCHED_WIRE_LEFT : 0);
+	}
+}
+
+void allreduce_recursive_doubling(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct range all = whole_range(a);
+	const struct sched_span out = sched_out(b, 0);
+	struct fold f;
+
+	sched_fold_inputs(b, out, 0, all.len);
+	f = fold_in(b, a, all);
+	if (f.id >= 0)
+		exchange(b, &f, out, all.len);
+	fold_out(b, a, all, &f);
+}

@@ -1,0 +1,31 @@
+/*
+ * barrier all_to_all: every rank notifies every other one, and waits for as many notices.
+ *
+ * 1. Send my notice to r+1, r+2, .. round the ranks.
+ * 2. Receive one from each, and-ing it to mine.
+ *
+ * A notice is one element of `band` that each rank puts in; who has all of them knows that all have
+ * come. 1 round, P-1 notices, every link is tried. No scratch.
+ *
+ * P = 3, the notices that a rank holds:
+ *
+ *   rank         0      1      2
+ *   at first     0      1      2
+ *   round 1      0 2 1  1 0 2  2 1 0
+ *
+ * Source: Gloo, docs/algorithms.md, barrier_all_to_all.
+ */
+#include "algorithms/blocks.h"
+#include "algorithms/emitters.h"
+
+void barrier_all_to_all(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct range all = whole_range(a);
+	const struct sched_span out = sched_out(b, 0);
+
+	sched_fold_inputs(b, out, 0, all.len);
+	for (int d = 1; d < a->size; d++)
+		sched_send(b, rank_add(a, a->rank, d), out, all.len);
+	for (int d = 1; d < a->size; d++)
+		sched_recv_reduce(b, rank_add(a, a->rank, -d), out, out, all.len, 0);
+}

@@ -1,0 +1,36 @@
+/*
+ * barrier all_to_one: every rank notifies the root, which answers when it has heard from all.
+ *
+ * 1. The root receives a notice from every rank, and-ing them to its own.
+ * 2. It sends the result to every rank.
+ *
+ * A notice is one element of `band`. 2 rounds; 1 notice, the root sends P-1. No scratch.
+ *
+ * P = 3, root 0, the notices that a rank holds:
+ *
+ *   rank         0      1      2
+ *   at first     0      1      2
+ *   round 1      0 1 2  1      2
+ *   round 2      0 1 2  0 1 2  0 1 2
+ *
+ * Source: Gloo, docs/algorithms.md, barrier_all_to_one.
+ */
+#include "algorithms/blocks.h"
+#include "algorithms/emitters.h"
+
+void barrier_all_to_one(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct range all = whole_range(a);
+	const struct sched_span out = sched_out(b, 0);
+
+	sched_fold_inputs(b, out, 0, all.len);
+	if (a->rank != a->root) {
+		sched_send(b, a->root, out, all.len);
+		sched_recv(b, a->root, out, all.len);
+		return;
+	}
+	for (int d = 1; d < a->size; d++)
+		sched_recv_reduce(b, rank_add(a, a->rank, d), out, out, all.len, 0);
+	for (int d = 1; d < a->size; d++)
+		sched_send(b, rank_add(a, a->rank, d), out, all.len);
+}

@@ -1,0 +1,34 @@
+/*
+ * barrier dissemination: in round k tell rank r + 2^k what has been heard so far.
+ *
+ * 1. For d = 1, 2, 4, .. < P: send to r + d, receive from r - d, and-ing what arrives.
+ * 2. After the round of d a rank has heard, directly or not, of the 2d ranks r, r-1, .. r-2d+1.
+ *
+ * A notice is one element of `band`. It may hear of a rank twice where P is no power of two:
+ * and-ing a notice twice changes nothing. ceil(log2 P) rounds and as many notices. No scratch.
+ *
+ * P = 3, the notices that a rank holds:
+ *
+ *   rank         0        1        2
+ *   at first     0        1        2
+ *   d = 1        0 2      1 0      2 1
+ *   d = 2        0 2 1 0  1 0 2 1  2 1 0 2
+ *
+ * Source: Hensgen, Finkel, Manber, Two algorithms for barrier synchronization, IJPP 1988.
+ */
+#include "algorithms/blocks.h"
+#include "algorithms/emitters.h"
+
+void barrier_dissemination(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct range all = whole_range(a);
+	const struct sched_span out = sched_out(b, 0);
+
+	sched_fold_inputs(b, out, 0, all.len);
+	for (int k = 0; k < log2_ceil(a->size); k++) {
+		const int d = 1 << k;
+
+		sched_send(b, rank_add(a, a->rank, d), out, all.len);
+		sched_recv_reduce(b, rank_add(a, a->rank, -d), out, out, all.len, 0);
+	}
+}

@@ -1,0 +1,74 @@
+/*
+ * What several algorithms share: the arithmetic of ranks and blocks, and the fold that brings any
+ * number of ranks down to a power of two.
+ */
+#ifndef COLLCTL_ALGORITHMS_BLOCKS_H
+#define COLLCTL_ALGORITHMS_BLOCKS_H
+
+#include "algorithms/sched.h"
+
+/* floor(log2 n) and ceil(log2 n) for n >= 1. */
+static inline int log2_floor(int n)
+{
+	int k = 0;
+
+	while (n >> (k + 1))
+		k++;
+	return k;
+}
+
+static inline int log2_ceil(int n)
+{
+	return n > 1 ? log2_floor(n - 1) + 1 : 0;
+}
+
+/* @rank + @d modulo the size, for any @d > -size. */
+static inline int rank_add(const struct coll_args *a, int rank, int d)
+{
+	return (int)(((int64_t)rank + d + a->size) % a->size);
+}
+
+/* Elements [off, off + len) of the collective. */
+struct range {
+	uint64_t off, len;
+};
+
+static inline struct range block_range(const struct coll_args *a, int j)
+{
+	return (struct range){a->off[j], a->off[j + 1] - a->off[j]};
+}
+
+static inline struct range whole_range(const struct coll_args *a)
+{
+	return (struct range){0, a->off[a->size]};
+}
+
+/* The @count blocks from @first on, modulo the size, are one range or two (one may be empty): who
+ * sends them and who receives them cut them alike. */
+static inline void block_runs(const struct coll_args *a, int first, int count, struct range run[2])
+{
+	const int end = first + count < a->size ? first + count : a->size;
+
+	run[0] = (struct range){a->off[first], a->off[end] - a->off[first]};
+	run[1] = (struct range){0, a->off[first + count - end]};
+}
+
+/*
+ * The fold (fold.c): with 2^L the largest power of two below or at the size and x = size - 2^L, the
+ * first 2x ranks pair up and each even one hands its vector to the odd one above it.
+ */
+struct fold {
+	int core;  /* 2^L ranks go on */
+	int extra; /* x */
+	int id;    /* my number among them, or -1: I have handed my vector over and wait */
+};
+
+/* Reduce the output buffers' @r onto the core ranks. */
+struct fold fold_in(struct sched_builder *b, const struct coll_args *a, struct range r);
+/* Return the result to those that wait. */
+void fold_out(struct sched_builder *b, const struct coll_args *a, struct range r,
+              const struct fold *f);
+/* The rank that has number @id among the core ranks. */
+int fold_rank(const struct fold *f, int id);
+
+#endif

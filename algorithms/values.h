@@ -1,0 +1,64 @@
+/*
+ * Symbolic values: what an element holds is a tree over the contributions that went into it. Trees
+ * are hash-consed, so equal ones have equal numbers, and a buffer maps intervals to them.
+ */
+#ifndef COLLCTL_ALGORITHMS_VALUES_H
+#define COLLCTL_ALGORITHMS_VALUES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum node_kind {
+	NODE_LEAF,  /* input b of rank a */
+	NODE_OP,    /* a op b, rounded to the collective's type */
+	NODE_WIDE,  /* a op b in the wider type */
+	NODE_ROUND, /* a rounded to the collective's type */
+	NODE_FINAL, /* the operation's last function of a */
+};
+
+struct node {
+	uint8_t kind;
+	uint32_t a, b;
+};
+
+#define NODE_NONE 0 /* nothing was written yet; the number of no node */
+
+struct nodes {
+	struct node *v; /* [0] stands for NODE_NONE */
+	size_t n, cap;
+	uint32_t *table; /* open addressing */
+	size_t slots;
+	bool nomem; /* sticky; node() then returns NODE_NONE */
+};
+uint32_t node(struct nodes *, enum node_kind kind, uint32_t a, uint32_t b);
+void nodes_release(struct nodes *);
+
+/* From position @at up to the next piece: tree @node over elements @elem, @elem + 1, ... */
+struct piece {
+	uint64_t at, elem;
+	uint32_t node;
+};
+
+/* Pieces without gaps over [0, len), neighbours joined where they continue one another. */
+struct pieces {
+	struct piece *v;
+	size_t n, cap;
+	uint64_t len;
+};
+void pieces_release(struct pieces *);
+/* Drop what is there. */
+void pieces_clear(struct pieces *);
+/* Append @len positions. 0, or -1: no memory. */
+int pieces_push(struct pieces *, uint64_t len, uint32_t node, uint64_t elem);
+/* Append [off, off + len) of @from. */
+int pieces_copy(struct pieces *, const struct pieces *from, uint64_t off, uint64_t len);
+/* Replace [off, off + from->len), which must be inside. */
+int pieces_write(struct pieces *, uint64_t off, const struct pieces *from);
+/* Where piece @i ends. */
+static inline uint64_t piece_end(const struct pieces *p, size_t i)
+{
+	return i + 1 < p->n ? p->v[i + 1].at : p->len;
+}
+
+#endif

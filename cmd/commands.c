@@ -1,0 +1,142 @@
+#include "cmd/commands.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COLLECTIVE (OPTS_JOB | OPTS_ALGO | OPTS_JSON)
+
+/* clang-format off */
+const struct command commands[] = {
+	{"allreduce", "IN... -o OUT",
+	 "reduce the arrays of all ranks; every rank gets the result",
+	 COLLECTIVE | OPTS_ARRAY | OPTS_REDUCE, 1, -1, false, cmd_collective},
+	{"barrier", "", "wait for all ranks; say who is missing",
+	 COLLECTIVE, 0, 0, false, cmd_barrier},
+	{"run", "-n N [--] COMMAND...", "start N ranks of a collective, or of a program, on this host",
+	 OPTS_RUN | OPTS_JSON, 1, -1, true, cmd_run},
+	{"serve", "[--listen ADDR:PORT]", "serve the store where ranks meet",
+	 OPTS_SERVE, 0, 0, false, cmd_serve},
+	{"plan", "COLLECTIVE -n P [--count N|--bytes SIZE]",
+	 "show what an algorithm would do, offline",
+	 OPTS_PLAN | OPTS_ALGO | OPTS_ROOT | OPTS_JSON, 1, 1, false, cmd_plan},
+	{"algorithms", "", "list every algorithm of every collective",
+	 OPTS_JSON, 0, 0, false, cmd_algorithms},
+	{"keygen", "[FILE]", "make a job secret", 0, 0, 1, false, cmd_keygen},
+	{"help", "[COMMAND]", "explain a command", OPTS_HELP, 0, 1, false, cmd_help},
+	{0},
+};
+/* clang-format on */
+
+const struct command *command_find(const char *name)
+{
+	for (const struct command *c = commands; c->name; c++)
+		if (strcmp(c->name, name) == 0)
+			return c;
+	return NULL;
+}
+
+static const char *next_command(void *ctx)
+{
+	const struct command **at = ctx;
+
+	return (*at)->name ? (*at)++->name : NULL;
+}
+
+const char *command_near(const char *name)
+{
+	const struct command *at = commands;
+
+	return options_near(name, next_command, &at);
+}
+
+/* Did the user ask for JSON, as far as it can be told without knowing the command? */
+static bool asks_for_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--json") == 0)
+			return true;
+	return false;
+}
+
+static int unknown_command(const char *name, struct err *err)
+{
+	const char *near = command_near(name);
+
+	if (near)
+		return err_set(err, ERR_USAGE, "%s: unknown command; did you mean %s?", name, near);
+	return err_set(err, ERR_USAGE, "%s: unknown command; 'collctl --help' lists them", name);
+}
+
+/* @argv[0] is the command's name. */
+static int run_command(const struct command *cmd, struct options *o, int argc, char **argv)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+
+	if (options_parse(cmd, o, &argc, argv, &err) < 0)
+		return report_failure(cmd->name, o->json, &err, -1, "start");
+	if (o->help) {
+		options_help(cmd, stdout);
+		return 0;
+	}
+	return cmd->run(cmd, o, argc, argv);
+}
+
+static int print_version(bool json)
+{
+	if (json)
+		return report_json(json_pack("{s:s}", "version", COLLCTL_VERSION));
+	printf("collctl %s\n", COLLCTL_VERSION);
+	return 0;
+}
+
+static int dispatch(struct options *o, int argc, char **argv)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+	bool json = asks_for_json(argc, argv);
+
+	if (options_parse_leading(o, &argc, argv, &err) < 0)
+		return report_failure(NULL, json, &err, -1, "start");
+	if (o->version)
+		return print_version(o->json);
+	if (o->help) {
+		options_help(argc > 1 ? command_find(argv[1]) : NULL, stdout);
+		return 0;
+	}
+	if (argc == 1) {
+		err_set(&err, ERR_USAGE, "no command given; 'collctl --help' lists them");
+		return report_failure(NULL, json, &err, -1, "start");
+	}
+	const struct command *cmd = command_find(argv[1]);
+	if (!cmd) {
+		unknown_command(argv[1], &err);
+		return report_failure(NULL, json, &err, -1, "start");
+	}
+	return run_command(cmd, o, argc - 1, argv + 1);
+}
+
+/* What stdio still holds is output too: a full disk must not pass for success. */
+static int flush_stdout(int code)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	err_errno(&err, ERR_OUTPUT, "stdout");
+	report(&err, -1);
+	return code ? code : ERR_OUTPUT;
+}
+
+int collctl_main(int argc, char **argv)
+{
+	struct options o;
+
+	/* A reader that left, or a file that grew too large, is an error of write(), not a death.
+	 */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	options_init(&o);
+	int code = flush_stdout(dispatch(&o, argc, argv));
+	options_release(&o);
+	return code;
+}

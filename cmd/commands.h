@@ -1,0 +1,32 @@
+/*
+ * The commands. How to add one: write its body in cmd/<name>.c, declare it here and add its row to
+ * the table in commands.c. Parser, --help, the man page and the completions pick it up from there.
+ */
+#ifndef COLLCTL_CMD_COMMANDS_H
+#define COLLCTL_CMD_COMMANDS_H
+
+#include "cmd/options.h"
+#include "cmd/report.h"
+
+#define COLLCTL_VERSION "0.1.0"
+
+/* The whole program, without the end of the process: parses, runs the command and returns the exit
+ * code. `run` calls it in forked children, which therefore start without an exec. */
+int collctl_main(int argc, char **argv);
+
+/* The row of @name, or NULL. */
+const struct command *command_find(const char *name);
+/* The name of the command that @name was probably meant to be, or NULL. */
+const char *command_near(const char *name);
+
+/* The bodies. They return the exit code, and have printed what there is to print. */
+int cmd_collective(const struct command *, struct options *, int argc, char **argv);
+int cmd_barrier(const struct command *, struct options *, int argc, char **argv);
+int cmd_run(const struct command *, struct options *, int argc, char **argv);
+int cmd_serve(const struct command *, struct options *, int argc, char **argv);
+int cmd_plan(const struct command *, struct options *, int argc, char **argv);
+int cmd_algorithms(const struct command *, struct options *, int argc, char **argv);
+int cmd_keygen(const struct command *, struct options *, int argc, char **argv);
+int cmd_help(const struct command *, struct options *, int argc, char **argv);
+
+#endif

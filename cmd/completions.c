@@ -1,0 +1,328 @@
+#include "cmd/completions.h"
+
+#include <string.h>
+
+#include "algorithms/sched.h"
+#include "cmd/commands.h"
+
+/* What may follow an option: the words of a list, the algorithms, a file, or nothing known. */
+enum follows { FOLLOWS_NOTHING, FOLLOWS_WORDS, FOLLOWS_ALGORITHM, FOLLOWS_FILE, FOLLOWS_ANY };
+
+static enum follows what_follows(const struct option_row *row)
+{
+	if (!row->arg)
+		return FOLLOWS_NOTHING;
+	if (row->kind == OPT_ENUM)
+		return FOLLOWS_WORDS;
+	if (strcmp(row->name, "algorithm") == 0)
+		return FOLLOWS_ALGORITHM;
+	return strcmp(row->arg, "FILE") == 0 ? FOLLOWS_FILE : FOLLOWS_ANY;
+}
+
+static bool is_offered(const struct option_row *row, const struct command *cmd)
+{
+	return option_applies(row, cmd) && !(row->groups & OPTS_HELP);
+}
+
+/* The words of @list, which '|' separates, with spaces between them. */
+static void print_words(FILE *f, const char *list)
+{
+	for (; *list; list++)
+		fputc(*list == '|' ? ' ' : *list, f);
+}
+
+static bool is_first_of_its_name(size_t i)
+{
+	for (size_t j = 0; j < i; j++)
+		if (strcmp(coll_algorithms[j].name, coll_algorithms[i].name) == 0)
+			return false;
+	return true;
+}
+
+/* "auto" and every algorithm of the collective @command, or of any where it is none (plan). */
+static void print_algorithms(FILE *f, const char *command)
+{
+	enum coll_kind kind;
+	bool one = coll_by_name(command, &kind) == 0;
+
+	fputs("auto", f);
+	for (size_t i = 0; i < coll_algorithms_len; i++)
+		if (one ? coll_algorithms[i].kind == kind : is_first_of_its_name(i))
+			fprintf(f, " %s", coll_algorithms[i].name);
+}
+
+/* The collectives that have an algorithm: the operand of plan. */
+static void print_collectives(FILE *f)
+{
+	const char *space = "";
+
+	for (int kind = 0; kind < COLL_KINDS; kind++) {
+		size_t i = 0;
+		while (i < coll_algorithms_len && (int)coll_algorithms[i].kind != kind)
+			i++;
+		if (i == coll_algorithms_len)
+			continue;
+		fprintf(f, "%s%s", space, coll_name((enum coll_kind)kind));
+		space = " ";
+	}
+}
+
+static void print_commands(FILE *f)
+{
+	for (const struct command *c = commands; c->name; c++)
+		fprintf(f, "%s%s", c == commands ? "" : " ", c->name);
+}
+
+/* The operands of @cmd that can be told: collectives, commands; else files (empty). */
+static bool print_operands(FILE *f, const struct command *cmd)
+{
+	if (cmd->opts & OPTS_PLAN)
+		print_collectives(f);
+	else if (cmd->opts & (OPTS_RUN | OPTS_HELP))
+		print_commands(f);
+	else
+		return false;
+	return true;
+}
+
+/* The words that may follow @row's option on the line of @cmd. */
+static void print_values(FILE *f, const struct option_row *row, const struct command *cmd)
+{
+	if (what_follows(row) == FOLLOWS_WORDS)
+		print_words(f, row->choices);
+	else if (what_follows(row) == FOLLOWS_ALGORITHM)
+		print_algorithms(f, cmd->name);
+}
+
+/* ---- bash ---- */
+
+static void bash_value(FILE *f, const struct option_row *row, const struct command *cmd)
+{
+	enum follows what = what_follows(row);
+
+	if (what == FOLLOWS_NOTHING)
+		return;
+	fputs("\t\t", f);
+	if (row->letter)
+		fprintf(f, "-%c | ", row->letter);
+	fprintf(f, "--%s) ", row->name);
+	if (what == FOLLOWS_FILE) {
+		fputs("files=1 ;;\n", f);
+	} else {
+		fputs("words='", f);
+		print_values(f, row, cmd);
+		fputs("' ;;\n", f);
+	}
+}
+
+static void bash_command(FILE *f, const struct command *cmd)
+{
+	fprintf(f, "\t%s)\n\t\tcase $prev in\n", cmd->name);
+	for (size_t i = 0; i < option_rows_len; i++)
+		if (is_offered(&option_rows[i], cmd))
+			bash_value(f, &option_rows[i], cmd);
+	fputs("\t\t*)\n\t\t\tif [[ $cur == -* ]]; then\n\t\t\t\twords='", f);
+	const char *space = "";
+	for (size_t i = 0; i < option_rows_len; i++) {
+		if (!is_offered(&option_rows[i], cmd))
+			continue;
+		fprintf(f, "%s--%s", space, option_rows[i].name);
+		space = " ";
+	}
+	fputs("'\n\t\t\telse\n\t\t\t\twords='", f);
+	if (print_operands(f, cmd))
+		fputs("'", f);
+	else
+		fputs("' files=1", f);
+	fputs("\n\t\t\tfi\n\t\t\t;;\n\t\tesac\n\t\t;;\n", f);
+}
+
+static void bash_script(FILE *f)
+{
+	fputs("# bash completion for collctl, made by 'collctl help --completions bash'\n\n"
+	      "_collctl()\n{\n"
+	      "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
+	      "\tlocal commands='",
+	      f);
+	print_commands(f);
+	/* The command of `run` has the word after it. */
+	fputs("' cmd= words= files= i\n\n"
+	      "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
+	      "\t\tif [[ \" $commands \" == *\" ${COMP_WORDS[i]} \"* ]]; then\n"
+	      "\t\t\tcmd=${COMP_WORDS[i]}\n"
+	      "\t\t\t[[ $cmd == run ]] || break\n"
+	      "\t\tfi\n\tdone\n\n"
+	      "\tcase $cmd in\n",
+	      f);
+	for (const struct command *c = commands; c->name; c++)
+		bash_command(f, c);
+	fputs("\t*) words=\"$commands --json --verbose --quiet --help --version\" ;;\n\tesac\n\n"
+	      "\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
+	      "\tif [[ $files ]]; then\n"
+	      "\t\tcompopt -o filenames\n"
+	      "\t\tmapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$cur\")\n"
+	      "\tfi\n}\n"
+	      "complete -F _collctl collctl\n",
+	      f);
+}
+
+/* ---- zsh ---- */
+
+/* @text inside '...[...]': quotes and brackets would end it. */
+static void zsh_text(FILE *f, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputs("'\\''", f);
+		else if (*text == '[' || *text == ']' || *text == ':' || *text == '\\')
+			fprintf(f, "\\%c", *text);
+		else
+			fputc(*text, f);
+	}
+}
+
+static void zsh_option(FILE *f, const struct option_row *row, const struct command *cmd)
+{
+	enum follows what = what_follows(row);
+	bool again = row->kind == OPT_LIST || row->kind == OPT_LOUDER;
+
+	fputs(" \\\n\t\t\t", f);
+	if (row->letter && again)
+		fprintf(f, "'*'{-%c,--%s}'[", row->letter, row->name);
+	else if (row->letter)
+		fprintf(f, "'(-%c --%s)'{-%c,--%s}'[", row->letter, row->name, row->letter,
+		        row->name);
+	else
+		fprintf(f, "'--%s[", row->name);
+	zsh_text(f, row->help);
+	fputc(']', f);
+	if (what != FOLLOWS_NOTHING) {
+		fputc(':', f);
+		zsh_text(f, row->arg);
+		fputc(':', f);
+	}
+	if (what == FOLLOWS_FILE)
+		fputs("_files", f);
+	if (what == FOLLOWS_WORDS || what == FOLLOWS_ALGORITHM) {
+		fputc('(', f);
+		print_values(f, row, cmd);
+		fputc(')', f);
+	}
+	fputc('\'', f);
+}
+
+static void zsh_command(FILE *f, const struct command *cmd)
+{
+	fprintf(f, "\t\t%s)\n\t\t\t_arguments -s", cmd->name);
+	for (size_t i = 0; i < option_rows_len; i++)
+		if (is_offered(&option_rows[i], cmd))
+			zsh_option(f, &option_rows[i], cmd);
+	if (cmd->opts & OPTS_RUN) {
+		fputs(" \\\n\t\t\t'*:::command:_collctl_or_program'", f);
+	} else if (cmd->max_args != 0) {
+		fputs(" \\\n\t\t\t'*:operand:", f);
+		if (cmd->opts & (OPTS_PLAN | OPTS_HELP)) {
+			fputc('(', f);
+			print_operands(f, cmd);
+			fputc(')', f);
+		} else {
+			fputs("_files", f);
+		}
+		fputc('\'', f);
+	}
+	fputs("\n\t\t\t;;\n", f);
+}
+
+static void zsh_script(FILE *f)
+{
+	fputs("#compdef collctl\n"
+	      "# zsh completion for collctl, made by 'collctl help --completions zsh'\n\n"
+	      "_collctl_commands()\n{\n\tlocal -a commands=(\n",
+	      f);
+	for (const struct command *c = commands; c->name; c++) {
+		fprintf(f, "\t\t'%s:", c->name);
+		zsh_text(f, c->help);
+		fputs("'\n", f);
+	}
+	fputs("\t)\n\t_describe command commands\n}\n\n"
+	      "_collctl_or_program()\n{\n"
+	      "\tif ((CURRENT > 1)); then\n\t\t_collctl_command\n"
+	      "\telse\n\t\t_collctl_commands\n\t\t_command_names -e\n\tfi\n}\n\n"
+	      "_collctl_command()\n{\n\tcase $words[1] in\n",
+	      f);
+	for (const struct command *c = commands; c->name; c++)
+		zsh_command(f, c);
+	fputs("\t\t*) _normal ;;\n\tesac\n}\n\n"
+	      "_collctl()\n{\n"
+	      "\t_arguments -s '--json' '*'{-v,--verbose} '(-q --quiet)'{-q,--quiet} \\\n"
+	      "\t\t'(-h --help)'{-h,--help} '--version' \\\n"
+	      "\t\t'1:command:_collctl_commands' '*::argument:_collctl_command'\n}\n\n"
+	      "_collctl \"$@\"\n",
+	      f);
+}
+
+/* ---- fish ---- */
+
+static void fish_text(FILE *f, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\'' || *text == '\\')
+			fputc('\\', f);
+		fputc(*text, f);
+	}
+}
+
+static void fish_option(FILE *f, const struct option_row *row, const struct command *cmd)
+{
+	enum follows what = what_follows(row);
+
+	fprintf(f, "complete -c collctl -n '__fish_seen_subcommand_from %s' -l %s", cmd->name,
+	        row->name);
+	if (row->letter)
+		fprintf(f, " -s %c", row->letter);
+	if (what == FOLLOWS_FILE)
+		fputs(" -r -F", f);
+	else if (what != FOLLOWS_NOTHING)
+		fputs(" -x", f);
+	if (what == FOLLOWS_WORDS || what == FOLLOWS_ALGORITHM) {
+		fputs(" -a '", f);
+		print_values(f, row, cmd);
+		fputc('\'', f);
+	}
+	fputs(" -d '", f);
+	fish_text(f, row->help);
+	fputs("'\n", f);
+}
+
+static void fish_command(FILE *f, const struct command *cmd)
+{
+	fprintf(f, "complete -c collctl -n __fish_use_subcommand -f -a %s -d '", cmd->name);
+	fish_text(f, cmd->help);
+	fputs("'\n", f);
+	if (cmd->opts & (OPTS_PLAN | OPTS_RUN | OPTS_HELP)) {
+		fprintf(f, "complete -c collctl -n '__fish_seen_subcommand_from %s' -f -a '",
+		        cmd->name);
+		print_operands(f, cmd);
+		fputs("'\n", f);
+	}
+	for (size_t i = 0; i < option_rows_len; i++)
+		if (is_offered(&option_rows[i], cmd))
+			fish_option(f, &option_rows[i], cmd);
+}
+
+static void fish_script(FILE *f)
+{
+	fputs("# fish completion for collctl, made by 'collctl help --completions fish'\n\n", f);
+	for (const struct command *c = commands; c->name; c++)
+		fish_command(f, c);
+}
+
+void completions_print(FILE *f, const char *shell)
+{
+	if (strcmp(shell, "bash") == 0)
+		bash_script(f);
+	else if (strcmp(shell, "zsh") == 0)
+		zsh_script(f);
+	else
+		fish_script(f);
+}

@@ -1,0 +1,213 @@
+#include "cmd/joining.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/job/launch.h"
+
+#define JOB_NAME_MAX 64
+#define TOKEN_MAX    4096
+
+/* Variables by which `collctl run` hands its ranks over; not for users. */
+#define LISTEN_FD   "COLLCTL_LISTEN_FD"
+#define COORDINATOR "COLLCTL_COORDINATOR"
+
+static int find_secret(struct joining *j, const struct options *o, struct err *err)
+{
+	const char *text = getenv("COLLCTL_SECRET");
+	int ret;
+	if (o->insecure)
+		return 0;
+	if (o->secret_fd >= 0)
+		ret = secret_from_fd(&j->secret, o->secret_fd, err);
+	else if (o->secret_file)
+		ret = secret_from_file(&j->secret, o->secret_file, err);
+	else if (text && *text)
+		ret = secret_from_text(&j->secret, text, "COLLCTL_SECRET", err);
+	else
+		return err_set(err, ERR_AUTH,
+		               "no job secret: make one with 'collctl keygen FILE' and give every "
+		               "rank --secret-file FILE (or --insecure to do without)");
+	j->conf.secret = &j->secret;
+	return ret;
+}
+
+static int find_token(struct joining *j, const struct options *o, struct err *err)
+{
+	const char *env = getenv("COLLCTL_STORE_TOKEN");
+	if (!o->store_token_file) {
+		j->token = env && *env ? strdup(env) : NULL;
+		return 0;
+	}
+	int fd = open(o->store_token_file, O_RDONLY | O_CLOEXEC);
+	char buf[TOKEN_MAX];
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, sizeof buf - 1);
+	if (n < 0)
+		err_errno(err, ERR_AUTH, "%s", o->store_token_file);
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
+		return -1;
+	buf[n] = '\0';
+	buf[strcspn(buf, "\r\n")] = '\0';
+	j->token = strdup(buf);
+	return j->token ? 0 : err_nomem(err, "the token", (unsigned long long)n);
+}
+
+/* Flags and COLLCTL_* first, then the launcher, then the hostfile. */
+static int find_rank(struct joining *j, const struct options *o, struct err *err)
+{
+	struct launch launch = {.rank = -1, .size = -1};
+	struct job_conf *c = &j->conf;
+	c->rank = o->rank;
+	c->size = o->size > 0 ? o->size : 0;
+	if (c->rank == -1 || !c->size) {
+		if (launch_detect(&launch, getenv, err) < 0)
+			return -1;
+		if (c->rank == -1 && launch.rank >= 0)
+			c->rank = launch.rank;
+		if (!c->size && launch.size > 0)
+			c->size = launch.size;
+	}
+	if (c->hosts) {
+		if (!c->size)
+			c->size = j->hosts.size;
+		if (c->rank == -1 && hostfile_local_rank(&j->hosts, &c->rank, err) < 0)
+			return -1;
+		if (c->rank == RANK_AUTO)
+			return err_set(err, ERR_USAGE,
+			               "--rank auto needs a store (--rendezvous): with a hostfile "
+			               "every rank has its line");
+	}
+	if (c->rank == -1)
+		return err_set(err, ERR_USAGE,
+		               "no rank: give --rank (or COLLCTL_RANK, or start it by a launcher)");
+	if (c->rank == RANK_AUTO)
+		c->rank = JOB_RANK_AUTO;
+	if (!c->size)
+		return err_set(err, ERR_USAGE,
+		               "no size: give --size, the number of ranks (or COLLCTL_SIZE)");
+	if (c->rank >= c->size)
+		return err_set(err, ERR_DISAGREE, "--rank %d: the ranks of %d are 0 to %d", c->rank,
+		               c->size, c->size - 1);
+	return 0;
+}
+
+static int find_rendezvous(struct joining *j, const struct options *o, struct err *err)
+{
+	const char *fd = getenv(LISTEN_FD), *coordinator = getenv(COORDINATOR);
+	struct job_conf *c = &j->conf;
+	c->listen_fd = -1;
+	if (o->rendezvous && o->hostfile)
+		return err_set(err, ERR_USAGE, "--rendezvous and --hostfile exclude each other");
+	if (o->rendezvous) {
+		c->rendezvous = o->rendezvous;
+	} else if (o->hostfile) {
+		if (hostfile_read(&j->hosts, o->hostfile, err) < 0)
+			return -1;
+		c->hosts = &j->hosts;
+	} else if (fd && *fd) {
+		c->listen_fd = atoi(fd);
+	} else if (coordinator && *coordinator) {
+		c->coordinator = coordinator;
+	} else if (o->size != 1) {
+		return err_set(
+		        err, ERR_USAGE,
+		        "nowhere to meet the other ranks: give --rendezvous URL or --hostfile "
+		        "FILE, or start all of them with 'collctl run'");
+	}
+	return 0;
+}
+
+static int check_name(const char *name, struct err *err)
+{
+	size_t n = strlen(name);
+	bool ok = n > 0 && n <= JOB_NAME_MAX;
+	for (size_t i = 0; ok && i < n; i++)
+		ok = isalnum((unsigned char)name[i]) || strchr("._-", name[i]);
+	return ok ? 0
+	          : err_set(err, ERR_USAGE,
+	                    "--job: '%.80s' is not 1 to %d letters, digits, '.', '_' and '-'", name,
+	                    JOB_NAME_MAX);
+}
+
+int joining_init(struct joining *j, const struct options *o, struct err *err)
+{
+	memset(j, 0, sizeof *j);
+	j->conf = (struct job_conf){
+	        .name = o->job,
+	        .listen = o->listen,
+	        .advertise = o->advertise,
+	        .iface = o->iface,
+	        .port_lo = o->port_lo,
+	        .port_hi = o->port_hi,
+	        .join_timeout = o->join_timeout,
+	        .timeout = o->timeout,
+	};
+	if (check_name(o->job, err) < 0 || find_rendezvous(j, o, err) < 0 ||
+	    find_rank(j, o, err) < 0 || find_secret(j, o, err) < 0 || find_token(j, o, err) < 0) {
+		joining_release(j);
+		return -1;
+	}
+	j->conf.store_token = j->token;
+	return 0;
+}
+
+void joining_release(struct joining *j)
+{
+	secret_wipe(&j->secret);
+	hostfile_release(&j->hosts);
+	free(j->token);
+	j->token = NULL;
+}
+
+/* The replacement for the placeholder at @p ("{rank}"), or NULL; *len: of the placeholder. */
+static const char *placeholder(const char *p, int rank, int size, char text[256], size_t *len)
+{
+	if (strncmp(p, "{rank}", 6) == 0) {
+		snprintf(text, 256, "%d", rank);
+		*len = 6;
+	} else if (strncmp(p, "{size}", 6) == 0) {
+		snprintf(text, 256, "%d", size);
+		*len = 6;
+	} else if (strncmp(p, "{host}", 6) == 0) {
+		if (gethostname(text, 255) < 0)
+			text[0] = '\0';
+		text[255] = '\0';
+		*len = 6;
+	} else {
+		return NULL;
+	}
+	return text;
+}
+
+char *joining_path(const char *path, int rank, int size, struct err *err)
+{
+	char *out = NULL, text[256];
+	size_t len = 0, cap = 0;
+	for (const char *p = path;; p++) {
+		size_t skip = 1, n = 1;
+		const char *with = *p == '{' ? placeholder(p, rank, size, text, &skip) : NULL;
+		if (with)
+			n = strlen(with);
+		if (len + n + 1 > cap) {
+			cap = 2 * (len + n + 1);
+			char *grown = realloc(out, cap);
+			if (!grown) {
+				free(out);
+				err_nomem(err, "a file name", cap);
+				return NULL;
+			}
+			out = grown;
+		}
+		memcpy(out + len, with ? with : p, n);
+		len += n;
+		if (!*p)
+			return out;
+		p += skip - 1;
+	}
+}

@@ -1,0 +1,23 @@
+/* From the command line and the environment to a job: rank, size, secret, rendezvous. */
+#ifndef COLLCTL_CMD_JOINING_H
+#define COLLCTL_CMD_JOINING_H
+
+#include "cmd/options.h"
+#include "lib/job/job.h"
+
+struct joining {
+	struct job_conf conf;
+	struct secret secret;
+	struct hostfile hosts;
+	char *token;
+};
+
+/* Fill @j from @o; conf points into both. ERR_USAGE where rank, size or rendezvous are missing,
+ * ERR_AUTH where the secret is. */
+int joining_init(struct joining *j, const struct options *o, struct err *err);
+void joining_release(struct joining *j);
+
+/* @path with {rank}, {size} and {host} replaced; malloced, or NULL. */
+char *joining_path(const char *path, int rank, int size, struct err *err);
+
+#endif

@@ -1,0 +1,155 @@
+#include "cmd/lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define LINES_START 4096u
+
+int lines_open(struct lines *l, int rank, int to, int *write_end, struct err *err)
+{
+	int fds[2];
+
+	*l = (struct lines){.from = -1, .to = to};
+	snprintf(l->prefix, sizeof l->prefix, "[%d] ", rank);
+	l->buf = malloc(LINES_START);
+	if (!l->buf)
+		return err_nomem(err, "a line of output", LINES_START);
+	l->cap = LINES_START;
+	if (pipe2(fds, O_CLOEXEC) < 0) {
+		err_errno(err, ERR_RESOURCE, "a pipe for rank %d", rank);
+		free(l->buf);
+		l->buf = NULL;
+		return -1;
+	}
+	/* Only this end: the process's is its stderr, where it expects to wait. */
+	fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	l->from = fds[0];
+	*write_end = fds[1];
+	return 0;
+}
+
+void lines_release(struct lines *l)
+{
+	if (l->from >= 0)
+		close(l->from);
+	free(l->buf);
+	l->from = -1;
+	l->buf = NULL;
+	l->len = l->cap = 0;
+}
+
+/* Write everything, in one system call where the other side lets us. */
+static int write_vector(int fd, struct iovec *v, int n)
+{
+	while (n > 0) {
+		ssize_t done = writev(fd, v, n);
+		if (done < 0 && errno == EAGAIN) {
+			/* Somebody made the terminal or the pipe that we share non-blocking. */
+			struct pollfd p = {.fd = fd, .events = POLLOUT};
+			poll(&p, 1, -1);
+			continue;
+		}
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -1;
+		size_t left = (size_t)done;
+		while (n > 0 && left >= v->iov_len) {
+			left -= v->iov_len;
+			v++;
+			n--;
+		}
+		if (n > 0) {
+			v->iov_base = (char *)v->iov_base + left;
+			v->iov_len -= left;
+		}
+	}
+	return 0;
+}
+
+/* One line: @len bytes without the newline. */
+static int emit(const struct lines *l, char *line, size_t len)
+{
+	char newline = '\n';
+	struct iovec v[] = {
+	        {.iov_base = (char *)l->prefix, .iov_len = strlen(l->prefix)},
+	        {.iov_base = line, .iov_len = len},
+	        {.iov_base = &newline, .iov_len = 1},
+	};
+
+	return write_vector(l->to, v, 3);
+}
+
+/* Pass on the whole lines of the buffer; @all: also what is left, as a line. */
+static int emit_lines(struct lines *l, bool all)
+{
+	char *at = l->buf, *stop = l->buf + l->len, *newline;
+
+	while (at < stop && (newline = memchr(at, '\n', (size_t)(stop - at)))) {
+		if (emit(l, at, (size_t)(newline - at)) < 0)
+			return -1;
+		at = newline + 1;
+	}
+	if (all && at < stop) {
+		if (emit(l, at, (size_t)(stop - at)) < 0)
+			return -1;
+		at = stop;
+	}
+	l->len = (size_t)(stop - at);
+	memmove(l->buf, at, l->len);
+	return 0;
+}
+
+/* Room for more of the line. One that can't grow any longer is broken here. */
+static int make_room(struct lines *l)
+{
+	if (l->len < l->cap)
+		return 0;
+	char *grown = l->cap < LINES_MAX ? realloc(l->buf, 2 * l->cap) : NULL;
+	if (!grown)
+		return emit_lines(l, true);
+	l->buf = grown;
+	l->cap *= 2;
+	return 0;
+}
+
+/* Bytes read, 0 if there are none now, -1 if the pipe has ended. */
+static ssize_t pump_once(struct lines *l)
+{
+	if (make_room(l) < 0)
+		return -1;
+	ssize_t n = read(l->from, l->buf + l->len, l->cap - l->len);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	if (n > 0)
+		l->len += (size_t)n;
+	if (emit_lines(l, n == 0) < 0 || n == 0)
+		return -1;
+	return n;
+}
+
+bool lines_pump(struct lines *l)
+{
+	return pump_once(l) >= 0;
+}
+
+void lines_drain(struct lines *l)
+{
+	/* A process that outlives its rank may write for ever: no more than a pipe can hold. */
+	size_t most = 1u << 20;
+	ssize_t n;
+
+	if (l->from < 0)
+		return;
+	while (most > 0 && (n = pump_once(l)) > 0)
+		most -= (size_t)n < most ? (size_t)n : most;
+	if (l->len)
+		emit_lines(l, true);
+	lines_release(l);
+}

@@ -1,0 +1,142 @@
+#include "cmd/report.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The length of the UTF-8 character at @s, or 0 where there is none: malformed, overlong, a
+ * surrogate, or a control character of either set (C0, DEL, C1). */
+static size_t printable_char(const unsigned char *s)
+{
+	if (s[0] < 0x80)
+		return s[0] >= 0x20 && s[0] != 0x7f;
+	size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+	if (s[0] < 0xc2 || s[0] > 0xf4)
+		return 0;
+	for (size_t i = 1; i < n; i++) /* stops at the terminating NUL */
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	bool bad = (s[0] == 0xc2 && s[1] < 0xa0) || (s[0] == 0xe0 && s[1] < 0xa0) ||
+	           (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+	           (s[0] == 0xf4 && s[1] > 0x8f);
+	return bad ? 0 : n;
+}
+
+char *report_escape(char *dst, size_t cap, const char *src)
+{
+	static const char hex[] = "0123456789abcdef";
+	const unsigned char *s = (const unsigned char *)src;
+	size_t at = 0;
+
+	while (*s) {
+		size_t n = printable_char(s);
+		if (at + (n ? n : 4) >= cap)
+			break;
+		if (n) {
+			memcpy(dst + at, s, n);
+			at += n;
+			s += n;
+			continue;
+		}
+		dst[at++] = '\\';
+		dst[at++] = 'x';
+		dst[at++] = hex[*s >> 4];
+		dst[at++] = hex[*s & 15];
+		s++;
+	}
+	if (cap)
+		dst[at] = '\0';
+	return dst;
+}
+
+/* The rank to name: the culprit, else this process's own. */
+static int blamed(const struct err *e, int rank)
+{
+	return e->rank >= 0 ? e->rank : rank;
+}
+
+int report(const struct err *e, int rank)
+{
+	char text[4 * sizeof e->text];
+
+	report_escape(text, sizeof text, e->text);
+	rank = blamed(e, rank);
+	/* stderr is unbuffered: one call is one write, and the messages of ranks that share it
+	 * stay whole. */
+	if (rank >= 0)
+		fprintf(stderr, "collctl: rank %d: %s\n", rank, text);
+	else
+		fprintf(stderr, "collctl: %s\n", text);
+	return e->code;
+}
+
+void report_note(const char *fmt, ...)
+{
+	char raw[1024], text[2048];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(raw, sizeof raw, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "collctl: %s\n", report_escape(text, sizeof text, raw));
+}
+
+json_t *report_error_json(const struct err *e, int rank, const char *phase)
+{
+	char text[4 * sizeof e->text];
+
+	rank = blamed(e, rank);
+	return json_pack("{s:i, s:s, s:o, s:s, s:s}", "code", e->code, "name", err_name(e->code),
+	                 "rank", rank >= 0 ? json_integer(rank) : json_null(), "phase", phase,
+	                 "message", report_escape(text, sizeof text, e->text));
+}
+
+/* Write all of @buf; a pipe takes a line of up to PIPE_BUF bytes in one piece. */
+static int write_all(int fd, const char *buf, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, buf, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		buf += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int report_json(json_t *object)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+
+	json_decref(object);
+	if (!text) {
+		err_set(&err, ERR_RESOURCE, "out of memory: the JSON result");
+		return report(&err, -1);
+	}
+	size_t len = strlen(text);
+	text[len++] = '\n'; /* in the place of the terminating NUL: one write, newline included */
+	if (fflush(stdout) || write_all(STDOUT_FILENO, text, len) < 0)
+		err_errno(&err, ERR_OUTPUT, "stdout");
+	free(text);
+	return err.code ? report(&err, -1) : 0;
+}
+
+int report_failure(const char *command, bool json, const struct err *e, int rank, const char *phase)
+{
+	int code = report(e, rank);
+
+	if (json) {
+		json_t *error = report_error_json(e, rank, phase);
+		json_t *name = command ? json_string(command) : NULL;
+		report_json(json_pack("{s:o, s:b, s:o}", "command", name ? name : json_null(), "ok",
+		                      0, "error", error));
+	}
+	return code;
+}

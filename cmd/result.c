@@ -1,0 +1,116 @@
+#include "cmd/result.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cmd/report.h"
+#include "lib/base/clock.h"
+
+static double seconds(int64_t from, int64_t to)
+{
+	return from && to > from ? (double)(to - from) / NS_PER_SEC : 0;
+}
+
+static double algbw(const struct result *r)
+{
+	double s = seconds(r->times.connect, r->times.run);
+	return s > 0 ? (double)r->bytes / s / 1e9 : 0;
+}
+
+static json_t *string_or_null(const char *s)
+{
+	return s ? json_string(s) : json_null();
+}
+
+static json_t *seconds_json(const struct times *t)
+{
+	int64_t end = t->commit ? t->commit : clock_ns();
+	return json_pack("{s:f, s:f, s:f, s:f, s:f}", "total", seconds(t->start, end), "join",
+	                 seconds(t->start, t->join), "connect", seconds(t->join, t->connect), "run",
+	                 seconds(t->connect, t->run), "commit", seconds(t->run, t->commit));
+}
+
+static json_t *to_json(const struct result *r, const struct err *err, const char *phase,
+                       json_t *inputs)
+{
+	json_t *j = json_object();
+	json_object_set_new(j, "command", json_string(r->command));
+	json_object_set_new(j, "ok", json_boolean(!err));
+	json_object_set_new(j, "rank", r->rank >= 0 ? json_integer(r->rank) : json_null());
+	json_object_set_new(j, "size", r->size ? json_integer(r->size) : json_null());
+	json_object_set_new(j, "algorithm", string_or_null(r->algorithm));
+	json_object_set_new(j, "op", string_or_null(r->op));
+	json_object_set_new(j, "dtype", string_or_null(r->dtype));
+	json_object_set_new(j, "count", json_integer((json_int_t)r->count));
+	json_object_set_new(j, "bytes", json_integer((json_int_t)r->bytes));
+	json_object_set_new(j, "inputs", inputs);
+	json_object_set_new(j, "output", string_or_null(r->output));
+	json_object_set_new(j, "digest", string_or_null(r->digest[0] ? r->digest : NULL));
+	json_object_set_new(j, "steps", json_integer((json_int_t)r->stats.messages));
+	json_object_set_new(j, "peers", json_integer(r->peers));
+	json_object_set_new(j, "windows", json_integer(r->windows));
+	json_object_set_new(j, "streams", json_integer(r->streams));
+	json_object_set_new(j, "bytes_sent", json_integer((json_int_t)r->stats.bytes_sent));
+	json_object_set_new(j, "bytes_received", json_integer((json_int_t)r->stats.bytes_received));
+	json_object_set_new(j, "seconds", seconds_json(&r->times));
+	json_object_set_new(j, "algbw", json_real(algbw(r)));
+	json_object_set_new(j, "busbw", json_real(algbw(r) * r->bus_factor));
+	json_object_set_new(j, "error", err ? report_error_json(err, r->rank, phase) : json_null());
+	return j;
+}
+
+static char *size_text(uint64_t bytes, char *buf, size_t cap)
+{
+	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+	double x = (double)bytes;
+	size_t u = 0;
+	for (; x >= 1024 && u + 1 < sizeof units / sizeof *units; u++)
+		x /= 1024;
+	snprintf(buf, cap, u ? "%.1f %s" : "%.0f %s", x, units[u]);
+	return buf;
+}
+
+/* One line of what was done: rank 0's, or with -v everybody's. */
+static void summary(const struct result *r)
+{
+	char size[32];
+	const struct times *t = &r->times;
+	if (!r->dtype) {
+		report_note("rank %d: %s of %d ranks%s%s: %.1f ms", r->rank, r->command, r->size,
+		            r->algorithm ? " by " : "", r->algorithm ? r->algorithm : "",
+		            seconds(t->start, t->commit) * 1e3);
+		return;
+	}
+	report_note(
+	        "rank %d: %s %s of %d ranks by %s: %s of %s in %.1f ms (join %.1f, connect %.1f, "
+	        "run %.1f, commit %.1f), wrote %s, digest %s",
+	        r->rank, r->command, r->op, r->size, r->algorithm,
+	        size_text(r->bytes, size, sizeof size), r->dtype,
+	        seconds(t->start, t->commit) * 1e3, seconds(t->start, t->join) * 1e3,
+	        seconds(t->join, t->connect) * 1e3, seconds(t->connect, t->run) * 1e3,
+	        seconds(t->run, t->commit) * 1e3, r->output, r->digest);
+}
+
+int result_print(const struct result *r, const struct options *o, const struct err *err,
+                 const char *phase, json_t *inputs)
+{
+	int code = err ? report(err, r->rank) : 0;
+	if (o->json) {
+		int printed = report_json(to_json(r, err, phase, inputs));
+		return code ? code : printed;
+	}
+	json_decref(inputs);
+	if (!err && (o->verbose > 0 || (o->verbose == 0 && r->rank == 0)))
+		summary(r);
+	return code;
+}
+
+void explain_choice(const struct select_args *a, const struct coll_algorithm *chosen)
+{
+	for (size_t i = 0; i < coll_algorithms_len; i++) {
+		const struct coll_algorithm *alg = &coll_algorithms[i];
+		if (alg->kind == a->kind)
+			report_note("%s %-20s %10.3f ms predicted%s", coll_name(a->kind), alg->name,
+			            select_price(alg, a) * 1e3, alg == chosen ? ", taken" : "");
+	}
+}

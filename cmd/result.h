@@ -1,0 +1,40 @@
+/* What a collective tells when it is over: a line for people, or the JSON object of the contract.
+ */
+#ifndef COLLCTL_CMD_RESULT_H
+#define COLLCTL_CMD_RESULT_H
+
+#include <jansson.h>
+
+#include "cmd/options.h"
+#include "lib/data/digest.h"
+#include "lib/exec/exec.h"
+#include "lib/exec/select.h"
+
+/* clock_ns() at the end of each phase; 0: not reached. */
+struct times {
+	int64_t start, join, connect, run, commit;
+};
+
+struct result {
+	const char *command;
+	int rank, size;                  /* rank -1: not known */
+	const char *algorithm;           /* NULL: none */
+	const char *op, *dtype, *output; /* NULL: none */
+	uint64_t count, bytes;
+	char digest[DIGEST_TEXT]; /* "": none */
+	struct exec_stats stats;
+	int peers;
+	uint32_t windows, streams;
+	struct times times;
+	double bus_factor; /* bus bandwidth is algorithm bandwidth times this */
+};
+
+/* Print it; @err: the failure, or NULL. Takes over @inputs (a JSON array). Returns the exit code.
+ */
+int result_print(const struct result *, const struct options *, const struct err *err,
+                 const char *phase, json_t *inputs);
+
+/* --explain: the candidates and their prices, on stderr. */
+void explain_choice(const struct select_args *, const struct coll_algorithm *chosen);
+
+#endif

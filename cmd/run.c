@@ -1,0 +1,680 @@
+/*
+ * `collctl run`: N ranks on this host with a secret of their own.
+ *
+ * A collective of collctl is run by forking alone: the child calls collctl_main, so that a hundred
+ * ranks start in the time of a few execs. It needs no store: rank 0 inherits a listening socket
+ * (COLLCTL_LISTEN_FD), the others get its address (COLLCTL_COORDINATOR). Any other COMMAND is a
+ * program, which may call collctl as often as it likes; for these `run` serves a store.
+ *
+ * One epoll loop watches signals and the ranks' stderr. The first rank that fails decides the exit
+ * code; the others learn of it through the job and are given time to say so and to clean up.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/commands.h"
+#include "cmd/lines.h"
+#include "lib/base/clock.h"
+#include "lib/job/secret.h"
+#include "lib/job/store_server.h"
+#include "lib/net/addr.h"
+
+#define GRACE_NS (5 * NS_PER_SEC) /* for the others to end by themselves after a failure */
+#define TERM_NS  (2 * NS_PER_SEC) /* from SIGTERM to SIGKILL */
+
+struct rank {
+	pid_t pid;      /* 0: not started, or ended */
+	bool own_group; /* signals go to its process group, and so to its children too */
+	struct lines out, err;
+};
+
+/* How far we have got with ending the ranks. */
+enum ending { NOT_ENDING, ENDING_BY_THEMSELVES, ENDING_BY_TERM, ENDING_BY_KILL };
+
+struct run {
+	const struct options *o;
+	int argc;
+	char **argv; /* of collctl_main, or of the program */
+	bool program;
+	pid_t self;
+
+	struct rank *ranks;
+	int size, live;
+	int epoll, signals;
+	sigset_t caller_mask;
+	struct rlimit caller_files;
+
+	char secret[SECRET_TEXT], token[SECRET_TEXT];
+	int listener; /* for rank 0; -1: handed over, or a store is served */
+	int port;     /* of the listener or of the store */
+	pid_t store;
+
+	enum ending ending;
+	int64_t deadline; /* of the present stage of ending */
+	int code;         /* of the first rank that failed, or of run itself; 0: none has */
+	int signal;       /* that ended run; 0: none */
+};
+
+/* ---- what COMMAND is ---- */
+
+/* Is @word this very program, by name or by path? */
+static bool is_self(const char *word)
+{
+	struct stat a, b;
+
+	if (!strchr(word, '/'))
+		return strcmp(word, "collctl") == 0;
+	return stat(word, &a) == 0 && stat("/proc/self/exe", &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+static bool is_collective(const char *word)
+{
+	const struct command *cmd = command_find(word);
+
+	return cmd && (cmd->opts & OPTS_JOB);
+}
+
+/* Set r->argv and r->program from the operands of run, argv[1..argc). */
+static void understand(struct run *r, int argc, char **argv)
+{
+	static char name[] = "collctl";
+
+	if (is_collective(argv[1])) {
+		argv[0] = name;
+		r->argc = argc;
+		r->argv = argv;
+		return;
+	}
+	r->argc = argc - 1;
+	r->argv = argv + 1;
+	int word = 1;
+	while (word < r->argc && r->argv[word][0] == '-')
+		word++;
+	r->program = !(is_self(argv[1]) && word < r->argc && is_collective(r->argv[word]));
+}
+
+/* Can execvp find @name? Asked once here, so that a typing error is reported once. */
+static bool is_program(const char *name)
+{
+	if (strchr(name, '/'))
+		return access(name, X_OK) == 0;
+	const char *path = getenv("PATH");
+	for (const char *dir = path ? path : "/usr/bin:/bin"; dir;) {
+		const char *colon = strchrnul(dir, ':');
+		char file[4096];
+		int n = snprintf(file, sizeof file, "%.*s/%s", (int)(colon - dir), dir, name);
+		const char *tried = colon == dir ? name : file; /* an empty entry is "." */
+		if (n < (int)sizeof file && access(tried, X_OK) == 0)
+			return true;
+		dir = *colon ? colon + 1 : NULL;
+	}
+	return false;
+}
+
+static int check_program(const char *name, struct err *err)
+{
+	if (is_program(name))
+		return 0;
+	const struct command *cmd = command_find(name);
+	const char *near = command_near(name);
+	if (cmd)
+		return err_set(err, ERR_USAGE, "%s is not a collective: run can't start it", name);
+	if (near && is_collective(near))
+		return err_set(err, ERR_USAGE,
+		               "%s: no such collective or program; did you mean %s?", name, near);
+	return err_set(err, ERR_USAGE, "%s: no such collective or program", name);
+}
+
+/* ---- in the child ---- */
+
+/* A failure between fork and the command's own code, where no err reaches anybody. */
+static _Noreturn void die(int code, const char *what)
+{
+	fprintf(stderr, "collctl: %s: %s\n", what, strerror(errno));
+	_exit(code);
+}
+
+static void set_variable(const char *name, const char *value)
+{
+	if (setenv(name, value, 1) < 0)
+		die(ERR_RESOURCE, name);
+}
+
+static void set_number(const char *name, int value)
+{
+	char text[16];
+
+	snprintf(text, sizeof text, "%d", value);
+	set_variable(name, text);
+}
+
+/* The caller's own job is not ours: nothing of it may reach the ranks. */
+static void clear_environment(void)
+{
+	static const char *const foreign[] = {
+	        "COLLCTL_RENDEZVOUS", "COLLCTL_HOSTFILE",         "COLLCTL_SECRET_FILE",
+	        "COLLCTL_SECRET_FD",  "COLLCTL_STORE_TOKEN_FILE", "COLLCTL_STORE_TOKEN",
+	        "COLLCTL_LISTEN",     "COLLCTL_ADVERTISE",        "COLLCTL_IFACE",
+	        "COLLCTL_PORT_RANGE", "COLLCTL_COORDINATOR",      "COLLCTL_LISTEN_FD",
+	        "COLLCTL_QUIET",      "COLLCTL_VERBOSE",
+	};
+
+	for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+		unsetenv(foreign[i]);
+}
+
+/*
+ * Where a collective follows, the process never execs: what is set here stays in its heap and is
+ * seen neither in its arguments nor in /proc/PID/environ. A program gets it as its environment,
+ * which its own user alone can read.
+ */
+static void set_environment(const struct run *r, int rank)
+{
+	char text[64];
+
+	clear_environment();
+	set_number("COLLCTL_RANK", rank);
+	set_number("COLLCTL_SIZE", r->size);
+	set_variable("COLLCTL_SECRET", r->secret);
+	if (r->program) {
+		snprintf(text, sizeof text, "http://127.0.0.1:%d", r->port);
+		set_variable("COLLCTL_RENDEZVOUS", text);
+		set_variable("COLLCTL_STORE_TOKEN", r->token);
+	} else if (rank == 0) {
+		set_number("COLLCTL_LISTEN_FD", r->listener);
+	} else {
+		snprintf(text, sizeof text, "127.0.0.1:%d", r->port);
+		set_variable("COLLCTL_COORDINATOR", text);
+	}
+	if (r->o->json)
+		set_variable("COLLCTL_JSON", "1");
+	if (r->o->verbose > 0)
+		set_number("COLLCTL_VERBOSE", r->o->verbose);
+	if (r->o->verbose < 0)
+		set_variable("COLLCTL_QUIET", "1");
+}
+
+/* A child never outlives run: not even if run was killed before we could ask for this. */
+static void die_with_parent(const struct run *r, int sig)
+{
+	prctl(PR_SET_PDEATHSIG, sig);
+	if (getppid() != r->self)
+		_exit(128 + sig);
+}
+
+static void close_inherited(const struct run *r, int rank)
+{
+	close(r->epoll);
+	close(r->signals);
+	for (int i = 0; i <= rank; i++) {
+		if (r->ranks[i].err.from >= 0)
+			close(r->ranks[i].err.from);
+		if (r->o->label && r->ranks[i].out.from >= 0)
+			close(r->ranks[i].out.from);
+	}
+}
+
+static void replace_fd(int fd, int with)
+{
+	if (dup2(with, fd) < 0)
+		die(ERR_RESOURCE, "dup2");
+}
+
+static void no_stdin(void)
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (null < 0)
+		die(ERR_RESOURCE, "/dev/null");
+	replace_fd(STDIN_FILENO, null);
+	close(null);
+}
+
+static _Noreturn void exec_program(const struct run *r)
+{
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
+	/* Programs that use select() rely on the limit that they were started with. */
+	setrlimit(RLIMIT_NOFILE, &r->caller_files);
+	execvp(r->argv[0], r->argv);
+	die(errno == ENOENT ? 127 : 126, r->argv[0]);
+}
+
+/* @out, @err: the pipes' ends for this rank, or -1. */
+static _Noreturn void rank_main(const struct run *r, int rank, int out, int err)
+{
+	char title[32]; /* of which the kernel keeps 15 characters */
+
+	die_with_parent(r, SIGTERM);
+	if (r->ranks[rank].own_group)
+		setpgid(0, 0);
+	close_inherited(r, rank);
+	if (rank != 0)
+		no_stdin();
+	if (out >= 0)
+		replace_fd(STDOUT_FILENO, out);
+	replace_fd(STDERR_FILENO, err);
+	if (out >= 0)
+		close(out);
+	close(err);
+	set_environment(r, rank);
+	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
+	if (r->program)
+		exec_program(r);
+	snprintf(title, sizeof title, "collctl:%d", rank);
+	prctl(PR_SET_NAME, title);
+	exit(collctl_main(r->argc, r->argv));
+}
+
+/* ---- the store, for programs ---- */
+
+struct store_greeting {
+	int port;
+	struct err err;
+};
+
+static _Noreturn void store_main(const struct run *r, int greet)
+{
+	struct store_greeting hello = {.err = {.rank = ERR_RANK_SELF}};
+	struct store_server_conf conf = {.token = r->token};
+
+	die_with_parent(r, SIGKILL);
+	setpgid(0, 0); /* a Ctrl-C is for run to handle: the ranks still need their store */
+	close(r->epoll);
+	close(r->signals);
+	no_stdin();
+	/* Whoever reads our stdout must not wait for this process. */
+	replace_fd(STDOUT_FILENO, STDIN_FILENO);
+	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
+	prctl(PR_SET_NAME, "collctl:store");
+
+	struct store_server *server = store_server_start(&conf, &hello.err);
+	if (server)
+		hello.port = store_server_port(server);
+	if (write(greet, &hello, sizeof hello) != sizeof hello || !server)
+		_exit(ERR_OTHER);
+	close(greet);
+	for (;;) {
+		struct pollfd p = {.fd = store_server_fd(server), .events = POLLIN};
+		poll(&p, 1, store_server_run(server));
+	}
+}
+
+/* Start it in a process of its own: a reader of stderr that stops run must not stop the store. */
+static int start_store(struct run *r, struct err *err)
+{
+	struct store_greeting hello;
+	int pipe_fds[2];
+	ssize_t n;
+
+	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+		return err_errno(err, ERR_RESOURCE, "a pipe for the store");
+	r->store = fork();
+	if (r->store < 0) {
+		r->store = 0;
+		err_errno(err, ERR_RESOURCE, "cannot start the store");
+		close(pipe_fds[0]);
+		close(pipe_fds[1]);
+		return -1;
+	}
+	if (r->store == 0) {
+		close(pipe_fds[0]);
+		store_main(r, pipe_fds[1]);
+	}
+	close(pipe_fds[1]);
+	do
+		n = read(pipe_fds[0], &hello, sizeof hello);
+	while (n < 0 && errno == EINTR);
+	close(pipe_fds[0]);
+	if (n != (ssize_t)sizeof hello)
+		return err_set(err, ERR_OTHER, "the store died as it started");
+	if (hello.err.code) {
+		*err = hello.err;
+		return -1;
+	}
+	r->port = hello.port;
+	return 0;
+}
+
+static void stop_store(struct run *r)
+{
+	if (r->store <= 0)
+		return;
+	kill(r->store, SIGKILL);
+	while (waitpid(r->store, NULL, 0) < 0 && errno == EINTR)
+		;
+	r->store = 0;
+}
+
+/* ---- starting ---- */
+
+static int open_listener(struct run *r, struct err *err)
+{
+	struct addr addr;
+
+	if (addr_resolve(&addr, "127.0.0.1", 0, true, err) < 0)
+		return -1;
+	r->listener = addr_listen(&addr, 0, 0, SOMAXCONN, err);
+	if (r->listener < 0)
+		return -1;
+	r->port = addr_port(&addr);
+	return 0;
+}
+
+/* 64 hex digits without the newline of the file form. */
+static int make_secret(char text[SECRET_TEXT], struct err *err)
+{
+	struct secret secret;
+
+	if (secret_generate(&secret, text, err) < 0)
+		return -1;
+	secret_wipe(&secret);
+	text[strcspn(text, "\n")] = '\0';
+	return 0;
+}
+
+static int open_loop(struct run *r, struct err *err)
+{
+	static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++)
+		sigaddset(&set, watched[i]);
+	sigprocmask(SIG_BLOCK, &set, &r->caller_mask);
+	/* An inherited SIG_IGN would have the kernel reap the ranks behind our back. */
+	signal(SIGCHLD, SIG_DFL);
+	r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	r->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (r->signals < 0 || r->epoll < 0 ||
+	    epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->signals, &event) < 0)
+		return err_errno(err, ERR_RESOURCE, "the event loop");
+	return 0;
+}
+
+/* Two pipes a rank, and in each rank a connection to many others. */
+static void raise_file_limit(struct run *r)
+{
+	if (getrlimit(RLIMIT_NOFILE, &r->caller_files) < 0)
+		return;
+	struct rlimit limit = r->caller_files;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int watch(const struct run *r, struct lines *l, struct err *err)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = l};
+
+	if (epoll_ctl(r->epoll, EPOLL_CTL_ADD, l->from, &event) < 0)
+		return err_errno(err, ERR_RESOURCE, "the event loop");
+	return 0;
+}
+
+static int start_rank(struct run *r, int i, struct err *err)
+{
+	struct rank *rank = &r->ranks[i];
+	int out = -1, errors = -1, ret = -1;
+
+	/* A terminal's reader must stay in the terminal's own group. */
+	rank->own_group = i != 0 || !isatty(STDIN_FILENO);
+	if (lines_open(&rank->err, i, STDERR_FILENO, &errors, err) < 0 ||
+	    watch(r, &rank->err, err) < 0)
+		goto done;
+	if (r->o->label && (lines_open(&rank->out, i, STDOUT_FILENO, &out, err) < 0 ||
+	                    watch(r, &rank->out, err) < 0))
+		goto done;
+	rank->pid = fork();
+	if (rank->pid == 0)
+		rank_main(r, i, out, errors);
+	if (rank->pid < 0) {
+		rank->pid = 0;
+		err_errno(err, ERR_RESOURCE, "cannot start rank %d of %d", i, r->size);
+		goto done;
+	}
+	if (rank->own_group)
+		setpgid(rank->pid, rank->pid); /* in both processes: whoever comes first */
+	r->live++;
+	ret = 0;
+done:
+	if (out >= 0)
+		close(out);
+	if (errors >= 0)
+		close(errors);
+	return ret;
+}
+
+/* Rank 0 alone holds the listener: if it dies, the others must not wait in its queue. */
+static void drop_listener(struct run *r)
+{
+	if (r->listener >= 0)
+		close(r->listener);
+	r->listener = -1;
+}
+
+static int start_ranks(struct run *r, struct err *err)
+{
+	fflush(NULL); /* or each child would print what stdio holds once more */
+	for (int i = 0; i < r->size; i++) {
+		if (start_rank(r, i, err) < 0)
+			return -1;
+		drop_listener(r);
+	}
+	return 0;
+}
+
+static int prepare(struct run *r, struct err *err)
+{
+	if (r->program && check_program(r->argv[0], err) < 0)
+		return -1;
+	r->ranks = calloc((size_t)r->size, sizeof *r->ranks);
+	if (!r->ranks)
+		return err_nomem(err, "the table of ranks", (size_t)r->size * sizeof *r->ranks);
+	for (int i = 0; i < r->size; i++)
+		r->ranks[i].out.from = r->ranks[i].err.from = -1;
+	raise_file_limit(r);
+	if (open_loop(r, err) < 0 || make_secret(r->secret, err) < 0)
+		return -1;
+	if (!r->program)
+		return open_listener(r, err);
+	return make_secret(r->token, err) < 0 ? -1 : start_store(r, err);
+}
+
+/* ---- ending ---- */
+
+static void signal_ranks(const struct run *r, int sig, bool from_terminal)
+{
+	for (int i = 0; i < r->size; i++) {
+		const struct rank *rank = &r->ranks[i];
+		if (!rank->pid)
+			continue;
+		if (rank->own_group)
+			kill(-rank->pid, sig);
+		else if (!from_terminal) /* which has signalled our own group already */
+			kill(rank->pid, sig);
+	}
+}
+
+/* The next stage of ending the ranks, and how long it may take. */
+static void end_ranks(struct run *r, enum ending stage)
+{
+	r->ending = stage;
+	r->deadline = clock_ns() + (stage == ENDING_BY_THEMSELVES ? GRACE_NS : TERM_NS);
+	if (stage == ENDING_BY_TERM)
+		signal_ranks(r, SIGTERM, false);
+	if (stage == ENDING_BY_KILL)
+		signal_ranks(r, SIGKILL, false);
+}
+
+static int find_rank(const struct run *r, pid_t pid)
+{
+	for (int i = 0; i < r->size; i++)
+		if (r->ranks[i].pid == pid)
+			return i;
+	return -1;
+}
+
+/* The first failure: say it where the rank could not, and let the others end. */
+static void first_failure(struct run *r, int rank, int status)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+
+	if (WIFSIGNALED(status))
+		err_rank(&err, 128 + WTERMSIG(status), rank, "killed by signal %d (%s)",
+		         WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		err_rank(&err, WEXITSTATUS(status), rank, "%s ended with exit code %d", r->argv[0],
+		         WEXITSTATUS(status));
+	r->code = err.code;
+	/* A collective has said why it failed; a program may not have. */
+	if (!r->signal && (WIFSIGNALED(status) || (r->program && r->o->verbose >= 0)))
+		report(&err, -1);
+	if (r->ending == NOT_ENDING)
+		end_ranks(r, ENDING_BY_THEMSELVES);
+}
+
+/*
+ * Reap all that have ended. Of several failures at once one that died of a signal counts as the
+ * first: the exit codes of the others tell of it, not the other way round.
+ */
+static void reap(struct run *r)
+{
+	int failed = -1, failed_status = 0, status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == r->store) {
+			r->store = 0;
+			report_note("the store has ended; the ranks may not find each other");
+			continue;
+		}
+		int rank = find_rank(r, pid);
+		if (rank < 0)
+			continue;
+		r->ranks[rank].pid = 0;
+		r->live--;
+		if (status != 0 &&
+		    (failed < 0 || (WIFSIGNALED(status) && !WIFSIGNALED(failed_status)))) {
+			failed = rank;
+			failed_status = status;
+		}
+	}
+	if (failed >= 0 && !r->code)
+		first_failure(r, failed, failed_status);
+}
+
+/* Pass SIGINT, SIGTERM or SIGHUP on. Who sends a second one is tired of waiting. */
+static void forward(struct run *r, const struct signalfd_siginfo *info)
+{
+	int sig = (int)info->ssi_signo;
+
+	if (r->signal) {
+		end_ranks(r, ENDING_BY_KILL);
+		return;
+	}
+	r->signal = sig;
+	signal_ranks(r, sig, info->ssi_code == SI_KERNEL);
+	if (r->ending < ENDING_BY_TERM)
+		end_ranks(r, ENDING_BY_THEMSELVES);
+}
+
+static void take_signals(struct run *r)
+{
+	struct signalfd_siginfo info;
+
+	while (read(r->signals, &info, sizeof info) == (ssize_t)sizeof info)
+		if (info.ssi_signo != SIGCHLD)
+			forward(r, &info);
+	reap(r);
+}
+
+static void pump(const struct run *r, struct lines *l)
+{
+	if (l->from < 0 || lines_pump(l))
+		return;
+	/* Closing alone ends the watch only where no other process holds the pipe. */
+	epoll_ctl(r->epoll, EPOLL_CTL_DEL, l->from, NULL);
+	lines_release(l);
+}
+
+/* Milliseconds until the deadline, rounded up; -1: none. */
+static int time_left(const struct run *r)
+{
+	if (r->ending == NOT_ENDING || r->ending == ENDING_BY_KILL)
+		return -1;
+	int64_t left = r->deadline - clock_ns();
+	return left > 0 ? (int)((left + NS_PER_MS - 1) / NS_PER_MS) : 0;
+}
+
+static void supervise(struct run *r)
+{
+	struct epoll_event events[64];
+
+	while (r->live > 0) {
+		int n = epoll_wait(r->epoll, events, 64, time_left(r));
+		for (int i = 0; i < n; i++) {
+			if (events[i].data.ptr)
+				pump(r, events[i].data.ptr);
+			else
+				take_signals(r);
+		}
+		if (r->live > 0 && time_left(r) == 0)
+			end_ranks(r, r->ending + 1);
+	}
+	for (int i = 0; i < r->size; i++) {
+		lines_drain(&r->ranks[i].out);
+		lines_drain(&r->ranks[i].err);
+	}
+}
+
+static void release(struct run *r)
+{
+	stop_store(r);
+	drop_listener(r);
+	if (r->epoll >= 0)
+		close(r->epoll);
+	if (r->signals >= 0)
+		close(r->signals);
+	free(r->ranks);
+	explicit_bzero(r->secret, sizeof r->secret);
+	explicit_bzero(r->token, sizeof r->token);
+}
+
+int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
+{
+	struct run r = {.o = o,
+	                .self = getpid(),
+	                .size = o->size,
+	                .epoll = -1,
+	                .signals = -1,
+	                .listener = -1};
+	struct err err = {.rank = ERR_RANK_SELF};
+
+	understand(&r, argc, argv);
+	if (o->size < 0)
+		err_set(&err, ERR_USAGE, "run: -n: how many ranks?");
+	else if (prepare(&r, &err) == 0)
+		start_ranks(&r, &err);
+	if (err.code)
+		r.code = report_failure(cmd->name, o->json, &err, -1, "start");
+	if (err.code && r.live)
+		end_ranks(&r, ENDING_BY_TERM);
+	if (r.ranks)
+		supervise(&r);
+	release(&r);
+	return r.signal ? 128 + r.signal : r.code;
+}

@@ -1,0 +1,97 @@
+#include "cmd/stdio_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CHUNK (256u << 10)
+
+static const char *spool_folder(void)
+{
+	const char *dir = getenv("TMPDIR");
+	return dir && *dir ? dir : "/tmp";
+}
+
+static int spool_fd(struct err *err)
+{
+	int fd = open(spool_folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_errno(err, ERR_RESOURCE, "%s: a spool file", spool_folder());
+	return fd;
+}
+
+/* Copy to the end of @from. */
+static int copy(int from, int to, const char *from_name, const char *to_name, int to_code,
+                struct err *err)
+{
+	char *buf = malloc(CHUNK);
+	ssize_t got = 0;
+	if (!buf)
+		return err_nomem(err, "copying", CHUNK);
+	while ((got = read(from, buf, CHUNK)) != 0) {
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			err_errno(err, ERR_INPUT, "%s", from_name);
+			break;
+		}
+		ssize_t put = 0;
+		for (ssize_t n; put < got; put += n) {
+			n = write(to, buf + put, (size_t)(got - put));
+			if (n < 0 && errno == EINTR)
+				n = 0;
+			if (n < 0) {
+				err_errno(err, to_code, "%s", to_name);
+				break;
+			}
+		}
+		if (put < got) {
+			got = -1;
+			break;
+		}
+	}
+	free(buf);
+	return got < 0 ? -1 : 0;
+}
+
+int stdio_array_open(struct array_file *f, const char *path, const struct array_hints *hints,
+                     struct err *err)
+{
+	char proc[64];
+	struct array_hints h = *hints;
+	if (strcmp(path, "-") != 0)
+		return array_open(f, path, hints, err);
+	if (h.format == ARRAY_FORMAT_AUTO) /* a name would tell; raw says so by --dtype */
+		h.format = h.dtype == DTYPE_NONE || h.dtype == DTYPE_BF16 ? ARRAY_NPY : ARRAY_RAW;
+	int fd = spool_fd(err);
+	if (fd < 0)
+		return -1;
+	snprintf(proc, sizeof proc, "/proc/self/fd/%d", fd);
+	int ret = copy(STDIN_FILENO, fd, "stdin", "the spool of stdin", ERR_RESOURCE, err);
+	if (ret == 0)
+		ret = array_open(f, proc, &h, err);
+	close(fd);
+	if (ret < 0)
+		return -1;
+	free(f->path);
+	f->path = strdup("stdin");
+	return f->path ? 0 : err_nomem(err, "a name", 6);
+}
+
+int stdio_spool_open(struct outfile *f, uint64_t size, struct err *err)
+{
+	char path[4096];
+	snprintf(path, sizeof path, "%s/collctl-stdout", spool_folder());
+	return outfile_open(f, path, size, false, false, err);
+}
+
+int stdio_spool_copy(struct outfile *f, struct err *err)
+{
+	if (lseek(f->fd, 0, SEEK_SET) < 0)
+		return err_errno(err, ERR_OUTPUT, "the spool of stdout");
+	return copy(f->fd, STDOUT_FILENO, "the spool of stdout", "stdout", ERR_OUTPUT, err);
+}

@@ -1,0 +1,37 @@
+# The man page and the completions, made from the command's own tables, and what installs them.
+# The Makefile includes this file.
+
+ZSHDIR  = $(PREFIX)/share/zsh/site-functions
+FISHDIR = $(PREFIX)/share/fish/vendor_completions.d
+
+MANPAGE = $(BUILD)/man/collctl.1
+COMPLETIONS = $(BUILD)/completions/collctl.bash $(BUILD)/completions/collctl.zsh $(BUILD)/completions/collctl.fish
+
+all: $(MANPAGE) $(COMPLETIONS)
+
+$(MANPAGE): man/collctl.1.in $(BUILD)/collctl
+	@mkdir -p $(@D)
+	$(call say,MAN,$@)$(BUILD)/collctl help --mdoc >$@.mdoc && \
+		sed -e '/^@GENERATED@$$/{r $@.mdoc' -e 'd;}' $< >$@.new && \
+		rm $@.mdoc && mv $@.new $@
+
+$(BUILD)/completions/collctl.%: $(BUILD)/collctl
+	@mkdir -p $(@D)
+	$(call say,COMPL,$@)$(BUILD)/collctl help --completions $* >$@.new && mv $@.new $@
+
+install: $(BUILD)/collctl $(MANPAGE) $(COMPLETIONS)
+	install -D -m 755 $(BUILD)/collctl $(DESTDIR)$(PREFIX)/bin/collctl
+	install -D -m 644 $(MANPAGE) $(DESTDIR)$(MANDIR)/man1/collctl.1
+	install -D -m 644 $(BUILD)/completions/collctl.bash $(DESTDIR)$(BASHDIR)/collctl
+	install -D -m 644 $(BUILD)/completions/collctl.zsh $(DESTDIR)$(ZSHDIR)/_collctl
+	install -D -m 644 $(BUILD)/completions/collctl.fish $(DESTDIR)$(FISHDIR)/collctl.fish
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/collctl $(DESTDIR)$(MANDIR)/man1/collctl.1 \
+		$(DESTDIR)$(BASHDIR)/collctl $(DESTDIR)$(ZSHDIR)/_collctl $(DESTDIR)$(FISHDIR)/collctl.fish
+
+# The tests of the command line link the commands too, without main().
+$(BUILD)/cmd.a: $(filter-out $(BUILD)/cmd/main.o,$(OBJ_cmd))
+	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
+$(BUILD)/unit/test_options: $(BUILD)/cmd.a
+$(BUILD)/unit/test_options: ARCHIVES += $(BUILD)/cmd.a

@@ -1,0 +1,163 @@
+#include "lib/base/buf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void buf_init(struct buf *b, size_t max)
+{
+	*b = (struct buf){.max = max};
+}
+
+void buf_release(struct buf *b)
+{
+	free(b->data);
+	*b = (struct buf){.max = b->max};
+}
+
+uint8_t *buf_room(struct buf *b, size_t n)
+{
+	if (b->failed || n > b->max - b->len) {
+		b->failed = true;
+		return NULL;
+	}
+	if (b->len + n > b->cap) {
+		size_t cap = b->cap ? b->cap : 64;
+		while (cap < b->len + n)
+			cap *= 2;
+		if (cap > b->max)
+			cap = b->max;
+		uint8_t *data = realloc(b->data, cap);
+		if (!data) {
+			b->failed = true;
+			return NULL;
+		}
+		b->data = data;
+		b->cap = cap;
+	}
+	return b->data + b->len;
+}
+
+void buf_put(struct buf *b, const void *data, size_t n)
+{
+	uint8_t *p = buf_room(b, n);
+	if (p && n) {
+		memcpy(p, data, n);
+		b->len += n;
+	}
+}
+
+void put_u32(uint8_t *p, uint32_t x)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(x >> (8 * i));
+}
+
+void put_u64(uint8_t *p, uint64_t x)
+{
+	for (int i = 0; i < 8; i++)
+		p[i] = (uint8_t)(x >> (8 * i));
+}
+
+uint32_t get_u32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+uint64_t get_u64(const uint8_t *p)
+{
+	return (uint64_t)get_u32(p) | (uint64_t)get_u32(p + 4) << 32;
+}
+
+void buf_put_u8(struct buf *b, uint8_t x)
+{
+	buf_put(b, &x, 1);
+}
+
+void buf_put_u16(struct buf *b, uint16_t x)
+{
+	uint8_t le[2] = {(uint8_t)x, (uint8_t)(x >> 8)};
+	buf_put(b, le, sizeof le);
+}
+
+void buf_put_u32(struct buf *b, uint32_t x)
+{
+	uint8_t le[4];
+	put_u32(le, x);
+	buf_put(b, le, sizeof le);
+}
+
+void buf_put_u64(struct buf *b, uint64_t x)
+{
+	uint8_t le[8];
+	put_u64(le, x);
+	buf_put(b, le, sizeof le);
+}
+
+void buf_put_str(struct buf *b, const char *s)
+{
+	size_t n = s ? strlen(s) : 0;
+	if (n > UINT16_MAX)
+		n = UINT16_MAX;
+	buf_put_u16(b, (uint16_t)n);
+	buf_put(b, s, n);
+}
+
+void buf_drop(struct buf *b, size_t n)
+{
+	b->len -= n;
+	if (b->len)
+		memmove(b->data, b->data + n, b->len);
+}
+
+const uint8_t *view_bytes(struct view *v, size_t n)
+{
+	if (v->failed || n > view_left(v)) {
+		v->failed = true;
+		return NULL;
+	}
+	const uint8_t *p = v->p;
+	v->p += n;
+	return p;
+}
+
+uint8_t view_u8(struct view *v)
+{
+	const uint8_t *p = view_bytes(v, 1);
+	return p ? p[0] : 0;
+}
+
+uint16_t view_u16(struct view *v)
+{
+	const uint8_t *p = view_bytes(v, 2);
+	return p ? (uint16_t)(p[0] | p[1] << 8) : 0;
+}
+
+uint32_t view_u32(struct view *v)
+{
+	const uint8_t *p = view_bytes(v, 4);
+	return p ? get_u32(p) : 0;
+}
+
+uint64_t view_u64(struct view *v)
+{
+	const uint8_t *p = view_bytes(v, 8);
+	return p ? get_u64(p) : 0;
+}
+
+void view_str(struct view *v, char *out, size_t cap)
+{
+	size_t n = view_u16(v), o = 0;
+	const uint8_t *p = view_bytes(v, n);
+	for (size_t i = 0; p && i < n; i++) {
+		bool control = p[i] < 0x20 || p[i] == 0x7f;
+		if (o + (control ? 4 : 1) + 1 > cap)
+			break;
+		if (control)
+			o += (size_t)snprintf(out + o, cap - o, "\\x%02x", p[i]);
+		else
+			out[o++] = (char)p[i];
+	}
+	if (cap)
+		out[o] = '\0';
+}

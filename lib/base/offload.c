@@ -1,0 +1,43 @@
+#include "lib/base/offload.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static void *run(void *arg)
+{
+	struct offload *o = arg;
+	uint64_t one = 1;
+	o->ret = o->fn(o->ctx, &o->err);
+	if (write(o->eventfd, &one, sizeof one) < 0)
+		return NULL; /* can't happen: the counter is 0 */
+	return NULL;
+}
+
+int offload_start(struct offload *o, int (*fn)(void *ctx, struct err *err), void *ctx,
+                  struct err *err)
+{
+	memset(o, 0, sizeof *o);
+	o->fn = fn;
+	o->ctx = ctx;
+	o->err.rank = ERR_RANK_SELF;
+	o->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (o->eventfd < 0)
+		return err_errno(err, ERR_RESOURCE, "eventfd");
+	if (pthread_create(&o->thread, NULL, run, o) == 0)
+		return 0;
+	close(o->eventfd);
+	o->eventfd = -1;
+	return err_set(err, ERR_RESOURCE, "a thread could not be started");
+}
+
+int offload_finish(struct offload *o, struct err *err)
+{
+	pthread_join(o->thread, NULL);
+	close(o->eventfd);
+	o->eventfd = -1;
+	if (o->ret < 0 && err && !err->code)
+		*err = o->err;
+	return o->ret;
+}

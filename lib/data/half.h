@@ -1,0 +1,127 @@
+/*
+ * Conversions between f16, bf16, f32 and f64, as integer arithmetic without branches so that loops
+ * over them vectorise on any target. Every narrowing rounds to nearest even, once; overflow is an
+ * infinity, subnormals are kept, and a NaN becomes the canonical one (quiet, no payload, positive).
+ */
+#ifndef COLLCTL_DATA_HALF_H
+#define COLLCTL_DATA_HALF_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define F16_NAN  0x7e00u
+#define F16_INF  0x7c00u
+#define BF16_NAN 0x7fc0u
+#define BF16_INF 0x7f80u
+#define F32_NAN  0x7fc00000u
+#define F32_INF  0x7f800000u
+#define F64_NAN  0x7ff8000000000000u
+#define F64_INF  0x7ff0000000000000u
+
+/* The exponent field of an f32 whose exponent is @e. */
+#define F32_EXP(e) ((uint32_t)(127 + (e)) << 23)
+
+#define HALF_INLINE static inline __attribute__((always_inline))
+
+HALF_INLINE uint32_t f32_bits(float x)
+{
+	uint32_t u;
+	memcpy(&u, &x, sizeof u);
+	return u;
+}
+
+HALF_INLINE float f32_from_bits(uint32_t u)
+{
+	float x;
+	memcpy(&x, &u, sizeof x);
+	return x;
+}
+
+HALF_INLINE uint64_t f64_bits(double x)
+{
+	uint64_t u;
+	memcpy(&u, &x, sizeof u);
+	return u;
+}
+
+HALF_INLINE double f64_from_bits(uint64_t u)
+{
+	double x;
+	memcpy(&x, &u, sizeof x);
+	return x;
+}
+
+HALF_INLINE float f32_canonical(float x)
+{
+	return x != x ? f32_from_bits(F32_NAN) : x;
+}
+
+HALF_INLINE double f64_canonical(double x)
+{
+	return x != x ? f64_from_bits(F64_NAN) : x;
+}
+
+/* Exact but for the NaN, which stays a NaN of some payload: whoever uses the value canonicalises.
+ */
+HALF_INLINE float f16_to_f32(uint16_t h)
+{
+	uint32_t m = (uint32_t)(h & 0x7fffu) << 13;
+	uint32_t normal = m + F32_EXP(-15);
+	/* A subnormal is m * 2^-24: put it behind a leading one of 2^-14 and take that away. */
+	uint32_t tiny = f32_bits(f32_from_bits(m + F32_EXP(-14)) - f32_from_bits(F32_EXP(-14)));
+	uint32_t u = m < 0x00800000u ? tiny : normal;
+	u = m >= (F16_INF << 13) ? (m | F32_INF) : u;
+	return f32_from_bits(u | (uint32_t)(h & 0x8000u) << 16);
+}
+
+HALF_INLINE uint16_t f32_to_f16(float x)
+{
+	uint32_t u = f32_bits(x), sign = (u >> 16) & 0x8000u;
+	u &= 0x7fffffffu;
+	uint32_t normal = (u - F32_EXP(-15) + 0xfffu + ((u >> 13) & 1)) >> 13;
+	/* Adding 0.5 leaves 2^-24, the smallest f16, as the last bit: the addition rounds. */
+	uint32_t tiny = f32_bits(f32_from_bits(u) + 0.5f) - F32_EXP(-1);
+	uint32_t h = u < F32_EXP(-14) ? tiny : normal;
+	h = u >= F32_EXP(16) ? F16_INF : h;
+	h |= sign;
+	h = u > F32_INF ? F16_NAN : h;
+	return (uint16_t)h;
+}
+
+HALF_INLINE float bf16_to_f32(uint16_t b)
+{
+	return f32_from_bits((uint32_t)b << 16);
+}
+
+HALF_INLINE uint16_t f32_to_bf16(float x)
+{
+	uint32_t u = f32_bits(x);
+	uint32_t b = (u + 0x7fffu + ((u >> 16) & 1)) >> 16;
+	return (uint16_t)((u & 0x7fffffffu) > F32_INF ? BF16_NAN : b);
+}
+
+/*
+ * f64 to f32 by way of 14 significant bits, rounded to odd: the last of them is set if any bit
+ * after it was. That is at least two more than f16 and bf16 have, so rounding the result to one of
+ * them is as if it were the only rounding; and few enough that the f32 is exact, subnormal or not,
+ * wherever it matters.
+ */
+HALF_INLINE float f64_to_f32_odd(double x)
+{
+	const uint64_t low = (1ull << (52 - 13)) - 1;
+	uint64_t u = f64_bits(x);
+	u |= (u & low) + low; /* carries into the last bit kept unless all below are clear */
+	return (float)f64_from_bits(u & ~low);
+}
+
+HALF_INLINE uint16_t f64_to_f16(double x)
+{
+	return f32_to_f16(f64_to_f32_odd(x));
+}
+
+HALF_INLINE uint16_t f64_to_bf16(double x)
+{
+	return f32_to_bf16(f64_to_f32_odd(x));
+}
+
+#endif

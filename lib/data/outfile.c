@@ -1,0 +1,422 @@
+#include "lib/data/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WRITEBACK_CHUNK ((uint64_t)8 << 20)
+#define TEMP_TRIES      100
+#define MAX_SYMLINKS    40
+
+/* ---- the target ---- */
+
+/* Where the symlink @path points to: its text, relative to the folder that holds it. NULL: errno.
+ */
+static char *symlink_target(const char *path)
+{
+	char text[PATH_MAX];
+	ssize_t n = readlink(path, text, sizeof text);
+	if (n < 0)
+		return NULL;
+	if ((size_t)n == sizeof text) {
+		errno = ENAMETOOLONG;
+		return NULL;
+	}
+	const char *slash = strrchr(path, '/');
+	size_t folder = slash && text[0] != '/' ? (size_t)(slash - path) + 1 : 0;
+	char *target = malloc(folder + (size_t)n + 1);
+	if (!target)
+		return NULL;
+	memcpy(target, path, folder);
+	memcpy(target + folder, text, (size_t)n);
+	target[folder + (size_t)n] = '\0';
+	return target;
+}
+
+/* The path at which to put the file: @path itself or, if it is a symlink, what it leads to in the
+ * end, which need not exist. Malloced; NULL: an error. */
+static char *follow(const char *path, struct err *err)
+{
+	struct stat st;
+	char *at = strdup(path);
+	for (int i = 0; at && i < MAX_SYMLINKS; i++) {
+		if (lstat(at, &st) || !S_ISLNK(st.st_mode))
+			return at;
+		char *next = symlink_target(at);
+		free(at);
+		at = next;
+	}
+	if (at)
+		errno = ELOOP;
+	free(at);
+	if (errno == ENOMEM)
+		err_nomem(err, "a path", strlen(path));
+	else
+		err_errno(err, ERR_OUTPUT, "%s: cannot follow the symbolic link", path);
+	return NULL;
+}
+
+/* Split @path, and open the folder. */
+static int open_folder(struct outfile *f, const char *path, struct err *err)
+{
+	const char *slash = strrchr(path, '/');
+	const char *base = slash ? slash + 1 : path;
+	if (!*base || !strcmp(base, ".") || !strcmp(base, ".."))
+		return err_set(err, ERR_OUTPUT, "%s: is a directory: expected the name of a file",
+		               f->path);
+	f->name = strdup(base);
+	/* "a/b" is in "a", "/b" in "/", "b" in "." */
+	char *folder =
+	        slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+	if (!f->name || !folder) {
+		free(folder);
+		return err_nomem(err, "a path", strlen(path));
+	}
+	f->dirfd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (f->dirfd < 0)
+		err_errno(err, ERR_OUTPUT, "%s: cannot open the folder '%s'", f->path, folder);
+	free(folder);
+	return f->dirfd < 0 ? -1 : 0;
+}
+
+static const char *kind_of(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFDIR:
+		return "a directory";
+	case S_IFLNK:
+		return "a symbolic link";
+	case S_IFIFO:
+		return "a FIFO";
+	case S_IFSOCK:
+		return "a socket";
+	default:
+		return "a device";
+	}
+}
+
+/* May the target be replaced? *mode: the permissions of the file there, or -1: there is none. */
+static int check_target(const struct outfile *f, int *mode, struct err *err)
+{
+	struct stat st;
+	*mode = -1;
+	if (fstatat(f->dirfd, f->name, &st, AT_SYMLINK_NOFOLLOW)) {
+		if (errno == ENOENT)
+			return 0;
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the target", f->path);
+	}
+	if (S_ISLNK(st.st_mode))
+		return err_set(err, ERR_OUTPUT,
+		               "%s: is a symbolic link: name the file itself, or give --force to "
+		               "replace the file that it points to",
+		               f->path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, ERR_OUTPUT, "%s: is %s: expected a regular file or none",
+		               f->path, kind_of(st.st_mode));
+	*mode = (int)(st.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));
+	return 0;
+}
+
+/* ---- the temporary file ---- */
+
+/* A new temporary name in f->temp: ".NAME.collctl-XXXXXX", shortened to what a folder takes. */
+static int new_temp_name(struct outfile *f, struct err *err)
+{
+	static const char digits[] = "abcdefghijklmnopqrstuvwxyz012345";
+	unsigned char random[12];
+	char tail[sizeof random + 1];
+	if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+		return err_errno(err, ERR_RESOURCE, "no random numbers");
+	for (size_t i = 0; i < sizeof random; i++)
+		tail[i] = digits[random[i] % 32];
+	tail[sizeof random] = '\0';
+	free(f->temp);
+	if (asprintf(&f->temp, ".%.*s.collctl-%s", NAME_MAX - 32, f->name, tail) < 0) {
+		f->temp = NULL;
+		return err_nomem(err, "a temporary name", NAME_MAX);
+	}
+	return 0;
+}
+
+/* Forget the temporary name: nothing of ours has it. */
+static void drop_temp_name(struct outfile *f)
+{
+	free(f->temp);
+	f->temp = NULL;
+}
+
+static int open_named(struct outfile *f, struct err *err)
+{
+	for (int i = 0; i < TEMP_TRIES; i++) {
+		if (new_temp_name(f, err))
+			return -1;
+		f->fd = openat(f->dirfd, f->temp,
+		               O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+		if (f->fd >= 0)
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	drop_temp_name(f);
+	return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder", f->path);
+}
+
+static void proc_path(int fd, char buf[32])
+{
+	snprintf(buf, 32, "/proc/self/fd/%d", fd);
+}
+
+/* An unnamed file, which vanishes with the process. 1: this folder has none. */
+static int open_unnamed(struct outfile *f, struct err *err)
+{
+	char proc[32];
+	f->fd = openat(f->dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+	if (f->fd < 0) {
+		/* Kernels and file systems without O_TMPFILE see a folder opened for writing. */
+		if (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL)
+			return 1;
+		return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder",
+		                 f->path);
+	}
+	/* It gets its name by way of /proc; where that is missing it could never have one. */
+	proc_path(f->fd, proc);
+	if (access(proc, F_OK)) {
+		close(f->fd);
+		f->fd = -1;
+		return 1;
+	}
+	return 0;
+}
+
+/* Report a failed write or allocation, with the limit where there is one. */
+static int write_error(const struct outfile *f, const char *what, struct err *err)
+{
+	struct rlimit limit;
+	if (errno == EFBIG && !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	    limit.rlim_cur < f->size)
+		return err_set(err, ERR_OUTPUT,
+		               "%s: %s: the file needs %llu bytes, over the limit of %llu bytes a "
+		               "file (ulimit -f)",
+		               f->path, what, (unsigned long long)f->size,
+		               (unsigned long long)limit.rlim_cur);
+	return err_errno(err, ERR_OUTPUT, "%s: %s", f->path, what);
+}
+
+static int allocate(struct outfile *f, struct err *err)
+{
+	int r;
+	if (f->size > INT64_MAX)
+		return err_set(err, ERR_OUTPUT, "%s: %llu bytes are too many for a file", f->path,
+		               (unsigned long long)f->size);
+	if (f->size == 0)
+		return 0;
+	do
+		r = fallocate(f->fd, 0, 0, (off_t)f->size);
+	while (r && errno == EINTR);
+	if (r && errno != EOPNOTSUPP && errno != ENOSYS)
+		return write_error(f, "cannot allocate the file", err);
+	return 0;
+}
+
+static int open_temp(struct outfile *f, struct err *err)
+{
+	int mode, r;
+	if (check_target(f, &mode, err))
+		return -1;
+	r = open_unnamed(f, err);
+	if (r > 0)
+		r = open_named(f, err);
+	if (r < 0)
+		return -1;
+	if (mode >= 0 && fchmod(f->fd, (mode_t)mode))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
+	return allocate(f, err);
+}
+
+int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
+                 struct err *err)
+{
+	char *target = NULL;
+	int ret = -1;
+
+	*f = (struct outfile){.fd = -1, .dirfd = -1, .sync = sync, .force = force, .size = size};
+	f->path = strdup(path);
+	if (!f->path) {
+		err_nomem(err, "a path", strlen(path));
+		goto out;
+	}
+	target = force ? follow(path, err) : strdup(path);
+	if (!target) {
+		err_nomem(err, "a path", strlen(path));
+		goto out;
+	}
+	if (open_folder(f, target, err) || open_temp(f, err))
+		goto out;
+	ret = 0;
+out:
+	free(target);
+	if (ret)
+		outfile_release(f);
+	return ret;
+}
+
+/* ---- reading and writing ---- */
+
+/* Start the write-back of the chunks that end in what was just written, so that the fsync finds
+ * little left to do. It doesn't wait; an error here would be one there. */
+static int write_back(struct outfile *f, uint64_t pos, size_t bytes, struct err *err)
+{
+	uint64_t lo = pos - pos % WRITEBACK_CHUNK;
+	uint64_t hi = pos + bytes - (pos + bytes) % WRITEBACK_CHUNK;
+	if (!f->sync || hi <= lo)
+		return 0;
+	if (sync_file_range(f->fd, (off_t)lo, (off_t)(hi - lo), SYNC_FILE_RANGE_WRITE) &&
+	    (errno == EIO || errno == ENOSPC || errno == EDQUOT))
+		return write_error(f, "cannot write", err);
+	return 0;
+}
+
+int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err)
+{
+	const char *p = buf;
+	size_t left = bytes;
+	uint64_t at = pos;
+	if (pos > f->size || bytes > f->size - pos)
+		return err_set(err, ERR_OTHER, "%s: a write past the end of the output", f->path);
+	while (left) {
+		ssize_t n = pwrite(f->fd, p, left, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			errno = ENOSPC; /* POSIX leaves it open; without progress it is full */
+		if (n <= 0)
+			return write_error(f, "cannot write", err);
+		p += n;
+		at += (uint64_t)n;
+		left -= (size_t)n;
+	}
+	return write_back(f, pos, bytes, err);
+}
+
+int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, struct err *err)
+{
+	char *p = buf;
+	while (bytes) {
+		ssize_t n = pread(f->fd, p, bytes, (off_t)pos);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_errno(err, ERR_OUTPUT, "%s: cannot read back", f->path);
+		if (n == 0)
+			return err_set(err, ERR_OUTPUT, "%s: ends at byte %llu of %llu", f->path,
+			               (unsigned long long)pos, (unsigned long long)f->size);
+		p += n;
+		pos += (uint64_t)n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+/* ---- the end ---- */
+
+/* Some file systems (NFS) report a failed write at close only, and every close of a descriptor
+ * asks: close a duplicate, while the file can still be given up. */
+static int check_close(const struct outfile *f, struct err *err)
+{
+	int fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return err_errno(err, ERR_RESOURCE, "%s: no descriptor left", f->path);
+	if (close(fd))
+		return write_error(f, "cannot close", err);
+	return 0;
+}
+
+static int check_size(const struct outfile *f, struct err *err)
+{
+	struct stat st;
+	if (fstat(f->fd, &st))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine what was written", f->path);
+	if ((uint64_t)st.st_size != f->size)
+		return err_set(err, ERR_OUTPUT, "%s: is %llu bytes long after writing, not %llu",
+		               f->path, (unsigned long long)st.st_size,
+		               (unsigned long long)f->size);
+	return 0;
+}
+
+/* rename(2) needs a name: an unnamed file is linked to a temporary one first. */
+static int link_temp(struct outfile *f, struct err *err)
+{
+	char proc[32];
+	proc_path(f->fd, proc);
+	for (int i = 0; i < TEMP_TRIES; i++) {
+		if (new_temp_name(f, err))
+			return -1;
+		if (!linkat(AT_FDCWD, proc, f->dirfd, f->temp, AT_SYMLINK_FOLLOW))
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	drop_temp_name(f);
+	return err_errno(err, ERR_OUTPUT, "%s: cannot link the file into its folder", f->path);
+}
+
+int outfile_seal(struct outfile *f, struct err *err)
+{
+	if (f->sync && fsync(f->fd))
+		return write_error(f, "cannot sync to disk", err);
+	if (check_close(f, err) || check_size(f, err))
+		return -1;
+	return f->temp ? 0 : link_temp(f, err);
+}
+
+/* Is the temporary name still that of our file? Someone who may write in the folder could have put
+ * another there since. */
+static int check_temp(const struct outfile *f, struct err *err)
+{
+	struct stat ours, there;
+	if (fstat(f->fd, &ours) || fstatat(f->dirfd, f->temp, &there, AT_SYMLINK_NOFOLLOW))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the temporary file", f->path);
+	if (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)
+		return err_set(err, ERR_OUTPUT, "%s: the temporary file was replaced by another",
+		               f->path);
+	return 0;
+}
+
+int outfile_commit(struct outfile *f, struct err *err)
+{
+	if (check_temp(f, err))
+		return -1;
+	if (renameat(f->dirfd, f->temp, f->dirfd, f->name))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot rename the new file into place",
+		                 f->path);
+	f->committed = true;
+	drop_temp_name(f);
+	/* Where a folder can't be synced (EINVAL) there is nothing to be had. */
+	if (f->sync && fsync(f->dirfd) && errno != EINVAL)
+		return err_errno(err, ERR_OUTPUT, "%s: is in place, but cannot sync its folder",
+		                 f->path);
+	return 0;
+}
+
+void outfile_release(struct outfile *f)
+{
+	if (!f->path)
+		return;
+	if (f->temp)
+		unlinkat(f->dirfd, f->temp, 0);
+	if (f->fd >= 0)
+		close(f->fd);
+	if (f->dirfd >= 0)
+		close(f->dirfd);
+	free(f->temp);
+	free(f->name);
+	free(f->path);
+	*f = (struct outfile){.fd = -1, .dirfd = -1, .committed = f->committed};
+}

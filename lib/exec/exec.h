@@ -1,0 +1,68 @@
+/*
+ * The executor: runs the schedules of one rank over its connections and files, everything that may
+ * overlap overlapped. It owns no thread but the file threads and never waits: exec_advance does
+ * what can be done now, and the caller waits for events (connections, exec_fd).
+ *
+ * A vector larger than the memory goes through in W windows: window w is the same proportional
+ * slice of every block, and takes stream w mod K. A stream is a set of buffers and a lane to and
+ * from every peer, and runs its windows one after the other.
+ *
+ * Units: elements, unless a name says bytes. Not thread-safe.
+ */
+#ifndef COLLCTL_EXEC_EXEC_H
+#define COLLCTL_EXEC_EXEC_H
+
+#include "algorithms/sched.h"
+#include "lib/base/err.h"
+#include "lib/data/reduce.h"
+#include "lib/exec/fileio.h"
+#include "lib/net/conn.h"
+
+struct exec_conf {
+	const struct coll_algorithm *algorithm;
+	struct coll_args args; /* off: of the whole vector; must live as long as the executor */
+	enum reduce_op op;
+	enum dtype dtype;     /* of the wire and the buffers */
+	bool ordered;         /* --order rank: floats are summed in f64 */
+	double divisor;       /* of avg */
+	uint32_t windows;     /* W >= 1 */
+	int streams;          /* K >= 1 */
+	struct fileio_ops io; /* esize: that of dtype */
+	bool threads;         /* file threads */
+	/* The connection to (out) or from @peer for @stream. Stays the caller's. */
+	struct conn *(*conn)(void *ctx, int peer, bool out, int stream);
+	void *conn_ctx;
+};
+
+struct exec;
+
+struct exec *exec_new(const struct exec_conf *conf, struct err *err);
+void exec_free(struct exec *);
+
+/* Do what can be done now. 1: finished (every lane has ended as agreed, every element is stored);
+ * 0: wait for a connection or exec_fd; -1: error, with err->rank the peer where one is to blame. */
+int exec_advance(struct exec *, struct err *err);
+/* Readable when the files have moved; -1: never. The caller reads it dry before advancing. */
+int exec_fd(const struct exec *);
+
+struct exec_stats {
+	uint64_t bytes_sent, bytes_received; /* payload */
+	uint64_t bytes_moved;                /* sent, received, read and written: progress */
+	uint64_t messages;                   /* steps sent */
+};
+void exec_stats(const struct exec *, struct exec_stats *);
+/* The peers that it waits for: those whose data is due, or that don't take what is sent. Fills at
+ * most @cap, returns how many. */
+int exec_waits_for(const struct exec *, int *peers, int cap);
+
+/* The edges that a rank's schedule uses: peers it sends to and receives from, ascending. @out and
+ * @in have room for args->size. */
+int exec_edges(const struct coll_algorithm *, const struct coll_args *, int *out, int *nout,
+               int *in, int *nin, struct err *err);
+
+/* Bytes of buffers that a window of the whole vector would take (W = 1, K = 1), and whether the
+ * schedule applies the operation's last function itself. */
+int exec_footprint(const struct coll_algorithm *, const struct coll_args *, enum reduce_op,
+                   enum dtype, bool ordered, uint64_t *bytes, struct err *err);
+
+#endif

@@ -1,0 +1,195 @@
+#include "lib/exec/fileio.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define QUANTUM (512u << 10) /* bytes of one transfer: half of a core's second-level cache */
+
+static void notify(struct fileio *io)
+{
+	uint64_t one = 1;
+	if (io->eventfd >= 0 && write(io->eventfd, &one, sizeof one) < 0)
+		return; /* the counter is full: the reader will wake anyway */
+}
+
+static void fail(struct fileio *io, const struct err *err)
+{
+	static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+	pthread_mutex_lock(&first);
+	if (!atomic_load(&io->failed)) {
+		io->err = *err;
+		atomic_store(&io->failed, true);
+	}
+	pthread_mutex_unlock(&first);
+}
+
+/* Move elements [done, done + n) of @job. */
+static int transfer(struct fileio *io, struct fileio_job *job, uint64_t done, uint64_t n)
+{
+	struct err err = {0};
+	uint8_t *buf = job->buf + done * io->ops.esize;
+	int ret;
+	if (job->write)
+		ret = io->ops.write(io->ops.ctx, buf, job->pos + done, n, job->final, &err);
+	else
+		ret = io->ops.read(io->ops.ctx, job->input, buf, job->pos + done, n, &err);
+	if (ret < 0)
+		fail(io, &err);
+	else
+		atomic_store_explicit(&job->done, done + n, memory_order_release);
+	notify(io);
+	return ret;
+}
+
+static uint64_t done_of(struct fileio_job *job)
+{
+	return atomic_load_explicit(&job->done, memory_order_relaxed);
+}
+
+/* The first job that may go on. Called with the lock held. */
+static struct fileio_job *next_job(struct fileio_worker *w)
+{
+	for (struct fileio_job *j = w->jobs; j; j = j->next)
+		if (done_of(j) < j->limit)
+			return j;
+	return NULL;
+}
+
+static void unlink_job(struct fileio_worker *w, struct fileio_job *job)
+{
+	struct fileio_job **p = &w->jobs;
+	while (*p != job)
+		p = &(*p)->next;
+	*p = job->next;
+	if (w->tail == &job->next)
+		w->tail = p;
+}
+
+static void *work(void *arg)
+{
+	struct fileio_worker *w = arg;
+	struct fileio *io = w->io;
+	uint64_t quantum = QUANTUM / io->ops.esize;
+	pthread_mutex_lock(&w->lock);
+	while (!w->stop) {
+		struct fileio_job *job = next_job(w);
+		if (!job) {
+			pthread_cond_wait(&w->wake, &w->lock);
+			continue;
+		}
+		uint64_t done = done_of(job), n = job->limit - done;
+		if (n > quantum)
+			n = quantum;
+		/* Once done reaches count the job is its owner's again: unlink it before. */
+		if (done + n == job->count)
+			unlink_job(w, job);
+		pthread_mutex_unlock(&w->lock);
+		int ret = transfer(io, job, done, n);
+		pthread_mutex_lock(&w->lock);
+		if (ret < 0)
+			break;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return NULL;
+}
+
+static int worker_start(struct fileio_worker *w, struct fileio *io, struct err *err)
+{
+	w->io = io;
+	w->tail = &w->jobs;
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->wake, NULL);
+	if (io->eventfd < 0)
+		return 0;
+	if (pthread_create(&w->thread, NULL, work, w) != 0)
+		return err_set(err, ERR_RESOURCE, "a file thread could not be started");
+	w->started = true;
+	return 0;
+}
+
+static void worker_stop(struct fileio_worker *w)
+{
+	if (!w->io)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->stop = true;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->lock);
+	if (w->started)
+		pthread_join(w->thread, NULL);
+	pthread_mutex_destroy(&w->lock);
+	pthread_cond_destroy(&w->wake);
+	w->io = NULL;
+}
+
+int fileio_init(struct fileio *io, const struct fileio_ops *ops, bool threads, struct err *err)
+{
+	memset(io, 0, sizeof *io);
+	io->ops = *ops;
+	io->eventfd = -1;
+	if (threads) {
+		io->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (io->eventfd < 0)
+			return err_errno(err, ERR_RESOURCE, "eventfd");
+	}
+	if (worker_start(&io->reader, io, err) == 0 && worker_start(&io->writer, io, err) == 0)
+		return 0;
+	fileio_release(io);
+	return -1;
+}
+
+void fileio_release(struct fileio *io)
+{
+	worker_stop(&io->reader);
+	worker_stop(&io->writer);
+	if (io->eventfd >= 0)
+		close(io->eventfd);
+	io->eventfd = -1;
+}
+
+static void run_inline(struct fileio *io, struct fileio_job *job)
+{
+	uint64_t done = done_of(job);
+	if (done < job->limit && !atomic_load(&io->failed))
+		transfer(io, job, done, job->limit - done);
+}
+
+void fileio_submit(struct fileio *io, struct fileio_job *job)
+{
+	struct fileio_worker *w = job->write ? &io->writer : &io->reader;
+	if (io->eventfd < 0) {
+		run_inline(io, job);
+		return;
+	}
+	pthread_mutex_lock(&w->lock);
+	job->next = NULL;
+	*w->tail = job;
+	w->tail = &job->next;
+	if (job->limit)
+		pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void fileio_raise(struct fileio *io, struct fileio_job *job, uint64_t limit)
+{
+	struct fileio_worker *w = job->write ? &io->writer : &io->reader;
+	if (io->eventfd < 0) {
+		job->limit = limit;
+		run_inline(io, job);
+		return;
+	}
+	pthread_mutex_lock(&w->lock);
+	job->limit = limit;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->lock);
+}
+
+int fileio_check(struct fileio *io, struct err *err)
+{
+	if (!atomic_load(&io->failed))
+		return 0;
+	if (err && !err->code)
+		*err = io->err;
+	return -1;
+}

@@ -1,0 +1,67 @@
+/*
+ * File transfers beside the network: one thread reads ahead, one writes behind, each through a
+ * list of jobs. A job is a range of elements between a buffer and the file; it may go as far as
+ * its `limit`, and `done` tells how far it is. Both are counts of elements in ascending order: the
+ * frontier rule reaches into the files.
+ */
+#ifndef COLLCTL_EXEC_FILEIO_H
+#define COLLCTL_EXEC_FILEIO_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+/* What moves elements: called on the file threads, one at a time for reads and one for writes. */
+struct fileio_ops {
+	/* Fill @buf with @n elements of input @input, from element @pos on. */
+	int (*read)(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err);
+	/* Store @n elements at @pos. @final: the operation's last function is still to be applied.
+	 * @buf is not to be written: the same elements may be on their way to a peer. */
+	int (*write)(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final,
+	             struct err *err);
+	void *ctx;
+	size_t esize; /* bytes of an element in the buffers */
+};
+
+struct fileio_job {
+	bool write, final;
+	int input;
+	uint8_t *buf;
+	uint64_t pos, count; /* elements */
+	uint64_t limit;      /* guarded by the worker's lock */
+	_Atomic uint64_t done;
+	struct fileio_job *next;
+};
+
+struct fileio_worker {
+	struct fileio *io;
+	pthread_t thread;
+	bool started;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct fileio_job *jobs, **tail; /* unfinished, in order */
+	bool stop;
+};
+
+struct fileio {
+	struct fileio_ops ops;
+	int eventfd; /* readable: something moved or failed; -1: no threads, jobs run in submit */
+	_Atomic bool failed;
+	struct err err; /* valid once failed is set */
+	struct fileio_worker reader, writer;
+};
+
+/* @threads: false runs every job at once in the caller (small files, tests). */
+int fileio_init(struct fileio *, const struct fileio_ops *, bool threads, struct err *err);
+/* Stops the threads after the transfer under way. */
+void fileio_release(struct fileio *);
+/* Queue @job (the caller's until done == count) with its first limit. */
+void fileio_submit(struct fileio *, struct fileio_job *job);
+void fileio_raise(struct fileio *, struct fileio_job *job, uint64_t limit);
+/* 0, or -1 and the first failure. */
+int fileio_check(struct fileio *, struct err *err);
+
+#endif

@@ -1,0 +1,839 @@
+#include "lib/job/coord.h"
+
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/job/ctl.h"
+#include "lib/job/ranks.h"
+
+#define EVIDENCE_WAIT (250 * NS_PER_MS) /* a culprit's own word may still be on its way */
+#define DRAIN_WAIT    (2 * NS_PER_SEC)
+
+enum stage {
+	STAGE_JOIN,   /* waiting for ranks and intents */
+	STAGE_RUN,    /* the roster is out */
+	STAGE_COMMIT, /* the verdict is out: nobody can be stopped any more */
+	STAGE_FAILED, /* the ABORT is out; whoever still comes is told */
+	STAGE_FINAL,  /* the outcome is out */
+};
+
+struct member {
+	struct coord *coord;
+	int rank;
+	struct ctl ctl;
+	struct addr from; /* len 0: rank 0 */
+	bool joined, has_intent, voted, done, lost, told;
+	uint8_t phase; /* of its last BEAT */
+	struct intent intent;
+	bool has_digest;
+	uint8_t digest[16];
+	struct err outcome; /* of its commit */
+};
+
+/* A connection that asked for any rank, or that is only to be told why it can't join. */
+struct guest {
+	struct coord *coord;
+	struct ctl ctl;
+	struct addr from;
+	bool wants_rank;
+	struct guest *next;
+};
+
+struct coord {
+	struct coord_conf conf;
+	struct gate *gate;
+	enum stage stage;
+	struct member *members;
+	struct guest *guests;
+	struct plan plan;
+	struct err failure; /* the outcome of STAGE_FAILED, or the evidence so far */
+	enum phase failed_in;
+	struct loop_timer join_timer, beat_timer, evidence_timer, drain_timer;
+	int64_t roster_at;
+	char refusal[160];
+	bool draining, drained;
+};
+
+/* ---- telling ---- */
+
+static void tell(struct member *m, uint8_t type, const struct buf *body)
+{
+	if (m->rank == 0)
+		m->coord->conf.deliver(m->coord->conf.ctx, type,
+		                       body ? view_of(body->data, body->len) : view_of("", 0));
+	else if (ctl_open(&m->ctl))
+		ctl_send(&m->ctl, type, body);
+}
+
+static void tell_all(struct coord *c, uint8_t type, const struct buf *body)
+{
+	for (int r = 0; r < c->conf.size; r++)
+		if (c->members[r].joined)
+			tell(&c->members[r], type, body);
+}
+
+static void err_message(const struct err *e, enum phase phase, struct buf *b)
+{
+	buf_init(b, 4096);
+	err_encode(e, phase, b);
+}
+
+static void tell_failure(struct coord *c, struct member *m)
+{
+	struct buf b;
+	err_message(&c->failure, c->failed_in, &b);
+	tell(m, MSG_ABORT, &b);
+	m->told = true;
+	buf_release(&b);
+}
+
+static bool everyone_told(const struct coord *c)
+{
+	for (int r = 0; r < c->conf.size; r++)
+		if (!c->members[r].told && !c->members[r].lost)
+			return false;
+	return true;
+}
+
+/* Fail the job: everybody who has joined is told now, who still comes is told then, until the time
+ * to join is over. After the roster nobody comes. */
+static void fail(struct coord *c, const struct err *e, enum phase phase)
+{
+	if (c->stage >= STAGE_COMMIT)
+		return;
+	bool nobody_comes = c->stage == STAGE_RUN;
+	c->stage = STAGE_FAILED;
+	c->failure = *e;
+	c->failed_in = phase;
+	loop_timer_stop(&c->evidence_timer);
+	loop_timer_stop(&c->beat_timer);
+	for (int r = c->conf.size - 1; r >= 0; r--) {
+		struct member *m = &c->members[r];
+		if (m->joined)
+			tell_failure(c, m);
+		else if (nobody_comes || clock_ns() >= c->conf.join_deadline)
+			m->lost = true;
+	}
+}
+
+/* Evidence that is not the culprit's own word waits: for that word, or for its control link to
+ * break. The first report stays. */
+static void suspect(struct coord *c, const struct err *e, enum phase phase)
+{
+	if (c->stage != STAGE_RUN || c->failure.code)
+		return;
+	c->failure = *e;
+	c->failed_in = phase;
+	loop_timer_set(c->conf.loop, &c->evidence_timer, clock_ns() + EVIDENCE_WAIT);
+}
+
+static int64_t beat_interval(const struct coord *c)
+{
+	int64_t t = c->conf.timeout / 4;
+	return t > NS_PER_SEC ? NS_PER_SEC : t;
+}
+
+static int64_t silence(const struct coord *c, const struct member *m, int64_t now)
+{
+	int64_t heard = m->ctl.heard > c->roster_at ? m->ctl.heard : c->roster_at;
+	return now - heard;
+}
+
+static void evidence_over(void *ctx)
+{
+	struct coord *c = ctx;
+	struct err e = c->failure;
+	int64_t now = clock_ns(), longest = 2 * beat_interval(c) + EVIDENCE_WAIT;
+	/* Nobody confessed and nobody is gone: a rank that has fallen silent, else the link. */
+	for (int r = 1; r < c->conf.size; r++) {
+		struct member *m = &c->members[r];
+		if (ctl_open(&m->ctl) && silence(c, m, now) > longest) {
+			longest = silence(c, m, now);
+			e = (struct err){.code = ERR_STALLED, .rank = r};
+			snprintf(e.text, sizeof e.text,
+			         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
+			         (double)longest / 1e9, phase_name(m->phase));
+		}
+	}
+	fail(c, &e, c->failed_in);
+}
+
+/* ---- watching ---- */
+
+static void member_lost(struct member *m, const char *why)
+{
+	struct coord *c = m->coord;
+	struct err e = {.code = ERR_PEER_LOST, .rank = m->rank};
+	m->lost = true;
+	if (c->stage == STAGE_JOIN || c->stage == STAGE_RUN) {
+		snprintf(e.text, sizeof e.text, "lost: its control link broke in phase %s%s%.200s",
+		         phase_name(c->stage == STAGE_JOIN ? PHASE_JOIN : m->phase),
+		         why[0] ? ": " : "", why);
+		fail(c, &e, c->stage == STAGE_JOIN ? PHASE_JOIN : (enum phase)m->phase);
+	}
+}
+
+static void finish_commit(struct coord *c);
+
+static void drain_over(void *ctx)
+{
+	struct coord *c = ctx;
+	c->drained = true;
+}
+
+/* Once nobody is left to tell, those who were told get a bounded time to go. */
+static void maybe_drained(struct coord *c)
+{
+	if (!c->draining || c->drained)
+		return;
+	if (c->stage == STAGE_FAILED && !everyone_told(c))
+		return;
+	if (!c->drain_timer.fn) {
+		c->drain_timer = (struct loop_timer){.fn = drain_over, .ctx = c};
+		loop_timer_set(c->conf.loop, &c->drain_timer, clock_ns() + DRAIN_WAIT);
+	}
+	for (int r = 1; r < c->conf.size; r++)
+		if (ctl_open(&c->members[r].ctl))
+			return;
+	for (struct guest *g = c->guests; g; g = g->next)
+		if (ctl_open(&g->ctl))
+			return;
+	c->drained = true;
+}
+
+static void on_lost(void *ctx, const struct err *err)
+{
+	struct member *m = ctx;
+	struct coord *c = m->coord;
+	member_lost(m, err->code ? err->text : "");
+	if (c->stage == STAGE_COMMIT)
+		finish_commit(c);
+	maybe_drained(c);
+}
+
+static void watch_beats(void *ctx)
+{
+	struct coord *c = ctx;
+	int64_t now = clock_ns();
+	if (c->stage != STAGE_RUN && c->stage != STAGE_COMMIT)
+		return;
+	for (int r = 1; r < c->conf.size; r++) {
+		struct member *m = &c->members[r];
+		if (!ctl_open(&m->ctl) || silence(c, m, now) <= c->conf.timeout)
+			continue;
+		if (c->stage == STAGE_COMMIT) {
+			ctl_release(&m->ctl);
+			m->lost = true;
+			finish_commit(c);
+			continue;
+		}
+		struct err e = {.code = ERR_STALLED, .rank = r};
+		snprintf(e.text, sizeof e.text,
+		         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
+		         (double)silence(c, m, now) / 1e9, phase_name(m->phase));
+		fail(c, &e, m->phase);
+		return;
+	}
+	for (int r = 1; r < c->conf.size; r++)
+		tell(&c->members[r], MSG_BEAT, NULL);
+	loop_timer_set(c->conf.loop, &c->beat_timer, now + beat_interval(c));
+}
+
+/* ---- joining ---- */
+
+/* The ranks that have not joined, as "1, 3-5". */
+static char *missing(const struct coord *c, char *buf, size_t cap)
+{
+	struct rank_list list;
+	rank_list_init(&list, buf, cap);
+	for (int r = 0; r < c->conf.size; r++)
+		if (!c->members[r].joined)
+			rank_list_add(&list, r);
+	return rank_list_end(&list);
+}
+
+static void join_over(void *ctx)
+{
+	struct coord *c = ctx;
+	char list[256], text[64] = "";
+	struct err e = {.code = ERR_RENDEZVOUS, .rank = ERR_RANK_SELF};
+	if (c->stage == STAGE_FAILED) { /* it failed earlier; who has not come by now is not told */
+		for (int r = 0; r < c->conf.size; r++)
+			c->members[r].lost |= !c->members[r].joined;
+		maybe_drained(c);
+		return;
+	}
+	if (c->stage != STAGE_JOIN)
+		return;
+	const char *refusal = coord_last_refusal(c);
+	missing(c, list, sizeof list);
+	if (list[0]) {
+		snprintf(e.text, sizeof e.text,
+		         "missing at the end of --join-timeout: rank%s %s%s%s%s",
+		         strpbrk(list, ",-") ? "s" : "", list,
+		         refusal[0] ? " (a connection was refused: " : "", refusal,
+		         refusal[0] ? ")" : "");
+	} else {
+		for (int r = 0; r < c->conf.size && !text[0]; r++)
+			if (!c->members[r].has_intent)
+				snprintf(text, sizeof text, "rank %d", r);
+		snprintf(e.text, sizeof e.text,
+		         "%s joined, but did not say what it is to do before the end of "
+		         "--join-timeout",
+		         text);
+	}
+	fail(c, &e, PHASE_JOIN);
+}
+
+static const char *fact_of(const struct intent *in, const char *name)
+{
+	for (int i = 0; i < in->nfacts; i++)
+		if (strcmp(in->facts[i].name, name) == 0)
+			return in->facts[i].value;
+	return "none";
+}
+
+/* The value that most ranks have; on a tie that of the lowest rank. */
+static const char *common_value(const struct coord *c, const char *name)
+{
+	const char *best = NULL;
+	int best_count = 0;
+	for (int r = 0; r < c->conf.size; r++) {
+		const char *v = fact_of(&c->members[r].intent, name);
+		int count = 0;
+		if (best && strcmp(v, best) == 0)
+			continue;
+		for (int q = 0; q < c->conf.size; q++)
+			count += strcmp(v, fact_of(&c->members[q].intent, name)) == 0;
+		if (count > best_count) {
+			best = v;
+			best_count = count;
+		}
+		if (2 * best_count > c->conf.size)
+			break;
+	}
+	return best;
+}
+
+/* Do all ranks say the same of @name? If not, fill @e: the first dissenter, its value, the value
+ * of most and who has it; other dissenters are named too. */
+static bool agree_on(const struct coord *c, const char *name, struct err *e)
+{
+	const char *common = common_value(c, name);
+	const struct member *first = NULL;
+	char with[160], against[160];
+	struct rank_list agreeing, dissenting;
+	int ndissent = 0;
+	rank_list_init(&agreeing, with, sizeof with);
+	rank_list_init(&dissenting, against, sizeof against);
+	for (int r = 0; r < c->conf.size; r++) {
+		const struct member *m = &c->members[r];
+		if (strcmp(fact_of(&m->intent, name), common) == 0) {
+			rank_list_add(&agreeing, r);
+			continue;
+		}
+		if (!first)
+			first = m;
+		else
+			rank_list_add(&dissenting, r);
+		ndissent++;
+	}
+	if (!first)
+		return true;
+	*e = (struct err){.code = ERR_DISAGREE, .rank = first->rank};
+	int n = snprintf(e->text, sizeof e->text,
+	                 "%.120s%s%s %.100s differs from %.100s on rank%s %s",
+	                 first->intent.subject, first->intent.subject[0] ? ": " : "", name,
+	                 fact_of(&first->intent, name), common,
+	                 c->conf.size - ndissent > 1 ? "s" : "", rank_list_end(&agreeing));
+	if (ndissent > 1 && n > 0 && (size_t)n < sizeof e->text)
+		snprintf(e->text + n, sizeof e->text - (size_t)n, "; so do%s rank%s %s",
+		         ndissent > 2 ? "" : "es", ndissent > 2 ? "s" : "",
+		         rank_list_end(&dissenting));
+	return false;
+}
+
+static bool agree(const struct coord *c, struct err *e)
+{
+	for (int r = 0; r < c->conf.size; r++) {
+		const struct intent *in = &c->members[r].intent;
+		for (int i = 0; i < in->nfacts; i++)
+			if (!agree_on(c, in->facts[i].name, e))
+				return false;
+		/* Ranks that list the same names agree by now on all of them. */
+		if (r == 0 && in->nfacts == c->members[c->conf.size - 1].intent.nfacts)
+			break;
+	}
+	return true;
+}
+
+/* {plan, u32 size, then every rank's data address}: ":port" becomes the address that the reader
+ * reaches the coordinator by. */
+static void roster_body(struct coord *c, struct buf *b)
+{
+	buf_init(b, CTL_BODY_MAX);
+	plan_encode(&c->plan, b);
+	buf_put_u32(b, (uint32_t)c->conf.size);
+	for (int r = 0; r < c->conf.size; r++)
+		buf_put_str(b, c->members[r].intent.data_addr);
+}
+
+static void close_doors(struct coord *c)
+{
+	if (c->gate)
+		snprintf(c->refusal, sizeof c->refusal, "%s", gate_last_refusal(c->gate));
+	gate_close(c->gate);
+	c->gate = NULL;
+}
+
+static void send_roster(struct coord *c)
+{
+	const struct intent **intents = calloc((unsigned)c->conf.size, sizeof *intents);
+	struct err e = {.rank = ERR_RANK_SELF};
+	struct buf b;
+	if (!intents) {
+		err_nomem(&e, "the intents", 0);
+		fail(c, &e, PHASE_JOIN);
+		return;
+	}
+	c->plan.memory = UINT64_MAX;
+	for (int r = 0; r < c->conf.size; r++) {
+		const struct intent *in = &c->members[r].intent;
+		intents[r] = in;
+		c->plan.total_inputs += in->ninputs;
+		if (in->memory < c->plan.memory)
+			c->plan.memory = in->memory;
+	}
+	int ret = c->conf.decide(c->conf.ctx, intents, &c->plan, &e);
+	free(intents);
+	if (ret == 0 && (RAND_bytes(c->plan.session, sizeof c->plan.session) != 1 ||
+	                 RAND_priv_bytes(c->plan.key, sizeof c->plan.key) != 1))
+		ret = err_set(&e, ERR_OTHER, "no random numbers");
+	if (ret < 0) {
+		if (e.rank == ERR_RANK_SELF)
+			e.rank = 0;
+		fail(c, &e, PHASE_JOIN);
+		return;
+	}
+	/* The next command of this job's name must not run into this one: the record and the
+	 * listener go first. */
+	c->conf.complete(c->conf.ctx);
+	close_doors(c);
+	loop_timer_stop(&c->join_timer);
+	c->stage = STAGE_RUN;
+	c->roster_at = clock_ns();
+	roster_body(c, &b);
+	tell_all(c, MSG_ROSTER, &b);
+	OPENSSL_cleanse(b.data, b.len);
+	buf_release(&b);
+	loop_timer_set(c->conf.loop, &c->beat_timer, c->roster_at + beat_interval(c));
+}
+
+static void maybe_complete(struct coord *c)
+{
+	struct err e = {0};
+	if (c->stage != STAGE_JOIN)
+		return;
+	for (int r = 0; r < c->conf.size; r++)
+		if (!c->members[r].has_intent)
+			return;
+	if (agree(c, &e))
+		send_roster(c);
+	else
+		fail(c, &e, PHASE_JOIN);
+}
+
+/* ---- votes ---- */
+
+static void give_verdict(struct coord *c)
+{
+	const struct member *first = NULL;
+	for (int r = 0; r < c->conf.size; r++) {
+		const struct member *m = &c->members[r];
+		if (!m->voted)
+			return;
+		if (!m->has_digest)
+			continue;
+		if (first && memcmp(first->digest, m->digest, sizeof m->digest) != 0) {
+			struct err e = {.code = ERR_INTEGRITY, .rank = r};
+			snprintf(e.text, sizeof e.text,
+			         "its result differs from rank %d's: the digests are not the same",
+			         first->rank);
+			fail(c, &e, PHASE_COMMIT);
+			return;
+		}
+		if (!first)
+			first = m;
+	}
+	c->stage = STAGE_COMMIT;
+	tell_all(c, MSG_VERDICT, NULL);
+}
+
+/* Everybody has committed, has failed to, or is gone after the verdict. */
+static void finish_commit(struct coord *c)
+{
+	struct err e = {.rank = ERR_RANK_SELF};
+	struct buf b;
+	for (int r = 0; r < c->conf.size; r++) {
+		const struct member *m = &c->members[r];
+		if (!m->done && !m->lost)
+			return;
+		if (m->done && m->outcome.code && !e.code) {
+			e = m->outcome;
+			e.rank = r;
+		}
+	}
+	c->stage = STAGE_FINAL;
+	err_message(&e, PHASE_COMMIT, &b);
+	tell_all(c, MSG_FINAL, &b);
+	buf_release(&b);
+}
+
+/* ---- messages ---- */
+
+static void receive(struct member *m, uint8_t type, struct view v)
+{
+	struct coord *c = m->coord;
+	struct err e = {0};
+	enum phase phase;
+	const uint8_t *digest;
+	switch (type) {
+	case MSG_INTENT:
+		if (c->stage != STAGE_JOIN || m->has_intent)
+			break;
+		if (intent_decode(&m->intent, v, &e) < 0) {
+			e.rank = m->rank;
+			fail(c, &e, PHASE_JOIN);
+			return;
+		}
+		m->has_intent = true;
+		maybe_complete(c);
+		return;
+	case MSG_BEAT:
+		m->phase = view_u8(&v);
+		return;
+	case MSG_ABORT: /* its own word counts before all else */
+		if (err_decode(&e, &phase, &v) < 0)
+			break;
+		e.rank = m->rank;
+		if (!e.code)
+			e.code = ERR_OTHER;
+		if (e.code > 128)
+			e.code =
+			        ERR_PEER_LOST; /* who ended by a signal says so by its own status */
+		fail(c, &e, phase);
+		return;
+	case MSG_REPORT:
+		if (err_decode(&e, &phase, &v) < 0)
+			break;
+		suspect(c, &e, phase);
+		return;
+	case MSG_VOTE:
+		m->has_digest = view_u8(&v);
+		digest = view_bytes(&v, sizeof m->digest);
+		if (c->stage != STAGE_RUN || m->voted || !digest)
+			break;
+		memcpy(m->digest, digest, sizeof m->digest);
+		m->voted = true;
+		give_verdict(c);
+		return;
+	case MSG_DONE:
+		if (c->stage != STAGE_COMMIT || m->done || err_decode(&m->outcome, &phase, &v) < 0)
+			break;
+		m->done = true;
+		finish_commit(c);
+		return;
+	default:
+		break;
+	}
+	/* After a failure late messages cross; anything else is out of turn. */
+	if (c->stage != STAGE_JOIN && c->stage != STAGE_RUN)
+		return;
+	e = (struct err){.code = ERR_INTEGRITY, .rank = m->rank};
+	snprintf(e.text, sizeof e.text, "a control message of type %u out of turn", type);
+	fail(c, &e, PHASE_RUN);
+}
+
+static void on_message(void *ctx, uint8_t type, struct view body)
+{
+	receive(ctx, type, body);
+}
+
+void coord_receive(struct coord *c, uint8_t type, struct view body)
+{
+	receive(&c->members[0], type, body);
+}
+
+/* ---- admission ---- */
+
+static void guest_lost(void *ctx, const struct err *err)
+{
+	struct guest *g = ctx;
+	(void)err;
+	g->wants_rank = false;
+	maybe_drained(g->coord);
+}
+
+static void guest_message(void *ctx, uint8_t type, struct view body)
+{
+	(void)ctx;
+	(void)type;
+	(void)body;
+}
+
+static struct guest *add_guest(struct coord *c, struct conn *conn, const struct addr *from)
+{
+	struct guest *g = calloc(1, sizeof *g);
+	struct err e = {0};
+	if (!g) {
+		conn_free(conn);
+		return NULL;
+	}
+	g->coord = c;
+	g->from = *from;
+	g->ctl.on_lost = guest_lost;
+	g->ctl.on_message = guest_message;
+	g->ctl.ctx = g;
+	g->next = c->guests;
+	c->guests = g;
+	if (ctl_start(&g->ctl, conn, c->conf.loop, &e) < 0)
+		ctl_release(&g->ctl);
+	return g;
+}
+
+/* Tell one connection why it can't join, without touching the job. */
+static void turn_away(struct coord *c, struct conn *conn, const struct addr *from,
+                      const struct err *e)
+{
+	struct guest *g = add_guest(c, conn, from);
+	struct buf b;
+	if (!g || !ctl_open(&g->ctl))
+		return;
+	err_message(e, PHASE_JOIN, &b);
+	ctl_send(&g->ctl, MSG_ABORT, &b);
+	ctl_end(&g->ctl);
+	buf_release(&b);
+}
+
+static void seat(struct coord *c, int rank, struct conn *conn, const struct addr *from)
+{
+	struct member *m = &c->members[rank];
+	struct buf b;
+	struct err e = {0};
+	m->from = *from;
+	m->joined = true;
+	if (ctl_start(&m->ctl, conn, c->conf.loop, &e) < 0) {
+		ctl_release(&m->ctl);
+		member_lost(m, e.text);
+		return;
+	}
+	buf_init(&b, 64);
+	buf_put_u32(&b, (uint32_t)rank);
+	ctl_send(&m->ctl, MSG_WELCOME, &b);
+	buf_release(&b);
+	if (c->stage == STAGE_FAILED) {
+		tell_failure(c, m);
+		if (c->draining)
+			ctl_end(&m->ctl);
+		maybe_drained(c);
+	}
+}
+
+/* Those who asked for any rank get what is left once everybody is there. */
+static void seat_guests(struct coord *c)
+{
+	int seated = 0, waiting = 0, rank = 0;
+	for (int r = 0; r < c->conf.size; r++)
+		seated += c->members[r].joined;
+	for (struct guest *g = c->guests; g; g = g->next)
+		waiting += g->wants_rank && ctl_open(&g->ctl);
+	if (!waiting || seated + waiting < c->conf.size)
+		return;
+	/* The list is newest first; the ranks go to the oldest first. */
+	for (; waiting; waiting--) {
+		struct guest *oldest = NULL;
+		for (struct guest *g = c->guests; g; g = g->next)
+			if (g->wants_rank && ctl_open(&g->ctl))
+				oldest = g;
+		while (rank < c->conf.size && c->members[rank].joined)
+			rank++;
+		if (rank == c->conf.size)
+			return;
+		struct conn *conn = oldest->ctl.conn;
+		oldest->ctl.conn = NULL;
+		oldest->wants_rank = false;
+		ctl_release(&oldest->ctl);
+		seat(c, rank, conn, &oldest->from);
+	}
+}
+
+static bool refuse(const struct coord *c, const struct hello *h, struct err *e)
+{
+	char from[ADDR_TEXT];
+	*e = (struct err){.code = ERR_DISAGREE, .rank = ERR_RANK_SELF};
+	if (h->version != PROTO_VERSION) {
+		snprintf(e->text, sizeof e->text,
+		         "protocol version %u differs from %u on rank 0: install the same collctl "
+		         "everywhere",
+		         h->version, PROTO_VERSION);
+		return true;
+	}
+	if (memcmp(h->jobtag, c->conf.jobtag, sizeof h->jobtag) != 0) {
+		e->code = ERR_AUTH;
+		snprintf(e->text, sizeof e->text,
+		         "rank 0 here belongs to another job: is --job the same on every rank?");
+		return true;
+	}
+	if (h->rank == PROTO_RANK_AUTO || h->rank >= (uint32_t)c->conf.size)
+		return false;
+	const struct member *m = &c->members[h->rank];
+	if (!m->joined)
+		return false;
+	snprintf(e->text, sizeof e->text, "rank %u has joined already%s%s: is it started twice?",
+	         h->rank, m->from.len ? ", from " : "",
+	         m->from.len ? addr_text(&m->from, true, from) : "");
+	return true;
+}
+
+static void admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
+                  const struct addr *from)
+{
+	struct coord *c = ctx;
+	struct hello h;
+	struct err e;
+	if (hello_decode(&h, opening) < 0) {
+		conn_free(conn);
+		return;
+	}
+	if (refuse(c, &h, &e)) {
+		turn_away(c, conn, from, &e);
+		return;
+	}
+	/* An authenticated rank of this job that sees the job differently: nobody can go on. */
+	e = (struct err){.code = ERR_DISAGREE,
+	                 .rank = h.rank == PROTO_RANK_AUTO ? ERR_RANK_SELF : (int)h.rank};
+	if (h.size && h.size != (uint32_t)c->conf.size)
+		snprintf(e.text, sizeof e.text, "--size %u differs from %d on rank 0", h.size,
+		         c->conf.size);
+	else if (h.rank != PROTO_RANK_AUTO && h.rank >= (uint32_t)c->conf.size)
+		snprintf(e.text, sizeof e.text, "there is no such rank: the size is %d on rank 0",
+		         c->conf.size);
+	if (e.text[0]) {
+		turn_away(c, conn, from, &e);
+		fail(c, &e, PHASE_JOIN);
+		return;
+	}
+	if (h.rank != PROTO_RANK_AUTO) {
+		seat(c, (int)h.rank, conn, from);
+	} else {
+		struct guest *g = add_guest(c, conn, from);
+		if (g)
+			g->wants_rank = true;
+	}
+	seat_guests(c);
+}
+
+/* ---- life ---- */
+
+static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[TLS_KEY_BYTES])
+{
+	struct coord *c = ctx;
+	return c->conf.find(c->conf.find_ctx, identity, len, key);
+}
+
+struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct err *err)
+{
+	struct coord *c = calloc(1, sizeof *c);
+	struct gate_conf gate = {
+	        .loop = conf->loop,
+	        .fd = listen_fd,
+	        .tls = conf->tls,
+	        .find = find_key,
+	        .buffer = 65536,
+	        .slots = 2 * conf->size + 64,
+	        .per_source = conf->size + 32,
+	        .admit = admit,
+	        .ctx = c,
+	};
+	if (c)
+		c->members = calloc((size_t)conf->size, sizeof *c->members);
+	if (!c || !c->members) {
+		err_nomem(err, "the ranks of the job", (size_t)conf->size * sizeof *c->members);
+		close(listen_fd);
+		free(c);
+		return NULL;
+	}
+	c->conf = *conf;
+	for (int r = 0; r < conf->size; r++) {
+		struct member *m = &c->members[r];
+		m->coord = c;
+		m->rank = r;
+		m->ctl.on_message = on_message;
+		m->ctl.on_lost = on_lost;
+		m->ctl.ctx = m;
+	}
+	c->members[0].joined = true;
+	c->join_timer = (struct loop_timer){.fn = join_over, .ctx = c};
+	c->beat_timer = (struct loop_timer){.fn = watch_beats, .ctx = c};
+	c->evidence_timer = (struct loop_timer){.fn = evidence_over, .ctx = c};
+	loop_timer_set(conf->loop, &c->join_timer, conf->join_deadline);
+	c->gate = gate_open(&gate, err);
+	if (c->gate)
+		return c;
+	coord_close(c);
+	return NULL;
+}
+
+void coord_drain(struct coord *c)
+{
+	if (c->draining)
+		return;
+	c->draining = true;
+	for (int r = 1; r < c->conf.size; r++)
+		ctl_end(&c->members[r].ctl);
+	for (struct guest *g = c->guests; g; g = g->next)
+		ctl_end(&g->ctl);
+	maybe_drained(c);
+}
+
+bool coord_drained(const struct coord *c)
+{
+	return c->drained;
+}
+
+int coord_local_addr(const struct coord *c, struct addr *out, struct err *err)
+{
+	return gate_local_addr(c->gate, out, err);
+}
+
+const char *coord_last_refusal(const struct coord *c)
+{
+	return c->gate ? gate_last_refusal(c->gate) : c->refusal;
+}
+
+void coord_close(struct coord *c)
+{
+	if (!c)
+		return;
+	loop_timer_stop(&c->join_timer);
+	loop_timer_stop(&c->beat_timer);
+	loop_timer_stop(&c->evidence_timer);
+	loop_timer_stop(&c->drain_timer);
+	gate_close(c->gate);
+	for (int r = 0; r < c->conf.size; r++)
+		ctl_release(&c->members[r].ctl);
+	while (c->guests) {
+		struct guest *g = c->guests;
+		c->guests = g->next;
+		ctl_release(&g->ctl);
+		free(g);
+	}
+	OPENSSL_cleanse(c->plan.key, sizeof c->plan.key);
+	free(c->members);
+	free(c);
+}

@@ -1,0 +1,135 @@
+#include "lib/job/ctl.h"
+
+#include <string.h>
+
+#include "lib/base/clock.h"
+
+#define HEADER 5
+#define CHUNK  16384
+
+static void lose(struct ctl *c, const struct err *err)
+{
+	void (*on_lost)(void *, const struct err *) = c->on_lost;
+	void *ctx = c->ctx;
+	ctl_release(c);
+	on_lost(ctx, err);
+}
+
+/* Push out what is queued. -1: the link was lost (and released). */
+static int push(struct ctl *c)
+{
+	struct err err = {0};
+	while (c->out.len) {
+		ssize_t put = conn_write(c->conn, c->out.data, c->out.len, &err);
+		if (put < 0)
+			goto lost;
+		if (put == 0)
+			break;
+		buf_drop(&c->out, (size_t)put);
+	}
+	int flushed = conn_flush(c->conn, &err);
+	if (flushed < 0)
+		goto lost;
+	if (c->ending && !c->ended && flushed && !c->out.len) {
+		flushed = conn_end(c->conn, &err);
+		if (flushed < 0)
+			goto lost;
+		c->ended = flushed;
+	}
+	return 0;
+lost:
+	/* What the peer said before it went away counts for more than its silence. */
+	return -1;
+}
+
+/* Hand over every complete message. -1: a malformed one, or the link is gone. */
+static int dispatch(struct ctl *c, struct err *err)
+{
+	size_t used = 0;
+	int ret = 0;
+	while (c->conn && c->in.len - used >= HEADER) {
+		const uint8_t *p = c->in.data + used;
+		uint32_t len = get_u32(p);
+		if (len > CTL_BODY_MAX) {
+			ret = err_set(err, ERR_INTEGRITY, "a control message of %u bytes", len);
+			break;
+		}
+		if (c->in.len - used < HEADER + (size_t)len)
+			break;
+		used += HEADER + len;
+		c->on_message(c->ctx, p[4], view_of(p + HEADER, len));
+	}
+	if (c->conn)
+		buf_drop(&c->in, used);
+	return c->conn ? ret : -1;
+}
+
+static void ready(void *ctx)
+{
+	struct ctl *c = ctx;
+	struct err err = {0};
+	bool pushed = push(c) == 0;
+	while (c->conn) {
+		uint8_t *p = buf_room(&c->in, CHUNK);
+		if (!p) {
+			err_set(&err, ERR_INTEGRITY, "a control message is too long");
+			lose(c, &err);
+			return;
+		}
+		ssize_t got = conn_read(c->conn, p, CHUNK, &err);
+		if (got == 0)
+			break;
+		if (got < 0) {
+			lose(c, &err);
+			return;
+		}
+		c->heard = clock_ns();
+		c->in.len += (size_t)got;
+		if (dispatch(c, &err) < 0) {
+			if (c->conn)
+				lose(c, &err);
+			return;
+		}
+	}
+	if (!pushed && c->conn) {
+		err_set(&err, ERR_PEER_LOST, "the connection was lost");
+		lose(c, &err);
+	}
+}
+
+int ctl_start(struct ctl *c, struct conn *conn, struct loop *loop, struct err *err)
+{
+	c->conn = conn;
+	buf_init(&c->in, CTL_BODY_MAX + HEADER + CHUNK);
+	buf_init(&c->out, 16u * CTL_BODY_MAX);
+	c->heard = clock_ns();
+	c->ending = c->ended = false;
+	return conn_watch(conn, loop, ready, c, err);
+}
+
+void ctl_release(struct ctl *c)
+{
+	conn_free(c->conn);
+	c->conn = NULL;
+	buf_release(&c->in);
+	buf_release(&c->out);
+}
+
+void ctl_send(struct ctl *c, uint8_t type, const struct buf *body)
+{
+	if (!c->conn || c->ending)
+		return;
+	buf_put_u32(&c->out, body ? (uint32_t)body->len : 0);
+	buf_put_u8(&c->out, type);
+	if (body)
+		buf_put(&c->out, body->data, body->len);
+	(void)push(c); /* a loss comes up with the next event, after what can still be read */
+}
+
+void ctl_end(struct ctl *c)
+{
+	if (!c->conn)
+		return;
+	c->ending = true;
+	(void)push(c);
+}

@@ -1,0 +1,858 @@
+#include "lib/job/job.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/job/coord.h"
+#include "lib/job/ctl.h"
+#include "lib/job/rendezvous.h"
+
+#define BACKOFF_MAX   (250 * NS_PER_MS)
+#define DIAL_PATIENCE (5 * NS_PER_SEC)
+#define OUTCOME_WAIT  (2 * NS_PER_SEC) /* for the coordinator's word on a failure */
+
+struct job {
+	struct job_conf conf;
+	struct loop loop;
+	struct tls *tls;
+	struct rendezvous *rendezvous;
+	struct coord *coord; /* rank 0's */
+	struct ctl ctl;      /* the others' link to rank 0 */
+	struct mesh *mesh;
+	int rank, size;
+	uint8_t jobtag[8];
+	int64_t join_deadline;
+	int data_fd; /* the data listener, until the mesh takes it */
+
+	struct loop_watch signal_watch;
+	sigset_t old_mask;
+	int signal;
+
+	/* what the coordinator has said */
+	bool welcomed, have_roster, verdict, final, aborted;
+	struct err failure; /* with aborted */
+	struct err outcome; /* with final */
+	struct plan plan;
+	struct addr *addrs;
+	job_decide *decide;
+	void *decide_ctx;
+
+	/* heartbeat */
+	struct loop_timer beat;
+	enum phase phase;
+	uint64_t moved;
+	int64_t moved_at;
+	int (*waits)(void *ctx, int *peers, int cap);
+	void *waits_ctx;
+	bool mesh_event;
+	bool failing;
+};
+
+/* ---- what the coordinator says ---- */
+
+static void abort_with(struct job *j, const struct err *e)
+{
+	if (j->aborted || j->final)
+		return;
+	j->aborted = true;
+	j->failure = *e;
+}
+
+/* The addresses of the data listeners; one that only has a port is the coordinator's host. */
+static int read_addrs(struct job *j, struct view *v, struct err *err)
+{
+	char text[ADDR_TEXT], host[ADDR_TEXT];
+	int port;
+	struct addr coordinator = {.len = sizeof coordinator.sa};
+	uint32_t n = view_u32(v);
+	if (v->failed || n == 0 || n > PROTO_MAX_SIZE || (j->size && n != (uint32_t)j->size))
+		return err_set(err, ERR_INTEGRITY, "a roster of %u ranks", n);
+	j->size = (int)n;
+	j->addrs = calloc(n, sizeof *j->addrs);
+	if (!j->addrs)
+		return err_nomem(err, "the addresses", n * sizeof *j->addrs);
+	if (j->ctl.conn)
+		getpeername(j->ctl.conn->fd, (struct sockaddr *)&coordinator.sa, &coordinator.len);
+	for (uint32_t r = 0; r < n; r++) {
+		view_str(v, text, sizeof text);
+		if (v->failed)
+			return err_set(err, ERR_INTEGRITY, "a malformed ROSTER message");
+		if (!text[0])
+			continue;
+		if (addr_split(text, host, sizeof host, &port, err) < 0)
+			return -1;
+		if (!host[0]) {
+			j->addrs[r] = coordinator;
+			addr_set_port(&j->addrs[r], port);
+		} else if (addr_resolve(&j->addrs[r], host, port, false, err) < 0) {
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static void hear(struct job *j, uint8_t type, struct view v)
+{
+	struct err e = {.rank = ERR_RANK_SELF};
+	enum phase phase;
+	switch (type) {
+	case MSG_WELCOME:
+		j->rank = (int)view_u32(&v);
+		j->welcomed = !v.failed && j->rank >= 0 && j->rank < PROTO_MAX_SIZE;
+		return;
+	case MSG_ROSTER:
+		if (j->have_roster)
+			return;
+		if (plan_decode(&j->plan, &v, &e) < 0 || read_addrs(j, &v, &e) < 0)
+			abort_with(j, &e);
+		else
+			j->have_roster = true;
+		return;
+	case MSG_ABORT:
+		if (err_decode(&e, &phase, &v) == 0 && e.code)
+			abort_with(j, &e);
+		return;
+	case MSG_VERDICT:
+		j->verdict = true;
+		return;
+	case MSG_FINAL:
+		if (err_decode(&j->outcome, &phase, &v) == 0)
+			j->final = true;
+		return;
+	default: /* BEAT: ctl.heard has it */
+		return;
+	}
+}
+
+static void hear_local(void *ctx, uint8_t type, struct view v)
+{
+	hear(ctx, type, v);
+}
+
+static void on_lost(void *ctx, const struct err *err)
+{
+	struct job *j = ctx;
+	struct err e = {.code = ERR_PEER_LOST, .rank = 0};
+	snprintf(e.text, sizeof e.text, "lost: the control link to it broke in phase %s%s%.200s",
+	         phase_name(j->phase), err->code ? ": " : "", err->code ? err->text : "");
+	if (j->verdict) /* who knows the verdict finishes */
+		j->final = true;
+	abort_with(j, &e);
+}
+
+static void say(struct job *j, uint8_t type, const struct buf *b)
+{
+	if (j->coord)
+		coord_receive(j->coord, type, b ? view_of(b->data, b->len) : view_of("", 0));
+	else
+		ctl_send(&j->ctl, type, b);
+}
+
+static void say_err(struct job *j, uint8_t type, const struct err *e)
+{
+	struct buf b;
+	buf_init(&b, 4096);
+	err_encode(e, j->phase, &b);
+	say(j, type, &b);
+	buf_release(&b);
+}
+
+/* ---- signals, heartbeats, stalls ---- */
+
+static void on_signal(void *ctx, uint32_t events)
+{
+	struct job *j = ctx;
+	struct signalfd_siginfo info;
+	(void)events;
+	if (read(j->signal_watch.fd, &info, sizeof info) == sizeof info && !j->signal)
+		j->signal = (int)info.ssi_signo;
+}
+
+static int take_signals(struct job *j, struct err *err)
+{
+	sigset_t set;
+	if (j->signal_watch.fd >= 0)
+		return 0;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, &j->old_mask);
+	j->signal_watch = (struct loop_watch){
+	        .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), .fn = on_signal, .ctx = j};
+	if (j->signal_watch.fd < 0)
+		return err_errno(err, ERR_RESOURCE, "signalfd");
+	return loop_add(&j->loop, &j->signal_watch, EPOLLIN, err);
+}
+
+static void on_beat(void *ctx)
+{
+	struct job *j = ctx;
+	int64_t now = clock_ns(), interval = j->conf.timeout / 4;
+	struct buf b;
+	if (interval > NS_PER_SEC)
+		interval = NS_PER_SEC;
+	buf_init(&b, 16);
+	buf_put_u8(&b, (uint8_t)j->phase);
+	buf_put_u64(&b, j->moved);
+	say(j, MSG_BEAT, &b);
+	buf_release(&b);
+	loop_timer_set(&j->loop, &j->beat, now + interval);
+	if (!j->coord && j->have_roster && !j->aborted && !j->final &&
+	    now - j->ctl.heard > j->conf.timeout) {
+		struct err e = {.code = ERR_STALLED, .rank = 0};
+		snprintf(e.text, sizeof e.text,
+		         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
+		         (double)(now - j->ctl.heard) / 1e9, phase_name(j->phase));
+		abort_with(j, &e);
+	}
+}
+
+void job_phase(struct job *j, enum phase phase)
+{
+	j->phase = phase;
+	j->moved_at = clock_ns();
+}
+
+void job_moved(struct job *j, uint64_t total)
+{
+	if (total != j->moved)
+		j->moved_at = clock_ns();
+	j->moved = total;
+}
+
+void job_waits(struct job *j, int (*fn)(void *ctx, int *peers, int cap), void *ctx)
+{
+	j->waits = fn;
+	j->waits_ctx = ctx;
+}
+
+static bool may_stall(const struct job *j)
+{
+	return j->phase == PHASE_CONNECT || j->phase == PHASE_RUN;
+}
+
+static int stalled(struct job *j, struct err *err)
+{
+	int peers[8], n = j->waits ? j->waits(j->waits_ctx, peers, 8) : 0;
+	double s = (double)(clock_ns() - j->moved_at) / 1e9;
+	if (n == 0 && j->mesh && mesh_missing(j->mesh) >= 0) {
+		peers[0] = mesh_missing(j->mesh);
+		n = 1;
+	}
+	if (n == 0)
+		return err_set(err, ERR_STALLED, "no progress for %.1f s in phase %s", s,
+		               phase_name(j->phase));
+	return err_rank(err, ERR_STALLED, peers[0],
+	                "no progress for %.1f s in phase %s: rank %d waits for it", s,
+	                phase_name(j->phase), j->rank);
+}
+
+/* Has the job ended otherwise? */
+static int check(struct job *j, struct err *err)
+{
+	if (j->aborted) {
+		*err = j->failure;
+		return -1;
+	}
+	if (j->signal)
+		return err_set(err, 128 + j->signal, "ended by SIG%s", sigabbrev_np(j->signal));
+	return 0;
+}
+
+static int turn(struct job *j, int64_t until, struct err *err)
+{
+	if (check(j, err) < 0)
+		return -1;
+	if (j->have_roster && may_stall(j)) {
+		int64_t stall_at = j->moved_at + j->conf.timeout;
+		/* Look at the connections once more before judging. */
+		if (clock_ns() >= stall_at) {
+			if (loop_turn(&j->loop, 0, err) < 0 || check(j, err) < 0)
+				return -1;
+			return stalled(j, err);
+		}
+		if (stall_at < until)
+			until = stall_at;
+	}
+	if (loop_turn(&j->loop, until, err) < 0)
+		return -1;
+	return check(j, err);
+}
+
+int job_turn(struct job *j, struct err *err)
+{
+	return turn(j, INT64_MAX, err);
+}
+
+/* ---- opening ---- */
+
+static int identity_of(const struct job *j, const char *nonce, char *text, size_t cap)
+{
+	int n = snprintf(text, cap, "C1|");
+	for (size_t i = 0; i < sizeof j->jobtag; i++)
+		n += snprintf(text + n, cap - (size_t)n, "%02x", j->jobtag[i]);
+	return n + snprintf(text + n, cap - (size_t)n, "|ctl|%s", nonce);
+}
+
+/* The key of a control link: the identity must be of this job. */
+static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[TLS_KEY_BYTES])
+{
+	struct job *j = ctx;
+	char prefix[TLS_IDENTITY_MAX + 1];
+	struct err err = {0};
+	int n = identity_of(j, "", prefix, sizeof prefix);
+	if (len <= (size_t)n || memcmp(identity, prefix, (size_t)n) != 0)
+		return -1;
+	return secret_derive(j->conf.secret->key, SECRET_BYTES, identity, len, key, TLS_KEY_BYTES,
+	                     &err);
+}
+
+struct job *job_open(const struct job_conf *conf, struct err *err)
+{
+	struct job *j = calloc(1, sizeof *j);
+	uint8_t sum[EVP_MAX_MD_SIZE];
+	if (!j) {
+		err_nomem(err, "the job", sizeof *j);
+		return NULL;
+	}
+	j->conf = *conf;
+	j->rank = conf->rank >= 0 ? conf->rank : -1;
+	j->size = conf->size;
+	j->data_fd = j->signal_watch.fd = j->loop.epfd = -1;
+	j->ctl.on_lost = on_lost;
+	j->ctl.on_message = hear_local;
+	j->ctl.ctx = j;
+	j->join_deadline = clock_ns() + conf->join_timeout;
+	j->beat = (struct loop_timer){.fn = on_beat, .ctx = j};
+	if (EVP_Digest(conf->name, strlen(conf->name), sum, NULL, EVP_sha256(), NULL) != 1) {
+		err_set(err, ERR_OTHER, "SHA-256 failed");
+		goto fail;
+	}
+	memcpy(j->jobtag, sum, sizeof j->jobtag);
+	if (loop_init(&j->loop, err) < 0)
+		goto fail;
+	if (conf->secret) {
+		j->tls = tls_new(err);
+		if (!j->tls)
+			goto fail;
+	}
+	struct rendezvous_conf r = {
+	        .job = conf->name,
+	        .secret = conf->secret,
+	        .url = conf->rendezvous,
+	        .token = conf->store_token,
+	        .hosts = conf->hosts,
+	        .coordinator = conf->coordinator,
+	        .listen_fd = conf->listen_fd,
+	        .listen = conf->listen,
+	        .advertise = conf->advertise,
+	        .iface = conf->iface,
+	        .port_lo = conf->port_lo,
+	        .port_hi = conf->port_hi,
+	};
+	j->rendezvous = rendezvous_new(&r, err);
+	if (j->rendezvous)
+		return j;
+fail:
+	job_close(j);
+	return NULL;
+}
+
+int job_rank(const struct job *j)
+{
+	return j->rank;
+}
+
+struct loop *job_loop(struct job *j)
+{
+	return &j->loop;
+}
+
+/* ---- rank 0 ---- */
+
+static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
+                  struct err *err)
+{
+	struct job *j = ctx;
+	return j->decide(j->decide_ctx, intents, plan, err);
+}
+
+/* The store may have died since: the job goes on without it. */
+static void withdraw(void *ctx)
+{
+	struct job *j = ctx;
+	struct err ignored = {0};
+	rendezvous_withdraw(j->rendezvous, clock_ns() + NS_PER_SEC, &ignored);
+}
+
+static int coordinate(struct job *j, int listen_fd, struct err *err)
+{
+	struct coord_conf c = {
+	        .loop = &j->loop,
+	        .tls = j->tls,
+	        .size = j->size,
+	        .jobtag = j->jobtag,
+	        .find = find_key,
+	        .find_ctx = j,
+	        .join_deadline = j->join_deadline,
+	        .timeout = j->conf.timeout,
+	        .deliver = hear_local,
+	        .decide = decide,
+	        .complete = withdraw,
+	        .ctx = j,
+	};
+	j->rank = 0;
+	if (take_signals(j, err) < 0) {
+		close(listen_fd);
+		return -1;
+	}
+	j->coord = coord_open(&c, listen_fd, err);
+	return j->coord ? 0 : -1;
+}
+
+/* ---- the others ---- */
+
+struct dialling {
+	struct conn *conn;
+	bool shaken, said;
+	size_t sent;
+	uint8_t opening[GATE_OPENING];
+	struct err err;
+	bool event;
+};
+
+static void dial_ready(void *ctx)
+{
+	((struct dialling *)ctx)->event = true;
+}
+
+static struct conn *dial_conn(struct job *j, int fd, struct err *err)
+{
+	uint8_t nonce[16], key[TLS_KEY_BYTES];
+	char nonce_text[33], identity[TLS_IDENTITY_MAX + 1];
+	if (!j->tls)
+		return conn_tcp_new(fd, err);
+	if (RAND_bytes(nonce, sizeof nonce) != 1) {
+		err_set(err, ERR_OTHER, "no random numbers");
+		return NULL;
+	}
+	for (size_t i = 0; i < sizeof nonce; i++)
+		snprintf(nonce_text + 2 * i, 3, "%02x", nonce[i]);
+	identity_of(j, nonce_text, identity, sizeof identity);
+	if (secret_derive(j->conf.secret->key, SECRET_BYTES, identity, strlen(identity), key,
+	                  sizeof key, err) < 0)
+		return NULL;
+	struct conn *c = tls_dial(j->tls, fd, identity, key, 65536, err);
+	OPENSSL_cleanse(key, sizeof key);
+	return c;
+}
+
+/* Handshake and HELLO. 1: done; 0: not yet; -1: error. */
+static int dial_advance(struct dialling *d, struct err *err)
+{
+	if (!d->shaken) {
+		int ret = conn_handshake(d->conn, err);
+		if (ret <= 0)
+			return ret;
+		d->shaken = true;
+	}
+	while (d->sent < GATE_OPENING) {
+		ssize_t put =
+		        conn_write(d->conn, d->opening + d->sent, GATE_OPENING - d->sent, err);
+		if (put <= 0)
+			return (int)put;
+		d->sent += (size_t)put;
+	}
+	return conn_flush(d->conn, err);
+}
+
+/* One try to join at @to. 1: welcomed (or told why not: j->aborted); 0: nobody there, try again;
+ * -1: an error for good. */
+static int try_join(struct job *j, const struct addr *to, int rank, struct err *err)
+{
+	struct dialling d = {0};
+	struct err why = {0};
+	struct hello hello = {
+	        .version = PROTO_VERSION,
+	        .rank = rank == JOB_RANK_AUTO ? PROTO_RANK_AUTO : (uint32_t)rank,
+	        .size = (uint32_t)j->size,
+	};
+	int64_t until = clock_ns() + DIAL_PATIENCE;
+	int ret = 0, fd = conn_sock_dial(to, &why);
+	char text[ADDR_TEXT];
+	memcpy(hello.jobtag, j->jobtag, sizeof hello.jobtag);
+	hello_encode(&hello, d.opening);
+	if (until > j->join_deadline)
+		until = j->join_deadline;
+	if (fd < 0)
+		goto failed;
+	d.conn = dial_conn(j, fd, err);
+	if (!d.conn) {
+		close(fd);
+		return -1;
+	}
+	if (conn_watch(d.conn, &j->loop, dial_ready, &d, err) < 0) {
+		conn_free(d.conn);
+		return -1;
+	}
+	for (;;) {
+		ret = dial_advance(&d, &why);
+		if (ret != 0)
+			break;
+		d.event = false;
+		while (!d.event && clock_ns() < until)
+			if (loop_turn(&j->loop, until, err) < 0)
+				goto broken;
+		if (!d.event) {
+			err_set(&why, ERR_PEER_LOST, "no answer");
+			goto failed;
+		}
+	}
+	if (ret < 0)
+		goto failed;
+	if (ctl_start(&j->ctl, d.conn, &j->loop, err) < 0)
+		goto broken_ctl;
+	d.conn->on_ready(d.conn->ctx); /* what has come already makes no new edge */
+	while (!j->welcomed && !j->aborted && clock_ns() < j->join_deadline)
+		if (loop_turn(&j->loop, j->join_deadline, err) < 0)
+			goto broken_ctl;
+	if (j->welcomed && !j->aborted)
+		return 1;
+	if (j->aborted && !(j->failure.code == ERR_PEER_LOST && j->failure.rank == 0))
+		return 1;
+	/* Closed without a word: a coordinator that has all its ranks, or died. */
+	snprintf(why.text, sizeof why.text, "%s",
+	         j->aborted ? "it closed the connection without an answer" : "no answer");
+	j->aborted = false;
+	ctl_release(&j->ctl);
+	d.conn = NULL;
+failed:
+	if (d.conn)
+		conn_free(d.conn);
+	/* Refused, reset, silent: somebody may come. A wrong secret or job will not mend itself. */
+	addr_text(to, true, text);
+	if (why.code == ERR_AUTH || why.code == ERR_INTEGRITY)
+		return err_rank(err, ERR_AUTH, rank >= 0 ? rank : ERR_RANK_SELF, "rank 0 at %s: %s",
+		                text, why.text);
+	snprintf(err->text, sizeof err->text, "rank 0 at %s: %.200s", text, why.text);
+	return 0;
+broken:
+	conn_free(d.conn);
+	return -1;
+broken_ctl:
+	ctl_release(&j->ctl);
+	return -1;
+}
+
+static void expired(void *ctx)
+{
+	*(bool *)ctx = true;
+}
+
+/* A refused connect is tried again after a bounded back-off. */
+static int back_off(struct job *j, int64_t *wait, struct err *err)
+{
+	bool over = false;
+	struct loop_timer t = {.fn = expired, .ctx = &over};
+	loop_timer_set(&j->loop, &t, clock_ns() + *wait);
+	while (!over)
+		if (loop_turn(&j->loop, INT64_MAX, err) < 0) {
+			loop_timer_stop(&t);
+			return -1;
+		}
+	*wait = *wait * 2 > BACKOFF_MAX ? BACKOFF_MAX : *wait * 2;
+	return 0;
+}
+
+static int nobody_there(struct job *j, const char *last, struct err *err)
+{
+	const char *trouble = rendezvous_trouble(j->rendezvous);
+	err_clear(err);
+	return err_set(err, ERR_RENDEZVOUS,
+	               "rank 0 was not found before the end of --join-timeout: %s%s%s", trouble,
+	               trouble[0] && last[0] ? "; " : "", last);
+}
+
+/* Find the coordinator and join it; rank 0 (and, in a store, a rank that takes any place) becomes
+ * it unless there is one already. */
+static int join(struct job *j, struct err *err)
+{
+	bool may_coordinate = j->conf.rank == 0 || (j->conf.rank == JOB_RANK_AUTO &&
+	                                            rendezvous_has_store(j->rendezvous) && j->size);
+	bool again = false;
+	int64_t wait = NS_PER_MS;
+	char last[320] = "";
+	while (clock_ns() < j->join_deadline) {
+		struct addr at;
+		struct err why = {0};
+		int found;
+		if (may_coordinate) {
+			int fd = rendezvous_publish(j->rendezvous, again, &at, j->join_deadline,
+			                            err);
+			if (fd >= 0)
+				return coordinate(j, fd, err);
+			if (fd == -1)
+				return -1;
+			found = 1;
+		} else {
+			int64_t until = again ? clock_ns() + wait : j->join_deadline;
+			found = rendezvous_locate(
+			        j->rendezvous, again, &at,
+			        until < j->join_deadline ? until : j->join_deadline, err);
+		}
+		if (found < 0)
+			return -1;
+		if (found) {
+			int ret = try_join(j, &at, j->conf.rank, &why);
+			if (ret > 0)
+				return j->aborted ? check(j, err) : 0;
+			if (ret < 0) {
+				*err = why;
+				return -1;
+			}
+			snprintf(last, sizeof last, "%.300s", why.text);
+		}
+		again = true;
+		if (back_off(j, &wait, err) < 0)
+			return -1;
+	}
+	return nobody_there(j, last, err);
+}
+
+int job_enter(struct job *j, struct err *err)
+{
+	if (join(j, err) < 0 || take_signals(j, err) < 0)
+		return -1;
+	on_beat(j);
+	return 0;
+}
+
+/* ---- agreeing ---- */
+
+/* A data listener beside the control link: at the same local address, or where --listen, --iface
+ * and --port-range say. */
+static int listen_for_data(struct job *j, struct intent *in, struct err *err)
+{
+	struct addr a = {.len = sizeof a.sa};
+	char text[ADDR_TEXT], host[ADDR_TEXT] = "";
+	int port = 0;
+	if (j->conf.listen) {
+		if (addr_split(j->conf.listen, host, sizeof host, &port, err) < 0)
+			return -1;
+		/* The port that --listen names is rank 0's control listener's. */
+		if (port < 0 || j->rank == 0)
+			port = 0;
+		if (addr_resolve(&a, host, port, true, err) < 0)
+			return -1;
+	} else if (j->conf.iface) {
+		if (addr_of_iface(&a, j->conf.iface, err) < 0)
+			return -1;
+	} else if (j->coord) {
+		if (coord_local_addr(j->coord, &a, err) < 0)
+			return -1;
+		addr_set_port(&a, 0);
+	} else {
+		if (getsockname(j->ctl.conn->fd, (struct sockaddr *)&a.sa, &a.len) < 0)
+			return err_errno(err, ERR_OTHER, "getsockname");
+		addr_set_port(&a, 0);
+	}
+	j->data_fd = addr_listen(&a, j->conf.port_lo, j->conf.port_hi, 512, err);
+	if (j->data_fd < 0)
+		return -1;
+	port = addr_port(&a);
+	if (j->conf.advertise) {
+		int given;
+		if (addr_split(j->conf.advertise, host, sizeof host, &given, err) < 0)
+			return -1;
+		snprintf(in->data_addr, sizeof in->data_addr,
+		         strchr(host, ':') ? "[%.100s]:%d" : "%.100s:%d", host, port);
+	} else if (j->coord) {
+		snprintf(in->data_addr, sizeof in->data_addr, ":%d", port);
+	} else {
+		snprintf(in->data_addr, sizeof in->data_addr, "%s", addr_text(&a, true, text));
+	}
+	return 0;
+}
+
+int job_agree(struct job *j, struct intent *in, bool mesh, job_decide *decide_fn, void *ctx,
+              struct plan *plan, struct err *err)
+{
+	struct buf b;
+	j->decide = decide_fn;
+	j->decide_ctx = ctx;
+	if (mesh && listen_for_data(j, in, err) < 0)
+		return -1;
+	buf_init(&b, CTL_BODY_MAX);
+	intent_encode(in, &b);
+	say(j, MSG_INTENT, &b);
+	buf_release(&b);
+	/* The coordinator keeps the deadline of the join; a little later its silence is a loss. */
+	int64_t until = j->join_deadline + j->conf.timeout;
+	while (!j->have_roster) {
+		if (clock_ns() >= until)
+			return err_rank(err, ERR_RENDEZVOUS, 0, "it told no roster");
+		if (turn(j, until, err) < 0)
+			return -1;
+	}
+	*plan = j->plan;
+	return 0;
+}
+
+/* ---- connecting ---- */
+
+static void mesh_ready(void *ctx)
+{
+	struct job *j = ctx;
+	j->mesh_event = true;
+	j->moved_at = clock_ns();
+}
+
+struct mesh *job_connect(struct job *j, const int *out, int nout, const int *in, int nin,
+                         int streams, size_t buffer, struct err *err)
+{
+	struct mesh_conf m = {
+	        .loop = &j->loop,
+	        .tls = j->tls,
+	        .rank = j->rank,
+	        .size = j->size,
+	        .addrs = j->addrs,
+	        .listen_fd = j->data_fd,
+	        .out = out,
+	        .in = in,
+	        .nout = nout,
+	        .nin = nin,
+	        .streams = streams,
+	        .buffer = buffer,
+	        .on_ready = mesh_ready,
+	        .ctx = j,
+	};
+	job_phase(j, PHASE_CONNECT);
+	memcpy(m.session, j->plan.session, sizeof m.session);
+	memcpy(m.key, j->plan.key, sizeof m.key);
+	j->data_fd = -1;
+	j->mesh = mesh_open(&m, err);
+	OPENSSL_cleanse(m.key, sizeof m.key);
+	if (!j->mesh)
+		return NULL;
+	int state;
+	while ((state = mesh_state(j->mesh, err)) == 0)
+		if (job_turn(j, err) < 0)
+			return NULL;
+	return state > 0 ? j->mesh : NULL;
+}
+
+/* ---- the commit ---- */
+
+int job_vote(struct job *j, const uint8_t digest[16], struct err *err)
+{
+	static const uint8_t none[16];
+	struct buf b;
+	buf_init(&b, 32);
+	buf_put_u8(&b, digest != NULL);
+	buf_put(&b, digest ? digest : none, 16);
+	say(j, MSG_VOTE, &b);
+	buf_release(&b);
+	job_phase(j, PHASE_COMMIT);
+	while (!j->verdict)
+		if (job_turn(j, err) < 0)
+			return j->verdict ? 0 : -1;
+	return 0;
+}
+
+int job_finish(struct job *j, const struct err *mine, struct err *err)
+{
+	struct err ok = {.rank = ERR_RANK_SELF};
+	say_err(j, MSG_DONE, mine ? mine : &ok);
+	/* From the verdict on nothing stops the job: signals wait, and a lost link is no failure.
+	 */
+	while (!j->final && !j->aborted)
+		if (loop_turn(&j->loop, INT64_MAX, err) < 0)
+			return -1;
+	if (mine && mine->code) {
+		*err = *mine;
+		return -1;
+	}
+	if (j->outcome.code) {
+		*err = j->outcome;
+		return -1;
+	}
+	return 0;
+}
+
+/* ---- failing and closing ---- */
+
+static bool linked(const struct job *j)
+{
+	return j->coord || ctl_open(&j->ctl);
+}
+
+void job_fail(struct job *j, struct err *err)
+{
+	bool own = err->rank == ERR_RANK_SELF || err->rank == j->rank;
+	int64_t until = clock_ns() + OUTCOME_WAIT;
+	struct err ignored = {0};
+	if (j->failing)
+		return;
+	j->failing = true;
+	if (!j->aborted && linked(j)) {
+		struct err e = *err;
+		if (own)
+			e.rank = j->rank;
+		say_err(j, own ? MSG_ABORT : MSG_REPORT, &e);
+		while (!j->aborted && linked(j) && clock_ns() < until)
+			if (loop_turn(&j->loop, until, &ignored) < 0)
+				break;
+	}
+	if (j->aborted && !own)
+		*err = j->failure;
+	if (err->rank == ERR_RANK_SELF)
+		err->rank = j->rank;
+}
+
+/* Rank 0 stays until everybody knows the outcome, the others say goodbye and go. */
+static void part(struct job *j)
+{
+	struct err ignored = {0};
+	loop_timer_stop(&j->beat);
+	if (j->coord) {
+		coord_drain(j->coord);
+		while (!coord_drained(j->coord) && !j->signal)
+			if (loop_turn(&j->loop, INT64_MAX, &ignored) < 0)
+				break;
+		withdraw(j);
+	}
+	ctl_end(&j->ctl);
+}
+
+void job_close(struct job *j)
+{
+	if (!j)
+		return;
+	mesh_close(j->mesh);
+	if (j->loop.epfd >= 0)
+		part(j);
+	coord_close(j->coord);
+	ctl_release(&j->ctl);
+	rendezvous_free(j->rendezvous);
+	tls_free(j->tls);
+	if (j->data_fd >= 0)
+		close(j->data_fd);
+	if (j->signal_watch.fd >= 0) {
+		close(j->signal_watch.fd);
+		sigprocmask(SIG_SETMASK, &j->old_mask, NULL);
+	}
+	loop_release(&j->loop);
+	OPENSSL_cleanse(j->plan.key, sizeof j->plan.key);
+	free(j->addrs);
+	free(j);
+}

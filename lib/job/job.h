@@ -1,0 +1,78 @@
+/*
+ * One rank's part in a job, from finding the others to the verdict: join, agree, connect, run,
+ * vote, commit; and the abort, by which one rank's failure ends every rank with the same culprit.
+ *
+ *     job_open -> job_enter (the rank is known) -> job_agree (the plan is known)
+ *       -> job_connect (the mesh stands) -> ... job_turn ... -> job_vote -> job_finish -> job_close
+ *
+ * Every call runs the event loop until its answer is there, so heartbeats go on meanwhile. Whatever
+ * fails, the caller passes the error to job_fail, which tells the others, learns the culprit from
+ * the coordinator, and leaves the error to print; then job_close.
+ *
+ * SIGINT and SIGTERM are taken over by job_enter: a call then fails with code 128 + signal.
+ */
+#ifndef COLLCTL_JOB_JOB_H
+#define COLLCTL_JOB_JOB_H
+
+#include "lib/job/hostfile.h"
+#include "lib/job/proto.h"
+#include "lib/job/secret.h"
+#include "lib/net/loop.h"
+#include "lib/net/mesh.h"
+
+#define JOB_RANK_AUTO (-2)
+
+struct job_conf {
+	const char *name;            /* --job */
+	int rank;                    /* or JOB_RANK_AUTO */
+	int size;                    /* 0: told by the others (rank auto) */
+	const struct secret *secret; /* NULL: --insecure */
+	const char *rendezvous, *store_token;
+	const struct hostfile *hosts;
+	const char *coordinator; /* from run; NULL */
+	int listen_fd;           /* from run, for rank 0; -1 */
+	const char *listen, *advertise, *iface;
+	int port_lo, port_hi;
+	int64_t join_timeout, timeout; /* ns */
+};
+
+struct job;
+
+struct job *job_open(const struct job_conf *, struct err *err);
+int job_enter(struct job *, struct err *err);
+int job_rank(const struct job *); /* -1 before job_enter knows it */
+struct loop *job_loop(struct job *);
+
+/* Rank 0's decision once all agree: fill the plan but for session, key and memory. */
+typedef int job_decide(void *ctx, const struct intent *const *intents, struct plan *plan,
+                       struct err *err);
+/* Listen for data (unless @mesh is false), say what is to be done, learn the plan. @in->data_addr
+ * is filled here. */
+int job_agree(struct job *, struct intent *in, bool mesh, job_decide *decide, void *ctx,
+              struct plan *plan, struct err *err);
+
+/* The mesh over the given edges (ascending peers), standing. The job's until job_close. */
+struct mesh *job_connect(struct job *, const int *out, int nout, const int *in, int nin,
+                         int streams, size_t buffer, struct err *err);
+
+/* One turn of the loop, at most until something happens. -1: aborted, signalled or stalled. */
+int job_turn(struct job *, struct err *err);
+/* For heartbeats and the watch for stalls: the phase, a number that grows with progress, and who
+ * is waited for (may be NULL). A phase in which only this machine works (PHASE_COMMIT) can't
+ * stall. */
+void job_phase(struct job *, enum phase);
+void job_moved(struct job *, uint64_t total);
+void job_waits(struct job *, int (*fn)(void *ctx, int *peers, int cap), void *ctx);
+
+/* The output is complete: vote for the commit, with the digest of a replicated result or NULL.
+ * 0: everybody voted yes. */
+int job_vote(struct job *, const uint8_t digest[16], struct err *err);
+/* Committed (@mine NULL or code 0) or not: tell, and learn whether all did. -1: a rank failed to,
+ * in *err. *lost (may be NULL): a rank that was lost after the verdict, or -1. */
+int job_finish(struct job *, const struct err *mine, struct err *err);
+
+/* *err: what failed here. Afterwards: what the job failed of. Idempotent. */
+void job_fail(struct job *, struct err *err);
+void job_close(struct job *);
+
+#endif

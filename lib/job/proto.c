@@ -1,0 +1,129 @@
+#include "lib/job/proto.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAGIC "CCTLCTL1"
+
+const char *phase_name(enum phase p)
+{
+	static const char *const names[] = {"join", "connect", "run", "commit"};
+	return (unsigned)p < 4 ? names[p] : "?";
+}
+
+void hello_encode(const struct hello *h, uint8_t o[GATE_OPENING])
+{
+	memset(o, 0, GATE_OPENING);
+	memcpy(o, MAGIC, 8);
+	put_u32(o + 8, h->version);
+	put_u32(o + 12, h->rank);
+	put_u32(o + 16, h->size);
+	memcpy(o + 20, h->jobtag, sizeof h->jobtag);
+}
+
+int hello_decode(struct hello *h, const uint8_t o[GATE_OPENING])
+{
+	if (memcmp(o, MAGIC, 8) != 0)
+		return -1;
+	h->version = get_u32(o + 8);
+	h->rank = get_u32(o + 12);
+	h->size = get_u32(o + 16);
+	memcpy(h->jobtag, o + 20, sizeof h->jobtag);
+	return 0;
+}
+
+void intent_add(struct intent *in, const char *name, const char *value)
+{
+	if (in->nfacts == FACTS_MAX)
+		return;
+	struct fact *f = &in->facts[in->nfacts++];
+	snprintf(f->name, sizeof f->name, "%s", name);
+	snprintf(f->value, sizeof f->value, "%s", value);
+}
+
+void intent_encode(const struct intent *in, struct buf *b)
+{
+	buf_put_u8(b, (uint8_t)in->nfacts);
+	for (int i = 0; i < in->nfacts; i++) {
+		buf_put_str(b, in->facts[i].name);
+		buf_put_str(b, in->facts[i].value);
+	}
+	buf_put_str(b, in->subject);
+	buf_put_u64(b, in->memory);
+	buf_put_u32(b, in->ninputs);
+	buf_put_u32(b, in->streams);
+	buf_put_str(b, in->data_addr);
+}
+
+static int malformed(struct err *err, const char *what)
+{
+	return err_set(err, ERR_INTEGRITY, "a malformed %s message", what);
+}
+
+int intent_decode(struct intent *in, struct view v, struct err *err)
+{
+	memset(in, 0, sizeof *in);
+	in->nfacts = view_u8(&v);
+	if (in->nfacts > FACTS_MAX) {
+		in->nfacts = 0;
+		return malformed(err, "INTENT");
+	}
+	for (int i = 0; i < in->nfacts; i++) {
+		view_str(&v, in->facts[i].name, FACT_NAME);
+		view_str(&v, in->facts[i].value, FACT_VALUE);
+	}
+	view_str(&v, in->subject, sizeof in->subject);
+	in->memory = view_u64(&v);
+	in->ninputs = view_u32(&v);
+	in->streams = view_u32(&v);
+	view_str(&v, in->data_addr, sizeof in->data_addr);
+	return v.failed || view_left(&v) ? malformed(err, "INTENT") : 0;
+}
+
+void plan_encode(const struct plan *p, struct buf *b)
+{
+	buf_put_str(b, p->algorithm);
+	buf_put_u8(b, p->dtype);
+	buf_put_u32(b, p->windows);
+	buf_put_u32(b, p->streams);
+	buf_put_u64(b, p->total_inputs);
+	buf_put_u64(b, p->memory);
+	buf_put(b, p->session, sizeof p->session);
+	buf_put(b, p->key, sizeof p->key);
+}
+
+int plan_decode(struct plan *p, struct view *v, struct err *err)
+{
+	memset(p, 0, sizeof *p);
+	view_str(v, p->algorithm, sizeof p->algorithm);
+	p->dtype = view_u8(v);
+	p->windows = view_u32(v);
+	p->streams = view_u32(v);
+	p->total_inputs = view_u64(v);
+	p->memory = view_u64(v);
+	const uint8_t *session = view_bytes(v, sizeof p->session);
+	const uint8_t *key = view_bytes(v, sizeof p->key);
+	if (v->failed || !session || !key || !p->windows || !p->streams || p->streams > 64)
+		return malformed(err, "ROSTER");
+	memcpy(p->session, session, sizeof p->session);
+	memcpy(p->key, key, sizeof p->key);
+	return 0;
+}
+
+void err_encode(const struct err *e, enum phase phase, struct buf *b)
+{
+	buf_put_u16(b, (uint16_t)e->code);
+	buf_put_u32(b, (uint32_t)e->rank);
+	buf_put_u8(b, (uint8_t)phase);
+	buf_put_str(b, e->text);
+}
+
+int err_decode(struct err *e, enum phase *phase, struct view *v)
+{
+	memset(e, 0, sizeof *e);
+	e->code = view_u16(v);
+	e->rank = (int)view_u32(v);
+	*phase = (enum phase)view_u8(v);
+	view_str(v, e->text, sizeof e->text);
+	return v->failed ? -1 : 0;
+}

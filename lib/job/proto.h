@@ -1,0 +1,87 @@
+/*
+ * The control messages (lib/net/PROTOCOL.md): their types, and their bodies in and out. All
+ * decoders check bounds; a malformed body is ERR_INTEGRITY.
+ */
+#ifndef COLLCTL_JOB_PROTO_H
+#define COLLCTL_JOB_PROTO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+#include "lib/net/gate.h"
+#include "lib/net/mesh.h"
+
+#define PROTO_VERSION   1
+#define PROTO_RANK_AUTO UINT32_MAX
+#define PROTO_MAX_SIZE  65536 /* ranks */
+
+enum msg_type {
+	MSG_WELCOME = 1, /* coordinator: your rank */
+	MSG_INTENT,      /* rank: what it is asked to do */
+	MSG_ROSTER,      /* coordinator: what all do, and where they are */
+	MSG_ABORT,       /* both ways: this job fails, because ... */
+	MSG_BEAT,        /* both ways: alive; from a rank also how far */
+	MSG_REPORT,      /* rank: a peer or the link to it failed, or does not move */
+	MSG_VOTE,        /* rank: its output is complete, with its digest where replicated */
+	MSG_VERDICT,     /* coordinator: everybody voted yes: commit */
+	MSG_DONE,        /* rank: committed, or why not */
+	MSG_FINAL,       /* coordinator: everybody is done, or who could not */
+};
+
+enum phase { PHASE_JOIN, PHASE_CONNECT, PHASE_RUN, PHASE_COMMIT };
+const char *phase_name(enum phase);
+
+/* The opening record of a control connection. */
+struct hello {
+	uint32_t version;
+	uint32_t rank; /* PROTO_RANK_AUTO */
+	uint32_t size;
+	uint8_t jobtag[8];
+};
+void hello_encode(const struct hello *, uint8_t opening[GATE_OPENING]);
+int hello_decode(struct hello *, const uint8_t opening[GATE_OPENING]); /* -1: no such record */
+
+/*
+ * What a rank is asked to do. Facts are what all ranks must agree on, as the user would read them:
+ * {"dtype", "f32"}; the coordinator compares them without knowing what they mean.
+ */
+#define FACTS_MAX  12
+#define FACT_NAME  24
+#define FACT_VALUE 520
+struct fact {
+	char name[FACT_NAME], value[FACT_VALUE];
+};
+struct intent {
+	int nfacts;
+	struct fact facts[FACTS_MAX];
+	char subject[256]; /* the file, for messages */
+	uint64_t memory;   /* bytes that this rank may use */
+	uint32_t ninputs;
+	uint32_t streams;          /* asked for; 0: any */
+	char data_addr[ADDR_TEXT]; /* where its data listener is; ":port": at the address that the
+	                            * coordinator is reached by; "": none */
+};
+void intent_add(struct intent *, const char *name, const char *value);
+void intent_encode(const struct intent *, struct buf *);
+int intent_decode(struct intent *, struct view, struct err *);
+
+/* What all do: decided by rank 0, told to all. */
+struct plan {
+	char algorithm[32]; /* "": none, no mesh */
+	uint8_t dtype;      /* of the buffers and the wire */
+	uint32_t windows, streams;
+	uint64_t total_inputs; /* over all ranks */
+	uint64_t memory;       /* the smallest of all ranks */
+	uint8_t session[MESH_SESSION_BYTES];
+	uint8_t key[TLS_KEY_BYTES];
+};
+void plan_encode(const struct plan *, struct buf *);
+int plan_decode(struct plan *, struct view *, struct err *);
+
+/* ABORT, DONE, FINAL, REPORT: an error with the phase in which it happened. */
+void err_encode(const struct err *, enum phase, struct buf *);
+int err_decode(struct err *, enum phase *, struct view *);
+
+#endif

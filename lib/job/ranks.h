@@ -1,0 +1,18 @@
+/* A list of ranks as text: "0, 2-5, 9". Ranks are added in ascending order; what does not fit is
+ * told as "...". */
+#ifndef COLLCTL_JOB_RANKS_H
+#define COLLCTL_JOB_RANKS_H
+
+#include <stddef.h>
+
+struct rank_list {
+	char *buf;
+	size_t cap, len;
+	int first, last; /* the range that is not written yet; first -1: none */
+};
+
+void rank_list_init(struct rank_list *, char *buf, size_t cap);
+void rank_list_add(struct rank_list *, int rank);
+char *rank_list_end(struct rank_list *); /* returns buf */
+
+#endif

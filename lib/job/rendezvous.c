@@ -1,0 +1,335 @@
+#include "lib/job/rendezvous.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/job/store.h"
+
+#define NONCE_TEXT 33
+#define MAC_TEXT   65
+#define STORE_WAIT (30 * NS_PER_SEC) /* of one blocking query */
+
+struct record {
+	char addr[ADDR_TEXT];
+	char nonce[NONCE_TEXT];
+	char mac[MAC_TEXT]; /* "": --insecure */
+};
+
+struct rendezvous {
+	struct rendezvous_conf conf;
+	struct store *store;
+	char key[96];
+	uint64_t index; /* ModifyIndex of the record seen last; 0: none */
+	uint64_t wait_index;
+	uint64_t published; /* ModifyIndex of our own; 0: none */
+	struct addr host;   /* of a hostfile or of run */
+	char trouble[320];
+};
+
+static void hex(const uint8_t *p, size_t n, char *out)
+{
+	for (size_t i = 0; i < n; i++)
+		snprintf(out + 2 * i, 3, "%02x", p[i]);
+}
+
+static int record_mac(const struct rendezvous *r, const struct record *rec, char mac[MAC_TEXT],
+                      struct err *err)
+{
+	uint8_t key[32], sum[32];
+	char text[ADDR_TEXT + NONCE_TEXT + 160];
+	int n = snprintf(text, sizeof text, "record|1|%s|%s|%s", r->conf.job, rec->addr,
+	                 rec->nonce);
+	if (secret_derive(r->conf.secret->key, SECRET_BYTES, "record", 6, key, sizeof key, err) <
+	            0 ||
+	    secret_mac(key, sizeof key, text, (size_t)n, sum, err) < 0)
+		return -1;
+	OPENSSL_cleanse(key, sizeof key);
+	hex(sum, sizeof sum, mac);
+	return 0;
+}
+
+static char *record_encode(const struct rendezvous *r, struct record *rec, struct err *err)
+{
+	uint8_t nonce[16];
+	if (RAND_bytes(nonce, sizeof nonce) != 1) {
+		err_set(err, ERR_OTHER, "no random numbers");
+		return NULL;
+	}
+	hex(nonce, sizeof nonce, rec->nonce);
+	rec->mac[0] = '\0';
+	if (r->conf.secret && record_mac(r, rec, rec->mac, err) < 0)
+		return NULL;
+	json_t *j = json_pack("{s:i,s:s,s:s}", "v", 1, "addr", rec->addr, "nonce", rec->nonce);
+	if (j && rec->mac[0])
+		json_object_set_new(j, "mac", json_string(rec->mac));
+	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	json_decref(j);
+	if (!text)
+		err_nomem(err, "the record", 256);
+	return text;
+}
+
+/* A stranger may have written it: every field is checked, and nothing used before the MAC. */
+static bool record_decode(struct rendezvous *r, const char *text, size_t len, struct record *rec)
+{
+	json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+	const char *addr = "", *nonce = "", *mac = "";
+	int v = 0;
+	char want[MAC_TEXT];
+	struct err err = {0};
+	bool ok = j &&
+	          json_unpack(j, "{s:i,s:s,s:s,s?s}", "v", &v, "addr", &addr, "nonce", &nonce,
+	                      "mac", &mac) == 0 &&
+	          strlen(addr) < sizeof rec->addr && strlen(nonce) < sizeof rec->nonce &&
+	          strlen(mac) < sizeof rec->mac;
+	if (ok) {
+		strcpy(rec->addr, addr);
+		strcpy(rec->nonce, nonce);
+		strcpy(rec->mac, mac);
+	}
+	json_decref(j);
+	if (!ok || v != 1) {
+		snprintf(r->trouble, sizeof r->trouble,
+		         "the value of %s is not a record of collctl's", r->key);
+		return false;
+	}
+	if (!r->conf.secret) {
+		if (!rec->mac[0])
+			return true;
+		snprintf(r->trouble, sizeof r->trouble,
+		         "the record %s is rank 0's with TLS: this rank has --insecure, rank 0 has "
+		         "not",
+		         r->key);
+		return false;
+	}
+	if (rec->mac[0] && record_mac(r, rec, want, &err) == 0 &&
+	    CRYPTO_memcmp(want, rec->mac, MAC_TEXT - 1) == 0)
+		return true;
+	snprintf(r->trouble, sizeof r->trouble,
+	         rec->mac[0] ? "a record exists whose MAC does not verify (%s): it was tampered "
+	                       "with, or the secrets differ"
+	                     : "a record exists without a MAC (%s): rank 0 has --insecure, this "
+	                       "rank has not",
+	         r->key);
+	return false;
+}
+
+struct rendezvous *rendezvous_new(const struct rendezvous_conf *conf, struct err *err)
+{
+	struct rendezvous *r = calloc(1, sizeof *r);
+	if (!r) {
+		err_nomem(err, "the rendezvous", sizeof *r);
+		return NULL;
+	}
+	r->conf = *conf;
+	snprintf(r->key, sizeof r->key, "collctl/%.64s", conf->job);
+	if (conf->url) {
+		r->store = store_open(conf->url, conf->token, err);
+		if (!r->store)
+			goto fail;
+	} else if (conf->hosts) {
+		const struct hostfile_host *h = &conf->hosts->hosts[0];
+		if (addr_resolve(&r->host, h->name, h->port ? h->port : HOSTFILE_PORT, false, err))
+			goto fail;
+	} else if (conf->coordinator) {
+		char host[ADDR_TEXT];
+		int port;
+		if (addr_split(conf->coordinator, host, sizeof host, &port, err) < 0 ||
+		    addr_resolve(&r->host, host, port, false, err) < 0)
+			goto fail;
+	}
+	return r;
+fail:
+	rendezvous_free(r);
+	return NULL;
+}
+
+void rendezvous_free(struct rendezvous *r)
+{
+	if (!r)
+		return;
+	store_close(r->store);
+	free(r);
+}
+
+bool rendezvous_has_store(const struct rendezvous *r)
+{
+	return r->store != NULL;
+}
+
+const char *rendezvous_trouble(const struct rendezvous *r)
+{
+	return r->trouble;
+}
+
+/* ---- rank 0 ---- */
+
+/* Where to listen: --listen, else the given interface, else @fallback. */
+static int listen_addr(const struct rendezvous *r, const char *fallback, int port,
+                       struct addr *where, struct err *err)
+{
+	char host[ADDR_TEXT] = "";
+	int given = -1;
+	if (r->conf.listen) {
+		if (addr_split(r->conf.listen, host, sizeof host, &given, err) < 0)
+			return -1;
+		if (given >= 0)
+			port = given;
+	} else if (r->conf.iface) {
+		if (addr_of_iface(where, r->conf.iface, err) < 0)
+			return -1;
+		addr_set_port(where, port);
+		return 0;
+	} else if (fallback) {
+		snprintf(host, sizeof host, "%s", fallback);
+	}
+	return addr_resolve(where, host, port, true, err);
+}
+
+/* What the others are told: --advertise, else @where. */
+static int advertised(const struct rendezvous *r, const struct addr *where, char *text, size_t cap,
+                      struct err *err)
+{
+	char host[ADDR_TEXT], own[ADDR_TEXT];
+	int port = -1;
+	if (!r->conf.advertise) {
+		snprintf(text, cap, "%s", addr_text(where, true, own));
+		return 0;
+	}
+	if (addr_split(r->conf.advertise, host, sizeof host, &port, err) < 0)
+		return -1;
+	if (port < 0)
+		port = addr_port(where);
+	snprintf(text, cap, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+	return 0;
+}
+
+static int publish_in_store(struct rendezvous *r, bool dead, struct addr *where, int64_t deadline,
+                            struct err *err)
+{
+	struct store_value value = {0};
+	struct record rec;
+	char local[ADDR_TEXT] = "";
+	if (store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) < 0)
+		return -1;
+	bool mine = value.index && record_decode(r, value.data, value.len, &rec);
+	bool same = value.index == r->index;
+	free(value.data);
+	r->index = value.index;
+	if (value.index && !mine)
+		return -3; /* not ours to judge: wait for it to go */
+	if (value.index && !(dead && same)) {
+		char host[ADDR_TEXT];
+		int port;
+		if (addr_split(rec.addr, host, sizeof host, &port, err) < 0 ||
+		    addr_resolve(where, host, port, false, err) < 0)
+			return -1;
+		return -2;
+	}
+	store_local_address(r->store, local, sizeof local);
+	if (listen_addr(r, local[0] ? local : NULL, 0, where, err) < 0)
+		return -1;
+	int fd = addr_listen(where, r->conf.port_lo, r->conf.port_hi, 512, err);
+	if (fd < 0)
+		return -1;
+	char *text = NULL;
+	if (advertised(r, where, rec.addr, sizeof rec.addr, err) == 0)
+		text = record_encode(r, &rec, err);
+	int put = text ? store_put(r->store, r->key, text, strlen(text), value.index, deadline, err)
+	               : -1;
+	free(text);
+	if (put == 1 &&
+	    store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) == 0) {
+		free(value.data);
+		r->published = value.index;
+		return fd;
+	}
+	close(fd);
+	return put == 0 ? -4 : -1; /* somebody was first: look again */
+}
+
+int rendezvous_publish(struct rendezvous *r, bool dead, struct addr *where, int64_t deadline,
+                       struct err *err)
+{
+	if (r->conf.listen_fd >= 0) {
+		where->len = sizeof where->sa;
+		if (getsockname(r->conf.listen_fd, (struct sockaddr *)&where->sa, &where->len) < 0)
+			return err_errno(err, ERR_RENDEZVOUS, "the listening socket given by run");
+		(void)fcntl(r->conf.listen_fd, F_SETFL, O_NONBLOCK);
+		return r->conf.listen_fd;
+	}
+	if (!r->store) {
+		if (listen_addr(r, NULL, addr_port(&r->host), where, err) < 0)
+			return -1;
+		int fd = addr_listen(where, 0, 0, 512, err);
+		if (fd >= 0 || errno != EADDRINUSE)
+			return fd;
+		snprintf(r->trouble, sizeof r->trouble, "%.300s", err->text);
+		err_clear(err);
+		*where = r->host;
+		return -2;
+	}
+	for (;;) {
+		int fd = publish_in_store(r, dead, where, deadline, err);
+		if (fd >= -2)
+			return fd;
+		if (clock_ns() >= deadline)
+			return err_set(err, ERR_RENDEZVOUS, "%s", r->trouble);
+		if (fd == -4)
+			continue;
+		struct store_value value = {0};
+		int64_t until = clock_ns() + STORE_WAIT;
+		if (store_get(r->store, r->key, r->wait_index, &value, &r->wait_index,
+		              until < deadline ? until : deadline, err) < 0)
+			return -1;
+		free(value.data);
+	}
+}
+
+int rendezvous_withdraw(struct rendezvous *r, int64_t deadline, struct err *err)
+{
+	if (!r->published)
+		return 0;
+	int ret = store_delete(r->store, r->key, r->published, deadline, err);
+	if (ret >= 0)
+		r->published = 0;
+	return ret < 0 ? -1 : 0;
+}
+
+/* ---- the others ---- */
+
+int rendezvous_locate(struct rendezvous *r, bool again, struct addr *where, int64_t until,
+                      struct err *err)
+{
+	struct store_value value = {0};
+	struct record rec;
+	char host[ADDR_TEXT];
+	int port;
+	if (!r->store) {
+		*where = r->host;
+		return 1;
+	}
+	if (store_get(r->store, r->key, again ? r->wait_index : 0, &value, &r->wait_index, until,
+	              err) < 0)
+		return -1;
+	if (!value.index)
+		snprintf(r->trouble, sizeof r->trouble, "no record %s in the store %s", r->key,
+		         r->conf.url);
+	bool ok = value.index && record_decode(r, value.data, value.len, &rec);
+	free(value.data);
+	if (!ok)
+		return 0;
+	r->index = value.index;
+	if (addr_split(rec.addr, host, sizeof host, &port, err) < 0 ||
+	    addr_resolve(where, host, port, false, err) < 0)
+		return -1;
+	return 1;
+}

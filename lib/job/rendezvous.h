@@ -1,0 +1,56 @@
+/*
+ * How the ranks find the coordinator: by a record in an HTTP store, by the first line of a
+ * hostfile, or by what `collctl run` hands its ranks (a listening socket for rank 0, its address
+ * for the others).
+ *
+ * The record, "collctl/JOB" in the store: {"v":1,"addr":"192.0.2.7:4242","nonce":"...","mac":"..."}
+ * with an HMAC keyed from the job secret, so that whoever holds the store can at worst deny
+ * service; with --insecure it has no mac.
+ */
+#ifndef COLLCTL_JOB_RENDEZVOUS_H
+#define COLLCTL_JOB_RENDEZVOUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/job/hostfile.h"
+#include "lib/job/secret.h"
+#include "lib/net/addr.h"
+
+struct rendezvous_conf {
+	const char *job;
+	const struct secret *secret;  /* NULL: --insecure */
+	const char *url, *token;      /* store, or NULL */
+	const struct hostfile *hosts; /* or NULL */
+	const char *coordinator;      /* "ADDR:PORT" given by run, or NULL */
+	int listen_fd;                /* given by run to rank 0, or -1 */
+	const char *listen, *advertise, *iface;
+	int port_lo, port_hi;
+};
+
+struct rendezvous;
+
+struct rendezvous *rendezvous_new(const struct rendezvous_conf *, struct err *err);
+void rendezvous_free(struct rendezvous *);
+
+/* Rank 0: listen and publish. Returns the listening descriptor, *where its address. -2: another
+ * coordinator of this name lives at *where (or holds the port): ask it. -1: error. A stale record
+ * is replaced (compare-and-swap) once @dead says that nobody listens there. */
+int rendezvous_publish(struct rendezvous *, bool dead, struct addr *where, int64_t deadline,
+                       struct err *err);
+/* Is it only this rank, of those with --rank auto, that is to become rank 0? It was, if publish
+ * returned a descriptor. Stores only. */
+bool rendezvous_has_store(const struct rendezvous *);
+
+/* The others: the coordinator's address. 1: found; 0: not yet (waited until @until, or something
+ * changed); -1: error. @again: the address found last did not answer; with a store wait for
+ * another record, at most until @until. */
+int rendezvous_locate(struct rendezvous *, bool again, struct addr *where, int64_t until,
+                      struct err *err);
+/* Why it has not been found, for the message at the end ("no record collctl/JOB at URL"). */
+const char *rendezvous_trouble(const struct rendezvous *);
+/* Remove this coordinator's record. Failure is the caller's to ignore. */
+int rendezvous_withdraw(struct rendezvous *, int64_t deadline, struct err *err);
+
+#endif

@@ -1,0 +1,138 @@
+#include "lib/net/conn.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "lib/net/addr.h"
+
+static void conn_event(void *ctx, uint32_t events)
+{
+	struct conn *c = ctx;
+	if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+		c->readable = true;
+	if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
+		c->writable = true;
+	if (c->on_ready)
+		c->on_ready(c->ctx);
+}
+
+int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), void *ctx,
+               struct err *err)
+{
+	c->on_ready = on_ready;
+	c->ctx = ctx;
+	if (c->loop || c->fd < 0)
+		return 0;
+	c->watch = (struct loop_watch){.fd = c->fd, .fn = conn_event, .ctx = c};
+	if (loop_add(loop, &c->watch, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, err) < 0)
+		return -1;
+	c->loop = loop;
+	return 0;
+}
+
+void conn_free(struct conn *c)
+{
+	if (!c)
+		return;
+	if (c->loop)
+		loop_del(c->loop, &c->watch);
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	c->ops->free(c);
+}
+
+static size_t iov_total(const struct iovec *iov, int n)
+{
+	size_t total = 0;
+	for (int i = 0; i < n; i++)
+		total += iov[i].iov_len;
+	return total;
+}
+
+ssize_t conn_sock_readv(struct conn *c, struct iovec *iov, int n, struct err *err)
+{
+	ssize_t got;
+	if (!c->readable)
+		return 0;
+	do
+		got = n == 1 ? recv(c->fd, iov->iov_base, iov->iov_len, 0) : readv(c->fd, iov, n);
+	while (got < 0 && errno == EINTR);
+	if (got == 0)
+		return CONN_END;
+	if (got < 0) {
+		if (errno != EAGAIN)
+			return err_errno(err, ERR_PEER_LOST, "the connection was lost");
+		c->readable = false;
+		return 0;
+	}
+	c->wire_in += (uint64_t)got;
+	return got;
+}
+
+ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct err *err)
+{
+	struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)n};
+	ssize_t put;
+	if (!c->writable)
+		return 0;
+	do
+		put = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
+	while (put < 0 && errno == EINTR);
+	if (put < 0) {
+		if (errno != EAGAIN && errno != ENOTCONN)
+			return err_errno(err, ERR_PEER_LOST, "the connection was lost");
+		c->writable = false;
+		return 0;
+	}
+	if ((size_t)put < iov_total(iov, n))
+		c->writable = false;
+	c->wire_out += (uint64_t)put;
+	return put;
+}
+
+/* The machine's congestion control may pace (bbr does, also on loopback, where it only costs): a
+ * connection that does not leave the machine takes one that does not. Best effort. */
+static void unpace(int fd)
+{
+	struct addr here = {.len = sizeof here.sa}, there = {.len = sizeof there.sa};
+	if (getsockname(fd, (struct sockaddr *)&here.sa, &here.len) == 0 &&
+	    getpeername(fd, (struct sockaddr *)&there.sa, &there.len) == 0 &&
+	    addr_same_host(&here, &there))
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
+
+int conn_sock_connected(struct conn *c, struct err *err)
+{
+	int error = 0, one = 1;
+	socklen_t len = sizeof error;
+	if (!c->writable)
+		return 0;
+	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+		error = errno;
+	if (error) {
+		errno = error;
+		return err_errno(err, ERR_PEER_LOST, "connect");
+	}
+	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	unpace(c->fd);
+	return 1;
+}
+
+int conn_sock_dial(const struct addr *to, struct err *err)
+{
+	int fd = socket(to->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_errno(err, ERR_RESOURCE, "socket");
+	if (connect(fd, (const struct sockaddr *)&to->sa, to->len) == 0 || errno == EINPROGRESS)
+		return fd;
+	char text[ADDR_TEXT];
+	err_errno(err, ERR_PEER_LOST, "%s", addr_text(to, true, text));
+	close(fd);
+	return -1;
+}

@@ -1,0 +1,106 @@
+/*
+ * A connection: a byte stream between two ranks, non-blocking. Three kinds behind one small
+ * interface: TLS 1.3 with a pre-shared key, plain TCP in checksummed frames, and in-memory rings
+ * for tests. Each detects corruption (ERR_INTEGRITY) and tells an announced end (CONN_END) from a
+ * connection that was cut (ERR_PEER_LOST or, where the stream just stops, ERR_INTEGRITY).
+ *
+ * Sockets are watched edge-triggered: `readable` and `writable` stay set until a call finds
+ * nothing, so a reader that stops in the middle loses nothing and needs no re-arming; bytes that
+ * TLS holds decrypted count as readable.
+ */
+#ifndef COLLCTL_NET_CONN_H
+#define COLLCTL_NET_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lib/base/err.h"
+#include "lib/net/loop.h"
+
+#define CONN_END (-2) /* read: the peer announced its end, and all bytes before it have come */
+
+struct conn;
+
+struct conn_ops {
+	const char *name; /* "tls", "tcp", "memory" */
+	bool sums;        /* it checksums its bytes itself */
+	/* Connect and authenticate. 1: done; 0: not yet; -1: error. */
+	int (*handshake)(struct conn *, struct err *);
+	/* Up to @n bytes. > 0: how many; 0: none now; -1: error; CONN_END. */
+	ssize_t (*read)(struct conn *, void *buf, size_t n, struct err *);
+	/* Accept up to @n bytes of @buf. > 0: how many; 0: none now; -1: error. What was not
+	 * accepted must be offered again first, unchanged (a frame may have been begun over it). */
+	ssize_t (*write)(struct conn *, const void *buf, size_t n, struct err *);
+	/* Push out what was accepted. 1: all is with the kernel; 0: not yet; -1: error. */
+	int (*flush)(struct conn *, struct err *);
+	/* Announce the end of what this side sends, and flush. As flush. */
+	int (*end)(struct conn *, struct err *);
+	void (*free)(struct conn *);
+};
+
+struct conn {
+	const struct conn_ops *ops;
+	struct loop *loop; /* NULL: not watched */
+	struct loop_watch watch;
+	int fd;
+	bool readable, writable;
+	uint64_t wire_in, wire_out; /* bytes read from and written to the socket */
+	/* Called when the connection may have become readable or writable. */
+	void (*on_ready)(void *ctx);
+	void *ctx;
+};
+
+static inline int conn_handshake(struct conn *c, struct err *err)
+{
+	return c->ops->handshake(c, err);
+}
+static inline ssize_t conn_read(struct conn *c, void *buf, size_t n, struct err *err)
+{
+	return c->ops->read(c, buf, n, err);
+}
+static inline ssize_t conn_write(struct conn *c, const void *buf, size_t n, struct err *err)
+{
+	return c->ops->write(c, buf, n, err);
+}
+static inline int conn_flush(struct conn *c, struct err *err)
+{
+	return c->ops->flush(c, err);
+}
+static inline int conn_end(struct conn *c, struct err *err)
+{
+	return c->ops->end(c, err);
+}
+
+/* Watch the socket of @c on @loop; on_ready and ctx may be changed later at any time. */
+int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), void *ctx,
+               struct err *err);
+void conn_free(struct conn *c); /* NULL is fine; closes the socket */
+
+/* For the kinds over sockets: recv and sendmsg with EINTR, counting and readable/writable kept.
+ * > 0; 0: would block; -1: error, ERR_PEER_LOST; recv: CONN_END at the end of the stream. */
+struct iovec;
+ssize_t conn_sock_readv(struct conn *c, struct iovec *iov, int n, struct err *err);
+ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct err *err);
+
+/* Has connect() ended? 1: yes (and paths within this machine are made unpaced); 0: not yet; -1:
+ * refused or lost. */
+int conn_sock_connected(struct conn *c, struct err *err);
+struct addr;
+int conn_sock_dial(const struct addr *to, struct err *err); /* a connecting descriptor, or -1 */
+
+/* Plain TCP in frames. @fd, connecting or accepted, becomes the connection's. */
+struct conn *conn_tcp_new(int fd, struct err *err);
+
+#define CONN_FRAME_MAX (256u << 10)
+
+/*
+ * In-memory rings, for tests and simulation: a pair of simplex connections (writer, reader) over a
+ * ring of @capacity bytes. @quantum: the most bytes of one read or write (0: any). @seed != 0:
+ * seeded stalls, where a call may say "not now" though it could go on. No locks: one thread.
+ */
+int conn_memory_pair(struct conn **writer, struct conn **reader, size_t capacity, size_t quantum,
+                     uint64_t seed, struct err *err);
+
+#endif

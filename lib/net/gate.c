@@ -1,0 +1,227 @@
+#include "lib/net/gate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+
+#define PATIENCE (10 * NS_PER_SEC)
+
+struct stranger {
+	struct gate *gate;
+	struct conn *conn;
+	struct addr from;
+	struct loop_timer patience;
+	bool greeted; /* the first byte has been looked at */
+	bool authenticated;
+	uint8_t opening[GATE_OPENING];
+	size_t have;
+	struct stranger *next, **prev; /* oldest first */
+};
+
+struct gate {
+	struct gate_conf conf;
+	struct loop_watch watch;
+	struct stranger *oldest, **newest;
+	int count;
+	char refusal[160];
+};
+
+static void detach(struct stranger *s)
+{
+	loop_timer_stop(&s->patience);
+	*s->prev = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+	else
+		s->gate->newest = s->prev;
+	s->gate->count--;
+}
+
+static void drop(struct stranger *s)
+{
+	detach(s);
+	conn_free(s->conn);
+	free(s);
+}
+
+static void lost_patience(void *ctx)
+{
+	drop(ctx);
+}
+
+/* Whoever speaks the other kind of protocol (TLS to a plain listener, or the reverse) is told by
+ * the one message that both understand, a TLS alert "protocol version": its user learns at once
+ * that one side has --insecure. 1: go on; 0: nothing has come; -1: drop. */
+static int greet(struct stranger *s)
+{
+	static const uint8_t alert[] = {21, 3, 3, 0, 2, 2, 70};
+	uint8_t first;
+	ssize_t got = recv(s->conn->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (got <= 0)
+		return -1;
+	bool speaks_tls = first == 22;
+	s->greeted = true;
+	if (speaks_tls == (s->gate->conf.tls != NULL))
+		return 1;
+	(void)send(s->conn->fd, alert, sizeof alert, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return -1;
+}
+
+/* 1: the opening record is complete; 0: not yet; -1: drop. */
+static int hear(struct stranger *s, struct err *err)
+{
+	if (!s->greeted) {
+		int ret = greet(s);
+		if (ret <= 0)
+			return ret;
+	}
+	if (!s->authenticated) {
+		int ret = conn_handshake(s->conn, err);
+		if (ret <= 0)
+			return ret;
+		s->authenticated = true;
+	}
+	while (s->have < GATE_OPENING) {
+		ssize_t got = conn_read(s->conn, s->opening + s->have, GATE_OPENING - s->have, err);
+		if (got <= 0)
+			return got < 0 ? -1 : 0;
+		s->have += (size_t)got;
+	}
+	return 1;
+}
+
+static void stranger_ready(void *ctx)
+{
+	struct stranger *s = ctx;
+	struct gate *g = s->gate;
+	struct err err = {0};
+	int ret = hear(s, &err);
+	if (ret == 0)
+		return;
+	if (ret < 0) {
+		if (err.code == ERR_AUTH && s->greeted)
+			snprintf(g->refusal, sizeof g->refusal, "%.150s", err.text);
+		drop(s);
+		return;
+	}
+	detach(s);
+	s->conn->on_ready = NULL;
+	g->conf.admit(g->conf.ctx, s->conn, s->opening, &s->from);
+	free(s);
+}
+
+static int from_source(const struct gate *g, const struct addr *from)
+{
+	int n = 0;
+	for (const struct stranger *s = g->oldest; s; s = s->next) {
+		struct addr a = s->from, b = *from;
+		addr_set_port(&a, 0);
+		addr_set_port(&b, 0);
+		n += a.len == b.len && memcmp(&a.sa, &b.sa, a.len) == 0;
+	}
+	return n;
+}
+
+static void receive_stranger(struct gate *g, int fd, const struct addr *from)
+{
+	struct err err = {0};
+	if (from_source(g, from) >= g->conf.per_source) {
+		/* The source pays itself: its own oldest goes, not somebody else's. */
+		for (struct stranger *s = g->oldest; s; s = s->next) {
+			struct addr a = s->from, b = *from;
+			addr_set_port(&a, 0);
+			addr_set_port(&b, 0);
+			if (a.len == b.len && memcmp(&a.sa, &b.sa, a.len) == 0) {
+				drop(s);
+				break;
+			}
+		}
+	} else if (g->count >= g->conf.slots) {
+		drop(g->oldest);
+	}
+	struct stranger *s = calloc(1, sizeof *s);
+	if (s)
+		s->conn = g->conf.tls ? tls_accept(g->conf.tls, fd, g->conf.find, g->conf.ctx,
+		                                   g->conf.buffer, &err)
+		                      : conn_tcp_new(fd, &err);
+	if (!s || !s->conn) {
+		close(fd);
+		free(s);
+		return;
+	}
+	s->gate = g;
+	s->from = *from;
+	s->prev = g->newest;
+	*g->newest = s;
+	g->newest = &s->next;
+	g->count++;
+	s->patience = (struct loop_timer){.fn = lost_patience, .ctx = s};
+	loop_timer_set(g->conf.loop, &s->patience, clock_ns() + PATIENCE);
+	if (conn_watch(s->conn, g->conf.loop, stranger_ready, s, &err) < 0)
+		drop(s);
+}
+
+static void knock(void *ctx, uint32_t events)
+{
+	struct gate *g = ctx;
+	(void)events;
+	for (;;) {
+		struct addr from = {.len = sizeof from.sa};
+		int fd = accept4(g->conf.fd, (struct sockaddr *)&from.sa, &from.len,
+		                 SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0)
+			receive_stranger(g, fd, &from);
+		else if ((errno == EMFILE || errno == ENFILE || errno == ENOMEM) && g->oldest)
+			drop(g->oldest);
+		else if (errno != EINTR && errno != ECONNABORTED)
+			return;
+	}
+}
+
+struct gate *gate_open(const struct gate_conf *conf, struct err *err)
+{
+	struct gate *g = calloc(1, sizeof *g);
+	if (!g) {
+		err_nomem(err, "a listener", sizeof *g);
+		close(conf->fd);
+		return NULL;
+	}
+	g->conf = *conf;
+	g->newest = &g->oldest;
+	g->watch = (struct loop_watch){.fd = conf->fd, .fn = knock, .ctx = g};
+	if (loop_add(conf->loop, &g->watch, EPOLLIN, err) == 0)
+		return g;
+	close(conf->fd);
+	free(g);
+	return NULL;
+}
+
+void gate_close(struct gate *g)
+{
+	if (!g)
+		return;
+	while (g->oldest)
+		drop(g->oldest);
+	loop_del(g->conf.loop, &g->watch);
+	close(g->conf.fd);
+	free(g);
+}
+
+const char *gate_last_refusal(const struct gate *g)
+{
+	return g->refusal;
+}
+
+int gate_local_addr(const struct gate *g, struct addr *out, struct err *err)
+{
+	out->len = sizeof out->sa;
+	if (getsockname(g->conf.fd, (struct sockaddr *)&out->sa, &out->len) < 0)
+		return err_errno(err, ERR_OTHER, "getsockname");
+	return 0;
+}

@@ -1,0 +1,127 @@
+#include "lib/net/loop.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+
+#define BATCH 64
+
+int loop_init(struct loop *l, struct err *err)
+{
+	*l = (struct loop){.epfd = epoll_create1(EPOLL_CLOEXEC)};
+	if (l->epfd < 0)
+		return err_errno(err, ERR_RESOURCE, "epoll_create1");
+	return 0;
+}
+
+void loop_release(struct loop *l)
+{
+	if (l->epfd >= 0)
+		close(l->epfd);
+	l->epfd = -1;
+}
+
+int loop_add(struct loop *l, struct loop_watch *w, uint32_t events, struct err *err)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = w};
+	if (epoll_ctl(l->epfd, EPOLL_CTL_ADD, w->fd, &ev) < 0)
+		return err_errno(err, ERR_RESOURCE, "epoll_ctl");
+	return 0;
+}
+
+void loop_del(struct loop *l, struct loop_watch *w)
+{
+	if (w->fd < 0)
+		return;
+	epoll_ctl(l->epfd, EPOLL_CTL_DEL, w->fd, NULL);
+	for (int i = 0; i < l->batch_len; i++)
+		if (l->batch[i].data.ptr == w)
+			l->batch[i].data.ptr = NULL;
+}
+
+void loop_timer_stop(struct loop_timer *t)
+{
+	if (!t->prev)
+		return;
+	*t->prev = t->next;
+	if (t->next)
+		t->next->prev = t->prev;
+	t->prev = NULL;
+	t->next = NULL;
+}
+
+void loop_timer_set(struct loop *l, struct loop_timer *t, int64_t at)
+{
+	loop_timer_stop(t);
+	t->at = at;
+	t->next = l->timers;
+	t->prev = &l->timers;
+	if (t->next)
+		t->next->prev = &t->next;
+	l->timers = t;
+}
+
+static int64_t first_timer(const struct loop *l, int64_t deadline)
+{
+	for (const struct loop_timer *t = l->timers; t; t = t->next)
+		if (t->at < deadline)
+			deadline = t->at;
+	return deadline;
+}
+
+/* A timer's function may stop or set any timer, so the list is walked anew after each. */
+static void run_timers(struct loop *l)
+{
+	int64_t now = clock_ns();
+	for (struct loop_timer *t = l->timers; t;) {
+		if (t->at > now) {
+			t = t->next;
+			continue;
+		}
+		loop_timer_stop(t);
+		t->fn(t->ctx);
+		t = l->timers;
+	}
+}
+
+/* Peers on the same machine answer within microseconds: yield to them a few times before paying
+ * for a sleep and a wake-up, but never spin against them. */
+static int wait_events(struct loop *l, struct epoll_event *batch, int64_t deadline)
+{
+	for (int i = 0; i < l->yields; i++) {
+		int n = epoll_wait(l->epfd, batch, BATCH, 0);
+		if (n != 0)
+			return n;
+		sched_yield();
+	}
+	deadline = first_timer(l, deadline);
+	if (deadline == INT64_MAX)
+		return epoll_wait(l->epfd, batch, BATCH, -1);
+	int64_t left = deadline - clock_ns();
+	int ms = 0;
+	if (left > 0) /* rounded up, or the last fraction of a millisecond would be spun through */
+		ms = left > 3600 * NS_PER_SEC ? 3600000 : (int)((left + NS_PER_MS - 1) / NS_PER_MS);
+	return epoll_wait(l->epfd, batch, BATCH, ms);
+}
+
+int loop_turn(struct loop *l, int64_t deadline, struct err *err)
+{
+	struct epoll_event batch[BATCH];
+	int n = wait_events(l, batch, deadline);
+	if (n < 0)
+		return errno == EINTR ? 0 : err_errno(err, ERR_OTHER, "epoll_wait");
+	l->batch = batch;
+	l->batch_len = n;
+	for (int i = 0; i < n; i++) {
+		struct loop_watch *w = batch[i].data.ptr;
+		if (w)
+			w->fn(w->ctx, batch[i].events);
+	}
+	l->batch_len = 0;
+	/* A full batch may have left events unseen: timers wait for the next turn. */
+	if (l->timers && n < BATCH)
+		run_timers(l);
+	return 0;
+}

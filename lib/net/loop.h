@@ -1,0 +1,51 @@
+/*
+ * The event loop: epoll and a few timers, one thread. Descriptors are watched edge-triggered where
+ * the watcher asks for it; timers run only after the events of the same turn, so that a process
+ * that was stopped and goes on sees what its peers sent before it judges them late.
+ */
+#ifndef COLLCTL_NET_LOOP_H
+#define COLLCTL_NET_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#include "lib/base/err.h"
+
+struct loop_watch {
+	int fd;
+	void (*fn)(void *ctx, uint32_t events); /* EPOLL* */
+	void *ctx;
+};
+
+struct loop_timer {
+	int64_t at; /* clock_ns(); one shot */
+	void (*fn)(void *ctx);
+	void *ctx;
+	struct loop_timer *next, **prev; /* linked while armed */
+};
+
+struct loop {
+	int epfd;
+	struct loop_timer *timers;
+	struct epoll_event *batch; /* being dispatched */
+	int batch_len;
+	int yields; /* tries of sched_yield before sleeping; 0: sleep at once */
+};
+
+int loop_init(struct loop *, struct err *);
+void loop_release(struct loop *);
+
+/* Watch w->fd for @events (EPOLLIN | EPOLLOUT | EPOLLET ...). @w stays the caller's and must live
+ * until loop_del. */
+int loop_add(struct loop *, struct loop_watch *w, uint32_t events, struct err *);
+void loop_del(struct loop *, struct loop_watch *w); /* before closing the descriptor; idempotent */
+
+void loop_timer_set(struct loop *, struct loop_timer *t, int64_t at); /* re-arms */
+void loop_timer_stop(struct loop_timer *t);                           /* idempotent */
+
+/* Wait for events or the first timer, at most until @deadline (clock_ns(); INT64_MAX: for ever),
+ * and dispatch them. */
+int loop_turn(struct loop *, int64_t deadline, struct err *);
+
+#endif

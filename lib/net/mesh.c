@@ -1,0 +1,301 @@
+#include "lib/net/mesh.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <openssl/crypto.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "lib/net/hkdf.h"
+
+#define MAGIC "CCTLLAN1"
+
+struct edge {
+	struct mesh *mesh;
+	int peer, lane;
+	bool out;
+	struct conn *conn;
+	bool shaken, ready;
+	size_t said; /* bytes of the opening that have been sent */
+	uint8_t opening[GATE_OPENING];
+};
+
+struct mesh {
+	struct mesh_conf conf;
+	struct gate *gate;
+	struct edge *edges; /* out edges first; for each peer its streams in order */
+	int nedges, missing;
+	struct err err;
+};
+
+/* {"CCTLLAN1", session[16], u32 from, u32 to, u32 lane, zeros} */
+static void make_opening(const struct mesh *m, int from, int to, int lane, uint8_t *o)
+{
+	memset(o, 0, GATE_OPENING);
+	memcpy(o, MAGIC, 8);
+	memcpy(o + 8, m->conf.session, MESH_SESSION_BYTES);
+	put_u32(o + 24, (uint32_t)from);
+	put_u32(o + 28, (uint32_t)to);
+	put_u32(o + 32, (uint32_t)lane);
+}
+
+static void make_identity(const struct mesh *m, int from, int to, int lane,
+                          char text[TLS_IDENTITY_MAX + 1])
+{
+	int n = snprintf(text, TLS_IDENTITY_MAX + 1, "D1|");
+	for (int i = 0; i < MESH_SESSION_BYTES; i++)
+		n += snprintf(text + n, (size_t)(TLS_IDENTITY_MAX + 1 - n), "%02x",
+		              m->conf.session[i]);
+	snprintf(text + n, (size_t)(TLS_IDENTITY_MAX + 1 - n), "|%d|%d|%d", from, to, lane);
+}
+
+static int edge_key(const struct mesh *m, const char *identity, uint8_t key[TLS_KEY_BYTES])
+{
+	return hkdf(m->conf.key, TLS_KEY_BYTES, identity, strlen(identity), key, TLS_KEY_BYTES);
+}
+
+static struct edge *edge_of(const struct mesh *m, int peer, bool out, int lane)
+{
+	int from = out ? 0 : m->conf.nout, to = out ? m->conf.nout : m->conf.nout + m->conf.nin;
+	if (lane < 0 || lane >= m->conf.streams)
+		return NULL;
+	while (from < to) { /* the peers of each direction ascend */
+		int mid = from + (to - from) / 2;
+		struct edge *e = &m->edges[mid * m->conf.streams + lane];
+		if (e->peer == peer)
+			return e;
+		if (e->peer < peer)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return NULL;
+}
+
+static void stands(struct edge *e)
+{
+	e->ready = true;
+	e->conn->on_ready = NULL;
+	e->mesh->missing--;
+	e->mesh->conf.on_ready(e->mesh->conf.ctx);
+}
+
+static void failed(struct edge *e, const struct err *err)
+{
+	struct mesh *m = e->mesh;
+	char text[ADDR_TEXT];
+	e->conn->on_ready = NULL;
+	err_rank(&m->err, err->code, e->peer, "connection to rank %d at %s: %s", e->peer,
+	         addr_text(&m->conf.addrs[e->peer], true, text), err->text);
+	m->conf.on_ready(m->conf.ctx);
+}
+
+/* An out edge: connect, authenticate, say the opening. */
+static void dialling(void *ctx)
+{
+	struct edge *e = ctx;
+	struct err err = {0};
+	if (!e->shaken) {
+		int ret = conn_handshake(e->conn, &err);
+		if (ret < 0)
+			failed(e, &err);
+		if (ret <= 0)
+			return;
+		e->shaken = true;
+	}
+	while (e->said < GATE_OPENING) {
+		ssize_t put =
+		        conn_write(e->conn, e->opening + e->said, GATE_OPENING - e->said, &err);
+		if (put < 0)
+			failed(e, &err);
+		if (put <= 0)
+			return;
+		e->said += (size_t)put;
+	}
+	int flushed = conn_flush(e->conn, &err);
+	if (flushed < 0)
+		failed(e, &err);
+	else if (flushed)
+		stands(e);
+}
+
+static int dial(struct mesh *m, struct edge *e, struct err *err)
+{
+	int fd = conn_sock_dial(&m->conf.addrs[e->peer], err);
+	if (fd < 0)
+		return -1;
+	make_opening(m, m->conf.rank, e->peer, e->lane, e->opening);
+	if (m->conf.tls) {
+		char identity[TLS_IDENTITY_MAX + 1];
+		uint8_t key[TLS_KEY_BYTES];
+		make_identity(m, m->conf.rank, e->peer, e->lane, identity);
+		if (edge_key(m, identity, key) < 0)
+			err_set(err, ERR_OTHER, "HKDF failed");
+		else
+			e->conn = tls_dial(m->conf.tls, fd, identity, key, m->conf.buffer, err);
+		OPENSSL_cleanse(key, sizeof key);
+	} else {
+		e->conn = conn_tcp_new(fd, err);
+	}
+	if (!e->conn) {
+		close(fd);
+		return -1;
+	}
+	return conn_watch(e->conn, m->conf.loop, dialling, e, err);
+}
+
+/* The key of an arriving edge: its identity must be, letter for letter, that of an edge that this
+ * rank expects and does not have. */
+static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[TLS_KEY_BYTES])
+{
+	struct mesh *m = ctx;
+	char given[TLS_IDENTITY_MAX + 1], want[TLS_IDENTITY_MAX + 1];
+	int from, to, lane;
+	snprintf(given, sizeof given, "%.*s", (int)len, (const char *)identity);
+	if (sscanf(given, "D1|%*32[0-9a-f]|%d|%d|%d", &from, &to, &lane) != 3)
+		return -1;
+	struct edge *e = edge_of(m, from, false, lane);
+	if (!e || e->conn)
+		return -1;
+	make_identity(m, from, m->conf.rank, lane, want);
+	return strcmp(given, want) == 0 ? edge_key(m, want, key) : -1;
+}
+
+static void admit(void *ctx, struct conn *conn, const uint8_t *o, const struct addr *from_addr)
+{
+	struct mesh *m = ctx;
+	uint8_t want[GATE_OPENING];
+	int from = (int)get_u32(o + 24), lane = (int)get_u32(o + 32);
+	(void)from_addr;
+	make_opening(m, from, m->conf.rank, lane, want);
+	struct edge *e = edge_of(m, from, false, lane);
+	bool named = !m->conf.tls;
+	if (m->conf.tls) {
+		char identity[TLS_IDENTITY_MAX + 1];
+		make_identity(m, from, m->conf.rank, lane, identity);
+		named = strcmp(identity, tls_identity(conn)) == 0;
+	}
+	if (!e || e->conn || !named || memcmp(want, o, GATE_OPENING) != 0) {
+		conn_free(conn);
+		return;
+	}
+	e->conn = conn;
+	stands(e);
+}
+
+static int edges_init(struct mesh *m, struct err *err)
+{
+	m->nedges = (m->conf.nout + m->conf.nin) * m->conf.streams;
+	m->missing = m->nedges;
+	m->edges = calloc((size_t)m->nedges + 1, sizeof *m->edges);
+	if (!m->edges)
+		return err_nomem(err, "the mesh", (size_t)m->nedges * sizeof *m->edges);
+	for (int i = 0; i < m->nedges; i++) {
+		int p = i / m->conf.streams;
+		struct edge *e = &m->edges[i];
+		e->mesh = m;
+		e->lane = i % m->conf.streams;
+		e->out = p < m->conf.nout;
+		e->peer = e->out ? m->conf.out[p] : m->conf.in[p - m->conf.nout];
+	}
+	return 0;
+}
+
+struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
+{
+	struct mesh *m = calloc(1, sizeof *m);
+	int listen_fd = conf->listen_fd;
+	if (!m) {
+		err_nomem(err, "the mesh", sizeof *m);
+		goto fail;
+	}
+	m->conf = *conf;
+	if (edges_init(m, err) < 0)
+		goto fail;
+	if (conf->nin) {
+		struct gate_conf gate = {
+		        .loop = conf->loop,
+		        .fd = listen_fd,
+		        .tls = conf->tls,
+		        .find = find_key,
+		        .buffer = conf->buffer,
+		        .slots = 2 * conf->size * conf->streams + 64,
+		        .per_source = conf->size * conf->streams + 32,
+		        .admit = admit,
+		        .ctx = m,
+		};
+		listen_fd = -1;
+		m->gate = gate_open(&gate, err);
+		if (!m->gate)
+			goto fail;
+	}
+	/* Not everybody at rank 0 first: start with the next rank. */
+	int n = conf->nout, first = 0;
+	while (first < n && conf->out[first] < conf->rank)
+		first++;
+	for (int i = 0; i < n; i++)
+		for (int lane = 0; lane < conf->streams; lane++) {
+			struct edge *e = &m->edges[(first + i) % n * conf->streams + lane];
+			struct err why = {0};
+			if (dial(m, e, &why) < 0) {
+				err_rank(err, why.code, e->peer, "connection to rank %d: %s",
+				         e->peer, why.text);
+				goto fail;
+			}
+		}
+	if (listen_fd >= 0)
+		close(listen_fd);
+	return m;
+fail:
+	if (listen_fd >= 0)
+		close(listen_fd);
+	mesh_close(m);
+	return NULL;
+}
+
+void mesh_close(struct mesh *m)
+{
+	if (!m)
+		return;
+	gate_close(m->gate);
+	for (int i = 0; m->edges && i < m->nedges; i++)
+		conn_free(m->edges[i].conn);
+	free(m->edges);
+	OPENSSL_cleanse(m->conf.key, sizeof m->conf.key);
+	free(m);
+}
+
+int mesh_state(const struct mesh *m, struct err *err)
+{
+	if (m->err.code) {
+		if (err && !err->code)
+			*err = m->err;
+		return -1;
+	}
+	return m->missing == 0;
+}
+
+int mesh_missing(const struct mesh *m)
+{
+	for (int i = 0; i < m->nedges; i++)
+		if (!m->edges[i].ready)
+			return m->edges[i].peer;
+	return -1;
+}
+
+struct conn *mesh_conn(const struct mesh *m, int peer, bool out, int stream)
+{
+	struct edge *e = edge_of(m, peer, out, stream);
+	return e ? e->conn : NULL;
+}
+
+void mesh_attach(struct mesh *m, void (*fn)(void *ctx), void *ctx)
+{
+	gate_close(m->gate); /* every edge stands: nobody else is expected */
+	m->gate = NULL;
+	for (int i = 0; i < m->nedges; i++) {
+		m->edges[i].conn->on_ready = fn;
+		m->edges[i].conn->ctx = ctx;
+	}
+}

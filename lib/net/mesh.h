@@ -1,0 +1,45 @@
+/*
+ * The mesh: the connections that a rank's schedule uses, and no more. An edge is a simplex
+ * connection from one rank to another for one stream; the sender dials. Each is authenticated by a
+ * key of its own, HKDF(session key, "D1|session|from|to|lane"), so that none can be reflected,
+ * replayed or misrouted; with --insecure it is named by its opening record alone.
+ */
+#ifndef COLLCTL_NET_MESH_H
+#define COLLCTL_NET_MESH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/net/gate.h"
+
+#define MESH_SESSION_BYTES 16
+
+struct mesh_conf {
+	struct loop *loop;
+	struct tls *tls; /* NULL: --insecure */
+	int rank, size;
+	uint8_t session[MESH_SESSION_BYTES];
+	uint8_t key[TLS_KEY_BYTES]; /* the session key */
+	const struct addr *addrs;   /* of every rank's data listener; must live as long */
+	int listen_fd;              /* becomes the mesh's; -1 where nin == 0 */
+	const int *out, *in;        /* peers to send to and to receive from, ascending */
+	int nout, nin;
+	int streams;
+	size_t buffer;               /* bytes of each connection's buffer; 0: default */
+	void (*on_ready)(void *ctx); /* something happened: ask mesh_state */
+	void *ctx;
+};
+
+struct mesh;
+
+struct mesh *mesh_open(const struct mesh_conf *, struct err *err);
+void mesh_close(struct mesh *);
+/* 1: every edge stands; 0: not yet; -1: one failed, err->rank the peer. */
+int mesh_state(const struct mesh *, struct err *err);
+/* The peer of an edge that does not stand yet, -1: all stand. */
+int mesh_missing(const struct mesh *);
+struct conn *mesh_conn(const struct mesh *, int peer, bool out, int stream);
+/* From now on the connections' events go to @fn. */
+void mesh_attach(struct mesh *, void (*fn)(void *ctx), void *ctx);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * TLS 1.3 with external pre-shared keys (OpenSSL 3): no certificates, no tickets, no early data,
+ * X25519, AES-128-GCM or ChaCha20-Poly1305, never anything older or weaker.
+ */
+#ifndef COLLCTL_NET_TLS_H
+#define COLLCTL_NET_TLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/net/conn.h"
+
+#define TLS_KEY_BYTES    32
+#define TLS_IDENTITY_MAX 128
+
+struct tls; /* the two contexts (client, server) of a process */
+
+struct tls *tls_new(struct err *err);
+void tls_free(struct tls *);
+
+/* Server side: the key of @identity (@len bytes, a stranger's text) into @key. 0, or -1: unknown.
+ * @ctx is the connection's (tls_accept). */
+typedef int tls_find_key(void *ctx, const uint8_t *identity, size_t len,
+                         uint8_t key[TLS_KEY_BYTES]);
+
+/* A connection over @fd (which becomes its own). @buffer: bytes of the write ring (0: the default,
+ * 256 KiB; it counts in --memory) and of OpenSSL's read buffer. The handshake runs by
+ * conn_handshake; its errors are ERR_AUTH in words: that the secrets differ, that the job or the
+ * session is unknown, that the peer does not speak TLS. */
+struct conn *tls_dial(struct tls *, int fd, const char *identity, const uint8_t key[TLS_KEY_BYTES],
+                      size_t buffer, struct err *err);
+struct conn *tls_accept(struct tls *, int fd, tls_find_key *find, void *ctx, size_t buffer,
+                        struct err *err);
+
+/* The identity that a client gave, after the handshake; NUL-terminated. */
+const char *tls_identity(const struct conn *);
+
+#endif

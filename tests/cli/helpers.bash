@@ -1,0 +1,250 @@
+# Shared by the tests of the command. A test file begins with `load helpers` (or `load ../cli/helpers`).
+#
+# Each test runs in a folder of its own, $BATS_TEST_TMPDIR, without any launcher's or collctl's
+# variables; every process that it starts carries the test's mark in its environment and is ended by
+# teardown. A file with its own setup or teardown calls common_setup and common_teardown.
+# shellcheck shell=bash
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+bats_load_library bats-file
+
+HELPERS_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+ROOT=$(cd "$HELPERS_DIR/../.." && pwd)
+COLLCTL=$(realpath -m "${COLLCTL:-$ROOT/build/collctl}")
+if [[ -z ${PYTHON-} ]]; then
+	PYTHON=/usr/bin/python3
+	[[ -x $PYTHON ]] || PYTHON=python3
+fi
+# shellcheck disable=SC2034 # for the test files
+LONG=${COLLCTL_LONG:-0} # 1: the long runs
+export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
+
+common_setup() {
+	local v
+	for v in $(compgen -e | grep -E '^(COLLCTL_|OMPI_|PMI|PALS_|JSM_|FLUX_|SLURM_|MPI_LOCAL)' || true); do
+		unset "$v"
+	done
+	unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT JOB_COMPLETION_INDEX PBS_NODEFILE
+	unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
+	export LC_ALL=C no_proxy='*'
+	# A hang ends as a failure that says what it waited for, long before the test's time is over.
+	export COLLCTL_JOIN_TIMEOUT=40s COLLCTL_TIMEOUT=30s
+	export COLLTEST_MARK=$$.$RANDOM.$RANDOM
+	cd "$BATS_TEST_TMPDIR" || return
+	PIDS=() RC=() STARTED=() LOCKS=() STORE='' SECRET='' SERVES=0
+}
+
+common_teardown() {
+	end_marked
+	((${#LOCKS[@]} == 0)) || rm -f "${LOCKS[@]}"
+}
+
+setup() { common_setup; }
+teardown() { common_teardown; }
+
+collctl() { "$COLLCTL" "$@"; }
+
+# Kill what the test has started and left, then every process that carries its mark.
+end_marked() {
+	local env pid found pass
+	for pid in $(jobs -p); do
+		[[ " ${STARTED[*]} " == *" $pid "* ]] || continue # not ours: bats has jobs too
+		kill -KILL "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+	done
+	for pass in 1 2 3; do # a process may have been forking
+		found=0
+		for env in /proc/[0-9]*/environ; do
+			if grep -qzxF "COLLTEST_MARK=$COLLTEST_MARK" "$env" 2>/dev/null; then
+				pid=${env//[^0-9]/}
+				kill -KILL "$pid" 2>/dev/null && found=$pass
+			fi
+		done
+		((found)) || break
+	done
+}
+
+# ---- files ----
+
+# make_shard FILE DTYPE SHAPE SEED [exact|random|special]
+make_shard() { "$PYTHON" "$HELPERS_DIR/oracle.py" make "$@"; }
+
+# make_shards P DTYPE SHAPE [DATA]: in.0.npy ... in.P-1.npy
+make_shards() {
+	local r
+	for ((r = 0; r < $1; r++)); do
+		make_shard "in.$r.npy" "$2" "$3" "$r" "${4:-exact}"
+	done
+}
+
+# check_numpy [--data D] [--order rank] [--dtype D --shape S] OP OUT... --in IN...
+check_numpy() { "$PYTHON" "$HELPERS_DIR/oracle.py" check "$@"; }
+
+# numbered PREFIX P SUFFIX: the names PREFIX0SUFFIX ... on one line
+numbered() {
+	local r
+	for ((r = 0; r < $2; r++)); do
+		printf '%s%d%s ' "$1" "$r" "$3"
+	done
+}
+
+# check_out OP P [options]: out.R.npy of P ranks against in.R.npy
+check_out() {
+	local op=$1 size=$2
+	shift 2
+	# shellcheck disable=SC2046 # names without blanks
+	check_numpy "$@" "$op" $(numbered out. "$size" .npy) --in $(numbered in. "$size" .npy)
+}
+
+# No temporary file of an output may be left: only the files named may be here.
+assert_only_files() {
+	local want got
+	want=$(printf '%s\n' "$@" | sort)
+	got=$(find . -type f -printf '%P\n' | sort)
+	assert_equal "$got" "$want"
+}
+
+# json FILE FILTER: the jq filter's raw output on a file that holds exactly one JSON value
+json() {
+	assert_equal "$(jq -s length "$1")" 1
+	jq -r "$2" "$1"
+}
+
+# The names of the algorithms of a collective, one a line; there must be some.
+algorithms_of() {
+	collctl algorithms --json | jq -r --arg c "$1" '.[] | select(.collective == $c) | .name' | grep .
+}
+
+# All of them as "COLLECTIVE NAME".
+all_algorithms() {
+	collctl algorithms --json | jq -r '.[] | .collective + " " + .name' | grep .
+}
+
+# ---- processes ----
+
+# start_serve [OPTION...]: a store on a port of the kernel's choice. Sets STORE and SERVE_PID.
+start_serve() {
+	local n=$((++SERVES))
+	mkfifo "serve.$n.ready"
+	"$COLLCTL" serve --listen 127.0.0.1:0 --port-file "serve.$n.port" --ready-fd 9 "$@" \
+		9>"serve.$n.ready" 3>&- >"serve.$n.out" 2>"serve.$n.err" &
+	# shellcheck disable=SC2034 # for the test files
+	SERVE_PID=$!
+	STARTED+=($!)
+	read -r -t 60 <"serve.$n.ready" || true # ready, or it has ended
+	[[ -s serve.$n.port ]] || fail "serve did not start: $(<"serve.$n.err")"
+	STORE=http://127.0.0.1:$(tr -d '[:space:]' <"serve.$n.port")
+}
+
+# make_secret: a job secret. Sets SECRET.
+make_secret() {
+	SECRET=$PWD/job.key
+	collctl keygen "$SECRET"
+}
+
+# spawn_rank R COMMAND...: in the background; stdout to R.out, stderr to R.err
+spawn_rank() {
+	local rank=$1
+	shift
+	"$@" 3>&- >"$rank.out" 2>"$rank.err" &
+	PIDS[rank]=$!
+	STARTED+=($!)
+}
+
+# wait_ranks [R...]: wait for the ranks (all) and keep their exit codes in RC
+wait_ranks() {
+	local rank
+	(($#)) || set -- "${!PIDS[@]}"
+	for rank; do
+		RC[rank]=0
+		wait "${PIDS[rank]}" || RC[rank]=$?
+		unset "PIDS[$rank]"
+	done
+}
+
+# assert_rank R CODE [TEXT...]: the exit code, and texts that its stderr must hold
+assert_rank() {
+	local rank=$1 code=$2 text
+	shift 2
+	[[ ${RC[rank]} == "$code" ]] ||
+		fail "rank $rank ended with ${RC[rank]} instead of $code: $(<"$rank.err")"
+	for text; do
+		grep -qF -e "$text" "$rank.err" ||
+			fail "rank $rank does not say '$text': $(<"$rank.err")"
+	done
+}
+
+# assert_ranks P CODE [TEXT...]: the same of ranks 0..P-1
+assert_ranks() {
+	local size=$1 r
+	shift
+	for ((r = 0; r < size; r++)); do
+		assert_rank "$r" "$@"
+	done
+}
+
+# rank R P COMMAND [ARGS...]: one rank of a job of P through the store $STORE, secret $SECRET
+rank() {
+	local rank=$1 size=$2
+	shift 2
+	spawn_rank "$rank" "$COLLCTL" "$@" -r "$rank" -n "$size" -R "$STORE" \
+		-j "${JOB:-job}" --secret-file "$SECRET"
+}
+
+# ranks P COMMAND [ARGS...]: all of them, to their ends
+ranks() {
+	local size=$1 r
+	shift
+	for ((r = 0; r < size; r++)); do
+		rank "$r" "$size" "$@"
+	done
+	wait_ranks
+}
+
+# wait_record: until rank 0's record is in the store. Sets RECORD to its key.
+wait_record() {
+	local index=1
+	while true; do
+		RECORD=$(curl -sf "$STORE/v1/kv/?recurse" | jq -r '.[0].Key // empty') || true
+		[[ -z $RECORD ]] || return 0
+		# Blocks until a key changes where the store can; else it is a paced retry.
+		curl -s -o /dev/null "$STORE/v1/kv/?recurse&index=$index&wait=1s" || true
+	done
+}
+
+# wait_listening PORT PID: until somebody listens there, or PID has ended
+wait_listening() {
+	until [[ -n $(ss -Htln "sport = :$1") ]]; do
+		kill -0 "$2" || return
+	done
+}
+
+# free_port: sets PORT, a port below the ephemeral range that nobody listens on. A lock file that
+# lives as long as the test keeps parallel tests from taking the same one.
+free_port() {
+	local dir=/tmp/collctl-test-ports.$UID lock fd p=$((20000 + RANDOM % 8000))
+	for (( ; ; p = p == 27999 ? 20000 : p + 1)); do
+		lock=$dir/$p
+		mkdir -p "$dir"
+		exec {fd}>"$lock"
+		# Its last holder may have removed the file after it was opened here.
+		if flock -n "$fd" && [[ /proc/self/fd/$fd -ef $lock ]] && [[ -z $(ss -Htln "sport = :$p") ]]; then
+			PORT=$p
+			LOCKS+=("$lock")
+			return 0
+		fi
+		exec {fd}>&-
+	done
+}
+
+# make_hostfile FILE P: P ranks on this machine, the coordinator on a free port. Sets PORT.
+make_hostfile() {
+	local r
+	free_port
+	echo "127.0.0.1:$PORT" >"$1"
+	for ((r = 1; r < $2; r++)); do
+		echo 127.0.0.1 >>"$1"
+	done
+}

@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""Make shards and compute with numpy what a collective over them must give.
+
+  oracle.py make FILE DTYPE SHAPE SEED [DATA]     one array; SHAPE as 3,4 or () or 0
+  oracle.py matrix DIR P                          DIR/DTYPE.R.npy of every dtype, data "exact"
+  oracle.py check OP OUT... --in IN...            each OUT against the reduction of all IN
+  oracle.py check-matrix DIR P                    DIR/OP.DTYPE.R.npy, all that OP is defined on
+  oracle.py show FILE                             dtype, shape and the first values
+
+Options of check: --data exact|random|special (default exact), --order rank, --dtype D --shape S
+(of raw files; also bf16 for .npy, which numpy has no name for). `exact` and `special` data demand
+every bit; `random` floats may differ by what rounding after each of the N operations can add. All
+outputs must have the same bits always.
+
+bf16 arrays are |V2 in .npy, as ml_dtypes saves them.
+"""
+
+import argparse
+import sys
+
+import numpy as np
+
+BF16 = "bf16"
+DTYPES = {
+    "i8": "<i1", "i16": "<i2", "i32": "<i4", "i64": "<i8",
+    "u8": "<u1", "u16": "<u2", "u32": "<u4", "u64": "<u8",
+    "f16": "<f2", BF16: "<u2", "f32": "<f4", "f64": "<f8",
+}
+FLOATS = {"f16": 2.0**-11, BF16: 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
+OPS = ("sum", "prod", "min", "max", "avg", "band", "bor", "bxor")
+
+
+def defined(op, dtype):
+    if op == "avg":
+        return dtype in FLOATS
+    return op in ("sum", "prod", "min", "max") or dtype not in FLOATS
+
+
+# ---- bf16: carried as its 16 bits ----
+
+
+def from_bf16(bits):
+    wide = np.atleast_1d(bits).astype(np.uint32) << np.uint32(16)
+    return wide.view(np.float32).reshape(np.shape(bits))
+
+
+def to_bf16(x):
+    """Round float32 or float64 to nearest even, once: by way of float32 rounded to odd."""
+    x = np.asarray(x)
+    shape, x = x.shape, x.reshape(-1)
+    f = x.astype(np.float32)
+    if x.dtype == np.float64:
+        away = np.abs(f.astype(np.float64)) > np.abs(x)
+        f = np.where(away, np.nextafter(f, np.float32(0)), f)
+        inexact = np.isfinite(x) & (f.astype(np.float64) != x)
+        f = (f.view(np.uint32) | inexact.astype(np.uint32)).view(np.float32)
+    u = f.view(np.uint32).astype(np.uint64)
+    rounded = ((u + 0x7FFF + ((u >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded).reshape(shape)
+
+
+def widen(a, dtype):
+    return from_bf16(a) if dtype == BF16 else a
+
+
+def narrow(a, dtype):
+    return to_bf16(a) if dtype == BF16 else a.astype(DTYPES[dtype])
+
+
+def canonical(a, dtype):
+    """NaN is the quiet one with an empty payload and a clear sign."""
+    if dtype in FLOATS and dtype != BF16:
+        a = np.where(np.isnan(a), np.array(np.nan, a.dtype), a)
+    return a
+
+
+# ---- files ----
+
+
+def parse_shape(text):
+    text = text.strip("() ")
+    return tuple(int(n) for n in text.split(",") if n.strip())
+
+
+def save(path, a, dtype):
+    a = np.asarray(a, order="C")
+    if path.endswith((".bin", ".raw")):
+        a.tofile(path)
+    else:
+        np.save(path, a.view("V2") if dtype == BF16 else a)
+
+
+def load(path, dtype=None, shape=None):
+    """The array and its dtype's name; bf16 as uint16."""
+    if path.endswith((".bin", ".raw")):
+        a = np.fromfile(path, DTYPES[dtype])
+        return (a.reshape(shape) if shape is not None else a), dtype
+    a = np.load(path)
+    if a.dtype == np.dtype("V2"):
+        return a.view("<u2"), BF16
+    return a, next(n for n, d in DTYPES.items() if n != BF16 and np.dtype(d) == a.dtype)
+
+
+# ---- data ----
+
+
+def make(dtype, shape, seed, data="exact"):
+    """exact: values whose sums and products, over a dozen files, are exact in every order;
+    random: any values; special: zeros of both signs, infinities and NaN among small numbers."""
+    rng = np.random.default_rng([seed, len(data)])
+    if dtype not in FLOATS:
+        info = np.iinfo(DTYPES[dtype])
+        return rng.integers(info.min, info.max, shape, DTYPES[dtype], endpoint=True)
+    if data == "random":
+        x = rng.standard_normal(shape) * 4
+    elif data == "special":
+        x = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0], shape)
+    else:
+        x = rng.choice([-2.0, -1.0, -1.0, 1.0, 1.0, 2.0, 0.5, 1.0], shape)
+    return narrow(np.asarray(x, np.float64), dtype)
+
+
+# ---- the reductions ----
+
+
+def minmax(op, a, b):
+    r = (np.minimum if op == "min" else np.maximum)(a, b)
+    if a.dtype.kind == "f":  # -0 < +0, which numpy leaves open
+        zeros = (a == 0) & (b == 0)
+        negative = (np.signbit(a) | np.signbit(b)) if op == "min" else (np.signbit(a) & np.signbit(b))
+        r = np.where(zeros, np.where(negative, a.dtype.type(-0.0), a.dtype.type(0.0)), r)
+    return r
+
+
+def reduce(op, inputs, dtype, wide):
+    """The reduction of @inputs in list order, accumulated in @wide (a numpy dtype)."""
+    with np.errstate(all="ignore"):
+        xs = [widen(a, dtype) for a in inputs]
+        if op in ("sum", "avg", "prod"):
+            acc = xs[0].astype(wide)
+            for x in xs[1:]:
+                acc = acc * x.astype(wide) if op == "prod" else acc + x.astype(wide)
+            if op == "avg":
+                acc = acc / acc.dtype.type(len(xs))
+        elif op in ("min", "max"):
+            acc = xs[0]
+            for x in xs[1:]:
+                acc = minmax(op, acc, x)
+        else:
+            f = {"band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor}[op]
+            acc = xs[0]
+            for x in xs[1:]:
+                acc = f(acc, x)
+        return canonical(narrow(np.asarray(acc), dtype), dtype)
+
+
+def compare(op, outs, inputs, dtype, data, order):
+    """The first thing that is wrong, in words, or None."""
+    first, _ = outs[0]
+    for a, path in outs:
+        if a.shape != inputs[0].shape:
+            return f"{path}: shape {a.shape} instead of {inputs[0].shape}"
+        if a.tobytes() != first.tobytes():
+            return f"{path}: other bits than {outs[0][1]}"
+    by_rounding = dtype in FLOATS and op in ("sum", "avg", "prod") and data == "random"
+    if not by_rounding or order == "rank":
+        wide = np.float64 if order == "rank" and dtype in FLOATS else \
+            np.float32 if dtype in ("f16", BF16) else np.dtype(DTYPES[dtype])
+        want = reduce(op, inputs, dtype, wide)
+        if first.tobytes() == want.tobytes():
+            return None
+        at = next(i for i, (g, w) in enumerate(zip(first.ravel(), want.ravel()))
+                  if g.tobytes() != w.tobytes())
+        g, w = widen(first.ravel()[at:at + 1], dtype)[0], widen(want.ravel()[at:at + 1], dtype)[0]
+        return f"{outs[0][1]}: element {at} is {g!r}, numpy has {w!r} ({op} {dtype}, {len(inputs)} files)"
+    xs = np.stack([widen(a, dtype).astype(np.float64) for a in inputs])
+    n, eps = len(inputs), FLOATS[dtype]
+    if op == "prod":
+        want = xs.prod(axis=0)
+        bound = (n + 1) * eps * np.abs(want) + float(np.finfo(np.float32).tiny)
+        if dtype == "f16":
+            bound = bound + n * 2.0**-24 * np.maximum(1, np.abs(xs)).prod(axis=0)
+    else:
+        want = xs.sum(axis=0) / (n if op == "avg" else 1)
+        bound = (n + 1) * eps * np.abs(xs).sum(axis=0) / (n if op == "avg" else 1) + 2.0**-24 * (
+            1 if dtype == "f16" else 0)
+    off = np.abs(widen(first, dtype).astype(np.float64) - want) - bound
+    if np.all(off <= 0):
+        return None
+    at = int(np.argmax(off))
+    return (f"{outs[0][1]}: element {at} is {widen(first, dtype).ravel()[at]!r}, "
+            f"numpy has {want.ravel()[at]!r}, allowed difference {bound.ravel()[at]:.2g}")
+
+
+# ---- commands ----
+
+
+def cmd_make(a):
+    save(a.file, make(a.dtype, parse_shape(a.shape), a.seed, a.data), a.dtype)
+
+
+def matrix_files(directory, size, dtype):
+    return [f"{directory}/{dtype}.{r}.npy" for r in range(size)]
+
+
+def cmd_matrix(a):
+    for d in DTYPES:
+        for r, path in enumerate(matrix_files(a.dir, a.size, d)):
+            save(path, make(d, (7, 13), 100 + r), d)
+
+
+def cmd_check(a):
+    shape = parse_shape(a.shape) if a.shape else None
+    arrays = [load(p, a.dtype, shape) for p in a.inputs]
+    dtype = arrays[0][1]
+    loaded = []
+    for p in a.outs:
+        got, got_dtype = load(p, a.dtype, shape)
+        if got_dtype != dtype:
+            return f"{p}: dtype {got_dtype} instead of {dtype}"
+        loaded.append((got, p))
+    return compare(a.op, loaded, [x for x, _ in arrays], dtype, a.data, a.order)
+
+
+def cmd_check_matrix(a):
+    wrong = []
+    for op in OPS:
+        for d in DTYPES:
+            if defined(op, d):
+                outs = [(load(p)[0], p) for p in matrix_files(a.dir, a.size, f"{op}.{d}")]
+                inputs = [load(p)[0] for p in matrix_files(a.dir, a.size, d)]
+                wrong.append(compare(op, outs, inputs, d, "exact", "any"))
+    return "\n".join(w for w in wrong if w) or None
+
+
+def cmd_show(a):
+    x, dtype = load(a.file, a.dtype, parse_shape(a.shape) if a.shape else None)
+    print(dtype, x.shape, widen(x, dtype).ravel()[:8])
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    s = p.add_subparsers(required=True)
+
+    q = s.add_parser("make")
+    q.add_argument("file")
+    q.add_argument("dtype", choices=DTYPES)
+    q.add_argument("shape")
+    q.add_argument("seed", type=int)
+    q.add_argument("data", nargs="?", default="exact", choices=("exact", "random", "special"))
+    q.set_defaults(run=cmd_make)
+
+    q = s.add_parser("matrix")
+    q.add_argument("dir")
+    q.add_argument("size", type=int)
+    q.set_defaults(run=cmd_matrix)
+
+    q = s.add_parser("check")
+    q.add_argument("--data", default="exact", choices=("exact", "random", "special"))
+    q.add_argument("--order", default="any", choices=("any", "rank"))
+    q.add_argument("--dtype", choices=DTYPES)
+    q.add_argument("--shape")
+    q.add_argument("op", choices=OPS)
+    q.add_argument("outs", metavar="OUT", nargs="+")
+    q.add_argument("--in", dest="inputs", metavar="IN", nargs="+", required=True)
+    q.set_defaults(run=cmd_check)
+
+    q = s.add_parser("check-matrix")
+    q.add_argument("dir")
+    q.add_argument("size", type=int)
+    q.set_defaults(run=cmd_check_matrix)
+
+    q = s.add_parser("show")
+    q.add_argument("file")
+    q.add_argument("--dtype", choices=DTYPES)
+    q.add_argument("--shape")
+    q.set_defaults(run=cmd_show)
+
+    a = p.parse_args()
+    wrong = a.run(a)
+    if wrong:
+        print(wrong, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

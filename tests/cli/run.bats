@@ -1,0 +1,273 @@
+#!/usr/bin/env bats
+# run: N ranks on this host, their environment, output, exit codes and ends.
+
+load helpers
+
+# Ranks say by a line in the fifo `ready` that they have come so far. It is open here for writing too,
+# so that it has no end between two of them.
+open_ready() {
+	rm -f ready
+	mkfifo ready
+	exec 8<>ready
+}
+
+# until_gone PID...: wait until no such process lives
+until_gone() {
+	# shellcheck disable=SC2016 # for the other shell
+	timeout 20 bash -c 'for p; do
+		while [[ $(awk "/^State/ { print \$2 }" "/proc/$p/status" 2>/dev/null) == [^Z] ]]; do sleep 0.05; done
+	done' - "$@"
+}
+
+# bats test_tags=smoke
+@test "a program finds its rank, the size, a store and a secret" {
+	# shellcheck disable=SC2016 # for the ranks' shells
+	collctl run -n 3 -- sh -c 'printf "%s %s %s %s %s\n" "$COLLCTL_RANK" "$COLLCTL_SIZE" "$COLLCTL_RENDEZVOUS" \
+		"$COLLCTL_STORE_TOKEN" "$COLLCTL_SECRET"' >out
+	assert_equal "$(cut -d' ' -f1 out | sort | tr '\n' ' ')" '0 1 2 '
+	assert_equal "$(cut -d' ' -f2 out | sort -u)" 3
+	assert_equal "$(cut -d' ' -f3- out | sort -u | wc -l)" 1
+	grep -qE '^0 3 http://127\.0\.0\.1:[1-9][0-9]* [^ ]+ [0-9a-f]{64}$' out
+}
+
+@test "secrets and tokens are new each time" {
+	# shellcheck disable=SC2016 # for the ranks' shells
+	for _ in 1 2; do
+		collctl run -n 1 -- sh -c 'printf "%s\n%s\n" "$COLLCTL_STORE_TOKEN" "$COLLCTL_SECRET"'
+	done >out
+	assert_equal "$(sort -u out | wc -l)" 4
+}
+
+@test "the caller's own job does not reach the ranks" {
+	export COLLCTL_HOSTFILE=hosts COLLCTL_RENDEZVOUS=http://192.0.2.1:1 COLLCTL_SECRET_FILE=nowhere
+	export COLLCTL_STORE_TOKEN_FILE=nowhere COLLCTL_LISTEN=192.0.2.1 COLLCTL_RANK=7 COLLCTL_SECRET=0bad
+	collctl run -n 1 -- env >out
+	run -1 grep -E '^COLLCTL_(HOSTFILE|SECRET_FILE|STORE_TOKEN_FILE|LISTEN)=|192\.0\.2\.1|0bad' out
+	grep -qx COLLCTL_RANK=0 out
+	collctl run -n 2 barrier
+}
+
+# bats test_tags=smoke
+@test "a collective needs no store, in each of its spellings" {
+	collctl run -n 2 barrier
+	collctl run -n 2 -- barrier -v
+	collctl run -n 2 collctl barrier
+	collctl run -n 2 "$COLLCTL" -q barrier
+	collctl run -n1 barrier
+}
+
+@test "the secret is in no argument and no environment that others can read" {
+	# shellcheck disable=SC2016 # for the rank's shell
+	collctl run -n 1 -- sh -c 'echo "$COLLCTL_SECRET" >secret; tr "\0" "\n" </proc/$PPID/cmdline >args
+		tr "\0" "\n" </proc/$PPID/environ >environ'
+	[[ -s secret && -s args && -s environ ]]
+	run -1 grep -qF -f secret args environ
+}
+
+@test "only rank 0 reads stdin" {
+	# shellcheck disable=SC2016 # for the ranks' shells
+	echo input | collctl run -n 3 --label -- sh -c 'cat; [ "$COLLCTL_RANK" = 0 ] || [ /dev/null -ef /dev/stdin ]' >out
+	assert_equal "$(<out)" '[0] input'
+}
+
+# bats test_tags=smoke
+@test "stderr is labelled, stdout only with --label" {
+	# shellcheck disable=SC2016 # for the ranks' shells
+	collctl run -n 2 -- sh -c 'echo "out $COLLCTL_RANK"; echo "err $COLLCTL_RANK" >&2' >out 2>err
+	assert_equal "$(sort out)" $'out 0\nout 1'
+	assert_equal "$(sort err)" $'[0] err 0\n[1] err 1'
+	# shellcheck disable=SC2016
+	collctl run -n 2 --label -- sh -c 'echo "out $COLLCTL_RANK"' >out
+	assert_equal "$(sort out)" $'[0] out 0\n[1] out 1'
+}
+
+@test "lines come out whole, however they were written" {
+	cat >speak.py <<-'EOT'
+		import os
+		text = (os.environ["COLLCTL_RANK"] * 30000 + "\n").encode() * 20 + b"no newline"
+		for at in range(0, len(text), 7001): os.write(2, text[at:at + 7001])
+	EOT
+	collctl run -n 3 -- "$PYTHON" speak.py 2>err
+	assert_equal "$(wc -l <err)" 63
+	local r
+	for r in 0 1 2; do
+		assert_equal "$(grep -cxE "\[$r\] ${r}+" err)" 20
+		assert_equal "$(grep -cxF "[$r] no newline" err)" 1
+	done
+	awk 'length($0) != 30004 && !/no newline$/ { exit 1 }' err
+}
+
+@test "a line beyond bounds is broken, and nothing is lost" {
+	collctl run -n 1 -- "$PYTHON" -c 'import os; os.write(2, b"x" * 200000 + b"\nend\n")' 2>err
+	assert_equal "$(tail -n 1 err)" '[0] end'
+	assert_equal "$(grep -o x err | wc -l)" 200000
+	awk '!/^\[0\] (x+|end)$/ || length($0) > 65540 { exit 1 }' err
+}
+
+@test "what a rank's own child holds open does not hold run" {
+	local start=$SECONDS
+	collctl run -n 2 -- sh -c 'echo said >&2; sleep 60 & exit 0' 2>err
+	((SECONDS - start < 30))
+	assert_equal "$(sort err)" $'[0] said\n[1] said'
+}
+
+@test "a reader of stderr that leaves ends nothing but the output" {
+	run -0 "$PYTHON" -c 'import os, subprocess, sys
+r, w = os.pipe()
+os.close(r)
+sys.exit(subprocess.run(sys.argv[1:], stderr=w).returncode)' \
+		"$COLLCTL" run -n 2 -- sh -c 'trap "" PIPE; echo a >&2; echo b >&2; echo out; exit 0'
+	assert_output $'out\nout'
+}
+
+# bats test_tags=smoke
+@test "the exit code is that of the rank that failed" {
+	# shellcheck disable=SC2016 # for the ranks' shells
+	run -7 --separate-stderr collctl run -n 3 -- sh -c '[ "$COLLCTL_RANK" != 1 ] || exit 7'
+	[[ $stderr == *'rank 1'*'exit code 7'* ]]
+	# shellcheck disable=SC2016
+	run -137 --separate-stderr collctl run -n 3 -- sh -c '[ "$COLLCTL_RANK" != 2 ] || kill -KILL $$'
+	[[ $stderr == *'rank 2'*'killed by signal 9'* ]]
+	run -0 collctl run -n 3 -- true
+}
+
+@test "the first failure ends all: by themselves, else by SIGTERM" {
+	cat >rank.sh <<-'EOT'
+		[ "$COLLCTL_RANK" != 0 ] || exit 3
+		trap 'echo term >"$COLLCTL_RANK.term"; exit 0' TERM
+		[ "$COLLCTL_RANK" != 1 ] || exec sh -c ': >1.own' # ends by itself
+		sleep 60 &
+		wait
+	EOT
+	local start=$SECONDS
+	run -3 collctl run -n 3 -- sh rank.sh
+	((SECONDS - start < 40))
+	assert_file_exist 1.own
+	assert_file_not_exist 1.term
+	assert_file_exist 2.term
+}
+
+@test "who ignores SIGTERM is killed, with its children" {
+	cat >rank.sh <<-'EOT'
+		[ "$COLLCTL_RANK" != 0 ] || exit 3
+		trap '' TERM
+		sh -c 'echo $$ >child; sleep 100'
+		sleep 100
+	EOT
+	run -3 collctl run -n 2 -- sh rank.sh
+	until_gone "$(<child)"
+}
+
+@test "SIGINT, SIGTERM and SIGHUP are passed on, and run ends by them" {
+	local s
+	for s in INT:130 TERM:143 HUP:129; do
+		rm -f ./*.got
+		open_ready
+		cat >rank.sh <<-EOT
+			trap 'echo >"\$COLLCTL_RANK.got"; exit 0' ${s%:*}
+			echo >ready
+			while :; do sleep 1; done
+		EOT
+		# Not as a background job of this shell, which would have it ignore SIGINT.
+		"$PYTHON" -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&- &
+		local pid=$!
+		STARTED+=("$pid")
+		read -r -u 8
+		read -r -u 8
+		kill "-${s%:*}" "$pid"
+		local rc=0
+		wait "$pid" || rc=$?
+		assert_equal "$rc" "${s#*:}"
+		assert_file_exist 0.got
+		assert_file_exist 1.got
+	done
+}
+
+@test "a second signal kills" {
+	open_ready
+	cat >rank.sh <<-'EOT'
+		trap 'echo >ready' TERM
+		echo >ready
+		while :; do sleep 1; done
+	EOT
+	collctl_run() { exec "$COLLCTL" run -n 1 -- sh rank.sh 3>&- 8>&-; }
+	collctl_run &
+	local pid=$! rc=0 start=$SECONDS
+	STARTED+=("$pid")
+	read -r -u 8
+	kill -TERM "$pid"
+	read -r -u 8
+	kill -TERM "$pid"
+	wait "$pid" || rc=$?
+	assert_equal "$rc" 143
+	((SECONDS - start < 5))
+}
+
+@test "ranks don't outlive a run that is killed" {
+	open_ready
+	collctl_run() { exec "$COLLCTL" run -n 2 -- sh -c 'echo $$ >ready; exec sleep 100' 3>&- 8>&-; }
+	collctl_run &
+	local pid=$! one two
+	STARTED+=("$pid")
+	read -r -u 8 one
+	read -r -u 8 two
+	kill -KILL "$pid"
+	wait "$pid" || true
+	until_gone "$one" "$two"
+}
+
+# bats test_tags=smoke
+@test "100 ranks of a program, 128 of a collective" {
+	collctl run -n 100 -- sh -c 'echo x; echo y >&2' >out 2>err
+	assert_equal "$(wc -l <out)" 100
+	assert_equal "$(sort -u err | wc -l)" 100
+	collctl run -n 128 barrier
+}
+
+@test "too few descriptors: 11, and nothing is left running" {
+	few_files() {
+		ulimit -n 40
+		exec "$COLLCTL" run -n 100 -- sleep 50
+	}
+	run -11 --separate-stderr few_files
+	[[ $stderr == *'open files'* ]]
+}
+
+@test "programs get the caller's limits and signals back" {
+	(
+		ulimit -S -n 300
+		collctl run -n 1 -- sh -c 'ulimit -S -n; grep -E "^Sig(Ign|Blk)" /proc/self/status' >inside
+		sh -c 'ulimit -S -n; grep -E "^Sig(Ign|Blk)" /proc/self/status' >outside
+	)
+	# The last word of the mask of ignored signals: SIGPIPE is 13, SIGXFSZ 25.
+	assert_equal "$(head -n 1 inside)" 300
+	assert_equal "$(grep SigBlk inside)" "$(grep SigBlk outside)"
+	local ignored
+	ignored=0x$(awk '/^SigIgn/ { print $2 }' inside)
+	(((ignored & (1 << 12 | 1 << 24)) == 0))
+}
+
+@test "what can't be started is said once" {
+	run -2 --separate-stderr collctl run -n 5 nosuchprogram
+	assert_equal "$stderr" 'collctl: nosuchprogram: no such collective or program'
+	run -2 --separate-stderr collctl run -n 5 alreduce x
+	[[ $stderr == *'did you mean allreduce?' ]]
+	run -2 --separate-stderr collctl run -n 5 keygen
+	[[ $stderr == *'keygen is not a collective'* ]]
+	run -2 collctl run true
+	run -2 collctl run -n 2
+	run -2 collctl run -n 0 true
+}
+
+@test "--json before run: an object a rank, each a line" {
+	collctl --json run -n 3 barrier >out
+	assert_equal "$(wc -l <out)" 3
+	assert_equal "$(jq -r .rank out | sort | tr '\n' ' ')" '0 1 2 '
+}
+
+@test "a program may call collctl again and again" {
+	# shellcheck disable=SC2016 # for the ranks' shells
+	collctl run -n 3 -- sh -ec 'for i in 1 2 3; do "$0" barrier; done' "$COLLCTL"
+}

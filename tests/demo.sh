@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# The main job, shown: four ranks, each with a shard file of its own, find each other, average their
+# shards over TLS, and each gets the result. Everything it makes lies in demo/.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+bin=$(realpath "${COLLCTL:-build/collctl}")
+python=$([[ -x /usr/bin/python3 ]] && echo /usr/bin/python3 || echo python3)
+collctl() { "$bin" "$@"; }
+
+show() { # print a command line as a person would type it, then run it
+	printf '\n$ %s\n' "$*"
+	"$@"
+}
+
+check() { # do all files $2... hold what numpy says of the shards, and the same bytes?
+	"$python" - "$@" <<'EOF'
+import sys
+import numpy as np
+
+name, files = sys.argv[1], sys.argv[2:]
+want = np.mean([np.load(f"demo/shard.{r}.npy") for r in range(4)], axis=0, dtype=np.float64)
+got = [np.load(f) for f in files]
+same = all(g.tobytes() == got[0].tobytes() for g in got)
+error = max(float(np.abs(g - want).max()) for g in got)
+print(f"{name}: {len(got)} outputs {got[0].dtype} {got[0].shape}, "
+      f"{'all the same bits' if same else 'THEY DIFFER'}, largest difference from numpy {error:.1e}")
+sys.exit(not same or len(got) != 4 or not error < 1e-6)
+EOF
+}
+
+pids=()
+cleanup() {
+	((${#pids[@]} == 0)) || kill "${pids[@]}" 2>/dev/null || true
+	wait
+	rm -f demo/ready
+}
+trap cleanup EXIT
+
+rm -rf demo
+mkdir demo
+
+printf "== Four shards: what four machines might have after a training step (collctl is %s)\n" "$bin"
+"$python" - <<'EOF'
+import numpy as np
+
+for rank in range(4):
+    shard = np.random.default_rng(rank).standard_normal((1024, 1024), dtype=np.float32)
+    np.save(f"demo/shard.{rank}.npy", shard)
+EOF
+ls -l demo
+
+printf '\n== All four ranks on this machine: run starts them, with a secret of their own\n'
+show collctl run -n 4 -- allreduce --op avg 'demo/shard.{rank}.npy' -o 'demo/avg.{rank}.npy'
+echo
+check 'run' demo/avg.{0..3}.npy
+
+printf '\n== What one does on four machines: a job secret, a store, and the same line on each\n'
+show collctl keygen demo/job.key
+
+mkfifo demo/ready
+printf '\n$ %s &\n' 'collctl serve --once --listen 127.0.0.1:0 --port-file demo/port'
+collctl serve --once --listen 127.0.0.1:0 --port-file demo/port --ready-fd 9 9>demo/ready &
+pids+=($!)
+read -r -t 30 <demo/ready || true # a line, or the end of a server that has failed
+store=http://127.0.0.1:$(cat demo/port)
+
+for rank in 0 1 2 3; do
+	line=(collctl allreduce -n 4 -r "$rank" -R "$store" --secret-file demo/job.key --op avg
+		"demo/shard.$rank.npy" -o "demo/net.$rank.npy")
+	printf '$ %s &\n' "${line[*]}"
+	"${line[@]}" &
+	pids+=($!)
+done
+for pid in "${pids[@]}"; do
+	wait "$pid"
+done
+pids=()
+echo
+check 'serve + 4 processes' demo/net.{0..3}.npy
+
+printf '\n== Done. The files:\n'
+ls -l demo/*.npy

@@ -1,0 +1,188 @@
+#!/usr/bin/env bats
+# Faults while the ranks find each other. Numbers are the rows of the table of faults.
+
+load ../cli/helpers
+
+setup() {
+	common_setup
+	make_secret
+	make_shards 3 f32 20
+}
+
+assert_no_output() {
+	local left
+	left=$(find . -name 'out*' -o -name '.out*')
+	assert_equal "$left" ''
+}
+
+by_hostfile() { # R [OPTIONS...]
+	local r=$1
+	shift
+	spawn_rank "$r" "$COLLCTL" allreduce -H hosts -r "$r" --secret-file "$SECRET" --join-timeout 4s \
+		"in.$r.npy" -o "out.$r.npy" "$@"
+}
+
+# bats test_tags=smoke
+@test "1: another secret, by hostfile: the dialler 6, the secrets differ; rank 0 waits on, then 5" {
+	make_hostfile hosts 2
+	collctl keygen other.key
+	by_hostfile 0
+	by_hostfile 1 --secret-file other.key
+	wait_ranks
+	assert_rank 1 6 'secrets differ'
+	assert_rank 0 5
+	assert_no_output
+}
+
+@test "1: after it the right one may still come" {
+	make_hostfile hosts 2
+	collctl keygen other.key
+	by_hostfile 0 --join-timeout 30s
+	by_hostfile 1 --secret-file other.key
+	wait_ranks 1
+	assert_rank 1 6
+	by_hostfile 1 --join-timeout 30s
+	wait_ranks
+	assert_ranks 2 0
+	check_out sum 2
+}
+
+@test "2: another job, by hostfile: 6, a text of its own" {
+	make_hostfile hosts 2
+	by_hostfile 0 -j right
+	by_hostfile 1 -j wrong
+	wait_ranks
+	assert_rank 1 6 job
+	[[ $(<1.err) != *'secrets differ'* ]]
+	assert_rank 0 5
+	assert_no_output
+}
+
+@test "3: connections that say nothing, or HTTP, don't hurt the job" {
+	local i
+	make_hostfile hosts 2
+	by_hostfile 0 --join-timeout 30s
+	wait_listening "$PORT" "${PIDS[0]}"
+	for ((i = 0; i < (LONG ? 1000 : 100); i++)); do
+		: <>"/dev/tcp/127.0.0.1/$PORT"
+	done
+	curl -s -m 2 -o /dev/null "http://127.0.0.1:$PORT/" || true
+	by_hostfile 1 --join-timeout 30s
+	wait_ranks
+	assert_ranks 2 0
+	check_out sum 2
+}
+
+@test "5: TLS 1.2, no PSK, other suites don't get in" {
+	local options
+	make_hostfile hosts 2
+	by_hostfile 0 --join-timeout 30s
+	wait_listening "$PORT" "${PIDS[0]}"
+	for options in -tls1_2 -tls1_3 '-tls1_3 -ciphersuites TLS_AES_256_GCM_SHA384' \
+		'-tls1_3 -psk_identity x -psk 00112233445566778899aabbccddeeff'; do
+		# shellcheck disable=SC2086
+		run timeout 8 openssl s_client -connect "127.0.0.1:$PORT" $options </dev/null
+		((status != 0))
+	done
+	by_hostfile 1 --join-timeout 30s
+	wait_ranks
+	assert_ranks 2 0
+}
+
+@test "9: the stale record of a dead job is replaced" {
+	start_serve
+	rank 0 2 allreduce in.0.npy -o out.0.npy
+	wait_record
+	kill -KILL "${PIDS[0]}"
+	wait_ranks
+	ranks 2 allreduce 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_ranks 2 0
+	check_out sum 2
+}
+
+# bats test_tags=smoke
+@test "10: a tampered record: 5, its MAC does not verify" {
+	start_serve
+	rank 0 2 allreduce in.0.npy -o out.0.npy
+	wait_record
+	kill -KILL "${PIDS[0]}"
+	wait_ranks
+	curl -sf "$STORE/v1/kv/$RECORD?raw" | sed 's/[0-9]/7/g; s/[a-f]/b/g' >tampered
+	curl -sf -o /dev/null -X PUT --data-binary @tampered "$STORE/v1/kv/$RECORD"
+	rank 1 2 allreduce --join-timeout 3s in.1.npy -o out.1.npy
+	wait_ranks
+	assert_rank 1 5 MAC
+	assert_no_output
+}
+
+@test "10: rank 0 with another secret, through a store: 5, the secrets may differ" {
+	start_serve
+	rank 0 2 allreduce --join-timeout 6s in.0.npy -o out.0.npy
+	wait_record
+	collctl keygen other.key
+	SECRET=other.key rank 1 2 allreduce --join-timeout 2s in.1.npy -o out.1.npy
+	wait_ranks
+	assert_rank 1 5 MAC secret
+	assert_rank 0 5
+	assert_no_output
+}
+
+@test "11: a store that is not there: 5, its URL named" {
+	free_port
+	STORE=http://127.0.0.1:$PORT
+	rank 0 2 allreduce --join-timeout 2s in.0.npy -o out.0.npy
+	rank 1 2 allreduce --join-timeout 2s in.1.npy -o out.1.npy
+	wait_ranks
+	assert_ranks 2 5 "127.0.0.1:$PORT"
+	assert_no_output
+}
+
+@test "12: the store may die after the join" {
+	start_serve --once
+	ranks 3 allreduce 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_ranks 3 0
+	wait "$SERVE_PID"
+	check_out sum 3
+}
+
+# bats test_tags=smoke
+@test "13: a rank is missing: 5, and it is listed" {
+	start_serve
+	rank 0 3 allreduce --join-timeout 3s in.0.npy -o out.0.npy
+	rank 2 3 allreduce --join-timeout 3s in.2.npy -o out.2.npy
+	wait_ranks
+	assert_rank 0 5
+	assert_rank 2 5
+	grep -qE 'missing.*\b1\b|\b1\b.*missing' 0.err
+	assert_no_output
+}
+
+@test "13: rank 0 is missing: 5" {
+	start_serve
+	rank 1 3 allreduce --join-timeout 2s in.1.npy -o out.1.npy
+	wait_ranks
+	assert_rank 1 5 0
+	assert_no_output
+}
+
+# bats test_tags=smoke
+@test "14: a late rank is waited for" {
+	start_serve
+	rank 0 3 allreduce in.0.npy -o out.0.npy
+	rank 1 3 allreduce in.1.npy -o out.1.npy
+	wait_record
+	rank 2 3 allreduce in.2.npy -o out.2.npy
+	wait_ranks
+	assert_ranks 3 0
+	check_out sum 3
+}
+
+@test "40: SIGTERM while joining: 143, nothing left" {
+	start_serve
+	rank 0 2 allreduce in.0.npy -o out.0.npy
+	wait_record
+	kill -TERM "${PIDS[0]}"
+	wait_ranks
+	assert_rank 0 143
+	assert_no_output
+}

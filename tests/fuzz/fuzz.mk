@@ -1,0 +1,25 @@
+# Fuzzers: tests/fuzz/fuzz_NAME.c over the libraries, with clang's libFuzzer and sanitizers.
+#
+#   make fuzz-NAME [FUZZ_SECONDS=n]     build it and run it on a copy of its corpus
+#
+# The seeds are tests/fuzz/corpus/NAME; what is found new, and crashes, stay in the build folder.
+
+FUZZ_CC ?= clang
+FUZZ_SECONDS ?= 10
+FUZZ_CFLAGS = -std=c17 $(WARN) -O1 -g -fno-omit-frame-pointer -DCOLLCTL_SANITIZED \
+	-ffp-contract=off -pthread $(PKG_CFLAGS)
+FUZZ_SANITIZE = -fno-sanitize-recover=undefined -fsanitize=address,undefined
+FUZZ_SOURCES = $(wildcard $(addsuffix /*.c,$(LAYERS)))
+FUZZ_OBJECTS = $(patsubst %.c,$(BUILD)/fuzz/%.o,$(FUZZ_SOURCES))
+
+$(BUILD)/fuzz/%.o: %.c tests/fuzz/fuzz.mk $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(FUZZ_CC) $(ALL_CPPFLAGS) $(FUZZ_CFLAGS) $(FUZZ_SANITIZE),fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS)
+	$(call say,LINK,$@)$(FUZZ_CC) $(FUZZ_SANITIZE),fuzzer -pthread $(LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
+
+fuzz-%: $(BUILD)/fuzz/fuzz_%
+	@mkdir -p $(BUILD)/fuzz/corpus/$*
+	$(if $(filter 1,$(V)),,@)$< -max_total_time=$(FUZZ_SECONDS) -max_len=12000 -timeout=10 -print_final_stats=0 -verbosity=$(V) \
+		-artifact_prefix=$(BUILD)/fuzz/ $(BUILD)/fuzz/corpus/$* $(wildcard tests/fuzz/corpus/$*)

@@ -1,0 +1,252 @@
+#!/usr/bin/env bash
+# Build in every way and run every test; `make check` after its set-up.
+#
+#   tests/run.sh [REGEX]      only the suites whose name matches
+#
+# COLLCTL_LONG=1 makes the long runs; JOBS is how many suites run at once (the processors). Prints a
+# line per suite, what a failing one said, and last `N passed, N failed[, N skipped]`. Exit code 1 if
+# anything failed. A suite is a program that prints TAP or one test by its exit code (77: skipped),
+# within a time limit.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+only=${1-}
+long=${COLLCTL_LONG:-0}
+jobs=${JOBS:-$(nproc)}
+make=${MAKE:-make}
+unset MAKE MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS CDPATH
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/collctl-check.XXXXXX")
+mkdir "$work/tmp" "$work/log"
+export TMPDIR=$work/tmp COLLTEST_RUN=$work # the mark of every process of this run
+
+finish() {
+	local left
+	mapfile -t left < <(marked)
+	((${#left[@]} == 0)) || kill -KILL "${left[@]}" 2>/dev/null || true
+	rm -rf "$work"
+	rmdir "/tmp/collctl-test-ports.$UID" 2>/dev/null || true
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# The processes that this run has started, one a line (this shell took the mark after it began).
+marked() {
+	local env pid
+	for env in /proc/[0-9]*/environ; do
+		if grep -qzxF "COLLTEST_RUN=$work" "$env" 2>/dev/null; then
+			pid=${env//[^0-9]/}
+			echo "$pid"
+		fi
+	done
+}
+
+# ---- suites ----
+
+# suite NAME LIMIT tap|one COMMAND...: run it to its end, print and record its result; 1: it failed
+suite() {
+	local name=$1 limit=$2 format=$3 rc=0 start=$EPOCHREALTIME
+	local log=$work/log/${name//\//_} passed=0 failed=0 skipped=0 planned=0 note=''
+	shift 3
+	timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null || rc=$?
+	if [[ $format == tap ]]; then
+		read -r passed failed skipped planned < <(awk '
+			/^1\.\.[0-9]+/ { planned += substr($1, 4) }
+			/^ok / { if (/ # skip/) skipped++; else passed++ }
+			/^not ok / { if (/^not ok [0-9]+ # SKIP/) skipped++; else failed++ }
+			END { print passed + 0, failed + 0, skipped + 0, planned + 0 }' "$log")
+		# What was announced and never reported has failed; so has a program that says so.
+		if ((passed + failed + skipped < planned)); then
+			note="$((planned - passed - failed - skipped)) did not report"
+			failed=$((planned - passed - skipped))
+		elif ((rc && failed == 0)); then
+			failed=1
+		fi
+	elif ((rc == 77)); then
+		skipped=1 note=$(tail -n 1 "$log")
+	elif ((rc)); then
+		failed=1
+	else
+		passed=1
+	fi
+	((rc != 124 && rc != 137)) || note="over its $limit s${note:+, $note}"
+	((rc == 0 || failed == 0)) || note="${note:+$note, }exit code $rc"
+	echo "$passed $failed $skipped" >>"$work/results"
+	local text
+	text=$(awk -v n="$name" -v p="$passed" -v f="$failed" -v s="$skipped" -v t0="$start" \
+		-v t1="$EPOCHREALTIME" -v note="$note" 'BEGIN {
+			printf "%-6s %-34s %4d passed", f ? "FAILED" : "ok", n, p
+			if (f) printf ", %d failed", f
+			if (s) printf ", %d skipped", s
+			printf "  %.1f s%s", t1 - t0, note ? "  (" note ")" : "" }')
+	if ((failed)); then
+		if [[ $format == tap ]]; then # the failing tests with what they said
+			text+=$'\n'$(awk '/^ok |^1\.\./ { show = 0; next } /^not ok/ { show = 1 } show || !/^#/ { print }' "$log" |
+				head -n 150 | sed 's/^/    /')
+		else
+			text+=$'\n'$(tail -n 60 "$log" | sed 's/^/    /')
+		fi
+	fi
+	printf '%s\n' "$text"
+	((failed == 0))
+}
+
+wanted() { [[ -z $only || $1 =~ $only ]]; }
+
+# now NAME ...: a suite alone, before what follows
+now() {
+	wanted "$1" || return 0
+	suite "$@"
+}
+
+# later NAME ...: a suite beside the others, as soon as there is room
+running=0
+later() {
+	wanted "$1" || return 0
+	while ((running >= jobs)); do
+		wait -n || true
+		running=$((running - 1))
+	done
+	suite "$@" &
+	running=$((running + 1))
+}
+
+# ---- one-test commands ----
+
+check_format() {
+	git ls-files -z '*.c' '*.h' | xargs -0r clang-format --dry-run -Werror
+}
+
+check_shell() {
+	# bats runs each test in a subshell and sets `stderr` and the like.
+	git ls-files -z '*.bats' | xargs -0r shellcheck -e SC2030,SC2031,SC2154
+	git ls-files -z '*.sh' '*.bash' .ci/run | xargs -0r shellcheck -x
+}
+
+check_man() {
+	local pages=() page
+	for page in man/*.[1-8] build/*.[1-8] build/man/*.[1-8]; do
+		[[ ! -f $page ]] || pages+=("$page")
+	done
+	if ((${#pages[@]} == 0)); then
+		echo 'no manual page is built'
+		return 77
+	fi
+	mandoc -Tlint -Wwarning "${pages[@]}"
+}
+
+# Does this tree build by the public goals: install into a folder, with nothing left outside?
+check_install() {
+	$make -s BUILD=build WERROR=1 install DESTDIR="$TMPDIR/root" PREFIX=/usr
+	"$TMPDIR/root/usr/bin/collctl" --version
+}
+
+export -f check_format check_shell check_man check_install
+export make
+
+# ---- builds ----
+
+# Sanitizers want the address space as they know it; some kernels randomise more than they bear.
+fixed=()
+if setarch -R true 2>/dev/null; then
+	fixed=(setarch -R)
+fi
+
+build() { # NAME DIR GOALS VARIABLES...
+	local name=$1 dir=$2 goals=$3
+	shift 3
+	# shellcheck disable=SC2086 # the goals are words
+	now "build/$name" 600 one "${fixed[@]}" "$make" -s -j"$jobs" BUILD="$dir" WERROR=1 "$@" $goals
+}
+
+export ASAN_OPTIONS=exitcode=99:detect_stack_use_after_return=1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:exitcode=99
+export TSAN_OPTIONS=exitcode=99:halt_on_error=1:second_deadlock_stack=1
+
+slow=1 # time limits are for a quick machine; the long runs and sanitizers take more
+((long == 0)) || slow=10
+
+echo "collctl: $(git describe --always --dirty 2>/dev/null || echo 'no version'), $(uname -m), $jobs at once$( ((long == 0)) || echo ', long runs')"
+
+built=1
+build gcc build 'all unit' || built=0
+
+later static/format 60 one bash -c check_format
+later static/shell 60 one bash -c check_shell
+later static/man 60 one bash -c check_man
+later static/layers 60 one tests/layers.sh
+later static/install 60 one bash -c check_install
+
+units() { # PREFIX DIR LIMIT [SKIP-REGEX]: every unit test of a build
+	local program name
+	for program in "$2"/unit/test_*; do
+		[[ -x $program ]] || continue
+		name=${program##*/test_}
+		[[ -n ${4-} && $name =~ ^($4)$ ]] && continue
+		later "$1/$name" $((slow * $3)) tap env CMOCKA_MESSAGE_OUTPUT=TAP \
+			COLLCTL_LONG="$long" "${fixed[@]}" "$program"
+	done
+}
+
+commands() { # PREFIX DIR LIMIT [BATS OPTIONS...]: every test of the command against a build
+	local prefix=$1 dir=$2 limit=$3 file name env
+	shift 3
+	for file in tests/*/*.bats; do
+		name=${file#tests/}
+		env=(COLLCTL="$PWD/$dir/collctl" COLLCTL_LONG="$long" BATS_TEST_TIMEOUT=$((slow * limit / 2)))
+		later "$prefix${name%.bats}" $((slow * limit)) tap \
+			env "${env[@]}" "${fixed[@]}" bats --tap "$@" "$file"
+	done
+}
+
+# The smoke tests are the sample that sanitizers see; in the long runs they see everything.
+sample=(--filter-tags smoke)
+((long == 0)) || sample=()
+
+if ((built)); then
+	commands '' build 240
+	units unit build 120
+fi
+wait
+running=0
+
+if build clang build-clang 'all unit' CC=clang; then
+	units clang/unit build-clang 120
+fi
+if build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g'; then
+	units asan/unit build-asan 240
+	commands asan/ build-asan 240 "${sample[@]}"
+fi
+if build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g'; then
+	# Schedules and the parsing of text know no threads.
+	quiet='(sched|verify|simulate|algo|table|npy|options|hostfile|launch|secret).*'
+	((long == 0)) || quiet=''
+	units tsan/unit build-tsan 240 "$quiet"
+	commands tsan/ build-tsan 240 "${sample[@]}"
+fi
+wait
+running=0
+if [[ -f tests/fuzz/fuzz.mk ]]; then
+	seconds=10
+	((long == 0)) || seconds=600
+	build fuzz build-fuzz fuzz CC=clang || true
+	for fuzzer in build-fuzz/fuzz/fuzz_*; do
+		[[ -f $fuzzer && -x $fuzzer ]] || continue
+		name=${fuzzer##*/}
+		mkdir -p "$work/corpus/$name"
+		seeds=()
+		[[ ! -d tests/fuzz/corpus/${name#fuzz_} ]] || seeds=("tests/fuzz/corpus/${name#fuzz_}")
+		later "fuzz/${name#fuzz_}" $((seconds + 60)) one "${fixed[@]}" "$fuzzer" \
+			-max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+			-artifact_prefix="$work/" "$work/corpus/$name" "${seeds[@]}"
+	done
+fi
+wait
+
+# Nothing may run on when the tests have ended.
+remaining=$(marked)
+now cleanup 60 one bash -c "${remaining:+echo left running:; ps -o pid,args -p ${remaining//$'\n'/,}; exit 1}" || true
+
+awk '{ p += $1; f += $2; s += $3 }
+	END { printf "%d passed, %d failed", p, f; if (s) printf ", %d skipped", s; print ""; exit f > 0 || p == 0 }' "$work/results"

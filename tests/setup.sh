@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Install the Debian packages that a group of tasks needs, only those that are missing.
+#
+#   tests/setup.sh build|demo|test|bench
+#
+# Each group contains the ones before it, but bench only build and demo. Where nothing can be
+# installed (not root, no apt), it names the packages and goes on if what they provide is found.
+set -euo pipefail
+
+build=(gcc libc6-dev make pkg-config
+	libssl-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev libmicrohttpd-dev)
+demo=(python3-numpy)
+test=(bats bats-assert bats-support bats-file clang clang-format curl git iproute2 jq
+	libclang-rt-dev libcmocka-dev mandoc openssl procps shellcheck socat strace)
+bench=(libopenmpi-dev openmpi-bin)
+
+# What stands for a package where dpkg is not asked: a tool, or a header.
+stands_for() {
+	case $1 in
+	libc6-dev) echo stdio.h ;;
+	libssl-dev) echo openssl/ssl.h ;;
+	libjansson-dev) echo jansson.h ;;
+	libxxhash-dev) echo xxhash.h ;;
+	libcurl4-openssl-dev) echo curl/curl.h ;;
+	libmicrohttpd-dev) echo microhttpd.h ;;
+	libcmocka-dev) echo cmocka.h ;;
+	iproute2) echo ss ;;
+	procps) echo pkill ;;
+	openmpi-bin) echo mpirun ;;
+	libopenmpi-dev) echo mpicc ;;
+	*) echo "$1" ;;
+	esac
+}
+
+found() { # is what package $1 provides there, by whatever way it came?
+	local what
+	what=$(stands_for "$1")
+	case $1 in
+	python3-numpy) /usr/bin/env python3 -c 'import numpy' 2>/dev/null ;;
+	bats-*) [[ -d /usr/lib/bats/$1 ]] ;;
+	libclang-rt-*) compgen -G "$(clang -print-resource-dir)/lib/*/libclang_rt.fuzzer*.a" >/dev/null ;;
+	*) case $what in
+		*.h) printf '#include <stddef.h>\n#include <stdarg.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <%s>\n' "$what" |
+			"${CC:-cc}" -E -x c - >/dev/null 2>&1 ;;
+		*) command -v "$what" >/dev/null ;;
+		esac ;;
+	esac
+}
+
+installed() {
+	[[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+case ${1-} in
+build) want=("${build[@]}") ;;
+demo) want=("${build[@]}" "${demo[@]}") ;;
+test) want=("${build[@]}" "${demo[@]}" "${test[@]}") ;;
+bench) want=("${build[@]}" "${demo[@]}" "${bench[@]}") ;;
+*)
+	echo "usage: tests/setup.sh build|demo|test|bench" >&2
+	exit 2
+	;;
+esac
+
+missing=()
+for p in "${want[@]}"; do
+	installed "$p" || missing+=("$p")
+done
+((${#missing[@]})) || exit 0
+
+if ((EUID == 0)) && command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
+	echo "setup: installing ${missing[*]}" >&2
+	export DEBIAN_FRONTEND=noninteractive
+	# A wait for another apt, no questions, no terminal.
+	apt=(apt-get -q -o DPkg::Lock::Timeout=120)
+	"${apt[@]}" update >&2 </dev/null || echo "setup: apt-get update failed, trying what is known" >&2
+	"${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2 </dev/null
+	exit 0
+fi
+
+absent=()
+for p in "${missing[@]}"; do
+	found "$p" || absent+=("$p")
+done
+if ((${#absent[@]})); then
+	echo "setup: not root on Debian, so nothing was installed" >&2
+	echo "setup: needed and not found (Debian's names): ${absent[*]}" >&2
+	exit 1
+fi

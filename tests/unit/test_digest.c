@@ -1,0 +1,282 @@
+/*
+ * The digest: the same however the bytes were cut into runs, windows and calls, and equal to its
+ * definition, computed here from the whole array.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "lib/data/digest.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+static uint64_t seed = 88172645463325252u;
+
+static uint64_t next(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+/* The array, which stands for the file too. */
+struct array {
+	struct array_info info;
+	char *bytes;
+	uint64_t size;
+	unsigned reads; /* how often it was read back */
+	int fail;
+};
+
+static void make(struct array *a, uint64_t size)
+{
+	*a = (struct array){.size = size};
+	a->info = (struct array_info){
+	        .format = ARRAY_RAW, .dtype = DTYPE_U8, .ndim = 1, .shape = {size}};
+	assert_int_equal(array_count(&a->info), 0);
+	a->bytes = malloc(size + 1);
+	for (uint64_t i = 0; i < size; i += 8) {
+		uint64_t u = next();
+		memcpy(a->bytes + i, &u, size - i < 8 ? size - i : 8);
+	}
+}
+
+static int read_back(void *ctx, void *buf, size_t bytes, uint64_t pos, struct err *err)
+{
+	struct array *a = ctx;
+	if (a->fail)
+		return err_set(err, ERR_OUTPUT, "x: cannot read back");
+	assert_true(bytes <= DIGEST_PIECE && pos + bytes <= a->size);
+	a->reads++;
+	memcpy(buf, a->bytes + pos, bytes);
+	return 0;
+}
+
+static void defined(const struct array *a, const char *prefix, uint8_t out[DIGEST_BYTES])
+{
+	XXH3_state_t *state = XXH3_createState();
+	XXH128_canonical_t c;
+	XXH3_128bits_reset(state);
+	XXH3_128bits_update(state, prefix, strlen(prefix));
+	for (uint64_t at = 0; at < a->size; at += MIB) {
+		uint64_t n = a->size - at < MIB ? a->size - at : MIB;
+		XXH128_canonicalFromHash(&c, XXH3_128bits(a->bytes + at, n));
+		XXH3_128bits_update(state, c.digest, sizeof c.digest);
+	}
+	XXH128_canonicalFromHash(&c, XXH3_128bits_digest(state));
+	memcpy(out, c.digest, DIGEST_BYTES);
+	XXH3_freeState(state);
+}
+
+static void final(struct digest *d, struct array *a, uint8_t out[DIGEST_BYTES])
+{
+	struct err err = {0};
+	assert_int_equal(digest_final(d, read_back, a, out, &err), 0);
+	digest_free(d);
+}
+
+static uint64_t end_of(const struct array *a, const uint64_t *starts, size_t nruns, size_t run)
+{
+	return run + 1 < nruns ? starts[run + 1] : a->size;
+}
+
+/* Feed the runs in turn, a random part of a random one at a time, each ascending. */
+static void feed(struct digest *d, const struct array *a, const uint64_t *starts, size_t nruns,
+                 uint64_t most)
+{
+	uint64_t *at = malloc(nruns * sizeof *at);
+	memcpy(at, starts, nruns * sizeof *at);
+	for (uint64_t left = a->size; left;) {
+		size_t r = next() % nruns;
+		uint64_t room = end_of(a, starts, nruns, r) - at[r];
+		uint64_t n = next() % most + 1;
+		n = n < room ? n : room;
+		digest_update(d, at[r], a->bytes + at[r], n);
+		at[r] += n;
+		left -= n;
+	}
+	free(at);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x, y;
+	memcpy(&x, a, sizeof x);
+	memcpy(&y, b, sizeof y);
+	return x < y ? -1 : x > y;
+}
+
+static void test_any_cut(void **state)
+{
+	(void)state;
+	static const uint64_t sizes[] = {1,   8,       1000,    MIB - 1,
+	                                 MIB, MIB + 1, 5 * MIB, 7 * MIB + 12345};
+	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+		struct array a;
+		uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
+		char prefix[64];
+		make(&a, sizes[s]);
+		snprintf(prefix, sizeof prefix, "u8 (%llu,)\n", (unsigned long long)sizes[s]);
+		defined(&a, prefix, expected);
+		for (size_t nruns = 1; nruns <= 12; nruns++) {
+			/* Uneven runs, some of them empty. */
+			uint64_t starts[12] = {0};
+			for (size_t r = 1; r < nruns; r++)
+				starts[r] = r % 4 == 3 ? starts[r - 1] : next() % a.size;
+			qsort(starts, nruns, sizeof *starts, by_value);
+			for (int most = 0; most < 3; most++) {
+				struct digest *d = digest_new(&a.info, starts, nruns);
+				feed(d, &a, starts, nruns, a.size >> (2 * most) | 1);
+				final(d, &a, found);
+				assert_memory_equal(found, expected, DIGEST_BYTES);
+			}
+		}
+		free(a.bytes);
+	}
+}
+
+/* One run needs no reading back; of several, only the pieces that lie in two. */
+static void test_reads_back_little(void **state)
+{
+	(void)state;
+	struct array a;
+	uint8_t one[DIGEST_BYTES], several[DIGEST_BYTES];
+	const uint64_t starts[] = {0, MIB, 3 * MIB + 5, 3 * MIB + 9, 6 * MIB};
+	make(&a, 8 * MIB + 3);
+	struct digest *d = digest_new(&a.info, starts, 1);
+	feed(d, &a, starts, 1, 3 * MIB);
+	final(d, &a, one);
+	assert_int_equal(a.reads, 0);
+	d = digest_new(&a.info, starts, 5);
+	feed(d, &a, starts, 5, MIB / 3);
+	final(d, &a, several);
+	assert_int_equal(a.reads, 1);
+	assert_memory_equal(one, several, DIGEST_BYTES);
+	free(a.bytes);
+}
+
+/* A piece that came with a gap or not at all, or was written again in part, is read back: what is
+ * in the file counts. */
+static void test_gaps_and_rewrites(void **state)
+{
+	(void)state;
+	struct array a;
+	uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
+	const uint64_t starts[] = {0};
+	make(&a, 4 * MIB);
+	defined(&a, "u8 (4194304,)\n", expected);
+	struct digest *d = digest_new(&a.info, starts, 1);
+	char *wrong = calloc(1, MIB);
+	digest_update(d, 0, a.bytes, 100);
+	digest_update(d, 200, a.bytes + 200, MIB - 200); /* a gap in the first piece */
+	digest_update(d, MIB, a.bytes + MIB, MIB);
+	digest_update(d, MIB + 10, a.bytes + MIB + 10, 10); /* some of the second once more */
+	digest_update(d, 2 * MIB, wrong, MIB);
+	digest_update(d, 2 * MIB, a.bytes + 2 * MIB, MIB); /* all of the third once more */
+	final(d, &a, found);
+	assert_memory_equal(found, expected, DIGEST_BYTES);
+	assert_int_equal(a.reads, 3); /* the first, the second and the fourth */
+	free(wrong);
+	free(a.bytes);
+}
+
+static void test_no_runs(void **state)
+{
+	(void)state;
+	struct array a;
+	uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
+	make(&a, MIB + 17);
+	defined(&a, "u8 (1048593,)\n", expected);
+	final(digest_new(&a.info, NULL, 0), &a, found);
+	assert_memory_equal(found, expected, DIGEST_BYTES);
+	free(a.bytes);
+}
+
+static void test_depends_on(void **state)
+{
+	(void)state;
+	struct array a;
+	uint8_t first[DIGEST_BYTES], other[DIGEST_BYTES];
+	make(&a, 2 * MIB);
+	final(digest_new(&a.info, NULL, 0), &a, first);
+	/* Every bit of the content, */
+	for (int i = 0; i < 50; i++) {
+		uint64_t at = next() % a.size;
+		char bit = (char)(1 << next() % 8);
+		a.bytes[at] ^= bit;
+		final(digest_new(&a.info, NULL, 0), &a, other);
+		assert_memory_not_equal(first, other, DIGEST_BYTES);
+		a.bytes[at] ^= bit;
+	}
+	/* the type, the shape. */
+	a.info.dtype = DTYPE_I8;
+	final(digest_new(&a.info, NULL, 0), &a, other);
+	assert_memory_not_equal(first, other, DIGEST_BYTES);
+	a.info.dtype = DTYPE_U8;
+	a.info.ndim = 2;
+	a.info.shape[1] = 1;
+	final(digest_new(&a.info, NULL, 0), &a, other);
+	assert_memory_not_equal(first, other, DIGEST_BYTES);
+	free(a.bytes);
+}
+
+static void test_empty(void **state)
+{
+	(void)state;
+	struct array a;
+	uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
+	const uint64_t starts[] = {0, 0};
+	make(&a, 0);
+	defined(&a, "u8 (0,)\n", expected);
+	final(digest_new(&a.info, starts, 2), &a, found);
+	assert_memory_equal(found, expected, DIGEST_BYTES);
+	free(a.bytes);
+}
+
+static void test_read_error(void **state)
+{
+	(void)state;
+	struct array a;
+	struct err err = {0};
+	uint8_t out[DIGEST_BYTES];
+	make(&a, 100);
+	a.fail = 1;
+	struct digest *d = digest_new(&a.info, NULL, 0);
+	assert_int_equal(digest_final(d, read_back, &a, out, &err), -1);
+	assert_int_equal(err.code, ERR_OUTPUT);
+	digest_free(d);
+	free(a.bytes);
+}
+
+/* The digest is part of a file's meaning: these values stay. */
+static void test_known(void **state)
+{
+	(void)state;
+	struct array_info info = {.dtype = DTYPE_F32, .ndim = 2, .shape = {3, 4}, .count = 12};
+	struct array a = {.size = 48, .bytes = calloc(1, 48)};
+	uint8_t out[DIGEST_BYTES];
+	char text[DIGEST_TEXT];
+	final(digest_new(&info, NULL, 0), &a, out);
+	assert_string_equal(digest_text(out, text), "659af3dfa898a534aa53c765b4471cb2");
+	free(a.bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_any_cut),           cmocka_unit_test(test_reads_back_little),
+	        cmocka_unit_test(test_gaps_and_rewrites), cmocka_unit_test(test_no_runs),
+	        cmocka_unit_test(test_depends_on),        cmocka_unit_test(test_empty),
+	        cmocka_unit_test(test_read_error),        cmocka_unit_test(test_known),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
