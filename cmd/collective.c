@@ -18,7 +18,7 @@
 #include "lib/exec/select.h"
 
 #define STAGING      (256u << 10) /* bytes of a file thread's conversions */
-#define WINDOW_BYTES (8u << 20)   /* of a window's buffers: a few of them fit the last cache */
+#define WINDOW_BYTES (4u << 20)   /* of a window, about: a few of them fit the last cache */
 #define INLINE_BYTES (64u << 10)  /* smaller files are read and written without threads */
 #define STREAMS      3            /* windows under way at once: one read, one moved, one written */
 

@@ -636,21 +636,30 @@ static bool finished(const struct exec *x)
 	return true;
 }
 
+/* One round over all streams. > 0: something moved. */
+static int round_once(struct exec *x, struct err *err)
+{
+	int moved = 0;
+	for (int k = 0; k < x->conf.streams; k++) {
+		int ret = run_stream(x, &x->streams[k], err);
+		if (ret < 0)
+			return -1;
+		moved |= ret;
+	}
+	return fileio_check(&x->io, err) < 0 ? -1 : moved;
+}
+
 int exec_advance(struct exec *x, struct err *err)
 {
 	int moved;
 	do {
-		moved = 0;
-		for (int k = 0; k < x->conf.streams; k++) {
-			int ret = run_stream(x, &x->streams[k], err);
-			if (ret < 0)
-				return -1;
-			moved |= ret;
+		moved = round_once(x, err);
+		if (moved == 0) { /* before the caller sleeps, what moved meanwhile */
+			fileio_arm(&x->io);
+			moved = round_once(x, err);
 		}
-		if (fileio_check(&x->io, err) < 0)
-			return -1;
-	} while (moved);
-	return finished(x);
+	} while (moved > 0);
+	return moved < 0 ? -1 : finished(x);
 }
 
 /* ---- setting up ---- */

@@ -696,7 +696,8 @@ static bool refuse(const struct coord *c, const struct hello *h, struct err *e)
 		return false;
 	if (h->rank == 0 && c->conf.elected) {
 		snprintf(e->text, sizeof e->text,
-		         "rank 0 was taken by a rank with --rank auto: give all ranks auto, or all a "
+		         "rank 0 was taken by a rank with --rank auto: give all ranks auto, or all "
+		         "a "
 		         "number");
 		return true;
 	}
