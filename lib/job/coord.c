@@ -703,6 +703,12 @@ static bool refuse(const struct coord *c, const struct hello *h, struct err *e)
 	const struct member *m = &c->members[h->rank];
 	if (!m->joined)
 		return false;
+	if (h->rank == 0 && c->conf.elected) {
+		snprintf(e->text, sizeof e->text,
+		         "rank 0 was taken by a rank with --rank auto: give all ranks auto, or all a "
+		         "number");
+		return true;
+	}
 	snprintf(e->text, sizeof e->text, "rank %u has joined already%s%s: is it started twice?",
 	         h->rank, m->from.len ? ", from " : "",
 	         m->from.len ? addr_text(&m->from, true, from) : "");

@@ -401,6 +401,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .loop = &j->loop,
 	        .tls = j->tls,
 	        .size = j->size,
+	        .elected = j->conf.rank == JOB_RANK_AUTO,
 	        .jobtag = j->jobtag,
 	        .find = find_key,
 	        .find_ctx = j,
