@@ -404,6 +404,9 @@ static int read_back(void *ctx, void *buf, size_t bytes, uint64_t pos, struct er
 static int seal(void *ctx, struct err *err)
 {
 	struct collective *c = ctx;
+	for (int i = 0; i < c->ninputs; i++)
+		if (array_unchanged(&c->inputs[i], err) < 0)
+			return -1;
 	if (digest_final(c->digest, read_back, c, c->digest_bytes, err) < 0)
 		return -1;
 	for (int i = 0; i < c->noutputs; i++)

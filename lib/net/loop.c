@@ -23,12 +23,22 @@ void loop_release(struct loop *l)
 	l->epfd = -1;
 }
 
-int loop_add(struct loop *l, struct loop_watch *w, uint32_t events, struct err *err)
+static int control(struct loop *l, int op, struct loop_watch *w, uint32_t events, struct err *err)
 {
 	struct epoll_event ev = {.events = events, .data.ptr = w};
-	if (epoll_ctl(l->epfd, EPOLL_CTL_ADD, w->fd, &ev) < 0)
+	if (epoll_ctl(l->epfd, op, w->fd, &ev) < 0)
 		return err_errno(err, ERR_RESOURCE, "epoll_ctl");
 	return 0;
+}
+
+int loop_add(struct loop *l, struct loop_watch *w, uint32_t events, struct err *err)
+{
+	return control(l, EPOLL_CTL_ADD, w, events, err);
+}
+
+int loop_mod(struct loop *l, struct loop_watch *w, uint32_t events, struct err *err)
+{
+	return control(l, EPOLL_CTL_MOD, w, events, err);
 }
 
 void loop_del(struct loop *l, struct loop_watch *w)

@@ -39,6 +39,8 @@ void loop_release(struct loop *);
 /* Watch w->fd for @events (EPOLLIN | EPOLLOUT | EPOLLET ...). @w stays the caller's and must live
  * until loop_del. */
 int loop_add(struct loop *, struct loop_watch *w, uint32_t events, struct err *);
+/* Change the events. One that is ready comes again, though its edge was seen. */
+int loop_mod(struct loop *, struct loop_watch *w, uint32_t events, struct err *err);
 void loop_del(struct loop *, struct loop_watch *w); /* before closing the descriptor; idempotent */
 
 void loop_timer_set(struct loop *, struct loop_timer *t, int64_t at); /* re-arms */
