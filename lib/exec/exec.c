@@ -314,15 +314,35 @@ static int end_in(struct lane *l, struct err *err)
 	return 1;
 }
 
+/* Nothing comes back on a lane that sends but the news that it is lost, which a sender with nothing
+ * to send would not learn otherwise. */
+static int check_out(struct lane *l, struct err *err)
+{
+	uint8_t byte;
+	struct err why = {0};
+	ssize_t got = l->conn->readable ? conn_read(l->conn, &byte, 1, &why) : 0;
+	if (got == 0)
+		return 0;
+	if (got > 0)
+		err_set(err, ERR_INTEGRITY, "rank %d sends where it has only to receive", l->peer);
+	else if (got == CONN_END || l->conn->cut)
+		err_set(err, ERR_PEER_LOST, "the connection was closed");
+	else
+		err_set(err, why.code, "%s", why.text);
+	return blame(err, l->peer);
+}
+
 /* One turn of a lane, at most QUANTUM bytes. 1: progress; 0: none; -1: error. */
 static int run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *err)
 {
 	size_t budget = QUANTUM;
 	int moved = 0;
 	l->starved = false;
+	if (l->ended)
+		return 0;
+	if (l->out && check_out(l, err) < 0)
+		return -1;
 	if (s->done) {
-		if (l->ended)
-			return 0;
 		l->starved = true;
 		return l->out ? end_out(l, err) : end_in(l, err);
 	}

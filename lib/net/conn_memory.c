@@ -121,8 +121,8 @@ int conn_memory_pair(struct conn **writer, struct conn **reader, size_t capacity
 		return err_nomem(err, "an in-memory connection", capacity);
 	}
 	*r = (struct ring){.cap = capacity, .quantum = quantum, .random = seed, .ends = 2};
-	w->conn = d->conn =
-	        (struct conn){.ops = &memory_ops, .fd = -1, .readable = true, .writable = true};
+	w->conn = (struct conn){.ops = &memory_ops, .fd = -1, .writable = true};
+	d->conn = (struct conn){.ops = &memory_ops, .fd = -1, .readable = true};
 	w->ring = d->ring = r;
 	*writer = &w->conn;
 	*reader = &d->conn;
