@@ -7,6 +7,23 @@
 #include "algorithms/sched.h"
 #include "cmd/commands.h"
 
+int algorithm_named(enum coll_kind kind, const char *name, const struct coll_algorithm **out,
+                    struct err *err)
+{
+	char names[256] = "auto";
+	size_t n = strlen(names);
+
+	*out = coll_find(kind, name);
+	if (*out || !strcmp(name, "auto"))
+		return 0;
+	for (size_t i = 0; i < coll_algorithms_len; i++)
+		if (coll_algorithms[i].kind == kind && n < sizeof names)
+			n += (size_t)snprintf(names + n, sizeof names - n, ", %s",
+			                      coll_algorithms[i].name);
+	return err_set(err, ERR_USAGE, "--algorithm: %s has no algorithm '%s', but %s",
+	               coll_name(kind), name, names);
+}
+
 static bool is_wanted(const struct coll_algorithm *alg, const char *collective)
 {
 	return !collective || !strcmp(coll_name(alg->kind), collective);
@@ -20,12 +37,12 @@ static int print_json(const char *collective)
 		const struct coll_algorithm *a = &coll_algorithms[i];
 
 		if (is_wanted(a, collective))
-			json_array_append_new(
-			        list,
-			        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "collective",
-			                  coll_name(a->kind), "algorithm", a->name, "name", a->name,
-			                  "help", a->help, "steps", a->steps, "bytes", a->bytes,
-			                  "restrictions", a->restrictions, "source", a->source));
+			json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}",
+			                                      "collective", coll_name(a->kind),
+			                                      "algorithm", a->name, "help", a->help,
+			                                      "steps", a->steps, "bytes", a->bytes,
+			                                      "restrictions", a->restrictions,
+			                                      "source", a->source));
 	}
 	return report_json(list);
 }

@@ -463,15 +463,12 @@ static int commit(struct collective *c, struct err *err)
 static int check_options(struct collective *c, struct err *err)
 {
 	const struct options *o = c->o;
-	const struct coll_algorithm *alg = coll_find(c->kind, o->algorithm);
+	const struct coll_algorithm *alg = NULL;
 	if (reduce_op_by_name(o->op, &c->op) < 0)
 		return err_set(err, ERR_USAGE, "--op: '%s' is no operation", o->op);
 	c->ordered = strcmp(o->order, "rank") == 0;
-	if (!alg && strcmp(o->algorithm, "auto") != 0)
-		return err_set(
-		        err, ERR_USAGE,
-		        "--algorithm: %s has no algorithm '%s'; 'collctl algorithms' lists them",
-		        c->cmd->name, o->algorithm);
+	if (algorithm_named(c->kind, o->algorithm, &alg, err) < 0)
+		return -1;
 	if (alg && c->ordered && !(alg->flags & COLL_ORDERED))
 		return err_set(
 		        err, ERR_USAGE,

@@ -98,9 +98,7 @@ static int planned_init(struct planned *p, const struct options *o, const char *
 		               "%s has no algorithm; 'collctl algorithms' lists those there are",
 		               collective);
 	if (!p->alg)
-		return err_set(err, ERR_USAGE,
-		               "%s has no algorithm '%s'; 'collctl algorithms' lists them",
-		               collective, o->algorithm);
+		return algorithm_named(kind, o->algorithm, &p->alg, err);
 	p->off = calloc((size_t)o->size + 1, sizeof(*p->off));
 	p->scheds = calloc((size_t)o->size, sizeof(struct sched *));
 	p->args = (struct coll_args){

@@ -130,7 +130,7 @@ uint8_t view_u8(struct view *v)
 uint16_t view_u16(struct view *v)
 {
 	const uint8_t *p = view_bytes(v, 2);
-	return p ? (uint16_t)(p[0] | (uint16_t)(p[1] << 8)) : 0;
+	return p ? (uint16_t)(p[0] + 256u * p[1]) : (uint16_t)0;
 }
 
 uint32_t view_u32(struct view *v)

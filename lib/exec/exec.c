@@ -779,10 +779,10 @@ static int init_lanes(struct exec *x, struct err *err)
 		x->lane_out[out[i]] = i;
 	for (int i = 0; i < nin; i++)
 		x->lane_in[in[i]] = nout + i;
+	x->nlanes = nout + nin;
 	for (int k = 0; k < x->conf.streams; k++)
 		if (stream_init(x, k, out, nout, in, nin, err) < 0)
 			goto done;
-	x->nlanes = nout + nin;
 	ret = 0;
 done:
 	free(out);

@@ -371,12 +371,12 @@ static bool agree(const struct coord *c, struct err *e)
 {
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct intent *in = &c->members[r].intent;
+		/* All agree on rank 0's facts by now: who lists as many has no others. */
+		if (r > 0 && in->nfacts == c->members[0].intent.nfacts)
+			continue;
 		for (int i = 0; i < in->nfacts; i++)
 			if (!agree_on(c, in->facts[i].name, e))
 				return false;
-		/* Ranks that list the same names agree by now on all of them. */
-		if (r == 0 && in->nfacts == c->members[c->conf.size - 1].intent.nfacts)
-			break;
 	}
 	return true;
 }

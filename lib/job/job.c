@@ -144,6 +144,10 @@ static void on_lost(void *ctx, const struct err *err)
 	struct err e = {.code = err->code ? err->code : ERR_PEER_LOST, .rank = 0};
 	snprintf(e.text, sizeof e.text, "lost: the control link to it broke in phase %s%s%.200s",
 	         phase_name(j->phase), err->code ? ": " : "", err->code ? err->text : "");
+	if (!j->welcomed && err->code == ERR_AUTH) { /* it will not mend itself */
+		e = (struct err){.code = ERR_AUTH, .rank = ERR_RANK_SELF};
+		snprintf(e.text, sizeof e.text, "rank 0: %.300s", err->text);
+	}
 	if (j->verdict) /* who knows the verdict finishes */
 		j->final = true;
 	abort_with(j, &e);

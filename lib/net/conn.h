@@ -30,7 +30,8 @@ struct conn_ops {
 	int (*handshake)(struct conn *, struct err *);
 	/* Up to @n bytes. > 0: how many; 0: none now; -1: error; CONN_END. */
 	ssize_t (*read)(struct conn *, void *buf, size_t n, struct err *);
-	/* Accept up to @n bytes of @buf. > 0: how many; 0: none now; -1: error. What was not
+	/* Accept up to @n bytes of @buf. > 0: how many; 0: none now; -1: error. A connection has
+	 * room for 8 bytes, one element, at least: an exchange in place counts on it. What was not
 	 * accepted must be offered again first, unchanged (a frame may have been begun over it). */
 	ssize_t (*write)(struct conn *, const void *buf, size_t n, struct err *);
 	/* Push out what was accepted. 1: all is with the kernel; 0: not yet; -1: error. */

@@ -3,7 +3,7 @@
  * half of the XXH3-64 of the header before it}, then the payload; a frame of length END announces
  * the end. The header has a sum of its own so that no length is waited for that nobody sent. A
  * corrupt, repeated, missing or oversized frame is ERR_INTEGRITY; nothing is allocated from its
- * length.
+ * length. What arrived before a connection was lost is read first: it may say why.
  *
  * Writing is zero-copy: the header and the caller's bytes go out in one sendmsg. Reading goes
  * straight into the caller's memory, but for the head of a frame, which arrives in a small stage
@@ -37,6 +37,7 @@ struct conn_tcp {
 	size_t in_left; /* payload bytes of the frame under way still to come */
 	uint64_t in_sum;
 	bool in_frame, in_ended;
+	struct err in_lost; /* the connection is gone: told once all that came is read */
 	XXH3_state_t *in_hash;
 	uint8_t stage[STAGE];
 	size_t stage_pos, stage_len;
@@ -129,6 +130,18 @@ static int tcp_end(struct conn *conn, struct err *err)
 	return flushed;
 }
 
+/* A gate that expects TLS answers a plain peer with the alert "protocol version", which can't be
+ * the beginning of a first frame. */
+static int check_alert(const struct conn_tcp *c, struct err *err)
+{
+	static const uint8_t alert[] = {21, 3, 3, 0, 2, 2, 70};
+	if (c->in_seq || c->in_frame || c->stage_len - c->stage_pos < sizeof alert ||
+	    memcmp(c->stage + c->stage_pos, alert, sizeof alert) != 0)
+		return 0;
+	return err_set(err, ERR_AUTH,
+	               "the peer speaks TLS only: this rank runs with --insecure, it does not");
+}
+
 static int parse_header(struct conn_tcp *c, const uint8_t *h, struct err *err)
 {
 	uint32_t length = get_u32(h), seq = get_u32(h + 4);
@@ -184,10 +197,10 @@ static ssize_t fill_stage(struct conn_tcp *c, struct err *err)
 	c->stage_len -= c->stage_pos;
 	c->stage_pos = 0;
 	struct iovec iov = {c->stage + c->stage_len, STAGE - c->stage_len};
-	ssize_t got = conn_sock_readv(&c->conn, &iov, 1, err);
+	ssize_t got = conn_sock_readv(&c->conn, &iov, 1, &c->in_lost);
 	if (got > 0)
 		c->stage_len += (size_t)got;
-	return got;
+	return check_alert(c, err) < 0 ? -1 : got;
 }
 
 /* The rest of a frame that is too large for the stage: straight into the caller's memory, and the
@@ -197,7 +210,7 @@ static ssize_t read_direct(struct conn_tcp *c, uint8_t *buf, size_t n, struct er
 	size_t len = n < c->in_left ? n : c->in_left;
 	struct iovec iov[2] = {{buf, len}, {c->stage, HEADER}};
 	c->stage_pos = c->stage_len = 0;
-	ssize_t got = conn_sock_readv(&c->conn, iov, len == c->in_left ? 2 : 1, err);
+	ssize_t got = conn_sock_readv(&c->conn, iov, len == c->in_left ? 2 : 1, &c->in_lost);
 	if (got <= 0)
 		return got;
 	if ((size_t)got > len) {
@@ -211,16 +224,20 @@ static ssize_t cut_short(struct conn_tcp *c, size_t done, ssize_t got, struct er
 {
 	if (got == CONN_END) {
 		c->conn.cut = true;
-		return err_set(err, ERR_INTEGRITY, "the stream was cut in or before frame %u",
-		               c->in_seq);
+		err_set(&c->in_lost, ERR_INTEGRITY, "the stream was cut in or before frame %u",
+		        c->in_seq);
 	}
-	return got < 0 ? -1 : (ssize_t)done;
+	if (got == 0 || (done && c->in_lost.code))
+		return (ssize_t)done;
+	return err_set(err, c->in_lost.code, "%s", c->in_lost.text);
 }
 
 static ssize_t tcp_read(struct conn *conn, void *buf, size_t n, struct err *err)
 {
 	struct conn_tcp *c = (struct conn_tcp *)conn;
 	size_t done = 0;
+	if (c->in_lost.code)
+		return cut_short(c, 0, -1, err);
 	while (done < n) {
 		ssize_t got;
 		if (c->in_ended)

@@ -14,10 +14,10 @@
 #define RING_DEFAULT    (256u << 10)
 #define RECORD          16384u
 #define RECORD_OVERHEAD 64u /* header, type, tag and some: more than any suite here adds */
-/* AES-GCM keys wear out after 2^24.5 full records (RFC 8446, 5.5). */
-#define KEY_RECORDS (1u << 22)
 
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
+
+uint32_t tls_key_records = 1u << 22;
 
 struct tls {
 	SSL_CTX *client, *server;
@@ -37,7 +37,8 @@ struct conn_tls {
 	uint8_t key[TLS_KEY_BYTES];
 	tls_find_key *find;
 	void *find_ctx;
-	struct err sock_err;                  /* what went wrong below OpenSSL */
+	struct err sock_err; /* what went wrong below OpenSSL */
+	struct err in_lost;  /* reading has failed: told once all that came is read */
 	size_t ring_cap, ring_head, ring_len; /* head: the first byte to send */
 	uint8_t ring[];
 };
@@ -300,6 +301,8 @@ static ssize_t tls_read(struct conn *conn, void *buf, size_t n, struct err *err)
 {
 	struct conn_tls *c = (struct conn_tls *)conn;
 	size_t done = 0;
+	if (c->in_lost.code)
+		return err_set(err, c->in_lost.code, "%s", c->in_lost.text);
 	if (c->in_ended)
 		return CONN_END;
 	if (!conn->readable && !SSL_has_pending(c->ssl))
@@ -314,10 +317,11 @@ static ssize_t tls_read(struct conn *conn, void *buf, size_t n, struct err *err)
 		int why = SSL_get_error(c->ssl, 0);
 		if (why == SSL_ERROR_WANT_READ)
 			break;
-		if (why != SSL_ERROR_ZERO_RETURN)
-			return tls_error(c, ERR_INTEGRITY, err);
-		c->in_ended = true;
-		return done ? (ssize_t)done : CONN_END;
+		if (why == SSL_ERROR_ZERO_RETURN)
+			c->in_ended = true;
+		else
+			tls_error(c, ERR_INTEGRITY, &c->in_lost);
+		return done ? (ssize_t)done : tls_read(conn, buf, n, err);
 	}
 	return (ssize_t)done;
 }
@@ -337,7 +341,7 @@ static ssize_t tls_write(struct conn *conn, const void *buf, size_t n, struct er
 			if (room < RECORD + 2 * RECORD_OVERHEAD)
 				break;
 		}
-		if (++c->records % KEY_RECORDS == 0)
+		if (++c->records % tls_key_records == 0)
 			SSL_key_update(c->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
 		size_t len = n - done < RECORD ? n - done : RECORD, put = 0;
 		ERR_clear_error();

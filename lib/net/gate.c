@@ -69,6 +69,12 @@ static int greet(struct stranger *s)
 	s->greeted = true;
 	if (speaks_tls == (s->gate->conf.tls != NULL))
 		return 1;
+	/* What is left unread at the close would reset the connection, and the alert might be lost.
+	 */
+	uint8_t unread[4096];
+	for (int i = 0; i < 16; i++)
+		if (recv(s->conn->fd, unread, sizeof unread, MSG_DONTWAIT) <= 0)
+			break;
 	(void)send(s->conn->fd, alert, sizeof alert, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return -1;
 }
@@ -162,7 +168,7 @@ static void receive_stranger(struct gate *g, int fd, const struct addr *from)
 	g->newest = &s->next;
 	g->count++;
 	s->patience = (struct loop_timer){.fn = lost_patience, .ctx = s};
-	loop_timer_set(g->conf.loop, &s->patience, clock_ns() + PATIENCE);
+	loop_timer_set(g->conf.loop, &s->patience, clock_ns() + g->conf.patience);
 	if (conn_watch(s->conn, g->conf.loop, stranger_ready, s, &err) < 0)
 		drop(s);
 }
@@ -194,6 +200,8 @@ struct gate *gate_open(const struct gate_conf *conf, struct err *err)
 	}
 	g->conf = *conf;
 	g->newest = &g->oldest;
+	if (!g->conf.patience)
+		g->conf.patience = PATIENCE;
 	g->watch = (struct loop_watch){.fd = conf->fd, .fn = knock, .ctx = g};
 	if (loop_add(conf->loop, &g->watch, EPOLLIN, err) == 0)
 		return g;

@@ -1,8 +1,8 @@
 /*
  * The gate of a listening socket: it accepts strangers, authenticates them and reads their opening
  * record; what passes is handed on, what does not is dropped and never disturbs the job. A stranger
- * costs one of a bounded number of slots for at most 10 seconds; when all are taken the oldest
- * goes. Nothing that a stranger says is used before the handshake.
+ * costs one of a bounded number of slots for a bounded time (10 seconds); when all are taken the
+ * oldest goes. Nothing that a stranger says is used before the handshake.
  */
 #ifndef COLLCTL_NET_GATE_H
 #define COLLCTL_NET_GATE_H
@@ -17,9 +17,10 @@ struct gate_conf {
 	int fd;          /* listening; becomes the gate's */
 	struct tls *tls; /* NULL: plain frames (--insecure) */
 	tls_find_key *find;
-	size_t buffer;  /* of each connection, as in tls_accept */
-	int slots;      /* strangers at a time, and of these from one address: never below the */
-	int per_source; /* job's size, for a whole job may sit behind one address */
+	size_t buffer;    /* of each connection, as in tls_accept */
+	int slots;        /* strangers at a time, and of these from one address: never below the */
+	int per_source;   /* job's size, for a whole job may sit behind one address */
+	int64_t patience; /* ns that a stranger may take; 0: 10 s */
 	/* @conn is authenticated and has said @opening; the callee owns it from here. */
 	void (*admit)(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
 	              const struct addr *from);

@@ -66,6 +66,7 @@ void loop_timer_set(struct loop *l, struct loop_timer *t, int64_t at)
 {
 	loop_timer_stop(t);
 	t->at = at;
+	t->round = l->round;
 	t->next = l->timers;
 	t->prev = &l->timers;
 	if (t->next)
@@ -81,18 +82,25 @@ static int64_t first_timer(const struct loop *l, int64_t deadline)
 	return deadline;
 }
 
+/* The timer that is due first of those armed before this round; NULL: none. */
+static struct loop_timer *due_timer(const struct loop *l, int64_t now)
+{
+	struct loop_timer *due = NULL;
+	for (struct loop_timer *t = l->timers; t; t = t->next)
+		if (t->at <= now && t->round != l->round && (!due || t->at <= due->at))
+			due = t;
+	return due;
+}
+
 /* A timer's function may stop or set any timer, so the list is walked anew after each. */
 static void run_timers(struct loop *l)
 {
 	int64_t now = clock_ns();
-	for (struct loop_timer *t = l->timers; t;) {
-		if (t->at > now) {
-			t = t->next;
-			continue;
-		}
+	struct loop_timer *t;
+	l->round++;
+	while ((t = due_timer(l, now))) {
 		loop_timer_stop(t);
 		t->fn(t->ctx);
-		t = l->timers;
 	}
 }
 

@@ -1,7 +1,8 @@
 /*
  * The event loop: epoll and a few timers, one thread. Descriptors are watched edge-triggered where
  * the watcher asks for it; timers run only after the events of the same turn, so that a process
- * that was stopped and goes on sees what its peers sent before it judges them late.
+ * that was stopped and goes on sees what its peers sent before it judges them late. Those that are
+ * due run in the order of their times; one that is armed meanwhile waits for the next turn.
  */
 #ifndef COLLCTL_NET_LOOP_H
 #define COLLCTL_NET_LOOP_H
@@ -23,11 +24,13 @@ struct loop_timer {
 	void (*fn)(void *ctx);
 	void *ctx;
 	struct loop_timer *next, **prev; /* linked while armed */
+	unsigned round;                  /* in which it was armed */
 };
 
 struct loop {
 	int epfd;
 	struct loop_timer *timers;
+	unsigned round;            /* of running timers */
 	struct epoll_event *batch; /* being dispatched */
 	int batch_len;
 	int yields; /* tries of sched_yield before sleeping; 0: sleep at once */

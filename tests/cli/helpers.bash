@@ -114,12 +114,12 @@ json() {
 
 # The names of the algorithms of a collective, one a line; there must be some.
 algorithms_of() {
-	collctl algorithms --json | jq -r --arg c "$1" '.[] | select(.collective == $c) | .name' | grep .
+	collctl algorithms --json | jq -r --arg c "$1" '.[] | select(.collective == $c) | .algorithm' | grep .
 }
 
 # All of them as "COLLECTIVE NAME".
 all_algorithms() {
-	collctl algorithms --json | jq -r '.[] | .collective + " " + .name' | grep .
+	collctl algorithms --json | jq -r '.[] | .collective + " " + .algorithm' | grep .
 }
 
 # ---- processes ----

@@ -1,0 +1,859 @@
+/*
+ * The coordinator, with members made by hand: real control links over loopback in plain frames,
+ * everything in one loop. Rank 0 is the test itself.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/job/coord.h"
+#include "lib/job/ctl.h"
+
+#define PATIENCE (20 * NS_PER_SEC) /* no test takes longer */
+#define MEMBERS  8
+
+/* What a rank (0: by coord.deliver) has been told. */
+struct member {
+	struct ctl ctl;
+	int heard[16]; /* messages of each type */
+	int lost;
+	uint32_t rank; /* by WELCOME */
+	struct plan plan;
+	uint32_t size; /* by ROSTER */
+	char addrs[MEMBERS][ADDR_TEXT];
+	struct err failure; /* by ABORT */
+	enum phase phase;
+	struct err outcome; /* by FINAL */
+	bool completed_before_roster;
+};
+
+static struct loop loop;
+static struct coord *coord;
+static struct addr at;
+static struct member members[MEMBERS];
+static int completed, decided;
+static struct err decision;
+static int job_size;
+static uint64_t inputs_seen;
+
+static void take(struct member *m, uint8_t type, struct view v)
+{
+	struct err err = {0};
+	enum phase phase;
+	assert_true(type < 16);
+	m->heard[type]++;
+	switch (type) {
+	case MSG_WELCOME:
+		m->rank = view_u32(&v);
+		break;
+	case MSG_ROSTER:
+		m->completed_before_roster = completed == 1;
+		assert_int_equal(plan_decode(&m->plan, &v, &err), 0);
+		m->size = view_u32(&v);
+		for (uint32_t r = 0; r < m->size; r++)
+			view_str(&v, m->addrs[r], ADDR_TEXT);
+		break;
+	case MSG_ABORT:
+		assert_int_equal(err_decode(&m->failure, &m->phase, &v), 0);
+		break;
+	case MSG_FINAL:
+		assert_int_equal(err_decode(&m->outcome, &phase, &v), 0);
+		break;
+	}
+	assert_false(v.failed);
+}
+
+static void deliver(void *ctx, uint8_t type, struct view body)
+{
+	assert_ptr_equal(ctx, members);
+	take(&members[0], type, body);
+}
+
+static void on_message(void *ctx, uint8_t type, struct view body)
+{
+	take(ctx, type, body);
+}
+
+static void on_lost(void *ctx, const struct err *err)
+{
+	(void)err;
+	((struct member *)ctx)->lost++;
+}
+
+static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
+                  struct err *err)
+{
+	assert_ptr_equal(ctx, members);
+	decided++;
+	inputs_seen = intents[0]->ninputs + 10 * intents[job_size - 1]->ninputs;
+	if (decision.code) {
+		*err = decision;
+		return -1;
+	}
+	snprintf(plan->algorithm, sizeof plan->algorithm, "direct");
+	plan->windows = 3;
+	plan->streams = 2;
+	return 0;
+}
+
+static void complete(void *ctx)
+{
+	assert_ptr_equal(ctx, members);
+	completed++;
+}
+
+static void open_job(int size, int64_t join_ns, int64_t timeout)
+{
+	struct err err = {0};
+	job_size = size;
+	struct coord_conf conf = {
+	        .loop = &loop,
+	        .size = size,
+	        .jobtag = (const uint8_t *)"job tag",
+	        .join_deadline = clock_ns() + join_ns,
+	        .timeout = timeout,
+	        .deliver = deliver,
+	        .decide = decide,
+	        .complete = complete,
+	        .ctx = members,
+	};
+	assert_int_equal(addr_resolve(&at, "127.0.0.1", 0, true, &err), 0);
+	int fd = addr_listen(&at, 0, 0, 64, &err);
+	assert_true(fd >= 0);
+	coord = coord_open(&conf, fd, &err);
+	assert_non_null(coord);
+}
+
+static int set_up(void **state)
+{
+	struct err err = {0};
+	(void)state;
+	memset(members, 0, sizeof members);
+	completed = decided = 0;
+	decision = (struct err){0};
+	return loop_init(&loop, &err);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	coord_close(coord);
+	coord = NULL;
+	for (int i = 0; i < MEMBERS; i++)
+		ctl_release(&members[i].ctl);
+	loop_release(&loop);
+	return 0;
+}
+
+static void again(void **state)
+{
+	tear_down(state);
+	assert_int_equal(set_up(state), 0);
+}
+
+static void turn(void)
+{
+	struct err err = {0};
+	assert_int_equal(loop_turn(&loop, clock_ns() + NS_PER_MS, &err), 0);
+}
+
+static void until_(const int *counter, int n, const char *what, int line)
+{
+	int64_t end = clock_ns() + PATIENCE;
+	while (*counter < n) {
+		if (clock_ns() >= end)
+			fail_msg("line %d: %s did not come to %d", line, what, n);
+		turn();
+	}
+}
+#define until(counter, n) until_(&(counter), n, #counter, __LINE__)
+
+static void for_ms(int ms)
+{
+	int64_t end = clock_ns() + ms * NS_PER_MS;
+	while (clock_ns() < end)
+		turn();
+}
+
+static void nothing(void *ctx)
+{
+	(void)ctx;
+}
+
+/* Member @i says HELLO. */
+static void hello_as(int i, const struct hello *h)
+{
+	struct member *m = &members[i];
+	struct err err = {0};
+	uint8_t opening[GATE_OPENING];
+	int64_t end = clock_ns() + PATIENCE;
+	struct conn *c = conn_tcp_new(conn_sock_dial(&at, &err), &err);
+	assert_non_null(c);
+	assert_int_equal(conn_watch(c, &loop, nothing, NULL, &err), 0);
+	while (conn_handshake(c, &err) != 1) {
+		assert_true(clock_ns() < end);
+		turn();
+	}
+	hello_encode(h, opening);
+	assert_int_equal(conn_write(c, opening, sizeof opening, &err), sizeof opening);
+	assert_int_equal(conn_flush(c, &err), 1);
+	m->ctl.on_message = on_message;
+	m->ctl.on_lost = on_lost;
+	m->ctl.ctx = m;
+	assert_int_equal(ctl_start(&m->ctl, c, &loop, &err), 0);
+}
+
+static struct hello hello_of(int rank, int size)
+{
+	struct hello h = {.version = PROTO_VERSION,
+	                  .rank = rank < 0 ? PROTO_RANK_AUTO : (uint32_t)rank,
+	                  .size = (uint32_t)size};
+	memcpy(h.jobtag, "job tag", 8);
+	return h;
+}
+
+static void join(int rank, int size)
+{
+	struct hello h = hello_of(rank, size);
+	hello_as(rank, &h);
+	until(members[rank].heard[MSG_WELCOME], 1);
+	assert_int_equal(members[rank].rank, rank);
+}
+
+static void say(int rank, uint8_t type, const struct buf *b)
+{
+	if (rank)
+		ctl_send(&members[rank].ctl, type, b);
+	else
+		coord_receive(coord, type, b ? view_of(b->data, b->len) : view_of("", 0));
+}
+
+static struct intent intent_of(int rank, const char *shape)
+{
+	struct intent in;
+	memset(&in, 0, sizeof in);
+	intent_add(&in, "dtype", "f32");
+	intent_add(&in, "shape", shape);
+	snprintf(in.subject, sizeof in.subject, "g.%d.npy", rank);
+	in.memory = 1000 - (uint64_t)rank;
+	in.ninputs = (uint32_t)rank + 1;
+	snprintf(in.data_addr, sizeof in.data_addr, rank ? "127.0.0.1:%d" : ":%d", 7000 + rank);
+	return in;
+}
+
+static void say_intent(int rank, const struct intent *in)
+{
+	struct buf b;
+	buf_init(&b, CTL_BODY_MAX);
+	intent_encode(in, &b);
+	say(rank, MSG_INTENT, &b);
+	buf_release(&b);
+}
+
+static void intend(int rank, const char *shape)
+{
+	struct intent in = intent_of(rank, shape);
+	say_intent(rank, &in);
+}
+
+/* All join and agree. */
+static void run_job(int size, int64_t timeout)
+{
+	open_job(size, PATIENCE, timeout);
+	for (int r = 1; r < size; r++)
+		join(r, size);
+	for (int r = 0; r < size; r++)
+		intend(r, "(3,5)");
+	for (int r = 0; r < size; r++)
+		until(members[r].heard[MSG_ROSTER], 1);
+}
+
+static void say_err(int rank, uint8_t type, int code, int culprit, const char *text)
+{
+	struct err e = {.code = code, .rank = culprit};
+	struct buf b;
+	snprintf(e.text, sizeof e.text, "%s", text);
+	buf_init(&b, 4096);
+	err_encode(&e, PHASE_RUN, &b);
+	say(rank, type, &b);
+	buf_release(&b);
+}
+
+static void beat(int rank, enum phase phase)
+{
+	struct buf b;
+	buf_init(&b, 16);
+	buf_put_u8(&b, (uint8_t)phase);
+	buf_put_u64(&b, 0);
+	say(rank, MSG_BEAT, &b);
+	buf_release(&b);
+}
+
+static void vote(int rank, const char *digest)
+{
+	struct buf b;
+	uint8_t d[16] = {0};
+	if (digest)
+		memcpy(d, digest, strlen(digest));
+	buf_init(&b, 32);
+	buf_put_u8(&b, digest != NULL);
+	buf_put(&b, d, sizeof d);
+	say(rank, MSG_VOTE, &b);
+	buf_release(&b);
+}
+
+/* Every rank of the first @size but @but hears of one failure; -1: every one. */
+static void all_fail(int size, int but, int code, int culprit, const char *words)
+{
+	for (int r = 0; r < size; r++) {
+		const struct err *e = &members[r].failure;
+		if (r == but)
+			continue;
+		until(members[r].heard[MSG_ABORT], 1);
+		if (e->code != code || e->rank != culprit || !strstr(e->text, words))
+			fail_msg("rank %d hears %d, rank %d: '%s'", r, e->code, e->rank, e->text);
+		assert_int_equal(members[r].heard[MSG_ABORT], 1);
+		assert_int_equal(members[r].heard[MSG_VERDICT], 0);
+	}
+}
+
+/* ---- joining and agreeing ---- */
+
+static void ranks_that_agree_get_the_roster(void **state)
+{
+	(void)state;
+	run_job(4, NS_PER_SEC);
+	assert_int_equal(decided, 1);
+	assert_int_equal(completed, 1);
+	assert_int_equal(inputs_seen, 41);
+	for (int r = 0; r < 4; r++) {
+		const struct member *m = &members[r];
+		assert_string_equal(m->plan.algorithm, "direct");
+		assert_int_equal(m->plan.windows, 3);
+		assert_int_equal(m->plan.streams, 2);
+		assert_int_equal(m->plan.total_inputs, 10);
+		assert_int_equal(m->plan.memory, 997);
+		assert_int_equal(m->size, 4);
+		assert_string_equal(m->addrs[0], ":7000");
+		assert_string_equal(m->addrs[3], "127.0.0.1:7003");
+		assert_memory_equal(m->plan.key, members[0].plan.key, TLS_KEY_BYTES);
+		assert_memory_equal(m->plan.session, members[0].plan.session, 16);
+		assert_true(m->completed_before_roster);
+	}
+	static const uint8_t none[TLS_KEY_BYTES];
+	assert_memory_not_equal(members[0].plan.key, none, sizeof none);
+	/* The listener is gone: the next job of this name can't run into this one. */
+	struct err err = {0};
+	int fd = conn_sock_dial(&at, &err);
+	if (fd >= 0) {
+		struct conn *c = conn_tcp_new(fd, &err);
+		int ret;
+		assert_int_equal(conn_watch(c, &loop, nothing, NULL, &err), 0);
+		while ((ret = conn_handshake(c, &err)) == 0)
+			turn();
+		assert_int_equal(ret, -1);
+		conn_free(c);
+	}
+}
+
+static void a_job_of_one_rank_agrees_with_itself(void **state)
+{
+	(void)state;
+	open_job(1, PATIENCE, NS_PER_SEC);
+	intend(0, "(3,5)");
+	assert_int_equal(members[0].heard[MSG_ROSTER], 1);
+	vote(0, "mine");
+	assert_int_equal(members[0].heard[MSG_VERDICT], 1);
+	say_err(0, MSG_DONE, 0, ERR_RANK_SELF, "");
+	assert_int_equal(members[0].heard[MSG_FINAL], 1);
+	coord_drain(coord);
+	assert_true(coord_drained(coord));
+}
+
+static void differing_shapes_are_named(void **state)
+{
+	(void)state;
+	open_job(4, PATIENCE, NS_PER_SEC);
+	for (int r = 1; r < 4; r++)
+		join(r, 4);
+	for (int r = 0; r < 4; r++)
+		intend(r, r == 2 ? "(3,4)" : "(3,5)");
+	all_fail(4, -1, ERR_DISAGREE, 2,
+	         "g.2.npy: shape (3,4) differs from (3,5) on ranks 0, 1, 3");
+	assert_int_equal(members[1].phase, PHASE_JOIN);
+	assert_int_equal(decided, 0);
+	assert_int_equal(completed, 0);
+}
+
+static void most_ranks_are_right(void **state)
+{
+	(void)state;
+	open_job(5, PATIENCE, NS_PER_SEC);
+	for (int r = 1; r < 5; r++)
+		join(r, 5);
+	for (int r = 0; r < 5; r++)
+		intend(r, r < 2 ? "(3,4)" : "(3,5)");
+	all_fail(5, -1, ERR_DISAGREE, 0,
+	         "g.0.npy: shape (3,4) differs from (3,5) on ranks 2-4; so does rank 1");
+}
+
+/* A fact that one rank alone has, whichever it is. */
+static void a_fact_of_one_rank_alone_is_a_difference(void **state)
+{
+	(void)state;
+	for (int odd = 0; odd < 3; odd++) {
+		again(state);
+		open_job(3, PATIENCE, NS_PER_SEC);
+		for (int r = 1; r < 3; r++)
+			join(r, 3);
+		for (int r = 0; r < 3; r++) {
+			struct intent in = intent_of(r, "(3,5)");
+			if (r == odd)
+				intent_add(&in, "root", "1");
+			say_intent(r, &in);
+		}
+		all_fail(3, -1, ERR_DISAGREE, odd, "root 1 differs from none on ranks");
+	}
+}
+
+static void a_decision_may_fail(void **state)
+{
+	(void)state;
+	decision = (struct err){.code = ERR_RESOURCE, .rank = ERR_RANK_SELF, .text = "too large"};
+	open_job(2, PATIENCE, NS_PER_SEC);
+	join(1, 2);
+	intend(0, "(3,5)");
+	intend(1, "(3,5)");
+	all_fail(2, -1, ERR_RESOURCE, 0, "too large");
+	assert_int_equal(completed, 0);
+}
+
+static void sizes_that_differ(void **state)
+{
+	struct hello h = hello_of(2, 4);
+	(void)state;
+	open_job(3, PATIENCE, NS_PER_SEC);
+	join(1, 3);
+	hello_as(2, &h);
+	all_fail(3, -1, ERR_DISAGREE, 2, "--size 4 differs from 3 on rank 0");
+	until(members[2].lost, 1);
+}
+
+static void a_rank_out_of_range(void **state)
+{
+	struct hello h = hello_of(3, 0);
+	(void)state;
+	open_job(3, PATIENCE, NS_PER_SEC);
+	hello_as(3, &h);
+	until(members[3].heard[MSG_ABORT], 1);
+	assert_int_equal(members[3].failure.code, ERR_DISAGREE);
+	assert_non_null(strstr(members[3].failure.text, "there is no such rank"));
+	until(members[0].heard[MSG_ABORT], 1);
+}
+
+/* The second is told, the first and the job go on. */
+static void a_rank_started_twice(void **state)
+{
+	struct hello h = hello_of(1, 3), zero = hello_of(0, 3);
+	(void)state;
+	open_job(3, PATIENCE, NS_PER_SEC);
+	join(1, 3);
+	hello_as(4, &h);
+	hello_as(5, &zero);
+	for (int i = 4; i < 6; i++) {
+		until(members[i].lost, 1);
+		assert_int_equal(members[i].failure.code, ERR_DISAGREE);
+		assert_non_null(strstr(members[i].failure.text, "has joined already"));
+		assert_int_equal(members[i].heard[MSG_WELCOME], 0);
+	}
+	assert_non_null(strstr(members[4].failure.text, "from 127.0.0.1:"));
+	join(2, 3);
+	for (int r = 0; r < 3; r++)
+		intend(r, "(3,5)");
+	for (int r = 0; r < 3; r++)
+		until(members[r].heard[MSG_ROSTER], 1);
+}
+
+static void other_versions_and_jobs_are_told(void **state)
+{
+	struct hello h = hello_of(1, 2);
+	(void)state;
+	open_job(2, PATIENCE, NS_PER_SEC);
+	h.version = PROTO_VERSION + 1;
+	hello_as(2, &h);
+	until(members[2].lost, 1);
+	assert_int_equal(members[2].failure.code, ERR_DISAGREE);
+	assert_non_null(strstr(members[2].failure.text, "protocol version 2 differs from 1"));
+	h = hello_of(1, 2);
+	h.jobtag[0] ^= 1;
+	hello_as(3, &h);
+	until(members[3].lost, 1);
+	assert_int_equal(members[3].failure.code, ERR_AUTH);
+	assert_non_null(strstr(members[3].failure.text, "another job"));
+	assert_int_equal(members[0].heard[MSG_ABORT], 0);
+	join(1, 2);
+}
+
+static void missing_ranks_are_listed_at_the_deadline(void **state)
+{
+	(void)state;
+	open_job(6, 150 * NS_PER_MS, NS_PER_SEC);
+	join(2, 6);
+	all_fail(1, -1, ERR_RENDEZVOUS, ERR_RANK_SELF, "missing");
+	assert_non_null(strstr(members[0].failure.text, "ranks 1, 3-5"));
+	until(members[2].heard[MSG_ABORT], 1);
+	assert_string_equal(members[2].failure.text, members[0].failure.text);
+}
+
+static void a_rank_that_says_nothing_is_named_at_the_deadline(void **state)
+{
+	(void)state;
+	open_job(2, 150 * NS_PER_MS, NS_PER_SEC);
+	join(1, 2);
+	intend(0, "(3,5)");
+	all_fail(2, -1, ERR_RENDEZVOUS, ERR_RANK_SELF, "rank 1 joined, but did not say");
+}
+
+/* After a failure to agree the late are told as well. */
+static void a_late_rank_is_told_of_the_failure(void **state)
+{
+	struct hello h = hello_of(2, 3);
+	(void)state;
+	open_job(3, PATIENCE, NS_PER_SEC);
+	join(1, 3);
+	say_err(1, MSG_ABORT, ERR_INPUT, 1, "g.1.npy: no such file");
+	until(members[0].heard[MSG_ABORT], 1);
+	coord_drain(coord);
+	for_ms(20);
+	assert_false(coord_drained(coord));
+	hello_as(2, &h);
+	until(members[2].lost, 1);
+	assert_int_equal(members[2].failure.code, ERR_INPUT);
+	assert_int_equal(members[2].failure.rank, 1);
+	for_ms(20);
+	assert_true(coord_drained(coord));
+}
+
+static void ranks_that_take_any_place(void **state)
+{
+	struct hello any = hello_of(-1, 4);
+	bool taken[4] = {true};
+	(void)state;
+	open_job(4, PATIENCE, NS_PER_SEC);
+	hello_as(4, &any);
+	hello_as(5, &any);
+	for_ms(5);
+	assert_int_equal(members[4].heard[MSG_WELCOME], 0); /* one with a rank may still come */
+	join(2, 4);
+	taken[2] = true;
+	for (int i = 4; i < 6; i++) {
+		until(members[i].heard[MSG_WELCOME], 1);
+		assert_true(members[i].rank < 4 && !taken[members[i].rank]);
+		taken[members[i].rank] = true;
+	}
+	assert_int_equal(members[4].rank, 1); /* first come, first served */
+	intend(0, "(3,5)");
+	intend(2, "(3,5)");
+	for (int i = 4; i < 6; i++)
+		intend(i, "(3,5)");
+	for (int i = 4; i < 6; i++)
+		until(members[i].heard[MSG_ROSTER], 1);
+}
+
+static void who_goes_before_it_has_a_place_is_not_counted(void **state)
+{
+	struct hello any = hello_of(-1, 3);
+	(void)state;
+	open_job(3, PATIENCE, NS_PER_SEC);
+	hello_as(4, &any);
+	for_ms(5);
+	ctl_release(&members[4].ctl);
+	for_ms(5);
+	hello_as(5, &any);
+	for_ms(5);
+	assert_int_equal(members[5].heard[MSG_WELCOME], 0);
+	hello_as(6, &any);
+	until(members[5].heard[MSG_WELCOME], 1);
+	until(members[6].heard[MSG_WELCOME], 1);
+	assert_int_equal(members[0].heard[MSG_ABORT], 0);
+}
+
+static void a_rank_lost_while_joining(void **state)
+{
+	(void)state;
+	open_job(3, PATIENCE, NS_PER_SEC);
+	join(1, 3);
+	join(2, 3);
+	ctl_release(&members[2].ctl);
+	all_fail(2, -1, ERR_PEER_LOST, 2, "its control link broke in phase join");
+}
+
+/* ---- one culprit ---- */
+
+static void an_own_abort_is_the_cause(void **state)
+{
+	(void)state;
+	run_job(3, NS_PER_SEC);
+	/* Its peers see its connections break and report that first; it dies behind its word. */
+	say_err(1, MSG_REPORT, ERR_PEER_LOST, 2, "the connection to rank 2 was lost");
+	for_ms(10);
+	assert_int_equal(members[0].heard[MSG_ABORT], 0);
+	say_err(2, MSG_ABORT, ERR_INPUT, 2, "g.2.npy: truncated");
+	ctl_release(&members[2].ctl);
+	all_fail(3, 2, ERR_INPUT, 2, "g.2.npy: truncated");
+	assert_int_equal(members[1].phase, PHASE_RUN);
+}
+
+static void an_abort_names_its_sender(void **state)
+{
+	(void)state;
+	run_job(3, NS_PER_SEC);
+	say_err(1, MSG_ABORT, 143, 2, "ended by SIGTERM"); /* by a signal: 8 for the others */
+	all_fail(3, -1, ERR_PEER_LOST, 1, "ended by SIGTERM");
+}
+
+static void a_lost_link_beats_a_report(void **state)
+{
+	(void)state;
+	run_job(3, NS_PER_SEC);
+	say_err(1, MSG_REPORT, ERR_PEER_LOST, 0, "the connection to rank 0 was lost");
+	for_ms(10);
+	ctl_release(&members[2].ctl);
+	all_fail(3, 2, ERR_PEER_LOST, 2, "its control link broke");
+}
+
+static void a_report_counts_when_nobody_confesses(void **state)
+{
+	int64_t start;
+	(void)state;
+	run_job(3, 5 * NS_PER_SEC);
+	start = clock_ns();
+	say_err(1, MSG_REPORT, ERR_INTEGRITY, 2, "the checksum of frame 7 is wrong");
+	for_ms(20);
+	say_err(0, MSG_REPORT, ERR_PEER_LOST, 1, "a later report");
+	all_fail(3, -1, ERR_INTEGRITY, 2, "the checksum of frame 7");
+	assert_true(clock_ns() - start >= 240 * NS_PER_MS);
+}
+
+static void a_report_of_nothing_is_out_of_turn(void **state)
+{
+	(void)state;
+	run_job(2, NS_PER_SEC);
+	say_err(1, MSG_REPORT, 0, 0, "");
+	all_fail(2, -1, ERR_INTEGRITY, 1, "out of turn");
+}
+
+static void a_silent_rank_is_named(void **state)
+{
+	int64_t start;
+	(void)state;
+	run_job(3, 200 * NS_PER_MS);
+	start = clock_ns();
+	beat(2, PHASE_CONNECT);
+	while (!members[0].heard[MSG_ABORT]) {
+		beat(1, PHASE_RUN);
+		turn();
+		assert_true(clock_ns() - start < PATIENCE);
+	}
+	all_fail(3, -1, ERR_STALLED, 2, "in phase connect");
+	assert_true(clock_ns() - start >= 200 * NS_PER_MS);
+	assert_true(members[1].heard[MSG_BEAT] > 0); /* the coordinator's own signs of life */
+}
+
+/* Somebody's report makes the coordinator look who has fallen silent. */
+static void a_report_finds_the_silent_rank(void **state)
+{
+	int64_t start = clock_ns();
+	(void)state;
+	run_job(4, 400 * NS_PER_MS); /* beats are due every 100 ms */
+	while (clock_ns() - start < 260 * NS_PER_MS) {
+		beat(1, PHASE_RUN);
+		beat(3, PHASE_RUN);
+		turn();
+	}
+	say_err(1, MSG_REPORT, ERR_STALLED, 3, "no progress");
+	while (!members[0].heard[MSG_ABORT]) {
+		beat(1, PHASE_RUN);
+		beat(3, PHASE_RUN);
+		turn();
+		assert_true(clock_ns() - start < PATIENCE);
+	}
+	all_fail(4, -1, ERR_STALLED, 2, "no sign of life");
+}
+
+static void messages_out_of_turn(void **state)
+{
+	static const uint8_t types[] = {MSG_WELCOME, MSG_ROSTER, MSG_VERDICT, MSG_FINAL, MSG_DONE,
+	                                MSG_INTENT,  MSG_VOTE,   0,           200};
+	(void)state;
+	for (size_t i = 0; i < sizeof types; i++) {
+		again(state);
+		run_job(2, NS_PER_SEC);
+		say(1, types[i], NULL);
+		all_fail(2, -1, ERR_INTEGRITY, 1, "out of turn");
+	}
+}
+
+/* ---- the vote ---- */
+
+static void all_votes_give_the_verdict(void **state)
+{
+	(void)state;
+	run_job(3, NS_PER_SEC);
+	vote(0, "same");
+	vote(1, "same");
+	for_ms(20);
+	assert_int_equal(members[0].heard[MSG_VERDICT], 0);
+	vote(2, "same");
+	for (int r = 0; r < 3; r++)
+		until(members[r].heard[MSG_VERDICT], 1);
+	for (int r = 0; r < 3; r++)
+		say_err(r, MSG_DONE, 0, ERR_RANK_SELF, "");
+	for (int r = 0; r < 3; r++) {
+		until(members[r].heard[MSG_FINAL], 1);
+		assert_int_equal(members[r].outcome.code, 0);
+		assert_int_equal(members[r].heard[MSG_ABORT], 0);
+	}
+	coord_drain(coord);
+	assert_false(coord_drained(coord));
+	until(members[1].lost, 1);
+	until(members[2].lost, 1);
+	for_ms(10);
+	assert_true(coord_drained(coord));
+}
+
+static void digests_that_differ(void **state)
+{
+	(void)state;
+	run_job(3, NS_PER_SEC);
+	vote(0, "same");
+	vote(1, NULL); /* has no result of its own */
+	vote(2, "other");
+	all_fail(3, -1, ERR_INTEGRITY, 2, "its result differs from rank 0's");
+	assert_int_equal(members[1].phase, PHASE_COMMIT);
+}
+
+static void votes_without_digests(void **state)
+{
+	(void)state;
+	run_job(2, NS_PER_SEC);
+	vote(1, NULL);
+	vote(0, NULL);
+	until(members[0].heard[MSG_VERDICT], 1);
+	until(members[1].heard[MSG_VERDICT], 1);
+}
+
+static void an_abort_before_the_verdict(void **state)
+{
+	(void)state;
+	run_job(3, NS_PER_SEC);
+	vote(0, "same");
+	vote(1, "same");
+	say_err(2, MSG_ABORT, ERR_OUTPUT, 2, "out.npy: no space left on device");
+	all_fail(3, -1, ERR_OUTPUT, 2, "no space left");
+	vote(2, "same"); /* too late */
+	for_ms(20);
+	for (int r = 0; r < 3; r++)
+		assert_int_equal(members[r].heard[MSG_VERDICT], 0);
+}
+
+/* From the verdict on who is left finishes. */
+static void a_rank_lost_after_the_verdict(void **state)
+{
+	(void)state;
+	run_job(3, NS_PER_SEC);
+	for (int r = 0; r < 3; r++)
+		vote(r, "same");
+	for (int r = 0; r < 3; r++)
+		until(members[r].heard[MSG_VERDICT], 1);
+	ctl_release(&members[1].ctl);
+	say_err(2, MSG_ABORT, ERR_OTHER, 2, "too late to stop");
+	for_ms(10);
+	assert_int_equal(members[0].heard[MSG_FINAL], 0);
+	say_err(0, MSG_DONE, 0, ERR_RANK_SELF, "");
+	say_err(2, MSG_DONE, 0, ERR_RANK_SELF, "");
+	until(members[0].heard[MSG_FINAL], 1);
+	until(members[2].heard[MSG_FINAL], 1);
+	assert_int_equal(members[0].outcome.code, 0);
+	assert_int_equal(members[0].heard[MSG_ABORT] + members[2].heard[MSG_ABORT], 0);
+}
+
+static void a_rank_silent_after_the_verdict(void **state)
+{
+	int64_t start = clock_ns();
+	(void)state;
+	run_job(2, 150 * NS_PER_MS);
+	vote(0, "same");
+	vote(1, "same");
+	until(members[1].heard[MSG_VERDICT], 1);
+	say_err(0, MSG_DONE, 0, ERR_RANK_SELF, "");
+	until(members[0].heard[MSG_FINAL], 1);
+	assert_int_equal(members[0].outcome.code, 0);
+	assert_true(clock_ns() - start >= 150 * NS_PER_MS);
+}
+
+static void a_commit_that_fails_is_told_to_all(void **state)
+{
+	(void)state;
+	run_job(3, NS_PER_SEC);
+	for (int r = 0; r < 3; r++)
+		vote(r, "same");
+	until(members[1].heard[MSG_VERDICT], 1);
+	say_err(0, MSG_DONE, 0, ERR_RANK_SELF, "");
+	say_err(1, MSG_DONE, ERR_OUTPUT, ERR_RANK_SELF, "out.npy: rename: no such directory");
+	say_err(2, MSG_DONE, 0, ERR_RANK_SELF, "");
+	for (int r = 0; r < 3; r++) {
+		until(members[r].heard[MSG_FINAL], 1);
+		assert_int_equal(members[r].outcome.code, ERR_OUTPUT);
+		assert_int_equal(members[r].outcome.rank, 1);
+		assert_non_null(strstr(members[r].outcome.text, "rename"));
+	}
+}
+
+#define COORD_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        COORD_TEST(ranks_that_agree_get_the_roster),
+	        COORD_TEST(a_job_of_one_rank_agrees_with_itself),
+	        COORD_TEST(differing_shapes_are_named),
+	        COORD_TEST(most_ranks_are_right),
+	        COORD_TEST(a_fact_of_one_rank_alone_is_a_difference),
+	        COORD_TEST(a_decision_may_fail),
+	        COORD_TEST(sizes_that_differ),
+	        COORD_TEST(a_rank_out_of_range),
+	        COORD_TEST(a_rank_started_twice),
+	        COORD_TEST(other_versions_and_jobs_are_told),
+	        COORD_TEST(missing_ranks_are_listed_at_the_deadline),
+	        COORD_TEST(a_rank_that_says_nothing_is_named_at_the_deadline),
+	        COORD_TEST(a_late_rank_is_told_of_the_failure),
+	        COORD_TEST(ranks_that_take_any_place),
+	        COORD_TEST(who_goes_before_it_has_a_place_is_not_counted),
+	        COORD_TEST(a_rank_lost_while_joining),
+	        COORD_TEST(an_own_abort_is_the_cause),
+	        COORD_TEST(an_abort_names_its_sender),
+	        COORD_TEST(a_lost_link_beats_a_report),
+	        COORD_TEST(a_report_counts_when_nobody_confesses),
+	        COORD_TEST(a_report_of_nothing_is_out_of_turn),
+	        COORD_TEST(a_silent_rank_is_named),
+	        COORD_TEST(a_report_finds_the_silent_rank),
+	        COORD_TEST(messages_out_of_turn),
+	        COORD_TEST(all_votes_give_the_verdict),
+	        COORD_TEST(digests_that_differ),
+	        COORD_TEST(votes_without_digests),
+	        COORD_TEST(an_abort_before_the_verdict),
+	        COORD_TEST(a_rank_lost_after_the_verdict),
+	        COORD_TEST(a_rank_silent_after_the_verdict),
+	        COORD_TEST(a_commit_that_fails_is_told_to_all),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,382 @@
+/* The gate of a listening socket: who speaks properly is admitted with the opening record, whoever
+ * else comes costs a bounded slot for a bounded time and disturbs nobody. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/net/gate.h"
+
+#define PATIENCE (20 * NS_PER_SEC) /* no test takes longer */
+
+static struct loop loop;
+static struct tls *tls;
+static struct gate *gate;
+static struct addr at;
+static struct conn *admitted[64];
+static uint8_t openings[64][GATE_OPENING];
+static int nadmitted;
+
+static const uint8_t key[TLS_KEY_BYTES] = "the key of both sides of a test";
+
+static int find(void *ctx, const uint8_t *identity, size_t len, uint8_t out[TLS_KEY_BYTES])
+{
+	assert_ptr_equal(ctx, &gate);
+	if (len != 5 || memcmp(identity, "alice", 5) != 0)
+		return -1;
+	memcpy(out, key, TLS_KEY_BYTES);
+	return 0;
+}
+
+static void admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
+                  const struct addr *from)
+{
+	char text[ADDR_TEXT];
+	assert_ptr_equal(ctx, &gate);
+	assert_non_null(strstr(addr_text(from, true, text), "127.0.0."));
+	memcpy(openings[nadmitted], opening, GATE_OPENING);
+	admitted[nadmitted++] = conn;
+}
+
+static void gate_set_up(bool with_tls, int slots, int per_source, int64_t patience)
+{
+	struct err err = {0};
+	struct gate_conf conf = {
+	        .loop = &loop,
+	        .slots = slots,
+	        .per_source = per_source,
+	        .patience = patience,
+	        .find = find,
+	        .admit = admit,
+	        .ctx = &gate,
+	};
+	assert_int_equal(addr_resolve(&at, "127.0.0.1", 0, true, &err), 0);
+	conf.fd = addr_listen(&at, 0, 0, 512, &err);
+	assert_true(conf.fd >= 0);
+	conf.tls = with_tls ? tls : NULL;
+	gate = gate_open(&conf, &err);
+	assert_non_null(gate);
+}
+
+static int set_up(void **state)
+{
+	struct err err = {0};
+	(void)state;
+	nadmitted = 0;
+	tls = tls_new(&err);
+	return tls ? loop_init(&loop, &err) : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	gate_close(gate);
+	gate = NULL;
+	for (int i = 0; i < nadmitted; i++)
+		conn_free(admitted[i]);
+	loop_release(&loop);
+	tls_free(tls);
+	return 0;
+}
+
+static void turn(void)
+{
+	struct err err = {0};
+	assert_int_equal(loop_turn(&loop, clock_ns() + NS_PER_MS, &err), 0);
+}
+
+static void turns(int n)
+{
+	while (n--)
+		turn();
+}
+
+/* A stranger from 127.0.0.@host. */
+static int come(uint8_t host)
+{
+	struct sockaddr_in from = {.sin_family = AF_INET};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	from.sin_addr.s_addr = htonl(0x7f000000u + host);
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at.sa, at.len), 0);
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	turns(2);
+	return fd;
+}
+
+static bool dropped(int fd)
+{
+	char c;
+	ssize_t n = recv(fd, &c, 1, MSG_DONTWAIT);
+	return n == 0 || (n < 0 && errno != EAGAIN);
+}
+
+static void nothing(void *ctx)
+{
+	(void)ctx;
+}
+
+/* Come properly and say an opening of @mark bytes; NULL: done, the error otherwise. Returns the
+ * connection, which the caller frees. */
+static struct conn *come_properly(bool with_tls, const char *identity, const uint8_t *with,
+                                  uint8_t mark, struct err *err)
+{
+	uint8_t opening[GATE_OPENING];
+	size_t said = 0;
+	int64_t until = clock_ns() + PATIENCE;
+	int before = nadmitted, fd = conn_sock_dial(&at, err), shaken = 0;
+	assert_true(fd >= 0);
+	struct conn *c =
+	        with_tls ? tls_dial(tls, fd, identity, with, 0, err) : conn_tcp_new(fd, err);
+	assert_non_null(c);
+	assert_int_equal(conn_watch(c, &loop, nothing, NULL, err), 0);
+	memset(opening, mark, sizeof opening);
+	while (nadmitted == before && !err->code) {
+		assert_true(clock_ns() < until);
+		turn();
+		if (!shaken)
+			shaken = conn_handshake(c, err);
+		if (shaken <= 0)
+			continue;
+		if (said < sizeof opening) {
+			ssize_t put = conn_write(c, opening + said, sizeof opening - said, err);
+			said += put > 0 ? (size_t)put : 0;
+		}
+		if (!err->code && conn_flush(c, err) >= 0) {
+			char byte;
+			(void)conn_read(c, &byte, 1, err);
+		}
+	}
+	return c;
+}
+
+static void must_be_admitted(bool with_tls)
+{
+	struct err err = {0};
+	int n = nadmitted;
+	uint8_t want[GATE_OPENING];
+	struct conn *c = come_properly(with_tls, "alice", key, (uint8_t)('A' + n), &err);
+	if (err.code)
+		fail_msg("%s", err.text);
+	assert_int_equal(nadmitted, n + 1);
+	memset(want, 'A' + n, sizeof want);
+	assert_memory_equal(openings[n], want, sizeof want);
+	if (with_tls)
+		assert_string_equal(tls_identity(admitted[n]), "alice");
+	/* The connection is good for more, both ways. */
+	char buf[8];
+	int64_t until = clock_ns() + PATIENCE;
+	assert_int_equal(conn_write(admitted[n], "welcome", 7, &err), 7);
+	assert_int_equal(conn_flush(admitted[n], &err), 1);
+	ssize_t got;
+	while ((got = conn_read(c, buf, sizeof buf, &err)) == 0) {
+		assert_true(clock_ns() < until);
+		turn();
+	}
+	assert_int_equal(got, 7);
+	conn_free(c);
+}
+
+static void the_opening_is_delivered(void **state)
+{
+	(void)state;
+	for (int with_tls = 0; with_tls < 2; with_tls++) {
+		gate_set_up(with_tls, 4, 4, 0);
+		must_be_admitted(with_tls);
+		must_be_admitted(with_tls);
+		assert_string_equal(gate_last_refusal(gate), "");
+		gate_close(gate);
+	}
+	gate = NULL;
+}
+
+static void the_oldest_goes_when_slots_are_full(void **state)
+{
+	int fd[5];
+	(void)state;
+	gate_set_up(false, 3, 3, 0);
+	for (uint8_t i = 0; i < 5; i++)
+		fd[i] = come((uint8_t)(i + 1));
+	assert_true(dropped(fd[0]));
+	assert_true(dropped(fd[1]));
+	for (int i = 2; i < 5; i++)
+		assert_false(dropped(fd[i]));
+	must_be_admitted(false);
+	assert_true(dropped(fd[2])); /* the one admitted took its place for a while */
+	assert_false(dropped(fd[3]));
+	for (int i = 0; i < 5; i++)
+		close(fd[i]);
+}
+
+static void a_source_pays_itself(void **state)
+{
+	int other, fd[4];
+	(void)state;
+	gate_set_up(false, 10, 2, 0);
+	other = come(9);
+	for (int i = 0; i < 4; i++)
+		fd[i] = come(2);
+	assert_true(dropped(fd[0]));
+	assert_true(dropped(fd[1]));
+	assert_false(dropped(fd[2]));
+	assert_false(dropped(fd[3]));
+	assert_false(dropped(other));
+	must_be_admitted(false);
+	assert_false(dropped(other));
+	close(other);
+	for (int i = 0; i < 4; i++)
+		close(fd[i]);
+}
+
+static void patience_ends(void **state)
+{
+	int silent, slow;
+	int64_t start = clock_ns();
+	(void)state;
+	gate_set_up(false, 10, 10, 80 * NS_PER_MS);
+	silent = come(1);
+	slow = come(1);
+	for (int i = 0; !dropped(silent) || !dropped(slow); i++) {
+		(void)!send(slow, "\1", 1, MSG_NOSIGNAL); /* a byte now and then */
+		turn();
+		assert_true(clock_ns() - start < PATIENCE);
+	}
+	assert_true(clock_ns() - start >= 80 * NS_PER_MS);
+	must_be_admitted(false);
+	/* Who was admitted is no stranger any more. */
+	turns(100);
+	assert_int_equal(nadmitted, 1);
+	close(silent);
+	close(slow);
+}
+
+static void strangers_disturb_nobody(void **state)
+{
+	static const char *const noises[] = {
+	        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+	        "\x16\x03\x01\x02",
+	        "\x16\x03\x01\x00\x04\x01\x00\x00\x00",
+	        "SSH-2.0-OpenSSH_9.0\r\n",
+	        "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+	        "",
+	};
+	(void)state;
+	for (int with_tls = 0; with_tls < 2; with_tls++) {
+		gate_set_up(with_tls, 8, 8, 0);
+		for (int i = 0; i < 240; i++) {
+			int fd = come((uint8_t)(1 + i % 7));
+			const char *noise = noises[i % 6];
+			(void)!send(fd, noise, strlen(noise), MSG_NOSIGNAL);
+			if (i % 2)
+				turn();
+			if (i % 3)
+				shutdown(fd, SHUT_WR);
+			turns(i % 3);
+			close(fd);
+		}
+		turns(3);
+		must_be_admitted(with_tls);
+		gate_close(gate);
+	}
+	gate = NULL;
+	assert_int_equal(nadmitted, 2);
+}
+
+static void a_refusal_is_remembered(void **state)
+{
+	struct err err = {0};
+	(void)state;
+	gate_set_up(true, 8, 8, 0);
+	struct conn *c = come_properly(
+	        true, "alice", (const uint8_t *)"another key, of another job ...", 'x', &err);
+	assert_int_equal(err.code, ERR_AUTH);
+	assert_non_null(strstr(err.text, "secrets differ"));
+	assert_non_null(strstr(gate_last_refusal(gate), "secrets differ"));
+	conn_free(c);
+	err = (struct err){0};
+	c = come_properly(true, "mallory", key, 'x', &err);
+	assert_int_equal(err.code, ERR_AUTH);
+	assert_non_null(strstr(err.text, "no such job"));
+	conn_free(c);
+	assert_int_equal(nadmitted, 0);
+	must_be_admitted(true);
+}
+
+/* One side has --insecure, the other has not: both learn that at once. */
+static void the_other_protocol_is_answered(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		struct err err = {0};
+		gate_set_up(true, 8, 8, 0);
+		struct conn *c = come_properly(false, NULL, NULL, 'x', &err);
+		assert_int_equal(err.code, ERR_AUTH);
+		assert_non_null(strstr(err.text, "--insecure"));
+		conn_free(c);
+		must_be_admitted(true);
+		gate_close(gate);
+		gate_set_up(false, 8, 8, 0);
+		err = (struct err){0};
+		c = come_properly(true, "alice", key, 'x', &err);
+		assert_int_equal(err.code, ERR_AUTH);
+		assert_non_null(strstr(err.text, "--insecure"));
+		conn_free(c);
+		must_be_admitted(false);
+		gate_close(gate);
+		gate = NULL;
+	}
+}
+
+static void closing_drops_strangers(void **state)
+{
+	int fd;
+	(void)state;
+	gate_set_up(false, 8, 8, 0);
+	fd = come(1);
+	assert_false(dropped(fd));
+	gate_close(gate);
+	gate = NULL;
+	assert_true(dropped(fd));
+	close(fd);
+	assert_null(loop.timers);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at.sa, at.len), -1);
+	close(fd);
+}
+
+static void it_says_where_it_listens(void **state)
+{
+	struct addr a;
+	struct err err = {0};
+	(void)state;
+	gate_set_up(false, 8, 8, 0);
+	assert_int_equal(gate_local_addr(gate, &a, &err), 0);
+	assert_int_equal(addr_port(&a), addr_port(&at));
+}
+
+#define GATE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        GATE_TEST(the_opening_is_delivered),
+	        GATE_TEST(the_oldest_goes_when_slots_are_full),
+	        GATE_TEST(a_source_pays_itself),
+	        GATE_TEST(patience_ends),
+	        GATE_TEST(strangers_disturb_nobody),
+	        GATE_TEST(a_refusal_is_remembered),
+	        GATE_TEST(the_other_protocol_is_answered),
+	        GATE_TEST(closing_drops_strangers),
+	        GATE_TEST(it_says_where_it_listens),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/* The event loop: timers in order, armed and stopped from within, watches deleted while events are
+ * being dispatched, deadlines. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/net/loop.h"
+
+static struct loop loop;
+static char log_text[64];
+static int log_len;
+
+static void note(char c)
+{
+	assert_true(log_len < (int)sizeof log_text - 1);
+	log_text[log_len++] = c;
+	log_text[log_len] = '\0';
+}
+
+static int set_up(void **state)
+{
+	struct err err = {0};
+	(void)state;
+	log_len = 0;
+	log_text[0] = '\0';
+	return loop_init(&loop, &err);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	loop_release(&loop);
+	return 0;
+}
+
+/* @deadline: ns from now. */
+static void turn(int64_t deadline)
+{
+	struct err err = {0};
+	assert_int_equal(loop_turn(&loop, clock_ns() + deadline, &err), 0);
+}
+
+struct alarm {
+	struct loop_timer timer;
+	char name;
+	struct alarm *stops, *sets;
+	int64_t at; /* ns from now of what it sets */
+};
+
+static void ring(void *ctx)
+{
+	struct alarm *a = ctx;
+	note(a->name);
+	if (a->stops)
+		loop_timer_stop(&a->stops->timer);
+	if (a->sets)
+		loop_timer_set(&loop, &a->sets->timer, clock_ns() + a->at);
+}
+
+static void alarm_set(struct alarm *a, char name, int64_t at)
+{
+	a->name = name;
+	a->timer = (struct loop_timer){.fn = ring, .ctx = a};
+	loop_timer_set(&loop, &a->timer, at);
+}
+
+static void timers_run_in_the_order_of_their_times(void **state)
+{
+	struct alarm a = {0}, b = {0}, c = {0}, d = {0};
+	int64_t now = clock_ns();
+	(void)state;
+	alarm_set(&b, 'b', now - 3);
+	alarm_set(&d, 'd', now + 3600 * NS_PER_SEC);
+	alarm_set(&a, 'a', now - 4);
+	alarm_set(&c, 'c', now - 2);
+	turn(0);
+	assert_string_equal(log_text, "abc");
+	turn(0);
+	assert_string_equal(log_text, "abc"); /* one shot */
+	loop_timer_stop(&d.timer);
+	loop_timer_stop(&d.timer);
+	assert_null(loop.timers);
+}
+
+static void those_of_one_time_run_in_the_order_of_arming(void **state)
+{
+	struct alarm a = {0}, b = {0}, c = {0};
+	int64_t now = clock_ns();
+	(void)state;
+	alarm_set(&a, 'a', now);
+	alarm_set(&b, 'b', now);
+	alarm_set(&c, 'c', now);
+	turn(0);
+	assert_string_equal(log_text, "abc");
+}
+
+static void a_timer_may_arm_itself(void **state)
+{
+	struct alarm a = {.sets = &a, .at = -NS_PER_SEC};
+	(void)state;
+	alarm_set(&a, 'a', clock_ns());
+	for (int i = 1; i <= 3; i++) { /* once a turn, though it is always due */
+		turn(0);
+		assert_int_equal(log_len, i);
+	}
+	loop_timer_stop(&a.timer);
+	turn(0);
+	assert_int_equal(log_len, 3);
+}
+
+static void a_timer_may_stop_and_arm_others(void **state)
+{
+	struct alarm b = {0}, c = {0}, a = {.stops = &b, .sets = &c, .at = 0};
+	int64_t now = clock_ns();
+	(void)state;
+	alarm_set(&a, 'a', now - 2);
+	alarm_set(&b, 'b', now - 1);
+	alarm_set(&c, 'c', now + 3600 * NS_PER_SEC);
+	turn(0);
+	assert_string_equal(log_text, "a");
+	turn(0);
+	assert_string_equal(log_text, "ac");
+	assert_null(loop.timers);
+}
+
+static void arming_again_moves_a_timer(void **state)
+{
+	struct alarm a = {0};
+	(void)state;
+	alarm_set(&a, 'a', clock_ns() + 3600 * NS_PER_SEC);
+	loop_timer_set(&loop, &a.timer, clock_ns());
+	turn(0);
+	assert_string_equal(log_text, "a");
+}
+
+static void a_turn_waits_for_the_first_timer(void **state)
+{
+	struct alarm a = {0}, b = {0};
+	int64_t start = clock_ns();
+	(void)state;
+	alarm_set(&a, 'a', start + 30 * NS_PER_MS);
+	alarm_set(&b, 'b', start + 3600 * NS_PER_SEC);
+	struct err err = {0};
+	assert_int_equal(loop_turn(&loop, INT64_MAX, &err), 0);
+	assert_string_equal(log_text, "a");
+	assert_true(clock_ns() - start >= 30 * NS_PER_MS);
+	loop_timer_stop(&b.timer);
+}
+
+static void a_turn_ends_at_its_deadline(void **state)
+{
+	int64_t start = clock_ns();
+	(void)state;
+	turn(20 * NS_PER_MS);
+	assert_true(clock_ns() - start >= 20 * NS_PER_MS);
+	turn(-NS_PER_SEC); /* in the past: it looks and does not wait */
+	assert_true(clock_ns() - start < 10 * NS_PER_SEC);
+}
+
+struct bell {
+	struct loop_watch watch;
+	char name;
+	struct bell *deletes;
+	bool keeps;
+};
+
+static void heard(void *ctx, uint32_t events)
+{
+	struct bell *b = ctx;
+	uint64_t n;
+	assert_true(events & EPOLLIN);
+	note(b->name);
+	if (!b->keeps)
+		assert_int_equal(read(b->watch.fd, &n, sizeof n), sizeof n);
+	if (b->deletes)
+		loop_del(&loop, &b->deletes->watch);
+}
+
+static void bell_add(struct bell *b, char name, uint32_t events)
+{
+	struct err err = {0};
+	b->name = name;
+	b->watch = (struct loop_watch){.fd = eventfd(1, EFD_NONBLOCK), .fn = heard, .ctx = b};
+	assert_true(b->watch.fd >= 0);
+	assert_int_equal(loop_add(&loop, &b->watch, events, &err), 0);
+}
+
+static void events_are_dispatched(void **state)
+{
+	struct bell a = {0};
+	(void)state;
+	bell_add(&a, 'a', EPOLLIN);
+	turn(NS_PER_SEC);
+	turn(0);
+	assert_string_equal(log_text, "a");
+	loop_del(&loop, &a.watch);
+	loop_del(&loop, &a.watch);
+	close(a.watch.fd);
+}
+
+static void level_and_edge(void **state)
+{
+	struct bell level = {.keeps = true}, edge = {.keeps = true};
+	(void)state;
+	bell_add(&level, 'l', EPOLLIN);
+	turn(NS_PER_SEC);
+	turn(NS_PER_SEC);
+	assert_string_equal(log_text, "ll");
+	loop_del(&loop, &level.watch);
+	bell_add(&edge, 'e', EPOLLIN | EPOLLET);
+	turn(NS_PER_SEC);
+	turn(0);
+	assert_string_equal(log_text, "lle");
+	loop_del(&loop, &edge.watch);
+	close(level.watch.fd);
+	close(edge.watch.fd);
+}
+
+/* Whichever comes first deletes the other, whose event is in the same batch. */
+static void a_watch_deleted_while_dispatching_hears_nothing(void **state)
+{
+	struct bell a = {0}, b = {.deletes = &a};
+	a.deletes = &b;
+	(void)state;
+	bell_add(&a, 'a', EPOLLIN);
+	bell_add(&b, 'b', EPOLLIN);
+	turn(NS_PER_SEC);
+	turn(0);
+	assert_int_equal(log_len, 1);
+	loop_del(&loop, &a.watch);
+	loop_del(&loop, &b.watch);
+	close(a.watch.fd);
+	close(b.watch.fd);
+}
+
+/* So that who was stopped and goes on sees what its peers sent before it judges them late. */
+static void events_come_before_timers(void **state)
+{
+	struct alarm t = {0};
+	struct bell a = {0};
+	(void)state;
+	alarm_set(&t, 't', clock_ns() - NS_PER_SEC);
+	bell_add(&a, 'a', EPOLLIN);
+	turn(NS_PER_SEC);
+	assert_string_equal(log_text, "at");
+	loop_del(&loop, &a.watch);
+	close(a.watch.fd);
+}
+
+static void yielding_sees_events_and_sleeps_in_the_end(void **state)
+{
+	struct bell a = {0};
+	int64_t start = clock_ns();
+	(void)state;
+	loop.yields = 20;
+	bell_add(&a, 'a', EPOLLIN);
+	turn(NS_PER_SEC);
+	assert_string_equal(log_text, "a");
+	turn(20 * NS_PER_MS);
+	assert_true(clock_ns() - start >= 20 * NS_PER_MS);
+	loop_del(&loop, &a.watch);
+	close(a.watch.fd);
+}
+
+#define LOOP_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        LOOP_TEST(timers_run_in_the_order_of_their_times),
+	        LOOP_TEST(those_of_one_time_run_in_the_order_of_arming),
+	        LOOP_TEST(a_timer_may_arm_itself),
+	        LOOP_TEST(a_timer_may_stop_and_arm_others),
+	        LOOP_TEST(arming_again_moves_a_timer),
+	        LOOP_TEST(a_turn_waits_for_the_first_timer),
+	        LOOP_TEST(a_turn_ends_at_its_deadline),
+	        LOOP_TEST(events_are_dispatched),
+	        LOOP_TEST(level_and_edge),
+	        LOOP_TEST(a_watch_deleted_while_dispatching_hears_nothing),
+	        LOOP_TEST(events_come_before_timers),
+	        LOOP_TEST(yielding_sees_events_and_sleeps_in_the_end),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

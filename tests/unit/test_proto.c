@@ -1,0 +1,257 @@
+/* The control messages' bodies: out and in again, cut at every byte, and with every byte wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/job/proto.h"
+
+static void hello_comes_back(void **state)
+{
+	struct hello h = {.version = 7, .rank = PROTO_RANK_AUTO, .size = 65536}, back;
+	uint8_t o[GATE_OPENING];
+	(void)state;
+	memcpy(h.jobtag, "jobs tag", sizeof h.jobtag);
+	hello_encode(&h, o);
+	assert_int_equal(hello_decode(&back, o), 0);
+	assert_memory_equal(&h, &back, sizeof h);
+	for (int i = 0; i < 8; i++) { /* another magic */
+		o[i] ^= 1;
+		assert_int_equal(hello_decode(&back, o), -1);
+		o[i] ^= 1;
+	}
+	for (size_t i = 8; i < sizeof o; i++) { /* nothing else is left uninitialised */
+		uint8_t again[GATE_OPENING];
+		memset(again, 0xff, sizeof again);
+		hello_encode(&h, again);
+		assert_int_equal(again[i], o[i]);
+	}
+}
+
+static struct intent full_intent(void)
+{
+	struct intent in;
+	memset(&in, 0, sizeof in);
+	for (int i = 0; i < FACTS_MAX + 3; i++) { /* more than it has room for: kept out */
+		char name[16], value[600];
+		snprintf(name, sizeof name, "fact%d", i);
+		memset(value, 'a' + i, sizeof value);
+		value[i == 5 ? sizeof value - 1 : (size_t)i] = '\0';
+		intent_add(&in, name, value);
+	}
+	snprintf(in.subject, sizeof in.subject, "g.%d.npy", 3);
+	in.memory = 1ull << 40;
+	in.ninputs = 3;
+	in.streams = 4;
+	snprintf(in.data_addr, sizeof in.data_addr, "[2001:db8::7]:7766");
+	return in;
+}
+
+static void intent_comes_back(void **state)
+{
+	struct intent in = full_intent(), back;
+	struct err err = {0};
+	struct buf b;
+	(void)state;
+	assert_int_equal(in.nfacts, FACTS_MAX);
+	assert_int_equal(strlen(in.facts[5].value), FACT_VALUE - 1);
+	buf_init(&b, 1u << 20);
+	intent_encode(&in, &b);
+	assert_false(b.failed);
+	assert_int_equal(intent_decode(&back, view_of(b.data, b.len), &err), 0);
+	assert_int_equal(back.nfacts, in.nfacts);
+	for (int i = 0; i < in.nfacts; i++) {
+		assert_string_equal(back.facts[i].name, in.facts[i].name);
+		assert_string_equal(back.facts[i].value, in.facts[i].value);
+	}
+	assert_string_equal(back.subject, in.subject);
+	assert_true(back.memory == in.memory);
+	assert_int_equal(back.ninputs, 3);
+	assert_int_equal(back.streams, 4);
+	assert_string_equal(back.data_addr, in.data_addr);
+	buf_release(&b);
+}
+
+/* A copy of its own of n bytes, so that a sanitizer sees a read behind them. */
+static uint8_t *exactly(const uint8_t *p, size_t n)
+{
+	uint8_t *copy = malloc(n ? n : 1);
+	assert_non_null(copy);
+	memcpy(copy, p, n);
+	return copy;
+}
+
+static void intent_cut_anywhere(void **state)
+{
+	struct intent in = full_intent(), back;
+	struct buf b;
+	(void)state;
+	buf_init(&b, 1u << 20);
+	intent_encode(&in, &b);
+	for (size_t n = 0; n < b.len; n++) {
+		struct err err = {0};
+		uint8_t *cut = exactly(b.data, n);
+		assert_int_equal(intent_decode(&back, view_of(cut, n), &err), -1);
+		assert_int_equal(err.code, ERR_INTEGRITY);
+		free(cut);
+	}
+	struct err err = {0}; /* one byte more */
+	buf_put_u8(&b, 0);
+	assert_int_equal(intent_decode(&back, view_of(b.data, b.len), &err), -1);
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	buf_release(&b);
+}
+
+/* Any byte may have any value: an answer or an error, and strings that end. */
+static void intent_with_wrong_bytes(void **state)
+{
+	struct intent in = full_intent(), back;
+	struct buf b;
+	(void)state;
+	buf_init(&b, 1u << 20);
+	intent_encode(&in, &b);
+	for (size_t i = 0; i < b.len; i++)
+		for (unsigned x = 0; x < 256; x += i < 64 ? 1 : 51) {
+			struct err err = {0};
+			uint8_t *bad = exactly(b.data, b.len);
+			bad[i] = (uint8_t)x;
+			if (intent_decode(&back, view_of(bad, b.len), &err) < 0)
+				assert_int_equal(err.code, ERR_INTEGRITY);
+			assert_in_range(back.nfacts, 0, FACTS_MAX);
+			for (int k = 0; k < back.nfacts; k++) {
+				assert_non_null(memchr(back.facts[k].name, 0, FACT_NAME));
+				assert_non_null(memchr(back.facts[k].value, 0, FACT_VALUE));
+			}
+			free(bad);
+		}
+	uint8_t too_many = FACTS_MAX + 1;
+	struct err err = {0};
+	assert_int_equal(intent_decode(&back, view_of(&too_many, 1), &err), -1);
+	assert_int_equal(back.nfacts, 0);
+	buf_release(&b);
+}
+
+static struct plan full_plan(void)
+{
+	struct plan p;
+	memset(&p, 0, sizeof p);
+	snprintf(p.algorithm, sizeof p.algorithm, "ring_chunked");
+	p.dtype = 11;
+	p.windows = 1000000;
+	p.streams = 64;
+	p.total_inputs = 1ull << 33;
+	p.memory = UINT64_MAX;
+	memset(p.session, 0xa1, sizeof p.session);
+	memset(p.key, 0xb2, sizeof p.key);
+	return p;
+}
+
+static void plan_comes_back(void **state)
+{
+	struct plan p = full_plan(), back;
+	struct err err = {0};
+	struct buf b;
+	(void)state;
+	buf_init(&b, 1000);
+	plan_encode(&p, &b);
+	buf_put_u8(&b, 77); /* what follows is left to the caller */
+	struct view v = view_of(b.data, b.len);
+	assert_int_equal(plan_decode(&back, &v, &err), 0);
+	assert_string_equal(back.algorithm, p.algorithm);
+	assert_int_equal(back.dtype, p.dtype);
+	assert_int_equal(back.windows, p.windows);
+	assert_int_equal(back.streams, p.streams);
+	assert_true(back.total_inputs == p.total_inputs && back.memory == p.memory);
+	assert_memory_equal(back.session, p.session, sizeof p.session);
+	assert_memory_equal(back.key, p.key, sizeof p.key);
+	assert_int_equal(view_u8(&v), 77);
+	for (size_t n = 0; n < b.len - 1; n++) {
+		uint8_t *cut = exactly(b.data, n);
+		err = (struct err){0};
+		v = view_of(cut, n);
+		assert_int_equal(plan_decode(&back, &v, &err), -1);
+		assert_int_equal(err.code, ERR_INTEGRITY);
+		free(cut);
+	}
+	buf_release(&b);
+}
+
+static void impossible_plans(void **state)
+{
+	static const uint32_t cases[][2] = {{0, 1}, {1, 0}, {1, 65}, {1, UINT32_MAX}};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct plan p = full_plan(), back;
+		struct err err = {0};
+		struct buf b;
+		p.windows = cases[i][0];
+		p.streams = cases[i][1];
+		buf_init(&b, 1000);
+		plan_encode(&p, &b);
+		struct view v = view_of(b.data, b.len);
+		assert_int_equal(plan_decode(&back, &v, &err), -1);
+		assert_int_equal(err.code, ERR_INTEGRITY);
+		buf_release(&b);
+	}
+}
+
+static void errors_come_back(void **state)
+{
+	static const int codes[] = {0, 1, 11, 130, 143}, ranks[] = {ERR_RANK_SELF, 0, 65535};
+	(void)state;
+	for (size_t c = 0; c < 5; c++)
+		for (size_t r = 0; r < 3; r++) {
+			struct err e = {.code = codes[c], .rank = ranks[r]}, back;
+			enum phase phase;
+			struct buf b;
+			snprintf(e.text, sizeof e.text, "x.npy: no space left");
+			buf_init(&b, 4096);
+			err_encode(&e, PHASE_COMMIT, &b);
+			struct view v = view_of(b.data, b.len);
+			assert_int_equal(err_decode(&back, &phase, &v), 0);
+			assert_int_equal(back.code, e.code);
+			assert_int_equal(back.rank, e.rank);
+			assert_int_equal(phase, PHASE_COMMIT);
+			assert_string_equal(back.text, e.text);
+			for (size_t n = 0; n < b.len; n++) {
+				uint8_t *cut = exactly(b.data, n);
+				v = view_of(cut, n);
+				assert_int_equal(err_decode(&back, &phase, &v), -1);
+				free(cut);
+			}
+			buf_release(&b);
+		}
+}
+
+static void an_error_s_text_is_escaped(void **state)
+{
+	struct err e = {.code = 3, .rank = 1}, back;
+	enum phase phase;
+	struct buf b;
+	(void)state;
+	snprintf(e.text, sizeof e.text, "a\x1b[2Jb");
+	buf_init(&b, 4096);
+	err_encode(&e, (enum phase)200, &b);
+	struct view v = view_of(b.data, b.len);
+	assert_int_equal(err_decode(&back, &phase, &v), 0);
+	assert_string_equal(back.text, "a\\x1b[2Jb");
+	assert_string_equal(phase_name(phase), "?");
+	assert_string_equal(phase_name(PHASE_RUN), "run");
+	buf_release(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(hello_comes_back),    cmocka_unit_test(intent_comes_back),
+	        cmocka_unit_test(intent_cut_anywhere), cmocka_unit_test(intent_with_wrong_bytes),
+	        cmocka_unit_test(plan_comes_back),     cmocka_unit_test(impossible_plans),
+	        cmocka_unit_test(errors_come_back),    cmocka_unit_test(an_error_s_text_is_escaped),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
