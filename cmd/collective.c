@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/commands.h"
 #include "cmd/joining.h"
@@ -63,6 +64,13 @@ struct collective {
 
 /* ---- inputs ---- */
 
+/* Whoever writes to stdin may take long: meanwhile the job goes on, and can be stopped. */
+static int await_stdin(void *ctx, struct err *err)
+{
+	const struct collective *c = ctx;
+	return job_await(c->job, STDIN_FILENO, err);
+}
+
 static int open_inputs(struct collective *c, char **paths, int n, struct err *err)
 {
 	const struct options *o = c->o;
@@ -78,7 +86,7 @@ static int open_inputs(struct collective *c, char **paths, int n, struct err *er
 	for (int i = 0; i < n; i++) {
 		struct array_file *f = &c->inputs[i];
 		char *path = joining_path(paths[i], c->rank, c->size, err);
-		int ret = path ? stdio_array_open(f, path, &hints, err) : -1;
+		int ret = path ? stdio_array_open(f, path, &hints, await_stdin, c, err) : -1;
 		free(path);
 		if (ret < 0)
 			return -1;
@@ -387,12 +395,6 @@ static int move(struct collective *c, struct err *err)
 	return drive_run(&c->drive, err);
 }
 
-static void set_flag(void *ctx, uint32_t events)
-{
-	(void)events;
-	*(bool *)ctx = true;
-}
-
 /* ---- committing ---- */
 
 static int read_back(void *ctx, void *buf, size_t bytes, uint64_t pos, struct err *err)
@@ -425,13 +427,7 @@ static int seal_aside(struct collective *c, struct err *err)
 		return seal(c, err);
 	if (offload_start(&o, seal, c, err) < 0)
 		return -1;
-	bool sealed = false;
-	struct loop_watch w = {.fd = o.eventfd, .fn = set_flag, .ctx = &sealed};
-	int ret = loop_add(job_loop(c->job), &w, EPOLLIN, &stopped);
-	while (ret == 0 && !sealed)
-		ret = job_turn(c->job, &stopped);
-	loop_del(job_loop(c->job), &w);
-	if (ret < 0) {
+	if (job_await(c->job, o.eventfd, &stopped) < 0) {
 		offload_finish(&o, NULL);
 		*err = stopped;
 		return -1;

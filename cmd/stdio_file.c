@@ -26,13 +26,19 @@ static int spool_fd(struct err *err)
 
 /* Copy to the end of @from. */
 static int copy(int from, int to, const char *from_name, const char *to_name, int to_code,
-                struct err *err)
+                stdio_await *await, void *ctx, struct err *err)
 {
 	char *buf = malloc(CHUNK);
 	ssize_t got = 0;
 	if (!buf)
 		return err_nomem(err, "copying", CHUNK);
-	while ((got = read(from, buf, CHUNK)) != 0) {
+	for (;;) {
+		got = await ? await(ctx, err) : 0;
+		if (got < 0)
+			break;
+		got = read(from, buf, CHUNK);
+		if (got == 0)
+			break;
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0) {
@@ -59,7 +65,7 @@ static int copy(int from, int to, const char *from_name, const char *to_name, in
 }
 
 int stdio_array_open(struct array_file *f, const char *path, const struct array_hints *hints,
-                     struct err *err)
+                     stdio_await *await, void *ctx, struct err *err)
 {
 	char proc[64];
 	struct array_hints h = *hints;
@@ -71,7 +77,8 @@ int stdio_array_open(struct array_file *f, const char *path, const struct array_
 	if (fd < 0)
 		return -1;
 	snprintf(proc, sizeof proc, "/proc/self/fd/%d", fd);
-	int ret = copy(STDIN_FILENO, fd, "stdin", "the spool of stdin", ERR_RESOURCE, err);
+	int ret = copy(STDIN_FILENO, fd, "stdin", "the spool of stdin", ERR_RESOURCE, await, ctx,
+	               err);
 	if (ret == 0)
 		ret = array_open(f, proc, &h, err);
 	close(fd);
@@ -93,5 +100,6 @@ int stdio_spool_copy(struct outfile *f, struct err *err)
 {
 	if (lseek(f->fd, 0, SEEK_SET) < 0)
 		return err_errno(err, ERR_OUTPUT, "the spool of stdout");
-	return copy(f->fd, STDOUT_FILENO, "the spool of stdout", "stdout", ERR_OUTPUT, err);
+	return copy(f->fd, STDOUT_FILENO, "the spool of stdout", "stdout", ERR_OUTPUT, NULL, NULL,
+	            err);
 }

@@ -6,9 +6,11 @@
 #include "lib/data/array.h"
 #include "lib/data/outfile.h"
 
-/* array_open, with "-" for stdin (its format is --format's). */
+/* array_open, with "-" for stdin (its format is --format's). @await is called before each read of
+ * stdin, to return once it will not block; -1 ends it. */
+typedef int stdio_await(void *ctx, struct err *err);
 int stdio_array_open(struct array_file *f, const char *path, const struct array_hints *hints,
-                     struct err *err);
+                     stdio_await *await, void *ctx, struct err *err);
 int stdio_spool_open(struct outfile *f, uint64_t size, struct err *err);
 int stdio_spool_copy(struct outfile *f, struct err *err);
 

@@ -298,6 +298,25 @@ int job_turn(struct job *j, struct err *err)
 	return turn(j, INT64_MAX, err);
 }
 
+static void set_flag(void *ctx, uint32_t events)
+{
+	(void)events;
+	*(bool *)ctx = true;
+}
+
+int job_await(struct job *j, int fd, struct err *err)
+{
+	bool readable = false;
+	struct loop_watch w = {.fd = fd, .fn = set_flag, .ctx = &readable};
+	int ret = 0;
+	if (loop_add(&j->loop, &w, EPOLLIN, NULL) < 0)
+		return 0;
+	while (ret == 0 && !readable)
+		ret = job_turn(j, err);
+	loop_del(&j->loop, &w);
+	return ret;
+}
+
 /* ---- opening ---- */
 
 static int identity_of(const struct job *j, const char *nonce, char *text, size_t cap)

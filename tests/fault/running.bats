@@ -142,10 +142,9 @@ signalled() {
 
 @test "40: SIGTERM while stdin is read: 143" {
 	mkfifo endless
-	exec {keep}<>endless
-	spawn_rank 0 "$COLLCTL" allreduce -n 1 -r 0 --insecure - -o out.0.npy <endless
-	make_hostfile hosts 2
-	until [[ $(readlink "/proc/${PIDS[0]}/fd/0") == */endless ]]; do :; done
+	# shellcheck disable=SC2016
+	spawn_rank 0 bash -c 'exec "$@" <>endless' - "$COLLCTL" allreduce -n 1 -r 0 --insecure - -o out.0.npy
+	head -c 131072 in.0.npy >endless # more than a pipe holds: it is being read
 	kill -TERM "${PIDS[0]}"
 	wait_ranks
 	assert_rank 0 143
@@ -181,6 +180,7 @@ signalled() {
 @test "28: a full disk on one rank: 4" {
 	mkdir full
 	mount -t tmpfs -o size=4m collctl-test full 2>/dev/null || skip 'no tmpfs to be had here'
+	# shellcheck disable=SC2016
 	run --separate-stderr collctl run -n 3 -- bash -c \
 		'out=out.$COLLCTL_RANK.npy; [[ $COLLCTL_RANK != 1 ]] || out=full/out.npy
 		exec "$0" allreduce "in.$COLLCTL_RANK.npy" -o "$out"' "$COLLCTL"
