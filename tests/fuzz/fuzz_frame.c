@@ -1,0 +1,224 @@
+/*
+ * What a peer may send. The first byte chooses who reads the rest: a plain connection, a control
+ * link, or one of the decoders of control messages. Whatever is accepted must keep its promises;
+ * what a decoder takes and its encoder writes must be taken again.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+#include "lib/base/buf.h"
+#include "lib/job/ctl.h"
+#include "lib/job/proto.h"
+
+#define SUMMED 16 /* of a frame's header (lib/net/PROTOCOL.md) */
+#define HEADER (SUMMED + 4)
+
+#define CHECK(x)                 \
+	do {                     \
+		if (!(x))        \
+			abort(); \
+	} while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A connection whose peer has sent @data and closed. */
+static struct conn *plain(const uint8_t *data, size_t size)
+{
+	struct err err = {0};
+	int fd[2];
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd) == 0);
+	/* The socket takes what fits, well over the fuzzer's longest input. */
+	CHECK(size == 0 || send(fd[0], data, size, MSG_NOSIGNAL) > 0);
+	close(fd[0]);
+	struct conn *c = conn_tcp_new(fd[1], &err);
+	CHECK(c);
+	c->readable = c->writable = true;
+	return c;
+}
+
+/* @quantum: the most that is asked for at a time. */
+static void read_frames(const uint8_t *data, size_t size, size_t quantum)
+{
+	struct conn *c = plain(data, size);
+	struct err err = {0};
+	uint8_t buf[256];
+	size_t total = 0;
+	ssize_t got;
+	while ((got = conn_read(c, buf, quantum, &err)) > 0) {
+		CHECK((size_t)got <= quantum);
+		total += (size_t)got;
+	}
+	CHECK(total <= size);
+	CHECK(got == -1 || got == CONN_END);
+	/* ERR_AUTH: the alert of a listener that wants TLS. */
+	CHECK((got == -1) == (err.code == ERR_INTEGRITY || err.code == ERR_AUTH));
+	conn_free(c);
+}
+
+/* Put the sums right that no fuzzer finds: of the headers, and of the payloads that are there. */
+static void mend(uint8_t *p, size_t size)
+{
+	while (size >= HEADER) {
+		uint32_t length = get_u32(p);
+		size_t payload = length <= size - HEADER ? length : 0;
+		if (payload)
+			put_u64(p + 8, XXH3_64bits(p + HEADER, payload));
+		put_u32(p + SUMMED, (uint32_t)XXH3_64bits(p, SUMMED));
+		p += HEADER + payload;
+		size -= HEADER + payload;
+	}
+}
+
+static void read_mended(const uint8_t *data, size_t size, size_t quantum)
+{
+	uint8_t *copy = malloc(size + 1);
+	CHECK(copy);
+	memcpy(copy, data, size);
+	mend(copy, size);
+	read_frames(copy, size, quantum);
+	free(copy);
+}
+
+struct listener {
+	size_t messages;
+	bool lost;
+};
+
+static void on_message(void *ctx, uint8_t type, struct view body)
+{
+	struct listener *l = ctx;
+	(void)type;
+	CHECK(view_left(&body) <= CTL_BODY_MAX);
+	l->messages++;
+}
+
+static void on_lost(void *ctx, const struct err *err)
+{
+	struct listener *l = ctx;
+	CHECK(!l->lost);
+	CHECK(err->code == 0 || err->code == ERR_PEER_LOST || err->code == ERR_INTEGRITY);
+	l->lost = true;
+}
+
+/* The control link over frames that are right: @data is what they carry. */
+static void read_messages(const uint8_t *data, size_t size)
+{
+	struct err err = {0};
+	struct loop loop;
+	struct listener l = {0};
+	struct ctl ctl = {.on_message = on_message, .on_lost = on_lost, .ctx = &l};
+	int fd[2];
+	CHECK(loop_init(&loop, &err) == 0);
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd) == 0);
+	struct conn *writer = conn_tcp_new(fd[0], &err), *reader = conn_tcp_new(fd[1], &err);
+	CHECK(writer && reader);
+	writer->writable = true;
+	CHECK(ctl_start(&ctl, reader, &loop, &err) == 0);
+	if (size)
+		CHECK(conn_write(writer, data, size, &err) == (ssize_t)size);
+	CHECK(conn_end(writer, &err) == 1);
+	while (!l.lost)
+		CHECK(loop_turn(&loop, INT64_MAX, &err) == 0);
+	CHECK(l.messages <= size / 5);
+	ctl_release(&ctl);
+	conn_free(writer);
+	loop_release(&loop);
+}
+
+static void decode_hello(const uint8_t *data, size_t size)
+{
+	uint8_t opening[GATE_OPENING] = {0}, again[GATE_OPENING];
+	struct hello h;
+	memcpy(opening, data, size < sizeof opening ? size : sizeof opening);
+	if (hello_decode(&h, opening) < 0)
+		return;
+	hello_encode(&h, again);
+	CHECK(memcmp(opening, again, 28) == 0); /* the rest is padding */
+}
+
+static void decode_intent(const uint8_t *data, size_t size)
+{
+	static struct intent in, back;
+	struct err err = {0};
+	struct buf b;
+	if (intent_decode(&in, view_of(data, size), &err) < 0) {
+		CHECK(err.code == ERR_INTEGRITY);
+		return;
+	}
+	CHECK(in.nfacts <= FACTS_MAX);
+	buf_init(&b, CTL_BODY_MAX);
+	intent_encode(&in, &b);
+	CHECK(intent_decode(&back, view_of(b.data, b.len), &err) == 0);
+	CHECK(memcmp(&in, &back, sizeof in) == 0);
+	buf_release(&b);
+}
+
+static void decode_plan(const uint8_t *data, size_t size)
+{
+	struct plan plan, back;
+	struct err err = {0};
+	struct buf b;
+	struct view v = view_of(data, size);
+	if (plan_decode(&plan, &v, &err) < 0) {
+		CHECK(err.code == ERR_INTEGRITY);
+		return;
+	}
+	CHECK(plan.windows && plan.streams && plan.streams <= 64);
+	buf_init(&b, CTL_BODY_MAX);
+	plan_encode(&plan, &b);
+	v = view_of(b.data, b.len);
+	CHECK(plan_decode(&back, &v, &err) == 0 && view_left(&v) == 0);
+	CHECK(strcmp(plan.algorithm, back.algorithm) == 0 && plan.windows == back.windows);
+	buf_release(&b);
+}
+
+static void decode_err(const uint8_t *data, size_t size)
+{
+	struct err e, back;
+	enum phase phase, phase_back;
+	struct buf b;
+	struct view v = view_of(data, size);
+	if (err_decode(&e, &phase, &v) < 0)
+		return;
+	CHECK(e.code >= 0 && e.code <= UINT8_MAX && phase_name(phase)[0] != '?');
+	buf_init(&b, CTL_BODY_MAX);
+	err_encode(&e, phase, &b);
+	v = view_of(b.data, b.len);
+	CHECK(err_decode(&back, &phase_back, &v) == 0 && phase_back == phase);
+	CHECK(back.code == e.code && back.rank == e.rank && strcmp(back.text, e.text) == 0);
+	buf_release(&b);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (!size)
+		return 0;
+	uint8_t mode = data[0];
+	data++;
+	size--;
+	switch (mode % 6) {
+	case 0:
+		(mode & 64 ? read_frames : read_mended)(data, size, 1u + mode);
+		break;
+	case 1:
+		read_messages(data, size);
+		break;
+	case 2:
+		decode_hello(data, size);
+		break;
+	case 3:
+		decode_intent(data, size);
+		break;
+	case 4:
+		decode_plan(data, size);
+		break;
+	default:
+		decode_err(data, size);
+		break;
+	}
+	return 0;
+}
