@@ -298,6 +298,11 @@ int job_turn(struct job *j, struct err *err)
 	return turn(j, INT64_MAX, err);
 }
 
+int job_poll(struct job *j, struct err *err)
+{
+	return turn(j, 0, err);
+}
+
 /* ---- opening ---- */
 
 static int identity_of(const struct job *j, const char *nonce, char *text, size_t cap)
