@@ -813,7 +813,7 @@ void job_fail(struct job *j, struct err *err)
 	bool own = err->rank == ERR_RANK_SELF || err->rank == j->rank;
 	int64_t until = clock_ns() + OUTCOME_WAIT;
 	struct err ignored = {0};
-	if (j->failing)
+	if (j->failing || j->final)
 		return;
 	j->failing = true;
 	if (!j->aborted && linked(j)) {
@@ -824,11 +824,12 @@ void job_fail(struct job *j, struct err *err)
 		while (!j->aborted && linked(j) && clock_ns() < until)
 			if (loop_turn(&j->loop, until, &ignored) < 0)
 				break;
+		/* A coordinator that lives answers a report at once. */
+		if (!own && !j->aborted && !j->coord)
+			*err = (struct err){ERR_STALLED, 0,
+			                    "no answer to a report: stopped, or cut off"};
 	}
-	/* A coordinator that lives answers a report at once. */
-	if (!own && !j->aborted)
-		*err = (struct err){ERR_STALLED, 0, "no answer to a report: stopped, or cut off"};
-	else if (!own)
+	if (j->aborted && !own)
 		*err = j->failure;
 	if (err->rank == ERR_RANK_SELF)
 		err->rank = j->rank;
