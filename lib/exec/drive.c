@@ -5,7 +5,7 @@
 
 #define BUFFER_MAX (256u << 10) /* bytes of a connection's buffer */
 #define BUFFER_MIN (48u << 10)
-#define YIELDS	   20 /* before sleeping, while data moves */
+#define YIELDS     20 /* before sleeping, while data moves */
 
 static struct conn *conn_of(void *ctx, int peer, bool out, int stream)
 {

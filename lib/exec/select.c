@@ -4,8 +4,9 @@
 
 /* Built-in rates, of machines with a 10 Gbit/s network and TLS. */
 #define LATENCY 50e-6 /* of a round, seconds */
-#define MESSAGE 5e-6  /* of each peer that is sent to: system calls, wake-ups, a handshake's share \
-	               */
+#define MESSAGE                                                                           \
+	5e-6 /* of each peer that is sent to: system calls, wake-ups, a handshake's share \
+	      */
 #define BYTE       0.9e-9 /* of a byte sent, seconds */
 #define DIRECT_MAX 32     /* ranks up to which 16-bit floats prefer the one rounding of direct */
 
