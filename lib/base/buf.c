@@ -130,7 +130,9 @@ uint8_t view_u8(struct view *v)
 uint16_t view_u16(struct view *v)
 {
 	const uint8_t *p = view_bytes(v, 2);
-	return p ? (uint16_t)(p[0] + 256u * p[1]) : (uint16_t)0;
+	if (!p)
+		return 0;
+	return (uint16_t)(p[0] | p[1] << 8);
 }
 
 uint32_t view_u32(struct view *v)

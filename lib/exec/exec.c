@@ -12,6 +12,7 @@
 #define WRITE_QUANTUM (512u << 10) /* bytes: the writer is told of no less but a step's end */
 #define TRAILER       16           /* u64 byte count, u64 XXH3-64 of the lane's bytes (TLS) */
 #define CARRY         8            /* the largest element, less one byte, rounded up */
+#define ROUNDS        32           /* over all lanes before the caller sees to other events */
 #define PIECE         512          /* elements worked on at a time where types differ */
 
 /* One direction to one peer: the steps of the current window that use it, in order. */
@@ -671,15 +672,16 @@ static int round_once(struct exec *x, struct err *err)
 
 int exec_advance(struct exec *x, struct err *err)
 {
-	int moved;
-	do {
-		moved = round_once(x, err);
+	for (int rounds = 0; rounds < ROUNDS; rounds++) {
+		int moved = round_once(x, err);
 		if (moved == 0) { /* before the caller sleeps, what moved meanwhile */
 			fileio_arm(&x->io);
 			moved = round_once(x, err);
 		}
-	} while (moved > 0);
-	return moved < 0 ? -1 : finished(x);
+		if (moved <= 0)
+			return moved < 0 ? -1 : finished(x);
+	}
+	return EXEC_AGAIN;
 }
 
 /* ---- setting up ---- */

@@ -298,6 +298,11 @@ int job_turn(struct job *j, struct err *err)
 	return turn(j, INT64_MAX, err);
 }
 
+int job_poll(struct job *j, struct err *err)
+{
+	return turn(j, 0, err);
+}
+
 static void set_flag(void *ctx, uint32_t events)
 {
 	(void)events;

@@ -57,6 +57,8 @@ struct mesh *job_connect(struct job *, const int *out, int nout, const int *in, 
 
 /* One turn of the loop, at most until something happens. -1: aborted, signalled or stalled. */
 int job_turn(struct job *, struct err *err);
+/* The same without waiting. */
+int job_poll(struct job *, struct err *err);
 /* Turns until @fd is readable. A file, which keeps no reader waiting, is so at once. */
 int job_await(struct job *, int fd, struct err *err);
 /* For heartbeats and the watch for stalls: the phase, a number that grows with progress, and who

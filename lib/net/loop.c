@@ -6,7 +6,8 @@
 
 #include "lib/base/clock.h"
 
-#define BATCH 64
+#define BATCH   64
+#define CROWDED 16 /* full batches in a row that timers wait for */
 
 int loop_init(struct loop *l, struct err *err)
 {
@@ -108,7 +109,7 @@ static void run_timers(struct loop *l)
  * for a sleep and a wake-up, but never spin against them. */
 static int wait_events(struct loop *l, struct epoll_event *batch, int64_t deadline)
 {
-	for (int i = 0; i < l->yields; i++) {
+	for (int i = 0; deadline > 0 && i < l->yields; i++) {
 		int n = epoll_wait(l->epfd, batch, BATCH, 0);
 		if (n != 0)
 			return n;
@@ -138,8 +139,10 @@ int loop_turn(struct loop *l, int64_t deadline, struct err *err)
 			w->fn(w->ctx, batch[i].events);
 	}
 	l->batch_len = 0;
-	/* A full batch may have left events unseen: timers wait for the next turn. */
-	if (l->timers && n < BATCH)
+	/* A full batch may have left events unseen: timers wait for the next turns, but not for
+	 * ever. */
+	l->crowded = n == BATCH ? l->crowded + 1 : 0;
+	if (l->timers && l->crowded % CROWDED == 0)
 		run_timers(l);
 	return 0;
 }

@@ -24,8 +24,15 @@
 #define RANKS    16
 #define STREAMS  3
 #define INPUTS   3
-#define PATIENCE 2000  /* rounds without a byte moving: stalls are over long before */
-#define WAKE_MS  20000 /* a file thread's word takes no longer */
+#define PATIENCE 2000    /* rounds without a byte moving: stalls are over long before */
+#ifdef COLLCTL_SANITIZED /* ten times slower: a smaller sample */
+#define SAMPLE 40
+#define STEP   3
+#else
+#define SAMPLE 250
+#define STEP   1
+#endif
+#define WAKE_MS 20000 /* a file thread's word takes no longer */
 
 /* ---- random numbers ---- */
 
@@ -546,8 +553,8 @@ static int play(struct world *w, int *failed, struct err *err)
 				*failed = r;
 				return -1;
 			}
-			done[r] = ret;
-			left -= ret;
+			done[r] = ret == 1;
+			left -= ret == 1;
 		}
 		uint64_t now = progress(w);
 		idle = now == before ? idle + 1 : 0;
@@ -560,6 +567,14 @@ static int play(struct world *w, int *failed, struct err *err)
 	return 0;
 }
 
+/* An algorithm whose operand order differs by rank says so, and may round differently. */
+static bool same_everywhere(const struct problem *p)
+{
+	bool rounds = dtype_is_float(p->dtype) &&
+	              (p->op == REDUCE_SUM || p->op == REDUCE_AVG || p->op == REDUCE_PROD);
+	return !(rounds && (p->alg->flags & COLL_DIVERGENT));
+}
+
 static void run(struct world *w, const struct problem *p, const struct timing *t)
 {
 	struct err err = {0};
@@ -568,7 +583,7 @@ static void run(struct world *w, const struct problem *p, const struct timing *t
 	start(w);
 	if (play(w, &failed, &err) < 0)
 		fail_msg("rank %d failed (%d): %s: %s", failed, err.code, err.text, describe(w));
-	for (int r = 1; r < p->size; r++)
+	for (int r = 1; same_everywhere(p) && r < p->size; r++)
 		if (memcmp(w->out[r], w->out[0], p->count * dtype_size(p->dtype)) != 0)
 			fail_msg("rank %d's result differs from rank 0's: %s", r, describe(w));
 	for (int r = 0; r < p->size; r++)
@@ -585,8 +600,10 @@ static void try(const struct problem *p, const struct timing *t, int n)
 	check_values(&easy);
 	for (int i = 0; i < n; i++) {
 		run(&other, p, &t[i]);
-		if (memcmp(other.out[0], easy.out[0], p->count * dtype_size(p->dtype)) != 0)
-			fail_msg("other bits than at ease: %s", describe(&other));
+		for (int r = 0; r < p->size; r++)
+			if (memcmp(other.out[r], easy.out[r], p->count * dtype_size(p->dtype)) != 0)
+				fail_msg("rank %d has other bits than at ease: %s", r,
+				         describe(&other));
 		world_free(&other);
 	}
 	world_free(&easy);
@@ -675,9 +692,9 @@ static void every_algorithm_type_and_operation(void **state)
 	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++) {
 		const struct coll_algorithm *alg = &coll_algorithms[a];
-		if (alg->kind != COLL_ALLREDUCE || (alg->flags & COLL_DIVERGENT))
+		if (alg->kind != COLL_ALLREDUCE)
 			continue;
-		for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+		for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s += STEP)
 			for (size_t d = 0; d < NDTYPES; d++)
 				for (unsigned op = 0; op < REDUCE_OPS; op++) {
 					struct problem p = {.alg = alg,
@@ -700,7 +717,7 @@ static void one_property(uint64_t seed)
 	struct problem p = {.seed = seed};
 	do
 		p.alg = &coll_algorithms[below(&state, (unsigned)coll_algorithms_len)];
-	while (p.alg->kind != COLL_ALLREDUCE || (p.alg->flags & COLL_DIVERGENT));
+	while (p.alg->kind != COLL_ALLREDUCE);
 	do {
 		p.dtype = dtypes[below(&state, NDTYPES)];
 		p.op = (enum reduce_op)below(&state, REDUCE_OPS);
@@ -728,7 +745,7 @@ static bool long_run(void)
 static void any_timing_gives_the_same_bits(void **state)
 {
 	const char *one = getenv("COLLCTL_SEED");
-	uint64_t n = long_run() ? 20000 : 250;
+	uint64_t n = long_run() ? 20000 : SAMPLE;
 	(void)state;
 	if (one) {
 		one_property(strtoull(one, NULL, 10));
@@ -867,7 +884,7 @@ static void a_barrier_is_one_element(void **state)
 			int late = size / 2;
 			for (int round = 0; round < 50 * size; round++)
 				for (int r = 0; r < size; r++)
-					if (r != late && exec_advance(w.exec[r], &err) != 0)
+					if (r != late && exec_advance(w.exec[r], &err) == 1)
 						fail_msg("rank %d passed without rank %d: %s", r,
 						         late, describe(&w));
 			if (play(&w, &failed, &err) < 0)
