@@ -148,8 +148,9 @@ struct coll_algorithm {
 	const char *restrictions;  /* "" or words: "float sum and prod need --allow-divergent" */
 	const char *source;        /* paper or document */
 	unsigned flags;
-	/* Rounds (messages in sequence) and bytes sent per rank in units of S, for @size ranks: the
-	 * figures that the tests hold the emitted schedules to and that selection prices. */
+	/* Rounds (messages in sequence; see sched_figures) and bytes sent in units of S by the
+	 * rank that sends most, for @size ranks: the figures that the tests hold the emitted
+	 * schedules to and that selection prices. */
 	uint64_t (*rounds)(int size);
 	double (*volume)(int size);
 	uint64_t (*messages)(int size); /* sends of the rank that sends most: at most so many */

@@ -440,13 +440,16 @@ static uint64_t count_leaves(struct verify *v, uint32_t top, int lo, int hi, uin
 	return count;
 }
 
-/* Is @id the contribution of @rank: its one input, or the fold of several in order? */
+/* Is @id the contribution of @rank: its one input, or the fold of several in order, rounded as
+ * those are that come over the wire? */
 static bool is_contribution(const struct verify *v, uint32_t id, int rank)
 {
 	const struct node *x = &v->nodes.v[id];
 	int n = v->scheds[rank]->ninputs;
 
-	if (x->kind == NODE_ROUND && n > 1)
+	if (n > 1 && x->kind != NODE_ROUND)
+		return false;
+	if (n > 1)
 		x = &v->nodes.v[x->a];
 	for (; n > 1; n--) {
 		const struct node *b;
@@ -932,7 +935,11 @@ static void count_rank(const struct sched *s, bool *peer_seen, struct sched_figu
 	out->scratch = f.scratch > out->scratch ? f.scratch : out->scratch;
 }
 
-/* The longest chain of messages, along @order. @level[i]: messages before step i can be done. */
+/*
+ * The longest chain of rounds, along @order. A send is one round after what it waits for, and its
+ * receive is in the same round or later; @level[i] is the round in which step i is done. What waits
+ * for a send to be rid of its elements (an exchange in place) is not before it.
+ */
 static uint64_t longest_chain(const struct graph *g, const uint32_t *order, uint64_t *level)
 {
 	uint64_t longest = 0;
@@ -942,12 +949,13 @@ static uint64_t longest_chain(const struct graph *g, const uint32_t *order, uint
 		const struct sched *s = g->scheds[g->rank[id]];
 		const struct sched_step *st = graph_step(g, id);
 
-		level[id] = step_receives(st) ? level[g->match[id]] + 1 : 0;
+		level[id] = step_receives(st) ? level[g->match[id]] : 0;
 		for (uint32_t k = 0; k < st->ndep; k++) {
 			const uint64_t l = level[first + s->deps[st->dep + k].step];
 
 			level[id] = l > level[id] ? l : level[id];
 		}
+		level[id] += st->op == SCHED_SEND;
 		longest = level[id] > longest ? level[id] : longest;
 	}
 	return longest;

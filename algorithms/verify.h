@@ -34,7 +34,7 @@ bool verify_algorithm(const struct coll_algorithm *alg, const struct coll_args *
 
 /* Figures of a whole collective, per rank where the maximum over ranks is taken. */
 struct sched_figures {
-	uint64_t rounds;   /* the longest chain of messages: a send waits for what it depends on */
+	uint64_t rounds;   /* the longest chain: sends that need not wait for one another are one */
 	uint64_t messages; /* sends of the rank that sends most */
 	uint64_t elements; /* elements sent by the rank that sends most */
 	uint64_t peers;    /* distinct peers of the rank that has most */

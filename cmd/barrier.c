@@ -116,18 +116,12 @@ int cmd_barrier(const struct command *cmd, struct options *o, int argc, char **a
 {
 	struct barrier b = {.o = o};
 	struct err err = {.rank = ERR_RANK_SELF};
-	bool is_auto = strcmp(o->algorithm, "auto") == 0;
 	int ret = -1;
 	(void)argc;
 	(void)argv;
 	b.times.start = clock_ns();
-	b.algorithm = is_auto ? NULL : coll_find(COLL_BARRIER, o->algorithm);
-	if (!is_auto && !b.algorithm)
-		err_set(&err, ERR_USAGE,
-		        "--algorithm: barrier has no algorithm '%s'; 'collctl algorithms' lists "
-		        "them",
-		        o->algorithm);
-	else if (joining_init(&b.joining, o, &err) == 0)
+	if (algorithm_named(COLL_BARRIER, o->algorithm, &b.algorithm, &err) == 0 &&
+	    joining_init(&b.joining, o, &err) == 0)
 		b.job = job_open(&b.joining.conf, &err);
 	if (b.job)
 		ret = run(&b, &err);

@@ -18,7 +18,7 @@
 #include "lib/exec/select.h"
 
 #define STAGING      (256u << 10) /* bytes of a file thread's conversions */
-#define WINDOW_BYTES (8u << 20)   /* of a window's buffers: a few of them fit the last cache */
+#define WINDOW_BYTES (4u << 20)   /* of a window, about: a few of them fit the last cache */
 #define INLINE_BYTES (64u << 10)  /* smaller files are read and written without threads */
 #define STREAMS      3            /* windows under way at once: one read, one moved, one written */
 
@@ -404,6 +404,9 @@ static int read_back(void *ctx, void *buf, size_t bytes, uint64_t pos, struct er
 static int seal(void *ctx, struct err *err)
 {
 	struct collective *c = ctx;
+	for (int i = 0; i < c->ninputs; i++)
+		if (array_unchanged(&c->inputs[i], err) < 0)
+			return -1;
 	if (digest_final(c->digest, read_back, c, c->digest_bytes, err) < 0)
 		return -1;
 	for (int i = 0; i < c->noutputs; i++)
@@ -460,15 +463,12 @@ static int commit(struct collective *c, struct err *err)
 static int check_options(struct collective *c, struct err *err)
 {
 	const struct options *o = c->o;
-	const struct coll_algorithm *alg = coll_find(c->kind, o->algorithm);
+	const struct coll_algorithm *alg = NULL;
 	if (reduce_op_by_name(o->op, &c->op) < 0)
 		return err_set(err, ERR_USAGE, "--op: '%s' is no operation", o->op);
 	c->ordered = strcmp(o->order, "rank") == 0;
-	if (!alg && strcmp(o->algorithm, "auto") != 0)
-		return err_set(
-		        err, ERR_USAGE,
-		        "--algorithm: %s has no algorithm '%s'; 'collctl algorithms' lists them",
-		        c->cmd->name, o->algorithm);
+	if (algorithm_named(c->kind, o->algorithm, &alg, err) < 0)
+		return -1;
 	if (alg && c->ordered && !(alg->flags & COLL_ORDERED))
 		return err_set(
 		        err, ERR_USAGE,

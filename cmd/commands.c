@@ -20,9 +20,9 @@ const struct command commands[] = {
 	{"plan", "COLLECTIVE -n P [--count N|--bytes SIZE]",
 	 "show what an algorithm would do, offline",
 	 OPTS_PLAN | OPTS_ALGO | OPTS_ROOT | OPTS_JSON, 1, 1, false, cmd_plan},
-	{"algorithms", "", "list every algorithm of every collective",
-	 OPTS_JSON, 0, 0, false, cmd_algorithms},
-	{"keygen", "[FILE]", "make a job secret", 0, 0, 1, false, cmd_keygen},
+	{"algorithms", "[COLLECTIVE]", "list every algorithm, or those of one collective",
+	 OPTS_JSON, 0, 1, false, cmd_algorithms},
+	{"keygen", "[FILE]", "make a job secret", OPTS_KEYGEN, 0, 1, false, cmd_keygen},
 	{"help", "[COMMAND]", "explain a command", OPTS_HELP, 0, 1, false, cmd_help},
 	{0},
 };

@@ -5,6 +5,7 @@
 #ifndef COLLCTL_CMD_COMMANDS_H
 #define COLLCTL_CMD_COMMANDS_H
 
+#include "algorithms/sched.h"
 #include "cmd/options.h"
 #include "cmd/report.h"
 
@@ -18,6 +19,10 @@ int collctl_main(int argc, char **argv);
 const struct command *command_find(const char *name);
 /* The name of the command that @name was probably meant to be, or NULL. */
 const char *command_near(const char *name);
+
+/* The algorithm that --algorithm names; "auto": NULL. ERR_USAGE with those that there are. */
+int algorithm_named(enum coll_kind kind, const char *name, const struct coll_algorithm **out,
+                    struct err *err);
 
 /* The bodies. They return the exit code, and have printed what there is to print. */
 int cmd_collective(const struct command *, struct options *, int argc, char **argv);

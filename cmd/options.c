@@ -127,13 +127,13 @@ const struct option_row option_rows[] = {
 
         SECTION("Store"),
         OPT("listen", 0, OPT_STRING, listen, "ADDR:PORT",
-            "where to take requests; else a free port of 127.0.0.1", OPTS_SERVE),
+            "where to take requests, else 127.0.0.1:8500; port 0: a free one", OPTS_SERVE),
         OPT("once", 0, OPT_FLAG, once, NULL, "end after the first job's record was withdrawn",
             OPTS_SERVE),
         OPT("port-file", 0, OPT_STRING, port_file, "FILE", "write the port to this file",
             OPTS_SERVE),
         OPT("ready-fd", 0, OPT_INT, ready_fd, "N",
-            "write a newline to this descriptor once requests are taken", OPTS_SERVE,
+            "write the port to this descriptor once requests are taken", OPTS_SERVE,
             .max = INT32_MAX),
         OPT("token-file", 0, OPT_STRING, token_file, "FILE",
             "ask clients for the token in this file (--store-token-file)", OPTS_SERVE),
@@ -143,6 +143,10 @@ const struct option_row option_rows[] = {
         OPT("ttl", 0, OPT_DURATION, ttl, "DURATION",
             "forget a record this long after it was last written; 0: never", OPTS_SERVE, .def = "0",
             .max = INT64_MAX),
+
+        SECTION("Key generation"),
+        OPT("force", 0, OPT_FLAG, force, NULL, "replace FILE if it exists",
+            OPTS_KEYGEN | OPTS_ACTS),
 
         SECTION("Common"),
         OPT("json", 0, OPT_FLAG, json, NULL, "print the result, or the error, as one JSON value",

@@ -33,6 +33,7 @@
 #define OPTS_COMMON (1u << 10) /* -v, -q, --help: every command, and before COMMAND */
 #define OPTS_BEFORE (1u << 11) /* --version: before COMMAND alone */
 #define OPTS_ACTS   (1u << 12) /* in a row only: it does something once, so it has no variable */
+#define OPTS_KEYGEN (1u << 13)
 
 struct options {
 	/* common */

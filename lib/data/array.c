@@ -153,6 +153,7 @@ static int open_input(struct array_file *f, uint64_t *size, struct err *err)
 		return err_set(err, ERR_INPUT, "%s: is not a regular file: write it to one first",
 		               f->path);
 	*size = (uint64_t)st.st_size;
+	f->modified = st.st_mtim;
 	return 0;
 }
 
@@ -267,6 +268,16 @@ int array_pread(const struct array_file *f, void *buf, size_t bytes, uint64_t po
 		at += (uint64_t)n;
 		left -= (size_t)n;
 	}
+	return 0;
+}
+
+int array_unchanged(const struct array_file *f, struct err *err)
+{
+	struct stat st;
+	if (fstat(f->fd, &st))
+		return err_errno(err, ERR_INPUT, "%s: cannot examine", f->path);
+	if (st.st_mtim.tv_sec != f->modified.tv_sec || st.st_mtim.tv_nsec != f->modified.tv_nsec)
+		return err_set(err, ERR_INPUT, "%s: was changed while it was read", f->path);
 	return 0;
 }
 

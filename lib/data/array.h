@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "lib/base/err.h"
 #include "lib/data/dtype.h"
@@ -39,6 +40,7 @@ struct array_file {
 	int fd;
 	char *path; /* as the user named it, for messages */
 	struct array_info info;
+	struct timespec modified; /* when it was opened */
 };
 
 /* Open @path for reading and check its header and its size. Errors: ERR_INPUT, naming the file,
@@ -54,6 +56,9 @@ int array_format_of(const char *path, enum array_format hint, enum array_format 
 
 /* Read exactly @bytes at @pos. A file that has become shorter is ERR_INPUT, not a crash. */
 int array_pread(const struct array_file *f, void *buf, size_t bytes, uint64_t pos, struct err *err);
+
+/* Has the file stayed what it was when it was opened? If not: ERR_INPUT. Ask when all is read. */
+int array_unchanged(const struct array_file *f, struct err *err);
 
 /* Write the header of @info into @buf (@cap bytes) and return its length, which is what
  * info->offset is to be; raw: 0. For npy: the very bytes of numpy.save: version 1.0, sorted keys,

@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define WRITEBACK_CHUNK ((uint64_t)8 << 20)
@@ -211,11 +213,13 @@ static int write_error(const struct outfile *f, const char *what, struct err *er
 
 static int allocate(struct outfile *f, struct err *err)
 {
+	struct statfs fs;
 	int r;
 	if (f->size > INT64_MAX)
 		return err_set(err, ERR_OUTPUT, "%s: %llu bytes are too many for a file", f->path,
 		               (unsigned long long)f->size);
-	if (f->size == 0)
+	/* tmpfs clears what it allocates: a second pass over memory, for no disk. */
+	if (f->size == 0 || (fstatfs(f->fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC))
 		return 0;
 	do
 		r = fallocate(f->fd, 0, 0, (off_t)f->size);

@@ -6,9 +6,9 @@
 #ifndef COLLCTL_DATA_SIMD_H
 #define COLLCTL_DATA_SIMD_H
 
-/* clang 14 has no target_clones for C, and a sanitizer's run-time is not up when the loader calls
- * the resolvers. */
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \
+/* gcc 12 is the first to know these names here; a sanitizer's run-time is not up when the loader
+ * calls the resolvers. Elsewhere there is one version, for the target of the build. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && __GNUC__ >= 12 && \
         !defined(COLLCTL_SANITIZED)
 #define KERNEL __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else

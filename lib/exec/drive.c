@@ -77,15 +77,15 @@ static void woken(void *ctx) /* an event has ended the loop's wait: that is all 
 
 static int advance(struct drive *d, struct err *err)
 {
-	int ret;
-	while ((ret = exec_advance(d->exec, err)) == 0) {
+	for (;;) {
+		int ret = exec_advance(d->exec, err);
 		exec_stats(d->exec, &d->stats);
+		if (ret < 0 || ret == 1)
+			return ret < 0 ? -1 : 0;
 		job_moved(d->job, d->stats.bytes_moved);
-		if (job_turn(d->job, err) < 0)
+		if ((ret == EXEC_AGAIN ? job_poll : job_turn)(d->job, err) < 0)
 			return -1;
 	}
-	exec_stats(d->exec, &d->stats);
-	return ret < 0 ? -1 : 0;
 }
 
 int drive_run(struct drive *d, struct err *err)

@@ -12,6 +12,7 @@
 #define WRITE_QUANTUM (512u << 10) /* bytes: the writer is told of no less but a step's end */
 #define TRAILER       16           /* u64 byte count, u64 XXH3-64 of the lane's bytes (TLS) */
 #define CARRY         8            /* the largest element, less one byte, rounded up */
+#define ROUNDS        32           /* over all lanes before the caller sees to other events */
 #define PIECE         512          /* elements worked on at a time where types differ */
 
 /* One direction to one peer: the steps of the current window that use it, in order. */
@@ -314,15 +315,35 @@ static int end_in(struct lane *l, struct err *err)
 	return 1;
 }
 
+/* Nothing comes back on a lane that sends but the news that it is lost, which a sender with nothing
+ * to send would not learn otherwise. */
+static int check_out(struct lane *l, struct err *err)
+{
+	uint8_t byte;
+	struct err why = {0};
+	ssize_t got = l->conn->readable ? conn_read(l->conn, &byte, 1, &why) : 0;
+	if (got == 0)
+		return 0;
+	if (got > 0)
+		err_set(err, ERR_INTEGRITY, "rank %d sends where it has only to receive", l->peer);
+	else if (got == CONN_END || l->conn->cut)
+		err_set(err, ERR_PEER_LOST, "the connection was closed");
+	else
+		err_set(err, why.code, "%s", why.text);
+	return blame(err, l->peer);
+}
+
 /* One turn of a lane, at most QUANTUM bytes. 1: progress; 0: none; -1: error. */
 static int run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *err)
 {
 	size_t budget = QUANTUM;
 	int moved = 0;
 	l->starved = false;
+	if (l->ended)
+		return 0;
+	if (l->out && check_out(l, err) < 0)
+		return -1;
 	if (s->done) {
-		if (l->ended)
-			return 0;
 		l->starved = true;
 		return l->out ? end_out(l, err) : end_in(l, err);
 	}
@@ -636,21 +657,31 @@ static bool finished(const struct exec *x)
 	return true;
 }
 
+/* One round over all streams. > 0: something moved. */
+static int round_once(struct exec *x, struct err *err)
+{
+	int moved = 0;
+	for (int k = 0; k < x->conf.streams; k++) {
+		int ret = run_stream(x, &x->streams[k], err);
+		if (ret < 0)
+			return -1;
+		moved |= ret;
+	}
+	return fileio_check(&x->io, err) < 0 ? -1 : moved;
+}
+
 int exec_advance(struct exec *x, struct err *err)
 {
-	int moved;
-	do {
-		moved = 0;
-		for (int k = 0; k < x->conf.streams; k++) {
-			int ret = run_stream(x, &x->streams[k], err);
-			if (ret < 0)
-				return -1;
-			moved |= ret;
+	for (int rounds = 0; rounds < ROUNDS; rounds++) {
+		int moved = round_once(x, err);
+		if (moved == 0) { /* before the caller sleeps, what moved meanwhile */
+			fileio_arm(&x->io);
+			moved = round_once(x, err);
 		}
-		if (fileio_check(&x->io, err) < 0)
-			return -1;
-	} while (moved);
-	return finished(x);
+		if (moved <= 0)
+			return moved < 0 ? -1 : finished(x);
+	}
+	return EXEC_AGAIN;
 }
 
 /* ---- setting up ---- */

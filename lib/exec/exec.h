@@ -39,8 +39,11 @@ struct exec;
 struct exec *exec_new(const struct exec_conf *conf, struct err *err);
 void exec_free(struct exec *);
 
-/* Do what can be done now. 1: finished (every lane has ended as agreed, every element is stored);
- * 0: wait for a connection or exec_fd; -1: error, with err->rank the peer where one is to blame. */
+/* Do what can be done now, at most some milliseconds of work. 1: finished (every lane has ended as
+ * agreed, every element is stored); 0: wait for a connection or exec_fd; EXEC_AGAIN: there is more,
+ * call again after a look at the other events; -1: error, with err->rank the peer where one is to
+ * blame. */
+#define EXEC_AGAIN 2
 int exec_advance(struct exec *, struct err *err);
 /* Readable when the files have moved; -1: never. The caller reads it dry before advancing. */
 int exec_fd(const struct exec *);

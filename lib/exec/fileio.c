@@ -6,11 +6,19 @@
 
 #define QUANTUM (512u << 10) /* bytes of one transfer: half of a core's second-level cache */
 
+/* A system call only where the owner sleeps, or is about to. */
 static void notify(struct fileio *io)
 {
 	uint64_t one = 1;
-	if (io->eventfd >= 0 && write(io->eventfd, &one, sizeof one) < 0)
-		return; /* the counter is full: the reader will wake anyway */
+	if (io->eventfd < 0 || !atomic_exchange(&io->armed, false))
+		return;
+	if (write(io->eventfd, &one, sizeof one) < 0)
+		return; /* the counter is full: the owner will wake anyway */
+}
+
+void fileio_arm(struct fileio *io)
+{
+	atomic_store(&io->armed, true);
 }
 
 static void fail(struct fileio *io, const struct err *err)

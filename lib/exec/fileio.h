@@ -49,6 +49,7 @@ struct fileio_worker {
 struct fileio {
 	struct fileio_ops ops;
 	int eventfd; /* readable: something moved or failed; -1: no threads, jobs run in submit */
+	_Atomic bool armed; /* the owner is about to sleep: the next transfer writes the eventfd */
 	_Atomic bool failed;
 	struct err err; /* valid once failed is set */
 	struct fileio_worker reader, writer;
@@ -61,6 +62,9 @@ void fileio_release(struct fileio *);
 /* Queue @job (the caller's until done == count) with its first limit. */
 void fileio_submit(struct fileio *, struct fileio_job *job);
 void fileio_raise(struct fileio *, struct fileio_job *job, uint64_t limit);
+/* The owner is about to wait on the eventfd: from now on a transfer makes it readable, once. After
+ * it the owner must look at its jobs once more. */
+void fileio_arm(struct fileio *);
 /* 0, or -1 and the first failure. */
 int fileio_check(struct fileio *, struct err *err);
 

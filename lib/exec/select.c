@@ -3,19 +3,18 @@
 #include <string.h>
 
 /* Built-in rates, of machines with a 10 Gbit/s network and TLS. */
-#define LATENCY 50e-6 /* of a round, seconds */
-#define MESSAGE                                                                           \
-	5e-6 /* of each peer that is sent to: system calls, wake-ups, a handshake's share \
-	      */
-#define BYTE       0.9e-9 /* of a byte sent, seconds */
+#define LATENCY    50e-6  /* of a round, seconds */
+#define MESSAGE    5e-6   /* of each message: system calls, wake-ups, a handshake's share */
+#define BYTE       0.9e-9 /* of a byte sent, seconds ... */
+#define CROWD      0.05   /* ... dearer by this for each message that is under way at a time */
 #define DIRECT_MAX 32     /* ranks up to which 16-bit floats prefer the one rounding of direct */
 
 double select_price(const struct coll_algorithm *alg, const struct select_args *a)
 {
-	/* A round of an algorithm with few rounds has many peers in it: sends are not free. */
-	double rounds = (double)alg->rounds(a->size);
-	double sends = (double)alg->messages(a->size);
-	return rounds * LATENCY + sends * MESSAGE + alg->volume(a->size) * (double)a->bytes * BYTE;
+	double rounds = (double)alg->rounds(a->size), messages = (double)alg->messages(a->size);
+	double crowd = rounds > 0 ? messages / rounds : 0;
+	return rounds * LATENCY + messages * MESSAGE +
+	       alg->volume(a->size) * (double)a->bytes * BYTE * (1 + CROWD * crowd);
 }
 
 static bool is_16_bit_sum(const struct select_args *a)

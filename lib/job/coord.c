@@ -52,6 +52,7 @@ struct coord {
 	struct guest *guests;
 	struct plan plan;
 	struct err failure; /* the outcome of STAGE_FAILED, or the evidence so far */
+	int reporter;       /* of the evidence */
 	enum phase failed_in;
 	struct loop_timer join_timer, beat_timer, evidence_timer, drain_timer;
 	int64_t roster_at;
@@ -122,14 +123,19 @@ static void fail(struct coord *c, const struct err *e, enum phase phase)
 }
 
 /* Evidence that is not the culprit's own word waits: for that word, or for its control link to
- * break. The first report stays. */
-static void suspect(struct coord *c, const struct err *e, enum phase phase)
+ * break. The first report stays, but for one that bytes were wrong: of a stream that was cut, one
+ * end sees that and the other a lost connection. */
+static void suspect(struct coord *c, int reporter, const struct err *e, enum phase phase)
 {
-	if (c->stage != STAGE_RUN || c->failure.code)
+	bool first = !c->failure.code;
+	bool better = e->code == ERR_INTEGRITY && c->failure.code != ERR_INTEGRITY;
+	if (c->stage != STAGE_RUN || !(first || better))
 		return;
 	c->failure = *e;
 	c->failed_in = phase;
-	loop_timer_set(c->conf.loop, &c->evidence_timer, clock_ns() + EVIDENCE_WAIT);
+	c->reporter = reporter;
+	if (first)
+		loop_timer_set(c->conf.loop, &c->evidence_timer, clock_ns() + EVIDENCE_WAIT);
 }
 
 static int64_t beat_interval(const struct coord *c)
@@ -150,7 +156,10 @@ static void evidence_over(void *ctx)
 	struct err e = c->failure;
 	int64_t now = clock_ns(), longest = 2 * beat_interval(c) + EVIDENCE_WAIT;
 	/* Nobody confessed and nobody is gone: a rank that has fallen silent, else the link. */
-	for (int r = 1; r < c->conf.size; r++) {
+	if (e.code != ERR_STALLED)
+		snprintf(e.text, sizeof e.text, "its link with rank %d: %.560s", c->reporter,
+		         c->failure.text);
+	for (int r = 1; r < c->conf.size && e.code != ERR_INTEGRITY; r++) {
 		struct member *m = &c->members[r];
 		if (ctl_open(&m->ctl) && silence(c, m, now) > longest) {
 			longest = silence(c, m, now);
@@ -165,15 +174,15 @@ static void evidence_over(void *ctx)
 
 /* ---- watching ---- */
 
-static void member_lost(struct member *m, const char *why)
+static void member_lost(struct member *m, const struct err *why)
 {
 	struct coord *c = m->coord;
-	struct err e = {.code = ERR_PEER_LOST, .rank = m->rank};
+	struct err e = {.code = why->code ? why->code : ERR_PEER_LOST, .rank = m->rank};
 	m->lost = true;
 	if (c->stage == STAGE_JOIN || c->stage == STAGE_RUN) {
 		snprintf(e.text, sizeof e.text, "lost: its control link broke in phase %s%s%.200s",
 		         phase_name(c->stage == STAGE_JOIN ? PHASE_JOIN : m->phase),
-		         why[0] ? ": " : "", why);
+		         why->code ? ": " : "", why->code ? why->text : "");
 		fail(c, &e, c->stage == STAGE_JOIN ? PHASE_JOIN : (enum phase)m->phase);
 	}
 }
@@ -210,7 +219,7 @@ static void on_lost(void *ctx, const struct err *err)
 {
 	struct member *m = ctx;
 	struct coord *c = m->coord;
-	member_lost(m, err->code ? err->text : "");
+	member_lost(m, err);
 	if (c->stage == STAGE_COMMIT)
 		finish_commit(c);
 	maybe_drained(c);
@@ -538,9 +547,9 @@ static void receive(struct member *m, uint8_t type, struct view v)
 		fail(c, &e, phase);
 		return;
 	case MSG_REPORT:
-		if (err_decode(&e, &phase, &v) < 0 || !e.code)
+		if (err_decode(&e, &phase, &v) < 0 || !e.code || e.rank < 0)
 			break;
-		suspect(c, &e, phase);
+		suspect(c, m->rank, &e, phase);
 		return;
 	case MSG_VOTE:
 		m->has_digest = view_u8(&v);
@@ -638,7 +647,7 @@ static void seat(struct coord *c, int rank, struct conn *conn, const struct addr
 	m->joined = true;
 	if (ctl_start(&m->ctl, conn, c->conf.loop, &e) < 0) {
 		ctl_release(&m->ctl);
-		member_lost(m, e.text);
+		member_lost(m, &e);
 		return;
 	}
 	buf_init(&b, 64);
@@ -703,6 +712,13 @@ static bool refuse(const struct coord *c, const struct hello *h, struct err *e)
 	const struct member *m = &c->members[h->rank];
 	if (!m->joined)
 		return false;
+	if (h->rank == 0 && c->conf.elected) {
+		snprintf(e->text, sizeof e->text,
+		         "rank 0 was taken by a rank with --rank auto: give all ranks auto, or all "
+		         "a "
+		         "number");
+		return true;
+	}
 	snprintf(e->text, sizeof e->text, "rank %u has joined already%s%s: is it started twice?",
 	         h->rank, m->from.len ? ", from " : "",
 	         m->from.len ? addr_text(&m->from, true, from) : "");

@@ -17,6 +17,7 @@ struct coord_conf {
 	struct loop *loop;
 	struct tls *tls; /* NULL: --insecure */
 	int size;
+	bool elected;          /* rank 0 came by --rank auto */
 	const uint8_t *jobtag; /* 8 bytes */
 	tls_find_key *find;
 	void *find_ctx;

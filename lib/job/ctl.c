@@ -80,6 +80,8 @@ static void ready(void *ctx)
 		if (got == 0)
 			break;
 		if (got < 0) {
+			if (c->conn->cut) /* as a process that dies leaves it */
+				err.code = ERR_PEER_LOST;
 			lose(c, &err);
 			return;
 		}

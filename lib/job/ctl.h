@@ -22,7 +22,9 @@ struct ctl {
 	int64_t heard;      /* clock_ns() of the last bytes that came */
 	/* Both may call ctl_release on this link. */
 	void (*on_message)(void *ctx, uint8_t type, struct view body);
-	void (*on_lost)(void *ctx, const struct err *); /* code 0: the peer ended in order */
+	/* Code 0: the peer ended in order; ERR_PEER_LOST; ERR_INTEGRITY: what it sent is no
+	 * message. */
+	void (*on_lost)(void *ctx, const struct err *);
 	void *ctx;
 };
 

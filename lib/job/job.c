@@ -141,7 +141,7 @@ static void hear_local(void *ctx, uint8_t type, struct view v)
 static void on_lost(void *ctx, const struct err *err)
 {
 	struct job *j = ctx;
-	struct err e = {.code = ERR_PEER_LOST, .rank = 0};
+	struct err e = {.code = err->code ? err->code : ERR_PEER_LOST, .rank = 0};
 	snprintf(e.text, sizeof e.text, "lost: the control link to it broke in phase %s%s%.200s",
 	         phase_name(j->phase), err->code ? ": " : "", err->code ? err->text : "");
 	if (!j->welcomed && err->code == ERR_AUTH) { /* it will not mend itself */
@@ -298,6 +298,11 @@ int job_turn(struct job *j, struct err *err)
 	return turn(j, INT64_MAX, err);
 }
 
+int job_poll(struct job *j, struct err *err)
+{
+	return turn(j, 0, err);
+}
+
 /* ---- opening ---- */
 
 static int identity_of(const struct job *j, const char *nonce, char *text, size_t cap)
@@ -405,6 +410,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .loop = &j->loop,
 	        .tls = j->tls,
 	        .size = j->size,
+	        .elected = j->conf.rank == JOB_RANK_AUTO,
 	        .jobtag = j->jobtag,
 	        .find = find_key,
 	        .find_ctx = j,
@@ -526,7 +532,6 @@ static int try_join(struct job *j, const struct addr *to, int rank, struct err *
 		goto failed;
 	if (ctl_start(&j->ctl, d.conn, &j->loop, err) < 0)
 		goto broken_ctl;
-	d.conn->on_ready(d.conn->ctx); /* what has come already makes no new edge */
 	while (!j->welcomed && !j->aborted && clock_ns() < j->join_deadline)
 		if (loop_turn(&j->loop, j->join_deadline, err) < 0)
 			goto broken_ctl;
@@ -678,6 +683,9 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 		int given;
 		if (addr_split(j->conf.advertise, host, sizeof host, &given, err) < 0)
 			return -1;
+		/* As with --listen: a port that rank 0 names is its control listener's. */
+		if (given >= 0 && j->rank != 0)
+			port = given;
 		snprintf(in->data_addr, sizeof in->data_addr,
 		         strchr(host, ':') ? "[%.100s]:%d" : "%.100s:%d", host, port);
 	} else if (j->coord) {
@@ -805,7 +813,7 @@ void job_fail(struct job *j, struct err *err)
 	bool own = err->rank == ERR_RANK_SELF || err->rank == j->rank;
 	int64_t until = clock_ns() + OUTCOME_WAIT;
 	struct err ignored = {0};
-	if (j->failing)
+	if (j->failing || j->final)
 		return;
 	j->failing = true;
 	if (!j->aborted && linked(j)) {
@@ -816,6 +824,10 @@ void job_fail(struct job *j, struct err *err)
 		while (!j->aborted && linked(j) && clock_ns() < until)
 			if (loop_turn(&j->loop, until, &ignored) < 0)
 				break;
+		/* A coordinator that lives answers a report at once. */
+		if (!own && !j->aborted && !j->coord)
+			*err = (struct err){ERR_STALLED, 0,
+			                    "no answer to a report: stopped, or cut off"};
 	}
 	if (j->aborted && !own)
 		*err = j->failure;

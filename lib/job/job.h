@@ -57,6 +57,8 @@ struct mesh *job_connect(struct job *, const int *out, int nout, const int *in, 
 
 /* One turn of the loop, at most until something happens. -1: aborted, signalled or stalled. */
 int job_turn(struct job *, struct err *err);
+/* The same without waiting. */
+int job_poll(struct job *, struct err *err);
 /* For heartbeats and the watch for stalls: the phase, a number that grows with progress, and who
  * is waited for (may be NULL). A phase in which only this machine works (PHASE_COMMIT) can't
  * stall. */

@@ -125,5 +125,7 @@ int err_decode(struct err *e, enum phase *phase, struct view *v)
 	e->rank = (int)view_u32(v);
 	*phase = (enum phase)view_u8(v);
 	view_str(v, e->text, sizeof e->text);
-	return v->failed ? -1 : 0;
+	bool sane = e->code <= UINT8_MAX && e->rank >= ERR_RANK_SELF && e->rank < PROTO_MAX_SIZE &&
+	            *phase <= PHASE_COMMIT;
+	return v->failed || !sane ? -1 : 0;
 }

@@ -1,8 +1,9 @@
 /*
  * The embedded store: an HTTP server on libmicrohttpd (opened at run time) that speaks the Consul
- * KV subset of FORMATS.md: PUT with cas and acquire, GET with raw, recurse and blocking index,
- * DELETE with recurse and cas, sessions with TTL. Caps on values, keys and waiters. It owns no
- * thread: the caller's loop (or epoll) watches its descriptor.
+ * KV subset of FORMATS.md: PUT with cas, acquire and release, GET with raw, keys, recurse and
+ * blocking index, DELETE with recurse and cas, sessions with TTL. Caps on values, keys, waiters and
+ * connections; who is slow to send a request or to take its answer is dropped after ten seconds. It
+ * owns no thread: the caller's loop (or epoll) watches its descriptor. What it stores is kv.h's.
  */
 #ifndef COLLCTL_JOB_STORE_SERVER_H
 #define COLLCTL_JOB_STORE_SERVER_H
@@ -12,22 +13,31 @@
 
 #include "lib/base/err.h"
 
+#define STORE_SERVER_PORT 8500 /* Consul's */
+
 struct store_server_conf {
-	const char *listen; /* "ADDR:PORT", "[v6]:PORT"; NULL: 127.0.0.1:0 */
+	const char *listen; /* "ADDR[:PORT]", "[v6]:PORT"; NULL: 127.0.0.1:0 */
 	const char *token;  /* required in X-Consul-Token or Authorization: Bearer; NULL: none */
 	const char *tls_cert, *tls_key; /* PEM files for HTTPS, or NULL */
 	int64_t ttl_ns;                 /* keys vanish this long after their last write; 0: never */
+	int64_t client_ns;              /* to send a request, or take an answer; 0: ten seconds */
 };
 
 struct store_server;
 
+/* ERR_USAGE for an address that can't be listened on, ERR_RESOURCE for a taken port or without
+ * libmicrohttpd, ERR_AUTH for certificates that can't be used. Nothing of *conf is kept. */
 struct store_server *store_server_start(const struct store_server_conf *, struct err *);
 int store_server_port(const struct store_server *);
+/* "127.0.0.1:8500"; whether only this machine reaches it. */
+const char *store_server_address(const struct store_server *);
+bool store_server_is_loopback(const struct store_server *);
 int store_server_fd(const struct store_server *); /* epoll descriptor: readable = run */
 /* Serve what is ready; returns the milliseconds until it must be called again, -1: no deadline. */
 int store_server_run(struct store_server *);
-/* Has a key been created and then deleted? (serve --once) */
+/* Has a key been deleted by request, and that been answered? (serve --once) */
 bool store_server_withdrawn(const struct store_server *);
+/* Answers those who wait (bounded), closes every connection and frees. */
 void store_server_stop(struct store_server *);
 
 #endif

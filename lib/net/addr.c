@@ -321,9 +321,22 @@ static int listen_at(const struct addr *a, int backlog)
 	return -1;
 }
 
-int addr_listen(struct addr *a, int lo, int hi, int backlog, struct err *err)
+/* errno is kept, for callers that treat a taken port in a way of their own. */
+static int listen_failed(const struct addr *a, int lo, int hi, int errnum, struct err *err)
 {
 	char text[ADDR_TEXT];
+
+	addr_text(a, lo == hi, text);
+	if (lo < hi && port_is_taken(errnum))
+		err_set(err, ERR_RESOURCE, "%s: no free port from %d to %d", text, lo, hi);
+	errno = errnum;
+	if (lo == hi || !port_is_taken(errnum))
+		err_errno(err, listen_code(errnum), "can't listen on %s", text);
+	return -1;
+}
+
+int addr_listen(struct addr *a, int lo, int hi, int backlog, struct err *err)
+{
 	int fd;
 
 	if (lo > 0 && !addr_port(a)) {
@@ -336,12 +349,8 @@ int addr_listen(struct addr *a, int lo, int hi, int backlog, struct err *err)
 		lo = hi = 0;
 		fd = listen_at(a, backlog);
 	}
-	if (fd < 0 && lo < hi && port_is_taken(errno))
-		return err_set(err, ERR_RESOURCE, "%s: no free port from %d to %d",
-		               addr_text(a, false, text), lo, hi);
 	if (fd < 0)
-		return err_errno(err, listen_code(errno), "can't listen on %s",
-		                 addr_text(a, true, text));
+		return listen_failed(a, lo, hi, errno, err);
 	a->len = sizeof a->sa;
 	if (getsockname(fd, (struct sockaddr *)&a->sa, &a->len) < 0) {
 		err_errno(err, ERR_RESOURCE, "getsockname");

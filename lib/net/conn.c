@@ -10,6 +10,8 @@
 
 #include "lib/net/addr.h"
 
+#define EVENTS (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
+
 static void conn_event(void *ctx, uint32_t events)
 {
 	struct conn *c = ctx;
@@ -26,10 +28,12 @@ int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), v
 {
 	c->on_ready = on_ready;
 	c->ctx = ctx;
-	if (c->loop || c->fd < 0)
+	if (c->fd < 0)
 		return 0;
+	if (c->loop) /* its edges may have been seen by the former owner */
+		return loop_mod(loop, &c->watch, EVENTS, err);
 	c->watch = (struct loop_watch){.fd = c->fd, .fn = conn_event, .ctx = c};
-	if (loop_add(loop, &c->watch, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, err) < 0)
+	if (loop_add(loop, &c->watch, EVENTS, err) < 0)
 		return -1;
 	c->loop = loop;
 	return 0;
@@ -122,6 +126,12 @@ int conn_sock_connected(struct conn *c, struct err *err)
 	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	unpace(c->fd);
 	return 1;
+}
+
+void conn_sock_end(struct conn *c)
+{
+	(void)shutdown(c->fd,
+	               SHUT_WR); /* a connection that is lost by now is the reader's to find */
 }
 
 int conn_sock_dial(const struct addr *to, struct err *err)

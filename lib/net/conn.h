@@ -47,6 +47,7 @@ struct conn {
 	struct loop_watch watch;
 	int fd;
 	bool readable, writable;
+	bool cut; /* with ERR_INTEGRITY of read: the stream just stopped, unannounced */
 	uint64_t wire_in, wire_out; /* bytes read from and written to the socket */
 	/* Called when the connection may have become readable or writable. */
 	void (*on_ready)(void *ctx);
@@ -74,7 +75,8 @@ static inline int conn_end(struct conn *c, struct err *err)
 	return c->ops->end(c, err);
 }
 
-/* Watch the socket of @c on @loop; on_ready and ctx may be changed later at any time. */
+/* Watch the socket of @c on @loop; on_ready and ctx may be changed later at any time. Watching
+ * again hands it over: the new owner is called for what has come before as well. */
 int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), void *ctx,
                struct err *err);
 void conn_free(struct conn *c); /* NULL is fine; closes the socket */
@@ -88,6 +90,8 @@ ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct 
 /* Has connect() ended? 1: yes (and paths within this machine are made unpaced); 0: not yet; -1:
  * refused or lost. */
 int conn_sock_connected(struct conn *c, struct err *err);
+/* Nothing more is sent: a peer that waits for bytes of a length that was corrupted learns it. */
+void conn_sock_end(struct conn *c);
 struct addr;
 int conn_sock_dial(const struct addr *to, struct err *err); /* a connecting descriptor, or -1 */
 

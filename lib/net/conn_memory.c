@@ -15,6 +15,7 @@ struct ring {
 struct conn_memory {
 	struct conn conn;
 	struct ring *ring;
+	bool writer; /* simplex: nothing comes back to it */
 };
 
 static struct ring *ring_of(struct conn *c)
@@ -49,7 +50,7 @@ static ssize_t memory_read(struct conn *c, void *buf, size_t n, struct err *err)
 {
 	struct ring *r = ring_of(c);
 	(void)err;
-	if (stalls(r))
+	if (((struct conn_memory *)c)->writer || stalls(r))
 		return 0;
 	if (!r->len)
 		return r->ended ? CONN_END : 0;
@@ -121,9 +122,10 @@ int conn_memory_pair(struct conn **writer, struct conn **reader, size_t capacity
 		return err_nomem(err, "an in-memory connection", capacity);
 	}
 	*r = (struct ring){.cap = capacity, .quantum = quantum, .random = seed, .ends = 2};
-	w->conn = d->conn =
-	        (struct conn){.ops = &memory_ops, .fd = -1, .readable = true, .writable = true};
+	w->conn = (struct conn){.ops = &memory_ops, .fd = -1, .writable = true};
+	d->conn = (struct conn){.ops = &memory_ops, .fd = -1, .readable = true};
 	w->ring = d->ring = r;
+	w->writer = true;
 	*writer = &w->conn;
 	*reader = &d->conn;
 	return 0;

@@ -1,8 +1,9 @@
 /*
- * Plain TCP in frames (--insecure): {u32 length, u32 sequence, u64 XXH3-64 of the payload seeded
- * with the sequence}, then the payload; a frame of length END announces the end. A corrupt,
- * repeated, missing or oversized frame is ERR_INTEGRITY; nothing is allocated from its length. What
- * arrived before a connection was lost is read first: it may say why.
+ * Plain TCP in frames (--insecure): {u32 length, u32 sequence, u64 XXH3-64 of the payload, u32 low
+ * half of the XXH3-64 of the header before it}, then the payload; a frame of length END announces
+ * the end. The header has a sum of its own so that no length is waited for that nobody sent. A
+ * corrupt, repeated, missing or oversized frame is ERR_INTEGRITY; nothing is allocated from its
+ * length. What arrived before a connection was lost is read first: it may say why.
  *
  * Writing is zero-copy: the header and the caller's bytes go out in one sendmsg. Reading goes
  * straight into the caller's memory, but for the head of a frame, which arrives in a small stage
@@ -17,7 +18,8 @@
 #include "lib/base/buf.h"
 #include "lib/net/conn.h"
 
-#define HEADER 16
+#define SUMMED 16 /* bytes of the header that its own sum covers */
+#define HEADER (SUMMED + 4)
 #define STAGE  (4096 + HEADER)
 #define END    UINT32_MAX
 
@@ -53,11 +55,17 @@ static int tcp_handshake(struct conn *conn, struct err *err)
 	return 1;
 }
 
+static uint32_t header_sum(const uint8_t h[SUMMED])
+{
+	return (uint32_t)XXH3_64bits(h, SUMMED);
+}
+
 static void begin_frame(struct conn_tcp *c, uint32_t length, uint64_t sum)
 {
 	put_u32(c->out_header, length);
 	put_u32(c->out_header + 4, c->out_seq++);
 	put_u64(c->out_header + 8, sum);
+	put_u32(c->out_header + SUMMED, header_sum(c->out_header));
 	c->out_header_left = HEADER;
 }
 
@@ -85,7 +93,7 @@ static ssize_t tcp_write(struct conn *conn, const void *buf, size_t n, struct er
 		const uint8_t *p = (const uint8_t *)buf + done;
 		if (!c->out_left) {
 			size_t len = n - done < CONN_FRAME_MAX ? n - done : CONN_FRAME_MAX;
-			begin_frame(c, (uint32_t)len, XXH3_64bits_withSeed(p, len, c->out_seq));
+			begin_frame(c, (uint32_t)len, XXH3_64bits(p, len));
 			c->out_left = len;
 		}
 		size_t len = n - done < c->out_left ? n - done : c->out_left;
@@ -113,10 +121,13 @@ static int tcp_end(struct conn *conn, struct err *err)
 		int flushed = tcp_flush(conn, err);
 		if (flushed <= 0)
 			return flushed;
-		begin_frame(c, END, XXH3_64bits_withSeed("", 0, c->out_seq));
+		begin_frame(c, END, 0);
 		c->out_ending = true;
 	}
-	return tcp_flush(conn, err);
+	int flushed = tcp_flush(conn, err);
+	if (flushed == 1)
+		conn_sock_end(conn);
+	return flushed;
 }
 
 /* A gate that expects TLS answers a plain peer with the alert "protocol version", which can't be
@@ -134,13 +145,12 @@ static int check_alert(const struct conn_tcp *c, struct err *err)
 static int parse_header(struct conn_tcp *c, const uint8_t *h, struct err *err)
 {
 	uint32_t length = get_u32(h), seq = get_u32(h + 4);
-	uint64_t sum = get_u64(h + 8);
+	if (get_u32(h + SUMMED) != header_sum(h))
+		return err_set(err, ERR_INTEGRITY, "the header of frame %u is corrupt", c->in_seq);
 	if (seq != c->in_seq)
 		return err_set(err, ERR_INTEGRITY, "frame %u came where frame %u was due", seq,
 		               c->in_seq);
 	if (length == END) {
-		if (sum != XXH3_64bits_withSeed("", 0, seq))
-			return err_set(err, ERR_INTEGRITY, "the checksum of the end is wrong");
 		c->in_ended = true;
 		return 0;
 	}
@@ -149,8 +159,8 @@ static int parse_header(struct conn_tcp *c, const uint8_t *h, struct err *err)
 		               length, CONN_FRAME_MAX);
 	c->in_frame = true;
 	c->in_left = length;
-	c->in_sum = sum;
-	XXH3_64bits_reset_withSeed(c->in_hash, seq);
+	c->in_sum = get_u64(h + 8);
+	XXH3_64bits_reset(c->in_hash);
 	return 0;
 }
 
@@ -212,8 +222,11 @@ static ssize_t read_direct(struct conn_tcp *c, uint8_t *buf, size_t n, struct er
 
 static ssize_t cut_short(struct conn_tcp *c, size_t done, ssize_t got, struct err *err)
 {
-	if (got == CONN_END)
-		err_set(&c->in_lost, ERR_INTEGRITY, "the stream was cut after frame %u", c->in_seq);
+	if (got == CONN_END) {
+		c->conn.cut = true;
+		err_set(&c->in_lost, ERR_INTEGRITY, "the stream was cut in or before frame %u",
+		        c->in_seq);
+	}
 	if (got == 0 || (done && c->in_lost.code))
 		return (ssize_t)done;
 	return err_set(err, c->in_lost.code, "%s", c->in_lost.text);

@@ -239,9 +239,11 @@ static int tls_error(struct conn_tls *c, int code, struct err *err)
 			               "the connection was closed during the TLS handshake");
 		return err_set(err, ERR_AUTH, "TLS handshake: %s", ERR_reason_error_string(e));
 	}
-	if (c->socket_ended)
+	if (c->socket_ended) {
+		c->conn.cut = true;
 		return err_set(err, ERR_INTEGRITY,
 		               "the stream was cut: it ended without close_notify");
+	}
 	return err_set(err, code, "TLS: %s", e ? ERR_reason_error_string(e) : "unexpected end");
 }
 
@@ -362,7 +364,10 @@ static int tls_end(struct conn *conn, struct err *err)
 			return tls_error(c, ERR_PEER_LOST, err);
 		c->out_ending = true;
 	}
-	return tls_flush(conn, err);
+	int flushed = tls_flush(conn, err);
+	if (flushed == 1)
+		conn_sock_end(conn);
+	return flushed;
 }
 
 static void tls_conn_free(struct conn *conn)

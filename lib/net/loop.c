@@ -6,7 +6,8 @@
 
 #include "lib/base/clock.h"
 
-#define BATCH 64
+#define BATCH   64
+#define CROWDED 16 /* full batches in a row that timers wait for */
 
 int loop_init(struct loop *l, struct err *err)
 {
@@ -23,12 +24,22 @@ void loop_release(struct loop *l)
 	l->epfd = -1;
 }
 
-int loop_add(struct loop *l, struct loop_watch *w, uint32_t events, struct err *err)
+static int control(struct loop *l, int op, struct loop_watch *w, uint32_t events, struct err *err)
 {
 	struct epoll_event ev = {.events = events, .data.ptr = w};
-	if (epoll_ctl(l->epfd, EPOLL_CTL_ADD, w->fd, &ev) < 0)
+	if (epoll_ctl(l->epfd, op, w->fd, &ev) < 0)
 		return err_errno(err, ERR_RESOURCE, "epoll_ctl");
 	return 0;
+}
+
+int loop_add(struct loop *l, struct loop_watch *w, uint32_t events, struct err *err)
+{
+	return control(l, EPOLL_CTL_ADD, w, events, err);
+}
+
+int loop_mod(struct loop *l, struct loop_watch *w, uint32_t events, struct err *err)
+{
+	return control(l, EPOLL_CTL_MOD, w, events, err);
 }
 
 void loop_del(struct loop *l, struct loop_watch *w)
@@ -98,7 +109,7 @@ static void run_timers(struct loop *l)
  * for a sleep and a wake-up, but never spin against them. */
 static int wait_events(struct loop *l, struct epoll_event *batch, int64_t deadline)
 {
-	for (int i = 0; i < l->yields; i++) {
+	for (int i = 0; deadline > 0 && i < l->yields; i++) {
 		int n = epoll_wait(l->epfd, batch, BATCH, 0);
 		if (n != 0)
 			return n;
@@ -128,8 +139,10 @@ int loop_turn(struct loop *l, int64_t deadline, struct err *err)
 			w->fn(w->ctx, batch[i].events);
 	}
 	l->batch_len = 0;
-	/* A full batch may have left events unseen: timers wait for the next turn. */
-	if (l->timers && n < BATCH)
+	/* A full batch may have left events unseen: timers wait for the next turns, but not for
+	 * ever. */
+	l->crowded = n == BATCH ? l->crowded + 1 : 0;
+	if (l->timers && l->crowded % CROWDED == 0)
 		run_timers(l);
 	return 0;
 }

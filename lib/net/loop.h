@@ -33,7 +33,8 @@ struct loop {
 	unsigned round;            /* of running timers */
 	struct epoll_event *batch; /* being dispatched */
 	int batch_len;
-	int yields; /* tries of sched_yield before sleeping; 0: sleep at once */
+	int crowded; /* turns in a row that had more events than a batch holds */
+	int yields;  /* tries of sched_yield before sleeping; 0: sleep at once */
 };
 
 int loop_init(struct loop *, struct err *);
@@ -42,13 +43,15 @@ void loop_release(struct loop *);
 /* Watch w->fd for @events (EPOLLIN | EPOLLOUT | EPOLLET ...). @w stays the caller's and must live
  * until loop_del. */
 int loop_add(struct loop *, struct loop_watch *w, uint32_t events, struct err *);
+/* Change the events. One that is ready comes again, though its edge was seen. */
+int loop_mod(struct loop *, struct loop_watch *w, uint32_t events, struct err *err);
 void loop_del(struct loop *, struct loop_watch *w); /* before closing the descriptor; idempotent */
 
 void loop_timer_set(struct loop *, struct loop_timer *t, int64_t at); /* re-arms */
 void loop_timer_stop(struct loop_timer *t);                           /* idempotent */
 
 /* Wait for events or the first timer, at most until @deadline (clock_ns(); INT64_MAX: for ever),
- * and dispatch them. */
+ * and dispatch them. 0: only what is there already. */
 int loop_turn(struct loop *, int64_t deadline, struct err *);
 
 #endif

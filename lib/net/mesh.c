@@ -85,8 +85,11 @@ static void failed(struct edge *e, const struct err *err)
 {
 	struct mesh *m = e->mesh;
 	char text[ADDR_TEXT];
+	/* All have their keys from one roster: where one does not fit, what was sent did not
+	 * arrive. */
+	int code = err->code == ERR_AUTH ? ERR_INTEGRITY : err->code;
 	e->conn->on_ready = NULL;
-	err_rank(&m->err, err->code, e->peer, "connection to rank %d at %s: %s", e->peer,
+	err_rank(&m->err, code, e->peer, "connection to rank %d at %s: %s", e->peer,
 	         addr_text(&m->conf.addrs[e->peer], true, text), err->text);
 	m->conf.on_ready(m->conf.ctx);
 }

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """Whole jobs, from the shell's point of view: collctl against Open MPI doing the same with files.
 
-  tests/bench/bench.py [--quick]
+  tests/bench/bench.py [--quick] [--folder DIR]
 
 Each case alternates A B A B ... in one run, after one round that is not counted, and compares
 medians of wall time. The inputs are in the page cache (just written), the outputs go to the same
-disk and are not synced (--no-sync; the peer does not either). Before anything is timed the results
-are checked: with numpy for small sizes, byte for byte between ranks for all.
+folder and are not synced (--no-sync; the peer does not either). Each command finds no old output
+to replace. Before anything is timed the results are checked: with numpy for small sizes, byte for
+byte between ranks for all.
+
+The files of 1 GiB lie in /dev/shm where it has room: 4 GiB of unsynced output is more than the
+kernel lets be dirty (vm.dirty_background_ratio), so on a disk both sides wait for the disk alone.
+--folder DIR puts all files there.
 """
 
 import argparse
@@ -107,15 +112,22 @@ def row(case, ours, theirs, figure, target, met):
     print("  " + "  ".join(str(c) for c in rows[-1]), flush=True)
 
 
+def remove_outputs(folder):
+    for name in os.listdir(folder):
+        if name.startswith(("out.", "mpi.")):
+            os.unlink(f"{folder}/{name}")
+
+
 def compare(folder, peer, nbytes, rounds, cases):
     """cases: (name, options, target ratio)"""
-    print(f"\n{SIZE} ranks, {text(nbytes)} of f32 each, {rounds} rounds", flush=True)
+    print(f"\n{SIZE} ranks, {text(nbytes)} of f32 each, {rounds} rounds, in {folder}", flush=True)
     shards(folder, nbytes)
     commands = {name: collctl(*options) for name, options, _ in cases}
     commands["peer"] = [*MPIRUN, peer, "in", "mpi"]
     times = {name: [] for name in commands}
     for i in range(rounds + 1):
         for name, command in commands.items():
+            remove_outputs(folder)
             took = run(command, folder)
             if i == 0:  # the page cache and the dynamic linker are warm after it
                 print(f"  $ {' '.join(command)}", flush=True)
@@ -137,16 +149,30 @@ def peak(folder, options, name, limit):
         kib <= limit * 1024)
 
 
+def large_folder(default):
+    """Where the files of 1 GiB lie: in memory, with as much again for the peer's buffers."""
+    shm = "/dev/shm"
+    available = next(int(line.split()[1]) << 10 for line in open("/proc/meminfo", encoding="utf8")
+                     if line.startswith("MemAvailable"))
+    if os.path.isdir(shm) and shutil.disk_usage(shm).free >= 9 << 30 and available >= 15 << 30:
+        return shm
+    print(f"bench: too little memory for {shm}: the files of 1 GiB lie in {default}")
+    return default
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--quick", action="store_true", help="fewer rounds, nothing of 1 GiB")
+    p.add_argument("--folder", help="where all files lie (TMPDIR, else /var/tmp; /dev/shm for 1 GiB)")
     a = p.parse_args()
 
     for v in list(os.environ):
         if v.startswith("COLLCTL"):
             del os.environ[v]
     environment()
-    folder = tempfile.mkdtemp(prefix="collctl-bench.", dir=os.environ.get("TMPDIR", "/var/tmp"))
+    place = a.folder or os.environ.get("TMPDIR", "/var/tmp")
+    folder = tempfile.mkdtemp(prefix="collctl-bench.", dir=place)
+    large = folder
     try:
         if shutil.disk_usage(folder).free < (1 if a.quick else 14) << 30:
             sys.exit(f"bench: {folder}: not enough room")
@@ -157,18 +183,22 @@ def main():
         compare(folder, peer, 4 << 10, 5 if a.quick else 15, [(*tls, 0.2), (*plain, 0.2)])
         compare(folder, peer, 64 << 20, 3 if a.quick else 9, [(*plain, 0.45), (*tls, 0.8)])
         if not a.quick:
-            compare(folder, peer, 1 << 30, 3, [(*plain, 0.45), (*tls, 0.8)])
+            if not a.folder:
+                large = tempfile.mkdtemp(prefix="collctl-bench.", dir=large_folder(place))
+            compare(large, peer, 1 << 30, 5, [(*plain, 0.45), (*tls, 0.8)])
+            remove_outputs(large)
         # --memory is 256M unless said otherwise; libraries and code come on top.
         size = "64 MiB" if a.quick else "1 GiB"
         print(f"\nlimits ({size} for memory)")
-        peak(folder, (), "TLS", 256 + 32)
-        peak(folder, ("--insecure",), "--insecure", 256 + 32)
-        barrier = [COLLCTL, "run", "-n", "128", "--", "barrier"]
+        peak(large, (), "TLS", 256 + 32)
+        peak(large, ("--insecure",), "--insecure", 256 + 32)
+        barrier = [COLLCTL, "run", "-n", "128", "--", "barrier", "-a", "dissemination"]
         print(f"  $ {' '.join(barrier)}")
         took = statistics.median(run(barrier, folder) for _ in range(3))
         row("barrier of 128 ranks", f"{took:.2f} s", "", "", "<= 5 s", took <= 5)
     finally:
         shutil.rmtree(folder)
+        shutil.rmtree(large, ignore_errors=True)
 
     head = ("case", "collctl", "peer", "ratio", "target", "met")
     widths = [max(len(str(r[i])) for r in [head, *rows]) for i in range(len(head))]

@@ -7,9 +7,9 @@ load helpers
 @test "--json: an array of objects with what the list is for" {
 	collctl algorithms --json >list.json
 	assert_equal "$(json list.json type)" array
-	assert_equal "$(json list.json 'map(has("collective") and has("name") and has("steps") and has("bytes")
+	assert_equal "$(json list.json 'map(has("collective") and has("algorithm") and has("steps") and has("bytes")
 		and has("restrictions") and has("source")) | all')" true
-	assert_equal "$(json list.json 'map(.collective + "/" + .name) | length == (unique | length)')" true
+	assert_equal "$(json list.json 'map(.collective + "/" + .algorithm) | length == (unique | length)')" true
 }
 
 @test "text: every algorithm on a line of its own with its collective" {

@@ -206,15 +206,32 @@ load helpers
 	make_shards 3 f32 11
 	make_secret
 	start_serve
-	rank 0 3 allreduce in.0.npy -o out.0.npy
-	for r in 1 2; do
+	for r in 0 1 2; do
 		spawn_rank "$r" "$COLLCTL" allreduce -n 3 -r auto -R "$STORE" -j job --secret-file "$SECRET" \
 			--json 'in.{rank}.npy' -o 'out.{rank}.npy'
 	done
 	wait_ranks
 	assert_ranks 3 0
 	check_out sum 3
-	assert_equal "$(cat 1.out 2.out | jq -s 'map(.rank) | sort | @json' -r)" '[1,2]'
+	assert_equal "$(cat 0.out 1.out 2.out | jq -s 'map(.rank) | sort | @json' -r)" '[0,1,2]'
+}
+
+@test "--rank auto and numbers may be mixed but for rank 0, which is told" {
+	make_shards 2 f32 11
+	make_secret
+	start_serve
+	spawn_rank 1 "$COLLCTL" allreduce -n 2 -r auto -R "$STORE" -j job --secret-file "$SECRET" \
+		--join-timeout 20s 'in.{rank}.npy' -o 'out.{rank}.npy'
+	# The record of the rank that takes any place appears: it is rank 0 now.
+	until curl -sf "$STORE/v1/kv/collctl/job?index=1&wait=20s" >/dev/null; do :; done
+	rank 0 2 allreduce in.0.npy -o out.0.npy --join-timeout 2s
+	wait_ranks 0
+	assert_rank 0 7 'rank 0' 'auto'
+	spawn_rank 0 "$COLLCTL" allreduce -n 2 -r 1 -R "$STORE" -j job --secret-file "$SECRET" \
+		'in.{rank}.npy' -o 'out.{rank}.npy'
+	wait_ranks
+	assert_ranks 2 0
+	check_out sum 2
 }
 
 # bats test_tags=smoke
@@ -276,12 +293,12 @@ load helpers
 		shift
 		for ((i = 0; i < 20; i++)); do
 			"$COLLCTL" barrier -r "$rank" "$@" &&
-				"$COLLCTL" allreduce -r "$rank" "$@" "in.$rank.npy" -o "out.$rank.$i.npy" &&
+				"$COLLCTL" allreduce --no-sync -r "$rank" "$@" "in.$rank.npy" -o "out.$rank.$i.npy" &&
 				"$COLLCTL" barrier -r "$rank" "$@" || return
 		done
 	}
 	for r in 0 1 2 3; do
-		spawn_rank "$r" sequence "$r" -n 4 -R "$STORE" -j job --secret-file "$SECRET" --no-sync
+		spawn_rank "$r" sequence "$r" -n 4 -R "$STORE" -j job --secret-file "$SECRET"
 	done
 	wait_ranks
 	assert_ranks 4 0

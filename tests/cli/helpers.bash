@@ -102,7 +102,7 @@ check_out() {
 assert_only_files() {
 	local want got
 	want=$(printf '%s\n' "$@" | sort)
-	got=$(find . -type f -printf '%P\n' | sort)
+	got=$(find . -type f ! -name 'separate-stderr-*' -printf '%P\n' | sort) # bats keeps those
 	assert_equal "$got" "$want"
 }
 
@@ -114,12 +114,12 @@ json() {
 
 # The names of the algorithms of a collective, one a line; there must be some.
 algorithms_of() {
-	collctl algorithms --json | jq -r --arg c "$1" '.[] | select(.collective == $c) | .name' | grep .
+	collctl algorithms --json | jq -r --arg c "$1" '.[] | select(.collective == $c) | .algorithm' | grep .
 }
 
 # All of them as "COLLECTIVE NAME".
 all_algorithms() {
-	collctl algorithms --json | jq -r '.[] | .collective + " " + .name' | grep .
+	collctl algorithms --json | jq -r '.[] | .collective + " " + .algorithm' | grep .
 }
 
 # ---- processes ----

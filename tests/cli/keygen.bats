@@ -80,3 +80,20 @@ load helpers
 	assert_ranks 2 0
 	check_out sum 2
 }
+
+@test "--force replaces the file, a symlink itself, and leaves nothing else" {
+	local first
+	collctl keygen key
+	first=$(<key)
+	collctl keygen --force key
+	grep -qxE '[0-9a-f]{64}' key
+	assert_not_equal "$(<key)" "$first"
+	echo untouched >elsewhere
+	ln -sf elsewhere key
+	collctl keygen --force key
+	assert_equal "$(<elsewhere)" untouched
+	assert_equal "$(stat -c '%F %a' key)" 'regular file 600'
+	COLLCTL_FORCE=1 run -4 collctl keygen key # it has no variable
+	run -4 collctl keygen --force nowhere/key
+	assert_only_files key elsewhere
+}

@@ -107,7 +107,7 @@ by_hostfile() { # R [OPTIONS...]
 	wait_record
 	kill -KILL "${PIDS[0]}"
 	wait_ranks
-	curl -sf "$STORE/v1/kv/$RECORD?raw" | sed 's/[0-9]/7/g; s/[a-f]/b/g' >tampered
+	curl -sf "$STORE/v1/kv/$RECORD?raw" | jq -c '.addr = "127.0.0.1:9"' >tampered
 	curl -sf -o /dev/null -X PUT --data-binary @tampered "$STORE/v1/kv/$RECORD"
 	rank 1 2 allreduce --join-timeout 3s in.1.npy -o out.1.npy
 	wait_ranks

@@ -1,6 +1,7 @@
 # Fuzzers: tests/fuzz/fuzz_NAME.c over the libraries, with clang's libFuzzer and sanitizers.
 #
-#   make fuzz-NAME [FUZZ_SECONDS=n]     build it and run it on a copy of its corpus
+#   make fuzz                            build all of them
+#   make fuzz-NAME [FUZZ_SECONDS=n]     build one and run it on its corpus
 #
 # The seeds are tests/fuzz/corpus/NAME; what is found new, and crashes, stay in the build folder.
 
@@ -18,6 +19,9 @@ $(BUILD)/fuzz/%.o: %.c tests/fuzz/fuzz.mk $(BUILD)/flags
 
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS)
 	$(call say,LINK,$@)$(FUZZ_CC) $(FUZZ_SANITIZE),fuzzer -pthread $(LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
+
+.PHONY: fuzz
+fuzz: $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
 fuzz-%: $(BUILD)/fuzz/fuzz_%
 	@mkdir -p $(BUILD)/fuzz/corpus/$*

@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -171,6 +172,7 @@ static void test_listen(void **state)
 
 	assert_int_equal(addr_resolve(&b, "127.0.0.1", addr_port(&a), true, &e), 0);
 	assert_int_equal(addr_listen(&b, 0, 0, 8, &e), -1);
+	assert_int_equal(errno, EADDRINUSE);
 	assert_int_equal(e.code, ERR_RESOURCE);
 	assert_non_null(strstr(e.text, "127.0.0.1:"));
 	assert_non_null(strstr(e.text, "in use"));

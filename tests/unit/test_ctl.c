@@ -123,15 +123,17 @@ static void raw(struct hand *h, const void *p, size_t n)
 /* @n bytes in one frame, written @step bytes at a time with turns of the loop between. */
 static void say(struct hand *h, const void *p, uint32_t n, size_t step)
 {
-	uint8_t wire[16 + 4096];
+	uint8_t wire[20 + 4096];
+	size_t len = 20 + (size_t)n;
 	put_u32(wire, n);
 	put_u32(wire + 4, h->seq);
-	put_u64(wire + 8, XXH3_64bits_withSeed(p, n, h->seq));
+	put_u64(wire + 8, XXH3_64bits(p, n));
+	put_u32(wire + 16, (uint32_t)XXH3_64bits(wire, 16));
 	h->seq++;
-	memcpy(wire + 16, p, n);
-	for (size_t i = 0; i < 16 + (size_t)n; i += step) {
-		raw(h, wire + i, 16 + n - i < step ? 16 + n - i : step);
-		if (step < 16 + (size_t)n)
+	memcpy(wire + 20, p, n);
+	for (size_t i = 0; i < len; i += step) {
+		raw(h, wire + i, len - i < step ? len - i : step);
+		if (step < len)
 			turn();
 	}
 }

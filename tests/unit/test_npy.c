@@ -207,6 +207,8 @@ static const struct {
         {WITH_SHAPE("(99999999999999999999999999,)"), 0, "too large"},
         {WITH_SHAPE("(4611686018427387904,)"), 0, "the shape is too large"},
         {WITH_SHAPE("(4294967296, 4294967296)"), 0, "the shape is too large"},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (9223372036854775808,)}", 0,
+         "the shape is too large"},
         {WITH_SHAPE("(4294967296, 4294967296, 0)"), 0, "the shape is too large"},
         {WITH_SHAPE("(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
                     "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)"),

@@ -469,7 +469,7 @@ static void emit_random(struct sched_builder *b, const struct coll_args *a)
 
 static void test_random_dependencies(void **state)
 {
-	const int runs = getenv("COLLCTL_LONG") ? 100000 : 5000;
+	const int runs = getenv("COLLCTL_LONG") ? 1000000 : 30000;
 
 	(void)state;
 	for (int i = 0; i < runs; i++) {
@@ -558,6 +558,7 @@ static void test_rows_are_whole(void **state)
 		assert_non_null(alg->source);
 		assert_non_null(alg->rounds);
 		assert_non_null(alg->volume);
+		assert_non_null(alg->messages);
 		snprintf(path, sizeof(path), "algorithms/%s_%s.c", coll_name(alg->kind), alg->name);
 		if (!access("algorithms/table.c", R_OK))
 			assert_int_equal(access(path, R_OK), 0);

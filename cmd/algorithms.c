@@ -1,0 +1,82 @@
+/*
+ * algorithms: the registry, as a table or as JSON.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "algorithms/sched.h"
+#include "cmd/commands.h"
+
+int algorithm_named(enum coll_kind kind, const char *name, const struct coll_algorithm **out,
+                    struct err *err)
+{
+	char names[256] = "auto";
+	size_t n = strlen(names);
+
+	*out = coll_find(kind, name);
+	if (*out || !strcmp(name, "auto"))
+		return 0;
+	for (size_t i = 0; i < coll_algorithms_len; i++)
+		if (coll_algorithms[i].kind == kind && n < sizeof names)
+			n += (size_t)snprintf(names + n, sizeof names - n, ", %s",
+			                      coll_algorithms[i].name);
+	return err_set(err, ERR_USAGE, "--algorithm: %s has no algorithm '%s', but %s",
+	               coll_name(kind), name, names);
+}
+
+static bool is_wanted(const struct coll_algorithm *alg, const char *collective)
+{
+	return !collective || !strcmp(coll_name(alg->kind), collective);
+}
+
+static int print_json(const char *collective)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < coll_algorithms_len; i++) {
+		const struct coll_algorithm *a = &coll_algorithms[i];
+
+		if (is_wanted(a, collective))
+			json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}",
+			                                      "collective", coll_name(a->kind),
+			                                      "algorithm", a->name, "help", a->help,
+			                                      "steps", a->steps, "bytes", a->bytes,
+			                                      "restrictions", a->restrictions,
+			                                      "source", a->source));
+	}
+	return report_json(list);
+}
+
+static void print_text(const char *collective)
+{
+	printf("%-14s %-20s %-34s %s\n", "collective", "algorithm", "steps", "bytes sent");
+	for (size_t i = 0; i < coll_algorithms_len; i++) {
+		const struct coll_algorithm *a = &coll_algorithms[i];
+
+		if (!is_wanted(a, collective))
+			continue;
+		printf("%-14s %-20s %-34s %s\n", coll_name(a->kind), a->name, a->steps, a->bytes);
+		printf("%-14s   %s\n", "", a->help);
+		if (*a->restrictions)
+			printf("%-14s   %s\n", "", a->restrictions);
+		printf("%-14s   %s\n", "", a->source);
+	}
+	printf("\nper rank; P ranks, S bytes of a rank's array, q = ceil(log2 P), L = floor(log2 "
+	       "P)\n");
+}
+
+int cmd_algorithms(const struct command *cmd, struct options *o, int argc, char **argv)
+{
+	const char *collective = argc > 1 ? argv[1] : NULL;
+	struct err err = {.rank = ERR_RANK_SELF};
+	enum coll_kind kind;
+
+	if (collective && coll_by_name(collective, &kind)) {
+		err_set(&err, ERR_USAGE, "%s: unknown collective", collective);
+		return report_failure(cmd->name, o->json, &err, -1, "start");
+	}
+	if (o->json)
+		return print_json(collective);
+	print_text(collective);
+	return 0;
+}

@@ -1,0 +1,204 @@
+/*
+ * collctl serve: the store of lib/job/store_server.h in the foreground, until a signal or, with
+ * --once, until the first record has been withdrawn.
+ */
+#include "cmd/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "lib/job/store_server.h"
+
+#define TOKEN_MAX 512
+
+/* The token is the file's first line. */
+static int read_token(const char *path, char token[TOKEN_MAX], struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	ssize_t n = fd < 0 ? -1 : read(fd, token, TOKEN_MAX);
+
+	if (n < 0)
+		err_errno(err, ERR_AUTH, "%s", path);
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
+		return -1;
+	if (n == TOKEN_MAX)
+		return err_set(err, ERR_AUTH, "%s: a token of more than %d bytes", path,
+		               TOKEN_MAX - 1);
+	token[n] = '\0';
+	token[strcspn(token, "\r\n")] = '\0';
+	if (!*token)
+		return err_set(err, ERR_AUTH, "%s: there is no token in it", path);
+	return 0;
+}
+
+static int write_text(int fd, const char *text)
+{
+	size_t len = strlen(text);
+
+	while (len) {
+		ssize_t n = write(fd, text, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		text += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Who sees the file finds the whole port in it. */
+static int write_port_file(const char *path, const char *text, struct err *err)
+{
+	char temp[4096];
+
+	if (snprintf(temp, sizeof temp, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof temp)
+		return err_set(err, ERR_OUTPUT, "%.80s...: the name is too long", path);
+	int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return err_errno(err, ERR_OUTPUT, "%s", path);
+	int failed = write_text(fd, text) < 0;
+	if (close(fd) < 0 || failed || rename(temp, path) < 0) {
+		err_errno(err, ERR_OUTPUT, "%s", path);
+		unlink(temp);
+		return -1;
+	}
+	return 0;
+}
+
+/* Tell who started us that the store listens, and where. */
+static int announce(const struct options *o, const struct store_server *s, struct err *err)
+{
+	char text[16];
+	bool https = o->tls_cert != NULL;
+
+	snprintf(text, sizeof text, "%d\n", store_server_port(s));
+	if (o->port_file && write_port_file(o->port_file, text, err) < 0)
+		return -1;
+	if (o->ready_fd >= 0) {
+		if (write_text(o->ready_fd, text) < 0)
+			return err_errno(err, ERR_OUTPUT, "--ready-fd %d", o->ready_fd);
+		close(o->ready_fd);
+	}
+	if (o->verbose < 0)
+		return 0;
+	fprintf(stderr, "collctl: serving the store at %s://%s\n", https ? "https" : "http",
+	        store_server_address(s));
+	if (!store_server_is_loopback(s) && !o->token_file)
+		fprintf(stderr, "collctl: anyone who reaches it may write to it; "
+		                "--token-file keeps others out\n");
+	return 0;
+}
+
+/* A descriptor that the signals which end us come to. */
+static int open_signals(struct err *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		err_errno(err, ERR_RESOURCE, "signalfd");
+	return fd;
+}
+
+static int watch(int epoll_fd, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
+
+	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+/* Serve until a signal, whose number is returned, or 0: --once, and it is done. */
+static int loop(struct store_server *s, bool once, int epoll_fd, int signal_fd, struct err *err)
+{
+	struct signalfd_siginfo info;
+	struct epoll_event ev;
+
+	for (;;) {
+		int ms = store_server_run(s);
+		if (once && store_server_withdrawn(s))
+			return 0;
+		if (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+			return (int)info.ssi_signo;
+		if (epoll_wait(epoll_fd, &ev, 1, ms) < 0 && errno != EINTR)
+			return err_errno(err, ERR_OTHER, "epoll_wait");
+	}
+}
+
+/* Every rank that waits holds a connection. */
+static void raise_file_limit(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+static struct store_server *start(const struct options *o, struct err *err)
+{
+	char token[TOKEN_MAX] = "";
+	struct store_server_conf conf = {
+	        .listen = o->listen ? o->listen : "127.0.0.1",
+	        .tls_cert = o->tls_cert,
+	        .tls_key = o->tls_key,
+	        .ttl_ns = o->ttl,
+	};
+
+	if (o->token_file && read_token(o->token_file, token, err) < 0)
+		return NULL;
+	conf.token = *token ? token : NULL;
+	raise_file_limit();
+	struct store_server *s = store_server_start(&conf, err);
+	explicit_bzero(token, sizeof token);
+	return s;
+}
+
+int cmd_serve(const struct command *cmd, struct options *o, int argc, char **argv)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+	struct store_server *s = NULL;
+	int epoll_fd = -1, signo = -1;
+	/* First, so that a signal at any later time ends us in order. */
+	int signal_fd = open_signals(&err);
+
+	(void)cmd, (void)argc, (void)argv;
+	if (signal_fd < 0)
+		goto out;
+	s = start(o, &err);
+	if (!s)
+		goto out;
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_fd < 0 || watch(epoll_fd, signal_fd) < 0 ||
+	    watch(epoll_fd, store_server_fd(s)) < 0) {
+		err_errno(&err, ERR_RESOURCE, "epoll");
+		goto out;
+	}
+	if (announce(o, s, &err) == 0)
+		signo = loop(s, o->once, epoll_fd, signal_fd, &err);
+out:
+	store_server_stop(s);
+	if (epoll_fd >= 0)
+		close(epoll_fd);
+	if (signal_fd >= 0)
+		close(signal_fd);
+	if (signo < 0)
+		return report(&err, -1);
+	return signo ? 128 + signo : 0;
+}

@@ -1,0 +1,627 @@
+#include "lib/job/store.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <curl/curl.h>
+
+#include "lib/base/clock.h"
+
+#define BODY_MAX        ((size_t)128 << 10) /* a value of 64 KiB as base64, and what is around it */
+#define KEY_MAX         1024                /* bytes, prefix included */
+#define WAIT_MAX        (30 * NS_PER_SEC)   /* of one blocking query; the server's own limit */
+#define WAIT_MARGIN     (5 * NS_PER_SEC / 2)
+#define REQUEST_TIME    (10 * NS_PER_SEC) /* for the answer of any other */
+#define CONNECT_TIME    (5 * NS_PER_SEC)
+#define BACKOFF_FIRST   (1 * NS_PER_MS)
+#define BACKOFF_LAST    (250 * NS_PER_MS)
+#define HANDSHAKE_TRIES 3
+
+/* ---- libcurl ---- */
+
+#define CURL_FUNCTIONS(X) \
+	X(global_init)    \
+	X(easy_init)      \
+	X(easy_cleanup)   \
+	X(easy_setopt)    \
+	X(easy_getinfo)   \
+	X(easy_perform)   \
+	X(easy_strerror)  \
+	X(slist_append)   \
+	X(slist_free_all)
+
+/* The members have libcurl's own types, so that calls are checked by the compiler. Without the
+ * prefix they are none of the macros that curl.h wraps around some of them. */
+#define X(name) __typeof__(curl_##name) *name;
+static struct {
+	CURL_FUNCTIONS(X)
+} curl;
+#undef X
+
+static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
+static struct err curl_missing = {.rank = ERR_RANK_SELF};
+
+static void load_curl(void)
+{
+	void *lib = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+
+	if (!lib) {
+		err_set(&curl_missing, ERR_RESOURCE,
+		        "libcurl.so.4 is needed for a store (apt install libcurl4): %s", dlerror());
+		return;
+	}
+#define X(name)                                                              \
+	if (!(curl.name = (__typeof__(curl.name))dlsym(lib, "curl_" #name))) \
+		err_set(&curl_missing, ERR_RESOURCE, "libcurl.so.4 has no curl_" #name);
+	CURL_FUNCTIONS(X)
+#undef X
+	if (!curl_missing.code && curl.global_init(CURL_GLOBAL_DEFAULT))
+		err_set(&curl_missing, ERR_RESOURCE, "libcurl.so.4 could not be initialised");
+}
+
+/* ---- the store ---- */
+
+struct store {
+	CURL *easy;
+	struct curl_slist *headers;
+	char *name; /* the URL as given, without a trailing slash: for messages */
+	char *base; /* "http://host:port/v1/kv/prefix/", to which the encoded key is added */
+	char local[64];
+	uint64_t jitter;
+	/* the answer that is being received */
+	char *body;
+	size_t body_len;
+	bool body_too_large;
+	uint64_t index; /* X-Consul-Index, 0: none */
+	char why[CURL_ERROR_SIZE];
+};
+
+struct request {
+	const char *method, *key, *query; /* query: "?cas=1" or "" */
+	const void *data;
+	size_t len;
+};
+
+static size_t on_body(char *data, size_t size, size_t count, void *arg)
+{
+	struct store *s = arg;
+	size_t len = size * count;
+
+	if (len > BODY_MAX - s->body_len) {
+		s->body_too_large = true;
+		return 0; /* ends the transfer */
+	}
+	memcpy(s->body + s->body_len, data, len);
+	s->body_len += len;
+	return len;
+}
+
+static size_t on_header(char *data, size_t size, size_t count, void *arg)
+{
+	static const char name[] = "X-Consul-Index:";
+	struct store *s = arg;
+	size_t len = size * count;
+	char text[32];
+
+	if (len < sizeof name || len - sizeof name >= sizeof text ||
+	    strncasecmp(data, name, sizeof name - 1) != 0)
+		return len;
+	memcpy(text, data + sizeof name - 1, len - (sizeof name - 1));
+	text[len - (sizeof name - 1)] = '\0';
+	s->index = strtoull(text, NULL, 10);
+	return len;
+}
+
+/* Percent-encode @s, all but the unreserved characters and '/', behind @at; NULL: no room. */
+static char *encode(char *at, const char *end, const char *s)
+{
+	static const char hex[] = "0123456789ABCDEF";
+
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+		bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+		             (c >= 'A' && c <= 'Z') || strchr("-._~/", c);
+		if (end - at < 4)
+			return NULL;
+		if (plain) {
+			*at++ = (char)c;
+			continue;
+		}
+		*at++ = '%';
+		*at++ = hex[c >> 4];
+		*at++ = hex[c & 15];
+	}
+	*at = '\0';
+	return at;
+}
+
+/* What follows the scheme, and *plain "http://" or "https://"; NULL for a scheme we don't speak. */
+static const char *split_scheme(const char *url, const char **plain, struct err *err)
+{
+	const char *s = strncasecmp(url, "consul+", 7) == 0 ? url + 7 : url;
+
+	if (strncasecmp(s, "http://", 7) == 0) {
+		*plain = "http://";
+		return s + 7;
+	}
+	if (strncasecmp(s, "https://", 8) == 0) {
+		*plain = "https://";
+		return s + 8;
+	}
+	if (strncasecmp(url, "etcd+http", 9) == 0)
+		err_set(err, ERR_USAGE,
+		        "%s: etcd is not supported yet; use 'collctl serve' or Consul", url);
+	else
+		err_set(err, ERR_USAGE,
+		        "%s: not a store's URL; one begins with http://, https://, consul+http:// "
+		        "or consul+https://",
+		        url);
+	return NULL;
+}
+
+static int check_rest(const char *url, const char *rest, struct err *err)
+{
+	size_t host = strcspn(rest, "/?#");
+
+	if (host == 0)
+		return err_set(err, ERR_USAGE, "%s: there is no host in it", url);
+	/* A password would stand in the process list, and in every message. */
+	if (memchr(rest, '@', host))
+		return err_set(err, ERR_USAGE,
+		               "a user name in the store's URL; a token is given by "
+		               "--store-token-file");
+	for (const char *c = rest; *c; c++)
+		if ((unsigned char)*c <= ' ' || *c == 0x7f || strchr("?#\\\"<>{}|^`%", *c))
+			return err_set(err, ERR_USAGE, "%s: '%c' in a store's URL", url, *c);
+	if (strlen(rest) > KEY_MAX / 2)
+		return err_set(err, ERR_USAGE, "a store's URL of more than %d bytes", KEY_MAX / 2);
+	return 0;
+}
+
+static int parse_url(struct store *s, const char *url, struct err *err)
+{
+	const char *plain;
+	const char *rest = split_scheme(url, &plain, err);
+
+	if (!rest || check_rest(url, rest, err) < 0)
+		return -1;
+	size_t len = strlen(rest), host = strcspn(rest, "/");
+	while (len > host && rest[len - 1] == '/')
+		len--;
+	if (asprintf(&s->name, "%.*s", (int)(rest + len - url), url) < 0)
+		s->name = NULL;
+	/* The path is a prefix of the keys: "/v1/kv" + "/prefix" + "/". */
+	if (asprintf(&s->base, "%s%.*s/v1/kv%.*s/", plain, (int)host, rest, (int)(len - host),
+	             rest + host) < 0)
+		s->base = NULL;
+	if (!s->name || !s->base)
+		return err_nomem(err, "the store's URL", strlen(url));
+	return 0;
+}
+
+static int add_header(struct store *s, const char *line, struct err *err)
+{
+	struct curl_slist *more = curl.slist_append(s->headers, line);
+
+	if (!more)
+		return err_nomem(err, "the store's headers", strlen(line));
+	s->headers = more;
+	return 0;
+}
+
+static int set_headers(struct store *s, const char *token, struct err *err)
+{
+	char line[1024];
+
+	/* No "Expect: 100-continue" nor form encoding: a body is a value's bytes. */
+	if (add_header(s, "Expect:", err) < 0 ||
+	    add_header(s, "Content-Type: application/octet-stream", err) < 0)
+		return -1;
+	if (!token || !*token)
+		return 0;
+	if (strpbrk(token, "\r\n") || strlen(token) > sizeof line - 32)
+		return err_set(err, ERR_USAGE, "the store's token has a line break or is too long");
+	snprintf(line, sizeof line, "X-Consul-Token: %s", token);
+	int ret = add_header(s, line, err);
+	explicit_bzero(line, sizeof line);
+	return ret;
+}
+
+/* Only what the URL says, on libcurl before 7.85 by the option that its headers now deprecate. */
+static CURLcode set_protocol(CURL *easy, bool https)
+{
+	const CURLoption old = (CURLoption)181; /* CURLOPT_PROTOCOLS */
+	CURLcode rc = curl.easy_setopt(easy, CURLOPT_PROTOCOLS_STR, https ? "https" : "http");
+
+	if (rc == CURLE_UNKNOWN_OPTION)
+		rc = curl.easy_setopt(easy, old, https ? 2L /* CURLPROTO_HTTPS */ : 1L);
+	return rc;
+}
+
+static int set_options(struct store *s, struct err *err)
+{
+	CURL *e = s->easy;
+	bool https = strncmp(s->base, "https", 5) == 0;
+	bool bad = false;
+
+#define SET(option, value) bad |= curl.easy_setopt(e, option, value) != CURLE_OK
+	SET(CURLOPT_NOSIGNAL, 1L);
+	SET(CURLOPT_FOLLOWLOCATION, 0L);
+	SET(CURLOPT_SSL_VERIFYPEER, 1L);
+	SET(CURLOPT_SSL_VERIFYHOST, 2L);
+	SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	SET(CURLOPT_PATH_AS_IS, 1L);
+	SET(CURLOPT_PROXY, "");
+	SET(CURLOPT_TCP_NODELAY, 1L);
+	SET(CURLOPT_MAXFILESIZE, (long)BODY_MAX);
+	SET(CURLOPT_HTTPHEADER, s->headers);
+	SET(CURLOPT_ERRORBUFFER, s->why);
+	SET(CURLOPT_WRITEFUNCTION, on_body);
+	SET(CURLOPT_WRITEDATA, s);
+	SET(CURLOPT_HEADERFUNCTION, on_header);
+	SET(CURLOPT_HEADERDATA, s);
+	SET(CURLOPT_USERAGENT, "collctl");
+#undef SET
+	if (bad || set_protocol(e, https) != CURLE_OK)
+		return err_set(err, ERR_RESOURCE, "libcurl lacks an option that a store needs");
+	const char *ca = getenv("CURL_CA_BUNDLE");
+	if (!ca || !*ca)
+		ca = getenv("SSL_CERT_FILE");
+	return https && ca && *ca ? store_trust(s, ca, err) : 0;
+}
+
+struct store *store_open(const char *url, const char *token, struct err *err)
+{
+	struct store *s = calloc(1, sizeof *s);
+
+	if (!s) {
+		err_nomem(err, "the store", sizeof *s);
+		return NULL;
+	}
+	s->jitter = (uint64_t)clock_ns() ^ (uint64_t)getpid() << 32;
+	if (parse_url(s, url, err) < 0)
+		goto fail;
+	pthread_once(&curl_once, load_curl);
+	if (curl_missing.code) {
+		err_set(err, curl_missing.code, "%s", curl_missing.text);
+		goto fail;
+	}
+	s->body = malloc(BODY_MAX);
+	s->easy = s->body ? curl.easy_init() : NULL;
+	if (!s->easy) {
+		err_nomem(err, "the store's client", BODY_MAX);
+		goto fail;
+	}
+	if (set_headers(s, token, err) < 0 || set_options(s, err) < 0)
+		goto fail;
+	return s;
+fail:
+	store_close(s);
+	return NULL;
+}
+
+void store_close(struct store *s)
+{
+	if (!s)
+		return;
+	if (s->easy)
+		curl.easy_cleanup(s->easy);
+	if (s->headers)
+		curl.slist_free_all(s->headers);
+	free(s->body);
+	free(s->base);
+	free(s->name);
+	free(s);
+}
+
+int store_trust(struct store *s, const char *ca_file, struct err *err)
+{
+	if (access(ca_file, R_OK) < 0)
+		return err_errno(err, ERR_INPUT, "%s", ca_file);
+	if (curl.easy_setopt(s->easy, CURLOPT_CAINFO, ca_file) != CURLE_OK)
+		return err_nomem(err, "the store's certificates", strlen(ca_file));
+	return 0;
+}
+
+int store_local_address(struct store *s, char *buf, size_t cap)
+{
+	if (!s->local[0] || strlen(s->local) >= cap)
+		return -1;
+	memcpy(buf, s->local, strlen(s->local) + 1);
+	return 0;
+}
+
+/* ---- one request ---- */
+
+static long to_ms(int64_t ns)
+{
+	return ns < NS_PER_MS ? 1 : (long)(ns / NS_PER_MS);
+}
+
+static int prepare(struct store *s, const struct request *r, int64_t limit, struct err *err)
+{
+	char url[2 * KEY_MAX + 3 * KEY_MAX], *at = url;
+	CURL *e = s->easy;
+	bool bad = false;
+
+	at += snprintf(at, sizeof url, "%s", s->base);
+	at = strlen(r->key) > KEY_MAX ? NULL : encode(at, url + sizeof url, r->key);
+	if (!at || (size_t)(url + sizeof url - at) <= strlen(r->query))
+		return err_set(err, ERR_USAGE, "%.60s...: a key of more than %d bytes", r->key,
+		               KEY_MAX);
+	memcpy(at, r->query, strlen(r->query) + 1);
+
+#define SET(option, value) bad |= curl.easy_setopt(e, option, value) != CURLE_OK
+	SET(CURLOPT_URL, url);
+	SET(CURLOPT_CUSTOMREQUEST, NULL);
+	if (r->data) {
+		SET(CURLOPT_POST, 1L);
+		SET(CURLOPT_POSTFIELDS, r->data);
+		SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->len);
+	} else {
+		SET(CURLOPT_HTTPGET, 1L);
+	}
+	if (strcmp(r->method, "GET") != 0)
+		SET(CURLOPT_CUSTOMREQUEST, r->method);
+	SET(CURLOPT_TIMEOUT_MS, to_ms(limit));
+	SET(CURLOPT_CONNECTTIMEOUT_MS, to_ms(limit < CONNECT_TIME ? limit : CONNECT_TIME));
+#undef SET
+	return bad ? err_nomem(err, "a request to the store", sizeof url) : 0;
+}
+
+enum outcome {
+	DONE,  /* an HTTP answer that is not an error of the server's */
+	RETRY, /* err says what came */
+	FAIL,
+};
+
+/* An exchange that brought no answer. */
+static enum outcome transfer_failed(struct store *s, CURLcode rc, int tries, struct err *err)
+{
+	const char *why = s->why[0] ? s->why : curl.easy_strerror(rc);
+
+	if (s->body_too_large || rc == CURLE_FILESIZE_EXCEEDED) {
+		err_set(err, ERR_RENDEZVOUS, "%s: an answer of more than %zu bytes", s->name,
+		        BODY_MAX);
+		return FAIL;
+	}
+	switch (rc) {
+	case CURLE_URL_MALFORMAT:
+		err_set(err, ERR_USAGE, "%s: %s", s->name, why);
+		return FAIL;
+	case CURLE_OUT_OF_MEMORY:
+	case CURLE_FAILED_INIT:
+		err_set(err, ERR_RESOURCE, "%s: %s", s->name, why);
+		return FAIL;
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_SSL_CERTPROBLEM:
+		err_set(err, ERR_AUTH, "%s: %s", s->name, why);
+		return FAIL;
+	case CURLE_SSL_CONNECT_ERROR: /* a reset, or a server without TLS */
+	case CURLE_WEIRD_SERVER_REPLY:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+		err_set(err, ERR_RENDEZVOUS, "%s: %s", s->name, why);
+		return tries < HANDSHAKE_TRIES ? RETRY : FAIL;
+	default:
+		err_set(err, ERR_RENDEZVOUS, "%s: %s", s->name, why);
+		return RETRY;
+	}
+}
+
+static enum outcome judge_status(struct store *s, long status, struct err *err)
+{
+	if (status == 200 || status == 404)
+		return DONE;
+	if (status == 401 || status == 403) {
+		err_set(err, ERR_AUTH,
+		        "%s: HTTP %ld: the token is missing or wrong; see --store-token-file",
+		        s->name, status);
+		return FAIL;
+	}
+	if (status / 100 == 3) {
+		err_set(err, ERR_RENDEZVOUS, "%s: HTTP %ld: redirects are not followed", s->name,
+		        status);
+		return FAIL;
+	}
+	err_set(err, ERR_RENDEZVOUS, "%s: HTTP %ld", s->name, status);
+	return status >= 500 || status == 429 ? RETRY : FAIL;
+}
+
+static void keep_local_address(struct store *s)
+{
+	char *ip = NULL;
+
+	if (curl.easy_getinfo(s->easy, CURLINFO_LOCAL_IP, &ip) == CURLE_OK && ip && *ip)
+		snprintf(s->local, sizeof s->local, "%s", ip);
+}
+
+static enum outcome try_once(struct store *s, const struct request *r, int64_t limit, int tries,
+                             long *status, struct err *err)
+{
+	s->body_len = 0;
+	s->body_too_large = false;
+	s->index = 0;
+	s->why[0] = '\0';
+	if (prepare(s, r, limit, err) < 0)
+		return FAIL;
+	CURLcode rc = curl.easy_perform(s->easy);
+	if (rc != CURLE_OK)
+		return transfer_failed(s, rc, tries, err);
+	curl.easy_getinfo(s->easy, CURLINFO_RESPONSE_CODE, status);
+	keep_local_address(s);
+	return judge_status(s, *status, err);
+}
+
+/* Sleep for about @ns: half of it, and a random part of the other half, so that the ranks of a job
+ * don't come back all at once. Not beyond @deadline. */
+static void back_off(struct store *s, int64_t ns, int64_t deadline)
+{
+	s->jitter = s->jitter * 6364136223846793005u + 1442695040888963407u;
+	int64_t until = clock_ns() + ns / 2 + (int64_t)(s->jitter >> 33) % (ns / 2 + 1);
+
+	if (until > deadline)
+		until = deadline;
+	struct timespec ts = {.tv_sec = until / NS_PER_SEC, .tv_nsec = until % NS_PER_SEC};
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+/* Send @r until it is answered, which is 0 with its *status, or it can't be, or the deadline.
+ * *tries counts what was sent. @err says what came last. */
+static int exchange(struct store *s, const struct request *r, int64_t limit, int64_t deadline,
+                    int *tries, long *status, struct err *err)
+{
+	struct err last = {.rank = ERR_RANK_SELF};
+	int64_t pause = BACKOFF_FIRST;
+
+	for (*tries = 0;;) {
+		int64_t left = deadline - clock_ns();
+		if (left <= 0 && *tries > 0)
+			break;
+		/* Even with no time left there is one try: a deadline that has just passed should
+		 * say what the store's state is. */
+		struct err now = {.rank = ERR_RANK_SELF};
+		if (left < 50 * NS_PER_MS && *tries == 0)
+			left = 50 * NS_PER_MS;
+		enum outcome o =
+		        try_once(s, r, left < limit ? left : limit, ++*tries, status, &now);
+		if (o == DONE)
+			return 0;
+		last = now;
+		if (o == FAIL)
+			break;
+		back_off(s, pause, deadline);
+		pause = 2 * pause < BACKOFF_LAST ? 2 * pause : BACKOFF_LAST;
+	}
+	return err_set(err, last.code, "%s", last.text);
+}
+
+/* ---- the calls ---- */
+
+/* How long the server may keep a blocking query, such that its answer (Consul adds up to 1/16)
+ * comes before the deadline. 0: there is no time to wait. */
+static int64_t query_wait(int64_t deadline)
+{
+	int64_t left = deadline - clock_ns();
+	int64_t margin = left / 8 < WAIT_MARGIN ? left / 8 : WAIT_MARGIN;
+
+	if (left - margin > WAIT_MAX)
+		return WAIT_MAX;
+	return left < 10 * NS_PER_MS ? 0 : left - margin;
+}
+
+static int read_answer(struct store *s, long status, struct store_value *out, struct err *err)
+{
+	struct err why = {.rank = ERR_RANK_SELF};
+
+	*out = (struct store_value){0};
+	/* Any web server answers 404; only a store has an index. */
+	if (s->index == 0)
+		return err_set(err, ERR_RENDEZVOUS,
+		               "%s: not a key-value store: HTTP %ld without X-Consul-Index",
+		               s->name, status);
+	if (status == 404 || store_value_parse(out, s->body, s->body_len, &why) == 0)
+		return 0;
+	return err_set(err, why.code, "%s: %s", s->name, why.text);
+}
+
+int store_get(struct store *s, const char *key, uint64_t wait_index, struct store_value *out,
+              uint64_t *next_wait_index, int64_t deadline, struct err *err)
+{
+	*out = (struct store_value){0};
+	for (;;) {
+		char query[80] = "";
+		int64_t wait = wait_index ? query_wait(deadline) : 0;
+		long status;
+		int tries;
+		if (wait)
+			snprintf(query, sizeof query, "?index=%llu&wait=%lldms",
+			         (unsigned long long)wait_index, (long long)(wait / NS_PER_MS));
+		struct request r = {.method = "GET", .key = key, .query = query};
+		if (exchange(s, &r, wait + wait / 16 + REQUEST_TIME, deadline, &tries, &status,
+		             err) < 0 ||
+		    read_answer(s, status, out, err) < 0)
+			return -1;
+		if (s->index != wait_index || wait < WAIT_MAX)
+			break;
+		free(out->data);
+	}
+	if (next_wait_index)
+		*next_wait_index = s->index < wait_index ? 0 : s->index;
+	return 0;
+}
+
+/* The body of an answer to PUT or DELETE. */
+static int read_verdict(struct store *s, long status, struct err *err)
+{
+	size_t len = s->body_len;
+
+	while (len && (s->body[len - 1] == '\n' || s->body[len - 1] == '\r'))
+		len--;
+	if (status == 200 && len == 4 && memcmp(s->body, "true", 4) == 0)
+		return 1;
+	if (status == 200 && len == 5 && memcmp(s->body, "false", 5) == 0)
+		return 0;
+	return err_set(err, ERR_RENDEZVOUS,
+	               "%s: not a key-value store: HTTP %ld and neither true "
+	               "nor false",
+	               s->name, status);
+}
+
+/* The first of several tries may have succeeded and its answer been lost. */
+static int is_ours(struct store *s, const char *key, const void *data, size_t len, int64_t deadline,
+                   struct err *err)
+{
+	struct store_value v;
+
+	if (store_get(s, key, 0, &v, NULL, deadline, err) < 0)
+		return -1;
+	int same = v.index && v.len == len && (len == 0 || memcmp(v.data, data, len) == 0);
+	free(v.data);
+	return same;
+}
+
+int store_put(struct store *s, const char *key, const void *data, size_t len, uint64_t cas,
+              int64_t deadline, struct err *err)
+{
+	char query[40];
+	struct request r = {.method = "PUT", .key = key, .query = query, .data = data, .len = len};
+	long status;
+	int tries;
+
+	if (len > STORE_VALUE_MAX)
+		return err_set(err, ERR_OTHER, "%s: a value of %zu bytes; a store takes %u", key,
+		               len, STORE_VALUE_MAX);
+	if (len == 0)
+		r.data = "";
+	snprintf(query, sizeof query, "?cas=%llu", (unsigned long long)cas);
+	if (exchange(s, &r, REQUEST_TIME, deadline, &tries, &status, err) < 0)
+		return -1;
+	int done = read_verdict(s, status, err);
+	return done == 0 && tries > 1 ? is_ours(s, key, data, len, deadline, err) : done;
+}
+
+int store_delete(struct store *s, const char *key, uint64_t cas, int64_t deadline, struct err *err)
+{
+	char query[40];
+	struct request r = {.method = "DELETE", .key = key, .query = query};
+	long status;
+	int tries;
+
+	/* With cas=0 Consul deletes nothing; it would not be what the caller meant. */
+	if (cas == 0)
+		return err_set(err, ERR_OTHER, "%s: deleted without its index", key);
+	snprintf(query, sizeof query, "?cas=%llu", (unsigned long long)cas);
+	if (exchange(s, &r, REQUEST_TIME, deadline, &tries, &status, err) < 0)
+		return -1;
+	return read_verdict(s, status, err);
+}

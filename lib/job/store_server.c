@@ -1,0 +1,484 @@
+/*
+ * HTTP around kv.h. One thread, the caller's: libmicrohttpd runs within store_server_run, and calls
+ * back on_request. A blocking query is a suspended connection and a place in the list of waiters; a
+ * change of its key, its time, or the end of the server resumes it, and then it is answered with
+ * what there is.
+ *
+ * libmicrohttpd's own time-out counts from the last byte, so a client that sends one byte now and
+ * then could keep a connection for ever. Here a connection has a deadline for its whole request and
+ * for taking the whole answer; it is enforced by shutting its socket down.
+ */
+#include "lib/job/store_server_internal.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <openssl/crypto.h>
+
+#include "lib/base/clock.h"
+
+#define CLIENT_TIME (10 * NS_PER_SEC) /* to send a request; to take its answer */
+#define DRAIN_TIME  (250 * NS_PER_MS) /* at the end, for the answers on their way */
+#define PEM_MAX     ((size_t)1 << 20)
+#define POOL_BYTES  ((size_t)16 << 10) /* of a connection: its request's head */
+#define BACKLOG     512
+
+struct mhd_functions mhd;
+
+static pthread_once_t mhd_once = PTHREAD_ONCE_INIT;
+static struct err mhd_missing = {.rank = ERR_RANK_SELF};
+
+static void load_mhd(void)
+{
+	void *lib = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
+
+	if (!lib) {
+		err_set(&mhd_missing, ERR_RESOURCE,
+		        "libmicrohttpd.so.12 is needed to serve a store (apt install "
+		        "libmicrohttpd12): %s",
+		        dlerror());
+		return;
+	}
+#define X(name)                                                           \
+	if (!(mhd.name = (__typeof__(mhd.name))dlsym(lib, "MHD_" #name))) \
+		err_set(&mhd_missing, ERR_RESOURCE, "libmicrohttpd.so.12 has no MHD_" #name);
+	MHD_FUNCTIONS(X)
+#undef X
+}
+
+/* ---- waiters ---- */
+
+static void unlink_waiter(struct request *r)
+{
+	*r->prev = r->next;
+	if (r->next)
+		r->next->prev = r->prev;
+	r->prev = NULL;
+	r->server->nwaiters--;
+}
+
+static void resume(struct request *r)
+{
+	unlink_waiter(r);
+	r->client->deadline = clock_ns() + r->server->client_time;
+	mhd.resume_connection(r->conn);
+}
+
+enum MHD_Result store_suspend(struct request *r, const char *key, bool by_prefix, int64_t until)
+{
+	struct store_server *s = r->server;
+
+	r->key = strdup(key);
+	if (!r->key)
+		return MHD_NO;
+	r->by_prefix = by_prefix;
+	r->until = until;
+	r->has_waited = true;
+	r->next = s->waiters;
+	r->prev = &s->waiters;
+	if (r->next)
+		r->next->prev = &r->next;
+	s->waiters = r;
+	s->nwaiters++;
+	r->client->deadline = KV_NEVER;
+	mhd.suspend_connection(r->conn);
+	return MHD_YES;
+}
+
+/* kv's: resume who waits for @key. */
+static void on_change(void *arg, const char *key)
+{
+	struct store_server *s = arg;
+	struct request *next;
+
+	for (struct request *r = s->waiters; r; r = next) {
+		next = r->next;
+		if (r->by_prefix ? strncmp(key, r->key, strlen(r->key)) == 0
+		                 : strcmp(key, r->key) == 0)
+			resume(r);
+	}
+}
+
+static int64_t resume_waiters(struct store_server *s, int64_t now)
+{
+	struct request *next;
+	int64_t first = KV_NEVER;
+
+	for (struct request *r = s->waiters; r; r = next) {
+		next = r->next;
+		if (r->until <= now)
+			resume(r);
+		else if (r->until < first)
+			first = r->until;
+	}
+	return first;
+}
+
+/* ---- requests ---- */
+
+static enum MHD_Result begin(struct store_server *s, struct MHD_Connection *conn, void **con_cls)
+{
+	const union MHD_ConnectionInfo *info =
+	        mhd.get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct request *r = calloc(1, sizeof *r);
+
+	if (!r || !info || !info->socket_context) {
+		free(r);
+		return MHD_NO;
+	}
+	*r = (struct request){.server = s, .conn = conn, .client = info->socket_context};
+	s->nrequests++;
+	*con_cls = r;
+	return store_api_begin(r);
+}
+
+static enum MHD_Result take_body(struct request *r, const char *data, size_t *len)
+{
+	/* Only a chunked body gets here without having named its size. */
+	if (*len > KV_VALUE_BYTES - r->len)
+		return MHD_NO;
+	char *more = realloc(r->body, r->len + *len);
+	if (!more)
+		return MHD_NO;
+	memcpy(more + r->len, data, *len);
+	r->body = more;
+	r->len += *len;
+	*len = 0;
+	return MHD_YES;
+}
+
+static enum MHD_Result on_request(void *arg_, struct MHD_Connection *conn, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_len, void **con_cls)
+{
+	struct request *r = *con_cls;
+
+	(void)version;
+	if (!r)
+		return begin(arg_, conn, con_cls);
+	if (*upload_len)
+		return take_body(r, upload, upload_len);
+	/* The request is whole: from here on its time is the server's, until the answer. */
+	r->client->deadline = clock_ns() + r->server->client_time;
+	return store_api_answer(r, method, url);
+}
+
+static void on_completed(void *arg_, struct MHD_Connection *conn, void **con_cls,
+                         enum MHD_RequestTerminationCode code)
+{
+	struct store_server *s = arg_;
+	struct request *r = *con_cls;
+
+	(void)conn, (void)code;
+	if (!r)
+		return;
+	if (r->prev)
+		unlink_waiter(r);
+	if (r->deleted)
+		s->withdrawn = true;
+	r->client->deadline = clock_ns() + r->server->client_time; /* for the next one */
+	s->nrequests--;
+	free(r->key);
+	free(r->body);
+	free(r);
+	*con_cls = NULL;
+}
+
+/* ---- connections ---- */
+
+static void client_started(struct store_server *s, struct MHD_Connection *conn, void **context)
+{
+	const union MHD_ConnectionInfo *info =
+	        mhd.get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct client *c = info ? calloc(1, sizeof *c) : NULL;
+
+	*context = c;
+	if (!c) /* its requests are refused */
+		return;
+	c->fd = info->connect_fd;
+	c->deadline = clock_ns() + s->client_time;
+	c->next = s->clients;
+	c->prev = &s->clients;
+	if (c->next)
+		c->next->prev = &c->next;
+	s->clients = c;
+}
+
+static void client_closed(struct client *c)
+{
+	if (!c)
+		return;
+	*c->prev = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	free(c);
+}
+
+static void on_connection(void *arg_, struct MHD_Connection *conn, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		client_started(arg_, conn, context);
+		return;
+	}
+	client_closed(*context);
+	*context = NULL;
+}
+
+/* Shut down the sockets whose time is over; libmicrohttpd then finds them closed. */
+static int64_t drop_slow_clients(struct store_server *s, int64_t now)
+{
+	int64_t first = KV_NEVER;
+
+	for (struct client *c = s->clients; c; c = c->next) {
+		if (c->deadline <= now) {
+			shutdown(c->fd, SHUT_RDWR);
+			c->deadline = KV_NEVER;
+		} else if (c->deadline < first) {
+			first = c->deadline;
+		}
+	}
+	return first;
+}
+
+/* ---- life ---- */
+
+static char *read_pem(const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *text = malloc(PEM_MAX);
+	size_t len = 0;
+	ssize_t n = -1;
+
+	while (fd >= 0 && text && len < PEM_MAX - 1) {
+		n = read(fd, text + len, PEM_MAX - 1 - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	if (text && n >= 0 && len < PEM_MAX - 1) {
+		text[len] = '\0';
+		close(fd);
+		return text;
+	}
+	if (!text)
+		err_nomem(err, path, PEM_MAX);
+	else if (n > 0)
+		err_set(err, ERR_AUTH, "%s: too long for a certificate or key", path);
+	else
+		err_errno(err, ERR_AUTH, "%s", path);
+	if (fd >= 0)
+		close(fd);
+	free(text);
+	return NULL;
+}
+
+static int load_conf(struct store_server *s, const struct store_server_conf *conf, struct err *err)
+{
+	if (conf->token && *conf->token) {
+		s->token = strdup(conf->token);
+		if (!s->token)
+			return err_nomem(err, "the token", strlen(conf->token));
+	}
+	if (!conf->tls_cert != !conf->tls_key)
+		return err_set(err, ERR_USAGE, "--tls-cert and --tls-key are given together");
+	if (!conf->tls_cert)
+		return 0;
+	s->cert = read_pem(conf->tls_cert, err);
+	s->cert_key = s->cert ? read_pem(conf->tls_key, err) : NULL;
+	return s->cert_key ? 0 : -1;
+}
+
+static int open_listener(struct store_server *s, const char *text, struct err *err)
+{
+	char host[256];
+	int port;
+
+	if (addr_split(text ? text : "127.0.0.1:0", host, sizeof host, &port, err) < 0)
+		return -1;
+	if (port < 0)
+		port = STORE_SERVER_PORT;
+	if (addr_resolve(&s->addr, host, port, true, err) < 0)
+		return -1;
+	int fd = addr_listen(&s->addr, 0, 0, BACKLOG, err);
+	if (fd >= 0)
+		addr_text(&s->addr, true, s->address);
+	return fd;
+}
+
+/* Descriptors for all who wait and some more, but never the process's last ones. */
+static unsigned connection_limit(void)
+{
+	struct rlimit files;
+	rlim_t limit = WAITERS_MAX + 256;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < limit + 64)
+		limit = files.rlim_cur > 80 ? files.rlim_cur - 64 : 16;
+	return (unsigned)limit;
+}
+
+static int start_daemon(struct store_server *s, int listen_fd, struct err *err)
+{
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (s->cert ? MHD_USE_TLS : 0);
+	struct MHD_OptionItem tls[] = {
+	        {MHD_OPTION_HTTPS_MEM_CERT, 0, s->cert},
+	        {MHD_OPTION_HTTPS_MEM_KEY, 0, s->cert_key},
+	        {MHD_OPTION_END, 0, NULL},
+	};
+
+	s->daemon = mhd.start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET,
+	                             listen_fd, MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,
+	                             MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
+	                             MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+	                             MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+	                             MHD_OPTION_ARRAY, s->cert ? tls : tls + 2, MHD_OPTION_END);
+	if (!s->daemon && s->cert)
+		return err_set(err, ERR_AUTH,
+		               "the store can't be served by https: a bad certificate or key, or "
+		               "a libmicrohttpd without TLS");
+	if (!s->daemon)
+		return err_set(err, ERR_RESOURCE, "libmicrohttpd does not start");
+	s->epoll_fd = mhd.get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+	return 0;
+}
+
+/* Whether a daemon that fails to start closes the socket that it was given differs by version. */
+static void close_if_same(int fd, ino_t inode)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == inode)
+		close(fd);
+}
+
+struct store_server *store_server_start(const struct store_server_conf *conf, struct err *err)
+{
+	struct store_server *s = calloc(1, sizeof *s);
+	struct stat st = {0};
+	int fd = -1;
+
+	if (!s) {
+		err_nomem(err, "the store", sizeof *s);
+		return NULL;
+	}
+	s->client_time = conf->client_ns ? conf->client_ns : CLIENT_TIME;
+	kv_init(&s->kv, conf->ttl_ns, on_change, s);
+	pthread_once(&mhd_once, load_mhd);
+	if (mhd_missing.code)
+		err_set(err, mhd_missing.code, "%s", mhd_missing.text);
+	else if (load_conf(s, conf, err) == 0)
+		fd = open_listener(s, conf->listen, err);
+	if (fd >= 0 && fstat(fd, &st) == 0 && start_daemon(s, fd, err) == 0)
+		return s;
+	if (fd >= 0)
+		close_if_same(fd, st.st_ino);
+	store_server_stop(s);
+	return NULL;
+}
+
+int store_server_port(const struct store_server *s)
+{
+	return addr_port(&s->addr);
+}
+
+const char *store_server_address(const struct store_server *s)
+{
+	return s->address;
+}
+
+bool store_server_is_loopback(const struct store_server *s)
+{
+	return strncmp(s->address, "127.", 4) == 0 || strncmp(s->address, "[::1]", 5) == 0;
+}
+
+int store_server_fd(const struct store_server *s)
+{
+	return s->epoll_fd;
+}
+
+bool store_server_withdrawn(const struct store_server *s)
+{
+	return s->withdrawn;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Do what is due, and return when the next is. */
+static int64_t tick(struct store_server *s)
+{
+	int64_t now = clock_ns();
+	int64_t next = kv_expire(&s->kv, now);
+
+	next = earlier(next, resume_waiters(s, now));
+	return earlier(next, drop_slow_clients(s, now));
+}
+
+int store_server_run(struct store_server *s)
+{
+	MHD_UNSIGNED_LONG_LONG own = 0;
+	bool has_own = true;
+
+	/* Bounded: a flood of requests must not keep the caller from its signals. */
+	for (int round = 0; round < 16 && has_own && own == 0; round++) {
+		tick(s);
+		mhd.run(s->daemon);
+		has_own = mhd.get_timeout(s->daemon, &own) == MHD_YES;
+	}
+	/* Only now is known who has begun to wait in this run. */
+	int64_t next = tick(s), now = clock_ns();
+	if (has_own)
+		next = earlier(next, now + (int64_t)(own < 1000 ? own : 1000) * NS_PER_MS);
+	if (next == KV_NEVER)
+		return -1;
+	return next <= now ? 0 : (int)earlier((next - now) / NS_PER_MS + 1, 3600 * 1000);
+}
+
+/* Let those who wait have their answers, and those who are being answered the rest of theirs. */
+static void drain(struct store_server *s)
+{
+	int64_t deadline = clock_ns() + DRAIN_TIME;
+
+	s->stopping = true;
+	while (s->waiters)
+		resume(s->waiters);
+	do {
+		int ms = store_server_run(s);
+		struct pollfd p = {.fd = s->epoll_fd, .events = POLLIN};
+		if (s->nrequests && ms)
+			poll(&p, 1, 10);
+	} while (s->nrequests && clock_ns() < deadline);
+}
+
+void store_server_stop(struct store_server *s)
+{
+	if (!s)
+		return;
+	if (s->daemon) {
+		drain(s);
+		mhd.stop_daemon(s->daemon);
+	}
+	kv_release(&s->kv);
+	if (s->cert_key)
+		OPENSSL_cleanse(s->cert_key, strlen(s->cert_key));
+	if (s->token)
+		OPENSSL_cleanse(s->token, strlen(s->token));
+	free(s->cert_key);
+	free(s->cert);
+	free(s->token);
+	free(s);
+}

@@ -1,0 +1,268 @@
+#!/usr/bin/env bats
+# serve: the embedded store as its users see it, by curl; its files, its ends, its token, https.
+
+load helpers
+
+setup() {
+	common_setup
+	mkdir -p t
+}
+
+kv() { printf '%s/v1/kv/%s' "$STORE" "$1"; }
+get() { curl -s --max-time 30 "$(kv "$1")"; }
+put() { curl -s --max-time 30 -X PUT --data-binary "$2" "$(kv "$1")"; }
+# status METHOD PATH [CURL OPTIONS]: the HTTP status alone
+status() {
+	local method=$1 path=$2
+	shift 2
+	curl -s --max-time 30 -o /dev/null -w '%{http_code}' -X "$method" "$@" "$STORE$path"
+}
+# index PATH: X-Consul-Index of a GET
+index() {
+	curl -s --max-time 30 -o /dev/null -D - "$STORE$1" | tr -d '\r' |
+		sed -n 's/^X-Consul-Index: //p'
+}
+
+# bats test_tags=smoke
+@test "create if absent, compare and swap, raw and JSON, delete" {
+	start_serve
+	assert_equal "$(status GET /v1/kv/job/a)" 404
+	assert_equal "$(put 'job/a?cas=0' one)" true
+	assert_equal "$(put 'job/a?cas=0' two)" false
+	assert_equal "$(get 'job/a?raw')" one
+	local i
+	i=$(get job/a | jq '.[0].ModifyIndex')
+	assert_equal "$(index /v1/kv/job/a)" "$i"
+	assert_equal "$(put "job/a?cas=$((i + 1))" two)" false
+	assert_equal "$(put "job/a?cas=$i" two)" true
+	assert_equal "$(get job/a | jq -r '.[0].Value' | base64 -d)" two
+	assert_equal "$(get job/a | jq -r '.[0].Key')" job/a
+	assert_equal "$(curl -s -X DELETE "$(kv "job/a?cas=$i")")" false
+	assert_equal "$(curl -s -X DELETE "$(kv job/a)")" true
+	assert_equal "$(status GET /v1/kv/job/a)" 404
+}
+
+@test "any bytes are stored, up to 64 KiB" {
+	start_serve
+	head -c 65536 /dev/urandom >value
+	assert_equal "$(put k @value)" true
+	get 'k?raw' >back
+	cmp value back
+	get k | jq -r '.[0].Value' | base64 -d >back
+	cmp value back
+	echo >>value
+	assert_equal "$(status PUT /v1/kv/k --data-binary @value)" 413
+	run curl -s --max-time 30 -X PUT -H 'Transfer-Encoding: chunked' --data-binary @value "$(kv k)"
+	refute_output true
+	: >value
+	assert_equal "$(put empty @value)" true
+	assert_equal "$(get empty | jq '.[0].Value')" null
+	assert_equal "$(get 'empty?raw' | wc -c)" 0
+}
+
+@test "a folder of keys: list, values, delete" {
+	local k
+	start_serve
+	for k in b/2 a b/1 c 'b/%C3%A9%20x'; do
+		assert_equal "$(put "$k" "$k")" true
+	done
+	assert_equal "$(get 'b/?keys' | jq -r 'join(" ")')" 'b/1 b/2 b/é x'
+	assert_equal "$(get 'b/?recurse' | jq -r '.[].Key' | wc -l)" 3
+	assert_equal "$(status GET '/v1/kv/nothing?recurse')" 404
+	assert_equal "$(curl -s -X DELETE "$(kv 'b/?recurse')")" true
+	assert_equal "$(get '?keys' | jq -r 'join(" ")')" 'a c'
+}
+
+@test "a blocking query ends by a change, another key's change does not end it" {
+	local i
+	start_serve
+	put k old >/dev/null
+	i=$(index /v1/kv/k)
+	get "k?index=$i&wait=25s&raw" >answer &
+	local waiter=$!
+	put other x >/dev/null
+	sleep 0.3 # an answer would have come by then
+	kill -0 "$waiter"
+	assert_equal "$(put k new)" true
+	wait "$waiter"
+	assert_equal "$(<answer)" new
+	# a missing key, and the time
+	i=$(index /v1/kv/missing)
+	get "missing?index=$i&wait=25s" >answer &
+	waiter=$!
+	put missing here >/dev/null
+	wait "$waiter"
+	i=$(index /v1/kv/missing)
+	SECONDS=0
+	assert_equal "$(get "missing?index=$i&wait=1s&raw")" here
+	((SECONDS >= 1 && SECONDS < 20))
+}
+
+@test "sessions: acquire, release, and the key goes with a session that ends" {
+	local s t
+	start_serve
+	s=$(curl -s -X PUT -d '{"TTL":"60s","Behavior":"delete"}' "$STORE/v1/session/create" | jq -r .ID)
+	t=$(curl -s -X PUT "$STORE/v1/session/create" | jq -r .ID)
+	assert_equal "$(put "lock?acquire=$s" mine)" true
+	assert_equal "$(put "lock?acquire=$t" mine)" false
+	assert_equal "$(get lock | jq -r '.[0].Session')" "$s"
+	assert_equal "$(put "lock?release=$t" x)" false
+	assert_equal "$(put "lock?release=$s" free)" true
+	assert_equal "$(put "lock?acquire=$s" again)" true
+	assert_equal "$(get lock | jq -r '.[0].LockIndex')" 2
+	assert_equal "$(status PUT "/v1/session/renew/$s")" 200
+	assert_equal "$(curl -s -X PUT "$STORE/v1/session/destroy/$s")" true
+	assert_equal "$(status GET /v1/kv/lock)" 404
+	assert_equal "$(status PUT "/v1/session/renew/$s")" 404
+	s=$(curl -s -X PUT -d '{"TTL":"1s","Behavior":"delete"}' "$STORE/v1/session/create" | jq -r .ID)
+	put "lock?acquire=$s" mine >/dev/null
+	assert_equal "$(status GET "/v1/kv/lock?index=$(index /v1/kv/lock)&wait=25s")" 404
+}
+
+@test "--ttl: keys end by themselves, and that ends a blocking query" {
+	start_serve --ttl 1s
+	put k x >/dev/null
+	SECONDS=0
+	assert_equal "$(status GET "/v1/kv/k?index=$(index /v1/kv/k)&wait=25s")" 404
+	((SECONDS < 20))
+}
+
+@test "what is no request of ours: 404, 405 with Allow, 400" {
+	start_serve
+	assert_equal "$(status GET /)" 404
+	assert_equal "$(status GET /v1/agent/self)" 404
+	assert_equal "$(status POST /v1/kv/k -d x)" 405
+	assert_equal "$(status GET /v1/session/create)" 405
+	assert_equal "$(status PUT '/v1/kv/k?cas=x' -d x)" 400
+	assert_equal "$(status PUT /v1/kv/ -d x)" 400
+	assert_equal "$(status GET '/v1/kv/k?index=1&wait=soon')" 400
+	run -0 curl -si -X POST -d x "$(kv k)"
+	assert_line --regexp '^Allow: .*PUT'
+}
+
+# bats test_tags=smoke
+@test "a token is asked for, in either header" {
+	echo letmein >token
+	start_serve --token-file token
+	assert_equal "$(status GET /v1/kv/k)" 403
+	assert_equal "$(status PUT /v1/kv/k -d x)" 403
+	assert_equal "$(status PUT /v1/kv/k -d x -H 'X-Consul-Token: letmeinn')" 403
+	assert_equal "$(status PUT /v1/kv/k -d x -H 'Authorization: Basic letmein')" 403
+	assert_equal "$(status PUT /v1/kv/k -d x -H 'X-Consul-Token: letmein')" 200
+	assert_equal "$(status GET /v1/kv/k -H 'Authorization: Bearer letmein')" 200
+	: >empty
+	run -6 --separate-stderr collctl serve --listen 127.0.0.1:0 --token-file empty
+	[[ $stderr == *empty* ]]
+	run -6 --separate-stderr collctl serve --listen 127.0.0.1:0 --token-file nowhere
+	[[ $stderr == *nowhere* ]]
+}
+
+@test "https" {
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key -out cert \
+		-subj /CN=store -addext subjectAltName=IP:127.0.0.1 -days 2 2>/dev/null
+	start_serve --tls-cert cert --tls-key key
+	STORE=https://${STORE#http://}
+	run -60 curl -s "$(kv k)"
+	assert_equal "$(curl -s --cacert cert -X PUT -d x "$(kv k)")" true
+	assert_equal "$(curl -s --cacert cert "$(kv 'k?raw')")" x
+	run -2 --separate-stderr collctl serve --listen 127.0.0.1:0 --tls-cert cert
+	[[ $stderr == *--tls-key* ]]
+	run -6 --separate-stderr collctl serve --listen 127.0.0.1:0 --tls-cert cert --tls-key nowhere
+	[[ $stderr == *nowhere* ]]
+	run -6 collctl serve --listen 127.0.0.1:0 --tls-cert key --tls-key cert
+}
+
+# bats test_tags=smoke
+@test "it says where it listens; -q says nothing" {
+	local port
+	start_serve
+	port=$(<serve.1.port)
+	assert_equal "$(<serve.1.err)" "collctl: serving the store at http://127.0.0.1:$port"
+	assert_equal "$(<serve.1.out)" ''
+	start_serve -q
+	assert_equal "$(<serve.2.err)" ''
+	start_serve --listen 0.0.0.0:0
+	assert_regex "$(<serve.3.err)" '--token-file'
+}
+
+@test "--ready-fd and --port-file hold the port, which is served by then" {
+	local fd line
+	coproc SERVE { exec "$COLLCTL" serve --listen 127.0.0.1:0 --ready-fd 1 --port-file p 2>err; }
+	exec {fd}<&"${SERVE[0]}"
+	read -r -t 30 line <&"$fd"
+	assert_equal "$(<p)" "$line"
+	STORE=http://127.0.0.1:$line
+	assert_equal "$(status GET /v1/kv/k)" 404
+	run -1 read -r -t 30 line <&"$fd" # it was closed: an end, not a wait
+	assert_equal "$(find . -name 'p*')" ./p
+}
+
+@test "a port file that can't be written: 4, and nothing is served" {
+	run -4 --separate-stderr collctl serve --listen 127.0.0.1:0 --port-file nowhere/port
+	[[ $stderr == *nowhere/port* ]]
+	run -4 --separate-stderr collctl serve --listen 127.0.0.1:0 --ready-fd 77
+	[[ $stderr == *77* ]]
+}
+
+@test "SIGTERM and SIGINT end it with 128 + signal, and who waits has an answer" {
+	local signal
+	for signal in TERM:143 INT:130; do
+		start_serve
+		status GET "/v1/kv/k?index=$(index /v1/kv/k)&wait=25s" >answer &
+		local waiter=$!
+		until [[ -n $(ss -Htn state established "sport = :${STORE##*:}") ]]; do
+			kill -0 "$waiter"
+		done
+		sleep 0.2 # the request follows the connection
+		kill -"${signal%:*}" "$SERVE_PID"
+		wait "$SERVE_PID" && code=0 || code=$?
+		assert_equal "$code" "${signal#*:}"
+		wait "$waiter"
+		assert_equal "$(<answer)" 404
+	done
+}
+
+@test "--once ends when the first record is withdrawn, after its answer" {
+	start_serve --once
+	put a x >/dev/null
+	put a y >/dev/null
+	assert_equal "$(curl -s -X DELETE "$(kv nothing)")" true
+	assert_equal "$(curl -s -X DELETE "$(kv 'a?cas=99')")" false
+	kill -0 "$SERVE_PID"
+	assert_equal "$(curl -s -X DELETE "$(kv a)")" true
+	wait "$SERVE_PID"
+}
+
+@test "an address that is taken or not ours: 11, 2" {
+	start_serve
+	run -11 --separate-stderr collctl serve --listen "${STORE#http://}"
+	[[ $stderr == *"${STORE#http://}"* ]]
+	run -2 --separate-stderr collctl serve --listen 203.0.113.1:0
+	[[ $stderr == *203.0.113.1* ]]
+	run -2 collctl serve --listen 127.0.0.1:port
+	run -2 collctl serve --listen no-such-host.invalid:0
+}
+
+@test "hundreds wait at once; idle and broken connections do no harm" {
+	local i n=200
+	start_serve
+	for ((i = 0; i < n; i++)); do
+		echo "url = \"$(kv "k?index=1&wait=25s&raw")\""
+		echo "output = t/$i"
+	done >config
+	curl -s --max-time 60 -Z --parallel-max "$n" --parallel-immediate -K config &
+	local waiters=$!
+	for ((i = 0; i < 50; i++)); do
+		exec {fd}<>"/dev/tcp/127.0.0.1/${STORE##*:}"
+		((i % 2)) && printf 'GET /v1' >&"$fd"
+		((i % 3)) || exec {fd}>&-
+	done
+	until (($(ss -Htn state established "sport = :${STORE##*:}" | wc -l) >= n)); do
+		kill -0 "$waiters" || break
+	done
+	assert_equal "$(put k go)" true
+	wait "$waiters"
+	for ((i = 0; i < n; i++)); do
+		[[ $(<"t/$i") == go ]] || fail "waiter $i got '$(<"t/$i")'"
+	done
+}

@@ -1,0 +1,194 @@
+#!/usr/bin/env bats
+# Faults while data moves. Rank 0's data go to rank 1 through a proxy that holds the stream after some
+# bytes, so that a fault comes in the middle. Numbers are the rows of the table of faults.
+
+load ../cli/helpers
+
+FAULT_DIR=$HELPERS_DIR/../fault
+
+setup() {
+	common_setup
+	make_secret
+	make_shards 3 f32 4000000
+	for r in 0 1 2; do
+		echo old >"out.$r.npy"
+	done
+}
+
+# start_held [OPTION...]: three ranks, stopped in the middle of the run; `resume` lets them go on
+start_held() {
+	local data r options=()
+	mkfifo ready held go
+	free_port
+	data=$PORT
+	make_hostfile hosts 3
+	"$PYTHON" "$FAULT_DIR/proxy.py" "$data" hold 3000000 --ready ready --held held --go go 3>&- &
+	STARTED+=($!)
+	read -r -t 60 PROXY <ready
+	for r in 0 1 2; do
+		options=()
+		((r != 1)) || options=(--listen "127.0.0.1:$data" --advertise "127.0.0.1:$PROXY")
+		spawn_rank "$r" "$COLLCTL" allreduce -a ring_chunked --streams 1 --memory 8M -H hosts -r "$r" \
+			--secret-file "$SECRET" "in.$r.npy" -o "out.$r.npy" "${options[@]}" "$@"
+	done
+	read -r -t 60 <held
+}
+
+resume() { echo >go; }
+
+# assert_aborted R...: those ranks say the same, every output is the old one, no temporary file is left
+assert_aborted() {
+	local first=$1 r
+	for r; do
+		assert_equal "$(<"$r.err")" "$(<"$first.err")"
+	done
+	for r in 0 1 2; do
+		assert_equal "$(<"out.$r.npy")" old
+	done
+	assert_equal "$(find . -name '.*' -type f)" ''
+}
+
+@test "a stream that is held and goes on: the job succeeds" {
+	start_held
+	resume
+	wait_ranks
+	assert_ranks 3 0
+	check_out sum 3
+}
+
+@test "18: a stopped rank: 9, named by the others" {
+	start_held --timeout 2s
+	kill -STOP "${PIDS[2]}"
+	resume
+	wait_ranks 0 1
+	assert_rank 0 9 'rank 2: '
+	assert_rank 1 9 'rank 2: '
+	kill -CONT "${PIDS[2]}"
+	wait_ranks
+	((RC[2] != 0))
+	assert_aborted 0 1
+}
+
+@test "18: a stopped rank 0: 9, named by the others" {
+	start_held --timeout 2s
+	kill -STOP "${PIDS[0]}"
+	resume
+	wait_ranks 1 2
+	assert_rank 1 9 'rank 0: '
+	assert_rank 2 9 'rank 0: '
+	kill -CONT "${PIDS[0]}"
+	wait_ranks
+	((RC[0] != 0))
+	assert_aborted # files
+}
+
+@test "18: stopped for less than the timeout: the job succeeds" {
+	local r
+	start_held --timeout 20s
+	for r in 0 1 2; do
+		kill -STOP "${PIDS[r]}"
+	done
+	resume
+	read -r -t 1 <>held || true # the fault's duration: nobody writes
+	for r in 2 1 0; do
+		kill -CONT "${PIDS[r]}"
+	done
+	wait_ranks
+	assert_ranks 3 0
+	check_out sum 3
+}
+
+@test "17: a rank killed in the middle: 8, named by the others" {
+	start_held
+	kill -KILL "${PIDS[2]}"
+	wait_ranks
+	assert_rank 2 137
+	assert_rank 0 8 'rank 2: lost'
+	assert_rank 1 8 'rank 2: lost'
+	assert_aborted 0 1
+}
+
+@test "17: rank 0 killed in the middle: 8, named by the others" {
+	start_held
+	kill -KILL "${PIDS[0]}"
+	wait_ranks
+	assert_rank 0 137
+	assert_rank 1 8 'rank 0: lost'
+	assert_rank 2 8 'rank 0: lost'
+	assert_aborted 1 2
+}
+
+# signalled SIGNAL CODE RANK
+signalled() {
+	local r others=()
+	start_held
+	kill -"$1" "${PIDS[$3]}"
+	wait_ranks
+	for r in 0 1 2; do
+		if ((r == $3)); then
+			assert_rank "$r" "$2" "rank $3: ended by SIG$1"
+		else
+			assert_rank "$r" 8 "rank $3: ended by SIG$1"
+			others+=("$r")
+		fi
+	done
+	assert_aborted "${others[@]}"
+}
+
+# bats test_tags=smoke
+@test "40: SIGTERM on one rank: 143 there, 8 elsewhere" { signalled TERM 143 1; }
+@test "40: SIGINT on one rank: 130 there, 8 elsewhere" { signalled INT 130 2; }
+@test "40: SIGTERM on rank 0: 143 there, 8 elsewhere" { signalled TERM 143 0; }
+
+@test "40: SIGTERM while stdin is read: 143" {
+	mkfifo endless
+	exec {keep}<>endless
+	spawn_rank 0 "$COLLCTL" allreduce -n 1 -r 0 --insecure - -o out.0.npy <endless
+	make_hostfile hosts 2
+	until [[ $(readlink "/proc/${PIDS[0]}/fd/0") == */endless ]]; do :; done
+	kill -TERM "${PIDS[0]}"
+	wait_ranks
+	assert_rank 0 143
+	assert_aborted
+}
+
+@test "36: an input truncated while the job runs: 3" {
+	start_held
+	truncate -s 100 in.2.npy
+	resume
+	wait_ranks
+	assert_ranks 3 3 'rank 2: in.2.npy: became shorter'
+	assert_aborted 0 1 2
+}
+
+@test "36: an input changed while the job runs: 3" {
+	start_held
+	printf '\1' | dd of=in.1.npy bs=1 seek=500 conv=notrunc status=none
+	resume
+	wait_ranks
+	assert_ranks 3 3 'rank 1: in.1.npy: was changed'
+	assert_aborted 0 1 2
+}
+
+@test "36: an input that can't be opened: 3" {
+	rm in.1.npy
+	run --separate-stderr collctl run -n 3 -- allreduce 'in.{rank}.npy' -o 'out.{rank}.npy'
+	((status == 3))
+	[[ $stderr == *in.1.npy* ]]
+	assert_aborted
+}
+
+@test "28: a full disk on one rank: 4" {
+	mkdir full
+	mount -t tmpfs -o size=4m collctl-test full 2>/dev/null || skip 'no tmpfs to be had here'
+	run --separate-stderr collctl run -n 3 -- bash -c \
+		'out=out.$COLLCTL_RANK.npy; [[ $COLLCTL_RANK != 1 ]] || out=full/out.npy
+		exec "$0" allreduce "in.$COLLCTL_RANK.npy" -o "$out"' "$COLLCTL"
+	local left
+	left=$(find full -type f)
+	umount full
+	((status == 4))
+	assert_equal "$left" ''
+	assert_equal "$(grep -c 'rank 1: full/out.npy: .*No space left on device' <<<"$stderr")" 3
+	assert_aborted
+}

@@ -1,0 +1,231 @@
+/*
+ * Run a command and let one of its system calls go wrong (ptrace), counted over all its threads
+ * from its exec on.
+ *
+ *   sysfault count [NAME] -- COMMAND...      how many there are
+ *   sysfault kill K -- COMMAND...            SIGKILL in place of the K-th
+ *   sysfault error=E K NAME -- COMMAND...    the K-th NAME fails with errno E and has no effect
+ *   sysfault short K NAME -- COMMAND...      the K-th NAME (of fd, buffer, length) does half
+ *
+ * Exits as the command does (128 + signal). Last the file that SYSFAULT_REPORT names gets a line:
+ * calls that were counted, whether the fault was injected (0, 1), sendmsg calls that sent
+ * something.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef __x86_64__
+int main(void)
+{
+	fprintf(stderr, "sysfault: knows the registers of x86-64 only\n");
+	return 77;
+}
+#else
+
+#define OPTIONS                                                                                   \
+	(PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | \
+	 PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)
+#define THREADS 256
+
+enum action { COUNT, KILL, FAIL, SHORT };
+
+static const struct {
+	const char *name;
+	long nr;
+} names[] = {
+        {"pwrite64", SYS_pwrite64},     {"pread64", SYS_pread64},
+        {"write", SYS_write},           {"fsync", SYS_fsync},
+        {"close", SYS_close},           {"renameat", SYS_renameat},
+        {"linkat", SYS_linkat},         {"fallocate", SYS_fallocate},
+        {"openat", SYS_openat},         {"sync_file_range", SYS_sync_file_range},
+        {"newfstatat", SYS_newfstatat},
+};
+
+static struct {
+	enum action action;
+	int error;
+	long k, nr; /* nr -1: any */
+	long count, sent;
+	int injected;
+} fault = {.nr = -1};
+
+/* Between a call's entry and its exit: what to make of its result. */
+static struct {
+	pid_t tid;
+	int inside;
+	int failing; /* errno to put in the result's place */
+} threads[THREADS];
+
+static int slot(pid_t tid)
+{
+	int free_slot = -1;
+	for (int i = 0; i < THREADS; i++) {
+		if (threads[i].tid == tid)
+			return i;
+		if (!threads[i].tid && free_slot < 0)
+			free_slot = i;
+	}
+	if (free_slot < 0) {
+		fprintf(stderr, "sysfault: too many threads\n");
+		exit(1);
+	}
+	threads[free_slot].tid = tid;
+	threads[free_slot].inside = threads[free_slot].failing = 0;
+	return free_slot;
+}
+
+static void usage(void)
+{
+	fprintf(stderr, "usage: sysfault count|kill|error=E|short [K] [NAME] -- COMMAND...\n");
+	exit(2);
+}
+
+static long number_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strcmp(names[i].name, name) == 0)
+			return names[i].nr;
+	fprintf(stderr, "sysfault: system call '%s' is not in the table\n", name);
+	exit(2);
+}
+
+/* Returns the index of the command. */
+static int parse(int argc, char **argv)
+{
+	int i = 1;
+	if (argc < 4)
+		usage();
+	const char *action = argv[i++];
+	if (strcmp(action, "kill") == 0)
+		fault.action = KILL;
+	else if (strcmp(action, "short") == 0)
+		fault.action = SHORT;
+	else if (strncmp(action, "error=", 6) == 0)
+		fault.action = FAIL;
+	else if (strcmp(action, "count") != 0)
+		usage();
+	if (fault.action == FAIL)
+		fault.error = atoi(action + 6);
+	if (fault.action != COUNT)
+		fault.k = atol(argv[i++]);
+	if (i < argc && strcmp(argv[i], "--") != 0)
+		fault.nr = number_of(argv[i++]);
+	if (i + 1 >= argc || strcmp(argv[i], "--") != 0)
+		usage();
+	return i + 1;
+}
+
+static void inject(pid_t pid, pid_t tid, int s, struct user_regs_struct *regs)
+{
+	fault.injected = 1;
+	switch (fault.action) {
+	case KILL:
+		kill(pid, SIGKILL);
+		return;
+	case FAIL: /* no such call has no effect; its result is replaced at the exit */
+		regs->orig_rax = (unsigned long long)-1;
+		threads[s].failing = fault.error;
+		ptrace(PTRACE_SETREGS, tid, NULL, regs);
+		return;
+	case SHORT:
+		regs->rdx = regs->rdx > 1 ? regs->rdx / 2 : 1;
+		ptrace(PTRACE_SETREGS, tid, NULL, regs);
+		return;
+	default:
+		return;
+	}
+}
+
+static void at_syscall(pid_t pid, pid_t tid)
+{
+	struct user_regs_struct regs;
+	int s = slot(tid);
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &regs) < 0)
+		return;
+	threads[s].inside = !threads[s].inside;
+	long nr = (long)regs.orig_rax;
+	if (threads[s].inside) {
+		if (fault.nr < 0 || nr == fault.nr) {
+			fault.count++;
+			if (fault.count == fault.k)
+				inject(pid, tid, s, &regs);
+		}
+		return;
+	}
+	if (threads[s].failing) {
+		regs.rax = (unsigned long long)-threads[s].failing;
+		ptrace(PTRACE_SETREGS, tid, NULL, &regs);
+		threads[s].failing = 0;
+	}
+	fault.sent += nr == SYS_sendmsg && (long)regs.rax > 0;
+}
+
+static int trace(pid_t pid)
+{
+	int status, code = 0;
+	pid_t tid;
+	waitpid(pid, &status, 0); /* stopped at its exec */
+	ptrace(PTRACE_SETOPTIONS, pid, NULL, OPTIONS);
+	ptrace(PTRACE_SYSCALL, pid, NULL, 0);
+	while ((tid = waitpid(-1, &status, __WALL)) > 0 || errno == EINTR) {
+		int sig = 0;
+		if (tid <= 0)
+			continue;
+		if (WIFEXITED(status) || WIFSIGNALED(status)) {
+			int s = slot(tid);
+			threads[s].tid = 0;
+			if (tid == pid)
+				code = WIFEXITED(status) ? WEXITSTATUS(status)
+				                         : 128 + WTERMSIG(status);
+			continue;
+		}
+		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
+			at_syscall(pid, tid);
+		else if (status >> 16 == 0 && WSTOPSIG(status) != SIGSTOP)
+			sig = WSTOPSIG(
+			        status); /* a signal of its own; a new thread begins stopped */
+		ptrace(PTRACE_SYSCALL, tid, NULL, sig);
+	}
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	int command = parse(argc, argv);
+	pid_t pid = fork();
+	if (pid < 0) {
+		perror("sysfault: fork");
+		return 1;
+	}
+	if (pid == 0) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0) {
+			perror("sysfault: ptrace");
+			_exit(77);
+		}
+		execvp(argv[command], argv + command);
+		perror(argv[command]);
+		_exit(127);
+	}
+	/* Whoever signals us means the command. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	int code = trace(pid);
+	const char *report = getenv("SYSFAULT_REPORT");
+	FILE *f = report ? fopen(report, "w") : NULL;
+	if (f) {
+		fprintf(f, "%ld %d %ld\n", fault.count, fault.injected, fault.sent);
+		fclose(f);
+	}
+	return code;
+}
+#endif

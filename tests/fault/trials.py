@@ -1,0 +1,371 @@
+#!/usr/bin/env python3
+"""Many small jobs, each with one fault, and what must come of it. COLLCTL names the binary.
+
+  trials.py kill SYSFAULT [--all]             SIGKILL in place of the k-th system call of a rank
+  trials.py disk SYSFAULT CALL ERROR [--all]  the k-th CALL of a rank fails with ERROR (or `short`)
+  trials.py flip [--insecure] [--all]         a bit flipped on a data connection
+  trials.py cut [--insecure] [--all]          a data connection ends after n bytes
+  trials.py reset [--insecure] [--all]        it is reset
+  trials.py frames                            oversized, repeated, unplanned frames
+
+A seeded sample without --all. Prints the trials that went wrong; the exit code says whether any did.
+"""
+
+import argparse
+import errno
+import random
+import struct
+import sys
+
+import proxy as px
+from job import Job, demand, reserve_port, trials
+
+SEED = 20240607
+SIZE = 3
+
+
+# ---- one rank's system calls ----
+
+
+def under(tool, job, rank, *fault):
+    """Run the job with the rank under sysfault. (calls, injected, sends that sent something)"""
+    report = job.path("report")
+    job.wrap[rank] = [tool, *map(str, fault), "--"]
+    job.env[rank] = {"SYSFAULT_REPORT": report}
+    job.run()
+    with open(report) as f:
+        return tuple(map(int, f.read().split()))
+
+
+def check_killed(job, rank, sent):
+    """After SIGKILL of `rank`, which had sent `sent` times something."""
+    others = [r for r in range(SIZE) if r != rank]
+    codes = {job.codes[r] for r in others}
+    demand(job.codes[rank] in (0, 137), "the killed rank ended with", job.codes[rank])
+    for r in range(SIZE):
+        demand(job.output(r) != "broken", "the output of rank", r, "is broken")
+    for r in others:
+        demand((job.codes[r] == 0) == (job.output(r) == "new"), "rank", r, "lies about its output")
+        demand(job.codes[r] == 0 or f"rank {rank}" in job.said[r], "rank", r, "names another")
+    left = [t for t in job.temporary() if not t.startswith(f".out.{rank}.")]
+    demand(not left, "left:", left)
+    if 0 in codes:  # the verdict was given; whoever did not hear of it keeps the old file
+        demand(codes <= {0, 8}, "after the verdict:", codes)
+        demand(rank == 0 or codes == {0}, "the verdict did not reach all")
+        return "after the verdict"
+    if rank == 0:  # it has no HELLO: who had joined lost it, who had not does not find it
+        demand(codes <= {5, 8}, "codes", codes)
+        for r in others:
+            text = "rank 0: lost" if job.codes[r] == 8 else "rank 0 was not found"
+            demand(text in job.said[r], "rank", r, "does not say:", text)
+        return "rank 0 lost"
+    # ClientHello, Finished, HELLO
+    demand(codes == ({5} if sent < 3 else {8}), "codes", codes, "after", sent, "sends")
+    job.check_abort(codes, survivors=others, culprit=rank if 8 in codes else None)
+    if 5 in codes:
+        demand("missing at the end" in job.said[others[0]], "does not say who is missing")
+        return "before its HELLO"
+    return "aborted"
+
+
+def kill(tool, everything):
+    options = ["--join-timeout", "4s", "--timeout", "20s"]
+
+    def calls(rank):
+        job = Job(SIZE, options=options)
+        count, _, _ = under(tool, job, rank, "count")
+        job.check_success()
+        return count
+
+    counts = [calls(r) for r in range(SIZE)]
+    # Timing moves the number of calls a little: a k past the end is a job without a fault.
+    cases = [(r, k) for r in range(SIZE) for k in range(1, counts[r] + 1)]
+    if not everything:
+        cases = sorted(random.Random(SEED).sample(cases, 50))
+
+    def trial(case):
+        rank, k = case
+        job = Job(SIZE, options=options)
+        _, injected, sent = under(tool, job, rank, "kill", k)
+        try:
+            if not injected:
+                job.check_success()
+                return "over before"
+            return check_killed(job, rank, sent)
+        except Exception as e:
+            e.args = (f"{e}{job.story()}",)
+            raise
+
+    return trials("kill", cases, trial)
+
+
+def disk(tool, call, error, everything):
+    """Faults of the file system on one rank: the job aborts with 4 there and everywhere (3 where the
+    input was hit), or it was no call on a file of ours and the job succeeds. After the verdict (renameat)
+    the others have their new files, and say that this one has not."""
+    action = error if error == "short" else f"error={getattr(errno, error)}"
+    big = 40000  # elements: files over 64 KiB have threads of their own
+    args = {"count": big, "options": ["--join-timeout", "4s", "--timeout", "20s", "-a", "ring_chunked"]}
+
+    def calls(rank):
+        job = Job(SIZE, **args)
+        return under(tool, job, rank, "count", call)[0]
+
+    cases = [(r, k) for r in ((0, 1, 2) if everything else (1,)) for k in range(1, calls(r) + 1)]
+
+    def trial(case):
+        rank, k = case
+        job = Job(SIZE, **args)
+        _, injected, _ = under(tool, job, rank, action, k, call)
+        try:
+            codes = set(job.codes.values())
+            if codes == {0}:
+                job.check_success()
+                return "unharmed" if injected else "over before"
+            demand(injected, "failed without a fault")
+            if job.codes[rank] == 127:  # it has not started: its libraries were hit
+                job.check_abort({5}, survivors=[r for r in range(SIZE) if r != rank])
+                return "not started"
+            demand(action != "short", "a short transfer is no failure")
+            if f"in.{rank}.npy" in job.said[rank]:
+                job.check_abort({3}, rank)
+            elif call == "renameat":
+                demand(codes == {4}, "codes", codes)
+                for r in range(SIZE):
+                    demand(job.output(r) == ("old" if r == rank else "new"), "rank", r, "has the wrong file")
+                    demand(job.said[r] == job.said[rank], "messages differ")
+                demand(f"rank {rank}: " in job.said[rank] and "rename" in job.said[rank], "what failed?")
+                demand(not job.temporary(), "left:", job.temporary())
+            else:
+                after = call == "fsync" and "is in place" in job.said[rank]
+                if after:  # the folder's
+                    demand(codes == {4}, "codes", codes)
+                    for r in range(SIZE):
+                        demand(job.output(r) == "new", "rank", r, "has no new file")
+                else:
+                    job.check_abort({4}, rank)
+            return "aborted with " + str(job.codes[rank])
+        except Exception as e:
+            e.args = (f"{e}{job.story()}",)
+            raise
+
+    must = "unharmed" if action == "short" else "aborted with 4"
+    return trials(f"disk {call} {error}", cases, trial, must)
+
+
+# ---- one data connection ----
+
+
+class Wire:
+    """A job whose ring goes from rank 0 to rank 1 through a proxy."""
+
+    def __init__(self, up=None, down=None, insecure=False, count=20, timeout="20s"):
+        self.reserved, port = reserve_port()
+        self.proxy = px.Proxy(port, up, down)
+        self.job = Job(
+            SIZE,
+            count=count,
+            insecure=insecure,
+            options=["-a", "ring_chunked", "--streams", "1", "--timeout", timeout],
+            args={1: ["--listen", f"127.0.0.1:{port}", "--advertise", f"127.0.0.1:{self.proxy.port}"]},
+        )
+
+    def run(self):
+        try:
+            self.job.run()
+        finally:
+            self.proxy.close()
+            self.reserved.close()
+        return self.job
+
+
+def clean_stream(insecure, count):
+    record = px.Record()
+    Wire(record, insecure=insecure, count=count).run().check_success()
+    return record.stream
+
+
+def boundaries(stream, insecure):
+    """Where each frame or TLS record begins; last the length of the stream."""
+    at, starts = 0, []
+    while at < len(stream):
+        starts.append(at)
+        if insecure:
+            length = struct.unpack_from("<I", stream, at)[0]
+            at += px.HEADER + (0 if length == px.END else length)
+        else:
+            at += 5 + struct.unpack_from(">H", stream, at + 3)[0]
+    demand(at == len(stream), "not whole records")
+    return [*starts, at]
+
+
+class Map:
+    """What a place of the stream is. The first records are the handshake and the opening, after
+    which the receiver knows whose connection it is: a fault before is a stranger's."""
+
+    def __init__(self, insecure, count):
+        self.insecure = insecure
+        self.stream = clean_stream(insecure, count)
+        self.starts = boundaries(self.stream, insecure)
+        # TLS: ClientHello, change cipher spec, Finished, opening
+        self.opened = self.starts[1 if insecure else 4]
+
+    def opening(self, byte):
+        return byte < self.opened
+
+    def is_ccs(self, byte):
+        return not self.insecure and self.starts[1] <= byte < self.starts[2]
+
+    def is_tls_length(self, byte):
+        return not self.insecure and any(byte in (s + 3, s + 4) for s in self.starts)
+
+
+def on_wire(name, insecure, everything, places, make, check):
+    count = 20
+    where = Map(insecure, count)
+    cases = places(where)
+    if not everything:
+        cases = sorted(random.Random(SEED).sample(cases, min(len(cases), 40)))
+
+    def trial(case):
+        fault = make(case)
+        job = Wire(fault, insecure=insecure, count=count, timeout="4s").run()
+        try:
+            demand(fault.hit, "the fault did not happen")
+            return check(where, case, job)
+        except Exception as e:
+            e.args = (f"{e}{job.story()}",)
+            raise
+
+    return trials(f"{name}{' --insecure' if insecure else ''}", cases, trial)
+
+
+def culprit_of(job):
+    """Which end of the link, or whoever waits for it; the same rank for all."""
+    return int(job.said[0].removeprefix("collctl: rank ").split(":")[0])
+
+
+def flip(insecure, everything):
+    def check(where, bit, job):
+        byte = bit // 8
+        if where.is_ccs(byte) and not any(job.codes.values()):
+            job.check_success()  # a record without meaning, for old middleboxes
+            return "harmless"
+        if where.opening(byte):
+            job.check_abort({8, 9, 10}, culprit_of(job))
+            return "refused"
+        if where.is_tls_length(byte):
+            # Bytes of the length that was claimed may never come: then nothing moves.
+            job.check_abort({9, 10}, culprit_of(job))
+            return "aborted"
+        job.check_abort({10}, 0)
+        demand("its link with rank 1: " in job.said[0], "the link is not named")
+        return "aborted"
+
+    return on_wire("flip", insecure, everything, lambda w: list(range(8 * len(w.stream))), px.Flip, check)
+
+
+def cut(insecure, everything):
+    def check(where, byte, job):
+        if where.opening(byte):
+            job.check_abort({8, 9, 10}, culprit_of(job))
+            return "refused"
+        job.check_abort({10}, 0)
+        return "aborted"
+
+    return on_wire("cut", insecure, everything, lambda w: list(range(len(w.stream))), px.Cut, check)
+
+
+def reset(insecure, everything):
+    def check(where, byte, job):
+        job.check_abort({8}, culprit_of(job))
+        demand("rank 0" in job.said[0] and "rank 1" in job.said[0], "the link is not named")
+        return "aborted"
+
+    return on_wire("reset", insecure, everything, lambda w: list(range(len(w.stream))), px.Reset, check)
+
+
+# ---- frames ----
+
+
+def seq_of(header):
+    return struct.unpack_from("<I", header, 4)[0]
+
+
+def resequence(header, payload, by):
+    length, seq, total = struct.unpack_from("<IIQ", header)
+    return px.frame_header(length, seq + by, total) + payload
+
+
+def insert_at(index, make):
+    """A frame of make(sequence) before the index-th; the later ones move up by one."""
+
+    def fn(i, header, payload):
+        here = make(seq_of(header)) if i == index else b""
+        return here + resequence(header, payload, 1 if i >= index else 0)
+
+    return fn
+
+
+def before(index, what):
+    return lambda i, header, payload: (what(header, payload) if i == index else b"") + header + payload
+
+
+def frames(_insecure, _everything):
+    count = 20
+    stream = clean_stream(True, count)
+    starts = boundaries(stream, True)
+    last = len(starts) - 2  # the frame that announces the end
+    cases = {
+        "oversized": (before(2, lambda h, p: px.frame_header((256 << 10) + 1, seq_of(h), 0)), "bytes (at most"),
+        "as large as can be said": (before(2, lambda h, p: px.frame_header(px.END - 1, seq_of(h), 0)), "bytes (at most"),
+        "empty": (before(2, lambda h, p: px.frame_header(0, seq_of(h), 0)), "bytes (at most"),
+        "repeated": (lambda i, h, p: (h + p) * (2 if i == 2 else 1), "was due"),
+        "repeated later": (keep_and_repeat(1, 3), "was due"),
+        "left out": (lambda i, h, p: b"" if i == 2 else h + p, "was due"),
+        "of a corrupt header": (before(2, lambda h, p: bytes(len(h))), "header"),
+        "out of the plan": (insert_at(last, lambda seq: px.frame(seq, b"\0" * 64)), "sent"),
+        "the end too early": (lambda i, h, p: px.frame_header(px.END, seq_of(h), 0) if i == 2 else h + p, "ended its stream"),
+    }
+
+    def trial(name):
+        fn, text = cases[name]
+        job = Wire(px.Frames(fn), insecure=True, count=count, timeout="4s").run()
+        try:
+            job.check_abort({10}, 0)
+            demand(text in job.said[0], "does not say:", text)
+        except Exception as e:
+            e.args = (f"{e}{job.story()}",)
+            raise
+        return "aborted"
+
+    return trials("frames", list(cases), trial)
+
+
+def keep_and_repeat(which, at):
+    kept = []
+
+    def fn(i, header, payload):
+        if i == which:
+            kept.append(header + payload)
+        return (kept[0] if i == at else b"") + header + payload
+
+    return fn
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("what", choices=["kill", "disk", "flip", "cut", "reset", "frames"])
+    p.add_argument("words", nargs="*")
+    p.add_argument("--insecure", action="store_true")
+    p.add_argument("--all", action="store_true")
+    o = p.parse_args()
+    if o.what == "kill":
+        return kill(*o.words, o.all)
+    if o.what == "disk":
+        return disk(*o.words, o.all)
+    return globals()[o.what](o.insecure, o.all)
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)
