@@ -515,7 +515,7 @@ static void wrong_frames(void **state)
 	assert_int_equal(len, 0);
 	/* one byte too long */
 	n = frame(wire, 0, payload, CONN_FRAME_MAX + 1);
-	err = hear(wire, 16, &last, heard, &len);
+	err = hear(wire, 20, &last, heard, &len);
 	assert_int_equal(err.code, ERR_INTEGRITY);
 	assert_non_null(strstr(err.text, "a frame of 262145 bytes"));
 	/* empty */

@@ -276,7 +276,7 @@ static void a_cut_is_no_end(void **state)
 	until(&e.losses, 1);
 	assert_int_equal(e.messages, 1);
 	assert_memory_equal(e.last, "my last", 7);
-	assert_int_equal(e.why.code, ERR_INTEGRITY);
+	assert_int_equal(e.why.code, ERR_PEER_LOST); /* as a process that dies leaves it */
 	for (int i = 0; i < 5; i++)
 		turn();
 	assert_int_equal(e.losses, 1);
