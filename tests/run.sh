@@ -12,6 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 only=${1-}
 long=${COLLCTL_LONG:-0}
+((long)) || unset COLLCTL_LONG # programs look whether it is there
 jobs=${JOBS:-$(nproc)}
 make=${MAKE:-make}
 unset MAKE MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS CDPATH
@@ -185,7 +186,7 @@ units() { # PREFIX DIR LIMIT [SKIP-REGEX]: every unit test of a build
 		name=${program##*/test_}
 		[[ -n ${4-} && $name =~ ^($4)$ ]] && continue
 		later "$1/$name" $((slow * $3)) tap env CMOCKA_MESSAGE_OUTPUT=TAP \
-			COLLCTL_LONG="$long" "${fixed[@]}" "$program"
+			"${fixed[@]}" "$program"
 	done
 }
 
@@ -194,7 +195,7 @@ commands() { # PREFIX DIR LIMIT [BATS OPTIONS...]: every test of the command aga
 	shift 3
 	for file in tests/*/*.bats; do
 		name=${file#tests/}
-		env=(COLLCTL="$PWD/$dir/collctl" COLLCTL_LONG="$long" BATS_TEST_TIMEOUT=$((slow * limit / 2)))
+		env=(COLLCTL="$PWD/$dir/collctl" BATS_TEST_TIMEOUT=$((slow * limit / 2)))
 		later "$prefix${name%.bats}" $((slow * limit)) tap \
 			env "${env[@]}" "${fixed[@]}" bats --tap "$@" "$file"
 	done
