@@ -55,3 +55,4 @@ disk() {
 @test "24: cut at any byte, TLS: 10" { trials cut; }
 @test "24: cut at any byte, plain: 10" { trials cut --insecure; }
 @test "26: oversized, repeated, missing, unplanned frames: 10" { trials frames; }
+@test "26: oversized, unknown, unexpected control messages: 10" { trials control; }

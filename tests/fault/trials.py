@@ -7,6 +7,7 @@
   trials.py cut [--insecure] [--all]          a data connection ends after n bytes
   trials.py reset [--insecure] [--all]        it is reset
   trials.py frames                            oversized, repeated, unplanned frames
+  trials.py control                           the same of control messages
 
 A seeded sample without --all. Prints the trials that went wrong; the exit code says whether any did.
 """
@@ -342,6 +343,40 @@ def frames(_insecure, _everything):
     return trials("frames", list(cases), trial)
 
 
+def control(_insecure, _everything):
+    """The same on the control link of rank 1, whose frames are its opening, INTENT, BEATs..."""
+    cases = {
+        "a message too long": (insert_at(1, lambda seq: px.frame(seq, struct.pack("<IB", 1 << 21, 2))), "2097152 bytes"),
+        "a message of no type": (insert_at(1, lambda seq: px.frame(seq, struct.pack("<IB", 0, 99))), "type 99"),
+        "a message out of turn": (insert_at(1, lambda seq: px.frame(seq, struct.pack("<IB", 0, 9))), "type 9"),
+        "a malformed message": (insert_at(1, lambda seq: px.frame(seq, struct.pack("<IB", 1, 2) + b"\xff")), "INTENT"),
+        "a frame left out": (lambda i, h, p: b"" if i == 1 else h + p, "was due"),
+        "a corrupt frame": (lambda i, h, p: h + (p[:-1] + bytes([p[-1] ^ 4]) if i == 1 else p), "checksum"),
+    }
+
+    def trial(name):
+        fn, text = cases[name]
+        proxies = []
+
+        def via(port):
+            proxies.append(px.Proxy(port, px.Frames(fn)))
+            return proxies[0].port
+
+        job = Job(SIZE, insecure=True, options=["--join-timeout", "20s"], via={1: via}).run()
+        proxies[0].close()
+        try:
+            # Rank 1 may hear of it, or find its link closed.
+            demand(job.codes[1] in (8, 10) and job.output(1) == "old", "rank 1 ended with", job.codes[1])
+            job.check_abort({10}, 1, survivors=(0, 2))
+            demand(text in job.said[0], "does not say:", text)
+        except Exception as e:
+            e.args = (f"{e}{job.story()}",)
+            raise
+        return "aborted"
+
+    return trials("control", list(cases), trial)
+
+
 def keep_and_repeat(which, at):
     kept = []
 
@@ -355,7 +390,7 @@ def keep_and_repeat(which, at):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("what", choices=["kill", "disk", "flip", "cut", "reset", "frames"])
+    p.add_argument("what", choices=["kill", "disk", "flip", "cut", "reset", "frames", "control"])
     p.add_argument("words", nargs="*")
     p.add_argument("--insecure", action="store_true")
     p.add_argument("--all", action="store_true")
