@@ -429,6 +429,16 @@ static void send_roster(struct coord *c)
 		fail(c, &e, PHASE_JOIN);
 		return;
 	}
+	roster_body(c, &b);
+	if (b.failed) {
+		e = (struct err){.rank = ERR_RANK_SELF};
+		err_set(&e, ERR_RESOURCE, "the addresses of %d ranks do not fit a message",
+		        c->conf.size);
+		OPENSSL_cleanse(b.data, b.len);
+		buf_release(&b);
+		fail(c, &e, PHASE_JOIN);
+		return;
+	}
 	/* The next command of this job's name must not run into this one: the record and the
 	 * listener go first. */
 	c->conf.complete(c->conf.ctx);
@@ -436,7 +446,6 @@ static void send_roster(struct coord *c)
 	loop_timer_stop(&c->join_timer);
 	c->stage = STAGE_RUN;
 	c->roster_at = clock_ns();
-	roster_body(c, &b);
 	tell_all(c, MSG_ROSTER, &b);
 	OPENSSL_cleanse(b.data, b.len);
 	buf_release(&b);

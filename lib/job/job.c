@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/job/coord.h"
 #include "lib/job/ctl.h"
+#include "lib/job/dial.h"
 #include "lib/job/rendezvous.h"
 
 #define BACKOFF_MAX   (250 * NS_PER_MS)
@@ -142,8 +143,10 @@ static void on_lost(void *ctx, const struct err *err)
 {
 	struct job *j = ctx;
 	struct err e = {.code = err->code ? err->code : ERR_PEER_LOST, .rank = 0};
+	/* How a dead peer's link breaks (reset or cut) differs by rank: the cause is the same. */
+	bool told = err->code && err->code != ERR_PEER_LOST;
 	snprintf(e.text, sizeof e.text, "lost: the control link to it broke in phase %s%s%.200s",
-	         phase_name(j->phase), err->code ? ": " : "", err->code ? err->text : "");
+	         phase_name(j->phase), told ? ": " : "", told ? err->text : "");
 	if (!j->welcomed && err->code == ERR_AUTH) { /* it will not mend itself */
 		e = (struct err){.code = ERR_AUTH, .rank = ERR_RANK_SELF};
 		snprintf(e.text, sizeof e.text, "rank 0: %.300s", err->text);
@@ -324,21 +327,13 @@ int job_await(struct job *j, int fd, struct err *err)
 
 /* ---- opening ---- */
 
-static int identity_of(const struct job *j, const char *nonce, char *text, size_t cap)
-{
-	int n = snprintf(text, cap, "C1|");
-	for (size_t i = 0; i < sizeof j->jobtag; i++)
-		n += snprintf(text + n, cap - (size_t)n, "%02x", j->jobtag[i]);
-	return n + snprintf(text + n, cap - (size_t)n, "|ctl|%s", nonce);
-}
-
 /* The key of a control link: the identity must be of this job. */
 static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[TLS_KEY_BYTES])
 {
 	struct job *j = ctx;
 	char prefix[TLS_IDENTITY_MAX + 1];
 	struct err err = {0};
-	int n = identity_of(j, "", prefix, sizeof prefix);
+	int n = dial_identity(j->jobtag, "", prefix, sizeof prefix);
 	if (len <= (size_t)n || memcmp(identity, prefix, (size_t)n) != 0)
 		return -1;
 	return secret_derive(j->conf.secret->key, SECRET_BYTES, identity, len, key, TLS_KEY_BYTES,
@@ -451,135 +446,55 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 
 /* ---- the others ---- */
 
-struct dialling {
-	struct conn *conn;
-	bool shaken, said;
-	size_t sent;
-	uint8_t opening[GATE_OPENING];
-	struct err err;
-	bool event;
-};
-
-static void dial_ready(void *ctx)
+/* Wait for the WELCOME on the link that stands. 1: welcomed, or told why not (j->aborted); 0:
+ * closed without a word, by a coordinator that has all its ranks, or that died; -1: error. */
+static int await_welcome(struct job *j, struct err *err)
 {
-	((struct dialling *)ctx)->event = true;
-}
-
-static struct conn *dial_conn(struct job *j, int fd, struct err *err)
-{
-	uint8_t nonce[16], key[TLS_KEY_BYTES];
-	char nonce_text[33], identity[TLS_IDENTITY_MAX + 1];
-	if (!j->tls)
-		return conn_tcp_new(fd, err);
-	if (RAND_bytes(nonce, sizeof nonce) != 1) {
-		err_set(err, ERR_OTHER, "no random numbers");
-		return NULL;
-	}
-	for (size_t i = 0; i < sizeof nonce; i++)
-		snprintf(nonce_text + 2 * i, 3, "%02x", nonce[i]);
-	identity_of(j, nonce_text, identity, sizeof identity);
-	if (secret_derive(j->conf.secret->key, SECRET_BYTES, identity, strlen(identity), key,
-	                  sizeof key, err) < 0)
-		return NULL;
-	struct conn *c = tls_dial(j->tls, fd, identity, key, 65536, err);
-	OPENSSL_cleanse(key, sizeof key);
-	return c;
-}
-
-/* Handshake and HELLO. 1: done; 0: not yet; -1: error. */
-static int dial_advance(struct dialling *d, struct err *err)
-{
-	if (!d->shaken) {
-		int ret = conn_handshake(d->conn, err);
-		if (ret <= 0)
-			return ret;
-		d->shaken = true;
-	}
-	while (d->sent < GATE_OPENING) {
-		ssize_t put =
-		        conn_write(d->conn, d->opening + d->sent, GATE_OPENING - d->sent, err);
-		if (put <= 0)
-			return (int)put;
-		d->sent += (size_t)put;
-	}
-	return conn_flush(d->conn, err);
-}
-
-/* One try to join at @to. 1: welcomed (or told why not: j->aborted); 0: nobody there, try again;
- * -1: an error for good. */
-static int try_join(struct job *j, const struct addr *to, int rank, struct err *err)
-{
-	struct dialling d = {0};
-	struct err why = {0};
-	struct hello hello = {
-	        .version = PROTO_VERSION,
-	        .rank = rank == JOB_RANK_AUTO ? PROTO_RANK_AUTO : (uint32_t)rank,
-	        .size = (uint32_t)j->size,
-	};
-	int64_t until = clock_ns() + DIAL_PATIENCE;
-	int ret = 0, fd = conn_sock_dial(to, &why);
-	char text[ADDR_TEXT];
-	memcpy(hello.jobtag, j->jobtag, sizeof hello.jobtag);
-	hello_encode(&hello, d.opening);
-	if (until > j->join_deadline)
-		until = j->join_deadline;
-	if (fd < 0)
-		goto failed;
-	d.conn = dial_conn(j, fd, err);
-	if (!d.conn) {
-		close(fd);
-		return -1;
-	}
-	if (conn_watch(d.conn, &j->loop, dial_ready, &d, err) < 0) {
-		conn_free(d.conn);
-		return -1;
-	}
-	for (;;) {
-		ret = dial_advance(&d, &why);
-		if (ret != 0)
-			break;
-		d.event = false;
-		while (!d.event && clock_ns() < until)
-			if (loop_turn(&j->loop, until, err) < 0)
-				goto broken;
-		if (!d.event) {
-			err_set(&why, ERR_PEER_LOST, "no answer");
-			goto failed;
-		}
-	}
-	if (ret < 0)
-		goto failed;
-	if (ctl_start(&j->ctl, d.conn, &j->loop, err) < 0)
-		goto broken_ctl;
 	while (!j->welcomed && !j->aborted && clock_ns() < j->join_deadline)
 		if (loop_turn(&j->loop, j->join_deadline, err) < 0)
-			goto broken_ctl;
-	if (j->welcomed && !j->aborted)
+			return -1;
+	if (j->aborted && j->failure.code == ERR_PEER_LOST && j->failure.rank == 0) {
+		j->aborted = false;
+		err_set(err, ERR_PEER_LOST, "it closed the connection without an answer");
+		return 0;
+	}
+	if (j->welcomed || j->aborted)
 		return 1;
-	if (j->aborted && !(j->failure.code == ERR_PEER_LOST && j->failure.rank == 0))
-		return 1;
-	/* Closed without a word: a coordinator that has all its ranks, or died. */
-	snprintf(why.text, sizeof why.text, "%s",
-	         j->aborted ? "it closed the connection without an answer" : "no answer");
-	j->aborted = false;
-	ctl_release(&j->ctl);
-	d.conn = NULL;
-failed:
-	if (d.conn)
-		conn_free(d.conn);
-	/* Refused, reset, silent: somebody may come. A wrong secret or job will not mend itself. */
-	addr_text(to, true, text);
-	if (why.code == ERR_AUTH || why.code == ERR_INTEGRITY)
-		return err_rank(err, ERR_AUTH, rank >= 0 ? rank : ERR_RANK_SELF, "rank 0 at %s: %s",
-		                text, why.text);
-	snprintf(err->text, sizeof err->text, "rank 0 at %s: %.200s", text, why.text);
+	err_set(err, ERR_PEER_LOST, "no answer");
 	return 0;
-broken:
-	conn_free(d.conn);
-	return -1;
-broken_ctl:
+}
+
+/* One try to join at @to. 1: welcomed, or told why not; 0: nobody there, *why says how it looks;
+ * -1: an error for good, in *why. */
+static int try_join(struct job *j, const struct addr *to, struct err *why)
+{
+	struct dial_conf dial = {
+	        .loop = &j->loop,
+	        .tls = j->tls,
+	        .secret = j->conf.secret,
+	        .hello = {.version = PROTO_VERSION,
+	                  .rank = j->conf.rank == JOB_RANK_AUTO ? PROTO_RANK_AUTO
+	                                                        : (uint32_t)j->conf.rank,
+	                  .size = (uint32_t)j->size},
+	        .until = clock_ns() + DIAL_PATIENCE,
+	};
+	struct err e = {.rank = ERR_RANK_SELF};
+	char text[ADDR_TEXT];
+	int ret = 0;
+	memcpy(dial.hello.jobtag, j->jobtag, sizeof j->jobtag);
+	if (dial.until > j->join_deadline)
+		dial.until = j->join_deadline;
+	struct conn *conn = dial_coordinator(&dial, to, &e);
+	if (conn && ctl_start(&j->ctl, conn, &j->loop, &e) == 0)
+		ret = await_welcome(j, &e);
+	if (ret > 0)
+		return 1;
 	ctl_release(&j->ctl);
-	return -1;
+	/* Refused, reset, silent: somebody may come. A wrong secret or job will not mend itself. */
+	bool hopeless = e.code != ERR_PEER_LOST && e.code != ERR_STALLED;
+	err_set(why, e.code == ERR_INTEGRITY ? ERR_AUTH : e.code, "rank 0 at %s: %s",
+	        addr_text(to, true, text), e.text);
+	return hopeless ? -1 : 0;
 }
 
 static void expired(void *ctx)
@@ -622,7 +537,7 @@ static int join(struct job *j, struct err *err)
 	char last[320] = "";
 	while (clock_ns() < j->join_deadline) {
 		struct addr at;
-		struct err why = {0};
+		struct err why = {.rank = ERR_RANK_SELF};
 		int found;
 		if (may_coordinate) {
 			int fd = rendezvous_publish(j->rendezvous, again, &at, j->join_deadline,
@@ -641,7 +556,7 @@ static int join(struct job *j, struct err *err)
 		if (found < 0)
 			return -1;
 		if (found) {
-			int ret = try_join(j, &at, j->conf.rank, &why);
+			int ret = try_join(j, &at, &why);
 			if (ret > 0)
 				return j->aborted ? check(j, err) : 0;
 			if (ret < 0) {

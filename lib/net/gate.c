@@ -233,3 +233,20 @@ int gate_local_addr(const struct gate *g, struct addr *out, struct err *err)
 		return err_errno(err, ERR_OTHER, "getsockname");
 	return 0;
 }
+
+int greeting_advance(struct greeting *g, struct conn *conn, struct err *err)
+{
+	if (!g->shaken) {
+		int ret = conn_handshake(conn, err);
+		if (ret <= 0)
+			return ret;
+		g->shaken = true;
+	}
+	while (g->said < GATE_OPENING) {
+		ssize_t put = conn_write(conn, g->opening + g->said, GATE_OPENING - g->said, err);
+		if (put <= 0)
+			return (int)put;
+		g->said += (size_t)put;
+	}
+	return conn_flush(conn, err);
+}

@@ -29,6 +29,14 @@ struct gate_conf {
 
 struct gate;
 
+/* The other side of the gate: authenticate, say the opening record. 1: said; 0: not yet; -1. */
+struct greeting {
+	uint8_t opening[GATE_OPENING];
+	bool shaken;
+	size_t said;
+};
+int greeting_advance(struct greeting *, struct conn *conn, struct err *err);
+
 struct gate *gate_open(const struct gate_conf *, struct err *err);
 /* Stop listening and drop whoever has not been admitted. NULL is fine. */
 void gate_close(struct gate *);

@@ -16,9 +16,8 @@ struct edge {
 	int peer, lane;
 	bool out;
 	struct conn *conn;
-	bool shaken, ready;
-	size_t said; /* bytes of the opening that have been sent */
-	uint8_t opening[GATE_OPENING];
+	bool ready;
+	struct greeting greeting; /* of an edge that goes out */
 };
 
 struct mesh {
@@ -99,27 +98,10 @@ static void dialling(void *ctx)
 {
 	struct edge *e = ctx;
 	struct err err = {0};
-	if (!e->shaken) {
-		int ret = conn_handshake(e->conn, &err);
-		if (ret < 0)
-			failed(e, &err);
-		if (ret <= 0)
-			return;
-		e->shaken = true;
-	}
-	while (e->said < GATE_OPENING) {
-		ssize_t put =
-		        conn_write(e->conn, e->opening + e->said, GATE_OPENING - e->said, &err);
-		if (put < 0)
-			failed(e, &err);
-		if (put <= 0)
-			return;
-		e->said += (size_t)put;
-	}
-	int flushed = conn_flush(e->conn, &err);
-	if (flushed < 0)
+	int ret = greeting_advance(&e->greeting, e->conn, &err);
+	if (ret < 0)
 		failed(e, &err);
-	else if (flushed)
+	else if (ret)
 		stands(e);
 }
 
@@ -128,7 +110,7 @@ static int dial(struct mesh *m, struct edge *e, struct err *err)
 	int fd = conn_sock_dial(&m->conf.addrs[e->peer], err);
 	if (fd < 0)
 		return -1;
-	make_opening(m, m->conf.rank, e->peer, e->lane, e->opening);
+	make_opening(m, m->conf.rank, e->peer, e->lane, e->greeting.opening);
 	if (m->conf.tls) {
 		char identity[TLS_IDENTITY_MAX + 1];
 		uint8_t key[TLS_KEY_BYTES];

@@ -332,6 +332,28 @@ static void tls_key_updates(void **state)
 	}
 }
 
+/* Bytes on the wire of 40 records. */
+static uint64_t wire_of_40_records(void)
+{
+	struct pair p = make(true, 0);
+	struct err err = {0};
+	uint64_t before = p.a->wire_out;
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(conn_write(p.a, "x", 1, &err), 1);
+	assert_int_equal(conn_flush(p.a, &err), 1);
+	uint64_t n = p.a->wire_out - before;
+	pair_free(&p);
+	return n;
+}
+
+static void tls_keys_are_updated(void **state)
+{
+	uint64_t plain = wire_of_40_records();
+	(void)state;
+	tls_key_records = 4;
+	assert_int_equal(wire_of_40_records() - plain, 10 * 27); /* KeyUpdate's record */
+}
+
 static void tls_small_ring(void **state)
 {
 	int fd[2];
@@ -817,6 +839,7 @@ int main(void)
 	        CONN_TEST(plain_transfers),
 	        CONN_TEST(tls_transfers),
 	        CONN_TEST(tls_key_updates),
+	        CONN_TEST(tls_keys_are_updated),
 	        CONN_TEST(tls_small_ring),
 	        CONN_TEST(tls_gives_the_identity),
 	        CONN_TEST(frames_are_read),

@@ -696,7 +696,8 @@ static void every_algorithm_type_and_operation(void **state)
 			continue;
 		for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s += STEP)
 			for (size_t d = 0; d < NDTYPES; d++)
-				for (unsigned op = 0; op < REDUCE_OPS; op++) {
+				for (unsigned op = (unsigned)d % STEP; op < REDUCE_OPS;
+				     op += STEP) {
 					struct problem p = {.alg = alg,
 					                    .dtype = dtypes[d],
 					                    .op = (enum reduce_op)op,

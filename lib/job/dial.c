@@ -1,0 +1,81 @@
+#include "lib/job/dial.h"
+
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+
+#define BUFFER 65536 /* bytes of a control link's buffers */
+
+int dial_identity(const uint8_t jobtag[8], const char *nonce, char *text, size_t cap)
+{
+	int n = snprintf(text, cap, "C1|");
+	for (size_t i = 0; i < 8; i++)
+		n += snprintf(text + n, cap - (size_t)n, "%02x", jobtag[i]);
+	return n + snprintf(text + n, cap - (size_t)n, "|ctl|%s", nonce);
+}
+
+static struct conn *connection(const struct dial_conf *c, int fd, struct err *err)
+{
+	uint8_t nonce[16], key[TLS_KEY_BYTES];
+	char nonce_text[33], identity[TLS_IDENTITY_MAX + 1];
+	if (!c->tls)
+		return conn_tcp_new(fd, err);
+	if (RAND_bytes(nonce, sizeof nonce) != 1) {
+		err_set(err, ERR_OTHER, "no random numbers");
+		return NULL;
+	}
+	for (size_t i = 0; i < sizeof nonce; i++)
+		snprintf(nonce_text + 2 * i, 3, "%02x", nonce[i]);
+	dial_identity(c->hello.jobtag, nonce_text, identity, sizeof identity);
+	if (secret_derive(c->secret->key, SECRET_BYTES, identity, strlen(identity), key, sizeof key,
+	                  err) < 0)
+		return NULL;
+	struct conn *conn = tls_dial(c->tls, fd, identity, key, BUFFER, err);
+	OPENSSL_cleanse(key, sizeof key);
+	return conn;
+}
+
+static void woken(void *ctx)
+{
+	*(bool *)ctx = true;
+}
+
+static int greet(const struct dial_conf *c, struct conn *conn, struct err *err)
+{
+	struct greeting g = {0};
+	bool event = false;
+	int ret;
+	hello_encode(&c->hello, g.opening);
+	if (conn_watch(conn, c->loop, woken, &event, err) < 0)
+		return -1;
+	while ((ret = greeting_advance(&g, conn, err)) == 0) {
+		for (event = false; !event;) {
+			if (clock_ns() >= c->until)
+				return err_set(err, ERR_PEER_LOST, "no answer");
+			if (loop_turn(c->loop, c->until, err) < 0)
+				return -1;
+		}
+	}
+	conn->on_ready = NULL; /* @event goes out of scope */
+	return ret;
+}
+
+struct conn *dial_coordinator(const struct dial_conf *c, const struct addr *to, struct err *err)
+{
+	int fd = conn_sock_dial(to, err);
+	if (fd < 0)
+		return NULL;
+	struct conn *conn = connection(c, fd, err);
+	if (!conn) {
+		close(fd);
+		return NULL;
+	}
+	if (greet(c, conn, err) > 0)
+		return conn;
+	conn_free(conn);
+	return NULL;
+}

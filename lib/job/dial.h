@@ -1,0 +1,24 @@
+/* Dialling the coordinator: connect, authenticate with the job's key, say HELLO. */
+#ifndef COLLCTL_JOB_DIAL_H
+#define COLLCTL_JOB_DIAL_H
+
+#include "lib/job/proto.h"
+#include "lib/job/secret.h"
+
+/* The identity of a control link, "C1|jobtag|ctl|nonce"; returns its length. With an empty nonce
+ * it is the prefix that all of the job's have. */
+int dial_identity(const uint8_t jobtag[8], const char *nonce, char *text, size_t cap);
+
+struct dial_conf {
+	struct loop *loop;
+	struct tls *tls; /* NULL: --insecure */
+	const struct secret *secret;
+	struct hello hello;
+	int64_t until; /* clock_ns() */
+};
+
+/* One try. NULL: *err says why; ERR_PEER_LOST if nobody answers at @to (somebody may come yet),
+ * ERR_AUTH if it won't mend itself. */
+struct conn *dial_coordinator(const struct dial_conf *, const struct addr *to, struct err *err);
+
+#endif
