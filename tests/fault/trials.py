@@ -3,7 +3,7 @@
 
   trials.py kill SYSFAULT [--all]             SIGKILL in place of the k-th system call of a rank
   trials.py disk SYSFAULT CALL ERROR [--all]  the k-th CALL of a rank fails with ERROR (or `short`)
-  trials.py flip [--insecure] [--all]         a bit flipped on a data connection
+  trials.py flip [--insecure] [--all]         a bit of a byte flipped on a data connection
   trials.py cut [--insecure] [--all]          a data connection ends after n bytes
   trials.py reset [--insecure] [--all]        it is reset
   trials.py frames                            oversized, repeated, unplanned frames
@@ -263,7 +263,11 @@ def flip(insecure, everything):
         demand("its link with rank 1: " in job.said[0], "the link is not named")
         return "aborted"
 
-    return on_wire("flip", insecure, everything, lambda w: list(range(8 * len(w.stream))), px.Flip, check)
+    def places(where):  # a bit of every byte
+        some = random.Random(SEED)
+        return [8 * byte + some.randrange(8) for byte in range(len(where.stream))]
+
+    return on_wire("flip", insecure, everything, places, px.Flip, check)
 
 
 def cut(insecure, everything):
