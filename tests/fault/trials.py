@@ -214,8 +214,10 @@ class Map:
     def opening(self, byte):
         return byte < self.opened
 
-    def is_ccs(self, byte):
-        return not self.insecure and self.starts[1] <= byte < self.starts[2]
+    def is_legacy(self, byte):
+        """What TLS 1.3 has for old middleboxes only and ignores: the version in the header of the
+        ClientHello's record, the record "change cipher spec"."""
+        return not self.insecure and (byte in (1, 2) or self.starts[1] <= byte < self.starts[2])
 
     def is_tls_length(self, byte):
         return not self.insecure and any(byte in (s + 3, s + 4) for s in self.starts)
@@ -249,8 +251,8 @@ def culprit_of(job):
 def flip(insecure, everything):
     def check(where, bit, job):
         byte = bit // 8
-        if where.is_ccs(byte) and not any(job.codes.values()):
-            job.check_success()  # a record without meaning, for old middleboxes
+        if where.is_legacy(byte) and not any(job.codes.values()):
+            job.check_success()
             return "harmless"
         if where.opening(byte):
             job.check_abort({8, 9, 10}, culprit_of(job))
