@@ -34,12 +34,13 @@ def reserve_port():
 
 class Job:
     """`size` ranks of an allreduce. wrap: {rank: [command words]} to run a rank under a tool; args:
-    {rank: [options]}; env: {rank: {name: value}}."""
+    {rank: [options]}; env: {rank: {name: value}}; via: {rank: function that gets rank 0's port and
+    returns the port to reach it by}."""
 
-    def __init__(self, size=3, count=20, insecure=False, options=(), wrap=None, args=None, env=None):
+    def __init__(self, size=3, count=20, insecure=False, options=(), wrap=None, args=None, env=None, via=None):
         self.size, self.count = size, count
         self.insecure, self.options = insecure, list(options)
-        self.wrap, self.args, self.env = wrap or {}, args or {}, env or {}
+        self.wrap, self.args, self.env, self.via = wrap or {}, args or {}, env or {}, via or {}
         self.dir = tempfile.TemporaryDirectory(prefix="job.")
         shards = [np.arange(count, dtype=np.float32) % 1000 + r for r in range(size)]
         for r, shard in enumerate(shards):
@@ -69,7 +70,7 @@ class Job:
         if r == 0:
             env["COLLCTL_LISTEN_FD"] = str(listener.fileno())
         else:
-            env["COLLCTL_COORDINATOR"] = f"{LOOPBACK}:{port}"
+            env["COLLCTL_COORDINATOR"] = f"{LOOPBACK}:{self.via.get(r, int)(port)}"
         if not self.insecure:
             env["COLLCTL_SECRET"] = "0123456789abcdef" * 4
         if r in self.wrap:  # sanitizers can't look for leaks where ptrace is in use

@@ -58,6 +58,37 @@ by_hostfile() { # R [OPTIONS...]
 	assert_no_output
 }
 
+@test "2: another session's key at a data listener: refused, the job succeeds" {
+	local identity data
+	make_hostfile hosts 2
+	free_port
+	data=$PORT
+	by_hostfile 1 --join-timeout 30s --listen "127.0.0.1:$data"
+	by_hostfile 0 --join-timeout 30s
+	identity="D1|00112233445566778899aabbccddeeff|0|1|0"
+	# It may come before, during or after the mesh: it never gets in.
+	run timeout 20 openssl s_client -connect "127.0.0.1:$data" -tls1_3 -psk_identity "$identity" \
+		-psk "$(printf '%064d' 0)" </dev/null
+	((status != 0))
+	wait_ranks
+	assert_ranks 2 0
+	check_out sum 2
+}
+
+@test "2: another session's key at the coordinator: an alert, the job succeeds" {
+	make_hostfile hosts 2
+	by_hostfile 0 --join-timeout 30s
+	wait_listening "$PORT" "${PIDS[0]}"
+	run timeout 20 openssl s_client -connect "127.0.0.1:$PORT" -tls1_3 \
+		-psk_identity 'D1|00112233445566778899aabbccddeeff|1|0|0' -psk "$(printf '%064d' 0)" </dev/null
+	((status != 0))
+	[[ $output == *'alert handshake failure'* ]]
+	by_hostfile 1 --join-timeout 30s
+	wait_ranks
+	assert_ranks 2 0
+	check_out sum 2
+}
+
 @test "3: connections that say nothing, or HTTP, don't hurt the job" {
 	local i
 	make_hostfile hosts 2
@@ -68,6 +99,35 @@ by_hostfile() { # R [OPTIONS...]
 	done
 	curl -s -m 2 -o /dev/null "http://127.0.0.1:$PORT/" || true
 	by_hostfile 1 --join-timeout 30s
+	wait_ranks
+	assert_ranks 2 0
+	check_out sum 2
+}
+
+@test "3: garbage and HTTP at a data listener don't hurt the job" {
+	local i data
+	make_hostfile hosts 2
+	free_port
+	data=$PORT
+	by_hostfile 1 --join-timeout 30s --listen "127.0.0.1:$data"
+	by_hostfile 0 --join-timeout 30s
+	for ((i = 0; i < 20; i++)); do
+		{ head -c 100 /dev/urandom >"/dev/tcp/127.0.0.1/$data"; } 2>/dev/null || true
+	done
+	wait_ranks
+	assert_ranks 2 0
+	check_out sum 2
+}
+
+@test "4: 500 connections that dribble are dropped after ten seconds, the job succeeds" {
+	((LONG)) || skip 'takes ten seconds: only in the long runs'
+	make_hostfile hosts 2
+	by_hostfile 0 --join-timeout 60s
+	wait_listening "$PORT" "${PIDS[0]}"
+	run "$PYTHON" "$HELPERS_DIR/../fault/slowloris.py" "$PORT" 500
+	echo "$output"
+	((status == 0))
+	by_hostfile 1 --join-timeout 60s
 	wait_ranks
 	assert_ranks 2 0
 	check_out sum 2
@@ -87,6 +147,35 @@ by_hostfile() { # R [OPTIONS...]
 	by_hostfile 1 --join-timeout 30s
 	wait_ranks
 	assert_ranks 2 0
+}
+
+@test "7: a rank started twice, by hostfile: the second 7, at once; the job succeeds" {
+	make_hostfile hosts 3
+	by_hostfile 0 --join-timeout 30s
+	by_hostfile 1 --join-timeout 30s
+	cp in.1.npy in.9.npy
+	spawn_rank 9 "$COLLCTL" allreduce -H hosts -r 1 --secret-file "$SECRET" --join-timeout 30s in.9.npy -o out.9.npy
+	# The job waits for rank 2, so what ends now is the one of the two that came second.
+	wait -n "${PIDS[1]}" "${PIDS[9]}" || true
+	if ! kill -0 "${PIDS[1]}" 2>/dev/null; then # swap: the first is to be rank 1
+		local first=${PIDS[9]}
+		PIDS[9]=${PIDS[1]}
+		PIDS[1]=$first
+		mv 1.err swap && mv 9.err 1.err && mv swap 9.err
+	fi
+	by_hostfile 2 --join-timeout 30s
+	wait_ranks
+	assert_rank 9 7 'rank 1'
+	assert_ranks 3 0
+}
+
+@test "8: sizes differ, by hostfile: 7 on every rank, both named" {
+	make_hostfile hosts 2
+	by_hostfile 0
+	by_hostfile 1 -n 3
+	wait_ranks
+	assert_ranks 2 7 'rank 1: --size 3 differs from 2 on rank 0'
+	assert_no_output
 }
 
 @test "9: the stale record of a dead job is replaced" {

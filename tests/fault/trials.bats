@@ -50,8 +50,9 @@ disk() {
 
 @test "19: a data connection reset at any byte, TLS: 8, the link named" { trials reset; }
 @test "19: a data connection reset at any byte, plain: 8, the link named" { trials reset --insecure; }
-@test "23: any bit flipped, TLS: 10" { trials flip; }
-@test "23: any bit flipped, plain: 10" { trials flip --insecure; }
+@test "23: a bit of any byte flipped, TLS: 10" { trials flip; }
+@test "23: a bit of any byte flipped, plain: 10" { trials flip --insecure; }
 @test "24: cut at any byte, TLS: 10" { trials cut; }
 @test "24: cut at any byte, plain: 10" { trials cut --insecure; }
 @test "26: oversized, repeated, missing, unplanned frames: 10" { trials frames; }
+@test "26: oversized, unknown, unexpected control messages: 10" { trials control; }

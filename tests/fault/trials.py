@@ -3,10 +3,11 @@
 
   trials.py kill SYSFAULT [--all]             SIGKILL in place of the k-th system call of a rank
   trials.py disk SYSFAULT CALL ERROR [--all]  the k-th CALL of a rank fails with ERROR (or `short`)
-  trials.py flip [--insecure] [--all]         a bit flipped on a data connection
+  trials.py flip [--insecure] [--all]         a bit of a byte flipped on a data connection
   trials.py cut [--insecure] [--all]          a data connection ends after n bytes
   trials.py reset [--insecure] [--all]        it is reset
   trials.py frames                            oversized, repeated, unplanned frames
+  trials.py control                           the same of control messages
 
 A seeded sample without --all. Prints the trials that went wrong; the exit code says whether any did.
 """
@@ -213,8 +214,10 @@ class Map:
     def opening(self, byte):
         return byte < self.opened
 
-    def is_ccs(self, byte):
-        return not self.insecure and self.starts[1] <= byte < self.starts[2]
+    def is_legacy(self, byte):
+        """What TLS 1.3 has for old middleboxes only and ignores: the version in the header of the
+        ClientHello's record, the record "change cipher spec"."""
+        return not self.insecure and (byte in (1, 2) or self.starts[1] <= byte < self.starts[2])
 
     def is_tls_length(self, byte):
         return not self.insecure and any(byte in (s + 3, s + 4) for s in self.starts)
@@ -248,8 +251,8 @@ def culprit_of(job):
 def flip(insecure, everything):
     def check(where, bit, job):
         byte = bit // 8
-        if where.is_ccs(byte) and not any(job.codes.values()):
-            job.check_success()  # a record without meaning, for old middleboxes
+        if where.is_legacy(byte) and not any(job.codes.values()):
+            job.check_success()
             return "harmless"
         if where.opening(byte):
             job.check_abort({8, 9, 10}, culprit_of(job))
@@ -262,7 +265,11 @@ def flip(insecure, everything):
         demand("its link with rank 1: " in job.said[0], "the link is not named")
         return "aborted"
 
-    return on_wire("flip", insecure, everything, lambda w: list(range(8 * len(w.stream))), px.Flip, check)
+    def places(where):  # a bit of every byte
+        some = random.Random(SEED)
+        return [8 * byte + some.randrange(8) for byte in range(len(where.stream))]
+
+    return on_wire("flip", insecure, everything, places, px.Flip, check)
 
 
 def cut(insecure, everything):
@@ -342,6 +349,40 @@ def frames(_insecure, _everything):
     return trials("frames", list(cases), trial)
 
 
+def control(_insecure, _everything):
+    """The same on the control link of rank 1, whose frames are its opening, INTENT, BEATs..."""
+    cases = {
+        "a message too long": (insert_at(1, lambda seq: px.frame(seq, struct.pack("<IB", 1 << 21, 2))), "2097152 bytes"),
+        "a message of no type": (insert_at(1, lambda seq: px.frame(seq, struct.pack("<IB", 0, 99))), "type 99"),
+        "a message out of turn": (insert_at(1, lambda seq: px.frame(seq, struct.pack("<IB", 0, 9))), "type 9"),
+        "a malformed message": (insert_at(1, lambda seq: px.frame(seq, struct.pack("<IB", 1, 2) + b"\xff")), "INTENT"),
+        "a frame left out": (lambda i, h, p: b"" if i == 1 else h + p, "was due"),
+        "a corrupt frame": (lambda i, h, p: h + (p[:-1] + bytes([p[-1] ^ 4]) if i == 1 else p), "checksum"),
+    }
+
+    def trial(name):
+        fn, text = cases[name]
+        proxies = []
+
+        def via(port):
+            proxies.append(px.Proxy(port, px.Frames(fn)))
+            return proxies[0].port
+
+        job = Job(SIZE, insecure=True, options=["--join-timeout", "20s"], via={1: via}).run()
+        proxies[0].close()
+        try:
+            # Rank 1 may hear of it, or find its link closed.
+            demand(job.codes[1] in (8, 10) and job.output(1) == "old", "rank 1 ended with", job.codes[1])
+            job.check_abort({10}, 1, survivors=(0, 2))
+            demand(text in job.said[0], "does not say:", text)
+        except Exception as e:
+            e.args = (f"{e}{job.story()}",)
+            raise
+        return "aborted"
+
+    return trials("control", list(cases), trial)
+
+
 def keep_and_repeat(which, at):
     kept = []
 
@@ -355,7 +396,7 @@ def keep_and_repeat(which, at):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("what", choices=["kill", "disk", "flip", "cut", "reset", "frames"])
+    p.add_argument("what", choices=["kill", "disk", "flip", "cut", "reset", "frames", "control"])
     p.add_argument("words", nargs="*")
     p.add_argument("--insecure", action="store_true")
     p.add_argument("--all", action="store_true")
