@@ -55,7 +55,7 @@ const struct option_row option_rows[] = {
             .choices = DTYPES, .aliases = DTYPES_NUMPY),
         OPT("shape", 0, OPT_STRING, shape, "N,N,...", "the shape of raw input", OPTS_ARRAY),
         OPT("force", 0, OPT_FLAG, force, NULL,
-            "write through a symbolic link, or over something that is no regular file", OPTS_ARRAY),
+            "write through a symbolic link: replace the file that it points to", OPTS_ARRAY),
         OPT("no-sync", 0, OPT_FLAG, no_sync, NULL, "don't wait until the output is on the disk",
             OPTS_ARRAY),
 
