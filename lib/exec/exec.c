@@ -8,12 +8,12 @@
 #include "lib/base/buf.h"
 #include "lib/exec/space.h"
 
-#define QUANTUM       (256u << 10) /* bytes of one turn of a lane; the scratch stays in L2 */
-#define WRITE_QUANTUM (512u << 10) /* bytes: the writer is told of no less but a step's end */
-#define TRAILER       16           /* u64 byte count, u64 XXH3-64 of the lane's bytes (TLS) */
-#define CARRY         8            /* the largest element, less one byte, rounded up */
-#define ROUNDS        32           /* over all lanes before the caller sees to other events */
-#define PIECE         512          /* elements worked on at a time where types differ */
+#define QUANTUM       (256u << 10)  /* bytes of one turn of a lane; the scratch stays in L2 */
+#define WRITE_QUANTUM (512u << 10)  /* bytes: the writer is told of no less but a step's end */
+#define TRAILER       16            /* u64 byte count, u64 XXH3-64 of the lane's bytes (TLS) */
+#define CARRY         8             /* the largest element, less one byte, rounded up */
+#define SLICE         (16ull << 20) /* bytes moved before the caller sees to other events */
+#define PIECE         512           /* elements worked on at a time where types differ */
 
 /* One direction to one peer: the steps of the current window that use it, in order. */
 struct lane {
@@ -670,9 +670,15 @@ static int round_once(struct exec *x, struct err *err)
 	return fileio_check(&x->io, err) < 0 ? -1 : moved;
 }
 
+static uint64_t moved_bytes(const struct exec *x)
+{
+	return x->stats.bytes_moved + x->stats.bytes_sent + x->stats.bytes_received;
+}
+
 int exec_advance(struct exec *x, struct err *err)
 {
-	for (int rounds = 0; rounds < ROUNDS; rounds++) {
+	uint64_t until = moved_bytes(x) + SLICE;
+	while (moved_bytes(x) < until) {
 		int moved = round_once(x, err);
 		if (moved == 0) { /* before the caller sleeps, what moved meanwhile */
 			fileio_arm(&x->io);
@@ -865,7 +871,7 @@ int exec_fd(const struct exec *x)
 void exec_stats(const struct exec *x, struct exec_stats *out)
 {
 	*out = x->stats;
-	out->bytes_moved += out->bytes_sent + out->bytes_received;
+	out->bytes_moved = moved_bytes(x);
 }
 
 int exec_waits_for(const struct exec *x, int *peers, int cap)
