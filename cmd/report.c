@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
+
 /* The length of the UTF-8 character at @s, or 0 where there is none: malformed, overlong, a
  * surrogate, or a control character of either set (C0, DEL, C1). */
 static size_t printable_char(const unsigned char *s)
@@ -93,21 +95,6 @@ json_t *report_error_json(const struct err *e, int rank, const char *phase)
 	return json_pack("{s:i, s:s, s:o, s:s, s:s}", "code", e->code, "name", err_name(e->code),
 	                 "rank", rank >= 0 ? json_integer(rank) : json_null(), "phase", phase,
 	                 "message", report_escape(text, sizeof text, e->text));
-}
-
-/* Write all of @buf; a pipe takes a line of up to PIPE_BUF bytes in one piece. */
-static int write_all(int fd, const char *buf, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, buf, len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		buf += n;
-		len -= (size_t)n;
-	}
-	return 0;
 }
 
 int report_json(json_t *object)

@@ -15,6 +15,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
 #include "lib/job/store_server.h"
 
 #define TOKEN_MAX 512
@@ -41,22 +42,6 @@ static int read_token(const char *path, char token[TOKEN_MAX], struct err *err)
 	return 0;
 }
 
-static int write_text(int fd, const char *text)
-{
-	size_t len = strlen(text);
-
-	while (len) {
-		ssize_t n = write(fd, text, len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		text += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 /* Who sees the file finds the whole port in it. */
 static int write_port_file(const char *path, const char *text, struct err *err)
 {
@@ -67,7 +52,7 @@ static int write_port_file(const char *path, const char *text, struct err *err)
 	int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return err_errno(err, ERR_OUTPUT, "%s", path);
-	int failed = write_text(fd, text) < 0;
+	int failed = write_all(fd, text, strlen(text)) < 0;
 	if (close(fd) < 0 || failed || rename(temp, path) < 0) {
 		err_errno(err, ERR_OUTPUT, "%s", path);
 		unlink(temp);

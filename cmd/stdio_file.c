@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
+
 #define CHUNK (256u << 10)
 
 static const char *spool_folder(void)
@@ -45,18 +47,8 @@ static int copy(int from, int to, const char *from_name, const char *to_name, in
 			err_errno(err, ERR_INPUT, "%s", from_name);
 			break;
 		}
-		ssize_t put = 0;
-		for (ssize_t n; put < got; put += n) {
-			n = write(to, buf + put, (size_t)(got - put));
-			if (n < 0 && errno == EINTR)
-				n = 0;
-			if (n < 0) {
-				err_errno(err, to_code, "%s", to_name);
-				break;
-			}
-		}
-		if (put < got) {
-			got = -1;
+		if (write_all(to, buf, (size_t)got) < 0) {
+			got = err_errno(err, to_code, "%s", to_name);
 			break;
 		}
 	}

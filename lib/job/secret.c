@@ -15,6 +15,8 @@
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 
+#include "lib/base/io.h"
+
 #define HEX_DIGITS ((size_t)2 * SECRET_BYTES)
 
 /* The salt is the version of the key schedule: another version derives other keys. */
@@ -163,17 +165,8 @@ int secret_from_fd(struct secret *s, int fd, struct err *err)
 
 static int write_synced(int fd, const char *text)
 {
-	size_t len = strlen(text);
-
-	while (len) {
-		ssize_t n = write(fd, text, len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		text += n;
-		len -= (size_t)n;
-	}
+	if (write_all(fd, text, strlen(text)) < 0)
+		return -1;
 	/* What can't be synced (a pipe's end named in /dev/fd) has been written all the same. */
 	return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -1 : 0;
 }

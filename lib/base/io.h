@@ -1,0 +1,11 @@
+/* Writing to a descriptor to the end. */
+#ifndef COLLCTL_BASE_IO_H
+#define COLLCTL_BASE_IO_H
+
+#include <stddef.h>
+
+/* Write all of @buf, however the kernel cuts it; a pipe takes a line of up to PIPE_BUF bytes in one
+ * piece. -1: errno says why. */
+int write_all(int fd, const void *buf, size_t len);
+
+#endif
