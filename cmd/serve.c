@@ -71,7 +71,7 @@ static int announce(const struct options *o, const struct store_server *s, struc
 	if (o->port_file && write_port_file(o->port_file, text, err) < 0)
 		return -1;
 	if (o->ready_fd >= 0) {
-		if (write_text(o->ready_fd, text) < 0)
+		if (write_all(o->ready_fd, text, strlen(text)) < 0)
 			return err_errno(err, ERR_OUTPUT, "--ready-fd %d", o->ready_fd);
 		close(o->ready_fd);
 	}

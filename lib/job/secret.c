@@ -8,19 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/kdf.h>
-#include <openssl/params.h>
 
 #include "lib/base/io.h"
+#include "lib/net/hkdf.h"
 
 #define HEX_DIGITS ((size_t)2 * SECRET_BYTES)
-
-/* The salt is the version of the key schedule: another version derives other keys. */
-static const char HKDF_SALT[] = "collctl 1";
 
 static void hex_encode(const uint8_t *in, size_t len, char *out)
 {
@@ -207,22 +202,9 @@ static int crypto_failed(struct err *err, const char *what)
 int secret_derive(const uint8_t *key, size_t key_len, const void *info, size_t info_len,
                   uint8_t *out, size_t out_len, struct err *err)
 {
-	/* The casts drop const for an interface that only reads. */
-	OSSL_PARAM params[] = {
-	        OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)"SHA256", 0),
-	        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)key, key_len),
-	        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)HKDF_SALT,
-	                                          sizeof HKDF_SALT - 1),
-	        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)info, info_len),
-	        OSSL_PARAM_construct_end(),
-	};
-	EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
-	EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
-	int ok = ctx && EVP_KDF_derive(ctx, out, out_len, params) > 0;
-
-	EVP_KDF_CTX_free(ctx);
-	EVP_KDF_free(kdf);
-	return ok ? 0 : crypto_failed(err, "HKDF");
+	if (hkdf(key, key_len, info, info_len, out, out_len) == 0)
+		return 0;
+	return crypto_failed(err, "HKDF");
 }
 
 int secret_mac(const uint8_t *key, size_t key_len, const void *data, size_t len, uint8_t out[32],
