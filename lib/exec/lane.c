@@ -1,0 +1,252 @@
+/* Lanes: the steps of a stream that send to, or receive from, one peer. See exec_internal.h. */
+#include "lib/exec/exec_internal.h"
+
+#include <string.h>
+#include <xxh_x86dispatch.h>
+
+#include "lib/base/buf.h"
+
+/* ---- sending ---- */
+
+static int blame(struct err *err, int peer)
+{
+	if (err && err->rank == ERR_RANK_SELF)
+		err->rank = peer;
+	return -1;
+}
+
+static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *budget,
+                     struct err *err)
+{
+	uint32_t i = l->steps[l->head];
+	const struct sched_step *step = &s->sched->steps[i];
+	uint64_t avail = exec_limit(s, i) * x->esize - l->bytes;
+	if (avail == 0)
+		return 0;
+	if (avail > *budget)
+		avail = *budget;
+	const uint8_t *p = at(x, s, step->src) + l->bytes;
+	ssize_t put = conn_write(l->conn, p, avail, err);
+	if (put < 0)
+		return blame(err, l->peer);
+	l->starved = (uint64_t)put < avail;
+	if (put == 0)
+		return 0;
+	if (l->hash)
+		XXH3_64bits_update(l->hash, p, (size_t)put);
+	*budget -= (size_t)put;
+	l->bytes += (uint64_t)put;
+	l->total += (uint64_t)put;
+	x->stats.bytes_sent += (uint64_t)put;
+	set_progress(s, i, l->bytes / x->esize);
+	if (l->bytes == step->len * x->esize) {
+		l->head++;
+		l->bytes = 0;
+		x->stats.messages++;
+	}
+	return 1;
+}
+
+/* ---- receiving ---- */
+
+/* Put @n arrived elements at @wire where the step wants them. */
+static void consume(struct exec *x, struct stream *s, const struct sched_step *step, uint64_t pos,
+                    const uint8_t *wire, size_t n)
+{
+	uint8_t *dst = at(x, s, span_add(step->dst, pos));
+	if (step->op == SCHED_RECV)
+		convert_kernel(buf_dtype(x, s->sched, step->dst.buf), x->conf.dtype)(dst, wire, n);
+	else
+		exec_combine(x, s->sched, step, dst, at(x, s, span_add(step->src, pos)), wire, n);
+}
+
+/* Where the bytes can go straight into the buffer: no arithmetic, no conversion. */
+static ssize_t recv_plain(struct exec *x, struct stream *s, struct lane *l, uint32_t i,
+                          uint64_t avail, struct err *err)
+{
+	uint8_t *p = at(x, s, s->sched->steps[i].dst) + l->bytes;
+	ssize_t got = conn_read(l->conn, p, avail, err);
+	if (got > 0 && l->hash)
+		XXH3_64bits_update(l->hash, p, (size_t)got);
+	return got;
+}
+
+/* Into the scratch, which is hot, and from there through the kernel. An element that has arrived
+ * in part waits in the lane's carry. */
+static ssize_t recv_reduce(struct exec *x, struct stream *s, struct lane *l, uint32_t i,
+                           uint64_t avail, struct err *err)
+{
+	memcpy(x->scratch, l->carry, l->ncarry);
+	ssize_t got = conn_read(l->conn, x->scratch + l->ncarry, avail, err);
+	if (got <= 0)
+		return got;
+	if (l->hash)
+		XXH3_64bits_update(l->hash, x->scratch + l->ncarry, (size_t)got);
+	size_t have = l->ncarry + (size_t)got, n = have / x->esize;
+	consume(x, s, &s->sched->steps[i], l->bytes / x->esize, x->scratch, n);
+	l->ncarry = have - n * x->esize;
+	memcpy(l->carry, x->scratch + n * x->esize, l->ncarry);
+	return got;
+}
+
+static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *budget,
+                     struct err *err)
+{
+	uint32_t i = l->steps[l->head];
+	const struct sched_step *step = &s->sched->steps[i];
+	uint64_t avail = exec_limit(s, i) * x->esize - l->bytes;
+	ssize_t got;
+	if (avail == 0)
+		return 0;
+	if (avail > *budget)
+		avail = *budget;
+	if (step->op == SCHED_RECV && buf_dtype(x, s->sched, step->dst.buf) == x->conf.dtype)
+		got = recv_plain(x, s, l, i, avail, err);
+	else
+		got = recv_reduce(x, s, l, i, avail, err);
+	if (got == CONN_END)
+		err_set(err, ERR_INTEGRITY, "rank %d ended its stream before its data", l->peer);
+	if (got < 0)
+		return blame(err, l->peer);
+	l->starved = (uint64_t)got < avail;
+	if (got == 0)
+		return 0;
+	*budget -= (size_t)got;
+	l->bytes += (uint64_t)got;
+	l->total += (uint64_t)got;
+	x->stats.bytes_received += (uint64_t)got;
+	set_progress(s, i, l->bytes / x->esize);
+	if (l->bytes == step->len * x->esize) {
+		l->head++;
+		l->bytes = 0;
+	}
+	return 1;
+}
+
+/* ---- the end of a lane ---- */
+
+static void make_trailer(struct lane *l, uint8_t trailer[TRAILER])
+{
+	put_u64(trailer, l->total);
+	put_u64(trailer + 8, l->hash ? XXH3_64bits_digest(l->hash) : 0);
+}
+
+static int end_out(struct lane *l, struct err *err)
+{
+	if (!l->trailer_made) {
+		make_trailer(l, l->trailer);
+		l->trailer_made = true;
+	}
+	if (l->trailer_done < TRAILER) {
+		ssize_t put = conn_write(l->conn, l->trailer + l->trailer_done,
+		                         TRAILER - l->trailer_done, err);
+		if (put < 0)
+			return blame(err, l->peer);
+		l->trailer_done += (size_t)put;
+		if (l->trailer_done < TRAILER)
+			return put > 0;
+	}
+	int ended = conn_end(l->conn, err);
+	if (ended < 0)
+		return blame(err, l->peer);
+	l->ended = ended == 1;
+	return ended;
+}
+
+static int end_in(struct lane *l, struct err *err)
+{
+	uint8_t want[TRAILER], extra;
+	if (l->trailer_done < TRAILER) {
+		ssize_t got = conn_read(l->conn, l->trailer + l->trailer_done,
+		                        TRAILER - l->trailer_done, err);
+		if (got == CONN_END)
+			err_set(err, ERR_INTEGRITY, "rank %d's stream has no trailer", l->peer);
+		if (got < 0)
+			return blame(err, l->peer);
+		l->trailer_done += (size_t)got;
+		return got > 0;
+	}
+	make_trailer(l, want);
+	if (memcmp(want, l->trailer, TRAILER) != 0) {
+		err_set(err, ERR_INTEGRITY,
+		        "rank %d's stream is not what was sent: byte count or hash differ",
+		        l->peer);
+		return blame(err, l->peer);
+	}
+	ssize_t got = conn_read(l->conn, &extra, 1, err);
+	if (got == 0)
+		return 0;
+	if (got > 0)
+		err_set(err, ERR_INTEGRITY, "rank %d sent more than its schedule has", l->peer);
+	if (got != CONN_END)
+		return blame(err, l->peer);
+	l->ended = true;
+	return 1;
+}
+
+/* Nothing comes back on a lane that sends but the news that it is lost, which a sender with nothing
+ * to send would not learn otherwise. */
+static int check_out(struct lane *l, struct err *err)
+{
+	uint8_t byte;
+	struct err why = {0};
+	ssize_t got = l->conn->readable ? conn_read(l->conn, &byte, 1, &why) : 0;
+	if (got == 0)
+		return 0;
+	if (got > 0)
+		err_set(err, ERR_INTEGRITY, "rank %d sends where it has only to receive", l->peer);
+	else if (got == CONN_END || l->conn->cut)
+		err_set(err, ERR_PEER_LOST, "the connection was closed");
+	else
+		err_set(err, why.code, "%s", why.text);
+	return blame(err, l->peer);
+}
+
+/* One turn of a lane, at most QUANTUM bytes. 1: progress; 0: none; -1: error. */
+int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *err)
+{
+	size_t budget = QUANTUM;
+	int moved = 0;
+	l->starved = false;
+	if (l->ended)
+		return 0;
+	if (l->out && check_out(l, err) < 0)
+		return -1;
+	if (s->done) {
+		l->starved = true;
+		return l->out ? end_out(l, err) : end_in(l, err);
+	}
+	while (l->head < l->nsteps && budget) {
+		int ret = l->out ? send_step(x, s, l, &budget, err)
+		                 : recv_step(x, s, l, &budget, err);
+		if (ret < 0)
+			return -1;
+		if (ret == 0 || l->starved) {
+			moved |= ret;
+			break;
+		}
+		moved = 1;
+	}
+	if (l->out) { /* a flush that goes on is progress: it makes room */
+		uint64_t before = l->conn->wire_out;
+		if (conn_flush(l->conn, err) < 0)
+			return blame(err, l->peer);
+		moved |= l->conn->wire_out != before;
+	}
+	return moved;
+}
+
+int exec_lane_init(struct exec *x, struct lane *l, int peer, bool out, int stream, struct err *err)
+{
+	*l = (struct lane){.peer = peer, .out = out};
+	l->conn = x->conf.conn(x->conf.conn_ctx, peer, out, stream);
+	if (!l->conn)
+		return err_rank(err, ERR_OTHER, peer, "no connection to rank %d", peer);
+	if (!l->conn->ops->sums) {
+		l->hash = XXH3_createState();
+		if (!l->hash)
+			return err_nomem(err, "a lane", 0);
+		XXH3_64bits_reset(l->hash);
+	}
+	return 0;
+}

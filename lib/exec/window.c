@@ -1,0 +1,197 @@
+/* Windows: the schedule of one, its buffers, and the file jobs that feed and empty it. See
+ * exec_internal.h. */
+#include "lib/exec/exec_internal.h"
+
+#include <stdlib.h>
+
+#include "lib/exec/space.h"
+
+#define WRITE_QUANTUM (512u << 10) /* bytes: the writer is told of no less but a step's end */
+
+/* ---- files ---- */
+
+/* Take over what the file threads have done, and tell the writer how far it may go. */
+int exec_run_files(struct exec *x, struct stream *s)
+{
+	int moved = 0;
+	uint64_t least = WRITE_QUANTUM / x->esize;
+	for (uint32_t k = 0; k < s->njobs; k++) {
+		struct fileio_job *job = &s->jobs[k];
+		uint32_t i = s->job_steps[k];
+		if (s->progress[i] == job->count)
+			continue;
+		if (job->write && job->limit < job->count) {
+			uint64_t limit = exec_limit(s, i);
+			if (limit == job->count || limit - job->limit >= least)
+				fileio_raise(&x->io, job, limit);
+		}
+		uint64_t done = atomic_load_explicit(&job->done, memory_order_acquire);
+		if (done != s->progress[i]) {
+			x->stats.bytes_moved += (done - s->progress[i]) * x->esize;
+			set_progress(s, i, done);
+			moved = 1;
+		}
+	}
+	return moved;
+}
+
+/* off of window w: block j gives [len*w/W, len*(w+1)/W) of itself. */
+static uint64_t slice(uint64_t len, uint32_t w, uint32_t windows)
+{
+	return (uint64_t)((unsigned __int128)len * w / windows);
+}
+
+static void window_layout(const struct exec *x, uint32_t w, uint64_t *off)
+{
+	const struct coll_args *a = &x->conf.args;
+	off[0] = 0;
+	for (int j = 0; j < a->size; j++) {
+		uint64_t len = a->off[j + 1] - a->off[j];
+		off[j + 1] = off[j] + slice(len, w + 1, x->conf.windows) -
+		             slice(len, w, x->conf.windows);
+	}
+}
+
+/* The place in the file of element @pos of the window: the layout of IN and OUT starts at block
+ * @first. */
+static uint64_t file_pos(const struct exec *x, const struct stream *s, int first, uint64_t pos)
+{
+	const uint64_t *off = x->conf.args.off;
+	uint64_t at_window = pos + s->off[first];
+	int lo = first, hi = x->conf.args.size;
+	while (hi - lo > 1) { /* the last block that begins at or before it */
+		int mid = lo + (hi - lo) / 2;
+		if (s->off[mid] <= at_window)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	uint64_t len = off[lo + 1] - off[lo];
+	return off[lo] - off[first] + slice(len, s->window, x->conf.windows) + at_window -
+	       s->off[lo];
+}
+
+static int place_buffers(struct exec *x, struct stream *s, struct err *err)
+{
+	size_t total = 0;
+	for (uint32_t b = 0; b < s->sched->nbufs; b++)
+		total += (s->sched->bufs[b].len * buf_esize(x, s->sched, b) + 63) & ~(size_t)63;
+	if (total > s->memory_size) {
+		space_host_free(s->memory, s->memory_size);
+		/* Windows differ by an element a block: room for that, not to grow again. */
+		s->memory_size = total + (size_t)x->conf.args.size * 16 + 4096;
+		s->memory = space_host_alloc(s->memory_size, err);
+		if (!s->memory) {
+			s->memory_size = 0;
+			return -1;
+		}
+	}
+	size_t pos = 0;
+	for (uint32_t b = 0; b < s->sched->nbufs; b++) {
+		s->bufs[b] = s->memory + pos;
+		pos += (s->sched->bufs[b].len * buf_esize(x, s->sched, b) + 63) & ~(size_t)63;
+	}
+	return 0;
+}
+
+/* Hand every step of the new window to its lane, its file thread or the list of local steps. */
+static int distribute(struct exec *x, struct stream *s, struct err *err)
+{
+	const struct sched *sched = s->sched;
+	uint32_t n = sched->nsteps;
+	free(s->lane_steps);
+	free(s->locals);
+	free(s->jobs);
+	free(s->job_steps);
+	s->lane_steps = calloc(n + 1, sizeof *s->lane_steps);
+	s->locals = calloc(n + 1, sizeof *s->locals);
+	s->jobs = calloc(n + 1, sizeof *s->jobs);
+	s->job_steps = calloc(n + 1, sizeof *s->job_steps);
+	if (!s->lane_steps || !s->locals || !s->jobs || !s->job_steps)
+		return err_nomem(err, "the window's steps", n * sizeof *s->jobs);
+	s->nlocals = s->first_local = s->njobs = 0;
+	for (int k = 0; k < x->nlanes; k++)
+		s->lanes[k].nsteps = s->lanes[k].head = 0;
+	/* Count, then place: a counting sort by lane that keeps the order. */
+	for (int pass = 0; pass < 2; pass++) {
+		uint32_t pos = 0;
+		for (int k = 0; pass && k < x->nlanes; k++) {
+			s->lanes[k].steps = s->lane_steps + pos;
+			pos += s->lanes[k].nsteps;
+			s->lanes[k].nsteps = 0;
+		}
+		for (uint32_t i = 0; i < n; i++) {
+			const struct sched_step *step = &sched->steps[i];
+			if (step->peer < 0)
+				continue;
+			bool out = step->op == SCHED_SEND;
+			int k = (out ? x->lane_out : x->lane_in)[step->peer];
+			if (k < 0)
+				return err_set(err, ERR_OTHER,
+				               "a window uses an edge to rank %d that the whole "
+				               "vector does not",
+				               step->peer);
+			if (pass)
+				s->lanes[k].steps[s->lanes[k].nsteps] = i;
+			s->lanes[k].nsteps++;
+		}
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sched_step *step = &sched->steps[i];
+		if (step->op == SCHED_READ || step->op == SCHED_WRITE)
+			s->job_steps[s->njobs++] = i;
+		else if (step->peer < 0)
+			s->locals[s->nlocals++] = i;
+	}
+	return 0;
+}
+
+static void submit_jobs(struct exec *x, struct stream *s)
+{
+	const struct coll_args *a = &x->conf.args;
+	struct coll_layout layout = coll_layout(x->conf.algorithm->kind, a->rank, a->size, a->root);
+	for (uint32_t k = 0; k < s->njobs; k++) {
+		const struct sched_step *step = &s->sched->steps[s->job_steps[k]];
+		struct fileio_job *job = &s->jobs[k];
+		job->write = step->op == SCHED_WRITE;
+		job->final = !s->sched->final;
+		job->count = step->len;
+		struct sched_span file = job->write ? step->dst : step->src;
+		struct sched_span mem = job->write ? step->src : step->dst;
+		job->input = job->write ? 0 : (int)file.buf;
+		job->buf = at(x, s, mem);
+		job->pos = file_pos(x, s, job->write ? layout.out_lo : layout.in_lo, file.off);
+		job->limit = job->write ? 0 : exec_limit(s, s->job_steps[k]);
+		fileio_submit(&x->io, job);
+	}
+}
+
+int exec_start_window(struct exec *x, struct stream *s, uint32_t w, struct err *err)
+{
+	enum sched_error e = SCHED_OK;
+	struct coll_args args = x->conf.args;
+	s->window = w;
+	s->done = w >= x->conf.windows;
+	if (s->done)
+		return 0;
+	window_layout(x, w, s->off);
+	args.off = s->off;
+	sched_free(s->sched);
+	s->sched = sched_build(x->conf.algorithm, &args, &e);
+	if (!s->sched)
+		return err_set(err, e == SCHED_NOMEM ? ERR_RESOURCE : ERR_OTHER,
+		               "the schedule of %s can't be built: %s", x->conf.algorithm->name,
+		               sched_strerror(e));
+	free(s->progress);
+	free(s->bufs);
+	s->progress = calloc(s->sched->nsteps + 1, sizeof *s->progress);
+	s->bufs = calloc(s->sched->nbufs + 1, sizeof *s->bufs);
+	if (!s->progress || !s->bufs)
+		return err_nomem(err, "the window's progress",
+		                 s->sched->nsteps * sizeof *s->progress);
+	s->left = s->sched->nsteps;
+	if (place_buffers(x, s, err) < 0 || distribute(x, s, err) < 0)
+		return -1;
+	submit_jobs(x, s);
+	return 0;
+}
