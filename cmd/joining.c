@@ -20,8 +20,8 @@ static int find_secret(struct joining *j, const struct options *o, struct err *e
 {
 	const char *text = getenv("COLLCTL_SECRET");
 	int ret;
-	if (o->insecure)
-		return 0;
+	if (o->insecure || (j->conf.size == 1 && !j->conf.rendezvous && !j->conf.hosts))
+		return 0; /* a rank alone meets nobody */
 	if (o->secret_fd >= 0)
 		ret = secret_from_fd(&j->secret, o->secret_fd, err);
 	else if (o->secret_file)
@@ -83,6 +83,8 @@ static int find_rank(struct joining *j, const struct options *o, struct err *err
 			               "--rank auto needs a store (--rendezvous): with a hostfile "
 			               "every rank has its line");
 	}
+	if (c->rank == -1 && c->size == 1)
+		c->rank = 0;
 	if (c->rank == -1)
 		return err_set(err, ERR_USAGE,
 		               "no rank: give --rank (or COLLCTL_RANK, or start it by a launcher)");

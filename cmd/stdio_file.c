@@ -20,7 +20,14 @@ static const char *spool_folder(void)
 
 static int spool_fd(struct err *err)
 {
+	char path[4096];
 	int fd = open(spool_folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0) { /* a file system without unnamed files */
+		snprintf(path, sizeof path, "%s/collctl-spool-XXXXXX", spool_folder());
+		fd = mkostemp(path, O_CLOEXEC);
+		if (fd >= 0)
+			unlink(path);
+	}
 	if (fd < 0)
 		return err_errno(err, ERR_RESOURCE, "%s: a spool file", spool_folder());
 	return fd;

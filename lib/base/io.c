@@ -1,6 +1,7 @@
 #include "lib/base/io.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <unistd.h>
 
 int write_all(int fd, const void *buf, size_t len)
@@ -8,6 +9,11 @@ int write_all(int fd, const void *buf, size_t len)
 	const char *p = buf;
 	while (len) {
 		ssize_t n = write(fd, p, len);
+		if (n < 0 && errno == EAGAIN) {
+			struct pollfd room = {.fd = fd, .events = POLLOUT};
+			(void)poll(&room, 1, -1);
+			continue;
+		}
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Write all of @buf, however the kernel cuts it; a pipe takes a line of up to PIPE_BUF bytes in one
- * piece. -1: errno says why. */
+/* Write all of @buf, however the kernel cuts it, also where somebody made it non-blocking; a pipe
+ * takes a line of up to PIPE_BUF bytes in one piece. -1: errno says why. */
 int write_all(int fd, const void *buf, size_t len);
 
 #endif

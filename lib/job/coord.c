@@ -269,7 +269,7 @@ static char *missing(const struct coord *c, char *buf, size_t cap)
 static void join_over(void *ctx)
 {
 	struct coord *c = ctx;
-	char list[256], text[64] = "";
+	char list[256];
 	struct err e = {.code = ERR_RENDEZVOUS, .rank = ERR_RANK_SELF};
 	if (c->stage == STAGE_FAILED) { /* it failed earlier; who has not come by now is not told */
 		for (int r = 0; r < c->conf.size; r++)
@@ -282,19 +282,19 @@ static void join_over(void *ctx)
 	const char *refusal = coord_last_refusal(c);
 	missing(c, list, sizeof list);
 	if (list[0]) {
+		for (e.rank = 0; c->members[e.rank].joined;)
+			e.rank++;
 		snprintf(e.text, sizeof e.text,
 		         "missing at the end of --join-timeout: rank%s %s%s%s%s",
 		         strpbrk(list, ",-") ? "s" : "", list,
 		         refusal[0] ? " (a connection was refused: " : "", refusal,
 		         refusal[0] ? ")" : "");
 	} else {
-		for (int r = 0; r < c->conf.size && !text[0]; r++)
-			if (!c->members[r].has_intent)
-				snprintf(text, sizeof text, "rank %d", r);
+		for (e.rank = 0; c->members[e.rank].has_intent;)
+			e.rank++;
 		snprintf(e.text, sizeof e.text,
-		         "%s joined, but did not say what it is to do before the end of "
-		         "--join-timeout",
-		         text);
+		         "joined, but did not say what it is to do before the end of "
+		         "--join-timeout");
 	}
 	fail(c, &e, PHASE_JOIN);
 }
@@ -604,8 +604,23 @@ static void guest_message(void *ctx, uint8_t type, struct view body)
 	(void)body;
 }
 
+/* Those who have gone make room. Not called from a guest's own link. */
+static void forget_guests(struct coord *c)
+{
+	for (struct guest **p = &c->guests; *p;) {
+		struct guest *g = *p;
+		if (ctl_open(&g->ctl)) {
+			p = &g->next;
+			continue;
+		}
+		*p = g->next;
+		free(g);
+	}
+}
+
 static struct guest *add_guest(struct coord *c, struct conn *conn, const struct addr *from)
 {
+	forget_guests(c);
 	struct guest *g = calloc(1, sizeof *g);
 	struct err e = {0};
 	if (!g) {
@@ -732,6 +747,13 @@ static void admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENI
 	struct hello h;
 	struct err e;
 	if (hello_decode(&h, opening) < 0) {
+		conn_free(conn);
+		return;
+	}
+	/* Who was told that this job has failed comes for the next one of the same name: it is to
+	 * try again until that one's coordinator listens. */
+	if (c->stage == STAGE_FAILED && h.rank < (uint32_t)c->conf.size &&
+	    c->members[h.rank].joined) {
 		conn_free(conn);
 		return;
 	}

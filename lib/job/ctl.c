@@ -1,6 +1,7 @@
 #include "lib/job/ctl.h"
 
 #include <string.h>
+#include <sys/socket.h>
 
 #include "lib/base/clock.h"
 
@@ -22,24 +23,21 @@ static int push(struct ctl *c)
 	while (c->out.len) {
 		ssize_t put = conn_write(c->conn, c->out.data, c->out.len, &err);
 		if (put < 0)
-			goto lost;
+			return -1;
 		if (put == 0)
 			break;
 		buf_drop(&c->out, (size_t)put);
 	}
 	int flushed = conn_flush(c->conn, &err);
 	if (flushed < 0)
-		goto lost;
+		return -1;
 	if (c->ending && !c->ended && flushed && !c->out.len) {
 		flushed = conn_end(c->conn, &err);
 		if (flushed < 0)
-			goto lost;
+			return -1;
 		c->ended = flushed;
 	}
 	return 0;
-lost:
-	/* What the peer said before it went away counts for more than its silence. */
-	return -1;
 }
 
 /* Hand over every complete message. -1: a malformed one, or the link is gone. */
@@ -125,6 +123,8 @@ void ctl_send(struct ctl *c, uint8_t type, const struct buf *body)
 	buf_put_u8(&c->out, type);
 	if (body)
 		buf_put(&c->out, body->data, body->len);
+	if (c->out.failed) /* a peer that takes nothing: the link is of no use any more */
+		(void)shutdown(c->conn->fd, SHUT_RDWR);
 	(void)push(c); /* a loss comes up with the next event, after what can still be read */
 }
 

@@ -58,6 +58,8 @@ static int greet(const struct dial_conf *c, struct conn *conn, struct err *err)
 				return err_set(err, ERR_PEER_LOST, "no answer");
 			if (loop_turn(c->loop, c->until, err) < 0)
 				return -1;
+			if (c->interrupted(c->ctx))
+				return err_set(err, ERR_PEER_LOST, "interrupted");
 		}
 	}
 	conn->on_ready = NULL; /* @event goes out of scope */

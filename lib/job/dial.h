@@ -14,7 +14,9 @@ struct dial_conf {
 	struct tls *tls; /* NULL: --insecure */
 	const struct secret *secret;
 	struct hello hello;
-	int64_t until; /* clock_ns() */
+	int64_t until;                  /* clock_ns() */
+	bool (*interrupted)(void *ctx); /* asked after every turn of the loop */
+	void *ctx;
 };
 
 /* One try. NULL: *err says why; ERR_PEER_LOST if nobody answers at @to (somebody may come yet),

@@ -39,7 +39,7 @@ struct job {
 	int signal;
 
 	/* what the coordinator has said */
-	bool welcomed, have_roster, verdict, final, aborted;
+	bool welcomed, closed, have_roster, verdict, final, aborted;
 	struct err failure; /* with aborted */
 	struct err outcome; /* with final */
 	struct plan plan;
@@ -144,6 +144,10 @@ static void on_lost(void *ctx, const struct err *err)
 	struct job *j = ctx;
 	struct err e = {.code = err->code ? err->code : ERR_PEER_LOST, .rank = 0};
 	/* How a dead peer's link breaks (reset or cut) differs by rank: the cause is the same. */
+	if (!j->welcomed && err->code != ERR_AUTH) { /* nobody has promised anything */
+		j->closed = true;
+		return;
+	}
 	bool told = err->code && err->code != ERR_PEER_LOST;
 	snprintf(e.text, sizeof e.text, "lost: the control link to it broke in phase %s%s%.200s",
 	         phase_name(j->phase), told ? ": " : "", told ? err->text : "");
@@ -216,7 +220,9 @@ static void on_beat(void *ctx)
 	loop_timer_set(&j->loop, &j->beat, now + interval);
 	if (!j->coord && j->have_roster && !j->aborted && !j->final &&
 	    now - j->ctl.heard > j->conf.timeout) {
-		struct err e = {.code = ERR_STALLED, .rank = 0};
+		/* In doubt about the verdict: 8. */
+		struct err e = {.code = j->phase == PHASE_COMMIT ? ERR_PEER_LOST : ERR_STALLED,
+		                .rank = 0};
 		snprintf(e.text, sizeof e.text,
 		         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
 		         (double)(now - j->ctl.heard) / 1e9, phase_name(j->phase));
@@ -264,6 +270,21 @@ static int stalled(struct job *j, struct err *err)
 	                phase_name(j->phase), j->rank);
 }
 
+static int check_signal(struct job *j, struct err *err)
+{
+	if (j->signal)
+		return err_set(err, 128 + j->signal, "ended by SIG%s", sigabbrev_np(j->signal));
+	return 0;
+}
+
+/* For calls that block: has a signal come? */
+static bool interrupted(void *ctx)
+{
+	struct job *j = ctx;
+	on_signal(j, 0);
+	return j->signal != 0;
+}
+
 /* Has the job ended otherwise? */
 static int check(struct job *j, struct err *err)
 {
@@ -271,9 +292,7 @@ static int check(struct job *j, struct err *err)
 		*err = j->failure;
 		return -1;
 	}
-	if (j->signal)
-		return err_set(err, 128 + j->signal, "ended by SIG%s", sigabbrev_np(j->signal));
-	return 0;
+	return check_signal(j, err);
 }
 
 static int turn(struct job *j, int64_t until, struct err *err)
@@ -382,6 +401,8 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	        .iface = conf->iface,
 	        .port_lo = conf->port_lo,
 	        .port_hi = conf->port_hi,
+	        .interrupted = interrupted,
+	        .ctx = j,
 	};
 	j->rendezvous = rendezvous_new(&r, err);
 	if (j->rendezvous)
@@ -436,10 +457,6 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .ctx = j,
 	};
 	j->rank = 0;
-	if (take_signals(j, err) < 0) {
-		close(listen_fd);
-		return -1;
-	}
 	j->coord = coord_open(&c, listen_fd, err);
 	return j->coord ? 0 : -1;
 }
@@ -450,11 +467,10 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
  * closed without a word, by a coordinator that has all its ranks, or that died; -1: error. */
 static int await_welcome(struct job *j, struct err *err)
 {
-	while (!j->welcomed && !j->aborted && clock_ns() < j->join_deadline)
-		if (loop_turn(&j->loop, j->join_deadline, err) < 0)
+	while (!j->welcomed && !j->aborted && !j->closed && clock_ns() < j->join_deadline)
+		if (loop_turn(&j->loop, j->join_deadline, err) < 0 || check_signal(j, err) < 0)
 			return -1;
-	if (j->aborted && j->failure.code == ERR_PEER_LOST && j->failure.rank == 0) {
-		j->aborted = false;
+	if (j->closed) {
 		err_set(err, ERR_PEER_LOST, "it closed the connection without an answer");
 		return 0;
 	}
@@ -477,10 +493,13 @@ static int try_join(struct job *j, const struct addr *to, struct err *why)
 	                                                        : (uint32_t)j->conf.rank,
 	                  .size = (uint32_t)j->size},
 	        .until = clock_ns() + DIAL_PATIENCE,
+	        .interrupted = interrupted,
+	        .ctx = j,
 	};
 	struct err e = {.rank = ERR_RANK_SELF};
 	char text[ADDR_TEXT];
 	int ret = 0;
+	j->welcomed = j->closed = false;
 	memcpy(dial.hello.jobtag, j->jobtag, sizeof j->jobtag);
 	if (dial.until > j->join_deadline)
 		dial.until = j->join_deadline;
@@ -492,6 +511,8 @@ static int try_join(struct job *j, const struct addr *to, struct err *why)
 	ctl_release(&j->ctl);
 	/* Refused, reset, silent: somebody may come. A wrong secret or job will not mend itself. */
 	bool hopeless = e.code != ERR_PEER_LOST && e.code != ERR_STALLED;
+	if (check_signal(j, why) < 0)
+		return -1;
 	err_set(why, e.code == ERR_INTEGRITY ? ERR_AUTH : e.code, "rank 0 at %s: %s",
 	        addr_text(to, true, text), e.text);
 	return hopeless ? -1 : 0;
@@ -509,7 +530,7 @@ static int back_off(struct job *j, int64_t *wait, struct err *err)
 	struct loop_timer t = {.fn = expired, .ctx = &over};
 	loop_timer_set(&j->loop, &t, clock_ns() + *wait);
 	while (!over)
-		if (loop_turn(&j->loop, INT64_MAX, err) < 0) {
+		if (loop_turn(&j->loop, INT64_MAX, err) < 0 || check_signal(j, err) < 0) {
 			loop_timer_stop(&t);
 			return -1;
 		}
@@ -574,8 +595,15 @@ static int join(struct job *j, struct err *err)
 
 int job_enter(struct job *j, struct err *err)
 {
-	if (join(j, err) < 0 || take_signals(j, err) < 0)
+	if (take_signals(j, err) < 0)
 		return -1;
+	if (join(j, err) < 0) {
+		if (j->signal) { /* whatever call it interrupted */
+			err_clear(err);
+			check_signal(j, err);
+		}
+		return -1;
+	}
 	on_beat(j);
 	return 0;
 }
@@ -625,6 +653,13 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 	} else if (j->coord) {
 		snprintf(in->data_addr, sizeof in->data_addr, ":%d", port);
 	} else {
+		/* Where any address is listened on, the one that rank 0 is reached from is told. */
+		struct addr here = {.len = sizeof here.sa};
+		if (addr_is_any(&a) &&
+		    getsockname(j->ctl.conn->fd, (struct sockaddr *)&here.sa, &here.len) == 0) {
+			addr_set_port(&here, port);
+			a = here;
+		}
 		snprintf(in->data_addr, sizeof in->data_addr, "%s", addr_text(&a, true, text));
 	}
 	return 0;
@@ -709,10 +744,21 @@ int job_vote(struct job *j, const uint8_t digest[16], struct err *err)
 	say(j, MSG_VOTE, &b);
 	buf_release(&b);
 	job_phase(j, PHASE_COMMIT);
-	while (!j->verdict)
-		if (job_turn(j, err) < 0)
-			return j->verdict ? 0 : -1;
-	return 0;
+	/* Who has voted no longer decides alone: a signal asks for an abort, but a verdict that was
+	 * on its way holds for all. */
+	struct err own = {.rank = j->rank};
+	while (!j->verdict && !j->aborted) {
+		if (j->signal && !own.code) {
+			check_signal(j, &own);
+			say_err(j, MSG_ABORT, &own);
+		} else if (loop_turn(&j->loop, INT64_MAX, err) < 0) {
+			return -1;
+		}
+	}
+	if (j->verdict)
+		return 0;
+	*err = own.code ? own : j->failure;
+	return -1;
 }
 
 int job_finish(struct job *j, const struct err *mine, struct err *err)
@@ -776,7 +822,7 @@ static void part(struct job *j)
 	loop_timer_stop(&j->beat);
 	if (j->coord) {
 		coord_drain(j->coord);
-		while (!coord_drained(j->coord) && !j->signal)
+		while (!coord_drained(j->coord) && (!j->signal || j->final))
 			if (loop_turn(&j->loop, INT64_MAX, &ignored) < 0)
 				break;
 		withdraw(j);

@@ -77,7 +77,8 @@ int intent_decode(struct intent *in, struct view v, struct err *err)
 	in->ninputs = view_u32(&v);
 	in->streams = view_u32(&v);
 	view_str(&v, in->data_addr, sizeof in->data_addr);
-	return v.failed || view_left(&v) ? malformed(err, "INTENT") : 0;
+	bool sane = in->ninputs <= PROTO_MAX_INPUTS && in->streams <= PROTO_MAX_STREAMS;
+	return v.failed || view_left(&v) || !sane ? malformed(err, "INTENT") : 0;
 }
 
 void plan_encode(const struct plan *p, struct buf *b)
@@ -103,7 +104,8 @@ int plan_decode(struct plan *p, struct view *v, struct err *err)
 	p->memory = view_u64(v);
 	const uint8_t *session = view_bytes(v, sizeof p->session);
 	const uint8_t *key = view_bytes(v, sizeof p->key);
-	if (v->failed || !session || !key || !p->windows || !p->streams || p->streams > 64)
+	if (v->failed || !session || !key || !p->windows || !p->streams ||
+	    p->streams > PROTO_MAX_STREAMS)
 		return malformed(err, "ROSTER");
 	memcpy(p->session, session, sizeof p->session);
 	memcpy(p->key, key, sizeof p->key);

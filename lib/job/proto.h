@@ -13,9 +13,11 @@
 #include "lib/net/gate.h"
 #include "lib/net/mesh.h"
 
-#define PROTO_VERSION   1
-#define PROTO_RANK_AUTO UINT32_MAX
-#define PROTO_MAX_SIZE  65536 /* ranks */
+#define PROTO_VERSION     1
+#define PROTO_RANK_AUTO   UINT32_MAX
+#define PROTO_MAX_INPUTS  (1u << 20) /* local inputs of a rank */
+#define PROTO_MAX_STREAMS 64
+#define PROTO_MAX_SIZE    65536 /* ranks */
 
 enum msg_type {
 	MSG_WELCOME = 1, /* coordinator: your rank */

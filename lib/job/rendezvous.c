@@ -31,7 +31,7 @@ struct rendezvous {
 	uint64_t wait_index;
 	uint64_t published; /* ModifyIndex of our own; 0: none */
 	struct addr host;   /* of a hostfile or of run */
-	char trouble[320];
+	char trouble[400];
 };
 
 static void hex(const uint8_t *p, size_t n, char *out)
@@ -135,6 +135,7 @@ struct rendezvous *rendezvous_new(const struct rendezvous_conf *conf, struct err
 		r->store = store_open(conf->url, conf->token, err);
 		if (!r->store)
 			goto fail;
+		store_interrupt(r->store, conf->interrupted, conf->ctx);
 	} else if (conf->hosts) {
 		const struct hostfile_host *h = &conf->hosts->hosts[0];
 		if (addr_resolve(&r->host, h->name, h->port ? h->port : HOSTFILE_PORT, false, err))
@@ -194,12 +195,17 @@ static int listen_addr(const struct rendezvous *r, const char *fallback, int por
 	return addr_resolve(where, host, port, true, err);
 }
 
-/* What the others are told: --advertise, else @where. */
-static int advertised(const struct rendezvous *r, const struct addr *where, char *text, size_t cap,
-                      struct err *err)
+/* What the others are told: --advertise, else @where; where that is any address, @local. */
+static int advertised(const struct rendezvous *r, const struct addr *where, const char *local,
+                      char *text, size_t cap, struct err *err)
 {
 	char host[ADDR_TEXT], own[ADDR_TEXT];
 	int port = -1;
+	if (!r->conf.advertise && addr_is_any(where) && local[0]) {
+		snprintf(text, cap, strchr(local, ':') ? "[%s]:%d" : "%s:%d", local,
+		         addr_port(where));
+		return 0;
+	}
 	if (!r->conf.advertise) {
 		snprintf(text, cap, "%s", addr_text(where, true, own));
 		return 0;
@@ -210,6 +216,21 @@ static int advertised(const struct rendezvous *r, const struct addr *where, char
 		port = addr_port(where);
 	snprintf(text, cap, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
 	return 0;
+}
+
+/* The address in a record is its writer's text: one that does not resolve is trouble, no error. */
+static bool resolve_record(struct rendezvous *r, const struct record *rec, struct addr *where)
+{
+	struct err why = {.rank = ERR_RANK_SELF};
+	char host[ADDR_TEXT];
+	int port;
+	if (addr_split(rec->addr, host, sizeof host, &port, &why) == 0 && host[0] && port > 0 &&
+	    addr_resolve(where, host, port, false, &why) == 0)
+		return true;
+	snprintf(r->trouble, sizeof r->trouble,
+	         "the record %s gives rank 0's address as '%.100s'%s%.100s", r->key, rec->addr,
+	         why.code ? ": " : "", why.code ? why.text : "");
+	return false;
 }
 
 static int publish_in_store(struct rendezvous *r, bool dead, struct addr *where, int64_t deadline,
@@ -227,12 +248,10 @@ static int publish_in_store(struct rendezvous *r, bool dead, struct addr *where,
 	if (value.index && !mine)
 		return -3; /* not ours to judge: wait for it to go */
 	if (value.index && !(dead && same)) {
-		char host[ADDR_TEXT];
-		int port;
-		if (addr_split(rec.addr, host, sizeof host, &port, err) < 0 ||
-		    addr_resolve(where, host, port, false, err) < 0)
-			return -1;
-		return -2;
+		if (resolve_record(r, &rec, where))
+			return -2;
+		if (!same) /* nobody can be asked there: stale, if it stays as it is */
+			return -4;
 	}
 	store_local_address(r->store, local, sizeof local);
 	if (listen_addr(r, local[0] ? local : NULL, 0, where, err) < 0)
@@ -241,17 +260,21 @@ static int publish_in_store(struct rendezvous *r, bool dead, struct addr *where,
 	if (fd < 0)
 		return -1;
 	char *text = NULL;
-	if (advertised(r, where, rec.addr, sizeof rec.addr, err) == 0)
+	if (advertised(r, where, local, rec.addr, sizeof rec.addr, err) == 0)
 		text = record_encode(r, &rec, err);
 	int put = text ? store_put(r->store, r->key, text, strlen(text), value.index, deadline, err)
 	               : -1;
-	free(text);
 	if (put == 1 &&
 	    store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) == 0) {
+		/* Only if it is still ours: somebody may have replaced it since. */
+		bool ours = value.index && value.len == strlen(text) &&
+		            memcmp(value.data, text, value.len) == 0;
 		free(value.data);
-		r->published = value.index;
+		r->published = ours ? value.index : 0;
+		free(text);
 		return fd;
 	}
+	free(text);
 	close(fd);
 	return put == 0 ? -4 : -1; /* somebody was first: look again */
 }
@@ -311,8 +334,6 @@ int rendezvous_locate(struct rendezvous *r, bool again, struct addr *where, int6
 {
 	struct store_value value = {0};
 	struct record rec;
-	char host[ADDR_TEXT];
-	int port;
 	if (!r->store) {
 		*where = r->host;
 		return 1;
@@ -328,8 +349,5 @@ int rendezvous_locate(struct rendezvous *r, bool again, struct addr *where, int6
 	if (!ok)
 		return 0;
 	r->index = value.index;
-	if (addr_split(rec.addr, host, sizeof host, &port, err) < 0 ||
-	    addr_resolve(where, host, port, false, err) < 0)
-		return -1;
-	return 1;
+	return resolve_record(r, &rec, where);
 }

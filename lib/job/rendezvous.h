@@ -27,6 +27,8 @@ struct rendezvous_conf {
 	int listen_fd;                /* given by run to rank 0, or -1 */
 	const char *listen, *advertise, *iface;
 	int port_lo, port_hi;
+	bool (*interrupted)(void *ctx); /* asked while a store is waited for */
+	void *ctx;
 };
 
 struct rendezvous;

@@ -81,6 +81,8 @@ struct store {
 	bool body_too_large;
 	uint64_t index; /* X-Consul-Index, 0: none */
 	char why[CURL_ERROR_SIZE];
+	bool (*asked)(void *ctx); /* to stop; NULL: never */
+	void *asked_ctx;
 };
 
 struct request {
@@ -88,6 +90,28 @@ struct request {
 	const void *data;
 	size_t len;
 };
+
+static bool is_asked(const struct store *s)
+{
+	return s->asked && s->asked(s->asked_ctx);
+}
+
+/* libcurl calls it about once a second, also while nothing comes. */
+static int on_progress(void *arg, curl_off_t dltotal, curl_off_t dlnow, curl_off_t ultotal,
+                       curl_off_t ulnow)
+{
+	(void)dltotal;
+	(void)dlnow;
+	(void)ultotal;
+	(void)ulnow;
+	return is_asked(arg);
+}
+
+void store_interrupt(struct store *s, bool (*asked)(void *ctx), void *ctx)
+{
+	s->asked = asked;
+	s->asked_ctx = ctx;
+}
 
 static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
@@ -268,6 +292,9 @@ static int set_options(struct store *s, struct err *err)
 	SET(CURLOPT_WRITEDATA, s);
 	SET(CURLOPT_HEADERFUNCTION, on_header);
 	SET(CURLOPT_HEADERDATA, s);
+	SET(CURLOPT_NOPROGRESS, 0L);
+	SET(CURLOPT_XFERINFOFUNCTION, on_progress);
+	SET(CURLOPT_XFERINFODATA, s);
 	SET(CURLOPT_USERAGENT, "collctl");
 #undef SET
 	if (bad || set_protocol(e, https) != CURLE_OK)
@@ -394,6 +421,9 @@ static enum outcome transfer_failed(struct store *s, CURLcode rc, int tries, str
 		return FAIL;
 	}
 	switch (rc) {
+	case CURLE_ABORTED_BY_CALLBACK:
+		err_set(err, ERR_OTHER, "%s: interrupted", s->name);
+		return FAIL;
 	case CURLE_URL_MALFORMAT:
 		err_set(err, ERR_USAGE, "%s: %s", s->name, why);
 		return FAIL;
@@ -497,7 +527,7 @@ static int exchange(struct store *s, const struct request *r, int64_t limit, int
 		if (o == DONE)
 			return 0;
 		last = now;
-		if (o == FAIL)
+		if (o == FAIL || is_asked(s))
 			break;
 		back_off(s, pause, deadline);
 		pause = 2 * pause < BACKOFF_LAST ? 2 * pause : BACKOFF_LAST;

@@ -31,6 +31,9 @@ void store_close(struct store *);
 /* Trust the certificates of the PEM file @ca_file instead. ERR_INPUT if it can't be read. */
 int store_trust(struct store *, const char *ca_file, struct err *err);
 
+/* Calls fail with ERR_OTHER, "interrupted", within a second of @asked answering true. */
+void store_interrupt(struct store *, bool (*asked)(void *ctx), void *ctx);
+
 struct store_value {
 	char *data; /* owned; free() */
 	size_t len;

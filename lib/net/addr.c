@@ -466,3 +466,12 @@ int addr_of_iface(struct addr *out, const char *spec, struct err *err)
 	freeifaddrs(list);
 	return ret;
 }
+
+bool addr_is_any(const struct addr *a)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&a->sa;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&a->sa;
+	if (a->sa.ss_family == AF_INET)
+		return v4->sin_addr.s_addr == htonl(INADDR_ANY);
+	return a->sa.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr);
+}

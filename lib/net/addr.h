@@ -29,6 +29,7 @@ void addr_set_port(struct addr *, int port);
  * peers of a dual-stack socket are printed as IPv4. Returns @buf. */
 char *addr_text(const struct addr *, bool with_port, char buf[ADDR_TEXT]);
 bool addr_same_host(const struct addr *, const struct addr *); /* both local counts as same */
+bool addr_is_any(const struct addr *);                         /* 0.0.0.0 or [::] */
 bool addr_is_local(const struct addr *);   /* loopback, or an interface of this machine has it */
 bool addr_name_is_local(const char *host); /* resolves to a local address; may ask the resolver */
 

@@ -10,6 +10,9 @@
 
 #define PATIENCE (10 * NS_PER_SEC)
 
+#define ACCEPTS 64 /* of one turn */
+#define RESTING (100 * NS_PER_MS)
+
 struct stranger {
 	struct gate *gate;
 	struct conn *conn;
@@ -25,6 +28,7 @@ struct stranger {
 struct gate {
 	struct gate_conf conf;
 	struct loop_watch watch;
+	struct loop_timer resting;
 	struct stranger *oldest, **newest;
 	int count;
 	char refusal[160];
@@ -56,7 +60,7 @@ static void lost_patience(void *ctx)
 /* Whoever speaks the other kind of protocol (TLS to a plain listener, or the reverse) is told by
  * the one message that both understand, a TLS alert "protocol version": its user learns at once
  * that one side has --insecure. 1: go on; 0: nothing has come; -1: drop. */
-static int greet(struct stranger *s)
+static int greet(struct stranger *s, struct err *err)
 {
 	static const uint8_t alert[] = {21, 3, 3, 0, 2, 2, 70};
 	uint8_t first;
@@ -76,14 +80,16 @@ static int greet(struct stranger *s)
 		if (recv(s->conn->fd, unread, sizeof unread, MSG_DONTWAIT) <= 0)
 			break;
 	(void)send(s->conn->fd, alert, sizeof alert, MSG_NOSIGNAL | MSG_DONTWAIT);
-	return -1;
+	return err_set(err, ERR_AUTH,
+	               speaks_tls ? "one with TLS came: this rank has --insecure, does another not?"
+	                          : "one without TLS came: has a rank --insecure?");
 }
 
 /* 1: the opening record is complete; 0: not yet; -1: drop. */
 static int hear(struct stranger *s, struct err *err)
 {
 	if (!s->greeted) {
-		int ret = greet(s);
+		int ret = greet(s, err);
 		if (ret <= 0)
 			return ret;
 	}
@@ -173,11 +179,28 @@ static void receive_stranger(struct gate *g, int fd, const struct addr *from)
 		drop(s);
 }
 
+static void knock(void *ctx, uint32_t events);
+
+static void rested(void *ctx)
+{
+	struct gate *g = ctx;
+	struct err ignored = {0};
+	(void)loop_add(g->conf.loop, &g->watch, EPOLLIN, &ignored);
+}
+
+/* No descriptor is left, and no stranger to take one from: look again later, not all the time. */
+static void rest(struct gate *g)
+{
+	loop_del(g->conf.loop, &g->watch);
+	g->resting = (struct loop_timer){.fn = rested, .ctx = g};
+	loop_timer_set(g->conf.loop, &g->resting, clock_ns() + RESTING);
+}
+
 static void knock(void *ctx, uint32_t events)
 {
 	struct gate *g = ctx;
 	(void)events;
-	for (;;) {
+	for (int i = 0; i < ACCEPTS; i++) { /* the rest at the next turn: others want one too */
 		struct addr from = {.len = sizeof from.sa};
 		int fd = accept4(g->conf.fd, (struct sockaddr *)&from.sa, &from.len,
 		                 SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -185,7 +208,10 @@ static void knock(void *ctx, uint32_t events)
 			receive_stranger(g, fd, &from);
 		else if ((errno == EMFILE || errno == ENFILE || errno == ENOMEM) && g->oldest)
 			drop(g->oldest);
-		else if (errno != EINTR && errno != ECONNABORTED)
+		else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+			rest(g);
+			return;
+		} else if (errno != EINTR && errno != ECONNABORTED)
 			return;
 	}
 }
@@ -216,6 +242,7 @@ void gate_close(struct gate *g)
 		return;
 	while (g->oldest)
 		drop(g->oldest);
+	loop_timer_stop(&g->resting);
 	loop_del(g->conf.loop, &g->watch);
 	close(g->conf.fd);
 	free(g);

@@ -275,3 +275,60 @@ by_hostfile() { # R [OPTIONS...]
 	assert_rank 0 143
 	assert_no_output
 }
+
+@test "a job that fails while it joins leaves the next of its name alone" {
+	local r
+	make_hostfile hosts 3
+	make_shards 3 f32 11
+	two_commands() { # R INPUT-OF-THE-FIRST
+		local code=0
+		"$COLLCTL" allreduce -H hosts -r "$1" --secret-file "$SECRET" "$2" -o "first.$1.npy" || code=$?
+		echo "$code" >"first.$1.code"
+		"$COLLCTL" allreduce -H hosts -r "$1" --secret-file "$SECRET" "in.$1.npy" -o "out.$1.npy"
+	}
+	# Rank 1 fails and is at its second command before rank 2 has come to the first.
+	spawn_rank 0 two_commands 0 in.0.npy
+	spawn_rank 1 two_commands 1 missing.npy
+	until [[ -s first.1.code ]]; do :; done
+	spawn_rank 2 two_commands 2 in.2.npy
+	wait_ranks
+	assert_ranks 3 0
+	for r in 0 1 2; do
+		assert_equal "$(<"first.$r.code")" 3
+	done
+	check_out sum 3
+}
+
+@test "a record whose address does not resolve is stale" {
+	start_serve
+	rank 0 2 allreduce --advertise gone.invalid in.0.npy -o out.0.npy
+	wait_record
+	kill -KILL "${PIDS[0]}"
+	wait_ranks
+	ranks 2 allreduce 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_ranks 2 0
+	check_out sum 2
+}
+
+@test "any address is listened on, a real one is told" {
+	start_serve
+	rank 0 2 allreduce --listen 0.0.0.0 in.0.npy -o out.0.npy
+	wait_record
+	assert_equal "$(curl -sf "$STORE/v1/kv/$RECORD?raw" | jq -r '.addr | sub(":.*"; "")')" 127.0.0.1
+	rank 1 2 allreduce --listen 0.0.0.0 in.1.npy -o out.1.npy
+	wait_ranks
+	assert_ranks 2 0
+	check_out sum 2
+}
+
+@test "40: SIGTERM while rank 0 is looked for: 143, and told as JSON" {
+	start_serve
+	mkfifo started
+	rank 1 2 allreduce --json --join-timeout 60s in.1.npy -o out.1.npy
+	# It has asked the store, and waits there for an answer.
+	until [[ $(cat "/proc/${PIDS[1]}/wchan" 2>/dev/null) == *poll* ]]; do :; done
+	kill -TERM "${PIDS[1]}"
+	wait_ranks
+	assert_rank 1 143 'ended by SIGTERM'
+	assert_equal "$(json 1.out '[.ok, .error.code] | @json')" '[false,143]'
+}

@@ -192,3 +192,9 @@ signalled() {
 	assert_equal "$(grep -c 'rank 1: full/out.npy: .*No space left on device' <<<"$stderr")" 3
 	assert_aborted
 }
+
+@test "40: SIGTERM about the time of the vote: all commit, or none" {
+	make_shards 4 f32 2000000
+	make_hostfile hosts 4
+	run -0 "$PYTHON" "$FAULT_DIR/vote.py" "$COLLCTL" $((LONG ? 100 : 12))
+}

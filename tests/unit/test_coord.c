@@ -507,7 +507,7 @@ static void missing_ranks_are_listed_at_the_deadline(void **state)
 	(void)state;
 	open_job(6, 150 * NS_PER_MS, NS_PER_SEC);
 	join(2, 6);
-	all_fail(1, -1, ERR_RENDEZVOUS, ERR_RANK_SELF, "missing");
+	all_fail(1, -1, ERR_RENDEZVOUS, 1, "missing");
 	assert_non_null(strstr(members[0].failure.text, "ranks 1, 3-5"));
 	until(members[2].heard[MSG_ABORT], 1);
 	assert_string_equal(members[2].failure.text, members[0].failure.text);
@@ -519,7 +519,7 @@ static void a_rank_that_says_nothing_is_named_at_the_deadline(void **state)
 	open_job(2, 150 * NS_PER_MS, NS_PER_SEC);
 	join(1, 2);
 	intend(0, "(3,5)");
-	all_fail(2, -1, ERR_RENDEZVOUS, ERR_RANK_SELF, "rank 1 joined, but did not say");
+	all_fail(2, -1, ERR_RENDEZVOUS, 1, "joined, but did not say");
 }
 
 /* After a failure to agree the late are told as well. */
