@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -38,6 +39,7 @@ struct rank {
 	pid_t pid;      /* 0: not started, or ended */
 	bool own_group; /* signals go to its process group, and so to its children too */
 	struct lines out, err;
+	int json; /* with --json: an unnamed file that takes its stdout; -1: none */
 };
 
 /* How far we have got with ending the ranks. */
@@ -224,6 +226,8 @@ static void close_inherited(const struct run *r, int rank)
 			close(r->ranks[i].err.from);
 		if (r->o->label && r->ranks[i].out.from >= 0)
 			close(r->ranks[i].out.from);
+		if (r->ranks[i].json >= 0)
+			close(r->ranks[i].json);
 	}
 }
 
@@ -435,8 +439,15 @@ static int start_rank(struct run *r, int i, struct err *err)
 	if (lines_open(&rank->err, i, STDERR_FILENO, &errors, err) < 0 ||
 	    watch(r, &rank->err, err) < 0)
 		goto done;
-	if (r->o->label && (lines_open(&rank->out, i, STDOUT_FILENO, &out, err) < 0 ||
-	                    watch(r, &rank->out, err) < 0))
+	if (r->o->json) {
+		rank->json = memfd_create("stdout of a rank", MFD_CLOEXEC);
+		out = rank->json < 0 ? -1 : fcntl(rank->json, F_DUPFD_CLOEXEC, 0);
+		if (out < 0) {
+			err_errno(err, ERR_RESOURCE, "a file for the result of rank %d", i);
+			goto done;
+		}
+	} else if (r->o->label && (lines_open(&rank->out, i, STDOUT_FILENO, &out, err) < 0 ||
+	                           watch(r, &rank->out, err) < 0))
 		goto done;
 	rank->pid = fork();
 	if (rank->pid == 0)
@@ -479,13 +490,16 @@ static int start_ranks(struct run *r, struct err *err)
 
 static int prepare(struct run *r, struct err *err)
 {
+	if (r->program && r->o->json)
+		return err_set(err, ERR_USAGE,
+		               "run: --json is for collectives: what a program prints is its own");
 	if (r->program && check_program(r->argv[0], err) < 0)
 		return -1;
 	r->ranks = calloc((size_t)r->size, sizeof *r->ranks);
 	if (!r->ranks)
 		return err_nomem(err, "the table of ranks", (size_t)r->size * sizeof *r->ranks);
 	for (int i = 0; i < r->size; i++)
-		r->ranks[i].out.from = r->ranks[i].err.from = -1;
+		r->ranks[i].out.from = r->ranks[i].err.from = r->ranks[i].json = -1;
 	raise_file_limit(r);
 	if (open_loop(r, err) < 0 || make_secret(r->secret, err) < 0)
 		return -1;
@@ -641,6 +655,36 @@ static void supervise(struct run *r)
 	}
 }
 
+/* With --json: one object for all, with what each rank has printed; null where it could not. */
+static int print_results(struct run *r)
+{
+	json_t *ranks = json_array(), *error = NULL;
+
+	for (int i = 0; i < r->size; i++) {
+		FILE *f = r->ranks[i].json < 0 ? NULL : fdopen(r->ranks[i].json, "r");
+		if (f)
+			rewind(f);
+		json_t *result = f ? json_loadf(f, 0, NULL) : NULL;
+		if (f)
+			fclose(f);
+		r->ranks[i].json = -1;
+		json_t *why = json_object_get(result, "error");
+		if (!error && json_is_object(why) &&
+		    json_integer_value(json_object_get(why, "code")) == r->code)
+			error = json_incref(why);
+		json_array_append_new(ranks, result ? result : json_null());
+	}
+	if (!error && (r->code || r->signal)) {
+		struct err err = {.rank = ERR_RANK_SELF};
+		err_set(&err, r->signal ? 128 + r->signal : r->code,
+		        "a rank was ended by a signal");
+		error = report_error_json(&err, -1, "run");
+	}
+	return report_json(json_pack("{s:s, s:b, s:i, s:o, s:o}", "command", "run", "ok",
+	                             !r->code && !r->signal, "size", r->size, "ranks", ranks,
+	                             "error", error ? error : json_null()));
+}
+
 static void release(struct run *r)
 {
 	stop_store(r);
@@ -675,6 +719,11 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 		end_ranks(&r, ENDING_BY_TERM);
 	if (r.ranks)
 		supervise(&r);
+	if (o->json && !err.code) {
+		int printed = print_results(&r);
+		if (!r.code)
+			r.code = printed;
+	}
 	release(&r);
 	return r.signal ? 128 + r.signal : r.code;
 }

@@ -261,10 +261,19 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&-
 	run -2 collctl run -n 0 true
 }
 
-@test "--json before run: an object a rank, each a line" {
+@test "--json before run: one object, with each rank's in it" {
 	collctl --json run -n 3 barrier >out
-	assert_equal "$(wc -l <out)" 3
-	assert_equal "$(jq -r .rank out | sort | tr '\n' ' ')" '0 1 2 '
+	assert_equal "$(json out '[.command, .ok, .size, .error, (.ranks | map(.rank))] | @json')" \
+		'["run",true,3,null,[0,1,2]]'
+}
+
+@test "--json before run: of a failure too, one object" {
+	run -3 --separate-stderr collctl --json run -n 3 -- allreduce missing.npy -o out.npy
+	assert_equal "$(jq -s 'length' <<<"$output")" 1
+	assert_equal "$(jq -r '[.ok, .error.code, (.ranks | map(.ok))] | @json' <<<"$output")" \
+		'[false,3,[false,false,false]]'
+	run -2 --separate-stderr collctl --json run -n 2 -- true
+	assert_equal "$(jq -r '.error.code' <<<"$output")" 2
 }
 
 @test "a program may call collctl again and again" {
