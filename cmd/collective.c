@@ -64,11 +64,11 @@ struct collective {
 
 /* ---- inputs ---- */
 
-/* Whoever writes to stdin may take long: meanwhile the job goes on, and can be stopped. */
-static int await_stdin(void *ctx, struct err *err)
+/* Whoever writes to a pipe may take long: meanwhile the job goes on, and can be stopped. */
+static int await_pipe(void *ctx, int fd, struct err *err)
 {
 	const struct collective *c = ctx;
-	return job_await(c->job, STDIN_FILENO, err);
+	return job_await(c->job, fd, err);
 }
 
 static int open_inputs(struct collective *c, char **paths, int n, struct err *err)
@@ -86,7 +86,7 @@ static int open_inputs(struct collective *c, char **paths, int n, struct err *er
 	for (int i = 0; i < n; i++) {
 		struct array_file *f = &c->inputs[i];
 		char *path = joining_path(paths[i], c->rank, c->size, err);
-		int ret = path ? stdio_array_open(f, path, &hints, await_stdin, c, err) : -1;
+		int ret = path ? stdio_array_open(f, path, &hints, await_pipe, c, err) : -1;
 		free(path);
 		if (ret < 0)
 			return -1;

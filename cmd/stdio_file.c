@@ -42,13 +42,13 @@ static int copy(int from, int to, const char *from_name, const char *to_name, in
 	if (!buf)
 		return err_nomem(err, "copying", CHUNK);
 	for (;;) {
-		got = await ? await(ctx, err) : 0;
+		got = await ? await(ctx, from, err) : 0;
 		if (got < 0)
 			break;
 		got = read(from, buf, CHUNK);
 		if (got == 0)
 			break;
-		if (got < 0 && errno == EINTR)
+		if (got < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (got < 0) {
 			err_errno(err, ERR_INPUT, "%s", from_name);
@@ -63,29 +63,47 @@ static int copy(int from, int to, const char *from_name, const char *to_name, in
 	return got < 0 ? -1 : 0;
 }
 
-int stdio_array_open(struct array_file *f, const char *path, const struct array_hints *hints,
-                     stdio_await *await, void *ctx, struct err *err)
+/* Spool all that comes from @from, and open the spool as the file @name. */
+static int open_spooled(struct array_file *f, int from, const char *name,
+                        const struct array_hints *hints, stdio_await *await, void *ctx,
+                        struct err *err)
 {
 	char proc[64];
-	struct array_hints h = *hints;
-	if (strcmp(path, "-") != 0)
-		return array_open(f, path, hints, err);
-	if (h.format == ARRAY_FORMAT_AUTO) /* a name would tell; raw says so by --dtype */
-		h.format = h.dtype == DTYPE_NONE || h.dtype == DTYPE_BF16 ? ARRAY_NPY : ARRAY_RAW;
 	int fd = spool_fd(err);
 	if (fd < 0)
 		return -1;
 	snprintf(proc, sizeof proc, "/proc/self/fd/%d", fd);
-	int ret = copy(STDIN_FILENO, fd, "stdin", "the spool of stdin", ERR_RESOURCE, await, ctx,
-	               err);
+	int ret = copy(from, fd, name, "the spool of what came", ERR_RESOURCE, await, ctx, err);
 	if (ret == 0)
-		ret = array_open(f, proc, &h, err);
+		ret = array_open(f, proc, hints, err);
 	close(fd);
 	if (ret < 0)
 		return -1;
 	free(f->path);
-	f->path = strdup("stdin");
-	return f->path ? 0 : err_nomem(err, "a name", 6);
+	f->path = strdup(name);
+	return f->path ? 0 : err_nomem(err, "a name", strlen(name));
+}
+
+int stdio_array_open(struct array_file *f, const char *path, const struct array_hints *hints,
+                     stdio_await *await, void *ctx, struct err *err)
+{
+	struct array_hints h = *hints;
+	struct err no_name = {.rank = ERR_RANK_SELF};
+	struct stat st;
+	bool is_stdin = strcmp(path, "-") == 0;
+	if (!is_stdin && (stat(path, &st) < 0 || !S_ISFIFO(st.st_mode)))
+		return array_open(f, path, hints, err);
+	if (h.format == ARRAY_FORMAT_AUTO &&
+	    (is_stdin || array_format_of(path, ARRAY_FORMAT_AUTO, &h.format, &no_name) < 0))
+		h.format = h.dtype == DTYPE_NONE || h.dtype == DTYPE_BF16 ? ARRAY_NPY : ARRAY_RAW;
+	if (is_stdin)
+		return open_spooled(f, STDIN_FILENO, "stdin", &h, await, ctx, err);
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* nor waits for a writer */
+	if (fd < 0)
+		return err_errno(err, ERR_INPUT, "%s: cannot open", path);
+	int ret = open_spooled(f, fd, path, &h, await, ctx, err);
+	close(fd);
+	return ret;
 }
 
 int stdio_spool_open(struct outfile *f, uint64_t size, struct err *err)

@@ -346,3 +346,13 @@ load helpers
 	run -4 collctl run -n 1 -- allreduce in.0.npy -o out.npy
 	assert_equal "$(<target)" precious
 }
+
+@test "pipes are inputs too" {
+	make_shards 2 f32 100000
+	mkfifo late.npy
+	# shellcheck disable=SC2094 # the fifo, and what goes into it
+	cat in.1.npy >late.npy &
+	STARTED+=($!)
+	collctl allreduce -n 1 <(cat in.0.npy) late.npy -o out.0.npy
+	check_numpy sum out.0.npy --in in.{0..1}.npy
+}
