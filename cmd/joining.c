@@ -20,14 +20,16 @@ static int find_secret(struct joining *j, const struct options *o, struct err *e
 {
 	const char *text = getenv("COLLCTL_SECRET");
 	int ret;
-	if (o->insecure || (j->conf.size == 1 && !j->conf.rendezvous && !j->conf.hosts))
-		return 0; /* a rank alone meets nobody */
+	if (o->insecure)
+		return 0;
 	if (o->secret_fd >= 0)
 		ret = secret_from_fd(&j->secret, o->secret_fd, err);
 	else if (o->secret_file)
 		ret = secret_from_file(&j->secret, o->secret_file, err);
 	else if (text && *text)
 		ret = secret_from_text(&j->secret, text, "COLLCTL_SECRET", err);
+	else if (j->conf.size == 1 && !j->conf.rendezvous && !j->conf.hosts)
+		return 0; /* a rank alone meets nobody */
 	else
 		return err_set(err, ERR_AUTH,
 		               "no job secret: make one with 'collctl keygen FILE' and give every "

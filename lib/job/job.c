@@ -470,13 +470,10 @@ static int await_welcome(struct job *j, struct err *err)
 	while (!j->welcomed && !j->aborted && !j->closed && clock_ns() < j->join_deadline)
 		if (loop_turn(&j->loop, j->join_deadline, err) < 0 || check_signal(j, err) < 0)
 			return -1;
-	if (j->closed) {
-		err_set(err, ERR_PEER_LOST, "it closed the connection without an answer");
-		return 0;
-	}
 	if (j->welcomed || j->aborted)
 		return 1;
-	err_set(err, ERR_PEER_LOST, "no answer");
+	err_set(err, ERR_PEER_LOST,
+	        j->closed ? "it closed the connection without an answer" : "no answer");
 	return 0;
 }
 
@@ -561,8 +558,10 @@ static int join(struct job *j, struct err *err)
 		struct err why = {.rank = ERR_RANK_SELF};
 		int found;
 		if (may_coordinate) {
-			int fd = rendezvous_publish(j->rendezvous, again, &at, j->join_deadline,
-			                            err);
+			/* Who closes the connection lives: only silence or a refusal is death. */
+			bool dead = again && !j->closed;
+			int fd =
+			        rendezvous_publish(j->rendezvous, dead, &at, j->join_deadline, err);
 			if (fd >= 0)
 				return coordinate(j, fd, err);
 			if (fd == -1)

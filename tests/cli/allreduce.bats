@@ -221,9 +221,9 @@ load helpers
 	make_secret
 	start_serve
 	spawn_rank 1 "$COLLCTL" allreduce -n 2 -r auto -R "$STORE" -j job --secret-file "$SECRET" \
-		--join-timeout 20s 'in.{rank}.npy' -o 'out.{rank}.npy'
+		--join-timeout 60s 'in.{rank}.npy' -o 'out.{rank}.npy'
 	# The record of the rank that takes any place appears: it is rank 0 now.
-	until curl -sf "$STORE/v1/kv/collctl/job?index=1&wait=20s" >/dev/null; do :; done
+	until curl -sf "$STORE/v1/kv/collctl/job?index=1&wait=1s" >/dev/null; do :; done
 	rank 0 2 allreduce in.0.npy -o out.0.npy --join-timeout 2s
 	wait_ranks 0
 	assert_rank 0 7 'rank 0' 'auto'
