@@ -54,7 +54,6 @@ struct job {
 	int64_t moved_at;
 	int (*waits)(void *ctx, int *peers, int cap);
 	void *waits_ctx;
-	bool mesh_event;
 	bool failing;
 };
 
@@ -693,7 +692,6 @@ int job_agree(struct job *j, struct intent *in, bool mesh, job_decide *decide_fn
 static void mesh_ready(void *ctx)
 {
 	struct job *j = ctx;
-	j->mesh_event = true;
 	j->moved_at = clock_ns();
 }
 

@@ -128,15 +128,20 @@ static void stranger_ready(void *ctx)
 	free(s);
 }
 
+/* Does it come from the same address as @from, whatever the port? */
+static bool same_source(const struct stranger *s, const struct addr *from)
+{
+	struct addr a = s->from, b = *from;
+	addr_set_port(&a, 0);
+	addr_set_port(&b, 0);
+	return a.len == b.len && memcmp(&a.sa, &b.sa, a.len) == 0;
+}
+
 static int from_source(const struct gate *g, const struct addr *from)
 {
 	int n = 0;
-	for (const struct stranger *s = g->oldest; s; s = s->next) {
-		struct addr a = s->from, b = *from;
-		addr_set_port(&a, 0);
-		addr_set_port(&b, 0);
-		n += a.len == b.len && memcmp(&a.sa, &b.sa, a.len) == 0;
-	}
+	for (const struct stranger *s = g->oldest; s; s = s->next)
+		n += same_source(s, from);
 	return n;
 }
 
@@ -146,10 +151,7 @@ static void receive_stranger(struct gate *g, int fd, const struct addr *from)
 	if (from_source(g, from) >= g->conf.per_source) {
 		/* The source pays itself: its own oldest goes, not somebody else's. */
 		for (struct stranger *s = g->oldest; s; s = s->next) {
-			struct addr a = s->from, b = *from;
-			addr_set_port(&a, 0);
-			addr_set_port(&b, 0);
-			if (a.len == b.len && memcmp(&a.sa, &b.sa, a.len) == 0) {
+			if (same_source(s, from)) {
 				drop(s);
 				break;
 			}
