@@ -65,3 +65,16 @@ void allreduce_direct(struct sched_builder *b, const struct coll_args *a)
 		sched_recv(b, peer, sched_out(b, r.off), r.len);
 	}
 }
+
+void allreduce_direct_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double p = a->size;
+
+	*c = (struct coll_cost){
+	        .rounds = 2,
+	        .messages = 2 * (p - 1),
+	        .sent = 2 * (p - 1) / p,
+	        .received = 2 * (p - 1) / p,
+	        .reduced = 1,
+	};
+}

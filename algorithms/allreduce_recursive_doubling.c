@@ -45,3 +45,16 @@ void allreduce_recursive_doubling(struct sched_builder *b, const struct coll_arg
 		exchange(b, &f, out, all.len);
 	fold_out(b, a, all, &f);
 }
+
+void allreduce_recursive_doubling_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double l = log2_floor(a->size), fold = (a->size & (a->size - 1)) != 0;
+
+	*c = (struct coll_cost){
+	        .rounds = l + (fold ? 2 : 0),
+	        .messages = l + fold,
+	        .sent = l + fold,
+	        .received = l + fold,
+	        .reduced = l + fold,
+	};
+}

@@ -58,3 +58,16 @@ void allreduce_ring_chunked(struct sched_builder *b, const struct coll_args *a)
 			sched_send(b, right, sched_out(b, c.off), c.len);
 	}
 }
+
+void allreduce_ring_chunked_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double p = a->size;
+
+	*c = (struct coll_cost){
+	        .rounds = 2 * (p - 1),
+	        .messages = 4 * (p - 1),
+	        .sent = 2 * (p - 1) / p,
+	        .received = 2 * (p - 1) / p,
+	        .reduced = (p - 1) / p,
+	};
+}

@@ -29,3 +29,16 @@ void barrier_all_to_all(struct sched_builder *b, const struct coll_args *a)
 	for (int d = 1; d < a->size; d++)
 		sched_recv_reduce(b, rank_add(a, a->rank, -d), out, out, all.len, 0);
 }
+
+void barrier_all_to_all_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double p = a->size;
+
+	*c = (struct coll_cost){
+	        .rounds = 1,
+	        .messages = p - 1,
+	        .sent = p - 1,
+	        .received = p - 1,
+	        .reduced = p - 1,
+	};
+}

@@ -34,3 +34,16 @@ void barrier_all_to_one(struct sched_builder *b, const struct coll_args *a)
 	for (int d = 1; d < a->size; d++)
 		sched_send(b, rank_add(a, a->rank, d), out, all.len);
 }
+
+void barrier_all_to_one_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double p = a->size;
+
+	*c = (struct coll_cost){
+	        .rounds = 2,
+	        .messages = p - 1,
+	        .sent = p - 1,
+	        .received = p - 1,
+	        .reduced = p - 1,
+	};
+}

@@ -32,3 +32,16 @@ void barrier_dissemination(struct sched_builder *b, const struct coll_args *a)
 		sched_recv_reduce(b, rank_add(a, a->rank, -d), out, out, all.len, 0);
 	}
 }
+
+void barrier_dissemination_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double q = log2_ceil(a->size);
+
+	*c = (struct coll_cost){
+	        .rounds = q,
+	        .messages = q,
+	        .sent = q,
+	        .received = q,
+	        .reduced = q,
+	};
+}

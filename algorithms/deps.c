@@ -115,7 +115,8 @@ enum sched_error sched_check_step(const struct sched *s, const struct sched_step
 	for (int k = 0; k == 0 || r.buf != SCHED_NONE; k++) {
 		r = step_read(s, st, k);
 		if (r.buf == SCHED_NONE) {
-			if (k == 0 && st->op != SCHED_READ && st->op != SCHED_RECV)
+			if (k == 0 && st->op != SCHED_READ && st->op != SCHED_RECV &&
+			    st->op != SCHED_IDENTITY)
 				return SCHED_RANGE;
 			break;
 		}

@@ -1,17 +1,21 @@
 /*
- * The emitters, one file each, that table.c has rows for.
+ * The algorithms that table.c has rows for, one file each: its emitter and its closed form.
  */
 #ifndef COLLCTL_ALGORITHMS_EMITTERS_H
 #define COLLCTL_ALGORITHMS_EMITTERS_H
 
 #include "algorithms/sched.h"
 
-void allreduce_ring_chunked(struct sched_builder *, const struct coll_args *);
-void allreduce_recursive_doubling(struct sched_builder *, const struct coll_args *);
-void allreduce_circulant(struct sched_builder *, const struct coll_args *);
-void allreduce_direct(struct sched_builder *, const struct coll_args *);
-void barrier_all_to_all(struct sched_builder *, const struct coll_args *);
-void barrier_all_to_one(struct sched_builder *, const struct coll_args *);
-void barrier_dissemination(struct sched_builder *, const struct coll_args *);
+#define ALGORITHM(name)                                              \
+	void name(struct sched_builder *, const struct coll_args *); \
+	void name##_cost(const struct coll_args *, struct coll_cost *)
+
+ALGORITHM(allreduce_ring_chunked);
+ALGORITHM(allreduce_recursive_doubling);
+ALGORITHM(allreduce_circulant);
+ALGORITHM(allreduce_direct);
+ALGORITHM(barrier_all_to_all);
+ALGORITHM(barrier_all_to_one);
+ALGORITHM(barrier_dissemination);
 
 #endif

@@ -10,9 +10,12 @@
 struct sched_builder {
 	struct sched *s; /* takes shape: rank, size and buffers; the steps come at the end */
 	const struct coll_args *args;
+	enum coll_kind kind;
 	struct coll_layout layout;
+	uint64_t nin, nout;         /* elements of an input, of the output */
 	bool shared;                /* input 0 and the output live in one buffer */
 	uint64_t in_base, out_base; /* where their elements 0 lie in it */
+	struct sched_span work;     /* buf SCHED_NONE: not asked for yet */
 	int lane;
 	VEC(struct sched_step) steps;
 	enum sched_error error; /* the first one stays */
@@ -20,7 +23,7 @@ struct sched_builder {
 
 static const char *const op_names[SCHED_OPS] = {
         "read", "write",  "send",         "recv",        "recv-reduce",
-        "copy", "reduce", "local-reduce", "local-bcast",
+        "copy", "reduce", "local-reduce", "local-bcast", "identity",
 };
 
 const char *sched_op_name(unsigned op)
@@ -90,10 +93,26 @@ struct coll_layout coll_layout(enum coll_kind kind, int rank, int size, int root
 	case COLL_ALLTOALL:
 		x.in_place = false;
 		break;
+	case COLL_EXCHANGE:
+		x.out_hi = 0;
+		x.in_place = false;
+		break;
 	default:
 		break;
 	}
 	return x;
+}
+
+uint64_t coll_in_at(enum coll_kind kind, const struct coll_args *a, int j)
+{
+	return a->off[j] - a->off[coll_layout(kind, a->rank, a->size, a->root).in_lo];
+}
+
+uint64_t coll_out_at(enum coll_kind kind, const struct coll_args *a, int j)
+{
+	if (kind == COLL_ALLTOALL)
+		return coll_recv_at(a, j);
+	return a->off[j] - a->off[coll_layout(kind, a->rank, a->size, a->root).out_lo];
 }
 
 /* ---- emitting ---- */
@@ -135,6 +154,19 @@ struct sched_span sched_scratch(struct sched_builder *b, enum sched_type type, u
 	s->bufs = bufs;
 	s->bufs[s->nbufs] = (struct sched_buf){(uint8_t)type, SCHED_HOST, len};
 	return (struct sched_span){s->nbufs++, 0};
+}
+
+struct sched_span sched_work(struct sched_builder *b)
+{
+	const uint64_t n = coll_count(b->args);
+
+	if (b->work.buf == SCHED_NONE && b->shared)
+		b->work = (struct sched_span){(uint32_t)b->s->ninputs, 0};
+	else if (b->work.buf == SCHED_NONE && b->nout == n)
+		b->work = sched_out(b, 0);
+	if (b->work.buf == SCHED_NONE || b->s->bufs[b->work.buf].len < n)
+		b->work = sched_scratch(b, SCHED_DATA, n);
+	return b->work;
 }
 
 void sched_lane(struct sched_builder *b, int lane)
@@ -198,6 +230,11 @@ void sched_reduce(struct sched_builder *b, struct sched_span dst, struct sched_s
 	add(b, SCHED_REDUCE, -1, dst, src, len, flags);
 }
 
+void sched_identity(struct sched_builder *b, struct sched_span dst, uint64_t len)
+{
+	add(b, SCHED_IDENTITY, -1, dst, none, len, 0);
+}
+
 void sched_fold_inputs(struct sched_builder *b, struct sched_span dst, uint64_t off, uint64_t len)
 {
 	if (b->s->ninputs == 1)
@@ -208,11 +245,17 @@ void sched_fold_inputs(struct sched_builder *b, struct sched_span dst, uint64_t 
 
 /* ---- the files' steps ---- */
 
-/* A block of the input or output, and the step that decides when its turn is. */
+/* Elements [lo, hi) of an input or the output, and the step that decides when their turn is. */
 struct turn {
-	uint64_t when;
-	int block;
+	uint64_t lo, hi, when;
 };
+
+static int cmp_u64(const void *pa, const void *pb)
+{
+	const uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
+
+	return a < b ? -1 : a > b;
+}
 
 static int cmp_turns(const void *pa, const void *pb)
 {
@@ -220,95 +263,150 @@ static int cmp_turns(const void *pa, const void *pb)
 
 	if (a->when != b->when)
 		return a->when < b->when ? -1 : 1;
-	return a->block < b->block ? -1 : a->block > b->block;
+	return a->lo < b->lo ? -1 : a->lo > b->lo;
 }
 
-/* The first block of [lo, hi) that ends behind element @pos. */
-static int block_at(const uint64_t *off, int lo, int hi, uint64_t pos)
-{
-	while (lo < hi) {
-		const int mid = lo + (hi - lo) / 2;
+/* The elements [0, len) cut where a touch begins or ends, for painting: cut[k] to cut[k + 1] has
+ * when[k], and next[k] leads to the first piece from k on that has none yet. */
+struct canvas {
+	uint64_t *cut, *when;
+	size_t *next, n; /* pieces */
+};
 
-		if (off[mid + 1] <= pos)
-			lo = mid + 1;
+static size_t unpainted(struct canvas *c, size_t k)
+{
+	while (c->next[k] != k) {
+		c->next[k] = c->next[c->next[k]];
+		k = c->next[k];
+	}
+	return k;
+}
+
+static void paint(struct canvas *c, const struct turn *t)
+{
+	const uint64_t *at = bsearch(&t->lo, c->cut, c->n + 1, sizeof(*c->cut), cmp_u64);
+
+	for (size_t k = unpainted(c, (size_t)(at - c->cut)); k < c->n && c->cut[k] < t->hi;
+	     k = unpainted(c, k)) {
+		c->when[k] = t->when;
+		c->next[k] = k + 1;
+	}
+}
+
+static int canvas_init(struct canvas *c, const struct turn *touches, size_t n, uint64_t len,
+                       uint64_t untouched)
+{
+	size_t cuts = 0;
+
+	c->cut = calloc(2 * n + 2, sizeof(*c->cut));
+	c->when = calloc(2 * n + 2, sizeof(*c->when));
+	c->next = calloc(2 * n + 2, sizeof(*c->next));
+	if (!c->cut || !c->when || !c->next)
+		return -1;
+	c->cut[cuts++] = 0;
+	c->cut[cuts++] = len;
+	for (size_t i = 0; i < n; i++) {
+		c->cut[cuts++] = touches[i].lo;
+		c->cut[cuts++] = touches[i].hi;
+	}
+	qsort(c->cut, cuts, sizeof(*c->cut), cmp_u64);
+	c->n = 0;
+	for (size_t i = 1; i < cuts; i++)
+		if (c->cut[i] != c->cut[c->n])
+			c->cut[++c->n] = c->cut[i];
+	for (size_t k = 0; k <= c->n; k++) {
+		c->when[k] = untouched;
+		c->next[k] = k;
+	}
+	return 0;
+}
+
+/* The turns of the elements [0, len) of the buffer from @base on, in their order: those that the
+ * same emitted step touches first (@first), or writes last, are one. NULL: no memory. */
+static struct turn *turns_of(const struct sched_builder *b, size_t emitted, struct sched_span base,
+                             uint64_t len, bool first, size_t *nturns)
+{
+	VEC(struct turn) touches = {0}, turns = {0};
+	struct canvas c = {0};
+	bool ok = true;
+
+	for (size_t i = 0; i < emitted && ok; i++) {
+		const struct sched_step *st = &b->steps.v[i];
+
+		for (int src = 0; src < 1 + first; src++) {
+			const struct sched_span s = src ? st->src : st->dst;
+			const uint64_t lo = s.off > base.off ? s.off - base.off : 0;
+			const uint64_t end = s.off + st->len, past = base.off + len;
+			struct turn *t;
+
+			if (s.buf != base.buf || end <= base.off || s.off >= past)
+				continue;
+			t = vec_push(&touches);
+			if (!t)
+				ok = false;
+			else
+				*t = (struct turn){lo, (end < past ? end : past) - base.off,
+				                   first ? i : i + 1};
+		}
+	}
+	ok = ok && !canvas_init(&c, touches.v, touches.n, len, first ? UINT64_MAX : 0);
+	for (size_t i = 0; i < touches.n && ok; i++)
+		paint(&c, &touches.v[first ? i : touches.n - 1 - i]);
+	for (size_t k = 0; k < c.n && ok; k++) {
+		struct turn *last = turns.n ? &turns.v[turns.n - 1] : NULL;
+
+		if (last && last->when == c.when[k])
+			last->hi = c.cut[k + 1];
+		else if ((last = vec_push(&turns)))
+			*last = (struct turn){c.cut[k], c.cut[k + 1], c.when[k]};
 		else
-			hi = mid;
+			ok = false;
 	}
-	return lo;
+	if (ok && turns.n)
+		qsort(turns.v, turns.n, sizeof(*turns.v), cmp_turns);
+	free(touches.v);
+	free(c.cut);
+	free(c.when);
+	free(c.next);
+	if (!ok) {
+		free(turns.v);
+		turns.v = NULL;
+	}
+	*nturns = turns.n;
+	return turns.v;
 }
 
-/* The emitted step @when touches @span: for the blocks [lo, hi), whose first element lies at @base,
- * keep the first such step (@first) or the last. */
-static void touch(const struct sched_builder *b, struct turn *turns, int lo, int hi,
-                  struct sched_span base, struct sched_span span, uint64_t len, uint64_t when,
-                  bool first)
+/* Add one READ per input and turn, what is needed first in front. */
+static void add_reads(struct sched_builder *b, size_t emitted)
 {
-	const uint64_t *off = b->args->off;
-	uint64_t at;
+	size_t n = 0;
+	struct turn *turns =
+	        b->nin ? turns_of(b, emitted, sched_in(b, 0, 0), b->nin, true, &n) : NULL;
 
-	if (span.buf != base.buf || span.off + len <= base.off)
-		return;
-	at = span.off > base.off ? span.off - base.off : 0;
-	for (int j = block_at(off, lo, hi, off[lo] + at);
-	     j < hi && off[j] - off[lo] + base.off < span.off + len; j++) {
-		struct turn *t = &turns[j - lo];
-
-		if (!first || t->when == UINT64_MAX)
-			t->when = when;
-	}
-}
-
-/* Add one READ per input and block, the block that is needed first in front. */
-static void add_reads(struct sched_builder *b, size_t emitted, struct turn *turns)
-{
-	const int lo = b->layout.in_lo, hi = b->layout.in_hi;
-	const uint64_t *off = b->args->off;
-
-	for (int j = lo; j < hi; j++)
-		turns[j - lo] = (struct turn){UINT64_MAX, j};
-	for (size_t i = 0; i < emitted; i++) {
-		const struct sched_step *st = &b->steps.v[i];
-		const struct sched_span in = sched_in(b, 0, 0);
-
-		touch(b, turns, lo, hi, in, st->dst, st->len, i, true);
-		touch(b, turns, lo, hi, in, st->src, st->len, i, true);
-	}
-	qsort(turns, (size_t)(hi - lo), sizeof(*turns), cmp_turns);
-	for (int k = 0; k < hi - lo; k++) {
-		const int j = turns[k].block;
-		const uint64_t at = off[j] - off[lo];
-
+	if (b->nin && !turns)
+		fail(b, SCHED_NOMEM);
+	for (size_t k = 0; turns && k < n; k++)
 		for (int i = 0; i < b->s->ninputs; i++)
-			add(b, SCHED_READ, -1, sched_in(b, i, at),
-			    (struct sched_span){(uint32_t)i, at}, off[j + 1] - off[j], 0);
-	}
+			add(b, SCHED_READ, -1, sched_in(b, i, turns[k].lo),
+			    (struct sched_span){(uint32_t)i, turns[k].lo},
+			    turns[k].hi - turns[k].lo, 0);
+	free(turns);
 }
 
-/* Add one WRITE per output and block, the block that is complete first in front. */
-static void add_writes(struct sched_builder *b, size_t emitted, struct turn *turns)
+/* Add one WRITE per output and turn, what is complete first in front. */
+static void add_writes(struct sched_builder *b, size_t emitted)
 {
-	const int lo = b->layout.out_lo, hi = b->layout.out_hi;
-	const uint64_t *off = b->args->off;
+	const bool any = b->s->noutputs && b->nout;
+	size_t n = 0;
+	struct turn *turns = any ? turns_of(b, emitted, sched_out(b, 0), b->nout, false, &n) : NULL;
 
-	if (!b->s->noutputs)
-		return;
-	for (int j = lo; j < hi; j++)
-		turns[j - lo] = (struct turn){0, j};
-	for (size_t i = 0; i < emitted; i++) {
-		const struct sched_step *st = &b->steps.v[i];
-
-		if (st->op != SCHED_SEND)
-			touch(b, turns, lo, hi, sched_out(b, 0), st->dst, st->len, i + 1, false);
-	}
-	qsort(turns, (size_t)(hi - lo), sizeof(*turns), cmp_turns);
-	for (int k = 0; k < hi - lo; k++) {
-		const int j = turns[k].block;
-		const uint64_t at = off[j] - off[lo];
-
+	if (any && !turns)
+		fail(b, SCHED_NOMEM);
+	for (size_t k = 0; turns && k < n; k++)
 		for (int i = 0; i < b->s->noutputs; i++)
-			add(b, SCHED_WRITE, -1, (struct sched_span){(uint32_t)i, at},
-			    sched_out(b, at), off[j + 1] - off[j], 0);
-	}
+			add(b, SCHED_WRITE, -1, (struct sched_span){(uint32_t)i, turns[k].lo},
+			    sched_out(b, turns[k].lo), turns[k].hi - turns[k].lo, 0);
+	free(turns);
 }
 
 /* ---- from beginning to end ---- */
@@ -320,7 +418,8 @@ static enum sched_error check_args(const struct coll_args *a)
 	if (a->ninputs < 1 || a->noutputs < 0 || a->off[0])
 		return SCHED_RANGE;
 	for (int j = 0; j < a->size; j++)
-		if (a->off[j + 1] < a->off[j])
+		if (a->off[j + 1] < a->off[j] ||
+		    (a->recv_off && a->recv_off[j + 1] < a->recv_off[j]))
 			return SCHED_RANGE;
 	return a->off[a->size] > INT64_MAX ? SCHED_TOO_LARGE : SCHED_OK;
 }
@@ -330,10 +429,13 @@ static void lay_out(struct sched_builder *b)
 {
 	const struct coll_layout x = b->layout;
 	const uint64_t *off = b->args->off;
-	const uint64_t nin = off[x.in_hi] - off[x.in_lo], nout = off[x.out_hi] - off[x.out_lo];
+	const uint64_t nin = coll_in_at(b->kind, b->args, x.in_hi);
+	const uint64_t nout = coll_out_at(b->kind, b->args, x.out_hi);
 	const bool in_holds = x.out_lo == x.out_hi || (x.in_lo <= x.out_lo && x.out_hi <= x.in_hi);
 	const bool out_holds = x.in_lo == x.in_hi || (x.out_lo <= x.in_lo && x.in_hi <= x.out_hi);
 
+	b->nin = nin;
+	b->nout = nout;
 	b->shared = x.in_place && b->s->ninputs == 1 && (in_holds || out_holds);
 	for (int i = 0; i < b->s->ninputs; i++)
 		sched_scratch(b, SCHED_DATA, b->shared ? 0 : nin);
@@ -346,13 +448,12 @@ static void lay_out(struct sched_builder *b)
 
 static void emit(struct sched_builder *b, const struct coll_algorithm *alg)
 {
-	const struct coll_layout x = b->layout;
-
 	if (b->args->size > 1)
 		alg->emit(b, b->args);
+	else if (alg->kind == COLL_EXSCAN)
+		sched_identity(b, sched_out(b, 0), b->nout);
 	else
-		sched_fold_inputs(b, sched_out(b, 0), 0,
-		                  b->args->off[x.out_hi] - b->args->off[x.out_lo]);
+		sched_fold_inputs(b, sched_out(b, 0), 0, b->nout);
 }
 
 /* The emitted steps with the READs, which were added last, in front. */
@@ -382,30 +483,26 @@ static void take_steps(struct sched_builder *b, size_t first_read, size_t nreads
 
 static void build(struct sched_builder *b, const struct coll_algorithm *alg)
 {
-	struct turn *turns = calloc((size_t)b->args->size, sizeof(*turns));
 	size_t emitted, reads;
 
-	if (!turns) {
-		fail(b, SCHED_NOMEM);
-		return;
-	}
 	lay_out(b);
 	if (!b->error)
 		emit(b, alg);
 	emitted = b->steps.n;
-	add_reads(b, emitted, turns);
+	if (!b->error)
+		add_reads(b, emitted);
 	reads = b->steps.n - emitted;
-	add_writes(b, emitted, turns);
+	if (!b->error)
+		add_writes(b, emitted);
 	take_steps(b, emitted, reads);
 	if (!b->error)
 		fail(b, sched_infer(b->s));
-	free(turns);
 }
 
 struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
                           enum sched_error *error)
 {
-	struct sched_builder b = {.args = args, .error = check_args(args)};
+	struct sched_builder b = {.args = args, .work = {SCHED_NONE, 0}, .error = check_args(args)};
 
 	if (!b.error) {
 		b.s = calloc(1, sizeof(*b.s));
@@ -413,6 +510,8 @@ struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_ar
 			b.error = SCHED_NOMEM;
 	}
 	if (!b.error) {
+		alg = coll_resolve(alg, args);
+		b.kind = alg->kind;
 		b.layout = coll_layout(alg->kind, args->rank, args->size, args->root);
 		b.s->rank = args->rank;
 		b.s->size = args->size;

@@ -42,6 +42,7 @@ enum sched_op {
 	SCHED_LOCAL_REDUCE, /* dst <- IN[0] op IN[1] op ... IN[N-1] at src.off, in order, one pass
 	                     */
 	SCHED_LOCAL_BCAST,  /* OUT[0..M-1] at dst.off <- src, one pass */
+	SCHED_IDENTITY,     /* dst <- the operation's identity (0 of a sum) */
 	SCHED_OPS
 };
 const char *sched_op_name(unsigned op); /* "recv-reduce", ... */
@@ -115,14 +116,33 @@ struct coll_args {
 	int ninputs;         /* N local input buffers, >= 1 (a barrier: one element of `band`, that
 	                      * comes in and goes out as an array's would) */
 	int noutputs;        /* files that the output is written to; 0: it stays in its buffer */
-	const uint64_t *off; /* off[size+1], off[0] = 0: block j is elements [off[j], off[j+1]) */
-	unsigned base;       /* bcube, bruck: the radix; 0: the algorithm's default */
+	const uint64_t *off; /* off[size+1], off[0] = 0: block j is elements [off[j], off[j+1]).
+	                      * alltoall: the part of this rank's input that rank j gets */
+	/* alltoall: recv_off[size+1]: where in this rank's output the part from rank j stands.
+	 * NULL: every rank's off is the same one (and for all other collectives). */
+	const uint64_t *recv_off;
+	unsigned base;  /* bcube, bruck: the radix; 0: the algorithm's default */
+	unsigned steps; /* exchange: C */
+	unsigned esize; /* bytes of an element, for those that choose by size (tuned) */
 };
 
+/* The elements of all blocks: the vector; of an alltoall, the rank's input. */
+static inline uint64_t coll_count(const struct coll_args *a)
+{
+	return a->off[a->size];
+}
+
+/* alltoall: where the part from rank @j begins in the output (j = size: its end). */
+static inline uint64_t coll_recv_at(const struct coll_args *a, int j)
+{
+	return a->recv_off ? a->recv_off[j] : (uint64_t)j * (a->off[a->rank + 1] - a->off[a->rank]);
+}
+
 /*
- * Which blocks of off[] the input and the output of a rank cover: [lo, hi), empty where the rank
- * has no part. Element 0 of the input is element off[in_lo] of the collective. Where one range
- * contains the other and in_place says so, a single input and the output share a buffer.
+ * Which blocks the input and the output of a rank cover: [lo, hi), empty where the rank has no
+ * part. Element 0 of the input is element off[in_lo] of the collective. Where one range contains
+ * the other and in_place says so, a single input and the output share a buffer. The output of an
+ * alltoall has blocks of its own (coll_recv_at).
  */
 struct coll_layout {
 	int in_lo, in_hi, out_lo, out_hi;
@@ -130,15 +150,36 @@ struct coll_layout {
 };
 struct coll_layout coll_layout(enum coll_kind kind, int rank, int size, int root);
 
+/* Where block @j of the rank's input or output begins in it, for j in [lo, hi] of its layout. So
+ * coll_in_at(.., in_hi) is the input's length. */
+uint64_t coll_in_at(enum coll_kind kind, const struct coll_args *, int j);
+uint64_t coll_out_at(enum coll_kind kind, const struct coll_args *, int j);
+
 struct sched_builder;
 
 /* What an algorithm needs or promises: the flags of its row. */
 #define COLL_DIVERGENT  1u /* the operand order differs by rank */
-#define COLL_ORDERED    2u /* adds contributions in rank order (--order rank) */
+#define COLL_ORDERED    2u /* adds contributions in rank order (--order rank) ... */
 #define COLL_IDEMPOTENT 4u /* an element may receive a contribution more than once (barriers) */
 #define COLL_FINAL                                                              \
 	8u /* its steps carry SCHED_FINAL: on every rank or on none, whatever a \
 	    * rank's own blocks, for who receives a final block must know it */
+#define COLL_PARTIALS                                                                      \
+	16u /* ... and sends partial sums on: with --order rank the wire is the wider type \
+	     */
+
+/*
+ * What an algorithm costs on @a->size > 1 ranks, where the blocks are even: a function of size, base
+ * and steps alone, never of rank and off. In units of S, the bytes of coll_count() elements: so the
+ * S of an allgather is what every rank has at its end, and that of an alltoall a rank's input.
+ */
+struct coll_cost {
+	double rounds;   /* messages in sequence on the longest chain (sched_figures.rounds) */
+	double messages; /* sends of the rank that sends most: at most so many */
+	double sent;     /* S; by the rank that sends most */
+	double received; /* S; by the rank that receives most */
+	double reduced;  /* S; added (RECV_REDUCE, REDUCE) by the rank that adds most */
+};
 
 struct coll_algorithm {
 	enum coll_kind kind;
@@ -148,14 +189,21 @@ struct coll_algorithm {
 	const char *restrictions;  /* "" or words: "float sum and prod need --allow-divergent" */
 	const char *source;        /* paper or document */
 	unsigned flags;
-	/* Rounds (messages in sequence; see sched_figures) and bytes sent in units of S by the
-	 * rank that sends most, for @size ranks: the figures that the tests hold the emitted
-	 * schedules to and that selection prices. */
-	uint64_t (*rounds)(int size);
-	double (*volume)(int size);
-	uint64_t (*messages)(int size); /* sends of the rank that sends most: at most so many */
+	/* The closed form: the figures that the tests hold the emitted schedules to and that
+	 * selection prices. */
+	void (*cost)(const struct coll_args *, struct coll_cost *);
+	/* Where it can't serve these arguments, or stands for another: the name of the algorithm of
+	 * the same collective that takes its place; else NULL. NULL itself: it serves all. */
+	const char *(*falls_back)(const struct coll_args *);
 	void (*emit)(struct sched_builder *, const struct coll_args *);
 };
+
+/* What really runs when @alg is asked for: follows falls_back. */
+const struct coll_algorithm *coll_resolve(const struct coll_algorithm *alg,
+                                          const struct coll_args *);
+
+/* The closed form of what @alg resolves to; nothing for size 1. */
+struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct coll_args *);
 
 /* The registry (table.c). */
 extern const struct coll_algorithm coll_algorithms[];
@@ -204,15 +252,21 @@ void sched_reduce(struct sched_builder *, struct sched_span dst, struct sched_sp
 /* The first phase of every algorithm with local inputs: dst <- IN[0] op ... op IN[N-1] on the
  * inputs' elements [off, off+len). One input: a copy, which is nothing when in place. */
 void sched_fold_inputs(struct sched_builder *, struct sched_span dst, uint64_t off, uint64_t len);
+/* dst <- the operation's identity. */
+void sched_identity(struct sched_builder *, struct sched_span dst, uint64_t len);
+/* A place for the whole vector, coll_count() elements, in which the rank works: the output where it
+ * is as long; else the single input, which is destroyed by it; else scratch (the same at every
+ * call). What the rank's own input, or its output, has there already needs no copy. */
+struct sched_span sched_work(struct sched_builder *);
 /* The steps that follow go on @lane (0 until said otherwise). */
 void sched_lane(struct sched_builder *, int lane);
 
 /*
- * Emit @alg for @args and finish: adds READ steps in front (one per input and block, in the order
- * in which the blocks are first needed), WRITE steps behind (one per block of each output, in the
- * order in which the blocks are complete), and infers every dependency (RAW, WAR, WAW on
- * overlapping ranges). For size 1 the emitter is not called: the inputs are folded into the output.
- * Returns NULL and *@error on failure.
+ * Emit what @alg resolves to for @args and finish: adds READ steps in front (one per input and run
+ * of elements that the same step needs first, in that order), WRITE steps behind (one per output
+ * and run that the same step completes, in that order), and infers every dependency (RAW, WAR, WAW
+ * on overlapping ranges). For size 1 the emitter is not called: the inputs are folded into the
+ * output (exscan: the identity). Returns NULL and *@error on failure.
  */
 struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
                           enum sched_error *error);

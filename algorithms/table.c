@@ -6,86 +6,6 @@
 #include "algorithms/blocks.h"
 #include "algorithms/emitters.h"
 
-/* ---- closed forms: rounds, and bytes sent in units of S by the rank that sends most ---- */
-
-static bool power_of_two(int p)
-{
-	return !(p & (p - 1));
-}
-
-static uint64_t rounds_1(int p)
-{
-	return p > 1;
-}
-
-static uint64_t rounds_2(int p)
-{
-	return p > 1 ? 2 : 0;
-}
-
-static uint64_t rounds_2_ring(int p)
-{
-	return 2 * (uint64_t)(p - 1);
-}
-
-static uint64_t rounds_q(int p)
-{
-	return (uint64_t)log2_ceil(p);
-}
-
-static uint64_t rounds_2q(int p)
-{
-	return 2 * (uint64_t)log2_ceil(p);
-}
-
-static uint64_t rounds_doubling(int p)
-{
-	return (uint64_t)log2_floor(p) + (power_of_two(p) ? 0 : 2);
-}
-
-static double volume_optimal(int p)
-{
-	return 2.0 * (p - 1) / p;
-}
-
-/* A core rank with an extra one below it returns the result as well. */
-static double volume_doubling(int p)
-{
-	return log2_floor(p) + !power_of_two(p);
-}
-
-static double volume_others(int p)
-{
-	return p - 1;
-}
-
-static double volume_q(int p)
-{
-	return log2_ceil(p);
-}
-
-/* Messages sent by the rank that sends most. */
-static uint64_t messages_ring_chunked(int p)
-{
-	return 4 * (uint64_t)(p - 1);
-}
-
-/* The blocks of a round lie together on the circle: at its end they are cut in two. */
-static uint64_t messages_circulant(int p)
-{
-	return 4 * (uint64_t)log2_ceil(p);
-}
-
-static uint64_t messages_others(int p)
-{
-	return (uint64_t)(p - 1);
-}
-
-static uint64_t messages_2_others(int p)
-{
-	return 2 * (uint64_t)(p - 1);
-}
-
 /* ---- the rows ---- */
 
 const struct coll_algorithm coll_algorithms[] = {
@@ -97,9 +17,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .bytes = "2S(P-1)/P",
                 .restrictions = "",
                 .source = "Gloo allreduce_ring_chunked; Patarasuk, Yuan, JPDC 2009",
-                .rounds = rounds_2_ring,
-                .volume = volume_optimal,
-                .messages = messages_ring_chunked,
+                .cost = allreduce_ring_chunked_cost,
                 .emit = allreduce_ring_chunked,
         },
         {
@@ -110,9 +28,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .bytes = "SL (+S where P is no power of two)",
                 .restrictions = "",
                 .source = "Thakur, Rabenseifner, Gropp, IJHPCA 2005",
-                .rounds = rounds_doubling,
-                .volume = volume_doubling,
-                .messages = rounds_doubling,
+                .cost = allreduce_recursive_doubling_cost,
                 .emit = allreduce_recursive_doubling,
         },
         {
@@ -124,9 +40,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .bytes = "2S(P-1)/P",
                 .restrictions = "",
                 .source = "Träff, arXiv:2410.14234",
-                .rounds = rounds_2q,
-                .volume = volume_optimal,
-                .messages = messages_circulant,
+                .cost = allreduce_circulant_cost,
                 .emit = allreduce_circulant,
         },
         {
@@ -138,9 +52,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .restrictions = "",
                 .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
                 .flags = COLL_ORDERED | COLL_FINAL,
-                .rounds = rounds_2,
-                .volume = volume_optimal,
-                .messages = messages_2_others,
+                .cost = allreduce_direct_cost,
                 .emit = allreduce_direct,
         },
         {
@@ -152,9 +64,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .restrictions = "",
                 .source = "Gloo barrier_all_to_all",
                 .flags = COLL_DIVERGENT,
-                .rounds = rounds_1,
-                .volume = volume_others,
-                .messages = messages_others,
+                .cost = barrier_all_to_all_cost,
                 .emit = barrier_all_to_all,
         },
         {
@@ -165,9 +75,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .bytes = "1 notice; the root P-1",
                 .restrictions = "",
                 .source = "Gloo barrier_all_to_one",
-                .rounds = rounds_2,
-                .volume = volume_others,
-                .messages = messages_others,
+                .cost = barrier_all_to_one_cost,
                 .emit = barrier_all_to_one,
         },
         {
@@ -179,9 +87,7 @@ const struct coll_algorithm coll_algorithms[] = {
                 .restrictions = "",
                 .source = "Hensgen, Finkel, Manber, IJPP 1988",
                 .flags = COLL_DIVERGENT | COLL_IDEMPOTENT,
-                .rounds = rounds_q,
-                .volume = volume_q,
-                .messages = rounds_q,
+                .cost = barrier_dissemination_cost,
                 .emit = barrier_dissemination,
         },
 };
@@ -215,6 +121,25 @@ int coll_by_name(const char *name, enum coll_kind *out)
 			return 0;
 		}
 	return -1;
+}
+
+const struct coll_algorithm *coll_resolve(const struct coll_algorithm *alg,
+                                          const struct coll_args *args)
+{
+	const char *other;
+
+	while (alg->falls_back && (other = alg->falls_back(args)))
+		alg = coll_find(alg->kind, other);
+	return alg;
+}
+
+struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct coll_args *args)
+{
+	struct coll_cost c = {0};
+
+	if (args->size > 1)
+		coll_resolve(alg, args)->cost(args, &c);
+	return c;
 }
 
 const struct coll_algorithm *coll_find(enum coll_kind kind, const char *name)

@@ -352,6 +352,9 @@ static bool run_step(struct verify *v, uint32_t id)
 		return run_local(v, id);
 	case SCHED_LOCAL_REDUCE:
 		return run_local_reduce(v, id);
+	case SCHED_IDENTITY:
+		return defect(v, "rank %d writes an identity, for which there is no rule",
+		              v->g.rank[id]);
 	default:
 		break;
 	}
@@ -910,6 +913,12 @@ bool verify_algorithm(const struct coll_algorithm *alg, const struct coll_args *
 
 /* ---- figures ---- */
 
+static void raise_to(uint64_t *most, uint64_t x)
+{
+	if (x > *most)
+		*most = x;
+}
+
 static void count_rank(const struct sched *s, bool *peer_seen, struct sched_figures *out)
 {
 	struct sched_figures f = {0};
@@ -922,6 +931,10 @@ static void count_rank(const struct sched *s, bool *peer_seen, struct sched_figu
 			f.messages++;
 			f.elements += st->len;
 		}
+		if (step_receives(st))
+			f.received += st->len;
+		if (st->op == SCHED_RECV_REDUCE || st->op == SCHED_REDUCE)
+			f.reduced += st->len;
 		if (st->peer >= 0 && !peer_seen[st->peer]) {
 			peer_seen[st->peer] = true;
 			f.peers++;
@@ -929,10 +942,12 @@ static void count_rank(const struct sched *s, bool *peer_seen, struct sched_figu
 	}
 	for (uint32_t i = (uint32_t)s->ninputs + 1; i < s->nbufs; i++)
 		f.scratch += s->bufs[i].len;
-	out->messages = f.messages > out->messages ? f.messages : out->messages;
-	out->elements = f.elements > out->elements ? f.elements : out->elements;
-	out->peers = f.peers > out->peers ? f.peers : out->peers;
-	out->scratch = f.scratch > out->scratch ? f.scratch : out->scratch;
+	raise_to(&out->messages, f.messages);
+	raise_to(&out->elements, f.elements);
+	raise_to(&out->received, f.received);
+	raise_to(&out->reduced, f.reduced);
+	raise_to(&out->peers, f.peers);
+	raise_to(&out->scratch, f.scratch);
 }
 
 /*

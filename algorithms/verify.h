@@ -37,6 +37,8 @@ struct sched_figures {
 	uint64_t rounds;   /* the longest chain: sends that need not wait for one another are one */
 	uint64_t messages; /* sends of the rank that sends most */
 	uint64_t elements; /* elements sent by the rank that sends most */
+	uint64_t received; /* elements received by the rank that receives most */
+	uint64_t reduced;  /* elements added by the rank that adds most: RECV_REDUCE, REDUCE */
 	uint64_t peers;    /* distinct peers of the rank that has most */
 	uint64_t scratch;  /* elements of scratch of the rank that needs most */
 };

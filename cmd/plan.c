@@ -18,6 +18,7 @@
 #define PLAN_MAX (UINT64_C(8) << 30)
 
 struct planned {
+	struct coll_cost cost;
 	const struct coll_algorithm *alg;
 	struct coll_args args;
 	uint64_t *off;
@@ -106,6 +107,7 @@ static int planned_init(struct planned *p, const struct options *o, const char *
 	if (!p->off || !p->scheds)
 		return err_nomem(err, "the plan", 16 * (unsigned long long)o->size);
 	coll_split(count, o->size, p->off);
+	p->cost = coll_cost_of(p->alg, &p->args);
 	return 0;
 }
 
@@ -244,8 +246,7 @@ static void print_text(const struct planned *p, int rank)
 	       coll_name(p->alg->kind), p->alg->name, p->args.size, count, count * p->item);
 	printf("%" PRIu64 " steps; at most %" PRIu64 " messages, %" PRIu64 " bytes sent, %" PRIu64
 	       " peers, %" PRIu64 " elements of scratch a rank\n",
-	       p->alg->rounds(p->args.size), f->messages, f->elements * p->item, f->peers,
-	       f->scratch);
+	       (uint64_t)p->cost.rounds, f->messages, f->elements * p->item, f->peers, f->scratch);
 	if (p->verified)
 		printf("verified: all %d schedules\n", p->args.size);
 	for (int r = 0; r < p->args.size; r++)
@@ -305,13 +306,13 @@ static json_t *json_ranks(const struct planned *p, int rank)
 static int print_json(const struct planned *p, int rank)
 {
 	const struct sched_figures *f = &p->figures;
-	json_t *all = json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "collective",
-	                        coll_name(p->alg->kind), "algorithm", p->alg->name, "size",
-	                        p->args.size, "count", (json_int_t)p->off[p->args.size], "steps",
-	                        (json_int_t)p->alg->rounds(p->args.size), "chain",
-	                        (json_int_t)f->rounds, "messages", (json_int_t)f->messages, "bytes",
-	                        (json_int_t)(f->elements * p->item), "peers", (json_int_t)f->peers,
-	                        "scratch", (json_int_t)f->scratch);
+	json_t *all =
+	        json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "collective",
+	                  coll_name(p->alg->kind), "algorithm", p->alg->name, "size", p->args.size,
+	                  "count", (json_int_t)p->off[p->args.size], "steps",
+	                  (json_int_t)p->cost.rounds, "chain", (json_int_t)f->rounds, "messages",
+	                  (json_int_t)f->messages, "bytes", (json_int_t)(f->elements * p->item),
+	                  "peers", (json_int_t)f->peers, "scratch", (json_int_t)f->scratch);
 
 	if (all && p->verified)
 		json_object_set_new(all, "verified", json_true());

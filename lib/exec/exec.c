@@ -143,10 +143,17 @@ static int stream_init(struct exec *x, int k, const int *out, int nout, const in
                        struct err *err)
 {
 	struct stream *s = &x->streams[k];
-	s->off = calloc((size_t)x->conf.args.size + 1, sizeof *s->off);
+	size_t n = (size_t)x->conf.args.size + 1;
+	s->off = calloc(n, sizeof *s->off);
+	s->recv_off = calloc(n, sizeof *s->recv_off);
+	s->in.at = calloc(n, sizeof *s->in.at);
+	s->in.file = calloc(n, sizeof *s->in.file);
+	s->out.at = calloc(n, sizeof *s->out.at);
+	s->out.file = calloc(n, sizeof *s->out.file);
 	s->lanes = calloc((size_t)(nout + nin) + 1, sizeof *s->lanes);
-	if (!s->off || !s->lanes)
-		return err_nomem(err, "a stream", 0);
+	if (!s->off || !s->recv_off || !s->in.at || !s->in.file || !s->out.at || !s->out.file ||
+	    !s->lanes)
+		return err_nomem(err, "a stream", 6 * n * sizeof *s->off);
 	for (int i = 0; i < nout + nin; i++)
 		if (exec_lane_init(x, &s->lanes[i], i < nout ? out[i] : in[i - nout], i < nout, k,
 		                   err))
@@ -225,6 +232,11 @@ static void stream_release(struct exec *x, struct stream *s)
 	free(s->lanes);
 	free(s->lane_steps);
 	free(s->off);
+	free(s->recv_off);
+	free(s->in.at);
+	free(s->in.file);
+	free(s->out.at);
+	free(s->out.file);
 	free(s->progress);
 	free(s->bufs);
 	free(s->locals);

@@ -37,9 +37,11 @@ struct stream {
 	uint32_t window; /* the current one */
 	bool done;       /* all its windows are */
 	struct sched *sched;
-	uint64_t *off;      /* the window's block layout */
-	uint64_t *progress; /* done of every step */
-	uint32_t left;      /* steps not finished */
+	struct coll_args args; /* of the window: off and recv_off are the stream's own */
+	uint64_t *off, *recv_off;
+	struct fileio_map in, out; /* where the window's blocks stand in the files */
+	uint64_t *progress;        /* done of every step */
+	uint32_t left;             /* steps not finished */
 	uint8_t **bufs;
 	uint8_t *memory;
 	size_t memory_size;

@@ -32,16 +32,49 @@ static void fail(struct fileio *io, const struct err *err)
 	pthread_mutex_unlock(&first);
 }
 
+/* The block of @map that element @pos of the window is in. */
+static int block_of(const struct fileio_map *map, uint64_t pos)
+{
+	int lo = 0, hi = map->nblocks;
+	while (hi - lo > 1) { /* the last block that begins at or before it */
+		int mid = lo + (hi - lo) / 2;
+		if (map->at[mid] <= pos)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Move elements [pos, pos + n) of the window, block by block. */
+static int transfer_blocks(struct fileio *io, const struct fileio_job *job, uint8_t *buf,
+                           uint64_t pos, uint64_t n, struct err *err)
+{
+	const struct fileio_map *map = job->map;
+	for (int k = block_of(map, pos); n; k++) {
+		uint64_t len = map->at[k + 1] - pos, file = map->file[k] + (pos - map->at[k]);
+		if (len > n)
+			len = n;
+		int ret = 0;
+		if (len && job->write)
+			ret = io->ops.write(io->ops.ctx, buf, file, len, job->final, err);
+		else if (len)
+			ret = io->ops.read(io->ops.ctx, job->input, buf, file, len, err);
+		if (ret < 0)
+			return -1;
+		buf += len * io->ops.esize;
+		pos += len;
+		n -= len;
+	}
+	return 0;
+}
+
 /* Move elements [done, done + n) of @job. */
 static int transfer(struct fileio *io, struct fileio_job *job, uint64_t done, uint64_t n)
 {
 	struct err err = {0};
 	uint8_t *buf = job->buf + done * io->ops.esize;
-	int ret;
-	if (job->write)
-		ret = io->ops.write(io->ops.ctx, buf, job->pos + done, n, job->final, &err);
-	else
-		ret = io->ops.read(io->ops.ctx, job->input, buf, job->pos + done, n, &err);
+	int ret = transfer_blocks(io, job, buf, job->pos + done, n, &err);
 	if (ret < 0)
 		fail(io, &err);
 	else

@@ -16,9 +16,10 @@
 
 /* What moves elements: called on the file threads, one at a time for reads and one for writes. */
 struct fileio_ops {
-	/* Fill @buf with @n elements of input @input, from element @pos on. */
+	/* Fill @buf with @n elements of input @input, from element @pos of the file on. */
 	int (*read)(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err);
-	/* Store @n elements at @pos. @final: the operation's last function is still to be applied.
+	/* Store @n elements at @pos of the file. @final: the operation's last function is still to
+	 * be applied.
 	 * @buf is not to be written: the same elements may be on their way to a peer. */
 	int (*write)(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final,
 	             struct err *err);
@@ -26,11 +27,20 @@ struct fileio_ops {
 	size_t esize; /* bytes of an element in the buffers */
 };
 
+/* Where a window's elements stand in the file: block k is elements [at[k], at[k+1]) of the window
+ * and begins at file[k]. Ascending. */
+struct fileio_map {
+	int nblocks;
+	uint64_t *at;   /* [nblocks + 1] */
+	uint64_t *file; /* [nblocks] */
+};
+
 struct fileio_job {
 	bool write, final;
 	int input;
 	uint8_t *buf;
-	uint64_t pos, count; /* elements */
+	const struct fileio_map *map;
+	uint64_t pos, count; /* elements of the window */
 	uint64_t limit;      /* guarded by the worker's lock */
 	_Atomic uint64_t done;
 	struct fileio_job *next;

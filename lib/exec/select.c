@@ -11,10 +11,11 @@
 
 double select_price(const struct coll_algorithm *alg, const struct select_args *a)
 {
-	double rounds = (double)alg->rounds(a->size), messages = (double)alg->messages(a->size);
-	double crowd = rounds > 0 ? messages / rounds : 0;
-	return rounds * LATENCY + messages * MESSAGE +
-	       alg->volume(a->size) * (double)a->bytes * BYTE * (1 + CROWD * crowd);
+	const struct coll_args args = {.size = a->size};
+	const struct coll_cost c = coll_cost_of(alg, &args);
+	double crowd = c.rounds > 0 ? c.messages / c.rounds : 0;
+	return c.rounds * LATENCY + c.messages * MESSAGE +
+	       c.sent * (double)a->bytes * BYTE * (1 + CROWD * crowd);
 }
 
 static bool is_16_bit_sum(const struct select_args *a)

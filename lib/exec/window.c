@@ -41,34 +41,50 @@ static uint64_t slice(uint64_t len, uint32_t w, uint32_t windows)
 	return (uint64_t)((unsigned __int128)len * w / windows);
 }
 
-static void window_layout(const struct exec *x, uint32_t w, uint64_t *off)
+static void slice_blocks(const struct exec *x, uint32_t w, const uint64_t *whole, uint64_t *off)
 {
-	const struct coll_args *a = &x->conf.args;
 	off[0] = 0;
-	for (int j = 0; j < a->size; j++) {
-		uint64_t len = a->off[j + 1] - a->off[j];
+	for (int j = 0; j < x->conf.args.size; j++) {
+		uint64_t len = whole[j + 1] - whole[j];
 		off[j + 1] = off[j] + slice(len, w + 1, x->conf.windows) -
 		             slice(len, w, x->conf.windows);
 	}
 }
 
-/* The place in the file of element @pos of the window: the layout of IN and OUT starts at block
- * @first. */
-static uint64_t file_pos(const struct exec *x, const struct stream *s, int first, uint64_t pos)
+typedef uint64_t block_at(enum coll_kind, const struct coll_args *, int j);
+
+/* The blocks [lo, hi) of the window, and of the file. One window is the whole file. */
+static void map_blocks(const struct exec *x, const struct stream *s, block_at *begin, int lo,
+                       int hi, struct fileio_map *m)
 {
-	const uint64_t *off = x->conf.args.off;
-	uint64_t at_window = pos + s->off[first];
-	int lo = first, hi = x->conf.args.size;
-	while (hi - lo > 1) { /* the last block that begins at or before it */
-		int mid = lo + (hi - lo) / 2;
-		if (s->off[mid] <= at_window)
-			lo = mid;
-		else
-			hi = mid;
+	enum coll_kind kind = x->conf.algorithm->kind;
+	m->nblocks = hi - lo;
+	for (int j = lo; j < hi; j++) {
+		uint64_t from = begin(kind, &x->conf.args, j);
+		uint64_t len = begin(kind, &x->conf.args, j + 1) - from;
+		m->at[j - lo] = begin(kind, &s->args, j);
+		m->file[j - lo] = from + slice(len, s->window, x->conf.windows);
 	}
-	uint64_t len = off[lo + 1] - off[lo];
-	return off[lo] - off[first] + slice(len, s->window, x->conf.windows) + at_window -
-	       s->off[lo];
+	m->at[hi - lo] = begin(kind, &s->args, hi);
+	if (x->conf.windows == 1 && hi > lo) {
+		m->at[1] = m->at[hi - lo];
+		m->nblocks = 1;
+	}
+}
+
+static void lay_out_window(struct exec *x, struct stream *s, uint32_t w)
+{
+	struct coll_layout l = coll_layout(x->conf.algorithm->kind, x->conf.args.rank,
+	                                   x->conf.args.size, x->conf.args.root);
+	slice_blocks(x, w, x->conf.args.off, s->off);
+	s->args = x->conf.args;
+	s->args.off = s->off;
+	if (x->conf.args.recv_off) {
+		slice_blocks(x, w, x->conf.args.recv_off, s->recv_off);
+		s->args.recv_off = s->recv_off;
+	}
+	map_blocks(x, s, coll_in_at, l.in_lo, l.in_hi, &s->in);
+	map_blocks(x, s, coll_out_at, l.out_lo, l.out_hi, &s->out);
 }
 
 static int place_buffers(struct exec *x, struct stream *s, struct err *err)
@@ -148,8 +164,6 @@ static int distribute(struct exec *x, struct stream *s, struct err *err)
 
 static void submit_jobs(struct exec *x, struct stream *s)
 {
-	const struct coll_args *a = &x->conf.args;
-	struct coll_layout layout = coll_layout(x->conf.algorithm->kind, a->rank, a->size, a->root);
 	for (uint32_t k = 0; k < s->njobs; k++) {
 		const struct sched_step *step = &s->sched->steps[s->job_steps[k]];
 		struct fileio_job *job = &s->jobs[k];
@@ -160,7 +174,8 @@ static void submit_jobs(struct exec *x, struct stream *s)
 		struct sched_span mem = job->write ? step->src : step->dst;
 		job->input = job->write ? 0 : (int)file.buf;
 		job->buf = at(x, s, mem);
-		job->pos = file_pos(x, s, job->write ? layout.out_lo : layout.in_lo, file.off);
+		job->map = job->write ? &s->out : &s->in;
+		job->pos = file.off;
 		job->limit = job->write ? 0 : exec_limit(s, s->job_steps[k]);
 		fileio_submit(&x->io, job);
 	}
@@ -169,15 +184,13 @@ static void submit_jobs(struct exec *x, struct stream *s)
 int exec_start_window(struct exec *x, struct stream *s, uint32_t w, struct err *err)
 {
 	enum sched_error e = SCHED_OK;
-	struct coll_args args = x->conf.args;
 	s->window = w;
 	s->done = w >= x->conf.windows;
 	if (s->done)
 		return 0;
-	window_layout(x, w, s->off);
-	args.off = s->off;
+	lay_out_window(x, s, w);
 	sched_free(s->sched);
-	s->sched = sched_build(x->conf.algorithm, &args, &e);
+	s->sched = sched_build(x->conf.algorithm, &s->args, &e);
 	if (!s->sched)
 		return err_set(err, e == SCHED_NOMEM ? ERR_RESOURCE : ERR_OTHER,
 		               "the schedule of %s can't be built: %s", x->conf.algorithm->name,
