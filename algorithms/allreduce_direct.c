@@ -75,6 +75,6 @@ void allreduce_direct_cost(const struct coll_args *a, struct coll_cost *c)
 	        .messages = 2 * (p - 1),
 	        .sent = 2 * (p - 1) / p,
 	        .received = 2 * (p - 1) / p,
-	        .reduced = 1,
+	        .reduced = (p - 1) / p,
 	};
 }
