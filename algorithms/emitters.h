@@ -23,6 +23,17 @@ ALGORITHM(reduce_scatter_circulant);
 ALGORITHM(allgather_circulant);
 
 /* barrier */
+ALGORITHM(alltoall_direct);
+ALGORITHM(alltoall_pairwise);
+ALGORITHM(alltoall_bruck);
+const char *alltoall_bruck_falls_back(const struct coll_args *);
+ALGORITHM(scan_linear);
+ALGORITHM(scan_recursive_doubling);
+ALGORITHM(scan_doubling_123);
+ALGORITHM(exscan_linear);
+ALGORITHM(exscan_recursive_doubling);
+ALGORITHM(exscan_doubling_123);
+ALGORITHM(exchange_pairwise_exchange);
 ALGORITHM(barrier_all_to_all);
 ALGORITHM(barrier_all_to_one);
 ALGORITHM(barrier_dissemination);

@@ -177,9 +177,10 @@ struct sched_builder;
 	     */
 
 /*
- * What an algorithm costs on @a->size > 1 ranks, where the blocks are even: a function of size, base
- * and steps alone, never of rank and off. In units of S, the bytes of coll_count() elements: so the
- * S of an allgather is what every rank has at its end, and that of an alltoall a rank's input.
+ * What an algorithm costs on @a->size > 1 ranks, where the blocks are even: a function of size,
+ * base and steps alone, never of rank and off. In units of S, the bytes of coll_count() elements:
+ * so the S of an allgather is what every rank has at its end, and that of an alltoall a rank's
+ * input.
  */
 struct coll_cost {
 	double rounds;   /* messages in sequence on the longest chain (sched_figures.rounds) */
@@ -235,6 +236,7 @@ enum sched_error {
 	SCHED_RANGE,    /* a span outside its buffer */
 	SCHED_PEER,     /* a peer outside the job, or the rank itself */
 	SCHED_OVERLAP,  /* operands of one step overlap without coinciding */
+	SCHED_STEPS,    /* an exchange whose 2^steps does not divide the size */
 	SCHED_TYPE,     /* a type or flag that the operation can't take (SEND of an ACC buffer) */
 	SCHED_TOO_LARGE /* more than 2^32-1 steps, buffers or dependencies */
 };

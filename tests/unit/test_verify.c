@@ -127,6 +127,26 @@ static int circulant_chain(int s1, int count)
 	return larger(circulant_chain(s, s), 1 + circulant_chain(s, s1 - s));
 }
 
+/* bruck (of alltoall, k = 2): the longest chain to what goes @w far. What has gone @v far before
+ * goes with it if there are so many ranks. */
+static int bruck_chain(int w, int p)
+{
+	int most = 0;
+
+	for (int v = 1; v < w && v + w < p; v *= 2)
+		most = larger(most, bruck_chain(v, p));
+	return 1 + most;
+}
+
+/* doubling_123: what is sent in the last of @q rounds has come in the round before where there is a
+ * rank that has to receive in both; s is the last skip. */
+static int chain_123(int q, int p)
+{
+	const int s = q < 3 ? q : 3 << (q - 3);
+
+	return q - (q > 1 && p < (q == 2 ? 4 : s + (s + 1) / 2 + 2));
+}
+
 /*
  * The longest chain is the row's rounds, unless some blocks have nothing to wait for and go earlier
  * than their round: then it is known too.
@@ -141,6 +161,15 @@ static uint64_t chain_of(const struct coll_algorithm *alg, int p, const struct c
 	alg = coll_resolve(alg, &(struct coll_args){.size = p});
 	if (phases && !strcmp(alg->name, "circulant"))
 		return (uint64_t)(phases * circulant_chain(p, p));
+	if (!strcmp(alg->name, "doubling_123") && p > 1)
+		return (uint64_t)chain_123((int)c->rounds, p);
+	if (alg->kind == COLL_ALLTOALL && !strcmp(alg->name, "bruck")) {
+		int most = 0;
+
+		for (int w = 1; w < p; w *= 2)
+			most = larger(most, bruck_chain(w, p));
+		return (uint64_t)most;
+	}
 	return (uint64_t)c->rounds;
 }
 
