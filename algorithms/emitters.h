@@ -30,6 +30,16 @@ ALGORITHM(reduce_scatter_halving_doubling);
 ALGORITHM(allgather_circulant);
 ALGORITHM(allgather_ring);
 ALGORITHM(allgather_direct);
+ALGORITHM(allgather_linear);
+ALGORITHM(allgather_bruck);
+ALGORITHM(allgather_recursive_doubling);
+const char *allgather_recursive_doubling_falls_back(const struct coll_args *);
+ALGORITHM(allgather_neighbor);
+const char *allgather_neighbor_falls_back(const struct coll_args *);
+ALGORITHM(allgather_two_proc);
+const char *allgather_two_proc_falls_back(const struct coll_args *);
+ALGORITHM(allgather_sparbit);
+const char *allgather_tuned_falls_back(const struct coll_args *);
 
 /* barrier */
 ALGORITHM(barrier_all_to_all);
