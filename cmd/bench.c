@@ -306,9 +306,11 @@ static struct drive drive_of(struct bench *b, const struct bench_case *c, struct
 	return d;
 }
 
-static int run_drive(struct bench *b, struct drive *d, bool timed, struct err *err)
+static int run_drive(struct bench *b, struct drive *d, struct bench_values *v, struct err *err)
 {
+	bool timed = !v->checking;
 	int ret = drive_begin(d, err), runs = timed ? b->o->warmup + b->o->iters : CHECK_RUNS;
+	v->filled = timed;
 	for (int i = 0; ret == 0 && i < runs; i++) {
 		int64_t began = clock_ns();
 		if (i)
@@ -335,7 +337,7 @@ static int check_values(struct bench *b, const struct bench_case *c, struct benc
 	if (!v.buf)
 		return err_nomem(err, "the values", BENCH_SCRATCH);
 	struct drive d = drive_of(b, c, &v);
-	int ret = run_drive(b, &d, false, err);
+	int ret = run_drive(b, &d, &v, err);
 	free(v.buf);
 	row->checked = true;
 	row->wrong = v.wrong;
@@ -378,7 +380,7 @@ static int run_case(struct bench *b, struct bench_case *c, void *ctx, struct err
 	struct bench_values v = {.dtype = b->dtype, .args = &c->args};
 	struct drive d = drive_of(b, c, &v);
 	(void)ctx;
-	if ((b->o->check && check_values(b, c, &row, err) < 0) || run_drive(b, &d, true, err) < 0 ||
+	if ((b->o->check && check_values(b, c, &row, err) < 0) || run_drive(b, &d, &v, err) < 0 ||
 	    merge(b, b->times, (uint64_t)b->o->iters, DTYPE_F64, REDUCE_MAX, err) < 0)
 		return -1;
 	fill_row(b, c, &row);

@@ -42,7 +42,8 @@ struct bench_values {
 	enum dtype dtype;
 	double divisor;
 	const struct coll_args *args;
-	bool checking;  /* else reading leaves the buffers as they are */
+	bool filled; /* a rank's input is made once, but anew for each run that is checked */
+	bool checking;
 	uint64_t wrong; /* elements of the outputs that were written */
 	uint8_t *buf;   /* BENCH_SCRATCH */
 };
