@@ -1,6 +1,7 @@
 /*
- * What several algorithms share: the arithmetic of ranks and blocks, and the fold that brings any
- * number of ranks down to a power of two.
+ * What several algorithms share: the arithmetic of ranks and blocks, the fold that brings any
+ * number of ranks down to a power of two, and the phases that are the halves of one collective and
+ * the whole of another.
  */
 #ifndef COLLCTL_ALGORITHMS_BLOCKS_H
 #define COLLCTL_ALGORITHMS_BLOCKS_H
@@ -70,5 +71,42 @@ void fold_out(struct sched_builder *b, const struct coll_args *a, struct range r
               const struct fold *f);
 /* The rank that has number @id among the core ranks. */
 int fold_rank(const struct fold *f, int id);
+
+/*
+ * Phases. They work on the whole vector, whose element 0 is at @work (sched_work). A reduce-scatter
+ * folds the rank's inputs into @work and leaves the rank's block complete in its place there; the
+ * rest is used up. An allgather begins with the rank's block in its place and completes the others.
+ */
+
+/* Fold the inputs' @r, of inputs that hold the whole vector, into its place. */
+static inline void work_fold(struct sched_builder *b, struct sched_span work, struct range r)
+{
+	sched_fold_inputs(b, span_add(work, r.off), r.off, r.len);
+}
+
+/* An allgather's beginning: the rank's input into its place. Returns @work. */
+static inline struct sched_span work_gather_own(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct sched_span work = sched_work(b);
+	const struct range own = block_range(a, a->rank);
+
+	sched_fold_inputs(b, span_add(work, own.off), 0, own.len);
+	return work;
+}
+
+/* A reduce-scatter's end: the rank's block from its place to the output. */
+static inline void work_scatter_own(struct sched_builder *b, const struct coll_args *a,
+                                    struct sched_span work)
+{
+	const struct range own = block_range(a, a->rank);
+
+	sched_copy(b, sched_out(b, 0), span_add(work, own.off), own.len, 0);
+}
+
+/* circulant.c */
+void circulant_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
+                              struct sched_span work);
+void circulant_allgather(struct sched_builder *b, const struct coll_args *a,
+                         struct sched_span work);
 
 #endif

@@ -10,10 +10,19 @@
 	void name(struct sched_builder *, const struct coll_args *); \
 	void name##_cost(const struct coll_args *, struct coll_cost *)
 
+/* allreduce */
 ALGORITHM(allreduce_ring_chunked);
 ALGORITHM(allreduce_recursive_doubling);
 ALGORITHM(allreduce_circulant);
 ALGORITHM(allreduce_direct);
+
+/* reduce-scatter */
+ALGORITHM(reduce_scatter_circulant);
+
+/* allgather */
+ALGORITHM(allgather_circulant);
+
+/* barrier */
 ALGORITHM(barrier_all_to_all);
 ALGORITHM(barrier_all_to_one);
 ALGORITHM(barrier_dissemination);

@@ -9,6 +9,7 @@
 /* ---- the rows ---- */
 
 const struct coll_algorithm coll_algorithms[] = {
+        /* allreduce */
         {
                 .kind = COLL_ALLREDUCE,
                 .name = "ring_chunked",
@@ -55,6 +56,34 @@ const struct coll_algorithm coll_algorithms[] = {
                 .cost = allreduce_direct_cost,
                 .emit = allreduce_direct,
         },
+
+        /* reduce-scatter */
+        {
+                .kind = COLL_REDUCE_SCATTER,
+                .name = "circulant",
+                .help = "halving on a circulant graph: fewest rounds and bytes",
+                .steps = "q",
+                .bytes = "S(P-1)/P",
+                .restrictions = "",
+                .source = "Träff, arXiv:2410.14234",
+                .cost = reduce_scatter_circulant_cost,
+                .emit = reduce_scatter_circulant,
+        },
+
+        /* allgather */
+        {
+                .kind = COLL_ALLGATHER,
+                .name = "circulant",
+                .help = "doubling on a circulant graph: fewest rounds and bytes, no rotation",
+                .steps = "q",
+                .bytes = "(P-1)b",
+                .restrictions = "",
+                .source = "Träff, arXiv:2410.14234",
+                .cost = allgather_circulant_cost,
+                .emit = allgather_circulant,
+        },
+
+        /* barrier */
         {
                 .kind = COLL_BARRIER,
                 .name = "all_to_all",

@@ -3,6 +3,7 @@
 #include "lib/exec/exec_internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/exec/space.h"
 
@@ -202,9 +203,24 @@ int exec_start_window(struct exec *x, struct stream *s, uint32_t w, struct err *
 	if (!s->progress || !s->bufs)
 		return err_nomem(err, "the window's progress",
 		                 s->sched->nsteps * sizeof *s->progress);
-	s->left = s->sched->nsteps;
 	if (place_buffers(x, s, err) < 0 || distribute(x, s, err) < 0)
 		return -1;
+	s->left = s->sched->nsteps;
 	submit_jobs(x, s);
 	return 0;
+}
+
+void exec_restart_window(struct exec *x, struct stream *s)
+{
+	memset(s->progress, 0, s->sched->nsteps * sizeof *s->progress);
+	s->left = s->sched->nsteps;
+	s->first_local = 0;
+	s->done = false;
+	for (int k = 0; k < x->nlanes; k++) {
+		s->lanes[k].head = 0;
+		s->lanes[k].ended = false;
+	}
+	for (uint32_t k = 0; k < s->njobs; k++)
+		atomic_store_explicit(&s->jobs[k].done, 0, memory_order_relaxed);
+	submit_jobs(x, s);
 }

@@ -1,0 +1,98 @@
+/*
+ * Reduce-scatter and allgather on a circulant graph: for any P as few rounds and as few bytes as
+ * can be (see blocks.h).
+ *
+ * R[i] is block (r + i) mod P: each rank numbers the blocks from its own.
+ * 1. Reduce-scatter: s = P. While s > 1: s' = s, s = ceil(s/2); send R[s .. s'-1] to r + s, receive
+ *    as many from r - s and add them to R[0 .. s'-s-1]. What has been sent is done with. At the end
+ *    R[0], block r, is complete.
+ * 2. Allgather: the same (s', s) the other way: send R[0 .. s'-s-1] to r - s, receive R[s .. s'-1]
+ *    from r + s.
+ *
+ * Each ceil(log2 P) rounds and S(P-1)/P bytes, no scratch, uneven blocks as well. A run of blocks
+ * that wraps behind the last one is two messages, in the same round.
+ *
+ * P = 5: (s', s) = (5,3) (3,2) (2,1). Rank 0's blocks:
+ *
+ *   send 3,4 to 3   add 0,1 from 2      R: 0 1 2 . .
+ *   send 2 to 2     add 0 from 3        R: 0 1 . . .
+ *   send 1 to 1     add 0 from 4        R: 0 . . . .    block 0 is complete
+ *   send 0 to 4     receive 1 from 1    R: 0 1 . . .
+ *   send 0 to 3     receive 2 from 2    R: 0 1 2 . .
+ *   send 0,1 to 2   receive 3,4 from 3  R: 0 1 2 3 4
+ *
+ * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234.
+ */
+#include "algorithms/blocks.h"
+
+static int halve(int s)
+{
+	return s - s / 2;
+}
+
+static void fold_blocks(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
+                        int i, int count)
+{
+	struct range run[2];
+
+	block_runs(a, rank_add(a, a->rank, i), count, run);
+	for (int k = 0; k < 2; k++)
+		work_fold(b, work, run[k]);
+}
+
+static void send_blocks(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
+                        int peer, int i, int count)
+{
+	struct range run[2];
+
+	block_runs(a, rank_add(a, a->rank, i), count, run);
+	for (int k = 0; k < 2; k++)
+		sched_send(b, peer, span_add(work, run[k].off), run[k].len);
+}
+
+static void recv_blocks(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
+                        int peer, int i, int count, bool reduce)
+{
+	struct range run[2];
+
+	block_runs(a, rank_add(a, a->rank, i), count, run);
+	for (int k = 0; k < 2; k++) {
+		const struct sched_span at = span_add(work, run[k].off);
+
+		if (reduce)
+			sched_recv_reduce(b, peer, at, at, run[k].len, 0);
+		else
+			sched_recv(b, peer, at, run[k].len);
+	}
+}
+
+void circulant_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
+                              struct sched_span work)
+{
+	/* What is sent first is folded first. */
+	fold_blocks(b, a, work, halve(a->size), a->size - halve(a->size));
+	fold_blocks(b, a, work, 0, halve(a->size));
+	for (int s1 = a->size, s; s1 > 1; s1 = s) {
+		s = halve(s1);
+		send_blocks(b, a, work, rank_add(a, a->rank, s), s, s1 - s);
+		recv_blocks(b, a, work, rank_add(a, a->rank, -s), 0, s1 - s, true);
+	}
+}
+
+/* The pairs ascending, which is the way back of the recursion that goes down from @s1. */
+static void gather_pairs(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
+                         int s1)
+{
+	const int s = halve(s1);
+
+	if (s1 == 1)
+		return;
+	gather_pairs(b, a, work, s);
+	send_blocks(b, a, work, rank_add(a, a->rank, -s), 0, s1 - s);
+	recv_blocks(b, a, work, rank_add(a, a->rank, s), s, s1 - s, false);
+}
+
+void circulant_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work)
+{
+	gather_pairs(b, a, work, a->size);
+}
