@@ -37,6 +37,9 @@ const struct option_row option_rows[] = {
             "the algorithm, one of those that 'collctl algorithms' lists; bench: also several, by"
             " commas, or 'all'",
             OPTS_ALGO, .def = "auto"),
+        OPT("tuning", 0, OPT_STRING, tuning, "FILE",
+            "choose by the rates and measurements of this file, as 'collctl bench' writes it",
+            OPTS_ALGO),
         OPT("allow-divergent", 0, OPT_FLAG, allow_divergent, NULL,
             "take an algorithm that adds in a different order on each rank, so that the bits of a"
             " float result may differ between them",

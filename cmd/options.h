@@ -55,6 +55,7 @@ struct options {
 	int64_t join_timeout, timeout; /* ns */
 	/* algorithm, reduction, data */
 	const char *algorithm; /* "auto" */
+	const char *tuning;    /* NULL: the built-in rates */
 	int root;
 	const char *op;    /* "sum" */
 	const char *order; /* "any" */

@@ -39,10 +39,15 @@ bool reduce_op_defined(enum reduce_op op, enum dtype dtype)
 	return reduce_kernel(op, dtype, dtype, false) != NULL;
 }
 
+bool reduce_order_matters(enum reduce_op op, enum dtype dtype)
+{
+	return dtype_is_float(dtype) &&
+	       (op == REDUCE_SUM || op == REDUCE_PROD || op == REDUCE_AVG);
+}
+
 enum dtype reduce_acc_dtype(enum reduce_op op, enum dtype dtype, bool ordered)
 {
-	bool rounds = op == REDUCE_SUM || op == REDUCE_PROD || op == REDUCE_AVG;
-	if (!rounds || !dtype_is_float(dtype))
+	if (!reduce_order_matters(op, dtype))
 		return dtype;
 	if (ordered)
 		return DTYPE_F64;

@@ -35,6 +35,9 @@ int reduce_op_by_name(const char *name, enum reduce_op *out); /* 0, or -1: unkno
 /* Is @op defined on @dtype? (bitwise operations: integers only; avg: floats only) */
 bool reduce_op_defined(enum reduce_op op, enum dtype dtype);
 
+/* Do the bits of a result depend on the order of the operands? (sum, prod and avg of floats) */
+bool reduce_order_matters(enum reduce_op op, enum dtype dtype);
+
 /* The type in which @dtype is accumulated: f32 for the 16-bit floats, f64 for every float when
  * @ordered (--order rank), else @dtype itself. min, max and bitwise: always @dtype itself. */
 enum dtype reduce_acc_dtype(enum reduce_op op, enum dtype dtype, bool ordered);
