@@ -24,35 +24,39 @@ static size_t buffer_size(const struct drive *d, int nconns)
 	return want < BUFFER_MIN ? BUFFER_MIN : (size_t)want;
 }
 
-static int count_peers(const int *out, int nout, const int *in, int nin)
+int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 {
-	int n = 0;
-	for (int i = 0, k = 0; i < nout || k < nin; n++) {
-		int first = i == nout || (k < nin && in[k] < out[i]) ? in[k] : out[i];
-		i += i < nout && out[i] == first;
-		k += k < nin && in[k] == first;
-	}
-	return n;
-}
-
-int drive_connect(struct drive *d, struct err *err)
-{
-	const struct exec_conf *conf = &d->conf;
-	size_t size = (size_t)conf->args.size;
-	int *out = calloc(size, sizeof *out), *in = calloc(size, sizeof *in), nout = 0, nin = 0;
-	int ret = -1;
+	int size = d->conf.args.size, nout = 0, nin = 0, ret = 0;
+	int *out = calloc((size_t)size, sizeof *out), *in = calloc((size_t)size, sizeof *in);
 	if (!out || !in)
-		err_nomem(err, "the edges", size * sizeof *out);
-	else
-		ret = exec_edges(conf->algorithm, &conf->args, out, &nout, in, &nin, err);
-	if (ret == 0 && nout + nin > 0) {
-		d->npeers = count_peers(out, nout, in, nin);
-		d->mesh = job_connect(d->job, out, nout, in, nin, conf->streams,
-		                      buffer_size(d, (nout + nin) * conf->streams), err);
+		ret = err_nomem(err, "the edges", (size_t)size * sizeof *out);
+	d->npeers = 0;
+	for (int p = 0; ret == 0 && p < size; p++) {
+		if (used[p] & EXEC_OUT)
+			out[nout++] = p;
+		if (used[p] & EXEC_IN)
+			in[nin++] = p;
+		d->npeers += used[p] != 0;
+	}
+	if (ret == 0 && d->npeers) {
+		d->mesh = job_connect(d->job, out, nout, in, nin, d->conf.streams,
+		                      buffer_size(d, (nout + nin) * d->conf.streams), err);
 		ret = d->mesh ? 0 : -1;
 	}
 	free(out);
 	free(in);
+	return ret;
+}
+
+int drive_connect(struct drive *d, struct err *err)
+{
+	uint8_t *used = calloc((size_t)d->conf.args.size, 1);
+	int ret = -1;
+	if (!used)
+		err_nomem(err, "the edges", (unsigned long long)d->conf.args.size);
+	else if (exec_window_edges(&d->conf, used, err) == 0)
+		ret = drive_connect_edges(d, used, err);
+	free(used);
 	return ret;
 }
 
@@ -75,7 +79,7 @@ static void woken(void *ctx) /* an event has ended the loop's wait: that is all 
 	(void)ctx;
 }
 
-static int advance(struct drive *d, struct err *err)
+int drive_go(struct drive *d, struct err *err)
 {
 	for (;;) {
 		int ret = exec_advance(d->exec, err);
@@ -88,25 +92,39 @@ static int advance(struct drive *d, struct err *err)
 	}
 }
 
-int drive_run(struct drive *d, struct err *err)
+int drive_begin(struct drive *d, struct err *err)
 {
 	struct loop *loop = job_loop(d->job);
 	d->conf.conn = conn_of;
 	d->conf.conn_ctx = d->mesh;
+	d->files.fd = -1;
 	d->exec = exec_new(&d->conf, err);
 	if (!d->exec)
 		return -1;
-	struct loop_watch files = {.fd = exec_fd(d->exec), .fn = files_moved, .ctx = &files};
-	if (files.fd >= 0 && loop_add(loop, &files, EPOLLIN, err) < 0)
+	d->files = (struct loop_watch){.fd = exec_fd(d->exec), .fn = files_moved, .ctx = &d->files};
+	if (d->files.fd >= 0 && loop_add(loop, &d->files, EPOLLIN, err) < 0)
 		return -1;
 	if (d->mesh)
 		mesh_attach(d->mesh, woken, NULL);
 	job_waits(d->job, waits_for, d->exec);
 	job_phase(d->job, PHASE_RUN);
 	loop->yields = YIELDS;
-	int ret = advance(d, err);
+	return 0;
+}
+
+void drive_end(struct drive *d)
+{
+	struct loop *loop = job_loop(d->job);
 	loop->yields = 0;
 	job_waits(d->job, NULL, NULL);
-	loop_del(loop, &files);
+	loop_del(loop, &d->files);
+}
+
+int drive_run(struct drive *d, struct err *err)
+{
+	int ret = drive_begin(d, err);
+	if (ret == 0)
+		ret = drive_go(d, err);
+	drive_end(d);
 	return ret;
 }

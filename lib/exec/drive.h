@@ -18,9 +18,20 @@ struct drive {
 	int npeers;
 	struct exec *exec; /* the caller's to free, before the job is closed */
 	struct exec_stats stats;
+	struct loop_watch files;
 };
 
+/* Connect the edges of conf's schedule. */
 int drive_connect(struct drive *, struct err *err);
+/* Connect @used (exec_edges) of conf.args.size ranks and conf.streams streams: of several schedules
+ * that follow one another. */
+int drive_connect_edges(struct drive *, const uint8_t *used, struct err *err);
+
+/* Make conf's executor, run it to its end, and let go of the job's loop. */
 int drive_run(struct drive *, struct err *err);
+/* The same in steps: drive_go runs to the end, also after exec_repeat. */
+int drive_begin(struct drive *, struct err *err);
+int drive_go(struct drive *, struct err *err);
+void drive_end(struct drive *);
 
 #endif

@@ -91,34 +91,27 @@ int exec_advance(struct exec *x, struct err *err)
 	return EXEC_AGAIN;
 }
 
+void exec_repeat(struct exec *x)
+{
+	exec_restart_window(x, &x->streams[0]);
+}
+
 /* ---- setting up ---- */
 
-int exec_edges(const struct coll_algorithm *alg, const struct coll_args *args, int *out, int *nout,
-               int *in, int *nin, struct err *err)
+int exec_edges(const struct coll_algorithm *alg, const struct coll_args *args, uint8_t *used,
+               struct err *err)
 {
 	enum sched_error e = SCHED_OK;
 	struct sched *sched = sched_build(alg, args, &e);
-	uint8_t *used = calloc((size_t)args->size, 1);
-	*nout = *nin = 0;
-	if (!sched || !used) {
-		err_set(err, ERR_RESOURCE, "the schedule of %s can't be built: %s", alg->name,
-		        sched_strerror(e));
-	} else {
-		for (uint32_t i = 0; i < sched->nsteps; i++)
-			if (sched->steps[i].peer >= 0)
-				used[sched->steps[i].peer] |=
-				        sched->steps[i].op == SCHED_SEND ? 1 : 2;
-		for (int p = 0; p < args->size; p++) {
-			if (used[p] & 1)
-				out[(*nout)++] = p;
-			if (used[p] & 2)
-				in[(*nin)++] = p;
-		}
-	}
-	int ret = sched && used ? 0 : -1;
+	if (!sched)
+		return err_set(err, ERR_RESOURCE, "the schedule of %s can't be built: %s",
+		               alg->name, sched_strerror(e));
+	for (uint32_t i = 0; i < sched->nsteps; i++)
+		if (sched->steps[i].peer >= 0)
+			used[sched->steps[i].peer] |=
+			        sched->steps[i].op == SCHED_SEND ? EXEC_OUT : EXEC_IN;
 	sched_free(sched);
-	free(used);
-	return ret;
+	return 0;
 }
 
 int exec_footprint(const struct coll_algorithm *alg, const struct coll_args *args,
@@ -139,8 +132,7 @@ int exec_footprint(const struct coll_algorithm *alg, const struct coll_args *arg
 	return 0;
 }
 
-static int stream_init(struct exec *x, int k, const int *out, int nout, const int *in, int nin,
-                       struct err *err)
+static int stream_init(struct exec *x, int k, struct err *err)
 {
 	struct stream *s = &x->streams[k];
 	size_t n = (size_t)x->conf.args.size + 1;
@@ -150,44 +142,38 @@ static int stream_init(struct exec *x, int k, const int *out, int nout, const in
 	s->in.file = calloc(n, sizeof *s->in.file);
 	s->out.at = calloc(n, sizeof *s->out.at);
 	s->out.file = calloc(n, sizeof *s->out.file);
-	s->lanes = calloc((size_t)(nout + nin) + 1, sizeof *s->lanes);
+	s->lanes = calloc((size_t)x->nlanes + 1, sizeof *s->lanes);
 	if (!s->off || !s->recv_off || !s->in.at || !s->in.file || !s->out.at || !s->out.file ||
 	    !s->lanes)
 		return err_nomem(err, "a stream", 6 * n * sizeof *s->off);
-	for (int i = 0; i < nout + nin; i++)
-		if (exec_lane_init(x, &s->lanes[i], i < nout ? out[i] : in[i - nout], i < nout, k,
-		                   err))
+	for (int p = 0; p < x->conf.args.size; p++) {
+		int out = x->lane_out[p], in = x->lane_in[p];
+		if (out >= 0 && exec_lane_init(x, &s->lanes[out], p, true, k, err) < 0)
 			return -1;
+		if (in >= 0 && exec_lane_init(x, &s->lanes[in], p, false, k, err) < 0)
+			return -1;
+	}
 	return 0;
 }
 
 static int init_lanes(struct exec *x, struct err *err)
 {
 	size_t size = (size_t)x->conf.args.size;
-	int *out = calloc(size, sizeof *out), *in = calloc(size, sizeof *in), nout, nin;
+	uint8_t *used = calloc(size, 1);
 	x->lane_out = calloc(size, sizeof *x->lane_out);
 	x->lane_in = calloc(size, sizeof *x->lane_in);
 	int ret = -1;
-	if (!out || !in || !x->lane_out || !x->lane_in) {
-		err_nomem(err, "the lanes", size * sizeof *out);
-		goto done;
+	if (!used || !x->lane_out || !x->lane_in)
+		err_nomem(err, "the lanes", size * sizeof *x->lane_out);
+	else
+		ret = exec_window_edges(&x->conf, used, err);
+	for (size_t p = 0; ret == 0 && p < size; p++) {
+		x->lane_out[p] = used[p] & EXEC_OUT ? x->nlanes++ : -1;
+		x->lane_in[p] = used[p] & EXEC_IN ? x->nlanes++ : -1;
 	}
-	if (exec_edges(x->conf.algorithm, &x->conf.args, out, &nout, in, &nin, err) < 0)
-		goto done;
-	for (size_t p = 0; p < size; p++)
-		x->lane_out[p] = x->lane_in[p] = -1;
-	for (int i = 0; i < nout; i++)
-		x->lane_out[out[i]] = i;
-	for (int i = 0; i < nin; i++)
-		x->lane_in[in[i]] = nout + i;
-	x->nlanes = nout + nin;
-	for (int k = 0; k < x->conf.streams; k++)
-		if (stream_init(x, k, out, nout, in, nin, err) < 0)
-			goto done;
-	ret = 0;
-done:
-	free(out);
-	free(in);
+	free(used);
+	for (int k = 0; ret == 0 && k < x->conf.streams; k++)
+		ret = stream_init(x, k, err);
 	return ret;
 }
 

@@ -29,6 +29,8 @@ struct exec_conf {
 	int streams;          /* K >= 1 */
 	struct fileio_ops io; /* esize: that of dtype */
 	bool threads;         /* file threads */
+	bool repeat; /* run again and again (exec_repeat) over lanes that stay open; W = K = 1,
+	              * no file threads */
 	/* The connection to (out) or from @peer for @stream. Stays the caller's. */
 	struct conn *(*conn)(void *ctx, int peer, bool out, int stream);
 	void *conn_ctx;
@@ -45,6 +47,9 @@ void exec_free(struct exec *);
  * blame. */
 #define EXEC_AGAIN 2
 int exec_advance(struct exec *, struct err *err);
+/* Of an executor that repeats and has finished: begin anew, with the same schedule, buffers and
+ * lanes. The inputs are read once more; conf.io.read may leave the buffer as it is. */
+void exec_repeat(struct exec *);
 /* Readable when the files have moved; -1: never. The caller reads it dry before advancing. */
 int exec_fd(const struct exec *);
 
@@ -58,10 +63,16 @@ void exec_stats(const struct exec *, struct exec_stats *);
  * most @cap, returns how many. */
 int exec_waits_for(const struct exec *, int *peers, int cap);
 
-/* The edges that a rank's schedule uses: peers it sends to and receives from, ascending. @out and
- * @in have room for args->size. */
-int exec_edges(const struct coll_algorithm *, const struct coll_args *, int *out, int *nout,
-               int *in, int *nin, struct err *err);
+/* Add the edges that a rank's schedule uses to @used[args->size], by peer: it sends to it, receives
+ * from it. So that several schedules may share a mesh. */
+#define EXEC_OUT 1
+#define EXEC_IN  2
+int exec_edges(const struct coll_algorithm *, const struct coll_args *, uint8_t *used,
+               struct err *err);
+
+/* The same over all windows of @conf: rounding cuts a window's blocks elsewhere than the whole's,
+ * so it may have edges that the whole has not. */
+int exec_window_edges(const struct exec_conf *conf, uint8_t *used, struct err *err);
 
 /* Bytes of buffers that a window of the whole vector would take (W = 1, K = 1), and whether the
  * schedule applies the operation's last function itself. */

@@ -104,8 +104,10 @@ void exec_combine(struct exec *x, const struct sched *sched, const struct sched_
                   uint8_t *dst, const uint8_t *left, const uint8_t *right, uint64_t n);
 int exec_run_locals(struct exec *x, struct stream *s);
 
-/* window.c: let @s begin window @w, or be done; and one look at its files. 1: progress; 0: none. */
+/* window.c: let @s begin window @w, or be done; begin its window anew; and one look at its files.
+ * 1: progress; 0: none. */
 int exec_start_window(struct exec *x, struct stream *s, uint32_t w, struct err *err);
+void exec_restart_window(struct exec *x, struct stream *s);
 int exec_run_files(struct exec *x, struct stream *s);
 
 #endif

@@ -184,6 +184,16 @@ static int end_in(struct lane *l, struct err *err)
 	return 1;
 }
 
+/* A lane that is to be used again ends with its bytes on their way. */
+static int pause_lane(struct lane *l, struct err *err)
+{
+	int flushed = l->out ? conn_flush(l->conn, err) : 1;
+	if (flushed < 0)
+		return blame(err, l->peer);
+	l->ended = flushed == 1;
+	return flushed;
+}
+
 /* Nothing comes back on a lane that sends but the news that it is lost, which a sender with nothing
  * to send would not learn otherwise. */
 static int check_out(struct lane *l, struct err *err)
@@ -214,6 +224,8 @@ int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *
 		return -1;
 	if (s->done) {
 		l->starved = true;
+		if (x->conf.repeat)
+			return pause_lane(l, err);
 		return l->out ? end_out(l, err) : end_in(l, err);
 	}
 	while (l->head < l->nsteps && budget) {

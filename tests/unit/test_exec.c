@@ -75,6 +75,7 @@ struct timing {
 	size_t capacity, quantum;
 	uint64_t seed;      /* of the order of ranks and, with stalls, of them */
 	bool stalls, files; /* files: transfers on threads of their own */
+	int repeats;        /* runs after the first, over lanes that stay open */
 };
 
 enum fault { FAULT_NONE, FAULT_FLIP, FAULT_CUT, FAULT_EXTRA };
@@ -492,6 +493,7 @@ static void start(struct world *w)
 		        .streams = w->t.streams,
 		        .io = {read_input, write_output, &w->places[r], dtype_size(p->dtype)},
 		        .threads = w->t.files,
+		        .repeat = w->t.repeats > 0,
 		        .conn = lane,
 		        .conn_ctx = &w->places[r],
 		};
@@ -532,7 +534,7 @@ static void wait_for_files(struct world *w)
 /* Advance all ranks until they have finished (0), or one fails: -1, and which in *failed. */
 static int play(struct world *w, int *failed, struct err *err)
 {
-	int size = w->p->size, order[RANKS], idle = 0, left = size;
+	int size = w->p->size, order[RANKS], runs[RANKS] = {0}, idle = 0, left = size;
 	bool done[RANKS] = {false};
 	uint64_t state = w->t.seed, before = 0;
 	for (int r = 0; r < size; r++)
@@ -553,8 +555,13 @@ static int play(struct world *w, int *failed, struct err *err)
 				*failed = r;
 				return -1;
 			}
-			done[r] = ret == 1;
-			left -= ret == 1;
+			done[r] = ret == 1 && runs[r] == w->t.repeats;
+			left -= done[r];
+			if (ret == 1 && !done[r]) {
+				runs[r]++;
+				memset(w->out[r], 0, w->p->count * dtype_size(w->p->dtype));
+				exec_repeat(w->exec[r]);
+			}
 		}
 		uint64_t now = progress(w);
 		idle = now == before ? idle + 1 : 0;
@@ -992,6 +999,31 @@ static void a_failing_file_fails_its_rank(void **state)
 	}
 }
 
+/* Again and again over the same lanes, each rank as soon as it has finished. */
+static void a_schedule_is_repeated(void **state)
+{
+	uint64_t seed = 11;
+	(void)state;
+	for (size_t a = 0; a < coll_algorithms_len; a++) {
+		const struct coll_algorithm *alg = &coll_algorithms[a];
+		if (alg->kind != COLL_ALLREDUCE)
+			continue;
+		for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s += STEP) {
+			struct problem p = {.alg = alg,
+			                    .dtype = dtypes[s % NDTYPES],
+			                    .op = REDUCE_SUM,
+			                    .count = 50 + below(&seed, 500),
+			                    .seed = seed};
+			struct timing t = pick_timing(&seed, 2000);
+			problem_fill(&p, &seed, sizes[s], 2);
+			t.windows = 1;
+			t.streams = 1;
+			t.repeats = 4;
+			try(&p, &t, 1);
+		}
+	}
+}
+
 /* Who is waited for: those whose data is due. */
 static void it_says_whom_it_waits_for(void **state)
 {
@@ -1028,6 +1060,7 @@ int main(void)
 	        cmocka_unit_test(a_barrier_is_one_element),
 	        cmocka_unit_test(a_damaged_lane_is_noticed),
 	        cmocka_unit_test(a_failing_file_fails_its_rank),
+	        cmocka_unit_test(a_schedule_is_repeated),
 	        cmocka_unit_test(it_says_whom_it_waits_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
