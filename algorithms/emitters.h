@@ -16,16 +16,30 @@ ALGORITHM(allreduce_recursive_doubling);
 ALGORITHM(allreduce_circulant);
 ALGORITHM(allreduce_direct);
 ALGORITHM(allreduce_ring);
+ALGORITHM(allreduce_halving_doubling);
+ALGORITHM(allreduce_bcube);
+ALGORITHM(allreduce_rabenseifner);
 
 /* reduce-scatter */
 ALGORITHM(reduce_scatter_circulant);
 ALGORITHM(reduce_scatter_ring);
 ALGORITHM(reduce_scatter_direct);
+ALGORITHM(reduce_scatter_halving_doubling);
 
 /* allgather */
 ALGORITHM(allgather_circulant);
 ALGORITHM(allgather_ring);
 ALGORITHM(allgather_direct);
+ALGORITHM(allgather_linear);
+ALGORITHM(allgather_bruck);
+ALGORITHM(allgather_recursive_doubling);
+const char *allgather_recursive_doubling_falls_back(const struct coll_args *);
+ALGORITHM(allgather_neighbor);
+const char *allgather_neighbor_falls_back(const struct coll_args *);
+ALGORITHM(allgather_two_proc);
+const char *allgather_two_proc_falls_back(const struct coll_args *);
+ALGORITHM(allgather_sparbit);
+const char *allgather_tuned_falls_back(const struct coll_args *);
 
 /* broadcast */
 ALGORITHM(broadcast_one_to_all);

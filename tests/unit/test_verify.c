@@ -127,20 +127,44 @@ static int circulant_chain(int s1, int count)
 	return larger(circulant_chain(s, s), 1 + circulant_chain(s, s1 - s));
 }
 
+/* bruck: the longest chain to the first @count slots, of radix @k. */
+static int bruck_chain(int p, int k, int count)
+{
+	int rounds = 0, d = 1;
+
+	if (count <= 1)
+		return 0;
+	for (; d * k < count; d *= k)
+		rounds++;
+	/* Does the round hold a whole message, of d slots? */
+	return 2 * d <= p ? rounds + 1 : larger(rounds, 1 + bruck_chain(p, k, p - d));
+}
+
 /*
  * The longest chain is the row's rounds, unless some blocks have nothing to wait for and go earlier
  * than their round: then it is known too.
  */
-static uint64_t chain_of(const struct coll_algorithm *alg, int p, const struct coll_cost *c)
+static uint64_t chain_of(const struct coll_algorithm *alg, const struct coll_args *a,
+                         const struct coll_cost *c)
 {
 	const int phases = alg->kind == COLL_ALLREDUCE        ? 2
 	                   : alg->kind == COLL_REDUCE_SCATTER ? 1
 	                   : alg->kind == COLL_ALLGATHER      ? 1
 	                                                      : 0;
+	const int p = a->size;
+	int l = 0;
 
-	alg = coll_resolve(alg, &(struct coll_args){.size = p});
+	while (p >> (l + 1))
+		l++;
+	alg = coll_resolve(alg, a);
 	if (phases && !strcmp(alg->name, "circulant"))
 		return (uint64_t)(phases * circulant_chain(p, p));
+	if (!strcmp(alg->name, "halving_doubling"))
+		return (uint64_t)(phases == 2 ? 2 * l : l + (p > 2));
+	if (alg->kind == COLL_ALLGATHER && !strcmp(alg->name, "bruck"))
+		return (uint64_t)bruck_chain(p, 2, p);
+	if (!strcmp(alg->name, "sparbit"))
+		return (uint64_t)l;
 	return (uint64_t)c->rounds;
 }
 
@@ -150,7 +174,7 @@ static void test_figures(void **state)
 	for (size_t i = 0; i < coll_algorithms_len; i++)
 		for (int p = 1; p <= MAX_SIZE; p++) {
 			const struct coll_algorithm *alg = &coll_algorithms[i];
-			const uint64_t n = alg->kind == COLL_BARRIER ? 1 : 4 * (uint64_t)p;
+			const uint64_t n = alg->kind == COLL_BARRIER ? 1 : MAX_SIZE * (uint64_t)p;
 			struct shape sh = {.size = p, .ninputs = 1};
 			struct sched_figures f;
 			struct coll_cost c;
@@ -163,7 +187,7 @@ static void test_figures(void **state)
 			set_init(&t, alg, &sh);
 			c = coll_cost_of(alg, &t.args[0]);
 			assert_true(sched_figures(t.s, p, &f, why));
-			assert_int_equal(f.rounds, chain_of(alg, p, &c));
+			assert_int_equal(f.rounds, chain_of(alg, &t.args[0], &c));
 			assert_true(fabs((double)f.elements - c.sent * (double)n) < 1e-6);
 			assert_true(fabs((double)f.received - c.received * (double)n) < 1e-6);
 			assert_true(fabs((double)f.reduced - c.reduced * (double)n) < 1e-6);
