@@ -41,6 +41,28 @@ const char *allgather_two_proc_falls_back(const struct coll_args *);
 ALGORITHM(allgather_sparbit);
 const char *allgather_tuned_falls_back(const struct coll_args *);
 
+/* broadcast */
+ALGORITHM(broadcast_one_to_all);
+ALGORITHM(broadcast_binomial);
+ALGORITHM(broadcast_ring);
+ALGORITHM(broadcast_scatter_allgather);
+ALGORITHM(broadcast_circulant);
+
+/* reduce */
+ALGORITHM(reduce_linear);
+ALGORITHM(reduce_binomial);
+ALGORITHM(reduce_ring);
+ALGORITHM(reduce_rs_gather);
+ALGORITHM(reduce_circulant);
+
+/* gather */
+ALGORITHM(gather_linear);
+ALGORITHM(gather_binomial);
+
+/* scatter */
+ALGORITHM(scatter_linear);
+ALGORITHM(scatter_binomial);
+
 /* barrier */
 ALGORITHM(barrier_all_to_all);
 ALGORITHM(barrier_all_to_one);
