@@ -103,6 +103,41 @@ static inline void work_scatter_own(struct sched_builder *b, const struct coll_a
 	sched_copy(b, sched_out(b, 0), span_add(work, own.off), own.len, 0);
 }
 
+static inline void work_send(struct sched_builder *b, int peer, struct sched_span work,
+                             struct range r)
+{
+	sched_send(b, peer, span_add(work, r.off), r.len);
+}
+
+static inline void work_recv(struct sched_builder *b, int peer, struct sched_span work,
+                             struct range r)
+{
+	sched_recv(b, peer, span_add(work, r.off), r.len);
+}
+
+/* Add what arrives to what is there. */
+static inline void work_add(struct sched_builder *b, int peer, struct sched_span work,
+                            struct range r)
+{
+	const struct sched_span at = span_add(work, r.off);
+
+	sched_recv_reduce(b, peer, at, at, r.len, 0);
+}
+
+/* direct.c. The block is complete at @result, not in its place, the operation's last function
+ * applied: it is added in rank order. */
+void direct_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
+                           struct sched_span work, struct sched_span result);
+void direct_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work);
+
+/* ring.c. @pieces: each block goes round in so many. The rank begins by sending block @first, and
+ * ends with block first + 1: in the reduce-scatter that is the one it has complete, and in the
+ * allgather it has @first from the start. */
+void ring_reduce_scatter(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
+                         int first, int pieces);
+void ring_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
+                    int first, int pieces);
+
 /* circulant.c */
 void circulant_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
                               struct sched_span work);

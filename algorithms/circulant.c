@@ -47,7 +47,7 @@ static void send_blocks(struct sched_builder *b, const struct coll_args *a, stru
 
 	block_runs(a, rank_add(a, a->rank, i), count, run);
 	for (int k = 0; k < 2; k++)
-		sched_send(b, peer, span_add(work, run[k].off), run[k].len);
+		work_send(b, peer, work, run[k]);
 }
 
 static void recv_blocks(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
@@ -56,14 +56,11 @@ static void recv_blocks(struct sched_builder *b, const struct coll_args *a, stru
 	struct range run[2];
 
 	block_runs(a, rank_add(a, a->rank, i), count, run);
-	for (int k = 0; k < 2; k++) {
-		const struct sched_span at = span_add(work, run[k].off);
-
+	for (int k = 0; k < 2; k++)
 		if (reduce)
-			sched_recv_reduce(b, peer, at, at, run[k].len, 0);
+			work_add(b, peer, work, run[k]);
 		else
-			sched_recv(b, peer, at, run[k].len);
-	}
+			work_recv(b, peer, work, run[k]);
 }
 
 void circulant_reduce_scatter(struct sched_builder *b, const struct coll_args *a,

@@ -15,12 +15,17 @@ ALGORITHM(allreduce_ring_chunked);
 ALGORITHM(allreduce_recursive_doubling);
 ALGORITHM(allreduce_circulant);
 ALGORITHM(allreduce_direct);
+ALGORITHM(allreduce_ring);
 
 /* reduce-scatter */
 ALGORITHM(reduce_scatter_circulant);
+ALGORITHM(reduce_scatter_ring);
+ALGORITHM(reduce_scatter_direct);
 
 /* allgather */
 ALGORITHM(allgather_circulant);
+ALGORITHM(allgather_ring);
+ALGORITHM(allgather_direct);
 
 /* barrier */
 ALGORITHM(barrier_all_to_all);

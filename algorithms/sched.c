@@ -115,6 +115,22 @@ uint64_t coll_out_at(enum coll_kind kind, const struct coll_args *a, int j)
 	return a->off[j] - a->off[coll_layout(kind, a->rank, a->size, a->root).out_lo];
 }
 
+bool coll_takes_several(enum coll_kind kind)
+{
+	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_REDUCE_SCATTER;
+}
+
+void coll_offsets(const uint64_t *counts, int size, int rank, uint64_t *off, uint64_t *recv_off)
+{
+	const size_t p = (size_t)size, r = (size_t)rank;
+
+	off[0] = recv_off[0] = 0;
+	for (size_t j = 0; j < p; j++) {
+		off[j + 1] = off[j] + counts[r * p + j];
+		recv_off[j + 1] = recv_off[j] + counts[j * p + r];
+	}
+}
+
 /* ---- emitting ---- */
 
 static void fail(struct sched_builder *b, enum sched_error e)

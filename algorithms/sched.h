@@ -155,6 +155,14 @@ struct coll_layout coll_layout(enum coll_kind kind, int rank, int size, int root
 uint64_t coll_in_at(enum coll_kind kind, const struct coll_args *, int j);
 uint64_t coll_out_at(enum coll_kind kind, const struct coll_args *, int j);
 
+/* Does the collective take several local inputs, which are folded to one contribution? The others
+ * take one. */
+bool coll_takes_several(enum coll_kind kind);
+
+/* An alltoall in which @counts[i * size + j] elements go from rank i to rank j: where the parts of
+ * @rank stand in its input (@off) and in its output (@recv_off), with room for size + 1 each. */
+void coll_offsets(const uint64_t *counts, int size, int rank, uint64_t *off, uint64_t *recv_off);
+
 struct sched_builder;
 
 /* What an algorithm needs or promises: the flags of its row. */

@@ -12,6 +12,18 @@ const struct coll_algorithm coll_algorithms[] = {
         /* allreduce */
         {
                 .kind = COLL_ALLREDUCE,
+                .name = "ring",
+                .help = "whole vectors go round a ring: the order of a sum differs by rank",
+                .steps = "P-1",
+                .bytes = "(P-1)S",
+                .restrictions = "float sum and prod need --allow-divergent",
+                .source = "Gloo allreduce_ring",
+                .flags = COLL_DIVERGENT,
+                .cost = allreduce_ring_cost,
+                .emit = allreduce_ring,
+        },
+        {
+                .kind = COLL_ALLREDUCE,
                 .name = "ring_chunked",
                 .help = "reduce-scatter and allgather on a ring, two chunks in flight",
                 .steps = "4(P-1) messages",
@@ -69,6 +81,29 @@ const struct coll_algorithm coll_algorithms[] = {
                 .cost = reduce_scatter_circulant_cost,
                 .emit = reduce_scatter_circulant,
         },
+        {
+                .kind = COLL_REDUCE_SCATTER,
+                .name = "ring",
+                .help = "blocks go round a ring and gather the contributions",
+                .steps = "P-1",
+                .bytes = "S(P-1)/P",
+                .restrictions = "",
+                .source = "Patarasuk, Yuan, JPDC 2009",
+                .cost = reduce_scatter_ring_cost,
+                .emit = reduce_scatter_ring,
+        },
+        {
+                .kind = COLL_REDUCE_SCATTER,
+                .name = "direct",
+                .help = "each rank adds its block of all ranks in rank order",
+                .steps = "1",
+                .bytes = "S(P-1)/P",
+                .restrictions = "",
+                .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
+                .flags = COLL_ORDERED | COLL_FINAL,
+                .cost = reduce_scatter_direct_cost,
+                .emit = reduce_scatter_direct,
+        },
 
         /* allgather */
         {
@@ -81,6 +116,28 @@ const struct coll_algorithm coll_algorithms[] = {
                 .source = "Träff, arXiv:2410.14234",
                 .cost = allgather_circulant_cost,
                 .emit = allgather_circulant,
+        },
+        {
+                .kind = COLL_ALLGATHER,
+                .name = "ring",
+                .help = "blocks go round a ring",
+                .steps = "P-1",
+                .bytes = "(P-1)b",
+                .restrictions = "",
+                .source = "Open MPI allgather_intra_ring",
+                .cost = allgather_ring_cost,
+                .emit = allgather_ring,
+        },
+        {
+                .kind = COLL_ALLGATHER,
+                .name = "direct",
+                .help = "each rank sends its block to all",
+                .steps = "1",
+                .bytes = "(P-1)b",
+                .restrictions = "",
+                .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
+                .cost = allgather_direct_cost,
+                .emit = allgather_direct,
         },
 
         /* barrier */

@@ -50,6 +50,10 @@ typedef void reduce_fn(void *dst, const void *a, const void *b, size_t n);
  * same function, but the caller never assumes it. */
 reduce_fn *reduce_kernel(enum reduce_op op, enum dtype acc, enum dtype dtype, bool swapped);
 
+/* dst[i] = the identity of @op (0 of a sum, the largest value of a minimum: infinity, of floats).
+ */
+void reduce_identity(enum reduce_op op, enum dtype dtype, void *dst, size_t n);
+
 /* dst[i] = the conversion of src[i], rounded to nearest even once. Types: as reduce_acc_dtype gives
  * them, in both directions, and identity, which copies the bits (the others make NaN canonical).
  * dst == src is allowed for identity only. NULL for other types. */

@@ -406,8 +406,8 @@ static bool at_end(const struct set *t, int rank, const struct sched_step *st)
 
 /*
  * One element more of a READ or LOCAL_REDUCE leaves the schedule right in two cases: the very same
- * was put there last, by a step of the same kind; or the next step that touches that element
- * overwrites it unread.
+ * was put there last, by a step of the same kind; or the next step that touches that element, if
+ * any does, overwrites it unread.
  */
 static bool may_lengthen(const struct set *t, const struct sched *s, uint32_t i)
 {
@@ -431,7 +431,7 @@ static bool may_lengthen(const struct set *t, const struct sched *s, uint32_t i)
 		if (j > i && (reads || writes))
 			return same || !reads;
 	}
-	return false;
+	return true;
 }
 
 static void copy_steps(struct sched *to, const struct sched *from)
