@@ -16,11 +16,15 @@ ALGORITHM(allreduce_recursive_doubling);
 ALGORITHM(allreduce_circulant);
 ALGORITHM(allreduce_direct);
 ALGORITHM(allreduce_ring);
+ALGORITHM(allreduce_halving_doubling);
+ALGORITHM(allreduce_bcube);
+ALGORITHM(allreduce_rabenseifner);
 
 /* reduce-scatter */
 ALGORITHM(reduce_scatter_circulant);
 ALGORITHM(reduce_scatter_ring);
 ALGORITHM(reduce_scatter_direct);
+ALGORITHM(reduce_scatter_halving_doubling);
 
 /* allgather */
 ALGORITHM(allgather_circulant);

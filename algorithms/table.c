@@ -35,6 +35,29 @@ const struct coll_algorithm coll_algorithms[] = {
         },
         {
                 .kind = COLL_ALLREDUCE,
+                .name = "halving_doubling",
+                .help = "partners at doubling distances halve the vector, then double it back",
+                .steps = "2L (+2 where P is no power of two)",
+                .bytes = "2S(P-1)/P (S..2S where P is no power of two)",
+                .restrictions = "",
+                .source =
+                        "Gloo allreduce_halving_doubling; Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+                .cost = allreduce_halving_doubling_cost,
+                .emit = allreduce_halving_doubling,
+        },
+        {
+                .kind = COLL_ALLREDUCE,
+                .name = "bcube",
+                .help = "groups of B (--base, 2) cut the vector in B, then put it together",
+                .steps = "2 for each factor of P",
+                .bytes = "2S(P-1)/P",
+                .restrictions = "",
+                .source = "Gloo allreduce_bcube",
+                .cost = allreduce_bcube_cost,
+                .emit = allreduce_bcube,
+        },
+        {
+                .kind = COLL_ALLREDUCE,
                 .name = "recursive_doubling",
                 .help = "partners at doubling distances exchange whole vectors: small vectors",
                 .steps = "L (+2 where P is no power of two)",
@@ -43,6 +66,17 @@ const struct coll_algorithm coll_algorithms[] = {
                 .source = "Thakur, Rabenseifner, Gropp, IJHPCA 2005",
                 .cost = allreduce_recursive_doubling_cost,
                 .emit = allreduce_recursive_doubling,
+        },
+        {
+                .kind = COLL_ALLREDUCE,
+                .name = "rabenseifner",
+                .help = "halving and doubling among a power of two of the ranks",
+                .steps = "2L (+2 where P is no power of two)",
+                .bytes = "2S(1-1/2^L) (+S where P is no power of two)",
+                .restrictions = "",
+                .source = "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+                .cost = allreduce_rabenseifner_cost,
+                .emit = allreduce_rabenseifner,
         },
         {
                 .kind = COLL_ALLREDUCE,
@@ -70,6 +104,17 @@ const struct coll_algorithm coll_algorithms[] = {
         },
 
         /* reduce-scatter */
+        {
+                .kind = COLL_REDUCE_SCATTER,
+                .name = "halving_doubling",
+                .help = "partners at doubling distances halve the vector, then reorder it",
+                .steps = "L + 1 (+2 where P is no power of two)",
+                .bytes = "S",
+                .restrictions = "",
+                .source = "Gloo reduce_scatter_halving_doubling; Sack, Gropp, PPoPP 2012",
+                .cost = reduce_scatter_halving_doubling_cost,
+                .emit = reduce_scatter_halving_doubling,
+        },
         {
                 .kind = COLL_REDUCE_SCATTER,
                 .name = "circulant",

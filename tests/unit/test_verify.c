@@ -215,6 +215,13 @@ static uint64_t chain_of(const struct coll_algorithm *alg, int p, const struct c
 	alg = coll_resolve(alg, &(struct coll_args){.size = p});
 	if (phases && !strcmp(alg->name, "circulant"))
 		return (uint64_t)(phases * circulant_chain(p, p));
+	if (!strcmp(alg->name, "halving_doubling")) {
+		int l = 0;
+
+		while (p >> (l + 1))
+			l++;
+		return (uint64_t)(phases == 2 ? 2 * l : l + (p > 2));
+	}
 	return (uint64_t)c->rounds;
 }
 
@@ -224,7 +231,7 @@ static void test_figures(void **state)
 	for (size_t i = 0; i < coll_algorithms_len; i++)
 		for (int p = 1; p <= MAX_SIZE; p++) {
 			const struct coll_algorithm *alg = &coll_algorithms[i];
-			const uint64_t n = alg->kind == COLL_BARRIER ? 1 : 4 * (uint64_t)p;
+			const uint64_t n = alg->kind == COLL_BARRIER ? 1 : MAX_SIZE * (uint64_t)p;
 			struct sched_figures f;
 			struct coll_cost c;
 			char why[VERIFY_TEXT];
