@@ -307,8 +307,10 @@ enum sched_error sched_conflicts(const struct sched *,
 enum sched_error sched_check_step(const struct sched *, const struct sched_step *);
 enum sched_error sched_check(const struct sched *);
 
-/* The block layout of numpy.array_split: the first n mod size blocks have one element more.
- * @off has room for size + 1. */
+/* The block layout of numpy.array_split: the first n mod size blocks have one element more. Where
+ * block @j begins (j = size: the last one's end); and all of them, with room in @off for size + 1.
+ */
+uint64_t coll_split_at(uint64_t n, int size, int j);
 void coll_split(uint64_t n, int size, uint64_t *off);
 
 #endif

@@ -28,6 +28,7 @@ int algorithm_named(enum coll_kind kind, const char *name, const struct coll_alg
 int cmd_collective(const struct command *, struct options *, int argc, char **argv);
 int cmd_barrier(const struct command *, struct options *, int argc, char **argv);
 int cmd_run(const struct command *, struct options *, int argc, char **argv);
+int cmd_bench(const struct command *, struct options *, int argc, char **argv);
 int cmd_serve(const struct command *, struct options *, int argc, char **argv);
 int cmd_plan(const struct command *, struct options *, int argc, char **argv);
 int cmd_algorithms(const struct command *, struct options *, int argc, char **argv);

@@ -28,18 +28,22 @@ _Static_assert(AT(port_hi) == AT(port_lo) + sizeof(int), "OPT_PORTS");
 
 const struct option_row option_rows[] = {
         SECTION("Collective"),
-        OPT("op", 0, OPT_ENUM, op, "OP", "the operation", OPTS_REDUCE, .def = "sum",
+        OPT("op", 0, OPT_ENUM, op, "OP", "the operation", OPTS_REDUCE | OPTS_BENCH, .def = "sum",
             .choices = OPS),
         OPT("order", 0, OPT_ENUM, order, "ORDER",
             "add in any order, or in that of the ranks (then in f64)", OPTS_REDUCE, .def = "any",
             .choices = "any|rank"),
         OPT("algorithm", 'a', OPT_STRING, algorithm, "NAME",
-            "the algorithm, one of those that 'collctl algorithms' lists", OPTS_ALGO,
-            .def = "auto"),
+            "the algorithm, one of those that 'collctl algorithms' lists; bench: also several, by"
+            " commas, or 'all'",
+            OPTS_ALGO, .def = "auto"),
+        OPT("tuning", 0, OPT_STRING, tuning, "FILE",
+            "choose by the rates and measurements of this file, as 'collctl bench' writes it",
+            OPTS_ALGO),
         OPT("allow-divergent", 0, OPT_FLAG, allow_divergent, NULL,
             "take an algorithm that adds in a different order on each rank, so that the bits of a"
             " float result may differ between them",
-            OPTS_REDUCE),
+            OPTS_REDUCE | OPTS_BENCH),
         OPT("explain", 0, OPT_FLAG, explain, NULL, "say on stderr why the algorithm was chosen",
             OPTS_ARRAY),
         OPT("root", 0, OPT_INT, root, "RANK", "the root", OPTS_ROOT, .def = "0",
@@ -121,6 +125,23 @@ const struct option_row option_rows[] = {
         OPT("verify", 0, OPT_FLAG, verify, NULL, "prove the schedules of all ranks right",
             OPTS_PLAN),
 
+        SECTION("Bench"),
+        OPT("minbytes", 'b', OPT_SIZE, minbytes, "SIZE", "the smallest size", OPTS_BENCH,
+            .def = "4K", .max = INT64_MAX),
+        OPT("maxbytes", 'e', OPT_SIZE, maxbytes, "SIZE", "the largest size", OPTS_BENCH,
+            .def = "64M", .max = INT64_MAX),
+        OPT("stepfactor", 'f', OPT_INT, stepfactor, "N", "from one size to the next", OPTS_BENCH,
+            .def = "4", .min = 2, .max = 1 << 20),
+        OPT("warmup", 'w', OPT_INT, warmup, "N", "iterations that are not counted", OPTS_BENCH,
+            .def = "5", .max = 1000000),
+        OPT("iters", 0, OPT_INT, iters, "N", "iterations that are", OPTS_BENCH, .def = "20",
+            .min = 1, .max = 1000000),
+        OPT("dtype", 0, OPT_ENUM, dtype, "TYPE", "the element type, else f32", OPTS_BENCH,
+            .choices = DTYPES, .aliases = DTYPES_NUMPY),
+        OPT("check", 0, OPT_FLAG, check, NULL,
+            "compare every element on every rank with what it must be", OPTS_BENCH),
+        OPT("csv", 0, OPT_FLAG, csv, NULL, "print comma-separated values", OPTS_BENCH),
+
         SECTION("Run"),
         OPT("label", 0, OPT_FLAG, label, NULL, "put [rank] before the lines of stdout too",
             OPTS_RUN),
@@ -164,8 +185,7 @@ const struct option_row option_rows[] = {
             OPTS_HELP | OPTS_ACTS, .choices = "bash|zsh|fish"),
 };
 const size_t option_rows_len = sizeof option_rows / sizeof option_rows[0];
-_Static_assert(sizeof option_rows / sizeof option_rows[0] <= 64,
-               "struct options.given has 64 bits");
+_Static_assert(sizeof option_rows / sizeof option_rows[0] <= OPTIONS_MAX, "struct options.given");
 
 /* What may stand before COMMAND, as if it were a command. */
 static const struct command leading = {
@@ -564,6 +584,11 @@ static const struct option_row *find_letter(const struct command *cmd, char lett
 	return NULL;
 }
 
+static void set_given(struct options *o, size_t row)
+{
+	o->given[row / 64] |= (uint64_t)1 << row % 64;
+}
+
 static void take_option(struct parser *p, const struct option_row *row, const char *value,
                         const char *subject)
 {
@@ -575,7 +600,7 @@ static void take_option(struct parser *p, const struct option_row *row, const ch
 		value = p->argv[p->at++];
 	}
 	if (set_value(p->o, row, value, subject, p->err) == 0)
-		p->o->given |= (uint64_t)1 << (row - option_rows);
+		set_given(p->o, (size_t)(row - option_rows));
 }
 
 /* @arg is "--name" or "--name=value". */
@@ -649,7 +674,7 @@ const char *option_variable(const struct option_row *row, char *buf, size_t cap)
 static bool was_given(const struct options *o, size_t offset)
 {
 	for (size_t i = 0; i < option_rows_len; i++)
-		if ((o->given >> i & 1) && option_rows[i].offset == offset)
+		if ((o->given[i / 64] >> i % 64 & 1) && option_rows[i].offset == offset)
 			return true;
 	return false;
 }

@@ -34,6 +34,9 @@
 #define OPTS_BEFORE (1u << 11) /* --version: before COMMAND alone */
 #define OPTS_ACTS   (1u << 12) /* in a row only: it does something once, so it has no variable */
 #define OPTS_KEYGEN (1u << 13)
+#define OPTS_BENCH  (1u << 14)
+
+#define OPTIONS_MAX 256 /* rows of the table */
 
 struct options {
 	/* common */
@@ -52,6 +55,7 @@ struct options {
 	int64_t join_timeout, timeout; /* ns */
 	/* algorithm, reduction, data */
 	const char *algorithm; /* "auto" */
+	const char *tuning;    /* NULL: the built-in rates */
 	int root;
 	const char *op;    /* "sum" */
 	const char *order; /* "any" */
@@ -65,6 +69,10 @@ struct options {
 	/* plan */
 	bool have_count, have_bytes, verify;
 	uint64_t count, bytes;
+	/* bench */
+	uint64_t minbytes, maxbytes;
+	int stepfactor, warmup, iters;
+	bool check, csv;
 	/* run */
 	bool label;
 	/* serve */
@@ -76,7 +84,7 @@ struct options {
 	bool mdoc;
 	const char *completions;
 
-	uint64_t given; /* rows given as flags: bit i is option_rows[i] */
+	uint64_t given[OPTIONS_MAX / 64]; /* rows given as flags: bit i is option_rows[i] */
 };
 
 enum option_kind {

@@ -105,12 +105,60 @@ int result_print(const struct result *r, const struct options *o, const struct e
 	return code;
 }
 
+static const char *verdict_words(const struct select_price *p, char text[64])
+{
+	switch (p->verdict) {
+	case SELECT_FALLS_BACK:
+		snprintf(text, 64, "is %s here", p->runs->name);
+		return text;
+	case SELECT_UNORDERED:
+		return "can't add in rank order";
+	case SELECT_DIVERGENT:
+		return "needs --allow-divergent";
+	default:
+		return "";
+	}
+}
+
+static const char *reason_words(enum select_reason reason)
+{
+	switch (reason) {
+	case SELECT_BY_MEASUREMENT:
+		return "taken: the fastest measured";
+	case SELECT_BY_ROUNDING:
+		return "taken: rounds 16-bit floats once";
+	default:
+		return "taken: the cheapest";
+	}
+}
+
+void explain_selection(const struct select_args *a, const struct selection *s)
+{
+	report_note("%s of %d ranks, %" PRIu64 " bytes%s: the prices", coll_name(a->kind), a->size,
+	            a->bytes, a->insecure ? ", --insecure" : "");
+	for (size_t i = 0; i < s->nprices; i++) {
+		const struct select_price *p = &s->prices[i];
+		char measured[48] = "", text[64];
+		const char *words =
+		        p->alg == s->alg ? reason_words(s->reason) : verdict_words(p, text);
+
+		if (p->measured >= 0)
+			snprintf(measured, sizeof measured, ", %.3f ms measured",
+			         p->measured * 1e3);
+		report_note("%-20s %10.3f ms predicted%s%s%s", p->alg->name, p->formula * 1e3,
+		            measured, *words ? ", " : "", words);
+	}
+	if (s->reason == SELECT_BY_MEASUREMENT)
+		report_note("measured with %" PRIu64 " bytes", s->measured_at);
+}
+
 void explain_choice(const struct select_args *a, const struct coll_algorithm *chosen)
 {
-	for (size_t i = 0; i < coll_algorithms_len; i++) {
-		const struct coll_algorithm *alg = &coll_algorithms[i];
-		if (alg->kind == a->kind)
-			report_note("%s %-20s %10.3f ms predicted%s", coll_name(a->kind), alg->name,
-			            select_price(alg, a) * 1e3, alg == chosen ? ", taken" : "");
-	}
+	struct selection s;
+	struct err err = {.rank = ERR_RANK_SELF};
+
+	(void)chosen;
+	if (select_all(a, &s, &err) == 0)
+		explain_selection(a, &s);
+	selection_release(&s);
 }

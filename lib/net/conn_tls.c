@@ -307,9 +307,9 @@ static ssize_t tls_read(struct conn *conn, void *buf, size_t n, struct err *err)
 		return CONN_END;
 	if (!conn->readable && !SSL_has_pending(c->ssl))
 		return 0;
+	ERR_clear_error(); /* what succeeds adds nothing */
 	while (done < n) {
 		size_t got = 0;
-		ERR_clear_error();
 		if (SSL_read_ex(c->ssl, (uint8_t *)buf + done, n - done, &got)) {
 			done += got;
 			continue;
@@ -330,6 +330,7 @@ static ssize_t tls_write(struct conn *conn, const void *buf, size_t n, struct er
 {
 	struct conn_tls *c = (struct conn_tls *)conn;
 	size_t done = 0;
+	ERR_clear_error();
 	while (done < n) {
 		/* A record goes in whole or is not begun, so SSL_write never wants a retry. */
 		size_t room = c->ring_cap - c->ring_len;
@@ -344,7 +345,6 @@ static ssize_t tls_write(struct conn *conn, const void *buf, size_t n, struct er
 		if (++c->records % tls_key_records == 0)
 			SSL_key_update(c->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
 		size_t len = n - done < RECORD ? n - done : RECORD, put = 0;
-		ERR_clear_error();
 		if (!SSL_write_ex(c->ssl, (const uint8_t *)buf + done, len, &put))
 			return tls_error(c, ERR_PEER_LOST, err);
 		done += put;
@@ -380,6 +380,7 @@ static void tls_conn_free(struct conn *conn)
 
 static const struct conn_ops tls_ops = {
         .name = "tls",
+        .sums = true, /* every record has its tag */
         .handshake = tls_handshake,
         .read = tls_read,
         .write = tls_write,
