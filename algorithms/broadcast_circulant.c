@@ -44,7 +44,7 @@ void broadcast_circulant_cost(const struct coll_args *a, struct coll_cost *c)
 	const double n = traeff_blocks(a->size), q = log2_ceil(a->size);
 
 	*c = (struct coll_cost){
-	        .rounds = q,
+	        .rounds = q > 1 ? q + 1 : 1,
 	        .messages = n - 1 + q,
 	        .sent = (n - 1 + q) / n,
 	        .received = 1,

@@ -47,7 +47,7 @@ void reduce_circulant_cost(const struct coll_args *a, struct coll_cost *c)
 	const double n = traeff_blocks(a->size), q = log2_ceil(a->size);
 
 	*c = (struct coll_cost){
-	        .rounds = q,
+	        .rounds = q > 1 ? q + 1 : 1,
 	        .messages = n,
 	        .sent = 1,
 	        .received = (n - 1 + q) / n,
