@@ -141,7 +141,8 @@ static int bruck_chain(int p, int k, int count)
 	return 2 * d <= p ? rounds + 1 : larger(rounds, 1 + bruck_chain(p, k, p - d));
 }
 
-/* Who broadcasts or reduces in blocks sends some before their round: the row's rounds are a bound. */
+/* Who broadcasts or reduces in blocks sends some before their round: the row's rounds are a bound.
+ */
 static bool chain_is_shorter(const struct coll_algorithm *alg)
 {
 	return (alg->kind == COLL_BROADCAST || alg->kind == COLL_REDUCE) &&
