@@ -103,10 +103,94 @@ static inline void work_scatter_own(struct sched_builder *b, const struct coll_a
 	sched_copy(b, sched_out(b, 0), span_add(work, own.off), own.len, 0);
 }
 
+static inline void work_send(struct sched_builder *b, int peer, struct sched_span work,
+                             struct range r)
+{
+	sched_send(b, peer, span_add(work, r.off), r.len);
+}
+
+static inline void work_recv(struct sched_builder *b, int peer, struct sched_span work,
+                             struct range r)
+{
+	sched_recv(b, peer, span_add(work, r.off), r.len);
+}
+
+/* Add what arrives to what is there. */
+static inline void work_add(struct sched_builder *b, int peer, struct sched_span work,
+                            struct range r)
+{
+	const struct sched_span at = span_add(work, r.off);
+
+	sched_recv_reduce(b, peer, at, at, r.len, 0);
+}
+
+/*
+ * Vector halving among the 2^dim ranks of a cube (halving.c): the vector is cut in two, dim times,
+ * as halving_piece says, and each of them ends with one piece.
+ */
+struct cube {
+	int dim, id;       /* this rank is number id, of 2^dim */
+	int pairs, offset; /* number i is rank 2i + 1 for i < pairs, else i + offset */
+};
+
+static inline int cube_rank(const struct cube *c, int id)
+{
+	return id < c->pairs ? 2 * id + 1 : id + c->offset;
+}
+
+/* Piece @i of the 2^depth that the vector is cut into, depth <= L = floor(log2 P). The smallest
+ * ones have ceil(n / 2^L) elements, as far as there are so many. */
+struct range halving_piece(const struct coll_args *a, int depth, unsigned i);
+/* The low @bits bits of @x in reverse: number x of a cube of 2^bits ranks ends with that piece. */
+unsigned bit_reverse(unsigned x, int bits);
+
+/* Without the fold of the inputs, for the vector may have been added to before. */
+void halving_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
+                            struct sched_span work, const struct cube *c);
+void halving_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
+                       const struct cube *c);
+
+/*
+ * Binary blocks (halving_doubling.c). The ranks of the largest block, 0 .. 2^L-1, end with the
+ * complete piece bit_reverse(r, L) of 2^L, and begin with it in the way back.
+ */
+void halving_doubling_reduce(struct sched_builder *b, const struct coll_args *a,
+                             struct sched_span work);
+void halving_doubling_return(struct sched_builder *b, const struct coll_args *a,
+                             struct sched_span work);
+
+/* The sends of the rank that sends most, with the way back or without. */
+double halving_doubling_messages(const struct coll_args *a, bool back);
+
+/* direct.c. @result <- the sum of what every rank sends me and of @mine, added in rank order in the
+ * wider type, the operation's last function applied. */
+void direct_sum(struct sched_builder *b, const struct coll_args *a, struct sched_span mine,
+                uint64_t len, struct sched_span result);
+/* The block is complete at @result, not in its place: it is such a sum. */
+void direct_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
+                           struct sched_span work, struct sched_span result);
+void direct_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work);
+
+/* ring.c. @pieces: each block goes round in so many. The rank begins by sending block @first, and
+ * ends with block first + 1: in the reduce-scatter that is the one it has complete, and in the
+ * allgather it has @first from the start. */
+void ring_reduce_scatter(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
+                         int first, int pieces);
+void ring_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
+                    int first, int pieces);
+
 /* circulant.c */
 void circulant_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
                               struct sched_span work);
 void circulant_allgather(struct sched_builder *b, const struct coll_args *a,
                          struct sched_span work);
+/* The same, but for the blocks of @rank, @rank + 1, .. (as many as this says, 1 at least) that it
+ * has before the allgather; and that it keeps its sum of in the reduce-scatter, where nobody else
+ * then has its contribution. */
+typedef int circulant_has(const struct coll_args *a, int rank);
+void circulant_allgather_but(struct sched_builder *b, const struct coll_args *a,
+                             struct sched_span work, circulant_has *has);
+void circulant_reduce_scatter_but(struct sched_builder *b, const struct coll_args *a,
+                                  struct sched_span work, circulant_has *keeps);
 
 #endif

@@ -30,13 +30,15 @@ struct price_model price_placed(const struct price_model *m, bool insecure)
 
 double price_formula(const struct price_model *m, const struct coll_cost *c, double bytes)
 {
-	const double out = c->messages * m->message + c->sent * bytes * m->egress;
-	const double in = c->received * bytes * m->ingress;
-	const double core =
-	        ((c->sent + c->received) * (m->copy + m->tls) + c->reduced * m->reduce) * bytes;
+	const double incoming = c->sent > 0 ? c->messages * c->received / c->sent : 0;
 	const double each = c->messages > 0 ? c->sent * bytes / c->messages : 0;
-	const double rate = larger(larger(m->egress, m->ingress), m->copy + m->tls);
-	const double first = (each < m->grain ? each : m->grain) * rate;
+	const double grain = m->store_and_forward || each < m->grain ? each : m->grain;
+	const double core = m->copy + m->tls;
+	const double out = c->messages * m->message + c->sent * bytes * m->egress;
+	const double in = incoming * m->message + c->received * bytes * m->ingress;
+	const double work = ((c->sent + c->received) * core + c->reduced * m->reduce) * bytes;
+	const double busy = larger(larger(out, in), work);
+	const double first = m->message + grain * larger(larger(m->egress, m->ingress), core);
 
-	return larger(larger(out, in), core) + c->rounds * (m->latency + m->message + first);
+	return busy + c->rounds * m->latency + larger(0, c->rounds - c->messages) * first;
 }

@@ -5,22 +5,32 @@
  * The model of a rank: one port out and one port in, which take one message after another, and one
  * core, which moves, encrypts and adds. The three work at the same time, on different parts of what
  * passes through (the frontier rule of sched.h): a rank is as slow as the slowest of them, not as
- * their sum. What happens on the core adds up: a collective runs on one thread. So
+ * their sum. What happens on the core adds up: a collective runs on one thread. So the busiest rank
+ * is busy for
  *
- *     busy = max(messages*message + sent*egress, received*ingress,
- *                (sent + received)*(copy + tls) + reduced*reduce)
- *     wait = rounds * (latency + message + min(grain, a message) * the slowest rate)
+ *     max(messages*message + sent*egress, incoming*message + received*ingress,
+ *         (sent + received)*(copy + tls) + reduced*reduce)
  *
- * of which the first says when the busiest rank has done its work and the second when the first
- * bytes have come through all rounds, the one after the other. Bytes are those of the vector, S,
- * times the figures of the row.
+ * seconds, with bytes that are those of the vector, S, times the figures of the row, and with as
+ * many incoming messages as there would be if they were as long as those sent. To this come the
+ * latency of each round, and the rounds in which the busiest rank has nothing to send and waits for
+ * a first part to come through the ranks before it:
+ *
+ *     busy + rounds*latency + max(0, rounds - messages) * (message + grain * the slowest rate)
+ *
+ * What overlaps: transfer, encryption and addition within a message and of messages in different
+ * directions; what of one message the next rank has with the rest of it that is still on its way.
+ * What does not: a latency with anything (the simulator hides it behind long messages: it says less
+ * than the formula where a round's latency and its bytes take equally long); bytes of the busiest
+ * rank with one another. What the formula leaves out: waiting for a rank that is busy with another
+ * (the simulator says more where ranks have unlike shares, as in folds to a power of two).
  *
  * A message holds its sender's port out and, `latency` later, its receiver's port in for `message`
  * and its bytes. So latency = 0 and message = L is the textbook's L + m/B, under which one who
  * sends to n - 1 others takes (n - 1)(L + m/B); a latency overlaps, a message's own cost does not.
  *
- * With store_and_forward nothing is passed on before it has all arrived, and nothing overlaps: the
- * rounds come one after the other, each with its messages' whole bytes at every station.
+ * With store_and_forward a rank passes nothing on before it has all of it: the grain is the
+ * message.
  */
 #ifndef COLLCTL_ALGORITHMS_PRICE_H
 #define COLLCTL_ALGORITHMS_PRICE_H

@@ -52,12 +52,17 @@ const char *sched_strerror(enum sched_error e)
 	return "unknown error";
 }
 
+uint64_t coll_split_at(uint64_t n, int size, int j)
+{
+	const uint64_t p = (uint64_t)size, k = (uint64_t)j;
+
+	return n / p * k + (k < n % p ? k : n % p);
+}
+
 void coll_split(uint64_t n, int size, uint64_t *off)
 {
-	const uint64_t p = (uint64_t)size;
-
-	for (uint64_t j = 0; j <= p; j++)
-		off[j] = n / p * j + (j < n % p ? j : n % p);
+	for (int j = 0; j <= size; j++)
+		off[j] = coll_split_at(n, size, j);
 }
 
 struct coll_layout coll_layout(enum coll_kind kind, int rank, int size, int root)
@@ -113,6 +118,22 @@ uint64_t coll_out_at(enum coll_kind kind, const struct coll_args *a, int j)
 	if (kind == COLL_ALLTOALL)
 		return coll_recv_at(a, j);
 	return a->off[j] - a->off[coll_layout(kind, a->rank, a->size, a->root).out_lo];
+}
+
+bool coll_takes_several(enum coll_kind kind)
+{
+	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_REDUCE_SCATTER;
+}
+
+void coll_offsets(const uint64_t *counts, int size, int rank, uint64_t *off, uint64_t *recv_off)
+{
+	const size_t p = (size_t)size, r = (size_t)rank;
+
+	off[0] = recv_off[0] = 0;
+	for (size_t j = 0; j < p; j++) {
+		off[j + 1] = off[j] + counts[r * p + j];
+		recv_off[j + 1] = recv_off[j] + counts[j * p + r];
+	}
 }
 
 /* ---- emitting ---- */
