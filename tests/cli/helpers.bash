@@ -73,11 +73,18 @@ make_shard() { "$PYTHON" "$HELPERS_DIR/oracle.py" make "$@"; }
 
 # make_shards P DTYPE SHAPE [DATA]: in.0.npy ... in.P-1.npy
 make_shards() {
-	local r
+	local r shapes=()
 	for ((r = 0; r < $1; r++)); do
-		make_shard "in.$r.npy" "$2" "$3" "$r" "${4:-exact}"
+		shapes+=("$3")
 	done
+	shards "$2" "${4:-exact}" "${shapes[@]}"
 }
+
+# shards DTYPE DATA SHAPE...: in.R.npy of the R-th shape
+shards() { "$PYTHON" "$HELPERS_DIR/oracle.py" shards "$@"; }
+
+# check_coll [OPTIONS] KIND P [TAG...]: out.TAG.R.npy, or out.R.npy, of every rank against numpy
+check_coll() { "$PYTHON" "$HELPERS_DIR/oracle.py" coll "$@"; }
 
 # check_numpy [--data D] [--order rank] [--dtype D --shape S] OP OUT... --in IN...
 check_numpy() { "$PYTHON" "$HELPERS_DIR/oracle.py" check "$@"; }
