@@ -33,7 +33,7 @@ common_setup() {
 	export COLLCTL_JOIN_TIMEOUT=40s COLLCTL_TIMEOUT=30s
 	export COLLTEST_MARK=$$.$RANDOM.$RANDOM
 	cd "$BATS_TEST_TMPDIR" || return
-	PIDS=() RC=() STARTED=() LOCKS=() STORE='' SECRET='' SERVES=0
+	PIDS=() RC=() STARTED=() LOCKS=() CHECK=() STORE='' SECRET='' SERVES=0
 }
 
 common_teardown() {
@@ -103,6 +103,19 @@ check_out() {
 	shift 2
 	# shellcheck disable=SC2046 # names without blanks
 	check_numpy "$@" "$op" $(numbered out. "$size" .npy) --in $(numbered in. "$size" .npy)
+}
+
+# every KIND P [OPTIONS...]: each algorithm of a collective on in.R.npy, then all of them against
+# numpy, with the options of check_coll in the array CHECK
+every() {
+	local kind=$1 size=$2 a tags=()
+	shift 2
+	for a in $(algorithms_of "$kind"); do
+		collctl run -n "$size" -- "$kind" --no-sync --insecure -a "$a" "$@" \
+			'in.{rank}.npy' -o "out.$a.{rank}.npy" 2>err || fail "$kind $a, $size ranks: $(<err)"
+		tags+=("$a")
+	done
+	check_coll "${CHECK[@]}" "$kind" "$size" "${tags[@]}" || fail "$kind, $size ranks"
 }
 
 # No temporary file of an output may be left: only the files named may be here.
