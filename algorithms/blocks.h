@@ -162,8 +162,11 @@ void halving_doubling_return(struct sched_builder *b, const struct coll_args *a,
 /* The sends of the rank that sends most, with the way back or without. */
 double halving_doubling_messages(const struct coll_args *a, bool back);
 
-/* direct.c. The block is complete at @result, not in its place, the operation's last function
- * applied: it is added in rank order. */
+/* direct.c. @result <- the sum of what every rank sends me and of @mine, added in rank order in the
+ * wider type, the operation's last function applied. */
+void direct_sum(struct sched_builder *b, const struct coll_args *a, struct sched_span mine,
+                uint64_t len, struct sched_span result);
+/* The block is complete at @result, not in its place: it is such a sum. */
 void direct_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
                            struct sched_span work, struct sched_span result);
 void direct_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work);
@@ -181,5 +184,13 @@ void circulant_reduce_scatter(struct sched_builder *b, const struct coll_args *a
                               struct sched_span work);
 void circulant_allgather(struct sched_builder *b, const struct coll_args *a,
                          struct sched_span work);
+/* The same, but for the blocks of @rank, @rank + 1, .. (as many as this says, 1 at least) that it
+ * has before the allgather; and that it keeps its sum of in the reduce-scatter, where nobody else
+ * then has its contribution. */
+typedef int circulant_has(const struct coll_args *a, int rank);
+void circulant_allgather_but(struct sched_builder *b, const struct coll_args *a,
+                             struct sched_span work, circulant_has *has);
+void circulant_reduce_scatter_but(struct sched_builder *b, const struct coll_args *a,
+                                  struct sched_span work, circulant_has *keeps);
 
 #endif

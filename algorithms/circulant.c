@@ -21,6 +21,10 @@
  *   send 0 to 3     receive 2 from 2    R: 0 1 2 . .
  *   send 0,1 to 2   receive 3,4 from 3  R: 0 1 2 3 4
  *
+ * A rank may have more than its own block when the allgather begins, R[0 .. h-1]: these are not
+ * sent to it again. Backwards, a rank keeps its sums of R[0 .. h-1] in the reduce-scatter, for
+ * somebody to add them up later.
+ *
  * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234.
  */
 #include "algorithms/blocks.h"
@@ -63,33 +67,70 @@ static void recv_blocks(struct sched_builder *b, const struct coll_args *a, stru
 			work_recv(b, peer, work, run[k]);
 }
 
-void circulant_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
-                              struct sched_span work)
+static int one_block(const struct coll_args *a, int rank)
+{
+	(void)a;
+	(void)rank;
+	return 1;
+}
+
+/* What rank @to has not of R[s .. s1-1] of its own: it begins at *first. Returns how many. */
+static int missing(const struct coll_args *a, circulant_has *has, int to, int s, int s1, int *first)
+{
+	const int n = has(a, to);
+
+	*first = n > s ? n : s;
+	return *first < s1 ? s1 - *first : 0;
+}
+
+void circulant_reduce_scatter_but(struct sched_builder *b, const struct coll_args *a,
+                                  struct sched_span work, circulant_has *keeps)
 {
 	/* What is sent first is folded first. */
 	fold_blocks(b, a, work, halve(a->size), a->size - halve(a->size));
 	fold_blocks(b, a, work, 0, halve(a->size));
 	for (int s1 = a->size, s; s1 > 1; s1 = s) {
+		int to, from, first, count;
+
 		s = halve(s1);
-		send_blocks(b, a, work, rank_add(a, a->rank, s), s, s1 - s);
-		recv_blocks(b, a, work, rank_add(a, a->rank, -s), 0, s1 - s, true);
+		to = rank_add(a, a->rank, s);
+		from = rank_add(a, a->rank, -s);
+		count = missing(a, keeps, a->rank, s, s1, &first);
+		send_blocks(b, a, work, to, first, count);
+		count = missing(a, keeps, from, s, s1, &first);
+		recv_blocks(b, a, work, from, first - s, count, true);
 	}
 }
 
 /* The pairs ascending, which is the way back of the recursion that goes down from @s1. */
 static void gather_pairs(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
-                         int s1)
+                         circulant_has *has, int s1)
 {
-	const int s = halve(s1);
+	const int s = halve(s1), to = rank_add(a, a->rank, -s), from = rank_add(a, a->rank, s);
+	int first, count;
 
 	if (s1 == 1)
 		return;
-	gather_pairs(b, a, work, s);
-	send_blocks(b, a, work, rank_add(a, a->rank, -s), 0, s1 - s);
-	recv_blocks(b, a, work, rank_add(a, a->rank, s), s, s1 - s, false);
+	gather_pairs(b, a, work, has, s);
+	count = missing(a, has, to, s, s1, &first);
+	send_blocks(b, a, work, to, first - s, count);
+	count = missing(a, has, a->rank, s, s1, &first);
+	recv_blocks(b, a, work, from, first, count, false);
+}
+
+void circulant_allgather_but(struct sched_builder *b, const struct coll_args *a,
+                             struct sched_span work, circulant_has *has)
+{
+	gather_pairs(b, a, work, has, a->size);
+}
+
+void circulant_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
+                              struct sched_span work)
+{
+	circulant_reduce_scatter_but(b, a, work, one_block);
 }
 
 void circulant_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work)
 {
-	gather_pairs(b, a, work, a->size);
+	circulant_allgather_but(b, a, work, one_block);
 }

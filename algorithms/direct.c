@@ -23,7 +23,7 @@
  */
 #include "algorithms/blocks.h"
 
-/* Add rank @q's contribution to my block, @mine; rank 0's is the first. */
+/* Add rank @q's contribution to mine, @mine; rank 0's is the first. */
 static void contribute(struct sched_builder *b, const struct coll_args *a, int q,
                        struct sched_span acc, struct sched_span mine, uint64_t len)
 {
@@ -37,11 +37,20 @@ static void contribute(struct sched_builder *b, const struct coll_args *a, int q
 		sched_recv_reduce(b, q, acc, acc, len, 0);
 }
 
+void direct_sum(struct sched_builder *b, const struct coll_args *a, struct sched_span mine,
+                uint64_t len, struct sched_span result)
+{
+	const struct sched_span acc = sched_scratch(b, SCHED_ACC, len);
+
+	for (int q = 0; q < a->size; q++)
+		contribute(b, a, q, acc, mine, len);
+	sched_copy(b, result, acc, len, SCHED_FINAL);
+}
+
 void direct_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
                            struct sched_span work, struct sched_span result)
 {
 	const struct range own = block_range(a, a->rank);
-	const struct sched_span acc = sched_scratch(b, SCHED_ACC, own.len);
 
 	for (int d = 1; d < a->size; d++) {
 		const int peer = rank_add(a, a->rank, d);
@@ -50,9 +59,7 @@ void direct_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
 		work_send(b, peer, work, block_range(a, peer));
 	}
 	work_fold(b, work, own);
-	for (int q = 0; q < a->size; q++)
-		contribute(b, a, q, acc, span_add(work, own.off), own.len);
-	sched_copy(b, result, acc, own.len, SCHED_FINAL);
+	direct_sum(b, a, span_add(work, own.off), own.len, result);
 }
 
 void direct_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work)

@@ -30,6 +30,38 @@ ALGORITHM(reduce_scatter_halving_doubling);
 ALGORITHM(allgather_circulant);
 ALGORITHM(allgather_ring);
 ALGORITHM(allgather_direct);
+ALGORITHM(allgather_linear);
+ALGORITHM(allgather_bruck);
+ALGORITHM(allgather_recursive_doubling);
+const char *allgather_recursive_doubling_falls_back(const struct coll_args *);
+ALGORITHM(allgather_neighbor);
+const char *allgather_neighbor_falls_back(const struct coll_args *);
+ALGORITHM(allgather_two_proc);
+const char *allgather_two_proc_falls_back(const struct coll_args *);
+ALGORITHM(allgather_sparbit);
+const char *allgather_tuned_falls_back(const struct coll_args *);
+
+/* broadcast */
+ALGORITHM(broadcast_one_to_all);
+ALGORITHM(broadcast_binomial);
+ALGORITHM(broadcast_ring);
+ALGORITHM(broadcast_scatter_allgather);
+ALGORITHM(broadcast_circulant);
+
+/* reduce */
+ALGORITHM(reduce_linear);
+ALGORITHM(reduce_binomial);
+ALGORITHM(reduce_ring);
+ALGORITHM(reduce_rs_gather);
+ALGORITHM(reduce_circulant);
+
+/* gather */
+ALGORITHM(gather_linear);
+ALGORITHM(gather_binomial);
+
+/* scatter */
+ALGORITHM(scatter_linear);
+ALGORITHM(scatter_binomial);
 
 /* barrier */
 ALGORITHM(barrier_all_to_all);

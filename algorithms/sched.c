@@ -52,12 +52,17 @@ const char *sched_strerror(enum sched_error e)
 	return "unknown error";
 }
 
+uint64_t coll_split_at(uint64_t n, int size, int j)
+{
+	const uint64_t p = (uint64_t)size, k = (uint64_t)j;
+
+	return n / p * k + (k < n % p ? k : n % p);
+}
+
 void coll_split(uint64_t n, int size, uint64_t *off)
 {
-	const uint64_t p = (uint64_t)size;
-
-	for (uint64_t j = 0; j <= p; j++)
-		off[j] = n / p * j + (j < n % p ? j : n % p);
+	for (int j = 0; j <= size; j++)
+		off[j] = coll_split_at(n, size, j);
 }
 
 struct coll_layout coll_layout(enum coll_kind kind, int rank, int size, int root)

@@ -177,9 +177,10 @@ struct sched_builder;
 	     */
 
 /*
- * What an algorithm costs on @a->size > 1 ranks, where the blocks are even: a function of size, base
- * and steps alone, never of rank and off. In units of S, the bytes of coll_count() elements: so the
- * S of an allgather is what every rank has at its end, and that of an alltoall a rank's input.
+ * What an algorithm costs on @a->size > 1 ranks, where the blocks are even: a function of size,
+ * base and steps alone, never of rank and off. In units of S, the bytes of coll_count() elements:
+ * so the S of an allgather is what every rank has at its end, and that of an alltoall a rank's
+ * input.
  */
 struct coll_cost {
 	double rounds;   /* messages in sequence on the longest chain (sched_figures.rounds) */
@@ -305,8 +306,10 @@ enum sched_error sched_conflicts(const struct sched *,
 enum sched_error sched_check_step(const struct sched *, const struct sched_step *);
 enum sched_error sched_check(const struct sched *);
 
-/* The block layout of numpy.array_split: the first n mod size blocks have one element more.
- * @off has room for size + 1. */
+/* The block layout of numpy.array_split: the first n mod size blocks have one element more. Where
+ * block @j begins (j = size: the last one's end); and all of them, with room in @off for size + 1.
+ */
+uint64_t coll_split_at(uint64_t n, int size, int j);
 void coll_split(uint64_t n, int size, uint64_t *off);
 
 #endif
