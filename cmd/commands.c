@@ -5,12 +5,42 @@
 #include <string.h>
 
 #define COLLECTIVE (OPTS_JOB | OPTS_ALGO | OPTS_JSON)
+#define ARRAYS     (COLLECTIVE | OPTS_ARRAY | OPTS_OUTPUT)
+#define REDUCTION  (ARRAYS | OPTS_REDUCE)
 
 /* clang-format off */
 const struct command commands[] = {
 	{"allreduce", "IN... -o OUT",
 	 "reduce the arrays of all ranks; every rank gets the result",
-	 COLLECTIVE | OPTS_ARRAY | OPTS_REDUCE, 1, -1, false, cmd_collective},
+	 REDUCTION | OPTS_BASE, 1, -1, false, cmd_collective},
+	{"reduce", "IN... -o OUT [--root R]",
+	 "reduce the arrays of all ranks; the root gets the result",
+	 REDUCTION | OPTS_ROOT, 1, -1, false, cmd_collective},
+	{"reduce-scatter", "IN... -o OUT [--counts N,N,...]",
+	 "reduce the arrays of all ranks; each rank gets its part of the rows",
+	 REDUCTION | OPTS_ROWS, 1, -1, false, cmd_collective},
+	{"broadcast", "[IN] -o OUT [--root R]", "give the root's file to every rank",
+	 ARRAYS | OPTS_ROOT | OPTS_BYTES, 0, 1, false, cmd_collective},
+	{"scatter", "[IN] -o OUT [--root R] [--counts N,N,...]",
+	 "cut the root's array along axis 0; each rank gets its part",
+	 ARRAYS | OPTS_ROOT | OPTS_ROWS, 0, 1, false, cmd_collective},
+	{"gather", "IN -o OUT [--root R]",
+	 "join the arrays of all ranks along axis 0, in rank order, at the root",
+	 ARRAYS | OPTS_ROOT, 1, 1, false, cmd_collective},
+	{"allgather", "IN -o OUT",
+	 "join the arrays of all ranks along axis 0, in rank order; every rank gets the result",
+	 ARRAYS | OPTS_BASE, 1, 1, false, cmd_collective},
+	{"alltoall", "IN -o OUT [--counts N,N,...]",
+	 "cut every array along axis 0; rank r gets part r of each, joined in rank order",
+	 ARRAYS | OPTS_BASE | OPTS_ROWS, 1, 1, false, cmd_collective},
+	{"scan", "IN -o OUT", "rank r gets the reduction of the arrays of ranks 0 to r",
+	 REDUCTION, 1, 1, false, cmd_collective},
+	{"exscan", "IN -o OUT",
+	 "rank r gets the reduction of the arrays of ranks 0 to r-1",
+	 REDUCTION, 1, 1, false, cmd_collective},
+	{"exchange", "IN --steps C",
+	 "time an exchange of whole arrays with C partners, one after the other",
+	 COLLECTIVE | OPTS_ARRAY | OPTS_STEPS, 1, 1, false, cmd_collective},
 	{"barrier", "", "wait for all ranks; say who is missing",
 	 COLLECTIVE, 0, 0, false, cmd_barrier},
 	{"run", "-n N [--] COMMAND...", "start N ranks of a collective, or of a program, on this host",

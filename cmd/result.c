@@ -39,6 +39,7 @@ static json_t *to_json(const struct result *r, const struct err *err, const char
 	json_object_set_new(j, "rank", r->rank >= 0 ? json_integer(r->rank) : json_null());
 	json_object_set_new(j, "size", r->size ? json_integer(r->size) : json_null());
 	json_object_set_new(j, "algorithm", string_or_null(r->algorithm));
+	json_object_set_new(j, "requested", string_or_null(r->requested));
 	json_object_set_new(j, "op", string_or_null(r->op));
 	json_object_set_new(j, "dtype", string_or_null(r->dtype));
 	json_object_set_new(j, "count", json_integer((json_int_t)r->count));
@@ -81,14 +82,14 @@ static void summary(const struct result *r)
 		            seconds(t->start, t->commit) * 1e3);
 		return;
 	}
-	report_note(
-	        "rank %d: %s %s of %d ranks by %s: %s of %s in %.1f ms (join %.1f, connect %.1f, "
-	        "run %.1f, commit %.1f), wrote %s, digest %s",
-	        r->rank, r->command, r->op, r->size, r->algorithm,
-	        size_text(r->bytes, size, sizeof size), r->dtype,
-	        seconds(t->start, t->commit) * 1e3, seconds(t->start, t->join) * 1e3,
-	        seconds(t->join, t->connect) * 1e3, seconds(t->connect, t->run) * 1e3,
-	        seconds(t->run, t->commit) * 1e3, r->output, r->digest);
+	report_note("rank %d: %s%s%s of %d ranks by %s: %s of %s in %.1f ms (join %.1f, connect "
+	            "%.1f, run %.1f, commit %.1f)%s%s%s%s",
+	            r->rank, r->command, r->op ? " " : "", r->op ? r->op : "", r->size,
+	            r->algorithm, size_text(r->bytes, size, sizeof size), r->dtype,
+	            seconds(t->start, t->commit) * 1e3, seconds(t->start, t->join) * 1e3,
+	            seconds(t->join, t->connect) * 1e3, seconds(t->connect, t->run) * 1e3,
+	            seconds(t->run, t->commit) * 1e3, r->output ? ", wrote " : "",
+	            r->output ? r->output : "", r->digest[0] ? ", digest " : "", r->digest);
 }
 
 int result_print(const struct result *r, const struct options *o, const struct err *err,

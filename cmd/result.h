@@ -17,9 +17,9 @@ struct times {
 
 struct result {
 	const char *command;
-	int rank, size;                  /* rank -1: not known */
-	const char *algorithm;           /* NULL: none */
-	const char *op, *dtype, *output; /* NULL: none */
+	int rank, size;                    /* rank -1: not known */
+	const char *requested, *algorithm; /* the one that ran; NULL: none */
+	const char *op, *dtype, *output;   /* NULL: none */
 	uint64_t count, bytes;
 	char digest[DIGEST_TEXT]; /* "": none */
 	struct exec_stats stats;
