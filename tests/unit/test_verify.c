@@ -213,6 +213,8 @@ static uint64_t chain_of(const struct coll_algorithm *alg, const struct coll_arg
 		return (uint64_t)bruck_chain(p, 2, p);
 	if (!strcmp(alg->name, "sparbit") || !strcmp(alg->name, "binomial"))
 		return (uint64_t)l;
+	if (alg->kind == COLL_ALLGATHER && !strcmp(alg->name, "linear"))
+		return (uint64_t)l + (p > 1);
 	return (uint64_t)c->rounds;
 }
 
