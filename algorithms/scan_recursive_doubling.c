@@ -1,5 +1,5 @@
 /*
- * scan and exscan recursive_doubling: partners at distance 1, 2, 4, .. exchange what their groups
+ * scan recursive_doubling: partners at distance 1, 2, 4, .. exchange what their groups
  * have added up to.
  *
  * A rank has two sums: its group's, of the aligned group of d ranks that it is in, and its result,
@@ -24,8 +24,8 @@
  *
  * Source: MPICH, MPIR_Scan_intra_recursive_doubling; Thakur, Rabenseifner, Gropp, IJHPCA 2005.
  */
-#include "algorithms/blocks.h"
 #include "algorithms/emitters.h"
+#include "algorithms/scan.h"
 
 /* Is the sum that rank @x makes in round @d used by any later partner? */
 static bool goes_on(const struct coll_args *a, int x, int64_t d)
@@ -68,7 +68,7 @@ static void take_lower(struct sched_builder *b, struct scan *s, int peer, bool o
 	s->empty = false;
 }
 
-static void scan(struct sched_builder *b, const struct coll_args *a, bool exclusive)
+void recursive_doubling_prefixes(struct sched_builder *b, const struct coll_args *a, bool exclusive)
 {
 	struct scan s = {.result = sched_out(b, 0), .len = coll_count(a), .empty = exclusive};
 
@@ -95,12 +95,7 @@ static void scan(struct sched_builder *b, const struct coll_args *a, bool exclus
 
 void scan_recursive_doubling(struct sched_builder *b, const struct coll_args *a)
 {
-	scan(b, a, false);
-}
-
-void exscan_recursive_doubling(struct sched_builder *b, const struct coll_args *a)
-{
-	scan(b, a, true);
+	recursive_doubling_prefixes(b, a, false);
 }
 
 /*
@@ -120,13 +115,4 @@ void scan_recursive_doubling_cost(const struct coll_args *a, struct coll_cost *c
 	        .received = q - (lack > 0),
 	        .reduced = additions > 1 ? additions : 1,
 	};
-}
-
-/* The first sum from a lower group is no addition; rank 0 makes its group's. */
-void exscan_recursive_doubling_cost(const struct coll_args *a, struct coll_cost *c)
-{
-	scan_recursive_doubling_cost(a, c);
-	c->reduced--;
-	if (c->reduced < c->rounds - 1)
-		c->reduced = c->rounds - 1;
 }
