@@ -44,6 +44,8 @@ const char *sched_strerror(enum sched_error e)
 		return "a step's peer is not another rank of the job";
 	case SCHED_OVERLAP:
 		return "the operands of a step overlap";
+	case SCHED_STEPS:
+		return "the ranks do not fall into blocks of 2^steps";
 	case SCHED_TYPE:
 		return "a step's operation can't take its operands or flags";
 	case SCHED_TOO_LARGE:
@@ -442,7 +444,7 @@ static bool ascends(const uint64_t *off, int size)
 	return !(falls >> 63);
 }
 
-static enum sched_error check_args(const struct coll_args *a)
+static enum sched_error check_args(enum coll_kind kind, const struct coll_args *a)
 {
 	if (a->size < 1 || a->rank < 0 || a->rank >= a->size || a->root < 0 || a->root >= a->size)
 		return SCHED_PEER;
@@ -450,6 +452,9 @@ static enum sched_error check_args(const struct coll_args *a)
 		return SCHED_RANGE;
 	if (!ascends(a->off, a->size) || (a->recv_off && !ascends(a->recv_off, a->size)))
 		return SCHED_RANGE;
+	if (kind == COLL_EXCHANGE && a->size > 1 &&
+	    (a->steps < 1 || a->steps > 30 || a->size % (1 << a->steps)))
+		return SCHED_STEPS;
 	return a->off[a->size] > INT64_MAX ? SCHED_TOO_LARGE : SCHED_OK;
 }
 
@@ -531,7 +536,8 @@ static void build(struct sched_builder *b, const struct coll_algorithm *alg)
 struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
                           enum sched_error *error)
 {
-	struct sched_builder b = {.args = args, .work = {SCHED_NONE, 0}, .error = check_args(args)};
+	struct sched_builder b = {
+	        .args = args, .work = {SCHED_NONE, 0}, .error = check_args(alg->kind, args)};
 
 	if (!b.error) {
 		b.s = calloc(1, sizeof(*b.s));

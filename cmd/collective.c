@@ -59,7 +59,7 @@ static int check_output(const struct collective *c, bool writes, struct err *err
 	return err_set(err, ERR_USAGE, "%s: no output: give -o FILE", c->cmd->name);
 }
 
-/* What the rank's own part asks for; to be known when the rank is. */
+/* What the rank's own part asks for. Asked once the job is joined, so that all hear of it. */
 static int check_part(const struct collective *c, int npaths, struct err *err)
 {
 	if (collective_reads(c) && npaths == 0)
@@ -256,7 +256,7 @@ static json_t *input_names(const struct collective *c)
 }
 
 /* Open the job, unless the command line is wrong already. */
-static int prepare(struct collective *c, int npaths, struct err *err)
+static int prepare(struct collective *c, struct err *err)
 {
 	if (coll_by_name(c->cmd->name, &c->kind) < 0)
 		return err_set(err, ERR_OTHER, "%s is no collective", c->cmd->name);
@@ -265,7 +265,7 @@ static int prepare(struct collective *c, int npaths, struct err *err)
 		return -1;
 	c->rank = c->joining.conf.rank >= 0 ? c->joining.conf.rank : -1;
 	c->size = c->joining.conf.size;
-	if (terms_check(c, err) < 0 || (c->rank >= 0 && check_part(c, npaths, err) < 0))
+	if (terms_check(c, err) < 0)
 		return -1;
 	c->job = job_open(&c->joining.conf, err);
 	return c->job ? 0 : -1;
@@ -276,7 +276,7 @@ int cmd_collective(const struct command *cmd, struct options *o, int argc, char 
 	struct collective c = {.cmd = cmd, .o = o, .rank = -1, .dtype = DTYPE_NONE};
 	struct err err = {.rank = ERR_RANK_SELF};
 	c.times.start = clock_ns();
-	int ret = prepare(&c, argc - 1, &err);
+	int ret = prepare(&c, &err);
 	if (ret == 0)
 		ret = run(&c, argv + 1, argc - 1, &err);
 	if (ret < 0 && c.job)

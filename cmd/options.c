@@ -55,7 +55,7 @@ const struct option_row option_rows[] = {
             "the radix of bcube and bruck, in which they write the number of ranks",
             OPTS_BASE | OPTS_PLAN, .min = 2, .max = RANKS_MAX),
         OPT("steps", 0, OPT_INT, steps, "C",
-            "how many partners each rank exchanges its array with; 2^C divides the ranks",
+            "how many partners each rank has, 1, 2, 4 .. ranks away; 2^C divides the size",
             OPTS_STEPS | OPTS_PLAN, .min = 1, .max = 16),
 
         SECTION("Files"),

@@ -143,14 +143,3 @@ void explain_selection(const struct select_args *a, const struct selection *s)
 	if (s->reason == SELECT_BY_MEASUREMENT)
 		report_note("measured with %" PRIu64 " bytes", s->measured_at);
 }
-
-void explain_choice(const struct select_args *a, const struct coll_algorithm *chosen)
-{
-	struct selection s;
-	struct err err = {.rank = ERR_RANK_SELF};
-
-	(void)chosen;
-	if (select_all(a, &s, &err) == 0)
-		explain_selection(a, &s);
-	selection_release(&s);
-}

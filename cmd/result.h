@@ -39,7 +39,5 @@ void price_remark(const struct selection *, const struct select_price *, char *t
 /* --explain: the algorithms with their prices, which one is taken and why, and why others may not
  * be; on stderr. */
 void explain_selection(const struct select_args *, const struct selection *);
-/* The same, for who has only the choice. */
-void explain_choice(const struct select_args *, const struct coll_algorithm *chosen);
 
 #endif
