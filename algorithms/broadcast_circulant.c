@@ -6,15 +6,19 @@
  *    with the ranks'. Of a vector shorter than that some are empty, and left out on both sides.
  * 2. In round i send the block that Träff's schedule (traeff.c) says to the rank that is skip[k]
  *    from me, k = i mod q, and receive the one that it says from the rank skip[k] before me. The
- *    root sends block 0, 1, 2, .. and the last one q times.
+ *    root sends blocks 0, 1, 2, .. and the last one q times.
  *
  * The root sends (n-1+q)/n S, the others at most that; every rank receives each block once: S.
- * Nothing waits for a round: a block has at most q messages behind it when it arrives. No scratch.
+ * Nothing waits for a round: a SEND follows the RECV of its block, and a block has come over at
+ * most q + 1 messages when it arrives. No scratch.
  *
- * P = 5, root 0, n = 3: q = 3, the skips are 1, 2, 3. "2:1>3" is block 2 from rank 1 to rank 3:
+ * P = 5, root 0, cut into 3 blocks only; "1:0>3" is block 1 from rank 0 to rank 3:
  *
- *   round 0, skip 2    0:0>2
- *   round 1, skip 3    1:0>3   0:2>0 is left out, the root has it
+ *   skip 2   0:0>2
+ *   skip 3   1:0>3
+ *   skip 1   2:0>1   0:2>3   1:3>4
+ *   skip 2   2:0>2   0:2>4   1:4>1
+ *   skip 3   2:0>3   2:1>4   0:3>1   1:4>2
  *
  * Source: Träff, Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast,
  * All-Broadcast, Reduction and All-Reduction, arXiv:2407.18004.
@@ -44,7 +48,7 @@ void broadcast_circulant_cost(const struct coll_args *a, struct coll_cost *c)
 	const double n = traeff_blocks(a->size), q = log2_ceil(a->size);
 
 	*c = (struct coll_cost){
-	        .rounds = q,
+	        .rounds = q > 1 ? q + 1 : 1,
 	        .messages = n - 1 + q,
 	        .sent = (n - 1 + q) / n,
 	        .received = 1,

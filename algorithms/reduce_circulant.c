@@ -7,12 +7,19 @@
  *    sent. Block j stands in the place of block n-1-j of the broadcast: so the vector is read and
  *    written from its beginning.
  *
- * In the broadcast the messages of a block are a tree that reaches every rank once. So here every
+ * In the broadcast the messages of a block are a tree that reaches every rank once: so here every
  * rank's contribution goes into the root's sum once. The root receives (n-1+q)/n S, the others at
- * most that; every rank sends S. Nothing waits for a round: a block has at most q messages behind
- * it when it is complete. Worked in place: scratch only where several inputs are folded.
+ * most that; every rank sends S. Nothing waits for a round: a block is complete after at most q + 1
+ * messages, one after another. Worked in place: scratch only where several inputs are folded.
  *
-TABLE
+ * P = 5, root 0, cut into 3 blocks only; "1:3>0" is block 1 from rank 3 to rank 0:
+ *
+ *   skip 3   0:3>0   0:4>1   2:1>3   1:2>4
+ *   skip 2   0:2>0   2:4>2   1:1>4
+ *   skip 1   0:1>0   2:3>2   1:4>3
+ *   skip 3   1:3>0
+ *   skip 2   2:2>0
+ *
  * Source: Träff, Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast,
  * All-Broadcast, Reduction and All-Reduction, arXiv:2407.18004.
  */
@@ -47,7 +54,7 @@ void reduce_circulant_cost(const struct coll_args *a, struct coll_cost *c)
 	const double n = traeff_blocks(a->size), q = log2_ceil(a->size);
 
 	*c = (struct coll_cost){
-	        .rounds = q,
+	        .rounds = q > 1 ? q + 1 : 1,
 	        .messages = n,
 	        .sent = 1,
 	        .received = (n - 1 + q) / n,

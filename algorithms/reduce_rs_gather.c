@@ -12,11 +12,13 @@
  * receives 2S(P-1)/P and the others less: all together (P-1)S, which is the least that can be.
  * Worked in place: scratch only where several inputs are folded.
  *
- * P = 4, root 0, the ranks whose contributions the blocks of ranks 0 and 2 have:
+ * P = 4, root 0, the ranks whose contributions are in the blocks of ranks 0 and 2:
  *
- *   rank 0, block      0         1         2       3
- *   add from r - 2     0 2       0 2       0       0
- *   add from r - 1     0 1 2 3   0 2       0       0
+ *   rank               0: 0      1      2      3          2: 2     3
+ *   to r + 2              02     02     0      0             2     2
+ *   to r + 1              0123   02     0      0             123   2
+ *   3 -> 2, 1 -> 0        0123   0123   0      0             123   123
+ *   2 -> 0                0123   0123   0123   0123          -     -
  *
  * Source: Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004; the
  * reduce-scatter is that of Träff, arXiv:2410.14234.

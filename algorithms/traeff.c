@@ -131,7 +131,7 @@ static int block_at(int block, int offset, int n)
 struct traeff_round traeff_round(const struct traeff *t, int n, int i)
 {
 	const int x = (t->q - (n - 1) % t->q) % t->q, k = (i + x) % t->q, offset = i - k;
-	const bool to_root = t->r + t->skip[k] == t->skip[t->q];
+	const bool to_root = t->skip[t->q] - t->skip[k] == t->r;
 
 	return (struct traeff_round){
 	        .skip = t->skip[k],
@@ -142,7 +142,7 @@ struct traeff_round traeff_round(const struct traeff *t, int n, int i)
 
 int traeff_blocks(int size)
 {
-	return 16 * (log2_ceil(size) - 1) + 1;
+	return size > 2 ? 16 * (log2_ceil(size) - 1) + 1 : 1;
 }
 
 struct range traeff_block(const struct coll_args *a, int n, int j)

@@ -32,9 +32,9 @@ struct traeff_round {
 /* Round @i of the n - 1 + q of a broadcast of @n >= 1 blocks. */
 struct traeff_round traeff_round(const struct traeff *t, int n, int i);
 
-/* How many blocks broadcast and reduce circulant cut the vector into: so many that the root, which
- * sends n - 1 + q of them, sends less than a sixteenth more than the vector, whatever its length.
- */
+/* How many blocks broadcast and reduce circulant cut the vector into, whatever its length: so many
+ * that the root, which sends (or receives) n - 1 + q of them, sends less than a sixteenth more than
+ * the vector; one for two ranks. */
 int traeff_blocks(int size);
 
 /* Block @j of the @n that the whole vector is cut into; nothing for j = -1. */
