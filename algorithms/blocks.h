@@ -54,6 +54,16 @@ static inline void block_runs(const struct coll_args *a, int first, int count, s
 	run[1] = (struct range){0, a->off[first + count - end]};
 }
 
+/* An order that no data asks for: what touches the element at @at from here on waits for what is at
+ * @done, which must be there. @spare is one element of scratch. */
+static inline void wait_for(struct sched_builder *b, struct sched_span at, struct sched_span done,
+                            struct sched_span spare)
+{
+	sched_copy(b, spare, at, 1, 0);
+	sched_copy(b, at, done, 1, 0);
+	sched_copy(b, at, spare, 1, 0);
+}
+
 /*
  * The fold (fold.c): with 2^L the largest power of two below or at the size and x = size - 2^L, the
  * first 2x ranks pair up and each even one hands its vector to the odd one above it.

@@ -63,6 +63,23 @@ ALGORITHM(gather_binomial);
 ALGORITHM(scatter_linear);
 ALGORITHM(scatter_binomial);
 
+/* alltoall */
+ALGORITHM(alltoall_direct);
+ALGORITHM(alltoall_pairwise);
+ALGORITHM(alltoall_bruck);
+const char *alltoall_bruck_falls_back(const struct coll_args *);
+
+/* scan, exscan: a file for both */
+ALGORITHM(scan_linear);
+ALGORITHM(scan_recursive_doubling);
+ALGORITHM(scan_doubling_123);
+ALGORITHM(exscan_linear);
+ALGORITHM(exscan_recursive_doubling);
+ALGORITHM(exscan_doubling_123);
+
+/* exchange */
+ALGORITHM(exchange_pairwise_exchange);
+
 /* barrier */
 ALGORITHM(barrier_all_to_all);
 ALGORITHM(barrier_all_to_one);

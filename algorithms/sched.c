@@ -44,6 +44,8 @@ const char *sched_strerror(enum sched_error e)
 		return "a step's peer is not another rank of the job";
 	case SCHED_OVERLAP:
 		return "the operands of a step overlap";
+	case SCHED_STEPS:
+		return "the ranks do not fall into blocks of 2^steps";
 	case SCHED_TYPE:
 		return "a step's operation can't take its operands or flags";
 	case SCHED_TOO_LARGE:
@@ -432,7 +434,7 @@ static void add_writes(struct sched_builder *b, size_t emitted)
 
 /* ---- from beginning to end ---- */
 
-static enum sched_error check_args(const struct coll_args *a)
+static enum sched_error check_args(enum coll_kind kind, const struct coll_args *a)
 {
 	if (a->size < 1 || a->rank < 0 || a->rank >= a->size || a->root < 0 || a->root >= a->size)
 		return SCHED_PEER;
@@ -442,6 +444,9 @@ static enum sched_error check_args(const struct coll_args *a)
 		if (a->off[j + 1] < a->off[j] ||
 		    (a->recv_off && a->recv_off[j + 1] < a->recv_off[j]))
 			return SCHED_RANGE;
+	if (kind == COLL_EXCHANGE && a->size > 1 &&
+	    (a->steps < 1 || a->steps > 30 || a->size % (1 << a->steps)))
+		return SCHED_STEPS;
 	return a->off[a->size] > INT64_MAX ? SCHED_TOO_LARGE : SCHED_OK;
 }
 
@@ -523,7 +528,8 @@ static void build(struct sched_builder *b, const struct coll_algorithm *alg)
 struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
                           enum sched_error *error)
 {
-	struct sched_builder b = {.args = args, .work = {SCHED_NONE, 0}, .error = check_args(args)};
+	struct sched_builder b = {
+	        .args = args, .work = {SCHED_NONE, 0}, .error = check_args(alg->kind, args)};
 
 	if (!b.error) {
 		b.s = calloc(1, sizeof(*b.s));

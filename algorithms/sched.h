@@ -236,6 +236,7 @@ enum sched_error {
 	SCHED_RANGE,    /* a span outside its buffer */
 	SCHED_PEER,     /* a peer outside the job, or the rank itself */
 	SCHED_OVERLAP,  /* operands of one step overlap without coinciding */
+	SCHED_STEPS,    /* an exchange whose 2^steps does not divide the size */
 	SCHED_TYPE,     /* a type or flag that the operation can't take (SEND of an ACC buffer) */
 	SCHED_TOO_LARGE /* more than 2^32-1 steps, buffers or dependencies */
 };
