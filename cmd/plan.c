@@ -50,6 +50,24 @@ static int check_options(const struct options *o, struct err *err)
 	return 0;
 }
 
+/* exchange: as many partners as can be, unless said. */
+static int take_steps(struct planned *p, struct err *err)
+{
+	const struct options *o = p->o;
+	unsigned most = 0;
+
+	while (o->size % (2 << most) == 0)
+		most++;
+	if (p->kind != COLL_EXCHANGE)
+		return 0;
+	if (o->size > 1 && ((unsigned)o->steps > most || !most))
+		return err_set(err, ERR_USAGE,
+		               "--steps %d: %d, two to that power, does not divide the %d ranks",
+		               o->steps ? o->steps : 1, o->steps ? 1 << o->steps : 2, o->size);
+	p->args.steps = o->steps ? (unsigned)o->steps : most;
+	return 0;
+}
+
 static uint64_t count_of(const struct planned *p)
 {
 	const struct options *o = p->o;
@@ -97,8 +115,9 @@ static int lay_out(struct planned *p, uint64_t count, struct err *err)
 	                             .ninputs = 1,
 	                             .noutputs = 1,
 	                             .off = p->off,
+	                             .base = (unsigned)o->base,
 	                             .esize = (unsigned)p->item};
-	return 0;
+	return take_steps(p, err);
 }
 
 static int price(struct planned *p, struct err *err)
@@ -114,6 +133,8 @@ static int price(struct planned *p, struct err *err)
 	s->ordered = bench_reduces(p->kind) && strcmp(o->order, "rank") == 0;
 	s->divergent = o->allow_divergent;
 	s->insecure = o->insecure;
+	s->base = p->args.base;
+	s->steps = p->args.steps;
 	s->tuning = o->tuning ? &p->tuning : NULL;
 	p->model = select_model(s);
 	return select_all(s, &p->selection, err);

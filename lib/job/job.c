@@ -603,6 +603,13 @@ static int join(struct job *j, struct err *err)
 			found = rendezvous_locate(
 			        j->rendezvous, again, &at,
 			        until < j->join_deadline ? until : j->join_deadline, err);
+			/* So short a time may be too short for a store that is busy. */
+			if (found < 0 && again && err->code == ERR_RENDEZVOUS &&
+			    clock_ns() < j->join_deadline) {
+				snprintf(last, sizeof last, "%.300s", err->text);
+				err_clear(err);
+				found = 0;
+			}
 		}
 		if (found < 0)
 			return -1;

@@ -101,6 +101,8 @@ static int chain_of(const struct coll_algorithm *alg, const struct coll_args *a,
 		return chain_123(p, (int)c->rounds);
 	if (!strcmp(alg->name, "sparbit") || !strcmp(alg->name, "binomial"))
 		return l;
+	if (kind == COLL_ALLGATHER && !strcmp(alg->name, "linear"))
+		return l + 1;
 	return (int)c->rounds;
 }
 
