@@ -1,16 +1,15 @@
 /*
- * scan recursive_doubling: partners at distance 1, 2, 4, .. exchange what their groups
- * have added up to.
+ * scan recursive_doubling: partners at distance 1, 2, 4, .. exchange what their groups have added
+ * up to.
  *
  * A rank has two sums: its group's, of the aligned group of d ranks that it is in, and its result,
- * of those of them that count for it: up to itself, or before it (exscan).
+ * of those of them up to itself.
  * 1. For d = 1, 2, 4, .. < P rank r and rank r^d exchange their groups' sums, where there is such a
  *    rank. The upper one adds the lower group's to its result, on the left; both make the sum of
  *    the two groups.
  * 2. A sum that nobody will use is not sent. The upper one uses what it gets; the lower one's new
  *    sum goes on if some later partner uses it in turn. What the groups beyond the last rank lack
  *    nobody uses: all of a lower group are there.
- * 3. exscan: the first sum that a rank gets is its result; rank 0's is the identity.
  *
  * q rounds of S bytes, at most two additions in each. Scratch: 2S, the group's sum and what
  * arrives.

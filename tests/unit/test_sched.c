@@ -576,9 +576,7 @@ static void test_rows_are_whole(void **state)
 		assert_non_null(alg->source);
 		assert_true(alg->emit || alg->falls_back);
 		assert_int_equal(!alg->cost, !alg->emit);
-		/* An exscan is its scan without the rank's own contribution: one file. */
-		snprintf(path, sizeof(path), "algorithms/%s_%s.c",
-		         coll_name(alg->kind == COLL_EXSCAN ? COLL_SCAN : alg->kind), alg->name);
+		snprintf(path, sizeof(path), "algorithms/%s_%s.c", coll_name(alg->kind), alg->name);
 		for (char *c = path; *c; c++)
 			*c = *c == '-' ? '_' : *c;
 		if (!access("algorithms/table.c", R_OK))
