@@ -13,7 +13,7 @@ one() {
 
 # bats test_tags=smoke
 @test "--counts: any parts, also none, on every algorithm" {
-	local kind counts a
+	local kind counts
 	make_shards 4 f32 11,3
 	for counts in 11,0,0,0 0,0,0,11 3,4,0,4 1,1,1,8; do
 		TAGS=()
