@@ -8,6 +8,7 @@
  * order of their steps.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ struct edge {
 	float from_lo, from_hi, to_lo, to_hi;
 };
 
-enum event_kind { ARRIVE, START };
+enum event_kind { ARRIVE, START, DEPART };
 
 struct event {
 	double when;
@@ -50,6 +51,10 @@ struct event {
 /* What a rank's ports, core and files are booked until. */
 struct station {
 	double egress, ingress, core, reader, writer;
+	/* The sends that wait for the port out, in the list's order, linked by waits; and when the
+	 * port is to look for one. */
+	uint32_t queue, queue_end;
+	double look;
 };
 
 struct sim {
@@ -391,6 +396,14 @@ static double book(double *until, double from, double work)
 	return begin;
 }
 
+/* The same of a core, which turns to whatever there is: the work begins at once and ends when all
+ * that is booked has been done. */
+static double share(double *until, double from, double work)
+{
+	book(until, from, work);
+	return from;
+}
+
 /* ---- what waits for a step ---- */
 
 static bool release(struct sim *sim, uint32_t id)
@@ -441,19 +454,60 @@ static bool propagate(struct sim *sim, uint32_t id)
 
 /* ---- the stations ---- */
 
+static void enqueue(struct sim *sim, struct station *s, uint32_t id)
+{
+	uint32_t *at = &s->queue;
+
+	if (*at != NOTHING && s->queue_end < id)
+		at = &sim->nodes.v[s->queue_end].waits;
+	while (*at < id)
+		at = &sim->nodes.v[*at].waits;
+	sim->nodes.v[id].waits = *at;
+	if (*at == NOTHING)
+		s->queue_end = id;
+	*at = id;
+}
+
+/* Let the port out of the rank of @id look for work at @when. */
+static bool look_at(struct sim *sim, struct station *s, uint32_t id, double when)
+{
+	if (when >= s->look)
+		return true;
+	s->look = when;
+	return push(sim, when, id, DEPART);
+}
+
 static bool start_send(struct sim *sim, uint32_t id)
 {
-	const struct price_model *m = sim->model;
 	struct node *n = &sim->nodes.v[id];
 	struct station *s = &sim->stations[n->rank];
 	const double bytes = bytes_of(sim, n), rate = core_rate(sim, n);
-	const double moved = book(&s->core, n->begin, bytes * rate);
-	const double out = book(&s->egress, moved + grain_of(sim, bytes) * rate,
-	                        m->message + bytes * m->egress);
 
+	n->begin = share(&s->core, n->begin, bytes * rate) + grain_of(sim, bytes) * rate;
+	n->end = later(n->end, s->core);
+	enqueue(sim, s, id);
+	return look_at(sim, s, id, later(n->begin, s->egress));
+}
+
+/* The port out of the rank of @id has nothing to do: the first that waits for it goes. */
+static bool depart(struct sim *sim, uint32_t id, double now)
+{
+	const struct price_model *m = sim->model;
+	struct station *s = &sim->stations[sim->nodes.v[id].rank];
+	struct node *n;
+	double out;
+
+	if (now < s->look || now > s->look || s->queue == NOTHING) /* it has looked since */
+		return true;
+	id = s->queue;
+	n = &sim->nodes.v[id];
+	s->queue = n->waits;
+	out = book(&s->egress, n->begin, m->message + bytes_of(sim, n) * m->egress);
 	n->begin = out + m->message;
-	n->end = later(later(n->end, s->core), s->egress);
-	return push(sim, out + m->latency, id, ARRIVE) && propagate(sim, id);
+	n->end = later(n->end, s->egress);
+	s->look = INFINITY;
+	return push(sim, out + m->latency, id, ARRIVE) && propagate(sim, id) &&
+	       (s->queue == NOTHING || look_at(sim, s, id, s->egress));
 }
 
 /* Message @id, a send, reaches its receiver's port. */
@@ -474,25 +528,26 @@ static bool arrive(struct sim *sim, uint32_t id)
 	return release(sim, send->peer);
 }
 
-static bool start_other(struct sim *sim, uint32_t id)
+static bool start_local(struct sim *sim, uint32_t id)
 {
 	struct node *n = &sim->nodes.v[id];
 	struct station *s = &sim->stations[n->rank];
-	double *until = n->op == SCHED_READ    ? &s->reader
-	                : n->op == SCHED_WRITE ? &s->writer
-	                                       : &s->core;
 	const double bytes = bytes_of(sim, n), rate = own_rate(sim, n);
 	const bool receives = n->op == SCHED_RECV || n->op == SCHED_RECV_REDUCE;
+	double *files = n->op == SCHED_READ ? &s->reader : &s->writer;
 
-	n->begin = book(until, n->begin, bytes * rate);
+	n->begin = is_file(n->op) ? book(files, n->begin, bytes * rate)
+	                          : share(&s->core, n->begin, bytes * rate);
+	n->end = later(n->end, is_file(n->op) ? *files : s->core);
 	if (receives)
 		n->begin += grain_of(sim, bytes) * rate;
-	n->end = later(n->end, *until);
 	return propagate(sim, id);
 }
 
 static bool run(struct sim *sim, struct simulation *out, char *why)
 {
+	for (int r = 0; r < sim->size; r++)
+		sim->stations[r] = (struct station){.queue = NOTHING, .look = INFINITY};
 	for (uint32_t id = 0; id < sim->nodes.n - 1; id++)
 		if (!sim->nodes.v[id].waits && !push(sim, 0, id, START))
 			return out_of_memory(why);
@@ -500,9 +555,10 @@ static bool run(struct sim *sim, struct simulation *out, char *why)
 		const struct event e = pop(sim);
 		const struct node *n = &sim->nodes.v[e.node];
 
-		if (!(e.kind == ARRIVE      ? arrive(sim, e.node)
+		if (!(e.kind == DEPART      ? depart(sim, e.node, e.when)
+		      : e.kind == ARRIVE    ? arrive(sim, e.node)
 		      : n->op == SCHED_SEND ? start_send(sim, e.node)
-		                            : start_other(sim, e.node)))
+		                            : start_local(sim, e.node)))
 			return out_of_memory(why);
 	}
 	*out = (struct simulation){.steps = sim->nodes.n - 1};

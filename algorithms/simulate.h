@@ -10,8 +10,10 @@
  *    later, its receiver's port in, and is moved and perhaps added by its receiver's core, as a
  *    stream: all at the same time but for the first grain. It does not wait at the port in for its
  *    receiver to want it: buffers between two ranks hold what they must.
- * 3. Ports and cores take what comes first first, and work at their own rate whatever the rate at
- *    which it comes; a stream that comes more slowly leaves them time for others.
+ * 3. A port takes one message after another: the port out that which stands first in the schedule
+ *    of those that can go, the port in that which comes first. A core turns to whatever there is:
+ *    what has come to it begins at once and has ended when all that came before has, too. All work
+ *    at their own rate; a stream that comes more slowly leaves them time for others.
  * 4. Messages from one rank to another on one lane stay in their order.
  * 5. READ and WRITE cost nothing, or the model's file rate, beside all else. COPY, REDUCE and the
  *    folding of local inputs are work of the core.

@@ -74,7 +74,7 @@ struct options {
 	const char **outputs; /* -o, in order */
 	int noutputs;
 	/* plan */
-	bool have_count, have_bytes, verify;
+	bool have_count, have_bytes, verify, compare;
 	uint64_t count, bytes;
 	/* bench */
 	uint64_t minbytes, maxbytes;

@@ -106,31 +106,23 @@ int result_print(const struct result *r, const struct options *o, const struct e
 	return code;
 }
 
-static const char *verdict_words(const struct select_price *p, char text[64])
+void price_remark(const struct selection *s, const struct select_price *p, char *text, size_t cap)
 {
-	switch (p->verdict) {
-	case SELECT_FALLS_BACK:
-		snprintf(text, 64, "is %s here", p->runs->name);
-		return text;
-	case SELECT_UNORDERED:
-		return "can't add in rank order";
-	case SELECT_DIVERGENT:
-		return "needs --allow-divergent";
-	default:
-		return "";
-	}
-}
+	static const char *const taken[] = {
+	        [SELECT_BY_FORMULA] = "taken: the cheapest",
+	        [SELECT_BY_MEASUREMENT] = "taken: the fastest measured",
+	        [SELECT_BY_ROUNDING] = "taken: rounds 16-bit floats once",
+	};
 
-static const char *reason_words(enum select_reason reason)
-{
-	switch (reason) {
-	case SELECT_BY_MEASUREMENT:
-		return "taken: the fastest measured";
-	case SELECT_BY_ROUNDING:
-		return "taken: rounds 16-bit floats once";
-	default:
-		return "taken: the cheapest";
-	}
+	*text = '\0';
+	if (p->alg == s->alg)
+		snprintf(text, cap, "%s", taken[s->reason]);
+	else if (p->verdict == SELECT_FALLS_BACK)
+		snprintf(text, cap, "is %s here", p->runs->name);
+	else if (p->verdict == SELECT_UNORDERED)
+		snprintf(text, cap, "can't add in rank order");
+	else if (p->verdict == SELECT_DIVERGENT)
+		snprintf(text, cap, "needs --allow-divergent");
 }
 
 void explain_selection(const struct select_args *a, const struct selection *s)
@@ -139,15 +131,14 @@ void explain_selection(const struct select_args *a, const struct selection *s)
 	            a->bytes, a->insecure ? ", --insecure" : "");
 	for (size_t i = 0; i < s->nprices; i++) {
 		const struct select_price *p = &s->prices[i];
-		char measured[48] = "", text[64];
-		const char *words =
-		        p->alg == s->alg ? reason_words(s->reason) : verdict_words(p, text);
+		char measured[48] = "", remark[96];
 
+		price_remark(s, p, remark, sizeof remark);
 		if (p->measured >= 0)
 			snprintf(measured, sizeof measured, ", %.3f ms measured",
 			         p->measured * 1e3);
 		report_note("%-20s %10.3f ms predicted%s%s%s", p->alg->name, p->formula * 1e3,
-		            measured, *words ? ", " : "", words);
+		            measured, *remark ? ", " : "", remark);
 	}
 	if (s->reason == SELECT_BY_MEASUREMENT)
 		report_note("measured with %" PRIu64 " bytes", s->measured_at);
