@@ -51,7 +51,7 @@ void allreduce_recursive_doubling_cost(const struct coll_args *a, struct coll_co
 	const double l = log2_floor(a->size), fold = (a->size & (a->size - 1)) != 0;
 
 	*c = (struct coll_cost){
-	        .rounds = l + (fold ? 2 : 0),
+	        .rounds = l + 2 * fold,
 	        .messages = l + fold,
 	        .sent = l + fold,
 	        .received = l + fold,

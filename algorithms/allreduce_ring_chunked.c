@@ -1,5 +1,6 @@
 /*
- * allreduce ring_chunked: a reduce-scatter and an allgather on a ring, two chunks in flight.
+ * allreduce ring_chunked: a reduce-scatter and an allgather on a ring (ring.c), two chunks in
+ * flight.
  *
  * 1. Each block is cut in two: 2P chunks. k(i) = (2r - (i & ~1) + (i & 1)) mod 2P walks down the
  *    blocks from my own, both halves of each.
@@ -25,38 +26,12 @@
 #include "algorithms/blocks.h"
 #include "algorithms/emitters.h"
 
-static struct range chunk(const struct coll_args *a, int64_t i)
-{
-	const int64_t n = 2 * (int64_t)a->size;
-	const int64_t k = (2 * (int64_t)a->rank - (i & ~1) + (i & 1) + n) % n;
-	const struct range block = block_range(a, (int)(k / 2));
-	const uint64_t half = block.len - block.len / 2;
-
-	return k % 2 ? (struct range){block.off + half, block.len - half}
-	             : (struct range){block.off, half};
-}
-
 void allreduce_ring_chunked(struct sched_builder *b, const struct coll_args *a)
 {
-	const int left = rank_add(a, a->rank, -1), right = rank_add(a, a->rank, 1);
-	const int64_t n = 2 * (int64_t)a->size;
+	const struct sched_span work = sched_work(b);
 
-	for (int64_t i = 0; i < n; i++) {
-		const struct range c = chunk(a, i);
-		const struct sched_span out = sched_out(b, c.off);
-
-		sched_fold_inputs(b, out, c.off, c.len);
-		if (i >= 2)
-			sched_recv_reduce(b, left, out, out, c.len, 0);
-		sched_send(b, right, out, c.len);
-	}
-	for (int64_t i = 0; i < n - 2; i++) {
-		const struct range c = chunk(a, i);
-
-		sched_recv(b, left, sched_out(b, c.off), c.len);
-		if (i < n - 4)
-			sched_send(b, right, sched_out(b, c.off), c.len);
-	}
+	ring_reduce_scatter(b, a, work, a->rank, 2);
+	ring_allgather(b, a, work, rank_add(a, a->rank, 1), 2);
 }
 
 void allreduce_ring_chunked_cost(const struct coll_args *a, struct coll_cost *c)

@@ -1,6 +1,7 @@
 /*
- * What several algorithms share: the arithmetic of ranks and blocks, and the fold that brings any
- * number of ranks down to a power of two.
+ * What several algorithms share: the arithmetic of ranks and blocks, the fold that brings any
+ * number of ranks down to a power of two, and the phases that are the halves of one collective and
+ * the whole of another.
  */
 #ifndef COLLCTL_ALGORITHMS_BLOCKS_H
 #define COLLCTL_ALGORITHMS_BLOCKS_H
@@ -28,6 +29,14 @@ static inline int rank_add(const struct coll_args *a, int rank, int d)
 	return (int)(((int64_t)rank + d + a->size) % a->size);
 }
 
+/* bruck's k: --base, 2 unless said; one above the size does as the size. */
+static inline int bruck_base(const struct coll_args *a)
+{
+	if (a->base < 2)
+		return 2;
+	return a->base < (unsigned)a->size ? (int)a->base : a->size;
+}
+
 /* Elements [off, off + len) of the collective. */
 struct range {
 	uint64_t off, len;
@@ -53,6 +62,16 @@ static inline void block_runs(const struct coll_args *a, int first, int count, s
 	run[1] = (struct range){0, a->off[first + count - end]};
 }
 
+/* An order that no data asks for: what touches the element at @at from here on waits for what is at
+ * @done, which must be there. @spare is one element of scratch. */
+static inline void wait_for(struct sched_builder *b, struct sched_span at, struct sched_span done,
+                            struct sched_span spare)
+{
+	sched_copy(b, spare, at, 1, 0);
+	sched_copy(b, at, done, 1, 0);
+	sched_copy(b, at, spare, 1, 0);
+}
+
 /*
  * The fold (fold.c): with 2^L the largest power of two below or at the size and x = size - 2^L, the
  * first 2x ranks pair up and each even one hands its vector to the odd one above it.
@@ -70,5 +89,126 @@ void fold_out(struct sched_builder *b, const struct coll_args *a, struct range r
               const struct fold *f);
 /* The rank that has number @id among the core ranks. */
 int fold_rank(const struct fold *f, int id);
+
+/*
+ * Phases. They work on the whole vector, whose element 0 is at @work (sched_work). A reduce-scatter
+ * folds the rank's inputs into @work and leaves the rank's block complete in its place there; the
+ * rest is used up. An allgather begins with the rank's block in its place and completes the others.
+ */
+
+/* Fold the inputs' @r, of inputs that hold the whole vector, into its place. */
+static inline void work_fold(struct sched_builder *b, struct sched_span work, struct range r)
+{
+	sched_fold_inputs(b, span_add(work, r.off), r.off, r.len);
+}
+
+/* An allgather's beginning: the rank's input into its place. Returns @work. */
+static inline struct sched_span work_gather_own(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct sched_span work = sched_work(b);
+	const struct range own = block_range(a, a->rank);
+
+	sched_fold_inputs(b, span_add(work, own.off), 0, own.len);
+	return work;
+}
+
+/* A reduce-scatter's end: the rank's block from its place to the output. */
+static inline void work_scatter_own(struct sched_builder *b, const struct coll_args *a,
+                                    struct sched_span work)
+{
+	const struct range own = block_range(a, a->rank);
+
+	sched_copy(b, sched_out(b, 0), span_add(work, own.off), own.len, 0);
+}
+
+static inline void work_send(struct sched_builder *b, int peer, struct sched_span work,
+                             struct range r)
+{
+	sched_send(b, peer, span_add(work, r.off), r.len);
+}
+
+static inline void work_recv(struct sched_builder *b, int peer, struct sched_span work,
+                             struct range r)
+{
+	sched_recv(b, peer, span_add(work, r.off), r.len);
+}
+
+/* Add what arrives to what is there. */
+static inline void work_add(struct sched_builder *b, int peer, struct sched_span work,
+                            struct range r)
+{
+	const struct sched_span at = span_add(work, r.off);
+
+	sched_recv_reduce(b, peer, at, at, r.len, 0);
+}
+
+/*
+ * Vector halving among the 2^dim ranks of a cube (halving.c): the vector is cut in two, dim times,
+ * as halving_piece says, and each of them ends with one piece.
+ */
+struct cube {
+	int dim, id;       /* this rank is number id, of 2^dim */
+	int pairs, offset; /* number i is rank 2i + 1 for i < pairs, else i + offset */
+};
+
+static inline int cube_rank(const struct cube *c, int id)
+{
+	return id < c->pairs ? 2 * id + 1 : id + c->offset;
+}
+
+/* Piece @i of the 2^depth that the vector is cut into, depth <= L = floor(log2 P). The smallest
+ * ones have ceil(n / 2^L) elements, as far as there are so many. */
+struct range halving_piece(const struct coll_args *a, int depth, unsigned i);
+/* The low @bits bits of @x in reverse: number x of a cube of 2^bits ranks ends with that piece. */
+unsigned bit_reverse(unsigned x, int bits);
+
+/* Without the fold of the inputs, for the vector may have been added to before. */
+void halving_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
+                            struct sched_span work, const struct cube *c);
+void halving_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
+                       const struct cube *c);
+
+/*
+ * Binary blocks (halving_doubling.c). The ranks of the largest block, 0 .. 2^L-1, end with the
+ * complete piece bit_reverse(r, L) of 2^L, and begin with it in the way back.
+ */
+void halving_doubling_reduce(struct sched_builder *b, const struct coll_args *a,
+                             struct sched_span work);
+void halving_doubling_return(struct sched_builder *b, const struct coll_args *a,
+                             struct sched_span work);
+
+/* The sends of the rank that sends most, with the way back or without. */
+double halving_doubling_messages(const struct coll_args *a, bool back);
+
+/* direct.c. @result <- the sum of what every rank sends me and of @mine, added in rank order in the
+ * wider type, the operation's last function applied. */
+void direct_sum(struct sched_builder *b, const struct coll_args *a, struct sched_span mine,
+                uint64_t len, struct sched_span result);
+/* The block is complete at @result, not in its place: it is such a sum. */
+void direct_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
+                           struct sched_span work, struct sched_span result);
+void direct_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work);
+
+/* ring.c. @pieces: each block goes round in so many. The rank begins by sending block @first, and
+ * ends with block first + 1: in the reduce-scatter that is the one it has complete, and in the
+ * allgather it has @first from the start. */
+void ring_reduce_scatter(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
+                         int first, int pieces);
+void ring_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
+                    int first, int pieces);
+
+/* circulant.c */
+void circulant_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
+                              struct sched_span work);
+void circulant_allgather(struct sched_builder *b, const struct coll_args *a,
+                         struct sched_span work);
+/* The same, but for the blocks of @rank, @rank + 1, .. (as many as this says, 1 at least) that it
+ * has before the allgather; and that it keeps its sum of in the reduce-scatter, where nobody else
+ * then has its contribution. */
+typedef int circulant_has(const struct coll_args *a, int rank);
+void circulant_allgather_but(struct sched_builder *b, const struct coll_args *a,
+                             struct sched_span work, circulant_has *has);
+void circulant_reduce_scatter_but(struct sched_builder *b, const struct coll_args *a,
+                                  struct sched_span work, circulant_has *keeps);
 
 #endif

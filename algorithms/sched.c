@@ -44,6 +44,8 @@ const char *sched_strerror(enum sched_error e)
 		return "a step's peer is not another rank of the job";
 	case SCHED_OVERLAP:
 		return "the operands of a step overlap";
+	case SCHED_STEPS:
+		return "the ranks do not fall into blocks of 2^steps";
 	case SCHED_TYPE:
 		return "a step's operation can't take its operands or flags";
 	case SCHED_TOO_LARGE:
@@ -52,12 +54,17 @@ const char *sched_strerror(enum sched_error e)
 	return "unknown error";
 }
 
+uint64_t coll_split_at(uint64_t n, int size, int j)
+{
+	const uint64_t p = (uint64_t)size, k = (uint64_t)j;
+
+	return n / p * k + (k < n % p ? k : n % p);
+}
+
 void coll_split(uint64_t n, int size, uint64_t *off)
 {
-	const uint64_t p = (uint64_t)size;
-
-	for (uint64_t j = 0; j <= p; j++)
-		off[j] = n / p * j + (j < n % p ? j : n % p);
+	for (int j = 0; j <= size; j++)
+		off[j] = coll_split_at(n, size, j);
 }
 
 struct coll_layout coll_layout(enum coll_kind kind, int rank, int size, int root)
@@ -113,6 +120,22 @@ uint64_t coll_out_at(enum coll_kind kind, const struct coll_args *a, int j)
 	if (kind == COLL_ALLTOALL)
 		return coll_recv_at(a, j);
 	return a->off[j] - a->off[coll_layout(kind, a->rank, a->size, a->root).out_lo];
+}
+
+bool coll_takes_several(enum coll_kind kind)
+{
+	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_REDUCE_SCATTER;
+}
+
+void coll_offsets(const uint64_t *counts, int size, int rank, uint64_t *off, uint64_t *recv_off)
+{
+	const size_t p = (size_t)size, r = (size_t)rank;
+
+	off[0] = recv_off[0] = 0;
+	for (size_t j = 0; j < p; j++) {
+		off[j + 1] = off[j] + counts[r * p + j];
+		recv_off[j + 1] = recv_off[j] + counts[j * p + r];
+	}
 }
 
 /* ---- emitting ---- */
@@ -411,16 +434,27 @@ static void add_writes(struct sched_builder *b, size_t emitted)
 
 /* ---- from beginning to end ---- */
 
-static enum sched_error check_args(const struct coll_args *a)
+/* Without a branch an element: plan asks it for every one of 65,536 ranks. */
+static bool ascends(const uint64_t *off, int size)
+{
+	uint64_t falls = 0;
+
+	for (int j = 0; j < size; j++)
+		falls |= off[j + 1] - off[j]; /* the top bit: no array has 2^63 elements */
+	return !(falls >> 63);
+}
+
+static enum sched_error check_args(enum coll_kind kind, const struct coll_args *a)
 {
 	if (a->size < 1 || a->rank < 0 || a->rank >= a->size || a->root < 0 || a->root >= a->size)
 		return SCHED_PEER;
 	if (a->ninputs < 1 || a->noutputs < 0 || a->off[0])
 		return SCHED_RANGE;
-	for (int j = 0; j < a->size; j++)
-		if (a->off[j + 1] < a->off[j] ||
-		    (a->recv_off && a->recv_off[j + 1] < a->recv_off[j]))
-			return SCHED_RANGE;
+	if (!ascends(a->off, a->size) || (a->recv_off && !ascends(a->recv_off, a->size)))
+		return SCHED_RANGE;
+	if (kind == COLL_EXCHANGE && a->size > 1 &&
+	    (a->steps < 1 || a->steps > 30 || a->size % (1 << a->steps)))
+		return SCHED_STEPS;
 	return a->off[a->size] > INT64_MAX ? SCHED_TOO_LARGE : SCHED_OK;
 }
 
@@ -502,7 +536,8 @@ static void build(struct sched_builder *b, const struct coll_algorithm *alg)
 struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
                           enum sched_error *error)
 {
-	struct sched_builder b = {.args = args, .work = {SCHED_NONE, 0}, .error = check_args(args)};
+	struct sched_builder b = {
+	        .args = args, .work = {SCHED_NONE, 0}, .error = check_args(alg->kind, args)};
 
 	if (!b.error) {
 		b.s = calloc(1, sizeof(*b.s));

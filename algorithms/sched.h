@@ -155,6 +155,14 @@ struct coll_layout coll_layout(enum coll_kind kind, int rank, int size, int root
 uint64_t coll_in_at(enum coll_kind kind, const struct coll_args *, int j);
 uint64_t coll_out_at(enum coll_kind kind, const struct coll_args *, int j);
 
+/* Does the collective take several local inputs, which are folded to one contribution? The others
+ * take one. */
+bool coll_takes_several(enum coll_kind kind);
+
+/* An alltoall in which @counts[i * size + j] elements go from rank i to rank j: where the parts of
+ * @rank stand in its input (@off) and in its output (@recv_off), with room for size + 1 each. */
+void coll_offsets(const uint64_t *counts, int size, int rank, uint64_t *off, uint64_t *recv_off);
+
 struct sched_builder;
 
 /* What an algorithm needs or promises: the flags of its row. */
@@ -169,9 +177,10 @@ struct sched_builder;
 	     */
 
 /*
- * What an algorithm costs on @a->size > 1 ranks, where the blocks are even: a function of size, base
- * and steps alone, never of rank and off. In units of S, the bytes of coll_count() elements: so the
- * S of an allgather is what every rank has at its end, and that of an alltoall a rank's input.
+ * What an algorithm costs on @a->size > 1 ranks, where the blocks are even: a function of size,
+ * base and steps alone, never of rank and off. In units of S, the bytes of coll_count() elements:
+ * so the S of an allgather is what every rank has at its end, and that of an alltoall a rank's
+ * input.
  */
 struct coll_cost {
 	double rounds;   /* messages in sequence on the longest chain (sched_figures.rounds) */
@@ -193,7 +202,8 @@ struct coll_algorithm {
 	 * selection prices. */
 	void (*cost)(const struct coll_args *, struct coll_cost *);
 	/* Where it can't serve these arguments, or stands for another: the name of the algorithm of
-	 * the same collective that takes its place; else NULL. NULL itself: it serves all. */
+	 * the same collective that takes its place; else NULL. NULL itself: it serves all. One that
+	 * always stands for another has no cost and no emit. */
 	const char *(*falls_back)(const struct coll_args *);
 	void (*emit)(struct sched_builder *, const struct coll_args *);
 };
@@ -227,6 +237,7 @@ enum sched_error {
 	SCHED_RANGE,    /* a span outside its buffer */
 	SCHED_PEER,     /* a peer outside the job, or the rank itself */
 	SCHED_OVERLAP,  /* operands of one step overlap without coinciding */
+	SCHED_STEPS,    /* an exchange whose 2^steps does not divide the size */
 	SCHED_TYPE,     /* a type or flag that the operation can't take (SEND of an ACC buffer) */
 	SCHED_TOO_LARGE /* more than 2^32-1 steps, buffers or dependencies */
 };
@@ -297,8 +308,10 @@ enum sched_error sched_conflicts(const struct sched *,
 enum sched_error sched_check_step(const struct sched *, const struct sched_step *);
 enum sched_error sched_check(const struct sched *);
 
-/* The block layout of numpy.array_split: the first n mod size blocks have one element more.
- * @off has room for size + 1. */
+/* The block layout of numpy.array_split: the first n mod size blocks have one element more. Where
+ * block @j begins (j = size: the last one's end); and all of them, with room in @off for size + 1.
+ */
+uint64_t coll_split_at(uint64_t n, int size, int j);
 void coll_split(uint64_t n, int size, uint64_t *off);
 
 #endif

@@ -10,11 +10,12 @@
 #include <stdint.h>
 
 enum node_kind {
-	NODE_LEAF,  /* input b of rank a */
-	NODE_OP,    /* a op b, rounded to the collective's type */
-	NODE_WIDE,  /* a op b in the wider type */
-	NODE_ROUND, /* a rounded to the collective's type */
-	NODE_FINAL, /* the operation's last function of a */
+	NODE_LEAF,     /* input b of rank a */
+	NODE_OP,       /* a op b, rounded to the collective's type */
+	NODE_WIDE,     /* a op b in the wider type */
+	NODE_ROUND,    /* a rounded to the collective's type */
+	NODE_FINAL,    /* the operation's last function of a */
+	NODE_IDENTITY, /* the operation's identity: the same for all elements */
 };
 
 struct node {

@@ -5,7 +5,10 @@
  * It checks that every element that is written has every contribution exactly once (idempotent
  * algorithms: at least once), from the right place, and SCHED_FINAL once or not at all; that the
  * operand trees are identical on every rank unless the algorithm is marked divergent, and the left
- * fold in rank order in the wider type if it is marked ordered; that the lanes match as FIFOs,
+ * fold in rank order, in the wider type, if it is marked ordered (where partial sums travel too,
+ * COLL_PARTIALS, the wire is that type: no rounding counts); that the operands of a scan stand in
+ * rank order; that an exchange brings every element once, each the peer's own; that the lanes match
+ * as FIFOs,
  * message for message; that all conflicting steps are ordered by the dependencies, element by
  * element, so that every execution gives the same values (which three very different ones then
  * show); and that all P schedules finish when every lane holds a single element.
@@ -23,14 +26,23 @@
 #define VERIFY_LANE_MOVES (UINT64_C(1) << 23)
 #define VERIFY_SHORT      UINT64_C(16)
 
-/* Verify @scheds[0..size), which were built for @args (rank and ninputs aside: a rank has as many
- * inputs as its schedule says). Returns true, or false with the defect in words in @why
- * (VERIFY_TEXT bytes): rank, step and what was found. */
+/* Verify @scheds[0..size), which were built for @args[0..size), one for each rank (ninputs aside: a
+ * rank has as many inputs as its schedule says). Returns true, or false with the defect in words in
+ * @why (VERIFY_TEXT bytes): rank, step and what was found. */
+bool verify_ranks(const struct coll_algorithm *alg, const struct coll_args *args,
+                  struct sched *const *scheds, char *why);
+
+/* The same where the ranks' arguments differ in the rank alone: @args' own is ignored. */
 bool verify_schedules(const struct coll_algorithm *alg, const struct coll_args *args,
                       struct sched *const *scheds, char *why);
 
 /* Build all ranks' schedules of @alg for @args (args->rank is ignored) and verify them. */
 bool verify_algorithm(const struct coll_algorithm *alg, const struct coll_args *args, char *why);
+
+/* The same for an alltoall of uneven parts: @counts as coll_offsets takes them; args->off and
+ * recv_off are ignored. */
+bool verify_alltoallv(const struct coll_algorithm *alg, const struct coll_args *args,
+                      const uint64_t *counts, char *why);
 
 /* Figures of a whole collective, per rank where the maximum over ranks is taken. */
 struct sched_figures {

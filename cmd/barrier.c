@@ -131,6 +131,7 @@ int cmd_barrier(const struct command *cmd, struct options *o, int argc, char **a
 	        .command = cmd->name,
 	        .rank = b.job ? job_rank(b.job) : -1,
 	        .size = b.joining.conf.size,
+	        .requested = o->algorithm,
 	        .algorithm = o->algorithm,
 	        .stats = b.drive.stats,
 	        .peers = b.drive.npeers,

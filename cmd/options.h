@@ -18,11 +18,9 @@
 #define RANKS_MAX 65536
 
 /* Which commands take an option: bits in the option's row and in the command's. */
-#define OPTS_JOB  (1u << 0) /* rank, size, rendezvous, secrets, addresses, timeouts */
-#define OPTS_ALGO (1u << 1) /* --algorithm */
-#define OPTS_ARRAY                                                                                \
-	(1u << 2)             /* -o, --dtype, --shape, --format, --memory, --no-sync, --force ... \
-	                       */
+#define OPTS_JOB    (1u << 0) /* rank, size, rendezvous, secrets, addresses, timeouts */
+#define OPTS_ALGO   (1u << 1) /* --algorithm */
+#define OPTS_ARRAY  (1u << 2) /* --dtype, --shape, --format, --memory, --streams, --explain */
 #define OPTS_REDUCE (1u << 3) /* --op, --order, --allow-divergent */
 #define OPTS_ROOT   (1u << 4)
 #define OPTS_PLAN   (1u << 5)
@@ -35,6 +33,11 @@
 #define OPTS_ACTS   (1u << 12) /* in a row only: it does something once, so it has no variable */
 #define OPTS_KEYGEN (1u << 13)
 #define OPTS_BENCH  (1u << 14)
+#define OPTS_OUTPUT (1u << 15) /* -o, --no-sync, --force */
+#define OPTS_ROWS   (1u << 16) /* --counts */
+#define OPTS_BYTES  (1u << 17) /* --raw-file */
+#define OPTS_BASE   (1u << 18) /* --base */
+#define OPTS_STEPS  (1u << 19) /* --steps */
 
 #define OPTIONS_MAX 256 /* rows of the table */
 
@@ -55,7 +58,12 @@ struct options {
 	int64_t join_timeout, timeout; /* ns */
 	/* algorithm, reduction, data */
 	const char *algorithm; /* "auto" */
+	const char *tuning;    /* NULL: the built-in rates */
 	int root;
+	int base;           /* 0: the algorithm's own */
+	int steps;          /* 0: not given */
+	const char *counts; /* "3,4,5"; NULL: as evenly as can be */
+	bool raw_file;
 	const char *op;    /* "sum" */
 	const char *order; /* "any" */
 	bool allow_divergent;
@@ -66,7 +74,7 @@ struct options {
 	const char **outputs; /* -o, in order */
 	int noutputs;
 	/* plan */
-	bool have_count, have_bytes, verify;
+	bool have_count, have_bytes, verify, compare;
 	uint64_t count, bytes;
 	/* bench */
 	uint64_t minbytes, maxbytes;

@@ -1,32 +1,21 @@
 /*
- * plan: what an algorithm would do, offline, and whether it is right. It builds the very schedules
- * that the collective would run.
+ * plan: what an algorithm would do, offline, what it would cost, and whether it is right. It builds
+ * the very schedules that the collective would run.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "algorithms/verify.h"
+#include "cmd/bench.h"
 #include "cmd/commands.h"
-#include "lib/exec/select.h"
+#include "cmd/plan.h"
+#include "cmd/tuning.h"
 
 #define DEFAULT_BYTES (UINT64_C(1) << 20)
-#define ITEM_SIZE     4 /* bytes of an element, f32; a barrier's notice is one byte */
 
 /* A plan of more schedules than this, in bytes, would rather exhaust the machine than be read. */
 #define PLAN_MAX (UINT64_C(8) << 30)
-
-struct planned {
-	struct coll_cost cost;
-	const struct coll_algorithm *alg;
-	struct coll_args args;
-	uint64_t *off;
-	struct sched **scheds; /* [size] */
-	struct sched_figures figures;
-	uint64_t item;
-	bool verified;
-};
 
 static void planned_release(struct planned *p)
 {
@@ -34,6 +23,8 @@ static void planned_release(struct planned *p)
 		sched_free(p->scheds[r]);
 	free(p->scheds);
 	free(p->off);
+	selection_release(&p->selection);
+	tuning_release(&p->tuning);
 }
 
 /* ---- what is asked for ---- */
@@ -50,64 +41,129 @@ static int check_options(const struct options *o, struct err *err)
 		               o->size);
 	if (o->have_count && o->have_bytes)
 		return err_set(err, ERR_USAGE, "--count and --bytes: one of them says it all");
+	if (o->compare && (o->verify || o->rank >= 0 || strcmp(o->algorithm, "auto")))
+		return err_set(err, ERR_USAGE,
+		               "--compare prices all algorithms: leave %s out, or --compare",
+		               o->verify      ? "--verify"
+		               : o->rank >= 0 ? "--rank"
+		                              : "--algorithm");
 	return 0;
 }
 
-static uint64_t count_of(const struct options *o, enum coll_kind kind)
+/* exchange: as many partners as can be, unless said. */
+static int take_steps(struct planned *p, struct err *err)
 {
+	const struct options *o = p->o;
+	unsigned most = 0;
+
+	while (o->size % (2 << most) == 0)
+		most++;
+	if (p->kind != COLL_EXCHANGE)
+		return 0;
+	if (o->size > 1 && ((unsigned)o->steps > most || !most))
+		return err_set(err, ERR_USAGE,
+		               "--steps %d: %d, two to that power, does not divide the %d ranks",
+		               o->steps ? o->steps : 1, o->steps ? 1 << o->steps : 2, o->size);
+	p->args.steps = o->steps ? (unsigned)o->steps : most;
+	return 0;
+}
+
+static uint64_t count_of(const struct planned *p)
+{
+	const struct options *o = p->o;
 	const uint64_t bytes = o->have_bytes ? o->bytes : DEFAULT_BYTES;
 
-	if (kind == COLL_BARRIER)
+	if (p->kind == COLL_BARRIER)
 		return 1;
-	return o->have_count ? o->count : bytes / ITEM_SIZE + (bytes % ITEM_SIZE > 0);
+	return o->have_count ? o->count : bytes / p->item + (bytes % p->item > 0);
 }
 
-static const struct coll_algorithm *choose(const struct options *o, enum coll_kind kind,
-                                           uint64_t bytes)
+/* A barrier's notice is a byte, and all ranks' notices are the same whatever their order. */
+static int take_types(struct planned *p, struct err *err)
 {
-	const struct select_args s = {
-	        .kind = kind,
-	        .size = o->size,
-	        .bytes = bytes,
-	        .op = REDUCE_SUM,
-	        .dtype = DTYPE_F32,
-	        .divergent = kind == COLL_BARRIER, /* notices have no order */
-	};
+	const struct options *o = p->o;
+	enum reduce_op op;
 
-	return strcmp(o->algorithm, "auto") ? coll_find(kind, o->algorithm) : select_auto(&s);
+	p->select.dtype = o->dtype ? dtype_by_name(o->dtype) : DTYPE_F32;
+	if (reduce_op_by_name(o->op, &op) < 0)
+		return err_set(err, ERR_USAGE, "--op: '%s' is no operation", o->op);
+	if (p->kind == COLL_BARRIER) {
+		p->select.dtype = DTYPE_U8;
+		op = REDUCE_BAND;
+	}
+	if (bench_reduces(p->kind) && !reduce_op_defined(op, p->select.dtype))
+		return err_set(err, ERR_USAGE, "--op %s is not defined on %s", o->op,
+		               dtype_name(p->select.dtype));
+	p->select.op = op;
+	p->item = dtype_size(p->select.dtype);
+	return 0;
 }
 
-static int planned_init(struct planned *p, const struct options *o, const char *collective,
-                        struct err *err)
+static int lay_out(struct planned *p, uint64_t count, struct err *err)
 {
-	enum coll_kind kind;
-	uint64_t count;
+	const struct options *o = p->o;
 
-	if (coll_by_name(collective, &kind))
-		return err_set(err, ERR_USAGE,
-		               "%s: unknown collective; 'collctl algorithms' lists them",
-		               collective);
-	if (check_options(o, err))
-		return -1;
-	count = count_of(o, kind);
-	p->item = kind == COLL_BARRIER ? 1 : ITEM_SIZE;
-	if (count > INT64_MAX / ITEM_SIZE)
+	if (count > INT64_MAX / p->item)
 		return err_set(err, ERR_USAGE, "--count: %" PRIu64 " elements are too many", count);
-	p->alg = choose(o, kind, count * p->item);
-	if (!p->alg && !strcmp(o->algorithm, "auto"))
-		return err_set(err, ERR_USAGE,
-		               "%s has no algorithm; 'collctl algorithms' lists those there are",
-		               collective);
-	if (!p->alg)
-		return algorithm_named(kind, o->algorithm, &p->alg, err);
 	p->off = calloc((size_t)o->size + 1, sizeof(*p->off));
 	p->scheds = calloc((size_t)o->size, sizeof(struct sched *));
-	p->args = (struct coll_args){
-	        .size = o->size, .root = o->root, .ninputs = 1, .noutputs = 1, .off = p->off};
 	if (!p->off || !p->scheds)
 		return err_nomem(err, "the plan", 16 * (unsigned long long)o->size);
 	coll_split(count, o->size, p->off);
+	p->args = (struct coll_args){.size = o->size,
+	                             .root = o->root,
+	                             .ninputs = 1,
+	                             .noutputs = 1,
+	                             .off = p->off,
+	                             .base = (unsigned)o->base,
+	                             .esize = (unsigned)p->item};
+	return take_steps(p, err);
+}
+
+static int price(struct planned *p, struct err *err)
+{
+	const struct options *o = p->o;
+	struct select_args *s = &p->select;
+
+	if (o->tuning && tuning_read(&p->tuning, o->tuning, err) < 0)
+		return -1;
+	s->kind = p->kind;
+	s->size = p->args.size;
+	s->bytes = coll_count(&p->args) * p->item;
+	s->ordered = bench_reduces(p->kind) && strcmp(o->order, "rank") == 0;
+	s->divergent = o->allow_divergent;
+	s->insecure = o->insecure;
+	s->base = p->args.base;
+	s->steps = p->args.steps;
+	s->tuning = o->tuning ? &p->tuning : NULL;
+	p->model = select_model(s);
+	return select_all(s, &p->selection, err);
+}
+
+static int choose(struct planned *p, struct err *err)
+{
+	if (algorithm_named(p->kind, p->o->algorithm, &p->alg, err) < 0)
+		return -1;
+	if (!p->alg)
+		p->alg = p->selection.alg;
+	if (!p->alg)
+		return err_set(err, ERR_USAGE, "no algorithm of %s serves this; see --compare",
+		               coll_name(p->kind));
+	p->runs = coll_resolve(p->alg, &p->args);
 	p->cost = coll_cost_of(p->alg, &p->args);
+	p->formula = price_formula(&p->model, &p->cost, (double)p->select.bytes);
+	return 0;
+}
+
+static int planned_init(struct planned *p, const char *collective, struct err *err)
+{
+	if (coll_by_name(collective, &p->kind))
+		return err_set(err, ERR_USAGE,
+		               "%s: unknown collective; 'collctl algorithms' lists them",
+		               collective);
+	if (check_options(p->o, err) < 0 || take_types(p, err) < 0 ||
+	    lay_out(p, count_of(p), err) < 0 || price(p, err) < 0)
+		return -1;
 	return 0;
 }
 
@@ -141,7 +197,9 @@ static int build_all(struct planned *p, struct err *err)
 		if (a.rank == 0 && check_size(p, err))
 			return -1;
 	}
-	if (!sched_figures(p->scheds, a.size, &p->figures, why))
+	if (!sched_figures(p->scheds, a.size, &p->figures, why) ||
+	    !simulate_schedules(&p->model, p->scheds, a.size, (unsigned)p->item, &p->simulated,
+	                        why))
 		return err_set(err, ERR_OTHER, "%s: %s", p->alg->name, why);
 	return 0;
 }
@@ -157,184 +215,31 @@ static int verify(struct planned *p, struct err *err)
 	return 0;
 }
 
-/* ---- as text ---- */
+/* ---- the command ---- */
 
-/* "out", "in1", "scratch0" */
-static const char *buf_name(const struct sched *s, uint32_t buf, char text[24])
+static int show(struct planned *p, struct err *err)
 {
-	const uint32_t out = (uint32_t)s->ninputs;
-
-	if (buf == out)
-		snprintf(text, 24, "out");
-	else if (buf < out)
-		snprintf(text, 24, "in%" PRIu32, buf);
-	else
-		snprintf(text, 24, "scratch%" PRIu32, buf - out - 1);
-	return text;
-}
-
-/* A place of @st, as "out[4,8)", in the buffers or, for the files' steps, in a file. */
-static const char *place(const struct sched *s, const struct sched_step *st, bool dst,
-                         char text[96])
-{
-	const struct sched_span span = dst ? st->dst : st->src;
-	const bool file = st->op == (dst ? SCHED_WRITE : SCHED_READ);
-	char buf[24];
-
-	if (file)
-		snprintf(buf, sizeof(buf), "%s%" PRIu32, dst ? "output" : "input", span.buf);
-	else
-		buf_name(s, span.buf, buf);
-	snprintf(text, 96, "%s[%" PRIu64 ",%" PRIu64 ")", buf, span.off, span.off + st->len);
-	return text;
-}
-
-static void print_operands(const struct sched *s, const struct sched_step *st)
-{
-	const bool wire_left = st->flags & SCHED_WIRE_LEFT;
-	char dst[96], src[96], peer[24];
-
-	snprintf(peer, sizeof(peer), "rank %d", st->peer);
-	switch (st->op) {
-	case SCHED_SEND:
-		printf("%s -> %s", place(s, st, false, src), peer);
-		break;
-	case SCHED_RECV:
-		printf("%s <- %s", place(s, st, true, dst), peer);
-		break;
-	case SCHED_RECV_REDUCE:
-		place(s, st, false, src);
-		printf("%s <- %s op %s", place(s, st, true, dst), wire_left ? peer : src,
-		       wire_left ? src : peer);
-		break;
-	case SCHED_REDUCE:
-		place(s, st, true, dst);
-		place(s, st, false, src);
-		printf("%s <- %s op %s", dst, wire_left ? src : dst, wire_left ? dst : src);
-		break;
-	case SCHED_LOCAL_REDUCE:
-		printf("%s <- all inputs", place(s, st, true, dst));
-		break;
-	default:
-		printf("%s <- %s", place(s, st, true, dst), place(s, st, false, src));
-		break;
-	}
-	if (st->flags & SCHED_FINAL)
-		printf(", final");
-}
-
-static void print_rank(const struct sched *s)
-{
-	printf("\nrank %d\n", s->rank);
-	for (uint32_t i = 0; i < s->nsteps; i++) {
-		const struct sched_step *st = &s->steps[i];
-
-		printf("%5" PRIu32 "  %-12s ", i, sched_op_name(st->op));
-		print_operands(s, st);
-		for (uint32_t k = 0; k < st->ndep; k++)
-			printf("%s%" PRIu32, k ? "," : "  after ", s->deps[st->dep + k].step);
-		putchar('\n');
-	}
-}
-
-static void print_text(const struct planned *p, int rank)
-{
-	const struct sched_figures *f = &p->figures;
-	const uint64_t count = p->off[p->args.size];
-
-	printf("%s %s, %d ranks, %" PRIu64 " elements, %" PRIu64 " bytes\n",
-	       coll_name(p->alg->kind), p->alg->name, p->args.size, count, count * p->item);
-	printf("%" PRIu64 " steps; at most %" PRIu64 " messages, %" PRIu64 " bytes sent, %" PRIu64
-	       " peers, %" PRIu64 " elements of scratch a rank\n",
-	       (uint64_t)p->cost.rounds, f->messages, f->elements * p->item, f->peers, f->scratch);
-	if (p->verified)
-		printf("verified: all %d schedules\n", p->args.size);
-	for (int r = 0; r < p->args.size; r++)
-		if (rank < 0 || r == rank)
-			print_rank(p->scheds[r]);
-}
-
-/* ---- as JSON ---- */
-
-static json_t *json_place(const struct sched *s, const struct sched_step *st, bool dst)
-{
-	const struct sched_span span = dst ? st->dst : st->src;
-	const bool file = st->op == (dst ? SCHED_WRITE : SCHED_READ);
-	char buf[24];
-
-	if (span.buf == SCHED_NONE)
-		return json_null();
-	if (file)
-		snprintf(buf, sizeof(buf), "%s%" PRIu32, dst ? "output" : "input", span.buf);
-	else
-		buf_name(s, span.buf, buf);
-	return json_pack("{s:s, s:I}", "buffer", buf, "offset", (json_int_t)span.off);
-}
-
-static json_t *json_step(const struct sched *s, const struct sched_step *st)
-{
-	json_t *after = json_array();
-
-	for (uint32_t k = 0; k < st->ndep; k++)
-		json_array_append_new(after, json_integer(s->deps[st->dep + k].step));
-	return json_pack("{s:s, s:o, s:o, s:o, s:I, s:b, s:b, s:o}", "op", sched_op_name(st->op),
-	                 "peer", st->peer < 0 ? json_null() : json_integer(st->peer), "dst",
-	                 json_place(s, st, true), "src", json_place(s, st, false), "count",
-	                 (json_int_t)st->len, "wire_left", st->flags & SCHED_WIRE_LEFT ? 1 : 0,
-	                 "final", st->flags & SCHED_FINAL ? 1 : 0, "after", after);
-}
-
-static json_t *json_ranks(const struct planned *p, int rank)
-{
-	json_t *ranks = json_array();
-
-	for (int r = 0; r < p->args.size; r++) {
-		json_t *steps;
-
-		if (rank >= 0 && r != rank)
-			continue;
-		steps = json_array();
-		for (uint32_t i = 0; i < p->scheds[r]->nsteps; i++)
-			json_array_append_new(steps,
-			                      json_step(p->scheds[r], &p->scheds[r]->steps[i]));
-		json_array_append_new(ranks, json_pack("{s:i, s:o}", "rank", r, "steps", steps));
-	}
-	return ranks;
-}
-
-/* "steps" is the row's figure; "chain" what waits for what in these very schedules. */
-static int print_json(const struct planned *p, int rank)
-{
-	const struct sched_figures *f = &p->figures;
-	json_t *all =
-	        json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "collective",
-	                  coll_name(p->alg->kind), "algorithm", p->alg->name, "size", p->args.size,
-	                  "count", (json_int_t)p->off[p->args.size], "steps",
-	                  (json_int_t)p->cost.rounds, "chain", (json_int_t)f->rounds, "messages",
-	                  (json_int_t)f->messages, "bytes", (json_int_t)(f->elements * p->item),
-	                  "peers", (json_int_t)f->peers, "scratch", (json_int_t)f->scratch);
-
-	if (all && p->verified)
-		json_object_set_new(all, "verified", json_true());
-	if (all)
-		json_object_set_new(all, "ranks", json_ranks(p, rank));
-	return report_json(all);
+	if (p->o->compare)
+		return plan_compare(p, err);
+	if (choose(p, err) < 0 || build_all(p, err) < 0 || (p->o->verify && verify(p, err) < 0))
+		return -1;
+	if (p->o->json)
+		return plan_print_json(p, p->o->rank);
+	plan_print_text(p, p->o->rank);
+	return 0;
 }
 
 int cmd_plan(const struct command *cmd, struct options *o, int argc, char **argv)
 {
 	struct err err = {.rank = ERR_RANK_SELF};
-	struct planned p = {0};
-	int code = 0;
+	struct planned p = {.o = o};
+	int code;
 
 	(void)argc;
-	if (planned_init(&p, o, argv[1], &err) || build_all(&p, &err) ||
-	    (o->verify && verify(&p, &err)))
+	tuning_init(&p.tuning);
+	code = planned_init(&p, argv[1], &err) < 0 ? -1 : show(&p, &err);
+	if (code < 0)
 		code = report_failure(cmd->name, o->json, &err, -1, "start");
-	else if (o->json)
-		code = print_json(&p, o->rank);
-	else
-		print_text(&p, o->rank);
 	planned_release(&p);
 	return code;
 }

@@ -39,6 +39,7 @@ static json_t *to_json(const struct result *r, const struct err *err, const char
 	json_object_set_new(j, "rank", r->rank >= 0 ? json_integer(r->rank) : json_null());
 	json_object_set_new(j, "size", r->size ? json_integer(r->size) : json_null());
 	json_object_set_new(j, "algorithm", string_or_null(r->algorithm));
+	json_object_set_new(j, "requested", string_or_null(r->requested));
 	json_object_set_new(j, "op", string_or_null(r->op));
 	json_object_set_new(j, "dtype", string_or_null(r->dtype));
 	json_object_set_new(j, "count", json_integer((json_int_t)r->count));
@@ -81,14 +82,14 @@ static void summary(const struct result *r)
 		            seconds(t->start, t->commit) * 1e3);
 		return;
 	}
-	report_note(
-	        "rank %d: %s %s of %d ranks by %s: %s of %s in %.1f ms (join %.1f, connect %.1f, "
-	        "run %.1f, commit %.1f), wrote %s, digest %s",
-	        r->rank, r->command, r->op, r->size, r->algorithm,
-	        size_text(r->bytes, size, sizeof size), r->dtype,
-	        seconds(t->start, t->commit) * 1e3, seconds(t->start, t->join) * 1e3,
-	        seconds(t->join, t->connect) * 1e3, seconds(t->connect, t->run) * 1e3,
-	        seconds(t->run, t->commit) * 1e3, r->output, r->digest);
+	report_note("rank %d: %s%s%s of %d ranks by %s: %s of %s in %.1f ms (join %.1f, connect "
+	            "%.1f, run %.1f, commit %.1f)%s%s%s%s",
+	            r->rank, r->command, r->op ? " " : "", r->op ? r->op : "", r->size,
+	            r->algorithm, size_text(r->bytes, size, sizeof size), r->dtype,
+	            seconds(t->start, t->commit) * 1e3, seconds(t->start, t->join) * 1e3,
+	            seconds(t->join, t->connect) * 1e3, seconds(t->connect, t->run) * 1e3,
+	            seconds(t->run, t->commit) * 1e3, r->output ? ", wrote " : "",
+	            r->output ? r->output : "", r->digest[0] ? ", digest " : "", r->digest);
 }
 
 int result_print(const struct result *r, const struct options *o, const struct err *err,
@@ -105,12 +106,40 @@ int result_print(const struct result *r, const struct options *o, const struct e
 	return code;
 }
 
-void explain_choice(const struct select_args *a, const struct coll_algorithm *chosen)
+void price_remark(const struct selection *s, const struct select_price *p, char *text, size_t cap)
 {
-	for (size_t i = 0; i < coll_algorithms_len; i++) {
-		const struct coll_algorithm *alg = &coll_algorithms[i];
-		if (alg->kind == a->kind)
-			report_note("%s %-20s %10.3f ms predicted%s", coll_name(a->kind), alg->name,
-			            select_price(alg, a) * 1e3, alg == chosen ? ", taken" : "");
+	static const char *const taken[] = {
+	        [SELECT_BY_FORMULA] = "taken: the cheapest",
+	        [SELECT_BY_MEASUREMENT] = "taken: the fastest measured",
+	        [SELECT_BY_ROUNDING] = "taken: rounds 16-bit floats once",
+	};
+
+	*text = '\0';
+	if (p->alg == s->alg)
+		snprintf(text, cap, "%s", taken[s->reason]);
+	else if (p->verdict == SELECT_FALLS_BACK)
+		snprintf(text, cap, "is %s here", p->runs->name);
+	else if (p->verdict == SELECT_UNORDERED)
+		snprintf(text, cap, "can't add in rank order");
+	else if (p->verdict == SELECT_DIVERGENT)
+		snprintf(text, cap, "needs --allow-divergent");
+}
+
+void explain_selection(const struct select_args *a, const struct selection *s)
+{
+	report_note("%s of %d ranks, %" PRIu64 " bytes%s: the prices", coll_name(a->kind), a->size,
+	            a->bytes, a->insecure ? ", --insecure" : "");
+	for (size_t i = 0; i < s->nprices; i++) {
+		const struct select_price *p = &s->prices[i];
+		char measured[48] = "", remark[96];
+
+		price_remark(s, p, remark, sizeof remark);
+		if (p->measured >= 0)
+			snprintf(measured, sizeof measured, ", %.3f ms measured",
+			         p->measured * 1e3);
+		report_note("%-20s %10.3f ms predicted%s%s%s", p->alg->name, p->formula * 1e3,
+		            measured, *remark ? ", " : "", remark);
 	}
+	if (s->reason == SELECT_BY_MEASUREMENT)
+		report_note("measured with %" PRIu64 " bytes", s->measured_at);
 }

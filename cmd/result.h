@@ -17,9 +17,9 @@ struct times {
 
 struct result {
 	const char *command;
-	int rank, size;                  /* rank -1: not known */
-	const char *algorithm;           /* NULL: none */
-	const char *op, *dtype, *output; /* NULL: none */
+	int rank, size;                    /* rank -1: not known */
+	const char *requested, *algorithm; /* the one that ran; NULL: none */
+	const char *op, *dtype, *output;   /* NULL: none */
 	uint64_t count, bytes;
 	char digest[DIGEST_TEXT]; /* "": none */
 	struct exec_stats stats;
@@ -34,7 +34,10 @@ struct result {
 int result_print(const struct result *, const struct options *, const struct err *err,
                  const char *phase, json_t *inputs);
 
-/* --explain: the candidates and their prices, on stderr. */
-void explain_choice(const struct select_args *, const struct coll_algorithm *chosen);
+/* What is to be said of an algorithm: that it is taken and why, or why it may not be; "". */
+void price_remark(const struct selection *, const struct select_price *, char *text, size_t cap);
+/* --explain: the algorithms with their prices, which one is taken and why, and why others may not
+ * be; on stderr. */
+void explain_selection(const struct select_args *, const struct selection *);
 
 #endif

@@ -11,7 +11,7 @@ may() {
 	lib/data) echo 'lib/(base|data)/[^/]+\.h' ;;
 	lib/net) echo 'lib/(base|net)/[^/]+\.h' ;;
 	lib/job) echo 'lib/(base|net|data|job)/[^/]+\.h' ;;
-	lib/exec) echo 'lib/[a-z]+/[^/]+\.h|algorithms/sched\.h' ;;
+	lib/exec) echo 'lib/[a-z]+/[^/]+\.h|algorithms/(sched|price)\.h' ;;
 	cmd) echo '(lib/[a-z]+|algorithms|cmd)/[^/]+\.h' ;;
 	*) echo 'nothing' ;;
 	esac

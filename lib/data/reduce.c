@@ -39,10 +39,15 @@ bool reduce_op_defined(enum reduce_op op, enum dtype dtype)
 	return reduce_kernel(op, dtype, dtype, false) != NULL;
 }
 
+bool reduce_order_matters(enum reduce_op op, enum dtype dtype)
+{
+	return dtype_is_float(dtype) &&
+	       (op == REDUCE_SUM || op == REDUCE_PROD || op == REDUCE_AVG);
+}
+
 enum dtype reduce_acc_dtype(enum reduce_op op, enum dtype dtype, bool ordered)
 {
-	bool rounds = op == REDUCE_SUM || op == REDUCE_PROD || op == REDUCE_AVG;
-	if (!rounds || !dtype_is_float(dtype))
+	if (!reduce_order_matters(op, dtype))
 		return dtype;
 	if (ordered)
 		return DTYPE_F64;
@@ -188,4 +193,56 @@ reduce_fn *reduce_kernel(enum reduce_op op, enum dtype acc, enum dtype dtype, bo
 	if (op == REDUCE_SUM || op == REDUCE_AVG)
 		return widening_sum[acc][dtype];
 	return op == REDUCE_PROD ? widening_prod[acc][dtype] : NULL;
+}
+
+/* ---- the identities ---- */
+
+static const uint64_t float_one[DTYPES] = {
+        [DTYPE_F16] = 0x3c00,
+        [DTYPE_BF16] = 0x3f80,
+        [DTYPE_F32] = 0x3f800000,
+        [DTYPE_F64] = UINT64_C(0x3ff0000000000000),
+};
+static const uint64_t float_inf[DTYPES] = {
+        [DTYPE_F16] = F16_INF,
+        [DTYPE_BF16] = BF16_INF,
+        [DTYPE_F32] = F32_INF,
+        [DTYPE_F64] = F64_INF,
+};
+
+/* The greatest value (@max false: the least) of @dtype. */
+static uint64_t extreme(enum dtype dtype, bool max)
+{
+	const uint64_t sign = UINT64_C(1) << (8 * dtype_size(dtype) - 1);
+
+	if (dtype_is_float(dtype))
+		return float_inf[dtype] | (max ? 0 : sign);
+	if (dtype >= DTYPE_I8 && dtype <= DTYPE_I64)
+		return max ? sign - 1 : sign;
+	return max ? UINT64_MAX : 0;
+}
+
+static uint64_t identity_bits(enum reduce_op op, enum dtype dtype)
+{
+	switch (op) {
+	case REDUCE_PROD:
+		return dtype_is_float(dtype) ? float_one[dtype] : 1;
+	case REDUCE_MIN:
+		return extreme(dtype, true);
+	case REDUCE_MAX:
+		return extreme(dtype, false);
+	case REDUCE_BAND:
+		return UINT64_MAX;
+	default:
+		return 0;
+	}
+}
+
+void reduce_identity(enum reduce_op op, enum dtype dtype, void *dst, size_t n)
+{
+	const uint64_t bits = identity_bits(op, dtype);
+	const size_t size = dtype_size(dtype);
+
+	for (size_t i = 0; i < n; i++)
+		memcpy((char *)dst + i * size, &bits, size);
 }

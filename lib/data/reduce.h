@@ -35,6 +35,9 @@ int reduce_op_by_name(const char *name, enum reduce_op *out); /* 0, or -1: unkno
 /* Is @op defined on @dtype? (bitwise operations: integers only; avg: floats only) */
 bool reduce_op_defined(enum reduce_op op, enum dtype dtype);
 
+/* Do the bits of a result depend on the order of the operands? (sum, prod and avg of floats) */
+bool reduce_order_matters(enum reduce_op op, enum dtype dtype);
+
 /* The type in which @dtype is accumulated: f32 for the 16-bit floats, f64 for every float when
  * @ordered (--order rank), else @dtype itself. min, max and bitwise: always @dtype itself. */
 enum dtype reduce_acc_dtype(enum reduce_op op, enum dtype dtype, bool ordered);
@@ -46,6 +49,10 @@ typedef void reduce_fn(void *dst, const void *a, const void *b, size_t n);
  * the same for every operation here (all are commutative, NaN being canonical), so it may be the
  * same function, but the caller never assumes it. */
 reduce_fn *reduce_kernel(enum reduce_op op, enum dtype acc, enum dtype dtype, bool swapped);
+
+/* dst[i] = the identity of @op (0 of a sum, the largest value of a minimum: infinity, of floats).
+ */
+void reduce_identity(enum reduce_op op, enum dtype dtype, void *dst, size_t n);
 
 /* dst[i] = the conversion of src[i], rounded to nearest even once. Types: as reduce_acc_dtype gives
  * them, in both directions, and identity, which copies the bits (the others make NaN canonical).

@@ -54,7 +54,7 @@ int drive_connect(struct drive *d, struct err *err)
 	int ret = -1;
 	if (!used)
 		err_nomem(err, "the edges", (unsigned long long)d->conf.args.size);
-	else if (exec_edges(d->conf.algorithm, &d->conf.args, used, err) == 0)
+	else if (exec_window_edges(&d->conf, used, err) == 0)
 		ret = drive_connect_edges(d, used, err);
 	free(used);
 	return ret;

@@ -166,7 +166,7 @@ static int init_lanes(struct exec *x, struct err *err)
 	if (!used || !x->lane_out || !x->lane_in)
 		err_nomem(err, "the lanes", size * sizeof *x->lane_out);
 	else
-		ret = exec_edges(x->conf.algorithm, &x->conf.args, used, err);
+		ret = exec_window_edges(&x->conf, used, err);
 	for (size_t p = 0; ret == 0 && p < size; p++) {
 		x->lane_out[p] = used[p] & EXEC_OUT ? x->nlanes++ : -1;
 		x->lane_in[p] = used[p] & EXEC_IN ? x->nlanes++ : -1;

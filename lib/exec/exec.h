@@ -70,6 +70,10 @@ int exec_waits_for(const struct exec *, int *peers, int cap);
 int exec_edges(const struct coll_algorithm *, const struct coll_args *, uint8_t *used,
                struct err *err);
 
+/* The same over all windows of @conf: rounding cuts a window's blocks elsewhere than the whole's,
+ * so it may have edges that the whole has not. */
+int exec_window_edges(const struct exec_conf *conf, uint8_t *used, struct err *err);
+
 /* Bytes of buffers that a window of the whole vector would take (W = 1, K = 1), and whether the
  * schedule applies the operation's last function itself. */
 int exec_footprint(const struct coll_algorithm *, const struct coll_args *, enum reduce_op,

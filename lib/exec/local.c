@@ -89,6 +89,9 @@ int exec_run_locals(struct exec *x, struct stream *s)
 				exec_combine(x, s->sched, step, at(x, s, span_add(step->dst, done)),
 				             at(x, s, span_add(step->dst, done)),
 				             at(x, s, span_add(step->src, done)), limit - done);
+			else if (step->op == SCHED_IDENTITY)
+				reduce_identity(x->conf.op, buf_dtype(x, s->sched, step->dst.buf),
+				                at(x, s, span_add(step->dst, done)), limit - done);
 			else
 				local_reduce(x, s, step, done, limit);
 			set_progress(s, i, limit);

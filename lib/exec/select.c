@@ -1,51 +1,174 @@
 #include "lib/exec/select.h"
 
-#include <string.h>
+#include <math.h>
+#include <stdlib.h>
 
-/* Built-in rates, of machines with a 10 Gbit/s network and TLS. */
-#define LATENCY    50e-6  /* of a round, seconds */
-#define MESSAGE    5e-6   /* of each message: system calls, wake-ups, a handshake's share */
-#define BYTE       0.9e-9 /* of a byte sent, seconds ... */
-#define CROWD      0.05   /* ... dearer by this for each message that is under way at a time */
-#define DIRECT_MAX 32     /* ranks up to which 16-bit floats prefer the one rounding of direct */
-
-double select_price(const struct coll_algorithm *alg, const struct select_args *a)
+struct price_model select_model(const struct select_args *a)
 {
-	const struct coll_args args = {.size = a->size};
-	const struct coll_cost c = coll_cost_of(alg, &args);
-	double crowd = c.rounds > 0 ? c.messages / c.rounds : 0;
-	return c.rounds * LATENCY + c.messages * MESSAGE +
-	       c.sent * (double)a->bytes * BYTE * (1 + CROWD * crowd);
+	return price_placed(a->tuning ? &a->tuning->rates : &price_default, a->insecure);
 }
 
-static bool is_16_bit_sum(const struct select_args *a)
+/* ---- the candidates ---- */
+
+static enum select_verdict judge(const struct select_price *p, const struct select_args *a)
 {
-	return (a->dtype == DTYPE_F16 || a->dtype == DTYPE_BF16) &&
-	       (a->op == REDUCE_SUM || a->op == REDUCE_AVG);
+	if (p->runs != p->alg)
+		return SELECT_FALLS_BACK;
+	if (a->ordered && !(p->alg->flags & COLL_ORDERED))
+		return SELECT_UNORDERED;
+	if ((p->alg->flags & COLL_DIVERGENT) && !a->divergent &&
+	    reduce_order_matters(a->op, a->dtype))
+		return SELECT_DIVERGENT;
+	return SELECT_CANDIDATE;
 }
 
-static bool may_take(const struct coll_algorithm *alg, const struct select_args *a)
+static int price_all(const struct select_args *a, const struct coll_args *args, struct selection *s,
+                     struct err *err)
 {
-	if (alg->kind != a->kind || ((alg->flags & COLL_DIVERGENT) && !a->divergent))
-		return false;
-	return !a->ordered || (alg->flags & COLL_ORDERED);
+	const struct price_model model = select_model(a);
+
+	s->prices = calloc(coll_algorithms_len, sizeof *s->prices);
+	if (!s->prices)
+		return err_nomem(err, "the prices", coll_algorithms_len * sizeof *s->prices);
+	for (size_t i = 0; i < coll_algorithms_len; i++) {
+		struct select_price *p = &s->prices[s->nprices];
+		if (coll_algorithms[i].kind != a->kind)
+			continue;
+		const struct coll_cost cost = coll_cost_of(&coll_algorithms[i], args);
+		p->alg = &coll_algorithms[i];
+		p->runs = coll_resolve(p->alg, args);
+		p->verdict = judge(p, a);
+		p->formula = price_formula(&model, &cost, (double)a->bytes);
+		p->measured = -1;
+		s->nprices++;
+	}
+	return 0;
+}
+
+/* ---- measurements ---- */
+
+static struct select_price *candidate(const struct selection *s, const struct coll_algorithm *alg)
+{
+	for (size_t i = 0; i < s->nprices; i++)
+		if (s->prices[i].alg == alg && s->prices[i].verdict == SELECT_CANDIDATE)
+			return &s->prices[i];
+	return NULL;
+}
+
+/* How far apart two sizes are on a logarithmic scale. */
+static double distance(uint64_t a, uint64_t b)
+{
+	return fabs(log2((double)a + 1) - log2((double)b + 1));
+}
+
+static bool fits(const struct select_measured *m, const struct select_args *a)
+{
+	return m->alg->kind == a->kind && m->size == a->size && m->secure != a->insecure;
+}
+
+/* Give the candidates their measurements at the size nearest to @a's; of two sizes as near, the
+ * smaller. */
+static void take_measured(const struct select_args *a, struct selection *s)
+{
+	const struct select_tuning *t = a->tuning;
+	const struct select_measured *nearest = NULL;
+
+	for (size_t i = 0; t && i < t->nmeasured; i++) {
+		const struct select_measured *m = &t->measured[i];
+		if (!fits(m, a) || !candidate(s, m->alg))
+			continue;
+		const double d = distance(m->bytes, a->bytes);
+		const double least = nearest ? distance(nearest->bytes, a->bytes) : INFINITY;
+		if (d < least || (d <= least && m->bytes < nearest->bytes))
+			nearest = m;
+	}
+	for (size_t i = 0; nearest && i < t->nmeasured; i++) {
+		const struct select_measured *m = &t->measured[i];
+		struct select_price *p = fits(m, a) ? candidate(s, m->alg) : NULL;
+		if (p && m->bytes == nearest->bytes)
+			p->measured = m->seconds;
+	}
+	s->measured_at = nearest ? nearest->bytes : 0;
+	s->reason = nearest ? SELECT_BY_MEASUREMENT : SELECT_BY_FORMULA;
+}
+
+/* ---- the choice ---- */
+
+static const struct coll_algorithm *rounds_once(const struct select_args *a,
+                                                const struct selection *s)
+{
+	const bool reduces = a->kind == COLL_ALLREDUCE || a->kind == COLL_REDUCE_SCATTER;
+	const bool narrow = a->dtype == DTYPE_F16 || a->dtype == DTYPE_BF16;
+	const bool sums = a->op == REDUCE_SUM || a->op == REDUCE_AVG;
+
+	if (!reduces || !narrow || !sums || a->size > SELECT_DIRECT_MAX)
+		return NULL;
+	const struct coll_algorithm *direct = coll_find(a->kind, "direct");
+	return direct && candidate(s, direct) ? direct : NULL;
+}
+
+static const struct coll_algorithm *fastest(const struct selection *s)
+{
+	const bool measured = s->reason == SELECT_BY_MEASUREMENT;
+	const struct coll_algorithm *best = NULL;
+	double least = INFINITY;
+
+	for (size_t i = 0; i < s->nprices; i++) {
+		const struct select_price *p = &s->prices[i];
+		const double price = measured ? p->measured : p->formula;
+		if (p->verdict != SELECT_CANDIDATE || price < 0 || price >= least)
+			continue;
+		best = p->alg;
+		least = price;
+	}
+	return best;
+}
+
+int select_all(const struct select_args *a, struct selection *s, struct err *err)
+{
+	const size_t esize = dtype_size(a->dtype) ? dtype_size(a->dtype) : 1;
+	uint64_t *off = calloc((size_t)a->size + 1, sizeof *off);
+
+	*s = (struct selection){0};
+	if (!off)
+		return err_nomem(err, "the blocks", ((size_t)a->size + 1) * sizeof *off);
+	coll_split(a->bytes / esize, a->size, off);
+	const struct coll_args args = {
+	        .size = a->size,
+	        .ninputs = 1,
+	        .noutputs = 1,
+	        .off = off,
+	        .base = a->base,
+	        .steps = a->steps,
+	        .esize = (unsigned)esize,
+	};
+	const int ret = price_all(a, &args, s, err);
+	free(off);
+	if (ret < 0)
+		return -1;
+	take_measured(a, s);
+	s->alg = rounds_once(a, s);
+	if (s->alg)
+		s->reason = SELECT_BY_ROUNDING;
+	else
+		s->alg = fastest(s);
+	return 0;
+}
+
+void selection_release(struct selection *s)
+{
+	free(s->prices);
+	*s = (struct selection){0};
 }
 
 const struct coll_algorithm *select_auto(const struct select_args *a)
 {
-	const struct coll_algorithm *best = NULL;
-	double best_price = 0;
-	if (a->kind == COLL_ALLREDUCE && is_16_bit_sum(a) && a->size <= DIRECT_MAX)
-		return coll_find(COLL_ALLREDUCE, "direct");
-	for (size_t i = 0; i < coll_algorithms_len; i++) {
-		const struct coll_algorithm *alg = &coll_algorithms[i];
-		if (!may_take(alg, a))
-			continue;
-		double price = select_price(alg, a);
-		if (!best || price < best_price) {
-			best = alg;
-			best_price = price;
-		}
-	}
-	return best;
+	struct selection s;
+	struct err err = {.rank = ERR_RANK_SELF};
+
+	if (select_all(a, &s, &err) < 0)
+		return NULL;
+	const struct coll_algorithm *alg = s.alg;
+	selection_release(&s);
+	return alg;
 }

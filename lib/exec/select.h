@@ -1,26 +1,88 @@
 /*
- * Selection: `auto` prices every candidate by formula and takes the cheapest that keeps identical
- * bits. A pure function of its arguments, so that a script gets the same bits every day.
+ * Selection: what `auto` takes. Of the algorithms of the collective that serve the arguments as
+ * they are and keep identical bits, and with --order rank can add in rank order:
+ *
+ * 1. sums and averages of 16-bit floats over at most SELECT_DIRECT_MAX ranks: `direct`, which
+ * rounds them once, where the collective has it;
+ * 2. else, where the tuning file has measurements of this collective, this number of ranks and this
+ *    kind of connection: the fastest at the size that is nearest on a logarithmic scale;
+ * 3. else the cheapest by the formula (algorithms/price.h).
+ *
+ * A pure function of its arguments, so that a script gets the same bits every day.
  */
 #ifndef COLLCTL_EXEC_SELECT_H
 #define COLLCTL_EXEC_SELECT_H
 
-#include "algorithms/sched.h"
+#include "algorithms/price.h"
+#include "lib/base/err.h"
 #include "lib/data/reduce.h"
+
+#define SELECT_DIRECT_MAX 32
+
+/* One measurement of an algorithm. */
+struct select_measured {
+	const struct coll_algorithm *alg;
+	int size;
+	bool secure;
+	uint64_t bytes; /* as select_args.bytes */
+	double seconds;
+};
+
+/* What a tuning file holds (cmd/tuning.h). */
+struct select_tuning {
+	struct price_model rates;
+	struct select_measured *measured;
+	size_t nmeasured;
+};
 
 struct select_args {
 	enum coll_kind kind;
 	int size;
-	uint64_t bytes; /* of a rank's vector */
+	uint64_t bytes; /* S: of coll_count() elements */
 	enum reduce_op op;
 	enum dtype dtype;
-	bool ordered;   /* --order rank */
-	bool divergent; /* --allow-divergent */
+	bool ordered;                       /* --order rank */
+	bool divergent;                     /* --allow-divergent */
+	bool insecure;                      /* --insecure */
+	unsigned base, steps;               /* as in struct coll_args */
+	const struct select_tuning *tuning; /* NULL: the built-in rates, nothing measured */
 };
 
-/* The price of @alg in seconds. */
-double select_price(const struct coll_algorithm *alg, const struct select_args *);
-/* The cheapest; never NULL for a kind that has an algorithm. */
+/* Why an algorithm may not be taken. */
+enum select_verdict {
+	SELECT_CANDIDATE,
+	SELECT_FALLS_BACK, /* on these arguments it is another one */
+	SELECT_UNORDERED,  /* can't add in rank order */
+	SELECT_DIVERGENT,  /* bits would differ between the ranks */
+};
+
+struct select_price {
+	const struct coll_algorithm *alg, *runs; /* runs: what it falls back to, else alg */
+	enum select_verdict verdict;
+	double formula;  /* seconds */
+	double measured; /* seconds, at selection.measured_at; < 0: not measured */
+};
+
+/* Why the chosen one was taken. */
+enum select_reason { SELECT_BY_FORMULA, SELECT_BY_MEASUREMENT, SELECT_BY_ROUNDING };
+
+struct selection {
+	const struct coll_algorithm *alg; /* NULL: none serves this */
+	enum select_reason reason;
+	uint64_t measured_at;        /* the nearest size that was measured */
+	struct select_price *prices; /* of every algorithm of the kind, in the table's order */
+	size_t nprices;
+};
+
+/* Choose, and say what for. 0, or -1: out of memory. Release it in either case. */
+int select_all(const struct select_args *, struct selection *, struct err *err);
+void selection_release(struct selection *);
+
+/* The choice alone; NULL: none serves this, or out of memory. */
 const struct coll_algorithm *select_auto(const struct select_args *);
+
+/* The model that prices @a: the tuning file's rates or the built-in ones, without TLS where it is
+ * --insecure. */
+struct price_model select_model(const struct select_args *a);
 
 #endif

@@ -42,14 +42,46 @@ static uint64_t slice(uint64_t len, uint32_t w, uint32_t windows)
 	return (uint64_t)((unsigned __int128)len * w / windows);
 }
 
-static void slice_blocks(const struct exec *x, uint32_t w, const uint64_t *whole, uint64_t *off)
+static void slice_blocks(const struct exec_conf *conf, uint32_t w, const uint64_t *whole,
+                         uint64_t *off)
 {
 	off[0] = 0;
-	for (int j = 0; j < x->conf.args.size; j++) {
+	for (int j = 0; j < conf->args.size; j++) {
 		uint64_t len = whole[j + 1] - whole[j];
-		off[j + 1] = off[j] + slice(len, w + 1, x->conf.windows) -
-		             slice(len, w, x->conf.windows);
+		off[j + 1] =
+		        off[j] + slice(len, w + 1, conf->windows) - slice(len, w, conf->windows);
 	}
+}
+
+/* The arguments of window @w: @off and @recv_off become its offsets. */
+static struct coll_args window_args(const struct exec_conf *conf, uint32_t w, uint64_t *off,
+                                    uint64_t *recv_off)
+{
+	struct coll_args args = conf->args;
+	slice_blocks(conf, w, args.off, off);
+	args.off = off;
+	if (args.recv_off) {
+		slice_blocks(conf, w, args.recv_off, recv_off);
+		args.recv_off = recv_off;
+	}
+	return args;
+}
+
+int exec_window_edges(const struct exec_conf *conf, uint8_t *used, struct err *err)
+{
+	size_t n = (size_t)conf->args.size + 1, bytes = n * sizeof(uint64_t);
+	uint64_t *off = calloc(4 * n, sizeof *off), *before = off + 2 * n;
+	int ret = 0;
+	if (!off)
+		return err_nomem(err, "the windows' blocks", 4 * bytes);
+	for (uint32_t w = 0; ret == 0 && w < conf->windows; w++) {
+		struct coll_args args = window_args(conf, w, off, off + n);
+		if (w == 0 || memcmp(off, before, 2 * bytes) != 0)
+			ret = exec_edges(conf->algorithm, &args, used, err);
+		memcpy(before, off, 2 * bytes);
+	}
+	free(off);
+	return ret;
 }
 
 typedef uint64_t block_at(enum coll_kind, const struct coll_args *, int j);
@@ -77,13 +109,7 @@ static void lay_out_window(struct exec *x, struct stream *s, uint32_t w)
 {
 	struct coll_layout l = coll_layout(x->conf.algorithm->kind, x->conf.args.rank,
 	                                   x->conf.args.size, x->conf.args.root);
-	slice_blocks(x, w, x->conf.args.off, s->off);
-	s->args = x->conf.args;
-	s->args.off = s->off;
-	if (x->conf.args.recv_off) {
-		slice_blocks(x, w, x->conf.args.recv_off, s->recv_off);
-		s->args.recv_off = s->recv_off;
-	}
+	s->args = window_args(&x->conf, w, s->off, s->recv_off);
 	map_blocks(x, s, coll_in_at, l.in_lo, l.in_hi, &s->in);
 	map_blocks(x, s, coll_out_at, l.out_lo, l.out_hi, &s->out);
 }
@@ -145,8 +171,8 @@ static int distribute(struct exec *x, struct stream *s, struct err *err)
 			int k = (out ? x->lane_out : x->lane_in)[step->peer];
 			if (k < 0)
 				return err_set(err, ERR_OTHER,
-				               "a window uses an edge to rank %d that the whole "
-				               "vector does not",
+				               "a window uses an edge to rank %d that is not "
+				               "connected",
 				               step->peer);
 			if (pass)
 				s->lanes[k].steps[s->lanes[k].nsteps] = i;

@@ -30,6 +30,7 @@ struct member {
 	bool joined, has_intent, voted, done, lost, told;
 	uint8_t phase; /* of its last BEAT */
 	struct intent intent;
+	uint8_t *details; /* where the intent's are */
 	bool has_digest;
 	uint8_t digest[16];
 	struct err outcome; /* of its commit */
@@ -299,12 +300,14 @@ static void join_over(void *ctx)
 	fail(c, &e, PHASE_JOIN);
 }
 
-static const char *fact_of(const struct intent *in, const char *name)
+/* What rank @r says of @name; NULL: nothing. */
+static const char *fact_of(const struct coord *c, int r, const char *name)
 {
+	const struct intent *in = &c->members[r].intent;
 	for (int i = 0; i < in->nfacts; i++)
 		if (strcmp(in->facts[i].name, name) == 0)
 			return in->facts[i].value;
-	return "none";
+	return NULL;
 }
 
 /* The value that most ranks have; on a tie that of the lowest rank. */
@@ -313,12 +316,12 @@ static const char *common_value(const struct coord *c, const char *name)
 	const char *best = NULL;
 	int best_count = 0;
 	for (int r = 0; r < c->conf.size; r++) {
-		const char *v = fact_of(&c->members[r].intent, name);
+		const char *v = fact_of(c, r, name), *other;
 		int count = 0;
-		if (best && strcmp(v, best) == 0)
+		if (!v || (best && strcmp(v, best) == 0))
 			continue;
 		for (int q = 0; q < c->conf.size; q++)
-			count += strcmp(v, fact_of(&c->members[q].intent, name)) == 0;
+			count += (other = fact_of(c, q, name)) && strcmp(v, other) == 0;
 		if (count > best_count) {
 			best = v;
 			best_count = count;
@@ -329,21 +332,25 @@ static const char *common_value(const struct coord *c, const char *name)
 	return best;
 }
 
-/* Do all ranks say the same of @name? If not, fill @e: the first dissenter, its value, the value
- * of most and who has it; other dissenters are named too. */
+/* Do all ranks that say anything of @name say the same? If not, fill @e: the first dissenter, its
+ * value, the value of most and who has it; other dissenters are named too. */
 static bool agree_on(const struct coord *c, const char *name, struct err *e)
 {
 	const char *common = common_value(c, name);
 	const struct member *first = NULL;
 	char with[160], against[160];
 	struct rank_list agreeing, dissenting;
-	int ndissent = 0;
+	int nagree = 0, ndissent = 0;
 	rank_list_init(&agreeing, with, sizeof with);
 	rank_list_init(&dissenting, against, sizeof against);
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct member *m = &c->members[r];
-		if (strcmp(fact_of(&m->intent, name), common) == 0) {
+		const char *value = fact_of(c, r, name);
+		if (!value)
+			continue;
+		if (strcmp(value, common) == 0) {
 			rank_list_add(&agreeing, r);
+			nagree++;
 			continue;
 		}
 		if (!first)
@@ -358,8 +365,8 @@ static bool agree_on(const struct coord *c, const char *name, struct err *e)
 	int n = snprintf(e->text, sizeof e->text,
 	                 "%.120s%s%s %.100s differs from %.100s on rank%s %s",
 	                 first->intent.subject, first->intent.subject[0] ? ": " : "", name,
-	                 fact_of(&first->intent, name), common,
-	                 c->conf.size - ndissent > 1 ? "s" : "", rank_list_end(&agreeing));
+	                 fact_of(c, first->rank, name), common, nagree > 1 ? "s" : "",
+	                 rank_list_end(&agreeing));
 	if (ndissent > 1 && n > 0 && (size_t)n < sizeof e->text)
 		snprintf(e->text + n, sizeof e->text - (size_t)n, "; so do%s rank%s %s",
 		         ndissent > 2 ? "" : "es", ndissent > 2 ? "s" : "",
@@ -367,29 +374,77 @@ static bool agree_on(const struct coord *c, const char *name, struct err *e)
 	return false;
 }
 
+static bool said_before(const struct coord *c, int rank, const char *name)
+{
+	for (int r = 0; r < rank; r++)
+		if (fact_of(c, r, name))
+			return true;
+	return false;
+}
+
 static bool agree(const struct coord *c, struct err *e)
 {
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct intent *in = &c->members[r].intent;
-		/* All agree on rank 0's facts by now: who lists as many has no others. */
-		if (r > 0 && in->nfacts == c->members[0].intent.nfacts)
-			continue;
 		for (int i = 0; i < in->nfacts; i++)
-			if (!agree_on(c, in->facts[i].name, e))
+			if (!said_before(c, r, in->facts[i].name) &&
+			    !agree_on(c, in->facts[i].name, e))
 				return false;
 	}
 	return true;
 }
 
-/* {plan, u32 size, then every rank's data address}: ":port" becomes the address that the reader
- * reaches the coordinator by. */
-static void roster_body(struct coord *c, struct buf *b)
+/* {u32 size, then every rank's data address}: ":port" becomes the address that the reader reaches
+ * the coordinator by. */
+static void encode_addresses(const struct coord *c, struct buf *b)
 {
 	buf_init(b, CTL_BODY_MAX);
-	plan_encode(&c->plan, b);
 	buf_put_u32(b, (uint32_t)c->conf.size);
 	for (int r = 0; r < c->conf.size; r++)
 		buf_put_str(b, c->members[r].intent.data_addr);
+}
+
+/* Tell @m the plan with its details, and the addresses. -1: it does not fit a message. */
+static int tell_roster(struct coord *c, struct member *m, const struct buf *addresses)
+{
+	struct plan plan = c->plan;
+	struct buf b, details;
+	buf_init(&b, CTL_BODY_MAX);
+	buf_init(&details, DETAILS_MAX);
+	if (c->conf.details)
+		c->conf.details(c->conf.ctx, m->rank, &details);
+	if (details.len)
+		plan.details = view_of(details.data, details.len);
+	plan_encode(&plan, &b);
+	buf_put(&b, addresses->data, addresses->len);
+	bool fits = !b.failed && !details.failed && !addresses->failed;
+	if (fits)
+		tell(m, MSG_ROSTER, &b);
+	OPENSSL_cleanse(&plan, sizeof plan);
+	if (b.data)
+		OPENSSL_cleanse(b.data, b.len);
+	buf_release(&b);
+	buf_release(&details);
+	return fits ? 0 : -1;
+}
+
+/* Highest rank first: rank 0, who has only to look, is told when all are. */
+static void tell_rosters(struct coord *c)
+{
+	struct buf addresses;
+	encode_addresses(c, &addresses);
+	for (int r = c->conf.size - 1; r >= 0; r--) {
+		if (tell_roster(c, &c->members[r], &addresses) == 0)
+			continue;
+		struct err e = {.rank = ERR_RANK_SELF};
+		err_set(&e, ERR_RESOURCE,
+		        "the addresses of %d ranks and what rank %d is to know do not fit a "
+		        "message",
+		        c->conf.size, r);
+		fail(c, &e, PHASE_JOIN);
+		break;
+	}
+	buf_release(&addresses);
 }
 
 static void close_doors(struct coord *c)
@@ -404,7 +459,6 @@ static void send_roster(struct coord *c)
 {
 	const struct intent **intents = calloc((unsigned)c->conf.size, sizeof *intents);
 	struct err e = {.rank = ERR_RANK_SELF};
-	struct buf b;
 	if (!intents) {
 		err_nomem(&e, "the intents", 0);
 		fail(c, &e, PHASE_JOIN);
@@ -429,16 +483,6 @@ static void send_roster(struct coord *c)
 		fail(c, &e, PHASE_JOIN);
 		return;
 	}
-	roster_body(c, &b);
-	if (b.failed) {
-		e = (struct err){.rank = ERR_RANK_SELF};
-		err_set(&e, ERR_RESOURCE, "the addresses of %d ranks do not fit a message",
-		        c->conf.size);
-		OPENSSL_cleanse(b.data, b.len);
-		buf_release(&b);
-		fail(c, &e, PHASE_JOIN);
-		return;
-	}
 	/* The next command of this job's name must not run into this one: the record and the
 	 * listener go first. */
 	c->conf.complete(c->conf.ctx);
@@ -446,10 +490,8 @@ static void send_roster(struct coord *c)
 	loop_timer_stop(&c->join_timer);
 	c->stage = STAGE_RUN;
 	c->roster_at = clock_ns();
-	tell_all(c, MSG_ROSTER, &b);
-	OPENSSL_cleanse(b.data, b.len);
-	buf_release(&b);
 	loop_timer_set(c->conf.loop, &c->beat_timer, c->roster_at + beat_interval(c));
+	tell_rosters(c);
 }
 
 static void maybe_complete(struct coord *c)
@@ -514,6 +556,20 @@ static void finish_commit(struct coord *c)
 
 /* ---- messages ---- */
 
+/* An intent outlives its message. */
+static int keep_details(struct member *m, struct err *e)
+{
+	size_t len = view_left(&m->intent.details);
+	if (!len)
+		return 0;
+	m->details = malloc(len);
+	if (!m->details)
+		return err_nomem(e, "what a rank is asked to do", len);
+	memcpy(m->details, m->intent.details.p, len);
+	m->intent.details = view_of(m->details, len);
+	return 0;
+}
+
 static void receive(struct member *m, uint8_t type, struct view v)
 {
 	struct coord *c = m->coord;
@@ -524,8 +580,8 @@ static void receive(struct member *m, uint8_t type, struct view v)
 	case MSG_INTENT:
 		if (c->stage != STAGE_JOIN || m->has_intent)
 			break;
-		if (intent_decode(&m->intent, v, &e) < 0) {
-			e.rank = m->rank;
+		if (intent_decode(&m->intent, v, &e) < 0 || keep_details(m, &e) < 0) {
+			e.rank = e.code == ERR_RESOURCE ? 0 : m->rank;
 			fail(c, &e, PHASE_JOIN);
 			return;
 		}
@@ -872,8 +928,10 @@ void coord_close(struct coord *c)
 	loop_timer_stop(&c->evidence_timer);
 	loop_timer_stop(&c->drain_timer);
 	gate_close(c->gate);
-	for (int r = 0; r < c->conf.size; r++)
+	for (int r = 0; r < c->conf.size; r++) {
 		ctl_release(&c->members[r].ctl);
+		free(c->members[r].details);
+	}
 	while (c->guests) {
 		struct guest *g = c->guests;
 		c->guests = g->next;

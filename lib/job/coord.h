@@ -30,6 +30,9 @@ struct coord_conf {
 	 */
 	int (*decide)(void *ctx, const struct intent *const *intents, struct plan *plan,
 	              struct err *err);
+	/* Then, for each rank: write the details of its plan. NULL: there are none. The intents
+	 * that decide saw are still there. */
+	void (*details)(void *ctx, int rank, struct buf *out);
 	/* All ranks are there and agree; before the ROSTER goes out: withdraw the record. */
 	void (*complete)(void *ctx);
 	void *ctx;

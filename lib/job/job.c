@@ -43,9 +43,12 @@ struct job {
 	struct err failure; /* with aborted */
 	struct err outcome; /* with final */
 	struct plan plan;
+	uint8_t *details; /* where the plan's are */
 	struct addr *addrs;
 	job_decide *decide;
 	void *decide_ctx;
+	job_details *tells;
+	void *tells_ctx;
 
 	/* heartbeat */
 	struct loop_timer beat;
@@ -100,6 +103,20 @@ static int read_addrs(struct job *j, struct view *v, struct err *err)
 	return 0;
 }
 
+/* The plan outlives its message. */
+static int keep_details(struct job *j, struct err *err)
+{
+	size_t len = view_left(&j->plan.details);
+	if (!len)
+		return 0;
+	j->details = malloc(len);
+	if (!j->details)
+		return err_nomem(err, "what rank 0 tells", len);
+	memcpy(j->details, j->plan.details.p, len);
+	j->plan.details = view_of(j->details, len);
+	return 0;
+}
+
 static void hear(struct job *j, uint8_t type, struct view v)
 {
 	struct err e = {.rank = ERR_RANK_SELF};
@@ -112,7 +129,8 @@ static void hear(struct job *j, uint8_t type, struct view v)
 	case MSG_ROSTER:
 		if (j->have_roster)
 			return;
-		if (plan_decode(&j->plan, &v, &e) < 0 || read_addrs(j, &v, &e) < 0)
+		if (plan_decode(&j->plan, &v, &e) < 0 || keep_details(j, &e) < 0 ||
+		    read_addrs(j, &v, &e) < 0)
 			abort_with(j, &e);
 		else
 			j->have_roster = true;
@@ -430,6 +448,19 @@ static int decide(void *ctx, const struct intent *const *intents, struct plan *p
 	return j->decide(j->decide_ctx, intents, plan, err);
 }
 
+static void details(void *ctx, int rank, struct buf *out)
+{
+	struct job *j = ctx;
+	if (j->tells)
+		j->tells(j->tells_ctx, rank, out);
+}
+
+void job_tells(struct job *j, job_details *fn, void *ctx)
+{
+	j->tells = fn;
+	j->tells_ctx = ctx;
+}
+
 /* The store may have died since: the job goes on without it. */
 static void withdraw(void *ctx)
 {
@@ -452,6 +483,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .timeout = j->conf.timeout,
 	        .deliver = hear_local,
 	        .decide = decide,
+	        .details = details,
 	        .complete = withdraw,
 	        .ctx = j,
 	};
@@ -571,6 +603,13 @@ static int join(struct job *j, struct err *err)
 			found = rendezvous_locate(
 			        j->rendezvous, again, &at,
 			        until < j->join_deadline ? until : j->join_deadline, err);
+			/* So short a time may be too short for a store that is busy. */
+			if (found < 0 && again && err->code == ERR_RENDEZVOUS &&
+			    clock_ns() < j->join_deadline) {
+				snprintf(last, sizeof last, "%.300s", err->text);
+				err_clear(err);
+				found = 0;
+			}
 		}
 		if (found < 0)
 			return -1;
@@ -669,6 +708,8 @@ int job_agree(struct job *j, struct intent *in, bool mesh, job_decide *decide_fn
 	struct buf b;
 	j->decide = decide_fn;
 	j->decide_ctx = ctx;
+	if (in->crowded)
+		return err_set(err, ERR_OTHER, "more than %d facts to agree on", FACTS_MAX);
 	if (mesh && listen_for_data(j, in, err) < 0)
 		return -1;
 	buf_init(&b, CTL_BODY_MAX);
@@ -855,5 +896,6 @@ void job_close(struct job *j)
 	loop_release(&j->loop);
 	OPENSSL_cleanse(j->plan.key, sizeof j->plan.key);
 	free(j->addrs);
+	free(j->details);
 	free(j);
 }

@@ -46,8 +46,13 @@ struct loop *job_loop(struct job *);
 /* Rank 0's decision once all agree: fill the plan but for session, key and memory. */
 typedef int job_decide(void *ctx, const struct intent *const *intents, struct plan *plan,
                        struct err *err);
+/* And what it tells each rank beside the plan, if anything: at most DETAILS_MAX bytes, which become
+ * that rank's plan.details. The intents that decide saw are still there. To be set before
+ * job_agree. */
+typedef void job_details(void *ctx, int rank, struct buf *out);
+void job_tells(struct job *, job_details *fn, void *ctx);
 /* Listen for data (unless @mesh is false), say what is to be done, learn the plan. @in->data_addr
- * is filled here. */
+ * is filled here; plan->details live as long as the job. */
 int job_agree(struct job *, struct intent *in, bool mesh, job_decide *decide, void *ctx,
               struct plan *plan, struct err *err);
 

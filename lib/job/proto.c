@@ -1,7 +1,10 @@
 #include "lib/job/proto.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <xxhash.h>
 
 #define MAGIC "CCTLCTL1"
 
@@ -34,11 +37,34 @@ int hello_decode(struct hello *h, const uint8_t o[GATE_OPENING])
 
 void intent_add(struct intent *in, const char *name, const char *value)
 {
-	if (in->nfacts == FACTS_MAX)
+	size_t len = strlen(value);
+	if (in->nfacts == FACTS_MAX) {
+		in->crowded = true;
 		return;
+	}
 	struct fact *f = &in->facts[in->nfacts++];
 	snprintf(f->name, sizeof f->name, "%s", name);
-	snprintf(f->value, sizeof f->value, "%s", value);
+	if (len < sizeof f->value)
+		memcpy(f->value, value, len + 1);
+	else
+		snprintf(f->value, sizeof f->value, "%.*s... (%zu characters, XXH3 %016" PRIx64 ")",
+		         FACT_VALUE - 80, value, len, XXH3_64bits(value, len));
+}
+
+static void put_details(struct buf *b, const struct view *details)
+{
+	buf_put_u32(b, (uint32_t)view_left(details));
+	if (view_left(details))
+		buf_put(b, details->p, view_left(details));
+}
+
+static struct view view_details(struct view *v)
+{
+	uint32_t len = view_u32(v);
+	if (len > DETAILS_MAX)
+		v->failed = true;
+	const uint8_t *p = len && !v->failed ? view_bytes(v, len) : NULL;
+	return p ? view_of(p, len) : (struct view){0};
 }
 
 void intent_encode(const struct intent *in, struct buf *b)
@@ -53,6 +79,7 @@ void intent_encode(const struct intent *in, struct buf *b)
 	buf_put_u32(b, in->ninputs);
 	buf_put_u32(b, in->streams);
 	buf_put_str(b, in->data_addr);
+	put_details(b, &in->details);
 }
 
 static int malformed(struct err *err, const char *what)
@@ -77,6 +104,7 @@ int intent_decode(struct intent *in, struct view v, struct err *err)
 	in->ninputs = view_u32(&v);
 	in->streams = view_u32(&v);
 	view_str(&v, in->data_addr, sizeof in->data_addr);
+	in->details = view_details(&v);
 	bool sane = in->ninputs <= PROTO_MAX_INPUTS && in->streams <= PROTO_MAX_STREAMS;
 	return v.failed || view_left(&v) || !sane ? malformed(err, "INTENT") : 0;
 }
@@ -91,6 +119,7 @@ void plan_encode(const struct plan *p, struct buf *b)
 	buf_put_u64(b, p->memory);
 	buf_put(b, p->session, sizeof p->session);
 	buf_put(b, p->key, sizeof p->key);
+	put_details(b, &p->details);
 }
 
 int plan_decode(struct plan *p, struct view *v, struct err *err)
@@ -104,6 +133,7 @@ int plan_decode(struct plan *p, struct view *v, struct err *err)
 	p->memory = view_u64(v);
 	const uint8_t *session = view_bytes(v, sizeof p->session);
 	const uint8_t *key = view_bytes(v, sizeof p->key);
+	p->details = view_details(v);
 	if (v->failed || !session || !key || !p->windows || !p->streams ||
 	    p->streams > PROTO_MAX_STREAMS)
 		return malformed(err, "ROSTER");

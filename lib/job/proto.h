@@ -13,7 +13,7 @@
 #include "lib/net/gate.h"
 #include "lib/net/mesh.h"
 
-#define PROTO_VERSION     1
+#define PROTO_VERSION     2
 #define PROTO_RANK_AUTO   UINT32_MAX
 #define PROTO_MAX_INPUTS  (1u << 20) /* local inputs of a rank */
 #define PROTO_MAX_STREAMS 64
@@ -46,17 +46,21 @@ void hello_encode(const struct hello *, uint8_t opening[GATE_OPENING]);
 int hello_decode(struct hello *, const uint8_t opening[GATE_OPENING]); /* -1: no such record */
 
 /*
- * What a rank is asked to do. Facts are what all ranks must agree on, as the user would read them:
- * {"dtype", "f32"}; the coordinator compares them without knowing what they mean.
+ * What a rank is asked to do. Facts are what the ranks must agree on, as the user would read them:
+ * {"dtype", "f32"}; the coordinator compares the values of those that have the fact, without
+ * knowing what it means. Details are what only this rank knows and others have to learn: the job
+ * carries them unread, to rank 0 in an intent and from it in a plan.
  */
-#define FACTS_MAX  12
+#define FACTS_MAX  16
 #define FACT_NAME  24
 #define FACT_VALUE 520
 struct fact {
 	char name[FACT_NAME], value[FACT_VALUE];
 };
+#define DETAILS_MAX (8u * PROTO_MAX_SIZE + 4096) /* bytes */
 struct intent {
 	int nfacts;
+	bool crowded; /* more facts than FACTS_MAX were added: it can't be sent */
 	struct fact facts[FACTS_MAX];
 	char subject[256]; /* the file, for messages */
 	uint64_t memory;   /* bytes that this rank may use */
@@ -64,7 +68,9 @@ struct intent {
 	uint32_t streams;          /* asked for; 0: any */
 	char data_addr[ADDR_TEXT]; /* where its data listener is; ":port": at the address that the
 	                            * coordinator is reached by; "": none */
+	struct view details;       /* the memory is the caller's; of a decoded one, the message's */
 };
+/* A value that is too long is cut, and a hash of the whole follows: other values stay others. */
 void intent_add(struct intent *, const char *name, const char *value);
 void intent_encode(const struct intent *, struct buf *);
 int intent_decode(struct intent *, struct view, struct err *);
@@ -78,6 +84,7 @@ struct plan {
 	uint64_t memory;       /* the smallest of all ranks */
 	uint8_t session[MESH_SESSION_BYTES];
 	uint8_t key[TLS_KEY_BYTES];
+	struct view details; /* for one rank alone; the memory as that of an intent's */
 };
 void plan_encode(const struct plan *, struct buf *);
 int plan_decode(struct plan *, struct view *, struct err *);

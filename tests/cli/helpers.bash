@@ -33,7 +33,7 @@ common_setup() {
 	export COLLCTL_JOIN_TIMEOUT=40s COLLCTL_TIMEOUT=30s
 	export COLLTEST_MARK=$$.$RANDOM.$RANDOM
 	cd "$BATS_TEST_TMPDIR" || return
-	PIDS=() RC=() STARTED=() LOCKS=() STORE='' SECRET='' SERVES=0
+	PIDS=() RC=() STARTED=() LOCKS=() CHECK=() STORE='' SECRET='' SERVES=0
 }
 
 common_teardown() {
@@ -73,11 +73,18 @@ make_shard() { "$PYTHON" "$HELPERS_DIR/oracle.py" make "$@"; }
 
 # make_shards P DTYPE SHAPE [DATA]: in.0.npy ... in.P-1.npy
 make_shards() {
-	local r
+	local r shapes=()
 	for ((r = 0; r < $1; r++)); do
-		make_shard "in.$r.npy" "$2" "$3" "$r" "${4:-exact}"
+		shapes+=("$3")
 	done
+	shards "$2" "${4:-exact}" "${shapes[@]}"
 }
+
+# shards DTYPE DATA SHAPE...: in.R.npy of the R-th shape
+shards() { "$PYTHON" "$HELPERS_DIR/oracle.py" shards "$@"; }
+
+# check_coll [OPTIONS] KIND P [TAG...]: out.TAG.R.npy, or out.R.npy, of every rank against numpy
+check_coll() { "$PYTHON" "$HELPERS_DIR/oracle.py" coll "$@"; }
 
 # check_numpy [--data D] [--order rank] [--dtype D --shape S] OP OUT... --in IN...
 check_numpy() { "$PYTHON" "$HELPERS_DIR/oracle.py" check "$@"; }
@@ -96,6 +103,19 @@ check_out() {
 	shift 2
 	# shellcheck disable=SC2046 # names without blanks
 	check_numpy "$@" "$op" $(numbered out. "$size" .npy) --in $(numbered in. "$size" .npy)
+}
+
+# every KIND P [OPTIONS...]: each algorithm of a collective on in.R.npy, then all of them against
+# numpy, with the options of check_coll in the array CHECK
+every() {
+	local kind=$1 size=$2 a tags=()
+	shift 2
+	for a in $(algorithms_of "$kind"); do
+		collctl run -n "$size" -- "$kind" --no-sync --insecure -a "$a" "$@" \
+			'in.{rank}.npy' -o "out.$a.{rank}.npy" 2>err || fail "$kind $a, $size ranks: $(<err)"
+		tags+=("$a")
+	done
+	check_coll "${CHECK[@]}" "$kind" "$size" "${tags[@]}" || fail "$kind, $size ranks"
 }
 
 # No temporary file of an output may be left: only the files named may be here.

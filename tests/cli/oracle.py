@@ -2,9 +2,13 @@
 """Make shards and compute with numpy what a collective over them must give.
 
   oracle.py make FILE DTYPE SHAPE SEED [DATA]     one array; SHAPE as 3,4 or () or 0
+  oracle.py shards DTYPE DATA SHAPE...            in.R.npy, seed R, of the R-th shape
   oracle.py matrix DIR P                          DIR/DTYPE.R.npy of every dtype, data "exact"
   oracle.py check OP OUT... --in IN...            each OUT against the reduction of all IN
   oracle.py check-matrix DIR P                    DIR/OP.DTYPE.R.npy, all that OP is defined on
+  oracle.py coll KIND P [TAG...]                  what a collective has made of in.R.npy: out.TAG.R.npy
+                                                  of every rank (without tags: out.R.npy), by
+                                                  --root, --op, --counts and --in, --out
   oracle.py show FILE                             dtype, shape and the first values
 
 Options of check: --data exact|random|special (default exact), --order rank, --dtype D --shape S
@@ -12,10 +16,14 @@ Options of check: --data exact|random|special (default exact), --order rank, --d
 every bit; `random` floats may differ by what rounding after each of the N operations can add. All
 outputs must have the same bits always.
 
+Options of coll: --counts 3,4,0 for all ranks, or for each rank its own, with semicolons between; a rank
+without a result must have no file. --data and --order as of check; random floats need --order rank.
+
 bf16 arrays are |V2 in .npy, as ml_dtypes saves them.
 """
 
 import argparse
+import os
 import sys
 
 import numpy as np
@@ -198,6 +206,66 @@ def compare(op, outs, inputs, dtype, data, order):
             f"numpy has {want.ravel()[at]!r}, allowed difference {bound.ravel()[at]:.2g}")
 
 
+# ---- whole collectives ----
+
+
+def identity(op, like, dtype):
+    if op in ("min", "max"):
+        if dtype in FLOATS:
+            value = np.inf if op == "min" else -np.inf
+        else:
+            value = getattr(np.iinfo(DTYPES[dtype]), "max" if op == "min" else "min")
+    else:
+        value = {"prod": 1, "band": -1}.get(op, 0)
+    if dtype in FLOATS:
+        return narrow(np.full(like.shape, value, np.float64), dtype)
+    return np.full(like.shape, value, np.int64).astype(DTYPES[dtype]) if value < 2**63 else np.full(
+        like.shape, value, DTYPES[dtype])
+
+
+def cut(a, size, counts):
+    """The parts of an array along axis 0."""
+    if counts is None:
+        return np.array_split(a, size)
+    assert sum(counts) == len(a) and len(counts) == size
+    return np.split(a, np.cumsum(counts)[:-1])
+
+
+def expected(kind, size, inputs, dtype, root, op, counts, order):
+    """The result of every rank; None: it has none. @inputs has None where a rank has no array."""
+    wide = np.float64 if order == "rank" and dtype in FLOATS else \
+        np.float32 if dtype in ("f16", BF16) else np.dtype(DTYPES[dtype])
+
+    def total(n):
+        return reduce(op, inputs[:n], dtype, wide)
+
+    only = [None] * size
+    if kind == "allreduce":
+        return [total(size)] * size
+    if kind == "reduce":
+        only[root] = total(size)
+        return only
+    if kind == "reduce-scatter":
+        return cut(total(size), size, counts[0])
+    if kind == "broadcast":
+        return [inputs[root]] * size
+    if kind == "scatter":
+        return cut(inputs[root], size, counts[root])
+    if kind == "gather":
+        only[root] = np.concatenate(inputs)
+        return only
+    if kind == "allgather":
+        return [np.concatenate(inputs)] * size
+    if kind == "alltoall":
+        parts = [cut(a, size, c) for a, c in zip(inputs, counts)]
+        return [np.concatenate([p[r] for p in parts]) for r in range(size)]
+    if kind == "scan":
+        return [total(r + 1) for r in range(size)]
+    if kind == "exscan":
+        return [total(r) if r else identity(op, inputs[0], dtype) for r in range(size)]
+    raise ValueError(kind)
+
+
 # ---- commands ----
 
 
@@ -239,6 +307,49 @@ def cmd_check_matrix(a):
     return "\n".join(w for w in wrong if w) or None
 
 
+def cmd_shards(a):
+    for r, shape in enumerate(a.shapes):
+        save(f"in.{r}.npy", make(a.dtype, parse_shape(shape), r, a.data), a.dtype)
+
+
+def parse_counts(text, size):
+    if text is None:
+        return [None] * size
+    each = [[int(n) for n in part.split(",")] if part else None for part in text.split(";")]
+    return each * size if len(each) == 1 else each
+
+
+def cmd_coll(a):
+    shape = parse_shape(a.shape) if a.shape else None
+    reads = [a.root] if a.kind in ("broadcast", "scatter") else range(a.size)
+    inputs, dtype = [None] * a.size, None
+    for r in reads:
+        inputs[r], dtype = load(a.inp.format(rank=r), a.dtype, shape)
+    want = expected(a.kind, a.size, inputs, dtype, a.root, a.op, parse_counts(a.counts, a.size),
+                    a.order)
+    for tag in a.tags or [None]:
+        for r in range(a.size):
+            path = a.out.format(rank=r, tag=tag) if tag is not None else a.out.replace(
+                "{tag}.", "").format(rank=r)
+            if want[r] is None:
+                if os.path.exists(path):
+                    return f"{path}: exists, but rank {r} has no result"
+                continue
+            got, got_dtype = load(path, a.dtype)
+            if path.endswith((".bin", ".raw")):
+                got = got.reshape(want[r].shape) if got.size == want[r].size else got
+            if got_dtype != dtype:
+                return f"{path}: dtype {got_dtype} instead of {dtype}"
+            if got.shape != want[r].shape:
+                return f"{path}: shape {got.shape} instead of {want[r].shape}"
+            if got.tobytes() != want[r].tobytes():
+                at = next(i for i, (g, w) in enumerate(zip(got.ravel(), want[r].ravel()))
+                          if g.tobytes() != w.tobytes())
+                return (f"{path}: element {at} is {widen(got, dtype).ravel()[at]!r}, "
+                        f"numpy has {widen(want[r], dtype).ravel()[at]!r}")
+    return None
+
+
 def cmd_show(a):
     x, dtype = load(a.file, a.dtype, parse_shape(a.shape) if a.shape else None)
     print(dtype, x.shape, widen(x, dtype).ravel()[:8])
@@ -275,6 +386,26 @@ def main():
     q.add_argument("dir")
     q.add_argument("size", type=int)
     q.set_defaults(run=cmd_check_matrix)
+
+    q = s.add_parser("shards")
+    q.add_argument("dtype", choices=DTYPES)
+    q.add_argument("data", choices=("exact", "random", "special"))
+    q.add_argument("shapes", nargs="+")
+    q.set_defaults(run=cmd_shards)
+
+    q = s.add_parser("coll")
+    q.add_argument("--root", type=int, default=0)
+    q.add_argument("--op", default="sum", choices=OPS)
+    q.add_argument("--counts")
+    q.add_argument("--order", default="any", choices=("any", "rank"))
+    q.add_argument("--dtype", choices=DTYPES)
+    q.add_argument("--shape")
+    q.add_argument("--in", dest="inp", default="in.{rank}.npy")
+    q.add_argument("--out", default="out.{tag}.{rank}.npy")
+    q.add_argument("kind")
+    q.add_argument("size", type=int)
+    q.add_argument("tags", nargs="*")
+    q.set_defaults(run=cmd_coll)
 
     q = s.add_parser("show")
     q.add_argument("file")

@@ -3,12 +3,18 @@
 
 load helpers
 
+# An exchange is for even numbers of ranks.
+serves() { # COLLECTIVE P
+	[[ $1 != exchange ]] || (($2 == 1 || $2 % 2 == 0))
+}
+
 # bats test_tags=smoke
 @test "--verify proves every algorithm of every collective" {
 	local c a size
 	all_algorithms >names
 	while read -r c a; do
 		for size in 1 2 3 4 5 6 7 8 9 11 16 17; do
+			serves "$c" "$size" || continue
 			collctl plan "$c" -n "$size" -a "$a" --count 100 --verify >plan.txt </dev/null || fail "$c $a $size"
 		done
 		collctl plan "$c" -n 6 -a "$a" --count 4 --verify >plan.txt </dev/null || fail "$c $a: few elements"
@@ -21,6 +27,7 @@ load helpers
 	all_algorithms >names
 	while read -r c a; do
 		for size in 31 32 33 $( ((LONG == 0)) || echo 64 65 100 127 128); do
+			serves "$c" "$size" || continue
 			collctl plan "$c" -n "$size" -a "$a" --count 1000 --verify >plan.txt </dev/null || fail "$c $a $size"
 		done
 	done <names
@@ -42,9 +49,9 @@ load helpers
 	local c a
 	all_algorithms >names
 	while read -r c a; do
-		collctl plan "$c" -n 5 -a "$a" --count 50 --json >plan.json </dev/null
+		collctl plan "$c" -n 6 -a "$a" --count 60 --json >plan.json </dev/null
 		assert_equal "$(json plan.json .algorithm)" "$a"
-		assert_equal "$(json plan.json .size)" 5
+		assert_equal "$(json plan.json .size)" 6
 	done <names
 }
 
@@ -67,4 +74,23 @@ load helpers
 	[[ $stderr == *zigzag* ]]
 	run -2 collctl plan allreduce
 	run -2 collctl plan
+}
+
+@test "--steps and --base shape the schedule; what they can't be is refused" {
+	collctl plan exchange -n 8 --steps 2 --count 8 --json >two
+	collctl plan exchange -n 8 --count 8 --json >most
+	assert_equal "$(json two .steps) $(json most .steps)" "2 3"
+	collctl plan allgather -n 27 -a bruck --base 3 --count 27 --json >three
+	collctl plan allgather -n 27 -a bruck --count 27 --json >two
+	assert_equal "$(json three .steps) $(json two .steps)" "3 5"
+	run -2 --separate-stderr collctl plan exchange -n 6 --steps 2
+	[[ $stderr == *'--steps 2'* ]]
+	run -2 collctl plan exchange -n 5
+}
+
+@test "an algorithm that stands for another here says for which" {
+	run -0 collctl plan allgather -n 5 -a neighbor --count 50
+	assert_line --index 0 --partial 'neighbor, which is ring here'
+	collctl plan allgather -n 5 -a neighbor --count 50 --json >plan.json
+	assert_equal "$(json plan.json '.algorithm + " " + .runs')" "neighbor ring"
 }

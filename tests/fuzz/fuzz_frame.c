@@ -12,6 +12,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/job/ctl.h"
+#include "lib/job/details.h"
 #include "lib/job/proto.h"
 
 #define SUMMED 16 /* of a frame's header (lib/net/PROTOCOL.md) */
@@ -140,6 +141,12 @@ static void decode_hello(const uint8_t *data, size_t size)
 	CHECK(memcmp(opening, again, 28) == 0); /* the rest is padding */
 }
 
+static bool same_view(const struct view *a, const struct view *b)
+{
+	size_t n = view_left(a);
+	return n == view_left(b) && (!n || memcmp(a->p, b->p, n) == 0);
+}
+
 static void decode_intent(const uint8_t *data, size_t size)
 {
 	static struct intent in, back;
@@ -149,10 +156,12 @@ static void decode_intent(const uint8_t *data, size_t size)
 		CHECK(err.code == ERR_INTEGRITY);
 		return;
 	}
-	CHECK(in.nfacts <= FACTS_MAX);
+	CHECK(in.nfacts <= FACTS_MAX && view_left(&in.details) <= DETAILS_MAX);
 	buf_init(&b, CTL_BODY_MAX);
 	intent_encode(&in, &b);
 	CHECK(intent_decode(&back, view_of(b.data, b.len), &err) == 0);
+	CHECK(same_view(&in.details, &back.details));
+	in.details = back.details = (struct view){0};
 	CHECK(memcmp(&in, &back, sizeof in) == 0);
 	buf_release(&b);
 }
@@ -168,11 +177,13 @@ static void decode_plan(const uint8_t *data, size_t size)
 		return;
 	}
 	CHECK(plan.windows && plan.streams && plan.streams <= 64);
+	CHECK(view_left(&plan.details) <= DETAILS_MAX);
 	buf_init(&b, CTL_BODY_MAX);
 	plan_encode(&plan, &b);
 	v = view_of(b.data, b.len);
 	CHECK(plan_decode(&back, &v, &err) == 0 && view_left(&v) == 0);
 	CHECK(strcmp(plan.algorithm, back.algorithm) == 0 && plan.windows == back.windows);
+	CHECK(same_view(&plan.details, &back.details));
 	buf_release(&b);
 }
 
@@ -193,6 +204,33 @@ static void decode_err(const uint8_t *data, size_t size)
 	buf_release(&b);
 }
 
+/* The first byte: how many ranks there are. */
+static void decode_details(const uint8_t *data, size_t size)
+{
+	int ranks = size ? data[0] % 16 + 1 : 1;
+	struct view v = view_of(data + (size > 0), size - (size > 0));
+	struct array_info info, back;
+	uint64_t counts[16], again[16], sum = 0;
+	bool even, even_again;
+	struct err err = {0};
+	struct buf b;
+	if (details_get_rows(v, ranks, counts, &err) == 0)
+		CHECK(rows_sum(counts, ranks, &sum) == 0 && sum <= INT64_MAX);
+	err_clear(&err);
+	if (details_get_array(v, ranks, &info, counts, &even, &err) < 0) {
+		CHECK(err.code == ERR_INTEGRITY);
+		return;
+	}
+	CHECK(even || (rows_sum(counts, ranks, &sum) == 0 && sum == info.shape[0]));
+	buf_init(&b, CTL_BODY_MAX);
+	details_put_array(&b, &info, even ? NULL : counts, ranks);
+	CHECK(b.len == view_left(&v) && memcmp(b.data, v.p, b.len) == 0);
+	CHECK(details_get_array(view_of(b.data, b.len), ranks, &back, again, &even_again, &err) ==
+	      0);
+	CHECK(array_same(&info, &back) && info.count == back.count && even == even_again);
+	buf_release(&b);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
@@ -200,7 +238,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t mode = data[0];
 	data++;
 	size--;
-	switch (mode % 6) {
+	switch (mode % 7) {
 	case 0:
 		(mode & 64 ? read_frames : read_mended)(data, size, 1u + mode);
 		break;
@@ -215,6 +253,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 4:
 		decode_plan(data, size);
+		break;
+	case 6:
+		decode_details(data, size);
 		break;
 	default:
 		decode_err(data, size);

@@ -23,7 +23,7 @@ static inline int accesses_of(const struct sched *s, const struct sched_step *st
 	if (st->op == SCHED_LOCAL_REDUCE)
 		for (int i = 0; i < s->ninputs; i++)
 			out[n++] = (struct access){{(uint32_t)i, st->src.off}, false};
-	else if (st->op != SCHED_READ && st->op != SCHED_RECV)
+	else if (st->op != SCHED_READ && st->op != SCHED_RECV && st->op != SCHED_IDENTITY)
 		out[n++] = (struct access){st->src, false};
 	if (st->op == SCHED_REDUCE)
 		out[n++] = (struct access){st->dst, false};

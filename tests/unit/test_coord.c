@@ -33,6 +33,7 @@ struct member {
 	enum phase phase;
 	struct err outcome; /* by FINAL */
 	bool completed_before_roster;
+	char details[32]; /* of its plan */
 };
 
 static struct loop loop;
@@ -42,6 +43,7 @@ static struct member members[MEMBERS];
 static int completed, decided;
 static struct err decision;
 static int job_size;
+static struct view said[MEMBERS]; /* the intents' details, as decide sees them */
 static uint64_t inputs_seen;
 
 static void take(struct member *m, uint8_t type, struct view v)
@@ -57,6 +59,8 @@ static void take(struct member *m, uint8_t type, struct view v)
 	case MSG_ROSTER:
 		m->completed_before_roster = completed == 1;
 		assert_int_equal(plan_decode(&m->plan, &v, &err), 0);
+		snprintf(m->details, sizeof m->details, "%.*s", (int)view_left(&m->plan.details),
+		         (const char *)m->plan.details.p);
 		m->size = view_u32(&v);
 		for (uint32_t r = 0; r < m->size; r++)
 			view_str(&v, m->addrs[r], ADDR_TEXT);
@@ -94,6 +98,8 @@ static int decide(void *ctx, const struct intent *const *intents, struct plan *p
 	assert_ptr_equal(ctx, members);
 	decided++;
 	inputs_seen = intents[0]->ninputs + 10 * intents[job_size - 1]->ninputs;
+	for (int r = 0; r < job_size; r++)
+		said[r] = intents[r]->details;
 	if (decision.code) {
 		*err = decision;
 		return -1;
@@ -102,6 +108,16 @@ static int decide(void *ctx, const struct intent *const *intents, struct plan *p
 	plan->windows = 3;
 	plan->streams = 2;
 	return 0;
+}
+
+/* To every rank but 1: what its right neighbour has said, and where. */
+static void details(void *ctx, int rank, struct buf *out)
+{
+	assert_ptr_equal(ctx, members);
+	assert_int_equal(decided, 1);
+	for (int r = 0; r < job_size; r++)
+		if (r == (rank + 1) % job_size && rank != 1)
+			buf_put(out, said[r].p, view_left(&said[r]));
 }
 
 static void complete(void *ctx)
@@ -122,6 +138,7 @@ static void open_job(int size, int64_t join_ns, int64_t timeout)
 	        .timeout = timeout,
 	        .deliver = deliver,
 	        .decide = decide,
+	        .details = details,
 	        .complete = complete,
 	        .ctx = members,
 	};
@@ -261,6 +278,9 @@ static void say_intent(int rank, const struct intent *in)
 static void intend(int rank, const char *shape)
 {
 	struct intent in = intent_of(rank, shape);
+	char text[32];
+	snprintf(text, sizeof text, "rows of rank %d", rank);
+	in.details = view_of(text, strlen(text));
 	say_intent(rank, &in);
 }
 
@@ -348,6 +368,9 @@ static void ranks_that_agree_get_the_roster(void **state)
 		assert_memory_equal(m->plan.session, members[0].plan.session, 16);
 		assert_true(m->completed_before_roster);
 	}
+	assert_string_equal(members[0].details, "rows of rank 1");
+	assert_string_equal(members[1].details, "");
+	assert_string_equal(members[3].details, "rows of rank 0");
 	static const uint8_t none[TLS_KEY_BYTES];
 	assert_memory_not_equal(members[0].plan.key, none, sizeof none);
 	/* The listener is gone: the next job of this name can't run into this one. */
@@ -405,23 +428,36 @@ static void most_ranks_are_right(void **state)
 	         "g.0.npy: shape (3,4) differs from (3,5) on ranks 2-4; so does rank 1");
 }
 
-/* A fact that one rank alone has, whichever it is. */
-static void a_fact_of_one_rank_alone_is_a_difference(void **state)
+/* All but @odd say the same of a fact, which @without does not have. */
+static void intend_but(int size, int odd, int without)
+{
+	open_job(size, PATIENCE, NS_PER_SEC);
+	for (int r = 1; r < size; r++)
+		join(r, size);
+	for (int r = 0; r < size; r++) {
+		struct intent in = intent_of(r, "(3,5)");
+		if (r != without)
+			intent_add(&in, "root", r == odd ? "1" : "0");
+		say_intent(r, &in);
+	}
+}
+
+/* Those that have a fact must agree, whoever else has none. */
+static void a_fact_that_some_ranks_have(void **state)
 {
 	(void)state;
-	for (int odd = 0; odd < 3; odd++) {
+	for (int without = 0; without < 4; without++) {
 		again(state);
-		open_job(3, PATIENCE, NS_PER_SEC);
-		for (int r = 1; r < 3; r++)
-			join(r, 3);
-		for (int r = 0; r < 3; r++) {
-			struct intent in = intent_of(r, "(3,5)");
-			if (r == odd)
-				intent_add(&in, "root", "1");
-			say_intent(r, &in);
-		}
-		all_fail(3, -1, ERR_DISAGREE, odd, "root 1 differs from none on ranks");
+		intend_but(4, -1, without);
+		for (int r = 0; r < 4; r++)
+			until(members[r].heard[MSG_ROSTER], 1);
+		again(state);
+		intend_but(4, (without + 1) % 4, without);
+		all_fail(4, -1, ERR_DISAGREE, (without + 1) % 4, "root 1 differs from 0 on ranks ");
 	}
+	again(state);
+	intend_but(3, 2, 0);
+	all_fail(3, -1, ERR_DISAGREE, 2, "root 1 differs from 0 on rank 1");
 }
 
 static void a_decision_may_fail(void **state)
@@ -491,7 +527,7 @@ static void other_versions_and_jobs_are_told(void **state)
 	hello_as(2, &h);
 	until(members[2].lost, 1);
 	assert_int_equal(members[2].failure.code, ERR_DISAGREE);
-	assert_non_null(strstr(members[2].failure.text, "protocol version 2 differs from 1"));
+	assert_non_null(strstr(members[2].failure.text, "protocol version 3 differs from 2"));
 	h = hello_of(1, 2);
 	h.jobtag[0] ^= 1;
 	hello_as(3, &h);
@@ -831,7 +867,7 @@ int main(void)
 	        COORD_TEST(a_job_of_one_rank_agrees_with_itself),
 	        COORD_TEST(differing_shapes_are_named),
 	        COORD_TEST(most_ranks_are_right),
-	        COORD_TEST(a_fact_of_one_rank_alone_is_a_difference),
+	        COORD_TEST(a_fact_that_some_ranks_have),
 	        COORD_TEST(a_decision_may_fail),
 	        COORD_TEST(sizes_that_differ),
 	        COORD_TEST(a_rank_out_of_range),

@@ -38,7 +38,7 @@ static struct intent full_intent(void)
 	struct intent in;
 	memset(&in, 0, sizeof in);
 	for (int i = 0; i < FACTS_MAX + 3; i++) { /* more than it has room for: kept out */
-		char name[16], value[600];
+		char name[16], value[600];        /* that of fact 5 is too long: cut, with a hash */
 		snprintf(name, sizeof name, "fact%d", i);
 		memset(value, 'a' + i, sizeof value);
 		value[i == 5 ? sizeof value - 1 : (size_t)i] = '\0';
@@ -49,6 +49,7 @@ static struct intent full_intent(void)
 	in.ninputs = 3;
 	in.streams = 4;
 	snprintf(in.data_addr, sizeof in.data_addr, "[2001:db8::7]:7766");
+	in.details = view_of("3,4 and 5", 9);
 	return in;
 }
 
@@ -59,7 +60,8 @@ static void intent_comes_back(void **state)
 	struct buf b;
 	(void)state;
 	assert_int_equal(in.nfacts, FACTS_MAX);
-	assert_int_equal(strlen(in.facts[5].value), FACT_VALUE - 1);
+	assert_true(in.crowded);
+	assert_non_null(strstr(in.facts[5].value, "fff... (599 characters, XXH3 "));
 	buf_init(&b, 1u << 20);
 	intent_encode(&in, &b);
 	assert_false(b.failed);
@@ -74,7 +76,57 @@ static void intent_comes_back(void **state)
 	assert_int_equal(back.ninputs, 3);
 	assert_int_equal(back.streams, 4);
 	assert_string_equal(back.data_addr, in.data_addr);
+	assert_int_equal(view_left(&back.details), 9);
+	assert_memory_equal(back.details.p, "3,4 and 5", 9);
 	buf_release(&b);
+}
+
+/* What differs behind the cut differs still. */
+static void long_values_stay_apart(void **state)
+{
+	struct intent in = {0};
+	char value[4000];
+	(void)state;
+	memset(value, '7', sizeof value);
+	value[sizeof value - 1] = '\0';
+	intent_add(&in, "a", value);
+	intent_add(&in, "a again", value);
+	value[sizeof value - 2] = '8';
+	intent_add(&in, "b", value);
+	value[FACT_VALUE - 1] = '\0';
+	intent_add(&in, "all of it", value);
+	assert_string_equal(in.facts[0].value, in.facts[1].value);
+	assert_string_not_equal(in.facts[0].value, in.facts[2].value);
+	assert_string_equal(in.facts[3].value, value);
+	assert_false(in.crowded);
+}
+
+static void details_are_bounded(void **state)
+{
+	struct intent in = {0}, back;
+	struct plan p = {.windows = 1, .streams = 1}, plan;
+	uint8_t *bytes = calloc(1, DETAILS_MAX + 1);
+	(void)state;
+	assert_non_null(bytes);
+	for (size_t more = 0; more < 2; more++) {
+		int want = more ? -1 : 0;
+		struct err err = {0};
+		struct buf b;
+		in.details = p.details = view_of(bytes, DETAILS_MAX + more);
+		buf_init(&b, 1u << 20);
+		intent_encode(&in, &b);
+		assert_int_equal(intent_decode(&back, view_of(b.data, b.len), &err), want);
+		assert_int_equal(view_left(&back.details), more ? 0 : DETAILS_MAX);
+		buf_release(&b);
+		buf_init(&b, 1u << 20);
+		plan_encode(&p, &b);
+		struct view v = view_of(b.data, b.len);
+		err_clear(&err);
+		assert_int_equal(plan_decode(&plan, &v, &err), want);
+		assert_int_equal(view_left(&plan.details), more ? 0 : DETAILS_MAX);
+		buf_release(&b);
+	}
+	free(bytes);
 }
 
 /* A copy of its own of n bytes, so that a sanitizer sees a read behind them. */
@@ -148,6 +200,7 @@ static struct plan full_plan(void)
 	p.memory = UINT64_MAX;
 	memset(p.session, 0xa1, sizeof p.session);
 	memset(p.key, 0xb2, sizeof p.key);
+	p.details = view_of("rows", 4);
 	return p;
 }
 
@@ -169,6 +222,8 @@ static void plan_comes_back(void **state)
 	assert_true(back.total_inputs == p.total_inputs && back.memory == p.memory);
 	assert_memory_equal(back.session, p.session, sizeof p.session);
 	assert_memory_equal(back.key, p.key, sizeof p.key);
+	assert_int_equal(view_left(&back.details), 4);
+	assert_memory_equal(back.details.p, "rows", 4);
 	assert_int_equal(view_u8(&v), 77);
 	for (size_t n = 0; n < b.len - 1; n++) {
 		uint8_t *cut = exactly(b.data, n);
@@ -252,10 +307,16 @@ static void an_error_s_text_is_escaped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(hello_comes_back),    cmocka_unit_test(intent_comes_back),
-	        cmocka_unit_test(intent_cut_anywhere), cmocka_unit_test(intent_with_wrong_bytes),
-	        cmocka_unit_test(plan_comes_back),     cmocka_unit_test(impossible_plans),
-	        cmocka_unit_test(errors_come_back),    cmocka_unit_test(an_error_s_text_is_escaped),
+	        cmocka_unit_test(hello_comes_back),
+	        cmocka_unit_test(intent_comes_back),
+	        cmocka_unit_test(intent_cut_anywhere),
+	        cmocka_unit_test(intent_with_wrong_bytes),
+	        cmocka_unit_test(long_values_stay_apart),
+	        cmocka_unit_test(details_are_bounded),
+	        cmocka_unit_test(plan_comes_back),
+	        cmocka_unit_test(impossible_plans),
+	        cmocka_unit_test(errors_come_back),
+	        cmocka_unit_test(an_error_s_text_is_escaped),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

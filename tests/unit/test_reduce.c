@@ -393,6 +393,32 @@ static void test_commutative(void **state)
 	}
 }
 
+/* Every value that has its bits for itself comes out as it went in: not NaN, nor the zeros. */
+static void test_identities(void **state)
+{
+	(void)state;
+	enum { N = 4096 };
+	static uint64_t a[N], id[N], out[N];
+	size_t n = combinations(all);
+	for (size_t c = 0; c < n; c++) {
+		struct combination *k = &all[c];
+		if (k->acc != k->dtype)
+			continue;
+		for (size_t i = 0; i < N; i++) {
+			char *p = (char *)a + i * dtype_size(k->acc);
+			put_bits(k->acc, p, special(k->acc));
+			if (dtype_is_float(k->acc) && !(fabs(get_float(k->acc, p)) > 0))
+				put_float(k->acc, p, 1.5);
+		}
+		memset(id, 0x5a, sizeof id);
+		reduce_identity(k->op, k->dtype, id, N - 1);
+		assert_int_equal(get_bits(DTYPE_U8, (char *)id + (N - 1) * dtype_size(k->acc)),
+		                 0x5a);
+		k->fn(out, id, a, N - 1);
+		assert_same(k->acc, out, a, N - 1, "with the identity", k->op, k->dtype);
+	}
+}
+
 enum form { APART, ONTO_A, ONTO_B, FORMS };
 
 /* Length n, the three operands at their own offsets, what lies around dst untouched. */
@@ -601,6 +627,7 @@ int main(void)
 	        cmocka_unit_test_setup(test_which_exist, reseed),
 	        cmocka_unit_test_setup(test_names, reseed),
 	        cmocka_unit_test_setup(test_values, reseed),
+	        cmocka_unit_test_setup(test_identities, reseed),
 	        cmocka_unit_test_setup(test_commutative, reseed),
 	        cmocka_unit_test_setup(test_lengths_and_alignments, reseed),
 	        cmocka_unit_test_setup(test_cuts, reseed),

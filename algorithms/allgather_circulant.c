@@ -1,0 +1,38 @@
+/*
+ * allgather circulant: each round doubles the blocks that a rank has (circulant.c), for any P as
+ * few rounds and as few bytes as can be.
+ *
+ * For the pairs (s', s), s = ceil(s'/2), from (2, 1) up to s' = P: send the blocks r .. r+s'-s-1 to
+ * rank r - s, receive the blocks r+s .. r+s'-1 from rank r + s. All blocks are sent from and
+ * received into their places: unlike bruck, there is no rotation at the end.
+ *
+ * ceil(log2 P) rounds, (P-1)b bytes, no scratch, uneven blocks as well.
+ *
+ * P = 5, rank 0:
+ *
+ *   send 0 to 4     receive 1 from 1    0 1 . . .
+ *   send 0 to 3     receive 2 from 2    0 1 2 . .
+ *   send 0,1 to 2   receive 3,4 from 3  0 1 2 3 4
+ *
+ * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234.
+ */
+#include "algorithms/blocks.h"
+#include "algorithms/emitters.h"
+
+void allgather_circulant(struct sched_builder *b, const struct coll_args *a)
+{
+	circulant_allgather(b, a, work_gather_own(b, a));
+}
+
+/* The blocks of a round lie together on the circle: at its end they are cut in two. */
+void allgather_circulant_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double p = a->size, q = log2_ceil(a->size);
+
+	*c = (struct coll_cost){
+	        .rounds = q,
+	        .messages = 2 * q,
+	        .sent = (p - 1) / p,
+	        .received = (p - 1) / p,
+	};
+}

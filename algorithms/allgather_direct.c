@@ -1,0 +1,31 @@
+/*
+ * allgather direct: every rank sends its block to everyone (direct.c), from r+1 on round the ranks.
+ *
+ * 1 round, (P-1)b bytes, P-1 peers, no scratch.
+ *
+ * P = 3, rank 1:
+ *
+ *   send 1 to 2, send 1 to 0;  receive 0 from 0, receive 2 from 2
+ *
+ * Source: Chan, Heimlich, Purkayastha, van de Geijn, Collective communication: theory, practice,
+ * and experience, CCPE 2007.
+ */
+#include "algorithms/blocks.h"
+#include "algorithms/emitters.h"
+
+void allgather_direct(struct sched_builder *b, const struct coll_args *a)
+{
+	direct_allgather(b, a, work_gather_own(b, a));
+}
+
+void allgather_direct_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double p = a->size;
+
+	*c = (struct coll_cost){
+	        .rounds = 1,
+	        .messages = p - 1,
+	        .sent = (p - 1) / p,
+	        .received = (p - 1) / p,
+	};
+}

@@ -1,0 +1,38 @@
+/*
+ * broadcast binomial: who has the vector sends it on, so that twice as many have it after each
+ * round.
+ *
+ * 1. Receive the vector from the parent in the binomial tree (tree.h).
+ * 2. Send it to the children, that with the largest subtree first.
+ *
+ * q = ceil(log2 P) rounds where a rank sends one message at a time; the root sends qS, the others
+ * less. A chain has floor(log2 P) messages, for what the root sends need not wait. Ranks pass on
+ * what is still arriving. No scratch.
+ *
+ * P = 6, root 0, who has it:
+ *
+ *   0 -> 4, 0 -> 2, 0 -> 1     0 1 2 . 4 .
+ *   4 -> 5, 2 -> 3             0 1 2 3 4 5
+ *
+ * Source: the binomial tree of the notes on collective operations; Thakur, Rabenseifner, Gropp,
+ * Optimization of Collective Communication Operations in MPICH, IJHPCA 2005.
+ */
+#include "algorithms/emitters.h"
+#include "algorithms/tree.h"
+
+void broadcast_binomial(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct sched_span out = sched_out(b, 0);
+
+	if (a->rank == a->root)
+		work_fold(b, out, whole_range(a));
+	tree_broadcast(b, a, out);
+}
+
+void broadcast_binomial_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double q = log2_ceil(a->size);
+
+	*c = (struct coll_cost){
+	        .rounds = log2_ceil(a->size), .messages = q, .sent = q, .received = 1};
+}

@@ -1,0 +1,56 @@
+/*
+ * broadcast circulant: n blocks in n - 1 + ceil(log2 P) rounds, for any P as few as can be; in each
+ * every rank sends one block and receives one.
+ *
+ * 1. The vector is cut into n blocks (traeff_blocks), whatever its length: they have nothing to do
+ *    with the ranks'. Of a vector shorter than that some are empty, and left out on both sides.
+ * 2. In round i send the block that Träff's schedule (traeff.c) says to the rank that is skip[k]
+ *    from me, k = i mod q, and receive the one that it says from the rank skip[k] before me. The
+ *    root sends blocks 0, 1, 2, .. and the last one q times.
+ *
+ * The root sends (n-1+q)/n S, the others at most that; every rank receives each block once: S.
+ * Nothing waits for a round: a SEND follows the RECV of its block, and a block has come over at
+ * most q + 1 messages when it arrives. No scratch.
+ *
+ * P = 5, root 0, cut into 3 blocks only; "1:0>3" is block 1 from rank 0 to rank 3:
+ *
+ *   skip 2   0:0>2
+ *   skip 3   1:0>3
+ *   skip 1   2:0>1   0:2>3   1:3>4
+ *   skip 2   2:0>2   0:2>4   1:4>1
+ *   skip 3   2:0>3   2:1>4   0:3>1   1:4>2
+ *
+ * Source: Träff, Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast,
+ * All-Broadcast, Reduction and All-Reduction, arXiv:2407.18004.
+ */
+#include "algorithms/emitters.h"
+#include "algorithms/traeff.h"
+
+void broadcast_circulant(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct sched_span out = sched_out(b, 0);
+	const int n = traeff_blocks(a->size);
+	struct traeff t;
+
+	traeff_schedule(a->size, rank_add(a, a->rank, -a->root), &t);
+	for (int j = 0; a->rank == a->root && j < n; j++)
+		work_fold(b, out, traeff_block(a, n, j));
+	for (int i = 0; i < n - 1 + t.q; i++) {
+		const struct traeff_round x = traeff_round(&t, n, i);
+
+		work_send(b, rank_add(a, a->rank, x.skip), out, traeff_block(a, n, x.send));
+		work_recv(b, rank_add(a, a->rank, -x.skip), out, traeff_block(a, n, x.recv));
+	}
+}
+
+void broadcast_circulant_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double n = traeff_blocks(a->size), q = log2_ceil(a->size);
+
+	*c = (struct coll_cost){
+	        .rounds = q > 1 ? q + 1 : 1,
+	        .messages = n - 1 + q,
+	        .sent = (n - 1 + q) / n,
+	        .received = 1,
+	};
+}

@@ -1,0 +1,39 @@
+/*
+ * broadcast one_to_all: the root sends the vector to every rank.
+ *
+ * 1. The root sends all it has to r + 1, r + 2, .. round the ranks, to all at once.
+ *
+ * 1 round; the root sends (P-1)S over its one port: (P-1)(L + m/B) where messages go one by one. No
+ * scratch.
+ *
+ * P = 4, root 1:
+ *
+ *   rank 1: send to 2, send to 3, send to 0
+ *   others: receive from 1
+ *
+ * Source: "One sends to all" of the notes on collective operations; Chan, Heimlich, Purkayastha,
+ * van de Geijn, Collective communication: theory, practice, and experience, CCPE 2007.
+ */
+#include "algorithms/blocks.h"
+#include "algorithms/emitters.h"
+
+void broadcast_one_to_all(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct range all = whole_range(a);
+	const struct sched_span out = sched_out(b, 0);
+
+	if (a->rank != a->root) {
+		work_recv(b, a->root, out, all);
+		return;
+	}
+	work_fold(b, out, all);
+	for (int d = 1; d < a->size; d++)
+		work_send(b, rank_add(a, a->rank, d), out, all);
+}
+
+void broadcast_one_to_all_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double p = a->size;
+
+	*c = (struct coll_cost){.rounds = 1, .messages = p - 1, .sent = p - 1, .received = 1};
+}

@@ -1,0 +1,37 @@
+/*
+ * broadcast ring: the vector streams along a chain of all ranks.
+ *
+ * 1. Receive the vector from the left neighbour, unless I am the root.
+ * 2. Send it to the right one, unless that is the root.
+ *
+ * A SEND follows the RECV of the same elements: every rank passes on what is still arriving, in as
+ * small pieces as the connections take. So it takes (n + r - 2)(L + m/(rB)) with r pieces: S for
+ * everybody and P-1 messages on the way. No scratch.
+ *
+ * P = 4, root 2:
+ *
+ *   2 -> 3 -> 0 -> 1
+ *
+ * Source: bcast_ring of the notes on collective operations, pipelined.
+ */
+#include "algorithms/blocks.h"
+#include "algorithms/emitters.h"
+
+void broadcast_ring(struct sched_builder *b, const struct coll_args *a)
+{
+	const int left = rank_add(a, a->rank, -1), right = rank_add(a, a->rank, 1);
+	const struct range all = whole_range(a);
+	const struct sched_span out = sched_out(b, 0);
+
+	if (a->rank == a->root)
+		work_fold(b, out, all);
+	else
+		work_recv(b, left, out, all);
+	if (right != a->root)
+		work_send(b, right, out, all);
+}
+
+void broadcast_ring_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	*c = (struct coll_cost){.rounds = a->size - 1, .messages = 1, .sent = 1, .received = 1};
+}

@@ -1,0 +1,44 @@
+/*
+ * Prices by formula: see price.h.
+ */
+#include "algorithms/price.h"
+
+const struct price_model price_default = {
+        .latency = 50e-6,
+        .message = 5e-6,
+        .egress = 0.85e-9,
+        .ingress = 0.85e-9,
+        .copy = 0.10e-9,
+        .tls = 0.22e-9,
+        .reduce = 0.12e-9,
+        .grain = 16 << 10,
+};
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+struct price_model price_placed(const struct price_model *m, bool insecure)
+{
+	struct price_model placed = *m;
+
+	if (insecure)
+		placed.tls = 0;
+	return placed;
+}
+
+double price_formula(const struct price_model *m, const struct coll_cost *c, double bytes)
+{
+	const double incoming = c->sent > 0 ? c->messages * c->received / c->sent : 0;
+	const double each = c->messages > 0 ? c->sent * bytes / c->messages : 0;
+	const double grain = m->store_and_forward || each < m->grain ? each : m->grain;
+	const double core = m->copy + m->tls;
+	const double out = c->messages * m->message + c->sent * bytes * m->egress;
+	const double in = incoming * m->message + c->received * bytes * m->ingress;
+	const double work = ((c->sent + c->received) * core + c->reduced * m->reduce) * bytes;
+	const double busy = larger(larger(out, in), work);
+	const double first = m->message + grain * larger(larger(m->egress, m->ingress), core);
+
+	return busy + c->rounds * m->latency + larger(0, c->rounds - c->messages) * first;
+}

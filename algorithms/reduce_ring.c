@@ -1,0 +1,38 @@
+/*
+ * reduce ring: the sum streams along a chain of all ranks and ends at the root.
+ *
+ * 1. Receive the sum of those before me from the right neighbour, unless that is the root, and add
+ *    it to mine.
+ * 2. Send the sum to the left one, unless I am the root.
+ *
+ * A SEND follows the RECV_REDUCE of the same elements: a sum is passed on while it is still
+ * arriving. So it takes (n + r - 2)(L + m/(rB)) with r pieces: S for everybody and P-1 messages on
+ * the way. Worked in place: scratch only where several inputs are folded.
+ *
+ * P = 4, root 2, the ranks whose vectors are in what is sent:
+ *
+ *   1 -> 0: 1    0 -> 3: 0 1    3 -> 2: 3 0 1
+ *
+ * Source: bcast_ring of the notes on collective operations, pipelined and backwards.
+ */
+#include "algorithms/blocks.h"
+#include "algorithms/emitters.h"
+
+void reduce_ring(struct sched_builder *b, const struct coll_args *a)
+{
+	const int left = rank_add(a, a->rank, -1), right = rank_add(a, a->rank, 1);
+	const struct range all = whole_range(a);
+	const struct sched_span work = sched_work(b);
+
+	work_fold(b, work, all);
+	if (right != a->root)
+		work_add(b, right, work, all);
+	if (a->rank != a->root)
+		work_send(b, left, work, all);
+}
+
+void reduce_ring_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	*c = (struct coll_cost){
+	        .rounds = a->size - 1, .messages = 1, .sent = 1, .received = 1, .reduced = 1};
+}

@@ -1,0 +1,49 @@
+/*
+ * reduce rs_gather: a reduce-scatter, and a gather to the root. It is broadcast scatter_allgather
+ * backwards.
+ *
+ * 1. Reduce-scatter on the circulant graph (circulant.c). A rank keeps its sums of the blocks of
+ *    its subtree in the binomial tree (tree.h), v .. v+h-1 counted from the root, instead of
+ *    sending them: they go the way of step 2.
+ * 2. Gather in the binomial tree: add the children's sums of the blocks of their subtrees to mine,
+ *    and send the blocks of my subtree to the parent.
+ *
+ * 2 ceil(log2 P) rounds at most; every rank sends S, each element of its vector once, the root
+ * receives 2S(P-1)/P and the others less: all together (P-1)S, which is the least that can be.
+ * Worked in place: scratch only where several inputs are folded.
+ *
+ * P = 4, root 0, the ranks whose contributions are in the blocks of ranks 0 and 2:
+ *
+ *   rank               0: 0      1      2      3          2: 2     3
+ *   to r + 2              02     02     0      0             2     2
+ *   to r + 1              0123   02     0      0             123   2
+ *   3 -> 2, 1 -> 0        0123   0123   0      0             123   123
+ *   2 -> 0                0123   0123   0123   0123          -     -
+ *
+ * Source: Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004; the
+ * reduce-scatter is that of Träff, arXiv:2410.14234.
+ */
+#include "algorithms/emitters.h"
+#include "algorithms/tree.h"
+
+void reduce_rs_gather(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct sched_span work = sched_work(b);
+
+	circulant_reduce_scatter_but(b, a, work, tree_subtree);
+	tree_gather(b, a, arc_whole(work), true);
+}
+
+/* A run of blocks that wraps behind the last one is two messages. */
+void reduce_rs_gather_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double p = a->size, q = log2_ceil(a->size);
+
+	*c = (struct coll_cost){
+	        .rounds = 2 * q,
+	        .messages = 2 * q + 2,
+	        .sent = 1,
+	        .received = 2 * (p - 1) / p,
+	        .reduced = 2 * (p - 1) / p,
+	};
+}

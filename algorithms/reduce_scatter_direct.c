@@ -1,0 +1,35 @@
+/*
+ * reduce-scatter direct: every rank sends block j to rank j, which adds the contributions in rank
+ * order in the wider type and rounds once (direct.c): --order rank.
+ *
+ * 1 round, S(P-1)/P bytes, P-1 peers; scratch: one block in the wider type, and S where several
+ * inputs are folded first.
+ *
+ * P = 3, the blocks of rank 1; acc is the scratch:
+ *
+ *   send 2 to 2, send 0 to 0
+ *   acc = block 1 of rank 0;  acc += my block 1;  acc += block 1 of rank 2;  output = acc
+ *
+ * Source: Chan, Heimlich, Purkayastha, van de Geijn, Collective communication: theory, practice,
+ * and experience, CCPE 2007.
+ */
+#include "algorithms/blocks.h"
+#include "algorithms/emitters.h"
+
+void reduce_scatter_direct(struct sched_builder *b, const struct coll_args *a)
+{
+	direct_reduce_scatter(b, a, sched_work(b), sched_out(b, 0));
+}
+
+void reduce_scatter_direct_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double p = a->size;
+
+	*c = (struct coll_cost){
+	        .rounds = 1,
+	        .messages = p - 1,
+	        .sent = (p - 1) / p,
+	        .received = (p - 1) / p,
+	        .reduced = (p - 1) / p,
+	};
+}

@@ -1,0 +1,693 @@
+/*
+ * The simulator: see simulate.h.
+ *
+ * A node is a step that costs something. It starts when every step that it waits for is booked:
+ * then the ports and cores that it needs are booked for it, first come, first served, which says
+ * when it begins and ends; those that wait for it learn that at once, so that they can be booked
+ * before it has ended. Events happen in the order of their times, those of the same time in the
+ * order of their steps.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "algorithms/simulate.h"
+#include "algorithms/vec.h"
+
+#define NOTHING UINT32_MAX
+
+struct node {
+	/* Before it is booked: the earliest that its start and its end may be. Afterwards: when its
+	 * first and its last elements are done. */
+	double begin, end;
+	uint64_t len; /* elements */
+	uint32_t rank;
+	uint32_t peer;  /* of a message: the other rank; of a matched send: its receive */
+	uint32_t next;  /* the next message at this end of the lane, or NOTHING */
+	uint32_t edges; /* the first of those that lead from here; they end where the next node's
+	                   begin */
+	uint32_t waits; /* what is not booked of that which it waits for */
+	uint16_t lane;
+	uint8_t op;
+	uint8_t ninputs; /* LOCAL_REDUCE: how many it adds, at most 255 */
+};
+
+/* Part [to_lo, to_hi) of node @to needs part [from_lo, from_hi) of the node where the edge begins;
+ * as fractions of their lengths. */
+struct edge {
+	uint32_t to;
+	float from_lo, from_hi, to_lo, to_hi;
+};
+
+enum event_kind { ARRIVE, START, DEPART };
+
+struct event {
+	double when;
+	uint32_t node;
+	uint32_t kind;
+};
+
+/* What a rank's ports, core and files are booked until. */
+struct station {
+	double egress, ingress, core, reader, writer;
+	/* The sends that wait for the port out, in the list's order, linked by waits; and when the
+	 * port is to look for one. */
+	uint32_t queue, queue_end;
+	double look;
+};
+
+struct sim {
+	const struct price_model *model;
+	double esize;
+	int size;
+	VEC(struct node) nodes;
+	VEC(struct edge) edges;
+	VEC(uint32_t) sends, recvs;        /* of each rank, by peer and lane, in order */
+	uint32_t *first_send, *first_recv; /* [size + 1]: where a rank's begin in them */
+	struct station *stations;          /* [size] */
+	VEC(struct event) heap;
+	uint64_t booked;
+	/* while a rank is read */
+	VEC(uint32_t) ids, at;
+	VEC(uint64_t) keys;
+};
+
+static bool out_of_memory(char *why)
+{
+	snprintf(why, SIMULATE_TEXT, "out of memory");
+	return false;
+}
+
+static double later(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- reading the schedules ---- */
+
+static bool is_file(unsigned op)
+{
+	return op == SCHED_READ || op == SCHED_WRITE;
+}
+
+static bool add_nodes(struct sim *sim, const struct sched *s)
+{
+	sim->ids.n = 0;
+	for (uint32_t i = 0; i < s->nsteps; i++) {
+		const struct sched_step *st = &s->steps[i];
+		uint32_t *id = vec_push(&sim->ids);
+		struct node *n;
+
+		if (!id)
+			return false;
+		*id = NOTHING;
+		if (is_file(st->op) && sim->model->file <= 0)
+			continue;
+		n = vec_push(&sim->nodes);
+		if (!n || sim->nodes.n >= NOTHING)
+			return false;
+		*id = (uint32_t)(sim->nodes.n - 1);
+		*n = (struct node){
+		        .len = st->len,
+		        .rank = (uint32_t)s->rank,
+		        .peer = (uint32_t)st->peer,
+		        .next = NOTHING,
+		        .lane = (uint16_t)st->lane,
+		        .op = st->op,
+		        .ninputs = (uint8_t)(s->ninputs < 255 ? s->ninputs : 255),
+		};
+	}
+	return true;
+}
+
+static struct edge edge_of(const struct sched *s, uint32_t to, const struct sched_step *owner,
+                           const struct sched_dep *d)
+{
+	const double from = (double)s->steps[d->step].len, len = (double)owner->len;
+	const double lo = (double)d->lo, hi = (double)d->hi, shift = (double)d->shift;
+
+	return (struct edge){
+	        .to = to,
+	        .from_lo = (float)((lo + shift) / from),
+	        .from_hi = (float)((hi + shift) / from),
+	        .to_lo = (float)(lo / len),
+	        .to_hi = (float)(hi / len),
+	};
+}
+
+/* Count the edges that lead from each step, or enter them where they begin. */
+static void walk_edges(struct sim *sim, const struct sched *s, bool enter)
+{
+	for (uint32_t i = 0; i < s->nsteps; i++) {
+		const struct sched_step *st = &s->steps[i];
+
+		for (uint32_t k = 0; k < st->ndep && sim->ids.v[i] != NOTHING; k++) {
+			const struct sched_dep *d = &s->deps[st->dep + k];
+
+			if (sim->ids.v[d->step] == NOTHING)
+				continue;
+			if (enter)
+				sim->edges.v[sim->at.v[d->step]] = edge_of(s, sim->ids.v[i], st, d);
+			else
+				sim->nodes.v[sim->ids.v[i]].waits++;
+			sim->at.v[d->step]++;
+		}
+	}
+}
+
+static bool add_edges(struct sim *sim, const struct sched *s)
+{
+	sim->at.n = 0;
+	for (uint32_t i = 0; i < s->nsteps; i++) {
+		uint32_t *at = vec_push(&sim->at);
+
+		if (!at)
+			return false;
+		*at = 0;
+	}
+	walk_edges(sim, s, false);
+	for (uint32_t i = 0; i < s->nsteps; i++) {
+		const uint32_t n = sim->at.v[i];
+
+		sim->at.v[i] = (uint32_t)sim->edges.n;
+		if (sim->ids.v[i] != NOTHING)
+			sim->nodes.v[sim->ids.v[i]].edges = (uint32_t)sim->edges.n;
+		for (uint32_t k = 0; k < n; k++) {
+			struct edge *e = vec_push(&sim->edges);
+
+			if (!e || sim->edges.n >= NOTHING)
+				return false;
+		}
+	}
+	walk_edges(sim, s, true);
+	return true;
+}
+
+static int cmp_keys(const void *pa, const void *pb)
+{
+	const uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
+
+	return a < b ? -1 : a > b;
+}
+
+static bool same_lane(const struct node *a, const struct node *b)
+{
+	return a->peer == b->peer && a->lane == b->lane;
+}
+
+/* List the sends, or the receives, of the rank read last, whose steps begin at node @first. */
+static bool list_messages(struct sim *sim, uint32_t first, bool sends)
+{
+	sim->keys.n = 0;
+	for (uint32_t id = first; id < sim->nodes.n; id++) {
+		const struct node *n = &sim->nodes.v[id];
+		uint64_t *key;
+
+		if (sends ? n->op != SCHED_SEND : n->op != SCHED_RECV && n->op != SCHED_RECV_REDUCE)
+			continue;
+		key = vec_push(&sim->keys);
+		if (!key)
+			return false;
+		*key = (uint64_t)n->peer << 48 | (uint64_t)n->lane << 32 | id;
+	}
+	if (sim->keys.n)
+		qsort(sim->keys.v, sim->keys.n, sizeof(*sim->keys.v), cmp_keys);
+	for (size_t k = 0; k < sim->keys.n; k++) {
+		const uint32_t id = (uint32_t)sim->keys.v[k];
+		const uint32_t before = k ? (uint32_t)sim->keys.v[k - 1] : NOTHING;
+		uint32_t *to = sends ? vec_push(&sim->sends) : vec_push(&sim->recvs);
+
+		if (!to)
+			return false;
+		*to = id;
+		if (k && same_lane(&sim->nodes.v[before], &sim->nodes.v[id])) {
+			sim->nodes.v[before].next = id;
+			sim->nodes.v[id].waits++;
+		}
+	}
+	return true;
+}
+
+static bool add_rank(struct sim *sim, const struct sched *s, char *why)
+{
+	const uint32_t first = (uint32_t)sim->nodes.n;
+
+	if (!add_nodes(sim, s) || !add_edges(sim, s) || !list_messages(sim, first, true) ||
+	    !list_messages(sim, first, false))
+		return out_of_memory(why);
+	sim->first_send[s->rank + 1] = (uint32_t)sim->sends.n;
+	sim->first_recv[s->rank + 1] = (uint32_t)sim->recvs.n;
+	return true;
+}
+
+/* ---- matching ---- */
+
+/* The first receive of rank @to from @from on @lane, as an index of sim->recvs, or where it would
+ * be. */
+static uint32_t find_recvs(const struct sim *sim, uint32_t to, uint32_t from, uint32_t lane)
+{
+	uint32_t lo = sim->first_recv[to], hi = sim->first_recv[to + 1];
+
+	while (lo < hi) {
+		const uint32_t mid = lo + (hi - lo) / 2;
+		const struct node *n = &sim->nodes.v[sim->recvs.v[mid]];
+
+		if (n->peer < from || (n->peer == from && n->lane < lane))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static bool match_rank(struct sim *sim, uint32_t rank, uint64_t *matched, char *why)
+{
+	const uint32_t end = sim->first_send[rank + 1];
+	uint32_t r = 0, past = 0, peer = 0, lane = 0;
+
+	for (uint32_t i = sim->first_send[rank]; i < end; i++, r++) {
+		struct node *send = &sim->nodes.v[sim->sends.v[i]], *recv = NULL;
+
+		if (i == sim->first_send[rank] || send->peer != peer || send->lane != lane) {
+			peer = send->peer;
+			lane = send->lane;
+			r = find_recvs(sim, peer, rank, lane);
+			past = sim->first_recv[peer + 1];
+		}
+		if (r < past)
+			recv = &sim->nodes.v[sim->recvs.v[r]];
+		if (!recv || recv->peer != rank || recv->lane != lane || recv->len != send->len) {
+			snprintf(why, SIMULATE_TEXT,
+			         "rank %" PRIu32 " sends %" PRIu64 " elements to rank %" PRIu32
+			         ", which does not receive them",
+			         rank, send->len, peer);
+			return false;
+		}
+		send->peer = sim->recvs.v[r];
+		recv->waits++;
+		++*matched;
+	}
+	return true;
+}
+
+static bool match_all(struct sim *sim, char *why)
+{
+	uint64_t matched = 0;
+
+	for (int r = 0; r < sim->size; r++)
+		if (!match_rank(sim, (uint32_t)r, &matched, why))
+			return false;
+	if (matched == sim->recvs.n)
+		return true;
+	snprintf(why, SIMULATE_TEXT, "%" PRIu64 " messages are sent and %zu received", matched,
+	         sim->recvs.n);
+	return false;
+}
+
+/* ---- events ---- */
+
+static bool before(const struct event *a, const struct event *b)
+{
+	if (a->when < b->when || a->when > b->when)
+		return a->when < b->when;
+	return a->node != b->node ? a->node < b->node : a->kind < b->kind;
+}
+
+static bool push(struct sim *sim, double when, uint32_t node, enum event_kind kind)
+{
+	const struct event e = {when, node, kind};
+	struct event *v = vec_push(&sim->heap);
+	size_t i = sim->heap.n - 1;
+
+	if (!v)
+		return false;
+	for (v = sim->heap.v; i && before(&e, &v[(i - 1) / 2]); i = (i - 1) / 2)
+		v[i] = v[(i - 1) / 2];
+	v[i] = e;
+	return true;
+}
+
+static struct event pop(struct sim *sim)
+{
+	struct event *v = sim->heap.v;
+	const struct event top = v[0], last = v[--sim->heap.n];
+	size_t i = 0, c;
+
+	while ((c = 2 * i + 1) < sim->heap.n) {
+		if (c + 1 < sim->heap.n && before(&v[c + 1], &v[c]))
+			c++;
+		if (!before(&v[c], &last))
+			break;
+		v[i] = v[c];
+		i = c;
+	}
+	v[i] = last;
+	return top;
+}
+
+/* ---- what a step costs ---- */
+
+/* Seconds a byte on the core. */
+static double core_rate(const struct sim *sim, const struct node *n)
+{
+	const struct price_model *m = sim->model;
+
+	switch (n->op) {
+	case SCHED_SEND:
+	case SCHED_RECV:
+		return m->copy + m->tls;
+	case SCHED_RECV_REDUCE:
+		return m->copy + m->tls + m->reduce;
+	case SCHED_REDUCE:
+		return m->reduce;
+	case SCHED_LOCAL_REDUCE:
+		return m->reduce * (n->ninputs - 1);
+	default:
+		return is_file(n->op) ? 0 : m->copy;
+	}
+}
+
+/* Seconds a byte at the slowest place that it passes at its own rank. */
+static double own_rate(const struct sim *sim, const struct node *n)
+{
+	if (is_file(n->op))
+		return sim->model->file;
+	return n->op == SCHED_SEND ? later(core_rate(sim, n), sim->model->egress)
+	                           : core_rate(sim, n);
+}
+
+static double bytes_of(const struct sim *sim, const struct node *n)
+{
+	return (double)n->len * sim->esize;
+}
+
+static double grain_of(const struct sim *sim, double bytes)
+{
+	return bytes < sim->model->grain ? bytes : sim->model->grain;
+}
+
+/* Book @work seconds of what is booked until *@until, not before @from; returns when it begins. */
+static double book(double *until, double from, double work)
+{
+	const double begin = later(*until, from);
+
+	*until = begin + work;
+	return begin;
+}
+
+/* The same of a core, which turns to whatever there is: the work begins at once and ends when all
+ * that is booked has been done. */
+static double share(double *until, double from, double work)
+{
+	book(until, from, work);
+	return from;
+}
+
+/* ---- what waits for a step ---- */
+
+static bool release(struct sim *sim, uint32_t id)
+{
+	struct node *n = &sim->nodes.v[id];
+
+	return --n->waits || push(sim, n->begin, id, START);
+}
+
+/* How far @n is behind its first elements after the @part of them. */
+static double point(const struct node *n, double part)
+{
+	return n->begin + (n->end - n->begin) * part;
+}
+
+static void constrain(const struct sim *sim, const struct node *from, const struct edge *e)
+{
+	struct node *to = &sim->nodes.v[e->to];
+	const double work = bytes_of(sim, to) * own_rate(sim, to);
+	const double lo = point(from, (double)e->from_lo), hi = point(from, (double)e->from_hi);
+
+	if (sim->model->store_and_forward) {
+		to->begin = later(to->begin, from->end);
+		return;
+	}
+	if (e->to_lo <= 0)
+		to->begin = later(to->begin, lo);
+	to->end = later(to->end, lo + work * (1 - (double)e->to_lo));
+	to->end = later(to->end, hi + work * (1 - (double)e->to_hi));
+}
+
+/* Step @id is booked: tell those that wait for it. */
+static bool propagate(struct sim *sim, uint32_t id)
+{
+	const struct node *n = &sim->nodes.v[id];
+
+	sim->booked++;
+	for (uint32_t e = n[0].edges; e < n[1].edges; e++) {
+		constrain(sim, n, &sim->edges.v[e]);
+		if (!release(sim, sim->edges.v[e].to))
+			return false;
+	}
+	if (n->next == NOTHING)
+		return true;
+	sim->nodes.v[n->next].end = later(sim->nodes.v[n->next].end, n->end);
+	return release(sim, n->next);
+}
+
+/* ---- the stations ---- */
+
+static void enqueue(struct sim *sim, struct station *s, uint32_t id)
+{
+	uint32_t *at = &s->queue;
+
+	if (*at != NOTHING && s->queue_end < id)
+		at = &sim->nodes.v[s->queue_end].waits;
+	while (*at < id)
+		at = &sim->nodes.v[*at].waits;
+	sim->nodes.v[id].waits = *at;
+	if (*at == NOTHING)
+		s->queue_end = id;
+	*at = id;
+}
+
+/* Let the port out of the rank of @id look for work at @when. */
+static bool look_at(struct sim *sim, struct station *s, uint32_t id, double when)
+{
+	if (when >= s->look)
+		return true;
+	s->look = when;
+	return push(sim, when, id, DEPART);
+}
+
+static bool start_send(struct sim *sim, uint32_t id)
+{
+	struct node *n = &sim->nodes.v[id];
+	struct station *s = &sim->stations[n->rank];
+	const double bytes = bytes_of(sim, n), rate = core_rate(sim, n);
+
+	n->begin = share(&s->core, n->begin, bytes * rate) + grain_of(sim, bytes) * rate;
+	n->end = later(n->end, s->core);
+	enqueue(sim, s, id);
+	return look_at(sim, s, id, later(n->begin, s->egress));
+}
+
+/* The port out of the rank of @id has nothing to do: the first that waits for it goes. */
+static bool depart(struct sim *sim, uint32_t id, double now)
+{
+	const struct price_model *m = sim->model;
+	struct station *s = &sim->stations[sim->nodes.v[id].rank];
+	struct node *n;
+	double out;
+
+	if (now < s->look || now > s->look || s->queue == NOTHING) /* it has looked since */
+		return true;
+	id = s->queue;
+	n = &sim->nodes.v[id];
+	s->queue = n->waits;
+	out = book(&s->egress, n->begin, m->message + bytes_of(sim, n) * m->egress);
+	n->begin = out + m->message;
+	n->end = later(n->end, s->egress);
+	s->look = INFINITY;
+	return push(sim, out + m->latency, id, ARRIVE) && propagate(sim, id) &&
+	       (s->queue == NOTHING || look_at(sim, s, id, s->egress));
+}
+
+/* Message @id, a send, reaches its receiver's port. */
+static bool arrive(struct sim *sim, uint32_t id)
+{
+	const struct price_model *m = sim->model;
+	const struct node *send = &sim->nodes.v[id];
+	struct node *recv = &sim->nodes.v[send->peer];
+	struct station *s = &sim->stations[recv->rank];
+	const double bytes = bytes_of(sim, send);
+	const double in = book(&s->ingress, send->begin - m->message + m->latency,
+	                       m->message + bytes * m->ingress);
+	const double first = grain_of(sim, bytes) * later(m->egress, m->ingress);
+	const double end = later(send->end + m->latency, s->ingress);
+
+	recv->begin = later(recv->begin, m->store_and_forward ? end : in + m->message + first);
+	recv->end = later(recv->end, end);
+	return release(sim, send->peer);
+}
+
+static bool start_local(struct sim *sim, uint32_t id)
+{
+	struct node *n = &sim->nodes.v[id];
+	struct station *s = &sim->stations[n->rank];
+	const double bytes = bytes_of(sim, n), rate = own_rate(sim, n);
+	const bool receives = n->op == SCHED_RECV || n->op == SCHED_RECV_REDUCE;
+	double *files = n->op == SCHED_READ ? &s->reader : &s->writer;
+
+	n->begin = is_file(n->op) ? book(files, n->begin, bytes * rate)
+	                          : share(&s->core, n->begin, bytes * rate);
+	n->end = later(n->end, is_file(n->op) ? *files : s->core);
+	if (receives)
+		n->begin += grain_of(sim, bytes) * rate;
+	return propagate(sim, id);
+}
+
+static bool run(struct sim *sim, struct simulation *out, char *why)
+{
+	for (int r = 0; r < sim->size; r++)
+		sim->stations[r] = (struct station){.queue = NOTHING, .look = INFINITY};
+	for (uint32_t id = 0; id < sim->nodes.n - 1; id++)
+		if (!sim->nodes.v[id].waits && !push(sim, 0, id, START))
+			return out_of_memory(why);
+	while (sim->heap.n) {
+		const struct event e = pop(sim);
+		const struct node *n = &sim->nodes.v[e.node];
+
+		if (!(e.kind == DEPART      ? depart(sim, e.node, e.when)
+		      : e.kind == ARRIVE    ? arrive(sim, e.node)
+		      : n->op == SCHED_SEND ? start_send(sim, e.node)
+		                            : start_local(sim, e.node)))
+			return out_of_memory(why);
+	}
+	*out = (struct simulation){.steps = sim->nodes.n - 1};
+	if (sim->booked < out->steps) {
+		snprintf(why, SIMULATE_TEXT, "steps wait for one another in a circle");
+		return false;
+	}
+	for (uint32_t id = 0; id < out->steps; id++)
+		if (sim->nodes.v[id].end > out->seconds) {
+			out->seconds = sim->nodes.v[id].end;
+			out->last = (int)sim->nodes.v[id].rank;
+		}
+	return true;
+}
+
+/* ---- from beginning to end ---- */
+
+static bool sim_init(struct sim *sim, const struct price_model *m, int size, unsigned esize,
+                     char *why)
+{
+	const size_t n = (size_t)size;
+
+	*sim = (struct sim){.model = m, .esize = esize, .size = size};
+	sim->first_send = calloc(n + 1, sizeof(*sim->first_send));
+	sim->first_recv = calloc(n + 1, sizeof(*sim->first_recv));
+	sim->stations = calloc(n, sizeof(*sim->stations));
+	return (sim->first_send && sim->first_recv && sim->stations) || out_of_memory(why);
+}
+
+static void sim_release(struct sim *sim)
+{
+	free(sim->nodes.v);
+	free(sim->edges.v);
+	free(sim->sends.v);
+	free(sim->recvs.v);
+	free(sim->first_send);
+	free(sim->first_recv);
+	free(sim->stations);
+	free(sim->heap.v);
+	free(sim->ids.v);
+	free(sim->at.v);
+	free(sim->keys.v);
+}
+
+/* All ranks are read: match, run, release. */
+static bool finish(struct sim *sim, bool ok, struct simulation *out, char *why)
+{
+	struct node *end = ok ? vec_push(&sim->nodes) : NULL; /* where the last node's edges end */
+
+	if (ok && !end)
+		ok = out_of_memory(why);
+	if (ok) {
+		*end = (struct node){.edges = (uint32_t)sim->edges.n};
+		ok = match_all(sim, why) && run(sim, out, why);
+	}
+	sim_release(sim);
+	return ok;
+}
+
+bool simulate_schedules(const struct price_model *m, struct sched *const *scheds, int size,
+                        unsigned esize, struct simulation *out, char *why)
+{
+	struct sim sim;
+	bool ok = sim_init(&sim, m, size, esize, why);
+
+	for (int r = 0; r < size && ok; r++)
+		ok = add_rank(&sim, scheds[r], why);
+	return finish(&sim, ok, out, why);
+}
+
+static struct sched *build(const struct coll_algorithm *alg, const struct coll_args *args,
+                           char *why)
+{
+	enum sched_error e;
+	struct sched *s = sched_build(alg, args, &e);
+
+	if (!s)
+		snprintf(why, SIMULATE_TEXT, "%s of rank %d: %s", alg->name, args->rank,
+		         sched_strerror(e));
+	return s;
+}
+
+/* How many steps there are about: of the root, and of each other rank as many as its neighbours. */
+static bool estimate(const struct coll_algorithm *alg, const struct coll_args *args,
+                     uint64_t *steps, char *why)
+{
+	struct coll_args a = *args;
+	uint64_t most = 0;
+
+	*steps = 0;
+	for (int k = 0; k < 3 && k < a.size; k++) {
+		struct sched *s;
+
+		a.rank = (a.root + k) % a.size;
+		s = build(alg, &a, why);
+		if (!s)
+			return false;
+		if (k == 0)
+			*steps = s->nsteps;
+		else if (s->nsteps > most)
+			most = s->nsteps;
+		sched_free(s);
+	}
+	*steps += most * (uint64_t)(a.size - 1);
+	return true;
+}
+
+bool simulate_algorithm(const struct price_model *m, const struct coll_algorithm *alg,
+                        const struct coll_args *args, unsigned esize, struct simulation *out,
+                        char *why)
+{
+	struct coll_args a = *args;
+	struct sim sim;
+	uint64_t steps;
+	bool ok;
+
+	if (!estimate(alg, args, &steps, why))
+		return false;
+	if (steps >= SIMULATE_STEPS_MAX) {
+		snprintf(why, SIMULATE_TEXT, "%d schedules of about %" PRIu64 " steps in all",
+		         a.size, steps);
+		return false;
+	}
+	ok = sim_init(&sim, m, a.size, esize, why);
+	for (a.rank = 0; a.rank < a.size && ok; a.rank++) {
+		struct sched *s = build(alg, &a, why);
+
+		ok = s && add_rank(&sim, s, why);
+		sched_free(s);
+	}
+	return finish(&sim, ok, out, why);
+}

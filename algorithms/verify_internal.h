@@ -1,0 +1,52 @@
+/*
+ * The verifier's inside, shared by its files: verify.c (together), verify_races.c, verify_values.c
+ * (the symbolic run), verify_promise.c (what the output must be), verify_lanes.c.
+ */
+#ifndef COLLCTL_ALGORITHMS_VERIFY_INTERNAL_H
+#define COLLCTL_ALGORITHMS_VERIFY_INTERNAL_H
+
+#include "algorithms/graph.h"
+#include "algorithms/values.h"
+#include "algorithms/verify.h"
+
+struct verify {
+	const struct coll_algorithm *alg;
+	const struct coll_args *args; /* [size]: each rank's */
+	struct sched *const *scheds;
+	int size;
+	struct graph g;
+	struct nodes nodes;
+	struct pieces **bufs;    /* [rank][buffer] */
+	struct pieces **outs;    /* [rank][output] */
+	struct pieces *arrived;  /* [rank], of an exchange: which elements have come */
+	struct pieces *messages; /* [step]: what a send has put on its lane */
+	uint32_t *first_leaf;    /* [size + 1]: the rank's inputs among all */
+	uint32_t *seen_leaf;     /* [all inputs] */
+	uint32_t *seen_node;     /* [nodes] */
+	size_t seen_cap;
+	uint32_t epoch; /* what marks in seen_* are of this walk */
+	bool failed;
+	char *why;
+};
+
+/* Keep the first defect in words; returns false. */
+__attribute__((format(printf, 2, 3))) bool verify_defect(struct verify *v, const char *fmt, ...);
+bool verify_nomem(struct verify *v);
+
+static inline struct coll_layout verify_layout(const struct verify *v, int rank)
+{
+	return coll_layout(v->alg->kind, rank, v->size, v->args[rank].root);
+}
+
+/* Each returns false with a defect. */
+bool verify_races(struct verify *v);
+/* Run all steps in one order that dependencies and lanes allow; then check what was written. */
+bool verify_values(struct verify *v, enum graph_policy policy);
+bool verify_outputs(struct verify *v);
+/* An exchange: what @message brings to rank @rank from rank @peer belongs there; and at the end
+ * everything has come. */
+bool verify_arrival(struct verify *v, int rank, int peer, const struct pieces *message);
+bool verify_arrivals(struct verify *v);
+bool verify_lanes(struct verify *v);
+
+#endif

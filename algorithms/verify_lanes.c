@@ -1,0 +1,154 @@
+/*
+ * Lanes of one element: the schedules run element by element, by the frontier rule alone. See
+ * verify_internal.h.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "algorithms/verify_internal.h"
+
+struct flow {
+	struct verify *v;
+	const struct graph *g;
+	uint64_t *done;  /* [step] */
+	uint64_t *in;    /* [lane]: elements on it */
+	uint32_t *sends; /* [lane]: the send at its head */
+	uint32_t *queue; /* [step], a ring; each step is in it once at most */
+	bool *queued;
+	uint32_t head, n;
+	uint64_t capacity;
+};
+
+static void enqueue(struct flow *f, uint32_t id)
+{
+	uint32_t at;
+
+	if (id == GRAPH_NONE || f->queued[id])
+		return;
+	at = f->head + f->n++;
+	f->queue[at < f->g->n ? at : at - f->g->n] = id;
+	f->queued[id] = true;
+}
+
+/* The frontier rule: how far the dependencies let a step go. */
+static uint64_t limit_of(const struct flow *f, uint32_t id)
+{
+	const int r = f->g->rank[id];
+	const struct sched *s = f->g->scheds[r];
+	const struct sched_step *st = graph_step(f->g, id);
+	uint64_t limit = st->len;
+
+	for (uint32_t k = 0; k < st->ndep; k++) {
+		const struct sched_dep *d = &s->deps[st->dep + k];
+		const int64_t done = (int64_t)f->done[f->g->first[r] + d->step];
+		int64_t may;
+
+		if (done >= (int64_t)d->hi + d->shift)
+			continue;
+		may = done - d->shift > (int64_t)d->lo ? done - d->shift : (int64_t)d->lo;
+		if ((uint64_t)may < limit)
+			limit = (uint64_t)may;
+	}
+	return limit;
+}
+
+static bool complete(const struct flow *f, uint32_t id)
+{
+	return id == GRAPH_NONE || f->done[id] == graph_step(f->g, id)->len;
+}
+
+/* How far the lane lets a step go. */
+static uint64_t lane_limit(const struct flow *f, uint32_t id)
+{
+	const uint32_t lane = f->g->lane[id];
+
+	if (lane == GRAPH_NONE)
+		return UINT64_MAX;
+	if (!complete(f, f->g->prev[id]))
+		return 0;
+	if (step_receives(graph_step(f->g, id)))
+		return f->done[f->g->match[id]];
+	return f->done[id] + (f->capacity - f->in[lane]);
+}
+
+static void advance(struct flow *f, uint32_t id)
+{
+	const uint64_t lane_may = lane_limit(f, id), deps_may = limit_of(f, id);
+	const uint64_t to = lane_may < deps_may ? lane_may : deps_may;
+	const uint32_t lane = f->g->lane[id];
+
+	if (to <= f->done[id])
+		return;
+	if (lane != GRAPH_NONE && step_receives(graph_step(f->g, id))) {
+		f->in[lane] -= to - f->done[id];
+		enqueue(f, f->sends[lane]);
+	} else if (lane != GRAPH_NONE) {
+		f->in[lane] += to - f->done[id];
+	}
+	f->done[id] = to;
+	if (lane != GRAPH_NONE && !step_receives(graph_step(f->g, id)) && complete(f, id))
+		f->sends[lane] = f->g->next[id];
+	for (uint32_t e = f->g->succ_first[id]; e < f->g->succ_first[id + 1]; e++)
+		enqueue(f, f->g->succ[e]);
+}
+
+static void flow_run(struct flow *f)
+{
+	for (uint32_t id = 0; id < f->g->n; id++) {
+		const bool sends =
+		        f->g->lane[id] != GRAPH_NONE && !step_receives(graph_step(f->g, id));
+
+		if (sends && f->g->prev[id] == GRAPH_NONE)
+			f->sends[f->g->lane[id]] = id;
+		enqueue(f, id);
+	}
+	while (f->n) {
+		const uint32_t id = f->queue[f->head];
+
+		f->head = f->head + 1 < f->g->n ? f->head + 1 : 0;
+		f->n--;
+		f->queued[id] = false;
+		advance(f, id);
+	}
+}
+
+/* One element, unless moving them all one by one would take too long. */
+static uint64_t lane_capacity(const struct graph *g)
+{
+	uint64_t moves = 0;
+
+	for (uint32_t id = 0; id < g->n; id++)
+		if (g->lane[id] != GRAPH_NONE && moves < UINT64_MAX / 2)
+			moves += graph_step(g, id)->len;
+	return moves / VERIFY_LANE_MOVES + 1;
+}
+
+bool verify_lanes(struct verify *v)
+{
+	const struct graph *g = &v->g;
+	const size_t n = (size_t)g->n + 1, lanes = (size_t)g->nlanes + 1;
+	struct flow f = {.v = v, .g = g, .capacity = lane_capacity(g)};
+	char text[96];
+
+	f.done = calloc(n, sizeof(*f.done));
+	f.in = calloc(lanes, sizeof(*f.in));
+	f.sends = calloc(lanes, sizeof(*f.sends));
+	f.queue = calloc(n, sizeof(*f.queue));
+	f.queued = calloc(n, sizeof(*f.queued));
+	if (f.done && f.in && f.sends && f.queue && f.queued)
+		flow_run(&f);
+	else
+		verify_nomem(v);
+	for (uint32_t id = 0; id < g->n && !v->failed; id++)
+		if (!complete(&f, id))
+			verify_defect(v,
+			              "%s ends at element %" PRIu64
+			              ": on short lanes all wait in a circle",
+			              graph_step_words(g, id, text), f.done[id]);
+	free(f.done);
+	free(f.in);
+	free(f.sends);
+	free(f.queue);
+	free(f.queued);
+	return !v->failed;
+}

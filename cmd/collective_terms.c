@@ -1,0 +1,575 @@
+/*
+ * What the ranks of a collective agree on. Each says what it is to do (facts, which must be the
+ * same) and, where the others can't know it, what its array is (details); rank 0 decides on the
+ * algorithm and the windows and tells every rank what it has to know; each then lays out its own
+ * blocks. See collective.h.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/collective.h"
+#include "cmd/tuning.h"
+#include "lib/exec/select.h"
+#include "lib/job/details.h"
+
+#define WINDOW_BYTES (4u << 20) /* of a window, about: a few of them fit the last cache */
+#define STREAMS      3          /* windows under way at once: one read, one moved, one written */
+
+/* ---- the command line ---- */
+
+static int parse_counts(struct collective *c, struct err *err)
+{
+	const char *s = c->o->counts;
+	uint64_t sum;
+	int n = 0;
+	c->counts = calloc((size_t)c->size, sizeof *c->counts);
+	if (!c->counts)
+		return err_nomem(err, "--counts", (size_t)c->size * sizeof *c->counts);
+	for (; *s; n++) {
+		size_t digits = strspn(s, "0123456789");
+		if (n < c->size)
+			c->counts[n] = strtoull(s, NULL, 10);
+		if (!digits || digits > 18 || (s[digits] && s[digits] != ','))
+			return err_set(err, ERR_USAGE,
+			               "--counts: '%s' is not a list of rows, such as 3,4,0",
+			               c->o->counts);
+		s += digits + (s[digits] == ',' && s[digits + 1]);
+		if (*s == ',')
+			return err_set(err, ERR_USAGE, "--counts: '%s' ends in a comma",
+			               c->o->counts);
+	}
+	if (n != c->size)
+		return err_set(err, ERR_USAGE, "--counts: has %d numbers for %d ranks", n, c->size);
+	return rows_sum(c->counts, c->size, &sum) < 0
+	               ? err_set(err, ERR_USAGE, "--counts: too many rows")
+	               : 0;
+}
+
+int terms_check(struct collective *c, struct err *err)
+{
+	const struct options *o = c->o;
+	if (o->root >= c->size)
+		return err_set(err, ERR_USAGE, "--root %d: the ranks of %d are 0 to %d", o->root,
+		               c->size, c->size - 1);
+	if (c->kind == COLL_EXCHANGE && c->size % (1 << o->steps))
+		return err_set(err, ERR_USAGE,
+		               "--steps %d: %d, two to that power, does not divide the %d ranks",
+		               o->steps, 1 << o->steps, c->size);
+	return o->counts ? parse_counts(c, err) : 0;
+}
+
+/* ---- layouts ---- */
+
+static int count_array(struct array_info *info, uint64_t rows, struct err *err)
+{
+	info->shape[0] = rows;
+	info->offset = 0;
+	return array_count(info) < 0 ? err_set(err, ERR_RESOURCE, "the result is too large") : 0;
+}
+
+/* Prefix sums of @rows, in elements of @row each. */
+static void add_up(const uint64_t *rows, int size, uint64_t row, uint64_t *off)
+{
+	off[0] = 0;
+	for (int j = 0; j < size; j++)
+		off[j + 1] = off[j] + rows[j] * row;
+}
+
+/* The rows of the array that @rank gets. */
+static int rows_out(const struct collective *c, int rank, const uint64_t *rows,
+                    const uint64_t *from, uint64_t *sum)
+{
+	if (c->kind == COLL_ALLTOALL && !from)
+		return __builtin_mul_overflow(rows[rank], (uint64_t)c->size, sum) ? -1 : 0;
+	if (c->rules->cut == CUT_JOINED || from)
+		return rows_sum(from ? from : rows, c->size, sum);
+	*sum = rows[rank];
+	return 0;
+}
+
+static int lay_out_rows(const struct collective *c, int rank, const uint64_t *rows,
+                        const uint64_t *from, struct layout *l, struct err *err)
+{
+	uint64_t row = 1, all, got;
+	struct array_info whole = c->info;
+	for (int i = 1; i < whole.ndim; i++)
+		row *= whole.shape[i];
+	if (rows_sum(rows, c->size, &all) < 0 || rows_out(c, rank, rows, from, &got) < 0)
+		return err_set(err, ERR_RESOURCE, "the result is too large");
+	l->out = c->info;
+	if (count_array(&whole, all, err) < 0 || count_array(&l->out, got, err) < 0)
+		return -1;
+	add_up(rows, c->size, row, l->off);
+	if (from)
+		add_up(from, c->size, row, l->recv_off);
+	return 0;
+}
+
+/* Lay out @rank, whose rows and what comes to it are told as in struct collective. */
+static int lay_out(const struct collective *c, int rank, const uint64_t *rows, const uint64_t *from,
+                   struct layout *l, struct err *err)
+{
+	size_t n = (size_t)c->size + 1;
+	if (!l->off)
+		l->off = calloc(n, sizeof *l->off);
+	if (!l->recv_off)
+		l->recv_off = calloc(n, sizeof *l->recv_off);
+	if (!l->off || !l->recv_off)
+		return err_nomem(err, "the blocks", 2 * n * sizeof *l->off);
+	l->in = l->out = c->info;
+	if (c->rules->cut == CUT_ELEMENTS)
+		coll_split(c->info.count, c->size, l->off);
+	else if (lay_out_rows(c, rank, rows, from, l, err) < 0)
+		return -1;
+	l->args = (struct coll_args){
+	        .rank = rank,
+	        .size = c->size,
+	        .root = c->o->root,
+	        .ninputs = c->ninputs ? c->ninputs : 1,
+	        .noutputs = 1,
+	        .off = l->off,
+	        .recv_off = from ? l->recv_off : NULL,
+	        .base = (unsigned)c->o->base,
+	        .steps = (unsigned)c->o->steps,
+	        .esize = (unsigned)dtype_size(c->info.dtype),
+	};
+	return 0;
+}
+
+static void layout_release(struct layout *l)
+{
+	free(l->off);
+	free(l->recv_off);
+}
+
+/* The parts of an array of @rows: by --counts, else as evenly as can be. */
+static void cut_rows(uint64_t rows, const uint64_t *counts, int size, uint64_t *out)
+{
+	for (int j = 0; j < size; j++)
+		out[j] = counts ? counts[j]
+		                : rows / (uint64_t)size + ((uint64_t)j < rows % (uint64_t)size);
+}
+
+/* ---- what this rank says ---- */
+
+/* Must its array be told? Of scatter and broadcast the root's, for the others have none; where the
+ * arrays may differ, everybody's. */
+static bool tells_array(const struct collective *c)
+{
+	if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER)
+		return c->rank == c->o->root;
+	return c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL;
+}
+
+/* "(*, 4)" where the number of rows is a rank's own. */
+static void shape_fact(struct collective *c)
+{
+	char shape[ARRAY_SHAPE_TEXT], text[ARRAY_SHAPE_TEXT];
+	bool any_rows = c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL;
+	array_shape_text(&c->info, shape);
+	snprintf(text, sizeof text, "(*%s", strchr(shape, ',') ? strchr(shape, ',') : ")");
+	intent_add(&c->intent, "shape", any_rows ? text : shape);
+}
+
+static int counts_fact(struct collective *c, struct err *err)
+{
+	size_t cap = (size_t)c->size * 21 + 8, at = 0;
+	char *text = malloc(cap);
+	if (!text)
+		return err_nomem(err, "--counts", cap);
+	strcpy(text, "none");
+	for (int j = 0; c->counts && j < c->size; j++)
+		at += (size_t)snprintf(text + at, cap - at, "%s%" PRIu64, j ? "," : "",
+		                       c->counts[j]);
+	intent_add(&c->intent, "--counts", text);
+	free(text);
+	return 0;
+}
+
+static void number_fact(struct collective *c, const char *name, int value)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%d", value);
+	intent_add(&c->intent, name, text);
+}
+
+static int describe(struct collective *c, struct err *err)
+{
+	struct intent *in = &c->intent;
+	const struct options *o = c->o;
+	intent_add(in, "collective", c->cmd->name);
+	if (c->rules->reduces)
+		intent_add(in, "--op", o->op);
+	if (c->cmd->opts & OPTS_BYTES)
+		intent_add(in, "--raw-file", o->raw_file ? "given" : "not given");
+	if (c->ninputs) {
+		intent_add(in, "dtype", dtype_name(c->info.dtype));
+		shape_fact(c);
+		snprintf(in->subject, sizeof in->subject, "%s", c->inputs[0].path);
+	}
+	if (c->cmd->opts & OPTS_ROOT)
+		number_fact(c, "--root", o->root);
+	intent_add(in, "--algorithm", o->algorithm);
+	if (c->cmd->opts & OPTS_BASE)
+		number_fact(c, "--base", o->base);
+	if (c->cmd->opts & OPTS_STEPS)
+		number_fact(c, "--steps", o->steps);
+	if (c->rules->reduces) {
+		intent_add(in, "--order", o->order);
+		intent_add(in, "--allow-divergent", o->allow_divergent ? "given" : "not given");
+	}
+	in->memory = o->memory;
+	in->ninputs = (uint32_t)c->ninputs;
+	in->streams = (uint32_t)o->streams;
+	if (c->kind == COLL_REDUCE_SCATTER ||
+	    (c->kind == COLL_SCATTER && (c->rank == o->root || c->counts)))
+		if (counts_fact(c, err) < 0)
+			return -1;
+	buf_init(&c->details, DETAILS_MAX);
+	if (tells_array(c))
+		details_put_array(&c->details, &c->info, c->counts, c->size);
+	if (c->details.failed)
+		return err_nomem(err, "the details", DETAILS_MAX);
+	if (c->details.len)
+		in->details = view_of(c->details.data, c->details.len);
+	return 0;
+}
+
+/* ---- what rank 0 hears ---- */
+
+static int malformed_details(int rank, const struct err *why, struct err *err)
+{
+	return err_rank(err, why->code, rank, "%s", why->text);
+}
+
+/* The root's array becomes everybody's; @rows, where it is cut. */
+static int adopt_root(struct collective *c, struct view details, struct err *err)
+{
+	uint64_t *counts = calloc((size_t)c->size, sizeof *counts);
+	struct err why = {.rank = ERR_RANK_SELF};
+	bool even;
+	int ret = -1;
+	if (!counts)
+		err_nomem(err, "the root's array", (size_t)c->size * sizeof *counts);
+	else if (details_get_array(details, c->size, &c->info, counts, &even, &why) < 0)
+		malformed_details(c->o->root, &why, err);
+	else if (c->rows && c->info.ndim == 0)
+		err_rank(err, ERR_INTEGRITY, c->o->root, "its array has no axis 0");
+	else
+		ret = 0;
+	if (ret == 0 && c->rows)
+		cut_rows(c->info.shape[0], even ? NULL : counts, c->size, c->rows);
+	free(counts);
+	return ret;
+}
+
+/* The rows of every rank's array and, of alltoall, how each cuts them. */
+static int hear_rows(struct collective *c, const struct intent *const *intents, struct err *err)
+{
+	size_t size = (size_t)c->size;
+	bool alltoall = c->kind == COLL_ALLTOALL, alike = true;
+	uint64_t *cuts = calloc(alltoall ? size * size : size, sizeof *cuts), *own = cuts;
+	c->all_rows = calloc(size, sizeof *c->all_rows);
+	if (!cuts || !c->all_rows) {
+		free(cuts);
+		return err_nomem(err, "the ranks' rows", size * size * sizeof *cuts);
+	}
+	int ret = 0;
+	for (int r = 0; r < c->size && ret == 0; r++, own += alltoall ? size : 0) {
+		struct array_info info;
+		struct err why = {.rank = ERR_RANK_SELF};
+		bool even;
+		ret = details_get_array(intents[r]->details, c->size, &info, own, &even, &why);
+		if (ret == 0 && info.ndim == 0)
+			ret = err_set(&why, ERR_INTEGRITY, "its array has no axis 0");
+		if (ret < 0) {
+			malformed_details(r, &why, err);
+			break;
+		}
+		c->all_rows[r] = info.shape[0];
+		if (even)
+			cut_rows(info.shape[0], NULL, c->size, own);
+		alike = alike && memcmp(own, cuts, size * sizeof *own) == 0;
+	}
+	if (alltoall && !alike && ret == 0)
+		c->cuts = cuts;
+	else
+		free(cuts);
+	return ret;
+}
+
+/* The rows of @rank's parts and what comes to it, for rank 0 of all ranks. @column has room for a
+ * number of each rank. */
+static int lay_out_of(const struct collective *c, int rank, uint64_t *column, struct layout *l,
+                      struct err *err)
+{
+	if (!c->cuts)
+		return lay_out(c, rank, c->rows, NULL, l, err);
+	for (int s = 0; s < c->size; s++)
+		column[s] = c->cuts[(size_t)s * (size_t)c->size + (size_t)rank];
+	return lay_out(c, rank, c->cuts + (size_t)rank * (size_t)c->size, column, l, err);
+}
+
+/* ---- what rank 0 decides ---- */
+
+static int choose_auto(struct collective *c, const struct coll_args *args, struct err *err)
+{
+	struct select_tuning tuning;
+	struct selection chosen = {0};
+	struct select_args s = {
+	        .kind = c->kind,
+	        .size = c->size,
+	        .bytes = coll_count(args) * args->esize,
+	        .op = c->op,
+	        .dtype = c->info.dtype,
+	        .ordered = c->ordered,
+	        .divergent = c->o->allow_divergent,
+	        .insecure = c->o->insecure,
+	        .base = args->base,
+	        .steps = args->steps,
+	};
+	int ret = 0;
+	tuning_init(&tuning);
+	if (c->o->tuning) {
+		ret = tuning_read(&tuning, c->o->tuning, err);
+		s.tuning = &tuning;
+	}
+	if (ret == 0)
+		ret = select_all(&s, &chosen, err);
+	if (ret == 0 && c->o->explain)
+		explain_selection(&s, &chosen);
+	c->algorithm = chosen.alg;
+	if (ret == 0 && !chosen.alg)
+		ret = err_set(err, ERR_USAGE, "no algorithm of %s serves this", c->cmd->name);
+	selection_release(&chosen);
+	tuning_release(&tuning);
+	return ret;
+}
+
+static int choose_algorithm(struct collective *c, const struct coll_args *args, struct err *err)
+{
+	const char *name = c->o->algorithm;
+	if (strcmp(name, "auto") == 0) {
+		if (choose_auto(c, args, err) < 0)
+			return -1;
+	} else {
+		c->algorithm = coll_find(c->kind, name);
+		if (!c->algorithm)
+			return err_set(err, ERR_OTHER, "rank 0 has no algorithm %s", name);
+	}
+	c->algorithm = coll_resolve(c->algorithm, args);
+	if (c->ordered && !(c->algorithm->flags & COLL_ORDERED))
+		return err_set(err, ERR_USAGE,
+		               "--algorithm %s is %s here, which can't add in rank order: take "
+		               "another, or leave --order rank out",
+		               name, c->algorithm->name);
+	return 0;
+}
+
+/* The type that travels. In rank order nothing is rounded on the way: partial sums, and those of
+ * several local inputs, travel in f64. An average of f16 is summed in f32 where the algorithm would
+ * round each partial sum, for that may overflow. */
+static enum dtype wire_dtype(const struct collective *c, const struct coll_algorithm *alg,
+                             uint64_t total_inputs)
+{
+	enum dtype d = c->info.dtype;
+	bool folds = total_inputs > (uint64_t)c->size;
+	if (c->ordered && (folds || (alg->flags & COLL_PARTIALS)))
+		return reduce_acc_dtype(c->op, d, true);
+	if (d == DTYPE_F16 && c->op == REDUCE_AVG && (!(alg->flags & COLL_FINAL) || folds))
+		return DTYPE_F32;
+	return d;
+}
+
+/* The ranks that can differ in what they hold: all of few; of many, the first and last, those
+ * around the root, some between, and who has most. */
+static bool is_sample(const struct collective *c, int r, int widest)
+{
+	int size = c->size, past_root = (r - c->o->root + size) % size;
+	return size <= 32 || r < 4 || r >= size - 4 || r == widest || past_root < 4 ||
+	       past_root >= size - 4 || r % (size / 16) == 0;
+}
+
+/* The most bytes of buffers that a window of the whole vector would take of any rank. */
+static int footprint(const struct collective *c, int ninputs, enum dtype wire, uint64_t *most,
+                     struct err *err)
+{
+	const uint64_t *rows = c->all_rows ? c->all_rows : c->rows;
+	uint64_t *column = calloc((size_t)c->size, sizeof *column), bytes;
+	struct layout l = {0};
+	int widest = 0, ret = 0;
+	*most = 0;
+	for (int r = 1; rows && r < c->size; r++)
+		if (rows[r] > rows[widest])
+			widest = r;
+	if (!column)
+		ret = err_nomem(err, "the blocks", (size_t)c->size * sizeof *column);
+	for (int r = 0; r < c->size && ret == 0; r++) {
+		if (!is_sample(c, r, widest))
+			continue;
+		ret = lay_out_of(c, r, column, &l, err);
+		l.args.ninputs = ninputs;
+		if (ret == 0)
+			ret = exec_footprint(c->algorithm, &l.args, c->op, wire, c->ordered, &bytes,
+			                     err);
+		if (ret == 0 && bytes > *most)
+			*most = bytes;
+	}
+	layout_release(&l);
+	free(column);
+	return ret;
+}
+
+/* How many windows: as many as the memory asks for, and so many that their buffers stay in the
+ * cache; more than one stream only where there are windows to overlap. */
+static int choose_windows(const struct collective *c, const struct intent *const *intents,
+                          struct plan *plan, struct err *err)
+{
+	uint64_t bytes, most_inputs = 1, streams = 0;
+	for (int r = 0; r < c->size; r++) {
+		if (intents[r]->ninputs > most_inputs)
+			most_inputs = intents[r]->ninputs;
+		if (intents[r]->streams > streams)
+			streams = intents[r]->streams;
+	}
+	if (footprint(c, (int)most_inputs, (enum dtype)plan->dtype, &bytes, err) < 0)
+		return -1;
+	uint64_t windows = (bytes + WINDOW_BYTES / 2) / WINDOW_BYTES;
+	if (windows < 1)
+		windows = 1;
+	if (!streams)
+		streams = windows > 1 ? STREAMS : 1;
+	/* Half of the memory for the windows, the rest for connections, threads and schedules. */
+	uint64_t room = plan->memory / 2 / streams;
+	if (room == 0)
+		room = 1;
+	if (bytes / windows > room)
+		windows = bytes / room + 1;
+	if (windows > UINT32_MAX)
+		windows = UINT32_MAX;
+	plan->windows = (uint32_t)windows;
+	plan->streams = (uint32_t)(streams < windows ? streams : windows);
+	return 0;
+}
+
+static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
+                  struct err *err)
+{
+	struct collective *c = ctx;
+	struct layout l = {0};
+	uint64_t *column = calloc((size_t)c->size, sizeof *column);
+	int ret = -1;
+	if (!column)
+		err_nomem(err, "the blocks", (size_t)c->size * sizeof *column);
+	else if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER)
+		ret = adopt_root(c, intents[c->o->root]->details, err);
+	else if (c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL)
+		ret = hear_rows(c, intents, err);
+	else
+		ret = 0;
+	if (ret == 0 && c->rules->cut == CUT_JOINED)
+		memcpy(c->rows, c->all_rows, (size_t)c->size * sizeof *c->rows);
+	if (ret == 0)
+		ret = lay_out_of(c, 0, column, &l, err);
+	if (ret == 0)
+		ret = choose_algorithm(c, &l.args, err);
+	if (ret == 0) {
+		snprintf(plan->algorithm, sizeof plan->algorithm, "%s", c->algorithm->name);
+		plan->dtype = (uint8_t)wire_dtype(c, c->algorithm, plan->total_inputs);
+		ret = choose_windows(c, intents, plan, err);
+	}
+	layout_release(&l);
+	free(column);
+	return ret;
+}
+
+/* What @rank has to know: the root's array, the rows of all, what comes from each. */
+static void tell(void *ctx, int rank, struct buf *out)
+{
+	struct collective *c = ctx;
+	if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER)
+		details_put_array(out, &c->info, c->rows, c->size);
+	else if (c->rules->cut == CUT_JOINED)
+		details_put_rows(out, c->all_rows, c->size);
+	for (int s = 0; c->cuts && s < c->size; s++)
+		buf_put_u64(out, c->cuts[(size_t)s * (size_t)c->size + (size_t)rank]);
+}
+
+/* ---- what every rank hears ---- */
+
+static int hear(struct collective *c, struct err *err)
+{
+	struct view details = c->plan.details;
+	struct err why = {.rank = ERR_RANK_SELF};
+	size_t bytes = (size_t)c->size * sizeof *c->from;
+	if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER)
+		return adopt_root(c, details, err);
+	if (c->rules->cut == CUT_JOINED)
+		return details_get_rows(details, c->size, c->rows, &why) < 0
+		               ? malformed_details(0, &why, err)
+		               : 0;
+	if (c->kind != COLL_ALLTOALL || !view_left(&details))
+		return 0;
+	c->from = calloc(1, bytes);
+	if (!c->from)
+		return err_nomem(err, "the ranks' rows", bytes);
+	return details_get_rows(details, c->size, c->from, &why) < 0
+	               ? malformed_details(0, &why, err)
+	               : 0;
+}
+
+static void note_fall_back(const struct collective *c)
+{
+	const char *asked = c->o->algorithm;
+	bool loud = c->o->verbose > 0 || (c->o->verbose == 0 && c->rank == 0);
+	const struct coll_algorithm *alg = coll_find(c->kind, asked);
+	if (!alg || alg == c->algorithm || !loud)
+		return;
+	report_note("rank %d: %s: %s falls back to %s%s%s%s", c->rank, c->cmd->name, asked,
+	            c->algorithm->name, *alg->restrictions ? " (" : "", alg->restrictions,
+	            *alg->restrictions ? ")" : "");
+}
+
+static int adopt_plan(struct collective *c, struct err *err)
+{
+	c->algorithm = coll_find(c->kind, c->plan.algorithm);
+	if (!c->algorithm || c->plan.dtype == DTYPE_NONE || c->plan.dtype >= DTYPES)
+		return err_rank(err, ERR_DISAGREE, 0,
+		                "it chose algorithm %s, which is unknown here", c->plan.algorithm);
+	c->dtype = (enum dtype)c->plan.dtype;
+	c->divisor = (double)c->plan.total_inputs;
+	note_fall_back(c);
+	return 0;
+}
+
+int terms_agree(struct collective *c, struct err *err)
+{
+	size_t bytes = (size_t)c->size * sizeof *c->rows;
+	if (c->rules->cut != CUT_ELEMENTS) {
+		c->rows = calloc(1, bytes);
+		if (!c->rows)
+			return err_nomem(err, "the ranks' rows", bytes);
+		if (c->rules->cut == CUT_ROWS && c->ninputs)
+			cut_rows(c->info.shape[0], c->counts, c->size, c->rows);
+	}
+	if (describe(c, err) < 0)
+		return -1;
+	job_tells(c->job, tell, c);
+	if (job_agree(c->job, &c->intent, c->size > 1, decide, c, &c->plan, err) < 0 ||
+	    adopt_plan(c, err) < 0 || hear(c, err) < 0)
+		return -1;
+	return lay_out(c, c->rank, c->rows, c->from, &c->layout, err);
+}
+
+void terms_release(struct collective *c)
+{
+	layout_release(&c->layout);
+	buf_release(&c->details);
+	free(c->counts);
+	free(c->rows);
+	free(c->from);
+	free(c->cuts);
+	free(c->all_rows);
+}

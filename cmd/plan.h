@@ -1,0 +1,45 @@
+/*
+ * plan: the parts of it. plan.c builds what is asked for, plan_print.c shows schedules,
+ * plan_compare.c the prices of all algorithms.
+ */
+#ifndef COLLCTL_CMD_PLAN_H
+#define COLLCTL_CMD_PLAN_H
+
+#include "algorithms/simulate.h"
+#include "algorithms/verify.h"
+#include "cmd/options.h"
+#include "lib/exec/select.h"
+
+struct planned {
+	const struct options *o;
+	/* the problem */
+	enum coll_kind kind;
+	struct coll_args args;
+	uint64_t *off;
+	uint64_t item; /* bytes of an element */
+	struct select_tuning tuning;
+	struct select_args select;
+	struct price_model model;
+	struct selection selection;
+	/* the algorithm (not with --compare) */
+	const struct coll_algorithm *alg, *runs; /* runs: what it falls back to, else alg */
+	struct coll_cost cost;
+	struct sched **scheds; /* [size] */
+	struct sched_figures figures;
+	double formula; /* seconds */
+	struct simulation simulated;
+	bool verified;
+};
+
+/* "TLS, rates of tuning.json" */
+const char *plan_rates_words(const struct planned *, char *text, size_t cap);
+
+void plan_print_text(const struct planned *, int rank); /* rank -1: all */
+/* Returns the exit code. */
+int plan_print_json(const struct planned *, int rank);
+
+/* Price every algorithm of the collective, and print. Returns the exit code, or -1: out of memory.
+ */
+int plan_compare(const struct planned *, struct err *err);
+
+#endif

@@ -1,0 +1,185 @@
+/*
+ * plan: schedules as text and as JSON.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cmd/plan.h"
+
+/* ---- as text ---- */
+
+/* "out", "in1", "scratch0" */
+static const char *buf_name(const struct sched *s, uint32_t buf, char text[24])
+{
+	const uint32_t out = (uint32_t)s->ninputs;
+
+	if (buf == out)
+		snprintf(text, 24, "out");
+	else if (buf < out)
+		snprintf(text, 24, "in%" PRIu32, buf);
+	else
+		snprintf(text, 24, "scratch%" PRIu32, buf - out - 1);
+	return text;
+}
+
+/* A place of @st, as "out[4,8)", in the buffers or, for the files' steps, in a file. */
+static const char *place(const struct sched *s, const struct sched_step *st, bool dst,
+                         char text[96])
+{
+	const struct sched_span span = dst ? st->dst : st->src;
+	const bool file = st->op == (dst ? SCHED_WRITE : SCHED_READ);
+	char buf[24];
+
+	if (file)
+		snprintf(buf, sizeof(buf), "%s%" PRIu32, dst ? "output" : "input", span.buf);
+	else
+		buf_name(s, span.buf, buf);
+	snprintf(text, 96, "%s[%" PRIu64 ",%" PRIu64 ")", buf, span.off, span.off + st->len);
+	return text;
+}
+
+static void print_operands(const struct sched *s, const struct sched_step *st)
+{
+	const bool wire_left = st->flags & SCHED_WIRE_LEFT;
+	char dst[96], src[96], peer[24];
+
+	snprintf(peer, sizeof(peer), "rank %d", st->peer);
+	switch (st->op) {
+	case SCHED_SEND:
+		printf("%s -> %s", place(s, st, false, src), peer);
+		break;
+	case SCHED_RECV:
+		printf("%s <- %s", place(s, st, true, dst), peer);
+		break;
+	case SCHED_RECV_REDUCE:
+		place(s, st, false, src);
+		printf("%s <- %s op %s", place(s, st, true, dst), wire_left ? peer : src,
+		       wire_left ? src : peer);
+		break;
+	case SCHED_REDUCE:
+		place(s, st, true, dst);
+		place(s, st, false, src);
+		printf("%s <- %s op %s", dst, wire_left ? src : dst, wire_left ? dst : src);
+		break;
+	case SCHED_LOCAL_REDUCE:
+		printf("%s <- all inputs", place(s, st, true, dst));
+		break;
+	default:
+		printf("%s <- %s", place(s, st, true, dst), place(s, st, false, src));
+		break;
+	}
+	if (st->flags & SCHED_FINAL)
+		printf(", final");
+}
+
+static void print_rank(const struct sched *s)
+{
+	printf("\nrank %d\n", s->rank);
+	for (uint32_t i = 0; i < s->nsteps; i++) {
+		const struct sched_step *st = &s->steps[i];
+
+		printf("%5" PRIu32 "  %-12s ", i, sched_op_name(st->op));
+		print_operands(s, st);
+		for (uint32_t k = 0; k < st->ndep; k++)
+			printf("%s%" PRIu32, k ? "," : "  after ", s->deps[st->dep + k].step);
+		putchar('\n');
+	}
+}
+
+const char *plan_rates_words(const struct planned *p, char *text, size_t cap)
+{
+	snprintf(text, cap, "%s, %s%s", p->select.insecure ? "plain TCP" : "TLS",
+	         p->o->tuning ? "rates of " : "built-in rates", p->o->tuning ? p->o->tuning : "");
+	return text;
+}
+
+void plan_print_text(const struct planned *p, int rank)
+{
+	const struct sched_figures *f = &p->figures;
+	const uint64_t count = coll_count(&p->args);
+	char rates[256];
+
+	printf("%s %s", coll_name(p->kind), p->alg->name);
+	if (p->runs != p->alg)
+		printf(", which is %s here", p->runs->name);
+	printf(", %d ranks, %" PRIu64 " elements, %" PRIu64 " bytes\n", p->args.size, count,
+	       count * p->item);
+	printf("%" PRIu64 " steps; at most %" PRIu64 " messages, %" PRIu64 " bytes sent, %" PRIu64
+	       " peers, %" PRIu64 " elements of scratch a rank\n",
+	       (uint64_t)p->cost.rounds, f->messages, f->elements * p->item, f->peers, f->scratch);
+	printf("predicted: %.3f ms by formula, %.3f ms simulated; %s\n", p->formula * 1e3,
+	       p->simulated.seconds * 1e3, plan_rates_words(p, rates, sizeof rates));
+	if (p->verified)
+		printf("verified: all %d schedules\n", p->args.size);
+	for (int r = 0; r < p->args.size; r++)
+		if (rank < 0 || r == rank)
+			print_rank(p->scheds[r]);
+}
+
+/* ---- as JSON ---- */
+
+static json_t *json_place(const struct sched *s, const struct sched_step *st, bool dst)
+{
+	const struct sched_span span = dst ? st->dst : st->src;
+	const bool file = st->op == (dst ? SCHED_WRITE : SCHED_READ);
+	char buf[24];
+
+	if (span.buf == SCHED_NONE)
+		return json_null();
+	if (file)
+		snprintf(buf, sizeof(buf), "%s%" PRIu32, dst ? "output" : "input", span.buf);
+	else
+		buf_name(s, span.buf, buf);
+	return json_pack("{s:s, s:I}", "buffer", buf, "offset", (json_int_t)span.off);
+}
+
+static json_t *json_step(const struct sched *s, const struct sched_step *st)
+{
+	json_t *after = json_array();
+
+	for (uint32_t k = 0; k < st->ndep; k++)
+		json_array_append_new(after, json_integer(s->deps[st->dep + k].step));
+	return json_pack("{s:s, s:o, s:o, s:o, s:I, s:b, s:b, s:o}", "op", sched_op_name(st->op),
+	                 "peer", st->peer < 0 ? json_null() : json_integer(st->peer), "dst",
+	                 json_place(s, st, true), "src", json_place(s, st, false), "count",
+	                 (json_int_t)st->len, "wire_left", st->flags & SCHED_WIRE_LEFT ? 1 : 0,
+	                 "final", st->flags & SCHED_FINAL ? 1 : 0, "after", after);
+}
+
+static json_t *json_ranks(const struct planned *p, int rank)
+{
+	json_t *ranks = json_array();
+
+	for (int r = 0; r < p->args.size; r++) {
+		json_t *steps;
+
+		if (rank >= 0 && r != rank)
+			continue;
+		steps = json_array();
+		for (uint32_t i = 0; i < p->scheds[r]->nsteps; i++)
+			json_array_append_new(steps,
+			                      json_step(p->scheds[r], &p->scheds[r]->steps[i]));
+		json_array_append_new(ranks, json_pack("{s:i, s:o}", "rank", r, "steps", steps));
+	}
+	return ranks;
+}
+
+/* "steps" is the row's figure; "chain" what waits for what in these very schedules. */
+int plan_print_json(const struct planned *p, int rank)
+{
+	const struct sched_figures *f = &p->figures;
+	json_t *all = json_pack(
+	        "{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:{s:f, s:f}}",
+	        "collective", coll_name(p->kind), "algorithm", p->alg->name, "runs", p->runs->name,
+	        "size", p->args.size, "count", (json_int_t)coll_count(&p->args), "steps",
+	        (json_int_t)p->cost.rounds, "chain", (json_int_t)f->rounds, "messages",
+	        (json_int_t)f->messages, "bytes", (json_int_t)(f->elements * p->item), "peers",
+	        (json_int_t)f->peers, "scratch", (json_int_t)f->scratch, "predicted", "formula",
+	        p->formula, "simulated", p->simulated.seconds);
+
+	if (all && p->verified)
+		json_object_set_new(all, "verified", json_true());
+	if (all)
+		json_object_set_new(all, "ranks", json_ranks(p, rank));
+	return report_json(all);
+}

@@ -1,0 +1,242 @@
+#!/usr/bin/env bats
+# Prices: plan's predictions and comparison, the choice of auto, the tuning file.
+
+load helpers
+
+# The textbook's L + m/B, with L = 1 ms and B = 1 MB/s, as a tuning file.
+textbook() {
+	cat >textbook.json <<-END
+		{"version": 1,
+		 "rates": {"latency": 0, "message": 1e-3, "egress": 1e-6, "ingress": 1e-6,
+		           "copy": 0, "tls": 0, "reduce": 0, "grain": 0${1-}}}
+	END
+}
+
+# assert_seconds GOT WANT: to a millionth
+assert_seconds() {
+	jq -en "($1 - $2) | fabs < 1e-6 * $2" >/dev/null || fail "$1 seconds, not $2"
+}
+
+# ---- predicted ----
+
+# bats test_tags=smoke
+@test "one sending to all: (n-1)(L + m/B), by formula and simulated" {
+	textbook
+	for n in 2 3 8 33; do
+		collctl plan broadcast -n $n -a one_to_all --bytes 4000 --tuning textbook.json --json >plan.json
+		want=$(((n - 1) * 5))e-3
+		assert_seconds "$(json plan.json .predicted.formula)" $want
+		assert_seconds "$(json plan.json .predicted.simulated)" $want
+	done
+}
+
+@test "a ring, stored and forwarded: (n-1)(L + m/B); streamed: (n-1)L + m/B" {
+	textbook ', "store_and_forward": true'
+	collctl plan broadcast -n 9 -a ring --bytes 4000 --tuning textbook.json --json >plan.json
+	assert_seconds "$(json plan.json .predicted.formula)" 40e-3
+	assert_seconds "$(json plan.json .predicted.simulated)" 40e-3
+	textbook
+	collctl plan broadcast -n 9 -a ring --bytes 4000 --tuning textbook.json --json >plan.json
+	assert_seconds "$(json plan.json .predicted.formula)" 12e-3
+	assert_seconds "$(json plan.json .predicted.simulated)" 12e-3
+}
+
+@test "text says what it predicts, and for which connections and rates" {
+	textbook
+	run -0 collctl plan broadcast -n 3 -a one_to_all --bytes 4000 --tuning textbook.json
+	assert_line 'predicted: 10.000 ms by formula, 10.000 ms simulated; TLS, rates of textbook.json'
+	run -0 collctl plan broadcast -n 3 -a one_to_all --bytes 4000 --insecure
+	assert_line --partial 'simulated; plain TCP, built-in rates'
+}
+
+@test "encryption costs" {
+	collctl plan allreduce -n 8 -a circulant --bytes 64M --json >tls.json
+	collctl plan allreduce -n 8 -a circulant --bytes 64M --insecure --json >plain.json
+	jq -en --slurpfile a tls.json --slurpfile b plain.json \
+		'$a[0].predicted.simulated > $b[0].predicted.simulated'
+}
+
+# ---- compared ----
+
+# bats test_tags=smoke
+@test "--compare: every algorithm of every collective, by price, with the one that auto takes" {
+	local c a
+	for c in $(all_algorithms | cut -d' ' -f1 | uniq); do
+		collctl plan "$c" -n 6 --bytes 60000 --compare --json >all.json
+		algorithms_of "$c" | sort >want
+		json all.json '.algorithms[].algorithm' | sort >got
+		cmp want got
+		json all.json '[.algorithms[] | select(.runs == .algorithm) | .formula] | . == sort' | grep -qx true
+		json all.json '.algorithms | map(.formula > 0 and .simulated > 0) | all' | grep -qx true
+		assert_equal "$(json all.json '[.algorithms[] | select(.taken)] | length')" 1
+		a=$(json all.json '.algorithms[] | select(.taken) | .algorithm')
+		assert_equal "$a" "$(json all.json '.algorithms | map(select(.candidate))[0].algorithm')"
+		collctl plan "$c" -n 6 --bytes 60000 --json >plan.json
+		assert_equal "$(json plan.json .algorithm)" "$a"
+		assert_equal "$(json plan.json .predicted.formula)" \
+			"$(json all.json '.algorithms[] | select(.taken) | .formula')"
+	done
+}
+
+@test "--compare as text: a line each; what is another here, and what may not be taken, and why" {
+	run -0 collctl plan allgather -n 5 --bytes 64K --compare
+	assert_line --regexp '^neighbor .* is ring here$'
+	assert_line --regexp '^tuned .* is [a-z_]+ here$'
+	assert_line --regexp '^[a-z_]+ .* taken: the cheapest$'
+	run -0 collctl plan allreduce -n 5 --bytes 64K --compare
+	assert_line --regexp '^ring .* needs --allow-divergent$'
+}
+
+@test "--compare: order and types count" {
+	collctl plan allreduce -n 8 --bytes 64M --compare --order rank --json >ordered.json
+	assert_equal "$(json ordered.json '[.algorithms[] | select(.candidate) | .algorithm] | join(" ")')" direct
+	assert_equal "$(json ordered.json .algorithm)" direct
+	for type in f16 bf16; do
+		run -0 collctl plan allreduce -n 32 --bytes 64 --dtype $type --compare
+		assert_line --regexp '^direct .* taken: rounds 16-bit floats once$'
+	done
+	collctl plan allreduce -n 64 --bytes 64 --dtype bf16 --json >large.json
+	collctl plan allreduce -n 32 --bytes 64 --dtype bf16 --op max --json >max.json
+	jq -es 'map(.algorithm != "direct") | all' large.json max.json
+	# Whole numbers have the same sum in every order.
+	collctl plan allreduce -n 5 --compare --dtype i32 --json >integers.json
+	assert_equal "$(json integers.json '.algorithms[] | select(.algorithm == "ring") | .candidate')" true
+}
+
+@test "--compare at 65536 ranks: what is too large to simulate is priced by formula" {
+	collctl plan barrier -n 65536 --compare --json >all.json
+	assert_equal "$(json all.json '.algorithms[] | select(.simulated == null) | .algorithm')" all_to_all
+	json all.json '.algorithms[] | select(.simulated == null) | .not_simulated' | grep -q '65536 schedules'
+	json all.json '.algorithms | map(.formula > 0) | all' | grep -qx true
+	assert_equal "$(json all.json .algorithm)" dissemination
+}
+
+@test "--compare prices all: --algorithm, --rank and --verify are refused" {
+	for option in '-a ring' '--rank 1' '--verify'; do
+		# shellcheck disable=SC2086
+		run -2 --separate-stderr collctl plan allreduce -n 4 --compare $option
+		[[ $stderr == *'--compare'* ]]
+	done
+}
+
+# ---- chosen ----
+
+@test "--explain: the prices of every algorithm of every collective, and what is taken" {
+	local c a
+	make_shards 4 f32 1024
+	for c in $(all_algorithms | cut -d' ' -f1 | uniq); do
+		[[ $c != barrier ]] || continue # its auto needs no mesh
+		args=("$c")
+		[[ $c != exchange ]] || args+=(--steps 2)
+		[[ $c == exchange ]] || args+=(--no-sync -o 'out.{rank}.npy')
+		collctl run -n 4 -- "${args[@]}" --explain --json 'in.{rank}.npy' >out.json 2>err
+		algorithms_of "$c" >names
+		while read -r a; do
+			grep -qE "^\[0\] collctl: $a +[0-9.]+ ms predicted" err || fail "$c $a: $(<err)"
+		done <names
+		assert_equal "$(grep -c ', taken: the cheapest' err)" 1
+		grep -qE "^\[0\] collctl: $(jq -rs '.[0].algorithm' out.json) .*taken" err || fail "$c: $(<err)"
+	done
+}
+
+# measured FILE SIZE BYTES TIMES...: a tuning file with rows of allreduce
+measured() {
+	local file=$1 size=$2 bytes=$3 sep=''
+	shift 3
+	{
+		echo '{"version": 1, "measured": ['
+		for times; do
+			echo "$sep{\"collective\": \"allreduce\", \"size\": $size, \"secure\": true,"
+			echo "\"bytes\": $bytes, \"times\": {$times}}"
+			sep=, bytes=$((bytes * 1000))
+		done
+		echo ']}'
+	} >"$file"
+}
+
+# taken OPTIONS...: what auto takes of allreduce
+taken() {
+	collctl plan allreduce --json "$@" | jq -r .algorithm
+}
+
+@test "a measurement decides: the fastest at the nearest size, of these ranks and connections" {
+	measured t.json 4 1000 '"ring_chunked": 1e-3, "circulant": 2e-3' '"ring_chunked": 2, "circulant": 1'
+	without=$(taken -n 4 --bytes 1000)
+	[[ $without != ring_chunked && $without != circulant ]]
+	assert_equal "$(taken -n 4 --bytes 4 --tuning t.json)" ring_chunked
+	assert_equal "$(taken -n 4 --bytes 1000 --tuning t.json)" ring_chunked
+	assert_equal "$(taken -n 4 --bytes 30000 --tuning t.json)" ring_chunked
+	assert_equal "$(taken -n 4 --bytes 40000 --tuning t.json)" circulant
+	assert_equal "$(taken -n 4 --bytes 1000 --tuning t.json --insecure)" "$(taken -n 4 --bytes 1000 --insecure)"
+	assert_equal "$(taken -n 5 --bytes 1000 --tuning t.json)" "$(taken -n 5 --bytes 1000)"
+	run -0 collctl plan allreduce -n 4 --bytes 1000 --tuning t.json --compare
+	assert_line --regexp '^ring_chunked .* 1\.000 +taken: the fastest measured$'
+	assert_line 'measured with 1000 bytes'
+}
+
+@test "a measurement of what may not be taken does not count" {
+	measured t.json 4 1000 '"ring": 1e-6, "circulant": 2e-3'
+	assert_equal "$(taken -n 4 --bytes 1000 --tuning t.json)" circulant
+	assert_equal "$(taken -n 4 --bytes 1000 --tuning t.json --dtype i32)" ring
+	assert_equal "$(taken -n 4 --bytes 1000 --tuning t.json --order rank)" direct
+}
+
+@test "a collective takes what plan says, with and without --tuning" {
+	make_shards 4 f32 1000
+	measured t.json 4 4000 '"ring_chunked": 1e-3, "circulant": 2e-3'
+	for options in '' '--tuning t.json'; do
+		# shellcheck disable=SC2086
+		collctl run -n 4 -- allreduce --no-sync --json $options 'in.{rank}.npy' -o 'out.{rank}.npy' >out.json
+		# shellcheck disable=SC2086
+		assert_equal "$(jq -rs 'map(.algorithm) | unique[]' out.json)" "$(taken -n 4 --count 1000 $options)"
+	done
+	assert_equal "$(jq -rs '.[0].algorithm' out.json)" ring_chunked
+	check_out sum 4
+}
+
+# ---- the tuning file's errors ----
+
+# refused TEXT CONTENT: the file with CONTENT is refused with TEXT
+refused() {
+	printf '%s\n' "$2" >t.json
+	run -3 --separate-stderr collctl plan allreduce -n 4 --tuning t.json
+	[[ $stderr == *"t.json: $1"* ]] || fail "$2: $stderr"
+}
+
+@test "a tuning file that can't be read names the file and the key" {
+	run -3 --separate-stderr collctl plan allreduce -n 4 --tuning nowhere.json
+	[[ $stderr == *'nowhere.json: No such file'* ]]
+	refused 'line 2: ' '{"version": 1,'
+	refused 'not a tuning file' '[]'
+	refused 'version is not 1' '{}'
+	refused 'version is not 1' '{"version": 2}'
+	refused 'speed is no key that is known' '{"version": 1, "speed": 1}'
+	refused 'rates is not an object' '{"version": 1, "rates": 3}'
+	refused 'rates.warp is no rate that is known' '{"version": 1, "rates": {"warp": 1}}'
+	refused 'rates.latency is not a number of 0 or more' '{"version": 1, "rates": {"latency": -1}}'
+	refused 'rates.latency is not a number of 0 or more' '{"version": 1, "rates": {"latency": "1"}}'
+	refused 'rates.store_and_forward is not true or false' \
+		'{"version": 1, "rates": {"store_and_forward": 1}}'
+	refused 'measured is not an array' '{"version": 1, "measured": {}}'
+	row='"collective": "allreduce", "size": 4, "secure": true, "bytes": 8'
+	refused 'measured[0].times is not an object' "{\"version\": 1, \"measured\": [{$row}]}"
+	refused 'measured[0].times.zigzag: allreduce has no such algorithm' \
+		"{\"version\": 1, \"measured\": [{$row, \"times\": {\"zigzag\": 1}}]}"
+	refused 'measured[1].times.direct is not a number above 0' \
+		"{\"version\": 1, \"measured\": [{$row, \"times\": {}}, {$row, \"times\": {\"direct\": 0}}]}"
+	refused 'measured[0].size is not a number from 1 to 65536' \
+		"{\"version\": 1, \"measured\": [{${row/4/0}, \"times\": {}}]}"
+	refused 'measured[0].secure is not true or false' \
+		"{\"version\": 1, \"measured\": [{${row/true/1}, \"times\": {}}]}"
+	refused 'measured[0].collective names no collective' \
+		"{\"version\": 1, \"measured\": [{${row/allreduce/allgoof}, \"times\": {}}]}"
+	refused 'measured[0].op is no key that is known' \
+		"{\"version\": 1, \"measured\": [{$row, \"op\": 1, \"times\": {}}]}"
+}
+
+@test "a collective refuses it as well, on every rank" {
+	make_shards 2 f32 8
+	run -3 --separate-stderr collctl run -n 2 -- allreduce --tuning nowhere.json 'in.{rank}.npy' -o 'out.{rank}.npy'
+	[[ $stderr == *'nowhere.json'* ]]
+	assert_only_files in.0.npy in.1.npy
+}

@@ -1,0 +1,385 @@
+/*
+ * An oracle for whole collectives: the schedules of all ranks run with numbers, element by element,
+ * by the words of the frontier rule alone and over lanes of one element. It shares no code with the
+ * verifier or the executor.
+ *
+ * A number stands for what has been added: once with a sum that forgets the order (each
+ * contribution is a random number), once with a string that knows it (a polynomial of the
+ * contributions, in order), once with the way it was added (a hash of the tree, with its
+ * roundings).
+ */
+#ifndef COLLCTL_TESTS_CONCRETE_H
+#define COLLCTL_TESTS_CONCRETE_H
+
+#include "tests/unit/frontier_oracle.h"
+#include "tests/unit/sets.h"
+
+#define CONCRETE_BASE UINT64_C(0x9e3779b97f4a7c15)
+#define CONCRETE_SIZE 24 /* ranks, at most */
+
+struct number {
+	bool there, final;
+	uint64_t sum;
+	uint64_t ranks;         /* one bit each */
+	uint64_t string, scale; /* scale: CONCRETE_BASE to the string's length */
+	uint64_t tree;
+};
+
+static inline uint64_t concrete_hash(uint64_t kind, uint64_t a, uint64_t b)
+{
+	uint64_t state = kind + 3 * a + 0x10001 * b;
+
+	random_next(&state);
+	state ^= a;
+	return random_next(&state) ^ b << 1;
+}
+
+static inline struct number contribution(int rank, uint32_t input, uint64_t elem)
+{
+	const uint64_t h = concrete_hash(1, (uint64_t)rank << 32 | input, elem) | UINT64_C(1) << 40;
+
+	return (struct number){.there = true,
+	                       .sum = h,
+	                       .ranks = UINT64_C(1) << rank,
+	                       .string = h,
+	                       .scale = CONCRETE_BASE,
+	                       .tree = h};
+}
+
+static inline struct number the_identity(void)
+{
+	return (struct number){.there = true, .scale = 1, .tree = 77};
+}
+
+enum { TREE_OP = 2, TREE_WIDE, TREE_ROUND, TREE_FINAL };
+
+/* A finished number, or the identity, is no operand: the sum shows that it was one. */
+static inline struct number added(struct number a, struct number b, bool wide)
+{
+	const bool bad = a.final || b.final || a.tree == 77 || b.tree == 77;
+
+	return (struct number){.there = a.there && b.there,
+	                       .sum = a.sum + b.sum + bad,
+	                       .ranks = a.ranks | b.ranks,
+	                       .string = a.string * b.scale + b.string,
+	                       .scale = a.scale * b.scale,
+	                       .tree = concrete_hash(wide ? TREE_WIDE : TREE_OP, a.tree, b.tree)};
+}
+
+/* ---- the run ---- */
+
+struct concrete {
+	const struct set *t;
+	struct number **bufs[CONCRETE_SIZE], *out[CONCRETE_SIZE];
+	uint64_t *done[CONCRETE_SIZE];
+	uint64_t nout[CONCRETE_SIZE];
+	/* [from][to] of lane 0 and 1, holding one element; who is at its ends */
+	struct number lane[CONCRETE_SIZE][CONCRETE_SIZE][2];
+	bool full[CONCRETE_SIZE][CONCRETE_SIZE][2];
+	unsigned *arrived[CONCRETE_SIZE]; /* exchange: how often each element has come */
+	bool wrong;
+};
+
+static inline struct number *number_at(struct concrete *c, int r, struct sched_span s, uint64_t x)
+{
+	return &c->bufs[r][s.buf][s.off + x];
+}
+
+static inline bool buf_wide(const struct concrete *c, int r, uint32_t buf)
+{
+	return c->t->s[r]->bufs[buf].type == SCHED_ACC;
+}
+
+static inline struct number fetch(struct concrete *c, int r, struct sched_span s, uint64_t x)
+{
+	const struct number n = *number_at(c, r, s, x);
+
+	c->wrong |= !n.there;
+	return n;
+}
+
+static inline void put_number(struct concrete *c, int r, const struct sched_step *st, uint64_t x,
+                              struct number n, bool wide)
+{
+	if (st->flags & SCHED_FINAL) {
+		c->wrong |= n.final;
+		n.final = true;
+		n.tree = concrete_hash(TREE_FINAL, n.tree, 0);
+	} else if (wide && !buf_wide(c, r, st->dst.buf)) {
+		n.tree = concrete_hash(TREE_ROUND, n.tree, 0);
+	}
+	*number_at(c, r, st->dst, x) = n;
+}
+
+static inline struct number in_order(const struct sched_step *st, struct number mine,
+                                     struct number other, bool wide)
+{
+	return st->flags & SCHED_WIRE_LEFT ? added(other, mine, wide) : added(mine, other, wide);
+}
+
+static inline void do_read(struct concrete *c, int r, const struct sched_step *st, uint64_t x)
+{
+	const struct coll_args *a = &c->t->args[r];
+	const enum coll_kind kind = c->t->alg->kind;
+	const struct coll_layout l = coll_layout(kind, r, a->size, a->root);
+	const uint64_t at = st->src.off + x, base = a->off[l.in_lo];
+
+	if (at < a->off[l.in_hi] - base)
+		*number_at(c, r, st->dst, x) = contribution(r, st->src.buf, base + at);
+	else
+		c->wrong = true;
+}
+
+static inline void do_write(struct concrete *c, int r, const struct sched_step *st, uint64_t x)
+{
+	const uint64_t at = st->dst.off + x;
+
+	if (at >= c->nout[r] || c->out[r][at].there)
+		c->wrong = true;
+	else
+		c->out[r][at] = fetch(c, r, st->src, x);
+}
+
+static inline void do_receive(struct concrete *c, int r, const struct sched_step *st, uint64_t x)
+{
+	const struct number n = c->lane[st->peer][r][st->lane];
+	const bool wide = st->op == SCHED_RECV_REDUCE &&
+	                  (buf_wide(c, r, st->dst.buf) || buf_wide(c, r, st->src.buf));
+	uint64_t e = 0;
+
+	c->full[st->peer][r][st->lane] = false;
+	if (c->t->alg->kind == COLL_EXCHANGE) {
+		const uint64_t len = coll_count(&c->t->args[r]);
+
+		while (e < len && contribution(st->peer, 0, e).sum != n.sum)
+			e++;
+		c->wrong |= e == len || c->arrived[r][e]++;
+	}
+	if (st->op == SCHED_RECV)
+		*number_at(c, r, st->dst, x) = n;
+	else
+		put_number(c, r, st, x, in_order(st, fetch(c, r, st->src, x), n, wide), wide);
+}
+
+static inline void do_element(struct concrete *c, int r, const struct sched_step *st, uint64_t x)
+{
+	const struct sched *s = c->t->s[r];
+	struct number n;
+	bool wide = false;
+
+	switch (st->op) {
+	case SCHED_READ:
+		do_read(c, r, st, x);
+		break;
+	case SCHED_WRITE:
+		do_write(c, r, st, x);
+		break;
+	case SCHED_SEND:
+		c->lane[r][st->peer][st->lane] = fetch(c, r, st->src, x);
+		c->full[r][st->peer][st->lane] = true;
+		break;
+	case SCHED_RECV:
+	case SCHED_RECV_REDUCE:
+		do_receive(c, r, st, x);
+		break;
+	case SCHED_COPY:
+		put_number(c, r, st, x, fetch(c, r, st->src, x), buf_wide(c, r, st->src.buf));
+		break;
+	case SCHED_REDUCE:
+		wide = buf_wide(c, r, st->dst.buf) || buf_wide(c, r, st->src.buf);
+		n = in_order(st, fetch(c, r, st->dst, x), fetch(c, r, st->src, x), wide);
+		put_number(c, r, st, x, n, wide);
+		break;
+	case SCHED_LOCAL_REDUCE:
+		n = fetch(c, r, (struct sched_span){0, st->src.off}, x);
+		for (uint32_t i = 1; i < (uint32_t)s->ninputs; i++)
+			n = added(n, fetch(c, r, (struct sched_span){i, st->src.off}, x), true);
+		put_number(c, r, st, x, n, s->ninputs > 1);
+		break;
+	case SCHED_IDENTITY:
+		*number_at(c, r, st->dst, x) = the_identity();
+		break;
+	default:
+		c->wrong = true;
+	}
+}
+
+/* May the lane of @st, step @i of rank @r, take or give an element? Its steps go in their order. */
+static inline bool lane_ready(const struct concrete *c, int r, uint32_t i)
+{
+	const struct sched *s = c->t->s[r];
+	const struct sched_step *st = &s->steps[i];
+	const bool sends = st->op == SCHED_SEND;
+
+	if (st->peer < 0)
+		return true;
+	for (uint32_t k = 0; k < i; k++)
+		if (s->steps[k].peer == st->peer && s->steps[k].lane == st->lane &&
+		    (s->steps[k].op == SCHED_SEND) == sends && c->done[r][k] < s->steps[k].len)
+			return false;
+	return sends ? !c->full[r][st->peer][st->lane] : c->full[st->peer][r][st->lane];
+}
+
+static inline bool all_done(struct concrete *c)
+{
+	for (int r = 0; r < c->t->size; r++)
+		for (uint32_t i = 0; i < c->t->s[r]->nsteps; i++)
+			if (c->done[r][i] < c->t->s[r]->steps[i].len)
+				return false;
+	return true;
+}
+
+static inline void run_concrete(struct concrete *c)
+{
+	for (bool moved = true; moved && !c->wrong;) {
+		moved = false;
+		for (int r = 0; r < c->t->size; r++)
+			for (uint32_t i = 0; i < c->t->s[r]->nsteps; i++) {
+				const struct sched *s = c->t->s[r];
+				uint64_t *done = &c->done[r][i];
+
+				while (!c->wrong && *done < frontier_limit(s, i, c->done[r]) &&
+				       lane_ready(c, r, i)) {
+					do_element(c, r, &s->steps[i], *done);
+					++*done;
+					moved = true;
+				}
+			}
+	}
+	c->wrong |= !all_done(c);
+}
+
+/* ---- what must come out ---- */
+
+/* Rank @r's contribution of element @elem: its inputs, folded. */
+static inline struct number own_fold(const struct set *t, int r, uint64_t elem)
+{
+	struct number n = contribution(r, 0, elem);
+
+	for (uint32_t i = 1; i < (uint32_t)t->s[r]->ninputs; i++)
+		n = added(n, contribution(r, i, elem), true);
+	if (t->s[r]->ninputs > 1)
+		n.tree = concrete_hash(TREE_ROUND, n.tree, 0);
+	return n;
+}
+
+/* The left fold of the ranks [lo, hi) in the wider type. */
+static inline struct number fold_of(const struct set *t, int lo, int hi, uint64_t elem)
+{
+	struct number n = lo < hi ? own_fold(t, lo, elem) : the_identity();
+
+	for (int r = lo + 1; r < hi; r++)
+		n = added(n, own_fold(t, r, elem), true);
+	return n;
+}
+
+/* What position @pos of rank @r's output must be. */
+static inline struct number wanted(const struct set *t, int r, uint64_t pos)
+{
+	const struct coll_args *a = &t->args[r];
+	const uint64_t elem = a->off[coll_layout(t->alg->kind, r, a->size, a->root).out_lo] + pos;
+	int i = 0;
+
+	switch (t->alg->kind) {
+	case COLL_SCAN:
+		return fold_of(t, 0, r + 1, elem);
+	case COLL_EXSCAN:
+		return fold_of(t, 0, r, elem);
+	case COLL_BROADCAST:
+	case COLL_SCATTER:
+		return fold_of(t, a->root, a->root + 1, elem);
+	case COLL_GATHER:
+	case COLL_ALLGATHER:
+		while (elem >= a->off[i + 1])
+			i++;
+		return fold_of(t, i, i + 1, elem);
+	case COLL_ALLTOALL:
+		for (uint64_t left = pos;; i++) {
+			const uint64_t *off = t->args[i].off;
+
+			if (left < off[r + 1] - off[r])
+				return fold_of(t, i, i + 1, off[r] + left);
+			left -= off[r + 1] - off[r];
+		}
+	default:
+		return fold_of(t, 0, t->size, elem);
+	}
+}
+
+/* Is @got what row and collective promise? */
+static inline bool is_wanted(const struct set *t, int r, struct number got, struct number want)
+{
+	const unsigned flags = t->alg->flags;
+	const bool prefix = t->alg->kind == COLL_SCAN || t->alg->kind == COLL_EXSCAN;
+
+	if (!got.there || got.final != t->s[r]->final || got.ranks != want.ranks)
+		return false;
+	if (!(flags & COLL_IDEMPOTENT) && got.sum != want.sum)
+		return false;
+	if ((prefix || (flags & COLL_ORDERED)) && got.string != want.string)
+		return false;
+	if (t->s[r]->final)
+		want.tree = concrete_hash(TREE_FINAL, want.tree, 0);
+	return !(flags & COLL_ORDERED) || (flags & COLL_PARTIALS) || got.tree == want.tree;
+}
+
+static inline bool outputs_right(const struct concrete *c)
+{
+	const struct set *t = c->t;
+	const enum coll_kind kind = t->alg->kind;
+	const bool agree = !(t->alg->flags & COLL_DIVERGENT) &&
+	                   (kind == COLL_ALLREDUCE || kind == COLL_BARRIER);
+
+	for (int r = 0; r < t->size; r++)
+		for (uint64_t pos = 0; pos < c->nout[r]; pos++)
+			if (!is_wanted(t, r, c->out[r][pos], wanted(t, r, pos)) ||
+			    (agree && c->out[r][pos].tree != c->out[0][pos].tree))
+				return false;
+	for (int r = 0; r < t->size && kind == COLL_EXCHANGE && t->size > 1; r++)
+		for (uint64_t e = 0; e < coll_count(&t->args[r]); e++)
+			if (c->arrived[r][e] != 1)
+				return false;
+	return true;
+}
+
+/* ---- together ---- */
+
+/* Do the schedules of @t, whatever they have become, make what the collective promises? */
+static inline bool concretely_right(const struct set *t)
+{
+	static struct concrete c; /* large */
+	bool right;
+
+	assert_true(t->size <= CONCRETE_SIZE);
+	memset(&c, 0, sizeof(c));
+	c.t = t;
+	for (int r = 0; r < t->size; r++) {
+		const struct sched *s = t->s[r];
+		const struct coll_args *a = &t->args[r];
+		const enum coll_kind kind = t->alg->kind;
+
+		for (uint32_t i = 0; i < s->nsteps; i++) /* lanes 0 and 1 only */
+			if (s->steps[i].peer >= 0 && (unsigned)s->steps[i].lane > 1)
+				c.wrong = true;
+		c.nout[r] = coll_out_at(kind, a, coll_layout(kind, r, a->size, a->root).out_hi);
+		c.done[r] = calloc((size_t)s->nsteps + 1, sizeof(*c.done[r]));
+		c.out[r] = calloc(c.nout[r] + 1, sizeof(*c.out[r]));
+		c.arrived[r] = calloc(coll_count(a) + 1, sizeof(*c.arrived[r]));
+		c.bufs[r] = calloc((size_t)s->nbufs + 1, sizeof(*c.bufs[r]));
+		for (uint32_t b = 0; b < s->nbufs; b++)
+			c.bufs[r][b] = calloc(s->bufs[b].len + 1, sizeof(struct number));
+	}
+	run_concrete(&c);
+	right = !c.wrong && outputs_right(&c);
+	for (int r = 0; r < t->size; r++) {
+		for (uint32_t b = 0; b < t->s[r]->nbufs; b++)
+			free(c.bufs[r][b]);
+		free(c.bufs[r]);
+		free(c.done[r]);
+		free(c.out[r]);
+		free(c.arrived[r]);
+	}
+	return right;
+}
+
+#endif

@@ -1,0 +1,303 @@
+/*
+ * Broken schedules: a verifier that finds nothing proves nothing, so every step of every algorithm
+ * is broken in every way that is thought of here. What it does not find must be as good as what was
+ * there: the oracle, which runs it with numbers, says whether it is.
+ */
+#include "tests/unit/concrete.h"
+
+/* ---- mutants: one step is broken ---- */
+
+enum mutation {
+	MUT_DROP,
+	MUT_DST_UP,
+	MUT_DST_DOWN,
+	MUT_SRC_UP,
+	MUT_SRC_DOWN,
+	MUT_SHORTER,
+	MUT_LONGER,
+	MUT_FINAL,
+	MUT_LEFT,
+	MUT_LANE,
+	MUT_PEER,              /* + k: the k-th rank */
+	MUT_OP = MUT_PEER + 8, /* + k: the k-th operation */
+	MUTATIONS = MUT_OP + SCHED_OPS
+};
+
+static void change_op(struct sched_step *st, unsigned op, int rank, int size)
+{
+	const bool wire = op == SCHED_SEND || op == SCHED_RECV || op == SCHED_RECV_REDUCE;
+
+	st->op = (uint8_t)op;
+	if (st->dst.buf == SCHED_NONE)
+		st->dst = st->src;
+	if (st->src.buf == SCHED_NONE)
+		st->src = st->dst;
+	if (wire && st->peer < 0)
+		st->peer = (rank + 1) % size;
+	if (!wire)
+		st->peer = -1;
+	if (op == SCHED_READ)
+		st->src.buf = 0;
+	if (op == SCHED_WRITE)
+		st->dst.buf = 0;
+}
+
+/* Break step @i of @s; false where there is nothing to break in this way. */
+static bool mutate(struct sched *s, uint32_t i, unsigned m)
+{
+	struct sched_step *st = &s->steps[i];
+
+	if (m >= MUT_OP) {
+		if (st->op == m - MUT_OP ||
+		    (s->size == 1 && m - MUT_OP >= SCHED_SEND && m - MUT_OP <= SCHED_RECV_REDUCE))
+			return false;
+		change_op(st, m - MUT_OP, s->rank, s->size);
+		return true;
+	}
+	if (m >= MUT_PEER) {
+		const int peer = (int)(m - MUT_PEER);
+
+		if (st->peer < 0 || peer >= s->size || peer == st->peer)
+			return false;
+		st->peer = peer;
+		return true;
+	}
+	switch (m) {
+	case MUT_DROP:
+		memmove(st, st + 1, (s->nsteps - i - 1) * sizeof(*st));
+		s->nsteps--;
+		return true;
+	case MUT_DST_UP:
+	case MUT_DST_DOWN:
+		st->dst.off += m == MUT_DST_UP ? 1 : UINT64_MAX;
+		return st->dst.buf != SCHED_NONE;
+	case MUT_SRC_UP:
+	case MUT_SRC_DOWN:
+		st->src.off += m == MUT_SRC_UP ? 1 : UINT64_MAX;
+		return st->src.buf != SCHED_NONE;
+	case MUT_SHORTER:
+	case MUT_LONGER:
+		st->len += m == MUT_LONGER ? 1 : UINT64_MAX;
+		return true;
+	case MUT_FINAL:
+		st->flags ^= SCHED_FINAL;
+		return true;
+	case MUT_LEFT:
+		st->flags ^= SCHED_WIRE_LEFT;
+		return true;
+	default:
+		st->lane++;
+		return st->peer >= 0;
+	}
+}
+
+/* ---- mutants are found ---- */
+
+static unsigned long mutants, as_good, strict, asked;
+
+/*
+ * A mutant that is not found is one that the oracle runs to the right end: operands swapped where a
+ * sum is made once and copied, or where ranks may differ; an element more read or copied, that is
+ * overwritten unread; a copy that only keeps others waiting. One that is found may yet come to the
+ * right end, by luck (what it reads is not there, or is overwritten unread): these are few.
+ */
+static void judge(struct set *t, int r, uint32_t i, unsigned m, struct sched *bad)
+{
+	char why[VERIFY_TEXT] = "";
+	const bool sound = !sched_infer(bad), found = !sound || !set_verify(t, why);
+
+	mutants++;
+	if (!found) {
+		as_good++;
+		if (!concretely_right(t))
+			fail_msg("%s: mutation %u of rank %d step %u is not found",
+			         shape_words(t->alg, &t->shape), m, r, i);
+	} else if (sound && mutants % 64 == 0) {
+		asked++;
+		strict += concretely_right(t);
+	}
+}
+
+/* Break rank @r's schedule; of all the mutants take one in @stride, which @seed chooses. */
+static void check_mutants(struct set *t, int r, uint64_t stride, uint64_t *seed)
+{
+	struct sched *good = t->s[r], *bad = clone(good);
+
+	t->s[r] = bad;
+	for (uint32_t i = 0; i < good->nsteps; i++)
+		for (unsigned m = 0; m < MUTATIONS; m++) {
+			if (random_below(seed, stride))
+				continue;
+			copy_steps(bad, good);
+			if (mutate(bad, i, m))
+				judge(t, r, i, m, bad);
+		}
+	t->s[r] = good;
+	sched_free(bad);
+}
+
+/* About @wanted mutants of a set. */
+static void check_set(const struct coll_algorithm *alg, const struct shape *sh, uint64_t wanted)
+{
+	uint64_t seed = (uint64_t)sh->size, n = 0;
+	struct set t;
+
+	set_init(&t, alg, sh);
+	if (!concretely_right(&t))
+		fail_msg("%s: the oracle says no", shape_words(alg, sh));
+	for (int r = 0; r < t.size; r++)
+		n += t.s[r]->nsteps * (uint64_t)MUTATIONS;
+	for (int r = 0; r < t.size; r++)
+		check_mutants(&t, r, n > wanted ? n / wanted : 1, &seed);
+	set_release(&t);
+}
+
+static void test_mutants(void **state)
+{
+	const uint64_t wanted = long_run() ? UINT64_MAX : 700;
+
+	(void)state;
+	for (size_t i = 0; i < coll_algorithms_len; i++)
+		for (int p = 1; p <= up_to(8, 4); p++)
+			for (int n = 1; n <= 2; n++) {
+				struct shape sh = {.size = p, .root = p / 2, .ninputs = n};
+
+				shape_split(&sh, 3 * (uint64_t)p + 1);
+				if (shape_fit(&sh, &coll_algorithms[i]) && sh.ninputs == n)
+					check_set(&coll_algorithms[i], &sh, wanted);
+			}
+	print_message("%lu mutants, %lu as good; of %lu that are found the oracle passes %lu\n",
+	              mutants, as_good, asked, strict);
+	assert_true(10 * as_good < mutants);
+	assert_true(10 * strict < asked);
+}
+
+/* ---- mutants: one dependency is gone ---- */
+
+static void drop_dep(struct sched *s, const struct sched *good, uint32_t step, uint32_t k)
+{
+	struct sched_step *st = &s->steps[step];
+
+	copy_steps(s, good);
+	memcpy(s->deps, good->deps, good->ndeps * sizeof(*s->deps));
+	s->ndeps = good->ndeps;
+	st->ndep--;
+	memmove(&s->deps[st->dep + k], &s->deps[st->dep + k + 1],
+	        (st->ndep - k) * sizeof(*s->deps));
+}
+
+/* The verifier misses a dropped dependency exactly where the others imply it. */
+static void check_dropped(struct set *t, int r, unsigned long *needed, unsigned long *implied)
+{
+	struct sched *good = t->s[r], *bad = clone(good);
+	char why[VERIFY_TEXT];
+
+	assert_false(oracle_racy(good));
+	assert_true(oracle_needed(good));
+	t->s[r] = bad;
+	for (uint32_t i = 0; i < good->nsteps; i++)
+		for (uint32_t k = 0; k < good->steps[i].ndep; k++) {
+			bool racy, found;
+
+			drop_dep(bad, good, i, k);
+			racy = oracle_racy(bad);
+			found = !set_verify(t, why);
+			if (racy != found)
+				fail_msg("%s of %d ranks: dependency %u of rank %d step %u is %s",
+				         t->alg->name, t->size, k, r, i,
+				         racy ? "missed" : "implied, but refused");
+			*(racy ? needed : implied) += 1;
+		}
+	t->s[r] = good;
+	sched_free(bad);
+}
+
+static void test_dropped_dependencies(void **state)
+{
+	unsigned long needed = 0, implied = 0;
+
+	(void)state;
+	for (size_t i = 0; i < coll_algorithms_len; i++)
+		for (int p = 2; p <= up_to(6, 4); p++) {
+			struct set t;
+
+			struct shape sh = {.size = p, .root = p / 2, .ninputs = 1 + (p == 3)};
+
+			shape_split(&sh, 2 * (uint64_t)p + 1);
+			if (!shape_fit(&sh, &coll_algorithms[i]))
+				continue;
+			set_init(&t, &coll_algorithms[i], &sh);
+			for (int r = 0; r < p; r++)
+				check_dropped(&t, r, &needed, &implied);
+			set_release(&t);
+		}
+	print_message("%lu dropped dependencies are needed, %lu implied\n", needed, implied);
+	assert_true(needed > 10 * implied);
+}
+
+/* A dependency that holds on a part of its range only. */
+static void test_shortened_dependencies(void **state)
+{
+	struct sched *good, *bad;
+	char why[VERIFY_TEXT];
+	struct shape sh = {.size = 4, .ninputs = 1};
+	struct set t;
+	int shortened = 0;
+
+	(void)state;
+	shape_split(&sh, 9);
+	set_init(&t, coll_find(COLL_ALLREDUCE, "recursive_doubling"), &sh);
+	good = t.s[1];
+	bad = t.s[1] = clone(good);
+	for (uint32_t k = 0; k < good->ndeps; k++)
+		for (int end = 0; end < 2; end++) {
+			memcpy(bad->deps, good->deps, good->ndeps * sizeof(*bad->deps));
+			if (end)
+				bad->deps[k].hi--;
+			else
+				bad->deps[k].lo++;
+			if (oracle_racy(bad) != !set_verify(&t, why))
+				fail_msg("dependency %u cut at end %d", k, end);
+			shortened += oracle_racy(bad);
+		}
+	assert_true(shortened > 0);
+	t.s[1] = good;
+	sched_free(bad);
+	set_release(&t);
+}
+
+static void test_malformed_dependencies(void **state)
+{
+	struct sched *good, *bad;
+	char why[VERIFY_TEXT];
+	struct shape sh = {.size = 2, .ninputs = 1};
+	struct set t;
+
+	(void)state;
+	shape_split(&sh, 9);
+	set_init(&t, coll_find(COLL_ALLREDUCE, "recursive_doubling"), &sh);
+	good = t.s[1];
+	bad = t.s[1] = clone(good);
+	bad->deps[bad->steps[2].dep].step = 2; /* itself */
+	assert_false(set_verify(&t, why));
+	assert_non_null(strstr(why, "malformed"));
+	memcpy(bad->deps, good->deps, good->ndeps * sizeof(*bad->deps));
+	bad->deps[bad->steps[2].dep].shift += 100;
+	assert_false(set_verify(&t, why));
+	assert_non_null(strstr(why, "malformed"));
+	t.s[1] = good;
+	sched_free(bad);
+	set_release(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_mutants),
+	        cmocka_unit_test(test_dropped_dependencies),
+	        cmocka_unit_test(test_shortened_dependencies),
+	        cmocka_unit_test(test_malformed_dependencies),
+	};
+
+	return cmocka_run_group_tests_name("mutants", tests, NULL, NULL);
+}

@@ -1,0 +1,356 @@
+/*
+ * Prices: the simulator against what can be worked out by hand, the formula against the simulator
+ * for every algorithm.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "algorithms/blocks.h"
+#include "algorithms/simulate.h"
+
+/* ---- algorithms of textbooks ---- */
+
+static void one_to_all(struct sched_builder *b, const struct coll_args *a)
+{
+	for (int r = 0; r < a->size; r++) {
+		if (r == a->root)
+			continue;
+		if (a->rank == a->root)
+			sched_send(b, r, sched_work(b), coll_count(a));
+		else if (a->rank == r)
+			sched_recv(b, a->root, sched_work(b), coll_count(a));
+	}
+}
+
+static void binomial(struct sched_builder *b, const struct coll_args *a)
+{
+	for (int d = 1; d < a->size; d *= 2) {
+		if (a->rank < d && a->rank + d < a->size)
+			sched_send(b, a->rank + d, sched_work(b), coll_count(a));
+		else if (a->rank >= d && a->rank < 2 * d)
+			sched_recv(b, a->rank - d, sched_work(b), coll_count(a));
+	}
+}
+
+/* Down a chain, in @packets. */
+static void chain(struct sched_builder *b, const struct coll_args *a, uint64_t packets)
+{
+	const uint64_t len = coll_count(a) / packets;
+
+	for (uint64_t i = 0; i < packets; i++) {
+		const struct sched_span part = span_add(sched_work(b), i * len);
+
+		if (a->rank > 0)
+			sched_recv(b, a->rank - 1, part, len);
+		if (a->rank < a->size - 1)
+			sched_send(b, a->rank + 1, part, len);
+	}
+}
+
+static void ring(struct sched_builder *b, const struct coll_args *a)
+{
+	chain(b, a, 1);
+}
+
+static void ring_of_4_packets(struct sched_builder *b, const struct coll_args *a)
+{
+	chain(b, a, 4);
+}
+
+static void doubling(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct sched_span out = sched_out(b, 0);
+
+	for (int d = 1; d < a->size; d *= 2) {
+		sched_send(b, a->rank ^ d, out, coll_count(a));
+		sched_recv_reduce(b, a->rank ^ d, out, out, coll_count(a), 0);
+	}
+}
+
+/* Everybody sends the root all it has, which adds it. */
+static void all_to_one(struct sched_builder *b, const struct coll_args *a)
+{
+	for (int r = 1; r < a->size; r++)
+		if (a->rank == 0)
+			sched_recv_reduce(b, r, sched_out(b, 0), sched_out(b, 0), coll_count(a), 0);
+	if (a->rank > 0)
+		sched_send(b, 0, sched_work(b), coll_count(a));
+}
+
+static void unmatched(struct sched_builder *b, const struct coll_args *a)
+{
+	if (a->rank == 1)
+		sched_recv(b, 0, sched_work(b), coll_count(a));
+}
+
+static void in_a_circle(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct sched_span all = sched_work(b);
+
+	sched_recv(b, !a->rank, all, coll_count(a));
+	sched_send(b, !a->rank, all, coll_count(a));
+}
+
+/* ---- running them ---- */
+
+#define SIZE_MAX_RANKS 65536
+static uint64_t off[SIZE_MAX_RANKS + 1];
+
+static struct coll_args args_of(int size, uint64_t count)
+{
+	coll_split(count, size, off);
+	return (struct coll_args){
+	        .size = size, .ninputs = 1, .noutputs = 1, .off = off, .esize = 1, .steps = 1};
+}
+
+typedef void emitter(struct sched_builder *, const struct coll_args *);
+
+/* Elements are bytes. */
+static double seconds_of(const struct price_model *m, enum coll_kind kind, emitter *emit, int size,
+                         uint64_t count)
+{
+	const struct coll_algorithm alg = {.kind = kind, .name = "by hand", .emit = emit};
+	const struct coll_args args = args_of(size, count);
+	char why[SIMULATE_TEXT] = "";
+	struct simulation s;
+
+	if (!simulate_algorithm(m, &alg, &args, 1, &s, why))
+		fail_msg("%s", why);
+	return s.seconds;
+}
+
+static void assert_near(double got, double want)
+{
+	if (fabs(got - want) > 1e-6 * want)
+		fail_msg("%.9g seconds, not %.9g", got, want);
+}
+
+/* The textbook's L + m/B, with L on the wire (a latency) or at the port (a message's own cost). */
+#define L 1e-3
+#define B 1e6
+#define M 10000
+#define T (M / B)
+static const struct price_model wire = {.latency = L, .egress = 1 / B, .ingress = 1 / B};
+static const struct price_model port = {.message = L, .egress = 1 / B, .ingress = 1 / B};
+
+static struct price_model forwarding(struct price_model m)
+{
+	m.store_and_forward = true;
+	return m;
+}
+
+/* ---- by hand ---- */
+
+static void test_one_message(void **state)
+{
+	const struct price_model stored = forwarding(wire);
+
+	(void)state;
+	assert_near(seconds_of(&wire, COLL_BROADCAST, one_to_all, 2, M), L + T);
+	assert_near(seconds_of(&port, COLL_BROADCAST, one_to_all, 2, M), L + T);
+	assert_near(seconds_of(&stored, COLL_BROADCAST, one_to_all, 2, M), L + T);
+}
+
+/* One who sends to all has one port: (n - 1)(L + m/B), or a latency that overlaps. */
+static void test_one_to_all(void **state)
+{
+	const struct price_model stored = forwarding(port);
+
+	(void)state;
+	for (int n = 2; n < 20; n++) {
+		assert_near(seconds_of(&port, COLL_BROADCAST, one_to_all, n, M), (n - 1) * (L + T));
+		assert_near(seconds_of(&stored, COLL_BROADCAST, one_to_all, n, M),
+		            (n - 1) * (L + T));
+		assert_near(seconds_of(&wire, COLL_BROADCAST, one_to_all, n, M), L + (n - 1) * T);
+	}
+}
+
+/* So has one who receives from all. */
+static void test_all_to_one(void **state)
+{
+	(void)state;
+	for (int n = 2; n < 20; n++) {
+		assert_near(seconds_of(&port, COLL_REDUCE, all_to_one, n, M), (n - 1) * (L + T));
+		assert_near(seconds_of(&wire, COLL_REDUCE, all_to_one, n, M), L + (n - 1) * T);
+	}
+}
+
+static void test_binomial(void **state)
+{
+	const struct price_model models[] = {port, forwarding(port), forwarding(wire)};
+
+	(void)state;
+	for (int q = 1; q < 8; q++)
+		for (size_t k = 0; k < sizeof models / sizeof models[0]; k++)
+			assert_near(seconds_of(&models[k], COLL_BROADCAST, binomial, 1 << q, M),
+			            q * (L + T));
+}
+
+static void test_ring(void **state)
+{
+	const struct price_model stored[] = {forwarding(wire), forwarding(port)};
+
+	(void)state;
+	for (int n = 2; n < 20; n++) {
+		assert_near(seconds_of(&wire, COLL_BROADCAST, ring, n, M), (n - 1) * L + T);
+		assert_near(seconds_of(&port, COLL_BROADCAST, ring, n, M), (n - 1) * L + T);
+		for (int k = 0; k < 2; k++)
+			assert_near(seconds_of(&stored[k], COLL_BROADCAST, ring, n, M),
+			            (n - 1) * (L + T));
+	}
+}
+
+/* In r packets that are stored and forwarded: (n + r - 2)(L + m/(rB)). */
+static void test_ring_of_packets(void **state)
+{
+	const struct price_model stored = forwarding(port);
+
+	(void)state;
+	for (int n = 2; n < 20; n++)
+		assert_near(seconds_of(&stored, COLL_BROADCAST, ring_of_4_packets, n, M),
+		            (n + 4 - 2) * (L + T / 4));
+}
+
+/* q(L + m/B); streamed, a latency that is shorter than a message vanishes behind it. */
+static void test_doubling(void **state)
+{
+	const struct price_model stored = forwarding(wire);
+
+	(void)state;
+	for (int q = 1; q < 8; q++) {
+		assert_near(seconds_of(&stored, COLL_ALLREDUCE, doubling, 1 << q, M), q * (L + T));
+		assert_near(seconds_of(&port, COLL_ALLREDUCE, doubling, 1 << q, M), q * (L + T));
+		assert_near(seconds_of(&wire, COLL_ALLREDUCE, doubling, 1 << q, M), L + q * T);
+		assert_near(seconds_of(&wire, COLL_ALLREDUCE, doubling, 1 << q, M / 100),
+		            q * L + T / 100);
+	}
+}
+
+/* What passes on in grains adds a grain's time at every station on the way. */
+static void test_grain(void **state)
+{
+	struct price_model m = wire;
+
+	(void)state;
+	m.grain = M / 10;
+	for (int n = 2; n < 20; n++)
+		assert_near(seconds_of(&m, COLL_BROADCAST, ring, n, M),
+		            (n - 1) * L + (n - 2) * T / 10 + T);
+	m.grain = M; /* the whole message: stored and forwarded */
+	assert_near(seconds_of(&m, COLL_BROADCAST, ring, 9, M), 8 * (L + T));
+}
+
+/* The slowest station decides; what one core does adds up. */
+static void test_core(void **state)
+{
+	struct price_model m = wire;
+
+	(void)state;
+	m.tls = 3 / B; /* slower than the ports */
+	assert_near(seconds_of(&m, COLL_BROADCAST, one_to_all, 2, M), L + 3 * T);
+	assert_near(seconds_of(&m, COLL_ALLREDUCE, doubling, 2, M), 6 * T);
+	m.reduce = 2 / B;
+	assert_near(seconds_of(&m, COLL_ALLREDUCE, doubling, 2, M), 8 * T);
+	m.copy = 1 / B;
+	assert_near(seconds_of(&m, COLL_ALLREDUCE, doubling, 2, M), 10 * T);
+	m = wire;
+	m.reduce = 1 / (2 * B); /* faster than the ports: no more than the end's delay */
+	assert_near(seconds_of(&m, COLL_ALLREDUCE, doubling, 2, M), L + T);
+}
+
+/* Files are beside all else: the slowest of reading, moving and writing. */
+static void test_files(void **state)
+{
+	struct price_model m = wire;
+
+	(void)state;
+	m.file = 2 / B;
+	assert_near(seconds_of(&m, COLL_BROADCAST, one_to_all, 2, M), L + 2 * T);
+	m.file = 1 / (2 * B);
+	assert_near(seconds_of(&m, COLL_BROADCAST, one_to_all, 2, M), L + T);
+	assert_near(seconds_of(&m, COLL_BROADCAST, one_to_all, 1, M), T / 2);
+}
+
+static void test_nothing_to_do(void **state)
+{
+	(void)state;
+	assert_true(seconds_of(&wire, COLL_BROADCAST, ring, 1, M) <= 0);
+	assert_true(seconds_of(&wire, COLL_BROADCAST, ring, 5, 0) <= 0);
+}
+
+static void test_defects_are_named(void **state)
+{
+	const struct coll_algorithm lacks = {.kind = COLL_BROADCAST, .emit = unmatched};
+	const struct coll_algorithm waits = {.kind = COLL_BROADCAST, .emit = in_a_circle};
+	const struct coll_args args = args_of(2, M);
+	char why[SIMULATE_TEXT];
+	struct simulation s;
+
+	(void)state;
+	assert_false(simulate_algorithm(&wire, &lacks, &args, 1, &s, why));
+	assert_string_equal(why, "0 messages are sent and 1 received");
+	assert_false(simulate_algorithm(&wire, &waits, &args, 1, &s, why));
+	assert_string_equal(why, "steps wait for one another in a circle");
+}
+
+static void all_pairs(struct sched_builder *b, const struct coll_args *a)
+{
+	for (int r = 0; r < a->size; r++)
+		if (r != a->rank) {
+			sched_send(b, r, sched_in(b, 0, a->off[r]), a->off[r + 1] - a->off[r]);
+			sched_recv(b, r, sched_out(b, a->off[r]), a->off[r + 1] - a->off[r]);
+		}
+}
+
+static void test_too_large_is_said(void **state)
+{
+	const struct coll_algorithm alg = {.kind = COLL_ALLTOALL, .emit = all_pairs};
+	struct coll_args args = args_of(8192, 8192);
+	char why[SIMULATE_TEXT];
+	struct simulation s;
+
+	(void)state;
+	assert_false(simulate_algorithm(&wire, &alg, &args, 1, &s, why));
+	assert_non_null(strstr(why, "8192 schedules of about"));
+}
+
+/* 65,536 ranks of a logarithmic algorithm, to the textbook's microsecond. */
+static void test_many_ranks(void **state)
+{
+#ifdef COLLCTL_SANITIZED
+	const int q = 10;
+#else
+	const int q = 16;
+#endif
+	(void)state;
+	assert_near(seconds_of(&port, COLL_ALLREDUCE, doubling, 1 << q, M), q * (L + T));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_one_message),
+	        cmocka_unit_test(test_one_to_all),
+	        cmocka_unit_test(test_all_to_one),
+	        cmocka_unit_test(test_binomial),
+	        cmocka_unit_test(test_ring),
+	        cmocka_unit_test(test_ring_of_packets),
+	        cmocka_unit_test(test_doubling),
+	        cmocka_unit_test(test_grain),
+	        cmocka_unit_test(test_core),
+	        cmocka_unit_test(test_files),
+	        cmocka_unit_test(test_nothing_to_do),
+	        cmocka_unit_test(test_defects_are_named),
+	        cmocka_unit_test(test_too_large_is_said),
+	        cmocka_unit_test(test_many_ranks),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
