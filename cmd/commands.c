@@ -39,7 +39,7 @@ const struct command commands[] = {
 	 "rank r gets the reduction of the arrays of ranks 0 to r-1",
 	 REDUCTION, 1, 1, false, cmd_collective},
 	{"exchange", "IN --steps C",
-	 "time the pairwise exchange pattern: a piece of the array with each of C partners",
+	 "time the pairwise exchange pattern: C partners, a piece of the array with each",
 	 COLLECTIVE | OPTS_ARRAY | OPTS_STEPS, 1, 1, false, cmd_collective},
 	{"barrier", "", "wait for all ranks; say who is missing",
 	 COLLECTIVE, 0, 0, false, cmd_barrier},
