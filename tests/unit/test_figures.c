@@ -218,7 +218,7 @@ static const struct expected {
         {COLL_REDUCE_SCATTER, "circulant", 3, 4, 7, 5},
         {COLL_REDUCE_SCATTER, "ring", 7, 7, 7, 2},
         {COLL_REDUCE_SCATTER, "direct", 1, 7, 7, 7},
-        {COLL_ALLGATHER, "linear", 2, 7, 56, 7},
+        {COLL_ALLGATHER, "linear", 4, 3, 24, 7},
         {COLL_ALLGATHER, "bruck", 3, 3, 7, 5},
         {COLL_ALLGATHER, "recursive_doubling", 3, 3, 7, 3},
         {COLL_ALLGATHER, "circulant", 3, 5, 7, 5},
