@@ -1,4 +1,5 @@
 /* Inputs and outputs of a collective, and the executor's way to them. See collective.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,15 @@
 #include "lib/job/details.h"
 
 /* ---- inputs ---- */
+
+/* Of a broadcast, a file that is no array can be taken as it is. */
+static int hint_at_bytes(const struct collective *c, struct err *err)
+{
+	size_t n = strlen(err->text);
+	if ((c->cmd->opts & OPTS_BYTES) && err->code == ERR_USAGE)
+		snprintf(err->text + n, sizeof err->text - n, ", or --raw-file for its bytes");
+	return -1;
+}
 
 /* Whoever writes to a pipe may take long: meanwhile the job goes on, and can be stopped. */
 static int await_pipe(void *ctx, int fd, struct err *err)
@@ -25,7 +35,7 @@ static int open_input(struct collective *c, const char *name, const struct array
 	int ret = path ? stdio_array_open(f, path, hints, await_pipe, c, err) : -1;
 	free(path);
 	if (ret < 0)
-		return -1;
+		return hint_at_bytes(c, err);
 	c->ninputs++;
 	if (f->info.dtype != first->info.dtype)
 		return err_set(err, ERR_INPUT, "%s: dtype %s differs from %s of %s", f->path,

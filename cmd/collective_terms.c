@@ -27,24 +27,24 @@ static int parse_counts(struct collective *c, struct err *err)
 	c->counts = calloc((size_t)c->size, sizeof *c->counts);
 	if (!c->counts)
 		return err_nomem(err, "--counts", (size_t)c->size * sizeof *c->counts);
-	for (; *s; n++) {
+	for (;; s++) {
 		size_t digits = strspn(s, "0123456789");
-		if (n < c->size)
-			c->counts[n] = strtoull(s, NULL, 10);
 		if (!digits || digits > 18 || (s[digits] && s[digits] != ','))
 			return err_set(err, ERR_USAGE,
 			               "--counts: '%s' is not a list of rows, such as 3,4,0",
 			               c->o->counts);
-		s += digits + (s[digits] == ',' && s[digits + 1]);
-		if (*s == ',')
-			return err_set(err, ERR_USAGE, "--counts: '%s' ends in a comma",
-			               c->o->counts);
+		if (n < c->size)
+			c->counts[n] = strtoull(s, NULL, 10);
+		n++;
+		s += digits;
+		if (!*s)
+			break;
 	}
 	if (n != c->size)
 		return err_set(err, ERR_USAGE, "--counts: has %d numbers for %d ranks", n, c->size);
-	return rows_sum(c->counts, c->size, &sum) < 0
-	               ? err_set(err, ERR_USAGE, "--counts: too many rows")
-	               : 0;
+	if (rows_sum(c->counts, c->size, &sum) < 0)
+		return err_set(err, ERR_USAGE, "--counts: too many rows");
+	return 0;
 }
 
 int terms_check(struct collective *c, struct err *err)
