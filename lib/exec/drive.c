@@ -109,6 +109,7 @@ int drive_begin(struct drive *d, struct err *err)
 	job_waits(d->job, waits_for, d->exec);
 	job_phase(d->job, PHASE_RUN);
 	loop->yields = YIELDS;
+	loop_home(loop, job_local_index(d->job));
 	return 0;
 }
 
@@ -116,6 +117,7 @@ void drive_end(struct drive *d)
 {
 	struct loop *loop = job_loop(d->job);
 	loop->yields = 0;
+	loop->home = -1;
 	job_waits(d->job, NULL, NULL);
 	loop_del(loop, &d->files);
 }
