@@ -329,6 +329,7 @@ static int choose_auto(struct collective *c, const struct coll_args *args, struc
 	        .insecure = c->o->insecure,
 	        .base = args->base,
 	        .steps = args->steps,
+	        .uneven = args->recv_off != NULL,
 	};
 	int ret = 0;
 	tuning_init(&tuning);
