@@ -138,6 +138,7 @@ int select_all(const struct select_args *a, struct selection *s, struct err *err
 	        .ninputs = 1,
 	        .noutputs = 1,
 	        .off = off,
+	        .recv_off = a->uneven ? off : NULL,
 	        .base = a->base,
 	        .steps = a->steps,
 	        .esize = (unsigned)esize,

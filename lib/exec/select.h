@@ -45,6 +45,7 @@ struct select_args {
 	bool divergent;                     /* --allow-divergent */
 	bool insecure;                      /* --insecure */
 	unsigned base, steps;               /* as in struct coll_args */
+	bool uneven;                        /* alltoall: the ranks cut their arrays differently */
 	const struct select_tuning *tuning; /* NULL: the built-in rates, nothing measured */
 };
 

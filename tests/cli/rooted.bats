@@ -108,6 +108,10 @@ load helpers
 	rank 1 2 broadcast -o out.1.bin
 	wait_ranks
 	assert_ranks 2 2 'rank 1' out.1.bin .npy
+	rank 0 2 broadcast in.0.npy -o out.0.npy
+	rank 1 2 broadcast --format raw -o out.1.npy
+	wait_ranks
+	assert_ranks 2 2 'rank 1' out.1.npy '--format npy'
 	assert_only_files in.0.npy job.key serve.1.{port,out,err} {0,1}.{out,err}
 }
 

@@ -99,6 +99,9 @@ alltoallv() {
 	check_coll alltoall 2
 	grep -qF 'bruck falls back to pairwise' 0.err
 	assert_equal "$(cat 0.out 1.out | jq -s -r 'map([.requested, .algorithm]) | unique | @json')" '[["bruck","pairwise"]]'
+	alltoallv - - -- --explain # auto takes what runs
+	grep -qE 'bruck .* is pairwise here' 0.err
+	[[ $(grep -c 'falls back' 0.err) == 0 ]]
 }
 
 @test "--counts that don't fit are refused" {
