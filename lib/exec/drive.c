@@ -74,11 +74,6 @@ static void files_moved(void *ctx, uint32_t events)
 		return; /* it has been read before */
 }
 
-static void woken(void *ctx) /* an event has ended the loop's wait: that is all there is to do */
-{
-	(void)ctx;
-}
-
 int drive_go(struct drive *d, struct err *err)
 {
 	for (;;) {
@@ -98,14 +93,14 @@ int drive_begin(struct drive *d, struct err *err)
 	d->conf.conn = conn_of;
 	d->conf.conn_ctx = d->mesh;
 	d->files.fd = -1;
+	if (d->mesh)
+		mesh_settle(d->mesh);
 	d->exec = exec_new(&d->conf, err);
 	if (!d->exec)
 		return -1;
 	d->files = (struct loop_watch){.fd = exec_fd(d->exec), .fn = files_moved, .ctx = &d->files};
 	if (d->files.fd >= 0 && loop_add(loop, &d->files, EPOLLIN, err) < 0)
 		return -1;
-	if (d->mesh)
-		mesh_attach(d->mesh, woken, NULL);
 	job_waits(d->job, waits_for, d->exec);
 	job_phase(d->job, PHASE_RUN);
 	loop->yields = YIELDS;
