@@ -31,11 +31,11 @@ struct coll_rules {
 	bool prefix;     /* a rank's result is over the ranks before it */
 };
 
-/* What one rank reads, moves and writes. */
+/* What one rank moves and writes. */
 struct layout {
 	struct coll_args args; /* off and recv_off are the layout's */
 	uint64_t *off, *recv_off;
-	struct array_info in, out; /* of the files; nothing where the rank has no part */
+	struct array_info out; /* of the output file, where there is one */
 };
 
 struct output {

@@ -93,7 +93,6 @@ static int lay_out_rows(const struct collective *c, int rank, const uint64_t *ro
 		row *= whole.shape[i];
 	if (rows_sum(rows, c->size, &all) < 0 || rows_out(c, rank, rows, from, &got) < 0)
 		return err_set(err, ERR_RESOURCE, "the result is too large");
-	l->out = c->info;
 	if (count_array(&whole, all, err) < 0 || count_array(&l->out, got, err) < 0)
 		return -1;
 	add_up(rows, c->size, row, l->off);
@@ -113,7 +112,7 @@ int terms_lay_out(const struct collective *c, int rank, const uint64_t *rows, co
 		l->recv_off = calloc(n, sizeof *l->recv_off);
 	if (!l->off || !l->recv_off)
 		return err_nomem(err, "the blocks", 2 * n * sizeof *l->off);
-	l->in = l->out = c->info;
+	l->out = c->info;
 	if (c->rules->cut == CUT_ELEMENTS)
 		coll_split(c->info.count, c->size, l->off);
 	else if (lay_out_rows(c, rank, rows, from, l, err) < 0)
