@@ -30,6 +30,7 @@ struct bench {
 	struct joining joining;
 	struct job *job;
 	int rank, size;
+	int host_cpus; /* as in struct select_args */
 	enum bench_form form;
 	struct bench_head head;
 
@@ -209,7 +210,8 @@ static int choose(const struct bench *b, size_t k, struct bench_case *c, struct 
 		        .insecure = b->o->insecure,
 		        .base = c->args.base,
 		        .steps = c->args.steps,
-		        .tuning = &b->tuning,
+		        .host_cpus = b->host_cpus,
+		        .tuning = b->o->tuning ? &b->tuning : NULL,
 		};
 		asked = select_auto(&s);
 	}
@@ -507,6 +509,7 @@ static int run(struct bench *b, const char *collective, struct err *err)
 	if (prepare(b, err) < 0 || describe(b, collective, &in, err) < 0 ||
 	    job_agree(b->job, &in, b->size > 1, decide, b, &plan, err) < 0)
 		return -1;
+	b->host_cpus = (int)plan.host_cpus;
 	b->phase = PHASE_CONNECT;
 	if (connect_all(b, err) < 0)
 		return -1;

@@ -65,7 +65,8 @@ static int lay_out_of(const struct collective *c, int rank, uint64_t *column, st
 
 /* ---- what rank 0 decides ---- */
 
-static int choose_auto(struct collective *c, const struct coll_args *args, struct err *err)
+static int choose_auto(struct collective *c, const struct coll_args *args, int host_cpus,
+                       struct err *err)
 {
 	struct select_tuning tuning;
 	struct selection chosen = {0};
@@ -78,6 +79,7 @@ static int choose_auto(struct collective *c, const struct coll_args *args, struc
 	        .ordered = c->ordered,
 	        .divergent = c->o->allow_divergent,
 	        .insecure = c->o->insecure,
+	        .host_cpus = host_cpus,
 	        .base = args->base,
 	        .steps = args->steps,
 	        .uneven = args->recv_off != NULL,
@@ -100,11 +102,12 @@ static int choose_auto(struct collective *c, const struct coll_args *args, struc
 	return ret;
 }
 
-static int choose_algorithm(struct collective *c, const struct coll_args *args, struct err *err)
+static int choose_algorithm(struct collective *c, const struct coll_args *args, int host_cpus,
+                            struct err *err)
 {
 	const char *name = c->o->algorithm;
 	if (strcmp(name, "auto") == 0) {
-		if (choose_auto(c, args, err) < 0)
+		if (choose_auto(c, args, host_cpus, err) < 0)
 			return -1;
 	} else {
 		c->algorithm = coll_find(c->kind, name);
@@ -225,7 +228,7 @@ int decide_plan(void *ctx, const struct intent *const *intents, struct plan *pla
 	if (ret == 0)
 		ret = lay_out_of(c, 0, column, &l, err);
 	if (ret == 0)
-		ret = choose_algorithm(c, &l.args, err);
+		ret = choose_algorithm(c, &l.args, (int)plan->host_cpus, err);
 	if (ret == 0) {
 		snprintf(plan->algorithm, sizeof plan->algorithm, "%s", c->algorithm->name);
 		plan->dtype = (uint8_t)wire_dtype(c, c->algorithm, plan->total_inputs);
