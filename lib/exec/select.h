@@ -41,10 +41,10 @@ struct select_args {
 	uint64_t bytes; /* S: of coll_count() elements */
 	enum reduce_op op;
 	enum dtype dtype;
-	bool ordered;                       /* --order rank */
-	bool divergent;                     /* --allow-divergent */
-	bool insecure;                      /* --insecure */
-	int host_cpus; /* all ranks share a host with so many processors; 0: there is a network */
+	bool ordered;   /* --order rank */
+	bool divergent; /* --allow-divergent */
+	bool insecure;  /* --insecure */
+	int host_cpus;  /* all ranks share a host with so many processors; 0: there is a network */
 	unsigned base, steps;               /* as in struct coll_args */
 	bool uneven;                        /* alltoall: the ranks cut their arrays differently */
 	const struct select_tuning *tuning; /* NULL: the built-in rates, nothing measured */

@@ -25,6 +25,7 @@ load helpers
 			((n == 4)) || [[ $kind != exchange ]] || continue
 			collctl run -n $n -- bench "$kind" "${steps[@]}" -a all -b 4 -e 4100 -f 1025 -w 1 --iters 2 --check \
 				--root 1 --csv --insecure >out
+			# shellcheck disable=SC2016 # awk's own
 			run -0 awk -F, 'NR > 1 && $11 != 0 { exit 1 } END { exit NR < 2 }' out
 		done
 	done
@@ -36,6 +37,7 @@ load helpers
 		'--op max --dtype f64' '--op sum --dtype i16'; do
 		# shellcheck disable=SC2086 # several words
 		collctl run -n 3 -- bench allreduce -a all $opts -b 1002 -e 1002 -w 0 --iters 1 --check --csv >out
+		# shellcheck disable=SC2016 # awk's own
 		run -0 awk -F, 'NR > 1 && $11 != 0 { exit 1 } END { exit NR < 5 }' out
 	done
 }
