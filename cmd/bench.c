@@ -105,8 +105,8 @@ static int check_options(struct bench *b, const char *collective, struct err *er
 		return err_set(err, ERR_USAGE, "--json and --csv both want stdout");
 	if (o->minbytes > o->maxbytes)
 		return err_set(err, ERR_USAGE, "--minbytes is larger than --maxbytes");
-	if (reduce_op_by_name(o->op, &b->op) < 0)
-		return err_set(err, ERR_USAGE, "--op: '%s' is no operation", o->op);
+	if (operation_named(b->kind, o->op, &b->op, err) < 0)
+		return -1;
 	b->dtype = o->dtype ? dtype_by_name(o->dtype) : DTYPE_F32;
 	if (b->kind == COLL_BARRIER) {
 		b->op = REDUCE_BAND;
@@ -254,7 +254,9 @@ static int describe(struct bench *b, const char *collective, struct intent *in, 
 	char text[FACT_VALUE] = "";
 	in->memory = UINT64_MAX;
 	in->ninputs = 1;
-	intent_add(in, "bench", collective);
+	/* One fact with the collectives', so that they don't take a bench for one of them. */
+	snprintf(text, sizeof text, "bench %s", collective);
+	intent_add(in, "collective", text);
 	intent_add(in, "--algorithm", o->algorithm);
 	intent_add(in, "--op", reduce_op_name(b->op));
 	intent_add(in, "--dtype", dtype_name(b->dtype));

@@ -89,6 +89,8 @@ load helpers
 	assert_output --partial nonsense
 	run -2 collctl bench allreduce -n 1 --op band
 	assert_output --partial 'band is not defined on f32'
+	run -2 collctl bench scan -n 1 --op avg
+	assert_output --partial 'avg is not defined for scan'
 	run -2 collctl bench allreduce -n 1 -a ring
 	assert_output --partial --allow-divergent
 	run -2 collctl bench broadcast -n 1 --root 1
@@ -102,4 +104,14 @@ load helpers
 	# shellcheck disable=SC2016 # for the ranks' shells
 	run -7 collctl run -n 2 -- sh -c 'exec "$0" bench allreduce -e "$((4 + COLLCTL_RANK))K"' "$COLLCTL"
 	assert_output --partial '-e 5120'
+}
+
+@test "a bench and a collective are not taken for one another" {
+	# shellcheck disable=SC2016 # for the ranks' shells
+	run -7 collctl run -n 2 -- sh -c '
+		case $COLLCTL_RANK in
+		0) exec "$0" bench broadcast -e 4K ;;
+		1) exec "$0" barrier ;;
+		esac' "$COLLCTL"
+	assert_output --partial 'collective barrier differs from bench broadcast'
 }
