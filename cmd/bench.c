@@ -21,6 +21,7 @@
 #define MEMORY      (64u << 20) /* bytes for the connections' buffers */
 #define CHECK_RUNS  2           /* the second one over buffers that were used */
 #define MERGE_BYTES 8           /* of an element that is merged: a time, a number */
+#define NAMES_MAX   (1u << 20)  /* bytes of the names of all cases' algorithms */
 
 struct bench {
 	const struct options *o;
@@ -240,12 +241,28 @@ static int for_each_case(struct bench *b,
 
 static int name_case(struct bench *b, struct bench_case *c, void *ctx, struct err *err)
 {
-	char *text = ctx;
-	size_t n = strlen(text);
+	struct buf *names = ctx;
 	(void)b;
 	(void)err;
-	snprintf(text + n, FACT_VALUE - n, "%s%s", n ? " " : "", c->algorithm->name);
+	if (names->len)
+		buf_put_u8(names, ' ');
+	buf_put(names, c->algorithm->name, strlen(c->algorithm->name));
 	return 0;
+}
+
+/* The algorithms of all cases: the ranks' tuning files may differ. */
+static int add_algorithms(struct bench *b, struct intent *in, struct err *err)
+{
+	struct buf names;
+	buf_init(&names, NAMES_MAX);
+	int ret = for_each_case(b, name_case, &names, err);
+	buf_put_u8(&names, '\0');
+	if (ret == 0 && names.failed)
+		ret = err_nomem(err, "the algorithms", NAMES_MAX);
+	if (ret == 0)
+		intent_add(in, "algorithms", (const char *)names.data);
+	buf_release(&names);
+	return ret;
 }
 
 static int describe(struct bench *b, const char *collective, struct intent *in, struct err *err)
@@ -273,11 +290,7 @@ static int describe(struct bench *b, const char *collective, struct intent *in, 
 	intent_add(in, "--base", text);
 	snprintf(text, sizeof text, "%d", o->steps);
 	intent_add(in, "--steps", text);
-	text[0] = '\0';
-	if (for_each_case(b, name_case, text, err) < 0)
-		return -1;
-	intent_add(in, "algorithms", text); /* the ranks' tuning files may differ */
-	return 0;
+	return add_algorithms(b, in, err);
 }
 
 static int add_edges(struct bench *b, struct bench_case *c, void *used, struct err *err)

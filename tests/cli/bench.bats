@@ -106,6 +106,17 @@ load helpers
 	assert_output --partial '-e 5120'
 }
 
+@test "ranks whose tuning files choose otherwise in a late case disagree" {
+	local algorithms
+	algorithms=$(printf 'direct,%.0s' {1..80})auto
+	printf '{"version": 1, "measured": [{"collective": "allreduce", "size": 2, "secure": true,
+		"bytes": 4096, "times": {"bcube": 1}}]}\n' >tuning
+	# shellcheck disable=SC2016 # for the ranks' shells
+	run -7 collctl run -n 2 -- sh -c '[ "$COLLCTL_RANK" = 0 ] || export COLLCTL_TUNING=tuning
+		exec "$0" bench allreduce -b 4K -e 4K -w 0 --iters 1 -a "$1"' "$COLLCTL" "$algorithms"
+	assert_output --partial 'algorithms direct direct'
+}
+
 @test "a bench and a collective are not taken for one another" {
 	# shellcheck disable=SC2016 # for the ranks' shells
 	run -7 collctl run -n 2 -- sh -c '
