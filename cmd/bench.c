@@ -21,6 +21,7 @@
 #define MEMORY      (64u << 20) /* bytes for the connections' buffers */
 #define CHECK_RUNS  2           /* the second one over buffers that were used */
 #define MERGE_BYTES 8           /* of an element that is merged: a time, a number */
+#define NAMES_MAX   (1u << 20)  /* bytes of the names of all cases' algorithms */
 
 struct bench {
 	const struct options *o;
@@ -106,8 +107,8 @@ static int check_options(struct bench *b, const char *collective, struct err *er
 		return err_set(err, ERR_USAGE, "--json and --csv both want stdout");
 	if (o->minbytes > o->maxbytes)
 		return err_set(err, ERR_USAGE, "--minbytes is larger than --maxbytes");
-	if (reduce_op_by_name(o->op, &b->op) < 0)
-		return err_set(err, ERR_USAGE, "--op: '%s' is no operation", o->op);
+	if (operation_named(b->kind, o->op, &b->op, err) < 0)
+		return -1;
 	b->dtype = o->dtype ? dtype_by_name(o->dtype) : DTYPE_F32;
 	if (b->kind == COLL_BARRIER) {
 		b->op = REDUCE_BAND;
@@ -242,12 +243,28 @@ static int for_each_case(struct bench *b,
 
 static int name_case(struct bench *b, struct bench_case *c, void *ctx, struct err *err)
 {
-	char *text = ctx;
-	size_t n = strlen(text);
+	struct buf *names = ctx;
 	(void)b;
 	(void)err;
-	snprintf(text + n, FACT_VALUE - n, "%s%s", n ? " " : "", c->algorithm->name);
+	if (names->len)
+		buf_put_u8(names, ' ');
+	buf_put(names, c->algorithm->name, strlen(c->algorithm->name));
 	return 0;
+}
+
+/* The algorithms of all cases: the ranks' tuning files may differ. */
+static int add_algorithms(struct bench *b, struct intent *in, struct err *err)
+{
+	struct buf names;
+	buf_init(&names, NAMES_MAX);
+	int ret = for_each_case(b, name_case, &names, err);
+	buf_put_u8(&names, '\0');
+	if (ret == 0 && names.failed)
+		ret = err_nomem(err, "the algorithms", NAMES_MAX);
+	if (ret == 0)
+		intent_add(in, "algorithms", (const char *)names.data);
+	buf_release(&names);
+	return ret;
 }
 
 static int describe(struct bench *b, const char *collective, struct intent *in, struct err *err)
@@ -256,7 +273,9 @@ static int describe(struct bench *b, const char *collective, struct intent *in, 
 	char text[FACT_VALUE] = "";
 	in->memory = UINT64_MAX;
 	in->ninputs = 1;
-	intent_add(in, "bench", collective);
+	/* One fact with the collectives', so that they don't take a bench for one of them. */
+	snprintf(text, sizeof text, "bench %s", collective);
+	intent_add(in, "collective", text);
 	intent_add(in, "--algorithm", o->algorithm);
 	intent_add(in, "--op", reduce_op_name(b->op));
 	intent_add(in, "--dtype", dtype_name(b->dtype));
@@ -273,11 +292,7 @@ static int describe(struct bench *b, const char *collective, struct intent *in, 
 	intent_add(in, "--base", text);
 	snprintf(text, sizeof text, "%d", o->steps);
 	intent_add(in, "--steps", text);
-	text[0] = '\0';
-	if (for_each_case(b, name_case, text, err) < 0)
-		return -1;
-	intent_add(in, "algorithms", text); /* the ranks' tuning files may differ */
-	return 0;
+	return add_algorithms(b, in, err);
 }
 
 static int add_edges(struct bench *b, struct bench_case *c, void *used, struct err *err)

@@ -28,7 +28,6 @@ struct coll_rules {
 	enum coll_cut cut;
 	bool reduces;    /* has an operation */
 	bool replicated; /* every rank has the same result */
-	bool prefix;     /* a rank's result is over the ranks before it */
 };
 
 /* What one rank moves and writes. */

@@ -91,6 +91,8 @@ load helpers
 	assert_output --partial nonsense
 	run -2 collctl bench allreduce -n 1 --op band
 	assert_output --partial 'band is not defined on f32'
+	run -2 collctl bench scan -n 1 --op avg
+	assert_output --partial 'avg is not defined for scan'
 	run -2 collctl bench allreduce -n 1 -a ring
 	assert_output --partial --allow-divergent
 	run -2 collctl bench broadcast -n 1 --root 1
@@ -104,4 +106,25 @@ load helpers
 	# shellcheck disable=SC2016 # for the ranks' shells
 	run -7 collctl run -n 2 -- sh -c 'exec "$0" bench allreduce -e "$((4 + COLLCTL_RANK))K"' "$COLLCTL"
 	assert_output --partial '-e 5120'
+}
+
+@test "ranks whose tuning files choose otherwise in a late case disagree" {
+	local algorithms
+	algorithms=$(printf 'direct,%.0s' {1..80})auto
+	printf '{"version": 1, "measured": [{"collective": "allreduce", "size": 2, "secure": true,
+		"bytes": 4096, "times": {"bcube": 1}}]}\n' >tuning
+	# shellcheck disable=SC2016 # for the ranks' shells
+	run -7 collctl run -n 2 -- sh -c '[ "$COLLCTL_RANK" = 0 ] || export COLLCTL_TUNING=tuning
+		exec "$0" bench allreduce -b 4K -e 4K -w 0 --iters 1 -a "$1"' "$COLLCTL" "$algorithms"
+	assert_output --partial 'algorithms direct direct'
+}
+
+@test "a bench and a collective are not taken for one another" {
+	# shellcheck disable=SC2016 # for the ranks' shells
+	run -7 collctl run -n 2 -- sh -c '
+		case $COLLCTL_RANK in
+		0) exec "$0" bench broadcast -e 4K ;;
+		1) exec "$0" barrier ;;
+		esac' "$COLLCTL"
+	assert_output --partial 'collective barrier differs from bench broadcast'
 }
