@@ -33,5 +33,5 @@ uninstall:
 # The tests of the command line link the commands too, without main().
 $(BUILD)/cmd.a: $(filter-out $(BUILD)/cmd/main.o,$(OBJ_cmd))
 	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
-$(BUILD)/unit/test_options: $(BUILD)/cmd.a
-$(BUILD)/unit/test_options: ARCHIVES += $(BUILD)/cmd.a
+$(BUILD)/unit/test_options $(BUILD)/unit/test_bench: $(BUILD)/cmd.a
+$(BUILD)/unit/test_options $(BUILD)/unit/test_bench: ARCHIVES += $(BUILD)/cmd.a

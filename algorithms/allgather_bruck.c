@@ -22,11 +22,6 @@
 #include "algorithms/blocks.h"
 #include "algorithms/emitters.h"
 
-static int64_t radix(const struct coll_args *a)
-{
-	return a->base >= 2 ? (int64_t)a->base : 2;
-}
-
 /* Slots [i, i + count), i + count <= P, of the slots one after the other. */
 static struct range slots(const struct coll_args *a, int i, int count)
 {
@@ -51,7 +46,7 @@ static void rotate(struct sched_builder *b, const struct coll_args *a, struct sc
 
 void allgather_bruck(struct sched_builder *b, const struct coll_args *a)
 {
-	const int64_t k = radix(a);
+	const int64_t k = bruck_base(a);
 	const struct range own = block_range(a, a->rank);
 	const struct sched_span work = work_gather_own(b, a);
 	const struct sched_span slot = a->rank ? sched_scratch(b, SCHED_DATA, coll_count(a)) : work;
@@ -73,10 +68,10 @@ void allgather_bruck_cost(const struct coll_args *a, struct coll_cost *c)
 	const double p = a->size;
 
 	*c = (struct coll_cost){.sent = (p - 1) / p, .received = (p - 1) / p};
-	for (int64_t d = 1; d < a->size; d *= radix(a)) {
+	for (int64_t d = 1; d < a->size; d *= bruck_base(a)) {
 		const int64_t places = (a->size - 1) / d;
 
 		c->rounds++;
-		c->messages += (double)(places < radix(a) ? places : radix(a) - 1);
+		c->messages += (double)(places < bruck_base(a) ? places : bruck_base(a) - 1);
 	}
 }

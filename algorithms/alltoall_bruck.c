@@ -41,13 +41,6 @@ struct bruck {
 	struct sched_span got[LEVELS]; /* what z = 1 has brought; z's is z-1 buffers behind */
 };
 
-static int base_of(const struct coll_args *a)
-{
-	if (a->base < 2)
-		return 2;
-	return a->base < (unsigned)a->size ? (int)a->base : a->size;
-}
-
 /* How many slots there are from @first on, of @n. */
 static int64_t slots(const struct coll_args *a, int64_t first, int64_t n)
 {
@@ -154,7 +147,7 @@ static void exchange(struct bruck *x, int level)
 
 void alltoall_bruck(struct sched_builder *b, const struct coll_args *a)
 {
-	struct bruck x = {.b = b, .a = a, .base = base_of(a), .weight[0] = 1};
+	struct bruck x = {.b = b, .a = a, .base = bruck_base(a), .weight[0] = 1};
 
 	for (; x.weight[x.levels] < a->size; x.levels++) {
 		exchange(&x, x.levels);
@@ -170,7 +163,7 @@ const char *alltoall_bruck_falls_back(const struct coll_args *a)
 
 void alltoall_bruck_cost(const struct coll_args *a, struct coll_cost *c)
 {
-	const int64_t p = a->size, k = base_of(a);
+	const int64_t p = a->size, k = bruck_base(a);
 
 	*c = (struct coll_cost){0};
 	for (int64_t w = 1; w < p; w *= k) {

@@ -29,6 +29,14 @@ static inline int rank_add(const struct coll_args *a, int rank, int d)
 	return (int)(((int64_t)rank + d + a->size) % a->size);
 }
 
+/* bruck's k: --base, 2 unless said; one above the size does as the size. */
+static inline int bruck_base(const struct coll_args *a)
+{
+	if (a->base < 2)
+		return 2;
+	return a->base < (unsigned)a->size ? (int)a->base : a->size;
+}
+
 /* Elements [off, off + len) of the collective. */
 struct range {
 	uint64_t off, len;

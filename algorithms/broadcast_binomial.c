@@ -22,16 +22,11 @@
 
 void broadcast_binomial(struct sched_builder *b, const struct coll_args *a)
 {
-	const struct tree t = tree_of(a, a->rank);
-	const struct range all = whole_range(a);
 	const struct sched_span out = sched_out(b, 0);
 
-	if (t.parent < 0)
-		work_fold(b, out, all);
-	else
-		work_recv(b, t.parent, out, all);
-	for (int k = t.children - 1; k >= 0; k--)
-		work_send(b, tree_child(a, &t, k).rank, out, all);
+	if (a->rank == a->root)
+		work_fold(b, out, whole_range(a));
+	tree_broadcast(b, a, out);
 }
 
 void broadcast_binomial_cost(const struct coll_args *a, struct coll_cost *c)

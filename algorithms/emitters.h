@@ -69,7 +69,7 @@ ALGORITHM(alltoall_pairwise);
 ALGORITHM(alltoall_bruck);
 const char *alltoall_bruck_falls_back(const struct coll_args *);
 
-/* scan, exscan: a file for both */
+/* scan, exscan */
 ALGORITHM(scan_linear);
 ALGORITHM(scan_recursive_doubling);
 ALGORITHM(scan_doubling_123);

@@ -7,7 +7,7 @@
  * 3. A step begins when what the one before brings has arrived (wait_for), as in the
  *    reduce-scatter, which needs it.
  *
- * C rounds of S/C bytes; scratch: a piece and an element.
+ * C rounds of S/C bytes; scratch: a piece, and an element for C > 1.
  *
  * P = 4, C = 2, who exchanges with whom:
  *
@@ -29,7 +29,7 @@ void exchange_pairwise_exchange(struct sched_builder *b, const struct coll_args 
 {
 	const uint64_t len = coll_count(a);
 	const struct sched_span got = sched_scratch(b, SCHED_DATA, piece_at(len, 1, a->steps));
-	const struct sched_span spare = sched_scratch(b, SCHED_DATA, 1);
+	const struct sched_span spare = sched_scratch(b, SCHED_DATA, a->steps > 1);
 
 	for (unsigned i = 0; i < a->steps; i++) {
 		const uint64_t lo = piece_at(len, i, a->steps);

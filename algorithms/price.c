@@ -28,6 +28,20 @@ struct price_model price_placed(const struct price_model *m, bool insecure)
 	return placed;
 }
 
+struct price_model price_on_one_host(const struct price_model *m, int size, int cpus)
+{
+	const double crowd = size > cpus ? (double)size / cpus : 1;
+	struct price_model placed = *m;
+
+	placed.latency = PRICE_WAKE * crowd;
+	placed.message *= crowd;
+	placed.egress = placed.ingress = 0;
+	placed.copy *= crowd;
+	placed.tls *= crowd;
+	placed.reduce *= crowd;
+	return placed;
+}
+
 double price_formula(const struct price_model *m, const struct coll_cost *c, double bytes)
 {
 	const double incoming = c->sent > 0 ? c->messages * c->received / c->sent : 0;

@@ -66,6 +66,15 @@ extern const struct price_model price_default;
 /* The same without encryption, where @insecure. */
 struct price_model price_placed(const struct price_model *, bool insecure);
 
+/*
+ * The same for ranks that share a host of @cpus processors: there is no network, but a rank has a
+ * share of a processor only, for what it moves and for each message. A latency is a wake-up, of
+ * PRICE_WAKE seconds times the ranks of a processor. From allreduces over loopback (`make
+ * bench-memory`): 4 KiB between 2 ranks with a processor each 9 us, between 4 on two 35 us.
+ */
+struct price_model price_on_one_host(const struct price_model *, int size, int cpus);
+#define PRICE_WAKE 5e-6
+
 /* The price in seconds of @cost with vectors of @bytes. */
 double price_formula(const struct price_model *, const struct coll_cost *cost, double bytes);
 

@@ -1,128 +1,39 @@
 /*
- * scan and exscan doubling_123: sums of twice as many ranks in each round, from the left only, with
- * the skips 1, 2, 3, 6, 12, ...
+ * scan doubling_123: exscan doubling_123, and then one addition more.
  *
- * V is the rank's own vector, W what it has of the ranks before it; both are runs up to the rank.
- * 1. Skip 1: send V to rank r+1. What comes from r-1 is W, one rank.
- * 2. Skip 2: send W+V to rank r+2. What comes from r-2 stands left of W: three ranks.
- * 3. Skips s = 3, 6, 12, .. < P-1: send W, of s ranks, to rank r+s; what comes from r-s stands left
- *    of W: 2s ranks. A rank that has all before it, because r <= s, is done receiving; rank 0 has
- *    no W to send.
- * 4. exscan: W is the result; rank 0's is the identity. scan: W+V is, added once at the end: to
- *    send W+V in every round would double from the first on, but cost that addition every time
- *    (and is what recursive_doubling does in as many rounds).
+ * 1. W <- what the ranks before me add up to, with the skips 1, 2, 3, 6, 12, ..
+ * 2. The result is W+V, with my own vector V; rank 0's is V.
  *
- * Rounds: the fewest q with skips 1, 2, 3, .. that reach P-1: q = 1, 2, 3, 4, 5 up to P = 2, 4, 7,
- * 13, 25. S bytes in each; one addition in each but the first, and one for W+V. Scratch: S for V,
- * and in a scan S for W.
+ * V is added once, at the end. To send W+V in every round, as in the second, would double from the
+ * first on and save a round for some P, but cost an addition more in each: that is what
+ * recursive_doubling is for, which has a sum with and one without in every round too.
  *
- * P = 6, W (and what is sent):
+ * ceil(log2(4(P-1)/3)) rounds of S bytes, one addition in each and one for the W+V of the second.
+ * Scratch: 2S, for W and for that.
  *
- *   rank      0      1      2        3            4              5
- *   skip 1    (0)    (1)    (2)      (3)          (4)
- *             -      0      1        2            3              4
- *   skip 2    (0)    (0+1)  (1+2)    (2+3)
- *             -      0      0+1      (0+1)+2      (1+2)+3        (2+3)+4
- *   skip 3           (0)    (0+1)
- *             -      0      0+1      (0+1)+2      0+((1+2)+3)    (0+1)+((2+3)+4)
+ * P = 4:
+ *
+ *   rank      0      1      2        3
+ *   skip 1    0      1      2                  sent
+ *             -      0      1        2         W
+ *   skip 2    0      0+1                       sent
+ *             -      0      0+1      (0+1)+2   W
+ *   result    0      0+1    (0+1)+2  ((0+1)+2)+3
  *
  * Source: Träff, Optimizing the exclusive prefix sums operation (123-doubling), arXiv:2507.04785.
  */
-#include "algorithms/blocks.h"
 #include "algorithms/emitters.h"
-
-/* The skip of round @k, from 0 on. */
-static int64_t skip(int k)
-{
-	return k < 2 ? k + 1 : INT64_C(3) << (k - 2);
-}
-
-/* Rounds until W holds the P-1 ranks that the last one needs: as many as the next skip, from the
- * third round on; after two rounds three, after one one. */
-static int rounds(int size)
-{
-	int k = 1;
-
-	while ((k == 1 ? 1 : skip(k)) < size - 1)
-		k++;
-	return k;
-}
-
-struct scan {
-	struct sched_span v, w, sum; /* sum: for W+V */
-	uint64_t len;
-};
-
-static void send_round(struct sched_builder *b, const struct coll_args *a, const struct scan *s,
-                       int k)
-{
-	const int64_t to = a->rank + skip(k);
-
-	if (to >= a->size || (k >= 2 && a->rank == 0))
-		return;
-	if (k == 1 && a->rank > 0)
-		sched_reduce(b, s->sum, s->w, s->len, SCHED_WIRE_LEFT);
-	sched_send(b, (int)to, k == 0 ? s->v : k == 1 ? s->sum : s->w, s->len);
-}
-
-static void recv_round(struct sched_builder *b, const struct coll_args *a, const struct scan *s,
-                       int k)
-{
-	const int64_t from = a->rank - skip(k);
-
-	if (from < (k >= 2))
-		return;
-	if (k == 0)
-		sched_recv(b, (int)from, s->w, s->len);
-	else
-		sched_recv_reduce(b, (int)from, s->w, s->w, s->len, SCHED_WIRE_LEFT);
-}
-
-static void run(struct sched_builder *b, const struct coll_args *a, const struct scan *s)
-{
-	if (a->rank + 2 < a->size)
-		sched_copy(b, s->sum, s->v, s->len, 0);
-	for (int k = 0; k < rounds(a->size); k++) {
-		send_round(b, a, s, k);
-		recv_round(b, a, s, k);
-	}
-}
+#include "algorithms/scan.h"
 
 void scan_doubling_123(struct sched_builder *b, const struct coll_args *a)
 {
-	struct scan s = {.v = sched_out(b, 0), .len = coll_count(a)};
+	const uint64_t len = coll_count(a);
+	const struct sched_span out = sched_out(b, 0), w = sched_scratch(b, SCHED_DATA, len);
 
-	sched_fold_inputs(b, s.v, 0, s.len);
-	s.w = sched_scratch(b, SCHED_DATA, s.len);
-	s.sum = sched_scratch(b, SCHED_DATA, s.len);
-	run(b, a, &s);
+	sched_fold_inputs(b, out, 0, len);
+	doubling_123_prefixes(b, a, out, w);
 	if (a->rank > 0)
-		sched_reduce(b, s.v, s.w, s.len, SCHED_WIRE_LEFT);
-}
-
-void exscan_doubling_123(struct sched_builder *b, const struct coll_args *a)
-{
-	struct scan s = {.v = sched_in(b, 0, 0), .w = sched_out(b, 0), .len = coll_count(a)};
-
-	s.sum = sched_scratch(b, SCHED_DATA, s.len);
-	run(b, a, &s);
-	if (a->rank == 0)
-		sched_identity(b, s.w, s.len);
-}
-
-/* W+V is made by a rank that sends it and receives in every round if there are ranks behind the
- * first that does: rank s+1, with s the last skip, has r+2 < P. */
-void exscan_doubling_123_cost(const struct coll_args *a, struct coll_cost *c)
-{
-	const int q = rounds(a->size);
-
-	*c = (struct coll_cost){
-	        .rounds = q,
-	        .messages = q,
-	        .sent = q,
-	        .received = q,
-	        .reduced = q - 1 + (a->size >= skip(q - 1) + 4),
-	};
+		sched_reduce(b, out, w, len, SCHED_WIRE_LEFT);
 }
 
 void scan_doubling_123_cost(const struct coll_args *a, struct coll_cost *c)

@@ -1,23 +1,21 @@
 /*
- * scan and exscan linear: a chain from rank to rank, which streams.
+ * scan linear: a chain from rank to rank, which streams.
  *
- * 1. Receive from rank r-1 what the ranks 0 .. r-1 have added up to.
- * 2. scan: add my own vector to the right of it. exscan: it is the result; the sum is made aside,
- *    of a copy of my own vector, unless nobody comes after me. Rank 0's result is the identity.
- * 3. Send the sum to rank r+1.
+ * 1. Receive from rank r-1 what the ranks 0 .. r-1 have added up to; my own vector stands right of
+ *    it.
+ * 2. Send the sum to rank r+1.
  *
- * P-1 rounds of S bytes, but every element goes on as soon as it is there: about S + P-2 messages'
- * latency in all. exscan's scratch: S. A sum is the left fold in rank order, and goes on as it is:
- * with --order rank the wire has the wider type.
+ * P-1 rounds of S bytes, but every element goes on as soon as it is there: the time of S bytes and
+ * of P-2 latencies. No scratch. A sum is the left fold in rank order, and goes on as it is: with
+ * --order rank the wire has the wider type.
  *
- * P = 4, what is sent and the results:
+ * P = 4:
  *
  *   rank      0      1         2           3
  *   sends     0      0+1       0+1+2
- *   scan      0      0+1       0+1+2       0+1+2+3
- *   exscan    -      0         0+1         0+1+2
+ *   result    0      0+1       0+1+2       0+1+2+3
  *
- * Source: Open MPI, coll_base_scan.c and coll_base_exscan.c, linear.
+ * Source: Open MPI, ompi_coll_base_scan_intra_linear.
  */
 #include "algorithms/blocks.h"
 #include "algorithms/emitters.h"
@@ -34,28 +32,6 @@ void scan_linear(struct sched_builder *b, const struct coll_args *a)
 		sched_send(b, a->rank + 1, out, len);
 }
 
-void exscan_linear(struct sched_builder *b, const struct coll_args *a)
-{
-	const uint64_t len = coll_count(a);
-	const struct sched_span own = sched_in(b, 0, 0), out = sched_out(b, 0);
-	struct sched_span sum;
-
-	if (a->rank == 0) {
-		sched_send(b, 1, own, len);
-		sched_identity(b, out, len);
-		return;
-	}
-	if (a->rank + 1 == a->size) {
-		sched_recv(b, a->rank - 1, out, len);
-		return;
-	}
-	sum = sched_scratch(b, SCHED_DATA, len);
-	sched_copy(b, sum, own, len, 0);
-	sched_recv(b, a->rank - 1, out, len);
-	sched_reduce(b, sum, out, len, SCHED_WIRE_LEFT);
-	sched_send(b, a->rank + 1, sum, len);
-}
-
 void scan_linear_cost(const struct coll_args *a, struct coll_cost *c)
 {
 	*c = (struct coll_cost){
@@ -65,10 +41,4 @@ void scan_linear_cost(const struct coll_args *a, struct coll_cost *c)
 	        .received = 1,
 	        .reduced = 1,
 	};
-}
-
-void exscan_linear_cost(const struct coll_args *a, struct coll_cost *c)
-{
-	scan_linear_cost(a, c);
-	c->reduced = a->size > 2;
 }

@@ -1,16 +1,15 @@
 /*
- * scan and exscan recursive_doubling: partners at distance 1, 2, 4, .. exchange what their groups
- * have added up to.
+ * scan recursive_doubling: partners at distance 1, 2, 4, .. exchange what their groups have added
+ * up to.
  *
  * A rank has two sums: its group's, of the aligned group of d ranks that it is in, and its result,
- * of those of them that count for it: up to itself, or before it (exscan).
+ * of those of them up to itself.
  * 1. For d = 1, 2, 4, .. < P rank r and rank r^d exchange their groups' sums, where there is such a
  *    rank. The upper one adds the lower group's to its result, on the left; both make the sum of
  *    the two groups.
  * 2. A sum that nobody will use is not sent. The upper one uses what it gets; the lower one's new
  *    sum goes on if some later partner uses it in turn. What the groups beyond the last rank lack
  *    nobody uses: all of a lower group are there.
- * 3. exscan: the first sum that a rank gets is its result; rank 0's is the identity.
  *
  * q rounds of S bytes, at most two additions in each. Scratch: 2S, the group's sum and what
  * arrives.
@@ -24,8 +23,8 @@
  *
  * Source: MPICH, MPIR_Scan_intra_recursive_doubling; Thakur, Rabenseifner, Gropp, IJHPCA 2005.
  */
-#include "algorithms/blocks.h"
 #include "algorithms/emitters.h"
+#include "algorithms/scan.h"
 
 /* Is the sum that rank @x makes in round @d used by any later partner? */
 static bool goes_on(const struct coll_args *a, int x, int64_t d)
@@ -68,7 +67,7 @@ static void take_lower(struct sched_builder *b, struct scan *s, int peer, bool o
 	s->empty = false;
 }
 
-static void scan(struct sched_builder *b, const struct coll_args *a, bool exclusive)
+void recursive_doubling_prefixes(struct sched_builder *b, const struct coll_args *a, bool exclusive)
 {
 	struct scan s = {.result = sched_out(b, 0), .len = coll_count(a), .empty = exclusive};
 
@@ -95,12 +94,7 @@ static void scan(struct sched_builder *b, const struct coll_args *a, bool exclus
 
 void scan_recursive_doubling(struct sched_builder *b, const struct coll_args *a)
 {
-	scan(b, a, false);
-}
-
-void exscan_recursive_doubling(struct sched_builder *b, const struct coll_args *a)
-{
-	scan(b, a, true);
+	recursive_doubling_prefixes(b, a, false);
 }
 
 /*
@@ -120,13 +114,4 @@ void scan_recursive_doubling_cost(const struct coll_args *a, struct coll_cost *c
 	        .received = q - (lack > 0),
 	        .reduced = additions > 1 ? additions : 1,
 	};
-}
-
-/* The first sum from a lower group is no addition; rank 0 makes its group's. */
-void exscan_recursive_doubling_cost(const struct coll_args *a, struct coll_cost *c)
-{
-	scan_recursive_doubling_cost(a, c);
-	c->reduced--;
-	if (c->reduced < c->rounds - 1)
-		c->reduced = c->rounds - 1;
 }

@@ -202,7 +202,8 @@ struct coll_algorithm {
 	 * selection prices. */
 	void (*cost)(const struct coll_args *, struct coll_cost *);
 	/* Where it can't serve these arguments, or stands for another: the name of the algorithm of
-	 * the same collective that takes its place; else NULL. NULL itself: it serves all. */
+	 * the same collective that takes its place; else NULL. NULL itself: it serves all. One that
+	 * always stands for another has no cost and no emit. */
 	const char *(*falls_back)(const struct coll_args *);
 	void (*emit)(struct sched_builder *, const struct coll_args *);
 };

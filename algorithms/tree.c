@@ -77,6 +77,16 @@ static void fold_subtree(struct sched_builder *b, const struct coll_args *a, str
 		work_fold(b, arc.at, run[k]);
 }
 
+void tree_broadcast(struct sched_builder *b, const struct coll_args *a, struct sched_span work)
+{
+	const struct tree t = tree_of(a, a->rank);
+
+	if (t.parent >= 0)
+		work_recv(b, t.parent, work, whole_range(a));
+	for (int k = t.children - 1; k >= 0; k--)
+		work_send(b, tree_child(a, &t, k).rank, work, whole_range(a));
+}
+
 void tree_scatter(struct sched_builder *b, const struct coll_args *a, struct arc arc)
 {
 	const struct tree t = tree_of(a, a->rank);

@@ -54,6 +54,10 @@ struct arc arc_subtree(struct sched_builder *b, const struct coll_args *a);
 /* Where element @off of the collective lies, or where the blocks end that lie before it. */
 struct sched_span arc_at(const struct coll_args *a, struct arc arc, uint64_t off);
 
+/* The vector at @work goes from the root to all: received from the parent, and sent to the children
+ * while it arrives, that with the largest subtree first. */
+void tree_broadcast(struct sched_builder *b, const struct coll_args *a, struct sched_span work);
+
 /* Each rank's subtree comes to it: the rank receives its blocks to their places in @arc and sends
  * each child's on, the largest subtree first. The root has all blocks in its inputs, and @arc there
  * is the whole vector. */

@@ -7,21 +7,55 @@
 #include "algorithms/sched.h"
 #include "cmd/commands.h"
 
+/* The names of those of @kind that have @flags, after what @names holds. */
+static void list_names(enum coll_kind kind, unsigned flags, char *names, size_t cap)
+{
+	size_t n = strlen(names);
+
+	for (size_t i = 0; i < coll_algorithms_len; i++) {
+		const struct coll_algorithm *a = &coll_algorithms[i];
+
+		if (a->kind == kind && (a->flags & flags) == flags && n < cap)
+			n += (size_t)snprintf(names + n, cap - n, "%s%s", n ? ", " : "", a->name);
+	}
+}
+
 int algorithm_named(enum coll_kind kind, const char *name, const struct coll_algorithm **out,
                     struct err *err)
 {
 	char names[256] = "auto";
-	size_t n = strlen(names);
 
 	*out = coll_find(kind, name);
 	if (*out || !strcmp(name, "auto"))
 		return 0;
-	for (size_t i = 0; i < coll_algorithms_len; i++)
-		if (coll_algorithms[i].kind == kind && n < sizeof names)
-			n += (size_t)snprintf(names + n, sizeof names - n, ", %s",
-			                      coll_algorithms[i].name);
+	list_names(kind, 0, names, sizeof names);
 	return err_set(err, ERR_USAGE, "--algorithm: %s has no algorithm '%s', but %s",
 	               coll_name(kind), name, names);
+}
+
+int algorithm_orders(const struct coll_algorithm *alg, struct err *err)
+{
+	char names[256] = "";
+
+	if (alg->flags & COLL_ORDERED)
+		return 0;
+	list_names(alg->kind, COLL_ORDERED, names, sizeof names);
+	return err_set(err, ERR_USAGE,
+	               "--algorithm %s can't add in rank order: take one that can (%s), or leave "
+	               "--order rank out",
+	               alg->name, names);
+}
+
+int operation_named(enum coll_kind kind, const char *name, enum reduce_op *out, struct err *err)
+{
+	if (reduce_op_by_name(name, out) < 0)
+		return err_set(err, ERR_USAGE, "--op: '%s' is no operation", name);
+	if ((kind == COLL_SCAN || kind == COLL_EXSCAN) && *out == REDUCE_AVG)
+		return err_set(err, ERR_USAGE,
+		               "--op avg is not defined for %s, whose ranks have different numbers "
+		               "of terms: take sum",
+		               coll_name(kind));
+	return 0;
 }
 
 static bool is_wanted(const struct coll_algorithm *alg, const char *collective)

@@ -9,17 +9,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/bench.h"
 #include "cmd/commands.h"
 #include "cmd/joining.h"
+#include "cmd/tuning.h"
 #include "lib/base/clock.h"
 #include "lib/exec/drive.h"
-#include "lib/exec/select.h"
 
 #define MEMORY      (64u << 20) /* bytes for the connections' buffers */
 #define CHECK_RUNS  2           /* the second one over buffers that were used */
 #define MERGE_BYTES 8           /* of an element that is merged: a time, a number */
+#define NAMES_MAX   (1u << 20)  /* bytes of the names of all cases' algorithms */
 
 struct bench {
 	const struct options *o;
@@ -29,15 +31,17 @@ struct bench {
 	struct joining joining;
 	struct job *job;
 	int rank, size;
+	int host_cpus; /* as in struct select_args */
 	enum bench_form form;
 	struct bench_head head;
 
 	const struct coll_algorithm **algorithms; /* of the sweep; NULL: auto */
 	size_t nalgorithms;
-	uint64_t *off, *merge_off; /* [size + 1] */
-	struct drive drive;        /* what the cases' drives begin with */
-	double *times;             /* [iters] */
-	uint64_t wrong;            /* over all cases and ranks */
+	uint64_t *off, *merge_off;          /* [size + 1] */
+	struct drive drive;                 /* what the cases' drives begin with */
+	double *times;                      /* [iters] */
+	uint64_t wrong;                     /* over all cases and ranks */
+	struct select_tuning tuning, found; /* --tuning, --tuning-out */
 	json_t *rows;
 	enum phase phase;
 };
@@ -103,8 +107,8 @@ static int check_options(struct bench *b, const char *collective, struct err *er
 		return err_set(err, ERR_USAGE, "--json and --csv both want stdout");
 	if (o->minbytes > o->maxbytes)
 		return err_set(err, ERR_USAGE, "--minbytes is larger than --maxbytes");
-	if (reduce_op_by_name(o->op, &b->op) < 0)
-		return err_set(err, ERR_USAGE, "--op: '%s' is no operation", o->op);
+	if (operation_named(b->kind, o->op, &b->op, err) < 0)
+		return -1;
 	b->dtype = o->dtype ? dtype_by_name(o->dtype) : DTYPE_F32;
 	if (b->kind == COLL_BARRIER) {
 		b->op = REDUCE_BAND;
@@ -115,28 +119,32 @@ static int check_options(struct bench *b, const char *collective, struct err *er
 	if (!reduce_op_defined(b->op, b->dtype))
 		return err_set(err, ERR_USAGE, "--op %s is not defined on %s", o->op,
 		               dtype_name(b->dtype));
+	tuning_init(&b->tuning);
+	tuning_init(&b->found);
+	if (o->tuning && tuning_read(&b->tuning, o->tuning, err) < 0)
+		return -1;
+	if (o->tuning_out && access(o->tuning_out, F_OK) == 0 &&
+	    tuning_read(&b->found, o->tuning_out, err) < 0)
+		return -1;
 	return list_algorithms(b, err);
 }
 
-static void describe(const struct bench *b, const char *collective, struct intent *in)
+/* What needs the number of ranks. */
+static int check_size(const struct bench *b, struct err *err)
 {
 	const struct options *o = b->o;
-	char text[96];
-	in->memory = UINT64_MAX;
-	in->ninputs = 1;
-	intent_add(in, "bench", collective);
-	intent_add(in, "--algorithm", o->algorithm);
-	intent_add(in, "--op", reduce_op_name(b->op));
-	intent_add(in, "--dtype", dtype_name(b->dtype));
-	snprintf(text, sizeof text, "%d", o->root);
-	intent_add(in, "--root", text);
-	snprintf(text, sizeof text, "-b %llu -e %llu -f %d", (unsigned long long)o->minbytes,
-	         (unsigned long long)o->maxbytes, o->stepfactor);
-	intent_add(in, "sizes", text);
-	snprintf(text, sizeof text, "-w %d --iters %d", o->warmup, o->iters);
-	intent_add(in, "repetitions", text);
-	intent_add(in, "--check", o->check ? "yes" : "no");
-	intent_add(in, "--allow-divergent", o->allow_divergent ? "yes" : "no");
+	if (o->root >= b->size)
+		return err_set(err, ERR_USAGE, "--root %d: the ranks of %d are 0 to %d", o->root,
+		               b->size, b->size - 1);
+	if (b->kind != COLL_EXCHANGE)
+		return 0;
+	if (!o->steps)
+		return err_set(err, ERR_USAGE, "--steps: how many partners has each rank?");
+	if (b->size % (1 << o->steps))
+		return err_set(err, ERR_USAGE,
+		               "--steps %d: %d, two to that power, does not divide the %d ranks",
+		               o->steps, 1 << o->steps, b->size);
+	return 0;
 }
 
 static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
@@ -182,12 +190,14 @@ static void lay_out(const struct bench *b, struct bench_case *c)
 	        .root = b->o->root,
 	        .ninputs = 1,
 	        .off = b->off,
+	        .base = (unsigned)b->o->base,
+	        .steps = (unsigned)b->o->steps,
 	        .esize = (unsigned)dtype_size(b->dtype),
 	};
 }
 
-/* The case's algorithm; false: `all` leaves out what stands for another here. */
-static bool choose(const struct bench *b, size_t k, struct bench_case *c)
+/* The case's algorithm. 1: chosen; 0: `all` leaves out what stands for another here; -1. */
+static int choose(const struct bench *b, size_t k, struct bench_case *c, struct err *err)
 {
 	const struct coll_algorithm *asked = b->algorithms[k];
 	if (!asked) {
@@ -198,9 +208,17 @@ static bool choose(const struct bench *b, size_t k, struct bench_case *c)
 		        .op = b->op,
 		        .dtype = b->dtype,
 		        .divergent = b->o->allow_divergent,
+		        .insecure = b->o->insecure,
+		        .base = c->args.base,
+		        .steps = c->args.steps,
+		        .host_cpus = b->host_cpus,
+		        .tuning = b->o->tuning ? &b->tuning : NULL,
 		};
 		asked = select_auto(&s);
 	}
+	if (!asked)
+		return err_set(err, ERR_USAGE, "no algorithm of %s serves this",
+		               coll_name(b->kind));
 	c->algorithm = coll_resolve(asked, &c->args);
 	return c->algorithm == asked || strcmp(b->o->algorithm, "all") != 0;
 }
@@ -214,12 +232,67 @@ static int for_each_case(struct bench *b,
 		for (size_t k = 0; k < b->nalgorithms; k++) {
 			struct bench_case c = {.size = size};
 			lay_out(b, &c);
-			if (choose(b, k, &c) && fn(b, &c, ctx, err) < 0)
+			int chosen = choose(b, k, &c, err);
+			if (chosen < 0 || (chosen && fn(b, &c, ctx, err) < 0))
 				return -1;
 		}
 		size = next_size(b, size);
 	} while (size);
 	return 0;
+}
+
+static int name_case(struct bench *b, struct bench_case *c, void *ctx, struct err *err)
+{
+	struct buf *names = ctx;
+	(void)b;
+	(void)err;
+	if (names->len)
+		buf_put_u8(names, ' ');
+	buf_put(names, c->algorithm->name, strlen(c->algorithm->name));
+	return 0;
+}
+
+/* The algorithms of all cases: the ranks' tuning files may differ. */
+static int add_algorithms(struct bench *b, struct intent *in, struct err *err)
+{
+	struct buf names;
+	buf_init(&names, NAMES_MAX);
+	int ret = for_each_case(b, name_case, &names, err);
+	buf_put_u8(&names, '\0');
+	if (ret == 0 && names.failed)
+		ret = err_nomem(err, "the algorithms", NAMES_MAX);
+	if (ret == 0)
+		intent_add(in, "algorithms", (const char *)names.data);
+	buf_release(&names);
+	return ret;
+}
+
+static int describe(struct bench *b, const char *collective, struct intent *in, struct err *err)
+{
+	const struct options *o = b->o;
+	char text[FACT_VALUE] = "";
+	in->memory = UINT64_MAX;
+	in->ninputs = 1;
+	/* One fact with the collectives', so that they don't take a bench for one of them. */
+	snprintf(text, sizeof text, "bench %s", collective);
+	intent_add(in, "collective", text);
+	intent_add(in, "--algorithm", o->algorithm);
+	intent_add(in, "--op", reduce_op_name(b->op));
+	intent_add(in, "--dtype", dtype_name(b->dtype));
+	snprintf(text, sizeof text, "%d", o->root);
+	intent_add(in, "--root", text);
+	snprintf(text, sizeof text, "-b %llu -e %llu -f %d", (unsigned long long)o->minbytes,
+	         (unsigned long long)o->maxbytes, o->stepfactor);
+	intent_add(in, "sizes", text);
+	snprintf(text, sizeof text, "-w %d --iters %d", o->warmup, o->iters);
+	intent_add(in, "repetitions", text);
+	intent_add(in, "--check", o->check ? "yes" : "no");
+	intent_add(in, "--allow-divergent", o->allow_divergent ? "yes" : "no");
+	snprintf(text, sizeof text, "%d", o->base);
+	intent_add(in, "--base", text);
+	snprintf(text, sizeof text, "%d", o->steps);
+	intent_add(in, "--steps", text);
+	return add_algorithms(b, in, err);
 }
 
 static int add_edges(struct bench *b, struct bench_case *c, void *used, struct err *err)
@@ -374,6 +447,16 @@ static void fill_row(const struct bench *b, const struct bench_case *c, struct b
 	row->busbw = row->algbw * bench_bus_factor(b->kind, b->size);
 }
 
+static int record(struct bench *b, const struct bench_row *row, struct err *err)
+{
+	struct select_measured m = {.alg = row->algorithm,
+	                            .size = b->size,
+	                            .secure = !b->o->insecure,
+	                            .bytes = row->size,
+	                            .seconds = row->min}; /* the least of it is others' */
+	return b->size > 1 && row->size && row->min > 0 ? tuning_add(&b->found, &m, err) : 0;
+}
+
 static int run_case(struct bench *b, struct bench_case *c, void *ctx, struct err *err)
 {
 	struct bench_row row = {0};
@@ -387,7 +470,7 @@ static int run_case(struct bench *b, struct bench_case *c, void *ctx, struct err
 	if (b->rank == 0)
 		bench_print_row(&b->head, &row, b->form);
 	json_array_append_new(b->rows, bench_row_json(&b->head, &row));
-	return 0;
+	return b->o->tuning_out && b->rank == 0 ? record(b, &row, err) : 0;
 }
 
 /* ---- the job ---- */
@@ -438,9 +521,10 @@ static int run(struct bench *b, const char *collective, struct err *err)
 	if (job_enter(b->job, err) < 0)
 		return -1;
 	b->rank = job_rank(b->job);
-	describe(b, collective, &in);
-	if (prepare(b, err) < 0 || job_agree(b->job, &in, b->size > 1, decide, b, &plan, err) < 0)
+	if (prepare(b, err) < 0 || describe(b, collective, &in, err) < 0 ||
+	    job_agree(b->job, &in, b->size > 1, decide, b, &plan, err) < 0)
 		return -1;
+	b->host_cpus = (int)plan.host_cpus;
 	b->phase = PHASE_CONNECT;
 	if (connect_all(b, err) < 0)
 		return -1;
@@ -450,6 +534,11 @@ static int run(struct bench *b, const char *collective, struct err *err)
 	if (for_each_case(b, run_case, NULL, err) < 0)
 		return -1;
 	b->phase = PHASE_COMMIT;
+	if (b->o->tuning_out && b->rank == 0) {
+		bench_fit(&b->found);
+		if (tuning_write(&b->found, b->o->tuning_out, err) < 0)
+			return -1;
+	}
 	if (job_vote(b->job, NULL, err) < 0)
 		return -1;
 	if (b->wrong)
@@ -480,6 +569,8 @@ static void release(struct bench *b)
 	free(b->merge_off);
 	free(b->times);
 	json_decref(b->rows);
+	tuning_release(&b->tuning);
+	tuning_release(&b->found);
 	joining_release(&b->joining);
 }
 
@@ -492,10 +583,7 @@ int cmd_bench(const struct command *cmd, struct options *o, int argc, char **arg
 	if (check_options(&b, argv[1], &err) == 0 && joining_init(&b.joining, o, &err) == 0) {
 		b.rank = b.joining.conf.rank >= 0 ? b.joining.conf.rank : -1;
 		b.size = b.joining.conf.size;
-		if (o->root >= b.size)
-			err_set(&err, ERR_USAGE, "--root: %d is not below the size, %d", o->root,
-			        b.size);
-		else
+		if (check_size(&b, &err) == 0)
 			b.job = job_open(&b.joining.conf, &err);
 	}
 	if (b.job && run(&b, argv[1], &err) < 0 && !b.wrong)

@@ -14,6 +14,7 @@
 #include "cmd/options.h"
 #include "lib/data/reduce.h"
 #include "lib/exec/fileio.h"
+#include "lib/exec/select.h"
 
 /* One row of the table. */
 struct bench_row {
@@ -55,6 +56,11 @@ struct bench_values {
  * computes for itself from the inputs of all ranks. @ctx: struct bench_values. */
 int bench_read(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err);
 int bench_write(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final, struct err *err);
+
+/* ---- tuning ---- */
+
+/* Set the rates of @t to those that predict its measurements best. */
+void bench_fit(struct select_tuning *t);
 
 /* ---- printing ---- */
 

@@ -98,6 +98,12 @@ static size_t expect(const struct bench_values *v, uint64_t pos, uint8_t *buf, s
 	case COLL_SCAN:
 		fold(v, 0, me + 1, pos, buf, n);
 		return n;
+	case COLL_EXSCAN:
+		if (me == 0)
+			reduce_identity(v->op, v->dtype, buf, n);
+		else
+			fold(v, 0, me, pos, buf, n);
+		return n;
 	default:
 		fold(v, 0, a->size, pos, buf, n);
 		return n;

@@ -17,8 +17,8 @@ static const struct coll_rules rules[COLL_KINDS] = {
         [COLL_GATHER] = {.cut = CUT_JOINED},
         [COLL_ALLGATHER] = {.cut = CUT_JOINED, .replicated = true},
         [COLL_ALLTOALL] = {.cut = CUT_ROWS},
-        [COLL_SCAN] = {.reduces = true, .prefix = true},
-        [COLL_EXSCAN] = {.reduces = true, .prefix = true},
+        [COLL_SCAN] = {.reduces = true},
+        [COLL_EXSCAN] = {.reduces = true},
 };
 
 static struct coll_layout parts(const struct collective *c)
@@ -82,16 +82,8 @@ static int check_raw_file(const struct options *o, struct err *err)
 
 static int check_reduction(struct collective *c, struct err *err)
 {
-	const struct options *o = c->o;
-	if (reduce_op_by_name(o->op, &c->op) < 0)
-		return err_set(err, ERR_USAGE, "--op: '%s' is no operation", o->op);
-	if (c->rules->prefix && c->op == REDUCE_AVG)
-		return err_set(err, ERR_USAGE,
-		               "--op avg is not defined for %s, whose ranks have different numbers "
-		               "of terms: take sum",
-		               c->cmd->name);
-	c->ordered = strcmp(o->order, "rank") == 0;
-	return 0;
+	c->ordered = strcmp(c->o->order, "rank") == 0;
+	return operation_named(c->kind, c->o->op, &c->op, err);
 }
 
 /* All that can be said before the job is joined. */
@@ -104,12 +96,8 @@ static int check_options(struct collective *c, struct err *err)
 		return -1;
 	if (algorithm_named(c->kind, o->algorithm, &alg, err) < 0)
 		return -1;
-	if (alg && c->ordered && !(alg->flags & COLL_ORDERED))
-		return err_set(
-		        err, ERR_USAGE,
-		        "--algorithm %s can't add in rank order: take one that can (direct), "
-		        "or leave --order rank out",
-		        alg->name);
+	if (alg && c->ordered && algorithm_orders(alg, err) < 0)
+		return -1;
 	if (c->kind == COLL_EXCHANGE && !o->steps)
 		return err_set(err, ERR_USAGE, "%s: with how many partners? (--steps C)",
 		               c->cmd->name);

@@ -1,7 +1,7 @@
 /*
  * The body that all collectives over arrays share, by job: collective.c is its life, from the
- * command line to the commit; collective_terms.c is what the ranks agree on: blocks, algorithm,
- * windows; collective_files.c reads and writes.
+ * command line to the commit; collective_terms.c is what the ranks agree on, collective_decide.c
+ * what rank 0 chooses for them; collective_files.c reads and writes.
  *
  * What differs between the collectives is a row of a table (struct coll_rules) and the layout of
  * their inputs and outputs (coll_layout).
@@ -28,14 +28,13 @@ struct coll_rules {
 	enum coll_cut cut;
 	bool reduces;    /* has an operation */
 	bool replicated; /* every rank has the same result */
-	bool prefix;     /* a rank's result is over the ranks before it */
 };
 
-/* What one rank reads, moves and writes. */
+/* What one rank moves and writes. */
 struct layout {
 	struct coll_args args; /* off and recv_off are the layout's */
 	uint64_t *off, *recv_off;
-	struct array_info in, out; /* of the files; nothing where the rank has no part */
+	struct array_info out; /* of the output file, where there is one */
 };
 
 struct output {
@@ -106,6 +105,22 @@ int terms_check(struct collective *, struct err *err);
  * is known then. */
 int terms_agree(struct collective *, struct err *err);
 void terms_release(struct collective *);
+/* Lay out @rank, whose rows and what comes to it are told as in struct collective. *l is zeroed, or
+ * of another rank. */
+int terms_lay_out(const struct collective *, int rank, const uint64_t *rows, const uint64_t *from,
+                  struct layout *l, struct err *err);
+void terms_layout_release(struct layout *);
+/* The parts of an array of @rows: by @counts, else (NULL) as evenly as can be. */
+void terms_cut_rows(uint64_t rows, const uint64_t *counts, int size, uint64_t *out);
+/* Take the root's array, as it has told it, for this rank's; and its parts, where it is cut. */
+int terms_adopt_root(struct collective *, struct view details, struct err *err);
+/* @rank told what can't be: *why. Returns -1. */
+int terms_malformed(int rank, const struct err *why, struct err *err);
+
+/* collective_decide.c: rank 0's part in job_agree (job_decide, job_details) */
+
+int decide_plan(void *ctx, const struct intent *const *intents, struct plan *plan, struct err *err);
+void decide_details(void *ctx, int rank, struct buf *out);
 
 /* collective_files.c */
 

@@ -1,4 +1,5 @@
 /* Inputs and outputs of a collective, and the executor's way to them. See collective.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,24 @@
 #include "lib/job/details.h"
 
 /* ---- inputs ---- */
+
+/* Of a broadcast, a file that is no array can be taken as it is. */
+static int hint_at_bytes(const struct collective *c, struct err *err)
+{
+	size_t n = strlen(err->text);
+	if ((c->cmd->opts & OPTS_BYTES) && err->code == ERR_USAGE)
+		snprintf(err->text + n, sizeof err->text - n, ", or --raw-file for its bytes");
+	return -1;
+}
+
+static enum array_format format_option(const struct options *o)
+{
+	if (o->raw_file)
+		return ARRAY_RAW;
+	if (!o->format)
+		return ARRAY_FORMAT_AUTO;
+	return strcmp(o->format, "raw") == 0 ? ARRAY_RAW : ARRAY_NPY;
+}
 
 /* Whoever writes to a pipe may take long: meanwhile the job goes on, and can be stopped. */
 static int await_pipe(void *ctx, int fd, struct err *err)
@@ -25,7 +44,7 @@ static int open_input(struct collective *c, const char *name, const struct array
 	int ret = path ? stdio_array_open(f, path, hints, await_pipe, c, err) : -1;
 	free(path);
 	if (ret < 0)
-		return -1;
+		return hint_at_bytes(c, err);
 	c->ninputs++;
 	if (f->info.dtype != first->info.dtype)
 		return err_set(err, ERR_INPUT, "%s: dtype %s differs from %s of %s", f->path,
@@ -59,15 +78,13 @@ static int check_input(const struct collective *c, struct err *err)
 int files_open_inputs(struct collective *c, char **paths, int n, struct err *err)
 {
 	const struct options *o = c->o;
-	struct array_hints hints = {.shape = o->shape};
+	struct array_hints hints = {.format = format_option(o), .shape = o->shape};
 	if (!collective_reads(c))
 		return 0;
 	if (o->dtype)
 		hints.dtype = dtype_by_name(o->dtype);
-	if (o->format)
-		hints.format = strcmp(o->format, "raw") == 0 ? ARRAY_RAW : ARRAY_NPY;
 	if (o->raw_file)
-		hints = (struct array_hints){.format = ARRAY_RAW, .dtype = DTYPE_U8};
+		hints.dtype = DTYPE_U8;
 	c->inputs = calloc((size_t)n, sizeof *c->inputs);
 	if (!c->inputs)
 		return err_nomem(err, "the inputs", (size_t)n * sizeof *c->inputs);
@@ -80,17 +97,21 @@ int files_open_inputs(struct collective *c, char **paths, int n, struct err *err
 
 /* ---- outputs ---- */
 
+/* The output has the input's format, which another rank may have told. */
 static int check_format(const struct collective *c, const struct output *out, struct err *err)
 {
-	enum array_format format;
-	if (out->is_stdout || c->o->format || c->o->raw_file)
+	enum array_format want = c->layout.out.format, format = format_option(c->o);
+	if (out->is_stdout && format == ARRAY_FORMAT_AUTO)
 		return 0;
-	if (array_format_of(out->path, ARRAY_FORMAT_AUTO, &format, err) < 0)
+	if (array_format_of(out->path, format, &format, err) < 0)
 		return -1;
-	if (format == c->layout.out.format)
+	if (format == want)
 		return 0;
+	if (c->o->format)
+		return err_set(err, ERR_USAGE, "%s: the output has the input's format: --format %s",
+		               out->path, want == ARRAY_NPY ? "npy" : "raw");
 	return err_set(err, ERR_USAGE, "%s: the output has the input's format: end its name in %s",
-	               out->path, c->layout.out.format == ARRAY_NPY ? ".npy" : ".bin or .raw");
+	               out->path, want == ARRAY_NPY ? ".npy" : ".bin or .raw");
 }
 
 int files_name_outputs(struct collective *c, struct err *err)

@@ -1,7 +1,7 @@
 /*
  * What the ranks of a collective agree on. Each says what it is to do (facts, which must be the
- * same) and, where the others can't know it, what its array is (details); rank 0 decides on the
- * algorithm and the windows and tells every rank what it has to know; each then lays out its own
+ * same) and, where the others can't know it, what its array is (details); rank 0 decides
+ * (collective_decide.c) and tells every rank what it has to know; each then lays out its own
  * blocks. See collective.h.
  */
 #include <inttypes.h>
@@ -10,12 +10,7 @@
 #include <string.h>
 
 #include "cmd/collective.h"
-#include "cmd/tuning.h"
-#include "lib/exec/select.h"
 #include "lib/job/details.h"
-
-#define WINDOW_BYTES (4u << 20) /* of a window, about: a few of them fit the last cache */
-#define STREAMS      3          /* windows under way at once: one read, one moved, one written */
 
 /* ---- the command line ---- */
 
@@ -27,24 +22,24 @@ static int parse_counts(struct collective *c, struct err *err)
 	c->counts = calloc((size_t)c->size, sizeof *c->counts);
 	if (!c->counts)
 		return err_nomem(err, "--counts", (size_t)c->size * sizeof *c->counts);
-	for (; *s; n++) {
+	for (;; s++) {
 		size_t digits = strspn(s, "0123456789");
-		if (n < c->size)
-			c->counts[n] = strtoull(s, NULL, 10);
 		if (!digits || digits > 18 || (s[digits] && s[digits] != ','))
 			return err_set(err, ERR_USAGE,
 			               "--counts: '%s' is not a list of rows, such as 3,4,0",
 			               c->o->counts);
-		s += digits + (s[digits] == ',' && s[digits + 1]);
-		if (*s == ',')
-			return err_set(err, ERR_USAGE, "--counts: '%s' ends in a comma",
-			               c->o->counts);
+		if (n < c->size)
+			c->counts[n] = strtoull(s, NULL, 10);
+		n++;
+		s += digits;
+		if (!*s)
+			break;
 	}
 	if (n != c->size)
 		return err_set(err, ERR_USAGE, "--counts: has %d numbers for %d ranks", n, c->size);
-	return rows_sum(c->counts, c->size, &sum) < 0
-	               ? err_set(err, ERR_USAGE, "--counts: too many rows")
-	               : 0;
+	if (rows_sum(c->counts, c->size, &sum) < 0)
+		return err_set(err, ERR_USAGE, "--counts: too many rows");
+	return 0;
 }
 
 int terms_check(struct collective *c, struct err *err)
@@ -98,7 +93,6 @@ static int lay_out_rows(const struct collective *c, int rank, const uint64_t *ro
 		row *= whole.shape[i];
 	if (rows_sum(rows, c->size, &all) < 0 || rows_out(c, rank, rows, from, &got) < 0)
 		return err_set(err, ERR_RESOURCE, "the result is too large");
-	l->out = c->info;
 	if (count_array(&whole, all, err) < 0 || count_array(&l->out, got, err) < 0)
 		return -1;
 	add_up(rows, c->size, row, l->off);
@@ -108,8 +102,8 @@ static int lay_out_rows(const struct collective *c, int rank, const uint64_t *ro
 }
 
 /* Lay out @rank, whose rows and what comes to it are told as in struct collective. */
-static int lay_out(const struct collective *c, int rank, const uint64_t *rows, const uint64_t *from,
-                   struct layout *l, struct err *err)
+int terms_lay_out(const struct collective *c, int rank, const uint64_t *rows, const uint64_t *from,
+                  struct layout *l, struct err *err)
 {
 	size_t n = (size_t)c->size + 1;
 	if (!l->off)
@@ -118,7 +112,7 @@ static int lay_out(const struct collective *c, int rank, const uint64_t *rows, c
 		l->recv_off = calloc(n, sizeof *l->recv_off);
 	if (!l->off || !l->recv_off)
 		return err_nomem(err, "the blocks", 2 * n * sizeof *l->off);
-	l->in = l->out = c->info;
+	l->out = c->info;
 	if (c->rules->cut == CUT_ELEMENTS)
 		coll_split(c->info.count, c->size, l->off);
 	else if (lay_out_rows(c, rank, rows, from, l, err) < 0)
@@ -138,14 +132,14 @@ static int lay_out(const struct collective *c, int rank, const uint64_t *rows, c
 	return 0;
 }
 
-static void layout_release(struct layout *l)
+void terms_layout_release(struct layout *l)
 {
 	free(l->off);
 	free(l->recv_off);
 }
 
 /* The parts of an array of @rows: by --counts, else as evenly as can be. */
-static void cut_rows(uint64_t rows, const uint64_t *counts, int size, uint64_t *out)
+void terms_cut_rows(uint64_t rows, const uint64_t *counts, int size, uint64_t *out)
 {
 	for (int j = 0; j < size; j++)
 		out[j] = counts ? counts[j]
@@ -237,15 +231,15 @@ static int describe(struct collective *c, struct err *err)
 	return 0;
 }
 
-/* ---- what rank 0 hears ---- */
+/* ---- what every rank hears ---- */
 
-static int malformed_details(int rank, const struct err *why, struct err *err)
+int terms_malformed(int rank, const struct err *why, struct err *err)
 {
 	return err_rank(err, why->code, rank, "%s", why->text);
 }
 
 /* The root's array becomes everybody's; @rows, where it is cut. */
-static int adopt_root(struct collective *c, struct view details, struct err *err)
+int terms_adopt_root(struct collective *c, struct view details, struct err *err)
 {
 	uint64_t *counts = calloc((size_t)c->size, sizeof *counts);
 	struct err why = {.rank = ERR_RANK_SELF};
@@ -254,250 +248,16 @@ static int adopt_root(struct collective *c, struct view details, struct err *err
 	if (!counts)
 		err_nomem(err, "the root's array", (size_t)c->size * sizeof *counts);
 	else if (details_get_array(details, c->size, &c->info, counts, &even, &why) < 0)
-		malformed_details(c->o->root, &why, err);
+		terms_malformed(c->o->root, &why, err);
 	else if (c->rows && c->info.ndim == 0)
 		err_rank(err, ERR_INTEGRITY, c->o->root, "its array has no axis 0");
 	else
 		ret = 0;
 	if (ret == 0 && c->rows)
-		cut_rows(c->info.shape[0], even ? NULL : counts, c->size, c->rows);
+		terms_cut_rows(c->info.shape[0], even ? NULL : counts, c->size, c->rows);
 	free(counts);
 	return ret;
 }
-
-/* The rows of every rank's array and, of alltoall, how each cuts them. */
-static int hear_rows(struct collective *c, const struct intent *const *intents, struct err *err)
-{
-	size_t size = (size_t)c->size;
-	bool alltoall = c->kind == COLL_ALLTOALL, alike = true;
-	uint64_t *cuts = calloc(alltoall ? size * size : size, sizeof *cuts), *own = cuts;
-	c->all_rows = calloc(size, sizeof *c->all_rows);
-	if (!cuts || !c->all_rows) {
-		free(cuts);
-		return err_nomem(err, "the ranks' rows", size * size * sizeof *cuts);
-	}
-	int ret = 0;
-	for (int r = 0; r < c->size && ret == 0; r++, own += alltoall ? size : 0) {
-		struct array_info info;
-		struct err why = {.rank = ERR_RANK_SELF};
-		bool even;
-		ret = details_get_array(intents[r]->details, c->size, &info, own, &even, &why);
-		if (ret == 0 && info.ndim == 0)
-			ret = err_set(&why, ERR_INTEGRITY, "its array has no axis 0");
-		if (ret < 0) {
-			malformed_details(r, &why, err);
-			break;
-		}
-		c->all_rows[r] = info.shape[0];
-		if (even)
-			cut_rows(info.shape[0], NULL, c->size, own);
-		alike = alike && memcmp(own, cuts, size * sizeof *own) == 0;
-	}
-	if (alltoall && !alike && ret == 0)
-		c->cuts = cuts;
-	else
-		free(cuts);
-	return ret;
-}
-
-/* The rows of @rank's parts and what comes to it, for rank 0 of all ranks. @column has room for a
- * number of each rank. */
-static int lay_out_of(const struct collective *c, int rank, uint64_t *column, struct layout *l,
-                      struct err *err)
-{
-	if (!c->cuts)
-		return lay_out(c, rank, c->rows, NULL, l, err);
-	for (int s = 0; s < c->size; s++)
-		column[s] = c->cuts[(size_t)s * (size_t)c->size + (size_t)rank];
-	return lay_out(c, rank, c->cuts + (size_t)rank * (size_t)c->size, column, l, err);
-}
-
-/* ---- what rank 0 decides ---- */
-
-static int choose_auto(struct collective *c, const struct coll_args *args, struct err *err)
-{
-	struct select_tuning tuning;
-	struct selection chosen = {0};
-	struct select_args s = {
-	        .kind = c->kind,
-	        .size = c->size,
-	        .bytes = coll_count(args) * args->esize,
-	        .op = c->op,
-	        .dtype = c->info.dtype,
-	        .ordered = c->ordered,
-	        .divergent = c->o->allow_divergent,
-	        .insecure = c->o->insecure,
-	        .base = args->base,
-	        .steps = args->steps,
-	};
-	int ret = 0;
-	tuning_init(&tuning);
-	if (c->o->tuning) {
-		ret = tuning_read(&tuning, c->o->tuning, err);
-		s.tuning = &tuning;
-	}
-	if (ret == 0)
-		ret = select_all(&s, &chosen, err);
-	if (ret == 0 && c->o->explain)
-		explain_selection(&s, &chosen);
-	c->algorithm = chosen.alg;
-	if (ret == 0 && !chosen.alg)
-		ret = err_set(err, ERR_USAGE, "no algorithm of %s serves this", c->cmd->name);
-	selection_release(&chosen);
-	tuning_release(&tuning);
-	return ret;
-}
-
-static int choose_algorithm(struct collective *c, const struct coll_args *args, struct err *err)
-{
-	const char *name = c->o->algorithm;
-	if (strcmp(name, "auto") == 0) {
-		if (choose_auto(c, args, err) < 0)
-			return -1;
-	} else {
-		c->algorithm = coll_find(c->kind, name);
-		if (!c->algorithm)
-			return err_set(err, ERR_OTHER, "rank 0 has no algorithm %s", name);
-	}
-	c->algorithm = coll_resolve(c->algorithm, args);
-	if (c->ordered && !(c->algorithm->flags & COLL_ORDERED))
-		return err_set(err, ERR_USAGE,
-		               "--algorithm %s is %s here, which can't add in rank order: take "
-		               "another, or leave --order rank out",
-		               name, c->algorithm->name);
-	return 0;
-}
-
-/* The type that travels. In rank order nothing is rounded on the way: partial sums, and those of
- * several local inputs, travel in f64. An average of f16 is summed in f32 where the algorithm would
- * round each partial sum, for that may overflow. */
-static enum dtype wire_dtype(const struct collective *c, const struct coll_algorithm *alg,
-                             uint64_t total_inputs)
-{
-	enum dtype d = c->info.dtype;
-	bool folds = total_inputs > (uint64_t)c->size;
-	if (c->ordered && (folds || (alg->flags & COLL_PARTIALS)))
-		return reduce_acc_dtype(c->op, d, true);
-	if (d == DTYPE_F16 && c->op == REDUCE_AVG && (!(alg->flags & COLL_FINAL) || folds))
-		return DTYPE_F32;
-	return d;
-}
-
-/* The ranks that can differ in what they hold: all of few; of many, the first and last, those
- * around the root, some between, and who has most. */
-static bool is_sample(const struct collective *c, int r, int widest)
-{
-	int size = c->size, past_root = (r - c->o->root + size) % size;
-	return size <= 32 || r < 4 || r >= size - 4 || r == widest || past_root < 4 ||
-	       past_root >= size - 4 || r % (size / 16) == 0;
-}
-
-/* The most bytes of buffers that a window of the whole vector would take of any rank. */
-static int footprint(const struct collective *c, int ninputs, enum dtype wire, uint64_t *most,
-                     struct err *err)
-{
-	const uint64_t *rows = c->all_rows ? c->all_rows : c->rows;
-	uint64_t *column = calloc((size_t)c->size, sizeof *column), bytes;
-	struct layout l = {0};
-	int widest = 0, ret = 0;
-	*most = 0;
-	for (int r = 1; rows && r < c->size; r++)
-		if (rows[r] > rows[widest])
-			widest = r;
-	if (!column)
-		ret = err_nomem(err, "the blocks", (size_t)c->size * sizeof *column);
-	for (int r = 0; r < c->size && ret == 0; r++) {
-		if (!is_sample(c, r, widest))
-			continue;
-		ret = lay_out_of(c, r, column, &l, err);
-		l.args.ninputs = ninputs;
-		if (ret == 0)
-			ret = exec_footprint(c->algorithm, &l.args, c->op, wire, c->ordered, &bytes,
-			                     err);
-		if (ret == 0 && bytes > *most)
-			*most = bytes;
-	}
-	layout_release(&l);
-	free(column);
-	return ret;
-}
-
-/* How many windows: as many as the memory asks for, and so many that their buffers stay in the
- * cache; more than one stream only where there are windows to overlap. */
-static int choose_windows(const struct collective *c, const struct intent *const *intents,
-                          struct plan *plan, struct err *err)
-{
-	uint64_t bytes, most_inputs = 1, streams = 0;
-	for (int r = 0; r < c->size; r++) {
-		if (intents[r]->ninputs > most_inputs)
-			most_inputs = intents[r]->ninputs;
-		if (intents[r]->streams > streams)
-			streams = intents[r]->streams;
-	}
-	if (footprint(c, (int)most_inputs, (enum dtype)plan->dtype, &bytes, err) < 0)
-		return -1;
-	uint64_t windows = (bytes + WINDOW_BYTES / 2) / WINDOW_BYTES;
-	if (windows < 1)
-		windows = 1;
-	if (!streams)
-		streams = windows > 1 ? STREAMS : 1;
-	/* Half of the memory for the windows, the rest for connections, threads and schedules. */
-	uint64_t room = plan->memory / 2 / streams;
-	if (room == 0)
-		room = 1;
-	if (bytes / windows > room)
-		windows = bytes / room + 1;
-	if (windows > UINT32_MAX)
-		windows = UINT32_MAX;
-	plan->windows = (uint32_t)windows;
-	plan->streams = (uint32_t)(streams < windows ? streams : windows);
-	return 0;
-}
-
-static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
-                  struct err *err)
-{
-	struct collective *c = ctx;
-	struct layout l = {0};
-	uint64_t *column = calloc((size_t)c->size, sizeof *column);
-	int ret = -1;
-	if (!column)
-		err_nomem(err, "the blocks", (size_t)c->size * sizeof *column);
-	else if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER)
-		ret = adopt_root(c, intents[c->o->root]->details, err);
-	else if (c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL)
-		ret = hear_rows(c, intents, err);
-	else
-		ret = 0;
-	if (ret == 0 && c->rules->cut == CUT_JOINED)
-		memcpy(c->rows, c->all_rows, (size_t)c->size * sizeof *c->rows);
-	if (ret == 0)
-		ret = lay_out_of(c, 0, column, &l, err);
-	if (ret == 0)
-		ret = choose_algorithm(c, &l.args, err);
-	if (ret == 0) {
-		snprintf(plan->algorithm, sizeof plan->algorithm, "%s", c->algorithm->name);
-		plan->dtype = (uint8_t)wire_dtype(c, c->algorithm, plan->total_inputs);
-		ret = choose_windows(c, intents, plan, err);
-	}
-	layout_release(&l);
-	free(column);
-	return ret;
-}
-
-/* What @rank has to know: the root's array, the rows of all, what comes from each. */
-static void tell(void *ctx, int rank, struct buf *out)
-{
-	struct collective *c = ctx;
-	if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER)
-		details_put_array(out, &c->info, c->rows, c->size);
-	else if (c->rules->cut == CUT_JOINED)
-		details_put_rows(out, c->all_rows, c->size);
-	for (int s = 0; c->cuts && s < c->size; s++)
-		buf_put_u64(out, c->cuts[(size_t)s * (size_t)c->size + (size_t)rank]);
-}
-
-/* ---- what every rank hears ---- */
 
 static int hear(struct collective *c, struct err *err)
 {
@@ -505,19 +265,18 @@ static int hear(struct collective *c, struct err *err)
 	struct err why = {.rank = ERR_RANK_SELF};
 	size_t bytes = (size_t)c->size * sizeof *c->from;
 	if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER)
-		return adopt_root(c, details, err);
+		return terms_adopt_root(c, details, err);
 	if (c->rules->cut == CUT_JOINED)
 		return details_get_rows(details, c->size, c->rows, &why) < 0
-		               ? malformed_details(0, &why, err)
+		               ? terms_malformed(0, &why, err)
 		               : 0;
 	if (c->kind != COLL_ALLTOALL || !view_left(&details))
 		return 0;
 	c->from = calloc(1, bytes);
 	if (!c->from)
 		return err_nomem(err, "the ranks' rows", bytes);
-	return details_get_rows(details, c->size, c->from, &why) < 0
-	               ? malformed_details(0, &why, err)
-	               : 0;
+	return details_get_rows(details, c->size, c->from, &why) < 0 ? terms_malformed(0, &why, err)
+	                                                             : 0;
 }
 
 static void note_fall_back(const struct collective *c)
@@ -552,20 +311,23 @@ int terms_agree(struct collective *c, struct err *err)
 		if (!c->rows)
 			return err_nomem(err, "the ranks' rows", bytes);
 		if (c->rules->cut == CUT_ROWS && c->ninputs)
-			cut_rows(c->info.shape[0], c->counts, c->size, c->rows);
+			terms_cut_rows(c->info.shape[0], c->counts, c->size, c->rows);
 	}
 	if (describe(c, err) < 0)
 		return -1;
-	job_tells(c->job, tell, c);
-	if (job_agree(c->job, &c->intent, c->size > 1, decide, c, &c->plan, err) < 0 ||
+	job_tells(c->job, decide_details, c);
+	if (job_agree(c->job, &c->intent, c->size > 1, decide_plan, c, &c->plan, err) < 0 ||
 	    adopt_plan(c, err) < 0 || hear(c, err) < 0)
 		return -1;
-	return lay_out(c, c->rank, c->rows, c->from, &c->layout, err);
+	if (!convert_kernel(c->dtype, c->info.dtype) || !convert_kernel(c->info.dtype, c->dtype))
+		return err_rank(err, ERR_INTEGRITY, 0, "it wants %s sent as %s",
+		                dtype_name(c->info.dtype), dtype_name(c->dtype));
+	return terms_lay_out(c, c->rank, c->rows, c->from, &c->layout, err);
 }
 
 void terms_release(struct collective *c)
 {
-	layout_release(&c->layout);
+	terms_layout_release(&c->layout);
 	buf_release(&c->details);
 	free(c->counts);
 	free(c->rows);

@@ -8,6 +8,7 @@
 #include "algorithms/sched.h"
 #include "cmd/options.h"
 #include "cmd/report.h"
+#include "lib/data/reduce.h"
 
 #define COLLCTL_VERSION "0.1.0"
 
@@ -23,6 +24,10 @@ const char *command_near(const char *name);
 /* The algorithm that --algorithm names; "auto": NULL. ERR_USAGE with those that there are. */
 int algorithm_named(enum coll_kind kind, const char *name, const struct coll_algorithm **out,
                     struct err *err);
+/* Can it serve --order rank? ERR_USAGE with those that can. */
+int algorithm_orders(const struct coll_algorithm *alg, struct err *err);
+/* The operation that --op names, if it is defined for @kind. */
+int operation_named(enum coll_kind kind, const char *name, enum reduce_op *out, struct err *err);
 
 /* The bodies. They return the exit code, and have printed what there is to print. */
 int cmd_collective(const struct command *, struct options *, int argc, char **argv);

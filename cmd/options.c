@@ -53,10 +53,10 @@ const struct option_row option_rows[] = {
             OPTS_ROWS),
         OPT("base", 0, OPT_INT, base, "B",
             "the radix of bcube and bruck, in which they write the number of ranks",
-            OPTS_BASE | OPTS_PLAN, .min = 2, .max = RANKS_MAX),
+            OPTS_BASE | OPTS_PLAN | OPTS_BENCH, .min = 2, .max = RANKS_MAX),
         OPT("steps", 0, OPT_INT, steps, "C",
             "how many partners each rank has, 1, 2, 4 .. ranks away; 2^C divides the size",
-            OPTS_STEPS | OPTS_PLAN, .min = 1, .max = 16),
+            OPTS_STEPS | OPTS_PLAN | OPTS_BENCH, .min = 1, .max = 16),
 
         SECTION("Files"),
         OPT("output", 'o', OPT_LIST, outputs, "FILE",
@@ -156,6 +156,8 @@ const struct option_row option_rows[] = {
             OPTS_BENCH | OPTS_PLAN, .choices = DTYPES, .aliases = DTYPES_NUMPY),
         OPT("check", 0, OPT_FLAG, check, NULL,
             "compare every element on every rank with what it must be", OPTS_BENCH),
+        OPT("tuning-out", 0, OPT_STRING, tuning_out, "FILE",
+            "add what was measured to this tuning file, and fit its rates", OPTS_BENCH),
         OPT("csv", 0, OPT_FLAG, csv, NULL, "print comma-separated values", OPTS_BENCH),
 
         SECTION("Run"),

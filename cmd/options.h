@@ -80,6 +80,7 @@ struct options {
 	uint64_t minbytes, maxbytes;
 	int stepfactor, warmup, iters;
 	bool check, csv;
+	const char *tuning_out;
 	/* run */
 	bool label;
 	/* serve */

@@ -85,8 +85,8 @@ static int take_types(struct planned *p, struct err *err)
 	enum reduce_op op;
 
 	p->select.dtype = o->dtype ? dtype_by_name(o->dtype) : DTYPE_F32;
-	if (reduce_op_by_name(o->op, &op) < 0)
-		return err_set(err, ERR_USAGE, "--op: '%s' is no operation", o->op);
+	if (operation_named(p->kind, o->op, &op, err) < 0)
+		return -1;
 	if (p->kind == COLL_BARRIER) {
 		p->select.dtype = DTYPE_U8;
 		op = REDUCE_BAND;
@@ -142,7 +142,8 @@ static int price(struct planned *p, struct err *err)
 
 static int choose(struct planned *p, struct err *err)
 {
-	if (algorithm_named(p->kind, p->o->algorithm, &p->alg, err) < 0)
+	if (algorithm_named(p->kind, p->o->algorithm, &p->alg, err) < 0 ||
+	    (p->alg && p->select.ordered && algorithm_orders(p->alg, err) < 0))
 		return -1;
 	if (!p->alg)
 		p->alg = p->selection.alg;

@@ -61,6 +61,9 @@ static void print_operands(const struct sched *s, const struct sched_step *st)
 		place(s, st, false, src);
 		printf("%s <- %s op %s", dst, wire_left ? src : dst, wire_left ? dst : src);
 		break;
+	case SCHED_IDENTITY:
+		printf("%s <- the identity", place(s, st, true, dst));
+		break;
 	case SCHED_LOCAL_REDUCE:
 		printf("%s <- all inputs", place(s, st, true, dst));
 		break;

@@ -14,6 +14,8 @@
 
 #define VERSION 1
 
+#define RATE_MAX 1e15 /* prices stay finite */
+
 static const struct {
 	const char *name;
 	size_t offset;
@@ -101,9 +103,10 @@ static int read_rates(const struct place *p, json_t *object, struct price_model 
 			i++;
 		if (i == NRATES)
 			return MALFORMED(p, "%s: rates.%s is no rate that is known", p->path, key);
-		if (!json_is_number(value) || json_number_value(value) < 0)
-			return MALFORMED(p, "%s: rates.%s is not a number of 0 or more", p->path,
-			                 key);
+		if (!json_is_number(value) || json_number_value(value) < 0 ||
+		    json_number_value(value) > RATE_MAX)
+			return MALFORMED(p, "%s: rates.%s is not a number from 0 to %g", p->path,
+			                 key, RATE_MAX);
 		*rate_of(m, i) = json_number_value(value);
 	}
 	return 0;

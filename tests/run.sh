@@ -179,13 +179,19 @@ later static/man 60 one bash -c check_man
 later static/layers 60 one tests/layers.sh
 later static/install 60 one bash -c check_install
 
+# What knows no threads, files or sockets says the same in every build: its long samples are drawn
+# once, in the first.
+pure='sched|verify|figures|defects|mutants|radix|rooted|tuned|simulate|npy|options|hostfile|launch|secret'
+
 units() { # PREFIX DIR LIMIT [SKIP-REGEX]: every unit test of a build
-	local program name
+	local program name short
 	for program in "$2"/unit/test_*; do
 		[[ -x $program ]] || continue
 		name=${program##*/test_}
 		[[ -n ${4-} && $name =~ ^($4)$ ]] && continue
-		later "$1/$name" $((slow * $3)) tap env CMOCKA_MESSAGE_OUTPUT=TAP \
+		short=()
+		[[ $1 == unit || ! $name =~ ^($pure)$ ]] || short=(-u COLLCTL_LONG)
+		later "$1/$name" $((slow * $3)) tap env "${short[@]}" CMOCKA_MESSAGE_OUTPUT=TAP \
 			"${fixed[@]}" "$program"
 	done
 }
@@ -220,8 +226,7 @@ if build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g'; 
 	commands asan/ build-asan 240 "${sample[@]}"
 fi
 if build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g'; then
-	# Schedules and the parsing of text know no threads.
-	quiet='(sched|verify|simulate|algo|table|npy|options|hostfile|launch|secret).*'
+	quiet=$pure
 	((long == 0)) || quiet=''
 	units tsan/unit build-tsan 240 "$quiet"
 	commands tsan/ build-tsan 240 "${sample[@]}"

@@ -41,8 +41,7 @@ bool reduce_op_defined(enum reduce_op op, enum dtype dtype)
 
 bool reduce_order_matters(enum reduce_op op, enum dtype dtype)
 {
-	return dtype_is_float(dtype) &&
-	       (op == REDUCE_SUM || op == REDUCE_PROD || op == REDUCE_AVG);
+	return dtype_is_float(dtype) && (op == REDUCE_SUM || op == REDUCE_PROD || op == REDUCE_AVG);
 }
 
 enum dtype reduce_acc_dtype(enum reduce_op op, enum dtype dtype, bool ordered)

@@ -74,11 +74,6 @@ static void files_moved(void *ctx, uint32_t events)
 		return; /* it has been read before */
 }
 
-static void woken(void *ctx) /* an event has ended the loop's wait: that is all there is to do */
-{
-	(void)ctx;
-}
-
 int drive_go(struct drive *d, struct err *err)
 {
 	for (;;) {
@@ -98,17 +93,18 @@ int drive_begin(struct drive *d, struct err *err)
 	d->conf.conn = conn_of;
 	d->conf.conn_ctx = d->mesh;
 	d->files.fd = -1;
+	if (d->mesh)
+		mesh_settle(d->mesh);
 	d->exec = exec_new(&d->conf, err);
 	if (!d->exec)
 		return -1;
 	d->files = (struct loop_watch){.fd = exec_fd(d->exec), .fn = files_moved, .ctx = &d->files};
 	if (d->files.fd >= 0 && loop_add(loop, &d->files, EPOLLIN, err) < 0)
 		return -1;
-	if (d->mesh)
-		mesh_attach(d->mesh, woken, NULL);
 	job_waits(d->job, waits_for, d->exec);
 	job_phase(d->job, PHASE_RUN);
 	loop->yields = YIELDS;
+	loop_home(loop, job_local_index(d->job));
 	return 0;
 }
 
@@ -116,6 +112,7 @@ void drive_end(struct drive *d)
 {
 	struct loop *loop = job_loop(d->job);
 	loop->yields = 0;
+	loop->home = -1;
 	job_waits(d->job, NULL, NULL);
 	loop_del(loop, &d->files);
 }

@@ -25,50 +25,96 @@ uint64_t exec_limit(const struct stream *s, uint32_t i)
 	return (uint64_t)limit;
 }
 
-static int run_stream(struct exec *x, struct stream *s, struct err *err)
+/* ---- who may be able to go on ---- */
+
+void exec_wake_lane(struct lane *l)
 {
-	int moved = 0;
-	if (!s->done) {
-		moved |= exec_run_files(x, s);
-		moved |= exec_run_locals(x, s);
-	}
-	for (int k = 0; k < x->nlanes; k++) {
-		int ret = exec_run_lane(x, s, &s->lanes[k], err);
-		if (ret < 0)
-			return -1;
-		moved |= ret;
-	}
-	if (!s->done && s->left == 0) {
-		if (exec_start_window(x, s, s->window + (uint32_t)x->conf.streams, err) < 0)
-			return -1;
-		moved = 1;
-	}
-	return moved;
+	struct exec *x = l->exec;
+	if (l->queued || l->ended)
+		return;
+	l->queued = true;
+	x->ready[(x->ready_head + x->ready_len++) % x->ready_cap] = l;
 }
 
-static bool finished(const struct exec *x)
+static struct lane *next_lane(struct exec *x)
 {
-	for (int k = 0; k < x->conf.streams; k++) {
-		if (!x->streams[k].done)
-			return false;
-		for (int l = 0; l < x->nlanes; l++)
-			if (!x->streams[k].lanes[l].ended)
-				return false;
-	}
-	return true;
+	struct lane *l = x->ready[x->ready_head];
+	if (x->ready_len == 0)
+		return NULL;
+	x->ready_head = (x->ready_head + 1) % x->ready_cap;
+	x->ready_len--;
+	l->queued = false;
+	return l;
 }
 
-/* One round over all streams. > 0: something moved. */
-static int round_once(struct exec *x, struct err *err)
+void exec_wake_step(struct stream *s, uint32_t i)
 {
-	int moved = 0;
-	for (int k = 0; k < x->conf.streams; k++) {
-		int ret = run_stream(x, &x->streams[k], err);
-		if (ret < 0)
-			return -1;
-		moved |= ret;
+	if (s->in_todo[i])
+		return;
+	s->in_todo[i] = true;
+	s->todo[(s->todo_head + s->todo_len++) % s->sched->nsteps] = i;
+}
+
+static void wake(struct stream *s, uint32_t i)
+{
+	int32_t owner = s->owner[i];
+	if (owner < 0)
+		exec_wake_step(s, i);
+	else if (s->lanes[owner].head < s->lanes[owner].nsteps &&
+	         s->lanes[owner].steps[s->lanes[owner].head] == i)
+		exec_wake_lane(&s->lanes[owner]);
+}
+
+void exec_progress(struct stream *s, uint32_t i, uint64_t done)
+{
+	s->progress[i] = done;
+	if (done == s->sched->steps[i].len)
+		s->left--;
+	for (uint32_t k = s->first_waiting[i]; k < s->first_waiting[i + 1]; k++)
+		wake(s, s->waiting[k]);
+}
+
+/* ---- running ---- */
+
+static void run_steps(struct exec *x, struct stream *s)
+{
+	while (s->todo_len) {
+		uint32_t i = s->todo[s->todo_head];
+		s->todo_head = (s->todo_head + 1) % s->sched->nsteps;
+		s->todo_len--;
+		s->in_todo[i] = false;
+		if (s->owner[i] == OWNER_LOCAL)
+			exec_run_local(x, s, i);
+		else
+			exec_raise_file(x, s, (uint32_t)(OWNER_FILE - s->owner[i]));
 	}
-	return fileio_check(&x->io, err) < 0 ? -1 : moved;
+}
+
+/* Everything but the lanes, until nothing of it moves. */
+static int run_streams(struct exec *x, struct err *err)
+{
+	bool again = true;
+	while (again) {
+		unsigned moves = atomic_load_explicit(&x->io.moves, memory_order_acquire);
+		bool files = moves != x->moves;
+		x->moves = moves;
+		again = false;
+		for (int k = 0; k < x->conf.streams; k++) {
+			struct stream *s = &x->streams[k];
+			if (s->done)
+				continue;
+			if (files)
+				exec_take_files(x, s);
+			run_steps(x, s);
+			if (s->left)
+				continue;
+			again = true;
+			if (exec_start_window(x, s, s->window + (uint32_t)x->conf.streams, err) < 0)
+				return -1;
+		}
+		again |= atomic_load_explicit(&x->io.moves, memory_order_acquire) != moves;
+	}
+	return fileio_check(&x->io, err);
 }
 
 static uint64_t moved_bytes(const struct exec *x)
@@ -76,17 +122,37 @@ static uint64_t moved_bytes(const struct exec *x)
 	return x->stats.bytes_moved + x->stats.bytes_sent + x->stats.bytes_received;
 }
 
+/* Connections that tell nothing (in memory) are asked. */
+static void wake_silent(struct exec *x)
+{
+	for (int k = 0; k < x->conf.streams; k++)
+		for (int l = 0; l < x->nlanes; l++)
+			if (!x->streams[k].lanes[l].conn->loop)
+				exec_wake_lane(&x->streams[k].lanes[l]);
+}
+
 int exec_advance(struct exec *x, struct err *err)
 {
 	uint64_t until = moved_bytes(x) + SLICE;
+	bool armed = x->io.eventfd < 0;
+	if (x->silent)
+		wake_silent(x);
 	while (moved_bytes(x) < until) {
-		int moved = round_once(x, err);
-		if (moved == 0) { /* before the caller sleeps, what moved meanwhile */
+		if (run_streams(x, err) < 0)
+			return -1;
+		struct lane *l = next_lane(x);
+		if (!l && armed)
+			return x->open_lanes == 0 && x->open_streams == 0;
+		if (!l) { /* before the caller sleeps, what moved meanwhile */
 			fileio_arm(&x->io);
-			moved = round_once(x, err);
+			armed = true;
+			continue;
 		}
-		if (moved <= 0)
-			return moved < 0 ? -1 : finished(x);
+		int moved = exec_run_lane(x, l->stream, l, err);
+		if (moved < 0)
+			return -1;
+		if (moved)
+			exec_wake_lane(l);
 	}
 	return EXEC_AGAIN;
 }
@@ -148,9 +214,9 @@ static int stream_init(struct exec *x, int k, struct err *err)
 		return err_nomem(err, "a stream", 6 * n * sizeof *s->off);
 	for (int p = 0; p < x->conf.args.size; p++) {
 		int out = x->lane_out[p], in = x->lane_in[p];
-		if (out >= 0 && exec_lane_init(x, &s->lanes[out], p, true, k, err) < 0)
+		if (out >= 0 && exec_lane_init(x, s, out, p, true, err) < 0)
 			return -1;
-		if (in >= 0 && exec_lane_init(x, &s->lanes[in], p, false, k, err) < 0)
+		if (in >= 0 && exec_lane_init(x, s, in, p, false, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -172,6 +238,10 @@ static int init_lanes(struct exec *x, struct err *err)
 		x->lane_in[p] = used[p] & EXEC_IN ? x->nlanes++ : -1;
 	}
 	free(used);
+	x->ready_cap = (uint32_t)(x->nlanes * x->conf.streams) + 1;
+	x->ready = calloc(x->ready_cap, sizeof(struct lane *));
+	if (ret == 0 && !x->ready)
+		ret = err_nomem(err, "the lanes", x->ready_cap * sizeof(struct lane *));
 	for (int k = 0; ret == 0 && k < x->conf.streams; k++)
 		ret = stream_init(x, k, err);
 	return ret;
@@ -200,8 +270,10 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 	if (fileio_init(&x->io, &conf->io, conf->threads, err) < 0)
 		goto fail;
 	x->io_ready = true;
+	x->open_streams = conf->streams;
 	if (init_lanes(x, err) < 0)
 		goto fail;
+	x->open_lanes = x->nlanes * conf->streams;
 	for (int k = 0; k < conf->streams; k++)
 		if (exec_start_window(x, &x->streams[k], (uint32_t)k, err) < 0)
 			goto fail;
@@ -214,7 +286,7 @@ fail:
 static void stream_release(struct exec *x, struct stream *s)
 {
 	for (int k = 0; s->lanes && k < x->nlanes; k++)
-		XXH3_freeState(s->lanes[k].hash);
+		exec_lane_release(&s->lanes[k]);
 	free(s->lanes);
 	free(s->lane_steps);
 	free(s->off);
@@ -225,9 +297,14 @@ static void stream_release(struct exec *x, struct stream *s)
 	free(s->out.file);
 	free(s->progress);
 	free(s->bufs);
-	free(s->locals);
+	free(s->owner);
+	free(s->first_waiting);
+	free(s->waiting);
+	free(s->todo);
+	free(s->in_todo);
 	free(s->jobs);
 	free(s->job_steps);
+	free(s->open_jobs);
 	sched_free(s->sched);
 	space_host_free(s->memory, s->memory_size);
 }
@@ -241,6 +318,7 @@ void exec_free(struct exec *x)
 	for (int k = 0; x->streams && k < x->conf.streams; k++)
 		stream_release(x, &x->streams[k]);
 	free(x->streams);
+	free(x->ready);
 	free(x->lane_out);
 	free(x->lane_in);
 	space_host_free(x->scratch, QUANTUM + 4096);

@@ -16,6 +16,9 @@
 
 /* One direction to one peer: the steps of the current window that use it, in order. */
 struct lane {
+	struct exec *exec;
+	struct stream *stream;
+	bool queued; /* in exec.ready */
 	struct conn *conn;
 	int peer;
 	bool out;
@@ -47,12 +50,19 @@ struct stream {
 	size_t memory_size;
 	struct lane *lanes;
 	uint32_t *lane_steps; /* the lanes' steps, lane after lane */
-	uint32_t *locals;     /* local steps, in order */
-	uint32_t nlocals, first_local;
+	int32_t *owner;       /* of a step: its lane; else OWNER_LOCAL, or OWNER_FILE - its job */
+	/* The steps that wait for step i: waiting[first_waiting[i] .. first_waiting[i+1]). */
+	uint32_t *first_waiting, *waiting;
+	/* Local steps and files that may be able to go on: a ring without repetition. */
+	uint32_t *todo, todo_head, todo_len;
+	bool *in_todo;
 	struct fileio_job *jobs; /* one a READ or WRITE step */
-	uint32_t *job_steps;
-	uint32_t njobs;
+	uint32_t *job_steps, njobs;
+	uint32_t *open_jobs, nopen; /* not finished */
 };
+
+#define OWNER_LOCAL (-1)
+#define OWNER_FILE  (-2)
 
 struct exec {
 	struct exec_conf conf;
@@ -63,6 +73,12 @@ struct exec {
 	struct stream *streams;
 	int *lane_out, *lane_in; /* peer -> index of its lane in every stream, or -1 */
 	int nlanes;
+	int open_lanes;      /* of all streams: not ended */
+	int open_streams;    /* not done */
+	bool silent;         /* a connection tells no events */
+	struct lane **ready; /* lanes that may be able to go on: a ring without repetition */
+	uint32_t ready_head, ready_len, ready_cap;
+	unsigned moves;                       /* io.moves when the jobs were last looked at */
 	uint8_t *scratch;                     /* QUANTUM + CARRY */
 	reduce_fn *reduce[2], *reduce_acc[2]; /* [operand swapped] */
 	struct exec_stats stats;
@@ -86,28 +102,29 @@ static inline uint8_t *at(const struct exec *x, const struct stream *s, struct s
 /* How far step @i may go: the frontier rule (sched.h). */
 uint64_t exec_limit(const struct stream *s, uint32_t i);
 
-static inline void set_progress(struct stream *s, uint32_t i, uint64_t done)
-{
-	s->progress[i] = done;
-	if (done == s->sched->steps[i].len)
-		s->left--;
-}
+/* Look at the lane soon, at the local step or file. */
+void exec_wake_lane(struct lane *l);
+void exec_wake_step(struct stream *s, uint32_t i);
+/* Step @i has come to @done: look at what waits for it. */
+void exec_progress(struct stream *s, uint32_t i, uint64_t done);
 
 /* lane.c: what the connection of @l is, and one turn of it, at most QUANTUM bytes. 1: progress; 0:
  * none; -1: error. */
-int exec_lane_init(struct exec *x, struct lane *l, int peer, bool out, int stream, struct err *err);
+int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool out, struct err *err);
+void exec_lane_release(struct lane *l);
 int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *err);
 
 /* local.c: dst = left op right (@swapped steps: right op left) of @n elements, the types as the
- * step's buffers have them; and one look at every local step. 1: progress; 0: none. */
+ * step's buffers have them; and let local step @i go as far as it may. */
 void exec_combine(struct exec *x, const struct sched *sched, const struct sched_step *step,
                   uint8_t *dst, const uint8_t *left, const uint8_t *right, uint64_t n);
-int exec_run_locals(struct exec *x, struct stream *s);
+void exec_run_local(struct exec *x, struct stream *s, uint32_t i);
 
-/* window.c: let @s begin window @w, or be done; begin its window anew; and one look at its files.
- * 1: progress; 0: none. */
+/* window.c: let @s begin window @w, or be done; begin its window anew; tell a writer how far it may
+ * go; take over what the file threads have done. */
 int exec_start_window(struct exec *x, struct stream *s, uint32_t w, struct err *err);
 void exec_restart_window(struct exec *x, struct stream *s);
-int exec_run_files(struct exec *x, struct stream *s);
+void exec_raise_file(struct exec *x, struct stream *s, uint32_t job);
+void exec_take_files(struct exec *x, struct stream *s);
 
 #endif

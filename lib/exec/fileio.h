@@ -60,6 +60,7 @@ struct fileio {
 	struct fileio_ops ops;
 	int eventfd; /* readable: something moved or failed; -1: no threads, jobs run in submit */
 	_Atomic bool armed; /* the owner is about to sleep: the next transfer writes the eventfd */
+	_Atomic unsigned moves; /* transfers that have ended */
 	_Atomic bool failed;
 	struct err err; /* valid once failed is set */
 	struct fileio_worker reader, writer;

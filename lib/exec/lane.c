@@ -38,7 +38,7 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 	l->bytes += (uint64_t)put;
 	l->total += (uint64_t)put;
 	x->stats.bytes_sent += (uint64_t)put;
-	set_progress(s, i, l->bytes / x->esize);
+	exec_progress(s, i, l->bytes / x->esize);
 	if (l->bytes == step->len * x->esize) {
 		l->head++;
 		l->bytes = 0;
@@ -115,7 +115,7 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 	l->bytes += (uint64_t)got;
 	l->total += (uint64_t)got;
 	x->stats.bytes_received += (uint64_t)got;
-	set_progress(s, i, l->bytes / x->esize);
+	exec_progress(s, i, l->bytes / x->esize);
 	if (l->bytes == step->len * x->esize) {
 		l->head++;
 		l->bytes = 0;
@@ -129,6 +129,12 @@ static void make_trailer(struct lane *l, uint8_t trailer[TRAILER])
 {
 	put_u64(trailer, l->total);
 	put_u64(trailer + 8, l->hash ? XXH3_64bits_digest(l->hash) : 0);
+}
+
+static void end(struct lane *l)
+{
+	l->ended = true;
+	l->exec->open_lanes--;
 }
 
 static int end_out(struct lane *l, struct err *err)
@@ -149,7 +155,8 @@ static int end_out(struct lane *l, struct err *err)
 	int ended = conn_end(l->conn, err);
 	if (ended < 0)
 		return blame(err, l->peer);
-	l->ended = ended == 1;
+	if (ended == 1)
+		end(l);
 	return ended;
 }
 
@@ -180,7 +187,7 @@ static int end_in(struct lane *l, struct err *err)
 		err_set(err, ERR_INTEGRITY, "rank %d sent more than its schedule has", l->peer);
 	if (got != CONN_END)
 		return blame(err, l->peer);
-	l->ended = true;
+	end(l);
 	return 1;
 }
 
@@ -190,7 +197,8 @@ static int pause_lane(struct lane *l, struct err *err)
 	int flushed = l->out ? conn_flush(l->conn, err) : 1;
 	if (flushed < 0)
 		return blame(err, l->peer);
-	l->ended = flushed == 1;
+	if (flushed == 1)
+		end(l);
 	return flushed;
 }
 
@@ -248,12 +256,21 @@ int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *
 	return moved;
 }
 
-int exec_lane_init(struct exec *x, struct lane *l, int peer, bool out, int stream, struct err *err)
+static void ready(void *ctx)
 {
-	*l = (struct lane){.peer = peer, .out = out};
-	l->conn = x->conf.conn(x->conf.conn_ctx, peer, out, stream);
+	exec_wake_lane(ctx);
+}
+
+int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool out, struct err *err)
+{
+	struct lane *l = &s->lanes[lane];
+	*l = (struct lane){.exec = x, .stream = s, .peer = peer, .out = out};
+	l->conn = x->conf.conn(x->conf.conn_ctx, peer, out, (int)(s - x->streams));
 	if (!l->conn)
 		return err_rank(err, ERR_OTHER, peer, "no connection to rank %d", peer);
+	l->conn->on_ready = ready;
+	l->conn->ctx = l;
+	x->silent |= !l->conn->loop;
 	if (!l->conn->ops->sums) {
 		l->hash = XXH3_createState();
 		if (!l->hash)
@@ -261,4 +278,11 @@ int exec_lane_init(struct exec *x, struct lane *l, int peer, bool out, int strea
 		XXH3_64bits_reset(l->hash);
 	}
 	return 0;
+}
+
+void exec_lane_release(struct lane *l)
+{
+	if (l->conn && l->conn->ctx == l)
+		l->conn->on_ready = NULL;
+	XXH3_freeState(l->hash);
 }

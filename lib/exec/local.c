@@ -75,30 +75,22 @@ static void copy(struct exec *x, struct stream *s, const struct sched_step *step
 		convert_kernel(to, of)(dst, src, n);
 }
 
-int exec_run_locals(struct exec *x, struct stream *s)
+void exec_run_local(struct exec *x, struct stream *s, uint32_t i)
 {
-	int moved = 0;
-	for (uint32_t k = s->first_local; k < s->nlocals; k++) {
-		uint32_t i = s->locals[k];
-		const struct sched_step *step = &s->sched->steps[i];
-		uint64_t done = s->progress[i], limit = done < step->len ? exec_limit(s, i) : done;
-		if (done < limit) {
-			if (step->op == SCHED_COPY)
-				copy(x, s, step, done, limit - done);
-			else if (step->op == SCHED_REDUCE)
-				exec_combine(x, s->sched, step, at(x, s, span_add(step->dst, done)),
-				             at(x, s, span_add(step->dst, done)),
-				             at(x, s, span_add(step->src, done)), limit - done);
-			else if (step->op == SCHED_IDENTITY)
-				reduce_identity(x->conf.op, buf_dtype(x, s->sched, step->dst.buf),
-				                at(x, s, span_add(step->dst, done)), limit - done);
-			else
-				local_reduce(x, s, step, done, limit);
-			set_progress(s, i, limit);
-			moved = 1;
-		}
-		if (k == s->first_local && s->progress[i] == step->len)
-			s->first_local++;
-	}
-	return moved;
+	const struct sched_step *step = &s->sched->steps[i];
+	uint64_t done = s->progress[i], limit = done < step->len ? exec_limit(s, i) : done;
+	if (done == limit)
+		return;
+	if (step->op == SCHED_COPY)
+		copy(x, s, step, done, limit - done);
+	else if (step->op == SCHED_IDENTITY)
+		reduce_identity(x->conf.op, buf_dtype(x, s->sched, step->dst.buf),
+		                at(x, s, span_add(step->dst, done)), limit - done);
+	else if (step->op == SCHED_REDUCE)
+		exec_combine(x, s->sched, step, at(x, s, span_add(step->dst, done)),
+		             at(x, s, span_add(step->dst, done)),
+		             at(x, s, span_add(step->src, done)), limit - done);
+	else
+		local_reduce(x, s, step, done, limit);
+	exec_progress(s, i, limit);
 }

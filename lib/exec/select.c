@@ -5,7 +5,11 @@
 
 struct price_model select_model(const struct select_args *a)
 {
-	return price_placed(a->tuning ? &a->tuning->rates : &price_default, a->insecure);
+	struct price_model m = a->tuning ? a->tuning->rates : price_default;
+
+	if (!a->tuning && a->host_cpus)
+		m = price_on_one_host(&m, a->size, a->host_cpus);
+	return price_placed(&m, a->insecure);
 }
 
 /* ---- the candidates ---- */
@@ -138,6 +142,7 @@ int select_all(const struct select_args *a, struct selection *s, struct err *err
 	        .ninputs = 1,
 	        .noutputs = 1,
 	        .off = off,
+	        .recv_off = a->uneven ? off : NULL,
 	        .base = a->base,
 	        .steps = a->steps,
 	        .esize = (unsigned)esize,

@@ -41,10 +41,12 @@ struct select_args {
 	uint64_t bytes; /* S: of coll_count() elements */
 	enum reduce_op op;
 	enum dtype dtype;
-	bool ordered;                       /* --order rank */
-	bool divergent;                     /* --allow-divergent */
-	bool insecure;                      /* --insecure */
+	bool ordered;   /* --order rank */
+	bool divergent; /* --allow-divergent */
+	bool insecure;  /* --insecure */
+	int host_cpus;  /* all ranks share a host with so many processors; 0: there is a network */
 	unsigned base, steps;               /* as in struct coll_args */
+	bool uneven;                        /* alltoall: the ranks cut their arrays differently */
 	const struct select_tuning *tuning; /* NULL: the built-in rates, nothing measured */
 };
 
@@ -81,8 +83,8 @@ void selection_release(struct selection *);
 /* The choice alone; NULL: none serves this, or out of memory. */
 const struct coll_algorithm *select_auto(const struct select_args *);
 
-/* The model that prices @a: the tuning file's rates or the built-in ones, without TLS where it is
- * --insecure. */
+/* The model that prices @a: the tuning file's rates, which are those of this placement, or the
+ * built-in ones for it; without TLS where it is --insecure. */
 struct price_model select_model(const struct select_args *a);
 
 #endif

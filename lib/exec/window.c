@@ -11,29 +11,30 @@
 
 /* ---- files ---- */
 
-/* Take over what the file threads have done, and tell the writer how far it may go. */
-int exec_run_files(struct exec *x, struct stream *s)
+void exec_raise_file(struct exec *x, struct stream *s, uint32_t k)
 {
-	int moved = 0;
-	uint64_t least = WRITE_QUANTUM / x->esize;
-	for (uint32_t k = 0; k < s->njobs; k++) {
-		struct fileio_job *job = &s->jobs[k];
-		uint32_t i = s->job_steps[k];
-		if (s->progress[i] == job->count)
-			continue;
-		if (job->write && job->limit < job->count) {
-			uint64_t limit = exec_limit(s, i);
-			if (limit == job->count || limit - job->limit >= least)
-				fileio_raise(&x->io, job, limit);
-		}
-		uint64_t done = atomic_load_explicit(&job->done, memory_order_acquire);
+	struct fileio_job *job = &s->jobs[k];
+	if (!job->write || job->limit == job->count)
+		return;
+	uint64_t limit = exec_limit(s, s->job_steps[k]);
+	if (limit == job->count || limit - job->limit >= WRITE_QUANTUM / x->esize)
+		fileio_raise(&x->io, job, limit);
+}
+
+void exec_take_files(struct exec *x, struct stream *s)
+{
+	for (uint32_t n = 0; n < s->nopen;) {
+		uint32_t k = s->open_jobs[n], i = s->job_steps[k];
+		uint64_t done = atomic_load_explicit(&s->jobs[k].done, memory_order_acquire);
 		if (done != s->progress[i]) {
 			x->stats.bytes_moved += (done - s->progress[i]) * x->esize;
-			set_progress(s, i, done);
-			moved = 1;
+			exec_progress(s, i, done);
 		}
+		if (done == s->jobs[k].count)
+			s->open_jobs[n] = s->open_jobs[--s->nopen];
+		else
+			n++;
 	}
-	return moved;
 }
 
 /* off of window w: block j gives [len*w/W, len*(w+1)/W) of itself. */
@@ -137,56 +138,86 @@ static int place_buffers(struct exec *x, struct stream *s, struct err *err)
 	return 0;
 }
 
-/* Hand every step of the new window to its lane, its file thread or the list of local steps. */
-static int distribute(struct exec *x, struct stream *s, struct err *err)
+static int grow(struct stream *s, struct err *err)
 {
-	const struct sched *sched = s->sched;
-	uint32_t n = sched->nsteps;
-	free(s->lane_steps);
-	free(s->locals);
-	free(s->jobs);
-	free(s->job_steps);
-	s->lane_steps = calloc(n + 1, sizeof *s->lane_steps);
-	s->locals = calloc(n + 1, sizeof *s->locals);
-	s->jobs = calloc(n + 1, sizeof *s->jobs);
-	s->job_steps = calloc(n + 1, sizeof *s->job_steps);
-	if (!s->lane_steps || !s->locals || !s->jobs || !s->job_steps)
-		return err_nomem(err, "the window's steps", n * sizeof *s->jobs);
-	s->nlocals = s->first_local = s->njobs = 0;
+	size_t n = (size_t)s->sched->nsteps + 1, deps = (size_t)s->sched->ndeps + 1;
+	void **const arrays[] = {
+	        (void **)&s->progress,  (void **)&s->lane_steps,    (void **)&s->owner,
+	        (void **)&s->todo,      (void **)&s->first_waiting, (void **)&s->waiting,
+	        (void **)&s->in_todo,   (void **)&s->jobs,          (void **)&s->job_steps,
+	        (void **)&s->open_jobs, (void **)&s->bufs};
+	const size_t sizes[] = {n * sizeof *s->progress,
+	                        n * sizeof *s->lane_steps,
+	                        n * sizeof *s->owner,
+	                        n * sizeof *s->todo,
+	                        (n + 1) * sizeof *s->first_waiting,
+	                        deps * sizeof *s->waiting,
+	                        n * sizeof *s->in_todo,
+	                        n * sizeof *s->jobs,
+	                        n * sizeof *s->job_steps,
+	                        n * sizeof *s->open_jobs,
+	                        ((size_t)s->sched->nbufs + 1) * sizeof *s->bufs};
+	for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) {
+		free(*arrays[k]);
+		*arrays[k] = calloc(1, sizes[k]);
+		if (!*arrays[k])
+			return err_nomem(err, "the window's steps", sizes[k]);
+	}
+	return 0;
+}
+
+/* Whose is every step: a lane's, a file's, or local? */
+static int own_steps(struct exec *x, struct stream *s, struct err *err)
+{
+	s->njobs = 0;
 	for (int k = 0; k < x->nlanes; k++)
 		s->lanes[k].nsteps = s->lanes[k].head = 0;
-	/* Count, then place: a counting sort by lane that keeps the order. */
-	for (int pass = 0; pass < 2; pass++) {
-		uint32_t pos = 0;
-		for (int k = 0; pass && k < x->nlanes; k++) {
-			s->lanes[k].steps = s->lane_steps + pos;
-			pos += s->lanes[k].nsteps;
-			s->lanes[k].nsteps = 0;
-		}
-		for (uint32_t i = 0; i < n; i++) {
-			const struct sched_step *step = &sched->steps[i];
-			if (step->peer < 0)
-				continue;
-			bool out = step->op == SCHED_SEND;
-			int k = (out ? x->lane_out : x->lane_in)[step->peer];
-			if (k < 0)
+	for (uint32_t i = 0; i < s->sched->nsteps; i++) {
+		const struct sched_step *step = &s->sched->steps[i];
+		s->owner[i] = OWNER_LOCAL;
+		if (step->op == SCHED_READ || step->op == SCHED_WRITE) {
+			s->owner[i] = OWNER_FILE - (int32_t)s->njobs;
+			s->job_steps[s->njobs++] = i;
+		} else if (step->peer >= 0) {
+			s->owner[i] =
+			        (step->op == SCHED_SEND ? x->lane_out : x->lane_in)[step->peer];
+			if (s->owner[i] < 0)
 				return err_set(err, ERR_OTHER,
 				               "a window uses an edge to rank %d that is not "
 				               "connected",
 				               step->peer);
-			if (pass)
-				s->lanes[k].steps[s->lanes[k].nsteps] = i;
-			s->lanes[k].nsteps++;
+			s->lanes[s->owner[i]].nsteps++;
 		}
 	}
-	for (uint32_t i = 0; i < n; i++) {
-		const struct sched_step *step = &sched->steps[i];
-		if (step->op == SCHED_READ || step->op == SCHED_WRITE)
-			s->job_steps[s->njobs++] = i;
-		else if (step->peer < 0)
-			s->locals[s->nlocals++] = i;
-	}
 	return 0;
+}
+
+/* Every lane's steps in their order, and for every step those that wait for it: two counting
+ * sorts. */
+static void sort_steps(struct exec *x, struct stream *s)
+{
+	const struct sched *sched = s->sched;
+	uint32_t pos = 0, *at = s->todo; /* free so far */
+	for (int k = 0; k < x->nlanes; k++) {
+		s->lanes[k].steps = s->lane_steps + pos;
+		pos += s->lanes[k].nsteps;
+		s->lanes[k].nsteps = 0;
+	}
+	for (uint32_t i = 0; i < sched->nsteps; i++) {
+		if (s->owner[i] >= 0) {
+			struct lane *l = &s->lanes[s->owner[i]];
+			l->steps[l->nsteps++] = i;
+		}
+		for (uint32_t d = 0; d < sched->steps[i].ndep; d++)
+			s->first_waiting[sched->deps[sched->steps[i].dep + d].step + 1]++;
+	}
+	for (uint32_t i = 0; i < sched->nsteps; i++) {
+		at[i] = s->first_waiting[i];
+		s->first_waiting[i + 1] += s->first_waiting[i];
+	}
+	for (uint32_t i = 0; i < sched->nsteps; i++)
+		for (uint32_t d = 0; d < sched->steps[i].ndep; d++)
+			s->waiting[at[sched->deps[sched->steps[i].dep + d].step]++] = i;
 }
 
 static void submit_jobs(struct exec *x, struct stream *s)
@@ -208,13 +239,36 @@ static void submit_jobs(struct exec *x, struct stream *s)
 	}
 }
 
+/* From the beginning: every lane and every local step has its turn. */
+static void begin(struct exec *x, struct stream *s)
+{
+	memset(s->progress, 0, s->sched->nsteps * sizeof *s->progress);
+	s->left = s->sched->nsteps;
+	s->todo_head = s->todo_len = 0;
+	s->nopen = s->njobs;
+	for (uint32_t k = 0; k < s->njobs; k++)
+		s->open_jobs[k] = k;
+	for (uint32_t i = 0; i < s->sched->nsteps; i++)
+		if (s->owner[i] == OWNER_LOCAL)
+			exec_wake_step(s, i);
+	for (int k = 0; k < x->nlanes; k++) {
+		s->lanes[k].head = 0;
+		exec_wake_lane(&s->lanes[k]);
+	}
+	submit_jobs(x, s);
+}
+
 int exec_start_window(struct exec *x, struct stream *s, uint32_t w, struct err *err)
 {
 	enum sched_error e = SCHED_OK;
 	s->window = w;
-	s->done = w >= x->conf.windows;
-	if (s->done)
+	if (w >= x->conf.windows) {
+		s->done = true;
+		x->open_streams--;
+		for (int k = 0; k < x->nlanes; k++)
+			exec_wake_lane(&s->lanes[k]);
 		return 0;
+	}
 	lay_out_window(x, s, w);
 	sched_free(s->sched);
 	s->sched = sched_build(x->conf.algorithm, &s->args, &e);
@@ -222,31 +276,22 @@ int exec_start_window(struct exec *x, struct stream *s, uint32_t w, struct err *
 		return err_set(err, e == SCHED_NOMEM ? ERR_RESOURCE : ERR_OTHER,
 		               "the schedule of %s can't be built: %s", x->conf.algorithm->name,
 		               sched_strerror(e));
-	free(s->progress);
-	free(s->bufs);
-	s->progress = calloc(s->sched->nsteps + 1, sizeof *s->progress);
-	s->bufs = calloc(s->sched->nbufs + 1, sizeof *s->bufs);
-	if (!s->progress || !s->bufs)
-		return err_nomem(err, "the window's progress",
-		                 s->sched->nsteps * sizeof *s->progress);
-	if (place_buffers(x, s, err) < 0 || distribute(x, s, err) < 0)
+	if (grow(s, err) < 0 || place_buffers(x, s, err) < 0 || own_steps(x, s, err) < 0)
 		return -1;
-	s->left = s->sched->nsteps;
-	submit_jobs(x, s);
+	sort_steps(x, s);
+	begin(x, s);
 	return 0;
 }
 
 void exec_restart_window(struct exec *x, struct stream *s)
 {
-	memset(s->progress, 0, s->sched->nsteps * sizeof *s->progress);
-	s->left = s->sched->nsteps;
-	s->first_local = 0;
 	s->done = false;
+	x->open_streams++;
 	for (int k = 0; k < x->nlanes; k++) {
-		s->lanes[k].head = 0;
+		x->open_lanes += s->lanes[k].ended;
 		s->lanes[k].ended = false;
 	}
 	for (uint32_t k = 0; k < s->njobs; k++)
 		atomic_store_explicit(&s->jobs[k].done, 0, memory_order_relaxed);
-	submit_jobs(x, s);
+	begin(x, s);
 }

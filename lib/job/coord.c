@@ -2,6 +2,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -455,6 +456,26 @@ static void close_doors(struct coord *c)
 	c->gate = NULL;
 }
 
+/* Does the member's connection stay on this machine? */
+static bool is_here(const struct member *m)
+{
+	struct addr here = {.len = sizeof here.sa};
+	return !m->from.len ||
+	       (getsockname(m->ctl.conn->fd, (struct sockaddr *)&here.sa, &here.len) == 0 &&
+	        addr_same_host(&here, &m->from));
+}
+
+/* The processors that the ranks share where all are on one host, else 0. */
+static uint32_t shared_cpus(const struct coord *c)
+{
+	cpu_set_t allowed;
+	for (int r = 0; r < c->conf.size; r++)
+		if (!is_here(&c->members[r]))
+			return 0;
+	return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? (uint32_t)CPU_COUNT(&allowed)
+	                                                           : 1;
+}
+
 static void send_roster(struct coord *c)
 {
 	const struct intent **intents = calloc((unsigned)c->conf.size, sizeof *intents);
@@ -472,6 +493,7 @@ static void send_roster(struct coord *c)
 		if (in->memory < c->plan.memory)
 			c->plan.memory = in->memory;
 	}
+	c->plan.host_cpus = shared_cpus(c);
 	int ret = c->conf.decide(c->conf.ctx, intents, &c->plan, &e);
 	free(intents);
 	if (ret == 0 && (RAND_bytes(c->plan.session, sizeof c->plan.session) != 1 ||

@@ -770,6 +770,14 @@ struct mesh *job_connect(struct job *j, const int *out, int nout, const int *in,
 	return state > 0 ? j->mesh : NULL;
 }
 
+int job_local_index(const struct job *j)
+{
+	int index = 0;
+	for (int r = 0; j->addrs && r < j->rank; r++)
+		index += addr_same_host(&j->addrs[r], &j->addrs[j->rank]);
+	return index;
+}
+
 /* ---- the commit ---- */
 
 int job_vote(struct job *j, const uint8_t digest[16], struct err *err)

@@ -82,6 +82,8 @@ struct plan {
 	uint32_t windows, streams;
 	uint64_t total_inputs; /* over all ranks */
 	uint64_t memory;       /* the smallest of all ranks */
+	uint32_t host_cpus;    /* all ranks are on rank 0's host, which lets it have so many
+	                        * processors; 0: they are on several. Known when decide is called */
 	uint8_t session[MESH_SESSION_BYTES];
 	uint8_t key[TLS_KEY_BYTES];
 	struct view details; /* for one rank alone; the memory as that of an intent's */

@@ -15,6 +15,8 @@
 static void conn_event(void *ctx, uint32_t events)
 {
 	struct conn *c = ctx;
+	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+		c->hung_up = true;
 	if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 		c->readable = true;
 	if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
@@ -75,6 +77,10 @@ ssize_t conn_sock_readv(struct conn *c, struct iovec *iov, int n, struct err *er
 		c->readable = false;
 		return 0;
 	}
+	/* Less than was asked for is all there was: the next byte makes an edge. An end has made
+	 * its own. */
+	if ((size_t)got < iov_total(iov, n) && c->loop && !c->hung_up)
+		c->readable = false;
 	c->wire_in += (uint64_t)got;
 	return got;
 }

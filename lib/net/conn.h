@@ -47,7 +47,8 @@ struct conn {
 	struct loop_watch watch;
 	int fd;
 	bool readable, writable;
-	bool cut; /* with ERR_INTEGRITY of read: the stream just stopped, unannounced */
+	bool hung_up; /* the end of what comes is there, or near: read until it is met */
+	bool cut;     /* with ERR_INTEGRITY of read: the stream just stopped, unannounced */
 	uint64_t wire_in, wire_out; /* bytes read from and written to the socket */
 	/* Called when the connection may have become readable or writable. */
 	void (*on_ready)(void *ctx);

@@ -20,7 +20,7 @@
 
 #define SUMMED 16 /* bytes of the header that its own sum covers */
 #define HEADER (SUMMED + 4)
-#define STAGE  (4096 + HEADER)
+#define STAGE  (4096 + 4 * HEADER) /* a frame of 4 KiB comes whole, and is seen to be all */
 #define END    UINT32_MAX
 
 struct conn_tcp {

@@ -9,9 +9,12 @@
 #define BATCH   64
 #define CROWDED 16 /* full batches in a row that timers wait for */
 
+#define SHARED_NS 4000      /* a yield that takes longer let somebody else run */
+#define HOMING_NS NS_PER_MS /* not to fight the scheduler */
+
 int loop_init(struct loop *l, struct err *err)
 {
-	*l = (struct loop){.epfd = epoll_create1(EPOLL_CLOEXEC)};
+	*l = (struct loop){.epfd = epoll_create1(EPOLL_CLOEXEC), .home = -1};
 	if (l->epfd < 0)
 		return err_errno(err, ERR_RESOURCE, "epoll_create1");
 	return 0;
@@ -105,6 +108,40 @@ static void run_timers(struct loop *l)
 	}
 }
 
+void loop_home(struct loop *l, int index)
+{
+	cpu_set_t allowed;
+	l->home = -1;
+	if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+		return;
+	int n = index % CPU_COUNT(&allowed);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET((size_t)cpu, &allowed) && n-- == 0)
+			l->home = cpu;
+}
+
+/* Best effort: where it fails the thread stays where it is. */
+static void go_home(struct loop *l, int64_t now)
+{
+	cpu_set_t allowed, home;
+	l->homed_at = now;
+	CPU_ZERO(&home);
+	CPU_SET((size_t)l->home, &home);
+	if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 &&
+	    sched_setaffinity(0, sizeof home, &home) == 0)
+		(void)sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
+static void yield(struct loop *l)
+{
+	int64_t began = clock_ns();
+	sched_yield();
+	int64_t now = clock_ns();
+	if (l->home >= 0 && now - began > SHARED_NS && now - l->homed_at > HOMING_NS &&
+	    sched_getcpu() != l->home)
+		go_home(l, now);
+}
+
 /* Peers on the same machine answer within microseconds: yield to them a few times before paying
  * for a sleep and a wake-up, but never spin against them. */
 static int wait_events(struct loop *l, struct epoll_event *batch, int64_t deadline)
@@ -113,7 +150,7 @@ static int wait_events(struct loop *l, struct epoll_event *batch, int64_t deadli
 		int n = epoll_wait(l->epfd, batch, BATCH, 0);
 		if (n != 0)
 			return n;
-		sched_yield();
+		yield(l);
 	}
 	deadline = first_timer(l, deadline);
 	if (deadline == INT64_MAX)

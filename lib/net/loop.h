@@ -35,6 +35,8 @@ struct loop {
 	int batch_len;
 	int crowded; /* turns in a row that had more events than a batch holds */
 	int yields;  /* tries of sched_yield before sleeping; 0: sleep at once */
+	int home;    /* the processor to go to when another is shared; -1: none */
+	int64_t homed_at;
 };
 
 int loop_init(struct loop *, struct err *);
@@ -49,6 +51,14 @@ void loop_del(struct loop *, struct loop_watch *w); /* before closing the descri
 
 void loop_timer_set(struct loop *, struct loop_timer *t, int64_t at); /* re-arms */
 void loop_timer_stop(struct loop_timer *t);                           /* idempotent */
+
+/*
+ * Ranks of one host that wake each other are drawn together by the scheduler and may share a
+ * processor while others are free. From now on a thread that notices while yielding that somebody
+ * else runs where it does goes to the @index-th of the processors that it may use, modulo their
+ * number; it is not bound to it.
+ */
+void loop_home(struct loop *, int index);
 
 /* Wait for events or the first timer, at most until @deadline (clock_ns(); INT64_MAX: for ever),
  * and dispatch them. 0: only what is there already. */

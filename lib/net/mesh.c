@@ -275,12 +275,8 @@ struct conn *mesh_conn(const struct mesh *m, int peer, bool out, int stream)
 	return e ? e->conn : NULL;
 }
 
-void mesh_attach(struct mesh *m, void (*fn)(void *ctx), void *ctx)
+void mesh_settle(struct mesh *m)
 {
-	gate_close(m->gate); /* every edge stands: nobody else is expected */
+	gate_close(m->gate);
 	m->gate = NULL;
-	for (int i = 0; i < m->nedges; i++) {
-		m->edges[i].conn->on_ready = fn;
-		m->edges[i].conn->ctx = ctx;
-	}
 }

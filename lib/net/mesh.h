@@ -39,7 +39,8 @@ int mesh_state(const struct mesh *, struct err *err);
 /* The peer of an edge that does not stand yet, -1: all stand. */
 int mesh_missing(const struct mesh *);
 struct conn *mesh_conn(const struct mesh *, int peer, bool out, int stream);
-/* From now on the connections' events go to @fn. */
-void mesh_attach(struct mesh *, void (*fn)(void *ctx), void *ctx);
+/* Every edge stands and nobody else is expected: stop listening. The connections' events are those
+ * who use them to hear (on_ready). */
+void mesh_settle(struct mesh *);
 
 #endif

@@ -8,7 +8,9 @@
   oracle.py check-matrix DIR P                    DIR/OP.DTYPE.R.npy, all that OP is defined on
   oracle.py coll KIND P [TAG...]                  what a collective has made of in.R.npy: out.TAG.R.npy
                                                   of every rank (without tags: out.R.npy), by
-                                                  --root, --op, --counts and --in, --out
+                                                  --root, --op, --counts and --in, --out. Several
+                                                  kinds, KIND,KIND..., each have the tags KIND.X
+                                                  or, without any, KIND
   oracle.py show FILE                             dtype, shape and the first values
 
 Options of check: --data exact|random|special (default exact), --order rank, --dtype D --shape S
@@ -319,15 +321,15 @@ def parse_counts(text, size):
     return each * size if len(each) == 1 else each
 
 
-def cmd_coll(a):
+def check_kind(a, kind, tags):
     shape = parse_shape(a.shape) if a.shape else None
-    reads = [a.root] if a.kind in ("broadcast", "scatter") else range(a.size)
+    reads = [a.root] if kind in ("broadcast", "scatter") else range(a.size)
     inputs, dtype = [None] * a.size, None
     for r in reads:
         inputs[r], dtype = load(a.inp.format(rank=r), a.dtype, shape)
-    want = expected(a.kind, a.size, inputs, dtype, a.root, a.op, parse_counts(a.counts, a.size),
+    want = expected(kind, a.size, inputs, dtype, a.root, a.op, parse_counts(a.counts, a.size),
                     a.order)
-    for tag in a.tags or [None]:
+    for tag in tags:
         for r in range(a.size):
             path = a.out.format(rank=r, tag=tag) if tag is not None else a.out.replace(
                 "{tag}.", "").format(rank=r)
@@ -348,6 +350,17 @@ def cmd_coll(a):
                 return (f"{path}: element {at} is {widen(got, dtype).ravel()[at]!r}, "
                         f"numpy has {widen(want[r], dtype).ravel()[at]!r}")
     return None
+
+
+def cmd_coll(a):
+    kinds = a.kind.split(",")
+    if len(kinds) == 1:
+        return check_kind(a, a.kind, a.tags or [None])
+    wrong = []
+    for k in kinds:
+        tags = [t for t in a.tags if t.split(".")[0] == k]
+        wrong.append(check_kind(a, k, tags or [k]))
+    return "\n".join(w for w in wrong if w) or None
 
 
 def cmd_show(a):

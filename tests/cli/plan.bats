@@ -94,3 +94,8 @@ serves() { # COLLECTIVE P
 	collctl plan allgather -n 5 -a neighbor --count 50 --json >plan.json
 	assert_equal "$(json plan.json '.algorithm + " " + .runs')" "neighbor ring"
 }
+
+@test "a step without a source is printed without one" {
+	run -0 collctl plan exscan -n 3 -a linear --count 4 --rank 0
+	assert_line --regexp 'identity +out\[0,4\) <- the identity'
+}

@@ -91,6 +91,10 @@ assert_seconds() {
 	collctl plan allreduce -n 8 --bytes 64M --compare --order rank --json >ordered.json
 	assert_equal "$(json ordered.json '[.algorithms[] | select(.candidate) | .algorithm] | join(" ")')" direct
 	assert_equal "$(json ordered.json .algorithm)" direct
+	run -2 collctl plan reduce -n 8 -a binomial --order rank
+	assert_output --partial "binomial can't add in rank order: take one that can (linear)"
+	run -2 collctl plan exscan -n 8 --op avg
+	assert_output --partial 'avg is not defined for exscan'
 	for type in f16 bf16; do
 		run -0 collctl plan allreduce -n 32 --bytes 64 --dtype $type --compare
 		assert_line --regexp '^direct .* taken: rounds 16-bit floats once$'
@@ -213,8 +217,9 @@ refused() {
 	refused 'speed is no key that is known' '{"version": 1, "speed": 1}'
 	refused 'rates is not an object' '{"version": 1, "rates": 3}'
 	refused 'rates.warp is no rate that is known' '{"version": 1, "rates": {"warp": 1}}'
-	refused 'rates.latency is not a number of 0 or more' '{"version": 1, "rates": {"latency": -1}}'
-	refused 'rates.latency is not a number of 0 or more' '{"version": 1, "rates": {"latency": "1"}}'
+	refused 'rates.latency is not a number from 0 to 1e+15' '{"version": 1, "rates": {"latency": -1}}'
+	refused 'rates.latency is not a number from 0 to 1e+15' '{"version": 1, "rates": {"latency": "1"}}'
+	refused 'rates.egress is not a number from 0 to 1e+15' '{"version": 1, "rates": {"egress": 1e300}}'
 	refused 'rates.store_and_forward is not true or false' \
 		'{"version": 1, "rates": {"store_and_forward": 1}}'
 	refused 'measured is not an array' '{"version": 1, "measured": {}}'

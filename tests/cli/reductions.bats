@@ -13,9 +13,6 @@ defined() { # is operation $1 defined on dtype $2?
 	esac
 }
 
-hints() { # what .npy can't say of dtype $1
-	[[ $1 != bf16 ]] || echo --dtype bf16
-}
 
 matrix() { # every operation and dtype over $1 ranks
 	local op d

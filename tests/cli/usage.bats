@@ -3,6 +3,9 @@
 
 load helpers
 
+COMMANDS='allreduce reduce reduce-scatter broadcast scatter gather allgather alltoall scan exscan exchange
+	barrier bench run serve plan algorithms keygen'
+
 # usage_error TEXT ARGS...: exit code 2, one line on stderr that holds TEXT, nothing on stdout
 usage_error() {
 	local text=$1
@@ -20,7 +23,7 @@ usage_error() {
 	assert_equal "$(jq -r '.version | type' <<<"$output")" string
 	collctl --help >help
 	local c
-	for c in allreduce barrier run serve plan algorithms keygen; do
+	for c in $COMMANDS; do
 		grep -q "^  $c " help || fail "--help does not list $c"
 		collctl "$c" --help >one
 		collctl help "$c" >two
@@ -44,6 +47,15 @@ usage_error() {
 	usage_error "-n: '0'" barrier -n 0
 	usage_error '-n needs an argument' barrier -n
 	usage_error 'too few operands' allreduce -o out.npy
+	usage_error 'too few operands' gather -o out.npy
+	usage_error "'b.npy' is one operand too many" scan a.npy b.npy -o out.npy
+	usage_error '--op is not an option of broadcast' broadcast --op sum x -o y
+	usage_error '--counts is not an option of gather' gather --counts 1 x -o y
+	usage_error '--raw-file is not an option of scatter' scatter --raw-file x -o y
+	usage_error '-o is not an option of exchange' exchange --steps 1 x -o y
+	usage_error "--base: '1' is not a number from 2" allgather --base 1 x -o y
+	usage_error 'no output: give -o FILE' alltoall -n 2 -r 0 x
+	usage_error 'allgather has no algorithm' allgather -a direkt x -o y
 	usage_error "'file' is one operand too many" barrier file
 	usage_error 'did you mean barrier?' help barrer
 }
@@ -108,7 +120,7 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 @test "every option of every command is in the man page" {
 	local c name
 	collctl help --mdoc >options.mdoc
-	for c in allreduce barrier run serve plan algorithms keygen; do
+	for c in $COMMANDS; do
 		collctl "$c" --help | sed -nE 's/^ +(-., )?--([a-z-]+).*/\2/p' >names
 		[[ -s names ]]
 		while read -r name; do
@@ -127,6 +139,8 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 	assert_equal "$(complete_words allr)" allreduce
 	assert_equal "$(complete_words allreduce --ord)" --order
 	assert_equal "$(complete_words allreduce --order r)" rank
+	assert_equal "$(complete_words broadcast --raw)" --raw-file
+	assert_equal "$(complete_words allgather -a sp)" sparbit
 	assert_equal "$(complete_words run -n 2 allreduce --allow)" --allow-divergent
 	assert_equal "$(complete_words allreduce arr)" array.npy
 	complete_words allreduce -a '' | grep -qx auto

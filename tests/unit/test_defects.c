@@ -30,6 +30,9 @@ static void test_promises(void **state)
 	refuse(COLL_ALLREDUCE, "direct", COLL_ORDERED, 4, "unannounced");
 	refuse(COLL_BARRIER, "all_to_all", 0, 3, "another order");
 	refuse(COLL_BARRIER, "dissemination", COLL_DIVERGENT, 3, "twice");
+	/* A sum that goes on through the wire is not the wider type's, unless the wire is. */
+	refuse(COLL_SCAN, "linear", COLL_ORDERED, 3, "rank order");
+	refuse(COLL_SCAN, "doubling_123", COLL_ORDERED | COLL_PARTIALS, 5, "rank order");
 }
 
 static void verify_toy(enum coll_kind kind, unsigned flags,
@@ -39,8 +42,12 @@ static void verify_toy(enum coll_kind kind, unsigned flags,
 	const struct coll_algorithm alg = {
 	        .kind = kind, .name = "toy", .flags = flags, .emit = emit};
 	uint64_t off[MAX_SIZE + 1];
-	const struct coll_args a = {
-	        .size = size, .root = size / 2, .ninputs = 1, .noutputs = 1, .off = off};
+	const struct coll_args a = {.size = size,
+	                            .root = size / 2,
+	                            .ninputs = 1,
+	                            .noutputs = 1,
+	                            .off = off,
+	                            .steps = 1};
 	char why[VERIFY_TEXT] = "";
 	bool ok;
 
@@ -218,12 +225,189 @@ static void test_parts(void **state)
 	verify_toy(COLL_ALLGATHER, 0, emit_gather, 3, 7, "before anything is there");
 }
 
+/* ---- parts that are exchanged, prefixes, exchanges ---- */
+
+static struct sched_span part_in(struct sched_builder *b, const struct coll_args *a, int j)
+{
+	return sched_in(b, 0, a->off[j]);
+}
+
+static struct sched_span part_out(struct sched_builder *b, const struct coll_args *a, int j)
+{
+	return sched_out(b, coll_recv_at(a, j));
+}
+
+static void emit_alltoall(struct sched_builder *b, const struct coll_args *a)
+{
+	const int r = a->rank;
+
+	sched_copy(b, part_out(b, a, r), part_in(b, a, r), block_len(a, r), 0);
+	for (int p = 0; p < a->size; p++) {
+		if (p == r)
+			continue;
+		sched_send(b, p, part_in(b, a, p), block_len(a, p));
+		sched_recv(b, p, part_out(b, a, p), coll_recv_at(a, p + 1) - coll_recv_at(a, p));
+	}
+}
+
+/* Rank 0 sends each the part of another. */
+static void emit_alltoall_turned(struct sched_builder *b, const struct coll_args *a)
+{
+	const int n = a->size;
+
+	if (a->rank)
+		emit_alltoall(b, a);
+	for (int p = 0; a->rank == 0 && p < n; p++) {
+		if (p) {
+			sched_send(b, p, part_in(b, a, 1 + p % (n - 1)), block_len(a, p));
+			sched_recv(b, p, part_out(b, a, p), block_len(a, 0));
+		} else {
+			sched_copy(b, part_out(b, a, 0), part_in(b, a, 0), block_len(a, 0), 0);
+		}
+	}
+}
+
+/* The parts stand where they were sent, not in the order of who sent them. */
+static void emit_alltoall_back_to_front(struct sched_builder *b, const struct coll_args *a)
+{
+	const int r = a->rank, last = a->size - 1;
+
+	sched_copy(b, part_out(b, a, last - r), part_in(b, a, r), block_len(a, r), 0);
+	for (int p = 0; p <= last; p++) {
+		if (p == r)
+			continue;
+		sched_send(b, p, part_in(b, a, p), block_len(a, p));
+		sched_recv(b, p, part_out(b, a, last - p), block_len(a, r));
+	}
+}
+
+static void emit_exscan(struct sched_builder *b, const struct coll_args *a)
+{
+	coll_find(COLL_EXSCAN, "linear")->emit(b, a);
+}
+
+/* Rank 0 keeps its own vector. */
+static void emit_exscan_without_identity(struct sched_builder *b, const struct coll_args *a)
+{
+	if (a->rank)
+		emit_exscan(b, a);
+	else
+		sched_send(b, 1, sched_out(b, 0), a->off[a->size]);
+}
+
+/* The others add the identity too. */
+static void emit_exscan_from_identity(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct sched_span out = sched_out(b, 0);
+	const uint64_t n = a->off[a->size];
+
+	if (a->rank == 0)
+		sched_send(b, 1, out, n);
+	sched_identity(b, out, n);
+	if (a->rank == 1)
+		sched_recv_reduce(b, 0, out, out, n, 0);
+}
+
+/* What has come stands right of my own. */
+static void emit_scan_from_right(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct sched_span out = sched_out(b, 0);
+
+	if (a->rank)
+		sched_recv_reduce(b, a->rank - 1, out, out, a->off[a->size], 0);
+	if (a->rank + 1 < a->size)
+		sched_send(b, a->rank + 1, out, a->off[a->size]);
+}
+
+/* Half of the elements twice, or what has come back to where it is from, or half of them only. */
+static void exchange_halves(struct sched_builder *b, const struct coll_args *a, int how)
+{
+	const uint64_t n = a->off[a->size] / 2;
+	const struct sched_span got = sched_scratch(b, SCHED_DATA, 2 * n);
+	const struct sched_span second[] = {sched_in(b, 0, n), sched_in(b, 0, 0), got};
+
+	sched_send(b, a->rank ^ 1, sched_in(b, 0, 0), n);
+	sched_recv(b, a->rank ^ 1, got, n);
+	if (how < 3) {
+		sched_send(b, a->rank ^ 1, second[how], n);
+		sched_recv(b, a->rank ^ 1, span_add(got, n), n);
+	}
+}
+
+static void emit_exchange(struct sched_builder *b, const struct coll_args *a)
+{
+	exchange_halves(b, a, 0);
+}
+
+static void emit_exchange_twice(struct sched_builder *b, const struct coll_args *a)
+{
+	exchange_halves(b, a, 1);
+}
+
+static void emit_exchange_back(struct sched_builder *b, const struct coll_args *a)
+{
+	exchange_halves(b, a, 2);
+}
+
+static void emit_exchange_half(struct sched_builder *b, const struct coll_args *a)
+{
+	exchange_halves(b, a, 3);
+}
+
+/* An allgather of sums. */
+static void emit_gathered_sum(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct sched_span own = sched_out(b, a->off[a->rank]);
+	const struct sched_span twice = sched_scratch(b, SCHED_DATA, block_len(a, a->rank));
+
+	sched_copy(b, twice, own, block_len(a, a->rank), 0);
+	sched_reduce(b, own, twice, block_len(a, a->rank), 0);
+	emit_allgather(b, a);
+}
+
+static void test_more_kinds(void **state)
+{
+	(void)state;
+	for (int p = 1; p <= 7; p++)
+		verify_toy(COLL_ALLTOALL, 0, emit_alltoall, p, 3 * (uint64_t)p + 2, NULL);
+	verify_toy(COLL_ALLTOALL, 0, emit_alltoall_turned, 3, 9, "in the place of");
+	verify_toy(COLL_ALLTOALL, 0, emit_alltoall_back_to_front, 4, 4, "does not belong there");
+	verify_toy(COLL_ALLTOALL, 0, emit_allgather, 2, 4, "in the place of");
+	verify_toy(COLL_EXSCAN, 0, emit_exscan, 4, 9, NULL);
+	verify_toy(COLL_EXSCAN, 0, emit_exscan_without_identity, 4, 9, "not the identity");
+	verify_toy(COLL_EXSCAN, 0, emit_exscan_from_identity, 2, 9, "adds the identity");
+	verify_toy(COLL_EXSCAN, 0, emit_scan, 3, 9, "not the identity");
+	verify_toy(COLL_SCAN, 0, emit_exscan, 3, 9, "the identity does not belong there");
+	verify_toy(COLL_SCAN, 0, emit_scan_from_right, 3, 9, "do not stand in rank order");
+	verify_toy(COLL_EXCHANGE, 0, emit_exchange, 2, 8, NULL);
+	verify_toy(COLL_EXCHANGE, 0, emit_exchange_twice, 2, 8, "a second time");
+	verify_toy(COLL_EXCHANGE, 0, emit_exchange_back, 2, 8, "not its own");
+	verify_toy(COLL_EXCHANGE, 0, emit_exchange_half, 2, 8, "never receives element 4");
+	verify_toy(COLL_ALLGATHER, 0, emit_gathered_sum, 2, 8, "not what was put in");
+}
+
+/* Uneven parts: bruck, made to serve them, sends what nobody expects. */
+static void test_uneven_parts(void **state)
+{
+	static const uint64_t counts[] = {1, 2, 0, 3, 0, 1, 40, 2, 2};
+	struct coll_algorithm alg = *coll_find(COLL_ALLTOALL, "bruck");
+	const struct coll_args a = {.size = 3, .ninputs = 1, .noutputs = 1};
+	char why[VERIFY_TEXT];
+
+	(void)state;
+	assert_true(verify_alltoallv(&alg, &a, counts, why));
+	alg.falls_back = NULL;
+	assert_false(verify_alltoallv(&alg, &a, counts, why));
+	alg.emit = emit_alltoall;
+	assert_true(verify_alltoallv(&alg, &a, counts, why));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_promises),
-	        cmocka_unit_test(test_defects),
-	        cmocka_unit_test(test_parts),
+	        cmocka_unit_test(test_promises),     cmocka_unit_test(test_defects),
+	        cmocka_unit_test(test_parts),        cmocka_unit_test(test_more_kinds),
+	        cmocka_unit_test(test_uneven_parts),
 	};
 
 	return cmocka_run_group_tests_name("defects", tests, NULL, NULL);

@@ -198,6 +198,7 @@ static struct plan full_plan(void)
 	p.streams = 64;
 	p.total_inputs = 1ull << 33;
 	p.memory = UINT64_MAX;
+	p.host_cpus = 96;
 	memset(p.session, 0xa1, sizeof p.session);
 	memset(p.key, 0xb2, sizeof p.key);
 	p.details = view_of("rows", 4);
@@ -220,6 +221,7 @@ static void plan_comes_back(void **state)
 	assert_int_equal(back.windows, p.windows);
 	assert_int_equal(back.streams, p.streams);
 	assert_true(back.total_inputs == p.total_inputs && back.memory == p.memory);
+	assert_int_equal(back.host_cpus, p.host_cpus);
 	assert_memory_equal(back.session, p.session, sizeof p.session);
 	assert_memory_equal(back.key, p.key, sizeof p.key);
 	assert_int_equal(view_left(&back.details), 4);

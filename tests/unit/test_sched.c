@@ -510,8 +510,12 @@ static void test_thousands_of_ranks(void **state)
 	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const bool barrier = coll_algorithms[i].kind == COLL_BARRIER;
-		const struct coll_args a = {
-		        .rank = size / 3, .size = size, .ninputs = 1, .noutputs = 1, .off = off};
+		const struct coll_args a = {.rank = size / 3,
+		                            .size = size,
+		                            .ninputs = 1,
+		                            .noutputs = 1,
+		                            .off = off,
+		                            .steps = 3};
 		enum sched_error e;
 		struct sched *s;
 
@@ -570,12 +574,42 @@ static void test_rows_are_whole(void **state)
 		assert_non_null(alg->bytes);
 		assert_non_null(alg->restrictions);
 		assert_non_null(alg->source);
-		assert_non_null(alg->cost);
+		assert_true(alg->emit || alg->falls_back);
+		assert_int_equal(!alg->cost, !alg->emit);
 		snprintf(path, sizeof(path), "algorithms/%s_%s.c", coll_name(alg->kind), alg->name);
 		for (char *c = path; *c; c++)
 			*c = *c == '-' ? '_' : *c;
 		if (!access("algorithms/table.c", R_OK))
 			assert_int_equal(access(path, R_OK), 0);
+	}
+}
+
+/* ---- what is asked for ---- */
+
+static void test_offsets_of_uneven_parts(void **state)
+{
+	static const uint64_t counts[] = {1, 2, 3, 0, 5, 0, 7, 0, 9};
+	static const uint64_t sends[] = {0, 7, 7, 16}, receives[] = {0, 3, 3, 12};
+	uint64_t off[4], recv_off[4];
+
+	(void)state;
+	coll_offsets(counts, 3, 2, off, recv_off);
+	assert_memory_equal(off, sends, sizeof(sends));
+	assert_memory_equal(recv_off, receives, sizeof(receives));
+}
+
+static void test_steps_of_an_exchange(void **state)
+{
+	static const uint64_t off[13] = {0};
+	enum sched_error e;
+
+	(void)state;
+	for (unsigned steps = 0; steps < 40; steps++) {
+		const struct coll_args a = {.size = 12, .ninputs = 1, .off = off, .steps = steps};
+		struct sched *s = build(COLL_EXCHANGE, emit_nothing, &a, &e);
+
+		assert_int_equal(e, steps == 1 || steps == 2 ? SCHED_OK : SCHED_STEPS);
+		sched_free(s);
 	}
 }
 
@@ -600,6 +634,8 @@ int main(void)
 	        cmocka_unit_test(test_split),
 	        cmocka_unit_test(test_names),
 	        cmocka_unit_test(test_rows_are_whole),
+	        cmocka_unit_test(test_offsets_of_uneven_parts),
+	        cmocka_unit_test(test_steps_of_an_exchange),
 	};
 
 	return cmocka_run_group_tests_name("sched", tests, NULL, NULL);

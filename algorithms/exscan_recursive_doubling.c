@@ -1,0 +1,33 @@
+/*
+ * exscan recursive_doubling: as scan recursive_doubling, without the rank's own vector in its
+ * result: the first sum that a rank gets from a lower group is its result, and rank 0's is the
+ * identity.
+ *
+ * q rounds of S bytes, at most two additions in each. Scratch: 2S, the group's sum and what
+ * arrives.
+ *
+ * P = 4, (group) result:
+ *
+ *   rank      0            1            2           3
+ *   at first  (0) -        (1) -        (2) -       (3) -
+ *   d = 1     (0+1) -      (0+1) 0      -           2
+ *   d = 2     -            0            0+1         (0+1)+2
+ *
+ * Source: MPICH, MPIR_Exscan_intra_recursive_doubling.
+ */
+#include "algorithms/emitters.h"
+#include "algorithms/scan.h"
+
+void exscan_recursive_doubling(struct sched_builder *b, const struct coll_args *a)
+{
+	recursive_doubling_prefixes(b, a, true);
+}
+
+/* The first sum from a lower group is no addition; rank 0 makes its group's. */
+void exscan_recursive_doubling_cost(const struct coll_args *a, struct coll_cost *c)
+{
+	scan_recursive_doubling_cost(a, c);
+	c->reduced--;
+	if (c->reduced < c->rounds - 1)
+		c->reduced = c->rounds - 1;
+}

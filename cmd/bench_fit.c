@@ -1,0 +1,74 @@
+/* The rates of the price model that explain what was measured best. */
+#include <math.h>
+
+#include "cmd/bench.h"
+
+#define STEP_MAX 2.0  /* factor of the first tries */
+#define STEP_MIN 1.01 /* ... and of the last */
+
+#define INERTIA 0.01 /* weight of the built-in rates: what is not measured stays near them */
+
+static double square(double x)
+{
+	return x * x;
+}
+
+/* The mean over the measurements of the squared logarithm of prediction over measurement, and how
+ * far the rates are from the built-in ones. */
+static double misfit(const struct select_tuning *t, const struct price_model *m)
+{
+	const struct price_model *d = &price_default;
+	double sum = 0, drift = square(log(m->latency / d->latency)) +
+	                        square(log(m->message / d->message)) +
+	                        square(log(m->egress / d->egress)) +
+	                        square(log(m->copy / d->copy)) + square(log(m->tls / d->tls));
+	for (size_t i = 0; i < t->nmeasured; i++) {
+		const struct select_measured *k = &t->measured[i];
+		const struct coll_args args = {.size = k->size};
+		const struct coll_cost cost = coll_cost_of(k->alg, &args);
+		const struct price_model placed = price_placed(m, !k->secure);
+		double price = price_formula(&placed, &cost, (double)k->bytes);
+		sum += price > 0 ? square(log(price / k->seconds)) : 0;
+	}
+	return sum / (double)(t->nmeasured + 1) + INERTIA * drift;
+}
+
+/* Try @rate times and by @factor. True: one of them was better, and is kept. Both ports are one
+ * rate: nothing measured tells them apart. */
+static bool improve(const struct select_tuning *t, struct price_model *m, double *rate,
+                    double factor, double *best)
+{
+	const struct price_model before = *m;
+	const double tries[2] = {*rate * factor, *rate / factor};
+	struct price_model keep = before;
+	bool better = false;
+	for (int i = 0; i < 2; i++) {
+		*m = before;
+		*rate = tries[i];
+		m->ingress = m->egress;
+		const double now = misfit(t, m);
+		if (now < *best) {
+			*best = now;
+			keep = *m;
+			better = true;
+		}
+	}
+	*m = keep;
+	return better;
+}
+
+void bench_fit(struct select_tuning *t)
+{
+	struct price_model *m = &t->rates;
+	double *const rates[] = {&m->latency, &m->message, &m->egress, &m->copy, &m->tls};
+	*m = price_default;
+	double best = misfit(t, m);
+	for (double factor = STEP_MAX; factor > STEP_MIN; factor = sqrt(factor)) {
+		bool better = true;
+		for (int round = 0; better && round < 50; round++) {
+			better = false;
+			for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+				better |= improve(t, m, rates[i], factor, &best);
+		}
+	}
+}

@@ -1,0 +1,475 @@
+/*
+ * All ranks of a collective in one process, over in-memory lanes: advanced in seeded random order
+ * by one thread, with files in memory too. Lanes have a counter, and a fault where a test wants
+ * one.
+ */
+#ifndef COLLCTL_TESTS_EXEC_WORLD_H
+#define COLLCTL_TESTS_EXEC_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/exec/exec.h"
+
+#define RANKS    16
+#define STREAMS  3
+#define INPUTS   3
+#define PATIENCE 2000  /* rounds without a byte moving: stalls are over long before */
+#define WAKE_MS  20000 /* a file thread's word takes no longer */
+
+/* ---- random numbers ---- */
+
+static inline uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15u;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+static inline uint64_t draw(uint64_t *state)
+{
+	return mix((*state)++);
+}
+
+static inline unsigned below(uint64_t *state, unsigned n)
+{
+	return (unsigned)(draw(state) % n);
+}
+
+/* ---- a case, and how it is run ---- */
+
+struct problem {
+	const struct coll_algorithm *alg;
+	int size, root;
+	unsigned base, steps;
+	enum dtype dtype;
+	enum reduce_op op;
+	bool ordered;
+	uint64_t count;    /* of the blocks, altogether */
+	int inputs[RANKS]; /* of each rank */
+	uint64_t seed;     /* of the values */
+	uint64_t off[RANKS + 1];
+	bool uneven; /* an alltoall of parts as @parts says: off and recv_off of each rank */
+	uint64_t parts[RANKS][2][RANKS + 1];
+	double divisor;
+};
+
+struct timing {
+	uint32_t windows;
+	int streams;
+	size_t capacity, quantum;
+	uint64_t seed;      /* of the order of ranks and, with stalls, of them */
+	bool stalls, files; /* files: transfers on threads of their own */
+	int repeats;        /* runs after the first, over lanes that stay open */
+};
+
+enum fault { FAULT_NONE, FAULT_FLIP, FAULT_CUT, FAULT_EXTRA };
+
+struct world;
+
+/* A lane's end with a counter, and with a fault where the test wants one. */
+struct tap {
+	struct conn conn;
+	struct conn *inner;
+	struct world *world;
+	bool out;
+	enum fault fault;
+	uint64_t at, seen; /* byte of the fault, bytes that have passed */
+};
+
+struct place { /* of a rank in its world: the context of its callbacks */
+	struct world *world;
+	int rank;
+};
+
+struct world {
+	const struct problem *p;
+	struct timing t;
+	struct place places[RANKS];
+	struct exec *exec[RANKS];
+	struct tap *taps[RANKS][RANKS][STREAMS][2]; /* from, to, stream, out */
+	uint8_t *in[RANKS][INPUTS], *out[RANKS];    /* files, of the problem's type */
+	uint64_t moved;                             /* bytes and ends that passed any lane */
+	/* the fault, on stream 0 of one lane */
+	enum fault fault;
+	int fault_from, fault_to;
+	uint64_t fault_at;
+	int fail_read, fail_write; /* the rank whose file fails at its middle, or -1 */
+	char text[400];
+};
+
+/* ---- what a case asks of a rank ---- */
+
+static inline struct coll_args args_of(const struct problem *p, int r)
+{
+	return (struct coll_args){.rank = r,
+	                          .size = p->size,
+	                          .root = p->root,
+	                          .ninputs = p->inputs[r],
+	                          .noutputs = 1,
+	                          .off = p->uneven ? p->parts[r][0] : p->off,
+	                          .recv_off = p->uneven ? p->parts[r][1] : NULL,
+	                          .base = p->base,
+	                          .steps = p->steps};
+}
+
+static inline struct coll_layout layout_of(const struct problem *p, int r)
+{
+	return coll_layout(p->alg->kind, r, p->size, p->root);
+}
+
+/* Elements of an input, and of the output, of rank @r. */
+static inline uint64_t input_len(const struct problem *p, int r)
+{
+	struct coll_args a = args_of(p, r);
+	return coll_in_at(p->alg->kind, &a, layout_of(p, r).in_hi);
+}
+
+static inline uint64_t output_len(const struct problem *p, int r)
+{
+	struct coll_args a = args_of(p, r);
+	return coll_out_at(p->alg->kind, &a, layout_of(p, r).out_hi);
+}
+
+/* The type of the buffers and the wire: in rank order nothing is rounded on its way. */
+static inline enum dtype wire_of(const struct problem *p)
+{
+	bool folds = false;
+	for (int r = 0; r < p->size; r++)
+		folds |= p->inputs[r] > 1;
+	return p->ordered && (folds || (p->alg->flags & COLL_PARTIALS))
+	               ? reduce_acc_dtype(p->op, p->dtype, true)
+	               : p->dtype;
+}
+
+static inline const char *describe(struct world *w)
+{
+	const struct problem *p = w->p;
+	int n = snprintf(w->text, sizeof w->text,
+	                 "%s %s, P=%d, root %d, base %u, %u steps, %s, %s%s, seed %llu; W=%u K=%d "
+	                 "capacity %zu quantum %zu timing seed %llu%s%s; inputs, blocks%s:",
+	                 coll_name(p->alg->kind), p->alg->name, p->size, p->root, p->base, p->steps,
+	                 dtype_name(p->dtype), reduce_op_name(p->op),
+	                 p->ordered ? " in rank order" : "", (unsigned long long)p->seed,
+	                 w->t.windows, w->t.streams, w->t.capacity, w->t.quantum,
+	                 (unsigned long long)w->t.seed, w->t.stalls ? " stalls" : "",
+	                 w->t.files ? " threads" : "", p->uneven ? " of a matrix" : "");
+	for (int r = 0; r < p->size && n < (int)sizeof w->text - 40; r++)
+		n += snprintf(w->text + n, sizeof w->text - (size_t)n, " %d,%llu", p->inputs[r],
+		              (unsigned long long)(p->off[r + 1] - p->off[r]));
+	return w->text;
+}
+
+/* ---- lanes ---- */
+
+static inline int tap_handshake(struct conn *c, struct err *err)
+{
+	return conn_handshake(((struct tap *)c)->inner, err);
+}
+
+static inline ssize_t tap_read(struct conn *c, void *buf, size_t n, struct err *err)
+{
+	struct tap *t = (struct tap *)c;
+	if (t->fault == FAULT_CUT) {
+		if (t->seen == t->at) {
+			t->world->moved++;
+			return CONN_END;
+		}
+		if (n > t->at - t->seen)
+			n = t->at - t->seen;
+	}
+	ssize_t got = conn_read(t->inner, buf, n, err);
+	if (got == CONN_END)
+		t->world->moved++;
+	if (got <= 0)
+		return got;
+	if (t->fault == FAULT_FLIP && t->at >= t->seen && t->at < t->seen + (uint64_t)got)
+		((uint8_t *)buf)[t->at - t->seen] ^= 4;
+	t->seen += (uint64_t)got;
+	t->world->moved += (uint64_t)got;
+	return got;
+}
+
+static inline ssize_t tap_write(struct conn *c, const void *buf, size_t n, struct err *err)
+{
+	struct tap *t = (struct tap *)c;
+	ssize_t put = conn_write(t->inner, buf, n, err);
+	if (put > 0)
+		t->world->moved += (uint64_t)put;
+	return put;
+}
+
+static inline int tap_flush(struct conn *c, struct err *err)
+{
+	return conn_flush(((struct tap *)c)->inner, err);
+}
+
+static inline int tap_end(struct conn *c, struct err *err)
+{
+	struct tap *t = (struct tap *)c;
+	if (t->fault == FAULT_EXTRA && conn_write(t->inner, "x", 1, err) != 1)
+		return 0;
+	t->world->moved++;
+	return conn_end(t->inner, err);
+}
+
+static inline void tap_free(struct conn *c)
+{
+	conn_free(((struct tap *)c)->inner);
+	free(c);
+}
+
+static const struct conn_ops tap_ops = {
+        .name = "tap",
+        .handshake = tap_handshake,
+        .read = tap_read,
+        .write = tap_write,
+        .flush = tap_flush,
+        .end = tap_end,
+        .free = tap_free,
+};
+
+static inline struct tap *tap_new(struct world *w, struct conn *inner, bool out)
+{
+	struct tap *t = calloc(1, sizeof *t);
+	assert_non_null(t);
+	*t = (struct tap){.conn = {.ops = &tap_ops, .fd = -1, .readable = true, .writable = true},
+	                  .inner = inner,
+	                  .world = w,
+	                  .out = out};
+	return t;
+}
+
+static inline struct conn *lane(void *ctx, int peer, bool out, int stream)
+{
+	struct place *at = ctx;
+	struct world *w = at->world;
+	int from = out ? at->rank : peer, to = out ? peer : at->rank;
+	struct tap **pair = w->taps[from][to][stream];
+	if (!pair[0]) {
+		struct conn *writer, *reader;
+		struct err err = {0};
+		uint64_t id = (uint64_t)(from * 10000 + to * 100 + stream);
+		uint64_t stalls = w->t.stalls ? mix(w->t.seed ^ id) | 1 : 0;
+		/* Every transport takes at least one element: an exchange in place needs that. */
+		size_t capacity = dtype_size(wire_of(w->p));
+		if (capacity < w->t.capacity)
+			capacity = w->t.capacity;
+		assert_int_equal(
+		        conn_memory_pair(&writer, &reader, capacity, w->t.quantum, stalls, &err),
+		        0);
+		pair[1] = tap_new(w, writer, true);
+		pair[0] = tap_new(w, reader, false);
+		if (w->fault && from == w->fault_from && to == w->fault_to && stream == 0) {
+			pair[w->fault == FAULT_EXTRA]->fault = w->fault;
+			pair[w->fault == FAULT_EXTRA]->at = w->fault_at;
+		}
+	}
+	return &pair[out]->conn;
+}
+
+/* ---- files ---- */
+
+static inline int read_input(void *ctx, int input, void *buf, uint64_t pos, uint64_t n,
+                             struct err *err)
+{
+	const struct place *at = ctx;
+	const struct problem *p = at->world->p;
+	uint64_t len = input_len(p, at->rank);
+	assert_true(input < p->inputs[at->rank] && pos + n <= len);
+	if (at->rank == at->world->fail_read && pos + n > len / 2)
+		return err_set(err, ERR_INPUT, "the input ends early");
+	if (at->world->t.files)
+		sched_yield();
+	convert_kernel(wire_of(p), p->dtype)(
+	        buf, at->world->in[at->rank][input] + pos * dtype_size(p->dtype), n);
+	return 0;
+}
+
+static inline int write_output(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final,
+                               struct err *err)
+{
+	const struct place *at = ctx;
+	const struct problem *p = at->world->p;
+	uint64_t len = output_len(p, at->rank);
+	uint8_t *to = at->world->out[at->rank] + pos * dtype_size(p->dtype);
+	assert_true(pos + n <= len);
+	if (at->rank == at->world->fail_write && pos + n > len / 2)
+		return err_set(err, ERR_OUTPUT, "the disk is full");
+	if (at->world->t.files)
+		sched_yield();
+	if (final && p->op == REDUCE_AVG)
+		final_kernel(p->dtype, wire_of(p))(to, buf, p->divisor, n);
+	else
+		convert_kernel(p->dtype, wire_of(p))(to, buf, n);
+	return 0;
+}
+
+/* ---- running ---- */
+
+/* Factors stay close to one, or the product of many would overflow the narrow types. */
+static inline void make_value(const struct problem *p, uint64_t x, uint8_t *out)
+{
+	double unit = (double)(x >> 11) * 0x1p-53;
+	double v = p->op == REDUCE_PROD ? 0.8 + 0.45 * unit : 4 * unit - 2;
+	float f = (float)v;
+	switch (p->dtype) {
+	case DTYPE_F16:
+	case DTYPE_BF16:
+		convert_kernel(p->dtype, DTYPE_F32)(out, &f, 1);
+		return;
+	case DTYPE_F32:
+		memcpy(out, &f, sizeof f);
+		return;
+	case DTYPE_F64:
+		memcpy(out, &v, sizeof v);
+		return;
+	default:
+		memcpy(out, &x, dtype_size(p->dtype));
+	}
+}
+
+static inline void world_init(struct world *w, const struct problem *p, const struct timing *t)
+{
+	size_t esize = dtype_size(p->dtype);
+	*w = (struct world){.p = p, .t = *t, .fail_read = -1, .fail_write = -1};
+	for (int r = 0; r < p->size; r++) {
+		w->places[r] = (struct place){w, r};
+		uint64_t nin = input_len(p, r), nout = output_len(p, r);
+		for (int k = 0; k < p->inputs[r]; k++) {
+			w->in[r][k] = malloc(nin * esize + 1);
+			for (uint64_t i = 0; i < nin; i++)
+				make_value(p, mix(p->seed ^ mix((uint64_t)(r * 64 + k) << 32 | i)),
+				           w->in[r][k] + i * esize);
+		}
+		w->out[r] = malloc(nout * esize + 1);
+		memset(w->out[r], 0xa5, nout * esize + 1);
+	}
+}
+
+static inline void world_free(struct world *w)
+{
+	for (int r = 0; r < w->p->size; r++) {
+		exec_free(w->exec[r]);
+		for (int k = 0; k < INPUTS; k++)
+			free(w->in[r][k]);
+		free(w->out[r]);
+	}
+	for (int from = 0; from < RANKS; from++)
+		for (int to = 0; to < RANKS; to++)
+			for (int k = 0; k < STREAMS; k++)
+				for (int out = 0; out < 2; out++)
+					if (w->taps[from][to][k][out])
+						conn_free(&w->taps[from][to][k][out]->conn);
+}
+
+static inline void start(struct world *w)
+{
+	const struct problem *p = w->p;
+	for (int r = 0; r < p->size; r++) {
+		struct err err = {0};
+		struct exec_conf conf = {
+		        .algorithm = p->alg,
+		        .args = args_of(p, r),
+		        .op = p->op,
+		        .dtype = wire_of(p),
+		        .ordered = p->ordered,
+		        .divisor = p->divisor,
+		        .windows = w->t.windows,
+		        .streams = w->t.streams,
+		        .io = {read_input, write_output, &w->places[r], dtype_size(wire_of(p))},
+		        .threads = w->t.files,
+		        .repeat = w->t.repeats > 0,
+		        .conn = lane,
+		        .conn_ctx = &w->places[r],
+		};
+		w->exec[r] = exec_new(&conf, &err);
+		if (!w->exec[r])
+			fail_msg("exec_new: %s: %s", err.text, describe(w));
+	}
+}
+
+static inline uint64_t progress(const struct world *w)
+{
+	uint64_t n = w->moved;
+	for (int r = 0; r < w->p->size; r++) {
+		struct exec_stats s;
+		exec_stats(w->exec[r], &s);
+		n += s.bytes_moved;
+	}
+	return n;
+}
+
+static inline void drain_fd(int fd)
+{
+	uint64_t n;
+	if (fd >= 0)
+		(void)!read(fd, &n, sizeof n);
+}
+
+/* Nothing moves any more but, perhaps, files: one of them must wake somebody. */
+static inline void wait_for_files(struct world *w)
+{
+	struct pollfd fds[RANKS];
+	for (int r = 0; r < w->p->size; r++)
+		fds[r] = (struct pollfd){exec_fd(w->exec[r]), POLLIN, 0};
+	if (poll(fds, (nfds_t)w->p->size, WAKE_MS) <= 0)
+		fail_msg("nobody was woken: %s", describe(w));
+}
+
+/* Advance all ranks until they have finished (0), or one fails: -1, and which in *failed. */
+static inline int play(struct world *w, int *failed, struct err *err)
+{
+	int size = w->p->size, order[RANKS], runs[RANKS] = {0}, idle = 0, left = size;
+	bool done[RANKS] = {false};
+	uint64_t state = w->t.seed, before = 0;
+	for (int r = 0; r < size; r++)
+		order[r] = r;
+	while (left) {
+		for (int i = size - 1; i > 0; i--) {
+			int k = (int)below(&state, (unsigned)i + 1), swap = order[i];
+			order[i] = order[k];
+			order[k] = swap;
+		}
+		for (int i = 0; i < size; i++) {
+			int r = order[i];
+			if (done[r])
+				continue;
+			drain_fd(exec_fd(w->exec[r]));
+			int ret = exec_advance(w->exec[r], err);
+			if (ret < 0) {
+				*failed = r;
+				return -1;
+			}
+			done[r] = ret == 1 && runs[r] == w->t.repeats;
+			left -= done[r];
+			if (ret == 1 && !done[r]) {
+				runs[r]++;
+				memset(w->out[r], 0, output_len(w->p, r) * dtype_size(w->p->dtype));
+				exec_repeat(w->exec[r]);
+			}
+		}
+		uint64_t now = progress(w);
+		idle = now == before ? idle + 1 : 0;
+		before = now;
+		if (idle && left && w->t.files && !w->t.stalls)
+			wait_for_files(w);
+		else if (idle > PATIENCE)
+			fail_msg("deadlock: %s", describe(w));
+	}
+	return 0;
+}
+
+#endif

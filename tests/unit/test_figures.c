@@ -1,0 +1,330 @@
+/*
+ * The figures of the algorithms: their schedules have the rounds, messages and bytes of the closed
+ * forms that selection prices, and these are the ones that are promised.
+ */
+#include <math.h>
+
+#include "algorithms/traeff.h"
+#include "tests/unit/sets.h"
+
+/* ---- the longest chain ----
+ *
+ * It is the row's rounds, unless some blocks have nothing to wait for and go earlier than their
+ * round. Then it is known too, but for those of which it is a bound.
+ */
+
+static int larger(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+/* circulant's allgather: the longest chain to the first @count blocks, when the pairs have come up
+ * to @s1. */
+static int circulant_chain(int s1, int count)
+{
+	const int s = s1 - s1 / 2;
+
+	if (count <= 1)
+		return 0;
+	if (count <= s)
+		return circulant_chain(s, count);
+	return larger(circulant_chain(s, s), 1 + circulant_chain(s, s1 - s));
+}
+
+/* allgather bruck: the longest chain to the first @count slots, of radix @k. */
+static int bruck_chain(int p, int k, int count)
+{
+	int rounds = 0, d = 1;
+
+	if (count <= 1)
+		return 0;
+	for (; d * k < count; d *= k)
+		rounds++;
+	/* Does the round hold a whole message, of d slots? */
+	return 2 * d <= p ? rounds + 1 : larger(rounds, 1 + bruck_chain(p, k, p - d));
+}
+
+/* alltoall bruck: the longest chain to what goes @w far. What has gone @v far before goes with it
+ * if there are so many ranks. */
+static int transit_chain(int p, int k, int w)
+{
+	int most = 0;
+
+	for (int v = 1; v < w && v + w < p; v *= k)
+		most = larger(most, transit_chain(p, k, v));
+	return 1 + most;
+}
+
+static int alltoall_bruck_chain(int p, int k)
+{
+	int most = 0;
+
+	for (int w = 1; w < p; w *= k)
+		most = larger(most, transit_chain(p, k, w));
+	return most;
+}
+
+/* doubling_123: what is sent in the last of @q rounds has come in the round before where there is a
+ * rank that has to receive in both; s is the last skip. */
+static int chain_123(int p, int q)
+{
+	const int s = q < 3 ? q : 3 << (q - 3);
+
+	return q - (q > 1 && p < (q == 2 ? 4 : s + (s + 1) / 2 + 2));
+}
+
+/* Who broadcasts or reduces in blocks sends some before their round: the row's rounds are a bound.
+ */
+static bool chain_is_shorter(const struct coll_algorithm *alg)
+{
+	return (alg->kind == COLL_BROADCAST || alg->kind == COLL_REDUCE) &&
+	       (!strcmp(alg->name, "circulant") || !strcmp(alg->name, "scatter_allgather") ||
+	        !strcmp(alg->name, "rs_gather"));
+}
+
+/* Of what @alg resolves to, on more than one rank. */
+static int chain_of(const struct coll_algorithm *alg, const struct coll_args *a,
+                    const struct coll_cost *c)
+{
+	const enum coll_kind kind = alg->kind;
+	const int phases = kind == COLL_ALLREDUCE ? 2 : 1;
+	const int p = a->size, l = log2_floor(p);
+
+	if (!strcmp(alg->name, "circulant"))
+		return phases * circulant_chain(p, p);
+	if (!strcmp(alg->name, "halving_doubling"))
+		return phases == 2 ? 2 * l : l + (p > 2);
+	if (!strcmp(alg->name, "bruck"))
+		return kind == COLL_ALLGATHER ? bruck_chain(p, bruck_base(a), p)
+		                              : alltoall_bruck_chain(p, bruck_base(a));
+	if (!strcmp(alg->name, "doubling_123"))
+		return chain_123(p, (int)c->rounds);
+	if (!strcmp(alg->name, "sparbit") || !strcmp(alg->name, "binomial"))
+		return l;
+	if (kind == COLL_ALLGATHER && !strcmp(alg->name, "linear"))
+		return l + 1;
+	return (int)c->rounds;
+}
+
+/* ---- the closed forms ---- */
+
+/* The elements that make blocks even: those of the ranks and of halves of halves, and those that
+ * broadcast and reduce circulant cut. */
+static uint64_t even_count(const struct coll_algorithm *alg, int p)
+{
+	return MAX_SIZE * (uint64_t)p * (chain_is_shorter(alg) ? (uint64_t)traeff_blocks(p) : 1);
+}
+
+static void must_be(const struct set *t, const char *what, double is, double should)
+{
+	if (fabs(is - should) > 1e-6)
+		fail_msg("%s: %s: %g, not %g", shape_words(t->alg, &t->shape), what, is, should);
+}
+
+static void check_figures(const struct coll_algorithm *alg, struct shape *sh)
+{
+	const struct coll_args a = shape_args(sh);
+	const struct coll_cost c = coll_cost_of(alg, &a);
+	const double n = (double)coll_count(&a);
+	struct sched_figures f;
+	char why[VERIFY_TEXT];
+	struct set t;
+
+	set_init(&t, alg, sh);
+	assert_true(sched_figures(t.s, t.size, &f, why));
+	if (chain_is_shorter(alg))
+		assert_in_range(f.rounds, log2_floor(t.size), (uint64_t)c.rounds);
+	else if (t.size > 1)
+		must_be(&t, "rounds", (double)f.rounds, chain_of(coll_resolve(alg, &a), &a, &c));
+	must_be(&t, "sent", (double)f.elements, c.sent * n);
+	must_be(&t, "received", (double)f.received, c.received * n);
+	must_be(&t, "reduced", (double)f.reduced, c.reduced * n);
+	if ((double)f.messages > c.messages)
+		must_be(&t, "messages", (double)f.messages, c.messages);
+	set_release(&t);
+}
+
+/* Does the cost depend on the base? Else one is enough. */
+static bool has_base(const struct coll_algorithm *alg, struct shape sh, unsigned base)
+{
+	const struct coll_args a = shape_args(&sh);
+	const struct coll_cost c = coll_cost_of(alg, &a);
+	struct coll_args other = a;
+	struct coll_cost d;
+
+	other.base = base;
+	d = coll_cost_of(alg, &other);
+	return memcmp(&c, &d, sizeof(c)) != 0;
+}
+
+static void test_closed_forms(void **state)
+{
+	static const unsigned bases[] = {3, 4, 7};
+
+	(void)state;
+	for (size_t i = 0; i < coll_algorithms_len; i++)
+		for (int p = 1; p <= MAX_SIZE; p++) {
+			const struct coll_algorithm *alg = &coll_algorithms[i];
+			struct shape sh = {.size = p, .ninputs = 1};
+
+			shape_split(&sh, even_count(alg, p));
+			if (!shape_fit(&sh, alg))
+				continue;
+			check_figures(alg, &sh);
+			for (size_t k = 0; k < sizeof(bases) / sizeof(bases[0]); k++) {
+				struct shape other = sh;
+
+				other.base = bases[k];
+				if (has_base(alg, sh, bases[k]))
+					check_figures(alg, &other);
+			}
+		}
+}
+
+/* An exchange of fewer steps than can be. */
+static void test_steps(void **state)
+{
+	(void)state;
+	for (unsigned steps = 1; steps <= 4; steps++) {
+		struct shape sh = {.size = 16, .ninputs = 1, .steps = steps};
+
+		shape_split(&sh, 16 * 12);
+		check_figures(coll_find(COLL_EXCHANGE, "pairwise_exchange"), &sh);
+		assert_int_equal(sh.steps, steps);
+	}
+}
+
+/* ---- by hand ---- */
+
+/* P = 8, so L = q = 3: what the rows say in words. Sent: eighths of S, by the rank that sends most.
+ */
+static const struct expected {
+	enum coll_kind kind;
+	const char *name;
+	double rounds;
+	uint64_t messages;
+	double sent;
+	uint64_t peers;
+} expected[] = {
+        {COLL_ALLREDUCE, "ring", 7, 7, 56, 2},
+        {COLL_ALLREDUCE, "ring_chunked", 14, 28, 14, 2},
+        {COLL_ALLREDUCE, "halving_doubling", 6, 6, 14, 3},
+        {COLL_ALLREDUCE, "bcube", 6, 6, 14, 3},
+        {COLL_ALLREDUCE, "recursive_doubling", 3, 3, 24, 3},
+        {COLL_ALLREDUCE, "rabenseifner", 6, 6, 14, 3},
+        {COLL_ALLREDUCE, "circulant", 6, 8, 14, 5},
+        {COLL_ALLREDUCE, "direct", 2, 14, 14, 7},
+        {COLL_REDUCE_SCATTER, "halving_doubling", 4, 4, 8, 4},
+        {COLL_REDUCE_SCATTER, "circulant", 3, 4, 7, 5},
+        {COLL_REDUCE_SCATTER, "ring", 7, 7, 7, 2},
+        {COLL_REDUCE_SCATTER, "direct", 1, 7, 7, 7},
+        {COLL_ALLGATHER, "linear", 4, 3, 24, 7},
+        {COLL_ALLGATHER, "bruck", 3, 3, 7, 5},
+        {COLL_ALLGATHER, "recursive_doubling", 3, 3, 7, 3},
+        {COLL_ALLGATHER, "circulant", 3, 5, 7, 5},
+        {COLL_ALLGATHER, "ring", 7, 7, 7, 2},
+        {COLL_ALLGATHER, "direct", 1, 7, 7, 7},
+        {COLL_ALLGATHER, "neighbor", 4, 4, 7, 2},
+        {COLL_ALLGATHER, "sparbit", 3, 7, 7, 5},
+        {COLL_BROADCAST, "one_to_all", 1, 7, 56, 7},
+        {COLL_BROADCAST, "binomial", 3, 3, 24, 3},
+        {COLL_BROADCAST, "ring", 7, 1, 8, 2},
+        {COLL_BROADCAST, "scatter_allgather", 6, 6, 14, 5},
+        {COLL_BROADCAST, "circulant", 4, 35, 8 * 35. / 33, 5},
+        {COLL_REDUCE, "linear", 1, 1, 8, 7},
+        {COLL_REDUCE, "binomial", 3, 1, 8, 3},
+        {COLL_REDUCE, "ring", 7, 1, 8, 2},
+        {COLL_REDUCE, "rs_gather", 6, 5, 8, 5},
+        {COLL_REDUCE, "circulant", 4, 33, 8, 5},
+        {COLL_GATHER, "linear", 1, 1, 1, 7},
+        {COLL_GATHER, "binomial", 3, 1, 4, 3},
+        {COLL_SCATTER, "linear", 1, 7, 7, 7},
+        {COLL_SCATTER, "binomial", 3, 3, 7, 3},
+        {COLL_ALLTOALL, "direct", 1, 7, 7, 7},
+        {COLL_ALLTOALL, "pairwise", 7, 7, 7, 7},
+        {COLL_ALLTOALL, "bruck", 3, 3, 12, 5},
+        {COLL_SCAN, "linear", 7, 1, 8, 2},
+        {COLL_SCAN, "recursive_doubling", 3, 3, 24, 3},
+        {COLL_SCAN, "doubling_123", 4, 4, 32, 6},
+        {COLL_EXSCAN, "linear", 7, 1, 8, 2},
+        {COLL_EXSCAN, "recursive_doubling", 3, 3, 24, 3},
+        {COLL_EXSCAN, "doubling_123", 4, 4, 32, 6},
+        {COLL_EXCHANGE, "pairwise_exchange", 3, 3, 8, 3},
+        {COLL_BARRIER, "all_to_all", 1, 7, 56, 7},
+        {COLL_BARRIER, "all_to_one", 2, 7, 56, 7},
+        {COLL_BARRIER, "dissemination", 3, 3, 24, 5},
+};
+
+static void test_by_hand(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		const struct expected *x = &expected[i];
+		const struct coll_algorithm *alg = coll_find(x->kind, x->name);
+		struct shape sh = {.size = 8, .ninputs = 1};
+		struct sched_figures f;
+		char why[VERIFY_TEXT];
+		struct coll_args a;
+		struct set t;
+
+		assert_non_null(alg);
+		shape_split(&sh, even_count(alg, 8));
+		assert_true(shape_fit(&sh, alg));
+		a = shape_args(&sh);
+		set_init(&t, alg, &sh);
+		assert_true(sched_figures(t.s, 8, &f, why));
+		must_be(&t, "rounds", coll_cost_of(alg, &a).rounds, x->rounds);
+		must_be(&t, "messages", (double)f.messages, (double)x->messages);
+		must_be(&t, "sent", 8 * (double)f.elements / (double)coll_count(&a), x->sent);
+		must_be(&t, "peers", (double)f.peers, (double)x->peers);
+		set_release(&t);
+	}
+}
+
+/* ---- what takes an algorithm's place ---- */
+
+static void takes_the_place(enum coll_kind kind, const char *name, const struct coll_args *a,
+                            const char *other)
+{
+	const struct coll_algorithm *alg = coll_find(kind, name), *real = coll_resolve(alg, a);
+	struct coll_cost c = coll_cost_of(alg, a), d = coll_cost_of(real, a);
+
+	if (strcmp(real->name, other) != 0)
+		fail_msg("%s %s of %d ranks is %s, not %s", coll_name(kind), name, a->size,
+		         real->name, other);
+	assert_memory_equal(&c, &d, sizeof(c));
+}
+
+static void test_fall_backs(void **state)
+{
+	static const uint64_t off[] = {0, 1, 2, 3};
+
+	(void)state;
+	for (int p = 2; p <= MAX_SIZE; p++) {
+		const struct coll_args a = {.size = p};
+		const bool two_to_the = (p & (p - 1)) == 0;
+
+		takes_the_place(COLL_ALLGATHER, "recursive_doubling", &a,
+		                two_to_the ? "recursive_doubling" : "bruck");
+		takes_the_place(COLL_ALLGATHER, "neighbor", &a, p % 2 ? "ring" : "neighbor");
+		takes_the_place(COLL_ALLGATHER, "two_proc", &a, p == 2 ? "two_proc" : "ring");
+		takes_the_place(COLL_ALLTOALL, "bruck", &a, "bruck");
+	}
+	takes_the_place(COLL_ALLTOALL, "bruck",
+	                &(struct coll_args){.size = 3, .off = off, .recv_off = off}, "pairwise");
+	/* Whoever has a fall-back says so. */
+	for (size_t i = 0; i < coll_algorithms_len; i++)
+		assert_true(!coll_algorithms[i].falls_back || *coll_algorithms[i].restrictions);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_closed_forms),
+	        cmocka_unit_test(test_steps),
+	        cmocka_unit_test(test_by_hand),
+	        cmocka_unit_test(test_fall_backs),
+	};
+
+	return cmocka_run_group_tests_name("figures", tests, NULL, NULL);
+}
