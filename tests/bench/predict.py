@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 """Predicted against measured times, over links that are as slow as the model says.
 
-  tests/bench/predict.py [--ranks 4,8] [--mbit 200,1000] [--quick] [--plain]
+  tests/bench/predict.py [--ranks 4,7] [--mbit 100,200] [--plain] [--quick] [--congestion NAME]
 
 Every rank lives in a network namespace of its own; a veth pair joins it to a bridge, and a token
 bucket (tc tbf) at both ends of the pair makes it one port out and one port in of so many Mbit/s.
-What the model needs is measured first, with two ranks: the bandwidth with which one rank sends to
-the other, and the time of the smallest exchange. Then each collective runs as a real job (a process
-per rank, a hostfile, TLS unless --plain), several times; the measured time is the median of the
-slowest rank's seconds.run, the predicted ones are `plan`'s with these rates. Small vectors are
-measured by `collctl bench`, for a job's ranks don't begin at the same time.
+What the model needs is measured first, with two ranks: the bandwidth with which one sends to the
+other over TCP, and the time of the smallest exchange. The other rates are the built-in ones. Then
+each collective runs as a real job (a process per rank, a hostfile, TLS unless --plain), several
+times; the measured time is the median of the slowest rank's seconds.run, the predicted ones are
+`plan`'s with these rates.
+
+All ranks share this machine's processors, and so do the buckets and bridges. Frames are large, for a
+bucket wakes a processor for each; where that takes all there is, no link is as fast as it was said
+to be with all ranks sending at once. A line says how busy the processors were.
+
+The congestion control is the system's, or with --congestion that of the routes between the ranks.
 
 Needs root (network namespaces) and iproute2; without them it says so and ends with 77.
 """
@@ -72,6 +78,22 @@ class Unavailable(Exception):
     pass
 
 
+def busy_ticks():
+    """Processor time spent and to be had, of the whole machine, in ticks."""
+    with open("/proc/stat", encoding="utf8") as f:
+        ticks = [int(w) for w in f.readline().split()[1:9]]
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+
+
+def environment(congestion):
+    with open("/proc/sys/net/ipv4/tcp_congestion_control", encoding="utf8") as f:
+        system = f.read().strip()
+    print(f"machine      {len(os.sched_getaffinity(0))} processors, load {os.getloadavg()[0]:.1f} "
+          f"before, Linux {os.uname().release}")
+    print(f"congestion   {congestion or system}")
+    print(f"links        burst {BURST >> 10} KiB, queue {QUEUE >> 10} KiB, MTU {MTU}")
+
+
 def command(*words, **options):
     return subprocess.run(words, check=True, capture_output=True, text=True, timeout=LIMIT,
                           stdin=subprocess.DEVNULL, **options).stdout
@@ -107,6 +129,11 @@ class Net:
         except (OSError, subprocess.CalledProcessError) as e:
             said = (getattr(e, "stderr", None) or str(e)).strip()
             raise Unavailable(f"network namespaces can't be had here: {said}") from e
+
+    def congestion(self, name):
+        for r in range(self.size):
+            command("ip", "-n", self.space(r), "route", "replace", "10.77.0.0/16", "dev", "eth0",
+                    "src", self.address(r), "congctl", name)
 
     def shape(self, mbit):
         bucket = ["tbf", "rate", f"{mbit}mbit", "burst", str(BURST), "limit", str(QUEUE)]
@@ -245,28 +272,32 @@ class Table:
                   f"{statistics.median(ordered):.2f} .. {ordered[-1]:.2f}")
 
 
-def numbers(words):
+def numbers(words):  # of an option
     return [int(w) for w in words.split(",")]
 
 
-def measure(net, table, bench, size, quick):
-    sizes = [1 << 20] if quick else [256 << 10, 1 << 20, 8 << 20]
+def measure(table, bench, size, quick):
+    sizes = [1 << 20] if quick else [1 << 20, 8 << 20]
+    began = busy_ticks()
     for collective, algorithms in CASES.items():
         for nbytes in sizes:
             for algorithm in algorithms[:2] if quick else algorithms:
                 runs, formula, simulated = bench.predicted(size, collective, algorithm, nbytes)
                 if runs != algorithm:
                     continue
-                took = bench.job(size, collective, algorithm, nbytes, 3 if quick else 5)
+                took = bench.job(size, collective, algorithm, nbytes, 3)
                 table.add(f"{bench.mbit} Mbit", size, collective, algorithm, nbytes, formula,
                           simulated, took)
+    spent, all_ticks = (b - a for a, b in zip(began, busy_ticks()))
+    print(f"processors busy for {spent / all_ticks:.0%} of the time", flush=True)
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--ranks", type=numbers, default=[4, 7])
-    p.add_argument("--mbit", type=numbers, default=[200, 1000])
+    p.add_argument("--mbit", type=numbers, default=[100, 200])
     p.add_argument("--plain", action="store_true", help="--insecure instead of TLS")
+    p.add_argument("--congestion", help="reno, bbr, cubic: as the system has them")
     p.add_argument("--quick", action="store_true", help="one size, two algorithms of each")
     a = p.parse_args()
 
@@ -278,6 +309,9 @@ def main():
                               dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     try:
         net.open()
+        if a.congestion:
+            net.congestion(a.congestion)
+        environment(a.congestion)
         table = None
         for mbit in a.mbit:
             net.shape(mbit)
@@ -285,7 +319,7 @@ def main():
             bench.calibrate()
             table = table or Table()
             for size in a.ranks:
-                measure(net, table, bench, size, a.quick)
+                measure(table, bench, size, a.quick)
         table.summary()
     except Unavailable as e:
         print(f"predict: {e}", file=sys.stderr)
