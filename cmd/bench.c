@@ -292,6 +292,9 @@ static int describe(struct bench *b, const char *collective, struct intent *in, 
 	intent_add(in, "--base", text);
 	snprintf(text, sizeof text, "%d", o->steps);
 	intent_add(in, "--steps", text);
+	/* With a file the choice is the file's, else it depends on where the ranks are, which none
+	 * knows yet: then all find the same. */
+	intent_add(in, "--tuning", o->tuning ? "given" : "not given");
 	return add_algorithms(b, in, err);
 }
 

@@ -103,7 +103,8 @@ static int lay_out(struct planned *p, uint64_t count, struct err *err)
 {
 	const struct options *o = p->o;
 
-	if (count > INT64_MAX / p->item)
+	/* No algorithm sends more than every vector to every rank, and that is to be a number. */
+	if (count > INT64_MAX / p->item / (uint64_t)o->size)
 		return err_set(err, ERR_USAGE, "--count: %" PRIu64 " elements are too many", count);
 	p->off = calloc((size_t)o->size + 1, sizeof(*p->off));
 	p->scheds = calloc((size_t)o->size, sizeof(struct sched *));

@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "lib/net/tls.h"
+#include "lib/net/tls_gcm.h"
 
 #define RING_DEFAULT    (256u << 10)
 #define RECORD          16384u
@@ -156,7 +157,7 @@ static int find_session(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSI
 
 static SSL_CTX *context_new(const SSL_METHOD *method)
 {
-	SSL_CTX *ctx = SSL_CTX_new(method);
+	SSL_CTX *ctx = SSL_CTX_new_ex(NULL, tls_gcm_properties(), method);
 	if (!ctx)
 		return NULL;
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);

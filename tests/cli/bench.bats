@@ -109,14 +109,20 @@ load helpers
 }
 
 @test "ranks whose tuning files choose otherwise in a late case disagree" {
-	local algorithms
+	local algorithms r names=(circulant bcube)
 	algorithms=$(printf 'direct,%.0s' {1..80})auto
-	printf '{"version": 1, "measured": [{"collective": "allreduce", "size": 2, "secure": true,
-		"bytes": 4096, "times": {"bcube": 1}}]}\n' >tuning
+	for r in 0 1; do
+		printf '{"version": 1, "measured": [{"collective": "allreduce", "size": 2, "secure": true,
+			"bytes": 4096, "times": {"%s": 1}}]}\n' "${names[r]}" >tuning.$r
+	done
 	# shellcheck disable=SC2016 # for the ranks' shells
-	run -7 collctl run -n 2 -- sh -c '[ "$COLLCTL_RANK" = 0 ] || export COLLCTL_TUNING=tuning
-		exec "$0" bench allreduce -b 4K -e 4K -w 0 --iters 1 -a "$1"' "$COLLCTL" "$algorithms"
+	run -7 collctl run -n 2 -- sh -c 'exec "$0" bench allreduce -b 4K -e 4K -w 0 --iters 1 \
+		--tuning "tuning.$COLLCTL_RANK" -a "$1"' "$COLLCTL" "$algorithms"
 	assert_output --partial 'algorithms direct direct'
+	# shellcheck disable=SC2016
+	run -7 collctl run -n 2 -- sh -c '[ "$COLLCTL_RANK" = 0 ] || export COLLCTL_TUNING=tuning.1
+		exec "$0" bench allreduce -b 4K -e 4K -w 0 --iters 1' "$COLLCTL"
+	assert_output --partial '--tuning given differs from not given'
 }
 
 @test "a bench and a collective are not taken for one another" {

@@ -22,6 +22,13 @@ serves() { # COLLECTIVE P
 	done <names
 }
 
+@test "more elements than can be counted are refused" {
+	run -2 collctl plan allreduce -n 4 --count 2305843009213693951
+	assert_output --partial '2305843009213693951 elements are too many'
+	collctl plan allreduce -n 4 -a ring --count 576460752303423487 --json >plan.json
+	grep -q '"bytes":6917529027641081844,' plan.json
+}
+
 @test "--verify, many ranks" {
 	local c a size
 	all_algorithms >names
