@@ -48,11 +48,15 @@ double price_formula(const struct price_model *m, const struct coll_cost *c, dou
 	const double each = c->messages > 0 ? c->sent * bytes / c->messages : 0;
 	const double grain = m->store_and_forward || each < m->grain ? each : m->grain;
 	const double core = m->copy + m->tls;
+	const double slowest = larger(larger(m->egress, m->ingress), core);
+	const double first = m->message + grain * slowest, rest = (each - grain) * slowest;
 	const double out = c->messages * m->message + c->sent * bytes * m->egress;
 	const double in = incoming * m->message + c->received * bytes * m->ingress;
 	const double work = ((c->sent + c->received) * core + c->reduced * m->reduce) * bytes;
-	const double busy = larger(larger(out, in), work);
-	const double first = m->message + grain * larger(larger(m->egress, m->ingress), core);
+	const double waits = larger(0, c->rounds - c->messages) * first;
 
-	return busy + c->rounds * m->latency + larger(0, c->rounds - c->messages) * first;
+	if (c->rounds <= 0)
+		return 0;
+	return larger(larger(larger(out, in), work) + waits + m->latency,
+	              c->rounds * (m->latency + first) + rest);
 }

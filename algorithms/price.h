@@ -5,25 +5,30 @@
  * The model of a rank: one port out and one port in, which take one message after another, and one
  * core, which moves, encrypts and adds. The three work at the same time, on different parts of what
  * passes through (the frontier rule of sched.h): a rank is as slow as the slowest of them, not as
- * their sum. What happens on the core adds up: a collective runs on one thread. So the busiest rank
- * is busy for
+ * their sum. What happens on the core adds up: a collective runs on one thread. The price is the
+ * longer of two times.
  *
- *     max(messages*message + sent*egress, incoming*message + received*ingress,
- *         (sent + received)*(copy + tls) + reduced*reduce)
+ * - The work of the busiest rank, and a latency for what goes or comes last:
  *
- * seconds, with bytes that are those of the vector, S, times the figures of the row, and with as
- * many incoming messages as there would be if they were as long as those sent. To this come the
- * latency of each round, and the rounds in which the busiest rank has nothing to send and waits for
- * a first part to come through the ranks before it:
+ *       max(messages*message + sent*egress, incoming*message + received*ingress,
+ *           (sent + received)*(copy + tls) + reduced*reduce) + latency
  *
- *     busy + rounds*latency + max(0, rounds - messages) * (message + grain * the slowest rate)
+ *   Bytes are those of the vector, S, times the figures of the row. There are as many incoming
+ *   messages as there would be if they were as long as those sent. In rounds in which this rank
+ *   sends nothing it waits for a first part to come through others: each adds message + first.
+ * - The way of the first part through all rounds, and of the last message's rest behind it:
  *
- * What overlaps: transfer, encryption and addition within a message and of messages in different
- * directions; what of one message the next rank has with the rest of it that is still on its way.
- * What does not: a latency with anything (the simulator hides it behind long messages: it says less
- * than the formula where a round's latency and its bytes take equally long); bytes of the busiest
- * rank with one another. What the formula leaves out: waiting for a rank that is busy with another
- * (the simulator says more where ranks have unlike shares, as in folds to a power of two).
+ *       rounds * (latency + message + first) + rest
+ *
+ *   where first is what a rank passes on at once, a grain or a whole message that is shorter, at
+ * the slowest of the rates that it passes.
+ *
+ * What overlaps: transfer, encryption and addition; the two directions; a latency and the bytes of
+ * other messages; what the next rank has of a message and the rest that is still on its way. What
+ * does not: the bytes that go through one port or core. What the formula leaves out: waiting for a
+ * rank that is busy with another, where phases or ranks have unlike shares. So it is rather low for
+ * those, and high where the figures of a row are bounds: for few elements, and between powers of
+ * two. tests/unit/test_simulate.c holds it to the simulator.
  *
  * A message holds its sender's port out and, `latency` later, its receiver's port in for `message`
  * and its bytes. So latency = 0 and message = L is the textbook's L + m/B, under which one who

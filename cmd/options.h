@@ -75,6 +75,7 @@ struct options {
 	int noutputs;
 	/* plan */
 	bool have_count, have_bytes, verify, compare;
+	int host_cpus; /* 0: the ranks are on hosts of their own */
 	uint64_t count, bytes;
 	/* bench */
 	uint64_t minbytes, maxbytes;

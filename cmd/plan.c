@@ -41,6 +41,10 @@ static int check_options(const struct options *o, struct err *err)
 		               o->size);
 	if (o->have_count && o->have_bytes)
 		return err_set(err, ERR_USAGE, "--count and --bytes: one of them says it all");
+	if (o->host_cpus && o->tuning)
+		return err_set(
+		        err, ERR_USAGE,
+		        "--host-cpus and --tuning: a tuning file has the rates of its place");
 	if (o->compare && (o->verify || o->rank >= 0 || strcmp(o->algorithm, "auto")))
 		return err_set(err, ERR_USAGE,
 		               "--compare prices all algorithms: leave %s out, or --compare",
@@ -134,6 +138,7 @@ static int price(struct planned *p, struct err *err)
 	s->ordered = bench_reduces(p->kind) && strcmp(o->order, "rank") == 0;
 	s->divergent = o->allow_divergent;
 	s->insecure = o->insecure;
+	s->host_cpus = o->host_cpus;
 	s->base = p->args.base;
 	s->steps = p->args.steps;
 	s->tuning = o->tuning ? &p->tuning : NULL;

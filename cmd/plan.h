@@ -31,7 +31,7 @@ struct planned {
 	bool verified;
 };
 
-/* "TLS, rates of tuning.json" */
+/* "TLS, rates of tuning.json": what the prices are for. */
 const char *plan_rates_words(const struct planned *, char *text, size_t cap);
 
 void plan_print_text(const struct planned *, int rank); /* rank -1: all */

@@ -91,8 +91,14 @@ static void print_rank(const struct sched *s)
 
 const char *plan_rates_words(const struct planned *p, char *text, size_t cap)
 {
-	snprintf(text, cap, "%s, %s%s", p->select.insecure ? "plain TCP" : "TLS",
-	         p->o->tuning ? "rates of " : "built-in rates", p->o->tuning ? p->o->tuning : "");
+	const char *connections = p->select.insecure ? "plain TCP" : "TLS";
+
+	if (p->o->tuning)
+		snprintf(text, cap, "%s, rates of %s", connections, p->o->tuning);
+	else if (p->o->host_cpus)
+		snprintf(text, cap, "%s, a host of %d processors", connections, p->o->host_cpus);
+	else
+		snprintf(text, cap, "%s, built-in rates", connections);
 	return text;
 }
 

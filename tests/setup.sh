@@ -12,7 +12,7 @@ build=(gcc libc6-dev make pkg-config
 demo=(python3-numpy)
 test=(bats bats-assert bats-support bats-file clang clang-format curl git iproute2 jq
 	libclang-rt-dev libcmocka-dev mandoc openssl procps shellcheck socat strace)
-bench=(libopenmpi-dev openmpi-bin)
+bench=(iproute2 libopenmpi-dev openmpi-bin)
 
 # What stands for a package where dpkg is not asked: a tool, or a header.
 stands_for() {

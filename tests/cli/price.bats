@@ -49,6 +49,19 @@ assert_seconds() {
 	assert_line --partial 'simulated; plain TCP, built-in rates'
 }
 
+@test "ranks of one host have no network between them, but share its processors" {
+	collctl plan allreduce -n 8 -a circulant --bytes 64M --json >apart.json
+	collctl plan allreduce -n 8 -a circulant --bytes 64M --host-cpus 8 --json >together.json
+	collctl plan allreduce -n 8 -a circulant --bytes 64M --host-cpus 2 --json >crowded.json
+	jq -es '[.[].predicted.simulated] | .[0] > .[1] and .[2] > 3 * .[1]' \
+		apart.json together.json crowded.json
+	run -0 collctl plan allreduce -n 8 --host-cpus 2
+	assert_line --partial '; TLS, a host of 2 processors'
+	textbook
+	run -2 --separate-stderr collctl plan allreduce -n 8 --host-cpus 2 --tuning textbook.json
+	[[ $stderr == *'--host-cpus'* ]]
+}
+
 @test "encryption costs" {
 	collctl plan allreduce -n 8 -a circulant --bytes 64M --json >tls.json
 	collctl plan allreduce -n 8 -a circulant --bytes 64M --insecure --json >plain.json
@@ -188,12 +201,11 @@ taken() {
 @test "a collective takes what plan says, with and without --tuning" {
 	make_shards 4 f32 1000
 	measured t.json 4 4000 '"ring_chunked": 1e-3, "circulant": 2e-3'
-	for options in '' '--tuning t.json'; do
-		# shellcheck disable=SC2086
-		collctl run -n 4 -- allreduce --no-sync --json $options 'in.{rank}.npy' -o 'out.{rank}.npy' >out.json
-		# shellcheck disable=SC2086
-		assert_equal "$(jq -rs 'map(.algorithm) | unique[]' out.json)" "$(taken -n 4 --count 1000 $options)"
-	done
+	collctl run -n 4 -- allreduce --no-sync --json 'in.{rank}.npy' -o 'out.{rank}.npy' >out.json
+	assert_equal "$(jq -rs 'map(.algorithm) | unique[]' out.json)" \
+		"$(taken -n 4 --count 1000 --host-cpus "$(nproc)")"
+	collctl run -n 4 -- allreduce --no-sync --json --tuning t.json 'in.{rank}.npy' -o 'out.{rank}.npy' >out.json
+	assert_equal "$(jq -rs 'map(.algorithm) | unique[]' out.json)" "$(taken -n 4 --count 1000 --tuning t.json)"
 	assert_equal "$(jq -rs '.[0].algorithm' out.json)" ring_chunked
 	check_out sum 4
 }

@@ -334,6 +334,104 @@ static void test_many_ranks(void **state)
 	assert_near(seconds_of(&port, COLL_ALLREDUCE, doubling, 1 << q, M), q * (L + T));
 }
 
+/* ---- the formula against the simulator ---- */
+
+/*
+ * The formula is within these bounds of the simulator, as a ratio, with the built-in rates, with
+ * and without TLS. It says more, by up to a factor of 2, where the figures of a row are bounds: of
+ * few elements not every message is sent, and rows round log2 P up where not every round waits for
+ * the one before.
+ */
+#define LEAST      0.7
+#define MOST       2.0
+#define MOST_BELOW 2.2 /* below a power of two */
+
+/* It says less where ranks wait for one another in a way that neither of its two times has. */
+static const struct {
+	enum coll_kind kind;
+	const char *name;
+	double least;
+} exceptions[] = {
+        /* the root first receives all, then sends all; a row has but the larger of the two */
+        {COLL_BARRIER, "all_to_one", 0.49},
+        {COLL_ALLGATHER, "linear", 0.5},
+        /* no round begins before the last has ended: no latency hides */
+        {COLL_ALLTOALL, "pairwise", 0.55},
+        /* two phases of many messages, of which the second begins with the last of the first */
+        {COLL_ALLREDUCE, "direct", 0.6},
+        {COLL_ALLREDUCE, "bcube", 0.55},
+        /* what is added in rank order queues up at the core once the port has delivered it */
+        {COLL_REDUCE_SCATTER, "direct", 0.6},
+        /* who hands its vector over and who takes it are behind the others */
+        {COLL_ALLREDUCE, "rabenseifner", 0.6},
+        /* blocks that are no longer than a latency, one behind the other */
+        {COLL_BROADCAST, "circulant", 0.55},
+        {COLL_REDUCE, "circulant", 0.5},
+        {COLL_REDUCE_SCATTER, "circulant", 0.65},
+        /* the allgather's first messages go before the scatter's last */
+        {COLL_BROADCAST, "scatter_allgather", 0.6},
+};
+
+static double least_of(const struct coll_algorithm *alg)
+{
+	for (size_t i = 0; i < sizeof exceptions / sizeof exceptions[0]; i++)
+		if (exceptions[i].kind == alg->kind && !strcmp(exceptions[i].name, alg->name))
+			return exceptions[i].least;
+	return LEAST;
+}
+
+static void compare(const struct coll_algorithm *alg, int size, uint64_t bytes, bool insecure)
+{
+	const struct price_model m = price_placed(&price_default, insecure);
+	struct coll_args args = args_of(size, alg->kind == COLL_BARRIER ? 1 : bytes);
+	struct coll_cost cost;
+	struct simulation s;
+	char why[SIMULATE_TEXT];
+	double ratio;
+
+	if (alg->kind == COLL_EXCHANGE && size % 2)
+		return;
+	if (coll_resolve(alg, &args) != alg)
+		return;
+	cost = coll_cost_of(alg, &args);
+	if (!simulate_algorithm(&m, alg, &args, 1, &s, why))
+		fail_msg("%s %s of %d: %s", coll_name(alg->kind), alg->name, size, why);
+	ratio = price_formula(&m, &cost, (double)coll_count(&args)) / s.seconds;
+	if (ratio < least_of(alg) || ratio > (size & (size - 1) ? MOST_BELOW : MOST))
+		fail_msg("%s %s of %d ranks, %llu bytes: formula / simulated is %.3f",
+		         coll_name(alg->kind), alg->name, size, (unsigned long long)bytes, ratio);
+}
+
+static void test_formula(void **state)
+{
+	static const int sizes[] = {2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 32, 33, 64, 100};
+
+	(void)state;
+	for (size_t i = 0; i < coll_algorithms_len; i++)
+		for (size_t p = 0; p < sizeof sizes / sizeof sizes[0]; p++)
+			for (int k = 8; k <= 24; k += 4)
+				for (int insecure = 0; insecure < 2; insecure++)
+					compare(&coll_algorithms[i], sizes[p],
+					        (uint64_t)sizes[p] << k, insecure);
+}
+
+static void test_same_every_time(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < coll_algorithms_len; i++) {
+		const struct coll_args args = args_of(12, 100000);
+		struct simulation a, b;
+		char why[SIMULATE_TEXT];
+
+		assert_true(
+		        simulate_algorithm(&price_default, &coll_algorithms[i], &args, 4, &a, why));
+		assert_true(
+		        simulate_algorithm(&price_default, &coll_algorithms[i], &args, 4, &b, why));
+		assert_memory_equal(&a.seconds, &b.seconds, sizeof a.seconds);
+		assert_int_equal(a.last, b.last);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +449,8 @@ int main(void)
 	        cmocka_unit_test(test_defects_are_named),
 	        cmocka_unit_test(test_too_large_is_said),
 	        cmocka_unit_test(test_many_ranks),
+	        cmocka_unit_test(test_formula),
+	        cmocka_unit_test(test_same_every_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,192 @@
+/*
+ * Selection: for every collective, size and length auto takes the cheapest of those that it may.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/exec/select.h"
+
+static struct select_args args_of(enum coll_kind kind, int size, uint64_t bytes)
+{
+	return (struct select_args){
+	        .kind = kind,
+	        .size = size,
+	        .bytes = bytes,
+	        .op = REDUCE_SUM,
+	        .dtype = DTYPE_F32,
+	        .steps = 1,
+	};
+}
+
+static const struct coll_algorithm *chosen(const struct select_args *a, struct selection *s)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+
+	assert_int_equal(select_all(a, s, &err), 0);
+	return s->alg;
+}
+
+static bool serves(enum coll_kind kind, int size)
+{
+	return kind != COLL_EXCHANGE || size % 2 == 0;
+}
+
+static void check_choice(const struct select_args *a)
+{
+	struct selection s;
+	const struct coll_algorithm *alg = chosen(a, &s);
+	const struct select_price *taken = NULL;
+
+	assert_non_null(alg);
+	for (size_t i = 0; i < s.nprices; i++)
+		if (s.prices[i].alg == alg)
+			taken = &s.prices[i];
+	assert_non_null(taken);
+	assert_int_equal(taken->verdict, SELECT_CANDIDATE);
+	assert_ptr_equal(taken->runs, alg);
+	for (size_t i = 0; i < s.nprices; i++) {
+		assert_int_equal(s.prices[i].alg->kind, a->kind);
+		if (s.prices[i].verdict == SELECT_CANDIDATE)
+			assert_true(s.prices[i].formula >= taken->formula);
+		else
+			assert_true(s.prices[i].runs != s.prices[i].alg ||
+			            (s.prices[i].alg->flags & COLL_DIVERGENT));
+	}
+	assert_ptr_equal(select_auto(a), alg);
+	selection_release(&s);
+}
+
+static void test_takes_the_cheapest(void **state)
+{
+	(void)state;
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		for (int size = 1; size <= 70; size++)
+			for (uint64_t bytes = 0; bytes < UINT64_C(1) << 31;
+			     bytes = bytes * 16 + 4) {
+				const struct select_args a = args_of(kind, size, bytes);
+
+				if (kind != COLL_BARRIER && serves(kind, size))
+					check_choice(&a);
+			}
+}
+
+/* Sums of floats, not of whole numbers, nor minima. */
+static void test_divergent_bits(void **state)
+{
+	static const struct {
+		enum reduce_op op;
+		enum dtype dtype;
+		bool allowed, candidate;
+	} cases[] = {
+	        {REDUCE_SUM, DTYPE_F32, false, false},  {REDUCE_PROD, DTYPE_F64, false, false},
+	        {REDUCE_AVG, DTYPE_BF16, false, false}, {REDUCE_SUM, DTYPE_F32, true, true},
+	        {REDUCE_SUM, DTYPE_I8, false, true},    {REDUCE_MAX, DTYPE_F32, false, true},
+	        {REDUCE_BXOR, DTYPE_U64, false, true},
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+		struct select_args a = args_of(COLL_ALLREDUCE, 5, 1000);
+		struct selection s;
+
+		a.op = cases[k].op;
+		a.dtype = cases[k].dtype;
+		a.divergent = cases[k].allowed;
+		chosen(&a, &s);
+		for (size_t i = 0; i < s.nprices; i++)
+			if (s.prices[i].alg->flags & COLL_DIVERGENT)
+				assert_int_equal(s.prices[i].verdict == SELECT_CANDIDATE,
+				                 cases[k].candidate);
+		selection_release(&s);
+	}
+}
+
+static void test_rank_order(void **state)
+{
+	(void)state;
+	for (int kind = COLL_ALLREDUCE; kind <= COLL_REDUCE_SCATTER; kind++) {
+		struct select_args a = args_of(kind, 40, 1 << 20);
+		struct selection s;
+		const struct coll_algorithm *alg;
+
+		a.ordered = true;
+		alg = chosen(&a, &s);
+		assert_non_null(alg);
+		assert_true(alg->flags & COLL_ORDERED);
+		selection_release(&s);
+	}
+}
+
+static void test_narrow_floats_are_rounded_once(void **state)
+{
+	static const enum dtype narrow[] = {DTYPE_F16, DTYPE_BF16};
+
+	(void)state;
+	for (int k = 0; k < 2; k++)
+		for (int kind = COLL_ALLREDUCE; kind < COLL_KINDS; kind++) {
+			const bool reduces = kind == COLL_ALLREDUCE || kind == COLL_REDUCE_SCATTER;
+			struct select_args a = args_of(kind, SELECT_DIRECT_MAX, 1 << 20);
+			struct selection s;
+
+			a.dtype = narrow[k];
+			chosen(&a, &s);
+			assert_int_equal(s.reason == SELECT_BY_ROUNDING, reduces);
+			assert_true(!reduces || !strcmp(s.alg->name, "direct"));
+			selection_release(&s);
+			a.size++;
+			if (serves(kind, a.size)) {
+				chosen(&a, &s);
+				assert_int_equal(s.reason, SELECT_BY_FORMULA);
+				selection_release(&s);
+			}
+		}
+}
+
+/* Of two sizes as near the smaller; of one algorithm's measurements only the nearest. */
+static void test_measurements(void **state)
+{
+	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
+	const struct coll_algorithm *circulant = coll_find(COLL_ALLREDUCE, "circulant");
+	struct select_measured rows[] = {
+	        {circulant, 4, true, 1023, 2.0}, {ring, 4, true, 1023, 1.0},
+	        {circulant, 4, true, 4095, 1.0}, {ring, 4, true, 4095, 2.0},
+	        {ring, 8, true, 2047, 1e-9},     {ring, 4, false, 2047, 1e-9},
+	};
+	const struct select_tuning t = {.rates = price_default,
+	                                .measured = rows,
+	                                .nmeasured = sizeof rows / sizeof rows[0]};
+	struct select_args a = args_of(COLL_ALLREDUCE, 4, 2047);
+	struct selection s;
+
+	(void)state;
+	a.tuning = &t;
+	assert_ptr_equal(chosen(&a, &s), ring);
+	assert_int_equal(s.reason, SELECT_BY_MEASUREMENT);
+	assert_int_equal(s.measured_at, 1023);
+	selection_release(&s);
+	a.bytes = 2100;
+	assert_ptr_equal(chosen(&a, &s), circulant);
+	assert_int_equal(s.measured_at, 4095);
+	selection_release(&s);
+	a.size = 5;
+	chosen(&a, &s);
+	assert_int_equal(s.reason, SELECT_BY_FORMULA);
+	selection_release(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_takes_the_cheapest),
+	        cmocka_unit_test(test_divergent_bits),
+	        cmocka_unit_test(test_rank_order),
+	        cmocka_unit_test(test_narrow_floats_are_rounded_once),
+	        cmocka_unit_test(test_measurements),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
