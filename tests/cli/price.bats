@@ -257,3 +257,13 @@ refused() {
 	[[ $stderr == *'nowhere.json'* ]]
 	assert_only_files in.0.npy in.1.npy
 }
+
+@test "bench fits rates to a file that has measurements of what stands for another" {
+	cat >t.json <<-END
+		{"version": 1, "measured": [{"collective": "allgather", "size": 4, "secure": true, "bytes": 4096,
+		 "times": {"tuned": 1e-3, "neighbor": 1e-3}}]}
+	END
+	collctl run -n 2 -- bench allgather -b 4K -e 4K -a ring --iters 1 --tuning-out t.json >bench.txt
+	assert_equal "$(json t.json '.measured | map(.times | keys[]) | sort | join(" ")')" "neighbor ring tuned"
+	collctl plan allgather -n 4 --bytes 4K --tuning t.json >plan.txt
+}
