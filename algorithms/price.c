@@ -34,7 +34,7 @@ struct price_model price_on_one_host(const struct price_model *m, int size, int 
 	struct price_model placed = *m;
 
 	placed.latency = PRICE_WAKE * crowd;
-	placed.message *= crowd;
+	placed.turn = crowd > 1 ? PRICE_TURN * crowd : 0;
 	placed.egress = placed.ingress = 0;
 	placed.copy *= crowd;
 	placed.tls *= crowd;
@@ -49,10 +49,11 @@ double price_formula(const struct price_model *m, const struct coll_cost *c, dou
 	const double grain = m->store_and_forward || each < m->grain ? each : m->grain;
 	const double core = m->copy + m->tls;
 	const double slowest = larger(larger(m->egress, m->ingress), core);
-	const double first = m->message + grain * slowest, rest = (each - grain) * slowest;
+	const double first = m->message + m->turn + grain * slowest, rest = (each - grain) * slowest;
 	const double out = c->messages * m->message + c->sent * bytes * m->egress;
 	const double in = incoming * m->message + c->received * bytes * m->ingress;
-	const double work = ((c->sent + c->received) * core + c->reduced * m->reduce) * bytes;
+	const double work = c->messages * m->turn +
+	                    ((c->sent + c->received) * core + c->reduced * m->reduce) * bytes;
 	const double waits = larger(0, c->rounds - c->messages) * first;
 
 	if (c->rounds <= 0)

@@ -11,14 +11,14 @@
  * - The work of the busiest rank, and a latency for what goes or comes last:
  *
  *       max(messages*message + sent*egress, incoming*message + received*ingress,
- *           (sent + received)*(copy + tls) + reduced*reduce) + latency
+ *           messages*turn + (sent + received)*(copy + tls) + reduced*reduce) + latency
  *
  *   Bytes are those of the vector, S, times the figures of the row. There are as many incoming
  *   messages as there would be if they were as long as those sent. In rounds in which this rank
  *   sends nothing it waits for a first part to come through others: each adds message + first.
  * - The way of the first part through all rounds, and of the last message's rest behind it:
  *
- *       rounds * (latency + message + first) + rest
+ *       rounds * (latency + message + turn + first) + rest
  *
  *   where first is what a rank passes on at once, a grain or a whole message that is shorter, at
  * the slowest of the rates that it passes.
@@ -51,6 +51,7 @@ struct price_model {
 	double copy;    /* s/B of the core for what is sent, received or copied */
 	double tls;     /* s/B of the core besides, at either end; 0: --insecure */
 	double reduce;  /* s/B of the core for what is added */
+	double turn;    /* s of the core for each message that is sent: where ranks share it */
 	double file;  /* s/B of reading and of writing files, each beside all else; 0: not priced */
 	double grain; /* B that a rank passes on at once: a TLS record */
 	bool store_and_forward;
@@ -73,12 +74,15 @@ struct price_model price_placed(const struct price_model *, bool insecure);
 
 /*
  * The same for ranks that share a host of @cpus processors: there is no network, but a rank has a
- * share of a processor only, for what it moves and for each message. A latency is a wake-up, of
- * PRICE_WAKE seconds times the ranks of a processor. From allreduces over loopback (`make
- * bench-memory`): 4 KiB between 2 ranks with a processor each 9 us, between 4 on two 35 us.
+ * share of a processor only. A latency is a wake-up, of PRICE_WAKE seconds times the ranks of a
+ * processor; where they are several, a message costs a turn at it, PRICE_TURN seconds times their
+ * number. From allreduces over loopback on two processors (`collctl bench allreduce -a all`): 4 KiB
+ * between 2 ranks 9 us, between 4 35 us; 1 MiB between 8 by rabenseifner, 6 messages a rank, 1.8
+ * ms, by direct, 14 messages, 4.7 ms.
  */
 struct price_model price_on_one_host(const struct price_model *, int size, int cpus);
 #define PRICE_WAKE 5e-6
+#define PRICE_TURN 20e-6
 
 /* The price in seconds of @cost with vectors of @bytes. */
 double price_formula(const struct price_model *, const struct coll_cost *cost, double bytes);

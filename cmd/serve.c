@@ -67,6 +67,12 @@ static int announce(const struct options *o, const struct store_server *s, struc
 	char text[16];
 	bool https = o->tls_cert != NULL;
 
+	if (o->verbose >= 0)
+		fprintf(stderr, "collctl: serving the store at %s://%s\n", https ? "https" : "http",
+		        store_server_address(s));
+	if (o->verbose >= 0 && !store_server_is_loopback(s) && !o->token_file)
+		fprintf(stderr, "collctl: anyone who reaches it may write to it; "
+		                "--token-file keeps others out\n");
 	snprintf(text, sizeof text, "%d\n", store_server_port(s));
 	if (o->port_file && write_port_file(o->port_file, text, err) < 0)
 		return -1;
@@ -75,13 +81,6 @@ static int announce(const struct options *o, const struct store_server *s, struc
 			return err_errno(err, ERR_OUTPUT, "--ready-fd %d", o->ready_fd);
 		close(o->ready_fd);
 	}
-	if (o->verbose < 0)
-		return 0;
-	fprintf(stderr, "collctl: serving the store at %s://%s\n", https ? "https" : "http",
-	        store_server_address(s));
-	if (!store_server_is_loopback(s) && !o->token_file)
-		fprintf(stderr, "collctl: anyone who reaches it may write to it; "
-		                "--token-file keeps others out\n");
 	return 0;
 }
 

@@ -22,6 +22,7 @@ static const struct {
 } rates[] = {
         {"latency", offsetof(struct price_model, latency)},
         {"message", offsetof(struct price_model, message)},
+        {"turn", offsetof(struct price_model, turn)},
         {"egress", offsetof(struct price_model, egress)},
         {"ingress", offsetof(struct price_model, ingress)},
         {"copy", offsetof(struct price_model, copy)},

@@ -83,6 +83,8 @@ static void take_measured(const struct select_args *a, struct selection *s)
 			continue;
 		const double d = distance(m->bytes, a->bytes);
 		const double least = nearest ? distance(nearest->bytes, a->bytes) : INFINITY;
+		if (d > SELECT_NEAR)
+			continue;
 		if (d < least || (d <= least && m->bytes < nearest->bytes))
 			nearest = m;
 	}

@@ -5,7 +5,8 @@
  * 1. sums and averages of 16-bit floats over at most SELECT_DIRECT_MAX ranks: `direct`, which
  * rounds them once, where the collective has it;
  * 2. else, where the tuning file has measurements of this collective, this number of ranks and this
- *    kind of connection: the fastest at the size that is nearest on a logarithmic scale;
+ *    kind of connection at a size near to this one (SELECT_NEAR): the fastest at the nearest, on a
+ *    logarithmic scale;
  * 3. else the cheapest by the formula (algorithms/price.h).
  *
  * A pure function of its arguments, so that a script gets the same bits every day.
@@ -18,6 +19,7 @@
 #include "lib/data/reduce.h"
 
 #define SELECT_DIRECT_MAX 32
+#define SELECT_NEAR       2 /* powers of two: a measurement speaks for sizes so far from its own */
 
 /* One measurement of an algorithm. */
 struct select_measured {

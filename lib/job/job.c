@@ -603,9 +603,9 @@ static int join(struct job *j, struct err *err)
 			found = rendezvous_locate(
 			        j->rendezvous, again, &at,
 			        until < j->join_deadline ? until : j->join_deadline, err);
-			/* So short a time may be too short for a store that is busy. */
-			if (found < 0 && again && err->code == ERR_RENDEZVOUS &&
-			    clock_ns() < j->join_deadline) {
+			/* So short a time may be too short for a store that is busy; and when the
+			 * time to join is over, what it said before tells more. */
+			if (found < 0 && again && err->code == ERR_RENDEZVOUS) {
 				snprintf(last, sizeof last, "%.300s", err->text);
 				err_clear(err);
 				found = 0;
