@@ -243,19 +243,18 @@ class Bench:
             runs.append(max(o["seconds"]["run"] for o in out))
         return statistics.median(runs)
 
+    def measured(self, size, collective, algorithm, nbytes, predicted):
+        if self.jobs or collective not in TOGETHER:
+            return self.job(size, collective, algorithm, nbytes, 3), "job"
+        times = max(4, min(40, int(2 / predicted)))
+        return self.swept(size, collective, algorithm, nbytes, times), "bench"
+
 
 def text(nbytes):
     for unit, shift in (("MiB", 20), ("KiB", 10)):
         if nbytes >= 1 << shift:
             return f"{nbytes >> shift} {unit}"
     return f"{nbytes} B"
-
-
-    def measured(self, size, collective, algorithm, nbytes, predicted):
-        if self.jobs or collective not in TOGETHER:
-            return self.job(size, collective, algorithm, nbytes, 3), "job"
-        times = max(4, min(40, int(2 / predicted)))
-        return self.swept(size, collective, algorithm, nbytes, times), "bench"
 
 
 class Table:

@@ -165,7 +165,7 @@ measured() {
 		for times; do
 			echo "$sep{\"collective\": \"allreduce\", \"size\": $size, \"secure\": true,"
 			echo "\"bytes\": $bytes, \"times\": {$times}}"
-			sep=, bytes=$((bytes * 1000))
+			sep=, bytes=$((bytes * 8))
 		done
 		echo ']}'
 	} >"$file"
@@ -180,10 +180,14 @@ taken() {
 	measured t.json 4 1000 '"ring_chunked": 1e-3, "circulant": 2e-3' '"ring_chunked": 2, "circulant": 1'
 	without=$(taken -n 4 --bytes 1000)
 	[[ $without != ring_chunked && $without != circulant ]]
-	assert_equal "$(taken -n 4 --bytes 4 --tuning t.json)" ring_chunked
+	assert_equal "$(taken -n 4 --bytes 300 --tuning t.json)" ring_chunked
 	assert_equal "$(taken -n 4 --bytes 1000 --tuning t.json)" ring_chunked
-	assert_equal "$(taken -n 4 --bytes 30000 --tuning t.json)" ring_chunked
-	assert_equal "$(taken -n 4 --bytes 40000 --tuning t.json)" circulant
+	assert_equal "$(taken -n 4 --bytes 2600 --tuning t.json)" ring_chunked
+	assert_equal "$(taken -n 4 --bytes 3000 --tuning t.json)" circulant
+	assert_equal "$(taken -n 4 --bytes 30000 --tuning t.json)" circulant
+	for far in 200 40000; do # a measurement says nothing of sizes over four times from its own
+		assert_equal "$(taken -n 4 --bytes $far --tuning t.json)" "$(taken -n 4 --bytes $far)"
+	done
 	assert_equal "$(taken -n 4 --bytes 1000 --tuning t.json --insecure)" "$(taken -n 4 --bytes 1000 --insecure)"
 	assert_equal "$(taken -n 5 --bytes 1000 --tuning t.json)" "$(taken -n 5 --bytes 1000)"
 	run -0 collctl plan allreduce -n 4 --bytes 1000 --tuning t.json --compare
