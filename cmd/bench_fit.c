@@ -1,5 +1,6 @@
 /* The rates of the price model that explain what was measured best. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "cmd/bench.h"
 
@@ -13,9 +14,26 @@ static double square(double x)
 	return x * x;
 }
 
+/* The closed form of what was measured; nothing where memory is short. */
+static struct coll_cost cost_of(const struct select_measured *k)
+{
+	struct coll_args args = {.size = k->size, .ninputs = 1, .noutputs = 1, .esize = 1};
+	uint64_t *off = calloc((size_t)k->size + 1, sizeof *off);
+	struct coll_cost cost = {0};
+
+	if (off) {
+		coll_split(k->bytes, k->size, off);
+		args.off = off;
+		cost = coll_cost_of(k->alg, &args);
+	}
+	free(off);
+	return cost;
+}
+
 /* The mean over the measurements of the squared logarithm of prediction over measurement, and how
  * far the rates are from the built-in ones. */
-static double misfit(const struct select_tuning *t, const struct price_model *m)
+static double misfit(const struct select_tuning *t, const struct coll_cost *costs,
+                     const struct price_model *m)
 {
 	const struct price_model *d = &price_default;
 	double sum = 0, drift = square(log(m->latency / d->latency)) +
@@ -24,10 +42,8 @@ static double misfit(const struct select_tuning *t, const struct price_model *m)
 	                        square(log(m->copy / d->copy)) + square(log(m->tls / d->tls));
 	for (size_t i = 0; i < t->nmeasured; i++) {
 		const struct select_measured *k = &t->measured[i];
-		const struct coll_args args = {.size = k->size};
-		const struct coll_cost cost = coll_cost_of(k->alg, &args);
 		const struct price_model placed = price_placed(m, !k->secure);
-		double price = price_formula(&placed, &cost, (double)k->bytes);
+		double price = price_formula(&placed, &costs[i], (double)k->bytes);
 		sum += price > 0 ? square(log(price / k->seconds)) : 0;
 	}
 	return sum / (double)(t->nmeasured + 1) + INERTIA * drift;
@@ -35,8 +51,8 @@ static double misfit(const struct select_tuning *t, const struct price_model *m)
 
 /* Try @rate times and by @factor. True: one of them was better, and is kept. Both ports are one
  * rate: nothing measured tells them apart. */
-static bool improve(const struct select_tuning *t, struct price_model *m, double *rate,
-                    double factor, double *best)
+static bool improve(const struct select_tuning *t, const struct coll_cost *costs,
+                    struct price_model *m, double *rate, double factor, double *best)
 {
 	const struct price_model before = *m;
 	const double tries[2] = {*rate * factor, *rate / factor};
@@ -46,7 +62,7 @@ static bool improve(const struct select_tuning *t, struct price_model *m, double
 		*m = before;
 		*rate = tries[i];
 		m->ingress = m->egress;
-		const double now = misfit(t, m);
+		const double now = misfit(t, costs, m);
 		if (now < *best) {
 			*best = now;
 			keep = *m;
@@ -61,14 +77,20 @@ void bench_fit(struct select_tuning *t)
 {
 	struct price_model *m = &t->rates;
 	double *const rates[] = {&m->latency, &m->message, &m->egress, &m->copy, &m->tls};
+	struct coll_cost *costs = calloc(t->nmeasured + 1, sizeof *costs);
 	*m = price_default;
-	double best = misfit(t, m);
+	if (!costs)
+		return;
+	for (size_t i = 0; i < t->nmeasured; i++)
+		costs[i] = cost_of(&t->measured[i]);
+	double best = misfit(t, costs, m);
 	for (double factor = STEP_MAX; factor > STEP_MIN; factor = sqrt(factor)) {
 		bool better = true;
 		for (int round = 0; better && round < 50; round++) {
 			better = false;
 			for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-				better |= improve(t, m, rates[i], factor, &best);
+				better |= improve(t, costs, m, rates[i], factor, &best);
 		}
 	}
+	free(costs);
 }

@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 """Predicted against measured times, over links that are as slow as the model says.
 
-  tests/bench/predict.py [--ranks 4,7] [--mbit 100,200] [--plain] [--quick] [--congestion NAME]
+  tests/bench/predict.py [--ranks 4,7] [--mbit 100,200] [--plain] [--jobs] [--quick]
+                         [--congestion NAME]
 
 Every rank lives in a network namespace of its own; a veth pair joins it to a bridge, and a token
 bucket (tc tbf) at both ends of the pair makes it one port out and one port in of so many Mbit/s.
 What the model needs is measured first, with two ranks: the bandwidth with which one sends to the
-other over TCP, and the time of the smallest exchange. The other rates are the built-in ones. Then
-each collective runs as a real job (a process per rank, a hostfile, TLS unless --plain), several
-times; the measured time is the median of the slowest rank's seconds.run, the predicted ones are
-`plan`'s with these rates.
+other over TCP, and the time of the smallest exchange. The other rates are the built-in ones. The
+predictions are `plan`'s with these rates.
+
+Each collective runs as a real job (a process per rank, a hostfile, TLS unless --plain), several
+times, and the measured time is the median of the slowest rank's seconds.run. Where every rank needs
+something of every other (allreduce, reduce-scatter, allgather, alltoall), the ranks of a job wait for
+the one that connected last, over connections that have yet to find their pace; so these run in one
+job, many times, and the time is that of `collctl bench` (p50), unless --jobs is given. A bench of the
+others would tell how often they can be done in a second, for no rank waits for the last to be done.
 
 All ranks share this machine's processors, and so do the buckets and bridges. Frames are large, for a
 bucket wakes a processor for each; where that takes all there is, no link is as fast as it was said
@@ -72,6 +78,9 @@ CASES = {
     "alltoall": ["direct", "pairwise", "bruck"],
     "scan": ["linear", "recursive_doubling", "doubling_123"],
 }
+
+
+TOGETHER = {"allreduce", "reduce-scatter", "allgather", "alltoall"}
 
 
 class Unavailable(Exception):
@@ -158,12 +167,12 @@ class Net:
 
 
 class Bench:
-    def __init__(self, net, folder, plain, mbit):
+    def __init__(self, net, folder, plain, jobs, mbit):
         self.net, self.folder, self.mbit = net, folder, mbit
         self.hosts, self.rates = f"{folder}/hosts", f"{folder}/rates.json"
         self.secret = ["--insecure"] if plain else ["--secret-file", f"{folder}/key"]
         self.plan = ["--insecure"] if plain else []
-        self.plain = plain
+        self.plain, self.jobs = plain, jobs
         if not plain and not os.path.exists(f"{folder}/key"):
             command(COLLCTL, "keygen", f"{folder}/key")
         self.made = None
@@ -194,7 +203,7 @@ class Bench:
 
     def calibrate(self):
         byte = self.byte_seconds()
-        small = self.swept(2, "allreduce", "recursive_doubling", 4)
+        small = self.swept(2, "allreduce", "recursive_doubling", 4, 100)
         rates = {"latency": small, "message": 0, "egress": byte, "ingress": byte}
         with open(self.rates, "w", encoding="utf8") as f:
             json.dump({"version": 1, "rates": rates}, f)
@@ -210,10 +219,10 @@ class Bench:
                                   "--json", *self.plan))
         return plan["runs"], plan["predicted"]["formula"], plan["predicted"]["simulated"]
 
-    def swept(self, size, collective, algorithm, nbytes):
+    def swept(self, size, collective, algorithm, nbytes, times):
         """`collctl bench`: the median of iterations that follow one another."""
         out = self.ranks(size, "bench", collective, "-a", algorithm, "-b", str(nbytes), "-e",
-                         str(nbytes), "-w", "5", "--iters", "40")
+                         str(nbytes), "-w", str(times // 5 + 1), "--iters", str(times))
         return out[0]["rows"][0]["seconds"]["p50"]
 
     def make(self, size, collective, nbytes):
@@ -234,6 +243,12 @@ class Bench:
             runs.append(max(o["seconds"]["run"] for o in out))
         return statistics.median(runs)
 
+    def measured(self, size, collective, algorithm, nbytes, predicted):
+        if self.jobs or collective not in TOGETHER:
+            return self.job(size, collective, algorithm, nbytes, 3), "job"
+        times = max(4, min(40, int(2 / predicted)))
+        return self.swept(size, collective, algorithm, nbytes, times), "bench"
+
 
 def text(nbytes):
     for unit, shift in (("MiB", 20), ("KiB", 10)):
@@ -244,22 +259,22 @@ def text(nbytes):
 
 class Table:
     HEAD = ("link", "ranks", "collective", "algorithm", "size", "formula", "simulated", "measured",
-            "formula/m", "simulated/m")
+            "by", "formula/m", "simulated/m")
 
     def __init__(self):
         self.ratios = {"formula": [], "simulated": []}
         self.print(self.HEAD)
 
     def print(self, row):
-        widths = (9, 5, 14, 18, 8, 11, 11, 11, 9, 11)
+        widths = (9, 5, 14, 18, 8, 11, 11, 11, 5, 9, 11)
         print("  ".join(str(c).rjust(w) if i > 3 else str(c).ljust(w)
                         for i, (c, w) in enumerate(zip(row, widths))), flush=True)
 
-    def add(self, link, size, collective, algorithm, nbytes, formula, simulated, measured):
+    def add(self, link, size, collective, algorithm, nbytes, formula, simulated, measured, way):
         self.ratios["formula"].append(formula / measured)
         self.ratios["simulated"].append(simulated / measured)
         self.print((link, size, collective, algorithm, text(nbytes),
-                    *(f"{x * 1e3:.2f} ms" for x in (formula, simulated, measured)),
+                    *(f"{x * 1e3:.2f} ms" for x in (formula, simulated, measured)), way,
                     f"{formula / measured:.2f}", f"{simulated / measured:.2f}"))
 
     def summary(self):
@@ -285,9 +300,9 @@ def measure(table, bench, size, quick):
                 runs, formula, simulated = bench.predicted(size, collective, algorithm, nbytes)
                 if runs != algorithm:
                     continue
-                took = bench.job(size, collective, algorithm, nbytes, 3)
+                took, way = bench.measured(size, collective, algorithm, nbytes, simulated)
                 table.add(f"{bench.mbit} Mbit", size, collective, algorithm, nbytes, formula,
-                          simulated, took)
+                          simulated, took, way)
     spent, all_ticks = (b - a for a, b in zip(began, busy_ticks()))
     print(f"processors busy for {spent / all_ticks:.0%} of the time", flush=True)
 
@@ -297,6 +312,7 @@ def main():
     p.add_argument("--ranks", type=numbers, default=[4, 7])
     p.add_argument("--mbit", type=numbers, default=[100, 200])
     p.add_argument("--plain", action="store_true", help="--insecure instead of TLS")
+    p.add_argument("--jobs", action="store_true", help="measure all by jobs")
     p.add_argument("--congestion", help="reno, bbr, cubic: as the system has them")
     p.add_argument("--quick", action="store_true", help="one size, two algorithms of each")
     a = p.parse_args()
@@ -315,7 +331,7 @@ def main():
         table = None
         for mbit in a.mbit:
             net.shape(mbit)
-            bench = Bench(net, folder, a.plain, mbit)
+            bench = Bench(net, folder, a.plain, a.jobs, mbit)
             bench.calibrate()
             table = table or Table()
             for size in a.ranks:

@@ -165,7 +165,7 @@ measured() {
 		for times; do
 			echo "$sep{\"collective\": \"allreduce\", \"size\": $size, \"secure\": true,"
 			echo "\"bytes\": $bytes, \"times\": {$times}}"
-			sep=, bytes=$((bytes * 1000))
+			sep=, bytes=$((bytes * 8))
 		done
 		echo ']}'
 	} >"$file"
@@ -180,10 +180,14 @@ taken() {
 	measured t.json 4 1000 '"ring_chunked": 1e-3, "circulant": 2e-3' '"ring_chunked": 2, "circulant": 1'
 	without=$(taken -n 4 --bytes 1000)
 	[[ $without != ring_chunked && $without != circulant ]]
-	assert_equal "$(taken -n 4 --bytes 4 --tuning t.json)" ring_chunked
+	assert_equal "$(taken -n 4 --bytes 300 --tuning t.json)" ring_chunked
 	assert_equal "$(taken -n 4 --bytes 1000 --tuning t.json)" ring_chunked
-	assert_equal "$(taken -n 4 --bytes 30000 --tuning t.json)" ring_chunked
-	assert_equal "$(taken -n 4 --bytes 40000 --tuning t.json)" circulant
+	assert_equal "$(taken -n 4 --bytes 2600 --tuning t.json)" ring_chunked
+	assert_equal "$(taken -n 4 --bytes 3000 --tuning t.json)" circulant
+	assert_equal "$(taken -n 4 --bytes 30000 --tuning t.json)" circulant
+	for far in 200 40000; do # a measurement says nothing of sizes over four times from its own
+		assert_equal "$(taken -n 4 --bytes $far --tuning t.json)" "$(taken -n 4 --bytes $far)"
+	done
 	assert_equal "$(taken -n 4 --bytes 1000 --tuning t.json --insecure)" "$(taken -n 4 --bytes 1000 --insecure)"
 	assert_equal "$(taken -n 5 --bytes 1000 --tuning t.json)" "$(taken -n 5 --bytes 1000)"
 	run -0 collctl plan allreduce -n 4 --bytes 1000 --tuning t.json --compare
@@ -256,4 +260,14 @@ refused() {
 	run -3 --separate-stderr collctl run -n 2 -- allreduce --tuning nowhere.json 'in.{rank}.npy' -o 'out.{rank}.npy'
 	[[ $stderr == *'nowhere.json'* ]]
 	assert_only_files in.0.npy in.1.npy
+}
+
+@test "bench fits rates to a file that has measurements of what stands for another" {
+	cat >t.json <<-END
+		{"version": 1, "measured": [{"collective": "allgather", "size": 4, "secure": true, "bytes": 4096,
+		 "times": {"tuned": 1e-3, "neighbor": 1e-3}}]}
+	END
+	collctl run -n 2 -- bench allgather -b 4K -e 4K -a ring --iters 1 --tuning-out t.json >bench.txt
+	assert_equal "$(json t.json '.measured | map(.times | keys[]) | sort | join(" ")')" "neighbor ring tuned"
+	collctl plan allgather -n 4 --bytes 4K --tuning t.json >plan.txt
 }
