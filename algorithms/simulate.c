@@ -483,8 +483,8 @@ static bool start_send(struct sim *sim, uint32_t id)
 	struct station *s = &sim->stations[n->rank];
 	const double bytes = bytes_of(sim, n), rate = core_rate(sim, n), turn = sim->model->turn;
 
-	n->begin = share(&s->core, n->begin, turn + bytes * rate) + turn +
-	           grain_of(sim, bytes) * rate;
+	n->begin =
+	        share(&s->core, n->begin, turn + bytes * rate) + turn + grain_of(sim, bytes) * rate;
 	n->end = later(n->end, s->core);
 	enqueue(sim, s, id);
 	return look_at(sim, s, id, later(n->begin, s->egress));

@@ -57,24 +57,37 @@ static void what_can_t_be_is_refused(void **state)
 {
 	static const uint64_t cut[SIZE] = {5, 0, 2}, more[SIZE] = {5, 1, 2};
 	static const uint64_t huge[SIZE] = {INT64_MAX, INT64_MAX, 9};
-	struct array_info info, said = matrix(7, 4), bad[8];
+	struct array_info info, said = matrix(7, 4), bad[7];
+	struct err err = {0};
 	uint64_t counts[SIZE];
+	struct buf b;
 	bool even;
 	(void)state;
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < 7; i++)
 		bad[i] = said;
 	bad[0].format = ARRAY_FORMAT_AUTO;
 	bad[1].format = (enum array_format)3;
 	bad[2].dtype = DTYPE_NONE;
 	bad[3].dtype = DTYPES;
-	bad[4].ndim = ARRAY_MAX_DIMS + 1;
-	bad[5].shape[0] = UINT64_MAX / 2;
-	bad[6].shape[1] = UINT64_MAX;
-	bad[7].ndim = 0;
-	for (int i = 0; i < 8; i++)
+	bad[4].shape[0] = UINT64_MAX / 2;
+	bad[5].shape[1] = UINT64_MAX;
+	bad[6].ndim = 0;
+	for (int i = 0; i < 7; i++)
 		assert_int_equal(
-		        there_and_back(&bad[i], i == 7 ? cut : NULL, SIZE, &info, counts, &even),
+		        there_and_back(&bad[i], i == 6 ? cut : NULL, SIZE, &info, counts, &even),
 		        -1);
+	/* More dimensions than there may be, all of them there. */
+	buf_init(&b, 1u << 10);
+	buf_put_u8(&b, ARRAY_NPY);
+	buf_put_u8(&b, DTYPE_F32);
+	buf_put_u8(&b, ARRAY_MAX_DIMS + 1);
+	for (int i = 0; i <= ARRAY_MAX_DIMS; i++)
+		buf_put_u64(&b, 1);
+	buf_put_u32(&b, 0);
+	assert_int_equal(
+	        details_get_array(view_of(b.data, b.len), SIZE, &info, counts, &even, &err), -1);
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	buf_release(&b);
 	assert_int_equal(there_and_back(&said, more, SIZE, &info, counts, &even), -1);
 	assert_int_equal(there_and_back(&said, huge, SIZE, &info, counts, &even), -1);
 	assert_int_equal(there_and_back(&said, cut, SIZE - 1, &info, counts, &even), -1);
