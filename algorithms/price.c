@@ -49,7 +49,8 @@ double price_formula(const struct price_model *m, const struct coll_cost *c, dou
 	const double grain = m->store_and_forward || each < m->grain ? each : m->grain;
 	const double core = m->copy + m->tls;
 	const double slowest = larger(larger(m->egress, m->ingress), core);
-	const double first = m->message + m->turn + grain * slowest, rest = (each - grain) * slowest;
+	const double first = m->message + m->turn + grain * slowest,
+	             rest = (each - grain) * slowest;
 	const double out = c->messages * m->message + c->sent * bytes * m->egress;
 	const double in = incoming * m->message + c->received * bytes * m->ingress;
 	const double work = c->messages * m->turn +
