@@ -1,5 +1,6 @@
 /*
- * The registry: one row per algorithm. Dispatch, help, plan, tests and selection read it.
+ * The registry: one row per algorithm. Dispatch, help, plan, tests and selection read it. Of those
+ * that cost the same selection takes the first: who copies on top of it stands behind.
  */
 #include <string.h>
 
@@ -164,18 +165,6 @@ const struct coll_algorithm coll_algorithms[] = {
         },
         {
                 .kind = COLL_ALLGATHER,
-                .name = "bruck",
-                .help = "what a rank has goes to ranks at distances that grow k-fold (--base, 2)",
-                .steps = "ceil(log_k P)",
-                .bytes = "(P-1)b",
-                .restrictions = "",
-                .source = "Bruck, Ho, Kipnis, Upfal, Weathersby, TPDS 1997; Open MPI "
-                          "allgather_intra_bruck",
-                .cost = allgather_bruck_cost,
-                .emit = allgather_bruck,
-        },
-        {
-                .kind = COLL_ALLGATHER,
                 .name = "recursive_doubling",
                 .help = "partners at doubling distances exchange all they have",
                 .steps = "log2 P",
@@ -196,6 +185,18 @@ const struct coll_algorithm coll_algorithms[] = {
                 .source = "Träff, arXiv:2410.14234",
                 .cost = allgather_circulant_cost,
                 .emit = allgather_circulant,
+        },
+        {
+                .kind = COLL_ALLGATHER,
+                .name = "bruck",
+                .help = "what a rank has goes to ranks at distances that grow k-fold (--base, 2)",
+                .steps = "ceil(log_k P)",
+                .bytes = "(P-1)b",
+                .restrictions = "",
+                .source = "Bruck, Ho, Kipnis, Upfal, Weathersby, TPDS 1997; Open MPI "
+                          "allgather_intra_bruck",
+                .cost = allgather_bruck_cost,
+                .emit = allgather_bruck,
         },
         {
                 .kind = COLL_ALLGATHER,
