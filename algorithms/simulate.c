@@ -483,8 +483,8 @@ static bool start_send(struct sim *sim, uint32_t id)
 	struct station *s = &sim->stations[n->rank];
 	const double bytes = bytes_of(sim, n), rate = core_rate(sim, n), turn = sim->model->turn;
 
-	n->begin = share(&s->core, n->begin, turn + bytes * rate) + turn +
-	           grain_of(sim, bytes) * rate;
+	n->begin =
+	        share(&s->core, n->begin, turn + bytes * rate) + turn + grain_of(sim, bytes) * rate;
 	n->end = later(n->end, s->core);
 	enqueue(sim, s, id);
 	return look_at(sim, s, id, later(n->begin, s->egress));
@@ -643,8 +643,8 @@ static struct sched *build(const struct coll_algorithm *alg, const struct coll_a
 }
 
 /* How many steps there are about: of the root, and of each other rank as many as its neighbours. */
-static bool estimate(const struct coll_algorithm *alg, const struct coll_args *args,
-                     uint64_t *steps, char *why)
+bool simulate_estimate(const struct coll_algorithm *alg, const struct coll_args *args,
+                       uint64_t *steps, char *why)
 {
 	struct coll_args a = *args;
 	uint64_t most = 0;
@@ -676,7 +676,7 @@ bool simulate_algorithm(const struct price_model *m, const struct coll_algorithm
 	uint64_t steps;
 	bool ok;
 
-	if (!estimate(alg, args, &steps, why))
+	if (!simulate_estimate(alg, args, &steps, why))
 		return false;
 	if (steps >= SIMULATE_STEPS_MAX) {
 		snprintf(why, SIMULATE_TEXT, "%d schedules of about %" PRIu64 " steps in all",
