@@ -683,6 +683,8 @@ bool simulate_algorithm(const struct price_model *m, const struct coll_algorithm
 		         a.size, steps);
 		return false;
 	}
+	if (m->file <= 0)
+		a.noutputs = 0; /* no step that costs nothing */
 	ok = sim_init(&sim, m, a.size, esize, why);
 	for (a.rank = 0; a.rank < a.size && ok; a.rank++) {
 		struct sched *s = build(alg, &a, why);
