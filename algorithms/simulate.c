@@ -643,8 +643,8 @@ static struct sched *build(const struct coll_algorithm *alg, const struct coll_a
 }
 
 /* How many steps there are about: of the root, and of each other rank as many as its neighbours. */
-static bool estimate(const struct coll_algorithm *alg, const struct coll_args *args,
-                     uint64_t *steps, char *why)
+bool simulate_estimate(const struct coll_algorithm *alg, const struct coll_args *args,
+                       uint64_t *steps, char *why)
 {
 	struct coll_args a = *args;
 	uint64_t most = 0;
@@ -676,13 +676,15 @@ bool simulate_algorithm(const struct price_model *m, const struct coll_algorithm
 	uint64_t steps;
 	bool ok;
 
-	if (!estimate(alg, args, &steps, why))
+	if (!simulate_estimate(alg, args, &steps, why))
 		return false;
 	if (steps >= SIMULATE_STEPS_MAX) {
 		snprintf(why, SIMULATE_TEXT, "%d schedules of about %" PRIu64 " steps in all",
 		         a.size, steps);
 		return false;
 	}
+	if (m->file <= 0)
+		a.noutputs = 0; /* no step that costs nothing */
 	ok = sim_init(&sim, m, a.size, esize, why);
 	for (a.rank = 0; a.rank < a.size && ok; a.rank++) {
 		struct sched *s = build(alg, &a, why);

@@ -42,6 +42,11 @@ struct simulation {
 bool simulate_schedules(const struct price_model *, struct sched *const *scheds, int size,
                         unsigned esize, struct simulation *out, char *why);
 
+/* About how many steps the schedules of all ranks of @alg have, from those of three. False with
+ * words in @why when these can't be built. */
+bool simulate_estimate(const struct coll_algorithm *alg, const struct coll_args *args,
+                       uint64_t *steps, char *why);
+
 /* Build the schedules of all ranks of @alg for @args (args->rank is ignored), one after the other,
  * and simulate them. False too, before they are built, when they have about SIMULATE_STEPS_MAX
  * steps or more. */

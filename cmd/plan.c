@@ -189,26 +189,44 @@ static int check_size(const struct planned *p, struct err *err)
 	               p->args.size, bytes >> 30);
 }
 
-static int build_all(struct planned *p, struct err *err)
+static int build(struct planned *p, int rank, struct err *err)
 {
 	struct coll_args a = p->args;
-	char why[VERIFY_TEXT];
 	enum sched_error e;
 
-	for (a.rank = 0; a.rank < a.size; a.rank++) {
-		p->scheds[a.rank] = sched_build(p->alg, &a, &e);
-		if (e)
-			return err_set(err, e == SCHED_NOMEM ? ERR_RESOURCE : ERR_OTHER,
-			               "%s of rank %d: %s", p->alg->name, a.rank,
-			               sched_strerror(e));
-		if (a.rank == 0 && check_size(p, err))
+	a.rank = rank;
+	p->scheds[rank] = sched_build(p->alg, &a, &e);
+	if (!e)
+		return 0;
+	return err_set(err, e == SCHED_NOMEM ? ERR_RESOURCE : ERR_OTHER, "%s of rank %d: %s",
+	               p->alg->name, rank, sched_strerror(e));
+}
+
+static int build_all(struct planned *p, struct err *err)
+{
+	for (int r = 0; r < p->args.size; r++)
+		if (build(p, r, err) < 0 || (r == 0 && check_size(p, err) < 0))
 			return -1;
-	}
-	if (!sched_figures(p->scheds, a.size, &p->figures, why) ||
-	    !simulate_schedules(&p->model, p->scheds, a.size, (unsigned)p->item, &p->simulated,
-	                        why))
-		return err_set(err, ERR_OTHER, "%s: %s", p->alg->name, why);
+	if (!sched_figures(p->scheds, p->args.size, &p->figures, p->why) ||
+	    !simulate_schedules(&p->model, p->scheds, p->args.size, (unsigned)p->item,
+	                        &p->simulated, p->why))
+		return err_set(err, ERR_OTHER, "%s: %s", p->alg->name, p->why);
 	return 0;
+}
+
+/* All schedules, unless one is asked for and all are very many. */
+static int build_wanted(struct planned *p, struct err *err)
+{
+	uint64_t steps;
+
+	if (p->o->rank < 0 || p->o->verify)
+		return build_all(p, err);
+	if (!simulate_estimate(p->alg, &p->args, &steps, p->why))
+		return err_set(err, ERR_OTHER, "%s", p->why);
+	p->alone = steps >= SIMULATE_STEPS_MAX;
+	snprintf(p->why, sizeof p->why, "%d schedules of about %" PRIu64 " steps in all",
+	         p->args.size, steps);
+	return p->alone ? build(p, p->o->rank, err) : build_all(p, err);
 }
 
 static int verify(struct planned *p, struct err *err)
@@ -228,7 +246,7 @@ static int show(struct planned *p, struct err *err)
 {
 	if (p->o->compare)
 		return plan_compare(p, err);
-	if (choose(p, err) < 0 || build_all(p, err) < 0 || (p->o->verify && verify(p, err) < 0))
+	if (choose(p, err) < 0 || build_wanted(p, err) < 0 || (p->o->verify && verify(p, err) < 0))
 		return -1;
 	if (p->o->json)
 		return plan_print_json(p, p->o->rank);

@@ -24,9 +24,11 @@ struct planned {
 	/* the algorithm (not with --compare) */
 	const struct coll_algorithm *alg, *runs; /* runs: what it falls back to, else alg */
 	struct coll_cost cost;
-	struct sched **scheds; /* [size] */
+	double formula;        /* seconds */
+	struct sched **scheds; /* [size]; NULL: not built */
+	bool alone; /* only --rank's is built, for all are too many; what follows is not known */
+	char why[SIMULATE_TEXT];
 	struct sched_figures figures;
-	double formula; /* seconds */
 	struct simulation simulated;
 	bool verified;
 };

@@ -113,11 +113,19 @@ void plan_print_text(const struct planned *p, int rank)
 		printf(", which is %s here", p->runs->name);
 	printf(", %d ranks, %" PRIu64 " elements, %" PRIu64 " bytes\n", p->args.size, count,
 	       count * p->item);
-	printf("%" PRIu64 " steps; at most %" PRIu64 " messages, %" PRIu64 " bytes sent, %" PRIu64
-	       " peers, %" PRIu64 " elements of scratch a rank\n",
-	       (uint64_t)p->cost.rounds, f->messages, f->elements * p->item, f->peers, f->scratch);
-	printf("predicted: %.3f ms by formula, %.3f ms simulated; %s\n", p->formula * 1e3,
-	       p->simulated.seconds * 1e3, plan_rates_words(p, rates, sizeof rates));
+	plan_rates_words(p, rates, sizeof rates);
+	if (p->alone) {
+		printf("%.0f steps; at most %.0f messages, %.0f bytes sent a rank\n",
+		       p->cost.rounds, p->cost.messages, p->cost.sent * (double)(count * p->item));
+		printf("predicted: %.3f ms by formula, not simulated (%s); %s\n", p->formula * 1e3,
+		       p->why, rates);
+	} else {
+		printf("%.0f steps; at most %" PRIu64 " messages, %" PRIu64 " bytes sent, %" PRIu64
+		       " peers, %" PRIu64 " elements of scratch a rank\n",
+		       p->cost.rounds, f->messages, f->elements * p->item, f->peers, f->scratch);
+		printf("predicted: %.3f ms by formula, %.3f ms simulated; %s\n", p->formula * 1e3,
+		       p->simulated.seconds * 1e3, rates);
+	}
 	if (p->verified)
 		printf("verified: all %d schedules\n", p->args.size);
 	for (int r = 0; r < p->args.size; r++)
@@ -173,18 +181,24 @@ static json_t *json_ranks(const struct planned *p, int rank)
 	return ranks;
 }
 
+/* What all schedules tell, or null where they are not built. */
+static json_t *known(const struct planned *p, uint64_t x)
+{
+	return p->alone ? json_null() : json_integer((json_int_t)x);
+}
+
 /* "steps" is the row's figure; "chain" what waits for what in these very schedules. */
 int plan_print_json(const struct planned *p, int rank)
 {
 	const struct sched_figures *f = &p->figures;
 	json_t *all = json_pack(
-	        "{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:{s:f, s:f}}",
+	        "{s:s, s:s, s:s, s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:{s:f, s:o}}",
 	        "collective", coll_name(p->kind), "algorithm", p->alg->name, "runs", p->runs->name,
 	        "size", p->args.size, "count", (json_int_t)coll_count(&p->args), "steps",
-	        (json_int_t)p->cost.rounds, "chain", (json_int_t)f->rounds, "messages",
-	        (json_int_t)f->messages, "bytes", (json_int_t)(f->elements * p->item), "peers",
-	        (json_int_t)f->peers, "scratch", (json_int_t)f->scratch, "predicted", "formula",
-	        p->formula, "simulated", p->simulated.seconds);
+	        (json_int_t)p->cost.rounds, "chain", known(p, f->rounds), "messages",
+	        known(p, f->messages), "bytes", known(p, f->elements * p->item), "peers",
+	        known(p, f->peers), "scratch", known(p, f->scratch), "predicted", "formula",
+	        p->formula, "simulated", p->alone ? json_null() : json_real(p->simulated.seconds));
 
 	if (all && p->verified)
 		json_object_set_new(all, "verified", json_true());

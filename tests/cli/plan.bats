@@ -106,3 +106,12 @@ serves() { # COLLECTIVE P
 	run -0 collctl plan exscan -n 3 -a linear --count 4 --rank 0
 	assert_line --regexp 'identity +out\[0,4\) <- the identity'
 }
+
+@test "one rank of very many: its schedule, without the others'" {
+	collctl plan allreduce -n 65536 -a direct --count 65536 --rank 65535 --json >one.json
+	assert_equal "$(json one.json '.ranks | length')" 1
+	assert_equal "$(json one.json '.ranks[0].steps | map(select(.op == "send")) | length')" 131070
+	assert_equal "$(json one.json '.predicted.formula > 0 and .predicted.simulated == null')" true
+	run -0 collctl plan broadcast -n 65536 -a circulant --rank 1
+	assert_line --index 2 --partial 'not simulated (65536 schedules of about'
+}

@@ -11,10 +11,10 @@
 
 #include "lib/exec/select.h"
 
-static struct select_args args_of(enum coll_kind kind, int size, uint64_t bytes)
+static struct select_args args_of(int kind, int size, uint64_t bytes)
 {
 	return (struct select_args){
-	        .kind = kind,
+	        .kind = (enum coll_kind)kind,
 	        .size = size,
 	        .bytes = bytes,
 	        .op = REDUCE_SUM,
@@ -31,7 +31,7 @@ static const struct coll_algorithm *chosen(const struct select_args *a, struct s
 	return s->alg;
 }
 
-static bool serves(enum coll_kind kind, int size)
+static bool serves(int kind, int size)
 {
 	return kind != COLL_EXCHANGE || size % 2 == 0;
 }
