@@ -64,14 +64,13 @@ static void check_choice(const struct select_args *a)
 static void test_takes_the_cheapest(void **state)
 {
 	(void)state;
-	for (unsigned kind = 0; kind < COLL_KINDS; kind++)
+	for (int kind = 0; kind < COLL_KINDS; kind++)
 		for (int size = 1; size <= 70; size++)
 			for (uint64_t bytes = 0; bytes < UINT64_C(1) << 31;
 			     bytes = bytes * 16 + 4) {
-				const struct select_args a =
-				        args_of((enum coll_kind)kind, size, bytes);
+				const struct select_args a = args_of(kind, size, bytes);
 
-				if (kind != COLL_BARRIER && serves((enum coll_kind)kind, size))
+				if (kind != COLL_BARRIER && serves(kind, size))
 					check_choice(&a);
 			}
 }
@@ -110,8 +109,8 @@ static void test_divergent_bits(void **state)
 static void test_rank_order(void **state)
 {
 	(void)state;
-	for (unsigned kind = COLL_ALLREDUCE; kind <= COLL_REDUCE_SCATTER; kind++) {
-		struct select_args a = args_of((enum coll_kind)kind, 40, 1 << 20);
+	for (int kind = COLL_ALLREDUCE; kind <= COLL_REDUCE_SCATTER; kind++) {
+		struct select_args a = args_of(kind, 40, 1 << 20);
 		struct selection s;
 		const struct coll_algorithm *alg;
 
@@ -129,10 +128,9 @@ static void test_narrow_floats_are_rounded_once(void **state)
 
 	(void)state;
 	for (int k = 0; k < 2; k++)
-		for (unsigned kind = COLL_ALLREDUCE; kind < COLL_KINDS; kind++) {
+		for (int kind = COLL_ALLREDUCE; kind < COLL_KINDS; kind++) {
 			const bool reduces = kind == COLL_ALLREDUCE || kind == COLL_REDUCE_SCATTER;
-			struct select_args a =
-			        args_of((enum coll_kind)kind, SELECT_DIRECT_MAX, 1 << 20);
+			struct select_args a = args_of(kind, SELECT_DIRECT_MAX, 1 << 20);
 			struct selection s;
 
 			a.dtype = narrow[k];
@@ -141,7 +139,7 @@ static void test_narrow_floats_are_rounded_once(void **state)
 			assert_true(!reduces || !strcmp(s.alg->name, "direct"));
 			selection_release(&s);
 			a.size++;
-			if (serves((enum coll_kind)kind, a.size)) {
+			if (serves(kind, a.size)) {
 				chosen(&a, &s);
 				assert_int_equal(s.reason, SELECT_BY_FORMULA);
 				selection_release(&s);
