@@ -28,6 +28,7 @@
 #define AAD_MAX   64 /* TLS 1.3: the 5 bytes of a record's header */
 
 static IMB_MGR *mgr;
+static OSSL_PROVIDER *standard, *wide; /* while this process uses them */
 
 struct gcm {
 	struct gcm_key_data key; /* wants alignment */
@@ -332,15 +333,26 @@ static bool open_library(void)
 	       mgr->gcm128_dec_update && mgr->gcm128_enc_finalize && mgr->gcm128_dec_finalize;
 }
 
+static void unload(void)
+{
+	OSSL_PROVIDER_unload(wide);
+	OSSL_PROVIDER_unload(standard);
+}
+
+/* Once a provider is loaded by name, OpenSSL's own no longer comes by itself. */
+static bool load(void)
+{
+	return OSSL_PROVIDER_add_builtin(NULL, NAME, provider_init) == 1 &&
+	       (standard = OSSL_PROVIDER_load(NULL, "default")) &&
+	       (wide = OSSL_PROVIDER_load(NULL, NAME)) && OPENSSL_atexit(unload) == 1;
+}
+
 const char *tls_gcm_properties(void)
 {
 	static bool asked, there;
 	if (!asked) {
 		asked = true;
-		/* Once a provider is loaded by name, OpenSSL's own no longer comes by itself. */
-		there = has_vaes() && open_library() &&
-		        OSSL_PROVIDER_add_builtin(NULL, NAME, provider_init) == 1 &&
-		        OSSL_PROVIDER_load(NULL, "default") && OSSL_PROVIDER_load(NULL, NAME);
+		there = has_vaes() && open_library() && load();
 	}
 	return there ? "?provider=" NAME : NULL;
 }

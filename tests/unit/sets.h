@@ -191,7 +191,8 @@ static inline struct sched *clone(const struct sched *s)
 	assert_non_null(c->deps);
 	memcpy(c->steps, s->steps, s->nsteps * sizeof(*c->steps));
 	memcpy(c->bufs, s->bufs, s->nbufs * sizeof(*c->bufs));
-	memcpy(c->deps, s->deps, s->ndeps * sizeof(*c->deps));
+	if (s->ndeps) /* else there is no array */
+		memcpy(c->deps, s->deps, s->ndeps * sizeof(*c->deps));
 	return c;
 }
 
