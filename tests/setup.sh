@@ -9,6 +9,8 @@ set -euo pipefail
 
 build=(gcc libc6-dev make pkg-config
 	libssl-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev libmicrohttpd-dev)
+# The wide vectors of AES-GCM (lib/net/tls_gcm.h); OpenSSL's own serve without it.
+[[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
 test=(bats bats-assert bats-support bats-file clang clang-format curl git iproute2 jq
 	libclang-rt-dev libcmocka-dev mandoc openssl procps shellcheck socat strace)
@@ -23,6 +25,7 @@ stands_for() {
 	libxxhash-dev) echo xxhash.h ;;
 	libcurl4-openssl-dev) echo curl/curl.h ;;
 	libmicrohttpd-dev) echo microhttpd.h ;;
+	libipsec-mb-dev) echo stddef.h ;; # never in the way
 	libcmocka-dev) echo cmocka.h ;;
 	iproute2) echo ss ;;
 	procps) echo pkill ;;
