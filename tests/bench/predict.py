@@ -344,6 +344,8 @@ def main():
         print(f"predict: {e}", file=sys.stderr)
         sys.exit(77)
     finally:
+        for s in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(s, signal.SIG_IGN)  # one is enough
         net.close()
         shutil.rmtree(folder)
 
