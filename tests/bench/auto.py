@@ -8,6 +8,10 @@ Measured by `collctl bench` (in memory, one job a collective and number of ranks
 time is the least of all iterations, which other work on the machine disturbs least. Auto chooses
 twice: by its built-in rates, and by the tuning file that the first half of the rounds has written;
 both choices are judged by the second half. The ones that need --allow-divergent don't count.
+
+Iterations follow one another without a barrier, so for collectives in which no rank waits for the
+last to be done (broadcast, reduce, gather, scatter, scan) a time is how often one can be done in a
+second, not how long one takes, which is what the built-in rates are for.
 """
 
 import argparse

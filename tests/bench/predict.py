@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Predicted against measured times, over links that are as slow as the model says.
 
-  tests/bench/predict.py [--ranks 4,7] [--mbit 100,200] [--plain] [--jobs] [--quick]
+  tests/bench/predict.py [--ranks 4,7] [--mbit 100,200] [--plain] [--warm] [--quick]
                          [--congestion NAME]
 
 Every rank lives in a network namespace of its own; a veth pair joins it to a bridge, and a token
@@ -10,12 +10,13 @@ What the model needs is measured first, with two ranks: the bandwidth with which
 other over TCP, and the time of the smallest exchange. The other rates are the built-in ones. The
 predictions are `plan`'s with these rates.
 
-Each collective runs as a real job (a process per rank, a hostfile, TLS unless --plain), several
-times, and the measured time is the median of the slowest rank's seconds.run. Where every rank needs
-something of every other (allreduce, reduce-scatter, allgather, alltoall), the ranks of a job wait for
-the one that connected last, over connections that have yet to find their pace; so these run in one
-job, many times, and the time is that of `collctl bench` (p50), unless --jobs is given. A bench of the
-others would tell how often they can be done in a second, for no rank waits for the last to be done.
+Each collective runs as a real job (a process per rank, a hostfile, TLS unless --plain), three times,
+and the measured time is the median of the slowest rank's seconds.run. In a job the ranks begin when
+their connections stand, some milliseconds apart, and the connections have yet to find their pace.
+With --warm, what makes every rank wait for every other (allreduce, reduce-scatter, allgather,
+alltoall) is measured by `collctl bench` instead, over connections that have been used: p50 of
+iterations that follow one another, so that the ranks drift apart. (A bench of the others would tell
+how often they can be done in a second, for there no rank waits for the last to be done.)
 
 All ranks share this machine's processors, and so do the buckets and bridges. Frames are large, for a
 bucket wakes a processor for each; where that takes all there is, no link is as fast as it was said
@@ -30,6 +31,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -167,12 +169,12 @@ class Net:
 
 
 class Bench:
-    def __init__(self, net, folder, plain, jobs, mbit):
+    def __init__(self, net, folder, plain, warm, mbit):
         self.net, self.folder, self.mbit = net, folder, mbit
         self.hosts, self.rates = f"{folder}/hosts", f"{folder}/rates.json"
         self.secret = ["--insecure"] if plain else ["--secret-file", f"{folder}/key"]
         self.plan = ["--insecure"] if plain else []
-        self.plain, self.jobs = plain, jobs
+        self.plain, self.warm = plain, warm
         if not plain and not os.path.exists(f"{folder}/key"):
             command(COLLCTL, "keygen", f"{folder}/key")
         self.made = None
@@ -244,7 +246,7 @@ class Bench:
         return statistics.median(runs)
 
     def measured(self, size, collective, algorithm, nbytes, predicted):
-        if self.jobs or collective not in TOGETHER:
+        if not self.warm or collective not in TOGETHER:
             return self.job(size, collective, algorithm, nbytes, 3), "job"
         times = max(4, min(40, int(2 / predicted)))
         return self.swept(size, collective, algorithm, nbytes, times), "bench"
@@ -312,7 +314,7 @@ def main():
     p.add_argument("--ranks", type=numbers, default=[4, 7])
     p.add_argument("--mbit", type=numbers, default=[100, 200])
     p.add_argument("--plain", action="store_true", help="--insecure instead of TLS")
-    p.add_argument("--jobs", action="store_true", help="measure all by jobs")
+    p.add_argument("--warm", action="store_true", help="bench what all ranks wait for")
     p.add_argument("--congestion", help="reno, bbr, cubic: as the system has them")
     p.add_argument("--quick", action="store_true", help="one size, two algorithms of each")
     a = p.parse_args()
@@ -320,6 +322,7 @@ def main():
     for v in list(os.environ):
         if v.startswith("COLLCTL"):
             del os.environ[v]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the namespaces go with it
     net = Net(max(a.ranks))
     folder = tempfile.mkdtemp(prefix="collctl-predict.",
                               dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
@@ -331,7 +334,7 @@ def main():
         table = None
         for mbit in a.mbit:
             net.shape(mbit)
-            bench = Bench(net, folder, a.plain, a.jobs, mbit)
+            bench = Bench(net, folder, a.plain, a.warm, mbit)
             bench.calibrate()
             table = table or Table()
             for size in a.ranks:
@@ -341,6 +344,8 @@ def main():
         print(f"predict: {e}", file=sys.stderr)
         sys.exit(77)
     finally:
+        for s in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(s, signal.SIG_IGN)  # one is enough
         net.close()
         shutil.rmtree(folder)
 
