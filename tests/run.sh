@@ -219,7 +219,9 @@ wait
 running=0
 
 if build clang build-clang 'all unit' CC=clang; then
-	units clang/unit build-clang 120
+	quiet=$pure
+	((long == 0)) || quiet=''
+	units clang/unit build-clang 120 "$quiet"
 fi
 if build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g'; then
 	units asan/unit build-asan 240
