@@ -456,8 +456,8 @@ static int record(struct bench *b, const struct bench_row *row, struct err *err)
 	                            .size = b->size,
 	                            .secure = !b->o->insecure,
 	                            .bytes = row->size,
-	                            .seconds = row->min}; /* the least of it is others' */
-	return b->size > 1 && row->size && row->min > 0 ? tuning_add(&b->found, &m, err) : 0;
+	                            .seconds = row->p50};
+	return b->size > 1 && row->size && row->p50 > 0 ? tuning_add(&b->found, &m, err) : 0;
 }
 
 static int run_case(struct bench *b, struct bench_case *c, void *ctx, struct err *err)
