@@ -122,6 +122,11 @@ uint64_t coll_out_at(enum coll_kind kind, const struct coll_args *a, int j)
 	return a->off[j] - a->off[coll_layout(kind, a->rank, a->size, a->root).out_lo];
 }
 
+bool coll_reduces(enum coll_kind kind)
+{
+	return coll_takes_several(kind) || kind == COLL_SCAN || kind == COLL_EXSCAN;
+}
+
 bool coll_takes_several(enum coll_kind kind)
 {
 	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_REDUCE_SCATTER;

@@ -155,6 +155,8 @@ struct coll_layout coll_layout(enum coll_kind kind, int rank, int size, int root
 uint64_t coll_in_at(enum coll_kind kind, const struct coll_args *, int j);
 uint64_t coll_out_at(enum coll_kind kind, const struct coll_args *, int j);
 
+/* Has the collective an operation? (A barrier's is its own.) */
+bool coll_reduces(enum coll_kind kind);
 /* Does the collective take several local inputs, which are folded to one contribution? The others
  * take one. */
 bool coll_takes_several(enum coll_kind kind);

@@ -76,8 +76,7 @@ static struct promise promise_at(const struct verify *v, int rank, uint64_t pos,
 /* Is an element of the output a reduction, and not one that was moved? */
 static bool reduces(enum coll_kind kind)
 {
-	return coll_takes_several(kind) || kind == COLL_SCAN || kind == COLL_EXSCAN ||
-	       kind == COLL_BARRIER;
+	return coll_reduces(kind) || kind == COLL_BARRIER;
 }
 
 /* Is it the reduction of some ranks in rank order? */

@@ -58,6 +58,18 @@ int operation_named(enum coll_kind kind, const char *name, enum reduce_op *out, 
 	return 0;
 }
 
+int options_fit(const struct options *o, enum coll_kind kind, int size, struct err *err)
+{
+	if (o->root >= size)
+		return err_set(err, ERR_USAGE, "--root %d: the ranks of %d are 0 to %d", o->root,
+		               size, size - 1);
+	if (kind == COLL_EXCHANGE && size % (1 << o->steps))
+		return err_set(err, ERR_USAGE,
+		               "--steps %d: %d, two to that power, does not divide the %d ranks",
+		               o->steps, 1 << o->steps, size);
+	return 0;
+}
+
 static bool is_wanted(const struct coll_algorithm *alg, const char *collective)
 {
 	return !collective || !strcmp(coll_name(alg->kind), collective);

@@ -48,15 +48,10 @@ struct bench {
 
 /* ---- what is asked for ---- */
 
-static bool rounds(const struct bench *b)
-{
-	return bench_reduces(b->kind) && dtype_is_float(b->dtype) &&
-	       (b->op == REDUCE_SUM || b->op == REDUCE_PROD || b->op == REDUCE_AVG);
-}
-
 static bool diverges(const struct bench *b, const struct coll_algorithm *alg)
 {
-	return (alg->flags & COLL_DIVERGENT) && rounds(b) && !b->o->allow_divergent;
+	return (alg->flags & COLL_DIVERGENT) && coll_reduces(b->kind) &&
+	       reduce_order_matters(b->op, b->dtype) && !b->o->allow_divergent;
 }
 
 static int add_algorithm(struct bench *b, const char *name, struct err *err)
@@ -113,7 +108,7 @@ static int check_options(struct bench *b, const char *collective, struct err *er
 	if (b->kind == COLL_BARRIER) {
 		b->op = REDUCE_BAND;
 		b->dtype = DTYPE_U8;
-	} else if (!bench_reduces(b->kind)) {
+	} else if (!coll_reduces(b->kind)) {
 		b->op = reduce_op_defined(REDUCE_SUM, b->dtype) ? REDUCE_SUM : b->op;
 	}
 	if (!reduce_op_defined(b->op, b->dtype))
@@ -132,19 +127,9 @@ static int check_options(struct bench *b, const char *collective, struct err *er
 /* What needs the number of ranks. */
 static int check_size(const struct bench *b, struct err *err)
 {
-	const struct options *o = b->o;
-	if (o->root >= b->size)
-		return err_set(err, ERR_USAGE, "--root %d: the ranks of %d are 0 to %d", o->root,
-		               b->size, b->size - 1);
-	if (b->kind != COLL_EXCHANGE)
-		return 0;
-	if (!o->steps)
+	if (b->kind == COLL_EXCHANGE && !b->o->steps)
 		return err_set(err, ERR_USAGE, "--steps: how many partners has each rank?");
-	if (b->size % (1 << o->steps))
-		return err_set(err, ERR_USAGE,
-		               "--steps %d: %d, two to that power, does not divide the %d ranks",
-		               o->steps, 1 << o->steps, b->size);
-	return 0;
+	return options_fit(b->o, b->kind, b->size, err);
 }
 
 static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
@@ -488,7 +473,7 @@ static int prepare(struct bench *b, struct err *err)
 		return err_nomem(err, "the blocks and times", 2 * n * sizeof *b->off);
 	b->head = (struct bench_head){
 	        .collective = coll_name(b->kind),
-	        .op = bench_reduces(b->kind) ? reduce_op_name(b->op) : "none",
+	        .op = coll_reduces(b->kind) ? reduce_op_name(b->op) : "none",
 	        .dtype = b->dtype,
 	        .rank = b->rank,
 	        .size = b->size,
@@ -542,12 +527,7 @@ static int run(struct bench *b, const char *collective, struct err *err)
 		if (tuning_write(&b->found, b->o->tuning_out, err) < 0)
 			return -1;
 	}
-	if (job_vote(b->job, NULL, err) < 0)
-		return -1;
-	if (b->wrong)
-		return err_set(err, ERR_INTEGRITY, "%llu elements of the results are wrong",
-		               (unsigned long long)b->wrong);
-	return 0;
+	return job_vote(b->job, NULL, err);
 }
 
 static int print_result(struct bench *b, const struct command *cmd, const char *collective,
@@ -589,8 +569,11 @@ int cmd_bench(const struct command *cmd, struct options *o, int argc, char **arg
 		if (check_size(&b, &err) == 0)
 			b.job = job_open(&b.joining.conf, &err);
 	}
-	if (b.job && run(&b, argv[1], &err) < 0 && !b.wrong)
+	if (b.job && run(&b, argv[1], &err) < 0)
 		job_fail(b.job, &err);
+	else if (b.wrong)
+		err_set(&err, ERR_INTEGRITY, "%llu elements of the results are wrong",
+		        (unsigned long long)b.wrong);
 	int code = print_result(&b, cmd, argv[1], &err);
 	job_close(b.job);
 	release(&b);

@@ -32,8 +32,6 @@ struct bench_row {
 double bench_bus_factor(enum coll_kind kind, int size);
 /* Do the elements of the table's size belong to all ranks together, a block to each? */
 bool bench_is_blocks(enum coll_kind kind);
-/* Has the collective an operation? */
-bool bench_reduces(enum coll_kind kind);
 
 /* ---- values: small integers, so that every type holds every sum and the order is the same ---- */
 

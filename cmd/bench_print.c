@@ -75,9 +75,3 @@ bool bench_is_blocks(enum coll_kind kind)
 	return kind == COLL_REDUCE_SCATTER || kind == COLL_ALLGATHER || kind == COLL_GATHER ||
 	       kind == COLL_SCATTER || kind == COLL_ALLTOALL;
 }
-
-bool bench_reduces(enum coll_kind kind)
-{
-	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_REDUCE_SCATTER ||
-	       kind == COLL_SCAN || kind == COLL_EXSCAN;
-}

@@ -8,17 +8,15 @@
 #include "lib/base/clock.h"
 #include "lib/base/offload.h"
 
+/* The others: cut by elements, a result of each rank's own. */
 static const struct coll_rules rules[COLL_KINDS] = {
-        [COLL_ALLREDUCE] = {.reduces = true, .replicated = true},
-        [COLL_REDUCE] = {.reduces = true},
-        [COLL_REDUCE_SCATTER] = {.cut = CUT_ROWS, .reduces = true},
+        [COLL_ALLREDUCE] = {.replicated = true},
+        [COLL_REDUCE_SCATTER] = {.cut = CUT_ROWS},
         [COLL_BROADCAST] = {.replicated = true},
         [COLL_SCATTER] = {.cut = CUT_ROWS},
         [COLL_GATHER] = {.cut = CUT_JOINED},
         [COLL_ALLGATHER] = {.cut = CUT_JOINED, .replicated = true},
         [COLL_ALLTOALL] = {.cut = CUT_ROWS},
-        [COLL_SCAN] = {.reduces = true},
-        [COLL_EXSCAN] = {.reduces = true},
 };
 
 static struct coll_layout parts(const struct collective *c)
@@ -46,7 +44,7 @@ uint64_t collective_bytes(const struct collective *c)
 
 bool collective_diverges(const struct collective *c, const struct coll_algorithm *alg)
 {
-	return c->rules->reduces && (alg->flags & COLL_DIVERGENT) &&
+	return coll_reduces(c->kind) && (alg->flags & COLL_DIVERGENT) &&
 	       reduce_order_matters(c->op, c->info.dtype);
 }
 
@@ -92,7 +90,7 @@ static int check_options(struct collective *c, struct err *err)
 	const struct options *o = c->o;
 	const struct coll_layout other = coll_layout(c->kind, 1, 2, 0);
 	const struct coll_algorithm *alg = NULL;
-	if (c->rules->reduces && check_reduction(c, err) < 0)
+	if (coll_reduces(c->kind) && check_reduction(c, err) < 0)
 		return -1;
 	if (algorithm_named(c->kind, o->algorithm, &alg, err) < 0)
 		return -1;
@@ -218,7 +216,7 @@ static struct result result_of(const struct collective *c)
 	        .size = c->size,
 	        .requested = c->o->algorithm,
 	        .algorithm = c->algorithm ? c->algorithm->name : c->o->algorithm,
-	        .op = c->rules->reduces ? c->o->op : NULL,
+	        .op = coll_reduces(c->kind) ? c->o->op : NULL,
 	        .dtype = c->info.dtype ? dtype_name(c->info.dtype) : NULL,
 	        .count = count,
 	        .bytes = count * dtype_size(c->info.dtype),

@@ -26,7 +26,6 @@ enum coll_cut {
 
 struct coll_rules {
 	enum coll_cut cut;
-	bool reduces;    /* has an operation */
 	bool replicated; /* every rank has the same result */
 };
 

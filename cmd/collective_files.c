@@ -62,7 +62,7 @@ static int check_input(const struct collective *c, struct err *err)
 {
 	const char *path = c->inputs[0].path;
 	uint64_t sum;
-	if (c->rules->reduces && !reduce_op_defined(c->op, c->info.dtype))
+	if (coll_reduces(c->kind) && !reduce_op_defined(c->op, c->info.dtype))
 		return err_set(err, ERR_USAGE, "%s: --op %s is not defined on %s", path,
 		               reduce_op_name(c->op), dtype_name(c->info.dtype));
 	if (c->rules->cut != CUT_ELEMENTS && c->info.ndim == 0)

@@ -44,15 +44,9 @@ static int parse_counts(struct collective *c, struct err *err)
 
 int terms_check(struct collective *c, struct err *err)
 {
-	const struct options *o = c->o;
-	if (o->root >= c->size)
-		return err_set(err, ERR_USAGE, "--root %d: the ranks of %d are 0 to %d", o->root,
-		               c->size, c->size - 1);
-	if (c->kind == COLL_EXCHANGE && c->size % (1 << o->steps))
-		return err_set(err, ERR_USAGE,
-		               "--steps %d: %d, two to that power, does not divide the %d ranks",
-		               o->steps, 1 << o->steps, c->size);
-	return o->counts ? parse_counts(c, err) : 0;
+	if (options_fit(c->o, c->kind, c->size, err) < 0)
+		return -1;
+	return c->o->counts ? parse_counts(c, err) : 0;
 }
 
 /* ---- layouts ---- */
@@ -101,7 +95,6 @@ static int lay_out_rows(const struct collective *c, int rank, const uint64_t *ro
 	return 0;
 }
 
-/* Lay out @rank, whose rows and what comes to it are told as in struct collective. */
 int terms_lay_out(const struct collective *c, int rank, const uint64_t *rows, const uint64_t *from,
                   struct layout *l, struct err *err)
 {
@@ -138,7 +131,6 @@ void terms_layout_release(struct layout *l)
 	free(l->recv_off);
 }
 
-/* The parts of an array of @rows: by --counts, else as evenly as can be. */
 void terms_cut_rows(uint64_t rows, const uint64_t *counts, int size, uint64_t *out)
 {
 	for (int j = 0; j < size; j++)
@@ -194,7 +186,7 @@ static int describe(struct collective *c, struct err *err)
 	struct intent *in = &c->intent;
 	const struct options *o = c->o;
 	intent_add(in, "collective", c->cmd->name);
-	if (c->rules->reduces)
+	if (coll_reduces(c->kind))
 		intent_add(in, "--op", o->op);
 	if (c->cmd->opts & OPTS_BYTES)
 		intent_add(in, "--raw-file", o->raw_file ? "given" : "not given");
@@ -210,7 +202,7 @@ static int describe(struct collective *c, struct err *err)
 		number_fact(c, "--base", o->base);
 	if (c->cmd->opts & OPTS_STEPS)
 		number_fact(c, "--steps", o->steps);
-	if (c->rules->reduces) {
+	if (coll_reduces(c->kind)) {
 		intent_add(in, "--order", o->order);
 		intent_add(in, "--allow-divergent", o->allow_divergent ? "given" : "not given");
 	}
@@ -238,7 +230,6 @@ int terms_malformed(int rank, const struct err *why, struct err *err)
 	return err_rank(err, why->code, rank, "%s", why->text);
 }
 
-/* The root's array becomes everybody's; @rows, where it is cut. */
 int terms_adopt_root(struct collective *c, struct view details, struct err *err)
 {
 	uint64_t *counts = calloc((size_t)c->size, sizeof *counts);

@@ -29,6 +29,9 @@ int algorithm_orders(const struct coll_algorithm *alg, struct err *err);
 /* The operation that --op names, if it is defined for @kind. */
 int operation_named(enum coll_kind kind, const char *name, enum reduce_op *out, struct err *err);
 
+/* --root and, of an exchange, --steps (given) against @size ranks. */
+int options_fit(const struct options *o, enum coll_kind kind, int size, struct err *err);
+
 /* The bodies. They return the exit code, and have printed what there is to print. */
 int cmd_collective(const struct command *, struct options *, int argc, char **argv);
 int cmd_barrier(const struct command *, struct options *, int argc, char **argv);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/bench.h"
 #include "cmd/commands.h"
 #include "cmd/plan.h"
 #include "cmd/tuning.h"
@@ -95,7 +94,7 @@ static int take_types(struct planned *p, struct err *err)
 		p->select.dtype = DTYPE_U8;
 		op = REDUCE_BAND;
 	}
-	if (bench_reduces(p->kind) && !reduce_op_defined(op, p->select.dtype))
+	if (coll_reduces(p->kind) && !reduce_op_defined(op, p->select.dtype))
 		return err_set(err, ERR_USAGE, "--op %s is not defined on %s", o->op,
 		               dtype_name(p->select.dtype));
 	p->select.op = op;
@@ -135,7 +134,7 @@ static int price(struct planned *p, struct err *err)
 	s->kind = p->kind;
 	s->size = p->args.size;
 	s->bytes = coll_count(&p->args) * p->item;
-	s->ordered = bench_reduces(p->kind) && strcmp(o->order, "rank") == 0;
+	s->ordered = coll_reduces(p->kind) && strcmp(o->order, "rank") == 0;
 	s->divergent = o->allow_divergent;
 	s->insecure = o->insecure;
 	s->host_cpus = o->host_cpus;

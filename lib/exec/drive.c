@@ -50,14 +50,15 @@ int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 
 int drive_connect(struct drive *d, struct err *err)
 {
-	uint8_t *used = calloc((size_t)d->conf.args.size, 1);
-	int ret = -1;
-	if (!used)
-		err_nomem(err, "the edges", (unsigned long long)d->conf.args.size);
-	else if (exec_window_edges(&d->conf, used, err) == 0)
-		ret = drive_connect_edges(d, used, err);
-	free(used);
-	return ret;
+	d->edges = calloc((size_t)d->conf.args.size, 1);
+	if (!d->edges)
+		return err_nomem(err, "the edges", (unsigned long long)d->conf.args.size);
+	if (exec_window_edges(&d->conf, d->edges, err) == 0 &&
+	    drive_connect_edges(d, d->edges, err) == 0)
+		return 0;
+	free(d->edges);
+	d->edges = NULL;
+	return -1;
 }
 
 static int waits_for(void *ctx, int *peers, int cap)
@@ -95,7 +96,10 @@ int drive_begin(struct drive *d, struct err *err)
 	d->files.fd = -1;
 	if (d->mesh)
 		mesh_settle(d->mesh);
+	d->conf.edges = d->edges;
 	d->exec = exec_new(&d->conf, err);
+	free(d->edges);
+	d->edges = NULL;
 	if (!d->exec)
 		return -1;
 	d->files = (struct loop_watch){.fd = exec_fd(d->exec), .fn = files_moved, .ctx = &d->files};

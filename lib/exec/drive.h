@@ -10,7 +10,7 @@
 
 struct drive {
 	struct job *job;
-	struct exec_conf conf; /* conn and conn_ctx are filled here */
+	struct exec_conf conf; /* conn, conn_ctx and edges are filled here */
 	uint64_t memory;       /* bytes that the connections' buffers may take */
 	uint64_t lane_bytes;   /* no connection has more to carry: a larger buffer is no use */
 	/* results */
@@ -19,9 +19,10 @@ struct drive {
 	struct exec *exec; /* the caller's to free, before the job is closed */
 	struct exec_stats stats;
 	struct loop_watch files;
+	uint8_t *edges; /* from drive_connect to the executor's making: found once */
 };
 
-/* Connect the edges of conf's schedule. */
+/* Connect the edges of conf's schedule. drive_run or drive_begin must follow. */
 int drive_connect(struct drive *, struct err *err);
 /* Connect @used (exec_edges) of conf.args.size ranks and conf.streams streams: of several schedules
  * that follow one another. */

@@ -225,19 +225,20 @@ static int stream_init(struct exec *x, int k, struct err *err)
 static int init_lanes(struct exec *x, struct err *err)
 {
 	size_t size = (size_t)x->conf.args.size;
-	uint8_t *used = calloc(size, 1);
+	uint8_t *found = x->conf.edges ? NULL : calloc(size, 1);
+	const uint8_t *used = x->conf.edges ? x->conf.edges : found;
 	x->lane_out = calloc(size, sizeof *x->lane_out);
 	x->lane_in = calloc(size, sizeof *x->lane_in);
-	int ret = -1;
+	int ret = 0;
 	if (!used || !x->lane_out || !x->lane_in)
-		err_nomem(err, "the lanes", size * sizeof *x->lane_out);
-	else
-		ret = exec_window_edges(&x->conf, used, err);
+		ret = err_nomem(err, "the lanes", size * sizeof *x->lane_out);
+	else if (found)
+		ret = exec_window_edges(&x->conf, found, err);
 	for (size_t p = 0; ret == 0 && p < size; p++) {
 		x->lane_out[p] = used[p] & EXEC_OUT ? x->nlanes++ : -1;
 		x->lane_in[p] = used[p] & EXEC_IN ? x->nlanes++ : -1;
 	}
-	free(used);
+	free(found);
 	x->ready_cap = (uint32_t)(x->nlanes * x->conf.streams) + 1;
 	x->ready = calloc(x->ready_cap, sizeof(struct lane *));
 	if (ret == 0 && !x->ready)

@@ -29,6 +29,8 @@ struct exec_conf {
 	int streams;          /* K >= 1 */
 	struct fileio_ops io; /* esize: that of dtype */
 	bool threads;         /* file threads */
+	/* exec_window_edges, looked at by exec_new alone; NULL: it finds them. */
+	const uint8_t *edges;
 	bool repeat; /* run again and again (exec_repeat) over lanes that stay open; W = K = 1,
 	              * no file threads */
 	/* The connection to (out) or from @peer for @stream. Stays the caller's. */

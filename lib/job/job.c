@@ -774,7 +774,7 @@ int job_local_index(const struct job *j)
 {
 	int index = 0;
 	for (int r = 0; j->addrs && r < j->rank; r++)
-		index += addr_same_host(&j->addrs[r], &j->addrs[j->rank]);
+		index += addr_same_ip(&j->addrs[r], &j->addrs[j->rank]);
 	return index;
 }
 

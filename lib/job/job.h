@@ -60,7 +60,8 @@ int job_agree(struct job *, struct intent *in, bool mesh, job_decide *decide, vo
 struct mesh *job_connect(struct job *, const int *out, int nout, const int *in, int nin,
                          int streams, size_t buffer, struct err *err);
 
-/* Which of the ranks of its host this is, from 0 in the order of ranks. Once the plan is known. */
+/* Which of the ranks at its address this is, from 0 in the order of ranks. Once the plan is known.
+ */
 int job_local_index(const struct job *);
 
 /* One turn of the loop, at most until something happens. -1: aborted, signalled or stalled. */
