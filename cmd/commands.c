@@ -5,20 +5,20 @@
 #include <string.h>
 
 #define COLLECTIVE (OPTS_JOB | OPTS_ALGO | OPTS_JSON)
-#define ARRAYS     (COLLECTIVE | OPTS_ARRAY | OPTS_OUTPUT)
+#define ARRAYS     (COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_OUTPUT)
 #define REDUCTION  (ARRAYS | OPTS_REDUCE)
 
 /* clang-format off */
 const struct command commands[] = {
 	{"allreduce", "IN... -o OUT",
 	 "reduce the arrays of all ranks; every rank gets the result",
-	 REDUCTION | OPTS_BASE, 1, -1, false, cmd_collective},
+	 REDUCTION | OPTS_AVG | OPTS_BASE, 1, -1, false, cmd_collective},
 	{"reduce", "IN... -o OUT [--root R]",
 	 "reduce the arrays of all ranks; the root gets the result",
-	 REDUCTION | OPTS_ROOT, 1, -1, false, cmd_collective},
+	 REDUCTION | OPTS_AVG | OPTS_ROOT, 1, -1, false, cmd_collective},
 	{"reduce-scatter", "IN... -o OUT [--counts N,N,...]",
 	 "reduce the arrays of all ranks; each rank gets its part of the rows",
-	 REDUCTION | OPTS_ROWS, 1, -1, false, cmd_collective},
+	 REDUCTION | OPTS_AVG | OPTS_ROWS, 1, -1, false, cmd_collective},
 	{"broadcast", "[IN] -o OUT [--root R]", "give the root's file to every rank",
 	 ARRAYS | OPTS_ROOT | OPTS_BYTES, 0, 1, false, cmd_collective},
 	{"scatter", "[IN] -o OUT [--root R] [--counts N,N,...]",
@@ -40,7 +40,7 @@ const struct command commands[] = {
 	 REDUCTION, 1, 1, false, cmd_collective},
 	{"exchange", "IN --steps C",
 	 "time the pairwise exchange pattern: C partners, a piece of the array with each",
-	 COLLECTIVE | OPTS_ARRAY | OPTS_STEPS, 1, 1, false, cmd_collective},
+	 COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STEPS, 1, 1, false, cmd_collective},
 	{"barrier", "", "wait for all ranks; say who is missing",
 	 COLLECTIVE, 0, 0, false, cmd_barrier},
 	{"run", "-n N [--] COMMAND...", "start N ranks of a collective, or of a program, on this host",

@@ -17,13 +17,16 @@
 #define SECTION(title) {.name = title, .kind = OPT_SECTION}
 /* clang-format on */
 
-#define OPS    "sum|prod|min|max|avg|band|bor|bxor"
-#define DTYPES "f16|bf16|f32|f64|i8|i16|i32|i64|u8|u16|u32|u64"
-#define DTYPES_NUMPY \
-	"float16|bfloat16|float32|float64|int8|int16|int32|int64|uint8|uint16|uint32|uint64"
+#define OPS    "sum|prod|min|max|avg|band|bor|bxor|land|lor|lxor"
+#define DTYPES "f16|bf16|f32|f64|f8e4m3|f8e5m2|i8|i16|i32|i64|u8|u16|u32|u64|bool|c64|c128"
+#define DTYPES_NUMPY                                                                               \
+	"float16|bfloat16|float32|float64|float8_e4m3fn|float8_e5m2|int8|int16|int32|int64|uint8|" \
+	"uint16|uint32|uint64|bool_|complex64|complex128"
 
 /* A list option's count follows its pointer, and a range's upper end its lower one. */
 _Static_assert(AT(noutputs) == AT(outputs) + sizeof(char **), "OPT_LIST");
+_Static_assert(AT(ninclude) == AT(include) + sizeof(char **), "OPT_LIST");
+_Static_assert(AT(nexclude) == AT(exclude) + sizeof(char **), "OPT_LIST");
 _Static_assert(AT(port_hi) == AT(port_lo) + sizeof(int), "OPT_PORTS");
 
 const struct option_row option_rows[] = {
@@ -33,6 +36,12 @@ const struct option_row option_rows[] = {
         OPT("order", 0, OPT_ENUM, order, "ORDER",
             "add in any order, or in that of the ranks (then in f64)", OPTS_REDUCE, .def = "any",
             .choices = "any|rank"),
+        OPT("weight", 0, OPT_WEIGHT, weight, "W",
+            "of an average: what this rank's inputs count; 0: nothing", OPTS_AVG, .def = "1"),
+        OPT("integers", 0, OPT_ENUM, integers, "HOW",
+            "what an average of integers is: rank 0's, which also all others must have (equal), or"
+            " rounded to the nearest",
+            OPTS_AVG, .choices = "first|equal|round"),
         OPT("algorithm", 'a', OPT_STRING, algorithm, "NAME",
             "the algorithm, one of those that 'collctl algorithms' lists; bench: also several, by"
             " commas, or 'all'",
@@ -61,14 +70,26 @@ const struct option_row option_rows[] = {
         SECTION("Files"),
         OPT("output", 'o', OPT_LIST, outputs, "FILE",
             "the result; '-' is stdout; {rank}, {size} and {host} are replaced", OPTS_OUTPUT),
+        OPT("each", 0, OPT_FLAG, each, NULL,
+            "take every input on its own, not reduced with the others; -o names a folder",
+            OPTS_OUTPUT),
         OPT("raw-file", 0, OPT_FLAG, raw_file, NULL,
             "take the file as it is, whatever it holds: bytes, no array", OPTS_BYTES),
         OPT("format", 0, OPT_ENUM, format, "FORMAT",
-            "the files' format; else their extension tells it", OPTS_ARRAY, .choices = "npy|raw"),
+            "the files' format; else their extension tells it", OPTS_INPUT,
+            .choices = "npy|raw|safetensors|npz"),
         OPT("dtype", 0, OPT_ENUM, dtype, "TYPE",
-            "the element type of raw input; bf16 also of .npy files of type V2", OPTS_ARRAY,
-            .choices = DTYPES, .aliases = DTYPES_NUMPY),
-        OPT("shape", 0, OPT_STRING, shape, "N,N,...", "the shape of raw input", OPTS_ARRAY),
+            "the element type of raw input; bf16 also of .npy files of type V2, f8e4m3 and f8e5m2"
+            " of type V1",
+            OPTS_INPUT, .choices = DTYPES, .aliases = DTYPES_NUMPY),
+        OPT("shape", 0, OPT_STRING, shape, "N,N,...", "the shape of raw input", OPTS_INPUT),
+        OPT("include", 0, OPT_LIST, include, "GLOB",
+            "take only the tensors whose names match; may be given several times", OPTS_INPUT),
+        OPT("exclude", 0, OPT_LIST, exclude, "GLOB", "leave out the tensors whose names match",
+            OPTS_INPUT),
+        OPT("stats", 0, OPT_FLAG, stats, NULL,
+            "say which tensors of the input have NaN or Inf; info: also minimum, maximum and mean",
+            OPTS_INPUT),
         OPT("force", 0, OPT_FLAG, force, NULL,
             "write through a symbolic link: replace the file that it points to", OPTS_OUTPUT),
         OPT("no-sync", 0, OPT_FLAG, no_sync, NULL, "don't wait until the output is on the disk",
@@ -76,11 +97,15 @@ const struct option_row option_rows[] = {
 
         SECTION("Resources"),
         OPT("memory", 0, OPT_SIZE, memory, "SIZE",
-            "what the buffers may take; a larger array goes through in parts", OPTS_ARRAY,
+            "what the buffers may take; a larger array goes through in parts", OPTS_INPUT,
             .def = "256M", .min = 1, .max = INT64_MAX),
         OPT("streams", 0, OPT_INT, streams, "K",
             "connections between two ranks, each way; else as many as help", OPTS_ARRAY, .min = 1,
             .max = 64),
+
+        OPT("progress", 0, OPT_ENUM, progress, "WHEN",
+            "show how far it is: on a terminal (auto), always, never, or as JSON lines, on stderr",
+            OPTS_INPUT, .def = "auto", .choices = "auto|always|never|json"),
 
         SECTION("Job"),
         OPT("size", 'n', OPT_INT, size, "N", "how many ranks there are", OPTS_JOB | OPTS_PLAN,
@@ -349,6 +374,19 @@ static const char *spell_list(const char *list, char *buf, size_t cap)
 	return buf;
 }
 
+/* A number of 0 or more, as strtod reads it. */
+static bool read_weight(const char *text, double *out)
+{
+	char *end;
+
+	if (!is_digit(*text) && *text != '.')
+		return false;
+	errno = 0;
+	double w = strtod(text, &end);
+	*out = w;
+	return !*end && end != text && w >= 0 && w <= 1e300 && errno != ERANGE;
+}
+
 static int add_to_list(struct options *o, const struct option_row *row, const char *text,
                        struct err *err)
 {
@@ -388,6 +426,8 @@ static int malformed(const struct option_row *row, const char *subject, const ch
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               row->min > 0 ? "a duration of 1ms or more, such as 30s, 500ms or 2m"
 		                            : "a duration, such as 30s, 500ms or 2m");
+	case OPT_WEIGHT:
+		return err_set(err, ERR_USAGE, fmt, subject, text, "a weight, such as 1 or 0.25");
 	case OPT_PORTS:
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               "a range of ports, such as 7000-7100");
@@ -442,6 +482,9 @@ static int set_value(struct options *o, const struct option_row *row, const char
 		if (ok)
 			*(const char **)to = text;
 		break;
+	case OPT_WEIGHT:
+		ok = read_weight(text, to);
+		break;
 	case OPT_LIST:
 		return add_to_list(o, row, text, err);
 	}
@@ -464,8 +507,10 @@ void options_init(struct options *o)
 void options_release(struct options *o)
 {
 	free(o->outputs);
-	o->outputs = NULL;
-	o->noutputs = 0;
+	free(o->include);
+	free(o->exclude);
+	o->outputs = o->include = o->exclude = NULL;
+	o->noutputs = o->ninclude = o->nexclude = 0;
 }
 
 /* ---- what was meant ---- */

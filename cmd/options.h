@@ -20,7 +20,7 @@
 /* Which commands take an option: bits in the option's row and in the command's. */
 #define OPTS_JOB    (1u << 0) /* rank, size, rendezvous, secrets, addresses, timeouts */
 #define OPTS_ALGO   (1u << 1) /* --algorithm */
-#define OPTS_ARRAY  (1u << 2) /* --dtype, --shape, --format, --memory, --streams, --explain */
+#define OPTS_ARRAY  (1u << 2) /* --streams, --explain */
 #define OPTS_REDUCE (1u << 3) /* --op, --order, --allow-divergent */
 #define OPTS_ROOT   (1u << 4)
 #define OPTS_PLAN   (1u << 5)
@@ -33,11 +33,15 @@
 #define OPTS_ACTS   (1u << 12) /* in a row only: it does something once, so it has no variable */
 #define OPTS_KEYGEN (1u << 13)
 #define OPTS_BENCH  (1u << 14)
-#define OPTS_OUTPUT (1u << 15) /* -o, --no-sync, --force */
+#define OPTS_OUTPUT (1u << 15) /* -o, --each, --no-sync, --force */
 #define OPTS_ROWS   (1u << 16) /* --counts */
 #define OPTS_BYTES  (1u << 17) /* --raw-file */
 #define OPTS_BASE   (1u << 18) /* --base */
 #define OPTS_STEPS  (1u << 19) /* --steps */
+#define OPTS_AVG    (1u << 20) /* --weight, --integers: allreduce, reduce, reduce-scatter */
+#define OPTS_INPUT                                                                         \
+	(1u << 21) /* --dtype, --shape, --format, --memory, --include, --progress ...: who \
+	            * reads files, in a job or not */
 
 #define OPTIONS_MAX 256 /* rows of the table */
 
@@ -73,6 +77,14 @@ struct options {
 	bool no_sync, force, explain;
 	const char **outputs; /* -o, in order */
 	int noutputs;
+	double weight;        /* --weight; 1 */
+	const char *integers; /* "first", "equal", "round"; NULL: integers have no average */
+	const char **include; /* --include, in order */
+	int ninclude;
+	const char **exclude;
+	int nexclude;
+	bool each, stats;
+	const char *progress; /* "auto" */
 	/* plan */
 	bool have_count, have_bytes, verify, compare;
 	int host_cpus; /* 0: the ranks are on hosts of their own */
@@ -109,6 +121,7 @@ enum option_kind {
 	OPT_ENUM,     /* const char *: one of choices, or of aliases */
 	OPT_PORTS,    /* int[2]: A-B */
 	OPT_LIST,     /* const char **, and an int that counts them (outputs) */
+	OPT_WEIGHT,   /* double >= 0, finite */
 };
 
 struct option_row {

@@ -8,7 +8,7 @@
 set -euo pipefail
 
 build=(gcc libc6-dev make pkg-config
-	libssl-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev libmicrohttpd-dev)
+	libssl-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev libmicrohttpd-dev libzip-dev)
 # The wide vectors of AES-GCM (lib/net/tls_gcm.h); OpenSSL's own serve without it.
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
@@ -25,6 +25,7 @@ stands_for() {
 	libxxhash-dev) echo xxhash.h ;;
 	libcurl4-openssl-dev) echo curl/curl.h ;;
 	libmicrohttpd-dev) echo microhttpd.h ;;
+	libzip-dev) echo zip.h ;;
 	libipsec-mb-dev) echo stddef.h ;; # never in the way
 	libcmocka-dev) echo cmocka.h ;;
 	iproute2) echo ss ;;

@@ -18,7 +18,7 @@
 #define ARRAY_SHAPE_TEXT 512
 #define ARRAY_HEADER_MAX 10240 /* no header is longer, read or written */
 
-enum array_format { ARRAY_FORMAT_AUTO, ARRAY_NPY, ARRAY_RAW };
+enum array_format { ARRAY_FORMAT_AUTO, ARRAY_NPY, ARRAY_RAW, ARRAY_SAFETENSORS, ARRAY_NPZ };
 
 struct array_info {
 	enum array_format format;
@@ -27,6 +27,8 @@ struct array_info {
 	uint64_t shape[ARRAY_MAX_DIMS];
 	uint64_t count;  /* elements: the product of the shape */
 	uint64_t offset; /* bytes from the start of the file to the first element */
+	bool swapped;    /* big-endian; what is written never is */
+	bool fortran;    /* in Fortran's order, where that makes a difference */
 };
 
 /* What the command line says about inputs that can't say it themselves. */

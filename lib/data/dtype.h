@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The order is that of the wire (lib/net/PROTOCOL.md): new ones come last. */
 enum dtype {
 	DTYPE_NONE, /* unknown; also what a barrier carries */
 	DTYPE_I8,
@@ -19,12 +20,29 @@ enum dtype {
 	DTYPE_BF16,
 	DTYPE_F32,
 	DTYPE_F64,
+	DTYPE_F8E4M3, /* torch.float8_e4m3fn: no infinities, NaN 0x7f and 0xff, largest 448 */
+	DTYPE_F8E5M2, /* as IEEE 754 would have it */
+	DTYPE_BOOL,   /* a byte, 0 or 1; any other byte counts as 1 */
+	DTYPE_C64,    /* two f32: real, imaginary */
+	DTYPE_C128,
+	DTYPE_I128, /* of sums of 64-bit integers alone; in no file */
+	/* Carried by broadcast; no arithmetic here. */
+	DTYPE_F4,
+	DTYPE_F6_E2M3,
+	DTYPE_F6_E3M2,
+	DTYPE_F8_E8M0,
+	DTYPE_F8_E4M3FNUZ,
+	DTYPE_F8_E5M2FNUZ,
 	DTYPES
 };
 
-size_t dtype_size(enum dtype); /* bytes of an element */
+unsigned dtype_bits(enum dtype); /* of an element */
+size_t dtype_size(enum dtype);   /* its bytes; 0: not whole ones */
 const char *dtype_name(enum dtype);
 enum dtype dtype_by_name(const char *name); /* also numpy's names ("float32"); else DTYPE_NONE */
-bool dtype_is_float(enum dtype);
+bool dtype_is_float(enum dtype);            /* rounds: floats, of any width, and complex numbers */
+bool dtype_is_complex(enum dtype);
+bool dtype_is_integer(enum dtype);     /* i8 to u64 and bool */
+bool dtype_has_arithmetic(enum dtype); /* can be reduced, and named on the command line */
 
 #endif

@@ -14,8 +14,10 @@
 /* ---- names and rules ---- */
 
 static const char *const op_names[REDUCE_OPS] = {
-        [REDUCE_SUM] = "sum", [REDUCE_PROD] = "prod", [REDUCE_MIN] = "min", [REDUCE_MAX] = "max",
-        [REDUCE_AVG] = "avg", [REDUCE_BAND] = "band", [REDUCE_BOR] = "bor", [REDUCE_BXOR] = "bxor",
+        [REDUCE_SUM] = "sum", [REDUCE_PROD] = "prod", [REDUCE_MIN] = "min",
+        [REDUCE_MAX] = "max", [REDUCE_AVG] = "avg",   [REDUCE_BAND] = "band",
+        [REDUCE_BOR] = "bor", [REDUCE_BXOR] = "bxor", [REDUCE_LAND] = "land",
+        [REDUCE_LOR] = "lor", [REDUCE_LXOR] = "lxor",
 };
 
 const char *reduce_op_name(enum reduce_op op)

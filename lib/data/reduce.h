@@ -26,21 +26,33 @@ enum reduce_op {
 	REDUCE_BAND,
 	REDUCE_BOR,
 	REDUCE_BXOR,
+	REDUCE_LAND, /* of truth: 0 or 1 */
+	REDUCE_LOR,
+	REDUCE_LXOR,
 	REDUCE_OPS
 };
 
 const char *reduce_op_name(enum reduce_op);
 int reduce_op_by_name(const char *name, enum reduce_op *out); /* 0, or -1: unknown */
 
-/* Is @op defined on @dtype? (bitwise operations: integers only; avg: floats only) */
+/* Is @op defined on @dtype? Bitwise and logical operations: integers and bool; avg: floats and
+ * complex; min and max: not complex. Of bool, sum is or, prod is and, as numpy has it. */
 bool reduce_op_defined(enum reduce_op op, enum dtype dtype);
 
-/* Do the bits of a result depend on the order of the operands? (sum, prod and avg of floats) */
+/* Do the bits of a result depend on the order of the operands? (sum, prod and avg of floats and
+ * complex) */
 bool reduce_order_matters(enum reduce_op op, enum dtype dtype);
 
-/* The type in which @dtype is accumulated: f32 for the 16-bit floats, f64 for every float when
- * @ordered (--order rank), else @dtype itself. min, max and bitwise: always @dtype itself. */
+/* The type in which @dtype is accumulated: f32 for the 8- and 16-bit floats, f64 for every float
+ * (c128 for complex) when @ordered (--order rank), else @dtype itself. min, max and bitwise: always
+ * @dtype itself. */
 enum dtype reduce_acc_dtype(enum reduce_op op, enum dtype dtype, bool ordered);
+
+/* The type in which an average of @dtype is summed where only its end is to be rounded: with
+ * weights (--weight), and of integers (--integers round), whose sums are exact in it but for 64-bit
+ * ones with weights. f32 for 8- and 16-bit floats, else f64 or c128; i128 for i64 and u64 without
+ * weights. */
+enum dtype reduce_avg_dtype(enum dtype dtype, bool weighted, bool ordered);
 
 /* dst[i] = a[i] op b[i] with dst, a of @acc and b of @dtype (acc == dtype or its accumulator).
  * @dst coincides with @a, coincides with @b (only where acc == dtype), or is disjoint from both. */
@@ -55,13 +67,22 @@ reduce_fn *reduce_kernel(enum reduce_op op, enum dtype acc, enum dtype dtype, bo
 void reduce_identity(enum reduce_op op, enum dtype dtype, void *dst, size_t n);
 
 /* dst[i] = the conversion of src[i], rounded to nearest even once. Types: as reduce_acc_dtype gives
- * them, in both directions, and identity, which copies the bits (the others make NaN canonical).
- * dst == src is allowed for identity only. NULL for other types. */
+ * them, in both directions; to reduce_avg_dtype; and identity, which copies the bits (the others
+ * make NaN canonical). dst == src is allowed for identity only. NULL for other types. */
 typedef void convert_fn(void *dst, const void *src, size_t n);
 convert_fn *convert_kernel(enum dtype to, enum dtype from);
 
-/* The last function of avg: dst[i] = src[i] / divisor, divided in f64 and rounded once to @to.
- * Types: @from is @to or its accumulator. dst == src allowed where to == from. */
+/* dst[i] = weight * src[i], rounded once to @to. Types: @to is reduce_avg_dtype of @from with
+ * weights (ordered or not). A weight of 0 gives 0 of whatever src[i] is, NaN too: who weighs
+ * nothing has no say. */
+typedef void scale_fn(void *dst, const void *src, double weight, size_t n);
+/* NULL for other types. */
+scale_fn *scale_kernel(enum dtype to, enum dtype from);
+
+/* The last function of avg: dst[i] = src[i] / divisor, divided in f64 (complex: each part) and
+ * rounded once to @to; integers to the nearest, ties to even, exactly (from f64: of sums below
+ * 2^52). Types: @from is @to, its accumulator, or its reduce_avg_dtype. dst == src allowed where
+ * to == from. */
 typedef void final_fn(void *dst, const void *src, double divisor, size_t n);
 /* NULL for other types. */
 final_fn *final_kernel(enum dtype to, enum dtype from);

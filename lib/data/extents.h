@@ -1,0 +1,40 @@
+/*
+ * A virtual array: elements of one type that lie in pieces, in order, in the files of a dataset or
+ * of a sink. Neighbours that touch are one piece.
+ */
+#ifndef COLLCTL_DATA_EXTENTS_H
+#define COLLCTL_DATA_EXTENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+struct extent {
+	uint64_t at; /* its first byte in the virtual array */
+	int set;     /* which dataset, where there are several */
+	int file;
+	uint64_t offset; /* of its first byte in that file */
+	bool swapped;
+};
+
+/* Zeroed: empty. */
+struct extents {
+	struct extent *v;
+	size_t n, cap;
+	uint64_t bytes;
+};
+
+/* Append. -1: out of memory. */
+int extents_add(struct extents *, int set, int file, uint64_t offset, uint64_t bytes, bool swapped,
+                struct err *err);
+void extents_release(struct extents *);
+
+/* Call @visit for each piece of bytes [pos, pos + bytes) in order: @e with .at, .offset the piece's
+ * first byte. Stops at the first that returns not 0, and returns that. */
+int extents_visit(const struct extents *, uint64_t pos, uint64_t bytes,
+                  int (*visit)(void *ctx, const struct extent *e, uint64_t bytes, struct err *err),
+                  void *ctx, struct err *err);
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * All the files that a rank writes: one, several (-o given several times, --each), or a folder of
+ * them (a sharded set). All or nothing: what is written goes to unnamed or temporary files in the
+ * targets' folders (outfile.h); sink_commit gives them their names in the order in which they were
+ * added and, should one fail, gives the earlier ones their old contents back.
+ *
+ * Life: new -> add* -> open -> pwrite* -> seal -> commit -> free. Errors: ERR_OUTPUT, naming the
+ * file.
+ */
+#ifndef COLLCTL_DATA_SINK_H
+#define COLLCTL_DATA_SINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/data/dataset.h"
+
+struct sink;
+
+/* @sync, @force: as of outfile_open. NULL: out of memory. */
+struct sink *sink_new(bool sync, bool force, struct err *err);
+/* Remove what was not committed, also a folder that was made. NULL is fine. */
+void sink_free(struct sink *);
+
+/* A file at @path ("-": stdout, copied there at the commit) of @size bytes that begins with
+ * @head[head_len], which is copied. Two outputs at one path are ERR_USAGE. Returns the file's
+ * index, or -1. */
+int sink_add(struct sink *, const char *path, const void *head, size_t head_len, uint64_t size,
+             struct err *err);
+/* Make the folder @path if it is not there (its parent must be); before files in it are added. */
+int sink_add_folder(struct sink *, const char *path, struct err *err);
+
+/* Where a tensor of an output begins. */
+struct place {
+	int file;        /* of the sink */
+	uint64_t offset; /* bytes */
+};
+/* Add the files of an output at @path that holds the tensors of @like (which may have been
+ * selected), in the same format and, of a sharded set, in files of the same names with the index
+ * last; files that hold none of them are left out. Tensors are stored little-endian; Fortran's
+ * order is kept. places[i]: where tensor i of @like goes.
+ * ERR_USAGE, with the fix: a name whose extension is of another format; a set that is not to go to
+ * a folder (or an index's name in one), or one file to a folder. */
+int sink_add_like(struct sink *, const char *path, enum array_format hint,
+                  const struct dataset *like, struct place *places, struct err *err);
+/* The same for a single array that is described (.npy, raw): of @info->format. */
+int sink_add_array(struct sink *, const char *path, enum array_format hint,
+                   const struct array_info *info, struct place *place, struct err *err);
+
+/* Create them all: preallocated, heads written. */
+int sink_open(struct sink *, struct err *err);
+/* Thread-safe for different ranges. */
+int sink_pwrite(struct sink *, int file, const void *buf, size_t bytes, uint64_t pos, struct err *);
+int sink_pread(struct sink *, int file, void *buf, size_t bytes, uint64_t pos, struct err *err);
+/* Everything that may fail before the names are given: archives are packed, files synced, checked,
+ * linked to temporary names. */
+int sink_seal(struct sink *, struct err *err);
+/* All the names, or none. */
+int sink_commit(struct sink *, struct err *err);
+
+int sink_files(const struct sink *);
+const char *sink_path(const struct sink *, int file); /* for messages */
+
+#endif
