@@ -190,6 +190,10 @@ void terms_layout_release(struct layout *);
 void terms_cut_rows(uint64_t rows, const uint64_t *counts, int size, uint64_t *out);
 /* Take the root's arrays or files, as it has told them, for this rank's. */
 int terms_adopt_root(struct collective *, struct view *details, struct err *err);
+/* What a rank's details tell behind its weight and its order. */
+enum tells { TELLS_NOTHING, TELLS_ARRAYS, TELLS_FILES };
+/* The order of a rank whose local inputs differ in theirs. */
+#define ORDER_MIXED UINT64_MAX
 /* @rank told what can't be: *why. Returns -1. */
 int terms_malformed(int rank, const struct err *why, struct err *err);
 
@@ -206,6 +210,8 @@ int files_name_outputs(struct collective *, struct err *err);
 int files_open_outputs(struct collective *, struct err *err);
 /* What lies in Fortran's order where that can't stay is turned. */
 int files_settle_order(struct collective *, struct err *err);
+/* The name of input @i for a file of its own. */
+const char *files_name(const struct collective *, int i);
 /* All is written: check, digest and sync it; then give it its name. */
 int files_seal(struct collective *, struct err *err);
 int files_commit(struct collective *, struct err *err);

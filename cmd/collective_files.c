@@ -247,8 +247,7 @@ static int name_file(struct collective *c, const char *path, int f, struct err *
 	return ret;
 }
 
-/* The name of input @i for a file of its own. */
-static const char *each_name(const struct collective *c, int i)
+const char *files_name(const struct collective *c, int i)
 {
 	return c->names ? c->names[i] : base_name(c->inputs[i].path);
 }
@@ -259,7 +258,7 @@ static int name_each(struct collective *c, const char *path, struct err *err)
 	size_t item = 0;
 	int n = c->shape == OF_TENSORS ? c->ninputs : c->nparts;
 	for (int i = 0; i < n; i++) {
-		char *in = in_folder(path, each_name(c, i), err);
+		char *in = in_folder(path, files_name(c, i), err);
 		if (!in)
 			return -1;
 		int ret = c->shape == OF_TENSORS ? name_like(c, in, 0, i, item, err)

@@ -82,7 +82,7 @@ int drive_go(struct drive *d, struct err *err)
 		exec_stats(d->exec, &d->stats);
 		if (ret < 0 || ret == 1)
 			return ret < 0 ? -1 : 0;
-		job_moved(d->job, d->stats.bytes_moved);
+		job_moved(d->job, d->stats.bytes_moved, 0);
 		if ((ret == EXEC_AGAIN ? job_poll : job_turn)(d->job, err) < 0)
 			return -1;
 	}

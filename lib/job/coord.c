@@ -29,7 +29,7 @@ struct member {
 	struct ctl ctl;
 	struct addr from; /* len 0: rank 0 */
 	bool joined, has_intent, voted, done, lost, told;
-	uint8_t phase; /* of its last BEAT */
+	struct beat beat; /* its last */
 	struct intent intent;
 	uint8_t *details; /* where the intent's are */
 	bool has_digest;
@@ -168,7 +168,7 @@ static void evidence_over(void *ctx)
 			e = (struct err){.code = ERR_STALLED, .rank = r};
 			snprintf(e.text, sizeof e.text,
 			         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
-			         (double)longest / 1e9, phase_name(m->phase));
+			         (double)longest / 1e9, phase_name(m->beat.phase));
 		}
 	}
 	fail(c, &e, c->failed_in);
@@ -183,9 +183,9 @@ static void member_lost(struct member *m, const struct err *why)
 	m->lost = true;
 	if (c->stage == STAGE_JOIN || c->stage == STAGE_RUN) {
 		snprintf(e.text, sizeof e.text, "lost: its control link broke in phase %s%s%.200s",
-		         phase_name(c->stage == STAGE_JOIN ? PHASE_JOIN : m->phase),
+		         phase_name(c->stage == STAGE_JOIN ? PHASE_JOIN : m->beat.phase),
 		         why->code ? ": " : "", why->code ? why->text : "");
-		fail(c, &e, c->stage == STAGE_JOIN ? PHASE_JOIN : (enum phase)m->phase);
+		fail(c, &e, c->stage == STAGE_JOIN ? PHASE_JOIN : m->beat.phase);
 	}
 }
 
@@ -227,6 +227,40 @@ static void on_lost(void *ctx, const struct err *err)
 	maybe_drained(c);
 }
 
+/* What of its bytes @m has moved; 1: all, or it is not known how many there are. */
+static double fraction(const struct member *m)
+{
+	const struct beat *b = &m->beat;
+	if (b->phase < PHASE_RUN)
+		return 0;
+	return b->phase == PHASE_RUN && b->moved < b->total ? (double)b->moved / (double)b->total
+	                                                    : 1;
+}
+
+/* Who is least far: in the earliest phase, with the least of its bytes moved. Nobody where all
+ * that is known is done. */
+static struct pace slowest(const struct coord *c)
+{
+	struct pace p = {.rank = -1, .phase = PHASE_RUN, .done = 1};
+	for (int r = 0; r < c->conf.size; r++) {
+		const struct member *m = &c->members[r];
+		double done = fraction(m);
+		if (m->beat.phase < p.phase || (m->beat.phase == p.phase && done < p.done))
+			p = (struct pace){r, m->beat.phase, done};
+	}
+	return p;
+}
+
+static void tell_pace(struct coord *c)
+{
+	struct pace p = slowest(c);
+	struct buf b;
+	buf_init(&b, 16);
+	pace_encode(&p, &b);
+	tell_all(c, MSG_BEAT, &b);
+	buf_release(&b);
+}
+
 static void watch_beats(void *ctx)
 {
 	struct coord *c = ctx;
@@ -246,12 +280,11 @@ static void watch_beats(void *ctx)
 		struct err e = {.code = ERR_STALLED, .rank = r};
 		snprintf(e.text, sizeof e.text,
 		         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
-		         (double)silence(c, m, now) / 1e9, phase_name(m->phase));
-		fail(c, &e, m->phase);
+		         (double)silence(c, m, now) / 1e9, phase_name(m->beat.phase));
+		fail(c, &e, m->beat.phase);
 		return;
 	}
-	for (int r = 1; r < c->conf.size; r++)
-		tell(&c->members[r], MSG_BEAT, NULL);
+	tell_pace(c);
 	loop_timer_set(c->conf.loop, &c->beat_timer, now + beat_interval(c));
 }
 
@@ -596,6 +629,7 @@ static void receive(struct member *m, uint8_t type, struct view v)
 {
 	struct coord *c = m->coord;
 	struct err e = {0};
+	struct beat beat;
 	enum phase phase;
 	const uint8_t *digest;
 	switch (type) {
@@ -611,7 +645,9 @@ static void receive(struct member *m, uint8_t type, struct view v)
 		maybe_complete(c);
 		return;
 	case MSG_BEAT:
-		m->phase = view_u8(&v);
+		if (beat_decode(&beat, v, &e) < 0)
+			break;
+		m->beat = beat;
 		return;
 	case MSG_ABORT: /* its own word counts before all else */
 		if (err_decode(&e, &phase, &v) < 0)

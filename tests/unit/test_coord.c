@@ -309,10 +309,10 @@ static void say_err(int rank, uint8_t type, int code, int culprit, const char *t
 
 static void beat(int rank, enum phase phase)
 {
+	struct beat beat = {.phase = phase};
 	struct buf b;
-	buf_init(&b, 16);
-	buf_put_u8(&b, (uint8_t)phase);
-	buf_put_u64(&b, 0);
+	buf_init(&b, 32);
+	beat_encode(&beat, &b);
 	say(rank, MSG_BEAT, &b);
 	buf_release(&b);
 }
@@ -527,7 +527,7 @@ static void other_versions_and_jobs_are_told(void **state)
 	hello_as(2, &h);
 	until(members[2].lost, 1);
 	assert_int_equal(members[2].failure.code, ERR_DISAGREE);
-	assert_non_null(strstr(members[2].failure.text, "protocol version 3 differs from 2"));
+	assert_non_null(strstr(members[2].failure.text, "protocol version 4 differs from 3"));
 	h = hello_of(1, 2);
 	h.jobtag[0] ^= 1;
 	hello_as(3, &h);
