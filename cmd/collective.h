@@ -120,6 +120,7 @@ struct collective {
 	struct intent intent;
 	struct buf details; /* the intent's */
 	struct plan plan;
+	struct view root_told; /* rank 0's, of a broadcast or scatter: what its root has told */
 	bool weighted;     /* some rank has a --weight other than 1 */
 	bool keeps_order;  /* all ranks have the same arrays in Fortran's order: they stay so */
 	double divisor;    /* of avg: the weights of all inputs */

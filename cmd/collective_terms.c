@@ -149,6 +149,9 @@ void terms_cut_rows(uint64_t rows, const uint64_t *counts, int size, uint64_t *o
 
 /* ---- tables ---- */
 
+#define NAME_SHOWN 4096u /* bytes of a tensor's name */
+#define ENTRY_MAX  8192u /* bytes of a name, of a value */
+
 /* The name of an item as all ranks have it, and what it is: "bf16 (3, 4)"; where the rows are a
  * rank's own, "f32 (*, 4)"; once the result is there, its digest. */
 static void describe_item(const struct collective *c, const struct item *it, struct buf *name,
@@ -162,7 +165,9 @@ static void describe_item(const struct collective *c, const struct item *it, str
 		                 *it->tensor.name ? " " : "");
 		buf_put(name, text, (size_t)n);
 	}
-	buf_put(name, it->tensor.name, strlen(it->tensor.name) + 1);
+	size_t len = strlen(it->tensor.name);
+	buf_put(name, it->tensor.name, len < NAME_SHOWN ? len : NAME_SHOWN);
+	buf_put_u8(name, 0);
 	if (c->sealing) {
 		digest_text(c->digests[it - c->items], digest);
 		buf_put(value, "of digest ", 10);
@@ -176,8 +181,6 @@ static void describe_item(const struct collective *c, const struct item *it, str
 		shape = strchr(shape, ',') ? strchr(shape, ',') : ")";
 	buf_put(value, shape, strlen(shape) + 1);
 }
-
-#define ENTRY_MAX (1u << 17)
 
 /* The items from @i on that make a page; returns the first one of the next. */
 static size_t show_page(struct collective *c, size_t i, struct buf *out)
@@ -220,8 +223,10 @@ static void table_fact(struct collective *c)
 	if (state)
 		XXH3_128bits_reset(state);
 	for (size_t i = 0; state && i < c->nitems; i++) {
+		const char *whole = c->items[i].tensor.name;
 		describe_item(c, &c->items[i], &name, &value);
 		XXH3_128bits_update(state, name.data, name.len);
+		XXH3_128bits_update(state, whole, strlen(whole) + 1);
 		XXH3_128bits_update(state, value.data, value.len);
 	}
 	XXH128_hash_t h = state ? XXH3_128bits_digest(state) : (XXH128_hash_t){0};
