@@ -446,6 +446,12 @@ static inline void uneven_parts(struct problem *p, uint64_t *state)
 		coll_offsets(counts, p->size, r, p->parts[r][0], p->parts[r][1]);
 }
 
+static inline bool long_run(void)
+{
+	const char *s = getenv("COLLCTL_LONG");
+	return s && s[0] && strcmp(s, "0") != 0;
+}
+
 static const int sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
 #define NSIZES (sizeof sizes / sizeof sizes[0])
 

@@ -68,8 +68,15 @@ struct problem {
 	bool mute[RANKS]; /* ranks that write nothing */
 };
 
+/* A job of several parts. */
+struct list {
+	int n;
+	struct problem parts[PARTS];
+	uint32_t windows[PARTS];
+};
+
 struct timing {
-	uint32_t windows; /* of every part */
+	uint32_t windows; /* where a list doesn't say */
 	int streams;
 	size_t capacity, quantum;
 	uint64_t seed;      /* of the order of ranks and, with stalls, of them */
@@ -393,21 +400,26 @@ static inline void part_init(struct part_files *f, const struct problem *p, stru
 	}
 }
 
-/* @windows of each part; NULL: t->windows. */
-static inline void world_init_parts(struct world *w, const struct problem *p,
-                                    const uint32_t *windows, int n, const struct timing *t)
+static inline void world_begin(struct world *w, int size, const struct timing *t)
 {
-	*w = (struct world){
-	        .nparts = n, .size = p->size, .t = *t, .fail_read = -1, .fail_write = -1};
-	for (int r = 0; r < p->size; r++)
+	*w = (struct world){.size = size, .t = *t, .fail_read = -1, .fail_write = -1};
+	for (int r = 0; r < size; r++)
 		w->places[r] = (struct place){w, r};
-	for (int k = 0; k < n; k++)
-		part_init(&w->parts[k], &p[k], w, windows ? windows[k] : t->windows);
 }
 
 static inline void world_init(struct world *w, const struct problem *p, const struct timing *t)
 {
-	world_init_parts(w, p, NULL, 1, t);
+	world_begin(w, p->size, t);
+	part_init(&w->parts[w->nparts++], p, w, t->windows);
+}
+
+static inline void world_init_list(struct world *w, const struct list *l, const struct timing *t)
+{
+	world_begin(w, l->parts[0].size, t);
+	while (w->nparts < l->n) {
+		int k = w->nparts++;
+		part_init(&w->parts[k], &l->parts[k], w, l->windows[k]);
+	}
 }
 
 static inline void part_release(struct part_files *f)
