@@ -377,7 +377,103 @@ int files_name_outputs(struct collective *c, struct err *err)
 
 int files_open_outputs(struct collective *c, struct err *err)
 {
+<<<<<<< HEAD
 	return c->sink ? sink_open(c->sink, err) : 0;
+=======
+	const struct array_info *info = &c->layout.out;
+	if (!c->noutputs)
+		return 0;
+	c->header_len = array_header(info, c->header, sizeof c->header);
+	if (c->header_len < 0)
+		return err_set(err, ERR_OUTPUT, "%s: the header of this shape is too long",
+		               c->outputs[0].path);
+	uint64_t size = (uint64_t)c->header_len + array_bytes(info);
+	for (int i = 0; i < c->noutputs; i++) {
+		struct output *out = &c->outputs[i];
+		int ret = out->is_stdout ? stdio_spool_open(&out->file, size, err)
+		                         : outfile_open(&out->file, out->path, size, !c->o->no_sync,
+		                                        c->o->force, err);
+		if (ret < 0)
+			return -1;
+		out->open = true;
+		if (outfile_pwrite(&out->file, c->header, (size_t)c->header_len, 0, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- the files' side of the executor ---- */
+
+int files_prepare(struct collective *c, struct err *err)
+{
+	const struct coll_args *args = &c->layout.args;
+	const struct coll_layout l = coll_layout(c->kind, c->rank, c->size, args->root);
+	size_t esize = dtype_size(c->info.dtype), n = (size_t)(l.out_hi - l.out_lo);
+	c->read_staging = malloc(STAGING);
+	c->write_staging = malloc(STAGING);
+	uint64_t *starts = calloc(n + 1, sizeof *starts);
+	if (starts && c->noutputs) {
+		for (size_t j = 0; j < n; j++)
+			starts[j] = coll_out_at(c->kind, args, l.out_lo + (int)j) * esize;
+		c->digest = digest_new(&c->layout.out, starts, n);
+	}
+	free(starts);
+	if (!c->read_staging || !c->write_staging || (c->noutputs && !c->digest))
+		return err_nomem(err, "the digest and staging", 2 * STAGING);
+	return 0;
+}
+
+int files_read(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t n, struct err *err)
+{
+	(void)part;
+	struct collective *c = ctx;
+	const struct array_file *f = &c->inputs[input];
+	size_t esize = dtype_size(c->info.dtype), wide = dtype_size(c->dtype);
+	if (c->dtype == c->info.dtype)
+		return array_pread(f, buf, n * esize, f->info.offset + pos * esize, err);
+	convert_fn *convert = convert_kernel(c->dtype, c->info.dtype);
+	for (uint64_t i = 0, len; i < n; i += len) {
+		len = n - i < STAGING / wide ? n - i : STAGING / wide;
+		if (array_pread(f, c->read_staging, len * esize, f->info.offset + (pos + i) * esize,
+		                err) < 0)
+			return -1;
+		convert((uint8_t *)buf + i * wide, c->read_staging, len);
+	}
+	return 0;
+}
+
+static int store(struct collective *c, const void *buf, uint64_t pos, size_t bytes, struct err *err)
+{
+	digest_update(c->digest, pos, buf, bytes);
+	for (int i = 0; i < c->noutputs; i++)
+		if (outfile_pwrite(&c->outputs[i].file, buf, bytes, (uint64_t)c->header_len + pos,
+		                   err) < 0)
+			return -1;
+	return 0;
+}
+
+int files_write(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n, bool final,
+                struct err *err)
+{
+	(void)part;
+	struct collective *c = ctx;
+	size_t esize = dtype_size(c->info.dtype), wide = dtype_size(c->dtype);
+	bool divide = final && c->op == REDUCE_AVG;
+	if (c->dtype == c->info.dtype && !divide)
+		return store(c, buf, pos * esize, n * esize, err);
+	for (uint64_t i = 0, len; i < n; i += len) {
+		const uint8_t *from = (const uint8_t *)buf + i * wide;
+		len = n - i < STAGING / wide ? n - i : STAGING / wide;
+		if (divide)
+			final_kernel(c->info.dtype, c->dtype)(c->write_staging, from, c->divisor,
+			                                      len);
+		else
+			convert_kernel(c->info.dtype, c->dtype)(c->write_staging, from, len);
+		if (store(c, c->write_staging, (pos + i) * esize, len * esize, err) < 0)
+			return -1;
+	}
+	return 0;
+>>>>>>> exec
 }
 
 /* ---- the end ---- */
