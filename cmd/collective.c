@@ -176,37 +176,18 @@ static int list_parts(struct collective *c, struct err *err)
 static int move(struct collective *c, struct err *err)
 {
 	uint64_t bytes = collective_bytes(c);
-<<<<<<< HEAD
 	if (list_parts(c, err) < 0)
 		return -1;
-=======
-	c->part = (struct exec_part){
-	        .algorithm = c->algorithm,
-	        .args = c->layout.args,
-	        .op = c->op,
-	        .dtype = c->dtype,
-	        .ordered = c->ordered,
-	        .divisor = c->divisor,
-	        .windows = c->plan.windows,
-	};
->>>>>>> exec
 	c->drive = (struct drive){
 	        .job = c->job,
 	        .memory = c->plan.memory / 4,
 	        .lane_bytes = bytes,
 	        .conf =
 	                {
-<<<<<<< HEAD
 	                        .parts = c->exec_parts,
 	                        .nparts = c->nparts,
 	                        .streams = (int)c->plan.streams,
 	                        .io = {move_read, move_write, c},
-=======
-	                        .parts = &c->part,
-	                        .nparts = 1,
-	                        .streams = (int)c->plan.streams,
-	                        .io = {files_read, files_write, c},
->>>>>>> exec
 	                        .threads = bytes > INLINE_BYTES,
 	                },
 	};

@@ -136,7 +136,6 @@ struct collective {
 	struct made *made;    /* the root's, of a broadcast with --include or --exclude */
 	size_t nmade;
 
-	struct exec_part part;
 	struct drive drive;
 	struct exec_part *exec_parts;
 	bool sealing;                       /* the table has digests */
@@ -210,19 +209,10 @@ int files_open_inputs(struct collective *, char **paths, int n, struct err *err)
 /* The outputs' files, when the formats are known; then create them. */
 int files_name_outputs(struct collective *, struct err *err);
 int files_open_outputs(struct collective *, struct err *err);
-<<<<<<< HEAD
 /* What lies in Fortran's order where that can't stay is turned. */
 int files_settle_order(struct collective *, struct err *err);
 /* The name of input @i for a file of its own. */
 const char *files_name(const struct collective *, int i);
-=======
-/* The executor's side of them, and what they need. */
-int files_prepare(struct collective *, struct err *err);
-int files_read(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t n,
-               struct err *err);
-int files_write(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n, bool final,
-                struct err *err);
->>>>>>> exec
 /* All is written: check, digest and sync it; then give it its name. */
 int files_seal(struct collective *, struct err *err);
 int files_commit(struct collective *, struct err *err);
