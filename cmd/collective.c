@@ -250,7 +250,7 @@ static int run(struct collective *c, char **paths, int npaths, struct err *err)
 	c->times.join = clock_ns();
 	c->phase = PHASE_CONNECT;
 	if (files_settle_order(c, err) < 0 || files_name_outputs(c, err) < 0 ||
-	    files_open_outputs(c, err) < 0 || move(c, err) < 0)
+	    files_open_outputs(c, err) < 0 || stats_scan(c, err) < 0 || move(c, err) < 0)
 		return -1;
 	c->times.run = clock_ns();
 	c->phase = PHASE_COMMIT;
@@ -260,30 +260,53 @@ static int run(struct collective *c, char **paths, int npaths, struct err *err)
 	return 0;
 }
 
+/* ---- telling ---- */
+
+/* The part that moves most, whose algorithm stands for all. */
+static const struct part *largest(const struct collective *c)
+{
+	const struct part *most = c->parts;
+	for (int i = 1; i < c->nparts; i++)
+		if (array_bytes(&c->parts[i].info) > array_bytes(&most->info))
+			most = &c->parts[i];
+	return c->nparts ? most : NULL;
+}
+
+/* Elements of a part, of the collective once it is laid out. */
+static uint64_t count_of(const struct part *p)
+{
+	return p->layout.args.off ? coll_count(&p->layout.args) : p->info.count;
+}
+
 static struct result result_of(const struct collective *c)
 {
-	bool agreed = c->layout.args.off != NULL;
-	uint64_t count = agreed ? coll_count(&c->layout.args) : c->info.count;
+	const struct part *p = largest(c);
+	bool named = c->nitems > 1 || (c->nitems && *c->items[0].tensor.name);
 	struct result r = {
 	        .command = c->cmd->name,
 	        .rank = c->rank,
 	        .size = c->size,
 	        .requested = c->o->algorithm,
-	        .algorithm = c->algorithm ? c->algorithm->name : c->o->algorithm,
+	        .algorithm = p && p->algorithm ? p->algorithm->name : c->o->algorithm,
 	        .op = coll_reduces(c->kind) ? c->o->op : NULL,
-	        .dtype = c->info.dtype ? dtype_name(c->info.dtype) : NULL,
-	        .count = count,
-	        .bytes = count * dtype_size(c->info.dtype),
-	        .output = c->noutputs ? c->outputs[0].path : NULL,
+	        .dtype = p && p->dtype ? dtype_name(p->dtype) : NULL,
+	        .tensors = named ? c->nitems : 0,
+	        .output = c->sink ? c->output : NULL,
 	        .stats = c->drive.stats,
 	        .peers = c->drive.npeers,
-	        .windows = c->plan.windows,
 	        .streams = c->plan.streams,
 	        .times = c->times,
 	        .bus_factor = bench_bus_factor(c->kind, c->size),
 	};
-	if (c->times.commit && c->noutputs)
-		digest_text(c->digest_bytes, r.digest);
+	for (int i = 0; i < c->nparts; i++) {
+		r.count += count_of(&c->parts[i]);
+		r.bytes += count_of(&c->parts[i]) * dtype_size(c->parts[i].dtype);
+		r.windows += c->parts[i].windows;
+		if (c->parts[i].dtype != p->dtype)
+			r.dtype = "mixed";
+	}
+	if (c->times.commit && c->sink)
+		digest_text(c->digest, r.digest);
 	return r;
 }
 
@@ -313,21 +336,30 @@ static int prepare(struct collective *c, struct err *err)
 
 int cmd_collective(const struct command *cmd, struct options *o, int argc, char **argv)
 {
-	struct collective c = {.cmd = cmd, .o = o, .rank = -1, .dtype = DTYPE_NONE};
+	struct collective c = {.cmd = cmd, .o = o, .rank = -1};
 	struct err err = {.rank = ERR_RANK_SELF};
 	c.times.start = clock_ns();
 	int ret = prepare(&c, &err);
 	if (ret == 0)
+		progress_start_job(&c.progress, o, cmd->name, c.job);
+	if (ret == 0)
 		ret = run(&c, argv + 1, argc - 1, &err);
 	if (ret < 0 && c.job)
 		job_fail(c.job, &err);
+	progress_stop(&c.progress);
 	/* The user hears of a failure at once, also where rank 0 still has others to tell. */
 	struct result r = result_of(&c);
+	if (ret == 0 && o->stats)
+		r.found = stats_tell(&c);
 	int code = result_print(&r, o, ret < 0 ? &err : NULL, phase_name(c.phase), input_names(&c));
 	exec_free(c.drive.exec); /* its file threads and lanes go before the mesh */
 	job_close(c.job);
+	move_release(&c);
+	stats_release(&c);
+	parts_release(&c);
 	files_release(&c);
 	terms_release(&c);
 	joining_release(&c.joining);
+	free(c.exec_parts);
 	return code;
 }

@@ -13,6 +13,7 @@
 
 #include "cmd/commands.h"
 #include "cmd/joining.h"
+#include "cmd/progress.h"
 #include "cmd/result.h"
 #include "lib/data/dataset.h"
 #include "lib/data/digest.h"
@@ -142,6 +143,8 @@ struct collective {
 	uint8_t (*digests)[DIGEST_BYTES];   /* of the items */
 	uint8_t digest[DIGEST_BYTES];       /* of all */
 	uint8_t *read_staging, *write_staging, *compare_staging;
+	struct stats **scanned; /* stats_scan: of each input, [ntensors] */
+	struct progress progress;
 	struct times times;
 	enum phase phase; /* where a failure happened */
 };
@@ -225,5 +228,13 @@ int move_read(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t 
 int move_write(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n, bool final,
                struct err *err);
 void move_release(struct collective *);
+
+/* collective_stats.c: --stats */
+
+/* Where elements move as mere bytes: look at the inputs' tensors before. */
+int stats_scan(struct collective *, struct err *err);
+/* Say which tensors of the inputs have NaN or Inf, and return it for --json (NULL: no memory). */
+json_t *stats_tell(const struct collective *);
+void stats_release(struct collective *);
 
 #endif

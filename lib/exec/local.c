@@ -6,6 +6,12 @@
 
 #define PIECE 512 /* elements worked on at a time where types differ */
 
+/* Is the operation's last function to be applied by @step? */
+static bool is_final(const struct part *p, const struct sched_step *step)
+{
+	return (step->flags & SCHED_FINAL) && p->conf->op == REDUCE_AVG && !p->conf->late;
+}
+
 /* dst = left op right (@swapped: right op left) where the types differ or the result is final: in
  * the wider type, rounded once, in pieces that stay in the cache. */
 static void combine_wide(const struct part *p, const struct sched_step *step, enum dtype to,
@@ -13,7 +19,7 @@ static void combine_wide(const struct part *p, const struct sched_step *step, en
                          const uint8_t *right, uint64_t n)
 {
 	_Alignas(ELEMENT_MAX) uint8_t piece[PIECE * ELEMENT_MAX];
-	bool final = (step->flags & SCHED_FINAL) && p->conf->op == REDUCE_AVG;
+	bool final = is_final(p, step);
 	convert_fn *widen = convert_kernel(p->acc, of);
 	reduce_fn *reduce = reduce_kernel(p->conf->op, p->acc, with, step->flags & SCHED_WIRE_LEFT);
 	convert_fn *narrow = convert_kernel(to, p->acc);
@@ -37,7 +43,7 @@ void exec_combine(const struct stream *s, const struct sched_step *step, uint8_t
 	enum dtype of = step->op == SCHED_REDUCE ? to : src;
 	enum dtype with = step->op == SCHED_REDUCE ? src : p->dtype;
 	bool swapped = step->flags & SCHED_WIRE_LEFT;
-	bool final = (step->flags & SCHED_FINAL) && p->conf->op == REDUCE_AVG;
+	bool final = is_final(p, step);
 	if (to == of && with == p->dtype && !final)
 		(to == p->acc ? p->reduce_acc : p->reduce)[swapped](dst, left, right, n);
 	else
@@ -77,7 +83,7 @@ static void copy(struct stream *s, const struct sched_step *step, uint64_t from,
 	const uint8_t *src = at(s, span_add(step->src, from));
 	enum dtype to = buf_dtype(s, step->dst.buf);
 	enum dtype of = buf_dtype(s, step->src.buf);
-	if ((step->flags & SCHED_FINAL) && s->part->conf->op == REDUCE_AVG)
+	if (is_final(s->part, step))
 		final_kernel(to, of)(dst, src, s->part->conf->divisor, n);
 	else
 		convert_kernel(to, of)(dst, src, n);

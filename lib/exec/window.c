@@ -182,7 +182,7 @@ static void submit_jobs(struct exec *x, struct stream *s)
 		const struct sched_step *step = &s->sched->steps[s->job_steps[k]];
 		struct fileio_job *job = &s->jobs[k];
 		job->write = step->op == SCHED_WRITE;
-		job->final = !s->sched->final;
+		job->final = !s->sched->final || s->part->conf->late;
 		job->count = step->len;
 		struct sched_span file = job->write ? step->dst : step->src;
 		struct sched_span mem = job->write ? step->src : step->dst;
