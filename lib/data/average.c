@@ -93,10 +93,10 @@ HALF_INLINE __int128 divide_signed(__int128 x, uint64_t by)
 	             : (__int128)divide_to_even(magnitude, by);
 }
 
-UNARY_BY(avg_i64, int64_t, int64_t, uint64_t, (int64_t)divide_signed(x, by))
-UNARY_BY(avg_i64_i128, int64_t, int128, uint64_t, (int64_t)divide_signed(x, by))
-UNARY_BY(avg_u64, uint64_t, uint64_t, uint64_t, (uint64_t)divide_to_even(x, by))
-UNARY_BY(avg_u64_i128, uint64_t, int128, uint64_t, (uint64_t)divide_signed(x, by))
+SCALAR_UNARY_BY(avg_i64, int64_t, int64_t, uint64_t, (int64_t)divide_signed(x, by))
+SCALAR_UNARY_BY(avg_i64_i128, int64_t, int128, uint64_t, (int64_t)divide_signed(x, by))
+SCALAR_UNARY_BY(avg_u64, uint64_t, uint64_t, uint64_t, (uint64_t)divide_to_even(x, by))
+SCALAR_UNARY_BY(avg_u64_i128, uint64_t, int128, uint64_t, (uint64_t)divide_signed(x, by))
 
 #define AVG_NARROW(T, t) \
 	[T] = {[T] = avg_##t, [DTYPE_F32] = avg_##t##_f32, [DTYPE_F64] = avg_##t##_f64}

@@ -29,8 +29,8 @@ UNARY(f64_of_u16, double, uint16_t, (double)x)
 UNARY(f64_of_u32, double, uint32_t, (double)x)
 UNARY(f64_of_u64, double, uint64_t, (double)x)
 UNARY(f64_of_bool, double, uint8_t, (double)(x != 0))
-UNARY(i128_of_i64, int128, int64_t, (int128)x)
-UNARY(i128_of_u64, int128, uint64_t, (int128)x)
+SCALAR_UNARY(i128_of_i64, int128, int64_t, (int128)x)
+SCALAR_UNARY(i128_of_u64, int128, uint64_t, (int128)x)
 
 /* Complex numbers: each part. */
 static void c128_of_c64(void *dst, const void *src, size_t n)

@@ -16,26 +16,24 @@ SUM(sum_c64, DTYPE_F32, DTYPE_F32)
 SUM(sum_c128, DTYPE_F64, DTYPE_F64)
 SUM(sum_c128_c64, DTYPE_F64, DTYPE_F32)
 
-HALF_INLINE struct c64 c64_product(struct c64 x, struct c64 y)
-{
-	return (struct c64){f32_canonical(x.re * y.re - x.im * y.im),
-	                    f32_canonical(x.re * y.im + x.im * y.re)};
-}
+#define PRODUCT(name, D, B, CANONICAL)                                             \
+	KERNEL static void name(void *dst, const void *a, const void *b, size_t n) \
+	{                                                                          \
+		D *d = dst;                                                        \
+		const D *l = a;                                                    \
+		const B *r = b;                                                    \
+		ELEMENTWISE                                                        \
+		for (size_t i = 0; i < n; i++) {                                   \
+			D x = l[2 * i], xi = l[2 * i + 1];                         \
+			D y = (D)r[2 * i], yi = (D)r[2 * i + 1];                   \
+			d[2 * i] = CANONICAL(x * y - xi * yi);                     \
+			d[2 * i + 1] = CANONICAL(x * yi + xi * y);                 \
+		}                                                                  \
+	}
 
-HALF_INLINE struct c128 c128_product(struct c128 x, struct c128 y)
-{
-	return (struct c128){f64_canonical(x.re * y.re - x.im * y.im),
-	                     f64_canonical(x.re * y.im + x.im * y.re)};
-}
-
-HALF_INLINE struct c128 c64_widened(struct c64 x)
-{
-	return (struct c128){(double)x.re, (double)x.im};
-}
-
-BINARY(prod_c64, struct c64, struct c64, c64_product(x, y))
-BINARY(prod_c128, struct c128, struct c128, c128_product(x, y))
-BINARY(prod_c128_c64, struct c128, struct c64, c128_product(x, c64_widened(y)))
+PRODUCT(prod_c64, float, float, f32_canonical)
+PRODUCT(prod_c128, double, double, f64_canonical)
+PRODUCT(prod_c128_c64, double, float, f64_canonical)
 
 reduce_fn *reduce_kernel_complex(enum reduce_op op, enum dtype acc, enum dtype dtype)
 {

@@ -22,7 +22,7 @@ INTEGER_KERNELS(16)
 INTEGER_KERNELS(32)
 INTEGER_KERNELS(64)
 
-BINARY(sum_128, uint128, uint128, x + y)
+SCALAR_BINARY(sum_128, uint128, uint128, x + y)
 
 #define BY_WIDTH(op)                                                                              \
 	[DTYPE_I8] = op##_8, [DTYPE_I16] = op##_16, [DTYPE_I32] = op##_32, [DTYPE_I64] = op##_64, \
