@@ -98,12 +98,23 @@ static int check_reduction(struct collective *c, struct err *err)
 	               o->integers ? "--integers" : "--weight");
 }
 
+static int check_operands(const struct collective *c, int n, char **paths, struct err *err)
+{
+	if (n <= 1 || coll_takes_several(c->kind) || c->o->each)
+		return 0;
+	return err_set(err, ERR_USAGE,
+	               "%s: '%s' is one input too many: give one or, for each on its own, --each",
+	               c->cmd->name, paths[1]);
+}
+
 /* All that can be said before the job is joined. */
-static int check_options(struct collective *c, struct err *err)
+static int check_options(struct collective *c, int npaths, char **paths, struct err *err)
 {
 	const struct options *o = c->o;
 	const struct coll_layout other = coll_layout(c->kind, 1, 2, 0);
 	const struct coll_algorithm *alg = NULL;
+	if (check_operands(c, npaths, paths, err) < 0)
+		return -1;
 	if (coll_reduces(c->kind) && check_reduction(c, err) < 0)
 		return -1;
 	if (algorithm_named(c->kind, o->algorithm, &alg, err) < 0)
@@ -319,12 +330,12 @@ static json_t *input_names(const struct collective *c)
 }
 
 /* Open the job, unless the command line is wrong already. */
-static int prepare(struct collective *c, struct err *err)
+static int prepare(struct collective *c, int npaths, char **paths, struct err *err)
 {
 	if (coll_by_name(c->cmd->name, &c->kind) < 0)
 		return err_set(err, ERR_OTHER, "%s is no collective", c->cmd->name);
 	c->rules = &rules[c->kind];
-	if (check_options(c, err) < 0 || joining_init(&c->joining, c->o, err) < 0)
+	if (check_options(c, npaths, paths, err) < 0 || joining_init(&c->joining, c->o, err) < 0)
 		return -1;
 	c->rank = c->joining.conf.rank >= 0 ? c->joining.conf.rank : -1;
 	c->size = c->joining.conf.size;
@@ -339,7 +350,7 @@ int cmd_collective(const struct command *cmd, struct options *o, int argc, char 
 	struct collective c = {.cmd = cmd, .o = o, .rank = -1};
 	struct err err = {.rank = ERR_RANK_SELF};
 	c.times.start = clock_ns();
-	int ret = prepare(&c, &err);
+	int ret = prepare(&c, argc - 1, argv + 1, &err);
 	if (ret == 0)
 		progress_start_job(&c.progress, o, cmd->name, c.job);
 	if (ret == 0)

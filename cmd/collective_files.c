@@ -142,6 +142,7 @@ static int shape_broadcast(struct collective *c, struct err *err)
 
 int files_open_inputs(struct collective *c, char **paths, int n, struct err *err)
 {
+	c->shape = c->rules->cut == CUT_ELEMENTS ? OF_TENSORS : OF_ARRAYS;
 	if (!collective_reads(c))
 		return 0;
 	c->inputs = calloc((size_t)n + 1, sizeof *c->inputs); /* one more for an index */
@@ -235,9 +236,8 @@ static int name_file(struct collective *c, const char *path, int f, struct err *
 	char *in = t->folder ? in_folder(path, t->files[f].name, err) : strdup(path);
 	if (!in)
 		return err_nomem(err, "a path", strlen(path));
-	int ret = t->folder ? 0
-	                    : sink_check_format(path, array_format_by_name(c->o->format), t->format,
-	                                        c->o->raw_file, err);
+	enum array_format hint = c->o->raw_file ? ARRAY_RAW : array_format_by_name(c->o->format);
+	int ret = t->folder ? 0 : sink_check_format(path, hint, t->format, err);
 	if (ret == 0) {
 		struct place *to = places_of(c, 0, (size_t)f);
 		to->file = sink_add(c->sink, in, NULL, 0, t->files[f].bytes, err);

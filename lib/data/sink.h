@@ -48,6 +48,10 @@ int sink_add_like(struct sink *, const char *path, enum array_format hint,
 int sink_add_array(struct sink *, const char *path, enum array_format hint,
                    const struct array_info *info, struct place *place, struct err *err);
 
+/* May an output of format @want go to a file of the name @path? ERR_USAGE, with the fix. */
+int sink_check_format(const char *path, enum array_format hint, enum array_format want,
+                      struct err *err);
+
 /* Create them all: preallocated, heads written. Two at one path, however it is written, are
  * ERR_USAGE. */
 int sink_open(struct sink *, struct err *err);

@@ -14,7 +14,7 @@ static const struct {
 };
 
 /* The output has the input's format, which another rank may have told. */
-static int check_format(const char *path, enum array_format hint, enum array_format want,
+int sink_check_format(const char *path, enum array_format hint, enum array_format want,
                         struct err *err)
 {
 	enum array_format format = hint;
@@ -37,7 +37,7 @@ int sink_add_array(struct sink *s, const char *path, enum array_format hint,
                    const struct array_info *info, struct place *place, struct err *err)
 {
 	char head[ARRAY_HEADER_MAX];
-	if (check_format(path, hint, info->format, err) < 0)
+	if (sink_check_format(path, hint, info->format, err) < 0)
 		return -1;
 	long len = array_header(info, head, sizeof head);
 	if (len < 0)
