@@ -185,7 +185,7 @@ static int describe_npy(int fd, const char *path, uint64_t at, uint64_t size,
 	do {
 		if (input_pread(fd, path, buf, len, at, err))
 			return -1;
-		r = npy_parse(buf, len, size, hints->dtype == DTYPE_BF16, info, &need, &why);
+		r = npy_parse(buf, len, size, hints->dtype, info, &need, &why);
 		len = need;
 	} while (r > 0);
 	return r ? err_set(err, why.code, "%s: %s", path, why.text) : 0;
