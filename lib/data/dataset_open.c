@@ -42,6 +42,45 @@ static int read_array(struct dataset *d, const struct array_hints *hints, struct
 	return add_array(d, "", &info, 0, 0, err);
 }
 
+/* ---- .npz ---- */
+
+struct unpacking {
+	struct dataset *dataset;
+	const struct array_hints *hints;
+	int file;
+};
+
+static int add_member(void *ctx, const char *name, uint64_t at, uint64_t bytes, struct err *err)
+{
+	const struct unpacking *u = ctx;
+	const struct dataset_file *f = &u->dataset->files[u->file];
+	struct array_info info;
+	char *path;
+	if (asprintf(&path, "%s: member '%.200s.npy'", f->path, name) < 0)
+		return err_nomem(err, "a name", strlen(name));
+	int ret = array_describe(f->fd, path, at, bytes, ARRAY_NPY, u->hints, &info, err);
+	free(path);
+	return ret ? -1 : add_array(u->dataset, name, &info, at, u->file, err);
+}
+
+/* Unpack the archive @fd, which is closed. */
+static int read_npz(struct dataset *d, int fd, const struct array_hints *hints, struct err *err)
+{
+	struct unpacking u = {d, hints, -1};
+	struct stat st;
+	int spool = spool_open(err), ret = -1;
+	if (spool >= 0)
+		u.file = dataset_add_file(d, spool, d->path, true, err);
+	if (u.file >= 0)
+		ret = npz_unpack(fd, d->path, spool, add_member, &u, err);
+	close(fd);
+	if (ret == 0 && fstat(spool, &st))
+		return err_errno(err, ERR_RESOURCE, "%s: the spool", d->path);
+	if (ret == 0)
+		d->files[u.file].size = (uint64_t)st.st_size;
+	return ret;
+}
+
 /* ---- .safetensors ---- */
 
 struct shard {
@@ -86,20 +125,20 @@ int dataset_add_safetensors(struct dataset *d, int file, struct err *err)
 static int check_described(const char *path, enum array_format format,
                            const struct array_hints *hints, struct err *err)
 {
-	bool names_lost_type = hints->dtype == DTYPE_BF16 || hints->dtype == DTYPE_F8E4M3 ||
-	                       hints->dtype == DTYPE_F8E5M2;
+	bool may_lose_type = hints->dtype == DTYPE_BF16 || hints->dtype == DTYPE_F8E4M3 ||
+	                     hints->dtype == DTYPE_F8E5M2;
 	if (format == ARRAY_NPY || format == ARRAY_RAW)
 		return 0;
 	if (hints->shape)
 		return err_set(err, ERR_USAGE, "%s: its tensors have shapes: leave out --shape",
 		               path);
-	if (hints->dtype != DTYPE_NONE && !(format == ARRAY_NPZ && names_lost_type))
+	if (hints->dtype != DTYPE_NONE && !(format == ARRAY_NPZ && may_lose_type))
 		return err_set(err, ERR_USAGE, "%s: its tensors have types: leave out --dtype",
 		               path);
 	return 0;
 }
 
-/* Spool all that comes from @from; what no name tells of a pipe's format, --dtype does. */
+/* Spool all that comes from @from. */
 static int spool_input(int from, const char *name, const struct dataset_source *src,
                        struct err *err)
 {
@@ -148,14 +187,29 @@ static int find_format(struct dataset *d, const char *path, bool pipe,
 	return 0;
 }
 
-static int open_file(struct dataset *d, const char *path, bool pipe,
-                     const struct dataset_source *src, struct err *err)
+static int open_input(const struct dataset *d, const char *path, bool pipe,
+                      const struct dataset_source *src, struct err *err)
 {
 	struct stat st;
-	int fd = !pipe                    ? input_open(path, &st, err)
-	         : strcmp(path, "-") == 0 ? spool_input(STDIN_FILENO, d->path, src, err)
-	                                  : spool_fifo(path, src, err);
-	return fd < 0 ? -1 : dataset_add_file(d, fd, d->path, pipe, err);
+	if (!pipe)
+		return input_open(path, &st, err);
+	return strcmp(path, "-") == 0 ? spool_input(STDIN_FILENO, d->path, src, err)
+	                              : spool_fifo(path, src, err);
+}
+
+static int open_file(struct dataset *d, const char *path, bool pipe,
+                     const struct dataset_source *src, const struct array_hints *hints,
+                     struct err *err)
+{
+	int fd = open_input(d, path, pipe, src, err);
+	if (fd < 0)
+		return -1;
+	if (d->format == ARRAY_NPZ)
+		return read_npz(d, fd, hints, err);
+	if (dataset_add_file(d, fd, d->path, pipe, err) < 0)
+		return -1;
+	return d->format == ARRAY_SAFETENSORS ? dataset_add_safetensors(d, 0, err)
+	                                      : read_array(d, hints, err);
 }
 
 static int open_any(struct dataset *d, const char *path, const struct dataset_source *src,
@@ -172,10 +226,7 @@ static int open_any(struct dataset *d, const char *path, const struct dataset_so
 	if (d->format == ARRAY_SAFETENSORS && !pipe &&
 	    (array_is_index(path) || array_is_folder(path)))
 		return dataset_open_set(d, err);
-	if (open_file(d, path, pipe, src, err) < 0)
-		return -1;
-	return d->format == ARRAY_SAFETENSORS ? dataset_add_safetensors(d, 0, err)
-	                                      : read_array(d, hints, err);
+	return open_file(d, path, pipe, src, hints, err);
 }
 
 int dataset_open(struct dataset *d, const char *path, const struct dataset_source *src,
