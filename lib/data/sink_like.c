@@ -148,5 +148,6 @@ int sink_add_like(struct sink *s, const char *path, enum array_format hint,
 		               path, formats[like->format].ending);
 	if (check_format(path, hint, like->format, err) < 0)
 		return -1;
-	return one_file(s, path, like, places, err);
+	return like->format == ARRAY_NPZ ? sink_add_npz(s, path, like, places, err)
+	                                 : one_file(s, path, like, places, err);
 }

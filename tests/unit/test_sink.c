@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -825,6 +826,84 @@ static void test_sharded(void **state)
 	                                                    "}\n");
 }
 
+static bool have_libzip(void)
+{
+	void *lib = dlopen("libzip.so.4", RTLD_NOW);
+	lib = lib ? lib : dlopen("libzip.so.5", RTLD_NOW);
+	if (lib)
+		dlclose(lib);
+	else
+		print_message("skipped: there is no libzip\n");
+	return lib;
+}
+
+static void test_npz(void **state)
+{
+	(void)state;
+	struct model m;
+	struct err err = {0};
+	if (!have_libzip())
+		return;
+	make_model(&m, ARRAY_NPZ, false);
+	put("x.npz", "old", 0640);
+	assert_model_written("x.npz", &m);
+	assert_model("x.npz", &m);
+	assert_int_equal(mode_of("x.npz"), 0640);
+	assert_int_equal(names("."), 1);
+	/* The same bytes again, and on stdout. */
+	char first[8192], second[8192];
+	size_t n = get("x.npz", first, sizeof first);
+	int fd = open("out", O_WRONLY | O_CREAT, 0600);
+	struct sink *s = new_sink(true);
+	assert_int_equal(sink_add_like(s, "-", ARRAY_FORMAT_AUTO, &m.d, m.places, &err), 0);
+	assert_int_equal(sink_open(s, &err), 0);
+	for (int i = 0; i < TENSORS; i++) {
+		char buf[64], back[64];
+		const struct place *p = &m.places[i];
+		uint64_t bytes = m.tensors[i].bytes;
+		fill(&m, i, buf);
+		assert_int_equal(sink_pwrite(s, p->file, buf, bytes, p->offset, &err), 0);
+		assert_int_equal(sink_pread(s, p->file, back, bytes, p->offset, &err), 0);
+		assert_memory_equal(buf, back, bytes);
+	}
+	assert_int_equal(sink_seal(s, &err), 0);
+	assert_int_equal(with_stdout_at(fd, s, &err), 0);
+	sink_free(s);
+	close(fd);
+	assert_int_equal(get("out", second, sizeof second), n);
+	assert_memory_equal(first, second, n);
+	/* Without members. */
+	m.d.ntensors = 0;
+	assert_model_written("none.npz", &m);
+	assert_int_equal(get("none.npz", first, sizeof first), 22);
+}
+
+/* No room for the members or the archive: known before any data come. */
+static void test_npz_no_room(void **state)
+{
+	(void)state;
+	struct model m;
+	make_model(&m, ARRAY_NPZ, false);
+	for (int k = 0; k < 2; k++) {
+		struct err err = {0};
+		struct sink *s = new_sink(false);
+		fault.call = FALLOCATE;
+		fault.skip = k;
+		fault.error = ENOSPC;
+		fault.times = 1;
+		fault.hits = 0;
+		assert_int_equal(sink_add_like(s, "x.npz", ARRAY_FORMAT_AUTO, &m.d, m.places, &err),
+		                 0);
+		int ret = sink_open(s, &err);
+		if (fault.hits)
+			assert_err(ret, &err, ERR_OUTPUT, "x.npz: cannot allocate the file");
+		else
+			print_message("skipped: this file system is not preallocated\n");
+		sink_free(s);
+		assert_int_equal(names("."), 0);
+	}
+}
+
 /* The index comes last, and none of the set is left where it fails. */
 static void test_sharded_fails(void **state)
 {
@@ -915,6 +994,8 @@ int main(void)
 	        cmocka_unit_test_teardown(test_arrays, empty_folder),
 	        cmocka_unit_test_teardown(test_safetensors, empty_folder),
 	        cmocka_unit_test_teardown(test_sharded, empty_folder),
+	        cmocka_unit_test_teardown(test_npz, empty_folder),
+	        cmocka_unit_test_teardown(test_npz_no_room, empty_folder),
 	        cmocka_unit_test_teardown(test_sharded_fails, empty_folder),
 	        cmocka_unit_test_teardown(test_refused_names, empty_folder),
 	};
