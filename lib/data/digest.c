@@ -267,11 +267,9 @@ out:
 static void hash_description(XXH3_state_t *state, const struct part *part)
 {
 	char shape[ARRAY_SHAPE_TEXT], text[ARRAY_SHAPE_TEXT + 32];
-	struct array_info info = {.ndim = part->ndim < ARRAY_MAX_DIMS ? part->ndim
-	                                                              : ARRAY_MAX_DIMS};
-	memcpy(info.shape, part->shape, (size_t)info.ndim * sizeof *info.shape);
+	const struct tensor t = {.dtype = part->dtype, .ndim = part->ndim, .shape = part->shape};
 	int n = snprintf(text, sizeof text, "%s %s\n", dtype_name(part->dtype),
-	                 array_shape_text(&info, shape));
+	                 tensor_shape_text(&t, shape));
 	hash_update(state, text, (size_t)n);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/data/outfile.h"
+#include "lib/data/sink_internal.h"
 #include "lib/data/spool.h"
 
 struct sink_file {
@@ -17,7 +18,10 @@ struct sink_file {
 	void *head;
 	size_t head_len;
 	uint64_t size;
-	struct outfile out; /* stdout's is a spool */
+	struct outfile out;     /* stdout's is a spool */
+	bool packed;            /* an archive, whose members */
+	struct archive archive; /* are these, */
+	struct outfile spool;   /* and lie here until they are packed into .out */
 };
 
 struct sink {
@@ -48,6 +52,8 @@ void sink_free(struct sink *s)
 	for (int i = s->nfiles; i-- > 0;) {
 		struct sink_file *f = &s->files[i];
 		outfile_release(&f->out);
+		outfile_release(&f->spool);
+		archive_release(&f->archive);
 		free(f->head);
 		free(f->path);
 	}
@@ -106,6 +112,19 @@ int sink_add(struct sink *s, const char *path, const void *head, size_t head_len
 	}
 	memcpy(f->head, head ? head : "", head_len);
 	return s->nfiles++;
+}
+
+int sink_add_archive(struct sink *s, const char *path, struct archive *a, struct err *err)
+{
+	int file = sink_add(s, path, NULL, 0, 0, err);
+	if (file < 0) {
+		archive_release(a);
+		return -1;
+	}
+	s->files[file].archive = *a;
+	s->files[file].packed = true;
+	*a = (struct archive){0};
+	return file;
 }
 
 /* So that the folder itself is on disk. */
@@ -181,33 +200,67 @@ static int open_target(struct sink *s, int file, struct err *err)
 	return compare_with_earlier(s, file, err);
 }
 
+/* An archive's members lie beside it meanwhile, where there is to be room for the archive too. */
+static int open_members(struct sink *s, struct sink_file *f, struct err *err)
+{
+	const struct archive *a = &f->archive;
+	if (f->is_stdout ? outfile_spool(&f->spool, "stdout", a->bytes, err)
+	                 : outfile_open(&f->spool, f->path, a->bytes, false, s->force, err))
+		return -1;
+	for (size_t i = 0; i < a->n; i++)
+		if (outfile_pwrite(&f->spool, a->heads[i].data, a->heads[i].len,
+		                   a->members[i].offset, err))
+			return -1;
+	return outfile_reserve(&f->out, a->bytes, err);
+}
+
 int sink_open(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
-		if (open_target(s, i, err) || outfile_pwrite(&f->out, f->head, f->head_len, 0, err))
+		if (open_target(s, i, err) ||
+		    outfile_pwrite(&f->out, f->head, f->head_len, 0, err) ||
+		    (f->packed && open_members(s, f, err)))
 			return -1;
 	}
 	return 0;
 }
 
+static struct outfile *content(const struct sink *s, int file)
+{
+	struct sink_file *f = &s->files[file];
+	return f->packed ? &f->spool : &f->out;
+}
+
 int sink_pwrite(struct sink *s, int file, const void *buf, size_t bytes, uint64_t pos,
                 struct err *err)
 {
-	return outfile_pwrite(&s->files[file].out, buf, bytes, pos, err);
+	return outfile_pwrite(content(s, file), buf, bytes, pos, err);
 }
 
 int sink_pread(struct sink *s, int file, void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
-	return outfile_pread(&s->files[file].out, buf, bytes, pos, err);
+	return outfile_pread(content(s, file), buf, bytes, pos, err);
 }
 
 /* ---- the end ---- */
+
+static int pack(struct sink_file *f, struct err *err)
+{
+	const struct archive *a = &f->archive;
+	struct err why = {.rank = ERR_RANK_SELF};
+	if (npz_pack(f->spool.fd, a->members, a->n, f->out.fd, &why))
+		return err_set(err, why.code, "%s: %s", f->path, why.text);
+	outfile_release(&f->spool);
+	return outfile_measure(&f->out, err);
+}
 
 int sink_seal(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
+		if (f->packed && pack(f, err))
+			return -1;
 		if (!f->is_stdout && outfile_seal(&f->out, err))
 			return -1;
 	}
