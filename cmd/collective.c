@@ -122,21 +122,25 @@ static int check_divergence(const struct collective *c, struct err *err)
 static int move(struct collective *c, struct err *err)
 {
 	uint64_t bytes = collective_bytes(c);
+	c->part = (struct exec_part){
+	        .algorithm = c->algorithm,
+	        .args = c->layout.args,
+	        .op = c->op,
+	        .dtype = c->dtype,
+	        .ordered = c->ordered,
+	        .divisor = c->divisor,
+	        .windows = c->plan.windows,
+	};
 	c->drive = (struct drive){
 	        .job = c->job,
 	        .memory = c->plan.memory / 4,
 	        .lane_bytes = bytes,
 	        .conf =
 	                {
-	                        .algorithm = c->algorithm,
-	                        .args = c->layout.args,
-	                        .op = c->op,
-	                        .dtype = c->dtype,
-	                        .ordered = c->ordered,
-	                        .divisor = c->divisor,
-	                        .windows = c->plan.windows,
+	                        .parts = &c->part,
+	                        .nparts = 1,
 	                        .streams = (int)c->plan.streams,
-	                        .io = {files_read, files_write, c, dtype_size(c->dtype)},
+	                        .io = {files_read, files_write, c},
 	                        .threads = bytes > INLINE_BYTES,
 	                },
 	};

@@ -75,6 +75,7 @@ struct collective {
 	uint64_t *all_rows; /* rank 0's: the rows of every rank's array */
 	struct layout layout;
 
+	struct exec_part part;
 	struct drive drive;
 	char header[ARRAY_HEADER_MAX];
 	long header_len;
@@ -129,8 +130,10 @@ int files_name_outputs(struct collective *, struct err *err);
 int files_open_outputs(struct collective *, struct err *err);
 /* The executor's side of them, and what they need. */
 int files_prepare(struct collective *, struct err *err);
-int files_read(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err);
-int files_write(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final, struct err *err);
+int files_read(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t n,
+               struct err *err);
+int files_write(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n, bool final,
+                struct err *err);
 /* All is written: check, digest and sync it; then give it its name. */
 int files_seal(struct collective *, struct err *err);
 int files_commit(struct collective *, struct err *err);

@@ -185,8 +185,9 @@ int files_prepare(struct collective *c, struct err *err)
 	return 0;
 }
 
-int files_read(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err)
+int files_read(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t n, struct err *err)
 {
+	(void)part;
 	struct collective *c = ctx;
 	const struct array_file *f = &c->inputs[input];
 	size_t esize = dtype_size(c->info.dtype), wide = dtype_size(c->dtype);
@@ -213,8 +214,10 @@ static int store(struct collective *c, const void *buf, uint64_t pos, size_t byt
 	return 0;
 }
 
-int files_write(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final, struct err *err)
+int files_write(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n, bool final,
+                struct err *err)
 {
+	(void)part;
 	struct collective *c = ctx;
 	size_t esize = dtype_size(c->info.dtype), wide = dtype_size(c->dtype);
 	bool divide = final && c->op == REDUCE_AVG;

@@ -26,7 +26,7 @@ static size_t buffer_size(const struct drive *d, int nconns)
 
 int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 {
-	int size = d->conf.args.size, nout = 0, nin = 0, ret = 0;
+	int size = d->conf.parts[0].args.size, nout = 0, nin = 0, ret = 0;
 	int *out = calloc((size_t)size, sizeof *out), *in = calloc((size_t)size, sizeof *in);
 	if (!out || !in)
 		ret = err_nomem(err, "the edges", (size_t)size * sizeof *out);
@@ -50,9 +50,9 @@ int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 
 int drive_connect(struct drive *d, struct err *err)
 {
-	d->edges = calloc((size_t)d->conf.args.size, 1);
+	d->edges = calloc((size_t)d->conf.parts[0].args.size, 1);
 	if (!d->edges)
-		return err_nomem(err, "the edges", (unsigned long long)d->conf.args.size);
+		return err_nomem(err, "the edges", (unsigned long long)d->conf.parts[0].args.size);
 	if (exec_window_edges(&d->conf, d->edges, err) == 0 &&
 	    drive_connect_edges(d, d->edges, err) == 0)
 		return 0;
