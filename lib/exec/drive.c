@@ -80,9 +80,9 @@ int drive_go(struct drive *d, struct err *err)
 	for (;;) {
 		int ret = exec_advance(d->exec, err);
 		exec_stats(d->exec, &d->stats);
+		job_moved(d->job, d->stats.bytes_moved, d->stats.bytes_total);
 		if (ret < 0 || ret == 1)
 			return ret < 0 ? -1 : 0;
-		job_moved(d->job, d->stats.bytes_moved, 0);
 		if ((ret == EXEC_AGAIN ? job_poll : job_turn)(d->job, err) < 0)
 			return -1;
 	}

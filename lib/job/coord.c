@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/job/agree.h"
 #include "lib/job/ctl.h"
 #include "lib/job/ranks.h"
+#include "lib/job/tables.h"
 
 #define EVIDENCE_WAIT (250 * NS_PER_MS) /* a culprit's own word may still be on its way */
 #define DRAIN_WAIT    (2 * NS_PER_SEC)
@@ -31,9 +33,7 @@ struct member {
 	bool joined, has_intent, voted, done, lost, told;
 	struct beat beat; /* its last */
 	struct intent intent;
-	uint8_t *details; /* where the intent's are */
-	bool has_digest;
-	uint8_t digest[16];
+	uint8_t *details;   /* where the intent's are */
 	struct err outcome; /* of its commit */
 };
 
@@ -51,11 +51,18 @@ struct coord {
 	struct gate *gate;
 	enum stage stage;
 	struct member *members;
+	const struct intent **intents; /* the members' */
+	struct vote *votes;
 	struct guest *guests;
 	struct plan plan;
 	struct err failure; /* the outcome of STAGE_FAILED, or the evidence so far */
 	int reporter;       /* of the evidence */
 	enum phase failed_in;
+	bool comparing; /* tables, to say in what the ranks disagree */
+	struct disagreement disagreement;
+	enum phase disagreed_in;
+	struct tables tables;
+	struct loop_timer compare_timer;
 	struct loop_timer join_timer, beat_timer, evidence_timer, drain_timer;
 	int64_t roster_at;
 	char refusal[160];
@@ -103,12 +110,24 @@ static bool everyone_told(const struct coord *c)
 	return true;
 }
 
+static void stop_comparing(struct coord *c)
+{
+	c->comparing = false;
+	loop_timer_stop(&c->compare_timer);
+	tables_release(&c->tables);
+}
+
 /* Fail the job: everybody who has joined is told now, who still comes is told then, until the time
  * to join is over. After the roster nobody comes. */
 static void fail(struct coord *c, const struct err *e, enum phase phase)
 {
 	if (c->stage >= STAGE_COMMIT)
 		return;
+	if (c->comparing && e->code != ERR_INTEGRITY) { /* it has failed already */
+		e = &c->disagreement.err;
+		phase = c->disagreed_in;
+	}
+	stop_comparing(c);
 	bool nobody_comes = c->stage == STAGE_RUN;
 	c->stage = STAGE_FAILED;
 	c->failure = *e;
@@ -288,6 +307,88 @@ static void watch_beats(void *ctx)
 	loop_timer_set(c->conf.loop, &c->beat_timer, now + beat_interval(c));
 }
 
+/* ---- looking into a difference ---- */
+
+static void compare_over(void *ctx)
+{
+	struct coord *c = ctx;
+	fail(c, &c->disagreement.err, c->disagreed_in);
+}
+
+static void take_page(struct coord *c, int rank, uint32_t page, struct view entries);
+
+/* Rank 0's own page is at hand. */
+static void take_own_page(struct coord *c)
+{
+	struct buf b;
+	buf_init(&b, TABLE_PAGE_MAX);
+	c->conf.table(c->conf.ctx, c->tables.page, &b);
+	if (b.failed)
+		fail(c, &c->disagreement.err, c->disagreed_in);
+	else
+		take_page(c, 0, c->tables.page, b.len ? view_of(b.data, b.len) : view_of("", 0));
+	buf_release(&b);
+}
+
+static void ask_pages(struct coord *c)
+{
+	const int *rank = c->tables.rank;
+	struct buf b;
+	buf_init(&b, 16);
+	buf_put_u32(&b, c->tables.page);
+	for (int side = 0; side < 2; side++)
+		if (rank[side] != 0)
+			tell(&c->members[rank[side]], MSG_ASK, &b);
+	buf_release(&b);
+	if (rank[0] == 0 || rank[1] == 0)
+		take_own_page(c);
+}
+
+static void take_page(struct coord *c, int rank, uint32_t page, struct view entries)
+{
+	struct table_difference entry;
+	struct err e = {0};
+	switch (tables_take(&c->tables, rank, page, entries, &entry, &e)) {
+	case TABLES_WAIT:
+		return;
+	case TABLES_NEXT:
+		ask_pages(c);
+		return;
+	case TABLES_DIFFER:
+		disagreement_name(&c->disagreement, c->conf.noun(c->conf.ctx), &entry, &e);
+		stop_comparing(c);
+		break;
+	case TABLES_SAME:
+		e = c->disagreement.err;
+		break;
+	case TABLES_BAD:
+		break;
+	}
+	fail(c, &e, c->disagreed_in);
+}
+
+/* The ranks disagree, of which c->disagreement knows: say so, with the entry's name where there are
+ * tables that are got in time. */
+static void disagree(struct coord *c, enum phase phase)
+{
+	const struct disagreement *d = &c->disagreement;
+	int64_t until = clock_ns() + c->conf.timeout;
+	c->disagreed_in = phase;
+	if (d->with < 0) {
+		fail(c, &d->err, phase);
+		return;
+	}
+	if (c->stage == STAGE_JOIN) {
+		loop_timer_stop(&c->join_timer);
+		if (until > c->conf.join_deadline)
+			until = c->conf.join_deadline;
+	}
+	c->comparing = true;
+	tables_begin(&c->tables, d->err.rank, d->with);
+	loop_timer_set(c->conf.loop, &c->compare_timer, until);
+	ask_pages(c);
+}
+
 /* ---- joining ---- */
 
 /* The ranks that have not joined, as "1, 3-5". */
@@ -332,100 +433,6 @@ static void join_over(void *ctx)
 		         "--join-timeout");
 	}
 	fail(c, &e, PHASE_JOIN);
-}
-
-/* What rank @r says of @name; NULL: nothing. */
-static const char *fact_of(const struct coord *c, int r, const char *name)
-{
-	const struct intent *in = &c->members[r].intent;
-	for (int i = 0; i < in->nfacts; i++)
-		if (strcmp(in->facts[i].name, name) == 0)
-			return in->facts[i].value;
-	return NULL;
-}
-
-/* The value that most ranks have; on a tie that of the lowest rank. */
-static const char *common_value(const struct coord *c, const char *name)
-{
-	const char *best = NULL;
-	int best_count = 0;
-	for (int r = 0; r < c->conf.size; r++) {
-		const char *v = fact_of(c, r, name), *other;
-		int count = 0;
-		if (!v || (best && strcmp(v, best) == 0))
-			continue;
-		for (int q = 0; q < c->conf.size; q++)
-			count += (other = fact_of(c, q, name)) && strcmp(v, other) == 0;
-		if (count > best_count) {
-			best = v;
-			best_count = count;
-		}
-		if (2 * best_count > c->conf.size)
-			break;
-	}
-	return best;
-}
-
-/* Do all ranks that say anything of @name say the same? If not, fill @e: the first dissenter, its
- * value, the value of most and who has it; other dissenters are named too. */
-static bool agree_on(const struct coord *c, const char *name, struct err *e)
-{
-	const char *common = common_value(c, name);
-	const struct member *first = NULL;
-	char with[160], against[160];
-	struct rank_list agreeing, dissenting;
-	int nagree = 0, ndissent = 0;
-	rank_list_init(&agreeing, with, sizeof with);
-	rank_list_init(&dissenting, against, sizeof against);
-	for (int r = 0; r < c->conf.size; r++) {
-		const struct member *m = &c->members[r];
-		const char *value = fact_of(c, r, name);
-		if (!value)
-			continue;
-		if (strcmp(value, common) == 0) {
-			rank_list_add(&agreeing, r);
-			nagree++;
-			continue;
-		}
-		if (!first)
-			first = m;
-		else
-			rank_list_add(&dissenting, r);
-		ndissent++;
-	}
-	if (!first)
-		return true;
-	*e = (struct err){.code = ERR_DISAGREE, .rank = first->rank};
-	int n = snprintf(e->text, sizeof e->text,
-	                 "%.120s%s%s %.100s differs from %.100s on rank%s %s",
-	                 first->intent.subject, first->intent.subject[0] ? ": " : "", name,
-	                 fact_of(c, first->rank, name), common, nagree > 1 ? "s" : "",
-	                 rank_list_end(&agreeing));
-	if (ndissent > 1 && n > 0 && (size_t)n < sizeof e->text)
-		snprintf(e->text + n, sizeof e->text - (size_t)n, "; so do%s rank%s %s",
-		         ndissent > 2 ? "" : "es", ndissent > 2 ? "s" : "",
-		         rank_list_end(&dissenting));
-	return false;
-}
-
-static bool said_before(const struct coord *c, int rank, const char *name)
-{
-	for (int r = 0; r < rank; r++)
-		if (fact_of(c, r, name))
-			return true;
-	return false;
-}
-
-static bool agree(const struct coord *c, struct err *e)
-{
-	for (int r = 0; r < c->conf.size; r++) {
-		const struct intent *in = &c->members[r].intent;
-		for (int i = 0; i < in->nfacts; i++)
-			if (!said_before(c, r, in->facts[i].name) &&
-			    !agree_on(c, in->facts[i].name, e))
-				return false;
-	}
-	return true;
 }
 
 /* {u32 size, then every rank's data address}: ":port" becomes the address that the reader reaches
@@ -511,24 +518,16 @@ static uint32_t shared_cpus(const struct coord *c)
 
 static void send_roster(struct coord *c)
 {
-	const struct intent **intents = calloc((unsigned)c->conf.size, sizeof *intents);
 	struct err e = {.rank = ERR_RANK_SELF};
-	if (!intents) {
-		err_nomem(&e, "the intents", 0);
-		fail(c, &e, PHASE_JOIN);
-		return;
-	}
 	c->plan.memory = UINT64_MAX;
 	for (int r = 0; r < c->conf.size; r++) {
-		const struct intent *in = &c->members[r].intent;
-		intents[r] = in;
+		const struct intent *in = c->intents[r];
 		c->plan.total_inputs += in->ninputs;
 		if (in->memory < c->plan.memory)
 			c->plan.memory = in->memory;
 	}
 	c->plan.host_cpus = shared_cpus(c);
-	int ret = c->conf.decide(c->conf.ctx, intents, &c->plan, &e);
-	free(intents);
+	int ret = c->conf.decide(c->conf.ctx, c->intents, &c->plan, &e);
 	if (ret == 0 && (RAND_bytes(c->plan.session, sizeof c->plan.session) != 1 ||
 	                 RAND_priv_bytes(c->plan.key, sizeof c->plan.key) != 1))
 		ret = err_set(&e, ERR_OTHER, "no random numbers");
@@ -551,39 +550,27 @@ static void send_roster(struct coord *c)
 
 static void maybe_complete(struct coord *c)
 {
-	struct err e = {0};
 	if (c->stage != STAGE_JOIN)
 		return;
 	for (int r = 0; r < c->conf.size; r++)
 		if (!c->members[r].has_intent)
 			return;
-	if (agree(c, &e))
+	if (agree_on_facts(c->intents, c->conf.size, &c->disagreement))
 		send_roster(c);
 	else
-		fail(c, &e, PHASE_JOIN);
+		disagree(c, PHASE_JOIN);
 }
 
 /* ---- votes ---- */
 
 static void give_verdict(struct coord *c)
 {
-	const struct member *first = NULL;
-	for (int r = 0; r < c->conf.size; r++) {
-		const struct member *m = &c->members[r];
-		if (!m->voted)
+	for (int r = 0; r < c->conf.size; r++)
+		if (!c->members[r].voted)
 			return;
-		if (!m->has_digest)
-			continue;
-		if (first && memcmp(first->digest, m->digest, sizeof m->digest) != 0) {
-			struct err e = {.code = ERR_INTEGRITY, .rank = r};
-			snprintf(e.text, sizeof e.text,
-			         "its result differs from rank %d's: the digests are not the same",
-			         first->rank);
-			fail(c, &e, PHASE_COMMIT);
-			return;
-		}
-		if (!first)
-			first = m;
+	if (!agree_on_results(c->votes, c->conf.size, &c->disagreement)) {
+		disagree(c, PHASE_COMMIT);
+		return;
 	}
 	c->stage = STAGE_COMMIT;
 	tell_all(c, MSG_VERDICT, NULL);
@@ -631,7 +618,7 @@ static void receive(struct member *m, uint8_t type, struct view v)
 	struct err e = {0};
 	struct beat beat;
 	enum phase phase;
-	const uint8_t *digest;
+	uint32_t page;
 	switch (type) {
 	case MSG_INTENT:
 		if (c->stage != STAGE_JOIN || m->has_intent)
@@ -666,13 +653,16 @@ static void receive(struct member *m, uint8_t type, struct view v)
 		suspect(c, m->rank, &e, phase);
 		return;
 	case MSG_VOTE:
-		m->has_digest = view_u8(&v);
-		digest = view_bytes(&v, sizeof m->digest);
-		if (c->stage != STAGE_RUN || m->voted || !digest)
+		if (c->stage != STAGE_RUN || m->voted || vote_decode(&c->votes[m->rank], v, &e) < 0)
 			break;
-		memcpy(m->digest, digest, sizeof m->digest);
 		m->voted = true;
 		give_verdict(c);
+		return;
+	case MSG_PAGE:
+		page = view_u32(&v);
+		if (!c->comparing || v.failed)
+			break;
+		take_page(c, m->rank, page, v);
 		return;
 	case MSG_DONE:
 		if (c->stage != STAGE_COMMIT || m->done || err_decode(&m->outcome, &phase, &v) < 0)
@@ -907,6 +897,16 @@ static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[
 	return c->conf.find(c->conf.find_ctx, identity, len, key);
 }
 
+static void coord_free(struct coord *c)
+{
+	if (!c)
+		return;
+	free(c->members);
+	free(c->intents);
+	free(c->votes);
+	free(c);
+}
+
 struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct err *err)
 {
 	struct coord *c = calloc(1, sizeof *c);
@@ -921,17 +921,22 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	        .admit = admit,
 	        .ctx = c,
 	};
-	if (c)
-		c->members = calloc((size_t)conf->size, sizeof *c->members);
-	if (!c || !c->members) {
-		err_nomem(err, "the ranks of the job", (size_t)conf->size * sizeof *c->members);
+	size_t n = (size_t)conf->size;
+	if (c) {
+		c->conf = *conf;
+		c->members = calloc(n, sizeof *c->members);
+		c->intents = calloc(n, sizeof *c->intents);
+		c->votes = calloc(n, sizeof *c->votes);
+	}
+	if (!c || !c->members || !c->intents || !c->votes) {
+		err_nomem(err, "the ranks of the job", n * sizeof *c->members);
 		close(listen_fd);
-		free(c);
+		coord_free(c);
 		return NULL;
 	}
-	c->conf = *conf;
 	for (int r = 0; r < conf->size; r++) {
 		struct member *m = &c->members[r];
+		c->intents[r] = &m->intent;
 		m->coord = c;
 		m->rank = r;
 		m->ctl.on_message = on_message;
@@ -941,6 +946,7 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	c->members[0].joined = true;
 	c->join_timer = (struct loop_timer){.fn = join_over, .ctx = c};
 	c->beat_timer = (struct loop_timer){.fn = watch_beats, .ctx = c};
+	c->compare_timer = (struct loop_timer){.fn = compare_over, .ctx = c};
 	c->evidence_timer = (struct loop_timer){.fn = evidence_over, .ctx = c};
 	loop_timer_set(conf->loop, &c->join_timer, conf->join_deadline);
 	c->gate = gate_open(&gate, err);
@@ -983,6 +989,7 @@ void coord_close(struct coord *c)
 		return;
 	loop_timer_stop(&c->join_timer);
 	loop_timer_stop(&c->beat_timer);
+	loop_timer_stop(&c->compare_timer);
 	loop_timer_stop(&c->evidence_timer);
 	loop_timer_stop(&c->drain_timer);
 	gate_close(c->gate);
@@ -996,7 +1003,7 @@ void coord_close(struct coord *c)
 		ctl_release(&g->ctl);
 		free(g);
 	}
+	tables_release(&c->tables);
 	OPENSSL_cleanse(c->plan.key, sizeof c->plan.key);
-	free(c->members);
-	free(c);
+	coord_free(c);
 }

@@ -507,6 +507,19 @@ static void details(void *ctx, int rank, struct buf *out)
 		j->tells(j->tells_ctx, rank, out);
 }
 
+static void table(void *ctx, uint32_t page, struct buf *out)
+{
+	struct job *j = ctx;
+	if (j->shows)
+		j->shows(j->shows_ctx, page, out);
+}
+
+static const char *noun(void *ctx)
+{
+	struct job *j = ctx;
+	return j->noun ? j->noun : "table entry";
+}
+
 void job_tells(struct job *j, job_details *fn, void *ctx)
 {
 	j->tells = fn;
@@ -543,6 +556,8 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .deliver = hear_local,
 	        .decide = decide,
 	        .details = details,
+	        .table = table,
+	        .noun = noun,
 	        .complete = withdraw,
 	        .ctx = j,
 	};
@@ -839,14 +854,14 @@ int job_local_index(const struct job *j)
 
 /* ---- the commit ---- */
 
-int job_vote(struct job *j, const uint8_t digest[16], struct err *err)
+int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 {
-	static const uint8_t none[16];
+	struct vote vote = {.has_digest = digest, .shows = digest && j->shows};
 	struct buf b;
+	if (digest)
+		memcpy(vote.digest, digest, sizeof vote.digest);
 	buf_init(&b, 32);
-	buf_put_u8(&b, digest != NULL);
-	buf_put(&b, digest ? digest : none, 16);
-	buf_put_u8(&b, j->shows != NULL);
+	vote_encode(&vote, &b);
 	say(j, MSG_VOTE, &b);
 	buf_release(&b);
 	job_phase(j, PHASE_COMMIT);

@@ -66,8 +66,9 @@ int job_agree(struct job *, struct intent *in, bool mesh, job_decide *decide, vo
  * as make TABLE_PAGE bytes; nothing behind the last. Called on the job's thread, any page in any
  * order, in job_agree and job_vote. */
 typedef void job_table(void *ctx, uint32_t page, struct buf *out);
-/* What a difference is said of: "tensor" gives "tensor NAME is missing". To be set before
- * job_agree; the table of before the vote may be another (it has digests). */
+/* What a difference is said of: "tensor" gives "tensor NAME is missing"; rank 0 says so to all, be
+ * its own @fn NULL. To be set before job_agree; the table of before the vote may be another (it has
+ * digests), or NULL. @noun lives as long as the job. */
 void job_shows(struct job *, const char *noun, job_table *fn, void *ctx);
 
 /* The mesh over the given edges (ascending peers), standing. The job's until job_close. */
@@ -103,7 +104,7 @@ void job_progress(const struct job *, struct job_progress *out);
 
 /* The output is complete: vote for the commit, with the digest of a replicated result or NULL.
  * 0: everybody voted yes. */
-int job_vote(struct job *, const uint8_t digest[16], struct err *err);
+int job_vote(struct job *, const uint8_t digest[VOTE_DIGEST], struct err *err);
 /* Committed (@mine NULL or code 0) or not: tell, and learn whether all did. -1: a rank failed to,
  * in *err. *lost (may be NULL): a rank that was lost after the verdict, or -1. */
 int job_finish(struct job *, const struct err *mine, struct err *err);

@@ -118,6 +118,24 @@ void table_put(struct buf *page, const char *name, const char *value)
 	buf_put_str(page, value);
 }
 
+void vote_encode(const struct vote *vote, struct buf *b)
+{
+	buf_put_u8(b, vote->has_digest);
+	buf_put(b, vote->digest, VOTE_DIGEST);
+	buf_put_u8(b, vote->shows);
+}
+
+int vote_decode(struct vote *vote, struct view v, struct err *err)
+{
+	vote->has_digest = view_u8(&v);
+	const uint8_t *digest = view_bytes(&v, VOTE_DIGEST);
+	vote->shows = view_u8(&v);
+	if (!digest || v.failed || view_left(&v))
+		return malformed(err, "VOTE");
+	memcpy(vote->digest, digest, VOTE_DIGEST);
+	return 0;
+}
+
 void beat_encode(const struct beat *beat, struct buf *b)
 {
 	buf_put_u8(b, (uint8_t)beat->phase);

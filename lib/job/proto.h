@@ -84,6 +84,16 @@ int intent_decode(struct intent *, struct view, struct err *);
 #define TABLE_PAGE_MAX (TABLE_PAGE + 2 * (2 + UINT16_MAX)) /* bytes of the longest page */
 void table_put(struct buf *page, const char *name, const char *value);
 
+/* A rank's vote for the commit. */
+#define VOTE_DIGEST 16
+struct vote {
+	bool has_digest; /* of a result that all have */
+	uint8_t digest[VOTE_DIGEST];
+	bool shows; /* it can show a table of which that is the digest */
+};
+void vote_encode(const struct vote *, struct buf *);
+int vote_decode(struct vote *, struct view, struct err *);
+
 /* How far a rank is (job_moved): its BEAT. */
 struct beat {
 	enum phase phase;

@@ -1,7 +1,8 @@
 /*
  * What a peer may send. The first byte chooses who reads the rest: a plain connection, a control
- * link, or one of the decoders of control messages. Whatever is accepted must keep its promises;
- * what a decoder takes and its encoder writes must be taken again.
+ * link, one of the decoders of control messages, or who compares the tables that they carry.
+ * Whatever is accepted must keep its promises; what a decoder takes and its encoder writes must be
+ * taken again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "lib/job/ctl.h"
 #include "lib/job/details.h"
 #include "lib/job/proto.h"
+#include "lib/job/tables.h"
 
 #define SUMMED 16 /* of a frame's header (lib/net/PROTOCOL.md) */
 #define HEADER (SUMMED + 4)
@@ -204,6 +206,47 @@ static void decode_err(const uint8_t *data, size_t size)
 	buf_release(&b);
 }
 
+static void decode_small(const uint8_t *data, size_t size)
+{
+	struct beat beat;
+	struct pace pace;
+	struct vote vote;
+	struct view v = view_of(data, size);
+	struct err err = {0};
+	if (beat_decode(&beat, v, &err) == 0)
+		CHECK(phase_name(beat.phase)[0] != '?');
+	if (pace_decode(&pace, v, &err) == 0)
+		CHECK(phase_name(pace.phase)[0] != '?' && pace.rank >= -1 &&
+		      pace.rank < PROTO_MAX_SIZE && pace.done >= 0 && pace.done <= 1);
+	if (vote_decode(&vote, v, &err) == 0)
+		CHECK(size == VOTE_DIGEST + 2);
+}
+
+/* Two pages of tables: the first two bytes say how long the first is. */
+static void compare_pages(const uint8_t *data, size_t size)
+{
+	size_t n = size < 2 ? 0 : (size_t)(data[0] | data[1] << 8);
+	struct table_difference d;
+	struct err err = {0};
+	struct tables t;
+	if (size < 2 || n > size - 2)
+		return;
+	struct view a = view_of(data + 2, n), b = view_of(data + 2 + n, size - 2 - n);
+	tables_begin(&t, 0, 1);
+	enum tables_state s = tables_take(&t, 0, 0, a, &d, &err);
+	CHECK(s == TABLES_WAIT || (s == TABLES_BAD && err.code == ERR_INTEGRITY));
+	if (s == TABLES_WAIT)
+		s = tables_take(&t, 1, 0, b, &d, &err);
+	if (s == TABLES_DIFFER) {
+		CHECK(!same_view(&a, &b));
+		CHECK(memchr(d.name, 0, sizeof d.name));
+		CHECK(memchr(d.value, 0, sizeof d.value) && memchr(d.other, 0, sizeof d.other));
+	} else if (s != TABLES_BAD) {
+		CHECK(same_view(&a, &b) && s == (n ? TABLES_NEXT : TABLES_SAME));
+	}
+	tables_release(&t);
+}
+
 /* The first byte: how many ranks there are. */
 static void decode_details(const uint8_t *data, size_t size)
 {
@@ -238,7 +281,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t mode = data[0];
 	data++;
 	size--;
-	switch (mode % 7) {
+	switch (mode % 9) {
 	case 0:
 		(mode & 64 ? read_frames : read_mended)(data, size, 1u + mode);
 		break;
@@ -256,6 +299,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 6:
 		decode_details(data, size);
+		break;
+	case 7:
+		decode_small(data, size);
+		break;
+	case 8:
+		compare_pages(data, size);
 		break;
 	default:
 		decode_err(data, size);
