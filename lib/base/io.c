@@ -23,3 +23,19 @@ int write_all(int fd, const void *buf, size_t len)
 	}
 	return 0;
 }
+
+int pwrite_all(int fd, const void *buf, size_t len, uint64_t pos)
+{
+	const char *p = buf;
+	while (len) {
+		ssize_t n = pwrite(fd, p, len, (off_t)pos);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		p += n;
+		pos += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}

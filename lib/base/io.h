@@ -3,9 +3,13 @@
 #define COLLCTL_BASE_IO_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Write all of @buf, however the kernel cuts it, also where somebody made it non-blocking; a pipe
  * takes a line of up to PIPE_BUF bytes in one piece. -1: errno says why. */
 int write_all(int fd, const void *buf, size_t len);
+
+/* Write all of @buf at @pos of a file. -1: errno says why. */
+int pwrite_all(int fd, const void *buf, size_t len, uint64_t pos);
 
 #endif

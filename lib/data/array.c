@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FIRST_READ 128 /* the whole header of nearly every .npy file */
+#include "lib/data/input.h"
+
+#define INDEX_SUFFIX ".safetensors.index.json"
+#define FIRST_READ   128 /* the whole header of nearly every .npy file */
 
 /* ---- shapes ---- */
 
@@ -97,6 +99,18 @@ static bool has_suffix(const char *path, const char *suffix)
 	return n > m && !strcasecmp(path + n - m, suffix);
 }
 
+bool array_is_index(const char *path)
+{
+	return has_suffix(path, INDEX_SUFFIX);
+}
+
+bool array_is_folder(const char *path)
+{
+	struct stat st;
+	size_t n = strlen(path);
+	return (n && path[n - 1] == '/') || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
+}
+
 static const struct {
 	const char *suffix;
 	enum array_format format;
@@ -105,10 +119,9 @@ static const struct {
         {".npy", ARRAY_NPY, NULL},
         {".bin", ARRAY_RAW, NULL},
         {".raw", ARRAY_RAW, NULL},
-        {".safetensors", ARRAY_FORMAT_AUTO, "safetensors is not supported yet: save it as .npy"},
-        {".safetensors.index.json", ARRAY_FORMAT_AUTO,
-         "safetensors is not supported yet: save the tensors as .npy"},
-        {".npz", ARRAY_FORMAT_AUTO, ".npz is not supported yet: save each array as .npy"},
+        {".safetensors", ARRAY_SAFETENSORS, NULL},
+        {INDEX_SUFFIX, ARRAY_SAFETENSORS, NULL},
+        {".npz", ARRAY_NPZ, NULL},
         {".pt", ARRAY_FORMAT_AUTO,
          "is a pickle, which can run code: convert it with numpy.save(\"x.npy\", tensor.numpy())"},
         {".pth", ARRAY_FORMAT_AUTO,
@@ -131,34 +144,20 @@ int array_format_of(const char *path, enum array_format hint, enum array_format 
 		*out = suffixes[i].format;
 		return 0;
 	}
+	if (array_is_folder(path)) {
+		*out = ARRAY_SAFETENSORS;
+		return 0;
+	}
 	return err_set(err, ERR_USAGE,
-	               "%s: unknown format: expected .npy, .bin or .raw, or --format npy|raw",
+	               "%s: unknown format: expected .npy, .safetensors, .npz, .bin or .raw, a "
+	               "folder, or --format npy|safetensors|npz|raw",
 	               path);
 }
 
-/* ---- opening and reading ---- */
+/* ---- reading ---- */
 
-static int open_input(struct array_file *f, uint64_t *size, struct err *err)
-{
-	struct stat st;
-	/* O_NONBLOCK: opening a FIFO must not wait for its writer. */
-	f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (f->fd < 0)
-		return err_errno(err, ERR_INPUT, "%s: cannot open", f->path);
-	if (fstat(f->fd, &st))
-		return err_errno(err, ERR_INPUT, "%s: cannot examine", f->path);
-	if (S_ISDIR(st.st_mode))
-		return err_set(err, ERR_INPUT, "%s: is a directory: expected a file", f->path);
-	if (!S_ISREG(st.st_mode))
-		return err_set(err, ERR_INPUT, "%s: is not a regular file: write it to one first",
-		               f->path);
-	*size = (uint64_t)st.st_size;
-	f->modified = st.st_mtim;
-	return 0;
-}
-
-static int open_npy(struct array_file *f, const struct array_hints *hints, uint64_t size,
-                    struct err *err)
+static int describe_npy(int fd, const char *path, uint64_t at, uint64_t size,
+                        const struct array_hints *hints, struct array_info *info, struct err *err)
 {
 	/* The parser never asks for more: it refuses longer headers. */
 	char buf[ARRAY_HEADER_MAX];
@@ -166,22 +165,21 @@ static int open_npy(struct array_file *f, const struct array_hints *hints, uint6
 	size_t len = size < FIRST_READ ? (size_t)size : FIRST_READ, need;
 	int r;
 	do {
-		if (array_pread(f, buf, len, 0, err))
+		if (input_pread(fd, path, buf, len, at, err))
 			return -1;
-		r = npy_parse(buf, len, size, hints->dtype == DTYPE_BF16, &f->info, &need, &why);
+		r = npy_parse(buf, len, size, hints->dtype == DTYPE_BF16, info, &need, &why);
 		len = need;
 	} while (r > 0);
-	return r ? err_set(err, why.code, "%s: %s", f->path, why.text) : 0;
+	return r ? err_set(err, why.code, "%s: %s", path, why.text) : 0;
 }
 
-static int open_raw(struct array_file *f, const struct array_hints *hints, uint64_t size,
-                    struct err *err)
+static int describe_raw(const char *path, uint64_t size, const struct array_hints *hints,
+                        struct array_info *info, struct err *err)
 {
-	struct array_info *info = &f->info;
 	struct err why = {0};
 	*info = (struct array_info){.format = ARRAY_RAW, .dtype = hints->dtype};
 	if (hints->dtype == DTYPE_NONE)
-		return err_set(err, ERR_USAGE, "%s: a raw file needs --dtype", f->path);
+		return err_set(err, ERR_USAGE, "%s: a raw file needs --dtype", path);
 	if (hints->shape) {
 		if (parse_shape(hints->shape, info, err))
 			return -1;
@@ -189,32 +187,39 @@ static int open_raw(struct array_file *f, const struct array_hints *hints, uint6
 		info->ndim = 1;
 		info->shape[0] = size / dtype_size(hints->dtype);
 		if (array_count(info))
-			return err_set(err, ERR_INPUT, "%s: is too large", f->path);
+			return err_set(err, ERR_INPUT, "%s: is too large", path);
 		if (size % dtype_size(hints->dtype))
 			return err_set(err, ERR_INPUT,
 			               "%s: has %" PRIu64 " bytes: expected a multiple of %zu for "
 			               "%s",
-			               f->path, size, dtype_size(hints->dtype),
+			               path, size, dtype_size(hints->dtype),
 			               dtype_name(hints->dtype));
 	}
 	if (array_check_size(info, size, &why))
-		return err_set(err, why.code, "%s: %s", f->path, why.text);
+		return err_set(err, why.code, "%s: %s", path, why.text);
 	return 0;
 }
 
-/* What the file says must be what the command line says, where both say it. */
-static int check_hints(const struct array_file *f, const struct array_hints *hints, struct err *err)
+int array_describe(int fd, const char *path, uint64_t at, uint64_t size, enum array_format format,
+                   const struct array_hints *hints, struct array_info *info, struct err *err)
+{
+	return format == ARRAY_NPY ? describe_npy(fd, path, at, size, hints, info, err)
+	                           : describe_raw(path, size, hints, info, err);
+}
+
+int array_check_hints(const char *path, const struct array_hints *hints,
+                      const struct array_info *info, struct err *err)
 {
 	char found[ARRAY_SHAPE_TEXT], given[ARRAY_SHAPE_TEXT];
-	struct array_info said = f->info;
-	if (hints->dtype != DTYPE_NONE && hints->dtype != f->info.dtype)
-		return err_set(err, ERR_INPUT, "%s: dtype %s differs from --dtype %s", f->path,
-		               dtype_name(f->info.dtype), dtype_name(hints->dtype));
+	struct array_info said = *info;
+	if (hints->dtype != DTYPE_NONE && hints->dtype != info->dtype)
+		return err_set(err, ERR_INPUT, "%s: dtype %s differs from --dtype %s", path,
+		               dtype_name(info->dtype), dtype_name(hints->dtype));
 	if (hints->shape && parse_shape(hints->shape, &said, err))
 		return -1;
-	if (!array_same(&said, &f->info))
-		return err_set(err, ERR_INPUT, "%s: shape %s differs from --shape %s", f->path,
-		               array_shape_text(&f->info, found), array_shape_text(&said, given));
+	if (!array_same(&said, info))
+		return err_set(err, ERR_INPUT, "%s: shape %s differs from --shape %s", path,
+		               array_shape_text(info, found), array_shape_text(&said, given));
 	return 0;
 }
 
@@ -222,16 +227,20 @@ int array_open(struct array_file *f, const char *path, const struct array_hints 
                struct err *err)
 {
 	enum array_format format;
-	uint64_t size = 0;
+	struct stat st = {0};
 	*f = (struct array_file){.fd = -1};
 	if (array_format_of(path, hints->format, &format, err))
 		return -1;
+	if (format != ARRAY_NPY && format != ARRAY_RAW)
+		return err_set(err, ERR_USAGE, "%s: expected a single array", path);
 	f->path = strdup(path);
 	if (!f->path)
 		return err_nomem(err, "a path", strlen(path));
-	if (open_input(f, &size, err) ||
-	    (format == ARRAY_NPY ? open_npy : open_raw)(f, hints, size, err) ||
-	    check_hints(f, hints, err)) {
+	f->fd = input_open(path, &st, err);
+	f->modified = st.st_mtim;
+	if (f->fd < 0 ||
+	    array_describe(f->fd, path, 0, (uint64_t)st.st_size, format, hints, &f->info, err) ||
+	    array_check_hints(path, hints, &f->info, err)) {
 		array_close(f);
 		return -1;
 	}
@@ -249,26 +258,7 @@ void array_close(struct array_file *f)
 
 int array_pread(const struct array_file *f, void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
-	char *p = buf;
-	size_t left = bytes;
-	uint64_t at = pos;
-	while (left) {
-		ssize_t n = pread(f->fd, p, left, (off_t)at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_errno(err, ERR_INPUT, "%s: cannot read", f->path);
-		if (n == 0)
-			return err_set(
-			        err, ERR_INPUT,
-			        "%s: became shorter while it was read: expected %zu bytes at "
-			        "offset %" PRIu64,
-			        f->path, bytes, pos);
-		p += n;
-		at += (uint64_t)n;
-		left -= (size_t)n;
-	}
-	return 0;
+	return input_pread(f->fd, f->path, buf, bytes, pos, err);
 }
 
 int array_unchanged(const struct array_file *f, struct err *err)

@@ -51,10 +51,24 @@ int array_open(struct array_file *f, const char *path, const struct array_hints 
                struct err *err);
 void array_close(struct array_file *f);
 
-/* The format by hint, else by extension (.npy; .bin, .raw). ERR_USAGE naming the formats if neither
- * says; .pt/.pth and other known formats get an error that says what to do. */
+/* The format by hint, else by extension (.npy; .safetensors, .safetensors.index.json; .npz; .bin,
+ * .raw), else ARRAY_SAFETENSORS for a folder. ERR_USAGE naming the formats if none says; .pt/.pth
+ * and other known formats get an error that says what to do. */
 int array_format_of(const char *path, enum array_format hint, enum array_format *out,
                     struct err *err);
+
+/* Is it the name of a sharded set's index? */
+bool array_is_index(const char *path);
+/* Is it a folder, or a name that ends in '/'? */
+bool array_is_folder(const char *path);
+
+/* Read and check the header of the array of @format (npy or raw) in the @size bytes at @at of @fd;
+ * info->offset counts from there. The error names @path. */
+int array_describe(int fd, const char *path, uint64_t at, uint64_t size, enum array_format format,
+                   const struct array_hints *hints, struct array_info *info, struct err *err);
+/* What the file says must be what the command line says, where both say it: else ERR_INPUT. */
+int array_check_hints(const char *path, const struct array_hints *hints,
+                      const struct array_info *info, struct err *err);
 
 /* Read exactly @bytes at @pos. A file that has become shorter is ERR_INPUT, not a crash. */
 int array_pread(const struct array_file *f, void *buf, size_t bytes, uint64_t pos, struct err *err);

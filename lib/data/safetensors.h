@@ -19,6 +19,13 @@
 const char *safetensors_dtype_name(enum dtype dtype);
 enum dtype safetensors_dtype_by_name(const char *name, size_t len); /* or DTYPE_NONE */
 
+#define SAFETENSORS_PREFIX 8 /* bytes of the length before the JSON */
+
+/* The length of the JSON, from the first bytes of a file of @file_size bytes: all of it lies in the
+ * file. -1: an error without the file's name. */
+int safetensors_header_len(const uint8_t prefix[SAFETENSORS_PREFIX], uint64_t file_size,
+                           size_t *len, struct err *err);
+
 /* Parse the @len bytes of JSON (behind the length) of a file of @file_size bytes. Calls @tensor for
  * each in any order, with its offset from the start of the file; name and shape last only for the
  * call. *@metadata: __metadata__ as compact JSON text with sorted keys, malloced, or NULL. The

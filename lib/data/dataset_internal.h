@@ -1,0 +1,23 @@
+/* How datasets are put together, for the files that open them. */
+#ifndef COLLCTL_DATA_DATASET_INTERNAL_H
+#define COLLCTL_DATA_DATASET_INTERNAL_H
+
+#include "lib/data/dataset.h"
+
+/* Append the open file @fd, which is the dataset's from here on, also on failure. Returns its
+ * index, or -1. */
+int dataset_add_file(struct dataset *, int fd, const char *path, bool spooled, struct err *err);
+/* Append a copy of @t, its name and shape included, as of file @file. */
+int dataset_add_tensor(struct dataset *, const struct tensor *t, int file, struct err *err);
+/* Add the tensors that the header of .safetensors file @file describes. */
+int dataset_add_safetensors(struct dataset *, int file, struct err *err);
+/* Bring the tensors into the canonical order. ERR_INPUT: a name is there twice. */
+int dataset_sort(struct dataset *, struct err *err);
+
+/* A sharded set: by its index or its folder at d->path. */
+int dataset_open_set(struct dataset *, struct err *err);
+
+/* What lies behind the last '/'. */
+const char *path_name(const char *path);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * The index of a sharded set, *.safetensors.index.json: which tensor is in which file. Every rule
+ * that can be told from the text alone is checked: file names are plain names, nothing is there
+ * twice.
+ */
+#ifndef COLLCTL_DATA_SHARD_INDEX_H
+#define COLLCTL_DATA_SHARD_INDEX_H
+
+#include <stddef.h>
+
+#include "lib/base/err.h"
+
+struct shard_entry {
+	const char *tensor;
+	int file; /* in shard_index.files */
+};
+
+struct shard_index {
+	struct shard_entry *entries; /* sorted by tensor */
+	size_t nentries;
+	const char **files; /* sorted */
+	int nfiles;
+	char *metadata; /* "metadata" as JSON text, malloced; NULL: none */
+	void *json;     /* whose the strings are */
+};
+
+/* Parse the @len bytes of an index. ERR_INPUT without its name. On failure there is nothing to
+ * release. */
+int shard_index_parse(struct shard_index *, const char *json, size_t len, struct err *err);
+void shard_index_release(struct shard_index *);
+
+/* The entry of a tensor, or NULL. */
+const struct shard_entry *shard_index_find(const struct shard_index *, const char *tensor);
+
+#endif
