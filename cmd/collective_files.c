@@ -174,10 +174,16 @@ int files_prepare(struct collective *c, struct err *err)
 	c->read_staging = malloc(STAGING);
 	c->write_staging = malloc(STAGING);
 	uint64_t *starts = calloc(n + 1, sizeof *starts);
+	const struct array_info *info = &c->layout.out;
+	const struct tensor whole = {.dtype = info->dtype,
+	                             .ndim = info->ndim,
+	                             .shape = info->shape,
+	                             .count = info->count,
+	                             .bytes = array_bytes(info)};
 	if (starts && c->noutputs) {
 		for (size_t j = 0; j < n; j++)
 			starts[j] = coll_out_at(c->kind, args, l.out_lo + (int)j) * esize;
-		c->digest = digest_new(&c->layout.out, starts, n);
+		c->digest = digest_new(&(const struct tensor *){&whole}, 1, starts, n);
 	}
 	free(starts);
 	if (!c->read_staging || !c->write_staging || (c->noutputs && !c->digest))
@@ -247,7 +253,7 @@ int files_seal(struct collective *c, struct err *err)
 	for (int i = 0; i < c->ninputs; i++)
 		if (array_unchanged(&c->inputs[i], err) < 0)
 			return -1;
-	if (c->digest && digest_final(c->digest, read_back, c, c->digest_bytes, err) < 0)
+	if (c->digest && digest_final(c->digest, read_back, c, &c->digest_bytes, err) < 0)
 		return -1;
 	for (int i = 0; i < c->noutputs; i++)
 		if (outfile_seal(&c->outputs[i].file, err) < 0)
