@@ -103,7 +103,7 @@ static int check_operands(const struct collective *c, int n, char **paths, struc
 	if (n <= 1 || coll_takes_several(c->kind) || c->o->each)
 		return 0;
 	return err_set(err, ERR_USAGE,
-	               "%s: '%s' is one input too many: give one or, for each on its own, --each",
+	               "%s: '%s' is one operand too many: give one or, for each on its own, --each",
 	               c->cmd->name, paths[1]);
 }
 

@@ -36,7 +36,7 @@ static int check_item(const struct collective *c, const struct item *it, struct 
 	if (c->op == REDUCE_AVG && dtype_is_integer(d))
 		return c->o->integers ? 0
 		                      : err_set(err, ERR_USAGE,
-		                                "%s: an average of %s has to be said: give "
+		                                "%s: --op avg is not defined on %s: give "
 		                                "--integers first, equal or round%s",
 		                                text, dtype_name(d), exclude);
 	return err_set(err, ERR_USAGE, "%s: --op %s is not defined on %s%s", text,

@@ -72,6 +72,11 @@ int sink_files(const struct sink *s)
 	return s->nfiles;
 }
 
+uint64_t sink_size(const struct sink *s, int file)
+{
+	return s->files[file].packed ? 0 : s->files[file].size;
+}
+
 const char *sink_path(const struct sink *s, int file)
 {
 	return s->files[file].path;

@@ -146,7 +146,7 @@ int sink_add_like(struct sink *s, const char *path, enum array_format hint,
 		               "%s: is the name of a sharded set: the input is one file: end the "
 		               "output's name in %s",
 		               path, formats[like->format].ending);
-	if (check_format(path, hint, like->format, err) < 0)
+	if (sink_check_format(path, hint, like->format, err) < 0)
 		return -1;
 	return like->format == ARRAY_NPZ ? sink_add_npz(s, path, like, places, err)
 	                                 : one_file(s, path, like, places, err);
