@@ -313,9 +313,9 @@ static zip_int64_t output_call(void *ctx, void *data, zip_uint64_t len, zip_sour
 	struct output *o = ctx;
 	zip_int64_t to;
 	switch (cmd) {
-	case ZIP_SOURCE_STAT:
-		*(zip_stat_t *)data = (zip_stat_t){.valid = ZIP_STAT_SIZE};
-		return sizeof(zip_stat_t);
+	case ZIP_SOURCE_STAT: /* so that there is nothing to read before */
+		zip.error_set(&o->error, ZIP_ER_READ, ENOENT);
+		return -1;
 	case ZIP_SOURCE_WRITE:
 		return output_write(o, data, len);
 	case ZIP_SOURCE_SEEK_WRITE:
@@ -403,8 +403,7 @@ int npz_pack(int spool, const struct npz_member *members, size_t n, int fd, stru
 	struct range *ranges = calloc(n, sizeof *ranges);
 	if (!ranges)
 		return err_nomem(err, "an archive's members", n * sizeof *ranges);
-	zip_t *za = open_archive(output_call, &out, ZIP_CREATE | ZIP_TRUNCATE, ERR_OUTPUT,
-	                         "the output", err);
+	zip_t *za = open_archive(output_call, &out, ZIP_CREATE, ERR_OUTPUT, "the output", err);
 	int ret = za ? pack(za, ranges, spool, members, n, err) : -1;
 	if (za && ret)
 		zip.discard(za);
