@@ -67,6 +67,15 @@ static char *follow(const char *path, struct err *err)
 	return NULL;
 }
 
+/* Report that a file can't be created in the folder. */
+static int create_error(const struct outfile *f, struct err *err)
+{
+	if (errno == EMFILE || errno == ENFILE)
+		return err_errno(err, ERR_RESOURCE,
+		                 "%s: no descriptor left, raise the limit (ulimit -n)", f->path);
+	return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder", f->path);
+}
+
 /* Split @path, and open the folder. */
 static int open_folder(struct outfile *f, const char *path, struct err *err)
 {
@@ -85,7 +94,8 @@ static int open_folder(struct outfile *f, const char *path, struct err *err)
 	}
 	f->dirfd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (f->dirfd < 0)
-		err_errno(err, ERR_OUTPUT, "%s: cannot open the folder '%s'", f->path, folder);
+		err_errno(err, errno == EMFILE || errno == ENFILE ? ERR_RESOURCE : ERR_OUTPUT,
+		          "%s: cannot open the folder '%s'", f->path, folder);
 	free(folder);
 	return f->dirfd < 0 ? -1 : 0;
 }
@@ -192,7 +202,7 @@ static int open_named(struct outfile *f, struct err *err)
 			break;
 	}
 	drop_name(&f->temp);
-	return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder", f->path);
+	return create_error(f, err);
 }
 
 static void proc_path(int fd, char buf[32])
@@ -209,8 +219,7 @@ static int open_unnamed(struct outfile *f, struct err *err)
 		/* Kernels and file systems without O_TMPFILE see a folder opened for writing. */
 		if (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL)
 			return 1;
-		return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder",
-		                 f->path);
+		return create_error(f, err);
 	}
 	/* It gets its name by way of /proc; where that is missing it could never have one. */
 	proc_path(f->fd, proc);

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -479,6 +480,28 @@ static void test_one_descriptor_a_folder(void **state)
 	assert_int_equal(descriptors(), before);
 	assert_int_equal(names("."), MANY);
 	assert_content("57", "57");
+}
+
+static void test_too_few_descriptors(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	struct rlimit before, small;
+	struct sink *s = new_sink(false);
+	for (int i = 0; i < 10; i++) {
+		char path[16];
+		snprintf(path, sizeof path, "%d", i);
+		assert_int_equal(sink_add(s, path, NULL, 0, 5, &err), i);
+	}
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	small = before;
+	small.rlim_cur = (rlim_t)descriptors() + 5;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &small), 0);
+	int ret = sink_open(s, &err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_err(ret, &err, ERR_RESOURCE, "Too many open files");
+	sink_free(s);
+	assert_int_equal(names("."), 0);
 }
 
 static void test_folders(void **state)
@@ -988,6 +1011,7 @@ int main(void)
 	        cmocka_unit_test_teardown(test_duplicates, empty_folder),
 	        cmocka_unit_test_teardown(test_duplicate_by_link, empty_folder),
 	        cmocka_unit_test_teardown(test_one_descriptor_a_folder, empty_folder),
+	        cmocka_unit_test_teardown(test_too_few_descriptors, empty_folder),
 	        cmocka_unit_test_teardown(test_folders, empty_folder),
 	        cmocka_unit_test_teardown(test_stdout, empty_folder),
 	        cmocka_unit_test_teardown(test_stdout_fails, empty_folder),
