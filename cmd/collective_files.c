@@ -419,9 +419,9 @@ static int finish_digests(struct collective *c, struct err *err)
 	}
 	for (size_t i = 0; ret == 0 && i < c->nitems; i++)
 		names[i] = c->items[i].tensor.name;
-	if (ret == 0)
-		digest_names(names, (const uint8_t(*)[DIGEST_BYTES])c->digests, c->nitems,
-		             c->digest);
+	if (ret == 0 && digest_names(names, (const uint8_t(*)[DIGEST_BYTES])c->digests, c->nitems,
+	                             c->digest) < 0)
+		ret = err_nomem(err, "the digest", c->nitems);
 	free(names);
 	free(of_part);
 	return ret;

@@ -86,6 +86,14 @@ static int count(struct collective *c, struct part *p, int input, size_t i, cons
 	return 0;
 }
 
+/* Truth is 0 or 1, also where one contribution is the whole result. */
+static void settle_truth(const struct part *p, void *buf, uint64_t n)
+{
+	bool logical = p->op == REDUCE_LAND || p->op == REDUCE_LOR || p->op == REDUCE_LXOR;
+	if (coll_reduces(p->kind) && (logical || p->dtype == DTYPE_BOOL))
+		reduce_kernel(REDUCE_LOR, p->dtype, p->dtype, false)(buf, buf, buf, n);
+}
+
 static int read_counted(struct collective *c, struct part *p, int input, void *buf, uint64_t pos,
                         uint64_t n, struct err *err)
 {
@@ -100,8 +108,12 @@ int move_read(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t 
 	struct part *p = &c->parts[part];
 	size_t wide = dtype_size(p->wire);
 	bool weigh = p->op == REDUCE_AVG && c->weighted && c->o->weight != 1;
-	if (p->wire == p->dtype && !weigh)
-		return read_counted(c, p, input, buf, pos, n, err);
+	if (p->wire == p->dtype && !weigh) {
+		if (read_counted(c, p, input, buf, pos, n, err) < 0)
+			return -1;
+		settle_truth(p, buf, n);
+		return 0;
+	}
 	for (uint64_t i = 0, len; i < n; i += len) {
 		uint8_t *to = (uint8_t *)buf + i * wide;
 		len = n - i < STAGING / wide ? n - i : STAGING / wide;

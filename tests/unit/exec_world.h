@@ -379,6 +379,9 @@ static inline void make_value(const struct problem *p, uint64_t x, uint8_t *out)
 	default:
 		for (size_t k = 0; k < dtype_size(p->dtype); k++, x = x >> 8 ? x >> 8 : mix(x))
 			out[k] = (uint8_t)x;
+		/* Whoever reads gives the executor truth as 0 or 1. */
+		if (p->op == REDUCE_LAND || p->op == REDUCE_LOR || p->op == REDUCE_LXOR)
+			reduce_kernel(REDUCE_LOR, p->dtype, p->dtype, false)(out, out, out, 1);
 	}
 }
 
