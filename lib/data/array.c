@@ -168,10 +168,17 @@ static int open_npy(struct array_file *f, const struct array_hints *hints, uint6
 	do {
 		if (array_pread(f, buf, len, 0, err))
 			return -1;
-		r = npy_parse(buf, len, size, hints->dtype == DTYPE_BF16, &f->info, &need, &why);
+		r = npy_parse(buf, len, size, hints->dtype, &f->info, &need, &why);
 		len = need;
 	} while (r > 0);
-	return r ? err_set(err, why.code, "%s: %s", f->path, why.text) : 0;
+	if (r)
+		return err_set(err, why.code, "%s: %s", f->path, why.text);
+	if (f->info.swapped || f->info.fortran)
+		return err_set(err, ERR_INPUT,
+		               "%s: is %s, which is not supported yet: save it with "
+		               "numpy.ascontiguousarray(a, a.dtype.newbyteorder('<'))",
+		               f->path, f->info.swapped ? "big-endian" : "in Fortran's order");
+	return 0;
 }
 
 static int open_raw(struct array_file *f, const struct array_hints *hints, uint64_t size,
