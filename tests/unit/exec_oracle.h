@@ -5,6 +5,8 @@
 #ifndef COLLCTL_TESTS_EXEC_ORACLE_H
 #define COLLCTL_TESTS_EXEC_ORACLE_H
 
+#include <complex.h>
+
 #include "tests/unit/exec_world.h"
 
 /* ---- where an element comes from ---- */
@@ -53,33 +55,35 @@ static inline bool moves(enum coll_kind kind)
 
 /* ---- values ---- */
 
-static inline double value_of(const void *p, enum dtype d)
+static inline double real_of(const void *p, enum dtype d)
 {
 	float f;
 	double x;
-	int32_t i;
-	switch (d) {
-	case DTYPE_F16:
-	case DTYPE_BF16:
-		convert_kernel(DTYPE_F32, d)(&f, p, 1);
-		return (double)f;
-	case DTYPE_F32:
-		memcpy(&f, p, sizeof f);
-		return (double)f;
-	case DTYPE_F64:
+	uint64_t u = 0;
+	if (d == DTYPE_F64) {
 		memcpy(&x, p, sizeof x);
 		return x;
-	case DTYPE_I32:
-		memcpy(&i, p, sizeof i);
-		return i;
-	default:
-		return *(const uint8_t *)p;
 	}
+	if (dtype_is_float(d)) {
+		convert_kernel(DTYPE_F32, d)(&f, p, 1);
+		return (double)f;
+	}
+	memcpy(&u, p, dtype_size(d));
+	return (double)u;
+}
+
+static inline double complex value_of(const void *p, enum dtype d)
+{
+	enum dtype part = part_dtype(d);
+	const uint8_t *imaginary = (const uint8_t *)p + dtype_size(part);
+	return CMPLX(real_of(p, part), part == d ? 0 : real_of(imaginary, part));
 }
 
 static inline double roundoff(enum dtype d)
 {
-	switch (d) {
+	switch (part_dtype(d)) {
+	case DTYPE_F8E4M3:
+		return 0x1p-4;
 	case DTYPE_BF16:
 		return 0x1p-8;
 	case DTYPE_F16:
@@ -91,9 +95,15 @@ static inline double roundoff(enum dtype d)
 	}
 }
 
+static inline bool is_signed(enum dtype d)
+{
+	return d == DTYPE_I32 || d == DTYPE_I64;
+}
+
 static inline uint64_t combine(enum reduce_op op, enum dtype d, uint64_t a, uint64_t b)
 {
-	bool less = d == DTYPE_I32 ? (int32_t)a < (int32_t)b : a < b;
+	uint64_t flip = is_signed(d) ? 1ull << (8 * dtype_size(d) - 1) : 0;
+	bool less = (a ^ flip) < (b ^ flip);
 	switch (op) {
 	case REDUCE_SUM:
 		return a + b;
@@ -104,8 +114,10 @@ static inline uint64_t combine(enum reduce_op op, enum dtype d, uint64_t a, uint
 	case REDUCE_MAX:
 		return less ? b : a;
 	case REDUCE_BAND:
+	case REDUCE_LAND: /* of 0 and 1 */
 		return a & b;
 	case REDUCE_BOR:
+	case REDUCE_LOR:
 		return a | b;
 	case REDUCE_LAND:
 		return a && b;
@@ -118,11 +130,12 @@ static inline uint64_t combine(enum reduce_op op, enum dtype d, uint64_t a, uint
 	}
 }
 
-static inline _Noreturn void wrong(const struct part_files *f, int r, uint64_t i, double got,
-                                   double want)
+static inline _Noreturn void wrong(const struct part_files *f, int r, uint64_t i,
+                                   double complex got, double complex want)
 {
-	fail_msg("rank %d, element %llu is %.17g, not %.17g: %s", r, (unsigned long long)i, got,
-	         want, describe(f->world));
+	fail_msg("rank %d, element %llu is %.17g%+.17gi, not %.17g%+.17gi: %s", r,
+	         (unsigned long long)i, creal(got), cimag(got), creal(want), cimag(want),
+	         describe(f->world));
 	abort();
 }
 
@@ -134,6 +147,11 @@ static inline void check_move(const struct part_files *f, int r, uint64_t i, str
 		wrong(f, r, i, value_of(got, f->p->dtype), value_of(want, f->p->dtype));
 }
 
+static inline uint64_t all_ones(enum dtype d)
+{
+	return UINT64_MAX >> (64 - 8 * dtype_size(d));
+}
+
 static inline uint64_t integer_identity(enum reduce_op op, enum dtype d)
 {
 	switch (op) {
@@ -141,11 +159,11 @@ static inline uint64_t integer_identity(enum reduce_op op, enum dtype d)
 	case REDUCE_LAND:
 		return 1;
 	case REDUCE_MIN:
-		return d == DTYPE_I32 ? INT32_MAX : UINT8_MAX;
+		return all_ones(d) >> is_signed(d);
 	case REDUCE_MAX:
-		return d == DTYPE_I32 ? (uint32_t)INT32_MIN : 0;
+		return is_signed(d) ? (all_ones(d) >> 1) + 1 : 0;
 	case REDUCE_BAND:
-		return d == DTYPE_I32 ? UINT32_MAX : UINT8_MAX;
+		return all_ones(d);
 	default:
 		return 0;
 	}
@@ -156,56 +174,72 @@ static inline void check_integer(const struct part_files *f, int r, uint64_t i, 
 	const struct problem *p = f->p;
 	size_t esize = dtype_size(p->dtype);
 	uint64_t want = integer_identity(p->op, p->dtype), got = 0;
-	uint64_t mask = esize == 1 ? 0xff : 0xffffffff;
 	bool first = true;
 	for (int q = s.lo; q < s.hi; q++)
 		for (int k = 0; k < p->inputs[q]; k++, first = false) {
 			uint64_t x = 0;
 			memcpy(&x, f->in[q][k] + s.at * esize, esize);
-			want = first ? x : combine(p->op, p->dtype, want, x) & mask;
+			want = first ? x : combine(p->op, p->dtype, want, x) & all_ones(p->dtype);
 		}
 	memcpy(&got, f->out[r] + i * esize, esize);
 	if (got != want)
 		wrong(f, r, i, (double)got, (double)want);
 }
 
+/* How far a result may be from @want, the terms' absolute values having the sum @sum_abs. */
+static inline double slack_of(const struct problem *p, double complex want, double sum_abs,
+                              int terms)
+{
+	/* Of a complex product each part is rounded three times. */
+	double each =
+	        (terms + 2) * 1.05 * roundoff(p->dtype) * (dtype_is_complex(p->dtype) ? 3 : 1);
+	double least = p->dtype == DTYPE_F8E4M3 ? 0x1p-10 : 0x1p-25; /* of subnormal numbers */
+	if (p->op == REDUCE_PROD)
+		return cabs(want) * each + (p->dtype == DTYPE_F8E4M3 ? terms * least : 0);
+	if (p->op == REDUCE_SUM || p->op == REDUCE_AVG)
+		return sum_abs * each + terms * least;
+	return 0;
+}
+
 static inline void check_float(const struct part_files *f, int r, uint64_t i, struct source s)
 {
 	const struct problem *p = f->p;
 	size_t esize = dtype_size(p->dtype);
-	long double want = p->op == REDUCE_PROD  ? 1
-	                   : p->op == REDUCE_MIN ? (long double)INFINITY
-	                   : p->op == REDUCE_MAX ? -(long double)INFINITY
-	                                         : 0;
-	long double sum_abs = 0, slack = 0;
+	double largest = p->dtype == DTYPE_F8E4M3 ? 448 : (double)INFINITY;
+	long double complex want = p->op == REDUCE_PROD  ? 1
+	                           : p->op == REDUCE_MIN ? largest
+	                           : p->op == REDUCE_MAX ? -largest
+	                                                 : 0;
+	double sum_abs = 0;
 	int terms = 0;
 	for (int q = s.lo; q < s.hi; q++)
 		for (int k = 0; k < p->inputs[q]; k++, terms++) {
-			long double x = value_of(f->in[q][k] + s.at * esize, p->dtype);
+			double complex x = value_of(f->in[q][k] + s.at * esize, p->dtype);
 			if (p->op == REDUCE_SUM || p->op == REDUCE_AVG)
 				want += x;
 			else if (p->op == REDUCE_PROD)
 				want *= x;
-			else if (p->op == REDUCE_MIN ? x < want : x > want)
+			else if (p->op == REDUCE_MIN ? creal(x) < (double)creall(want)
+			                             : creal(x) > (double)creall(want))
 				want = x;
-			sum_abs += fabsl(x);
+			sum_abs += cabs(x);
 		}
-	double got = value_of(f->out[r] + i * esize, p->dtype);
-	if (p->op == REDUCE_PROD)
-		slack = fabsl(want) * (terms + 2) * 1.05L * roundoff(p->dtype);
-	else if (p->op == REDUCE_SUM || p->op == REDUCE_AVG)
-		slack = sum_abs * (terms + 2) * 1.05L * roundoff(p->dtype) + terms * 0x1p-25L;
+	double complex got = value_of(f->out[r] + i * esize, p->dtype);
+	double slack = slack_of(p, (double complex)want, sum_abs, terms);
 	if (p->op == REDUCE_AVG) {
 		want /= p->divisor;
-		slack /= p->divisor;
+		slack = slack / p->divisor + (p->dtype == DTYPE_F8E4M3 ? 0x1p-10 : 0);
 	}
-	if ((long double)got != want && !(fabsl((long double)got - want) <= slack))
-		wrong(f, r, i, got, (double)want);
+	if (got != want && !(cabsl(got - want) <= (long double)slack))
+		wrong(f, r, i, got, (double complex)want);
 }
 
-static inline double in_f64(enum reduce_op op, double a, double b)
+static inline double complex in_f64(enum reduce_op op, double complex a, double complex b)
 {
-	return op == REDUCE_PROD ? a * b : a + b;
+	if (op != REDUCE_PROD)
+		return a + b;
+	return CMPLX(creal(a) * creal(b) - cimag(a) * cimag(b),
+	             creal(a) * cimag(b) + cimag(a) * creal(b));
 }
 
 /* --order rank: the very bits of a sum in f64 in rank order, rounded once. */
@@ -213,17 +247,18 @@ static inline void check_ordered(const struct part_files *f, int r, uint64_t i, 
 {
 	const struct problem *p = f->p;
 	size_t esize = dtype_size(p->dtype);
-	uint8_t want[8];
-	double sum = p->op == REDUCE_PROD;
+	uint8_t want[16];
+	double complex sum = p->op == REDUCE_PROD;
 	for (int q = s.lo; q < s.hi; q++) {
-		double own = value_of(f->in[q][0] + s.at * esize, p->dtype);
+		double complex own = value_of(f->in[q][0] + s.at * esize, p->dtype);
 		for (int k = 1; k < p->inputs[q]; k++)
 			own = in_f64(p->op, own, value_of(f->in[q][k] + s.at * esize, p->dtype));
 		sum = q == s.lo ? own : in_f64(p->op, sum, own);
 	}
 	if (p->op == REDUCE_AVG)
-		sum /= p->divisor;
-	convert_kernel(p->dtype, DTYPE_F64)(want, &sum, 1);
+		sum = CMPLX(creal(sum) / p->divisor, cimag(sum) / p->divisor);
+	enum dtype wide = dtype_is_complex(p->dtype) ? DTYPE_C128 : DTYPE_F64;
+	convert_kernel(p->dtype, wide)(want, &sum, 1);
 	if (memcmp(want, f->out[r] + i * esize, esize) != 0)
 		wrong(f, r, i, value_of(f->out[r] + i * esize, p->dtype), value_of(want, p->dtype));
 }
@@ -344,8 +379,8 @@ static inline void try(const struct problem *p, const struct timing *t, int n)
 
 /* ---- making cases ---- */
 
-static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16,
-                                    DTYPE_I32, DTYPE_U8,   DTYPE_F64};
+static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_I32,    DTYPE_U8,
+                                    DTYPE_F64, DTYPE_I64,  DTYPE_C64, DTYPE_F8E4M3, DTYPE_C128};
 #define NDTYPES (sizeof dtypes / sizeof dtypes[0])
 
 static inline uint64_t pick_count(uint64_t *state, int size)

@@ -359,29 +359,34 @@ static inline int write_output(void *ctx, int part, const void *buf, uint64_t po
 
 /* ---- running ---- */
 
+/* The type of a complex number's parts, in f64 or f32; others have one part, of their own. */
+static inline enum dtype part_dtype(enum dtype d)
+{
+	return d == DTYPE_C64 ? DTYPE_F32 : d == DTYPE_C128 ? DTYPE_F64 : d;
+}
+
 /* Factors stay close to one, or the product of many would overflow the narrow types. */
-static inline void make_value(const struct problem *p, uint64_t x, uint8_t *out)
+static inline void make_float(enum reduce_op op, enum dtype d, uint64_t x, uint8_t *out)
 {
 	double unit = (double)(x >> 11) * 0x1p-53;
-	double v = p->op == REDUCE_PROD ? 0.8 + 0.45 * unit : 4 * unit - 2;
+	double v = op == REDUCE_PROD ? 0.8 + 0.45 * unit : 4 * unit - 2;
 	float f = (float)v;
-	switch (p->dtype) {
-	case DTYPE_F16:
-	case DTYPE_BF16:
-		convert_kernel(p->dtype, DTYPE_F32)(out, &f, 1);
-		return;
-	case DTYPE_F32:
-		memcpy(out, &f, sizeof f);
-		return;
-	case DTYPE_F64:
+	if (d == DTYPE_F64)
 		memcpy(out, &v, sizeof v);
-		return;
-	default:
-		for (size_t k = 0; k < dtype_size(p->dtype); k++, x = x >> 8 ? x >> 8 : mix(x))
-			out[k] = (uint8_t)x;
-		/* Whoever reads gives the executor truth as 0 or 1. */
-		if (p->op == REDUCE_LAND || p->op == REDUCE_LOR || p->op == REDUCE_LXOR)
-			reduce_kernel(REDUCE_LOR, p->dtype, p->dtype, false)(out, out, out, 1);
+	else
+		convert_kernel(d, DTYPE_F32)(out, &f, 1);
+}
+
+static inline void make_value(const struct problem *p, uint64_t x, uint8_t *out)
+{
+	enum dtype part = part_dtype(p->dtype);
+	bool truth = p->op == REDUCE_LAND || p->op == REDUCE_LOR || p->op == REDUCE_LXOR;
+	x = truth ? x & 1 : x;
+	if (!dtype_is_float(p->dtype))
+		memcpy(out, &x, dtype_size(p->dtype));
+	for (size_t k = 0; dtype_is_float(p->dtype) && k < dtype_size(p->dtype); x = mix(x)) {
+		make_float(p->op, part, x, out + k);
+		k += dtype_size(part);
 	}
 }
 

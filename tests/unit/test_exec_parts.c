@@ -44,17 +44,35 @@ static void pick_part(struct problem *p, uint64_t *state, int size)
 		uneven_parts(p, state);
 }
 
-/* Now and then a part asks for just what the one before it does, of other values. */
+/* What the part before asks for, of other values; or all but the root, who writes, the inputs. */
+static void pick_again(struct problem *p, uint64_t *state)
+{
+	switch (below(state, 4)) {
+	case 0:
+		p->root = (int)below(state, (unsigned)p->size);
+		break;
+	case 1:
+		p->mute[below(state, (unsigned)p->size)] ^= true;
+		break;
+	case 2:
+		if (coll_takes_several(p->alg->kind))
+			p->inputs[below(state, (unsigned)p->size)] = 1 + (int)below(state, INPUTS);
+		break;
+	}
+	p->seed = draw(state) >> 40;
+}
+
 static void pick_list(struct list *l, uint64_t *state, int size)
 {
 	l->n = 1 + (int)below(state, PARTS);
 	for (int k = 0; k < l->n; k++) {
 		bool again = k && below(state, 4) == 0;
-		if (again)
+		if (again) {
 			l->parts[k] = l->parts[k - 1];
-		else
+			pick_again(&l->parts[k], state);
+		} else {
 			pick_part(&l->parts[k], state, size);
-		l->parts[k].seed = draw(state) >> 40;
+		}
 		l->windows[k] = again ? l->windows[k - 1] : 1 + below(state, 5);
 	}
 }
