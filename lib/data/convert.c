@@ -1,125 +1,98 @@
-/* Conversions between element types, and the division that ends an average. */
+/* Conversions between element types. */
 #include "lib/data/reduce.h"
 
 #include <string.h>
 
-#include "lib/data/half.h"
-#include "lib/data/simd.h"
+#include "lib/data/float8.h"
+#include "lib/data/kernels.h"
 
-/* dst[i] = VALUE, an expression in x of src. */
-#define UNARY(name, D, S, VALUE)                                      \
-	KERNEL static void name(void *dst, const void *src, size_t n) \
-	{                                                             \
-		D *d = dst;                                           \
-		const S *s = src;                                     \
-		ELEMENTWISE                                           \
-		for (size_t i = 0; i < n; i++) {                      \
-			S x = s[i];                                   \
-			d[i] = VALUE;                                 \
-		}                                                     \
-	}
+/* Of a type @t of bits U that is computed in f32. */
+#define NARROW_CONVERSIONS(t, U)                                           \
+	UNARY(f32_of_##t, float, U, f32_canonical(t##_to_f32(x)))          \
+	UNARY(f64_of_##t, double, U, f64_canonical((double)t##_to_f32(x))) \
+	UNARY(t##_of_f32, U, float, f32_to_##t(x))                         \
+	UNARY(t##_of_f64, U, double, f64_to_##t(x))
 
-UNARY(f32_of_f16, float, uint16_t, f32_canonical(f16_to_f32(x)))
-UNARY(f32_of_bf16, float, uint16_t, f32_canonical(bf16_to_f32(x)))
-UNARY(f64_of_f16, double, uint16_t, f64_canonical((double)f16_to_f32(x)))
-UNARY(f64_of_bf16, double, uint16_t, f64_canonical((double)bf16_to_f32(x)))
+NARROW_CONVERSIONS(f8e4m3, uint8_t)
+NARROW_CONVERSIONS(f8e5m2, uint8_t)
+NARROW_CONVERSIONS(f16, uint16_t)
+NARROW_CONVERSIONS(bf16, uint16_t)
 UNARY(f64_of_f32, double, float, f64_canonical((double)x))
 UNARY(f32_of_f64, float, double, f32_canonical((float)x))
-UNARY(f16_of_f32, uint16_t, float, f32_to_f16(x))
-UNARY(bf16_of_f32, uint16_t, float, f32_to_bf16(x))
-UNARY(f16_of_f64, uint16_t, double, f64_to_f16(x))
-UNARY(bf16_of_f64, uint16_t, double, f64_to_bf16(x))
 
-#define IDENTITY(w)                                                \
-	static void copy_##w(void *dst, const void *src, size_t n) \
-	{                                                          \
-		if (dst != src)                                    \
-			memcpy(dst, src, n * sizeof(uint##w##_t)); \
+UNARY(f64_of_i8, double, int8_t, (double)x)
+UNARY(f64_of_i16, double, int16_t, (double)x)
+UNARY(f64_of_i32, double, int32_t, (double)x)
+UNARY(f64_of_i64, double, int64_t, (double)x)
+UNARY(f64_of_u8, double, uint8_t, (double)x)
+UNARY(f64_of_u16, double, uint16_t, (double)x)
+UNARY(f64_of_u32, double, uint32_t, (double)x)
+UNARY(f64_of_u64, double, uint64_t, (double)x)
+UNARY(f64_of_bool, double, uint8_t, (double)(x != 0))
+SCALAR_UNARY(i128_of_i64, int128, int64_t, (int128)x)
+SCALAR_UNARY(i128_of_u64, int128, uint64_t, (int128)x)
+
+/* Complex numbers: each part. */
+static void c128_of_c64(void *dst, const void *src, size_t n)
+{
+	f64_of_f32(dst, src, 2 * n);
+}
+
+static void c64_of_c128(void *dst, const void *src, size_t n)
+{
+	f32_of_f64(dst, src, 2 * n);
+}
+
+#define IDENTITY(bytes)                                                \
+	static void copy_##bytes(void *dst, const void *src, size_t n) \
+	{                                                              \
+		if (dst != src)                                        \
+			memcpy(dst, src, n *(bytes));                  \
 	}
 
+IDENTITY(1)
+IDENTITY(2)
+IDENTITY(4)
 IDENTITY(8)
 IDENTITY(16)
-IDENTITY(32)
-IDENTITY(64)
 
 static convert_fn *identity(enum dtype dtype)
 {
 	switch (dtype_size(dtype)) {
 	case 1:
-		return copy_8;
+		return copy_1;
 	case 2:
-		return copy_16;
+		return copy_2;
 	case 4:
-		return copy_32;
+		return copy_4;
 	case 8:
-		return copy_64;
+		return copy_8;
+	case 16:
+		return copy_16;
 	}
 	return NULL;
 }
 
+#define OF_NARROW(to)                                                     \
+	[DTYPE_F8E4M3] = to##_of_f8e4m3, [DTYPE_F8E5M2] = to##_of_f8e5m2, \
+	[DTYPE_F16] = to##_of_f16, [DTYPE_BF16] = to##_of_bf16
+
 convert_fn *convert_kernel(enum dtype to, enum dtype from)
 {
 	static convert_fn *const table[DTYPES][DTYPES] = {
+	        [DTYPE_F8E4M3] = {[DTYPE_F32] = f8e4m3_of_f32, [DTYPE_F64] = f8e4m3_of_f64},
+	        [DTYPE_F8E5M2] = {[DTYPE_F32] = f8e5m2_of_f32, [DTYPE_F64] = f8e5m2_of_f64},
 	        [DTYPE_F16] = {[DTYPE_F32] = f16_of_f32, [DTYPE_F64] = f16_of_f64},
 	        [DTYPE_BF16] = {[DTYPE_F32] = bf16_of_f32, [DTYPE_F64] = bf16_of_f64},
-	        [DTYPE_F32] = {[DTYPE_F16] = f32_of_f16,
-	                       [DTYPE_BF16] = f32_of_bf16,
-	                       [DTYPE_F64] = f32_of_f64},
-	        [DTYPE_F64] = {[DTYPE_F16] = f64_of_f16,
-	                       [DTYPE_BF16] = f64_of_bf16,
-	                       [DTYPE_F32] = f64_of_f32},
+	        [DTYPE_F32] = {OF_NARROW(f32), [DTYPE_F64] = f32_of_f64},
+	        [DTYPE_F64] = {OF_NARROW(f64), [DTYPE_F32] = f64_of_f32, [DTYPE_I8] = f64_of_i8,
+	                       [DTYPE_I16] = f64_of_i16, [DTYPE_I32] = f64_of_i32,
+	                       [DTYPE_I64] = f64_of_i64, [DTYPE_U8] = f64_of_u8,
+	                       [DTYPE_U16] = f64_of_u16, [DTYPE_U32] = f64_of_u32,
+	                       [DTYPE_U64] = f64_of_u64, [DTYPE_BOOL] = f64_of_bool},
+	        [DTYPE_C64] = {[DTYPE_C128] = c64_of_c128},
+	        [DTYPE_C128] = {[DTYPE_C64] = c128_of_c64},
+	        [DTYPE_I128] = {[DTYPE_I64] = i128_of_i64, [DTYPE_U64] = i128_of_u64},
 	};
 	return to == from ? identity(to) : table[to][from];
-}
-
-/* ---- the division ---- */
-
-/* dst[i] = x / divisor, in DIV (a type of float), then NARROW. */
-#define DIVIDE(name, D, S, DIV, WIDEN, NARROW)                                        \
-	KERNEL static void name(void *dst, const void *src, double divisor, size_t n) \
-	{                                                                             \
-		D *d = dst;                                                           \
-		const S *s = src;                                                     \
-		const DIV by = (DIV)divisor;                                          \
-		ELEMENTWISE                                                           \
-		for (size_t i = 0; i < n; i++)                                        \
-			d[i] = NARROW((DIV)WIDEN(s[i]) / by);                         \
-	}
-
-#define AS_IS(x)                       ((x))
-#define F64_TO_F32(x)                  f32_canonical((float)(x))
-#define BY_F64(t, D, S, WIDEN, NARROW) DIVIDE(avg_##t, D, S, double, WIDEN, NARROW)
-
-BY_F64(f16, uint16_t, uint16_t, f16_to_f32, f64_to_f16)
-BY_F64(bf16, uint16_t, uint16_t, bf16_to_f32, f64_to_bf16)
-BY_F64(f16_f32, uint16_t, float, AS_IS, f64_to_f16)
-BY_F64(bf16_f32, uint16_t, float, AS_IS, f64_to_bf16)
-BY_F64(f16_f64, uint16_t, double, AS_IS, f64_to_f16)
-BY_F64(bf16_f64, uint16_t, double, AS_IS, f64_to_bf16)
-BY_F64(f32_f64, float, double, AS_IS, F64_TO_F32)
-BY_F64(f64, double, double, AS_IS, f64_canonical)
-BY_F64(f32_wide, float, float, AS_IS, F64_TO_F32)
-DIVIDE(avg_f32_narrow, float, float, float, AS_IS, f32_canonical)
-
-/* Where f32 has the divisor exactly, the quotient of two f32 rounded through f64 is the one of f32:
- * 53 bits are more than twice 24. So this is a matter of speed, not of bits. */
-static void avg_f32(void *dst, const void *src, double divisor, size_t n)
-{
-	bool exact = (double)(float)divisor == divisor;
-	(exact ? avg_f32_narrow : avg_f32_wide)(dst, src, divisor, n);
-}
-
-final_fn *final_kernel(enum dtype to, enum dtype from)
-{
-	static final_fn *const table[DTYPES][DTYPES] = {
-	        [DTYPE_F16] = {[DTYPE_F16] = avg_f16,
-	                       [DTYPE_F32] = avg_f16_f32,
-	                       [DTYPE_F64] = avg_f16_f64},
-	        [DTYPE_BF16] = {[DTYPE_BF16] = avg_bf16,
-	                        [DTYPE_F32] = avg_bf16_f32,
-	                        [DTYPE_F64] = avg_bf16_f64},
-	        [DTYPE_F32] = {[DTYPE_F32] = avg_f32, [DTYPE_F64] = avg_f32_f64},
-	        [DTYPE_F64] = {[DTYPE_F64] = avg_f64},
-	};
-	return table[to][from];
 }

@@ -3,10 +3,12 @@
  * sanitizers); -ffp-contract=off, no fast-math: the bits don't depend on the vector length, the
  * alignment or where a range was cut. NaN results are canonical (the quiet NaN with a zero payload
  * and a clear sign), min and max propagate NaN as numpy.minimum does and order -0 below +0.
- * Integer sums and products wrap as C unsigned does. f16 and bf16 are computed in f32 and rounded
- * to nearest even.
+ * Integer sums and products wrap as C unsigned does. 8- and 16-bit floats are computed in f32 and
+ * rounded to nearest even. Complex numbers: each part is one float in all of this; their product is
+ * (ac-bd) + (ad+bc)i, as numpy has it.
  *
- * Units: elements. Pointers are aligned to their element type's size.
+ * Units: elements. Pointers are aligned to their element type's size, to 8 bytes where that is
+ * more.
  */
 #ifndef COLLCTL_DATA_REDUCE_H
 #define COLLCTL_DATA_REDUCE_H
@@ -62,8 +64,8 @@ typedef void reduce_fn(void *dst, const void *a, const void *b, size_t n);
  * same function, but the caller never assumes it. */
 reduce_fn *reduce_kernel(enum reduce_op op, enum dtype acc, enum dtype dtype, bool swapped);
 
-/* dst[i] = the identity of @op (0 of a sum, the largest value of a minimum: infinity, of floats).
- */
+/* dst[i] = the identity of @op (0 of a sum, the largest value of a minimum: infinity, of floats
+ * that have one). */
 void reduce_identity(enum reduce_op op, enum dtype dtype, void *dst, size_t n);
 
 /* dst[i] = the conversion of src[i], rounded to nearest even once. Types: as reduce_acc_dtype gives
@@ -72,17 +74,17 @@ void reduce_identity(enum reduce_op op, enum dtype dtype, void *dst, size_t n);
 typedef void convert_fn(void *dst, const void *src, size_t n);
 convert_fn *convert_kernel(enum dtype to, enum dtype from);
 
-/* dst[i] = weight * src[i], rounded once to @to. Types: @to is reduce_avg_dtype of @from with
- * weights (ordered or not). A weight of 0 gives 0 of whatever src[i] is, NaN too: who weighs
- * nothing has no say. */
+/* dst[i] = weight * src[i], rounded once to @to; @weight is finite. Types: @to is reduce_avg_dtype
+ * of @from with weights (ordered or not). A weight of 0 gives 0 of whatever src[i] is, NaN too: who
+ * weighs nothing has no say. */
 typedef void scale_fn(void *dst, const void *src, double weight, size_t n);
 /* NULL for other types. */
 scale_fn *scale_kernel(enum dtype to, enum dtype from);
 
 /* The last function of avg: dst[i] = src[i] / divisor, divided in f64 (complex: each part) and
  * rounded once to @to; integers to the nearest, ties to even, exactly (from f64: of sums below
- * 2^52). Types: @from is @to, its accumulator, or its reduce_avg_dtype. dst == src allowed where
- * to == from. */
+ * 2^52; 64-bit ones from another type than f64: by a whole divisor, below 2^64). Types: @from is
+ * @to, its accumulator, or its reduce_avg_dtype. dst == src allowed where to == from. */
 typedef void final_fn(void *dst, const void *src, double divisor, size_t n);
 /* NULL for other types. */
 final_fn *final_kernel(enum dtype to, enum dtype from);
