@@ -241,6 +241,17 @@ int array_check_hints(const char *path, const struct array_hints *hints,
 	return 0;
 }
 
+/* Those who read array files as they lie. */
+static int refuse_order(const char *path, const struct array_info *info, struct err *err)
+{
+	if (!info->swapped && !info->fortran)
+		return 0;
+	return err_set(err, ERR_INPUT,
+	               "%s: is %s, which is not supported yet: save it with "
+	               "numpy.ascontiguousarray(a, a.dtype.newbyteorder('<'))",
+	               path, info->swapped ? "big-endian" : "in Fortran's order");
+}
+
 int array_open(struct array_file *f, const char *path, const struct array_hints *hints,
                struct err *err)
 {
@@ -258,7 +269,7 @@ int array_open(struct array_file *f, const char *path, const struct array_hints 
 	f->modified = st.st_mtim;
 	if (f->fd < 0 ||
 	    array_describe(f->fd, path, 0, (uint64_t)st.st_size, format, hints, &f->info, err) ||
-	    array_check_hints(path, hints, &f->info, err)) {
+	    array_check_hints(path, hints, &f->info, err) || refuse_order(path, &f->info, err)) {
 		array_close(f);
 		return -1;
 	}
