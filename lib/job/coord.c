@@ -1,5 +1,3 @@
-#include "lib/job/coord.h"
-
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <sched.h>
@@ -9,69 +7,15 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/job/agree.h"
-#include "lib/job/ctl.h"
+#include "lib/job/coord_internal.h"
 #include "lib/job/ranks.h"
-#include "lib/job/tables.h"
 
 #define EVIDENCE_WAIT (250 * NS_PER_MS) /* a culprit's own word may still be on its way */
 #define DRAIN_WAIT    (2 * NS_PER_SEC)
 
-enum stage {
-	STAGE_JOIN,   /* waiting for ranks and intents */
-	STAGE_RUN,    /* the roster is out */
-	STAGE_COMMIT, /* the verdict is out: nobody can be stopped any more */
-	STAGE_FAILED, /* the ABORT is out; whoever still comes is told */
-	STAGE_FINAL,  /* the outcome is out */
-};
-
-struct member {
-	struct coord *coord;
-	int rank;
-	struct ctl ctl;
-	struct addr from; /* len 0: rank 0 */
-	bool joined, has_intent, voted, done, lost, told;
-	struct beat beat; /* its last */
-	struct intent intent;
-	uint8_t *details;   /* where the intent's are */
-	struct err outcome; /* of its commit */
-};
-
-/* A connection that asked for any rank, or that is only to be told why it can't join. */
-struct guest {
-	struct coord *coord;
-	struct ctl ctl;
-	struct addr from;
-	bool wants_rank;
-	struct guest *next;
-};
-
-struct coord {
-	struct coord_conf conf;
-	struct gate *gate;
-	enum stage stage;
-	struct member *members;
-	const struct intent **intents; /* the members' */
-	struct vote *votes;
-	struct guest *guests;
-	struct plan plan;
-	struct err failure; /* the outcome of STAGE_FAILED, or the evidence so far */
-	int reporter;       /* of the evidence */
-	enum phase failed_in;
-	bool comparing; /* tables, to say in what the ranks disagree */
-	struct disagreement disagreement;
-	enum phase disagreed_in;
-	struct tables tables;
-	struct loop_timer compare_timer;
-	struct loop_timer join_timer, beat_timer, evidence_timer, drain_timer;
-	int64_t roster_at;
-	char refusal[160];
-	bool draining, drained;
-};
-
 /* ---- telling ---- */
 
-static void tell(struct member *m, uint8_t type, const struct buf *body)
+void coord_tell(struct member *m, uint8_t type, const struct buf *body)
 {
 	if (m->rank == 0)
 		m->coord->conf.deliver(m->coord->conf.ctx, type,
@@ -84,20 +28,20 @@ static void tell_all(struct coord *c, uint8_t type, const struct buf *body)
 {
 	for (int r = 0; r < c->conf.size; r++)
 		if (c->members[r].joined)
-			tell(&c->members[r], type, body);
+			coord_tell(&c->members[r], type, body);
 }
 
-static void err_message(const struct err *e, enum phase phase, struct buf *b)
+void coord_err_message(const struct err *e, enum phase phase, struct buf *b)
 {
 	buf_init(b, 4096);
 	err_encode(e, phase, b);
 }
 
-static void tell_failure(struct coord *c, struct member *m)
+void coord_tell_failure(struct coord *c, struct member *m)
 {
 	struct buf b;
-	err_message(&c->failure, c->failed_in, &b);
-	tell(m, MSG_ABORT, &b);
+	coord_err_message(&c->failure, c->failed_in, &b);
+	coord_tell(m, MSG_ABORT, &b);
 	m->told = true;
 	buf_release(&b);
 }
@@ -110,25 +54,16 @@ static bool everyone_told(const struct coord *c)
 	return true;
 }
 
-static void stop_comparing(struct coord *c)
+void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 {
-	c->comparing = false;
-	loop_timer_stop(&c->compare_timer);
-	tables_release(&c->tables);
-}
-
-/* Fail the job: everybody who has joined is told now, who still comes is told then, until the time
- * to join is over. After the roster nobody comes. */
-static void fail(struct coord *c, const struct err *e, enum phase phase)
-{
+	bool nobody_comes = c->stage == STAGE_RUN;
 	if (c->stage >= STAGE_COMMIT)
 		return;
 	if (c->comparing && e->code != ERR_INTEGRITY) { /* it has failed already */
 		e = &c->disagreement.err;
 		phase = c->disagreed_in;
 	}
-	stop_comparing(c);
-	bool nobody_comes = c->stage == STAGE_RUN;
+	coord_stop_comparing(c);
 	c->stage = STAGE_FAILED;
 	c->failure = *e;
 	c->failed_in = phase;
@@ -137,7 +72,7 @@ static void fail(struct coord *c, const struct err *e, enum phase phase)
 	for (int r = c->conf.size - 1; r >= 0; r--) {
 		struct member *m = &c->members[r];
 		if (m->joined)
-			tell_failure(c, m);
+			coord_tell_failure(c, m);
 		else if (nobody_comes || clock_ns() >= c->conf.join_deadline)
 			m->lost = true;
 	}
@@ -190,12 +125,12 @@ static void evidence_over(void *ctx)
 			         (double)longest / 1e9, phase_name(m->beat.phase));
 		}
 	}
-	fail(c, &e, c->failed_in);
+	coord_fail(c, &e, c->failed_in);
 }
 
 /* ---- watching ---- */
 
-static void member_lost(struct member *m, const struct err *why)
+void coord_member_lost(struct member *m, const struct err *why)
 {
 	struct coord *c = m->coord;
 	struct err e = {.code = why->code ? why->code : ERR_PEER_LOST, .rank = m->rank};
@@ -204,7 +139,7 @@ static void member_lost(struct member *m, const struct err *why)
 		snprintf(e.text, sizeof e.text, "lost: its control link broke in phase %s%s%.200s",
 		         phase_name(c->stage == STAGE_JOIN ? PHASE_JOIN : m->beat.phase),
 		         why->code ? ": " : "", why->code ? why->text : "");
-		fail(c, &e, c->stage == STAGE_JOIN ? PHASE_JOIN : m->beat.phase);
+		coord_fail(c, &e, c->stage == STAGE_JOIN ? PHASE_JOIN : m->beat.phase);
 	}
 }
 
@@ -216,8 +151,7 @@ static void drain_over(void *ctx)
 	c->drained = true;
 }
 
-/* Once nobody is left to tell, those who were told get a bounded time to go. */
-static void maybe_drained(struct coord *c)
+void coord_maybe_drained(struct coord *c)
 {
 	if (!c->draining || c->drained)
 		return;
@@ -240,10 +174,10 @@ static void on_lost(void *ctx, const struct err *err)
 {
 	struct member *m = ctx;
 	struct coord *c = m->coord;
-	member_lost(m, err);
+	coord_member_lost(m, err);
 	if (c->stage == STAGE_COMMIT)
 		finish_commit(c);
-	maybe_drained(c);
+	coord_maybe_drained(c);
 }
 
 /* What of its bytes @m has moved; 1: all, or it is not known how many there are. */
@@ -300,93 +234,11 @@ static void watch_beats(void *ctx)
 		snprintf(e.text, sizeof e.text,
 		         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
 		         (double)silence(c, m, now) / 1e9, phase_name(m->beat.phase));
-		fail(c, &e, m->beat.phase);
+		coord_fail(c, &e, m->beat.phase);
 		return;
 	}
 	tell_pace(c);
 	loop_timer_set(c->conf.loop, &c->beat_timer, now + beat_interval(c));
-}
-
-/* ---- looking into a difference ---- */
-
-static void compare_over(void *ctx)
-{
-	struct coord *c = ctx;
-	fail(c, &c->disagreement.err, c->disagreed_in);
-}
-
-static void take_page(struct coord *c, int rank, uint32_t page, struct view entries);
-
-/* Rank 0's own page is at hand. */
-static void take_own_page(struct coord *c)
-{
-	struct buf b;
-	buf_init(&b, TABLE_PAGE_MAX);
-	c->conf.table(c->conf.ctx, c->tables.page, &b);
-	if (b.failed)
-		fail(c, &c->disagreement.err, c->disagreed_in);
-	else
-		take_page(c, 0, c->tables.page, b.len ? view_of(b.data, b.len) : view_of("", 0));
-	buf_release(&b);
-}
-
-static void ask_pages(struct coord *c)
-{
-	const int *rank = c->tables.rank;
-	struct buf b;
-	buf_init(&b, 16);
-	buf_put_u32(&b, c->tables.page);
-	for (int side = 0; side < 2; side++)
-		if (rank[side] != 0)
-			tell(&c->members[rank[side]], MSG_ASK, &b);
-	buf_release(&b);
-	if (rank[0] == 0 || rank[1] == 0)
-		take_own_page(c);
-}
-
-static void take_page(struct coord *c, int rank, uint32_t page, struct view entries)
-{
-	struct table_difference entry;
-	struct err e = {0};
-	switch (tables_take(&c->tables, rank, page, entries, &entry, &e)) {
-	case TABLES_WAIT:
-		return;
-	case TABLES_NEXT:
-		ask_pages(c);
-		return;
-	case TABLES_DIFFER:
-		disagreement_name(&c->disagreement, c->conf.noun(c->conf.ctx), &entry, &e);
-		stop_comparing(c);
-		break;
-	case TABLES_SAME:
-		e = c->disagreement.err;
-		break;
-	case TABLES_BAD:
-		break;
-	}
-	fail(c, &e, c->disagreed_in);
-}
-
-/* The ranks disagree, of which c->disagreement knows: say so, with the entry's name where there are
- * tables that are got in time. */
-static void disagree(struct coord *c, enum phase phase)
-{
-	const struct disagreement *d = &c->disagreement;
-	int64_t until = clock_ns() + c->conf.timeout;
-	c->disagreed_in = phase;
-	if (d->with < 0) {
-		fail(c, &d->err, phase);
-		return;
-	}
-	if (c->stage == STAGE_JOIN) {
-		loop_timer_stop(&c->join_timer);
-		if (until > c->conf.join_deadline)
-			until = c->conf.join_deadline;
-	}
-	c->comparing = true;
-	tables_begin(&c->tables, d->err.rank, d->with);
-	loop_timer_set(c->conf.loop, &c->compare_timer, until);
-	ask_pages(c);
 }
 
 /* ---- joining ---- */
@@ -410,7 +262,7 @@ static void join_over(void *ctx)
 	if (c->stage == STAGE_FAILED) { /* it failed earlier; who has not come by now is not told */
 		for (int r = 0; r < c->conf.size; r++)
 			c->members[r].lost |= !c->members[r].joined;
-		maybe_drained(c);
+		coord_maybe_drained(c);
 		return;
 	}
 	if (c->stage != STAGE_JOIN)
@@ -432,7 +284,7 @@ static void join_over(void *ctx)
 		         "joined, but did not say what it is to do before the end of "
 		         "--join-timeout");
 	}
-	fail(c, &e, PHASE_JOIN);
+	coord_fail(c, &e, PHASE_JOIN);
 }
 
 /* {u32 size, then every rank's data address}: ":port" becomes the address that the reader reaches
@@ -460,7 +312,7 @@ static int tell_roster(struct coord *c, struct member *m, const struct buf *addr
 	buf_put(&b, addresses->data, addresses->len);
 	bool fits = !b.failed && !details.failed && !addresses->failed;
 	if (fits)
-		tell(m, MSG_ROSTER, &b);
+		coord_tell(m, MSG_ROSTER, &b);
 	OPENSSL_cleanse(&plan, sizeof plan);
 	if (b.data)
 		OPENSSL_cleanse(b.data, b.len);
@@ -482,7 +334,7 @@ static void tell_rosters(struct coord *c)
 		        "the addresses of %d ranks and what rank %d is to know do not fit a "
 		        "message",
 		        c->conf.size, r);
-		fail(c, &e, PHASE_JOIN);
+		coord_fail(c, &e, PHASE_JOIN);
 		break;
 	}
 	buf_release(&addresses);
@@ -534,7 +386,7 @@ static void send_roster(struct coord *c)
 	if (ret < 0) {
 		if (e.rank == ERR_RANK_SELF)
 			e.rank = 0;
-		fail(c, &e, PHASE_JOIN);
+		coord_fail(c, &e, PHASE_JOIN);
 		return;
 	}
 	/* The next command of this job's name must not run into this one: the record and the
@@ -558,7 +410,7 @@ static void maybe_complete(struct coord *c)
 	if (agree_on_facts(c->intents, c->conf.size, &c->disagreement))
 		send_roster(c);
 	else
-		disagree(c, PHASE_JOIN);
+		coord_disagree(c, PHASE_JOIN);
 }
 
 /* ---- votes ---- */
@@ -569,7 +421,7 @@ static void give_verdict(struct coord *c)
 		if (!c->members[r].voted)
 			return;
 	if (!agree_on_results(c->votes, c->conf.size, &c->disagreement)) {
-		disagree(c, PHASE_COMMIT);
+		coord_disagree(c, PHASE_COMMIT);
 		return;
 	}
 	c->stage = STAGE_COMMIT;
@@ -591,7 +443,7 @@ static void finish_commit(struct coord *c)
 		}
 	}
 	c->stage = STAGE_FINAL;
-	err_message(&e, PHASE_COMMIT, &b);
+	coord_err_message(&e, PHASE_COMMIT, &b);
 	tell_all(c, MSG_FINAL, &b);
 	buf_release(&b);
 }
@@ -625,7 +477,7 @@ static void receive(struct member *m, uint8_t type, struct view v)
 			break;
 		if (intent_decode(&m->intent, v, &e) < 0 || keep_details(m, &e) < 0) {
 			e.rank = e.code == ERR_RESOURCE ? 0 : m->rank;
-			fail(c, &e, PHASE_JOIN);
+			coord_fail(c, &e, PHASE_JOIN);
 			return;
 		}
 		m->has_intent = true;
@@ -645,7 +497,7 @@ static void receive(struct member *m, uint8_t type, struct view v)
 		if (e.code > 128)
 			e.code =
 			        ERR_PEER_LOST; /* who ended by a signal says so by its own status */
-		fail(c, &e, phase);
+		coord_fail(c, &e, phase);
 		return;
 	case MSG_REPORT:
 		if (err_decode(&e, &phase, &v) < 0 || !e.code || e.rank < 0)
@@ -662,7 +514,7 @@ static void receive(struct member *m, uint8_t type, struct view v)
 		page = view_u32(&v);
 		if (!c->comparing || v.failed)
 			break;
-		take_page(c, m->rank, page, v);
+		coord_take_page(c, m->rank, page, v);
 		return;
 	case MSG_DONE:
 		if (c->stage != STAGE_COMMIT || m->done || err_decode(&m->outcome, &phase, &v) < 0)
@@ -678,7 +530,7 @@ static void receive(struct member *m, uint8_t type, struct view v)
 		return;
 	e = (struct err){.code = ERR_INTEGRITY, .rank = m->rank};
 	snprintf(e.text, sizeof e.text, "a control message of type %u out of turn", type);
-	fail(c, &e, PHASE_RUN);
+	coord_fail(c, &e, PHASE_RUN);
 }
 
 static void on_message(void *ctx, uint8_t type, struct view body)
@@ -689,204 +541,6 @@ static void on_message(void *ctx, uint8_t type, struct view body)
 void coord_receive(struct coord *c, uint8_t type, struct view body)
 {
 	receive(&c->members[0], type, body);
-}
-
-/* ---- admission ---- */
-
-static void guest_lost(void *ctx, const struct err *err)
-{
-	struct guest *g = ctx;
-	(void)err;
-	g->wants_rank = false;
-	maybe_drained(g->coord);
-}
-
-static void guest_message(void *ctx, uint8_t type, struct view body)
-{
-	(void)ctx;
-	(void)type;
-	(void)body;
-}
-
-/* Those who have gone make room. Not called from a guest's own link. */
-static void forget_guests(struct coord *c)
-{
-	for (struct guest **p = &c->guests; *p;) {
-		struct guest *g = *p;
-		if (ctl_open(&g->ctl)) {
-			p = &g->next;
-			continue;
-		}
-		*p = g->next;
-		free(g);
-	}
-}
-
-static struct guest *add_guest(struct coord *c, struct conn *conn, const struct addr *from)
-{
-	forget_guests(c);
-	struct guest *g = calloc(1, sizeof *g);
-	struct err e = {0};
-	if (!g) {
-		conn_free(conn);
-		return NULL;
-	}
-	g->coord = c;
-	g->from = *from;
-	g->ctl.on_lost = guest_lost;
-	g->ctl.on_message = guest_message;
-	g->ctl.ctx = g;
-	g->next = c->guests;
-	c->guests = g;
-	if (ctl_start(&g->ctl, conn, c->conf.loop, &e) < 0)
-		ctl_release(&g->ctl);
-	return g;
-}
-
-/* Tell one connection why it can't join, without touching the job. */
-static void turn_away(struct coord *c, struct conn *conn, const struct addr *from,
-                      const struct err *e)
-{
-	struct guest *g = add_guest(c, conn, from);
-	struct buf b;
-	if (!g || !ctl_open(&g->ctl))
-		return;
-	err_message(e, PHASE_JOIN, &b);
-	ctl_send(&g->ctl, MSG_ABORT, &b);
-	ctl_end(&g->ctl);
-	buf_release(&b);
-}
-
-static void seat(struct coord *c, int rank, struct conn *conn, const struct addr *from)
-{
-	struct member *m = &c->members[rank];
-	struct buf b;
-	struct err e = {0};
-	m->from = *from;
-	m->joined = true;
-	if (ctl_start(&m->ctl, conn, c->conf.loop, &e) < 0) {
-		ctl_release(&m->ctl);
-		member_lost(m, &e);
-		return;
-	}
-	buf_init(&b, 64);
-	buf_put_u32(&b, (uint32_t)rank);
-	ctl_send(&m->ctl, MSG_WELCOME, &b);
-	buf_release(&b);
-	if (c->stage == STAGE_FAILED) {
-		tell_failure(c, m);
-		if (c->draining)
-			ctl_end(&m->ctl);
-		maybe_drained(c);
-	}
-}
-
-/* Those who asked for any rank get what is left once everybody is there. */
-static void seat_guests(struct coord *c)
-{
-	int seated = 0, waiting = 0, rank = 0;
-	for (int r = 0; r < c->conf.size; r++)
-		seated += c->members[r].joined;
-	for (struct guest *g = c->guests; g; g = g->next)
-		waiting += g->wants_rank && ctl_open(&g->ctl);
-	if (!waiting || seated + waiting < c->conf.size)
-		return;
-	/* The list is newest first; the ranks go to the oldest first. */
-	for (; waiting; waiting--) {
-		struct guest *oldest = NULL;
-		for (struct guest *g = c->guests; g; g = g->next)
-			if (g->wants_rank && ctl_open(&g->ctl))
-				oldest = g;
-		while (rank < c->conf.size && c->members[rank].joined)
-			rank++;
-		if (rank == c->conf.size)
-			return;
-		struct conn *conn = oldest->ctl.conn;
-		oldest->ctl.conn = NULL;
-		oldest->wants_rank = false;
-		ctl_release(&oldest->ctl);
-		seat(c, rank, conn, &oldest->from);
-	}
-}
-
-static bool refuse(const struct coord *c, const struct hello *h, struct err *e)
-{
-	char from[ADDR_TEXT];
-	*e = (struct err){.code = ERR_DISAGREE, .rank = ERR_RANK_SELF};
-	if (h->version != PROTO_VERSION) {
-		snprintf(e->text, sizeof e->text,
-		         "protocol version %u differs from %u on rank 0: install the same collctl "
-		         "everywhere",
-		         h->version, PROTO_VERSION);
-		return true;
-	}
-	if (memcmp(h->jobtag, c->conf.jobtag, sizeof h->jobtag) != 0) {
-		e->code = ERR_AUTH;
-		snprintf(e->text, sizeof e->text,
-		         "rank 0 here belongs to another job: is --job the same on every rank?");
-		return true;
-	}
-	if (h->rank == PROTO_RANK_AUTO || h->rank >= (uint32_t)c->conf.size)
-		return false;
-	const struct member *m = &c->members[h->rank];
-	if (!m->joined)
-		return false;
-	if (h->rank == 0 && c->conf.elected) {
-		snprintf(e->text, sizeof e->text,
-		         "rank 0 was taken by a rank with --rank auto: give all ranks auto, or all "
-		         "a "
-		         "number");
-		return true;
-	}
-	snprintf(e->text, sizeof e->text, "rank %u has joined already%s%s: is it started twice?",
-	         h->rank, m->from.len ? ", from " : "",
-	         m->from.len ? addr_text(&m->from, true, from) : "");
-	return true;
-}
-
-static void admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
-                  const struct addr *from)
-{
-	struct coord *c = ctx;
-	struct hello h;
-	struct err e;
-	if (hello_decode(&h, opening) < 0) {
-		conn_free(conn);
-		return;
-	}
-	/* Who was told that this job has failed comes for the next one of the same name: it is to
-	 * try again until that one's coordinator listens. */
-	if (c->stage == STAGE_FAILED && h.rank < (uint32_t)c->conf.size &&
-	    c->members[h.rank].joined) {
-		conn_free(conn);
-		return;
-	}
-	if (refuse(c, &h, &e)) {
-		turn_away(c, conn, from, &e);
-		return;
-	}
-	/* An authenticated rank of this job that sees the job differently: nobody can go on. */
-	e = (struct err){.code = ERR_DISAGREE,
-	                 .rank = h.rank == PROTO_RANK_AUTO ? ERR_RANK_SELF : (int)h.rank};
-	if (h.size && h.size != (uint32_t)c->conf.size)
-		snprintf(e.text, sizeof e.text, "--size %u differs from %d on rank 0", h.size,
-		         c->conf.size);
-	else if (h.rank != PROTO_RANK_AUTO && h.rank >= (uint32_t)c->conf.size)
-		snprintf(e.text, sizeof e.text, "there is no such rank: the size is %d on rank 0",
-		         c->conf.size);
-	if (e.text[0]) {
-		turn_away(c, conn, from, &e);
-		fail(c, &e, PHASE_JOIN);
-		return;
-	}
-	if (h.rank != PROTO_RANK_AUTO) {
-		seat(c, (int)h.rank, conn, from);
-	} else {
-		struct guest *g = add_guest(c, conn, from);
-		if (g)
-			g->wants_rank = true;
-	}
-	seat_guests(c);
 }
 
 /* ---- life ---- */
@@ -918,7 +572,7 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	        .buffer = 65536,
 	        .slots = 2 * conf->size + 64,
 	        .per_source = conf->size + 32,
-	        .admit = admit,
+	        .admit = coord_admit,
 	        .ctx = c,
 	};
 	size_t n = (size_t)conf->size;
@@ -946,7 +600,7 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	c->members[0].joined = true;
 	c->join_timer = (struct loop_timer){.fn = join_over, .ctx = c};
 	c->beat_timer = (struct loop_timer){.fn = watch_beats, .ctx = c};
-	c->compare_timer = (struct loop_timer){.fn = compare_over, .ctx = c};
+	c->compare_timer = (struct loop_timer){.fn = coord_compare_over, .ctx = c};
 	c->evidence_timer = (struct loop_timer){.fn = evidence_over, .ctx = c};
 	loop_timer_set(conf->loop, &c->join_timer, conf->join_deadline);
 	c->gate = gate_open(&gate, err);
@@ -965,7 +619,7 @@ void coord_drain(struct coord *c)
 		ctl_end(&c->members[r].ctl);
 	for (struct guest *g = c->guests; g; g = g->next)
 		ctl_end(&g->ctl);
-	maybe_drained(c);
+	coord_maybe_drained(c);
 }
 
 bool coord_drained(const struct coord *c)

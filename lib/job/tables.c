@@ -122,8 +122,7 @@ enum tables_state tables_take(struct tables *t, int rank, uint32_t page, struct 
 	}
 	struct buf *have = &t->have[side];
 	have->len = 0;
-	if (view_left(&entries))
-		buf_put(have, entries.p, view_left(&entries));
+	buf_put(have, entries.p, view_left(&entries));
 	if (have->failed) {
 		err_nomem(err, "a page of a table", view_left(&entries));
 		return TABLES_BAD;

@@ -1051,6 +1051,29 @@ static void the_tensor_of_a_result_is_named(void **state)
 	assert_int_equal(members[1].phase, PHASE_COMMIT);
 }
 
+/* A page that does not come is not waited for; signs of life go on meanwhile. */
+static void a_page_that_does_not_come(void **state)
+{
+	int64_t start;
+	(void)state;
+	run_job(2, 300 * NS_PER_MS);
+	tables[0] = "a=1";
+	tables[1] = "a=2";
+	vote(0, "one");
+	vote(1, "other");
+	start = clock_ns();
+	while (!members[0].heard[MSG_ABORT]) {
+		beat(1, PHASE_COMMIT);
+		turn();
+		assert_true(clock_ns() - start < PATIENCE);
+	}
+	assert_int_equal(members[1].heard[MSG_ASK], 1);
+	assert_true(members[1].heard[MSG_BEAT] > 0);
+	all_fail(2, -1, ERR_INTEGRITY, 1,
+	         "its result differs from that of rank 0: the digests are not the same");
+	assert_true(clock_ns() - start >= 290 * NS_PER_MS);
+}
+
 /* Neither side is rank 0. */
 static void both_tables_come_from_others(void **state)
 {
@@ -1204,6 +1227,7 @@ int main(void)
 	        COORD_TEST(without_a_table_no_tensor_is_named),
 	        COORD_TEST(tables_that_are_the_same),
 	        COORD_TEST(the_tensor_of_a_result_is_named),
+	        COORD_TEST(a_page_that_does_not_come),
 	        COORD_TEST(both_tables_come_from_others),
 	        COORD_TEST(pages_that_are_none),
 	        COORD_TEST(the_slowest_is_told),
