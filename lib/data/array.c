@@ -130,6 +130,24 @@ static const struct {
          "holds quantised blocks, which cannot be reduced: start from the original weights"},
 };
 
+static const char *const format_names[] = {
+        [ARRAY_FORMAT_AUTO] = "auto",           [ARRAY_NPY] = "npy", [ARRAY_RAW] = "raw",
+        [ARRAY_SAFETENSORS] = "safetensors", [ARRAY_NPZ] = "npz",
+};
+
+enum array_format array_format_by_name(const char *name)
+{
+	for (int f = ARRAY_NPY; name && f <= ARRAY_NPZ; f++)
+		if (strcmp(name, format_names[f]) == 0)
+			return (enum array_format)f;
+	return ARRAY_FORMAT_AUTO;
+}
+
+const char *array_format_name(enum array_format format)
+{
+	return format_names[format];
+}
+
 int array_format_of(const char *path, enum array_format hint, enum array_format *out,
                     struct err *err)
 {
@@ -167,7 +185,7 @@ static int describe_npy(int fd, const char *path, uint64_t at, uint64_t size,
 	do {
 		if (input_pread(fd, path, buf, len, at, err))
 			return -1;
-		r = npy_parse(buf, len, size, hints->dtype == DTYPE_BF16, info, &need, &why);
+		r = npy_parse(buf, len, size, hints->dtype, info, &need, &why);
 		len = need;
 	} while (r > 0);
 	return r ? err_set(err, why.code, "%s: %s", path, why.text) : 0;

@@ -34,8 +34,8 @@ struct array_info {
 /* What the command line says about inputs that can't say it themselves. */
 struct array_hints {
 	enum array_format format; /* --format, or AUTO: by extension */
-	enum dtype dtype;         /* --dtype; needed for raw; bf16 for "|V2" .npy; else NONE */
-	const char *shape;        /* --shape "3,4", or NULL: raw is one-dimensional */
+	enum dtype dtype;  /* --dtype; needed for raw and what .npy has no name for; or NONE */
+	const char *shape; /* --shape "3,4", or NULL: raw is one-dimensional */
 };
 
 struct array_file {
@@ -50,6 +50,10 @@ struct array_file {
 int array_open(struct array_file *f, const char *path, const struct array_hints *hints,
                struct err *err);
 void array_close(struct array_file *f);
+
+/* "npy", "raw", "safetensors", "npz"; NULL: AUTO. */
+enum array_format array_format_by_name(const char *name);
+const char *array_format_name(enum array_format);
 
 /* The format by hint, else by extension (.npy; .safetensors, .safetensors.index.json; .npz; .bin,
  * .raw), else ARRAY_SAFETENSORS for a folder. ERR_USAGE naming the formats if none says; .pt/.pth
@@ -78,7 +82,8 @@ int array_unchanged(const struct array_file *f, struct err *err);
 
 /* Write the header of @info into @buf (@cap bytes) and return its length, which is what
  * info->offset is to be; raw: 0. For npy: the very bytes of numpy.save: version 1.0, sorted keys,
- * padded with spaces to a multiple of 64, newline last. -1: it does not fit. */
+ * padded with spaces to a multiple of 64, newline last. -1: it does not fit, or the format has no
+ * such type. */
 long array_header(const struct array_info *info, char *buf, size_t cap);
 
 /* "(3, 4)", "(5,)", "()", as Python writes it. Returns @buf. */
@@ -97,11 +102,12 @@ int array_check_size(const struct array_info *info, uint64_t file_size, struct e
 
 /* ---- .npy (npy.c) ---- */
 
-/* Parse the header in @buf, @len bytes from the start of a file of @file_size bytes; @bf16: take
- * "|V2" and "<V2" as bfloat16. Fills *info (offset included). Returns 0; 1 if more of the file is
- * needed (*need bytes from its start); -1: an error without the file's name, in words. */
-int npy_parse(const void *buf, size_t len, uint64_t file_size, bool bf16, struct array_info *info,
-              size_t *need, struct err *err);
+/* Parse the header in @buf, @len bytes from the start of a file of @file_size bytes; @hint: what
+ * "|V2" and "<V2" (bf16) or "|V1" and "<V1" (f8e4m3, f8e5m2) are, whose names .npy loses; others
+ * say nothing here. Fills *info (offset included). Returns 0; 1 if more of the file is needed
+ * (*need bytes from its start); -1: an error without the file's name, in words. */
+int npy_parse(const void *buf, size_t len, uint64_t file_size, enum dtype hint,
+              struct array_info *info, size_t *need, struct err *err);
 /* array_header for .npy. */
 long npy_header(const struct array_info *info, char *buf, size_t cap);
 

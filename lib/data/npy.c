@@ -125,23 +125,13 @@ static bool accept_word(struct scan *s, const char *word)
 /* The numeric types by their code after the byte order. */
 static const struct {
 	const char *code;
-	enum dtype dtype; /* NONE: well-formed, but without an arithmetic here */
-	const char *name; /* of those */
+	enum dtype dtype;
 } codes[] = {
-        {"i1", DTYPE_I8, ""},
-        {"i2", DTYPE_I16, ""},
-        {"i4", DTYPE_I32, ""},
-        {"i8", DTYPE_I64, ""},
-        {"u1", DTYPE_U8, ""},
-        {"u2", DTYPE_U16, ""},
-        {"u4", DTYPE_U32, ""},
-        {"u8", DTYPE_U64, ""},
-        {"f2", DTYPE_F16, ""},
-        {"f4", DTYPE_F32, ""},
-        {"f8", DTYPE_F64, ""},
-        {"b1", DTYPE_NONE, "bool"},
-        {"c8", DTYPE_NONE, "complex64"},
-        {"c16", DTYPE_NONE, "complex128"},
+        {"i1", DTYPE_I8},  {"i2", DTYPE_I16},   {"i4", DTYPE_I32},    {"i8", DTYPE_I64},
+        {"u1", DTYPE_U8},  {"u2", DTYPE_U16},   {"u4", DTYPE_U32},    {"u8", DTYPE_U64},
+        {"f2", DTYPE_F16}, {"f4", DTYPE_F32},   {"f8", DTYPE_F64},    {"b1", DTYPE_BOOL},
+        {"c8", DTYPE_C64}, {"c16", DTYPE_C128}, {"f1", DTYPE_F8E5M2}, /* what ml_dtypes calls it,
+                                                                         and nobody else anything */
 };
 
 /* The types that are never read, by the first character of their code. */
@@ -170,6 +160,12 @@ static int refuse_descr(struct scan *s, struct text descr, struct text code)
 		               "dtype %s may be bfloat16, whose name .npy loses: give --dtype bf16 "
 		               "if it is, or use .safetensors",
 		               quoted(descr, buf));
+	if (is_text(code, "V1"))
+		return err_set(
+		        s->err, ERR_INPUT,
+		        "dtype %s may be an 8-bit float, whose name .npy loses: give --dtype "
+		        "f8e4m3 or f8e5m2 if it is, or use .safetensors",
+		        quoted(descr, buf));
 	if (name)
 		return err_set(s->err, ERR_INPUT,
 		               "dtype %s (%s) is not supported: expected integers or floats",
@@ -179,16 +175,15 @@ static int refuse_descr(struct scan *s, struct text descr, struct text code)
 	               quoted(descr, buf));
 }
 
-static int refuse_big_endian(struct scan *s, struct text descr, struct text code)
+/* The types whose names .npy loses, by the code that is left of them. */
+static bool is_nameless(enum dtype dtype, struct text code)
 {
-	char buf[QUOTED];
-	return err_set(s->err, ERR_INPUT,
-	               "dtype %s (big-endian) is not supported yet: convert it with "
-	               "a.astype('<%.*s')",
-	               quoted(descr, buf), (int)code.len, code.p);
+	return dtype == DTYPE_BF16
+	               ? is_text(code, "V2")
+	               : (dtype == DTYPE_F8E4M3 || dtype == DTYPE_F8E5M2) && is_text(code, "V1");
 }
 
-static int parse_descr(struct scan *s, bool bf16, struct array_info *info)
+static int parse_descr(struct scan *s, enum dtype hint, struct array_info *info)
 {
 	struct text descr, code;
 	if (next_is(s, '[') || next_is(s, '('))
@@ -203,19 +198,15 @@ static int parse_descr(struct scan *s, bool bf16, struct array_info *info)
 		code.p++;
 		code.len--;
 	}
-	if (bf16 && is_text(code, "V2") && (order == '|' || order == '<')) {
-		info->dtype = DTYPE_BF16;
+	if (is_nameless(hint, code) && (order == '|' || order == '<')) {
+		info->dtype = hint;
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
 		if (!is_text(code, codes[i].code))
 			continue;
-		if (codes[i].dtype == DTYPE_NONE)
-			return err_set(s->err, ERR_INPUT, "dtype %s is not supported yet",
-			               codes[i].name);
-		if (order == '>' && dtype_size(codes[i].dtype) > 1)
-			return refuse_big_endian(s, descr, code);
 		info->dtype = codes[i].dtype;
+		info->swapped = order == '>' && dtype_size(info->dtype) > 1;
 		return 0;
 	}
 	return refuse_descr(s, descr, code);
@@ -303,7 +294,7 @@ static int parse_key(struct scan *s, unsigned *seen, enum key *key)
 }
 
 /* { 'key': value, ... } in any order, a comma behind the last one or not, and nothing after it. */
-static int parse_dict(struct scan *s, bool bf16, struct array_info *info, bool *fortran)
+static int parse_dict(struct scan *s, enum dtype hint, struct array_info *info, bool *fortran)
 {
 	unsigned seen = 0;
 	bool comma = true;
@@ -315,7 +306,7 @@ static int parse_dict(struct scan *s, bool bf16, struct array_info *info, bool *
 			return unexpected(s, "',' or '}'");
 		if (parse_key(s, &seen, &key))
 			return -1;
-		if (key == KEY_DESCR   ? parse_descr(s, bf16, info)
+		if (key == KEY_DESCR   ? parse_descr(s, hint, info)
 		    : key == KEY_ORDER ? parse_order(s, fortran)
 		                       : parse_shape(s, info))
 			return -1;
@@ -376,8 +367,8 @@ static bool order_matters(const struct array_info *info)
 	return longer > 1 && info->count > 0;
 }
 
-int npy_parse(const void *buf, size_t len, uint64_t file_size, bool bf16, struct array_info *info,
-              size_t *need, struct err *err)
+int npy_parse(const void *buf, size_t len, uint64_t file_size, enum dtype hint,
+              struct array_info *info, size_t *need, struct err *err)
 {
 	size_t prefix = 0, text = 0;
 	bool fortran = false;
@@ -388,37 +379,32 @@ int npy_parse(const void *buf, size_t len, uint64_t file_size, bool bf16, struct
 	const char *start = (const char *)buf + prefix;
 	struct scan s = {.start = start, .p = start, .end = start + text, .err = err};
 	*info = (struct array_info){.format = ARRAY_NPY, .offset = *need};
-	if (parse_dict(&s, bf16, info, &fortran))
+	if (parse_dict(&s, hint, info, &fortran))
 		return -1;
 	if (array_count(info))
 		return err_set(err, ERR_INPUT, "the shape is too large");
-	if (fortran && order_matters(info))
-		return err_set(err, ERR_INPUT,
-		               "fortran_order True is not supported yet: save it with "
-		               "numpy.ascontiguousarray(a)");
+	info->fortran = fortran && order_matters(info);
 	return array_check_size(info, file_size, err);
 }
 
 long npy_header(const struct array_info *info, char *buf, size_t cap)
 {
+	/* NULL: of no array file. The nameless are written as ml_dtypes has them saved, but for
+	 * f8e5m2, whose "<f1" numpy.load refuses. */
 	static const char *const descr[DTYPES] = {
-	        [DTYPE_I8] = "|i1",
-	        [DTYPE_I16] = "<i2",
-	        [DTYPE_I32] = "<i4",
-	        [DTYPE_I64] = "<i8",
-	        [DTYPE_U8] = "|u1",
-	        [DTYPE_U16] = "<u2",
-	        [DTYPE_U32] = "<u4",
-	        [DTYPE_U64] = "<u8",
-	        [DTYPE_F16] = "<f2",
-	        [DTYPE_F32] = "<f4",
-	        [DTYPE_F64] = "<f8",
-	        [DTYPE_BF16] = "<V2", /* what ml_dtypes' bfloat16 is saved as */
+	        [DTYPE_I8] = "|i1",     [DTYPE_I16] = "<i2",    [DTYPE_I32] = "<i4",
+	        [DTYPE_I64] = "<i8",    [DTYPE_U8] = "|u1",     [DTYPE_U16] = "<u2",
+	        [DTYPE_U32] = "<u4",    [DTYPE_U64] = "<u8",    [DTYPE_F16] = "<f2",
+	        [DTYPE_F32] = "<f4",    [DTYPE_F64] = "<f8",    [DTYPE_BF16] = "<V2",
+	        [DTYPE_F8E4M3] = "<V1", [DTYPE_F8E5M2] = "<V1", [DTYPE_BOOL] = "|b1",
+	        [DTYPE_C64] = "<c8",    [DTYPE_C128] = "<c16",
 	};
 	char shape[ARRAY_SHAPE_TEXT], text[ARRAY_SHAPE_TEXT + 128];
-	int n = snprintf(text, sizeof text,
-	                 "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
-	                 descr[info->dtype], array_shape_text(info, shape));
+	if (!descr[info->dtype])
+		return -1;
+	int n = snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }",
+	                 descr[info->dtype], info->fortran ? "True" : "False",
+	                 array_shape_text(info, shape));
 	size_t len = (size_t)n;
 	size_t room = 0;
 	if (info->ndim)

@@ -16,19 +16,19 @@ SUM(sum_c64, DTYPE_F32, DTYPE_F32)
 SUM(sum_c128, DTYPE_F64, DTYPE_F64)
 SUM(sum_c128_c64, DTYPE_F64, DTYPE_F32)
 
-#define PRODUCT(name, D, B, CANONICAL)                                             \
-	KERNEL static void name(void *dst, const void *a, const void *b, size_t n) \
-	{                                                                          \
-		D *d = dst;                                                        \
-		const D *l = a;                                                    \
-		const B *r = b;                                                    \
-		ELEMENTWISE                                                        \
-		for (size_t i = 0; i < n; i++) {                                   \
-			D x = l[2 * i], xi = l[2 * i + 1];                         \
-			D y = (D)r[2 * i], yi = (D)r[2 * i + 1];                   \
-			d[2 * i] = CANONICAL(x * y - xi * yi);                     \
-			d[2 * i + 1] = CANONICAL(x * yi + xi * y);                 \
-		}                                                                  \
+#define PRODUCT(name, D, B, CANONICAL)                                                     \
+	KERNEL_UNFUSED static void name(void *dst, const void *a, const void *b, size_t n) \
+	{                                                                                  \
+		D *d = dst;                                                                \
+		const D *l = a;                                                            \
+		const B *r = b;                                                            \
+		ELEMENTWISE                                                                \
+		for (size_t i = 0; i < n; i++) {                                           \
+			D x = l[2 * i], xi = l[2 * i + 1];                                 \
+			D y = (D)r[2 * i], yi = (D)r[2 * i + 1];                           \
+			d[2 * i] = CANONICAL(x * y - xi * yi);                             \
+			d[2 * i + 1] = CANONICAL(x * yi + xi * y);                         \
+		}                                                                          \
 	}
 
 PRODUCT(prod_c64, float, float, f32_canonical)

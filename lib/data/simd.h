@@ -11,8 +11,12 @@
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && __GNUC__ >= 12 && \
         !defined(COLLCTL_SANITIZED)
 #define KERNEL __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+/* Where a vector of differences and sums of products alternate, gcc 12 fuses them even against
+ * -ffp-contract=off if the machine can; so for one that can't. */
+#define KERNEL_UNFUSED __attribute__((target_clones("avx2", "default")))
 #else
 #define KERNEL
+#define KERNEL_UNFUSED
 #endif
 
 #if defined(__clang__) && defined(COLLCTL_SANITIZED)

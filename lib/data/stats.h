@@ -14,7 +14,7 @@ struct stats {
 	/* Of the finite elements; min > max: there are none, or they have no order (complex). Exact
 	 * for every type (x86: the 64-bit integers too). */
 	long double min, max;
-	double sum; /* of the finite elements; in f64, summed by pieces */
+	double sum; /* of the finite elements; in f64, summed by pieces; 0 of complex ones */
 };
 
 void stats_init(struct stats *);

@@ -23,7 +23,7 @@ static void *bytes(size_t n, int seed)
 	return p;
 }
 
-enum kind { REDUCE, CONVERT, FINAL };
+enum kind { REDUCE, CONVERT, SCALE, FINAL };
 
 struct job {
 	enum kind kind;
@@ -43,6 +43,11 @@ static int run(const struct job *j, void *d, const void *b, size_t n)
 		if (!fn)
 			return -1;
 		fn(d, b, n);
+	} else if (j->kind == SCALE) {
+		scale_fn *fn = scale_kernel(j->to, j->from);
+		if (!fn)
+			return -1;
+		fn(d, b, 0.1, n);
 	} else {
 		final_fn *fn = final_kernel(j->to, j->from);
 		if (!fn)
@@ -55,7 +60,8 @@ static int run(const struct job *j, void *d, const void *b, size_t n)
 /* The best of several trials, each of about 10 ms. */
 static double speed(const struct job *j, size_t size)
 {
-	size_t n = size / dtype_size(j->to > j->from ? j->to : j->from);
+	size_t to = dtype_size(j->to), from = dtype_size(j->from);
+	size_t n = size / (to > from ? to : from);
 	size_t out = n * dtype_size(j->to);
 	void *d = bytes(size, 1), *b = bytes(size, 2);
 	double best = 0;
@@ -79,12 +85,15 @@ static double speed(const struct job *j, size_t size)
 
 int main(int argc, char **argv)
 {
-	static const char *const kinds[] = {"reduce", "convert", "final"};
+	static const char *const kinds[] = {"reduce", "convert", "scale", "final"};
 	printf("%-28s %8s %8s   GB/s of results\n", "", "192 KiB", "64 MiB");
 	for (int kind = REDUCE; kind <= FINAL; kind++)
 		for (int op = 0; op < (kind == REDUCE ? REDUCE_OPS : 1); op++)
 			for (int to = 1; to < DTYPES; to++)
 				for (int from = 1; from < DTYPES; from++) {
+					if (!dtype_size((enum dtype)to) ||
+					    !dtype_size((enum dtype)from))
+						continue;
 					struct job j = {(enum kind)kind, (enum reduce_op)op,
 					                (enum dtype)to, (enum dtype)from};
 					char name[64];
