@@ -55,6 +55,8 @@ const struct command commands[] = {
 	 OPTS_PLAN | OPTS_REDUCE | OPTS_ALGO | OPTS_ROOT | OPTS_JSON, 1, 1, false, cmd_plan},
 	{"algorithms", "[COLLECTIVE]", "list every algorithm, or those of one collective",
 	 OPTS_JSON, 0, 1, false, cmd_algorithms},
+	{"info", "FILE...", "show what is in files: types, shapes, tensors, digests, statistics",
+	 OPTS_INPUT | OPTS_JSON, 1, -1, false, cmd_info},
 	{"keygen", "[FILE]", "make a job secret", OPTS_KEYGEN, 0, 1, false, cmd_keygen},
 	{"help", "[COMMAND]", "explain a command", OPTS_HELP, 0, 1, false, cmd_help},
 	{0},

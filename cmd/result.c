@@ -64,7 +64,7 @@ static json_t *to_json(const struct result *r, const struct err *err, const char
 	return j;
 }
 
-static char *size_text(uint64_t bytes, char *buf, size_t cap)
+char *size_text(uint64_t bytes, char *buf, size_t cap)
 {
 	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
 	double x = (double)bytes;
