@@ -138,11 +138,11 @@ static int check_divergence(const struct collective *c, struct err *err)
 		const struct part *p = &c->parts[i];
 		if (p->kind != c->kind || !part_diverges(p, alg))
 			continue;
-		return err_set(
-		        err, ERR_USAGE,
-		        "--algorithm %s adds in a different order on each rank, so that the bits of "
-		        "a %s of %s differ: give --allow-divergent, or take another",
-		        alg->name, reduce_op_name(p->op), dtype_name(p->dtype));
+		return err_set(err, ERR_USAGE,
+		               "--algorithm %s adds in a different order on each rank, so that the "
+		               "bits of "
+		               "a %s of %s differ: give --allow-divergent, or take another",
+		               alg->name, reduce_op_name(p->op), dtype_name(p->dtype));
 	}
 	return 0;
 }

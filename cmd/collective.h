@@ -82,15 +82,15 @@ struct part {
 	/* Of every rank: the rows of its block (CUT_ROWS) or of its array (CUT_JOINED); alltoall:
 	 * the rows of this rank's array that it gets. NULL: CUT_ELEMENTS. */
 	uint64_t *rows;
-	uint64_t *from; /* alltoall: rows that come from each; NULL: all arrays are cut alike */
-	uint64_t *cuts; /* rank 0's, alltoall not cut alike: [sender * size + receiver] */
+	uint64_t *from;     /* alltoall: rows that come from each; NULL: all arrays are cut alike */
+	uint64_t *cuts;     /* rank 0's, alltoall not cut alike: [sender * size + receiver] */
 	uint64_t *all_rows; /* rank 0's: the rows of every rank's array */
 	struct layout layout;
 
-	struct extents *in;   /* [nin]: of the local inputs that it takes */
+	struct extents *in; /* [nin]: of the local inputs that it takes */
 	int nin;
-	struct extents *out;  /* [copies]: in the sink */
-	uint32_t *items;      /* [nitems], in the order in which they lie */
+	struct extents *out; /* [copies]: in the sink */
+	uint32_t *items;     /* [nitems], in the order in which they lie */
 	size_t nitems;
 	struct digest *digest; /* of the output */
 	struct stats *stats;   /* --stats: [nin * nitems] */
@@ -111,8 +111,8 @@ struct collective {
 	enum shape shape;
 	struct dataset *inputs; /* none where the rank has no part in the input */
 	int ninputs;
-	struct told told;     /* OF_BYTES: the root's files */
-	char **names;         /* OF_ARRAYS with --each: the inputs' base names, the root's */
+	struct told told; /* OF_BYTES: the root's files */
+	char **names;     /* OF_ARRAYS with --each: the inputs' base names, the root's */
 	struct part *parts;
 	int nparts;
 	struct item *items; /* in canonical order: by input, then by name */
@@ -122,26 +122,26 @@ struct collective {
 	struct buf details; /* the intent's */
 	struct plan plan;
 	struct view root_told; /* rank 0's, of a broadcast or scatter: what its root has told */
-	bool weighted;     /* some rank has a --weight other than 1 */
-	bool keeps_order;  /* all ranks have the same arrays in Fortran's order: they stay so */
-	double divisor;    /* of avg: the weights of all inputs */
+	bool weighted;         /* some rank has a --weight other than 1 */
+	bool keeps_order;      /* all ranks have the same arrays in Fortran's order: they stay so */
+	double divisor;        /* of avg: the weights of all inputs */
 	struct {
 		uint32_t page;
 		size_t item;
 	} table; /* the page of the table that was shown last, and its first item */
 
-	struct sink *sink; /* NULL: this rank writes nothing */
-	int copies;        /* outputs of the same bytes: -o given several times */
-	char *output;      /* the first one's name */
+	struct sink *sink;    /* NULL: this rank writes nothing */
+	int copies;           /* outputs of the same bytes: -o given several times */
+	char *output;         /* the first one's name */
 	struct place *places; /* of the items: [copies * nitems] */
 	struct made *made;    /* the root's, of a broadcast with --include or --exclude */
 	size_t nmade;
 
 	struct drive drive;
 	struct exec_part *exec_parts;
-	bool sealing;                       /* the table has digests */
-	uint8_t (*digests)[DIGEST_BYTES];   /* of the items */
-	uint8_t digest[DIGEST_BYTES];       /* of all */
+	bool sealing;                     /* the table has digests */
+	uint8_t (*digests)[DIGEST_BYTES]; /* of the items */
+	uint8_t digest[DIGEST_BYTES];     /* of all */
 	uint8_t *read_staging, *write_staging, *compare_staging;
 	struct stats **scanned; /* stats_scan: of each input, [ntensors] */
 	struct progress progress;

@@ -57,9 +57,8 @@ static int make_tables(const struct collective *c, struct part *p, struct err *e
 	size_t size = (size_t)c->size, cells = c->kind == COLL_ALLTOALL ? size * size : size;
 	p->cuts = calloc(cells, sizeof *p->cuts);
 	p->all_rows = calloc(size, sizeof *p->all_rows);
-	return p->cuts && p->all_rows
-	               ? 0
-	               : err_nomem(err, "the ranks' rows", cells * sizeof *p->cuts);
+	return p->cuts && p->all_rows ? 0
+	                              : err_nomem(err, "the ranks' rows", cells * sizeof *p->cuts);
 }
 
 /* How all cut their arrays need not be told where all do it alike. */
@@ -295,8 +294,7 @@ static int choose_parts(struct collective *c, struct plan *plan, struct err *err
 {
 	uint64_t *column = calloc((size_t)c->size, sizeof *column);
 	struct layout l = {0};
-	int ret = column ? 0
-	                 : err_nomem(err, "the blocks", (size_t)c->size * sizeof *column);
+	int ret = column ? 0 : err_nomem(err, "the blocks", (size_t)c->size * sizeof *column);
 	for (int i = 0; i < c->nparts && ret == 0; i++) {
 		struct part *p = &c->parts[i];
 		ret = lay_out_of(c, p, 0, column, &l, err);

@@ -1,4 +1,5 @@
-/* The inputs and outputs of a collective: opening, naming, sealing, committing. See collective.h. */
+/* The inputs and outputs of a collective: opening, naming, sealing, committing. See collective.h.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,8 +294,8 @@ static int check_outputs(const struct collective *c, struct err *err)
 	if (n == 1 || (n == inputs && !c->o->each))
 		return 0;
 	if (c->o->each)
-		return err_set(err, ERR_USAGE,
-		               "-o is given %d times: with --each, give one folder", n);
+		return err_set(err, ERR_USAGE, "-o is given %d times: with --each, give one folder",
+		               n);
 	return err_set(err, ERR_USAGE,
 	               "-o is given %d times: give it once, or once for each of the %d inputs", n,
 	               inputs);
@@ -408,8 +409,7 @@ static int finish_digests(struct collective *c, struct err *err)
 {
 	const char **names = calloc(c->nitems + 1, sizeof *names);
 	uint8_t(*of_part)[DIGEST_BYTES] = calloc(c->nitems + 1, sizeof *of_part);
-	int ret = names && of_part ? 0
-	                           : err_nomem(err, "the digests", c->nitems * sizeof *of_part);
+	int ret = names && of_part ? 0 : err_nomem(err, "the digests", c->nitems * sizeof *of_part);
 	for (int i = 0; ret == 0 && i < c->nparts; i++) {
 		struct part *p = &c->parts[i];
 		struct reader r = {.c = c, .part = p};

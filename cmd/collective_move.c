@@ -17,9 +17,9 @@ static int read_piece(void *ctx, const struct extent *e, uint64_t bytes, struct 
 {
 	struct reading *r = ctx;
 	struct collective *c = r->c;
-	int ret = e->set == c->ninputs
-	                  ? sink_pread(c->sink, e->file, r->to, bytes, e->offset, err)
-	                  : dataset_pread(&c->inputs[e->set], e->file, r->to, bytes, e->offset, err);
+	int ret = e->set == c->ninputs ? sink_pread(c->sink, e->file, r->to, bytes, e->offset, err)
+	                               : dataset_pread(&c->inputs[e->set], e->file, r->to, bytes,
+	                                               e->offset, err);
 	if (ret < 0)
 		return -1;
 	if (e->swapped)
@@ -51,8 +51,8 @@ static size_t item_at(const struct collective *c, const struct part *p, uint64_t
 	return lo;
 }
 
-typedef int item_visit(struct collective *c, struct part *p, int input, size_t i, const uint8_t *buf,
-                       const uint8_t *with, uint64_t n, struct err *err);
+typedef int item_visit(struct collective *c, struct part *p, int input, size_t i,
+                       const uint8_t *buf, const uint8_t *with, uint64_t n, struct err *err);
 
 /* Call @visit for the elements of each item in [pos, pos + n). Of an array that is cut there is one
  * item, whatever it holds. */

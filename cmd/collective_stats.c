@@ -45,7 +45,8 @@ int stats_scan(struct collective *c, struct err *err)
 		return 0;
 	c->scanned = calloc((size_t)c->ninputs, sizeof(struct stats *));
 	if (!c->scanned)
-		return err_nomem(err, "the statistics", (size_t)c->ninputs * sizeof(struct stats *));
+		return err_nomem(err, "the statistics",
+		                 (size_t)c->ninputs * sizeof(struct stats *));
 	return aside(c, scan, err);
 }
 
@@ -100,7 +101,8 @@ json_t *stats_tell(const struct collective *c)
 		tell_part(&f, &c->parts[i]);
 	for (int k = 0; c->scanned && k < c->ninputs; k++)
 		for (size_t i = 0; i < c->inputs[k].ntensors; i++)
-			tell(&f, c->inputs[k].path, c->inputs[k].tensors[i].name, &c->scanned[k][i]);
+			tell(&f, c->inputs[k].path, c->inputs[k].tensors[i].name,
+			     &c->scanned[k][i]);
 	if (c->ninputs && !f.all.nans && !f.all.infs && c->o->verbose >= 0)
 		report_note("rank %d: no NaN and no Inf in %" PRIu64 " elements", c->rank,
 		            f.all.count);

@@ -389,7 +389,9 @@ static int describe(struct collective *c, struct err *err)
 {
 	struct intent *in = &c->intent;
 	in->memory = c->o->memory;
-	in->ninputs = c->ninputs == 0 ? 0 : c->o->each || c->shape == OF_BYTES ? 1 : (uint32_t)c->ninputs;
+	in->ninputs = c->ninputs == 0                      ? 0
+	              : c->o->each || c->shape == OF_BYTES ? 1
+	                                                   : (uint32_t)c->ninputs;
 	in->streams = (uint32_t)c->o->streams;
 	return facts(c, err) < 0 ? -1 : tell(c, err);
 }

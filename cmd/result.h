@@ -21,8 +21,8 @@ struct result {
 	const char *requested, *algorithm; /* the one that ran; NULL: none */
 	const char *op, *dtype, *output;   /* NULL: none */
 	uint64_t count, bytes;
-	size_t tensors; /* with names; 0: an array */
-	json_t *found;  /* --stats; NULL: not asked for. Taken over by result_print */
+	size_t tensors;           /* with names; 0: an array */
+	json_t *found;            /* --stats; NULL: not asked for. Taken over by result_print */
 	char digest[DIGEST_TEXT]; /* "": none */
 	struct exec_stats stats;
 	int peers;

@@ -131,7 +131,7 @@ static const struct {
 };
 
 static const char *const format_names[] = {
-        [ARRAY_FORMAT_AUTO] = "auto",           [ARRAY_NPY] = "npy", [ARRAY_RAW] = "raw",
+        [ARRAY_FORMAT_AUTO] = "auto",        [ARRAY_NPY] = "npy", [ARRAY_RAW] = "raw",
         [ARRAY_SAFETENSORS] = "safetensors", [ARRAY_NPZ] = "npz",
 };
 

@@ -67,7 +67,8 @@ int sink_seal(struct sink *, struct err *err);
 int sink_commit(struct sink *, struct err *err);
 
 int sink_files(const struct sink *);
-uint64_t sink_size(const struct sink *, int file); /* bytes; of an archive, before it is packed: 0 */
+uint64_t sink_size(const struct sink *,
+                   int file); /* bytes; of an archive, before it is packed: 0 */
 const char *sink_path(const struct sink *, int file); /* for messages */
 
 #endif

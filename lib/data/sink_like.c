@@ -17,7 +17,7 @@ static const struct {
 
 /* The output has the input's format, which another rank may have told. */
 int sink_check_format(const char *path, enum array_format hint, enum array_format want,
-                        struct err *err)
+                      struct err *err)
 {
 	enum array_format format = hint;
 	if (hint == ARRAY_FORMAT_AUTO && strcmp(path, "-") == 0)

@@ -29,9 +29,9 @@ struct exec_part {
 	enum dtype dtype; /* of the wire and the buffers */
 	bool ordered;     /* --order rank: floats are summed in f64 */
 	double divisor;   /* of avg */
-	bool late;        /* the operation's last function is left to whoever stores the result, also
-	                   * where the schedule would apply it: dtype is wider than the file's, and
-	                   * it is to be rounded once */
+	bool late; /* the operation's last function is left to whoever stores the result, also
+	            * where the schedule would apply it: dtype is wider than the file's, and
+	            * it is to be rounded once */
 	uint32_t windows; /* W >= 1 */
 };
 
