@@ -107,6 +107,12 @@ static inline uint64_t combine(enum reduce_op op, enum dtype d, uint64_t a, uint
 		return a & b;
 	case REDUCE_BOR:
 		return a | b;
+	case REDUCE_LAND:
+		return a && b;
+	case REDUCE_LOR:
+		return a || b;
+	case REDUCE_LXOR:
+		return !a != !b;
 	default:
 		return a ^ b;
 	}
@@ -131,6 +137,7 @@ static inline uint64_t integer_identity(enum reduce_op op, enum dtype d)
 {
 	switch (op) {
 	case REDUCE_PROD:
+	case REDUCE_LAND:
 		return 1;
 	case REDUCE_MIN:
 		return d == DTYPE_I32 ? INT32_MAX : UINT8_MAX;
