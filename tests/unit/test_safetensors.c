@@ -94,7 +94,7 @@ static void assert_as_reference(const char *path)
 	struct table table = {0};
 	struct err err = {0};
 	size_t file_len, len;
-	char *metadata;
+	char *metadata = NULL;
 	uint8_t *file = read_file(path, &file_len);
 	if (safetensors_header_len(file, file_len, &len, &err) ||
 	    safetensors_parse((char *)file + 8, len, file_len, add, &table, &metadata, &err))
