@@ -1,14 +1,18 @@
 /*
  * libFuzzer over the JSON of a .safetensors header. The file is as long as its tensors say, unless
  * they say nothing. Whatever parses must keep the rules, and what is written of it must parse to
- * the same and be written the same again.
+ * the same and be written the same again. What is JSON, jansson knows.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "lib/data/safetensors.h"
+
+#define NOT_JSON "the header is not right JSON"
 
 #define CHECK(x)                 \
 	do {                     \
@@ -57,7 +61,10 @@ static int parse(const char *json, size_t len, uint64_t bytes, struct table *tab
 {
 	*table = (struct table){.begin = 8 + len};
 	*err = (struct err){0};
-	int ret = safetensors_parse(json, len, 8 + len + bytes, add, table, metadata, err);
+	char *text = malloc(len + 1);
+	memcpy(text, json, len);
+	int ret = safetensors_parse(text, len, 8 + len + bytes, add, table, metadata, err);
+	free(text);
 	CHECK((ret < 0) == (err->code != 0));
 	CHECK(ret == 0 || (err->code == ERR_INPUT && err->text[0] && !*metadata));
 	CHECK(ret < 0 || table->bytes == bytes);
@@ -124,6 +131,14 @@ static void round_trip(const struct table *table, const char *metadata)
 	free(head);
 }
 
+static void ask_jansson(const char *json, size_t len, int ret, const struct err *err)
+{
+	json_t *tree = json_loadb(json, len, JSON_REJECT_DUPLICATES, NULL);
+	CHECK(ret || tree);
+	CHECK(!tree || strncmp(err->text, NOT_JSON, strlen(NOT_JSON)) != 0);
+	json_decref(tree);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct table table;
@@ -136,6 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		ret = parse((const char *)data, size, bytes, &table, &metadata, &err);
 		CHECK(ret == 0);
 	}
+	ask_jansson((const char *)data, size, ret, &err);
 	if (ret == 0) {
 		check_filled(&table);
 		round_trip(&table, metadata);

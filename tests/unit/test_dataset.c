@@ -390,7 +390,8 @@ static void test_sets(void **state)
 	(void)state;
 	struct dataset d;
 	put_set("set", INDEX,
-	        "{\"extra\":[1],\"metadata\":{\"total_size\":4,\"x\":{\"y\":null}},"
+	        "{\"extra\":[1, -0.5e+3, true,false , null,[ ],{ "
+	        "},{\"a\\\"\":\"\\u00fc\"}],\"metadata\":{\"total_size\":4,\"x\":{\"y\":null}},"
 	        "\"weight_map\":{\"b\":\"s1.safetensors\",\"a\":\"s2.safetensors\"}}");
 	assert_set("set", INDEX);
 	assert_set("set/", INDEX);
@@ -440,14 +441,21 @@ static void test_wrong_indexes(void **state)
 	static const struct {
 		const char *json, *words;
 	} rows[] = {
-	        {"", "is not right JSON"},
-	        {"{", "is not right JSON"},
+	        {"", "is no index: it does not begin with '{'"},
+	        {"{", "the index is not right JSON: it ends at byte 1: expected a string"},
 	        {"[]", "is no index"},
 	        {"{}", "lacks the key 'weight_map'"},
 	        {"{\"weight_map\":[]}", "weight_map is no object"},
 	        {"{\"weight_map\":{}}", "weight_map is empty"},
 	        {"{\"weight_map\":{\"a\":\"s2.safetensors\",\"a\":\"s2.safetensors\"}}",
-	         "duplicate object key"},
+	         "weight_map: tensor 'a' is there twice"},
+	        {"{\"weight_map\":{},\"weight_map\":{}}", "has the key 'weight_map' twice"},
+	        {"{\"metadata\":{},\"metadata\":{}}", "has the key 'metadata' twice"},
+	        {"{\"x\":tru}", "expected a value"},
+	        {"{\"x\":-}", "expected a digit"},
+	        {"{\"x\":1.}", "expected a digit"},
+	        {"{\"x\":[1,{\"a\":}]}", "expected a value"},
+	        {"{\"x\":[1}", "expected ',' or the end"},
 	        {"{\"weight_map\":{\"a\":1}}", "the file of tensor 'a' is no string"},
 	        {"{\"weight_map\":{\"a\":\"\"}}", "the file '' of tensor 'a' is no plain name"},
 	        {"{\"weight_map\":{\"a\":\".\"}}", "the file '.' of tensor 'a'"},
