@@ -33,5 +33,6 @@ uninstall:
 # The tests of the command line link the commands too, without main().
 $(BUILD)/cmd.a: $(filter-out $(BUILD)/cmd/main.o,$(OBJ_cmd))
 	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
-$(BUILD)/unit/test_options $(BUILD)/unit/test_bench: $(BUILD)/cmd.a
-$(BUILD)/unit/test_options $(BUILD)/unit/test_bench: ARCHIVES += $(BUILD)/cmd.a
+CMD_UNIT = $(addprefix $(BUILD)/unit/,test_options test_bench test_progress)
+$(CMD_UNIT): $(BUILD)/cmd.a
+$(CMD_UNIT): ARCHIVES += $(BUILD)/cmd.a

@@ -19,6 +19,7 @@ struct barrier {
 	struct joining joining;
 	struct job *job;
 	struct plan plan;
+	struct exec_part part;
 	struct drive drive;
 	uint64_t *off;
 	struct times times;
@@ -26,9 +27,11 @@ struct barrier {
 };
 
 /* The notice: one element, all ones; what comes out of the conjunction is not looked at. */
-static int read_notice(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err)
+static int read_notice(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t n,
+                       struct err *err)
 {
 	(void)ctx;
+	(void)part;
 	(void)input;
 	(void)pos;
 	(void)err;
@@ -36,10 +39,11 @@ static int read_notice(void *ctx, int input, void *buf, uint64_t pos, uint64_t n
 	return 0;
 }
 
-static int drop_notice(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final,
+static int drop_notice(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n, bool final,
                        struct err *err)
 {
 	(void)ctx;
+	(void)part;
 	(void)buf;
 	(void)pos;
 	(void)n;
@@ -68,21 +72,25 @@ static int move(struct barrier *b, struct err *err)
 		return err_nomem(err, "the blocks", (size_t)size * sizeof *b->off);
 	for (int j = 1; j <= size; j++)
 		b->off[j] = 1;
+	b->part = (struct exec_part){
+	        .algorithm = b->algorithm,
+	        .args = {.rank = job_rank(b->job),
+	                 .size = size,
+	                 .ninputs = 1,
+	                 .noutputs = 1,
+	                 .off = b->off},
+	        .op = REDUCE_BAND,
+	        .dtype = DTYPE_U8,
+	        .windows = 1,
+	};
 	b->drive = (struct drive){
 	        .job = b->job,
 	        .memory = MEMORY,
 	        .lane_bytes = 64,
-	        .conf = {.algorithm = b->algorithm,
-	                 .args = {.rank = job_rank(b->job),
-	                          .size = size,
-	                          .ninputs = 1,
-	                          .noutputs = 1,
-	                          .off = b->off},
-	                 .op = REDUCE_BAND,
-	                 .dtype = DTYPE_U8,
-	                 .windows = 1,
+	        .conf = {.parts = &b->part,
+	                 .nparts = 1,
 	                 .streams = 1,
-	                 .io = {read_notice, drop_notice, NULL, 1}},
+	                 .io = {read_notice, drop_notice, NULL}},
 	};
 	if (drive_connect(&b->drive, err) < 0)
 		return -1;

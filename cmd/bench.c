@@ -289,25 +289,35 @@ static int add_edges(struct bench *b, struct bench_case *c, void *used, struct e
 	return exec_edges(c->algorithm, &c->args, used, err);
 }
 
+static struct drive drive_of(const struct bench *b, const struct exec_part *part)
+{
+	struct drive d = b->drive;
+	d.conf = (struct exec_conf){.parts = part, .nparts = 1, .streams = 1, .repeat = true};
+	return d;
+}
+
 /* ---- what the ranks tell each other ---- */
 
 struct merge {
 	void *data;
 };
 
-static int merge_read(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err)
+static int merge_read(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t n,
+                      struct err *err)
 {
 	const struct merge *m = ctx;
+	(void)part;
 	(void)input;
 	(void)err;
 	memcpy(buf, (const uint8_t *)m->data + pos * MERGE_BYTES, n * MERGE_BYTES);
 	return 0;
 }
 
-static int merge_write(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final,
+static int merge_write(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n, bool final,
                        struct err *err)
 {
 	const struct merge *m = ctx;
+	(void)part;
 	(void) final;
 	(void)err;
 	memcpy((uint8_t *)m->data + pos * MERGE_BYTES, buf, n * MERGE_BYTES);
@@ -331,17 +341,15 @@ static int merge(struct bench *b, void *data, uint64_t count, enum dtype dtype, 
                  struct err *err)
 {
 	struct merge m = {data};
-	struct drive d = b->drive;
-	d.conf = (struct exec_conf){
+	struct exec_part part = {
 	        .algorithm = merge_algorithm(),
 	        .args = merge_args(b, count),
 	        .op = op,
 	        .dtype = dtype,
 	        .windows = 1,
-	        .streams = 1,
-	        .io = {merge_read, merge_write, &m, MERGE_BYTES},
-	        .repeat = true,
 	};
+	struct drive d = drive_of(b, &part);
+	d.conf.io = (struct fileio_ops){merge_read, merge_write, &m};
 	int ret = drive_run(&d, err);
 	exec_free(d.exec);
 	return ret;
@@ -349,39 +357,33 @@ static int merge(struct bench *b, void *data, uint64_t count, enum dtype dtype, 
 
 /* ---- a case ---- */
 
-static struct drive drive_of(struct bench *b, const struct bench_case *c, struct bench_values *v)
+static int run_drive(struct bench *b, const struct bench_case *c, struct bench_values *v,
+                     struct err *err)
 {
-	struct drive d = b->drive;
-	d.conf = (struct exec_conf){
+	bool timed = !v->checking;
+	struct exec_part part = {
 	        .algorithm = c->algorithm,
 	        .args = c->args,
 	        .op = b->op,
 	        .dtype = b->dtype,
 	        .divisor = b->size,
 	        .windows = 1,
-	        .streams = 1,
-	        .io = {bench_read, bench_write, v, dtype_size(b->dtype)},
-	        .repeat = true,
 	};
-	d.conf.args.noutputs = v->checking ? 1 : 0;
-	return d;
-}
-
-static int run_drive(struct bench *b, struct drive *d, struct bench_values *v, struct err *err)
-{
-	bool timed = !v->checking;
-	int ret = drive_begin(d, err), runs = timed ? b->o->warmup + b->o->iters : CHECK_RUNS;
+	part.args.noutputs = v->checking ? 1 : 0;
+	struct drive d = drive_of(b, &part);
+	d.conf.io = (struct fileio_ops){bench_read, bench_write, v};
+	int ret = drive_begin(&d, err), runs = timed ? b->o->warmup + b->o->iters : CHECK_RUNS;
 	v->filled = timed;
 	for (int i = 0; ret == 0 && i < runs; i++) {
 		int64_t began = clock_ns();
 		if (i)
-			exec_repeat(d->exec);
-		ret = drive_go(d, err);
+			exec_repeat(d.exec);
+		ret = drive_go(&d, err);
 		if (timed && i >= b->o->warmup)
 			b->times[i - b->o->warmup] = (double)(clock_ns() - began) / NS_PER_SEC;
 	}
-	drive_end(d);
-	exec_free(d->exec);
+	drive_end(&d);
+	exec_free(d.exec);
 	return ret;
 }
 
@@ -397,8 +399,7 @@ static int check_values(struct bench *b, const struct bench_case *c, struct benc
 	                         .buf = malloc(BENCH_SCRATCH)};
 	if (!v.buf)
 		return err_nomem(err, "the values", BENCH_SCRATCH);
-	struct drive d = drive_of(b, c, &v);
-	int ret = run_drive(b, &d, &v, err);
+	int ret = run_drive(b, c, &v, err);
 	free(v.buf);
 	row->checked = true;
 	row->wrong = v.wrong;
@@ -449,9 +450,8 @@ static int run_case(struct bench *b, struct bench_case *c, void *ctx, struct err
 {
 	struct bench_row row = {0};
 	struct bench_values v = {.dtype = b->dtype, .args = &c->args};
-	struct drive d = drive_of(b, c, &v);
 	(void)ctx;
-	if ((b->o->check && check_values(b, c, &row, err) < 0) || run_drive(b, &d, &v, err) < 0 ||
+	if ((b->o->check && check_values(b, c, &row, err) < 0) || run_drive(b, c, &v, err) < 0 ||
 	    merge(b, b->times, (uint64_t)b->o->iters, DTYPE_F64, REDUCE_MAX, err) < 0)
 		return -1;
 	fill_row(b, c, &row);
@@ -487,17 +487,17 @@ static int prepare(struct bench *b, struct err *err)
 static int connect_all(struct bench *b, struct err *err)
 {
 	uint8_t *used = calloc((size_t)b->size, 1);
-	struct coll_args args = merge_args(b, (uint64_t)b->size);
+	struct exec_part part = {.args = merge_args(b, (uint64_t)b->size)};
 	b->drive = (struct drive){.job = b->job, .memory = MEMORY, .lane_bytes = b->o->maxbytes};
-	b->drive.conf.args.size = b->size;
-	b->drive.conf.streams = 1;
+	struct drive d = drive_of(b, &part);
 	int ret = used ? 0 : err_nomem(err, "the edges", (unsigned long long)b->size);
 	if (ret == 0)
-		ret = exec_edges(merge_algorithm(), &args, used, err);
+		ret = exec_edges(merge_algorithm(), &part.args, used, err);
 	if (ret == 0)
 		ret = for_each_case(b, add_edges, used, err);
 	if (ret == 0)
-		ret = drive_connect_edges(&b->drive, used, err);
+		ret = drive_connect_edges(&d, used, err);
+	b->drive.mesh = d.mesh;
 	free(used);
 	return ret;
 }

@@ -52,8 +52,10 @@ struct bench_values {
 
 /* The executor's files: reading makes the rank's input, writing compares with what this process
  * computes for itself from the inputs of all ranks. @ctx: struct bench_values. */
-int bench_read(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err);
-int bench_write(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final, struct err *err);
+int bench_read(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t n,
+               struct err *err);
+int bench_write(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n, bool final,
+                struct err *err);
 
 /* ---- tuning ---- */
 

@@ -8,44 +8,50 @@
 #include "lib/base/clock.h"
 #include "lib/base/offload.h"
 
-/* The others: cut by elements, a result of each rank's own. */
+/* The others: cut by elements, a result of each rank's own, arrays alone. */
 static const struct coll_rules rules[COLL_KINDS] = {
-        [COLL_ALLREDUCE] = {.replicated = true},
+        [COLL_ALLREDUCE] = {.replicated = true, .sets = true},
+        [COLL_REDUCE] = {.sets = true},
         [COLL_REDUCE_SCATTER] = {.cut = CUT_ROWS},
-        [COLL_BROADCAST] = {.replicated = true},
+        [COLL_BROADCAST] = {.replicated = true, .sets = true},
         [COLL_SCATTER] = {.cut = CUT_ROWS},
         [COLL_GATHER] = {.cut = CUT_JOINED},
         [COLL_ALLGATHER] = {.cut = CUT_JOINED, .replicated = true},
         [COLL_ALLTOALL] = {.cut = CUT_ROWS},
 };
 
-static struct coll_layout parts(const struct collective *c)
+static struct coll_layout layout_of(const struct collective *c)
 {
 	return coll_layout(c->kind, c->rank, c->size, c->o->root);
 }
 
 bool collective_reads(const struct collective *c)
 {
-	return parts(c).in_lo < parts(c).in_hi;
+	return layout_of(c).in_lo < layout_of(c).in_hi;
 }
 
 bool collective_writes(const struct collective *c)
 {
-	return parts(c).out_lo < parts(c).out_hi;
+	return layout_of(c).out_lo < layout_of(c).out_hi;
 }
 
 uint64_t collective_bytes(const struct collective *c)
 {
-	const struct coll_args *args = &c->layout.args;
-	uint64_t in = coll_in_at(c->kind, args, parts(c).in_hi);
-	uint64_t out = coll_out_at(c->kind, args, parts(c).out_hi);
-	return (in > out ? in : out) * args->esize;
+	uint64_t in = 0, out = 0;
+	for (int i = 0; i < c->nparts; i++) {
+		const struct part *p = &c->parts[i];
+		const struct coll_args *args = &p->layout.args;
+		struct coll_layout l = coll_layout(p->kind, c->rank, c->size, args->root);
+		in += coll_in_at(p->kind, args, l.in_hi) * dtype_size(p->dtype);
+		out += coll_out_at(p->kind, args, l.out_hi) * dtype_size(p->dtype);
+	}
+	return in > out ? in : out;
 }
 
-bool collective_diverges(const struct collective *c, const struct coll_algorithm *alg)
+bool part_diverges(const struct part *p, const struct coll_algorithm *alg)
 {
-	return coll_reduces(c->kind) && (alg->flags & COLL_DIVERGENT) &&
-	       reduce_order_matters(c->op, c->info.dtype);
+	return coll_reduces(p->kind) && (alg->flags & COLL_DIVERGENT) &&
+	       reduce_order_matters(p->op, p->dtype);
 }
 
 /* ---- the command line ---- */
@@ -68,10 +74,12 @@ static int check_part(const struct collective *c, int npaths, struct err *err)
 
 static int check_raw_file(const struct options *o, struct err *err)
 {
-	const char *with = o->dtype    ? "--dtype"
-	                   : o->shape  ? "--shape"
-	                   : o->format ? "--format"
-	                               : NULL;
+	const char *with = o->dtype      ? "--dtype"
+	                   : o->shape    ? "--shape"
+	                   : o->format   ? "--format"
+	                   : o->ninclude ? "--include"
+	                   : o->nexclude ? "--exclude"
+	                                 : NULL;
 	if (!o->raw_file || !with)
 		return 0;
 	return err_set(err, ERR_USAGE, "%s: --raw-file takes the bytes as they are: leave one out",
@@ -80,16 +88,33 @@ static int check_raw_file(const struct options *o, struct err *err)
 
 static int check_reduction(struct collective *c, struct err *err)
 {
-	c->ordered = strcmp(c->o->order, "rank") == 0;
-	return operation_named(c->kind, c->o->op, &c->op, err);
+	const struct options *o = c->o;
+	c->ordered = strcmp(o->order, "rank") == 0;
+	if (operation_named(c->kind, o->op, &c->op, err) < 0)
+		return -1;
+	if (c->op == REDUCE_AVG || (o->weight == 1 && !o->integers))
+		return 0;
+	return err_set(err, ERR_USAGE, "%s is for averages: give --op avg, or leave it out",
+	               o->integers ? "--integers" : "--weight");
+}
+
+static int check_operands(const struct collective *c, int n, char **paths, struct err *err)
+{
+	if (n <= 1 || coll_takes_several(c->kind) || c->o->each)
+		return 0;
+	return err_set(err, ERR_USAGE,
+	               "%s: '%s' is one operand too many: give one or, for each on its own, --each",
+	               c->cmd->name, paths[1]);
 }
 
 /* All that can be said before the job is joined. */
-static int check_options(struct collective *c, struct err *err)
+static int check_options(struct collective *c, int npaths, char **paths, struct err *err)
 {
 	const struct options *o = c->o;
 	const struct coll_layout other = coll_layout(c->kind, 1, 2, 0);
 	const struct coll_algorithm *alg = NULL;
+	if (check_operands(c, npaths, paths, err) < 0)
+		return -1;
 	if (coll_reduces(c->kind) && check_reduction(c, err) < 0)
 		return -1;
 	if (algorithm_named(c->kind, o->algorithm, &alg, err) < 0)
@@ -109,38 +134,75 @@ static int check_options(struct collective *c, struct err *err)
 static int check_divergence(const struct collective *c, struct err *err)
 {
 	const struct coll_algorithm *alg = coll_find(c->kind, c->o->algorithm);
-	if (!alg || c->o->allow_divergent || !c->ninputs || !collective_diverges(c, alg))
-		return 0;
-	return err_set(err, ERR_USAGE,
-	               "--algorithm %s adds in a different order on each rank, so that the bits of "
-	               "a %s of %s differ: give --allow-divergent, or take another",
-	               alg->name, reduce_op_name(c->op), dtype_name(c->info.dtype));
+	for (int i = 0; alg && !c->o->allow_divergent && i < c->nparts; i++) {
+		const struct part *p = &c->parts[i];
+		if (p->kind != c->kind || !part_diverges(p, alg))
+			continue;
+		return err_set(err, ERR_USAGE,
+		               "--algorithm %s adds in a different order on each rank, so that the "
+		               "bits of "
+		               "a %s of %s differ: give --allow-divergent, or take another",
+		               alg->name, reduce_op_name(p->op), dtype_name(p->dtype));
+	}
+	return 0;
 }
 
 /* ---- moving ---- */
 
+int aside(struct collective *c, int (*fn)(void *ctx, struct err *err), struct err *err)
+{
+	struct offload o;
+	struct err stopped = {.rank = ERR_RANK_SELF};
+	if (offload_start(&o, fn, c, err) < 0)
+		return -1;
+	if (job_await(c->job, o.eventfd, &stopped) < 0) {
+		offload_finish(&o, NULL);
+		*err = stopped;
+		return -1;
+	}
+	return offload_finish(&o, err);
+}
+
+static int list_parts(struct collective *c, struct err *err)
+{
+	c->exec_parts = calloc((size_t)c->nparts, sizeof *c->exec_parts);
+	if (!c->exec_parts)
+		return err_nomem(err, "the parts", (size_t)c->nparts * sizeof *c->exec_parts);
+	for (int i = 0; i < c->nparts; i++) {
+		const struct part *p = &c->parts[i];
+		c->exec_parts[i] = (struct exec_part){
+		        .algorithm = p->algorithm,
+		        .args = p->layout.args,
+		        .op = p->op,
+		        .dtype = p->wire,
+		        .ordered = c->ordered,
+		        .late = p->late,
+		        .divisor = c->divisor,
+		        .windows = p->windows,
+		};
+	}
+	return 0;
+}
+
 static int move(struct collective *c, struct err *err)
 {
 	uint64_t bytes = collective_bytes(c);
+	if (list_parts(c, err) < 0)
+		return -1;
 	c->drive = (struct drive){
 	        .job = c->job,
 	        .memory = c->plan.memory / 4,
 	        .lane_bytes = bytes,
 	        .conf =
 	                {
-	                        .algorithm = c->algorithm,
-	                        .args = c->layout.args,
-	                        .op = c->op,
-	                        .dtype = c->dtype,
-	                        .ordered = c->ordered,
-	                        .divisor = c->divisor,
-	                        .windows = c->plan.windows,
+	                        .parts = c->exec_parts,
+	                        .nparts = c->nparts,
 	                        .streams = (int)c->plan.streams,
-	                        .io = {files_read, files_write, c, dtype_size(c->dtype)},
+	                        .io = {move_read, move_write, c},
 	                        .threads = bytes > INLINE_BYTES,
 	                },
 	};
-	if (files_prepare(c, err) < 0 || drive_connect(&c->drive, err) < 0)
+	if (move_prepare(c, err) < 0 || drive_connect(&c->drive, err) < 0)
 		return -1;
 	c->times.connect = clock_ns();
 	c->phase = PHASE_RUN;
@@ -154,30 +216,32 @@ static int seal(void *ctx, struct err *err)
 	return files_seal(ctx, err);
 }
 
-/* On a thread of its own, for fsync may take long and heartbeats must go on; not worth one where
- * it can't. */
+/* fsync may take long; what can't is not worth a thread. */
 static int seal_aside(struct collective *c, struct err *err)
 {
-	struct offload o;
-	struct err stopped = {.rank = ERR_RANK_SELF};
-	if (!c->noutputs || (c->o->no_sync && collective_bytes(c) <= INLINE_BYTES))
+	bool small = collective_bytes(c) <= INLINE_BYTES;
+	if (!c->sink || (c->o->no_sync && small))
 		return seal(c, err);
-	if (offload_start(&o, seal, c, err) < 0)
-		return -1;
-	if (job_await(c->job, o.eventfd, &stopped) < 0) {
-		offload_finish(&o, NULL);
-		*err = stopped;
-		return -1;
-	}
-	return offload_finish(&o, err);
+	return aside(c, seal, err);
+}
+
+static bool diverges(const struct collective *c)
+{
+	for (int i = 0; i < c->nparts; i++)
+		if (part_diverges(&c->parts[i], c->parts[i].algorithm))
+			return true;
+	return false;
 }
 
 static int commit(struct collective *c, struct err *err)
 {
-	bool same = c->rules->replicated && !collective_diverges(c, c->algorithm);
+	bool same = c->rules->replicated && !diverges(c);
 	struct err mine = {.rank = ERR_RANK_SELF};
 	job_phase(c->job, PHASE_COMMIT);
-	if (seal_aside(c, err) < 0 || job_vote(c->job, same ? c->digest_bytes : NULL, err) < 0)
+	if (seal_aside(c, err) < 0)
+		return -1;
+	c->sealing = same;
+	if (job_vote(c->job, same ? c->digest : NULL, err) < 0)
 		return -1;
 	files_commit(c, &mine);
 	return job_finish(c->job, &mine, err);
@@ -196,7 +260,8 @@ static int run(struct collective *c, char **paths, int npaths, struct err *err)
 		return -1;
 	c->times.join = clock_ns();
 	c->phase = PHASE_CONNECT;
-	if (files_name_outputs(c, err) < 0 || files_open_outputs(c, err) < 0 || move(c, err) < 0)
+	if (files_settle_order(c, err) < 0 || files_name_outputs(c, err) < 0 ||
+	    files_open_outputs(c, err) < 0 || stats_scan(c, err) < 0 || move(c, err) < 0)
 		return -1;
 	c->times.run = clock_ns();
 	c->phase = PHASE_COMMIT;
@@ -206,30 +271,53 @@ static int run(struct collective *c, char **paths, int npaths, struct err *err)
 	return 0;
 }
 
+/* ---- telling ---- */
+
+/* The part that moves most, whose algorithm stands for all. */
+static const struct part *largest(const struct collective *c)
+{
+	const struct part *most = c->parts;
+	for (int i = 1; i < c->nparts; i++)
+		if (array_bytes(&c->parts[i].info) > array_bytes(&most->info))
+			most = &c->parts[i];
+	return c->nparts ? most : NULL;
+}
+
+/* Elements of a part, of the collective once it is laid out. */
+static uint64_t count_of(const struct part *p)
+{
+	return p->layout.args.off ? coll_count(&p->layout.args) : p->info.count;
+}
+
 static struct result result_of(const struct collective *c)
 {
-	bool agreed = c->layout.args.off != NULL;
-	uint64_t count = agreed ? coll_count(&c->layout.args) : c->info.count;
+	const struct part *p = largest(c);
+	bool named = c->nitems > 1 || (c->nitems && *c->items[0].tensor.name);
 	struct result r = {
 	        .command = c->cmd->name,
 	        .rank = c->rank,
 	        .size = c->size,
 	        .requested = c->o->algorithm,
-	        .algorithm = c->algorithm ? c->algorithm->name : c->o->algorithm,
+	        .algorithm = p && p->algorithm ? p->algorithm->name : c->o->algorithm,
 	        .op = coll_reduces(c->kind) ? c->o->op : NULL,
-	        .dtype = c->info.dtype ? dtype_name(c->info.dtype) : NULL,
-	        .count = count,
-	        .bytes = count * dtype_size(c->info.dtype),
-	        .output = c->noutputs ? c->outputs[0].path : NULL,
+	        .dtype = p && p->dtype ? dtype_name(p->dtype) : NULL,
+	        .tensors = named ? c->nitems : 0,
+	        .output = c->sink ? c->output : NULL,
 	        .stats = c->drive.stats,
 	        .peers = c->drive.npeers,
-	        .windows = c->plan.windows,
 	        .streams = c->plan.streams,
 	        .times = c->times,
 	        .bus_factor = bench_bus_factor(c->kind, c->size),
 	};
-	if (c->times.commit && c->noutputs)
-		digest_text(c->digest_bytes, r.digest);
+	for (int i = 0; i < c->nparts; i++) {
+		r.count += count_of(&c->parts[i]);
+		r.bytes += count_of(&c->parts[i]) * dtype_size(c->parts[i].dtype);
+		r.windows += c->parts[i].windows;
+		if (c->parts[i].dtype != p->dtype)
+			r.dtype = "mixed";
+	}
+	if (c->times.commit && c->sink)
+		digest_text(c->digest, r.digest);
 	return r;
 }
 
@@ -242,12 +330,12 @@ static json_t *input_names(const struct collective *c)
 }
 
 /* Open the job, unless the command line is wrong already. */
-static int prepare(struct collective *c, struct err *err)
+static int prepare(struct collective *c, int npaths, char **paths, struct err *err)
 {
 	if (coll_by_name(c->cmd->name, &c->kind) < 0)
 		return err_set(err, ERR_OTHER, "%s is no collective", c->cmd->name);
 	c->rules = &rules[c->kind];
-	if (check_options(c, err) < 0 || joining_init(&c->joining, c->o, err) < 0)
+	if (check_options(c, npaths, paths, err) < 0 || joining_init(&c->joining, c->o, err) < 0)
 		return -1;
 	c->rank = c->joining.conf.rank >= 0 ? c->joining.conf.rank : -1;
 	c->size = c->joining.conf.size;
@@ -259,21 +347,30 @@ static int prepare(struct collective *c, struct err *err)
 
 int cmd_collective(const struct command *cmd, struct options *o, int argc, char **argv)
 {
-	struct collective c = {.cmd = cmd, .o = o, .rank = -1, .dtype = DTYPE_NONE};
+	struct collective c = {.cmd = cmd, .o = o, .rank = -1};
 	struct err err = {.rank = ERR_RANK_SELF};
 	c.times.start = clock_ns();
-	int ret = prepare(&c, &err);
+	int ret = prepare(&c, argc - 1, argv + 1, &err);
+	if (ret == 0)
+		progress_start_job(&c.progress, o, cmd->name, c.job);
 	if (ret == 0)
 		ret = run(&c, argv + 1, argc - 1, &err);
 	if (ret < 0 && c.job)
 		job_fail(c.job, &err);
+	progress_stop(&c.progress);
 	/* The user hears of a failure at once, also where rank 0 still has others to tell. */
 	struct result r = result_of(&c);
+	if (ret == 0 && o->stats)
+		r.found = stats_tell(&c);
 	int code = result_print(&r, o, ret < 0 ? &err : NULL, phase_name(c.phase), input_names(&c));
 	exec_free(c.drive.exec); /* its file threads and lanes go before the mesh */
 	job_close(c.job);
+	move_release(&c);
+	stats_release(&c);
+	parts_release(&c);
 	files_release(&c);
 	terms_release(&c);
 	joining_release(&c.joining);
+	free(c.exec_parts);
 	return code;
 }

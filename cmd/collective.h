@@ -1,7 +1,9 @@
 /*
- * The body that all collectives over arrays share, by job: collective.c is its life, from the
+ * The body that all collectives over files share, by job: collective.c is its life, from the
  * command line to the commit; collective_terms.c is what the ranks agree on, collective_decide.c
- * what rank 0 chooses for them; collective_files.c reads and writes.
+ * what rank 0 chooses for them; collective_parts.c turns inputs into the executor's parts;
+ * collective_files.c opens inputs and outputs, collective_move.c moves elements between them and
+ * the executor.
  *
  * What differs between the collectives is a row of a table (struct coll_rules) and the layout of
  * their inputs and outputs (coll_layout).
@@ -11,11 +13,15 @@
 
 #include "cmd/commands.h"
 #include "cmd/joining.h"
+#include "cmd/progress.h"
 #include "cmd/result.h"
-#include "lib/data/array.h"
+#include "lib/data/dataset.h"
 #include "lib/data/digest.h"
-#include "lib/data/outfile.h"
+#include "lib/data/extents.h"
+#include "lib/data/sink.h"
+#include "lib/data/stats.h"
 #include "lib/exec/drive.h"
+#include "lib/job/details.h"
 
 /* How arrays become the blocks of the P ranks. */
 enum coll_cut {
@@ -27,19 +33,67 @@ enum coll_cut {
 struct coll_rules {
 	enum coll_cut cut;
 	bool replicated; /* every rank has the same result */
+	bool sets;       /* takes inputs of named tensors (.safetensors, .npz) */
 };
 
-/* What one rank moves and writes. */
+/* How inputs become parts. */
+enum shape {
+	OF_TENSORS, /* a part for each type: the tensors of that type, of one input or of each */
+	OF_ARRAYS,  /* a part for each input, which is one array */
+	OF_BYTES,   /* one part: the bytes of all files, as they are */
+};
+
+/* What one rank moves of a part, and writes. */
 struct layout {
 	struct coll_args args; /* off and recv_off are the layout's */
 	uint64_t *off, *recv_off;
-	struct array_info out; /* of the output file, where there is one */
+	struct array_info out; /* OF_ARRAYS: the output array, where there is one */
 };
 
-struct output {
-	struct outfile file;
-	bool open, is_stdout;
-	char *path;
+/* A tensor of the job, as all ranks have it; of OF_BYTES a file. */
+struct item {
+	struct tensor tensor; /* of the output; name and shape are the dataset's, or the part's */
+	int input;            /* with --each: which */
+	size_t index;         /* among the tensors of a dataset */
+	int part;
+	uint64_t at; /* its first byte in the part's output */
+};
+
+/* A tensor of a broadcast of selected tensors: from where to where. */
+struct made {
+	struct place to;
+	int set; /* the input */
+	const struct tensor *tensor;
+};
+
+/* One vector of the job (exec.h). */
+struct part {
+	enum coll_kind kind; /* the collective's; of --integers first and equal, rank 0's broadcast
+	                      * or scatter */
+	enum reduce_op op;
+	int root;
+	enum dtype dtype, wire; /* in the files; in the buffers and on the wire */
+	struct array_info info; /* OF_ARRAYS: the inputs', of the root's where this rank has none;
+	                         * else as if it were one array, of one dimension */
+	bool equal;             /* --integers equal: what comes must be what this rank has */
+	bool late;              /* the average is divided when it is written (exec.h) */
+	const struct coll_algorithm *algorithm; /* what runs */
+	uint32_t windows;
+	/* Of every rank: the rows of its block (CUT_ROWS) or of its array (CUT_JOINED); alltoall:
+	 * the rows of this rank's array that it gets. NULL: CUT_ELEMENTS. */
+	uint64_t *rows;
+	uint64_t *from;     /* alltoall: rows that come from each; NULL: all arrays are cut alike */
+	uint64_t *cuts;     /* rank 0's, alltoall not cut alike: [sender * size + receiver] */
+	uint64_t *all_rows; /* rank 0's: the rows of every rank's array */
+	struct layout layout;
+
+	struct extents *in; /* [nin]: of the local inputs that it takes */
+	int nin;
+	struct extents *out; /* [copies]: in the sink */
+	uint32_t *items;     /* [nitems], in the order in which they lie */
+	size_t nitems;
+	struct digest *digest; /* of the output */
+	struct stats *stats;   /* --stats: [nin * nitems] */
 };
 
 struct collective {
@@ -54,33 +108,43 @@ struct collective {
 	struct job *job;
 	int rank, size;
 
-	struct array_file *inputs; /* none where the rank has no part in the input */
+	enum shape shape;
+	struct dataset *inputs; /* none where the rank has no part in the input */
 	int ninputs;
-	struct output *outputs;
-	int noutputs;
-	struct array_info info; /* of the inputs; of the root's, where this rank has none */
+	struct told told; /* OF_BYTES: the root's files */
+	char **names;     /* OF_ARRAYS with --each: the inputs' base names, the root's */
+	struct part *parts;
+	int nparts;
+	struct item *items; /* in canonical order: by input, then by name */
+	size_t nitems;
 
 	struct intent intent;
 	struct buf details; /* the intent's */
 	struct plan plan;
-	const struct coll_algorithm *algorithm; /* what runs */
-	enum dtype dtype;                       /* of the buffers and the wire */
-	double divisor;
-	/* Of every rank: the rows of its part (CUT_ROWS) or of its array (CUT_JOINED); alltoall:
-	 * the rows of this rank's array that it gets. NULL: CUT_ELEMENTS. */
-	uint64_t *rows;
-	uint64_t
-	        *from; /* alltoall: rows that come from each rank; NULL: all arrays are cut alike */
-	uint64_t *cuts;     /* rank 0's, alltoall not cut alike: [sender * size + receiver] */
-	uint64_t *all_rows; /* rank 0's: the rows of every rank's array */
-	struct layout layout;
+	struct view root_told; /* rank 0's, of a broadcast or scatter: what its root has told */
+	bool weighted;         /* some rank has a --weight other than 1 */
+	bool keeps_order;      /* all ranks have the same arrays in Fortran's order: they stay so */
+	double divisor;        /* of avg: the weights of all inputs */
+	struct {
+		uint32_t page;
+		size_t item;
+	} table; /* the page of the table that was shown last, and its first item */
+
+	struct sink *sink;    /* NULL: this rank writes nothing */
+	int copies;           /* outputs of the same bytes: -o given several times */
+	char *output;         /* the first one's name */
+	struct place *places; /* of the items: [copies * nitems] */
+	struct made *made;    /* the root's, of a broadcast with --include or --exclude */
+	size_t nmade;
 
 	struct drive drive;
-	char header[ARRAY_HEADER_MAX];
-	long header_len;
-	struct digest *digest; /* of the output */
-	uint8_t digest_bytes[DIGEST_BYTES];
-	uint8_t *read_staging, *write_staging;
+	struct exec_part *exec_parts;
+	bool sealing;                     /* the table has digests */
+	uint8_t (*digests)[DIGEST_BYTES]; /* of the items */
+	uint8_t digest[DIGEST_BYTES];     /* of all */
+	uint8_t *read_staging, *write_staging, *compare_staging;
+	struct stats **scanned; /* stats_scan: of each input, [ntensors] */
+	struct progress progress;
 	struct times times;
 	enum phase phase; /* where a failure happened */
 };
@@ -91,10 +155,27 @@ struct collective {
 /* Has this rank an input, an output? c->rank is known. */
 bool collective_reads(const struct collective *);
 bool collective_writes(const struct collective *);
-/* Bytes of the larger of this rank's input and output. */
+/* Bytes that this rank reads or writes, whichever is more. */
 uint64_t collective_bytes(const struct collective *);
 /* Does the algorithm give the ranks results of different bits? */
-bool collective_diverges(const struct collective *, const struct coll_algorithm *);
+bool part_diverges(const struct part *, const struct coll_algorithm *);
+/* "shard.safetensors: tensor 'a.b'", or the file alone, of an item as input @k has it. */
+const char *item_text(const struct collective *, const struct item *, int k, char *buf, size_t cap);
+
+/* Run @fn, which may take long, on a thread of its own, so that heartbeats go on. */
+int aside(struct collective *, int (*fn)(void *ctx, struct err *err), struct err *err);
+
+/* collective_parts.c: from the inputs, or what the root has told, to parts and items */
+
+int parts_of_inputs(struct collective *, struct err *err);
+int parts_of_told(struct collective *, struct err *err); /* OF_BYTES */
+/* @n parts of arrays, whose info is then the caller's to fill. */
+int parts_of_arrays(struct collective *, int n, struct err *err);
+/* The extents of what this rank reads; once its layouts are known and its order is settled. */
+int parts_map_inputs(struct collective *, struct err *err);
+/* The extents of what it writes, from c->places. */
+int parts_map_outputs(struct collective *, struct err *err);
+void parts_release(struct collective *);
 
 /* collective_terms.c */
 
@@ -104,15 +185,19 @@ int terms_check(struct collective *, struct err *err);
  * is known then. */
 int terms_agree(struct collective *, struct err *err);
 void terms_release(struct collective *);
-/* Lay out @rank, whose rows and what comes to it are told as in struct collective. *l is zeroed, or
- * of another rank. */
-int terms_lay_out(const struct collective *, int rank, const uint64_t *rows, const uint64_t *from,
-                  struct layout *l, struct err *err);
+/* Lay out @rank's part, whose rows and what comes to it are told as in struct part. *l is zeroed,
+ * or of another rank. */
+int terms_lay_out(const struct collective *, const struct part *, int rank, const uint64_t *rows,
+                  const uint64_t *from, struct layout *l, struct err *err);
 void terms_layout_release(struct layout *);
 /* The parts of an array of @rows: by @counts, else (NULL) as evenly as can be. */
 void terms_cut_rows(uint64_t rows, const uint64_t *counts, int size, uint64_t *out);
-/* Take the root's array, as it has told it, for this rank's; and its parts, where it is cut. */
-int terms_adopt_root(struct collective *, struct view details, struct err *err);
+/* Take the root's arrays or files, as it has told them, for this rank's. */
+int terms_adopt_root(struct collective *, struct view *details, struct err *err);
+/* What a rank's details tell behind its weight and its order. */
+enum tells { TELLS_NOTHING, TELLS_ARRAYS, TELLS_FILES };
+/* The order of a rank whose local inputs differ in theirs. */
+#define ORDER_MIXED UINT64_MAX
 /* @rank told what can't be: *why. Returns -1. */
 int terms_malformed(int rank, const struct err *why, struct err *err);
 
@@ -124,16 +209,32 @@ void decide_details(void *ctx, int rank, struct buf *out);
 /* collective_files.c */
 
 int files_open_inputs(struct collective *, char **paths, int n, struct err *err);
-/* The outputs' names, when the formats are known; and the files with their headers. */
+/* The outputs' files, when the formats are known; then create them. */
 int files_name_outputs(struct collective *, struct err *err);
 int files_open_outputs(struct collective *, struct err *err);
-/* The executor's side of them, and what they need. */
-int files_prepare(struct collective *, struct err *err);
-int files_read(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err);
-int files_write(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final, struct err *err);
+/* What lies in Fortran's order where that can't stay is turned. */
+int files_settle_order(struct collective *, struct err *err);
+/* The name of input @i for a file of its own. */
+const char *files_name(const struct collective *, int i);
 /* All is written: check, digest and sync it; then give it its name. */
 int files_seal(struct collective *, struct err *err);
 int files_commit(struct collective *, struct err *err);
 void files_release(struct collective *);
+
+/* collective_move.c: fileio_ops, and what they need */
+
+int move_prepare(struct collective *, struct err *err);
+int move_read(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t n, struct err *err);
+int move_write(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n, bool final,
+               struct err *err);
+void move_release(struct collective *);
+
+/* collective_stats.c: --stats */
+
+/* Where elements move as mere bytes: look at the inputs' tensors before. */
+int stats_scan(struct collective *, struct err *err);
+/* Say which tensors of the inputs have NaN or Inf, and return it for --json (NULL: no memory). */
+json_t *stats_tell(const struct collective *);
+void stats_release(struct collective *);
 
 #endif

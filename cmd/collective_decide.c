@@ -1,6 +1,7 @@
 /*
  * What rank 0 does when all ranks of a collective agree: from their details the rows of all, from
- * these the algorithm and the windows, and for each rank what it has to know. See collective.h.
+ * these the algorithm and the windows of each part, and for each rank what it has to know. See
+ * collective.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,74 +10,138 @@
 #include "cmd/collective.h"
 #include "cmd/tuning.h"
 #include "lib/exec/select.h"
-#include "lib/job/details.h"
 
 #define WINDOW_BYTES (4u << 20) /* of a window, about: a few of them fit the last cache */
 #define STREAMS      3          /* windows under way at once: one read, one moved, one written */
 
 /* ---- what the ranks have said ---- */
 
-/* The rows of every rank's array and, of alltoall, how each cuts them. */
-static int hear_rows(struct collective *c, const struct intent *const *intents, struct err *err)
+/* Take the rows of @rank's array @p, and of alltoall how it cuts them, which go to @own. */
+static int hear_array(struct collective *c, struct part *p, int rank, struct view *v, uint64_t *own,
+                      struct err *err)
+{
+	struct array_info info;
+	char *name = NULL;
+	bool even;
+	int ret = c->o->each ? details_get_name(v, &name, err) : 0;
+	free(name);
+	if (ret == 0)
+		ret = details_get_array(v, c->size, &info, own, &even, err);
+	if (ret == 0 && info.ndim == 0)
+		ret = err_set(err, ERR_INTEGRITY, "its array has no axis 0");
+	if (ret < 0)
+		return -1;
+	p->all_rows[rank] = info.shape[0];
+	if (even)
+		terms_cut_rows(info.shape[0], NULL, c->size, own);
+	return 0;
+}
+
+/* The arrays of every rank, which may differ in their rows. */
+static int hear_arrays(struct collective *c, int rank, struct view *v, struct err *err)
 {
 	size_t size = (size_t)c->size;
-	bool alltoall = c->kind == COLL_ALLTOALL, alike = true;
-	uint64_t *cuts = calloc(alltoall ? size * size : size, sizeof *cuts), *own = cuts;
-	c->all_rows = calloc(size, sizeof *c->all_rows);
-	if (!cuts || !c->all_rows) {
-		free(cuts);
-		return err_nomem(err, "the ranks' rows", size * size * sizeof *cuts);
+	if (view_u8(v) != TELLS_ARRAYS || view_u32(v) != (uint32_t)c->nparts || v->failed)
+		return err_set(err, ERR_INTEGRITY, "malformed details");
+	for (int i = 0; i < c->nparts; i++) {
+		struct part *p = &c->parts[i];
+		uint64_t *own = p->cuts + (c->kind == COLL_ALLTOALL ? (size_t)rank * size : 0);
+		if (hear_array(c, p, rank, v, own, err) < 0)
+			return -1;
 	}
-	int ret = 0;
-	for (int r = 0; r < c->size && ret == 0; r++, own += alltoall ? size : 0) {
-		struct array_info info;
+	return 0;
+}
+
+static int make_tables(const struct collective *c, struct part *p, struct err *err)
+{
+	size_t size = (size_t)c->size, cells = c->kind == COLL_ALLTOALL ? size * size : size;
+	p->cuts = calloc(cells, sizeof *p->cuts);
+	p->all_rows = calloc(size, sizeof *p->all_rows);
+	return p->cuts && p->all_rows ? 0
+	                              : err_nomem(err, "the ranks' rows", cells * sizeof *p->cuts);
+}
+
+/* How all cut their arrays need not be told where all do it alike. */
+static void settle_tables(const struct collective *c, struct part *p)
+{
+	size_t size = (size_t)c->size;
+	bool alike = true;
+	for (size_t r = 1; c->kind == COLL_ALLTOALL && alike && r < size; r++)
+		alike = memcmp(p->cuts + r * size, p->cuts, size * sizeof *p->cuts) == 0;
+	if (c->kind != COLL_ALLTOALL || alike) {
+		free(p->cuts);
+		p->cuts = NULL;
+	}
+	if (c->rules->cut == CUT_JOINED)
+		memcpy(p->rows, p->all_rows, size * sizeof *p->rows);
+}
+
+/* What all have said: weights, orders, arrays. */
+static int hear_all(struct collective *c, const struct intent *const *intents, struct err *err)
+{
+	bool arrays = c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL;
+	uint64_t order = 0;
+	c->divisor = 0;
+	c->keeps_order = true;
+	for (int i = 0; arrays && i < c->nparts; i++)
+		if (make_tables(c, &c->parts[i], err) < 0)
+			return -1;
+	for (int r = 0; r < c->size; r++) {
+		struct view v = intents[r]->details;
 		struct err why = {.rank = ERR_RANK_SELF};
-		bool even;
-		ret = details_get_array(intents[r]->details, c->size, &info, own, &even, &why);
-		if (ret == 0 && info.ndim == 0)
-			ret = err_set(&why, ERR_INTEGRITY, "its array has no axis 0");
-		if (ret < 0) {
-			terms_malformed(r, &why, err);
-			break;
-		}
-		c->all_rows[r] = info.shape[0];
-		if (even)
-			terms_cut_rows(info.shape[0], NULL, c->size, own);
-		alike = alike && memcmp(own, cuts, size * sizeof *own) == 0;
+		double weight;
+		if (details_get_weight(&v, &weight, &why) < 0)
+			return terms_malformed(r, &why, err);
+		uint64_t its = view_u64(&v);
+		order = r ? order : its;
+		c->keeps_order &= its == order && its != ORDER_MIXED;
+		c->weighted |= weight != 1;
+		c->divisor += weight * intents[r]->ninputs;
+		if (arrays && hear_arrays(c, r, &v, &why) < 0)
+			return terms_malformed(r, &why, err);
 	}
-	if (alltoall && !alike && ret == 0)
-		c->cuts = cuts;
-	else
-		free(cuts);
-	return ret;
+	for (int i = 0; arrays && i < c->nparts; i++)
+		settle_tables(c, &c->parts[i]);
+	if (c->op == REDUCE_AVG && !(c->divisor > 0))
+		return err_set(err, ERR_USAGE, "--weight: those of all ranks add up to 0");
+	return 0;
 }
 
 /* The rows of @rank's parts and what comes to it, for rank 0 of all ranks. @column has room for a
  * number of each rank. */
-static int lay_out_of(const struct collective *c, int rank, uint64_t *column, struct layout *l,
-                      struct err *err)
+static int lay_out_of(const struct collective *c, const struct part *p, int rank, uint64_t *column,
+                      struct layout *l, struct err *err)
 {
-	if (!c->cuts)
-		return terms_lay_out(c, rank, c->rows, NULL, l, err);
+	if (!p->cuts)
+		return terms_lay_out(c, p, rank, p->rows, NULL, l, err);
 	for (int s = 0; s < c->size; s++)
-		column[s] = c->cuts[(size_t)s * (size_t)c->size + (size_t)rank];
-	return terms_lay_out(c, rank, c->cuts + (size_t)rank * (size_t)c->size, column, l, err);
+		column[s] = p->cuts[(size_t)s * (size_t)c->size + (size_t)rank];
+	return terms_lay_out(c, p, rank, p->cuts + (size_t)rank * (size_t)c->size, column, l, err);
 }
 
 /* ---- what rank 0 decides ---- */
 
-static int choose_auto(struct collective *c, const struct coll_args *args, int host_cpus,
-                       struct err *err)
+/* The type in which contributions are added, as far as they decide it: an average with weights, or
+ * of integers, is summed in one where only its end is rounded. */
+static enum dtype summed(const struct collective *c, const struct part *p)
+{
+	if (p->op == REDUCE_AVG && (c->weighted || dtype_is_integer(p->dtype)))
+		return reduce_avg_dtype(p->dtype, c->weighted, c->ordered);
+	return p->dtype;
+}
+
+static int choose_auto(const struct collective *c, struct part *p, const struct coll_args *args,
+                       int host_cpus, bool explain, struct err *err)
 {
 	struct select_tuning tuning;
 	struct selection chosen = {0};
 	struct select_args s = {
-	        .kind = c->kind,
+	        .kind = p->kind,
 	        .size = c->size,
-	        .bytes = coll_count(args) * args->esize,
-	        .op = c->op,
-	        .dtype = c->info.dtype,
-	        .ordered = c->ordered,
+	        .bytes = coll_count(args) * dtype_size(summed(c, p)),
+	        .op = p->op,
+	        .dtype = summed(c, p),
+	        .ordered = c->ordered && p->kind == c->kind,
 	        .divergent = c->o->allow_divergent,
 	        .insecure = c->o->insecure,
 	        .host_cpus = host_cpus,
@@ -92,9 +157,9 @@ static int choose_auto(struct collective *c, const struct coll_args *args, int h
 	}
 	if (ret == 0)
 		ret = select_all(&s, &chosen, err);
-	if (ret == 0 && c->o->explain)
+	if (ret == 0 && explain)
 		explain_selection(&s, &chosen);
-	c->algorithm = chosen.alg;
+	p->algorithm = chosen.alg;
 	if (ret == 0 && !chosen.alg)
 		ret = err_set(err, ERR_USAGE, "no algorithm of %s serves this", c->cmd->name);
 	selection_release(&chosen);
@@ -102,56 +167,60 @@ static int choose_auto(struct collective *c, const struct coll_args *args, int h
 	return ret;
 }
 
-static int choose_algorithm(struct collective *c, const struct coll_args *args, int host_cpus,
-                            struct err *err)
+static int choose_algorithm(const struct collective *c, struct part *p,
+                            const struct coll_args *args, int host_cpus, struct err *err)
 {
 	const char *name = c->o->algorithm;
-	if (strcmp(name, "auto") == 0) {
-		if (choose_auto(c, args, host_cpus, err) < 0)
+	if (strcmp(name, "auto") == 0 || p->kind != c->kind) {
+		if (choose_auto(c, p, args, host_cpus, c->o->explain, err) < 0)
 			return -1;
 	} else {
-		c->algorithm = coll_find(c->kind, name);
-		if (!c->algorithm)
+		p->algorithm = coll_find(p->kind, name);
+		if (!p->algorithm)
 			return err_set(err, ERR_OTHER, "rank 0 has no algorithm %s", name);
 	}
-	c->algorithm = coll_resolve(c->algorithm, args);
-	if (c->ordered && !(c->algorithm->flags & COLL_ORDERED))
+	p->algorithm = coll_resolve(p->algorithm, args);
+	if (c->ordered && p->kind == c->kind && !(p->algorithm->flags & COLL_ORDERED))
 		return err_set(err, ERR_USAGE,
 		               "--algorithm %s is %s here, which can't add in rank order: take "
 		               "another, or leave --order rank out",
-		               name, c->algorithm->name);
+		               name, p->algorithm->name);
 	return 0;
 }
 
 /* The type that travels. In rank order nothing is rounded on the way: partial sums, and those of
- * several local inputs, travel in f64. An average of f16 is summed in f32 where the algorithm would
- * round each partial sum, for that may overflow. */
-static enum dtype wire_dtype(const struct collective *c, const struct coll_algorithm *alg,
+ * several local inputs, travel in f64. Where the algorithm would round each partial sum, an average
+ * of f16, which may overflow, and whatever is done with 8-bit floats travel in f32. */
+static enum dtype wire_dtype(const struct collective *c, const struct part *p,
                              uint64_t total_inputs)
 {
-	enum dtype d = c->info.dtype;
-	bool folds = total_inputs > (uint64_t)c->size;
-	if (c->ordered && (folds || (alg->flags & COLL_PARTIALS)))
-		return reduce_acc_dtype(c->op, d, true);
-	if (d == DTYPE_F16 && c->op == REDUCE_AVG && (!(alg->flags & COLL_FINAL) || folds))
+	enum dtype d = summed(c, p);
+	unsigned flags = p->algorithm->flags;
+	bool folds = total_inputs > (uint64_t)c->size, rounds = !(flags & COLL_FINAL) || folds;
+	if (d != p->dtype || p->kind != c->kind || !coll_reduces(p->kind))
+		return d;
+	if (c->ordered && (folds || (flags & COLL_PARTIALS)))
+		return reduce_acc_dtype(p->op, d, true);
+	bool narrow = dtype_size(d) == 1 && reduce_order_matters(p->op, d);
+	if (rounds && (narrow || (d == DTYPE_F16 && p->op == REDUCE_AVG)))
 		return DTYPE_F32;
 	return d;
 }
 
 /* The ranks that can differ in what they hold: all of few; of many, the first and last, those
  * around the root, some between, and who has most. */
-static bool is_sample(const struct collective *c, int r, int widest)
+static bool is_sample(const struct collective *c, const struct part *p, int r, int widest)
 {
-	int size = c->size, past_root = (r - c->o->root + size) % size;
+	int size = c->size, past_root = (r - p->root + size) % size;
 	return size <= 32 || r < 4 || r >= size - 4 || r == widest || past_root < 4 ||
 	       past_root >= size - 4 || r % (size / 16) == 0;
 }
 
 /* The most bytes of buffers that a window of the whole vector would take of any rank. */
-static int footprint(const struct collective *c, int ninputs, enum dtype wire, uint64_t *most,
+static int footprint(const struct collective *c, const struct part *p, int ninputs, uint64_t *most,
                      struct err *err)
 {
-	const uint64_t *rows = c->all_rows ? c->all_rows : c->rows;
+	const uint64_t *rows = p->all_rows ? p->all_rows : p->rows;
 	uint64_t *column = calloc((size_t)c->size, sizeof *column), bytes;
 	struct layout l = {0};
 	int widest = 0, ret = 0;
@@ -162,13 +231,13 @@ static int footprint(const struct collective *c, int ninputs, enum dtype wire, u
 	if (!column)
 		ret = err_nomem(err, "the blocks", (size_t)c->size * sizeof *column);
 	for (int r = 0; r < c->size && ret == 0; r++) {
-		if (!is_sample(c, r, widest))
+		if (!is_sample(c, p, r, widest))
 			continue;
-		ret = lay_out_of(c, r, column, &l, err);
-		l.args.ninputs = ninputs;
+		ret = lay_out_of(c, p, r, column, &l, err);
+		l.args.ninputs = p->kind == c->kind ? ninputs : 1;
 		if (ret == 0)
-			ret = exec_footprint(c->algorithm, &l.args, c->op, wire, c->ordered, &bytes,
-			                     err);
+			ret = exec_footprint(p->algorithm, &l.args, p->op, p->wire, c->ordered,
+			                     &bytes, err);
 		if (ret == 0 && bytes > *most)
 			*most = bytes;
 	}
@@ -177,76 +246,118 @@ static int footprint(const struct collective *c, int ninputs, enum dtype wire, u
 	return ret;
 }
 
-/* How many windows: as many as the memory asks for, and so many that their buffers stay in the
- * cache; more than one stream only where there are windows to overlap. */
-static int choose_windows(const struct collective *c, const struct intent *const *intents,
+/* How many windows of each part: as many as the memory asks for, and so many that their buffers
+ * stay in the cache; more than one stream only where there are windows to overlap. */
+static int choose_windows(struct collective *c, const struct intent *const *intents,
                           struct plan *plan, struct err *err)
 {
-	uint64_t bytes, most_inputs = 1, streams = 0;
+	uint64_t *bytes = calloc((size_t)c->nparts, sizeof *bytes);
+	uint64_t most_inputs = 1, streams = 0, total = 0;
+	if (!bytes)
+		return err_nomem(err, "the windows", (size_t)c->nparts * sizeof *bytes);
 	for (int r = 0; r < c->size; r++) {
 		if (intents[r]->ninputs > most_inputs)
 			most_inputs = intents[r]->ninputs;
 		if (intents[r]->streams > streams)
 			streams = intents[r]->streams;
 	}
-	if (footprint(c, (int)most_inputs, (enum dtype)plan->dtype, &bytes, err) < 0)
-		return -1;
-	uint64_t windows = (bytes + WINDOW_BYTES / 2) / WINDOW_BYTES;
-	if (windows < 1)
-		windows = 1;
+	for (int i = 0; i < c->nparts; i++) {
+		if (footprint(c, &c->parts[i], (int)most_inputs, &bytes[i], err) < 0) {
+			free(bytes);
+			return -1;
+		}
+		uint64_t windows = (bytes[i] + WINDOW_BYTES / 2) / WINDOW_BYTES;
+		total += windows < 1 ? 1 : windows;
+	}
 	if (!streams)
-		streams = windows > 1 ? STREAMS : 1;
+		streams = total > 1 ? STREAMS : 1;
 	/* Half of the memory for the windows, the rest for connections, threads and schedules. */
 	uint64_t room = plan->memory / 2 / streams;
 	if (room == 0)
 		room = 1;
-	if (bytes / windows > room)
-		windows = bytes / room + 1;
-	if (windows > UINT32_MAX)
-		windows = UINT32_MAX;
-	plan->windows = (uint32_t)windows;
-	plan->streams = (uint32_t)(streams < windows ? streams : windows);
+	total = 0;
+	for (int i = 0; i < c->nparts; i++) {
+		uint64_t windows = (bytes[i] + WINDOW_BYTES / 2) / WINDOW_BYTES;
+		if (windows < 1)
+			windows = 1;
+		if (bytes[i] / windows > room)
+			windows = bytes[i] / room + 1;
+		c->parts[i].windows = windows > UINT32_MAX ? UINT32_MAX : (uint32_t)windows;
+		total += c->parts[i].windows;
+	}
+	plan->streams = (uint32_t)(streams < total ? streams : total);
+	free(bytes);
 	return 0;
 }
 
-int decide_plan(void *ctx, const struct intent *const *intents, struct plan *plan, struct err *err)
+static int choose_parts(struct collective *c, struct plan *plan, struct err *err)
 {
-	struct collective *c = ctx;
-	struct layout l = {0};
 	uint64_t *column = calloc((size_t)c->size, sizeof *column);
-	int ret = -1;
-	if (!column)
-		err_nomem(err, "the blocks", (size_t)c->size * sizeof *column);
-	else if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER)
-		ret = terms_adopt_root(c, intents[c->o->root]->details, err);
-	else if (c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL)
-		ret = hear_rows(c, intents, err);
-	else
-		ret = 0;
-	if (ret == 0 && c->rules->cut == CUT_JOINED)
-		memcpy(c->rows, c->all_rows, (size_t)c->size * sizeof *c->rows);
-	if (ret == 0)
-		ret = lay_out_of(c, 0, column, &l, err);
-	if (ret == 0)
-		ret = choose_algorithm(c, &l.args, (int)plan->host_cpus, err);
-	if (ret == 0) {
-		snprintf(plan->algorithm, sizeof plan->algorithm, "%s", c->algorithm->name);
-		plan->dtype = (uint8_t)wire_dtype(c, c->algorithm, plan->total_inputs);
-		ret = choose_windows(c, intents, plan, err);
+	struct layout l = {0};
+	int ret = column ? 0 : err_nomem(err, "the blocks", (size_t)c->size * sizeof *column);
+	for (int i = 0; i < c->nparts && ret == 0; i++) {
+		struct part *p = &c->parts[i];
+		ret = lay_out_of(c, p, 0, column, &l, err);
+		if (ret == 0)
+			ret = choose_algorithm(c, p, &l.args, (int)plan->host_cpus, err);
+		if (ret == 0)
+			p->wire = wire_dtype(c, p, plan->total_inputs);
 	}
 	terms_layout_release(&l);
 	free(column);
 	return ret;
 }
 
-/* What @rank has to know: the root's array, the rows of all, what comes from each. */
+/* What the root of a broadcast or scatter has told, without its weight and order. */
+static struct view root_view(const struct collective *c, const struct intent *root)
+{
+	struct view v = root->details;
+	(void)c;
+	view_u64(&v);
+	view_u64(&v);
+	return v;
+}
+
+int decide_plan(void *ctx, const struct intent *const *intents, struct plan *plan, struct err *err)
+{
+	struct collective *c = ctx;
+	if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER) {
+		struct view v = root_view(c, intents[c->o->root]);
+		c->root_told = v;
+		if (terms_adopt_root(c, &v, err) < 0)
+			return -1;
+	}
+	if (hear_all(c, intents, err) < 0 || choose_parts(c, plan, err) < 0)
+		return -1;
+	plan->windows = 1;
+	return choose_windows(c, intents, plan, err);
+}
+
+/* What @rank has to know of a part. */
+static void put_part(const struct collective *c, const struct part *p, int rank, struct buf *out)
+{
+	struct told_part told = {.wire = p->wire, .windows = p->windows};
+	snprintf(told.algorithm, sizeof told.algorithm, "%s", p->algorithm->name);
+	details_put_part(out, &told);
+	if (c->rules->cut == CUT_JOINED)
+		details_put_rows(out, p->all_rows, c->size);
+	if (c->kind != COLL_ALLTOALL)
+		return;
+	buf_put_u8(out, p->cuts != NULL);
+	for (int s = 0; p->cuts && s < c->size; s++)
+		buf_put_u64(out, p->cuts[(size_t)s * (size_t)c->size + (size_t)rank]);
+}
+
 void decide_details(void *ctx, int rank, struct buf *out)
 {
 	struct collective *c = ctx;
-	if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER)
-		details_put_array(out, &c->info, c->rows, c->size);
-	else if (c->rules->cut == CUT_JOINED)
-		details_put_rows(out, c->all_rows, c->size);
-	for (int s = 0; c->cuts && s < c->size; s++)
-		buf_put_u64(out, c->cuts[(size_t)s * (size_t)c->size + (size_t)rank]);
+	size_t len = view_left(&c->root_told);
+	details_put_weight(out, c->divisor);
+	buf_put_u8(out, c->weighted);
+	buf_put_u8(out, c->keeps_order);
+	buf_put_u32(out, (uint32_t)len);
+	buf_put(out, c->root_told.p, len);
+	buf_put_u32(out, (uint32_t)c->nparts);
+	for (int i = 0; i < c->nparts; i++)
+		put_part(c, &c->parts[i], rank, out);
 }

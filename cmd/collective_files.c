@@ -1,11 +1,11 @@
-/* Inputs and outputs of a collective, and the executor's way to them. See collective.h. */
+/* The inputs and outputs of a collective: opening, naming, sealing, committing. See collective.h.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/collective.h"
-#include "cmd/stdio_file.h"
-#include "lib/job/details.h"
+#include "lib/base/offload.h"
 
 /* ---- inputs ---- */
 
@@ -18,15 +18,6 @@ static int hint_at_bytes(const struct collective *c, struct err *err)
 	return -1;
 }
 
-static enum array_format format_option(const struct options *o)
-{
-	if (o->raw_file)
-		return ARRAY_RAW;
-	if (!o->format)
-		return ARRAY_FORMAT_AUTO;
-	return strcmp(o->format, "raw") == 0 ? ARRAY_RAW : ARRAY_NPY;
-}
-
 /* Whoever writes to a pipe may take long: meanwhile the job goes on, and can be stopped. */
 static int await_pipe(void *ctx, int fd, struct err *err)
 {
@@ -34,251 +25,430 @@ static int await_pipe(void *ctx, int fd, struct err *err)
 	return job_await(c->job, fd, err);
 }
 
-static int open_input(struct collective *c, const char *name, const struct array_hints *hints,
-                      struct err *err)
+static int open_input(struct collective *c, const char *name, bool raw_file, struct err *err)
 {
-	struct array_file *f = &c->inputs[c->ninputs];
-	const struct array_file *first = &c->inputs[0];
-	char shape[ARRAY_SHAPE_TEXT], first_shape[ARRAY_SHAPE_TEXT];
-	char *path = joining_path(name, c->rank, c->size, err);
-	int ret = path ? stdio_array_open(f, path, hints, await_pipe, c, err) : -1;
-	free(path);
-	if (ret < 0)
+	struct array_hints hints = {.format = array_format_by_name(c->o->format),
+	                            .shape = c->o->shape};
+	struct dataset_source from = {
+	        .hints = &hints, .await = await_pipe, .ctx = c, .raw_file = raw_file};
+	if (c->o->dtype)
+		hints.dtype = dtype_by_name(c->o->dtype);
+	if (dataset_open(&c->inputs[c->ninputs], name, &from, err) < 0)
 		return hint_at_bytes(c, err);
 	c->ninputs++;
-	if (f->info.dtype != first->info.dtype)
-		return err_set(err, ERR_INPUT, "%s: dtype %s differs from %s of %s", f->path,
-		               dtype_name(f->info.dtype), dtype_name(first->info.dtype),
-		               first->path);
-	if (!array_same(&f->info, &first->info))
-		return err_set(err, ERR_INPUT, "%s: shape %s differs from %s of %s", f->path,
-		               array_shape_text(&f->info, shape),
-		               array_shape_text(&first->info, first_shape), first->path);
 	return 0;
 }
 
-/* Can the collective work on such an array? */
-static int check_input(const struct collective *c, struct err *err)
+/* Does the dataset hold one array, without a name? */
+static bool is_array(const struct dataset *d)
 {
-	const char *path = c->inputs[0].path;
+	return d->format == ARRAY_NPY || d->format == ARRAY_RAW;
+}
+
+/* Can the collective work on such an input? */
+static int check_input(const struct collective *c, const struct dataset *d, struct err *err)
+{
 	uint64_t sum;
-	if (coll_reduces(c->kind) && !reduce_op_defined(c->op, c->info.dtype))
-		return err_set(err, ERR_USAGE, "%s: --op %s is not defined on %s", path,
-		               reduce_op_name(c->op), dtype_name(c->info.dtype));
-	if (c->rules->cut != CUT_ELEMENTS && c->info.ndim == 0)
+	const struct tensor *t = d->tensors;
+	if (!is_array(d) && !c->rules->sets)
+		return err_set(err, ERR_USAGE,
+		               "%s: %s takes arrays: only allreduce, reduce and broadcast take "
+		               "files of named tensors",
+		               d->path, c->cmd->name);
+	if (!is_array(d) || c->rules->cut == CUT_ELEMENTS)
+		return 0;
+	if (t->ndim == 0)
 		return err_set(err, ERR_INPUT,
 		               "%s: shape () is a single element: %s needs an axis 0 to %s along",
-		               path, c->cmd->name, c->rules->cut == CUT_ROWS ? "cut" : "join");
-	if (c->counts && (rows_sum(c->counts, c->size, &sum) < 0 || sum != c->info.shape[0]))
+		               d->path, c->cmd->name, c->rules->cut == CUT_ROWS ? "cut" : "join");
+	if (c->counts && (rows_sum(c->counts, c->size, &sum) < 0 || sum != t->shape[0]))
 		return err_set(err, ERR_USAGE, "%s: has %llu rows, but --counts add up to %llu",
-		               path, (unsigned long long)c->info.shape[0], (unsigned long long)sum);
+		               d->path, (unsigned long long)t->shape[0], (unsigned long long)sum);
 	return 0;
+}
+
+/* Inputs that are reduced with one another have to be alike. */
+static int check_alike(const struct collective *c, const struct dataset *d, struct err *err)
+{
+	const struct dataset *first = &c->inputs[0];
+	char shape[ARRAY_SHAPE_TEXT], first_shape[ARRAY_SHAPE_TEXT];
+	if (d == first || c->o->each)
+		return 0;
+	if (!is_array(d) || !is_array(first))
+		return dataset_same(d, first, err);
+	const struct tensor *t = d->tensors, *with = first->tensors;
+	if (t->dtype != with->dtype)
+		return err_set(err, ERR_INPUT, "%s: dtype %s differs from %s of %s", d->path,
+		               dtype_name(t->dtype), dtype_name(with->dtype), first->path);
+	tensor_shape_text(t, shape);
+	tensor_shape_text(with, first_shape);
+	if (strcmp(shape, first_shape) != 0)
+		return err_set(err, ERR_INPUT, "%s: shape %s differs from %s of %s", d->path, shape,
+		               first_shape, first->path);
+	return 0;
+}
+
+static int take_input(struct collective *c, const char *name, struct err *err)
+{
+	char *path = joining_path(name, c->rank, c->size, err);
+	int ret = path ? open_input(c, path, c->o->raw_file, err) : -1;
+	free(path);
+	if (ret < 0)
+		return -1;
+	struct dataset *d = &c->inputs[c->ninputs - 1];
+	if (c->o->ninclude || c->o->nexclude)
+		ret = dataset_select(d, c->o->include, c->o->ninclude, c->o->exclude,
+		                     c->o->nexclude, err);
+	if (ret == 0 && check_input(c, d, err) == 0)
+		return check_alike(c, d, err);
+	return -1;
+}
+
+/* A set that is broadcast goes with its index, which is a file like any. */
+static int take_index(struct collective *c, struct err *err)
+{
+	const struct dataset *d = &c->inputs[0];
+	char *path;
+	if (!d->sharded || !d->index || d->selected)
+		return 0;
+	const char *shard = d->files[0].path, *slash = strrchr(shard, '/');
+	int folder = slash ? (int)(slash - shard) + 1 : 0;
+	if (asprintf(&path, "%.*s%s", folder, shard, d->index) < 0)
+		return err_nomem(err, "a path", strlen(shard));
+	int ret = open_input(c, path, true, err);
+	free(path);
+	return ret;
+}
+
+static int make_selected(struct collective *c, struct err *err);
+
+/* Of a broadcast: are arrays moved, or bytes? */
+static int shape_broadcast(struct collective *c, struct err *err)
+{
+	const struct dataset *d = &c->inputs[0];
+	if (!c->o->raw_file && !c->o->each && is_array(d)) {
+		c->shape = OF_ARRAYS;
+		return 0;
+	}
+	c->shape = OF_BYTES;
+	for (int k = 0; k < c->ninputs; k++)
+		if (c->o->each && c->inputs[k].sharded)
+			return err_set(err, ERR_USAGE,
+			               "%s: --each takes files, not sets: broadcast it alone",
+			               c->inputs[k].path);
+	if (d->selected)
+		return make_selected(c, err);
+	return take_index(c, err);
 }
 
 int files_open_inputs(struct collective *c, char **paths, int n, struct err *err)
 {
-	const struct options *o = c->o;
-	struct array_hints hints = {.format = format_option(o), .shape = o->shape};
+	c->shape = c->rules->cut == CUT_ELEMENTS ? OF_TENSORS : OF_ARRAYS;
 	if (!collective_reads(c))
 		return 0;
-	if (o->dtype)
-		hints.dtype = dtype_by_name(o->dtype);
-	if (o->raw_file)
-		hints.dtype = DTYPE_U8;
-	c->inputs = calloc((size_t)n, sizeof *c->inputs);
+	c->inputs = calloc((size_t)n + 1, sizeof *c->inputs); /* one more for an index */
 	if (!c->inputs)
 		return err_nomem(err, "the inputs", (size_t)n * sizeof *c->inputs);
 	for (int i = 0; i < n; i++)
-		if (open_input(c, paths[i], &hints, err) < 0)
+		if (take_input(c, paths[i], err) < 0)
 			return -1;
-	c->info = c->inputs[0].info;
-	return check_input(c, err);
+	if (c->kind == COLL_BROADCAST && shape_broadcast(c, err) < 0)
+		return -1;
+	/* What is cut into rows, or joined, lies row after row. */
+	for (int i = 0; c->shape == OF_ARRAYS && c->kind != COLL_BROADCAST && i < n; i++)
+		if (dataset_to_c_order(&c->inputs[i], c->o->memory / 2, err) < 0)
+			return -1;
+	return parts_of_inputs(c, err);
+}
+
+/* ---- Fortran's order ---- */
+
+static int turn(void *ctx, struct err *err)
+{
+	struct collective *c = ctx;
+	for (int i = 0; i < c->ninputs; i++)
+		if (dataset_to_c_order(&c->inputs[i], c->plan.memory / 2, err) < 0)
+			return -1;
+	return 0;
+}
+
+int files_settle_order(struct collective *c, struct err *err)
+{
+	if (c->shape != OF_TENSORS || c->keeps_order)
+		return 0;
+	for (size_t i = 0; i < c->nitems; i++)
+		c->items[i].tensor.fortran = false;
+	return aside(c, turn, err);
 }
 
 /* ---- outputs ---- */
 
-/* The output has the input's format, which another rank may have told. */
-static int check_format(const struct collective *c, const struct output *out, struct err *err)
+/* @folder/@name, malloced. */
+static char *in_folder(const char *folder, const char *name, struct err *err)
 {
-	enum array_format want = c->layout.out.format, format = format_option(c->o);
-	if (out->is_stdout && format == ARRAY_FORMAT_AUTO)
+	char *path;
+	bool slash = *folder && folder[strlen(folder) - 1] == '/';
+	if (asprintf(&path, "%s%s%s", folder, slash ? "" : "/", name) < 0) {
+		err_nomem(err, "a path", strlen(folder) + strlen(name));
+		return NULL;
+	}
+	return path;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+/* The items of a part or an input lie together in c->items: where the first one's places are. */
+static struct place *places_of(const struct collective *c, int copy, size_t item)
+{
+	return c->places + (size_t)copy * c->nitems + item;
+}
+
+/* The outputs of tensors: like input @k, whose items begin at @item. */
+static int name_like(struct collective *c, const char *path, int copy, int k, size_t item,
+                     struct err *err)
+{
+	return sink_add_like(c->sink, path, array_format_by_name(c->o->format), &c->inputs[k],
+	                     places_of(c, copy, item), err);
+}
+
+static int name_array(struct collective *c, const char *path, int copy, int i, struct err *err)
+{
+	const struct array_info *out = &c->parts[i].layout.out;
+	struct item *it = &c->items[i];
+	it->tensor = (struct tensor){.name = "",
+	                             .dtype = out->dtype,
+	                             .ndim = out->ndim,
+	                             .shape = out->shape,
+	                             .count = out->count,
+	                             .bytes = array_bytes(out),
+	                             .fortran = out->fortran};
+	return sink_add_array(c->sink, path, array_format_by_name(c->o->format), out,
+	                      places_of(c, copy, (size_t)i), err);
+}
+
+/* A file as it is, in the folder @path or at it. */
+static int name_file(struct collective *c, const char *path, int f, struct err *err)
+{
+	const struct told *t = &c->told;
+	char *in = t->folder ? in_folder(path, t->files[f].name, err) : strdup(path);
+	if (!in)
+		return err_nomem(err, "a path", strlen(path));
+	enum array_format hint = c->o->raw_file ? ARRAY_RAW : array_format_by_name(c->o->format);
+	int ret = t->folder ? 0 : sink_check_format(path, hint, t->format, err);
+	if (ret == 0) {
+		struct place *to = places_of(c, 0, (size_t)f);
+		to->file = sink_add(c->sink, in, NULL, 0, t->files[f].bytes, err);
+		ret = to->file < 0 ? -1 : 0;
+	}
+	free(in);
+	return ret;
+}
+
+const char *files_name(const struct collective *c, int i)
+{
+	return c->names ? c->names[i] : base_name(c->inputs[i].path);
+}
+
+/* Every input has its own output in the folder @path. */
+static int name_each(struct collective *c, const char *path, struct err *err)
+{
+	size_t item = 0;
+	int n = c->shape == OF_TENSORS ? c->ninputs : c->nparts;
+	for (int i = 0; i < n; i++) {
+		char *in = in_folder(path, files_name(c, i), err);
+		if (!in)
+			return -1;
+		int ret = c->shape == OF_TENSORS ? name_like(c, in, 0, i, item, err)
+		                                 : name_array(c, in, 0, i, err);
+		free(in);
+		if (ret < 0)
+			return -1;
+		item += c->shape == OF_TENSORS ? c->inputs[i].ntensors : 1;
+	}
+	return 0;
+}
+
+static int name_output(struct collective *c, const char *path, int copy, struct err *err)
+{
+	if (c->shape == OF_BYTES) {
+		if (c->told.folder && sink_add_folder(c->sink, path, err) < 0)
+			return -1;
+		for (int f = 0; f < c->told.nfiles; f++)
+			if (name_file(c, path, f, err) < 0)
+				return -1;
 		return 0;
-	if (array_format_of(out->path, format, &format, err) < 0)
+	}
+	if (c->o->each)
+		return sink_add_folder(c->sink, path, err) < 0 ? -1 : name_each(c, path, err);
+	return c->shape == OF_TENSORS ? name_like(c, path, copy, 0, 0, err)
+	                              : name_array(c, path, copy, 0, err);
+}
+
+static int check_outputs(const struct collective *c, struct err *err)
+{
+	int n = c->o->noutputs, inputs = c->told.nfiles ? 1 : c->ninputs;
+	if (n == 1 || (n == inputs && !c->o->each))
+		return 0;
+	if (c->o->each)
+		return err_set(err, ERR_USAGE, "-o is given %d times: with --each, give one folder",
+		               n);
+	return err_set(err, ERR_USAGE,
+	               "-o is given %d times: give it once, or once for each of the %d inputs", n,
+	               inputs);
+}
+
+static int make_sink(struct collective *c, struct err *err)
+{
+	c->copies = c->o->noutputs;
+	c->sink = sink_new(!c->o->no_sync, c->o->force, err);
+	return c->sink ? 0 : -1;
+}
+
+/* A broadcast of some of the tensors: the root's outputs are laid out at once, for it is their
+ * bytes that all get. */
+static int make_selected(struct collective *c, struct err *err)
+{
+	const struct dataset *d = &c->inputs[0];
+	if (d->format == ARRAY_NPZ)
+		return err_set(err, ERR_USAGE,
+		               "%s: an .npz is broadcast as it is: leave --include and --exclude "
+		               "out",
+		               d->path);
+	struct place *places = calloc(d->ntensors + 1, sizeof *places);
+	c->made = calloc(d->ntensors + 1, sizeof *c->made);
+	if (!places || !c->made) {
+		free(places);
+		return err_nomem(err, "the tensors' places", d->ntensors * sizeof *c->made);
+	}
+	c->output = joining_path(c->o->outputs[0], c->rank, c->size, err);
+	int ret = c->output ? check_outputs(c, err) : -1;
+	if (ret == 0)
+		ret = make_sink(c, err);
+	if (ret == 0)
+		ret = sink_add_like(c->sink, c->output, array_format_by_name(c->o->format), d,
+		                    places, err);
+	for (size_t i = 0; ret == 0 && i < d->ntensors; i++)
+		c->made[c->nmade++] = (struct made){places[i], 0, &d->tensors[i]};
+	free(places);
+	return ret;
+}
+
+/* The places of the files of make_selected. */
+static void place_selected(struct collective *c)
+{
+	for (size_t f = 0; f < c->nitems; f++)
+		c->places[f] = (struct place){.file = (int)f};
+}
+
+static int name_all(struct collective *c, struct err *err)
+{
+	if (check_outputs(c, err) < 0 || make_sink(c, err) < 0)
 		return -1;
-	if (format == want)
-		return 0;
-	if (c->o->format)
-		return err_set(err, ERR_USAGE, "%s: the output has the input's format: --format %s",
-		               out->path, want == ARRAY_NPY ? "npy" : "raw");
-	return err_set(err, ERR_USAGE, "%s: the output has the input's format: end its name in %s",
-	               out->path, want == ARRAY_NPY ? ".npy" : ".bin or .raw");
+	for (int k = 0; k < c->copies; k++) {
+		char *path = joining_path(c->o->outputs[k], c->rank, c->size, err);
+		int ret = path ? name_output(c, path, k, err) : -1;
+		if (c->output)
+			free(path);
+		else
+			c->output = path;
+		if (ret < 0)
+			return -1;
+	}
+	return 0;
 }
 
 int files_name_outputs(struct collective *c, struct err *err)
 {
-	const struct options *o = c->o;
+	size_t n = (size_t)c->o->noutputs * c->nitems + 1;
 	if (!collective_writes(c))
 		return 0;
-	if (o->noutputs != 1 && o->noutputs != c->ninputs)
-		return err_set(
-		        err, ERR_USAGE,
-		        "-o is given %d times: give it once, or once for each of the %d inputs",
-		        o->noutputs, c->ninputs);
-	c->outputs = calloc((size_t)o->noutputs, sizeof *c->outputs);
-	if (!c->outputs)
-		return err_nomem(err, "the outputs", (size_t)o->noutputs * sizeof *c->outputs);
-	for (int i = 0; i < o->noutputs; i++) {
-		struct output *out = &c->outputs[i];
-		out->path = joining_path(o->outputs[i], c->rank, c->size, err);
-		if (!out->path)
-			return -1;
-		c->noutputs++;
-		out->is_stdout = strcmp(out->path, "-") == 0;
-		if (check_format(c, out, err) < 0)
-			return -1;
-	}
-	return 0;
+	c->places = calloc(n, sizeof *c->places);
+	if (!c->places)
+		return err_nomem(err, "the outputs", n * sizeof *c->places);
+	if (c->made)
+		place_selected(c);
+	else if (name_all(c, err) < 0)
+		return -1;
+	return parts_map_outputs(c, err);
 }
 
 int files_open_outputs(struct collective *c, struct err *err)
 {
-	const struct array_info *info = &c->layout.out;
-	if (!c->noutputs)
-		return 0;
-	c->header_len = array_header(info, c->header, sizeof c->header);
-	if (c->header_len < 0)
-		return err_set(err, ERR_OUTPUT, "%s: the header of this shape is too long",
-		               c->outputs[0].path);
-	uint64_t size = (uint64_t)c->header_len + array_bytes(info);
-	for (int i = 0; i < c->noutputs; i++) {
-		struct output *out = &c->outputs[i];
-		int ret = out->is_stdout ? stdio_spool_open(&out->file, size, err)
-		                         : outfile_open(&out->file, out->path, size, !c->o->no_sync,
-		                                        c->o->force, err);
-		if (ret < 0)
-			return -1;
-		out->open = true;
-		if (outfile_pwrite(&out->file, c->header, (size_t)c->header_len, 0, err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-/* ---- the files' side of the executor ---- */
-
-int files_prepare(struct collective *c, struct err *err)
-{
-	const struct coll_args *args = &c->layout.args;
-	const struct coll_layout l = coll_layout(c->kind, c->rank, c->size, args->root);
-	size_t esize = dtype_size(c->info.dtype), n = (size_t)(l.out_hi - l.out_lo);
-	c->read_staging = malloc(STAGING);
-	c->write_staging = malloc(STAGING);
-	uint64_t *starts = calloc(n + 1, sizeof *starts);
-	if (starts && c->noutputs) {
-		for (size_t j = 0; j < n; j++)
-			starts[j] = coll_out_at(c->kind, args, l.out_lo + (int)j) * esize;
-		c->digest = digest_new(&c->layout.out, starts, n);
-	}
-	free(starts);
-	if (!c->read_staging || !c->write_staging || (c->noutputs && !c->digest))
-		return err_nomem(err, "the digest and staging", 2 * STAGING);
-	return 0;
-}
-
-int files_read(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err)
-{
-	struct collective *c = ctx;
-	const struct array_file *f = &c->inputs[input];
-	size_t esize = dtype_size(c->info.dtype), wide = dtype_size(c->dtype);
-	if (c->dtype == c->info.dtype)
-		return array_pread(f, buf, n * esize, f->info.offset + pos * esize, err);
-	convert_fn *convert = convert_kernel(c->dtype, c->info.dtype);
-	for (uint64_t i = 0, len; i < n; i += len) {
-		len = n - i < STAGING / wide ? n - i : STAGING / wide;
-		if (array_pread(f, c->read_staging, len * esize, f->info.offset + (pos + i) * esize,
-		                err) < 0)
-			return -1;
-		convert((uint8_t *)buf + i * wide, c->read_staging, len);
-	}
-	return 0;
-}
-
-static int store(struct collective *c, const void *buf, uint64_t pos, size_t bytes, struct err *err)
-{
-	digest_update(c->digest, pos, buf, bytes);
-	for (int i = 0; i < c->noutputs; i++)
-		if (outfile_pwrite(&c->outputs[i].file, buf, bytes, (uint64_t)c->header_len + pos,
-		                   err) < 0)
-			return -1;
-	return 0;
-}
-
-int files_write(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final, struct err *err)
-{
-	struct collective *c = ctx;
-	size_t esize = dtype_size(c->info.dtype), wide = dtype_size(c->dtype);
-	bool divide = final && c->op == REDUCE_AVG;
-	if (c->dtype == c->info.dtype && !divide)
-		return store(c, buf, pos * esize, n * esize, err);
-	for (uint64_t i = 0, len; i < n; i += len) {
-		const uint8_t *from = (const uint8_t *)buf + i * wide;
-		len = n - i < STAGING / wide ? n - i : STAGING / wide;
-		if (divide)
-			final_kernel(c->info.dtype, c->dtype)(c->write_staging, from, c->divisor,
-			                                      len);
-		else
-			convert_kernel(c->info.dtype, c->dtype)(c->write_staging, from, len);
-		if (store(c, c->write_staging, (pos + i) * esize, len * esize, err) < 0)
-			return -1;
-	}
-	return 0;
+	return c->sink ? sink_open(c->sink, err) : 0;
 }
 
 /* ---- the end ---- */
 
+struct reader {
+	const struct collective *c;
+	const struct part *part;
+	uint8_t *to;
+};
+
+static int read_piece(void *ctx, const struct extent *e, uint64_t bytes, struct err *err)
+{
+	struct reader *r = ctx;
+	if (sink_pread(r->c->sink, e->file, r->to, bytes, e->offset, err) < 0)
+		return -1;
+	r->to += bytes;
+	return 0;
+}
+
 static int read_back(void *ctx, void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
-	struct collective *c = ctx;
-	return outfile_pread(&c->outputs[0].file, buf, bytes, (uint64_t)c->header_len + pos, err);
+	struct reader *r = ctx;
+	r->to = buf;
+	return extents_visit(&r->part->out[0], pos, bytes, read_piece, r, err);
+}
+
+static int finish_digests(struct collective *c, struct err *err)
+{
+	const char **names = calloc(c->nitems + 1, sizeof *names);
+	uint8_t(*of_part)[DIGEST_BYTES] = calloc(c->nitems + 1, sizeof *of_part);
+	int ret = names && of_part ? 0 : err_nomem(err, "the digests", c->nitems * sizeof *of_part);
+	for (int i = 0; ret == 0 && i < c->nparts; i++) {
+		struct part *p = &c->parts[i];
+		struct reader r = {.c = c, .part = p};
+		ret = digest_final(p->digest, read_back, &r, of_part, err);
+		for (size_t k = 0; ret == 0 && k < p->nitems; k++)
+			memcpy(c->digests[p->items[k]], of_part[k], DIGEST_BYTES);
+	}
+	for (size_t i = 0; ret == 0 && i < c->nitems; i++)
+		names[i] = c->items[i].tensor.name;
+	if (ret == 0 && digest_names(names, (const uint8_t(*)[DIGEST_BYTES])c->digests, c->nitems,
+	                             c->digest) < 0)
+		ret = err_nomem(err, "the digest", c->nitems);
+	free(names);
+	free(of_part);
+	return ret;
 }
 
 int files_seal(struct collective *c, struct err *err)
 {
 	for (int i = 0; i < c->ninputs; i++)
-		if (array_unchanged(&c->inputs[i], err) < 0)
+		if (dataset_unchanged(&c->inputs[i], err) < 0)
 			return -1;
-	if (c->digest && digest_final(c->digest, read_back, c, c->digest_bytes, err) < 0)
+	if (!c->sink)
+		return 0;
+	if (finish_digests(c, err) < 0)
 		return -1;
-	for (int i = 0; i < c->noutputs; i++)
-		if (outfile_seal(&c->outputs[i].file, err) < 0)
-			return -1;
-	return 0;
+	return sink_seal(c->sink, err);
 }
 
 int files_commit(struct collective *c, struct err *err)
 {
-	for (int i = 0; i < c->noutputs; i++) {
-		struct output *out = &c->outputs[i];
-		int ret = out->is_stdout ? stdio_spool_copy(&out->file, err)
-		                         : outfile_commit(&out->file, err);
-		if (ret < 0)
-			return -1;
-	}
-	return 0;
+	return c->sink ? sink_commit(c->sink, err) : 0;
 }
 
 void files_release(struct collective *c)
 {
 	for (int i = 0; i < c->ninputs; i++)
-		array_close(&c->inputs[i]);
-	for (int i = 0; i < c->noutputs; i++) {
-		if (c->outputs[i].open)
-			outfile_release(&c->outputs[i].file);
-		free(c->outputs[i].path);
-	}
-	digest_free(c->digest);
+		dataset_close(&c->inputs[i]);
+	sink_free(c->sink);
 	free(c->inputs);
-	free(c->outputs);
-	free(c->read_staging);
-	free(c->write_staging);
+	free(c->output);
 }

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "cmd/collective.h"
-#include "lib/job/details.h"
 
 /* ---- the command line ---- */
 
@@ -78,11 +79,12 @@ static int rows_out(const struct collective *c, int rank, const uint64_t *rows,
 	return 0;
 }
 
-static int lay_out_rows(const struct collective *c, int rank, const uint64_t *rows,
-                        const uint64_t *from, struct layout *l, struct err *err)
+static int lay_out_rows(const struct collective *c, const struct part *p, int rank,
+                        const uint64_t *rows, const uint64_t *from, struct layout *l,
+                        struct err *err)
 {
 	uint64_t row = 1, all, got;
-	struct array_info whole = c->info;
+	struct array_info whole = p->info;
 	for (int i = 1; i < whole.ndim; i++)
 		row *= whole.shape[i];
 	if (rows_sum(rows, c->size, &all) < 0 || rows_out(c, rank, rows, from, &got) < 0)
@@ -95,8 +97,14 @@ static int lay_out_rows(const struct collective *c, int rank, const uint64_t *ro
 	return 0;
 }
 
-int terms_lay_out(const struct collective *c, int rank, const uint64_t *rows, const uint64_t *from,
-                  struct layout *l, struct err *err)
+/* Does this rank store what comes of @p, or look at it? */
+static bool takes(const struct collective *c, const struct part *p)
+{
+	return collective_writes(c) || p->equal;
+}
+
+int terms_lay_out(const struct collective *c, const struct part *p, int rank, const uint64_t *rows,
+                  const uint64_t *from, struct layout *l, struct err *err)
 {
 	size_t n = (size_t)c->size + 1;
 	if (!l->off)
@@ -105,22 +113,23 @@ int terms_lay_out(const struct collective *c, int rank, const uint64_t *rows, co
 		l->recv_off = calloc(n, sizeof *l->recv_off);
 	if (!l->off || !l->recv_off)
 		return err_nomem(err, "the blocks", 2 * n * sizeof *l->off);
-	l->out = c->info;
+	l->out = p->info;
+	l->out.swapped = false;
 	if (c->rules->cut == CUT_ELEMENTS)
-		coll_split(c->info.count, c->size, l->off);
-	else if (lay_out_rows(c, rank, rows, from, l, err) < 0)
+		coll_split(p->info.count, c->size, l->off);
+	else if (lay_out_rows(c, p, rank, rows, from, l, err) < 0)
 		return -1;
 	l->args = (struct coll_args){
 	        .rank = rank,
 	        .size = c->size,
-	        .root = c->o->root,
-	        .ninputs = c->ninputs ? c->ninputs : 1,
-	        .noutputs = 1,
+	        .root = p->root,
+	        .ninputs = p->nin && p->kind == c->kind ? p->nin : 1,
+	        .noutputs = takes(c, p),
 	        .off = l->off,
 	        .recv_off = from ? l->recv_off : NULL,
 	        .base = (unsigned)c->o->base,
 	        .steps = (unsigned)c->o->steps,
-	        .esize = (unsigned)dtype_size(c->info.dtype),
+	        .esize = (unsigned)dtype_size(p->dtype),
 	};
 	return 0;
 }
@@ -138,11 +147,103 @@ void terms_cut_rows(uint64_t rows, const uint64_t *counts, int size, uint64_t *o
 		                : rows / (uint64_t)size + ((uint64_t)j < rows % (uint64_t)size);
 }
 
+/* ---- tables ---- */
+
+#define NAME_SHOWN 4096u /* bytes of a tensor's name */
+#define ENTRY_MAX  8192u /* bytes of a name, of a value */
+
+/* The name of an item as all ranks have it, and what it is: "bf16 (3, 4)"; where the rows are a
+ * rank's own, "f32 (*, 4)"; once the result is there, its digest. */
+static void describe_item(const struct collective *c, const struct item *it, struct buf *name,
+                          struct buf *value)
+{
+	char text[ARRAY_SHAPE_TEXT], digest[DIGEST_TEXT];
+	bool any_rows = c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL;
+	name->len = value->len = 0;
+	if (c->o->each) { /* names must ascend: as many digits for all */
+		int n = snprintf(text, sizeof text, "input %05d%s", it->input,
+		                 *it->tensor.name ? " " : "");
+		buf_put(name, text, (size_t)n);
+	}
+	size_t len = strlen(it->tensor.name);
+	buf_put(name, it->tensor.name, len < NAME_SHOWN ? len : NAME_SHOWN);
+	buf_put_u8(name, 0);
+	if (c->sealing) {
+		digest_text(c->digests[it - c->items], digest);
+		buf_put(value, "of digest ", 10);
+		buf_put(value, digest, sizeof digest);
+		return;
+	}
+	const char *shape = tensor_shape_text(&it->tensor, text);
+	buf_put(value, dtype_name(it->tensor.dtype), strlen(dtype_name(it->tensor.dtype)));
+	buf_put(value, any_rows ? " (*" : " ", any_rows ? 3 : 1);
+	if (any_rows)
+		shape = strchr(shape, ',') ? strchr(shape, ',') : ")";
+	buf_put(value, shape, strlen(shape) + 1);
+}
+
+/* The items from @i on that make a page; returns the first one of the next. */
+static size_t show_page(struct collective *c, size_t i, struct buf *out)
+{
+	struct buf name, value;
+	buf_init(&name, ENTRY_MAX);
+	buf_init(&value, ENTRY_MAX);
+	for (; i < c->nitems && out->len < TABLE_PAGE && !out->failed; i++) {
+		describe_item(c, &c->items[i], &name, &value);
+		table_put(out, (char *)name.data, (char *)value.data);
+	}
+	buf_release(&name);
+	buf_release(&value);
+	return i;
+}
+
+/* job_table. */
+static void show_table(void *ctx, uint32_t page, struct buf *out)
+{
+	struct collective *c = ctx;
+	if (page < c->table.page) {
+		c->table.page = 0;
+		c->table.item = 0;
+	}
+	for (; c->table.page < page && c->table.item < c->nitems; c->table.page++) {
+		c->table.item = show_page(c, c->table.item, out);
+		out->len = 0;
+	}
+	show_page(c, c->table.item, out);
+}
+
+/* "291 of digest 0123...": what stands for the table among the facts. */
+static void table_fact(struct collective *c)
+{
+	XXH3_state_t *state = XXH3_createState();
+	struct buf name, value;
+	char text[64];
+	buf_init(&name, ENTRY_MAX);
+	buf_init(&value, ENTRY_MAX);
+	if (state)
+		XXH3_128bits_reset(state);
+	for (size_t i = 0; state && i < c->nitems; i++) {
+		const char *whole = c->items[i].tensor.name;
+		describe_item(c, &c->items[i], &name, &value);
+		XXH3_128bits_update(state, name.data, name.len);
+		XXH3_128bits_update(state, whole, strlen(whole) + 1);
+		XXH3_128bits_update(state, value.data, value.len);
+	}
+	XXH128_hash_t h = state ? XXH3_128bits_digest(state) : (XXH128_hash_t){0};
+	snprintf(text, sizeof text, "%zu of digest %016" PRIx64 "%016" PRIx64, c->nitems, h.high64,
+	         h.low64);
+	intent_add(&c->intent, "tensors", text);
+	snprintf(c->intent.table, sizeof c->intent.table, "tensors");
+	XXH3_freeState(state);
+	buf_release(&name);
+	buf_release(&value);
+}
+
 /* ---- what this rank says ---- */
 
-/* Must its array be told? Of scatter and broadcast the root's, for the others have none; where the
+/* Must its arrays be told? Of scatter and broadcast the root's, for the others have none; where the
  * arrays may differ, everybody's. */
-static bool tells_array(const struct collective *c)
+static bool tells_arrays(const struct collective *c)
 {
 	if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER)
 		return c->rank == c->o->root;
@@ -154,7 +255,7 @@ static void shape_fact(struct collective *c)
 {
 	char shape[ARRAY_SHAPE_TEXT], text[ARRAY_SHAPE_TEXT];
 	bool any_rows = c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL;
-	array_shape_text(&c->info, shape);
+	tensor_shape_text(&c->items[0].tensor, shape);
 	snprintf(text, sizeof text, "(*%s", strchr(shape, ',') ? strchr(shape, ',') : ")");
 	intent_add(&c->intent, "shape", any_rows ? text : shape);
 }
@@ -181,7 +282,31 @@ static void number_fact(struct collective *c, const char *name, int value)
 	intent_add(&c->intent, name, text);
 }
 
-static int describe(struct collective *c, struct err *err)
+static void flag_fact(struct collective *c, const char *name, bool given)
+{
+	intent_add(&c->intent, name, given ? "given" : "not given");
+}
+
+/* What the inputs are: one array, or a table of tensors. Of a broadcast's files nobody else has
+ * any. */
+static void input_facts(struct collective *c)
+{
+	struct intent *in = &c->intent;
+	if (!c->ninputs)
+		return;
+	snprintf(in->subject, sizeof in->subject, "%s",
+	         c->o->each ? c->cmd->name : c->inputs[0].path);
+	if (c->shape == OF_BYTES)
+		return;
+	if (c->nitems == 1 && !*c->items[0].tensor.name) {
+		intent_add(in, "dtype", dtype_name(c->items[0].tensor.dtype));
+		shape_fact(c);
+	} else {
+		table_fact(c);
+	}
+}
+
+static int facts(struct collective *c, struct err *err)
 {
 	struct intent *in = &c->intent;
 	const struct options *o = c->o;
@@ -189,12 +314,12 @@ static int describe(struct collective *c, struct err *err)
 	if (coll_reduces(c->kind))
 		intent_add(in, "--op", o->op);
 	if (c->cmd->opts & OPTS_BYTES)
-		intent_add(in, "--raw-file", o->raw_file ? "given" : "not given");
-	if (c->ninputs) {
-		intent_add(in, "dtype", dtype_name(c->info.dtype));
-		shape_fact(c);
-		snprintf(in->subject, sizeof in->subject, "%s", c->inputs[0].path);
-	}
+		flag_fact(c, "--raw-file", o->raw_file);
+	if (c->cmd->opts & OPTS_OUTPUT)
+		flag_fact(c, "--each", o->each);
+	if (c->cmd->opts & OPTS_AVG)
+		intent_add(in, "--integers", o->integers ? o->integers : "not given");
+	input_facts(c);
 	if (c->cmd->opts & OPTS_ROOT)
 		number_fact(c, "--root", o->root);
 	intent_add(in, "--algorithm", o->algorithm);
@@ -204,23 +329,71 @@ static int describe(struct collective *c, struct err *err)
 		number_fact(c, "--steps", o->steps);
 	if (coll_reduces(c->kind)) {
 		intent_add(in, "--order", o->order);
-		intent_add(in, "--allow-divergent", o->allow_divergent ? "given" : "not given");
+		flag_fact(c, "--allow-divergent", o->allow_divergent);
 	}
-	in->memory = o->memory;
-	in->ninputs = (uint32_t)c->ninputs;
-	in->streams = (uint32_t)o->streams;
 	if (c->kind == COLL_REDUCE_SCATTER ||
 	    (c->kind == COLL_SCATTER && (c->rank == o->root || c->counts)))
-		if (counts_fact(c, err) < 0)
-			return -1;
-	buf_init(&c->details, DETAILS_MAX);
-	if (tells_array(c))
-		details_put_array(&c->details, &c->info, c->counts, c->size);
-	if (c->details.failed)
-		return err_nomem(err, "the details", DETAILS_MAX);
-	if (c->details.len)
-		in->details = view_of(c->details.data, c->details.len);
+		return counts_fact(c, err);
 	return 0;
+}
+
+/* Which tensors lie in Fortran's order; 0: none. */
+static uint64_t order_of(const struct collective *c)
+{
+	uint64_t h = 0;
+	for (size_t i = 0; i < c->nitems; i++)
+		if (c->items[i].tensor.fortran)
+			h = XXH3_64bits_withSeed(&i, sizeof i, h) | 1;
+	return h;
+}
+
+/* Do the local inputs that are reduced with one another lie in the same order? */
+static bool same_order(const struct collective *c)
+{
+	for (int k = 1; !c->o->each && k < c->ninputs; k++)
+		for (size_t i = 0; i < c->inputs[k].ntensors; i++)
+			if (c->inputs[k].tensors[i].fortran != c->inputs[0].tensors[i].fortran)
+				return false;
+	return true;
+}
+
+static int tell(struct collective *c, struct err *err)
+{
+	struct buf *b = &c->details;
+	bool arrays = c->shape == OF_ARRAYS && tells_arrays(c);
+	buf_init(b, DETAILS_MAX);
+	details_put_weight(b, c->o->weight);
+	buf_put_u64(b, c->shape == OF_TENSORS && !same_order(c) ? ORDER_MIXED : order_of(c));
+	buf_put_u8(b, c->shape == OF_BYTES && c->ninputs ? TELLS_FILES
+	              : arrays                           ? TELLS_ARRAYS
+	                                                 : TELLS_NOTHING);
+	if (c->shape == OF_BYTES && c->ninputs)
+		details_put_told(b, &c->told);
+	if (arrays)
+		buf_put_u32(b, (uint32_t)c->nparts);
+	for (int i = 0; arrays && i < c->nparts; i++) {
+		if (c->o->each)
+			details_put_name(b, files_name(c, i));
+		details_put_array(b, &c->parts[i].info, c->counts, c->size);
+	}
+	if (b->failed)
+		return err_set(err, ERR_RESOURCE,
+		               "what the other ranks have to know of the inputs does not fit a "
+		               "message of %u bytes",
+		               DETAILS_MAX);
+	c->intent.details = view_of(b->data, b->len);
+	return 0;
+}
+
+static int describe(struct collective *c, struct err *err)
+{
+	struct intent *in = &c->intent;
+	in->memory = c->o->memory;
+	in->ninputs = c->ninputs == 0                      ? 0
+	              : c->o->each || c->shape == OF_BYTES ? 1
+	                                                   : (uint32_t)c->ninputs;
+	in->streams = (uint32_t)c->o->streams;
+	return facts(c, err) < 0 ? -1 : tell(c, err);
 }
 
 /* ---- what every rank hears ---- */
@@ -230,99 +403,176 @@ int terms_malformed(int rank, const struct err *why, struct err *err)
 	return err_rank(err, why->code, rank, "%s", why->text);
 }
 
-int terms_adopt_root(struct collective *c, struct view details, struct err *err)
+static int make_rows(const struct collective *c, struct part *p, struct err *err)
 {
-	uint64_t *counts = calloc((size_t)c->size, sizeof *counts);
-	struct err why = {.rank = ERR_RANK_SELF};
+	size_t bytes = (size_t)c->size * sizeof *p->rows;
+	if (c->rules->cut == CUT_ELEMENTS || p->rows)
+		return 0;
+	p->rows = calloc(1, bytes);
+	if (!p->rows)
+		return err_nomem(err, "the ranks' rows", bytes);
+	if (c->rules->cut == CUT_ROWS && c->ninputs)
+		terms_cut_rows(p->info.shape[0], c->counts, c->size, p->rows);
+	return 0;
+}
+
+static int adopt_array(struct collective *c, struct view *v, int i, uint64_t *counts,
+                       struct err *err)
+{
+	struct part *p = &c->parts[i];
 	bool even;
-	int ret = -1;
-	if (!counts)
-		err_nomem(err, "the root's array", (size_t)c->size * sizeof *counts);
-	else if (details_get_array(details, c->size, &c->info, counts, &even, &why) < 0)
-		terms_malformed(c->o->root, &why, err);
-	else if (c->rows && c->info.ndim == 0)
-		err_rank(err, ERR_INTEGRITY, c->o->root, "its array has no axis 0");
-	else
-		ret = 0;
-	if (ret == 0 && c->rows)
-		terms_cut_rows(c->info.shape[0], even ? NULL : counts, c->size, c->rows);
+	if (c->o->each && details_get_name(v, &c->names[i], err) < 0)
+		return -1;
+	if (details_get_array(v, c->size, &p->info, counts, &even, err) < 0)
+		return -1;
+	p->kind = c->kind;
+	p->root = c->o->root;
+	p->dtype = p->info.dtype;
+	if (c->rules->cut == CUT_ELEMENTS)
+		return 0;
+	if (p->info.ndim == 0)
+		return err_set(err, ERR_INTEGRITY, "its array has no axis 0");
+	if (make_rows(c, p, err) < 0)
+		return -1;
+	terms_cut_rows(p->info.shape[0], even ? NULL : counts, c->size, p->rows);
+	return 0;
+}
+
+static int adopt_arrays(struct collective *c, struct view *v, struct err *err)
+{
+	uint32_t n = view_u32(v);
+	if (v->failed || n == 0 || n > view_left(v) || (n > 1 && !c->o->each))
+		return err_set(err, ERR_INTEGRITY, "malformed details");
+	uint64_t *counts = calloc((size_t)c->size, sizeof *counts);
+	c->names = calloc(n, sizeof *c->names);
+	int ret = counts && c->names ? parts_of_arrays(c, (int)n, err)
+	                             : err_nomem(err, "the root's arrays", n * sizeof *c->names);
+	for (uint32_t i = 0; ret == 0 && i < n; i++)
+		ret = adopt_array(c, v, (int)i, counts, err);
 	free(counts);
 	return ret;
 }
 
-static int hear(struct collective *c, struct err *err)
+int terms_adopt_root(struct collective *c, struct view *v, struct err *err)
 {
-	struct view details = c->plan.details;
 	struct err why = {.rank = ERR_RANK_SELF};
-	size_t bytes = (size_t)c->size * sizeof *c->from;
-	if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER)
-		return terms_adopt_root(c, details, err);
-	if (c->rules->cut == CUT_JOINED)
-		return details_get_rows(details, c->size, c->rows, &why) < 0
-		               ? terms_malformed(0, &why, err)
-		               : 0;
-	if (c->kind != COLL_ALLTOALL || !view_left(&details))
+	int ret = -1;
+	if (c->nparts) /* the root itself, or rank 0, which has heard it as the coordinator */
 		return 0;
-	c->from = calloc(1, bytes);
-	if (!c->from)
-		return err_nomem(err, "the ranks' rows", bytes);
-	return details_get_rows(details, c->size, c->from, &why) < 0 ? terms_malformed(0, &why, err)
-	                                                             : 0;
+	switch (view_u8(v)) {
+	case TELLS_ARRAYS:
+		ret = adopt_arrays(c, v, &why);
+		break;
+	case TELLS_FILES:
+		c->shape = OF_BYTES;
+		ret = c->kind == COLL_BROADCAST ? details_get_told(v, &c->told, &why)
+		                                : err_set(&why, ERR_INTEGRITY, "malformed details");
+		if (ret == 0)
+			ret = parts_of_told(c, &why);
+		break;
+	default:
+		err_set(&why, ERR_INTEGRITY, "it did not tell what it has");
+	}
+	if (ret == 0)
+		ret = details_end(v, &why);
+	return ret < 0 ? terms_malformed(c->o->root, &why, err) : 0;
 }
 
-static void note_fall_back(const struct collective *c)
+static void note_fall_back(const struct collective *c, const struct part *p)
 {
 	const char *asked = c->o->algorithm;
 	bool loud = c->o->verbose > 0 || (c->o->verbose == 0 && c->rank == 0);
-	const struct coll_algorithm *alg = coll_find(c->kind, asked);
-	if (!alg || alg == c->algorithm || !loud)
+	const struct coll_algorithm *alg = coll_find(p->kind, asked);
+	if (!alg || alg == p->algorithm || p->kind != c->kind || !loud)
 		return;
 	report_note("rank %d: %s: %s falls back to %s%s%s%s", c->rank, c->cmd->name, asked,
-	            c->algorithm->name, *alg->restrictions ? " (" : "", alg->restrictions,
+	            p->algorithm->name, *alg->restrictions ? " (" : "", alg->restrictions,
 	            *alg->restrictions ? ")" : "");
 }
 
-static int adopt_plan(struct collective *c, struct err *err)
+static int adopt_part(struct collective *c, int i, struct view *v, struct err *err)
 {
-	c->algorithm = coll_find(c->kind, c->plan.algorithm);
-	if (!c->algorithm || c->plan.dtype == DTYPE_NONE || c->plan.dtype >= DTYPES)
+	struct part *p = &c->parts[i];
+	struct told_part told;
+	if (details_get_part(v, &told, err) < 0)
+		return -1;
+	p->algorithm = coll_find(p->kind, told.algorithm);
+	if (!p->algorithm)
 		return err_rank(err, ERR_DISAGREE, 0,
-		                "it chose algorithm %s, which is unknown here", c->plan.algorithm);
-	c->dtype = (enum dtype)c->plan.dtype;
-	c->divisor = (double)c->plan.total_inputs;
-	note_fall_back(c);
-	return 0;
+		                "it chose algorithm %s, which is unknown here", told.algorithm);
+	p->wire = told.wire;
+	p->windows = told.windows;
+	p->late = p->wire != p->dtype;
+	if (i == 0)
+		note_fall_back(c, p);
+	if (!convert_kernel(p->wire, p->dtype) ||
+	    !(p->op == REDUCE_AVG ? final_kernel(p->dtype, p->wire) != NULL
+	                          : convert_kernel(p->dtype, p->wire) != NULL))
+		return err_rank(err, ERR_INTEGRITY, 0, "it wants %s sent as %s",
+		                dtype_name(p->dtype), dtype_name(p->wire));
+	if (make_rows(c, p, err) < 0)
+		return -1;
+	if (c->rules->cut == CUT_JOINED)
+		return details_get_rows(v, c->size, p->rows, err);
+	if (c->kind != COLL_ALLTOALL || !view_u8(v))
+		return 0;
+	p->from = calloc((size_t)c->size, sizeof *p->from);
+	if (!p->from)
+		return err_nomem(err, "the ranks' rows", (size_t)c->size * sizeof *p->from);
+	return details_get_rows(v, c->size, p->from, err);
+}
+
+static int hear(struct collective *c, struct err *err)
+{
+	struct view v = c->plan.details;
+	uint32_t len;
+	if (details_get_weight(&v, &c->divisor, err) < 0)
+		return -1;
+	c->weighted = view_u8(&v);
+	c->keeps_order = view_u8(&v);
+	len = view_u32(&v);
+	const uint8_t *root = view_bytes(&v, len);
+	if (len && root) {
+		struct view told = view_of(root, len);
+		if (terms_adopt_root(c, &told, err) < 0)
+			return -1;
+	}
+	if (view_u32(&v) != (uint32_t)c->nparts || v.failed || !c->nparts)
+		return err_set(err, ERR_INTEGRITY, "malformed details");
+	for (int i = 0; i < c->nparts; i++)
+		if (adopt_part(c, i, &v, err) < 0)
+			return -1;
+	return details_end(&v, err);
 }
 
 int terms_agree(struct collective *c, struct err *err)
 {
-	size_t bytes = (size_t)c->size * sizeof *c->rows;
-	if (c->rules->cut != CUT_ELEMENTS) {
-		c->rows = calloc(1, bytes);
-		if (!c->rows)
-			return err_nomem(err, "the ranks' rows", bytes);
-		if (c->rules->cut == CUT_ROWS && c->ninputs)
-			terms_cut_rows(c->info.shape[0], c->counts, c->size, c->rows);
-	}
+	struct err why = {.rank = ERR_RANK_SELF};
+	for (int i = 0; i < c->nparts; i++)
+		if (make_rows(c, &c->parts[i], err) < 0)
+			return -1;
 	if (describe(c, err) < 0)
 		return -1;
 	job_tells(c->job, decide_details, c);
-	if (job_agree(c->job, &c->intent, c->size > 1, decide_plan, c, &c->plan, err) < 0 ||
-	    adopt_plan(c, err) < 0 || hear(c, err) < 0)
+	job_shows(c->job, "tensor", show_table, c);
+	if (job_agree(c->job, &c->intent, c->size > 1, decide_plan, c, &c->plan, err) < 0)
 		return -1;
-	if (!convert_kernel(c->dtype, c->info.dtype) || !convert_kernel(c->info.dtype, c->dtype))
-		return err_rank(err, ERR_INTEGRITY, 0, "it wants %s sent as %s",
-		                dtype_name(c->info.dtype), dtype_name(c->dtype));
-	return terms_lay_out(c, c->rank, c->rows, c->from, &c->layout, err);
+	if (hear(c, &why) < 0) {
+		if (why.rank == ERR_RANK_SELF)
+			why.rank = 0;
+		*err = why;
+		return -1;
+	}
+	for (int i = 0; i < c->nparts; i++) {
+		struct part *p = &c->parts[i];
+		if (terms_lay_out(c, p, c->rank, p->rows, p->from, &p->layout, err) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 void terms_release(struct collective *c)
 {
-	terms_layout_release(&c->layout);
 	buf_release(&c->details);
 	free(c->counts);
-	free(c->rows);
-	free(c->from);
-	free(c->cuts);
-	free(c->all_rows);
 }

@@ -9,6 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "cmd/bar.h"
+
 #define LINES_START 4096u
 
 int lines_open(struct lines *l, int rank, int to, int *write_end, struct err *err)
@@ -73,10 +75,28 @@ static int write_vector(int fd, struct iovec *v, int n)
 	return 0;
 }
 
+/* A bar comes as "\rTEXT", and goes as "\r". */
+static void emit_bar(const char *line, size_t len)
+{
+	char text[BAR_MAX];
+
+	snprintf(text, sizeof text, "%.*s", (int)(len - 1), line + 1);
+	if (len > 1)
+		bar_draw(text);
+	else
+		bar_clear();
+}
+
 /* One line: @len bytes without the newline. */
 static int emit(const struct lines *l, char *line, size_t len)
 {
 	char newline = '\n';
+
+	if (l->bars && len > 0 && *line == BAR_MARK) {
+		emit_bar(line, len);
+		return 0;
+	}
+	bar_clear();
 	struct iovec v[] = {
 	        {.iov_base = (char *)l->prefix, .iov_len = strlen(l->prefix)},
 	        {.iov_base = line, .iov_len = len},

@@ -15,6 +15,7 @@
 struct lines {
 	int from;        /* the pipe, non-blocking; -1: closed */
 	int to;          /* whose errors end the pipe: the writer sees that its reader left */
+	bool bars;       /* the process's bar is among the lines, to be drawn (bar.h) */
 	char prefix[16]; /* "[12] " */
 	char *buf;       /* what is there of a line; at most LINES_MAX bytes */
 	size_t len, cap;

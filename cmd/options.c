@@ -104,7 +104,8 @@ const struct option_row option_rows[] = {
             .max = 64),
 
         OPT("progress", 0, OPT_ENUM, progress, "WHEN",
-            "show how far it is: on a terminal (auto), always, never, or as JSON lines, on stderr",
+            "show how far it is, on stderr: as a bar on a terminal (auto); elsewhere too, as "
+            "a line every 5 seconds (always); as JSON lines (json); or never",
             OPTS_INPUT, .def = "auto", .choices = "auto|always|never|json"),
 
         SECTION("Job"),

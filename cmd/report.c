@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/bar.h"
 #include "lib/base/io.h"
 
 /* The length of the UTF-8 character at @s, or 0 where there is none: malformed, overlong, a
@@ -67,6 +68,7 @@ int report(const struct err *e, int rank)
 
 	report_escape(text, sizeof text, e->text);
 	rank = blamed(e, rank);
+	bar_clear();
 	/* stderr is unbuffered: one call is one write, and the messages of ranks that share it
 	 * stay whole. */
 	if (rank >= 0)
@@ -84,6 +86,7 @@ void report_note(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(raw, sizeof raw, fmt, ap);
 	va_end(ap);
+	bar_clear();
 	fprintf(stderr, "collctl: %s\n", report_escape(text, sizeof text, raw));
 }
 
@@ -109,6 +112,7 @@ int report_json(json_t *object)
 	}
 	size_t len = strlen(text);
 	text[len++] = '\n'; /* in the place of the terminating NUL: one write, newline included */
+	bar_clear();
 	if (fflush(stdout) || write_all(STDOUT_FILENO, text, len) < 0)
 		err_errno(&err, ERR_OUTPUT, "stdout");
 	free(text);

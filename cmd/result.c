@@ -44,6 +44,8 @@ static json_t *to_json(const struct result *r, const struct err *err, const char
 	json_object_set_new(j, "dtype", string_or_null(r->dtype));
 	json_object_set_new(j, "count", json_integer((json_int_t)r->count));
 	json_object_set_new(j, "bytes", json_integer((json_int_t)r->bytes));
+	if (r->tensors)
+		json_object_set_new(j, "tensors", json_integer((json_int_t)r->tensors));
 	json_object_set_new(j, "inputs", inputs);
 	json_object_set_new(j, "output", string_or_null(r->output));
 	json_object_set_new(j, "digest", string_or_null(r->digest[0] ? r->digest : NULL));
@@ -56,11 +58,13 @@ static json_t *to_json(const struct result *r, const struct err *err, const char
 	json_object_set_new(j, "seconds", seconds_json(&r->times));
 	json_object_set_new(j, "algbw", json_real(algbw(r)));
 	json_object_set_new(j, "busbw", json_real(algbw(r) * r->bus_factor));
+	if (r->found)
+		json_object_set(j, "stats", r->found);
 	json_object_set_new(j, "error", err ? report_error_json(err, r->rank, phase) : json_null());
 	return j;
 }
 
-static char *size_text(uint64_t bytes, char *buf, size_t cap)
+char *size_text(uint64_t bytes, char *buf, size_t cap)
 {
 	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
 	double x = (double)bytes;
@@ -98,8 +102,10 @@ int result_print(const struct result *r, const struct options *o, const struct e
 	int code = err ? report(err, r->rank) : 0;
 	if (o->json) {
 		int printed = report_json(to_json(r, err, phase, inputs));
+		json_decref(r->found);
 		return code ? code : printed;
 	}
+	json_decref(r->found);
 	json_decref(inputs);
 	if (!err && (o->verbose > 0 || (o->verbose == 0 && r->rank == 0)))
 		summary(r);

@@ -21,6 +21,8 @@ struct result {
 	const char *requested, *algorithm; /* the one that ran; NULL: none */
 	const char *op, *dtype, *output;   /* NULL: none */
 	uint64_t count, bytes;
+	size_t tensors;           /* with names; 0: an array */
+	json_t *found;            /* --stats; NULL: not asked for. Taken over by result_print */
 	char digest[DIGEST_TEXT]; /* "": none */
 	struct exec_stats stats;
 	int peers;
@@ -33,6 +35,9 @@ struct result {
  */
 int result_print(const struct result *, const struct options *, const struct err *err,
                  const char *phase, json_t *inputs);
+
+/* "1.5 GiB". Returns @buf. */
+char *size_text(uint64_t bytes, char *buf, size_t cap);
 
 /* What is to be said of an algorithm: that it is taken and why, or why it may not be; "". */
 void price_remark(const struct selection *, const struct select_price *, char *text, size_t cap);

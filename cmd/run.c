@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cmd/bar.h"
 #include "cmd/commands.h"
 #include "cmd/lines.h"
 #include "lib/base/clock.h"
@@ -257,6 +258,16 @@ static _Noreturn void exec_program(const struct run *r)
 	die(errno == ENOENT ? 127 : 126, r->argv[0]);
 }
 
+/* The bar is drawn by run, on the terminal that stderr still is. */
+static void send_bars(void)
+{
+	int terminal = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+
+	if (terminal < 0)
+		die(ERR_RESOURCE, "the terminal");
+	bar_launched(terminal);
+}
+
 /* @out, @err: the pipes' ends for this rank, or -1. */
 static _Noreturn void rank_main(const struct run *r, int rank, int out, int err)
 {
@@ -270,6 +281,8 @@ static _Noreturn void rank_main(const struct run *r, int rank, int out, int err)
 		no_stdin();
 	if (out >= 0)
 		replace_fd(STDOUT_FILENO, out);
+	if (r->ranks[rank].err.bars)
+		send_bars();
 	replace_fd(STDERR_FILENO, err);
 	if (out >= 0)
 		close(out);
@@ -439,6 +452,7 @@ static int start_rank(struct run *r, int i, struct err *err)
 	if (lines_open(&rank->err, i, STDERR_FILENO, &errors, err) < 0 ||
 	    watch(r, &rank->err, err) < 0)
 		goto done;
+	rank->err.bars = i == 0 && !r->program && bar_possible();
 	if (r->o->json) {
 		rank->json = memfd_create("stdout of a rank", MFD_CLOEXEC);
 		out = rank->json < 0 ? -1 : fcntl(rank->json, F_DUPFD_CLOEXEC, 0);
@@ -653,6 +667,7 @@ static void supervise(struct run *r)
 		lines_drain(&r->ranks[i].out);
 		lines_drain(&r->ranks[i].err);
 	}
+	bar_clear(); /* of a rank that was killed */
 }
 
 /* With --json: one object for all, with what each rank has printed; null where it could not. */

@@ -14,7 +14,7 @@ build=(gcc libc6-dev make pkg-config
 demo=(python3-numpy)
 test=(bats bats-assert bats-support bats-file clang clang-format curl git iproute2 jq
 	libclang-rt-dev libcmocka-dev mandoc openssl procps shellcheck socat strace)
-bench=(iproute2 libopenmpi-dev openmpi-bin)
+bench=(iproute2 libopenmpi-dev openmpi-bin python3-mpi4py)
 
 # What stands for a package where dpkg is not asked: a tool, or a header.
 stands_for() {
@@ -41,6 +41,7 @@ found() { # is what package $1 provides there, by whatever way it came?
 	what=$(stands_for "$1")
 	case $1 in
 	python3-numpy) /usr/bin/env python3 -c 'import numpy' 2>/dev/null ;;
+	python3-mpi4py) /usr/bin/env python3 -c 'import mpi4py' 2>/dev/null ;;
 	bats-*) [[ -d /usr/lib/bats/$1 ]] ;;
 	libclang-rt-*) compgen -G "$(clang -print-resource-dir)/lib/*/libclang_rt.fuzzer*.a" >/dev/null ;;
 	*) case $what in

@@ -1,7 +1,7 @@
 # Set-up, demo, tests and benchmarks. The goals that install packages do so before pkg-config or the
 # compiler is asked for anything, and build in a make of their own.
 
-.PHONY: help deps deps-test deps-bench demo check check-long bench bench-memory bench-predict bench-auto
+.PHONY: help deps deps-test deps-bench demo check check-long bench bench-memory bench-predict bench-auto bench-checkpoint
 
 help:
 	@echo 'make                  build $(BUILD)/collctl (CC=clang, SANITIZE=address,undefined, WERROR=1, V=1)'
@@ -13,6 +13,7 @@ help:
 	@echo 'make bench-memory     compare collectives in memory with Open MPI'
 	@echo 'make bench-predict    compare predicted with measured times over shaped links (root)'
 	@echo 'make bench-auto       compare what auto takes with the fastest algorithm'
+	@echo 'make bench-checkpoint compare averaging checkpoints with numpy + mpi4py and with cp'
 	@echo 'make unit             build the unit tests only'
 	@echo 'make deps             install the packages to build and run (deps-test, deps-bench: more)'
 	@echo 'make format           clang-format every source file'
@@ -50,3 +51,7 @@ bench-predict: deps-bench
 bench-auto: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
 	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/auto.py
+
+bench-checkpoint: deps-bench
+	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
+	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/checkpoint.py

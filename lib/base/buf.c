@@ -40,8 +40,8 @@ uint8_t *buf_room(struct buf *b, size_t n)
 
 void buf_put(struct buf *b, const void *data, size_t n)
 {
-	uint8_t *p = buf_room(b, n);
-	if (p && n) {
+	uint8_t *p = n ? buf_room(b, n) : NULL;
+	if (p) {
 		memcpy(p, data, n);
 		b->len += n;
 	}

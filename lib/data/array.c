@@ -130,6 +130,24 @@ static const struct {
          "holds quantised blocks, which cannot be reduced: start from the original weights"},
 };
 
+static const char *const format_names[] = {
+        [ARRAY_FORMAT_AUTO] = "auto",        [ARRAY_NPY] = "npy", [ARRAY_RAW] = "raw",
+        [ARRAY_SAFETENSORS] = "safetensors", [ARRAY_NPZ] = "npz",
+};
+
+enum array_format array_format_by_name(const char *name)
+{
+	for (int f = ARRAY_NPY; name && f <= ARRAY_NPZ; f++)
+		if (strcmp(name, format_names[f]) == 0)
+			return (enum array_format)f;
+	return ARRAY_FORMAT_AUTO;
+}
+
+const char *array_format_name(enum array_format format)
+{
+	return format_names[format];
+}
+
 int array_format_of(const char *path, enum array_format hint, enum array_format *out,
                     struct err *err)
 {

@@ -51,6 +51,10 @@ int array_open(struct array_file *f, const char *path, const struct array_hints 
                struct err *err);
 void array_close(struct array_file *f);
 
+/* "npy", "raw", "safetensors", "npz"; NULL: AUTO. */
+enum array_format array_format_by_name(const char *name);
+const char *array_format_name(enum array_format);
+
 /* The format by hint, else by extension (.npy; .safetensors, .safetensors.index.json; .npz; .bin,
  * .raw), else ARRAY_SAFETENSORS for a folder. ERR_USAGE naming the formats if none says; .pt/.pth
  * and other known formats get an error that says what to do. */

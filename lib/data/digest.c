@@ -1,8 +1,8 @@
 /*
- * Every piece has a slot for its hash. A run hashes the piece that it is in as the bytes come, in a
- * state of its own, or in one go where a call brings the whole piece. A piece that no run had from
- * its first byte to its last in order, above all one that lies in two runs, is read back at the
- * end.
+ * Every piece has a slot for its hash; the pieces of all tensors lie one after another, and none
+ * has bytes of two tensors. A run hashes the piece that it is in as the bytes come, in a state of
+ * its own, or in one go where a call brings the whole piece. A piece that no run had from its first
+ * byte to its last in order, above all one that lies in two runs, is read back at the end.
  */
 #include "lib/data/digest.h"
 
@@ -26,23 +26,33 @@
 
 struct run {
 	uint64_t start, end;
+	size_t piece;  /* the last that it had bytes of */
 	uint64_t next; /* where the state stands: in a piece that it had from its beginning */
 	bool live;     /* the state stands somewhere */
 	XXH3_state_t *state;
 };
 
 struct piece {
+	uint64_t start; /* it ends where the next one starts */
 	bool known;
 	XXH128_canonical_t hash;
 };
 
+struct part {
+	enum dtype dtype;
+	int ndim;
+	const uint64_t *shape;
+	size_t end; /* of its pieces: the first of the next tensor */
+};
+
 struct digest {
 	uint64_t bytes;
-	size_t npieces, nruns;
-	struct piece *pieces;
+	size_t nparts, npieces, nruns;
+	struct part *parts;   /* the tensors */
+	uint64_t *shapes;     /* of them all */
+	struct piece *pieces; /* [npieces + 1]: the last is the end */
 	struct run *runs;
 	XXH3_state_t *whole;
-	char prefix[ARRAY_SHAPE_TEXT + 32];
 };
 
 static XXH128_hash_t hash_bytes(const void *buf, size_t bytes)
@@ -55,29 +65,68 @@ static void hash_update(XXH3_state_t *state, const void *buf, size_t bytes)
 	DISPATCHED(XXH3_128bits_update)(state, buf, bytes);
 }
 
-struct digest *digest_new(const struct array_info *info, const uint64_t *starts, size_t nruns)
+/* Count what the tensors have, into d->bytes and d->npieces, and their dimensions. -1: too many. */
+static int count(struct digest *d, const struct tensor *const *tensors, size_t *dims)
 {
-	char shape[ARRAY_SHAPE_TEXT];
+	*dims = 0;
+	for (size_t i = 0; i < d->nparts; i++) {
+		uint64_t bytes = tensors[i]->bytes;
+		d->npieces += (size_t)(bytes / DIGEST_PIECE + (bytes % DIGEST_PIECE != 0));
+		*dims += (size_t)tensors[i]->ndim;
+		if (__builtin_add_overflow(d->bytes, bytes, &d->bytes))
+			return -1;
+	}
+	return 0;
+}
+
+/* Copy the tensors' types and shapes, and cut them into pieces. */
+static void cut(struct digest *d, const struct tensor *const *tensors)
+{
+	uint64_t *shape = d->shapes, at = 0;
+	size_t k = 0;
+	for (size_t i = 0; i < d->nparts; i++) {
+		const struct tensor *t = tensors[i];
+		for (uint64_t done = 0; done < t->bytes; done += DIGEST_PIECE)
+			d->pieces[k++].start = at + done;
+		at += t->bytes;
+		d->parts[i] = (struct part){t->dtype, t->ndim, shape, k};
+		for (int j = 0; j < t->ndim; j++)
+			*shape++ = t->shape[j];
+	}
+	d->pieces[k].start = at;
+}
+
+static int start_runs(struct digest *d, const uint64_t *starts)
+{
+	for (size_t i = 0; i < d->nruns; i++) {
+		d->runs[i].start = starts[i];
+		d->runs[i].end = i + 1 < d->nruns ? starts[i + 1] : d->bytes;
+		d->runs[i].state = XXH3_createState();
+		if (!d->runs[i].state)
+			return -1;
+	}
+	return 0;
+}
+
+struct digest *digest_new(const struct tensor *const *tensors, size_t n, const uint64_t *starts,
+                          size_t nruns)
+{
+	size_t dims;
 	struct digest *d = calloc(1, sizeof *d);
 	if (!d)
 		return NULL;
-	d->bytes = array_bytes(info);
-	d->npieces = (size_t)(d->bytes / DIGEST_PIECE + (d->bytes % DIGEST_PIECE != 0));
+	d->nparts = n;
 	d->nruns = nruns;
+	if (count(d, tensors, &dims))
+		goto fail;
+	d->parts = calloc(n + 1, sizeof *d->parts);
+	d->shapes = calloc(dims + 1, sizeof *d->shapes);
 	d->pieces = calloc(d->npieces + 1, sizeof *d->pieces);
 	d->runs = calloc(nruns + 1, sizeof *d->runs);
 	d->whole = XXH3_createState();
-	if (!d->pieces || !d->runs || !d->whole)
+	if (!d->parts || !d->shapes || !d->pieces || !d->runs || !d->whole || start_runs(d, starts))
 		goto fail;
-	for (size_t i = 0; i < nruns; i++) {
-		d->runs[i].start = starts[i];
-		d->runs[i].end = i + 1 < nruns ? starts[i + 1] : d->bytes;
-		d->runs[i].state = XXH3_createState();
-		if (!d->runs[i].state)
-			goto fail;
-	}
-	snprintf(d->prefix, sizeof d->prefix, "%s %s\n", dtype_name(info->dtype),
-	         array_shape_text(info, shape));
+	cut(d, tensors);
 	return d;
 fail:
 	digest_free(d);
@@ -93,21 +142,17 @@ void digest_free(struct digest *d)
 	XXH3_freeState(d->whole);
 	free(d->runs);
 	free(d->pieces);
+	free(d->shapes);
+	free(d->parts);
 	free(d);
 }
 
-static uint64_t piece_end(const struct digest *d, uint64_t piece)
-{
-	uint64_t end = (piece + 1) * DIGEST_PIECE;
-	return end < d->bytes ? end : d->bytes;
-}
-
-/* Some bytes of one piece, all in run @r. */
-static void update_piece(struct digest *d, struct run *r, uint64_t pos, const void *buf,
+/* Some bytes of piece @k, all in run @r. */
+static void update_piece(struct digest *d, struct run *r, size_t k, uint64_t pos, const void *buf,
                          size_t bytes)
 {
-	uint64_t k = pos / DIGEST_PIECE, start = k * DIGEST_PIECE, end = piece_end(d, k);
 	struct piece *p = &d->pieces[k];
+	uint64_t start = p->start, end = p[1].start;
 	/* The slot of a straddling piece is no one run's: leave it alone. */
 	if (start < r->start || end > r->end)
 		return;
@@ -146,6 +191,29 @@ static struct run *run_at(struct digest *d, uint64_t pos)
 	return &d->runs[lo];
 }
 
+static bool holds(const struct piece *p, uint64_t pos)
+{
+	return p[0].start <= pos && pos < p[1].start;
+}
+
+/* The piece that holds the byte at @pos, which is in run @r: mostly that of its last call or the
+ * next. */
+static size_t piece_at(const struct digest *d, const struct run *r, uint64_t pos)
+{
+	size_t lo = 0, hi = d->npieces;
+	for (size_t k = r->piece; k < hi && k <= r->piece + 1; k++)
+		if (holds(&d->pieces[k], pos))
+			return k;
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (d->pieces[mid].start <= pos)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -158,9 +226,10 @@ void digest_update(struct digest *d, uint64_t pos, const void *buf, size_t bytes
 		return;
 	while (bytes && pos < d->bytes) {
 		struct run *r = run_at(d, pos);
-		uint64_t end = min_u64(piece_end(d, pos / DIGEST_PIECE), r->end);
+		size_t k = r->piece = piece_at(d, r, pos);
+		uint64_t end = min_u64(d->pieces[k + 1].start, r->end);
 		size_t n = (size_t)min_u64(bytes, end - pos);
-		update_piece(d, r, pos, p, n);
+		update_piece(d, r, k, pos, p, n);
 		p += n;
 		pos += n;
 		bytes -= n;
@@ -175,8 +244,8 @@ static int read_back(struct digest *d,
 	void *buf = NULL;
 	int ret = -1;
 	for (size_t k = 0; k < d->npieces; k++) {
-		uint64_t start = k * (uint64_t)DIGEST_PIECE;
-		size_t n = (size_t)(piece_end(d, k) - start);
+		uint64_t start = d->pieces[k].start;
+		size_t n = (size_t)(d->pieces[k + 1].start - start);
 		if (d->pieces[k].known)
 			continue;
 		if (!buf && !(buf = malloc(DIGEST_PIECE))) {
@@ -194,20 +263,58 @@ out:
 	return ret;
 }
 
-int digest_final(struct digest *d,
-                 int (*pread_fn)(void *ctx, void *buf, size_t bytes, uint64_t pos, struct err *),
-                 void *ctx, uint8_t out[DIGEST_BYTES], struct err *err)
+/* "f32 (3, 4)\n" */
+static void hash_description(XXH3_state_t *state, const struct part *part)
 {
-	XXH3_state_t *state = d->whole;
+	char shape[ARRAY_SHAPE_TEXT], text[ARRAY_SHAPE_TEXT + 32];
+	const struct tensor t = {.dtype = part->dtype, .ndim = part->ndim, .shape = part->shape};
+	int n = snprintf(text, sizeof text, "%s %s\n", dtype_name(part->dtype),
+	                 tensor_shape_text(&t, shape));
+	hash_update(state, text, (size_t)n);
+}
+
+static void hash_finish(XXH3_state_t *state, uint8_t out[DIGEST_BYTES])
+{
 	XXH128_canonical_t hash;
-	if (read_back(d, pread_fn, ctx, err))
-		return -1;
-	XXH3_128bits_reset(state);
-	hash_update(state, d->prefix, strlen(d->prefix));
-	for (size_t k = 0; k < d->npieces; k++)
-		hash_update(state, d->pieces[k].hash.digest, DIGEST_BYTES);
 	XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(state));
 	memcpy(out, hash.digest, DIGEST_BYTES);
+}
+
+int digest_final(struct digest *d,
+                 int (*pread_fn)(void *ctx, void *buf, size_t bytes, uint64_t pos, struct err *),
+                 void *ctx, uint8_t (*out)[DIGEST_BYTES], struct err *err)
+{
+	size_t k = 0;
+	if (read_back(d, pread_fn, ctx, err))
+		return -1;
+	for (size_t i = 0; i < d->nparts; i++) {
+		XXH3_128bits_reset(d->whole);
+		hash_description(d->whole, &d->parts[i]);
+		for (; k < d->parts[i].end; k++)
+			hash_update(d->whole, d->pieces[k].hash.digest, DIGEST_BYTES);
+		hash_finish(d->whole, out[i]);
+	}
+	return 0;
+}
+
+int digest_names(const char *const *names, const uint8_t (*digests)[DIGEST_BYTES], size_t n,
+                 uint8_t out[DIGEST_BYTES])
+{
+	XXH3_state_t *state;
+	if (n == 1 && !*names[0]) {
+		memcpy(out, digests[0], DIGEST_BYTES);
+		return 0;
+	}
+	state = XXH3_createState();
+	if (!state)
+		return -1;
+	XXH3_128bits_reset(state);
+	for (size_t i = 0; i < n; i++) {
+		hash_update(state, names[i], strlen(names[i]) + 1);
+		hash_update(state, digests[i], DIGEST_BYTES);
+	}
+	hash_finish(state, out);
+	XXH3_freeState(state);
 	return 0;
 }
 

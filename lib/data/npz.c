@@ -330,6 +330,8 @@ static zip_int64_t output_call(void *ctx, void *data, zip_uint64_t len, zip_sour
 		return ftruncate(o->fd, (off_t)o->end) ? failed_write(o) : 0;
 	case ZIP_SOURCE_ERROR:
 		return zip.error_to_data(&o->error, data, len);
+	case ZIP_SOURCE_OPEN: /* to read what is there: ZIP_TRUNCATE forgets it */
+	case ZIP_SOURCE_CLOSE:
 	case ZIP_SOURCE_BEGIN_WRITE:
 	case ZIP_SOURCE_ROLLBACK_WRITE:
 	case ZIP_SOURCE_FREE:

@@ -13,6 +13,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "lib/data/spool.h"
+
 #define WRITEBACK_CHUNK ((uint64_t)8 << 20)
 #define TEMP_TRIES      100
 #define MAX_SYMLINKS    40
@@ -65,6 +67,15 @@ static char *follow(const char *path, struct err *err)
 	return NULL;
 }
 
+/* Report that a file can't be created in the folder. */
+static int create_error(const struct outfile *f, struct err *err)
+{
+	if (errno == EMFILE || errno == ENFILE)
+		return err_errno(err, ERR_RESOURCE,
+		                 "%s: no descriptor left, raise the limit (ulimit -n)", f->path);
+	return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder", f->path);
+}
+
 /* Split @path, and open the folder. */
 static int open_folder(struct outfile *f, const char *path, struct err *err)
 {
@@ -83,7 +94,8 @@ static int open_folder(struct outfile *f, const char *path, struct err *err)
 	}
 	f->dirfd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (f->dirfd < 0)
-		err_errno(err, ERR_OUTPUT, "%s: cannot open the folder '%s'", f->path, folder);
+		err_errno(err, errno == EMFILE || errno == ENFILE ? ERR_RESOURCE : ERR_OUTPUT,
+		          "%s: cannot open the folder '%s'", f->path, folder);
 	free(folder);
 	return f->dirfd < 0 ? -1 : 0;
 }
@@ -128,36 +140,59 @@ static int check_target(const struct outfile *f, int *mode, struct err *err)
 
 /* ---- the temporary file ---- */
 
-/* A new temporary name in f->temp: ".NAME.collctl-XXXXXX", shortened to what a folder takes. */
-static int new_temp_name(struct outfile *f, struct err *err)
+/* A new temporary name: ".NAME.collctl-XXXXXX", shortened to what a folder takes. Malloced; NULL:
+ * an error. */
+static char *new_temp_name(const struct outfile *f, struct err *err)
 {
 	static const char digits[] = "abcdefghijklmnopqrstuvwxyz012345";
 	unsigned char random[12];
-	char tail[sizeof random + 1];
-	if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-		return err_errno(err, ERR_RESOURCE, "no random numbers");
+	char tail[sizeof random + 1], *name;
+	if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+		err_errno(err, ERR_RESOURCE, "no random numbers");
+		return NULL;
+	}
 	for (size_t i = 0; i < sizeof random; i++)
 		tail[i] = digits[random[i] % 32];
 	tail[sizeof random] = '\0';
-	free(f->temp);
-	if (asprintf(&f->temp, ".%.*s.collctl-%s", NAME_MAX - 32, f->name, tail) < 0) {
-		f->temp = NULL;
-		return err_nomem(err, "a temporary name", NAME_MAX);
+	if (asprintf(&name, ".%.*s.collctl-%s", NAME_MAX - 32, f->name, tail) < 0) {
+		err_nomem(err, "a temporary name", NAME_MAX);
+		return NULL;
 	}
-	return 0;
+	return name;
 }
 
-/* Forget the temporary name: nothing of ours has it. */
-static void drop_temp_name(struct outfile *f)
+/* Forget a temporary name: nothing of ours has it. */
+static void drop_name(char **name)
 {
-	free(f->temp);
-	f->temp = NULL;
+	free(*name);
+	*name = NULL;
+}
+
+/* Let the file that has the name @from (relative to @dir) have a temporary one in the folder too:
+ * *@name, malloced. Else NULL: returns errno, or -1 where *@err is filled. */
+static int link_to(const struct outfile *f, int dir, const char *from, int flags, char **name,
+                   struct err *err)
+{
+	int error = EEXIST;
+	*name = NULL;
+	for (int i = 0; i < TEMP_TRIES && error == EEXIST; i++) {
+		free(*name);
+		*name = new_temp_name(f, err);
+		if (!*name)
+			return -1;
+		error = linkat(dir, from, f->dirfd, *name, flags) ? errno : 0;
+	}
+	if (error)
+		drop_name(name);
+	return error;
 }
 
 static int open_named(struct outfile *f, struct err *err)
 {
 	for (int i = 0; i < TEMP_TRIES; i++) {
-		if (new_temp_name(f, err))
+		free(f->temp);
+		f->temp = new_temp_name(f, err);
+		if (!f->temp)
 			return -1;
 		f->fd = openat(f->dirfd, f->temp,
 		               O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -166,8 +201,8 @@ static int open_named(struct outfile *f, struct err *err)
 		if (errno != EEXIST)
 			break;
 	}
-	drop_temp_name(f);
-	return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder", f->path);
+	drop_name(&f->temp);
+	return create_error(f, err);
 }
 
 static void proc_path(int fd, char buf[32])
@@ -184,8 +219,7 @@ static int open_unnamed(struct outfile *f, struct err *err)
 		/* Kernels and file systems without O_TMPFILE see a folder opened for writing. */
 		if (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL)
 			return 1;
-		return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder",
-		                 f->path);
+		return create_error(f, err);
 	}
 	/* It gets its name by way of /proc; where that is missing it could never have one. */
 	proc_path(f->fd, proc);
@@ -211,18 +245,18 @@ static int write_error(const struct outfile *f, const char *what, struct err *er
 	return err_errno(err, ERR_OUTPUT, "%s: %s", f->path, what);
 }
 
-static int allocate(struct outfile *f, struct err *err)
+static int allocate(struct outfile *f, int mode, uint64_t bytes, struct err *err)
 {
 	struct statfs fs;
 	int r;
-	if (f->size > INT64_MAX)
+	if (bytes > INT64_MAX)
 		return err_set(err, ERR_OUTPUT, "%s: %llu bytes are too many for a file", f->path,
-		               (unsigned long long)f->size);
+		               (unsigned long long)bytes);
 	/* tmpfs clears what it allocates: a second pass over memory, for no disk. */
-	if (f->size == 0 || (fstatfs(f->fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC))
+	if (bytes == 0 || (fstatfs(f->fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC))
 		return 0;
 	do
-		r = fallocate(f->fd, 0, 0, (off_t)f->size);
+		r = fallocate(f->fd, mode, 0, (off_t)bytes);
 	while (r && errno == EINTR);
 	if (r && errno != EOPNOTSUPP && errno != ENOSYS)
 		return write_error(f, "cannot allocate the file", err);
@@ -241,7 +275,7 @@ static int open_temp(struct outfile *f, struct err *err)
 		return -1;
 	if (mode >= 0 && fchmod(f->fd, (mode_t)mode))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
-	return allocate(f, err);
+	return allocate(f, 0, f->size, err);
 }
 
 int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
@@ -269,6 +303,36 @@ out:
 	if (ret)
 		outfile_release(f);
 	return ret;
+}
+
+int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err *err)
+{
+	*f = (struct outfile){.fd = spool_open(err), .dirfd = -1, .size = size};
+	if (f->fd < 0)
+		return -1;
+	f->path = strdup(name);
+	if (f->path && allocate(f, 0, size, err) == 0)
+		return 0;
+	if (!f->path) {
+		err_nomem(err, "a name", strlen(name));
+		close(f->fd);
+	}
+	outfile_release(f);
+	return -1;
+}
+
+int outfile_reserve(struct outfile *f, uint64_t bytes, struct err *err)
+{
+	return allocate(f, FALLOC_FL_KEEP_SIZE, bytes, err);
+}
+
+int outfile_measure(struct outfile *f, struct err *err)
+{
+	struct stat st;
+	if (fstat(f->fd, &st))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine what was written", f->path);
+	f->size = (uint64_t)st.st_size;
+	return 0;
 }
 
 /* ---- reading and writing ---- */
@@ -359,16 +423,12 @@ static int link_temp(struct outfile *f, struct err *err)
 {
 	char proc[32];
 	proc_path(f->fd, proc);
-	for (int i = 0; i < TEMP_TRIES; i++) {
-		if (new_temp_name(f, err))
-			return -1;
-		if (!linkat(AT_FDCWD, proc, f->dirfd, f->temp, AT_SYMLINK_FOLLOW))
-			return 0;
-		if (errno != EEXIST)
-			break;
+	int error = link_to(f, AT_FDCWD, proc, AT_SYMLINK_FOLLOW, &f->temp, err);
+	if (error > 0) {
+		errno = error;
+		err_errno(err, ERR_OUTPUT, "%s: cannot link the file into its folder", f->path);
 	}
-	drop_temp_name(f);
-	return err_errno(err, ERR_OUTPUT, "%s: cannot link the file into its folder", f->path);
+	return error ? -1 : 0;
 }
 
 int outfile_seal(struct outfile *f, struct err *err)
@@ -380,32 +440,112 @@ int outfile_seal(struct outfile *f, struct err *err)
 	return f->temp ? 0 : link_temp(f, err);
 }
 
-/* Is the temporary name still that of our file? Someone who may write in the folder could have put
- * another there since. */
-static int check_temp(const struct outfile *f, struct err *err)
+/* Is @name still that of our file? Someone who may write in the folder could have put another there
+ * since. */
+static int check_ours(const struct outfile *f, const char *name, const char *what, struct err *err)
 {
 	struct stat ours, there;
-	if (fstat(f->fd, &ours) || fstatat(f->dirfd, f->temp, &there, AT_SYMLINK_NOFOLLOW))
-		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the temporary file", f->path);
+	if (fstat(f->fd, &ours) || fstatat(f->dirfd, name, &there, AT_SYMLINK_NOFOLLOW))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine %s", f->path, what);
 	if (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)
-		return err_set(err, ERR_OUTPUT, "%s: the temporary file was replaced by another",
-		               f->path);
+		return err_set(err, ERR_OUTPUT, "%s: %s was replaced by another", f->path, what);
 	return 0;
 }
 
-int outfile_commit(struct outfile *f, struct err *err)
+int outfile_place(struct outfile *f, struct err *err)
 {
-	if (check_temp(f, err))
+	if (check_ours(f, f->temp, "the temporary file", err))
 		return -1;
 	if (renameat(f->dirfd, f->temp, f->dirfd, f->name))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot rename the new file into place",
 		                 f->path);
 	f->committed = true;
-	drop_temp_name(f);
+	drop_name(&f->temp);
+	return 0;
+}
+
+int outfile_settle(struct outfile *f, struct err *err)
+{
+	if (f->kept)
+		unlinkat(f->dirfd, f->kept, 0);
+	drop_name(&f->kept);
 	/* Where a folder can't be synced (EINVAL) there is nothing to be had. */
-	if (f->sync && fsync(f->dirfd) && errno != EINVAL)
+	if (f->sync && !f->shared && fsync(f->dirfd) && errno != EINVAL)
 		return err_errno(err, ERR_OUTPUT, "%s: is in place, but cannot sync its folder",
 		                 f->path);
+	return 0;
+}
+
+int outfile_commit(struct outfile *f, struct err *err)
+{
+	return outfile_place(f, err) ? -1 : outfile_settle(f, err);
+}
+
+/* ---- all or none of several ---- */
+
+bool outfile_share_folder(struct outfile *f, const struct outfile *with)
+{
+	struct stat a, b;
+	if (fstat(f->dirfd, &a) || fstat(with->dirfd, &b) || a.st_dev != b.st_dev ||
+	    a.st_ino != b.st_ino)
+		return false;
+	close(f->dirfd);
+	f->dirfd = with->dirfd;
+	f->shared = true;
+	return true;
+}
+
+int outfile_keep(struct outfile *f, struct err *err)
+{
+	int error = link_to(f, f->dirfd, f->name, 0, &f->kept, err);
+	f->absent = error == ENOENT;
+	switch (error) {
+	case 0:
+	case ENOENT:
+	case EPERM:
+	case EOPNOTSUPP:
+	case ENOSYS:
+	case EMLINK:
+		return 0;
+	case -1:
+		return -1;
+	default:
+		errno = error;
+		return err_errno(err, ERR_OUTPUT, "%s: cannot keep the old file", f->path);
+	}
+}
+
+/* Give up the name of a file that there was not before. */
+static int remove_placed(struct outfile *f, struct err *err)
+{
+	if (unlinkat(f->dirfd, f->name, 0))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot be taken away again", f->path);
+	return 0;
+}
+
+static int put_back(struct outfile *f, struct err *err)
+{
+	if (!f->kept)
+		return err_set(err, ERR_OUTPUT, "%s: is in place: the old file could not be kept",
+		               f->path);
+	if (!renameat(f->dirfd, f->kept, f->dirfd, f->name)) {
+		drop_name(&f->kept);
+		return 0;
+	}
+	err_errno(err, ERR_OUTPUT, "%s: cannot be put back, and has the name '%s'", f->path,
+	          f->kept);
+	drop_name(&f->kept); /* so that it stays */
+	return -1;
+}
+
+int outfile_undo(struct outfile *f, struct err *err)
+{
+	if (check_ours(f, f->name, "the file in place", err) ||
+	    (f->absent ? remove_placed(f, err) : put_back(f, err)))
+		return -1;
+	f->committed = false;
+	if (f->sync)
+		fsync(f->dirfd); /* the failure that is undone is the one to tell */
 	return 0;
 }
 
@@ -415,11 +555,14 @@ void outfile_release(struct outfile *f)
 		return;
 	if (f->temp)
 		unlinkat(f->dirfd, f->temp, 0);
+	if (f->kept)
+		unlinkat(f->dirfd, f->kept, 0);
 	if (f->fd >= 0)
 		close(f->fd);
-	if (f->dirfd >= 0)
+	if (f->dirfd >= 0 && !f->shared)
 		close(f->dirfd);
 	free(f->temp);
+	free(f->kept);
 	free(f->name);
 	free(f->path);
 	*f = (struct outfile){.fd = -1, .dirfd = -1, .committed = f->committed};

@@ -21,8 +21,11 @@ struct outfile {
 	char *path; /* the target as named, for messages */
 	char *name; /* its last component */
 	char *temp; /* its temporary name in the folder, or NULL: it has none */
+	char *kept; /* a name of the file that it replaces, or NULL: there is none */
 	bool sync;
 	bool force;
+	bool shared; /* dirfd is another's */
+	bool absent; /* outfile_keep found nothing to replace */
 	bool committed;
 	uint64_t size;
 };
@@ -34,6 +37,15 @@ struct outfile {
  */
 int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
                  struct err *err);
+/* An unnamed file in the folder of spools, for data on their way: it is written and read as others
+ * are, but not sealed or committed. @name: for messages. */
+int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err *err);
+/* Room for @bytes in a file that was opened with size 0 because its size is not known yet, and that
+ * is written through f->fd. */
+int outfile_reserve(struct outfile *f, uint64_t bytes, struct err *err);
+/* Its length is what it is to be. */
+int outfile_measure(struct outfile *f, struct err *err);
+
 /* Thread-safe for different ranges. Starts the write-back early when syncing. */
 int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err);
 int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, struct err *err);
@@ -42,6 +54,26 @@ int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, stru
 int outfile_seal(struct outfile *f, struct err *err);
 /* Rename over the target and fsync the folder (unless !sync). */
 int outfile_commit(struct outfile *f, struct err *err);
+
+/* Files of which all are to be had, or none: keep each, then place each; if one fails, undo those
+ * that were placed, last first; else settle each. A process that dies in between leaves each file
+ * old or new, both whole, and perhaps a temporary name.
+ *
+ * Keeping gives the file at the target's name, if there is one, a temporary name more. Where that
+ * can't be (a file system without hard links, a file of somebody else's) it is not an error, but
+ * such a file can't be put back. */
+int outfile_keep(struct outfile *f, struct err *err);
+/* The rename of outfile_commit. */
+int outfile_place(struct outfile *f, struct err *err);
+/* Give the name back to what had it, or to nothing. -1: it can't be, and the old file has, if it
+ * was kept, the name that the error tells. */
+int outfile_undo(struct outfile *f, struct err *err);
+/* Drop the old file and fsync the folder (unless !sync, or it is shared). */
+int outfile_settle(struct outfile *f, struct err *err);
+/* If both are in one folder, let @f use @with's descriptor of it; @with lives longer, and is
+ * settled later. */
+bool outfile_share_folder(struct outfile *f, const struct outfile *with);
+
 /* Remove what was not committed and free. Idempotent, also on a zeroed struct; not for a signal
  * handler. */
 void outfile_release(struct outfile *f);

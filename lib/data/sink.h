@@ -25,8 +25,7 @@ struct sink *sink_new(bool sync, bool force, struct err *err);
 void sink_free(struct sink *);
 
 /* A file at @path ("-": stdout, copied there at the commit) of @size bytes that begins with
- * @head[head_len], which is copied. Two outputs at one path are ERR_USAGE. Returns the file's
- * index, or -1. */
+ * @head[head_len], which is copied. Returns the file's index, or -1. */
 int sink_add(struct sink *, const char *path, const void *head, size_t head_len, uint64_t size,
              struct err *err);
 /* Make the folder @path if it is not there (its parent must be); before files in it are added. */
@@ -49,7 +48,12 @@ int sink_add_like(struct sink *, const char *path, enum array_format hint,
 int sink_add_array(struct sink *, const char *path, enum array_format hint,
                    const struct array_info *info, struct place *place, struct err *err);
 
-/* Create them all: preallocated, heads written. */
+/* May an output of format @want go to a file of the name @path? ERR_USAGE, with the fix. */
+int sink_check_format(const char *path, enum array_format hint, enum array_format want,
+                      struct err *err);
+
+/* Create them all: preallocated, heads written. Two at one path, however it is written, are
+ * ERR_USAGE. */
 int sink_open(struct sink *, struct err *err);
 /* Thread-safe for different ranges. */
 int sink_pwrite(struct sink *, int file, const void *buf, size_t bytes, uint64_t pos, struct err *);
@@ -57,10 +61,14 @@ int sink_pread(struct sink *, int file, void *buf, size_t bytes, uint64_t pos, s
 /* Everything that may fail before the names are given: archives are packed, files synced, checked,
  * linked to temporary names. */
 int sink_seal(struct sink *, struct err *err);
-/* All the names, or none. */
+/* All the names, or none; what goes to stdout is copied there when the rest is in place. A failure
+ * puts back what was there (outfile_keep says where that can't be), and the error also tells what
+ * it could not put back. A process that is killed in between leaves each file old or new, whole. */
 int sink_commit(struct sink *, struct err *err);
 
 int sink_files(const struct sink *);
+uint64_t sink_size(const struct sink *,
+                   int file); /* bytes; of an archive, before it is packed: 0 */
 const char *sink_path(const struct sink *, int file); /* for messages */
 
 #endif

@@ -26,7 +26,7 @@ static size_t buffer_size(const struct drive *d, int nconns)
 
 int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 {
-	int size = d->conf.args.size, nout = 0, nin = 0, ret = 0;
+	int size = d->conf.parts[0].args.size, nout = 0, nin = 0, ret = 0;
 	int *out = calloc((size_t)size, sizeof *out), *in = calloc((size_t)size, sizeof *in);
 	if (!out || !in)
 		ret = err_nomem(err, "the edges", (size_t)size * sizeof *out);
@@ -50,9 +50,9 @@ int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 
 int drive_connect(struct drive *d, struct err *err)
 {
-	d->edges = calloc((size_t)d->conf.args.size, 1);
+	d->edges = calloc((size_t)d->conf.parts[0].args.size, 1);
 	if (!d->edges)
-		return err_nomem(err, "the edges", (unsigned long long)d->conf.args.size);
+		return err_nomem(err, "the edges", (unsigned long long)d->conf.parts[0].args.size);
 	if (exec_window_edges(&d->conf, d->edges, err) == 0 &&
 	    drive_connect_edges(d, d->edges, err) == 0)
 		return 0;
@@ -80,9 +80,9 @@ int drive_go(struct drive *d, struct err *err)
 	for (;;) {
 		int ret = exec_advance(d->exec, err);
 		exec_stats(d->exec, &d->stats);
+		job_moved(d->job, d->stats.bytes_moved, d->stats.bytes_total);
 		if (ret < 0 || ret == 1)
 			return ret < 0 ? -1 : 0;
-		job_moved(d->job, d->stats.bytes_moved);
 		if ((ret == EXEC_AGAIN ? job_poll : job_turn)(d->job, err) < 0)
 			return -1;
 	}

@@ -22,10 +22,10 @@ struct drive {
 	uint8_t *edges; /* from drive_connect to the executor's making: found once */
 };
 
-/* Connect the edges of conf's schedule. drive_run or drive_begin must follow. */
+/* Connect the edges of conf's schedules. drive_run or drive_begin must follow. */
 int drive_connect(struct drive *, struct err *err);
-/* Connect @used (exec_edges) of conf.args.size ranks and conf.streams streams: of several schedules
- * that follow one another. */
+/* Connect @used (exec_edges) of conf.parts[0].args.size ranks and conf.streams streams: of several
+ * schedules that follow one another. */
 int drive_connect_edges(struct drive *, const uint8_t *used, struct err *err);
 
 /* Make conf's executor, run it to its end, and let go of the job's loop. */

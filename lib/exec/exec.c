@@ -4,7 +4,8 @@
 
 #include "lib/exec/space.h"
 
-#define SLICE (16ull << 20) /* bytes moved before the caller sees to other events */
+#define SLICE   (16ull << 20)    /* bytes moved before the caller sees to other events */
+#define SCRATCH (QUANTUM + 4096) /* at least QUANTUM + ELEMENT_MAX */
 
 /* The frontier rule (sched.h). */
 uint64_t exec_limit(const struct stream *s, uint32_t i)
@@ -109,7 +110,7 @@ static int run_streams(struct exec *x, struct err *err)
 			if (s->left)
 				continue;
 			again = true;
-			if (exec_start_window(x, s, s->window + (uint32_t)x->conf.streams, err) < 0)
+			if (exec_start_window(x, s, s->number + (uint64_t)x->conf.streams, err) < 0)
 				return -1;
 		}
 		again |= atomic_load_explicit(&x->io.moves, memory_order_acquire) != moves;
@@ -159,60 +160,28 @@ int exec_advance(struct exec *x, struct err *err)
 
 void exec_repeat(struct exec *x)
 {
+	x->stats.bytes_total += x->moves_once;
 	exec_restart_window(x, &x->streams[0]);
 }
 
 /* ---- setting up ---- */
 
-int exec_edges(const struct coll_algorithm *alg, const struct coll_args *args, uint8_t *used,
-               struct err *err)
-{
-	enum sched_error e = SCHED_OK;
-	struct sched *sched = sched_build(alg, args, &e);
-	if (!sched)
-		return err_set(err, ERR_RESOURCE, "the schedule of %s can't be built: %s",
-		               alg->name, sched_strerror(e));
-	for (uint32_t i = 0; i < sched->nsteps; i++)
-		if (sched->steps[i].peer >= 0)
-			used[sched->steps[i].peer] |=
-			        sched->steps[i].op == SCHED_SEND ? EXEC_OUT : EXEC_IN;
-	sched_free(sched);
-	return 0;
-}
-
-int exec_footprint(const struct coll_algorithm *alg, const struct coll_args *args,
-                   enum reduce_op op, enum dtype dtype, bool ordered, uint64_t *bytes,
-                   struct err *err)
-{
-	enum sched_error e = SCHED_OK;
-	struct sched *sched = sched_build(alg, args, &e);
-	if (!sched)
-		return err_set(err, ERR_RESOURCE, "the schedule of %s can't be built: %s",
-		               alg->name, sched_strerror(e));
-	size_t acc = dtype_size(reduce_acc_dtype(op, dtype, ordered));
-	*bytes = 0;
-	for (uint32_t b = 0; b < sched->nbufs; b++)
-		*bytes += sched->bufs[b].len *
-		          (sched->bufs[b].type == SCHED_ACC ? acc : dtype_size(dtype));
-	sched_free(sched);
-	return 0;
-}
-
 static int stream_init(struct exec *x, int k, struct err *err)
 {
 	struct stream *s = &x->streams[k];
-	size_t n = (size_t)x->conf.args.size + 1;
-	s->off = calloc(n, sizeof *s->off);
-	s->recv_off = calloc(n, sizeof *s->recv_off);
+	int size = x->parts[0].conf->args.size;
+	size_t n = (size_t)size + 1;
+	s->part = x->parts;
 	s->in.at = calloc(n, sizeof *s->in.at);
 	s->in.file = calloc(n, sizeof *s->in.file);
 	s->out.at = calloc(n, sizeof *s->out.at);
 	s->out.file = calloc(n, sizeof *s->out.file);
 	s->lanes = calloc((size_t)x->nlanes + 1, sizeof *s->lanes);
-	if (!s->off || !s->recv_off || !s->in.at || !s->in.file || !s->out.at || !s->out.file ||
-	    !s->lanes)
-		return err_nomem(err, "a stream", 6 * n * sizeof *s->off);
-	for (int p = 0; p < x->conf.args.size; p++) {
+	if (!s->in.at || !s->in.file || !s->out.at || !s->out.file || !s->lanes)
+		return err_nomem(err, "a stream", 4 * n * sizeof *s->in.at);
+	if (window_init(&s->window, size, err) < 0)
+		return -1;
+	for (int p = 0; p < size; p++) {
 		int out = x->lane_out[p], in = x->lane_in[p];
 		if (out >= 0 && exec_lane_init(x, s, out, p, true, err) < 0)
 			return -1;
@@ -224,7 +193,7 @@ static int stream_init(struct exec *x, int k, struct err *err)
 
 static int init_lanes(struct exec *x, struct err *err)
 {
-	size_t size = (size_t)x->conf.args.size;
+	size_t size = (size_t)x->parts[0].conf->args.size;
 	uint8_t *found = x->conf.edges ? NULL : calloc(size, 1);
 	const uint8_t *used = x->conf.edges ? x->conf.edges : found;
 	x->lane_out = calloc(size, sizeof *x->lane_out);
@@ -256,19 +225,13 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 		return NULL;
 	}
 	x->conf = *conf;
-	x->esize = dtype_size(conf->dtype);
-	x->acc = reduce_acc_dtype(conf->op, conf->dtype, conf->ordered);
-	for (int swapped = 0; swapped < 2; swapped++) {
-		x->reduce[swapped] = reduce_kernel(conf->op, conf->dtype, conf->dtype, swapped);
-		x->reduce_acc[swapped] = reduce_kernel(conf->op, x->acc, conf->dtype, swapped);
-	}
-	x->scratch = space_host_alloc(QUANTUM + 4096, err);
+	x->scratch = space_host_alloc(SCRATCH, err);
 	x->streams = calloc((size_t)conf->streams, sizeof *x->streams);
-	if (!x->scratch || !x->streams || !x->reduce[0] || !x->reduce_acc[0]) {
-		err_set(err, ERR_RESOURCE, "the executor can't be set up");
+	if (!x->scratch || !x->streams) {
+		err_nomem(err, "the executor", QUANTUM);
 		goto fail;
 	}
-	if (fileio_init(&x->io, &conf->io, conf->threads, err) < 0)
+	if (exec_init_parts(x, err) < 0 || fileio_init(&x->io, &conf->io, conf->threads, err) < 0)
 		goto fail;
 	x->io_ready = true;
 	x->open_streams = conf->streams;
@@ -276,8 +239,10 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 		goto fail;
 	x->open_lanes = x->nlanes * conf->streams;
 	for (int k = 0; k < conf->streams; k++)
-		if (exec_start_window(x, &x->streams[k], (uint32_t)k, err) < 0)
+		if (exec_start_window(x, &x->streams[k], (uint64_t)k, err) < 0)
 			goto fail;
+	if (exec_count_moves(x, err) < 0)
+		goto fail;
 	return x;
 fail:
 	exec_free(x);
@@ -290,8 +255,7 @@ static void stream_release(struct exec *x, struct stream *s)
 		exec_lane_release(&s->lanes[k]);
 	free(s->lanes);
 	free(s->lane_steps);
-	free(s->off);
-	free(s->recv_off);
+	window_release(&s->window);
 	free(s->in.at);
 	free(s->in.file);
 	free(s->out.at);
@@ -319,10 +283,11 @@ void exec_free(struct exec *x)
 	for (int k = 0; x->streams && k < x->conf.streams; k++)
 		stream_release(x, &x->streams[k]);
 	free(x->streams);
+	free(x->parts);
 	free(x->ready);
 	free(x->lane_out);
 	free(x->lane_in);
-	space_host_free(x->scratch, QUANTUM + 4096);
+	space_host_free(x->scratch, SCRATCH);
 	free(x);
 }
 

@@ -57,12 +57,13 @@ static int transfer_blocks(struct fileio *io, const struct fileio_job *job, uint
 			len = n;
 		int ret = 0;
 		if (len && job->write)
-			ret = io->ops.write(io->ops.ctx, buf, file, len, job->final, err);
+			ret = io->ops.write(io->ops.ctx, job->part, buf, file, len, job->final,
+			                    err);
 		else if (len)
-			ret = io->ops.read(io->ops.ctx, job->input, buf, file, len, err);
+			ret = io->ops.read(io->ops.ctx, job->part, job->input, buf, file, len, err);
 		if (ret < 0)
 			return -1;
-		buf += len * io->ops.esize;
+		buf += len * job->esize;
 		pos += len;
 		n -= len;
 	}
@@ -73,7 +74,7 @@ static int transfer_blocks(struct fileio *io, const struct fileio_job *job, uint
 static int transfer(struct fileio *io, struct fileio_job *job, uint64_t done, uint64_t n)
 {
 	struct err err = {0};
-	uint8_t *buf = job->buf + done * io->ops.esize;
+	uint8_t *buf = job->buf + done * job->esize;
 	int ret = transfer_blocks(io, job, buf, job->pos + done, n, &err);
 	if (ret < 0)
 		fail(io, &err);
@@ -112,7 +113,6 @@ static void *work(void *arg)
 {
 	struct fileio_worker *w = arg;
 	struct fileio *io = w->io;
-	uint64_t quantum = QUANTUM / io->ops.esize;
 	pthread_mutex_lock(&w->lock);
 	while (!w->stop) {
 		struct fileio_job *job = next_job(w);
@@ -121,6 +121,7 @@ static void *work(void *arg)
 			continue;
 		}
 		uint64_t done = done_of(job), n = job->limit - done;
+		uint64_t quantum = QUANTUM / job->esize;
 		if (n > quantum)
 			n = quantum;
 		/* Once done reaches count the job is its owner's again: unlink it before. */

@@ -16,15 +16,16 @@
 
 /* What moves elements: called on the file threads, one at a time for reads and one for writes. */
 struct fileio_ops {
-	/* Fill @buf with @n elements of input @input, from element @pos of the file on. */
-	int (*read)(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err);
-	/* Store @n elements at @pos of the file. @final: the operation's last function is still to
-	 * be applied.
+	/* Fill @buf with @n elements of input @input of part @part (exec.h), from element @pos of
+	 * it on. */
+	int (*read)(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t n,
+	            struct err *err);
+	/* Store @n elements at @pos of the part's output. @final: the operation's last function is
+	 * still to be applied.
 	 * @buf is not to be written: the same elements may be on their way to a peer. */
-	int (*write)(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final,
+	int (*write)(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n, bool final,
 	             struct err *err);
 	void *ctx;
-	size_t esize; /* bytes of an element in the buffers */
 };
 
 /* Where a window's elements stand in the file: block k is elements [at[k], at[k+1]) of the window
@@ -37,7 +38,8 @@ struct fileio_map {
 
 struct fileio_job {
 	bool write, final;
-	int input;
+	int part, input;
+	size_t esize; /* bytes of an element in the buffer */
 	uint8_t *buf;
 	const struct fileio_map *map;
 	uint64_t pos, count; /* elements of the window */

@@ -20,12 +20,13 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 {
 	uint32_t i = l->steps[l->head];
 	const struct sched_step *step = &s->sched->steps[i];
-	uint64_t avail = exec_limit(s, i) * x->esize - l->bytes;
+	size_t esize = s->part->esize;
+	uint64_t avail = exec_limit(s, i) * esize - l->bytes;
 	if (avail == 0)
 		return 0;
 	if (avail > *budget)
 		avail = *budget;
-	const uint8_t *p = at(x, s, step->src) + l->bytes;
+	const uint8_t *p = at(s, step->src) + l->bytes;
 	ssize_t put = conn_write(l->conn, p, avail, err);
 	if (put < 0)
 		return blame(err, l->peer);
@@ -38,8 +39,8 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 	l->bytes += (uint64_t)put;
 	l->total += (uint64_t)put;
 	x->stats.bytes_sent += (uint64_t)put;
-	exec_progress(s, i, l->bytes / x->esize);
-	if (l->bytes == step->len * x->esize) {
+	exec_progress(s, i, l->bytes / esize);
+	if (l->bytes == step->len * esize) {
 		l->head++;
 		l->bytes = 0;
 		x->stats.messages++;
@@ -50,21 +51,21 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 /* ---- receiving ---- */
 
 /* Put @n arrived elements at @wire where the step wants them. */
-static void consume(struct exec *x, struct stream *s, const struct sched_step *step, uint64_t pos,
+static void consume(struct stream *s, const struct sched_step *step, uint64_t pos,
                     const uint8_t *wire, size_t n)
 {
-	uint8_t *dst = at(x, s, span_add(step->dst, pos));
+	uint8_t *dst = at(s, span_add(step->dst, pos));
 	if (step->op == SCHED_RECV)
-		convert_kernel(buf_dtype(x, s->sched, step->dst.buf), x->conf.dtype)(dst, wire, n);
+		convert_kernel(buf_dtype(s, step->dst.buf), s->part->dtype)(dst, wire, n);
 	else
-		exec_combine(x, s->sched, step, dst, at(x, s, span_add(step->src, pos)), wire, n);
+		exec_combine(s, step, dst, at(s, span_add(step->src, pos)), wire, n);
 }
 
 /* Where the bytes can go straight into the buffer: no arithmetic, no conversion. */
-static ssize_t recv_plain(struct exec *x, struct stream *s, struct lane *l, uint32_t i,
-                          uint64_t avail, struct err *err)
+static ssize_t recv_plain(struct stream *s, struct lane *l, uint32_t i, uint64_t avail,
+                          struct err *err)
 {
-	uint8_t *p = at(x, s, s->sched->steps[i].dst) + l->bytes;
+	uint8_t *p = at(s, s->sched->steps[i].dst) + l->bytes;
 	ssize_t got = conn_read(l->conn, p, avail, err);
 	if (got > 0 && l->hash)
 		XXH3_64bits_update(l->hash, p, (size_t)got);
@@ -76,16 +77,17 @@ static ssize_t recv_plain(struct exec *x, struct stream *s, struct lane *l, uint
 static ssize_t recv_reduce(struct exec *x, struct stream *s, struct lane *l, uint32_t i,
                            uint64_t avail, struct err *err)
 {
+	size_t esize = s->part->esize;
 	memcpy(x->scratch, l->carry, l->ncarry);
 	ssize_t got = conn_read(l->conn, x->scratch + l->ncarry, avail, err);
 	if (got <= 0)
 		return got;
 	if (l->hash)
 		XXH3_64bits_update(l->hash, x->scratch + l->ncarry, (size_t)got);
-	size_t have = l->ncarry + (size_t)got, n = have / x->esize;
-	consume(x, s, &s->sched->steps[i], l->bytes / x->esize, x->scratch, n);
-	l->ncarry = have - n * x->esize;
-	memcpy(l->carry, x->scratch + n * x->esize, l->ncarry);
+	size_t have = l->ncarry + (size_t)got, n = have / esize;
+	consume(s, &s->sched->steps[i], l->bytes / esize, x->scratch, n);
+	l->ncarry = have - n * esize;
+	memcpy(l->carry, x->scratch + n * esize, l->ncarry);
 	return got;
 }
 
@@ -94,14 +96,15 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 {
 	uint32_t i = l->steps[l->head];
 	const struct sched_step *step = &s->sched->steps[i];
-	uint64_t avail = exec_limit(s, i) * x->esize - l->bytes;
+	size_t esize = s->part->esize;
+	uint64_t avail = exec_limit(s, i) * esize - l->bytes;
 	ssize_t got;
 	if (avail == 0)
 		return 0;
 	if (avail > *budget)
 		avail = *budget;
-	if (step->op == SCHED_RECV && buf_dtype(x, s->sched, step->dst.buf) == x->conf.dtype)
-		got = recv_plain(x, s, l, i, avail, err);
+	if (step->op == SCHED_RECV && buf_dtype(s, step->dst.buf) == s->part->dtype)
+		got = recv_plain(s, l, i, avail, err);
 	else
 		got = recv_reduce(x, s, l, i, avail, err);
 	if (got == CONN_END)
@@ -115,8 +118,8 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 	l->bytes += (uint64_t)got;
 	l->total += (uint64_t)got;
 	x->stats.bytes_received += (uint64_t)got;
-	exec_progress(s, i, l->bytes / x->esize);
-	if (l->bytes == step->len * x->esize) {
+	exec_progress(s, i, l->bytes / esize);
+	if (l->bytes == step->len * esize) {
 		l->head++;
 		l->bytes = 0;
 	}

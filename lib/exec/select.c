@@ -104,7 +104,7 @@ static const struct coll_algorithm *rounds_once(const struct select_args *a,
                                                 const struct selection *s)
 {
 	const bool reduces = a->kind == COLL_ALLREDUCE || a->kind == COLL_REDUCE_SCATTER;
-	const bool narrow = a->dtype == DTYPE_F16 || a->dtype == DTYPE_BF16;
+	const bool narrow = dtype_is_float(a->dtype) && dtype_size(a->dtype) <= 2;
 	const bool sums = a->op == REDUCE_SUM || a->op == REDUCE_AVG;
 
 	if (!reduces || !narrow || !sums || a->size > SELECT_DIRECT_MAX)

@@ -2,8 +2,8 @@
  * Selection: what `auto` takes. Of the algorithms of the collective that serve the arguments as
  * they are and keep identical bits, and with --order rank can add in rank order:
  *
- * 1. sums and averages of 16-bit floats over at most SELECT_DIRECT_MAX ranks: `direct`, which
- * rounds them once, where the collective has it;
+ * 1. sums and averages of 8- and 16-bit floats over at most SELECT_DIRECT_MAX ranks: `direct`,
+ * which rounds them once, where the collective has it;
  * 2. else, where the tuning file has measurements of this collective, this number of ranks and this
  *    kind of connection at a size near to this one (SELECT_NEAR): the fastest at the nearest, on a
  *    logarithmic scale;

@@ -1,4 +1,4 @@
-/* Windows: the schedule of one, its buffers, and the file jobs that feed and empty it. See
+/* A stream's window: its steps, its buffers, and the file jobs that feed and empty it. See
  * exec_internal.h. */
 #include "lib/exec/exec_internal.h"
 
@@ -17,7 +17,7 @@ void exec_raise_file(struct exec *x, struct stream *s, uint32_t k)
 	if (!job->write || job->limit == job->count)
 		return;
 	uint64_t limit = exec_limit(s, s->job_steps[k]);
-	if (limit == job->count || limit - job->limit >= WRITE_QUANTUM / x->esize)
+	if (limit == job->count || limit - job->limit >= WRITE_QUANTUM / job->esize)
 		fileio_raise(&x->io, job, limit);
 }
 
@@ -27,7 +27,7 @@ void exec_take_files(struct exec *x, struct stream *s)
 		uint32_t k = s->open_jobs[n], i = s->job_steps[k];
 		uint64_t done = atomic_load_explicit(&s->jobs[k].done, memory_order_acquire);
 		if (done != s->progress[i]) {
-			x->stats.bytes_moved += (done - s->progress[i]) * x->esize;
+			x->stats.bytes_moved += (done - s->progress[i]) * s->jobs[k].esize;
 			exec_progress(s, i, done);
 		}
 		if (done == s->jobs[k].count)
@@ -37,103 +37,59 @@ void exec_take_files(struct exec *x, struct stream *s)
 	}
 }
 
-/* off of window w: block j gives [len*w/W, len*(w+1)/W) of itself. */
-static uint64_t slice(uint64_t len, uint32_t w, uint32_t windows)
-{
-	return (uint64_t)((unsigned __int128)len * w / windows);
-}
-
-static void slice_blocks(const struct exec_conf *conf, uint32_t w, const uint64_t *whole,
-                         uint64_t *off)
-{
-	off[0] = 0;
-	for (int j = 0; j < conf->args.size; j++) {
-		uint64_t len = whole[j + 1] - whole[j];
-		off[j + 1] =
-		        off[j] + slice(len, w + 1, conf->windows) - slice(len, w, conf->windows);
-	}
-}
-
-/* The arguments of window @w: @off and @recv_off become its offsets. */
-static struct coll_args window_args(const struct exec_conf *conf, uint32_t w, uint64_t *off,
-                                    uint64_t *recv_off)
-{
-	struct coll_args args = conf->args;
-	slice_blocks(conf, w, args.off, off);
-	args.off = off;
-	if (args.recv_off) {
-		slice_blocks(conf, w, args.recv_off, recv_off);
-		args.recv_off = recv_off;
-	}
-	return args;
-}
-
-int exec_window_edges(const struct exec_conf *conf, uint8_t *used, struct err *err)
-{
-	size_t n = (size_t)conf->args.size + 1, bytes = n * sizeof(uint64_t);
-	uint64_t *off = calloc(4 * n, sizeof *off), *before = off + 2 * n;
-	int ret = 0;
-	if (!off)
-		return err_nomem(err, "the windows' blocks", 4 * bytes);
-	for (uint32_t w = 0; ret == 0 && w < conf->windows; w++) {
-		struct coll_args args = window_args(conf, w, off, off + n);
-		if (w == 0 || memcmp(off, before, 2 * bytes) != 0)
-			ret = exec_edges(conf->algorithm, &args, used, err);
-		memcpy(before, off, 2 * bytes);
-	}
-	free(off);
-	return ret;
-}
-
 typedef uint64_t block_at(enum coll_kind, const struct coll_args *, int j);
 
 /* The blocks [lo, hi) of the window, and of the file. One window is the whole file. */
-static void map_blocks(const struct exec *x, const struct stream *s, block_at *begin, int lo,
-                       int hi, struct fileio_map *m)
+static void map_blocks(const struct stream *s, block_at *begin, int lo, int hi,
+                       struct fileio_map *m)
 {
-	enum coll_kind kind = x->conf.algorithm->kind;
+	const struct exec_part *p = s->part->conf;
+	enum coll_kind kind = p->algorithm->kind;
+	uint32_t k = (uint32_t)(s->number - s->part->first);
 	m->nblocks = hi - lo;
 	for (int j = lo; j < hi; j++) {
-		uint64_t from = begin(kind, &x->conf.args, j);
-		uint64_t len = begin(kind, &x->conf.args, j + 1) - from;
-		m->at[j - lo] = begin(kind, &s->args, j);
-		m->file[j - lo] = from + slice(len, s->window, x->conf.windows);
+		uint64_t from = begin(kind, &p->args, j);
+		uint64_t len = begin(kind, &p->args, j + 1) - from;
+		m->at[j - lo] = begin(kind, &s->window.args, j);
+		m->file[j - lo] = from + exec_share(len, k, p->windows);
 	}
-	m->at[hi - lo] = begin(kind, &s->args, hi);
-	if (x->conf.windows == 1 && hi > lo) {
+	m->at[hi - lo] = begin(kind, &s->window.args, hi);
+	if (p->windows == 1 && hi > lo) {
 		m->at[1] = m->at[hi - lo];
 		m->nblocks = 1;
 	}
 }
 
-static void lay_out_window(struct exec *x, struct stream *s, uint32_t w)
+static void map_files(struct stream *s)
 {
-	struct coll_layout l = coll_layout(x->conf.algorithm->kind, x->conf.args.rank,
-	                                   x->conf.args.size, x->conf.args.root);
-	s->args = window_args(&x->conf, w, s->off, s->recv_off);
-	map_blocks(x, s, coll_in_at, l.in_lo, l.in_hi, &s->in);
-	map_blocks(x, s, coll_out_at, l.out_lo, l.out_hi, &s->out);
+	const struct coll_layout *l = &s->part->layout;
+	map_blocks(s, coll_in_at, l->in_lo, l->in_hi, &s->in);
+	map_blocks(s, coll_out_at, l->out_lo, l->out_hi, &s->out);
 }
 
-static int place_buffers(struct exec *x, struct stream *s, struct err *err)
+static size_t buffer_bytes(const struct stream *s, uint32_t b)
 {
-	size_t total = 0;
+	return (s->sched->bufs[b].len * buf_esize(s, b) + 63) & ~(size_t)63;
+}
+
+static int place_buffers(struct stream *s, struct err *err)
+{
+	size_t total = 0, pos = 0;
 	for (uint32_t b = 0; b < s->sched->nbufs; b++)
-		total += (s->sched->bufs[b].len * buf_esize(x, s->sched, b) + 63) & ~(size_t)63;
+		total += buffer_bytes(s, b);
 	if (total > s->memory_size) {
 		space_host_free(s->memory, s->memory_size);
 		/* Windows differ by an element a block: room for that, not to grow again. */
-		s->memory_size = total + (size_t)x->conf.args.size * 16 + 4096;
+		s->memory_size = total + (size_t)s->window.args.size * ELEMENT_MAX + 4096;
 		s->memory = space_host_alloc(s->memory_size, err);
 		if (!s->memory) {
 			s->memory_size = 0;
 			return -1;
 		}
 	}
-	size_t pos = 0;
 	for (uint32_t b = 0; b < s->sched->nbufs; b++) {
 		s->bufs[b] = s->memory + pos;
-		pos += (s->sched->bufs[b].len * buf_esize(x, s->sched, b) + 63) & ~(size_t)63;
+		pos += buffer_bytes(s, b);
 	}
 	return 0;
 }
@@ -226,15 +182,18 @@ static void submit_jobs(struct exec *x, struct stream *s)
 		const struct sched_step *step = &s->sched->steps[s->job_steps[k]];
 		struct fileio_job *job = &s->jobs[k];
 		job->write = step->op == SCHED_WRITE;
-		job->final = !s->sched->final;
+		job->final = !s->sched->final || s->part->conf->late;
 		job->count = step->len;
 		struct sched_span file = job->write ? step->dst : step->src;
 		struct sched_span mem = job->write ? step->src : step->dst;
+		job->part = (int)(s->part - x->parts);
+		job->esize = s->part->esize;
 		job->input = job->write ? 0 : (int)file.buf;
-		job->buf = at(x, s, mem);
+		job->buf = at(s, mem);
 		job->map = job->write ? &s->out : &s->in;
 		job->pos = file.off;
 		job->limit = job->write ? 0 : exec_limit(s, s->job_steps[k]);
+		atomic_store_explicit(&job->done, 0, memory_order_relaxed);
 		fileio_submit(&x->io, job);
 	}
 }
@@ -258,27 +217,35 @@ static void begin(struct exec *x, struct stream *s)
 	submit_jobs(x, s);
 }
 
-int exec_start_window(struct exec *x, struct stream *s, uint32_t w, struct err *err)
+/* The schedule of the window, and whose its steps are. */
+static int plan_steps(struct exec *x, struct stream *s, struct err *err)
 {
-	enum sched_error e = SCHED_OK;
-	s->window = w;
-	if (w >= x->conf.windows) {
+	sched_free(s->sched);
+	s->sched = window_sched(&s->window, err);
+	if (!s->sched || grow(s, err) < 0 || own_steps(x, s, err) < 0)
+		return -1;
+	sort_steps(x, s);
+	return 0;
+}
+
+int exec_start_window(struct exec *x, struct stream *s, uint64_t number, struct err *err)
+{
+	s->number = number;
+	if (number >= x->windows) {
 		s->done = true;
 		x->open_streams--;
 		for (int k = 0; k < x->nlanes; k++)
 			exec_wake_lane(&s->lanes[k]);
 		return 0;
 	}
-	lay_out_window(x, s, w);
-	sched_free(s->sched);
-	s->sched = sched_build(x->conf.algorithm, &s->args, &e);
-	if (!s->sched)
-		return err_set(err, e == SCHED_NOMEM ? ERR_RESOURCE : ERR_OTHER,
-		               "the schedule of %s can't be built: %s", x->conf.algorithm->name,
-		               sched_strerror(e));
-	if (grow(s, err) < 0 || place_buffers(x, s, err) < 0 || own_steps(x, s, err) < 0)
+	while (number - s->part->first >= s->part->conf->windows)
+		s->part++;
+	if (window_set(&s->window, s->part->conf, (uint32_t)(number - s->part->first)) &&
+	    plan_steps(x, s, err) < 0)
 		return -1;
-	sort_steps(x, s);
+	if (place_buffers(s, err) < 0)
+		return -1;
+	map_files(s);
 	begin(x, s);
 	return 0;
 }
@@ -291,7 +258,5 @@ void exec_restart_window(struct exec *x, struct stream *s)
 		x->open_lanes += s->lanes[k].ended;
 		s->lanes[k].ended = false;
 	}
-	for (uint32_t k = 0; k < s->njobs; k++)
-		atomic_store_explicit(&s->jobs[k].done, 0, memory_order_relaxed);
 	begin(x, s);
 }

@@ -1,5 +1,3 @@
-#include "lib/job/coord.h"
-
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <sched.h>
@@ -9,62 +7,15 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/job/ctl.h"
+#include "lib/job/coord_internal.h"
 #include "lib/job/ranks.h"
 
 #define EVIDENCE_WAIT (250 * NS_PER_MS) /* a culprit's own word may still be on its way */
 #define DRAIN_WAIT    (2 * NS_PER_SEC)
 
-enum stage {
-	STAGE_JOIN,   /* waiting for ranks and intents */
-	STAGE_RUN,    /* the roster is out */
-	STAGE_COMMIT, /* the verdict is out: nobody can be stopped any more */
-	STAGE_FAILED, /* the ABORT is out; whoever still comes is told */
-	STAGE_FINAL,  /* the outcome is out */
-};
-
-struct member {
-	struct coord *coord;
-	int rank;
-	struct ctl ctl;
-	struct addr from; /* len 0: rank 0 */
-	bool joined, has_intent, voted, done, lost, told;
-	uint8_t phase; /* of its last BEAT */
-	struct intent intent;
-	uint8_t *details; /* where the intent's are */
-	bool has_digest;
-	uint8_t digest[16];
-	struct err outcome; /* of its commit */
-};
-
-/* A connection that asked for any rank, or that is only to be told why it can't join. */
-struct guest {
-	struct coord *coord;
-	struct ctl ctl;
-	struct addr from;
-	bool wants_rank;
-	struct guest *next;
-};
-
-struct coord {
-	struct coord_conf conf;
-	struct gate *gate;
-	enum stage stage;
-	struct member *members;
-	struct guest *guests;
-	struct plan plan;
-	struct err failure; /* the outcome of STAGE_FAILED, or the evidence so far */
-	int reporter;       /* of the evidence */
-	enum phase failed_in;
-	struct loop_timer join_timer, beat_timer, evidence_timer, drain_timer;
-	int64_t roster_at;
-	char refusal[160];
-	bool draining, drained;
-};
-
 /* ---- telling ---- */
 
-static void tell(struct member *m, uint8_t type, const struct buf *body)
+void coord_tell(struct member *m, uint8_t type, const struct buf *body)
 {
 	if (m->rank == 0)
 		m->coord->conf.deliver(m->coord->conf.ctx, type,
@@ -77,20 +28,20 @@ static void tell_all(struct coord *c, uint8_t type, const struct buf *body)
 {
 	for (int r = 0; r < c->conf.size; r++)
 		if (c->members[r].joined)
-			tell(&c->members[r], type, body);
+			coord_tell(&c->members[r], type, body);
 }
 
-static void err_message(const struct err *e, enum phase phase, struct buf *b)
+void coord_err_message(const struct err *e, enum phase phase, struct buf *b)
 {
 	buf_init(b, 4096);
 	err_encode(e, phase, b);
 }
 
-static void tell_failure(struct coord *c, struct member *m)
+void coord_tell_failure(struct coord *c, struct member *m)
 {
 	struct buf b;
-	err_message(&c->failure, c->failed_in, &b);
-	tell(m, MSG_ABORT, &b);
+	coord_err_message(&c->failure, c->failed_in, &b);
+	coord_tell(m, MSG_ABORT, &b);
 	m->told = true;
 	buf_release(&b);
 }
@@ -103,13 +54,16 @@ static bool everyone_told(const struct coord *c)
 	return true;
 }
 
-/* Fail the job: everybody who has joined is told now, who still comes is told then, until the time
- * to join is over. After the roster nobody comes. */
-static void fail(struct coord *c, const struct err *e, enum phase phase)
+void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 {
+	bool nobody_comes = c->stage == STAGE_RUN;
 	if (c->stage >= STAGE_COMMIT)
 		return;
-	bool nobody_comes = c->stage == STAGE_RUN;
+	if (c->comparing && e->code != ERR_INTEGRITY) { /* it has failed already */
+		e = &c->disagreement.err;
+		phase = c->disagreed_in;
+	}
+	coord_stop_comparing(c);
 	c->stage = STAGE_FAILED;
 	c->failure = *e;
 	c->failed_in = phase;
@@ -118,7 +72,7 @@ static void fail(struct coord *c, const struct err *e, enum phase phase)
 	for (int r = c->conf.size - 1; r >= 0; r--) {
 		struct member *m = &c->members[r];
 		if (m->joined)
-			tell_failure(c, m);
+			coord_tell_failure(c, m);
 		else if (nobody_comes || clock_ns() >= c->conf.join_deadline)
 			m->lost = true;
 	}
@@ -168,24 +122,24 @@ static void evidence_over(void *ctx)
 			e = (struct err){.code = ERR_STALLED, .rank = r};
 			snprintf(e.text, sizeof e.text,
 			         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
-			         (double)longest / 1e9, phase_name(m->phase));
+			         (double)longest / 1e9, phase_name(m->beat.phase));
 		}
 	}
-	fail(c, &e, c->failed_in);
+	coord_fail(c, &e, c->failed_in);
 }
 
 /* ---- watching ---- */
 
-static void member_lost(struct member *m, const struct err *why)
+void coord_member_lost(struct member *m, const struct err *why)
 {
 	struct coord *c = m->coord;
 	struct err e = {.code = why->code ? why->code : ERR_PEER_LOST, .rank = m->rank};
 	m->lost = true;
 	if (c->stage == STAGE_JOIN || c->stage == STAGE_RUN) {
 		snprintf(e.text, sizeof e.text, "lost: its control link broke in phase %s%s%.200s",
-		         phase_name(c->stage == STAGE_JOIN ? PHASE_JOIN : m->phase),
+		         phase_name(c->stage == STAGE_JOIN ? PHASE_JOIN : m->beat.phase),
 		         why->code ? ": " : "", why->code ? why->text : "");
-		fail(c, &e, c->stage == STAGE_JOIN ? PHASE_JOIN : (enum phase)m->phase);
+		coord_fail(c, &e, c->stage == STAGE_JOIN ? PHASE_JOIN : m->beat.phase);
 	}
 }
 
@@ -197,8 +151,7 @@ static void drain_over(void *ctx)
 	c->drained = true;
 }
 
-/* Once nobody is left to tell, those who were told get a bounded time to go. */
-static void maybe_drained(struct coord *c)
+void coord_maybe_drained(struct coord *c)
 {
 	if (!c->draining || c->drained)
 		return;
@@ -221,10 +174,44 @@ static void on_lost(void *ctx, const struct err *err)
 {
 	struct member *m = ctx;
 	struct coord *c = m->coord;
-	member_lost(m, err);
+	coord_member_lost(m, err);
 	if (c->stage == STAGE_COMMIT)
 		finish_commit(c);
-	maybe_drained(c);
+	coord_maybe_drained(c);
+}
+
+/* What of its bytes @m has moved; 1: all, or it is not known how many there are. */
+static double fraction(const struct member *m)
+{
+	const struct beat *b = &m->beat;
+	if (b->phase < PHASE_RUN)
+		return 0;
+	return b->phase == PHASE_RUN && b->moved < b->total ? (double)b->moved / (double)b->total
+	                                                    : 1;
+}
+
+/* Who is least far: in the earliest phase, with the least of its bytes moved. Nobody where all
+ * that is known is done. */
+static struct pace slowest(const struct coord *c)
+{
+	struct pace p = {.rank = -1, .phase = PHASE_RUN, .done = 1};
+	for (int r = 0; r < c->conf.size; r++) {
+		const struct member *m = &c->members[r];
+		double done = fraction(m);
+		if (m->beat.phase < p.phase || (m->beat.phase == p.phase && done < p.done))
+			p = (struct pace){r, m->beat.phase, done};
+	}
+	return p;
+}
+
+static void tell_pace(struct coord *c)
+{
+	struct pace p = slowest(c);
+	struct buf b;
+	buf_init(&b, 16);
+	pace_encode(&p, &b);
+	tell_all(c, MSG_BEAT, &b);
+	buf_release(&b);
 }
 
 static void watch_beats(void *ctx)
@@ -246,12 +233,11 @@ static void watch_beats(void *ctx)
 		struct err e = {.code = ERR_STALLED, .rank = r};
 		snprintf(e.text, sizeof e.text,
 		         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
-		         (double)silence(c, m, now) / 1e9, phase_name(m->phase));
-		fail(c, &e, m->phase);
+		         (double)silence(c, m, now) / 1e9, phase_name(m->beat.phase));
+		coord_fail(c, &e, m->beat.phase);
 		return;
 	}
-	for (int r = 1; r < c->conf.size; r++)
-		tell(&c->members[r], MSG_BEAT, NULL);
+	tell_pace(c);
 	loop_timer_set(c->conf.loop, &c->beat_timer, now + beat_interval(c));
 }
 
@@ -276,7 +262,7 @@ static void join_over(void *ctx)
 	if (c->stage == STAGE_FAILED) { /* it failed earlier; who has not come by now is not told */
 		for (int r = 0; r < c->conf.size; r++)
 			c->members[r].lost |= !c->members[r].joined;
-		maybe_drained(c);
+		coord_maybe_drained(c);
 		return;
 	}
 	if (c->stage != STAGE_JOIN)
@@ -298,101 +284,7 @@ static void join_over(void *ctx)
 		         "joined, but did not say what it is to do before the end of "
 		         "--join-timeout");
 	}
-	fail(c, &e, PHASE_JOIN);
-}
-
-/* What rank @r says of @name; NULL: nothing. */
-static const char *fact_of(const struct coord *c, int r, const char *name)
-{
-	const struct intent *in = &c->members[r].intent;
-	for (int i = 0; i < in->nfacts; i++)
-		if (strcmp(in->facts[i].name, name) == 0)
-			return in->facts[i].value;
-	return NULL;
-}
-
-/* The value that most ranks have; on a tie that of the lowest rank. */
-static const char *common_value(const struct coord *c, const char *name)
-{
-	const char *best = NULL;
-	int best_count = 0;
-	for (int r = 0; r < c->conf.size; r++) {
-		const char *v = fact_of(c, r, name), *other;
-		int count = 0;
-		if (!v || (best && strcmp(v, best) == 0))
-			continue;
-		for (int q = 0; q < c->conf.size; q++)
-			count += (other = fact_of(c, q, name)) && strcmp(v, other) == 0;
-		if (count > best_count) {
-			best = v;
-			best_count = count;
-		}
-		if (2 * best_count > c->conf.size)
-			break;
-	}
-	return best;
-}
-
-/* Do all ranks that say anything of @name say the same? If not, fill @e: the first dissenter, its
- * value, the value of most and who has it; other dissenters are named too. */
-static bool agree_on(const struct coord *c, const char *name, struct err *e)
-{
-	const char *common = common_value(c, name);
-	const struct member *first = NULL;
-	char with[160], against[160];
-	struct rank_list agreeing, dissenting;
-	int nagree = 0, ndissent = 0;
-	rank_list_init(&agreeing, with, sizeof with);
-	rank_list_init(&dissenting, against, sizeof against);
-	for (int r = 0; r < c->conf.size; r++) {
-		const struct member *m = &c->members[r];
-		const char *value = fact_of(c, r, name);
-		if (!value)
-			continue;
-		if (strcmp(value, common) == 0) {
-			rank_list_add(&agreeing, r);
-			nagree++;
-			continue;
-		}
-		if (!first)
-			first = m;
-		else
-			rank_list_add(&dissenting, r);
-		ndissent++;
-	}
-	if (!first)
-		return true;
-	*e = (struct err){.code = ERR_DISAGREE, .rank = first->rank};
-	int n = snprintf(e->text, sizeof e->text,
-	                 "%.120s%s%s %.100s differs from %.100s on rank%s %s",
-	                 first->intent.subject, first->intent.subject[0] ? ": " : "", name,
-	                 fact_of(c, first->rank, name), common, nagree > 1 ? "s" : "",
-	                 rank_list_end(&agreeing));
-	if (ndissent > 1 && n > 0 && (size_t)n < sizeof e->text)
-		snprintf(e->text + n, sizeof e->text - (size_t)n, "; so do%s rank%s %s",
-		         ndissent > 2 ? "" : "es", ndissent > 2 ? "s" : "",
-		         rank_list_end(&dissenting));
-	return false;
-}
-
-static bool said_before(const struct coord *c, int rank, const char *name)
-{
-	for (int r = 0; r < rank; r++)
-		if (fact_of(c, r, name))
-			return true;
-	return false;
-}
-
-static bool agree(const struct coord *c, struct err *e)
-{
-	for (int r = 0; r < c->conf.size; r++) {
-		const struct intent *in = &c->members[r].intent;
-		for (int i = 0; i < in->nfacts; i++)
-			if (!said_before(c, r, in->facts[i].name) &&
-			    !agree_on(c, in->facts[i].name, e))
-				return false;
-	}
-	return true;
+	coord_fail(c, &e, PHASE_JOIN);
 }
 
 /* {u32 size, then every rank's data address}: ":port" becomes the address that the reader reaches
@@ -420,7 +312,7 @@ static int tell_roster(struct coord *c, struct member *m, const struct buf *addr
 	buf_put(&b, addresses->data, addresses->len);
 	bool fits = !b.failed && !details.failed && !addresses->failed;
 	if (fits)
-		tell(m, MSG_ROSTER, &b);
+		coord_tell(m, MSG_ROSTER, &b);
 	OPENSSL_cleanse(&plan, sizeof plan);
 	if (b.data)
 		OPENSSL_cleanse(b.data, b.len);
@@ -442,7 +334,7 @@ static void tell_rosters(struct coord *c)
 		        "the addresses of %d ranks and what rank %d is to know do not fit a "
 		        "message",
 		        c->conf.size, r);
-		fail(c, &e, PHASE_JOIN);
+		coord_fail(c, &e, PHASE_JOIN);
 		break;
 	}
 	buf_release(&addresses);
@@ -478,31 +370,23 @@ static uint32_t shared_cpus(const struct coord *c)
 
 static void send_roster(struct coord *c)
 {
-	const struct intent **intents = calloc((unsigned)c->conf.size, sizeof *intents);
 	struct err e = {.rank = ERR_RANK_SELF};
-	if (!intents) {
-		err_nomem(&e, "the intents", 0);
-		fail(c, &e, PHASE_JOIN);
-		return;
-	}
 	c->plan.memory = UINT64_MAX;
 	for (int r = 0; r < c->conf.size; r++) {
-		const struct intent *in = &c->members[r].intent;
-		intents[r] = in;
+		const struct intent *in = c->intents[r];
 		c->plan.total_inputs += in->ninputs;
 		if (in->memory < c->plan.memory)
 			c->plan.memory = in->memory;
 	}
 	c->plan.host_cpus = shared_cpus(c);
-	int ret = c->conf.decide(c->conf.ctx, intents, &c->plan, &e);
-	free(intents);
+	int ret = c->conf.decide(c->conf.ctx, c->intents, &c->plan, &e);
 	if (ret == 0 && (RAND_bytes(c->plan.session, sizeof c->plan.session) != 1 ||
 	                 RAND_priv_bytes(c->plan.key, sizeof c->plan.key) != 1))
 		ret = err_set(&e, ERR_OTHER, "no random numbers");
 	if (ret < 0) {
 		if (e.rank == ERR_RANK_SELF)
 			e.rank = 0;
-		fail(c, &e, PHASE_JOIN);
+		coord_fail(c, &e, PHASE_JOIN);
 		return;
 	}
 	/* The next command of this job's name must not run into this one: the record and the
@@ -518,39 +402,27 @@ static void send_roster(struct coord *c)
 
 static void maybe_complete(struct coord *c)
 {
-	struct err e = {0};
 	if (c->stage != STAGE_JOIN)
 		return;
 	for (int r = 0; r < c->conf.size; r++)
 		if (!c->members[r].has_intent)
 			return;
-	if (agree(c, &e))
+	if (agree_on_facts(c->intents, c->conf.size, &c->disagreement))
 		send_roster(c);
 	else
-		fail(c, &e, PHASE_JOIN);
+		coord_disagree(c, PHASE_JOIN);
 }
 
 /* ---- votes ---- */
 
 static void give_verdict(struct coord *c)
 {
-	const struct member *first = NULL;
-	for (int r = 0; r < c->conf.size; r++) {
-		const struct member *m = &c->members[r];
-		if (!m->voted)
+	for (int r = 0; r < c->conf.size; r++)
+		if (!c->members[r].voted)
 			return;
-		if (!m->has_digest)
-			continue;
-		if (first && memcmp(first->digest, m->digest, sizeof m->digest) != 0) {
-			struct err e = {.code = ERR_INTEGRITY, .rank = r};
-			snprintf(e.text, sizeof e.text,
-			         "its result differs from rank %d's: the digests are not the same",
-			         first->rank);
-			fail(c, &e, PHASE_COMMIT);
-			return;
-		}
-		if (!first)
-			first = m;
+	if (!agree_on_results(c->votes, c->conf.size, &c->disagreement)) {
+		coord_disagree(c, PHASE_COMMIT);
+		return;
 	}
 	c->stage = STAGE_COMMIT;
 	tell_all(c, MSG_VERDICT, NULL);
@@ -571,7 +443,7 @@ static void finish_commit(struct coord *c)
 		}
 	}
 	c->stage = STAGE_FINAL;
-	err_message(&e, PHASE_COMMIT, &b);
+	coord_err_message(&e, PHASE_COMMIT, &b);
 	tell_all(c, MSG_FINAL, &b);
 	buf_release(&b);
 }
@@ -596,22 +468,25 @@ static void receive(struct member *m, uint8_t type, struct view v)
 {
 	struct coord *c = m->coord;
 	struct err e = {0};
+	struct beat beat;
 	enum phase phase;
-	const uint8_t *digest;
+	uint32_t page;
 	switch (type) {
 	case MSG_INTENT:
 		if (c->stage != STAGE_JOIN || m->has_intent)
 			break;
 		if (intent_decode(&m->intent, v, &e) < 0 || keep_details(m, &e) < 0) {
 			e.rank = e.code == ERR_RESOURCE ? 0 : m->rank;
-			fail(c, &e, PHASE_JOIN);
+			coord_fail(c, &e, PHASE_JOIN);
 			return;
 		}
 		m->has_intent = true;
 		maybe_complete(c);
 		return;
 	case MSG_BEAT:
-		m->phase = view_u8(&v);
+		if (beat_decode(&beat, v, &e) < 0)
+			break;
+		m->beat = beat;
 		return;
 	case MSG_ABORT: /* its own word counts before all else */
 		if (err_decode(&e, &phase, &v) < 0)
@@ -622,7 +497,7 @@ static void receive(struct member *m, uint8_t type, struct view v)
 		if (e.code > 128)
 			e.code =
 			        ERR_PEER_LOST; /* who ended by a signal says so by its own status */
-		fail(c, &e, phase);
+		coord_fail(c, &e, phase);
 		return;
 	case MSG_REPORT:
 		if (err_decode(&e, &phase, &v) < 0 || !e.code || e.rank < 0)
@@ -630,13 +505,16 @@ static void receive(struct member *m, uint8_t type, struct view v)
 		suspect(c, m->rank, &e, phase);
 		return;
 	case MSG_VOTE:
-		m->has_digest = view_u8(&v);
-		digest = view_bytes(&v, sizeof m->digest);
-		if (c->stage != STAGE_RUN || m->voted || !digest)
+		if (c->stage != STAGE_RUN || m->voted || vote_decode(&c->votes[m->rank], v, &e) < 0)
 			break;
-		memcpy(m->digest, digest, sizeof m->digest);
 		m->voted = true;
 		give_verdict(c);
+		return;
+	case MSG_PAGE:
+		page = view_u32(&v);
+		if (!c->comparing || v.failed)
+			break;
+		coord_take_page(c, m->rank, page, v);
 		return;
 	case MSG_DONE:
 		if (c->stage != STAGE_COMMIT || m->done || err_decode(&m->outcome, &phase, &v) < 0)
@@ -652,7 +530,7 @@ static void receive(struct member *m, uint8_t type, struct view v)
 		return;
 	e = (struct err){.code = ERR_INTEGRITY, .rank = m->rank};
 	snprintf(e.text, sizeof e.text, "a control message of type %u out of turn", type);
-	fail(c, &e, PHASE_RUN);
+	coord_fail(c, &e, PHASE_RUN);
 }
 
 static void on_message(void *ctx, uint8_t type, struct view body)
@@ -665,210 +543,22 @@ void coord_receive(struct coord *c, uint8_t type, struct view body)
 	receive(&c->members[0], type, body);
 }
 
-/* ---- admission ---- */
-
-static void guest_lost(void *ctx, const struct err *err)
-{
-	struct guest *g = ctx;
-	(void)err;
-	g->wants_rank = false;
-	maybe_drained(g->coord);
-}
-
-static void guest_message(void *ctx, uint8_t type, struct view body)
-{
-	(void)ctx;
-	(void)type;
-	(void)body;
-}
-
-/* Those who have gone make room. Not called from a guest's own link. */
-static void forget_guests(struct coord *c)
-{
-	for (struct guest **p = &c->guests; *p;) {
-		struct guest *g = *p;
-		if (ctl_open(&g->ctl)) {
-			p = &g->next;
-			continue;
-		}
-		*p = g->next;
-		free(g);
-	}
-}
-
-static struct guest *add_guest(struct coord *c, struct conn *conn, const struct addr *from)
-{
-	forget_guests(c);
-	struct guest *g = calloc(1, sizeof *g);
-	struct err e = {0};
-	if (!g) {
-		conn_free(conn);
-		return NULL;
-	}
-	g->coord = c;
-	g->from = *from;
-	g->ctl.on_lost = guest_lost;
-	g->ctl.on_message = guest_message;
-	g->ctl.ctx = g;
-	g->next = c->guests;
-	c->guests = g;
-	if (ctl_start(&g->ctl, conn, c->conf.loop, &e) < 0)
-		ctl_release(&g->ctl);
-	return g;
-}
-
-/* Tell one connection why it can't join, without touching the job. */
-static void turn_away(struct coord *c, struct conn *conn, const struct addr *from,
-                      const struct err *e)
-{
-	struct guest *g = add_guest(c, conn, from);
-	struct buf b;
-	if (!g || !ctl_open(&g->ctl))
-		return;
-	err_message(e, PHASE_JOIN, &b);
-	ctl_send(&g->ctl, MSG_ABORT, &b);
-	ctl_end(&g->ctl);
-	buf_release(&b);
-}
-
-static void seat(struct coord *c, int rank, struct conn *conn, const struct addr *from)
-{
-	struct member *m = &c->members[rank];
-	struct buf b;
-	struct err e = {0};
-	m->from = *from;
-	m->joined = true;
-	if (ctl_start(&m->ctl, conn, c->conf.loop, &e) < 0) {
-		ctl_release(&m->ctl);
-		member_lost(m, &e);
-		return;
-	}
-	buf_init(&b, 64);
-	buf_put_u32(&b, (uint32_t)rank);
-	ctl_send(&m->ctl, MSG_WELCOME, &b);
-	buf_release(&b);
-	if (c->stage == STAGE_FAILED) {
-		tell_failure(c, m);
-		if (c->draining)
-			ctl_end(&m->ctl);
-		maybe_drained(c);
-	}
-}
-
-/* Those who asked for any rank get what is left once everybody is there. */
-static void seat_guests(struct coord *c)
-{
-	int seated = 0, waiting = 0, rank = 0;
-	for (int r = 0; r < c->conf.size; r++)
-		seated += c->members[r].joined;
-	for (struct guest *g = c->guests; g; g = g->next)
-		waiting += g->wants_rank && ctl_open(&g->ctl);
-	if (!waiting || seated + waiting < c->conf.size)
-		return;
-	/* The list is newest first; the ranks go to the oldest first. */
-	for (; waiting; waiting--) {
-		struct guest *oldest = NULL;
-		for (struct guest *g = c->guests; g; g = g->next)
-			if (g->wants_rank && ctl_open(&g->ctl))
-				oldest = g;
-		while (rank < c->conf.size && c->members[rank].joined)
-			rank++;
-		if (rank == c->conf.size)
-			return;
-		struct conn *conn = oldest->ctl.conn;
-		oldest->ctl.conn = NULL;
-		oldest->wants_rank = false;
-		ctl_release(&oldest->ctl);
-		seat(c, rank, conn, &oldest->from);
-	}
-}
-
-static bool refuse(const struct coord *c, const struct hello *h, struct err *e)
-{
-	char from[ADDR_TEXT];
-	*e = (struct err){.code = ERR_DISAGREE, .rank = ERR_RANK_SELF};
-	if (h->version != PROTO_VERSION) {
-		snprintf(e->text, sizeof e->text,
-		         "protocol version %u differs from %u on rank 0: install the same collctl "
-		         "everywhere",
-		         h->version, PROTO_VERSION);
-		return true;
-	}
-	if (memcmp(h->jobtag, c->conf.jobtag, sizeof h->jobtag) != 0) {
-		e->code = ERR_AUTH;
-		snprintf(e->text, sizeof e->text,
-		         "rank 0 here belongs to another job: is --job the same on every rank?");
-		return true;
-	}
-	if (h->rank == PROTO_RANK_AUTO || h->rank >= (uint32_t)c->conf.size)
-		return false;
-	const struct member *m = &c->members[h->rank];
-	if (!m->joined)
-		return false;
-	if (h->rank == 0 && c->conf.elected) {
-		snprintf(e->text, sizeof e->text,
-		         "rank 0 was taken by a rank with --rank auto: give all ranks auto, or all "
-		         "a "
-		         "number");
-		return true;
-	}
-	snprintf(e->text, sizeof e->text, "rank %u has joined already%s%s: is it started twice?",
-	         h->rank, m->from.len ? ", from " : "",
-	         m->from.len ? addr_text(&m->from, true, from) : "");
-	return true;
-}
-
-static void admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
-                  const struct addr *from)
-{
-	struct coord *c = ctx;
-	struct hello h;
-	struct err e;
-	if (hello_decode(&h, opening) < 0) {
-		conn_free(conn);
-		return;
-	}
-	/* Who was told that this job has failed comes for the next one of the same name: it is to
-	 * try again until that one's coordinator listens. */
-	if (c->stage == STAGE_FAILED && h.rank < (uint32_t)c->conf.size &&
-	    c->members[h.rank].joined) {
-		conn_free(conn);
-		return;
-	}
-	if (refuse(c, &h, &e)) {
-		turn_away(c, conn, from, &e);
-		return;
-	}
-	/* An authenticated rank of this job that sees the job differently: nobody can go on. */
-	e = (struct err){.code = ERR_DISAGREE,
-	                 .rank = h.rank == PROTO_RANK_AUTO ? ERR_RANK_SELF : (int)h.rank};
-	if (h.size && h.size != (uint32_t)c->conf.size)
-		snprintf(e.text, sizeof e.text, "--size %u differs from %d on rank 0", h.size,
-		         c->conf.size);
-	else if (h.rank != PROTO_RANK_AUTO && h.rank >= (uint32_t)c->conf.size)
-		snprintf(e.text, sizeof e.text, "there is no such rank: the size is %d on rank 0",
-		         c->conf.size);
-	if (e.text[0]) {
-		turn_away(c, conn, from, &e);
-		fail(c, &e, PHASE_JOIN);
-		return;
-	}
-	if (h.rank != PROTO_RANK_AUTO) {
-		seat(c, (int)h.rank, conn, from);
-	} else {
-		struct guest *g = add_guest(c, conn, from);
-		if (g)
-			g->wants_rank = true;
-	}
-	seat_guests(c);
-}
-
 /* ---- life ---- */
 
 static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[TLS_KEY_BYTES])
 {
 	struct coord *c = ctx;
 	return c->conf.find(c->conf.find_ctx, identity, len, key);
+}
+
+static void coord_free(struct coord *c)
+{
+	if (!c)
+		return;
+	free(c->members);
+	free(c->intents);
+	free(c->votes);
+	free(c);
 }
 
 struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct err *err)
@@ -882,20 +572,25 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	        .buffer = 65536,
 	        .slots = 2 * conf->size + 64,
 	        .per_source = conf->size + 32,
-	        .admit = admit,
+	        .admit = coord_admit,
 	        .ctx = c,
 	};
-	if (c)
-		c->members = calloc((size_t)conf->size, sizeof *c->members);
-	if (!c || !c->members) {
-		err_nomem(err, "the ranks of the job", (size_t)conf->size * sizeof *c->members);
+	size_t n = (size_t)conf->size;
+	if (c) {
+		c->conf = *conf;
+		c->members = calloc(n, sizeof *c->members);
+		c->intents = calloc(n, sizeof *c->intents);
+		c->votes = calloc(n, sizeof *c->votes);
+	}
+	if (!c || !c->members || !c->intents || !c->votes) {
+		err_nomem(err, "the ranks of the job", n * sizeof *c->members);
 		close(listen_fd);
-		free(c);
+		coord_free(c);
 		return NULL;
 	}
-	c->conf = *conf;
 	for (int r = 0; r < conf->size; r++) {
 		struct member *m = &c->members[r];
+		c->intents[r] = &m->intent;
 		m->coord = c;
 		m->rank = r;
 		m->ctl.on_message = on_message;
@@ -905,6 +600,7 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	c->members[0].joined = true;
 	c->join_timer = (struct loop_timer){.fn = join_over, .ctx = c};
 	c->beat_timer = (struct loop_timer){.fn = watch_beats, .ctx = c};
+	c->compare_timer = (struct loop_timer){.fn = coord_compare_over, .ctx = c};
 	c->evidence_timer = (struct loop_timer){.fn = evidence_over, .ctx = c};
 	loop_timer_set(conf->loop, &c->join_timer, conf->join_deadline);
 	c->gate = gate_open(&gate, err);
@@ -923,7 +619,7 @@ void coord_drain(struct coord *c)
 		ctl_end(&c->members[r].ctl);
 	for (struct guest *g = c->guests; g; g = g->next)
 		ctl_end(&g->ctl);
-	maybe_drained(c);
+	coord_maybe_drained(c);
 }
 
 bool coord_drained(const struct coord *c)
@@ -947,6 +643,7 @@ void coord_close(struct coord *c)
 		return;
 	loop_timer_stop(&c->join_timer);
 	loop_timer_stop(&c->beat_timer);
+	loop_timer_stop(&c->compare_timer);
 	loop_timer_stop(&c->evidence_timer);
 	loop_timer_stop(&c->drain_timer);
 	gate_close(c->gate);
@@ -960,7 +657,7 @@ void coord_close(struct coord *c)
 		ctl_release(&g->ctl);
 		free(g);
 	}
+	tables_release(&c->tables);
 	OPENSSL_cleanse(c->plan.key, sizeof c->plan.key);
-	free(c->members);
-	free(c);
+	coord_free(c);
 }

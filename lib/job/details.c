@@ -1,8 +1,12 @@
 #include "lib/job/details.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 static int malformed(struct err *err)
 {
-	return err_set(err, ERR_INTEGRITY, "malformed details of an array");
+	return err_set(err, ERR_INTEGRITY, "malformed details");
 }
 
 int rows_sum(const uint64_t *rows, int n, uint64_t *sum)
@@ -26,18 +30,21 @@ static void get_rows(struct view *v, int size, uint64_t *rows)
 		rows[r] = view_u64(v);
 }
 
-int details_get_rows(struct view v, int size, uint64_t *rows, struct err *err)
+int details_get_rows(struct view *v, int size, uint64_t *rows, struct err *err)
 {
 	uint64_t sum;
-	get_rows(&v, size, rows);
-	bool sane = !v.failed && !view_left(&v) && rows_sum(rows, size, &sum) == 0;
-	return sane ? 0 : malformed(err);
+	get_rows(v, size, rows);
+	return !v->failed && rows_sum(rows, size, &sum) == 0 ? 0 : malformed(err);
 }
+
+/* ---- arrays ---- */
+
+#define FLAG_FORTRAN 0x80u /* in the byte of the format */
 
 void details_put_array(struct buf *b, const struct array_info *info, const uint64_t *counts,
                        int size)
 {
-	buf_put_u8(b, (uint8_t)info->format);
+	buf_put_u8(b, (uint8_t)(info->format | (info->fortran ? FLAG_FORTRAN : 0)));
 	buf_put_u8(b, (uint8_t)info->dtype);
 	buf_put_u8(b, (uint8_t)info->ndim);
 	for (int i = 0; i < info->ndim; i++)
@@ -54,26 +61,166 @@ static bool cut_fits(const struct array_info *info, const uint64_t *counts, int 
 	return info->ndim > 0 && rows_sum(counts, size, &sum) == 0 && sum == info->shape[0];
 }
 
-int details_get_array(struct view v, int size, struct array_info *info, uint64_t *counts,
+int details_get_array(struct view *v, int size, struct array_info *info, uint64_t *counts,
                       bool *even, struct err *err)
 {
 	*info = (struct array_info){0};
-	unsigned format = view_u8(&v), dtype = view_u8(&v), ndim = view_u8(&v);
-	if (v.failed || (format != ARRAY_NPY && format != ARRAY_RAW) || dtype == DTYPE_NONE ||
-	    dtype >= DTYPES || ndim > ARRAY_MAX_DIMS)
+	unsigned first = view_u8(v), dtype = view_u8(v), ndim = view_u8(v);
+	unsigned format = first & ~FLAG_FORTRAN;
+	if (v->failed || (format != ARRAY_NPY && format != ARRAY_RAW) ||
+	    !dtype_has_arithmetic(dtype < DTYPES ? (enum dtype)dtype : DTYPE_NONE) ||
+	    ndim > ARRAY_MAX_DIMS)
 		return malformed(err);
 	info->format = (enum array_format)format;
+	info->fortran = first & FLAG_FORTRAN;
 	info->dtype = (enum dtype)dtype;
 	info->ndim = (int)ndim;
 	for (unsigned i = 0; i < ndim; i++)
-		info->shape[i] = view_u64(&v);
-	uint32_t n = view_u32(&v);
+		info->shape[i] = view_u64(v);
+	uint32_t n = view_u32(v);
 	*even = n == 0;
-	if (v.failed || (n && n != (uint32_t)size) || array_count(info) < 0)
+	if (v->failed || (n && n != (uint32_t)size) || array_count(info) < 0)
 		return malformed(err);
 	if (n)
-		get_rows(&v, size, counts);
-	if (v.failed || view_left(&v) || (n && !cut_fits(info, counts, size)))
+		get_rows(v, size, counts);
+	return v->failed || (n && !cut_fits(info, counts, size)) ? malformed(err) : 0;
+}
+
+/* ---- files ---- */
+
+#define NAME_BYTES 256
+
+void details_put_name(struct buf *b, const char *name)
+{
+	buf_put_str(b, name);
+}
+
+/* A name that stays in the folder to which it is added, and is no hidden file's. */
+static bool is_plain(const char *name)
+{
+	return *name && *name != '.' && !strchr(name, '/');
+}
+
+int details_get_name(struct view *v, char **name, struct err *err)
+{
+	char text[NAME_BYTES];
+	view_str(v, text, sizeof text);
+	if (v->failed || !is_plain(text))
 		return malformed(err);
+	*name = strdup(text);
+	return *name ? 0 : err_nomem(err, "a file name", sizeof text);
+}
+
+void told_release(struct told *t)
+{
+	for (int i = 0; i < t->nfiles; i++)
+		free(t->files[i].name);
+	free(t->files);
+	*t = (struct told){0};
+}
+
+void details_put_told(struct buf *b, const struct told *t)
+{
+	buf_put_u8(b, (uint8_t)t->format);
+	buf_put_u8(b, t->folder);
+	buf_put_u32(b, (uint32_t)t->nfiles);
+	for (int i = 0; i < t->nfiles; i++) {
+		details_put_name(b, t->files[i].name);
+		buf_put_u64(b, t->files[i].bytes);
+	}
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int all_differ(const struct told *t, struct err *err)
+{
+	size_t n = (size_t)t->nfiles;
+	const char **names = calloc(n + 1, sizeof *names);
+	bool twice = false;
+	if (!names)
+		return err_nomem(err, "file names", (n + 1) * sizeof *names);
+	for (size_t i = 0; i < n; i++)
+		names[i] = t->files[i].name;
+	qsort(names, n, sizeof *names, compare_names);
+	for (size_t i = 1; i < n; i++)
+		twice |= strcmp(names[i - 1], names[i]) == 0;
+	free(names);
+	return twice ? malformed(err) : 0;
+}
+
+static int get_files(struct view *v, struct told *t, uint32_t n, struct err *err)
+{
+	uint64_t sum = 0;
+	t->files = calloc(n + 1, sizeof *t->files);
+	if (!t->files)
+		return err_nomem(err, "the root's files", (n + 1) * sizeof *t->files);
+	for (uint32_t i = 0; i < n; i++) {
+		struct told_file *f = &t->files[i];
+		if (details_get_name(v, &f->name, err) < 0)
+			return -1;
+		t->nfiles++;
+		f->bytes = view_u64(v);
+		if (v->failed || __builtin_add_overflow(sum, f->bytes, &sum) || sum > INT64_MAX)
+			return malformed(err);
+	}
+	return all_differ(t, err);
+}
+
+int details_get_told(struct view *v, struct told *t, struct err *err)
+{
+	*t = (struct told){0};
+	unsigned format = view_u8(v), folder = view_u8(v);
+	uint32_t n = view_u32(v);
+	/* A name and a length take eleven bytes or more. */
+	if (v->failed || format == ARRAY_FORMAT_AUTO || format > ARRAY_NPZ || folder > 1 || !n ||
+	    n > view_left(v) / 11 || (n > 1 && !folder))
+		return malformed(err);
+	t->format = (enum array_format)format;
+	t->folder = folder;
+	if (get_files(v, t, n, err) == 0)
+		return 0;
+	told_release(t);
+	return -1;
+}
+
+/* ---- parts ---- */
+
+void details_put_part(struct buf *b, const struct told_part *p)
+{
+	buf_put_str(b, p->algorithm);
+	buf_put_u8(b, (uint8_t)p->wire);
+	buf_put_u32(b, p->windows);
+}
+
+int details_get_part(struct view *v, struct told_part *p, struct err *err)
+{
+	view_str(v, p->algorithm, sizeof p->algorithm);
+	unsigned wire = view_u8(v);
+	p->windows = view_u32(v);
+	if (v->failed || !p->windows || wire >= DTYPES || !dtype_size((enum dtype)wire))
+		return malformed(err);
+	p->wire = (enum dtype)wire;
 	return 0;
+}
+
+void details_put_weight(struct buf *b, double w)
+{
+	uint64_t bits;
+	memcpy(&bits, &w, sizeof bits);
+	buf_put_u64(b, bits);
+}
+
+int details_get_weight(struct view *v, double *w, struct err *err)
+{
+	uint64_t bits = view_u64(v);
+	memcpy(w, &bits, sizeof *w);
+	return v->failed || !isfinite(*w) || *w < 0 ? malformed(err) : 0;
+}
+
+int details_end(const struct view *v, struct err *err)
+{
+	return v->failed || view_left(v) ? malformed(err) : 0;
 }

@@ -49,16 +49,39 @@ struct job {
 	void *decide_ctx;
 	job_details *tells;
 	void *tells_ctx;
+	const char *noun; /* of what shows shows */
+	job_table *shows; /* NULL: this rank has no table */
+	void *shows_ctx;
 
 	/* heartbeat */
 	struct loop_timer beat;
 	enum phase phase;
-	uint64_t moved;
+	uint64_t moved, total;
 	int64_t moved_at;
+	struct pace slowest; /* as the coordinator has said */
 	int (*waits)(void *ctx, int *peers, int cap);
 	void *waits_ctx;
 	bool failing;
 };
+
+/* ---- what it is told ---- */
+
+static void say(struct job *j, uint8_t type, const struct buf *b)
+{
+	if (j->coord)
+		coord_receive(j->coord, type, b ? view_of(b->data, b->len) : view_of("", 0));
+	else
+		ctl_send(&j->ctl, type, b);
+}
+
+static void say_err(struct job *j, uint8_t type, const struct err *e)
+{
+	struct buf b;
+	buf_init(&b, 4096);
+	err_encode(e, j->phase, &b);
+	say(j, type, &b);
+	buf_release(&b);
+}
 
 /* ---- what the coordinator says ---- */
 
@@ -117,9 +140,34 @@ static int keep_details(struct job *j, struct err *err)
 	return 0;
 }
 
+/* Show a page of this rank's table, for which it is asked while it waits for the others, in
+ * job_agree or job_vote; a question that comes when that is over has no answer. */
+static void show(struct job *j, struct view v)
+{
+	uint32_t number = view_u32(&v);
+	struct buf page, b;
+	if (v.failed || !j->shows || j->failing || j->verdict)
+		return;
+	buf_init(&page, TABLE_PAGE_MAX);
+	buf_init(&b, CTL_BODY_MAX);
+	j->shows(j->shows_ctx, number, &page);
+	buf_put_u32(&b, number);
+	buf_put(&b, page.data, page.len);
+	if (page.failed || b.failed) {
+		struct err e = {.rank = ERR_RANK_SELF};
+		err_nomem(&e, "a page of the table", TABLE_PAGE);
+		say_err(j, MSG_ABORT, &e);
+	} else {
+		say(j, MSG_PAGE, &b);
+	}
+	buf_release(&page);
+	buf_release(&b);
+}
+
 static void hear(struct job *j, uint8_t type, struct view v)
 {
 	struct err e = {.rank = ERR_RANK_SELF};
+	struct pace pace;
 	enum phase phase;
 	switch (type) {
 	case MSG_WELCOME:
@@ -146,7 +194,14 @@ static void hear(struct job *j, uint8_t type, struct view v)
 		if (err_decode(&j->outcome, &phase, &v) == 0)
 			j->final = true;
 		return;
-	default: /* BEAT: ctl.heard has it */
+	case MSG_BEAT: /* a sign of life is noted in ctl.heard */
+		if (pace_decode(&pace, v, &e) == 0)
+			j->slowest = pace;
+		return;
+	case MSG_ASK:
+		show(j, v);
+		return;
+	default:
 		return;
 	}
 }
@@ -175,23 +230,6 @@ static void on_lost(void *ctx, const struct err *err)
 	if (j->verdict) /* who knows the verdict finishes */
 		j->final = true;
 	abort_with(j, &e);
-}
-
-static void say(struct job *j, uint8_t type, const struct buf *b)
-{
-	if (j->coord)
-		coord_receive(j->coord, type, b ? view_of(b->data, b->len) : view_of("", 0));
-	else
-		ctl_send(&j->ctl, type, b);
-}
-
-static void say_err(struct job *j, uint8_t type, const struct err *e)
-{
-	struct buf b;
-	buf_init(&b, 4096);
-	err_encode(e, j->phase, &b);
-	say(j, type, &b);
-	buf_release(&b);
 }
 
 /* ---- signals, heartbeats, stalls ---- */
@@ -226,12 +264,12 @@ static void on_beat(void *ctx)
 {
 	struct job *j = ctx;
 	int64_t now = clock_ns(), interval = j->conf.timeout / 4;
+	struct beat beat = {.phase = j->phase, .moved = j->moved, .total = j->total};
 	struct buf b;
 	if (interval > NS_PER_SEC)
 		interval = NS_PER_SEC;
-	buf_init(&b, 16);
-	buf_put_u8(&b, (uint8_t)j->phase);
-	buf_put_u64(&b, j->moved);
+	buf_init(&b, 32);
+	beat_encode(&beat, &b);
 	say(j, MSG_BEAT, &b);
 	buf_release(&b);
 	loop_timer_set(&j->loop, &j->beat, now + interval);
@@ -253,11 +291,24 @@ void job_phase(struct job *j, enum phase phase)
 	j->moved_at = clock_ns();
 }
 
-void job_moved(struct job *j, uint64_t total)
+void job_moved(struct job *j, uint64_t moved, uint64_t total)
 {
-	if (total != j->moved)
+	if (moved != j->moved)
 		j->moved_at = clock_ns();
-	j->moved = total;
+	j->moved = moved;
+	j->total = total;
+}
+
+void job_progress(const struct job *j, struct job_progress *out)
+{
+	*out = (struct job_progress){
+	        .phase = j->phase,
+	        .moved = j->moved,
+	        .total = j->total,
+	        .slowest = j->slowest.rank,
+	        .slowest_phase = j->slowest.phase,
+	        .slowest_done = j->slowest.done,
+	};
 }
 
 void job_waits(struct job *j, int (*fn)(void *ctx, int *peers, int cap), void *ctx)
@@ -388,6 +439,7 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	j->rank = conf->rank >= 0 ? conf->rank : -1;
 	j->size = conf->size;
 	j->data_fd = j->signal_watch.fd = j->loop.epfd = -1;
+	j->slowest.rank = -1;
 	j->ctl.on_lost = on_lost;
 	j->ctl.on_message = hear_local;
 	j->ctl.ctx = j;
@@ -455,10 +507,30 @@ static void details(void *ctx, int rank, struct buf *out)
 		j->tells(j->tells_ctx, rank, out);
 }
 
+static void table(void *ctx, uint32_t page, struct buf *out)
+{
+	struct job *j = ctx;
+	if (j->shows)
+		j->shows(j->shows_ctx, page, out);
+}
+
+static const char *noun(void *ctx)
+{
+	struct job *j = ctx;
+	return j->noun ? j->noun : "table entry";
+}
+
 void job_tells(struct job *j, job_details *fn, void *ctx)
 {
 	j->tells = fn;
 	j->tells_ctx = ctx;
+}
+
+void job_shows(struct job *j, const char *noun, job_table *fn, void *ctx)
+{
+	j->noun = noun;
+	j->shows = fn;
+	j->shows_ctx = ctx;
 }
 
 /* The store may have died since: the job goes on without it. */
@@ -484,6 +556,8 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .deliver = hear_local,
 	        .decide = decide,
 	        .details = details,
+	        .table = table,
+	        .noun = noun,
 	        .complete = withdraw,
 	        .ctx = j,
 	};
@@ -780,13 +854,14 @@ int job_local_index(const struct job *j)
 
 /* ---- the commit ---- */
 
-int job_vote(struct job *j, const uint8_t digest[16], struct err *err)
+int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 {
-	static const uint8_t none[16];
+	struct vote vote = {.has_digest = digest, .shows = digest && j->shows};
 	struct buf b;
+	if (digest)
+		memcpy(vote.digest, digest, sizeof vote.digest);
 	buf_init(&b, 32);
-	buf_put_u8(&b, digest != NULL);
-	buf_put(&b, digest ? digest : none, 16);
+	vote_encode(&vote, &b);
 	say(j, MSG_VOTE, &b);
 	buf_release(&b);
 	job_phase(j, PHASE_COMMIT);

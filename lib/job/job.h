@@ -56,6 +56,21 @@ void job_tells(struct job *, job_details *fn, void *ctx);
 int job_agree(struct job *, struct intent *in, bool mesh, job_decide *decide, void *ctx,
               struct plan *plan, struct err *err);
 
+/*
+ * A rank's table: entries (name, value) in the order of the names' bytes, such as a checkpoint's
+ * tensors with type and shape, of which the ranks compare a digest: as a fact (intent.table) or as
+ * the vote's digest. Where that differs, rank 0 fetches the tables of a dissenter and of one who is
+ * with the most, page by page, up to the first entry that differs, so that the failure names it.
+ */
+/* Write page @page of the table into @out, which is empty: entries by table_put (proto.h), as many
+ * as make TABLE_PAGE bytes; nothing behind the last. Called on the job's thread, any page in any
+ * order, in job_agree and job_vote. */
+typedef void job_table(void *ctx, uint32_t page, struct buf *out);
+/* What a difference is said of: "tensor" gives "tensor NAME is missing"; rank 0 says so to all, be
+ * its own @fn NULL. To be set before job_agree; the table of before the vote may be another (it has
+ * digests), or NULL. @noun lives as long as the job. */
+void job_shows(struct job *, const char *noun, job_table *fn, void *ctx);
+
 /* The mesh over the given edges (ascending peers), standing. The job's until job_close. */
 struct mesh *job_connect(struct job *, const int *out, int nout, const int *in, int nin,
                          int streams, size_t buffer, struct err *err);
@@ -74,12 +89,22 @@ int job_await(struct job *, int fd, struct err *err);
  * is waited for (may be NULL). A phase in which only this machine works (PHASE_COMMIT) can't
  * stall. */
 void job_phase(struct job *, enum phase);
-void job_moved(struct job *, uint64_t total);
+void job_moved(struct job *, uint64_t moved, uint64_t total); /* total: at the end; 0: not known */
 void job_waits(struct job *, int (*fn)(void *ctx, int *peers, int cap), void *ctx);
+
+/* What there is to show of how the job goes. */
+struct job_progress {
+	enum phase phase;      /* this rank's */
+	uint64_t moved, total; /* this rank's, as job_moved was told */
+	int slowest;           /* the rank that is least far, by the last beats; -1: not known */
+	enum phase slowest_phase;
+	double slowest_done; /* the fraction that it has moved */
+};
+void job_progress(const struct job *, struct job_progress *out);
 
 /* The output is complete: vote for the commit, with the digest of a replicated result or NULL.
  * 0: everybody voted yes. */
-int job_vote(struct job *, const uint8_t digest[16], struct err *err);
+int job_vote(struct job *, const uint8_t digest[VOTE_DIGEST], struct err *err);
 /* Committed (@mine NULL or code 0) or not: tell, and learn whether all did. -1: a rank failed to,
  * in *err. *lost (may be NULL): a rank that was lost after the verdict, or -1. */
 int job_finish(struct job *, const struct err *mine, struct err *err);

@@ -6,7 +6,8 @@
 
 #include <xxhash.h>
 
-#define MAGIC "CCTLCTL1"
+#define MAGIC      "CCTLCTL1"
+#define DONE_UNITS 1000000 /* of a fraction on the wire */
 
 const char *phase_name(enum phase p)
 {
@@ -75,6 +76,7 @@ void intent_encode(const struct intent *in, struct buf *b)
 		buf_put_str(b, in->facts[i].value);
 	}
 	buf_put_str(b, in->subject);
+	buf_put_str(b, in->table);
 	buf_put_u64(b, in->memory);
 	buf_put_u32(b, in->ninputs);
 	buf_put_u32(b, in->streams);
@@ -100,6 +102,7 @@ int intent_decode(struct intent *in, struct view v, struct err *err)
 		view_str(&v, in->facts[i].value, FACT_VALUE);
 	}
 	view_str(&v, in->subject, sizeof in->subject);
+	view_str(&v, in->table, sizeof in->table);
 	in->memory = view_u64(&v);
 	in->ninputs = view_u32(&v);
 	in->streams = view_u32(&v);
@@ -107,6 +110,64 @@ int intent_decode(struct intent *in, struct view v, struct err *err)
 	in->details = view_details(&v);
 	bool sane = in->ninputs <= PROTO_MAX_INPUTS && in->streams <= PROTO_MAX_STREAMS;
 	return v.failed || view_left(&v) || !sane ? malformed(err, "INTENT") : 0;
+}
+
+void table_put(struct buf *page, const char *name, const char *value)
+{
+	buf_put_str(page, name);
+	buf_put_str(page, value);
+}
+
+void vote_encode(const struct vote *vote, struct buf *b)
+{
+	buf_put_u8(b, vote->has_digest);
+	buf_put(b, vote->digest, VOTE_DIGEST);
+	buf_put_u8(b, vote->shows);
+}
+
+int vote_decode(struct vote *vote, struct view v, struct err *err)
+{
+	vote->has_digest = view_u8(&v);
+	const uint8_t *digest = view_bytes(&v, VOTE_DIGEST);
+	vote->shows = view_u8(&v);
+	if (!digest || v.failed || view_left(&v))
+		return malformed(err, "VOTE");
+	memcpy(vote->digest, digest, VOTE_DIGEST);
+	return 0;
+}
+
+void beat_encode(const struct beat *beat, struct buf *b)
+{
+	buf_put_u8(b, (uint8_t)beat->phase);
+	buf_put_u64(b, beat->moved);
+	buf_put_u64(b, beat->total);
+}
+
+int beat_decode(struct beat *beat, struct view v, struct err *err)
+{
+	beat->phase = (enum phase)view_u8(&v);
+	beat->moved = view_u64(&v);
+	beat->total = view_u64(&v);
+	bool sane = beat->phase <= PHASE_COMMIT;
+	return v.failed || view_left(&v) || !sane ? malformed(err, "BEAT") : 0;
+}
+
+void pace_encode(const struct pace *p, struct buf *b)
+{
+	buf_put_u32(b, (uint32_t)p->rank);
+	buf_put_u8(b, (uint8_t)p->phase);
+	buf_put_u32(b, (uint32_t)(p->done * DONE_UNITS));
+}
+
+int pace_decode(struct pace *p, struct view v, struct err *err)
+{
+	p->rank = (int)view_u32(&v);
+	p->phase = (enum phase)view_u8(&v);
+	uint32_t done = view_u32(&v);
+	p->done = (double)done / DONE_UNITS;
+	bool sane = p->rank >= -1 && p->rank < PROTO_MAX_SIZE && p->phase <= PHASE_COMMIT &&
+	            done <= DONE_UNITS;
+	return v.failed || view_left(&v) || !sane ? malformed(err, "BEAT") : 0;
 }
 
 void plan_encode(const struct plan *p, struct buf *b)

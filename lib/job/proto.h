@@ -13,7 +13,7 @@
 #include "lib/net/gate.h"
 #include "lib/net/mesh.h"
 
-#define PROTO_VERSION     2
+#define PROTO_VERSION     3
 #define PROTO_RANK_AUTO   UINT32_MAX
 #define PROTO_MAX_INPUTS  (1u << 20) /* local inputs of a rank */
 #define PROTO_MAX_STREAMS 64
@@ -24,12 +24,14 @@ enum msg_type {
 	MSG_INTENT,      /* rank: what it is asked to do */
 	MSG_ROSTER,      /* coordinator: what all do, and where they are */
 	MSG_ABORT,       /* both ways: this job fails, because ... */
-	MSG_BEAT,        /* both ways: alive; from a rank also how far */
+	MSG_BEAT,        /* both ways: alive; and how far, or who is least far */
 	MSG_REPORT,      /* rank: a peer or the link to it failed, or does not move */
 	MSG_VOTE,        /* rank: its output is complete, with its digest where replicated */
 	MSG_VERDICT,     /* coordinator: everybody voted yes: commit */
 	MSG_DONE,        /* rank: committed, or why not */
 	MSG_FINAL,       /* coordinator: everybody is done, or who could not */
+	MSG_ASK,         /* coordinator: show this page of your table */
+	MSG_PAGE,        /* rank: that page */
 };
 
 enum phase { PHASE_JOIN, PHASE_CONNECT, PHASE_RUN, PHASE_COMMIT };
@@ -62,8 +64,10 @@ struct intent {
 	int nfacts;
 	bool crowded; /* more facts than FACTS_MAX were added: it can't be sent */
 	struct fact facts[FACTS_MAX];
-	char subject[256]; /* the file, for messages */
-	uint64_t memory;   /* bytes that this rank may use */
+	char subject[256];     /* the file, for messages */
+	char table[FACT_NAME]; /* the fact whose value is a digest of the rank's table, which it can
+	                        * show (job_shows); "": it has none */
+	uint64_t memory;       /* bytes that this rank may use */
 	uint32_t ninputs;
 	uint32_t streams;          /* asked for; 0: any */
 	char data_addr[ADDR_TEXT]; /* where its data listener is; ":port": at the address that the
@@ -74,6 +78,38 @@ struct intent {
 void intent_add(struct intent *, const char *name, const char *value);
 void intent_encode(const struct intent *, struct buf *);
 int intent_decode(struct intent *, struct view, struct err *);
+
+/* A page of a table: entries {str name, str value} until nothing is left. */
+#define TABLE_PAGE     (256u << 10) /* bytes, at which a page ends with the entry that reaches them */
+#define TABLE_PAGE_MAX (TABLE_PAGE + 2 * (2 + UINT16_MAX)) /* bytes of the longest page */
+void table_put(struct buf *page, const char *name, const char *value);
+
+/* A rank's vote for the commit. */
+#define VOTE_DIGEST 16
+struct vote {
+	bool has_digest; /* of a result that all have */
+	uint8_t digest[VOTE_DIGEST];
+	bool shows; /* it can show a table of which that is the digest */
+};
+void vote_encode(const struct vote *, struct buf *);
+int vote_decode(struct vote *, struct view, struct err *);
+
+/* How far a rank is (job_moved): its BEAT. */
+struct beat {
+	enum phase phase;
+	uint64_t moved, total;
+};
+void beat_encode(const struct beat *, struct buf *);
+int beat_decode(struct beat *, struct view, struct err *);
+
+/* Who is least far, by what the ranks have said: the coordinator's BEAT. */
+struct pace {
+	int rank; /* -1: nobody is known to be behind */
+	enum phase phase;
+	double done; /* the fraction of its bytes that it has moved: 0 to 1 */
+};
+void pace_encode(const struct pace *, struct buf *);
+int pace_decode(struct pace *, struct view, struct err *);
 
 /* What all do: decided by rank 0, told to all. */
 struct plan {

@@ -25,6 +25,7 @@
 #define RANKS    16
 #define STREAMS  3
 #define INPUTS   3
+#define PARTS    5
 #define PATIENCE 2000  /* rounds without a byte moving: stalls are over long before */
 #define WAKE_MS  20000 /* a file thread's word takes no longer */
 
@@ -64,10 +65,18 @@ struct problem {
 	bool uneven; /* an alltoall of parts as @parts says: off and recv_off of each rank */
 	uint64_t parts[RANKS][2][RANKS + 1];
 	double divisor;
+	bool mute[RANKS]; /* ranks that write nothing */
+};
+
+/* A job of several parts. */
+struct list {
+	int n;
+	struct problem parts[PARTS];
+	uint32_t windows[PARTS];
 };
 
 struct timing {
-	uint32_t windows;
+	uint32_t windows; /* where a list doesn't say */
 	int streams;
 	size_t capacity, quantum;
 	uint64_t seed;      /* of the order of ranks and, with stalls, of them */
@@ -94,20 +103,30 @@ struct place { /* of a rank in its world: the context of its callbacks */
 	int rank;
 };
 
-struct world {
+/* A part of a world's job: its files are in memory, of the problem's type. */
+struct part_files {
 	const struct problem *p;
+	struct world *world;
+	uint32_t windows;
+	uint8_t *in[RANKS][INPUTS], *out[RANKS];
+};
+
+struct world {
+	struct part_files parts[PARTS];
+	int nparts, size;
+	struct exec_part asked[RANKS][PARTS];
 	struct timing t;
 	struct place places[RANKS];
 	struct exec *exec[RANKS];
 	struct tap *taps[RANKS][RANKS][STREAMS][2]; /* from, to, stream, out */
-	uint8_t *in[RANKS][INPUTS], *out[RANKS];    /* files, of the problem's type */
 	uint64_t moved;                             /* bytes and ends that passed any lane */
 	/* the fault, on stream 0 of one lane */
 	enum fault fault;
 	int fault_from, fault_to;
 	uint64_t fault_at;
 	int fail_read, fail_write; /* the rank whose file fails at its middle, or -1 */
-	char text[400];
+	int fail_part;
+	char text[PARTS * 400];
 };
 
 /* ---- what a case asks of a rank ---- */
@@ -118,7 +137,7 @@ static inline struct coll_args args_of(const struct problem *p, int r)
 	                          .size = p->size,
 	                          .root = p->root,
 	                          .ninputs = p->inputs[r],
-	                          .noutputs = 1,
+	                          .noutputs = !p->mute[r],
 	                          .off = p->uneven ? p->parts[r][0] : p->off,
 	                          .recv_off = p->uneven ? p->parts[r][1] : NULL,
 	                          .base = p->base,
@@ -154,21 +173,30 @@ static inline enum dtype wire_of(const struct problem *p)
 	               : p->dtype;
 }
 
-static inline const char *describe(struct world *w)
+static inline int describe_part(const struct part_files *f, char *text, size_t size)
 {
-	const struct problem *p = w->p;
-	int n = snprintf(w->text, sizeof w->text,
-	                 "%s %s, P=%d, root %d, base %u, %u steps, %s, %s%s, seed %llu; W=%u K=%d "
-	                 "capacity %zu quantum %zu timing seed %llu%s%s; inputs, blocks%s:",
-	                 coll_name(p->alg->kind), p->alg->name, p->size, p->root, p->base, p->steps,
+	const struct problem *p = f->p;
+	int n = snprintf(text, size,
+	                 "; %s %s, root %d, base %u, %u steps, %s, %s%s, seed %llu, W=%u; "
+	                 "inputs, blocks%s:",
+	                 coll_name(p->alg->kind), p->alg->name, p->root, p->base, p->steps,
 	                 dtype_name(p->dtype), reduce_op_name(p->op),
 	                 p->ordered ? " in rank order" : "", (unsigned long long)p->seed,
-	                 w->t.windows, w->t.streams, w->t.capacity, w->t.quantum,
-	                 (unsigned long long)w->t.seed, w->t.stalls ? " stalls" : "",
-	                 w->t.files ? " threads" : "", p->uneven ? " of a matrix" : "");
-	for (int r = 0; r < p->size && n < (int)sizeof w->text - 40; r++)
-		n += snprintf(w->text + n, sizeof w->text - (size_t)n, " %d,%llu", p->inputs[r],
+	                 f->windows, p->uneven ? " of a matrix" : "");
+	for (int r = 0; r < p->size && n < (int)size - 40; r++)
+		n += snprintf(text + n, size - (size_t)n, " %d,%llu", p->inputs[r],
 		              (unsigned long long)(p->off[r + 1] - p->off[r]));
+	return n;
+}
+
+static inline const char *describe(struct world *w)
+{
+	size_t n = (size_t)snprintf(
+	        w->text, sizeof w->text, "P=%d K=%d capacity %zu quantum %zu timing seed %llu%s%s",
+	        w->size, w->t.streams, w->t.capacity, w->t.quantum, (unsigned long long)w->t.seed,
+	        w->t.stalls ? " stalls" : "", w->t.files ? " threads" : "");
+	for (int k = 0; k < w->nparts && n < sizeof w->text - 300; k++)
+		n += (size_t)describe_part(&w->parts[k], w->text + n, sizeof w->text - n);
 	return w->text;
 }
 
@@ -252,6 +280,16 @@ static inline struct tap *tap_new(struct world *w, struct conn *inner, bool out)
 	return t;
 }
 
+/* Bytes of the largest element on the wire. */
+static inline size_t largest_element(const struct world *w)
+{
+	size_t most = 0;
+	for (int k = 0; k < w->nparts; k++)
+		if (dtype_size(wire_of(w->parts[k].p)) > most)
+			most = dtype_size(wire_of(w->parts[k].p));
+	return most;
+}
+
 static inline struct conn *lane(void *ctx, int peer, bool out, int stream)
 {
 	struct place *at = ctx;
@@ -264,7 +302,7 @@ static inline struct conn *lane(void *ctx, int peer, bool out, int stream)
 		uint64_t id = (uint64_t)(from * 10000 + to * 100 + stream);
 		uint64_t stalls = w->t.stalls ? mix(w->t.seed ^ id) | 1 : 0;
 		/* Every transport takes at least one element: an exchange in place needs that. */
-		size_t capacity = dtype_size(wire_of(w->p));
+		size_t capacity = largest_element(w);
 		if (capacity < w->t.capacity)
 			capacity = w->t.capacity;
 		assert_int_equal(
@@ -282,31 +320,33 @@ static inline struct conn *lane(void *ctx, int peer, bool out, int stream)
 
 /* ---- files ---- */
 
-static inline int read_input(void *ctx, int input, void *buf, uint64_t pos, uint64_t n,
+static inline int read_input(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t n,
                              struct err *err)
 {
 	const struct place *at = ctx;
-	const struct problem *p = at->world->p;
+	const struct part_files *f = &at->world->parts[part];
+	const struct problem *p = f->p;
 	uint64_t len = input_len(p, at->rank);
 	assert_true(input < p->inputs[at->rank] && pos + n <= len);
-	if (at->rank == at->world->fail_read && pos + n > len / 2)
+	if (at->rank == at->world->fail_read && part == at->world->fail_part && pos + n > len / 2)
 		return err_set(err, ERR_INPUT, "the input ends early");
 	if (at->world->t.files)
 		sched_yield();
-	convert_kernel(wire_of(p), p->dtype)(
-	        buf, at->world->in[at->rank][input] + pos * dtype_size(p->dtype), n);
+	convert_kernel(wire_of(p),
+	               p->dtype)(buf, f->in[at->rank][input] + pos * dtype_size(p->dtype), n);
 	return 0;
 }
 
-static inline int write_output(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final,
-                               struct err *err)
+static inline int write_output(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n,
+                               bool final, struct err *err)
 {
 	const struct place *at = ctx;
-	const struct problem *p = at->world->p;
+	const struct part_files *f = &at->world->parts[part];
+	const struct problem *p = f->p;
 	uint64_t len = output_len(p, at->rank);
-	uint8_t *to = at->world->out[at->rank] + pos * dtype_size(p->dtype);
-	assert_true(pos + n <= len);
-	if (at->rank == at->world->fail_write && pos + n > len / 2)
+	uint8_t *to = f->out[at->rank] + pos * dtype_size(p->dtype);
+	assert_true(pos + n <= len && !p->mute[at->rank]);
+	if (at->rank == at->world->fail_write && part == at->world->fail_part && pos + n > len / 2)
 		return err_set(err, ERR_OUTPUT, "the disk is full");
 	if (at->world->t.files)
 		sched_yield();
@@ -319,54 +359,92 @@ static inline int write_output(void *ctx, const void *buf, uint64_t pos, uint64_
 
 /* ---- running ---- */
 
+/* The type of a complex number's parts, in f64 or f32; others have one part, of their own. */
+static inline enum dtype part_dtype(enum dtype d)
+{
+	return d == DTYPE_C64 ? DTYPE_F32 : d == DTYPE_C128 ? DTYPE_F64 : d;
+}
+
 /* Factors stay close to one, or the product of many would overflow the narrow types. */
-static inline void make_value(const struct problem *p, uint64_t x, uint8_t *out)
+static inline void make_float(enum reduce_op op, enum dtype d, uint64_t x, uint8_t *out)
 {
 	double unit = (double)(x >> 11) * 0x1p-53;
-	double v = p->op == REDUCE_PROD ? 0.8 + 0.45 * unit : 4 * unit - 2;
+	double v = op == REDUCE_PROD ? 0.8 + 0.45 * unit : 4 * unit - 2;
 	float f = (float)v;
-	switch (p->dtype) {
-	case DTYPE_F16:
-	case DTYPE_BF16:
-		convert_kernel(p->dtype, DTYPE_F32)(out, &f, 1);
-		return;
-	case DTYPE_F32:
-		memcpy(out, &f, sizeof f);
-		return;
-	case DTYPE_F64:
+	if (d == DTYPE_F64)
 		memcpy(out, &v, sizeof v);
-		return;
-	default:
+	else
+		convert_kernel(d, DTYPE_F32)(out, &f, 1);
+}
+
+static inline void make_value(const struct problem *p, uint64_t x, uint8_t *out)
+{
+	enum dtype part = part_dtype(p->dtype);
+	bool truth = p->op == REDUCE_LAND || p->op == REDUCE_LOR || p->op == REDUCE_LXOR;
+	x = truth ? x & 1 : x;
+	if (!dtype_is_float(p->dtype))
 		memcpy(out, &x, dtype_size(p->dtype));
+	for (size_t k = 0; dtype_is_float(p->dtype) && k < dtype_size(p->dtype); x = mix(x)) {
+		make_float(p->op, part, x, out + k);
+		k += dtype_size(part);
 	}
+}
+
+static inline void part_init(struct part_files *f, const struct problem *p, struct world *w,
+                             uint32_t windows)
+{
+	size_t esize = dtype_size(p->dtype);
+	*f = (struct part_files){.p = p, .world = w, .windows = windows};
+	for (int r = 0; r < p->size; r++) {
+		uint64_t nin = input_len(p, r), nout = output_len(p, r);
+		for (int k = 0; k < p->inputs[r]; k++) {
+			f->in[r][k] = malloc(nin * esize + 1);
+			for (uint64_t i = 0; i < nin; i++)
+				make_value(p, mix(p->seed ^ mix((uint64_t)(r * 64 + k) << 32 | i)),
+				           f->in[r][k] + i * esize);
+		}
+		f->out[r] = malloc(nout * esize + 1);
+		memset(f->out[r], 0xa5, nout * esize + 1);
+	}
+}
+
+static inline void world_begin(struct world *w, int size, const struct timing *t)
+{
+	*w = (struct world){.size = size, .t = *t, .fail_read = -1, .fail_write = -1};
+	for (int r = 0; r < size; r++)
+		w->places[r] = (struct place){w, r};
 }
 
 static inline void world_init(struct world *w, const struct problem *p, const struct timing *t)
 {
-	size_t esize = dtype_size(p->dtype);
-	*w = (struct world){.p = p, .t = *t, .fail_read = -1, .fail_write = -1};
-	for (int r = 0; r < p->size; r++) {
-		w->places[r] = (struct place){w, r};
-		uint64_t nin = input_len(p, r), nout = output_len(p, r);
-		for (int k = 0; k < p->inputs[r]; k++) {
-			w->in[r][k] = malloc(nin * esize + 1);
-			for (uint64_t i = 0; i < nin; i++)
-				make_value(p, mix(p->seed ^ mix((uint64_t)(r * 64 + k) << 32 | i)),
-				           w->in[r][k] + i * esize);
-		}
-		w->out[r] = malloc(nout * esize + 1);
-		memset(w->out[r], 0xa5, nout * esize + 1);
+	world_begin(w, p->size, t);
+	part_init(&w->parts[w->nparts++], p, w, t->windows);
+}
+
+static inline void world_init_list(struct world *w, const struct list *l, const struct timing *t)
+{
+	world_begin(w, l->parts[0].size, t);
+	while (w->nparts < l->n) {
+		int k = w->nparts++;
+		part_init(&w->parts[k], &l->parts[k], w, l->windows[k]);
+	}
+}
+
+static inline void part_release(struct part_files *f)
+{
+	for (int r = 0; r < f->p->size; r++) {
+		for (int k = 0; k < INPUTS; k++)
+			free(f->in[r][k]);
+		free(f->out[r]);
 	}
 }
 
 static inline void world_free(struct world *w)
 {
-	for (int r = 0; r < w->p->size; r++) {
+	for (int r = 0; r < w->size; r++)
 		exec_free(w->exec[r]);
-		for (int k = 0; k < INPUTS; k++)
-			free(w->in[r][k]);
-		free(w->out[r]);
-	}
+	for (int k = 0; k < w->nparts; k++)
+		part_release(&w->parts[k]);
 	for (int from = 0; from < RANKS; from++)
 		for (int to = 0; to < RANKS; to++)
 			for (int k = 0; k < STREAMS; k++)
@@ -375,26 +453,35 @@ static inline void world_free(struct world *w)
 						conn_free(&w->taps[from][to][k][out]->conn);
 }
 
+static inline struct exec_part asked_of(const struct part_files *f, int r)
+{
+	return (struct exec_part){
+	        .algorithm = f->p->alg,
+	        .args = args_of(f->p, r),
+	        .op = f->p->op,
+	        .dtype = wire_of(f->p),
+	        .ordered = f->p->ordered,
+	        .divisor = f->p->divisor,
+	        .windows = f->windows,
+	};
+}
+
 static inline void start(struct world *w)
 {
-	const struct problem *p = w->p;
-	for (int r = 0; r < p->size; r++) {
+	for (int r = 0; r < w->size; r++) {
 		struct err err = {0};
 		struct exec_conf conf = {
-		        .algorithm = p->alg,
-		        .args = args_of(p, r),
-		        .op = p->op,
-		        .dtype = wire_of(p),
-		        .ordered = p->ordered,
-		        .divisor = p->divisor,
-		        .windows = w->t.windows,
+		        .parts = w->asked[r],
+		        .nparts = w->nparts,
 		        .streams = w->t.streams,
-		        .io = {read_input, write_output, &w->places[r], dtype_size(wire_of(p))},
+		        .io = {read_input, write_output, &w->places[r]},
 		        .threads = w->t.files,
 		        .repeat = w->t.repeats > 0,
 		        .conn = lane,
 		        .conn_ctx = &w->places[r],
 		};
+		for (int k = 0; k < w->nparts; k++)
+			w->asked[r][k] = asked_of(&w->parts[k], r);
 		w->exec[r] = exec_new(&conf, &err);
 		if (!w->exec[r])
 			fail_msg("exec_new: %s: %s", err.text, describe(w));
@@ -404,7 +491,7 @@ static inline void start(struct world *w)
 static inline uint64_t progress(const struct world *w)
 {
 	uint64_t n = w->moved;
-	for (int r = 0; r < w->p->size; r++) {
+	for (int r = 0; r < w->size; r++) {
 		struct exec_stats s;
 		exec_stats(w->exec[r], &s);
 		n += s.bytes_moved;
@@ -423,16 +510,16 @@ static inline void drain_fd(int fd)
 static inline void wait_for_files(struct world *w)
 {
 	struct pollfd fds[RANKS];
-	for (int r = 0; r < w->p->size; r++)
+	for (int r = 0; r < w->size; r++)
 		fds[r] = (struct pollfd){exec_fd(w->exec[r]), POLLIN, 0};
-	if (poll(fds, (nfds_t)w->p->size, WAKE_MS) <= 0)
+	if (poll(fds, (nfds_t)w->size, WAKE_MS) <= 0)
 		fail_msg("nobody was woken: %s", describe(w));
 }
 
 /* Advance all ranks until they have finished (0), or one fails: -1, and which in *failed. */
 static inline int play(struct world *w, int *failed, struct err *err)
 {
-	int size = w->p->size, order[RANKS], runs[RANKS] = {0}, idle = 0, left = size;
+	int size = w->size, order[RANKS], runs[RANKS] = {0}, idle = 0, left = size;
 	bool done[RANKS] = {false};
 	uint64_t state = w->t.seed, before = 0;
 	for (int r = 0; r < size; r++)
@@ -457,7 +544,9 @@ static inline int play(struct world *w, int *failed, struct err *err)
 			left -= done[r];
 			if (ret == 1 && !done[r]) {
 				runs[r]++;
-				memset(w->out[r], 0, output_len(w->p, r) * dtype_size(w->p->dtype));
+				memset(w->parts[0].out[r], 0,
+				       output_len(w->parts[0].p, r) *
+				               dtype_size(w->parts[0].p->dtype));
 				exec_repeat(w->exec[r]);
 			}
 		}

@@ -26,17 +26,17 @@ static void one_wrong_element_is_seen(void **state)
 		struct coll_args args = {.rank = r, .size = RANKS, .ninputs = 1, .off = off};
 		struct bench_values v = {.kind = COLL_ALLREDUCE, .dtype = DTYPE_F32, .args = &args};
 		v.buf = malloc(BENCH_SCRATCH);
-		assert_int_equal(bench_read(&v, 0, in[r], 0, COUNT, &err), 0);
+		assert_int_equal(bench_read(&v, 0, 0, in[r], 0, COUNT, &err), 0);
 		for (int i = 0; i < COUNT; i++)
 			out[i] += in[r][i];
 		if (r == RANKS - 1) {
-			assert_int_equal(bench_write(&v, out, 0, COUNT, true, &err), 0);
+			assert_int_equal(bench_write(&v, 0, out, 0, COUNT, true, &err), 0);
 			assert_int_equal(v.wrong, 0);
 			out[0] += 1;
 			out[COUNT - 1] = -out[COUNT - 1];
-			assert_int_equal(bench_write(&v, out + 1, 1, COUNT - 1, true, &err), 0);
+			assert_int_equal(bench_write(&v, 0, out + 1, 1, COUNT - 1, true, &err), 0);
 			assert_int_equal(v.wrong, 1);
-			assert_int_equal(bench_write(&v, out, 0, COUNT, true, &err), 0);
+			assert_int_equal(bench_write(&v, 0, out, 0, COUNT, true, &err), 0);
 			assert_int_equal(v.wrong, 3);
 		}
 		free(v.buf);

@@ -34,6 +34,8 @@ struct member {
 	struct err outcome; /* by FINAL */
 	bool completed_before_roster;
 	char details[32]; /* of its plan */
+	uint32_t page;    /* by ASK */
+	struct pace pace; /* by BEAT */
 };
 
 static struct loop loop;
@@ -45,6 +47,7 @@ static struct err decision;
 static int job_size;
 static struct view said[MEMBERS]; /* the intents' details, as decide sees them */
 static uint64_t inputs_seen;
+static const char *tables[MEMBERS]; /* "name=value name=value ..."; NULL: it has none */
 
 static void take(struct member *m, uint8_t type, struct view v)
 {
@@ -64,6 +67,12 @@ static void take(struct member *m, uint8_t type, struct view v)
 		m->size = view_u32(&v);
 		for (uint32_t r = 0; r < m->size; r++)
 			view_str(&v, m->addrs[r], ADDR_TEXT);
+		break;
+	case MSG_BEAT:
+		assert_int_equal(pace_decode(&m->pace, v, &err), 0);
+		break;
+	case MSG_ASK:
+		m->page = view_u32(&v);
 		break;
 	case MSG_ABORT:
 		assert_int_equal(err_decode(&m->failure, &m->phase, &v), 0);
@@ -126,6 +135,32 @@ static void complete(void *ctx)
 	completed++;
 }
 
+/* Page @page of the table @text, with two entries to a page. */
+static void put_page(const char *text, uint32_t page, struct buf *out)
+{
+	for (uint32_t entry = 0; *text; entry++) {
+		char name[32], value[32];
+		int used = 0;
+		assert_int_equal(sscanf(text, "%31[^=]=%31s %n", name, value, &used), 2);
+		text += used;
+		if (entry / 2 == page)
+			table_put(out, name, value);
+	}
+}
+
+static void own_table(void *ctx, uint32_t page, struct buf *out)
+{
+	assert_ptr_equal(ctx, members);
+	assert_int_equal(out->len, 0);
+	put_page(tables[0], page, out);
+}
+
+static const char *noun(void *ctx)
+{
+	assert_ptr_equal(ctx, members);
+	return "tensor";
+}
+
 static void open_job(int size, int64_t join_ns, int64_t timeout)
 {
 	struct err err = {0};
@@ -139,6 +174,8 @@ static void open_job(int size, int64_t join_ns, int64_t timeout)
 	        .deliver = deliver,
 	        .decide = decide,
 	        .details = details,
+	        .table = own_table,
+	        .noun = noun,
 	        .complete = complete,
 	        .ctx = members,
 	};
@@ -156,6 +193,7 @@ static int set_up(void **state)
 	memset(members, 0, sizeof members);
 	completed = decided = 0;
 	decision = (struct err){0};
+	memset(tables, 0, sizeof tables);
 	return loop_init(&loop, &err);
 }
 
@@ -281,6 +319,10 @@ static void intend(int rank, const char *shape)
 	char text[32];
 	snprintf(text, sizeof text, "rows of rank %d", rank);
 	in.details = view_of(text, strlen(text));
+	if (tables[rank]) {
+		intent_add(&in, "tensors", tables[rank]);
+		snprintf(in.table, sizeof in.table, "tensors");
+	}
 	say_intent(rank, &in);
 }
 
@@ -307,25 +349,29 @@ static void say_err(int rank, uint8_t type, int code, int culprit, const char *t
 	buf_release(&b);
 }
 
-static void beat(int rank, enum phase phase)
+static void beat_of(int rank, enum phase phase, uint64_t moved, uint64_t total)
 {
+	struct beat beat = {phase, moved, total};
 	struct buf b;
-	buf_init(&b, 16);
-	buf_put_u8(&b, (uint8_t)phase);
-	buf_put_u64(&b, 0);
+	buf_init(&b, 32);
+	beat_encode(&beat, &b);
 	say(rank, MSG_BEAT, &b);
 	buf_release(&b);
 }
 
+static void beat(int rank, enum phase phase)
+{
+	beat_of(rank, phase, 0, 0);
+}
+
 static void vote(int rank, const char *digest)
 {
+	struct vote v = {.has_digest = digest, .shows = tables[rank]};
 	struct buf b;
-	uint8_t d[16] = {0};
 	if (digest)
-		memcpy(d, digest, strlen(digest));
+		memcpy(v.digest, digest, strlen(digest));
 	buf_init(&b, 32);
-	buf_put_u8(&b, digest != NULL);
-	buf_put(&b, d, sizeof d);
+	vote_encode(&v, &b);
 	say(rank, MSG_VOTE, &b);
 	buf_release(&b);
 }
@@ -343,6 +389,18 @@ static void all_fail(int size, int but, int code, int culprit, const char *words
 		assert_int_equal(members[r].heard[MSG_ABORT], 1);
 		assert_int_equal(members[r].heard[MSG_VERDICT], 0);
 	}
+}
+
+/* Member @rank answers the n-th ASK. */
+static void show(int rank, int n)
+{
+	struct buf b;
+	until(members[rank].heard[MSG_ASK], n);
+	buf_init(&b, TABLE_PAGE_MAX);
+	buf_put_u32(&b, members[rank].page);
+	put_page(tables[rank], members[rank].page, &b);
+	say(rank, MSG_PAGE, &b);
+	buf_release(&b);
 }
 
 /* ---- joining and agreeing ---- */
@@ -527,7 +585,7 @@ static void other_versions_and_jobs_are_told(void **state)
 	hello_as(2, &h);
 	until(members[2].lost, 1);
 	assert_int_equal(members[2].failure.code, ERR_DISAGREE);
-	assert_non_null(strstr(members[2].failure.text, "protocol version 3 differs from 2"));
+	assert_non_null(strstr(members[2].failure.text, "protocol version 4 differs from 3"));
 	h = hello_of(1, 2);
 	h.jobtag[0] ^= 1;
 	hello_as(3, &h);
@@ -777,8 +835,21 @@ static void digests_that_differ(void **state)
 	vote(0, "same");
 	vote(1, NULL); /* has no result of its own */
 	vote(2, "other");
-	all_fail(3, -1, ERR_INTEGRITY, 2, "its result differs from rank 0's");
+	all_fail(3, -1, ERR_INTEGRITY, 2,
+	         "its result differs from that of rank 0: the digests are not the same");
 	assert_int_equal(members[1].phase, PHASE_COMMIT);
+}
+
+/* Most are right, whoever voted first. */
+static void the_digest_of_most_is_right(void **state)
+{
+	(void)state;
+	run_job(5, NS_PER_SEC);
+	for (int r = 0; r < 5; r++)
+		vote(r, r == 0 ? "odd" : r == 3 ? "other" : "same");
+	all_fail(5, -1, ERR_INTEGRITY, 0,
+	         "its result differs from that of ranks 1, 2, 4: the digests are not the same; so "
+	         "does rank 3");
 }
 
 static void votes_without_digests(void **state)
@@ -858,6 +929,262 @@ static void a_commit_that_fails_is_told_to_all(void **state)
 	}
 }
 
+/* ---- tables ---- */
+
+#define BASE_TABLE "a=f32 b=bf16 c=f16 d=i8 e=u8"
+
+/* A job of 4 whose rank 2 has @odd, the others BASE_TABLE; each has said so. */
+static void run_tables(const char *odd, int64_t join_ns)
+{
+	open_job(4, join_ns, PATIENCE);
+	for (int r = 1; r < 4; r++)
+		join(r, 4);
+	for (int r = 0; r < 4; r++) {
+		tables[r] = r == 2 ? odd : BASE_TABLE;
+		intend(r, "(3,5)");
+	}
+}
+
+static void the_tensor_is_named(void **state)
+{
+	static const struct {
+		const char *odd, *words;
+		int pages;
+	} cases[] = {
+	        {"a=f32 b=f32 c=f16 d=i8 e=u8",
+	         "g.2.npy: tensor 'b' f32 differs from bf16 on ranks 0, 1, 3", 1},
+	        {"a=f32 b=bf16 c=f16 d=i8 e=i8",
+	         "g.2.npy: tensor 'e' i8 differs from u8 on ranks 0, 1, 3", 3},
+	        {"a=f32 b=bf16 d=i8 e=u8", "g.2.npy: tensor 'c' is missing; ranks 0, 1, 3 have it",
+	         2},
+	        {"a=f32 b=bf16 c=f16 d=i8", "g.2.npy: tensor 'e' is missing; ranks 0, 1, 3 have it",
+	         3},
+	        {"a=f32 b=bf16 c=f16 d=i8 e=u8 f=f64",
+	         "g.2.npy: has a tensor 'f' that ranks 0, 1, 3 don't have", 3},
+	        {"a=f32 b=bf16 b2=f16 d=i8 e=u8",
+	         "g.2.npy: has a tensor 'b2' that ranks 0, 1, 3 don't have", 2},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		again(state);
+		run_tables(cases[i].odd, PATIENCE);
+		for (int n = 1; n <= cases[i].pages; n++) {
+			assert_int_equal(members[0].heard[MSG_ABORT], 0);
+			show(2, n);
+		}
+		all_fail(4, -1, ERR_DISAGREE, 2, cases[i].words);
+		assert_int_equal(members[2].heard[MSG_ASK], cases[i].pages);
+		assert_int_equal(members[1].heard[MSG_ASK] + members[3].heard[MSG_ASK], 0);
+		assert_int_equal(members[1].phase, PHASE_JOIN);
+	}
+}
+
+/* Rank 0 is the odd one; ranks 1 and 2 have other tables than 3, 4 and 5, of which 3 shows none. */
+static void other_dissenters_are_named_too(void **state)
+{
+	(void)state;
+	open_job(7, PATIENCE, PATIENCE);
+	for (int r = 1; r < 7; r++)
+		join(r, 7);
+	for (int r = 0; r < 7; r++) {
+		struct intent in = intent_of(r, "(3,5)");
+		tables[r] = r == 0 ? "a=f64" : r < 3 ? "a=f16" : "a=f32";
+		intent_add(&in, "tensors", tables[r]);
+		if (r != 3)
+			snprintf(in.table, sizeof in.table, "tensors");
+		say_intent(r, &in);
+	}
+	show(4, 1);
+	all_fail(7, -1, ERR_DISAGREE, 0,
+	         "g.0.npy: tensor 'a' f64 differs from f32 on ranks 3-6; so do ranks 1, 2");
+	assert_int_equal(members[3].heard[MSG_ASK], 0);
+}
+
+/* Whose table is not to be had is told as far as it is known. */
+static void without_a_table_no_tensor_is_named(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		const char *base = "g.2.npy: tensors a=f64 differs from a=f32 b=bf16 c=f16 d=i8 "
+		                   "e=u8 on ranks 0, 1, 3";
+		again(state);
+		run_tables("a=f64", how == 2 ? 400 * NS_PER_MS : PATIENCE);
+		until(members[2].heard[MSG_ASK], 1);
+		assert_int_equal(members[0].heard[MSG_ABORT], 0);
+		if (how == 0)
+			ctl_release(&members[2].ctl);
+		else if (how == 1) /* it can't make its page */
+			say_err(2, MSG_ABORT, ERR_RESOURCE, 2, "out of memory");
+		else if (how == 3) /* another goes */
+			ctl_release(&members[1].ctl);
+		all_fail(4, how == 0 ? 2 : how == 3 ? 1 : -1, ERR_DISAGREE, 2, base);
+	}
+}
+
+/* The same tables, though the digests are not: nothing to name, and no end of pages. */
+static void tables_that_are_the_same(void **state)
+{
+	(void)state;
+	run_job(2, PATIENCE);
+	tables[0] = tables[1] = "a=1 b=2 c=3";
+	vote(0, "one");
+	vote(1, "other");
+	for (int n = 1; n <= 3; n++)
+		show(1, n);
+	all_fail(2, -1, ERR_INTEGRITY, 1,
+	         "its result differs from that of rank 0: the digests are not the same");
+}
+
+static void the_tensor_of_a_result_is_named(void **state)
+{
+	(void)state;
+	run_job(6, PATIENCE);
+	for (int r = 0; r < 6; r++) {
+		tables[r] = r == 1 ? "a=11 b=22 c=34" : r == 5 ? "a=7" : "a=11 b=22 c=33";
+		vote(r, tables[r]);
+	}
+	show(1, 1);
+	say_err(3, MSG_REPORT, ERR_PEER_LOST, 4, "the connection to rank 4 was lost");
+	show(1, 2);
+	all_fail(6, -1, ERR_INTEGRITY, 1,
+	         "its result differs from that of ranks 0, 2-4: tensor 'c' 34 differs from 33; so "
+	         "does rank 5");
+	assert_int_equal(members[1].phase, PHASE_COMMIT);
+}
+
+/* A page that does not come is not waited for; signs of life go on meanwhile. */
+static void a_page_that_does_not_come(void **state)
+{
+	int64_t start;
+	(void)state;
+	run_job(2, 300 * NS_PER_MS);
+	tables[0] = "a=1";
+	tables[1] = "a=2";
+	vote(0, "one");
+	vote(1, "other");
+	start = clock_ns();
+	while (!members[0].heard[MSG_ABORT]) {
+		beat(1, PHASE_COMMIT);
+		turn();
+		assert_true(clock_ns() - start < PATIENCE);
+	}
+	assert_int_equal(members[1].heard[MSG_ASK], 1);
+	assert_true(members[1].heard[MSG_BEAT] > 0);
+	all_fail(2, -1, ERR_INTEGRITY, 1,
+	         "its result differs from that of rank 0: the digests are not the same");
+	assert_true(clock_ns() - start >= 290 * NS_PER_MS);
+}
+
+/* Neither side is rank 0. */
+static void both_tables_come_from_others(void **state)
+{
+	(void)state;
+	run_job(3, PATIENCE);
+	tables[1] = "a=1 b=2 c=3";
+	tables[2] = "a=1 b=2 d=3";
+	vote(0, NULL);
+	vote(1, "one");
+	vote(2, "other");
+	for (int n = 1; n <= 2; n++) {
+		show(2, n);
+		show(1, n);
+	}
+	all_fail(3, -1, ERR_INTEGRITY, 2,
+	         "its result differs from that of rank 1: tensor 'c' is missing; rank 1 has it");
+}
+
+static void pages_that_are_none(void **state)
+{
+	static const struct {
+		uint32_t page;
+		size_t len;
+		const char *bytes, *words;
+	} cases[] = {
+	        {0, 3, "\2\0x", "page 0 of its table is malformed"},
+	        {0, 14,
+	         "\1\0b\1\0x"
+	         "\1\0a\1\0x"
+	         "\0",
+	         "page 0 of its table is malformed"},
+	        {0, 12,
+	         "\1\0b\1\0x"
+	         "\1\0a\1\0x",
+	         "page 0 of its table is malformed"},
+	        {1, 6, "\1\0b\1\0x", "page 1 of its table was not asked for"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct buf b;
+		again(state);
+		run_tables("a=f64", PATIENCE);
+		until(members[2].heard[MSG_ASK], 1);
+		buf_init(&b, TABLE_PAGE_MAX);
+		buf_put_u32(&b, cases[i].page);
+		buf_put(&b, cases[i].bytes, cases[i].len);
+		say(2, MSG_PAGE, &b);
+		all_fail(4, -1, ERR_INTEGRITY, 2, cases[i].words);
+		buf_release(&b);
+	}
+	again(state); /* nor one of a rank that was not asked */
+	run_tables("a=f64", PATIENCE);
+	until(members[2].heard[MSG_ASK], 1);
+	members[3].heard[MSG_ASK] = 1;
+	show(3, 1);
+	all_fail(4, -1, ERR_INTEGRITY, 3, "page 0 of its table was not asked for");
+	again(state); /* nor a page of no number */
+	run_tables("a=f64", PATIENCE);
+	say(2, MSG_PAGE, NULL);
+	all_fail(4, -1, ERR_INTEGRITY, 2, "out of turn");
+}
+
+/* ---- progress ---- */
+
+static struct beat beats[4]; /* what the ranks say until somebody else is the slowest */
+
+static bool told_pace(const struct pace *p, int rank, enum phase phase, double done)
+{
+	return p->rank == rank &&
+	       (rank < 0 || (p->phase == phase && p->done > done - 1e-5 && p->done < done + 1e-5));
+}
+
+static void expect_pace(int rank, enum phase phase, double done)
+{
+	int64_t end = clock_ns() + PATIENCE;
+	while (!told_pace(&members[0].pace, rank, phase, done) ||
+	       !told_pace(&members[3].pace, rank, phase, done)) {
+		if (clock_ns() >= end)
+			fail_msg("rank %d is not told to be the slowest", rank);
+		for (int r = 0; r < 4; r++)
+			beat_of(r, beats[r].phase, beats[r].moved, beats[r].total);
+		turn();
+	}
+}
+
+static void the_slowest_is_told(void **state)
+{
+	(void)state;
+	run_job(4, 400 * NS_PER_MS); /* beats are due every 100 ms */
+	beats[0] = (struct beat){PHASE_RUN, 50, 100};
+	beats[1] = (struct beat){PHASE_RUN, 5, 0}; /* nobody knows how far it is to go */
+	beats[2] = (struct beat){PHASE_CONNECT, 90, 100};
+	beats[3] = (struct beat){PHASE_RUN, 1, 3};
+	expect_pace(2, PHASE_CONNECT, 0);
+	beats[2] = (struct beat){PHASE_RUN, 9000, 10000};
+	expect_pace(3, PHASE_RUN, 1. / 3);
+	beats[3].moved = UINT64_MAX;
+	expect_pace(0, PHASE_RUN, .5);
+	beats[0].phase = PHASE_COMMIT;
+	expect_pace(2, PHASE_RUN, .9);
+	beats[2].phase = PHASE_COMMIT;
+	expect_pace(-1, PHASE_RUN, 0);
+}
+
+static void a_beat_that_is_none(void **state)
+{
+	(void)state;
+	run_job(2, NS_PER_SEC);
+	say(1, MSG_BEAT, NULL);
+	all_fail(2, -1, ERR_INTEGRITY, 1, "out of turn");
+}
+
 #define COORD_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -889,11 +1216,22 @@ int main(void)
 	        COORD_TEST(messages_out_of_turn),
 	        COORD_TEST(all_votes_give_the_verdict),
 	        COORD_TEST(digests_that_differ),
+	        COORD_TEST(the_digest_of_most_is_right),
 	        COORD_TEST(votes_without_digests),
 	        COORD_TEST(an_abort_before_the_verdict),
 	        COORD_TEST(a_rank_lost_after_the_verdict),
 	        COORD_TEST(a_rank_silent_after_the_verdict),
 	        COORD_TEST(a_commit_that_fails_is_told_to_all),
+	        COORD_TEST(the_tensor_is_named),
+	        COORD_TEST(other_dissenters_are_named_too),
+	        COORD_TEST(without_a_table_no_tensor_is_named),
+	        COORD_TEST(tables_that_are_the_same),
+	        COORD_TEST(the_tensor_of_a_result_is_named),
+	        COORD_TEST(a_page_that_does_not_come),
+	        COORD_TEST(both_tables_come_from_others),
+	        COORD_TEST(pages_that_are_none),
+	        COORD_TEST(the_slowest_is_told),
+	        COORD_TEST(a_beat_that_is_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,18 @@ static struct array_info matrix(uint64_t rows, uint64_t columns)
 	return info;
 }
 
+/* The getter on all of @v, with nothing left. */
+static int get_array(struct view v, int size, struct array_info *info, uint64_t *counts, bool *even,
+                     struct err *err)
+{
+	return details_get_array(&v, size, info, counts, even, err) < 0 ? -1 : details_end(&v, err);
+}
+
+static int get_rows(struct view v, int size, uint64_t *rows, struct err *err)
+{
+	return details_get_rows(&v, size, rows, err) < 0 ? -1 : details_end(&v, err);
+}
+
 /* Encode, decode: what comes back in *info, *counts, *even; the decoder's result. */
 static int there_and_back(const struct array_info *said, const uint64_t *cut, int size,
                           struct array_info *info, uint64_t *counts, bool *even)
@@ -29,7 +42,7 @@ static int there_and_back(const struct array_info *said, const uint64_t *cut, in
 	buf_init(&b, 1u << 20);
 	details_put_array(&b, said, cut, size);
 	assert_false(b.failed);
-	int ret = details_get_array(view_of(b.data, b.len), SIZE, info, counts, even, &err);
+	int ret = get_array(view_of(b.data, b.len), SIZE, info, counts, even, &err);
 	assert_int_equal(err.code, ret ? ERR_INTEGRITY : 0);
 	buf_release(&b);
 	return ret;
@@ -84,8 +97,7 @@ static void what_can_t_be_is_refused(void **state)
 	for (int i = 0; i <= ARRAY_MAX_DIMS; i++)
 		buf_put_u64(&b, 1);
 	buf_put_u32(&b, 0);
-	assert_int_equal(
-	        details_get_array(view_of(b.data, b.len), SIZE, &info, counts, &even, &err), -1);
+	assert_int_equal(get_array(view_of(b.data, b.len), SIZE, &info, counts, &even, &err), -1);
 	assert_int_equal(err.code, ERR_INTEGRITY);
 	buf_release(&b);
 	assert_int_equal(there_and_back(&said, more, SIZE, &info, counts, &even), -1);
@@ -108,14 +120,12 @@ static void arrays_cut_anywhere(void **state)
 		uint8_t *part = malloc(n ? n : 1); /* its own, for a sanitizer to see the end */
 		assert_non_null(part);
 		memcpy(part, b.data, n);
-		assert_int_equal(
-		        details_get_array(view_of(part, n), SIZE, &info, counts, &even, &err), -1);
+		assert_int_equal(get_array(view_of(part, n), SIZE, &info, counts, &even, &err), -1);
 		free(part);
 	}
 	struct err err = {0};
 	buf_put_u8(&b, 0);
-	assert_int_equal(
-	        details_get_array(view_of(b.data, b.len), SIZE, &info, counts, &even, &err), -1);
+	assert_int_equal(get_array(view_of(b.data, b.len), SIZE, &info, counts, &even, &err), -1);
 	buf_release(&b);
 }
 
@@ -128,19 +138,149 @@ static void rows_come_back(void **state)
 	(void)state;
 	buf_init(&b, 100);
 	details_put_rows(&b, rows, SIZE);
-	assert_int_equal(details_get_rows(view_of(b.data, b.len), SIZE, back, &err), 0);
+	assert_int_equal(get_rows(view_of(b.data, b.len), SIZE, back, &err), 0);
 	assert_memory_equal(back, rows, sizeof rows);
 	for (size_t n = 0; n <= b.len; n++) {
 		err_clear(&err);
 		int size = n == b.len ? SIZE - 1 : SIZE; /* too short; at last too long */
-		assert_int_equal(details_get_rows(view_of(b.data, n), size, back, &err), -1);
+		assert_int_equal(get_rows(view_of(b.data, n), size, back, &err), -1);
 		assert_int_equal(err.code, ERR_INTEGRITY);
 	}
 	buf_release(&b);
 	buf_init(&b, 100);
 	details_put_rows(&b, many, SIZE);
 	err_clear(&err);
-	assert_int_equal(details_get_rows(view_of(b.data, b.len), SIZE, back, &err), -1);
+	assert_int_equal(get_rows(view_of(b.data, b.len), SIZE, back, &err), -1);
+	buf_release(&b);
+}
+
+/* ---- files, parts, weights ---- */
+
+static struct told_file files[] = {{"model-1.safetensors", 7}, {"x.json", 0}};
+static const struct told set = {ARRAY_SAFETENSORS, true, files, 2};
+
+static int get_told(const void *p, size_t n, struct told *out)
+{
+	struct err err = {0};
+	struct view v = view_of(p, n);
+	int ret = details_get_told(&v, out, &err);
+	if (ret == 0 && details_end(&v, &err) < 0) {
+		told_release(out);
+		ret = -1;
+	}
+	assert_int_equal(err.code, ret ? ERR_INTEGRITY : 0);
+	return ret;
+}
+
+static int told_and_back(const struct told *t, struct told *out)
+{
+	struct buf b;
+	buf_init(&b, 4096);
+	details_put_told(&b, t);
+	int ret = get_told(b.data, b.len, out);
+	buf_release(&b);
+	return ret;
+}
+
+static void files_come_back(void **state)
+{
+	struct told out;
+	(void)state;
+	assert_int_equal(told_and_back(&set, &out), 0);
+	assert_true(out.format == ARRAY_SAFETENSORS && out.folder && out.nfiles == 2);
+	assert_string_equal(out.files[0].name, files[0].name);
+	assert_string_equal(out.files[1].name, files[1].name);
+	assert_true(out.files[0].bytes == 7 && out.files[1].bytes == 0);
+	told_release(&out);
+}
+
+static void files_cut_anywhere(void **state)
+{
+	struct told out;
+	struct buf b;
+	(void)state;
+	buf_init(&b, 4096);
+	details_put_told(&b, &set);
+	for (size_t n = 0; n < b.len; n++) {
+		uint8_t *part = malloc(n ? n : 1);
+		assert_non_null(part);
+		memcpy(part, b.data, n);
+		assert_int_equal(get_told(part, n, &out), -1);
+		free(part);
+	}
+	buf_release(&b);
+}
+
+static void names_stay_in_their_folder(void **state)
+{
+	static char *const bad[] = {"",  ".",     "..",   ".hidden", "a/b",
+	                            "/", "../up", "/etc", "x.json"}; /* the last: twice */
+	struct told out, t = set;
+	struct told_file two[] = {files[1], files[1]};
+	(void)state;
+	t.files = two;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		two[0].name = bad[i];
+		assert_int_equal(told_and_back(&t, &out), -1);
+	}
+	two[0].name = "other";
+	assert_int_equal(told_and_back(&t, &out), 0);
+	told_release(&out);
+}
+
+static void files_that_can_t_be(void **state)
+{
+	struct told_file huge[] = {{"a", INT64_MAX}, {"b", 1}};
+	struct told out, t = set;
+	(void)state;
+	t.format = ARRAY_FORMAT_AUTO;
+	assert_int_equal(told_and_back(&t, &out), -1);
+	t.format = (enum array_format)99;
+	assert_int_equal(told_and_back(&t, &out), -1);
+	t = set;
+	t.folder = false; /* two, to one name */
+	assert_int_equal(told_and_back(&t, &out), -1);
+	t = set;
+	t.nfiles = 0;
+	assert_int_equal(told_and_back(&t, &out), -1);
+	t = set;
+	t.files = huge;
+	assert_int_equal(told_and_back(&t, &out), -1);
+}
+
+static void parts_and_weights_come_back(void **state)
+{
+	static const double bad[] = {-1, INFINITY, NAN};
+	struct told_part part = {"ring", DTYPE_F64, 7}, back;
+	struct err err = {0};
+	struct buf b;
+	double w;
+	(void)state;
+	buf_init(&b, 4096);
+	details_put_part(&b, &part);
+	details_put_weight(&b, 0.25);
+	struct view v = view_of(b.data, b.len);
+	assert_int_equal(details_get_part(&v, &back, &err), 0);
+	assert_int_equal(details_get_weight(&v, &w, &err), 0);
+	assert_int_equal(details_end(&v, &err), 0);
+	assert_string_equal(back.algorithm, "ring");
+	assert_true(back.wire == DTYPE_F64 && back.windows == 7 && w == 0.25);
+	part.windows = 0;
+	b.len = 0;
+	details_put_part(&b, &part);
+	v = view_of(b.data, b.len);
+	assert_int_equal(details_get_part(&v, &back, &err), -1);
+	part = (struct told_part){"ring", DTYPE_F4, 1}; /* no whole bytes */
+	b.len = 0;
+	details_put_part(&b, &part);
+	v = view_of(b.data, b.len);
+	assert_int_equal(details_get_part(&v, &back, &err), -1);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		b.len = 0;
+		details_put_weight(&b, bad[i]);
+		v = view_of(b.data, b.len);
+		assert_int_equal(details_get_weight(&v, &w, &err), -1);
+	}
 	buf_release(&b);
 }
 
@@ -151,6 +291,11 @@ int main(void)
 	        cmocka_unit_test(what_can_t_be_is_refused),
 	        cmocka_unit_test(arrays_cut_anywhere),
 	        cmocka_unit_test(rows_come_back),
+	        cmocka_unit_test(files_come_back),
+	        cmocka_unit_test(files_cut_anywhere),
+	        cmocka_unit_test(names_stay_in_their_folder),
+	        cmocka_unit_test(files_that_can_t_be),
+	        cmocka_unit_test(parts_and_weights_come_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,18 @@ static void make(struct array *a, uint64_t size)
 	}
 }
 
+/* The digest of a single array. */
+static struct digest *new_digest(const struct array_info *info, const uint64_t *starts,
+                                 size_t nruns)
+{
+	const struct tensor t = {.dtype = info->dtype,
+	                         .ndim = info->ndim,
+	                         .shape = info->shape,
+	                         .count = info->count,
+	                         .bytes = array_bytes(info)};
+	return digest_new(&(const struct tensor *){&t}, 1, starts, nruns);
+}
+
 static int read_back(void *ctx, void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
 	struct array *a = ctx;
@@ -61,15 +73,16 @@ static int read_back(void *ctx, void *buf, size_t bytes, uint64_t pos, struct er
 	return 0;
 }
 
-static void defined(const struct array *a, const char *prefix, uint8_t out[DIGEST_BYTES])
+/* The definition, of @size bytes. */
+static void define(const char *bytes, uint64_t size, const char *prefix, uint8_t out[DIGEST_BYTES])
 {
 	XXH3_state_t *state = XXH3_createState();
 	XXH128_canonical_t c;
 	XXH3_128bits_reset(state);
 	XXH3_128bits_update(state, prefix, strlen(prefix));
-	for (uint64_t at = 0; at < a->size; at += MIB) {
-		uint64_t n = a->size - at < MIB ? a->size - at : MIB;
-		XXH128_canonicalFromHash(&c, XXH3_128bits(a->bytes + at, n));
+	for (uint64_t at = 0; at < size; at += MIB) {
+		uint64_t n = size - at < MIB ? size - at : MIB;
+		XXH128_canonicalFromHash(&c, XXH3_128bits(bytes + at, n));
 		XXH3_128bits_update(state, c.digest, sizeof c.digest);
 	}
 	XXH128_canonicalFromHash(&c, XXH3_128bits_digest(state));
@@ -77,10 +90,15 @@ static void defined(const struct array *a, const char *prefix, uint8_t out[DIGES
 	XXH3_freeState(state);
 }
 
+static void defined(const struct array *a, const char *prefix, uint8_t out[DIGEST_BYTES])
+{
+	define(a->bytes, a->size, prefix, out);
+}
+
 static void final(struct digest *d, struct array *a, uint8_t out[DIGEST_BYTES])
 {
 	struct err err = {0};
-	assert_int_equal(digest_final(d, read_back, a, out, &err), 0);
+	assert_int_equal(digest_final(d, read_back, a, (uint8_t(*)[DIGEST_BYTES])out, &err), 0);
 	digest_free(d);
 }
 
@@ -134,7 +152,7 @@ static void test_any_cut(void **state)
 				starts[r] = r % 4 == 3 ? starts[r - 1] : next() % a.size;
 			qsort(starts, nruns, sizeof *starts, by_value);
 			for (int most = 0; most < 3; most++) {
-				struct digest *d = digest_new(&a.info, starts, nruns);
+				struct digest *d = new_digest(&a.info, starts, nruns);
 				feed(d, &a, starts, nruns, a.size >> (2 * most) | 1);
 				final(d, &a, found);
 				assert_memory_equal(found, expected, DIGEST_BYTES);
@@ -152,11 +170,11 @@ static void test_reads_back_little(void **state)
 	uint8_t one[DIGEST_BYTES], several[DIGEST_BYTES];
 	const uint64_t starts[] = {0, MIB, 3 * MIB + 5, 3 * MIB + 9, 6 * MIB};
 	make(&a, 8 * MIB + 3);
-	struct digest *d = digest_new(&a.info, starts, 1);
+	struct digest *d = new_digest(&a.info, starts, 1);
 	feed(d, &a, starts, 1, 3 * MIB);
 	final(d, &a, one);
 	assert_int_equal(a.reads, 0);
-	d = digest_new(&a.info, starts, 5);
+	d = new_digest(&a.info, starts, 5);
 	feed(d, &a, starts, 5, MIB / 3);
 	final(d, &a, several);
 	assert_int_equal(a.reads, 1);
@@ -174,7 +192,7 @@ static void test_gaps_and_rewrites(void **state)
 	const uint64_t starts[] = {0};
 	make(&a, 4 * MIB);
 	defined(&a, "u8 (4194304,)\n", expected);
-	struct digest *d = digest_new(&a.info, starts, 1);
+	struct digest *d = new_digest(&a.info, starts, 1);
 	char *wrong = calloc(1, MIB);
 	digest_update(d, 0, a.bytes, 100);
 	digest_update(d, 200, a.bytes + 200, MIB - 200); /* a gap in the first piece */
@@ -196,7 +214,7 @@ static void test_no_runs(void **state)
 	uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
 	make(&a, MIB + 17);
 	defined(&a, "u8 (1048593,)\n", expected);
-	final(digest_new(&a.info, NULL, 0), &a, found);
+	final(new_digest(&a.info, NULL, 0), &a, found);
 	assert_memory_equal(found, expected, DIGEST_BYTES);
 	free(a.bytes);
 }
@@ -207,24 +225,24 @@ static void test_depends_on(void **state)
 	struct array a;
 	uint8_t first[DIGEST_BYTES], other[DIGEST_BYTES];
 	make(&a, 2 * MIB);
-	final(digest_new(&a.info, NULL, 0), &a, first);
+	final(new_digest(&a.info, NULL, 0), &a, first);
 	/* Every bit of the content, */
 	for (int i = 0; i < 50; i++) {
 		uint64_t at = next() % a.size;
 		char bit = (char)(1 << next() % 8);
 		a.bytes[at] ^= bit;
-		final(digest_new(&a.info, NULL, 0), &a, other);
+		final(new_digest(&a.info, NULL, 0), &a, other);
 		assert_memory_not_equal(first, other, DIGEST_BYTES);
 		a.bytes[at] ^= bit;
 	}
 	/* the type, the shape. */
 	a.info.dtype = DTYPE_I8;
-	final(digest_new(&a.info, NULL, 0), &a, other);
+	final(new_digest(&a.info, NULL, 0), &a, other);
 	assert_memory_not_equal(first, other, DIGEST_BYTES);
 	a.info.dtype = DTYPE_U8;
 	a.info.ndim = 2;
 	a.info.shape[1] = 1;
-	final(digest_new(&a.info, NULL, 0), &a, other);
+	final(new_digest(&a.info, NULL, 0), &a, other);
 	assert_memory_not_equal(first, other, DIGEST_BYTES);
 	free(a.bytes);
 }
@@ -237,7 +255,7 @@ static void test_empty(void **state)
 	const uint64_t starts[] = {0, 0};
 	make(&a, 0);
 	defined(&a, "u8 (0,)\n", expected);
-	final(digest_new(&a.info, starts, 2), &a, found);
+	final(new_digest(&a.info, starts, 2), &a, found);
 	assert_memory_equal(found, expected, DIGEST_BYTES);
 	free(a.bytes);
 }
@@ -250,8 +268,8 @@ static void test_read_error(void **state)
 	uint8_t out[DIGEST_BYTES];
 	make(&a, 100);
 	a.fail = 1;
-	struct digest *d = digest_new(&a.info, NULL, 0);
-	assert_int_equal(digest_final(d, read_back, &a, out, &err), -1);
+	struct digest *d = new_digest(&a.info, NULL, 0);
+	assert_int_equal(digest_final(d, read_back, &a, &out, &err), -1);
 	assert_int_equal(err.code, ERR_OUTPUT);
 	digest_free(d);
 	free(a.bytes);
@@ -265,18 +283,188 @@ static void test_known(void **state)
 	struct array a = {.size = 48, .bytes = calloc(1, 48)};
 	uint8_t out[DIGEST_BYTES];
 	char text[DIGEST_TEXT];
-	final(digest_new(&info, NULL, 0), &a, out);
+	final(new_digest(&info, NULL, 0), &a, out);
 	assert_string_equal(digest_text(out, text), "659af3dfa898a534aa53c765b4471cb2");
 	free(a.bytes);
+}
+
+/* ---- several tensors ---- */
+
+enum { MOST = 400 };
+
+struct tensors {
+	struct tensor t[MOST];
+	const struct tensor *p[MOST];
+	uint64_t shape[MOST][2];
+	uint8_t expected[MOST][DIGEST_BYTES];
+	size_t n;
+	struct array all; /* their bytes, one tensor after another */
+};
+
+/* @n tensors of sizes around @about, some without bytes. */
+static struct tensors *make_tensors(size_t n, uint64_t about)
+{
+	struct tensors *ts = calloc(1, sizeof *ts);
+	uint64_t size = 0;
+	ts->n = n;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t rows = next() % 7 ? next() % (about / 4) : 0;
+		ts->shape[i][0] = rows;
+		ts->shape[i][1] = 2;
+		ts->t[i] = (struct tensor){.dtype = DTYPE_I16,
+		                           .ndim = 2,
+		                           .shape = ts->shape[i],
+		                           .count = 2 * rows,
+		                           .bytes = 4 * rows};
+		ts->p[i] = &ts->t[i];
+		size += 4 * rows;
+	}
+	make(&ts->all, size);
+	uint64_t at = 0;
+	for (size_t i = 0; i < n; i++) {
+		char prefix[64];
+		snprintf(prefix, sizeof prefix, "i16 (%llu, 2)\n",
+		         (unsigned long long)ts->shape[i][0]);
+		define(ts->all.bytes + at, ts->t[i].bytes, prefix, ts->expected[i]);
+		at += ts->t[i].bytes;
+	}
+	return ts;
+}
+
+static void free_tensors(struct tensors *ts)
+{
+	free(ts->all.bytes);
+	free(ts);
+}
+
+static void assert_digests(struct tensors *ts, struct digest *d)
+{
+	struct err err = {0};
+	uint8_t found[MOST][DIGEST_BYTES];
+	assert_int_equal(digest_final(d, read_back, &ts->all, found, &err), 0);
+	for (size_t i = 0; i < ts->n; i++)
+		assert_memory_equal(found[i], ts->expected[i], DIGEST_BYTES);
+	digest_free(d);
+}
+
+static void test_tensors_any_cut(void **state)
+{
+	(void)state;
+	static const struct {
+		size_t n;
+		uint64_t about;
+	} sets[] = {{1, 3 * MIB}, {2, 3 * MIB}, {9, 2 * MIB}, {40, 100000}, {MOST, 4096}, {3, 8}};
+	for (int round = 0; round < 60; round++) {
+		size_t s = (size_t)round % (sizeof sets / sizeof *sets);
+		struct tensors *ts = make_tensors(sets[s].n, sets[s].about);
+		uint64_t starts[8] = {0}, size = ts->all.size;
+		size_t nruns = next() % 8 + 1;
+		for (size_t r = 1; r < nruns; r++)
+			starts[r] = size ? next() % size : 0;
+		qsort(starts, nruns, sizeof *starts, by_value);
+		struct digest *d = digest_new(ts->p, ts->n, starts, nruns);
+		feed(d, &ts->all, starts, nruns, size >> next() % 8 | 1);
+		assert_digests(ts, d);
+		free_tensors(ts);
+	}
+}
+
+/* Nothing is read back of what came in order in one run, however many tensors a call brings; and
+ * what came in leaps is. */
+static void test_tensors_read_back(void **state)
+{
+	(void)state;
+	struct tensors *ts = make_tensors(MOST, 30000);
+	const char *bytes = ts->all.bytes;
+	uint64_t size = ts->all.size, half = ts->t[0].bytes;
+	struct digest *d = digest_new(ts->p, ts->n, &(const uint64_t){0}, 1);
+	for (uint64_t at = 0, n; at < size; at += n) {
+		n = size - at < 4 * MIB ? size - at : 4 * MIB;
+		digest_update(d, at, bytes + at, n);
+	}
+	assert_digests(ts, d);
+	assert_int_equal(ts->all.reads, 0);
+
+	for (size_t i = 1; i < MOST / 2; i++)
+		half += ts->t[i].bytes;
+	d = digest_new(ts->p, ts->n, &(const uint64_t){0}, 1);
+	digest_update(d, half, bytes + half, size - half);
+	digest_update(d, 0, bytes, half);
+	assert_digests(ts, d);
+	assert_int_equal(ts->all.reads, 0);
+
+	uint64_t skip = size - ts->t[MOST - 1].bytes - ts->t[MOST - 2].bytes;
+	d = digest_new(ts->p, ts->n, &(const uint64_t){0}, 1);
+	digest_update(d, 0, bytes, skip);
+	assert_digests(ts, d);
+	assert_int_equal(ts->all.reads,
+	                 (ts->t[MOST - 1].bytes != 0) + (ts->t[MOST - 2].bytes != 0));
+	free_tensors(ts);
+}
+
+static void test_no_tensors(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	struct digest *d = digest_new(NULL, 0, &(const uint64_t){0}, 1);
+	digest_update(d, 0, "", 0);
+	assert_int_equal(digest_final(d, NULL, NULL, NULL, &err), 0);
+	digest_free(d);
+}
+
+/* Sizes that can't be: no memory rather than an overflow. */
+static void test_too_large(void **state)
+{
+	(void)state;
+	const uint64_t shape[] = {UINT64_C(1) << 63};
+	const struct tensor t = {.dtype = DTYPE_U8, .ndim = 1, .shape = shape, .bytes = shape[0]};
+	const struct tensor *both[] = {&t, &t};
+	assert_null(digest_new(both, 2, NULL, 0));
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	const char *names[] = {"a", "b.weight"}, *none[] = {""};
+	uint8_t digests[2][DIGEST_BYTES], out[DIGEST_BYTES];
+	char text[2 + 9 + 2 * DIGEST_BYTES];
+	XXH128_canonical_t c;
+	memset(digests[0], 0x11, DIGEST_BYTES);
+	memset(digests[1], 0xfe, DIGEST_BYTES);
+	memcpy(text, "a", 2);
+	memcpy(text + 2, digests[0], DIGEST_BYTES);
+	memcpy(text + 18, "b.weight", 9);
+	memcpy(text + 27, digests[1], DIGEST_BYTES);
+	assert_int_equal(digest_names(names, (const void *)digests, 2, out), 0);
+	XXH128_canonicalFromHash(&c, XXH3_128bits(text, sizeof text));
+	assert_memory_equal(out, c.digest, DIGEST_BYTES);
+	/* One with a name isn't one without. */
+	assert_int_equal(digest_names(none, (const void *)digests, 1, out), 0);
+	assert_memory_equal(out, digests[0], DIGEST_BYTES);
+	assert_int_equal(digest_names(names, (const void *)digests, 1, out), 0);
+	XXH128_canonicalFromHash(&c, XXH3_128bits(text, 2 + DIGEST_BYTES));
+	assert_memory_equal(out, c.digest, DIGEST_BYTES);
+	assert_int_equal(digest_names(NULL, NULL, 0, out), 0);
+	XXH128_canonicalFromHash(&c, XXH3_128bits("", 0));
+	assert_memory_equal(out, c.digest, DIGEST_BYTES);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_any_cut),           cmocka_unit_test(test_reads_back_little),
-	        cmocka_unit_test(test_gaps_and_rewrites), cmocka_unit_test(test_no_runs),
-	        cmocka_unit_test(test_depends_on),        cmocka_unit_test(test_empty),
-	        cmocka_unit_test(test_read_error),        cmocka_unit_test(test_known),
+	        cmocka_unit_test(test_any_cut),
+	        cmocka_unit_test(test_reads_back_little),
+	        cmocka_unit_test(test_gaps_and_rewrites),
+	        cmocka_unit_test(test_no_runs),
+	        cmocka_unit_test(test_depends_on),
+	        cmocka_unit_test(test_empty),
+	        cmocka_unit_test(test_read_error),
+	        cmocka_unit_test(test_known),
+	        cmocka_unit_test(test_tensors_any_cut),
+	        cmocka_unit_test(test_tensors_read_back),
+	        cmocka_unit_test(test_no_tensors),
+	        cmocka_unit_test(test_too_large),
+	        cmocka_unit_test(test_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,12 +68,6 @@ static void one_property(uint64_t seed)
 	try(&p, t, 4);
 }
 
-static bool long_run(void)
-{
-	const char *s = getenv("COLLCTL_LONG");
-	return s && s[0] && strcmp(s, "0") != 0;
-}
-
 static void any_timing_gives_the_same_bits(void **state)
 {
 	const char *one = getenv("COLLCTL_SEED");

@@ -4,15 +4,15 @@
  */
 #include "tests/unit/exec_oracle.h"
 
-/* Run @p with a fault on the lane from -> to: rank @to must fail with ERR_INTEGRITY and blame
+/* Run @l with a fault on the lane from -> to: rank @to must fail with ERR_INTEGRITY and blame
  * @from. */
-static void must_notice(const struct problem *p, const struct timing *t, enum fault fault, int from,
+static void must_notice(const struct list *l, const struct timing *t, enum fault fault, int from,
                         int to, uint64_t at)
 {
 	static struct world w;
 	struct err err = {0};
 	int failed = -1;
-	world_init(&w, p, t);
+	world_init_list(&w, l, t);
 	w.fault = fault;
 	w.fault_from = from;
 	w.fault_to = to;
@@ -29,42 +29,103 @@ static void must_notice(const struct problem *p, const struct timing *t, enum fa
 }
 
 /* Bytes that go from @from to @to on stream 0. */
-static uint64_t lane_bytes(const struct problem *p, const struct timing *t, int from, int to)
+static uint64_t lane_bytes(const struct list *l, const struct timing *t, int from, int to)
 {
 	static struct world w;
-	run(&w, p, t);
+	world_init_list(&w, l, t);
+	run_world(&w);
 	uint64_t n = w.taps[from][to][0][0] ? w.taps[from][to][0][0]->seen : 0;
 	world_free(&w);
 	return n;
+}
+
+/* Every byte of every lane, trailers among them. */
+static void damage_everywhere(const struct list *l)
+{
+	struct timing t = {.streams = 2, .capacity = 4096, .seed = 5};
+	int lanes = 0, size = l->parts[0].size;
+	for (int from = 0; from < size; from++)
+		for (int to = 0; to < size; to++) {
+			uint64_t n = from == to ? 0 : lane_bytes(l, &t, from, to);
+			for (uint64_t at = 0; at < n; at++) {
+				must_notice(l, &t, FAULT_FLIP, from, to, at);
+				must_notice(l, &t, FAULT_CUT, from, to, at);
+			}
+			if (n)
+				must_notice(l, &t, FAULT_EXTRA, from, to, 0);
+			lanes += n > 0;
+		}
+	assert_true(lanes >= size - 1);
 }
 
 static void a_damaged_lane_is_noticed(void **state)
 {
 	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++) {
+		static struct list l;
 		uint64_t seed = 3;
-		struct problem p = {.alg = &coll_algorithms[a],
-		                    .dtype = DTYPE_F32,
-		                    .op = REDUCE_SUM,
-		                    .count = 11,
-		                    .seed = 3};
-		struct timing t = {.windows = 2, .streams = 2, .capacity = 4096, .seed = 5};
-		int lanes = 0, size = serves(p.alg, 3) ? 3 : 4;
-		if (p.alg->kind == COLL_BARRIER)
+		l.n = 1;
+		l.windows[0] = 2;
+		l.parts[0] = (struct problem){.alg = &coll_algorithms[a],
+		                              .dtype = DTYPE_F32,
+		                              .op = REDUCE_SUM,
+		                              .count = 11,
+		                              .seed = 3};
+		if (coll_algorithms[a].kind == COLL_BARRIER)
 			continue;
-		problem_fill(&p, &seed, size, 1);
-		for (int from = 0; from < size; from++)
-			for (int to = 0; to < size; to++) {
-				uint64_t n = from == to ? 0 : lane_bytes(&p, &t, from, to);
-				for (uint64_t at = 0; at < n; at++) {
-					must_notice(&p, &t, FAULT_FLIP, from, to, at);
-					must_notice(&p, &t, FAULT_CUT, from, to, at);
-				}
-				if (n)
-					must_notice(&p, &t, FAULT_EXTRA, from, to, 0);
-				lanes += n > 0;
-			}
-		assert_true(lanes >= size - 1);
+		problem_fill(&l.parts[0], &seed, serves(&coll_algorithms[a], 3) ? 3 : 4, 1);
+		damage_everywhere(&l);
+	}
+}
+
+/* A broadcast between two sums of other types, on three ranks. */
+static const struct list *mixed(void)
+{
+	static struct list l;
+	uint64_t seed = 3;
+	l.n = 3;
+	for (int k = 0; k < l.n; k++) {
+		l.parts[k] = (struct problem){
+		        .alg = k == 1 ? coll_find(COLL_BROADCAST, "binomial")
+		                      : coll_find(COLL_ALLREDUCE, k ? "circulant" : "ring_chunked"),
+		        .dtype = k == 0   ? DTYPE_BF16
+		                 : k == 1 ? DTYPE_U8
+		                          : DTYPE_F64,
+		        .op = REDUCE_SUM,
+		        .count = 7 + (uint64_t)k,
+		        .seed = 3,
+		};
+		l.windows[k] = 1 + (uint32_t)k;
+		problem_fill(&l.parts[k], &seed, 3, 1);
+	}
+	return &l;
+}
+
+static void a_damaged_lane_of_several_parts_is_noticed(void **state)
+{
+	(void)state;
+	damage_everywhere(mixed());
+}
+
+static void a_failing_file_of_any_part_fails_its_rank(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 12; i++) {
+		static struct world w;
+		const struct list *l = mixed();
+		bool reading = i & 1;
+		struct timing t = {.streams = 2, .capacity = 4096, .files = i & 2};
+		struct err err = {0};
+		int failed = -1;
+		world_init_list(&w, l, &t);
+		w.fail_part = i >> 2;
+		int r = l->parts[w.fail_part].root; /* reads and writes in every part */
+		*(reading ? &w.fail_read : &w.fail_write) = r;
+		start(&w);
+		assert_int_equal(play(&w, &failed, &err), -1);
+		assert_int_equal(failed, r);
+		assert_int_equal(err.code, reading ? ERR_INPUT : ERR_OUTPUT);
+		world_free(&w);
 	}
 }
 
@@ -127,6 +188,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_damaged_lane_is_noticed),
+	        cmocka_unit_test(a_damaged_lane_of_several_parts_is_noticed),
+	        cmocka_unit_test(a_failing_file_of_any_part_fails_its_rank),
 	        cmocka_unit_test(a_failing_file_fails_its_rank),
 	        cmocka_unit_test(it_says_whom_it_waits_for),
 	};

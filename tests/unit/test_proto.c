@@ -45,6 +45,7 @@ static struct intent full_intent(void)
 		intent_add(&in, name, value);
 	}
 	snprintf(in.subject, sizeof in.subject, "g.%d.npy", 3);
+	snprintf(in.table, sizeof in.table, "fact7");
 	in.memory = 1ull << 40;
 	in.ninputs = 3;
 	in.streams = 4;
@@ -72,6 +73,7 @@ static void intent_comes_back(void **state)
 		assert_string_equal(back.facts[i].value, in.facts[i].value);
 	}
 	assert_string_equal(back.subject, in.subject);
+	assert_string_equal(back.table, in.table);
 	assert_true(back.memory == in.memory);
 	assert_int_equal(back.ninputs, 3);
 	assert_int_equal(back.streams, 4);
@@ -306,6 +308,78 @@ static void an_error_s_text_is_escaped(void **state)
 	buf_release(&b);
 }
 
+static void votes_come_back(void **state)
+{
+	struct vote v = {.has_digest = true, .digest = "0123456789abcde", .shows = true}, back;
+	struct buf b;
+	(void)state;
+	buf_init(&b, 100);
+	vote_encode(&v, &b);
+	buf_put_u8(&b, 0); /* one byte more */
+	for (size_t n = 0; n <= b.len; n++) {
+		struct err err = {0};
+		uint8_t *cut = exactly(b.data, n);
+		int want = n == b.len - 1 ? 0 : -1;
+		assert_int_equal(vote_decode(&back, view_of(cut, n), &err), want);
+		assert_int_equal(err.code, want ? ERR_INTEGRITY : 0);
+		free(cut);
+	}
+	assert_true(back.has_digest && back.shows);
+	assert_memory_equal(back.digest, v.digest, sizeof v.digest);
+	buf_release(&b);
+}
+
+static void beats_come_back(void **state)
+{
+	struct beat beat = {PHASE_RUN, 1ull << 50, UINT64_MAX}, back;
+	struct buf b;
+	(void)state;
+	buf_init(&b, 100);
+	beat_encode(&beat, &b);
+	buf_put_u8(&b, 0);
+	for (size_t n = 0; n <= b.len; n++) {
+		struct err err = {0};
+		uint8_t *cut = exactly(b.data, n);
+		int want = n == b.len - 1 ? 0 : -1;
+		assert_int_equal(beat_decode(&back, view_of(cut, n), &err), want);
+		assert_int_equal(err.code, want ? ERR_INTEGRITY : 0);
+		free(cut);
+	}
+	assert_int_equal(back.phase, PHASE_RUN);
+	assert_true(back.moved == beat.moved && back.total == beat.total);
+	struct err err = {0};
+	b.data[0] = PHASE_COMMIT + 1;
+	assert_int_equal(beat_decode(&back, view_of(b.data, b.len - 1), &err), -1);
+	buf_release(&b);
+}
+
+static void a_pace_comes_back(void **state)
+{
+	static const struct pace cases[] = {
+	        {-1, PHASE_RUN, 1}, {0, PHASE_JOIN, 0}, {65535, PHASE_COMMIT, .25}};
+	static const struct pace bad[] = {
+	        {65536, PHASE_RUN, 0}, {-2, PHASE_RUN, 0}, {0, PHASE_COMMIT + 1, 0}, {0, 0, 1.1}};
+	(void)state;
+	for (size_t i = 0; i < 3 + 4; i++) {
+		struct pace p = i < 3 ? cases[i] : bad[i - 3], back;
+		struct buf b;
+		buf_init(&b, 100);
+		pace_encode(&p, &b);
+		for (size_t n = 0; n <= b.len; n++) {
+			struct err err = {0};
+			uint8_t *cut = exactly(b.data, n);
+			int want = n == b.len && i < 3 ? 0 : -1;
+			assert_int_equal(pace_decode(&back, view_of(cut, n), &err), want);
+			assert_int_equal(err.code, want ? ERR_INTEGRITY : 0);
+			free(cut);
+		}
+		assert_int_equal(back.rank, p.rank);
+		assert_int_equal(back.phase, p.phase);
+		assert_true(back.done > p.done - 1e-6 && back.done < p.done + 1e-6);
+		buf_release(&b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +393,9 @@ int main(void)
 	        cmocka_unit_test(impossible_plans),
 	        cmocka_unit_test(errors_come_back),
 	        cmocka_unit_test(an_error_s_text_is_escaped),
+	        cmocka_unit_test(votes_come_back),
+	        cmocka_unit_test(beats_come_back),
+	        cmocka_unit_test(a_pace_comes_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,330 @@
+/* info: what is in a file: types, shapes, tensors, digests, statistics. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/commands.h"
+#include "cmd/inspect.h"
+#include "cmd/progress.h"
+#include "cmd/result.h"
+
+#define NAME_TEXT 4096
+
+/* The type that all tensors have, or DTYPE_NONE. */
+static enum dtype common_dtype(const struct dataset *d)
+{
+	enum dtype dtype = d->ntensors ? d->tensors[0].dtype : DTYPE_NONE;
+
+	for (size_t i = 1; i < d->ntensors; i++)
+		if (d->tensors[i].dtype != dtype)
+			return DTYPE_NONE;
+	return dtype;
+}
+
+static bool is_array(const struct dataset *d)
+{
+	return d->ntensors == 1 && !*d->tensors[0].name;
+}
+
+static uint64_t elements(const struct dataset *d)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < d->ntensors; i++)
+		sum += d->tensors[i].count;
+	return sum;
+}
+
+/* ---- statistics ---- */
+
+static uint64_t finite(const struct stats *s)
+{
+	return s->count - s->nans - s->infs;
+}
+
+/* Has the type an order, and is there anything to be compared? */
+static bool has_extremes(const struct stats *s)
+{
+	return s->min <= s->max;
+}
+
+/* Has the type arithmetic, and is there anything to be averaged? The mean of complex numbers is one
+ * that is not kept. */
+static bool has_mean(const struct stats *s, enum dtype dtype)
+{
+	return dtype_has_arithmetic(dtype) && !dtype_is_complex(dtype) && finite(s) > 0;
+}
+
+static double mean(const struct stats *s)
+{
+	return s->sum / (double)finite(s);
+}
+
+/* ---- for scripts ---- */
+
+static json_t *number(long double x, enum dtype dtype)
+{
+	if (!dtype_is_float(dtype) && x >= (long double)INT64_MIN && x <= (long double)INT64_MAX)
+		return json_integer((json_int_t)x);
+	return json_real((double)x);
+}
+
+static json_t *mean_json(const struct stats *s, enum dtype dtype)
+{
+	json_t *j = has_mean(s, dtype) ? json_real(mean(s)) : NULL; /* NULL too if it overflows */
+
+	return j ? j : json_null();
+}
+
+static json_t *shape_json(const struct tensor *t)
+{
+	json_t *shape = json_array();
+
+	for (int i = 0; i < t->ndim; i++)
+		json_array_append_new(shape, json_integer((json_int_t)t->shape[i]));
+	return shape;
+}
+
+static json_t *tensor_json(const struct inspection *in, size_t i)
+{
+	const struct tensor *t = &in->data.tensors[i];
+	const struct stats *s = in->stats ? &in->stats[i] : NULL;
+	char digest[DIGEST_TEXT];
+	json_t *j = json_pack("{s:s, s:s, s:o, s:I, s:I, s:s, s:b, s:b}", "name", t->name, "dtype",
+	                      dtype_name(t->dtype), "shape", shape_json(t), "count",
+	                      (json_int_t)t->count, "bytes", (json_int_t)t->bytes, "digest",
+	                      digest_text(in->digests[i], digest), "fortran_order", t->fortran,
+	                      "big_endian", t->swapped);
+
+	if (!j || !s || !dtype_has_arithmetic(t->dtype))
+		return j;
+	json_object_set_new(j, "min", has_extremes(s) ? number(s->min, t->dtype) : json_null());
+	json_object_set_new(j, "max", has_extremes(s) ? number(s->max, t->dtype) : json_null());
+	json_object_set_new(j, "mean", mean_json(s, t->dtype));
+	json_object_set_new(j, "nan", json_integer((json_int_t)s->nans));
+	json_object_set_new(j, "inf", json_integer((json_int_t)s->infs));
+	return j;
+}
+
+/* A file's name, which need not be text, as JSON can hold it. */
+static json_t *path_json(const char *path)
+{
+	char text[NAME_TEXT];
+
+	return json_string(report_escape(text, sizeof text, path));
+}
+
+static json_t *to_json(const struct inspection *in)
+{
+	const struct dataset *d = &in->data;
+	enum dtype dtype = common_dtype(d);
+	char digest[DIGEST_TEXT];
+	json_t *tensors = json_array(), *files = json_array();
+
+	for (size_t i = 0; i < d->ntensors; i++)
+		json_array_append_new(tensors, tensor_json(in, i));
+	for (int i = 0; i < d->nfiles; i++)
+		json_array_append_new(files, path_json(d->files[i].name));
+	return json_pack(
+	        "{s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:s, s:o, s:o, s:n}", "command", "info",
+	        "ok", 1, "file", path_json(d->path), "format", array_format_name(d->format),
+	        "dtype", dtype == DTYPE_NONE ? json_null() : json_string(dtype_name(dtype)),
+	        "shape", is_array(d) ? shape_json(&d->tensors[0]) : json_null(), "count",
+	        (json_int_t)elements(d), "bytes", (json_int_t)dataset_bytes(d), "digest",
+	        digest_text(in->digest, digest), "files", files, "tensors", tensors, "error");
+}
+
+/* ---- for people ---- */
+
+/* " and " between the last two, ", " between others: "bf16, f32 and i64". */
+static void print_dtypes(const struct dataset *d)
+{
+	bool there[DTYPES] = {false};
+	int n = 0;
+
+	for (size_t i = 0; i < d->ntensors; i++) {
+		n += !there[d->tensors[i].dtype];
+		there[d->tensors[i].dtype] = true;
+	}
+	for (enum dtype t = 0; t < DTYPES; t++)
+		if (there[t])
+			printf("%s%s", dtype_name(t), --n > 1 ? ", " : n == 1 ? " and " : "");
+}
+
+/* "model: safetensors, 5 files, 201 tensors of bf16, 1100000000 elements, 2.0 GiB" */
+static void print_summary(const struct inspection *in)
+{
+	const struct dataset *d = &in->data;
+	char text[NAME_TEXT], shape[ARRAY_SHAPE_TEXT], size[32], digest[DIGEST_TEXT];
+
+	printf("%s: %s, ", report_escape(text, sizeof text, d->path), array_format_name(d->format));
+	if (d->sharded)
+		printf("%d file%s, ", d->nfiles, d->nfiles == 1 ? "" : "s");
+	if (!is_array(d))
+		printf("%zu tensor%s%s", d->ntensors, d->ntensors == 1 ? "" : "s",
+		       d->ntensors ? " of " : "");
+	print_dtypes(d);
+	if (is_array(d))
+		printf(" %s%s%s", tensor_shape_text(&d->tensors[0], shape),
+		       d->tensors[0].fortran ? " in Fortran's order" : "",
+		       d->tensors[0].swapped ? ", big-endian" : "");
+	printf(", %" PRIu64 " elements, %s\n", elements(d),
+	       size_text(dataset_bytes(d), size, sizeof size));
+	printf("digest %s\n", digest_text(in->digest, digest));
+}
+
+static void value_text(char text[32], long double x, enum dtype dtype)
+{
+	if (dtype_is_float(dtype))
+		snprintf(text, 32, "%.6Lg", x);
+	else
+		snprintf(text, 32, "%.0Lf", x);
+}
+
+/* The columns of a tensor's statistics, "-" for what it has not. */
+static void stats_text(const struct stats *s, enum dtype dtype, char text[5][32])
+{
+	for (int i = 0; i < 5; i++)
+		strcpy(text[i], "-");
+	if (!dtype_has_arithmetic(dtype))
+		return;
+	if (has_extremes(s)) {
+		value_text(text[0], s->min, dtype);
+		value_text(text[1], s->max, dtype);
+	}
+	if (has_mean(s, dtype))
+		snprintf(text[2], sizeof text[2], "%.6g", mean(s));
+	snprintf(text[3], sizeof text[3], "%" PRIu64, s->nans);
+	snprintf(text[4], sizeof text[4], "%" PRIu64, s->infs);
+}
+
+static void print_stats_row(const struct inspection *in, size_t i)
+{
+	char stats[5][32];
+
+	if (!in->stats)
+		return;
+	stats_text(&in->stats[i], in->data.tensors[i].dtype, stats);
+	printf("  %12s %12s %12s %9s %9s", stats[0], stats[1], stats[2], stats[3], stats[4]);
+}
+
+static void print_array_stats(const struct inspection *in)
+{
+	char stats[5][32];
+
+	if (!in->stats)
+		return;
+	stats_text(&in->stats[0], in->data.tensors[0].dtype, stats);
+	printf("min %s, max %s, mean %s, NaN %s, Inf %s\n", stats[0], stats[1], stats[2], stats[3],
+	       stats[4]);
+}
+
+/* The name last: it may be of any length and in any script. */
+static void print_tensors(const struct inspection *in)
+{
+	const struct dataset *d = &in->data;
+	char text[NAME_TEXT], shape[ARRAY_SHAPE_TEXT], digest[DIGEST_TEXT];
+	int width = (int)strlen("shape");
+
+	for (size_t i = 0; i < d->ntensors; i++) {
+		int n = (int)strlen(tensor_shape_text(&d->tensors[i], shape));
+		width = n > width ? n : width;
+	}
+	printf("%-12s %-*s %14s  %-32s", "dtype", width, "shape", "bytes", "digest");
+	if (in->stats)
+		printf("  %12s %12s %12s %9s %9s", "min", "max", "mean", "NaN", "Inf");
+	printf("  name\n");
+	for (size_t i = 0; i < d->ntensors; i++) {
+		const struct tensor *t = &d->tensors[i];
+		printf("%-12s %-*s %14" PRIu64 "  %s", dtype_name(t->dtype), width,
+		       tensor_shape_text(t, shape), t->bytes, digest_text(in->digests[i], digest));
+		print_stats_row(in, i);
+		printf("  %s\n", report_escape(text, sizeof text, t->name));
+	}
+}
+
+static void print_inspection(const struct inspection *in)
+{
+	print_summary(in);
+	if (is_array(&in->data))
+		print_array_stats(in);
+	else
+		print_tensors(in);
+}
+
+/* ---- the command ---- */
+
+static void look(void *ctx, struct progress_now *now)
+{
+	const struct inspection *in = ctx;
+
+	now->phase = now->doing = "read";
+	now->moved = in->moved;
+	now->total = dataset_bytes(&in->data);
+}
+
+static void step(void *ctx)
+{
+	progress_step(ctx);
+}
+
+static int inspect(struct inspection *in, const char *path, const struct options *o,
+                   struct err *err)
+{
+	struct progress progress;
+
+	if (inspect_open(in, path, o, NULL, NULL, err) < 0)
+		return -1;
+	progress_start(&progress, o, "info", NULL, look, in);
+	int ret = inspect_read(in, o->stats, step, &progress, err);
+	progress_stop(&progress);
+	return ret;
+}
+
+static json_t *failure_json(const char *path, const struct err *err)
+{
+	return json_pack("{s:s, s:b, s:o, s:o}", "command", "info", "ok", 0, "file",
+	                 path_json(path), "error", report_error_json(err, -1, "run"));
+}
+
+/* One file: its object in *@object (--json), or its text on stdout, behind an empty line if it is
+ * not the @first. Returns the exit code. */
+static int info(const char *path, const struct options *o, bool first, json_t **object)
+{
+	struct inspection in = {0};
+	struct err err = {.rank = ERR_RANK_SELF};
+	int code = 0;
+
+	if (inspect(&in, path, o, &err) < 0) {
+		code = report(&err, -1);
+		*object = o->json ? failure_json(path, &err) : NULL;
+	} else if (o->json) {
+		*object = to_json(&in);
+	} else {
+		fputs(first ? "" : "\n", stdout);
+		print_inspection(&in);
+	}
+	inspect_release(&in);
+	return code;
+}
+
+/* A file that can't be read doesn't keep the others from being shown; the first such gives the exit
+ * code. With --json one object for one file, else an array of them. */
+int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv)
+{
+	json_t *all = o->json && argc > 2 ? json_array() : NULL, *object = NULL;
+	int code = 0;
+	(void)cmd;
+
+	for (int i = 1; i < argc; i++) {
+		int failed = info(argv[i], o, i == 1, &object);
+		code = code ? code : failed;
+		if (all)
+			json_array_append_new(all, object);
+	}
+	if (!o->json)
+		return code;
+	int printed = report_json(all ? all : object);
+	return code ? code : printed;
+}

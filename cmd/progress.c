@@ -1,0 +1,153 @@
+#include "cmd/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/bar.h"
+#include "cmd/report.h"
+#include "lib/base/clock.h"
+#include "lib/base/io.h"
+
+/* How often something is shown, and when first. */
+static const struct {
+	int64_t first, every; /* ns */
+} pace[] = {
+        [PROGRESS_BAR] = {500 * NS_PER_MS, 200 * NS_PER_MS},
+        [PROGRESS_LINES] = {5 * NS_PER_SEC, 5 * NS_PER_SEC},
+        [PROGRESS_JSON] = {NS_PER_SEC, NS_PER_SEC},
+};
+
+static enum progress_mode mode_of(const struct options *o)
+{
+	const char *when = o->progress;
+
+	if (strcmp(when, "json") == 0)
+		return PROGRESS_JSON;
+	if (strcmp(when, "always") == 0)
+		return bar_possible() ? PROGRESS_BAR : PROGRESS_LINES;
+	if (strcmp(when, "auto") == 0 && o->verbose >= 0 && bar_possible())
+		return PROGRESS_BAR;
+	return PROGRESS_NONE;
+}
+
+/* ---- showing ---- */
+
+static void show_json(const struct progress_now *now, double rate)
+{
+	json_t *object = progress_json(now, rate);
+	char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
+
+	json_decref(object);
+	if (!text)
+		return;
+	size_t len = strlen(text);
+	text[len++] = '\n'; /* in the place of the terminating NUL: one write, newline included */
+	write_all(STDERR_FILENO, text, len);
+	free(text);
+}
+
+static void show_line(const struct progress *p, const struct progress_now *now, double rate)
+{
+	char text[BAR_MAX];
+
+	progress_line(text, sizeof text, 0, p->what, now, rate);
+	if (now->rank >= 0)
+		report_note("rank %d: %s", now->rank, text);
+	else
+		report_note("%s", text);
+}
+
+static void show(struct progress *p, bool last)
+{
+	struct progress_now now = {.rank = -1, .slowest = -1, .phase = "run", .doing = "run"};
+	char text[BAR_MAX];
+
+	p->look(p->ctx, &now);
+	meter_add(&p->meter, clock_ns(), now.moved);
+	double rate = meter_rate(&p->meter);
+	if (p->mode == PROGRESS_BAR)
+		bar_draw(progress_line(text, sizeof text, bar_width(), p->what, &now, rate));
+	else if (!last && !bar_writable())
+		return; /* the reader is behind: it will see the next one */
+	else if (p->mode == PROGRESS_JSON)
+		show_json(&now, rate);
+	else
+		show_line(p, &now, rate);
+}
+
+static void tick(void *ctx)
+{
+	struct progress *p = ctx;
+
+	show(p, false);
+	p->due = clock_ns() + pace[p->mode].every;
+	if (p->loop)
+		loop_timer_set(p->loop, &p->timer, p->due);
+}
+
+/* ---- from outside ---- */
+
+void progress_start(struct progress *p, const struct options *o, const char *what,
+                    struct loop *loop, progress_look *look, void *ctx)
+{
+	*p = (struct progress){.mode = mode_of(o),
+	                       .what = what,
+	                       .look = look,
+	                       .ctx = ctx,
+	                       .loop = loop,
+	                       .timer = {.fn = tick, .ctx = p}};
+	if (p->mode == PROGRESS_NONE)
+		return;
+	int64_t now = clock_ns();
+	meter_add(&p->meter, now, 0);
+	p->due = now + pace[p->mode].first;
+	if (loop)
+		loop_timer_set(loop, &p->timer, p->due);
+}
+
+static void look_at_job(void *ctx, struct progress_now *now)
+{
+	static const char *const doing[] = {
+	        [PHASE_JOIN] = "waiting for ranks",
+	        [PHASE_CONNECT] = "connecting",
+	        [PHASE_RUN] = "run",
+	        [PHASE_COMMIT] = "storing",
+	};
+	struct job_progress p;
+
+	job_progress(ctx, &p);
+	*now = (struct progress_now){.rank = job_rank(ctx),
+	                             .phase = phase_name(p.phase),
+	                             .doing = doing[p.phase],
+	                             .moved = p.moved,
+	                             .total = p.total,
+	                             .slowest = p.slowest,
+	                             .slowest_done = p.slowest_done};
+}
+
+void progress_start_job(struct progress *p, const struct options *o, const char *what,
+                        struct job *job)
+{
+	progress_start(p, o, what, job_loop(job), look_at_job, job);
+}
+
+void progress_step(struct progress *p)
+{
+	if (p->mode != PROGRESS_NONE && clock_ns() >= p->due)
+		tick(p);
+}
+
+void progress_stop(struct progress *p)
+{
+	if (p->mode == PROGRESS_NONE)
+		return;
+	if (p->loop)
+		loop_timer_stop(&p->timer);
+	if (p->mode == PROGRESS_BAR)
+		bar_clear();
+	else
+		show(p, true);
+	p->mode = PROGRESS_NONE;
+}

@@ -1,0 +1,228 @@
+#include "cmd/progress_text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+
+#define SMOOTHING  3.0 /* seconds after which a sample counts for half */
+#define BAR_LEAST  8   /* cells, or there is no bar */
+#define BAR_MOST   30
+#define BETWEEN    2 /* blanks between fields */
+#define FIELD_TEXT 64
+
+/* ---- the rate ---- */
+
+void meter_add(struct meter *m, int64_t at, uint64_t moved)
+{
+	if (!m->at || moved < m->moved || moved == 0) {
+		*m = (struct meter){.at = at, .moved = moved};
+		return;
+	}
+	double seconds = (double)(at - m->at) / (double)NS_PER_SEC;
+	if (seconds <= 0)
+		return;
+	double share = seconds / (SMOOTHING + seconds);
+	m->sum += share * ((double)(moved - m->moved) / seconds - m->sum);
+	m->weight += share * (1 - m->weight);
+	m->at = at;
+	m->moved = moved;
+}
+
+double meter_rate(const struct meter *m)
+{
+	return m->weight > 0 ? m->sum / m->weight : -1;
+}
+
+/* Seconds left; negative: not known. */
+static double time_left(const struct progress_now *now, double rate)
+{
+	if (now->total && now->moved >= now->total)
+		return 0;
+	if (!now->total || rate < 1)
+		return -1;
+	return (double)(now->total - now->moved) / rate;
+}
+
+static double fraction(const struct progress_now *now)
+{
+	return now->moved < now->total ? (double)now->moved / (double)now->total : 1;
+}
+
+/* ---- the fields of the line ---- */
+
+enum field { WHAT, BAR, PERCENT, AMOUNT, RATE, LEFT, DOING, SLOWEST, FIELDS };
+
+static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+
+/* The unit in which @bytes is a number below 1024, and its size in *@scale. */
+static const char *unit_of(double bytes, double *scale)
+{
+	size_t u = 0;
+
+	*scale = 1;
+	for (; bytes / *scale >= 1023.5 && u + 1 < sizeof units / sizeof *units; u++)
+		*scale *= 1024;
+	return units[u];
+}
+
+static int decimals(double x, double scale, double whole_from)
+{
+	return scale > 1 && x < whole_from ? 1 : 0;
+}
+
+static void amount_text(char *buf, const struct progress_now *now)
+{
+	double scale, moved = (double)now->moved, total = (double)now->total;
+	const char *unit = unit_of(total > moved ? total : moved, &scale);
+	int digits = decimals(total / scale, scale, 100);
+
+	if (now->total)
+		snprintf(buf, FIELD_TEXT, "%.*f of %.*f %s", digits, moved / scale, digits,
+		         total / scale, unit);
+	else if (now->moved)
+		snprintf(buf, FIELD_TEXT, "%.*f %s", decimals(moved / scale, scale, 100),
+		         moved / scale, unit);
+}
+
+static void rate_text(char *buf, double rate)
+{
+	double scale;
+	const char *unit = unit_of(rate, &scale);
+
+	if (rate >= 0)
+		snprintf(buf, FIELD_TEXT, "%.*f %s/s", decimals(rate / scale, scale, 10),
+		         rate / scale, unit);
+}
+
+static void left_text(char *buf, double seconds)
+{
+	double whole = ceil(seconds);
+	unsigned s = whole < 360000 ? (unsigned)whole : 360000;
+
+	if (seconds <= 0)
+		return;
+	if (seconds < 9.95)
+		snprintf(buf, FIELD_TEXT, "%.1f s left", seconds);
+	else if (s < 60)
+		snprintf(buf, FIELD_TEXT, "%u s left", s);
+	else if (s < 3600)
+		snprintf(buf, FIELD_TEXT, "%um%02us left", s / 60, s % 60);
+	else if (s < 360000)
+		snprintf(buf, FIELD_TEXT, "%uh%02um left", s / 3600, s / 60 % 60);
+	else
+		snprintf(buf, FIELD_TEXT, "over 99h left");
+}
+
+static void fill_fields(char field[FIELDS][FIELD_TEXT], const char *what,
+                        const struct progress_now *now, double rate)
+{
+	memset(field, 0, FIELDS * sizeof *field);
+	snprintf(field[WHAT], FIELD_TEXT, "%s", what);
+	if (now->total)
+		snprintf(field[PERCENT], FIELD_TEXT, "%d%%", (int)(100 * fraction(now)));
+	amount_text(field[AMOUNT], now);
+	if (now->moved)
+		rate_text(field[RATE], rate);
+	left_text(field[LEFT], time_left(now, rate));
+	snprintf(field[DOING], FIELD_TEXT, "%s", now->doing);
+	if (now->slowest >= 0)
+		snprintf(field[SLOWEST], FIELD_TEXT, "slowest: rank %d (%.0f%%)", now->slowest,
+		         floor(100 * now->slowest_done));
+}
+
+/* ---- laying it out ---- */
+
+/* Columns of all fields and what stands between them. */
+static int columns(char field[FIELDS][FIELD_TEXT])
+{
+	int sum = 0;
+
+	for (int i = 0; i < FIELDS; i++)
+		if (*field[i])
+			sum += (sum ? BETWEEN : 0) + (int)strlen(field[i]);
+	return sum;
+}
+
+/* The cells of a bar that fits beside the fields in @width columns; 0: none does. */
+static int bar_cells(char field[FIELDS][FIELD_TEXT], int width)
+{
+	int cells = width - columns(field) - BETWEEN - 2;
+
+	if (!*field[PERCENT] || cells < BAR_LEAST)
+		return 0;
+	return cells < BAR_MOST ? cells : BAR_MOST;
+}
+
+static void draw_bar(char *buf, int cells, double done)
+{
+	int full = (int)(done * cells);
+
+	*buf++ = '[';
+	memset(buf, '#', (size_t)full);
+	memset(buf + full, '.', (size_t)(cells - full));
+	memcpy(buf + cells, "]", 2);
+}
+
+/* Leave fields out until the rest fits in @width columns, with a bar as long as it tells more than
+ * what would have to give way. */
+static void fit(char field[FIELDS][FIELD_TEXT], int width, const struct progress_now *now)
+{
+	/* "run" says less than how long it takes; any other phase says more. */
+	const enum field before_bar[] = {*field[LEFT] ? DOING : SLOWEST, WHAT};
+	static const enum field after_bar[] = {SLOWEST, AMOUNT, WHAT, RATE, LEFT, DOING};
+	const bool bar = *field[PERCENT];
+	int cells = bar_cells(field, width);
+
+	for (size_t i = 0; bar && !cells && i < sizeof before_bar / sizeof *before_bar; i++) {
+		*field[before_bar[i]] = '\0';
+		cells = bar_cells(field, width);
+	}
+	for (size_t i = 0; columns(field) > width && i < sizeof after_bar / sizeof *after_bar; i++)
+		*field[after_bar[i]] = '\0';
+	cells = bar_cells(field, width);
+	if (cells)
+		draw_bar(field[BAR], cells, fraction(now));
+}
+
+char *progress_line(char *buf, size_t cap, int width, const char *what,
+                    const struct progress_now *now, double rate)
+{
+	char field[FIELDS][FIELD_TEXT];
+	size_t at = 0;
+
+	fill_fields(field, what, now, rate);
+	if (width > 0)
+		fit(field, width - 1, now);
+	if (cap)
+		*buf = '\0';
+	for (int i = 0; i < FIELDS && at < cap; i++)
+		if (*field[i])
+			at += (size_t)snprintf(buf + at, cap - at, "%s%s", at ? "  " : "",
+			                       field[i]);
+	return buf;
+}
+
+/* ---- JSON ---- */
+
+static json_t *real_or_null(double x)
+{
+	return x >= 0 && isfinite(x) ? json_real(x) : json_null();
+}
+
+json_t *progress_json(const struct progress_now *now, double rate)
+{
+	json_t *slowest = now->slowest < 0 ? json_null()
+	                                   : json_pack("{s:i, s:f}", "rank", now->slowest, "done",
+	                                               now->slowest_done);
+
+	return json_pack("{s:{s:o, s:s, s:I, s:o, s:o, s:o, s:o}}", "progress", "rank",
+	                 now->rank < 0 ? json_null() : json_integer(now->rank), "phase", now->phase,
+	                 "moved", (json_int_t)now->moved, "total",
+	                 now->total ? json_integer((json_int_t)now->total) : json_null(), "rate",
+	                 real_or_null(rate), "left", real_or_null(time_left(now, rate)), "slowest",
+	                 slowest);
+}

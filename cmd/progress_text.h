@@ -1,0 +1,46 @@
+/* How far something is, in words and numbers: the bar's line, the JSON line, and the rate behind
+ * both. Nothing here prints. */
+#ifndef COLLCTL_CMD_PROGRESS_TEXT_H
+#define COLLCTL_CMD_PROGRESS_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+struct progress_now {
+	int rank;            /* -1: none, or not known yet */
+	const char *phase;   /* a word, for JSON: "run" */
+	const char *doing;   /* the same for people: "waiting for ranks" */
+	uint64_t moved;      /* bytes */
+	uint64_t total;      /* bytes that `moved` will be at the end, about; 0: not known */
+	int slowest;         /* the rank that is least far; -1: not known */
+	double slowest_done; /* how far it is, 0 to 1 */
+};
+
+/* Bytes a second over the last seconds. Zeroed: nothing known. */
+struct meter {
+	int64_t at; /* of the last sample, clock_ns(); 0: none */
+	uint64_t moved;
+	double sum, weight;
+};
+
+/* Take a sample at @at. Time before the first byte doesn't count. */
+void meter_add(struct meter *, int64_t at, uint64_t moved);
+/* Negative: not known. */
+double meter_rate(const struct meter *);
+
+/*
+ * "allreduce  [######......]  43%  1.2 of 2.8 GiB  612 MiB/s  2.6 s left  run  slowest: rank 2
+ * (38%)" in at most @width - 1 columns (0: any width, and no bar) and @cap bytes: what doesn't fit
+ * is left out, the least telling first; @rate in bytes a second, negative: not known. Plain ASCII
+ * if @what and now->doing are. Returns @buf.
+ */
+char *progress_line(char *buf, size_t cap, int width, const char *what,
+                    const struct progress_now *now, double rate);
+
+/* {"progress":{"rank","phase","moved","total","rate","left","slowest":{"rank","done"}}}, null for
+ * what is not known. A new reference, or NULL. */
+json_t *progress_json(const struct progress_now *now, double rate);
+
+#endif

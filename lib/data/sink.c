@@ -1,0 +1,332 @@
+#include "lib/data/sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/data/outfile.h"
+#include "lib/data/sink_internal.h"
+#include "lib/data/spool.h"
+
+struct sink_file {
+	char *path;
+	bool is_stdout;
+	void *head;
+	size_t head_len;
+	uint64_t size;
+	struct outfile out;     /* stdout's is a spool */
+	bool packed;            /* an archive, whose members */
+	struct archive archive; /* are these, */
+	struct outfile spool;   /* and lie here until they are packed into .out */
+};
+
+struct sink {
+	bool sync, force, committed;
+	struct sink_file *files;
+	int nfiles, cap;
+	char **made; /* folders */
+	int nmade;
+};
+
+struct sink *sink_new(bool sync, bool force, struct err *err)
+{
+	struct sink *s = calloc(1, sizeof *s);
+	if (!s) {
+		err_nomem(err, "the outputs", sizeof *s);
+		return NULL;
+	}
+	s->sync = sync;
+	s->force = force;
+	return s;
+}
+
+/* Those that were opened later may share a descriptor with earlier ones. */
+void sink_free(struct sink *s)
+{
+	if (!s)
+		return;
+	for (int i = s->nfiles; i-- > 0;) {
+		struct sink_file *f = &s->files[i];
+		outfile_release(&f->out);
+		outfile_release(&f->spool);
+		archive_release(&f->archive);
+		free(f->head);
+		free(f->path);
+	}
+	for (int i = s->nmade; i-- > 0;) {
+		if (!s->committed)
+			rmdir(s->made[i]);
+		free(s->made[i]);
+	}
+	free(s->made);
+	free(s->files);
+	free(s);
+}
+
+int sink_files(const struct sink *s)
+{
+	return s->nfiles;
+}
+
+uint64_t sink_size(const struct sink *s, int file)
+{
+	return s->files[file].packed ? 0 : s->files[file].size;
+}
+
+const char *sink_path(const struct sink *s, int file)
+{
+	return s->files[file].path;
+}
+
+/* ---- adding ---- */
+
+static int reserve_file(struct sink *s, struct err *err)
+{
+	if (s->nfiles < s->cap)
+		return 0;
+	int cap = s->cap ? 2 * s->cap : 4;
+	struct sink_file *files = reallocarray(s->files, (size_t)cap, sizeof *files);
+	if (!files)
+		return err_nomem(err, "the outputs", (size_t)cap * sizeof *files);
+	s->files = files;
+	s->cap = cap;
+	return 0;
+}
+
+int sink_add(struct sink *s, const char *path, const void *head, size_t head_len, uint64_t size,
+             struct err *err)
+{
+	bool is_stdout = strcmp(path, "-") == 0;
+	for (int i = 0; is_stdout && i < s->nfiles; i++)
+		if (s->files[i].is_stdout)
+			return err_set(err, ERR_USAGE, "stdout: is given as output twice");
+	if (reserve_file(s, err))
+		return -1;
+	struct sink_file *f = &s->files[s->nfiles];
+	*f = (struct sink_file){.is_stdout = is_stdout, .head_len = head_len, .size = size};
+	f->path = strdup(path);
+	f->head = malloc(head_len + 1);
+	if (!f->path || !f->head) {
+		free(f->path);
+		free(f->head);
+		return err_nomem(err, "the head of an output", head_len);
+	}
+	memcpy(f->head, head ? head : "", head_len);
+	return s->nfiles++;
+}
+
+int sink_add_archive(struct sink *s, const char *path, struct archive *a, struct err *err)
+{
+	int file = sink_add(s, path, NULL, 0, 0, err);
+	if (file < 0) {
+		archive_release(a);
+		return -1;
+	}
+	s->files[file].archive = *a;
+	s->files[file].packed = true;
+	*a = (struct archive){0};
+	return file;
+}
+
+/* So that the folder itself is on disk. */
+static int sync_parent(const char *path, struct err *err)
+{
+	char *parent;
+	if (asprintf(&parent, "%s/..", path) < 0)
+		return err_nomem(err, "a path", strlen(path));
+	int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* Where a folder can't be read or synced there is nothing to be had. */
+	int ret = fd >= 0 && fsync(fd) && errno != EINVAL ? -1 : 0;
+	if (ret)
+		err_errno(err, ERR_OUTPUT, "%s: cannot sync the folder", parent);
+	if (fd >= 0)
+		close(fd);
+	free(parent);
+	return ret;
+}
+
+int sink_add_folder(struct sink *s, const char *path, struct err *err)
+{
+	struct stat st;
+	char **made = reallocarray(s->made, (size_t)s->nmade + 1, sizeof *made);
+	if (!made)
+		return err_nomem(err, "the folders", sizeof *made);
+	s->made = made;
+	if (mkdir(path, 0777)) {
+		int error = errno;
+		if (error == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+			return 0;
+		if (error == EEXIST)
+			return err_set(err, ERR_OUTPUT, "%s: is a file: expected a folder or none",
+			               path);
+		errno = error;
+		return err_errno(err, ERR_OUTPUT, "%s: cannot make the folder", path);
+	}
+	s->made[s->nmade] = strdup(path);
+	if (!s->made[s->nmade]) {
+		rmdir(path);
+		return err_nomem(err, "a path", strlen(path));
+	}
+	s->nmade++;
+	return s->sync ? sync_parent(path, err) : 0;
+}
+
+/* ---- opening and writing ---- */
+
+/* Files in one folder share its descriptor. Two at one path would be one. */
+static int compare_with_earlier(struct sink *s, int file, struct err *err)
+{
+	struct sink_file *f = &s->files[file];
+	for (int i = 0; i < file && !f->out.shared; i++) {
+		const struct sink_file *e = &s->files[i];
+		if (!e->is_stdout && !e->out.shared)
+			outfile_share_folder(&f->out, &e->out);
+	}
+	for (int i = 0; i < file && f->out.shared; i++) {
+		const struct sink_file *e = &s->files[i];
+		if (e->out.dirfd == f->out.dirfd && !strcmp(e->out.name, f->out.name))
+			return err_set(err, ERR_USAGE, "%s: is given as output twice, also as %s",
+			               f->path, e->path);
+	}
+	return 0;
+}
+
+static int open_target(struct sink *s, int file, struct err *err)
+{
+	struct sink_file *f = &s->files[file];
+	if (f->is_stdout)
+		return outfile_spool(&f->out, "stdout", f->size, err);
+	if (outfile_open(&f->out, f->path, f->size, s->sync, s->force, err))
+		return -1;
+	return compare_with_earlier(s, file, err);
+}
+
+/* An archive's members lie beside it meanwhile, where there is to be room for the archive too. */
+static int open_members(struct sink *s, struct sink_file *f, struct err *err)
+{
+	const struct archive *a = &f->archive;
+	if (f->is_stdout ? outfile_spool(&f->spool, "stdout", a->bytes, err)
+	                 : outfile_open(&f->spool, f->path, a->bytes, false, s->force, err))
+		return -1;
+	for (size_t i = 0; i < a->n; i++)
+		if (outfile_pwrite(&f->spool, a->heads[i].data, a->heads[i].len,
+		                   a->members[i].offset, err))
+			return -1;
+	return outfile_reserve(&f->out, a->bytes, err);
+}
+
+int sink_open(struct sink *s, struct err *err)
+{
+	for (int i = 0; i < s->nfiles; i++) {
+		struct sink_file *f = &s->files[i];
+		if (open_target(s, i, err) ||
+		    outfile_pwrite(&f->out, f->head, f->head_len, 0, err) ||
+		    (f->packed && open_members(s, f, err)))
+			return -1;
+	}
+	return 0;
+}
+
+static struct outfile *content(const struct sink *s, int file)
+{
+	struct sink_file *f = &s->files[file];
+	return f->packed ? &f->spool : &f->out;
+}
+
+int sink_pwrite(struct sink *s, int file, const void *buf, size_t bytes, uint64_t pos,
+                struct err *err)
+{
+	return outfile_pwrite(content(s, file), buf, bytes, pos, err);
+}
+
+int sink_pread(struct sink *s, int file, void *buf, size_t bytes, uint64_t pos, struct err *err)
+{
+	return outfile_pread(content(s, file), buf, bytes, pos, err);
+}
+
+/* ---- the end ---- */
+
+static int pack(struct sink_file *f, struct err *err)
+{
+	const struct archive *a = &f->archive;
+	struct err why = {.rank = ERR_RANK_SELF};
+	if (npz_pack(f->spool.fd, a->members, a->n, f->out.fd, &why))
+		return err_set(err, why.code, "%s: %s", f->path, why.text);
+	outfile_release(&f->spool);
+	return outfile_measure(&f->out, err);
+}
+
+int sink_seal(struct sink *s, struct err *err)
+{
+	for (int i = 0; i < s->nfiles; i++) {
+		struct sink_file *f = &s->files[i];
+		if (f->packed && pack(f, err))
+			return -1;
+		if (!f->is_stdout && outfile_seal(&f->out, err))
+			return -1;
+	}
+	return 0;
+}
+
+/* A file alone needs nothing to go back to: its rename happens or not. */
+static int keep_old(struct sink *s, struct err *err)
+{
+	for (int i = 0; s->nfiles > 1 && i < s->nfiles; i++)
+		if (!s->files[i].is_stdout && outfile_keep(&s->files[i].out, err))
+			return -1;
+	return 0;
+}
+
+static int copy_to_stdout(struct sink_file *f, struct err *err)
+{
+	if (lseek(f->out.fd, 0, SEEK_SET) < 0)
+		return err_errno(err, ERR_OUTPUT, "the spool of stdout");
+	return spool_copy(f->out.fd, "the spool of stdout", STDOUT_FILENO, "stdout", ERR_OUTPUT,
+	                  NULL, NULL, err);
+}
+
+/* Names first, for they can be taken back, and what went to stdout can't. */
+static int place_all(struct sink *s, struct err *err)
+{
+	for (int i = 0; i < s->nfiles; i++)
+		if (!s->files[i].is_stdout && outfile_place(&s->files[i].out, err))
+			return -1;
+	for (int i = 0; i < s->nfiles; i++)
+		if (s->files[i].is_stdout && copy_to_stdout(&s->files[i], err))
+			return -1;
+	return 0;
+}
+
+/* @err, which says why, also tells what could not be put back. */
+static void undo_all(struct sink *s, struct err *err)
+{
+	for (int i = s->nfiles; i-- > 0;) {
+		struct err more = {.rank = ERR_RANK_SELF};
+		if (!s->files[i].out.committed || outfile_undo(&s->files[i].out, &more) == 0)
+			continue;
+		s->committed = true; /* its folder stays */
+		size_t len = strlen(err->text);
+		snprintf(err->text + len, sizeof err->text - len, "; %s", more.text);
+	}
+}
+
+int sink_commit(struct sink *s, struct err *err)
+{
+	int ret = 0;
+	if (keep_old(s, err))
+		return -1;
+	if (place_all(s, err)) {
+		undo_all(s, err);
+		return -1;
+	}
+	s->committed = true;
+	/* Last first: a folder's descriptor is its first file's, which syncs it. */
+	for (int i = s->nfiles; i-- > 0;)
+		if (!s->files[i].is_stdout && outfile_settle(&s->files[i].out, err))
+			ret = -1;
+	return ret;
+}

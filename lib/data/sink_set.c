@@ -1,0 +1,139 @@
+/* Sharded sets as outputs: a folder of files, and the index last. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "lib/data/sink_internal.h"
+
+/* "FOLDER/NAME"; malloced; NULL: out of memory. */
+static char *in_folder(const char *folder, const char *name, struct err *err)
+{
+	size_t n = strlen(folder);
+	char *path;
+	if (asprintf(&path, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/", name) < 0) {
+		err_nomem(err, "a path", n + strlen(name));
+		return NULL;
+	}
+	return path;
+}
+
+/* A set's file names may have come from another rank. */
+static int check_name(const char *folder, const char *name, struct err *err)
+{
+	if (*name && *name != '.' && !strchr(name, '/'))
+		return 0;
+	return err_set(err, ERR_INPUT, "%s: '%s' is no plain name for a file of a set", folder,
+	               name);
+}
+
+/* The folder of a set's output, and its index's name or NULL, from what -o says. Malloced. */
+static int split_set_path(const char *path, const struct dataset *like, char **folder, char **index,
+                          struct err *err)
+{
+	enum array_format format;
+	const char *slash = strrchr(path, '/');
+	bool is_folder = array_is_folder(path), is_index = !is_folder && array_is_index(path);
+	const char *name = is_index ? (slash ? slash + 1 : path) : like->index;
+	if (strcmp(path, "-") == 0 ||
+	    (!is_folder && !is_index &&
+	     array_format_of(path, ARRAY_FORMAT_AUTO, &format, NULL) == 0))
+		return err_set(err, ERR_USAGE,
+		               "%s: the input is a sharded set: name a folder for the output",
+		               path);
+	*index = name ? strdup(name) : NULL;
+	if (!is_index)
+		*folder = strdup(path);
+	else
+		*folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path))
+		                : strdup(".");
+	if (!*folder || (name && !*index))
+		return err_nomem(err, "a path", strlen(path));
+	return 0;
+}
+
+/* What else the set's index says stays; the size is what it is here. */
+static json_t *index_metadata(const struct dataset *like)
+{
+	json_t *metadata = like->index_metadata ? json_loads(like->index_metadata,
+	                                                     JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)
+	                                        : NULL;
+	if (!json_is_object(metadata)) {
+		json_decref(metadata);
+		metadata = json_object();
+	}
+	json_object_set_new(metadata, "total_size", json_integer((json_int_t)dataset_bytes(like)));
+	return metadata;
+}
+
+/* As transformers writes it; malloced, or NULL. */
+static char *index_text(const struct dataset *like, size_t *len)
+{
+	json_t *index = json_object(), *map = json_object();
+	char *text = NULL;
+	int bad = json_object_set_new(index, "metadata", index_metadata(like));
+	for (size_t i = 0; i < like->ntensors; i++)
+		bad |= json_object_set_new(map, like->tensors[i].name,
+		                           json_string(like->files[like->tensors[i].file].name));
+	bad |= json_object_set_new(index, "weight_map", map);
+	char *json =
+	        bad ? NULL : json_dumps(index, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
+	json_decref(index);
+	int n = json ? asprintf(&text, "%s\n", json) : -1;
+	free(json);
+	*len = (size_t)n;
+	return n < 0 ? NULL : text;
+}
+
+static int add_index(struct sink *s, const char *folder, const char *name,
+                     const struct dataset *like, struct err *err)
+{
+	size_t len;
+	int file = -1;
+	if (check_name(folder, name, err))
+		return -1;
+	char *text = index_text(like, &len), *path = in_folder(folder, name, err);
+	if (!text)
+		err_nomem(err, "the index of a set", 0);
+	else if (path)
+		file = sink_add(s, path, text, len, len, err);
+	free(text);
+	free(path);
+	return file < 0 ? -1 : 0;
+}
+
+static int add_shards(struct sink *s, const char *folder, const struct dataset *like,
+                      struct place *places, struct err *err)
+{
+	const struct tensor **of = sink_by_file(like, err);
+	int ret = of ? 0 : -1;
+	for (size_t i = 0, n; ret == 0 && i < like->ntensors; i += n) {
+		const struct dataset_file *f = &like->files[of[i]->file];
+		int file = of[i]->file;
+		for (n = 1; i + n < like->ntensors && of[i + n]->file == file; n++)
+			;
+		ret = check_name(folder, f->name, err);
+		char *path = ret ? NULL : in_folder(folder, f->name, err);
+		ret = path ? sink_add_safetensors(s, path, like, of + i, n, f->metadata, places,
+		                                  err)
+		           : -1;
+		free(path);
+	}
+	free(of);
+	return ret;
+}
+
+int sink_add_set(struct sink *s, const char *path, const struct dataset *like, struct place *places,
+                 struct err *err)
+{
+	char *folder = NULL, *index = NULL;
+	int ret = split_set_path(path, like, &folder, &index, err);
+	if (ret == 0 &&
+	    (sink_add_folder(s, folder, err) || add_shards(s, folder, like, places, err) ||
+	     (index && add_index(s, folder, index, like, err))))
+		ret = -1;
+	free(folder);
+	free(index);
+	return ret;
+}

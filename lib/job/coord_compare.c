@@ -1,0 +1,87 @@
+/* In what the ranks disagree: the tables of two of them are asked for, page by page. */
+#include "lib/base/clock.h"
+#include "lib/job/coord_internal.h"
+
+void coord_stop_comparing(struct coord *c)
+{
+	c->comparing = false;
+	loop_timer_stop(&c->compare_timer);
+	tables_release(&c->tables);
+}
+
+void coord_compare_over(void *ctx)
+{
+	struct coord *c = ctx;
+	coord_fail(c, &c->disagreement.err, c->disagreed_in);
+}
+
+/* Rank 0's own page is at hand. */
+static void take_own_page(struct coord *c)
+{
+	struct buf b;
+	buf_init(&b, TABLE_PAGE_MAX);
+	c->conf.table(c->conf.ctx, c->tables.page, &b);
+	if (b.failed)
+		coord_fail(c, &c->disagreement.err, c->disagreed_in);
+	else
+		coord_take_page(c, 0, c->tables.page,
+		                b.len ? view_of(b.data, b.len) : view_of("", 0));
+	buf_release(&b);
+}
+
+static void ask_pages(struct coord *c)
+{
+	const int *rank = c->tables.rank;
+	struct buf b;
+	buf_init(&b, 16);
+	buf_put_u32(&b, c->tables.page);
+	for (int side = 0; side < 2; side++)
+		if (rank[side] != 0)
+			coord_tell(&c->members[rank[side]], MSG_ASK, &b);
+	buf_release(&b);
+	if (rank[0] == 0 || rank[1] == 0)
+		take_own_page(c);
+}
+
+void coord_take_page(struct coord *c, int rank, uint32_t page, struct view entries)
+{
+	struct table_difference entry;
+	struct err e = {0};
+	switch (tables_take(&c->tables, rank, page, entries, &entry, &e)) {
+	case TABLES_WAIT:
+		return;
+	case TABLES_NEXT:
+		ask_pages(c);
+		return;
+	case TABLES_DIFFER:
+		disagreement_name(&c->disagreement, c->conf.noun(c->conf.ctx), &entry, &e);
+		coord_stop_comparing(c);
+		break;
+	case TABLES_SAME:
+		e = c->disagreement.err;
+		break;
+	case TABLES_BAD:
+		break;
+	}
+	coord_fail(c, &e, c->disagreed_in);
+}
+
+void coord_disagree(struct coord *c, enum phase phase)
+{
+	const struct disagreement *d = &c->disagreement;
+	int64_t until = clock_ns() + c->conf.timeout;
+	c->disagreed_in = phase;
+	if (d->with < 0) {
+		coord_fail(c, &d->err, phase);
+		return;
+	}
+	if (c->stage == STAGE_JOIN) {
+		loop_timer_stop(&c->join_timer);
+		if (until > c->conf.join_deadline)
+			until = c->conf.join_deadline;
+	}
+	c->comparing = true;
+	tables_begin(&c->tables, d->err.rank, d->with);
+	loop_timer_set(c->conf.loop, &c->compare_timer, until);
+	ask_pages(c);
+}

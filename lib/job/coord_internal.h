@@ -1,0 +1,88 @@
+/*
+ * The coordinator's inside, shared by its files: coord.c (its life, the watch over the ranks, the
+ * roster, the votes, and what all of it fails of), coord_admit.c (who comes), coord_compare.c (in
+ * what the ranks disagree).
+ */
+#ifndef COLLCTL_JOB_COORD_INTERNAL_H
+#define COLLCTL_JOB_COORD_INTERNAL_H
+
+#include "lib/job/agree.h"
+#include "lib/job/coord.h"
+#include "lib/job/ctl.h"
+#include "lib/job/tables.h"
+
+enum stage {
+	STAGE_JOIN,   /* waiting for ranks and intents */
+	STAGE_RUN,    /* the roster is out */
+	STAGE_COMMIT, /* the verdict is out: nobody can be stopped any more */
+	STAGE_FAILED, /* the ABORT is out; whoever still comes is told */
+	STAGE_FINAL,  /* the outcome is out */
+};
+
+struct member {
+	struct coord *coord;
+	int rank;
+	struct ctl ctl;
+	struct addr from; /* len 0: rank 0 */
+	bool joined, has_intent, voted, done, lost, told;
+	struct beat beat; /* its last */
+	struct intent intent;
+	uint8_t *details;   /* where the intent's are */
+	struct err outcome; /* of its commit */
+};
+
+/* A connection that asked for any rank, or that is only to be told why it can't join. */
+struct guest {
+	struct coord *coord;
+	struct ctl ctl;
+	struct addr from;
+	bool wants_rank;
+	struct guest *next;
+};
+
+struct coord {
+	struct coord_conf conf;
+	struct gate *gate;
+	enum stage stage;
+	struct member *members;
+	const struct intent **intents; /* the members' */
+	struct vote *votes;
+	struct guest *guests;
+	struct plan plan;
+	struct err failure; /* the outcome of STAGE_FAILED, or the evidence so far */
+	int reporter;       /* of the evidence */
+	enum phase failed_in;
+	bool comparing; /* tables, to say in what the ranks disagree */
+	struct disagreement disagreement;
+	enum phase disagreed_in;
+	struct tables tables;
+	struct loop_timer compare_timer;
+	struct loop_timer join_timer, beat_timer, evidence_timer, drain_timer;
+	int64_t roster_at;
+	char refusal[160];
+	bool draining, drained;
+};
+
+/* A message to a member, or rank 0; @body may be NULL. */
+void coord_tell(struct member *m, uint8_t type, const struct buf *body);
+void coord_err_message(const struct err *e, enum phase phase, struct buf *b);
+void coord_tell_failure(struct coord *c, struct member *m);
+/* Fail the job: everybody who has joined is told now, who still comes is told then, until the time
+ * to join is over. After the roster nobody comes. */
+void coord_fail(struct coord *c, const struct err *e, enum phase phase);
+void coord_member_lost(struct member *m, const struct err *why);
+/* Once nobody is left to tell, those who were told get a bounded time to go. */
+void coord_maybe_drained(struct coord *c);
+
+/* A gate's (gate.h): a connection that has said HELLO. */
+void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
+                 const struct addr *from);
+
+/* The ranks disagree, of which c->disagreement knows: fail, with the entry's name where there are
+ * tables that come in time. */
+void coord_disagree(struct coord *c, enum phase phase);
+void coord_take_page(struct coord *c, int rank, uint32_t page, struct view entries);
+void coord_compare_over(void *ctx); /* the timer's */
+void coord_stop_comparing(struct coord *c);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * Two ranks' tables (job.h), compared page by page up to the first entry that differs. It knows no
+ * links: who has it asks both ranks for tables.page and hands in what comes. Nothing that comes is
+ * trusted.
+ */
+#ifndef COLLCTL_JOB_TABLES_H
+#define COLLCTL_JOB_TABLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+struct tables {
+	int rank[2];   /* whose they are */
+	uint32_t page; /* that is to come */
+	struct buf have[2];
+	bool came[2];
+};
+
+/* The first entry that differs, for messages: long texts are cut, control characters escaped. */
+struct table_difference {
+	enum {
+		TABLE_DIFFERS,
+		TABLE_MISSING,
+		TABLE_EXTRA
+	} kind; /* as the first rank's table has it */
+	char name[100];
+	char value[80], other[80]; /* with TABLE_DIFFERS */
+};
+
+enum tables_state {
+	TABLES_BAD = -1, /* the page was not asked for or is no page: ERR_INTEGRITY of its rank; or
+	                  * ERR_RESOURCE */
+	TABLES_WAIT,     /* for the other rank's page */
+	TABLES_NEXT,     /* the pages are the same: ask for the next */
+	TABLES_SAME,     /* the tables are the same */
+	TABLES_DIFFER,   /* *out says in what */
+};
+
+void tables_begin(struct tables *, int first, int second);
+/* Page @page of @rank's table has come. */
+enum tables_state tables_take(struct tables *, int rank, uint32_t page, struct view entries,
+                              struct table_difference *out, struct err *err);
+void tables_release(struct tables *); /* idempotent */
+
+#endif

@@ -1,0 +1,226 @@
+/* What --progress shows: the line at every width, the JSON, the rate. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cmd/bar.h"
+#include "cmd/progress_text.h"
+#include "lib/base/clock.h"
+
+#define MIB (1024.0 * 1024)
+#define GIB (1024 * MIB)
+
+static struct progress_now running(double moved, double total)
+{
+	return (struct progress_now){.rank = 0,
+	                             .phase = "run",
+	                             .doing = "run",
+	                             .moved = (uint64_t)moved,
+	                             .total = (uint64_t)total,
+	                             .slowest = -1};
+}
+
+static void shows(int width, const struct progress_now *now, double rate, const char *want)
+{
+	char line[BAR_MAX];
+
+	assert_string_equal(progress_line(line, sizeof line, width, "allreduce", now, rate), want);
+}
+
+static void test_widths(void **state)
+{
+	(void)state;
+	struct progress_now now = running(1.2 * GIB, 2.8 * GIB);
+	const double rate = 612 * MIB;
+	now.slowest = 2;
+	now.slowest_done = 0.389;
+	shows(0, &now, rate,
+	      "allreduce  42%  1.2 of 2.8 GiB  612 MiB/s  2.7 s left  run  slowest: rank 2 (38%)");
+	shows(200, &now, rate,
+	      "allreduce  [############..................]  42%  1.2 of 2.8 GiB  612 MiB/s  "
+	      "2.7 s left  run  slowest: rank 2 (38%)");
+	shows(100, &now, rate,
+	      "allreduce  [#####.........]  42%  1.2 of 2.8 GiB  612 MiB/s  2.7 s left  "
+	      "run  slowest: rank 2 (38%)");
+	shows(80, &now, rate,
+	      "[####......]  42%  1.2 of 2.8 GiB  612 MiB/s  2.7 s left  slowest: rank 2 (38%)");
+	shows(60, &now, rate, "[#####........]  42%  1.2 of 2.8 GiB  612 MiB/s  2.7 s left");
+	shows(40, &now, rate, "[###......]  42%  612 MiB/s  2.7 s left");
+	shows(20, &now, rate, "42%  2.7 s left");
+	shows(5, &now, rate, "42%");
+}
+
+/* Whatever is shown fits, with a column to spare so that no terminal wraps. */
+static void test_fits(void **state)
+{
+	(void)state;
+	static const double rates[] = {-1, 0, 3, 999, 1023.7, 5e6, 9e17};
+	static const double totals[] = {0, 1, 1023, 1024, 1e6, 1e12, 1.8e19};
+	char line[BAR_MAX];
+	for (int width = 6; width < 300; width++)
+		for (size_t t = 0; t < sizeof totals / sizeof *totals; t++)
+			for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+				struct progress_now now = running(totals[t] / 3, totals[t]);
+				now.slowest = 65535;
+				now.slowest_done = 1;
+				progress_line(line, sizeof line, width, "reduce-scatter", &now,
+				              rates[r]);
+				assert_true((int)strlen(line) < width);
+			}
+}
+
+static void test_small_buffer(void **state)
+{
+	(void)state;
+	struct progress_now now = running(5, 10);
+	for (size_t cap = 1; cap < 40; cap++) {
+		char *line = malloc(cap); /* exactly, for the sanitizer */
+		assert_non_null(line);
+		progress_line(line, cap, 0, "allreduce", &now, 1);
+		assert_true(strlen(line) < cap);
+		free(line);
+	}
+}
+
+static void test_unknown(void **state)
+{
+	(void)state;
+	struct progress_now now = running(0, 0);
+	now.doing = "waiting for ranks";
+	shows(80, &now, -1, "allreduce  waiting for ranks");
+	shows(20, &now, -1, "waiting for ranks");
+	now = running(300 * MIB, 0); /* the total is not known */
+	shows(80, &now, 50 * MIB, "allreduce  300 MiB  50 MiB/s  run");
+	now = running(0, 2 * GIB); /* nothing has come yet */
+	shows(80, &now, -1, "allreduce  [..............................]  0%  0.0 of 2.0 GiB  run");
+	now = running(2 * GIB, 2 * GIB);
+	now.doing = "storing";
+	shows(80, &now, 5 * MIB,
+	      "allreduce  [########################]  100%  2.0 of 2.0 GiB  5.0 MiB/s  storing");
+	now = running(3 * GIB, 2 * GIB); /* the total was an estimate */
+	shows(60, &now, -1, "allreduce  [###################]  100%  3.0 of 2.0 GiB  run");
+}
+
+static void left(double seconds, const char *want)
+{
+	struct progress_now now = running(1e9, 1e9 + seconds * 1000);
+	char line[BAR_MAX];
+	progress_line(line, sizeof line, 0, "x", &now, 1000);
+	const char *rate = strstr(line, "1000 B/s  ");
+	assert_non_null(rate);
+	rate += strlen("1000 B/s  ");
+	assert_int_equal(strncmp(rate, want, strlen(want)), 0);
+	assert_string_equal(rate + strlen(want), "  run");
+}
+
+static void test_times(void **state)
+{
+	(void)state;
+	left(0.04, "0.0 s left");
+	left(2.64, "2.6 s left");
+	left(9.94, "9.9 s left");
+	left(9.96, "10 s left");
+	left(59.5, "1m00s left");
+	left(200, "3m20s left");
+	left(3599.5, "1h00m left");
+	left(3900, "1h05m left");
+	left(359999, "99h59m left");
+	left(1e9, "over 99h left");
+}
+
+static void amount(double bytes, const char *want)
+{
+	struct progress_now now = running(bytes, 0);
+	char line[BAR_MAX], whole[BAR_MAX];
+	progress_line(line, sizeof line, 0, "x", &now, -1);
+	snprintf(whole, sizeof whole, "x  %s  run", want);
+	assert_string_equal(line, whole);
+}
+
+static void test_amounts(void **state)
+{
+	(void)state;
+	amount(1, "1 B");
+	amount(1023, "1023 B");
+	amount(1024, "1.0 KiB");
+	amount(1024 * 1023.9, "1.0 MiB");
+	amount(99.9 * MIB, "99.9 MiB");
+	amount(100 * MIB, "100 MiB");
+	amount(1.8e19, "15.6 EiB");
+}
+
+static void json_is(const struct progress_now *now, double rate, const char *want)
+{
+	json_t *got = progress_json(now, rate), *expected = json_loads(want, 0, NULL);
+	char *text = json_dumps(got, JSON_COMPACT);
+
+	assert_non_null(expected);
+	if (!json_equal(got, expected))
+		fail_msg("%s instead of %s", text, want);
+	free(text);
+	json_decref(got);
+	json_decref(expected);
+}
+
+static void test_json(void **state)
+{
+	(void)state;
+	struct progress_now now = {.rank = -1, .phase = "join", .doing = "x", .slowest = -1};
+	json_is(&now, -1,
+	        "{\"progress\":{\"rank\":null,\"phase\":\"join\",\"moved\":0,\"total\":null,"
+	        "\"rate\":null,\"left\":null,\"slowest\":null}}");
+	now = running(100, 300);
+	now.rank = 3;
+	now.slowest = 1;
+	now.slowest_done = 0.25;
+	json_is(&now, 50,
+	        "{\"progress\":{\"rank\":3,\"phase\":\"run\",\"moved\":100,\"total\":300,"
+	        "\"rate\":50.0,\"left\":4.0,\"slowest\":{\"rank\":1,\"done\":0.25}}}");
+	now.moved = 300;
+	json_is(&now, 50,
+	        "{\"progress\":{\"rank\":3,\"phase\":\"run\",\"moved\":300,\"total\":300,"
+	        "\"rate\":50.0,\"left\":0.0,\"slowest\":{\"rank\":1,\"done\":0.25}}}");
+}
+
+static void test_meter(void **state)
+{
+	(void)state;
+	struct meter m = {0};
+	int64_t at = 5 * NS_PER_SEC;
+	uint64_t moved = 0;
+	for (int i = 0; i < 100; i++) /* waiting doesn't count */
+		meter_add(&m, at += NS_PER_SEC, 0);
+	assert_true(meter_rate(&m) < 0);
+	meter_add(&m, at += NS_PER_SEC / 2, moved = 500);
+	assert_float_equal(meter_rate(&m), 1000, 1e-6); /* known from the first sample on */
+	for (int i = 0; i < 5; i++)
+		meter_add(&m, at += NS_PER_SEC / 5, moved += 200);
+	assert_float_equal(meter_rate(&m), 1000, 1e-6);
+	meter_add(&m, at, moved); /* no time has gone by */
+	assert_float_equal(meter_rate(&m), 1000, 1e-6);
+	meter_add(&m, at += NS_PER_SEC, moved);
+	assert_true(meter_rate(&m) > 400 && meter_rate(&m) < 900);
+	for (int i = 0; i < 200; i++) /* the last seconds are what counts */
+		meter_add(&m, at += NS_PER_SEC / 5, moved += 20);
+	assert_float_equal(meter_rate(&m), 100, 10);
+	meter_add(&m, at += NS_PER_SEC, 1); /* another file */
+	assert_true(meter_rate(&m) < 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_widths),  cmocka_unit_test(test_fits),
+	        cmocka_unit_test(test_unknown), cmocka_unit_test(test_small_buffer),
+	        cmocka_unit_test(test_times),   cmocka_unit_test(test_amounts),
+	        cmocka_unit_test(test_json),    cmocka_unit_test(test_meter),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

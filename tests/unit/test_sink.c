@@ -1,0 +1,1027 @@
+/*
+ * All the outputs of a rank, or none: whichever call fails, every file that was there is there as
+ * it was, and nothing else.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/data/sink.h"
+
+/* ---- calls that fail on demand ---- */
+
+enum call { NO_CALL, RENAMEAT, LINKAT, FALLOCATE, FSYNC };
+
+static struct {
+	enum call call; /* this call, */
+	int skip;       /* after so many that succeed, */
+	int error;      /* fails with this error, */
+	int times;      /* so often */
+	int hits;
+	int fsyncs;
+	void (*look)(void);
+} fault;
+
+static bool fails(enum call call)
+{
+	if (fault.call != call || fault.hits >= fault.times)
+		return false;
+	if (fault.skip > 0) {
+		fault.skip--;
+		return false;
+	}
+	fault.hits++;
+	errno = fault.error;
+	return true;
+}
+
+int renameat(int from, const char *a, int to, const char *b)
+{
+	if (fault.look)
+		fault.look();
+	return fails(RENAMEAT) ? -1 : (int)syscall(SYS_renameat2, from, a, to, b, 0);
+}
+
+int linkat(int from, const char *a, int to, const char *b, int flags)
+{
+	return fails(LINKAT) ? -1 : (int)syscall(SYS_linkat, from, a, to, b, flags);
+}
+
+int fallocate(int fd, int mode, off_t offset, off_t len)
+{
+	return fails(FALLOCATE) ? -1 : (int)syscall(SYS_fallocate, fd, mode, offset, len);
+}
+
+int fsync(int fd)
+{
+	fault.fsyncs++;
+	return fails(FSYNC) ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+/* ---- a folder of its own ---- */
+
+static char folder[] = "/tmp/test_sink.XXXXXX";
+
+static int into_folder(void **state)
+{
+	(void)state;
+	return mkdtemp(folder) && !chdir(folder) ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+	(void)st;
+	(void)flag;
+	return at->level ? remove(path) : 0;
+}
+
+static int empty_folder(void **state)
+{
+	(void)state;
+	memset(&fault, 0, sizeof fault);
+	return nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static int out_of_folder(void **state)
+{
+	empty_folder(state);
+	return chdir("/") || rmdir(folder);
+}
+
+static int names(const char *path)
+{
+	int n = 0;
+	DIR *d = opendir(path);
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n - 2;
+}
+
+static void put(const char *path, const char *text, mode_t mode)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(fchmod(fd, mode), 0);
+	close(fd);
+}
+
+static size_t get(const char *path, char *buf, size_t cap)
+{
+	int fd = open(path, O_RDONLY);
+	if (fd < 0)
+		fail_msg("%s: %s", path, strerror(errno));
+	ssize_t n = read(fd, buf, cap - 1);
+	assert_true(n >= 0);
+	buf[n] = '\0';
+	close(fd);
+	return (size_t)n;
+}
+
+static void assert_content(const char *path, const char *text)
+{
+	char buf[4096];
+	get(path, buf, sizeof buf);
+	assert_string_equal(buf, text);
+}
+
+static mode_t mode_of(const char *path)
+{
+	struct stat st;
+	assert_int_equal(lstat(path, &st), 0);
+	return st.st_mode & 07777;
+}
+
+static void assert_err(int ret, const struct err *err, int code, const char *words)
+{
+	assert_int_equal(ret, -1);
+	if (err->code != code || !strstr(err->text, words))
+		fail_msg("%d '%s' is not %d '%s'", err->code, err->text, code, words);
+}
+
+/* ---- three files: a (old), sub/b (new), c (old) ---- */
+
+static const char *const paths[] = {"a", "sub/b", "c"};
+#define FILES 3
+
+static void put_old(void)
+{
+	put("a", "old a", 0640);
+	assert_true(mkdir("sub", 0755) == 0 || errno == EEXIST);
+	put("c", "old c", 0604);
+}
+
+static void assert_old(void)
+{
+	assert_content("a", "old a");
+	assert_content("c", "old c");
+	assert_int_equal(mode_of("a"), 0640);
+	assert_int_equal(mode_of("c"), 0604);
+	assert_int_equal(names("sub"), 0);
+	assert_int_equal(names("."), 3);
+}
+
+static struct sink *new_sink(bool sync)
+{
+	struct err err = {0};
+	struct sink *s = sink_new(sync, false, &err);
+	assert_non_null(s);
+	return s;
+}
+
+static int write_all_files(struct sink *s, struct err *err)
+{
+	for (int i = 0; i < FILES; i++)
+		if (sink_add(s, paths[i], "new ", 4, 9, err) != i)
+			return -1;
+	if (sink_open(s, err))
+		return -1;
+	for (int i = 0; i < FILES; i++)
+		if (sink_pwrite(s, i, paths[i], strlen(paths[i]), 4, err))
+			return -1;
+	return sink_seal(s, err) ? -1 : sink_commit(s, err);
+}
+
+static const char *const contents[] = {"new a\0\0\0", "new sub/b", "new c\0\0\0"};
+
+static void test_commit(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	put_old();
+	struct sink *s = new_sink(true);
+	if (write_all_files(s, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(sink_files(s), FILES);
+	assert_string_equal(sink_path(s, 1), "sub/b");
+	/* Three files and two folders. */
+	assert_int_equal(fault.fsyncs, 5);
+	sink_free(s);
+	for (int i = 0; i < FILES; i++)
+		assert_content(paths[i], contents[i]);
+	assert_int_equal(mode_of("a"), 0640);
+	assert_int_equal(mode_of("c"), 0604);
+	assert_int_equal(names("."), 3);
+	assert_int_equal(names("sub"), 1);
+}
+
+static void test_each_rename_fails(void **state)
+{
+	(void)state;
+	for (int k = 0; k < FILES; k++) {
+		struct err err = {0};
+		put_old();
+		fault.call = RENAMEAT;
+		fault.skip = k;
+		fault.error = EIO;
+		fault.times = 1;
+		fault.hits = 0;
+		struct sink *s = new_sink(k & 1);
+		int ret = write_all_files(s, &err);
+		assert_int_equal(fault.hits, 1);
+		assert_err(ret, &err, ERR_OUTPUT, "cannot rename the new file into place");
+		assert_true(strncmp(err.text, paths[k], strlen(paths[k])) == 0);
+		sink_free(s);
+		assert_old();
+	}
+}
+
+/* Of every other call's failure nothing is left either. */
+static void test_each_failure(void **state)
+{
+	(void)state;
+	static const struct {
+		enum call call;
+		int calls; /* there are so many */
+		int error;
+	} faults[] = {{LINKAT, 6, ENOSPC}, {FALLOCATE, 3, ENOSPC}, {FSYNC, 3, EIO}};
+	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+		for (int k = 0; k < faults[i].calls; k++) {
+			struct err err = {0};
+			put_old();
+			memset(&fault, 0, sizeof fault);
+			fault.call = faults[i].call;
+			fault.skip = k;
+			fault.error = faults[i].error;
+			fault.times = 1;
+			struct sink *s = new_sink(true);
+			int ret = write_all_files(s, &err);
+			/* tmpfs isn't asked to allocate. */
+			if (ret == 0 && !fault.hits && faults[i].call == FALLOCATE) {
+				print_message("skipped: this file system is not preallocated\n");
+				sink_free(s);
+				unlink("sub/b");
+				break;
+			}
+			assert_int_equal(fault.hits, 1);
+			assert_err(ret, &err, ERR_OUTPUT, strerror(faults[i].error));
+			sink_free(s);
+			assert_old();
+		}
+}
+
+/* At every rename each name has an old file or a new one, whole. */
+static void look(void)
+{
+	char buf[64];
+	for (int i = 0; i < FILES; i++) {
+		if (i == 1 && access(paths[1], F_OK))
+			continue;
+		size_t n = get(paths[i], buf, sizeof buf);
+		assert_true(n == 9 ? !memcmp(buf, contents[i], 9)
+		                   : n == 5 && !strncmp(buf, "old ", 4));
+	}
+}
+
+static void test_whole_at_any_time(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	put_old();
+	fault.look = look;
+	fault.call = RENAMEAT;
+	fault.skip = 2;
+	fault.error = EIO;
+	fault.times = 1;
+	struct sink *s = new_sink(false);
+	assert_int_equal(write_all_files(s, &err), -1);
+	sink_free(s);
+	fault.look = NULL;
+	assert_old();
+}
+
+/* What can't be put back stays at a name that the error tells. */
+static void test_undo_fails(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	char name[64];
+	put_old();
+	fault.call = RENAMEAT;
+	fault.skip = 2;
+	fault.error = EIO;
+	fault.times = 2;
+	struct sink *s = new_sink(false);
+	int ret = write_all_files(s, &err);
+	assert_err(ret, &err, ERR_OUTPUT, "c: cannot rename the new file into place");
+	const char *told = strstr(err.text, "; a: cannot be put back, and has the name '");
+	assert_non_null(told);
+	assert_int_equal(sscanf(strchr(told, '\''), "'%63[^']", name), 1);
+	sink_free(s);
+	assert_content(name, "old a");
+	assert_content("a", contents[0]);
+	assert_content("c", "old c");
+	assert_int_equal(names("sub"), 0);
+	assert_int_equal(names("."), 4);
+}
+
+/* Without hard links the renames go on; a failure leaves what was replaced. */
+static void test_no_hard_links(void **state)
+{
+	(void)state;
+	for (int bad = 0; bad < 2; bad++) {
+		struct err err = {0};
+		put_old();
+		memset(&fault, 0, sizeof fault);
+		struct sink *s = new_sink(false);
+		for (int i = 0; i < FILES; i++)
+			assert_int_equal(sink_add(s, paths[i], contents[i], 9, 9, &err), i);
+		assert_int_equal(sink_open(s, &err), 0);
+		assert_int_equal(sink_seal(s, &err), 0);
+		fault.call = LINKAT;
+		fault.error = EPERM;
+		fault.times = 99;
+		if (bad) {
+			/* The last target becomes a folder meanwhile. */
+			assert_int_equal(unlink("c"), 0);
+			assert_int_equal(mkdir("c", 0700), 0);
+		}
+		int ret = sink_commit(s, &err);
+		sink_free(s);
+		assert_true(fault.hits > 0);
+		assert_content("a", contents[0]);
+		if (!bad) {
+			assert_int_equal(ret, 0);
+			assert_content("c", contents[2]);
+			assert_int_equal(unlink("sub/b"), 0);
+			continue;
+		}
+		assert_err(ret, &err, ERR_OUTPUT,
+		           "; a: is in place: the old file could not be kept");
+		assert_int_equal(names("."), 3);
+	}
+}
+
+/* One file alone is renamed, and nothing more. */
+static void test_one_file(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	put_old();
+	struct sink *s = new_sink(true);
+	fault.call = LINKAT;
+	fault.skip = 1; /* that of the unnamed file */
+	fault.error = EIO;
+	fault.times = 1;
+	assert_int_equal(sink_add(s, "a", "new", 3, 3, &err), 0);
+	assert_int_equal(sink_open(s, &err), 0);
+	assert_int_equal(sink_seal(s, &err), 0);
+	assert_int_equal(sink_commit(s, &err), 0);
+	sink_free(s);
+	assert_int_equal(fault.hits, 0);
+	assert_content("a", "new");
+	assert_int_equal(mode_of("a"), 0640);
+	assert_int_equal(names("."), 3);
+}
+
+static void test_given_up(void **state)
+{
+	(void)state;
+	for (int stage = 0; stage < 3; stage++) {
+		struct err err = {0};
+		put_old();
+		struct sink *s = new_sink(false);
+		for (int i = 0; i < FILES; i++)
+			assert_int_equal(sink_add(s, paths[i], NULL, 0, 0, &err), i);
+		if (stage > 0)
+			assert_int_equal(sink_open(s, &err), 0);
+		if (stage > 1)
+			assert_int_equal(sink_seal(s, &err), 0);
+		sink_free(s);
+		assert_old();
+	}
+	sink_free(NULL);
+}
+
+static void test_duplicates(void **state)
+{
+	(void)state;
+	static const char *const pairs[][2] = {{"x", "x"},
+	                                       {"x", "./x"},
+	                                       {"sub/x", "sub//x"},
+	                                       {"sub/../x", "x"},
+	                                       {"link/x", "sub/x"}};
+	assert_int_equal(mkdir("sub", 0755), 0);
+	assert_int_equal(symlink("sub", "link"), 0);
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+		struct err err = {0};
+		struct sink *s = new_sink(false);
+		assert_int_equal(sink_add(s, "y", NULL, 0, 0, &err), 0);
+		assert_int_equal(sink_add(s, pairs[i][0], NULL, 0, 0, &err), 1);
+		assert_int_equal(sink_add(s, pairs[i][1], NULL, 0, 0, &err), 2);
+		int ret = sink_open(s, &err);
+		assert_err(ret, &err, ERR_USAGE, "is given as output twice");
+		sink_free(s);
+	}
+	struct err err = {0};
+	struct sink *s = new_sink(false);
+	assert_int_equal(sink_add(s, "-", NULL, 0, 0, &err), 0);
+	int ret = sink_add(s, "-", NULL, 0, 0, &err);
+	assert_err(ret, &err, ERR_USAGE, "stdout: is given as output twice");
+	sink_free(s);
+	assert_int_equal(names("."), 2);
+}
+
+/* A link that is followed leads to a file that is an output already. */
+static void test_duplicate_by_link(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	put("x", "old", 0644);
+	assert_int_equal(symlink("x", "link"), 0);
+	struct sink *s = sink_new(false, true, &err);
+	assert_int_equal(sink_add(s, "link", NULL, 0, 0, &err), 0);
+	assert_int_equal(sink_add(s, "x", NULL, 0, 0, &err), 1);
+	int ret = sink_open(s, &err);
+	assert_err(ret, &err, ERR_USAGE, "x: is given as output twice, also as link");
+	sink_free(s);
+}
+
+static int descriptors(void)
+{
+	return names("/proc/self/fd");
+}
+
+static void test_one_descriptor_a_folder(void **state)
+{
+	(void)state;
+	enum { MANY = 100 };
+	struct err err = {0};
+	struct sink *s = new_sink(false);
+	int before = descriptors();
+	for (int i = 0; i < MANY; i++) {
+		char path[16];
+		snprintf(path, sizeof path, "%d", i);
+		assert_int_equal(sink_add(s, path, path, strlen(path), strlen(path), &err), i);
+	}
+	assert_int_equal(sink_open(s, &err), 0);
+	assert_int_equal(descriptors() - before, MANY + 1);
+	assert_int_equal(sink_seal(s, &err), 0);
+	assert_int_equal(sink_commit(s, &err), 0);
+	sink_free(s);
+	assert_int_equal(descriptors(), before);
+	assert_int_equal(names("."), MANY);
+	assert_content("57", "57");
+}
+
+static void test_too_few_descriptors(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	struct rlimit before, small;
+	struct sink *s = new_sink(false);
+	for (int i = 0; i < 10; i++) {
+		char path[16];
+		snprintf(path, sizeof path, "%d", i);
+		assert_int_equal(sink_add(s, path, NULL, 0, 5, &err), i);
+	}
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	small = before;
+	small.rlim_cur = (rlim_t)descriptors() + 5;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &small), 0);
+	int ret = sink_open(s, &err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_err(ret, &err, ERR_RESOURCE, "Too many open files");
+	sink_free(s);
+	assert_int_equal(names("."), 0);
+}
+
+static void test_folders(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	mode_t mask = umask(027);
+	/* Made and, if nothing comes of it, removed; */
+	struct sink *s = new_sink(true);
+	assert_int_equal(sink_add_folder(s, "set/", &err), 0);
+	assert_int_equal(sink_add_folder(s, "set/inner", &err), 0);
+	assert_int_equal(sink_add(s, "set/inner/x", "1", 1, 1, &err), 0);
+	assert_int_equal(sink_open(s, &err), 0);
+	assert_int_equal(sink_seal(s, &err), 0);
+	assert_int_equal(names("set/inner"), 1);
+	sink_free(s);
+	assert_int_equal(names("."), 0);
+	/* else it stays, */
+	s = new_sink(true);
+	assert_int_equal(sink_add_folder(s, "set", &err), 0);
+	assert_int_equal(mode_of("set"), 0750);
+	assert_int_equal(sink_add(s, "set/x", "1", 1, 1, &err), 0);
+	assert_int_equal(sink_open(s, &err), 0);
+	assert_int_equal(sink_seal(s, &err), 0);
+	assert_int_equal(sink_commit(s, &err), 0);
+	sink_free(s);
+	assert_content("set/x", "1");
+	/* also one that was there, or that a link leads to. */
+	assert_int_equal(symlink("set", "link"), 0);
+	s = new_sink(false);
+	assert_int_equal(sink_add_folder(s, "set", &err), 0);
+	assert_int_equal(sink_add_folder(s, "link/", &err), 0);
+	sink_free(s);
+	assert_content("set/x", "1");
+	umask(mask);
+
+	put("file", "", 0600);
+	s = new_sink(false);
+	int ret = sink_add_folder(s, "file", &err);
+	assert_err(ret, &err, ERR_OUTPUT, "file: is a file: expected a folder");
+	err_clear(&err);
+	ret = sink_add_folder(s, "nowhere/set", &err);
+	assert_err(ret, &err, ERR_OUTPUT, "nowhere/set: cannot make the folder");
+	err_clear(&err);
+	assert_int_equal(symlink("gone", "dangling"), 0);
+	ret = sink_add_folder(s, "dangling", &err);
+	assert_err(ret, &err, ERR_OUTPUT, "dangling: ");
+	sink_free(s);
+}
+
+/* ---- stdout ---- */
+
+static int with_stdout_at(int fd, struct sink *s, struct err *err)
+{
+	fflush(stdout);
+	int saved = dup(STDOUT_FILENO);
+	assert_int_equal(dup2(fd, STDOUT_FILENO), STDOUT_FILENO);
+	int ret = sink_commit(s, err);
+	assert_int_equal(dup2(saved, STDOUT_FILENO), STDOUT_FILENO);
+	close(saved);
+	return ret;
+}
+
+static struct sink *sealed_with_stdout(struct err *err)
+{
+	struct sink *s = new_sink(false);
+	char buf[4];
+	assert_int_equal(sink_add(s, "a", "new", 3, 3, err), 0);
+	assert_int_equal(sink_add(s, "-", "to ", 3, 9, err), 1);
+	assert_int_equal(sink_add(s, "sub/b", "new", 3, 3, err), 2);
+	assert_int_equal(sink_open(s, err), 0);
+	assert_int_equal(sink_pwrite(s, 1, "stdout", 6, 3, err), 0);
+	assert_int_equal(sink_pread(s, 1, buf, 4, 1, err), 0);
+	assert_memory_equal(buf, "o st", 4);
+	assert_int_equal(sink_seal(s, err), 0);
+	return s;
+}
+
+static void test_stdout(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	put_old();
+	struct sink *s = sealed_with_stdout(&err);
+	int fd = open("out", O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(with_stdout_at(fd, s, &err), 0);
+	close(fd);
+	sink_free(s);
+	assert_content("out", "to stdout");
+	assert_content("a", "new");
+	assert_content("sub/b", "new");
+}
+
+/* It can't be undone: it comes last, and its failure undoes the rest. */
+static void test_stdout_fails(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	put_old();
+	struct sink *s = sealed_with_stdout(&err);
+	int fd = open("/dev/full", O_WRONLY);
+	assert_true(fd >= 0);
+	int ret = with_stdout_at(fd, s, &err);
+	close(fd);
+	assert_err(ret, &err, ERR_OUTPUT, "stdout: ");
+	sink_free(s);
+	assert_old();
+
+	err_clear(&err);
+	s = sealed_with_stdout(&err);
+	fd = open("out", O_WRONLY | O_CREAT, 0600);
+	fault.call = RENAMEAT;
+	fault.skip = 1;
+	fault.error = EIO;
+	fault.times = 1;
+	assert_int_equal(with_stdout_at(fd, s, &err), -1);
+	close(fd);
+	sink_free(s);
+	assert_content("out", "");
+	assert_int_equal(unlink("out"), 0);
+	assert_old();
+}
+
+/* ---- arrays ---- */
+
+static void test_arrays(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *path;
+		enum array_format hint, format;
+		const char *words; /* of the error; NULL: it is fine */
+	} cases[] = {
+	        {"x.npy", ARRAY_FORMAT_AUTO, ARRAY_NPY, NULL},
+	        {"x.bin", ARRAY_FORMAT_AUTO, ARRAY_RAW, NULL},
+	        {"x", ARRAY_RAW, ARRAY_RAW, NULL},
+	        {"x.npy", ARRAY_FORMAT_AUTO, ARRAY_RAW,
+	         "x.npy: the output has the input's format: end its name in .bin or .raw"},
+	        {"x.raw", ARRAY_FORMAT_AUTO, ARRAY_NPY,
+	         "x.raw: the output has the input's format: end its name in .npy"},
+	        {"x.npy", ARRAY_RAW, ARRAY_NPY,
+	         "x.npy: the output has the input's format: --format npy"},
+	        {"x.txt", ARRAY_FORMAT_AUTO, ARRAY_NPY, "x.txt: unknown format"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct err err = {0};
+		struct array_info info = {.format = cases[i].format,
+		                          .dtype = DTYPE_I32,
+		                          .ndim = 2,
+		                          .shape = {3, 2},
+		                          .count = 6};
+		const int32_t values[] = {1, 2, 3, 4, 5, 6};
+		struct place place;
+		struct array_file file;
+		struct array_hints hints = {cases[i].format, DTYPE_I32, "3,2"};
+		struct sink *s = new_sink(false);
+		int ret = sink_add_array(s, cases[i].path, cases[i].hint, &info, &place, &err);
+		if (cases[i].words) {
+			assert_err(ret, &err, ERR_USAGE, cases[i].words);
+			sink_free(s);
+			continue;
+		}
+		assert_int_equal(ret, 0);
+		assert_int_equal(place.file, 0);
+		assert_int_equal(sink_open(s, &err), 0);
+		assert_int_equal(sink_pwrite(s, 0, values, sizeof values, place.offset, &err), 0);
+		assert_int_equal(sink_seal(s, &err), 0);
+		assert_int_equal(sink_commit(s, &err), 0);
+		sink_free(s);
+		if (cases[i].format == ARRAY_NPY)
+			hints = (struct array_hints){0};
+		if (array_open(&file, cases[i].path, &hints, &err))
+			fail_msg("%s", err.text);
+		int32_t found[6];
+		assert_true(array_same(&file.info, &info));
+		assert_int_equal(array_pread(&file, found, sizeof found, file.info.offset, &err),
+		                 0);
+		assert_memory_equal(found, values, sizeof values);
+		array_close(&file);
+	}
+}
+
+/* ---- datasets ---- */
+
+#define TENSORS 4
+
+/* Of three shards: the first has a and d, the second b, the third, whose name sorts first, c.e. */
+struct model {
+	struct dataset d;
+	struct tensor tensors[TENSORS];
+	struct dataset_file files[3];
+	struct place places[TENSORS];
+};
+
+static const uint64_t shapes[TENSORS][2] = {{3, 2}, {0, 5}, {2, 2}, {4, 1}};
+
+static void make_model(struct model *m, enum array_format format, bool sharded)
+{
+	static const char *const tensor_names[TENSORS] = {"a", "b", "c.e", "d\303\251"};
+	static const enum dtype dtypes[TENSORS] = {DTYPE_U8, DTYPE_F32, DTYPE_I64, DTYPE_F32};
+	static const int files[TENSORS] = {0, 1, 2, 0};
+	*m = (struct model){.d = {.format = format,
+	                          .sharded = sharded,
+	                          .nfiles = sharded ? 3 : 1,
+	                          .ntensors = TENSORS}};
+	m->d.tensors = m->tensors;
+	m->d.files = m->files;
+	m->files[0].name = (char *)"model-2.safetensors";
+	m->files[1].name = (char *)"model-3.safetensors";
+	m->files[2].name = (char *)"model-1.safetensors";
+	for (int i = 0; i < TENSORS; i++) {
+		uint64_t count = shapes[i][0] * shapes[i][1];
+		m->tensors[i] = (struct tensor){.name = tensor_names[i],
+		                                .dtype = dtypes[i],
+		                                .ndim = 2,
+		                                .shape = shapes[i],
+		                                .count = count,
+		                                .bytes = count * dtype_size(dtypes[i]),
+		                                .file = sharded ? files[i] : 0};
+	}
+}
+
+/* The bytes of tensor @i. */
+static void fill(const struct model *m, int i, char *buf)
+{
+	memset(buf, 'A' + i, m->tensors[i].bytes);
+}
+
+/* Write the model to what was added to @s. */
+static int write_model(struct sink *s, const struct model *m, struct err *err)
+{
+	char buf[64];
+	if (sink_open(s, err))
+		return -1;
+	for (size_t i = 0; i < m->d.ntensors; i++) {
+		const struct place *p = &m->places[i];
+		fill(m, (int)i, buf);
+		if (sink_pwrite(s, p->file, buf, m->tensors[i].bytes, p->offset, err))
+			return -1;
+	}
+	return sink_seal(s, err) ? -1 : sink_commit(s, err);
+}
+
+/* Is what lies at @path the model? */
+static void assert_model(const char *path, const struct model *m)
+{
+	struct dataset found;
+	struct array_hints hints = {0};
+	struct dataset_source source = {.hints = &hints};
+	struct err err = {0};
+	char buf[64], expected[64];
+	if (dataset_open(&found, path, &source, &err) || dataset_same(&found, &m->d, &err))
+		fail_msg("%s: %s", path, err.text);
+	for (size_t i = 0; i < found.ntensors; i++) {
+		const struct tensor *t = &found.tensors[i];
+		fill(m, (int)i, expected);
+		assert_int_equal(dataset_pread(&found, t->file, buf, t->bytes, t->offset, &err), 0);
+		assert_memory_equal(buf, expected, t->bytes);
+	}
+	dataset_close(&found);
+}
+
+static void assert_model_written(const char *path, struct model *m)
+{
+	struct err err = {0};
+	struct sink *s = new_sink(false);
+	if (sink_add_like(s, path, ARRAY_FORMAT_AUTO, &m->d, m->places, &err) ||
+	    write_model(s, m, &err))
+		fail_msg("%s: %s", path, err.text);
+	sink_free(s);
+}
+
+static void test_safetensors(void **state)
+{
+	(void)state;
+	struct model m;
+	char buf[4096];
+	make_model(&m, ARRAY_SAFETENSORS, false);
+	m.files[0].metadata = (char *)"{\"format\":\"pt\"}";
+	assert_model_written("x.safetensors", &m);
+	assert_model("x.safetensors", &m);
+	get("x.safetensors", buf, sizeof buf);
+	assert_non_null(strstr(buf + 8, "\"__metadata__\":{\"format\":\"pt\"}"));
+	/* Without tensors it is a file too. */
+	m.d.ntensors = 0;
+	assert_model_written("none.safetensors", &m);
+	assert_model("none.safetensors", &m);
+}
+
+static const char index_of_model[] = "{\n"
+                                     "  \"metadata\": {\n"
+                                     "    \"by\": \"us\",\n"
+                                     "    \"total_size\": 54\n"
+                                     "  },\n"
+                                     "  \"weight_map\": {\n"
+                                     "    \"a\": \"model-2.safetensors\",\n"
+                                     "    \"b\": \"model-3.safetensors\",\n"
+                                     "    \"c.e\": \"model-1.safetensors\",\n"
+                                     "    \"d\\u00E9\": \"model-2.safetensors\"\n"
+                                     "  }\n"
+                                     "}\n";
+
+static void test_sharded(void **state)
+{
+	(void)state;
+	struct model m;
+	make_model(&m, ARRAY_SAFETENSORS, true);
+	m.d.index = (char *)"model.safetensors.index.json";
+	m.d.index_metadata = (char *)"{\"total_size\":7,\"by\":\"us\"}";
+	assert_model_written("set", &m);
+	assert_model("set", &m);
+	assert_int_equal(names("set"), 4);
+	assert_content("set/model.safetensors.index.json", index_of_model);
+	/* Over itself, */
+	assert_model_written("set/", &m);
+	assert_model("set", &m);
+	assert_int_equal(names("set"), 4);
+	/* under another name, */
+	assert_model_written("two/x.safetensors.index.json", &m);
+	assert_content("two/x.safetensors.index.json", index_of_model);
+	assert_int_equal(names("two"), 4);
+	/* without an index, */
+	m.d.index = NULL;
+	assert_model_written("three", &m);
+	assert_model("three", &m);
+	assert_int_equal(names("three"), 3);
+	/* in the folder where we are, */
+	assert_model_written("x.safetensors.index.json", &m);
+	assert_content("x.safetensors.index.json", index_of_model);
+	/* and less of it. */
+	m.d.ntensors = 2;
+	m.d.index = (char *)"model.safetensors.index.json";
+	m.d.index_metadata = NULL;
+	assert_model_written("four", &m);
+	assert_model("four", &m);
+	assert_int_equal(names("four"), 3);
+	assert_content("four/model.safetensors.index.json", "{\n"
+	                                                    "  \"metadata\": {\n"
+	                                                    "    \"total_size\": 6\n"
+	                                                    "  },\n"
+	                                                    "  \"weight_map\": {\n"
+	                                                    "    \"a\": \"model-2.safetensors\",\n"
+	                                                    "    \"b\": \"model-3.safetensors\"\n"
+	                                                    "  }\n"
+	                                                    "}\n");
+}
+
+static bool have_libzip(void)
+{
+	void *lib = dlopen("libzip.so.4", RTLD_NOW);
+	lib = lib ? lib : dlopen("libzip.so.5", RTLD_NOW);
+	if (lib)
+		dlclose(lib);
+	else
+		print_message("skipped: there is no libzip\n");
+	return lib;
+}
+
+static void test_npz(void **state)
+{
+	(void)state;
+	struct model m;
+	struct err err = {0};
+	if (!have_libzip())
+		return;
+	make_model(&m, ARRAY_NPZ, false);
+	put("x.npz", "old", 0640);
+	assert_model_written("x.npz", &m);
+	assert_model("x.npz", &m);
+	assert_int_equal(mode_of("x.npz"), 0640);
+	assert_int_equal(names("."), 1);
+	/* The same bytes again, and on stdout. */
+	char first[8192], second[8192];
+	size_t n = get("x.npz", first, sizeof first);
+	int fd = open("out", O_WRONLY | O_CREAT, 0600);
+	struct sink *s = new_sink(true);
+	assert_int_equal(sink_add_like(s, "-", ARRAY_FORMAT_AUTO, &m.d, m.places, &err), 0);
+	assert_int_equal(sink_open(s, &err), 0);
+	for (int i = 0; i < TENSORS; i++) {
+		char buf[64], back[64];
+		const struct place *p = &m.places[i];
+		uint64_t bytes = m.tensors[i].bytes;
+		fill(&m, i, buf);
+		assert_int_equal(sink_pwrite(s, p->file, buf, bytes, p->offset, &err), 0);
+		assert_int_equal(sink_pread(s, p->file, back, bytes, p->offset, &err), 0);
+		assert_memory_equal(buf, back, bytes);
+	}
+	assert_int_equal(sink_seal(s, &err), 0);
+	assert_int_equal(with_stdout_at(fd, s, &err), 0);
+	sink_free(s);
+	close(fd);
+	assert_int_equal(get("out", second, sizeof second), n);
+	assert_memory_equal(first, second, n);
+	/* Without members. */
+	m.d.ntensors = 0;
+	assert_model_written("none.npz", &m);
+	assert_int_equal(get("none.npz", first, sizeof first), 22);
+}
+
+/* No room for the members or the archive: known before any data come. */
+static void test_npz_no_room(void **state)
+{
+	(void)state;
+	struct model m;
+	make_model(&m, ARRAY_NPZ, false);
+	for (int k = 0; k < 2; k++) {
+		struct err err = {0};
+		struct sink *s = new_sink(false);
+		fault.call = FALLOCATE;
+		fault.skip = k;
+		fault.error = ENOSPC;
+		fault.times = 1;
+		fault.hits = 0;
+		assert_int_equal(sink_add_like(s, "x.npz", ARRAY_FORMAT_AUTO, &m.d, m.places, &err),
+		                 0);
+		int ret = sink_open(s, &err);
+		if (fault.hits)
+			assert_err(ret, &err, ERR_OUTPUT, "x.npz: cannot allocate the file");
+		else
+			print_message("skipped: this file system is not preallocated\n");
+		sink_free(s);
+		assert_int_equal(names("."), 0);
+	}
+}
+
+/* The index comes last, and none of the set is left where it fails. */
+static void test_sharded_fails(void **state)
+{
+	(void)state;
+	struct model m;
+	make_model(&m, ARRAY_SAFETENSORS, true);
+	m.d.index = (char *)"model.safetensors.index.json";
+	for (int k = 0; k < 4; k++) {
+		struct err err = {0};
+		struct sink *s = new_sink(false);
+		fault.call = RENAMEAT;
+		fault.skip = k;
+		fault.error = EIO;
+		fault.times = 1;
+		fault.hits = 0;
+		assert_int_equal(sink_add_like(s, "set", ARRAY_FORMAT_AUTO, &m.d, m.places, &err),
+		                 0);
+		assert_int_equal(sink_files(s), 4);
+		assert_string_equal(sink_path(s, 3), "set/model.safetensors.index.json");
+		int ret = write_model(s, &m, &err);
+		assert_err(ret, &err, ERR_OUTPUT, "cannot rename");
+		sink_free(s);
+		assert_int_equal(names("."), 0);
+	}
+}
+
+static void test_refused_names(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *path;
+		enum array_format format;
+		bool sharded;
+		const char *words;
+	} cases[] = {
+	        {"dir", ARRAY_SAFETENSORS, false, "end the output's name in .safetensors"},
+	        {"new/", ARRAY_SAFETENSORS, false, "end the output's name in .safetensors"},
+	        {"x.safetensors.index.json", ARRAY_SAFETENSORS, false,
+	         "end the output's name in .safetensors"},
+	        {"x.npy", ARRAY_SAFETENSORS, false, "end its name in .safetensors"},
+	        {"x.safetensors", ARRAY_NPZ, false, "end its name in .npz"},
+	        {"-", ARRAY_SAFETENSORS, true, "name a folder"},
+	        {"x.safetensors", ARRAY_SAFETENSORS, true, "name a folder"},
+	        {"x.npz", ARRAY_SAFETENSORS, true, "name a folder"},
+	};
+	assert_int_equal(mkdir("dir", 0755), 0);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct model m;
+		struct err err = {0};
+		struct sink *s = new_sink(false);
+		make_model(&m, cases[i].format, cases[i].sharded);
+		int ret = sink_add_like(s, cases[i].path, ARRAY_FORMAT_AUTO, &m.d, m.places, &err);
+		assert_err(ret, &err, ERR_USAGE, cases[i].words);
+		sink_free(s);
+	}
+	/* Names of files that would lead elsewhere. */
+	static const char *const bad[] = {"", ".", "..", "../x", "/x", "a/b", ".hidden"};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct model m;
+		struct err err = {0};
+		struct sink *s = new_sink(false);
+		make_model(&m, ARRAY_SAFETENSORS, true);
+		m.files[1].name = (char *)bad[i];
+		int ret = sink_add_like(s, "set", ARRAY_FORMAT_AUTO, &m.d, m.places, &err);
+		assert_err(ret, &err, ERR_INPUT, "is no plain name");
+		sink_free(s);
+	}
+	assert_int_equal(names("."), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_teardown(test_commit, empty_folder),
+	        cmocka_unit_test_teardown(test_each_rename_fails, empty_folder),
+	        cmocka_unit_test_teardown(test_each_failure, empty_folder),
+	        cmocka_unit_test_teardown(test_whole_at_any_time, empty_folder),
+	        cmocka_unit_test_teardown(test_undo_fails, empty_folder),
+	        cmocka_unit_test_teardown(test_no_hard_links, empty_folder),
+	        cmocka_unit_test_teardown(test_one_file, empty_folder),
+	        cmocka_unit_test_teardown(test_given_up, empty_folder),
+	        cmocka_unit_test_teardown(test_duplicates, empty_folder),
+	        cmocka_unit_test_teardown(test_duplicate_by_link, empty_folder),
+	        cmocka_unit_test_teardown(test_one_descriptor_a_folder, empty_folder),
+	        cmocka_unit_test_teardown(test_too_few_descriptors, empty_folder),
+	        cmocka_unit_test_teardown(test_folders, empty_folder),
+	        cmocka_unit_test_teardown(test_stdout, empty_folder),
+	        cmocka_unit_test_teardown(test_stdout_fails, empty_folder),
+	        cmocka_unit_test_teardown(test_arrays, empty_folder),
+	        cmocka_unit_test_teardown(test_safetensors, empty_folder),
+	        cmocka_unit_test_teardown(test_sharded, empty_folder),
+	        cmocka_unit_test_teardown(test_npz, empty_folder),
+	        cmocka_unit_test_teardown(test_npz_no_room, empty_folder),
+	        cmocka_unit_test_teardown(test_sharded_fails, empty_folder),
+	        cmocka_unit_test_teardown(test_refused_names, empty_folder),
+	};
+	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
+}
