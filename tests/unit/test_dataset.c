@@ -390,7 +390,8 @@ static void test_sets(void **state)
 	(void)state;
 	struct dataset d;
 	put_set("set", INDEX,
-	        "{\"extra\":[1],\"metadata\":{\"total_size\":4,\"x\":{\"y\":null}},"
+	        "{\"extra\":[1, -0.5e+3, true,false , null,[ ],{ "
+	        "},{\"a\\\"\":\"\\u00fc\"}],\"metadata\":{\"total_size\":4,\"x\":{\"y\":null}},"
 	        "\"weight_map\":{\"b\":\"s1.safetensors\",\"a\":\"s2.safetensors\"}}");
 	assert_set("set", INDEX);
 	assert_set("set/", INDEX);
@@ -440,14 +441,21 @@ static void test_wrong_indexes(void **state)
 	static const struct {
 		const char *json, *words;
 	} rows[] = {
-	        {"", "is not right JSON"},
-	        {"{", "is not right JSON"},
+	        {"", "is no index: it does not begin with '{'"},
+	        {"{", "the index is not right JSON: it ends at byte 1: expected a string"},
 	        {"[]", "is no index"},
 	        {"{}", "lacks the key 'weight_map'"},
 	        {"{\"weight_map\":[]}", "weight_map is no object"},
 	        {"{\"weight_map\":{}}", "weight_map is empty"},
 	        {"{\"weight_map\":{\"a\":\"s2.safetensors\",\"a\":\"s2.safetensors\"}}",
-	         "duplicate object key"},
+	         "weight_map: tensor 'a' is there twice"},
+	        {"{\"weight_map\":{},\"weight_map\":{}}", "has the key 'weight_map' twice"},
+	        {"{\"metadata\":{},\"metadata\":{}}", "has the key 'metadata' twice"},
+	        {"{\"x\":tru}", "expected a value"},
+	        {"{\"x\":-}", "expected a digit"},
+	        {"{\"x\":1.}", "expected a digit"},
+	        {"{\"x\":[1,{\"a\":}]}", "expected a value"},
+	        {"{\"x\":[1}", "expected ',' or the end"},
 	        {"{\"weight_map\":{\"a\":1}}", "the file of tensor 'a' is no string"},
 	        {"{\"weight_map\":{\"a\":\"\"}}", "the file '' of tensor 'a' is no plain name"},
 	        {"{\"weight_map\":{\"a\":\".\"}}", "the file '.' of tensor 'a'"},
@@ -629,6 +637,58 @@ static void test_changes(void **state)
 	dataset_close(&d);
 }
 
+/* A .npy file of @info and its bytes. */
+static void put_array(const char *path, struct array_info *info, const char *bytes)
+{
+	char buf[4096] = "";
+	info->format = ARRAY_NPY;
+	assert_int_equal(array_count(info), 0);
+	long head = array_header(info, buf, sizeof buf);
+	assert_true(head > 0);
+	memcpy(buf + head, bytes, array_bytes(info));
+	put(path, buf, (size_t)head + array_bytes(info));
+}
+
+static void test_to_c_order(void **state)
+{
+	(void)state;
+	struct dataset d;
+	struct err err = {0};
+	char bytes[13] = "";
+	struct array_info info = {.dtype = DTYPE_I16, .ndim = 2, .shape = {2, 3}, .fortran = true};
+	put_array("f.npy", &info, "001001110212");
+	open_right(&d, "f.npy", &plain);
+	assert_true(d.tensors[0].fortran);
+	assert_int_equal(dataset_to_c_order(&d, 1 << 20, &err), 0);
+	assert_false(d.tensors[0].fortran);
+	assert_true(d.files[0].spooled);
+	assert_string_equal(d.files[0].path, "f.npy");
+	assert_int_equal(dataset_pread(&d, 0, bytes, 12, d.tensors[0].offset, &err), 0);
+	assert_memory_equal(bytes, "000102101112", 12);
+	assert_int_equal(dataset_to_c_order(&d, 1 << 20, &err), 0);
+	assert_int_equal(dataset_unchanged(&d, &err), 0);
+	dataset_close(&d);
+}
+
+/* Types whose name .npy loses. */
+static void test_lost_types(void **state)
+{
+	(void)state;
+	struct dataset d;
+	struct array_info info = {.dtype = DTYPE_BF16, .ndim = 1, .shape = {2}};
+	const struct array_hints bf16 = {.dtype = DTYPE_BF16}, f8 = {.dtype = DTYPE_F8E4M3};
+	put_array("bf16.npy", &info, "1234");
+	assert_refused("bf16.npy", &plain, ERR_INPUT, "give --dtype bf16");
+	open_right(&d, "bf16.npy", &(struct dataset_source){.hints = &bf16});
+	assert_int_equal(d.tensors[0].dtype, DTYPE_BF16);
+	dataset_close(&d);
+	info.dtype = DTYPE_F8E4M3;
+	put_array("f8.npy", &info, "12");
+	open_right(&d, "f8.npy", &(struct dataset_source){.hints = &f8});
+	assert_int_equal(d.tensors[0].dtype, DTYPE_F8E4M3);
+	dataset_close(&d);
+}
+
 static void test_swap(void **state)
 {
 	(void)state;
@@ -675,6 +735,7 @@ int main(void)
 	        cmocka_unit_test(test_wrong_indexes),  cmocka_unit_test(test_large_index),
 	        cmocka_unit_test(test_too_many_files), cmocka_unit_test(test_select),
 	        cmocka_unit_test(test_same),           cmocka_unit_test(test_changes),
+	        cmocka_unit_test(test_to_c_order),     cmocka_unit_test(test_lost_types),
 	        cmocka_unit_test(test_swap),           cmocka_unit_test(test_info),
 	};
 	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
