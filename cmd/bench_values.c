@@ -126,10 +126,11 @@ static size_t expect(const struct bench_values *v, uint64_t pos, uint8_t *buf, s
 	}
 }
 
-int bench_read(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct err *err)
+int bench_read(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t n, struct err *err)
 {
 	struct bench_values *v = ctx;
 	size_t esize = dtype_size(v->dtype);
+	(void)part;
 	(void)input;
 	(void)err;
 	for (uint64_t i = 0, len; !v->filled && i < n; i += len) {
@@ -139,11 +140,13 @@ int bench_read(void *ctx, int input, void *buf, uint64_t pos, uint64_t n, struct
 	return 0;
 }
 
-int bench_write(void *ctx, const void *buf, uint64_t pos, uint64_t n, bool final, struct err *err)
+int bench_write(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n, bool final,
+                struct err *err)
 {
 	struct bench_values *v = ctx;
 	size_t esize = dtype_size(v->dtype);
 	uint8_t *want = v->buf, *have = v->buf + BENCH_PIECE;
+	(void)part;
 	(void)err;
 	for (uint64_t i = 0, len; i < n; i += len) {
 		const uint8_t *got = (const uint8_t *)buf + i * esize;
