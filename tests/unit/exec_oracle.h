@@ -128,12 +128,6 @@ static inline uint64_t combine(enum reduce_op op, enum dtype d, uint64_t a, uint
 	case REDUCE_BOR:
 	case REDUCE_LOR:
 		return a | b;
-	case REDUCE_LAND:
-		return a && b;
-	case REDUCE_LOR:
-		return a || b;
-	case REDUCE_LXOR:
-		return !a != !b;
 	default:
 		return a ^ b;
 	}
