@@ -31,7 +31,7 @@ static int unexpected(struct json_scan *s, const char *expected)
 	               s->subject, at, (unsigned char)*s->p, expected);
 }
 
-bool json_next_is(struct json_scan *s, char c)
+bool json_scan_next_is(struct json_scan *s, char c)
 {
 	skip_space(s);
 	return s->p < s->end && *s->p == c;
@@ -39,7 +39,7 @@ bool json_next_is(struct json_scan *s, char c)
 
 static bool accept(struct json_scan *s, char c)
 {
-	bool is = json_next_is(s, c);
+	bool is = json_scan_next_is(s, c);
 	s->p += is;
 	return is;
 }
@@ -149,14 +149,14 @@ static int scan_string(struct json_scan *s, const char **out)
 	return 0;
 }
 
-int json_string(struct json_scan *s, const char **out)
+int json_scan_string(struct json_scan *s, const char **out)
 {
 	return scan_string(s, out);
 }
 
 /* ---- numbers ---- */
 
-int json_natural(struct json_scan *s, uint64_t *out)
+int json_scan_natural(struct json_scan *s, uint64_t *out)
 {
 	skip_space(s);
 	const char *from = s->p;
@@ -201,7 +201,7 @@ static int skip_number(struct json_scan *s)
 
 /* ---- objects and arrays ---- */
 
-int json_object(struct json_scan *s, int (*member)(void *ctx, const char *key), void *ctx)
+int json_scan_object(struct json_scan *s, int (*member)(void *ctx, const char *key), void *ctx)
 {
 	const char *key;
 	if (!accept(s, '{'))
@@ -209,7 +209,7 @@ int json_object(struct json_scan *s, int (*member)(void *ctx, const char *key), 
 	if (accept(s, '}'))
 		return 0;
 	do {
-		if (json_string(s, &key))
+		if (json_scan_string(s, &key))
 			return -1;
 		if (!accept(s, ':'))
 			return unexpected(s, "':'");
@@ -219,7 +219,7 @@ int json_object(struct json_scan *s, int (*member)(void *ctx, const char *key), 
 	return accept(s, '}') ? 0 : unexpected(s, "',' or '}'");
 }
 
-int json_array(struct json_scan *s, int (*element)(void *ctx), void *ctx)
+int json_scan_array(struct json_scan *s, int (*element)(void *ctx), void *ctx)
 {
 	if (!accept(s, '['))
 		return unexpected(s, "'['");
@@ -257,9 +257,9 @@ static int skip_value(struct json_scan *s, int depth)
 	static const char *const words[] = {"true", "false", "null"};
 	if (depth > DEPTH)
 		return unexpected(s, "fewer levels");
-	if (json_next_is(s, '"'))
+	if (json_scan_next_is(s, '"'))
 		return scan_string(s, NULL);
-	if (json_next_is(s, '{') || json_next_is(s, '['))
+	if (json_scan_next_is(s, '{') || json_scan_next_is(s, '['))
 		return skip_members(s, *s->p == '{' ? '}' : ']', depth);
 	for (int i = 0; i < 3; i++) {
 		size_t n = strlen(words[i]);
@@ -271,12 +271,12 @@ static int skip_value(struct json_scan *s, int depth)
 	return skip_number(s);
 }
 
-int json_skip(struct json_scan *s)
+int json_scan_skip(struct json_scan *s)
 {
 	return skip_value(s, 0);
 }
 
-int json_end(struct json_scan *s)
+int json_scan_end(struct json_scan *s)
 {
 	skip_space(s);
 	return s->p == s->end ? 0 : unexpected(s, "its end");

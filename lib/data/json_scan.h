@@ -22,20 +22,20 @@ struct json_scan {
 void json_scan_init(struct json_scan *, const char *subject, char *text, size_t len, struct err *);
 
 /* Is @c the next character that is no white space? */
-bool json_next_is(struct json_scan *, char c);
+bool json_scan_next_is(struct json_scan *, char c);
 
 /* An object: @member is called for each key, to scan its value. An array: @element for each. They
  * and what follows return 0, or -1: ERR_INPUT, what was found where and what was expected. */
-int json_object(struct json_scan *, int (*member)(void *ctx, const char *key), void *ctx);
-int json_array(struct json_scan *, int (*element)(void *ctx), void *ctx);
+int json_scan_object(struct json_scan *, int (*member)(void *ctx, const char *key), void *ctx);
+int json_scan_array(struct json_scan *, int (*element)(void *ctx), void *ctx);
 
 /* *out lasts as long as the text. */
-int json_string(struct json_scan *, const char **out);
+int json_scan_string(struct json_scan *, const char **out);
 /* A whole number from 0, without a fraction or an exponent; -1 without an error. */
-int json_natural(struct json_scan *, uint64_t *out);
+int json_scan_natural(struct json_scan *, uint64_t *out);
 /* Any value, which is left as it stands. */
-int json_skip(struct json_scan *);
+int json_scan_skip(struct json_scan *);
 /* Nothing is left but white space. */
-int json_end(struct json_scan *);
+int json_scan_end(struct json_scan *);
 
 #endif

@@ -135,7 +135,7 @@ static int on_dimension(void *ctx)
 	if (e->ndim == ARRAY_MAX_DIMS)
 		return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": has more than %d dimensions",
 		               e->name, ARRAY_MAX_DIMS);
-	if (json_natural(&e->h->scan, &e->shape[e->ndim]))
+	if (json_scan_natural(&e->h->scan, &e->shape[e->ndim]))
 		return err_set(e->h->err, ERR_INPUT,
 		               "tensor " NAME
 		               ": dimension %d of the shape is no whole number from 0 to 2^64 - 1",
@@ -154,7 +154,7 @@ static int wrong_offsets(const struct entry *e)
 static int on_offset(void *ctx)
 {
 	struct entry *e = ctx;
-	if (e->noffsets == 2 || json_natural(&e->h->scan, &e->offsets[e->noffsets]))
+	if (e->noffsets == 2 || json_scan_natural(&e->h->scan, &e->offsets[e->noffsets]))
 		return wrong_offsets(e);
 	e->noffsets++;
 	return 0;
@@ -165,19 +165,21 @@ static int scan_value(struct entry *e, enum key key)
 	struct json_scan *s = &e->h->scan;
 	switch (key) {
 	case KEY_DTYPE:
-		if (!json_next_is(s, '"'))
+		if (!json_scan_next_is(s, '"'))
 			return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": dtype is no string",
 			               e->name);
-		return json_string(s, &e->dtype);
+		return json_scan_string(s, &e->dtype);
 	case KEY_SHAPE:
-		if (!json_next_is(s, '['))
+		if (!json_scan_next_is(s, '['))
 			return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": shape is no array",
 			               e->name);
-		return json_array(s, on_dimension, e);
+		return json_scan_array(s, on_dimension, e);
 	default:
-		if (!json_next_is(s, '['))
+		if (!json_scan_next_is(s, '['))
 			return wrong_offsets(e);
-		return json_array(s, on_offset, e) ? -1 : e->noffsets < 2 ? wrong_offsets(e) : 0;
+		return json_scan_array(s, on_offset, e) ? -1
+		       : e->noffsets < 2                ? wrong_offsets(e)
+		                                        : 0;
 	}
 }
 
@@ -201,10 +203,10 @@ static int on_field(void *ctx, const char *name)
 
 static int scan_entry(struct entry *e)
 {
-	if (!json_next_is(&e->h->scan, '{'))
+	if (!json_scan_next_is(&e->h->scan, '{'))
 		return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": its entry is no object",
 		               e->name);
-	if (json_object(&e->h->scan, on_field, e))
+	if (json_scan_object(&e->h->scan, on_field, e))
 		return -1;
 	for (int i = 0; i < KEYS; i++)
 		if (!(e->seen & 1u << i))
@@ -405,10 +407,10 @@ static int on_pair(void *ctx, const char *key)
 	if (!pairs)
 		return err_nomem(h->err, "__metadata__", h->cap_pairs * sizeof *pairs);
 	h->pairs = pairs;
-	if (!json_next_is(&h->scan, '"'))
+	if (!json_scan_next_is(&h->scan, '"'))
 		return err_set(h->err, ERR_INPUT, "__metadata__: '%.200s' is no string", key);
 	pairs[h->npairs].key = key;
-	return json_string(&h->scan, &pairs[h->npairs++].value);
+	return json_scan_string(&h->scan, &pairs[h->npairs++].value);
 }
 
 static int on_metadata(struct header *h)
@@ -416,9 +418,9 @@ static int on_metadata(struct header *h)
 	if (h->has_metadata)
 		return err_set(h->err, ERR_INPUT, "__metadata__ is there twice");
 	h->has_metadata = true;
-	if (!json_next_is(&h->scan, '{'))
+	if (!json_scan_next_is(&h->scan, '{'))
 		return err_set(h->err, ERR_INPUT, "__metadata__ is no object");
-	return json_object(&h->scan, on_pair, h);
+	return json_scan_object(&h->scan, on_pair, h);
 }
 
 /* ---- the whole ---- */
@@ -441,7 +443,7 @@ int safetensors_parse(char *json, size_t len, uint64_t file_size,
 		return err_set(err, ERR_INPUT,
 		               "is not a .safetensors file: its header does not begin with '{'");
 	json_scan_init(&h.scan, "the header", json, len, err);
-	int ret = json_object(&h.scan, on_entry, &h) || json_end(&h.scan) ||
+	int ret = json_scan_object(&h.scan, on_entry, &h) || json_scan_end(&h.scan) ||
 	                          check_names(h.ranges, h.n, err) ||
 	                          check_ranges(h.ranges, h.n, file_size - h.data, err) ||
 	                          metadata_text(&h, metadata)

@@ -43,10 +43,10 @@ static int on_line(void *ctx, const char *tensor)
 	}
 	struct line *l = &p->lines[p->n];
 	l->tensor = tensor;
-	if (!json_next_is(&p->scan, '"'))
+	if (!json_scan_next_is(&p->scan, '"'))
 		return err_set(p->err, ERR_INPUT,
 		               "weight_map: the file of tensor '%.200s' is no string", tensor);
-	if (json_string(&p->scan, &l->file) || check_name(l, p->err))
+	if (json_scan_string(&p->scan, &l->file) || check_name(l, p->err))
 		return -1;
 	p->n++;
 	return 0;
@@ -57,9 +57,9 @@ static int on_map(struct parse *p)
 	if (p->has_map)
 		return err_set(p->err, ERR_INPUT, "has the key 'weight_map' twice");
 	p->has_map = true;
-	if (!json_next_is(&p->scan, '{'))
+	if (!json_scan_next_is(&p->scan, '{'))
 		return err_set(p->err, ERR_INPUT, "weight_map is no object");
-	return json_object(&p->scan, on_line, p);
+	return json_scan_object(&p->scan, on_line, p);
 }
 
 static int on_metadata(struct parse *p)
@@ -67,10 +67,10 @@ static int on_metadata(struct parse *p)
 	if (p->has_metadata)
 		return err_set(p->err, ERR_INPUT, "has the key 'metadata' twice");
 	p->has_metadata = true;
-	if (!json_next_is(&p->scan, '{'))
+	if (!json_scan_next_is(&p->scan, '{'))
 		return err_set(p->err, ERR_INPUT, "metadata is no object");
 	const char *from = p->scan.p;
-	if (json_skip(&p->scan))
+	if (json_scan_skip(&p->scan))
 		return -1;
 	p->metadata = strndup(from, (size_t)(p->scan.p - from));
 	return p->metadata ? 0 : err_nomem(p->err, "an index's metadata", 0);
@@ -81,14 +81,14 @@ static int on_key(void *ctx, const char *key)
 	struct parse *p = ctx;
 	if (strcmp(key, "weight_map") == 0)
 		return on_map(p);
-	return strcmp(key, "metadata") == 0 ? on_metadata(p) : json_skip(&p->scan);
+	return strcmp(key, "metadata") == 0 ? on_metadata(p) : json_scan_skip(&p->scan);
 }
 
 static int scan(struct parse *p)
 {
-	if (!json_next_is(&p->scan, '{'))
+	if (!json_scan_next_is(&p->scan, '{'))
 		return err_set(p->err, ERR_INPUT, "is no index: it does not begin with '{'");
-	if (json_object(&p->scan, on_key, p) || json_end(&p->scan))
+	if (json_scan_object(&p->scan, on_key, p) || json_scan_end(&p->scan))
 		return -1;
 	if (!p->has_map)
 		return err_set(p->err, ERR_INPUT, "lacks the key 'weight_map'");

@@ -131,11 +131,12 @@ static void round_trip(const struct table *table, const char *metadata)
 	free(head);
 }
 
+/* jansson overlooks a zero byte behind a number. */
 static void ask_jansson(const char *json, size_t len, int ret, const struct err *err)
 {
 	json_t *tree = json_loadb(json, len, JSON_REJECT_DUPLICATES, NULL);
 	CHECK(ret || tree);
-	CHECK(!tree || strncmp(err->text, NOT_JSON, strlen(NOT_JSON)) != 0);
+	CHECK(!tree || memchr(json, 0, len) || strncmp(err->text, NOT_JSON, strlen(NOT_JSON)) != 0);
 	json_decref(tree);
 }
 
