@@ -1,6 +1,5 @@
 # info: types, shapes, digests and statistics, with numpy as the oracle.
 
-# shellcheck disable=SC2154 # stderr, set by run
 load helpers
 
 # inputs: arrays and sets of every format in this folder, and want.json: what numpy says of each

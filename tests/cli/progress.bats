@@ -1,6 +1,5 @@
 # --progress: what is shown where, on a terminal (terminal.py) and elsewhere.
 
-# shellcheck disable=SC2154 # stderr, set by run
 load helpers
 
 # on_terminal UNTIL COLUMNS COMMAND...: see terminal.py. $output: what was sent, then the screen.
@@ -45,6 +44,18 @@ endless() { truncate -s 200G endless.bin; }
 	assert_equal "$stderr" ''
 	on_terminal '0%' 80 "$COLLCTL" info --dtype u8 endless.bin -q --progress always
 	assert_line -n 0 --partial '0%'
+}
+
+@test "processes of one terminal: one bar, and messages on lines of their own" {
+	endless
+	cat >both.sh <<'SH'
+trap '"$COLLCTL" info none.npy; kill $first $second' INT
+"$COLLCTL" info --dtype u8 endless.bin & first=$!
+"$COLLCTL" info --dtype u8 endless.bin & second=$!
+wait
+SH
+	COLLCTL=$COLLCTL on_terminal '%' 80 sh both.sh
+	assert_line 'collctl: none.npy: cannot open: No such file or directory'
 }
 
 @test "always: where there is no terminal, lines" {
