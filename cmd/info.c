@@ -182,10 +182,14 @@ static void value_text(char text[32], long double x, enum dtype dtype)
 		snprintf(text, 32, "%.0Lf", x);
 }
 
-/* The columns of a tensor's statistics, "-" for what it has not. */
-static void stats_text(const struct stats *s, enum dtype dtype, char text[5][32])
+/* A tensor's statistics: minimum, maximum, mean, NaN, Inf; "-" for what it has not. */
+enum { STATS = 5 };
+
+static const char *const stats_head[STATS] = {"min", "max", "mean", "NaN", "Inf"};
+
+static void stats_text(const struct stats *s, enum dtype dtype, char text[STATS][32])
 {
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < STATS; i++)
 		strcpy(text[i], "-");
 	if (!dtype_has_arithmetic(dtype))
 		return;
@@ -199,49 +203,78 @@ static void stats_text(const struct stats *s, enum dtype dtype, char text[5][32]
 	snprintf(text[4], sizeof text[4], "%" PRIu64, s->infs);
 }
 
-static void print_stats_row(const struct inspection *in, size_t i)
-{
-	char stats[5][32];
-
-	if (!in->stats)
-		return;
-	stats_text(&in->stats[i], in->data.tensors[i].dtype, stats);
-	printf("  %12s %12s %12s %9s %9s", stats[0], stats[1], stats[2], stats[3], stats[4]);
-}
-
 static void print_array_stats(const struct inspection *in)
 {
-	char stats[5][32];
+	char text[STATS][32];
 
 	if (!in->stats)
 		return;
-	stats_text(&in->stats[0], in->data.tensors[0].dtype, stats);
-	printf("min %s, max %s, mean %s, NaN %s, Inf %s\n", stats[0], stats[1], stats[2], stats[3],
-	       stats[4]);
+	stats_text(&in->stats[0], in->data.tensors[0].dtype, text);
+	for (int k = 0; k < STATS; k++)
+		printf("%s%s %s", k ? ", " : "", stats_head[k], text[k]);
+	putchar('\n');
+}
+
+/* The widths of a table's columns. */
+struct widths {
+	int dtype, shape, bytes, stats[STATS];
+};
+
+static void widen(int *width, const char *text)
+{
+	int n = (int)strlen(text);
+
+	*width = n > *width ? n : *width;
+}
+
+static struct widths widths_of(const struct inspection *in)
+{
+	struct widths w = {.dtype = 5, .shape = 5, .bytes = 5, .stats = {3, 3, 4, 3, 3}};
+	char shape[ARRAY_SHAPE_TEXT], bytes[24], stats[STATS][32];
+
+	for (size_t i = 0; i < in->data.ntensors; i++) {
+		const struct tensor *t = &in->data.tensors[i];
+		snprintf(bytes, sizeof bytes, "%" PRIu64, t->bytes);
+		widen(&w.dtype, dtype_name(t->dtype));
+		widen(&w.shape, tensor_shape_text(t, shape));
+		widen(&w.bytes, bytes);
+		if (in->stats)
+			stats_text(&in->stats[i], t->dtype, stats);
+		for (int k = 0; in->stats && k < STATS; k++)
+			widen(&w.stats[k], stats[k]);
+	}
+	return w;
+}
+
+static void print_tensor(const struct inspection *in, size_t i, const struct widths *w)
+{
+	const struct tensor *t = &in->data.tensors[i];
+	char text[NAME_TEXT], shape[ARRAY_SHAPE_TEXT], digest[DIGEST_TEXT], stats[STATS][32];
+
+	printf("%-*s  %-*s  %*" PRIu64 "  %s", w->dtype, dtype_name(t->dtype), w->shape,
+	       tensor_shape_text(t, shape), w->bytes, t->bytes,
+	       digest_text(in->digests[i], digest));
+	if (in->stats)
+		stats_text(&in->stats[i], t->dtype, stats);
+	for (int k = 0; in->stats && k < STATS; k++)
+		printf("  %*s", w->stats[k], stats[k]);
+	printf("  %s\n", report_escape(text, sizeof text, t->name));
 }
 
 /* The name last: it may be of any length and in any script. */
 static void print_tensors(const struct inspection *in)
 {
-	const struct dataset *d = &in->data;
-	char text[NAME_TEXT], shape[ARRAY_SHAPE_TEXT], digest[DIGEST_TEXT];
-	int width = (int)strlen("shape");
+	struct widths w = widths_of(in);
 
-	for (size_t i = 0; i < d->ntensors; i++) {
-		int n = (int)strlen(tensor_shape_text(&d->tensors[i], shape));
-		width = n > width ? n : width;
-	}
-	printf("%-12s %-*s %14s  %-32s", "dtype", width, "shape", "bytes", "digest");
-	if (in->stats)
-		printf("  %12s %12s %12s %9s %9s", "min", "max", "mean", "NaN", "Inf");
+	if (!in->data.ntensors)
+		return;
+	printf("%-*s  %-*s  %*s  %-*s", w.dtype, "dtype", w.shape, "shape", w.bytes, "bytes",
+	       DIGEST_TEXT - 1, "digest");
+	for (int k = 0; in->stats && k < STATS; k++)
+		printf("  %*s", w.stats[k], stats_head[k]);
 	printf("  name\n");
-	for (size_t i = 0; i < d->ntensors; i++) {
-		const struct tensor *t = &d->tensors[i];
-		printf("%-12s %-*s %14" PRIu64 "  %s", dtype_name(t->dtype), width,
-		       tensor_shape_text(t, shape), t->bytes, digest_text(in->digests[i], digest));
-		print_stats_row(in, i);
-		printf("  %s\n", report_escape(text, sizeof text, t->name));
-	}
+	for (size_t i = 0; i < in->data.ntensors; i++)
+		print_tensor(in, i, &w);
 }
 
 static void print_inspection(const struct inspection *in)

@@ -379,8 +379,6 @@ static int metadata_text(struct header *h, char **out)
 	struct buf b;
 	if (!h->has_metadata)
 		return 0;
-	if (sort_pairs(h))
-		return -1;
 	/* What was read may be longer by its escapes, but no more than six times. */
 	buf_init(&b, 6ull * SAFETENSORS_HEADER_MAX);
 	put_text(&b, "{");
@@ -444,7 +442,7 @@ int safetensors_parse(char *json, size_t len, uint64_t file_size,
 		               "is not a .safetensors file: its header does not begin with '{'");
 	json_scan_init(&h.scan, "the header", json, len, err);
 	int ret = json_scan_object(&h.scan, on_entry, &h) || json_scan_end(&h.scan) ||
-	                          check_names(h.ranges, h.n, err) ||
+	                          check_names(h.ranges, h.n, err) || sort_pairs(&h) ||
 	                          check_ranges(h.ranges, h.n, file_size - h.data, err) ||
 	                          metadata_text(&h, metadata)
 	                  ? -1
