@@ -149,11 +149,11 @@ static int check_divergence(const struct collective *c, struct err *err)
 
 /* ---- moving ---- */
 
-int aside(struct collective *c, int (*fn)(void *ctx, struct err *err), struct err *err)
+int aside(struct collective *c, int (*fn)(void *ctx, struct err *err), void *ctx, struct err *err)
 {
 	struct offload o;
 	struct err stopped = {.rank = ERR_RANK_SELF};
-	if (offload_start(&o, fn, c, err) < 0)
+	if (offload_start(&o, fn, ctx, err) < 0)
 		return -1;
 	if (job_await(c->job, o.eventfd, &stopped) < 0) {
 		offload_finish(&o, NULL);
@@ -222,7 +222,7 @@ static int seal_aside(struct collective *c, struct err *err)
 	bool small = collective_bytes(c) <= INLINE_BYTES;
 	if (!c->sink || (c->o->no_sync && small))
 		return seal(c, err);
-	return aside(c, seal, err);
+	return aside(c, seal, c, err);
 }
 
 static bool diverges(const struct collective *c)

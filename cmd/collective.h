@@ -163,7 +163,7 @@ bool part_diverges(const struct part *, const struct coll_algorithm *);
 const char *item_text(const struct collective *, const struct item *, int k, char *buf, size_t cap);
 
 /* Run @fn, which may take long, on a thread of its own, so that heartbeats go on. */
-int aside(struct collective *, int (*fn)(void *ctx, struct err *err), struct err *err);
+int aside(struct collective *, int (*fn)(void *ctx, struct err *err), void *ctx, struct err *err);
 
 /* collective_parts.c: from the inputs, or what the root has told, to parts and items */
 

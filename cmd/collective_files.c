@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cmd/collective.h"
-#include "lib/base/offload.h"
 
 /* ---- inputs ---- */
 
@@ -25,15 +25,39 @@ static int await_pipe(void *ctx, int fd, struct err *err)
 	return job_await(c->job, fd, err);
 }
 
+struct opening {
+	struct dataset *dataset;
+	const char *path;
+	const struct dataset_source *from;
+};
+
+static int open_dataset(void *ctx, struct err *err)
+{
+	struct opening *o = ctx;
+	return dataset_open(o->dataset, o->path, o->from, err);
+}
+
+/* Must it be unpacked, which may take long? A pipe's bytes are awaited on the job's own thread. */
+static bool is_packed(const char *path, enum array_format hint)
+{
+	enum array_format format;
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct stat st;
+	return array_format_of(path, hint, &format, &ignored) == 0 && format == ARRAY_NPZ &&
+	       stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static int open_input(struct collective *c, const char *name, bool raw_file, struct err *err)
 {
 	struct array_hints hints = {.format = array_format_by_name(c->o->format),
 	                            .shape = c->o->shape};
 	struct dataset_source from = {
 	        .hints = &hints, .await = await_pipe, .ctx = c, .raw_file = raw_file};
+	struct opening o = {&c->inputs[c->ninputs], name, &from};
+	bool slow = !raw_file && is_packed(name, hints.format);
 	if (c->o->dtype)
 		hints.dtype = dtype_by_name(c->o->dtype);
-	if (dataset_open(&c->inputs[c->ninputs], name, &from, err) < 0)
+	if ((slow ? aside(c, open_dataset, &o, err) : open_dataset(&o, err)) < 0)
 		return hint_at_bytes(c, err);
 	c->ninputs++;
 	return 0;
@@ -141,6 +165,25 @@ static int shape_broadcast(struct collective *c, struct err *err)
 	return take_index(c, err);
 }
 
+static int turn(void *ctx, struct err *err)
+{
+	struct collective *c = ctx;
+	for (int i = 0; i < c->ninputs; i++)
+		if (dataset_to_c_order(&c->inputs[i], c->o->memory / 2, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* Turn what lies in Fortran's order. */
+static int turn_inputs(struct collective *c, struct err *err)
+{
+	for (int k = 0; k < c->ninputs; k++)
+		for (size_t i = 0; i < c->inputs[k].ntensors; i++)
+			if (c->inputs[k].tensors[i].fortran)
+				return aside(c, turn, c, err);
+	return 0;
+}
+
 int files_open_inputs(struct collective *c, char **paths, int n, struct err *err)
 {
 	c->shape = c->rules->cut == CUT_ELEMENTS ? OF_TENSORS : OF_ARRAYS;
@@ -155,21 +198,9 @@ int files_open_inputs(struct collective *c, char **paths, int n, struct err *err
 	if (c->kind == COLL_BROADCAST && shape_broadcast(c, err) < 0)
 		return -1;
 	/* What is cut into rows, or joined, lies row after row. */
-	for (int i = 0; c->shape == OF_ARRAYS && c->kind != COLL_BROADCAST && i < n; i++)
-		if (dataset_to_c_order(&c->inputs[i], c->o->memory / 2, err) < 0)
-			return -1;
+	if (c->shape == OF_ARRAYS && c->kind != COLL_BROADCAST && turn_inputs(c, err) < 0)
+		return -1;
 	return parts_of_inputs(c, err);
-}
-
-/* ---- Fortran's order ---- */
-
-static int turn(void *ctx, struct err *err)
-{
-	struct collective *c = ctx;
-	for (int i = 0; i < c->ninputs; i++)
-		if (dataset_to_c_order(&c->inputs[i], c->plan.memory / 2, err) < 0)
-			return -1;
-	return 0;
 }
 
 int files_settle_order(struct collective *c, struct err *err)
@@ -178,7 +209,7 @@ int files_settle_order(struct collective *c, struct err *err)
 		return 0;
 	for (size_t i = 0; i < c->nitems; i++)
 		c->items[i].tensor.fortran = false;
-	return aside(c, turn, err);
+	return turn_inputs(c, err);
 }
 
 /* ---- outputs ---- */

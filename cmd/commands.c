@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/io.h"
+
 #define COLLECTIVE (OPTS_JOB | OPTS_ALGO | OPTS_JSON)
 #define ARRAYS     (COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_OUTPUT)
 #define REDUCTION  (ARRAYS | OPTS_REDUCE)
@@ -114,6 +116,9 @@ static int run_command(const struct command *cmd, struct options *o, int argc, c
 		options_help(cmd, stdout);
 		return 0;
 	}
+	/* Connections to many ranks, the files of a set. */
+	if (cmd->opts & (OPTS_JOB | OPTS_INPUT))
+		raise_file_limit(NULL);
 	return cmd->run(cmd, o, argc, argv);
 }
 
