@@ -178,16 +178,12 @@ static int describe_vectors(struct collective *c, struct err *err)
 
 static int tell_file(struct told *t, const char *name, uint64_t bytes, struct err *err)
 {
+	if (t->folder && files_check_name(name, err) < 0)
+		return -1;
 	/* A single file goes by the name that each rank gives it. */
 	char *copy = strdup(t->folder ? name : "file");
 	if (!copy)
 		return err_nomem(err, "a file name", strlen(name));
-	if (t->folder && (*name == '.' || !*name)) {
-		free(copy);
-		return err_set(err, ERR_USAGE,
-		               "%s: a hidden file can't go to the other ranks' folders: rename it",
-		               name);
-	}
 	t->files[t->nfiles++] = (struct told_file){copy, bytes};
 	return 0;
 }
