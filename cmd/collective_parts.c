@@ -205,7 +205,8 @@ static int tell_files(struct collective *c, struct err *err)
 	for (int k = 0; k < c->ninputs; k++) {
 		const struct dataset *d = &c->inputs[k];
 		for (int f = 0; f < d->nfiles; f++)
-			if (tell_file(&c->told, d->files[f].name, d->files[f].size, err) < 0)
+			if (!d->files[f].unpacked &&
+			    tell_file(&c->told, d->files[f].name, d->files[f].size, err) < 0)
 				return -1;
 	}
 	return 0;
@@ -347,10 +348,13 @@ static int map_selected(const struct collective *c, struct extents *in, struct e
 
 static int map_files(const struct collective *c, struct extents *in, struct err *err)
 {
-	for (int k = 0; k < c->ninputs; k++)
-		for (int f = 0; f < c->inputs[k].nfiles; f++)
-			if (extents_add(in, k, f, 0, c->inputs[k].files[f].size, false, err) < 0)
+	for (int k = 0; k < c->ninputs; k++) {
+		const struct dataset *d = &c->inputs[k];
+		for (int f = 0; f < d->nfiles; f++)
+			if (!d->files[f].unpacked &&
+			    extents_add(in, k, f, 0, d->files[f].size, false, err) < 0)
 				return -1;
+	}
 	return 0;
 }
 
