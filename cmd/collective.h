@@ -214,8 +214,10 @@ int files_name_outputs(struct collective *, struct err *err);
 int files_open_outputs(struct collective *, struct err *err);
 /* What lies in Fortran's order where that can't stay is turned. */
 int files_settle_order(struct collective *, struct err *err);
-/* The name of input @i for a file of its own. */
+/* The name of input @i, which is a file. */
 const char *files_name(const struct collective *, int i);
+/* May a file of this name be made in the other ranks' folders? */
+int files_check_name(const char *name, struct err *err);
 /* All is written: check, digest and sync it; then give it its name. */
 int files_seal(struct collective *, struct err *err);
 int files_commit(struct collective *, struct err *err);

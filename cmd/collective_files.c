@@ -281,7 +281,35 @@ static int name_file(struct collective *c, const char *path, int f, struct err *
 
 const char *files_name(const struct collective *c, int i)
 {
-	return c->names ? c->names[i] : base_name(c->inputs[i].path);
+	return base_name(c->inputs[i].path);
+}
+
+int files_check_name(const char *name, struct err *err)
+{
+	if (*name && *name != '.')
+		return 0;
+	return err_set(err, ERR_USAGE,
+	               "%s: a hidden file can't go to the other ranks' folders: rename it", name);
+}
+
+/* @folder/NAME, NAME being the last one in @path: a set's folder may have slashes behind it. */
+static char *like_in_folder(const char *folder, const char *path, struct err *err)
+{
+	size_t len = strlen(path);
+	while (len && path[len - 1] == '/')
+		len--;
+	char *own = strndup(path, len), *in = NULL;
+	const char *name = own ? base_name(own) : "";
+	if (!own)
+		err_nomem(err, "a path", len);
+	else if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		err_set(err, ERR_USAGE,
+		        "%s: with --each, name the folder itself: its output goes by its name",
+		        path);
+	else
+		in = in_folder(folder, name, err);
+	free(own);
+	return in;
 }
 
 /* Every input has its own output in the folder @path. */
@@ -290,7 +318,8 @@ static int name_each(struct collective *c, const char *path, struct err *err)
 	size_t item = 0;
 	int n = c->shape == OF_TENSORS ? c->ninputs : c->nparts;
 	for (int i = 0; i < n; i++) {
-		char *in = in_folder(path, files_name(c, i), err);
+		char *in = c->names ? in_folder(path, c->names[i], err)
+		                    : like_in_folder(path, c->inputs[i].path, err);
 		if (!in)
 			return -1;
 		int ret = c->shape == OF_TENSORS ? name_like(c, in, 0, i, item, err)
@@ -321,12 +350,14 @@ static int name_output(struct collective *c, const char *path, int copy, struct 
 
 static int check_outputs(const struct collective *c, struct err *err)
 {
-	int n = c->o->noutputs, inputs = c->told.nfiles ? 1 : c->ninputs;
+	int n = c->o->noutputs, inputs = c->told.nfiles || !c->ninputs ? 1 : c->ninputs;
 	if (n == 1 || (n == inputs && !c->o->each))
 		return 0;
 	if (c->o->each)
 		return err_set(err, ERR_USAGE, "-o is given %d times: with --each, give one folder",
 		               n);
+	if (inputs == 1)
+		return err_set(err, ERR_USAGE, "-o is given %d times: give it once", n);
 	return err_set(err, ERR_USAGE,
 	               "-o is given %d times: give it once, or once for each of the %d inputs", n,
 	               inputs);

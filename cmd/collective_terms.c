@@ -298,7 +298,11 @@ static void input_facts(struct collective *c)
 	         c->o->each ? c->cmd->name : c->inputs[0].path);
 	if (c->shape == OF_BYTES)
 		return;
-	if (c->nitems == 1 && !*c->items[0].tensor.name) {
+	bool single = c->nitems == 1 && !*c->items[0].tensor.name;
+	if (c->o->each)
+		number_fact(c, "number of inputs", c->ninputs);
+	intent_add(in, "content", single ? "a single array" : "named tensors");
+	if (single) {
 		intent_add(in, "dtype", dtype_name(c->items[0].tensor.dtype));
 		shape_fact(c);
 	} else {
@@ -357,6 +361,15 @@ static bool same_order(const struct collective *c)
 	return true;
 }
 
+/* Where the others' outputs have the names of the root's inputs. */
+static int tell_name(struct buf *b, const char *name, struct err *err)
+{
+	if (files_check_name(name, err) < 0)
+		return -1;
+	details_put_name(b, name);
+	return 0;
+}
+
 static int tell(struct collective *c, struct err *err)
 {
 	struct buf *b = &c->details;
@@ -372,8 +385,9 @@ static int tell(struct collective *c, struct err *err)
 	if (arrays)
 		buf_put_u32(b, (uint32_t)c->nparts);
 	for (int i = 0; arrays && i < c->nparts; i++) {
-		if (c->o->each)
-			details_put_name(b, files_name(c, i));
+		if (c->o->each && c->kind == COLL_SCATTER &&
+		    tell_name(b, files_name(c, i), err) < 0)
+			return -1;
 		details_put_array(b, &c->parts[i].info, c->counts, c->size);
 	}
 	if (b->failed)

@@ -125,7 +125,8 @@ static json_t *to_json(const struct inspection *in)
 	for (size_t i = 0; i < d->ntensors; i++)
 		json_array_append_new(tensors, tensor_json(in, i));
 	for (int i = 0; i < d->nfiles; i++)
-		json_array_append_new(files, path_json(d->files[i].name));
+		if (!d->files[i].unpacked)
+			json_array_append_new(files, path_json(d->files[i].name));
 	return json_pack(
 	        "{s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:s, s:o, s:o, s:n}", "command", "info",
 	        "ok", 1, "file", path_json(d->path), "format", array_format_name(d->format),

@@ -42,6 +42,8 @@ struct dataset_file {
 	struct timespec modified; /* when it was opened */
 	char *metadata;           /* safetensors: __metadata__, as JSON text; NULL: none */
 	bool spooled;             /* fd is a spool of ours, not the file */
+	bool unpacked;            /* it has the members of an archive, which is another of the
+	                           * dataset's files */
 };
 
 struct dataset {

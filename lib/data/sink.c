@@ -152,6 +152,9 @@ static int sync_parent(const char *path, struct err *err)
 int sink_add_folder(struct sink *s, const char *path, struct err *err)
 {
 	struct stat st;
+	if (strcmp(path, "-") == 0)
+		return err_set(err, ERR_USAGE,
+		               "-: several files can't go to stdout: name a folder for the output");
 	char **made = reallocarray(s->made, (size_t)s->nmade + 1, sizeof *made);
 	if (!made)
 		return err_nomem(err, "the folders", sizeof *made);

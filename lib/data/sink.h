@@ -28,7 +28,8 @@ void sink_free(struct sink *);
  * @head[head_len], which is copied. Returns the file's index, or -1. */
 int sink_add(struct sink *, const char *path, const void *head, size_t head_len, uint64_t size,
              struct err *err);
-/* Make the folder @path if it is not there (its parent must be); before files in it are added. */
+/* Make the folder @path if it is not there (its parent must be); before files in it are added.
+ * ERR_USAGE for "-". */
 int sink_add_folder(struct sink *, const char *path, struct err *err);
 
 /* Where a tensor of an output begins. */
