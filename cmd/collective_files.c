@@ -5,18 +5,8 @@
 #include <string.h>
 
 #include "cmd/collective.h"
-#include "lib/base/offload.h"
 
 /* ---- inputs ---- */
-
-/* Of a broadcast, a file that is no array can be taken as it is. */
-static int hint_at_bytes(const struct collective *c, struct err *err)
-{
-	size_t n = strlen(err->text);
-	if ((c->cmd->opts & OPTS_BYTES) && err->code == ERR_USAGE)
-		snprintf(err->text + n, sizeof err->text - n, ", or --raw-file for its bytes");
-	return -1;
-}
 
 /* Whoever writes to a pipe may take long: meanwhile the job goes on, and can be stopped. */
 static int await_pipe(void *ctx, int fd, struct err *err)
@@ -27,14 +17,10 @@ static int await_pipe(void *ctx, int fd, struct err *err)
 
 static int open_input(struct collective *c, const char *name, bool raw_file, struct err *err)
 {
-	struct array_hints hints = {.format = array_format_by_name(c->o->format),
-	                            .shape = c->o->shape};
-	struct dataset_source from = {
-	        .hints = &hints, .await = await_pipe, .ctx = c, .raw_file = raw_file};
-	if (c->o->dtype)
-		hints.dtype = dtype_by_name(c->o->dtype);
-	if (dataset_open(&c->inputs[c->ninputs], name, &from, err) < 0)
-		return hint_at_bytes(c, err);
+	const struct input_source from = {
+	        .cmd = c->cmd, .o = c->o, .raw_file = raw_file, .await = await_pipe, .ctx = c};
+	if (inputs_open(&c->inputs[c->ninputs], name, &from, err) < 0)
+		return -1;
 	c->ninputs++;
 	return 0;
 }
@@ -96,12 +82,9 @@ static int take_input(struct collective *c, const char *name, struct err *err)
 	if (ret < 0)
 		return -1;
 	struct dataset *d = &c->inputs[c->ninputs - 1];
-	if (c->o->ninclude || c->o->nexclude)
-		ret = dataset_select(d, c->o->include, c->o->ninclude, c->o->exclude,
-		                     c->o->nexclude, err);
-	if (ret == 0 && check_input(c, d, err) == 0)
-		return check_alike(c, d, err);
-	return -1;
+	if (inputs_select(d, c->o, err) < 0 || check_input(c, d, err) < 0)
+		return -1;
+	return check_alike(c, d, err);
 }
 
 /* A set that is broadcast goes with its index, which is a file like any. */
@@ -178,7 +161,7 @@ int files_settle_order(struct collective *c, struct err *err)
 		return 0;
 	for (size_t i = 0; i < c->nitems; i++)
 		c->items[i].tensor.fortran = false;
-	return aside(c, turn, err);
+	return job_aside(c->job, turn, c, NULL, err);
 }
 
 /* ---- outputs ---- */
