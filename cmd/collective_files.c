@@ -9,15 +9,6 @@
 
 /* ---- inputs ---- */
 
-/* Of a broadcast, a file that is no array can be taken as it is. */
-static int hint_at_bytes(const struct collective *c, struct err *err)
-{
-	size_t n = strlen(err->text);
-	if ((c->cmd->opts & OPTS_BYTES) && err->code == ERR_USAGE)
-		snprintf(err->text + n, sizeof err->text - n, ", or --raw-file for its bytes");
-	return -1;
-}
-
 /* Whoever writes to a pipe may take long: meanwhile the job goes on, and can be stopped. */
 static int await_pipe(void *ctx, int fd, struct err *err)
 {
@@ -28,13 +19,13 @@ static int await_pipe(void *ctx, int fd, struct err *err)
 struct opening {
 	struct dataset *dataset;
 	const char *path;
-	const struct dataset_source *from;
+	const struct input_source *from;
 };
 
 static int open_dataset(void *ctx, struct err *err)
 {
 	struct opening *o = ctx;
-	return dataset_open(o->dataset, o->path, o->from, err);
+	return inputs_open(o->dataset, o->path, o->from, err);
 }
 
 /* Must it be unpacked, which may take long? A pipe's bytes are awaited on the job's own thread. */
@@ -49,16 +40,12 @@ static bool is_packed(const char *path, enum array_format hint)
 
 static int open_input(struct collective *c, const char *name, bool raw_file, struct err *err)
 {
-	struct array_hints hints = {.format = array_format_by_name(c->o->format),
-	                            .shape = c->o->shape};
-	struct dataset_source from = {
-	        .hints = &hints, .await = await_pipe, .ctx = c, .raw_file = raw_file};
+	const struct input_source from = {
+	        .cmd = c->cmd, .o = c->o, .raw_file = raw_file, .await = await_pipe, .ctx = c};
 	struct opening o = {&c->inputs[c->ninputs], name, &from};
-	bool slow = !raw_file && is_packed(name, hints.format);
-	if (c->o->dtype)
-		hints.dtype = dtype_by_name(c->o->dtype);
-	if ((slow ? aside(c, open_dataset, &o, err) : open_dataset(&o, err)) < 0)
-		return hint_at_bytes(c, err);
+	bool slow = !raw_file && is_packed(name, array_format_by_name(c->o->format));
+	if ((slow ? job_aside(c->job, open_dataset, &o, NULL, err) : open_dataset(&o, err)) < 0)
+		return -1;
 	c->ninputs++;
 	return 0;
 }
@@ -120,12 +107,9 @@ static int take_input(struct collective *c, const char *name, struct err *err)
 	if (ret < 0)
 		return -1;
 	struct dataset *d = &c->inputs[c->ninputs - 1];
-	if (c->o->ninclude || c->o->nexclude)
-		ret = dataset_select(d, c->o->include, c->o->ninclude, c->o->exclude,
-		                     c->o->nexclude, err);
-	if (ret == 0 && check_input(c, d, err) == 0)
-		return check_alike(c, d, err);
-	return -1;
+	if (inputs_select(d, c->o, err) < 0 || check_input(c, d, err) < 0)
+		return -1;
+	return check_alike(c, d, err);
 }
 
 /* A set that is broadcast goes with its index, which is a file like any. */
@@ -180,7 +164,7 @@ static int turn_inputs(struct collective *c, struct err *err)
 	for (int k = 0; k < c->ninputs; k++)
 		for (size_t i = 0; i < c->inputs[k].ntensors; i++)
 			if (c->inputs[k].tensors[i].fortran)
-				return aside(c, turn, c, err);
+				return job_aside(c->job, turn, c, NULL, err);
 	return 0;
 }
 

@@ -22,11 +22,6 @@ static enum dtype common_dtype(const struct dataset *d)
 	return dtype;
 }
 
-static bool is_array(const struct dataset *d)
-{
-	return d->ntensors == 1 && !*d->tensors[0].name;
-}
-
 static uint64_t elements(const struct dataset *d)
 {
 	uint64_t sum = 0;
@@ -107,14 +102,6 @@ static json_t *tensor_json(const struct inspection *in, size_t i)
 	return j;
 }
 
-/* A file's name, which need not be text, as JSON can hold it. */
-static json_t *path_json(const char *path)
-{
-	char text[NAME_TEXT];
-
-	return json_string(report_escape(text, sizeof text, path));
-}
-
 static json_t *to_json(const struct inspection *in)
 {
 	const struct dataset *d = &in->data;
@@ -126,12 +113,12 @@ static json_t *to_json(const struct inspection *in)
 		json_array_append_new(tensors, tensor_json(in, i));
 	for (int i = 0; i < d->nfiles; i++)
 		if (!d->files[i].unpacked)
-			json_array_append_new(files, path_json(d->files[i].name));
+			json_array_append_new(files, report_path_json(d->files[i].name));
 	return json_pack(
 	        "{s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:s, s:o, s:o, s:n}", "command", "info",
-	        "ok", 1, "file", path_json(d->path), "format", array_format_name(d->format),
+	        "ok", 1, "file", report_path_json(d->path), "format", array_format_name(d->format),
 	        "dtype", dtype == DTYPE_NONE ? json_null() : json_string(dtype_name(dtype)),
-	        "shape", is_array(d) ? shape_json(&d->tensors[0]) : json_null(), "count",
+	        "shape", dataset_is_array(d) ? shape_json(&d->tensors[0]) : json_null(), "count",
 	        (json_int_t)elements(d), "bytes", (json_int_t)dataset_bytes(d), "digest",
 	        digest_text(in->digest, digest), "files", files, "tensors", tensors, "error");
 }
@@ -162,11 +149,11 @@ static void print_summary(const struct inspection *in)
 	printf("%s: %s, ", report_escape(text, sizeof text, d->path), array_format_name(d->format));
 	if (d->sharded)
 		printf("%d file%s, ", d->nfiles, d->nfiles == 1 ? "" : "s");
-	if (!is_array(d))
+	if (!dataset_is_array(d))
 		printf("%zu tensor%s%s", d->ntensors, d->ntensors == 1 ? "" : "s",
 		       d->ntensors ? " of " : "");
 	print_dtypes(d);
-	if (is_array(d))
+	if (dataset_is_array(d))
 		printf(" %s%s%s", tensor_shape_text(&d->tensors[0], shape),
 		       d->tensors[0].fortran ? " in Fortran's order" : "",
 		       d->tensors[0].swapped ? ", big-endian" : "");
@@ -281,7 +268,7 @@ static void print_tensors(const struct inspection *in)
 static void print_inspection(const struct inspection *in)
 {
 	print_summary(in);
-	if (is_array(&in->data))
+	if (dataset_is_array(&in->data))
 		print_array_stats(in);
 	else
 		print_tensors(in);
@@ -298,17 +285,20 @@ static void look(void *ctx, struct progress_now *now)
 	now->total = dataset_bytes(&in->data);
 }
 
-static void step(void *ctx)
+static int step(void *ctx, struct err *err)
 {
+	(void)err;
 	progress_step(ctx);
+	return 0;
 }
 
-static int inspect(struct inspection *in, const char *path, const struct options *o,
+static int inspect(struct inspection *in, const char *path, const struct input_source *from,
                    struct err *err)
 {
+	const struct options *o = from->o;
 	struct progress progress;
 
-	if (inspect_open(in, path, o, NULL, NULL, err) < 0)
+	if (inspect_open(in, path, from, err) < 0)
 		return -1;
 	progress_start(&progress, o, "info", NULL, look, in);
 	int ret = inspect_read(in, o->stats, step, &progress, err);
@@ -319,18 +309,19 @@ static int inspect(struct inspection *in, const char *path, const struct options
 static json_t *failure_json(const char *path, const struct err *err)
 {
 	return json_pack("{s:s, s:b, s:o, s:o}", "command", "info", "ok", 0, "file",
-	                 path_json(path), "error", report_error_json(err, -1, "run"));
+	                 report_path_json(path), "error", report_error_json(err, -1, "run"));
 }
 
 /* One file: its object in *@object (--json), or its text on stdout, behind an empty line if it is
  * not the @first. Returns the exit code. */
-static int info(const char *path, const struct options *o, bool first, json_t **object)
+static int info(const char *path, const struct input_source *from, bool first, json_t **object)
 {
+	const struct options *o = from->o;
 	struct inspection in = {0};
 	struct err err = {.rank = ERR_RANK_SELF};
 	int code = 0;
 
-	if (inspect(&in, path, o, &err) < 0) {
+	if (inspect(&in, path, from, &err) < 0) {
 		code = report(&err, -1);
 		*object = o->json ? failure_json(path, &err) : NULL;
 	} else if (o->json) {
@@ -348,11 +339,11 @@ static int info(const char *path, const struct options *o, bool first, json_t **
 int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv)
 {
 	json_t *all = o->json && argc > 2 ? json_array() : NULL, *object = NULL;
+	const struct input_source from = {.cmd = cmd, .o = o};
 	int code = 0;
-	(void)cmd;
 
 	for (int i = 1; i < argc; i++) {
-		int failed = info(argv[i], o, i == 1, &object);
+		int failed = info(argv[i], &from, i == 1, &object);
 		code = code ? code : failed;
 		if (all)
 			json_array_append_new(all, object);

@@ -177,6 +177,11 @@ int dataset_select(struct dataset *d, const char *const *include, int ninclude,
 	return 0;
 }
 
+bool dataset_is_array(const struct dataset *d)
+{
+	return d->ntensors == 1 && !*d->tensors[0].name;
+}
+
 const struct tensor *dataset_find(const struct dataset *d, const char *name)
 {
 	const struct tensor key = {.name = name};

@@ -81,6 +81,9 @@ void dataset_close(struct dataset *);
 int dataset_select(struct dataset *, const char *const *include, int ninclude,
                    const char *const *exclude, int nexclude, struct err *err);
 
+/* Is it one array, which needs no name? */
+bool dataset_is_array(const struct dataset *);
+
 /* The tensor of that name, or NULL. */
 const struct tensor *dataset_find(const struct dataset *, const char *name);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/offload.h"
 #include "lib/job/coord.h"
 #include "lib/job/ctl.h"
 #include "lib/job/dial.h"
@@ -410,6 +411,22 @@ int job_await(struct job *j, int fd, struct err *err)
 		ret = job_turn(j, err);
 	loop_del(&j->loop, &w);
 	return ret;
+}
+
+int job_aside(struct job *j, int (*fn)(void *ctx, struct err *err), void *ctx, atomic_bool *stop,
+              struct err *err)
+{
+	struct offload o;
+	struct err ended = {.rank = ERR_RANK_SELF};
+	if (offload_start(&o, fn, ctx, err) < 0)
+		return -1;
+	if (job_await(j, o.eventfd, &ended) == 0)
+		return offload_finish(&o, err);
+	if (stop)
+		*stop = true;
+	offload_finish(&o, NULL);
+	*err = ended;
+	return -1;
 }
 
 /* ---- opening ---- */

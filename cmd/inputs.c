@@ -1,0 +1,51 @@
+#include "cmd/inputs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int inputs_check(const struct options *o, struct err *err)
+{
+	const char *with = o->dtype      ? "--dtype"
+	                   : o->shape    ? "--shape"
+	                   : o->format   ? "--format"
+	                   : o->ninclude ? "--include"
+	                   : o->nexclude ? "--exclude"
+	                                 : NULL;
+	if (!o->raw_file || !with)
+		return 0;
+	return err_set(err, ERR_USAGE, "%s: --raw-file takes the bytes as they are: leave one out",
+	               with);
+}
+
+/* A file that is no array can be taken as it is. */
+static int hint_at_bytes(const struct command *cmd, struct err *err)
+{
+	size_t n = strlen(err->text);
+
+	if ((cmd->opts & OPTS_BYTES) && err->code == ERR_USAGE)
+		snprintf(err->text + n, sizeof err->text - n, ", or --raw-file for its bytes");
+	return -1;
+}
+
+int inputs_open(struct dataset *d, const char *path, const struct input_source *in, struct err *err)
+{
+	const struct options *o = in->o;
+	const struct array_hints hints = {
+	        .format = array_format_by_name(o->format),
+	        .dtype = o->dtype ? dtype_by_name(o->dtype) : DTYPE_NONE,
+	        .shape = o->shape,
+	};
+	const struct dataset_source from = {
+	        .hints = &hints, .await = in->await, .ctx = in->ctx, .raw_file = in->raw_file};
+
+	if (dataset_open(d, path, &from, err) < 0)
+		return hint_at_bytes(in->cmd, err);
+	return 0;
+}
+
+int inputs_select(struct dataset *d, const struct options *o, struct err *err)
+{
+	if (!o->ninclude && !o->nexclude)
+		return 0;
+	return dataset_select(d, o->include, o->ninclude, o->exclude, o->nexclude, err);
+}
