@@ -74,3 +74,36 @@ SH
 	assert_equal "$(json last.json '.progress | .rank, .phase, .moved, .total, .left, .slowest' | xargs)" \
 		'null read 3145728 3145728 0 null'
 }
+
+@test "a job that waits for ranks says so, and goes before the error" {
+	make_shards 1 f32 8
+	start_serve
+	on_terminal "" 80 "$COLLCTL" allreduce -n 2 -r 0 -R "$STORE" --insecure --join-timeout 2s in.0.npy -o out.npy
+	assert_failure 5
+	assert_line -n 0 --partial '\rallreduce  waiting for ranks\x1b[K'
+	assert_equal "$(screen | wc -l)" 1
+	assert_equal "$(screen)" 'collctl: rank 1: missing at the end of --join-timeout: rank 1'
+}
+
+@test "run: the bar of rank 0 is on run's terminal, and its lines begin on lines of their own" {
+	make_shards 1 f32 8
+	mkfifo in.1.npy # opened, but never filled
+	sleep 30 >in.1.npy &
+	STARTED+=($!)
+	on_terminal 'allreduce ' 200 "$COLLCTL" run -n 2 -- allreduce --insecure 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_failure 130
+	assert_line -n 0 --regexp '\\rallreduce  [^\\]*\\x1b\[K'
+	refute_line -n 0 --partial '\r\n[0] \r'
+	assert_equal "$(screen | grep -cv '^\[[01]\] collctl: rank')" 0
+}
+
+@test "run: the JSON lines of every rank come behind its prefix" {
+	make_shards 2 f32 8
+	run --separate-stderr collctl run -n 2 -- allreduce --insecure --progress json 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_success
+	for r in 0 1; do
+		printf '%s\n' "$stderr" | sed -n "s/^\[$r\] {/{/p" | tail -n 1 >"last.$r.json"
+		assert_equal "$(json "last.$r.json" '.progress | .rank, .phase' | xargs)" "$r commit"
+		json "last.$r.json" '.progress | .moved > 0 and .moved <= .total' | grep -qx true
+	done
+}
