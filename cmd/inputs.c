@@ -27,6 +27,12 @@ static int hint_at_bytes(const struct command *cmd, struct err *err)
 	return -1;
 }
 
+/* Whoever writes to a pipe may take long: meanwhile the job goes on, and can be stopped. */
+static int await_pipe(void *ctx, int fd, struct err *err)
+{
+	return job_await(ctx, fd, err);
+}
+
 int inputs_open(struct dataset *d, const char *path, const struct input_source *in, struct err *err)
 {
 	const struct options *o = in->o;
@@ -35,8 +41,10 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	        .dtype = o->dtype ? dtype_by_name(o->dtype) : DTYPE_NONE,
 	        .shape = o->shape,
 	};
-	const struct dataset_source from = {
-	        .hints = &hints, .await = in->await, .ctx = in->ctx, .raw_file = in->raw_file};
+	const struct dataset_source from = {.hints = &hints,
+	                                    .await = in->job ? await_pipe : NULL,
+	                                    .ctx = in->job,
+	                                    .raw_file = in->raw_file};
 
 	if (dataset_open(d, path, &from, err) < 0)
 		return hint_at_bytes(in->cmd, err);
