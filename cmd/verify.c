@@ -149,7 +149,7 @@ static int describe(struct verify *v, struct err *err)
 	    patterns_fact(in, "--exclude", o->exclude, o->nexclude, err) < 0)
 		return -1;
 	if (v->nfiles == 1)
-		intent_add(in, "content", is_array(v) ? "one array" : "named tensors");
+		tensor_content_fact(in, is_array(v));
 	if (!is_array(v))
 		return tensor_table_fact(&v->table, in, err);
 	array_facts(v);
