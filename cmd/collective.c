@@ -34,7 +34,8 @@ bool collective_writes(const struct collective *c)
 	return layout_of(c).out_lo < layout_of(c).out_hi;
 }
 
-uint64_t collective_bytes(const struct collective *c)
+/* Bytes that this rank reads or writes, whichever is more. */
+static uint64_t collective_bytes(const struct collective *c)
 {
 	uint64_t in = 0, out = 0;
 	for (int i = 0; i < c->nparts; i++) {
@@ -47,7 +48,8 @@ uint64_t collective_bytes(const struct collective *c)
 	return in > out ? in : out;
 }
 
-bool part_diverges(const struct part *p, const struct coll_algorithm *alg)
+/* Does the algorithm give the ranks results of different bits? */
+static bool part_diverges(const struct part *p, const struct coll_algorithm *alg)
 {
 	return coll_reduces(p->kind) && (alg->flags & COLL_DIVERGENT) &&
 	       reduce_order_matters(p->op, p->dtype);

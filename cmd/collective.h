@@ -154,10 +154,6 @@ struct collective {
 /* Has this rank an input, an output? c->rank is known. */
 bool collective_reads(const struct collective *);
 bool collective_writes(const struct collective *);
-/* Bytes that this rank reads or writes, whichever is more. */
-uint64_t collective_bytes(const struct collective *);
-/* Does the algorithm give the ranks results of different bits? */
-bool part_diverges(const struct part *, const struct coll_algorithm *);
 /* "shard.safetensors: tensor 'a.b'", or the file alone, of an item as input @k has it. */
 const char *item_text(const struct collective *, const struct item *, int k, char *buf, size_t cap);
 

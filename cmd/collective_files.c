@@ -3,57 +3,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cmd/collective.h"
 
 /* ---- inputs ---- */
 
-/* Whoever writes to a pipe may take long: meanwhile the job goes on, and can be stopped. */
-static int await_pipe(void *ctx, int fd, struct err *err)
-{
-	const struct collective *c = ctx;
-	return job_await(c->job, fd, err);
-}
-
-struct opening {
-	struct dataset *dataset;
-	const char *path;
-	const struct input_source *from;
-};
-
-static int open_dataset(void *ctx, struct err *err)
-{
-	struct opening *o = ctx;
-	return inputs_open(o->dataset, o->path, o->from, err);
-}
-
-/* Must it be unpacked, which may take long? A pipe's bytes are awaited on the job's own thread. */
-static bool is_packed(const char *path, enum array_format hint)
-{
-	enum array_format format;
-	struct err ignored = {.rank = ERR_RANK_SELF};
-	struct stat st;
-	return array_format_of(path, hint, &format, &ignored) == 0 && format == ARRAY_NPZ &&
-	       stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
 static int open_input(struct collective *c, const char *name, bool raw_file, struct err *err)
 {
 	const struct input_source from = {
-	        .cmd = c->cmd, .o = c->o, .raw_file = raw_file, .await = await_pipe, .ctx = c};
-	struct opening o = {&c->inputs[c->ninputs], name, &from};
-	bool slow = !raw_file && is_packed(name, array_format_by_name(c->o->format));
-	if ((slow ? job_aside(c->job, open_dataset, &o, NULL, err) : open_dataset(&o, err)) < 0)
+	        .cmd = c->cmd, .o = c->o, .raw_file = raw_file, .job = c->job};
+	if (inputs_open(&c->inputs[c->ninputs], name, &from, err) < 0)
 		return -1;
 	c->ninputs++;
 	return 0;
-}
-
-/* Does the dataset hold one array, without a name? */
-static bool is_array(const struct dataset *d)
-{
-	return d->format == ARRAY_NPY || d->format == ARRAY_RAW;
 }
 
 /* Can the collective work on such an input? */
@@ -61,12 +23,12 @@ static int check_input(const struct collective *c, const struct dataset *d, stru
 {
 	uint64_t sum;
 	const struct tensor *t = d->tensors;
-	if (!is_array(d) && !c->rules->sets)
+	if (!dataset_is_array(d) && !c->rules->sets)
 		return err_set(err, ERR_USAGE,
 		               "%s: %s takes arrays: only allreduce, reduce and broadcast take "
 		               "files of named tensors",
 		               d->path, c->cmd->name);
-	if (!is_array(d) || c->rules->cut == CUT_ELEMENTS)
+	if (!dataset_is_array(d) || c->rules->cut == CUT_ELEMENTS)
 		return 0;
 	if (t->ndim == 0)
 		return err_set(err, ERR_INPUT,
@@ -85,7 +47,7 @@ static int check_alike(const struct collective *c, const struct dataset *d, stru
 	char shape[ARRAY_SHAPE_TEXT], first_shape[ARRAY_SHAPE_TEXT];
 	if (d == first || c->o->each)
 		return 0;
-	if (!is_array(d) || !is_array(first))
+	if (!dataset_is_array(d) || !dataset_is_array(first))
 		return dataset_same(d, first, err);
 	const struct tensor *t = d->tensors, *with = first->tensors;
 	if (t->dtype != with->dtype)
@@ -134,7 +96,7 @@ static int make_selected(struct collective *c, struct err *err);
 static int shape_broadcast(struct collective *c, struct err *err)
 {
 	const struct dataset *d = &c->inputs[0];
-	if (!c->o->raw_file && !c->o->each && is_array(d)) {
+	if (!c->o->raw_file && !c->o->each && dataset_is_array(d)) {
 		c->shape = OF_ARRAYS;
 		return 0;
 	}

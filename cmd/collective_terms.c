@@ -220,11 +220,11 @@ static int input_facts(struct collective *c, struct err *err)
 	         c->o->each ? c->cmd->name : c->inputs[0].path);
 	if (c->shape == OF_BYTES)
 		return 0;
-	bool single = c->nitems == 1 && !*c->items[0].tensor.name;
+	bool one_array = c->nitems == 1 && !*c->items[0].tensor.name;
 	if (c->o->each)
 		number_fact(c, "number of inputs", c->ninputs);
-	intent_add(in, "content", single ? "a single array" : "named tensors");
-	if (!single)
+	tensor_content_fact(in, one_array);
+	if (!one_array)
 		return tensor_table_fact(&c->table, in, err);
 	intent_add(in, "dtype", dtype_name(c->items[0].tensor.dtype));
 	shape_fact(c);

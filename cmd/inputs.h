@@ -5,13 +5,14 @@
 
 #include "cmd/options.h"
 #include "lib/data/dataset.h"
+#include "lib/job/job.h"
 
 struct input_source {
 	const struct command *cmd;
 	const struct options *o;
-	bool raw_file;                                    /* any bytes */
-	int (*await)(void *ctx, int fd, struct err *err); /* as of struct dataset_source */
-	void *ctx;
+	bool raw_file; /* any bytes */
+	struct job
+	        *job; /* which goes on while a pipe is awaited, an archive unpacked; NULL: none */
 };
 
 /* --raw-file excludes what says more of a file. ERR_USAGE. */

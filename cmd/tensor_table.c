@@ -72,6 +72,11 @@ void tensor_table_show(void *table, uint32_t page, struct buf *out)
 	show_page(t, t->first, out);
 }
 
+void tensor_content_fact(struct intent *in, bool one_array)
+{
+	intent_add(in, "content", one_array ? "one array" : "named tensors");
+}
+
 int tensor_table_fact(const struct tensor_table *t, struct intent *in, struct err *err)
 {
 	XXH3_state_t *state = XXH3_createState();

@@ -32,6 +32,8 @@ struct tensor_table {
 
 /* job_table, of a struct tensor_table. */
 void tensor_table_show(void *table, uint32_t page, struct buf *out);
+/* Of one array without a name there is no table, but its facts: a fact says which there are. */
+void tensor_content_fact(struct intent *, bool one_array);
 /* Make a digest of the table a fact, "tensors", and the intent's table. */
 int tensor_table_fact(const struct tensor_table *, struct intent *, struct err *err);
 

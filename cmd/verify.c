@@ -41,20 +41,10 @@ struct verify {
 
 /* ---- what there is ---- */
 
-static int await_pipe(void *ctx, int fd, struct err *err)
-{
-	const struct verify *v = ctx;
-
-	return job_await(v->job, fd, err);
-}
-
 static int open_file(struct verify *v, const char *name, struct err *err)
 {
-	const struct input_source from = {.cmd = v->cmd,
-	                                  .o = v->o,
-	                                  .raw_file = v->o->raw_file,
-	                                  .await = await_pipe,
-	                                  .ctx = v};
+	const struct input_source from = {
+	        .cmd = v->cmd, .o = v->o, .raw_file = v->o->raw_file, .job = v->job};
 	char *path = joining_path(name, job_rank(v->job), v->joining.conf.size, err);
 	int ret = path ? inspect_open(&v->files[v->nfiles++], path, &from, err) : -1;
 
@@ -159,20 +149,10 @@ static int describe(struct verify *v, struct err *err)
 	    patterns_fact(in, "--exclude", o->exclude, o->nexclude, err) < 0)
 		return -1;
 	if (v->nfiles == 1)
-		intent_add(in, "content", is_array(v) ? "one array" : "named tensors");
+		tensor_content_fact(in, is_array(v));
 	if (!is_array(v))
 		return tensor_table_fact(&v->table, in, err);
 	array_facts(v);
-	return 0;
-}
-
-static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
-                  struct err *err)
-{
-	(void)ctx;
-	(void)intents;
-	(void)err;
-	plan->windows = plan->streams = 1;
 	return 0;
 }
 
@@ -181,7 +161,7 @@ static int agree(struct verify *v, struct err *err)
 	if (list_tensors(v, err) < 0 || describe(v, err) < 0)
 		return -1;
 	job_shows(v->job, "tensor", is_array(v) ? NULL : tensor_table_show, &v->table);
-	return job_agree(v->job, &v->intent, false, decide, NULL, &v->plan, err);
+	return job_agree(v->job, &v->intent, false, NULL, NULL, &v->plan, err);
 }
 
 /* ---- reading, on a thread of its own ---- */

@@ -179,15 +179,7 @@ int dataset_select(struct dataset *d, const char *const *include, int ninclude,
 
 bool dataset_is_array(const struct dataset *d)
 {
-	return d->ntensors == 1 && !*d->tensors[0].name;
-}
-
-const struct tensor *dataset_find(const struct dataset *d, const char *name)
-{
-	const struct tensor key = {.name = name};
-	if (!d->ntensors)
-		return NULL;
-	return bsearch(&key, d->tensors, d->ntensors, sizeof *d->tensors, by_name);
+	return d->format == ARRAY_NPY || d->format == ARRAY_RAW;
 }
 
 /* "x.safetensors: tensor 'a': ", or "x.npy: " where there is no name. */

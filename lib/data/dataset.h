@@ -84,9 +84,6 @@ int dataset_select(struct dataset *, const char *const *include, int ninclude,
 /* Is it one array, which needs no name? */
 bool dataset_is_array(const struct dataset *);
 
-/* The tensor of that name, or NULL. */
-const struct tensor *dataset_find(const struct dataset *, const char *name);
-
 /* Have both the same tensors, by name, type and shape? If not: ERR_INPUT, naming the first that
  * differs. */
 int dataset_same(const struct dataset *a, const struct dataset *b, struct err *err);

@@ -514,7 +514,10 @@ static int decide(void *ctx, const struct intent *const *intents, struct plan *p
                   struct err *err)
 {
 	struct job *j = ctx;
-	return j->decide(j->decide_ctx, intents, plan, err);
+	if (j->decide)
+		return j->decide(j->decide_ctx, intents, plan, err);
+	plan->windows = plan->streams = 1;
+	return 0;
 }
 
 static void details(void *ctx, int rank, struct buf *out)

@@ -54,7 +54,8 @@ typedef int job_decide(void *ctx, const struct intent *const *intents, struct pl
 typedef void job_details(void *ctx, int rank, struct buf *out);
 void job_tells(struct job *, job_details *fn, void *ctx);
 /* Listen for data (unless @mesh is false), say what is to be done, learn the plan. @in->data_addr
- * is filled here; plan->details live as long as the job. */
+ * is filled here; plan->details live as long as the job. @decide NULL: there is nothing to decide,
+ * the plan has one window and one stream. */
 int job_agree(struct job *, struct intent *in, bool mesh, job_decide *decide, void *ctx,
               struct plan *plan, struct err *err);
 
