@@ -51,13 +51,15 @@ static void serve(const struct collective *c, struct part *p)
 	p->op = c->op;
 	p->root = c->o->root;
 	p->nin = c->o->each || c->shape == OF_BYTES ? 1 : c->ninputs;
-	p->equal = false;
+	p->equal = p->stores_block = false;
 	if (!whole || strcmp(c->o->integers, "round") == 0)
 		return;
-	p->kind = c->rules->cut == CUT_ROWS ? COLL_SCATTER : COLL_BROADCAST;
+	p->equal = strcmp(c->o->integers, "equal") == 0;
+	/* To be compared, all has to come, also where a block is stored. */
+	p->stores_block = p->equal && c->rules->cut == CUT_ROWS;
+	p->kind = c->rules->cut == CUT_ROWS && !p->equal ? COLL_SCATTER : COLL_BROADCAST;
 	p->op = REDUCE_SUM;
 	p->root = 0;
-	p->equal = strcmp(c->o->integers, "equal") == 0;
 }
 
 /* ---- parts ---- */
