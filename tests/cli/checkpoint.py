@@ -256,25 +256,39 @@ def write(path, c):
 # ---- what the inputs hold ----
 
 
-def numbers(dtype, count, rng, data):
-    """exact: sums and products of a dozen of them are exact, of any type; random: any values."""
+SPREAD = {"F8_E4M3": 4, "F8_E5M2": 8, "F16": 10, "BF16": 100, "F32": 100, "F64": 800}
+
+
+def numbers(dtype, count, rng, data, rank):
+    """exact: sums and products of a dozen of them are exact, of any type; random: of sizes that
+    differ much; adversarial: of all sizes, and those of different ranks nearly cancel; integers near
+    the ends of their range."""
     if dtype == "BOOL":
         return rng.integers(0, 2, count).astype(bool)
     if dtype in INTEGERS:
         info = np.iinfo(INTEGERS[dtype])
+        if data == "adversarial":
+            ends = [info.min, info.min + 1, 0, 1, info.max - 1, info.max]
+            return np.array(ends, INTEGERS[dtype])[rng.integers(0, len(ends), count)]
         return rng.integers(info.min, info.max, count, INTEGERS[dtype], endpoint=True)
     if dtype[0] == "C":
-        return numbers("F64", count, rng, data) + 1j * numbers("F64", count, rng, data)
-    if data == "random":  # of sizes that differ much, and cancel
+        re, im = (numbers("F32" if dtype == "C64" else "F64", count, rng, data, rank) for _ in range(2))
+        return re + 1j * im
+    if data == "random":
         return rng.standard_normal(count) * 2.0 ** rng.integers(-12 if dtype == "F16" else -30, 5, count)
+    if data == "adversarial":
+        same = np.random.default_rng(len(dtype))  # on all ranks
+        large = same.standard_normal(count) * 2.0 ** same.integers(-SPREAD[dtype], SPREAD[dtype], count)
+        noise = rng.standard_normal(count) * 2.0 ** rng.integers(-30, 0, count)
+        return large * (-1 if rank % 2 else 1) * (1 + noise)
     return rng.choice([-2.0, -1.0, -1.0, 1.0, 1.0, 2.0, 0.5, 1.0], count)
 
 
-def tensor(dtype, shape, rng, data):
+def tensor(dtype, shape, rng, data, rank):
     count = int(np.prod(shape, dtype=np.int64))
     if dtype in NO_ARITHMETIC:
         return Tensor(dtype, shape, rng.bytes(count * BITS[dtype] // 8))
-    return Tensor(dtype, shape, encode(dtype, numbers(dtype, count, rng, data)))
+    return Tensor(dtype, shape, encode(dtype, numbers(dtype, count, rng, data, rank)))
 
 
 def mixed(types=ARITHMETIC):
@@ -290,8 +304,9 @@ NAMES = ["a b", "a.b", "layer 0/q", "gr\u00fc\u00dfe", "\u5c64.\u91cd\u307f", "\
 SPECS = {
     "mixed": mixed,
     "types": lambda: mixed(BITS),
-    "floats": lambda: mixed(FLOATS),
-    "averaged": lambda: [(f"{t.lower()}.w", t, (911,)) for t in ("BF16", "F16", "F32")],
+    "averaged": lambda: [(f"{t.lower()}.w", t, (911,)) for t in FLOATS],
+    "integers": lambda: [(f"{t.lower()}.n", t, (67,)) for t in (*INTEGERS, "BOOL")],
+    "complex": lambda: [("c64.w", "C64", (911,))],
     "small": lambda: [(f"layers.{i}.{p}", t, (1 + i % 64,)) for i in range(100)
                       for p, t in (("weight", "BF16"), ("norm", "F32"), ("steps", "I64"))],
     "names": lambda: [(n, "F32" if i % 2 else "BF16", (5, 2)) for i, n in enumerate(NAMES)],
@@ -304,7 +319,7 @@ SPECS = {
 
 def make(spec, rank, path, seed, data, shards, shuffle, index):
     rng = np.random.default_rng([seed, rank])
-    tensors = {name: tensor(t, shape, rng, data) for name, t, shape in SPECS[spec]()}
+    tensors = {name: tensor(t, shape, rng, data, rank) for name, t, shape in SPECS[spec]()}
     names = sorted(tensors)
     if shuffle:
         names = [names[i] for i in rng.permutation(len(names))]
@@ -384,16 +399,16 @@ def reduce(op, dtype, per_rank, weights=None, integers="round"):
         return encode(dtype, fold(op, [fold(op, xs) for xs in per_rank]))
 
 
-def bound(op, dtype, per_rank, weights=None):
+def bound(dtype, per_rank, weights=None):
     """By how much the average of floats in any order may differ from the exact one, besides its last
-    rounding: each of the additions in f32 (f64 of f64) rounds once; so does each product of a weight
-    and an element of a narrow type."""
+    rounding: each of the n - 1 additions rounds to f32 (f64: of f64, and of f32 with weights), and
+    with weights each product too."""
     n = sum(len(xs) for xs in per_rank)
-    u = 2.0**-53 if dtype == "F64" or (weights and dtype not in NARROW) else 2.0**-24
+    u = 2.0**-53 if dtype == "F64" or (weights and dtype == "F32") else 2.0**-24
+    k = n if weights else n - 1
     weights = weights or [1.0] * len(per_rank)
     total = sum(w * len(xs) for w, xs in zip(weights, per_rank))
     magnitude = sum(np.abs(w * x) for w, xs in zip(weights, per_rank) for x in xs) / total
-    k = n - 1 + (1 if any(w != 1 for w in weights) else 0)
     return k * u / (1 - k * u) * magnitude
 
 
@@ -446,8 +461,9 @@ def check_values(path, got, per_rank, a):
             differ(path, name, t.dtype, t.data, want)
         u, tiny = ROUNDING[t.dtype]
         exact, x = exact_average(inputs, a.weights), t.numbers()
-        allowed = bound(a.op, t.dtype, inputs, a.weights)
-        allowed = allowed + np.maximum(u * (np.abs(exact) + allowed), tiny / 2)
+        allowed = bound(t.dtype, inputs, a.weights)
+        # The last rounding, to half a unit; and that of @exact to f64.
+        allowed = allowed + np.maximum(u * (np.abs(exact) + allowed), tiny / 2) + 2.0**-53 * np.abs(exact)
         off = np.abs(x - exact) - allowed
         if not np.all(off <= 0):
             i = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
@@ -467,9 +483,9 @@ def name_of(pattern, rank, k=0):
 
 
 def cmd_check(a):
-    wide = range(a.inputs)
+    counts = a.inputs * a.size if len(a.inputs) == 1 else a.inputs
     read_ranks = [a.root] if a.kind == "broadcast" else range(a.size)
-    per_rank = {r: [read(name_of(a.inp, r, k)) for k in wide] for r in read_ranks}
+    per_rank = {r: [read(name_of(a.inp, r, k)) for k in range(counts[r])] for r in read_ranks}
     write_ranks = [a.root] if a.kind == "reduce" else range(a.size)
     first = None
     for r in range(a.size):
@@ -658,6 +674,10 @@ def weights_of(text):
     return [float(w) for w in text.split(",")]
 
 
+def counts_of(text):
+    return [int(n) for n in text.split(",")]
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     s = p.add_subparsers(required=True)
@@ -668,7 +688,7 @@ def main():
     q.add_argument("--in", dest="inp", default="in.{rank}.safetensors")
     q.add_argument("--inputs", type=int, default=1)
     q.add_argument("--seed", type=int, default=0)
-    q.add_argument("--data", default="exact", choices=("exact", "random"))
+    q.add_argument("--data", default="exact", choices=("exact", "random", "adversarial"))
     q.add_argument("--shards", type=int, default=3)
     q.add_argument("--shuffle", action="store_true", help="another order, other shards on each rank")
     q.add_argument("--no-index", action="store_true")
@@ -680,7 +700,7 @@ def main():
     q.add_argument("size", type=int)
     q.add_argument("--in", dest="inp", default="in.{rank}.safetensors")
     q.add_argument("--out", default="out.{rank}.safetensors")
-    q.add_argument("--inputs", type=int, default=1)
+    q.add_argument("--inputs", type=counts_of, default=[1], help="of each rank, or 3,1")
     q.add_argument("--root", type=int, default=0)
     q.add_argument("--weights", type=weights_of)
     q.add_argument("--integers", default="round", choices=("first", "equal", "round"))
