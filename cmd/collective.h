@@ -70,14 +70,15 @@ struct made {
 
 /* One vector of the job (exec.h). */
 struct part {
-	enum coll_kind kind; /* the collective's; of --integers first and equal, rank 0's broadcast
-	                      * or scatter */
+	enum coll_kind kind; /* the collective's; of --integers first rank 0's broadcast or scatter,
+	                      * of equal its broadcast */
 	enum reduce_op op;
 	int root;
 	enum dtype dtype, wire; /* in the files; in the buffers and on the wire */
 	struct array_info info; /* OF_ARRAYS: the inputs', of the root's where this rank has none;
 	                         * else as if it were one array, of one dimension */
 	bool equal;             /* --integers equal: what comes must be what this rank has */
+	bool stores_block;      /* of what comes, this rank's block alone */
 	bool late;              /* the average is divided when it is written (exec.h) */
 	const struct coll_algorithm *algorithm; /* what runs */
 	uint32_t windows;

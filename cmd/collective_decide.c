@@ -184,22 +184,21 @@ static int choose_algorithm(const struct collective *c, struct part *p,
 }
 
 /* The type that travels. In rank order nothing is rounded on the way: partial sums, and those of
- * several local inputs, travel in f64. Where the algorithm would round each partial sum, an average
- * of f16, which may overflow, and whatever is done with 8-bit floats travel in f32. */
+ * several local inputs, travel in f64. Else 8- and 16-bit floats travel in f32 where a rank has
+ * several inputs, and where the algorithm would round each partial sum of an average, which is to
+ * be rounded once, or of 8-bit floats; sums and products of 16-bit ones are rounded there. */
 static enum dtype wire_dtype(const struct collective *c, const struct part *p,
                              uint64_t total_inputs)
 {
 	enum dtype d = summed(c, p);
 	unsigned flags = p->algorithm->flags;
-	bool folds = total_inputs > (uint64_t)c->size, rounds = !(flags & COLL_FINAL) || folds;
+	bool folds = total_inputs > (uint64_t)c->size, rounds = !(flags & COLL_FINAL);
 	if (d != p->dtype || p->kind != c->kind || !coll_reduces(p->kind))
 		return d;
 	if (c->ordered && (folds || (flags & COLL_PARTIALS)))
 		return reduce_acc_dtype(p->op, d, true);
-	bool narrow = dtype_size(d) == 1 && reduce_order_matters(p->op, d);
-	if (rounds && (narrow || (d == DTYPE_F16 && p->op == REDUCE_AVG)))
-		return DTYPE_F32;
-	return d;
+	bool once = p->op == REDUCE_AVG || dtype_size(d) == 1;
+	return folds || (rounds && once) ? reduce_acc_dtype(p->op, d, false) : d;
 }
 
 /* The ranks that can differ in what they hold: all of few; of many, the first and last, those

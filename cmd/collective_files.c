@@ -207,11 +207,12 @@ static int name_array(struct collective *c, const char *path, int copy, int i, s
 	                      places_of(c, copy, (size_t)i), err);
 }
 
-/* A file as it is, in the folder @path or at it. */
-static int name_file(struct collective *c, const char *path, int f, struct err *err)
+/* File @f as it is, in the folder @path under @name or at @path. */
+static int name_file(struct collective *c, const char *path, const char *name, int f,
+                     struct err *err)
 {
 	const struct told *t = &c->told;
-	char *in = t->folder ? in_folder(path, t->files[f].name, err) : strdup(path);
+	char *in = t->folder ? in_folder(path, name, err) : strdup(path);
 	if (!in)
 		return err_nomem(err, "a path", strlen(path));
 	enum array_format hint = c->o->raw_file ? ARRAY_RAW : array_format_by_name(c->o->format);
@@ -222,6 +223,41 @@ static int name_file(struct collective *c, const char *path, int f, struct err *
 		ret = to->file < 0 ? -1 : 0;
 	}
 	free(in);
+	return ret;
+}
+
+/* The index among the files of a set that is broadcast; NULL: it has none. */
+static const char *told_index(const struct told *t)
+{
+	for (int f = 0; f < t->nfiles; f++)
+		if (array_is_index(t->files[f].name))
+			return t->files[f].name;
+	return NULL;
+}
+
+/* The root's files: at @path, in the folder @path, or beside the index that it names. */
+static int name_files(struct collective *c, const char *path, struct err *err)
+{
+	const struct told *t = &c->told;
+	const char *told = told_index(t);
+	char *folder = NULL, *index = NULL;
+	int ret = 0;
+	if (t->folder && !c->o->each)
+		ret = sink_split_set(path, told, &folder, &index, err);
+	if (ret == 0 && index && !told)
+		ret = err_set(err, ERR_USAGE,
+		              "%s: the root's set has no index: name a folder for the output",
+		              path);
+	if (folder)
+		path = folder;
+	if (ret == 0 && t->folder)
+		ret = sink_add_folder(c->sink, path, err);
+	for (int f = 0; ret == 0 && f < t->nfiles; f++)
+		ret = name_file(c, path,
+		                t->files[f].name == told && index ? index : t->files[f].name, f,
+		                err);
+	free(folder);
+	free(index);
 	return ret;
 }
 
@@ -280,14 +316,8 @@ static int name_each(struct collective *c, const char *path, struct err *err)
 
 static int name_output(struct collective *c, const char *path, int copy, struct err *err)
 {
-	if (c->shape == OF_BYTES) {
-		if (c->told.folder && sink_add_folder(c->sink, path, err) < 0)
-			return -1;
-		for (int f = 0; f < c->told.nfiles; f++)
-			if (name_file(c, path, f, err) < 0)
-				return -1;
-		return 0;
-	}
+	if (c->shape == OF_BYTES)
+		return name_files(c, path, err);
 	if (c->o->each)
 		return sink_add_folder(c->sink, path, err) < 0 ? -1 : name_each(c, path, err);
 	return c->shape == OF_TENSORS ? name_like(c, path, copy, 0, 0, err)

@@ -158,13 +158,10 @@ static int compare(struct collective *c, struct part *p, const uint8_t *buf, uin
                    uint64_t n, struct err *err)
 {
 	size_t esize = dtype_size(p->dtype);
-	/* Of a scatter this rank has its part; its input is the whole. */
-	uint64_t shift = p->kind == COLL_SCATTER ? p->layout.off[c->rank] : 0;
 	for (uint64_t i = 0, len; i < n; i += len) {
 		len = n - i < STAGING / esize ? n - i : STAGING / esize;
 		for (int k = 0; k < p->nin; k++) {
-			if (read_elements(c, p, k, c->compare_staging, shift + pos + i, len, err) <
-			            0 ||
+			if (read_elements(c, p, k, c->compare_staging, pos + i, len, err) < 0 ||
 			    visit_items(c, p, k, buf + i * esize, c->compare_staging, pos + i, len,
 			                same, err) < 0)
 				return -1;
@@ -173,13 +170,27 @@ static int compare(struct collective *c, struct part *p, const uint8_t *buf, uin
 	return 0;
 }
 
-static int store(struct collective *c, struct part *p, const void *buf, uint64_t pos, uint64_t n,
+/* What of [*pos, *pos + *n) lies in this rank's block, counted from its beginning. */
+static const uint8_t *own_block(const struct collective *c, const struct part *p,
+                                const uint8_t *buf, uint64_t *pos, uint64_t *n)
+{
+	uint64_t begin = p->layout.off[c->rank], end = p->layout.off[c->rank + 1];
+	uint64_t from = *pos > begin ? *pos : begin, to = *pos + *n < end ? *pos + *n : end;
+	const uint8_t *own = from < to ? buf + (from - *pos) * dtype_size(p->dtype) : buf;
+	*n = from < to ? to - from : 0;
+	*pos = from < to ? from - begin : 0;
+	return own;
+}
+
+static int store(struct collective *c, struct part *p, const uint8_t *buf, uint64_t pos, uint64_t n,
                  struct err *err)
 {
 	size_t esize = dtype_size(p->dtype);
 	if (p->equal && compare(c, p, buf, pos, n, err) < 0)
 		return -1;
-	if (!c->sink)
+	if (p->stores_block)
+		buf = own_block(c, p, buf, &pos, &n);
+	if (!c->sink || !n)
 		return 0;
 	digest_update(p->digest, pos * esize, buf, n * esize);
 	for (int k = 0; k < c->copies; k++) {
@@ -219,10 +230,11 @@ static int prepare_digest(struct collective *c, struct part *p, struct err *err)
 {
 	const struct coll_args *args = &p->layout.args;
 	const struct coll_layout l = coll_layout(p->kind, c->rank, c->size, args->root);
-	size_t n = (size_t)(l.out_hi - l.out_lo), esize = dtype_size(p->dtype);
+	size_t esize = dtype_size(p->dtype);
+	size_t n = p->stores_block ? 1 : (size_t)(l.out_hi - l.out_lo);
 	uint64_t *starts = calloc(n + 1, sizeof *starts);
 	const struct tensor **tensors = calloc(p->nitems + 1, sizeof *tensors);
-	for (size_t j = 0; starts && j < n; j++)
+	for (size_t j = 0; starts && !p->stores_block && j < n; j++)
 		starts[j] = coll_out_at(p->kind, args, l.out_lo + (int)j) * esize;
 	for (size_t i = 0; tensors && i < p->nitems; i++)
 		tensors[i] = &c->items[p->items[i]].tensor;

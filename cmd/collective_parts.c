@@ -51,13 +51,15 @@ static void serve(const struct collective *c, struct part *p)
 	p->op = c->op;
 	p->root = c->o->root;
 	p->nin = c->o->each || c->shape == OF_BYTES ? 1 : c->ninputs;
-	p->equal = false;
+	p->equal = p->stores_block = false;
 	if (!whole || strcmp(c->o->integers, "round") == 0)
 		return;
-	p->kind = c->rules->cut == CUT_ROWS ? COLL_SCATTER : COLL_BROADCAST;
+	p->equal = strcmp(c->o->integers, "equal") == 0;
+	/* To be compared, all has to come, also where a block is stored. */
+	p->stores_block = p->equal && c->rules->cut == CUT_ROWS;
+	p->kind = c->rules->cut == CUT_ROWS && !p->equal ? COLL_SCATTER : COLL_BROADCAST;
 	p->op = REDUCE_SUM;
 	p->root = 0;
-	p->equal = strcmp(c->o->integers, "equal") == 0;
 }
 
 /* ---- parts ---- */
@@ -133,18 +135,20 @@ static int group_by_type(struct collective *c, struct err *err)
 {
 	size_t count[DTYPES] = {0};
 	int part_of[DTYPES];
+	/* Files may hold no tensor at all: a job has one part at least, here of no element. */
+	enum dtype of_none = c->op == REDUCE_AVG ? DTYPE_F32 : DTYPE_U8;
 	for (size_t i = 0; i < c->nitems; i++)
 		count[c->items[i].tensor.dtype]++;
 	c->parts = calloc(DTYPES, sizeof *c->parts);
 	if (!c->parts)
 		return err_nomem(err, "the parts", DTYPES * sizeof *c->parts);
 	for (int d = 0; d < DTYPES; d++) {
-		if (!count[d])
+		if (!count[d] && (c->nitems || d != (int)of_none))
 			continue;
 		struct part *p = &c->parts[c->nparts];
 		part_of[d] = c->nparts++;
 		p->dtype = (enum dtype)d;
-		p->items = calloc(count[d], sizeof *p->items);
+		p->items = calloc(count[d] + 1, sizeof *p->items);
 		if (!p->items)
 			return err_nomem(err, "the parts", count[d] * sizeof *p->items);
 		serve(c, p);

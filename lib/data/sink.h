@@ -45,7 +45,12 @@ struct place {
  * a folder (or an index's name in one), or one file to a folder. */
 int sink_add_like(struct sink *, const char *path, enum array_format hint,
                   const struct dataset *like, struct place *places, struct err *err);
-/* The same for a single array that is described (.npy, raw): of @info->format. */
+/* What @path says of the output of a set whose index has the name @input_index (NULL: it has none):
+ * its folder, and the index's name there or NULL. Both are malloced, and set on failure too.
+ * ERR_USAGE: it names a file. */
+int sink_split_set(const char *path, const char *input_index, char **folder, char **index,
+                   struct err *err);
+/* As sink_add_like, for a single array that is described (.npy, raw): of @info->format. */
 int sink_add_array(struct sink *, const char *path, enum array_format hint,
                    const struct array_info *info, struct place *place, struct err *err);
 

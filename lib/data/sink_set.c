@@ -28,14 +28,13 @@ static int check_name(const char *folder, const char *name, struct err *err)
 	               name);
 }
 
-/* The folder of a set's output, and its index's name or NULL, from what -o says. Malloced. */
-static int split_set_path(const char *path, const struct dataset *like, char **folder, char **index,
-                          struct err *err)
+int sink_split_set(const char *path, const char *input_index, char **folder, char **index,
+                   struct err *err)
 {
 	enum array_format format;
 	const char *slash = strrchr(path, '/');
 	bool is_folder = array_is_folder(path), is_index = !is_folder && array_is_index(path);
-	const char *name = is_index ? (slash ? slash + 1 : path) : like->index;
+	const char *name = is_index ? (slash ? slash + 1 : path) : input_index;
 	if (strcmp(path, "-") == 0 ||
 	    (!is_folder && !is_index &&
 	     array_format_of(path, ARRAY_FORMAT_AUTO, &format, NULL) == 0))
@@ -128,7 +127,7 @@ int sink_add_set(struct sink *s, const char *path, const struct dataset *like, s
                  struct err *err)
 {
 	char *folder = NULL, *index = NULL;
-	int ret = split_set_path(path, like, &folder, &index, err);
+	int ret = sink_split_set(path, like->index, &folder, &index, err);
 	if (ret == 0 &&
 	    (sink_add_folder(s, folder, err) || add_shards(s, folder, like, places, err) ||
 	     (index && add_index(s, folder, index, like, err))))

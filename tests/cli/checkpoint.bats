@@ -1,0 +1,450 @@
+#!/usr/bin/env bats
+# Checkpoints: safetensors and sharded sets through allreduce, reduce and broadcast. The oracle is
+# checkpoint.py: numpy, and a reader and writer of its own.
+
+load helpers
+
+S=safetensors
+OPS=(sum prod min max avg band bor bxor land lor lxor)
+
+ck() { "$PYTHON" "$HELPERS_DIR/checkpoint.py" "$@"; }
+
+# Which tensors of the mixed checkpoint have the operation $1: sets SELECT and CHOSEN, the options
+# of collctl and of the oracle.
+choose() {
+	SELECT=()
+	CHOSEN=()
+	case $1 in
+	min | max) SELECT=(--exclude 'c64.*') ;;
+	band | bor | bxor | land | lor | lxor) SELECT=(--exclude 'f*' --exclude 'bf16.*' --exclude 'c64.*') ;;
+	esac
+	CHOSEN=("${SELECT[@]}")
+	[[ $1 != avg ]] || SELECT=(--integers round)
+}
+
+# every_op P: each operation on each type that has it
+every_op() {
+	local op
+	ck make mixed "$1"
+	for op in "${OPS[@]}"; do
+		choose "$op"
+		collctl run -n "$1" -- allreduce -q --no-sync --op "$op" "${SELECT[@]}" \
+			"in.{rank}.$S" -o "out.{rank}.$S" || fail "$op"
+		ck check allreduce "$op" "$1" "${CHOSEN[@]}"
+	done
+}
+
+# refused CODE TEXT... -- COMMAND...: by 2 ranks, with all the texts, nothing left behind
+refused() {
+	local code=$1 texts=() text
+	shift
+	while [[ $1 != -- ]]; do
+		texts+=("$1")
+		shift
+	done
+	shift
+	run "-$code" --separate-stderr collctl run -n 2 -- "$@"
+	for text in "${texts[@]}"; do
+		# shellcheck disable=SC2154
+		[[ $stderr == *"$text"* ]] || fail "does not say '$text': $stderr"
+	done
+	[[ -z $(compgen -G 'out*') ]] || fail "left $(echo out*)"
+}
+
+# ---- results ----
+
+# bats test_tags=smoke
+@test "every operation on every type, 2 ranks" { every_op 2; }
+@test "every operation on every type, 1 rank" { every_op 1; }
+@test "every operation on every type, 3 ranks" { every_op 3; }
+@test "every operation on every type, 5 ranks" { every_op 5; }
+
+@test "reduce: the root alone has a result" {
+	local op
+	ck make mixed 3
+	for op in sum prod avg; do
+		choose "$op"
+		rm -f out.*
+		collctl run -n 3 -- reduce -q --no-sync --root 2 --op "$op" "${SELECT[@]}" "in.{rank}.$S" -o "out.{rank}.$S"
+		ck check reduce "$op" 3 --root 2
+	done
+}
+
+@test "broadcast carries every type as it is, also those without arithmetic" {
+	ck make types 3
+	rm "in.0.$S" "in.2.$S"
+	collctl run -n 3 -- broadcast -q --no-sync --root 1 "in.{rank}.$S" -o "out.{rank}.$S"
+	cmp "in.1.$S" "out.0.$S"
+	cmp "in.1.$S" "out.1.$S"
+	cmp "in.1.$S" "out.2.$S"
+	ck make types 2 --in 'set.{rank}' --shuffle
+	collctl run -n 2 -- broadcast -q --no-sync --root 1 'set.{rank}' -o 'bset.{rank}'
+	diff -r set.1 bset.0
+	diff -r set.1 bset.1
+}
+
+@test "types without arithmetic are refused by reductions, and can be left out" {
+	ck make types 2
+	refused 3 f4 "tensor 'f4." 'broadcast' exclude -- allreduce "in.{rank}.$S" -o "out.{rank}.$S"
+	refused 3 fnuz -- reduce --include '*fnuz.*' "in.{rank}.$S" -o "out.{rank}.$S"
+	collctl run -n 2 -- allreduce -q --no-sync --exclude 'f4.*' --exclude 'f6_*' --exclude '*fnuz.*' --exclude 'f8_e8m0.*' \
+		"in.{rank}.$S" -o "out.{rank}.$S"
+	ck check allreduce sum 2 --exclude 'f4.*' --exclude 'f6_*' --exclude '*fnuz.*' --exclude 'f8_e8m0.*'
+}
+
+@test "sharded sets: tensors match by name, whatever shard and place they have on a rank" {
+	local spec index
+	for spec in mixed names small; do
+		for index in '' --no-index; do
+			rm -rf in.* out.* red.*
+			# shellcheck disable=SC2086
+			ck make "$spec" 3 --in 'in.{rank}' --shuffle $index
+			collctl run -n 3 -- allreduce -q --no-sync 'in.{rank}' -o 'out.{rank}' || fail "$spec $index"
+			ck check allreduce sum 3 --in 'in.{rank}' --out 'out.{rank}'
+			collctl run -n 3 -- reduce -q --no-sync --root 1 'in.{rank}/' -o 'red.{rank}/'
+			diff -r out.1 red.1
+			[[ ! -e red.0 && ! -e red.2 ]]
+		done
+	done
+}
+
+@test "a set into a folder beside an index of another name" {
+	local kind
+	ck make two 2 --in 'in.{rank}'
+	for kind in allreduce broadcast; do
+		mkdir o.0 o.1
+		collctl run -n 2 -- "$kind" -q --no-sync 'in.{rank}' -o 'o.{rank}/my.safetensors.index.json'
+		assert_file_not_exist o.0/model.safetensors.index.json
+		mv o.0/my.safetensors.index.json o.0/model.safetensors.index.json
+		mv o.1/my.safetensors.index.json o.1/model.safetensors.index.json
+		ck check "$kind" sum 2 --in 'in.{rank}' --out 'o.{rank}'
+		rm -r o.0 o.1
+	done
+	ck make two 2 --in 'in.{rank}' --no-index
+	rm in.?/*.json
+	refused 2 'no index' -- broadcast 'in.{rank}' -o 'my.safetensors.index.json'
+}
+
+@test "a set by the name of its index, file against set, and into a folder that is there" {
+	ck make mixed 2 --in 'in.{rank}' --shuffle
+	mkdir out.0
+	echo mine >out.0/notes.txt
+	collctl run -n 2 -- allreduce -q --no-sync 'in.{rank}/model.safetensors.index.json' -o 'out.{rank}'
+	assert_equal "$(<out.0/notes.txt)" mine
+	rm out.0/notes.txt
+	ck check allreduce sum 2 --in 'in.{rank}' --out 'out.{rank}'
+	# Rank 0 has a set, rank 1 one file of the same tensors.
+	ck make mixed 2 --in "one.{rank}.$S"
+	mv "one.0.$S" "two.0.$S"
+	mv in.0 one.0.set
+	start_serve
+	make_secret
+	rank 0 2 allreduce -q --no-sync one.0.set -o res.0
+	rank 1 2 allreduce -q --no-sync "one.1.$S" -o "res.1.$S"
+	wait_ranks
+	assert_ranks 2 0
+	assert_equal "$(collctl info --json res.0 | jq -r .digest)" "$(collctl info --json "res.1.$S" | jq -r .digest)"
+}
+
+@test "odd names, many small tensors, tensors in another order on each rank" {
+	local spec
+	for spec in names small; do
+		ck make "$spec" 3 --shuffle
+		collctl run -n 3 -- allreduce -q --no-sync --op max "in.{rank}.$S" -o "out.{rank}.$S"
+		ck check allreduce max 3
+	done
+}
+
+@test "files without a tensor, and tensors without an element" {
+	ck make none 2
+	collctl run -n 2 -- allreduce -q --no-sync "in.{rank}.$S" -o "out.{rank}.$S"
+	ck check allreduce sum 2
+	collctl run -n 2 -- allreduce -q --no-sync --op avg --integers first "in.{rank}.$S" -o "out.{rank}.$S"
+	ck check allreduce avg 2
+	ck make mixed 3
+	collctl run -n 3 -- allreduce -q --no-sync --include '*.none' "in.{rank}.$S" -o "out.{rank}.$S"
+	ck check allreduce sum 3 --include '*.none'
+}
+
+@test "several local inputs are reduced with one another" {
+	local op
+	ck make mixed 2 --inputs 3 --in "in.{rank}.{k}.$S" --shuffle
+	for op in sum prod max avg; do
+		choose "$op"
+		collctl run -n 2 -- allreduce -q --no-sync --op "$op" "${SELECT[@]}" 'in.{rank}'.{0,1,2}."$S" -o "out.{rank}.$S"
+		ck check allreduce "$op" 2 --inputs 3 --in "in.{rank}.{k}.$S" "${CHOSEN[@]}"
+	done
+	ck make mixed 2 --inputs 2 --in 'set.{rank}.{k}' --shuffle
+	collctl run -n 2 -- allreduce -q --no-sync 'set.{rank}.0' 'set.{rank}.1' -o 'sum.{rank}'
+	ck check allreduce sum 2 --inputs 2 --in 'set.{rank}.{k}' --out 'sum.{rank}'
+}
+
+@test "several local inputs must be alike: what differs is named" {
+	ck make two 2 --inputs 2 --in "in.{rank}.{k}.$S"
+	ck edit "in.1.1.$S" flat a.weight
+	refused 3 'rank 1' 'a.weight' '(1, 4, 3)' -- allreduce 'in.{rank}'.{0,1}."$S" -o "out.{rank}.$S"
+	ck make two 2 --inputs 2 --in "in.{rank}.{k}.$S"
+	ck edit "in.0.1.$S" drop b.weight
+	refused 3 'rank 0' 'b.weight' -- allreduce 'in.{rank}'.{0,1}."$S" -o "out.{rank}.$S"
+}
+
+# ---- selection ----
+
+@test "--include and --exclude, of files and sets; the index is made anew" {
+	local kind
+	ck make mixed 2
+	ck make mixed 2 --in 'set.{rank}' --shuffle
+	for kind in allreduce broadcast; do
+		collctl run -n 2 -- "$kind" -q --no-sync --include 'f*.weight' --include 'i32.*' --exclude 'f8*' --exclude '*.scale' \
+			"in.{rank}.$S" -o "out.{rank}.$S"
+		ck check "$kind" sum 2 --include 'f*.weight' --include 'i32.*' --exclude 'f8*' --exclude '*.scale'
+		rm -rf out.*
+		collctl run -n 2 -- "$kind" -q --no-sync --include 'f*.weight' --include 'i32.*' --exclude 'f8*' --exclude '*.scale' \
+			'set.{rank}' -o 'out.{rank}'
+		ck check "$kind" sum 2 --in 'set.{rank}' --out 'out.{rank}' \
+			--include 'f*.weight' --include 'i32.*' --exclude 'f8*' --exclude '*.scale'
+		rm -rf out.*
+		# Whole shards are left out.
+		collctl run -n 2 -- "$kind" -q --no-sync --include 'u16.bias' 'set.{rank}' -o 'out.{rank}'
+		ck check "$kind" sum 2 --in 'set.{rank}' --out 'out.{rank}' --include 'u16.bias'
+		assert_equal "$(find out.0 -type f | wc -l)" 2
+		rm -rf out.*
+	done
+}
+
+@test "nothing left of the tensors is a usage error" {
+	local kind
+	ck make two 2
+	np_save a.npy
+	for kind in allreduce broadcast reduce; do
+		refused 2 'leave none of its 3 tensors' -- "$kind" --include 'x*' "in.{rank}.$S" -o "out.{rank}.$S"
+		refused 2 -- "$kind" --exclude '*' "in.{rank}.$S" -o "out.{rank}.$S"
+		refused 2 -- "$kind" --include 'a' a.npy -o 'out.{rank}.npy'
+	done
+}
+
+np_save() { make_shard "$1" f32 3 0; }
+
+# ---- disagreement ----
+
+# dissent HOW NAME: ranks 1 and 3 of 4 have another tensor; all say so, before any output is made
+dissent() {
+	local text=$3 r
+	ck make two 4
+	ck edit "in.1.$S" "$1" "$2"
+	ck edit "in.3.$S" "$1" "$2"
+	run -7 --separate-stderr collctl run -n 4 -- allreduce "in.{rank}.$S" -o "out.{rank}.$S"
+	for r in 0 1 2 3; do
+		grep -F "[$r] " <<<"$stderr" | grep -F "$2" | grep -F "$text" | grep -qE 'ranks? 1(, 3| and 3)?' ||
+			fail "rank $r does not name it: $stderr"
+	done
+	[[ -z $(compgen -G 'out*') ]]
+}
+
+@test "a type that differs is named with tensor and ranks" { dissent as a.weight i32; }
+@test "a shape that differs is named with tensor and ranks" { dissent flat b.weight '(1, 6)'; }
+@test "a missing tensor is named with the ranks" { dissent drop c.weight c.weight; }
+@test "an extra tensor is named with the ranks" { dissent add bb.weight bb.weight; }
+
+@test "one that differs of many: the tensor and the rank are named" {
+	ck make small 3
+	ck edit "in.2.$S" as layers.77.norm
+	run -7 --separate-stderr collctl run -n 3 -- allreduce "in.{rank}.$S" -o "out.{rank}.$S"
+	[[ $stderr == *'rank 2'*layers.77.norm* ]] || fail "$stderr"
+	ck make names 2
+	ck edit "in.1.$S" drop $'new\nline'
+	run -7 --separate-stderr collctl run -n 2 -- allreduce "in.{rank}.$S" -o "out.{rank}.$S"
+	[[ $stderr == *'new\x0aline'* ]] || fail "$stderr"
+}
+
+@test "names that begin alike for thousands of bytes are still told apart" {
+	local long
+	long=$(printf 'x%.0s' {1..9000})
+	ck make two 2
+	ck edit "in.0.$S" add "${long}a"
+	ck edit "in.1.$S" add "${long}b"
+	refused 7 tensors 'rank 1' -- allreduce "in.{rank}.$S" -o "out.{rank}.$S"
+	ck edit "in.1.$S" drop "${long}b"
+	ck edit "in.1.$S" add "${long}a"
+	collctl run -n 2 -- allreduce -q --no-sync "in.{rank}.$S" -o "out.{rank}.$S"
+	ck check allreduce sum 2
+}
+
+# ---- hostile files ----
+
+@test "hostile files and sets: exit 3, with words and the rank, nothing written" {
+	local what kind file n=0
+	ck make two 2
+	for what in $(ck breaks); do
+		case $what in
+		set-*) file=bad.$what ;;
+		*) file=bad.$what.$S ;;
+		esac
+		ck break "$what" "$file"
+		kind=allreduce
+		((n++ % 2)) || kind=broadcast
+		run -3 --separate-stderr collctl run -n 2 -- "$kind" "$file" -o "out.{rank}"
+		[[ $stderr == *'collctl: rank '?": $file"* ]] || fail "$what: $stderr"
+		[[ -z $(compgen -G 'out*') ]] || fail "$what left $(echo out*)"
+	done
+	((n > 30))
+}
+
+@test "a hostile file at one rank stops all, who name it" {
+	ck make two 3
+	ck break overlap bad
+	mv bad "in.1.$S"
+	run -3 --separate-stderr collctl run -n 3 -- allreduce "in.{rank}.$S" -o "out.{rank}.$S"
+	[[ $(grep -c "rank 1: in.1.$S: tensor 'b'" <<<"$stderr") == 3 ]] || fail "$stderr"
+	[[ -z $(compgen -G 'out*') ]]
+}
+
+# ---- usage ----
+
+@test "collectives that cut or join rows refuse named tensors" {
+	local kind
+	ck make two 2
+	for kind in reduce-scatter scatter gather allgather alltoall scan exscan; do
+		refused 2 "in.0.$S" 'allreduce, reduce and broadcast' -- "$kind" "in.0.$S" -o "out.{rank}.$S"
+	done
+	ck make two 2 --in 'set.{rank}'
+	refused 2 'allreduce, reduce and broadcast' -- allgather 'set.{rank}' -o 'out.{rank}'
+}
+
+@test "the output has the input's format" {
+	local kind
+	ck make two 2
+	ck make two 2 --in 'set.{rank}'
+	np_save a.npy
+	for kind in allreduce broadcast; do
+		refused 2 'out.0.npy' -- "$kind" "in.{rank}.$S" -o 'out.{rank}.npy'
+		refused 2 'out.0.npz' -- "$kind" "in.{rank}.$S" -o 'out.{rank}.npz'
+		refused 2 "out.0.$S" -- "$kind" a.npy -o "out.{rank}.$S"
+		refused 2 "out.0.$S" -- "$kind" 'set.{rank}' -o "out.{rank}.$S"
+	done
+	refused 2 -- allreduce "in.{rank}.$S" -o - --json
+	mkdir there
+	refused 2 there -- allreduce "in.{rank}.$S" -o there
+	ck make two 2 --in 'in.{rank}.bin.safetensors'
+	mv in.0.bin.safetensors x.0
+	mv in.1.bin.safetensors x.1
+	collctl run -n 2 -- allreduce -q --no-sync --format safetensors 'x.{rank}' -o 'y.{rank}'
+	ck check allreduce sum 2 --in 'x.{rank}' --out 'y.{rank}'
+}
+
+@test "stdout: one safetensors file" {
+	ck make two 1
+	collctl run -n 1 -- allreduce -q --no-sync "in.0.$S" -o - >"out.0.$S"
+	ck check allreduce sum 1
+	collctl run -n 1 -- allreduce -q --no-sync --format safetensors - -o - <"in.0.$S" >"out.0.$S"
+	ck check allreduce sum 1
+}
+
+# ---- replacing ----
+
+@test "output over input" {
+	ck make mixed 2
+	cp "in.0.$S" "keep.0.$S"
+	cp "in.1.$S" "keep.1.$S"
+	collctl run -n 2 -- allreduce -q --no-sync "in.{rank}.$S" -o "in.{rank}.$S"
+	ck check allreduce sum 2 --in "keep.{rank}.$S" --out "in.{rank}.$S"
+	ck make mixed 2 --in 'set.{rank}' --shuffle
+	cp -r set.0 keep.0
+	cp -r set.1 keep.1
+	collctl run -n 2 -- allreduce -q --no-sync 'set.{rank}' -o 'set.{rank}'
+	ck check allreduce sum 2 --in 'keep.{rank}' --out 'set.{rank}'
+}
+
+@test "a set is replaced whole or not at all, on every rank, when one fails" {
+	ck make mixed 2 --in 'in.{rank}'
+	ck make two 2 --in 'out.{rank}' --shards 2
+	rm out.1/model-00002-of-00002.safetensors
+	cp -r in.0 a.0
+	cp -r out.0 old.0
+	# The last shard of rank 1 can't be replaced: there is a folder.
+	mkdir out.1/model-00003-of-00003.safetensors
+	cp -r out.1 old.1
+	run -4 --separate-stderr collctl run -n 2 -- allreduce --no-sync 'in.{rank}' -o 'out.{rank}'
+	[[ $stderr == *'rank 1'*model-00003-of-00003.safetensors* ]] || fail "$stderr"
+	diff -r old.0 out.0
+	diff -r old.1 out.1
+	rmdir out.1/model-00003-of-00003.safetensors
+	rm -r out.0 out.1
+	collctl run -n 2 -- allreduce -q --no-sync 'in.{rank}' -o 'out.{rank}'
+	ck check allreduce sum 2 --in 'in.{rank}' --out 'out.{rank}'
+}
+
+# ---- what is told ----
+
+@test "--json: the number of tensors, mixed types, and the digest that info prints" {
+	ck make mixed 2
+	collctl run -n 2 --label -- allreduce --json --no-sync "in.{rank}.$S" -o "out.{rank}.$S" >labelled
+	grep -F '[1]' labelled | sed 's/^\[1\] //' >json
+	assert_equal "$(json json '.ok, .dtype, .command, .output, .error')" $'true\nmixed\nallreduce\nout.1.safetensors\nnull'
+	assert_equal "$(jq -r .digest json)" "$(collctl info --json "out.0.$S" | jq -r .digest)"
+	assert_equal "$(jq -r .bytes json)" "$(collctl info --json "out.0.$S" | jq -r .bytes)"
+	ck edit "in.1.$S" drop u8.bias
+	run -7 --separate-stderr collctl run -n 2 --label -- allreduce --json "in.{rank}.$S" -o "out.{rank}.$S"
+	# shellcheck disable=SC2154
+	sed -n 's/^\[0\] //p' <<<"$output" >json
+	assert_equal "$(json json '.ok, .error.code, .error.name')" $'false\n7\ndisagree'
+	[[ $(jq -r .error.message json) == *u8.bias* ]]
+}
+
+@test "the digest is one of names and values, not of the layout" {
+	local set file
+	ck make mixed 2
+	ck make mixed 2 --in 'set.{rank}' --shuffle
+	collctl run -n 2 -- allreduce -q --no-sync "in.{rank}.$S" -o "out.{rank}.$S"
+	collctl run -n 2 -- allreduce -q --no-sync 'set.{rank}' -o 'out.{rank}'
+	file=$(collctl info --json "out.0.$S" | jq -r .digest)
+	set=$(collctl info --json out.1 | jq -r .digest)
+	assert_equal "$set" "$file"
+}
+
+# ---- windows, orders ----
+
+@test "--order rank: the same bits for all windows, in 64K as in 256M" {
+	local m
+	ck make large 3 --data random
+	collctl run -n 3 -- allreduce -q --no-sync --order rank "in.{rank}.$S" -o "out.{rank}.$S"
+	ck check allreduce sum 3
+	for m in 1M 64K; do
+		collctl run -n 3 -- allreduce -q --no-sync --order rank --memory "$m" "in.{rank}.$S" -o "b.{rank}.$S"
+		cmp "out.0.$S" "b.0.$S"
+		cmp "out.2.$S" "b.2.$S"
+	done
+	collctl run -n 3 -- allreduce -q --no-sync --op avg --integers round --order rank --memory 64K \
+		"in.{rank}.$S" "in.{rank}.$S" -o "b.{rank}.$S"
+	collctl run -n 3 -- allreduce -q --no-sync --op avg --integers round --order rank "in.{rank}.$S" -o "out.{rank}.$S"
+	cmp "out.1.$S" "b.1.$S"
+}
+
+@test "every algorithm of allreduce gives the same result over a checkpoint" {
+	local a
+	ck make mixed 3
+	for a in $(algorithms_of allreduce); do
+		collctl run -n 3 -- allreduce -q --no-sync --allow-divergent -a "$a" "in.{rank}.$S" -o "out.{rank}.$S" || fail "$a"
+		ck check allreduce sum 3 || fail "$a"
+	done
+}
+
+# ---- the reference library ----
+
+@test "the reference library reads what is written, and lays it out alike" {
+	command -v pip >/dev/null || skip "no pip: the reference library is not at hand"
+	pip install -q --disable-pip-version-check --no-deps --target ref safetensors==0.8.0 >pip.log 2>&1 ||
+		skip "pip can't install the reference library: $(tail -n 1 pip.log)"
+	export PYTHONPATH=$PWD/ref
+	"$PYTHON" -c 'import safetensors' 2>/dev/null || skip "$PYTHON can't load the reference library"
+	ck make mixed 2
+	ck make names 2 --in "n.{rank}.$S"
+	ck make none 2 --in "z.{rank}.$S"
+	ck make mixed 2 --in 'set.{rank}' --shuffle
+	collctl run -n 2 -- allreduce -q --no-sync "in.{rank}.$S" -o "out.{rank}.$S"
+	collctl run -n 2 -- allreduce -q --no-sync "n.{rank}.$S" -o "nout.{rank}.$S"
+	collctl run -n 2 -- allreduce -q --no-sync "z.{rank}.$S" -o "zout.{rank}.$S"
+	collctl run -n 2 -- allreduce -q --no-sync 'set.{rank}' -o 'sout.{rank}'
+	collctl run -n 2 -- broadcast -q --no-sync --include 'b*' "in.{rank}.$S" -o "bout.{rank}.$S"
+	ck reference {out,nout,zout,bout}.{0,1}.$S sout.?/*.$S
+}
