@@ -379,10 +379,13 @@ static void test_from_numpy(void **state)
 			fail_msg("%s", err.text);
 		assert_int_equal(d.format, ARRAY_NPZ);
 		assert_int_equal(d.ntensors, 4);
-		assert_true(d.files[0].spooled);
 		const struct tensor *t = dataset_find(&d, "b");
+		/* The archive, and what was in it. */
+		assert_int_equal(d.nfiles, 2);
+		assert_true(!d.files[!t->file].unpacked && !d.files[!t->file].spooled);
+		assert_true(d.files[t->file].unpacked && d.files[t->file].spooled);
 		assert_int_equal(t->dtype, DTYPE_I8);
-		assert_int_equal(dataset_pread(&d, 0, bytes, 3, t->offset, &err), 0);
+		assert_int_equal(dataset_pread(&d, t->file, bytes, 3, t->offset, &err), 0);
 		assert_memory_equal(bytes, "\5\6\7", 3);
 		assert_string_equal(tensor_shape_text(dataset_find(&d, "w"), shape), "(2, 3)");
 		assert_string_equal(tensor_shape_text(dataset_find(&d, "zero"), shape), "(0, 2)");
@@ -410,11 +413,12 @@ static void test_from_fortran(void **state)
 	if (dataset_open(&d, "f.npz", &src, &err))
 		fail_msg("%s", err.text);
 	assert_true(d.tensors[1].fortran && d.tensors[2].fortran && !d.tensors[0].fortran);
+	int f = d.tensors[0].file;
 	assert_int_equal(dataset_to_c_order(&d, 64, &err), 0);
-	assert_int_equal(dataset_pread(&d, 0, want, 96, d.tensors[0].offset, &err), 0);
-	assert_int_equal(dataset_pread(&d, 0, found, 96, d.tensors[1].offset, &err), 0);
+	assert_int_equal(dataset_pread(&d, f, want, 96, d.tensors[0].offset, &err), 0);
+	assert_int_equal(dataset_pread(&d, f, found, 96, d.tensors[1].offset, &err), 0);
 	assert_memory_equal(want, found, 96);
-	assert_int_equal(dataset_pread(&d, 0, found, 48, d.tensors[2].offset, &err), 0);
+	assert_int_equal(dataset_pread(&d, f, found, 48, d.tensors[2].offset, &err), 0);
 	assert_memory_equal(want, found, 48);
 	for (int i = 0; i < 3; i++)
 		assert_true(d.tensors[i].swapped && !d.tensors[i].fortran);
