@@ -309,3 +309,217 @@ make_archives() {
 		check("two.1.safetensors", {n: 2 * x for n, x in t.items()})
 	E
 }
+
+# ---- --each ----
+
+# Arrays of several types and shapes, whose first axis can be cut and joined: a.npy b.npy ... in folder R.
+make_folders() {
+	py <<-'E'
+		what = {"a": ("f4", (7, 5)), "b": ("i8", (9,)), "c": ("f8", (4, 3, 2)), "d": ("f4", (300, 20)), "e": ("f2", (3, 1))}
+		for r in range(3):
+		    os.makedirs(f"in.{r}")
+		    for i, (n, (dtype, shape)) in enumerate(what.items()):
+		        rng = np.random.default_rng([r, i])
+		        a = rng.standard_normal(shape).astype(dtype) if dtype[0] == "f" else some(dtype, shape, [r, i])
+		        np.save(f"in.{r}/{n}.npy", a)
+	E
+}
+
+# each_is_alone TAG KIND OPTIONS...: --each over all arrays gives what the collective gives of each alone
+each_is_alone() {
+	local tag=$1 kind=$2 n r
+	shift 2
+	go 3 "$kind" --each "$@" 'in.{rank}/'{a,b,c,d,e}.npy -o "$tag.{rank}/"
+	for n in a b c d e; do
+		go 3 "$kind" "$@" "in.{rank}/$n.npy" -o "alone.{rank}.npy"
+		for r in 0 1 2; do
+			if [[ -e alone.$r.npy ]]; then
+				cmp "alone.$r.npy" "$tag.$r/$n.npy"
+				rm "alone.$r.npy"
+			else
+				[[ ! -e $tag.$r ]] || fail "$kind: rank $r has a result"
+			fi
+		done
+	done
+}
+
+@test "--each: what each array gives alone, with every collective" {
+	make_folders
+	local k
+	for k in allreduce reduce reduce-scatter scan exscan; do
+		each_is_alone "$k" "$k" --order rank
+		each_is_alone "$k.max" "$k" --op max
+	done
+	for k in broadcast scatter gather allgather alltoall; do
+		each_is_alone "$k" "$k"
+	done
+	each_is_alone root2 reduce --order rank --root 2
+	each_is_alone scatter1 scatter --root 1
+}
+
+@test "--each: the same in little memory, and with an average" {
+	make_folders
+	local k
+	for k in allreduce reduce-scatter scan; do
+		each_is_alone "$k" "$k" --order rank --memory 16K
+	done
+	for k in allreduce reduce-scatter; do
+		each_is_alone "$k.avg" "$k" --order rank --op avg --integers round --memory 16K
+	done
+	for k in broadcast scatter gather alltoall; do
+		each_is_alone "$k" "$k" --memory 16K
+	done
+}
+
+@test "--each: arrays, files of tensors and sets beside one another" {
+	py <<-'E'
+		for r in range(3):
+		    np.save(f"a.{r}.npy", some("f4", 5, r))
+		    t = {"x": some("f4", (2, 3), r), "y": some("i8", 4, r)}
+		    save_safetensors(f"b.{r}.safetensors", t)
+		    np.savez(f"c.{r}.npz", **t)
+		    save_set(f"d.{r}", {"one.safetensors": {"x": t["x"]}, "two.safetensors": {"y": t["y"], "z": some("f8", (), r)}})
+	E
+	go 3 allreduce --each {a.'{rank}'.npy,b.'{rank}'.safetensors,c.'{rank}'.npz,d.'{rank}'/} -o 'out.{rank}'
+	go 3 reduce --root 1 --each {d.'{rank}',a.'{rank}'.npy,c.'{rank}'.npz} -o 'red/'
+	go 3 broadcast --root 1 --each {a,b,c}.1.* -o 'cast.{rank}'
+	refused 2 'd.0: --each takes files, not sets' 3 broadcast --each a.0.npy d.0 -o none
+	refused 2 'takes arrays' 3 scan --each a.0.npy b.0.safetensors -o none
+	[[ ! -e none ]]
+	py <<-'E'
+		ins = [{f: load(f"{f}.{r}{e}") for f, e in (("a", ".npy"), ("b", ".safetensors"), ("c", ".npz"), ("d", ""))} for r in range(3)]
+		want = {f: {n: np.asarray(sum(x[f][n] for x in ins)) for n in ins[0][f]} for f in ins[0]}
+		for r in range(3):
+		    for f, e in (("a", ".npy"), ("b", ".safetensors"), ("c", ".npz"), ("d", "")):
+		        check(f"out.{r}/{f}.{r}{e}", want[f])
+		check("red/d.1", want["d"])
+		check("red/a.1.npy", want["a"])
+		check("red/c.1.npz", want["c"])
+	E
+	local f
+	for f in a.1.npy b.1.safetensors c.1.npz; do
+		cmp cast.0/$f $f
+		cmp cast.2/$f $f
+	done
+}
+
+@test "--each: two inputs of one name, and other numbers of inputs, are told apart" {
+	make_folders
+	local k number
+	refused 2 'is given as output twice' 3 allreduce --each in.0/a.npy in.1/a.npy -o none
+	for k in broadcast scatter gather; do
+		refused 2 'is given as output twice' 3 $k --each in.0/a.npy in.1/a.npy -o none
+	done
+	# shellcheck disable=SC2016
+	number='in=(in.0/{a,b}.npy); ((COLLCTL_RANK != 1)) || in=(in.0/a.npy); exec "$0" "$@" --each "${in[@]}" -o none'
+	for k in allreduce reduce reduce-scatter scan gather allgather alltoall; do
+		refused 7 "rank 1: $k: number of inputs 1 differs from 2 on ranks 0, 2" 3 bash -c "$number" "$COLLCTL" $k
+	done
+	refused 7 '--each not given differs from given' 3 bash -c \
+		'e=--each; ((COLLCTL_RANK != 2)) || e=; exec "$0" allreduce $e in.0/a.npy -o none "$@"' "$COLLCTL"
+	# shellcheck disable=SC2016
+	refused 7 "tensor 'input 00001' i64 (9,) differs from f64 (4, 3, 2)" 3 bash -c 'x=c; ((COLLCTL_RANK != 2)) || x=b
+		exec "$0" allreduce --each in.0/a.npy in.0/$x.npy -o none "$@"' "$COLLCTL"
+	[[ ! -e none ]]
+}
+
+@test "--each: the folder: a file, stdout, none above it, with and without a slash, in place" {
+	make_folders
+	echo old >file
+	refused 4 'file: is a file' 3 allreduce --each in.0/a.npy -o file
+	assert_equal "$(<file)" old
+	refused 2 "several files can't go to stdout" 3 allreduce --each in.0/a.npy -o -
+	refused 4 'no/where: cannot make the folder' 3 allreduce --each in.0/a.npy -o no/where
+	refused 2 'give one folder' 3 allreduce --each in.0/a.npy in.0/b.npy -o x -o y
+	refused 2 'one operand too many' 3 scan in.0/a.npy in.0/b.npy -o x
+	[[ ! -e - && ! -e no && ! -e x ]]
+	go 3 allreduce --each 'in.{rank}/'{a,b}.npy -o 'new.{rank}'
+	go 3 allreduce --each 'in.{rank}/'{a,b}.npy -o 'there.{rank}/'
+	go 3 allreduce --each 'in.{rank}/'{a,b}.npy -o 'in.{rank}'
+	cmp new.1/a.npy there.1/a.npy
+	cmp new.1/a.npy in.1/a.npy
+	cmp new.2/b.npy in.2/b.npy
+	assert_equal "$(cd in.1 && echo .[!.]* *)" '.[!.]* a.npy b.npy c.npy d.npy e.npy'
+}
+
+@test "--each: hidden names, names that aren't ones, and a failure that leaves no folder" {
+	make_folders
+	cp in.0/a.npy .hidden.npy
+	local k
+	for k in broadcast scatter; do
+		refused 2 ".hidden.npy: a hidden file can't go to the other ranks' folders" 3 $k --each .hidden.npy -o none
+	done
+	[[ ! -e none ]]
+	for k in allreduce gather alltoall; do
+		go 3 $k --each .hidden.npy in.0/b.npy -o "$k.{rank}"
+		[[ -e $k.0/.hidden.npy && -e $k.0/b.npy ]]
+	done
+	py <<<'save_set("set", {"s.safetensors": {"x": np.zeros(3, "f4")}})'
+	go 1 allreduce --each set// -o out
+	[[ -e out/set/$(basename set/*.json) ]]
+	mkdir set/deep
+	refused 2 'name the folder itself' 1 bash -c 'cd set/deep && exec "$0" allreduce --each .. -o out "$@"' "$COLLCTL"
+	refused 2 'set/.: with --each, name the folder itself' 1 allreduce --each set/. -o none
+	refused 3 'in.9/b.npy' 3 allreduce --each in.0/a.npy in.9/b.npy -o none
+	: >in.2/b.npy
+	refused 3 'in.2/b.npy' 3 allreduce --each 'in.{rank}/'{a,b}.npy -o none
+	[[ ! -e none && ! -e set/deep/out ]]
+}
+
+# ---- --stats ----
+
+# bats test_tags=smoke
+@test "--stats: NaN and Inf of every input, by tensor and rank, on stderr and in --json" {
+	py <<-'E'
+		for r in range(3):
+		    a = some("f4", (50, 20), r)
+		    a[r, 3], a[10 : 12 + r, 5], a[49, 19] = np.nan, np.inf, -np.inf
+		    np.save(f"a.{r}.npy", a)
+		    np.save(f"big.{r}.npy", a.astype(">f8"))
+		    np.save(f"c.{r}.npy", (1j * a.astype("c8").real).astype("c8") if r else a.astype("c8"))
+		    np.savez(f"z.{r}.npz", a=a, fine=some("f2", 9, r), half=np.full(3 + 0 * r, np.inf, "f2"), ints=some("i8", 5, r))
+	E
+	local k r f
+	for k in allreduce reduce reduce-scatter scan exscan gather allgather alltoall; do
+		go 3 $k --stats 'a.{rank}.npy' -o 'out.{rank}.npy'
+		for r in 0 1 2; do
+			grep -qxF "[$r] collctl: rank $r: a.$r.npy: 1 NaN and $((3 + r)) Inf in 1000 elements" err || fail "$k: $(<err)"
+		done
+	done
+	for k in broadcast scatter; do
+		go 3 $k --root 2 --stats 'a.{rank}.npy' -o 'out.{rank}.npy'
+		grep -qF 'rank 2: a.2.npy: 1 NaN and 5 Inf in 1000 elements' err
+		assert_equal "$(grep -c NaN err)" 1
+	done
+	for f in a big; do
+		go 2 allreduce --memory 4K --stats "$f.{rank}.npy" "$f.2.npy" -o 'out.{rank}.npy'
+		grep -qF "[1] collctl: rank 1: $f.1.npy: 1 NaN and 4 Inf in 1000 elements" err
+		grep -qF "[0] collctl: rank 0: $f.2.npy: 1 NaN and 5 Inf in 1000 elements" err
+	done
+	go 3 allreduce --op avg --weight 2 --integers first --stats --each 'z.{rank}.npz' 'a.{rank}.npy' -o 'each.{rank}'
+	grep -qxF "[1] collctl: rank 1: z.1.npz: tensor 'a': 1 NaN and 4 Inf in 1000 elements" err
+	grep -qxF "[2] collctl: rank 2: z.2.npz: tensor 'half': 0 NaN and 3 Inf in 3 elements" err
+	grep -qxF "[0] collctl: rank 0: a.0.npy: 1 NaN and 3 Inf in 1000 elements" err
+	run ! grep -E 'fine|ints' err
+	for k in allreduce broadcast; do
+		collctl --json run -n 3 -- $k --stats --insecure 'z.{rank}.npz' -o "$k.{rank}.npz" >j 2>err
+		assert_equal "$(json j '.ranks[0].stats | [.count, .nan, .inf] | @json')" '[1017,1,6]'
+		assert_equal "$(json j '.ranks[0].stats.tensors | map([.input, .name, .count, .nan, .inf]) | sort | @json')" \
+			'[["z.0.npz","a",1000,1,3],["z.0.npz","half",3,0,3]]'
+	done
+	assert_equal "$(json j '.ranks[1].stats | [.count, .nan, .inf, .tensors] | @json')" '[0,0,0,[]]'
+	go 1 allreduce --stats --include fine z.0.npz -o fine.npz
+	grep -qF 'rank 0: no NaN and no Inf in 9 elements' err
+	go 3 allreduce --stats 'c.{rank}.npy' -o 'out.{rank}.npy'
+	grep -qF 'rank 0: c.0.npy: 1 NaN and 3 Inf in 1000 elements' err
+}
+
+@test "--stats -q says nothing; without --stats nothing is counted" {
+	py <<<'np.save("a.npy", np.full(3, np.nan, "f4"))'
+	go 1 allreduce --stats -q a.npy -o out.npy
+	assert_equal "$(<err)" ''
+	go 1 allreduce a.npy -o out.npy
+	run ! grep NaN err
+	collctl allreduce -n 1 -r 0 --insecure --json a.npy -o out.npy >j 2>err
+	assert_equal "$(json j 'has("stats") and .stats != null')" false
+}
