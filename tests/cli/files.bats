@@ -2,6 +2,7 @@
 # What files may be: .npz, Fortran's order, big-endian, pipes; several of them with --each; what is
 # said of them with --stats and --progress. numpy is the oracle.
 
+# shellcheck disable=SC2016
 load helpers
 
 # py: the program on stdin, with all of files.py
@@ -114,7 +115,6 @@ make_archives() {
 		refused 2 'takes arrays: only allreduce, reduce and broadcast' 3 $k 'in.{rank}.npz' -o 'out.{rank}.npz'
 	done
 	refused 2 'format' 3 allreduce 'in.{rank}.npz' -o 'out.{rank}.npy'
-	# shellcheck disable=SC2016
 	refused 7 'rank 1: in.1.npz: content named tensors differs from a single array on ranks 0, 2' \
 		3 bash -c 'f=npy; ((COLLCTL_RANK != 1)) || f=npz
 			exec "$0" allreduce "in.$COLLCTL_RANK.$f" -o "out.$COLLCTL_RANK.$f" "$@"' "$COLLCTL"
@@ -248,8 +248,8 @@ make_archives() {
 	for t in i2 u4 i8 f2 f4 f8 c8 c16; do
 		go 3 allreduce "$t.{rank}.npy" -o "out.$t.{rank}.npy"
 	done
-	go 3 gather f4.{rank}.npy -o gather.npy
-	go 3 broadcast --root 2 c16.{rank}.npy -o 'cast.{rank}.npy'
+	go 3 gather 'f4.{rank}.npy' -o gather.npy
+	go 3 broadcast --root 2 'c16.{rank}.npy' -o 'cast.{rank}.npy'
 	go 3 allreduce 'in.{rank}.npz' -o 'out.{rank}.npz'
 	go 3 broadcast --stats 'in.{rank}.npz' -o 'cast.{rank}.npz'
 	cmp cast.2.npz in.0.npz
@@ -410,14 +410,12 @@ each_is_alone() {
 	for k in broadcast scatter gather; do
 		refused 2 'is given as output twice' 3 $k --each in.0/a.npy in.1/a.npy -o none
 	done
-	# shellcheck disable=SC2016
 	number='in=(in.0/{a,b}.npy); ((COLLCTL_RANK != 1)) || in=(in.0/a.npy); exec "$0" "$@" --each "${in[@]}" -o none'
 	for k in allreduce reduce reduce-scatter scan gather allgather alltoall; do
 		refused 7 "rank 1: $k: number of inputs 1 differs from 2 on ranks 0, 2" 3 bash -c "$number" "$COLLCTL" $k
 	done
 	refused 7 '--each not given differs from given' 3 bash -c \
 		'e=--each; ((COLLCTL_RANK != 2)) || e=; exec "$0" allreduce $e in.0/a.npy -o none "$@"' "$COLLCTL"
-	# shellcheck disable=SC2016
 	refused 7 "tensor 'input 00001' i64 (9,) differs from f64 (4, 3, 2)" 3 bash -c 'x=c; ((COLLCTL_RANK != 2)) || x=b
 		exec "$0" allreduce --each in.0/a.npy in.0/$x.npy -o none "$@"' "$COLLCTL"
 	[[ ! -e none ]]

@@ -74,3 +74,37 @@ SH
 	assert_equal "$(json last.json '.progress | .rank, .phase, .moved, .total, .left, .slowest' | xargs)" \
 		'null read 3145728 3145728 0 null'
 }
+
+# ---- collectives ----
+
+@test "a collective's bar: the phase, bytes, the slowest rank; gone at the end" {
+	truncate -s 200G endless.bin
+	on_terminal '%.*slowest: rank' 110 "$COLLCTL" run -n 2 -- exchange --insecure --steps 1 --dtype u8 endless.bin
+	assert_failure 130
+	assert_line -n 0 --regexp '\\rexchange  \[[.#]+\]  0%  [0-9.]+ of 600 GiB  .*  run  slowest: rank [01] \([0-9]+%\)\\x1b\[K\\r'
+	refute_line --regexp '^exchange' # nothing of it stands on the screen
+	assert_line --regexp '^\[0\] collctl: .*ended by SIGINT'
+	free_port
+	printf '127.0.0.1:%d\n127.0.0.1\n' "$PORT" >hosts
+	on_terminal 'waiting for ranks' 80 "$COLLCTL" allreduce --insecure -H hosts -r 0 --dtype u8 endless.bin -o none.bin
+	assert_failure 130
+	assert_equal "$(screen)" 'collctl: rank 0: ended by SIGINT'
+}
+
+@test "a collective's progress: JSON lines of every rank, prefixed by run; auto: nothing" {
+	make_shards 2 f32 500000
+	run --separate-stderr collctl run -n 2 -- allreduce --insecure --no-sync --progress json -q 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_success
+	printf '%s\n' "$stderr" | sed 's/^\[[01]\] //' >lines
+	assert_equal "$(jq -s 'map(.progress.rank) | unique | @json' -r lines)" '[0,1]'
+	assert_equal "$(jq -s 'group_by(.progress.rank) | map(last.progress | .phase, .moved <= .total, .left) | @json' -r lines)" \
+		'["commit",true,0,"commit",true,0]'
+	run --separate-stderr collctl run -n 2 -- allreduce --insecure --no-sync --progress always -q 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_success
+	assert_equal "$(grep -cE '^\[[01]\] collctl: rank [01]: allreduce  .*storing' <<<"$stderr")" 2
+	run --separate-stderr collctl run -n 2 -- allreduce --insecure --no-sync -q 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_success
+	assert_equal "$stderr" ''
+	collctl run --json -n 2 -- allreduce --insecure --no-sync --progress json 'in.{rank}.npy' -o 'out.{rank}.npy' >j 2>err
+	assert_equal "$(json j .ok)" true
+}
