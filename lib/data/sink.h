@@ -65,7 +65,7 @@ int sink_open(struct sink *, struct err *err);
 int sink_pwrite(struct sink *, int file, const void *buf, size_t bytes, uint64_t pos, struct err *);
 int sink_pread(struct sink *, int file, void *buf, size_t bytes, uint64_t pos, struct err *err);
 /* Everything that may fail before the names are given: archives are packed, files synced, checked,
- * linked to temporary names. */
+ * linked to temporary names, and what they replace kept by another name. */
 int sink_seal(struct sink *, struct err *err);
 /* All the names, or none; what goes to stdout is copied there when the rest is in place. A failure
  * puts back what was there (outfile_keep says where that can't be), and the error also tells what

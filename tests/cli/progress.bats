@@ -75,35 +75,36 @@ SH
 		'null read 3145728 3145728 0 null'
 }
 
-@test "a job that waits for ranks says so, and goes before the error" {
-	make_shards 1 f32 8
-	start_serve
-	on_terminal "" 80 "$COLLCTL" allreduce -n 2 -r 0 -R "$STORE" --insecure --join-timeout 2s in.0.npy -o out.npy
-	assert_failure 5
-	assert_line -n 0 --partial '\rallreduce  waiting for ranks\x1b[K'
-	assert_equal "$(screen | wc -l)" 1
-	assert_equal "$(screen)" 'collctl: rank 1: missing at the end of --join-timeout: rank 1'
-}
+# ---- collectives ----
 
-@test "run: the bar of rank 0 is on run's terminal, and its lines begin on lines of their own" {
-	make_shards 1 f32 8
-	mkfifo in.1.npy # opened, but never filled
-	sleep 30 >in.1.npy &
-	STARTED+=($!)
-	on_terminal 'allreduce ' 200 "$COLLCTL" run -n 2 -- allreduce --insecure 'in.{rank}.npy' -o 'out.{rank}.npy'
+@test "a collective's bar: the phase, bytes, the slowest rank; gone at the end" {
+	truncate -s 200G endless.bin
+	on_terminal '%.*slowest: rank' 110 "$COLLCTL" run -n 2 -- exchange --insecure --steps 1 --dtype u8 endless.bin
 	assert_failure 130
-	assert_line -n 0 --regexp '\\rallreduce  [^\\]*\\x1b\[K'
-	refute_line -n 0 --partial '\r\n[0] \r'
-	assert_equal "$(screen | grep -cv '^\[[01]\] collctl: rank')" 0
+	assert_line -n 0 --regexp '\\rexchange  \[[.#]+\]  0%  [0-9.]+ of 600 GiB  .*  run  slowest: rank [01] \([0-9]+%\)\\x1b\[K\\r'
+	refute_line --regexp '^exchange' # nothing of it stands on the screen
+	assert_line --regexp '^\[0\] collctl: .*ended by SIGINT'
+	free_port
+	printf '127.0.0.1:%d\n127.0.0.1\n' "$PORT" >hosts
+	on_terminal 'waiting for ranks' 80 "$COLLCTL" allreduce --insecure -H hosts -r 0 --dtype u8 endless.bin -o none.bin
+	assert_failure 130
+	assert_equal "$(screen)" 'collctl: rank 0: ended by SIGINT'
 }
 
-@test "run: the JSON lines of every rank come behind its prefix" {
-	make_shards 2 f32 8
-	run --separate-stderr collctl run -n 2 -- allreduce --insecure --progress json 'in.{rank}.npy' -o 'out.{rank}.npy'
+@test "a collective's progress: JSON lines of every rank, prefixed by run; auto: nothing" {
+	make_shards 2 f32 500000
+	run --separate-stderr collctl run -n 2 -- allreduce --insecure --no-sync --progress json -q 'in.{rank}.npy' -o 'out.{rank}.npy'
 	assert_success
-	for r in 0 1; do
-		printf '%s\n' "$stderr" | sed -n "s/^\[$r\] {/{/p" | tail -n 1 >"last.$r.json"
-		assert_equal "$(json "last.$r.json" '.progress | .rank, .phase' | xargs)" "$r commit"
-		json "last.$r.json" '.progress | .moved > 0 and .moved <= .total' | grep -qx true
-	done
+	printf '%s\n' "$stderr" | sed 's/^\[[01]\] //' >lines
+	assert_equal "$(jq -s 'map(.progress.rank) | unique | @json' -r lines)" '[0,1]'
+	assert_equal "$(jq -s 'group_by(.progress.rank) | map(last.progress | .phase, .moved <= .total, .left) | @json' -r lines)" \
+		'["commit",true,0,"commit",true,0]'
+	run --separate-stderr collctl run -n 2 -- allreduce --insecure --no-sync --progress always -q 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_success
+	assert_equal "$(grep -cE '^\[[01]\] collctl: rank [01]: allreduce  .*storing' <<<"$stderr")" 2
+	run --separate-stderr collctl run -n 2 -- allreduce --insecure --no-sync -q 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_success
+	assert_equal "$stderr" ''
+	collctl run --json -n 2 -- allreduce --insecure --no-sync --progress json 'in.{rank}.npy' -o 'out.{rank}.npy' >j 2>err
+	assert_equal "$(json j .ok)" true
 }
