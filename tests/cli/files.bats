@@ -115,7 +115,7 @@ make_archives() {
 		refused 2 'takes arrays: only allreduce, reduce and broadcast' 3 $k 'in.{rank}.npz' -o 'out.{rank}.npz'
 	done
 	refused 2 'format' 3 allreduce 'in.{rank}.npz' -o 'out.{rank}.npy'
-	refused 7 'rank 1: in.1.npz: content named tensors differs from a single array on ranks 0, 2' \
+	refused 7 'rank 1: in.1.npz: content named tensors differs from one array on ranks 0, 2' \
 		3 bash -c 'f=npy; ((COLLCTL_RANK != 1)) || f=npz
 			exec "$0" allreduce "in.$COLLCTL_RANK.$f" -o "out.$COLLCTL_RANK.$f" "$@"' "$COLLCTL"
 	run compgen -G 'out.*'
