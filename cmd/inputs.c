@@ -71,13 +71,16 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	                                    .await = in->job ? await_pipe : NULL,
 	                                    .ctx = in->job,
 	                                    .raw_file = in->raw_file};
-
 	struct opening o = {d, path, &from};
+
+	*d = (struct dataset){0};
 	int ret = in->job && is_packed(path, &from)
 	                  ? job_aside(in->job, open_dataset, &o, NULL, err)
 	                  : open_dataset(&o, err);
-
-	return ret < 0 ? hint_at_bytes(in->cmd, err) : 0;
+	if (ret == 0)
+		return 0;
+	dataset_close(d); /* the job may have ended while it was opened */
+	return hint_at_bytes(in->cmd, err);
 }
 
 int inputs_select(struct dataset *d, const struct options *o, struct err *err)

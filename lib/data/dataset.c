@@ -141,7 +141,7 @@ void dataset_close(struct dataset *d)
 	*d = (struct dataset){0};
 }
 
-/* ---- choosing and finding ---- */
+/* ---- choosing ---- */
 
 static bool matches(const char *name, const char *const *patterns, int n)
 {
