@@ -155,7 +155,10 @@ static void item_at(void *ctx, size_t i, struct tensor_entry *out)
 	const struct collective *c = ctx;
 	*out = (struct tensor_entry){
 	        .tensor = &c->items[i].tensor,
-	        .input = c->o->each ? c->items[i].input : -1,
+	        .input = c->items[i].input,
+	        .ninputs = !c->o->each || c->shape == OF_BYTES ? 0
+	                   : c->shape == OF_ARRAYS             ? c->nparts
+	                                                       : c->ninputs,
 	        .any_rows = c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL,
 	        .digest = c->sealing ? c->digests[i] : NULL,
 	};

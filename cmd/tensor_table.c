@@ -33,12 +33,12 @@ static void describe(const struct tensor_table *t, size_t i, struct tensor_entry
 	char digest[DIGEST_TEXT], input[32] = "";
 
 	t->at(t->ctx, i, e);
-	if (e->input >= 0) /* names must ascend: as many digits for all */
-		snprintf(input, sizeof input, "input %05d%s", e->input,
-		         *e->tensor->name ? " " : "");
+	if (e->ninputs) /* names must ascend: as many digits for all */
+		snprintf(input, sizeof input, "input %0*d%s", snprintf(NULL, 0, "%d", e->ninputs),
+		         e->input + 1, *e->tensor->name ? " " : "");
 	snprintf(out->name, sizeof out->name, "%s%.*s", input, NAME_SHOWN, e->tensor->name);
 	if (e->digest)
-		snprintf(out->value, sizeof out->value, "of digest %s",
+		snprintf(out->value, sizeof out->value, "digest %s",
 		         digest_text(e->digest, digest));
 	else
 		describe_type(e, out->value, sizeof out->value);

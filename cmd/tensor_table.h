@@ -1,7 +1,7 @@
 /*
  * The table of the tensors of a job (job_shows): the ranks compare a digest of it, and where that
  * differs the entry that does is named. An entry is a name and what the tensor is, "bf16 (3, 4)",
- * or what it holds, "of digest 0123...".
+ * or what it holds, "digest 0123...".
  */
 #ifndef COLLCTL_CMD_TENSOR_TABLE_H
 #define COLLCTL_CMD_TENSOR_TABLE_H
@@ -11,7 +11,8 @@
 
 struct tensor_entry {
 	const struct tensor *tensor;
-	int input;             /* which, where each is taken on its own; -1: one set of names */
+	int input, ninputs;    /* which of how many, where each is taken on its own; ninputs 0: one
+	                        * set of names */
 	bool any_rows;         /* the length of axis 0 is each rank's own: "f32 (*, 4)" */
 	bool as_stored;        /* Fortran's order is a difference too */
 	const uint8_t *digest; /* of what it holds; NULL: what it is counts */

@@ -85,9 +85,11 @@ static int list_tensors(struct verify *v, struct err *err)
 	for (int k = 0; k < v->nfiles; k++) {
 		const struct dataset *d = &v->files[k].data;
 		for (size_t i = 0; i < d->ntensors; i++)
-			v->tensors[at++] = (struct tensor_entry){.tensor = &d->tensors[i],
-			                                         .input = v->nfiles > 1 ? k : -1,
-			                                         .as_stored = true};
+			v->tensors[at++] =
+			        (struct tensor_entry){.tensor = &d->tensors[i],
+			                              .input = k,
+			                              .ninputs = v->nfiles > 1 ? v->nfiles : 0,
+			                              .as_stored = true};
 	}
 	return 0;
 }

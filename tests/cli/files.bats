@@ -416,7 +416,7 @@ each_is_alone() {
 	done
 	refused 7 '--each not given differs from given' 3 bash -c \
 		'e=--each; ((COLLCTL_RANK != 2)) || e=; exec "$0" allreduce $e in.0/a.npy -o none "$@"' "$COLLCTL"
-	refused 7 "tensor 'input 00001' i64 (9,) differs from f64 (4, 3, 2)" 3 bash -c 'x=c; ((COLLCTL_RANK != 2)) || x=b
+	refused 7 "tensor 'input 2' i64 (9,) differs from f64 (4, 3, 2)" 3 bash -c 'x=c; ((COLLCTL_RANK != 2)) || x=b
 		exec "$0" allreduce --each in.0/a.npy in.0/$x.npy -o none "$@"' "$COLLCTL"
 	[[ ! -e none ]]
 }
