@@ -386,14 +386,12 @@ def reduce(op, dtype, per_rank, weights=None, integers="round"):
                 "u1" if dtype == "BOOL" else INTEGERS[dtype]))
         if op == "avg":
             total = sum(w * len(xs) for w, xs in zip(weights, per_rank))
-            sums = [fold("sum", [w * x if w else 0 * x.astype(bool) for x in xs])
+            if dtype[0] == "C":  # each part is one float
+                per_rank = [[x.view(np.float64) for x in xs] for xs in per_rank]
+            sums = [fold("sum", [w * x if w else np.zeros_like(x) for x in xs])
                     for w, xs in zip(weights, per_rank)]
-            x = fold("sum", sums)
-            if dtype[0] == "C":
-                x = x.real / total + 1j * (x.imag / total)
-            else:
-                x = x / total
-            return encode(dtype, x)
+            x = fold("sum", sums) / total
+            return encode(dtype, x.view(np.complex128) if dtype[0] == "C" else x)
         if dtype == "BOOL" and op in ("sum", "prod", "min", "max"):
             op = {"sum": "lor", "prod": "land", "min": "land", "max": "lor"}[op]
         return encode(dtype, fold(op, [fold(op, xs) for xs in per_rank]))
