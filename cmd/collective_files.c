@@ -240,6 +240,7 @@ static int name_files(struct collective *c, const char *path, struct err *err)
 {
 	const struct told *t = &c->told;
 	const char *told = told_index(t);
+	const char *given = path;
 	char *folder = NULL, *index = NULL;
 	int ret = 0;
 	if (t->folder && !c->o->each)
@@ -256,6 +257,8 @@ static int name_files(struct collective *c, const char *path, struct err *err)
 		ret = name_file(c, path,
 		                t->files[f].name == told && index ? index : t->files[f].name, f,
 		                err);
+	if (ret == 0 && folder)
+		ret = sink_check_set(c->sink, given, folder, index, err);
 	free(folder);
 	free(index);
 	return ret;
