@@ -7,7 +7,7 @@ load helpers
 S=safetensors
 OPS=(sum prod min max avg band bor bxor land lor lxor)
 
-ck() { "$PYTHON" "$HELPERS_DIR/checkpoint.py" "$@"; }
+ck() { "$PYTHON" -B "$HELPERS_DIR/checkpoint.py" "$@"; }
 
 # Which tensors of the mixed checkpoint have the operation $1: sets SELECT and CHOSEN, the options
 # of collctl and of the oracle.
@@ -275,12 +275,12 @@ dissent() {
 @test "hostile files and sets: exit 3, with words and the rank, nothing written" {
 	local what kind file n=0
 	ck make two 2
-	for what in $(ck breaks); do
+	for what in $("$PYTHON" -B "$HELPERS_DIR/broken.py"); do
 		case $what in
 		set-*) file=bad.$what ;;
 		*) file=bad.$what.$S ;;
 		esac
-		ck break "$what" "$file"
+		"$PYTHON" -B "$HELPERS_DIR/broken.py" "$what" "$file"
 		kind=allreduce
 		((n++ % 2)) || kind=broadcast
 		run -3 --separate-stderr collctl run -n 2 -- "$kind" "$file" -o "out.{rank}"
@@ -292,7 +292,7 @@ dissent() {
 
 @test "a hostile file at one rank stops all, who name it" {
 	ck make two 3
-	ck break overlap bad
+	"$PYTHON" -B "$HELPERS_DIR/broken.py" overlap bad
 	mv bad "in.1.$S"
 	run -3 --separate-stderr collctl run -n 3 -- allreduce "in.{rank}.$S" -o "out.{rank}.$S"
 	[[ $(grep -c "rank 1: in.1.$S: tensor 'b'" <<<"$stderr") == 3 ]] || fail "$stderr"
