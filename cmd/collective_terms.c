@@ -298,7 +298,13 @@ static void input_facts(struct collective *c)
 	         c->o->each ? c->cmd->name : c->inputs[0].path);
 	if (c->shape == OF_BYTES)
 		return;
-	if (c->nitems == 1 && !*c->items[0].tensor.name) {
+	bool array = c->nitems == 1 && !*c->items[0].tensor.name;
+	/* Facts of other names are not compared with one another: what they are of is. */
+	intent_add(in, "input",
+	           array        ? "an array"
+	           : c->o->each ? "several files"
+	                        : "named tensors");
+	if (array) {
 		intent_add(in, "dtype", dtype_name(c->items[0].tensor.dtype));
 		shape_fact(c);
 	} else {

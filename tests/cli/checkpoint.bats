@@ -257,6 +257,24 @@ dissent() {
 	[[ $stderr == *'new\x0aline'* ]] || fail "$stderr"
 }
 
+@test "an array and a file of one tensor are not alike" {
+	ck make two 2
+	np_save b.npy
+	collctl run -n 1 -- allreduce -q --no-sync --include a.weight "in.0.$S" -o "a.$S"
+	start_serve
+	make_secret
+	rank 0 2 allreduce b.npy -o out.npy
+	rank 1 2 allreduce "a.$S" -o "out.$S"
+	wait_ranks
+	assert_ranks 2 7 "rank 1: a.$S: input named tensors differs from an array on rank 0"
+	# An array and two of them.
+	JOB=each rank 0 2 allreduce --each b.npy -o out.0
+	JOB=each rank 1 2 allreduce --each b.npy "a.$S" -o out.1
+	wait_ranks
+	assert_ranks 2 7 'several files'
+	[[ -z $(compgen -G 'out*') ]] || fail "left $(echo out*)"
+}
+
 @test "names that begin alike for thousands of bytes are still told apart" {
 	local long
 	long=$(printf 'x%.0s' {1..9000})
