@@ -179,6 +179,39 @@ refused() {
 	ck check allreduce sum 2 --inputs 2 --in 'set.{rank}.{k}' --out 'sum.{rank}'
 }
 
+@test "--each: every file on its own, in one join" {
+	local op kind
+	ck make mixed 2 --in "x.{rank}.$S" --seed 1
+	ck make two 2 --in "y.{rank}.$S" --shuffle
+	for op in sum avg; do
+		choose "$op"
+		collctl run -n 2 -- allreduce --each -q --no-sync --op "$op" "${SELECT[@]}" "x.{rank}.$S" "y.{rank}.$S" -o 'each.{rank}'
+		ck check allreduce "$op" 2 --in "x.{rank}.$S" --out "each.{rank}/x.{rank}.$S"
+		ck check allreduce "$op" 2 --in "y.{rank}.$S" --out "each.{rank}/y.{rank}.$S"
+	done
+	rm -r each.?
+	collctl run -n 2 -- broadcast --each -q --no-sync --root 1 "x.{rank}.$S" "y.{rank}.$S" -o 'each.{rank}'
+	cmp "x.1.$S" "each.0/x.1.$S"
+	cmp "y.1.$S" "each.1/y.1.$S"
+	# What differs is named with the tensor.
+	ck edit "y.1.$S" drop b.weight
+	refused 7 'rank 1' b.weight -- allreduce --each "x.{rank}.$S" "y.{rank}.$S" -o 'out.{rank}'
+}
+
+@test ".npz in and out" {
+	"$PYTHON" -B - <<-END
+		import numpy as np
+		np.savez("a.npz", x=np.arange(5), y=np.ones((2, 3), "f4"))
+	END
+	collctl run -n 2 -- allreduce -q --no-sync --op avg --integers round a.npz a.npz -o 'out.{rank}.npz'
+	"$PYTHON" -B - <<-END
+		import numpy as np
+		got, want = np.load("out.1.npz"), np.load("a.npz")
+		assert sorted(got) == sorted(want)
+		assert all(got[k].tobytes() == want[k].tobytes() and got[k].dtype == want[k].dtype for k in want)
+	END
+}
+
 @test "several local inputs must be alike: what differs is named" {
 	ck make two 2 --inputs 2 --in "in.{rank}.{k}.$S"
 	ck edit "in.1.1.$S" flat a.weight
