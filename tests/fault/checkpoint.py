@@ -187,8 +187,9 @@ def disk(kind, tool, call, error, everything):
     ranks = (0, 1, 2) if everything else (1,)
     counts = {r: under(tool, Checkpoint(kind, options=options), r, "count", call)[0] for r in ranks}
     cases = [(r, k) for r in ranks for k in range(1, counts[r] + 1)]
-    # Whether closing goes well is asked of the outputs late, among many who don't care.
-    cases = sample(cases[-20:] if call == "close" and not everything else cases, 12, everything)
+    # Whether closing goes well is asked of the outputs after the libraries are open, among many who
+    # don't care.
+    cases = sample(cases[7:27] if call == "close" and not everything else cases, 20 if call == "close" else 12, everything)
 
     def trial(case):
         rank, k = case
