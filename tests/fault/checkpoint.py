@@ -189,7 +189,7 @@ def disk(kind, tool, call, error, everything):
     cases = [(r, k) for r in ranks for k in range(1, counts[r] + 1)]
     # Whether closing goes well is asked of the outputs after the libraries are open, among many who
     # don't care.
-    cases = sample(cases[7:27] if call == "close" and not everything else cases, 20 if call == "close" else 12, everything)
+    cases = sample(cases[7:27] if call == "close" and not everything else cases, 20 if call == "close" else 8, everything)
 
     def trial(case):
         rank, k = case
@@ -232,7 +232,7 @@ def kill(kind, tool, everything):
     reference = Checkpoint(kind, options=OPTIONS)
     reference.want()
     counts = [under(tool, Checkpoint(kind, options=OPTIONS), r, "count")[0] for r in range(SIZE)]
-    cases = sample(((r, k) for r in range(SIZE) for k in range(counts[r] - last, counts[r] + 1)), 30, everything)
+    cases = sample(((r, k) for r in range(SIZE) for k in range(counts[r] - last, counts[r] + 1)), 15, everything)
 
     def trial(case):
         rank, k = case
