@@ -298,7 +298,7 @@ static json_t *input_names(const struct collective *c)
 {
 	json_t *names = json_array();
 	for (int i = 0; i < c->ninputs; i++)
-		json_array_append_new(names, json_string(c->inputs[i].path));
+		json_array_append_new(names, report_path_json(c->inputs[i].path));
 	return names;
 }
 

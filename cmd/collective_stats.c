@@ -70,10 +70,10 @@ static void tell(struct found *f, const char *path, const char *name, const stru
 	stats_merge(&f->all, s);
 	if (!s->nans && !s->infs)
 		return;
-	json_array_append_new(f->tensors,
-	                      json_pack("{s:s, s:s, s:I, s:I, s:I}", "input", path, "name", name,
-	                                "count", (json_int_t)s->count, "nan", (json_int_t)s->nans,
-	                                "inf", (json_int_t)s->infs));
+	json_array_append_new(
+	        f->tensors, json_pack("{s:o, s:s, s:I, s:I, s:I}", "input", report_path_json(path),
+	                              "name", name, "count", (json_int_t)s->count, "nan",
+	                              (json_int_t)s->nans, "inf", (json_int_t)s->infs));
 	if (f->c->o->verbose < 0)
 		return;
 	report_note("rank %d: %s%s%s%s: %" PRIu64 " NaN and %" PRIu64 " Inf in %" PRIu64

@@ -47,7 +47,7 @@ static json_t *to_json(const struct result *r, const struct err *err, const char
 	if (r->tensors)
 		json_object_set_new(j, "tensors", json_integer((json_int_t)r->tensors));
 	json_object_set_new(j, "inputs", inputs);
-	json_object_set_new(j, "output", string_or_null(r->output));
+	json_object_set_new(j, "output", r->output ? report_path_json(r->output) : json_null());
 	json_object_set_new(j, "digest", string_or_null(r->digest[0] ? r->digest : NULL));
 	json_object_set_new(j, "steps", json_integer((json_int_t)r->stats.messages));
 	json_object_set_new(j, "peers", json_integer(r->peers));

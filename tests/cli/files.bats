@@ -521,3 +521,16 @@ each_is_alone() {
 	collctl allreduce -n 1 -r 0 --insecure --json a.npy -o out.npy >j 2>err
 	assert_equal "$(json j 'has("stats") and .stats != null')" false
 }
+
+# ---- names ----
+
+@test "--json: names of files that are no UTF-8 are told, escaped" {
+	local name=$'a\xff' k
+	"$PYTHON" -c 'import numpy as np; np.save("a.npy", np.array([1, np.nan], "f4"))'
+	mv a.npy "$name.npy"
+	for k in allreduce broadcast; do
+		collctl $k -n 1 --json -q --stats "$name.npy" -o "$name.out.npy" >j
+		assert_equal "$(json j '[.inputs, .output] | @json')" '[["a\\xff.npy"],"a\\xff.out.npy"]'
+		assert_equal "$(json j '.stats.tensors | map([.input, .nan]) | @json')" '[["a\\xff.npy",1]]'
+	done
+}
