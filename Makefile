@@ -15,7 +15,7 @@ V       ?= 0
 MANDIR  = $(PREFIX)/share/man
 BASHDIR = $(PREFIX)/share/bash-completion/completions
 
-# libcurl and libmicrohttpd are opened at run time by the commands that need them: only their
+# libcurl, libmicrohttpd and libzip are opened at run time by the commands that need them: only their
 # headers are used here.
 PKGS = libssl libcrypto jansson libxxhash
 

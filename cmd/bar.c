@@ -63,6 +63,14 @@ static bool lock(short type)
 	return fcntl(STDERR_FILENO, F_SETLK, &l) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
+/* Has another process locked the terminal, so that its bar stands there? */
+static bool is_anothers(void)
+{
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+	return bar_possible() && fcntl(STDERR_FILENO, F_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+}
+
 void bar_draw(const char *text)
 {
 	char line[BAR_MAX + sizeof ERASE];
@@ -82,14 +90,14 @@ void bar_draw(const char *text)
 void bar_clear(void)
 {
 	static const char launched[] = {BAR_MARK, '\n'}, direct[] = "\r" ERASE;
+	bool mine = stands;
 
-	if (!stands)
-		return;
 	stands = false;
-	if (launcher_terminal >= 0) {
+	if (launcher_terminal >= 0 && mine)
 		write_all(STDERR_FILENO, launched, sizeof launched);
+	if (launcher_terminal >= 0 || (!mine && !is_anothers()))
 		return;
-	}
 	write_all(STDERR_FILENO, direct, sizeof direct - 1);
-	lock(F_UNLCK);
+	if (mine)
+		lock(F_UNLCK);
 }

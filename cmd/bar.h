@@ -23,7 +23,8 @@ int bar_width(void);
 /* Show @text, less than BAR_MAX bytes, without control characters and no wider than the terminal.
  * Left out where it would have to wait for the reader. */
 void bar_draw(const char *text);
-/* Idempotent; nothing where no bar stands. */
+/* Before anything else is printed: the bar that stands there goes, also another process's, which
+ * draws it again. Idempotent. */
 void bar_clear(void);
 
 /* In a rank whose stderr leads to a launcher that draws its bar on @terminal, which stays open. */

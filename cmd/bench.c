@@ -132,16 +132,6 @@ static int check_size(const struct bench *b, struct err *err)
 	return options_fit(b->o, b->kind, b->size, err);
 }
 
-static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
-                  struct err *err)
-{
-	(void)ctx;
-	(void)intents;
-	(void)err;
-	plan->windows = plan->streams = 1;
-	return 0;
-}
-
 /* ---- the sweep ---- */
 
 /* The size after @size; 0: none. */
@@ -510,7 +500,7 @@ static int run(struct bench *b, const char *collective, struct err *err)
 		return -1;
 	b->rank = job_rank(b->job);
 	if (prepare(b, err) < 0 || describe(b, collective, &in, err) < 0 ||
-	    job_agree(b->job, &in, b->size > 1, decide, b, &plan, err) < 0)
+	    job_agree(b->job, &in, b->size > 1, NULL, NULL, &plan, err) < 0)
 		return -1;
 	b->host_cpus = (int)plan.host_cpus;
 	b->phase = PHASE_CONNECT;

@@ -47,8 +47,9 @@ struct bench_values {
 	uint8_t *buf;   /* BENCH_SCRATCH */
 };
 
-#define BENCH_SCRATCH (3 * BENCH_CHUNK * 8)
-#define BENCH_CHUNK   8192 /* elements */
+#define BENCH_SCRATCH (3 * BENCH_PIECE)
+#define BENCH_CHUNK   8192               /* elements */
+#define BENCH_PIECE   (BENCH_CHUNK * 16) /* their bytes, of the widest type */
 
 /* The executor's files: reading makes the rank's input, writing compares with what this process
  * computes for itself from the inputs of all ranks. @ctx: struct bench_values. */

@@ -2,24 +2,29 @@
 
 #include "cmd/bench.h"
 
-#define EXACT 256 /* bf16 holds every integer up to it */
+/* The type holds every integer up to it. */
+static uint64_t exact(enum dtype dtype)
+{
+	return dtype == DTYPE_F8E4M3 ? 16 : dtype == DTYPE_F8E5M2 ? 8 : 256;
+}
 
-/* Element @pos of @rank's input. Sums over all ranks stay within EXACT; of a product's factors one
- * at most is not 1. */
+/* Element @pos of @rank's input. Sums over all ranks stay exact; of a product's factors one at most
+ * is not 1. */
 static uint64_t value(const struct bench_values *v, int rank, uint64_t pos)
 {
 	uint64_t size = (uint64_t)v->args->size, r = (uint64_t)rank;
 	if (v->op == REDUCE_PROD)
 		return (pos + r) % size == 0 ? 1 + pos % 3 : 1;
-	uint64_t kinds = size < EXACT / 2 ? EXACT / size : 2;
-	if (size > EXACT && (pos + r) % (size / EXACT + 1))
+	uint64_t most = exact(v->dtype), kinds = size < most / 2 ? most / size : 2;
+	if (size > most && (pos + r) % (size / most + 1))
 		return 0;
 	return (pos * 7 + pos / kinds + r * 3) % kinds;
 }
 
 static void make(const struct bench_values *v, int rank, uint64_t pos, void *buf, size_t n)
 {
-	float wide[BENCH_CHUNK];
+	float wide[2 * BENCH_CHUNK];
+	bool complex = dtype_is_complex(v->dtype);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t x = value(v, rank, pos + i);
 		switch (v->dtype) {
@@ -39,18 +44,29 @@ static void make(const struct bench_values *v, int rank, uint64_t pos, void *buf
 		case DTYPE_U64:
 			((uint64_t *)buf)[i] = x;
 			break;
+		case DTYPE_BOOL:
+			((uint8_t *)buf)[i] = x != 0;
+			break;
+		case DTYPE_C64:
+		case DTYPE_C128:
+			wide[2 * i] = (float)x;
+			wide[2 * i + 1] = v->op == REDUCE_PROD ? 0 : (float)x;
+			break;
 		default:
 			wide[i] = (float)x;
 		}
 	}
-	if (dtype_is_float(v->dtype))
+	if (complex)
+		convert_kernel(v->dtype == DTYPE_C64 ? DTYPE_F32 : DTYPE_F64, DTYPE_F32)(buf, wide,
+		                                                                         2 * n);
+	else if (dtype_is_float(v->dtype))
 		convert_kernel(v->dtype, DTYPE_F32)(buf, wide, n);
 }
 
 /* @buf = the operation over ranks [lo, hi). */
 static void fold(const struct bench_values *v, int lo, int hi, uint64_t pos, uint8_t *buf, size_t n)
 {
-	uint8_t *term = v->buf + 2 * BENCH_CHUNK * 8;
+	uint8_t *term = v->buf + 2 * BENCH_PIECE;
 	make(v, lo, pos, buf, n);
 	for (int r = lo + 1; r < hi; r++) {
 		make(v, r, pos, term, n);
@@ -129,7 +145,7 @@ int bench_write(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n, 
 {
 	struct bench_values *v = ctx;
 	size_t esize = dtype_size(v->dtype);
-	uint8_t *want = v->buf, *have = v->buf + BENCH_CHUNK * 8;
+	uint8_t *want = v->buf, *have = v->buf + BENCH_PIECE;
 	(void)part;
 	(void)err;
 	for (uint64_t i = 0, len; i < n; i += len) {

@@ -6,7 +6,6 @@
 
 #include "cmd/bench.h"
 #include "lib/base/clock.h"
-#include "lib/base/offload.h"
 
 /* The others: cut by elements, a result of each rank's own, arrays alone. */
 static const struct coll_rules rules[COLL_KINDS] = {
@@ -35,7 +34,8 @@ bool collective_writes(const struct collective *c)
 	return layout_of(c).out_lo < layout_of(c).out_hi;
 }
 
-uint64_t collective_bytes(const struct collective *c)
+/* Bytes that this rank reads or writes, whichever is more. */
+static uint64_t collective_bytes(const struct collective *c)
 {
 	uint64_t in = 0, out = 0;
 	for (int i = 0; i < c->nparts; i++) {
@@ -48,7 +48,8 @@ uint64_t collective_bytes(const struct collective *c)
 	return in > out ? in : out;
 }
 
-bool part_diverges(const struct part *p, const struct coll_algorithm *alg)
+/* Does the algorithm give the ranks results of different bits? */
+static bool part_diverges(const struct part *p, const struct coll_algorithm *alg)
 {
 	return coll_reduces(p->kind) && (alg->flags & COLL_DIVERGENT) &&
 	       reduce_order_matters(p->op, p->dtype);
@@ -70,20 +71,6 @@ static int check_part(const struct collective *c, int npaths, struct err *err)
 		return err_set(err, ERR_USAGE, "%s: rank %d is the root: give its input",
 		               c->cmd->name, c->rank);
 	return check_output(c, collective_writes(c), err);
-}
-
-static int check_raw_file(const struct options *o, struct err *err)
-{
-	const char *with = o->dtype      ? "--dtype"
-	                   : o->shape    ? "--shape"
-	                   : o->format   ? "--format"
-	                   : o->ninclude ? "--include"
-	                   : o->nexclude ? "--exclude"
-	                                 : NULL;
-	if (!o->raw_file || !with)
-		return 0;
-	return err_set(err, ERR_USAGE, "%s: --raw-file takes the bytes as they are: leave one out",
-	               with);
 }
 
 static int check_reduction(struct collective *c, struct err *err)
@@ -124,7 +111,7 @@ static int check_options(struct collective *c, int npaths, char **paths, struct 
 	if (c->kind == COLL_EXCHANGE && !o->steps)
 		return err_set(err, ERR_USAGE, "%s: with how many partners? (--steps C)",
 		               c->cmd->name);
-	if (check_raw_file(o, err) < 0)
+	if (inputs_check(o, err) < 0)
 		return -1;
 	return check_output(c, other.out_lo < other.out_hi,
 	                    err); /* who is not the root writes too */
@@ -148,20 +135,6 @@ static int check_divergence(const struct collective *c, struct err *err)
 }
 
 /* ---- moving ---- */
-
-int aside(struct collective *c, int (*fn)(void *ctx, struct err *err), struct err *err)
-{
-	struct offload o;
-	struct err stopped = {.rank = ERR_RANK_SELF};
-	if (offload_start(&o, fn, c, err) < 0)
-		return -1;
-	if (job_await(c->job, o.eventfd, &stopped) < 0) {
-		offload_finish(&o, NULL);
-		*err = stopped;
-		return -1;
-	}
-	return offload_finish(&o, err);
-}
 
 static int list_parts(struct collective *c, struct err *err)
 {
@@ -222,7 +195,7 @@ static int seal_aside(struct collective *c, struct err *err)
 	bool small = collective_bytes(c) <= INLINE_BYTES;
 	if (!c->sink || (c->o->no_sync && small))
 		return seal(c, err);
-	return aside(c, seal, err);
+	return job_aside(c->job, seal, c, NULL, err);
 }
 
 static bool diverges(const struct collective *c)

@@ -12,9 +12,11 @@
 #define COLLCTL_CMD_COLLECTIVE_H
 
 #include "cmd/commands.h"
+#include "cmd/inputs.h"
 #include "cmd/joining.h"
 #include "cmd/progress.h"
 #include "cmd/result.h"
+#include "cmd/tensor_table.h"
 #include "lib/data/dataset.h"
 #include "lib/data/digest.h"
 #include "lib/data/extents.h"
@@ -126,10 +128,7 @@ struct collective {
 	bool weighted;         /* some rank has a --weight other than 1 */
 	bool keeps_order;      /* all ranks have the same arrays in Fortran's order: they stay so */
 	double divisor;        /* of avg: the weights of all inputs */
-	struct {
-		uint32_t page;
-		size_t item;
-	} table; /* the page of the table that was shown last, and its first item */
+	struct tensor_table table; /* of the items, for the ranks to compare */
 
 	struct sink *sink;    /* NULL: this rank writes nothing */
 	int copies;           /* outputs of the same bytes: -o given several times */
@@ -156,15 +155,8 @@ struct collective {
 /* Has this rank an input, an output? c->rank is known. */
 bool collective_reads(const struct collective *);
 bool collective_writes(const struct collective *);
-/* Bytes that this rank reads or writes, whichever is more. */
-uint64_t collective_bytes(const struct collective *);
-/* Does the algorithm give the ranks results of different bits? */
-bool part_diverges(const struct part *, const struct coll_algorithm *);
 /* "shard.safetensors: tensor 'a.b'", or the file alone, of an item as input @k has it. */
 const char *item_text(const struct collective *, const struct item *, int k, char *buf, size_t cap);
-
-/* Run @fn, which may take long, on a thread of its own, so that heartbeats go on. */
-int aside(struct collective *, int (*fn)(void *ctx, struct err *err), struct err *err);
 
 /* collective_parts.c: from the inputs, or what the root has told, to parts and items */
 
@@ -215,8 +207,10 @@ int files_name_outputs(struct collective *, struct err *err);
 int files_open_outputs(struct collective *, struct err *err);
 /* What lies in Fortran's order where that can't stay is turned. */
 int files_settle_order(struct collective *, struct err *err);
-/* The name of input @i for a file of its own. */
+/* The name of input @i, which is a file. */
 const char *files_name(const struct collective *, int i);
+/* May a file of this name be made in the other ranks' folders? */
+int files_check_name(const char *name, struct err *err);
 /* All is written: check, digest and sync it; then give it its name. */
 int files_seal(struct collective *, struct err *err);
 int files_commit(struct collective *, struct err *err);

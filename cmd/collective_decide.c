@@ -21,16 +21,11 @@ static int hear_array(struct collective *c, struct part *p, int rank, struct vie
                       struct err *err)
 {
 	struct array_info info;
-	char *name = NULL;
 	bool even;
-	int ret = c->o->each ? details_get_name(v, &name, err) : 0;
-	free(name);
-	if (ret == 0)
-		ret = details_get_array(v, c->size, &info, own, &even, err);
-	if (ret == 0 && info.ndim == 0)
-		ret = err_set(err, ERR_INTEGRITY, "its array has no axis 0");
-	if (ret < 0)
+	if (details_get_array(v, c->size, &info, own, &even, err) < 0)
 		return -1;
+	if (info.ndim == 0)
+		return err_set(err, ERR_INTEGRITY, "its array has no axis 0");
 	p->all_rows[rank] = info.shape[0];
 	if (even)
 		terms_cut_rows(info.shape[0], NULL, c->size, own);

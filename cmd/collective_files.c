@@ -5,44 +5,17 @@
 #include <string.h>
 
 #include "cmd/collective.h"
-#include "lib/base/offload.h"
 
 /* ---- inputs ---- */
 
-/* Of a broadcast, a file that is no array can be taken as it is. */
-static int hint_at_bytes(const struct collective *c, struct err *err)
-{
-	size_t n = strlen(err->text);
-	if ((c->cmd->opts & OPTS_BYTES) && err->code == ERR_USAGE)
-		snprintf(err->text + n, sizeof err->text - n, ", or --raw-file for its bytes");
-	return -1;
-}
-
-/* Whoever writes to a pipe may take long: meanwhile the job goes on, and can be stopped. */
-static int await_pipe(void *ctx, int fd, struct err *err)
-{
-	const struct collective *c = ctx;
-	return job_await(c->job, fd, err);
-}
-
 static int open_input(struct collective *c, const char *name, bool raw_file, struct err *err)
 {
-	struct array_hints hints = {.format = array_format_by_name(c->o->format),
-	                            .shape = c->o->shape};
-	struct dataset_source from = {
-	        .hints = &hints, .await = await_pipe, .ctx = c, .raw_file = raw_file};
-	if (c->o->dtype)
-		hints.dtype = dtype_by_name(c->o->dtype);
-	if (dataset_open(&c->inputs[c->ninputs], name, &from, err) < 0)
-		return hint_at_bytes(c, err);
+	const struct input_source from = {
+	        .cmd = c->cmd, .o = c->o, .raw_file = raw_file, .job = c->job};
+	if (inputs_open(&c->inputs[c->ninputs], name, &from, err) < 0)
+		return -1;
 	c->ninputs++;
 	return 0;
-}
-
-/* Does the dataset hold one array, without a name? */
-static bool is_array(const struct dataset *d)
-{
-	return d->format == ARRAY_NPY || d->format == ARRAY_RAW;
 }
 
 /* Can the collective work on such an input? */
@@ -50,12 +23,12 @@ static int check_input(const struct collective *c, const struct dataset *d, stru
 {
 	uint64_t sum;
 	const struct tensor *t = d->tensors;
-	if (!is_array(d) && !c->rules->sets)
+	if (!dataset_is_array(d) && !c->rules->sets)
 		return err_set(err, ERR_USAGE,
 		               "%s: %s takes arrays: only allreduce, reduce and broadcast take "
 		               "files of named tensors",
 		               d->path, c->cmd->name);
-	if (!is_array(d) || c->rules->cut == CUT_ELEMENTS)
+	if (!dataset_is_array(d) || c->rules->cut == CUT_ELEMENTS)
 		return 0;
 	if (t->ndim == 0)
 		return err_set(err, ERR_INPUT,
@@ -74,7 +47,7 @@ static int check_alike(const struct collective *c, const struct dataset *d, stru
 	char shape[ARRAY_SHAPE_TEXT], first_shape[ARRAY_SHAPE_TEXT];
 	if (d == first || c->o->each)
 		return 0;
-	if (!is_array(d) || !is_array(first))
+	if (!dataset_is_array(d) || !dataset_is_array(first))
 		return dataset_same(d, first, err);
 	const struct tensor *t = d->tensors, *with = first->tensors;
 	if (t->dtype != with->dtype)
@@ -96,12 +69,9 @@ static int take_input(struct collective *c, const char *name, struct err *err)
 	if (ret < 0)
 		return -1;
 	struct dataset *d = &c->inputs[c->ninputs - 1];
-	if (c->o->ninclude || c->o->nexclude)
-		ret = dataset_select(d, c->o->include, c->o->ninclude, c->o->exclude,
-		                     c->o->nexclude, err);
-	if (ret == 0 && check_input(c, d, err) == 0)
-		return check_alike(c, d, err);
-	return -1;
+	if (inputs_select(d, c->o, err) < 0 || check_input(c, d, err) < 0)
+		return -1;
+	return check_alike(c, d, err);
 }
 
 /* A set that is broadcast goes with its index, which is a file like any. */
@@ -126,7 +96,7 @@ static int make_selected(struct collective *c, struct err *err);
 static int shape_broadcast(struct collective *c, struct err *err)
 {
 	const struct dataset *d = &c->inputs[0];
-	if (!c->o->raw_file && !c->o->each && is_array(d)) {
+	if (!c->o->raw_file && !c->o->each && dataset_is_array(d)) {
 		c->shape = OF_ARRAYS;
 		return 0;
 	}
@@ -139,6 +109,25 @@ static int shape_broadcast(struct collective *c, struct err *err)
 	if (d->selected)
 		return make_selected(c, err);
 	return take_index(c, err);
+}
+
+static int turn(void *ctx, struct err *err)
+{
+	struct collective *c = ctx;
+	for (int i = 0; i < c->ninputs; i++)
+		if (dataset_to_c_order(&c->inputs[i], c->o->memory / 2, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* Turn what lies in Fortran's order. */
+static int turn_inputs(struct collective *c, struct err *err)
+{
+	for (int k = 0; k < c->ninputs; k++)
+		for (size_t i = 0; i < c->inputs[k].ntensors; i++)
+			if (c->inputs[k].tensors[i].fortran)
+				return job_aside(c->job, turn, c, NULL, err);
+	return 0;
 }
 
 int files_open_inputs(struct collective *c, char **paths, int n, struct err *err)
@@ -155,21 +144,9 @@ int files_open_inputs(struct collective *c, char **paths, int n, struct err *err
 	if (c->kind == COLL_BROADCAST && shape_broadcast(c, err) < 0)
 		return -1;
 	/* What is cut into rows, or joined, lies row after row. */
-	for (int i = 0; c->shape == OF_ARRAYS && c->kind != COLL_BROADCAST && i < n; i++)
-		if (dataset_to_c_order(&c->inputs[i], c->o->memory / 2, err) < 0)
-			return -1;
+	if (c->shape == OF_ARRAYS && c->kind != COLL_BROADCAST && turn_inputs(c, err) < 0)
+		return -1;
 	return parts_of_inputs(c, err);
-}
-
-/* ---- Fortran's order ---- */
-
-static int turn(void *ctx, struct err *err)
-{
-	struct collective *c = ctx;
-	for (int i = 0; i < c->ninputs; i++)
-		if (dataset_to_c_order(&c->inputs[i], c->plan.memory / 2, err) < 0)
-			return -1;
-	return 0;
 }
 
 int files_settle_order(struct collective *c, struct err *err)
@@ -178,7 +155,7 @@ int files_settle_order(struct collective *c, struct err *err)
 		return 0;
 	for (size_t i = 0; i < c->nitems; i++)
 		c->items[i].tensor.fortran = false;
-	return aside(c, turn, err);
+	return turn_inputs(c, err);
 }
 
 /* ---- outputs ---- */
@@ -286,7 +263,35 @@ static int name_files(struct collective *c, const char *path, struct err *err)
 
 const char *files_name(const struct collective *c, int i)
 {
-	return c->names ? c->names[i] : base_name(c->inputs[i].path);
+	return base_name(c->inputs[i].path);
+}
+
+int files_check_name(const char *name, struct err *err)
+{
+	if (*name && *name != '.')
+		return 0;
+	return err_set(err, ERR_USAGE,
+	               "%s: a hidden file can't go to the other ranks' folders: rename it", name);
+}
+
+/* @folder/NAME, NAME being the last one in @path: a set's folder may have slashes behind it. */
+static char *like_in_folder(const char *folder, const char *path, struct err *err)
+{
+	size_t len = strlen(path);
+	while (len && path[len - 1] == '/')
+		len--;
+	char *own = strndup(path, len), *in = NULL;
+	const char *name = own ? base_name(own) : "";
+	if (!own)
+		err_nomem(err, "a path", len);
+	else if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		err_set(err, ERR_USAGE,
+		        "%s: with --each, name the folder itself: its output goes by its name",
+		        path);
+	else
+		in = in_folder(folder, name, err);
+	free(own);
+	return in;
 }
 
 /* Every input has its own output in the folder @path. */
@@ -295,7 +300,8 @@ static int name_each(struct collective *c, const char *path, struct err *err)
 	size_t item = 0;
 	int n = c->shape == OF_TENSORS ? c->ninputs : c->nparts;
 	for (int i = 0; i < n; i++) {
-		char *in = in_folder(path, files_name(c, i), err);
+		char *in = c->names ? in_folder(path, c->names[i], err)
+		                    : like_in_folder(path, c->inputs[i].path, err);
 		if (!in)
 			return -1;
 		int ret = c->shape == OF_TENSORS ? name_like(c, in, 0, i, item, err)
@@ -320,12 +326,14 @@ static int name_output(struct collective *c, const char *path, int copy, struct 
 
 static int check_outputs(const struct collective *c, struct err *err)
 {
-	int n = c->o->noutputs, inputs = c->told.nfiles ? 1 : c->ninputs;
+	int n = c->o->noutputs, inputs = c->told.nfiles || !c->ninputs ? 1 : c->ninputs;
 	if (n == 1 || (n == inputs && !c->o->each))
 		return 0;
 	if (c->o->each)
 		return err_set(err, ERR_USAGE, "-o is given %d times: with --each, give one folder",
 		               n);
+	if (inputs == 1)
+		return err_set(err, ERR_USAGE, "-o is given %d times: give it once", n);
 	return err_set(err, ERR_USAGE,
 	               "-o is given %d times: give it once, or once for each of the %d inputs", n,
 	               inputs);

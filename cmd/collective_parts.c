@@ -182,16 +182,12 @@ static int describe_vectors(struct collective *c, struct err *err)
 
 static int tell_file(struct told *t, const char *name, uint64_t bytes, struct err *err)
 {
+	if (t->folder && files_check_name(name, err) < 0)
+		return -1;
 	/* A single file goes by the name that each rank gives it. */
 	char *copy = strdup(t->folder ? name : "file");
 	if (!copy)
 		return err_nomem(err, "a file name", strlen(name));
-	if (t->folder && (*name == '.' || !*name)) {
-		free(copy);
-		return err_set(err, ERR_USAGE,
-		               "%s: a hidden file can't go to the other ranks' folders: rename it",
-		               name);
-	}
 	t->files[t->nfiles++] = (struct told_file){copy, bytes};
 	return 0;
 }
@@ -213,7 +209,8 @@ static int tell_files(struct collective *c, struct err *err)
 	for (int k = 0; k < c->ninputs; k++) {
 		const struct dataset *d = &c->inputs[k];
 		for (int f = 0; f < d->nfiles; f++)
-			if (tell_file(&c->told, d->files[f].name, d->files[f].size, err) < 0)
+			if (!d->files[f].unpacked &&
+			    tell_file(&c->told, d->files[f].name, d->files[f].size, err) < 0)
 				return -1;
 	}
 	return 0;
@@ -355,10 +352,13 @@ static int map_selected(const struct collective *c, struct extents *in, struct e
 
 static int map_files(const struct collective *c, struct extents *in, struct err *err)
 {
-	for (int k = 0; k < c->ninputs; k++)
-		for (int f = 0; f < c->inputs[k].nfiles; f++)
-			if (extents_add(in, k, f, 0, c->inputs[k].files[f].size, false, err) < 0)
+	for (int k = 0; k < c->ninputs; k++) {
+		const struct dataset *d = &c->inputs[k];
+		for (int f = 0; f < d->nfiles; f++)
+			if (!d->files[f].unpacked &&
+			    extents_add(in, k, f, 0, d->files[f].size, false, err) < 0)
 				return -1;
+	}
 	return 0;
 }
 

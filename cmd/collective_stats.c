@@ -47,7 +47,7 @@ int stats_scan(struct collective *c, struct err *err)
 	if (!c->scanned)
 		return err_nomem(err, "the statistics",
 		                 (size_t)c->ninputs * sizeof(struct stats *));
-	return aside(c, scan, err);
+	return job_aside(c->job, scan, c, NULL, err);
 }
 
 void stats_release(struct collective *c)

@@ -149,94 +149,19 @@ void terms_cut_rows(uint64_t rows, const uint64_t *counts, int size, uint64_t *o
 
 /* ---- tables ---- */
 
-#define NAME_SHOWN 4096u /* bytes of a tensor's name */
-#define ENTRY_MAX  8192u /* bytes of a name, of a value */
-
-/* The name of an item as all ranks have it, and what it is: "bf16 (3, 4)"; where the rows are a
- * rank's own, "f32 (*, 4)"; once the result is there, its digest. */
-static void describe_item(const struct collective *c, const struct item *it, struct buf *name,
-                          struct buf *value)
+/* tensor_at: item @i as all ranks have it; once the result is there, with its digest. */
+static void item_at(void *ctx, size_t i, struct tensor_entry *out)
 {
-	char text[ARRAY_SHAPE_TEXT], digest[DIGEST_TEXT];
-	bool any_rows = c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL;
-	name->len = value->len = 0;
-	if (c->o->each) { /* names must ascend: as many digits for all */
-		int n = snprintf(text, sizeof text, "input %05d%s", it->input,
-		                 *it->tensor.name ? " " : "");
-		buf_put(name, text, (size_t)n);
-	}
-	size_t len = strlen(it->tensor.name);
-	buf_put(name, it->tensor.name, len < NAME_SHOWN ? len : NAME_SHOWN);
-	buf_put_u8(name, 0);
-	if (c->sealing) {
-		digest_text(c->digests[it - c->items], digest);
-		buf_put(value, "of digest ", 10);
-		buf_put(value, digest, sizeof digest);
-		return;
-	}
-	const char *shape = tensor_shape_text(&it->tensor, text);
-	buf_put(value, dtype_name(it->tensor.dtype), strlen(dtype_name(it->tensor.dtype)));
-	buf_put(value, any_rows ? " (*" : " ", any_rows ? 3 : 1);
-	if (any_rows)
-		shape = strchr(shape, ',') ? strchr(shape, ',') : ")";
-	buf_put(value, shape, strlen(shape) + 1);
-}
-
-/* The items from @i on that make a page; returns the first one of the next. */
-static size_t show_page(struct collective *c, size_t i, struct buf *out)
-{
-	struct buf name, value;
-	buf_init(&name, ENTRY_MAX);
-	buf_init(&value, ENTRY_MAX);
-	for (; i < c->nitems && out->len < TABLE_PAGE && !out->failed; i++) {
-		describe_item(c, &c->items[i], &name, &value);
-		table_put(out, (char *)name.data, (char *)value.data);
-	}
-	buf_release(&name);
-	buf_release(&value);
-	return i;
-}
-
-/* job_table. */
-static void show_table(void *ctx, uint32_t page, struct buf *out)
-{
-	struct collective *c = ctx;
-	if (page < c->table.page) {
-		c->table.page = 0;
-		c->table.item = 0;
-	}
-	for (; c->table.page < page && c->table.item < c->nitems; c->table.page++) {
-		c->table.item = show_page(c, c->table.item, out);
-		out->len = 0;
-	}
-	show_page(c, c->table.item, out);
-}
-
-/* "291 of digest 0123...": what stands for the table among the facts. */
-static void table_fact(struct collective *c)
-{
-	XXH3_state_t *state = XXH3_createState();
-	struct buf name, value;
-	char text[64];
-	buf_init(&name, ENTRY_MAX);
-	buf_init(&value, ENTRY_MAX);
-	if (state)
-		XXH3_128bits_reset(state);
-	for (size_t i = 0; state && i < c->nitems; i++) {
-		const char *whole = c->items[i].tensor.name;
-		describe_item(c, &c->items[i], &name, &value);
-		XXH3_128bits_update(state, name.data, name.len);
-		XXH3_128bits_update(state, whole, strlen(whole) + 1);
-		XXH3_128bits_update(state, value.data, value.len);
-	}
-	XXH128_hash_t h = state ? XXH3_128bits_digest(state) : (XXH128_hash_t){0};
-	snprintf(text, sizeof text, "%zu of digest %016" PRIx64 "%016" PRIx64, c->nitems, h.high64,
-	         h.low64);
-	intent_add(&c->intent, "tensors", text);
-	snprintf(c->intent.table, sizeof c->intent.table, "tensors");
-	XXH3_freeState(state);
-	buf_release(&name);
-	buf_release(&value);
+	const struct collective *c = ctx;
+	*out = (struct tensor_entry){
+	        .tensor = &c->items[i].tensor,
+	        .input = c->items[i].input,
+	        .ninputs = !c->o->each || c->shape == OF_BYTES ? 0
+	                   : c->shape == OF_ARRAYS             ? c->nparts
+	                                                       : c->ninputs,
+	        .any_rows = c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL,
+	        .digest = c->sealing ? c->digests[i] : NULL,
+	};
 }
 
 /* ---- what this rank says ---- */
@@ -289,27 +214,24 @@ static void flag_fact(struct collective *c, const char *name, bool given)
 
 /* What the inputs are: one array, or a table of tensors. Of a broadcast's files nobody else has
  * any. */
-static void input_facts(struct collective *c)
+static int input_facts(struct collective *c, struct err *err)
 {
 	struct intent *in = &c->intent;
 	if (!c->ninputs)
-		return;
+		return 0;
 	snprintf(in->subject, sizeof in->subject, "%s",
 	         c->o->each ? c->cmd->name : c->inputs[0].path);
 	if (c->shape == OF_BYTES)
-		return;
-	bool array = c->nitems == 1 && !*c->items[0].tensor.name;
-	/* Facts of other names are not compared with one another: what they are of is. */
-	intent_add(in, "input",
-	           array        ? "an array"
-	           : c->o->each ? "several files"
-	                        : "named tensors");
-	if (array) {
-		intent_add(in, "dtype", dtype_name(c->items[0].tensor.dtype));
-		shape_fact(c);
-	} else {
-		table_fact(c);
-	}
+		return 0;
+	bool one_array = c->nitems == 1 && !*c->items[0].tensor.name;
+	if (c->o->each)
+		number_fact(c, "number of inputs", c->ninputs);
+	tensor_content_fact(in, one_array);
+	if (!one_array)
+		return tensor_table_fact(&c->table, in, err);
+	intent_add(in, "dtype", dtype_name(c->items[0].tensor.dtype));
+	shape_fact(c);
+	return 0;
 }
 
 static int facts(struct collective *c, struct err *err)
@@ -325,7 +247,9 @@ static int facts(struct collective *c, struct err *err)
 		flag_fact(c, "--each", o->each);
 	if (c->cmd->opts & OPTS_AVG)
 		intent_add(in, "--integers", o->integers ? o->integers : "not given");
-	input_facts(c);
+	c->table = (struct tensor_table){.n = c->nitems, .at = item_at, .ctx = c};
+	if (input_facts(c, err) < 0)
+		return -1;
 	if (c->cmd->opts & OPTS_ROOT)
 		number_fact(c, "--root", o->root);
 	intent_add(in, "--algorithm", o->algorithm);
@@ -363,6 +287,15 @@ static bool same_order(const struct collective *c)
 	return true;
 }
 
+/* Where the others' outputs have the names of the root's inputs. */
+static int tell_name(struct buf *b, const char *name, struct err *err)
+{
+	if (files_check_name(name, err) < 0)
+		return -1;
+	details_put_name(b, name);
+	return 0;
+}
+
 static int tell(struct collective *c, struct err *err)
 {
 	struct buf *b = &c->details;
@@ -378,8 +311,9 @@ static int tell(struct collective *c, struct err *err)
 	if (arrays)
 		buf_put_u32(b, (uint32_t)c->nparts);
 	for (int i = 0; arrays && i < c->nparts; i++) {
-		if (c->o->each)
-			details_put_name(b, files_name(c, i));
+		if (c->o->each && c->kind == COLL_SCATTER &&
+		    tell_name(b, files_name(c, i), err) < 0)
+			return -1;
 		details_put_array(b, &c->parts[i].info, c->counts, c->size);
 	}
 	if (b->failed)
@@ -560,7 +494,7 @@ int terms_agree(struct collective *c, struct err *err)
 	if (describe(c, err) < 0)
 		return -1;
 	job_tells(c->job, decide_details, c);
-	job_shows(c->job, "tensor", show_table, c);
+	job_shows(c->job, "tensor", tensor_table_show, &c->table);
 	if (job_agree(c->job, &c->intent, c->size > 1, decide_plan, c, &c->plan, err) < 0)
 		return -1;
 	if (hear(c, &why) < 0) {

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/io.h"
+
 #define COLLECTIVE (OPTS_JOB | OPTS_ALGO | OPTS_JSON)
-#define ARRAYS     (COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_OUTPUT)
+#define ARRAYS     (COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STATS | OPTS_OUTPUT)
 #define REDUCTION  (ARRAYS | OPTS_REDUCE)
 
 /* clang-format off */
@@ -40,7 +42,7 @@ const struct command commands[] = {
 	 REDUCTION, 1, -1, false, cmd_collective},
 	{"exchange", "IN --steps C",
 	 "time the pairwise exchange pattern: C partners, a piece of the array with each",
-	 COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STEPS, 1, 1, false, cmd_collective},
+	 COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STATS | OPTS_STEPS, 1, 1, false, cmd_collective},
 	{"barrier", "", "wait for all ranks; say who is missing",
 	 COLLECTIVE, 0, 0, false, cmd_barrier},
 	{"run", "-n N [--] COMMAND...", "start N ranks of a collective, or of a program, on this host",
@@ -56,7 +58,9 @@ const struct command commands[] = {
 	{"algorithms", "[COLLECTIVE]", "list every algorithm, or those of one collective",
 	 OPTS_JSON, 0, 1, false, cmd_algorithms},
 	{"info", "FILE...", "show what is in files: types, shapes, tensors, digests, statistics",
-	 OPTS_INPUT | OPTS_JSON, 1, -1, false, cmd_info},
+	 OPTS_INPUT | OPTS_STATS | OPTS_JSON, 1, -1, false, cmd_info},
+	{"verify", "FILE...", "have all ranks the same bits? print digests, name who differs",
+	 OPTS_JOB | OPTS_INPUT | OPTS_BYTES | OPTS_JSON, 1, -1, false, cmd_verify},
 	{"keygen", "[FILE]", "make a job secret", OPTS_KEYGEN, 0, 1, false, cmd_keygen},
 	{"help", "[COMMAND]", "explain a command", OPTS_HELP, 0, 1, false, cmd_help},
 	{0},
@@ -114,6 +118,9 @@ static int run_command(const struct command *cmd, struct options *o, int argc, c
 		options_help(cmd, stdout);
 		return 0;
 	}
+	/* Connections to many ranks, the files of a set. */
+	if (cmd->opts & (OPTS_JOB | OPTS_INPUT))
+		raise_file_limit(NULL);
 	return cmd->run(cmd, o, argc, argv);
 }
 

@@ -41,6 +41,7 @@ int cmd_serve(const struct command *, struct options *, int argc, char **argv);
 int cmd_plan(const struct command *, struct options *, int argc, char **argv);
 int cmd_algorithms(const struct command *, struct options *, int argc, char **argv);
 int cmd_info(const struct command *, struct options *, int argc, char **argv);
+int cmd_verify(const struct command *, struct options *, int argc, char **argv);
 int cmd_keygen(const struct command *, struct options *, int argc, char **argv);
 int cmd_help(const struct command *, struct options *, int argc, char **argv);
 

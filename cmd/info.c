@@ -22,11 +22,6 @@ static enum dtype common_dtype(const struct dataset *d)
 	return dtype;
 }
 
-static bool is_array(const struct dataset *d)
-{
-	return d->ntensors == 1 && !*d->tensors[0].name;
-}
-
 static uint64_t elements(const struct dataset *d)
 {
 	uint64_t sum = 0;
@@ -107,14 +102,6 @@ static json_t *tensor_json(const struct inspection *in, size_t i)
 	return j;
 }
 
-/* A file's name, which need not be text, as JSON can hold it. */
-static json_t *path_json(const char *path)
-{
-	char text[NAME_TEXT];
-
-	return json_string(report_escape(text, sizeof text, path));
-}
-
 static json_t *to_json(const struct inspection *in)
 {
 	const struct dataset *d = &in->data;
@@ -125,12 +112,13 @@ static json_t *to_json(const struct inspection *in)
 	for (size_t i = 0; i < d->ntensors; i++)
 		json_array_append_new(tensors, tensor_json(in, i));
 	for (int i = 0; i < d->nfiles; i++)
-		json_array_append_new(files, path_json(d->files[i].name));
+		if (!d->files[i].unpacked)
+			json_array_append_new(files, report_path_json(d->files[i].name));
 	return json_pack(
 	        "{s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:s, s:o, s:o, s:n}", "command", "info",
-	        "ok", 1, "file", path_json(d->path), "format", array_format_name(d->format),
+	        "ok", 1, "file", report_path_json(d->path), "format", array_format_name(d->format),
 	        "dtype", dtype == DTYPE_NONE ? json_null() : json_string(dtype_name(dtype)),
-	        "shape", is_array(d) ? shape_json(&d->tensors[0]) : json_null(), "count",
+	        "shape", dataset_is_array(d) ? shape_json(&d->tensors[0]) : json_null(), "count",
 	        (json_int_t)elements(d), "bytes", (json_int_t)dataset_bytes(d), "digest",
 	        digest_text(in->digest, digest), "files", files, "tensors", tensors, "error");
 }
@@ -161,11 +149,11 @@ static void print_summary(const struct inspection *in)
 	printf("%s: %s, ", report_escape(text, sizeof text, d->path), array_format_name(d->format));
 	if (d->sharded)
 		printf("%d file%s, ", d->nfiles, d->nfiles == 1 ? "" : "s");
-	if (!is_array(d))
+	if (!dataset_is_array(d))
 		printf("%zu tensor%s%s", d->ntensors, d->ntensors == 1 ? "" : "s",
 		       d->ntensors ? " of " : "");
 	print_dtypes(d);
-	if (is_array(d))
+	if (dataset_is_array(d))
 		printf(" %s%s%s", tensor_shape_text(&d->tensors[0], shape),
 		       d->tensors[0].fortran ? " in Fortran's order" : "",
 		       d->tensors[0].swapped ? ", big-endian" : "");
@@ -182,10 +170,14 @@ static void value_text(char text[32], long double x, enum dtype dtype)
 		snprintf(text, 32, "%.0Lf", x);
 }
 
-/* The columns of a tensor's statistics, "-" for what it has not. */
-static void stats_text(const struct stats *s, enum dtype dtype, char text[5][32])
+/* A tensor's statistics: minimum, maximum, mean, NaN, Inf; "-" for what it has not. */
+enum { STATS = 5 };
+
+static const char *const stats_head[STATS] = {"min", "max", "mean", "NaN", "Inf"};
+
+static void stats_text(const struct stats *s, enum dtype dtype, char text[STATS][32])
 {
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < STATS; i++)
 		strcpy(text[i], "-");
 	if (!dtype_has_arithmetic(dtype))
 		return;
@@ -199,55 +191,84 @@ static void stats_text(const struct stats *s, enum dtype dtype, char text[5][32]
 	snprintf(text[4], sizeof text[4], "%" PRIu64, s->infs);
 }
 
-static void print_stats_row(const struct inspection *in, size_t i)
-{
-	char stats[5][32];
-
-	if (!in->stats)
-		return;
-	stats_text(&in->stats[i], in->data.tensors[i].dtype, stats);
-	printf("  %12s %12s %12s %9s %9s", stats[0], stats[1], stats[2], stats[3], stats[4]);
-}
-
 static void print_array_stats(const struct inspection *in)
 {
-	char stats[5][32];
+	char text[STATS][32];
 
 	if (!in->stats)
 		return;
-	stats_text(&in->stats[0], in->data.tensors[0].dtype, stats);
-	printf("min %s, max %s, mean %s, NaN %s, Inf %s\n", stats[0], stats[1], stats[2], stats[3],
-	       stats[4]);
+	stats_text(&in->stats[0], in->data.tensors[0].dtype, text);
+	for (int k = 0; k < STATS; k++)
+		printf("%s%s %s", k ? ", " : "", stats_head[k], text[k]);
+	putchar('\n');
+}
+
+/* The widths of a table's columns. */
+struct widths {
+	int dtype, shape, bytes, stats[STATS];
+};
+
+static void widen(int *width, const char *text)
+{
+	int n = (int)strlen(text);
+
+	*width = n > *width ? n : *width;
+}
+
+static struct widths widths_of(const struct inspection *in)
+{
+	struct widths w = {.dtype = 5, .shape = 5, .bytes = 5, .stats = {3, 3, 4, 3, 3}};
+	char shape[ARRAY_SHAPE_TEXT], bytes[24], stats[STATS][32];
+
+	for (size_t i = 0; i < in->data.ntensors; i++) {
+		const struct tensor *t = &in->data.tensors[i];
+		snprintf(bytes, sizeof bytes, "%" PRIu64, t->bytes);
+		widen(&w.dtype, dtype_name(t->dtype));
+		widen(&w.shape, tensor_shape_text(t, shape));
+		widen(&w.bytes, bytes);
+		if (in->stats)
+			stats_text(&in->stats[i], t->dtype, stats);
+		for (int k = 0; in->stats && k < STATS; k++)
+			widen(&w.stats[k], stats[k]);
+	}
+	return w;
+}
+
+static void print_tensor(const struct inspection *in, size_t i, const struct widths *w)
+{
+	const struct tensor *t = &in->data.tensors[i];
+	char text[NAME_TEXT], shape[ARRAY_SHAPE_TEXT], digest[DIGEST_TEXT], stats[STATS][32];
+
+	printf("%-*s  %-*s  %*" PRIu64 "  %s", w->dtype, dtype_name(t->dtype), w->shape,
+	       tensor_shape_text(t, shape), w->bytes, t->bytes,
+	       digest_text(in->digests[i], digest));
+	if (in->stats)
+		stats_text(&in->stats[i], t->dtype, stats);
+	for (int k = 0; in->stats && k < STATS; k++)
+		printf("  %*s", w->stats[k], stats[k]);
+	printf("  %s\n", report_escape(text, sizeof text, t->name));
 }
 
 /* The name last: it may be of any length and in any script. */
 static void print_tensors(const struct inspection *in)
 {
-	const struct dataset *d = &in->data;
-	char text[NAME_TEXT], shape[ARRAY_SHAPE_TEXT], digest[DIGEST_TEXT];
-	int width = (int)strlen("shape");
+	struct widths w = widths_of(in);
 
-	for (size_t i = 0; i < d->ntensors; i++) {
-		int n = (int)strlen(tensor_shape_text(&d->tensors[i], shape));
-		width = n > width ? n : width;
-	}
-	printf("%-12s %-*s %14s  %-32s", "dtype", width, "shape", "bytes", "digest");
-	if (in->stats)
-		printf("  %12s %12s %12s %9s %9s", "min", "max", "mean", "NaN", "Inf");
+	if (!in->data.ntensors)
+		return;
+	printf("%-*s  %-*s  %*s  %-*s", w.dtype, "dtype", w.shape, "shape", w.bytes, "bytes",
+	       DIGEST_TEXT - 1, "digest");
+	for (int k = 0; in->stats && k < STATS; k++)
+		printf("  %*s", w.stats[k], stats_head[k]);
 	printf("  name\n");
-	for (size_t i = 0; i < d->ntensors; i++) {
-		const struct tensor *t = &d->tensors[i];
-		printf("%-12s %-*s %14" PRIu64 "  %s", dtype_name(t->dtype), width,
-		       tensor_shape_text(t, shape), t->bytes, digest_text(in->digests[i], digest));
-		print_stats_row(in, i);
-		printf("  %s\n", report_escape(text, sizeof text, t->name));
-	}
+	for (size_t i = 0; i < in->data.ntensors; i++)
+		print_tensor(in, i, &w);
 }
 
 static void print_inspection(const struct inspection *in)
 {
 	print_summary(in);
-	if (is_array(&in->data))
+	if (dataset_is_array(&in->data))
 		print_array_stats(in);
 	else
 		print_tensors(in);
@@ -264,17 +285,20 @@ static void look(void *ctx, struct progress_now *now)
 	now->total = dataset_bytes(&in->data);
 }
 
-static void step(void *ctx)
+static int step(void *ctx, struct err *err)
 {
+	(void)err;
 	progress_step(ctx);
+	return 0;
 }
 
-static int inspect(struct inspection *in, const char *path, const struct options *o,
+static int inspect(struct inspection *in, const char *path, const struct input_source *from,
                    struct err *err)
 {
+	const struct options *o = from->o;
 	struct progress progress;
 
-	if (inspect_open(in, path, o, NULL, NULL, err) < 0)
+	if (inspect_open(in, path, from, err) < 0)
 		return -1;
 	progress_start(&progress, o, "info", NULL, look, in);
 	int ret = inspect_read(in, o->stats, step, &progress, err);
@@ -285,18 +309,19 @@ static int inspect(struct inspection *in, const char *path, const struct options
 static json_t *failure_json(const char *path, const struct err *err)
 {
 	return json_pack("{s:s, s:b, s:o, s:o}", "command", "info", "ok", 0, "file",
-	                 path_json(path), "error", report_error_json(err, -1, "run"));
+	                 report_path_json(path), "error", report_error_json(err, -1, "run"));
 }
 
 /* One file: its object in *@object (--json), or its text on stdout, behind an empty line if it is
  * not the @first. Returns the exit code. */
-static int info(const char *path, const struct options *o, bool first, json_t **object)
+static int info(const char *path, const struct input_source *from, bool first, json_t **object)
 {
+	const struct options *o = from->o;
 	struct inspection in = {0};
 	struct err err = {.rank = ERR_RANK_SELF};
 	int code = 0;
 
-	if (inspect(&in, path, o, &err) < 0) {
+	if (inspect(&in, path, from, &err) < 0) {
 		code = report(&err, -1);
 		*object = o->json ? failure_json(path, &err) : NULL;
 	} else if (o->json) {
@@ -314,11 +339,11 @@ static int info(const char *path, const struct options *o, bool first, json_t **
 int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv)
 {
 	json_t *all = o->json && argc > 2 ? json_array() : NULL, *object = NULL;
+	const struct input_source from = {.cmd = cmd, .o = o};
 	int code = 0;
-	(void)cmd;
 
 	for (int i = 1; i < argc; i++) {
-		int failed = info(argv[i], o, i == 1, &object);
+		int failed = info(argv[i], &from, i == 1, &object);
 		code = code ? code : failed;
 		if (all)
 			json_array_append_new(all, object);

@@ -1,24 +1,16 @@
 #include "cmd/inspect.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define PIECE DIGEST_PIECE /* whole elements of every type fit */
 
-int inspect_open(struct inspection *in, const char *path, const struct options *o,
-                 int (*await)(void *ctx, int fd, struct err *err), void *ctx, struct err *err)
+int inspect_open(struct inspection *in, const char *path, const struct input_source *from,
+                 struct err *err)
 {
-	const struct array_hints hints = {
-	        .format = array_format_by_name(o->format),
-	        .dtype = o->dtype ? dtype_by_name(o->dtype) : DTYPE_NONE,
-	        .shape = o->shape,
-	};
-	const struct dataset_source from = {.hints = &hints, .await = await, .ctx = ctx};
-
-	if (dataset_open(&in->data, path, &from, err) < 0)
+	if (inputs_open(&in->data, path, from, err) < 0)
 		return -1;
 	in->open = true;
-	return dataset_select(&in->data, o->include, o->ninclude, o->exclude, o->nexclude, err);
+	return inputs_select(&in->data, from->o, err);
 }
 
 void inspect_release(struct inspection *in)
@@ -38,7 +30,7 @@ struct reading {
 	struct inspection *in;
 	struct digest *digest;
 	uint8_t *buf;
-	void (*step)(void *ctx);
+	int (*step)(void *ctx, struct err *err);
 	void *ctx;
 };
 
@@ -58,8 +50,8 @@ static int read_tensor(struct reading *r, size_t i, uint64_t base, struct err *e
 		if (stats)
 			stats_add(stats, t->dtype, r->buf, n / dtype_size(t->dtype));
 		in->moved += n;
-		if (r->step)
-			r->step(r->ctx);
+		if (r->step(r->ctx, err) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -87,10 +79,6 @@ static int join_digests(struct inspection *in, struct err *err)
 	const char **names;
 	int ret;
 
-	if (d->ntensors == 1 && !*d->tensors[0].name) {
-		memcpy(in->digest, in->digests[0], DIGEST_BYTES);
-		return 0;
-	}
 	names = calloc(d->ntensors + 1, sizeof *names);
 	for (size_t i = 0; names && i < d->ntensors; i++)
 		names[i] = d->tensors[i].name;
@@ -127,8 +115,8 @@ static int start_stats(struct inspection *in, struct err *err)
 	return 0;
 }
 
-int inspect_read(struct inspection *in, bool stats, void (*step)(void *ctx), void *ctx,
-                 struct err *err)
+int inspect_read(struct inspection *in, bool stats, int (*step)(void *ctx, struct err *err),
+                 void *ctx, struct err *err)
 {
 	struct reading r = {.in = in, .step = step, .ctx = ctx};
 	int ret = -1;

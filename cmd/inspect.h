@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "cmd/options.h"
+#include "cmd/inputs.h"
 #include "lib/data/dataset.h"
 #include "lib/data/digest.h"
 #include "lib/data/stats.h"
@@ -20,12 +20,12 @@ struct inspection {
 	_Atomic uint64_t moved;           /* bytes read so far: may be asked on another thread */
 };
 
-/* Open @path and choose its tensors, as the options say. @await: as of struct dataset_source. */
-int inspect_open(struct inspection *, const char *path, const struct options *,
-                 int (*await)(void *ctx, int fd, struct err *err), void *ctx, struct err *);
-/* Read it all. @step (may be NULL) is called after each piece. ERR_INPUT where the files changed
+/* Open @path and choose its tensors, as the options say. */
+int inspect_open(struct inspection *, const char *path, const struct input_source *, struct err *);
+/* Read it all. @step is called after each piece; -1 ends it. ERR_INPUT where the files changed
  * meanwhile. */
-int inspect_read(struct inspection *, bool stats, void (*step)(void *ctx), void *ctx, struct err *);
+int inspect_read(struct inspection *, bool stats, int (*step)(void *ctx, struct err *err),
+                 void *ctx, struct err *);
 void inspect_release(struct inspection *);
 
 #endif

@@ -89,7 +89,7 @@ const struct option_row option_rows[] = {
             OPTS_INPUT),
         OPT("stats", 0, OPT_FLAG, stats, NULL,
             "say which tensors of the input have NaN or Inf; info: also minimum, maximum and mean",
-            OPTS_INPUT),
+            OPTS_STATS),
         OPT("force", 0, OPT_FLAG, force, NULL,
             "write through a symbolic link: replace the file that it points to", OPTS_OUTPUT),
         OPT("no-sync", 0, OPT_FLAG, no_sync, NULL, "don't wait until the output is on the disk",

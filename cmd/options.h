@@ -42,6 +42,7 @@
 #define OPTS_INPUT                                                                         \
 	(1u << 21) /* --dtype, --shape, --format, --memory, --include, --progress ...: who \
 	            * reads files, in a job or not */
+#define OPTS_STATS (1u << 22)
 
 #define OPTIONS_MAX 256 /* rows of the table */
 

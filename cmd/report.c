@@ -90,6 +90,13 @@ void report_note(const char *fmt, ...)
 	fprintf(stderr, "collctl: %s\n", report_escape(text, sizeof text, raw));
 }
 
+json_t *report_path_json(const char *path)
+{
+	char text[4096];
+
+	return json_string(report_escape(text, sizeof text, path));
+}
+
 json_t *report_error_json(const struct err *e, int rank, const char *phase)
 {
 	char text[4 * sizeof e->text];

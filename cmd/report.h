@@ -28,6 +28,9 @@ char *report_escape(char *dst, size_t cap, const char *src);
  * @phase: "start", "join", "connect", "run", "commit". A new reference; NULL: out of memory. */
 json_t *report_error_json(const struct err *e, int rank, const char *phase);
 
+/* A file's name, which need not be text, as JSON can hold it. A new reference. */
+json_t *report_path_json(const char *path);
+
 /* Print @object (whose reference it takes; NULL counts as out of memory) and a newline to stdout
  * in a single write, so that the lines of several ranks don't mix. Returns 0, or the exit code
  * after reporting why it could not. */

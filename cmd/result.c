@@ -60,6 +60,8 @@ static json_t *to_json(const struct result *r, const struct err *err, const char
 	json_object_set_new(j, "busbw", json_real(algbw(r) * r->bus_factor));
 	if (r->found)
 		json_object_set(j, "stats", r->found);
+	if (r->files)
+		json_object_set_new(j, "files", r->files);
 	json_object_set_new(j, "error", err ? report_error_json(err, r->rank, phase) : json_null());
 	return j;
 }
@@ -75,21 +77,26 @@ char *size_text(uint64_t bytes, char *buf, size_t cap)
 	return buf;
 }
 
-/* One line of what was done: rank 0's, or with -v everybody's. */
+bool result_shown(const struct options *o, int rank)
+{
+	return o->verbose > 0 || (o->verbose == 0 && rank == 0);
+}
+
+/* One line of what was done. */
 static void summary(const struct result *r)
 {
+	const char *by = r->algorithm ? " by " : "", *algorithm = r->algorithm ? r->algorithm : "";
 	char size[32];
 	const struct times *t = &r->times;
 	if (!r->dtype) {
 		report_note("rank %d: %s of %d ranks%s%s: %.1f ms", r->rank, r->command, r->size,
-		            r->algorithm ? " by " : "", r->algorithm ? r->algorithm : "",
-		            seconds(t->start, t->commit) * 1e3);
+		            by, algorithm, seconds(t->start, t->commit) * 1e3);
 		return;
 	}
-	report_note("rank %d: %s%s%s of %d ranks by %s: %s of %s in %.1f ms (join %.1f, connect "
+	report_note("rank %d: %s%s%s of %d ranks%s%s: %s of %s in %.1f ms (join %.1f, connect "
 	            "%.1f, run %.1f, commit %.1f)%s%s%s%s",
-	            r->rank, r->command, r->op ? " " : "", r->op ? r->op : "", r->size,
-	            r->algorithm, size_text(r->bytes, size, sizeof size), r->dtype,
+	            r->rank, r->command, r->op ? " " : "", r->op ? r->op : "", r->size, by,
+	            algorithm, size_text(r->bytes, size, sizeof size), r->dtype,
 	            seconds(t->start, t->commit) * 1e3, seconds(t->start, t->join) * 1e3,
 	            seconds(t->join, t->connect) * 1e3, seconds(t->connect, t->run) * 1e3,
 	            seconds(t->run, t->commit) * 1e3, r->output ? ", wrote " : "",
@@ -107,7 +114,7 @@ int result_print(const struct result *r, const struct options *o, const struct e
 	}
 	json_decref(r->found);
 	json_decref(inputs);
-	if (!err && (o->verbose > 0 || (o->verbose == 0 && r->rank == 0)))
+	if (!err && result_shown(o, r->rank))
 		summary(r);
 	return code;
 }

@@ -23,6 +23,7 @@ struct result {
 	uint64_t count, bytes;
 	size_t tensors;           /* with names; 0: an array */
 	json_t *found;            /* --stats; NULL: not asked for. Taken over by result_print */
+	json_t *files;            /* --json of verify: their digests; NULL. Taken over likewise */
 	char digest[DIGEST_TEXT]; /* "": none */
 	struct exec_stats stats;
 	int peers;
@@ -31,6 +32,8 @@ struct result {
 	double bus_factor; /* bus bandwidth is algorithm bandwidth times this */
 };
 
+/* Does @rank say what was done? Rank 0, or with -v every one; with -q none. */
+bool result_shown(const struct options *, int rank);
 /* Print it; @err: the failure, or NULL. Takes over @inputs (a JSON array). Returns the exit code.
  */
 int result_print(const struct result *, const struct options *, const struct err *err,

@@ -29,6 +29,7 @@
 #include "cmd/commands.h"
 #include "cmd/lines.h"
 #include "lib/base/clock.h"
+#include "lib/base/io.h"
 #include "lib/job/secret.h"
 #include "lib/job/store_server.h"
 #include "lib/net/addr.h"
@@ -423,16 +424,6 @@ static int open_loop(struct run *r, struct err *err)
 	return 0;
 }
 
-/* Two pipes a rank, and in each rank a connection to many others. */
-static void raise_file_limit(struct run *r)
-{
-	if (getrlimit(RLIMIT_NOFILE, &r->caller_files) < 0)
-		return;
-	struct rlimit limit = r->caller_files;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static int watch(const struct run *r, struct lines *l, struct err *err)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = l};
@@ -514,7 +505,8 @@ static int prepare(struct run *r, struct err *err)
 		return err_nomem(err, "the table of ranks", (size_t)r->size * sizeof *r->ranks);
 	for (int i = 0; i < r->size; i++)
 		r->ranks[i].out.from = r->ranks[i].err.from = r->ranks[i].json = -1;
-	raise_file_limit(r);
+	/* Two pipes a rank, and in each rank a connection to many others. */
+	raise_file_limit(&r->caller_files);
 	if (open_loop(r, err) < 0 || make_secret(r->secret, err) < 0)
 		return -1;
 	if (!r->program)

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -124,17 +123,6 @@ static int loop(struct store_server *s, bool once, int epoll_fd, int signal_fd, 
 	}
 }
 
-/* Every rank that waits holds a connection. */
-static void raise_file_limit(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
-}
-
 static struct store_server *start(const struct options *o, struct err *err)
 {
 	char token[TOKEN_MAX] = "";
@@ -148,7 +136,7 @@ static struct store_server *start(const struct options *o, struct err *err)
 	if (o->token_file && read_token(o->token_file, token, err) < 0)
 		return NULL;
 	conf.token = *token ? token : NULL;
-	raise_file_limit();
+	raise_file_limit(NULL); /* every rank that waits holds a connection */
 	struct store_server *s = store_server_start(&conf, err);
 	explicit_bzero(token, sizeof token);
 	return s;

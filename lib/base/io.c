@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 int write_all(int fd, const void *buf, size_t len)
@@ -38,4 +39,15 @@ int pwrite_all(int fd, const void *buf, size_t len, uint64_t pos)
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+void raise_file_limit(struct rlimit *before)
+{
+	struct rlimit l;
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+		return;
+	if (before)
+		*before = l;
+	l.rlim_cur = l.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &l);
 }

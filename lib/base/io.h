@@ -1,4 +1,4 @@
-/* Writing to a descriptor to the end. */
+/* Descriptors: writing to the end, and how many there may be. */
 #ifndef COLLCTL_BASE_IO_H
 #define COLLCTL_BASE_IO_H
 
@@ -11,5 +11,10 @@ int write_all(int fd, const void *buf, size_t len);
 
 /* Write all of @buf at @pos of a file. -1: errno says why. */
 int pwrite_all(int fd, const void *buf, size_t len, uint64_t pos);
+
+/* Let the process have as many descriptors as the system allows, if it does. @before (may be NULL):
+ * the limits until then. */
+struct rlimit;
+void raise_file_limit(struct rlimit *before);
 
 #endif

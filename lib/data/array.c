@@ -8,7 +8,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "lib/data/input.h"
 
@@ -238,65 +237,6 @@ int array_check_hints(const char *path, const struct array_hints *hints,
 	if (!array_same(&said, info))
 		return err_set(err, ERR_INPUT, "%s: shape %s differs from --shape %s", path,
 		               array_shape_text(info, found), array_shape_text(&said, given));
-	return 0;
-}
-
-/* Those who read array files as they lie. */
-static int refuse_order(const char *path, const struct array_info *info, struct err *err)
-{
-	if (!info->swapped && !info->fortran)
-		return 0;
-	return err_set(err, ERR_INPUT,
-	               "%s: is %s, which is not supported yet: save it with "
-	               "numpy.ascontiguousarray(a, a.dtype.newbyteorder('<'))",
-	               path, info->swapped ? "big-endian" : "in Fortran's order");
-}
-
-int array_open(struct array_file *f, const char *path, const struct array_hints *hints,
-               struct err *err)
-{
-	enum array_format format;
-	struct stat st = {0};
-	*f = (struct array_file){.fd = -1};
-	if (array_format_of(path, hints->format, &format, err))
-		return -1;
-	if (format != ARRAY_NPY && format != ARRAY_RAW)
-		return err_set(err, ERR_USAGE, "%s: expected a single array", path);
-	f->path = strdup(path);
-	if (!f->path)
-		return err_nomem(err, "a path", strlen(path));
-	f->fd = input_open(path, &st, err);
-	f->modified = st.st_mtim;
-	if (f->fd < 0 ||
-	    array_describe(f->fd, path, 0, (uint64_t)st.st_size, format, hints, &f->info, err) ||
-	    array_check_hints(path, hints, &f->info, err) || refuse_order(path, &f->info, err)) {
-		array_close(f);
-		return -1;
-	}
-	return 0;
-}
-
-void array_close(struct array_file *f)
-{
-	if (f->path && f->fd >= 0)
-		close(f->fd);
-	free(f->path);
-	f->path = NULL;
-	f->fd = -1;
-}
-
-int array_pread(const struct array_file *f, void *buf, size_t bytes, uint64_t pos, struct err *err)
-{
-	return input_pread(f->fd, f->path, buf, bytes, pos, err);
-}
-
-int array_unchanged(const struct array_file *f, struct err *err)
-{
-	struct stat st;
-	if (fstat(f->fd, &st))
-		return err_errno(err, ERR_INPUT, "%s: cannot examine", f->path);
-	if (st.st_mtim.tv_sec != f->modified.tv_sec || st.st_mtim.tv_nsec != f->modified.tv_nsec)
-		return err_set(err, ERR_INPUT, "%s: was changed while it was read", f->path);
 	return 0;
 }
 

@@ -1,7 +1,6 @@
 /*
- * Array files: .npy and raw. An array file is opened, its header is checked, and what is left is a
- * descriptor and a byte range, which the executor's file threads read with pread or write with
- * pwrite. A file is never mapped.
+ * Arrays in files, .npy and raw: what the header and the command line say of them, and the header
+ * of one that is written. Whoever opens the file and reads it is dataset.h.
  */
 #ifndef COLLCTL_DATA_ARRAY_H
 #define COLLCTL_DATA_ARRAY_H
@@ -9,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "lib/base/err.h"
 #include "lib/data/dtype.h"
@@ -38,19 +36,6 @@ struct array_hints {
 	const char *shape; /* --shape "3,4", or NULL: raw is one-dimensional */
 };
 
-struct array_file {
-	int fd;
-	char *path; /* as the user named it, for messages */
-	struct array_info info;
-	struct timespec modified; /* when it was opened */
-};
-
-/* Open @path for reading and check its header and its size. Errors: ERR_INPUT, naming the file,
- * what was found and what was expected; ERR_USAGE for raw without --dtype. */
-int array_open(struct array_file *f, const char *path, const struct array_hints *hints,
-               struct err *err);
-void array_close(struct array_file *f);
-
 /* "npy", "raw", "safetensors", "npz"; NULL: AUTO. */
 enum array_format array_format_by_name(const char *name);
 const char *array_format_name(enum array_format);
@@ -73,12 +58,6 @@ int array_describe(int fd, const char *path, uint64_t at, uint64_t size, enum ar
 /* What the file says must be what the command line says, where both say it: else ERR_INPUT. */
 int array_check_hints(const char *path, const struct array_hints *hints,
                       const struct array_info *info, struct err *err);
-
-/* Read exactly @bytes at @pos. A file that has become shorter is ERR_INPUT, not a crash. */
-int array_pread(const struct array_file *f, void *buf, size_t bytes, uint64_t pos, struct err *err);
-
-/* Has the file stayed what it was when it was opened? If not: ERR_INPUT. Ask when all is read. */
-int array_unchanged(const struct array_file *f, struct err *err);
 
 /* Write the header of @info into @buf (@cap bytes) and return its length, which is what
  * info->offset is to be; raw: 0. For npy: the very bytes of numpy.save: version 1.0, sorted keys,

@@ -141,7 +141,7 @@ void dataset_close(struct dataset *d)
 	*d = (struct dataset){0};
 }
 
-/* ---- choosing and finding ---- */
+/* ---- choosing ---- */
 
 static bool matches(const char *name, const char *const *patterns, int n)
 {
@@ -177,12 +177,9 @@ int dataset_select(struct dataset *d, const char *const *include, int ninclude,
 	return 0;
 }
 
-const struct tensor *dataset_find(const struct dataset *d, const char *name)
+bool dataset_is_array(const struct dataset *d)
 {
-	const struct tensor key = {.name = name};
-	if (!d->ntensors)
-		return NULL;
-	return bsearch(&key, d->tensors, d->ntensors, sizeof *d->tensors, by_name);
+	return d->format == ARRAY_NPY || d->format == ARRAY_RAW;
 }
 
 /* "x.safetensors: tensor 'a': ", or "x.npy: " where there is no name. */

@@ -42,6 +42,8 @@ struct dataset_file {
 	struct timespec modified; /* when it was opened */
 	char *metadata;           /* safetensors: __metadata__, as JSON text; NULL: none */
 	bool spooled;             /* fd is a spool of ours, not the file */
+	bool unpacked;            /* it has the members of an archive, which is another of the
+	                           * dataset's files */
 };
 
 struct dataset {
@@ -79,8 +81,8 @@ void dataset_close(struct dataset *);
 int dataset_select(struct dataset *, const char *const *include, int ninclude,
                    const char *const *exclude, int nexclude, struct err *err);
 
-/* The tensor of that name, or NULL. */
-const struct tensor *dataset_find(const struct dataset *, const char *name);
+/* Is it one array, which needs no name? */
+bool dataset_is_array(const struct dataset *);
 
 /* Have both the same tensors, by name, type and shape? If not: ERR_INPUT, naming the first that
  * differs. */

@@ -63,22 +63,24 @@ static int add_member(void *ctx, const char *name, uint64_t at, uint64_t bytes, 
 	return ret ? -1 : add_array(u->dataset, name, &info, at, u->file, err);
 }
 
-/* Unpack the archive @fd, which is closed. */
+/* Unpack the archive @fd, the dataset's only file, into a spool. */
 static int read_npz(struct dataset *d, int fd, const struct array_hints *hints, struct err *err)
 {
 	struct unpacking u = {d, hints, -1};
 	struct stat st;
-	int spool = spool_open(err), ret = -1;
-	if (spool >= 0)
-		u.file = dataset_add_file(d, spool, d->path, true, err);
-	if (u.file >= 0)
-		ret = npz_unpack(fd, d->path, spool, add_member, &u, err);
-	close(fd);
-	if (ret == 0 && fstat(spool, &st))
+	int spool = spool_open(err);
+	if (spool < 0)
+		return -1;
+	u.file = dataset_add_file(d, spool, d->path, true, err);
+	if (u.file < 0)
+		return -1;
+	d->files[u.file].unpacked = true;
+	if (npz_unpack(fd, d->path, spool, add_member, &u, err))
+		return -1;
+	if (fstat(spool, &st))
 		return err_errno(err, ERR_RESOURCE, "%s: the spool", d->path);
-	if (ret == 0)
-		d->files[u.file].size = (uint64_t)st.st_size;
-	return ret;
+	d->files[u.file].size = (uint64_t)st.st_size;
+	return 0;
 }
 
 /* ---- .safetensors ---- */
@@ -204,10 +206,10 @@ static int open_file(struct dataset *d, const char *path, bool pipe,
 	int fd = open_input(d, path, pipe, src, err);
 	if (fd < 0)
 		return -1;
-	if (d->format == ARRAY_NPZ)
-		return read_npz(d, fd, hints, err);
 	if (dataset_add_file(d, fd, d->path, pipe, err) < 0)
 		return -1;
+	if (d->format == ARRAY_NPZ)
+		return read_npz(d, fd, hints, err);
 	return d->format == ARRAY_SAFETENSORS ? dataset_add_safetensors(d, 0, err)
 	                                      : read_array(d, hints, err);
 }

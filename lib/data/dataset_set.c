@@ -111,9 +111,10 @@ static int open_index(struct dataset *d, const char *path, struct err *err)
 	size_t len, folder = (size_t)(path_name(path) - path);
 	char *json = read_index(path, &len, err);
 	int ret = json ? shard_index_parse(&x, json, len, &why) : -1;
-	free(json);
-	if (ret)
+	if (ret) {
+		free(json);
 		return why.code ? err_set(err, why.code, "%s: %s", path, why.text) : -1;
+	}
 	d->index_metadata = x.metadata;
 	x.metadata = NULL;
 	d->index = strdup(path_name(path));
@@ -124,6 +125,7 @@ static int open_index(struct dataset *d, const char *path, struct err *err)
 	if (ret == 0)
 		ret = check_mapped(d, &x, path, err);
 	shard_index_release(&x);
+	free(json);
 	return ret;
 }
 

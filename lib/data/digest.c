@@ -42,6 +42,7 @@ struct part {
 	enum dtype dtype;
 	int ndim;
 	const uint64_t *shape;
+	bool fortran;
 	size_t end; /* of its pieces: the first of the next tensor */
 };
 
@@ -89,7 +90,7 @@ static void cut(struct digest *d, const struct tensor *const *tensors)
 		for (uint64_t done = 0; done < t->bytes; done += DIGEST_PIECE)
 			d->pieces[k++].start = at + done;
 		at += t->bytes;
-		d->parts[i] = (struct part){t->dtype, t->ndim, shape, k};
+		d->parts[i] = (struct part){t->dtype, t->ndim, shape, t->fortran, k};
 		for (int j = 0; j < t->ndim; j++)
 			*shape++ = t->shape[j];
 	}
@@ -263,13 +264,13 @@ out:
 	return ret;
 }
 
-/* "f32 (3, 4)\n" */
+/* "f32 (3, 4)\n", "f32 (3, 4) F\n" */
 static void hash_description(XXH3_state_t *state, const struct part *part)
 {
 	char shape[ARRAY_SHAPE_TEXT], text[ARRAY_SHAPE_TEXT + 32];
 	const struct tensor t = {.dtype = part->dtype, .ndim = part->ndim, .shape = part->shape};
-	int n = snprintf(text, sizeof text, "%s %s\n", dtype_name(part->dtype),
-	                 tensor_shape_text(&t, shape));
+	int n = snprintf(text, sizeof text, "%s %s%s\n", dtype_name(part->dtype),
+	                 tensor_shape_text(&t, shape), part->fortran ? " F" : "");
 	hash_update(state, text, (size_t)n);
 }
 

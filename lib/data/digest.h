@@ -1,9 +1,10 @@
 /*
- * Digests of results. A tensor's: XXH3-128 over its type and shape as in "f32 (3, 4)\n", and then
- * the XXH3-128 hashes (canonical, 16 bytes each) of the 1 MiB pieces of its bytes in order. That of
- * a dataset with names: XXH3-128 over each tensor's name, a NUL and its digest, in the order of
- * names; so it doesn't depend on how tensors lie in files. That of a dataset of one tensor without
- * a name is the tensor's. The same in the commit's vote, `info` and `verify`. Text: 32 hex digits.
+ * Digests of results. A tensor's: XXH3-128 over its type and shape as in "f32 (3, 4)\n" ("f32 (3,
+ * 4) F\n" in Fortran's order), and then the XXH3-128 hashes (canonical, 16 bytes each) of the 1 MiB
+ * pieces of its bytes in order. That of a dataset with names: XXH3-128 over each tensor's name, a
+ * NUL and its digest, in the order of names; so it doesn't depend on how tensors lie in files. That
+ * of a dataset of one tensor without a name is the tensor's. The same in the commit's vote, `info`
+ * and `verify`. Text: 32 hex digits.
  *
  * A struct digest takes the bytes of several tensors that lie one after another in a virtual array,
  * in the order in which windows are written: several runs (one a block), each ascending. A piece

@@ -170,20 +170,39 @@ static int transfer(const struct boxes *b, run_fn *fn, int fd, uint64_t base, bo
 
 /* ---- the turn ---- */
 
-#define BLOCK 32 /* elements each way: the lines of both sides stay in the nearest cache */
+/* A plane is turned in blocks by way of a buffer, so that a line of either side is used at once:
+ * many of them at distances of a power of two don't fit in a cache together. */
+#define BLOCK     32 /* elements each way */
+#define MAX_ESIZE 16
 
-/* dst[i * width + j] = src[j * height + i] in elements, whose distances are given instead. */
+__attribute__((always_inline)) static inline void turn_block(char *dst, const char *src,
+                                                             size_t rows, size_t columns,
+                                                             size_t dst_row, size_t src_column,
+                                                             size_t esize)
+{
+	char block[BLOCK * BLOCK * MAX_ESIZE];
+	for (size_t j = 0; j < columns; j++)
+		memcpy(block + j * BLOCK * esize, src + j * src_column * esize, rows * esize);
+	for (size_t i = 0; i < rows; i++)
+		for (size_t j = 0; j < columns; j++)
+			memcpy(dst + (i * dst_row + j) * esize, block + (j * BLOCK + i) * esize,
+			       esize);
+}
+
+/* Column j of @src is @rows elements, @src_column elements behind the one before it, and becomes
+ * element j of each row of @dst; those are @dst_row apart. */
 __attribute__((always_inline)) static inline void turn_plane_of(char *dst, const char *src,
                                                                 size_t rows, size_t columns,
                                                                 size_t dst_row, size_t src_column,
                                                                 size_t esize)
 {
-	for (size_t i0 = 0; i0 < rows; i0 += BLOCK)
-		for (size_t j0 = 0; j0 < columns; j0 += BLOCK)
-			for (size_t i = i0; i < rows && i < i0 + BLOCK; i++)
-				for (size_t j = j0; j < columns && j < j0 + BLOCK; j++)
-					memcpy(dst + (i * dst_row + j) * esize,
-					       src + (j * src_column + i) * esize, esize);
+	for (size_t i = 0; i < rows; i += BLOCK)
+		for (size_t j = 0; j < columns; j += BLOCK)
+			turn_block(dst + (i * dst_row + j) * esize,
+			           src + (j * src_column + i) * esize,
+			           rows - i < BLOCK ? rows - i : BLOCK,
+			           columns - j < BLOCK ? columns - j : BLOCK, dst_row, src_column,
+			           esize);
 }
 
 /* The same with the size as a constant, where it is a usual one. */
@@ -243,6 +262,9 @@ static void turn_box(const struct boxes *b)
 
 /* ---- the whole ---- */
 
+/* More memory is not used: the runs of such boxes are long enough, and fresh pages cost more. */
+#define ENOUGH ((size_t)64 << 20)
+
 /* Without the axes of length one, which mean nothing. */
 static void drop_short_axes(struct boxes *b, const uint64_t *shape, int ndim)
 {
@@ -262,6 +284,7 @@ int fortran_to_c(int in, uint64_t in_at, int out, uint64_t out_at, const uint64_
 		if (!shape[i])
 			return 0;
 	drop_short_axes(&b, shape, ndim);
+	memory = memory < ENOUGH ? memory : ENOUGH;
 	size_t bytes = (size_t)choose_box(&b, memory / 2 / esize) * esize;
 	b.columns = malloc(bytes);
 	b.rows = malloc(bytes);

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "lib/base/buf.h"
+#include "lib/data/json_scan.h"
 
 #define NAME "'%.200s'" /* of a tensor: what is longer must not hide what is said of it */
 
@@ -92,70 +91,147 @@ struct range {
 	const char *name;
 };
 
-/* A whole number that is not negative; -1: it is none. */
-static int get_natural(const json_t *j, uint64_t *out)
+struct pair {
+	const char *key, *value;
+};
+
+struct header {
+	struct json_scan scan;
+	uint64_t data; /* where the header ends */
+	int (*tensor)(void *ctx, const struct tensor *, struct err *);
+	void *ctx;
+	struct range *ranges; /* of each tensor */
+	size_t n, cap;
+	bool has_metadata;
+	struct pair *pairs; /* of the metadata */
+	size_t npairs, cap_pairs;
+	struct err *err;
+};
+
+/* Room for one more of @size bytes behind @n; NULL: no memory. */
+static void *grow(void *v, size_t n, size_t *cap, size_t size)
 {
-	if (!json_is_integer(j) || json_integer_value(j) < 0)
-		return -1;
-	*out = (uint64_t)json_integer_value(j);
+	if (n < *cap)
+		return v;
+	*cap = *cap ? 2 * *cap : 16;
+	return reallocarray(v, *cap, size);
+}
+
+enum key { KEY_DTYPE, KEY_SHAPE, KEY_OFFSETS, KEYS };
+static const char *const key_names[KEYS] = {"dtype", "shape", "data_offsets"};
+
+/* A tensor's entry while it is scanned. */
+struct entry {
+	struct header *h;
+	const char *name, *dtype;
+	uint64_t shape[ARRAY_MAX_DIMS], offsets[2];
+	int ndim, noffsets;
+	unsigned seen; /* keys */
+};
+
+static int on_dimension(void *ctx)
+{
+	struct entry *e = ctx;
+	if (e->ndim == ARRAY_MAX_DIMS)
+		return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": has more than %d dimensions",
+		               e->name, ARRAY_MAX_DIMS);
+	if (json_scan_natural(&e->h->scan, &e->shape[e->ndim]))
+		return err_set(e->h->err, ERR_INPUT,
+		               "tensor " NAME
+		               ": dimension %d of the shape is no whole number from 0 to 2^64 - 1",
+		               e->name, e->ndim);
+	e->ndim++;
 	return 0;
 }
 
-static int parse_dtype(const char *name, const json_t *j, struct tensor *t, struct err *err)
+static int wrong_offsets(const struct entry *e)
 {
-	if (!json_is_string(j))
-		return err_set(err, ERR_INPUT, "tensor " NAME ": dtype is no string", name);
-	t->dtype = safetensors_dtype_by_name(json_string_value(j), json_string_length(j));
+	return err_set(e->h->err, ERR_INPUT,
+	               "tensor " NAME ": data_offsets are not two whole numbers from 0 to 2^64 - 1",
+	               e->name);
+}
+
+static int on_offset(void *ctx)
+{
+	struct entry *e = ctx;
+	if (e->noffsets == 2 || json_scan_natural(&e->h->scan, &e->offsets[e->noffsets]))
+		return wrong_offsets(e);
+	e->noffsets++;
+	return 0;
+}
+
+static int scan_value(struct entry *e, enum key key)
+{
+	struct json_scan *s = &e->h->scan;
+	switch (key) {
+	case KEY_DTYPE:
+		if (!json_scan_next_is(s, '"'))
+			return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": dtype is no string",
+			               e->name);
+		return json_scan_string(s, &e->dtype);
+	case KEY_SHAPE:
+		if (!json_scan_next_is(s, '['))
+			return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": shape is no array",
+			               e->name);
+		return json_scan_array(s, on_dimension, e);
+	default:
+		if (!json_scan_next_is(s, '['))
+			return wrong_offsets(e);
+		return json_scan_array(s, on_offset, e) ? -1
+		       : e->noffsets < 2                ? wrong_offsets(e)
+		                                        : 0;
+	}
+}
+
+static int on_field(void *ctx, const char *name)
+{
+	struct entry *e = ctx;
+	int key = 0;
+	while (key < KEYS && strcmp(name, key_names[key]) != 0)
+		key++;
+	if (key == KEYS)
+		return err_set(e->h->err, ERR_INPUT,
+		               "tensor " NAME ": has the key '%.40s': expected 'dtype', 'shape' "
+		               "and 'data_offsets' only",
+		               e->name, name);
+	if (e->seen & 1u << key)
+		return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": has the key '%s' twice",
+		               e->name, name);
+	e->seen |= 1u << key;
+	return scan_value(e, (enum key)key);
+}
+
+static int scan_entry(struct entry *e)
+{
+	if (!json_scan_next_is(&e->h->scan, '{'))
+		return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": its entry is no object",
+		               e->name);
+	if (json_scan_object(&e->h->scan, on_field, e))
+		return -1;
+	for (int i = 0; i < KEYS; i++)
+		if (!(e->seen & 1u << i))
+			return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": lacks the key '%s'",
+			               e->name, key_names[i]);
+	return 0;
+}
+
+/* The type, and the shape's product; the bits, zero dimensions left aside, fit 64. */
+static int describe(const struct entry *e, struct tensor *t, struct err *err)
+{
+	*t = (struct tensor){.name = e->name, .ndim = e->ndim, .shape = e->shape, .count = 1};
+	t->dtype = safetensors_dtype_by_name(e->dtype, strlen(e->dtype));
 	if (t->dtype == DTYPE_NONE)
 		return err_set(err, ERR_INPUT,
 		               "tensor " NAME
 		               ": dtype '%.40s' is unknown: expected one such as F32 or BF16",
-		               name, json_string_value(j));
-	return 0;
-}
-
-/* The dimensions and their product; the bits, zero dimensions left aside, fit 64. */
-static int parse_shape(const char *name, const json_t *j, uint64_t shape[ARRAY_MAX_DIMS],
-                       struct tensor *t, struct err *err)
-{
+		               t->name, e->dtype);
 	uint64_t bits = dtype_bits(t->dtype);
-	if (!json_is_array(j))
-		return err_set(err, ERR_INPUT, "tensor " NAME ": shape is no array", name);
-	if (json_array_size(j) > ARRAY_MAX_DIMS)
-		return err_set(err, ERR_INPUT,
-		               "tensor " NAME ": has %zu dimensions: the limit is %d", name,
-		               json_array_size(j), ARRAY_MAX_DIMS);
-	t->ndim = (int)json_array_size(j);
-	t->shape = shape;
-	t->count = 1;
 	for (int i = 0; i < t->ndim; i++) {
-		if (get_natural(json_array_get(j, (size_t)i), &shape[i]))
-			return err_set(err, ERR_INPUT,
-			               "tensor " NAME
-			               ": dimension %d of the shape is no whole number from 0",
-			               name, i);
-		if (shape[i] && __builtin_mul_overflow(bits, shape[i], &bits))
+		t->count *= t->shape[i];
+		if (t->shape[i] && __builtin_mul_overflow(bits, t->shape[i], &bits))
 			return err_set(err, ERR_INPUT, "tensor " NAME ": the shape is too large",
-			               name);
-		t->count *= shape[i];
+			               t->name);
 	}
-	return 0;
-}
-
-static int parse_offsets(const char *name, const json_t *j, struct range *r, struct err *err)
-{
-	if (!json_is_array(j) || json_array_size(j) != 2 ||
-	    get_natural(json_array_get(j, 0), &r->begin) ||
-	    get_natural(json_array_get(j, 1), &r->end))
-		return err_set(err, ERR_INPUT,
-		               "tensor " NAME ": data_offsets are not two whole numbers from 0",
-		               name);
-	if (r->end < r->begin)
-		return err_set(err, ERR_INPUT,
-		               "tensor " NAME ": data_offsets [%" PRIu64 ", %" PRIu64
-		               "] end before they begin",
-		               name, r->begin, r->end);
-	r->name = name;
 	return 0;
 }
 
@@ -170,6 +246,11 @@ static int check_bytes(struct tensor *t, const struct range *r, struct err *err)
 		               " bits for %s of shape %s are no whole bytes",
 		               t->name, bits, dtype_name(t->dtype), tensor_shape_text(t, shape));
 	t->bytes = bits / 8;
+	if (r->end < r->begin)
+		return err_set(err, ERR_INPUT,
+		               "tensor " NAME ": data_offsets [%" PRIu64 ", %" PRIu64
+		               "] end before they begin",
+		               t->name, r->begin, r->end);
 	if (r->end - r->begin != t->bytes)
 		return err_set(err, ERR_INPUT,
 		               "tensor " NAME ": data_offsets [%" PRIu64 ", %" PRIu64
@@ -179,39 +260,36 @@ static int check_bytes(struct tensor *t, const struct range *r, struct err *err)
 	return 0;
 }
 
-/* Exactly dtype, shape and data_offsets. */
-static int check_keys(const char *name, json_t *entry, struct err *err)
+static int on_tensor(struct header *h, const char *name)
 {
-	static const char *const keys[] = {"dtype", "shape", "data_offsets"};
-	const char *key;
-	json_t *value;
-	if (!json_is_object(entry))
-		return err_set(err, ERR_INPUT, "tensor " NAME ": its entry is no object", name);
-	for (int i = 0; i < 3; i++)
-		if (!json_object_get(entry, keys[i]))
-			return err_set(err, ERR_INPUT, "tensor " NAME ": lacks the key '%s'", name,
-			               keys[i]);
-	json_object_foreach(entry, key, value) if (
-	        strcmp(key, keys[0]) && strcmp(key, keys[1]) &&
-	        strcmp(key, keys[2])) return err_set(err, ERR_INPUT,
-	                                             "tensor " NAME
-	                                             ": has the key '%.40s': expected 'dtype', "
-	                                             "'shape' and 'data_offsets' only",
-	                                             name, key);
-	return 0;
+	struct entry e = {.h = h, .name = name};
+	struct tensor t;
+	struct range *ranges = grow(h->ranges, h->n, &h->cap, sizeof *ranges);
+	if (!ranges)
+		return err_nomem(h->err, "the tensors", h->cap * sizeof *ranges);
+	h->ranges = ranges;
+	if (scan_entry(&e) || describe(&e, &t, h->err))
+		return -1;
+	struct range *r = &ranges[h->n++];
+	*r = (struct range){e.offsets[0], e.offsets[1], name};
+	if (check_bytes(&t, r, h->err))
+		return -1;
+	t.offset = h->data + r->begin;
+	return h->tensor(h->ctx, &t, h->err);
 }
 
-static int parse_entry(const char *name, json_t *entry, uint64_t data, struct tensor *t,
-                       uint64_t shape[ARRAY_MAX_DIMS], struct range *r, struct err *err)
+static int by_name(const void *a, const void *b)
 {
-	*t = (struct tensor){.name = name};
-	if (check_keys(name, entry, err) ||
-	    parse_dtype(name, json_object_get(entry, "dtype"), t, err) ||
-	    parse_shape(name, json_object_get(entry, "shape"), shape, t, err) ||
-	    parse_offsets(name, json_object_get(entry, "data_offsets"), r, err) ||
-	    check_bytes(t, r, err))
-		return -1;
-	t->offset = data + r->begin;
+	return strcmp(((const struct range *)a)->name, ((const struct range *)b)->name);
+}
+
+static int check_names(struct range *r, size_t n, struct err *err)
+{
+	if (n > 1)
+		qsort(r, n, sizeof *r, by_name);
+	for (size_t i = 1; i < n; i++)
+		if (strcmp(r[i - 1].name, r[i].name) == 0)
+			return err_set(err, ERR_INPUT, "tensor " NAME " is there twice", r[i].name);
 	return 0;
 }
 
@@ -279,110 +357,98 @@ static void put_string(struct buf *b, const char *s)
 	put_text(b, "\"");
 }
 
-static int by_text(const void *a, const void *b)
+static int by_key(const void *a, const void *b)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	return strcmp(((const struct pair *)a)->key, ((const struct pair *)b)->key);
 }
 
-static int put_sorted(struct buf *b, json_t *object, const char **keys)
+/* Sort the pairs; none may be there twice. */
+static int sort_pairs(struct header *h)
 {
-	const char *key;
-	json_t *value;
-	size_t n = 0;
-	json_object_foreach(object, key, value) keys[n++] = key;
-	if (n > 1)
-		qsort(keys, n, sizeof *keys, by_text);
-	put_text(b, "{");
-	for (size_t i = 0; i < n; i++) {
-		put_text(b, i ? "," : "");
-		put_string(b, keys[i]);
-		put_text(b, ":");
-		put_string(b, json_string_value(json_object_get(object, keys[i])));
-	}
-	put_text(b, "}");
-	buf_put_u8(b, 0);
-	return b->failed ? -1 : 0;
+	if (h->npairs > 1)
+		qsort(h->pairs, h->npairs, sizeof *h->pairs, by_key);
+	for (size_t i = 1; i < h->npairs; i++)
+		if (strcmp(h->pairs[i - 1].key, h->pairs[i].key) == 0)
+			return err_set(h->err, ERR_INPUT, "__metadata__: '%.200s' is there twice",
+			               h->pairs[i].key);
+	return 0;
 }
 
-static int parse_metadata(json_t *object, char **out, struct err *err)
+static int metadata_text(struct header *h, char **out)
 {
 	struct buf b;
-	const char *key;
-	json_t *value;
-	if (!json_is_object(object))
-		return err_set(err, ERR_INPUT, "__metadata__ is no object");
-	json_object_foreach(object, key, value) if (!json_is_string(value)) return err_set(
-	        err, ERR_INPUT, "__metadata__: '%.200s' is no string", key);
-	const char **keys = calloc(json_object_size(object) + 1, sizeof *keys);
-	/* What came as JSON may be longer by its escapes, but no more than six times. */
+	if (!h->has_metadata)
+		return 0;
+	/* What was read may be longer by its escapes, but no more than six times. */
 	buf_init(&b, 6ull * SAFETENSORS_HEADER_MAX);
-	int ret = keys ? put_sorted(&b, object, keys) : -1;
-	free(keys);
-	if (ret) {
+	put_text(&b, "{");
+	for (size_t i = 0; i < h->npairs; i++) {
+		put_text(&b, i ? "," : "");
+		put_string(&b, h->pairs[i].key);
+		put_text(&b, ":");
+		put_string(&b, h->pairs[i].value);
+	}
+	put_text(&b, "}");
+	buf_put_u8(&b, 0);
+	if (b.failed) {
 		buf_release(&b);
-		return err_nomem(err, "__metadata__", b.max);
+		return err_nomem(h->err, "__metadata__", b.max);
 	}
 	*out = (char *)b.data;
 	return 0;
 }
 
-/* ---- the whole ---- */
-
-struct header {
-	json_t *root;
-	uint64_t data; /* where the header ends */
-	uint64_t file_size;
-	struct range *ranges;
-};
-
-static int parse_entries(const struct header *h,
-                         int (*tensor)(void *ctx, const struct tensor *, struct err *), void *ctx,
-                         char **metadata, struct err *err)
+static int on_pair(void *ctx, const char *key)
 {
-	const char *name;
-	json_t *entry;
-	uint64_t shape[ARRAY_MAX_DIMS];
-	struct tensor t;
-	size_t n = 0;
-	json_object_foreach(h->root, name, entry)
-	{
-		if (strcmp(name, "__metadata__") == 0) {
-			if (parse_metadata(entry, metadata, err))
-				return -1;
-			continue;
-		}
-		if (parse_entry(name, entry, h->data, &t, shape, &h->ranges[n++], err) ||
-		    tensor(ctx, &t, err))
-			return -1;
-	}
-	return check_ranges(h->ranges, n, h->file_size - h->data, err);
+	struct header *h = ctx;
+	struct pair *pairs = grow(h->pairs, h->npairs, &h->cap_pairs, sizeof *pairs);
+	if (!pairs)
+		return err_nomem(h->err, "__metadata__", h->cap_pairs * sizeof *pairs);
+	h->pairs = pairs;
+	if (!json_scan_next_is(&h->scan, '"'))
+		return err_set(h->err, ERR_INPUT, "__metadata__: '%.200s' is no string", key);
+	pairs[h->npairs].key = key;
+	return json_scan_string(&h->scan, &pairs[h->npairs++].value);
 }
 
-int safetensors_parse(const char *json, size_t len, uint64_t file_size,
+static int on_metadata(struct header *h)
+{
+	if (h->has_metadata)
+		return err_set(h->err, ERR_INPUT, "__metadata__ is there twice");
+	h->has_metadata = true;
+	if (!json_scan_next_is(&h->scan, '{'))
+		return err_set(h->err, ERR_INPUT, "__metadata__ is no object");
+	return json_scan_object(&h->scan, on_pair, h);
+}
+
+/* ---- the whole ---- */
+
+static int on_entry(void *ctx, const char *name)
+{
+	return strcmp(name, "__metadata__") == 0 ? on_metadata(ctx) : on_tensor(ctx, name);
+}
+
+int safetensors_parse(char *json, size_t len, uint64_t file_size,
                       int (*tensor)(void *ctx, const struct tensor *, struct err *), void *ctx,
                       char **metadata, struct err *err)
 {
-	json_error_t where;
-	struct header h = {.data = SAFETENSORS_PREFIX + len, .file_size = file_size};
+	struct header h = {
+	        .data = SAFETENSORS_PREFIX + len, .tensor = tensor, .ctx = ctx, .err = err};
 	*metadata = NULL;
 	if (file_size < SAFETENSORS_PREFIX || len > file_size - SAFETENSORS_PREFIX)
 		return err_set(err, ERR_INPUT, "the file ends inside its header");
 	if (!len || json[0] != '{')
 		return err_set(err, ERR_INPUT,
 		               "is not a .safetensors file: its header does not begin with '{'");
-	h.root = json_loadb(json, len, JSON_REJECT_DUPLICATES, &where);
-	if (!h.root)
-		return err_set(err, ERR_INPUT, "the header is not right JSON: byte %d: %s",
-		               where.position, where.text);
-	h.ranges = calloc(json_object_size(h.root) + 1, sizeof *h.ranges);
-	int ret = h.ranges ? parse_entries(&h, tensor, ctx, metadata, err)
-	                   : err_nomem(err, "the tensors", json_object_size(h.root));
+	json_scan_init(&h.scan, "the header", json, len, err);
+	int ret = json_scan_object(&h.scan, on_entry, &h) || json_scan_end(&h.scan) ||
+	                          check_names(h.ranges, h.n, err) || sort_pairs(&h) ||
+	                          check_ranges(h.ranges, h.n, file_size - h.data, err) ||
+	                          metadata_text(&h, metadata)
+	                  ? -1
+	                  : 0;
 	free(h.ranges);
-	json_decref(h.root);
-	if (ret) {
-		free(*metadata);
-		*metadata = NULL;
-	}
+	free(h.pairs);
 	return ret;
 }
 

@@ -26,11 +26,12 @@ enum dtype safetensors_dtype_by_name(const char *name, size_t len); /* or DTYPE_
 int safetensors_header_len(const uint8_t prefix[SAFETENSORS_PREFIX], uint64_t file_size,
                            size_t *len, struct err *err);
 
-/* Parse the @len bytes of JSON (behind the length) of a file of @file_size bytes. Calls @tensor for
+/* Parse the @len bytes of JSON (behind the length) of a file of @file_size bytes; they are
+ * overwritten. Calls @tensor for
  * each in any order, with its offset from the start of the file; name and shape last only for the
  * call. *@metadata: __metadata__ as compact JSON text with sorted keys, malloced, or NULL. The
  * error names no file. */
-int safetensors_parse(const char *json, size_t len, uint64_t file_size,
+int safetensors_parse(char *json, size_t len, uint64_t file_size,
                       int (*tensor)(void *ctx, const struct tensor *, struct err *), void *ctx,
                       char **metadata, struct err *err);
 

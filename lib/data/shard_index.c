@@ -1,24 +1,101 @@
 #include "lib/data/shard_index.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
+#include "lib/data/json_scan.h"
+
+/* A line of weight_map. */
+struct line {
+	const char *tensor, *file;
+};
+
+struct parse {
+	struct json_scan scan;
+	struct line *lines;
+	size_t n, cap;
+	bool has_map, has_metadata;
+	char *metadata;
+	struct err *err;
+};
 
 /* A name that can't lead out of its folder and is none of a hidden file. */
-static int check_name(const char *tensor, const json_t *value, struct err *err)
+static int check_name(const struct line *l, struct err *err)
 {
-	const char *name = json_string_value(value);
-	if (!name)
-		return err_set(err, ERR_INPUT,
+	if (*l->file && *l->file != '.' && !strchr(l->file, '/'))
+		return 0;
+	return err_set(err, ERR_INPUT,
+	               "weight_map: the file '%.100s' of tensor '%.200s' is no plain name: "
+	               "expected one of a file in the same folder",
+	               l->file, l->tensor);
+}
+
+static int on_line(void *ctx, const char *tensor)
+{
+	struct parse *p = ctx;
+	if (p->n == p->cap) {
+		p->cap = p->cap ? 2 * p->cap : 16;
+		struct line *lines = reallocarray(p->lines, p->cap, sizeof *lines);
+		if (!lines)
+			return err_nomem(p->err, "an index", p->cap * sizeof *lines);
+		p->lines = lines;
+	}
+	struct line *l = &p->lines[p->n];
+	l->tensor = tensor;
+	if (!json_scan_next_is(&p->scan, '"'))
+		return err_set(p->err, ERR_INPUT,
 		               "weight_map: the file of tensor '%.200s' is no string", tensor);
-	if (!*name || *name == '.' || strchr(name, '/'))
-		return err_set(err, ERR_INPUT,
-		               "weight_map: the file '%.100s' of tensor '%.200s' is no plain name: "
-		               "expected one of a file in the same folder",
-		               name, tensor);
+	if (json_scan_string(&p->scan, &l->file) || check_name(l, p->err))
+		return -1;
+	p->n++;
 	return 0;
 }
+
+static int on_map(struct parse *p)
+{
+	if (p->has_map)
+		return err_set(p->err, ERR_INPUT, "has the key 'weight_map' twice");
+	p->has_map = true;
+	if (!json_scan_next_is(&p->scan, '{'))
+		return err_set(p->err, ERR_INPUT, "weight_map is no object");
+	return json_scan_object(&p->scan, on_line, p);
+}
+
+static int on_metadata(struct parse *p)
+{
+	if (p->has_metadata)
+		return err_set(p->err, ERR_INPUT, "has the key 'metadata' twice");
+	p->has_metadata = true;
+	if (!json_scan_next_is(&p->scan, '{'))
+		return err_set(p->err, ERR_INPUT, "metadata is no object");
+	const char *from = p->scan.p;
+	if (json_scan_skip(&p->scan))
+		return -1;
+	p->metadata = strndup(from, (size_t)(p->scan.p - from));
+	return p->metadata ? 0 : err_nomem(p->err, "an index's metadata", 0);
+}
+
+static int on_key(void *ctx, const char *key)
+{
+	struct parse *p = ctx;
+	if (strcmp(key, "weight_map") == 0)
+		return on_map(p);
+	return strcmp(key, "metadata") == 0 ? on_metadata(p) : json_scan_skip(&p->scan);
+}
+
+static int scan(struct parse *p)
+{
+	if (!json_scan_next_is(&p->scan, '{'))
+		return err_set(p->err, ERR_INPUT, "is no index: it does not begin with '{'");
+	if (json_scan_object(&p->scan, on_key, p) || json_scan_end(&p->scan))
+		return -1;
+	if (!p->has_map)
+		return err_set(p->err, ERR_INPUT, "lacks the key 'weight_map'");
+	return p->n ? 0 : err_set(p->err, ERR_INPUT, "weight_map is empty");
+}
+
+/* ---- tables ---- */
 
 static int by_text(const void *a, const void *b)
 {
@@ -31,85 +108,55 @@ static int by_tensor(const void *a, const void *b)
 	return strcmp(x->tensor, y->tensor);
 }
 
-/* The names in @files[n], sorted, each once. */
-static int unique(const char **files, size_t n)
+static void list_files(struct shard_index *x, const struct line *lines, size_t n)
 {
-	int kept = 0;
-	if (n > 1)
-		qsort(files, n, sizeof *files, by_text);
 	for (size_t i = 0; i < n; i++)
-		if (!kept || strcmp(files[i], files[kept - 1]) != 0)
-			files[kept++] = files[i];
-	return kept;
+		x->files[i] = lines[i].file;
+	qsort(x->files, n, sizeof *x->files, by_text);
+	for (size_t i = 0; i < n; i++)
+		if (!x->nfiles || strcmp(x->files[i], x->files[x->nfiles - 1]) != 0)
+			x->files[x->nfiles++] = x->files[i];
 }
 
-static int find_file(const struct shard_index *x, const char *name)
+static int list_entries(struct shard_index *x, const struct line *lines, size_t n, struct err *err)
 {
-	const char **at = bsearch(&name, x->files, (size_t)x->nfiles, sizeof *x->files, by_text);
-	return (int)(at - x->files);
+	for (size_t i = 0; i < n; i++) {
+		const char **at = bsearch(&lines[i].file, x->files, (size_t)x->nfiles,
+		                          sizeof *x->files, by_text);
+		x->entries[x->nentries++] =
+		        (struct shard_entry){lines[i].tensor, (int)(at - x->files)};
+	}
+	qsort(x->entries, n, sizeof *x->entries, by_tensor);
+	for (size_t i = 1; i < n; i++)
+		if (strcmp(x->entries[i - 1].tensor, x->entries[i].tensor) == 0)
+			return err_set(err, ERR_INPUT, "weight_map: tensor '%.200s' is there twice",
+			               x->entries[i].tensor);
+	return 0;
 }
 
-static int fill(struct shard_index *x, json_t *map, struct err *err)
+static int fill(struct shard_index *x, const struct line *lines, size_t n, struct err *err)
 {
-	const char *tensor;
-	json_t *value;
-	size_t n = json_object_size(map);
-	x->entries = calloc(n + 1, sizeof *x->entries);
-	x->files = calloc(n + 1, sizeof *x->files);
+	x->entries = calloc(n, sizeof *x->entries);
+	x->files = calloc(n, sizeof *x->files);
 	if (!x->entries || !x->files)
 		return err_nomem(err, "an index", n * sizeof *x->entries);
-	json_object_foreach(map, tensor, value)
-	{
-		if (check_name(tensor, value, err))
-			return -1;
-		x->files[x->nentries++] = json_string_value(value);
-	}
-	x->nfiles = unique(x->files, n);
-	x->nentries = 0;
-	json_object_foreach(map, tensor, value) x->entries[x->nentries++] =
-	        (struct shard_entry){tensor, find_file(x, json_string_value(value))};
-	if (n > 1)
-		qsort(x->entries, n, sizeof *x->entries, by_tensor);
-	return 0;
+	list_files(x, lines, n);
+	return list_entries(x, lines, n, err);
 }
 
-static int take_metadata(struct shard_index *x, json_t *metadata, struct err *err)
+int shard_index_parse(struct shard_index *x, char *json, size_t len, struct err *err)
 {
-	if (!metadata)
-		return 0;
-	if (!json_is_object(metadata))
-		return err_set(err, ERR_INPUT, "metadata is no object");
-	x->metadata = json_dumps(metadata, JSON_COMPACT);
-	return x->metadata ? 0 : err_nomem(err, "an index's metadata", 0);
-}
-
-static int take(struct shard_index *x, struct err *err)
-{
-	const json_t *root = x->json;
-	json_t *map = json_object_get(root, "weight_map");
-	if (!json_is_object(root))
-		return err_set(err, ERR_INPUT, "is no index: expected an object with weight_map");
-	if (!map)
-		return err_set(err, ERR_INPUT, "lacks the key 'weight_map'");
-	if (!json_is_object(map))
-		return err_set(err, ERR_INPUT, "weight_map is no object");
-	if (!json_object_size(map))
-		return err_set(err, ERR_INPUT, "weight_map is empty");
-	return take_metadata(x, json_object_get(root, "metadata"), err) ? -1 : fill(x, map, err);
-}
-
-int shard_index_parse(struct shard_index *x, const char *json, size_t len, struct err *err)
-{
-	json_error_t where;
-	*x = (struct shard_index){.json = json_loadb(json, len, JSON_REJECT_DUPLICATES, &where)};
-	if (!x->json)
-		return err_set(err, ERR_INPUT, "is not right JSON: line %d: %s", where.line,
-		               where.text);
-	if (take(x, err)) {
+	struct parse p = {.err = err};
+	*x = (struct shard_index){0};
+	json_scan_init(&p.scan, "the index", json, len, err);
+	int ret = scan(&p);
+	x->metadata = p.metadata;
+	if (ret == 0)
+		ret = fill(x, p.lines, p.n, err);
+	free(p.lines);
+	if (ret)
 		shard_index_release(x);
-		return -1;
-	}
-	return 0;
+	return ret;
 }
 
 void shard_index_release(struct shard_index *x)
@@ -117,7 +164,6 @@ void shard_index_release(struct shard_index *x)
 	free(x->entries);
 	free(x->files);
 	free(x->metadata);
-	json_decref(x->json);
 	*x = (struct shard_index){0};
 }
 

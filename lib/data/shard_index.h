@@ -21,12 +21,11 @@ struct shard_index {
 	const char **files; /* sorted */
 	int nfiles;
 	char *metadata; /* "metadata" as JSON text, malloced; NULL: none */
-	void *json;     /* whose the strings are */
 };
 
-/* Parse the @len bytes of an index. ERR_INPUT without its name. On failure there is nothing to
- * release. */
-int shard_index_parse(struct shard_index *, const char *json, size_t len, struct err *err);
+/* Parse the @len bytes of an index, which are overwritten: the strings are theirs. ERR_INPUT
+ * without its name. On failure there is nothing to release. */
+int shard_index_parse(struct shard_index *, char *json, size_t len, struct err *err);
 void shard_index_release(struct shard_index *);
 
 /* The entry of a tensor, or NULL. */

@@ -152,6 +152,9 @@ static int sync_parent(const char *path, struct err *err)
 int sink_add_folder(struct sink *s, const char *path, struct err *err)
 {
 	struct stat st;
+	if (strcmp(path, "-") == 0)
+		return err_set(err, ERR_USAGE,
+		               "-: several files can't go to stdout: name a folder for the output");
 	char **made = reallocarray(s->made, (size_t)s->nmade + 1, sizeof *made);
 	if (!made)
 		return err_nomem(err, "the folders", sizeof *made);
@@ -260,6 +263,15 @@ static int pack(struct sink_file *f, struct err *err)
 	return outfile_measure(&f->out, err);
 }
 
+/* A file alone needs nothing to go back to: its rename happens or not. */
+static int keep_old(struct sink *s, struct err *err)
+{
+	for (int i = 0; s->nfiles > 1 && i < s->nfiles; i++)
+		if (!s->files[i].is_stdout && outfile_keep(&s->files[i].out, err))
+			return -1;
+	return 0;
+}
+
 int sink_seal(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfiles; i++) {
@@ -269,16 +281,7 @@ int sink_seal(struct sink *s, struct err *err)
 		if (!f->is_stdout && outfile_seal(&f->out, err))
 			return -1;
 	}
-	return 0;
-}
-
-/* A file alone needs nothing to go back to: its rename happens or not. */
-static int keep_old(struct sink *s, struct err *err)
-{
-	for (int i = 0; s->nfiles > 1 && i < s->nfiles; i++)
-		if (!s->files[i].is_stdout && outfile_keep(&s->files[i].out, err))
-			return -1;
-	return 0;
+	return keep_old(s, err);
 }
 
 static int copy_to_stdout(struct sink_file *f, struct err *err)
@@ -317,8 +320,6 @@ static void undo_all(struct sink *s, struct err *err)
 int sink_commit(struct sink *s, struct err *err)
 {
 	int ret = 0;
-	if (keep_old(s, err))
-		return -1;
 	if (place_all(s, err)) {
 		undo_all(s, err);
 		return -1;

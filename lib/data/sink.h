@@ -28,7 +28,8 @@ void sink_free(struct sink *);
  * @head[head_len], which is copied. Returns the file's index, or -1. */
 int sink_add(struct sink *, const char *path, const void *head, size_t head_len, uint64_t size,
              struct err *err);
-/* Make the folder @path if it is not there (its parent must be); before files in it are added. */
+/* Make the folder @path if it is not there (its parent must be); before files in it are added.
+ * ERR_USAGE for "-". */
 int sink_add_folder(struct sink *, const char *path, struct err *err);
 
 /* Where a tensor of an output begins. */
@@ -64,7 +65,7 @@ int sink_open(struct sink *, struct err *err);
 int sink_pwrite(struct sink *, int file, const void *buf, size_t bytes, uint64_t pos, struct err *);
 int sink_pread(struct sink *, int file, void *buf, size_t bytes, uint64_t pos, struct err *err);
 /* Everything that may fail before the names are given: archives are packed, files synced, checked,
- * linked to temporary names. */
+ * linked to temporary names, and what they replace kept by another name. */
 int sink_seal(struct sink *, struct err *err);
 /* All the names, or none; what goes to stdout is copied there when the rest is in place. A failure
  * puts back what was there (outfile_keep says where that can't be), and the error also tells what

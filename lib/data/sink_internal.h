@@ -28,7 +28,8 @@ int sink_add_set(struct sink *, const char *path, const struct dataset *like, st
 int sink_add_npz(struct sink *, const char *path, const struct dataset *like, struct place *places,
                  struct err *err);
 
-/* An archive's members, which lie one after another in a spool until they are packed. */
+/* Zeroed: empty. An archive's members, which lie one after another in a spool until they are
+ * packed. */
 struct archive {
 	size_t n, cap;
 	struct npz_member *members; /* their names are the archive's */
@@ -39,9 +40,6 @@ struct archive {
 	uint64_t bytes; /* of all members */
 };
 
-/* Zeroed: empty. Append a member of @len bytes of header, which are copied, and @bytes of data. */
-int archive_add(struct archive *, const char *name, const void *head, size_t len, uint64_t bytes,
-                struct err *err);
 void archive_release(struct archive *);
 
 /* A file that is written as the members of *@a, which is taken over, also on failure. Returns its

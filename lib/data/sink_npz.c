@@ -4,8 +4,9 @@
 
 #include "lib/data/sink_internal.h"
 
-int archive_add(struct archive *a, const char *name, const void *head, size_t len, uint64_t bytes,
-                struct err *err)
+/* Append a member of @len bytes of header, which are copied, and @bytes of data. */
+static int archive_add(struct archive *a, const char *name, const void *head, size_t len,
+                       uint64_t bytes, struct err *err)
 {
 	if (a->n == a->cap) {
 		size_t cap = a->cap ? 2 * a->cap : 16;

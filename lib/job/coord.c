@@ -267,7 +267,7 @@ static void join_over(void *ctx)
 	}
 	if (c->stage != STAGE_JOIN)
 		return;
-	const char *refusal = coord_last_refusal(c);
+	const char *refusal = c->gate ? gate_last_refusal(c->gate) : c->refusal;
 	missing(c, list, sizeof list);
 	if (list[0]) {
 		for (e.rank = 0; c->members[e.rank].joined;)
@@ -630,11 +630,6 @@ bool coord_drained(const struct coord *c)
 int coord_local_addr(const struct coord *c, struct addr *out, struct err *err)
 {
 	return gate_local_addr(c->gate, out, err);
-}
-
-const char *coord_last_refusal(const struct coord *c)
-{
-	return c->gate ? gate_last_refusal(c->gate) : c->refusal;
 }
 
 void coord_close(struct coord *c)

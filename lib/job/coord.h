@@ -53,8 +53,6 @@ void coord_receive(struct coord *, uint8_t type, struct view body);
 bool coord_drained(const struct coord *);
 /* Tell everybody that it is over, once the outcome is out; then coord_drained becomes true. */
 void coord_drain(struct coord *);
-/* Why the last stranger was refused ("the secrets differ ..."), or "". */
-const char *coord_last_refusal(const struct coord *);
 /* The address that its control listener is bound to; before the roster goes out. */
 int coord_local_addr(const struct coord *, struct addr *out, struct err *err);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/offload.h"
 #include "lib/job/coord.h"
 #include "lib/job/ctl.h"
 #include "lib/job/dial.h"
@@ -412,6 +413,22 @@ int job_await(struct job *j, int fd, struct err *err)
 	return ret;
 }
 
+int job_aside(struct job *j, int (*fn)(void *ctx, struct err *err), void *ctx, atomic_bool *stop,
+              struct err *err)
+{
+	struct offload o;
+	struct err ended = {.rank = ERR_RANK_SELF};
+	if (offload_start(&o, fn, ctx, err) < 0)
+		return -1;
+	if (job_await(j, o.eventfd, &ended) == 0)
+		return offload_finish(&o, err);
+	if (stop)
+		*stop = true;
+	offload_finish(&o, NULL);
+	*err = ended;
+	return -1;
+}
+
 /* ---- opening ---- */
 
 /* The key of a control link: the identity must be of this job. */
@@ -497,7 +514,10 @@ static int decide(void *ctx, const struct intent *const *intents, struct plan *p
                   struct err *err)
 {
 	struct job *j = ctx;
-	return j->decide(j->decide_ctx, intents, plan, err);
+	if (j->decide)
+		return j->decide(j->decide_ctx, intents, plan, err);
+	plan->windows = plan->streams = 1;
+	return 0;
 }
 
 static void details(void *ctx, int rank, struct buf *out)

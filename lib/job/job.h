@@ -14,6 +14,8 @@
 #ifndef COLLCTL_JOB_JOB_H
 #define COLLCTL_JOB_JOB_H
 
+#include <stdatomic.h>
+
 #include "lib/job/hostfile.h"
 #include "lib/job/proto.h"
 #include "lib/job/secret.h"
@@ -52,7 +54,8 @@ typedef int job_decide(void *ctx, const struct intent *const *intents, struct pl
 typedef void job_details(void *ctx, int rank, struct buf *out);
 void job_tells(struct job *, job_details *fn, void *ctx);
 /* Listen for data (unless @mesh is false), say what is to be done, learn the plan. @in->data_addr
- * is filled here; plan->details live as long as the job. */
+ * is filled here; plan->details live as long as the job. @decide NULL: there is nothing to decide,
+ * the plan has one window and one stream. */
 int job_agree(struct job *, struct intent *in, bool mesh, job_decide *decide, void *ctx,
               struct plan *plan, struct err *err);
 
@@ -85,6 +88,10 @@ int job_turn(struct job *, struct err *err);
 int job_poll(struct job *, struct err *err);
 /* Turns until @fd is readable. A file, which keeps no reader waiting, is so at once. */
 int job_await(struct job *, int fd, struct err *err);
+/* Run @fn, which may take long, on a thread of its own meanwhile. *stop (may be NULL) becomes true
+ * where the job ends before: @fn is waited for, and what it returns no longer counts. */
+int job_aside(struct job *, int (*fn)(void *ctx, struct err *err), void *ctx, atomic_bool *stop,
+              struct err *err);
 /* For heartbeats and the watch for stalls: the phase, a number that grows with progress, and who
  * is waited for (may be NULL). A phase in which only this machine works (PHASE_COMMIT) can't
  * stall. */

@@ -80,6 +80,12 @@ static void stands(struct edge *e)
 	e->mesh->conf.on_ready(e->mesh->conf.ctx);
 }
 
+/* Who is to blame if a connection to @peer fails: what is lacking is lacking here. */
+static int blamed(int code, int peer)
+{
+	return code == ERR_RESOURCE ? ERR_RANK_SELF : peer;
+}
+
 static void failed(struct edge *e, const struct err *err)
 {
 	struct mesh *m = e->mesh;
@@ -88,7 +94,7 @@ static void failed(struct edge *e, const struct err *err)
 	 * arrive. */
 	int code = err->code == ERR_AUTH ? ERR_INTEGRITY : err->code;
 	e->conn->on_ready = NULL;
-	err_rank(&m->err, code, e->peer, "connection to rank %d at %s: %s", e->peer,
+	err_rank(&m->err, code, blamed(code, e->peer), "connection to rank %d at %s: %s", e->peer,
 	         addr_text(&m->conf.addrs[e->peer], true, text), err->text);
 	m->conf.on_ready(m->conf.ctx);
 }
@@ -224,8 +230,8 @@ struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 			struct edge *e = &m->edges[(first + i) % n * conf->streams + lane];
 			struct err why = {0};
 			if (dial(m, e, &why) < 0) {
-				err_rank(err, why.code, e->peer, "connection to rank %d: %s",
-				         e->peer, why.text);
+				err_rank(err, why.code, blamed(why.code, e->peer),
+				         "connection to rank %d: %s", e->peer, why.text);
 				goto fail;
 			}
 		}

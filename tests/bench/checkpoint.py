@@ -9,7 +9,8 @@ average of all written by each: `allreduce --op avg`, over TLS and --insecure, s
 peers: mpi_checkpoint.py over TCP and over shared memory, and four `cp` at once, which is reading and
 writing alone. Each command begins with nothing left to be written back and no old output; the
 inputs are in the page cache as far as it holds them. Rounds A B C ... A B C ..., after one that is
-not counted, whose results are checked; medians of wall time.
+not counted, whose results are checked; medians of wall time. A rank's peak counts from the one of
+this script, which starts it: less than some 40 MiB can't be told.
 
 small: 10,000 tensors of 4 KiB against one of the same bytes, target: at most 1.5 times as long.
 
@@ -241,7 +242,7 @@ def collctl(folder, source, target, options):
 
 
 def mpi(by, synced, transport):
-    return [[*MPIRUN, *transport, "/usr/bin/env", "python3", PEER, "in", "out", by, synced]]
+    return [[*MPIRUN, *transport, sys.executable, PEER, "in", "out", by, synced]]
 
 
 def cp(synced):

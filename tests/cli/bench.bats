@@ -34,7 +34,8 @@ load helpers
 @test "operations and types are verified too" {
 	local opts
 	for opts in '--op avg --dtype f16' '--op prod --dtype bf16' '--op min --dtype i8' '--op bxor --dtype u64' \
-		'--op max --dtype f64' '--op sum --dtype i16'; do
+		'--op max --dtype f64' '--op sum --dtype i16' \
+		'--op sum --dtype c64' '--op avg --dtype c128' '--op sum --dtype bool' '--op sum --dtype f8e5m2'; do
 		# shellcheck disable=SC2086 # several words
 		collctl run -n 3 -- bench allreduce -a all $opts -b 1002 -e 1002 -w 0 --iters 1 --check --csv >out
 		# shellcheck disable=SC2016 # awk's own

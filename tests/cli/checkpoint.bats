@@ -299,12 +299,12 @@ dissent() {
 	rank 0 2 allreduce b.npy -o out.npy
 	rank 1 2 allreduce "a.$S" -o "out.$S"
 	wait_ranks
-	assert_ranks 2 7 "rank 1: a.$S: input named tensors differs from an array on rank 0"
+	assert_ranks 2 7 "rank 1: a.$S: content named tensors differs from one array on rank 0"
 	# An array and two of them.
 	JOB=each rank 0 2 allreduce --each b.npy -o out.0
 	JOB=each rank 1 2 allreduce --each b.npy "a.$S" -o out.1
 	wait_ranks
-	assert_ranks 2 7 'several files'
+	assert_ranks 2 7 'number of inputs'
 	[[ -z $(compgen -G 'out*') ]] || fail "left $(echo out*)"
 }
 

@@ -149,3 +149,15 @@ assert_no_output() {
 	[[ ${RC[0]} != 0 && ${RC[1]} != 0 ]]
 	assert_no_output
 }
+
+@test "8: an array and named tensors: 7" {
+	make_shards 1 f32 6
+	"$PYTHON" -c 'import numpy as np; np.savez("in.1.npz", a=np.zeros(6, "f4"))'
+	start_serve
+	rank 0 2 allreduce in.0.npy -o out.0.npy
+	rank 1 2 allreduce in.1.npz -o out.1.npz
+	wait_ranks
+	assert_ranks 2 7 'rank 1: in.1.npz: content named tensors differs from one array on rank 0'
+	rm in.1.npz
+	assert_no_output
+}

@@ -106,7 +106,7 @@ check_out() {
 }
 
 # What .npy can't say of dtype $1.
-hints() { [[ $1 != bf16 ]] || echo --dtype bf16; }
+hints() { [[ $1 != bf16 && $1 != f8* ]] || echo "--dtype $1"; }
 
 # every KIND P [OPTIONS...]: each algorithm of a collective, from in.R.npy to out.KIND.ALGORITHM.R.npy.
 # Adds KIND.ALGORITHM to TAGS.

@@ -14,14 +14,14 @@
   oracle.py show FILE                             dtype, shape and the first values
 
 Options of check: --data exact|random|special (default exact), --order rank, --dtype D --shape S
-(of raw files; also bf16 for .npy, which numpy has no name for). `exact` and `special` data demand
+(of raw files; also bf16, f8e4m3 and f8e5m2 for .npy, which numpy has no names for). `exact` and `special` data demand
 every bit; `random` floats may differ by what rounding after each of the N operations can add. All
 outputs must have the same bits always.
 
 Options of coll: --counts 3,4,0 for all ranks, or for each rank its own, with semicolons between; a rank
 without a result must have no file. --data and --order as of check; random floats need --order rank.
 
-bf16 arrays are |V2 in .npy, as ml_dtypes saves them.
+bf16 arrays are |V2 in .npy, as ml_dtypes saves them, and f8e4m3 and f8e5m2 |V1.
 """
 
 import argparse
@@ -35,14 +35,20 @@ DTYPES = {
     "i8": "<i1", "i16": "<i2", "i32": "<i4", "i64": "<i8",
     "u8": "<u1", "u16": "<u2", "u32": "<u4", "u64": "<u8",
     "f16": "<f2", BF16: "<u2", "f32": "<f4", "f64": "<f8",
+    "f8e4m3": "|u1", "f8e5m2": "|u1", "bool": "|b1", "c64": "<c8", "c128": "<c16",
 }
-FLOATS = {"f16": 2.0**-11, BF16: 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}
-OPS = ("sum", "prod", "min", "max", "avg", "band", "bor", "bxor")
+FLOATS = {"f16": 2.0**-11, BF16: 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53,
+          "f8e4m3": 2.0**-4, "f8e5m2": 2.0**-3}
+COMPLEX = ("c64", "c128")
+NAMELESS = {BF16: "V2", "f8e4m3": "V1", "f8e5m2": "V1"}  # by their bits here
+OPS = ("sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor")
 
 
 def defined(op, dtype):
     if op == "avg":
-        return dtype in FLOATS
+        return dtype in FLOATS or dtype in COMPLEX
+    if dtype in COMPLEX:
+        return op in ("sum", "prod")
     return op in ("sum", "prod", "min", "max") or dtype not in FLOATS
 
 
@@ -69,17 +75,63 @@ def to_bf16(x):
     return np.where(np.isnan(x), np.uint16(0x7FC0), rounded).reshape(shape)
 
 
+# ---- 8-bit floats: carried as their bits, by tables of their values ----
+
+
+def f8_values(dtype):
+    """The numbers of the bits 0, 1, ... up to the last that is finite, and what would come next."""
+    bits, bias, end = (3, 7, 0x7F) if dtype == "f8e4m3" else (2, 15, 0x7C)
+    u = np.arange(end + 1)
+    exponent, mantissa = u >> bits, u & ((1 << bits) - 1)
+    return np.where(exponent == 0, mantissa * 2.0**(1 - bias - bits),
+                    (mantissa + (1 << bits)) * 2.0**(exponent - bias - bits))
+
+
+def from_f8(bits, dtype):
+    values, magnitude = f8_values(dtype), bits & 0x7F
+    end = len(values) - 1
+    x = np.where(magnitude < end, values[np.minimum(magnitude, end)], np.nan)
+    if dtype == "f8e5m2":
+        x = np.where(magnitude == end, np.inf, x)
+    return np.where(bits & 0x80, -x, x).astype(np.float32)
+
+
+def to_f8(x, dtype):
+    """The nearest value, the even one of two; from the last one's upper half on, what comes next."""
+    values, x = f8_values(dtype), np.asarray(x, np.float64)
+    middles = (values[1:] + values[:-1]) / 2
+    magnitude = np.searchsorted(middles, np.abs(x))  # of a middle: the lower
+    lower = np.minimum(magnitude, len(middles) - 1)
+    magnitude += (np.abs(x) == middles[lower]) & (lower & 1 == 1)
+    bits = magnitude | np.signbit(x) << 7
+    nan = np.isnan(x) | ((dtype == "f8e4m3") & (magnitude == 0x7F))
+    return np.where(nan, 0x7F if dtype == "f8e4m3" else 0x7E, bits).astype(np.uint8)
+
+
+# ---- any type ----
+
+
 def widen(a, dtype):
-    return from_bf16(a) if dtype == BF16 else a
+    if dtype == BF16:
+        return from_bf16(a)
+    return from_f8(a, dtype) if dtype in NAMELESS else a
 
 
 def narrow(a, dtype):
-    return to_bf16(a) if dtype == BF16 else a.astype(DTYPES[dtype])
+    if dtype == BF16:
+        return to_bf16(a)
+    return to_f8(a, dtype) if dtype in NAMELESS else a.astype(DTYPES[dtype])
+
+
+def accumulator(dtype, order):
+    if order == "rank" and (dtype in FLOATS or dtype in COMPLEX):
+        return np.complex128 if dtype in COMPLEX else np.float64
+    return np.float32 if dtype == "f16" or dtype in NAMELESS else np.dtype(DTYPES[dtype])
 
 
 def canonical(a, dtype):
     """NaN is the quiet one with an empty payload and a clear sign."""
-    if dtype in FLOATS and dtype != BF16:
+    if dtype in FLOATS and dtype not in NAMELESS:
         a = np.where(np.isnan(a), np.array(np.nan, a.dtype), a)
     return a
 
@@ -97,18 +149,20 @@ def save(path, a, dtype):
     if path.endswith((".bin", ".raw")):
         a.tofile(path)
     else:
-        np.save(path, a.view("V2") if dtype == BF16 else a)
+        np.save(path, a.view(NAMELESS[dtype]) if dtype in NAMELESS else a)
 
 
 def load(path, dtype=None, shape=None):
-    """The array and its dtype's name; bf16 as uint16."""
+    """The array and its dtype's name; bf16 as uint16, 8-bit floats (needing @dtype) as uint8."""
     if path.endswith((".bin", ".raw")):
         a = np.fromfile(path, DTYPES[dtype])
         return (a.reshape(shape) if shape is not None else a), dtype
     a = np.load(path)
     if a.dtype == np.dtype("V2"):
         return a.view("<u2"), BF16
-    return a, next(n for n, d in DTYPES.items() if n != BF16 and np.dtype(d) == a.dtype)
+    if a.dtype == np.dtype("V1"):
+        return a.view("u1"), dtype
+    return a, next(n for n, d in DTYPES.items() if n not in NAMELESS and np.dtype(d) == a.dtype)
 
 
 # ---- data ----
@@ -118,6 +172,12 @@ def make(dtype, shape, seed, data="exact"):
     """exact: values whose sums and products, over a dozen files, are exact in every order;
     random: any values; special: zeros of both signs, infinities and NaN among small numbers."""
     rng = np.random.default_rng([seed, len(data)])
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype in COMPLEX:
+        # No power of 2+1j has a part that is zero, whose sign would depend on the order.
+        x = rng.choice([-2.0, -1.0, 1.0, 1.0, 2.0, 0.5], shape) * (2 + 1j)
+        return np.asarray(x).astype(DTYPES[dtype])
     if dtype not in FLOATS:
         info = np.iinfo(DTYPES[dtype])
         return rng.integers(info.min, info.max, shape, DTYPES[dtype], endpoint=True)
@@ -125,6 +185,8 @@ def make(dtype, shape, seed, data="exact"):
         x = rng.standard_normal(shape) * 4
     elif data == "special":
         x = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0], shape)
+    elif dtype.startswith("f8"):
+        x = rng.choice([-1.0, 1.0, 1.0], shape)
     else:
         x = rng.choice([-2.0, -1.0, -1.0, 1.0, 1.0, 2.0, 0.5, 1.0], shape)
     return narrow(np.asarray(x, np.float64), dtype)
@@ -150,14 +212,17 @@ def reduce(op, inputs, dtype, wide):
             acc = xs[0].astype(wide)
             for x in xs[1:]:
                 acc = acc * x.astype(wide) if op == "prod" else acc + x.astype(wide)
-            if op == "avg":
+            if op == "avg" and dtype in COMPLEX:
+                acc.real, acc.imag = acc.real / len(xs), acc.imag / len(xs)
+            elif op == "avg":
                 acc = acc / acc.dtype.type(len(xs))
         elif op in ("min", "max"):
             acc = xs[0]
             for x in xs[1:]:
                 acc = minmax(op, acc, x)
         else:
-            f = {"band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor}[op]
+            f = {"band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor,
+                 "land": np.logical_and, "lor": np.logical_or, "lxor": np.logical_xor}[op]
             acc = xs[0]
             for x in xs[1:]:
                 acc = f(acc, x)
@@ -174,9 +239,7 @@ def compare(op, outs, inputs, dtype, data, order):
             return f"{path}: other bits than {outs[0][1]}"
     by_rounding = dtype in FLOATS and op in ("sum", "avg", "prod") and data == "random"
     if not by_rounding or order == "rank":
-        wide = np.float64 if order == "rank" and dtype in FLOATS else \
-            np.float32 if dtype in ("f16", BF16) else np.dtype(DTYPES[dtype])
-        want = reduce(op, inputs, dtype, wide)
+        want = reduce(op, inputs, dtype, accumulator(dtype, order))
         if first.tobytes() == want.tobytes():
             return None
         at = next(i for i, (g, w) in enumerate(zip(first.ravel(), want.ravel()))
@@ -218,7 +281,7 @@ def identity(op, like, dtype):
         else:
             value = getattr(np.iinfo(DTYPES[dtype]), "max" if op == "min" else "min")
     else:
-        value = {"prod": 1, "band": -1}.get(op, 0)
+        value = {"prod": 1, "band": -1, "land": 1}.get(op, 0)
     if dtype in FLOATS:
         return narrow(np.full(like.shape, value, np.float64), dtype)
     return np.full(like.shape, value, np.int64).astype(DTYPES[dtype]) if value < 2**63 else np.full(
@@ -235,8 +298,7 @@ def cut(a, size, counts):
 
 def expected(kind, size, inputs, dtype, root, op, counts, order):
     """The result of every rank; None: it has none. @inputs has None where a rank has no array."""
-    wide = np.float64 if order == "rank" and dtype in FLOATS else \
-        np.float32 if dtype in ("f16", BF16) else np.dtype(DTYPES[dtype])
+    wide = accumulator(dtype, order)
 
     def total(n):
         return reduce(op, inputs[:n], dtype, wide)
@@ -303,8 +365,8 @@ def cmd_check_matrix(a):
     for op in OPS:
         for d in DTYPES:
             if defined(op, d):
-                outs = [(load(p)[0], p) for p in matrix_files(a.dir, a.size, f"{op}.{d}")]
-                inputs = [load(p)[0] for p in matrix_files(a.dir, a.size, d)]
+                outs = [(load(p, d)[0], p) for p in matrix_files(a.dir, a.size, f"{op}.{d}")]
+                inputs = [load(p, d)[0] for p in matrix_files(a.dir, a.size, d)]
                 wrong.append(compare(op, outs, inputs, d, "exact", "any"))
     return "\n".join(w for w in wrong if w) or None
 

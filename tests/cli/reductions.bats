@@ -3,16 +3,15 @@
 
 load helpers
 
-OPS=(sum prod min max avg band bor bxor)
-DTYPES=(i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64)
+OPS=(sum prod min max avg band bor bxor land lor lxor)
+DTYPES=(i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2 bool c64 c128)
 
 defined() { # is operation $1 defined on dtype $2?
 	case $1:$2 in
-	avg:*f*) true ;;
-	avg:* | b*:*f*) false ;;
+	sum:* | prod:* | avg:*f* | avg:c*) true ;;
+	avg:* | m*:c* | b*:*f* | b*:c* | l*:*f* | l*:c*) false ;;
 	esac
 }
-
 
 matrix() { # every operation and dtype over $1 ranks
 	local op d
@@ -37,7 +36,7 @@ matrix() { # every operation and dtype over $1 ranks
 	local op d
 	"$PYTHON" "$HELPERS_DIR/oracle.py" matrix . 1
 	for op in "${OPS[@]}"; do
-		for d in i32 u8 f32 f16; do
+		for d in i32 u8 f32 f16 bool c64; do
 			if ! defined "$op" "$d"; then
 				run -2 --separate-stderr collctl run -n 1 -- allreduce --op "$op" "$d.0.npy" -o out.npy
 				[[ $stderr == *"$op"* && $stderr == *"$d"* ]]

@@ -1,13 +1,15 @@
-"""terminal.py SECONDS COLUMNS COMMAND...: run COMMAND on a terminal of that width, as its controlling one.
+"""terminal.py UNTIL COLUMNS COMMAND...: run COMMAND on a terminal of that width, as its controlling one.
 
 Prints what the terminal was sent, as Python's repr, then the lines that stand on its screen at the
-end. Ends with the command's exit code; ends the command with SIGINT after SECONDS (0: waits).
+end, and ends with the command's exit code. UNTIL is when the command is ended with SIGINT: a
+number of seconds, a regular expression of what has been sent, or "" for never.
 Understands what a bar needs: carriage return, newline, erase to the end of the line.
 """
 import errno
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -42,12 +44,14 @@ def screen(sent, columns):
 
 
 def main():
-    seconds, columns, command = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    until, columns, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     pid, fd = pty.fork()
     if pid == 0:
         os.execvp(command[0], command)
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    end = time.monotonic() + seconds if seconds else None
+    timed = re.fullmatch(r"[0-9.]+", until)
+    end = time.monotonic() + float(until) if timed else None
+    pattern = re.compile(until.encode()) if until and not timed else None
     sent = b""
     while True:
         left = max(0, end - time.monotonic()) if end else None
@@ -64,6 +68,9 @@ def main():
         if not got:
             break
         sent += got
+        if pattern and pattern.search(sent):
+            os.kill(pid, signal.SIGINT)
+            pattern = None
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     print(repr(sent.decode("utf-8", "replace")))
     print("\n".join(screen(sent, columns)))

@@ -42,15 +42,25 @@ class Job:
         self.insecure, self.options = insecure, list(options)
         self.wrap, self.args, self.env, self.via = wrap or {}, args or {}, env or {}, via or {}
         self.dir = tempfile.TemporaryDirectory(prefix="job.")
-        shards = [np.arange(count, dtype=np.float32) % 1000 + r for r in range(size)]
+        self.ranks, self.codes, self.said = [], {}, {}
+        self.make()
+
+    def make(self):
+        """The inputs, and outputs of old."""
+        shards = [np.arange(self.count, dtype=np.float32) % 1000 + r for r in range(self.size)]
         for r, shard in enumerate(shards):
-            np.save(self.path(f"in.{r}.npy"), shard)
-            with open(self.path(f"out.{r}.npy"), "wb") as f:
+            np.save(self.input(r), shard)
+            with open(self.target(r), "wb") as f:
                 f.write(OLD)
         np.save(self.path("want.npy"), sum(shards))
         with open(self.path("want.npy"), "rb") as f:
             self.new = f.read()
-        self.ranks, self.codes, self.said = [], {}, {}
+
+    def input(self, r):
+        return self.path(f"in.{r}.npy")
+
+    def target(self, r):
+        return self.path(f"out.{r}.npy")
 
     def path(self, name):
         return os.path.join(self.dir.name, name)
@@ -75,8 +85,8 @@ class Job:
             env["COLLCTL_SECRET"] = "0123456789abcdef" * 4
         if r in self.wrap:  # sanitizers can't look for leaks where ptrace is in use
             env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
-        command = [*self.wrap.get(r, []), COLLCTL, "allreduce", self.path(f"in.{r}.npy")]
-        command += ["-o", self.path(f"out.{r}.npy"), *self.options, *self.args.get(r, [])]
+        command = [*self.wrap.get(r, []), COLLCTL, "allreduce", self.input(r), "-o", self.target(r)]
+        command += [*self.options, *self.args.get(r, [])]
         command += ["--insecure"] if self.insecure else []
         with open(self.path(f"err.{r}"), "wb") as err:
             return subprocess.Popen(
@@ -105,7 +115,7 @@ class Job:
         return self.start().wait()
 
     def output(self, r):
-        with open(self.path(f"out.{r}.npy"), "rb") as f:
+        with open(self.target(r), "rb") as f:
             got = f.read()
         return "old" if got == OLD else "new" if got == self.new else "broken"
 

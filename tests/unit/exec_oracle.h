@@ -72,11 +72,20 @@ static inline double real_of(const void *p, enum dtype d)
 	return (double)u;
 }
 
+/* CMPLX, which clang's headers lack. */
+static inline double complex complex_of(double re, double im)
+{
+	double parts[2] = {re, im};
+	double complex z;
+	memcpy(&z, parts, sizeof z);
+	return z;
+}
+
 static inline double complex value_of(const void *p, enum dtype d)
 {
 	enum dtype part = part_dtype(d);
 	const uint8_t *imaginary = (const uint8_t *)p + dtype_size(part);
-	return CMPLX(real_of(p, part), part == d ? 0 : real_of(imaginary, part));
+	return complex_of(real_of(p, part), part == d ? 0 : real_of(imaginary, part));
 }
 
 static inline double roundoff(enum dtype d)
@@ -232,8 +241,8 @@ static inline double complex in_f64(enum reduce_op op, double complex a, double 
 {
 	if (op != REDUCE_PROD)
 		return a + b;
-	return CMPLX(creal(a) * creal(b) - cimag(a) * cimag(b),
-	             creal(a) * cimag(b) + cimag(a) * creal(b));
+	return complex_of(creal(a) * creal(b) - cimag(a) * cimag(b),
+	                  creal(a) * cimag(b) + cimag(a) * creal(b));
 }
 
 /* --order rank: the very bits of a sum in f64 in rank order, rounded once. */
@@ -250,7 +259,7 @@ static inline void check_ordered(const struct part_files *f, int r, uint64_t i, 
 		sum = q == s.lo ? own : in_f64(p->op, sum, own);
 	}
 	if (p->op == REDUCE_AVG)
-		sum = CMPLX(creal(sum) / p->divisor, cimag(sum) / p->divisor);
+		sum = complex_of(creal(sum) / p->divisor, cimag(sum) / p->divisor);
 	enum dtype wide = dtype_is_complex(p->dtype) ? DTYPE_C128 : DTYPE_F64;
 	convert_kernel(p->dtype, wide)(want, &sum, 1);
 	if (memcmp(want, f->out[r] + i * esize, esize) != 0)

@@ -1,4 +1,4 @@
-/* Array files: formats by name and hint, raw files and their shapes, and files that change. */
+/* Array files: formats by name and hint, raw files and their shapes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/data/array.h"
+#include "lib/data/dataset.h"
 
 static char folder[] = "/tmp/test_array.XXXXXX";
 
@@ -44,26 +44,25 @@ static void put(const char *path, size_t bytes)
 static void assert_refused(const char *path, const struct array_hints *hints, int code,
                            const char *words)
 {
-	struct array_file f;
+	const struct dataset_source source = {.hints = hints};
+	struct dataset d;
 	struct err err = {0};
-	assert_int_equal(array_open(&f, path, hints, &err), -1);
+	assert_int_equal(dataset_open(&d, path, &source, &err), -1);
 	if (!strstr(err.text, words))
 		fail_msg("'%s' lacks '%s'", err.text, words);
 	assert_int_equal(err.code, code);
-	assert_int_equal(f.fd, -1);
-	assert_null(f.path);
 }
 
 static void assert_shape(const char *path, const struct array_hints *hints, const char *shape)
 {
-	struct array_file f;
+	const struct dataset_source source = {.hints = hints};
+	struct dataset d;
 	struct err err = {0};
 	char text[ARRAY_SHAPE_TEXT];
-	if (array_open(&f, path, hints, &err))
+	if (dataset_open(&d, path, &source, &err))
 		fail_msg("%s", err.text);
-	assert_string_equal(array_shape_text(&f.info, text), shape);
-	array_close(&f);
-	array_close(&f);
+	assert_string_equal(tensor_shape_text(&d.tensors[0], text), shape);
+	dataset_close(&d);
 }
 
 static void test_formats(void **state)
@@ -210,32 +209,9 @@ static void test_not_a_file(void **state)
 	assert_int_equal(mkdir("d.npy", 0700), 0);
 	assert_refused("d.npy", &hints, ERR_INPUT, "d.npy: is a directory");
 	rmdir("d.npy");
-	assert_int_equal(mkfifo("f.npy", 0600), 0);
-	assert_refused("f.npy", &hints, ERR_INPUT, "f.npy: is not a regular file");
-	remove("f.npy");
 	hints.format = ARRAY_RAW;
 	hints.dtype = DTYPE_U8;
 	assert_refused("/dev/zero", &hints, ERR_INPUT, "/dev/zero: is not a regular file");
-}
-
-static void test_becomes_shorter(void **state)
-{
-	(void)state;
-	struct array_hints hints = {0};
-	struct array_file f;
-	struct err err = {0};
-	char buf[4000];
-	put_npy("x.npy");
-	assert_int_equal(array_open(&f, "x.npy", &hints, &err), 0);
-	assert_int_equal(array_pread(&f, buf, sizeof buf, f.info.offset, &err), 0);
-	assert_int_equal(buf[1], (char)(f.info.offset + 1));
-	assert_int_equal(truncate("x.npy", 1000), 0);
-	assert_int_equal(array_pread(&f, buf, sizeof buf, f.info.offset, &err), -1);
-	assert_int_equal(err.code, ERR_INPUT);
-	assert_string_equal(err.text, "x.npy: became shorter while it was read: expected 4000 "
-	                              "bytes at offset 128");
-	array_close(&f);
-	remove("x.npy");
 }
 
 static void test_same(void **state)
@@ -261,8 +237,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_formats),    cmocka_unit_test(test_raw),
 	        cmocka_unit_test(test_npy),        cmocka_unit_test(test_long_header),
-	        cmocka_unit_test(test_not_a_file), cmocka_unit_test(test_becomes_shorter),
-	        cmocka_unit_test(test_same),
+	        cmocka_unit_test(test_not_a_file), cmocka_unit_test(test_same),
 	};
 	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
 }

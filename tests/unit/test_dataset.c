@@ -274,10 +274,6 @@ static void test_safetensors(void **state)
 	uint8_t byte;
 	assert_int_equal(dataset_pread(&d, 0, &byte, 1, d.tensors[2].offset, NULL), 0);
 	assert_int_equal(byte, 4);
-	assert_ptr_equal(dataset_find(&d, "a.b"), &d.tensors[2]);
-	assert_ptr_equal(dataset_find(&d, "B"), &d.tensors[0]);
-	assert_null(dataset_find(&d, "a."));
-	assert_null(dataset_find(&d, ""));
 	dataset_close(&d);
 
 	const struct array_hints f32 = {.dtype = DTYPE_F32}, shape = {.shape = "3"};
@@ -309,7 +305,6 @@ static void test_empty(void **state)
 	open_right(&d, "empty.safetensors", &plain);
 	assert_int_equal(d.ntensors, 0);
 	assert_int_equal(dataset_bytes(&d), 0);
-	assert_null(dataset_find(&d, "a"));
 	assert_int_equal(dataset_same(&d, &d, NULL), 0);
 	dataset_close(&d);
 }
@@ -334,11 +329,10 @@ static void test_many_tensors(void **state)
 	put_st("many.safetensors", (char *)b.data, 4 * MANY);
 	open_right(&d, "many.safetensors", &plain);
 	assert_int_equal(d.ntensors, MANY);
-	for (int i = 0; i < MANY; i++) {
-		snprintf(text, sizeof text, "layer.%d", i);
-		const struct tensor *t = dataset_find(&d, text);
-		assert_non_null(t);
-		assert_int_equal(t->offset, 8 + b.len - 1 + 4 * (size_t)i);
+	for (size_t i = 0; i < d.ntensors; i++) {
+		const struct tensor *t = &d.tensors[i];
+		size_t number = strtoul(t->name + strlen("layer."), NULL, 10);
+		assert_int_equal(t->offset, 8 + b.len - 1 + 4 * number);
 		assert_int_equal(t->shape[0], 2);
 	}
 	for (size_t i = 1; i < d.ntensors; i++)
@@ -390,7 +384,8 @@ static void test_sets(void **state)
 	(void)state;
 	struct dataset d;
 	put_set("set", INDEX,
-	        "{\"extra\":[1],\"metadata\":{\"total_size\":4,\"x\":{\"y\":null}},"
+	        "{\"extra\":[1, -0.5e+3, true,false , null,[ ],{ "
+	        "},{\"a\\\"\":\"\\u00fc\"}],\"metadata\":{\"total_size\":4,\"x\":{\"y\":null}},"
 	        "\"weight_map\":{\"b\":\"s1.safetensors\",\"a\":\"s2.safetensors\"}}");
 	assert_set("set", INDEX);
 	assert_set("set/", INDEX);
@@ -440,14 +435,21 @@ static void test_wrong_indexes(void **state)
 	static const struct {
 		const char *json, *words;
 	} rows[] = {
-	        {"", "is not right JSON"},
-	        {"{", "is not right JSON"},
+	        {"", "is no index: it does not begin with '{'"},
+	        {"{", "the index is not right JSON: it ends at byte 1: expected a string"},
 	        {"[]", "is no index"},
 	        {"{}", "lacks the key 'weight_map'"},
 	        {"{\"weight_map\":[]}", "weight_map is no object"},
 	        {"{\"weight_map\":{}}", "weight_map is empty"},
 	        {"{\"weight_map\":{\"a\":\"s2.safetensors\",\"a\":\"s2.safetensors\"}}",
-	         "duplicate object key"},
+	         "weight_map: tensor 'a' is there twice"},
+	        {"{\"weight_map\":{},\"weight_map\":{}}", "has the key 'weight_map' twice"},
+	        {"{\"metadata\":{},\"metadata\":{}}", "has the key 'metadata' twice"},
+	        {"{\"x\":tru}", "expected a value"},
+	        {"{\"x\":-}", "expected a digit"},
+	        {"{\"x\":1.}", "expected a digit"},
+	        {"{\"x\":[1,{\"a\":}]}", "expected a value"},
+	        {"{\"x\":[1}", "expected ',' or the end"},
 	        {"{\"weight_map\":{\"a\":1}}", "the file of tensor 'a' is no string"},
 	        {"{\"weight_map\":{\"a\":\"\"}}", "the file '' of tensor 'a' is no plain name"},
 	        {"{\"weight_map\":{\"a\":\".\"}}", "the file '.' of tensor 'a'"},
@@ -530,7 +532,6 @@ static void test_select(void **state)
 	select_right(&d, "h*w", NULL); /* a '*' takes '.' and '/' */
 	assert_true(d.selected);
 	assert_names(&d, "h.0.w h/1/w");
-	assert_null(dataset_find(&d, "head"));
 	assert_int_equal(dataset_bytes(&d), 2);
 	select_right(&d, NULL, "h.?.w");
 	assert_names(&d, "h/1/w");
@@ -629,6 +630,58 @@ static void test_changes(void **state)
 	dataset_close(&d);
 }
 
+/* A .npy file of @info and its bytes. */
+static void put_array(const char *path, struct array_info *info, const char *bytes)
+{
+	char buf[4096] = "";
+	info->format = ARRAY_NPY;
+	assert_int_equal(array_count(info), 0);
+	long head = array_header(info, buf, sizeof buf);
+	assert_true(head > 0);
+	memcpy(buf + head, bytes, array_bytes(info));
+	put(path, buf, (size_t)head + array_bytes(info));
+}
+
+static void test_to_c_order(void **state)
+{
+	(void)state;
+	struct dataset d;
+	struct err err = {0};
+	char bytes[13] = "";
+	struct array_info info = {.dtype = DTYPE_I16, .ndim = 2, .shape = {2, 3}, .fortran = true};
+	put_array("f.npy", &info, "001001110212");
+	open_right(&d, "f.npy", &plain);
+	assert_true(d.tensors[0].fortran);
+	assert_int_equal(dataset_to_c_order(&d, 1 << 20, &err), 0);
+	assert_false(d.tensors[0].fortran);
+	assert_true(d.files[0].spooled);
+	assert_string_equal(d.files[0].path, "f.npy");
+	assert_int_equal(dataset_pread(&d, 0, bytes, 12, d.tensors[0].offset, &err), 0);
+	assert_memory_equal(bytes, "000102101112", 12);
+	assert_int_equal(dataset_to_c_order(&d, 1 << 20, &err), 0);
+	assert_int_equal(dataset_unchanged(&d, &err), 0);
+	dataset_close(&d);
+}
+
+/* Types whose name .npy loses. */
+static void test_lost_types(void **state)
+{
+	(void)state;
+	struct dataset d;
+	struct array_info info = {.dtype = DTYPE_BF16, .ndim = 1, .shape = {2}};
+	const struct array_hints bf16 = {.dtype = DTYPE_BF16}, f8 = {.dtype = DTYPE_F8E4M3};
+	put_array("bf16.npy", &info, "1234");
+	assert_refused("bf16.npy", &plain, ERR_INPUT, "give --dtype bf16");
+	open_right(&d, "bf16.npy", &(struct dataset_source){.hints = &bf16});
+	assert_int_equal(d.tensors[0].dtype, DTYPE_BF16);
+	dataset_close(&d);
+	info.dtype = DTYPE_F8E4M3;
+	put_array("f8.npy", &info, "12");
+	open_right(&d, "f8.npy", &(struct dataset_source){.hints = &f8});
+	assert_int_equal(d.tensors[0].dtype, DTYPE_F8E4M3);
+	dataset_close(&d);
+}
+
 static void test_swap(void **state)
 {
 	(void)state;
@@ -675,6 +728,7 @@ int main(void)
 	        cmocka_unit_test(test_wrong_indexes),  cmocka_unit_test(test_large_index),
 	        cmocka_unit_test(test_too_many_files), cmocka_unit_test(test_select),
 	        cmocka_unit_test(test_same),           cmocka_unit_test(test_changes),
+	        cmocka_unit_test(test_to_c_order),     cmocka_unit_test(test_lost_types),
 	        cmocka_unit_test(test_swap),           cmocka_unit_test(test_info),
 	};
 	return cmocka_run_group_tests(tests, into_folder, out_of_folder);

@@ -249,6 +249,39 @@ static void a_schedule_is_repeated(void **state)
 	}
 }
 
+/* Two ranks that exchange their vectors and finish the sum as it arrives: no algorithm of the
+ * registry rounds there. */
+static void emit_finished(struct sched_builder *b, const struct coll_args *a)
+{
+	struct sched_span own = sched_in(b, 0, 0), sum = sched_out(b, 0);
+	int peer = 1 - a->rank;
+	sched_send(b, peer, own, coll_count(a));
+	sched_recv_reduce(b, peer, sum, own, coll_count(a),
+	                  SCHED_FINAL | (a->rank ? SCHED_WIRE_LEFT : 0));
+}
+
+static void a_sum_is_finished_as_it_arrives(void **state)
+{
+	static const struct coll_algorithm finished = {.kind = COLL_ALLREDUCE,
+	                                               .name = "finished",
+	                                               .flags = COLL_FINAL,
+	                                               .emit = emit_finished};
+	(void)state;
+	for (size_t d = 0; d < NDTYPES; d++) {
+		uint64_t seed = 17;
+		struct problem p = {.alg = &finished,
+		                    .dtype = dtypes[d],
+		                    .op = REDUCE_AVG,
+		                    .count = 3001,
+		                    .seed = d};
+		struct timing t = {.windows = 2, .streams = 2, .capacity = 997, .seed = 1};
+		if (!sensible(&p))
+			continue;
+		problem_fill(&p, &seed, 2, 1);
+		try(&p, &t, 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +293,7 @@ int main(void)
 	        cmocka_unit_test(files_on_threads),
 	        cmocka_unit_test(a_barrier_is_one_element),
 	        cmocka_unit_test(a_schedule_is_repeated),
+	        cmocka_unit_test(a_sum_is_finished_as_it_arrives),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,26 +178,33 @@ static void parts_of_hardly_anything(void **state)
 		}
 }
 
-/* Parts of a window larger than a lane's turn, a writer's quantum and the window before. */
+/* Parts whose windows are larger than a lane's turn, a writer's quantum, a conversion's piece and
+ * the windows before. */
 static void large_parts(void **state)
 {
+	static const struct {
+		enum coll_kind kind;
+		const char *algorithm;
+		enum dtype dtype;
+		enum reduce_op op;
+	} of[] = {
+	        {COLL_ALLREDUCE, "ring_chunked", DTYPE_U8, REDUCE_SUM},
+	        {COLL_ALLREDUCE, "circulant", DTYPE_BF16, REDUCE_AVG},
+	        {COLL_BROADCAST, "binomial", DTYPE_F64, REDUCE_SUM},
+	        {COLL_ALLREDUCE, "direct", DTYPE_C128, REDUCE_AVG},
+	};
 	static struct list l;
 	uint64_t s = 5;
 	(void)state;
-	l.n = 4;
-	for (int k = 0; k < l.n; k++) {
-		l.parts[k] = (struct problem){
-		        .alg = coll_find(k == 2 ? COLL_BROADCAST : COLL_ALLREDUCE,
-		                         k == 2 ? "binomial" : "ring_chunked"),
-		        .dtype = k == 0   ? DTYPE_U8
-		                 : k == 1 ? DTYPE_BF16
-		                          : DTYPE_F64,
-		        .op = REDUCE_SUM,
-		        .count = 100003 * (uint64_t)(k + 1),
-		        .seed = (uint64_t)k,
-		};
-		l.windows[k] = 3;
-		problem_fill(&l.parts[k], &s, 3, 2);
+	for (l.n = 0; l.n < 4; l.n++) {
+		struct problem *p = &l.parts[l.n];
+		*p = (struct problem){.alg = coll_find(of[l.n].kind, of[l.n].algorithm),
+		                      .dtype = of[l.n].dtype,
+		                      .op = of[l.n].op,
+		                      .count = 50021 * (uint64_t)(l.n + 1),
+		                      .seed = s};
+		l.windows[l.n] = 3;
+		problem_fill(p, &s, 3, 2);
 	}
 	struct timing t[] = {{.streams = 2, .capacity = 70001, .stalls = true, .seed = 1},
 	                     {.streams = 3, .capacity = 70001, .files = true, .seed = 2}};

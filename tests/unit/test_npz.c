@@ -379,18 +379,48 @@ static void test_from_numpy(void **state)
 			fail_msg("%s", err.text);
 		assert_int_equal(d.format, ARRAY_NPZ);
 		assert_int_equal(d.ntensors, 4);
-		assert_true(d.files[0].spooled);
-		const struct tensor *t = dataset_find(&d, "b");
+		assert_false(d.files[0].spooled); /* the archive as it is, and unpacked */
+		assert_true(d.files[1].spooled && d.files[1].unpacked);
+		const struct tensor *t = d.tensors; /* b, scalar, w, zero */
+		assert_string_equal(t->name, "b");
 		assert_int_equal(t->dtype, DTYPE_I8);
-		assert_int_equal(dataset_pread(&d, 0, bytes, 3, t->offset, &err), 0);
+		assert_int_equal(dataset_pread(&d, 1, bytes, 3, t->offset, &err), 0);
 		assert_memory_equal(bytes, "\5\6\7", 3);
-		assert_string_equal(tensor_shape_text(dataset_find(&d, "w"), shape), "(2, 3)");
-		assert_string_equal(tensor_shape_text(dataset_find(&d, "zero"), shape), "(0, 2)");
-		assert_string_equal(tensor_shape_text(dataset_find(&d, "scalar"), shape), "()");
+		assert_string_equal(tensor_shape_text(&t[2], shape), "(2, 3)");
+		assert_string_equal(tensor_shape_text(&t[3], shape), "(0, 2)");
+		assert_string_equal(tensor_shape_text(&t[1], shape), "()");
 		dataset_close(&d);
 	}
 	assert_int_equal(dataset_open(&d, "o.npz", &src, &err), -1);
 	assert_non_null(strstr(err.text, "o.npz: member 'x.npy': dtype '<U4' (strings)"));
+}
+
+static void test_from_fortran(void **state)
+{
+	(void)state;
+	struct dataset d;
+	struct err err = {0};
+	char want[96], found[96];
+	const struct array_hints none = {0};
+	const struct dataset_source src = {.hints = &none};
+	if (!have_numpy()) {
+		print_message("no numpy in /usr/bin/python3\n");
+		skip();
+	}
+	python("f = np.arange(24, dtype='>i4').reshape(2, 3, 4)\n"
+	       "np.savez('f.npz', c=f, f=np.asfortranarray(f), g=np.asfortranarray(f[0]))\n");
+	if (dataset_open(&d, "f.npz", &src, &err))
+		fail_msg("%s", err.text);
+	assert_true(d.tensors[1].fortran && d.tensors[2].fortran && !d.tensors[0].fortran);
+	assert_int_equal(dataset_to_c_order(&d, 64, &err), 0);
+	assert_int_equal(dataset_pread(&d, 1, want, 96, d.tensors[0].offset, &err), 0);
+	assert_int_equal(dataset_pread(&d, 1, found, 96, d.tensors[1].offset, &err), 0);
+	assert_memory_equal(want, found, 96);
+	assert_int_equal(dataset_pread(&d, 1, found, 48, d.tensors[2].offset, &err), 0);
+	assert_memory_equal(want, found, 48);
+	for (int i = 0; i < 3; i++)
+		assert_true(d.tensors[i].swapped && !d.tensors[i].fortran);
+	dataset_close(&d);
 }
 
 static void test_to_numpy(void **state)
@@ -465,8 +495,8 @@ int main(void)
 	        cmocka_unit_test(test_unpack),     cmocka_unit_test(test_hostile),
 	        cmocka_unit_test(test_no_archive), cmocka_unit_test(test_spool_full),
 	        cmocka_unit_test(test_pack),       cmocka_unit_test(test_pack_fails),
-	        cmocka_unit_test(test_from_numpy), cmocka_unit_test(test_to_numpy),
-	        cmocka_unit_test(test_large),
+	        cmocka_unit_test(test_from_numpy), cmocka_unit_test(test_from_fortran),
+	        cmocka_unit_test(test_to_numpy),   cmocka_unit_test(test_large),
 	};
 	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
 }

@@ -390,13 +390,11 @@ static void choices(void **state)
 	assert_string_equal(l.o.dtype, "bf16");
 	accepts(&l, "allreduce x --dtype float32");
 	assert_string_equal(l.o.dtype, "float32");
-	refuses("allreduce x --op su",
-	        "--op: 'su' is not one of sum, prod, min, max, avg, band, bor, bxor, "
-	        "land, lor, lxor");
+	refuses("allreduce x --op su", "--op: 'su' is not one of sum, prod, min, max, avg, band, "
+	                               "bor, bxor, land, lor, lxor");
 	refuses("allreduce x --order=", "--order: '' is not one of any, rank");
-	refuses("allreduce x --op sum|prod",
-	        "--op: 'sum|prod' is not one of sum, prod, min, max, avg, band, bor, bxor, "
-	        "land, lor, lxor");
+	refuses("allreduce x --op sum|prod", "--op: 'sum|prod' is not one of sum, prod, min, max, "
+	                                     "avg, band, bor, bxor, land, lor, lxor");
 }
 
 static void outputs(void **state)

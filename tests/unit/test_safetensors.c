@@ -94,11 +94,13 @@ static void assert_as_reference(const char *path)
 	struct table table = {0};
 	struct err err = {0};
 	size_t file_len, len;
-	char *metadata;
+	char *metadata = NULL;
 	uint8_t *file = read_file(path, &file_len);
 	if (safetensors_header_len(file, file_len, &len, &err) ||
 	    safetensors_parse((char *)file + 8, len, file_len, add, &table, &metadata, &err))
 		fail_msg("%s: %s", path, err.text);
+	free(file);
+	file = read_file(path, &file_len); /* what was parsed is overwritten */
 	assert_laid_out(&table, metadata, file, file_len, 8 + len);
 	release(&table);
 	free(metadata);
@@ -132,9 +134,11 @@ static void test_reference(void **state)
 static void parse_right(const char *json, uint64_t data, struct table *table, char **metadata)
 {
 	struct err err = {0};
-	if (safetensors_parse(json, strlen(json), 8 + strlen(json) + data, add, table, metadata,
+	char *text = strdup(json);
+	if (safetensors_parse(text, strlen(json), 8 + strlen(json) + data, add, table, metadata,
 	                      &err))
 		fail_msg("%s: %s", json, err.text);
+	free(text);
 }
 
 static void test_tensors(void **state)
@@ -224,13 +228,15 @@ static void assert_refused(const char *json, size_t len, uint64_t file_size, con
 {
 	struct table table = {0};
 	struct err err = {0};
-	char *metadata = (char *)1;
-	assert_int_equal(safetensors_parse(json, len, file_size, add, &table, &metadata, &err), -1);
+	char *metadata = (char *)1, *text = malloc(len + 1);
+	memcpy(text, json, len);
+	assert_int_equal(safetensors_parse(text, len, file_size, add, &table, &metadata, &err), -1);
 	if (!strstr(err.text, words))
 		fail_msg("%s: '%s' lacks '%s'", json, err.text, words);
 	assert_int_equal(err.code, ERR_INPUT);
 	assert_null(metadata);
 	release(&table);
+	free(text);
 }
 
 #define ENTRY(dtype, shape, offsets) \
@@ -252,10 +258,32 @@ static const struct {
         {"{\"a\xed\xa0\x80\":1}", 0, "is not right JSON"},
         {"{\"a\\u0000\":1}", 0, "is not right JSON"},
         {"{\"a\\ud800\":1}", 0, "is not right JSON"},
-        {"{\"a\":1,\"a\":1}", 0, "duplicate object key near '\"a\"'"},
-        {"{\"a\":1,\"\\u0061\":1}", 0, "duplicate object key"},
-        {A("\"dtype\":\"U8\"," ENTRY("\"U8\"", "[]", "[0,1]")), 1, "duplicate object key"},
-        {"{\"__metadata__\":{\"a\":\"1\",\"a\":\"1\"}}", 0, "duplicate object key"},
+        {"{\"a\":{" ENTRY("\"U8\"", "[]", "[0,1]") "},\"a\":{" ENTRY("\"U8\"", "[]", "[1,2]") "}}",
+         2, "tensor 'a' is there twice"},
+        {"{\"a\":{" ENTRY("\"U8\"", "[]", "[0,1]") "},\"\\u0061\":{" ENTRY("\"U8\"", "[]",
+                                                                           "[1,2]") "}}",
+         2, "tensor 'a' is there twice"},
+        {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__ is there twice"},
+        {"{\"a\" {}}", 0, "the header is not right JSON: byte 5 is '{': expected ':'"},
+        {"{\"a\"}", 0, "byte 4 is '}': expected ':'"},
+        {"{\"__metadata__\":{\"a\":\"\n\"}}", 0, "byte 22 is \\x0a: expected UTF-8 text"},
+        {"{\"__metadata__\":{\"a\":\"", 0, "it ends at byte 22: expected a closing quote"},
+        {"{\"__metadata__\":{\"a\":\"1\",}}", 0, "is '}': expected a string"},
+        {"{\"__metadata__\":{\"a\":\"1\" \"b\":\"1\"}}", 0, "expected ',' or '}'"},
+        {"{\"a\\x\":1}", 0, "expected an escaped character"},
+        {"{\"a\\ud800\\u0041\":1}", 0, "expected the second half"},
+        {"{\"a\\udc00\":1}", 0, "expected an escaped character"},
+        {"{\"a\\u00g0\":1}", 0, "expected an escaped character"},
+        {"{\"a\xf4\x90\x80\x80\":1}", 0, "is not right JSON"},
+        {"{\"a\xe0\x80\x80\":1}", 0, "is not right JSON"},
+        {"{\"a\xe2\x82\":1}", 0, "is not right JSON"},
+        {A(ENTRY("\"U8\"", "[01]", "[0,1]")), 1, "dimension 0 of the shape"},
+        {A(ENTRY("\"U8\"", "[1e0]", "[0,1]")), 1, "dimension 0 of the shape"},
+        {A(ENTRY("\"U8\"", "[1,]", "[0,1]")), 1, "dimension 1 of the shape"},
+        {A(ENTRY("\"U8\"", "[1 1]", "[0,1]")), 1, "expected ',' or ']'"},
+        {A("\"dtype\":\"U8\"," ENTRY("\"U8\"", "[]", "[0,1]")), 1,
+         "tensor 'a': has the key 'dtype' twice"},
+        {"{\"__metadata__\":{\"a\":\"1\",\"a\":\"1\"}}", 0, "__metadata__: 'a' is there twice"},
         {"{\"__metadata__\":[]}", 0, "__metadata__ is no object"},
         {"{\"__metadata__\":{\"a\":1}}", 0, "__metadata__: 'a' is no string"},
         {"{\"a\":1}", 0, "tensor 'a': its entry is no object"},
@@ -272,7 +300,8 @@ static const struct {
         {A(ENTRY("\"U8\"", "[1,1.0]", "[0,1]")), 1, "dimension 1 of the shape"},
         {A(ENTRY("\"U8\"", "[true]", "[0,1]")), 1, "no whole number from 0"},
         {A(ENTRY("\"U8\"", "[\"1\"]", "[0,1]")), 1, "no whole number from 0"},
-        {A(ENTRY("\"U8\"", "[99999999999999999999]", "[0,1]")), 1, "is not right JSON"},
+        {A(ENTRY("\"U8\"", "[18446744073709551616]", "[0,1]")), 1,
+         "no whole number from 0 to 2^64 - 1"},
         {A(ENTRY("\"U8\"", "[4294967296,4294967296]", "[0,1]")), 1, "the shape is too large"},
         {A(ENTRY("\"F64\"", "[4611686018427387904]", "[0,0]")), 0, "the shape is too large"},
         {A(ENTRY("\"U8\"", "[0,4294967296,4294967296]", "[0,0]")), 0, "the shape is too large"},
@@ -329,7 +358,7 @@ static void test_many_dimensions(void **state)
 			parse_right(json, 1, &table, &metadata);
 		else
 			assert_refused(json, strlen(json), 9 + strlen(json),
-			               "tensor 'a': has 65 dimensions: the limit is 64");
+			               "tensor 'a': has more than 64 dimensions");
 		release(&table);
 	}
 }

@@ -1,0 +1,91 @@
+#include "cmd/inputs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int inputs_check(const struct options *o, struct err *err)
+{
+	const char *with = o->dtype      ? "--dtype"
+	                   : o->shape    ? "--shape"
+	                   : o->format   ? "--format"
+	                   : o->ninclude ? "--include"
+	                   : o->nexclude ? "--exclude"
+	                                 : NULL;
+	if (!o->raw_file || !with)
+		return 0;
+	return err_set(err, ERR_USAGE, "%s: --raw-file takes the bytes as they are: leave one out",
+	               with);
+}
+
+/* A file that is no array can be taken as it is. */
+static int hint_at_bytes(const struct command *cmd, struct err *err)
+{
+	size_t n = strlen(err->text);
+
+	if ((cmd->opts & OPTS_BYTES) && err->code == ERR_USAGE)
+		snprintf(err->text + n, sizeof err->text - n, ", or --raw-file for its bytes");
+	return -1;
+}
+
+/* Whoever writes to a pipe may take long: meanwhile the job goes on, and can be stopped. */
+static int await_pipe(void *ctx, int fd, struct err *err)
+{
+	return job_await(ctx, fd, err);
+}
+
+struct opening {
+	struct dataset *dataset;
+	const char *path;
+	const struct dataset_source *from;
+};
+
+static int open_dataset(void *ctx, struct err *err)
+{
+	const struct opening *o = ctx;
+
+	return dataset_open(o->dataset, o->path, o->from, err);
+}
+
+/* Must it be unpacked, which may take long? A pipe's bytes are awaited on the job's own thread. */
+static bool is_packed(const char *path, const struct dataset_source *from)
+{
+	enum array_format format;
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct stat st;
+
+	return !from->raw_file &&
+	       array_format_of(path, from->hints->format, &format, &ignored) == 0 &&
+	       format == ARRAY_NPZ && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+int inputs_open(struct dataset *d, const char *path, const struct input_source *in, struct err *err)
+{
+	const struct options *opts = in->o;
+	const struct array_hints hints = {
+	        .format = array_format_by_name(opts->format),
+	        .dtype = opts->dtype ? dtype_by_name(opts->dtype) : DTYPE_NONE,
+	        .shape = opts->shape,
+	};
+	const struct dataset_source from = {.hints = &hints,
+	                                    .await = in->job ? await_pipe : NULL,
+	                                    .ctx = in->job,
+	                                    .raw_file = in->raw_file};
+	struct opening o = {d, path, &from};
+
+	*d = (struct dataset){0};
+	int ret = in->job && is_packed(path, &from)
+	                  ? job_aside(in->job, open_dataset, &o, NULL, err)
+	                  : open_dataset(&o, err);
+	if (ret == 0)
+		return 0;
+	dataset_close(d); /* the job may have ended while it was opened */
+	return hint_at_bytes(in->cmd, err);
+}
+
+int inputs_select(struct dataset *d, const struct options *o, struct err *err)
+{
+	if (!o->ninclude && !o->nexclude)
+		return 0;
+	return dataset_select(d, o->include, o->ninclude, o->exclude, o->nexclude, err);
+}

@@ -1,0 +1,110 @@
+# --progress: what is shown where, on a terminal (terminal.py) and elsewhere.
+
+load helpers
+
+# on_terminal UNTIL COLUMNS COMMAND...: see terminal.py. $output: what was sent, then the screen.
+on_terminal() { run "$PYTHON" "$HELPERS_DIR/terminal.py" "$@"; }
+
+# The lines that stand on the screen at the end, but the last, which is empty.
+screen() { printf '%s\n' "$output" | sed '1d;/^$/d'; }
+
+# A file of holes that takes seconds to read, whatever the machine.
+endless() { truncate -s 200G endless.bin; }
+
+@test "a bar on a terminal, within its width" {
+	endless
+	for columns in 30 80 200; do
+		on_terminal '%.*%' $columns "$COLLCTL" info --dtype u8 endless.bin
+		assert_failure 130
+		assert_line -n 0 --regexp '\\r(info  )?(\[[#.]+\]  )?0%.*\\x1b\[K\\r'
+		# Drawn over itself: it has never wrapped.
+		assert_equal "$(screen | wc -l)" 1
+	done
+	assert_line -n 0 --regexp 'info  \[[.#]+\]  0%  [0-9.]+ of 200 GiB  [0-9.]+ [KMG]iB/s  [0-9a-z. ]+ left  read'
+}
+
+@test "what is done soon shows no bar" {
+	"$PYTHON" -c 'import numpy as np; np.save("a.npy", np.arange(3))'
+	on_terminal "" 80 "$COLLCTL" info a.npy
+	assert_success
+	refute_line -n 0 --partial '%'
+	refute_line -n 0 --partial 'x1b'
+}
+
+@test "no bar: --progress never, -q, a terminal that can't be drawn on, no terminal" {
+	endless
+	on_terminal 1 80 "$COLLCTL" info --dtype u8 endless.bin --progress never
+	assert_line -n 0 "''"
+	on_terminal 1 80 "$COLLCTL" info --dtype u8 endless.bin -q
+	assert_line -n 0 "''"
+	TERM=dumb on_terminal 1 80 "$COLLCTL" info --dtype u8 endless.bin
+	assert_line -n 0 "''"
+	truncate -s 3 small.bin
+	run --separate-stderr collctl info --dtype u8 small.bin
+	assert_equal "$stderr" ''
+	on_terminal '0%' 80 "$COLLCTL" info --dtype u8 endless.bin -q --progress always
+	assert_line -n 0 --partial '0%'
+}
+
+@test "processes of one terminal: one bar, and messages on lines of their own" {
+	endless
+	cat >both.sh <<'SH'
+trap '"$COLLCTL" info none.npy; kill $first $second' INT
+"$COLLCTL" info --dtype u8 endless.bin & first=$!
+"$COLLCTL" info --dtype u8 endless.bin & second=$!
+wait
+SH
+	COLLCTL=$COLLCTL on_terminal '%' 80 sh both.sh
+	assert_line 'collctl: none.npy: cannot open: No such file or directory'
+}
+
+@test "always: where there is no terminal, lines" {
+	truncate -s 3M small.bin
+	run --separate-stderr collctl info --dtype u8 small.bin --progress always -q
+	assert_success
+	assert_regex "$stderr" '^collctl: info  100%  3\.0 of 3\.0 MiB(  [0-9.]+ [KMG]iB/s)?  read$'
+}
+
+@test "json: an object a line, the last at the end" {
+	truncate -s 3M small.bin
+	run --separate-stderr collctl info --json --dtype u8 small.bin --progress json
+	assert_success
+	printf '%s\n' "$stderr" | tail -n 1 >last.json
+	assert_equal "$(json last.json '.progress | keys | join(" ")')" 'left moved phase rank rate slowest total'
+	assert_equal "$(json last.json '.progress | .rank, .phase, .moved, .total, .left, .slowest' | xargs)" \
+		'null read 3145728 3145728 0 null'
+}
+
+# ---- collectives ----
+
+@test "a collective's bar: the phase, bytes, the slowest rank; gone at the end" {
+	truncate -s 200G endless.bin
+	on_terminal '%.*slowest: rank' 110 "$COLLCTL" run -n 2 -- exchange --insecure --steps 1 --dtype u8 endless.bin
+	assert_failure 130
+	assert_line -n 0 --regexp '\\rexchange  \[[.#]+\]  0%  [0-9.]+ of 600 GiB  .*  run  slowest: rank [01] \([0-9]+%\)\\x1b\[K\\r'
+	refute_line --regexp '^exchange' # nothing of it stands on the screen
+	assert_line --regexp '^\[0\] collctl: .*ended by SIGINT'
+	free_port
+	printf '127.0.0.1:%d\n127.0.0.1\n' "$PORT" >hosts
+	on_terminal 'waiting for ranks' 80 "$COLLCTL" allreduce --insecure -H hosts -r 0 --dtype u8 endless.bin -o none.bin
+	assert_failure 130
+	assert_equal "$(screen)" 'collctl: rank 0: ended by SIGINT'
+}
+
+@test "a collective's progress: JSON lines of every rank, prefixed by run; auto: nothing" {
+	make_shards 2 f32 500000
+	run --separate-stderr collctl run -n 2 -- allreduce --insecure --no-sync --progress json -q 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_success
+	printf '%s\n' "$stderr" | sed 's/^\[[01]\] //' >lines
+	assert_equal "$(jq -s 'map(.progress.rank) | unique | @json' -r lines)" '[0,1]'
+	assert_equal "$(jq -s 'group_by(.progress.rank) | map(last.progress | .phase, .moved <= .total, .left) | @json' -r lines)" \
+		'["commit",true,0,"commit",true,0]'
+	run --separate-stderr collctl run -n 2 -- allreduce --insecure --no-sync --progress always -q 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_success
+	assert_equal "$(grep -cE '^\[[01]\] collctl: rank [01]: allreduce  .*storing' <<<"$stderr")" 2
+	run --separate-stderr collctl run -n 2 -- allreduce --insecure --no-sync -q 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_success
+	assert_equal "$stderr" ''
+	collctl run --json -n 2 -- allreduce --insecure --no-sync --progress json 'in.{rank}.npy' -o 'out.{rank}.npy' >j 2>err
+	assert_equal "$(json j .ok)" true
+}
