@@ -58,7 +58,7 @@ const struct command commands[] = {
 	{"algorithms", "[COLLECTIVE]", "list every algorithm, or those of one collective",
 	 OPTS_JSON, 0, 1, false, cmd_algorithms},
 	{"info", "FILE...", "show what is in files: types, shapes, tensors, digests, statistics",
-	 OPTS_INPUT | OPTS_STATS | OPTS_JSON, 1, -1, false, cmd_info},
+	 OPTS_INPUT | OPTS_STATS | OPTS_BYTES | OPTS_JSON, 1, -1, false, cmd_info},
 	{"verify", "FILE...", "have all ranks the same bits? print digests, name who differs",
 	 OPTS_JOB | OPTS_INPUT | OPTS_BYTES | OPTS_JSON, 1, -1, false, cmd_verify},
 	{"keygen", "[FILE]", "make a job secret", OPTS_KEYGEN, 0, 1, false, cmd_keygen},

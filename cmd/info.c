@@ -339,8 +339,12 @@ static int info(const char *path, const struct input_source *from, bool first, j
 int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv)
 {
 	json_t *all = o->json && argc > 2 ? json_array() : NULL, *object = NULL;
-	const struct input_source from = {.cmd = cmd, .o = o};
+	const struct input_source from = {.cmd = cmd, .o = o, .raw_file = o->raw_file};
+	struct err err = {.rank = ERR_RANK_SELF};
 	int code = 0;
+
+	if (inputs_check(o, &err) < 0)
+		return report_failure(cmd->name, o->json, &err, -1, "start");
 
 	for (int i = 1; i < argc; i++) {
 		int failed = info(argv[i], &from, i == 1, &object);

@@ -79,5 +79,42 @@ pids=()
 echo
 check 'serve + 4 processes' demo/net.{0..3}.npy
 
+printf '\n== Sharded checkpoints: two .safetensors files and an index on each rank, bf16 and f32\n'
+"$python" - <<'EOF'
+import json
+import os
+import struct
+import numpy as np
+
+shapes = {"embed.weight": (512, 256), "layers.0.weight": (256, 256), "layers.1.weight": (256, 256),
+          "norm.weight": (256,)}
+files = {"embed.weight": 1, "layers.0.weight": 1, "layers.1.weight": 2, "norm.weight": 2}
+
+for rank in range(4):
+    folder = f"demo/ckpt.{rank}"
+    os.makedirs(folder)
+    rng, index = np.random.default_rng(rank), {}
+    for shard in (1, 2):
+        header, data = {}, b""
+        for name, shape in shapes.items():
+            if files[name] != shard:
+                continue
+            x = rng.standard_normal(shape, dtype=np.float32)
+            kind = "F32" if name == "norm.weight" else "BF16"
+            raw = x.tobytes() if kind == "F32" else (x.view(np.uint32) >> 16).astype("<u2").tobytes()
+            header[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+            data += raw
+            index[name] = f"model-{shard:05}-of-00002.safetensors"
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        with open(f"{folder}/model-{shard:05}-of-00002.safetensors", "wb") as f:
+            f.write(struct.pack("<Q", len(text)) + text + data)
+    with open(f"{folder}/model.safetensors.index.json", "w") as f:
+        json.dump({"metadata": {}, "weight_map": index}, f)
+EOF
+show collctl run -n 4 -- allreduce --op avg 'demo/ckpt.{rank}' -o 'demo/mean.{rank}'
+show collctl run -n 4 -- verify 'demo/mean.{rank}'
+show collctl info demo/mean.0
+
 printf '\n== Done. The files:\n'
-ls -l demo/*.npy
+ls -l demo demo/mean.0

@@ -209,6 +209,16 @@ void tls_free(struct tls *t)
 
 /* ---- the connection ---- */
 
+/* Was memory lacking for what failed? Other reasons may lie on top of that one; takes them all. */
+static bool lacked_memory(void)
+{
+	unsigned long e;
+	bool lacked = false;
+	while ((e = ERR_get_error()) != 0)
+		lacked |= ERR_GET_REASON(e) == ERR_R_MALLOC_FAILURE;
+	return lacked;
+}
+
 /* What failed, in words. OpenSSL reports a received alert as 1000 + its number. */
 static int tls_error(struct conn_tls *c, int code, struct err *err)
 {
@@ -218,6 +228,8 @@ static int tls_error(struct conn_tls *c, int code, struct err *err)
 		*err = err->code ? *err : c->sock_err;
 		return -1;
 	}
+	if (lacked_memory())
+		return err_set(err, ERR_RESOURCE, "out of memory in TLS");
 	if (!c->established) {
 		if (c->peer_plain)
 			return err_set(err, ERR_AUTH,

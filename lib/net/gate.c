@@ -108,6 +108,12 @@ static int hear(struct stranger *s, struct err *err)
 	return 1;
 }
 
+static void tell_lacking(const struct gate *g, const struct err *err)
+{
+	if (err->code == ERR_RESOURCE && g->conf.lacking)
+		g->conf.lacking(g->conf.ctx, err);
+}
+
 static void stranger_ready(void *ctx)
 {
 	struct stranger *s = ctx;
@@ -117,6 +123,7 @@ static void stranger_ready(void *ctx)
 	if (ret == 0)
 		return;
 	if (ret < 0) {
+		tell_lacking(g, &err);
 		if (err.code == ERR_AUTH && s->greeted)
 			snprintf(g->refusal, sizeof g->refusal, "%.150s", err.text);
 		drop(s);
@@ -160,11 +167,14 @@ static void receive_stranger(struct gate *g, int fd, const struct addr *from)
 		drop(g->oldest);
 	}
 	struct stranger *s = calloc(1, sizeof *s);
-	if (s)
+	if (!s)
+		err_nomem(&err, "a connection", sizeof *s);
+	else
 		s->conn = g->conf.tls ? tls_accept(g->conf.tls, fd, g->conf.find, g->conf.ctx,
 		                                   g->conf.buffer, &err)
 		                      : conn_tcp_new(fd, &err);
 	if (!s || !s->conn) {
+		tell_lacking(g, &err);
 		close(fd);
 		free(s);
 		return;

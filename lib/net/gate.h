@@ -24,7 +24,9 @@ struct gate_conf {
 	/* @conn is authenticated and has said @opening; the callee owns it from here. */
 	void (*admit)(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
 	              const struct addr *from);
-	void *ctx; /* of find and admit */
+	/* Memory is lacking here for somebody who came and is turned away. NULL: nobody asks. */
+	void (*lacking)(void *ctx, const struct err *err);
+	void *ctx; /* of find, admit and lacking */
 };
 
 struct gate;

@@ -153,6 +153,15 @@ static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[
 	return strcmp(given, want) == 0 ? edge_key(m, want, key) : -1;
 }
 
+/* Whoever was turned away would call this rank lost. */
+static void lacking(void *ctx, const struct err *err)
+{
+	struct mesh *m = ctx;
+	err_rank(&m->err, err->code, ERR_RANK_SELF, "a connection from another rank: %s",
+	         err->text);
+	m->conf.on_ready(m->conf.ctx);
+}
+
 static void admit(void *ctx, struct conn *conn, const uint8_t *o, const struct addr *from_addr)
 {
 	struct mesh *m = ctx;
@@ -214,6 +223,7 @@ struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 		        .slots = 2 * conf->size * conf->streams + 64,
 		        .per_source = conf->size * conf->streams + 32,
 		        .admit = admit,
+		        .lacking = lacking,
 		        .ctx = m,
 		};
 		listen_fd = -1;

@@ -5,7 +5,7 @@ load helpers
 
 S=safetensors
 
-ck() { "$PYTHON" "$HELPERS_DIR/checkpoint.py" "$@"; }
+ck() { "$PYTHON" -B "$HELPERS_DIR/checkpoint.py" "$@"; }
 
 # average P [OPTION...]: of in.R into out.R
 average() {

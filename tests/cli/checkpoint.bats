@@ -7,7 +7,7 @@ load helpers
 S=safetensors
 OPS=(sum prod min max avg band bor bxor land lor lxor)
 
-ck() { "$PYTHON" "$HELPERS_DIR/checkpoint.py" "$@"; }
+ck() { "$PYTHON" -B "$HELPERS_DIR/checkpoint.py" "$@"; }
 
 # Which tensors of the mixed checkpoint have the operation $1: sets SELECT and CHOSEN, the options
 # of collctl and of the oracle.
@@ -206,6 +206,39 @@ refused() {
 	ck check allreduce sum 2 --inputs 2 --in 'set.{rank}.{k}' --out 'sum.{rank}'
 }
 
+@test "--each: every file on its own, in one join" {
+	local op kind
+	ck make mixed 2 --in "x.{rank}.$S" --seed 1
+	ck make two 2 --in "y.{rank}.$S" --shuffle
+	for op in sum avg; do
+		choose "$op"
+		collctl run -n 2 -- allreduce --each -q --no-sync --op "$op" "${SELECT[@]}" "x.{rank}.$S" "y.{rank}.$S" -o 'each.{rank}'
+		ck check allreduce "$op" 2 --in "x.{rank}.$S" --out "each.{rank}/x.{rank}.$S"
+		ck check allreduce "$op" 2 --in "y.{rank}.$S" --out "each.{rank}/y.{rank}.$S"
+	done
+	rm -r each.?
+	collctl run -n 2 -- broadcast --each -q --no-sync --root 1 "x.{rank}.$S" "y.{rank}.$S" -o 'each.{rank}'
+	cmp "x.1.$S" "each.0/x.1.$S"
+	cmp "y.1.$S" "each.1/y.1.$S"
+	# What differs is named with the tensor.
+	ck edit "y.1.$S" drop b.weight
+	refused 7 'rank 1' b.weight -- allreduce --each "x.{rank}.$S" "y.{rank}.$S" -o 'out.{rank}'
+}
+
+@test ".npz in and out" {
+	"$PYTHON" -B - <<-END
+		import numpy as np
+		np.savez("a.npz", x=np.arange(5), y=np.ones((2, 3), "f4"))
+	END
+	collctl run -n 2 -- allreduce -q --no-sync --op avg --integers round a.npz a.npz -o 'out.{rank}.npz'
+	"$PYTHON" -B - <<-END
+		import numpy as np
+		got, want = np.load("out.1.npz"), np.load("a.npz")
+		assert sorted(got) == sorted(want)
+		assert all(got[k].tobytes() == want[k].tobytes() and got[k].dtype == want[k].dtype for k in want)
+	END
+}
+
 @test "several local inputs must be alike: what differs is named" {
 	ck make two 2 --inputs 2 --in "in.{rank}.{k}.$S"
 	ck edit "in.1.1.$S" flat a.weight
@@ -284,6 +317,24 @@ dissent() {
 	[[ $stderr == *'new\x0aline'* ]] || fail "$stderr"
 }
 
+@test "an array and a file of one tensor are not alike" {
+	ck make two 2
+	np_save b.npy
+	collctl run -n 1 -- allreduce -q --no-sync --include a.weight "in.0.$S" -o "a.$S"
+	start_serve
+	make_secret
+	rank 0 2 allreduce b.npy -o out.npy
+	rank 1 2 allreduce "a.$S" -o "out.$S"
+	wait_ranks
+	assert_ranks 2 7 "rank 1: a.$S: content named tensors differs from one array on rank 0"
+	# An array and two of them.
+	JOB=each rank 0 2 allreduce --each b.npy -o out.0
+	JOB=each rank 1 2 allreduce --each b.npy "a.$S" -o out.1
+	wait_ranks
+	assert_ranks 2 7 'number of inputs'
+	[[ -z $(compgen -G 'out*') ]] || fail "left $(echo out*)"
+}
+
 @test "names that begin alike for thousands of bytes are still told apart" {
 	local long
 	long=$(printf 'x%.0s' {1..9000})
@@ -302,12 +353,12 @@ dissent() {
 @test "hostile files and sets: exit 3, with words and the rank, nothing written" {
 	local what kind file n=0
 	ck make two 2
-	for what in $(ck breaks); do
+	for what in $("$PYTHON" -B "$HELPERS_DIR/broken.py"); do
 		case $what in
 		set-*) file=bad.$what ;;
 		*) file=bad.$what.$S ;;
 		esac
-		ck break "$what" "$file"
+		"$PYTHON" -B "$HELPERS_DIR/broken.py" "$what" "$file"
 		kind=allreduce
 		((n++ % 2)) || kind=broadcast
 		run -3 --separate-stderr collctl run -n 2 -- "$kind" "$file" -o "out.{rank}"
@@ -319,7 +370,7 @@ dissent() {
 
 @test "a hostile file at one rank stops all, who name it" {
 	ck make two 3
-	ck break overlap bad
+	"$PYTHON" -B "$HELPERS_DIR/broken.py" overlap bad
 	mv bad "in.1.$S"
 	run -3 --separate-stderr collctl run -n 3 -- allreduce "in.{rank}.$S" -o "out.{rank}.$S"
 	[[ $(grep -c "rank 1: in.1.$S: tensor 'b'" <<<"$stderr") == 3 ]] || fail "$stderr"

@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 
-import checkpoint
+import values
 
 TYPES = {
     "i8": "I8", "i16": "I16", "i32": "I32", "i64": "I64", "u8": "U8", "u16": "U16", "u32": "U32",
@@ -39,23 +39,23 @@ def data_of(dtype, rank, data):
     if data == "special" and t[0] in "FBC":
         special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0]
         x = rng.choice(special, count)
-        return checkpoint.encode(t, x + 0j if t[0] == "C" else x)
+        return values.encode(t, x + 0j if t[0] == "C" else x)
     if data == "any" and t[0] in "FBC":
         raw = rng.bytes(count * size_of(t))
         with np.errstate(invalid="ignore"):
-            return checkpoint.encode(t, checkpoint.decode(t, raw))
-    return checkpoint.encode(t, checkpoint.numbers(t, count, rng, "exact", rank))
+            return values.encode(t, values.decode(t, raw))
+    return values.encode(t, values.numbers(t, count, rng, "exact", rank))
 
 
 def size_of(t):
-    return 16 if t == "C128" else checkpoint.BITS[t] // 8
+    return 16 if t == "C128" else values.BITS[t] // 8
 
 
 def identity(op, t):
     if t == "BOOL":
         return op in ("prod", "min", "band", "land")
-    if t in checkpoint.INTEGERS:
-        info = np.iinfo(checkpoint.INTEGERS[t])
+    if t in values.INTEGERS:
+        info = np.iinfo(values.INTEGERS[t])
         return {"min": info.max, "max": info.min, "band": info.max if info.min == 0 else -1}.get(
             op, op in ("prod", "land"))
     if op in ("min", "max"):
@@ -69,10 +69,10 @@ def expected(kind, op, t, per_rank, rank):
     elif kind == "exscan":
         per_rank = per_rank[:rank]
     if per_rank:
-        return checkpoint.reduce(op, t, per_rank)
+        return values.reduce(op, t, per_rank)
     count = int(np.prod(SHAPE))
-    plain = checkpoint.INTEGERS.get(t, np.complex128 if t[0] == "C" else np.float64)
-    return checkpoint.encode(t, np.full(count, identity(op, t), bool if t == "BOOL" else plain))
+    plain = values.INTEGERS.get(t, np.complex128 if t[0] == "C" else np.float64)
+    return values.encode(t, np.full(count, identity(op, t), bool if t == "BOOL" else plain))
 
 
 def name(stem, rank, k, raw):
@@ -113,7 +113,7 @@ def check_file(path, a, d, want):
 def cmd_check(a):
     t, d = TYPES[a.dtype], np.dtype(descr(a.dtype))
     with np.errstate(invalid="ignore"):
-        per_rank = [[checkpoint.decode(t, data_of(a.dtype, r + 100 * k, a.data))
+        per_rank = [[values.decode(t, data_of(a.dtype, r + 100 * k, a.data))
                      for k in range(a.inputs)] for r in range(a.size)]
     several = "," in a.op
     for op in a.op.split(","):

@@ -200,3 +200,17 @@ PY
 	run collctl info h.bin
 	assert_failure # raw: without --dtype nobody knows
 }
+
+@test "--raw-file: the digest of the bytes, which a broadcast of a checkpoint tells" {
+	"$PYTHON" - <<'S'
+import json, struct
+head = json.dumps({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
+head += b" " * (-len(head) % 8)
+open("x.safetensors", "wb").write(struct.pack("<Q", len(head)) + head + b"12345678")
+S
+	collctl run --json -n 2 -- broadcast --insecure -q x.safetensors -o 'y.{rank}.safetensors' >told
+	collctl info --json --raw-file y.1.safetensors >found
+	assert_equal "$(json told ".ranks[0].digest")" "$(json found .digest)"
+	run -2 --separate-stderr collctl info --raw-file --include '*' x.safetensors
+	[[ $stderr == *"--include: --raw-file takes the bytes as they are"* ]]
+}

@@ -3,8 +3,8 @@
 # output is whole, survivors say the same and leave nothing, and a second run succeeds
 # (tests/fault/checkpoint.py). Numbers are the rows of the table of faults.
 
-load ../cli/helpers
 # shellcheck disable=SC2016
+load ../cli/helpers
 
 FAULT_DIR=$HELPERS_DIR/../fault
 export BATS_TEST_TIMEOUT=$((LONG ? 7200 : ${BATS_TEST_TIMEOUT:-240}))
@@ -145,7 +145,7 @@ again() {
 	check_sums "$1"
 }
 
-# shards FILE-OF-A-SET KIND: what to damage of rank R's input
+# victim KIND: what to damage of rank 2's input
 victim() {
 	case $1 in
 	set) echo "in.2/2.safetensors" ;;
@@ -262,16 +262,15 @@ victim() {
 		SUFFIX=$(compgen -G 'in.0*')
 		SUFFIX=${SUFFIX#in.0}
 		rm -rf "out.1$SUFFIX"
-		run --separate-stderr collctl run -n 3 -- bash -c 'out=out.$COLLCTL_RANK'"$SUFFIX"'
+		SUFFIX=$SUFFIX run --separate-stderr collctl run -n 3 -- bash -c 'out=out.$COLLCTL_RANK$SUFFIX
 			((COLLCTL_RANK != 1)) || out=full/$out
-			exec "$0" allreduce --insecure "in.$COLLCTL_RANK'"$SUFFIX"'" -o "$out"' "$COLLCTL"
+			exec "$0" allreduce --insecure "in.$COLLCTL_RANK$SUFFIX" -o "$out"' "$COLLCTL"
 		left=$(find full -type f)
 		((status == 4)) || { umount full; fail "$kind: $status: $stderr"; }
 		assert_equal "$(grep -c 'rank 1: full/out.1.*: .*No space left on device' <<<"$stderr")" 3 || { umount full; return 1; }
 		assert_equal "$left" '' || { umount full; return 1; }
 		diff -r "old.0$SUFFIX" "out.0$SUFFIX"
 		diff -r "old.2$SUFFIX" "out.2$SUFFIX"
-		mkdir -p old
 		again $kind
 	done
 	umount full
