@@ -126,7 +126,7 @@ static int turn_inputs(struct collective *c, struct err *err)
 	for (int k = 0; k < c->ninputs; k++)
 		for (size_t i = 0; i < c->inputs[k].ntensors; i++)
 			if (c->inputs[k].tensors[i].fortran)
-				return job_aside(c->job, turn, c, NULL, err);
+				return job_aside(c->job, turn, c, err);
 	return 0;
 }
 
