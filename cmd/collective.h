@@ -128,6 +128,7 @@ struct collective {
 	bool weighted;         /* some rank has a --weight other than 1 */
 	bool keeps_order;      /* all ranks have the same arrays in Fortran's order: they stay so */
 	double divisor;        /* of avg: the weights of all inputs */
+	double weight;         /* this rank's; both by the same power of two */
 	struct tensor_table table; /* of the items, for the ranks to compare */
 
 	struct sink *sink;    /* NULL: this rank writes nothing */

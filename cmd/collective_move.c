@@ -107,7 +107,7 @@ int move_read(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t 
 	struct collective *c = ctx;
 	struct part *p = &c->parts[part];
 	size_t wide = dtype_size(p->wire);
-	bool weigh = p->op == REDUCE_AVG && c->weighted && c->o->weight != 1;
+	bool weigh = p->op == REDUCE_AVG && c->weighted && c->weight != 1;
 	if (p->wire == p->dtype && !weigh) {
 		if (read_counted(c, p, input, buf, pos, n, err) < 0)
 			return -1;
@@ -120,7 +120,7 @@ int move_read(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t 
 		if (read_counted(c, p, input, c->read_staging, pos + i, len, err) < 0)
 			return -1;
 		if (weigh)
-			scale_kernel(p->wire, p->dtype)(to, c->read_staging, c->o->weight, len);
+			scale_kernel(p->wire, p->dtype)(to, c->read_staging, c->weight, len);
 		else
 			convert_kernel(p->wire, p->dtype)(to, c->read_staging, len);
 	}

@@ -5,6 +5,7 @@
  * blocks. See collective.h.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -462,6 +463,16 @@ static int adopt_part(struct collective *c, int i, struct view *v, struct err *e
 	return details_get_rows(v, c->size, p->from, err);
 }
 
+/* Weights by a power of two, which rounds nothing, so that they add up to less than one: no sum of
+ * weighted elements leaves the range that the elements have. */
+static void scale_weights(struct collective *c)
+{
+	int exponent = 0;
+	if (c->weighted)
+		c->divisor = frexp(c->divisor, &exponent);
+	c->weight = ldexp(c->o->weight, -exponent);
+}
+
 static int hear(struct collective *c, struct err *err)
 {
 	struct view v = c->plan.details;
@@ -469,6 +480,7 @@ static int hear(struct collective *c, struct err *err)
 	if (details_get_weight(&v, &c->divisor, err) < 0)
 		return -1;
 	c->weighted = view_u8(&v);
+	scale_weights(c);
 	c->keeps_order = view_u8(&v);
 	len = view_u32(&v);
 	const uint8_t *root = view_bytes(&v, len);

@@ -323,3 +323,19 @@ parts_as_allreduce() {
 	run -7 --separate-stderr collctl run -n 3 -- reduce-scatter --op avg --integers equal 'in.{rank}.npy' -o 'out.{rank}.npy'
 	[[ $stderr == *'rank 2: in.2.npy'* ]] || fail "$stderr"
 }
+
+@test "weights of any magnitude: no average overflows, nor loses bits" {
+	local weight r
+	"$PYTHON" - <<-END
+		import numpy as np
+		for r, d in enumerate(("f2", "f4", "f8")):
+		    most = np.finfo(d).max if d != "f8" else 2.0**1023
+		    np.save(f"in.{r}.npy", np.array([most, -most, 1, 2.0**-12], d))
+	END
+	for weight in 1e-44 3e-30 3 1e36 1e200; do
+		for ((r = 0; r < 3; r++)); do
+			collctl run -n 3 -- allreduce -q --no-sync --op avg --weight $weight in.$r.npy -o "out.{rank}.npy"
+			cmp in.$r.npy out.2.npy || fail "$weight: in.$r.npy"
+		done
+	done
+}
