@@ -195,7 +195,7 @@ static int seal_aside(struct collective *c, struct err *err)
 	bool small = collective_bytes(c) <= INLINE_BYTES;
 	if (!c->sink || (c->o->no_sync && small))
 		return seal(c, err);
-	return job_aside(c->job, seal, c, NULL, err);
+	return job_aside(c->job, seal, c, err);
 }
 
 static bool diverges(const struct collective *c)

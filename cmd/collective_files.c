@@ -126,7 +126,7 @@ static int turn_inputs(struct collective *c, struct err *err)
 	for (int k = 0; k < c->ninputs; k++)
 		for (size_t i = 0; i < c->inputs[k].ntensors; i++)
 			if (c->inputs[k].tensors[i].fortran)
-				return job_aside(c->job, turn, c, NULL, err);
+				return job_aside(c->job, turn, c, err);
 	return 0;
 }
 
@@ -240,6 +240,7 @@ static int name_files(struct collective *c, const char *path, struct err *err)
 {
 	const struct told *t = &c->told;
 	const char *told = told_index(t);
+	const char *given = path;
 	char *folder = NULL, *index = NULL;
 	int ret = 0;
 	if (t->folder && !c->o->each)
@@ -256,6 +257,8 @@ static int name_files(struct collective *c, const char *path, struct err *err)
 		ret = name_file(c, path,
 		                t->files[f].name == told && index ? index : t->files[f].name, f,
 		                err);
+	if (ret == 0 && folder)
+		ret = sink_check_set(c->sink, given, folder, index, err);
 	free(folder);
 	free(index);
 	return ret;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cmd/collective.h"
+#include "lib/base/offload.h"
 
 /* ---- before the data move ---- */
 
@@ -13,7 +14,8 @@ static int scan_tensor(const struct dataset *d, const struct tensor *t, uint8_t 
 	stats_init(stats);
 	for (uint64_t at = 0, n; esize && at < t->bytes; at += n) {
 		n = t->bytes - at < step ? t->bytes - at : step;
-		if (dataset_pread(d, t->file, buf, n, t->offset + at, err) < 0)
+		if (offload_stopped(err) < 0 ||
+		    dataset_pread(d, t->file, buf, n, t->offset + at, err) < 0)
 			return -1;
 		if (t->swapped)
 			dataset_swap(t->dtype, buf, n / esize);
@@ -47,7 +49,7 @@ int stats_scan(struct collective *c, struct err *err)
 	if (!c->scanned)
 		return err_nomem(err, "the statistics",
 		                 (size_t)c->ninputs * sizeof(struct stats *));
-	return job_aside(c->job, scan, c, NULL, err);
+	return job_aside(c->job, scan, c, err);
 }
 
 void stats_release(struct collective *c)

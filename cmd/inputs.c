@@ -75,7 +75,7 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 
 	*d = (struct dataset){0};
 	int ret = in->job && is_packed(path, &from)
-	                  ? job_aside(in->job, open_dataset, &o, NULL, err)
+	                  ? job_aside(in->job, open_dataset, &o, err)
 	                  : open_dataset(&o, err);
 	if (ret == 0)
 		return 0;

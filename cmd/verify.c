@@ -17,6 +17,7 @@
 #include "cmd/result.h"
 #include "cmd/tensor_table.h"
 #include "lib/base/clock.h"
+#include "lib/base/offload.h"
 
 struct verify {
 	const struct command *cmd;
@@ -33,7 +34,6 @@ struct verify {
 	bool read;                    /* the digests are there */
 	uint64_t total;               /* bytes to read */
 	struct loop_watch pieces;     /* an eventfd: readable when a piece has been read */
-	atomic_bool stop;
 	struct progress progress;
 	struct times times;
 	enum phase phase;
@@ -173,8 +173,8 @@ static int tell_piece(void *ctx, struct err *err)
 	struct verify *v = ctx;
 	uint64_t one = 1;
 
-	if (v->stop)
-		return err_set(err, ERR_OTHER, "the job has ended");
+	if (offload_stopped(err) < 0)
+		return -1;
 	if (write(v->pieces.fd, &one, sizeof one) < 0)
 		return 0; /* it is readable already */
 	return 0;
@@ -242,7 +242,7 @@ static int read_aside(struct verify *v, struct err *err)
 	if (ret == 0) {
 		job_phase(v->job, PHASE_RUN);
 		job_moved(v->job, 0, v->total);
-		ret = job_aside(v->job, read_files, v, &v->stop, err);
+		ret = job_aside(v->job, read_files, v, err);
 		loop_del(loop, &v->pieces);
 	}
 	close(v->pieces.fd);

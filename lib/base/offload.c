@@ -1,14 +1,18 @@
 #include "lib/base/offload.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+static _Thread_local const struct offload *own; /* the one that this thread runs */
+
 static void *run(void *arg)
 {
 	struct offload *o = arg;
 	uint64_t one = 1;
+	own = o;
 	o->ret = o->fn(o->ctx, &o->err);
 	if (write(o->eventfd, &one, sizeof one) < 0)
 		return NULL; /* can't happen: the counter is 0 */
@@ -30,6 +34,16 @@ int offload_start(struct offload *o, int (*fn)(void *ctx, struct err *err), void
 	close(o->eventfd);
 	o->eventfd = -1;
 	return err_set(err, ERR_RESOURCE, "a thread could not be started");
+}
+
+void offload_stop(struct offload *o)
+{
+	atomic_store(&o->stop, true);
+}
+
+int offload_stopped(struct err *err)
+{
+	return own && atomic_load(&own->stop) ? err_set(err, ERR_OTHER, "was given up") : 0;
 }
 
 int offload_finish(struct offload *o, struct err *err)

@@ -20,4 +20,10 @@ int dataset_open_set(struct dataset *, struct err *err);
 /* What lies behind the last '/'. */
 const char *path_name(const char *path);
 
+/* Would a set of the files for which @is_ours, whose index is @index (NULL: it has none), be read
+ * as such from @folder, whatever else is there? ERR_OUTPUT, naming the file because of which not.
+ */
+int dataset_set_alone(const char *folder, const char *index,
+                      bool (*is_ours)(void *ctx, const char *name), void *ctx, struct err *err);
+
 #endif

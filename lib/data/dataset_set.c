@@ -3,6 +3,7 @@
  * and what the index says must be the same, tensor by tensor.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,4 +222,36 @@ int dataset_open_set(struct dataset *d, struct err *err)
 {
 	d->sharded = true;
 	return array_is_folder(d->path) ? open_folder(d, err) : open_index(d, d->path, err);
+}
+
+/* ---- what is written to be read again ---- */
+
+/* Is it an index that would be taken before @index (NULL: there is none)? */
+static bool leads_away(const char *name, const char *index)
+{
+	return !index || (strcmp(name, index) != 0 && strcmp(index, USUAL_INDEX) != 0);
+}
+
+int dataset_set_alone(const char *folder, const char *index,
+                      bool (*is_ours)(void *ctx, const char *name), void *ctx, struct err *err)
+{
+	struct dirent **list = NULL;
+	int ret = 0, n = scandir(folder, &list, NULL, by_bytes);
+	if (n < 0 && errno == EACCES)
+		return 0; /* nor is it read as a set */
+	if (n < 0)
+		return err_errno(err, ERR_OUTPUT, "%s: cannot list", folder);
+	for (int i = 0; ret == 0 && i < n; i++) {
+		const char *name = list[i]->d_name;
+		bool stray = is_index(list[i]) ? leads_away(name, index)
+		                               : !index && is_shard(list[i]) && !is_ours(ctx, name);
+		if (stray)
+			ret = err_set(
+			        err, ERR_OUTPUT,
+			        "%s: holds %.200s, which is not of the set that comes, but would "
+			        "be read with it: remove it, or name another folder",
+			        folder, name);
+	}
+	free_list(list, n);
+	return ret;
 }

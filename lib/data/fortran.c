@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/offload.h"
 #include "lib/data/array.h"
 
 struct boxes {
@@ -294,7 +295,8 @@ int fortran_to_c(int in, uint64_t in_at, int out, uint64_t out_at, const uint64_
 	}
 	do {
 		cut_box(&b);
-		if (transfer(&b, read_run, in, in_at, false, b.columns, err))
+		if (offload_stopped(err) ||
+		    transfer(&b, read_run, in, in_at, false, b.columns, err))
 			goto out;
 		turn_box(&b);
 		if (transfer(&b, write_run, out, out_at, true, b.rows, err))

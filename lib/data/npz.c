@@ -13,6 +13,7 @@
 #include <zip.h>
 
 #include "lib/base/io.h"
+#include "lib/base/offload.h"
 #include "lib/data/input.h"
 #include "lib/data/spool.h"
 
@@ -94,7 +95,8 @@ struct range {
 static zip_int64_t range_read(struct range *r, void *buf, zip_uint64_t len)
 {
 	uint64_t n = r->bytes - r->pos < len ? r->bytes - r->pos : len;
-	if (input_pread(r->fd, "the archive's bytes", buf, (size_t)n, r->at + r->pos, &r->why)) {
+	if (offload_stopped(&r->why) ||
+	    input_pread(r->fd, "the archive's bytes", buf, (size_t)n, r->at + r->pos, &r->why)) {
 		zip.error_set(&r->error, ZIP_ER_READ, errno);
 		return -1;
 	}
@@ -180,6 +182,8 @@ static int copy_out(const struct unpack *u, const zip_stat_t *st, zip_file_t *fi
 {
 	uint64_t done = 0;
 	for (;;) {
+		if (offload_stopped(err))
+			return -1;
 		zip_int64_t n = zip.fread(file, u->buf, CHUNK);
 		if (n < 0)
 			return err_set(err, ERR_INPUT, "%s: member '%.200s': %s", u->path, st->name,

@@ -50,6 +50,11 @@ int sink_add_like(struct sink *, const char *path, enum array_format hint,
  * ERR_USAGE: it names a file. */
 int sink_split_set(const char *path, const char *input_index, char **folder, char **index,
                    struct err *err);
+/* Once the files of a set, and its @index (NULL: it has none), are added for the output @path in
+ * @folder: may they go there? ERR_OUTPUT where another set would be read from the folder
+ * afterwards, by an index or with files that are left there. sink_add_like has asked. */
+int sink_check_set(const struct sink *, const char *path, const char *folder, const char *index,
+                   struct err *err);
 /* As sink_add_like, for a single array that is described (.npy, raw): of @info->format. */
 int sink_add_array(struct sink *, const char *path, enum array_format hint,
                    const struct array_info *info, struct place *place, struct err *err);

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "lib/data/dataset_internal.h"
 #include "lib/data/sink_internal.h"
 
 /* "FOLDER/NAME"; malloced; NULL: out of memory. */
@@ -123,6 +124,33 @@ static int add_shards(struct sink *s, const char *folder, const struct dataset *
 	return ret;
 }
 
+struct written {
+	const struct sink *sink;
+	const char *folder;
+};
+
+/* Has the sink the file @name in the folder? */
+static bool is_written(void *ctx, const char *name)
+{
+	const struct written *w = ctx;
+	struct err err = {.rank = ERR_RANK_SELF};
+	char *path = in_folder(w->folder, name, &err);
+	bool found = false;
+	for (int i = 0; path && !found && i < sink_files(w->sink); i++)
+		found = strcmp(sink_path(w->sink, i), path) == 0;
+	free(path);
+	return found;
+}
+
+int sink_check_set(const struct sink *s, const char *path, const char *folder, const char *index,
+                   struct err *err)
+{
+	struct written w = {s, folder};
+	if (!array_is_folder(path)) /* it is read by the name of its index */
+		return 0;
+	return dataset_set_alone(folder, index, is_written, &w, err);
+}
+
 int sink_add_set(struct sink *s, const char *path, const struct dataset *like, struct place *places,
                  struct err *err)
 {
@@ -130,7 +158,8 @@ int sink_add_set(struct sink *s, const char *path, const struct dataset *like, s
 	int ret = sink_split_set(path, like->index, &folder, &index, err);
 	if (ret == 0 &&
 	    (sink_add_folder(s, folder, err) || add_shards(s, folder, like, places, err) ||
-	     (index && add_index(s, folder, index, like, err))))
+	     (index && add_index(s, folder, index, like, err)) ||
+	     sink_check_set(s, path, folder, index, err)))
 		ret = -1;
 	free(folder);
 	free(index);

@@ -413,8 +413,7 @@ int job_await(struct job *j, int fd, struct err *err)
 	return ret;
 }
 
-int job_aside(struct job *j, int (*fn)(void *ctx, struct err *err), void *ctx, atomic_bool *stop,
-              struct err *err)
+int job_aside(struct job *j, int (*fn)(void *ctx, struct err *err), void *ctx, struct err *err)
 {
 	struct offload o;
 	struct err ended = {.rank = ERR_RANK_SELF};
@@ -422,8 +421,7 @@ int job_aside(struct job *j, int (*fn)(void *ctx, struct err *err), void *ctx, a
 		return -1;
 	if (job_await(j, o.eventfd, &ended) == 0)
 		return offload_finish(&o, err);
-	if (stop)
-		*stop = true;
+	offload_stop(&o);
 	offload_finish(&o, NULL);
 	*err = ended;
 	return -1;

@@ -14,7 +14,6 @@
 #ifndef COLLCTL_JOB_JOB_H
 #define COLLCTL_JOB_JOB_H
 
-#include <stdatomic.h>
 
 #include "lib/job/hostfile.h"
 #include "lib/job/proto.h"
@@ -88,10 +87,9 @@ int job_turn(struct job *, struct err *err);
 int job_poll(struct job *, struct err *err);
 /* Turns until @fd is readable. A file, which keeps no reader waiting, is so at once. */
 int job_await(struct job *, int fd, struct err *err);
-/* Run @fn, which may take long, on a thread of its own meanwhile. *stop (may be NULL) becomes true
- * where the job ends before: @fn is waited for, and what it returns no longer counts. */
-int job_aside(struct job *, int (*fn)(void *ctx, struct err *err), void *ctx, atomic_bool *stop,
-              struct err *err);
+/* Run @fn, which may take long, on a thread of its own meanwhile. Where the job ends before, @fn is
+ * told to stop (offload.h) and waited for, and what it returns no longer counts. */
+int job_aside(struct job *, int (*fn)(void *ctx, struct err *err), void *ctx, struct err *err);
 /* For heartbeats and the watch for stalls: the phase, a number that grows with progress, and who
  * is waited for (may be NULL). A phase in which only this machine works (PHASE_COMMIT) can't
  * stall. */

@@ -125,6 +125,33 @@ refused() {
 	refused 2 'no index' -- broadcast 'in.{rank}' -o 'my.safetensors.index.json'
 }
 
+@test "a folder from which another set would be read afterwards is refused" {
+	local kind
+	ck make two 2 --in 'in.{rank}'
+	collctl broadcast -q --no-sync -n 1 in.0 -o none
+	rm none/*.json
+	for kind in allreduce broadcast; do
+		# an index that leads to other files
+		cp -r in.1 old
+		run -4 --separate-stderr collctl run -n 2 -- $kind none -o old
+		[[ $stderr == *"old: holds model.$S.index.json, which is not of the set that comes"* ]]
+		diff -r in.1 old
+		# a file that no index leaves out
+		rm old/*.json
+		mv "$(compgen -G 'old/*' | head -n 1)" "old/stray.$S"
+		run -4 --separate-stderr collctl run -n 2 -- $kind none -o old
+		[[ $stderr == *"old: holds stray.$S, which is not of the set that comes"* ]]
+		# the set's own index leaves it out, and what it replaces is its own
+		collctl run -n 2 -- $kind -q --no-sync in.0 -o 'old.{rank}'
+		cp "old/stray.$S" old.0
+		cp "old/stray.$S" old.1
+		collctl run -n 2 -- $kind -q --no-sync in.0 -o 'old.{rank}'
+		collctl run -n 2 -- verify -q 'old.{rank}'
+		rm -r old old.0 old.1
+	done
+	collctl run -n 1 -- allreduce -q --no-sync none -o none
+}
+
 @test "a set by the name of its index, file against set, and into a folder that is there" {
 	ck make mixed 2 --in 'in.{rank}' --shuffle
 	mkdir out.0

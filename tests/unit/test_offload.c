@@ -1,0 +1,127 @@
+/* A call on a thread of its own: what it returns, and how it is told to stop. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "lib/base/offload.h"
+#include "lib/data/fortran.h"
+#include "lib/data/npz.h"
+
+struct call {
+	sem_t begin;
+	int (*fn)(struct err *err);
+};
+
+static int wait_and_call(void *ctx, struct err *err)
+{
+	struct call *c = ctx;
+	while (sem_wait(&c->begin))
+		;
+	return c->fn(err);
+}
+
+/* What @fn returns in an offload that was told to stop before it began, or not. */
+static int offloaded(int (*fn)(struct err *err), bool stop, struct err *err)
+{
+	struct call c = {.fn = fn};
+	struct offload o;
+	assert_int_equal(sem_init(&c.begin, 0, 0), 0);
+	assert_int_equal(offload_start(&o, wait_and_call, &c, err), 0);
+	if (stop)
+		offload_stop(&o);
+	sem_post(&c.begin);
+	int ret = offload_finish(&o, err);
+	sem_destroy(&c.begin);
+	return ret;
+}
+
+static void test_stop(void **state)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+	(void)state;
+	assert_int_equal(offloaded(offload_stopped, false, &err), 0);
+	assert_int_equal(offloaded(offload_stopped, true, &err), -1);
+	assert_int_equal(err.code, ERR_OTHER);
+	err = (struct err){.rank = ERR_RANK_SELF};
+	assert_int_equal(offload_stopped(&err), 0); /* on no such thread */
+	assert_int_equal(err.code, 0);
+}
+
+/* An array of 3 rows and 2 columns. */
+static int turn(struct err *err)
+{
+	FILE *in = tmpfile(), *out = tmpfile();
+	assert_non_null(in);
+	assert_non_null(out);
+	assert_int_equal(fwrite("abcdef", 1, 6, in), 6);
+	assert_int_equal(fflush(in), 0);
+	int ret =
+	        fortran_to_c(fileno(in), 0, fileno(out), 0, (uint64_t[]){3, 2}, 2, 1, 1 << 20, err);
+	fclose(in);
+	fclose(out);
+	return ret;
+}
+
+static int take(void *ctx, const char *name, uint64_t offset, uint64_t bytes, struct err *err)
+{
+	(void)ctx;
+	(void)err;
+	assert_string_equal(name, "a");
+	assert_int_equal(offset, 0);
+	assert_int_equal(bytes, 6);
+	return 0;
+}
+
+static FILE *archive, *spool;
+
+static int unpack(struct err *err)
+{
+	return npz_unpack(fileno(archive), "a.npz", fileno(spool), take, NULL, err);
+}
+
+static int pack(struct err *err)
+{
+	const struct npz_member member = {"a", 0, 6};
+	return npz_pack(fileno(spool), &member, 1, fileno(archive), err);
+}
+
+static void assert_stops(int (*fn)(struct err *err))
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+	assert_int_equal(offloaded(fn, true, &err), -1);
+	assert_int_not_equal(err.code, 0);
+	err = (struct err){.rank = ERR_RANK_SELF};
+	assert_int_equal(offloaded(fn, false, &err), 0);
+}
+
+static void test_what_takes_long_stops(void **state)
+{
+	(void)state;
+	archive = tmpfile();
+	spool = tmpfile();
+	assert_non_null(archive);
+	assert_non_null(spool);
+	assert_int_equal(fwrite("abcdef", 1, 6, spool), 6);
+	assert_int_equal(fflush(spool), 0);
+	assert_stops(turn);
+	assert_stops(pack);
+	assert_stops(unpack);
+	fclose(archive);
+	fclose(spool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_stop),
+	        cmocka_unit_test(test_what_takes_long_stops),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
