@@ -1,13 +1,18 @@
 #!/usr/bin/env bats
 # Faults while checkpoints are reduced: a sharded set, a .safetensors, an .npz. After each the old
 # output is whole, survivors say the same and leave nothing, and a second run succeeds
-# (tests/fault/checkpoint.py). Numbers are the rows of the table of faults.
+# (tests/fault/checkpoints.py). Numbers are the rows of the table of faults.
 
 # shellcheck disable=SC2016
 load ../cli/helpers
 
 FAULT_DIR=$HELPERS_DIR/../fault
 export BATS_TEST_TIMEOUT=$((LONG ? 7200 : ${BATS_TEST_TIMEOUT:-240}))
+
+teardown() {
+	! mountpoint -q full || umount full
+	common_teardown
+}
 
 setup_file() {
 	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -o "$BATS_FILE_TMPDIR/sysfault" "$FAULT_DIR/sysfault.c"
@@ -19,7 +24,7 @@ setup_file() {
 trials() {
 	local all=()
 	((!LONG)) || all=(--all)
-	COLLCTL=$COLLCTL TMPDIR=$BATS_TEST_TMPDIR PYTHONDONTWRITEBYTECODE=1 run "$PYTHON" "$FAULT_DIR/checkpoint.py" "$@" "${all[@]}"
+	COLLCTL=$COLLCTL TMPDIR=$BATS_TEST_TMPDIR PYTHONDONTWRITEBYTECODE=1 run "$PYTHON" "$FAULT_DIR/checkpoints.py" "$@" "${all[@]}"
 	echo "$output"
 	((status == 0))
 }
@@ -81,7 +86,7 @@ no_sanitizers() {
 make_checkpoints() {
 	PYTHONPATH=$HELPERS_DIR:$FAULT_DIR PYTHONDONTWRITEBYTECODE=1 "$PYTHON" - "$1" <<-'E'
 		import sys
-		import checkpoint as ck
+		import checkpoints as ck
 		from files import *
 		kind = sys.argv[1]
 		ck.tensors = lambda r: {n: some(d, (1000, 700), [r, i]) for i, (n, d) in enumerate(ck.TENSORS)}
@@ -95,7 +100,7 @@ make_checkpoints() {
 check_sums() {
 	PYTHONPATH=$HELPERS_DIR:$FAULT_DIR PYTHONDONTWRITEBYTECODE=1 "$PYTHON" - "$1" <<-'E'
 		import sys
-		import checkpoint as ck
+		import checkpoints as ck
 		from files import *
 		s = ck.SUFFIX[sys.argv[1]]
 		ins = [load(f"in.{r}{s}") for r in range(3)]
@@ -266,12 +271,11 @@ victim() {
 			((COLLCTL_RANK != 1)) || out=full/$out
 			exec "$0" allreduce --insecure "in.$COLLCTL_RANK$SUFFIX" -o "$out"' "$COLLCTL"
 		left=$(find full -type f)
-		((status == 4)) || { umount full; fail "$kind: $status: $stderr"; }
-		assert_equal "$(grep -c 'rank 1: full/out.1.*: .*No space left on device' <<<"$stderr")" 3 || { umount full; return 1; }
-		assert_equal "$left" '' || { umount full; return 1; }
+		((status == 4)) || fail "$kind: $status: $stderr"
+		assert_equal "$(grep -c 'rank 1: full/out.1.*: .*No space left on device' <<<"$stderr")" 3
+		assert_equal "$left" ''
 		diff -r "old.0$SUFFIX" "out.0$SUFFIX"
 		diff -r "old.2$SUFFIX" "out.2$SUFFIX"
 		again $kind
 	done
-	umount full
 }
