@@ -222,6 +222,16 @@ static int open_members(struct sink *s, struct sink_file *f, struct err *err)
 	return outfile_reserve(&f->out, a->bytes, err);
 }
 
+/* Of many files, a lack of descriptors is told with how many they are. */
+static int lacking(const struct sink *s, struct err *err)
+{
+	size_t len = strlen(err->text);
+	if (err->code == ERR_RESOURCE && s->nfiles > 1)
+		snprintf(err->text + len, sizeof err->text - len, "; the output has %d files",
+		         s->nfiles);
+	return -1;
+}
+
 int sink_open(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfiles; i++) {
@@ -229,7 +239,7 @@ int sink_open(struct sink *s, struct err *err)
 		if (open_target(s, i, err) ||
 		    outfile_pwrite(&f->out, f->head, f->head_len, 0, err) ||
 		    (f->packed && open_members(s, f, err)))
-			return -1;
+			return lacking(s, err);
 	}
 	return 0;
 }

@@ -152,6 +152,23 @@ refused() {
 	collctl run -n 1 -- allreduce -q --no-sync none -o none
 }
 
+@test "too few descriptors for the files of a set: 11, and how many they are" {
+	local limit
+	"$PYTHON" - <<-END
+		import json, os, struct
+		os.mkdir("set")
+		for i in range(60):
+		    head = json.dumps({f"t{i:02}": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+		    open(f"set/{i:02}.$S", "wb").write(struct.pack("<Q", len(head)) + head + b"1234")
+	END
+	for limit in 40 100; do
+		run -11 --separate-stderr bash -c "ulimit -n $limit; exec \"\$0\" allreduce -n 1 set -o out" "$COLLCTL"
+		[[ $stderr == *'60 files'*'(ulimit -n)'* || $stderr == *'(ulimit -n)'*'60 files'* ]] || fail "$stderr"
+		[[ ! -e out ]]
+	done
+	collctl allreduce -n 1 --no-sync set -o out
+}
+
 @test "a set by the name of its index, file against set, and into a folder that is there" {
 	ck make mixed 2 --in 'in.{rank}' --shuffle
 	mkdir out.0
