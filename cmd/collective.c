@@ -87,6 +87,11 @@ static int check_reduction(struct collective *c, struct err *err)
 
 static int check_operands(const struct collective *c, int n, char **paths, struct err *err)
 {
+	for (int i = 0, pipes = 0; i < n; i++) {
+		pipes += strcmp(paths[i], "-") == 0;
+		if (pipes > 1)
+			return err_set(err, ERR_USAGE, "stdin: is given as input twice");
+	}
 	if (n <= 1 || coll_takes_several(c->kind) || c->o->each)
 		return 0;
 	return err_set(err, ERR_USAGE,

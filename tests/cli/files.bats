@@ -534,3 +534,11 @@ each_is_alone() {
 		assert_equal "$(json j '.stats.tensors | map([.input, .nan]) | @json')" '[["a\\xff.npy",1]]'
 	done
 }
+
+@test "stdin can be one input, not two" {
+	printf 12345678 >in.raw
+	run -2 --separate-stderr collctl allreduce -n 1 --dtype i32 - - -o - <in.raw
+	[[ $stderr == *'stdin: is given as input twice'* ]]
+	assert_output ''
+	collctl allreduce -n 1 --op max --dtype i32 - in.raw -o - <in.raw | cmp - in.raw
+}
