@@ -101,12 +101,15 @@ static int shape_broadcast(struct collective *c, struct err *err)
 		return 0;
 	}
 	c->shape = OF_BYTES;
-	for (int k = 0; k < c->ninputs; k++)
+	bool selected = false;
+	for (int k = 0; k < c->ninputs; k++) {
+		selected |= c->inputs[k].selected;
 		if (c->o->each && c->inputs[k].sharded)
 			return err_set(err, ERR_USAGE,
 			               "%s: --each takes files, not sets: broadcast it alone",
 			               c->inputs[k].path);
-	if (d->selected)
+	}
+	if (selected)
 		return make_selected(c, err);
 	return take_index(c, err);
 }
@@ -349,32 +352,48 @@ static int make_sink(struct collective *c, struct err *err)
 	return c->sink ? 0 : -1;
 }
 
+/* The output of input @k of a broadcast of some of the tensors: at @path, or in that folder. */
+static int make_like(struct collective *c, const char *path, int k, struct err *err)
+{
+	const struct dataset *d = &c->inputs[k];
+	struct place *places = calloc(d->ntensors + 1, sizeof *places);
+	char *in = c->o->each ? like_in_folder(path, d->path, err) : strdup(path);
+	int ret = in ? 0 : -1;
+	if (!places || (!in && !c->o->each))
+		ret = err_nomem(err, "the tensors' places", d->ntensors * sizeof *places);
+	if (ret == 0 && d->format == ARRAY_NPZ)
+		ret = err_set(err, ERR_USAGE,
+		              "%s: an .npz is broadcast as it is: leave --include and --exclude "
+		              "out",
+		              d->path);
+	if (ret == 0)
+		ret = sink_add_like(c->sink, in, array_format_by_name(c->o->format), d, places,
+		                    err);
+	for (size_t i = 0; ret == 0 && i < d->ntensors; i++)
+		c->made[c->nmade++] = (struct made){places[i], k, &d->tensors[i]};
+	free(places);
+	free(in);
+	return ret;
+}
+
 /* A broadcast of some of the tensors: the root's outputs are laid out at once, for it is their
  * bytes that all get. */
 static int make_selected(struct collective *c, struct err *err)
 {
-	const struct dataset *d = &c->inputs[0];
-	if (d->format == ARRAY_NPZ)
-		return err_set(err, ERR_USAGE,
-		               "%s: an .npz is broadcast as it is: leave --include and --exclude "
-		               "out",
-		               d->path);
-	struct place *places = calloc(d->ntensors + 1, sizeof *places);
-	c->made = calloc(d->ntensors + 1, sizeof *c->made);
-	if (!places || !c->made) {
-		free(places);
-		return err_nomem(err, "the tensors' places", d->ntensors * sizeof *c->made);
-	}
+	size_t total = 0;
+	for (int k = 0; k < c->ninputs; k++)
+		total += c->inputs[k].ntensors;
+	c->made = calloc(total + 1, sizeof *c->made);
+	if (!c->made)
+		return err_nomem(err, "the tensors' places", total * sizeof *c->made);
 	c->output = joining_path(c->o->outputs[0], c->rank, c->size, err);
 	int ret = c->output ? check_outputs(c, err) : -1;
 	if (ret == 0)
 		ret = make_sink(c, err);
-	if (ret == 0)
-		ret = sink_add_like(c->sink, c->output, array_format_by_name(c->o->format), d,
-		                    places, err);
-	for (size_t i = 0; ret == 0 && i < d->ntensors; i++)
-		c->made[c->nmade++] = (struct made){places[i], 0, &d->tensors[i]};
-	free(places);
+	if (ret == 0 && c->o->each)
+		ret = sink_add_folder(c->sink, c->output, err);
+	for (int k = 0; ret == 0 && k < c->ninputs; k++)
+		ret = make_like(c, c->output, k, err);
 	return ret;
 }
 

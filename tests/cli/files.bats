@@ -544,3 +544,25 @@ each_is_alone() {
 	collctl allreduce -n 1 -q --op max --dtype i32 - in.raw -o out.raw <same.raw
 	cmp out.raw in.raw
 }
+
+@test "broadcast --each --include: of every file the tensors that were chosen" {
+	local k f
+	"$PYTHON" - <<-END
+		import json, struct
+		for name, tensors in ("one", "a"), ("two", "ab"):
+		    head = json.dumps({t: {"dtype": "F32", "shape": [1], "data_offsets": [4 * i, 4 * i + 4]}
+		                       for i, t in enumerate(tensors)}).encode()
+		    with open(f"{name}.safetensors", "wb") as f:
+		        f.write(struct.pack("<Q", len(head)) + head + b"abcd" * len(tensors))
+	END
+	for f in 'one two' 'two one' two; do
+		read -ra k <<<"$f"
+		collctl run -n 2 -- broadcast -q --no-sync --each --include a "${k[@]/%/.safetensors}" -o 'out.{rank}'
+		diff -r out.0 out.1
+		for f in "${k[@]}"; do
+			assert_equal "$(collctl info --json "out.1/$f.safetensors" | jq -c '[.tensors[].name]')" '["a"]'
+		done
+		assert_equal "$(compgen -G 'out.1/*' | wc -l)" ${#k[@]}
+		rm -r out.0 out.1
+	done
+}
