@@ -270,7 +270,8 @@ static uint64_t count_of(const struct part *p)
 static struct result result_of(const struct collective *c)
 {
 	const struct part *p = largest(c);
-	bool named = c->nitems > 1 || (c->nitems && *c->items[0].tensor.name);
+	bool named =
+	        c->shape != OF_BYTES && c->nitems && (c->nitems > 1 || *c->items[0].tensor.name);
 	struct result r = {
 	        .command = c->cmd->name,
 	        .rank = c->rank,
@@ -302,7 +303,9 @@ static struct result result_of(const struct collective *c)
 static json_t *input_names(const struct collective *c)
 {
 	json_t *names = json_array();
-	for (int i = 0; i < c->ninputs; i++)
+	/* A set that is broadcast has its index behind it. */
+	int n = c->shape == OF_BYTES && !c->o->each && c->ninputs ? 1 : c->ninputs;
+	for (int i = 0; i < n; i++)
 		json_array_append_new(names, report_path_json(c->inputs[i].path));
 	return names;
 }

@@ -12,6 +12,7 @@
 #include "lib/exec/select.h"
 
 #define WINDOW_BYTES (4u << 20) /* of a window, about: a few of them fit the last cache */
+#define WINDOW_LEAST 1024       /* where --memory asks for less: each costs a latency */
 #define STREAMS      3          /* windows under way at once: one read, one moved, one written */
 
 /* ---- what the ranks have said ---- */
@@ -267,8 +268,8 @@ static int choose_windows(struct collective *c, const struct intent *const *inte
 		streams = total > 1 ? STREAMS : 1;
 	/* Half of the memory for the windows, the rest for connections, threads and schedules. */
 	uint64_t room = plan->memory / 2 / streams;
-	if (room == 0)
-		room = 1;
+	if (room < WINDOW_LEAST)
+		room = WINDOW_LEAST;
 	total = 0;
 	for (int i = 0; i < c->nparts; i++) {
 		uint64_t windows = (bytes[i] + WINDOW_BYTES / 2) / WINDOW_BYTES;

@@ -74,9 +74,8 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	struct opening o = {d, path, &from};
 
 	*d = (struct dataset){0};
-	int ret = in->job && is_packed(path, &from)
-	                  ? job_aside(in->job, open_dataset, &o, err)
-	                  : open_dataset(&o, err);
+	int ret = in->job && is_packed(path, &from) ? job_aside(in->job, open_dataset, &o, err)
+	                                            : open_dataset(&o, err);
 	if (ret == 0)
 		return 0;
 	dataset_close(d); /* the job may have ended while it was opened */

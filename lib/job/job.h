@@ -14,7 +14,6 @@
 #ifndef COLLCTL_JOB_JOB_H
 #define COLLCTL_JOB_JOB_H
 
-
 #include "lib/job/hostfile.h"
 #include "lib/job/proto.h"
 #include "lib/job/secret.h"
