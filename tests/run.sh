@@ -224,7 +224,9 @@ if build clang build-clang 'all unit' CC=clang; then
 	units clang/unit build-clang 120 "$quiet"
 fi
 if build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g'; then
-	units asan/unit build-asan 240
+	quiet='verify|simulate' # the longest of the pure
+	((long == 0)) || quiet=''
+	units asan/unit build-asan 240 "$quiet"
 	commands asan/ build-asan 240 "${sample[@]}"
 fi
 if build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g'; then
@@ -236,7 +238,7 @@ fi
 wait
 running=0
 if [[ -f tests/fuzz/fuzz.mk ]]; then
-	seconds=10
+	seconds=6
 	((long == 0)) || seconds=600
 	build fuzz build-fuzz fuzz CC=clang || true
 	for fuzzer in build-fuzz/fuzz/fuzz_*; do

@@ -9,21 +9,21 @@
 
 #ifdef COLLCTL_SANITIZED /* ten times slower: a smaller sample */
 #define SAMPLE 80
-#define STEP   3
+#define STEP   12
 #else
 #define SAMPLE 600
-#define STEP   1
+#define STEP   2
 #endif
 
 /* Every type and operation, each on some sizes. */
 static void every_algorithm_type_and_operation(void **state)
 {
 	uint64_t seed = 7;
-	size_t turn = 0;
+	size_t turn = 0, step = long_run() ? 1 : STEP;
 	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (size_t d = 0; d < NDTYPES; d++)
-			for (unsigned op = (unsigned)d % STEP; op < REDUCE_OPS; op += STEP) {
+			for (size_t op = (a + d) % step; op < REDUCE_OPS; op += step) {
 				struct problem p = {.alg = &coll_algorithms[a],
 				                    .dtype = dtypes[d],
 				                    .op = (enum reduce_op)op,
