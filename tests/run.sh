@@ -238,7 +238,7 @@ fi
 wait
 running=0
 if [[ -f tests/fuzz/fuzz.mk ]]; then
-	seconds=6
+	seconds=4
 	((long == 0)) || seconds=600
 	build fuzz build-fuzz fuzz CC=clang || true
 	for fuzzer in build-fuzz/fuzz/fuzz_*; do

@@ -198,7 +198,7 @@ def disk(kind, tool, call, error, everything):
     # Few of these are our outputs': no small sample is sure to hit one.
     rare = call in ("openat", "close")
     whole = everything or (rare and kind == "set")
-    cases = sample(cases, 8, whole)
+    cases = sample(cases, 6, whole)
 
     def trial(case):
         rank, k = case
