@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/collective.h"
+#include "lib/base/path.h"
 
 /* ---- inputs ---- */
 
@@ -78,14 +79,10 @@ static int take_input(struct collective *c, const char *name, struct err *err)
 static int take_index(struct collective *c, struct err *err)
 {
 	const struct dataset *d = &c->inputs[0];
-	char *path;
 	if (!d->sharded || !d->index || d->selected)
 		return 0;
-	const char *shard = d->files[0].path, *slash = strrchr(shard, '/');
-	int folder = slash ? (int)(slash - shard) + 1 : 0;
-	if (asprintf(&path, "%.*s%s", folder, shard, d->index) < 0)
-		return err_nomem(err, "a path", strlen(shard));
-	int ret = open_input(c, path, true, err);
+	char *path = path_beside(d->files[0].path, d->index, err);
+	int ret = path ? open_input(c, path, true, err) : -1;
 	free(path);
 	return ret;
 }
@@ -163,24 +160,6 @@ int files_settle_order(struct collective *c, struct err *err)
 
 /* ---- outputs ---- */
 
-/* @folder/@name, malloced. */
-static char *in_folder(const char *folder, const char *name, struct err *err)
-{
-	char *path;
-	bool slash = *folder && folder[strlen(folder) - 1] == '/';
-	if (asprintf(&path, "%s%s%s", folder, slash ? "" : "/", name) < 0) {
-		err_nomem(err, "a path", strlen(folder) + strlen(name));
-		return NULL;
-	}
-	return path;
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
 /* The items of a part or an input lie together in c->items: where the first one's places are. */
 static struct place *places_of(const struct collective *c, int copy, size_t item)
 {
@@ -215,7 +194,7 @@ static int name_file(struct collective *c, const char *path, const char *name, i
                      struct err *err)
 {
 	const struct told *t = &c->told;
-	char *in = t->folder ? in_folder(path, name, err) : strdup(path);
+	char *in = t->folder ? path_join(path, name, err) : strdup(path);
 	if (!in)
 		return err_nomem(err, "a path", strlen(path));
 	enum array_format hint = c->o->raw_file ? ARRAY_RAW : array_format_by_name(c->o->format);
@@ -269,12 +248,12 @@ static int name_files(struct collective *c, const char *path, struct err *err)
 
 const char *files_name(const struct collective *c, int i)
 {
-	return base_name(c->inputs[i].path);
+	return path_name(c->inputs[i].path);
 }
 
 int files_check_name(const char *name, struct err *err)
 {
-	if (*name && *name != '.')
+	if (path_is_plain(name))
 		return 0;
 	return err_set(err, ERR_USAGE,
 	               "%s: a hidden file can't go to the other ranks' folders: rename it", name);
@@ -287,7 +266,7 @@ static char *like_in_folder(const char *folder, const char *path, struct err *er
 	while (len && path[len - 1] == '/')
 		len--;
 	char *own = strndup(path, len), *in = NULL;
-	const char *name = own ? base_name(own) : "";
+	const char *name = own ? path_name(own) : "";
 	if (!own)
 		err_nomem(err, "a path", len);
 	else if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
@@ -295,7 +274,7 @@ static char *like_in_folder(const char *folder, const char *path, struct err *er
 		        "%s: with --each, name the folder itself: its output goes by its name",
 		        path);
 	else
-		in = in_folder(folder, name, err);
+		in = path_join(folder, name, err);
 	free(own);
 	return in;
 }
@@ -306,7 +285,7 @@ static int name_each(struct collective *c, const char *path, struct err *err)
 	size_t item = 0;
 	int n = c->shape == OF_TENSORS ? c->ninputs : c->nparts;
 	for (int i = 0; i < n; i++) {
-		char *in = c->names ? in_folder(path, c->names[i], err)
+		char *in = c->names ? path_join(path, c->names[i], err)
 		                    : like_in_folder(path, c->inputs[i].path, err);
 		if (!in)
 			return -1;

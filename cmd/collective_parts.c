@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cmd/collective.h"
+#include "lib/base/path.h"
 
 const char *item_text(const struct collective *c, const struct item *it, int k, char *buf,
                       size_t cap)
@@ -197,8 +198,8 @@ static int tell_selected(struct collective *c, struct err *err)
 {
 	int n = sink_files(c->sink);
 	for (int f = 0; f < n; f++) {
-		const char *path = sink_path(c->sink, f), *slash = strrchr(path, '/');
-		if (tell_file(&c->told, slash ? slash + 1 : path, sink_size(c->sink, f), err) < 0)
+		const char *name = path_name(sink_path(c->sink, f));
+		if (tell_file(&c->told, name, sink_size(c->sink, f), err) < 0)
 			return -1;
 	}
 	return 0;

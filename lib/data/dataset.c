@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/path.h"
 #include "lib/data/dataset_internal.h"
 #include "lib/data/input.h"
 
@@ -55,12 +56,6 @@ static void *grow(void *v, size_t n, size_t size)
 	if (n & (n - 1))
 		return v;
 	return reallocarray(v, n ? 2 * n : 1, size);
-}
-
-const char *path_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
 }
 
 int dataset_add_file(struct dataset *d, int fd, const char *path, bool spooled, struct err *err)

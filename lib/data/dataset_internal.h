@@ -17,9 +17,6 @@ int dataset_sort(struct dataset *, struct err *err);
 /* A sharded set: by its index or its folder at d->path. */
 int dataset_open_set(struct dataset *, struct err *err);
 
-/* What lies behind the last '/'. */
-const char *path_name(const char *path);
-
 /* Would a set of the files for which @is_ours, whose index is @index (NULL: it has none), be read
  * as such from @folder, whatever else is there? ERR_OUTPUT, naming the file because of which not.
  */

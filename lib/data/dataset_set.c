@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/path.h"
 #include "lib/data/dataset_internal.h"
 #include "lib/data/input.h"
 #include "lib/data/safetensors.h"
@@ -17,27 +18,13 @@
 
 #define USUAL_INDEX "model.safetensors.index.json"
 
-/* @name in the folder of which @len bytes of @folder are the path; malloced. */
-static char *join(const char *folder, size_t len, const char *name, struct err *err)
-{
-	char *path;
-	bool slash = len && folder[len - 1] != '/';
-	if (asprintf(&path, "%.*s%s%s", (int)len, folder, slash ? "/" : "", name) < 0) {
-		err_nomem(err, "a path", len + strlen(name));
-		return NULL;
-	}
-	return path;
-}
-
 /* ---- shards ---- */
 
-/* Open and read shard @name of @n. */
-static int add_shard(struct dataset *d, const char *folder, size_t len, const char *name, size_t n,
-                     struct err *err)
+/* Open and read the shard at @path, which is freed, of @n; NULL: an error. */
+static int add_shard(struct dataset *d, char *path, size_t n, struct err *err)
 {
 	struct stat st;
 	struct err why = {0};
-	char *path = join(folder, len, name, err);
 	if (!path)
 		return -1;
 	int fd = input_open(path, &st, &why), file = -1;
@@ -109,7 +96,7 @@ static int open_index(struct dataset *d, const char *path, struct err *err)
 {
 	struct shard_index x;
 	struct err why = {0};
-	size_t len, folder = (size_t)(path_name(path) - path);
+	size_t len;
 	char *json = read_index(path, &len, err);
 	int ret = json ? shard_index_parse(&x, json, len, &why) : -1;
 	if (ret) {
@@ -122,7 +109,7 @@ static int open_index(struct dataset *d, const char *path, struct err *err)
 	if (!d->index)
 		ret = err_nomem(err, "a path", len);
 	for (int i = 0; ret == 0 && i < x.nfiles; i++)
-		ret = add_shard(d, path, folder, x.files[i], (size_t)x.nfiles, err);
+		ret = add_shard(d, path_beside(path, x.files[i], err), (size_t)x.nfiles, err);
 	if (ret == 0)
 		ret = check_mapped(d, &x, path, err);
 	shard_index_release(&x);
@@ -176,7 +163,7 @@ static const char *choose(const char *folder, struct dirent **list, int n, struc
 static int open_indexed(struct dataset *d, struct dirent **list, int n, struct err *err)
 {
 	const char *name = choose(d->path, list, n, err);
-	char *path = name ? join(d->path, strlen(d->path), name, err) : NULL;
+	char *path = name ? path_join(d->path, name, err) : NULL;
 	int ret = path ? open_index(d, path, err) : -1;
 	free(path);
 	return ret;
@@ -185,7 +172,7 @@ static int open_indexed(struct dataset *d, struct dirent **list, int n, struct e
 static int open_shards(struct dataset *d, struct dirent **list, int n, struct err *err)
 {
 	for (int i = 0; i < n; i++)
-		if (add_shard(d, d->path, strlen(d->path), list[i]->d_name, (size_t)n, err))
+		if (add_shard(d, path_join(d->path, list[i]->d_name, err), (size_t)n, err))
 			return -1;
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "lib/base/path.h"
 #include "lib/data/spool.h"
 
 #define WRITEBACK_CHUNK ((uint64_t)8 << 20)
@@ -33,8 +34,7 @@ static char *symlink_target(const char *path)
 		errno = ENAMETOOLONG;
 		return NULL;
 	}
-	const char *slash = strrchr(path, '/');
-	size_t folder = slash && text[0] != '/' ? (size_t)(slash - path) + 1 : 0;
+	size_t folder = text[0] != '/' ? (size_t)(path_name(path) - path) : 0;
 	char *target = malloc(folder + (size_t)n + 1);
 	if (!target)
 		return NULL;
@@ -79,19 +79,16 @@ static int create_error(const struct outfile *f, struct err *err)
 /* Split @path, and open the folder. */
 static int open_folder(struct outfile *f, const char *path, struct err *err)
 {
-	const char *slash = strrchr(path, '/');
-	const char *base = slash ? slash + 1 : path;
+	const char *base = path_name(path);
 	if (!*base || !strcmp(base, ".") || !strcmp(base, ".."))
 		return err_set(err, ERR_OUTPUT, "%s: is a directory: expected the name of a file",
 		               f->path);
 	f->name = strdup(base);
-	/* "a/b" is in "a", "/b" in "/", "b" in "." */
-	char *folder =
-	        slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-	if (!f->name || !folder) {
-		free(folder);
+	char *folder = f->name ? path_folder(path, err) : NULL;
+	if (!f->name)
 		return err_nomem(err, "a path", strlen(path));
-	}
+	if (!folder)
+		return -1;
 	f->dirfd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (f->dirfd < 0)
 		err_errno(err, errno == EMFILE || errno == ENFILE ? ERR_RESOURCE : ERR_OUTPUT,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/path.h"
 #include "lib/data/json_scan.h"
 
 /* A line of weight_map. */
@@ -23,7 +24,7 @@ struct parse {
 /* A name that can't lead out of its folder and is none of a hidden file. */
 static int check_name(const struct line *l, struct err *err)
 {
-	if (*l->file && *l->file != '.' && !strchr(l->file, '/'))
+	if (path_is_plain(l->file))
 		return 0;
 	return err_set(err, ERR_INPUT,
 	               "weight_map: the file '%.100s' of tensor '%.200s' is no plain name: "

@@ -5,25 +5,14 @@
 
 #include <jansson.h>
 
+#include "lib/base/path.h"
 #include "lib/data/dataset_internal.h"
 #include "lib/data/sink_internal.h"
-
-/* "FOLDER/NAME"; malloced; NULL: out of memory. */
-static char *in_folder(const char *folder, const char *name, struct err *err)
-{
-	size_t n = strlen(folder);
-	char *path;
-	if (asprintf(&path, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/", name) < 0) {
-		err_nomem(err, "a path", n + strlen(name));
-		return NULL;
-	}
-	return path;
-}
 
 /* A set's file names may have come from another rank. */
 static int check_name(const char *folder, const char *name, struct err *err)
 {
-	if (*name && *name != '.' && !strchr(name, '/'))
+	if (path_is_plain(name))
 		return 0;
 	return err_set(err, ERR_INPUT, "%s: '%s' is no plain name for a file of a set", folder,
 	               name);
@@ -33,9 +22,8 @@ int sink_split_set(const char *path, const char *input_index, char **folder, cha
                    struct err *err)
 {
 	enum array_format format;
-	const char *slash = strrchr(path, '/');
 	bool is_folder = array_is_folder(path), is_index = !is_folder && array_is_index(path);
-	const char *name = is_index ? (slash ? slash + 1 : path) : input_index;
+	const char *name = is_index ? path_name(path) : input_index;
 	if (strcmp(path, "-") == 0 ||
 	    (!is_folder && !is_index &&
 	     array_format_of(path, ARRAY_FORMAT_AUTO, &format, NULL) == 0))
@@ -43,11 +31,7 @@ int sink_split_set(const char *path, const char *input_index, char **folder, cha
 		               "%s: the input is a sharded set: name a folder for the output",
 		               path);
 	*index = name ? strdup(name) : NULL;
-	if (!is_index)
-		*folder = strdup(path);
-	else
-		*folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path))
-		                : strdup(".");
+	*folder = is_index ? path_folder(path, err) : strdup(path);
 	if (!*folder || (name && !*index))
 		return err_nomem(err, "a path", strlen(path));
 	return 0;
@@ -93,7 +77,7 @@ static int add_index(struct sink *s, const char *folder, const char *name,
 	int file = -1;
 	if (check_name(folder, name, err))
 		return -1;
-	char *text = index_text(like, &len), *path = in_folder(folder, name, err);
+	char *text = index_text(like, &len), *path = path_join(folder, name, err);
 	if (!text)
 		err_nomem(err, "the index of a set", 0);
 	else if (path)
@@ -114,7 +98,7 @@ static int add_shards(struct sink *s, const char *folder, const struct dataset *
 		for (n = 1; i + n < like->ntensors && of[i + n]->file == file; n++)
 			;
 		ret = check_name(folder, f->name, err);
-		char *path = ret ? NULL : in_folder(folder, f->name, err);
+		char *path = ret ? NULL : path_join(folder, f->name, err);
 		ret = path ? sink_add_safetensors(s, path, like, of + i, n, f->metadata, places,
 		                                  err)
 		           : -1;
@@ -134,7 +118,7 @@ static bool is_written(void *ctx, const char *name)
 {
 	const struct written *w = ctx;
 	struct err err = {.rank = ERR_RANK_SELF};
-	char *path = in_folder(w->folder, name, &err);
+	char *path = path_join(w->folder, name, &err);
 	bool found = false;
 	for (int i = 0; path && !found && i < sink_files(w->sink); i++)
 		found = strcmp(sink_path(w->sink, i), path) == 0;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/path.h"
+
 static int malformed(struct err *err)
 {
 	return err_set(err, ERR_INTEGRITY, "malformed details");
@@ -95,17 +97,11 @@ void details_put_name(struct buf *b, const char *name)
 	buf_put_str(b, name);
 }
 
-/* A name that stays in the folder to which it is added, and is no hidden file's. */
-static bool is_plain(const char *name)
-{
-	return *name && *name != '.' && !strchr(name, '/');
-}
-
 int details_get_name(struct view *v, char **name, struct err *err)
 {
 	char text[NAME_BYTES];
 	view_str(v, text, sizeof text);
-	if (v->failed || !is_plain(text))
+	if (v->failed || !path_is_plain(text))
 		return malformed(err);
 	*name = strdup(text);
 	return *name ? 0 : err_nomem(err, "a file name", sizeof text);
