@@ -9,6 +9,7 @@
 #include "cmd/report.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/base/json.h"
 
 /* How often something is shown, and when first. */
 static const struct {
@@ -37,7 +38,7 @@ static enum progress_mode mode_of(const struct options *o)
 static void show_json(const struct progress_now *now, double rate)
 {
 	json_t *object = progress_json(now, rate);
-	char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
+	char *text = json_text(object, JSON_COMPACT);
 
 	json_decref(object);
 	if (!text)

@@ -10,6 +10,7 @@
 
 #include "cmd/bar.h"
 #include "lib/base/io.h"
+#include "lib/base/json.h"
 
 /* The length of the UTF-8 character at @s, or 0 where there is none: malformed, overlong, a
  * surrogate, or a control character of either set (C0, DEL, C1). */
@@ -110,7 +111,7 @@ json_t *report_error_json(const struct err *e, int rank, const char *phase)
 int report_json(json_t *object)
 {
 	struct err err = {.rank = ERR_RANK_SELF};
-	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+	char *text = json_text(object, JSON_COMPACT);
 
 	json_decref(object);
 	if (!text) {

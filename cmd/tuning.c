@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "cmd/options.h"
+#include "lib/base/json.h"
 #include "lib/data/outfile.h"
 
 #define VERSION 1
@@ -267,7 +268,7 @@ static json_t *row_json(const struct select_tuning *t, size_t i)
 static char *dump(const struct select_tuning *t)
 {
 	json_t *measured = json_array(), *all;
-	char *text = NULL;
+	char *text;
 
 	for (size_t i = 0; i < t->nmeasured; i++) {
 		json_t *row = row_json(t, i);
@@ -276,8 +277,7 @@ static char *dump(const struct select_tuning *t)
 	}
 	all = json_pack("{s:i, s:o, s:o}", "version", VERSION, "rates", rates_json(&t->rates),
 	                "measured", measured);
-	if (all)
-		text = json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+	text = json_text(all, JSON_INDENT(2));
 	json_decref(all);
 	return text;
 }

@@ -1,0 +1,13 @@
+/* JSON as text with short numbers. */
+#ifndef COLLCTL_BASE_JSON_H
+#define COLLCTL_BASE_JSON_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+/* json_dumps with every real as the shortest decimal that reads back as the same double: 0.1, not
+ * 0.10000000000000001. For malloc's free(); NULL: out of memory, or @value is NULL. */
+char *json_text(const json_t *value, size_t flags);
+
+#endif

@@ -1,0 +1,88 @@
+/* JSON as text: numbers are short, and read back as the same double. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/json.h"
+
+static void is(json_t *value, size_t flags, const char *want)
+{
+	char *text = json_text(value, flags);
+
+	assert_non_null(text);
+	assert_string_equal(text, want);
+	free(text);
+	json_decref(value);
+}
+
+static void reals_are_short(void **state)
+{
+	(void)state;
+	is(json_pack("[f,f,f,f,f,f]", 0.1, 1.0, -0.0, 1e300, 2.5e-7, 100000.0), JSON_COMPACT,
+	   "[0.1,1.0,-0.0,1e300,2.5e-7,100000.0]");
+	is(json_pack("[f,f]", 1.0 / 3, 0.1 + 0.2), JSON_COMPACT,
+	   "[0.3333333333333333,0.30000000000000004]");
+	is(json_pack("{s:f, s:[i,f]}", "a", 19.7, "b", 7, 0.25), 0,
+	   "{\"a\": 19.7, \"b\": [7, 0.25]}");
+	is(json_pack("[f]", 0.3), JSON_INDENT(2), "[\n  0.3\n]");
+	assert_null(json_text(NULL, 0));
+}
+
+static void the_rest_stays(void **state)
+{
+	(void)state;
+	is(json_pack("[s,s,I,b,n]", "0.10000000000000001", "a\"0.10000000000000001\\", INT64_MIN,
+	             1),
+	   JSON_COMPACT,
+	   "[\"0.10000000000000001\",\"a\\\"0.10000000000000001\\\\\",-9223372036854775808,true,"
+	   "null]");
+	is(json_pack("{s:s}", "0.10000000000000001", "\\"), JSON_COMPACT,
+	   "{\"0.10000000000000001\":\"\\\\\"}");
+}
+
+static void every_double_reads_back(void **state)
+{
+	static const double edges[] = {
+	        DBL_MIN,     DBL_MAX,         DBL_TRUE_MIN,       -DBL_MIN,
+	        DBL_EPSILON, 1 - DBL_EPSILON, 9007199254740993.0, 123456789012345678.0};
+	uint64_t x = 88172645463325252u;
+
+	(void)state;
+	for (size_t i = 0; i < 20000; i++) {
+		double want, got;
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		memcpy(&want, &x, sizeof want);
+		if (i < sizeof edges / sizeof *edges)
+			want = edges[i];
+		if (!isfinite(want))
+			continue;
+		json_t *array = json_pack("[f]", want), *back;
+		char *text = json_text(array, JSON_COMPACT);
+		back = json_loads(text, 0, NULL);
+		got = json_real_value(json_array_get(back, 0));
+		assert_memory_equal(&got, &want, sizeof got);
+		json_decref(back);
+		json_decref(array);
+		free(text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(reals_are_short),
+	        cmocka_unit_test(the_rest_stays),
+	        cmocka_unit_test(every_double_reads_back),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
