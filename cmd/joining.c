@@ -7,10 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/job/launch.h"
-
-#define JOB_NAME_MAX 64
-#define TOKEN_MAX    4096
+#define TOKEN_MAX 4096
 
 /* Variables by which `collctl run` hands its ranks over; not for users. */
 #define LISTEN_FD   "COLLCTL_LISTEN_FD"
@@ -63,17 +60,20 @@ static int find_token(struct joining *j, const struct options *o, struct err *er
 /* Flags and COLLCTL_* first, then the launcher, then the hostfile. */
 static int find_rank(struct joining *j, const struct options *o, struct err *err)
 {
-	struct launch launch = {.rank = -1, .size = -1};
+	struct launch *launch = &j->launch;
+	struct err malformed = {.rank = ERR_RANK_SELF};
 	struct job_conf *c = &j->conf;
+	int ret = launch_detect(launch, getenv, &malformed);
 	c->rank = o->rank;
 	c->size = o->size > 0 ? o->size : 0;
 	if (c->rank == -1 || !c->size) {
-		if (launch_detect(&launch, getenv, err) < 0)
-			return -1;
-		if (c->rank == -1 && launch.rank >= 0)
-			c->rank = launch.rank;
-		if (!c->size && launch.size > 0)
-			c->size = launch.size;
+		const struct err *bad = ret < 0 ? &malformed : &launch->conflict;
+		if (bad->code)
+			return err_set(err, bad->code, "%s", bad->text);
+		if (c->rank == -1 && launch->rank >= 0)
+			c->rank = launch->rank;
+		if (!c->size && launch->size > 0)
+			c->size = launch->size;
 	}
 	if (c->hosts) {
 		if (!c->size)
@@ -96,7 +96,7 @@ static int find_rank(struct joining *j, const struct options *o, struct err *err
 		return err_set(err, ERR_USAGE,
 		               "no size: give --size, the number of ranks (or COLLCTL_SIZE)");
 	if (c->rank >= c->size)
-		return err_set(err, ERR_DISAGREE, "--rank %d: the ranks of %d are 0 to %d", c->rank,
+		return err_set(err, ERR_USAGE, "--rank %d: the ranks of %d are 0 to %d", c->rank,
 		               c->size, c->size - 1);
 	return 0;
 }
@@ -139,11 +139,24 @@ static int check_name(const char *name, struct err *err)
 	                    JOB_NAME_MAX);
 }
 
+/* --job, else what the launcher calls this launch, so that two launches never meet; else default.
+ */
+static int find_name(struct joining *j, const struct options *o, struct err *err)
+{
+	struct job_conf *c = &j->conf;
+	c->name = o->job ? o->job : "default";
+	if (!o->job && j->launch.id[0]) {
+		c->name = j->launch.id;
+		c->name_from = j->launch.id_from;
+		memcpy(c->launch_tag, j->launch.tag, sizeof c->launch_tag);
+	}
+	return check_name(c->name, err);
+}
+
 int joining_init(struct joining *j, const struct options *o, struct err *err)
 {
 	memset(j, 0, sizeof *j);
 	j->conf = (struct job_conf){
-	        .name = o->job,
 	        .listen = o->listen,
 	        .advertise = o->advertise,
 	        .iface = o->iface,
@@ -152,8 +165,8 @@ int joining_init(struct joining *j, const struct options *o, struct err *err)
 	        .join_timeout = o->join_timeout,
 	        .timeout = o->timeout,
 	};
-	if (check_name(o->job, err) < 0 || find_rendezvous(j, o, err) < 0 ||
-	    find_rank(j, o, err) < 0 || find_secret(j, o, err) < 0 || find_token(j, o, err) < 0) {
+	if (find_rendezvous(j, o, err) < 0 || find_rank(j, o, err) < 0 ||
+	    find_name(j, o, err) < 0 || find_secret(j, o, err) < 0 || find_token(j, o, err) < 0) {
 		joining_release(j);
 		return -1;
 	}

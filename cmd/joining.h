@@ -4,16 +4,18 @@
 
 #include "cmd/options.h"
 #include "lib/job/job.h"
+#include "lib/job/launch.h"
 
 struct joining {
 	struct job_conf conf;
+	struct launch launch; /* what the environment says */
 	struct secret secret;
 	struct hostfile hosts;
 	char *token;
 };
 
-/* Fill @j from @o; conf points into both. ERR_USAGE where rank, size or rendezvous are missing,
- * ERR_AUTH where the secret is. */
+/* Fill @j from @o; conf points into both, so @j stays where it is. ERR_USAGE where rank, size or
+ * rendezvous are missing, ERR_AUTH where the secret is. */
 int joining_init(struct joining *j, const struct options *o, struct err *err);
 void joining_release(struct joining *j);
 

@@ -123,8 +123,9 @@ const struct option_row option_rows[] = {
         OPT("hostfile", 'H', OPT_STRING, hostfile, "FILE",
             "the ranks' hosts, one a line in rank order; the first is the coordinator", OPTS_JOB),
         OPT("job", 'j', OPT_STRING, job, "NAME",
-            "the job's name, which tells jobs apart that share a store", OPTS_JOB,
-            .def = "default"),
+            "the job's name, which tells jobs apart that share a store; without it the launcher's"
+            " id, or 'default'",
+            OPTS_JOB),
 
         SECTION("Security"),
         OPT("secret-file", 0, OPT_STRING, secret_file, "FILE",

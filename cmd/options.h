@@ -53,7 +53,8 @@ struct options {
 	bool help, version;
 	/* job */
 	int size, rank; /* -1: not given; RANK_AUTO */
-	const char *rendezvous, *hostfile, *job;
+	const char *rendezvous, *hostfile;
+	const char *job; /* NULL: the launcher's id, or "default" */
 	const char *secret_file;
 	int secret_fd; /* -1 */
 	const char *store_token_file;

@@ -19,6 +19,7 @@ struct coord_conf {
 	int size;
 	bool elected;          /* rank 0 came by --rank auto */
 	const uint8_t *jobtag; /* 8 bytes */
+	const uint8_t *launch; /* 8 bytes: hello.launch; NULL: as zeros */
 	tls_find_key *find;
 	void *find_ctx;
 	int64_t join_deadline; /* clock_ns() */

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/job/coord_internal.h"
+
+#define LATECOMERS_WAIT (5 * NS_PER_SEC) /* for ranks that come after sizes have differed */
 
 static void guest_lost(void *ctx, const struct err *err)
 {
@@ -121,6 +124,15 @@ static void seat_guests(struct coord *c)
 	}
 }
 
+/* Was it started by another call of a launcher? Not where a user has named the job (--job). */
+static bool other_launch(const struct coord *c, const struct hello *h)
+{
+	static const uint8_t none[sizeof h->launch];
+	const uint8_t *own = c->conf.launch ? c->conf.launch : none;
+	return memcmp(own, none, sizeof none) != 0 && memcmp(h->launch, none, sizeof none) != 0 &&
+	       memcmp(own, h->launch, sizeof none) != 0;
+}
+
 static bool refuse(const struct coord *c, const struct hello *h, struct err *e)
 {
 	char from[ADDR_TEXT];
@@ -135,7 +147,14 @@ static bool refuse(const struct coord *c, const struct hello *h, struct err *e)
 	if (memcmp(h->jobtag, c->conf.jobtag, sizeof h->jobtag) != 0) {
 		e->code = ERR_AUTH;
 		snprintf(e->text, sizeof e->text,
-		         "rank 0 here belongs to another job: is --job the same on every rank?");
+		         "rank 0 here belongs to another job: give every rank the same --job");
+		return true;
+	}
+	if (other_launch(c, h)) {
+		e->code = ERR_AUTH;
+		snprintf(e->text, sizeof e->text,
+		         "rank 0 here belongs to another launch, whose job has the same name: give "
+		         "each launch a --job of its own, or all ranks of one job the same");
 		return true;
 	}
 	if (h->rank == PROTO_RANK_AUTO || h->rank >= (uint32_t)c->conf.size)
@@ -154,6 +173,22 @@ static bool refuse(const struct coord *c, const struct hello *h, struct err *e)
 	         h->rank, m->from.len ? ", from " : "",
 	         m->from.len ? addr_text(&m->from, true, from) : "");
 	return true;
+}
+
+/* The ranks don't agree how many they are: @h's has been told so. Nobody knows who is still to
+ * come: wait for as many as the smallest size says, for a short time. */
+static void expect_fewer(struct coord *c, const struct hello *h)
+{
+	int64_t until = clock_ns() + LATECOMERS_WAIT;
+	for (int r = 0; r < c->conf.size; r++) {
+		struct member *m = &c->members[r];
+		m->lost |= h->size && (uint32_t)r >= h->size && !m->joined;
+		m->told |= (uint32_t)r == h->rank && !m->joined;
+	}
+	if (c->stage == STAGE_JOIN && until < c->conf.join_deadline) {
+		c->conf.join_deadline = until;
+		loop_timer_set(c->conf.loop, &c->join_timer, until);
+	}
 }
 
 void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
@@ -188,7 +223,9 @@ void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENIN
 		         c->conf.size);
 	if (e.text[0]) {
 		turn_away(c, conn, from, &e);
+		expect_fewer(c, &h);
 		coord_fail(c, &e, PHASE_JOIN);
+		coord_maybe_drained(c);
 		return;
 	}
 	if (h.rank != PROTO_RANK_AUTO) {

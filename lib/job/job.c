@@ -567,6 +567,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .size = j->size,
 	        .elected = j->conf.rank == JOB_RANK_AUTO,
 	        .jobtag = j->jobtag,
+	        .launch = j->conf.launch_tag,
 	        .find = find_key,
 	        .find_ctx = j,
 	        .join_deadline = j->join_deadline,
@@ -600,6 +601,17 @@ static int await_welcome(struct job *j, struct err *err)
 	return 0;
 }
 
+/* Where the job's name is the launcher's id, ranks that were started otherwise have another. */
+static const char *name_hint(const struct job *j, char *text, size_t cap)
+{
+	text[0] = '\0';
+	if (j->conf.name_from)
+		snprintf(text, cap,
+		         "; this job's name is %.64s, from %s: give every rank the same --job",
+		         j->conf.name, j->conf.name_from);
+	return text;
+}
+
 /* One try to join at @to. 1: welcomed, or told why not; 0: nobody there, *why says how it looks;
  * -1: an error for good, in *why. */
 static int try_join(struct job *j, const struct addr *to, struct err *why)
@@ -617,10 +629,11 @@ static int try_join(struct job *j, const struct addr *to, struct err *why)
 	        .ctx = j,
 	};
 	struct err e = {.rank = ERR_RANK_SELF};
-	char text[ADDR_TEXT];
+	char text[ADDR_TEXT], hint[192];
 	int ret = 0;
 	j->welcomed = j->closed = false;
 	memcpy(dial.hello.jobtag, j->jobtag, sizeof j->jobtag);
+	memcpy(dial.hello.launch, j->conf.launch_tag, sizeof dial.hello.launch);
 	if (dial.until > j->join_deadline)
 		dial.until = j->join_deadline;
 	struct conn *conn = dial_coordinator(&dial, to, &e);
@@ -633,8 +646,9 @@ static int try_join(struct job *j, const struct addr *to, struct err *why)
 	bool hopeless = e.code != ERR_PEER_LOST && e.code != ERR_STALLED;
 	if (check_signal(j, why) < 0)
 		return -1;
-	err_set(why, e.code == ERR_INTEGRITY ? ERR_AUTH : e.code, "rank 0 at %s: %s",
-	        addr_text(to, true, text), e.text);
+	err_set(why, e.code == ERR_INTEGRITY ? ERR_AUTH : e.code, "rank 0 at %s: %s%s",
+	        addr_text(to, true, text), e.text,
+	        e.code == ERR_AUTH ? name_hint(j, hint, sizeof hint) : "");
 	return hopeless ? -1 : 0;
 }
 
@@ -661,10 +675,11 @@ static int back_off(struct job *j, int64_t *wait, struct err *err)
 static int nobody_there(struct job *j, const char *last, struct err *err)
 {
 	const char *trouble = rendezvous_trouble(j->rendezvous);
+	char hint[192];
 	err_clear(err);
 	return err_set(err, ERR_RENDEZVOUS,
-	               "rank 0 was not found before the end of --join-timeout: %s%s%s", trouble,
-	               trouble[0] && last[0] ? "; " : "", last);
+	               "rank 0 was not found before the end of --join-timeout: %s%s%s%s", trouble,
+	               trouble[0] && last[0] ? "; " : "", last, name_hint(j, hint, sizeof hint));
 }
 
 /* Find the coordinator and join it; rank 0 (and, in a store, a rank that takes any place) becomes

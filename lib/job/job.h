@@ -24,6 +24,8 @@
 
 struct job_conf {
 	const char *name;            /* --job */
+	const char *name_from;       /* the launcher's variable that it is from; NULL: none */
+	uint8_t launch_tag[8];       /* of the launcher's id; zeros: the user has named the job */
 	int rank;                    /* or JOB_RANK_AUTO */
 	int size;                    /* 0: told by the others (rank auto) */
 	const struct secret *secret; /* NULL: --insecure */

@@ -1,19 +1,27 @@
 #include "lib/job/launch.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
 
 typedef char *getenv_fn_t(const char *);
 
 /* A launcher's variables. One with `size_needed` has a rank variable of so common a name that it
- * counts only together with the size. */
+ * counts only together with the size. `id` is what it calls the launch, with `id_more` as a second
+ * part. */
 struct launcher {
 	const char *name, *rank, *size;
 	bool size_needed;
 	bool (*applies)(getenv_fn_t *, struct err *);
+	const char *id, *id_more;
 };
 
 /* Slurm's ids of what is no step of srun's: batch, extern, interactive and pending. */
@@ -65,15 +73,21 @@ static bool in_slurm_step(getenv_fn_t *getenv_fn, struct err *err)
 
 /* In the order of precedence. */
 static const struct launcher launchers[] = {
-        {"torchrun", "RANK", "WORLD_SIZE", true, NULL},
-        {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", false, NULL},
-        {"Hydra", "PMI_RANK", "PMI_SIZE", false, NULL},
-        {"JSM", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", false, NULL},
-        {"PALS", "PALS_RANKID", NULL, false, NULL},
-        {"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", false, NULL},
-        {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", false, in_slurm_step},
-        {"Kubernetes", "JOB_COMPLETION_INDEX", NULL, false, NULL},
+        {"torchrun", "RANK", "WORLD_SIZE", true, NULL, "TORCHELASTIC_RUN_ID", NULL},
+        {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", false, NULL, "PMIX_NAMESPACE",
+         NULL},
+        {"Hydra", "PMI_RANK", "PMI_SIZE", false, NULL, "PMIX_NAMESPACE", NULL},
+        {"JSM", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", false, NULL, "PMIX_NAMESPACE", NULL},
+        {"PALS", "PALS_RANKID", NULL, false, NULL, "PALS_APID", NULL},
+        {"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", false, NULL, "FLUX_JOB_ID", NULL},
+        {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", false, in_slurm_step, "SLURM_JOB_ID",
+         "SLURM_STEP_ID"},
+        {"Kubernetes", "JOB_COMPLETION_INDEX", NULL, false, NULL, NULL, NULL},
 };
+
+/* What batch systems call a job, for launchers that give a launch no name and for ranks that are
+ * started by hand in a batch script. */
+static const char *const batch_ids[] = {"PBS_JOBID", "LSB_JOBID", "SLURM_JOB_ID", "FLUX_JOB_ID"};
 
 static const struct {
 	const char *name;
@@ -99,6 +113,8 @@ static int read_launcher(struct launch *out, const struct launcher *l, getenv_fn
 	if (get_int(getenv_fn, l->rank, 0, &out->rank, err) < 0 ||
 	    get_int(getenv_fn, l->size, 1, &out->size, err) < 0)
 		return -1;
+	out->rank_from = l->rank;
+	out->size_from = out->size >= 0 ? l->size : NULL;
 	if (out->size >= 0 && out->rank >= out->size)
 		return err_set(err, ERR_USAGE, "%s=%d: not below %s=%d", l->rank, out->rank,
 		               l->size, out->size);
@@ -116,18 +132,139 @@ static int read_local_rank(struct launch *out, getenv_fn_t *getenv_fn, struct er
 	return 0;
 }
 
+/* ---- several launchers ---- */
+
+static bool same_number(getenv_fn_t *getenv_fn, const char *variable, int value)
+{
+	const char *text = get(getenv_fn, variable);
+
+	return text && value >= 0 && strtoll(text, NULL, 10) == value;
+}
+
+/*
+ * Did @outer only start the launcher @inner, once on each host? Then its ranks are not the job's.
+ * torchrun says how many of it there are (GROUP_WORLD_SIZE); mpirun under Slurm starts its daemons
+ * by a step of one task on each node.
+ */
+static bool started_by(const struct launcher *inner, const struct launch *outer,
+                       getenv_fn_t *getenv_fn)
+{
+	if (strcmp(inner->name, "torchrun") == 0)
+		return get(getenv_fn, "TORCHELASTIC_RUN_ID") &&
+		       (outer->size < 0 || same_number(getenv_fn, "GROUP_WORLD_SIZE", outer->size));
+	return strcmp(outer->launcher, "Slurm") == 0 &&
+	       same_number(getenv_fn, "SLURM_STEP_NUM_NODES", outer->size);
+}
+
+static void set_conflict(struct launch *l, const struct launch *other)
+{
+	bool rank = l->rank != other->rank;
+
+	err_set(&l->conflict, ERR_USAGE,
+	        "%s (%s=%d) and %s (%s=%d) disagree about the %s: give --rank and --size, or unset "
+	        "the variables that are left over",
+	        l->launcher, rank ? l->rank_from : l->size_from, rank ? l->rank : l->size,
+	        other->launcher, rank ? other->rank_from : other->size_from,
+	        rank ? other->rank : other->size, rank ? "rank" : "size");
+}
+
+/* Compare the launcher that counts, launchers[@found], with those after it. */
+static int compare(struct launch *out, size_t found, getenv_fn_t *getenv_fn, struct err *err)
+{
+	for (size_t i = found + 1; i < sizeof launchers / sizeof launchers[0]; i++) {
+		struct launch other = {.rank = -1, .size = -1};
+		if (!is_present(&launchers[i], getenv_fn, err) || err->code)
+			continue;
+		if (read_launcher(&other, &launchers[i], getenv_fn, err) < 0)
+			return -1;
+		bool sizes = out->size >= 0 && other.size >= 0 && out->size != other.size;
+		if ((out->rank != other.rank || sizes) &&
+		    !started_by(&launchers[found], &other, getenv_fn))
+			set_conflict(out, &other);
+	}
+	return err->code ? -1 : 0;
+}
+
+/* ---- the launch's id ---- */
+
+/* Make @id a job's name. Where that changes it, a hash of the whole keeps different ids different.
+ */
+static void make_name(const char *id, char name[JOB_NAME_MAX + 1])
+{
+	enum { HASH = 9 }; /* "-%08x" */
+	uint64_t sum = XXH3_64bits(id, strlen(id));
+	bool changed = strlen(id) > JOB_NAME_MAX;
+	size_t n = 0;
+
+	for (const char *p = id; *p && n < JOB_NAME_MAX; p++) {
+		bool fits = isalnum((unsigned char)*p) || strchr("._-", *p);
+		name[n++] = fits ? *p : '_';
+		changed |= !fits;
+	}
+	if (changed && n > JOB_NAME_MAX - HASH)
+		n = JOB_NAME_MAX - HASH;
+	name[n] = '\0';
+	if (changed)
+		snprintf(name + n, HASH + 1, "-%08" PRIx32, (uint32_t)sum);
+}
+
+static void set_id(struct launch *l, const char *from, const char *id, const char *separator,
+                   const char *more)
+{
+	char whole[1024];
+
+	snprintf(whole, sizeof whole, "%s%s%s", id, more ? separator : "", more ? more : "");
+	make_name(whole, l->id);
+	uint64_t sum = XXH3_64bits(whole, strlen(whole));
+	memcpy(l->tag, &sum, sizeof l->tag);
+	l->id_from = from;
+}
+
+/* @row: of the launcher that was found, or NULL. */
+static void find_id(struct launch *l, const struct launcher *row, getenv_fn_t *getenv_fn)
+{
+	const char *id = row ? get(getenv_fn, row->id) : NULL;
+	const char *more = row ? get(getenv_fn, row->id_more) : NULL;
+	bool torchrun = row && strcmp(row->name, "torchrun") == 0;
+
+	if (torchrun && (!id || strcmp(id, "none") == 0)) { /* it was given no --rdzv-id */
+		id = get(getenv_fn, "MASTER_ADDR");
+		more = get(getenv_fn, "MASTER_PORT");
+		if (id && more) {
+			set_id(l, "MASTER_ADDR:MASTER_PORT", id, ":", more);
+			return;
+		}
+		id = more = NULL;
+	}
+	if (id) {
+		set_id(l, more ? "SLURM_JOB_ID.SLURM_STEP_ID" : row->id, id, ".", more);
+		return;
+	}
+	for (size_t i = 0; i < sizeof batch_ids / sizeof batch_ids[0]; i++) {
+		id = get(getenv_fn, batch_ids[i]);
+		if (!id)
+			continue;
+		set_id(l, batch_ids[i], id, "", NULL);
+		return;
+	}
+}
+
 int launch_detect(struct launch *out, char *(*getenv_fn)(const char *), struct err *err)
 {
 	/* An error of a row's own test (a malformed SLURM_STEP_ID) ends the search too. */
 	struct err own = {.rank = ERR_RANK_SELF};
+	const struct launcher *row = NULL;
 
-	*out = (struct launch){.rank = -1, .size = -1, .local_rank = -1};
-	for (size_t i = 0; i < sizeof launchers / sizeof launchers[0] && !own.code; i++) {
+	*out = (struct launch){
+	        .rank = -1, .size = -1, .local_rank = -1, .conflict.rank = ERR_RANK_SELF};
+	for (size_t i = 0; i < sizeof launchers / sizeof launchers[0] && !own.code && !row; i++) {
 		if (!is_present(&launchers[i], getenv_fn, &own))
 			continue;
-		if (read_launcher(out, &launchers[i], getenv_fn, &own) == 0)
+		row = &launchers[i];
+		if (read_launcher(out, row, getenv_fn, &own) == 0 &&
+		    compare(out, i, getenv_fn, &own) == 0)
 			read_local_rank(out, getenv_fn, &own);
-		break;
 	}
+	find_id(out, row, getenv_fn);
 	return own.code ? err_set(err, own.code, "%s", own.text) : 0;
 }

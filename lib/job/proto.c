@@ -23,6 +23,7 @@ void hello_encode(const struct hello *h, uint8_t o[GATE_OPENING])
 	put_u32(o + 12, h->rank);
 	put_u32(o + 16, h->size);
 	memcpy(o + 20, h->jobtag, sizeof h->jobtag);
+	memcpy(o + 28, h->launch, sizeof h->launch);
 }
 
 int hello_decode(struct hello *h, const uint8_t o[GATE_OPENING])
@@ -33,6 +34,7 @@ int hello_decode(struct hello *h, const uint8_t o[GATE_OPENING])
 	h->rank = get_u32(o + 12);
 	h->size = get_u32(o + 16);
 	memcpy(h->jobtag, o + 20, sizeof h->jobtag);
+	memcpy(h->launch, o + 28, sizeof h->launch);
 	return 0;
 }
 

@@ -13,7 +13,7 @@
 #include "lib/net/gate.h"
 #include "lib/net/mesh.h"
 
-#define PROTO_VERSION     3
+#define PROTO_VERSION     4
 #define PROTO_RANK_AUTO   UINT32_MAX
 #define PROTO_MAX_INPUTS  (1u << 20) /* local inputs of a rank */
 #define PROTO_MAX_STREAMS 64
@@ -43,6 +43,7 @@ struct hello {
 	uint32_t rank; /* PROTO_RANK_AUTO */
 	uint32_t size;
 	uint8_t jobtag[8];
+	uint8_t launch[8]; /* a hash of the launcher's id; zeros: the job was named by the user */
 };
 void hello_encode(const struct hello *, uint8_t opening[GATE_OPENING]);
 int hello_decode(struct hello *, const uint8_t opening[GATE_OPENING]); /* -1: no such record */

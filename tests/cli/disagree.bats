@@ -136,7 +136,7 @@ assert_no_output() {
 	start_serve
 	rank 4 4 allreduce in.0.npy -o out.0.npy
 	wait_ranks
-	assert_rank 4 7 'rank 4' '0 to 3'
+	assert_rank 4 2 'rank 4' '0 to 3'
 	assert_no_output
 }
 

@@ -23,10 +23,10 @@ export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
 
 common_setup() {
 	local v
-	for v in $(compgen -e | grep -E '^(COLLCTL_|OMPI_|PMI|PALS_|JSM_|FLUX_|SLURM_|MPI_LOCAL)' || true); do
+	for v in $(compgen -e | grep -E '^(COLLCTL_|OMPI_|PMI|PALS_|JSM_|FLUX_|SLURM_|MPI_LOCAL|TORCHELASTIC_)' || true); do
 		unset "$v"
 	done
-	unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT JOB_COMPLETION_INDEX PBS_NODEFILE
+	unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT JOB_COMPLETION_INDEX PBS_NODEFILE PBS_JOBID LSB_JOBID
 	unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
 	export LC_ALL=C no_proxy='*'
 	# A hang ends as a failure that says what it waited for, long before the test's time is over.

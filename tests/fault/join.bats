@@ -178,6 +178,85 @@ by_hostfile() { # R [OPTIONS...]
 	assert_no_output
 }
 
+# Nobody may wait for --join-timeout, which is longer than the test.
+by_store() { # R P [OPTIONS...]
+	local r=$1
+	spawn_rank "$r" "$COLLCTL" barrier -r "$r" -n "$2" -R "$STORE" --secret-file "$SECRET" \
+		--join-timeout 10m "${@:3}"
+}
+
+@test "58: one rank has another --size: every rank ends at once with 7, rank 0 too" {
+	local odd r
+	start_serve
+	for odd in 0 2; do
+		for r in 0 1 2; do
+			by_store "$r" $((r == odd ? 4 : 3))
+		done
+		wait_ranks
+		assert_ranks 3 7 '--size' 'differs from' 'on rank 0'
+	done
+}
+
+@test "58: ranks that have not come hold nobody" {
+	start_serve
+	by_store 0 4
+	by_store 2 5
+	wait_ranks
+	assert_rank 0 7 'rank 2: --size 5 differs from 4 on rank 0'
+	assert_rank 2 7 'rank 2: --size 5 differs from 4 on rank 0'
+}
+
+# bats test_tags=smoke
+@test "45: two Slurm steps at one store, without -j, never mix" {
+	local job r
+	start_serve
+	for r in 0 1; do
+		for job in 7 8; do
+			SLURM_JOB_ID=$job SLURM_STEP_ID=0 SLURM_PROCID=$r SLURM_STEP_NUM_TASKS=2 \
+				spawn_rank "$job$r" "$COLLCTL" gather -R "$STORE" --secret-file "$SECRET" \
+				--dtype u8 --shape 2 <(printf '%s' "$job$r") --format raw -o "$job.raw"
+		done
+	done
+	wait_ranks
+	for r in 70 71 80 81; do
+		assert_rank "$r" 0
+	done
+	assert_equal "$(<7.raw)" 7071
+	assert_equal "$(<8.raw)" 8081
+}
+
+@test "45: a rank of another launch is told to give --job" {
+	make_hostfile hosts 2
+	PBS_JOBID=1.pbs by_hostfile 0
+	PBS_JOBID=2.pbs by_hostfile 1
+	wait_ranks
+	assert_rank 1 6 '2.pbs' PBS_JOBID --job
+	assert_rank 0 5
+	# With --job they meet.
+	PBS_JOBID=1.pbs by_hostfile 0 -j both --join-timeout 30s
+	PBS_JOBID=2.pbs by_hostfile 1 -j both --join-timeout 30s
+	wait_ranks
+	assert_ranks 2 0
+}
+
+@test "46: variables of two launchers that disagree: 2, both named, and the way out" {
+	local r
+	start_serve
+	export RANK=0 WORLD_SIZE=1
+	for r in 0 1; do
+		OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=2 spawn_rank "$r" "$COLLCTL" barrier \
+			-R "$STORE" --secret-file "$SECRET"
+	done
+	wait_ranks
+	assert_rank 0 2 WORLD_SIZE=1 OMPI_COMM_WORLD_SIZE=2 '--rank and --size'
+	assert_rank 1 2 'torchrun (RANK=0)' 'Open MPI (OMPI_COMM_WORLD_RANK=1)' '--rank and --size'
+	for r in 0 1; do
+		OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=2 by_store "$r" 2
+	done
+	wait_ranks
+	assert_ranks 2 0
+}
+
 @test "9: the stale record of a dead job is replaced" {
 	start_serve
 	rank 0 2 allreduce in.0.npy -o out.0.npy

@@ -169,6 +169,7 @@ static void open_job(int size, int64_t join_ns, int64_t timeout)
 	        .loop = &loop,
 	        .size = size,
 	        .jobtag = (const uint8_t *)"job tag",
+	        .launch = (const uint8_t *)"launch 1",
 	        .join_deadline = clock_ns() + join_ns,
 	        .timeout = timeout,
 	        .deliver = deliver,
@@ -585,7 +586,7 @@ static void other_versions_and_jobs_are_told(void **state)
 	hello_as(2, &h);
 	until(members[2].lost, 1);
 	assert_int_equal(members[2].failure.code, ERR_DISAGREE);
-	assert_non_null(strstr(members[2].failure.text, "protocol version 4 differs from 3"));
+	assert_non_null(strstr(members[2].failure.text, "protocol version 5 differs from 4"));
 	h = hello_of(1, 2);
 	h.jobtag[0] ^= 1;
 	hello_as(3, &h);
@@ -594,6 +595,43 @@ static void other_versions_and_jobs_are_told(void **state)
 	assert_non_null(strstr(members[3].failure.text, "another job"));
 	assert_int_equal(members[0].heard[MSG_ABORT], 0);
 	join(1, 2);
+}
+
+/* Launches whose jobs have one name; who has named the job is of every launch. */
+static void another_launch_is_told(void **state)
+{
+	struct hello h = hello_of(1, 3);
+	(void)state;
+	open_job(3, PATIENCE, NS_PER_SEC);
+	memcpy(h.launch, "launch 2", 8);
+	hello_as(3, &h);
+	until(members[3].lost, 1);
+	assert_int_equal(members[3].failure.code, ERR_AUTH);
+	assert_non_null(strstr(members[3].failure.text, "--job"));
+	memcpy(h.launch, "launch 1", 8);
+	hello_as(1, &h);
+	until(members[1].heard[MSG_WELCOME], 1);
+	join(2, 3);
+	assert_int_equal(members[0].heard[MSG_ABORT], 0);
+}
+
+/* How many there are nobody knows: as many as the smaller size are waited for, not to the end. */
+static void after_sizes_that_differ_few_are_waited_for(void **state)
+{
+	struct hello h = hello_of(1, 2), late = hello_of(2, 3);
+	(void)state;
+	open_job(4, 3600 * NS_PER_SEC, NS_PER_SEC);
+	hello_as(1, &h);
+	until(members[1].lost, 1);
+	until(members[0].heard[MSG_ABORT], 1);
+	hello_as(2, &late);
+	until(members[2].heard[MSG_ABORT], 1);
+	coord_drain(coord);
+	int64_t end = clock_ns() + PATIENCE;
+	while (!coord_drained(coord)) {
+		assert_true(clock_ns() < end);
+		turn();
+	}
 }
 
 static void missing_ranks_are_listed_at_the_deadline(void **state)
@@ -1200,6 +1238,8 @@ int main(void)
 	        COORD_TEST(a_rank_out_of_range),
 	        COORD_TEST(a_rank_started_twice),
 	        COORD_TEST(other_versions_and_jobs_are_told),
+	        COORD_TEST(another_launch_is_told),
+	        COORD_TEST(after_sizes_that_differ_few_are_waited_for),
 	        COORD_TEST(missing_ranks_are_listed_at_the_deadline),
 	        COORD_TEST(a_rank_that_says_nothing_is_named_at_the_deadline),
 	        COORD_TEST(a_late_rank_is_told_of_the_failure),

@@ -22,7 +22,7 @@ static char *test_getenv(const char *name)
 }
 
 struct found {
-	const char *env[10];
+	const char *env[12];
 	const char *launcher;
 	int rank, size, local_rank;
 };
@@ -46,14 +46,22 @@ static const struct found cases[] = {
         {{FLUX, NULL}, "Flux", 6, 9, -1},
         {{SLURM, NULL}, "Slurm", 7, 10, -1},
         {{K8S, NULL}, "Kubernetes", 8, -1, -1},
-        /* precedence, each against the next */
-        {{OMPI, TORCH, NULL}, "torchrun", 1, 4, -1},
-        {{HYDRA, OMPI, NULL}, "Open MPI", 2, 5, -1},
-        {{JSM, HYDRA, NULL}, "Hydra", 3, 6, -1},
-        {{PALS, JSM, NULL}, "JSM", 4, 7, -1},
-        {{FLUX, PALS, NULL}, "PALS", 5, -1, -1},
-        {{SLURM, FLUX, NULL}, "Flux", 6, 9, -1},
-        {{K8S, SLURM, NULL}, "Slurm", 7, 10, -1},
+        /* precedence, each against the next, which agrees */
+        {{"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", TORCH, NULL}, "torchrun", 1, 4, -1},
+        {{"PMI_RANK=2", "PMI_SIZE=5", OMPI, NULL}, "Open MPI", 2, 5, -1},
+        {{"JSM_NAMESPACE_RANK=3", HYDRA, NULL}, "Hydra", 3, 6, -1},
+        {{"PALS_RANKID=4", JSM, NULL}, "JSM", 4, 7, -1},
+        {{"FLUX_TASK_RANK=5", PALS, NULL}, "PALS", 5, -1, -1},
+        {{"SLURM_PROCID=6", "SLURM_STEP_ID=0", FLUX, NULL}, "Flux", 6, 9, -1},
+        {{"JOB_COMPLETION_INDEX=7", SLURM, NULL}, "Slurm", 7, 10, -1},
+        /* one that only starts the other, once on each host, is no second opinion */
+        {{TORCH, "TORCHELASTIC_RUN_ID=a", "GROUP_WORLD_SIZE=10", SLURM, NULL},
+         "torchrun",
+         1,
+         4,
+         -1},
+        {{TORCH, "TORCHELASTIC_RUN_ID=a", K8S, NULL}, "torchrun", 1, 4, -1},
+        {{OMPI, SLURM, "SLURM_STEP_NUM_NODES=10", NULL}, "Open MPI", 2, 5, -1},
         /* half of torchrun's pair is somebody else's variable; half of another's is not */
         {{"RANK=1", NULL}, NULL, -1, -1, -1},
         {{"RANK=x", K8S, NULL}, "Kubernetes", 8, -1, -1},
@@ -84,6 +92,8 @@ static void test_found(void **state)
 		environment = c->env;
 		if (launch_detect(&l, test_getenv, &e) < 0)
 			fail_msg("case %zu: %s", i, e.text);
+		if (l.conflict.code)
+			fail_msg("case %zu: %s", i, l.conflict.text);
 		if (!!l.launcher != !!c->launcher ||
 		    (l.launcher && strcmp(l.launcher, c->launcher) != 0))
 			fail_msg("case %zu: %s", i, l.launcher ? l.launcher : "none");
@@ -123,11 +133,121 @@ static void test_malformed(void **state)
 	}
 }
 
+static const struct {
+	const char *env[10];
+	const char *says[4];
+} conflicts[] = {
+        {{"RANK=0", "WORLD_SIZE=1", "OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=4", NULL},
+         {"torchrun (RANK=0)", "Open MPI (OMPI_COMM_WORLD_RANK=3)", "--rank and --size"}},
+        {{"RANK=0", "WORLD_SIZE=1", "PMI_RANK=0", "PMI_SIZE=4", NULL},
+         {"torchrun (WORLD_SIZE=1)", "Hydra (PMI_SIZE=4)", "--rank and --size"}},
+        {{HYDRA, OMPI, NULL}, {"OMPI_COMM_WORLD_RANK=2", "PMI_RANK=3"}},
+        {{SLURM, HYDRA, NULL}, {"PMI_RANK=3", "SLURM_PROCID=7"}},
+        {{SLURM, HYDRA, "SLURM_STEP_NUM_NODES=2", NULL}, {"PMI_RANK=3", "SLURM_PROCID=7"}},
+        {{K8S, FLUX, NULL}, {"FLUX_TASK_RANK=6", "JOB_COMPLETION_INDEX=8"}},
+        {{TORCH, "TORCHELASTIC_RUN_ID=a", "GROUP_WORLD_SIZE=2", SLURM, NULL},
+         {"RANK=1", "SLURM_PROCID=7"}},
+        {{TORCH, "PMI_RANK=1", "SLURM_PROCID=2", "SLURM_STEP_ID=0", NULL}, {"SLURM_PROCID=2"}},
+};
+
+static void test_conflicts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof conflicts / sizeof conflicts[0]; i++) {
+		struct launch l;
+		struct err e = {0};
+		environment = conflicts[i].env;
+		assert_int_equal(launch_detect(&l, test_getenv, &e), 0);
+		assert_int_equal(l.conflict.code, ERR_USAGE);
+		for (int k = 0; conflicts[i].says[k]; k++)
+			if (!strstr(l.conflict.text, conflicts[i].says[k]))
+				fail_msg("'%s' does not say '%s'", l.conflict.text,
+				         conflicts[i].says[k]);
+	}
+}
+
+#define LONG "0123456789012345678901234567890123456789012345678901234567890123"
+
+static const struct {
+	const char *env[10];
+	const char *id, *from; /* @id may end in "-*": a hash follows */
+} ids[] = {
+        {{NULL}, "", NULL},
+        {{TORCH, NULL}, "", NULL},
+        {{TORCH, "TORCHELASTIC_RUN_ID=run.7", "SLURM_JOB_ID=3", NULL},
+         "run.7",
+         "TORCHELASTIC_RUN_ID"},
+        {{TORCH, "TORCHELASTIC_RUN_ID=none", "MASTER_ADDR=n1", "MASTER_PORT=29500", NULL},
+         "n1_29500-*",
+         "MASTER_ADDR:MASTER_PORT"},
+        {{TORCH, "TORCHELASTIC_RUN_ID=none", "MASTER_ADDR=n1", NULL}, "", NULL},
+        {{OMPI, "PMIX_NAMESPACE=prterun-n1-99@1", "PBS_JOBID=5.srv", NULL},
+         "prterun-n1-99_1-*",
+         "PMIX_NAMESPACE"},
+        {{OMPI, "PBS_JOBID=5.srv", NULL}, "5.srv", "PBS_JOBID"},
+        {{PALS, "PALS_APID=ab-cd", NULL}, "ab-cd", "PALS_APID"},
+        {{FLUX,
+          "FLUX_JOB_ID=\xc6\x92"
+          "2Xy",
+          NULL},
+         "__2Xy-*",
+         "FLUX_JOB_ID"},
+        {{SLURM, "SLURM_JOB_ID=4711", NULL}, "4711.0", "SLURM_JOB_ID.SLURM_STEP_ID"},
+        /* a step that is none of srun's, and another launcher in a job: the job alone */
+        {{"SLURM_JOB_ID=4711", "SLURM_PROCID=0", "SLURM_STEP_ID=4294967291", NULL},
+         "4711",
+         "SLURM_JOB_ID"},
+        {{HYDRA, "SLURM_JOB_ID=4711", "SLURM_STEP_ID=0", NULL}, "4711", "SLURM_JOB_ID"},
+        {{"LSB_JOBID=12", NULL}, "12", "LSB_JOBID"},
+        {{"PBS_JOBID=" LONG, NULL}, LONG, "PBS_JOBID"},
+        {{"PBS_JOBID=" LONG "4", NULL},
+         "0123456789012345678901234567890123456789012345678901234-*",
+         "PBS_JOBID"},
+};
+
+static void test_ids(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+		static const unsigned char none[8];
+		const char *star = strchr(ids[i].id, '*');
+		size_t n = star ? (size_t)(star - ids[i].id) : strlen(ids[i].id);
+		struct launch l;
+		struct err e = {0};
+		environment = ids[i].env;
+		assert_int_equal(launch_detect(&l, test_getenv, &e), 0);
+		if (strncmp(l.id, ids[i].id, n) != 0 || strlen(l.id) != n + (star ? 8 : 0))
+			fail_msg("case %zu: '%s'", i, l.id);
+		assert_int_equal(memcmp(l.tag, none, sizeof none) == 0, *ids[i].id == 0);
+		if (ids[i].from)
+			assert_string_equal(l.id_from, ids[i].from);
+		else
+			assert_null(l.id_from);
+	}
+}
+
+/* Ids that become the same letters stay different names. */
+static void test_different_ids(void **state)
+{
+	static const char *const first[] = {"PBS_JOBID=a:b", NULL}, *const second[] = {
+	                                                                    "PBS_JOBID=a@b", NULL};
+	struct launch a, b;
+	struct err e = {0};
+	(void)state;
+	environment = first;
+	assert_int_equal(launch_detect(&a, test_getenv, &e), 0);
+	environment = second;
+	assert_int_equal(launch_detect(&b, test_getenv, &e), 0);
+	assert_string_not_equal(a.id, b.id);
+	assert_memory_not_equal(a.tag, b.tag, sizeof a.tag);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_found),
-	        cmocka_unit_test(test_malformed),
+	        cmocka_unit_test(test_found),         cmocka_unit_test(test_malformed),
+	        cmocka_unit_test(test_conflicts),     cmocka_unit_test(test_ids),
+	        cmocka_unit_test(test_different_ids),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

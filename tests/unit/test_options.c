@@ -216,7 +216,7 @@ static void defaults(void **state)
 	assert_string_equal(o.op, "sum");
 	assert_string_equal(o.order, "any");
 	assert_string_equal(o.algorithm, "auto");
-	assert_string_equal(o.job, "default");
+	assert_null(o.job); /* the launcher's id, or "default" */
 	assert_int_equal(o.root, 0);
 	assert_true(o.memory == 256u << 20);
 	assert_true(o.join_timeout == 120 * NS_PER_SEC);

@@ -17,6 +17,7 @@ static void hello_comes_back(void **state)
 	uint8_t o[GATE_OPENING];
 	(void)state;
 	memcpy(h.jobtag, "jobs tag", sizeof h.jobtag);
+	memcpy(h.launch, "a launch", sizeof h.launch);
 	hello_encode(&h, o);
 	assert_int_equal(hello_decode(&back, o), 0);
 	assert_memory_equal(&h, &back, sizeof h);
