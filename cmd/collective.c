@@ -222,6 +222,7 @@ static int commit(struct collective *c, struct err *err)
 	if (job_vote(c->job, same ? c->digest : NULL, err) < 0)
 		return -1;
 	files_commit(c, &mine);
+	c->in_place = !mine.code;
 	return job_finish(c->job, &mine, err);
 }
 
@@ -295,7 +296,7 @@ static struct result result_of(const struct collective *c)
 		if (c->parts[i].dtype != p->dtype)
 			r.dtype = "mixed";
 	}
-	if (c->times.commit && c->sink)
+	if (c->in_place && c->sink)
 		digest_text(c->digest, r.digest);
 	return r;
 }

@@ -141,6 +141,7 @@ struct collective {
 	struct drive drive;
 	struct exec_part *exec_parts;
 	bool sealing;                     /* the table has digests */
+	bool in_place;                    /* this rank's outputs have their names */
 	uint8_t (*digests)[DIGEST_BYTES]; /* of the items */
 	uint8_t digest[DIGEST_BYTES];     /* of all */
 	uint8_t *read_staging, *write_staging, *compare_staging;

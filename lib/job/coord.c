@@ -78,20 +78,16 @@ void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 	}
 }
 
-/* Evidence that is not the culprit's own word waits: for that word, or for its control link to
- * break. The first report stays, but for one that bytes were wrong: of a stream that was cut, one
- * end sees that and the other a lost connection. */
+/* Evidence that is neither the culprit's own word nor the loss of its control link waits for one of
+ * them. */
 static void suspect(struct coord *c, int reporter, const struct err *e, enum phase phase)
 {
-	bool first = !c->failure.code;
-	bool better = e->code == ERR_INTEGRITY && c->failure.code != ERR_INTEGRITY;
-	if (c->stage != STAGE_RUN || !(first || better))
+	const struct evidence report = {EVIDENCE_REPORT, *e, phase, reporter};
+	if (c->stage != STAGE_RUN)
 		return;
-	c->failure = *e;
-	c->failed_in = phase;
-	c->reporter = reporter;
-	if (first)
+	if (!c->evidence.kind)
 		loop_timer_set(c->conf.loop, &c->evidence_timer, clock_ns() + EVIDENCE_WAIT);
+	c->evidence = *blame(&c->evidence, &report);
 }
 
 static int64_t beat_interval(const struct coord *c)
@@ -106,44 +102,90 @@ static int64_t silence(const struct coord *c, const struct member *m, int64_t no
 	return now - heard;
 }
 
+/* The phase that the rank is in, as far as its messages tell. */
+static enum phase phase_of(const struct coord *c, const struct member *m)
+{
+	if (c->stage == STAGE_JOIN)
+		return PHASE_JOIN;
+	if (m->voted)
+		return PHASE_COMMIT;
+	return m->beat.phase > PHASE_CONNECT ? m->beat.phase : PHASE_CONNECT;
+}
+
+static struct evidence silence_of(const struct coord *c, const struct member *m, int64_t now)
+{
+	struct evidence e = {.kind = EVIDENCE_SILENCE,
+	                     .err = {.code = ERR_STALLED, .rank = m->rank},
+	                     .phase = phase_of(c, m)};
+	snprintf(e.err.text, sizeof e.err.text,
+	         "no sign of life for %.1f s %s: stopped, or cut off",
+	         (double)silence(c, m, now) / 1e9, phase_words(e.phase));
+	return e;
+}
+
+/* The rank that has been silent for longest, and for longer than @limit; NULL: none. */
+static struct member *most_silent(const struct coord *c, int64_t limit, int64_t now)
+{
+	struct member *most = NULL;
+	for (int r = 1; r < c->conf.size; r++) {
+		struct member *m = &c->members[r];
+		if (!ctl_open(&m->ctl) || m->lost || silence(c, m, now) <= limit)
+			continue;
+		limit = silence(c, m, now);
+		most = m;
+	}
+	return most;
+}
+
+/* No rank has given its own word and none is lost: a rank that has fallen silent is to blame, else
+ * the link. */
 static void evidence_over(void *ctx)
 {
 	struct coord *c = ctx;
-	struct err e = c->failure;
-	int64_t now = clock_ns(), longest = 2 * beat_interval(c) + EVIDENCE_WAIT;
-	/* Nobody confessed and nobody is gone: a rank that has fallen silent, else the link. */
-	if (e.code != ERR_STALLED)
-		snprintf(e.text, sizeof e.text, "its link with rank %d: %.560s", c->reporter,
-		         c->failure.text);
-	for (int r = 1; r < c->conf.size && e.code != ERR_INTEGRITY; r++) {
-		struct member *m = &c->members[r];
-		if (ctl_open(&m->ctl) && silence(c, m, now) > longest) {
-			longest = silence(c, m, now);
-			e = (struct err){.code = ERR_STALLED, .rank = r};
-			snprintf(e.text, sizeof e.text,
-			         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
-			         (double)longest / 1e9, phase_name(m->beat.phase));
-		}
-	}
-	coord_fail(c, &e, c->failed_in);
+	int64_t now = clock_ns();
+	const struct member *m = most_silent(c, 2 * beat_interval(c) + EVIDENCE_WAIT, now);
+	struct evidence e = c->evidence, silent = {0};
+	if (m)
+		silent = silence_of(c, m, now);
+	e = *blame(&e, &silent);
+	if (e.kind == EVIDENCE_REPORT && e.err.code != ERR_STALLED)
+		snprintf(e.err.text, sizeof e.err.text, "its link with rank %d: %.560s", e.reporter,
+		         c->evidence.err.text);
+	coord_fail(c, &e.err, e.phase);
 }
 
 /* ---- watching ---- */
+
+static void finish_commit(struct coord *c);
+
+/* @how: "lost". Nobody ends as if this rank had its new output, unless it said so. */
+static void lose_after_verdict(struct member *m, int code, const char *how)
+{
+	m->lost = true;
+	if (m->done)
+		return;
+	m->outcome = (struct err){.code = code, .rank = m->rank};
+	snprintf(m->outcome.text, sizeof m->outcome.text,
+	         "%s after the verdict: its output may be the old one", how);
+	finish_commit(m->coord);
+}
 
 void coord_member_lost(struct member *m, const struct err *why)
 {
 	struct coord *c = m->coord;
 	struct err e = {.code = why->code ? why->code : ERR_PEER_LOST, .rank = m->rank};
+	enum phase phase = phase_of(c, m);
+	if (c->stage == STAGE_COMMIT) {
+		lose_after_verdict(m, e.code, "lost");
+		return;
+	}
 	m->lost = true;
 	if (c->stage == STAGE_JOIN || c->stage == STAGE_RUN) {
-		snprintf(e.text, sizeof e.text, "lost: its control link broke in phase %s%s%.200s",
-		         phase_name(c->stage == STAGE_JOIN ? PHASE_JOIN : m->beat.phase),
-		         why->code ? ": " : "", why->code ? why->text : "");
-		coord_fail(c, &e, c->stage == STAGE_JOIN ? PHASE_JOIN : m->beat.phase);
+		snprintf(e.text, sizeof e.text, "lost %s: %.200s", phase_words(phase),
+		         why->code ? why->text : "connection closed");
+		coord_fail(c, &e, phase);
 	}
 }
-
-static void finish_commit(struct coord *c);
 
 static void drain_over(void *ctx)
 {
@@ -175,8 +217,6 @@ static void on_lost(void *ctx, const struct err *err)
 	struct member *m = ctx;
 	struct coord *c = m->coord;
 	coord_member_lost(m, err);
-	if (c->stage == STAGE_COMMIT)
-		finish_commit(c);
 	coord_maybe_drained(c);
 }
 
@@ -220,23 +260,21 @@ static void watch_beats(void *ctx)
 	int64_t now = clock_ns();
 	if (c->stage != STAGE_RUN && c->stage != STAGE_COMMIT)
 		return;
-	for (int r = 1; r < c->conf.size; r++) {
-		struct member *m = &c->members[r];
-		if (!ctl_open(&m->ctl) || silence(c, m, now) <= c->conf.timeout)
-			continue;
-		if (c->stage == STAGE_COMMIT) {
-			ctl_release(&m->ctl);
-			m->lost = true;
-			finish_commit(c);
-			continue;
+	struct member *silent;
+	while ((silent = most_silent(c, c->conf.timeout, now))) {
+		char how[64];
+		if (c->stage == STAGE_RUN) {
+			struct evidence e = silence_of(c, silent, now);
+			coord_fail(c, &e.err, e.phase);
+			return;
 		}
-		struct err e = {.code = ERR_STALLED, .rank = r};
-		snprintf(e.text, sizeof e.text,
-		         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
-		         (double)silence(c, m, now) / 1e9, phase_name(m->beat.phase));
-		coord_fail(c, &e, m->beat.phase);
-		return;
+		/* Its link stays: if it goes on, it learns the outcome. */
+		snprintf(how, sizeof how, "no sign of life for %.1f s",
+		         (double)silence(c, silent, now) / 1e9);
+		lose_after_verdict(silent, ERR_PEER_LOST, how);
 	}
+	if (c->stage == STAGE_FINAL)
+		return;
 	tell_pace(c);
 	loop_timer_set(c->conf.loop, &c->beat_timer, now + beat_interval(c));
 }
@@ -428,20 +466,42 @@ static void give_verdict(struct coord *c)
 	tell_all(c, MSG_VERDICT, NULL);
 }
 
-/* Everybody has committed, has failed to, or is gone after the verdict. */
-static void finish_commit(struct coord *c)
+/* What the commit comes to: the best evidence, and who else was lost. */
+static struct err outcome_of(const struct coord *c)
 {
-	struct err e = {.rank = ERR_RANK_SELF};
-	struct buf b;
+	struct evidence best = {.err.rank = ERR_RANK_SELF};
+	char list[128];
+	struct rank_list others;
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct member *m = &c->members[r];
-		if (!m->done && !m->lost)
-			return;
-		if (m->done && m->outcome.code && !e.code) {
-			e = m->outcome;
-			e.rank = r;
-		}
+		struct evidence e = {m->done ? EVIDENCE_OWN_WORD : EVIDENCE_LOST, m->outcome,
+		                     PHASE_COMMIT, r};
+		e.err.rank = r;
+		if (e.err.code)
+			best = *blame(&best, &e);
 	}
+	rank_list_init(&others, list, sizeof list);
+	for (int r = 0; r < c->conf.size; r++)
+		if (!c->members[r].done && r != best.err.rank)
+			rank_list_add(&others, r);
+	rank_list_end(&others);
+	size_t len = strlen(best.err.text);
+	if (list[0])
+		snprintf(best.err.text + len, sizeof best.err.text - len,
+		         "; rank%s %s %s lost after the verdict too",
+		         strpbrk(list, ",-") ? "s" : "", list,
+		         strpbrk(list, ",-") ? "were" : "was");
+	return best.err;
+}
+
+/* Each rank has committed, has failed to, or was lost after the verdict. */
+static void finish_commit(struct coord *c)
+{
+	struct buf b;
+	for (int r = 0; r < c->conf.size; r++)
+		if (!c->members[r].done && !c->members[r].lost)
+			return;
+	const struct err e = outcome_of(c);
 	c->stage = STAGE_FINAL;
 	coord_err_message(&e, PHASE_COMMIT, &b);
 	tell_all(c, MSG_FINAL, &b);

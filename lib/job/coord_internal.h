@@ -7,6 +7,7 @@
 #define COLLCTL_JOB_COORD_INTERNAL_H
 
 #include "lib/job/agree.h"
+#include "lib/job/blame.h"
 #include "lib/job/coord.h"
 #include "lib/job/ctl.h"
 #include "lib/job/tables.h"
@@ -28,7 +29,7 @@ struct member {
 	struct beat beat; /* its last */
 	struct intent intent;
 	uint8_t *details;   /* where the intent's are */
-	struct err outcome; /* of its commit */
+	struct err outcome; /* of its commit, or how it was lost after the verdict */
 };
 
 /* A connection that asked for any rank, or that is only to be told why it can't join. */
@@ -49,8 +50,8 @@ struct coord {
 	struct vote *votes;
 	struct guest *guests;
 	struct plan plan;
-	struct err failure; /* the outcome of STAGE_FAILED, or the evidence so far */
-	int reporter;       /* of the evidence */
+	struct evidence evidence; /* in STAGE_RUN: the best so far, while a better one may come */
+	struct err failure;       /* the outcome of STAGE_FAILED */
 	enum phase failed_in;
 	bool comparing; /* tables, to say in what the ranks disagree */
 	struct disagreement disagreement;

@@ -78,8 +78,10 @@ static void ready(void *ctx)
 		if (got == 0)
 			break;
 		if (got < 0) {
-			if (c->conn->cut) /* as a process that dies leaves it */
-				err.code = ERR_PEER_LOST;
+			if (c->conn->cut) { /* as a process that dies leaves it */
+				err_clear(&err);
+				err_set(&err, ERR_PEER_LOST, "connection closed");
+			}
 			lose(c, &err);
 			return;
 		}
@@ -92,7 +94,7 @@ static void ready(void *ctx)
 		}
 	}
 	if (!pushed && c->conn) {
-		err_set(&err, ERR_PEER_LOST, "the connection was lost");
+		err_set(&err, ERR_PEER_LOST, "connection reset");
 		lose(c, &err);
 	}
 }

@@ -41,6 +41,7 @@ struct job {
 
 	/* what the coordinator has said */
 	bool welcomed, closed, have_roster, verdict, final, aborted;
+	bool voted;         /* this rank */
 	struct err failure; /* with aborted */
 	struct err outcome; /* with final */
 	struct plan plan;
@@ -212,25 +213,49 @@ static void hear_local(void *ctx, uint8_t type, struct view v)
 	hear(ctx, type, v);
 }
 
+static enum phase phase_of(const struct job *j)
+{
+	return j->have_roster && j->phase == PHASE_JOIN ? PHASE_CONNECT : j->phase;
+}
+
+/* Nothing more comes from the coordinator. @how: "lost"; @tail: ": " and the cause, or "". Who has
+ * voted and knows no verdict is in doubt. */
+static void lose_coordinator(struct job *j, int code, const char *how, const char *tail)
+{
+	struct err e = {.code = code, .rank = 0};
+	if (j->verdict)
+		snprintf(e.text, sizeof e.text,
+		         "%s after the verdict: its output, and that of any rank which did not "
+		         "learn of the verdict, may be the old one",
+		         how);
+	else if (j->voted)
+		snprintf(e.text, sizeof e.text,
+		         "%s before it gave the verdict: nothing was changed here, but other "
+		         "ranks may have committed",
+		         how);
+	else
+		snprintf(e.text, sizeof e.text, "%s %s%s", how, phase_words(phase_of(j)), tail);
+	abort_with(j, &e);
+}
+
 static void on_lost(void *ctx, const struct err *err)
 {
 	struct job *j = ctx;
-	struct err e = {.code = err->code ? err->code : ERR_PEER_LOST, .rank = 0};
-	/* How a dead peer's link breaks (reset or cut) differs by rank: the cause is the same. */
+	char tail[256] = "";
 	if (!j->welcomed && err->code != ERR_AUTH) { /* nobody has promised anything */
 		j->closed = true;
 		return;
 	}
-	bool told = err->code && err->code != ERR_PEER_LOST;
-	snprintf(e.text, sizeof e.text, "lost: the control link to it broke in phase %s%s%.200s",
-	         phase_name(j->phase), told ? ": " : "", told ? err->text : "");
-	if (!j->welcomed && err->code == ERR_AUTH) { /* it will not mend itself */
-		e = (struct err){.code = ERR_AUTH, .rank = ERR_RANK_SELF};
+	if (!j->welcomed) { /* it will not mend itself */
+		struct err e = {.code = ERR_AUTH, .rank = ERR_RANK_SELF};
 		snprintf(e.text, sizeof e.text, "rank 0: %.300s", err->text);
+		abort_with(j, &e);
+		return;
 	}
-	if (j->verdict) /* who knows the verdict finishes */
-		j->final = true;
-	abort_with(j, &e);
+	/* How a dead peer's link breaks (reset or cut) differs by rank: the cause is the same. */
+	if (err->code && err->code != ERR_PEER_LOST)
+		snprintf(tail, sizeof tail, ": %.200s", err->text);
+	lose_coordinator(j, err->code ? err->code : ERR_PEER_LOST, "lost", tail);
 }
 
 /* ---- signals, heartbeats, stalls ---- */
@@ -261,35 +286,39 @@ static int take_signals(struct job *j, struct err *err)
 	return loop_add(&j->loop, &j->signal_watch, EPOLLIN, err);
 }
 
-static void on_beat(void *ctx)
+static void say_beat(struct job *j)
 {
-	struct job *j = ctx;
-	int64_t now = clock_ns(), interval = j->conf.timeout / 4;
-	struct beat beat = {.phase = j->phase, .moved = j->moved, .total = j->total};
+	const struct beat beat = {.phase = j->phase, .moved = j->moved, .total = j->total};
 	struct buf b;
-	if (interval > NS_PER_SEC)
-		interval = NS_PER_SEC;
 	buf_init(&b, 32);
 	beat_encode(&beat, &b);
 	say(j, MSG_BEAT, &b);
 	buf_release(&b);
-	loop_timer_set(&j->loop, &j->beat, now + interval);
-	if (!j->coord && j->have_roster && !j->aborted && !j->final &&
-	    now - j->ctl.heard > j->conf.timeout) {
-		/* In doubt about the verdict: 8. */
-		struct err e = {.code = j->phase == PHASE_COMMIT ? ERR_PEER_LOST : ERR_STALLED,
-		                .rank = 0};
-		snprintf(e.text, sizeof e.text,
-		         "no sign of life for %.1f s, in phase %s: stopped, or cut off",
-		         (double)(now - j->ctl.heard) / 1e9, phase_name(j->phase));
-		abort_with(j, &e);
-	}
 }
 
+static void on_beat(void *ctx)
+{
+	struct job *j = ctx;
+	int64_t now = clock_ns(), interval = j->conf.timeout / 4, silence = now - j->ctl.heard;
+	char how[64];
+	if (interval > NS_PER_SEC)
+		interval = NS_PER_SEC;
+	say_beat(j);
+	loop_timer_set(&j->loop, &j->beat, now + interval);
+	if (j->coord || !j->have_roster || j->final || silence <= j->conf.timeout)
+		return;
+	snprintf(how, sizeof how, "no sign of life for %.1f s", (double)silence / 1e9);
+	lose_coordinator(j, j->voted ? ERR_PEER_LOST : ERR_STALLED, how, ": stopped, or cut off");
+}
+
+/* The coordinator learns of a new phase at once: a rank that is lost is lost in it. */
 void job_phase(struct job *j, enum phase phase)
 {
+	bool entered = phase != j->phase;
 	j->phase = phase;
 	j->moved_at = clock_ns();
+	if (entered)
+		say_beat(j);
 }
 
 void job_moved(struct job *j, uint64_t moved, uint64_t total)
@@ -332,11 +361,11 @@ static int stalled(struct job *j, struct err *err)
 		n = 1;
 	}
 	if (n == 0)
-		return err_set(err, ERR_STALLED, "no progress for %.1f s in phase %s", s,
-		               phase_name(j->phase));
+		return err_set(err, ERR_STALLED, "no progress for %.1f s %s", s,
+		               phase_words(j->phase));
 	return err_rank(err, ERR_STALLED, peers[0],
-	                "no progress for %.1f s in phase %s: rank %d waits for it", s,
-	                phase_name(j->phase), j->rank);
+	                "no progress for %.1f s %s: rank %d waits for it", s, phase_words(j->phase),
+	                j->rank);
 }
 
 static int check_signal(struct job *j, struct err *err)
@@ -895,9 +924,10 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 		memcpy(vote.digest, digest, sizeof vote.digest);
 	buf_init(&b, 32);
 	vote_encode(&vote, &b);
+	job_phase(j, PHASE_COMMIT);
 	say(j, MSG_VOTE, &b);
 	buf_release(&b);
-	job_phase(j, PHASE_COMMIT);
+	j->voted = true;
 	/* Who has voted no longer decides alone: a signal asks for an abort, but a verdict that was
 	 * on its way holds for all. */
 	struct err own = {.rank = j->rank};
@@ -919,8 +949,7 @@ int job_finish(struct job *j, const struct err *mine, struct err *err)
 {
 	struct err ok = {.rank = ERR_RANK_SELF};
 	say_err(j, MSG_DONE, mine ? mine : &ok);
-	/* From the verdict on nothing stops the job: signals wait, and a lost link is no failure.
-	 */
+	/* From the verdict on nothing stops the commit: signals wait. */
 	while (!j->final && !j->aborted)
 		if (loop_turn(&j->loop, INT64_MAX, err) < 0)
 			return -1;
@@ -928,11 +957,11 @@ int job_finish(struct job *j, const struct err *mine, struct err *err)
 		*err = *mine;
 		return -1;
 	}
-	if (j->outcome.code) {
-		*err = j->outcome;
-		return -1;
-	}
-	return 0;
+	const struct err *outcome = j->final ? &j->outcome : &j->failure;
+	if (!outcome->code)
+		return 0;
+	*err = *outcome;
+	return -1;
 }
 
 /* ---- failing and closing ---- */

@@ -112,7 +112,7 @@ void job_progress(const struct job *, struct job_progress *out);
  * 0: everybody voted yes. */
 int job_vote(struct job *, const uint8_t digest[VOTE_DIGEST], struct err *err);
 /* Committed (@mine NULL or code 0) or not: tell, and learn whether all did. -1: a rank failed to,
- * in *err. *lost (may be NULL): a rank that was lost after the verdict, or -1. */
+ * or was lost before it said so; *err names it. */
 int job_finish(struct job *, const struct err *mine, struct err *err);
 
 /* *err: what failed here. Afterwards: what the job failed of. Idempotent. */

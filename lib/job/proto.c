@@ -15,6 +15,13 @@ const char *phase_name(enum phase p)
 	return (unsigned)p < 4 ? names[p] : "?";
 }
 
+const char *phase_words(enum phase p)
+{
+	static const char *const words[] = {"while joining", "while connecting",
+	                                    "while data were moving", "during the commit"};
+	return (unsigned)p < 4 ? words[p] : "";
+}
+
 void hello_encode(const struct hello *h, uint8_t o[GATE_OPENING])
 {
 	memset(o, 0, GATE_OPENING);

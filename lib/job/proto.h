@@ -36,6 +36,7 @@ enum msg_type {
 
 enum phase { PHASE_JOIN, PHASE_CONNECT, PHASE_RUN, PHASE_COMMIT };
 const char *phase_name(enum phase);
+const char *phase_words(enum phase); /* for a sentence: "lost while data were moving" */
 
 /* The opening record of a control connection. */
 struct hello {

@@ -61,6 +61,13 @@ static size_t iov_total(const struct iovec *iov, int n)
 	return total;
 }
 
+static int lost(struct err *err)
+{
+	if (errno == ECONNRESET || errno == EPIPE)
+		return err_set(err, ERR_PEER_LOST, "connection reset");
+	return err_errno(err, ERR_PEER_LOST, "the connection was lost");
+}
+
 ssize_t conn_sock_readv(struct conn *c, struct iovec *iov, int n, struct err *err)
 {
 	ssize_t got;
@@ -73,7 +80,7 @@ ssize_t conn_sock_readv(struct conn *c, struct iovec *iov, int n, struct err *er
 		return CONN_END;
 	if (got < 0) {
 		if (errno != EAGAIN)
-			return err_errno(err, ERR_PEER_LOST, "the connection was lost");
+			return lost(err);
 		c->readable = false;
 		return 0;
 	}
@@ -96,7 +103,7 @@ ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct 
 	while (put < 0 && errno == EINTR);
 	if (put < 0) {
 		if (errno != EAGAIN && errno != ENOTCONN)
-			return err_errno(err, ERR_PEER_LOST, "the connection was lost");
+			return lost(err);
 		c->writable = false;
 		return 0;
 	}

@@ -23,7 +23,7 @@ import numpy as np
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import files as fl
 from job import OLD, Job, demand, trials
-from trials import under
+from trials import check_after_verdict, check_word, under
 
 SEED = 20240607
 SIZE = 3
@@ -223,15 +223,12 @@ def check_killed(job, rank):
     demand(job.codes[rank] in (0, 137), "the killed rank ended with", job.codes[rank])
     demand("broken" not in job.states(rank), "a file of rank", rank, "is neither old nor new")
     for r in others:
-        demand(job.output(r) == ("new" if job.codes[r] == 0 else "old"), "rank", r, "has", job.output(r))
-        demand(job.codes[r] == 0 or f"rank {rank}" in job.said[r], "rank", r, "names another")
+        check_word(job, rank, r)
     left = [t for t in job.temporary() if not t.startswith((f".out.{rank}", f"out.{rank}/"))]
     demand(not left, "left:", left)
-    if 0 in codes:
-        demand(codes <= {0, 8} and (rank == 0 or codes == {0}), "after the verdict:", codes)
-        return "after the verdict"
+    if "new" in [job.output(r) for r in others] or job.states(rank) != {"old"}:
+        return check_after_verdict(job, rank, others)
     demand(codes == {8}, "codes", codes)
-    demand("new" not in job.states(rank), "rank", rank, "has placed its output without a verdict")
     return "aborted"
 
 

@@ -94,8 +94,10 @@ class Job:
                 pass_fds=[listener.fileno()] if r == 0 else [],
             )
 
-    def wait(self):
+    def wait(self, ranks=None):
         for r, p in enumerate(self.ranks):
+            if ranks is not None and r not in ranks:
+                continue
             try:
                 code = p.wait(LIMIT)
             except subprocess.TimeoutExpired:

@@ -61,7 +61,7 @@ assert_aborted() {
 	kill -STOP "${PIDS[2]}"
 	resume
 	wait_ranks 0 1
-	assert_rank 0 9 'rank 2: '
+	assert_rank 0 9 'rank 2: no sign of life for ' 'while data were moving'
 	assert_rank 1 9 'rank 2: '
 	kill -CONT "${PIDS[2]}"
 	wait_ranks
@@ -103,8 +103,8 @@ assert_aborted() {
 	kill -KILL "${PIDS[2]}"
 	wait_ranks
 	assert_rank 2 137
-	assert_rank 0 8 'rank 2: lost'
-	assert_rank 1 8 'rank 2: lost'
+	assert_rank 0 8 'rank 2: lost while data were moving: connection '
+	assert_rank 1 8 'rank 2: lost while data were moving: connection '
 	assert_aborted 0 1
 }
 
@@ -113,8 +113,8 @@ assert_aborted() {
 	kill -KILL "${PIDS[0]}"
 	wait_ranks
 	assert_rank 0 137
-	assert_rank 1 8 'rank 0: lost'
-	assert_rank 2 8 'rank 0: lost'
+	assert_rank 1 8 'rank 0: lost while data were moving'
+	assert_rank 2 8 'rank 0: lost while data were moving'
 	assert_aborted # files; each tells of its own link
 }
 

@@ -3,7 +3,10 @@
  * from its exec on.
  *
  *   sysfault count [NAME] -- COMMAND...      how many there are
- *   sysfault kill K -- COMMAND...            SIGKILL in place of the K-th
+ *   sysfault kill[+N] K [NAME] -- COMMAND...
+ *                                            SIGKILL in place of the K-th, or N calls after it
+ *   sysfault hold K NAME -- COMMAND...       the command stands still at the K-th until somebody
+ *                                            opens the FIFO $SYSFAULT_GO for writing
  *   sysfault error=E K NAME -- COMMAND...    the K-th NAME fails with errno E and has no effect
  *   sysfault short K NAME -- COMMAND...      the K-th NAME (of fd, buffer, length) does half
  *
@@ -13,7 +16,9 @@
  */
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +42,7 @@ int main(void)
 	 PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)
 #define THREADS 256
 
-enum action { COUNT, KILL, FAIL, SHORT };
+enum action { COUNT, KILL, HOLD, FAIL, SHORT };
 
 static const struct {
 	const char *name;
@@ -55,6 +60,7 @@ static struct {
 	enum action action;
 	int error;
 	long k, nr; /* nr -1: any */
+	long after; /* calls of any kind from the K-th on */
 	long count, sent;
 	int injected;
 } fault = {.nr = -1};
@@ -86,7 +92,8 @@ static int slot(pid_t tid)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: sysfault count|kill|error=E|short [K] [NAME] -- COMMAND...\n");
+	fprintf(stderr,
+	        "usage: sysfault count|kill[+N]|hold|error=E|short [K] [NAME] -- COMMAND...\n");
 	exit(2);
 }
 
@@ -106,14 +113,18 @@ static int parse(int argc, char **argv)
 	if (argc < 4)
 		usage();
 	const char *action = argv[i++];
-	if (strcmp(action, "kill") == 0)
+	if (strncmp(action, "kill", 4) == 0)
 		fault.action = KILL;
+	else if (strcmp(action, "hold") == 0)
+		fault.action = HOLD;
 	else if (strcmp(action, "short") == 0)
 		fault.action = SHORT;
 	else if (strncmp(action, "error=", 6) == 0)
 		fault.action = FAIL;
 	else if (strcmp(action, "count") != 0)
 		usage();
+	if (fault.action == KILL)
+		fault.after = atol(action + 4);
 	if (fault.action == FAIL)
 		fault.error = atoi(action + 6);
 	if (fault.action != COUNT)
@@ -125,12 +136,27 @@ static int parse(int argc, char **argv)
 	return i + 1;
 }
 
+/* Nobody is resumed while the tracer waits. */
+static void hold(void)
+{
+	const char *go = getenv("SYSFAULT_GO");
+	int fd = go ? open(go, O_RDONLY) : -1;
+	if (fd < 0) {
+		perror("sysfault: SYSFAULT_GO");
+		exit(1);
+	}
+	close(fd);
+}
+
 static void inject(pid_t pid, pid_t tid, int s, struct user_regs_struct *regs)
 {
 	fault.injected = 1;
 	switch (fault.action) {
 	case KILL:
 		kill(pid, SIGKILL);
+		return;
+	case HOLD:
+		hold();
 		return;
 	case FAIL: /* no such call has no effect; its result is replaced at the exit */
 		regs->orig_rax = (unsigned long long)-1;
@@ -155,11 +181,12 @@ static void at_syscall(pid_t pid, pid_t tid)
 	threads[s].inside = !threads[s].inside;
 	long nr = (long)regs.orig_rax;
 	if (threads[s].inside) {
-		if (fault.nr < 0 || nr == fault.nr) {
-			fault.count++;
-			if (fault.count == fault.k)
-				inject(pid, tid, s, &regs);
-		}
+		bool counts = fault.nr < 0 || nr == fault.nr, reached = fault.count >= fault.k;
+		fault.count += counts;
+		if (fault.action == COUNT || fault.injected)
+			return;
+		if (reached ? --fault.after == 0 : fault.count == fault.k && fault.after == 0)
+			inject(pid, tid, s, &regs);
 		return;
 	}
 	if (threads[s].failing) {

@@ -30,6 +30,40 @@ under_ptrace() {
 	trials kill "$BATS_FILE_TMPDIR/sysfault"
 }
 
+@test "30, 51: SIGKILL at the rename or after it: 8 and the rank named, unless it has said that it is done" {
+	under_ptrace
+	trials verdict "$BATS_FILE_TMPDIR/sysfault"
+}
+
+@test "51: a rank that stands still after the verdict: 8, named; it finishes when it goes on" {
+	under_ptrace
+	trials stopped "$BATS_FILE_TMPDIR/sysfault"
+}
+
+@test "51: --json after a loss: not ok, the rank, and the digest of an output that is in place" {
+	local r wrap
+	under_ptrace
+	make_shards 3 f32 20
+	make_hostfile hosts 3
+	for r in 0 1 2; do
+		wrap=()
+		((r != 1)) || wrap=("$BATS_FILE_TMPDIR/sysfault" kill 1 renameat --)
+		spawn_rank "$r" "${wrap[@]}" "$COLLCTL" allreduce -H hosts -r "$r" --insecure --json "in.$r.npy" -o "out.$r.npy"
+	done
+	wait_ranks
+	for r in 0 2; do
+		assert_rank "$r" 8 'rank 1: lost after the verdict: its output may be the old one'
+		assert_equal "$(json "$r.out" '[.ok, .error.code, .error.rank, .error.phase, .output] | @json')" \
+			'[false,8,1,"commit","out.'"$r"'.npy"]'
+		assert_equal "$(json "$r.out" .digest)" "$(collctl info --json "out.$r.npy" | jq -r .digest)"
+	done
+	[[ ! -e out.1.npy ]]
+	# The same command again makes it whole.
+	rm -f .out.1.npy.*
+	run -0 --separate-stderr collctl run -n 3 -- allreduce --insecure 'in.{rank}.npy' -o 'out.{rank}.npy'
+	check_out sum 3
+}
+
 # disk CALL ERROR
 disk() {
 	under_ptrace

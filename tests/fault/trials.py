@@ -2,6 +2,8 @@
 """Many small jobs, each with one fault, and what must come of it. COLLCTL names the binary.
 
   trials.py kill SYSFAULT [--all]             SIGKILL in place of the k-th system call of a rank
+  trials.py verdict SYSFAULT [--all]          SIGKILL at a rank's rename or a call after it
+  trials.py stopped SYSFAULT                  a rank stands still at its rename
   trials.py disk SYSFAULT CALL ERROR [--all]  the k-th CALL of a rank fails with ERROR (or `short`)
   trials.py flip [--insecure] [--all]         a bit of a byte flipped on a data connection
   trials.py cut [--insecure] [--all]          a data connection ends after n bytes
@@ -14,6 +16,7 @@ A seeded sample without --all. Prints the trials that went wrong; the exit code 
 
 import argparse
 import errno
+import os
 import random
 import struct
 import sys
@@ -38,6 +41,28 @@ def under(tool, job, rank, *fault):
         return tuple(map(int, f.read().split()))
 
 
+def check_word(job, rank, r):
+    """What rank `r` says of its output after the loss of `rank` is true."""
+    after = f"rank {rank}: lost after the verdict: its output" in job.said[r]
+    demand((job.codes[r] == 0 or after) == (job.output(r) == "new"), "rank", r, "lies about its output")
+    demand(job.codes[r] == 0 or f"rank {rank}" in job.said[r], "rank", r, "names another")
+
+
+def check_after_verdict(job, rank, others):
+    """Somebody has its new file. Nobody ends with 0 where somebody else has its old one."""
+    codes = {job.codes[r] for r in others}
+    demand(codes <= {0, 8}, "after the verdict:", codes)
+    old = [r for r in range(SIZE) if job.output(r) != "new"]
+    demand(not old or codes == {8}, "ranks", old, "have old files, and somebody ends with 0")
+    if rank != 0:  # the coordinator lives: all know the verdict, and the same outcome
+        demand(set(old) <= {rank}, "ranks", old, "do not know the verdict")
+        demand(len(codes) == 1, "codes", codes)
+        demand(len({job.said[r] for r in others if job.codes[r]}) <= 1, "messages differ")
+    for r in others:  # who voted and heard nothing is in doubt
+        demand(job.output(r) == "new" or "before it gave the verdict" in job.said[r], "rank", r, "doubts nothing")
+    return "after the verdict" if codes == {0} else "lost after the verdict"
+
+
 def check_killed(job, rank, sent):
     """After SIGKILL of `rank`, which had sent `sent` times something."""
     others = [r for r in range(SIZE) if r != rank]
@@ -46,14 +71,11 @@ def check_killed(job, rank, sent):
     for r in range(SIZE):
         demand(job.output(r) != "broken", "the output of rank", r, "is broken")
     for r in others:
-        demand((job.codes[r] == 0) == (job.output(r) == "new"), "rank", r, "lies about its output")
-        demand(job.codes[r] == 0 or f"rank {rank}" in job.said[r], "rank", r, "names another")
+        check_word(job, rank, r)
     left = [t for t in job.temporary() if not t.startswith(f".out.{rank}.")]
     demand(not left, "left:", left)
-    if 0 in codes:  # the verdict was given; whoever did not hear of it keeps the old file
-        demand(codes <= {0, 8}, "after the verdict:", codes)
-        demand(rank == 0 or codes == {0}, "the verdict did not reach all")
-        return "after the verdict"
+    if "new" in [job.output(r) for r in range(SIZE)]:
+        return check_after_verdict(job, rank, others)
     if rank == 0:  # it has no HELLO: who had joined lost it, who had not does not find it
         demand(codes <= {5, 8}, "codes", codes)
         for r in others:
@@ -98,6 +120,63 @@ def kill(tool, everything):
             raise
 
     return trials("kill", cases, trial)
+
+
+def verdict(tool, everything):
+    """SIGKILL at a rename or one of the calls after it: the verdict is known there, and maybe elsewhere."""
+    options = ["--join-timeout", "20s", "--timeout", "20s"]
+    cases = [(r, n) for r in range(SIZE) for n in range(30 if everything else 8)]
+    if not everything:
+        cases = [(0, 0), (1, 0), *sorted(random.Random(SEED).sample(cases, 8))]
+
+    def trial(case):
+        rank, n = case
+        job = Job(SIZE, options=options)
+        _, injected, sent = under(tool, job, rank, f"kill+{n}", 1, "renameat")
+        try:
+            if not injected:
+                job.check_success()
+                return "over before"
+            if n == 0:  # nothing was renamed
+                demand(job.output(rank) == "old", "rank", rank, "has renamed before the fault")
+            return check_killed(job, rank, sent)
+        except Exception as e:
+            e.args = (f"{e}{job.story()}",)
+            raise
+
+    return trials("kill at the rename", cases, trial, "lost after the verdict")
+
+
+def stopped(tool, _everything):
+    """A rank stands still at its rename, until the others have ended."""
+
+    def trial(rank):
+        job = Job(SIZE, options=["--join-timeout", "20s", "--timeout", "1500ms"])
+        go = job.path("go")
+        os.mkfifo(go)
+        job.wrap[rank] = [tool, "hold", "1", "renameat", "--"]
+        job.env[rank] = {"SYSFAULT_GO": go}
+        others = [r for r in range(SIZE) if r != rank]
+        job.start().wait(others)
+        states = [job.output(r) for r in range(SIZE)]
+        with open(go, "w"):
+            job.wait([rank])
+        try:
+            for r in others:
+                demand(job.codes[r] == 8 and states[r] == "new", "rank", r, "ended with", job.codes[r], states[r])
+                demand(f"rank {rank}: no sign of life for " in job.said[r], "rank", r, "names another")
+                demand("after the verdict: its output" in job.said[r], "rank", r, "says nothing of the output")
+            demand(states[rank] == "old", "the rename was not held")
+            demand(job.output(rank) == "new", "who knows the verdict finishes")
+            # Rank 0 finds that all the others have committed.
+            demand(job.codes[rank] == (8 if rank else 0), "rank", rank, "ended with", job.codes[rank])
+            demand(not job.temporary(), "left:", job.temporary())
+        except Exception as e:
+            e.args = (f"{e}{job.story()}",)
+            raise
+        return "named"
+
+    return trials("stopped at the rename", [0, 1], trial)
 
 
 def disk(tool, call, error, everything):
@@ -396,15 +475,13 @@ def keep_and_repeat(which, at):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("what", choices=["kill", "disk", "flip", "cut", "reset", "frames", "control"])
+    p.add_argument("what", choices=["kill", "verdict", "stopped", "disk", "flip", "cut", "reset", "frames", "control"])
     p.add_argument("words", nargs="*")
     p.add_argument("--insecure", action="store_true")
     p.add_argument("--all", action="store_true")
     o = p.parse_args()
-    if o.what == "kill":
-        return kill(*o.words, o.all)
-    if o.what == "disk":
-        return disk(*o.words, o.all)
+    if o.words:
+        return globals()[o.what](*o.words, o.all)
     return globals()[o.what](o.insecure, o.all)
 
 

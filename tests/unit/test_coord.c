@@ -729,7 +729,7 @@ static void a_rank_lost_while_joining(void **state)
 	join(1, 3);
 	join(2, 3);
 	ctl_release(&members[2].ctl);
-	all_fail(2, -1, ERR_PEER_LOST, 2, "its control link broke in phase join");
+	all_fail(2, -1, ERR_PEER_LOST, 2, "lost while joining: connection closed");
 }
 
 /* ---- one culprit ---- */
@@ -763,7 +763,32 @@ static void a_lost_link_beats_a_report(void **state)
 	say_err(1, MSG_REPORT, ERR_PEER_LOST, 0, "the connection to rank 0 was lost");
 	for_ms(10);
 	ctl_release(&members[2].ctl);
-	all_fail(3, 2, ERR_PEER_LOST, 2, "its control link broke");
+	all_fail(3, 2, ERR_PEER_LOST, 2, "lost while connecting: connection closed");
+}
+
+/* Also in the moment after it has entered it: each phase begins with a beat. */
+static void a_loss_names_the_phase_of_the_rank(void **state)
+{
+	static const struct {
+		enum phase phase;
+		const char *words;
+	} cases[] = {{PHASE_JOIN, "lost while connecting"}, /* of before the roster */
+	             {PHASE_CONNECT, "lost while connecting"},
+	             {PHASE_RUN, "lost while data were moving"},
+	             {PHASE_COMMIT, "lost during the commit"}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		again(state);
+		run_job(3, NS_PER_SEC);
+		beat(2, cases[i].phase);
+		ctl_end(&members[2].ctl);
+		all_fail(3, 2, ERR_PEER_LOST, 2, cases[i].words);
+		assert_int_equal(members[1].phase, i ? cases[i].phase : PHASE_CONNECT);
+	}
+	again(state);
+	run_job(3, NS_PER_SEC);
+	vote(2, "same");
+	ctl_end(&members[2].ctl);
+	all_fail(3, 2, ERR_PEER_LOST, 2, "lost during the commit");
 }
 
 static void a_report_counts_when_nobody_confesses(void **state)
@@ -799,7 +824,7 @@ static void a_silent_rank_is_named(void **state)
 		turn();
 		assert_true(clock_ns() - start < PATIENCE);
 	}
-	all_fail(3, -1, ERR_STALLED, 2, "in phase connect");
+	all_fail(3, -1, ERR_STALLED, 2, "while connecting: stopped, or cut off");
 	assert_true(clock_ns() - start >= 200 * NS_PER_MS);
 	assert_true(members[1].heard[MSG_BEAT] > 0); /* the coordinator's own signs of life */
 }
@@ -914,38 +939,105 @@ static void an_abort_before_the_verdict(void **state)
 		assert_int_equal(members[r].heard[MSG_VERDICT], 0);
 }
 
-/* From the verdict on who is left finishes. */
+static void run_to_verdict(int size, int64_t timeout)
+{
+	run_job(size, timeout);
+	for (int r = 0; r < size; r++)
+		vote(r, "same");
+	for (int r = 0; r < size; r++)
+		until(members[r].heard[MSG_VERDICT], 1);
+}
+
+static void done(int rank)
+{
+	say_err(rank, MSG_DONE, 0, ERR_RANK_SELF, "");
+}
+
+static void expect_outcome(int rank, int code, int culprit, const char *text)
+{
+	const struct member *m = &members[rank];
+	until(m->heard[MSG_FINAL], 1);
+	assert_int_equal(m->outcome.code, code);
+	assert_int_equal(m->outcome.rank, culprit);
+	assert_string_equal(m->outcome.text, text);
+	assert_int_equal(m->heard[MSG_ABORT], 0);
+}
+
+/* Those who are left finish, and learn whose output may be the old one. */
 static void a_rank_lost_after_the_verdict(void **state)
 {
 	(void)state;
-	run_job(3, NS_PER_SEC);
-	for (int r = 0; r < 3; r++)
-		vote(r, "same");
-	for (int r = 0; r < 3; r++)
-		until(members[r].heard[MSG_VERDICT], 1);
+	run_to_verdict(3, NS_PER_SEC);
 	ctl_release(&members[1].ctl);
 	say_err(2, MSG_ABORT, ERR_OTHER, 2, "too late to stop");
 	for_ms(10);
 	assert_int_equal(members[0].heard[MSG_FINAL], 0);
-	say_err(0, MSG_DONE, 0, ERR_RANK_SELF, "");
-	say_err(2, MSG_DONE, 0, ERR_RANK_SELF, "");
-	until(members[0].heard[MSG_FINAL], 1);
-	until(members[2].heard[MSG_FINAL], 1);
-	assert_int_equal(members[0].outcome.code, 0);
-	assert_int_equal(members[0].heard[MSG_ABORT] + members[2].heard[MSG_ABORT], 0);
+	done(0);
+	done(2);
+	for (int r = 0; r < 3; r += 2)
+		expect_outcome(r, ERR_PEER_LOST, 1,
+		               "lost after the verdict: its output may be the old one");
 }
 
+static void ranks_lost_after_the_verdict(void **state)
+{
+	(void)state;
+	run_to_verdict(6, NS_PER_SEC);
+	done(0);
+	done(2);
+	ctl_release(&members[5].ctl);
+	ctl_release(&members[3].ctl);
+	ctl_release(&members[4].ctl);
+	ctl_release(&members[1].ctl);
+	for (int r = 0; r < 3; r += 2)
+		expect_outcome(r, ERR_PEER_LOST, 1,
+		               "lost after the verdict: its output may be the old one; ranks 3-5 "
+		               "were lost after the verdict too");
+}
+
+/* A rank that has said DONE has its new output. */
+static void a_rank_lost_after_its_commit(void **state)
+{
+	(void)state;
+	run_to_verdict(3, NS_PER_SEC);
+	done(1);
+	for_ms(10);
+	ctl_release(&members[1].ctl);
+	for_ms(10);
+	done(2);
+	done(0);
+	for (int r = 0; r < 3; r += 2)
+		expect_outcome(r, 0, ERR_RANK_SELF, "");
+}
+
+static void an_own_word_comes_before_a_loss(void **state)
+{
+	(void)state;
+	run_to_verdict(3, NS_PER_SEC);
+	ctl_release(&members[1].ctl);
+	say_err(2, MSG_DONE, ERR_OUTPUT, ERR_RANK_SELF, "out.npy: rename: no such directory");
+	done(0);
+	for (int r = 0; r < 3; r += 2)
+		expect_outcome(r, ERR_OUTPUT, 2,
+		               "out.npy: rename: no such directory; rank 1 was lost after the "
+		               "verdict too");
+}
+
+/* It learns the outcome if it goes on. */
 static void a_rank_silent_after_the_verdict(void **state)
 {
 	int64_t start = clock_ns();
 	(void)state;
-	run_job(2, 150 * NS_PER_MS);
-	vote(0, "same");
-	vote(1, "same");
-	until(members[1].heard[MSG_VERDICT], 1);
-	say_err(0, MSG_DONE, 0, ERR_RANK_SELF, "");
-	until(members[0].heard[MSG_FINAL], 1);
-	assert_int_equal(members[0].outcome.code, 0);
+	run_to_verdict(2, 150 * NS_PER_MS);
+	done(0);
+	for (int r = 0; r < 2; r++) {
+		until(members[r].heard[MSG_FINAL], 1);
+		assert_int_equal(members[r].outcome.code, ERR_PEER_LOST);
+		assert_int_equal(members[r].outcome.rank, 1);
+		assert_non_null(strstr(members[r].outcome.text, "no sign of life for 0."));
+		assert_non_null(strstr(members[r].outcome.text,
+		                       " s after the verdict: its output may be the old one"));
+	}
 	assert_true(clock_ns() - start >= 150 * NS_PER_MS);
 }
 
@@ -1249,6 +1341,7 @@ int main(void)
 	        COORD_TEST(an_own_abort_is_the_cause),
 	        COORD_TEST(an_abort_names_its_sender),
 	        COORD_TEST(a_lost_link_beats_a_report),
+	        COORD_TEST(a_loss_names_the_phase_of_the_rank),
 	        COORD_TEST(a_report_counts_when_nobody_confesses),
 	        COORD_TEST(a_report_of_nothing_is_out_of_turn),
 	        COORD_TEST(a_silent_rank_is_named),
@@ -1260,6 +1353,9 @@ int main(void)
 	        COORD_TEST(votes_without_digests),
 	        COORD_TEST(an_abort_before_the_verdict),
 	        COORD_TEST(a_rank_lost_after_the_verdict),
+	        COORD_TEST(ranks_lost_after_the_verdict),
+	        COORD_TEST(a_rank_lost_after_its_commit),
+	        COORD_TEST(an_own_word_comes_before_a_loss),
 	        COORD_TEST(a_rank_silent_after_the_verdict),
 	        COORD_TEST(a_commit_that_fails_is_told_to_all),
 	        COORD_TEST(the_tensor_is_named),

@@ -1,0 +1,54 @@
+/* Which of two pieces of evidence counts (lib/job/blame.h). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "lib/job/blame.h"
+
+static struct evidence of(enum evidence_kind kind, int code, int rank)
+{
+	return (struct evidence){.kind = kind, .err = {.code = code, .rank = rank}};
+}
+
+/* From the weakest to the strongest. */
+static void each_kind_has_its_weight(void **state)
+{
+	const struct evidence order[] = {
+	        of(EVIDENCE_NONE, 0, -1),
+	        of(EVIDENCE_REPORT, ERR_PEER_LOST, 1),
+	        of(EVIDENCE_SILENCE, ERR_STALLED, 2),
+	        of(EVIDENCE_REPORT, ERR_INTEGRITY, 3),
+	        of(EVIDENCE_LOST, ERR_PEER_LOST, 4),
+	        of(EVIDENCE_OWN_WORD, ERR_OUTPUT, 5),
+	};
+	const int n = sizeof order / sizeof order[0];
+	(void)state;
+	for (int a = 0; a < n; a++)
+		for (int b = 0; b < n; b++)
+			assert_ptr_equal(blame(&order[a], &order[b]), &order[b > a ? b : a]);
+}
+
+static void among_equals_the_first_stays(void **state)
+{
+	const struct evidence pairs[][2] = {
+	        {of(EVIDENCE_REPORT, ERR_PEER_LOST, 1), of(EVIDENCE_REPORT, ERR_STALLED, 2)},
+	        {of(EVIDENCE_REPORT, ERR_STALLED, 1), of(EVIDENCE_REPORT, ERR_PEER_LOST, 2)},
+	        {of(EVIDENCE_REPORT, ERR_INTEGRITY, 1), of(EVIDENCE_REPORT, ERR_INTEGRITY, 2)},
+	        {of(EVIDENCE_LOST, ERR_PEER_LOST, 1), of(EVIDENCE_LOST, ERR_INTEGRITY, 2)},
+	        {of(EVIDENCE_OWN_WORD, ERR_INPUT, 1), of(EVIDENCE_OWN_WORD, ERR_OUTPUT, 2)},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+		assert_ptr_equal(blame(&pairs[i][0], &pairs[i][1]), &pairs[i][0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(each_kind_has_its_weight),
+	        cmocka_unit_test(among_equals_the_first_stays),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
