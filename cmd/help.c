@@ -119,9 +119,8 @@ void options_help(const struct command *cmd, void *file)
 	fprintf(file, "%c%s.\n", cmd->help[0] - 'a' + 'A', cmd->help + 1);
 	print_options(file, cmd);
 	if (cmd->opts & OPTS_JOB)
-		fputs("\nEvery long option has its variable: COLLCTL_JOIN_TIMEOUT for "
-		      "--join-timeout.\n"
-		      "Flags win.\n",
+		fputs("\nEvery long option can be set by an environment variable:\n"
+		      "COLLCTL_JOIN_TIMEOUT for --join-timeout. The command line wins.\n",
 		      file);
 }
 
