@@ -27,7 +27,7 @@ const struct command commands[] = {
 	 "split the root's array along axis 0; each rank gets its part",
 	 ARRAYS | OPTS_ROOT | OPTS_ROWS, 0, -1, false, cmd_collective},
 	{"gather", "IN -o OUT [--root R]",
-	 "concatenate the arrays of all ranks along axis 0, in rank order; the root gets the result",
+	 "concatenate the arrays of all ranks along axis 0; the root gets the result",
 	 ARRAYS | OPTS_ROOT, 1, -1, false, cmd_collective},
 	{"allgather", "IN -o OUT",
 	 "concatenate the arrays of all ranks along axis 0; every rank gets the result",
