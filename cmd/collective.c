@@ -55,6 +55,14 @@ static bool part_diverges(const struct part *p, const struct coll_algorithm *alg
 	       reduce_order_matters(p->op, p->dtype);
 }
 
+bool collective_replicates(const struct collective *c)
+{
+	bool same = c->rules->replicated;
+	for (int i = 0; i < c->nparts; i++)
+		same &= !part_diverges(&c->parts[i], c->parts[i].algorithm);
+	return same;
+}
+
 /* ---- the command line ---- */
 
 static int check_output(const struct collective *c, bool writes, struct err *err)
@@ -203,17 +211,9 @@ static int seal_aside(struct collective *c, struct err *err)
 	return job_aside(c->job, seal, c, err);
 }
 
-static bool diverges(const struct collective *c)
-{
-	for (int i = 0; i < c->nparts; i++)
-		if (part_diverges(&c->parts[i], c->parts[i].algorithm))
-			return true;
-	return false;
-}
-
 static int commit(struct collective *c, struct err *err)
 {
-	bool same = c->rules->replicated && !diverges(c);
+	bool same = collective_replicates(c);
 	struct err mine = {.rank = ERR_RANK_SELF};
 	job_phase(c->job, PHASE_COMMIT);
 	if (seal_aside(c, err) < 0)

@@ -23,6 +23,7 @@
 #include "lib/data/sink.h"
 #include "lib/data/stats.h"
 #include "lib/exec/drive.h"
+#include "lib/job/claims.h"
 #include "lib/job/details.h"
 
 /* How arrays become the blocks of the P ranks. */
@@ -131,6 +132,9 @@ struct collective {
 	double weight;         /* this rank's; both by the same power of two */
 	struct tensor_table table; /* of the items, for the ranks to compare */
 
+	struct claims claims; /* rank 0's: of all ranks */
+	uint32_t nclaims;     /* this rank's */
+	bool *dropped;        /* [nclaims]: another rank writes it */
 	struct sink *sink;    /* NULL: this rank writes nothing */
 	int copies;           /* outputs of the same bytes: -o given several times */
 	char *output;         /* the first one's name */
@@ -157,6 +161,8 @@ struct collective {
 /* Has this rank an input, an output? c->rank is known. */
 bool collective_reads(const struct collective *);
 bool collective_writes(const struct collective *);
+/* Does every rank get the same bits? Once the algorithms are known. */
+bool collective_replicates(const struct collective *);
 /* "shard.safetensors: tensor 'a.b'", or the file alone, of an item as input @k has it. */
 const char *item_text(const struct collective *, const struct item *, int k, char *buf, size_t cap);
 
@@ -213,10 +219,21 @@ int files_settle_order(struct collective *, struct err *err);
 const char *files_name(const struct collective *, int i);
 /* May a file of this name be made in the other ranks' folders? */
 int files_check_name(const char *name, struct err *err);
+/* @folder/NAME, NAME being the last one in @path. Malloced; NULL: an error. */
+char *files_in_folder(const char *folder, const char *path, struct err *err);
 /* All is written: check, digest and sync it; then give it its name. */
 int files_seal(struct collective *, struct err *err);
 int files_commit(struct collective *, struct err *err);
 void files_release(struct collective *);
+
+/* collective_claims.c: outputs that several ranks name */
+
+/* Append what this rank claims to its details. */
+int claims_tell(struct collective *, struct buf *, struct err *err);
+int claims_hear(struct collective *, struct view *, struct err *err);
+/* Output @at was added to the sink as file @first and those behind it: drop them if another rank
+ * writes it. */
+void claims_drop(struct collective *, int first, int at);
 
 /* collective_move.c: fileio_ops, and what they need */
 

@@ -72,7 +72,17 @@ static void settle_tables(const struct collective *c, struct part *p)
 		memcpy(p->rows, p->all_rows, size * sizeof *p->rows);
 }
 
-/* What all have said: weights, orders, arrays. */
+/* The places that @rank is to write. */
+static int hear_claims(struct collective *c, int rank, struct view *v, struct err *err)
+{
+	uint32_t len = view_u32(v);
+	const uint8_t *claims = view_bytes(v, len);
+	struct view its = view_of(claims ? claims : v->p, claims ? len : 0);
+	return claims ? claims_get(&c->claims, rank, &its, err)
+	              : err_set(err, ERR_INTEGRITY, "malformed details");
+}
+
+/* What all have said: weights, orders, outputs, arrays. */
 static int hear_all(struct collective *c, const struct intent *const *intents, struct err *err)
 {
 	bool arrays = c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL;
@@ -89,6 +99,8 @@ static int hear_all(struct collective *c, const struct intent *const *intents, s
 		if (details_get_weight(&v, &weight, &why) < 0)
 			return terms_malformed(r, &why, err);
 		uint64_t its = view_u64(&v);
+		if (hear_claims(c, r, &v, &why) < 0)
+			return terms_malformed(r, &why, err);
 		order = r ? order : its;
 		c->keeps_order &= its == order && its != ORDER_MIXED;
 		c->weighted |= weight != 1;
@@ -303,13 +315,14 @@ static int choose_parts(struct collective *c, struct plan *plan, struct err *err
 	return ret;
 }
 
-/* What the root of a broadcast or scatter has told, without its weight and order. */
+/* What the root of a broadcast or scatter has told, without its weight, order and outputs. */
 static struct view root_view(const struct collective *c, const struct intent *root)
 {
 	struct view v = root->details;
 	(void)c;
 	view_u64(&v);
 	view_u64(&v);
+	view_bytes(&v, view_u32(&v));
 	return v;
 }
 
@@ -322,7 +335,8 @@ int decide_plan(void *ctx, const struct intent *const *intents, struct plan *pla
 		if (terms_adopt_root(c, &v, err) < 0)
 			return -1;
 	}
-	if (hear_all(c, intents, err) < 0 || choose_parts(c, plan, err) < 0)
+	if (hear_all(c, intents, err) < 0 || choose_parts(c, plan, err) < 0 ||
+	    claims_settle(&c->claims, collective_replicates(c), err) < 0)
 		return -1;
 	plan->windows = 1;
 	return choose_windows(c, intents, plan, err);
@@ -350,6 +364,7 @@ void decide_details(void *ctx, int rank, struct buf *out)
 	details_put_weight(out, c->divisor);
 	buf_put_u8(out, c->weighted);
 	buf_put_u8(out, c->keeps_order);
+	claims_put_dropped(&c->claims, rank, out);
 	buf_put_u32(out, (uint32_t)len);
 	buf_put(out, c->root_told.p, len);
 	buf_put_u32(out, (uint32_t)c->nparts);

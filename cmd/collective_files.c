@@ -259,8 +259,8 @@ int files_check_name(const char *name, struct err *err)
 	               "%s: a hidden file can't go to the other ranks' folders: rename it", name);
 }
 
-/* @folder/NAME, NAME being the last one in @path: a set's folder may have slashes behind it. */
-static char *like_in_folder(const char *folder, const char *path, struct err *err)
+/* A set's folder may have slashes behind it. */
+char *files_in_folder(const char *folder, const char *path, struct err *err)
 {
 	size_t len = strlen(path);
 	while (len && path[len - 1] == '/')
@@ -286,14 +286,16 @@ static int name_each(struct collective *c, const char *path, struct err *err)
 	int n = c->shape == OF_TENSORS ? c->ninputs : c->nparts;
 	for (int i = 0; i < n; i++) {
 		char *in = c->names ? path_join(path, c->names[i], err)
-		                    : like_in_folder(path, c->inputs[i].path, err);
+		                    : files_in_folder(path, c->inputs[i].path, err);
 		if (!in)
 			return -1;
+		int first = sink_files(c->sink);
 		int ret = c->shape == OF_TENSORS ? name_like(c, in, 0, i, item, err)
 		                                 : name_array(c, in, 0, i, err);
 		free(in);
 		if (ret < 0)
 			return -1;
+		claims_drop(c, first, i);
 		item += c->shape == OF_TENSORS ? c->inputs[i].ntensors : 1;
 	}
 	return 0;
@@ -336,7 +338,7 @@ static int make_like(struct collective *c, const char *path, int k, struct err *
 {
 	const struct dataset *d = &c->inputs[k];
 	struct place *places = calloc(d->ntensors + 1, sizeof *places);
-	char *in = c->o->each ? like_in_folder(path, d->path, err) : strdup(path);
+	char *in = c->o->each ? files_in_folder(path, d->path, err) : strdup(path);
 	int ret = in ? 0 : -1;
 	if (!places || (!in && !c->o->each))
 		ret = err_nomem(err, "the tensors' places", d->ntensors * sizeof *places);
@@ -381,6 +383,7 @@ static void place_selected(struct collective *c)
 {
 	for (size_t f = 0; f < c->nitems; f++)
 		c->places[f] = (struct place){.file = (int)f};
+	claims_drop(c, 0, 0);
 }
 
 static int name_all(struct collective *c, struct err *err)
@@ -389,7 +392,10 @@ static int name_all(struct collective *c, struct err *err)
 		return -1;
 	for (int k = 0; k < c->copies; k++) {
 		char *path = joining_path(c->o->outputs[k], c->rank, c->size, err);
+		int first = sink_files(c->sink);
 		int ret = path ? name_output(c, path, k, err) : -1;
+		if (ret == 0 && (!c->o->each || c->shape == OF_BYTES))
+			claims_drop(c, first, k);
 		if (c->output)
 			free(path);
 		else

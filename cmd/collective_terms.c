@@ -304,6 +304,8 @@ static int tell(struct collective *c, struct err *err)
 	buf_init(b, DETAILS_MAX);
 	details_put_weight(b, c->o->weight);
 	buf_put_u64(b, c->shape == OF_TENSORS && !same_order(c) ? ORDER_MIXED : order_of(c));
+	if (claims_tell(c, b, err) < 0)
+		return -1;
 	buf_put_u8(b, c->shape == OF_BYTES && c->ninputs ? TELLS_FILES
 	              : arrays                           ? TELLS_ARRAYS
 	                                                 : TELLS_NOTHING);
@@ -482,6 +484,8 @@ static int hear(struct collective *c, struct err *err)
 	c->weighted = view_u8(&v);
 	scale_weights(c);
 	c->keeps_order = view_u8(&v);
+	if (claims_hear(c, &v, err) < 0)
+		return -1;
 	len = view_u32(&v);
 	const uint8_t *root = view_bytes(&v, len);
 	if (len && root) {
@@ -526,5 +530,7 @@ int terms_agree(struct collective *c, struct err *err)
 void terms_release(struct collective *c)
 {
 	buf_release(&c->details);
+	claims_release(&c->claims);
+	free(c->dropped);
 	free(c->counts);
 }

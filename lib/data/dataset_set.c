@@ -224,8 +224,8 @@ int dataset_set_alone(const char *folder, const char *index,
 {
 	struct dirent **list = NULL;
 	int ret = 0, n = scandir(folder, &list, NULL, by_bytes);
-	if (n < 0 && errno == EACCES)
-		return 0; /* nor is it read as a set */
+	if (n < 0 && (errno == EACCES || errno == ENOENT))
+		return 0; /* it is not read as a set, or nothing is there yet */
 	if (n < 0)
 		return err_errno(err, ERR_OUTPUT, "%s: cannot list", folder);
 	for (int i = 0; ret == 0 && i < n; i++) {

@@ -15,57 +15,12 @@
 
 #include "lib/base/path.h"
 #include "lib/data/spool.h"
+#include "lib/data/target.h"
 
 #define WRITEBACK_CHUNK ((uint64_t)8 << 20)
 #define TEMP_TRIES      100
-#define MAX_SYMLINKS    40
 
 /* ---- the target ---- */
-
-/* Where the symlink @path points to: its text, relative to the folder that holds it. NULL: errno.
- */
-static char *symlink_target(const char *path)
-{
-	char text[PATH_MAX];
-	ssize_t n = readlink(path, text, sizeof text);
-	if (n < 0)
-		return NULL;
-	if ((size_t)n == sizeof text) {
-		errno = ENAMETOOLONG;
-		return NULL;
-	}
-	size_t folder = text[0] != '/' ? (size_t)(path_name(path) - path) : 0;
-	char *target = malloc(folder + (size_t)n + 1);
-	if (!target)
-		return NULL;
-	memcpy(target, path, folder);
-	memcpy(target + folder, text, (size_t)n);
-	target[folder + (size_t)n] = '\0';
-	return target;
-}
-
-/* The path at which to put the file: @path itself or, if it is a symlink, what it leads to in the
- * end, which need not exist. Malloced; NULL: an error. */
-static char *follow(const char *path, struct err *err)
-{
-	struct stat st;
-	char *at = strdup(path);
-	for (int i = 0; at && i < MAX_SYMLINKS; i++) {
-		if (lstat(at, &st) || !S_ISLNK(st.st_mode))
-			return at;
-		char *next = symlink_target(at);
-		free(at);
-		at = next;
-	}
-	if (at)
-		errno = ELOOP;
-	free(at);
-	if (errno == ENOMEM)
-		err_nomem(err, "a path", strlen(path));
-	else
-		err_errno(err, ERR_OUTPUT, "%s: cannot follow the symbolic link", path);
-	return NULL;
-}
 
 /* Report that a file can't be created in the folder. */
 static int create_error(const struct outfile *f, struct err *err)
@@ -287,7 +242,7 @@ int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, 
 		err_nomem(err, "a path", strlen(path));
 		goto out;
 	}
-	target = force ? follow(path, err) : strdup(path);
+	target = force ? target_follow(path, err) : strdup(path);
 	if (!target) {
 		err_nomem(err, "a path", strlen(path));
 		goto out;

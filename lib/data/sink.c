@@ -15,6 +15,7 @@
 struct sink_file {
 	char *path;
 	bool is_stdout;
+	bool dropped; /* another rank commits it */
 	void *head;
 	size_t head_len;
 	uint64_t size;
@@ -28,8 +29,11 @@ struct sink {
 	bool sync, force, committed;
 	struct sink_file *files;
 	int nfiles, cap;
-	char **made; /* folders */
-	int nmade;
+	struct folder {
+		char *path;
+		bool made;
+	} * folders; /* to be made, in this order */
+	int nfolders;
 };
 
 struct sink *sink_new(bool sync, bool force, struct err *err)
@@ -57,12 +61,12 @@ void sink_free(struct sink *s)
 		free(f->head);
 		free(f->path);
 	}
-	for (int i = s->nmade; i-- > 0;) {
-		if (!s->committed)
-			rmdir(s->made[i]);
-		free(s->made[i]);
+	for (int i = s->nfolders; i-- > 0;) {
+		if (s->folders[i].made && !s->committed)
+			rmdir(s->folders[i].path);
+		free(s->folders[i].path);
 	}
-	free(s->made);
+	free(s->folders);
 	free(s->files);
 	free(s);
 }
@@ -151,34 +155,43 @@ static int sync_parent(const char *path, struct err *err)
 
 int sink_add_folder(struct sink *s, const char *path, struct err *err)
 {
-	struct stat st;
 	if (strcmp(path, "-") == 0)
 		return err_set(err, ERR_USAGE,
 		               "-: several files can't go to stdout: name a folder for the output");
-	char **made = reallocarray(s->made, (size_t)s->nmade + 1, sizeof *made);
-	if (!made)
-		return err_nomem(err, "the folders", sizeof *made);
-	s->made = made;
-	if (mkdir(path, 0777)) {
-		int error = errno;
-		if (error == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-			return 0;
-		if (error == EEXIST)
-			return err_set(err, ERR_OUTPUT, "%s: is a file: expected a folder or none",
-			               path);
-		errno = error;
-		return err_errno(err, ERR_OUTPUT, "%s: cannot make the folder", path);
-	}
-	s->made[s->nmade] = strdup(path);
-	if (!s->made[s->nmade]) {
-		rmdir(path);
+	struct folder *folders = reallocarray(s->folders, (size_t)s->nfolders + 1, sizeof *folders);
+	if (!folders)
+		return err_nomem(err, "the folders", sizeof *folders);
+	s->folders = folders;
+	folders[s->nfolders] = (struct folder){.path = strdup(path)};
+	if (!folders[s->nfolders].path)
 		return err_nomem(err, "a path", strlen(path));
-	}
-	s->nmade++;
-	return s->sync ? sync_parent(path, err) : 0;
+	s->nfolders++;
+	return 0;
+}
+
+void sink_drop(struct sink *s, int file)
+{
+	s->files[file].dropped = true;
 }
 
 /* ---- opening and writing ---- */
+
+static int make_folder(const struct sink *s, struct folder *f, struct err *err)
+{
+	struct stat st;
+	if (mkdir(f->path, 0777) == 0) {
+		f->made = true;
+		return s->sync ? sync_parent(f->path, err) : 0;
+	}
+	int error = errno;
+	if (error == EEXIST && stat(f->path, &st) == 0 && S_ISDIR(st.st_mode))
+		return 0;
+	if (error == EEXIST)
+		return err_set(err, ERR_OUTPUT, "%s: is a file: expected a folder or none",
+		               f->path);
+	errno = error;
+	return err_errno(err, ERR_OUTPUT, "%s: cannot make the folder", f->path);
+}
 
 /* Files in one folder share its descriptor. Two at one path would be one. */
 static int compare_with_earlier(struct sink *s, int file, struct err *err)
@@ -186,7 +199,7 @@ static int compare_with_earlier(struct sink *s, int file, struct err *err)
 	struct sink_file *f = &s->files[file];
 	for (int i = 0; i < file && !f->out.shared; i++) {
 		const struct sink_file *e = &s->files[i];
-		if (!e->is_stdout && !e->out.shared)
+		if (!e->is_stdout && !e->out.shared && e->dropped == f->dropped)
 			outfile_share_folder(&f->out, &e->out);
 	}
 	for (int i = 0; i < file && f->out.shared; i++) {
@@ -203,7 +216,7 @@ static int open_target(struct sink *s, int file, struct err *err)
 	struct sink_file *f = &s->files[file];
 	if (f->is_stdout)
 		return outfile_spool(&f->out, "stdout", f->size, err);
-	if (outfile_open(&f->out, f->path, f->size, s->sync, s->force, err))
+	if (outfile_open(&f->out, f->path, f->size, s->sync && !f->dropped, s->force, err))
 		return -1;
 	return compare_with_earlier(s, file, err);
 }
@@ -234,6 +247,9 @@ static int lacking(const struct sink *s, struct err *err)
 
 int sink_open(struct sink *s, struct err *err)
 {
+	for (int i = 0; i < s->nfolders; i++)
+		if (make_folder(s, &s->folders[i], err))
+			return -1;
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
 		if (open_target(s, i, err) ||
@@ -273,11 +289,17 @@ static int pack(struct sink_file *f, struct err *err)
 	return outfile_measure(&f->out, err);
 }
 
+/* Does it get its name from this rank? */
+static bool is_placed(const struct sink_file *f)
+{
+	return !f->is_stdout && !f->dropped;
+}
+
 /* A file alone needs nothing to go back to: its rename happens or not. */
 static int keep_old(struct sink *s, struct err *err)
 {
 	for (int i = 0; s->nfiles > 1 && i < s->nfiles; i++)
-		if (!s->files[i].is_stdout && outfile_keep(&s->files[i].out, err))
+		if (is_placed(&s->files[i]) && outfile_keep(&s->files[i].out, err))
 			return -1;
 	return 0;
 }
@@ -286,9 +308,9 @@ int sink_seal(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
-		if (f->packed && pack(f, err))
+		if (f->packed && !f->dropped && pack(f, err))
 			return -1;
-		if (!f->is_stdout && outfile_seal(&f->out, err))
+		if (is_placed(f) && outfile_seal(&f->out, err))
 			return -1;
 	}
 	return keep_old(s, err);
@@ -306,7 +328,7 @@ static int copy_to_stdout(struct sink_file *f, struct err *err)
 static int place_all(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfiles; i++)
-		if (!s->files[i].is_stdout && outfile_place(&s->files[i].out, err))
+		if (is_placed(&s->files[i]) && outfile_place(&s->files[i].out, err))
 			return -1;
 	for (int i = 0; i < s->nfiles; i++)
 		if (s->files[i].is_stdout && copy_to_stdout(&s->files[i], err))
@@ -337,7 +359,7 @@ int sink_commit(struct sink *s, struct err *err)
 	s->committed = true;
 	/* Last first: a folder's descriptor is its first file's, which syncs it. */
 	for (int i = s->nfiles; i-- > 0;)
-		if (!s->files[i].is_stdout && outfile_settle(&s->files[i].out, err))
+		if (is_placed(&s->files[i]) && outfile_settle(&s->files[i].out, err))
 			ret = -1;
 	return ret;
 }

@@ -28,9 +28,12 @@ void sink_free(struct sink *);
  * @head[head_len], which is copied. Returns the file's index, or -1. */
 int sink_add(struct sink *, const char *path, const void *head, size_t head_len, uint64_t size,
              struct err *err);
-/* Make the folder @path if it is not there (its parent must be); before files in it are added.
+/* sink_open makes the folder @path if it is not there; its parent is there, or was added before.
  * ERR_USAGE for "-". */
 int sink_add_folder(struct sink *, const char *path, struct err *err);
+/* Before sink_open: another rank writes the same bytes to the same place. They are written here
+ * too, to an unnamed file, so that they can be read back, but get no name. */
+void sink_drop(struct sink *, int file);
 
 /* Where a tensor of an output begins. */
 struct place {

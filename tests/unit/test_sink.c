@@ -505,6 +505,16 @@ static void test_too_few_descriptors(void **state)
 	assert_int_equal(names("."), 0);
 }
 
+static void assert_no_folder(const char *path, const char *why)
+{
+	struct err err = {0};
+	struct sink *s = new_sink(false);
+	assert_int_equal(sink_add_folder(s, path, &err), 0);
+	int ret = sink_open(s, &err);
+	assert_err(ret, &err, ERR_OUTPUT, why);
+	sink_free(s);
+}
+
 static void test_folders(void **state)
 {
 	(void)state;
@@ -523,9 +533,10 @@ static void test_folders(void **state)
 	/* else it stays, */
 	s = new_sink(true);
 	assert_int_equal(sink_add_folder(s, "set", &err), 0);
-	assert_int_equal(mode_of("set"), 0750);
 	assert_int_equal(sink_add(s, "set/x", "1", 1, 1, &err), 0);
+	assert_int_equal(names("."), 0); /* before it is opened nothing is there */
 	assert_int_equal(sink_open(s, &err), 0);
+	assert_int_equal(mode_of("set"), 0750);
 	assert_int_equal(sink_seal(s, &err), 0);
 	assert_int_equal(sink_commit(s, &err), 0);
 	sink_free(s);
@@ -535,22 +546,39 @@ static void test_folders(void **state)
 	s = new_sink(false);
 	assert_int_equal(sink_add_folder(s, "set", &err), 0);
 	assert_int_equal(sink_add_folder(s, "link/", &err), 0);
+	assert_int_equal(sink_open(s, &err), 0);
 	sink_free(s);
 	assert_content("set/x", "1");
 	umask(mask);
 
 	put("file", "", 0600);
-	s = new_sink(false);
-	int ret = sink_add_folder(s, "file", &err);
-	assert_err(ret, &err, ERR_OUTPUT, "file: is a file: expected a folder");
-	err_clear(&err);
-	ret = sink_add_folder(s, "nowhere/set", &err);
-	assert_err(ret, &err, ERR_OUTPUT, "nowhere/set: cannot make the folder");
-	err_clear(&err);
 	assert_int_equal(symlink("gone", "dangling"), 0);
-	ret = sink_add_folder(s, "dangling", &err);
-	assert_err(ret, &err, ERR_OUTPUT, "dangling: ");
+	assert_no_folder("file", "file: is a file: expected a folder");
+	assert_no_folder("nowhere/set", "nowhere/set: cannot make the folder");
+	assert_no_folder("dangling", "dangling: ");
+}
+
+/* Another rank writes it: the bytes can be read back, and nothing gets the name. */
+static void test_dropped(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	char back[3];
+	struct sink *s = new_sink(true);
+	put("mine", "old", 0600);
+	put("theirs", "old", 0600);
+	assert_int_equal(sink_add(s, "theirs", "new", 3, 3, &err), 0);
+	assert_int_equal(sink_add(s, "mine", "new", 3, 3, &err), 1);
+	sink_drop(s, 0);
+	assert_int_equal(sink_open(s, &err), 0);
+	assert_int_equal(sink_pread(s, 0, back, 3, 0, &err), 0);
+	assert_memory_equal(back, "new", 3);
+	assert_int_equal(sink_seal(s, &err), 0);
+	assert_int_equal(sink_commit(s, &err), 0);
 	sink_free(s);
+	assert_content("mine", "new");
+	assert_content("theirs", "old");
+	assert_int_equal(names("."), 2);
 }
 
 /* ---- stdout ---- */
@@ -1017,6 +1045,7 @@ int main(void)
 	        cmocka_unit_test_teardown(test_one_descriptor_a_folder, empty_folder),
 	        cmocka_unit_test_teardown(test_too_few_descriptors, empty_folder),
 	        cmocka_unit_test_teardown(test_folders, empty_folder),
+	        cmocka_unit_test_teardown(test_dropped, empty_folder),
 	        cmocka_unit_test_teardown(test_stdout, empty_folder),
 	        cmocka_unit_test_teardown(test_stdout_fails, empty_folder),
 	        cmocka_unit_test_teardown(test_arrays, empty_folder),
