@@ -1,13 +1,14 @@
 #include "cmd/joining.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define TOKEN_MAX 4096
+#include "lib/base/private.h"
+
+#define TOKEN_MAX 1024
 
 /* Variables by which `collctl run` hands its ranks over; not for users. */
 #define LISTEN_FD   "COLLCTL_LISTEN_FD"
@@ -15,46 +16,52 @@
 
 static int find_secret(struct joining *j, const struct options *o, struct err *err)
 {
-	const char *text = getenv("COLLCTL_SECRET");
-	int ret;
+	char *text = private_variable("COLLCTL_SECRET", err);
+	int ret = -1;
+	if (!o->insecure)
+		private_process(NULL);
 	if (o->insecure)
-		return 0;
-	if (o->secret_fd >= 0)
+		ret = 0;
+	else if (o->secret_fd >= 0)
 		ret = secret_from_fd(&j->secret, o->secret_fd, err);
 	else if (o->secret_file)
 		ret = secret_from_file(&j->secret, o->secret_file, err);
-	else if (text && *text)
+	else if (text)
 		ret = secret_from_text(&j->secret, text, "COLLCTL_SECRET", err);
+	else if (err->code)
+		ret = -1;
 	else if (j->conf.size == 1 && !j->conf.rendezvous && !j->conf.hosts)
-		return 0; /* a rank alone meets nobody */
+		ret = 0; /* a rank alone meets nobody */
 	else
-		return err_set(err, ERR_AUTH,
-		               "no job secret: make one with 'collctl keygen FILE' and give every "
-		               "rank --secret-file FILE (or --insecure to do without)");
-	j->conf.secret = &j->secret;
+		err_set(err, ERR_AUTH,
+		        "no job secret: make one with 'collctl keygen FILE' and give every "
+		        "rank --secret-file FILE (or --insecure to do without)");
+	if (ret == 0 && (o->secret_fd >= 0 || o->secret_file || text) && !o->insecure)
+		j->conf.secret = &j->secret;
+	wipe_free(text);
 	return ret;
 }
 
 static int find_token(struct joining *j, const struct options *o, struct err *err)
 {
-	const char *env = getenv("COLLCTL_STORE_TOKEN");
-	if (!o->store_token_file) {
-		j->token = env && *env ? strdup(env) : NULL;
-		return 0;
-	}
-	int fd = open(o->store_token_file, O_RDONLY | O_CLOEXEC);
-	char buf[TOKEN_MAX];
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, sizeof buf - 1);
-	if (n < 0)
-		err_errno(err, ERR_AUTH, "%s", o->store_token_file);
-	if (fd >= 0)
-		close(fd);
-	if (n < 0)
+	char line[TOKEN_MAX];
+	j->token = private_variable("COLLCTL_STORE_TOKEN", err);
+	if (err->code)
 		return -1;
-	buf[n] = '\0';
-	buf[strcspn(buf, "\r\n")] = '\0';
-	j->token = strdup(buf);
-	return j->token ? 0 : err_nomem(err, "the token", (unsigned long long)n);
+	if (j->token || o->store_token_file)
+		private_process(NULL);
+	if (!o->store_token_file)
+		return 0;
+	wipe_free(j->token);
+	j->token = NULL;
+	if (private_line(o->store_token_file, "COLLCTL_STORE_TOKEN may hold the token", line,
+	                 sizeof line, err) < 0)
+		return -1;
+	j->token = strdup(line);
+	if (!j->token)
+		err_nomem(err, "the token", strlen(line));
+	wipe(line, sizeof line);
+	return j->token ? 0 : -1;
 }
 
 /* Flags and COLLCTL_* first, then the launcher, then the hostfile. */
@@ -178,7 +185,7 @@ void joining_release(struct joining *j)
 {
 	secret_wipe(&j->secret);
 	hostfile_release(&j->hosts);
-	free(j->token);
+	wipe_free(j->token);
 	j->token = NULL;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/private.h"
 #include "lib/job/secret.h"
 
 /* Put a new file in the place of @path, whole or not at all; what is behind a symlink stays. */
@@ -47,15 +48,16 @@ int cmd_keygen(const struct command *cmd, struct options *o, int argc, char **ar
 	const char *path = argc > 1 && strcmp(argv[1], "-") != 0 ? argv[1] : NULL;
 	char text[SECRET_TEXT];
 	struct secret secret;
-	int rc = secret_generate(&secret, text, &err);
 
 	(void)cmd;
+	private_process(NULL);
+	int rc = secret_generate(&secret, text, &err);
 	if (rc == 0 && !path)
 		rc = write_stdout(text, &err);
 	else if (rc == 0)
 		rc = o->force ? replace_file(path, text, &err)
 		              : secret_write_file(path, text, &err);
 	secret_wipe(&secret);
-	explicit_bzero(text, sizeof text);
+	wipe(text, sizeof text);
 	return rc < 0 ? report(&err, -1) : 0;
 }

@@ -30,6 +30,7 @@
 #include "cmd/lines.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/base/private.h"
 #include "lib/job/secret.h"
 #include "lib/job/store_server.h"
 #include "lib/net/addr.h"
@@ -58,7 +59,7 @@ struct run {
 	int size, live;
 	int epoll, signals;
 	sigset_t caller_mask;
-	struct rlimit caller_files;
+	struct rlimit caller_files, caller_core;
 
 	char secret[SECRET_TEXT], token[SECRET_TEXT];
 	int listener; /* for rank 0; -1: handed over, or a store is served */
@@ -157,6 +158,12 @@ static void set_variable(const char *name, const char *value)
 		die(ERR_RESOURCE, name);
 }
 
+static void set_private(const char *name, const char *value)
+{
+	if (private_set_variable(name, value) < 0)
+		die(ERR_RESOURCE, name);
+}
+
 static void set_number(const char *name, int value)
 {
 	char text[16];
@@ -192,11 +199,11 @@ static void set_environment(const struct run *r, int rank)
 	clear_environment();
 	set_number("COLLCTL_RANK", rank);
 	set_number("COLLCTL_SIZE", r->size);
-	set_variable("COLLCTL_SECRET", r->secret);
+	set_private("COLLCTL_SECRET", r->secret);
 	if (r->program) {
 		snprintf(text, sizeof text, "http://127.0.0.1:%d", r->port);
 		set_variable("COLLCTL_RENDEZVOUS", text);
-		set_variable("COLLCTL_STORE_TOKEN", r->token);
+		set_private("COLLCTL_STORE_TOKEN", r->token);
 	} else if (rank == 0) {
 		set_number("COLLCTL_LISTEN_FD", r->listener);
 	} else {
@@ -255,6 +262,7 @@ static _Noreturn void exec_program(const struct run *r)
 	signal(SIGXFSZ, SIG_DFL);
 	/* Programs that use select() rely on the limit that they were started with. */
 	setrlimit(RLIMIT_NOFILE, &r->caller_files);
+	setrlimit(RLIMIT_CORE, &r->caller_core);
 	execvp(r->argv[0], r->argv);
 	die(errno == ENOENT ? 127 : 126, r->argv[0]);
 }
@@ -269,8 +277,15 @@ static void send_bars(void)
 	bar_launched(terminal);
 }
 
+/* In run itself, once the ranks have theirs; in every child, once its environment has them. */
+static void wipe_secrets(struct run *r)
+{
+	wipe(r->secret, sizeof r->secret);
+	wipe(r->token, sizeof r->token);
+}
+
 /* @out, @err: the pipes' ends for this rank, or -1. */
-static _Noreturn void rank_main(const struct run *r, int rank, int out, int err)
+static _Noreturn void rank_main(struct run *r, int rank, int out, int err)
 {
 	char title[32]; /* of which the kernel keeps 15 characters */
 
@@ -289,6 +304,7 @@ static _Noreturn void rank_main(const struct run *r, int rank, int out, int err)
 		close(out);
 	close(err);
 	set_environment(r, rank);
+	wipe_secrets(r);
 	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
 	if (r->program)
 		exec_program(r);
@@ -304,7 +320,7 @@ struct store_greeting {
 	struct err err;
 };
 
-static _Noreturn void store_main(const struct run *r, int greet)
+static _Noreturn void store_main(struct run *r, int greet)
 {
 	struct store_greeting hello = {.err = {.rank = ERR_RANK_SELF}};
 	struct store_server_conf conf = {.token = r->token};
@@ -320,6 +336,7 @@ static _Noreturn void store_main(const struct run *r, int greet)
 	prctl(PR_SET_NAME, "collctl:store");
 
 	struct store_server *server = store_server_start(&conf, &hello.err);
+	wipe_secrets(r);
 	if (server)
 		hello.port = store_server_port(server);
 	if (write(greet, &hello, sizeof hello) != sizeof hello || !server)
@@ -490,6 +507,7 @@ static int start_ranks(struct run *r, struct err *err)
 			return -1;
 		drop_listener(r);
 	}
+	wipe_secrets(r);
 	return 0;
 }
 
@@ -507,6 +525,12 @@ static int prepare(struct run *r, struct err *err)
 		r->ranks[i].out.from = r->ranks[i].err.from = r->ranks[i].json = -1;
 	/* Two pipes a rank, and in each rank a connection to many others. */
 	raise_file_limit(&r->caller_files);
+	private_process(&r->caller_core);
+	/* The ranks get secrets of their own. */
+	wipe_free(private_variable("COLLCTL_SECRET", err));
+	wipe_free(private_variable("COLLCTL_STORE_TOKEN", err));
+	if (err->code)
+		return -1;
 	if (open_loop(r, err) < 0 || make_secret(r->secret, err) < 0)
 		return -1;
 	if (!r->program)
@@ -701,8 +725,7 @@ static void release(struct run *r)
 	if (r->signals >= 0)
 		close(r->signals);
 	free(r->ranks);
-	explicit_bzero(r->secret, sizeof r->secret);
-	explicit_bzero(r->token, sizeof r->token);
+	wipe_secrets(r);
 }
 
 int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)

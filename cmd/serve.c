@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "lib/base/io.h"
+#include "lib/base/private.h"
 #include "lib/job/store_server.h"
 
 #define TOKEN_MAX 512
@@ -22,23 +23,9 @@
 /* The token is the file's first line. */
 static int read_token(const char *path, char token[TOKEN_MAX], struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	ssize_t n = fd < 0 ? -1 : read(fd, token, TOKEN_MAX);
-
-	if (n < 0)
-		err_errno(err, ERR_AUTH, "%s", path);
-	if (fd >= 0)
-		close(fd);
-	if (n < 0)
+	if (private_line(path, "write the token to a file", token, TOKEN_MAX, err) < 0)
 		return -1;
-	if (n == TOKEN_MAX)
-		return err_set(err, ERR_AUTH, "%s: a token of more than %d bytes", path,
-		               TOKEN_MAX - 1);
-	token[n] = '\0';
-	token[strcspn(token, "\r\n")] = '\0';
-	if (!*token)
-		return err_set(err, ERR_AUTH, "%s: there is no token in it", path);
-	return 0;
+	return *token ? 0 : err_set(err, ERR_AUTH, "%s: there is no token in it", path);
 }
 
 /* Who sees the file finds the whole port in it. */
@@ -133,12 +120,14 @@ static struct store_server *start(const struct options *o, struct err *err)
 	        .ttl_ns = o->ttl,
 	};
 
+	if (o->token_file || o->tls_key)
+		private_process(NULL);
 	if (o->token_file && read_token(o->token_file, token, err) < 0)
 		return NULL;
 	conf.token = *token ? token : NULL;
 	raise_file_limit(NULL); /* every rank that waits holds a connection */
 	struct store_server *s = store_server_start(&conf, err);
-	explicit_bzero(token, sizeof token);
+	wipe(token, sizeof token);
 	return s;
 }
 

@@ -4,15 +4,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/private.h"
+
 void buf_init(struct buf *b, size_t max)
 {
 	*b = (struct buf){.max = max};
 }
 
+void buf_init_secret(struct buf *b, size_t max)
+{
+	*b = (struct buf){.max = max, .secret = true};
+}
+
 void buf_release(struct buf *b)
 {
+	if (b->secret)
+		wipe(b->data, b->cap);
 	free(b->data);
-	*b = (struct buf){.max = b->max};
+	*b = (struct buf){.max = b->max, .secret = b->secret};
+}
+
+/* realloc may leave a copy where the bytes were. */
+static uint8_t *grow(struct buf *b, size_t cap)
+{
+	if (!b->secret)
+		return realloc(b->data, cap);
+	uint8_t *data = malloc(cap);
+	if (!data)
+		return NULL;
+	if (b->len)
+		memcpy(data, b->data, b->len);
+	wipe(b->data, b->cap);
+	free(b->data);
+	return data;
 }
 
 uint8_t *buf_room(struct buf *b, size_t n)
@@ -27,7 +51,7 @@ uint8_t *buf_room(struct buf *b, size_t n)
 			cap *= 2;
 		if (cap > b->max)
 			cap = b->max;
-		uint8_t *data = realloc(b->data, cap);
+		uint8_t *data = grow(b, cap);
 		if (!data) {
 			b->failed = true;
 			return NULL;
@@ -108,6 +132,8 @@ void buf_drop(struct buf *b, size_t n)
 	b->len -= n;
 	if (b->len)
 		memmove(b->data, b->data + n, b->len);
+	if (b->secret)
+		wipe(b->data + b->len, n);
 }
 
 const uint8_t *view_bytes(struct view *v, size_t n)

@@ -14,9 +14,11 @@ struct buf {
 	uint8_t *data;
 	size_t len, cap, max;
 	bool failed; /* it would have outgrown max, or memory ran out */
+	bool secret; /* what it held is wiped wherever it leaves it */
 };
 
 void buf_init(struct buf *, size_t max);
+void buf_init_secret(struct buf *, size_t max);
 void buf_release(struct buf *);
 /* Room for @n more bytes; returns where they go (the caller then adds to len), or NULL. */
 uint8_t *buf_room(struct buf *, size_t n);

@@ -1,4 +1,3 @@
-#include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <sched.h>
 #include <stdio.h>
@@ -7,6 +6,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/private.h"
 #include "lib/job/coord_internal.h"
 #include "lib/job/ranks.h"
 
@@ -340,7 +340,7 @@ static int tell_roster(struct coord *c, struct member *m, const struct buf *addr
 {
 	struct plan plan = c->plan;
 	struct buf b, details;
-	buf_init(&b, CTL_BODY_MAX);
+	buf_init_secret(&b, CTL_BODY_MAX);
 	buf_init(&details, DETAILS_MAX);
 	if (c->conf.details)
 		c->conf.details(c->conf.ctx, m->rank, &details);
@@ -351,9 +351,7 @@ static int tell_roster(struct coord *c, struct member *m, const struct buf *addr
 	bool fits = !b.failed && !details.failed && !addresses->failed;
 	if (fits)
 		coord_tell(m, MSG_ROSTER, &b);
-	OPENSSL_cleanse(&plan, sizeof plan);
-	if (b.data)
-		OPENSSL_cleanse(b.data, b.len);
+	wipe(plan.key, sizeof plan.key);
 	buf_release(&b);
 	buf_release(&details);
 	return fits ? 0 : -1;
@@ -376,6 +374,7 @@ static void tell_rosters(struct coord *c)
 		break;
 	}
 	buf_release(&addresses);
+	wipe(c->plan.key, sizeof c->plan.key);
 }
 
 static void close_doors(struct coord *c)
@@ -713,6 +712,6 @@ void coord_close(struct coord *c)
 		free(g);
 	}
 	tables_release(&c->tables);
-	OPENSSL_cleanse(c->plan.key, sizeof c->plan.key);
+	wipe(c->plan.key, sizeof c->plan.key);
 	coord_free(c);
 }

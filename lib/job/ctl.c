@@ -102,8 +102,9 @@ static void ready(void *ctx)
 int ctl_start(struct ctl *c, struct conn *conn, struct loop *loop, struct err *err)
 {
 	c->conn = conn;
-	buf_init(&c->in, CTL_BODY_MAX + HEADER + CHUNK);
-	buf_init(&c->out, 16u * CTL_BODY_MAX);
+	/* The session key passes in ROSTER. */
+	buf_init_secret(&c->in, CTL_BODY_MAX + HEADER + CHUNK);
+	buf_init_secret(&c->out, 16u * CTL_BODY_MAX);
 	c->heard = clock_ns();
 	c->ending = c->ended = false;
 	return conn_watch(conn, loop, ready, c, err);

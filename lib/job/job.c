@@ -1,7 +1,6 @@
 #include "lib/job/job.h"
 
 #include <errno.h>
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <signal.h>
@@ -13,6 +12,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/offload.h"
+#include "lib/base/private.h"
 #include "lib/job/coord.h"
 #include "lib/job/ctl.h"
 #include "lib/job/dial.h"
@@ -166,6 +166,14 @@ static void show(struct job *j, struct view v)
 	buf_release(&b);
 }
 
+/* All have joined: what served to find and to trust one another is not needed any more. */
+static void settle(struct job *j)
+{
+	if (j->conf.secret)
+		secret_wipe(j->conf.secret);
+	rendezvous_settle(j->rendezvous);
+}
+
 static void hear(struct job *j, uint8_t type, struct view v)
 {
 	struct err e = {.rank = ERR_RANK_SELF};
@@ -184,6 +192,7 @@ static void hear(struct job *j, uint8_t type, struct view v)
 			abort_with(j, &e);
 		else
 			j->have_roster = true;
+		settle(j);
 		return;
 	case MSG_ABORT:
 		if (err_decode(&e, &phase, &v) == 0 && e.code)
@@ -518,6 +527,8 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	        .ctx = j,
 	};
 	j->rendezvous = rendezvous_new(&r, err);
+	wipe_text(j->conf.store_token);
+	j->conf.store_token = NULL;
 	if (j->rendezvous)
 		return j;
 fail:
@@ -861,6 +872,7 @@ int job_agree(struct job *j, struct intent *in, bool mesh, job_decide *decide_fn
 			return -1;
 	}
 	*plan = j->plan;
+	wipe(plan->key, sizeof plan->key);
 	return 0;
 }
 
@@ -895,8 +907,11 @@ struct mesh *job_connect(struct job *j, const int *out, int nout, const int *in,
 	memcpy(m.session, j->plan.session, sizeof m.session);
 	memcpy(m.key, j->plan.key, sizeof m.key);
 	j->data_fd = -1;
+	if (j->tls)
+		tls_carry_data(j->tls);
 	j->mesh = mesh_open(&m, err);
-	OPENSSL_cleanse(m.key, sizeof m.key);
+	wipe(m.key, sizeof m.key);
+	wipe(j->plan.key, sizeof j->plan.key);
 	if (!j->mesh)
 		return NULL;
 	int state;
@@ -1031,7 +1046,7 @@ void job_close(struct job *j)
 		sigprocmask(SIG_SETMASK, &j->old_mask, NULL);
 	}
 	loop_release(&j->loop);
-	OPENSSL_cleanse(j->plan.key, sizeof j->plan.key);
+	wipe(j->plan.key, sizeof j->plan.key);
 	free(j->addrs);
 	free(j->details);
 	free(j);

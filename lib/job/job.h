@@ -23,13 +23,14 @@
 #define JOB_RANK_AUTO (-2)
 
 struct job_conf {
-	const char *name;            /* --job */
-	const char *name_from;       /* the launcher's variable that it is from; NULL: none */
-	uint8_t launch_tag[8];       /* of the launcher's id; zeros: the user has named the job */
-	int rank;                    /* or JOB_RANK_AUTO */
-	int size;                    /* 0: told by the others (rank auto) */
-	const struct secret *secret; /* NULL: --insecure */
-	const char *rendezvous, *store_token;
+	const char *name;      /* --job */
+	const char *name_from; /* the launcher's variable that it is from; NULL: none */
+	uint8_t launch_tag[8]; /* of the launcher's id; zeros: the user has named the job */
+	int rank;              /* or JOB_RANK_AUTO */
+	int size;              /* 0: told by the others (rank auto) */
+	struct secret *secret; /* NULL: --insecure. Wiped once all have joined */
+	const char *rendezvous;
+	char *store_token; /* or NULL. Wiped once the store has it */
 	const struct hostfile *hosts;
 	const char *coordinator; /* from run; NULL */
 	int listen_fd;           /* from run, for rank 0; -1 */
@@ -54,8 +55,8 @@ typedef int job_decide(void *ctx, const struct intent *const *intents, struct pl
 typedef void job_details(void *ctx, int rank, struct buf *out);
 void job_tells(struct job *, job_details *fn, void *ctx);
 /* Listen for data (unless @mesh is false), say what is to be done, learn the plan. @in->data_addr
- * is filled here; plan->details live as long as the job. @decide NULL: there is nothing to decide,
- * the plan has one window and one stream. */
+ * is filled here; plan->details live as long as the job; plan->key stays the job's. @decide NULL:
+ * there is nothing to decide, the plan has one window and one stream. */
 int job_agree(struct job *, struct intent *in, bool mesh, job_decide *decide, void *ctx,
               struct plan *plan, struct err *err);
 

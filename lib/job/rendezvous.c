@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/private.h"
 #include "lib/job/store.h"
 
 #define NONCE_TEXT 33
@@ -47,13 +48,14 @@ static int record_mac(const struct rendezvous *r, const struct record *rec, char
 	char text[ADDR_TEXT + NONCE_TEXT + 160];
 	int n = snprintf(text, sizeof text, "record|1|%s|%s|%s", r->conf.job, rec->addr,
 	                 rec->nonce);
-	if (secret_derive(r->conf.secret->key, SECRET_BYTES, "record", 6, key, sizeof key, err) <
-	            0 ||
-	    secret_mac(key, sizeof key, text, (size_t)n, sum, err) < 0)
-		return -1;
-	OPENSSL_cleanse(key, sizeof key);
-	hex(sum, sizeof sum, mac);
-	return 0;
+	int ret =
+	        secret_derive(r->conf.secret->key, SECRET_BYTES, "record", 6, key, sizeof key, err);
+	if (ret == 0)
+		ret = secret_mac(key, sizeof key, text, (size_t)n, sum, err);
+	wipe(key, sizeof key);
+	if (ret == 0)
+		hex(sum, sizeof sum, mac);
+	return ret;
 }
 
 static char *record_encode(const struct rendezvous *r, struct record *rec, struct err *err)
@@ -318,6 +320,14 @@ int rendezvous_publish(struct rendezvous *r, bool dead, struct addr *where, int6
 		}
 		free(value.data);
 	}
+}
+
+void rendezvous_settle(struct rendezvous *r)
+{
+	if (r->published)
+		return;
+	store_close(r->store);
+	r->store = NULL;
 }
 
 int rendezvous_withdraw(struct rendezvous *r, int64_t deadline, struct err *err)

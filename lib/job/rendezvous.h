@@ -52,6 +52,9 @@ int rendezvous_locate(struct rendezvous *, bool again, struct addr *where, int64
                       struct err *err);
 /* Why it has not been found, for the message at the end ("no record collctl/JOB at URL"). */
 const char *rendezvous_trouble(const struct rendezvous *);
+/* Everybody has come: the store, with its token, is done with, unless a record is still to be
+ * removed from it. */
+void rendezvous_settle(struct rendezvous *);
 /* Remove this coordinator's record. Failure is the caller's to ignore. */
 int rendezvous_withdraw(struct rendezvous *, int64_t deadline, struct err *err);
 

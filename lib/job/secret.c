@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
 #include "lib/base/io.h"
+#include "lib/base/private.h"
 #include "lib/net/hkdf.h"
 
 #define HEX_DIGITS ((size_t)2 * SECRET_BYTES)
@@ -88,73 +88,26 @@ int secret_from_text(struct secret *s, const char *hex, const char *origin, stru
 	return parse(s, hex, strnlen(hex, HEX_DIGITS + 2), origin, err);
 }
 
-/* Read @fd to its end, or to one byte more than a secret can have. */
-static int read_secret(struct secret *s, int fd, const char *origin, struct err *err)
-{
-	char buf[HEX_DIGITS + 2];
-	size_t len = 0;
-	int ret = -1;
-
-	while (len < sizeof buf) {
-		ssize_t n = read(fd, buf + len, sizeof buf - len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			err_errno(err, ERR_AUTH, "%s", origin);
-			goto out;
-		}
-		if (n == 0)
-			break;
-		len += (size_t)n;
-	}
-	ret = parse(s, buf, len, origin, err);
-out:
-	OPENSSL_cleanse(buf, sizeof buf);
-	return ret;
-}
-
-/* A file without a name (memfd, O_TMPFILE) has an owner in its holders alone, whatever its mode. */
-static int check_private(const struct stat *st, const char *origin, const char *file,
-                         struct err *err)
-{
-	if (!S_ISREG(st->st_mode) || st->st_nlink == 0 || !(st->st_mode & 077))
-		return 0;
-	return err_set(err, ERR_AUTH, "%s: mode %04o lets others at the secret; chmod 600 %s",
-	               origin, (unsigned)st->st_mode & 07777, file);
-}
+/* One byte more than a secret can have: what is longer shows. */
+#define READ_MAX (HEX_DIGITS + 2)
 
 int secret_from_file(struct secret *s, const char *path, struct err *err)
 {
-	struct stat st;
-	int ret = -1;
-
-	/* O_NONBLOCK: a fifo is refused below, and must not block the open before that. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return err_errno(err, ERR_AUTH, "%s", path);
-	if (fstat(fd, &st) < 0)
-		err_errno(err, ERR_AUTH, "%s", path);
-	else if (!S_ISREG(st.st_mode))
-		err_set(err, ERR_AUTH,
-		        "%s: not a regular file; a pipe is given by number, as --secret-fd", path);
-	else if (check_private(&st, path, path, err) == 0)
-		ret = read_secret(s, fd, path, err);
-	close(fd);
+	char text[READ_MAX];
+	ssize_t len = private_file(path, "a pipe is given by number, as --secret-fd", text,
+	                           sizeof text, err);
+	int ret = len < 0 ? -1 : parse(s, text, (size_t)len, path, err);
+	wipe(text, sizeof text);
 	return ret;
 }
 
 int secret_from_fd(struct secret *s, int fd, struct err *err)
 {
-	char origin[40];
-	struct stat st;
-	int ret = -1;
-
+	char origin[40], text[READ_MAX];
 	snprintf(origin, sizeof origin, "file descriptor %d", fd);
-	if (fstat(fd, &st) < 0)
-		return err_errno(err, ERR_AUTH, "%s", origin);
-	if (check_private(&st, origin, "the file", err) == 0)
-		ret = read_secret(s, fd, origin, err);
-	close(fd);
+	ssize_t len = private_fd(fd, origin, text, sizeof text, err);
+	int ret = len < 0 ? -1 : parse(s, text, (size_t)len, origin, err);
+	wipe(text, sizeof text);
 	return ret;
 }
 
@@ -187,7 +140,7 @@ int secret_write_file(const char *path, const char *text, struct err *err)
 
 void secret_wipe(struct secret *s)
 {
-	OPENSSL_cleanse(s, sizeof *s);
+	wipe(s, sizeof *s);
 }
 
 static int crypto_failed(struct err *err, const char *what)

@@ -18,8 +18,9 @@ struct secret {
 };
 
 int secret_generate(struct secret *, char text[SECRET_TEXT], struct err *);
-/* A group- or world-readable file is refused (ERR_AUTH, with the chmod that mends it). A missing
- * or malformed one is ERR_AUTH too, naming the file and what was found, never its content. */
+/* A file that others may read, or that belongs to neither this user nor root, is refused (ERR_AUTH,
+ * with the command that mends it). A missing or malformed one is ERR_AUTH too, naming the file and
+ * what was found, never its content. */
 int secret_from_file(struct secret *, const char *path, struct err *);
 /* The same of a descriptor: a pipe, a file. Reads to the end; closes it. */
 int secret_from_fd(struct secret *, int fd, struct err *);

@@ -13,6 +13,7 @@
 #include <curl/curl.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/private.h"
 
 #define BODY_MAX        ((size_t)128 << 10) /* a value of 64 KiB as base64, and what is around it */
 #define KEY_MAX         1024                /* bytes, prefix included */
@@ -26,15 +27,15 @@
 
 /* ---- libcurl ---- */
 
-#define CURL_FUNCTIONS(X) \
-	X(global_init)    \
-	X(easy_init)      \
-	X(easy_cleanup)   \
-	X(easy_setopt)    \
-	X(easy_getinfo)   \
-	X(easy_perform)   \
-	X(easy_strerror)  \
-	X(slist_append)   \
+#define CURL_FUNCTIONS(X)  \
+	X(global_init_mem) \
+	X(easy_init)       \
+	X(easy_cleanup)    \
+	X(easy_setopt)     \
+	X(easy_getinfo)    \
+	X(easy_perform)    \
+	X(easy_strerror)   \
+	X(slist_append)    \
 	X(slist_free_all)
 
 /* The members have libcurl's own types, so that calls are checked by the compiler. Without the
@@ -62,7 +63,10 @@ static void load_curl(void)
 		err_set(&curl_missing, ERR_RESOURCE, "libcurl.so.4 has no curl_" #name);
 	CURL_FUNCTIONS(X)
 #undef X
-	if (!curl_missing.code && curl.global_init(CURL_GLOBAL_DEFAULT))
+	/* The token passes through its memory. */
+	if (!curl_missing.code &&
+	    curl.global_init_mem(CURL_GLOBAL_DEFAULT, private_malloc, private_free, private_realloc,
+	                         private_strdup, private_calloc))
 		err_set(&curl_missing, ERR_RESOURCE, "libcurl.so.4 could not be initialised");
 }
 

@@ -26,6 +26,7 @@
 #include <openssl/crypto.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/private.h"
 
 #define CLIENT_TIME (10 * NS_PER_SEC) /* to send a request; to take its answer */
 #define DRAIN_TIME  (250 * NS_PER_MS) /* at the end, for the answers on their way */
@@ -281,6 +282,8 @@ static char *read_pem(const char *path, struct err *err)
 		err_errno(err, ERR_AUTH, "%s", path);
 	if (fd >= 0)
 		close(fd);
+	if (text)
+		wipe(text, PEM_MAX);
 	free(text);
 	return NULL;
 }
@@ -475,10 +478,8 @@ void store_server_stop(struct store_server *s)
 	kv_release(&s->kv);
 	if (s->cert_key)
 		OPENSSL_cleanse(s->cert_key, strlen(s->cert_key));
-	if (s->token)
-		OPENSSL_cleanse(s->token, strlen(s->token));
-	free(s->cert_key);
+	wipe_free(s->cert_key);
 	free(s->cert);
-	free(s->token);
+	wipe_free(s->token);
 	free(s);
 }

@@ -161,8 +161,8 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
 	if (!ctx)
 		return NULL;
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_options(ctx,
-	                    SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION |
+	                                 SSL_OP_NO_RENEGOTIATION | SSL_OP_CLEANSE_PLAINTEXT);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	/* With VERIFY_PEER OpenSSL 3.0 fails a PSK server with "session id context uninitialized".
 	 */
@@ -205,6 +205,12 @@ void tls_free(struct tls *t)
 	SSL_CTX_free(t->server);
 	BIO_meth_free(t->method);
 	free(t);
+}
+
+void tls_carry_data(struct tls *t)
+{
+	SSL_CTX_clear_options(t->client, SSL_OP_CLEANSE_PLAINTEXT);
+	SSL_CTX_clear_options(t->server, SSL_OP_CLEANSE_PLAINTEXT);
 }
 
 /* ---- the connection ---- */

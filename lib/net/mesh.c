@@ -295,4 +295,5 @@ void mesh_settle(struct mesh *m)
 {
 	gate_close(m->gate);
 	m->gate = NULL;
+	OPENSSL_cleanse(m->conf.key, sizeof m->conf.key);
 }

@@ -23,6 +23,10 @@ struct tls; /* the two contexts (client, server) of a process */
 struct tls *tls_new(struct err *err);
 void tls_free(struct tls *);
 
+/* Connections made from now on carry data, which need not be wiped from OpenSSL's read buffers as
+ * the control links' messages are. */
+void tls_carry_data(struct tls *);
+
 /* Server side: the key of @identity (@len bytes, a stranger's text) into @key. 0, or -1: unknown.
  * @ctx is the connection's (tls_accept). */
 typedef int tls_find_key(void *ctx, const uint8_t *identity, size_t len,

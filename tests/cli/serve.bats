@@ -143,6 +143,7 @@ index() {
 # bats test_tags=smoke
 @test "a token is asked for, in either header" {
 	echo letmein >token
+	chmod 600 token
 	start_serve --token-file token
 	assert_equal "$(status GET /v1/kv/k)" 403
 	assert_equal "$(status PUT /v1/kv/k -d x)" 403
@@ -151,6 +152,7 @@ index() {
 	assert_equal "$(status PUT /v1/kv/k -d x -H 'X-Consul-Token: letmein')" 200
 	assert_equal "$(status GET /v1/kv/k -H 'Authorization: Bearer letmein')" 200
 	: >empty
+	chmod 600 empty
 	run -6 --separate-stderr collctl serve --listen 127.0.0.1:0 --token-file empty
 	[[ $stderr == *empty* ]]
 	run -6 --separate-stderr collctl serve --listen 127.0.0.1:0 --token-file nowhere
