@@ -24,14 +24,13 @@ void allgather_circulant(struct sched_builder *b, const struct coll_args *a)
 	circulant_allgather(b, a, work_gather_own(b, a));
 }
 
-/* The blocks of a round lie together on the circle: at its end they are cut in two. */
 void allgather_circulant_cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size, q = log2_ceil(a->size);
 
 	*c = (struct coll_cost){
 	        .rounds = q,
-	        .messages = 2 * q,
+	        .messages = circulant_messages(a, false, true),
 	        .sent = (p - 1) / p,
 	        .received = (p - 1) / p,
 	};

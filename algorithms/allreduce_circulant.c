@@ -27,14 +27,13 @@ void allreduce_circulant(struct sched_builder *b, const struct coll_args *a)
 	circulant_allgather(b, a, work);
 }
 
-/* The blocks of a round lie together on the circle: at its end they are cut in two. */
 void allreduce_circulant_cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size, q = log2_ceil(a->size);
 
 	*c = (struct coll_cost){
 	        .rounds = 2 * q,
-	        .messages = 4 * q,
+	        .messages = circulant_messages(a, true, true),
 	        .sent = 2 * (p - 1) / p,
 	        .received = 2 * (p - 1) / p,
 	        .reduced = (p - 1) / p,

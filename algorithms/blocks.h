@@ -202,6 +202,9 @@ void circulant_reduce_scatter(struct sched_builder *b, const struct coll_args *a
                               struct sched_span work);
 void circulant_allgather(struct sched_builder *b, const struct coll_args *a,
                          struct sched_span work);
+/* The messages of the rank that sends most in the reduce-scatter, the allgather, or both: one a
+ * round, two where its run of blocks wraps behind the last one. */
+double circulant_messages(const struct coll_args *a, bool scatter, bool gather);
 /* The same, but for the blocks of @rank, @rank + 1, .. (as many as this says, 1 at least) that it
  * has before the allgather; and that it keeps its sum of in the reduce-scatter, where nobody else
  * then has its contribution. */

@@ -124,6 +124,34 @@ void circulant_allgather_but(struct sched_builder *b, const struct coll_args *a,
 	gather_pairs(b, a, work, has, a->size);
 }
 
+/* The rounds of the allgather in which @rank's run of blocks goes past the last one. */
+static int gather_wraps(const struct coll_args *a, int rank)
+{
+	int wraps = 0;
+
+	for (int s1 = a->size; s1 > 1; s1 = halve(s1))
+		wraps += rank + s1 - halve(s1) > a->size;
+	return wraps;
+}
+
+/* In the reduce-scatter the run of a rank wraps in one round at most: in round (s', s) those of the
+ * ranks P-s'+1 .. P-s-1 do. In the allgather a higher rank's run wraps as often as a lower one's or
+ * more. So the rank that sends most is the last one of such a set, or the last of all. */
+double circulant_messages(const struct coll_args *a, bool scatter, bool gather)
+{
+	const int phases = scatter + gather;
+	int most = gather ? gather_wraps(a, a->size - 1) : 0;
+
+	for (int s1 = a->size; scatter && s1 > 1; s1 = halve(s1)) {
+		const int last = a->size - halve(s1) - 1;
+		const int wraps = 1 + (gather ? gather_wraps(a, last) : 0);
+
+		if (s1 - halve(s1) > 1 && wraps > most)
+			most = wraps;
+	}
+	return phases * log2_ceil(a->size) + most;
+}
+
 void circulant_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
                               struct sched_span work)
 {

@@ -27,14 +27,13 @@ void reduce_scatter_circulant(struct sched_builder *b, const struct coll_args *a
 	work_scatter_own(b, a, work);
 }
 
-/* The blocks of a round lie together on the circle: at its end they are cut in two. */
 void reduce_scatter_circulant_cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size, q = log2_ceil(a->size);
 
 	*c = (struct coll_cost){
 	        .rounds = q,
-	        .messages = 2 * q,
+	        .messages = circulant_messages(a, true, false),
 	        .sent = (p - 1) / p,
 	        .received = (p - 1) / p,
 	        .reduced = (p - 1) / p,

@@ -129,34 +129,33 @@ static int lay_out_of(const struct collective *c, const struct part *p, int rank
 
 /* ---- what rank 0 decides ---- */
 
-/* The type in which contributions are added, as far as they decide it: an average with weights, or
- * of integers, is summed in one where only its end is rounded. */
-static enum dtype summed(const struct collective *c, const struct part *p)
+/* What selection has to know of a part. */
+static struct select_args select_args_of(const struct collective *c, const struct part *p,
+                                         const struct coll_args *args, const struct plan *plan)
 {
-	if (p->op == REDUCE_AVG && (c->weighted || dtype_is_integer(p->dtype)))
-		return reduce_avg_dtype(p->dtype, c->weighted, c->ordered);
-	return p->dtype;
-}
-
-static int choose_auto(const struct collective *c, struct part *p, const struct coll_args *args,
-                       int host_cpus, bool explain, struct err *err)
-{
-	struct select_tuning tuning;
-	struct selection chosen = {0};
-	struct select_args s = {
+	return (struct select_args){
 	        .kind = p->kind,
 	        .size = c->size,
-	        .bytes = coll_count(args) * dtype_size(summed(c, p)),
+	        .bytes = coll_count(args) * dtype_size(p->dtype),
 	        .op = p->op,
-	        .dtype = summed(c, p),
+	        .dtype = p->dtype,
+	        .weighted = c->weighted,
+	        .folds = plan->total_inputs > (uint64_t)c->size,
 	        .ordered = c->ordered && p->kind == c->kind,
 	        .divergent = c->o->allow_divergent,
 	        .insecure = c->o->insecure,
-	        .host_cpus = host_cpus,
+	        .host_cpus = (int)plan->host_cpus,
 	        .base = args->base,
 	        .steps = args->steps,
 	        .uneven = args->recv_off != NULL,
 	};
+}
+
+static int choose_auto(const struct collective *c, struct part *p, struct select_args s,
+                       struct err *err)
+{
+	struct select_tuning tuning;
+	struct selection chosen = {0};
 	int ret = 0;
 	tuning_init(&tuning);
 	if (c->o->tuning) {
@@ -165,7 +164,7 @@ static int choose_auto(const struct collective *c, struct part *p, const struct 
 	}
 	if (ret == 0)
 		ret = select_all(&s, &chosen, err);
-	if (ret == 0 && explain)
+	if (ret == 0 && c->o->explain)
 		explain_selection(&s, &chosen);
 	p->algorithm = chosen.alg;
 	if (ret == 0 && !chosen.alg)
@@ -176,11 +175,12 @@ static int choose_auto(const struct collective *c, struct part *p, const struct 
 }
 
 static int choose_algorithm(const struct collective *c, struct part *p,
-                            const struct coll_args *args, int host_cpus, struct err *err)
+                            const struct coll_args *args, const struct plan *plan, struct err *err)
 {
+	const struct select_args s = select_args_of(c, p, args, plan);
 	const char *name = c->o->algorithm;
 	if (strcmp(name, "auto") == 0 || p->kind != c->kind) {
-		if (choose_auto(c, p, args, host_cpus, c->o->explain, err) < 0)
+		if (choose_auto(c, p, s, err) < 0)
 			return -1;
 	} else {
 		p->algorithm = coll_find(p->kind, name);
@@ -193,25 +193,8 @@ static int choose_algorithm(const struct collective *c, struct part *p,
 		               "--algorithm %s is %s here, which can't add in rank order: take "
 		               "another, or leave --order rank out",
 		               name, p->algorithm->name);
+	p->wire = select_wire(&s, p->algorithm);
 	return 0;
-}
-
-/* The type that travels. In rank order nothing is rounded on the way: partial sums, and those of
- * several local inputs, travel in f64. Else 8- and 16-bit floats travel in f32 where a rank has
- * several inputs, and where the algorithm would round each partial sum of an average, which is to
- * be rounded once, or of 8-bit floats; sums and products of 16-bit ones are rounded there. */
-static enum dtype wire_dtype(const struct collective *c, const struct part *p,
-                             uint64_t total_inputs)
-{
-	enum dtype d = summed(c, p);
-	unsigned flags = p->algorithm->flags;
-	bool folds = total_inputs > (uint64_t)c->size, rounds = !(flags & COLL_FINAL);
-	if (d != p->dtype || p->kind != c->kind || !coll_reduces(p->kind))
-		return d;
-	if (c->ordered && (folds || (flags & COLL_PARTIALS)))
-		return reduce_acc_dtype(p->op, d, true);
-	bool once = p->op == REDUCE_AVG || dtype_size(d) == 1;
-	return folds || (rounds && once) ? reduce_acc_dtype(p->op, d, false) : d;
 }
 
 /* The ranks that can differ in what they hold: all of few; of many, the first and last, those
@@ -306,9 +289,7 @@ static int choose_parts(struct collective *c, struct plan *plan, struct err *err
 		struct part *p = &c->parts[i];
 		ret = lay_out_of(c, p, 0, column, &l, err);
 		if (ret == 0)
-			ret = choose_algorithm(c, p, &l.args, (int)plan->host_cpus, err);
-		if (ret == 0)
-			p->wire = wire_dtype(c, p, plan->total_inputs);
+			ret = choose_algorithm(c, p, &l.args, plan, err);
 	}
 	terms_layout_release(&l);
 	free(column);

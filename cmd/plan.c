@@ -39,11 +39,12 @@ static int check_options(const struct options *o, struct err *err)
 		return err_set(err, ERR_USAGE, "--root: %d is not below the size, %d", o->root,
 		               o->size);
 	if (o->have_count && o->have_bytes)
-		return err_set(err, ERR_USAGE, "--count and --bytes: one of them says it all");
+		return err_set(err, ERR_USAGE, "--count and --bytes: give one of them");
 	if (o->host_cpus && o->tuning)
 		return err_set(
 		        err, ERR_USAGE,
-		        "--host-cpus and --tuning: a tuning file has the rates of its place");
+		        "--host-cpus and --tuning: give one of them; a tuning file has rates "
+		        "already");
 	if (o->compare && (o->verify || o->rank >= 0 || strcmp(o->algorithm, "auto")))
 		return err_set(err, ERR_USAGE,
 		               "--compare prices all algorithms: leave %s out, or --compare",
@@ -157,7 +158,9 @@ static int choose(struct planned *p, struct err *err)
 		               coll_name(p->kind));
 	p->runs = coll_resolve(p->alg, &p->args);
 	p->cost = coll_cost_of(p->alg, &p->args);
-	p->formula = price_formula(&p->model, &p->cost, (double)p->select.bytes);
+	p->wire = select_wire(&p->select, p->runs);
+	p->formula = price_formula(&p->model, &p->cost,
+	                           (double)coll_count(&p->args) * (double)dtype_size(p->wire));
 	return 0;
 }
 
@@ -207,7 +210,7 @@ static int build_all(struct planned *p, struct err *err)
 		if (build(p, r, err) < 0 || (r == 0 && check_size(p, err) < 0))
 			return -1;
 	if (!sched_figures(p->scheds, p->args.size, &p->figures, p->why) ||
-	    !simulate_schedules(&p->model, p->scheds, p->args.size, (unsigned)p->item,
+	    !simulate_schedules(&p->model, p->scheds, p->args.size, (unsigned)dtype_size(p->wire),
 	                        &p->simulated, p->why))
 		return err_set(err, ERR_OTHER, "%s: %s", p->alg->name, p->why);
 	return 0;

@@ -23,6 +23,7 @@ struct planned {
 	struct selection selection;
 	/* the algorithm (not with --compare) */
 	const struct coll_algorithm *alg, *runs; /* runs: what it falls back to, else alg */
+	enum dtype wire;                         /* what it sends */
 	struct coll_cost cost;
 	double formula;        /* seconds */
 	struct sched **scheds; /* [size]; NULL: not built */

@@ -36,8 +36,9 @@ static void fill(const struct planned *p, const struct select_price *price, stru
 {
 	line->price = price;
 	line->cost = coll_cost_of(price->alg, &p->args);
-	line->is_simulated = simulate_algorithm(&p->model, price->alg, &p->args, (unsigned)p->item,
-	                                        &line->simulated, line->why);
+	line->is_simulated =
+	        simulate_algorithm(&p->model, price->alg, &p->args,
+	                           (unsigned)dtype_size(price->wire), &line->simulated, line->why);
 }
 
 /* ---- as text ---- */
@@ -47,7 +48,7 @@ static void print_line(const struct planned *p, const struct line *l)
 	const struct selection *s = &p->selection;
 	const struct select_price *price = l->price;
 	char simulated[24] = "-", measured[24] = "", remark[96];
-	const double bytes = l->cost.sent * (double)p->select.bytes;
+	const double bytes = l->cost.sent * (double)price->bytes;
 
 	if (l->is_simulated)
 		snprintf(simulated, sizeof simulated, "%.3f", l->simulated.seconds * 1e3);
@@ -88,20 +89,20 @@ static json_t *json_line(const struct planned *p, const struct line *l)
 {
 	const struct selection *s = &p->selection;
 	const struct select_price *price = l->price;
-	const double bytes = (double)p->select.bytes;
+	const double bytes = (double)price->bytes;
 	char remark[96];
 
 	price_remark(s, price, remark, sizeof remark);
-	return json_pack("{s:s, s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o}",
-	                 "algorithm", price->alg->name, "runs", price->runs->name, "candidate",
-	                 price->verdict == SELECT_CANDIDATE, "taken", price->alg == s->alg,
-	                 "remark", remark, "steps", l->cost.rounds, "messages", l->cost.messages,
-	                 "bytes_sent", l->cost.sent * bytes, "bytes_received",
-	                 l->cost.received * bytes, "formula", price->formula, "simulated",
-	                 l->is_simulated ? json_real(l->simulated.seconds) : json_null(),
-	                 "not_simulated", l->is_simulated ? json_null() : json_string(l->why),
-	                 "measured",
-	                 price->measured >= 0 ? json_real(price->measured) : json_null());
+	return json_pack(
+	        "{s:s, s:s, s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o}",
+	        "algorithm", price->alg->name, "runs", price->runs->name, "wire",
+	        dtype_name(price->wire), "candidate", price->verdict == SELECT_CANDIDATE, "taken",
+	        price->alg == s->alg, "remark", remark, "steps", l->cost.rounds, "messages",
+	        l->cost.messages, "bytes_sent", l->cost.sent * bytes, "bytes_received",
+	        l->cost.received * bytes, "formula", price->formula, "simulated",
+	        l->is_simulated ? json_real(l->simulated.seconds) : json_null(), "not_simulated",
+	        l->is_simulated ? json_null() : json_string(l->why), "measured",
+	        price->measured >= 0 ? json_real(price->measured) : json_null());
 }
 
 static int print_json(const struct planned *p, const struct line *lines, size_t n)

@@ -105,24 +105,25 @@ const char *plan_rates_words(const struct planned *p, char *text, size_t cap)
 void plan_print_text(const struct planned *p, int rank)
 {
 	const struct sched_figures *f = &p->figures;
-	const uint64_t count = coll_count(&p->args);
+	const uint64_t count = coll_count(&p->args), item = dtype_size(p->wire);
 	char rates[256];
 
 	printf("%s %s", coll_name(p->kind), p->alg->name);
 	if (p->runs != p->alg)
 		printf(", which is %s here", p->runs->name);
-	printf(", %d ranks, %" PRIu64 " elements, %" PRIu64 " bytes\n", p->args.size, count,
-	       count * p->item);
+	printf(", %d ranks, %" PRIu64 " elements, %" PRIu64 " bytes of %s", p->args.size, count,
+	       count * p->item, dtype_name(p->select.dtype));
+	printf(p->wire != p->select.dtype ? ", sent as %s\n" : "\n", dtype_name(p->wire));
 	plan_rates_words(p, rates, sizeof rates);
 	if (p->alone) {
 		printf("%.0f steps; at most %.0f messages, %.0f bytes sent a rank\n",
-		       p->cost.rounds, p->cost.messages, p->cost.sent * (double)(count * p->item));
+		       p->cost.rounds, p->cost.messages, p->cost.sent * (double)(count * item));
 		printf("predicted: %.3f ms by formula, not simulated (%s); %s\n", p->formula * 1e3,
 		       p->why, rates);
 	} else {
 		printf("%.0f steps; at most %" PRIu64 " messages, %" PRIu64 " bytes sent, %" PRIu64
 		       " peers, %" PRIu64 " elements of scratch a rank\n",
-		       p->cost.rounds, f->messages, f->elements * p->item, f->peers, f->scratch);
+		       p->cost.rounds, f->messages, f->elements * item, f->peers, f->scratch);
 		printf("predicted: %.3f ms by formula, %.3f ms simulated; %s\n", p->formula * 1e3,
 		       p->simulated.seconds * 1e3, rates);
 	}
@@ -192,13 +193,15 @@ int plan_print_json(const struct planned *p, int rank)
 {
 	const struct sched_figures *f = &p->figures;
 	json_t *all = json_pack(
-	        "{s:s, s:s, s:s, s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:{s:f, s:o}}",
+	        "{s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:{s:f, s:o}}",
 	        "collective", coll_name(p->kind), "algorithm", p->alg->name, "runs", p->runs->name,
-	        "size", p->args.size, "count", (json_int_t)coll_count(&p->args), "steps",
+	        "dtype", dtype_name(p->select.dtype), "wire", dtype_name(p->wire), "size",
+	        p->args.size, "count", (json_int_t)coll_count(&p->args), "steps",
 	        (json_int_t)p->cost.rounds, "chain", known(p, f->rounds), "messages",
-	        known(p, f->messages), "bytes", known(p, f->elements * p->item), "peers",
-	        known(p, f->peers), "scratch", known(p, f->scratch), "predicted", "formula",
-	        p->formula, "simulated", p->alone ? json_null() : json_real(p->simulated.seconds));
+	        known(p, f->messages), "bytes", known(p, f->elements * dtype_size(p->wire)),
+	        "peers", known(p, f->peers), "scratch", known(p, f->scratch), "predicted",
+	        "formula", p->formula, "simulated",
+	        p->alone ? json_null() : json_real(p->simulated.seconds));
 
 	if (all && p->verified)
 		json_object_set_new(all, "verified", json_true());

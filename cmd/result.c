@@ -140,8 +140,9 @@ void price_remark(const struct selection *s, const struct select_price *p, char 
 
 void explain_selection(const struct select_args *a, const struct selection *s)
 {
-	report_note("%s of %d ranks, %" PRIu64 " bytes%s: the prices", coll_name(a->kind), a->size,
-	            a->bytes, a->insecure ? ", --insecure" : "");
+	report_note("%s of %d ranks, %" PRIu64 " bytes of %s%s: predicted times",
+	            coll_name(a->kind), a->size, a->bytes, dtype_name(a->dtype),
+	            a->insecure ? ", --insecure" : "");
 	for (size_t i = 0; i < s->nprices; i++) {
 		const struct select_price *p = &s->prices[i];
 		char measured[48] = "", remark[96];

@@ -12,6 +12,41 @@ struct price_model select_model(const struct select_args *a)
 	return price_placed(&m, a->insecure);
 }
 
+/* ---- what travels ---- */
+
+enum dtype select_summed(const struct select_args *a)
+{
+	if (coll_reduces(a->kind) && a->op == REDUCE_AVG &&
+	    (a->weighted || dtype_is_integer(a->dtype)))
+		return reduce_avg_dtype(a->dtype, a->weighted, a->ordered);
+	return a->dtype;
+}
+
+enum dtype select_wire(const struct select_args *a, const struct coll_algorithm *alg)
+{
+	const enum dtype d = select_summed(a);
+	const bool once = a->op == REDUCE_AVG || dtype_size(d) == 1;
+	const bool rounds = !(alg->flags & COLL_FINAL);
+
+	if (d != a->dtype || !coll_reduces(a->kind))
+		return d;
+	if (a->ordered && (a->folds || (alg->flags & COLL_PARTIALS)))
+		return reduce_acc_dtype(a->op, d, true);
+	return a->folds || (rounds && once) ? reduce_acc_dtype(a->op, d, false) : d;
+}
+
+/* The bytes of all elements in type @wire. */
+static uint64_t bytes_of(const struct select_args *a, enum dtype wire)
+{
+	const uint64_t size = dtype_size(a->dtype) ? dtype_size(a->dtype) : 1;
+	uint64_t bytes;
+
+	if (wire == a->dtype)
+		return a->bytes;
+	return __builtin_mul_overflow(a->bytes / size, dtype_size(wire), &bytes) ? UINT64_MAX
+	                                                                         : bytes;
+}
+
 /* ---- the candidates ---- */
 
 static enum select_verdict judge(const struct select_price *p, const struct select_args *a)
@@ -21,7 +56,7 @@ static enum select_verdict judge(const struct select_price *p, const struct sele
 	if (a->ordered && !(p->alg->flags & COLL_ORDERED))
 		return SELECT_UNORDERED;
 	if ((p->alg->flags & COLL_DIVERGENT) && !a->divergent &&
-	    reduce_order_matters(a->op, a->dtype))
+	    reduce_order_matters(a->op, select_summed(a)))
 		return SELECT_DIVERGENT;
 	return SELECT_CANDIDATE;
 }
@@ -42,7 +77,9 @@ static int price_all(const struct select_args *a, const struct coll_args *args, 
 		p->alg = &coll_algorithms[i];
 		p->runs = coll_resolve(p->alg, args);
 		p->verdict = judge(p, a);
-		p->formula = price_formula(&model, &cost, (double)a->bytes);
+		p->wire = select_wire(a, p->runs);
+		p->bytes = bytes_of(a, p->wire);
+		p->formula = price_formula(&model, &cost, (double)p->bytes);
 		p->measured = -1;
 		s->nprices++;
 	}
@@ -70,32 +107,44 @@ static bool fits(const struct select_measured *m, const struct select_args *a)
 	return m->alg->kind == a->kind && m->size == a->size && m->secure != a->insecure;
 }
 
-/* Give the candidates their measurements at the size nearest to @a's; of two sizes as near, the
- * smaller. */
+/* The measured size nearest to @bytes among those of candidates that send so many; of two sizes as
+ * near, the smaller. NULL: none is near enough. */
+static const struct select_measured *nearest(const struct select_args *a, const struct selection *s,
+                                             uint64_t bytes)
+{
+	const struct select_measured *best = NULL;
+	double least = INFINITY;
+
+	for (size_t i = 0; i < a->tuning->nmeasured; i++) {
+		const struct select_measured *m = &a->tuning->measured[i];
+		const struct select_price *p = fits(m, a) ? candidate(s, m->alg) : NULL;
+		const double d = distance(m->bytes, bytes);
+		if (!p || p->bytes != bytes || d > SELECT_NEAR)
+			continue;
+		if (d < least || (d <= least && m->bytes < best->bytes)) {
+			best = m;
+			least = d;
+		}
+	}
+	return best;
+}
+
+/* Give the candidates their measurements: those that send as many bytes at the same size. */
 static void take_measured(const struct select_args *a, struct selection *s)
 {
 	const struct select_tuning *t = a->tuning;
-	const struct select_measured *nearest = NULL;
 
+	s->reason = SELECT_BY_FORMULA;
 	for (size_t i = 0; t && i < t->nmeasured; i++) {
 		const struct select_measured *m = &t->measured[i];
-		if (!fits(m, a) || !candidate(s, m->alg))
-			continue;
-		const double d = distance(m->bytes, a->bytes);
-		const double least = nearest ? distance(nearest->bytes, a->bytes) : INFINITY;
-		if (d > SELECT_NEAR)
-			continue;
-		if (d < least || (d <= least && m->bytes < nearest->bytes))
-			nearest = m;
-	}
-	for (size_t i = 0; nearest && i < t->nmeasured; i++) {
-		const struct select_measured *m = &t->measured[i];
 		struct select_price *p = fits(m, a) ? candidate(s, m->alg) : NULL;
-		if (p && m->bytes == nearest->bytes)
-			p->measured = m->seconds;
+		const struct select_measured *at = p ? nearest(a, s, p->bytes) : NULL;
+		if (!at || m->bytes != at->bytes)
+			continue;
+		p->measured = m->seconds;
+		p->measured_at = m->bytes;
+		s->reason = SELECT_BY_MEASUREMENT;
 	}
-	s->measured_at = nearest ? nearest->bytes : 0;
-	s->reason = nearest ? SELECT_BY_MEASUREMENT : SELECT_BY_FORMULA;
 }
 
 /* ---- the choice ---- */
@@ -104,10 +153,9 @@ static const struct coll_algorithm *rounds_once(const struct select_args *a,
                                                 const struct selection *s)
 {
 	const bool reduces = a->kind == COLL_ALLREDUCE || a->kind == COLL_REDUCE_SCATTER;
-	const bool narrow = dtype_is_float(a->dtype) && dtype_size(a->dtype) <= 2;
-	const bool sums = a->op == REDUCE_SUM || a->op == REDUCE_AVG;
+	const bool narrow = dtype_is_float(a->dtype) && dtype_size(a->dtype) == 2;
 
-	if (!reduces || !narrow || !sums || a->size > SELECT_DIRECT_MAX)
+	if (!reduces || !narrow || a->op != REDUCE_SUM || a->folds || a->size > SELECT_DIRECT_MAX)
 		return NULL;
 	const struct coll_algorithm *direct = coll_find(a->kind, "direct");
 	return direct && candidate(s, direct) ? direct : NULL;
@@ -159,6 +207,9 @@ int select_all(const struct select_args *a, struct selection *s, struct err *err
 		s->reason = SELECT_BY_ROUNDING;
 	else
 		s->alg = fastest(s);
+	for (size_t i = 0; i < s->nprices; i++)
+		if (s->prices[i].alg == s->alg)
+			s->measured_at = s->prices[i].measured_at;
 	return 0;
 }
 

@@ -115,6 +115,13 @@ assert_seconds() {
 	collctl plan allreduce -n 64 --bytes 64 --dtype bf16 --json >large.json
 	collctl plan allreduce -n 32 --bytes 64 --dtype bf16 --op max --json >max.json
 	jq -es 'map(.algorithm != "direct") | all' large.json max.json
+	# Other types of which all algorithms round a sum or an average once: the fastest.
+	for args in '--op avg --dtype bf16' '--op sum --dtype f8e4m3'; do
+		# shellcheck disable=SC2086
+		collctl plan allreduce -n 32 --bytes 64 $args --compare --json >once.json
+		assert_equal "$(json once.json '.algorithms[] | select(.taken) | .remark')" 'taken: the cheapest'
+		assert_equal "$(json once.json '.algorithms | map(select(.candidate))[0].taken')" true
+	done
 	# Whole numbers have the same sum in every order.
 	collctl plan allreduce -n 5 --compare --dtype i32 --json >integers.json
 	assert_equal "$(json integers.json '.algorithms[] | select(.algorithm == "ring") | .candidate')" true
@@ -134,6 +141,38 @@ assert_seconds() {
 		run -2 --separate-stderr collctl plan allreduce -n 4 --compare $option
 		[[ $stderr == *'--compare'* ]]
 	done
+}
+
+@test "what travels wider than it is in the file is priced and planned so, as the collective sends it" {
+	local type op wire a r
+	for r in 0 1 2; do head -c 3000 /dev/zero >in.$r.bin; done
+	while read -r op type wire; do
+		for a in ring_chunked direct; do
+			collctl run -n 3 -- allreduce --op "$op" --dtype "$type" -a $a --no-sync --json \
+				'in.{rank}.bin' -o 'out.{rank}.bin' >out.json
+			collctl plan allreduce -n 3 --op "$op" --dtype "$type" -a $a --bytes 3000 --json >plan.json
+			collctl plan allreduce -n 3 --op "$op" --dtype "$type" --bytes 3000 --compare --json >all.json
+			[[ $a == direct ]] || assert_equal "$(json plan.json .wire)" "$wire"
+			assert_equal "$(json plan.json .bytes)" "$(jq -rs 'map(.bytes_sent) | max' out.json)"
+			assert_equal "$(json plan.json .predicted.formula)" \
+				"$(jq -r ".algorithms[] | select(.algorithm == \"$a\") | .formula" all.json)"
+		done
+		collctl run -n 3 -- allreduce --op "$op" --dtype "$type" --no-sync --explain --json \
+			'in.{rank}.bin' -o 'out.{rank}.bin' >out.json 2>err
+		collctl plan allreduce -n 3 --op "$op" --dtype "$type" --bytes 3000 --host-cpus "$(nproc)" --compare --json >all.json
+		assert_equal "$(jq -rs '.[0].algorithm' out.json)" "$(json all.json .algorithm)"
+		jq -r '.algorithms[] | "\(.algorithm) \(.formula * 1e6 | round)"' all.json | sort >want
+		sed -nE 's/^\[0\] collctl: ([a-z_]+) +([0-9]+)\.([0-9]{3}) ms predicted.*/\1 \2\3/p' err |
+			sed -E 's/ 0+([0-9])/ \1/' | sort >got
+		diff want got
+	done <<-END
+		avg bf16 f32
+		sum f8e4m3 f32
+		sum f16 f16
+		max f8e5m2 f8e5m2
+	END
+	run -0 collctl plan allreduce -n 3 --op avg --dtype bf16 -a ring_chunked --bytes 3000
+	assert_line -n 0 'allreduce ring_chunked, 3 ranks, 1500 elements, 3000 bytes of bf16, sent as f32'
 }
 
 # ---- chosen ----

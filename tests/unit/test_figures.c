@@ -121,6 +121,12 @@ static void must_be(const struct set *t, const char *what, double is, double sho
 		fail_msg("%s: %s: %g, not %g", shape_words(t->alg, &t->shape), what, is, should);
 }
 
+/* Messages are cut in two where a run of blocks wraps: only there. */
+static bool wraps(const struct coll_algorithm *alg)
+{
+	return !strcmp(alg->name, "circulant") && !chain_is_shorter(alg);
+}
+
 static void check_figures(const struct coll_algorithm *alg, struct shape *sh)
 {
 	const struct coll_args a = shape_args(sh);
@@ -139,7 +145,8 @@ static void check_figures(const struct coll_algorithm *alg, struct shape *sh)
 	must_be(&t, "sent", (double)f.elements, c.sent * n);
 	must_be(&t, "received", (double)f.received, c.received * n);
 	must_be(&t, "reduced", (double)f.reduced, c.reduced * n);
-	if ((double)f.messages > c.messages)
+	/* Of others than circulant's reductions and gathers a bound, for some P. */
+	if ((double)f.messages > c.messages || wraps(coll_resolve(alg, &a)))
 		must_be(&t, "messages", (double)f.messages, c.messages);
 	set_release(&t);
 }

@@ -147,6 +147,124 @@ static void test_narrow_floats_are_rounded_once(void **state)
 		}
 }
 
+/* What travels wider than it is in the files is priced as wide as it travels. */
+static void test_wire(void **state)
+{
+	static const struct {
+		enum reduce_op op;
+		enum dtype dtype;
+		bool ordered, folds, weighted;
+		enum dtype ring, direct;
+	} cases[] = {
+	        {.op = REDUCE_SUM, .dtype = DTYPE_F32, .ring = DTYPE_F32, .direct = DTYPE_F32},
+	        {.op = REDUCE_SUM, .dtype = DTYPE_F16, .ring = DTYPE_F16, .direct = DTYPE_F16},
+	        {.op = REDUCE_AVG, .dtype = DTYPE_BF16, .ring = DTYPE_F32, .direct = DTYPE_BF16},
+	        {.op = REDUCE_SUM,
+	         .dtype = DTYPE_F8E4M3,
+	         .ring = DTYPE_F32,
+	         .direct = DTYPE_F8E4M3},
+	        {.op = REDUCE_MAX,
+	         .dtype = DTYPE_F8E5M2,
+	         .ring = DTYPE_F8E5M2,
+	         .direct = DTYPE_F8E5M2},
+	        {.op = REDUCE_SUM,
+	         .dtype = DTYPE_F16,
+	         .folds = true,
+	         .ring = DTYPE_F32,
+	         .direct = DTYPE_F32},
+	        {.op = REDUCE_AVG,
+	         .dtype = DTYPE_F32,
+	         .weighted = true,
+	         .ring = DTYPE_F64,
+	         .direct = DTYPE_F64},
+	        {.op = REDUCE_AVG, .dtype = DTYPE_I16, .ring = DTYPE_F64, .direct = DTYPE_F64},
+	};
+	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
+	const struct coll_algorithm *direct = coll_find(COLL_ALLREDUCE, "direct");
+
+	(void)state;
+	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+		struct select_args a = args_of(COLL_ALLREDUCE, 40, 1 << 20), wide;
+		struct selection s, as_wide;
+
+		a.op = cases[k].op;
+		a.dtype = cases[k].dtype;
+		a.folds = cases[k].folds;
+		a.weighted = cases[k].weighted;
+		assert_int_equal(select_wire(&a, ring), cases[k].ring);
+		assert_int_equal(select_wire(&a, direct), cases[k].direct);
+		chosen(&a, &s);
+		/* The price is that of a file of the type that travels. */
+		wide = args_of(COLL_ALLREDUCE, 40,
+		               a.bytes / dtype_size(a.dtype) * dtype_size(cases[k].ring));
+		wide.dtype = cases[k].ring;
+		wide.op = REDUCE_MAX; /* which never travels wider */
+		chosen(&wide, &as_wide);
+		for (size_t i = 0; i < s.nprices; i++) {
+			if (s.prices[i].alg != ring)
+				continue;
+			assert_true(s.prices[i].bytes == wide.bytes);
+			assert_float_equal(s.prices[i].formula, as_wide.prices[i].formula, 0);
+		}
+		selection_release(&s);
+		selection_release(&as_wide);
+	}
+}
+
+/* All algorithms round averages, 8-bit floats and sums of several inputs once: that is no reason
+ * for direct. */
+static void test_others_round_once_too(void **state)
+{
+	static const struct {
+		enum reduce_op op;
+		enum dtype dtype;
+		bool folds;
+	} cases[] = {
+	        {REDUCE_AVG, DTYPE_F16, false},    {REDUCE_AVG, DTYPE_BF16, false},
+	        {REDUCE_SUM, DTYPE_F8E4M3, false}, {REDUCE_SUM, DTYPE_F8E5M2, false},
+	        {REDUCE_AVG, DTYPE_F8E4M3, false}, {REDUCE_SUM, DTYPE_F16, true},
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+		struct select_args a = args_of(COLL_ALLREDUCE, 32, 64);
+
+		a.op = cases[k].op;
+		a.dtype = cases[k].dtype;
+		a.folds = cases[k].folds;
+		check_choice(&a);
+		assert_string_not_equal(select_auto(&a)->name, "direct");
+	}
+}
+
+/* A measurement speaks for the bytes that an algorithm sends, not for those of the file. */
+static void test_measurements_of_the_wire(void **state)
+{
+	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
+	const struct coll_algorithm *direct = coll_find(COLL_ALLREDUCE, "direct");
+	struct select_measured rows[] = {
+	        {ring, 4, true, 1 << 20, 1.0},
+	        {direct, 4, true, 1 << 20, 3.0},
+	        {ring, 4, true, 2 << 20, 2.0},
+	        {direct, 4, true, 2 << 20, 1.5},
+	};
+	const struct select_tuning t = {.rates = price_default, .measured = rows, .nmeasured = 4};
+	struct select_args a = args_of(COLL_ALLREDUCE, 4, 1 << 20);
+	struct selection s;
+
+	(void)state;
+	a.tuning = &t;
+	a.dtype = DTYPE_F16;
+	a.op = REDUCE_AVG; /* direct sends 1 MiB, ring_chunked 2 MiB */
+	assert_ptr_equal(chosen(&a, &s), ring);
+	assert_int_equal(s.measured_at, 2 << 20);
+	selection_release(&s);
+	rows[2].seconds = 4.0;
+	assert_ptr_equal(chosen(&a, &s), direct);
+	assert_int_equal(s.measured_at, 1 << 20);
+	selection_release(&s);
+}
+
 /* Of two sizes as near the smaller; of one algorithm's measurements only the nearest. */
 static void test_measurements(void **state)
 {
@@ -186,7 +304,10 @@ int main(void)
 	        cmocka_unit_test(test_divergent_bits),
 	        cmocka_unit_test(test_rank_order),
 	        cmocka_unit_test(test_narrow_floats_are_rounded_once),
+	        cmocka_unit_test(test_wire),
+	        cmocka_unit_test(test_others_round_once_too),
 	        cmocka_unit_test(test_measurements),
+	        cmocka_unit_test(test_measurements_of_the_wire),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
