@@ -8,7 +8,7 @@ FAULT_DIR=$HELPERS_DIR/../fault
 # assert_forgotten PID TEXT...: no copy is left in the memory of the process
 assert_forgotten() {
 	local rc=0
-	"$PYTHON" "$FAULT_DIR/secrets.py" scan "$@" >found || rc=$?
+	"$PYTHON" "$FAULT_DIR/memory_scan.py" scan "$@" >found || rc=$?
 	((rc != 77)) || skip "the memory of another process can't be read here: $(<found)"
 	((rc == 0)) || fail "process $1 has copies: $(<found)"
 }

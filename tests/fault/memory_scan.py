@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a process holds of a secret, seen from outside (as root, or as its tracer).
 
-  secrets.py scan PID TEXT...   is TEXT, or what TEXT is the hex of, in memory that PID can write?
+  memory_scan.py scan PID TEXT...   is TEXT, or what TEXT is the hex of, in memory that PID can write?
 
 Prints where each was found; the exit code says whether any was: 0 none, 1 some, 77 its memory can't be read.
 """
