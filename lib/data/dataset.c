@@ -77,7 +77,7 @@ int dataset_add_file(struct dataset *d, int fd, const char *path, bool spooled, 
 	if (fstat(fd, &st))
 		return err_errno(err, ERR_INPUT, "%s: cannot examine", path);
 	f->size = (uint64_t)st.st_size;
-	f->modified = st.st_mtim;
+	f->was = st;
 	return d->nfiles - 1;
 }
 
@@ -255,14 +255,33 @@ void dataset_swap(enum dtype dtype, void *buf, size_t n)
 	}
 }
 
+static bool differs(struct timespec a, struct timespec b)
+{
+	return a.tv_sec != b.tv_sec || a.tv_nsec != b.tv_nsec;
+}
+
 static int file_unchanged(const struct dataset_file *f, struct err *err)
 {
 	struct stat st;
 	if (fstat(f->fd, &st))
 		return err_errno(err, ERR_INPUT, "%s: cannot examine", f->path);
-	if ((uint64_t)st.st_size != f->size || st.st_mtim.tv_sec != f->modified.tv_sec ||
-	    st.st_mtim.tv_nsec != f->modified.tv_nsec)
-		return err_set(err, ERR_INPUT, "%s: was changed while it was read", f->path);
+	if (st.st_size != f->was.st_size)
+		return err_set(
+		        err, ERR_INPUT,
+		        "%s: was changed while it was read: its size is %llu bytes, not %llu",
+		        f->path, (unsigned long long)st.st_size,
+		        (unsigned long long)f->was.st_size);
+	if (differs(st.st_mtim, f->was.st_mtim))
+		return err_set(err, ERR_INPUT,
+		               "%s: was changed while it was read: it has been written since",
+		               f->path);
+	/* A link more or less has changed the ctime too: other ranks may keep this file as an old
+	 * output. */
+	if (differs(st.st_ctim, f->was.st_ctim) && st.st_nlink == f->was.st_nlink)
+		return err_set(err, ERR_INPUT,
+		               "%s: was changed while it was read: its ctime differs, though not "
+		               "its size and modification time",
+		               f->path);
 	return 0;
 }
 

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
+#include <sys/stat.h>
 
 #include "lib/base/err.h"
 #include "lib/data/array.h"
@@ -36,14 +36,14 @@ struct tensor {
 
 struct dataset_file {
 	int fd;
-	char *path;               /* for messages */
-	char *name;               /* its last component */
-	uint64_t size;            /* bytes */
-	struct timespec modified; /* when it was opened */
-	char *metadata;           /* safetensors: __metadata__, as JSON text; NULL: none */
-	bool spooled;             /* fd is a spool of ours, not the file */
-	bool unpacked;            /* it has the members of an archive, which is another of the
-	                           * dataset's files */
+	char *path;      /* for messages */
+	char *name;      /* its last component */
+	uint64_t size;   /* bytes */
+	struct stat was; /* when it was opened */
+	char *metadata;  /* safetensors: __metadata__, as JSON text; NULL: none */
+	bool spooled;    /* fd is a spool of ours, not the file */
+	bool unpacked;   /* it has the members of an archive, which is another of the dataset's
+	                  * files */
 };
 
 struct dataset {
@@ -99,8 +99,10 @@ int dataset_pread(const struct dataset *, int file, void *buf, size_t bytes, uin
 /* Reverse the bytes of each of @n elements of a type (complex: of each part). */
 void dataset_swap(enum dtype dtype, void *buf, size_t n);
 
-/* Have the files stayed what they were when they were opened? If not: ERR_INPUT. Ask when all is
- * read. */
+/* Have the files stayed what they were when they were opened? If not: ERR_INPUT, saying what has
+ * changed: the size, the time of modification or, where that was put back, the time of change
+ * (ctime). A file that is replaced or removed stays what it was to those who have it open, and one
+ * that gets or loses a name is the same. Ask when all is read, and before own outputs get names. */
 int dataset_unchanged(const struct dataset *, struct err *err);
 
 /* A tensor's type and shape as a struct array_info, offset and format left 0; -1: more than

@@ -253,7 +253,7 @@ digest_of() { collctl info --json "$@" | jq -r .digest; }
 	cat in.npy >&"$to"
 	exec {to}>&-
 	wait_ranks
-	assert_rank 0 3 'in.npy: was changed while it was read'
+	assert_rank 0 3 'in.npy: was changed while it was read: it has been written since'
 }
 
 @test "--progress json tells the bytes that were read" {

@@ -159,20 +159,21 @@ victim() {
 	esac
 }
 
-@test "36: an input truncated, changed or replaced while the job runs: 3, or the job has what it needs" {
+@test "36, 52: an input truncated, changed, rewritten or replaced while the job runs: 3, or the job has what it needs" {
 	local kind damage file
 	for kind in set file npz; do
-		for damage in truncated changed; do
+		for damage in truncated changed rewritten; do
 			rm -rf -- *
 			make_checkpoints $kind
 			file=$(victim $kind)
-			cp "$file" keep
+			cp -p "$file" keep
 			start_held $kind
 			if [[ $damage == truncated ]]; then
 				truncate -s 5000 "$file"
 			else
 				printf 'x' | dd of="$file" bs=1 seek=5000 conv=notrunc status=none
 			fi
+			[[ $damage != rewritten ]] || touch -r keep "$file"
 			resume
 			wait_ranks
 			assert_ranks 3 3 "rank 2: $file: "

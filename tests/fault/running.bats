@@ -169,6 +169,18 @@ signalled() {
 	assert_aborted 0 1 2
 }
 
+@test "52: an input rewritten in place, its modification time put back: 3" {
+	touch -r in.1.npy then
+	start_held
+	printf '\1' | dd of=in.1.npy bs=1 seek=500 conv=notrunc status=none
+	touch -r then in.1.npy
+	resume
+	wait_ranks
+	assert_ranks 3 3 'rank 1: in.1.npy: was changed while it was read: its ctime differs'
+	rm then
+	assert_aborted 0 1 2
+}
+
 @test "36: an input that can't be opened: 3" {
 	rm in.1.npy
 	run --separate-stderr collctl run -n 3 -- allreduce 'in.{rank}.npy' -o 'out.{rank}.npy'

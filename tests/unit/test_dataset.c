@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/buf.h"
@@ -601,6 +602,16 @@ static void test_same(void **state)
 
 /* ---- reading ---- */
 
+/* Until the clock of the file system has moved on since the dataset's file was changed. */
+static void await_tick(const struct dataset *d)
+{
+	const struct timespec was = d->files[0].was.st_ctim;
+	struct timespec now;
+	do
+		clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	while (now.tv_sec == was.tv_sec && now.tv_nsec <= was.tv_nsec);
+}
+
 static void test_changes(void **state)
 {
 	(void)state;
@@ -614,12 +625,39 @@ static void test_changes(void **state)
 	assert_int_equal(dataset_pread(&d, 0, buf, 2, d.tensors[0].offset, &err), 0);
 	assert_int_equal(utimensat(AT_FDCWD, "c.safetensors", old, 0), 0);
 	assert_int_equal(dataset_unchanged(&d, &err), -1);
-	assert_string_equal(err.text, "c.safetensors: was changed while it was read");
+	assert_string_equal(
+	        err.text,
+	        "c.safetensors: was changed while it was read: it has been written since");
 	assert_int_equal(truncate("c.safetensors", 9), 0);
 	err_clear(&err);
 	assert_int_equal(dataset_pread(&d, 0, buf, 2, d.tensors[0].offset, &err), -1);
 	assert_int_equal(err.code, ERR_INPUT);
 	assert_non_null(strstr(err.text, "c.safetensors: became shorter while it was read"));
+	err_clear(&err);
+	assert_int_equal(dataset_unchanged(&d, &err), -1);
+	assert_non_null(strstr(err.text, "its size is 9 bytes, not "));
+	dataset_close(&d);
+	/* Written in place, with the modification time put back. */
+	err_clear(&err);
+	put_one("c.safetensors", "a");
+	open_right(&d, "c.safetensors", &plain);
+	await_tick(&d);
+	int fd = open("c.safetensors", O_WRONLY);
+	assert_int_equal(pwrite(fd, "x", 1, (off_t)d.tensors[0].offset), 1);
+	const struct timespec back[2] = {d.files[0].was.st_atim, d.files[0].was.st_mtim};
+	assert_int_equal(futimens(fd, back), 0);
+	close(fd);
+	assert_int_equal(dataset_unchanged(&d, &err), -1);
+	assert_non_null(
+	        strstr(err.text, "c.safetensors: was changed while it was read: its ctime"));
+	dataset_close(&d);
+	/* It gets a second name, as outputs that are kept do. */
+	put_one("c.safetensors", "a");
+	open_right(&d, "c.safetensors", &plain);
+	await_tick(&d);
+	assert_int_equal(link("c.safetensors", "second"), 0);
+	assert_int_equal(dataset_unchanged(&d, NULL), 0);
+	assert_int_equal(unlink("second"), 0);
 	dataset_close(&d);
 	/* One that is replaced stays what it was to those who have it open. */
 	put_one("c.safetensors", "a");
