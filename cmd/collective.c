@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/bench.h"
+#include "cmd/paths.h"
 #include "lib/base/clock.h"
 
 /* The others: cut by elements, a result of each rank's own, arrays alone. */
@@ -93,6 +94,15 @@ static int check_reduction(struct collective *c, struct err *err)
 	               o->integers ? "--integers" : "--weight");
 }
 
+int collective_check_inputs(const struct collective *c, int n, char **paths, struct err *err)
+{
+	if (n <= 1 || coll_takes_several(c->kind) || c->o->each)
+		return 0;
+	return err_set(err, ERR_USAGE,
+	               "%s: '%s' is one operand too many: give one or, for each on its own, --each",
+	               c->cmd->name, paths[1]);
+}
+
 static int check_operands(const struct collective *c, int n, char **paths, struct err *err)
 {
 	for (int i = 0, pipes = 0; i < n; i++) {
@@ -100,11 +110,10 @@ static int check_operands(const struct collective *c, int n, char **paths, struc
 		if (pipes > 1)
 			return err_set(err, ERR_USAGE, "stdin: is given as input twice");
 	}
-	if (n <= 1 || coll_takes_several(c->kind) || c->o->each)
-		return 0;
-	return err_set(err, ERR_USAGE,
-	               "%s: '%s' is one operand too many: give one or, for each on its own, --each",
-	               c->cmd->name, paths[1]);
+	if (paths_check_all(paths, n, err) < 0 ||
+	    paths_check_all((char **)c->o->outputs, c->o->noutputs, err) < 0)
+		return -1;
+	return collective_check_inputs(c, n, paths, err);
 }
 
 /* All that can be said before the job is joined. */

@@ -161,6 +161,8 @@ struct collective {
 /* Has this rank an input, an output? c->rank is known. */
 bool collective_reads(const struct collective *);
 bool collective_writes(const struct collective *);
+/* Does it take so many inputs? ERR_USAGE. */
+int collective_check_inputs(const struct collective *, int n, char **paths, struct err *err);
 /* Does every rank get the same bits? Once the algorithms are known. */
 bool collective_replicates(const struct collective *);
 /* "shard.safetensors: tensor 'a.b'", or the file alone, of an item as input @k has it. */
@@ -209,7 +211,8 @@ void decide_details(void *ctx, int rank, struct buf *out);
 
 /* collective_files.c */
 
-int files_open_inputs(struct collective *, char **paths, int n, struct err *err);
+/* @names: as given. */
+int files_open_inputs(struct collective *, char **names, int n, struct err *err);
 /* The outputs' files, when the formats are known; then create them. */
 int files_name_outputs(struct collective *, struct err *err);
 int files_open_outputs(struct collective *, struct err *err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/collective.h"
+#include "cmd/paths.h"
 #include "lib/base/path.h"
 #include "lib/data/target.h"
 
@@ -61,7 +62,7 @@ static int claim_each(struct collective *c, struct buf *b, const char *path, str
 
 static int claim_output(struct collective *c, struct buf *b, const char *name, struct err *err)
 {
-	char *path = joining_path(name, c->rank, c->size, err);
+	char *path = paths_fill(name, c->rank, c->size, NULL, err);
 	int ret = path ? 0 : -1;
 	if (ret == 0 && names_each(c)) {
 		ret = claim_each(c, b, path, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/collective.h"
+#include "cmd/paths.h"
 #include "lib/base/path.h"
 
 /* ---- inputs ---- */
@@ -62,12 +63,9 @@ static int check_alike(const struct collective *c, const struct dataset *d, stru
 	return 0;
 }
 
-static int take_input(struct collective *c, const char *name, struct err *err)
+static int take_input(struct collective *c, const char *path, struct err *err)
 {
-	char *path = joining_path(name, c->rank, c->size, err);
-	int ret = path ? open_input(c, path, c->o->raw_file, err) : -1;
-	free(path);
-	if (ret < 0)
+	if (open_input(c, path, c->o->raw_file, err) < 0)
 		return -1;
 	struct dataset *d = &c->inputs[c->ninputs - 1];
 	if (inputs_select(d, c->o, err) < 0 || check_input(c, d, err) < 0)
@@ -130,17 +128,32 @@ static int turn_inputs(struct collective *c, struct err *err)
 	return 0;
 }
 
-int files_open_inputs(struct collective *c, char **paths, int n, struct err *err)
+static int take_inputs(struct collective *c, const struct paths *paths, struct err *err)
 {
+	size_t n = (size_t)paths->n;
+	if (collective_check_inputs(c, paths->n, paths->names, err) < 0)
+		return -1;
+	c->inputs = calloc(n + 1, sizeof *c->inputs); /* one more for an index */
+	if (!c->inputs)
+		return err_nomem(err, "the inputs", n * sizeof *c->inputs);
+	for (size_t i = 0; i < n; i++)
+		if (take_input(c, paths->names[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+int files_open_inputs(struct collective *c, char **names, int n, struct err *err)
+{
+	struct paths paths;
 	c->shape = c->rules->cut == CUT_ELEMENTS ? OF_TENSORS : OF_ARRAYS;
 	if (!collective_reads(c))
 		return 0;
-	c->inputs = calloc((size_t)n + 1, sizeof *c->inputs); /* one more for an index */
-	if (!c->inputs)
-		return err_nomem(err, "the inputs", (size_t)n * sizeof *c->inputs);
-	for (int i = 0; i < n; i++)
-		if (take_input(c, paths[i], err) < 0)
-			return -1;
+	int ret = paths_expand(&paths, names, n, c->rank, c->size, err);
+	if (ret == 0)
+		ret = take_inputs(c, &paths, err);
+	paths_release(&paths);
+	if (ret < 0)
+		return -1;
 	if (c->kind == COLL_BROADCAST && shape_broadcast(c, err) < 0)
 		return -1;
 	/* What is cut into rows, or joined, lies row after row. */
@@ -367,7 +380,7 @@ static int make_selected(struct collective *c, struct err *err)
 	c->made = calloc(total + 1, sizeof *c->made);
 	if (!c->made)
 		return err_nomem(err, "the tensors' places", total * sizeof *c->made);
-	c->output = joining_path(c->o->outputs[0], c->rank, c->size, err);
+	c->output = paths_fill(c->o->outputs[0], c->rank, c->size, NULL, err);
 	int ret = c->output ? check_outputs(c, err) : -1;
 	if (ret == 0)
 		ret = make_sink(c, err);
@@ -391,7 +404,7 @@ static int name_all(struct collective *c, struct err *err)
 	if (check_outputs(c, err) < 0 || make_sink(c, err) < 0)
 		return -1;
 	for (int k = 0; k < c->copies; k++) {
-		char *path = joining_path(c->o->outputs[k], c->rank, c->size, err);
+		char *path = paths_fill(c->o->outputs[k], c->rank, c->size, NULL, err);
 		int first = sink_files(c->sink);
 		int ret = path ? name_output(c, path, k, err) : -1;
 		if (ret == 0 && (!c->o->each || c->shape == OF_BYTES))

@@ -19,7 +19,4 @@ struct joining {
 int joining_init(struct joining *j, const struct options *o, struct err *err);
 void joining_release(struct joining *j);
 
-/* @path with {rank}, {size} and {host} replaced; malloced, or NULL. */
-char *joining_path(const char *path, int rank, int size, struct err *err);
-
 #endif

@@ -13,6 +13,7 @@
 #include "cmd/commands.h"
 #include "cmd/inspect.h"
 #include "cmd/joining.h"
+#include "cmd/paths.h"
 #include "cmd/progress.h"
 #include "cmd/result.h"
 #include "cmd/tensor_table.h"
@@ -41,29 +42,37 @@ struct verify {
 
 /* ---- what there is ---- */
 
-static int open_file(struct verify *v, const char *name, struct err *err)
+static int open_file(struct verify *v, const char *path, struct err *err)
 {
 	const struct input_source from = {
 	        .cmd = v->cmd, .o = v->o, .raw_file = v->o->raw_file, .job = v->job};
-	char *path = joining_path(name, job_rank(v->job), v->joining.conf.size, err);
-	int ret = path ? inspect_open(&v->files[v->nfiles++], path, &from, err) : -1;
 
-	free(path);
-	return ret;
+	return inspect_open(&v->files[v->nfiles++], path, &from, err);
 }
 
-static int open_files(struct verify *v, char **names, int n, struct err *err)
+static int open_files(struct verify *v, const struct paths *paths, struct err *err)
 {
-	v->files = calloc((size_t)n, sizeof *v->files);
+	v->files = calloc((size_t)paths->n, sizeof *v->files);
 	if (!v->files)
-		return err_nomem(err, "the files", (size_t)n * sizeof *v->files);
-	for (int i = 0; i < n; i++) {
-		if (open_file(v, names[i], err) < 0)
+		return err_nomem(err, "the files", (size_t)paths->n * sizeof *v->files);
+	for (int i = 0; i < paths->n; i++) {
+		if (open_file(v, paths->names[i], err) < 0)
 			return -1;
 		v->table.n += v->files[i].data.ntensors;
 		v->total += dataset_bytes(&v->files[i].data);
 	}
 	return 0;
+}
+
+static int open_all(struct verify *v, char **names, int n, struct err *err)
+{
+	struct paths paths;
+	int ret = paths_expand(&paths, names, n, job_rank(v->job), v->joining.conf.size, err);
+
+	if (ret == 0)
+		ret = open_files(v, &paths, err);
+	paths_release(&paths);
+	return ret;
 }
 
 static void entry_at(void *ctx, size_t i, struct tensor_entry *out)
@@ -338,7 +347,7 @@ static void print_files(const struct verify *v)
 
 static int run(struct verify *v, char **names, int n, struct err *err)
 {
-	if (job_enter(v->job, err) < 0 || open_files(v, names, n, err) < 0 || agree(v, err) < 0)
+	if (job_enter(v->job, err) < 0 || open_all(v, names, n, err) < 0 || agree(v, err) < 0)
 		return -1;
 	v->times.join = v->times.connect = clock_ns();
 	v->phase = PHASE_RUN;
@@ -368,7 +377,8 @@ int cmd_verify(const struct command *cmd, struct options *o, int argc, char **ar
 	int ret = -1;
 
 	v.times.start = clock_ns();
-	if (inputs_check(o, &err) == 0 && joining_init(&v.joining, o, &err) == 0)
+	if (inputs_check(o, &err) == 0 && paths_check_all(argv + 1, argc - 1, &err) == 0 &&
+	    joining_init(&v.joining, o, &err) == 0)
 		v.job = job_open(&v.joining.conf, &err);
 	if (v.job) {
 		progress_start_job(&v.progress, o, cmd->name, v.job);

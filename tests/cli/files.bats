@@ -403,6 +403,44 @@ each_is_alone() {
 	done
 }
 
+@test "patterns in quotes are expanded on each rank, after {rank}; no match is 3" {
+	make_folders
+	go 2 allreduce --each in.0/a.npy in.0/b.npy in.0/c.npy -o want
+	go 2 allreduce --each 'in.0/[abc].npy' -o 'out.{rank}'
+	diff -r want out.1
+	go 2 allreduce --each 'in.{rank}/?.npy' -o 'own.{rank}'
+	assert_equal "$(echo own.1/*)" "$(echo in.1/?.npy | sed 's,in,own,g')"
+	go 2 allreduce 'in.0/a*.npy' -o 'sum.{rank}.npy' # one match needs no --each
+	# A file of that very name is meant, whatever else matches.
+	mkdir odd
+	cp in.0/a.npy 'odd/[ab].npy'
+	cp in.0/b.npy odd/a.npy
+	go 2 broadcast 'odd/[ab].npy' -o 'odd.{rank}.npy'
+	cmp odd.1.npy in.0/a.npy
+	run -0 collctl verify -n 1 'in.0/[ab].npy'
+	assert_output --regexp 'in.0/a.npy.*in.0/b.npy'
+	refused 3 'rank 0: in.0/*.raw: no file matches' 2 allreduce --each 'in.{rank}/*.raw' -o none
+	refused 2 "'in.0/b.npy' is one operand too many" 2 scan 'in.0/[ab].npy' -o none
+	[[ ! -e none ]]
+}
+
+@test "an unknown {word} in a name is 2, with those that are known; {{word}} is the name {word}" {
+	make_shards 2 f32 3
+	local name
+	for name in 'in.{ran}.npy -o out' 'in.{rank}.npy -o out.{r}.npy'; do
+		read -ra words <<<"$name"
+		refused 2 'is unknown: expected {rank}, {size} or {host}' 2 allreduce "${words[@]}"
+	done
+	run -2 collctl verify -n 1 'in.{Rank}.npy'
+	cp in.0.npy '{}{1}{a b}{.0.npy'
+	cp in.1.npy '{}{1}{a b}{.1.npy'
+	go 2 allreduce '{}{1}{a b}{.{rank}.npy' -o 'out.{{rank}}.{rank}of{size}.npy'
+	[[ -s 'out.{rank}.1of2.npy' && -s 'out.{rank}.0of2.npy' ]]
+	cp in.0.npy 'x{foo}.npy'
+	go 2 broadcast 'x{{foo}}.npy' -o 'y.{rank}.npy'
+	cmp y.1.npy in.0.npy
+}
+
 @test "--each: two inputs of one name, and other numbers of inputs, are told apart" {
 	make_folders
 	local k number
