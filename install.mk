@@ -1,7 +1,8 @@
 # The man page and the completions, made from the command's own tables, and what installs them.
 # The Makefile includes this file.
 
-ZSHDIR  = $(PREFIX)/share/zsh/site-functions
+# Debian's zsh reads packages' completions from vendor-completions, and its users' from site-functions.
+ZSHDIR  = $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 FISHDIR = $(PREFIX)/share/fish/vendor_completions.d
 
 MANPAGE = $(BUILD)/man/collctl.1

@@ -145,8 +145,15 @@ static void bash_script(FILE *f)
 	      "\tlocal commands='",
 	      f);
 	print_commands(f);
-	/* The command of `run` has the word after it. */
-	fputs("' cmd= words= files= i\n\n"
+	/* --option=value is three words where '=' is in COMP_WORDBREAKS, else one. The command of
+	 * `run` has the word after it. */
+	fputs("' cmd= words= files= before= i\n\n"
+	      "\tif [[ $cur == = ]]; then\n\t\tcur=\n"
+	      "\telif [[ $prev == = ]] && ((COMP_CWORD > 2)); then\n"
+	      "\t\tprev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+	      "\telif [[ $cur == --*=* ]]; then\n"
+	      "\t\tprev=${cur%%=*} before=${cur%%=*}= cur=${cur#*=}\n"
+	      "\tfi\n"
 	      "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
 	      "\t\tif [[ \" $commands \" == *\" ${COMP_WORDS[i]} \"* ]]; then\n"
 	      "\t\t\tcmd=${COMP_WORDS[i]}\n"
@@ -157,10 +164,11 @@ static void bash_script(FILE *f)
 	for (const struct command *c = commands; c->name; c++)
 		bash_command(f, c);
 	fputs("\t*) words=\"$commands --json --verbose --quiet --help --version\" ;;\n\tesac\n\n"
-	      "\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
+	      "\tmapfile -t COMPREPLY < <(compgen -P \"$before\" -W \"$words\" -- \"$cur\")\n"
 	      "\tif [[ $files ]]; then\n"
 	      "\t\tcompopt -o filenames\n"
-	      "\t\tmapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$cur\")\n"
+	      "\t\tmapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -P \"$before\" -f -- "
+	      "\"$cur\")\n"
 	      "\tfi\n}\n"
 	      "complete -F _collctl collctl\n",
 	      f);
@@ -187,13 +195,15 @@ static void zsh_option(FILE *f, const struct option_row *row, const struct comma
 	bool again = row->kind == OPT_LIST || row->kind == OPT_LOUDER;
 
 	fputs(" \\\n\t\t\t", f);
+	/* "-a+": the value in the same word or the next; "--name=": behind '=' or in the next. */
+	const char *plus = row->arg ? "+" : "", *equals = row->arg ? "=" : "";
 	if (row->letter && again)
-		fprintf(f, "'*'{-%c,--%s}'[", row->letter, row->name);
+		fprintf(f, "'*'{-%c%s,--%s%s}'[", row->letter, plus, row->name, equals);
 	else if (row->letter)
-		fprintf(f, "'(-%c --%s)'{-%c,--%s}'[", row->letter, row->name, row->letter,
-		        row->name);
+		fprintf(f, "'(-%c --%s)'{-%c%s,--%s%s}'[", row->letter, row->name, row->letter,
+		        plus, row->name, equals);
 	else
-		fprintf(f, "'--%s[", row->name);
+		fprintf(f, "'%s--%s%s[", again ? "*" : "", row->name, equals);
 	zsh_text(f, row->help);
 	fputc(']', f);
 	if (what != FOLLOWS_NOTHING) {
@@ -213,7 +223,7 @@ static void zsh_option(FILE *f, const struct option_row *row, const struct comma
 
 static void zsh_command(FILE *f, const struct command *cmd)
 {
-	fprintf(f, "\t\t%s)\n\t\t\t_arguments -s", cmd->name);
+	fprintf(f, "\t\t%s)\n\t\t\t_arguments -s -S", cmd->name);
 	for (size_t i = 0; i < option_rows_len; i++)
 		if (is_offered(&option_rows[i], cmd))
 			zsh_option(f, &option_rows[i], cmd);
@@ -276,8 +286,7 @@ static void fish_option(FILE *f, const struct option_row *row, const struct comm
 {
 	enum follows what = what_follows(row);
 
-	fprintf(f, "complete -c collctl -n '__fish_seen_subcommand_from %s' -l %s", cmd->name,
-	        row->name);
+	fprintf(f, "complete -c collctl -n '__collctl_is %s' -l %s", cmd->name, row->name);
 	if (row->letter)
 		fprintf(f, " -s %c", row->letter);
 	if (what == FOLLOWS_FILE)
@@ -294,14 +303,20 @@ static void fish_option(FILE *f, const struct option_row *row, const struct comm
 	fputs("'\n", f);
 }
 
-static void fish_command(FILE *f, const struct command *cmd)
+/* A command's name, after collctl and after run. */
+static void fish_name(FILE *f, const struct command *cmd, const char *where)
 {
-	fprintf(f, "complete -c collctl -n __fish_use_subcommand -f -a %s -d '", cmd->name);
+	fprintf(f, "complete -c collctl -n '__collctl_is %s' -f -a %s -d '", where, cmd->name);
 	fish_text(f, cmd->help);
 	fputs("'\n", f);
-	if (cmd->opts & (OPTS_PLAN | OPTS_RUN | OPTS_HELP)) {
-		fprintf(f, "complete -c collctl -n '__fish_seen_subcommand_from %s' -f -a '",
-		        cmd->name);
+}
+
+static void fish_command(FILE *f, const struct command *cmd)
+{
+	fish_name(f, cmd, "none");
+	fish_name(f, cmd, "run");
+	if (cmd->opts & (OPTS_PLAN | OPTS_HELP)) {
+		fprintf(f, "complete -c collctl -n '__collctl_is %s' -f -a '", cmd->name);
 		print_operands(f, cmd);
 		fputs("'\n", f);
 	}
@@ -310,9 +325,37 @@ static void fish_command(FILE *f, const struct command *cmd)
 			fish_option(f, &option_rows[i], cmd);
 }
 
+/* fish offers no options behind "--". There the rest of the line is completed as a line of its own:
+ * "collctl run -n 4 -- allreduce --op" as "collctl allreduce --op". */
 static void fish_script(FILE *f)
 {
-	fputs("# fish completion for collctl, made by 'collctl help --completions fish'\n\n", f);
+	fputs("# fish completion for collctl, made by 'collctl help --completions fish'\n\n"
+	      "# The command on the line; the one behind run, if there is one.\n"
+	      "function __collctl_command\n"
+	      "\tset -l found none\n"
+	      "\tfor word in (commandline -opc)[2..-1]\n"
+	      "\t\tif contains -- $word ",
+	      f);
+	print_commands(f);
+	fputs("\n\t\t\tset found $word\n"
+	      "\t\t\ttest $word = run; or break\n"
+	      "\t\tend\n\tend\n"
+	      "\techo $found\nend\n\n"
+	      "function __collctl_is\n\ttest (__collctl_command) = $argv[1]\nend\n\n"
+	      "function __collctl_after_dashes\n\tcontains -- -- (commandline -opc)\nend\n\n"
+	      "function __collctl_behind_dashes\n"
+	      "\tset -l words (commandline -opc)\n"
+	      "\tset -l rest $words[(math (contains -i -- -- $words) + 1)..-1]\n"
+	      "\tcomplete -C (string join -- ' ' collctl (string escape -- $rest) "
+	      "(commandline -ct))\nend\n\n"
+	      "complete -c collctl -n __collctl_after_dashes -f -a '(__collctl_behind_dashes)'\n"
+	      "complete -c collctl -n '__collctl_is none' -l json -d 'print JSON'\n"
+	      "complete -c collctl -n '__collctl_is none' -s v -l verbose -d 'print more on "
+	      "stderr'\n"
+	      "complete -c collctl -n '__collctl_is none' -s q -l quiet -d 'print only errors'\n"
+	      "complete -c collctl -n '__collctl_is none' -s h -l help -d 'print this help'\n"
+	      "complete -c collctl -n '__collctl_is none' -l version -d 'print the version'\n",
+	      f);
 	for (const struct command *c = commands; c->name; c++)
 		fish_command(f, c);
 }

@@ -151,11 +151,78 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 	diff want got
 }
 
-@test "zsh and fish take their completions" {
-	local shell
-	for shell in zsh fish; do
-		collctl help --completions $shell >script.$shell
-		grep -q -e --join-timeout -e 'l join-timeout' script.$shell
-		! command -v $shell >/dev/null || $shell -n script.$shell
+@test "bash completes behind '=', and the command of run" {
+	collctl help --completions bash >collctl.bash
+	complete_words() { # BREAKS WORD...
+		bash -c '. ./collctl.bash; COMP_WORDBREAKS=$1; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+			compopt() { :; }; _collctl; printf "%s\n" "${COMPREPLY[@]}"' - "$@"
+	}
+	# bash cuts a word at '=', unless the user says otherwise.
+	assert_equal "$(complete_words '=' collctl allreduce --progress = | xargs)" 'auto always never json'
+	assert_equal "$(complete_words '=' collctl allreduce --progress = al)" always
+	assert_equal "$(complete_words '' collctl allreduce --progress=al)" --progress=always
+	assert_equal "$(complete_words '=' collctl run -n 4 -- allred)" allreduce
+	assert_equal "$(complete_words '=' collctl run -n 4 -- allreduce --order = r)" rank
+	assert_equal "$(complete_words '=' collctl run -n 4 -- allreduce --progr)" --progress
+	# The same as bash itself calls it.
+	cat >keys <<-'SH'
+		. ./collctl.bash
+		collctl() { printf '<%s>\n' "$@"; }
+		collctl run -n 4 -- allred	--progress=js	
+	SH
+	script -qec 'bash --norc --noprofile -i' /dev/null <keys >typed 2>&1 || true
+	grep -q '<--progress=json>' typed || fail "$(cat -v typed)"
+}
+
+# offers SHELL LINE: what it offers for the end of the line
+offers() {
+	# shellcheck disable=SC2016
+	case $1 in
+	fish) HOME=$PWD fish --no-config -c 'source collctl.fish; complete -C "$argv[1]"' "$2" | cut -f1 ;;
+	zsh) timeout 20 zsh -f "$HELPERS_DIR/complete.zsh" "$PWD" "$2" ;;
+	esac
+}
+
+# check_shell SHELL: the commands, options, values and files, also behind `run -n N --`
+check_shell() {
+	local run
+	for run in '' 'run -n 4 ' 'run -n 4 -- '; do
+		assert_equal "$(offers "$1" "collctl ${run}allr")" allreduce
+		assert_equal "$(offers "$1" "collctl ${run}allreduce --ord")" --order
+		assert_equal "$(offers "$1" "collctl ${run}broadcast -a bino")" binomial
+		assert_equal "$(offers "$1" "collctl ${run}info arr")" array.npy
+	done
+	assert_equal "$(offers "$1" 'collctl run -n 4 -- allreduce --order r')" rank
+	assert_equal "$(offers "$1" 'collctl run --lab')" --label
+	assert_equal "$(offers "$1" 'collctl plan alltoa')" alltoall
+	offers "$1" 'collctl allreduce --progress=al' | grep -qxE '(--progress=)?always'
+}
+
+@test "fish completes, also the command of run" {
+	command -v fish >/dev/null || skip 'no fish here'
+	collctl help --completions fish >collctl.fish
+	touch array.npy
+	fish -n collctl.fish
+	check_shell fish
+}
+
+@test "zsh completes, also the command of run" {
+	command -v zsh >/dev/null || skip 'no zsh here'
+	collctl help --completions zsh >_collctl
+	touch array.npy
+	zsh -n _collctl
+	check_shell zsh
+}
+
+@test "make install puts completions where the shells of the prefix look" {
+	command -v make >/dev/null || skip 'no make here'
+	local want
+	for prefix in /usr /usr/local; do
+		want=site-functions
+		[[ $prefix != /usr ]] || want=vendor-completions
+		make -s -n -C "$HELPERS_DIR/../.." install PREFIX=$prefix DESTDIR="$PWD/there" >steps
+		grep -q "there$prefix/share/zsh/$want/_collctl" steps || fail "$(<steps)"
+		grep -q "there$prefix/share/fish/vendor_completions.d/collctl.fish" steps
+		grep -q "there$prefix/share/bash-completion/completions/collctl" steps
 	done
 }
