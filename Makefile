@@ -1,9 +1,7 @@
 # collctl: build, install, demo and tests.
 #
-#   make                        build/collctl      (CC=clang, SANITIZE=address,undefined, V=1, BUILD=dir)
-#   make install PREFIX= DESTDIR=
-#   make demo                   install what is missing, build, show the main job
-#   make check                  set up and run the tests;  make check-long: the long runs
+#   make          build build/collctl
+#   make help     list all targets and variables
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -60,9 +58,12 @@ $(BUILD)/$(subst /,-,$(1)).a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)/*.c))
 endef
 $(foreach l,$(LAYERS),$(eval $(call archive,$(l))))
 
-# The compiler and the flags are a dependency of every object: a changed flag rebuilds.
+# The compiler and the flags are a dependency of every object: a changed flag rebuilds. Before the
+# first object is made, and after each change, the tools and headers must be there.
 $(BUILD)/flags: FORCE
-	@mkdir -p $(@D); echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' > $@
+	@mkdir -p $(@D); echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' | cmp -s - $@ || { \
+		CC='$(CC)' CPPFLAGS='$(CPPFLAGS) $(PKG_CFLAGS)' tests/setup.sh check && \
+		echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' > $@; }
 FORCE:
 
 $(BUILD)/%.o: %.c $(BUILD)/flags

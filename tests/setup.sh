@@ -2,6 +2,7 @@
 # Install the Debian packages that a group of tasks needs, only those that are missing.
 #
 #   tests/setup.sh build|demo|test|bench
+#   tests/setup.sh check      install nothing; is what the build needs there?
 #
 # Each group contains the ones before it, but bench only build and demo. Where nothing can be
 # installed (not root, no apt), it names the packages and goes on if what they provide is found.
@@ -36,17 +37,20 @@ stands_for() {
 	esac
 }
 
+read -ra cc <<<"${CC:-cc} ${CPPFLAGS-}"
+
 found() { # is what package $1 provides there, by whatever way it came?
 	local what
 	what=$(stands_for "$1")
 	case $1 in
+	gcc) "${cc[@]}" --version >/dev/null 2>&1 ;;
 	python3-numpy) /usr/bin/env python3 -c 'import numpy' 2>/dev/null ;;
 	python3-mpi4py) /usr/bin/env python3 -c 'import mpi4py' 2>/dev/null ;;
 	bats-*) [[ -d /usr/lib/bats/$1 ]] ;;
 	libclang-rt-*) compgen -G "$(clang -print-resource-dir)/lib/*/libclang_rt.fuzzer*.a" >/dev/null ;;
 	*) case $what in
 		*.h) printf '#include <stddef.h>\n#include <stdarg.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <%s>\n' "$what" |
-			"${CC:-cc}" -E -x c - >/dev/null 2>&1 ;;
+			"${cc[@]}" -E -x c - >/dev/null 2>&1 ;;
 		*) command -v "$what" >/dev/null ;;
 		esac ;;
 	esac
@@ -57,15 +61,31 @@ installed() {
 }
 
 case ${1-} in
-build) want=("${build[@]}") ;;
+build | check) want=("${build[@]}") ;;
 demo) want=("${build[@]}" "${demo[@]}") ;;
 test) want=("${build[@]}" "${demo[@]}" "${test[@]}") ;;
 bench) want=("${build[@]}" "${demo[@]}" "${bench[@]}") ;;
 *)
-	echo "usage: tests/setup.sh build|demo|test|bench" >&2
+	echo "usage: tests/setup.sh build|demo|test|bench|check" >&2
 	exit 2
 	;;
 esac
+
+absent() { # those of "${want[@]}" that are not there, a line
+	local p
+	for p in "${want[@]}"; do
+		found "$p" || echo "$p"
+	done
+}
+
+if [[ $1 == check ]]; then
+	needed=$(absent | xargs)
+	[[ -z $needed ]] || {
+		echo "make: the build needs what is not here: $needed (Debian's names); 'make deps' installs it" >&2
+		exit 1
+	}
+	exit 0
+fi
 
 missing=()
 for p in "${want[@]}"; do
@@ -83,12 +103,10 @@ if ((EUID == 0)) && command -v apt-get >/dev/null && command -v dpkg-query >/dev
 	exit 0
 fi
 
-absent=()
-for p in "${missing[@]}"; do
-	found "$p" || absent+=("$p")
-done
-if ((${#absent[@]})); then
+want=("${missing[@]}")
+needed=$(absent | xargs)
+if [[ $needed ]]; then
 	echo "setup: not root on Debian, so nothing was installed" >&2
-	echo "setup: needed and not found (Debian's names): ${absent[*]}" >&2
+	echo "setup: needed and not found (Debian's names): $needed" >&2
 	exit 1
 fi

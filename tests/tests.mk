@@ -4,20 +4,32 @@
 .PHONY: help deps deps-test deps-bench demo check check-long bench bench-memory bench-predict bench-auto bench-checkpoint
 
 help:
-	@echo 'make                  build $(BUILD)/collctl (CC=clang, SANITIZE=address,undefined, WERROR=1, V=1)'
-	@echo 'make install          install it (PREFIX=$(PREFIX), DESTDIR=)'
+	@echo 'make                  build $(BUILD)/collctl, the manual page and the completions'
+	@echo 'make install          install them (uninstall: remove them)'
+	@echo 'make deps             install the packages to build and run (deps-test, deps-bench: more)'
 	@echo 'make demo             install what is missing, build, show the main job in demo/'
+	@echo 'make clean            remove $(BUILD)/'
+	@echo
 	@echo 'make check            install what the tests need, build, run them'
 	@echo 'make check-long       the same with the long runs'
+	@echo 'make unit             build the unit tests: $(BUILD)/unit/test_*'
+	@echo 'make fuzz             build the fuzzers (fuzz-NAME: build and run one, FUZZ_SECONDS=10)'
+	@echo 'make format           clang-format every source file'
+	@echo
 	@echo 'make bench            compare whole jobs with Open MPI'
 	@echo 'make bench-memory     compare collectives in memory with Open MPI'
 	@echo 'make bench-predict    compare predicted with measured times over shaped links (root)'
-	@echo 'make bench-auto       compare what auto takes with the fastest algorithm'
+	@echo 'make bench-auto       compare what auto chooses with the fastest algorithm'
 	@echo 'make bench-checkpoint compare averaging checkpoints with numpy + mpi4py and with cp'
-	@echo 'make unit             build the unit tests only'
-	@echo 'make deps             install the packages to build and run (deps-test, deps-bench: more)'
-	@echo 'make format           clang-format every source file'
-	@echo 'make clean            remove $(BUILD)/'
+	@echo 'make bench-reduce     measure the reduction kernels'
+	@echo
+	@echo 'Variables:'
+	@echo '  PREFIX=/usr/local   where to install; DESTDIR= a folder to put before it'
+	@echo '  BUILD=build         the folder of everything that is built'
+	@echo '  CC=cc               the compiler; CFLAGS, CPPFLAGS, LDFLAGS as usual'
+	@echo '  SANITIZE=           build with sanitizers, such as address,undefined (with BUILD=build-asan)'
+	@echo '  WERROR=             1: warnings are errors'
+	@echo '  V=0                 1: print every command'
 
 deps:
 	@tests/setup.sh build

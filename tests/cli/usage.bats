@@ -226,3 +226,33 @@ check_shell() {
 		grep -q "there$prefix/share/bash-completion/completions/collctl" steps
 	done
 }
+
+@test "make without a header names the package and make deps, before it compiles anything" {
+	command -v make >/dev/null || skip 'no make here'
+	cat >without <<-'SH'
+		#!/bin/sh
+		case " $* " in
+		*' -E '*) sed '/jansson.h/s/.*/#error none/' | cc "$@" ;;
+		*) exec cc "$@" ;;
+		esac
+	SH
+	chmod +x without
+	run make -C "$HELPERS_DIR/../.." BUILD="$PWD/build" CC="$PWD/without"
+	assert_failure
+	assert_output --partial "the build needs what is not here: libjansson-dev (Debian's names); 'make deps' installs it"
+	refute_output --partial 'fatal error'
+	assert_dir_not_exist build/cmd
+}
+
+@test "make help lists every target" {
+	command -v make >/dev/null || skip 'no make here'
+	cd "$HELPERS_DIR/../.."
+	run -0 make -s help
+	sed -nE 's/^\.PHONY: //p' Makefile ./*.mk tests/*.mk tests/*/*.mk | tr ' ' '\n' | grep -vxE 'all|help' |
+		while read -r target; do
+			grep -qE "(make |[(: ])$target\b|${target%-*} .*[(:, ]$target\b" <<<"$output" || fail "make $target"
+		done
+	for variable in PREFIX DESTDIR BUILD CC CFLAGS CPPFLAGS LDFLAGS SANITIZE WERROR V FUZZ_SECONDS; do
+		assert_output --regexp "[ (]$variable\b"
+	done
+}
