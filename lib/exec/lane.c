@@ -216,6 +216,8 @@ static int check_out(struct lane *l, struct err *err)
 		return 0;
 	if (got > 0)
 		err_set(err, ERR_INTEGRITY, "rank %d sends where it has only to receive", l->peer);
+	else if (l->conn->alerted)
+		return 0;
 	else if (got == CONN_END || l->conn->cut)
 		err_set(err, ERR_PEER_LOST, "the connection was closed");
 	else
@@ -233,6 +235,8 @@ int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *
 		return 0;
 	if (l->out && check_out(l, err) < 0)
 		return -1;
+	if (l->conn->alerted) /* what it sent arrived corrupt: the receiver tells all what it saw */
+		return 0;
 	if (s->done) {
 		l->starved = true;
 		if (x->conf.repeat)

@@ -216,7 +216,10 @@ static void on_lost(void *ctx, const struct err *err)
 {
 	struct member *m = ctx;
 	struct coord *c = m->coord;
-	coord_member_lost(m, err);
+	if (c->stage == STAGE_JOIN && m->ctl.alerted && !m->has_intent)
+		m->joined = false; /* its WELCOME arrived corrupt: it joins again */
+	else
+		coord_member_lost(m, err);
 	coord_maybe_drained(c);
 }
 

@@ -78,6 +78,7 @@ static void ready(void *ctx)
 		if (got == 0)
 			break;
 		if (got < 0) {
+			c->alerted = c->conn->alerted;
 			if (c->conn->cut) { /* as a process that dies leaves it */
 				err_clear(&err);
 				err_set(&err, ERR_PEER_LOST, "connection closed");
@@ -106,7 +107,7 @@ int ctl_start(struct ctl *c, struct conn *conn, struct loop *loop, struct err *e
 	buf_init_secret(&c->in, CTL_BODY_MAX + HEADER + CHUNK);
 	buf_init_secret(&c->out, 16u * CTL_BODY_MAX);
 	c->heard = clock_ns();
-	c->ending = c->ended = false;
+	c->ending = c->ended = c->alerted = false;
 	return conn_watch(conn, loop, ready, c, err);
 }
 

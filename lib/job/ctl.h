@@ -19,6 +19,7 @@ struct ctl {
 	struct conn *conn; /* owned; NULL: closed or never opened */
 	struct buf in, out;
 	bool ending, ended; /* this side's end is to be, has been announced */
+	bool alerted;       /* lost because the peer had received corrupt bytes */
 	int64_t heard;      /* clock_ns() of the last bytes that came */
 	/* Both may call ctl_release on this link. */
 	void (*on_message)(void *ctx, uint8_t type, struct view body);

@@ -365,9 +365,17 @@ static int stalled(struct job *j, struct err *err)
 {
 	int peers[8], n = j->waits ? j->waits(j->waits_ctx, peers, 8) : 0;
 	double s = (double)(clock_ns() - j->moved_at) / 1e9;
-	if (n == 0 && j->mesh && mesh_missing(j->mesh) >= 0) {
-		peers[0] = mesh_missing(j->mesh);
-		n = 1;
+	if (n == 0 && j->mesh) {
+		struct err broke = {0};
+		peers[0] = mesh_missing(j->mesh, &broke);
+		n = peers[0] >= 0;
+		if (broke.code == ERR_INTEGRITY) { /* not silence: wrong bytes, each time */
+			*err = broke;
+			return -1;
+		}
+		if (broke.code)
+			return err_rank(err, ERR_STALLED, broke.rank, "%.500s, for %.1f s",
+			                broke.text, s);
 	}
 	if (n == 0)
 		return err_set(err, ERR_STALLED, "no progress for %.1f s %s", s,
@@ -682,12 +690,12 @@ static int try_join(struct job *j, const struct addr *to, struct err *why)
 	if (ret > 0)
 		return 1;
 	ctl_release(&j->ctl);
-	/* Refused, reset, silent: somebody may come. A wrong secret or job will not mend itself. */
-	bool hopeless = e.code != ERR_PEER_LOST && e.code != ERR_STALLED;
+	/* Refused, reset, silent: somebody may come. Corrupt bytes: the next may arrive well. A
+	 * wrong secret or job will not mend itself. */
+	bool hopeless = e.code != ERR_PEER_LOST && e.code != ERR_STALLED && e.code != ERR_INTEGRITY;
 	if (check_signal(j, why) < 0)
 		return -1;
-	err_set(why, e.code == ERR_INTEGRITY ? ERR_AUTH : e.code, "rank 0 at %s: %s%s",
-	        addr_text(to, true, text), e.text,
+	err_set(why, e.code, "rank 0 at %s: %s%s", addr_text(to, true, text), e.text,
 	        e.code == ERR_AUTH ? name_hint(j, hint, sizeof hint) : "");
 	return hopeless ? -1 : 0;
 }
@@ -730,7 +738,7 @@ static int join(struct job *j, struct err *err)
 	                                            rendezvous_has_store(j->rendezvous) && j->size);
 	bool again = false;
 	int64_t wait = NS_PER_MS;
-	char last[320] = "";
+	char last[sizeof err->text] = "";
 	while (clock_ns() < j->join_deadline) {
 		struct addr at;
 		struct err why = {.rank = ERR_RANK_SELF};
@@ -764,11 +772,15 @@ static int join(struct job *j, struct err *err)
 			int ret = try_join(j, &at, &why);
 			if (ret > 0)
 				return j->aborted ? check(j, err) : 0;
-			if (ret < 0) {
+			/* One flipped bit can make a handshake fail as a wrong secret does: two in
+			 * a row must say the same. */
+			bool doubted =
+			        ret < 0 && why.code == ERR_AUTH && strcmp(last, why.text) != 0;
+			if (ret < 0 && !doubted) {
 				*err = why;
 				return -1;
 			}
-			snprintf(last, sizeof last, "%.300s", why.text);
+			snprintf(last, sizeof last, "%.600s", why.text);
 		}
 		again = true;
 		if (back_off(j, &wait, err) < 0)

@@ -133,11 +133,13 @@ int conn_sock_connected(struct conn *c, struct err *err)
 	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
 		error = errno;
 	if (error) {
+		c->connected = error == ECONNRESET || error == EPIPE; /* and it has broken */
 		errno = error;
 		return err_errno(err, ERR_PEER_LOST, "connect");
 	}
 	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	unpace(c->fd);
+	c->connected = true;
 	return 1;
 }
 

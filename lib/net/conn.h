@@ -2,7 +2,8 @@
  * A connection: a byte stream between two ranks, non-blocking. Three kinds behind one small
  * interface: TLS 1.3 with a pre-shared key, plain TCP in checksummed frames, and in-memory rings
  * for tests. Each detects corruption (ERR_INTEGRITY) and tells an announced end (CONN_END) from a
- * connection that was cut (ERR_PEER_LOST or, where the stream just stops, ERR_INTEGRITY).
+ * connection that was cut (ERR_PEER_LOST or, where the stream just stops, ERR_INTEGRITY). The end
+ * that detects corruption sends an alert, so that the other end reports ERR_INTEGRITY too.
  *
  * Sockets are watched edge-triggered: `readable` and `writable` stay set until a call finds
  * nothing, so a reader that stops in the middle loses nothing and needs no re-arming; bytes that
@@ -47,8 +48,11 @@ struct conn {
 	struct loop_watch watch;
 	int fd;
 	bool readable, writable;
-	bool hung_up; /* the end of what comes is there, or near: read until it is met */
-	bool cut;     /* with ERR_INTEGRITY of read: the stream just stopped, unannounced */
+	bool hung_up;   /* the end of what comes is there, or near: read until it is met */
+	bool cut;       /* with ERR_INTEGRITY of read: the stream just stopped, unannounced */
+	bool alerted;   /* with ERR_INTEGRITY: the peer says that what it received was corrupt */
+	bool connected; /* the TCP connection was established; what fails later may be a fault of
+	                 * the path that a new connection does not meet */
 	uint64_t wire_in, wire_out; /* bytes read from and written to the socket */
 	/* Called when the connection may have become readable or writable. */
 	void (*on_ready)(void *ctx);

@@ -1,9 +1,10 @@
 /*
  * Plain TCP in frames (--insecure): {u32 length, u32 sequence, u64 XXH3-64 of the payload, u32 low
- * half of the XXH3-64 of the header before it}, then the payload; a frame of length END announces
- * the end. The header has a sum of its own so that no length is waited for that nobody sent. A
- * corrupt, repeated, missing or oversized frame is ERR_INTEGRITY; nothing is allocated from its
- * length. What arrived before a connection was lost is read first: it may say why.
+ * half of the XXH3-64 of the header before it}, then the payload. A frame of length END announces
+ * the end, one of length ALERT that its sender has received corrupt bytes. The header has a sum of
+ * its own so that no length is waited for that nobody sent. A corrupt, repeated, missing or
+ * oversized frame is ERR_INTEGRITY; nothing is allocated from its length. What arrived before a
+ * connection was lost is read first: it may say why.
  *
  * Writing is zero-copy: the header and the caller's bytes go out in one sendmsg. Reading goes
  * straight into the caller's memory, but for the head of a frame, which arrives in a small stage
@@ -22,6 +23,7 @@
 #define HEADER (SUMMED + 4)
 #define STAGE  (4096 + 4 * HEADER) /* a frame of 4 KiB comes whole, and is seen to be all */
 #define END    UINT32_MAX
+#define ALERT  (UINT32_MAX - 1) /* what the sender of this frame received was corrupt */
 
 struct conn_tcp {
 	struct conn conn;
@@ -154,6 +156,10 @@ static int parse_header(struct conn_tcp *c, const uint8_t *h, struct err *err)
 		c->in_ended = true;
 		return 0;
 	}
+	if (length == ALERT) {
+		c->conn.alerted = true;
+		return err_set(err, ERR_INTEGRITY, "the peer received corrupt bytes");
+	}
 	if (length == 0 || length > CONN_FRAME_MAX)
 		return err_set(err, ERR_INTEGRITY, "a frame of %u bytes (at most %u are allowed)",
 		               length, CONN_FRAME_MAX);
@@ -232,9 +238,19 @@ static ssize_t cut_short(struct conn_tcp *c, size_t done, ssize_t got, struct er
 	return err_set(err, c->in_lost.code, "%s", c->in_lost.text);
 }
 
-static ssize_t tcp_read(struct conn *conn, void *buf, size_t n, struct err *err)
+/* Tell the peer that what it sent arrived corrupt, unless a frame is under way. */
+static void send_alert(struct conn_tcp *c)
 {
-	struct conn_tcp *c = (struct conn_tcp *)conn;
+	struct err ignored = {0};
+	if (c->conn.alerted || c->out_left || c->out_header_left || c->out_ending)
+		return;
+	begin_frame(c, ALERT, 0);
+	c->out_ending = true;
+	(void)send_frame(c, NULL, 0, &ignored);
+}
+
+static ssize_t read_frames(struct conn_tcp *c, void *buf, size_t n, struct err *err)
+{
 	size_t done = 0;
 	if (c->in_lost.code)
 		return cut_short(c, 0, -1, err);
@@ -262,6 +278,15 @@ static ssize_t tcp_read(struct conn *conn, void *buf, size_t n, struct err *err)
 		}
 	}
 	return (ssize_t)done;
+}
+
+static ssize_t tcp_read(struct conn *conn, void *buf, size_t n, struct err *err)
+{
+	struct conn_tcp *c = (struct conn_tcp *)conn;
+	ssize_t got = read_frames(c, buf, n, err);
+	if (got == -1 && !c->in_lost.code)
+		send_alert(c);
+	return got;
 }
 
 static void tcp_free(struct conn *conn)

@@ -225,6 +225,35 @@ static bool lacked_memory(void)
 	return lacked;
 }
 
+/* A handshake has failed. The key, the job or the protocol is wrong where the peer says so
+ * (ERR_AUTH); anything else is a fault of the path, which a new connection may not meet. */
+static int handshake_error(struct conn_tls *c, unsigned long e, struct err *err)
+{
+	int reason = ERR_GET_REASON(e);
+	if (c->peer_plain)
+		return err_set(err, ERR_AUTH,
+		               "the peer does not speak TLS: was it started with --insecure, or is "
+		               "it no collctl?");
+	if (reason == SSL_R_BINDER_DOES_NOT_VERIFY || reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER)
+		return err_set(err, ERR_AUTH,
+		               "the secrets differ: give every rank the same job secret");
+	if (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE)
+		return err_set(err, ERR_AUTH,
+		               "the peer knows no such job or session: is --job the same on every "
+		               "rank?");
+	if (reason == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION)
+		return err_set(err, ERR_AUTH,
+		               "the peer does not speak TLS: it runs with --insecure, this rank "
+		               "does not");
+	if (c->socket_ended || e == 0)
+		return err_set(err, ERR_PEER_LOST,
+		               "the connection was closed during the TLS handshake");
+	if (reason == SSL_R_TLSV1_ALERT_INTERNAL_ERROR)
+		return err_set(err, ERR_PEER_LOST, "the peer failed in the TLS handshake");
+	return err_set(err, ERR_INTEGRITY, "the TLS handshake failed: %s",
+	               ERR_reason_error_string(e));
+}
+
 /* What failed, in words. OpenSSL reports a received alert as 1000 + its number. */
 static int tls_error(struct conn_tls *c, int code, struct err *err)
 {
@@ -236,27 +265,14 @@ static int tls_error(struct conn_tls *c, int code, struct err *err)
 	}
 	if (lacked_memory())
 		return err_set(err, ERR_RESOURCE, "out of memory in TLS");
-	if (!c->established) {
-		if (c->peer_plain)
-			return err_set(err, ERR_AUTH,
-			               "the peer does not speak TLS: was it started with "
-			               "--insecure, or is it no collctl?");
-		if (reason == SSL_R_BINDER_DOES_NOT_VERIFY ||
-		    reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER)
-			return err_set(err, ERR_AUTH,
-			               "the secrets differ: give every rank the same job secret");
-		if (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE)
-			return err_set(err, ERR_AUTH,
-			               "the peer knows no such job or session: is --job the same "
-			               "on every rank?");
-		if (reason == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION)
-			return err_set(err, ERR_AUTH,
-			               "the peer does not speak TLS: it runs with --insecure, "
-			               "this rank does not");
-		if (c->socket_ended || e == 0)
-			return err_set(err, ERR_PEER_LOST,
-			               "the connection was closed during the TLS handshake");
-		return err_set(err, ERR_AUTH, "TLS handshake: %s", ERR_reason_error_string(e));
+	if (!c->established)
+		return handshake_error(c, e, err);
+	if (reason == SSL_R_TLSV1_ALERT_INTERNAL_ERROR)
+		return err_set(err, ERR_PEER_LOST, "the peer failed in TLS");
+	if (ERR_GET_LIB(e) == ERR_LIB_SSL && reason > SSL_AD_REASON_OFFSET) {
+		c->conn.alerted = true;
+		return err_set(err, code, "the peer received corrupt bytes (%s)",
+		               ERR_reason_error_string(e));
 	}
 	if (c->socket_ended) {
 		c->conn.cut = true;
@@ -338,8 +354,11 @@ static ssize_t tls_read(struct conn *conn, void *buf, size_t n, struct err *err)
 			break;
 		if (why == SSL_ERROR_ZERO_RETURN)
 			c->in_ended = true;
-		else
+		else {
+			struct err ignored = {0};
 			tls_error(c, ERR_INTEGRITY, &c->in_lost);
+			(void)tls_flush(conn, &ignored); /* OpenSSL's alert */
+		}
 		return done ? (ssize_t)done : tls_read(conn, buf, n, err);
 	}
 	return (ssize_t)done;

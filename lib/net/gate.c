@@ -10,7 +10,9 @@
 
 #define PATIENCE (10 * NS_PER_SEC)
 
-#define ACCEPTS 64 /* of one turn */
+/* Accepted in one turn. A source's cap is more than twice as much, so that a connection's first
+ * bytes are looked at before as many others have come as evict it. */
+#define ACCEPTS 16
 #define RESTING (100 * NS_PER_MS)
 
 struct stranger {
@@ -85,6 +87,15 @@ static int greet(struct stranger *s, struct err *err)
 	                          : "one without TLS came: has a rank --insecure?");
 }
 
+/* How far a stranger has proved that it belongs here. A TLS identity is known only with a binder
+ * that verifies. */
+static int standing(const struct stranger *s)
+{
+	if (!s->greeted)
+		return 0;
+	return s->gate->conf.tls && tls_identity(s->conn)[0] ? 2 : 1;
+}
+
 /* 1: the opening record is complete; 0: not yet; -1: drop. */
 static int hear(struct stranger *s, struct err *err)
 {
@@ -124,7 +135,8 @@ static void stranger_ready(void *ctx)
 		return;
 	if (ret < 0) {
 		tell_lacking(g, &err);
-		if (err.code == ERR_AUTH && s->greeted)
+		bool refused = err.code == ERR_AUTH || err.code == ERR_INTEGRITY;
+		if (refused && s->greeted && !s->authenticated)
 			snprintf(g->refusal, sizeof g->refusal, "%.150s", err.text);
 		drop(s);
 		return;
@@ -144,6 +156,18 @@ static bool same_source(const struct stranger *s, const struct addr *from)
 	return a.len == b.len && memcmp(&a.sa, &b.sa, a.len) == 0;
 }
 
+/* Who makes room, of all or of those from the address @from: who has proved least, and of these the
+ * oldest. An honest handshake takes milliseconds, and so outlives who holds a place by silence. */
+static void evict(struct gate *g, const struct addr *from)
+{
+	struct stranger *victim = NULL;
+	for (struct stranger *s = g->oldest; s; s = s->next)
+		if ((!from || same_source(s, from)) && (!victim || standing(s) < standing(victim)))
+			victim = s;
+	if (victim)
+		drop(victim);
+}
+
 static int from_source(const struct gate *g, const struct addr *from)
 {
 	int n = 0;
@@ -155,17 +179,10 @@ static int from_source(const struct gate *g, const struct addr *from)
 static void receive_stranger(struct gate *g, int fd, const struct addr *from)
 {
 	struct err err = {0};
-	if (from_source(g, from) >= g->conf.per_source) {
-		/* The source pays itself: its own oldest goes, not somebody else's. */
-		for (struct stranger *s = g->oldest; s; s = s->next) {
-			if (same_source(s, from)) {
-				drop(s);
-				break;
-			}
-		}
-	} else if (g->count >= g->conf.slots) {
-		drop(g->oldest);
-	}
+	if (from_source(g, from) >= g->conf.per_source)
+		evict(g, from); /* a source pays itself */
+	else if (g->count >= g->conf.slots)
+		evict(g, NULL);
 	struct stranger *s = calloc(1, sizeof *s);
 	if (!s)
 		err_nomem(&err, "a connection", sizeof *s);
@@ -187,8 +204,13 @@ static void receive_stranger(struct gate *g, int fd, const struct addr *from)
 	g->count++;
 	s->patience = (struct loop_timer){.fn = lost_patience, .ctx = s};
 	loop_timer_set(g->conf.loop, &s->patience, clock_ns() + g->conf.patience);
-	if (conn_watch(s->conn, g->conf.loop, stranger_ready, s, &err) < 0)
+	if (conn_watch(s->conn, g->conf.loop, stranger_ready, s, &err) < 0) {
 		drop(s);
+		return;
+	}
+	/* Most have spoken, or have gone, by now: look before others come. */
+	s->conn->readable = s->conn->writable = true;
+	stranger_ready(s);
 }
 
 static void knock(void *ctx, uint32_t events);
@@ -219,7 +241,7 @@ static void knock(void *ctx, uint32_t events)
 		if (fd >= 0)
 			receive_stranger(g, fd, &from);
 		else if ((errno == EMFILE || errno == ENFILE || errno == ENOMEM) && g->oldest)
-			drop(g->oldest);
+			evict(g, NULL);
 		else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
 			rest(g);
 			return;

@@ -1,8 +1,9 @@
 /*
  * The gate of a listening socket: it accepts strangers, authenticates them and reads their opening
  * record; what passes is handed on, what does not is dropped and never disturbs the job. A stranger
- * costs one of a bounded number of slots for a bounded time (10 seconds); when all are taken the
- * oldest goes. Nothing that a stranger says is used before the handshake.
+ * costs one of a bounded number of slots for a bounded time (10 seconds); when all are taken, who
+ * has proved least goes, the oldest first. Nothing that a stranger says is used before the
+ * handshake.
  */
 #ifndef COLLCTL_NET_GATE_H
 #define COLLCTL_NET_GATE_H

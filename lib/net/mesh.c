@@ -1,23 +1,35 @@
 #include "lib/net/mesh.h"
 
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <openssl/crypto.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/clock.h"
 #include "lib/net/hkdf.h"
 
-#define MAGIC "CCTLLAN1"
+#define MAGIC    "CCTLLAN1"
+#define ADMITTED 1 /* the listener's answer to an opening record */
+
+#define BACKOFF_MIN (5 * NS_PER_MS)
+#define BACKOFF_MAX (250 * NS_PER_MS)
 
 struct edge {
 	struct mesh *mesh;
 	int peer, lane;
 	bool out;
 	struct conn *conn;
-	bool ready;
-	struct greeting greeting; /* of an edge that goes out */
+	bool ready, failed;
+	/* of an edge that goes out */
+	struct greeting greeting;
+	struct loop_timer again; /* dials once more */
+	int64_t wait;
+	int tries;
+	struct err *last; /* how the last connection broke; NULL: none did */
 };
 
 struct mesh {
@@ -74,10 +86,13 @@ static struct edge *edge_of(const struct mesh *m, int peer, bool out, int lane)
 
 static void stands(struct edge *e)
 {
+	const struct mesh_conf *conf = &e->mesh->conf;
+	e->mesh->missing -= !e->ready;
 	e->ready = true;
 	e->conn->on_ready = NULL;
-	e->mesh->missing--;
-	e->mesh->conf.on_ready(e->mesh->conf.ctx);
+	if (conf->on_edge)
+		conf->on_edge(conf->ctx, e->peer, e->out, e->lane, e->conn, NULL);
+	conf->on_ready(conf->ctx);
 }
 
 /* Who is to blame if a connection to @peer fails: what is lacking is lacking here. */
@@ -86,27 +101,81 @@ static int blamed(int code, int peer)
 	return code == ERR_RESOURCE ? ERR_RANK_SELF : peer;
 }
 
-static void failed(struct edge *e, const struct err *err)
+/* What @why means for the mesh: all have their keys from one roster, so where one does not fit,
+ * what was sent did not arrive. */
+static void edge_err(const struct edge *e, const struct err *why, struct err *err)
+{
+	int code = why->code == ERR_AUTH ? ERR_INTEGRITY : why->code;
+	char text[ADDR_TEXT], tries[48] = "";
+	if (e->tries > 1)
+		snprintf(tries, sizeof tries, " (%d connections failed)", e->tries);
+	err_rank(err, code, blamed(code, e->peer), "connection to rank %d at %s: %s%s", e->peer,
+	         addr_text(&e->mesh->conf.addrs[e->peer], true, text), why->text, tries);
+}
+
+static void failed(struct edge *e, const struct err *why)
 {
 	struct mesh *m = e->mesh;
-	char text[ADDR_TEXT];
-	/* All have their keys from one roster: where one does not fit, what was sent did not
-	 * arrive. */
-	int code = err->code == ERR_AUTH ? ERR_INTEGRITY : err->code;
-	e->conn->on_ready = NULL;
-	err_rank(&m->err, code, blamed(code, e->peer), "connection to rank %d at %s: %s", e->peer,
-	         addr_text(&m->conf.addrs[e->peer], true, text), err->text);
+	struct err err = {0};
+	e->failed = true;
+	edge_err(e, why, &err);
+	if (m->conf.on_edge)
+		m->conf.on_edge(m->conf.ctx, e->peer, e->out, e->lane, NULL, &err);
+	else if (!m->err.code)
+		m->err = err;
 	m->conf.on_ready(m->conf.ctx);
 }
 
-/* An out edge: connect, authenticate, say the opening. */
+static void hang_up(struct edge *e)
+{
+	conn_free(e->conn);
+	e->conn = NULL;
+}
+
+/* The connection broke before it was admitted: the listener may be crowded, or bytes were corrupted
+ * on the way. Dial once more a little later, unless that can't help. */
+static void broke(struct edge *e, const struct err *why)
+{
+	bool hopeless = why->code == ERR_RESOURCE || !e->conn->connected;
+	hang_up(e);
+	if (!e->last)
+		e->last = malloc(sizeof *e->last);
+	e->tries++;
+	if (hopeless || !e->last) {
+		failed(e, why);
+		return;
+	}
+	*e->last = *why;
+	loop_timer_set(e->mesh->conf.loop, &e->again, clock_ns() + e->wait);
+	e->wait = e->wait * 2 > BACKOFF_MAX ? BACKOFF_MAX : e->wait * 2;
+}
+
+/* Has the listener admitted this edge? 1: yes; 0: not yet; -1. */
+static int await_answer(struct edge *e, struct err *err)
+{
+	uint8_t answer;
+	ssize_t got = conn_read(e->conn, &answer, 1, err);
+	if (got == CONN_END)
+		return err_set(err, ERR_PEER_LOST, "the connection was closed");
+	if (got == 1 && answer != ADMITTED)
+		return err_set(err, ERR_INTEGRITY, "an answer of type %u to the opening", answer);
+	if (got < 0 && e->conn->cut) { /* as a listener that drops it leaves it */
+		err_clear(err);
+		return err_set(err, ERR_PEER_LOST, "the connection was closed");
+	}
+	return (int)got;
+}
+
+/* An out edge: connect, authenticate, say the opening, wait until it is admitted. */
 static void dialling(void *ctx)
 {
 	struct edge *e = ctx;
 	struct err err = {0};
 	int ret = greeting_advance(&e->greeting, e->conn, &err);
+	if (ret > 0)
+		ret = await_answer(e, &err);
 	if (ret < 0)
-		failed(e, &err);
+		broke(e, &err);
 	else if (ret)
 		stands(e);
 }
@@ -116,6 +185,7 @@ static int dial(struct mesh *m, struct edge *e, struct err *err)
 	int fd = conn_sock_dial(&m->conf.addrs[e->peer], err);
 	if (fd < 0)
 		return -1;
+	e->greeting = (struct greeting){0};
 	make_opening(m, m->conf.rank, e->peer, e->lane, e->greeting.opening);
 	if (m->conf.tls) {
 		char identity[TLS_IDENTITY_MAX + 1];
@@ -136,8 +206,19 @@ static int dial(struct mesh *m, struct edge *e, struct err *err)
 	return conn_watch(e->conn, m->conf.loop, dialling, e, err);
 }
 
+static void dial_again(void *ctx)
+{
+	struct edge *e = ctx;
+	struct err err = {0};
+	if (dial(e->mesh, e, &err) == 0)
+		return;
+	hang_up(e);
+	failed(e, &err);
+}
+
 /* The key of an arriving edge: its identity must be, letter for letter, that of an edge that this
- * rank expects and does not have. */
+ * rank expects. It may have it already: the dialler has lost a connection whose answer did not
+ * arrive, and dials again. */
 static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[TLS_KEY_BYTES])
 {
 	struct mesh *m = ctx;
@@ -147,7 +228,7 @@ static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[
 	if (sscanf(given, "D1|%*32[0-9a-f]|%d|%d|%d", &from, &to, &lane) != 3)
 		return -1;
 	struct edge *e = edge_of(m, from, false, lane);
-	if (!e || e->conn)
+	if (!e)
 		return -1;
 	make_identity(m, from, m->conf.rank, lane, want);
 	return strcmp(given, want) == 0 ? edge_key(m, want, key) : -1;
@@ -160,6 +241,14 @@ static void lacking(void *ctx, const struct err *err)
 	err_rank(&m->err, err->code, ERR_RANK_SELF, "a connection from another rank: %s",
 	         err->text);
 	m->conf.on_ready(m->conf.ctx);
+}
+
+/* Tell the dialler that it is admitted. */
+static bool answer(struct conn *conn)
+{
+	static const uint8_t admitted = ADMITTED;
+	struct err ignored = {0};
+	return conn_write(conn, &admitted, 1, &ignored) == 1 && conn_flush(conn, &ignored) == 1;
 }
 
 static void admit(void *ctx, struct conn *conn, const uint8_t *o, const struct addr *from_addr)
@@ -176,10 +265,11 @@ static void admit(void *ctx, struct conn *conn, const uint8_t *o, const struct a
 		make_identity(m, from, m->conf.rank, lane, identity);
 		named = strcmp(identity, tls_identity(conn)) == 0;
 	}
-	if (!e || e->conn || !named || memcmp(want, o, GATE_OPENING) != 0) {
+	if (!e || !named || memcmp(want, o, GATE_OPENING) != 0 || !answer(conn)) {
 		conn_free(conn);
 		return;
 	}
+	hang_up(e);
 	e->conn = conn;
 	stands(e);
 }
@@ -198,6 +288,8 @@ static int edges_init(struct mesh *m, struct err *err)
 		e->lane = i % m->conf.streams;
 		e->out = p < m->conf.nout;
 		e->peer = e->out ? m->conf.out[p] : m->conf.in[p - m->conf.nout];
+		e->wait = BACKOFF_MIN;
+		e->again = (struct loop_timer){.fn = dial_again, .ctx = e};
 	}
 	return 0;
 }
@@ -239,7 +331,12 @@ struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 		for (int lane = 0; lane < conf->streams; lane++) {
 			struct edge *e = &m->edges[(first + i) % n * conf->streams + lane];
 			struct err why = {0};
-			if (dial(m, e, &why) < 0) {
+			if (dial(m, e, &why) == 0)
+				continue;
+			if (conf->on_edge) {
+				hang_up(e);
+				failed(e, &why);
+			} else {
 				err_rank(err, why.code, blamed(why.code, e->peer),
 				         "connection to rank %d: %s", e->peer, why.text);
 				goto fail;
@@ -260,8 +357,12 @@ void mesh_close(struct mesh *m)
 	if (!m)
 		return;
 	gate_close(m->gate);
-	for (int i = 0; m->edges && i < m->nedges; i++)
-		conn_free(m->edges[i].conn);
+	for (int i = 0; m->edges && i < m->nedges; i++) {
+		struct edge *e = &m->edges[i];
+		loop_timer_stop(&e->again);
+		conn_free(e->conn);
+		free(e->last);
+	}
 	free(m->edges);
 	OPENSSL_cleanse(m->conf.key, sizeof m->conf.key);
 	free(m);
@@ -277,12 +378,30 @@ int mesh_state(const struct mesh *m, struct err *err)
 	return m->missing == 0;
 }
 
-int mesh_missing(const struct mesh *m)
+int mesh_missing(const struct mesh *m, struct err *err)
 {
-	for (int i = 0; i < m->nedges; i++)
-		if (!m->edges[i].ready)
-			return m->edges[i].peer;
+	for (int i = 0; i < m->nedges; i++) {
+		const struct edge *e = &m->edges[i];
+		if (e->ready)
+			continue;
+		if (e->last)
+			edge_err(e, e->last, err);
+		return e->peer;
+	}
 	return -1;
+}
+
+uint64_t mesh_acknowledged(const struct mesh *m)
+{
+	uint64_t sum = 0;
+	for (int i = 0; i < m->nedges; i++) {
+		const struct conn *c = m->edges[i].conn;
+		int queued;
+		if (c && c->fd >= 0 && m->edges[i].out && ioctl(c->fd, SIOCOUTQ, &queued) == 0 &&
+		    queued >= 0 && (uint64_t)queued <= c->wire_out)
+			sum += c->wire_out - (uint64_t)queued;
+	}
+	return sum;
 }
 
 struct conn *mesh_conn(const struct mesh *m, int peer, bool out, int stream)

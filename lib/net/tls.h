@@ -34,14 +34,14 @@ typedef int tls_find_key(void *ctx, const uint8_t *identity, size_t len,
 
 /* A connection over @fd (which becomes its own). @buffer: bytes of the write ring (0: the default,
  * 256 KiB; it counts in --memory) and of OpenSSL's read buffer. The handshake runs by
- * conn_handshake; its errors are ERR_AUTH in words: that the secrets differ, that the job or the
- * session is unknown, that the peer does not speak TLS. */
+ * conn_handshake. ERR_AUTH: the peer says that the secrets differ, that it knows no such job or
+ * session, or it does not speak TLS; ERR_INTEGRITY: what arrived is no valid handshake. */
 struct conn *tls_dial(struct tls *, int fd, const char *identity, const uint8_t key[TLS_KEY_BYTES],
                       size_t buffer, struct err *err);
 struct conn *tls_accept(struct tls *, int fd, tls_find_key *find, void *ctx, size_t buffer,
                         struct err *err);
 
-/* The identity that a client gave, after the handshake; NUL-terminated. */
+/* The identity that a client gave and whose key is known here, NUL-terminated; empty before. */
 const char *tls_identity(const struct conn *);
 
 #endif

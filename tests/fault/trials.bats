@@ -86,6 +86,8 @@ disk() {
 @test "19: a data connection reset at any byte, plain: 8, the link named" { trials reset --insecure; }
 @test "23: a bit of any byte flipped, TLS: 10" { trials flip; }
 @test "23: a bit of any byte flipped, plain: 10" { trials flip --insecure; }
+@test "23: a bit of any byte of a control link flipped, TLS: dialled again, or 10 at both ends" { trials link; }
+@test "23: a bit of any byte of a control link flipped, plain: dialled again, or 10 at both ends" { trials link --insecure; }
 @test "24: cut at any byte, TLS: 10" { trials cut; }
 @test "24: cut at any byte, plain: 10" { trials cut --insecure; }
 @test "26: oversized, repeated, missing, unplanned frames: 10" { trials frames; }

@@ -10,6 +10,7 @@
   trials.py reset [--insecure] [--all]        it is reset
   trials.py frames                            oversized, repeated, unplanned frames
   trials.py control                           the same of control messages
+  trials.py link [--insecure] [--all]         a bit of a byte flipped on a control link
 
 A seeded sample without --all. Prints the trials that went wrong; the exit code says whether any did.
 """
@@ -327,6 +328,16 @@ def culprit_of(job):
     return int(job.said[0].removeprefix("collctl: rank ").split(":")[0])
 
 
+def dialled_again(where, byte, job):
+    """A fault before the listener has admitted the connection: the next one meets no fault. A length
+    that was made larger is waited for until --timeout."""
+    if where.is_tls_length(byte) and any(job.codes.values()):
+        job.check_abort({9}, culprit_of(job))
+        return "waited for"
+    job.check_success()
+    return "dialled again"
+
+
 def flip(insecure, everything):
     def check(where, bit, job):
         byte = bit // 8
@@ -334,8 +345,7 @@ def flip(insecure, everything):
             job.check_success()
             return "harmless"
         if where.opening(byte):
-            job.check_abort({8, 9, 10}, culprit_of(job))
-            return "refused"
+            return dialled_again(where, byte, job)
         if where.is_tls_length(byte):
             # Bytes of the length that was claimed may never come: then nothing moves.
             job.check_abort({9, 10}, culprit_of(job))
@@ -354,8 +364,7 @@ def flip(insecure, everything):
 def cut(insecure, everything):
     def check(where, byte, job):
         if where.opening(byte):
-            job.check_abort({8, 9, 10}, culprit_of(job))
-            return "refused"
+            return dialled_again(where, byte, job)
         job.check_abort({10}, 0)
         return "aborted"
 
@@ -364,6 +373,8 @@ def cut(insecure, everything):
 
 def reset(insecure, everything):
     def check(where, byte, job):
+        if where.opening(byte):
+            return dialled_again(where, byte, job)
         job.check_abort({8}, culprit_of(job))
         demand("rank 0" in job.said[0] and "rank 1" in job.said[0], "the link is not named")
         return "aborted"
@@ -404,11 +415,12 @@ def frames(_insecure, _everything):
     last = len(starts) - 2  # the frame that announces the end
     cases = {
         "oversized": (before(2, lambda h, p: px.frame_header((256 << 10) + 1, seq_of(h), 0)), "bytes (at most"),
-        "as large as can be said": (before(2, lambda h, p: px.frame_header(px.END - 1, seq_of(h), 0)), "bytes (at most"),
+        "as large as can be said": (before(2, lambda h, p: px.frame_header(px.END - 2, seq_of(h), 0)), "bytes (at most"),
         "empty": (before(2, lambda h, p: px.frame_header(0, seq_of(h), 0)), "bytes (at most"),
         "repeated": (lambda i, h, p: (h + p) * (2 if i == 2 else 1), "was due"),
         "repeated later": (keep_and_repeat(1, 3), "was due"),
         "left out": (lambda i, h, p: b"" if i == 2 else h + p, "was due"),
+        "of the alert": (before(2, lambda h, p: px.frame_header(px.END - 1, seq_of(h), 0)), "corrupt"),
         "of a corrupt header": (before(2, lambda h, p: bytes(len(h))), "header"),
         "out of the plan": (insert_at(last, lambda seq: px.frame(seq, b"\0" * 64)), "sent"),
         "the end too early": (lambda i, h, p: px.frame_header(px.END, seq_of(h), 0) if i == 2 else h + p, "ended its stream"),
@@ -462,6 +474,63 @@ def control(_insecure, _everything):
     return trials("control", list(cases), trial)
 
 
+def link(insecure, everything):
+    """A bit of any byte of rank 1's control link flipped, either way. While it joins, it dials again
+    and the job succeeds; later all ranks end with 10, both ends of the link too; after the verdict
+    with 8, for rank 1 is lost to the others."""
+    records = {False: px.Record(), True: px.Record()}
+
+    def run(up, down):
+        proxies = []
+
+        def via(port):
+            proxies.append(px.Proxy(port, up, down))
+            return proxies[0].port
+
+        try:
+            return Job(SIZE, insecure=insecure, options=["--join-timeout", "20s", "--timeout", "4s"], via={1: via}).run()
+        finally:
+            for p in proxies:
+                p.close()
+
+    run(records[False], records[True]).check_success()
+    some = random.Random(SEED)
+    # The TLS handshake of each side and HELLO; WELCOME as well. What follows depends on timing.
+    joined = {}
+    for down, record in records.items():
+        at = boundaries(record.stream, insecure)
+        joined[down] = at[1] if insecure else at[4]
+    cases = [(down, 8 * byte + some.randrange(8)) for down in records for byte in range(len(records[down].stream))]
+    if not everything:
+        cases = sorted(some.sample(cases, 40))
+
+    def trial(case):
+        down, bit = case
+        fault = px.Flip(bit)
+        job = run(None if down else fault, fault if down else None)
+        stream = records[down].stream
+        at = boundaries(stream, insecure)
+        length = not insecure and any(bit // 8 in (s + 3, s + 4) for s in at)
+        try:
+            codes = set(job.codes.values())
+            if not fault.hit or codes == {0}:
+                job.check_success()
+                return "succeeded"
+            demand(bit // 8 >= joined[down], "a handshake was not tried again")
+            if codes == {8} and any(job.output(r) == "new" for r in range(SIZE)):
+                return "after the verdict"
+            demand(codes == {10} or (length and codes <= {8, 9}), "codes", codes)
+            for r in range(SIZE):
+                demand(job.output(r) == "old", "the output of rank", r, "was touched")
+            demand(not job.temporary(), "left:", job.temporary())
+            return "aborted"
+        except Exception as e:
+            e.args = (f"{e}{job.story()}",)
+            raise
+
+    return trials(f"link{' --insecure' if insecure else ''}", cases, trial, "succeeded")
+
+
 def keep_and_repeat(which, at):
     kept = []
 
@@ -475,7 +544,9 @@ def keep_and_repeat(which, at):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("what", choices=["kill", "verdict", "stopped", "disk", "flip", "cut", "reset", "frames", "control"])
+    p.add_argument(
+        "what", choices=["kill", "verdict", "stopped", "disk", "flip", "cut", "reset", "frames", "control", "link"]
+    )
     p.add_argument("words", nargs="*")
     p.add_argument("--insecure", action="store_true")
     p.add_argument("--all", action="store_true")
