@@ -159,12 +159,12 @@ static void evidence_over(void *ctx)
 static void finish_commit(struct coord *c);
 
 /* @how: "lost". Nobody ends as if this rank had its new output, unless it said so. */
-static void lose_after_verdict(struct member *m, int code, const char *how)
+static void lose_after_verdict(struct member *m, const char *how)
 {
 	m->lost = true;
 	if (m->done)
 		return;
-	m->outcome = (struct err){.code = code, .rank = m->rank};
+	m->outcome = (struct err){.code = ERR_PEER_LOST, .rank = m->rank};
 	snprintf(m->outcome.text, sizeof m->outcome.text,
 	         "%s after the verdict: its output may be the old one", how);
 	finish_commit(m->coord);
@@ -176,7 +176,7 @@ void coord_member_lost(struct member *m, const struct err *why)
 	struct err e = {.code = why->code ? why->code : ERR_PEER_LOST, .rank = m->rank};
 	enum phase phase = phase_of(c, m);
 	if (c->stage == STAGE_COMMIT) {
-		lose_after_verdict(m, e.code, "lost");
+		lose_after_verdict(m, "lost");
 		return;
 	}
 	m->lost = true;
@@ -274,7 +274,7 @@ static void watch_beats(void *ctx)
 		/* Its link stays: if it goes on, it learns the outcome. */
 		snprintf(how, sizeof how, "no sign of life for %.1f s",
 		         (double)silence(c, silent, now) / 1e9);
-		lose_after_verdict(silent, ERR_PEER_LOST, how);
+		lose_after_verdict(silent, how);
 	}
 	if (c->stage == STAGE_FINAL)
 		return;

@@ -133,7 +133,7 @@ static bool other_launch(const struct coord *c, const struct hello *h)
 	       memcmp(own, h->launch, sizeof none) != 0;
 }
 
-static bool refuse(const struct coord *c, const struct hello *h, struct err *e)
+static bool refuse(struct coord *c, const struct hello *h, struct err *e)
 {
 	char from[ADDR_TEXT];
 	*e = (struct err){.code = ERR_DISAGREE, .rank = ERR_RANK_SELF};
@@ -159,7 +159,9 @@ static bool refuse(const struct coord *c, const struct hello *h, struct err *e)
 	}
 	if (h->rank == PROTO_RANK_AUTO || h->rank >= (uint32_t)c->conf.size)
 		return false;
-	const struct member *m = &c->members[h->rank];
+	struct member *m = &c->members[h->rank];
+	if (m->joined && !m->has_intent && ctl_open(&m->ctl))
+		ctl_look(&m->ctl); /* it may have given its link up */
 	if (!m->joined)
 		return false;
 	if (h->rank == 0 && c->conf.elected) {

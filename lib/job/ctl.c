@@ -132,6 +132,12 @@ void ctl_send(struct ctl *c, uint8_t type, const struct buf *body)
 	(void)push(c); /* a loss comes up with the next event, after what can still be read */
 }
 
+void ctl_look(struct ctl *c)
+{
+	c->conn->readable = true;
+	ready(c);
+}
+
 void ctl_end(struct ctl *c)
 {
 	if (!c->conn)

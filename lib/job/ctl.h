@@ -38,6 +38,8 @@ static inline bool ctl_open(const struct ctl *c)
 }
 /* Queue a message; @body may be NULL. Losing the link shows in on_lost, later. */
 void ctl_send(struct ctl *, uint8_t type, const struct buf *body);
+/* Read what has come by now, though the loop has not said so yet. */
+void ctl_look(struct ctl *);
 /* Announce the end once everything queued is out; the other side's end then comes by on_lost. */
 void ctl_end(struct ctl *);
 

@@ -232,12 +232,17 @@ static enum phase phase_of(const struct job *j)
 static void lose_coordinator(struct job *j, int code, const char *how, const char *tail)
 {
 	struct err e = {.code = code, .rank = 0};
+	/* A verdict would have come before the alert that the coordinator received corrupt bytes.
+	 */
+	bool in_doubt = j->voted && !j->ctl.alerted;
+	if (j->verdict || in_doubt)
+		e.code = ERR_PEER_LOST;
 	if (j->verdict)
 		snprintf(e.text, sizeof e.text,
 		         "%s after the verdict: its output, and that of any rank which did not "
 		         "learn of the verdict, may be the old one",
 		         how);
-	else if (j->voted)
+	else if (in_doubt)
 		snprintf(e.text, sizeof e.text,
 		         "%s before it gave the verdict: nothing was changed here, but other "
 		         "ranks may have committed",

@@ -517,9 +517,11 @@ def link(insecure, everything):
                 job.check_success()
                 return "succeeded"
             demand(bit // 8 >= joined[down], "a handshake was not tried again")
-            if codes == {8} and any(job.output(r) == "new" for r in range(SIZE)):
+            if 8 in codes and codes <= {0, 8} and not length:
+                for r in range(SIZE):
+                    demand(job.output(r) in ("old", "new"), "the output of rank", r, "is broken")
                 return "after the verdict"
-            demand(codes == {10} or (length and codes <= {8, 9}), "codes", codes)
+            demand(codes == {10} or (length and codes <= {5, 8, 9}), "codes", codes)
             for r in range(SIZE):
                 demand(job.output(r) == "old", "the output of rank", r, "was touched")
             demand(not job.temporary(), "left:", job.temporary())
