@@ -23,19 +23,29 @@
 #define CONNECT_TIME    (5 * NS_PER_SEC)
 #define BACKOFF_FIRST   (1 * NS_PER_MS)
 #define BACKOFF_LAST    (250 * NS_PER_MS)
+#define PACE            (250 * NS_PER_MS) /* between requests, once the burst is used up */
+#define BURST           10                /* requests in a row without a pause */
 #define HANDSHAKE_TRIES 3
+#define ASK_MS          1000 /* at most, until somebody who asks to stop is heard without a wake */
 
 /* ---- libcurl ---- */
 
-#define CURL_FUNCTIONS(X)  \
-	X(global_init_mem) \
-	X(easy_init)       \
-	X(easy_cleanup)    \
-	X(easy_setopt)     \
-	X(easy_getinfo)    \
-	X(easy_perform)    \
-	X(easy_strerror)   \
-	X(slist_append)    \
+#define CURL_FUNCTIONS(X)      \
+	X(global_init_mem)     \
+	X(easy_init)           \
+	X(easy_cleanup)        \
+	X(easy_setopt)         \
+	X(easy_getinfo)        \
+	X(easy_strerror)       \
+	X(multi_init)          \
+	X(multi_cleanup)       \
+	X(multi_add_handle)    \
+	X(multi_remove_handle) \
+	X(multi_perform)       \
+	X(multi_poll)          \
+	X(multi_wakeup)        \
+	X(multi_info_read)     \
+	X(slist_append)        \
 	X(slist_free_all)
 
 /* The members have libcurl's own types, so that calls are checked by the compiler. Without the
@@ -73,12 +83,15 @@ static void load_curl(void)
 /* ---- the store ---- */
 
 struct store {
-	CURL *easy;
+	CURLM *multi; /* keeps the connection; what waits in it can be woken */
+	CURL *easy;   /* of one exchange: see fresh_handle */
+	char *ca_file;
 	struct curl_slist *headers;
 	char *name; /* the URL as given, without a trailing slash: for messages */
 	char *base; /* "http://host:port/v1/kv/prefix/", to which the encoded key is added */
 	char local[64];
 	uint64_t jitter;
+	int64_t paced; /* when the next request is due if all are PACE apart */
 	/* the answer that is being received */
 	char *body;
 	size_t body_len;
@@ -91,6 +104,7 @@ struct store {
 
 struct request {
 	const char *method, *key, *query; /* query: "?cas=1" or "" */
+	bool waits;                       /* a blocking query */
 	const void *data;
 	size_t len;
 };
@@ -100,21 +114,15 @@ static bool is_asked(const struct store *s)
 	return s->asked && s->asked(s->asked_ctx);
 }
 
-/* libcurl calls it about once a second, also while nothing comes. */
-static int on_progress(void *arg, curl_off_t dltotal, curl_off_t dlnow, curl_off_t ultotal,
-                       curl_off_t ulnow)
-{
-	(void)dltotal;
-	(void)dlnow;
-	(void)ultotal;
-	(void)ulnow;
-	return is_asked(arg);
-}
-
 void store_interrupt(struct store *s, bool (*asked)(void *ctx), void *ctx)
 {
 	s->asked = asked;
 	s->asked_ctx = ctx;
+}
+
+void store_wake(struct store *s)
+{
+	(void)curl.multi_wakeup(s->multi);
 }
 
 static size_t on_body(char *data, size_t size, size_t count, void *arg)
@@ -131,19 +139,41 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
 	return len;
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* The number that is all of the text from @p to @end but for blanks around it; 0: none is, or it is
+ * too large. */
+static uint64_t parse_number(const char *p, const char *end)
+{
+	uint64_t n = 0;
+
+	while (p < end && is_blank(*p))
+		p++;
+	while (p < end && is_blank(end[-1]))
+		end--;
+	for (; p < end; p++) {
+		unsigned digit = (unsigned)(*p - '0');
+		if (*p < '0' || *p > '9' || n > (UINT64_MAX - digit) / 10)
+			return 0;
+		n = 10 * n + digit;
+	}
+	return n;
+}
+
+/* A header's line as it came, with its CRLF and without a NUL. */
 static size_t on_header(char *data, size_t size, size_t count, void *arg)
 {
 	static const char name[] = "X-Consul-Index:";
 	struct store *s = arg;
 	size_t len = size * count;
-	char text[32];
 
-	if (len < sizeof name || len - sizeof name >= sizeof text ||
-	    strncasecmp(data, name, sizeof name - 1) != 0)
-		return len;
-	memcpy(text, data + sizeof name - 1, len - (sizeof name - 1));
-	text[len - (sizeof name - 1)] = '\0';
-	s->index = strtoull(text, NULL, 10);
+	if (len >= 5 && memcmp(data, "HTTP/", 5) == 0) /* the final answer, behind one of 1xx */
+		s->index = 0;
+	if (len >= sizeof name - 1 && strncasecmp(data, name, sizeof name - 1) == 0)
+		s->index = parse_number(data + sizeof name - 1, data + len);
 	return len;
 }
 
@@ -296,17 +326,36 @@ static int set_options(struct store *s, struct err *err)
 	SET(CURLOPT_WRITEDATA, s);
 	SET(CURLOPT_HEADERFUNCTION, on_header);
 	SET(CURLOPT_HEADERDATA, s);
-	SET(CURLOPT_NOPROGRESS, 0L);
-	SET(CURLOPT_XFERINFOFUNCTION, on_progress);
-	SET(CURLOPT_XFERINFODATA, s);
 	SET(CURLOPT_USERAGENT, "collctl");
+	if (https && s->ca_file)
+		SET(CURLOPT_CAINFO, s->ca_file);
 #undef SET
 	if (bad || set_protocol(e, https) != CURLE_OK)
 		return err_set(err, ERR_RESOURCE, "libcurl lacks an option that a store needs");
+	return 0;
+}
+
+/* A handle for one exchange. libcurl before 8.1 keeps a pointer to the last header that a handle
+ * has received, freed by the next exchange, and follows it when an answer begins with a folded
+ * line. The connection is the multi handle's and stays. */
+static int fresh_handle(struct store *s, struct err *err)
+{
+	if (s->easy)
+		curl.easy_cleanup(s->easy);
+	s->easy = curl.easy_init();
+	if (!s->easy)
+		return err_nomem(err, "a request to the store", BODY_MAX);
+	return set_options(s, err);
+}
+
+/* What the environment trusts instead of the system's certificates. */
+static int trust_environment(struct store *s, struct err *err)
+{
 	const char *ca = getenv("CURL_CA_BUNDLE");
+
 	if (!ca || !*ca)
 		ca = getenv("SSL_CERT_FILE");
-	return https && ca && *ca ? store_trust(s, ca, err) : 0;
+	return strncmp(s->base, "https", 5) == 0 && ca && *ca ? store_trust(s, ca, err) : 0;
 }
 
 struct store *store_open(const char *url, const char *token, struct err *err)
@@ -318,6 +367,7 @@ struct store *store_open(const char *url, const char *token, struct err *err)
 		return NULL;
 	}
 	s->jitter = (uint64_t)clock_ns() ^ (uint64_t)getpid() << 32;
+	s->paced = INT64_MIN;
 	if (parse_url(s, url, err) < 0)
 		goto fail;
 	pthread_once(&curl_once, load_curl);
@@ -326,12 +376,13 @@ struct store *store_open(const char *url, const char *token, struct err *err)
 		goto fail;
 	}
 	s->body = malloc(BODY_MAX);
-	s->easy = s->body ? curl.easy_init() : NULL;
-	if (!s->easy) {
+	s->multi = s->body ? curl.multi_init() : NULL;
+	if (!s->multi) {
 		err_nomem(err, "the store's client", BODY_MAX);
 		goto fail;
 	}
-	if (set_headers(s, token, err) < 0 || set_options(s, err) < 0)
+	if (set_headers(s, token, err) < 0 || trust_environment(s, err) < 0 ||
+	    fresh_handle(s, err) < 0)
 		goto fail;
 	return s;
 fail:
@@ -345,8 +396,11 @@ void store_close(struct store *s)
 		return;
 	if (s->easy)
 		curl.easy_cleanup(s->easy);
+	if (s->multi)
+		curl.multi_cleanup(s->multi);
 	if (s->headers)
 		curl.slist_free_all(s->headers);
+	free(s->ca_file);
 	free(s->body);
 	free(s->base);
 	free(s->name);
@@ -357,8 +411,11 @@ int store_trust(struct store *s, const char *ca_file, struct err *err)
 {
 	if (access(ca_file, R_OK) < 0)
 		return err_errno(err, ERR_INPUT, "%s", ca_file);
-	if (curl.easy_setopt(s->easy, CURLOPT_CAINFO, ca_file) != CURLE_OK)
+	char *copy = strdup(ca_file);
+	if (!copy)
 		return err_nomem(err, "the store's certificates", strlen(ca_file));
+	free(s->ca_file);
+	s->ca_file = copy;
 	return 0;
 }
 
@@ -380,9 +437,11 @@ static long to_ms(int64_t ns)
 static int prepare(struct store *s, const struct request *r, int64_t limit, struct err *err)
 {
 	char url[2 * KEY_MAX + 3 * KEY_MAX], *at = url;
-	CURL *e = s->easy;
 	bool bad = false;
 
+	if (fresh_handle(s, err) < 0)
+		return -1;
+	CURL *e = s->easy;
 	at += snprintf(at, sizeof url, "%s", s->base);
 	at = strlen(r->key) > KEY_MAX ? NULL : encode(at, url + sizeof url, r->key);
 	if (!at || (size_t)(url + sizeof url - at) <= strlen(r->query))
@@ -392,7 +451,6 @@ static int prepare(struct store *s, const struct request *r, int64_t limit, stru
 
 #define SET(option, value) bad |= curl.easy_setopt(e, option, value) != CURLE_OK
 	SET(CURLOPT_URL, url);
-	SET(CURLOPT_CUSTOMREQUEST, NULL);
 	if (r->data) {
 		SET(CURLOPT_POST, 1L);
 		SET(CURLOPT_POSTFIELDS, r->data);
@@ -478,6 +536,29 @@ static void keep_local_address(struct store *s)
 		snprintf(s->local, sizeof s->local, "%s", ip);
 }
 
+/* Run the transfer to its end, or until somebody asks to stop. */
+static CURLcode transfer(struct store *s)
+{
+	CURLMcode rc = curl.multi_add_handle(s->multi, s->easy);
+	CURLcode result = CURLE_ABORTED_BY_CALLBACK;
+	const CURLMsg *msg;
+	int running = 1, left;
+
+	while (rc == CURLM_OK && !is_asked(s)) {
+		rc = curl.multi_perform(s->multi, &running);
+		if (rc != CURLM_OK || !running)
+			break;
+		rc = curl.multi_poll(s->multi, NULL, 0, ASK_MS, NULL);
+	}
+	if (rc != CURLM_OK)
+		result = rc == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_FAILED_INIT;
+	while ((msg = curl.multi_info_read(s->multi, &left)))
+		if (msg->msg == CURLMSG_DONE)
+			result = msg->data.result;
+	curl.multi_remove_handle(s->multi, s->easy);
+	return result;
+}
+
 static enum outcome try_once(struct store *s, const struct request *r, int64_t limit, int tries,
                              long *status, struct err *err)
 {
@@ -487,7 +568,7 @@ static enum outcome try_once(struct store *s, const struct request *r, int64_t l
 	s->why[0] = '\0';
 	if (prepare(s, r, limit, err) < 0)
 		return FAIL;
-	CURLcode rc = curl.easy_perform(s->easy);
+	CURLcode rc = transfer(s);
 	if (rc != CURLE_OK)
 		return transfer_failed(s, rc, tries, err);
 	curl.easy_getinfo(s->easy, CURLINFO_RESPONSE_CODE, status);
@@ -495,29 +576,50 @@ static enum outcome try_once(struct store *s, const struct request *r, int64_t l
 	return judge_status(s, *status, err);
 }
 
-/* Sleep for about @ns: half of it, and a random part of the other half, so that the ranks of a job
+/* Pause until @until or @deadline, or until somebody asks to stop. */
+static void pause_until(struct store *s, int64_t until, int64_t deadline)
+{
+	int64_t left;
+
+	if (until > deadline)
+		until = deadline;
+	while ((left = until - clock_ns()) > 0 && !is_asked(s)) {
+		int ms = left > ASK_MS * NS_PER_MS ? ASK_MS : (int)to_ms(left);
+		if (curl.multi_poll(s->multi, NULL, 0, ms, NULL) != CURLM_OK)
+			return;
+	}
+}
+
+/* Pause for about @ns: half of it, and a random part of the other half, so that the ranks of a job
  * don't come back all at once. Not beyond @deadline. */
 static void back_off(struct store *s, int64_t ns, int64_t deadline)
 {
 	s->jitter = s->jitter * 6364136223846793005u + 1442695040888963407u;
-	int64_t until = clock_ns() + ns / 2 + (int64_t)(s->jitter >> 33) % (ns / 2 + 1);
+	pause_until(s, clock_ns() + ns / 2 + (int64_t)(s->jitter >> 33) % (ns / 2 + 1), deadline);
+}
 
-	if (until > deadline)
-		until = deadline;
-	struct timespec ts = {.tv_sec = until / NS_PER_SEC, .tv_nsec = until % NS_PER_SEC};
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
-		;
+/* Whatever the store answers, and however soon: it gets a few requests a second, not thousands. A
+ * job that finds its store in order never uses up the burst. */
+static void keep_pace(struct store *s, int64_t deadline)
+{
+	int64_t now = clock_ns();
+
+	if (s->paced < now - BURST * PACE)
+		s->paced = now - BURST * PACE;
+	pause_until(s, s->paced, deadline);
+	s->paced += PACE;
 }
 
 /* Send @r until it is answered, which is 0 with its *status, or it can't be, or the deadline.
  * *tries counts what was sent. @err says what came last. */
-static int exchange(struct store *s, const struct request *r, int64_t limit, int64_t deadline,
-                    int *tries, long *status, struct err *err)
+static int exchange(struct store *s, struct request *r, int64_t limit, int64_t deadline, int *tries,
+                    long *status, struct err *err)
 {
 	struct err last = {.rank = ERR_RANK_SELF};
 	int64_t pause = BACKOFF_FIRST;
 
 	for (*tries = 0;;) {
+		keep_pace(s, deadline);
 		int64_t left = deadline - clock_ns();
 		if (left <= 0 && *tries > 0)
 			break;
@@ -533,6 +635,9 @@ static int exchange(struct store *s, const struct request *r, int64_t limit, int
 		last = now;
 		if (o == FAIL || is_asked(s))
 			break;
+		/* The store may have begun anew meanwhile: ask for what there is now. */
+		if (r->waits)
+			r->query = "";
 		back_off(s, pause, deadline);
 		pause = 2 * pause < BACKOFF_LAST ? 2 * pause : BACKOFF_LAST;
 	}
@@ -580,7 +685,7 @@ int store_get(struct store *s, const char *key, uint64_t wait_index, struct stor
 		if (wait)
 			snprintf(query, sizeof query, "?index=%llu&wait=%lldms",
 			         (unsigned long long)wait_index, (long long)(wait / NS_PER_MS));
-		struct request r = {.method = "GET", .key = key, .query = query};
+		struct request r = {.method = "GET", .key = key, .query = query, .waits = wait > 0};
 		if (exchange(s, &r, wait + wait / 16 + REQUEST_TIME, deadline, &tries, &status,
 		             err) < 0 ||
 		    read_answer(s, status, out, err) < 0)

@@ -2,9 +2,10 @@
  * The client of an HTTP key-value store that speaks the Consul KV subset (FORMATS.md): the embedded
  * server (`collctl serve`) and Consul itself. libcurl is opened at run time (dlopen), so commands
  * that need no store don't pay for it. One easy handle per store, which one thread may use at a
- * time; calls block, bounded by their deadline. Bodies are capped; redirects are not followed; no
- * proxy is used, whatever the environment says: a job's store is inside its network, and the
- * address of the connection to it is the one that a rank advertises.
+ * time; calls block, bounded by their deadline, and send a few requests a second at most. Bodies
+ * are capped; redirects are not followed; no proxy is used, whatever the environment says: a job's
+ * store is inside its network, and the address of the connection to it is the one that a rank
+ * advertises.
  *
  * Errors: ERR_RENDEZVOUS naming the URL and what came back; ERR_AUTH for a refused token (401, 403)
  * and for a certificate that does not verify; ERR_RESOURCE without libcurl; ERR_USAGE for a URL
@@ -33,6 +34,8 @@ int store_trust(struct store *, const char *ca_file, struct err *err);
 
 /* Calls fail with ERR_OTHER, "interrupted", within a second of @asked answering true. */
 void store_interrupt(struct store *, bool (*asked)(void *ctx), void *ctx);
+/* From another thread than the one that is in a call: it asks now. */
+void store_wake(struct store *);
 
 struct store_value {
 	char *data; /* owned; free() */
@@ -45,7 +48,7 @@ struct store_value {
 int store_value_parse(struct store_value *out, const char *body, size_t len, struct err *err);
 
 /* Deadlines are absolute, clock_ns(). Transient failures (refused connect, 5xx) are retried with a
- * bounded back-off until the deadline. */
+ * bounded back-off until the deadline. After a burst, requests are a quarter of a second apart. */
 
 /* Get @key. If @wait_index > 0, block until the key's index differs from it or the deadline (which
  * then is no error); a return does not prove a change. A missing key: 0 with out->index == 0.

@@ -521,7 +521,7 @@ enum manner { ANSWER, SLOW, RESET, ENDLESS };
 struct fake {
 	int fd, port;
 	enum manner manner;
-	const char *answers[4]; /* in turn; the last again and again */
+	const char *_Atomic answers[4]; /* in turn; the last again and again */
 	atomic_int requests;
 	atomic_bool stop;
 	pthread_t thread;
@@ -784,6 +784,85 @@ static void test_lost_answer(void **state)
 	stop_fake(&f);
 }
 
+/* ---- header lines ---- */
+
+/* The index that the client takes from an answer with this header line; 0: none. */
+static uint64_t index_of(struct fake *f, const char *line)
+{
+	char text[1024];
+	struct store_value v;
+	struct err e = {0};
+	uint64_t next = 0;
+
+	snprintf(text, sizeof text, "HTTP/1.1 404 No\r\n%sContent-Length: 0\r\n\r\n", line);
+	f->answers[0] = text;
+	struct store *st = open_fake(f);
+	if (store_get(st, "k", 0, &v, &next, SEC(20), &e) < 0)
+		assert_says(&e, ERR_RENDEZVOUS, "without X-Consul-Index");
+	else
+		assert_true(next > 0);
+	store_close(st);
+	return next;
+}
+
+/* Lines of every length: of the index and of others. A line's length counts its CRLF. */
+static void test_header_lines(void **state)
+{
+	(void)state;
+	static const char name[] = "X-Consul-Index:";
+	static const struct {
+		const char *line;
+		uint64_t index;
+	} cases[] = {
+	        {"x-consul-INDEX:7\r\n", 7},
+	        {"X-Consul-Index: \t 7 \t \r\n", 7},
+	        {"X-Consul-Index: 7\n", 7},
+	        {"X-Consul-Index: 18446744073709551615\r\n", UINT64_MAX},
+	        {"X-Consul-Index: 18446744073709551616\r\n", 0},
+	        {"X-Consul-Index: 184467440737095516150\r\n", 0},
+	        {"X-Consul-Index: 00000000000000000000000000000000000000007\r\n", 7},
+	        {"X-Consul-Index: -1\r\n", 0},
+	        {"X-Consul-Index: +1\r\n", 0},
+	        {"X-Consul-Index: 1 2\r\n", 0},
+	        {"X-Consul-Index: 7x\r\n", 0},
+	        {"X-Consul-Index: 0x7\r\n", 0},
+	        {"X-Consul-Index:\r\n", 0},
+	        {"X-Consul-Index-2: 7\r\n", 0},
+	        {"X-Consul-Inde: 7\r\n", 0},
+	};
+	struct fake f = {0};
+	char line[128];
+
+	start_fake(&f);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		if (index_of(&f, cases[i].line) != cases[i].index)
+			fail_msg("%s", cases[i].line);
+	/* Of 0 to 100 bytes: blanks and then a digit, digits alone, another header. */
+	for (size_t n = 0; n <= 100; n++) {
+		static const char fill[] = " 0a";
+		for (const char *c = fill; *c; c++) {
+			bool whole = n >= sizeof name - 1 + 2 && *c != 'a';
+			memset(line, *c, sizeof line);
+			if (whole)
+				memcpy(line, name, sizeof name - 1);
+			else
+				memcpy(line, "a:", 2);
+			if (n >= 2)
+				memcpy(line + n - 2, "\r\n", 2);
+			line[n] = '\0';
+			bool number = whole && n >= sizeof name - 1 + 3;
+			if (number)
+				line[n - 3] = '5';
+			if (n > 0 && n < 4) /* no header's line: the head ends, or has no colon */
+				continue;
+			uint64_t got = index_of(&f, line);
+			if (got != (number ? 5 : 0))
+				fail_msg("%zu bytes of '%c': %llu", n, *c, (unsigned long long)got);
+		}
+	}
+	stop_fake(&f);
+}
+
 /* ---- clients that are none ---- */
 
 static int connect_to(const struct serving *s)
@@ -942,7 +1021,7 @@ int main(void)
 	        cmocka_unit_test(test_bounded),      cmocka_unit_test(test_refused),
 	        cmocka_unit_test(test_transient),    cmocka_unit_test(test_lost_answer),
 	        cmocka_unit_test(test_start_errors), cmocka_unit_test(test_hostile_requests),
-	        cmocka_unit_test(test_slow_client),
+	        cmocka_unit_test(test_slow_client),  cmocka_unit_test(test_header_lines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
