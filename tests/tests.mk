@@ -1,7 +1,9 @@
 # Set-up, demo, tests and benchmarks. The goals that install packages do so before pkg-config or the
 # compiler is asked for anything, and build in a make of their own.
 
-.PHONY: help deps deps-test deps-bench demo check check-long bench bench-memory bench-predict bench-auto bench-checkpoint
+.PHONY: help deps deps-test deps-bench demo check check-long check-faults bench bench-memory bench-predict bench-auto bench-checkpoint
+
+PARTS = commands units asan-commands asan-units tsan-commands tsan-units fuzz faults
 
 help:
 	@echo 'make                  build $(BUILD)/collctl, the manual page and the completions'
@@ -11,7 +13,9 @@ help:
 	@echo 'make clean            remove $(BUILD)/'
 	@echo
 	@echo 'make check            install what the tests need, build, run them'
-	@echo 'make check-long       the same with the long runs'
+	@echo 'make check-long       the same with the long runs, for hours; one part with PART=, at most 45 minutes:'
+	@echo '                      $(PARTS)'
+	@echo 'make check-faults     run whole jobs with random faults (SEED=1, JOBS=1000)'
 	@echo 'make unit             build the unit tests: $(BUILD)/unit/test_*'
 	@echo 'make fuzz             build the fuzzers (fuzz-NAME: build and run one, FUZZ_SECONDS=10)'
 	@echo 'make format           clang-format every source file'
@@ -29,6 +33,7 @@ help:
 	@echo '  CC=cc               the compiler; CFLAGS, CPPFLAGS, LDFLAGS as usual'
 	@echo '  SANITIZE=           build with sanitizers, such as address,undefined (with BUILD=build-asan)'
 	@echo '  WERROR=             1: warnings are errors'
+	@echo '  COLLCTL=            check-faults: the program to test, instead of $(BUILD)/collctl'
 	@echo '  V=0                 1: print every command'
 
 deps:
@@ -45,8 +50,17 @@ demo:
 
 check: deps-test
 	@tests/run.sh
+# Each part takes at most 45 minutes on two processors (tests/run.sh); without PART all, one after another.
 check-long: deps-test
-	@COLLCTL_LONG=1 tests/run.sh
+	@COLLCTL_LONG=1 tests/run.sh $(if $(PART),--part $(PART))
+
+# A job's seed is SEED, SEED + 1, ...: one that went wrong runs again with its own seed and JOBS=1.
+SEED ?= 1
+JOBS ?= 1000
+COLLCTL ?= $(BUILD)/collctl
+check-faults: deps-test
+	@+$(if $(filter $(BUILD)/collctl,$(COLLCTL)),$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all)
+	@COLLCTL=$(abspath $(COLLCTL)) tests/fault/jobs.sh --seed $(SEED) --jobs $(JOBS)
 
 bench: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all

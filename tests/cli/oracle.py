@@ -213,6 +213,7 @@ def reduce(op, inputs, dtype, wide):
             for x in xs[1:]:
                 acc = acc * x.astype(wide) if op == "prod" else acc + x.astype(wide)
             if op == "avg" and dtype in COMPLEX:
+                acc = np.array(acc)  # of no dimension, numpy gives a number that can't be changed
                 acc.real, acc.imag = acc.real / len(xs), acc.imag / len(xs)
             elif op == "avg":
                 acc = acc / acc.dtype.type(len(xs))

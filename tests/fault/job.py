@@ -1,6 +1,7 @@
 """One small job after another, each in a folder of its own, with a fault in one rank or one link."""
 
 import os
+import random
 import socket
 import subprocess
 import tempfile
@@ -25,11 +26,19 @@ def demand(truth, *what):
 
 
 def reserve_port():
-    """A port that nobody else gets while the socket lives, but that a rank can listen on."""
-    s = socket.socket()
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    s.bind((LOOPBACK, 0))
-    return s, s.getsockname()[1]
+    """A port that a rank can listen on, and that nobody else gets while what is returned with it is open:
+    one below those that the kernel gives to connections, whose name is taken in a namespace of its own."""
+    while True:
+        port = random.randrange(28000, 32768)
+        lock = socket.socket(socket.AF_UNIX)
+        try:
+            lock.bind(f"\0collctl-test-port-{port}")
+            with socket.socket() as s:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                s.bind((LOOPBACK, port))
+            return lock, port
+        except OSError:
+            lock.close()
 
 
 class Job:

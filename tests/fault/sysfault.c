@@ -7,11 +7,12 @@
  *                                            SIGKILL in place of the K-th, or N calls after it
  *   sysfault hold K NAME -- COMMAND...       the command stands still at the K-th until somebody
  *                                            opens the FIFO $SYSFAULT_GO for writing
+ *   sysfault signal=S K [NAME] -- COMMAND... signal S comes with the K-th
  *   sysfault error=E K NAME -- COMMAND...    the K-th NAME fails with errno E and has no effect
  *   sysfault short K NAME -- COMMAND...      the K-th NAME (of fd, buffer, length) does half
  *
- * Exits as the command does (128 + signal). Last the file that SYSFAULT_REPORT names gets a line:
- * calls that were counted, whether the fault was injected (0, 1), sendmsg calls that sent
+ * Ends as the command does, by the same signal too. Last the file that SYSFAULT_REPORT names gets a
+ * line: calls that were counted, whether the fault was injected (0, 1), sendmsg calls that sent
  * something.
  */
 #include <elf.h>
@@ -42,7 +43,7 @@ int main(void)
 	 PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)
 #define THREADS 256
 
-enum action { COUNT, KILL, HOLD, FAIL, SHORT };
+enum action { COUNT, KILL, SIGNAL, HOLD, FAIL, SHORT };
 
 static const struct {
 	const char *name;
@@ -53,12 +54,17 @@ static const struct {
         {"close", SYS_close},           {"renameat", SYS_renameat},
         {"linkat", SYS_linkat},         {"fallocate", SYS_fallocate},
         {"openat", SYS_openat},         {"sync_file_range", SYS_sync_file_range},
-        {"newfstatat", SYS_newfstatat},
+        {"newfstatat", SYS_newfstatat}, {"connect", SYS_connect},
+        {"accept4", SYS_accept4},       {"sendmsg", SYS_sendmsg},
+        {"recvfrom", SYS_recvfrom},     {"epoll_wait", SYS_epoll_wait},
+        {"epoll_ctl", SYS_epoll_ctl},   {"epoll_create1", SYS_epoll_create1},
+        {"socket", SYS_socket},         {"mmap", SYS_mmap},
+        {"clone3", SYS_clone3},
 };
 
 static struct {
 	enum action action;
-	int error;
+	int error, signal;
 	long k, nr; /* nr -1: any */
 	long after; /* calls of any kind from the K-th on */
 	long count, sent;
@@ -92,8 +98,8 @@ static int slot(pid_t tid)
 
 static void usage(void)
 {
-	fprintf(stderr,
-	        "usage: sysfault count|kill[+N]|hold|error=E|short [K] [NAME] -- COMMAND...\n");
+	fprintf(stderr, "usage: sysfault count|kill[+N]|hold|signal=S|error=E|short [K] [NAME] "
+	                "-- COMMAND...\n");
 	exit(2);
 }
 
@@ -117,6 +123,8 @@ static int parse(int argc, char **argv)
 		fault.action = KILL;
 	else if (strcmp(action, "hold") == 0)
 		fault.action = HOLD;
+	else if (strncmp(action, "signal=", 7) == 0)
+		fault.action = SIGNAL;
 	else if (strcmp(action, "short") == 0)
 		fault.action = SHORT;
 	else if (strncmp(action, "error=", 6) == 0)
@@ -127,6 +135,8 @@ static int parse(int argc, char **argv)
 		fault.after = atol(action + 4);
 	if (fault.action == FAIL)
 		fault.error = atoi(action + 6);
+	if (fault.action == SIGNAL)
+		fault.signal = atoi(action + 7);
 	if (fault.action != COUNT)
 		fault.k = atol(argv[i++]);
 	if (i < argc && strcmp(argv[i], "--") != 0)
@@ -157,6 +167,9 @@ static void inject(pid_t pid, pid_t tid, int s, struct user_regs_struct *regs)
 		return;
 	case HOLD:
 		hold();
+		return;
+	case SIGNAL:
+		kill(pid, fault.signal);
 		return;
 	case FAIL: /* no such call has no effect; its result is replaced at the exit */
 		regs->orig_rax = (unsigned long long)-1;
@@ -212,8 +225,7 @@ static int trace(pid_t pid)
 			int s = slot(tid);
 			threads[s].tid = 0;
 			if (tid == pid)
-				code = WIFEXITED(status) ? WEXITSTATUS(status)
-				                         : 128 + WTERMSIG(status);
+				code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 			continue;
 		}
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
@@ -252,6 +264,10 @@ int main(int argc, char **argv)
 	if (f) {
 		fprintf(f, "%ld %d %ld\n", fault.count, fault.injected, fault.sent);
 		fclose(f);
+	}
+	if (code < 0) {
+		signal(-code, SIG_DFL);
+		raise(-code);
 	}
 	return code;
 }
