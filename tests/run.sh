@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # Build in every way and run every test; `make check` after its set-up.
 #
-#   tests/run.sh [REGEX]      only the suites whose name matches
+#   tests/run.sh [--part PART] [REGEX]      only that part, only the suites whose name matches
+#
+# The parts, each at most 45 minutes of the long runs on two processors: commands (and what is static),
+# units (of gcc and clang), asan-commands, asan-units, tsan-commands, tsan-units, fuzz, faults.
 #
 # COLLCTL_LONG=1 makes the long runs; JOBS is how many suites run at once (the processors). Prints a
 # line per suite, what a failing one said, and last `N passed, N failed[, N skipped]`. Exit code 1 if
@@ -10,6 +13,16 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
+parts=(commands units asan-commands asan-units tsan-commands tsan-units fuzz faults)
+part=''
+if [[ ${1-} == --part ]]; then
+	part=${2-}
+	if [[ -z $part || " ${parts[*]} " != *" $part "* ]]; then
+		echo "tests/run.sh: no part '$part', but: ${parts[*]}" >&2
+		exit 2
+	fi
+	shift 2
+fi
 only=${1-}
 long=${COLLCTL_LONG:-0}
 ((long)) || unset COLLCTL_LONG # programs look whether it is there
@@ -93,6 +106,9 @@ suite() {
 	((failed == 0))
 }
 
+# runs PART...: is one of these parts to be run?
+runs() { [[ -z $part || " $* " == *" $part "* ]]; }
+
 wanted() { [[ -z $only || $1 =~ $only ]]; }
 
 # now NAME ...: a suite alone, before what follows
@@ -170,15 +186,6 @@ slow=1 # time limits are for a quick machine; the long runs and sanitizers take 
 
 echo "collctl: $(git describe --always --dirty 2>/dev/null || echo 'no version'), $(uname -m), $jobs at once$( ((long == 0)) || echo ', long runs')"
 
-built=1
-build gcc build 'all unit' || built=0
-
-later static/format 60 one bash -c check_format
-later static/shell 60 one bash -c check_shell
-later static/man 60 one bash -c check_man
-later static/layers 60 one tests/layers.sh
-later static/install 60 one bash -c check_install
-
 # What knows no threads, files or sockets says the same in every build: its long samples are drawn
 # once, in the first.
 pure='sched|verify|figures|defects|mutants|radix|rooted|tuned|simulate|npy|options|hostfile|launch|secret'
@@ -211,33 +218,56 @@ commands() { # PREFIX DIR LIMIT [BATS OPTIONS...]: every test of the command aga
 sample=(--filter-tags smoke)
 ((long == 0)) || sample=()
 
-if ((built)); then
-	commands '' build 240
-	units unit build 120
+# jobs_with_faults PREFIX DIR SHORT LONG: whole jobs with random faults, so many (tests/fault/jobs.py)
+jobs_with_faults() {
+	local n=$3
+	((long == 0)) || n=$4
+	later "$1fault/jobs" $((120 + 2 * n)) one env COLLCTL="$PWD/$2/collctl" "${fixed[@]}" \
+		tests/fault/jobs.sh --seed 1 --jobs "$n"
+}
+
+if runs commands units faults && build gcc build 'all unit'; then
+	if runs commands; then
+		later static/format 60 one bash -c check_format
+		later static/shell 60 one bash -c check_shell
+		later static/man 60 one bash -c check_man
+		later static/layers 60 one tests/layers.sh
+		later static/faults 60 one tests/fault/table.sh
+		later static/install 60 one bash -c check_install
+		commands '' build 240
+	fi
+	! runs units || units unit build 120
+	! runs faults || jobs_with_faults '' build 60 1500
 fi
 wait
 running=0
 
-if build clang build-clang 'all unit' CC=clang; then
+if runs units && build clang build-clang 'all unit' CC=clang; then
 	quiet=$pure
 	((long == 0)) || quiet=''
 	units clang/unit build-clang 120 "$quiet"
 fi
-if build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g'; then
+# Under sanitizers the jobs with faults are for the long runs.
+sanitized_jobs() { ((long)) && runs faults; }
+if { runs asan-commands asan-units || sanitized_jobs; } &&
+	build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g'; then
 	quiet='verify|simulate' # the longest of the pure
 	((long == 0)) || quiet=''
-	units asan/unit build-asan 240 "$quiet"
-	commands asan/ build-asan 240 "${sample[@]}"
+	! runs asan-units || units asan/unit build-asan 240 "$quiet"
+	! runs asan-commands || commands asan/ build-asan 240 "${sample[@]}"
+	! sanitized_jobs || jobs_with_faults asan/ build-asan 0 300
 fi
-if build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g'; then
+if { runs tsan-commands tsan-units || sanitized_jobs; } &&
+	build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g'; then
 	quiet=$pure
 	((long == 0)) || quiet=''
-	units tsan/unit build-tsan 240 "$quiet"
-	commands tsan/ build-tsan 240 "${sample[@]}"
+	! runs tsan-units || units tsan/unit build-tsan 240 "$quiet"
+	! runs tsan-commands || commands tsan/ build-tsan 240 "${sample[@]}"
+	! sanitized_jobs || jobs_with_faults tsan/ build-tsan 0 150
 fi
 wait
 running=0
-if [[ -f tests/fuzz/fuzz.mk ]]; then
+if runs fuzz; then
 	seconds=4
 	((long == 0)) || seconds=600
 	build fuzz build-fuzz fuzz CC=clang || true

@@ -78,8 +78,8 @@ class Case:
                 self.op = rng.choice(("sum", "min", "max"))
             if self.kind in ("scan", "exscan") and self.op == "avg":
                 self.op = "sum"
-            if self.kind == "exscan" and self.dtype.startswith("f8"):
-                self.op = rng.choice(("sum", "prod"))  # which have a zero and a one
+            if self.kind == "exscan" and (self.dtype.startswith("f8") or self.dtype == "bool"):
+                self.op = rng.choice(("sum", "prod"))  # whose identity the oracle knows
         self.inputs = 1
         if self.form == "npy" and self.kind in ("allreduce", "reduce") and size <= 5 and rng.random() < 0.2:
             self.inputs = 2

@@ -249,8 +249,10 @@ class Ended(Fault):
         if all(c == 0 for c in j.codes.values()):
             return None
         j.demand(j.codes[v] == 128 + self.signal, "rank", v, "ended with", j.codes[v])
-        if j.committed(j.ranks):
-            return j.demand(False, "a signal stopped a commit that was decided")
+        if j.committed(j.ranks):  # it waits until the commit is done
+            for r in j.ranks:
+                j.demand(r == v or j.codes[r] == 0, "rank", r, "ended with", j.codes[r], "after the verdict")
+            return None
         j.demand(j.kept(v), "the old output of rank", v, "was touched")
         if v == 0:
             for r in rest:
