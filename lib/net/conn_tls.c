@@ -3,6 +3,7 @@
  * 16 KiB record would cost a third more time. It reads ahead in large pieces into its own buffer,
  * decrypts there, and copies out what is asked for.
  */
+#include <limits.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
@@ -125,7 +126,8 @@ static SSL_SESSION *session_of(SSL *ssl, const uint8_t key[TLS_KEY_BYTES])
 	SSL_SESSION *s = SSL_SESSION_new();
 	if (s && cipher && SSL_SESSION_set1_master_key(s, key, TLS_KEY_BYTES) &&
 	    SSL_SESSION_set_cipher(s, cipher) &&
-	    SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION))
+	    SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION) &&
+	    SSL_SESSION_set_timeout(s, LONG_MAX)) /* else a jump of the wall clock ends it */
 		return s;
 	SSL_SESSION_free(s);
 	return NULL;
