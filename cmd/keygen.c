@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
 #include "lib/base/private.h"
 #include "lib/job/secret.h"
 
@@ -18,7 +19,7 @@ static int replace_file(const char *path, const char *text, struct err *err)
 		return err_set(err, ERR_OUTPUT, "%.80s...: the name is too long", path);
 	if (secret_write_file(temp, text, err) < 0)
 		return -1;
-	if (rename(temp, path) == 0)
+	if (io_retry(rename(temp, path)) == 0)
 		return 0;
 	err_errno(err, ERR_OUTPUT, "%s", path);
 	unlink(temp);

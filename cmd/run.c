@@ -248,7 +248,7 @@ static void replace_fd(int fd, int with)
 
 static void no_stdin(void)
 {
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int null = io_retry(open("/dev/null", O_RDONLY | O_CLOEXEC));
 
 	if (null < 0)
 		die(ERR_RESOURCE, "/dev/null");
@@ -339,7 +339,7 @@ static _Noreturn void store_main(struct run *r, int greet)
 	wipe_secrets(r);
 	if (server)
 		hello.port = store_server_port(server);
-	if (write(greet, &hello, sizeof hello) != sizeof hello || !server)
+	if (write_all(greet, &hello, sizeof hello) < 0 || !server)
 		_exit(ERR_OTHER);
 	close(greet);
 	for (;;) {
@@ -370,9 +370,7 @@ static int start_store(struct run *r, struct err *err)
 		store_main(r, pipe_fds[1]);
 	}
 	close(pipe_fds[1]);
-	do
-		n = read(pipe_fds[0], &hello, sizeof hello);
-	while (n < 0 && errno == EINTR);
+	n = io_retry(read(pipe_fds[0], &hello, sizeof hello));
 	close(pipe_fds[0]);
 	if (n != (ssize_t)sizeof hello)
 		return err_set(err, ERR_OTHER, "the store died as it started");
@@ -640,7 +638,7 @@ static void take_signals(struct run *r)
 {
 	struct signalfd_siginfo info;
 
-	while (read(r->signals, &info, sizeof info) == (ssize_t)sizeof info)
+	while (io_retry(read(r->signals, &info, sizeof info)) == (ssize_t)sizeof info)
 		if (info.ssi_signo != SIGCHLD)
 			forward(r, &info);
 	reap(r);

@@ -35,11 +35,12 @@ static int write_port_file(const char *path, const char *text, struct err *err)
 
 	if (snprintf(temp, sizeof temp, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof temp)
 		return err_set(err, ERR_OUTPUT, "%.80s...: the name is too long", path);
-	int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	int fd = io_retry(open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
 	if (fd < 0)
 		return err_errno(err, ERR_OUTPUT, "%s", path);
 	int failed = write_all(fd, text, strlen(text)) < 0;
-	if (close(fd) < 0 || failed || rename(temp, path) < 0) {
+	failed |= close(fd) < 0 && errno != EINTR;
+	if (failed || io_retry(rename(temp, path)) < 0) {
 		err_errno(err, ERR_OUTPUT, "%s", path);
 		unlink(temp);
 		return -1;
@@ -103,7 +104,7 @@ static int loop(struct store_server *s, bool once, int epoll_fd, int signal_fd, 
 		int ms = store_server_run(s);
 		if (once && store_server_withdrawn(s))
 			return 0;
-		if (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+		if (io_retry(read(signal_fd, &info, sizeof info)) == (ssize_t)sizeof info)
 			return (int)info.ssi_signo;
 		if (epoll_wait(epoll_fd, &ev, 1, ms) < 0 && errno != EINTR)
 			return err_errno(err, ERR_OTHER, "epoll_wait");

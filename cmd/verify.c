@@ -18,6 +18,7 @@
 #include "cmd/result.h"
 #include "cmd/tensor_table.h"
 #include "lib/base/clock.h"
+#include "lib/base/io.h"
 #include "lib/base/offload.h"
 
 struct verify {
@@ -232,7 +233,7 @@ static void on_piece(void *ctx, uint32_t events)
 	uint64_t n, moved = 0;
 	(void)events;
 
-	if (read(v->pieces.fd, &n, sizeof n) < 0)
+	if (io_retry(read(v->pieces.fd, &n, sizeof n)) < 0)
 		return; /* it has been read before */
 	for (int k = 0; k < v->nfiles; k++)
 		moved += v->files[k].moved;

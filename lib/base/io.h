@@ -1,9 +1,21 @@
-/* Descriptors: writing to the end, and how many there may be. */
+/* Descriptors: calls that are interrupted, writing to the end, and how many there may be. */
 #ifndef COLLCTL_BASE_IO_H
 #define COLLCTL_BASE_IO_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* @call, again as long as a signal interrupts it (EINTR): a stopped process that goes on, a
+ * debugger, a network file system. Not for close, which Linux has done by then. */
+#define io_retry(call)                                \
+	__extension__({                               \
+		__typeof__(call) ret_;                \
+		do                                    \
+			ret_ = (call);                \
+		while (ret_ == -1 && errno == EINTR); \
+		ret_;                                 \
+	})
 
 /* Write all of @buf, however the kernel cuts it, also where somebody made it non-blocking; a pipe
  * takes a line of up to PIPE_BUF bytes in one piece. -1: errno says why. */

@@ -1,3 +1,4 @@
+#include "lib/base/io.h"
 #include "lib/base/offload.h"
 
 #include <stdbool.h>
@@ -14,7 +15,7 @@ static void *run(void *arg)
 	uint64_t one = 1;
 	own = o;
 	o->ret = o->fn(o->ctx, &o->err);
-	if (write(o->eventfd, &one, sizeof one) < 0)
+	if (io_retry(write(o->eventfd, &one, sizeof one)) < 0)
 		return NULL; /* can't happen: the counter is 0 */
 	return NULL;
 }

@@ -1,3 +1,4 @@
+#include "lib/base/io.h"
 #include "lib/base/private.h"
 
 #include <errno.h>
@@ -122,7 +123,7 @@ ssize_t private_file(const char *path, const char *pipes, void *buf, size_t cap,
 {
 	/* O_NONBLOCK: a fifo is refused, and must not block the open before that. Symbolic links
 	 * are followed: it is the file behind them that is checked. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int fd = io_retry(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
 	if (fd < 0)
 		return err_errno(err, ERR_AUTH, "%s", path);
 	ssize_t n = read_checked(fd, path, pipes, buf, cap, err);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
 #include "lib/data/dataset_internal.h"
 #include "lib/data/input.h"
 #include "lib/data/npz.h"
@@ -157,7 +158,8 @@ static int spool_input(int from, const char *name, const struct dataset_source *
 
 static int spool_fifo(const char *path, const struct dataset_source *src, struct err *err)
 {
-	int from = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* nor waits for a writer */
+	int from = io_retry(
+	        open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)); /* nor waits for a writer */
 	if (from < 0)
 		return err_errno(err, ERR_INPUT, "%s: cannot open", path);
 	int fd = spool_input(from, path, src, err);

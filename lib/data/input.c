@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
+
 static int check_regular(int fd, const char *path, struct stat *st, struct err *err)
 {
 	if (fstat(fd, st))
@@ -20,7 +22,7 @@ static int check_regular(int fd, const char *path, struct stat *st, struct err *
 int input_open(const char *path, struct stat *st, struct err *err)
 {
 	/* O_NONBLOCK: opening a FIFO must not wait for its writer. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = io_retry(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 	if (fd < 0)
 		return err_errno(err, errno == EMFILE || errno == ENFILE ? ERR_RESOURCE : ERR_INPUT,
 		                 "%s: cannot open", path);

@@ -331,7 +331,7 @@ static zip_int64_t output_call(void *ctx, void *data, zip_uint64_t len, zip_sour
 	case ZIP_SOURCE_TELL_WRITE:
 		return (zip_int64_t)o->pos;
 	case ZIP_SOURCE_COMMIT_WRITE:
-		return ftruncate(o->fd, (off_t)o->end) ? failed_write(o) : 0;
+		return io_retry(ftruncate(o->fd, (off_t)o->end)) ? failed_write(o) : 0;
 	case ZIP_SOURCE_ERROR:
 		return zip.error_to_data(&o->error, data, len);
 	case ZIP_SOURCE_OPEN: /* to read what is there: ZIP_TRUNCATE forgets it */
@@ -391,7 +391,7 @@ static int pack(zip_t *za, struct range *ranges, int spool, const struct npz_mem
 static int pack_nothing(int fd, struct err *err)
 {
 	static const char end[22] = "PK\x05\x06";
-	if (pwrite_all(fd, end, sizeof end, 0) || ftruncate(fd, sizeof end))
+	if (pwrite_all(fd, end, sizeof end, 0) || io_retry(ftruncate(fd, sizeof end)))
 		return err_errno(err, ERR_OUTPUT, "cannot write the archive");
 	return 0;
 }

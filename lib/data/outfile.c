@@ -13,6 +13,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
 #include "lib/base/path.h"
 #include "lib/data/spool.h"
 #include "lib/data/target.h"
@@ -44,7 +45,7 @@ static int open_folder(struct outfile *f, const char *path, struct err *err)
 		return err_nomem(err, "a path", strlen(path));
 	if (!folder)
 		return -1;
-	f->dirfd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	f->dirfd = io_retry(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (f->dirfd < 0)
 		err_errno(err, errno == EMFILE || errno == ENFILE ? ERR_RESOURCE : ERR_OUTPUT,
 		          "%s: cannot open the folder '%s'", f->path, folder);
@@ -132,7 +133,7 @@ static int link_to(const struct outfile *f, int dir, const char *from, int flags
 		*name = new_temp_name(f, err);
 		if (!*name)
 			return -1;
-		error = linkat(dir, from, f->dirfd, *name, flags) ? errno : 0;
+		error = io_retry(linkat(dir, from, f->dirfd, *name, flags)) ? errno : 0;
 	}
 	if (error)
 		drop_name(name);
@@ -146,8 +147,8 @@ static int open_named(struct outfile *f, struct err *err)
 		f->temp = new_temp_name(f, err);
 		if (!f->temp)
 			return -1;
-		f->fd = openat(f->dirfd, f->temp,
-		               O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+		f->fd = io_retry(openat(f->dirfd, f->temp,
+		                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
 		if (f->fd >= 0)
 			return 0;
 		if (errno != EEXIST)
@@ -166,7 +167,7 @@ static void proc_path(int fd, char buf[32])
 static int open_unnamed(struct outfile *f, struct err *err)
 {
 	char proc[32];
-	f->fd = openat(f->dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+	f->fd = io_retry(openat(f->dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
 	if (f->fd < 0) {
 		/* Kernels and file systems without O_TMPFILE see a folder opened for writing. */
 		if (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL)
@@ -207,9 +208,7 @@ static int allocate(struct outfile *f, int mode, uint64_t bytes, struct err *err
 	/* tmpfs clears what it allocates: a second pass over memory, for no disk. */
 	if (bytes == 0 || (fstatfs(f->fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC))
 		return 0;
-	do
-		r = fallocate(f->fd, mode, 0, (off_t)bytes);
-	while (r && errno == EINTR);
+	r = io_retry(fallocate(f->fd, mode, 0, (off_t)bytes));
 	if (r && errno != EOPNOTSUPP && errno != ENOSYS)
 		return write_error(f, "cannot allocate the file", err);
 	return 0;
@@ -350,12 +349,14 @@ int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, stru
  * asks: close a duplicate, while the file can still be given up. */
 static int check_close(const struct outfile *f, struct err *err)
 {
-	int fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
-	if (fd < 0)
-		return err_errno(err, ERR_RESOURCE, "%s: no descriptor left", f->path);
-	if (close(fd))
-		return write_error(f, "cannot close", err);
-	return 0;
+	int ret;
+	do { /* an interrupted close has asked nobody: close another duplicate */
+		int fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
+		if (fd < 0)
+			return err_errno(err, ERR_RESOURCE, "%s: no descriptor left", f->path);
+		ret = close(fd);
+	} while (ret && errno == EINTR);
+	return ret ? write_error(f, "cannot close", err) : 0;
 }
 
 static int check_size(const struct outfile *f, struct err *err)
@@ -385,7 +386,7 @@ static int link_temp(struct outfile *f, struct err *err)
 
 int outfile_seal(struct outfile *f, struct err *err)
 {
-	if (f->sync && fsync(f->fd))
+	if (f->sync && io_retry(fsync(f->fd)))
 		return write_error(f, "cannot sync to disk", err);
 	if (check_close(f, err) || check_size(f, err))
 		return -1;
@@ -408,7 +409,7 @@ int outfile_place(struct outfile *f, struct err *err)
 {
 	if (check_ours(f, f->temp, "the temporary file", err))
 		return -1;
-	if (renameat(f->dirfd, f->temp, f->dirfd, f->name))
+	if (io_retry(renameat(f->dirfd, f->temp, f->dirfd, f->name)))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot rename the new file into place",
 		                 f->path);
 	f->committed = true;
@@ -419,10 +420,10 @@ int outfile_place(struct outfile *f, struct err *err)
 int outfile_settle(struct outfile *f, struct err *err)
 {
 	if (f->kept)
-		unlinkat(f->dirfd, f->kept, 0);
+		io_retry(unlinkat(f->dirfd, f->kept, 0));
 	drop_name(&f->kept);
 	/* Where a folder can't be synced (EINVAL) there is nothing to be had. */
-	if (f->sync && !f->shared && fsync(f->dirfd) && errno != EINVAL)
+	if (f->sync && !f->shared && io_retry(fsync(f->dirfd)) && errno != EINVAL)
 		return err_errno(err, ERR_OUTPUT, "%s: is in place, but cannot sync its folder",
 		                 f->path);
 	return 0;
@@ -470,7 +471,7 @@ int outfile_keep(struct outfile *f, struct err *err)
 /* Give up the name of a file that there was not before. */
 static int remove_placed(struct outfile *f, struct err *err)
 {
-	if (unlinkat(f->dirfd, f->name, 0))
+	if (io_retry(unlinkat(f->dirfd, f->name, 0)))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot be taken away again", f->path);
 	return 0;
 }
@@ -480,7 +481,7 @@ static int put_back(struct outfile *f, struct err *err)
 	if (!f->kept)
 		return err_set(err, ERR_OUTPUT, "%s: is in place: the old file could not be kept",
 		               f->path);
-	if (!renameat(f->dirfd, f->kept, f->dirfd, f->name)) {
+	if (!io_retry(renameat(f->dirfd, f->kept, f->dirfd, f->name))) {
 		drop_name(&f->kept);
 		return 0;
 	}
@@ -497,7 +498,7 @@ int outfile_undo(struct outfile *f, struct err *err)
 		return -1;
 	f->committed = false;
 	if (f->sync)
-		fsync(f->dirfd); /* the failure that is undone is the one to tell */
+		io_retry(fsync(f->dirfd)); /* the failure that is undone is the one to tell */
 	return 0;
 }
 
@@ -506,9 +507,9 @@ void outfile_release(struct outfile *f)
 	if (!f->path)
 		return;
 	if (f->temp)
-		unlinkat(f->dirfd, f->temp, 0);
+		io_retry(unlinkat(f->dirfd, f->temp, 0));
 	if (f->kept)
-		unlinkat(f->dirfd, f->kept, 0);
+		io_retry(unlinkat(f->dirfd, f->kept, 0));
 	if (f->fd >= 0)
 		close(f->fd);
 	if (f->dirfd >= 0 && !f->shared)

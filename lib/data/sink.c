@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
 #include "lib/data/outfile.h"
 #include "lib/data/sink_internal.h"
 #include "lib/data/spool.h"
@@ -142,9 +143,9 @@ static int sync_parent(const char *path, struct err *err)
 	char *parent;
 	if (asprintf(&parent, "%s/..", path) < 0)
 		return err_nomem(err, "a path", strlen(path));
-	int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = io_retry(open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	/* Where a folder can't be read or synced there is nothing to be had. */
-	int ret = fd >= 0 && fsync(fd) && errno != EINVAL ? -1 : 0;
+	int ret = fd >= 0 && io_retry(fsync(fd)) && errno != EINVAL ? -1 : 0;
 	if (ret)
 		err_errno(err, ERR_OUTPUT, "%s: cannot sync the folder", parent);
 	if (fd >= 0)

@@ -20,7 +20,7 @@ const char *spool_folder(void)
 int spool_open(struct err *err)
 {
 	char path[4096];
-	int fd = open(spool_folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = io_retry(open(spool_folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
 	if (fd < 0) { /* a file system without unnamed files */
 		snprintf(path, sizeof path, "%s/collctl-spool-XXXXXX", spool_folder());
 		fd = mkostemp(path, O_CLOEXEC);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
+
 #define BUFFER_MAX (256u << 10) /* bytes of a connection's buffer */
 #define BUFFER_MIN (48u << 10)
 #define YIELDS     20 /* before sleeping, while data moves */
@@ -71,7 +73,7 @@ static void files_moved(void *ctx, uint32_t events)
 	const struct loop_watch *w = ctx;
 	uint64_t n;
 	(void)events;
-	if (read(w->fd, &n, sizeof n) < 0)
+	if (io_retry(read(w->fd, &n, sizeof n)) < 0)
 		return; /* it has been read before */
 }
 

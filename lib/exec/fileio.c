@@ -4,6 +4,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
+
 #define QUANTUM (512u << 10) /* bytes of one transfer: half of a core's second-level cache */
 
 /* A system call only where the owner sleeps, or is about to. */
@@ -12,7 +14,7 @@ static void notify(struct fileio *io)
 	uint64_t one = 1;
 	if (io->eventfd < 0 || !atomic_exchange(&io->armed, false))
 		return;
-	if (write(io->eventfd, &one, sizeof one) < 0)
+	if (io_retry(write(io->eventfd, &one, sizeof one)) < 0)
 		return; /* the counter is full: the owner will wake anyway */
 }
 

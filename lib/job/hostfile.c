@@ -14,6 +14,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
 #include "lib/net/addr.h"
 
 #define FILE_MAX    ((size_t)16 << 20) /* bytes */
@@ -352,7 +353,7 @@ int hostfile_read(struct hostfile *h, const char *path, struct err *err)
 	int ret = -1;
 
 	*h = (struct hostfile){0};
-	int fd = from_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int fd = from_stdin ? STDIN_FILENO : io_retry(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
 	if (fd < 0)
 		return err_errno(err, ERR_INPUT, "%s", path);
 	char *text = read_all(fd, from_stdin ? "stdin" : path, &len, err);

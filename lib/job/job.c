@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/io.h"
 #include "lib/base/offload.h"
 #include "lib/base/private.h"
 #include "lib/job/coord.h"
@@ -279,7 +280,7 @@ static void on_signal(void *ctx, uint32_t events)
 	struct job *j = ctx;
 	struct signalfd_siginfo info;
 	(void)events;
-	if (read(j->signal_watch.fd, &info, sizeof info) == sizeof info && !j->signal)
+	if (io_retry(read(j->signal_watch.fd, &info, sizeof info)) == sizeof info && !j->signal)
 		j->signal = (int)info.ssi_signo;
 }
 

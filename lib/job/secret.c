@@ -116,12 +116,12 @@ static int write_synced(int fd, const char *text)
 	if (write_all(fd, text, strlen(text)) < 0)
 		return -1;
 	/* What can't be synced (a pipe's end named in /dev/fd) has been written all the same. */
-	return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -1 : 0;
+	return io_retry(fsync(fd)) < 0 && errno != EINVAL && errno != EROFS ? -1 : 0;
 }
 
 int secret_write_file(const char *path, const char *text, struct err *err)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = io_retry(open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 	if (fd < 0 && errno == EEXIST)
 		return err_set(err, ERR_OUTPUT, "%s: exists and is not overwritten", path);
 	if (fd < 0)
@@ -130,7 +130,7 @@ int secret_write_file(const char *path, const char *text, struct err *err)
 	int failed = fchmod(fd, 0600) < 0 || write_synced(fd, text) < 0;
 	if (failed)
 		err_errno(err, ERR_OUTPUT, "%s", path);
-	if (close(fd) < 0 && !failed)
+	if (close(fd) < 0 && errno != EINTR && !failed)
 		failed = err_errno(err, ERR_OUTPUT, "%s", path);
 	if (!failed)
 		return 0;

@@ -26,6 +26,7 @@
 #include <openssl/crypto.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/io.h"
 #include "lib/base/private.h"
 
 #define CLIENT_TIME (10 * NS_PER_SEC) /* to send a request; to take its answer */
@@ -256,7 +257,7 @@ static int64_t drop_slow_clients(struct store_server *s, int64_t now)
 
 static char *read_pem(const char *path, struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = io_retry(open(path, O_RDONLY | O_CLOEXEC));
 	char *text = malloc(PEM_MAX);
 	size_t len = 0;
 	ssize_t n = -1;

@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
 #include "lib/net/addr.h"
 
 #define EVENTS (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
@@ -154,7 +155,9 @@ int conn_sock_dial(const struct addr *to, struct err *err)
 	int fd = socket(to->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return err_errno(err, ERR_RESOURCE, "socket");
-	if (connect(fd, (const struct sockaddr *)&to->sa, to->len) == 0 || errno == EINPROGRESS)
+	/* An interrupted connect goes on: the next one says so. */
+	if (io_retry(connect(fd, (const struct sockaddr *)&to->sa, to->len)) == 0 ||
+	    errno == EINPROGRESS || errno == EALREADY || errno == EISCONN)
 		return fd;
 	char text[ADDR_TEXT];
 	err_errno(err, ERR_PEER_LOST, "%s", addr_text(to, true, text));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/io.h"
 
 #define PATIENCE (10 * NS_PER_SEC)
 
@@ -66,8 +67,8 @@ static int greet(struct stranger *s, struct err *err)
 {
 	static const uint8_t alert[] = {21, 3, 3, 0, 2, 2, 70};
 	uint8_t first;
-	ssize_t got = recv(s->conn->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+	ssize_t got = io_retry(recv(s->conn->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT));
+	if (got < 0 && errno == EAGAIN)
 		return 0;
 	if (got <= 0)
 		return -1;
@@ -79,9 +80,9 @@ static int greet(struct stranger *s, struct err *err)
 	 */
 	uint8_t unread[4096];
 	for (int i = 0; i < 16; i++)
-		if (recv(s->conn->fd, unread, sizeof unread, MSG_DONTWAIT) <= 0)
+		if (io_retry(recv(s->conn->fd, unread, sizeof unread, MSG_DONTWAIT)) <= 0)
 			break;
-	(void)send(s->conn->fd, alert, sizeof alert, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)io_retry(send(s->conn->fd, alert, sizeof alert, MSG_NOSIGNAL | MSG_DONTWAIT));
 	return err_set(err, ERR_AUTH,
 	               speaks_tls ? "one with TLS came: this rank has --insecure, does another not?"
 	                          : "one without TLS came: has a rank --insecure?");
