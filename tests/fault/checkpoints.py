@@ -111,16 +111,6 @@ class Checkpoint(Job):
             if n.startswith(".")
         ]
 
-    def again(self):
-        """A second run, without the fault, succeeds."""
-        left = self.temporary()
-        self.wrap, self.env, self.args, self.ranks, self.codes, self.said = {}, {}, {}, [], {}, {}
-        self.run()
-        for r, code in self.codes.items():
-            demand(code == 0, "the second run: rank", r, "failed:", self.said[r])
-            demand(self.output(r) == "new", "the second run: rank", r, "has a wrong result")
-        demand(self.temporary() == left, "the second run left", self.temporary())
-
 
 OPTIONS = ["--join-timeout", "4s", "--timeout", "20s"]
 

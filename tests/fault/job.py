@@ -44,12 +44,13 @@ def reserve_port():
 class Job:
     """`size` ranks of an allreduce. wrap: {rank: [command words]} to run a rank under a tool; args:
     {rank: [options]}; env: {rank: {name: value}}; via: {rank: function that gets rank 0's port and
-    returns the port to reach it by}."""
+    returns the port to reach it by}; store: (URL, job name), where the ranks meet instead."""
 
-    def __init__(self, size=3, count=20, insecure=False, options=(), wrap=None, args=None, env=None, via=None):
+    def __init__(self, size=3, count=20, insecure=False, options=(), wrap=None, args=None, env=None, via=None, store=None):
         self.size, self.count = size, count
         self.insecure, self.options = insecure, list(options)
         self.wrap, self.args, self.env, self.via = wrap or {}, args or {}, env or {}, via or {}
+        self.store = store
         self.dir = tempfile.TemporaryDirectory(prefix="job.")
         self.ranks, self.codes, self.said = [], {}, {}
         self.make()
@@ -86,7 +87,9 @@ class Job:
     def start_rank(self, r, listener, port):
         env = {k: v for k, v in os.environ.items() if not k.startswith("COLLCTL")}
         env.update(COLLCTL_RANK=str(r), COLLCTL_SIZE=str(self.size), **self.env.get(r, {}))
-        if r == 0:
+        if self.store:
+            env["COLLCTL_RENDEZVOUS"], env["COLLCTL_JOB"] = self.store
+        elif r == 0:
             env["COLLCTL_LISTEN_FD"] = str(listener.fileno())
         else:
             env["COLLCTL_COORDINATOR"] = f"{LOOPBACK}:{self.via.get(r, int)(port)}"
@@ -124,6 +127,16 @@ class Job:
 
     def run(self):
         return self.start().wait()
+
+    def again(self):
+        """The same command without the fault succeeds."""
+        left = self.temporary()  # of a rank that was killed
+        self.wrap, self.env, self.args, self.ranks, self.codes, self.said = {}, {}, {}, [], {}, {}
+        self.run()
+        for r, code in self.codes.items():
+            demand(code == 0, "the second run: rank", r, "failed:", self.said[r])
+            demand(self.output(r) == "new", "the second run: rank", r, "has a wrong result")
+        demand(self.temporary() == left, "the second run left", self.temporary())
 
     def output(self, r):
         with open(self.target(r), "rb") as f:

@@ -82,6 +82,18 @@ class Flip(At):
         return data[:here] + bytes([data[here] ^ self.mask]) + data[here + 1 :]
 
 
+class Drip(Fault):
+    """Every byte in a packet of its own."""
+
+    hit = True
+
+    def feed(self, data, link):
+        link.dst.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for i in range(len(data)):
+            link.dst.sendall(data[i : i + 1])
+        return b""
+
+
 class Cut(At):
     """The receiver sees the end of the stream, the sender notices nothing."""
 

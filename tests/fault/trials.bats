@@ -64,6 +64,17 @@ under_ptrace() {
 	check_out sum 3
 }
 
+@test "39: two ranks killed at the same moment: 8, one cause on all survivors" {
+	under_ptrace
+	trials pairs "$BATS_FILE_TMPDIR/sysfault"
+}
+
+@test "17: rank 0 killed anywhere: named by all; nothing is left, and the same command succeeds" {
+	under_ptrace
+	start_serve
+	trials coordinator "$BATS_FILE_TMPDIR/sysfault" "$STORE"
+}
+
 # disk CALL ERROR
 disk() {
 	under_ptrace
@@ -81,6 +92,12 @@ disk() {
 @test "29: the output can't be created: 4" { disk openat EACCES; }
 @test "36: the k-th read fails: 3" { disk pread64 EIO; }
 @test "36: short reads go on" { disk pread64 short; }
+@test "25: fsync is interrupted: no failure" { disk fsync EINTR; }
+@test "25: linkat is interrupted: no failure" { disk linkat EINTR; }
+@test "25: renameat is interrupted: no failure" { disk renameat EINTR; }
+@test "25: connect is interrupted: no failure" { disk connect EINTR; }
+@test "25: each byte arrives alone, TLS: right" { trials drip; }
+@test "25: each byte arrives alone, plain: right" { trials drip --insecure; }
 
 @test "19: a data connection reset at any byte, TLS: 8, the link named" { trials reset; }
 @test "19: a data connection reset at any byte, plain: 8, the link named" { trials reset --insecure; }

@@ -4,6 +4,9 @@
   trials.py kill SYSFAULT [--all]             SIGKILL in place of the k-th system call of a rank
   trials.py verdict SYSFAULT [--all]          SIGKILL at a rank's rename or a call after it
   trials.py stopped SYSFAULT                  a rank stands still at its rename
+  trials.py pairs SYSFAULT [--all]            two ranks die at the same moment
+  trials.py coordinator SYSFAULT URL [--all]  SIGKILL of rank 0 anywhere; then the same command again
+  trials.py drip [--insecure]                 each byte arrives in a packet of its own
   trials.py disk SYSFAULT CALL ERROR [--all]  the k-th CALL of a rank fails with ERROR (or `short`)
   trials.py flip [--insecure] [--all]         a bit of a byte flipped on a data connection
   trials.py cut [--insecure] [--all]          a data connection ends after n bytes
@@ -19,6 +22,7 @@ import argparse
 import errno
 import os
 import random
+import signal
 import struct
 import sys
 
@@ -180,6 +184,115 @@ def stopped(tool, _everything):
     return trials("stopped at the rename", [0, 1], trial)
 
 
+def pairs(tool, everything):
+    """Two ranks die at the same moment, one of them at a chosen call: one root cause on all survivors."""
+    size = 5
+    places = [("sendmsg", 4), ("pwrite64", 1), ("fsync", 1), ("linkat", 1), ("renameat", 1)]
+    cases = [(*p, a, b) for p in places for a in range(size) for b in range(size) if a != b and (a or p[0] != "sendmsg")]
+    if not everything:
+        cases = [(*p, a, b) for p in places for a, b in ((3, 1), (2, 0))] + [("fsync", 1, 0, 4), ("renameat", 1, 0, 4)]
+
+    def trial(case):
+        call, k, held, other = case
+        job = Job(size, options=["--join-timeout", "20s", "--timeout", "20s", "-a", "ring_chunked"])
+        go = job.path("go")
+        os.mkfifo(go)
+        job.wrap[held] = [tool, "hold", str(k), call, "--"]
+        job.env[held] = {"SYSFAULT_GO": go}
+        job.start()
+        with open(go, "w"):  # it stands still there
+            job.ranks[other].send_signal(signal.SIGSTOP)
+            job.ranks[held].kill()  # the tool, and what it traces with it
+            job.ranks[other].kill()
+        job.wait()
+        try:
+            survivors = [r for r in range(size) if r not in (held, other)]
+            codes = {job.codes[r] for r in survivors}
+            demand(codes == {8}, "codes", codes)
+            if 0 in (held, other):  # each survivor finds for itself that rank 0 is gone
+                for r in survivors:
+                    demand(job.said[r].startswith("collctl: rank 0: lost "), "another culprit")
+            else:
+                demand(len({job.said[r] for r in survivors}) == 1, "messages differ")
+                culprit = culprit_of(job, survivors[0])
+                demand(culprit in (held, other), "rank", culprit, "lives")
+            states = {job.output(r) for r in range(size)}
+            demand("broken" not in states, "a broken output")
+            demand("new" not in states or call == "renameat", "somebody has a new file without a verdict")
+            mine = tuple(f".out.{r}." for r in (held, other))
+            left = [t for t in job.temporary() if not t.startswith(mine)]
+            demand(not left, "left:", left)
+            job.again()
+        except Exception as e:
+            e.args = (f"{e}{job.story()}",)
+            raise
+        return "one cause"
+
+    return trials("two at once", cases, trial)
+
+
+def coordinator(tool, store, everything):
+    """Rank 0 dies anywhere, also while much moves: the others name it and agree, nothing of theirs is
+    left, and the same command succeeds right afterwards, also where a store has the dead one's record."""
+    size = 4
+    args = {"size": size, "count": 40000, "options": ["--join-timeout", "3s", "--timeout", "20s", "-a", "ring_chunked"]}
+    count, _, _ = under(tool, Job(**args), 0, "count")
+    cases = range(200, count + 1)
+    if not everything:
+        cases = sorted(random.Random(SEED).sample(cases, 12))
+
+    def trial(k):
+        job = Job(**args, store=(store, f"job{k}") if k % 2 else None)
+        _, injected, _ = under(tool, job, 0, "kill", k)
+        try:
+            if not injected:
+                job.check_success()
+                return "over before"
+            for r in range(1, size):
+                check_word(job, 0, r)
+                demand(job.codes[r] in (0, 5, 8), "rank", r, "ended with", job.codes[r])
+                demand(job.codes[r] != 8 or "rank 0: lost " in job.said[r], "rank", r, "does not say how")
+                demand(job.output(r) != "broken", "the output of rank", r, "is broken")
+            codes = {job.codes[r] for r in range(1, size)}
+            demand(codes <= {0, 8} or codes <= {5, 8}, "codes", codes)
+            demand(0 not in codes or job.output(0) == "new", "0, and rank 0 has its old file")
+            left = [t for t in job.temporary() if not t.startswith(".out.0.")]
+            demand(not left, "left:", left)
+            job.options[1] = "20s"
+            job.again()
+        except Exception as e:
+            e.args = (f"{e}{job.story()}",)
+            raise
+        return "named"
+
+    return trials("rank 0 killed", list(cases), trial, "named")
+
+
+def drip(insecure, _everything):
+    """Every byte arrives alone, on a data connection and on a control link, both ways."""
+
+    def trial(where):
+        if where == "data":
+            job = Wire(px.Drip(), px.Drip(), insecure=insecure, count=2000).run()
+        else:
+            proxies = []
+
+            def via(port):
+                proxies.append(px.Proxy(port, px.Drip(), px.Drip()))
+                return proxies[0].port
+
+            job = Job(SIZE, insecure=insecure, via={1: via}).run()
+            proxies[0].close()
+        try:
+            job.check_success()
+        except Exception as e:
+            e.args = (f"{e}{job.story()}",)
+            raise
+        return "right"
+
+    return trials(f"drip{' --insecure' if insecure else ''}", ["data", "control"], trial, "right")
+
+
 def disk(tool, call, error, everything):
     """Faults of the file system on one rank: the job aborts with 4 there and everywhere (3 where the
     input was hit), or it was no call on a file of ours and the job succeeds. After the verdict (renameat)
@@ -208,6 +321,7 @@ def disk(tool, call, error, everything):
                 job.check_abort({5}, survivors=[r for r in range(SIZE) if r != rank])
                 return "not started"
             demand(action != "short", "a short transfer is no failure")
+            demand(error != "EINTR", "an interrupted call is no failure")
             if f"in.{rank}.npy" in job.said[rank]:
                 job.check_abort({3}, rank)
             elif call == "renameat":
@@ -230,7 +344,7 @@ def disk(tool, call, error, everything):
             e.args = (f"{e}{job.story()}",)
             raise
 
-    must = "unharmed" if action == "short" else "aborted with 3" if call == "pread64" else "aborted with 4"
+    must = "unharmed" if error in ("short", "EINTR") else "aborted with 3" if call == "pread64" else "aborted with 4"
     return trials(f"disk {call} {error}", cases, trial, must)
 
 
@@ -323,9 +437,9 @@ def on_wire(name, insecure, everything, places, make, check):
     return trials(f"{name}{' --insecure' if insecure else ''}", cases, trial)
 
 
-def culprit_of(job):
+def culprit_of(job, r=0):
     """Which end of the link, or whoever waits for it; the same rank for all."""
-    return int(job.said[0].removeprefix("collctl: rank ").split(":")[0])
+    return int(job.said[r].removeprefix("collctl: rank ").split(":")[0])
 
 
 def dialled_again(where, byte, job):
@@ -546,9 +660,8 @@ def keep_and_repeat(which, at):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument(
-        "what", choices=["kill", "verdict", "stopped", "disk", "flip", "cut", "reset", "frames", "control", "link"]
-    )
+    words = "kill verdict stopped pairs coordinator drip disk flip cut reset frames control link"
+    p.add_argument("what", choices=words.split())
     p.add_argument("words", nargs="*")
     p.add_argument("--insecure", action="store_true")
     p.add_argument("--all", action="store_true")
