@@ -6,7 +6,7 @@
  *   sysfault kill[+N] K [NAME] -- COMMAND...
  *                                            SIGKILL in place of the K-th, or N calls after it
  *   sysfault hold K NAME -- COMMAND...       the command stands still at the K-th until somebody
- *                                            opens the FIFO $SYSFAULT_GO for writing
+ *                                            opens the FIFO $SYSFAULT_GO for writing and closes it
  *   sysfault signal=S K [NAME] -- COMMAND... signal S comes with the K-th
  *   sysfault error=E K NAME -- COMMAND...    the K-th NAME fails with errno E and has no effect
  *   sysfault short K NAME -- COMMAND...      the K-th NAME (of fd, buffer, length) does half
@@ -150,11 +150,14 @@ static int parse(int argc, char **argv)
 static void hold(void)
 {
 	const char *go = getenv("SYSFAULT_GO");
+	char end;
 	int fd = go ? open(go, O_RDONLY) : -1;
 	if (fd < 0) {
 		perror("sysfault: SYSFAULT_GO");
 		exit(1);
 	}
+	while (read(fd, &end, 1) > 0)
+		continue;
 	close(fd);
 }
 
