@@ -129,6 +129,9 @@ static int check_size(const struct bench *b, struct err *err)
 {
 	if (b->kind == COLL_EXCHANGE && !b->o->steps)
 		return err_set(err, ERR_USAGE, "--steps: how many partners has each rank?");
+	if (b->o->root_host)
+		return err_set(err, ERR_USAGE, "--root: '%s' is no rank: bench takes a number",
+		               b->o->root_host);
 	return options_fit(b->o, b->kind, b->size, err);
 }
 

@@ -22,7 +22,7 @@ static const struct coll_rules rules[COLL_KINDS] = {
 
 static struct coll_layout layout_of(const struct collective *c)
 {
-	return coll_layout(c->kind, c->rank, c->size, c->o->root);
+	return coll_layout(c->kind, c->rank, c->size, c->root);
 }
 
 bool collective_reads(const struct collective *c)
@@ -243,6 +243,8 @@ static int run(struct collective *c, char **paths, int npaths, struct err *err)
 	if (job_enter(c->job, err) < 0)
 		return -1;
 	c->rank = job_rank(c->job);
+	if (c->joining.conf.present.finds_root)
+		c->root = job_root(c->job);
 	if (check_part(c, npaths, err) < 0 || files_open_inputs(c, paths, npaths, err) < 0 ||
 	    check_divergence(c, err) < 0 || terms_agree(c, err) < 0)
 		return -1;
@@ -320,6 +322,27 @@ static json_t *input_names(const struct collective *c)
 	return names;
 }
 
+/* With --root HOST, and with --rank auto, only the job knows which rank is the root. */
+static int find_root(struct collective *c, struct err *err)
+{
+	struct presence *p = &c->joining.conf.present;
+	bool any_rank = c->joining.conf.rank == JOB_RANK_AUTO && c->size > 1;
+	if (!(c->cmd->opts & OPTS_ROOT))
+		return 0;
+	if (c->o->root_host) {
+		presence_set(p->root, sizeof p->root, c->o->root_host);
+		p->finds_root = true;
+	} else if (any_rank && !c->o->have_root) {
+		if (c->kind != COLL_BROADCAST && c->kind != COLL_SCATTER)
+			return err_set(
+			        err, ERR_USAGE,
+			        "%s: with --rank auto say which host is the root: --root HOST",
+			        c->cmd->name);
+		p->finds_root = true;
+	}
+	return 0;
+}
+
 /* Open the job, unless the command line is wrong already. */
 static int prepare(struct collective *c, int npaths, char **paths, struct err *err)
 {
@@ -330,7 +353,10 @@ static int prepare(struct collective *c, int npaths, char **paths, struct err *e
 		return -1;
 	c->rank = c->joining.conf.rank >= 0 ? c->joining.conf.rank : -1;
 	c->size = c->joining.conf.size;
-	if (terms_check(c, err) < 0)
+	c->root = c->o->root;
+	if (terms_check(c, err) < 0 || find_root(c, err) < 0 ||
+	    joining_present(&c->joining, npaths ? paths[0] : NULL,
+	                    c->o->noutputs ? c->o->outputs[0] : NULL, err) < 0)
 		return -1;
 	c->job = job_open(&c->joining.conf, err);
 	return c->job ? 0 : -1;

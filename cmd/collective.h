@@ -111,6 +111,7 @@ struct collective {
 	struct joining joining;
 	struct job *job;
 	int rank, size;
+	int root; /* with --rank auto or --root HOST known once the job is entered */
 
 	enum shape shape;
 	struct dataset *inputs; /* none where the rank has no part in the input */

@@ -185,7 +185,7 @@ static int choose_algorithm(const struct collective *c, struct part *p,
 	} else {
 		p->algorithm = coll_find(p->kind, name);
 		if (!p->algorithm)
-			return err_set(err, ERR_OTHER, "rank 0 has no algorithm %s", name);
+			return err_set(err, ERR_OTHER, "there is no algorithm %s", name);
 	}
 	p->algorithm = coll_resolve(p->algorithm, args);
 	if (c->ordered && p->kind == c->kind && !(p->algorithm->flags & COLL_ORDERED))
@@ -311,7 +311,7 @@ int decide_plan(void *ctx, const struct intent *const *intents, struct plan *pla
 {
 	struct collective *c = ctx;
 	if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER) {
-		struct view v = root_view(c, intents[c->o->root]);
+		struct view v = root_view(c, intents[c->root]);
 		c->root_told = v;
 		if (terms_adopt_root(c, &v, err) < 0)
 			return -1;

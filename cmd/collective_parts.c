@@ -50,7 +50,7 @@ static void serve(const struct collective *c, struct part *p)
 	bool whole = c->op == REDUCE_AVG && dtype_is_integer(p->dtype) && coll_reduces(c->kind);
 	p->kind = c->kind;
 	p->op = c->op;
-	p->root = c->o->root;
+	p->root = c->root;
 	p->nin = c->o->each || c->shape == OF_BYTES ? 1 : c->ninputs;
 	p->equal = p->stores_block = false;
 	if (!whole || strcmp(c->o->integers, "round") == 0)

@@ -172,7 +172,7 @@ static void item_at(void *ctx, size_t i, struct tensor_entry *out)
 static bool tells_arrays(const struct collective *c)
 {
 	if (c->kind == COLL_BROADCAST || c->kind == COLL_SCATTER)
-		return c->rank == c->o->root;
+		return c->rank == c->root;
 	return c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL;
 }
 
@@ -252,7 +252,7 @@ static int facts(struct collective *c, struct err *err)
 	if (input_facts(c, err) < 0)
 		return -1;
 	if (c->cmd->opts & OPTS_ROOT)
-		number_fact(c, "--root", o->root);
+		number_fact(c, "--root", c->root);
 	intent_add(in, "--algorithm", o->algorithm);
 	if (c->cmd->opts & OPTS_BASE)
 		number_fact(c, "--base", o->base);
@@ -263,7 +263,7 @@ static int facts(struct collective *c, struct err *err)
 		flag_fact(c, "--allow-divergent", o->allow_divergent);
 	}
 	if (c->kind == COLL_REDUCE_SCATTER ||
-	    (c->kind == COLL_SCATTER && (c->rank == o->root || c->counts)))
+	    (c->kind == COLL_SCATTER && (c->rank == c->root || c->counts)))
 		return counts_fact(c, err);
 	return 0;
 }
@@ -369,7 +369,7 @@ static int adopt_array(struct collective *c, struct view *v, int i, uint64_t *co
 	if (details_get_array(v, c->size, &p->info, counts, &even, err) < 0)
 		return -1;
 	p->kind = c->kind;
-	p->root = c->o->root;
+	p->root = c->root;
 	p->dtype = p->info.dtype;
 	if (c->rules->cut == CUT_ELEMENTS)
 		return 0;
@@ -418,7 +418,7 @@ int terms_adopt_root(struct collective *c, struct view *v, struct err *err)
 	}
 	if (ret == 0)
 		ret = details_end(v, &why);
-	return ret < 0 ? terms_malformed(c->o->root, &why, err) : 0;
+	return ret < 0 ? terms_malformed(c->root, &why, err) : 0;
 }
 
 static void note_fall_back(const struct collective *c, const struct part *p)
@@ -441,7 +441,7 @@ static int adopt_part(struct collective *c, int i, struct view *v, struct err *e
 		return -1;
 	p->algorithm = coll_find(p->kind, told.algorithm);
 	if (!p->algorithm)
-		return err_rank(err, ERR_DISAGREE, 0,
+		return err_rank(err, ERR_DISAGREE, job_coordinator(c->job),
 		                "it chose algorithm %s, which is unknown here", told.algorithm);
 	p->wire = told.wire;
 	p->windows = told.windows;
@@ -451,8 +451,9 @@ static int adopt_part(struct collective *c, int i, struct view *v, struct err *e
 	if (!convert_kernel(p->wire, p->dtype) ||
 	    !(p->op == REDUCE_AVG ? final_kernel(p->dtype, p->wire) != NULL
 	                          : convert_kernel(p->dtype, p->wire) != NULL))
-		return err_rank(err, ERR_INTEGRITY, 0, "it wants %s sent as %s",
-		                dtype_name(p->dtype), dtype_name(p->wire));
+		return err_rank(err, ERR_INTEGRITY, job_coordinator(c->job),
+		                "it wants %s sent as %s", dtype_name(p->dtype),
+		                dtype_name(p->wire));
 	if (make_rows(c, p, err) < 0)
 		return -1;
 	if (c->rules->cut == CUT_JOINED)
@@ -515,7 +516,7 @@ int terms_agree(struct collective *c, struct err *err)
 		return -1;
 	if (hear(c, &why) < 0) {
 		if (why.rank == ERR_RANK_SELF)
-			why.rank = 0;
+			why.rank = job_coordinator(c->job);
 		*err = why;
 		return -1;
 	}

@@ -1,11 +1,13 @@
 #include "cmd/joining.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/paths.h"
 #include "lib/base/private.h"
 
 #define TOKEN_MAX 1024
@@ -178,6 +180,42 @@ int joining_init(struct joining *j, const struct options *o, struct err *err)
 		return -1;
 	}
 	j->conf.store_token = j->token;
+	char host[256] = "";
+	if (gethostname(host, sizeof host - 1) == 0)
+		presence_set(j->conf.present.host, sizeof j->conf.present.host, host);
+	return 0;
+}
+
+/* A file's name that is the same wherever the command is started; its end counts. */
+static void present_file(char field[PRESENT_FILE], const char *path)
+{
+	char whole[PATH_MAX], folder[PATH_MAX] = "";
+	if (!realpath(path, whole)) {
+		if (*path != '/' && !getcwd(folder, sizeof folder))
+			folder[0] = '\0';
+		snprintf(whole, sizeof whole, "%.2000s%s%.2000s", folder, *folder ? "/" : "", path);
+	}
+	size_t len = strlen(whole);
+	presence_set(field, PRESENT_FILE,
+	             len < PRESENT_FILE ? whole : whole + len - (PRESENT_FILE - 1));
+}
+
+int joining_present(struct joining *j, const char *input, const char *output, struct err *err)
+{
+	struct presence *p = &j->conf.present;
+	/* {rank} is not known yet where it matters. */
+	int rank = j->conf.rank >= 0 ? j->conf.rank : 0;
+	bool known = j->conf.rank >= 0 || !input || !strstr(input, "{rank}");
+	char *path = input ? paths_fill(input, rank, j->conf.size, NULL, err) : NULL;
+	if (input && !path)
+		return -1;
+	if (input) {
+		present_file(p->input, known ? path : input);
+		p->has_input = known && (strcmp(path, "-") == 0 || access(path, F_OK) == 0);
+	}
+	free(path);
+	if (output)
+		present_file(p->output, output);
 	return 0;
 }
 

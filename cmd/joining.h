@@ -18,5 +18,7 @@ struct joining {
  * rendezvous are missing, ERR_AUTH where the secret is. */
 int joining_init(struct joining *j, const struct options *o, struct err *err);
 void joining_release(struct joining *j);
+/* What this rank reads and writes first, or NULL: ranks with --rank auto are sorted by it too. */
+int joining_present(struct joining *j, const char *input, const char *output, struct err *err);
 
 #endif

@@ -56,8 +56,10 @@ const struct option_row option_rows[] = {
             OPTS_REDUCE | OPTS_BENCH),
         OPT("explain", 0, OPT_FLAG, explain, NULL,
             "print the predicted times of all algorithms, and why one was chosen", OPTS_ARRAY),
-        OPT("root", 0, OPT_INT, root, "RANK", "rank that has the input or gets the result",
-            OPTS_ROOT, .def = "0", .max = RANKS_MAX - 1),
+        OPT("root", 0, OPT_ROOT, root, "RANK|HOST",
+            "rank that has the input or gets the result, or the host of one rank (default: 0; with"
+            " --rank auto: of a broadcast or scatter the one rank that gives an input)",
+            OPTS_ROOT, .max = RANKS_MAX - 1, .have = AT(have_root)),
         OPT("counts", 0, OPT_STRING, counts, "N,N,...",
             "rows of each rank's part (default: as even as possible)", OPTS_ROWS),
         OPT("base", 0, OPT_INT, base, "B",
@@ -113,8 +115,8 @@ const struct option_row option_rows[] = {
         OPT("size", 'n', OPT_INT, size, "N", "number of ranks to start", OPTS_RUN, .min = 1,
             .max = RANKS_MAX),
         OPT("rank", 'r', OPT_RANK, rank, "N|auto",
-            "rank of this process; auto: any free rank (default: from the launcher or the "
-            "hostfile)",
+            "rank of this process; auto: sorted by host, address and input file (default: from the "
+            "launcher or the hostfile)",
             OPTS_JOB, .max = RANKS_MAX - 1),
         OPT("rank", 'r', OPT_INT, rank, "N", "show only this rank", OPTS_PLAN,
             .max = RANKS_MAX - 1),
@@ -420,6 +422,9 @@ static int malformed(const struct option_row *row, const char *subject, const ch
 		return err_set(err, ERR_USAGE, fmt, subject, text, "a number");
 	case OPT_RANK:
 		return err_set(err, ERR_USAGE, fmt, subject, text, "a rank: a number, or auto");
+	case OPT_ROOT:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               "a rank from 0 to 65535, or the name of a host");
 	case OPT_SIZE:
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               row->min > 0 ? "a size above 0, such as 4096, 64K, 256M or 2GiB"
@@ -442,6 +447,19 @@ static int malformed(const struct option_row *row, const char *subject, const ch
 }
 
 /* Give @row's member the value @text (NULL: the option takes none). @subject: what to name. */
+/* Can @text be the name of a host? A number can't. */
+static bool is_host(const char *text)
+{
+	bool letter = false;
+
+	for (const char *p = text; *p; p++) {
+		letter |= isalpha((unsigned char)*p) != 0;
+		if (!isalnum((unsigned char)*p) && !strchr(".-_", *p))
+			return false;
+	}
+	return letter && isalnum((unsigned char)*text);
+}
+
 static int set_value(struct options *o, const struct option_row *row, const char *text,
                      const char *subject, struct err *err)
 {
@@ -469,6 +487,12 @@ static int set_value(struct options *o, const struct option_row *row, const char
 		/* fallthrough */
 	case OPT_INT:
 		ok = read_int(text, row->min, row->max, to);
+		break;
+	case OPT_ROOT:
+		if (is_host(text))
+			o->root_host = text;
+		else
+			ok = read_int(text, row->min, row->max, to);
 		break;
 	case OPT_SIZE:
 		ok = read_size(text, row->min, to);

@@ -65,7 +65,9 @@ struct options {
 	/* algorithm, reduction, data */
 	const char *algorithm; /* "auto" */
 	const char *tuning;    /* NULL: the built-in rates */
-	int root;
+	int root;              /* unless root_host names it */
+	const char *root_host; /* --root HOST */
+	bool have_root;
 	int base;           /* 0: the algorithm's own */
 	int steps;          /* 0: not given */
 	const char *counts; /* "3,4,5"; NULL: as evenly as can be */
@@ -118,6 +120,7 @@ enum option_kind {
 	OPT_STRING,   /* const char * */
 	OPT_INT,      /* int in [min, max] */
 	OPT_RANK,     /* int: N or "auto" */
+	OPT_ROOT,     /* int: N; else the name of a host, in root_host */
 	OPT_SIZE,     /* uint64_t >= min: K, M, G, T or KiB ...: powers of 1024 */
 	OPT_DURATION, /* int64_t ns >= min: ms, s, m, h; a plain number is seconds */
 	OPT_ENUM,     /* const char *: one of choices, or of aliases */

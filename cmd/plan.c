@@ -35,6 +35,9 @@ static int check_options(const struct options *o, struct err *err)
 	if (o->rank >= o->size)
 		return err_set(err, ERR_USAGE, "--rank: %d is not below the size, %d", o->rank,
 		               o->size);
+	if (o->root_host)
+		return err_set(err, ERR_USAGE, "--root: '%s' is no rank: plan knows no hosts",
+		               o->root_host);
 	if (o->root >= o->size)
 		return err_set(err, ERR_USAGE, "--root: %d is not below the size, %d", o->root,
 		               o->size);

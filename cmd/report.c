@@ -65,14 +65,17 @@ static int blamed(const struct err *e, int rank)
 
 int report(const struct err *e, int rank)
 {
-	char text[4 * sizeof e->text];
+	char text[4 * sizeof e->text], host[4 * sizeof e->host];
 
 	report_escape(text, sizeof text, e->text);
 	rank = blamed(e, rank);
 	bar_clear();
 	/* stderr is unbuffered: one call is one write, and the messages of ranks that share it
 	 * stay whole. */
-	if (rank >= 0)
+	if (rank >= 0 && e->host[0])
+		fprintf(stderr, "collctl: rank %d (%s): %s\n", rank,
+		        report_escape(host, sizeof host, e->host), text);
+	else if (rank >= 0)
 		fprintf(stderr, "collctl: rank %d: %s\n", rank, text);
 	else
 		fprintf(stderr, "collctl: %s\n", text);
@@ -100,12 +103,14 @@ json_t *report_path_json(const char *path)
 
 json_t *report_error_json(const struct err *e, int rank, const char *phase)
 {
-	char text[4 * sizeof e->text];
+	char text[4 * sizeof e->text], host[4 * sizeof e->host];
 
 	rank = blamed(e, rank);
-	return json_pack("{s:i, s:s, s:o, s:s, s:s}", "code", e->code, "name", err_name(e->code),
-	                 "rank", rank >= 0 ? json_integer(rank) : json_null(), "phase", phase,
-	                 "message", report_escape(text, sizeof text, e->text));
+	report_escape(host, sizeof host, e->host);
+	return json_pack("{s:i, s:s, s:o, s:o, s:s, s:s}", "code", e->code, "name",
+	                 err_name(e->code), "rank", rank >= 0 ? json_integer(rank) : json_null(),
+	                 "host", *host ? json_string(host) : json_null(), "phase", phase, "message",
+	                 report_escape(text, sizeof text, e->text));
 }
 
 int report_json(json_t *object)

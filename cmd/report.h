@@ -12,8 +12,8 @@
 
 #include "lib/base/err.h"
 
-/* Print "collctl: [rank N: ]text" to stderr and return the exit code of @e. The rank is the
- * culprit's where @e names one, else @rank, the process's own (-1: it has none). */
+/* Print "collctl: [rank N[ (host)]: ]text" to stderr and return the exit code of @e. The rank is
+ * the culprit's where @e names one, else @rank, the process's own (-1: it has none). */
 int report(const struct err *e, int rank);
 
 /* A remark that is no failure, in the same form; nothing with --quiet (the caller's to check). */
@@ -24,7 +24,8 @@ void report_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  * @cap, never inside an escape or a character. Returns @dst. */
 char *report_escape(char *dst, size_t cap, const char *src);
 
-/* The value of "error" in --json: {"code","name","rank","phase","message"}. @rank as for report;
+/* The value of "error" in --json: {"code","name","rank","host","phase","message"}. @rank as for
+ * report; host: null unless the ranks are on several and the culprit's is known;
  * @phase: "start", "join", "connect", "run", "commit". A new reference; NULL: out of memory. */
 json_t *report_error_json(const struct err *e, int rank, const char *phase);
 

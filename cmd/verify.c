@@ -379,7 +379,8 @@ int cmd_verify(const struct command *cmd, struct options *o, int argc, char **ar
 
 	v.times.start = clock_ns();
 	if (inputs_check(o, &err) == 0 && paths_check_all(argv + 1, argc - 1, &err) == 0 &&
-	    joining_init(&v.joining, o, &err) == 0)
+	    joining_init(&v.joining, o, &err) == 0 &&
+	    joining_present(&v.joining, argv[1], NULL, &err) == 0)
 		v.job = job_open(&v.joining.conf, &err);
 	if (v.job) {
 		progress_start_job(&v.progress, o, cmd->name, v.job);

@@ -26,6 +26,7 @@ struct err {
 	int code;       /* enum err_code, or 128 + signal */
 	int rank;       /* the culprit, or ERR_RANK_SELF */
 	char text[640]; /* the message without "collctl: rank N: ": subject first, no full stop */
+	char host[65];  /* of the culprit's rank; "": not known, or the same for all ranks */
 };
 
 /* Fill @e and return -1. The first error stays: a filled @e is not overwritten. @e may be NULL. */

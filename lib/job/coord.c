@@ -17,7 +17,7 @@
 
 void coord_tell(struct member *m, uint8_t type, const struct buf *body)
 {
-	if (m->rank == 0)
+	if (m->rank == m->coord->self)
 		m->coord->conf.deliver(m->coord->conf.ctx, type,
 		                       body ? view_of(body->data, body->len) : view_of("", 0));
 	else if (ctl_open(&m->ctl))
@@ -48,10 +48,10 @@ void coord_tell_failure(struct coord *c, struct member *m)
 
 static bool everyone_told(const struct coord *c)
 {
+	int open = 0;
 	for (int r = 0; r < c->conf.size; r++)
-		if (!c->members[r].told && !c->members[r].lost)
-			return false;
-	return true;
+		open += !c->members[r].told && !c->members[r].lost;
+	return open <= c->guests_told;
 }
 
 void coord_fail(struct coord *c, const struct err *e, enum phase phase)
@@ -67,8 +67,11 @@ void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 	c->stage = STAGE_FAILED;
 	c->failure = *e;
 	c->failed_in = phase;
+	coord_name_host(c, &c->failure);
 	loop_timer_stop(&c->evidence_timer);
 	loop_timer_stop(&c->beat_timer);
+	loop_timer_stop(&c->joined_timer);
+	loop_timer_stop(&c->seat_timer);
 	for (int r = c->conf.size - 1; r >= 0; r--) {
 		struct member *m = &c->members[r];
 		if (m->joined)
@@ -76,6 +79,7 @@ void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 		else if (nobody_comes || clock_ns() >= c->conf.join_deadline)
 			m->lost = true;
 	}
+	coord_tell_guests_failure(c);
 }
 
 /* Evidence that is neither the culprit's own word nor the loss of its control link waits for one of
@@ -127,7 +131,7 @@ static struct evidence silence_of(const struct coord *c, const struct member *m,
 static struct member *most_silent(const struct coord *c, int64_t limit, int64_t now)
 {
 	struct member *most = NULL;
-	for (int r = 1; r < c->conf.size; r++) {
+	for (int r = 0; r < c->conf.size; r++) {
 		struct member *m = &c->members[r];
 		if (!ctl_open(&m->ctl) || m->lost || silence(c, m, now) <= limit)
 			continue;
@@ -203,7 +207,7 @@ void coord_maybe_drained(struct coord *c)
 		c->drain_timer = (struct loop_timer){.fn = drain_over, .ctx = c};
 		loop_timer_set(c->conf.loop, &c->drain_timer, clock_ns() + DRAIN_WAIT);
 	}
-	for (int r = 1; r < c->conf.size; r++)
+	for (int r = 0; r < c->conf.size; r++)
 		if (ctl_open(&c->members[r].ctl))
 			return;
 	for (struct guest *g = c->guests; g; g = g->next)
@@ -284,21 +288,35 @@ static void watch_beats(void *ctx)
 
 /* ---- joining ---- */
 
-/* The ranks that have not joined, as "1, 3-5". */
-static char *missing(const struct coord *c, char *buf, size_t cap)
+/* Who is missing when the time to join is over. False: nobody is. */
+static bool say_missing(const struct coord *c, struct err *e)
 {
-	struct rank_list list;
-	rank_list_init(&list, buf, cap);
-	for (int r = 0; r < c->conf.size; r++)
-		if (!c->members[r].joined)
-			rank_list_add(&list, r);
-	return rank_list_end(&list);
+	struct joined j;
+	coord_who_joined(c, &j);
+	const char *refusal = c->gate ? gate_last_refusal(c->gate) : c->refusal;
+	char refused[200] = "";
+	if (refusal[0])
+		snprintf(refused, sizeof refused, " (a connection was refused: %s)", refusal);
+	if (j.here == j.size)
+		return false;
+	if (j.by_host) {
+		snprintf(e->text, sizeof e->text,
+		         "%u of %u ranks have joined before the end of --join-timeout: %s; %u %s "
+		         "missing%s",
+		         j.here, j.size, j.names, j.size - j.here,
+		         j.size - j.here == 1 ? "is" : "are", refused);
+		return true;
+	}
+	for (e->rank = 0; c->members[e->rank].joined;)
+		e->rank++;
+	snprintf(e->text, sizeof e->text, "missing at the end of --join-timeout: rank%s %s%s",
+	         strpbrk(j.names, ",-") ? "s" : "", j.names, refused);
+	return true;
 }
 
 static void join_over(void *ctx)
 {
 	struct coord *c = ctx;
-	char list[256];
 	struct err e = {.code = ERR_RENDEZVOUS, .rank = ERR_RANK_SELF};
 	if (c->stage == STAGE_FAILED) { /* it failed earlier; who has not come by now is not told */
 		for (int r = 0; r < c->conf.size; r++)
@@ -308,17 +326,7 @@ static void join_over(void *ctx)
 	}
 	if (c->stage != STAGE_JOIN)
 		return;
-	const char *refusal = c->gate ? gate_last_refusal(c->gate) : c->refusal;
-	missing(c, list, sizeof list);
-	if (list[0]) {
-		for (e.rank = 0; c->members[e.rank].joined;)
-			e.rank++;
-		snprintf(e.text, sizeof e.text,
-		         "missing at the end of --join-timeout: rank%s %s%s%s%s",
-		         strpbrk(list, ",-") ? "s" : "", list,
-		         refusal[0] ? " (a connection was refused: " : "", refusal,
-		         refusal[0] ? ")" : "");
-	} else {
+	if (!say_missing(c, &e)) {
 		for (e.rank = 0; c->members[e.rank].has_intent;)
 			e.rank++;
 		snprintf(e.text, sizeof e.text,
@@ -328,14 +336,19 @@ static void join_over(void *ctx)
 	coord_fail(c, &e, PHASE_JOIN);
 }
 
-/* {u32 size, then every rank's data address}: ":port" becomes the address that the reader reaches
- * the coordinator by. */
+/* {u32 size, then every rank's data address, then every rank's host, "" as the one before}: ":port"
+ * becomes the address that the reader reaches the coordinator by. */
 static void encode_addresses(const struct coord *c, struct buf *b)
 {
 	buf_init(b, CTL_BODY_MAX);
 	buf_put_u32(b, (uint32_t)c->conf.size);
 	for (int r = 0; r < c->conf.size; r++)
 		buf_put_str(b, c->members[r].intent.data_addr);
+	for (int r = 0; r < c->conf.size; r++) {
+		const char *host = c->members[r].presence.host;
+		bool same = r && strcmp(host, c->members[r - 1].presence.host) == 0;
+		buf_put_str(b, same ? "" : host);
+	}
 }
 
 /* Tell @m the plan with its details, and the addresses. -1: it does not fit a message. */
@@ -360,12 +373,13 @@ static int tell_roster(struct coord *c, struct member *m, const struct buf *addr
 	return fits ? 0 : -1;
 }
 
-/* Highest rank first: rank 0, who has only to look, is told when all are. */
+/* Its own rank, which has only to look, is notified last. */
 static void tell_rosters(struct coord *c)
 {
 	struct buf addresses;
 	encode_addresses(c, &addresses);
-	for (int r = c->conf.size - 1; r >= 0; r--) {
+	for (int i = 1; i <= c->conf.size; i++) {
+		int r = (c->self + i) % c->conf.size;
 		if (tell_roster(c, &c->members[r], &addresses) == 0)
 			continue;
 		struct err e = {.rank = ERR_RANK_SELF};
@@ -425,7 +439,7 @@ static void send_roster(struct coord *c)
 		ret = err_set(&e, ERR_OTHER, "no random numbers");
 	if (ret < 0) {
 		if (e.rank == ERR_RANK_SELF)
-			e.rank = 0;
+			e.rank = c->self;
 		coord_fail(c, &e, PHASE_JOIN);
 		return;
 	}
@@ -503,7 +517,8 @@ static void finish_commit(struct coord *c)
 	for (int r = 0; r < c->conf.size; r++)
 		if (!c->members[r].done && !c->members[r].lost)
 			return;
-	const struct err e = outcome_of(c);
+	struct err e = outcome_of(c);
+	coord_name_host(c, &e);
 	c->stage = STAGE_FINAL;
 	coord_err_message(&e, PHASE_COMMIT, &b);
 	tell_all(c, MSG_FINAL, &b);
@@ -538,12 +553,20 @@ static void receive(struct member *m, uint8_t type, struct view v)
 		if (c->stage != STAGE_JOIN || m->has_intent)
 			break;
 		if (intent_decode(&m->intent, v, &e) < 0 || keep_details(m, &e) < 0) {
-			e.rank = e.code == ERR_RESOURCE ? 0 : m->rank;
+			e.rank = e.code == ERR_RESOURCE ? c->self : m->rank;
 			coord_fail(c, &e, PHASE_JOIN);
 			return;
 		}
 		m->has_intent = true;
 		maybe_complete(c);
+		return;
+	case MSG_PRESENT:
+		if (c->stage != STAGE_JOIN || m->present || m->has_intent)
+			break;
+		if (coord_take_presence(m, v, &e) < 0) {
+			e.rank = m->rank;
+			coord_fail(c, &e, PHASE_JOIN);
+		}
 		return;
 	case MSG_BEAT:
 		if (beat_decode(&beat, v, &e) < 0)
@@ -600,9 +623,25 @@ static void on_message(void *ctx, uint8_t type, struct view body)
 	receive(ctx, type, body);
 }
 
+/* Its own rank ends before it is given a number. */
+static void leave_unseated(struct coord *c, struct view v)
+{
+	struct err e = {0}, why = {.rank = ERR_RANK_SELF};
+	char self[COORD_SELF_TEXT];
+	enum phase phase;
+	if (err_decode(&e, &phase, &v) < 0)
+		return;
+	err_set(&why, e.code > 128 || !e.code ? ERR_PEER_LOST : e.code, "%s: %.500s",
+	        coord_self_text(c, self), e.text);
+	coord_fail(c, &why, PHASE_JOIN);
+}
+
 void coord_receive(struct coord *c, uint8_t type, struct view body)
 {
-	receive(&c->members[0], type, body);
+	if (c->self >= 0)
+		receive(&c->members[c->self], type, body);
+	else if (type == MSG_ABORT)
+		leave_unseated(c, body);
 }
 
 /* ---- life ---- */
@@ -659,15 +698,15 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 		m->ctl.on_lost = on_lost;
 		m->ctl.ctx = m;
 	}
-	c->members[0].joined = true;
 	c->join_timer = (struct loop_timer){.fn = join_over, .ctx = c};
 	c->beat_timer = (struct loop_timer){.fn = watch_beats, .ctx = c};
 	c->compare_timer = (struct loop_timer){.fn = coord_compare_over, .ctx = c};
 	c->evidence_timer = (struct loop_timer){.fn = evidence_over, .ctx = c};
 	loop_timer_set(conf->loop, &c->join_timer, conf->join_deadline);
 	c->gate = gate_open(&gate, err);
-	if (c->gate)
+	if (c->gate && coord_init_seats(c) == 0)
 		return c;
+	err_nomem(err, "the ranks of the job", sizeof(struct guest));
 	coord_close(c);
 	return NULL;
 }
@@ -677,7 +716,7 @@ void coord_drain(struct coord *c)
 	if (c->draining)
 		return;
 	c->draining = true;
-	for (int r = 1; r < c->conf.size; r++)
+	for (int r = 0; r < c->conf.size; r++)
 		ctl_end(&c->members[r].ctl);
 	for (struct guest *g = c->guests; g; g = g->next)
 		ctl_end(&g->ctl);
@@ -703,6 +742,8 @@ void coord_close(struct coord *c)
 	loop_timer_stop(&c->compare_timer);
 	loop_timer_stop(&c->evidence_timer);
 	loop_timer_stop(&c->drain_timer);
+	loop_timer_stop(&c->seat_timer);
+	loop_timer_stop(&c->joined_timer);
 	gate_close(c->gate);
 	for (int r = 0; r < c->conf.size; r++) {
 		ctl_release(&c->members[r].ctl);

@@ -1,10 +1,11 @@
 /*
- * The coordinator (rank 0): admits the ranks of a job, compares what they are asked to do, tells
+ * The coordinator: admits the ranks of a job, compares what they are asked to do, tells
  * all of them the plan, watches over them, decides on one culprit when something fails, and takes
  * the vote. It never waits: it acts on messages and timers of the loop.
  *
- * Rank 0 itself is a member like the others; its messages go by coord_receive and come by
- * conf.deliver, without a connection.
+ * It lives in one of the ranks: rank 0 or, with --rank auto, the one that came first. That rank is
+ * a member like the others; its messages go by coord_receive and come by conf.deliver, without a
+ * connection.
  */
 #ifndef COLLCTL_JOB_COORD_H
 #define COLLCTL_JOB_COORD_H
@@ -17,14 +18,17 @@ struct coord_conf {
 	struct loop *loop;
 	struct tls *tls; /* NULL: --insecure */
 	int size;
-	bool elected;          /* rank 0 came by --rank auto */
+	int rank; /* the rank that it lives in; -1: --rank auto, to be given as the others' are */
+	const struct presence *present; /* that rank's; outlives the coordinator */
+	/* The host of a rank that has not joined, by the hostfile; NULL: not known. */
+	const char *(*host_of)(void *ctx, int rank);
 	const uint8_t *jobtag; /* 8 bytes */
 	const uint8_t *launch; /* 8 bytes: hello.launch; NULL: as zeros */
 	tls_find_key *find;
 	void *find_ctx;
 	int64_t join_deadline; /* clock_ns() */
 	int64_t timeout;       /* ns */
-	/* A message of the coordinator for rank 0 itself. Only sets state: it does not call back.
+	/* A message of the coordinator for its own rank. Only sets state: it does not call back.
 	 */
 	void (*deliver)(void *ctx, uint8_t type, struct view body);
 	/* All intents agree: fill the plan (algorithm, dtype, windows, streams). -1: fail the job.
@@ -34,7 +38,7 @@ struct coord_conf {
 	/* Then, for each rank: write the details of its plan. NULL: there are none. The intents
 	 * that decide saw are still there. */
 	void (*details)(void *ctx, int rank, struct buf *out);
-	/* A page of rank 0's own table (job_shows), where its intent or vote has one. */
+	/* A page of its own rank's table (job_shows), where its intent or vote has one. */
 	void (*table)(void *ctx, uint32_t page, struct buf *out);
 	/* What an entry of a table is: "tensor". */
 	const char *(*noun)(void *ctx);
@@ -48,7 +52,7 @@ struct coord;
 /* @listen_fd becomes the coordinator's. */
 struct coord *coord_open(const struct coord_conf *, int listen_fd, struct err *err);
 void coord_close(struct coord *);
-/* A message from rank 0 itself. */
+/* A message from its own rank. */
 void coord_receive(struct coord *, uint8_t type, struct view body);
 /* Has everybody who is to be told the outcome been told, and gone (or their time run out)? */
 bool coord_drained(const struct coord *);

@@ -15,7 +15,7 @@ void coord_compare_over(void *ctx)
 	coord_fail(c, &c->disagreement.err, c->disagreed_in);
 }
 
-/* Rank 0's own page is at hand. */
+/* The page of the coordinator's own rank is at hand. */
 static void take_own_page(struct coord *c)
 {
 	struct buf b;
@@ -24,7 +24,7 @@ static void take_own_page(struct coord *c)
 	if (b.failed)
 		coord_fail(c, &c->disagreement.err, c->disagreed_in);
 	else
-		coord_take_page(c, 0, c->tables.page,
+		coord_take_page(c, c->self, c->tables.page,
 		                b.len ? view_of(b.data, b.len) : view_of("", 0));
 	buf_release(&b);
 }
@@ -36,10 +36,10 @@ static void ask_pages(struct coord *c)
 	buf_init(&b, 16);
 	buf_put_u32(&b, c->tables.page);
 	for (int side = 0; side < 2; side++)
-		if (rank[side] != 0)
+		if (rank[side] != c->self)
 			coord_tell(&c->members[rank[side]], MSG_ASK, &b);
 	buf_release(&b);
-	if (rank[0] == 0 || rank[1] == 0)
+	if (rank[0] == c->self || rank[1] == c->self)
 		take_own_page(c);
 }
 

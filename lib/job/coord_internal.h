@@ -1,7 +1,7 @@
 /*
  * The coordinator's inside, shared by its files: coord.c (its life, the watch over the ranks, the
- * roster, the votes, and what all of it fails of), coord_admit.c (who comes), coord_compare.c (in
- * what the ranks disagree).
+ * roster, the votes, and what all of it fails of), coord_admit.c (who may come), coord_seats.c (who
+ * gets which rank, and who is still missing), coord_compare.c (in what the ranks disagree).
  */
 #ifndef COLLCTL_JOB_COORD_INTERNAL_H
 #define COLLCTL_JOB_COORD_INTERNAL_H
@@ -24,8 +24,9 @@ struct member {
 	struct coord *coord;
 	int rank;
 	struct ctl ctl;
-	struct addr from; /* len 0: rank 0 */
-	bool joined, has_intent, voted, done, lost, told;
+	struct addr from; /* len 0: the coordinator's own rank */
+	struct presence presence;
+	bool joined, present, has_intent, voted, done, lost, told;
 	struct beat beat; /* its last */
 	struct intent intent;
 	uint8_t *details;   /* where the intent's are */
@@ -37,7 +38,12 @@ struct guest {
 	struct coord *coord;
 	struct ctl ctl;
 	struct addr from;
-	bool wants_rank;
+	bool own;        /* the coordinator's rank, without a connection */
+	bool wants_rank; /* --rank auto */
+	bool present;
+	struct presence presence;
+	uint64_t arrival;
+	int rank; /* that it is given */
 	struct guest *next;
 };
 
@@ -45,10 +51,16 @@ struct coord {
 	struct coord_conf conf;
 	struct gate *gate;
 	enum stage stage;
+	int self; /* the rank that it lives in; -1: not given yet */
 	struct member *members;
 	const struct intent **intents; /* the members' */
 	struct vote *votes;
-	struct guest *guests;
+	struct guest *guests; /* the newest first */
+	uint64_t arrivals;    /* of guests */
+	int guests_told;      /* that the job has failed */
+	bool complete;        /* all ranks are there and know what they are */
+	struct joined joined; /* as last told */
+	struct loop_timer seat_timer, joined_timer;
 	struct plan plan;
 	struct evidence evidence; /* in STAGE_RUN: the best so far, while a better one may come */
 	struct err failure;       /* the outcome of STAGE_FAILED */
@@ -74,6 +86,27 @@ void coord_fail(struct coord *c, const struct err *e, enum phase phase);
 void coord_member_lost(struct member *m, const struct err *why);
 /* Once nobody is left to tell, those who were told get a bounded time to go. */
 void coord_maybe_drained(struct coord *c);
+
+/* "rank 3 (nodeb)", of the coordinator's rank: as far as it is known. */
+#define COORD_SELF_TEXT 96
+const char *coord_self_text(const struct coord *, char text[COORD_SELF_TEXT]);
+
+/* Add @conn, or with NULL the coordinator's own rank, to those who wait outside. NULL: it is
+ * closed.
+ */
+struct guest *coord_add_guest(struct coord *, struct conn *conn, const struct addr *from);
+void coord_seat(struct coord *, int rank, struct conn *conn, const struct addr *from);
+/* Somebody has come, gone or said who it is: look soon who can be given a rank. Call it from
+ * anywhere. */
+void coord_seats_changed(struct coord *);
+/* -1: no memory. */
+int coord_init_seats(struct coord *);
+void coord_who_joined(const struct coord *, struct joined *);
+void coord_tell_guests_failure(struct coord *);
+/* A message before the roster from @m: who it is. */
+int coord_take_presence(struct member *m, struct view v, struct err *err);
+/* Fill e->host where the ranks are on several hosts and that of e->rank is known. */
+void coord_name_host(const struct coord *, struct err *e);
 
 /* A gate's (gate.h): a connection that has said HELLO. */
 void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],

@@ -4,6 +4,7 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +29,15 @@ struct job {
 	struct loop loop;
 	struct tls *tls;
 	struct rendezvous *rendezvous;
-	struct coord *coord; /* rank 0's */
-	struct ctl ctl;      /* the others' link to rank 0 */
+	struct coord *coord; /* of the rank that coordinates */
+	struct ctl ctl;      /* the others' link to it */
 	struct mesh *mesh;
 	int rank, size;
+	int coordinator;                     /* its rank; -1: not known yet */
+	char coordinator_host[PRESENT_HOST]; /* "": not known, or this rank's own */
+	int root;                            /* -1: not known */
+	char (*hosts)[PRESENT_HOST];         /* of the ranks; NULL: all are on one, or not known */
+	struct joined joined;
 	uint8_t jobtag[8];
 	int64_t join_deadline;
 	int data_fd; /* the data listener, until the mesh takes it */
@@ -66,6 +72,22 @@ struct job {
 	void *waits_ctx;
 	bool failing;
 };
+
+/* What messages call the coordinator before it can be said by its rank. */
+#define COORDINATOR(j) ((j)->conf.rank == JOB_RANK_AUTO ? "the coordinator" : "rank 0")
+
+__attribute__((format(printf, 3, 4))) static void note(const struct job *j, int level,
+                                                       const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+	if (!j->conf.note)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	j->conf.note(j->conf.note_ctx, level, text);
+}
 
 /* ---- what it is told ---- */
 
@@ -129,6 +151,38 @@ static int read_addrs(struct job *j, struct view *v, struct err *err)
 	return 0;
 }
 
+/* The hosts of the ranks: an empty name is that of the rank before. */
+static int read_hosts(struct job *j, struct view *v, struct err *err)
+{
+	bool several = false;
+	size_t n = (size_t)j->size;
+	j->hosts = calloc(n, sizeof *j->hosts);
+	if (!j->hosts)
+		return err_nomem(err, "the hosts", n * sizeof *j->hosts);
+	for (size_t r = 0; r < n; r++) {
+		view_str(v, j->hosts[r], sizeof *j->hosts);
+		several |= r && j->hosts[r][0];
+		if (r && !j->hosts[r][0])
+			memcpy(j->hosts[r], j->hosts[r - 1], sizeof *j->hosts);
+	}
+	if (v->failed || view_left(v))
+		return err_set(err, ERR_INTEGRITY, "a malformed ROSTER message");
+	if (!several) {
+		free(j->hosts);
+		j->hosts = NULL;
+	}
+	return 0;
+}
+
+const char *job_host(const struct job *j, int rank)
+{
+	if (rank >= 0 && rank == j->coordinator && j->coordinator_host[0])
+		return j->coordinator_host;
+	if (rank >= 0 && rank == j->rank && (j->coordinator_host[0] || j->hosts))
+		return j->conf.present.host;
+	return j->hosts && rank >= 0 && rank < j->size ? j->hosts[rank] : "";
+}
+
 /* The plan outlives its message. */
 static int keep_details(struct job *j, struct err *err)
 {
@@ -175,21 +229,43 @@ static void settle(struct job *j)
 	rendezvous_settle(j->rendezvous);
 }
 
+/* It comes again where more is known. */
+static void take_welcome(struct job *j, struct view v)
+{
+	struct welcome w;
+	struct err e = {.rank = ERR_RANK_SELF};
+	if (welcome_decode(&w, v, &e) < 0) {
+		abort_with(j, &e);
+		return;
+	}
+	j->rank = w.rank;
+	j->coordinator = w.coordinator;
+	if (w.root >= 0)
+		j->root = w.root;
+	if (strcmp(w.host, j->conf.present.host) != 0)
+		memcpy(j->coordinator_host, w.host, sizeof j->coordinator_host);
+	j->welcomed = true;
+}
+
 static void hear(struct job *j, uint8_t type, struct view v)
 {
 	struct err e = {.rank = ERR_RANK_SELF};
 	struct pace pace;
+	struct joined joined;
 	enum phase phase;
 	switch (type) {
 	case MSG_WELCOME:
-		j->rank = (int)view_u32(&v);
-		j->welcomed = !v.failed && j->rank >= 0 && j->rank < PROTO_MAX_SIZE;
+		take_welcome(j, v);
+		return;
+	case MSG_JOINED:
+		if (joined_decode(&joined, v, &e) == 0)
+			j->joined = joined;
 		return;
 	case MSG_ROSTER:
 		if (j->have_roster)
 			return;
 		if (plan_decode(&j->plan, &v, &e) < 0 || keep_details(j, &e) < 0 ||
-		    read_addrs(j, &v, &e) < 0)
+		    read_addrs(j, &v, &e) < 0 || read_hosts(j, &v, &e) < 0)
 			abort_with(j, &e);
 		else
 			j->have_roster = true;
@@ -232,7 +308,7 @@ static enum phase phase_of(const struct job *j)
  * voted and knows no verdict is in doubt. */
 static void lose_coordinator(struct job *j, int code, const char *how, const char *tail)
 {
-	struct err e = {.code = code, .rank = 0};
+	struct err e = {.code = code, .rank = j->coordinator};
 	/* A verdict would have come before the alert that the coordinator received corrupt bytes.
 	 */
 	bool in_doubt = j->voted && !j->ctl.alerted;
@@ -263,7 +339,7 @@ static void on_lost(void *ctx, const struct err *err)
 	}
 	if (!j->welcomed) { /* it will not mend itself */
 		struct err e = {.code = ERR_AUTH, .rank = ERR_RANK_SELF};
-		snprintf(e.text, sizeof e.text, "rank 0: %.300s", err->text);
+		snprintf(e.text, sizeof e.text, "%s: %.300s", COORDINATOR(j), err->text);
 		abort_with(j, &e);
 		return;
 	}
@@ -353,6 +429,7 @@ void job_progress(const struct job *j, struct job_progress *out)
 	        .slowest = j->slowest.rank,
 	        .slowest_phase = j->slowest.phase,
 	        .slowest_done = j->slowest.done,
+	        .joined = j->joined,
 	};
 }
 
@@ -506,7 +583,8 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	j->rank = conf->rank >= 0 ? conf->rank : -1;
 	j->size = conf->size;
 	j->data_fd = j->signal_watch.fd = j->loop.epfd = -1;
-	j->slowest.rank = -1;
+	j->slowest.rank = j->root = -1;
+	j->coordinator = conf->rank == JOB_RANK_AUTO ? -1 : 0;
 	j->ctl.on_lost = on_lost;
 	j->ctl.on_message = hear_local;
 	j->ctl.ctx = j;
@@ -555,12 +633,22 @@ int job_rank(const struct job *j)
 	return j->rank;
 }
 
+int job_coordinator(const struct job *j)
+{
+	return j->coordinator;
+}
+
+int job_root(const struct job *j)
+{
+	return j->root;
+}
+
 struct loop *job_loop(struct job *j)
 {
 	return &j->loop;
 }
 
-/* ---- rank 0 ---- */
+/* ---- the coordinator ---- */
 
 static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
                   struct err *err)
@@ -613,13 +701,45 @@ static void withdraw(void *ctx)
 	rendezvous_withdraw(j->rendezvous, clock_ns() + NS_PER_SEC, &ignored);
 }
 
+/* The address that tells ranks on hosts of one name from each other, the same whoever coordinates.
+ */
+static void find_own_address(struct job *j)
+{
+	char text[ADDR_TEXT];
+	struct addr a;
+	struct err ignored = {0};
+	const char *given = j->conf.advertise ? j->conf.advertise : j->conf.listen;
+	if (!given && j->conf.iface && addr_of_iface(&a, j->conf.iface, &ignored) == 0)
+		given = addr_text(&a, false, text);
+	if (!given)
+		given = rendezvous_local_address(j->rendezvous, text, sizeof text);
+	presence_set(j->conf.present.addr, sizeof j->conf.present.addr, given);
+}
+
+/* The hosts of ranks that are missing: where a hostfile names several. */
+static const char *host_by_file(void *ctx, int rank)
+{
+	const struct hostfile *h = ((struct job *)ctx)->conf.hosts;
+	bool several = false;
+	const char *name = NULL;
+	for (int i = 0; h && i < h->nhosts; i++) {
+		several |= strcmp(h->hosts[i].name, h->hosts[0].name) != 0;
+		if (rank >= h->hosts[i].first && rank < h->hosts[i].first + h->hosts[i].slots)
+			name = h->hosts[i].name;
+	}
+	return several ? name : NULL;
+}
+
 static int coordinate(struct job *j, int listen_fd, struct err *err)
 {
+	find_own_address(j);
 	struct coord_conf c = {
 	        .loop = &j->loop,
 	        .tls = j->tls,
 	        .size = j->size,
-	        .elected = j->conf.rank == JOB_RANK_AUTO,
+	        .rank = j->conf.rank == JOB_RANK_AUTO ? -1 : j->conf.rank,
+	        .present = &j->conf.present,
+	        .host_of = host_by_file,
 	        .jobtag = j->jobtag,
 	        .launch = j->conf.launch_tag,
 	        .find = find_key,
@@ -634,9 +754,11 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .complete = withdraw,
 	        .ctx = j,
 	};
-	j->rank = 0;
 	j->coord = coord_open(&c, listen_fd, err);
-	return j->coord ? 0 : -1;
+	if (!j->coord)
+		return -1;
+	note(j, 1, "this rank coordinates the job");
+	return 0;
 }
 
 /* ---- the others ---- */
@@ -666,6 +788,16 @@ static const char *name_hint(const struct job *j, char *text, size_t cap)
 	return text;
 }
 
+static void say_present(struct job *j)
+{
+	struct buf b;
+	find_own_address(j);
+	buf_init(&b, 2048);
+	presence_encode(&j->conf.present, &b);
+	say(j, MSG_PRESENT, &b);
+	buf_release(&b);
+}
+
 /* One try to join at @to. 1: welcomed, or told why not; 0: nobody there, *why says how it looks;
  * -1: an error for good, in *why. */
 static int try_join(struct job *j, const struct addr *to, struct err *why)
@@ -691,8 +823,10 @@ static int try_join(struct job *j, const struct addr *to, struct err *why)
 	if (dial.until > j->join_deadline)
 		dial.until = j->join_deadline;
 	struct conn *conn = dial_coordinator(&dial, to, &e);
-	if (conn && ctl_start(&j->ctl, conn, &j->loop, &e) == 0)
+	if (conn && ctl_start(&j->ctl, conn, &j->loop, &e) == 0) {
+		say_present(j);
 		ret = await_welcome(j, &e);
+	}
 	if (ret > 0)
 		return 1;
 	ctl_release(&j->ctl);
@@ -701,7 +835,7 @@ static int try_join(struct job *j, const struct addr *to, struct err *why)
 	bool hopeless = e.code != ERR_PEER_LOST && e.code != ERR_STALLED && e.code != ERR_INTEGRITY;
 	if (check_signal(j, why) < 0)
 		return -1;
-	err_set(why, e.code, "rank 0 at %s: %s%s", addr_text(to, true, text), e.text,
+	err_set(why, e.code, "%s at %s: %s%s", COORDINATOR(j), addr_text(to, true, text), e.text,
 	        e.code == ERR_AUTH ? name_hint(j, hint, sizeof hint) : "");
 	return hopeless ? -1 : 0;
 }
@@ -731,17 +865,19 @@ static int nobody_there(struct job *j, const char *last, struct err *err)
 	const char *trouble = rendezvous_trouble(j->rendezvous);
 	char hint[192];
 	err_clear(err);
-	return err_set(err, ERR_RENDEZVOUS,
-	               "rank 0 was not found before the end of --join-timeout: %s%s%s%s", trouble,
-	               trouble[0] && last[0] ? "; " : "", last, name_hint(j, hint, sizeof hint));
+	return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
+	                "%snot found before the end of --join-timeout: %s%s%s%s",
+	                j->coordinator < 0 ? "the coordinator was " : "", trouble,
+	                trouble[0] && last[0] ? "; " : "", last, name_hint(j, hint, sizeof hint));
 }
 
-/* Find the coordinator and join it; rank 0 (and, in a store, a rank that takes any place) becomes
- * it unless there is one already. */
+/* Find the coordinator and join it. Rank 0 and, at a store, any rank with --rank auto becomes it
+ * unless there is one already. */
 static int join(struct job *j, struct err *err)
 {
-	bool may_coordinate = j->conf.rank == 0 || (j->conf.rank == JOB_RANK_AUTO &&
-	                                            rendezvous_has_store(j->rendezvous) && j->size);
+	bool may_coordinate =
+	        j->conf.rank == 0 || j->conf.listen_fd >= 0 ||
+	        (j->conf.rank == JOB_RANK_AUTO && rendezvous_has_store(j->rendezvous));
 	bool again = false;
 	int64_t wait = NS_PER_MS;
 	char last[sizeof err->text] = "";
@@ -795,11 +931,25 @@ static int join(struct job *j, struct err *err)
 	return nobody_there(j, last, err);
 }
 
+/* Wait until this rank's number and the root, where it is asked for, are known. */
+static int await_rank(struct job *j, struct err *err)
+{
+	int64_t until = j->join_deadline + j->conf.timeout; /* the coordinator's is the deadline */
+	while (j->rank < 0 || (j->conf.present.finds_root && j->root < 0)) {
+		if (clock_ns() >= until)
+			return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
+			                "gave no rank before the end of --join-timeout");
+		if (turn(j, until, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int job_enter(struct job *j, struct err *err)
 {
 	if (take_signals(j, err) < 0)
 		return -1;
-	if (join(j, err) < 0) {
+	if (join(j, err) < 0 || await_rank(j, err) < 0) {
 		if (j->signal) { /* whatever call it interrupted */
 			err_clear(err);
 			check_signal(j, err);
@@ -822,8 +972,8 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 	if (j->conf.listen) {
 		if (addr_split(j->conf.listen, host, sizeof host, &port, err) < 0)
 			return -1;
-		/* The port that --listen names is rank 0's control listener's. */
-		if (port < 0 || j->rank == 0)
+		/* The port that --listen names is the coordinator's control listener's. */
+		if (port < 0 || j->coord)
 			port = 0;
 		if (addr_resolve(&a, host, port, true, err) < 0)
 			return -1;
@@ -847,15 +997,16 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 		int given;
 		if (addr_split(j->conf.advertise, host, sizeof host, &given, err) < 0)
 			return -1;
-		/* As with --listen: a port that rank 0 names is its control listener's. */
-		if (given >= 0 && j->rank != 0)
+		/* As with --listen: the coordinator's is its control listener's. */
+		if (given >= 0 && !j->coord)
 			port = given;
 		snprintf(in->data_addr, sizeof in->data_addr,
 		         strchr(host, ':') ? "[%.100s]:%d" : "%.100s:%d", host, port);
 	} else if (j->coord) {
 		snprintf(in->data_addr, sizeof in->data_addr, ":%d", port);
 	} else {
-		/* Where any address is listened on, the one that rank 0 is reached from is told. */
+		/* Where any address is listened on, the one that reaches the coordinator is told.
+		 */
 		struct addr here = {.len = sizeof here.sa};
 		if (addr_is_any(&a) &&
 		    getsockname(j->ctl.conn->fd, (struct sockaddr *)&here.sa, &here.len) == 0) {
@@ -885,7 +1036,7 @@ int job_agree(struct job *j, struct intent *in, bool mesh, job_decide *decide_fn
 	int64_t until = j->join_deadline + j->conf.timeout;
 	while (!j->have_roster) {
 		if (clock_ns() >= until)
-			return err_rank(err, ERR_RENDEZVOUS, 0, "it told no roster");
+			return err_rank(err, ERR_RENDEZVOUS, j->coordinator, "it told no roster");
 		if (turn(j, until, err) < 0)
 			return -1;
 	}
@@ -1022,13 +1173,16 @@ void job_fail(struct job *j, struct err *err)
 				break;
 		/* A coordinator that lives answers a report at once. */
 		if (!own && !j->aborted && !j->coord)
-			*err = (struct err){ERR_STALLED, 0,
-			                    "no answer to a report: stopped, or cut off"};
+			*err = (struct err){.code = ERR_STALLED,
+			                    .rank = j->coordinator,
+			                    .text = "no answer to a report: stopped, or cut off"};
 	}
 	if (j->aborted && !own)
 		*err = j->failure;
 	if (err->rank == ERR_RANK_SELF)
 		err->rank = j->rank;
+	if (!err->host[0])
+		presence_set(err->host, sizeof err->host, job_host(j, err->rank));
 }
 
 /* Rank 0 stays until everybody knows the outcome, the others say goodbye and go. */
@@ -1066,6 +1220,7 @@ void job_close(struct job *j)
 	loop_release(&j->loop);
 	wipe(j->plan.key, sizeof j->plan.key);
 	free(j->addrs);
+	free(j->hosts);
 	free(j->details);
 	free(j);
 }

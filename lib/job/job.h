@@ -22,6 +22,9 @@
 
 #define JOB_RANK_AUTO (-2)
 
+/* What goes on while the job comes about, for -v (1) and -vv (2). */
+typedef void job_note(void *ctx, int level, const char *text);
+
 struct job_conf {
 	const char *name;      /* --job */
 	const char *name_from; /* the launcher's variable that it is from; NULL: none */
@@ -37,13 +40,20 @@ struct job_conf {
 	const char *listen, *advertise, *iface;
 	int port_lo, port_hi;
 	int64_t join_timeout, timeout; /* ns */
+	struct presence present;       /* of this rank; the job fills the address */
+	job_note *note;                /* or NULL */
+	void *note_ctx;
 };
 
 struct job;
 
 struct job *job_open(const struct job_conf *, struct err *err);
 int job_enter(struct job *, struct err *err);
-int job_rank(const struct job *); /* -1 before job_enter knows it */
+int job_rank(const struct job *);        /* -1 before job_enter knows it */
+int job_root(const struct job *);        /* where conf.present.finds_root, from job_enter on */
+int job_coordinator(const struct job *); /* its rank; -1: not known */
+/* The host of a rank, once the plan is known; "" where all ranks are on one host, or not known. */
+const char *job_host(const struct job *, int rank);
 struct loop *job_loop(struct job *);
 
 /* Rank 0's decision once all agree: fill the plan but for session, key and memory. */
@@ -105,7 +115,8 @@ struct job_progress {
 	uint64_t moved, total; /* this rank's, as job_moved was told */
 	int slowest;           /* the rank that is least far, by the last beats; -1: not known */
 	enum phase slowest_phase;
-	double slowest_done; /* the fraction that it has moved */
+	double slowest_done;  /* the fraction that it has moved */
+	struct joined joined; /* in PHASE_JOIN: who is there; size 0: not known */
 };
 void job_progress(const struct job *, struct job_progress *out);
 

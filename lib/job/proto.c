@@ -121,6 +121,85 @@ int intent_decode(struct intent *in, struct view v, struct err *err)
 	return v.failed || view_left(&v) || !sane ? malformed(err, "INTENT") : 0;
 }
 
+void presence_set(char *field, size_t cap, const char *text)
+{
+	size_t n = 0;
+	for (; text[n] && n + 1 < cap; n++)
+		field[n] = (unsigned char)text[n] < 0x20 || text[n] == 0x7f ? '?' : text[n];
+	field[n] = '\0';
+}
+
+void presence_encode(const struct presence *p, struct buf *b)
+{
+	buf_put_str(b, p->host);
+	buf_put_str(b, p->addr);
+	buf_put_str(b, p->input);
+	buf_put_str(b, p->output);
+	buf_put_u8(b, p->has_input);
+	buf_put_u8(b, p->finds_root);
+	buf_put_str(b, p->root);
+}
+
+int presence_decode(struct presence *p, struct view v, struct err *err)
+{
+	memset(p, 0, sizeof *p);
+	view_str(&v, p->host, sizeof p->host);
+	view_str(&v, p->addr, sizeof p->addr);
+	view_str(&v, p->input, sizeof p->input);
+	view_str(&v, p->output, sizeof p->output);
+	p->has_input = view_u8(&v);
+	p->finds_root = view_u8(&v);
+	view_str(&v, p->root, sizeof p->root);
+	return v.failed || view_left(&v) ? malformed(err, "PRESENT") : 0;
+}
+
+int presence_compare(const struct presence *a, const struct presence *b)
+{
+	int d = strcmp(a->host, b->host);
+	d = d ? d : strcmp(a->addr, b->addr);
+	d = d ? d : strcmp(a->input, b->input);
+	return d ? d : strcmp(a->output, b->output);
+}
+
+void welcome_encode(const struct welcome *w, struct buf *b)
+{
+	buf_put_u32(b, (uint32_t)w->rank);
+	buf_put_u32(b, (uint32_t)w->coordinator);
+	buf_put_u32(b, (uint32_t)w->root);
+	buf_put_str(b, w->host);
+}
+
+int welcome_decode(struct welcome *w, struct view v, struct err *err)
+{
+	memset(w, 0, sizeof *w);
+	w->rank = (int)view_u32(&v);
+	w->coordinator = (int)view_u32(&v);
+	w->root = (int)view_u32(&v);
+	view_str(&v, w->host, sizeof w->host);
+	bool sane = w->rank >= 0 && w->rank < PROTO_MAX_SIZE && w->coordinator >= -1 &&
+	            w->coordinator < PROTO_MAX_SIZE && w->root >= -1 && w->root < PROTO_MAX_SIZE;
+	return v.failed || view_left(&v) || !sane ? malformed(err, "WELCOME") : 0;
+}
+
+void joined_encode(const struct joined *j, struct buf *b)
+{
+	buf_put_u32(b, j->here);
+	buf_put_u32(b, j->size);
+	buf_put_u8(b, j->by_host);
+	buf_put_str(b, j->names);
+}
+
+int joined_decode(struct joined *j, struct view v, struct err *err)
+{
+	memset(j, 0, sizeof *j);
+	j->here = view_u32(&v);
+	j->size = view_u32(&v);
+	j->by_host = view_u8(&v);
+	view_str(&v, j->names, sizeof j->names);
+	bool sane = j->here <= j->size && j->size <= PROTO_MAX_SIZE;
+	return v.failed || view_left(&v) || !sane ? malformed(err, "JOINED") : 0;
+}
+
 void table_put(struct buf *page, const char *name, const char *value)
 {
 	buf_put_str(page, name);
@@ -220,6 +299,7 @@ void err_encode(const struct err *e, enum phase phase, struct buf *b)
 	buf_put_u32(b, (uint32_t)e->rank);
 	buf_put_u8(b, (uint8_t)phase);
 	buf_put_str(b, e->text);
+	buf_put_str(b, e->host);
 }
 
 int err_decode(struct err *e, enum phase *phase, struct view *v)
@@ -229,6 +309,8 @@ int err_decode(struct err *e, enum phase *phase, struct view *v)
 	e->rank = (int)view_u32(v);
 	*phase = (enum phase)view_u8(v);
 	view_str(v, e->text, sizeof e->text);
+	if (view_left(v)) /* another version's has none */
+		view_str(v, e->host, sizeof e->host);
 	bool sane = e->code <= UINT8_MAX && e->rank >= ERR_RANK_SELF && e->rank < PROTO_MAX_SIZE &&
 	            *phase <= PHASE_COMMIT;
 	return v->failed || !sane ? -1 : 0;

@@ -32,6 +32,8 @@ enum msg_type {
 	MSG_FINAL,       /* coordinator: everybody is done, or who could not */
 	MSG_ASK,         /* coordinator: show this page of your table */
 	MSG_PAGE,        /* rank: that page */
+	MSG_PRESENT,     /* rank, after HELLO: where it is and what it brings */
+	MSG_JOINED,      /* coordinator, while ranks are missing: who is there */
 };
 
 enum phase { PHASE_JOIN, PHASE_CONNECT, PHASE_RUN, PHASE_COMMIT };
@@ -48,6 +50,46 @@ struct hello {
 };
 void hello_encode(const struct hello *, uint8_t opening[GATE_OPENING]);
 int hello_decode(struct hello *, const uint8_t opening[GATE_OPENING]); /* -1: no such record */
+
+/*
+ * What a rank says of itself before all ranks are known: PRESENT. Ranks with --rank auto are sorted
+ * by host, addr, input and output, in this order. Texts have no control characters.
+ */
+#define PRESENT_HOST 65
+#define PRESENT_FILE 256
+struct presence {
+	char host[PRESENT_HOST];   /* its host's name */
+	char addr[ADDR_TEXT];      /* its address, whoever coordinates; "": not known */
+	char input[PRESENT_FILE];  /* its first input; "": none */
+	char output[PRESENT_FILE]; /* its first output; "": none */
+	bool has_input;            /* the first input is a file that exists */
+	bool finds_root;           /* the root is still to be found: */
+	char root[PRESENT_HOST];   /* the rank on this host; "": the one rank that gives an input */
+};
+void presence_encode(const struct presence *, struct buf *);
+int presence_decode(struct presence *, struct view, struct err *);
+/* A name, with its end left out where it is too long. */
+void presence_set(char *field, size_t cap, const char *text);
+/* The order of ranks: as strcmp. */
+int presence_compare(const struct presence *, const struct presence *);
+
+/* The coordinator's answer; again, once it knows more. */
+struct welcome {
+	int rank;
+	int coordinator, root;   /* ranks; -1: not known yet */
+	char host[PRESENT_HOST]; /* the coordinator's */
+};
+void welcome_encode(const struct welcome *, struct buf *);
+int welcome_decode(struct welcome *, struct view, struct err *);
+
+/* Who has joined so far: JOINED. */
+struct joined {
+	uint32_t here, size;
+	bool by_host; /* names: the hosts of those that are here, not the ranks that are missing */
+	char names[256]; /* "2, 5-7", "nodea, nodeb" */
+};
+void joined_encode(const struct joined *, struct buf *);
+int joined_decode(struct joined *, struct view, struct err *);
 
 /*
  * What a rank is asked to do. Facts are what the ranks must agree on, as the user would read them:

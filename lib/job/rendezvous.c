@@ -173,6 +173,14 @@ const char *rendezvous_trouble(const struct rendezvous *r)
 	return r->trouble;
 }
 
+const char *rendezvous_local_address(const struct rendezvous *r, char *buf, size_t cap)
+{
+	buf[0] = '\0';
+	if (r->store && store_local_address(r->store, buf, cap) < 0)
+		buf[0] = '\0';
+	return buf;
+}
+
 /* ---- rank 0 ---- */
 
 /* Where to listen: --listen, else the given interface, else @fallback. */

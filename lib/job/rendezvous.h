@@ -41,8 +41,7 @@ void rendezvous_free(struct rendezvous *);
  * is replaced (compare-and-swap) once @dead says that nobody listens there. */
 int rendezvous_publish(struct rendezvous *, bool dead, struct addr *where, int64_t deadline,
                        struct err *err);
-/* Is it only this rank, of those with --rank auto, that is to become rank 0? It was, if publish
- * returned a descriptor. Stores only. */
+/* Do the ranks meet at a store? There any rank can become the coordinator. */
 bool rendezvous_has_store(const struct rendezvous *);
 
 /* The others: the coordinator's address. 1: found; 0: not yet (waited until @until, or something
@@ -55,6 +54,9 @@ const char *rendezvous_trouble(const struct rendezvous *);
 /* Everybody has come: the store, with its token, is done with, unless a record is still to be
  * removed from it. */
 void rendezvous_settle(struct rendezvous *);
+/* This host's address as the store sees it, once it was asked; "": not known, or there is no store.
+ */
+const char *rendezvous_local_address(const struct rendezvous *, char *buf, size_t cap);
 /* Remove this coordinator's record. Failure is the caller's to ignore. */
 int rendezvous_withdraw(struct rendezvous *, int64_t deadline, struct err *err);
 

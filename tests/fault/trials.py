@@ -84,7 +84,7 @@ def check_killed(job, rank, sent):
     if rank == 0:  # it has no HELLO: who had joined lost it, who had not does not find it
         demand(codes <= {5, 8}, "codes", codes)
         for r in others:
-            text = "rank 0: lost" if job.codes[r] == 8 else "rank 0 was not found"
+            text = "rank 0: lost" if job.codes[r] == 8 else "rank 0: not found"
             demand(text in job.said[r], "rank", r, "does not say:", text)
         return "rank 0 lost"
     # ClientHello, Finished, HELLO

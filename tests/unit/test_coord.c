@@ -26,6 +26,8 @@ struct member {
 	int heard[16]; /* messages of each type */
 	int lost;
 	uint32_t rank; /* by WELCOME */
+	struct welcome welcome;
+	struct joined joined;
 	struct plan plan;
 	uint32_t size; /* by ROSTER */
 	char addrs[MEMBERS][ADDR_TEXT];
@@ -57,7 +59,11 @@ static void take(struct member *m, uint8_t type, struct view v)
 	m->heard[type]++;
 	switch (type) {
 	case MSG_WELCOME:
-		m->rank = view_u32(&v);
+		assert_int_equal(welcome_decode(&m->welcome, v, &err), 0);
+		m->rank = (uint32_t)m->welcome.rank;
+		break;
+	case MSG_JOINED:
+		assert_int_equal(joined_decode(&m->joined, v, &err), 0);
 		break;
 	case MSG_ROSTER:
 		m->completed_before_roster = completed == 1;
@@ -161,13 +167,16 @@ static const char *noun(void *ctx)
 	return "tensor";
 }
 
-static void open_job(int size, int64_t join_ns, int64_t timeout)
+static void open_job_as(int rank, const struct presence *present, int size, int64_t join_ns,
+                        int64_t timeout)
 {
 	struct err err = {0};
 	job_size = size;
 	struct coord_conf conf = {
 	        .loop = &loop,
 	        .size = size,
+	        .rank = rank,
+	        .present = present,
 	        .jobtag = (const uint8_t *)"job tag",
 	        .launch = (const uint8_t *)"launch 1",
 	        .join_deadline = clock_ns() + join_ns,
@@ -185,6 +194,11 @@ static void open_job(int size, int64_t join_ns, int64_t timeout)
 	assert_true(fd >= 0);
 	coord = coord_open(&conf, fd, &err);
 	assert_non_null(coord);
+}
+
+static void open_job(int size, int64_t join_ns, int64_t timeout)
+{
+	open_job_as(0, NULL, size, join_ns, timeout);
 }
 
 static int set_up(void **state)
@@ -542,6 +556,190 @@ static void sizes_that_differ(void **state)
 	until(members[2].lost, 1);
 }
 
+/* ---- --rank auto ---- */
+
+static void say_present(int i, const struct presence *p)
+{
+	struct buf b;
+	buf_init(&b, 4096);
+	presence_encode(p, &b);
+	ctl_send(&members[i].ctl, MSG_PRESENT, &b);
+	buf_release(&b);
+}
+
+static struct presence presence_of(const char *host, const char *input)
+{
+	struct presence p = {.host = "", .has_input = *input != 0};
+	presence_set(p.host, sizeof p.host, host);
+	presence_set(p.input, sizeof p.input, input);
+	return p;
+}
+
+/* Members @from to @to - 1, each as p[i], want any rank. */
+static void want_ranks(const struct presence *p, int from, int to, int size)
+{
+	struct hello h = hello_of(-1, size);
+	for (int i = from; i < to; i++) {
+		hello_as(i, &h);
+		say_present(i, &p[i]);
+	}
+}
+
+/* Who they are decides their ranks: not who coordinates, nor who comes first. */
+static void auto_ranks_are_sorted(void **state)
+{
+	static const int order[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}};
+	const struct presence sorted[4] = {presence_of("a", "z"), presence_of("b", "x"),
+	                                   presence_of("b", "y"), presence_of("c", "")};
+	for (size_t k = 0; k < 3; k++) {
+		struct presence p[4];
+		again(state);
+		for (int i = 0; i < 4; i++)
+			p[i] = sorted[order[k][i]];
+		open_job_as(-1, &p[0], 4, PATIENCE, NS_PER_SEC);
+		want_ranks(p, 1, 4, 4);
+		for (int i = 0; i < 4; i++) {
+			until(members[i].heard[MSG_WELCOME], 1);
+			assert_int_equal(members[i].rank, order[k][i]);
+			until(members[i].heard[MSG_WELCOME], 2);
+			assert_int_equal(members[i].welcome.coordinator, order[k][0]);
+			assert_string_equal(members[i].welcome.host, p[0].host);
+			assert_int_equal(members[i].welcome.root, -1);
+		}
+	}
+	(void)state;
+}
+
+/* Ranks with a number keep it; the others fill what is left. */
+static void auto_ranks_fill_the_places_left(void **state)
+{
+	const struct presence p[4] = {presence_of("d", ""), presence_of("n", ""),
+	                              presence_of("c", ""), presence_of("m", "")};
+	struct hello h = hello_of(2, 4);
+	(void)state;
+	open_job_as(-1, &p[0], 4, PATIENCE, NS_PER_SEC);
+	hello_as(1, &h);
+	until(members[1].heard[MSG_WELCOME], 1);
+	assert_int_equal(members[1].welcome.coordinator, -1);
+	want_ranks(p, 2, 3, 4);
+	h = hello_of(0, 4);
+	hello_as(3, &h);
+	say_present(1, &p[1]);
+	say_present(3, &p[3]);
+	static const int want[] = {3, 2, 1, 0};
+	for (int i = 0; i < 4; i++) {
+		until(members[i].heard[MSG_WELCOME], 2);
+		assert_int_equal(members[i].rank, want[i]);
+		assert_int_equal(members[i].welcome.coordinator, 3);
+	}
+	for (int i = 0; i < 4; i++) /* the message's sender is named by its rank */
+		if (i != 1)
+			intend(i, "(3,5)");
+	ctl_release(&members[1].ctl);
+	until(members[0].heard[MSG_ABORT], 1);
+	assert_int_equal(members[0].failure.rank, 2);
+	assert_string_equal(members[0].failure.host, "n");
+}
+
+static void the_root_is_found(void **state)
+{
+	struct presence p[3] = {presence_of("b.example", ""), presence_of("a", ""),
+	                        presence_of("c", "")};
+	static const struct {
+		const char *host;     /* --root */
+		int gives[3], has[3]; /* an input; a file that exists */
+		int root;             /* by presence; -1: none */
+		const char *says;
+	} cases[] = {
+	        {"b", {0}, {0}, 0, NULL},
+	        {"b.example", {0}, {0}, 0, NULL},
+	        {"x", {0}, {0}, -1, "--root x: no rank is on a host of this name"},
+	        {"", {0, 0, 1}, {0}, 2, NULL},
+	        {"", {1, 1, 1}, {0, 1, 0}, 1, NULL},
+	        {"", {1, 0, 1}, {1, 0, 1}, -1, "ranks 1, 2 give an input"},
+	        {"", {1, 0, 1}, {0}, -1, "ranks 1, 2 give an input"},
+	        {"", {0}, {0}, -1, "no rank gives an input"},
+	};
+	static const int rank_of[] = {1, 0, 2};
+	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+		again(state);
+		for (int i = 0; i < 3; i++) {
+			p[i].finds_root = true;
+			presence_set(p[i].root, sizeof p[i].root, cases[k].host);
+			presence_set(p[i].input, sizeof p[i].input, cases[k].gives[i] ? "in" : "");
+			p[i].has_input = cases[k].has[i];
+		}
+		open_job_as(-1, &p[0], 3, PATIENCE, NS_PER_SEC);
+		want_ranks(p, 1, 3, 3);
+		for (int i = 0; i < 3; i++) {
+			until(members[i].heard[cases[k].says ? MSG_ABORT : MSG_WELCOME],
+			      cases[k].says ? 1 : 2);
+			if (!cases[k].says)
+				assert_int_equal(members[i].welcome.root, rank_of[cases[k].root]);
+			else if (!strstr(members[i].failure.text, cases[k].says))
+				fail_msg("case %zu: %s", k, members[i].failure.text);
+		}
+	}
+}
+
+static void several_ranks_on_the_root_s_host(void **state)
+{
+	struct presence p[3] = {presence_of("b", ""), presence_of("a", ""), presence_of("b", "")};
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		p[i].finds_root = true;
+		presence_set(p[i].root, sizeof p[i].root, "b");
+	}
+	open_job_as(-1, &p[0], 3, PATIENCE, NS_PER_SEC);
+	want_ranks(p, 1, 3, 3);
+	until(members[2].heard[MSG_ABORT], 1);
+	assert_non_null(strstr(members[2].failure.text, "ranks 1, 2 are on this host"));
+}
+
+/* Who waits learns who is there, and at the end all do, also who has no rank yet. */
+static void missing_ranks_are_counted_by_host(void **state)
+{
+	const struct presence p[3] = {presence_of("b", ""), presence_of("a", ""),
+	                              presence_of("b", "")};
+	(void)state;
+	open_job_as(-1, &p[0], 5, 1200 * NS_PER_MS, NS_PER_SEC);
+	want_ranks(p, 1, 3, 5);
+	for (int i = 0; i < 3; i++) {
+		until(members[i].heard[MSG_JOINED], 1);
+		assert_int_equal(members[i].joined.size, 5);
+		assert_true(members[i].joined.by_host);
+	}
+	for (int i = 0; i < 3; i++) {
+		until(members[i].heard[MSG_ABORT], 1);
+		assert_int_equal(members[i].failure.code, ERR_RENDEZVOUS);
+		assert_int_equal(members[i].failure.rank, ERR_RANK_SELF);
+		assert_non_null(strstr(members[i].failure.text, "3 of 5 ranks have joined"));
+		assert_non_null(strstr(members[i].failure.text, "; 2 are missing"));
+	}
+	coord_drain(coord);
+	for (int i = 1; i < 3; i++)
+		ctl_end(&members[i].ctl);
+	int64_t end = clock_ns() + PATIENCE;
+	while (!coord_drained(coord)) {
+		assert_true(clock_ns() < end);
+		turn();
+	}
+}
+
+static void who_waits_learns_who_is_missing(void **state)
+{
+	(void)state;
+	open_job(4, PATIENCE, NS_PER_SEC);
+	join(1, 4);
+	join(3, 4);
+	until(members[1].heard[MSG_JOINED], 1);
+	until(members[3].heard[MSG_JOINED], 1);
+	until(members[0].heard[MSG_JOINED], 1);
+	assert_int_equal(members[1].joined.here, 3);
+	assert_string_equal(members[1].joined.names, "2");
+	assert_false(members[1].joined.by_host);
+}
+
 static void a_rank_out_of_range(void **state)
 {
 	struct hello h = hello_of(3, 0);
@@ -676,12 +874,15 @@ static void a_late_rank_is_told_of_the_failure(void **state)
 
 static void ranks_that_take_any_place(void **state)
 {
+	const struct presence p = {.host = "a"};
 	struct hello any = hello_of(-1, 4);
 	bool taken[4] = {true};
 	(void)state;
 	open_job(4, PATIENCE, NS_PER_SEC);
 	hello_as(4, &any);
+	say_present(4, &p);
 	hello_as(5, &any);
+	say_present(5, &p);
 	for_ms(5);
 	assert_int_equal(members[4].heard[MSG_WELCOME], 0); /* one with a rank may still come */
 	join(2, 4);
@@ -703,19 +904,23 @@ static void ranks_that_take_any_place(void **state)
 /* Whether it goes later or right behind its HELLO, so that both are found together. */
 static void who_goes_before_it_has_a_place_is_not_counted(void **state)
 {
+	const struct presence p = {.host = "a"};
 	struct hello any = hello_of(-1, 3);
 	for (int late = 0; late < 2; late++) {
 		again(state);
 		open_job(3, PATIENCE, NS_PER_SEC);
 		hello_as(4, &any);
+		say_present(4, &p);
 		if (late)
 			for_ms(5);
 		ctl_release(&members[4].ctl);
 		for_ms(5);
 		hello_as(5, &any);
+		say_present(5, &p);
 		for_ms(5);
 		assert_int_equal(members[5].heard[MSG_WELCOME], 0);
 		hello_as(6, &any);
+		say_present(6, &p);
 		until(members[5].heard[MSG_WELCOME], 1);
 		until(members[6].heard[MSG_WELCOME], 1);
 		assert_int_equal(members[0].heard[MSG_ABORT], 0);
@@ -1331,6 +1536,12 @@ int main(void)
 	        COORD_TEST(a_rank_started_twice),
 	        COORD_TEST(other_versions_and_jobs_are_told),
 	        COORD_TEST(another_launch_is_told),
+	        COORD_TEST(auto_ranks_are_sorted),
+	        COORD_TEST(auto_ranks_fill_the_places_left),
+	        COORD_TEST(the_root_is_found),
+	        COORD_TEST(several_ranks_on_the_root_s_host),
+	        COORD_TEST(missing_ranks_are_counted_by_host),
+	        COORD_TEST(who_waits_learns_who_is_missing),
 	        COORD_TEST(after_sizes_that_differ_few_are_waited_for),
 	        COORD_TEST(missing_ranks_are_listed_at_the_deadline),
 	        COORD_TEST(a_rank_that_says_nothing_is_named_at_the_deadline),

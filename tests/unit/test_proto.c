@@ -270,6 +270,7 @@ static void errors_come_back(void **state)
 			enum phase phase;
 			struct buf b;
 			snprintf(e.text, sizeof e.text, "x.npy: no space left");
+			snprintf(e.host, sizeof e.host, "nodeb");
 			buf_init(&b, 4096);
 			err_encode(&e, PHASE_COMMIT, &b);
 			struct view v = view_of(b.data, b.len);
@@ -278,14 +279,71 @@ static void errors_come_back(void **state)
 			assert_int_equal(back.rank, e.rank);
 			assert_int_equal(phase, PHASE_COMMIT);
 			assert_string_equal(back.text, e.text);
+			assert_string_equal(back.host, e.host);
 			for (size_t n = 0; n < b.len; n++) {
 				uint8_t *cut = exactly(b.data, n);
+				bool whole = n == b.len - 2 - strlen(e.host); /* without a host */
 				v = view_of(cut, n);
-				assert_int_equal(err_decode(&back, &phase, &v), -1);
+				assert_int_equal(err_decode(&back, &phase, &v), whole ? 0 : -1);
 				free(cut);
 			}
 			buf_release(&b);
 		}
+}
+
+static void presences_come_back(void **state)
+{
+	struct presence p, back;
+	struct err err = {0};
+	struct buf b;
+	(void)state;
+	memset(&p, 0, sizeof p);
+	p.has_input = p.finds_root = true;
+	presence_set(p.host, sizeof p.host, "node\x1b[2Ja");
+	assert_string_equal(p.host, "node?[2Ja");
+	presence_set(p.addr, sizeof p.addr, "192.0.2.1");
+	memset(p.input, 'x', sizeof p.input - 1);
+	presence_set(p.root, 5, "nodea");
+	assert_string_equal(p.root, "node");
+	buf_init(&b, 4096);
+	presence_encode(&p, &b);
+	assert_int_equal(presence_decode(&back, view_of(b.data, b.len), &err), 0);
+	assert_memory_equal(&p, &back, sizeof p);
+	for (size_t n = 0; n < b.len; n++) {
+		uint8_t *cut = exactly(b.data, n);
+		err_clear(&err);
+		assert_int_equal(presence_decode(&back, view_of(cut, n), &err), -1);
+		assert_int_equal(err.code, ERR_INTEGRITY);
+		free(cut);
+	}
+	buf_release(&b);
+}
+
+static void welcomes_and_joined_come_back(void **state)
+{
+	struct welcome w = {.rank = 3, .coordinator = -1, .root = 65535, .host = "nodea"}, w2;
+	struct joined j = {.here = 3, .size = 4, .by_host = true, .names = "nodea, nodeb"}, j2;
+	struct err err = {0};
+	struct buf b;
+	(void)state;
+	buf_init(&b, 4096);
+	welcome_encode(&w, &b);
+	assert_int_equal(welcome_decode(&w2, view_of(b.data, b.len), &err), 0);
+	assert_true(w2.rank == w.rank && w2.coordinator == w.coordinator && w2.root == w.root);
+	assert_string_equal(w2.host, w.host);
+	assert_int_equal(welcome_decode(&w2, view_of(b.data, b.len - 1), &err), -1);
+	put_u32(b.data, 65536);
+	assert_int_equal(welcome_decode(&w2, view_of(b.data, b.len), &err), -1);
+	buf_release(&b);
+	buf_init(&b, 4096);
+	joined_encode(&j, &b);
+	assert_int_equal(joined_decode(&j2, view_of(b.data, b.len), &err), 0);
+	assert_true(j2.here == j.here && j2.size == j.size && j2.by_host);
+	assert_string_equal(j2.names, j.names);
+	assert_int_equal(joined_decode(&j2, view_of(b.data, b.len - 1), &err), -1);
+	put_u32(b.data, 5); /* more than there are */
+	assert_int_equal(joined_decode(&j2, view_of(b.data, b.len), &err), -1);
+	buf_release(&b);
 }
 
 static void an_error_s_text_is_escaped(void **state)
@@ -394,6 +452,8 @@ int main(void)
 	        cmocka_unit_test(impossible_plans),
 	        cmocka_unit_test(errors_come_back),
 	        cmocka_unit_test(an_error_s_text_is_escaped),
+	        cmocka_unit_test(presences_come_back),
+	        cmocka_unit_test(welcomes_and_joined_come_back),
 	        cmocka_unit_test(votes_come_back),
 	        cmocka_unit_test(beats_come_back),
 	        cmocka_unit_test(a_pace_comes_back),

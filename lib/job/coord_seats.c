@@ -1,0 +1,447 @@
+/* Who gets which rank, who is the root, and who is still missing. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/job/coord_internal.h"
+#include "lib/job/ranks.h"
+
+#define JOINED_EVERY (500 * NS_PER_MS) /* who waits is told at most so often who is there */
+
+static bool waits(const struct guest *g)
+{
+	return g->wants_rank && (g->own || ctl_open(&g->ctl));
+}
+
+/* ---- guests ---- */
+
+static void guest_lost(void *ctx, const struct err *err)
+{
+	struct guest *g = ctx;
+	(void)err;
+	g->wants_rank = false;
+	coord_seats_changed(g->coord);
+	coord_maybe_drained(g->coord);
+}
+
+static void guest_message(void *ctx, uint8_t type, struct view body)
+{
+	struct guest *g = ctx;
+	struct err e = {0};
+	if (type != MSG_PRESENT || g->present || presence_decode(&g->presence, body, &e) < 0)
+		return;
+	g->present = true;
+	coord_seats_changed(g->coord);
+}
+
+/* Those who have gone make room. Not called from a guest's own link. */
+static void forget_guests(struct coord *c)
+{
+	for (struct guest **p = &c->guests; *p;) {
+		struct guest *g = *p;
+		if (ctl_open(&g->ctl) || waits(g)) {
+			p = &g->next;
+			continue;
+		}
+		*p = g->next;
+		free(g);
+	}
+}
+
+struct guest *coord_add_guest(struct coord *c, struct conn *conn, const struct addr *from)
+{
+	forget_guests(c);
+	struct guest *g = calloc(1, sizeof *g);
+	struct err e = {0};
+	if (!g) {
+		conn_free(conn);
+		return NULL;
+	}
+	g->coord = c;
+	g->own = !conn;
+	g->ctl.on_lost = guest_lost;
+	g->ctl.on_message = guest_message;
+	g->ctl.ctx = g;
+	g->arrival = ++c->arrivals;
+	g->next = c->guests;
+	c->guests = g;
+	if (from)
+		g->from = *from;
+	if (conn && ctl_start(&g->ctl, conn, c->conf.loop, &e) < 0)
+		ctl_release(&g->ctl);
+	return g;
+}
+
+void coord_tell_guests_failure(struct coord *c)
+{
+	struct buf b;
+	coord_err_message(&c->failure, c->failed_in, &b);
+	for (struct guest *g = c->guests; g; g = g->next) {
+		if (!waits(g))
+			continue;
+		g->wants_rank = false;
+		c->guests_told++;
+		if (g->own)
+			c->conf.deliver(c->conf.ctx, MSG_ABORT, view_of(b.data, b.len));
+		ctl_send(&g->ctl, MSG_ABORT, &b);
+		if (c->draining)
+			ctl_end(&g->ctl);
+	}
+	buf_release(&b);
+}
+
+/* ---- hosts ---- */
+
+/* The host of a rank that is there. */
+static const char *host_of(const struct coord *c, int rank)
+{
+	return c->members[rank].present ? c->members[rank].presence.host : "";
+}
+
+/* Are there ranks on different hosts? */
+static bool several_hosts(const struct coord *c)
+{
+	const char *first = "";
+	for (int r = 0; r < c->conf.size; r++) {
+		const char *host = host_of(c, r);
+		if (*host && *first && strcmp(host, first) != 0)
+			return true;
+		first = *host ? host : first;
+	}
+	return false;
+}
+
+void coord_name_host(const struct coord *c, struct err *e)
+{
+	const char *host = NULL;
+	if (e->host[0] || e->rank < 0 || e->rank >= c->conf.size)
+		return;
+	if (!c->members[e->rank].joined)
+		host = c->conf.host_of ? c->conf.host_of(c->conf.ctx, e->rank) : NULL;
+	else if (several_hosts(c))
+		host = host_of(c, e->rank);
+	if (host)
+		presence_set(e->host, sizeof e->host, host);
+}
+
+const char *coord_self_text(const struct coord *c, char text[COORD_SELF_TEXT])
+{
+	const char *host = c->conf.present ? c->conf.present->host : "";
+	if (c->self >= 0)
+		snprintf(text, COORD_SELF_TEXT, "rank %d", c->self);
+	else
+		snprintf(text, COORD_SELF_TEXT, "the coordinator%s%s%s", *host ? " (" : "", host,
+		         *host ? ")" : "");
+	return text;
+}
+
+/* ---- the root ---- */
+
+/* Is @name the name of @host, or its first part? */
+static bool names_host(const char *name, const char *host)
+{
+	size_t n = strlen(name);
+	return strncmp(name, host, n) == 0 && (host[n] == '\0' || host[n] == '.');
+}
+
+enum giving { ANY_INPUT, EXISTING_INPUT };
+
+/* The ranks that @name, or (NULL) their input, makes the root: their number, and the list. */
+static int candidates(const struct coord *c, const char *name, enum giving input, int *root,
+                      char *text, size_t cap)
+{
+	struct rank_list list;
+	int n = 0;
+	rank_list_init(&list, text, cap);
+	for (int r = 0; r < c->conf.size; r++) {
+		const struct presence *p = &c->members[r].presence;
+		bool fits = name ? names_host(name, p->host)
+		                 : p->input[0] && (input == ANY_INPUT || p->has_input);
+		if (!fits)
+			continue;
+		rank_list_add(&list, r);
+		*root = r;
+		n++;
+	}
+	rank_list_end(&list);
+	return n;
+}
+
+/* The root that @asker means; -1: *e says why there is none. */
+static int find_root(const struct coord *c, const struct presence *asker, struct err *e)
+{
+	const char *host = asker->root[0] ? asker->root : NULL;
+	char ranks[160];
+	int root = -1, n = candidates(c, host, ANY_INPUT, &root, ranks, sizeof ranks);
+	if (!host && n > 1) /* one command line for all ranks, and one rank that has the file */
+		if (candidates(c, NULL, EXISTING_INPUT, &root, (char[160]){0}, 160) == 1)
+			n = 1;
+	if (n == 1)
+		return root;
+	if (host && n == 0)
+		err_set(e, ERR_DISAGREE, "--root %s: no rank is on a host of this name", host);
+	else if (host)
+		err_set(e, ERR_DISAGREE,
+		        "--root %s: ranks %s are on this host: the root is one rank, give its "
+		        "number",
+		        host, ranks);
+	else if (n == 0)
+		err_set(e, ERR_DISAGREE,
+		        "no rank gives an input: with --rank auto the root is the one rank that "
+		        "does, or --root HOST");
+	else
+		err_set(e, ERR_DISAGREE,
+		        "ranks %s give an input: with --rank auto give it on the root alone, or "
+		        "say --root HOST",
+		        ranks);
+	return -1;
+}
+
+/* ---- seats ---- */
+
+static void welcome(struct member *m, int root)
+{
+	const struct coord *c = m->coord;
+	struct welcome w = {.rank = m->rank, .coordinator = c->self, .root = root};
+	struct buf b;
+	if (c->conf.present)
+		memcpy(w.host, c->conf.present->host, sizeof w.host);
+	buf_init(&b, 256);
+	welcome_encode(&w, &b);
+	coord_tell(m, MSG_WELCOME, &b);
+	buf_release(&b);
+}
+
+void coord_seat(struct coord *c, int rank, struct conn *conn, const struct addr *from)
+{
+	struct member *m = &c->members[rank];
+	struct err e = {0};
+	m->from = *from;
+	m->joined = true;
+	if (conn && ctl_start(&m->ctl, conn, c->conf.loop, &e) < 0) {
+		ctl_release(&m->ctl);
+		coord_member_lost(m, &e);
+		return;
+	}
+	welcome(m, -1);
+	if (c->stage == STAGE_FAILED) {
+		coord_tell_failure(c, m);
+		if (c->draining)
+			ctl_end(&m->ctl);
+		coord_maybe_drained(c);
+	}
+	coord_seats_changed(c);
+}
+
+int coord_take_presence(struct member *m, struct view v, struct err *err)
+{
+	if (presence_decode(&m->presence, v, err) < 0)
+		return -1;
+	m->present = true;
+	coord_seats_changed(m->coord);
+	return 0;
+}
+
+/* Where nothing tells two ranks from each other, who came first is first. */
+static int by_presence(const void *a, const void *b)
+{
+	const struct guest *g = *(struct guest *const *)a, *h = *(struct guest *const *)b;
+	int d = presence_compare(&g->presence, &h->presence);
+	return d ? d : (g->arrival > h->arrival) - (g->arrival < h->arrival);
+}
+
+/* Move the guest to its seat. */
+static void seat_guest(struct coord *c, struct guest *g, int rank)
+{
+	struct conn *conn = g->ctl.conn;
+	g->ctl.conn = NULL;
+	g->wants_rank = false;
+	ctl_release(&g->ctl);
+	c->members[rank].presence = g->presence;
+	c->members[rank].present = true;
+	coord_seat(c, rank, conn, &g->from);
+}
+
+/* The @places guests that came first, sorted. NULL: no memory. */
+static struct guest **sort_guests(const struct coord *c, int waiting, int places)
+{
+	struct guest **sorted = calloc((size_t)places, sizeof(struct guest *));
+	int n = 0, skip = waiting - places; /* the list is newest first */
+	for (struct guest *g = c->guests; sorted && g; g = g->next)
+		if (waits(g) && g->present && skip-- <= 0)
+			sorted[n++] = g;
+	if (sorted)
+		qsort(sorted, (size_t)n, sizeof(struct guest *), by_presence);
+	return sorted;
+}
+
+/* Those who asked for any rank get what is left, sorted by who they are, once everybody is there.
+ */
+static void seat_guests(struct coord *c)
+{
+	int places = 0, waiting = 0;
+	for (int r = 0; r < c->conf.size; r++)
+		places += !c->members[r].joined;
+	for (struct guest *g = c->guests; g; g = g->next)
+		waiting += waits(g) && g->present;
+	if (!places || waiting < places)
+		return;
+	struct guest **sorted = sort_guests(c, waiting, places);
+	if (!sorted) {
+		struct err e = {.rank = ERR_RANK_SELF};
+		err_nomem(&e, "the ranks of the job", (size_t)places * sizeof(struct guest *));
+		coord_fail(c, &e, PHASE_JOIN);
+		return;
+	}
+	/* The coordinator's own rank is known before anybody is told. */
+	for (int i = 0, rank = 0; i < places; i++, rank++) {
+		while (c->members[rank].joined)
+			rank++;
+		sorted[i]->rank = rank;
+		if (sorted[i]->own)
+			c->self = rank;
+	}
+	for (int i = 0; i < places && c->stage == STAGE_JOIN; i++)
+		seat_guest(c, sorted[i], sorted[i]->rank);
+	free(sorted);
+}
+
+/* All ranks are there: each learns what could not be said before. */
+static void complete(struct coord *c)
+{
+	struct err e = {.rank = ERR_RANK_SELF};
+	const struct presence *last = NULL;
+	int root = -1;
+	bool anybody_asks = false;
+	for (int r = 0; r < c->conf.size; r++)
+		if (!c->members[r].joined || !c->members[r].present)
+			return;
+	c->complete = true;
+	for (int r = 0; r < c->conf.size; r++) {
+		struct member *m = &c->members[r];
+		const struct presence *p = &m->presence;
+		anybody_asks |= p->finds_root;
+		if (!p->finds_root && c->conf.rank >= 0)
+			continue;
+		if (p->finds_root && (!last || strcmp(last->root, p->root) != 0)) {
+			root = find_root(c, p, &e);
+			last = p;
+		}
+		if (e.code) {
+			coord_fail(c, &e, PHASE_JOIN);
+			return;
+		}
+		welcome(m, p->finds_root ? root : -1);
+	}
+}
+
+static void look_at_seats(void *ctx)
+{
+	struct coord *c = ctx;
+	if (c->stage != STAGE_JOIN)
+		return;
+	seat_guests(c);
+	if (c->stage == STAGE_JOIN && !c->complete)
+		complete(c);
+}
+
+/* ---- who is there ---- */
+
+static void add_host(char *names, size_t cap, const char *host)
+{
+	size_t len = strlen(names);
+	const char *at = strstr(names, host);
+	size_t n = strlen(host);
+	for (; at; at = strstr(at + 1, host)) /* once */
+		if ((at == names || at[-1] == ' ') && (at[n] == ',' || at[n] == '\0'))
+			return;
+	if (len + n + 8 < cap)
+		snprintf(names + len, cap - len, "%s%s", len ? ", " : "", host);
+	else if (len < 4 || strcmp(names + len - 3, "...") != 0)
+		snprintf(names + len, cap - len, ", ...");
+}
+
+void coord_who_joined(const struct coord *c, struct joined *j)
+{
+	struct rank_list list;
+	*j = (struct joined){.size = (uint32_t)c->conf.size, .by_host = c->conf.rank < 0};
+	for (const struct guest *g = c->guests; g; g = g->next)
+		if (waits(g)) {
+			j->here++;
+			j->by_host = true;
+		}
+	for (int r = 0; r < c->conf.size; r++)
+		j->here += c->members[r].joined;
+	if (j->here > j->size) /* more want a rank than there are */
+		j->here = j->size;
+	if (j->by_host) {
+		for (int r = 0; r < c->conf.size; r++)
+			if (c->members[r].present && c->members[r].presence.host[0])
+				add_host(j->names, sizeof j->names, c->members[r].presence.host);
+		for (const struct guest *g = c->guests; g; g = g->next)
+			if (waits(g) && g->present && g->presence.host[0])
+				add_host(j->names, sizeof j->names, g->presence.host);
+		return;
+	}
+	rank_list_init(&list, j->names, sizeof j->names);
+	for (int r = 0; r < c->conf.size; r++)
+		if (!c->members[r].joined)
+			rank_list_add(&list, r);
+	rank_list_end(&list);
+}
+
+static void tell_joined(void *ctx)
+{
+	struct coord *c = ctx;
+	struct joined now;
+	struct buf b;
+	if (c->stage != STAGE_JOIN)
+		return;
+	coord_who_joined(c, &now);
+	if (now.here == c->joined.here && strcmp(now.names, c->joined.names) == 0)
+		return;
+	c->joined = now;
+	buf_init(&b, 1024);
+	joined_encode(&now, &b);
+	for (int r = 0; r < c->conf.size; r++)
+		if (c->members[r].joined)
+			coord_tell(&c->members[r], MSG_JOINED, &b);
+	for (struct guest *g = c->guests; g; g = g->next) {
+		if (waits(g) && g->own)
+			c->conf.deliver(c->conf.ctx, MSG_JOINED, view_of(b.data, b.len));
+		else if (waits(g))
+			ctl_send(&g->ctl, MSG_JOINED, &b);
+	}
+	buf_release(&b);
+}
+
+void coord_seats_changed(struct coord *c)
+{
+	if (c->stage != STAGE_JOIN)
+		return;
+	loop_timer_set(c->conf.loop, &c->seat_timer, clock_ns());
+	if (!c->joined_timer.prev)
+		loop_timer_set(c->conf.loop, &c->joined_timer, clock_ns() + JOINED_EVERY);
+}
+
+int coord_init_seats(struct coord *c)
+{
+	c->seat_timer = (struct loop_timer){.fn = look_at_seats, .ctx = c};
+	c->joined_timer = (struct loop_timer){.fn = tell_joined, .ctx = c};
+	c->self = c->conf.rank;
+	if (c->self >= 0) {
+		struct member *m = &c->members[c->self];
+		m->joined = m->present = true;
+		if (c->conf.present)
+			m->presence = *c->conf.present;
+	} else {
+		struct guest *g = coord_add_guest(c, NULL, NULL);
+		if (!g)
+			return -1;
+		g->wants_rank = g->present = true;
+		g->presence = *c->conf.present;
+	}
+	coord_seats_changed(c);
+	return 0;
+}
