@@ -146,6 +146,17 @@ all_algorithms() {
 
 # ---- processes ----
 
+# Skips a test that needs a pseudo-terminal where there is none, as in a chroot without devpts.
+need_terminal() {
+	"$PYTHON" -c 'import os; os.openpty()' 2>/dev/null || skip 'no pseudo-terminal is to be had here'
+}
+
+# on_terminal UNTIL COLUMNS COMMAND...: see terminal.py. $output: what was sent, then the screen.
+on_terminal() {
+	need_terminal
+	run "$PYTHON" "$HELPERS_DIR/terminal.py" "$@"
+}
+
 # start_serve [OPTION...]: a store on a port of the kernel's choice. Sets STORE and SERVE_PID.
 start_serve() {
 	local n=$((++SERVES))

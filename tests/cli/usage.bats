@@ -165,6 +165,7 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 	assert_equal "$(complete_words '=' collctl run -n 4 -- allreduce --order = r)" rank
 	assert_equal "$(complete_words '=' collctl run -n 4 -- allreduce --progr)" --progress
 	# The same as bash itself calls it.
+	need_terminal
 	cat >keys <<-'SH'
 		. ./collctl.bash
 		collctl() { printf '<%s>\n' "$@"; }
@@ -207,6 +208,7 @@ check_shell() {
 }
 
 @test "zsh completes, also the command of run" {
+	need_terminal
 	command -v zsh >/dev/null || skip 'no zsh here'
 	collctl help --completions zsh >_collctl
 	touch array.npy
