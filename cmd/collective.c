@@ -201,6 +201,7 @@ static int move(struct collective *c, struct err *err)
 		return -1;
 	c->times.connect = clock_ns();
 	c->phase = PHASE_RUN;
+	progress_files(&c->progress, bytes, c->sink);
 	return drive_run(&c->drive, err);
 }
 

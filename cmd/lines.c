@@ -87,6 +87,14 @@ static void emit_bar(const char *line, size_t len)
 		bar_clear();
 }
 
+/* Does the line come from --progress json? (progress_json) */
+static bool is_progress(const char *line, size_t len)
+{
+	static const char start[] = "{\"progress\":{\"rank\":";
+
+	return len > sizeof start - 1 && memcmp(line, start, sizeof start - 1) == 0;
+}
+
 /* One line: @len bytes without the newline. */
 static int emit(const struct lines *l, char *line, size_t len)
 {
@@ -96,9 +104,12 @@ static int emit(const struct lines *l, char *line, size_t len)
 		emit_bar(line, len);
 		return 0;
 	}
+	const bool progress = l->progress != LINES_PROGRESS_ANY && is_progress(line, len);
+	if (progress && l->progress == LINES_PROGRESS_DROP)
+		return 0;
 	bar_clear();
 	struct iovec v[] = {
-	        {.iov_base = (char *)l->prefix, .iov_len = strlen(l->prefix)},
+	        {.iov_base = (char *)l->prefix, .iov_len = progress ? 0 : strlen(l->prefix)},
 	        {.iov_base = line, .iov_len = len},
 	        {.iov_base = &newline, .iov_len = 1},
 	};

@@ -12,10 +12,18 @@
 
 #define LINES_MAX (64u << 10) /* a longer line is broken into several */
 
+/* What becomes of the JSON lines of --progress. */
+enum lines_progress {
+	LINES_PROGRESS_ANY,  /* they are lines as others are */
+	LINES_PROGRESS_PASS, /* they go through without a prefix */
+	LINES_PROGRESS_DROP,
+};
+
 struct lines {
-	int from;        /* the pipe, non-blocking; -1: closed */
-	int to;          /* whose errors end the pipe: the writer sees that its reader left */
-	bool bars;       /* the process's bar is among the lines, to be drawn (bar.h) */
+	int from;  /* the pipe, non-blocking; -1: closed */
+	int to;    /* whose errors end the pipe: the writer sees that its reader left */
+	bool bars; /* the process's bar is among the lines, to be drawn (bar.h) */
+	enum lines_progress progress;
 	char prefix[16]; /* "[12] " */
 	char *buf;       /* what is there of a line; at most LINES_MAX bytes */
 	size_t len, cap;

@@ -1,5 +1,6 @@
 #include "cmd/progress.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,8 @@ static void show(struct progress *p, bool last)
 
 	p->look(p->ctx, &now);
 	meter_add(&p->meter, clock_ns(), now.moved);
-	double rate = meter_rate(&p->meter);
+	/* At first some bytes wait for the disk, and at last only these count. */
+	double rate = fmax(meter_rate(&p->meter), meter_rate(&p->early));
 	if (p->mode == PROGRESS_BAR)
 		bar_draw(progress_line(text, sizeof text, bar_width(), p->what, &now, rate));
 	else if (!last && !bar_writable())
@@ -87,6 +89,8 @@ static void tick(void *ctx)
 	if (p->loop)
 		loop_timer_set(p->loop, &p->timer, p->due);
 }
+
+#define BEATS_OLD 2.0 /* seconds: what is heard of another rank may be so old */
 
 /* ---- from outside ---- */
 
@@ -108,6 +112,41 @@ void progress_start(struct progress *p, const struct options *o, const char *wha
 		loop_timer_set(loop, &p->timer, p->due);
 }
 
+/* What the job has moved, as a share of the user's bytes, less what still waits for the disk. It
+ * never goes back, though more may wait than before. */
+static uint64_t files_moved(struct progress *p, const struct job_progress *now)
+{
+	uint64_t behind = p->sink ? sink_behind(p->sink) : 0, moved = p->bytes;
+
+	if (now->moved < now->total)
+		moved = (uint64_t)((double)now->moved / (double)now->total * (double)p->bytes);
+	meter_add(&p->early, clock_ns(), moved);
+	moved -= behind < moved ? behind : moved;
+	if (moved > p->moved)
+		p->moved = moved;
+	return p->moved;
+}
+
+/* Seconds that the slowest rank needs, by how fast it has got on; 0: not known. What is known of it
+ * came with its last heartbeat. */
+static double slowest_left(struct progress *p, const struct job_progress *now)
+{
+	const uint64_t done = (uint64_t)(now->slowest_done * METER_WHOLE);
+
+	if (now->slowest < 0 || now->slowest == job_rank(p->job) ||
+	    now->slowest_phase != PHASE_RUN || now->slowest_done >= 1)
+		return 0;
+	if (now->slowest != p->slowest_rank)
+		p->slowest = (struct meter){0};
+	p->slowest_rank = now->slowest;
+	if (done != p->slowest.moved)
+		meter_add(&p->slowest, clock_ns(), done);
+	const double rate = meter_rate(&p->slowest);
+	const double age = (double)(clock_ns() - p->slowest.at) / (double)NS_PER_SEC;
+	const double left = rate > 0 ? (METER_WHOLE - (double)done) / rate - age - BEATS_OLD : 0;
+	return left > 0 ? left : 0;
+}
+
 static void look_at_job(void *ctx, struct progress_now *now)
 {
 	static const char *const doing[] = {
@@ -116,22 +155,37 @@ static void look_at_job(void *ctx, struct progress_now *now)
 	        [PHASE_RUN] = "run",
 	        [PHASE_COMMIT] = "storing",
 	};
-	struct job_progress p;
+	struct progress *p = ctx;
+	struct job_progress j;
 
-	job_progress(ctx, &p);
-	*now = (struct progress_now){.rank = job_rank(ctx),
-	                             .phase = phase_name(p.phase),
-	                             .doing = doing[p.phase],
-	                             .moved = p.moved,
-	                             .total = p.total,
-	                             .slowest = p.slowest,
-	                             .slowest_done = p.slowest_done};
+	job_progress(p->job, &j);
+	*now = (struct progress_now){.rank = job_rank(p->job),
+	                             .phase = phase_name(j.phase),
+	                             .doing = doing[j.phase],
+	                             .moved = j.moved,
+	                             .total = j.total,
+	                             .slowest = j.slowest,
+	                             .slowest_done = j.slowest_done};
+	if (p->bytes && j.total) {
+		now->moved = files_moved(p, &j);
+		now->total = p->bytes;
+		now->slowest_left = slowest_left(p, &j);
+	}
 }
 
 void progress_start_job(struct progress *p, const struct options *o, const char *what,
                         struct job *job)
 {
-	progress_start(p, o, what, job_loop(job), look_at_job, job);
+	progress_start(p, o, what, job_loop(job), look_at_job, p);
+	p->job = job;
+}
+
+void progress_files(struct progress *p, uint64_t bytes, const struct sink *sink)
+{
+	p->bytes = bytes;
+	p->sink = sink;
+	meter_start(&p->meter, clock_ns());
+	meter_start(&p->early, clock_ns());
 }
 
 void progress_step(struct progress *p)

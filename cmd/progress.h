@@ -15,6 +15,7 @@
 
 #include "cmd/options.h"
 #include "cmd/progress_text.h"
+#include "lib/data/sink.h"
 #include "lib/job/job.h"
 
 enum progress_mode { PROGRESS_NONE, PROGRESS_BAR, PROGRESS_LINES, PROGRESS_JSON };
@@ -32,13 +33,26 @@ struct progress {
 	struct loop_timer timer;
 	int64_t due; /* clock_ns() */
 	struct meter meter;
+	/* of a job */
+	struct job *job;
+	uint64_t bytes;          /* of the user's files; 0: as the job counts */
+	const struct sink *sink; /* NULL: nothing is written */
+	uint64_t moved;          /* the most so far */
+	struct meter early;      /* of what has moved, on the disk or not */
+	struct meter slowest;    /* of its fraction, in METER_WHOLE */
+	int slowest_rank;
 };
+#define METER_WHOLE 1e12
 
 /* @what, @ctx and @loop (NULL: progress_step is called) must live until progress_stop. */
 void progress_start(struct progress *, const struct options *, const char *what, struct loop *loop,
                     progress_look *look, void *ctx);
 /* The same for a job, from job_open to job_close: as job_progress tells. */
 void progress_start_job(struct progress *, const struct options *, const char *what, struct job *);
+/* From here on data move, for @bytes of this rank's files: what the job has moved is shown as a
+ * share of these. What was written to @sink (NULL: none) counts when it is on the disk. @sink must
+ * live until progress_stop. */
+void progress_files(struct progress *, uint64_t bytes, const struct sink *sink);
 /* Show what is due, if anything: cheap enough to be called for every piece. */
 void progress_step(struct progress *);
 /* The bar goes; the last line or object comes. Before the result or the error is printed.

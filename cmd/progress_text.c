@@ -16,9 +16,14 @@
 
 /* ---- the rate ---- */
 
+void meter_start(struct meter *m, int64_t at)
+{
+	*m = (struct meter){.at = at, .started = true};
+}
+
 void meter_add(struct meter *m, int64_t at, uint64_t moved)
 {
-	if (!m->at || moved < m->moved || moved == 0) {
+	if (!m->at || moved < m->moved || (moved == 0 && !m->started)) {
 		*m = (struct meter){.at = at, .moved = moved};
 		return;
 	}
@@ -37,14 +42,16 @@ double meter_rate(const struct meter *m)
 	return m->weight > 0 ? m->sum / m->weight : -1;
 }
 
-/* Seconds left; negative: not known. */
+/* Seconds left, for all ranks; negative: not known. */
 static double time_left(const struct progress_now *now, double rate)
 {
+	double left = -1;
+
 	if (now->total && now->moved >= now->total)
-		return 0;
-	if (!now->total || rate < 1)
-		return -1;
-	return (double)(now->total - now->moved) / rate;
+		left = 0;
+	else if (now->total && rate >= 1)
+		left = (double)(now->total - now->moved) / rate;
+	return left >= 0 && now->slowest_left > left ? now->slowest_left : left;
 }
 
 static double fraction(const struct progress_now *now)

@@ -3,6 +3,7 @@
 #ifndef COLLCTL_CMD_PROGRESS_TEXT_H
 #define COLLCTL_CMD_PROGRESS_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,10 +13,11 @@ struct progress_now {
 	int rank;            /* -1: none, or not known yet */
 	const char *phase;   /* a word, for JSON: "run" */
 	const char *doing;   /* the same for people: "waiting for ranks" */
-	uint64_t moved;      /* bytes */
+	uint64_t moved;      /* bytes of the user's files */
 	uint64_t total;      /* bytes that `moved` will be at the end, about; 0: not known */
 	int slowest;         /* the rank that is least far; -1: not known */
 	double slowest_done; /* how far it is, 0 to 1 */
+	double slowest_left; /* seconds that it still needs; 0: not known */
 };
 
 /* Bytes a second over the last seconds. Zeroed: nothing known. */
@@ -23,8 +25,11 @@ struct meter {
 	int64_t at; /* of the last sample, clock_ns(); 0: none */
 	uint64_t moved;
 	double sum, weight;
+	bool started; /* by meter_start */
 };
 
+/* Time counts from @at on, even if no byte has moved. */
+void meter_start(struct meter *, int64_t at);
 /* Take a sample at @at. Time before the first byte doesn't count. */
 void meter_add(struct meter *, int64_t at, uint64_t moved);
 /* Negative: not known. */

@@ -458,6 +458,7 @@ static int start_rank(struct run *r, int i, struct err *err)
 	if (lines_open(&rank->err, i, STDERR_FILENO, &errors, err) < 0 ||
 	    watch(r, &rank->err, err) < 0)
 		goto done;
+	rank->err.progress = i == 0 ? LINES_PROGRESS_PASS : LINES_PROGRESS_DROP;
 	rank->err.bars = i == 0 && !r->program && bar_possible();
 	if (r->o->json) {
 		rank->json = memfd_create("stdout of a rank", MFD_CLOEXEC);

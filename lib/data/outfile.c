@@ -18,8 +18,7 @@
 #include "lib/data/spool.h"
 #include "lib/data/target.h"
 
-#define WRITEBACK_CHUNK ((uint64_t)8 << 20)
-#define TEMP_TRIES      100
+#define TEMP_TRIES 100
 
 /* ---- the target ---- */
 
@@ -235,7 +234,12 @@ int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, 
 	char *target = NULL;
 	int ret = -1;
 
-	*f = (struct outfile){.fd = -1, .dirfd = -1, .sync = sync, .force = force, .size = size};
+	*f = (struct outfile){.fd = -1,
+	                      .dirfd = -1,
+	                      .sync = sync,
+	                      .force = force,
+	                      .size = size,
+	                      .back = WRITEBACK_INIT};
 	f->path = strdup(path);
 	if (!f->path) {
 		err_nomem(err, "a path", strlen(path));
@@ -288,20 +292,6 @@ int outfile_measure(struct outfile *f, struct err *err)
 
 /* ---- reading and writing ---- */
 
-/* Start the write-back of the chunks that end in what was just written, so that the fsync finds
- * little left to do. It doesn't wait; an error here would be one there. */
-static int write_back(struct outfile *f, uint64_t pos, size_t bytes, struct err *err)
-{
-	uint64_t lo = pos - pos % WRITEBACK_CHUNK;
-	uint64_t hi = pos + bytes - (pos + bytes) % WRITEBACK_CHUNK;
-	if (!f->sync || hi <= lo)
-		return 0;
-	if (sync_file_range(f->fd, (off_t)lo, (off_t)(hi - lo), SYNC_FILE_RANGE_WRITE) &&
-	    (errno == EIO || errno == ENOSPC || errno == EDQUOT))
-		return write_error(f, "cannot write", err);
-	return 0;
-}
-
 int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
 	const char *p = buf;
@@ -321,7 +311,14 @@ int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t po
 		at += (uint64_t)n;
 		left -= (size_t)n;
 	}
-	return write_back(f, pos, bytes, err);
+	if (f->sync && writeback_chunks(&f->back, f->fd, f->size, pos, bytes))
+		return write_error(f, "cannot write", err);
+	return 0;
+}
+
+uint64_t outfile_behind(const struct outfile *f)
+{
+	return atomic_load(&f->back.behind);
 }
 
 int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, struct err *err)
@@ -386,7 +383,7 @@ static int link_temp(struct outfile *f, struct err *err)
 
 int outfile_seal(struct outfile *f, struct err *err)
 {
-	if (f->sync && io_retry(fsync(f->fd)))
+	if (f->sync && (writeback_finish(&f->back, f->fd) || io_retry(fsync(f->fd))))
 		return write_error(f, "cannot sync to disk", err);
 	if (check_close(f, err) || check_size(f, err))
 		return -1;

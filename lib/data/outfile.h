@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "lib/data/writeback.h"
 
 struct outfile {
 	int fd, dirfd;
@@ -28,6 +29,7 @@ struct outfile {
 	bool absent; /* outfile_keep found nothing to replace */
 	bool committed;
 	uint64_t size;
+	struct writeback back;
 };
 
 /* @size: the final size in bytes, allocated at once (fallocate; a file system that can't is fine).
@@ -48,6 +50,8 @@ int outfile_measure(struct outfile *f, struct err *err);
 
 /* Thread-safe for different ranges. Starts the write-back early when syncing. */
 int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err);
+/* Bytes that were written and are not on the disk yet, as far as it is known. Any thread. */
+uint64_t outfile_behind(const struct outfile *f);
 int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, struct err *err);
 /* fsync (unless !sync), check that the file is whole and that a close has nothing to report, and
  * give it a temporary name. Whatever can fail has failed by now, but for the rename itself. */

@@ -305,6 +305,15 @@ static int keep_old(struct sink *s, struct err *err)
 	return 0;
 }
 
+uint64_t sink_behind(const struct sink *s)
+{
+	uint64_t behind = 0;
+
+	for (int i = 0; i < s->nfiles; i++)
+		behind += outfile_behind(&s->files[i].out);
+	return behind;
+}
+
 int sink_seal(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfiles; i++) {

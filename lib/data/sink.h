@@ -80,6 +80,10 @@ int sink_seal(struct sink *, struct err *err);
  * it could not put back. A process that is killed in between leaves each file old or new, whole. */
 int sink_commit(struct sink *, struct err *err);
 
+/* Bytes that were written and are not on the disk yet, as far as it is known. Any thread, from
+ * sink_open to sink_free. */
+uint64_t sink_behind(const struct sink *);
+
 int sink_files(const struct sink *);
 uint64_t sink_size(const struct sink *,
                    int file); /* bytes; of an archive, before it is packed: 0 */

@@ -78,7 +78,7 @@ SH
 	truncate -s 200G endless.bin
 	on_terminal '%.*slowest: rank' 110 "$COLLCTL" run -n 2 -- exchange --insecure --steps 1 --dtype u8 endless.bin
 	assert_failure 130
-	assert_line -n 0 --regexp '\\rexchange  \[[.#]+\]  0%  [0-9.]+ of 600 GiB  .*  run  slowest: rank [01] \([0-9]+%\)\\x1b\[K\\r'
+	assert_line -n 0 --regexp '\\rexchange  \[[.#]+\]  0%  [0-9.]+ of 200 GiB  .*  run  slowest: rank [01] \([0-9]+%\)\\x1b\[K\\r'
 	refute_line --regexp '^exchange' # nothing of it stands on the screen
 	assert_line --regexp '^\[0\] collctl: .*ended by SIGINT'
 	free_port
@@ -88,14 +88,24 @@ SH
 	assert_equal "$(screen)" 'collctl: rank 0: ended by SIGINT'
 }
 
-@test "a collective's progress: JSON lines of every rank, prefixed by run; auto: nothing" {
+@test "a collective's progress: bytes of the file; run passes rank 0's JSON lines; auto: nothing" {
 	make_shards 2 f32 500000
 	run --separate-stderr collctl run -n 2 -- allreduce --insecure --no-sync --progress json -q 'in.{rank}.npy' -o 'out.{rank}.npy'
 	assert_success
-	printf '%s\n' "$stderr" | sed 's/^\[[01]\] //' >lines
-	assert_equal "$(jq -s 'map(.progress.rank) | unique | @json' -r lines)" '[0,1]'
-	assert_equal "$(jq -s 'group_by(.progress.rank) | map(last.progress | .phase, .moved <= .total, .left) | @json' -r lines)" \
-		'["commit",true,0,"commit",true,0]'
+	printf '%s\n' "$stderr" >lines
+	assert_equal "$(jq -s 'map(.progress.rank) | unique | @json' -r lines)" '[0]'
+	assert_equal "$(jq -s 'last.progress | [.phase, .moved, .total, .left] | @json' -r lines)" \
+		'["commit",2000000,2000000,0]'
+	# What a rank reads or writes, whichever is more: two files joined here.
+	run --separate-stderr collctl run -n 2 -- allgather --insecure --progress json -q 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_success
+	printf '%s\n' "$stderr" >lines
+	assert_equal "$(jq -s 'last.progress | [.moved, .total] | @json' -r lines)" '[4000000,4000000]'
+	# A line of stdout is the program's own, and so is any other line of stderr.
+	run --separate-stderr collctl run --label -n 2 -- sh -c 'echo "{\"progress\":{\"rank\":7}}"; echo "{\"progress\":1}" >&2'
+	assert_success
+	assert_equal "$(sort <<<"$output")" "$(printf '[%d] {"progress":{"rank":7}}\n' 0 1)"
+	assert_equal "$(sort <<<"$stderr")" "$(printf '[%d] {"progress":1}\n' 0 1)"
 	run --separate-stderr collctl run -n 2 -- allreduce --insecure --no-sync --progress always -q 'in.{rank}.npy' -o 'out.{rank}.npy'
 	assert_success
 	assert_equal "$(grep -cE '^\[[01]\] collctl: rank [01]: allreduce  .*storing' <<<"$stderr")" 2

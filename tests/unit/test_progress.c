@@ -188,6 +188,40 @@ static void test_json(void **state)
 	        "\"rate\":50.0,\"left\":0.0,\"slowest\":{\"rank\":1,\"done\":0.25}}}");
 }
 
+/* The ranks are done when the slowest is. */
+static void test_slowest(void **state)
+{
+	(void)state;
+	struct progress_now now = running(100 * MIB, 300 * MIB);
+	now.slowest = 1;
+	now.slowest_done = 0.25;
+	now.slowest_left = 6;
+	shows(0, &now, 100 * MIB,
+	      "allreduce  33%  100 of 300 MiB  100 MiB/s  6.0 s left  run  slowest: rank 1 (25%)");
+	now.slowest_left = 1; /* no faster than this rank */
+	shows(0, &now, 100 * MIB,
+	      "allreduce  33%  100 of 300 MiB  100 MiB/s  2.0 s left  run  slowest: rank 1 (25%)");
+	now.moved = now.total;
+	now.slowest_left = 6;
+	shows(0, &now, 100 * MIB,
+	      "allreduce  100%  300 of 300 MiB  100 MiB/s  6.0 s left  run  slowest: rank 1 (25%)");
+}
+
+static void test_meter_from_a_start(void **state)
+{
+	(void)state;
+	struct meter m = {0};
+	meter_start(&m, 5 * NS_PER_SEC);
+	assert_true(meter_rate(&m) < 0);
+	meter_add(&m, 6 * NS_PER_SEC, 0); /* waiting counts */
+	assert_float_equal(meter_rate(&m), 0, 0);
+	meter_add(&m, 7 * NS_PER_SEC, 100);
+	assert_true(meter_rate(&m) > 50 && meter_rate(&m) < 60);
+	for (uint64_t i = 2; i < 50; i++)
+		meter_add(&m, (int64_t)(6 + i) * NS_PER_SEC, i * 100);
+	assert_float_equal(meter_rate(&m), 100, 1);
+}
+
 static void test_meter(void **state)
 {
 	(void)state;
@@ -220,6 +254,7 @@ int main(void)
 	        cmocka_unit_test(test_unknown), cmocka_unit_test(test_small_buffer),
 	        cmocka_unit_test(test_times),   cmocka_unit_test(test_amounts),
 	        cmocka_unit_test(test_json),    cmocka_unit_test(test_meter),
+	        cmocka_unit_test(test_slowest), cmocka_unit_test(test_meter_from_a_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
