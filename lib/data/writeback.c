@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "lib/base/io.h"
+
 /* A file system that can't is fine: the fsync does it all. */
 static int sync_chunk(int fd, uint64_t at, unsigned how)
 {
-	if (sync_file_range(fd, (off_t)at, (off_t)WRITEBACK_CHUNK, how) == 0)
+	if (io_retry(sync_file_range(fd, (off_t)at, (off_t)WRITEBACK_CHUNK, how)) == 0)
 		return 0;
 	return errno == EIO || errno == ENOSPC || errno == EDQUOT ? -1 : 0;
 }
