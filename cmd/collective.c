@@ -385,6 +385,7 @@ int cmd_collective(const struct command *cmd, struct options *o, int argc, char 
 	job_close(c.job);
 	move_release(&c);
 	stats_release(&c);
+	gathered_release(&c);
 	parts_release(&c);
 	files_release(&c);
 	terms_release(&c);

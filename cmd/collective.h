@@ -11,6 +11,8 @@
 #ifndef COLLCTL_CMD_COLLECTIVE_H
 #define COLLCTL_CMD_COLLECTIVE_H
 
+#include <sys/stat.h>
+
 #include "cmd/commands.h"
 #include "cmd/inputs.h"
 #include "cmd/joining.h"
@@ -116,8 +118,11 @@ struct collective {
 	enum shape shape;
 	struct dataset *inputs; /* none where the rank has no part in the input */
 	int ninputs;
-	struct told told; /* OF_BYTES: the root's files */
-	char **names;     /* OF_ARRAYS with --each: the inputs' base names, the root's */
+	struct told told;          /* OF_BYTES: the root's files */
+	struct view *sources_told; /* rank 0's, of such a gather: [size], as told */
+	struct source *sources;    /* [size], at the root of a gather of whole files */
+	int *split;   /* these files in the sink: [part * size + rank]; NULL: one output */
+	char **names; /* OF_ARRAYS with --each: the inputs' base names, the root's */
 	struct part *parts;
 	int nparts;
 	struct item *items; /* in canonical order: by input, then by name */
@@ -159,6 +164,11 @@ struct collective {
 #define STAGING      (256u << 10) /* bytes of a file thread's conversions */
 #define INLINE_BYTES (64u << 10)  /* smaller files are read and written without threads */
 
+/* Is it a gather of files as they are, of which each may stay a file? */
+static inline bool collective_collects(const struct collective *c)
+{
+	return c->kind == COLL_GATHER && c->o->raw_file;
+}
 /* Has this rank an input, an output? c->rank is known. */
 bool collective_reads(const struct collective *);
 bool collective_writes(const struct collective *);
@@ -229,6 +239,28 @@ char *files_in_folder(const char *folder, const char *path, struct err *err);
 int files_seal(struct collective *, struct err *err);
 int files_commit(struct collective *, struct err *err);
 void files_release(struct collective *);
+
+/* collective_gathered.c: files as they are, from all ranks to the root */
+
+/* Append to the details what this rank gives. */
+int gathered_tell(struct collective *, struct buf *, struct err *err);
+/* Rank 0's: note what @rank has told, and tell it to the root. */
+int gathered_note(struct collective *, int rank, struct view *, struct err *err);
+void gathered_put(const struct collective *, struct buf *);
+/* The root hears what all give. */
+int gathered_hear(struct collective *, struct view *, struct err *err);
+/* The outputs of what comes: a file for each rank, by @name (-o as given), or one for all. */
+int gathered_name(struct collective *, const char *name, struct err *err);
+int gathered_map(const struct collective *, struct part *, int part, struct err *err);
+/* Does each rank's file stay a file? */
+bool gathered_split(const struct collective *, const char *name);
+void gathered_release(struct collective *);
+/* The output of array @i as all of it, whatever files it lies in. */
+void files_describe_array(struct collective *, int i);
+/* What a copy of @f has of it besides its bytes. */
+struct sink_attributes files_attributes(const struct collective *, const struct told_file *f);
+/* A file or folder as @st describes it, under the name @copy, which is malloced. */
+struct told_file files_describe(char *copy, uint64_t bytes, const struct stat *st);
 
 /* collective_claims.c: outputs that several ranks name */
 

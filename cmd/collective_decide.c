@@ -45,7 +45,7 @@ static int hear_arrays(struct collective *c, int rank, struct view *v, struct er
 		if (hear_array(c, p, rank, v, own, err) < 0)
 			return -1;
 	}
-	return 0;
+	return collective_collects(c) ? gathered_note(c, rank, v, err) : 0;
 }
 
 static int make_tables(const struct collective *c, struct part *p, struct err *err)
@@ -351,4 +351,6 @@ void decide_details(void *ctx, int rank, struct buf *out)
 	buf_put_u32(out, (uint32_t)c->nparts);
 	for (int i = 0; i < c->nparts; i++)
 		put_part(c, &c->parts[i], rank, out);
+	if (collective_collects(c) && rank == c->o->root)
+		gathered_put(c, out);
 }

@@ -12,8 +12,12 @@
 
 static int open_input(struct collective *c, const char *name, bool raw_file, struct err *err)
 {
-	const struct input_source from = {
-	        .cmd = c->cmd, .o = c->o, .raw_file = raw_file, .job = c->job};
+	const struct input_source from = {.cmd = c->cmd,
+	                                  .o = c->o,
+	                                  .raw_file = raw_file,
+	                                  .trees = raw_file && c->kind == COLL_BROADCAST &&
+	                                           !c->o->each,
+	                                  .job = c->job};
 	if (inputs_open(&c->inputs[c->ninputs], name, &from, err) < 0)
 		return -1;
 	c->ninputs++;
@@ -187,7 +191,7 @@ static int name_like(struct collective *c, const char *path, int copy, int k, si
 	                     places_of(c, copy, item), err);
 }
 
-static int name_array(struct collective *c, const char *path, int copy, int i, struct err *err)
+void files_describe_array(struct collective *c, int i)
 {
 	const struct array_info *out = &c->parts[i].layout.out;
 	struct item *it = &c->items[i];
@@ -198,8 +202,68 @@ static int name_array(struct collective *c, const char *path, int copy, int i, s
 	                             .count = out->count,
 	                             .bytes = array_bytes(out),
 	                             .fortran = out->fortran};
-	return sink_add_array(c->sink, path, array_format_by_name(c->o->format), out,
+}
+
+static int name_array(struct collective *c, const char *path, int copy, int i, struct err *err)
+{
+	enum array_format hint = c->o->raw_file ? ARRAY_RAW : array_format_by_name(c->o->format);
+	files_describe_array(c, i);
+	return sink_add_array(c->sink, path, hint, &c->parts[i].layout.out,
 	                      places_of(c, copy, (size_t)i), err);
+}
+
+struct sink_attributes files_attributes(const struct collective *c, const struct told_file *f)
+{
+	const int64_t second = 1000000000;
+	int64_t ns = f->mtime % second;
+	struct timespec modified = {.tv_sec = f->mtime / second - (ns < 0),
+	                            .tv_nsec = ns + (ns < 0 ? second : 0)};
+	return (struct sink_attributes){.has_mode = c->o->raw_file,
+	                                .has_time = c->o->times,
+	                                .mode = f->mode,
+	                                .modified = modified};
+}
+
+/* The root's input that is file @f of those it told, or NULL. */
+static const struct dataset_file *told_input(const struct collective *c, int f)
+{
+	for (int k = 0; !c->made && k < c->ninputs; k++) {
+		const struct dataset *d = &c->inputs[k];
+		int n = d->nfiles - (d->nfiles && d->files[d->nfiles - 1].unpacked);
+		if (f < n)
+			return &d->files[f];
+		f -= n;
+	}
+	return NULL;
+}
+
+/* Where the root's output is its input, that stays as it is. */
+static void leave_input(struct collective *c, int f, int file)
+{
+	const struct dataset_file *in = told_input(c, f);
+	if (in && !in->spooled)
+		sink_leave_own(c->sink, file, in->fd);
+}
+
+/* A folder with all that is in it, at @path. */
+static int name_tree(struct collective *c, const char *path, struct err *err)
+{
+	const struct told *t = &c->told;
+	for (int i = 0; i < t->nfolders; i++) {
+		const struct sink_attributes as = files_attributes(c, &t->folders[i]);
+		if (sink_add_folder_below(c->sink, path, t->folders[i].name, &as, err) < 0)
+			return -1;
+	}
+	for (int f = 0; f < t->nfiles; f++) {
+		const struct sink_attributes as = files_attributes(c, &t->files[f]);
+		int file = sink_add_below(c->sink, path, t->files[f].name, t->files[f].bytes, &as,
+		                          err);
+		if (file < 0)
+			return -1;
+		places_of(c, 0, (size_t)f)->file = file;
+		leave_input(c, f, file);
+	}
+	return 0;
 }
 
 /* File @f as it is, in the folder @path under @name or at @path. */
@@ -207,6 +271,7 @@ static int name_file(struct collective *c, const char *path, const char *name, i
                      struct err *err)
 {
 	const struct told *t = &c->told;
+	const struct sink_attributes as = files_attributes(c, &t->files[f]);
 	char *in = t->folder ? path_join(path, name, err) : strdup(path);
 	if (!in)
 		return err_nomem(err, "a path", strlen(path));
@@ -216,6 +281,11 @@ static int name_file(struct collective *c, const char *path, const char *name, i
 		struct place *to = places_of(c, 0, (size_t)f);
 		to->file = sink_add(c->sink, in, NULL, 0, t->files[f].bytes, err);
 		ret = to->file < 0 ? -1 : 0;
+	}
+	if (ret == 0) {
+		int file = places_of(c, 0, (size_t)f)->file;
+		sink_set_attributes(c->sink, file, &as);
+		leave_input(c, f, file);
 	}
 	free(in);
 	return ret;
@@ -238,6 +308,8 @@ static int name_files(struct collective *c, const char *path, struct err *err)
 	const char *given = path;
 	char *folder = NULL, *index = NULL;
 	int ret = 0;
+	if (t->tree)
+		return name_tree(c, path, err);
 	if (t->folder && !c->o->each)
 		ret = sink_split_set(path, told, &folder, &index, err);
 	if (ret == 0 && index && !told)
@@ -405,10 +477,16 @@ static int name_all(struct collective *c, struct err *err)
 		return -1;
 	for (int k = 0; k < c->copies; k++) {
 		char *path = paths_fill(c->o->outputs[k], c->rank, c->size, NULL, err);
-		int first = sink_files(c->sink);
-		int ret = path ? name_output(c, path, k, err) : -1;
+		int first = sink_files(c->sink), ret = -1;
+		if (path)
+			ret = gathered_split(c, path) ? gathered_name(c, c->o->outputs[k], err)
+			                              : name_output(c, path, k, err);
 		if (ret == 0 && (!c->o->each || c->shape == OF_BYTES))
 			claims_drop(c, first, k);
+		if (path && c->split) {
+			free(path); /* one of many: as it was given */
+			path = strdup(c->o->outputs[k]);
+		}
 		if (c->output)
 			free(path);
 		else
@@ -436,7 +514,12 @@ int files_name_outputs(struct collective *c, struct err *err)
 
 int files_open_outputs(struct collective *c, struct err *err)
 {
-	return c->sink ? sink_open(c->sink, err) : 0;
+	if (!c->sink || sink_open(c->sink, err) == 0)
+		return 0;
+	size_t len = strlen(err->text);
+	if (c->split && err->code == ERR_USAGE)
+		snprintf(err->text + len, sizeof err->text - len, ": put {rank} into -o");
+	return -1;
 }
 
 /* ---- the end ---- */

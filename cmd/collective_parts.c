@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cmd/collective.h"
 #include "lib/base/path.h"
@@ -181,25 +182,51 @@ static int describe_vectors(struct collective *c, struct err *err)
 
 /* ---- bytes ---- */
 
-static int tell_file(struct told *t, const char *name, uint64_t bytes, struct err *err)
+struct told_file files_describe(char *copy, uint64_t bytes, const struct stat *st)
 {
-	if (t->folder && files_check_name(name, err) < 0)
+	return (struct told_file){
+	        .name = copy,
+	        .bytes = bytes,
+	        .mode = st->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO),
+	        .mtime = st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec,
+	};
+}
+
+static int tell_file(struct told *t, const char *name, uint64_t bytes, const struct stat *st,
+                     struct err *err)
+{
+	if (t->folder && !t->tree && files_check_name(name, err) < 0)
 		return -1;
 	/* A single file goes by the name that each rank gives it. */
 	char *copy = strdup(t->folder ? name : "file");
 	if (!copy)
 		return err_nomem(err, "a file name", strlen(name));
-	t->files[t->nfiles++] = (struct told_file){copy, bytes};
+	t->files[t->nfiles++] = files_describe(copy, bytes, st);
+	return 0;
+}
+
+static int tell_folders(struct told *t, const struct dataset *d, struct err *err)
+{
+	t->folders = calloc((size_t)d->nfolders + 1, sizeof *t->folders);
+	if (!t->folders)
+		return err_nomem(err, "the folders", (size_t)d->nfolders * sizeof *t->folders);
+	for (int i = 0; i < d->nfolders; i++) {
+		char *copy = strdup(d->folders[i].name);
+		if (!copy)
+			return err_nomem(err, "a folder", strlen(d->folders[i].name));
+		t->folders[t->nfolders++] = files_describe(copy, 0, &d->folders[i].was);
+	}
 	return 0;
 }
 
 /* With --include or --exclude the root's files are made anew: their heads are in the sink. */
 static int tell_selected(struct collective *c, struct err *err)
 {
+	static const struct stat none;
 	int n = sink_files(c->sink);
 	for (int f = 0; f < n; f++) {
 		const char *name = path_name(sink_path(c->sink, f));
-		if (tell_file(&c->told, name, sink_size(c->sink, f), err) < 0)
+		if (tell_file(&c->told, name, sink_size(c->sink, f), &none, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -211,7 +238,8 @@ static int tell_files(struct collective *c, struct err *err)
 		const struct dataset *d = &c->inputs[k];
 		for (int f = 0; f < d->nfiles; f++)
 			if (!d->files[f].unpacked &&
-			    tell_file(&c->told, d->files[f].name, d->files[f].size, err) < 0)
+			    tell_file(&c->told, d->files[f].name, d->files[f].size,
+			              &d->files[f].was, err) < 0)
 				return -1;
 	}
 	return 0;
@@ -224,11 +252,14 @@ static int bytes_of_inputs(struct collective *c, struct err *err)
 	size_t n = 0;
 	for (int k = 0; k < c->ninputs; k++)
 		n += (size_t)c->inputs[k].nfiles + 1;
-	c->told = (struct told){.format = d->format, .folder = c->o->each || d->sharded};
+	c->told = (struct told){.format = d->format,
+	                        .folder = c->o->each || d->sharded || d->tree,
+	                        .tree = d->tree};
 	c->told.files = calloc(n, sizeof *c->told.files);
 	if (!c->told.files)
 		return err_nomem(err, "the files", n * sizeof *c->told.files);
-	if ((c->made ? tell_selected : tell_files)(c, err) < 0)
+	if ((d->tree && tell_folders(&c->told, d, err) < 0) ||
+	    (c->made ? tell_selected : tell_files)(c, err) < 0)
 		return -1;
 	return parts_of_told(c, err);
 }
@@ -388,7 +419,9 @@ int parts_map_outputs(struct collective *c, struct err *err)
 		p->out = calloc((size_t)c->copies + 1, sizeof *p->out);
 		if (!p->out)
 			return err_nomem(err, "the outputs", (size_t)c->copies * sizeof *p->out);
-		for (int k = 0; k < c->copies; k++)
+		if (c->split && gathered_map(c, p, i, err) < 0)
+			return -1;
+		for (int k = 0; !c->split && k < c->copies; k++)
 			for (size_t j = 0; j < p->nitems; j++) {
 				uint32_t n = p->items[j];
 				const struct place *to = &c->places[(size_t)k * c->nitems + n];

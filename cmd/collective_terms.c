@@ -319,6 +319,8 @@ static int tell(struct collective *c, struct err *err)
 			return -1;
 		details_put_array(b, &c->parts[i].info, c->counts, c->size);
 	}
+	if (collective_collects(c) && gathered_tell(c, b, err) < 0)
+		return -1;
 	if (b->failed)
 		return err_set(err, ERR_RESOURCE,
 		               "what the other ranks have to know of the inputs does not fit a "
@@ -499,6 +501,8 @@ static int hear(struct collective *c, struct err *err)
 	for (int i = 0; i < c->nparts; i++)
 		if (adopt_part(c, i, &v, err) < 0)
 			return -1;
+	if (collective_collects(c) && c->rank == c->o->root && gathered_hear(c, &v, err) < 0)
+		return -1;
 	return details_end(&v, err);
 }
 

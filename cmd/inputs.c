@@ -12,6 +12,9 @@ int inputs_check(const struct options *o, struct err *err)
 	                   : o->ninclude ? "--include"
 	                   : o->nexclude ? "--exclude"
 	                                 : NULL;
+	if (o->times && !o->raw_file)
+		return err_set(err, ERR_USAGE,
+		               "--times: is for files as they are: give --raw-file too");
 	if (!o->raw_file || !with)
 		return 0;
 	return err_set(err, ERR_USAGE, "%s: --raw-file takes the bytes as they are: leave one out",
@@ -31,7 +34,18 @@ static int hint_at_bytes(const struct command *cmd, struct err *err)
 /* Whoever writes to a pipe may take long: meanwhile the job goes on, and can be stopped. */
 static int await_pipe(void *ctx, int fd, struct err *err)
 {
-	return job_await(ctx, fd, err);
+	const struct input_source *in = ctx;
+
+	return job_await(in->job, fd, err);
+}
+
+static void skip(void *ctx, const char *path, bool symlink)
+{
+	const struct input_source *in = ctx;
+
+	if (in->o->verbose >= 0)
+		report_note("rank %d: %s: is %s: left out", job_rank(in->job), path,
+		            symlink ? "a symbolic link" : "neither a file nor a folder");
 }
 
 struct opening {
@@ -69,7 +83,8 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	};
 	const struct dataset_source from = {.hints = &hints,
 	                                    .await = in->job ? await_pipe : NULL,
-	                                    .ctx = in->job,
+	                                    .skip = in->trees ? skip : NULL,
+	                                    .ctx = (void *)in,
 	                                    .raw_file = in->raw_file};
 	struct opening o = {d, path, &from};
 

@@ -11,6 +11,7 @@ struct input_source {
 	const struct command *cmd;
 	const struct options *o;
 	bool raw_file; /* any bytes */
+	bool trees;    /* with raw_file: folders too */
 	struct job
 	        *job; /* which goes on while a pipe is awaited, an archive unpacked; NULL: none */
 };

@@ -77,6 +77,8 @@ const struct option_row option_rows[] = {
             OPTS_OUTPUT),
         OPT("raw-file", 0, OPT_FLAG, raw_file, NULL, "treat files as bytes, whatever they hold",
             OPTS_BYTES),
+        OPT("times", 0, OPT_FLAG, times, NULL,
+            "with --raw-file, give the copies the modification times of the originals", OPTS_TIMES),
         OPT("format", 0, OPT_ENUM, format, "FORMAT", "file format (default: by extension)",
             OPTS_INPUT, .choices = "npy|raw|safetensors|npz"),
         OPT("dtype", 0, OPT_ENUM, dtype, "TYPE",

@@ -43,6 +43,7 @@
 	(1u << 21) /* --dtype, --shape, --format, --memory, --include, --progress ...: who \
 	            * reads files, in a job or not */
 #define OPTS_STATS (1u << 22)
+#define OPTS_TIMES (1u << 23) /* --times: who writes files as they are */
 
 #define OPTIONS_MAX 256 /* rows of the table */
 
@@ -71,7 +72,7 @@ struct options {
 	int base;           /* 0: the algorithm's own */
 	int steps;          /* 0: not given */
 	const char *counts; /* "3,4,5"; NULL: as evenly as can be */
-	bool raw_file;
+	bool raw_file, times;
 	const char *op;    /* "sum" */
 	const char *order; /* "any" */
 	bool allow_divergent;

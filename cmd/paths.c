@@ -93,6 +93,17 @@ int paths_check_all(char *const *paths, int n, struct err *err)
 	return 0;
 }
 
+bool paths_vary(const char *path)
+{
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	char *one = paths_fill(path, 0, 2, "a", &ignored);
+	char *other = paths_fill(path, 1, 2, "b", &ignored);
+	bool vary = one && other && strcmp(one, other) != 0;
+	free(one);
+	free(other);
+	return vary;
+}
+
 /* ---- patterns ---- */
 
 static int add(struct paths *p, const char *name, struct err *err)

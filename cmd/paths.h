@@ -6,12 +6,17 @@
 #ifndef COLLCTL_CMD_PATHS_H
 #define COLLCTL_CMD_PATHS_H
 
+#include <stdbool.h>
+
 #include "lib/base/err.h"
 
 /* ERR_USAGE where one of @paths[n] has another {word}. */
 int paths_check_all(char *const *paths, int n, struct err *err);
 /* @path for @rank on @host (NULL: this one). Malloced; NULL: an error, as of paths_check_all. */
 char *paths_fill(const char *path, int rank, int size, const char *host, struct err *err);
+
+/* Does @path give ranks on different hosts different names? */
+bool paths_vary(const char *path);
 
 struct paths {
 	char **names;

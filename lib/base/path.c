@@ -1,5 +1,6 @@
 #include "lib/base/path.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,19 @@ const char *path_name(const char *path)
 bool path_is_plain(const char *name)
 {
 	return *name && *name != '.' && !strchr(name, '/');
+}
+
+bool path_is_below(const char *path)
+{
+	for (;; path++) {
+		size_t n = strcspn(path, "/");
+		if (!n || n > NAME_MAX || (n == 1 && *path == '.') ||
+		    (n == 2 && memcmp(path, "..", 2) == 0))
+			return false;
+		path += n;
+		if (!*path)
+			return true;
+	}
 }
 
 /* The first @len bytes of @before, @between and @name. */

@@ -11,6 +11,9 @@ const char *path_name(const char *path);
 /* Is @name that of a file which stays in the folder to which it is added, and is not hidden? For
  * names that come from a file or from another rank. */
 bool path_is_plain(const char *name);
+/* Does @path, by its text, lead to something below the folder to which it is added? It is relative,
+ * and no component is empty, "." or "..". */
+bool path_is_below(const char *path);
 
 /* All malloced; NULL: out of memory, in *err. */
 

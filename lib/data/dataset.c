@@ -127,6 +127,9 @@ void dataset_close(struct dataset *d)
 		free(d->files[i].name);
 		free(d->files[i].metadata);
 	}
+	for (int i = 0; i < d->nfolders; i++)
+		free(d->folders[i].name);
+	free(d->folders);
 	free(d->files);
 	free(d->tensors);
 	free(d->path);

@@ -6,6 +6,7 @@
  *   .safetensors                  one file, any number of tensors
  *   a sharded set                 the files of a *.safetensors.index.json, or of a folder
  *   .npz                          its members, without their ".npy"
+ *   a folder of any files         no tensor
  *
  * Opening reads and checks the headers, every length in them before it is used; what is left are
  * descriptors and byte ranges, read with pread. A file is never mapped. Memory: some hundred bytes
@@ -55,6 +56,12 @@ struct dataset {
 	bool selected;        /* dataset_select left some out */
 	struct dataset_file *files;
 	int nfiles;
+	bool tree; /* a folder as it is: no tensors, and these folders, each before what is in it */
+	struct dataset_folder {
+		char *name; /* a path in it; "": the whole */
+		struct stat was;
+	} * folders;
+	int nfolders;
 	struct tensor *tensors; /* in the order of their names' bytes: the canonical order */
 	size_t ntensors;
 	void *arena; /* of names and shapes */
@@ -68,6 +75,9 @@ struct dataset_source {
 	int (*await)(void *ctx, int fd, struct err *err);
 	void *ctx;
 	bool raw_file; /* any bytes: one tensor of u8 */
+	/* With raw_file: a folder is taken with all that is in it but what is no file and no
+	 * folder, which is told here. NULL: a folder is refused. */
+	void (*skip)(void *ctx, const char *path, bool symlink);
 };
 
 /* Open @path ("-": stdin; a pipe is spooled to an unnamed file). On failure there is nothing to

@@ -227,6 +227,8 @@ static int open_any(struct dataset *d, const char *path, const struct dataset_so
 		return err_nomem(err, "a path", strlen(path));
 	if (find_format(d, path, pipe, src, err) || check_described(d->path, d->format, hints, err))
 		return -1;
+	if (src->raw_file && src->skip && !pipe && array_is_folder(path))
+		return dataset_open_tree(d, src, err);
 	if (d->format == ARRAY_SAFETENSORS && !pipe &&
 	    (array_is_index(path) || array_is_folder(path)))
 		return dataset_open_set(d, err);

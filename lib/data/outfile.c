@@ -15,6 +15,7 @@
 
 #include "lib/base/io.h"
 #include "lib/base/path.h"
+#include "lib/data/beneath.h"
 #include "lib/data/spool.h"
 #include "lib/data/target.h"
 
@@ -31,25 +32,23 @@ static int create_error(const struct outfile *f, struct err *err)
 	return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder", f->path);
 }
 
-/* Split @path, and open the folder. */
-static int open_folder(struct outfile *f, const char *path, struct err *err)
+/* Split @path, and open the folder. @top: as of beneath_open. */
+static int open_folder(struct outfile *f, const char *path, size_t top, struct err *err)
 {
 	const char *base = path_name(path);
 	if (!*base || !strcmp(base, ".") || !strcmp(base, ".."))
 		return err_set(err, ERR_OUTPUT, "%s: is a directory: expected the name of a file",
 		               f->path);
 	f->name = strdup(base);
-	char *folder = f->name ? path_folder(path, err) : NULL;
 	if (!f->name)
 		return err_nomem(err, "a path", strlen(path));
-	if (!folder)
-		return -1;
-	f->dirfd = io_retry(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	if (f->dirfd < 0)
-		err_errno(err, errno == EMFILE || errno == ENFILE ? ERR_RESOURCE : ERR_OUTPUT,
-		          "%s: cannot open the folder '%s'", f->path, folder);
-	free(folder);
-	return f->dirfd < 0 ? -1 : 0;
+	f->dirfd = beneath_open(path, top);
+	if (f->dirfd >= 0)
+		return 0;
+	int len = (int)(base - path);
+	return err_errno(err, errno == EMFILE || errno == ENFILE ? ERR_RESOURCE : ERR_OUTPUT,
+	                 "%s: cannot open the folder '%.*s'", f->path, len > 1 ? len - 1 : 1,
+	                 len ? path : ".");
 }
 
 static const char *kind_of(mode_t mode)
@@ -231,6 +230,12 @@ static int open_temp(struct outfile *f, struct err *err)
 int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
                  struct err *err)
 {
+	return outfile_open_below(f, path, 0, size, sync, force, err);
+}
+
+int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
+                       bool force, struct err *err)
+{
 	char *target = NULL;
 	int ret = -1;
 
@@ -245,12 +250,12 @@ int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, 
 		err_nomem(err, "a path", strlen(path));
 		goto out;
 	}
-	target = force ? target_follow(path, err) : strdup(path);
+	target = force && !top ? target_follow(path, err) : strdup(path);
 	if (!target) {
 		err_nomem(err, "a path", strlen(path));
 		goto out;
 	}
-	if (open_folder(f, target, err) || open_temp(f, err))
+	if (open_folder(f, target, top, err) || open_temp(f, err))
 		goto out;
 	ret = 0;
 out:
@@ -258,6 +263,21 @@ out:
 	if (ret)
 		outfile_release(f);
 	return ret;
+}
+
+int outfile_set_mode(struct outfile *f, unsigned mode, struct err *err)
+{
+	if (io_retry(fchmod(f->fd, mode)))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
+	return 0;
+}
+
+int outfile_set_time(struct outfile *f, struct timespec modified, struct err *err)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, modified};
+	if (io_retry(futimens(f->fd, times)))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot set the modification time", f->path);
+	return 0;
 }
 
 int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err *err)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "lib/base/err.h"
 #include "lib/data/writeback.h"
@@ -39,6 +40,13 @@ struct outfile {
  */
 int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
                  struct err *err);
+/* The same; @path is another rank's behind its first @top bytes (beneath_open), and there no
+ * symlink is followed. */
+int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
+                       bool force, struct err *err);
+/* Other permissions than these; and, when all is written, the time of modification. */
+int outfile_set_mode(struct outfile *f, unsigned mode, struct err *err);
+int outfile_set_time(struct outfile *f, struct timespec modified, struct err *err);
 /* An unnamed file in the folder of spools, for data on their way: it is written and read as others
  * are, but not sealed or committed. @name: for messages. */
 int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err *err);

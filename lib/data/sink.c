@@ -9,14 +9,20 @@
 #include <unistd.h>
 
 #include "lib/base/io.h"
+#include "lib/base/path.h"
+#include "lib/data/beneath.h"
+#include "lib/data/input.h"
 #include "lib/data/outfile.h"
 #include "lib/data/sink_internal.h"
 #include "lib/data/spool.h"
 
 struct sink_file {
 	char *path;
+	size_t top; /* as of beneath_open */
+	struct sink_attributes attributes;
 	bool is_stdout;
 	bool dropped; /* another rank commits it */
+	int own;      /* a descriptor of what is to be written, which is there already; -1 */
 	void *head;
 	size_t head_len;
 	uint64_t size;
@@ -32,6 +38,8 @@ struct sink {
 	int nfiles, cap;
 	struct folder {
 		char *path;
+		size_t top;
+		struct sink_attributes attributes;
 		bool made;
 	} * folders; /* to be made, in this order */
 	int nfolders;
@@ -49,6 +57,16 @@ struct sink *sink_new(bool sync, bool force, struct err *err)
 	return s;
 }
 
+static void remove_folder(const struct folder *f)
+{
+	int parent = f->top ? beneath_open(f->path, f->top) : AT_FDCWD;
+	if (parent == -1)
+		return;
+	io_retry(unlinkat(parent, f->top ? path_name(f->path) : f->path, AT_REMOVEDIR));
+	if (f->top)
+		close(parent);
+}
+
 /* Those that were opened later may share a descriptor with earlier ones. */
 void sink_free(struct sink *s)
 {
@@ -64,7 +82,7 @@ void sink_free(struct sink *s)
 	}
 	for (int i = s->nfolders; i-- > 0;) {
 		if (s->folders[i].made && !s->committed)
-			rmdir(s->folders[i].path);
+			remove_folder(&s->folders[i]);
 		free(s->folders[i].path);
 	}
 	free(s->folders);
@@ -112,7 +130,8 @@ int sink_add(struct sink *s, const char *path, const void *head, size_t head_len
 	if (reserve_file(s, err))
 		return -1;
 	struct sink_file *f = &s->files[s->nfiles];
-	*f = (struct sink_file){.is_stdout = is_stdout, .head_len = head_len, .size = size};
+	*f = (struct sink_file){
+	        .is_stdout = is_stdout, .own = -1, .head_len = head_len, .size = size};
 	f->path = strdup(path);
 	f->head = malloc(head_len + 1);
 	if (!f->path || !f->head) {
@@ -137,6 +156,88 @@ int sink_add_archive(struct sink *s, const char *path, struct archive *a, struct
 	return file;
 }
 
+static int add_folder(struct sink *s, char *path, size_t top, const struct sink_attributes *as,
+                      struct err *err)
+{
+	struct folder *folders = reallocarray(s->folders, (size_t)s->nfolders + 1, sizeof *folders);
+	if (!path || !folders) {
+		free(path);
+		return err_nomem(err, "the folders", sizeof *folders);
+	}
+	s->folders = folders;
+	folders[s->nfolders++] = (struct folder){.path = path, .top = top, .attributes = *as};
+	return 0;
+}
+
+int sink_add_folder(struct sink *s, const char *path, struct err *err)
+{
+	static const struct sink_attributes none;
+	size_t len = strlen(path);
+	if (strcmp(path, "-") == 0)
+		return err_set(err, ERR_USAGE,
+		               "-: several files can't go to stdout: name a folder for the output");
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	return add_folder(s, strndup(path, len), 0, &none, err);
+}
+
+int sink_add_folder_below(struct sink *s, const char *top, const char *name,
+                          const struct sink_attributes *as, struct err *err)
+{
+	if (!*name) {
+		if (sink_add_folder(s, top, err) < 0)
+			return -1;
+		s->folders[s->nfolders - 1].attributes = *as;
+		return 0;
+	}
+	return add_folder(s, path_join(top, name, err), strlen(top), as, err);
+}
+
+int sink_add_below(struct sink *s, const char *top, const char *name, uint64_t size,
+                   const struct sink_attributes *as, struct err *err)
+{
+	char *path = path_join(top, name, err);
+	int file = path ? sink_add(s, path, NULL, 0, size, err) : -1;
+	if (file >= 0) {
+		s->files[file].top = strlen(top);
+		s->files[file].attributes = *as;
+	}
+	free(path);
+	return file;
+}
+
+void sink_set_attributes(struct sink *s, int file, const struct sink_attributes *as)
+{
+	s->files[file].attributes = *as;
+}
+
+/* Is the file at @f's path the one that @fd has open? */
+static bool is_same(const struct sink_file *f, int fd)
+{
+	struct stat here, there;
+	int folder = beneath_open(f->path, f->top);
+	bool same = folder >= 0 && fstat(fd, &here) == 0 &&
+	            fstatat(folder, path_name(f->path), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+	            here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+	if (folder >= 0)
+		close(folder);
+	return same;
+}
+
+void sink_leave_own(struct sink *s, int file, int fd)
+{
+	struct sink_file *f = &s->files[file];
+	if (!f->is_stdout && is_same(f, fd))
+		f->own = fd;
+}
+
+void sink_drop(struct sink *s, int file)
+{
+	s->files[file].dropped = true;
+}
+
+/* ---- opening and writing ---- */
+
 /* So that the folder itself is on disk. */
 static int sync_parent(const char *path, struct err *err)
 {
@@ -154,38 +255,19 @@ static int sync_parent(const char *path, struct err *err)
 	return ret;
 }
 
-int sink_add_folder(struct sink *s, const char *path, struct err *err)
-{
-	if (strcmp(path, "-") == 0)
-		return err_set(err, ERR_USAGE,
-		               "-: several files can't go to stdout: name a folder for the output");
-	struct folder *folders = reallocarray(s->folders, (size_t)s->nfolders + 1, sizeof *folders);
-	if (!folders)
-		return err_nomem(err, "the folders", sizeof *folders);
-	s->folders = folders;
-	folders[s->nfolders] = (struct folder){.path = strdup(path)};
-	if (!folders[s->nfolders].path)
-		return err_nomem(err, "a path", strlen(path));
-	s->nfolders++;
-	return 0;
-}
-
-void sink_drop(struct sink *s, int file)
-{
-	s->files[file].dropped = true;
-}
-
-/* ---- opening and writing ---- */
-
-static int make_folder(const struct sink *s, struct folder *f, struct err *err)
+/* Make the folder at @name from @parent. */
+static int make_at(const struct sink *s, struct folder *f, int parent, const char *name,
+                   struct err *err)
 {
 	struct stat st;
-	if (mkdir(f->path, 0777) == 0) {
+	/* One with permissions of another folder's gets them when it is complete. */
+	if (io_retry(mkdirat(parent, name, f->attributes.has_mode ? 0700 : 0777)) == 0) {
 		f->made = true;
 		return s->sync ? sync_parent(f->path, err) : 0;
 	}
 	int error = errno;
-	if (error == EEXIST && stat(f->path, &st) == 0 && S_ISDIR(st.st_mode))
+	if (error == EEXIST && fstatat(parent, name, &st, f->top ? AT_SYMLINK_NOFOLLOW : 0) == 0 &&
+	    S_ISDIR(st.st_mode))
 		return 0;
 	if (error == EEXIST)
 		return err_set(err, ERR_OUTPUT, "%s: is a file: expected a folder or none",
@@ -194,18 +276,31 @@ static int make_folder(const struct sink *s, struct folder *f, struct err *err)
 	return err_errno(err, ERR_OUTPUT, "%s: cannot make the folder", f->path);
 }
 
+static int make_folder(const struct sink *s, struct folder *f, struct err *err)
+{
+	if (!f->top)
+		return make_at(s, f, AT_FDCWD, f->path, err);
+	int parent = beneath_open(f->path, f->top);
+	if (parent < 0)
+		return err_errno(err, ERR_OUTPUT, "%s: cannot make the folder", f->path);
+	int ret = make_at(s, f, parent, path_name(f->path), err);
+	close(parent);
+	return ret;
+}
+
 /* Files in one folder share its descriptor. Two at one path would be one. */
 static int compare_with_earlier(struct sink *s, int file, struct err *err)
 {
 	struct sink_file *f = &s->files[file];
 	for (int i = 0; i < file && !f->out.shared; i++) {
 		const struct sink_file *e = &s->files[i];
-		if (!e->is_stdout && !e->out.shared && e->dropped == f->dropped)
+		if (e->out.path && !e->is_stdout && !e->out.shared && e->dropped == f->dropped)
 			outfile_share_folder(&f->out, &e->out);
 	}
 	for (int i = 0; i < file && f->out.shared; i++) {
 		const struct sink_file *e = &s->files[i];
-		if (e->out.dirfd == f->out.dirfd && !strcmp(e->out.name, f->out.name))
+		if (e->out.path && e->out.dirfd == f->out.dirfd &&
+		    !strcmp(e->out.name, f->out.name))
 			return err_set(err, ERR_USAGE, "%s: is given as output twice, also as %s",
 			               f->path, e->path);
 	}
@@ -217,7 +312,10 @@ static int open_target(struct sink *s, int file, struct err *err)
 	struct sink_file *f = &s->files[file];
 	if (f->is_stdout)
 		return outfile_spool(&f->out, "stdout", f->size, err);
-	if (outfile_open(&f->out, f->path, f->size, s->sync && !f->dropped, s->force, err))
+	if (outfile_open_below(&f->out, f->path, f->top, f->size, s->sync && !f->dropped, s->force,
+	                       err))
+		return -1;
+	if (f->attributes.has_mode && outfile_set_mode(&f->out, f->attributes.mode, err))
 		return -1;
 	return compare_with_earlier(s, file, err);
 }
@@ -253,6 +351,8 @@ int sink_open(struct sink *s, struct err *err)
 			return -1;
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
+		if (f->own >= 0)
+			continue;
 		if (open_target(s, i, err) ||
 		    outfile_pwrite(&f->out, f->head, f->head_len, 0, err) ||
 		    (f->packed && open_members(s, f, err)))
@@ -270,11 +370,16 @@ static struct outfile *content(const struct sink *s, int file)
 int sink_pwrite(struct sink *s, int file, const void *buf, size_t bytes, uint64_t pos,
                 struct err *err)
 {
+	if (s->files[file].own >= 0) /* it has these bytes */
+		return 0;
 	return outfile_pwrite(content(s, file), buf, bytes, pos, err);
 }
 
 int sink_pread(struct sink *s, int file, void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
+	const struct sink_file *f = &s->files[file];
+	if (f->own >= 0)
+		return input_pread(f->own, f->path, buf, bytes, pos, err);
 	return outfile_pread(content(s, file), buf, bytes, pos, err);
 }
 
@@ -293,7 +398,7 @@ static int pack(struct sink_file *f, struct err *err)
 /* Does it get its name from this rank? */
 static bool is_placed(const struct sink_file *f)
 {
-	return !f->is_stdout && !f->dropped;
+	return !f->is_stdout && !f->dropped && f->own < 0;
 }
 
 /* A file alone needs nothing to go back to: its rename happens or not. */
@@ -320,7 +425,12 @@ int sink_seal(struct sink *s, struct err *err)
 		struct sink_file *f = &s->files[i];
 		if (f->packed && !f->dropped && pack(f, err))
 			return -1;
-		if (is_placed(f) && outfile_seal(&f->out, err))
+		if (!is_placed(f))
+			continue;
+		if (f->attributes.has_time &&
+		    outfile_set_time(&f->out, f->attributes.modified, err))
+			return -1;
+		if (outfile_seal(&f->out, err))
 			return -1;
 	}
 	return keep_old(s, err);
@@ -359,6 +469,31 @@ static void undo_all(struct sink *s, struct err *err)
 	}
 }
 
+/* Once all is in it, a folder that was made gets its permissions and its time. */
+static int finish_folder(const struct folder *f, struct err *err)
+{
+	const struct sink_attributes *as = &f->attributes;
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, as->modified};
+	if (!f->made || !as->has_mode)
+		return 0;
+	int parent = f->top ? beneath_open(f->path, f->top) : AT_FDCWD;
+	int fd = parent == -1 ? -1
+	                      : openat(parent, f->top ? path_name(f->path) : f->path,
+	                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int ret = fd < 0 || io_retry(fchmod(fd, as->mode)) ||
+	                          (as->has_time && io_retry(futimens(fd, times)))
+	                  ? -1
+	                  : 0;
+	if (ret)
+		err_errno(err, ERR_OUTPUT, "%s: is complete, but its attributes cannot be set",
+		          f->path);
+	if (fd >= 0)
+		close(fd);
+	if (f->top && parent >= 0)
+		close(parent);
+	return ret;
+}
+
 int sink_commit(struct sink *s, struct err *err)
 {
 	int ret = 0;
@@ -370,6 +505,9 @@ int sink_commit(struct sink *s, struct err *err)
 	/* Last first: a folder's descriptor is its first file's, which syncs it. */
 	for (int i = s->nfiles; i-- > 0;)
 		if (is_placed(&s->files[i]) && outfile_settle(&s->files[i].out, err))
+			ret = -1;
+	for (int i = s->nfolders; i-- > 0;)
+		if (finish_folder(&s->folders[i], err))
 			ret = -1;
 	return ret;
 }

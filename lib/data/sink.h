@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "lib/base/err.h"
 #include "lib/data/dataset.h"
@@ -31,6 +32,22 @@ int sink_add(struct sink *, const char *path, const void *head, size_t head_len,
 /* sink_open makes the folder @path if it is not there; its parent is there, or was added before.
  * ERR_USAGE for "-". */
 int sink_add_folder(struct sink *, const char *path, struct err *err);
+/* What an output is to have of another file. */
+struct sink_attributes {
+	bool has_mode, has_time;
+	unsigned mode; /* permissions */
+	struct timespec modified;
+};
+void sink_set_attributes(struct sink *, int file, const struct sink_attributes *);
+/* The same of what another rank names (path_is_below) in the folder @top: no symlink there is
+ * followed. A folder gets its attributes if it is made; the name "" is @top itself. */
+int sink_add_below(struct sink *, const char *top, const char *name, uint64_t size,
+                   const struct sink_attributes *, struct err *err);
+int sink_add_folder_below(struct sink *, const char *top, const char *name,
+                          const struct sink_attributes *, struct err *err);
+/* Before sink_open: if the file that @fd has open, whose bytes are those that are to be written, is
+ * at the file's path already, it is left alone. @fd stays the caller's, and open. */
+void sink_leave_own(struct sink *, int file, int fd);
 /* Before sink_open: another rank writes the same bytes to the same place. They are written here
  * too, to an unnamed file, so that they can be read back, but get no name. */
 void sink_drop(struct sink *, int file);

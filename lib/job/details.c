@@ -88,7 +88,7 @@ int details_get_array(struct view *v, int size, struct array_info *info, uint64_
 	return v->failed || (n && !cut_fits(info, counts, size)) ? malformed(err) : 0;
 }
 
-/* ---- files ---- */
+/* ---- names ---- */
 
 #define NAME_BYTES 256
 
@@ -105,81 +105,6 @@ int details_get_name(struct view *v, char **name, struct err *err)
 		return malformed(err);
 	*name = strdup(text);
 	return *name ? 0 : err_nomem(err, "a file name", sizeof text);
-}
-
-void told_release(struct told *t)
-{
-	for (int i = 0; i < t->nfiles; i++)
-		free(t->files[i].name);
-	free(t->files);
-	*t = (struct told){0};
-}
-
-void details_put_told(struct buf *b, const struct told *t)
-{
-	buf_put_u8(b, (uint8_t)t->format);
-	buf_put_u8(b, t->folder);
-	buf_put_u32(b, (uint32_t)t->nfiles);
-	for (int i = 0; i < t->nfiles; i++) {
-		details_put_name(b, t->files[i].name);
-		buf_put_u64(b, t->files[i].bytes);
-	}
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int all_differ(const struct told *t, struct err *err)
-{
-	size_t n = (size_t)t->nfiles;
-	const char **names = calloc(n + 1, sizeof *names);
-	bool twice = false;
-	if (!names)
-		return err_nomem(err, "file names", (n + 1) * sizeof *names);
-	for (size_t i = 0; i < n; i++)
-		names[i] = t->files[i].name;
-	qsort(names, n, sizeof *names, compare_names);
-	for (size_t i = 1; i < n; i++)
-		twice |= strcmp(names[i - 1], names[i]) == 0;
-	free(names);
-	return twice ? malformed(err) : 0;
-}
-
-static int get_files(struct view *v, struct told *t, uint32_t n, struct err *err)
-{
-	uint64_t sum = 0;
-	t->files = calloc(n + 1, sizeof *t->files);
-	if (!t->files)
-		return err_nomem(err, "the root's files", (n + 1) * sizeof *t->files);
-	for (uint32_t i = 0; i < n; i++) {
-		struct told_file *f = &t->files[i];
-		if (details_get_name(v, &f->name, err) < 0)
-			return -1;
-		t->nfiles++;
-		f->bytes = view_u64(v);
-		if (v->failed || __builtin_add_overflow(sum, f->bytes, &sum) || sum > INT64_MAX)
-			return malformed(err);
-	}
-	return all_differ(t, err);
-}
-
-int details_get_told(struct view *v, struct told *t, struct err *err)
-{
-	*t = (struct told){0};
-	unsigned format = view_u8(v), folder = view_u8(v);
-	uint32_t n = view_u32(v);
-	/* A name and a length take eleven bytes or more. */
-	if (v->failed || format == ARRAY_FORMAT_AUTO || format > ARRAY_NPZ || folder > 1 || !n ||
-	    n > view_left(v) / 11 || (n > 1 && !folder))
-		return malformed(err);
-	t->format = (enum array_format)format;
-	t->folder = folder;
-	if (get_files(v, t, n, err) == 0)
-		return 0;
-	told_release(t);
-	return -1;
 }
 
 /* ---- parts ---- */

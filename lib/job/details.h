@@ -27,21 +27,38 @@ int details_get_rows(struct view *, int size, uint64_t *rows, struct err *err);
 /* The sum of @n numbers in *sum; -1: over 63 bits. */
 int rows_sum(const uint64_t *rows, int n, uint64_t *sum);
 
-/* The files of a broadcast: base names, and bytes. */
+/* The files of a broadcast, or those that are gathered. */
 struct told_file {
 	char *name;
-	uint64_t bytes;
+	uint64_t bytes; /* of a folder: 0 */
+	unsigned mode;  /* permissions */
+	int64_t mtime;  /* ns since 1970 */
 };
 struct told {
 	enum array_format format;
 	bool folder; /* they go to a folder under their names */
+	bool tree;   /* their names are paths, with '/', in that folder */
 	struct told_file *files;
 	int nfiles;
+	struct told_file *folders; /* of a tree, each before what is in it; "": the whole */
+	int nfolders;
 };
 void told_release(struct told *);
 void details_put_told(struct buf *, const struct told *);
-/* Where names count (told.folder), each is a plain base name that hides no file; all differ. */
+/* Where names count (told.folder), each is a plain base name that hides no file, or of a tree a
+ * path that stays below its folder; all differ. */
 int details_get_told(struct view *, struct told *, struct err *err);
+
+/* The files that a rank gives to be gathered, and its host. */
+#define SOURCE_HOST 256
+struct source {
+	struct told files; /* base names */
+	char host[SOURCE_HOST];
+};
+void source_release(struct source *);
+void details_put_source(struct buf *, const struct source *);
+/* @nfiles: how many there must be. */
+int details_get_source(struct view *, struct source *, int nfiles, struct err *err);
 
 /* Base names of files. As above. */
 void details_put_name(struct buf *, const char *name);

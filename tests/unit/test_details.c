@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,8 +157,10 @@ static void rows_come_back(void **state)
 
 /* ---- files, parts, weights ---- */
 
-static struct told_file files[] = {{"model-1.safetensors", 7}, {"x.json", 0}};
-static const struct told set = {ARRAY_SAFETENSORS, true, files, 2};
+static struct told_file files[] = {
+        {.name = "model-1.safetensors", .bytes = 7, .mode = 0640, .mtime = -5}, {.name = "x.json"}};
+static const struct told set = {
+        .format = ARRAY_SAFETENSORS, .folder = true, .files = files, .nfiles = 2};
 
 static int get_told(const void *p, size_t n, struct told *out)
 {
@@ -191,6 +194,7 @@ static void files_come_back(void **state)
 	assert_string_equal(out.files[0].name, files[0].name);
 	assert_string_equal(out.files[1].name, files[1].name);
 	assert_true(out.files[0].bytes == 7 && out.files[1].bytes == 0);
+	assert_true(out.files[0].mode == 0640 && out.files[0].mtime == -5);
 	told_release(&out);
 }
 
@@ -228,9 +232,106 @@ static void names_stay_in_their_folder(void **state)
 	told_release(&out);
 }
 
+/* Trees: names that stay below their folder, as they are, with what files and folders have. */
+static void trees_come_back(void **state)
+{
+	struct told_file in[] = {{.name = ".a/b", .bytes = 3, .mode = 0755, .mtime = INT64_MIN},
+	                         {.name = ".a/bc\nd", .bytes = 0, .mode = 0, .mtime = INT64_MAX},
+	                         {.name = ".a/bc/x", .bytes = 1}};
+	struct told_file folders[] = {{.name = "", .mode = 0700}, {.name = ".a", .mode = 0555}};
+	const struct told tree = {.format = ARRAY_RAW,
+	                          .folder = true,
+	                          .tree = true,
+	                          .files = in,
+	                          .nfiles = 3,
+	                          .folders = folders,
+	                          .nfolders = 2};
+	struct told out;
+	(void)state;
+	assert_int_equal(told_and_back(&tree, &out), 0);
+	assert_true(out.tree && out.folder && out.nfiles == 3 && out.nfolders == 2);
+	for (int i = 0; i < 3; i++) {
+		assert_string_equal(out.files[i].name, in[i].name);
+		assert_int_equal(out.files[i].mode, in[i].mode);
+		assert_true(out.files[i].mtime == in[i].mtime && out.files[i].bytes == in[i].bytes);
+	}
+	assert_string_equal(out.folders[0].name, "");
+	assert_int_equal(out.folders[1].mode, 0555);
+	told_release(&out);
+	struct told none = tree;
+	none.nfiles = 0;
+	assert_int_equal(told_and_back(&none, &out), 0);
+	told_release(&out);
+}
+
+static void trees_stay_below(void **state)
+{
+	static char *const bad[] = {
+	        "",     "/",    "/etc/x", ".",   "..",    "a/../b", "../b",
+	        "a/..", "a//b", "a/",     "./a", "a/./b", "x"}; /* the last: a folder's */
+	char long_name[300];
+	struct told_file file = {.name = NULL}, folder = {.name = "x"};
+	struct told out, t = {.format = ARRAY_RAW,
+	                      .folder = true,
+	                      .tree = true,
+	                      .files = &file,
+	                      .nfiles = 1,
+	                      .folders = &folder,
+	                      .nfolders = 1};
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		file.name = bad[i];
+		assert_int_equal(told_and_back(&t, &out), -1);
+	}
+	memset(long_name, 'n', sizeof long_name);
+	long_name[sizeof long_name - 1] = '\0';
+	file.name = long_name;
+	assert_int_equal(told_and_back(&t, &out), -1);
+	file.name = "x/..y/...";
+	assert_int_equal(told_and_back(&t, &out), 0);
+	told_release(&out);
+	t.tree = false; /* folders of files that have none */
+	file.name = "y";
+	assert_int_equal(told_and_back(&t, &out), -1);
+}
+
+static void sources_are_base_names(void **state)
+{
+	static char *const bad_names[] = {"", "..", "a/b", "/x"}, *bad_hosts[] = {"..", "a/b", "."};
+	struct told_file file = {.name = ".log", .bytes = 5, .mode = 0600, .mtime = 1};
+	struct source out, s = {.files = {.format = ARRAY_RAW,
+	                                  .folder = true,
+	                                  .tree = true,
+	                                  .files = &file,
+	                                  .nfiles = 1},
+	                        .host = "node7"};
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		struct err err = {0};
+		struct buf b;
+		file.name = i < 4 ? bad_names[i] : ".log";
+		if (i >= 4 && i < 7)
+			snprintf(s.host, sizeof s.host, "%s", bad_hosts[i - 4]);
+		else
+			strcpy(s.host, "node7");
+		buf_init(&b, 4096);
+		details_put_source(&b, &s);
+		struct view v = view_of(b.data, b.len), w = v;
+		assert_int_equal(details_get_source(&v, &out, 1, &err), i == 7 ? 0 : -1);
+		assert_int_equal(err.code, i == 7 ? 0 : ERR_INTEGRITY);
+		if (i == 7) {
+			assert_string_equal(out.host, "node7");
+			assert_string_equal(out.files.files[0].name, ".log");
+			source_release(&out);
+			assert_int_equal(details_get_source(&w, &out, 2, &err), -1);
+		}
+		buf_release(&b);
+	}
+}
+
 static void files_that_can_t_be(void **state)
 {
-	struct told_file huge[] = {{"a", INT64_MAX}, {"b", 1}};
+	struct told_file huge[] = {{.name = "a", .bytes = INT64_MAX}, {.name = "b", .bytes = 1}};
 	struct told out, t = set;
 	(void)state;
 	t.format = ARRAY_FORMAT_AUTO;
@@ -294,6 +395,9 @@ int main(void)
 	        cmocka_unit_test(files_come_back),
 	        cmocka_unit_test(files_cut_anywhere),
 	        cmocka_unit_test(names_stay_in_their_folder),
+	        cmocka_unit_test(trees_come_back),
+	        cmocka_unit_test(trees_stay_below),
+	        cmocka_unit_test(sources_are_base_names),
 	        cmocka_unit_test(files_that_can_t_be),
 	        cmocka_unit_test(parts_and_weights_come_back),
 	};

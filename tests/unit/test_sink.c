@@ -558,6 +558,99 @@ static void test_folders(void **state)
 	assert_no_folder("dangling", "dangling: ");
 }
 
+/* What a peer names goes below the folder, through no symlink; and gets its attributes. */
+static void test_below(void **state)
+{
+	(void)state;
+	static const struct sink_attributes as = {
+	        .has_mode = true, .has_time = true, .mode = 0751, .modified = {12, 34}};
+	struct err err = {0};
+	struct stat st;
+	struct sink *s = new_sink(true);
+	assert_int_equal(sink_add_folder_below(s, "top/", "", &as, &err), 0);
+	assert_int_equal(sink_add_folder_below(s, "top/", "in", &as, &err), 0);
+	assert_int_equal(sink_add_below(s, "top/", "in/x", 1, &as, &err), 0);
+	assert_int_equal(sink_open(s, &err), 0);
+	assert_int_equal(sink_pwrite(s, 0, "1", 1, 0, &err), 0);
+	assert_int_equal(sink_seal(s, &err), 0);
+	assert_int_equal(sink_commit(s, &err), 0);
+	sink_free(s);
+	assert_content("top/in/x", "1");
+	static const char *const made[] = {"top", "top/in", "top/in/x"};
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(mode_of(made[i]), 0751);
+		assert_int_equal(stat(made[i], &st), 0);
+		assert_true(st.st_mtim.tv_sec == 12 && st.st_mtim.tv_nsec == 34);
+	}
+	/* A link where a folder is expected leads nowhere, */
+	assert_int_equal(mkdir("outside", 0700), 0);
+	assert_int_equal(symlink("../outside", "top/link"), 0);
+	s = new_sink(false);
+	assert_int_equal(sink_add_below(s, "top", "link/x", 1, &as, &err), 0);
+	int ret = sink_open(s, &err);
+	assert_err(ret, &err, ERR_OUTPUT, "top/link/x: cannot open the folder");
+	sink_free(s);
+	err_clear(&err);
+	s = new_sink(false);
+	assert_int_equal(sink_add_folder_below(s, "top", "link", &as, &err), 0);
+	ret = sink_open(s, &err);
+	assert_err(ret, &err, ERR_OUTPUT, "top/link: is a file: expected a folder");
+	sink_free(s);
+	err_clear(&err);
+	s = new_sink(false);
+	assert_int_equal(sink_add_folder_below(s, "top", "link/deep", &as, &err), 0);
+	ret = sink_open(s, &err);
+	assert_err(ret, &err, ERR_OUTPUT, "top/link/deep: cannot make the folder");
+	sink_free(s);
+	/* nor where a file is, also with --force; but the folder itself may be one. */
+	err_clear(&err);
+	put("outside/y", "old", 0600);
+	assert_int_equal(symlink("../outside/y", "top/y"), 0);
+	s = sink_new(false, true, &err);
+	assert_int_equal(sink_add_below(s, "top", "y", 1, &as, &err), 0);
+	ret = sink_open(s, &err);
+	assert_err(ret, &err, ERR_OUTPUT, "top/y: is a symbolic link");
+	sink_free(s);
+	err_clear(&err);
+	s = new_sink(false);
+	assert_int_equal(sink_add_below(s, "top/link", "z", 1, &as, &err), 0);
+	assert_int_equal(sink_open(s, &err), 0);
+	sink_free(s);
+	assert_int_equal(names("outside"), 1);
+}
+
+/* The root's own file stays as it is: nothing is written, and what is read back is in it. */
+static void test_left_alone(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	struct stat before, after;
+	char back[3];
+	put("own", "old", 0600);
+	put("other", "old", 0600);
+	assert_int_equal(stat("own", &before), 0);
+	int fd = open("own", O_RDONLY);
+	struct sink *s = new_sink(true);
+	assert_int_equal(sink_add(s, "./own", NULL, 0, 3, &err), 0);
+	assert_int_equal(sink_add(s, "other", NULL, 0, 3, &err), 1);
+	sink_leave_own(s, 0, fd);
+	sink_leave_own(s, 1, fd);
+	assert_int_equal(sink_open(s, &err), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(sink_pwrite(s, i, "new", 3, 0, &err), 0);
+	assert_int_equal(sink_pread(s, 0, back, 3, 0, &err), 0);
+	assert_memory_equal(back, "old", 3);
+	assert_int_equal(sink_seal(s, &err), 0);
+	assert_int_equal(sink_commit(s, &err), 0);
+	sink_free(s);
+	close(fd);
+	assert_int_equal(stat("own", &after), 0);
+	assert_true(before.st_ino == after.st_ino &&
+	            before.st_ctim.tv_nsec == after.st_ctim.tv_nsec);
+	assert_content("own", "old");
+	assert_content("other", "new");
+}
+
 /* Another rank writes it: the bytes can be read back, and nothing gets the name. */
 static void test_dropped(void **state)
 {
@@ -1046,6 +1139,8 @@ int main(void)
 	        cmocka_unit_test_teardown(test_too_few_descriptors, empty_folder),
 	        cmocka_unit_test_teardown(test_folders, empty_folder),
 	        cmocka_unit_test_teardown(test_dropped, empty_folder),
+	        cmocka_unit_test_teardown(test_below, empty_folder),
+	        cmocka_unit_test_teardown(test_left_alone, empty_folder),
 	        cmocka_unit_test_teardown(test_stdout, empty_folder),
 	        cmocka_unit_test_teardown(test_stdout_fails, empty_folder),
 	        cmocka_unit_test_teardown(test_arrays, empty_folder),

@@ -1,0 +1,136 @@
+/* A folder as it is: all its files and folders, whatever they hold. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/io.h"
+#include "lib/base/path.h"
+#include "lib/data/dataset_internal.h"
+
+/* A FIFO that has taken the place of a file since does not block. */
+#define ENTRY (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+
+struct tree {
+	struct dataset *dataset;
+	const struct dataset_source *source;
+};
+
+static int walk(struct tree *t, int fd, const char *name, struct err *err);
+
+static int is_entry(const struct dirent *e)
+{
+	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int open_error(const char *path, struct err *err)
+{
+	if (errno == EMFILE || errno == ENFILE)
+		return err_errno(err, ERR_RESOURCE, "%s: cannot open: raise the limit (ulimit -n)",
+		                 path);
+	return err_errno(err, ERR_INPUT, "%s: cannot open", path);
+}
+
+static int add_folder(struct dataset *d, int fd, const char *name, struct err *err)
+{
+	struct dataset_folder *folders =
+	        reallocarray(d->folders, (size_t)d->nfolders + 1, sizeof *folders);
+	struct stat st;
+	if (folders)
+		d->folders = folders;
+	char *copy = folders ? strdup(name) : NULL;
+	if (!copy)
+		return err_nomem(err, "the folders", (size_t)d->nfolders * sizeof *folders);
+	folders[d->nfolders] = (struct dataset_folder){.name = copy};
+	if (fstat(fd, &st) == 0)
+		folders[d->nfolders].was = st;
+	d->nfolders++;
+	return 0;
+}
+
+/* The file @fd, which is taken over, as @name of the tree. */
+static int add_file(struct dataset *d, int fd, const char *path, const char *name, struct err *err)
+{
+	int file = dataset_add_file(d, fd, path, false, err);
+	char *copy = file < 0 ? NULL : strdup(name);
+	if (file < 0)
+		return -1;
+	if (!copy)
+		return err_nomem(err, "a path", strlen(name));
+	free(d->files[file].name);
+	d->files[file].name = copy;
+	return 0;
+}
+
+/* What is called @entry in the folder @parent, and @name in the tree. */
+static int take(struct tree *t, int parent, const char *entry, const char *name, struct err *err)
+{
+	struct stat st;
+	char *path = path_join(t->dataset->path, name, err);
+	int ret = -1;
+	if (!path)
+		return -1;
+	if (fstatat(parent, entry, &st, AT_SYMLINK_NOFOLLOW)) {
+		err_errno(err, ERR_INPUT, "%s: cannot examine", path);
+	} else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		t->source->skip(t->source->ctx, path, S_ISLNK(st.st_mode));
+		ret = 0;
+	} else {
+		int fd = io_retry(openat(parent, entry, ENTRY));
+		if (fd < 0)
+			open_error(path, err);
+		else if (S_ISDIR(st.st_mode))
+			ret = walk(t, fd, name, err);
+		else
+			ret = add_file(t->dataset, fd, path, name, err);
+	}
+	free(path);
+	return ret;
+}
+
+/* The folder @fd, which is taken over. */
+static int walk(struct tree *t, int fd, const char *name, struct err *err)
+{
+	struct dirent **list = NULL;
+	int ret = add_folder(t->dataset, fd, name, err), n = 0;
+	if (ret == 0 && (n = scandirat(fd, ".", &list, is_entry, by_bytes)) < 0)
+		ret = err_errno(err, ERR_INPUT, "%s/%s: cannot list", t->dataset->path, name);
+	for (int i = 0; i < n; i++) {
+		char *entry = ret == 0 ? path_join(name, list[i]->d_name, err) : NULL;
+		ret = entry ? take(t, fd, list[i]->d_name, entry, err) : -1;
+		free(entry);
+		free(list[i]);
+	}
+	free(list);
+	close(fd);
+	return ret;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct dataset_file *)a)->name,
+	              ((const struct dataset_file *)b)->name);
+}
+
+int dataset_open_tree(struct dataset *d, const struct dataset_source *source, struct err *err)
+{
+	struct tree t = {d, source};
+	int fd = io_retry(open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	d->tree = true;
+	if (fd < 0)
+		return open_error(d->path, err);
+	if (walk(&t, fd, "", err))
+		return -1;
+	if (d->nfiles > 1)
+		qsort(d->files, (size_t)d->nfiles, sizeof *d->files, by_name);
+	return 0;
+}
