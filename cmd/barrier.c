@@ -1,6 +1,7 @@
 /*
- * barrier: `auto` is the join and the verdict, without a mesh: who is missing is known when the
- * time to join is over. A named algorithm runs over its edges, one element of `band` each.
+ * barrier: `auto` is the join and the verdict, over the links to rank 0, without a mesh: who is
+ * missing is known when the time to join is over. A named algorithm also tries the links of its
+ * schedule, of all_to_all every one, and goes on past those that fail.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +10,8 @@
 #include "cmd/joining.h"
 #include "cmd/result.h"
 #include "lib/base/clock.h"
-#include "lib/exec/drive.h"
-
-#define MEMORY (16u << 20) /* bytes for the connections' buffers */
+#include "lib/exec/exec.h"
+#include "lib/job/probe.h"
 
 struct barrier {
 	const struct options *o;
@@ -19,38 +19,11 @@ struct barrier {
 	struct joining joining;
 	struct job *job;
 	struct plan plan;
-	struct exec_part part;
-	struct drive drive;
-	uint64_t *off;
+	struct probe_stats probe;
+	int peers;
 	struct times times;
 	enum phase phase;
 };
-
-/* The notice: one element, all ones; what comes out of the conjunction is not looked at. */
-static int read_notice(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t n,
-                       struct err *err)
-{
-	(void)ctx;
-	(void)part;
-	(void)input;
-	(void)pos;
-	(void)err;
-	memset(buf, 0xff, n);
-	return 0;
-}
-
-static int drop_notice(void *ctx, int part, const void *buf, uint64_t pos, uint64_t n, bool final,
-                       struct err *err)
-{
-	(void)ctx;
-	(void)part;
-	(void)buf;
-	(void)pos;
-	(void)n;
-	(void) final;
-	(void)err;
-	return 0;
-}
 
 static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
                   struct err *err)
@@ -64,39 +37,48 @@ static int decide(void *ctx, const struct intent *const *intents, struct plan *p
 	return 0;
 }
 
+/* The peers that the algorithm's schedule sends to (EXEC_OUT) or receives from (EXEC_IN). */
+static int peers_of(const uint8_t *used, int size, int direction, int *peers)
+{
+	int n = 0;
+	for (int p = 0; p < size; p++)
+		if (used[p] & direction)
+			peers[n++] = p;
+	return n;
+}
+
+/* Try the algorithm's links, each with a notice of many packets. Who gets no notice learns at the
+ * vote which links failed; and nobody passes the vote before all have come to it. */
 static int move(struct barrier *b, struct err *err)
 {
-	int size = b->joining.conf.size;
-	b->off = calloc((size_t)size + 1, sizeof *b->off);
-	if (!b->off)
-		return err_nomem(err, "the blocks", (size_t)size * sizeof *b->off);
+	int size = b->joining.conf.size, ret = -1;
+	uint64_t *off = calloc((size_t)size + 1, sizeof *off);
+	uint8_t *used = calloc((size_t)size, 1);
+	int *out = calloc(2 * (size_t)size, sizeof *out);
+	if (!off || !used || !out) {
+		err_nomem(err, "the links", (size_t)size * sizeof *out);
+		goto done;
+	}
 	for (int j = 1; j <= size; j++)
-		b->off[j] = 1;
-	b->part = (struct exec_part){
-	        .algorithm = b->algorithm,
-	        .args = {.rank = job_rank(b->job),
-	                 .size = size,
-	                 .ninputs = 1,
-	                 .noutputs = 1,
-	                 .off = b->off},
-	        .op = REDUCE_BAND,
-	        .dtype = DTYPE_U8,
-	        .windows = 1,
-	};
-	b->drive = (struct drive){
-	        .job = b->job,
-	        .memory = MEMORY,
-	        .lane_bytes = 64,
-	        .conf = {.parts = &b->part,
-	                 .nparts = 1,
-	                 .streams = 1,
-	                 .io = {read_notice, drop_notice, NULL}},
-	};
-	if (drive_connect(&b->drive, err) < 0)
-		return -1;
+		off[j] = 1;
+	struct coll_args args = {.rank = job_rank(b->job),
+	                         .size = size,
+	                         .ninputs = 1,
+	                         .noutputs = 1,
+	                         .off = off};
+	if (size > 1 && exec_edges(b->algorithm, &args, used, err) < 0)
+		goto done;
+	for (int p = 0; p < size; p++)
+		b->peers += used[p] != 0;
+	int *in = out + size, nout = peers_of(used, size, EXEC_OUT, out);
+	int nin = peers_of(used, size, EXEC_IN, in);
+	ret = nout + nin ? probe_links(b->job, out, nout, in, nin, &b->probe, err) : 0;
 	b->times.connect = clock_ns();
-	b->phase = PHASE_RUN;
-	return drive_run(&b->drive, err);
+done:
+	free(off);
+	free(used);
+	free(out);
+	return ret;
 }
 
 static int run(struct barrier *b, struct err *err)
@@ -141,15 +123,16 @@ int cmd_barrier(const struct command *cmd, struct options *o, int argc, char **a
 	        .size = b.joining.conf.size,
 	        .requested = o->algorithm,
 	        .algorithm = o->algorithm,
-	        .stats = b.drive.stats,
-	        .peers = b.drive.npeers,
+	        .stats = {.bytes_sent = b.probe.bytes_sent,
+	                  .bytes_received = b.probe.bytes_received,
+	                  .bytes_moved = b.probe.bytes_sent + b.probe.bytes_received,
+	                  .messages = b.probe.messages},
+	        .peers = b.peers,
 	        .times = b.times,
 	        .bus_factor = 1,
 	};
 	int code = result_print(&r, o, ret < 0 ? &err : NULL, phase_name(b.phase), json_array());
-	exec_free(b.drive.exec);
 	job_close(b.job);
 	joining_release(&b.joining);
-	free(b.off);
 	return code;
 }

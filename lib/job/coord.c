@@ -474,6 +474,10 @@ static void give_verdict(struct coord *c)
 	for (int r = 0; r < c->conf.size; r++)
 		if (!c->members[r].voted)
 			return;
+	if (c->links.n) {
+		coord_fail_links(c);
+		return;
+	}
 	if (!agree_on_results(c->votes, c->conf.size, &c->disagreement)) {
 		coord_disagree(c, PHASE_COMMIT);
 		return;
@@ -594,6 +598,14 @@ static void receive(struct member *m, uint8_t type, struct view v)
 			break;
 		m->voted = true;
 		give_verdict(c);
+		return;
+	case MSG_LINKS:
+		if (c->stage != STAGE_RUN || m->voted)
+			break;
+		if (links_decode(&c->links, m->rank, c->conf.size, v, &e) < 0) {
+			e.rank = e.code == ERR_RESOURCE ? 0 : m->rank;
+			coord_fail(c, &e, PHASE_CONNECT);
+		}
 		return;
 	case MSG_PAGE:
 		page = view_u32(&v);
@@ -756,6 +768,7 @@ void coord_close(struct coord *c)
 		free(g);
 	}
 	tables_release(&c->tables);
+	links_release(&c->links);
 	wipe(c->plan.key, sizeof c->plan.key);
 	coord_free(c);
 }

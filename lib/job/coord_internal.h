@@ -10,6 +10,7 @@
 #include "lib/job/blame.h"
 #include "lib/job/coord.h"
 #include "lib/job/ctl.h"
+#include "lib/job/links.h"
 #include "lib/job/tables.h"
 
 enum stage {
@@ -55,6 +56,7 @@ struct coord {
 	struct member *members;
 	const struct intent **intents; /* the members' */
 	struct vote *votes;
+	struct link_faults links; /* that failed */
 	struct guest *guests; /* the newest first */
 	uint64_t arrivals;    /* of guests */
 	int guests_told;      /* that the job has failed */
@@ -107,6 +109,9 @@ void coord_tell_guests_failure(struct coord *);
 int coord_take_presence(struct member *m, struct view v, struct err *err);
 /* Fill e->host where the ranks are on several hosts and that of e->rank is known. */
 void coord_name_host(const struct coord *, struct err *e);
+
+/* Links have failed, and all ranks have voted: fail with the names of all. */
+void coord_fail_links(struct coord *c);
 
 /* A gate's (gate.h): a connection that has said HELLO. */
 void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],

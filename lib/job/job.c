@@ -18,6 +18,7 @@
 #include "lib/job/coord.h"
 #include "lib/job/ctl.h"
 #include "lib/job/dial.h"
+#include "lib/job/links.h"
 #include "lib/job/rendezvous.h"
 
 #define BACKOFF_MAX   (250 * NS_PER_MS)
@@ -70,6 +71,8 @@ struct job {
 	struct pace slowest; /* as the coordinator has said */
 	int (*waits)(void *ctx, int *peers, int cap);
 	void *waits_ctx;
+	bool caller_watches; /* for edges that do not move (job_connect_each) */
+	struct buf links;    /* the body of LINKS */
 	bool failing;
 };
 
@@ -441,7 +444,7 @@ void job_waits(struct job *j, int (*fn)(void *ctx, int *peers, int cap), void *c
 
 static bool may_stall(const struct job *j)
 {
-	return j->phase == PHASE_CONNECT || j->phase == PHASE_RUN;
+	return !j->caller_watches && (j->phase == PHASE_CONNECT || j->phase == PHASE_RUN);
 }
 
 static int stalled(struct job *j, struct err *err)
@@ -518,6 +521,11 @@ int job_turn(struct job *j, struct err *err)
 	return turn(j, INT64_MAX, err);
 }
 
+int job_turn_until(struct job *j, int64_t until, struct err *err)
+{
+	return turn(j, until, err);
+}
+
 int job_poll(struct job *j, struct err *err)
 {
 	return turn(j, 0, err);
@@ -590,6 +598,7 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	j->ctl.ctx = j;
 	j->join_deadline = clock_ns() + conf->join_timeout;
 	j->beat = (struct loop_timer){.fn = on_beat, .ctx = j};
+	buf_init(&j->links, CTL_BODY_MAX);
 	if (EVP_Digest(conf->name, strlen(conf->name), sum, NULL, EVP_sha256(), NULL) != 1) {
 		err_set(err, ERR_OTHER, "SHA-256 failed");
 		goto fail;
@@ -1053,41 +1062,81 @@ static void mesh_ready(void *ctx)
 	j->moved_at = clock_ns();
 }
 
+static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
+{
+	job_phase(j, PHASE_CONNECT);
+	m->loop = &j->loop;
+	m->tls = j->tls;
+	m->rank = j->rank;
+	m->size = j->size;
+	m->addrs = j->addrs;
+	m->listen_fd = j->data_fd;
+	m->on_ready = mesh_ready;
+	m->ctx = j;
+	memcpy(m->session, j->plan.session, sizeof m->session);
+	memcpy(m->key, j->plan.key, sizeof m->key);
+	j->data_fd = -1;
+	if (j->tls)
+		tls_carry_data(j->tls);
+	j->mesh = mesh_open(m, err);
+	wipe(m->key, sizeof m->key);
+	wipe(j->plan.key, sizeof j->plan.key);
+	return j->mesh ? 0 : -1;
+}
+
 struct mesh *job_connect(struct job *j, const int *out, int nout, const int *in, int nin,
                          int streams, size_t buffer, struct err *err)
 {
 	struct mesh_conf m = {
-	        .loop = &j->loop,
-	        .tls = j->tls,
-	        .rank = j->rank,
-	        .size = j->size,
-	        .addrs = j->addrs,
-	        .listen_fd = j->data_fd,
 	        .out = out,
 	        .in = in,
 	        .nout = nout,
 	        .nin = nin,
 	        .streams = streams,
 	        .buffer = buffer,
-	        .on_ready = mesh_ready,
-	        .ctx = j,
 	};
-	job_phase(j, PHASE_CONNECT);
-	memcpy(m.session, j->plan.session, sizeof m.session);
-	memcpy(m.key, j->plan.key, sizeof m.key);
-	j->data_fd = -1;
-	if (j->tls)
-		tls_carry_data(j->tls);
-	j->mesh = mesh_open(&m, err);
-	wipe(m.key, sizeof m.key);
-	wipe(j->plan.key, sizeof j->plan.key);
-	if (!j->mesh)
-		return NULL;
 	int state;
+	if (open_mesh(j, &m, err) < 0)
+		return NULL;
 	while ((state = mesh_state(j->mesh, err)) == 0)
 		if (job_turn(j, err) < 0)
 			return NULL;
 	return state > 0 ? j->mesh : NULL;
+}
+
+struct mesh *job_connect_each(struct job *j, const int *out, int nout, const int *in, int nin,
+                              size_t buffer, job_edge *fn, void *ctx, struct err *err)
+{
+	struct mesh_conf m = {
+	        .out = out,
+	        .in = in,
+	        .nout = nout,
+	        .nin = nin,
+	        .streams = 1,
+	        .buffer = buffer,
+	        .on_edge = fn,
+	        .edge_ctx = ctx,
+	};
+	j->caller_watches = true;
+	return open_mesh(j, &m, err) < 0 ? NULL : j->mesh;
+}
+
+void job_connect_end(struct job *j)
+{
+	j->caller_watches = false;
+	if (j->mesh)
+		mesh_stop(j->mesh);
+}
+
+void job_link_failed(struct job *j, int from, int to, const char *why)
+{
+	if (j->links.len < CTL_BODY_MAX - LINK_WHY - 64)
+		link_encode(from, to, why, &j->links);
+}
+
+int64_t job_timeout(const struct job *j)
+{
+	return j->conf.timeout;
 }
 
 int job_local_index(const struct job *j)
@@ -1108,6 +1157,8 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 		memcpy(vote.digest, digest, sizeof vote.digest);
 	buf_init(&b, 32);
 	vote_encode(&vote, &b);
+	if (j->links.len)
+		say(j, MSG_LINKS, &j->links);
 	job_phase(j, PHASE_COMMIT);
 	say(j, MSG_VOTE, &b);
 	buf_release(&b);
@@ -1222,5 +1273,6 @@ void job_close(struct job *j)
 	free(j->addrs);
 	free(j->hosts);
 	free(j->details);
+	buf_release(&j->links);
 	free(j);
 }

@@ -89,12 +89,27 @@ void job_shows(struct job *, const char *noun, job_table *fn, void *ctx);
 struct mesh *job_connect(struct job *, const int *out, int nout, const int *in, int nin,
                          int streams, size_t buffer, struct err *err);
 
+/* The same without waiting, and one edge that fails is no failure of the job: @fn learns of each
+ * (mesh.h, on_edge), and the caller watches for those that do not move. NULL: error. Until
+ * job_connect_end. */
+typedef void job_edge(void *ctx, int peer, bool out, int stream, struct conn *conn,
+                      const struct err *err);
+struct mesh *job_connect_each(struct job *, const int *out, int nout, const int *in, int nin,
+                              size_t buffer, job_edge *fn, void *ctx, struct err *err);
+void job_connect_end(struct job *);
+/* The link from @from to @to, one of them this rank, has failed: the job fails at the vote, and
+ * names all links that failed on any rank. */
+void job_link_failed(struct job *, int from, int to, const char *why);
+int64_t job_timeout(const struct job *); /* ns */
+
 /* Which of the ranks at its address this is, from 0 in the order of ranks. Once the plan is known.
  */
 int job_local_index(const struct job *);
 
 /* One turn of the loop, at most until something happens. -1: aborted, signalled or stalled. */
 int job_turn(struct job *, struct err *err);
+/* The same, at most until @until (clock_ns()). */
+int job_turn_until(struct job *, int64_t until, struct err *err);
 /* The same without waiting. */
 int job_poll(struct job *, struct err *err);
 /* Turns until @fd is readable. A file, which keeps no reader waiting, is so at once. */

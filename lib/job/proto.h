@@ -34,6 +34,7 @@ enum msg_type {
 	MSG_PAGE,        /* rank: that page */
 	MSG_PRESENT,     /* rank, after HELLO: where it is and what it brings */
 	MSG_JOINED,      /* coordinator, while ranks are missing: who is there */
+	MSG_LINKS,       /* rank: its links that failed, before its vote (links.h) */
 };
 
 enum phase { PHASE_JOIN, PHASE_CONNECT, PHASE_RUN, PHASE_COMMIT };

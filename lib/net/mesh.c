@@ -91,7 +91,7 @@ static void stands(struct edge *e)
 	e->ready = true;
 	e->conn->on_ready = NULL;
 	if (conf->on_edge)
-		conf->on_edge(conf->ctx, e->peer, e->out, e->lane, e->conn, NULL);
+		conf->on_edge(conf->edge_ctx, e->peer, e->out, e->lane, e->conn, NULL);
 	conf->on_ready(conf->ctx);
 }
 
@@ -120,7 +120,7 @@ static void failed(struct edge *e, const struct err *why)
 	e->failed = true;
 	edge_err(e, why, &err);
 	if (m->conf.on_edge)
-		m->conf.on_edge(m->conf.ctx, e->peer, e->out, e->lane, NULL, &err);
+		m->conf.on_edge(m->conf.edge_ctx, e->peer, e->out, e->lane, NULL, &err);
 	else if (!m->err.code)
 		m->err = err;
 	m->conf.on_ready(m->conf.ctx);
@@ -415,4 +415,14 @@ void mesh_settle(struct mesh *m)
 	gate_close(m->gate);
 	m->gate = NULL;
 	OPENSSL_cleanse(m->conf.key, sizeof m->conf.key);
+}
+
+void mesh_stop(struct mesh *m)
+{
+	mesh_settle(m);
+	for (int i = 0; i < m->nedges; i++) {
+		loop_timer_stop(&m->edges[i].again);
+		if (m->edges[i].conn)
+			m->edges[i].conn->on_ready = NULL;
+	}
 }

@@ -36,7 +36,8 @@ struct mesh_conf {
 	 * before mesh_settle: its connection was replaced, and the former is no more. */
 	void (*on_edge)(void *ctx, int peer, bool out, int stream, struct conn *conn,
 	                const struct err *err);
-	void *ctx;
+	void *ctx;      /* of on_ready */
+	void *edge_ctx; /* of on_edge */
 };
 
 struct mesh;
@@ -54,5 +55,7 @@ struct conn *mesh_conn(const struct mesh *, int peer, bool out, int stream);
 /* Every edge stands and nobody else is expected: stop listening. The connections' events are those
  * who use them to hear (on_ready). */
 void mesh_settle(struct mesh *);
+/* Stop listening and dialling; no callback is called any more. */
+void mesh_stop(struct mesh *);
 
 #endif

@@ -5,10 +5,16 @@
 load ../cli/helpers
 
 FAULT_DIR=$HELPERS_DIR/../fault
+load nets
 
 setup() {
 	common_setup
 	make_secret
+}
+
+teardown() {
+	common_teardown
+	net_close
 }
 
 # flood PORT [hold]: flood.py until the end of the test
@@ -51,4 +57,29 @@ flooded_jobs() {
 
 @test "48: silent connections that fill a data listener, from the ranks' address: every job succeeds" {
 	HOLD=(hold) flooded_jobs $((LONG ? 25 : 3)) --secret-file "$SECRET"
+}
+
+@test "54: barrier -a all_to_all names every link that fails, one way and both, with addresses" {
+	net_open 4
+	drop_to 1 3
+	drop_to 3 1
+	drop_full 0 2
+	net_ranks barrier -a all_to_all --timeout 2s
+	assert_ranks 4 8 '3 links failed: ' 'no answer for 2 s: rank 1 (10.77.0.2) <-> rank 3 (10.77.0.4)' \
+		'rank 0 (10.77.0.1) -> rank 2 (10.77.0.3)' 'full-size packets do not arrive'
+}
+
+@test "54: barrier -a all_to_all: a link that is refused does not end the others" {
+	net_open 3
+	ip -n "$NET-1" route add unreachable 10.77.0.3/32 # rank 1 can't dial rank 2, nor answer it
+	net_ranks barrier -a all_to_all --timeout 2s
+	assert_ranks 3 8 'links failed: ' 'rank 1 (10.77.0.2) -> rank 2 (10.77.0.3)' 'No route to host'
+}
+
+@test "54: barrier -a all_to_all over links that work" {
+	net_open 3
+	net_ranks barrier -a all_to_all --timeout 2s
+	assert_ranks 3 0
+	net_ranks barrier
+	assert_ranks 3 0
 }

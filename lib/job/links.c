@@ -1,0 +1,157 @@
+#include "lib/job/links.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/net/addr.h"
+
+#define TAIL 24 /* bytes of ", and 4294967295 more" */
+
+/* The place of the link from @from to @to, or where it would be. */
+static size_t place_of(const struct link_faults *f, int from, int to)
+{
+	size_t lo = 0, hi = f->n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct link_fault *l = &f->list[mid];
+		if (l->from < from || (l->from == from && l->to < to))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static struct link_fault *find(const struct link_faults *f, int from, int to)
+{
+	size_t i = place_of(f, from, to);
+	bool found = i < f->n && f->list[i].from == from && f->list[i].to == to;
+	return found ? &f->list[i] : NULL;
+}
+
+int links_add(struct link_faults *f, int reporter, int from, int to, const char *why,
+              struct err *err)
+{
+	struct link_fault *l = find(f, from, to);
+	bool by_sender = reporter == from;
+	if (!f->list) {
+		f->list = calloc(LINKS_MAX, sizeof *f->list);
+		if (!f->list)
+			return err_nomem(err, "links that failed", LINKS_MAX * sizeof *f->list);
+	}
+	if (l && l->by_sender >= by_sender)
+		return 0;
+	if (!l && f->n == LINKS_MAX) {
+		f->more++;
+		return 0;
+	}
+	if (!l) {
+		l = &f->list[place_of(f, from, to)];
+		memmove(l + 1, l, (size_t)(f->list + f->n - l) * sizeof *l);
+		f->n++;
+	}
+	*l = (struct link_fault){.from = from, .to = to, .by_sender = by_sender};
+	snprintf(l->why, sizeof l->why, "%s", why);
+	return 0;
+}
+
+void links_release(struct link_faults *f)
+{
+	free(f->list);
+	*f = (struct link_faults){0};
+}
+
+/* Did both directions fail alike? */
+static bool both_ways(const struct link_faults *f, const struct link_fault *l)
+{
+	const struct link_fault *back = find(f, l->to, l->from);
+	return back && strcmp(back->why, l->why) == 0;
+}
+
+/* Are all links said that failed as @l did, where @l comes first? */
+static bool said_before(const struct link_faults *f, const struct link_fault *l)
+{
+	for (const struct link_fault *k = f->list; k < l; k++)
+		if (strcmp(k->why, l->why) == 0)
+			return true;
+	return false;
+}
+
+struct writer {
+	char *text;
+	size_t cap, len, said;
+	const struct link_faults *faults;
+	const char *(*host)(void *ctx, int rank, char *buf, size_t cap);
+	void *ctx;
+	bool full;
+};
+
+/* One link, both directions of it where they failed alike; with @why before it where it is the
+ * first that failed so. */
+static void write_link(struct writer *w, const struct link_fault *l, bool first)
+{
+	bool both = both_ways(w->faults, l);
+	char piece[2 * ADDR_TEXT + LINK_WHY + 64], a[ADDR_TEXT], b[ADDR_TEXT];
+	if (both && l->to < l->from) /* it was said with the other direction */
+		return;
+	int n = snprintf(piece, sizeof piece, "%s%s%srank %d (%s) %s rank %d (%s)",
+	                 !w->said ? "" : first ? "; " : ", ", first ? l->why : "",
+	                 first ? ": " : "", l->from, w->host(w->ctx, l->from, a, sizeof a),
+	                 both ? "<->" : "->", l->to, w->host(w->ctx, l->to, b, sizeof b));
+	if (w->full || w->len + (size_t)n + TAIL >= w->cap) {
+		w->full = true;
+		return;
+	}
+	memcpy(w->text + w->len, piece, (size_t)n + 1);
+	w->len += (size_t)n;
+	w->said += both ? 2 : 1;
+}
+
+void links_text(const struct link_faults *f,
+                const char *(*host)(void *ctx, int rank, char *buf, size_t cap), void *ctx,
+                char *text, size_t cap)
+{
+	size_t all = f->n + f->more;
+	struct writer w = {text, cap, 0, 0, f, host, ctx, false};
+	w.len = (size_t)snprintf(text, cap, "%zu link%s failed: ", all, all == 1 ? "" : "s");
+	for (size_t i = 0; i < f->n; i++) {
+		const struct link_fault *l = &f->list[i];
+		if (said_before(f, l))
+			continue;
+		bool first = true;
+		for (size_t k = i; k < f->n; k++) {
+			if (strcmp(f->list[k].why, l->why) != 0)
+				continue;
+			write_link(&w, &f->list[k], first);
+			first = false;
+		}
+	}
+	if (w.said < all)
+		snprintf(text + w.len, cap - w.len, ", and %zu more", all - w.said);
+}
+
+void link_encode(int from, int to, const char *why, struct buf *b)
+{
+	char text[LINK_WHY];
+	snprintf(text, sizeof text, "%s", why);
+	buf_put_u32(b, (uint32_t)from);
+	buf_put_u32(b, (uint32_t)to);
+	buf_put_str(b, text);
+}
+
+int links_decode(struct link_faults *f, int reporter, int size, struct view v, struct err *err)
+{
+	while (view_left(&v)) {
+		char why[LINK_WHY];
+		int from = (int)view_u32(&v), to = (int)view_u32(&v);
+		view_str(&v, why, sizeof why);
+		bool sane = from >= 0 && from < size && to >= 0 && to < size && from != to &&
+		            (from == reporter || to == reporter);
+		if (v.failed || !sane)
+			return err_set(err, ERR_INTEGRITY, "a malformed LINKS message");
+		if (links_add(f, reporter, from, to, why, err) < 0)
+			return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,44 @@
+/*
+ * Links that failed: ordered pairs of ranks, as both ends report them to the coordinator, and the
+ * sentence that names them all.
+ */
+#ifndef COLLCTL_JOB_LINKS_H
+#define COLLCTL_JOB_LINKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#define LINKS_MAX 1024 /* kept; the rest is counted */
+#define LINK_WHY  128
+
+struct link_fault {
+	int from, to;
+	bool by_sender; /* the end that dials reported it: its word counts */
+	char why[LINK_WHY];
+};
+
+struct link_faults {
+	struct link_fault *list; /* in the order of from, then to */
+	size_t n, more;
+};
+
+/* Add what @reporter, one of the ends, says of the link. -1: no memory. */
+int links_add(struct link_faults *, int reporter, int from, int to, const char *why,
+              struct err *err);
+void links_release(struct link_faults *);
+
+/* "2 links failed: no answer for 5 s: rank 1 (10.0.0.2) -> rank 3 (10.0.0.4), ...". A pair whose two
+ * directions failed alike is "rank 1 <-> rank 3". @host writes what stands in the parentheses. */
+void links_text(const struct link_faults *,
+                const char *(*host)(void *ctx, int rank, char *buf, size_t cap), void *ctx,
+                char *text, size_t cap);
+
+/* The body of LINKS: one fault after another. */
+void link_encode(int from, int to, const char *why, struct buf *b);
+/* Add those of @body, which @reporter of @size ranks has sent. -1: malformed, or no memory. */
+int links_decode(struct link_faults *, int reporter, int size, struct view body, struct err *err);
+
+#endif

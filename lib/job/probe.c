@@ -1,0 +1,173 @@
+#include "lib/job/probe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/job/links.h"
+
+#define BUFFER (48u << 10) /* bytes of a connection's buffer */
+
+struct probe;
+
+struct link {
+	struct probe *probe;
+	int peer;
+	bool out, done;
+	struct conn *conn; /* NULL: it is not connected yet */
+	size_t moved;      /* bytes of PROBE_BYTES */
+};
+
+struct probe {
+	struct job *job;
+	struct link *links; /* those out first, each in the order of peers */
+	int nout, nlinks, left;
+	int64_t moved_at;
+	struct probe_stats *stats;
+};
+
+/* What is sent, and what is received: nobody looks at it, every kind of connection sums for
+ * itself. */
+static uint8_t scratch[16384];
+
+static void finish(struct link *l)
+{
+	if (l->done)
+		return;
+	l->done = true;
+	l->probe->left--;
+	if (l->conn)
+		l->conn->on_ready = NULL;
+}
+
+static void fail(struct link *l, const char *why)
+{
+	int rank = job_rank(l->probe->job);
+	if (l->done)
+		return;
+	job_link_failed(l->probe->job, l->out ? rank : l->peer, l->out ? l->peer : rank, why);
+	l->probe->stats->failed++;
+	finish(l);
+}
+
+/* 1: some bytes; 0: not now; -1. */
+static ssize_t send_some(struct link *l, struct err *err)
+{
+	size_t n = PROBE_BYTES - l->moved;
+	uint64_t before = l->conn->wire_out;
+	ssize_t put = 0;
+	if (n)
+		put = conn_write(l->conn, scratch, n < sizeof scratch ? n : sizeof scratch, err);
+	if (put < 0)
+		return -1;
+	l->moved += (size_t)put;
+	l->probe->stats->bytes_sent += (size_t)put;
+	int flushed = conn_flush(l->conn, err);
+	if (flushed < 0)
+		return -1;
+	if (flushed && l->moved == PROBE_BYTES) {
+		l->probe->stats->messages++;
+		finish(l);
+	}
+	return put > 0 || l->conn->wire_out != before;
+}
+
+static ssize_t receive_some(struct link *l, struct err *err)
+{
+	size_t n = PROBE_BYTES - l->moved;
+	ssize_t got = conn_read(l->conn, scratch, n < sizeof scratch ? n : sizeof scratch, err);
+	if (got == CONN_END)
+		return err_set(err, ERR_INTEGRITY, "the stream ended");
+	if (got <= 0)
+		return got;
+	l->moved += (size_t)got;
+	l->probe->stats->bytes_received += (size_t)got;
+	if (l->moved == PROBE_BYTES)
+		finish(l);
+	return 1;
+}
+
+static void go_on(void *ctx)
+{
+	struct link *l = ctx;
+	struct err err = {0};
+	ssize_t moved = 0;
+	while (!l->done && (moved = l->out ? send_some(l, &err) : receive_some(l, &err)) > 0)
+		l->probe->moved_at = clock_ns();
+	if (moved < 0)
+		fail(l, err.text);
+}
+
+static void on_edge(void *ctx, int peer, bool out, int stream, struct conn *conn,
+                    const struct err *err)
+{
+	struct probe *p = ctx;
+	struct link *l = &p->links[out ? 0 : p->nout];
+	(void)stream;
+	while (l->peer != peer)
+		l++;
+	if (!conn) {
+		fail(l, err->text);
+		return;
+	}
+	if (l->done)
+		return;
+	p->moved_at = clock_ns();
+	l->conn = conn;
+	l->moved = 0;
+	conn->on_ready = go_on;
+	conn->ctx = l;
+	go_on(l);
+}
+
+/* Time is over: what is not done has failed. */
+static void give_up(struct probe *p, int64_t timeout)
+{
+	double s = (double)timeout / 1e9;
+	char why[LINK_WHY];
+	for (int i = 0; i < p->nlinks; i++) {
+		struct link *l = &p->links[i];
+		if (!l->conn)
+			snprintf(why, sizeof why, "no %s for %.3g s",
+			         l->out ? "answer" : "connection", s);
+		else if (l->out) { /* the receiver knows what came */
+			finish(l);
+			continue;
+		} else if (l->moved == 0)
+			snprintf(why, sizeof why,
+			         "connected, but full-size packets do not arrive for %.3g s (MTU?)", s);
+		else
+			snprintf(why, sizeof why, "%zu of %u bytes came, then none for %.3g s",
+			         l->moved, PROBE_BYTES, s);
+		fail(l, why);
+	}
+}
+
+int probe_links(struct job *j, const int *out, int nout, const int *in, int nin,
+                struct probe_stats *stats, struct err *err)
+{
+	struct probe p = {.job = j, .nout = nout, .nlinks = nout + nin, .stats = stats};
+	int64_t timeout = job_timeout(j);
+	int ret = 0;
+	p.links = calloc((size_t)p.nlinks + 1, sizeof *p.links);
+	if (!p.links)
+		return err_nomem(err, "the links", (size_t)p.nlinks * sizeof *p.links);
+	for (int i = 0; i < p.nlinks; i++)
+		p.links[i] = (struct link){&p, i < nout ? out[i] : in[i - nout], i < nout, false,
+		                           NULL, 0};
+	p.left = p.nlinks;
+	p.moved_at = clock_ns();
+	if (!job_connect_each(j, out, nout, in, nin, BUFFER, on_edge, &p, err))
+		ret = -1;
+	while (ret == 0 && p.left) {
+		if (clock_ns() >= p.moved_at + timeout)
+			give_up(&p, timeout);
+		else
+			ret = job_turn_until(j, p.moved_at + timeout, err);
+	}
+	/* The mesh lives until the job is closed: nothing of it comes here any more. */
+	job_connect_end(j);
+	free(p.links);
+	return ret;
+}
