@@ -61,11 +61,8 @@ static int move(struct barrier *b, struct err *err)
 	}
 	for (int j = 1; j <= size; j++)
 		off[j] = 1;
-	struct coll_args args = {.rank = job_rank(b->job),
-	                         .size = size,
-	                         .ninputs = 1,
-	                         .noutputs = 1,
-	                         .off = off};
+	struct coll_args args = {
+	        .rank = job_rank(b->job), .size = size, .ninputs = 1, .noutputs = 1, .off = off};
 	if (size > 1 && exec_edges(b->algorithm, &args, used, err) < 0)
 		goto done;
 	for (int p = 0; p < size; p++)
@@ -102,6 +99,15 @@ static int run(struct barrier *b, struct err *err)
 	return 0;
 }
 
+static const char *remark(const struct barrier *b)
+{
+	if (!b->algorithm)
+		return BARRIER_AUTO;
+	return strcmp(b->algorithm->name, "all_to_all") == 0
+	               ? "every link carries full-size packets"
+	               : "its links carry full-size packets";
+}
+
 int cmd_barrier(const struct command *cmd, struct options *o, int argc, char **argv)
 {
 	struct barrier b = {.o = o};
@@ -129,6 +135,7 @@ int cmd_barrier(const struct command *cmd, struct options *o, int argc, char **a
 	                  .messages = b.probe.messages},
 	        .peers = b.peers,
 	        .times = b.times,
+	        .remark = remark(&b),
 	        .bus_factor = 1,
 	};
 	int code = result_print(&r, o, ret < 0 ? &err : NULL, phase_name(b.phase), json_array());

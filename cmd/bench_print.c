@@ -1,7 +1,9 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cmd/bench.h"
+#include "cmd/commands.h"
 
 static const char rule[] = "#\n"
                            "#       size        count   type    op  algorithm               "
@@ -14,12 +16,15 @@ void bench_print_head(const struct bench_head *h, enum bench_form form)
 	if (form == BENCH_CSV)
 		puts("size,count,type,op,algorithm,min_us,p50_us,p99_us,algbw,busbw,wrong");
 	if (form == BENCH_TABLE)
-		printf("# %s of %d ranks, %s, %d iterations after %d\n"
+		printf("# %s of %d ranks, %s, %d iterations after %d\n%s"
 		       "# time: of an iteration, the slowest rank's; iterations follow one another "
 		       "without a barrier\n"
 		       "# bandwidths: of p50, GB = 10^9 bytes\n%s",
 		       h->collective, h->size, h->insecure ? "plain TCP" : "TLS", h->iters,
-		       h->warmup, rule);
+		       h->warmup,
+		       strcmp(h->collective, coll_name(COLL_BARRIER)) == 0 ? "# " BARRIER_AUTO "\n"
+		                                                           : "",
+		       rule);
 	fflush(stdout);
 }
 

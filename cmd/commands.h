@@ -32,6 +32,11 @@ int operation_named(enum coll_kind kind, const char *name, enum reduce_op *out, 
 /* --root and, of an exchange, --steps (given) against @size ranks. */
 int options_fit(const struct options *o, enum coll_kind kind, int size, struct err *err);
 
+/* What --algorithm auto means for a barrier: no schedule. plan and bench, which need one, say so
+ * beside the one that they take. */
+#define BARRIER_AUTO \
+	"barrier without -a uses the links to rank 0 alone; -a all_to_all tries every link"
+
 /* The bodies. They return the exit code, and have printed what there is to print. */
 int cmd_collective(const struct command *, struct options *, int argc, char **argv);
 int cmd_barrier(const struct command *, struct options *, int argc, char **argv);

@@ -3,7 +3,9 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "cmd/commands.h"
 #include "cmd/plan.h"
 
 /* ---- as text ---- */
@@ -127,6 +129,8 @@ void plan_print_text(const struct planned *p, int rank)
 		printf("predicted: %.3f ms by formula, %.3f ms simulated; %s\n", p->formula * 1e3,
 		       p->simulated.seconds * 1e3, rates);
 	}
+	if (p->kind == COLL_BARRIER && strcmp(p->o->algorithm, "auto") == 0)
+		puts(BARRIER_AUTO);
 	if (p->verified)
 		printf("verified: all %d schedules\n", p->args.size);
 	for (int r = 0; r < p->args.size; r++)

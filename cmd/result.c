@@ -89,8 +89,10 @@ static void summary(const struct result *r)
 	char size[32];
 	const struct times *t = &r->times;
 	if (!r->dtype) {
-		report_note("rank %d: %s of %d ranks%s%s: %.1f ms", r->rank, r->command, r->size,
-		            by, algorithm, seconds(t->start, t->commit) * 1e3);
+		report_note("rank %d: %s of %d ranks%s%s: %.1f ms%s%s%s", r->rank, r->command,
+		            r->size, by, algorithm, seconds(t->start, t->commit) * 1e3,
+		            r->remark ? " (" : "", r->remark ? r->remark : "",
+		            r->remark ? ")" : "");
 		return;
 	}
 	report_note("rank %d: %s%s%s of %d ranks%s%s: %s of %s in %.1f ms (join %.1f, connect "

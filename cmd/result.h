@@ -29,7 +29,8 @@ struct result {
 	int peers;
 	uint32_t windows, streams;
 	struct times times;
-	double bus_factor; /* bus bandwidth is algorithm bandwidth times this */
+	const char *remark; /* in parentheses behind the line; NULL: none */
+	double bus_factor;  /* bus bandwidth is algorithm bandwidth times this */
 };
 
 /* Does @rank say what was done? Rank 0, or with -v every one; with -q none. */

@@ -220,10 +220,12 @@ static void on_lost(void *ctx, const struct err *err)
 {
 	struct member *m = ctx;
 	struct coord *c = m->coord;
-	if (c->stage == STAGE_JOIN && m->ctl.alerted && !m->has_intent)
-		m->joined = false; /* its WELCOME arrived corrupt: it joins again */
-	else
+	if (c->stage == STAGE_JOIN && m->ctl.alerted && !m->has_intent) {
+		m->joined = m->present = false; /* its WELCOME arrived corrupt: it joins again */
+		coord_seats_changed(c);
+	} else {
 		coord_member_lost(m, err);
+	}
 	coord_maybe_drained(c);
 }
 

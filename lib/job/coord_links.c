@@ -1,15 +1,16 @@
 /* Links that failed: the coordinator collects them from all ranks and names them in one error. */
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "lib/job/coord_internal.h"
 
-/* Where rank 0 is reached: at the local address of any control link. */
+/* Where the coordinator's rank is reached: at the local address of any control link. */
 static const char *own_address(const struct coord *c, char *buf, size_t cap)
 {
 	struct addr here = {.len = sizeof here.sa};
 	char text[ADDR_TEXT];
-	for (int r = 1; r < c->conf.size; r++) {
+	for (int r = 0; r < c->conf.size; r++) {
 		const struct ctl *ctl = &c->members[r].ctl;
 		if (!ctl_open(ctl) ||
 		    getsockname(ctl->conn->fd, (struct sockaddr *)&here.sa, &here.len) < 0)
@@ -20,20 +21,24 @@ static const char *own_address(const struct coord *c, char *buf, size_t cap)
 	return "?";
 }
 
-/* The address at which the rank's data listener is, without its port. */
-static const char *address(void *ctx, int rank, char *buf, size_t cap)
+/* The rank's host, where there are several, and the address of its data listener. */
+static const char *place(void *ctx, int rank, char *buf, size_t cap)
 {
 	const struct coord *c = ctx;
+	struct err e = {.rank = rank};
+	char at[ADDR_TEXT];
 	int port;
-	struct err ignored = {0};
-	if (addr_split(c->members[rank].intent.data_addr, buf, cap, &port, &ignored) < 0 || !buf[0])
-		return own_address(c, buf, cap);
+	if (addr_split(c->members[rank].intent.data_addr, at, sizeof at, &port, NULL) < 0 || !at[0])
+		own_address(c, at, sizeof at);
+	coord_name_host(c, &e);
+	bool named = e.host[0] && strcmp(e.host, at) != 0;
+	snprintf(buf, cap, "%s%s%s", named ? e.host : "", named ? ", " : "", at);
 	return buf;
 }
 
 void coord_fail_links(struct coord *c)
 {
 	struct err e = {.code = ERR_PEER_LOST, .rank = ERR_RANK_SELF};
-	links_text(&c->links, address, c, e.text, sizeof e.text);
+	links_text(&c->links, place, c, e.text, sizeof e.text);
 	coord_fail(c, &e, PHASE_CONNECT);
 }

@@ -6,7 +6,8 @@
 
 #include "lib/net/addr.h"
 
-#define TAIL 24 /* bytes of ", and 4294967295 more" */
+#define TAIL       24 /* bytes of ", and 4294967295 more" */
+#define PLACE_TEXT 200
 
 /* The place of the link from @from to @to, or where it would be. */
 static size_t place_of(const struct link_faults *f, int from, int to)
@@ -92,13 +93,16 @@ struct writer {
 static void write_link(struct writer *w, const struct link_fault *l, bool first)
 {
 	bool both = both_ways(w->faults, l);
-	char piece[2 * ADDR_TEXT + LINK_WHY + 64], a[ADDR_TEXT], b[ADDR_TEXT];
+	char piece[2 * PLACE_TEXT + LINK_WHY + 64], a[PLACE_TEXT], b[PLACE_TEXT];
 	if (both && l->to < l->from) /* it was said with the other direction */
 		return;
 	int n = snprintf(piece, sizeof piece, "%s%s%srank %d (%s) %s rank %d (%s)",
-	                 !w->said ? "" : first ? "; " : ", ", first ? l->why : "",
-	                 first ? ": " : "", l->from, w->host(w->ctx, l->from, a, sizeof a),
-	                 both ? "<->" : "->", l->to, w->host(w->ctx, l->to, b, sizeof b));
+	                 !w->said ? ""
+	                 : first  ? "; "
+	                          : ", ",
+	                 first ? l->why : "", first ? ": " : "", l->from,
+	                 w->host(w->ctx, l->from, a, sizeof a), both ? "<->" : "->", l->to,
+	                 w->host(w->ctx, l->to, b, sizeof b));
 	if (w->full || w->len + (size_t)n + TAIL >= w->cap) {
 		w->full = true;
 		return;

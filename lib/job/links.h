@@ -30,8 +30,9 @@ int links_add(struct link_faults *, int reporter, int from, int to, const char *
               struct err *err);
 void links_release(struct link_faults *);
 
-/* "2 links failed: no answer for 5 s: rank 1 (10.0.0.2) -> rank 3 (10.0.0.4), ...". A pair whose two
- * directions failed alike is "rank 1 <-> rank 3". @host writes what stands in the parentheses. */
+/* "2 links failed: no answer for 5 s: rank 1 (10.0.0.2) -> rank 3 (10.0.0.4), ...". A pair whose
+ * two directions failed alike is "rank 1 <-> rank 3". @host writes what stands in the parentheses.
+ */
 void links_text(const struct link_faults *,
                 const char *(*host)(void *ctx, int rank, char *buf, size_t cap), void *ctx,
                 char *text, size_t cap);

@@ -136,7 +136,8 @@ static void give_up(struct probe *p, int64_t timeout)
 			continue;
 		} else if (l->moved == 0)
 			snprintf(why, sizeof why,
-			         "connected, but full-size packets do not arrive for %.3g s (MTU?)", s);
+			         "connected, but full-size packets do not arrive for %.3g s (MTU?)",
+			         s);
 		else
 			snprintf(why, sizeof why, "%zu of %u bytes came, then none for %.3g s",
 			         l->moved, PROBE_BYTES, s);
@@ -154,8 +155,8 @@ int probe_links(struct job *j, const int *out, int nout, const int *in, int nin,
 	if (!p.links)
 		return err_nomem(err, "the links", (size_t)p.nlinks * sizeof *p.links);
 	for (int i = 0; i < p.nlinks; i++)
-		p.links[i] = (struct link){&p, i < nout ? out[i] : in[i - nout], i < nout, false,
-		                           NULL, 0};
+		p.links[i] = (struct link){
+		        &p, i < nout ? out[i] : in[i - nout], i < nout, false, NULL, 0};
 	p.left = p.nlinks;
 	p.moved_at = clock_ns();
 	if (!job_connect_each(j, out, nout, in, nin, BUFFER, on_edge, &p, err))

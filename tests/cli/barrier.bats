@@ -87,3 +87,17 @@ load helpers
 @test "it takes no operands" {
 	run -2 collctl run -n 1 -- barrier file.npy
 }
+
+@test "it says which links it tried; plan and bench say the same default" {
+	local says='barrier without -a uses the links to rank 0 alone; -a all_to_all tries every link'
+	run -0 --separate-stderr collctl run -n 2 -- barrier
+	[[ $stderr == *"$says"* ]]
+	run -0 --separate-stderr collctl run -n 2 -- barrier -a all_to_all
+	[[ $stderr == *'every link'* && $stderr != *"$says"* ]]
+	run -0 collctl plan barrier -n 4
+	assert_output --partial "$says"
+	run -0 collctl plan barrier -n 4 -a dissemination
+	refute_output --partial "$says"
+	run -0 --separate-stderr collctl run -n 2 -- bench barrier --iters 3
+	assert_output --partial "$says"
+}

@@ -1,0 +1,119 @@
+/* Links that failed: what both ends say of them becomes one sentence. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/job/links.h"
+
+static const char *host(void *ctx, int rank, char *buf, size_t cap)
+{
+	(void)ctx;
+	snprintf(buf, cap, "h%d", rank);
+	return buf;
+}
+
+static struct link_faults faults;
+
+static void add(int reporter, int from, int to, const char *why)
+{
+	struct err err = {0};
+	assert_int_equal(links_add(&faults, reporter, from, to, why, &err), 0);
+}
+
+static void says(size_t cap, const char *want)
+{
+	char text[640];
+	links_text(&faults, host, NULL, text, cap);
+	assert_string_equal(text, want);
+	links_release(&faults);
+}
+
+static void one_link(void **state)
+{
+	(void)state;
+	add(1, 1, 3, "refused");
+	says(640, "1 link failed: refused: rank 1 (h1) -> rank 3 (h3)");
+}
+
+static void the_dialler_s_word_counts(void **state)
+{
+	(void)state;
+	add(3, 1, 3, "no connection");
+	add(1, 1, 3, "refused");
+	add(3, 1, 3, "no connection");
+	says(640, "1 link failed: refused: rank 1 (h1) -> rank 3 (h3)");
+}
+
+static void both_directions_and_causes(void **state)
+{
+	(void)state;
+	add(3, 3, 1, "no answer");
+	add(0, 0, 2, "refused");
+	add(1, 1, 3, "no answer");
+	add(2, 2, 3, "no answer");
+	add(2, 2, 0, "no route");
+	says(640, "5 links failed: refused: rank 0 (h0) -> rank 2 (h2); "
+	          "no answer: rank 1 (h1) <-> rank 3 (h3), rank 2 (h2) -> rank 3 (h3); "
+	          "no route: rank 2 (h2) -> rank 0 (h0)");
+}
+
+static void what_does_not_fit_is_counted(void **state)
+{
+	(void)state;
+	for (int r = 1; r < 9; r++)
+		add(r, r, 0, "refused");
+	says(90, "8 links failed: refused: rank 1 (h1) -> rank 0 (h0), and 7 more");
+	for (int r = 0; r < LINKS_MAX + 10; r++)
+		add(r, r, r + 1, "refused");
+	assert_int_equal(faults.n, LINKS_MAX);
+	assert_int_equal(faults.more, 10);
+	char text[640];
+	links_text(&faults, host, NULL, text, sizeof text);
+	assert_non_null(strstr(text, "1034 links failed: "));
+	assert_true(strlen(text) < sizeof text);
+	links_release(&faults);
+}
+
+static struct view view_all(const struct buf *b)
+{
+	return view_of(b->data, b->len);
+}
+
+static void over_the_wire(void **state)
+{
+	struct buf b;
+	struct err err = {0};
+	(void)state;
+	buf_init(&b, 4096);
+	link_encode(1, 2, "refused", &b);
+	link_encode(0, 1, "no connection", &b);
+	assert_int_equal(links_decode(&faults, 1, 3, view_all(&b), &err), 0);
+	assert_int_equal(links_decode(&faults, 2, 3, view_all(&b), &err), -1); /* not its link */
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	says(640, "2 links failed: no connection: rank 0 (h0) -> rank 1 (h1); "
+	          "refused: rank 1 (h1) -> rank 2 (h2)");
+	for (size_t n = 1; n < b.len; n++) { /* cut anywhere but between two */
+		err = (struct err){0};
+		int ret = links_decode(&faults, 1, 3, view_of(b.data, n), &err);
+		assert_int_equal(ret, n == 8 + 2 + strlen("refused") ? 0 : -1);
+	}
+	buf_release(&b);
+	links_release(&faults);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(one_link),
+	        cmocka_unit_test(the_dialler_s_word_counts),
+	        cmocka_unit_test(both_directions_and_causes),
+	        cmocka_unit_test(what_does_not_fit_is_counted),
+	        cmocka_unit_test(over_the_wire),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
