@@ -57,11 +57,11 @@ struct coord {
 	const struct intent **intents; /* the members' */
 	struct vote *votes;
 	struct link_faults links; /* that failed */
-	struct guest *guests; /* the newest first */
-	uint64_t arrivals;    /* of guests */
-	int guests_told;      /* that the job has failed */
-	bool complete;        /* all ranks are there and know what they are */
-	struct joined joined; /* as last told */
+	struct guest *guests;     /* the newest first */
+	uint64_t arrivals;        /* of guests */
+	int guests_told;          /* that the job has failed */
+	bool complete;            /* all ranks are there and know what they are */
+	struct joined joined;     /* as last told */
 	struct loop_timer seat_timer, joined_timer;
 	struct plan plan;
 	struct evidence evidence; /* in STAGE_RUN: the best so far, while a better one may come */

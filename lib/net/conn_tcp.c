@@ -158,7 +158,7 @@ static int parse_header(struct conn_tcp *c, const uint8_t *h, struct err *err)
 	}
 	if (length == ALERT) {
 		c->conn.alerted = true;
-		return err_set(err, ERR_INTEGRITY, "the peer received corrupt bytes");
+		return err_set(&c->in_lost, ERR_INTEGRITY, "the peer received corrupt bytes");
 	}
 	if (length == 0 || length > CONN_FRAME_MAX)
 		return err_set(err, ERR_INTEGRITY, "a frame of %u bytes (at most %u are allowed)",
@@ -269,7 +269,7 @@ static ssize_t read_frames(struct conn_tcp *c, void *buf, size_t n, struct err *
 			done += (size_t)got;
 		} else if (c->stage_len - c->stage_pos >= HEADER) {
 			if (parse_header(c, c->stage + c->stage_pos, err) < 0)
-				return -1;
+				return c->in_lost.code ? cut_short(c, done, -1, err) : -1;
 			c->stage_pos += HEADER;
 		} else {
 			got = fill_stage(c, err);
