@@ -2,12 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include <xxhash.h>
 
 #include "cmd/bar.h"
 
@@ -17,7 +20,7 @@ int lines_open(struct lines *l, int rank, int to, int *write_end, struct err *er
 {
 	int fds[2];
 
-	*l = (struct lines){.from = -1, .to = to};
+	*l = (struct lines){.rank = rank, .from = -1, .to = to};
 	snprintf(l->prefix, sizeof l->prefix, "[%d] ", rank);
 	l->buf = malloc(LINES_START);
 	if (!l->buf)
@@ -46,11 +49,82 @@ void lines_release(struct lines *l)
 	l->len = l->cap = 0;
 }
 
-/* Write everything, in one system call where the other side lets us. */
-static int write_vector(int fd, struct iovec *v, int n)
+/* ---- echoes ---- */
+
+struct echo {
+	uint64_t sum;      /* of the line */
+	unsigned printed;  /* times */
+	unsigned *by_rank; /* how often each has said it */
+};
+
+void echoes_release(struct echoes *e)
 {
+	for (int i = 0; i < e->n; i++)
+		free(e->said[i].by_rank);
+	free(e->said);
+	*e = (struct echoes){0};
+}
+
+/* The place of a line; NULL: there is no room for it. */
+static struct echo *find_echo(struct echoes *e, uint64_t sum)
+{
+	for (int i = 0; i < e->n; i++)
+		if (e->said[i].sum == sum)
+			return &e->said[i];
+	if (!e->said)
+		e->said = calloc(ECHOES_MAX, sizeof *e->said);
+	if (!e->said || e->n == ECHOES_MAX)
+		return NULL;
+	struct echo *new = &e->said[e->n];
+	new->by_rank = calloc((size_t)e->ranks, sizeof *new->by_rank);
+	if (!new->by_rank)
+		return NULL;
+	new->sum = sum;
+	e->n++;
+	return new;
+}
+
+static bool is_echo(const struct lines *l, const char *line, size_t len)
+{
+	static const char mark[] = "collctl: ";
+
+	if (!l->echoes || len < sizeof mark || memcmp(line, mark, sizeof mark - 1) != 0)
+		return false;
+	struct echo *e = find_echo(l->echoes, XXH3_64bits(line, len));
+	if (!e || ++e->by_rank[l->rank] > e->printed) {
+		if (e)
+			e->printed++;
+		return false;
+	}
+	return true;
+}
+
+/* ---- passing on ---- */
+
+/* May something be written now? */
+static bool may_write(const struct lines *l)
+{
+	return !l->wait || l->wait(l->wait_ctx, l->to);
+}
+
+/* Write everything, in one system call where the other side lets us. With l->wait no more at once
+ * than a pipe takes that is writable. What is left out is no error. */
+static int write_vector(const struct lines *l, struct iovec *v, int n)
+{
+	int fd = l->to;
+
 	while (n > 0) {
-		ssize_t done = writev(fd, v, n);
+		if (!may_write(l))
+			return 0;
+		struct iovec first = *v;
+		bool large = first.iov_len > PIPE_BUF;
+		size_t sum = 0;
+		int together = 0;
+		while (together < n && sum + v[together].iov_len <= PIPE_BUF)
+			sum += v[together++].iov_len;
+		if (large)
+			first.iov_len = PIPE_BUF;
+		ssize_t done = large ? writev(fd, &first, 1) : writev(fd, v, together);
 		if (done < 0 && errno == EAGAIN) {
 			/* Somebody made the terminal or the pipe that we share non-blocking. */
 			struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -105,7 +179,8 @@ static int emit(const struct lines *l, char *line, size_t len)
 		return 0;
 	}
 	const bool progress = l->progress != LINES_PROGRESS_ANY && is_progress(line, len);
-	if (progress && l->progress == LINES_PROGRESS_DROP)
+	if ((progress && l->progress == LINES_PROGRESS_DROP) || is_echo(l, line, len) ||
+	    !may_write(l))
 		return 0;
 	bar_clear();
 	struct iovec v[] = {
@@ -114,7 +189,7 @@ static int emit(const struct lines *l, char *line, size_t len)
 	        {.iov_base = &newline, .iov_len = 1},
 	};
 
-	return write_vector(l->to, v, 3);
+	return write_vector(l, v, 3);
 }
 
 /* Pass on the whole lines of the buffer; @all: also what is left, as a line. */

@@ -19,7 +19,27 @@ enum lines_progress {
 	LINES_PROGRESS_DROP,
 };
 
+/*
+ * What several processes say of one failure is passed on once: of the lines that begin with
+ * "collctl: ", one that another process has said is left out, unless this one says it more often.
+ * Zeroed: nothing said yet.
+ */
+#define ECHOES_MAX 32 /* different lines that are remembered */
+struct echoes {
+	int ranks;
+	struct echo *said;
+	int n;
+};
+void echoes_release(struct echoes *);
+
+/* Before a write to @fd, which may have to wait for its reader. False: leave the line out. */
+typedef bool lines_wait(void *ctx, int fd);
+
 struct lines {
+	int rank;
+	struct echoes *echoes; /* NULL: every line is passed on */
+	lines_wait *wait;      /* NULL: wait as long as it takes */
+	void *wait_ctx;
 	int from;  /* the pipe, non-blocking; -1: closed */
 	int to;    /* whose errors end the pipe: the writer sees that its reader left */
 	bool bars; /* the process's bar is among the lines, to be drawn (bar.h) */

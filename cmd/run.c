@@ -57,6 +57,7 @@ struct run {
 
 	struct rank *ranks;
 	int size, live;
+	struct echoes echoes;
 	int epoll, signals;
 	sigset_t caller_mask;
 	struct rlimit caller_files, caller_core;
@@ -392,6 +393,8 @@ static void stop_store(struct run *r)
 	r->store = 0;
 }
 
+static bool await_reader(void *ctx, int fd); /* a lines_wait */
+
 /* ---- starting ---- */
 
 static int open_listener(struct run *r, struct err *err)
@@ -455,8 +458,12 @@ static int start_rank(struct run *r, int i, struct err *err)
 
 	/* A terminal's reader must stay in the terminal's own group. */
 	rank->own_group = i != 0 || !isatty(STDIN_FILENO);
-	if (lines_open(&rank->err, i, STDERR_FILENO, &errors, err) < 0 ||
-	    watch(r, &rank->err, err) < 0)
+	if (lines_open(&rank->err, i, STDERR_FILENO, &errors, err) < 0)
+		goto done;
+	rank->err.echoes = &r->echoes;
+	rank->err.wait = await_reader;
+	rank->err.wait_ctx = r;
+	if (watch(r, &rank->err, err) < 0)
 		goto done;
 	rank->err.progress = i == 0 ? LINES_PROGRESS_PASS : LINES_PROGRESS_DROP;
 	rank->err.bars = i == 0 && !r->program && bar_possible();
@@ -518,6 +525,7 @@ static int prepare(struct run *r, struct err *err)
 	if (r->program && check_program(r->argv[0], err) < 0)
 		return -1;
 	r->ranks = calloc((size_t)r->size, sizeof *r->ranks);
+	r->echoes.ranks = r->size;
 	if (!r->ranks)
 		return err_nomem(err, "the table of ranks", (size_t)r->size * sizeof *r->ranks);
 	for (int i = 0; i < r->size; i++)
@@ -584,10 +592,11 @@ static void first_failure(struct run *r, int rank, int status)
 		         WEXITSTATUS(status));
 	r->code = err.code;
 	/* A collective has said why it failed; a program may not have. */
-	if (!r->signal && (WIFSIGNALED(status) || (r->program && r->o->verbose >= 0)))
-		report(&err, -1);
 	if (r->ending == NOT_ENDING)
 		end_ranks(r, ENDING_BY_THEMSELVES);
+	if (!r->signal && (WIFSIGNALED(status) || (r->program && r->o->verbose >= 0)) &&
+	    await_reader(r, STDERR_FILENO))
+		report(&err, -1);
 }
 
 /*
@@ -645,15 +654,6 @@ static void take_signals(struct run *r)
 	reap(r);
 }
 
-static void pump(const struct run *r, struct lines *l)
-{
-	if (l->from < 0 || lines_pump(l))
-		return;
-	/* Closing alone ends the watch only where no other process holds the pipe. */
-	epoll_ctl(r->epoll, EPOLL_CTL_DEL, l->from, NULL);
-	lines_release(l);
-}
-
 /* Milliseconds until the deadline, rounded up; -1: none. */
 static int time_left(const struct run *r)
 {
@@ -661,6 +661,38 @@ static int time_left(const struct run *r)
 		return -1;
 	int64_t left = r->deadline - clock_ns();
 	return left > 0 ? (int)((left + NS_PER_MS - 1) / NS_PER_MS) : 0;
+}
+
+/*
+ * Wait until whoever reads @fd takes something. Signals, and ranks that end, count meanwhile; once
+ * run is to end by a signal, nobody is waited for: false.
+ */
+static bool await_reader(void *ctx, int fd)
+{
+	struct run *r = ctx;
+
+	for (;;) {
+		struct pollfd p[] = {{.fd = fd, .events = POLLOUT},
+		                     {.fd = r->signals, .events = POLLIN}};
+		poll(p, 2, r->signal ? 0 : time_left(r));
+		if (p[0].revents)
+			return true;
+		if (r->signal)
+			return false;
+		if (p[1].revents)
+			take_signals(r);
+		else if (time_left(r) == 0)
+			end_ranks(r, r->ending + 1);
+	}
+}
+
+static void pump(const struct run *r, struct lines *l)
+{
+	if (l->from < 0 || lines_pump(l))
+		return;
+	/* Closing alone ends the watch only where no other process holds the pipe. */
+	epoll_ctl(r->epoll, EPOLL_CTL_DEL, l->from, NULL);
+	lines_release(l);
 }
 
 static void supervise(struct run *r)
@@ -682,7 +714,8 @@ static void supervise(struct run *r)
 		lines_drain(&r->ranks[i].out);
 		lines_drain(&r->ranks[i].err);
 	}
-	bar_clear(); /* of a rank that was killed */
+	if (await_reader(r, STDERR_FILENO))
+		bar_clear(); /* of a rank that was killed */
 }
 
 /* With --json: one object for all, with what each rank has printed; null where it could not. */
@@ -724,6 +757,7 @@ static void release(struct run *r)
 	if (r->signals >= 0)
 		close(r->signals);
 	free(r->ranks);
+	echoes_release(&r->echoes);
 	wipe_secrets(r);
 }
 

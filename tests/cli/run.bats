@@ -205,6 +205,75 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&-
 	((SECONDS - start < 5))
 }
 
+@test "56: a reader of stderr that stalls does not keep run and its ranks from ending by a signal" {
+	local sig
+	cat >stall.py <<-'EOT'
+		import os, signal, subprocess, sys
+		r, w = os.pipe()  # which nobody reads
+		sig = getattr(signal, sys.argv[1])
+		run = subprocess.Popen(sys.argv[2:], stderr=w)
+		def state(pid):
+		    return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0]
+		def pids():
+		    return [open(f"pid.{i}").read().strip() for i in range(2) if os.path.exists(f"pid.{i}")]
+		def stalled():  # each rank waits for run, and run for its reader
+		    found = [p for p in pids() if p]
+		    names = [open(f"/proc/{p}/comm").read().strip() for p in found]
+		    return names == ["yes"] * 2 and all(state(p) == "S" for p in found + [run.pid])
+		while not (stalled() and stalled()):
+		    os.sched_yield()
+		os.kill(run.pid, sig)
+		code = run.wait(60)
+		assert code == 128 + sig, code
+		assert not any(os.path.exists(f"/proc/{p}") for p in pids())
+	EOT
+	for sig in SIGTERM SIGINT; do
+		# shellcheck disable=SC2016 # for the ranks' shells
+		run -0 "$PYTHON" stall.py "$sig" "$COLLCTL" run -n 2 -- \
+			sh -c 'echo $$ >"pid.$COLLCTL_RANK"; exec yes >&2'
+		rm pid.*
+	done
+}
+
+@test "56: nor ranks of a collective, nor one that fails" {
+	cat >stall.py <<-'EOT'
+		import os, signal, subprocess, sys
+		r, w = os.pipe()
+		os.set_blocking(w, False)
+		try:
+		    while os.write(w, b"x" * 4096):
+		        pass
+		except BlockingIOError:
+		    os.set_blocking(w, True)
+		os.mkfifo("never")  # rank 0 waits for its input
+		run = subprocess.Popen(sys.argv[1:], stderr=w)
+		while not (os.path.exists("1.out") and open("1.out").read()):
+		    assert run.poll() is None
+		    os.sched_yield()
+		run.send_signal(signal.SIGTERM)
+		assert run.wait(60) == 128 + signal.SIGTERM, run.returncode
+	EOT
+	# shellcheck disable=SC2016 # for the ranks' shells
+	run -0 "$PYTHON" stall.py "$COLLCTL" run -n 2 -- sh -c \
+		'[ $COLLCTL_RANK = 0 ] && exec "$0" broadcast -v --raw-file never -o out
+		echo x >&2; echo x >1.out; exit 3' "$COLLCTL"
+}
+
+@test "what the ranks say of one failure comes once" {
+	run -3 --separate-stderr collctl run -n 4 -- allreduce missing.npy -o out.npy
+	assert_equal "$(grep -c 'missing.npy' <<<"$stderr")" 1
+	run -2 --separate-stderr collctl run -n 4 -- allreduce --no-such-option x -o y
+	assert_equal "$(grep -c 'no-such-option' <<<"$stderr")" 1
+	# What a rank says again is no echo; nor is what is no message of collctl's.
+	# shellcheck disable=SC2016
+	run -0 --separate-stderr collctl run -n 3 -- sh -c '
+		for i in 1 2; do echo "collctl: rank 1: x" >&2; done
+		echo y >&2; echo "collctl: rank 1: x"'
+	assert_equal "$(grep -c 'collctl: rank 1: x' <<<"$stderr")" 2
+	assert_equal "$(grep -c 'y' <<<"$stderr")" 3
+	assert_equal "$output" $'collctl: rank 1: x\ncollctl: rank 1: x\ncollctl: rank 1: x'
+}
+
 @test "ranks don't outlive a run that is killed" {
 	open_ready
 	collctl_run() { exec "$COLLCTL" run -n 2 -- sh -c 'echo $$ >ready; exec sleep 100' 3>&- 8>&-; }
