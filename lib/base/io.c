@@ -1,6 +1,7 @@
 #include "lib/base/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -50,4 +51,20 @@ void raise_file_limit(struct rlimit *before)
 		*before = l;
 	l.rlim_cur = l.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &l);
+}
+
+int need_descriptors(int n, const char *what, struct err *err)
+{
+	struct rlimit l;
+	int fd = 0, unused = 0;
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+		return 0;
+	for (; unused < n && (rlim_t)fd < l.rlim_cur; fd++)
+		unused += fcntl(fd, F_GETFD) < 0;
+	if (unused >= n)
+		return 0;
+	return err_set(err, ERR_RESOURCE,
+	               "too few descriptors: with %s at least %d are needed, 'ulimit -n' allows "
+	               "%llu",
+	               what, fd - unused + n, (unsigned long long)l.rlim_cur);
 }

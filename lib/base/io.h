@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/err.h"
+
 /* @call, again as long as a signal interrupts it (EINTR): a stopped process that goes on, a
  * debugger, a network file system. Not for close, which Linux has done by then. */
 #define io_retry(call)                                \
@@ -28,5 +30,9 @@ int pwrite_all(int fd, const void *buf, size_t len, uint64_t pos);
  * the limits until then. */
 struct rlimit;
 void raise_file_limit(struct rlimit *before);
+
+/* May the process open @n more descriptors, for @what? -1: ERR_RESOURCE, with how many it needs in
+ * all. */
+int need_descriptors(int n, const char *what, struct err *err);
 
 #endif

@@ -604,7 +604,9 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 		goto fail;
 	}
 	memcpy(j->jobtag, sum, sizeof j->jobtag);
-	if (loop_init(&j->loop, err) < 0)
+	/* A control link; curl has a socket and what wakes it. */
+	if (loop_init(&j->loop, err) < 0 ||
+	    (conf->rendezvous && need_descriptors(6, "the store", err) < 0))
 		goto fail;
 	if (conf->secret) {
 		j->tls = tls_new(err);
@@ -763,6 +765,13 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .complete = withdraw,
 	        .ctx = j,
 	};
+	char links[64];
+	snprintf(links, sizeof links, "the control links of %d ranks", j->size);
+	/* And the listener for data, a connection that is not yet known, a file. */
+	if (need_descriptors(j->size + 2, links, err) < 0) {
+		close(listen_fd);
+		return -1;
+	}
 	j->coord = coord_open(&c, listen_fd, err);
 	if (!j->coord)
 		return -1;
@@ -1064,7 +1073,12 @@ static void mesh_ready(void *ctx)
 
 static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 {
+	int lanes = (m->nout + m->nin) * m->streams;
+	char what[64];
 	job_phase(j, PHASE_CONNECT);
+	snprintf(what, sizeof what, "the %d connections to other ranks", lanes);
+	if (need_descriptors(lanes, what, err) < 0)
+		return -1;
 	m->loop = &j->loop;
 	m->tls = j->tls;
 	m->rank = j->rank;

@@ -210,3 +210,25 @@ signalled() {
 	make_hostfile hosts 4
 	run -0 "$PYTHON" "$FAULT_DIR/vote.py" "$COLLCTL" $((LONG ? 100 : 12))
 }
+
+@test "32: too few descriptors on a rank: 11, with how many are needed" {
+	local r
+	make_shards 6 f32 20
+	few() { # RANK LIMIT
+		make_hostfile hosts 6
+		for r in 0 1 2 3 4 5; do
+			local limit=()
+			((r != $1)) || limit=(prlimit --nofile="$2" --)
+			spawn_rank "$r" "${limit[@]}" "$COLLCTL" allreduce -a direct -H hosts -r "$r" --insecure \
+				--join-timeout 5s "in.$r.npy" -o "out.$r.npy"
+		done
+		wait_ranks
+	}
+	# Rank 0 can't take the others' control links; another rank not their data.
+	few 0 11
+	assert_rank 0 11 'rank 0: too few descriptors: with the control links of 6 ranks at least ' "'ulimit -n' allows 11"
+	assert_rank 1 5 'rank 0: not found'
+	few 2 14
+	assert_ranks 6 11 'rank 2: too few descriptors: with the 10 connections to other ranks at least ' "'ulimit -n' allows 14"
+	assert_equal "$(find . -name '.*' -type f)" ''
+}
