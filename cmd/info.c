@@ -8,6 +8,7 @@
 #include "cmd/inspect.h"
 #include "cmd/progress.h"
 #include "cmd/result.h"
+#include "lib/base/units.h"
 
 #define NAME_TEXT 4096
 
@@ -144,7 +145,7 @@ static void print_dtypes(const struct dataset *d)
 static void print_summary(const struct inspection *in)
 {
 	const struct dataset *d = &in->data;
-	char text[NAME_TEXT], shape[ARRAY_SHAPE_TEXT], size[32], digest[DIGEST_TEXT];
+	char text[NAME_TEXT], shape[ARRAY_SHAPE_TEXT], size[UNITS_TEXT], digest[DIGEST_TEXT];
 
 	printf("%s: %s, ", report_escape(text, sizeof text, d->path), array_format_name(d->format));
 	if (d->sharded)
@@ -157,8 +158,7 @@ static void print_summary(const struct inspection *in)
 		printf(" %s%s%s", tensor_shape_text(&d->tensors[0], shape),
 		       d->tensors[0].fortran ? " in Fortran's order" : "",
 		       d->tensors[0].swapped ? ", big-endian" : "");
-	printf(", %" PRIu64 " elements, %s\n", elements(d),
-	       size_text(dataset_bytes(d), size, sizeof size));
+	printf(", %" PRIu64 " elements, %s\n", elements(d), size_text(dataset_bytes(d), size));
 	printf("digest %s\n", digest_text(in->digest, digest));
 }
 

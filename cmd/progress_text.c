@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/units.h"
 
 #define SMOOTHING  3.0 /* seconds after which a sample counts for half */
 #define BAR_LEAST  8   /* cells, or there is no bar */
@@ -105,23 +106,18 @@ static void rate_text(char *buf, double rate)
 		         rate / scale, unit);
 }
 
+/* As duration_text, but seconds that don't flicker. */
 static void left_text(char *buf, double seconds)
 {
-	double whole = ceil(seconds);
-	unsigned s = whole < 360000 ? (unsigned)whole : 360000;
+	char text[UNITS_TEXT];
 
 	if (seconds <= 0)
 		return;
-	if (seconds < 9.95)
-		snprintf(buf, FIELD_TEXT, "%.1f s left", seconds);
-	else if (s < 60)
-		snprintf(buf, FIELD_TEXT, "%u s left", s);
-	else if (s < 3600)
-		snprintf(buf, FIELD_TEXT, "%um%02us left", s / 60, s % 60);
-	else if (s < 360000)
-		snprintf(buf, FIELD_TEXT, "%uh%02um left", s / 3600, s / 60 % 60);
+	if (seconds < 59.5)
+		snprintf(text, sizeof text, seconds < 9.95 ? "%.1f s" : "%.0f s", seconds);
 	else
-		snprintf(buf, FIELD_TEXT, "over 99h left");
+		duration_text(fmax(seconds, 60), text);
+	snprintf(buf, FIELD_TEXT, "%s left", text);
 }
 
 static void fill_fields(char field[FIELDS][FIELD_TEXT], const char *what,

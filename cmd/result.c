@@ -5,6 +5,7 @@
 
 #include "cmd/report.h"
 #include "lib/base/clock.h"
+#include "lib/base/units.h"
 
 static double seconds(int64_t from, int64_t to)
 {
@@ -66,43 +67,45 @@ static json_t *to_json(const struct result *r, const struct err *err, const char
 	return j;
 }
 
-char *size_text(uint64_t bytes, char *buf, size_t cap)
-{
-	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-	double x = (double)bytes;
-	size_t u = 0;
-	for (; x >= 1024 && u + 1 < sizeof units / sizeof *units; u++)
-		x /= 1024;
-	snprintf(buf, cap, u ? "%.1f %s" : "%.0f %s", x, units[u]);
-	return buf;
-}
-
 bool result_shown(const struct options *o, int rank)
 {
 	return o->verbose > 0 || (o->verbose == 0 && rank == 0);
+}
+
+/* "19.7 s (join 1.0 ms, connect 3.1 ms, run 18.2 s, commit 1.5 s)" */
+static char *times_text(const struct times *t, char *buf, size_t cap)
+{
+	char total[UNITS_TEXT], join[UNITS_TEXT], connect[UNITS_TEXT], run[UNITS_TEXT],
+	        commit[UNITS_TEXT];
+
+	snprintf(buf, cap, "%s (join %s, connect %s, run %s, commit %s)",
+	         duration_text(seconds(t->start, t->commit), total),
+	         duration_text(seconds(t->start, t->join), join),
+	         duration_text(seconds(t->join, t->connect), connect),
+	         duration_text(seconds(t->connect, t->run), run),
+	         duration_text(seconds(t->run, t->commit), commit));
+	return buf;
 }
 
 /* One line of what was done. */
 static void summary(const struct result *r)
 {
 	const char *by = r->algorithm ? " by " : "", *algorithm = r->algorithm ? r->algorithm : "";
-	char size[32];
+	char size[UNITS_TEXT], total[UNITS_TEXT], times[8 * UNITS_TEXT];
 	const struct times *t = &r->times;
+
 	if (!r->dtype) {
-		report_note("rank %d: %s of %d ranks%s%s: %.1f ms%s%s%s", r->rank, r->command,
-		            r->size, by, algorithm, seconds(t->start, t->commit) * 1e3,
+		report_note("rank %d: %s of %d ranks%s%s: %s%s%s%s", r->rank, r->command, r->size,
+		            by, algorithm, duration_text(seconds(t->start, t->commit), total),
 		            r->remark ? " (" : "", r->remark ? r->remark : "",
 		            r->remark ? ")" : "");
 		return;
 	}
-	report_note("rank %d: %s%s%s of %d ranks%s%s: %s of %s in %.1f ms (join %.1f, connect "
-	            "%.1f, run %.1f, commit %.1f)%s%s%s%s",
-	            r->rank, r->command, r->op ? " " : "", r->op ? r->op : "", r->size, by,
-	            algorithm, size_text(r->bytes, size, sizeof size), r->dtype,
-	            seconds(t->start, t->commit) * 1e3, seconds(t->start, t->join) * 1e3,
-	            seconds(t->join, t->connect) * 1e3, seconds(t->connect, t->run) * 1e3,
-	            seconds(t->run, t->commit) * 1e3, r->output ? ", wrote " : "",
-	            r->output ? r->output : "", r->digest[0] ? ", digest " : "", r->digest);
+	report_note("rank %d: %s%s%s of %d ranks%s%s: %s of %s in %s%s%s%s%s", r->rank, r->command,
+	            r->op ? " " : "", r->op ? r->op : "", r->size, by, algorithm,
+	            size_text(r->bytes, size), r->dtype, times_text(t, times, sizeof times),
+	            r->output ? ", wrote " : "", r->output ? r->output : "",
+	            r->digest[0] ? ", digest " : "", r->digest);
 }
 
 int result_print(const struct result *r, const struct options *o, const struct err *err,

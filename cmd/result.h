@@ -40,9 +40,6 @@ bool result_shown(const struct options *, int rank);
 int result_print(const struct result *, const struct options *, const struct err *err,
                  const char *phase, json_t *inputs);
 
-/* "1.5 GiB". Returns @buf. */
-char *size_text(uint64_t bytes, char *buf, size_t cap);
-
 /* What is to be said of an algorithm: that it is taken and why, or why it may not be; "". */
 void price_remark(const struct selection *, const struct select_price *, char *text, size_t cap);
 /* --explain: the algorithms with their prices, which one is taken and why, and why others may not

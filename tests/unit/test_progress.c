@@ -126,12 +126,12 @@ static void test_times(void **state)
 	left(2.64, "2.6 s left");
 	left(9.94, "9.9 s left");
 	left(9.96, "10 s left");
-	left(59.5, "1m00s left");
-	left(200, "3m20s left");
-	left(3599.5, "1h00m left");
-	left(3900, "1h05m left");
-	left(359999, "99h59m left");
-	left(1e9, "over 99h left");
+	left(59.5, "1 min 00 s left");
+	left(200, "3 min 20 s left");
+	left(3599.6, "1 h 00 min left");
+	left(3900, "1 h 05 min left");
+	left(359999, "99 h 59 min left");
+	left(1e9, "over 99 h left");
 }
 
 static void amount(double bytes, const char *want)

@@ -1,0 +1,46 @@
+/* Sizes and durations for people. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/base/units.h"
+
+static void durations(void **state)
+{
+	static const struct {
+		double seconds;
+		const char *text;
+	} cases[] = {
+	        {0, "0.0 ms"},           {0.00324, "3.2 ms"},  {0.9996, "999.6 ms"},
+	        {0.99999, "1.0 s"},      {19.7, "19.7 s"},     {59.94, "59.9 s"},
+	        {59.96, "1 min 00 s"},   {200, "3 min 20 s"},  {3599.4, "59 min 59 s"},
+	        {3599.6, "1 h 00 min"},  {3900, "1 h 05 min"}, {359999, "99 h 59 min"},
+	        {359999.9, "over 99 h"}, {1e300, "over 99 h"},
+	};
+	char text[UNITS_TEXT];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_string_equal(duration_text(cases[i].seconds, text), cases[i].text);
+}
+
+static void sizes(void **state)
+{
+	char text[UNITS_TEXT];
+
+	(void)state;
+	assert_string_equal(size_text(0, text), "0 bytes");
+	assert_string_equal(size_text(1023, text), "1023 bytes");
+	assert_string_equal(size_text(1536, text), "1.5 KiB");
+	assert_string_equal(size_text(UINT64_MAX, text), "16.0 EiB");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(durations), cmocka_unit_test(sizes)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
