@@ -31,7 +31,7 @@ static void planned_release(struct planned *p)
 static int check_options(const struct options *o, struct err *err)
 {
 	if (o->size < 1)
-		return err_set(err, ERR_USAGE, "--size: how many ranks? (-n P)");
+		return err_set(err, ERR_USAGE, "--size: give the number of ranks (-n P)");
 	if (o->rank >= o->size)
 		return err_set(err, ERR_USAGE, "--rank: %d is not below the size, %d", o->rank,
 		               o->size);

@@ -773,7 +773,7 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 
 	understand(&r, argc, argv);
 	if (o->size < 0)
-		err_set(&err, ERR_USAGE, "run: -n: how many ranks?");
+		err_set(&err, ERR_USAGE, "run: give the number of ranks to start: -n N");
 	else if (prepare(&r, &err) == 0)
 		start_ranks(&r, &err);
 	if (err.code)
