@@ -44,7 +44,6 @@ struct job {
 	int data_fd; /* the data listener, until the mesh takes it */
 
 	struct loop_watch signal_watch;
-	sigset_t old_mask;
 	int signal;
 
 	/* what the coordinator has said */
@@ -372,7 +371,7 @@ static int take_signals(struct job *j, struct err *err)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, &j->old_mask);
+	sigprocmask(SIG_BLOCK, &set, NULL);
 	j->signal_watch = (struct loop_watch){
 	        .fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), .fn = on_signal, .ctx = j};
 	if (j->signal_watch.fd < 0)
@@ -1278,10 +1277,8 @@ void job_close(struct job *j)
 	tls_free(j->tls);
 	if (j->data_fd >= 0)
 		close(j->data_fd);
-	if (j->signal_watch.fd >= 0) {
+	if (j->signal_watch.fd >= 0)
 		close(j->signal_watch.fd);
-		sigprocmask(SIG_SETMASK, &j->old_mask, NULL);
-	}
 	loop_release(&j->loop);
 	wipe(j->plan.key, sizeof j->plan.key);
 	free(j->addrs);

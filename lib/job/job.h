@@ -9,7 +9,9 @@
  * fails, the caller passes the error to job_fail, which tells the others, learns the culprit from
  * the coordinator, and leaves the error to print; then job_close.
  *
- * SIGINT and SIGTERM are taken over by job_enter: a call then fails with code 128 + signal.
+ * SIGINT, SIGTERM and SIGHUP are taken over by job_enter: a call then fails with code 128 + signal.
+ * They stay blocked after job_close: a signal that comes when the job has ended changes nothing,
+ * and the process ends with the job's outcome.
  */
 #ifndef COLLCTL_JOB_JOB_H
 #define COLLCTL_JOB_JOB_H

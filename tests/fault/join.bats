@@ -355,6 +355,25 @@ by_store() { # R P [OPTIONS...]
 	assert_no_output
 }
 
+@test "40: SIGTERM on a rank that waits for others to join: 143 there, 8 elsewhere" {
+	local r data
+	make_hostfile hosts 3
+	free_port
+	data=$PORT
+	by_hostfile 0 --join-timeout 30s
+	by_hostfile 1 --join-timeout 30s --listen "127.0.0.1:$data"
+	wait_listening "$data" "${PIDS[1]}" # it listens for data once it has joined
+	kill -TERM "${PIDS[1]}"
+	wait_ranks 1
+	assert_rank 1 143 'rank 1: ended by SIGTERM'
+	by_hostfile 2 --join-timeout 30s
+	wait_ranks
+	for r in 0 2; do
+		assert_rank "$r" 8 'rank 1: ended by SIGTERM'
+	done
+	assert_no_output
+}
+
 @test "a job that fails while it joins leaves the next of its name alone" {
 	local r
 	make_hostfile hosts 3

@@ -170,14 +170,14 @@ signalled() {
 }
 
 @test "52: an input rewritten in place, its modification time put back: 3" {
-	touch -r in.1.npy then
+	touch -r in.1.npy before
 	start_held
 	printf '\1' | dd of=in.1.npy bs=1 seek=500 conv=notrunc status=none
-	touch -r then in.1.npy
+	touch -r before in.1.npy
 	resume
 	wait_ranks
 	assert_ranks 3 3 'rank 1: in.1.npy: was changed while it was read: its ctime differs'
-	rm then
+	rm before
 	assert_aborted 0 1 2
 }
 

@@ -75,6 +75,11 @@ under_ptrace() {
 	trials coordinator "$BATS_FILE_TMPDIR/sysfault" "$STORE"
 }
 
+@test "40: SIGTERM or SIGINT with any system call of a rank: 143 or 130 there, 8 elsewhere, nothing left" {
+	under_ptrace
+	trials signals "$BATS_FILE_TMPDIR/sysfault"
+}
+
 # disk CALL ERROR
 disk() {
 	under_ptrace

@@ -6,6 +6,7 @@
   trials.py stopped SYSFAULT                  a rank stands still at its rename
   trials.py pairs SYSFAULT [--all]            two ranks die at the same moment
   trials.py coordinator SYSFAULT URL [--all]  SIGKILL of rank 0 anywhere; then the same command again
+  trials.py signals SYSFAULT [--all]          SIGTERM or SIGINT with any system call of a rank
   trials.py drip [--insecure]                 each byte arrives in a packet of its own
   trials.py disk SYSFAULT CALL ERROR [--all]  the k-th CALL of a rank fails with ERROR (or `short`)
   trials.py flip [--insecure] [--all]         a bit of a byte flipped on a data connection
@@ -270,6 +271,46 @@ def coordinator(tool, store, everything):
         return "named"
 
     return trials("rank 0 killed", list(cases), trial, "named")
+
+
+def signals(tool, everything):
+    """SIGTERM or SIGINT with any system call of a rank: the job is aborted, or the verdict was there first."""
+    options = ["--join-timeout", "4s", "--timeout", "20s"]
+    counts = [under(tool, Job(SIZE, options=options), r, "count")[0] for r in range(SIZE)]
+    # The first half is the loader's: nobody has come to know of the rank.
+    cases = [(r, k) for r in range(SIZE) for k in range(counts[r] // 2, counts[r] + 1)]
+    late = [(r, counts[r] - k) for r in range(SIZE) for k in (1, 12)]
+    cases = late + random.Random(SEED).sample(cases, 300 if everything else 18)
+
+    def trial(case):
+        rank, k = case
+        sig = (signal.SIGTERM, signal.SIGINT)[k % 2]
+        job = Job(SIZE, options=options)
+        _, injected, _ = under(tool, job, rank, f"signal={sig:d}", k)
+        others = [r for r in range(SIZE) if r != rank]
+        try:
+            if not job.codes[rank]:
+                job.check_success()
+                return "committed" if injected else "over before"
+            demand(job.codes[rank] == 128 + sig, "rank", rank, "ended with", job.codes[rank])
+            codes = {job.codes[r] for r in others}
+            demand(codes <= {5, 8}, "codes", codes)
+            for r in others:
+                said = job.said[r]
+                demand(f"rank {rank}" in said, "rank", r, "names another")
+                if job.codes[r] == 8 and "while joining" not in said:  # it had no WELCOME yet
+                    demand(f"rank {rank}: ended by {sig.name}" in said, "rank", r, "does not say how")
+            if rank:
+                job.check_abort(codes, survivors=others)
+            for r in range(SIZE):
+                demand(job.output(r) == "old", "the output of rank", r, "was touched")
+            demand(not job.temporary(), "left:", job.temporary())
+        except Exception as e:
+            e.args = (f"{e}{job.story()}",)
+            raise
+        return "aborted" if 8 in codes else "not joined"
+
+    return trials("signals", cases, trial, "aborted")
 
 
 def drip(insecure, _everything):
@@ -664,7 +705,7 @@ def keep_and_repeat(which, at):
 
 def main():
     p = argparse.ArgumentParser()
-    words = "kill verdict stopped pairs coordinator drip disk flip cut reset frames control link"
+    words = "kill verdict stopped pairs coordinator signals drip disk flip cut reset frames control link"
     p.add_argument("what", choices=words.split())
     p.add_argument("words", nargs="*")
     p.add_argument("--insecure", action="store_true")
