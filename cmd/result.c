@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cmd/report.h"
 #include "lib/base/clock.h"
@@ -103,9 +104,9 @@ static void summary(const struct result *r)
 	}
 	report_note("rank %d: %s%s%s of %d ranks%s%s: %s of %s in %s%s%s%s%s", r->rank, r->command,
 	            r->op ? " " : "", r->op ? r->op : "", r->size, by, algorithm,
-	            size_text(r->bytes, size), r->dtype, times_text(t, times, sizeof times),
-	            r->output ? ", wrote " : "", r->output ? r->output : "",
-	            r->digest[0] ? ", digest " : "", r->digest);
+	            size_text(r->bytes, size), strcmp(r->dtype, "mixed") ? r->dtype : "mixed types",
+	            times_text(t, times, sizeof times), r->output ? ", wrote " : "",
+	            r->output ? r->output : "", r->digest[0] ? ", digest " : "", r->digest);
 }
 
 int result_print(const struct result *r, const struct options *o, const struct err *err,

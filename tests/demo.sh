@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The main job, shown: four ranks, each with a shard file of its own, find each other, average their
-# shards over TLS, and each gets the result. Everything it makes lies in demo/.
+# The demonstration: four ranks, each with a shard file, find each other, average their shards over
+# TLS, and each gets the result. All files are in demo/.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ show() { # print a command line as a person would type it, then run it
 	"$@"
 }
 
-check() { # do all files $2... hold what numpy says of the shards, and the same bytes?
+check() { # compare the files $2... with numpy's mean of the shards, and with each other
 	"$python" - "$@" <<'EOF'
 import sys
 import numpy as np
@@ -24,7 +24,7 @@ got = [np.load(f) for f in files]
 same = all(g.tobytes() == got[0].tobytes() for g in got)
 error = max(float(np.abs(g - want).max()) for g in got)
 print(f"{name}: {len(got)} outputs {got[0].dtype} {got[0].shape}, "
-      f"{'all the same bits' if same else 'THEY DIFFER'}, largest difference from numpy {error:.1e}")
+      f"{'bit for bit equal' if same else 'THEY DIFFER'}, largest difference from numpy {error:.1e}")
 sys.exit(not same or len(got) != 4 or not error < 1e-6)
 EOF
 }
@@ -40,7 +40,7 @@ trap cleanup EXIT
 rm -rf demo
 mkdir demo
 
-printf "== Four shards: what four machines might have after a training step (collctl is %s)\n" "$bin"
+printf "== Four shards, as four machines might have them after a training step (collctl is %s)\n" "$bin"
 "$python" - <<'EOF'
 import numpy as np
 
@@ -50,12 +50,12 @@ for rank in range(4):
 EOF
 ls -l demo
 
-printf '\n== All four ranks on this machine: run starts them, with a secret of their own\n'
+printf '\n== All four ranks on this machine: run starts them with a private secret\n'
 show collctl run -n 4 -- allreduce --op avg 'demo/shard.{rank}.npy' -o 'demo/avg.{rank}.npy'
 echo
 check 'run' demo/avg.{0..3}.npy
 
-printf '\n== What one does on four machines: a job secret, a store, and the same line on each\n'
+printf '\n== As on four machines: a job secret, a store, and one command per rank\n'
 show collctl keygen demo/job.key
 
 mkfifo demo/ready
@@ -79,7 +79,7 @@ pids=()
 echo
 check 'serve + 4 processes' demo/net.{0..3}.npy
 
-printf '\n== Sharded checkpoints: two .safetensors files and an index on each rank, bf16 and f32\n'
+printf '\n== Sharded checkpoints: each rank has two .safetensors files and an index, in bf16 and f32\n'
 "$python" - <<'EOF'
 import json
 import os
@@ -116,5 +116,5 @@ show collctl run -n 4 -- allreduce --op avg 'demo/ckpt.{rank}' -o 'demo/mean.{ra
 show collctl run -n 4 -- verify 'demo/mean.{rank}'
 show collctl info demo/mean.0
 
-printf '\n== Done. The files:\n'
+printf '\n== Done. These are the files:\n'
 ls -l demo demo/mean.0
