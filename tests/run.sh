@@ -3,8 +3,9 @@
 #
 #   tests/run.sh [--part PART] [REGEX]      only that part, only the suites whose name matches
 #
-# The parts, each at most 45 minutes of the long runs on two processors: commands (and what is static),
-# units (of gcc and clang), asan-commands, asan-units, tsan-commands, tsan-units, fuzz, faults.
+# The parts of the long runs, each at most 45 minutes on two processors: commands (tests/cli, and what is
+# static), faults (tests/fault, and whole jobs with random faults), units (also of clang), the same with the
+# prefixes asan- and tsan-, where faults are sampled, fuzz-files and fuzz-wire.
 #
 # COLLCTL_LONG=1 makes the long runs; JOBS is how many suites run at once (the processors). Prints a
 # line per suite, what a failing one said, and last `N passed, N failed[, N skipped]`. Exit code 1 if
@@ -13,7 +14,8 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-parts=(commands units asan-commands asan-units tsan-commands tsan-units fuzz faults)
+parts=(commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units
+	fuzz-files fuzz-wire)
 part=''
 if [[ ${1-} == --part ]]; then
 	part=${2-}
@@ -190,12 +192,12 @@ echo "collctl: $(git describe --always --dirty 2>/dev/null || echo 'no version')
 # once, in the first.
 pure='sched|verify|figures|defects|mutants|radix|rooted|tuned|simulate|npy|options|hostfile|launch|secret'
 
-units() { # PREFIX DIR LIMIT [SKIP-REGEX]: every unit test of a build
+units() { # PREFIX DIR LIMIT SKIP-REGEX: every unit test of a build
 	local program name short
 	for program in "$2"/unit/test_*; do
 		[[ -x $program ]] || continue
 		name=${program##*/test_}
-		[[ -n ${4-} && $name =~ ^($4)$ ]] && continue
+		[[ -n $4 && $name =~ ^($4)$ ]] && continue
 		short=()
 		[[ $1 == unit || ! $name =~ ^($pure)$ ]] || short=(-u COLLCTL_LONG)
 		later "$1/$name" $((slow * $3)) tap env "${short[@]}" CMOCKA_MESSAGE_OUTPUT=TAP \
@@ -203,12 +205,14 @@ units() { # PREFIX DIR LIMIT [SKIP-REGEX]: every unit test of a build
 	done
 }
 
-commands() { # PREFIX DIR LIMIT [BATS OPTIONS...]: every test of the command against a build
-	local prefix=$1 dir=$2 limit=$3 file name env
-	shift 3
-	for file in tests/*/*.bats; do
-		name=${file#tests/}
-		env=(COLLCTL="$PWD/$dir/collctl" BATS_TEST_TIMEOUT=$((slow * limit / 2)))
+tests() { # FOLDER PREFIX DIR LIMIT [BATS OPTIONS...]: every test in tests/FOLDER against a build
+	local folder=$1 prefix=$2 dir=$3 limit=$4 file name env
+	shift 4
+	for file in tests/"$folder"/*.bats; do
+		name=${file#tests/} env=()
+		# Under sanitizers faults are sampled in the long runs, too.
+		[[ $folder != fault || -z $prefix ]] || env=(-u COLLCTL_LONG)
+		env+=(COLLCTL="$PWD/$dir/collctl" BATS_TEST_TIMEOUT=$((slow * limit / 2)))
 		later "$prefix${name%.bats}" $((slow * limit)) tap \
 			env "${env[@]}" "${fixed[@]}" bats --tap "$@" "$file"
 	done
@@ -218,15 +222,26 @@ commands() { # PREFIX DIR LIMIT [BATS OPTIONS...]: every test of the command aga
 sample=(--filter-tags smoke)
 ((long == 0)) || sample=()
 
-# jobs_with_faults PREFIX DIR SHORT LONG: whole jobs with random faults, so many (tests/fault/jobs.py)
+# jobs_with_faults PREFIX DIR N: N whole jobs with random faults (tests/fault/jobs.py)
 jobs_with_faults() {
-	local n=$3
-	((long == 0)) || n=$4
-	later "$1fault/jobs" $((120 + 2 * n)) one env COLLCTL="$PWD/$2/collctl" "${fixed[@]}" \
-		tests/fault/jobs.sh --seed 1 --jobs "$n"
+	later "$1fault/jobs" $((120 + 2 * $3)) one env COLLCTL="$PWD/$2/collctl" "${fixed[@]}" \
+		tests/fault/jobs.sh --seed 1 --jobs "$3"
 }
 
-if runs commands units faults && build gcc build 'all unit'; then
+# all_of PREFIX DIR UNIT-LIMIT LIMIT JOBS SKIPPED-UNITS [BATS OPTIONS...]: the parts of a build
+all_of() {
+	local p=${1%/} prefix=$1 dir=$2 unit_limit=$3 limit=$4 n=$5 skipped=$6
+	shift 6
+	p=${p:+$p-}
+	! runs "${p}commands" || tests cli "$prefix" "$dir" "$limit" "$@"
+	if runs "${p}faults"; then
+		((n == 0)) || jobs_with_faults "$prefix" "$dir" "$n"
+		tests fault "$prefix" "$dir" "$limit" "$@"
+	fi
+	! runs "${p}units" || units "${prefix}unit" "$dir" "$unit_limit" "$skipped"
+}
+
+if runs commands faults units && build gcc build 'all unit'; then
 	if runs commands; then
 		later static/format 60 one bash -c check_format
 		later static/shell 60 one bash -c check_shell
@@ -234,50 +249,38 @@ if runs commands units faults && build gcc build 'all unit'; then
 		later static/layers 60 one tests/layers.sh
 		later static/faults 60 one tests/fault/table.sh
 		later static/install 60 one bash -c check_install
-		commands '' build 240
 	fi
-	! runs units || units unit build 120
-	! runs faults || jobs_with_faults '' build 60 1500
+	all_of '' build 120 240 $((long ? 1500 : 60)) ''
 fi
 wait
 running=0
 
+# The pure unit tests that only one build runs; in the long runs all do.
 if runs units && build clang build-clang 'all unit' CC=clang; then
-	quiet=$pure
-	((long == 0)) || quiet=''
-	units clang/unit build-clang 120 "$quiet"
+	units clang/unit build-clang 120 "$( ((long)) || echo "$pure")"
 fi
-# Under sanitizers the jobs with faults are for the long runs.
-sanitized_jobs() { ((long)) && runs faults; }
-if { runs asan-commands asan-units || sanitized_jobs; } &&
-	build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g'; then
-	quiet='verify|simulate' # the longest of the pure
-	((long == 0)) || quiet=''
-	! runs asan-units || units asan/unit build-asan 240 "$quiet"
-	! runs asan-commands || commands asan/ build-asan 240 "${sample[@]}"
-	! sanitized_jobs || jobs_with_faults asan/ build-asan 0 300
+if runs asan-commands asan-faults asan-units && build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g'; then
+	all_of asan/ build-asan 240 240 $((long ? 300 : 0)) "$( ((long)) || echo 'verify|simulate')" "${sample[@]}"
 fi
-if { runs tsan-commands tsan-units || sanitized_jobs; } &&
-	build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g'; then
-	quiet=$pure
-	((long == 0)) || quiet=''
-	! runs tsan-units || units tsan/unit build-tsan 240 "$quiet"
-	! runs tsan-commands || commands tsan/ build-tsan 240 "${sample[@]}"
-	! sanitized_jobs || jobs_with_faults tsan/ build-tsan 0 150
+if runs tsan-commands tsan-faults tsan-units && build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g'; then
+	all_of tsan/ build-tsan 240 240 $((long ? 150 : 0)) "$( ((long)) || echo "$pure")" "${sample[@]}"
 fi
 wait
 running=0
-if runs fuzz; then
-	seconds=4
-	((long == 0)) || seconds=600
+
+# Fuzzers, by what they read.
+files='npy|npz|safetensors|index|hostfile'
+if runs fuzz-files fuzz-wire; then
+	seconds=$((long ? 600 : 4))
 	build fuzz build-fuzz fuzz CC=clang || true
 	for fuzzer in build-fuzz/fuzz/fuzz_*; do
 		[[ -f $fuzzer && -x $fuzzer ]] || continue
-		name=${fuzzer##*/}
+		name=${fuzzer##*/fuzz_}
+		if [[ $name =~ ^($files)$ ]]; then runs fuzz-files; else runs fuzz-wire; fi || continue
 		mkdir -p "$work/corpus/$name"
 		seeds=()
-		[[ ! -d tests/fuzz/corpus/${name#fuzz_} ]] || seeds=("tests/fuzz/corpus/${name#fuzz_}")
-		later "fuzz/${name#fuzz_}" $((seconds + 60)) one "${fixed[@]}" "$fuzzer" \
+		[[ ! -d tests/fuzz/corpus/$name ]] || seeds=("tests/fuzz/corpus/$name")
+		later "fuzz/$name" $((seconds + 60)) one "${fixed[@]}" "$fuzzer" \
 			-max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
 			-artifact_prefix="$work/" "$work/corpus/$name" "${seeds[@]}"
 	done

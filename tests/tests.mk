@@ -3,7 +3,8 @@
 
 .PHONY: help deps deps-test deps-bench demo check check-long check-faults bench bench-memory bench-predict bench-auto bench-checkpoint
 
-PARTS = commands units asan-commands asan-units tsan-commands tsan-units fuzz faults
+PARTS = commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units \
+	fuzz-files fuzz-wire
 
 help:
 	@echo 'make                  build $(BUILD)/collctl, the manual page and the completions'

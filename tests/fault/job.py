@@ -180,9 +180,9 @@ class Job:
             demand(not self.temporary(), "left:", self.temporary())
 
 
-def trials(name, cases, trial, must=None):
-    """Run trial(case) for each; print what went wrong. How many did; one more where no trial had the
-    outcome `must`."""
+def trials(name, cases, trial, must=None, at_once=2):
+    """Run trial(case) for each, `at_once` on each processor; print what went wrong. How many did; one more
+    where no trial had the outcome `must`."""
     from concurrent.futures import ThreadPoolExecutor
 
     def one(case):
@@ -193,7 +193,7 @@ def trials(name, cases, trial, must=None):
 
     bad = 0
     tally = {}
-    with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(at_once * (os.cpu_count() or 1)) as pool:
         for case, result in zip(cases, pool.map(one, cases)):
             if isinstance(result, Wrong):
                 bad += 1
