@@ -260,8 +260,9 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&-
 }
 
 @test "what the ranks say of one failure comes once" {
-	run -3 --separate-stderr collctl run -n 4 -- allreduce missing.npy -o out.npy
-	assert_equal "$(grep -c 'missing.npy' <<<"$stderr")" 1
+	make_shards 3 f32 4
+	run -3 --separate-stderr collctl run -n 4 -- allreduce 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_equal "$(grep -c 'rank 3: in.3.npy' <<<"$stderr")" 1
 	run -2 --separate-stderr collctl run -n 4 -- allreduce --no-such-option x -o y
 	assert_equal "$(grep -c 'no-such-option' <<<"$stderr")" 1
 	# What a rank says again is no echo; nor is what is no message of collctl's.
