@@ -8,6 +8,7 @@
 
 #include "cmd/commands.h"
 #include "cmd/joining.h"
+#include "cmd/progress.h"
 #include "cmd/result.h"
 #include "lib/base/clock.h"
 #include "lib/exec/exec.h"
@@ -21,6 +22,7 @@ struct barrier {
 	struct plan plan;
 	struct probe_stats probe;
 	int peers;
+	struct progress progress;
 	struct times times;
 	enum phase phase;
 };
@@ -119,10 +121,13 @@ int cmd_barrier(const struct command *cmd, struct options *o, int argc, char **a
 	if (algorithm_named(COLL_BARRIER, o->algorithm, &b.algorithm, &err) == 0 &&
 	    joining_init(&b.joining, o, &err) == 0)
 		b.job = job_open(&b.joining.conf, &err);
-	if (b.job)
+	if (b.job) {
+		progress_start_job(&b.progress, o, cmd->name, b.job);
 		ret = run(&b, &err);
+	}
 	if (ret < 0 && b.job)
 		job_fail(b.job, &err);
+	progress_stop(&b.progress);
 	struct result r = {
 	        .command = cmd->name,
 	        .rank = b.job ? job_rank(b.job) : -1,

@@ -44,7 +44,7 @@ const struct command commands[] = {
 	 "time the pairwise exchange pattern: C partners, a piece of the array with each",
 	 COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STATS | OPTS_STEPS, 1, 1, false, cmd_collective},
 	{"barrier", "", "wait for all ranks; say who is missing; -a all_to_all tries every link",
-	 COLLECTIVE, 0, 0, false, cmd_barrier},
+	 COLLECTIVE | OPTS_WAITS, 0, 0, false, cmd_barrier},
 	{"run", "-n N [--] COMMAND...", "start N ranks of a collective or a program on this host",
 	 OPTS_RUN | OPTS_JSON, 1, -1, true, cmd_run},
 	{"serve", "[--listen ADDR:PORT]", "run the store where ranks meet",

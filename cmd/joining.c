@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cmd/paths.h"
+#include "cmd/report.h"
 #include "lib/base/private.h"
 
 #define TOKEN_MAX 1024
@@ -162,6 +163,62 @@ static int find_name(struct joining *j, const struct options *o, struct err *err
 	return check_name(c->name, err);
 }
 
+/* ---- -v ---- */
+
+static void print_note(void *ctx, int level, int rank, const char *text)
+{
+	const struct joining *j = ctx;
+	if (level > j->verbose)
+		return;
+	if (rank >= 0)
+		report_note("rank %d: %s", rank, text);
+	else
+		report_note("%s", text);
+}
+
+/* @value NULL: nothing was given. */
+static void print_source(const struct joining *j, const struct options *o, const char *what,
+                         const char *value, const void *member)
+{
+	char from[64], text[512];
+	if (!value)
+		return;
+	snprintf(text, sizeof text, "%s %s (%s)", what, value,
+	         options_source(o, member, from, sizeof from));
+	j->conf.note(j->conf.note_ctx, 1, j->conf.rank >= 0 ? j->conf.rank : -1, text);
+}
+
+/* Where what this rank joins by came from. */
+static void print_sources(const struct joining *j, const struct options *o)
+{
+	const struct job_conf *c = &j->conf;
+	const struct launch *l = &j->launch;
+	char rank[64], size[64], name[64], number[16] = "auto";
+	const char *file = c->hosts ? "the hostfile" : "nowhere";
+	const char *rank_from = o->rank != -1  ? options_source(o, &o->rank, rank, sizeof rank)
+	                        : l->rank_from ? l->rank_from
+	                        : c->size == 1 ? "--size 1"
+	                                       : file;
+	const char *size_from = o->size > 0    ? options_source(o, &o->size, size, sizeof size)
+	                        : l->size_from ? l->size_from
+	                                       : file;
+	const char *name_from = o->job         ? options_source(o, &o->job, name, sizeof name)
+	                        : c->name_from ? c->name_from
+	                                       : "the default";
+	if (c->rank >= 0)
+		snprintf(number, sizeof number, "%d", c->rank);
+	report_note("rank %s (%s) of %d (%s), job %s (%s)%s%s", number, rank_from, c->size,
+	            size_from, c->name, name_from, l->launcher ? ", started by " : "",
+	            l->launcher ? l->launcher : "");
+	if (c->rendezvous)
+		print_source(j, o, "meeting at the store", c->rendezvous, &o->rendezvous);
+	else if (c->hosts)
+		print_source(j, o, "meeting at the first host of", o->hostfile, &o->hostfile);
+	print_source(j, o, "listening at", c->listen, &o->listen);
+	print_source(j, o, "advertising", c->advertise, &o->advertise);
+	print_source(j, o, "using the interface", c->iface, &o->iface);
+}
+
 int joining_init(struct joining *j, const struct options *o, struct err *err)
 {
 	memset(j, 0, sizeof *j);
@@ -183,6 +240,11 @@ int joining_init(struct joining *j, const struct options *o, struct err *err)
 	char host[256] = "";
 	if (gethostname(host, sizeof host - 1) == 0)
 		presence_set(j->conf.present.host, sizeof j->conf.present.host, host);
+	j->verbose = o->verbose;
+	j->conf.note = print_note;
+	j->conf.note_ctx = j;
+	if (o->verbose > 0)
+		print_sources(j, o);
 	return 0;
 }
 

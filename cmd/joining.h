@@ -12,6 +12,7 @@ struct joining {
 	struct secret secret;
 	struct hostfile hosts;
 	char *token;
+	int verbose; /* -v, for the notes of the job */
 };
 
 /* Fill @j from @o; conf points into both, so @j stays where it is. ERR_USAGE where rank, size or

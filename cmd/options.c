@@ -109,7 +109,7 @@ const struct option_row option_rows[] = {
         OPT("progress", 0, OPT_ENUM, progress, "WHEN",
             "show progress on stderr: a bar on a terminal (auto), elsewhere also a line every 5 "
             "seconds (always), JSON lines (json), or nothing (never)",
-            OPTS_INPUT, .def = "auto", .choices = "auto|always|never|json"),
+            OPTS_INPUT | OPTS_WAITS, .def = "auto", .choices = "auto|always|never|json"),
 
         SECTION("Job"),
         OPT("size", 'n', OPT_INT, size, "N", "number of ranks", OPTS_JOB | OPTS_PLAN, .min = 1,
@@ -755,6 +755,14 @@ static void parse_words(const struct command *cmd, struct options *o, int *argc,
 	*argc = kept;
 }
 
+static bool was_given(const struct options *o, size_t offset)
+{
+	for (size_t i = 0; i < option_rows_len; i++)
+		if ((o->given[i / 64] >> i % 64 & 1) && option_rows[i].offset == offset)
+			return true;
+	return false;
+}
+
 const char *option_variable(const struct option_row *row, char *buf, size_t cap)
 {
 	if (row->kind == OPT_SECTION || (row->groups & OPTS_ACTS))
@@ -765,12 +773,18 @@ const char *option_variable(const struct option_row *row, char *buf, size_t cap)
 	return buf;
 }
 
-static bool was_given(const struct options *o, size_t offset)
+const char *options_source(const struct options *o, const void *member, char *buf, size_t cap)
 {
+	const size_t offset = (size_t)((const char *)member - (const char *)o);
+
 	for (size_t i = 0; i < option_rows_len; i++)
-		if ((o->given[i / 64] >> i % 64 & 1) && option_rows[i].offset == offset)
-			return true;
-	return false;
+		if (option_rows[i].kind != OPT_SECTION && option_rows[i].offset == offset) {
+			if (!was_given(o, offset))
+				return option_variable(&option_rows[i], buf, cap);
+			snprintf(buf, cap, "--%s", option_rows[i].name);
+			return buf;
+		}
+	return "";
 }
 
 /* The words of a flag's variable: 1, 0 or -1, malformed. */

@@ -43,6 +43,7 @@
 	(1u << 21) /* --dtype, --shape, --format, --memory, --include, --progress ...: who \
 	            * reads files, in a job or not */
 #define OPTS_STATS (1u << 22)
+#define OPTS_WAITS (1u << 24) /* --progress alone: who waits for other ranks */
 #define OPTS_TIMES (1u << 23) /* --times: who writes files as they are */
 
 #define OPTIONS_MAX 256 /* rows of the table */
@@ -188,6 +189,9 @@ int options_parse(const struct command *cmd, struct options *o, int *argc, char 
 /* The same for what may stand before COMMAND: stops at the first operand, leaves environment and
  * operands alone. */
 int options_parse_leading(struct options *o, int *argc, char **argv, struct err *err);
+
+/* Where the value at @member, which is not the default, came from: "--rank" or "COLLCTL_RANK". */
+const char *options_source(const struct options *o, const void *member, char *buf, size_t cap);
 
 void options_release(struct options *o);
 

@@ -166,6 +166,10 @@ static void look_at_job(void *ctx, struct progress_now *now)
 	                             .total = j.total,
 	                             .slowest = j.slowest,
 	                             .slowest_done = j.slowest_done};
+	if (j.phase == PHASE_JOIN && j.joined.size) {
+		p->joined = j.joined;
+		now->joined = &p->joined;
+	}
 	if (p->bytes && j.total) {
 		now->moved = files_moved(p, &j);
 		now->total = p->bytes;

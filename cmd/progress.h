@@ -31,7 +31,8 @@ struct progress {
 	void *ctx;
 	struct loop *loop;
 	struct loop_timer timer;
-	int64_t due; /* clock_ns() */
+	int64_t due;          /* clock_ns() */
+	struct joined joined; /* that is shown */
 	struct meter meter;
 	/* of a job */
 	struct job *job;

@@ -12,8 +12,8 @@
 #define SMOOTHING  3.0 /* seconds after which a sample counts for half */
 #define BAR_LEAST  8   /* cells, or there is no bar */
 #define BAR_MOST   30
-#define BETWEEN    2 /* blanks between fields */
-#define FIELD_TEXT 64
+#define BETWEEN    2   /* blanks between fields */
+#define FIELD_TEXT 320 /* the names of who has joined are the longest */
 
 /* ---- the rate ---- */
 
@@ -120,6 +120,20 @@ static void left_text(char *buf, double seconds)
 	snprintf(buf, FIELD_TEXT, "%s left", text);
 }
 
+char *joined_text(const struct joined *j, char *buf, size_t cap)
+{
+	const bool several = strpbrk(j->names, ",-") != NULL;
+
+	if (j->here == j->size || !*j->names)
+		snprintf(buf, cap, "%u of %u joined", j->here, j->size);
+	else if (j->by_host)
+		snprintf(buf, cap, "%u of %u joined: %s", j->here, j->size, j->names);
+	else
+		snprintf(buf, cap, "%u of %u joined, missing: rank%s %s", j->here, j->size,
+		         several ? "s" : "", j->names);
+	return buf;
+}
+
 static void fill_fields(char field[FIELDS][FIELD_TEXT], const char *what,
                         const struct progress_now *now, double rate)
 {
@@ -131,7 +145,10 @@ static void fill_fields(char field[FIELDS][FIELD_TEXT], const char *what,
 	if (now->moved)
 		rate_text(field[RATE], rate);
 	left_text(field[LEFT], time_left(now, rate));
-	snprintf(field[DOING], FIELD_TEXT, "%s", now->doing);
+	if (now->joined)
+		joined_text(now->joined, field[DOING], FIELD_TEXT);
+	else
+		snprintf(field[DOING], FIELD_TEXT, "%s", now->doing);
 	if (now->slowest >= 0)
 		snprintf(field[SLOWEST], FIELD_TEXT, "slowest: rank %d (%.0f%%)", now->slowest,
 		         floor(100 * now->slowest_done));
@@ -186,6 +203,11 @@ static void fit(char field[FIELDS][FIELD_TEXT], int width, const struct progress
 	}
 	for (size_t i = 0; columns(field) > width && i < sizeof after_bar / sizeof *after_bar; i++)
 		*field[after_bar[i]] = '\0';
+	if (columns(field) == 0 && now->joined) { /* its end is left out */
+		joined_text(now->joined, field[DOING], FIELD_TEXT);
+		if (width < FIELD_TEXT)
+			field[DOING][width > 0 ? width : 0] = '\0';
+	}
 	cells = bar_cells(field, width);
 	if (cells)
 		draw_bar(field[BAR], cells, fraction(now));
@@ -222,10 +244,17 @@ json_t *progress_json(const struct progress_now *now, double rate)
 	                                   : json_pack("{s:i, s:f}", "rank", now->slowest, "done",
 	                                               now->slowest_done);
 
-	return json_pack("{s:{s:o, s:s, s:I, s:o, s:o, s:o, s:o}}", "progress", "rank",
-	                 now->rank < 0 ? json_null() : json_integer(now->rank), "phase", now->phase,
-	                 "moved", (json_int_t)now->moved, "total",
-	                 now->total ? json_integer((json_int_t)now->total) : json_null(), "rate",
-	                 real_or_null(rate), "left", real_or_null(time_left(now, rate)), "slowest",
-	                 slowest);
+	json_t *object = json_pack("{s:{s:o, s:s, s:I, s:o, s:o, s:o, s:o}}", "progress", "rank",
+	                           now->rank < 0 ? json_null() : json_integer(now->rank), "phase",
+	                           now->phase, "moved", (json_int_t)now->moved, "total",
+	                           now->total ? json_integer((json_int_t)now->total) : json_null(),
+	                           "rate", real_or_null(rate), "left",
+	                           real_or_null(time_left(now, rate)), "slowest", slowest);
+	if (now->joined && object)
+		json_object_set_new(json_object_get(object, "progress"), "joined",
+		                    json_pack("{s:i, s:i, s:s}", "here", (int)now->joined->here,
+		                              "size", (int)now->joined->size,
+		                              now->joined->by_host ? "hosts" : "missing",
+		                              now->joined->names));
+	return object;
 }

@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+#include "lib/job/proto.h"
+
 struct progress_now {
 	int rank;            /* -1: none, or not known yet */
 	const char *phase;   /* a word, for JSON: "run" */
@@ -17,7 +19,8 @@ struct progress_now {
 	uint64_t total;      /* bytes that `moved` will be at the end, about; 0: not known */
 	int slowest;         /* the rank that is least far; -1: not known */
 	double slowest_done; /* how far it is, 0 to 1 */
-	double slowest_left; /* seconds that it still needs; 0: not known */
+	const struct joined *joined; /* who is there, while ranks are missing; NULL: not known */
+	double slowest_left;         /* seconds that it still needs; 0: not known */
 };
 
 /* Bytes a second over the last seconds. Zeroed: nothing known. */
@@ -34,6 +37,9 @@ void meter_start(struct meter *, int64_t at);
 void meter_add(struct meter *, int64_t at, uint64_t moved);
 /* Negative: not known. */
 double meter_rate(const struct meter *);
+
+/* "3 of 4 joined, missing: rank 2", "2 of 4 joined: nodea, nodeb". Returns @buf. */
+char *joined_text(const struct joined *, char *buf, size_t cap);
 
 /*
  * "allreduce  [######......]  43%  1.2 of 2.8 GiB  612 MiB/s  2.6 s left  run  slowest: rank 2

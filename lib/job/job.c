@@ -88,7 +88,7 @@ __attribute__((format(printf, 3, 4))) static void note(const struct job *j, int 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	j->conf.note(j->conf.note_ctx, level, text);
+	j->conf.note(j->conf.note_ctx, level, j->rank, text);
 }
 
 /* ---- what it is told ---- */
@@ -410,8 +410,10 @@ void job_phase(struct job *j, enum phase phase)
 	bool entered = phase != j->phase;
 	j->phase = phase;
 	j->moved_at = clock_ns();
-	if (entered)
+	if (entered) {
+		note(j, 1, "phase %s", phase_name(phase));
 		say_beat(j);
+	}
 }
 
 void job_moved(struct job *j, uint64_t moved, uint64_t total)
@@ -477,10 +479,14 @@ static int check_signal(struct job *j, struct err *err)
 	return 0;
 }
 
-/* For calls that block: has a signal come? */
+/* For calls that block: has a signal come? While the coordinator is looked for timers run, so that
+ * waiting can be shown. */
 static bool interrupted(void *ctx)
 {
 	struct job *j = ctx;
+	struct err ignored = {0};
+	if (!j->coord && !j->ctl.conn)
+		(void)loop_turn(&j->loop, 0, &ignored);
 	on_signal(j, 0);
 	return j->signal != 0;
 }
@@ -774,7 +780,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	j->coord = coord_open(&c, listen_fd, err);
 	if (!j->coord)
 		return -1;
-	note(j, 1, "this rank coordinates the job");
+	note(j, 2, "listening for the other ranks");
 	return 0;
 }
 
@@ -839,6 +845,7 @@ static int try_join(struct job *j, const struct addr *to, struct err *why)
 	memcpy(dial.hello.launch, j->conf.launch_tag, sizeof dial.hello.launch);
 	if (dial.until > j->join_deadline)
 		dial.until = j->join_deadline;
+	note(j, 2, "connecting to %s at %s", COORDINATOR(j), addr_text(to, true, text));
 	struct conn *conn = dial_coordinator(&dial, to, &e);
 	if (conn && ctl_start(&j->ctl, conn, &j->loop, &e) == 0) {
 		say_present(j);
@@ -854,6 +861,7 @@ static int try_join(struct job *j, const struct addr *to, struct err *why)
 		return -1;
 	err_set(why, e.code, "%s at %s: %s%s", COORDINATOR(j), addr_text(to, true, text), e.text,
 	        e.code == ERR_AUTH ? name_hint(j, hint, sizeof hint) : "");
+	note(j, 2, "%s", why->text);
 	return hopeless ? -1 : 0;
 }
 
@@ -973,6 +981,12 @@ int job_enter(struct job *j, struct err *err)
 		}
 		return -1;
 	}
+	const char *host = j->coordinator_host;
+	if (!j->coord)
+		note(j, 1, "joined as rank %d of %d; the coordinator is rank %d%s%s%s", j->rank,
+		     j->size, j->coordinator, *host ? " (" : "", host, *host ? ")" : "");
+	else
+		note(j, 1, "coordinates the job as rank %d of %d", j->rank, j->size);
 	on_beat(j);
 	return 0;
 }
@@ -1058,6 +1072,7 @@ int job_agree(struct job *j, struct intent *in, bool mesh, job_decide *decide_fn
 			return -1;
 	}
 	*plan = j->plan;
+	note(j, 1, "all %d ranks have joined and agree", j->size);
 	wipe(plan->key, sizeof plan->key);
 	return 0;
 }
@@ -1068,6 +1083,14 @@ static void mesh_ready(void *ctx)
 {
 	struct job *j = ctx;
 	j->moved_at = clock_ns();
+}
+
+static void note_peer(const struct job *j, const char *what, int peer)
+{
+	char text[ADDR_TEXT];
+	const char *host = job_host(j, peer);
+	note(j, 2, "%s rank %d%s%s%s at %s", what, peer, *host ? " (" : "", host, *host ? ")" : "",
+	     addr_text(&j->addrs[peer], true, text));
 }
 
 static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
@@ -1089,6 +1112,10 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	memcpy(m->session, j->plan.session, sizeof m->session);
 	memcpy(m->key, j->plan.key, sizeof m->key);
 	j->data_fd = -1;
+	for (int i = 0; i < m->nout; i++)
+		note_peer(j, "sending to", m->out[i]);
+	for (int i = 0; i < m->nin; i++)
+		note_peer(j, "receiving from", m->in[i]);
 	if (j->tls)
 		tls_carry_data(j->tls);
 	j->mesh = mesh_open(m, err);

@@ -24,8 +24,8 @@
 
 #define JOB_RANK_AUTO (-2)
 
-/* What goes on while the job comes about, for -v (1) and -vv (2). */
-typedef void job_note(void *ctx, int level, const char *text);
+/* What the job does, for -v (level 1) and -vv (2). @rank: this one, or -1 before it is known. */
+typedef void job_note(void *ctx, int level, int rank, const char *text);
 
 struct job_conf {
 	const char *name;      /* --job */

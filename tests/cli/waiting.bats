@@ -1,0 +1,67 @@
+#!/usr/bin/env bats
+# What is to be seen of the join: who is there and who is missing, and with -v where everything came from.
+
+load helpers
+
+setup() {
+	common_setup
+	make_secret
+	start_serve
+}
+
+# on_terminal UNTIL COMMAND...: stdout has what the terminal was sent and what stands there at the end
+on_terminal() {
+	local until=$1
+	shift
+	TERM=xterm "$PYTHON" "$HELPERS_DIR/terminal.py" "$until" 100 "$@"
+}
+
+# bats test_tags=smoke
+@test "who waits shows who is missing, on rank 0 and on the others" {
+	local r
+	for r in 0 1; do
+		spawn_rank "$r" on_terminal 'missing: rank' "$COLLCTL" barrier -r "$r" -n 3 -R "$STORE" \
+			--secret-file "$SECRET"
+		spawn_rank $((1 - r)) "$COLLCTL" barrier -r $((1 - r)) -n 3 -R "$STORE" --secret-file "$SECRET"
+		wait_ranks # ended by SIGINT as soon as it shows
+		grep -qE 'barrier  [12] of 3 joined, missing: rank(s 1, 2| 2)' "$r.out" || fail "$(<"$r.out")"
+	done
+}
+
+@test "the line is gone after the join" {
+	spawn_rank 0 on_terminal '' "$COLLCTL" barrier -r 0 -n 3 -R "$STORE" --secret-file "$SECRET"
+	spawn_rank 1 "$COLLCTL" barrier -r 1 -n 3 -R "$STORE" --secret-file "$SECRET" --progress json
+	until grep -qs '"joined":{"here":2' 1.err; do kill -0 "${PIDS[1]}" || break; done
+	spawn_rank 2 "$COLLCTL" barrier -r 2 -n 3 -R "$STORE" --secret-file "$SECRET" --progress never
+	wait_ranks
+	assert_ranks 3 0
+	[[ $(tail -n +2 0.out) != *joined* ]] || fail "$(<0.out)"
+	[[ $(<2.err) != *joined* ]]
+}
+
+@test "as JSON lines" {
+	"$COLLCTL" barrier -r 0 -n 3 -R "$STORE" --secret-file "$SECRET" --progress json \
+		2> >(tee 0.err | grep -m 1 --line-buffered '"joined":{"here":1' >seen; echo >>seen) &
+	STARTED+=($!)
+	local pid=$!
+	until [[ -s seen ]]; do kill -0 "$pid" || fail "$(<0.err)"; done
+	kill -TERM "$pid"
+	wait "$pid" || true
+	assert_equal "$(head -1 seen | jq -c .progress.joined)" '{"here":1,"size":3,"missing":"1, 2"}'
+}
+
+@test "-v tells where rank, size, job and addresses came from; -vv each connection" {
+	SLURM_JOB_ID=9 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 COLLCTL_RENDEZVOUS=$STORE \
+		spawn_rank 0 "$COLLCTL" barrier -a all_to_all -v --secret-file "$SECRET"
+	COLLCTL_SIZE=2 spawn_rank 1 "$COLLCTL" barrier -a all_to_all -vv --rank 1 -R "$STORE" -j 9.0 \
+		--secret-file "$SECRET"
+	wait_ranks
+	assert_rank 0 0 'rank 0 (SLURM_PROCID) of 2 (SLURM_STEP_NUM_TASKS)' \
+		'job 9.0 (SLURM_JOB_ID.SLURM_STEP_ID), started by Slurm' "$STORE (COLLCTL_RENDEZVOUS)" \
+		'rank 0: coordinates the job' 'rank 0: all 2 ranks have joined' 'rank 0: phase connect'
+	assert_rank 1 0 'rank 1 (--rank) of 2 (COLLCTL_SIZE), job 9.0 (--job)' "$STORE (--rendezvous)" \
+		'rank 1: connecting to rank 0 at 127.0.0.1:' 'rank 1: joined as rank 1 of 2' \
+		'rank 1: sending to rank 0 at 127.0.0.1:'
+	grep -q 'sending to' 0.err && fail "$(<0.err)"
+	true
+}
