@@ -8,7 +8,9 @@
 #include "cmd/inspect.h"
 #include "cmd/progress.h"
 #include "cmd/result.h"
+#include "lib/base/json.h"
 #include "lib/base/units.h"
+#include "lib/data/reduce.h"
 
 #define NAME_TEXT 4096
 
@@ -59,11 +61,32 @@ static double mean(const struct stats *s)
 
 /* ---- for scripts ---- */
 
+/* The decimal number of the fewest digits that is @x once it is rounded to @dtype: 0.1 of f32. */
+static double shortest(double x, enum dtype dtype)
+{
+	convert_fn *narrow = convert_kernel(dtype, DTYPE_F64);
+	uint64_t want = 0, have = 0;
+	char text[32];
+	double short_one = x;
+
+	if (!narrow)
+		return x;
+	narrow(&want, &x, 1);
+	for (int digits = 1; digits <= 17; digits++) {
+		snprintf(text, sizeof text, "%.*g", digits, x);
+		short_one = strtod(text, NULL);
+		narrow(&have, &short_one, 1);
+		if (have == want)
+			return short_one;
+	}
+	return x;
+}
+
 static json_t *number(long double x, enum dtype dtype)
 {
-	if (!dtype_is_float(dtype) && x >= (long double)INT64_MIN && x <= (long double)INT64_MAX)
-		return json_integer((json_int_t)x);
-	return json_real((double)x);
+	if (dtype_is_float(dtype))
+		return json_real(shortest((double)x, dtype));
+	return x < 0 ? json_integer((json_int_t)x) : json_u64((uint64_t)x);
 }
 
 static json_t *mean_json(const struct stats *s, enum dtype dtype)

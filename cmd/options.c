@@ -707,12 +707,14 @@ static void parse_long(struct parser *p, const char *arg)
 
 	/* A word that is too long for the buffer is cut in the message. */
 	snprintf(subject, sizeof subject, "%.*s", len, arg);
-	if (!row)
+	if (!row) {
 		unknown_long(p->cmd, subject + 2, p->err);
-	else if (*equals && !row->arg)
+		p->o->json |= strcmp(arg, "--json") == 0; /* it is refused as JSON */
+	} else if (*equals && !row->arg) {
 		err_set(p->err, ERR_USAGE, "%s takes no argument", subject);
-	else
+	} else {
 		take_option(p, row, *equals ? equals + 1 : NULL, subject);
+	}
 }
 
 /* @arg is "-abc": flags, and last perhaps one with an argument, here or in the next word. */

@@ -1,9 +1,15 @@
 #include "lib/base/json.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The key of an object that stands for a number too large for jansson, whose value is its digits;
+ * and how it is written. */
+#define U64_KEY  "\001u64"
+#define U64_TEXT "\"\\u0001u64\""
 
 #define REAL_TEXT 32 /* "-2.2250738585072014e-308" and ".0" */
 
@@ -40,6 +46,17 @@ static const char *skip_string(const char *s)
 	return s + 1;
 }
 
+/* The digits in the object whose key begins at *@from, which is moved behind the object. */
+static size_t skip_u64(const char **from, const char **digits)
+{
+	const char *s = strchr(*from + strlen(U64_TEXT), '"') + 1;
+	const size_t n = strspn(s, "0123456789");
+
+	*digits = s;
+	*from = strchr(s + n, '}') + 1;
+	return n;
+}
+
 /* jansson prints all reals of a value with one precision: 17 digits keep every bit, and here each
  * gets as few as it needs. No number becomes longer. */
 static void shorten(char *text)
@@ -51,6 +68,14 @@ static void shorten(char *text)
 		const char *start = from;
 		char real[REAL_TEXT];
 
+		if (strncmp(from, U64_TEXT, strlen(U64_TEXT)) == 0) {
+			while (*--to != '{')
+				;
+			n = skip_u64(&from, &start);
+			memmove(to, start, n);
+			to += n;
+			continue;
+		}
 		if (*from == '"') {
 			from = skip_string(from);
 		} else if (strchr("-0123456789", *from)) {
@@ -70,6 +95,16 @@ static void shorten(char *text)
 		to += n;
 	}
 	*to = '\0';
+}
+
+json_t *json_u64(uint64_t x)
+{
+	char digits[24];
+
+	if (x <= INT64_MAX)
+		return json_integer((json_int_t)x);
+	snprintf(digits, sizeof digits, "%" PRIu64, x);
+	return json_pack("{s:s}", U64_KEY, digits);
 }
 
 char *json_text(const json_t *value, size_t flags)

@@ -3,11 +3,15 @@
 #define COLLCTL_BASE_JSON_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <jansson.h>
 
 /* json_dumps with every real as the shortest decimal that reads back as the same double: 0.1, not
  * 0.10000000000000001. For malloc's free(); NULL: out of memory, or @value is NULL. */
 char *json_text(const json_t *value, size_t flags);
+/* A number that may be too large for a json_integer, exact in json_text. A new reference; NULL: out
+ * of memory. */
+json_t *json_u64(uint64_t x);
 
 #endif

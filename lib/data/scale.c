@@ -2,7 +2,6 @@
 #include "lib/data/reduce.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "lib/data/float8.h"
 #include "lib/data/kernels.h"
@@ -23,15 +22,17 @@ HALF_INLINE double product_odd(double x, double w)
 	return f64_from_bits((f64_bits(p) - inward) | more | less);
 }
 
-/* Who weighs nothing has no say: 0 also of NaN. */
+/* A weight of 0 ignores the element, also NaN: it gives -0.0, which added to any number leaves it
+ * as it is, -0.0 too. */
 #define SCALE(name, D, S, VALUE)                                              \
 	UNARY_BY(name##_by, D, S, double, VALUE)                              \
 	static void name(void *dst, const void *src, double weight, size_t n) \
 	{                                                                     \
-		if (weight == 0)                                              \
-			memset(dst, 0, n * sizeof(D));                        \
-		else                                                          \
+		D *d = dst;                                                   \
+		if (weight != 0)                                              \
 			name##_by(dst, src, weight, n);                       \
+		for (size_t i = 0; weight == 0 && i < n; i++)                 \
+			d[i] = (D)-0.0;                                       \
 	}
 
 #define NARROW_SCALES(t, U)                                                                       \

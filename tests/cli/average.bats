@@ -161,18 +161,22 @@ weighted() {
 	ck check allreduce avg 2 --inputs 1,3 --in "in.{rank}.{k}.$S" --near
 }
 
-@test "--weight 0: what that rank has, NaN too, has no say" {
+@test "--weight 0: what that rank has, NaN too, has no say, and -0.0 of the others stays" {
 	start_serve
 	make_secret
 	"$PYTHON" - <<-END
 		import numpy as np
 		for d in ("f2", "f4", "f8"):
-		    np.save(f"{d}.0.npy", np.array([1, 2, 3], d))
-		    np.save(f"{d}.1.npy", np.array([np.nan, np.inf, -np.inf], d))
-		    np.save(f"{d}.2.npy", np.array([3, 4, 5], d))
-		    np.save(f"{d}.want.npy", np.array([2, 3, 4], d))
+		    np.save(f"{d}.0.npy", np.array([1, 2, 3, -0.0, 0.0], d))
+		    np.save(f"{d}.1.npy", np.array([np.nan, np.inf, -np.inf, 5, -5], d))
+		    np.save(f"{d}.2.npy", np.array([3, 4, 5, -0.0, -0.0], d))
+		    np.save(f"{d}.want.npy", np.array([2, 3, 4, -0.0, 0.0], d))
+		    if d != "f2": # the same numbers as real and imaginary parts
+		        for name in "0", "1", "2", "want":
+		            a = np.load(f"{d}.{name}.npy")
+		            np.save(f"c{d}.{name}.npy", np.repeat(a, 2).view({"f4": "c8", "f8": "c16"}[d]))
 	END
-	for d in f2 f4 f8; do
+	for d in f2 f4 f8 cf4 cf8; do
 		for order in any rank; do
 			rank 0 3 allreduce -q --no-sync --op avg --order $order $d.0.npy -o "$d.o.0.npy"
 			rank 1 3 allreduce -q --no-sync --op avg --order $order --weight 0 $d.1.npy -o "$d.o.1.npy"

@@ -90,6 +90,11 @@ usage_error() {
 		--json run barrier
 		--json run -n 2 nosuchprogram
 		--json keygen
+		keygen --json
+		serve --json
+		serve --listen nowhere --json
+		help --json
+		help --completions bash --json
 	EOT
 	run -2 --separate-stderr collctl --json barrier --op sum
 	assert_equal "$(jq -r .command <<<"$output")" barrier

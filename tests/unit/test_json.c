@@ -77,12 +77,35 @@ static void every_double_reads_back(void **state)
 	}
 }
 
+static void assert_u64(uint64_t x, size_t flags, const char *want)
+{
+	json_t *value = json_pack("{s:s, s:[o, i]}", "{\001u64", "}", "n", json_u64(x), 1);
+	char *text = json_text(value, flags);
+
+	assert_string_equal(text, want);
+	json_decref(value);
+	free(text);
+}
+
+static void whole_numbers_of_64_bits_are_exact(void **state)
+{
+	(void)state;
+	assert_u64(INT64_MAX, JSON_COMPACT,
+	           "{\"{\\u0001u64\":\"}\",\"n\":[9223372036854775807,1]}");
+	assert_u64(UINT64_MAX, JSON_COMPACT,
+	           "{\"{\\u0001u64\":\"}\",\"n\":[18446744073709551615,1]}");
+	assert_u64((UINT64_C(1) << 63) + 1, JSON_INDENT(2),
+	           "{\n  \"{\\u0001u64\": \"}\",\n  \"n\": [\n    9223372036854775809,\n    1\n  "
+	           "]\n}");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(reals_are_short),
 	        cmocka_unit_test(the_rest_stays),
 	        cmocka_unit_test(every_double_reads_back),
+	        cmocka_unit_test(whole_numbers_of_64_bits_are_exact),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
