@@ -150,6 +150,16 @@ again() {
 	check_sums "$1"
 }
 
+# bats test_tags=smoke
+@test "43: file threads, parts of several types, streams, fsync aside and progress at once: right, no race" {
+	make_checkpoints npz
+	SUFFIX=.npz
+	run --separate-stderr collctl run -n 3 -- allreduce -a ring_chunked --streams 2 --memory 4M --progress always \
+		'in.{rank}.npz' -o 'out.{rank}.npz'
+	((status == 0)) || fail "$stderr"
+	check_sums npz
+}
+
 # victim KIND: what to damage of rank 2's input
 victim() {
 	case $1 in

@@ -205,6 +205,67 @@ signalled() {
 	assert_aborted
 }
 
+@test "28: stdout is full, or its reader is gone: 4 on every rank, the others' files are in place" {
+	local r
+	[[ -c /dev/full ]] || skip 'no /dev/full'
+	make_shards 3 f32 20000
+	make_hostfile hosts 3
+	full() { exec "$@" >/dev/full; }
+	gone() { exec "$@" > >(:); }
+	for to in full gone; do
+		for r in 0 1 2; do
+			echo old >"out.$r.npy"
+		done
+		spawn_rank 0 "$COLLCTL" allreduce -H hosts -r 0 --insecure in.0.npy -o out.0.npy
+		spawn_rank 1 $to "$COLLCTL" allreduce -H hosts -r 1 --insecure in.1.npy -o -
+		spawn_rank 2 "$COLLCTL" allreduce -H hosts -r 2 --insecure in.2.npy -o out.2.npy
+		wait_ranks
+		assert_ranks 3 4 'rank 1: stdout: '
+		check_numpy sum out.0.npy out.2.npy --in in.0.npy in.1.npy in.2.npy
+	done
+	assert_equal "$(find . -name '.*' -type f)" ''
+}
+
+@test "35: a symlink, a folder or a FIFO is no output of any kind: 4, and nothing is touched" {
+	local kind command target what code
+	make_shards 2 f32 20
+	cp in.0.npy in.0.bin
+	cp in.1.npy in.1.bin
+	PYTHONPATH=$HELPERS_DIR PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c '
+from files import *
+for r in range(2):
+    t = {"a": some("f4", (3, 5), [r])}
+    np.savez(f"in.{r}.npz", **t)
+    save_safetensors(f"in.{r}.safetensors", t)'
+	mkdir each
+	for kind in npy bin npz safetensors files gather each; do
+		target=target.$kind
+		case $kind in
+		npy | npz | safetensors) command=(allreduce "in.{rank}.$kind" -o "$target") ;;
+		bin) command=(allreduce --dtype f32 'in.{rank}.bin' -o "$target") ;;
+		files) command=(broadcast --raw-file in.0.npz -o "$target") ;;
+		gather) target=target.npy command=(gather 'in.{rank}.npy' -o "$target") ;;
+		each) target=each/in.0.npy command=(broadcast --each in.0.npy -o each) ;;
+		esac
+		for what in symlink folder FIFO; do
+			echo elsewhere >elsewhere
+			case $what in
+			symlink) ln -s "$PWD/elsewhere" "$target" ;;
+			folder) mkdir "$target" ;;
+			FIFO) mkfifo "$target" ;;
+			esac
+			run --separate-stderr collctl run -n 2 -- "${command[@]}" --insecure
+			code=4
+			[[ $kind,$what != npz,folder && $kind,$what != safetensors,folder ]] || code=2 # a set's name
+			((status == code)) || fail "$kind, $what: $status: $stderr"
+			grep -qF "$target: is " <<<"$stderr" || fail "$kind, $what: $stderr"
+			assert_equal "$(<elsewhere)" elsewhere
+			rm -d "$target"
+		done
+	done
+	assert_equal "$(find . -name '.*' -type f)" ''
+}
+
 @test "40: SIGTERM about the time of the vote: all commit, or none" {
 	make_shards 4 f32 2000000
 	make_hostfile hosts 4
