@@ -13,5 +13,11 @@ static int weight(const struct evidence *e)
 
 const struct evidence *blame(const struct evidence *known, const struct evidence *next)
 {
+	bool both_stalled = known->kind == EVIDENCE_REPORT && known->err.code == ERR_STALLED &&
+	                    next->kind == EVIDENCE_REPORT && next->err.code == ERR_STALLED;
+	if (both_stalled && next->unanswered != known->unanswered)
+		return next->unanswered ? next : known;
+	if (both_stalled)
+		return next->still_ms > known->still_ms ? next : known;
 	return weight(next) > weight(known) ? next : known;
 }

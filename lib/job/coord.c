@@ -82,28 +82,41 @@ void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 	coord_tell_guests_failure(c);
 }
 
-/* Evidence that is neither the culprit's own word nor the loss of its control link waits for one of
- * them. */
-static void suspect(struct coord *c, int reporter, const struct err *e, enum phase phase)
-{
-	const struct evidence report = {EVIDENCE_REPORT, *e, phase, reporter};
-	if (c->stage != STAGE_RUN)
-		return;
-	if (!c->evidence.kind)
-		loop_timer_set(c->conf.loop, &c->evidence_timer, clock_ns() + EVIDENCE_WAIT);
-	c->evidence = *blame(&c->evidence, &report);
-}
-
 static int64_t beat_interval(const struct coord *c)
 {
 	int64_t t = c->conf.timeout / 4;
 	return t > NS_PER_SEC ? NS_PER_SEC : t;
 }
 
+/* Evidence that is neither the culprit's own word nor the loss of its control link waits for one of
+ * them. */
+static void suspect(struct coord *c, int reporter, const struct err *e, enum phase phase,
+                    struct view *v)
+{
+	struct evidence report = {EVIDENCE_REPORT, *e, phase, reporter, false, 0};
+	report.unanswered = view_u8(v);
+	report.still_ms = view_u64(v);
+	if (c->stage != STAGE_RUN)
+		return;
+	/* That nothing moves, ranks notice within a beat of one another; who sees why may be the
+	 * last. */
+	bool vague = e->code == ERR_STALLED && !report.unanswered;
+	int64_t at = clock_ns() + EVIDENCE_WAIT + (vague ? beat_interval(c) : 0);
+	if (!c->evidence.kind || at < c->evidence_timer.at)
+		loop_timer_set(c->conf.loop, &c->evidence_timer, at);
+	c->evidence = *blame(&c->evidence, &report);
+}
+
 static int64_t silence(const struct coord *c, const struct member *m, int64_t now)
 {
 	int64_t heard = m->ctl.heard > c->roster_at ? m->ctl.heard : c->roster_at;
 	return now - heard;
+}
+
+/* How much longer than @limit a member may be silent: as long as its messages may take. */
+static int64_t allowance(const struct member *m)
+{
+	return ctl_open(&m->ctl) ? conn_round_trip(m->ctl.conn) : 0;
 }
 
 /* The phase that the rank is in, as far as its messages tell. */
@@ -133,7 +146,8 @@ static struct member *most_silent(const struct coord *c, int64_t limit, int64_t 
 	struct member *most = NULL;
 	for (int r = 0; r < c->conf.size; r++) {
 		struct member *m = &c->members[r];
-		if (!ctl_open(&m->ctl) || m->lost || silence(c, m, now) <= limit)
+		if (!ctl_open(&m->ctl) || m->lost || silence(c, m, now) <= limit ||
+		    silence(c, m, now) <= limit + allowance(m))
 			continue;
 		limit = silence(c, m, now);
 		most = m;
@@ -248,8 +262,10 @@ static struct pace slowest(const struct coord *c)
 		const struct member *m = &c->members[r];
 		double done = fraction(m);
 		if (m->beat.phase < p.phase || (m->beat.phase == p.phase && done < p.done))
-			p = (struct pace){r, m->beat.phase, done};
+			p = (struct pace){r, m->beat.phase, done, 0};
 	}
+	for (int r = 0; r < c->conf.size; r++)
+		p.moved += c->members[r].beat.moved + c->members[r].beat.acknowledged;
 	return p;
 }
 
@@ -257,7 +273,7 @@ static void tell_pace(struct coord *c)
 {
 	struct pace p = slowest(c);
 	struct buf b;
-	buf_init(&b, 16);
+	buf_init(&b, 32);
 	pace_encode(&p, &b);
 	tell_all(c, MSG_BEAT, &b);
 	buf_release(&b);
@@ -496,8 +512,12 @@ static struct err outcome_of(const struct coord *c)
 	struct rank_list others;
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct member *m = &c->members[r];
-		struct evidence e = {m->done ? EVIDENCE_OWN_WORD : EVIDENCE_LOST, m->outcome,
-		                     PHASE_COMMIT, r};
+		struct evidence e = {m->done ? EVIDENCE_OWN_WORD : EVIDENCE_LOST,
+		                     m->outcome,
+		                     PHASE_COMMIT,
+		                     r,
+		                     false,
+		                     0};
 		e.err.rank = r;
 		if (e.err.code)
 			best = *blame(&best, &e);
@@ -593,7 +613,7 @@ static void receive(struct member *m, uint8_t type, struct view v)
 	case MSG_REPORT:
 		if (err_decode(&e, &phase, &v) < 0 || !e.code || e.rank < 0)
 			break;
-		suspect(c, m->rank, &e, phase);
+		suspect(c, m->rank, &e, phase, &v);
 		return;
 	case MSG_VOTE:
 		if (c->stage != STAGE_RUN || m->voted || vote_decode(&c->votes[m->rank], v, &e) < 0)
@@ -735,6 +755,15 @@ void coord_drain(struct coord *c)
 	for (struct guest *g = c->guests; g; g = g->next)
 		ctl_end(&g->ctl);
 	coord_maybe_drained(c);
+}
+
+int64_t coord_allowance(const struct coord *c)
+{
+	int64_t most = 0;
+	for (int r = 0; r < c->conf.size; r++)
+		if (allowance(&c->members[r]) > most)
+			most = allowance(&c->members[r]);
+	return most;
 }
 
 bool coord_drained(const struct coord *c)

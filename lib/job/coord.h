@@ -54,6 +54,8 @@ struct coord *coord_open(const struct coord_conf *, int listen_fd, struct err *e
 void coord_close(struct coord *);
 /* A message from its own rank. */
 void coord_receive(struct coord *, uint8_t type, struct view body);
+/* How long the messages of some rank may take, ns (conn_round_trip). */
+int64_t coord_allowance(const struct coord *);
 /* Has everybody who is to be told the outcome been told, and gone (or their time run out)? */
 bool coord_drained(const struct coord *);
 /* Tell everybody that it is over, once the outcome is out; then coord_drained becomes true. */

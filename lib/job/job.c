@@ -67,7 +67,10 @@ struct job {
 	enum phase phase;
 	uint64_t moved, total;
 	int64_t moved_at;
-	struct pace slowest; /* as the coordinator has said */
+	struct pace slowest;     /* as the coordinator has said */
+	int64_t others_moved_at; /* when that last said that some rank has moved */
+	bool unanswered;         /* a peer does not acknowledge what is sent to it */
+	uint64_t acknowledged;   /* by the peers' machines, at the last beat */
 	int (*waits)(void *ctx, int *peers, int cap);
 	void *waits_ctx;
 	bool caller_watches; /* for edges that do not move (job_connect_each) */
@@ -285,8 +288,11 @@ static void hear(struct job *j, uint8_t type, struct view v)
 			j->final = true;
 		return;
 	case MSG_BEAT: /* a sign of life is noted in ctl.heard */
-		if (pace_decode(&pace, v, &e) == 0)
-			j->slowest = pace;
+		if (pace_decode(&pace, v, &e) < 0)
+			return;
+		if (pace.moved != j->slowest.moved)
+			j->others_moved_at = clock_ns();
+		j->slowest = pace;
 		return;
 	case MSG_ASK:
 		show(j, v);
@@ -379,9 +385,29 @@ static int take_signals(struct job *j, struct err *err)
 	return loop_add(&j->loop, &j->signal_watch, EPOLLIN, err);
 }
 
+/* What was sent counts as moved once more when the peer's machine has it: behind a long queue that
+ * may be long after the socket took it. */
+static void look_at_acknowledged(struct job *j)
+{
+	uint64_t now = j->mesh ? mesh_acknowledged(j->mesh) : 0;
+	if (now == j->acknowledged)
+		return;
+	j->acknowledged = now;
+	j->moved_at = clock_ns();
+}
+
+/* How much longer than --timeout what others say may take. */
+static int64_t allowance(const struct job *j)
+{
+	return j->coord ? coord_allowance(j->coord) : conn_round_trip(j->ctl.conn);
+}
+
 static void say_beat(struct job *j)
 {
-	const struct beat beat = {.phase = j->phase, .moved = j->moved, .total = j->total};
+	const struct beat beat = {.phase = j->phase,
+	                          .moved = j->moved,
+	                          .total = j->total,
+	                          .acknowledged = j->acknowledged};
 	struct buf b;
 	buf_init(&b, 32);
 	beat_encode(&beat, &b);
@@ -396,9 +422,11 @@ static void on_beat(void *ctx)
 	char how[64];
 	if (interval > NS_PER_SEC)
 		interval = NS_PER_SEC;
+	look_at_acknowledged(j);
 	say_beat(j);
 	loop_timer_set(&j->loop, &j->beat, now + interval);
-	if (j->coord || !j->have_roster || j->final || silence <= j->conf.timeout)
+	if (j->coord || !j->have_roster || j->final || silence <= j->conf.timeout ||
+	    !ctl_open(&j->ctl) || silence <= j->conf.timeout + allowance(j))
 		return;
 	snprintf(how, sizeof how, "no sign of life for %.1f s", (double)silence / 1e9);
 	lose_coordinator(j, j->voted ? ERR_PEER_LOST : ERR_STALLED, how, ": stopped, or cut off");
@@ -452,6 +480,13 @@ static int stalled(struct job *j, struct err *err)
 {
 	int peers[8], n = j->waits ? j->waits(j->waits_ctx, peers, 8) : 0;
 	double s = (double)(clock_ns() - j->moved_at) / 1e9;
+	int silent = j->mesh ? mesh_unanswered(j->mesh) : -1;
+	j->unanswered = silent >= 0;
+	if (j->unanswered)
+		return err_rank(err, ERR_STALLED, silent,
+		                "no progress for %.1f s %s: what rank %d sends to it is not "
+		                "acknowledged",
+		                s, phase_words(j->phase), j->rank);
 	if (n == 0 && j->mesh) {
 		struct err broke = {0};
 		peers[0] = mesh_missing(j->mesh, &broke);
@@ -501,20 +536,34 @@ static int check(struct job *j, struct err *err)
 	return check_signal(j, err);
 }
 
+/* When the job will have stalled: nothing has moved here, nor anywhere else, for --timeout. What
+ * this rank waits for may stand in a queue behind what others get. */
+static int64_t stall_at(const struct job *j, int64_t now)
+{
+	int64_t at = j->moved_at + j->conf.timeout;
+	if (now < at)
+		return at;
+	if (j->others_moved_at > j->moved_at)
+		at = j->others_moved_at + j->conf.timeout;
+	return (j->coord || ctl_open(&j->ctl)) ? at + allowance(j) : at;
+}
+
 static int turn(struct job *j, int64_t until, struct err *err)
 {
 	if (check(j, err) < 0)
 		return -1;
 	if (j->have_roster && may_stall(j)) {
-		int64_t stall_at = j->moved_at + j->conf.timeout;
-		/* Look at the connections once more before judging. */
-		if (clock_ns() >= stall_at) {
+		int64_t now = clock_ns(), at = stall_at(j, now);
+		if (now >= at) { /* look at the connections once more before judging */
 			if (loop_turn(&j->loop, 0, err) < 0 || check(j, err) < 0)
 				return -1;
-			return stalled(j, err);
+			look_at_acknowledged(j);
+			at = stall_at(j, now);
+			if (now >= at)
+				return stalled(j, err);
 		}
-		if (stall_at < until)
-			until = stall_at;
+		if (at < until)
+			until = at;
 	}
 	if (loop_turn(&j->loop, until, err) < 0)
 		return -1;
@@ -1246,6 +1295,18 @@ static bool linked(const struct job *j)
 	return j->coord || ctl_open(&j->ctl);
 }
 
+/* REPORT: a peer is to blame, as seen from here. */
+static void report_peer(struct job *j, const struct err *e)
+{
+	struct buf b;
+	buf_init(&b, 4096);
+	err_encode(e, j->phase, &b);
+	buf_put_u8(&b, j->unanswered);
+	buf_put_u64(&b, (uint64_t)((clock_ns() - j->moved_at) / NS_PER_MS));
+	say(j, MSG_REPORT, &b);
+	buf_release(&b);
+}
+
 void job_fail(struct job *j, struct err *err)
 {
 	bool own = err->rank == ERR_RANK_SELF || err->rank == j->rank;
@@ -1258,7 +1319,10 @@ void job_fail(struct job *j, struct err *err)
 		struct err e = *err;
 		if (own)
 			e.rank = j->rank;
-		say_err(j, own ? MSG_ABORT : MSG_REPORT, &e);
+		if (own)
+			say_err(j, MSG_ABORT, &e);
+		else
+			report_peer(j, &e);
 		while (!j->aborted && linked(j) && clock_ns() < until)
 			if (loop_turn(&j->loop, until, &ignored) < 0)
 				break;

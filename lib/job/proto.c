@@ -229,6 +229,7 @@ void beat_encode(const struct beat *beat, struct buf *b)
 	buf_put_u8(b, (uint8_t)beat->phase);
 	buf_put_u64(b, beat->moved);
 	buf_put_u64(b, beat->total);
+	buf_put_u64(b, beat->acknowledged);
 }
 
 int beat_decode(struct beat *beat, struct view v, struct err *err)
@@ -236,6 +237,7 @@ int beat_decode(struct beat *beat, struct view v, struct err *err)
 	beat->phase = (enum phase)view_u8(&v);
 	beat->moved = view_u64(&v);
 	beat->total = view_u64(&v);
+	beat->acknowledged = view_u64(&v);
 	bool sane = beat->phase <= PHASE_COMMIT;
 	return v.failed || view_left(&v) || !sane ? malformed(err, "BEAT") : 0;
 }
@@ -245,6 +247,7 @@ void pace_encode(const struct pace *p, struct buf *b)
 	buf_put_u32(b, (uint32_t)p->rank);
 	buf_put_u8(b, (uint8_t)p->phase);
 	buf_put_u32(b, (uint32_t)(p->done * DONE_UNITS));
+	buf_put_u64(b, p->moved);
 }
 
 int pace_decode(struct pace *p, struct view v, struct err *err)
@@ -253,6 +256,7 @@ int pace_decode(struct pace *p, struct view v, struct err *err)
 	p->phase = (enum phase)view_u8(&v);
 	uint32_t done = view_u32(&v);
 	p->done = (double)done / DONE_UNITS;
+	p->moved = view_u64(&v);
 	bool sane = p->rank >= -1 && p->rank < PROTO_MAX_SIZE && p->phase <= PHASE_COMMIT &&
 	            done <= DONE_UNITS;
 	return v.failed || view_left(&v) || !sane ? malformed(err, "BEAT") : 0;

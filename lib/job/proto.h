@@ -143,6 +143,7 @@ int vote_decode(struct vote *, struct view, struct err *);
 struct beat {
 	enum phase phase;
 	uint64_t moved, total;
+	uint64_t acknowledged; /* bytes, by the machines of the peers that it sends to */
 };
 void beat_encode(const struct beat *, struct buf *);
 int beat_decode(struct beat *, struct view, struct err *);
@@ -151,7 +152,8 @@ int beat_decode(struct beat *, struct view, struct err *);
 struct pace {
 	int rank; /* -1: nobody is known to be behind */
 	enum phase phase;
-	double done; /* the fraction of its bytes that it has moved: 0 to 1 */
+	double done;    /* the fraction of its bytes that it has moved: 0 to 1 */
+	uint64_t moved; /* by all ranks: a number that changes as long as any of them goes on */
 };
 void pace_encode(const struct pace *, struct buf *);
 int pace_decode(struct pace *, struct view, struct err *);

@@ -125,6 +125,23 @@ static void unpace(int fd)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
 }
 
+int64_t conn_round_trip(const struct conn *c)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof info;
+	if (c->fd < 0 || getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return 0;
+	return ((int64_t)info.tcpi_rtt + 4 * (int64_t)info.tcpi_rttvar) * 1000; /* from us */
+}
+
+bool conn_unanswered(const struct conn *c)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof info;
+	return c->fd >= 0 && getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+	       info.tcpi_unacked && info.tcpi_retransmits;
+}
+
 int conn_sock_connected(struct conn *c, struct err *err)
 {
 	int error = 0, one = 1;

@@ -92,6 +92,14 @@ struct iovec;
 ssize_t conn_sock_readv(struct conn *c, struct iovec *iov, int n, struct err *err);
 ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct err *err);
 
+/* How long an answer may take that is not late, ns: TCP's own estimate, which grows with the queues
+ * on the way. 0: not known. */
+int64_t conn_round_trip(const struct conn *c);
+
+/* Does the system send the same bytes again and again, for nobody acknowledges them? (It is not so
+ * where the peer has no room for more.) */
+bool conn_unanswered(const struct conn *c);
+
 /* Has connect() ended? 1: yes (and paths within this machine are made unpaced); 0: not yet; -1:
  * refused or lost. */
 int conn_sock_connected(struct conn *c, struct err *err);

@@ -391,6 +391,16 @@ int mesh_missing(const struct mesh *m, struct err *err)
 	return -1;
 }
 
+int mesh_unanswered(const struct mesh *m)
+{
+	for (int i = 0; i < m->nedges; i++) {
+		const struct edge *e = &m->edges[i];
+		if (e->out && e->conn && conn_unanswered(e->conn))
+			return e->peer;
+	}
+	return -1;
+}
+
 uint64_t mesh_acknowledged(const struct mesh *m)
 {
 	uint64_t sum = 0;

@@ -49,6 +49,8 @@ int mesh_state(const struct mesh *, struct err *err);
 /* The peer of an edge that does not stand yet, -1: all stand. *err, which may be NULL, if its
  * connections broke: how the last did. */
 int mesh_missing(const struct mesh *, struct err *err);
+/* The peer of an edge on which what is sent is not acknowledged (conn_unanswered), or -1. */
+int mesh_unanswered(const struct mesh *);
 /* How many bytes the peers' machines have acknowledged, on all edges. */
 uint64_t mesh_acknowledged(const struct mesh *);
 struct conn *mesh_conn(const struct mesh *, int peer, bool out, int stream);

@@ -83,3 +83,101 @@ flooded_jobs() {
 	net_ranks barrier
 	assert_ranks 3 0
 }
+
+# under_way R BYTES: until host R has sent so many bytes
+under_way() {
+	local sent=0
+	until ((sent > $2)); do
+		sent=$(on "$1" cat /sys/class/net/eth0/statistics/tx_bytes)
+		kill -0 "${PIDS[$1]}" || return
+	done
+}
+
+# partitioned "FROM TO"...: three hosts at 8 Mbit/s; what FROM sends to TO is lost once data moves
+partitioned() {
+	local link r
+	net_open 3
+	make_shards 3 f32 300000
+	for r in 0 1 2; do
+		shaped "$r" 8mbit 100k
+		echo old >"out.$r.npy"
+		net_rank "$r" allreduce -a direct --timeout 2s "in.$r.npy" -o "out.$r.npy"
+	done
+	under_way 1 200000
+	for link; do
+		# shellcheck disable=SC2086
+		drop_to $link
+	done
+	wait_ranks
+	for r in 0 1 2; do
+		[[ ${RC[r]} == [89] ]] || fail "rank $r ended with ${RC[r]}: $(<"$r.err")"
+		assert_equal "$(<"out.$r.npy")" old
+	done
+}
+
+# blames R PATTERN: what rank R says matches
+blames() { grep -qE -e "$2" "$1.err" || fail "rank $1 does not say '$2': $(<"$1.err")"; }
+
+@test "20: a silent partition of two ranks, both ways: 8 or 9, one of them named" {
+	((LONG)) || skip 'the one way is the sample: only in the long runs'
+	partitioned '1 2' '2 1'
+	for r in 0 1 2; do blames "$r" 'rank 1: .*rank 2|rank 2: .*rank 1'; done
+}
+
+@test "20: a silent partition of two ranks, one way: 8 or 9, one of them named" {
+	partitioned '1 2'
+	for r in 0 1 2; do blames "$r" 'rank 1: .*rank 2|rank 2: .*rank 1'; done
+}
+
+@test "20: a rank cut off from all others: 8 or 9, that rank named; it names rank 0" {
+	partitioned '1 0' '1 2' '0 1' '2 1'
+	blames 0 'collctl: rank 1: '
+	blames 2 'collctl: rank 1: '
+	blames 1 'collctl: rank 0: '
+}
+
+@test "53: a path that drops full-size packets: a collective names the pair" {
+	net_open 3
+	make_shards 3 f32 30000
+	drop_full 1 2
+	net_ranks allreduce -a direct --timeout 2s 'in.{rank}.npy' -o 'out.{rank}.npy'
+	for r in 0 1 2; do
+		[[ ${RC[r]} == [89] ]] || fail "rank $r ended with ${RC[r]}: $(<"$r.err")"
+		blames "$r" 'rank 1: .*rank 2|rank 2: .*rank 1'
+	done
+}
+
+@test "21: one packet in 16 lost: the right result" {
+	net_open 3
+	make_shards 3 f32 $((LONG ? 1000000 : 50000))
+	for r in 0 1 2; do lossy "$r"; done
+	net_ranks allreduce 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_ranks 3 0
+	check_out sum 3
+}
+
+@test "22: links of 1 Mbit/s: no false timeout" {
+	local a all=(ring_chunked)
+	net_open 3
+	make_shards 3 f32 30000
+	for r in 0 1 2; do shaped "$r" 1mbit 20k; done
+	((!LONG)) || mapfile -t all < <(algorithms_of allreduce)
+	for a in "${all[@]}"; do
+		net_ranks allreduce -a "$a" --allow-divergent --timeout 1s 'in.{rank}.npy' -o 'out.{rank}.npy'
+		assert_ranks 3 0
+		check_out sum 3
+	done
+}
+
+@test "55: links of 1 Mbit/s with 4 s of queue, --timeout 2s: no false timeout" {
+	local a all=(direct)
+	net_open 4
+	make_shards 4 f32 $((LONG ? 100000 : 50000))
+	for r in 0 1 2 3; do shaped "$r" 1mbit 500k; done
+	((!LONG)) || mapfile -t all < <(algorithms_of allreduce)
+	for a in "${all[@]}"; do
+		net_ranks allreduce -a "$a" --allow-divergent --timeout 2s 'in.{rank}.npy' -o 'out.{rank}.npy'
+		assert_ranks 4 0
+		check_out sum 4
+	done
+}

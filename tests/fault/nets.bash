@@ -47,11 +47,11 @@ shaped() {
 		skip "links can't be shaped here: $(<net.err)"
 }
 
-# filter R BYTECODE: classic BPF over the packets that host R sends, from the Ethernet header on; its
-# answer 2 drops the packet, 4294967295 asks the next filter
+# filter R BYTECODE: classic BPF over the packets that come from host R, at the switch and from the
+# Ethernet header on; its answer 2 drops the packet, 4294967295 asks the next filter
 filter() {
-	tc -n "$NET-$1" qdisc add dev eth0 clsact 2>/dev/null || true # there already
-	tc -n "$NET-$1" filter add dev eth0 egress bpf da bytecode "$2" 2>net.err ||
+	tc -n "$NET-s" qdisc add dev "p$1" clsact 2>/dev/null || true # there already
+	tc -n "$NET-s" filter add dev "p$1" ingress bpf da bytecode "$2" 2>net.err ||
 		skip "packets can't be dropped here: $(<net.err)"
 }
 
@@ -67,9 +67,6 @@ drop_full() {
 
 # lossy R: one packet in 16 that host R sends is lost
 lossy() { filter "$1" '5,32 0 0 4294963256,84 0 0 15,21 0 1 0,6 0 0 2,6 0 0 4294967295'; }
-
-# mend R: nothing is dropped any more
-mend() { tc -n "$NET-$1" qdisc del dev eth0 clsact; }
 
 # net_rank R COMMAND [ARGS...]: rank R of a job of the hosts, on host R, by the hostfile
 net_rank() {

@@ -35,6 +35,7 @@ static void among_equals_the_first_stays(void **state)
 	const struct evidence pairs[][2] = {
 	        {of(EVIDENCE_REPORT, ERR_PEER_LOST, 1), of(EVIDENCE_REPORT, ERR_STALLED, 2)},
 	        {of(EVIDENCE_REPORT, ERR_STALLED, 1), of(EVIDENCE_REPORT, ERR_PEER_LOST, 2)},
+	        {of(EVIDENCE_REPORT, ERR_STALLED, 1), of(EVIDENCE_REPORT, ERR_STALLED, 2)},
 	        {of(EVIDENCE_REPORT, ERR_INTEGRITY, 1), of(EVIDENCE_REPORT, ERR_INTEGRITY, 2)},
 	        {of(EVIDENCE_LOST, ERR_PEER_LOST, 1), of(EVIDENCE_LOST, ERR_INTEGRITY, 2)},
 	        {of(EVIDENCE_OWN_WORD, ERR_INPUT, 1), of(EVIDENCE_OWN_WORD, ERR_OUTPUT, 2)},
@@ -44,11 +45,33 @@ static void among_equals_the_first_stays(void **state)
 		assert_ptr_equal(blame(&pairs[i][0], &pairs[i][1]), &pairs[i][0]);
 }
 
+/* Of ranks at which nothing moves, who gets no acknowledgement sees the link, and who has waited
+ * for longest is nearest to it. */
+static void who_is_nearest_counts(void **state)
+{
+	struct evidence order[] = {
+	        of(EVIDENCE_REPORT, ERR_STALLED, 1),
+	        of(EVIDENCE_REPORT, ERR_STALLED, 2),
+	        of(EVIDENCE_REPORT, ERR_STALLED, 3),
+	};
+	(void)state;
+	order[0].still_ms = 2000;
+	order[1].still_ms = 2500;
+	order[2].still_ms = 1500;
+	order[2].unanswered = true;
+	for (size_t a = 0; a < 3; a++)
+		for (size_t b = a + 1; b < 3; b++) {
+			assert_ptr_equal(blame(&order[a], &order[b]), &order[b]);
+			assert_ptr_equal(blame(&order[b], &order[a]), &order[b]);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(each_kind_has_its_weight),
 	        cmocka_unit_test(among_equals_the_first_stays),
+	        cmocka_unit_test(who_is_nearest_counts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -366,7 +366,7 @@ static void say_err(int rank, uint8_t type, int code, int culprit, const char *t
 
 static void beat_of(int rank, enum phase phase, uint64_t moved, uint64_t total)
 {
-	struct beat beat = {phase, moved, total};
+	struct beat beat = {phase, moved, total, 0};
 	struct buf b;
 	buf_init(&b, 32);
 	beat_encode(&beat, &b);
@@ -1497,12 +1497,12 @@ static void the_slowest_is_told(void **state)
 {
 	(void)state;
 	run_job(4, 400 * NS_PER_MS); /* beats are due every 100 ms */
-	beats[0] = (struct beat){PHASE_RUN, 50, 100};
-	beats[1] = (struct beat){PHASE_RUN, 5, 0}; /* nobody knows how far it is to go */
-	beats[2] = (struct beat){PHASE_CONNECT, 90, 100};
-	beats[3] = (struct beat){PHASE_RUN, 1, 3};
+	beats[0] = (struct beat){PHASE_RUN, 50, 100, 0};
+	beats[1] = (struct beat){PHASE_RUN, 5, 0, 0}; /* nobody knows how far it is to go */
+	beats[2] = (struct beat){PHASE_CONNECT, 90, 100, 0};
+	beats[3] = (struct beat){PHASE_RUN, 1, 3, 0};
 	expect_pace(2, PHASE_CONNECT, 0);
-	beats[2] = (struct beat){PHASE_RUN, 9000, 10000};
+	beats[2] = (struct beat){PHASE_RUN, 9000, 10000, 0};
 	expect_pace(3, PHASE_RUN, 1. / 3);
 	beats[3].moved = UINT64_MAX;
 	expect_pace(0, PHASE_RUN, .5);

@@ -390,7 +390,7 @@ static void votes_come_back(void **state)
 
 static void beats_come_back(void **state)
 {
-	struct beat beat = {PHASE_RUN, 1ull << 50, UINT64_MAX}, back;
+	struct beat beat = {PHASE_RUN, 1ull << 50, UINT64_MAX, 1ull << 49}, back;
 	struct buf b;
 	(void)state;
 	buf_init(&b, 100);
@@ -406,6 +406,7 @@ static void beats_come_back(void **state)
 	}
 	assert_int_equal(back.phase, PHASE_RUN);
 	assert_true(back.moved == beat.moved && back.total == beat.total);
+	assert_true(back.acknowledged == beat.acknowledged);
 	struct err err = {0};
 	b.data[0] = PHASE_COMMIT + 1;
 	assert_int_equal(beat_decode(&back, view_of(b.data, b.len - 1), &err), -1);
@@ -414,10 +415,13 @@ static void beats_come_back(void **state)
 
 static void a_pace_comes_back(void **state)
 {
-	static const struct pace cases[] = {
-	        {-1, PHASE_RUN, 1}, {0, PHASE_JOIN, 0}, {65535, PHASE_COMMIT, .25}};
-	static const struct pace bad[] = {
-	        {65536, PHASE_RUN, 0}, {-2, PHASE_RUN, 0}, {0, PHASE_COMMIT + 1, 0}, {0, 0, 1.1}};
+	static const struct pace cases[] = {{-1, PHASE_RUN, 1, 0},
+	                                    {0, PHASE_JOIN, 0, 7},
+	                                    {65535, PHASE_COMMIT, .25, 1ull << 60}};
+	static const struct pace bad[] = {{65536, PHASE_RUN, 0, 0},
+	                                  {-2, PHASE_RUN, 0, 0},
+	                                  {0, PHASE_COMMIT + 1, 0, 0},
+	                                  {0, 0, 1.1, 0}};
 	(void)state;
 	for (size_t i = 0; i < 3 + 4; i++) {
 		struct pace p = i < 3 ? cases[i] : bad[i - 3], back;
@@ -434,6 +438,7 @@ static void a_pace_comes_back(void **state)
 		}
 		assert_int_equal(back.rank, p.rank);
 		assert_int_equal(back.phase, p.phase);
+		assert_true(back.moved == p.moved);
 		assert_true(back.done > p.done - 1e-6 && back.done < p.done + 1e-6);
 		buf_release(&b);
 	}
