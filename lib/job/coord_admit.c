@@ -8,16 +8,30 @@
 #define LATECOMERS_WAIT (5 * NS_PER_SEC) /* for ranks that come after sizes have differed */
 
 /* Tell one connection why it can't join, without touching the job. */
-static void turn_away(struct coord *c, struct conn *conn, const struct addr *from,
+static void turn_away(struct coord *c, struct conn *conn, const struct addr *from, bool misrouted,
                       const struct err *e)
 {
 	struct guest *g = coord_add_guest(c, conn, from);
 	struct buf b;
 	if (!g || !ctl_open(&g->ctl))
 		return;
+	if (misrouted)
+		ctl_send(&g->ctl, MSG_OTHER_JOB, NULL);
 	coord_err_message(e, PHASE_JOIN, &b);
 	ctl_send(&g->ctl, MSG_ABORT, &b);
 	ctl_end(&g->ctl);
+	buf_release(&b);
+}
+
+/* Its rank comes later; until then it is to know that a coordinator lives here. */
+static void greet_guest(struct guest *g)
+{
+	const struct pace none = {.rank = -1};
+	struct buf b;
+	buf_init(&b, 32);
+	pace_encode(&none, &b);
+	if (ctl_open(&g->ctl))
+		ctl_send(&g->ctl, MSG_BEAT, &b);
 	buf_release(&b);
 }
 
@@ -28,6 +42,11 @@ static bool other_launch(const struct coord *c, const struct hello *h)
 	const uint8_t *own = c->conf.launch ? c->conf.launch : none;
 	return memcmp(own, none, sizeof none) != 0 && memcmp(h->launch, none, sizeof none) != 0 &&
 	       memcmp(own, h->launch, sizeof none) != 0;
+}
+
+static bool other_job(const struct coord *c, const struct hello *h)
+{
+	return memcmp(h->jobtag, c->conf.jobtag, sizeof h->jobtag) != 0;
 }
 
 static bool refuse(struct coord *c, const struct hello *h, struct err *e)
@@ -41,7 +60,7 @@ static bool refuse(struct coord *c, const struct hello *h, struct err *e)
 		         h->version, PROTO_VERSION, coord_self_text(c, self));
 		return true;
 	}
-	if (memcmp(h->jobtag, c->conf.jobtag, sizeof h->jobtag) != 0) {
+	if (other_job(c, h)) {
 		e->code = ERR_AUTH;
 		snprintf(e->text, sizeof e->text,
 		         "%s here belongs to another job: give every rank the same --job",
@@ -104,7 +123,7 @@ void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENIN
 		return;
 	}
 	if (refuse(c, &h, &e)) {
-		turn_away(c, conn, from, &e);
+		turn_away(c, conn, from, other_job(c, &h), &e);
 		return;
 	}
 	/* An authenticated rank of this job that sees the job differently: nobody can go on. */
@@ -117,7 +136,7 @@ void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENIN
 		snprintf(e.text, sizeof e.text, "there is no such rank: the size is %d on %s",
 		         c->conf.size, coord_self_text(c, self));
 	if (e.text[0]) {
-		turn_away(c, conn, from, &e);
+		turn_away(c, conn, from, false, &e);
 		expect_fewer(c, &h);
 		coord_fail(c, &e, PHASE_JOIN);
 		coord_maybe_drained(c);
@@ -129,12 +148,14 @@ void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENIN
 	}
 	if (c->stage == STAGE_FAILED) {
 		c->guests_told++;
-		turn_away(c, conn, from, &c->failure);
+		turn_away(c, conn, from, false, &c->failure);
 		coord_maybe_drained(c);
 		return;
 	}
 	struct guest *g = coord_add_guest(c, conn, from);
-	if (g)
+	if (g) {
 		g->wants_rank = true;
+		greet_guest(g);
+	}
 	coord_seats_changed(c);
 }

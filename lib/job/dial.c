@@ -44,7 +44,21 @@ static void woken(void *ctx)
 	*(bool *)ctx = true;
 }
 
-static int greet(const struct dial_conf *c, struct conn *conn, struct err *err)
+/* What a try that failed with @err has met. */
+static enum met judge(const struct conn *conn, const struct err *err)
+{
+	switch (err->code) {
+	case ERR_PEER_LOST: /* the first bytes go out when the connection stands */
+		return conn && conn->wire_out ? MET_CLOSE : MET_NOBODY;
+	case ERR_AUTH:
+	case ERR_INTEGRITY:
+		return MET_STRANGER;
+	default:
+		return MET_NOTHING;
+	}
+}
+
+static int greet(const struct dial_conf *c, struct conn *conn, enum met *met, struct err *err)
 {
 	struct greeting g = {0};
 	bool event = false;
@@ -54,8 +68,10 @@ static int greet(const struct dial_conf *c, struct conn *conn, struct err *err)
 		return -1;
 	while ((ret = greeting_advance(&g, conn, err)) == 0) {
 		for (event = false; !event;) {
-			if (clock_ns() >= c->until)
+			if (clock_ns() >= c->until) {
+				*met = MET_SILENCE;
 				return err_set(err, ERR_PEER_LOST, "no answer");
+			}
 			if (loop_turn(c->loop, c->until, err) < 0)
 				return -1;
 			if (c->interrupted(c->ctx))
@@ -63,20 +79,25 @@ static int greet(const struct dial_conf *c, struct conn *conn, struct err *err)
 		}
 	}
 	conn->on_ready = NULL; /* @event goes out of scope */
+	*met = g.shaken && c->tls ? MET_LIFE : ret < 0 ? judge(conn, err) : MET_NOTHING;
 	return ret;
 }
 
-struct conn *dial_coordinator(const struct dial_conf *c, const struct addr *to, struct err *err)
+struct conn *dial_coordinator(const struct dial_conf *c, const struct addr *to, enum met *met,
+                              struct err *err)
 {
 	int fd = conn_sock_dial(to, err);
-	if (fd < 0)
+	*met = MET_NOTHING;
+	if (fd < 0) {
+		*met = judge(NULL, err);
 		return NULL;
+	}
 	struct conn *conn = connection(c, fd, err);
 	if (!conn) {
 		close(fd);
 		return NULL;
 	}
-	if (greet(c, conn, err) > 0)
+	if (greet(c, conn, met, err) > 0)
 		return conn;
 	conn_free(conn);
 	return NULL;

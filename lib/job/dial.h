@@ -4,6 +4,7 @@
 
 #include "lib/job/proto.h"
 #include "lib/job/secret.h"
+#include "lib/job/suspect.h"
 
 /* The identity of a control link, "C1|jobtag|ctl|nonce"; returns its length. With an empty nonce
  * it is the prefix that all of the job's have. */
@@ -20,7 +21,9 @@ struct dial_conf {
 };
 
 /* One try. NULL: *err says why; ERR_PEER_LOST if nobody answers at @to (somebody may come yet),
- * ERR_AUTH if it won't mend itself. */
-struct conn *dial_coordinator(const struct dial_conf *, const struct addr *to, struct err *err);
+ * ERR_AUTH if it won't mend itself. *@met: what a failed try says about whoever is there; with TLS
+ * a connection has met life. */
+struct conn *dial_coordinator(const struct dial_conf *, const struct addr *to, enum met *met,
+                              struct err *err);
 
 #endif

@@ -47,8 +47,9 @@ struct job {
 	int signal;
 
 	/* what the coordinator has said */
-	bool welcomed, closed, have_roster, verdict, final, aborted;
+	bool answered, other_job, welcomed, closed, have_roster, verdict, final, aborted;
 	bool voted;         /* this rank */
+	struct err parting; /* with closed */
 	struct err failure; /* with aborted */
 	struct err outcome; /* with final */
 	struct plan plan;
@@ -258,7 +259,11 @@ static void hear(struct job *j, uint8_t type, struct view v)
 	struct pace pace;
 	struct joined joined;
 	enum phase phase;
+	j->answered |= type != MSG_OTHER_JOB;
 	switch (type) {
+	case MSG_OTHER_JOB: /* ABORT follows */
+		j->other_job = true;
+		return;
 	case MSG_WELCOME:
 		take_welcome(j, v);
 		return;
@@ -341,14 +346,9 @@ static void on_lost(void *ctx, const struct err *err)
 {
 	struct job *j = ctx;
 	char tail[256] = "";
-	if (!j->welcomed && err->code != ERR_AUTH) { /* nobody has promised anything */
+	if (!j->welcomed) { /* nobody has promised anything */
 		j->closed = true;
-		return;
-	}
-	if (!j->welcomed) { /* it will not mend itself */
-		struct err e = {.code = ERR_AUTH, .rank = ERR_RANK_SELF};
-		snprintf(e.text, sizeof e.text, "%s: %.300s", COORDINATOR(j), err->text);
-		abort_with(j, &e);
+		j->parting = *err;
 		return;
 	}
 	/* How a dead peer's link breaks (reset or cut) differs by rank: the cause is the same. */
@@ -830,22 +830,52 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	if (!j->coord)
 		return -1;
 	note(j, 2, "listening for the other ranks");
+	rendezvous_keep(j->rendezvous);
 	return 0;
 }
 
 /* ---- the others ---- */
 
-/* Wait for the WELCOME on the link that stands. 1: welcomed, or told why not (j->aborted); 0:
- * closed without a word, by a coordinator that has all its ranks, or that died; -1: error. */
-static int await_welcome(struct job *j, struct err *err)
+/* What was met without TLS, where only answers tell. */
+static enum met judge_answer(const struct job *j)
 {
-	while (!j->welcomed && !j->aborted && !j->closed && clock_ns() < j->join_deadline)
-		if (loop_turn(&j->loop, j->join_deadline, err) < 0 || check_signal(j, err) < 0)
+	if (j->other_job)
+		return MET_STRANGER;
+	if (j->answered)
+		return MET_LIFE;
+	if (!j->closed)
+		return MET_SILENCE;
+	return j->parting.code == ERR_AUTH || j->parting.code == ERR_INTEGRITY ? MET_STRANGER
+	                                                                       : MET_CLOSE;
+}
+
+/* Wait for the WELCOME on the link that stands. 1: welcomed, or told why not (j->aborted); 0:
+ * closed without a word, silent (@until, if nothing has come by then), or at a store another job's
+ * coordinator; -1: error. */
+static int await_welcome(struct job *j, int64_t until, struct err *err)
+{
+	while (!j->welcomed && !j->aborted && !j->closed) {
+		int64_t end = j->answered ? j->join_deadline : until;
+		if (clock_ns() >= end)
+			break;
+		if (loop_turn(&j->loop, end, err) < 0 || check_signal(j, err) < 0)
 			return -1;
-	if (j->welcomed || j->aborted)
+	}
+	if (j->welcomed || (j->aborted && !j->other_job))
 		return 1;
-	err_set(err, ERR_PEER_LOST,
-	        j->closed ? "it closed the connection without an answer" : "no answer");
+	if (j->aborted && !rendezvous_has_store(j->rendezvous))
+		return 1;
+	j->aborted = false;
+	if (j->other_job)
+		return err_set(err, ERR_AUTH, "it coordinates another job");
+	if (!j->closed)
+		err_set(err, ERR_PEER_LOST, "no answer");
+	else if (j->parting.code == ERR_AUTH)
+		return err_set(err, ERR_AUTH, "%s", j->parting.text);
+	else if (j->parting.code == ERR_INTEGRITY)
+		err_set(err, ERR_PEER_LOST, "no coordinator of collctl: %.300s", j->parting.text);
+	else
+		err_set(err, ERR_PEER_LOST, "it closed the connection without an answer");
 	return 0;
 }
 
@@ -870,9 +900,9 @@ static void say_present(struct job *j)
 	buf_release(&b);
 }
 
-/* One try to join at @to. 1: welcomed, or told why not; 0: nobody there, *why says how it looks;
- * -1: an error for good, in *why. */
-static int try_join(struct job *j, const struct addr *to, struct err *why)
+/* One try to join at @to. 1: welcomed, or told why not; 0: nobody there, *why says how it looks and
+ * *met what it says of whoever has written the record; -1: an error for good, in *why. */
+static int try_join(struct job *j, const struct addr *to, enum met *met, struct err *why)
 {
 	struct dial_conf dial = {
 	        .loop = &j->loop,
@@ -887,30 +917,43 @@ static int try_join(struct job *j, const struct addr *to, struct err *why)
 	        .ctx = j,
 	};
 	struct err e = {.rank = ERR_RANK_SELF};
-	char text[ADDR_TEXT], hint[192];
+	char text[ADDR_TEXT], source[320], hint[192];
+	bool store = rendezvous_has_store(j->rendezvous);
 	int ret = 0;
-	j->welcomed = j->closed = false;
+	j->answered = j->other_job = j->welcomed = j->closed = false;
 	memcpy(dial.hello.jobtag, j->jobtag, sizeof j->jobtag);
 	memcpy(dial.hello.launch, j->conf.launch_tag, sizeof dial.hello.launch);
 	if (dial.until > j->join_deadline)
 		dial.until = j->join_deadline;
 	note(j, 2, "connecting to %s at %s", COORDINATOR(j), addr_text(to, true, text));
-	struct conn *conn = dial_coordinator(&dial, to, &e);
+	struct conn *conn = dial_coordinator(&dial, to, met, &e);
 	if (conn && ctl_start(&j->ctl, conn, &j->loop, &e) == 0) {
 		say_present(j);
-		ret = await_welcome(j, &e);
+		/* Without TLS anything may have taken the connection; only a record that may be
+		 * stale gives reason to doubt. */
+		bool doubt = store && !j->tls;
+		ret = await_welcome(j, doubt ? dial.until : j->join_deadline, &e);
+		if (!j->tls)
+			*met = judge_answer(j);
 	}
 	if (ret > 0)
 		return 1;
+	if (*met == MET_SILENCE && dial.until == j->join_deadline)
+		*met = MET_NOTHING; /* too short to judge by */
 	ctl_release(&j->ctl);
 	/* Refused, reset, silent: somebody may come. Corrupt bytes: the next may arrive well. A
 	 * wrong secret or job will not mend itself. */
 	bool hopeless = e.code != ERR_PEER_LOST && e.code != ERR_STALLED && e.code != ERR_INTEGRITY;
 	if (check_signal(j, why) < 0)
 		return -1;
-	err_set(why, e.code, "%s at %s: %s%s", COORDINATOR(j), addr_text(to, true, text), e.text,
+	err_set(why, e.code, "%s at %s (%s): %s%s", COORDINATOR(j), addr_text(to, true, text),
+	        rendezvous_source(j->rendezvous, source, sizeof source), e.text,
 	        e.code == ERR_AUTH ? name_hint(j, hint, sizeof hint) : "");
 	note(j, 2, "%s", why->text);
+	/* What a record's writer was is known by its MAC: who answers there now is somebody else.
+	 */
+	if (store && e.code == ERR_AUTH)
+		return 0;
 	return hopeless ? -1 : 0;
 }
 
@@ -937,11 +980,14 @@ static int back_off(struct job *j, int64_t *wait, struct err *err)
 static int nobody_there(struct job *j, const char *last, struct err *err)
 {
 	const char *trouble = rendezvous_trouble(j->rendezvous);
+	const char *what = j->conf.rank == 0    ? "the place is not free: not taken"
+	                   : j->coordinator < 0 ? "the coordinator was not found"
+	                                        : "not found";
 	char hint[192];
 	err_clear(err);
 	return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
-	                "%snot found before the end of --join-timeout: %s%s%s%s",
-	                j->coordinator < 0 ? "the coordinator was " : "", trouble,
+	                "%s within %g s (--join-timeout): %s%s%s%s", what,
+	                (double)j->conf.join_timeout / 1e9, trouble,
 	                trouble[0] && last[0] ? "; " : "", last, name_hint(j, hint, sizeof hint));
 }
 
@@ -952,31 +998,29 @@ static int join(struct job *j, struct err *err)
 	bool may_coordinate =
 	        j->conf.rank == 0 || j->conf.listen_fd >= 0 ||
 	        (j->conf.rank == JOB_RANK_AUTO && rendezvous_has_store(j->rendezvous));
-	bool again = false;
+	bool tried = false; /* an address, and it did not answer: somebody may come yet */
 	int64_t wait = NS_PER_MS;
 	char last[sizeof err->text] = "";
-	while (clock_ns() < j->join_deadline) {
+	for (bool first = true; clock_ns() < j->join_deadline; first = false) {
 		struct addr at;
 		struct err why = {.rank = ERR_RANK_SELF};
+		enum met met = MET_NOTHING;
 		int found;
 		if (may_coordinate) {
-			/* Who closes the connection lives: only silence or a refusal is death. */
-			bool dead = again && !j->closed;
-			int fd =
-			        rendezvous_publish(j->rendezvous, dead, &at, j->join_deadline, err);
+			int fd = rendezvous_publish(j->rendezvous, &at, j->join_deadline, err);
 			if (fd >= 0)
 				return coordinate(j, fd, err);
 			if (fd == -1)
 				return -1;
 			found = 1;
 		} else {
-			int64_t until = again ? clock_ns() + wait : j->join_deadline;
+			int64_t until = tried ? clock_ns() + wait : j->join_deadline;
 			found = rendezvous_locate(
-			        j->rendezvous, again, &at,
+			        j->rendezvous, &at,
 			        until < j->join_deadline ? until : j->join_deadline, err);
 			/* So short a time may be too short for a store that is busy; and when the
 			 * time to join is over, what it said before tells more. */
-			if (found < 0 && again && err->code == ERR_RENDEZVOUS) {
+			if (found < 0 && !first && err->code == ERR_RENDEZVOUS) {
 				snprintf(last, sizeof last, "%.300s", err->text);
 				err_clear(err);
 				found = 0;
@@ -984,8 +1028,9 @@ static int join(struct job *j, struct err *err)
 		}
 		if (found < 0)
 			return -1;
+		tried = found;
 		if (found) {
-			int ret = try_join(j, &at, &why);
+			int ret = try_join(j, &at, &met, &why);
 			if (ret > 0)
 				return j->aborted ? check(j, err) : 0;
 			/* One flipped bit can make a handshake fail as a wrong secret does: two in
@@ -996,9 +1041,9 @@ static int join(struct job *j, struct err *err)
 				*err = why;
 				return -1;
 			}
+			rendezvous_met(j->rendezvous, met);
 			snprintf(last, sizeof last, "%.600s", why.text);
 		}
-		again = true;
 		if (back_off(j, &wait, err) < 0)
 			return -1;
 	}

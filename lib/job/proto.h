@@ -35,6 +35,7 @@ enum msg_type {
 	MSG_PRESENT,     /* rank, after HELLO: where it is and what it brings */
 	MSG_JOINED,      /* coordinator, while ranks are missing: who is there */
 	MSG_LINKS,       /* rank: its links that failed, before its vote (links.h) */
+	MSG_OTHER_JOB,   /* coordinator, before its ABORT: HELLO named another job */
 };
 
 enum phase { PHASE_JOIN, PHASE_CONNECT, PHASE_RUN, PHASE_COMMIT };

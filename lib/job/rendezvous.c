@@ -12,6 +12,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/private.h"
+#include "lib/job/keeper.h"
 #include "lib/job/store.h"
 
 #define NONCE_TEXT 33
@@ -30,8 +31,9 @@ struct rendezvous {
 	char key[96];
 	uint64_t index; /* ModifyIndex of the record seen last; 0: none */
 	uint64_t wait_index;
-	uint64_t published; /* ModifyIndex of our own; 0: none */
-	struct addr host;   /* of a hostfile or of run */
+	struct suspect suspect; /* of the record at @index */
+	struct keeper keeper;   /* of our own record */
+	struct addr host;       /* of a hostfile or of run */
 	char trouble[400];
 };
 
@@ -159,6 +161,7 @@ void rendezvous_free(struct rendezvous *r)
 {
 	if (!r)
 		return;
+	keeper_release(&r->keeper);
 	store_close(r->store);
 	free(r);
 }
@@ -243,7 +246,53 @@ static bool resolve_record(struct rendezvous *r, const struct record *rec, struc
 	return false;
 }
 
-static int publish_in_store(struct rendezvous *r, bool dead, struct addr *where, int64_t deadline,
+/* A record is judged by what was met at its own address. */
+static void note_record(struct rendezvous *r, uint64_t index)
+{
+	if (index != r->index)
+		r->suspect = (struct suspect){0};
+	r->index = index;
+}
+
+void rendezvous_met(struct rendezvous *r, enum met met)
+{
+	suspect_meet(&r->suspect, met, clock_ns());
+}
+
+/* Put our record in the place of what has @index (0: of nothing). 1: done; 0: somebody was first;
+ * -1: error. */
+static int put_record(struct rendezvous *r, struct record *rec, uint64_t index, int64_t deadline,
+                      struct err *err)
+{
+	struct keeper *k = &r->keeper;
+	struct store_value value = {0};
+	char *text = record_encode(r, rec, err);
+	if (!text)
+		return -1;
+	size_t len = strlen(text);
+	int put = store_put(r->store, r->key, text, len, index, deadline, err);
+	if (put == 0)
+		snprintf(
+		        r->trouble, sizeof r->trouble,
+		        "the store %s answers false to PUT %s?cas=%llu: it gave that index itself, "
+		        "and takes no record",
+		        r->conf.url, r->key, (unsigned long long)index);
+	if (put != 1 || store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) < 0) {
+		free(text);
+		return put < 0 || put == 1 ? -1 : 0;
+	}
+	/* Only if it is still ours: somebody may have replaced it since. */
+	bool ours = value.index && value.len == len && memcmp(value.data, text, len) == 0;
+	free(value.data);
+	*k = (struct keeper){.store = r->store,
+	                     .key = r->key,
+	                     .value = text,
+	                     .index = ours ? value.index : 0,
+	                     .wait_index = r->wait_index};
+	return 1;
+}
+
+static int publish_in_store(struct rendezvous *r, struct addr *where, int64_t deadline,
                             struct err *err)
 {
 	struct store_value value = {0};
@@ -251,13 +300,15 @@ static int publish_in_store(struct rendezvous *r, bool dead, struct addr *where,
 	char local[ADDR_TEXT] = "";
 	if (store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) < 0)
 		return -1;
-	bool mine = value.index && record_decode(r, value.data, value.len, &rec);
 	bool same = value.index == r->index;
+	if (!same) /* what was in the way has changed */
+		r->trouble[0] = '\0';
+	bool mine = value.index && record_decode(r, value.data, value.len, &rec);
 	free(value.data);
-	r->index = value.index;
+	note_record(r, value.index);
 	if (value.index && !mine)
 		return -3; /* not ours to judge: wait for it to go */
-	if (value.index && !(dead && same)) {
+	if (value.index && !suspect_is_stale(&r->suspect, clock_ns())) {
 		if (resolve_record(r, &rec, where))
 			return -2;
 		if (!same) /* nobody can be asked there: stale, if it stays as it is */
@@ -269,28 +320,16 @@ static int publish_in_store(struct rendezvous *r, bool dead, struct addr *where,
 	int fd = addr_listen(where, r->conf.port_lo, r->conf.port_hi, 512, err);
 	if (fd < 0)
 		return -1;
-	char *text = NULL;
+	int put = -1;
 	if (advertised(r, where, local, rec.addr, sizeof rec.addr, err) == 0)
-		text = record_encode(r, &rec, err);
-	int put = text ? store_put(r->store, r->key, text, strlen(text), value.index, deadline, err)
-	               : -1;
-	if (put == 1 &&
-	    store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) == 0) {
-		/* Only if it is still ours: somebody may have replaced it since. */
-		bool ours = value.index && value.len == strlen(text) &&
-		            memcmp(value.data, text, value.len) == 0;
-		free(value.data);
-		r->published = ours ? value.index : 0;
-		free(text);
+		put = put_record(r, &rec, value.index, deadline, err);
+	if (put == 1)
 		return fd;
-	}
-	free(text);
 	close(fd);
 	return put == 0 ? -4 : -1; /* somebody was first: look again */
 }
 
-int rendezvous_publish(struct rendezvous *r, bool dead, struct addr *where, int64_t deadline,
-                       struct err *err)
+int rendezvous_publish(struct rendezvous *r, struct addr *where, int64_t deadline, struct err *err)
 {
 	if (r->conf.listen_fd >= 0) {
 		where->len = sizeof where->sa;
@@ -311,7 +350,7 @@ int rendezvous_publish(struct rendezvous *r, bool dead, struct addr *where, int6
 		return -2;
 	}
 	for (;;) {
-		int fd = publish_in_store(r, dead, where, deadline, err);
+		int fd = publish_in_store(r, where, deadline, err);
 		if (fd >= -2)
 			return fd;
 		if (clock_ns() >= deadline)
@@ -332,26 +371,25 @@ int rendezvous_publish(struct rendezvous *r, bool dead, struct addr *where, int6
 
 void rendezvous_settle(struct rendezvous *r)
 {
-	if (r->published)
+	if (r->keeper.value)
 		return;
 	store_close(r->store);
 	r->store = NULL;
 }
 
+void rendezvous_keep(struct rendezvous *r)
+{
+	keeper_start(&r->keeper);
+}
+
 int rendezvous_withdraw(struct rendezvous *r, int64_t deadline, struct err *err)
 {
-	if (!r->published)
-		return 0;
-	int ret = store_delete(r->store, r->key, r->published, deadline, err);
-	if (ret >= 0)
-		r->published = 0;
-	return ret < 0 ? -1 : 0;
+	return keeper_withdraw(&r->keeper, deadline, err);
 }
 
 /* ---- the others ---- */
 
-int rendezvous_locate(struct rendezvous *r, bool again, struct addr *where, int64_t until,
-                      struct err *err)
+int rendezvous_locate(struct rendezvous *r, struct addr *where, int64_t until, struct err *err)
 {
 	struct store_value value = {0};
 	struct record rec;
@@ -359,9 +397,10 @@ int rendezvous_locate(struct rendezvous *r, bool again, struct addr *where, int6
 		*where = r->host;
 		return 1;
 	}
-	if (store_get(r->store, r->key, again ? r->wait_index : 0, &value, &r->wait_index, until,
-	              err) < 0)
+	if (store_get(r->store, r->key, r->wait_index, &value, &r->wait_index, until, err) < 0) {
+		r->wait_index = 0;
 		return -1;
+	}
 	if (!value.index)
 		snprintf(r->trouble, sizeof r->trouble, "no record %s in the store %s", r->key,
 		         r->conf.url);
@@ -369,6 +408,18 @@ int rendezvous_locate(struct rendezvous *r, bool again, struct addr *where, int6
 	free(value.data);
 	if (!ok)
 		return 0;
-	r->index = value.index;
+	note_record(r, value.index);
 	return resolve_record(r, &rec, where);
+}
+
+const char *rendezvous_source(const struct rendezvous *r, char *text, size_t cap)
+{
+	if (r->store)
+		snprintf(text, cap, "record %s in %.200s", r->key, r->conf.url);
+	else if (r->conf.hosts)
+		snprintf(text, cap, "%.200s, the first host of the hostfile",
+		         r->conf.hosts->hosts[0].name);
+	else
+		snprintf(text, cap, "given by run");
+	return text;
 }

@@ -16,6 +16,7 @@
 #include "lib/base/err.h"
 #include "lib/job/hostfile.h"
 #include "lib/job/secret.h"
+#include "lib/job/suspect.h"
 #include "lib/net/addr.h"
 
 struct rendezvous_conf {
@@ -37,20 +38,23 @@ struct rendezvous *rendezvous_new(const struct rendezvous_conf *, struct err *er
 void rendezvous_free(struct rendezvous *);
 
 /* Rank 0: listen and publish. Returns the listening descriptor, *where its address. -2: another
- * coordinator of this name lives at *where (or holds the port): ask it. -1: error. A stale record
- * is replaced (compare-and-swap) once @dead says that nobody listens there. */
-int rendezvous_publish(struct rendezvous *, bool dead, struct addr *where, int64_t deadline,
-                       struct err *err);
+ * coordinator of this name lives at *where (or holds the port): ask it. -1: error. A record that
+ * is stale by what was met at its address (suspect.h) is replaced, by compare-and-swap. */
+int rendezvous_publish(struct rendezvous *, struct addr *where, int64_t deadline, struct err *err);
+/* What a try at the address found last has met. */
+void rendezvous_met(struct rendezvous *, enum met);
+/* From now on publish again whenever the store has lost the record, until it is withdrawn. */
+void rendezvous_keep(struct rendezvous *);
 /* Do the ranks meet at a store? There any rank can become the coordinator. */
 bool rendezvous_has_store(const struct rendezvous *);
 
-/* The others: the coordinator's address. 1: found; 0: not yet (waited until @until, or something
- * changed); -1: error. @again: the address found last did not answer; with a store wait for
- * another record, at most until @until. */
-int rendezvous_locate(struct rendezvous *, bool again, struct addr *where, int64_t until,
-                      struct err *err);
+/* The others: the coordinator's address. 1: found; 0: not yet; -1: error. With a store it waits
+ * after the first call until the record changes, or @until. */
+int rendezvous_locate(struct rendezvous *, struct addr *where, int64_t until, struct err *err);
 /* Why it has not been found, for the message at the end ("no record collctl/JOB at URL"). */
 const char *rendezvous_trouble(const struct rendezvous *);
+/* Where the address that was found comes from ("record collctl/JOB in URL"). Returns @text. */
+const char *rendezvous_source(const struct rendezvous *, char *text, size_t cap);
 /* Everybody has come: the store, with its token, is done with, unless a record is still to be
  * removed from it. */
 void rendezvous_settle(struct rendezvous *);

@@ -23,7 +23,7 @@
 /* What a rank (0: by coord.deliver) has been told. */
 struct member {
 	struct ctl ctl;
-	int heard[16]; /* messages of each type */
+	int heard[MSG_OTHER_JOB + 1]; /* messages of each type */
 	int lost;
 	uint32_t rank; /* by WELCOME */
 	struct welcome welcome;
@@ -55,7 +55,7 @@ static void take(struct member *m, uint8_t type, struct view v)
 {
 	struct err err = {0};
 	enum phase phase;
-	assert_true(type < 16);
+	assert_true(type <= MSG_OTHER_JOB);
 	m->heard[type]++;
 	switch (type) {
 	case MSG_WELCOME:
@@ -791,6 +791,7 @@ static void other_versions_and_jobs_are_told(void **state)
 	until(members[3].lost, 1);
 	assert_int_equal(members[3].failure.code, ERR_AUTH);
 	assert_non_null(strstr(members[3].failure.text, "another job"));
+	assert_int_equal(members[3].heard[MSG_OTHER_JOB], 1);
 	assert_int_equal(members[0].heard[MSG_ABORT], 0);
 	join(1, 2);
 }
