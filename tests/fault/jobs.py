@@ -138,7 +138,10 @@ class Run:
             except OSError:
                 pass
         if children:
-            os.kill(sorted(children)[n % len(children)], signal.SIGKILL)
+            try:
+                os.kill(sorted(children)[n % len(children)], signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it has ended
 
     # ---- running ----
 
