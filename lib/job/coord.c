@@ -312,17 +312,14 @@ static bool say_missing(const struct coord *c, struct err *e)
 	struct joined j;
 	coord_who_joined(c, &j);
 	const char *refusal = c->gate ? gate_last_refusal(c->gate) : c->refusal;
-	char refused[200] = "";
+	char refused[200] = "", text[400];
 	if (refusal[0])
 		snprintf(refused, sizeof refused, " (a connection was refused: %s)", refusal);
 	if (j.here == j.size)
 		return false;
 	if (j.by_host) {
-		snprintf(e->text, sizeof e->text,
-		         "%u of %u ranks have joined before the end of --join-timeout: %s; %u %s "
-		         "missing%s",
-		         j.here, j.size, j.names, j.size - j.here,
-		         j.size - j.here == 1 ? "is" : "are", refused);
+		joined_missing(&j, text, sizeof text);
+		snprintf(e->text, sizeof e->text, "%s%s", text, refused);
 		return true;
 	}
 	for (e->rank = 0; c->members[e->rank].joined;)

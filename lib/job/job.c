@@ -338,7 +338,9 @@ static void lose_coordinator(struct job *j, int code, const char *how, const cha
 		         "ranks may have committed",
 		         how);
 	else
-		snprintf(e.text, sizeof e.text, "%s %s%s", how, phase_words(phase_of(j)), tail);
+		snprintf(e.text, sizeof e.text, "%s%s %s%s",
+		         j->coordinator < 0 ? "the coordinator was " : "", how,
+		         phase_words(phase_of(j)), tail);
 	abort_with(j, &e);
 }
 
@@ -983,8 +985,11 @@ static int nobody_there(struct job *j, const char *last, struct err *err)
 	const char *what = j->conf.rank == 0    ? "the place is not free: not taken"
 	                   : j->coordinator < 0 ? "the coordinator was not found"
 	                                        : "not found";
-	char hint[192];
+	char hint[192], text[400];
 	err_clear(err);
+	if (j->joined.size && j->joined.by_host)
+		return err_set(err, ERR_RENDEZVOUS, "%s",
+		               joined_missing(&j->joined, text, sizeof text));
 	return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
 	                "%s within %g s (--join-timeout): %s%s%s%s", what,
 	                (double)j->conf.join_timeout / 1e9, trouble,

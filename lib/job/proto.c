@@ -181,6 +181,15 @@ int welcome_decode(struct welcome *w, struct view v, struct err *err)
 	return v.failed || view_left(&v) || !sane ? malformed(err, "WELCOME") : 0;
 }
 
+char *joined_missing(const struct joined *j, char *buf, size_t cap)
+{
+	unsigned missing = j->size - j->here;
+	snprintf(buf, cap,
+	         "%u of %u ranks have joined before the end of --join-timeout: %s; %u %s missing",
+	         j->here, j->size, j->names, missing, missing == 1 ? "is" : "are");
+	return buf;
+}
+
 void joined_encode(const struct joined *j, struct buf *b)
 {
 	buf_put_u32(b, j->here);

@@ -90,6 +90,8 @@ struct joined {
 	bool by_host; /* names: the hosts of those that are here, not the ranks that are missing */
 	char names[256]; /* "2, 5-7", "nodea, nodeb" */
 };
+/* Of one by_host, when the time to join is over. Returns @buf. */
+char *joined_missing(const struct joined *, char *buf, size_t cap);
 void joined_encode(const struct joined *, struct buf *);
 int joined_decode(struct joined *, struct view, struct err *);
 
