@@ -96,6 +96,12 @@ usage_error() {
 		help --json
 		help --completions bash --json
 	EOT
+	# Every command prints a JSON value or fails with one.
+	while read -r line; do
+		run --separate-stderr collctl "$line" --json </dev/null
+		jq -es 'length == 1' <<<"$output" >out || fail "$line: $output"
+		((status == 2)) || [[ $line == algorithms ]]
+	done <<<"$(tr ' ' '\n' <<<"$COMMANDS")"
 	run -2 --separate-stderr collctl --json barrier --op sum
 	assert_equal "$(jq -r .command <<<"$output")" barrier
 	run -2 --separate-stderr collctl --json frobnicate
