@@ -29,7 +29,7 @@ int algorithm_named(enum coll_kind kind, const char *name, const struct coll_alg
 	if (*out || !strcmp(name, "auto"))
 		return 0;
 	list_names(kind, 0, names, sizeof names);
-	return err_set(err, ERR_USAGE, "--algorithm: %s has no algorithm '%s', but %s",
+	return err_set(err, ERR_USAGE, "--algorithm: %s has no algorithm '%s'; expected one of %s",
 	               coll_name(kind), name, names);
 }
 

@@ -172,6 +172,11 @@ int addr_resolve(struct addr *a, const char *host, int port, bool passive, struc
 		return any_address(a, port);
 	if (!*host)
 		return err_set(err, ERR_USAGE, ":%d: an address to connect to needs a host", port);
+	/* Else a port without a host would be taken for an IPv4 address: 7700 for 0.0.30.20. */
+	if (host[strspn(host, "0123456789")] == '\0')
+		return err_set(err, ERR_USAGE, "'%s' is not an address: expected HOST:PORT%s%s%s",
+		               host, passive ? " or :" : "", passive ? host : "",
+		               passive ? " for all interfaces" : "");
 	int rc = getaddrinfo(host, NULL, &hints, &list);
 	if (rc)
 		return resolve_failed(host, rc, passive, err);

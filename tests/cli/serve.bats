@@ -175,6 +175,11 @@ index() {
 }
 
 # bats test_tags=smoke
+@test "a port without a host is no address" {
+	run -2 collctl serve --listen 7700
+	assert_output "collctl: '7700' is not an address: expected HOST:PORT or :7700 for all interfaces"
+}
+
 @test "it says where it listens; -q says nothing" {
 	local port
 	start_serve
