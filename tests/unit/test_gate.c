@@ -237,6 +237,39 @@ static void a_source_pays_itself(void **state)
 		close(fd[i]);
 }
 
+/* A flood from the address of an honest peer: whose handshake has begun stays, however many come
+ * and say nothing, or a little. */
+static void who_has_proved_something_stays(void **state)
+{
+	struct err err = {0};
+	int fd[24];
+	(void)state;
+	gate_set_up(true, 8, 4, 0);
+	int at_gate = conn_sock_dial(&at, &err);
+	struct conn *honest = tls_dial(tls, at_gate, "alice", key, 0, &err);
+	assert_int_equal(conn_watch(honest, &loop, nothing, NULL, &err), 0);
+	for (int i = 0; i < 3; i++) { /* the ClientHello is there, the answer is on its way */
+		turn();
+		assert_true(conn_handshake(honest, &err) >= 0);
+	}
+	for (int i = 0; i < 24; i++) {
+		fd[i] = come(1);
+		if (i % 2)
+			(void)!send(fd[i], "\x16\x03\x01", 3, MSG_NOSIGNAL);
+	}
+	uint8_t opening[GATE_OPENING] = "honest";
+	struct greeting g = {0};
+	memcpy(g.opening, opening, sizeof opening);
+	for (int64_t until = clock_ns() + PATIENCE; !nadmitted; turn()) {
+		assert_true(clock_ns() < until);
+		assert_true(greeting_advance(&g, honest, &err) >= 0);
+	}
+	assert_string_equal((const char *)openings[0], "honest");
+	conn_free(honest);
+	for (int i = 0; i < 24; i++)
+		close(fd[i]);
+}
+
 static void patience_ends(void **state)
 {
 	int silent, slow;
@@ -370,6 +403,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        GATE_TEST(the_opening_is_delivered),
 	        GATE_TEST(the_oldest_goes_when_slots_are_full),
+	        GATE_TEST(who_has_proved_something_stays),
 	        GATE_TEST(a_source_pays_itself),
 	        GATE_TEST(patience_ends),
 	        GATE_TEST(strangers_disturb_nobody),
