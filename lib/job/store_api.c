@@ -11,7 +11,6 @@
 
 #include <jansson.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 
 #include "lib/base/clock.h"
 
@@ -32,9 +31,20 @@ struct answer {
 	const char *allow;
 };
 
+void store_add_headers(struct MHD_Response *res, const char *type, uint64_t index)
+{
+	char text[32];
+
+	snprintf(text, sizeof text, "%llu", (unsigned long long)index);
+	if (index)
+		mhd.add_response_header(res, "X-Consul-Index", text);
+	mhd.add_response_header(res, "Content-Type", type);
+	mhd.add_response_header(res, "X-Content-Type-Options", "nosniff");
+	mhd.add_response_header(res, "Cache-Control", "no-store");
+}
+
 static enum MHD_Result send_answer(struct request *r, const struct answer *a)
 {
-	char index[32];
 	struct MHD_Response *res = mhd.create_response_from_buffer(
 	        a->len, (void *)a->data, a->owned ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_MUST_COPY);
 
@@ -43,14 +53,9 @@ static enum MHD_Result send_answer(struct request *r, const struct answer *a)
 			free((void *)a->data);
 		return MHD_NO; /* closes the connection */
 	}
-	snprintf(index, sizeof index, "%llu", (unsigned long long)a->index);
-	if (a->index)
-		mhd.add_response_header(res, "X-Consul-Index", index);
+	store_add_headers(res, a->type, a->index);
 	if (a->allow)
 		mhd.add_response_header(res, "Allow", a->allow);
-	mhd.add_response_header(res, "Content-Type", a->type);
-	mhd.add_response_header(res, "X-Content-Type-Options", "nosniff");
-	mhd.add_response_header(res, "Cache-Control", "no-store");
 	enum MHD_Result ret = mhd.queue_response(r->conn, a->status, res);
 	mhd.destroy_response(res);
 	return ret;
@@ -74,10 +79,9 @@ static enum MHD_Result send_bool(struct request *r, bool value)
 }
 
 /* Takes the reference; NULL counts as out of memory. */
-static enum MHD_Result send_json(struct request *r, json_t *json, uint64_t index)
+static enum MHD_Result send_json(struct request *r, json_t *json)
 {
-	struct answer a = {
-	        .status = MHD_HTTP_OK, .type = "application/json", .owned = true, .index = index};
+	struct answer a = {.status = MHD_HTTP_OK, .type = "application/json", .owned = true};
 
 	a.data = json ? json_dumps(json, JSON_COMPACT) : NULL;
 	json_decref(json);
@@ -176,49 +180,6 @@ static bool is_authorised(struct request *r)
 
 /* ---- GET ---- */
 
-static json_t *base64(const char *data, size_t len)
-{
-	if (len == 0)
-		return json_null();
-	char *text = malloc(4 * (len / 3 + 1) + 1);
-	if (!text)
-		return NULL;
-	int n = EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)data, (int)len);
-	json_t *json = json_stringn_nocheck(text, (size_t)n);
-	free(text);
-	return json;
-}
-
-static json_t *entry_json(const struct kv_entry *e)
-{
-	json_t *json = json_pack("{s:I, s:s, s:I, s:o, s:I, s:I}", "LockIndex", (json_int_t)e->lock,
-	                         "Key", e->key, "Flags", (json_int_t)e->flags, "Value",
-	                         base64(e->data, e->len), "CreateIndex", (json_int_t)e->create,
-	                         "ModifyIndex", (json_int_t)e->modify);
-
-	if (json && e->session[0] &&
-	    json_object_set_new(json, "Session", json_string(e->session)) < 0) {
-		json_decref(json);
-		return NULL;
-	}
-	return json;
-}
-
-/* The entries of a range, or their keys alone. */
-static json_t *range_json(const struct kv *kv, size_t first, size_t n, bool keys)
-{
-	json_t *list = json_array();
-
-	for (size_t i = first; list && i < first + n; i++) {
-		const struct kv_entry *e = kv->entries[i];
-		if (json_array_append_new(list, keys ? json_string(e->key) : entry_json(e)) == 0)
-			continue;
-		json_decref(list);
-		return NULL;
-	}
-	return list;
-}
-
 static enum MHD_Result not_found(struct request *r, uint64_t index)
 {
 	struct answer a = {
@@ -231,25 +192,23 @@ static enum MHD_Result answer_get(struct request *r, const char *key, bool by_pr
                                   uint64_t index)
 {
 	const struct kv *kv = &r->server->kv;
-	size_t first = 0, n = 1;
-	const struct kv_entry *e = NULL;
+	struct kv_entry *e = by_prefix ? NULL : kv_find(kv, key);
+	size_t first = 0, n = by_prefix ? kv_range(kv, key, &first) : e != NULL;
+	enum page_kind kind = by_prefix           ? has_arg(r, "keys") ? PAGE_KEYS : PAGE_ENTRIES
+	                      : has_arg(r, "raw") ? PAGE_RAW
+	                                          : PAGE_ENTRY;
+	bool full;
 
-	if (by_prefix)
-		n = kv_range(kv, key, &first);
-	else
-		e = kv_find(kv, key);
-	if (by_prefix ? n == 0 : !e)
+	if (n == 0)
 		return not_found(r, index);
-	if (by_prefix)
-		return send_json(r, range_json(kv, first, n, has_arg(r, "keys")), index);
-	if (!has_arg(r, "raw"))
-		return send_json(r, json_pack("[o]", entry_json(e)), index);
-	struct answer raw = {.status = MHD_HTTP_OK,
-	                     .type = "application/octet-stream",
-	                     .data = e->data,
-	                     .len = e->len,
-	                     .index = index};
-	return send_answer(r, &raw);
+	struct MHD_Response *res =
+	        store_page(r, kind, key, by_prefix ? kv->entries + first : &e, n, index, &full);
+	if (res)
+		return mhd.queue_response(r->conn, MHD_HTTP_OK, res);
+	if (full)
+		return send_text(r, MHD_HTTP_SERVICE_UNAVAILABLE,
+		                 "too many large answers are under way\n");
+	return send_text(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
 }
 
 /* The index of what is asked for: of a key its own, and of what is missing or a whole range that of
@@ -391,7 +350,7 @@ static enum MHD_Result create_session(struct request *r)
 	const struct kv_session *s = kv_session_create(&r->server->kv, ttl, deletes, clock_ns());
 	if (!s)
 		return send_text(r, MHD_HTTP_INSUFFICIENT_STORAGE, "too many sessions\n");
-	return send_json(r, json_pack("{s:s}", "ID", s->id), 0);
+	return send_json(r, json_pack("{s:s}", "ID", s->id));
 }
 
 static enum MHD_Result do_session(struct request *r, const char *what)
@@ -402,7 +361,7 @@ static enum MHD_Result do_session(struct request *r, const char *what)
 		return create_session(r);
 	if (strncmp(what, "renew/", 6) == 0) {
 		const struct kv_session *s = kv_session_renew(kv, what + 6, clock_ns());
-		return s ? send_json(r, json_pack("[o]", session_json(s)), 0)
+		return s ? send_json(r, json_pack("[o]", session_json(s)))
 		         : send_text(r, MHD_HTTP_NOT_FOUND, "no such session\n");
 	}
 	if (strncmp(what, "destroy/", 8) == 0) {
@@ -438,8 +397,12 @@ enum MHD_Result store_api_begin(struct request *r)
 
 	if (!is_authorised(r))
 		return send_text(r, MHD_HTTP_FORBIDDEN, "the token is missing or wrong\n");
-	if (length && strtoull(length, NULL, 10) > KV_VALUE_BYTES)
+	unsigned long long bytes = length ? strtoull(length, NULL, 10) : 0;
+	if (bytes > KV_VALUE_BYTES)
 		return send_text(r, MHD_HTTP_CONTENT_TOO_LARGE,
 		                 "a value has at most 65536 bytes\n");
+	if (!store_reserve_body(r, bytes))
+		return send_text(r, MHD_HTTP_SERVICE_UNAVAILABLE,
+		                 "too many large values are coming in\n");
 	return MHD_YES;
 }

@@ -34,6 +34,8 @@
 #define PEM_MAX     ((size_t)1 << 20)
 #define POOL_BYTES  ((size_t)16 << 10) /* of a connection: its request's head */
 #define BACKLOG     512
+#define BODIES_MAX  ((size_t)16 << 20) /* bytes of all bodies that are coming in, ... */
+#define BODY_SMALL  ((size_t)4 << 10)  /* ... but for those of at most so many */
 
 struct mhd_functions mhd;
 
@@ -144,10 +146,23 @@ static enum MHD_Result begin(struct store_server *s, struct MHD_Connection *conn
 	return store_api_begin(r);
 }
 
+bool store_reserve_body(struct request *r, size_t len)
+{
+	struct store_server *s = r->server;
+
+	if (len <= BODY_SMALL || len <= r->reserved)
+		return true;
+	if (s->body_bytes + len - r->reserved > BODIES_MAX)
+		return false;
+	s->body_bytes += len - r->reserved;
+	r->reserved = len;
+	return true;
+}
+
 static enum MHD_Result take_body(struct request *r, const char *data, size_t *len)
 {
 	/* Only a chunked body gets here without having named its size. */
-	if (*len > KV_VALUE_BYTES - r->len)
+	if (*len > KV_VALUE_BYTES - r->len || !store_reserve_body(r, r->len + *len))
 		return MHD_NO;
 	char *more = realloc(r->body, r->len + *len);
 	if (!more)
@@ -190,6 +205,8 @@ static void on_completed(void *arg_, struct MHD_Connection *conn, void **con_cls
 		s->withdrawn = true;
 	r->client->deadline = clock_ns() + r->server->client_time; /* for the next one */
 	s->nrequests--;
+	s->body_bytes -= r->reserved;
+	store_page_release(r);
 	free(r->key);
 	free(r->body);
 	free(r);

@@ -1,9 +1,10 @@
 /*
  * The embedded store: an HTTP server on libmicrohttpd (opened at run time) that speaks the Consul
  * KV subset of FORMATS.md: PUT with cas, acquire and release, GET with raw, keys, recurse and
- * blocking index, DELETE with recurse and cas, sessions with TTL. Caps on values, keys, waiters and
- * connections; who is slow to send a request or to take its answer is dropped after ten seconds. It
- * owns no thread: the caller's loop (or epoll) watches its descriptor. What it stores is kv.h's.
+ * blocking index, DELETE with recurse and cas, sessions with TTL. Caps on values, keys, waiters,
+ * connections, and the bytes of answers and bodies under way; who is slow to send a request or to
+ * take its answer is dropped after ten seconds. It owns no thread: the caller's loop (or epoll)
+ * watches its descriptor. What it stores is kv.h's.
  */
 #ifndef COLLCTL_JOB_STORE_SERVER_H
 #define COLLCTL_JOB_STORE_SERVER_H

@@ -1,6 +1,7 @@
 /*
  * What the files of the embedded store share, and nobody else sees: store_server.c has the server's
- * life, its connections and who waits; store_api.c what is asked and answered.
+ * life, its connections and who waits; store_api.c what is asked and answered,
+ * store_page.c the large answers.
  */
 #ifndef COLLCTL_JOB_STORE_SERVER_INTERNAL_H
 #define COLLCTL_JOB_STORE_SERVER_INTERNAL_H
@@ -55,7 +56,9 @@ struct request {
 	struct client *client;
 	char *body;
 	size_t len;
-	bool deleted; /* it has deleted a key */
+	size_t reserved;   /* of the server's body_bytes */
+	bool deleted;      /* it has deleted a key */
+	struct page *page; /* its answer, if that is one of store_page.c's */
 	/* a blocking query */
 	struct request *next, **prev; /* prev: NULL if it is not in the list */
 	char *key;
@@ -69,6 +72,9 @@ struct store_server {
 	struct client *clients;
 	struct request *waiters;
 	int nwaiters, nrequests;
+	struct page *pages;
+	size_t page_bytes; /* of all pages */
+	size_t body_bytes; /* of the bodies of requests under way, but for small ones */
 	char *token, *cert, *cert_key;
 	struct addr addr;
 	char address[ADDR_TEXT];
@@ -77,10 +83,25 @@ struct store_server {
 	bool withdrawn, stopping;
 };
 
+/* Of one key: with all about it, its value alone. Of what begins with a key: all, the keys. */
+enum page_kind { PAGE_ENTRY, PAGE_RAW, PAGE_ENTRIES, PAGE_KEYS };
+
+/* The answer to GET of @key at @index, which is @entries. It is kept until @r has been answered.
+ * NULL: no memory, or *full: there are too many bytes of large answers under way. */
+struct MHD_Response *store_page(struct request *r, enum page_kind kind, const char *key,
+                                struct kv_entry *const *entries, size_t n, uint64_t index,
+                                bool *full);
+void store_page_release(struct request *r); /* idempotent */
+
+/* Room for a body of @len bytes in all; false: too many are under way. */
+bool store_reserve_body(struct request *r, size_t len);
+
 /* Suspend @r until a change of @key (or of what begins with it), @until or the server's end; then
  * it is asked again, with has_waited. */
 enum MHD_Result store_suspend(struct request *r, const char *key, bool by_prefix, int64_t until);
 
+/* What every answer has; @index: X-Consul-Index, 0: none. */
+void store_add_headers(struct MHD_Response *res, const char *type, uint64_t index);
 /* The beginning of a request, with its headers alone: answer it, which refuses its body, or let
  * that come. */
 enum MHD_Result store_api_begin(struct request *r);

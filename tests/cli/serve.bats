@@ -273,3 +273,17 @@ index() {
 		[[ $(<"t/$i") == go ]] || fail "waiter $i got '$(<"t/$i")'"
 	done
 }
+
+# Row 57 of the table of faults.
+@test "a full store and clients that take no answer: bounded memory, others are served" {
+	local clients=$((LONG ? 4000 : 200)) peak
+	if ((LONG)) && (($(ulimit -Hn) < 4500)); then
+		skip "4,000 clients need 4,500 descriptors, and the limit is $(ulimit -Hn)"
+	fi
+	start_serve
+	run -0 --separate-stderr "$PYTHON" "$HELPERS_DIR/../fault/greedy.py" "$STORE" "$SERVE_PID" "$clients"
+	echo "$output"
+	peak=${output##* }
+	# The manual says about 300; sanitizers keep what was freed.
+	grep -qE '__(asan|tsan)_init' "$COLLCTL" || ((peak < 320))
+}
