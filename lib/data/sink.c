@@ -334,7 +334,7 @@ static int open_members(struct sink *s, struct sink_file *f, struct err *err)
 	return outfile_reserve(&f->out, a->bytes, err);
 }
 
-/* Of many files, a lack of descriptors is told with how many they are. */
+/* If descriptors run out, mention how many files there are. */
 static int lacking(const struct sink *s, struct err *err)
 {
 	size_t len = strlen(err->text);

@@ -7,7 +7,8 @@
 
 #include "lib/exec/space.h"
 
-#define WRITE_QUANTUM (512u << 10) /* bytes: the writer is told of no less but a step's end */
+#define WRITE_QUANTUM \
+	(512u << 10) /* smallest update sent to the writer, except at the end of a step */
 
 /* ---- files ---- */
 

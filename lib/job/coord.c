@@ -388,7 +388,7 @@ static int tell_roster(struct coord *c, struct member *m, const struct buf *addr
 	return fits ? 0 : -1;
 }
 
-/* Its own rank, which has only to look, is notified last. */
+/* Rank 0 itself is notified last. */
 static void tell_rosters(struct coord *c)
 {
 	struct buf addresses;
