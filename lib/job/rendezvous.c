@@ -35,6 +35,7 @@ struct rendezvous {
 	struct keeper keeper;   /* of our own record */
 	struct addr host;       /* of a hostfile or of run */
 	char trouble[400];
+	bool strange; /* the last record was not one of this job: what trouble says */
 };
 
 static void hex(const uint8_t *p, size_t n, char *out)
@@ -401,10 +402,13 @@ int rendezvous_locate(struct rendezvous *r, struct addr *where, int64_t until, s
 		r->wait_index = 0;
 		return -1;
 	}
-	if (!value.index)
+	/* A record that is not this job's tells more than that it has been withdrawn since. */
+	if (!value.index && !r->strange)
 		snprintf(r->trouble, sizeof r->trouble, "no record %s in the store %s", r->key,
 		         r->conf.url);
 	bool ok = value.index && record_decode(r, value.data, value.len, &rec);
+	if (value.index)
+		r->strange = !ok;
 	free(value.data);
 	if (!ok)
 		return 0;

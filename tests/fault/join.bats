@@ -295,6 +295,18 @@ by_store() { # R P [OPTIONS...]
 	assert_no_output
 }
 
+@test "10: the record with another secret is withdrawn before the rank gives up: it is told all the same" {
+	start_serve
+	collctl keygen other.key
+	rank 0 2 allreduce --join-timeout 2s in.0.npy -o out.0.npy
+	wait_record
+	SECRET=other.key rank 1 2 allreduce --join-timeout 5s in.1.npy -o out.1.npy
+	wait_ranks
+	assert_rank 0 5
+	assert_rank 1 5 MAC secret
+	assert_no_output
+}
+
 @test "11: a store that is not there: 5, its URL named" {
 	free_port
 	STORE=http://127.0.0.1:$PORT
