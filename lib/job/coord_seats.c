@@ -329,6 +329,7 @@ static void complete(struct coord *c)
 			last = p;
 		}
 		if (e.code) {
+			e.rank = r;
 			coord_fail(c, &e, PHASE_JOIN);
 			return;
 		}

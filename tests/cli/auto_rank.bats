@@ -186,4 +186,8 @@ raw_inputs() {
 	raw_inputs 0 1 2
 	collctl run -n 3 -- gather -r auto --root 0 --format raw --dtype u8 --shape 1 '{rank}' -o out
 	assert_equal "$(<out)" 012
+	run -7 --separate-stderr collctl run -n 3 -- gather --root nosuch --format raw --dtype u8 --shape 1 \
+		'{rank}' -o out
+	assert_equal "$(sed 's/^\[.\] //' <<<"$stderr")" \
+		'collctl: rank 0: --root nosuch: no rank is on a host of this name'
 }
