@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "lib/base/io.h"
+#include "lib/base/json.h"
+#include "lib/net/crypto.h"
 
 #define COLLECTIVE (OPTS_JOB | OPTS_ALGO | OPTS_JSON)
 #define ARRAYS     (COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STATS | OPTS_OUTPUT)
@@ -177,6 +179,8 @@ int collctl_main(int argc, char **argv)
 	 */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
+	crypto_watch_memory();
+	json_watch_memory();
 	options_init(&o);
 	int code = flush_stdout(dispatch(&o, argc, argv));
 	options_release(&o);

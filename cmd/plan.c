@@ -207,6 +207,12 @@ static int build(struct planned *p, int rank, struct err *err)
 	               p->alg->name, rank, sched_strerror(e));
 }
 
+/* Those who look at schedules say in words alone what is wrong with them. */
+static int code_of(const char *why)
+{
+	return strstr(why, "memory") ? ERR_RESOURCE : ERR_OTHER;
+}
+
 static int build_all(struct planned *p, struct err *err)
 {
 	for (int r = 0; r < p->args.size; r++)
@@ -215,7 +221,7 @@ static int build_all(struct planned *p, struct err *err)
 	if (!sched_figures(p->scheds, p->args.size, &p->figures, p->why) ||
 	    !simulate_schedules(&p->model, p->scheds, p->args.size, (unsigned)dtype_size(p->wire),
 	                        &p->simulated, p->why))
-		return err_set(err, ERR_OTHER, "%s: %s", p->alg->name, p->why);
+		return err_set(err, code_of(p->why), "%s: %s", p->alg->name, p->why);
 	return 0;
 }
 
@@ -227,7 +233,7 @@ static int build_wanted(struct planned *p, struct err *err)
 	if (p->o->rank < 0 || p->o->verify)
 		return build_all(p, err);
 	if (!simulate_estimate(p->alg, &p->args, &steps, p->why))
-		return err_set(err, ERR_OTHER, "%s", p->why);
+		return err_set(err, code_of(p->why), "%s", p->why);
 	p->alone = steps >= SIMULATE_STEPS_MAX;
 	snprintf(p->why, sizeof p->why, "%d schedules of about %" PRIu64 " steps in all",
 	         p->args.size, steps);
@@ -239,8 +245,9 @@ static int verify(struct planned *p, struct err *err)
 	char why[VERIFY_TEXT];
 
 	if (!verify_algorithm(p->alg, &p->args, why))
-		return err_set(err, ERR_OTHER, "%s of %d ranks is wrong: %s", p->alg->name,
-		               p->args.size, why);
+		return err_set(err, code_of(why), "%s of %d ranks %s: %s", p->alg->name,
+		               p->args.size,
+		               code_of(why) == ERR_OTHER ? "is wrong" : "is not verified", why);
 	p->verified = true;
 	return 0;
 }

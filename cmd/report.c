@@ -137,6 +137,7 @@ int report_failure(const char *command, bool json, const struct err *e, int rank
 	int code = report(e, rank);
 
 	if (json) {
+		json_forget_memory(); /* of what was built before */
 		json_t *error = report_error_json(e, rank, phase);
 		json_t *name = command ? json_string(command) : NULL;
 		report_json(json_pack("{s:o, s:b, s:o}", "command", name ? name : json_null(), "ok",

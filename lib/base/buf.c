@@ -20,8 +20,14 @@ void buf_release(struct buf *b)
 {
 	if (b->secret)
 		wipe(b->data, b->cap);
-	free(b->data);
+	if (!b->fixed)
+		free(b->data);
 	*b = (struct buf){.max = b->max, .secret = b->secret};
+}
+
+void buf_init_fixed(struct buf *b, void *memory, size_t size)
+{
+	*b = (struct buf){.data = memory, .cap = size, .max = size, .fixed = true};
 }
 
 /* realloc may leave a copy where the bytes were. */
@@ -53,13 +59,20 @@ uint8_t *buf_room(struct buf *b, size_t n)
 			cap = b->max;
 		uint8_t *data = grow(b, cap);
 		if (!data) {
-			b->failed = true;
+			b->failed = b->nomem = true;
 			return NULL;
 		}
 		b->data = data;
 		b->cap = cap;
 	}
 	return b->data + b->len;
+}
+
+int buf_reserve(struct buf *b, size_t n)
+{
+	int ret = buf_room(b, n) ? 0 : -1;
+	b->failed = b->nomem = false;
+	return ret;
 }
 
 void buf_put(struct buf *b, const void *data, size_t n)

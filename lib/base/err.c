@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@ __attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, i
 {
 	if (!e || e->code)
 		return -1;
-	e->code = code;
+	bool lacking = errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE;
+	e->code = lacking ? ERR_RESOURCE : code;
 	e->rank = rank;
 	int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
 	if (errnum && n >= 0 && (size_t)n < sizeof e->text) {

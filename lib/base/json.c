@@ -1,6 +1,7 @@
 #include "lib/base/json.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
  * and how it is written. */
 #define U64_KEY  "\001u64"
 #define U64_TEXT "\"\\u0001u64\""
+
+static atomic_bool lacked;
 
 #define REAL_TEXT 32 /* "-2.2250738585072014e-308" and ".0" */
 
@@ -109,9 +112,36 @@ json_t *json_u64(uint64_t x)
 
 char *json_text(const json_t *value, size_t flags)
 {
-	char *text = value ? json_dumps(value, flags | JSON_REAL_PRECISION(17)) : NULL;
+	char *text = value && !lacked ? json_dumps(value, flags | JSON_REAL_PRECISION(17)) : NULL;
 
+	if (text && lacked) { /* what lacks a part may be JSON all the same */
+		free(text);
+		text = NULL;
+	}
 	if (text)
 		shorten(text);
 	return text;
+}
+
+static void *watched_malloc(size_t n)
+{
+	void *p = malloc(n);
+	if (!p && n)
+		lacked = true;
+	return p;
+}
+
+void json_watch_memory(void)
+{
+	json_set_alloc_funcs(watched_malloc, free);
+}
+
+bool json_lacked_memory(void)
+{
+	return lacked;
+}
+
+void json_forget_memory(void)
+{
+	lacked = false;
 }

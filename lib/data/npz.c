@@ -33,6 +33,9 @@
 	X(error_strerror)             \
 	X(error_to_data)              \
 	X(error_fini)                 \
+	X(error_code_zip)             \
+	X(get_error)                  \
+	X(file_get_error)             \
 	X(open_from_source)           \
 	X(discard)                    \
 	X(close)                      \
@@ -147,20 +150,28 @@ static void range_init(struct range *r, int fd, uint64_t at, uint64_t bytes)
 }
 
 /* Open the archive whose bytes @call reads or writes; NULL: an error of @code. */
+/* What failed: @code, or that memory was lacking, which libzip sometimes tells by errno alone. */
+static int code_of(zip_error_t *error, int code)
+{
+	return zip.error_code_zip(error) == ZIP_ER_MEMORY || errno == ENOMEM ? ERR_RESOURCE : code;
+}
+
 static zip_t *open_archive(zip_source_callback call, void *ctx, int flags, int code,
                            const char *path, struct err *err)
 {
 	zip_error_t error;
 	zip_t *za = NULL;
 	zip.error_init(&error);
+	errno = 0;
 	zip_source_t *source = zip.source_function_create(call, ctx, &error);
 	if (source)
 		za = zip.open_from_source(source, flags, &error);
 	if (!za) {
 		if (source)
 			zip.source_free(source);
+		code = code_of(&error, code);
 		err_set(err, code, "%s: cannot open the archive: %s", path,
-		        zip.error_strerror(&error));
+		        code == ERR_RESOURCE ? "out of memory" : zip.error_strerror(&error));
 	}
 	zip.error_fini(&error);
 	return za;
@@ -184,9 +195,11 @@ static int copy_out(const struct unpack *u, const zip_stat_t *st, zip_file_t *fi
 	for (;;) {
 		if (offload_stopped(err))
 			return -1;
+		errno = 0;
 		zip_int64_t n = zip.fread(file, u->buf, CHUNK);
 		if (n < 0)
-			return err_set(err, ERR_INPUT, "%s: member '%.200s': %s", u->path, st->name,
+			return err_set(err, code_of(zip.file_get_error(file), ERR_INPUT),
+			               "%s: member '%.200s': %s", u->path, st->name,
 			               zip.file_strerror(file));
 		if ((uint64_t)n > st->size - done || (n == 0 && done < st->size))
 			return err_set(err, ERR_INPUT,
@@ -206,10 +219,11 @@ static int copy_out(const struct unpack *u, const zip_stat_t *st, zip_file_t *fi
 static int unpack_member(const struct unpack *u, zip_uint64_t i, const zip_stat_t *st,
                          struct err *err)
 {
+	errno = 0;
 	zip_file_t *file = zip.fopen_index(u->za, i, 0);
 	if (!file)
-		return err_set(err, ERR_INPUT, "%s: member '%.200s': %s", u->path, st->name,
-		               zip.strerror(u->za));
+		return err_set(err, code_of(zip.get_error(u->za), ERR_INPUT),
+		               "%s: member '%.200s': %s", u->path, st->name, zip.strerror(u->za));
 	int ret = copy_out(u, st, file, err);
 	zip.fclose(file);
 	return ret;
@@ -219,9 +233,11 @@ static int unpack_member(const struct unpack *u, zip_uint64_t i, const zip_stat_
 static int check_member(const struct unpack *u, zip_uint64_t i, zip_stat_t *st, struct err *err)
 {
 	const zip_uint64_t need = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_ENCRYPTION_METHOD;
+	errno = 0;
 	if (zip.stat_index(u->za, i, 0, st) || (st->valid & need) != need)
-		return err_set(err, ERR_INPUT, "%s: member %" PRIu64 " is damaged: %s", u->path,
-		               (uint64_t)i, zip.strerror(u->za));
+		return err_set(err, code_of(zip.get_error(u->za), ERR_INPUT),
+		               "%s: member %" PRIu64 " is damaged: %s", u->path, (uint64_t)i,
+		               zip.strerror(u->za));
 	size_t n = strlen(st->name);
 	if (n < strlen(SUFFIX) || strcmp(st->name + n - strlen(SUFFIX), SUFFIX) != 0)
 		return err_set(err, ERR_INPUT, "%s: member '%.200s' is no .npy file", u->path,
@@ -230,8 +246,8 @@ static int check_member(const struct unpack *u, zip_uint64_t i, zip_stat_t *st, 
 		return err_set(err, ERR_INPUT, "%s: member '%.200s' is encrypted", u->path,
 		               st->name);
 	if (zip.name_locate(u->za, st->name, 0) != (zip_int64_t)i)
-		return err_set(err, ERR_INPUT, "%s: member '%.200s' is there twice", u->path,
-		               st->name);
+		return err_set(err, errno == ENOMEM ? ERR_RESOURCE : ERR_INPUT,
+		               "%s: member '%.200s' is there twice", u->path, st->name);
 	if (st->size > INT64_MAX - u->end)
 		return err_set(err, ERR_INPUT, "%s: member '%.200s' is too large", u->path,
 		               st->name);
@@ -374,17 +390,20 @@ static int pack(zip_t *za, struct range *ranges, int spool, const struct npz_mem
 {
 	for (size_t i = 0; i < n; i++) {
 		range_init(&ranges[i], spool, members[i].offset, members[i].bytes);
+		errno = 0;
 		if (add_member(za, &ranges[i], members[i].name))
-			return err_set(err, ERR_OUTPUT, "member '%.200s': %s", members[i].name,
-			               zip.strerror(za));
+			return err_set(err, code_of(zip.get_error(za), ERR_OUTPUT),
+			               "member '%.200s': %s", members[i].name, zip.strerror(za));
 	}
+	errno = 0;
 	if (zip.close(za) == 0)
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (ranges[i].why.code)
 			return err_set(err, ERR_OUTPUT, "cannot read member '%.200s': %s",
 			               members[i].name, ranges[i].why.text);
-	return err_set(err, ERR_OUTPUT, "cannot write the archive: %s", zip.strerror(za));
+	return err_set(err, code_of(zip.get_error(za), ERR_OUTPUT), "cannot write the archive: %s",
+	               zip.strerror(za));
 }
 
 /* libzip writes no archive without members: it is the record of its end alone. */

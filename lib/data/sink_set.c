@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "lib/base/json.h"
 #include "lib/base/path.h"
 #include "lib/data/dataset_internal.h"
 #include "lib/data/sink_internal.h"
@@ -61,9 +62,14 @@ static char *index_text(const struct dataset *like, size_t *len)
 		bad |= json_object_set_new(map, like->tensors[i].name,
 		                           json_string(like->files[like->tensors[i].file].name));
 	bad |= json_object_set_new(index, "weight_map", map);
+	bad |= json_lacked_memory();
 	char *json =
 	        bad ? NULL : json_dumps(index, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_ENSURE_ASCII);
 	json_decref(index);
+	if (json && json_lacked_memory()) {
+		free(json);
+		json = NULL;
+	}
 	int n = json ? asprintf(&text, "%s\n", json) : -1;
 	free(json);
 	*len = (size_t)n;

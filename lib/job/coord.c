@@ -1,4 +1,3 @@
-#include <openssl/rand.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "lib/base/private.h"
 #include "lib/job/coord_internal.h"
 #include "lib/job/ranks.h"
+#include "lib/net/crypto.h"
 
 #define EVIDENCE_WAIT (250 * NS_PER_MS) /* a culprit's own word may still be on its way */
 #define DRAIN_WAIT    (2 * NS_PER_SEC)
@@ -31,16 +31,18 @@ static void tell_all(struct coord *c, uint8_t type, const struct buf *body)
 			coord_tell(&c->members[r], type, body);
 }
 
-void coord_err_message(const struct err *e, enum phase phase, struct buf *b)
+void coord_err_message(const struct err *e, enum phase phase, struct buf *b,
+                       uint8_t memory[ERR_MESSAGE])
 {
-	buf_init(b, 4096);
+	buf_init_fixed(b, memory, ERR_MESSAGE);
 	err_encode(e, phase, b);
 }
 
 void coord_tell_failure(struct coord *c, struct member *m)
 {
 	struct buf b;
-	coord_err_message(&c->failure, c->failed_in, &b);
+	uint8_t memory[ERR_MESSAGE];
+	coord_err_message(&c->failure, c->failed_in, &b, memory);
 	coord_tell(m, MSG_ABORT, &b);
 	m->told = true;
 	buf_release(&b);
@@ -66,6 +68,9 @@ void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 	coord_stop_comparing(c);
 	c->stage = STAGE_FAILED;
 	c->failure = *e;
+	if (e->code == ERR_RESOURCE &&
+	    e->rank == ERR_RANK_SELF) /* what is lacking is lacking here */
+		c->failure.rank = c->self;
 	c->failed_in = phase;
 	coord_name_host(c, &c->failure);
 	loop_timer_stop(&c->evidence_timer);
@@ -198,6 +203,10 @@ void coord_member_lost(struct member *m, const struct err *why)
 		return;
 	}
 	m->lost = true;
+	if (why->code == ERR_RESOURCE) {
+		coord_lacking(m, why);
+		return;
+	}
 	if (c->stage == STAGE_JOIN || c->stage == STAGE_RUN) {
 		snprintf(e.text, sizeof e.text, "lost %s: %.200s", phase_words(phase),
 		         why->code ? why->text : "connection closed");
@@ -243,6 +252,15 @@ static void on_lost(void *ctx, const struct err *err)
 	coord_maybe_drained(c);
 }
 
+/* It is the coordinator that lacks it. */
+void coord_lacking(void *ctx, const struct err *err)
+{
+	struct member *m = ctx;
+	struct err e = *err;
+	e.rank = m->coord->self;
+	coord_fail(m->coord, &e, phase_of(m->coord, m));
+}
+
 /* What of its bytes @m has moved; 1: all, or it is not known how many there are. */
 static double fraction(const struct member *m)
 {
@@ -273,7 +291,8 @@ static void tell_pace(struct coord *c)
 {
 	struct pace p = slowest(c);
 	struct buf b;
-	buf_init(&b, 32);
+	uint8_t memory[64];
+	buf_init_fixed(&b, memory, sizeof memory);
 	pace_encode(&p, &b);
 	tell_all(c, MSG_BEAT, &b);
 	buf_release(&b);
@@ -366,8 +385,9 @@ static void encode_addresses(const struct coord *c, struct buf *b)
 	}
 }
 
-/* Tell @m the plan with its details, and the addresses. -1: it does not fit a message. */
-static int tell_roster(struct coord *c, struct member *m, const struct buf *addresses)
+/* Tell @m the plan with its details, and the addresses. */
+static int tell_roster(struct coord *c, struct member *m, const struct buf *addresses,
+                       struct err *err)
 {
 	struct plan plan = c->plan;
 	struct buf b, details;
@@ -379,8 +399,16 @@ static int tell_roster(struct coord *c, struct member *m, const struct buf *addr
 		plan.details = view_of(details.data, details.len);
 	plan_encode(&plan, &b);
 	buf_put(&b, addresses->data, addresses->len);
+	bool lacking = b.nomem || details.nomem || addresses->nomem;
 	bool fits = !b.failed && !details.failed && !addresses->failed;
-	if (fits)
+	if (lacking)
+		err_nomem(err, "a roster", CTL_BODY_MAX);
+	else if (!fits)
+		err_set(err, ERR_RESOURCE,
+		        "the addresses of %d ranks and what rank %d is to know do not fit a "
+		        "message",
+		        c->conf.size, m->rank);
+	else
 		coord_tell(m, MSG_ROSTER, &b);
 	wipe(plan.key, sizeof plan.key);
 	buf_release(&b);
@@ -394,14 +422,11 @@ static void tell_rosters(struct coord *c)
 	struct buf addresses;
 	encode_addresses(c, &addresses);
 	for (int i = 1; i <= c->conf.size; i++) {
+		struct err e = {0};
 		int r = (c->self + i) % c->conf.size;
-		if (tell_roster(c, &c->members[r], &addresses) == 0)
+		if (tell_roster(c, &c->members[r], &addresses, &e) == 0)
 			continue;
-		struct err e = {.rank = ERR_RANK_SELF};
-		err_set(&e, ERR_RESOURCE,
-		        "the addresses of %d ranks and what rank %d is to know do not fit a "
-		        "message",
-		        c->conf.size, r);
+		e.rank = c->self;
 		coord_fail(c, &e, PHASE_JOIN);
 		break;
 	}
@@ -449,9 +474,10 @@ static void send_roster(struct coord *c)
 	}
 	c->plan.host_cpus = shared_cpus(c);
 	int ret = c->conf.decide(c->conf.ctx, c->intents, &c->plan, &e);
-	if (ret == 0 && (RAND_bytes(c->plan.session, sizeof c->plan.session) != 1 ||
-	                 RAND_priv_bytes(c->plan.key, sizeof c->plan.key) != 1))
-		ret = err_set(&e, ERR_OTHER, "no random numbers");
+	if (ret == 0)
+		ret = crypto_random(c->plan.session, sizeof c->plan.session, &e);
+	if (ret == 0)
+		ret = crypto_random_key(c->plan.key, sizeof c->plan.key, &e);
 	if (ret < 0) {
 		if (e.rank == ERR_RANK_SELF)
 			e.rank = c->self;
@@ -537,13 +563,14 @@ static struct err outcome_of(const struct coord *c)
 static void finish_commit(struct coord *c)
 {
 	struct buf b;
+	uint8_t memory[ERR_MESSAGE];
 	for (int r = 0; r < c->conf.size; r++)
 		if (!c->members[r].done && !c->members[r].lost)
 			return;
 	struct err e = outcome_of(c);
 	coord_name_host(c, &e);
 	c->stage = STAGE_FINAL;
-	coord_err_message(&e, PHASE_COMMIT, &b);
+	coord_err_message(&e, PHASE_COMMIT, &b, memory);
 	tell_all(c, MSG_FINAL, &b);
 	buf_release(&b);
 }
@@ -633,8 +660,10 @@ static void receive(struct member *m, uint8_t type, struct view v)
 		coord_take_page(c, m->rank, page, v);
 		return;
 	case MSG_DONE:
-		if (c->stage != STAGE_COMMIT || m->done || err_decode(&m->outcome, &phase, &v) < 0)
+		if (c->stage != STAGE_COMMIT || m->done)
 			break;
+		if (err_decode(&m->outcome, &phase, &v) < 0)
+			err_set(&m->outcome, ERR_INTEGRITY, "a malformed DONE message");
 		m->done = true;
 		finish_commit(c);
 		return;
@@ -683,6 +712,14 @@ static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[
 	return c->conf.find(c->conf.find_ctx, identity, len, key);
 }
 
+static void gate_lacking(void *ctx, const struct err *err)
+{
+	struct coord *c = ctx;
+	struct err e = *err;
+	e.rank = c->self;
+	coord_fail(c, &e, PHASE_JOIN);
+}
+
 static void coord_free(struct coord *c)
 {
 	if (!c)
@@ -705,6 +742,7 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	        .slots = 2 * conf->size + 64,
 	        .per_source = conf->size + 32,
 	        .admit = coord_admit,
+	        .lacking = gate_lacking,
 	        .ctx = c,
 	};
 	size_t n = (size_t)conf->size;
@@ -727,6 +765,7 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 		m->rank = r;
 		m->ctl.on_message = on_message;
 		m->ctl.on_lost = on_lost;
+		m->ctl.on_lacking = coord_lacking;
 		m->ctl.ctx = m;
 	}
 	c->join_timer = (struct loop_timer){.fn = join_over, .ctx = c};

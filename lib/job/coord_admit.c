@@ -13,11 +13,12 @@ static void turn_away(struct coord *c, struct conn *conn, const struct addr *fro
 {
 	struct guest *g = coord_add_guest(c, conn, from);
 	struct buf b;
+	uint8_t memory[ERR_MESSAGE];
 	if (!g || !ctl_open(&g->ctl))
 		return;
 	if (misrouted)
 		ctl_send(&g->ctl, MSG_OTHER_JOB, NULL);
-	coord_err_message(e, PHASE_JOIN, &b);
+	coord_err_message(e, PHASE_JOIN, &b, memory);
 	ctl_send(&g->ctl, MSG_ABORT, &b);
 	ctl_end(&g->ctl);
 	buf_release(&b);

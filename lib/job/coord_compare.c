@@ -33,7 +33,8 @@ static void ask_pages(struct coord *c)
 {
 	const int *rank = c->tables.rank;
 	struct buf b;
-	buf_init(&b, 16);
+	uint8_t memory[4];
+	buf_init_fixed(&b, memory, sizeof memory);
 	buf_put_u32(&b, c->tables.page);
 	for (int side = 0; side < 2; side++)
 		if (rank[side] != c->self)

@@ -80,7 +80,11 @@ struct coord {
 
 /* A message to a member, or rank 0; @body may be NULL. */
 void coord_tell(struct member *m, uint8_t type, const struct buf *body);
-void coord_err_message(const struct err *e, enum phase phase, struct buf *b);
+#define ERR_MESSAGE 1024 /* bytes, and more than one has */
+void coord_err_message(const struct err *e, enum phase phase, struct buf *b,
+                       uint8_t memory[ERR_MESSAGE]);
+/* A control link's (ctl.h). */
+void coord_lacking(void *member, const struct err *err);
 void coord_tell_failure(struct coord *c, struct member *m);
 /* Fail the job: everybody who has joined is told now, who still comes is told then, until the time
  * to join is over. After the roster nobody comes. */

@@ -25,6 +25,14 @@ static void guest_lost(void *ctx, const struct err *err)
 	coord_maybe_drained(g->coord);
 }
 
+/* It may come again. */
+static void guest_lacking(void *ctx, const struct err *err)
+{
+	struct guest *g = ctx;
+	(void)err;
+	ctl_release(&g->ctl);
+}
+
 static void guest_message(void *ctx, uint8_t type, struct view body)
 {
 	struct guest *g = ctx;
@@ -61,6 +69,7 @@ struct guest *coord_add_guest(struct coord *c, struct conn *conn, const struct a
 	g->coord = c;
 	g->own = !conn;
 	g->ctl.on_lost = guest_lost;
+	g->ctl.on_lacking = guest_lacking;
 	g->ctl.on_message = guest_message;
 	g->ctl.ctx = g;
 	g->arrival = ++c->arrivals;
@@ -76,7 +85,8 @@ struct guest *coord_add_guest(struct coord *c, struct conn *conn, const struct a
 void coord_tell_guests_failure(struct coord *c)
 {
 	struct buf b;
-	coord_err_message(&c->failure, c->failed_in, &b);
+	uint8_t memory[ERR_MESSAGE];
+	coord_err_message(&c->failure, c->failed_in, &b, memory);
 	for (struct guest *g = c->guests; g; g = g->next) {
 		if (!waits(g))
 			continue;
@@ -205,9 +215,10 @@ static void welcome(struct member *m, int root)
 	const struct coord *c = m->coord;
 	struct welcome w = {.rank = m->rank, .coordinator = c->self, .root = root};
 	struct buf b;
+	uint8_t memory[sizeof w + 64];
 	if (c->conf.present)
 		memcpy(w.host, c->conf.present->host, sizeof w.host);
-	buf_init(&b, 256);
+	buf_init_fixed(&b, memory, sizeof memory);
 	welcome_encode(&w, &b);
 	coord_tell(m, MSG_WELCOME, &b);
 	buf_release(&b);
@@ -397,13 +408,14 @@ static void tell_joined(void *ctx)
 	struct coord *c = ctx;
 	struct joined now;
 	struct buf b;
+	uint8_t memory[1024];
 	if (c->stage != STAGE_JOIN)
 		return;
 	coord_who_joined(c, &now);
 	if (now.here == c->joined.here && strcmp(now.names, c->joined.names) == 0)
 		return;
 	c->joined = now;
-	buf_init(&b, 1024);
+	buf_init_fixed(&b, memory, sizeof memory);
 	joined_encode(&now, &b);
 	for (int r = 0; r < c->conf.size; r++)
 		if (c->members[r].joined)

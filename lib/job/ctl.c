@@ -7,37 +7,59 @@
 
 #define HEADER 5
 #define CHUNK  16384
+#define FIRST  4096 /* bytes that can be queued at any time: an ABORT needs no memory */
 
-static void lose(struct ctl *c, const struct err *err)
+static void lose(struct ctl *c, const struct err *why)
 {
+	struct err err = c->lacked.code ? c->lacked : *why;
 	void (*on_lost)(void *, const struct err *) = c->on_lost;
 	void *ctx = c->ctx;
 	ctl_release(c);
-	on_lost(ctx, err);
+	on_lost(ctx, &err);
 }
 
-/* Push out what is queued. -1: the link was lost (and released). */
-static int push(struct ctl *c)
+static void lacking(struct ctl *c, const char *what, size_t bytes)
 {
-	struct err err = {0};
+	struct err err = {.rank = ERR_RANK_SELF};
+	err_nomem(&err, what, bytes);
+	c->on_lacking(c->ctx, &err);
+}
+
+/* Push out what is queued. -1: the link was lost. */
+static int push_out(struct ctl *c, struct err *err)
+{
 	while (c->out.len) {
-		ssize_t put = conn_write(c->conn, c->out.data, c->out.len, &err);
+		ssize_t put = conn_write(c->conn, c->out.data, c->out.len, err);
 		if (put < 0)
 			return -1;
 		if (put == 0)
 			break;
 		buf_drop(&c->out, (size_t)put);
 	}
-	int flushed = conn_flush(c->conn, &err);
+	int flushed = conn_flush(c->conn, err);
 	if (flushed < 0)
 		return -1;
 	if (c->ending && !c->ended && flushed && !c->out.len) {
-		flushed = conn_end(c->conn, &err);
+		flushed = conn_end(c->conn, err);
 		if (flushed < 0)
 			return -1;
 		c->ended = flushed;
 	}
 	return 0;
+}
+
+/* A loss comes up with the next event, after what can still be read; that memory was lacking for it
+ * is another cause than what comes then. */
+static int push(struct ctl *c)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+	if (push_out(c, &err) == 0)
+		return 0;
+	if (err.code == ERR_RESOURCE && !c->lacked.code) {
+		c->lacked = err;
+		(void)shutdown(c->conn->fd, SHUT_RDWR); /* an event */
+	}
+	return -1;
 }
 
 /* Hand over every complete message. -1: a malformed one, or the link is gone. */
@@ -69,6 +91,11 @@ static void ready(void *ctx)
 	bool pushed = push(c) == 0;
 	while (c->conn) {
 		uint8_t *p = buf_room(&c->in, CHUNK);
+		if (!p && c->in.nomem) {
+			c->in.failed = c->in.nomem = false;
+			lacking(c, "a control message", c->in.len + CHUNK);
+			return;
+		}
 		if (!p) {
 			err_set(&err, ERR_INTEGRITY, "a control message is too long");
 			lose(c, &err);
@@ -108,6 +135,9 @@ int ctl_start(struct ctl *c, struct conn *conn, struct loop *loop, struct err *e
 	buf_init_secret(&c->out, 16u * CTL_BODY_MAX);
 	c->heard = clock_ns();
 	c->ending = c->ended = c->alerted = false;
+	err_clear(&c->lacked);
+	if (buf_reserve(&c->in, CHUNK) < 0 || buf_reserve(&c->out, FIRST) < 0)
+		return err_nomem(err, "a control link", CHUNK + FIRST);
 	return conn_watch(conn, loop, ready, c, err);
 }
 
@@ -121,12 +151,19 @@ void ctl_release(struct ctl *c)
 
 void ctl_send(struct ctl *c, uint8_t type, const struct buf *body)
 {
+	size_t before = c->out.len;
 	if (!c->conn || c->ending)
 		return;
 	buf_put_u32(&c->out, body ? (uint32_t)body->len : 0);
 	buf_put_u8(&c->out, type);
 	if (body)
 		buf_put(&c->out, body->data, body->len);
+	if (c->out.nomem) { /* what was queued before can still go */
+		c->out.len = before;
+		c->out.failed = c->out.nomem = false;
+		lacking(c, "a control message", HEADER + body->len);
+		return;
+	}
 	if (c->out.failed) /* a peer that takes nothing: the link is of no use any more */
 		(void)shutdown(c->conn->fd, SHUT_RDWR);
 	(void)push(c); /* a loss comes up with the next event, after what can still be read */

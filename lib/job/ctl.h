@@ -20,16 +20,19 @@ struct ctl {
 	struct buf in, out;
 	bool ending, ended; /* this side's end is to be, has been announced */
 	bool alerted;       /* lost because the peer had received corrupt bytes */
+	struct err lacked;  /* memory, to send: the link is lost by that */
 	int64_t heard;      /* clock_ns() of the last bytes that came */
 	/* Both may call ctl_release on this link. */
 	void (*on_message)(void *ctx, uint8_t type, struct view body);
 	/* Code 0: the peer ended in order; ERR_PEER_LOST; ERR_INTEGRITY: what it sent is no
 	 * message. */
 	void (*on_lost)(void *ctx, const struct err *);
+	/* Memory is lacking here to take or send a message; the link stands. */
+	void (*on_lacking)(void *ctx, const struct err *);
 	void *ctx;
 };
 
-/* @conn is shaken hands with; it becomes the link's. Set on_message, on_lost and ctx before. */
+/* @conn is shaken hands with; it becomes the link's. Set the functions and ctx before. */
 int ctl_start(struct ctl *, struct conn *conn, struct loop *loop, struct err *err);
 void ctl_release(struct ctl *); /* idempotent */
 static inline bool ctl_open(const struct ctl *c)

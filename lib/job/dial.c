@@ -1,12 +1,12 @@
 #include "lib/job/dial.h"
 
 #include <openssl/crypto.h>
-#include <openssl/rand.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/net/crypto.h"
 
 #define BUFFER 65536 /* bytes of a control link's buffers */
 
@@ -24,10 +24,8 @@ static struct conn *connection(const struct dial_conf *c, int fd, struct err *er
 	char nonce_text[33], identity[TLS_IDENTITY_MAX + 1];
 	if (!c->tls)
 		return conn_tcp_new(fd, err);
-	if (RAND_bytes(nonce, sizeof nonce) != 1) {
-		err_set(err, ERR_OTHER, "no random numbers");
+	if (crypto_random(nonce, sizeof nonce, err) < 0)
 		return NULL;
-	}
 	for (size_t i = 0; i < sizeof nonce; i++)
 		snprintf(nonce_text + 2 * i, 3, "%02x", nonce[i]);
 	dial_identity(c->hello.jobtag, nonce_text, identity, sizeof identity);

@@ -1,8 +1,6 @@
 #include "lib/job/job.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
-#include <openssl/rand.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +18,7 @@
 #include "lib/job/dial.h"
 #include "lib/job/links.h"
 #include "lib/job/rendezvous.h"
+#include "lib/net/crypto.h"
 
 #define BACKOFF_MAX   (250 * NS_PER_MS)
 #define DIAL_PATIENCE (5 * NS_PER_SEC)
@@ -51,6 +50,7 @@ struct job {
 	bool voted;         /* this rank */
 	struct err parting; /* with closed */
 	struct err failure; /* with aborted */
+	struct err own;     /* what failed here while a message was taken or sent */
 	struct err outcome; /* with final */
 	struct plan plan;
 	uint8_t *details; /* where the plan's are */
@@ -97,8 +97,23 @@ __attribute__((format(printf, 3, 4))) static void note(const struct job *j, int 
 
 /* ---- what it is told ---- */
 
+/* Something failed here while a message was taken or sent: the next call returns it, and job_fail
+ * tells the others. */
+static void fail_here(struct job *j, const struct err *e)
+{
+	if (!j->own.code)
+		j->own = *e;
+	j->own.rank = ERR_RANK_SELF;
+}
+
 static void say(struct job *j, uint8_t type, const struct buf *b)
 {
+	struct err e = {0};
+	if (b && b->nomem) {
+		err_nomem(&e, "a control message", b->len);
+		fail_here(j, &e);
+		return;
+	}
 	if (j->coord)
 		coord_receive(j->coord, type, b ? view_of(b->data, b->len) : view_of("", 0));
 	else
@@ -108,7 +123,8 @@ static void say(struct job *j, uint8_t type, const struct buf *b)
 static void say_err(struct job *j, uint8_t type, const struct err *e)
 {
 	struct buf b;
-	buf_init(&b, 4096);
+	uint8_t memory[1024];
+	buf_init_fixed(&b, memory, sizeof memory);
 	err_encode(e, j->phase, &b);
 	say(j, type, &b);
 	buf_release(&b);
@@ -276,7 +292,7 @@ static void hear(struct job *j, uint8_t type, struct view v)
 			return;
 		if (plan_decode(&j->plan, &v, &e) < 0 || keep_details(j, &e) < 0 ||
 		    read_addrs(j, &v, &e) < 0 || read_hosts(j, &v, &e) < 0)
-			abort_with(j, &e);
+			fail_here(j, &e);
 		else
 			j->have_roster = true;
 		settle(j);
@@ -348,6 +364,8 @@ static void on_lost(void *ctx, const struct err *err)
 {
 	struct job *j = ctx;
 	char tail[256] = "";
+	if (err->code == ERR_RESOURCE) /* lacking here, and nothing can be told any more */
+		fail_here(j, err);
 	if (!j->welcomed) { /* nobody has promised anything */
 		j->closed = true;
 		j->parting = *err;
@@ -357,6 +375,11 @@ static void on_lost(void *ctx, const struct err *err)
 	if (err->code && err->code != ERR_PEER_LOST)
 		snprintf(tail, sizeof tail, ": %.200s", err->text);
 	lose_coordinator(j, err->code ? err->code : ERR_PEER_LOST, "lost", tail);
+}
+
+static void on_lacking(void *ctx, const struct err *err)
+{
+	fail_here(ctx, err);
 }
 
 /* ---- signals, heartbeats, stalls ---- */
@@ -411,7 +434,8 @@ static void say_beat(struct job *j)
 	                          .total = j->total,
 	                          .acknowledged = j->acknowledged};
 	struct buf b;
-	buf_init(&b, 32);
+	uint8_t memory[64];
+	buf_init_fixed(&b, memory, sizeof memory);
 	beat_encode(&beat, &b);
 	say(j, MSG_BEAT, &b);
 	buf_release(&b);
@@ -535,6 +559,10 @@ static int check(struct job *j, struct err *err)
 		*err = j->failure;
 		return -1;
 	}
+	if (j->own.code) {
+		*err = j->own;
+		return -1;
+	}
 	return check_signal(j, err);
 }
 
@@ -638,7 +666,7 @@ static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[
 struct job *job_open(const struct job_conf *conf, struct err *err)
 {
 	struct job *j = calloc(1, sizeof *j);
-	uint8_t sum[EVP_MAX_MD_SIZE];
+	uint8_t sum[32];
 	if (!j) {
 		err_nomem(err, "the job", sizeof *j);
 		return NULL;
@@ -650,15 +678,14 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	j->slowest.rank = j->root = -1;
 	j->coordinator = conf->rank == JOB_RANK_AUTO ? -1 : 0;
 	j->ctl.on_lost = on_lost;
+	j->ctl.on_lacking = on_lacking;
 	j->ctl.on_message = hear_local;
 	j->ctl.ctx = j;
 	j->join_deadline = clock_ns() + conf->join_timeout;
 	j->beat = (struct loop_timer){.fn = on_beat, .ctx = j};
 	buf_init(&j->links, CTL_BODY_MAX);
-	if (EVP_Digest(conf->name, strlen(conf->name), sum, NULL, EVP_sha256(), NULL) != 1) {
-		err_set(err, ERR_OTHER, "SHA-256 failed");
+	if (crypto_begin(err) < 0 || crypto_sha256(conf->name, strlen(conf->name), sum, err) < 0)
 		goto fail;
-	}
 	memcpy(j->jobtag, sum, sizeof j->jobtag);
 	/* A control link; curl has a socket and what wakes it. */
 	if (loop_init(&j->loop, err) < 0 ||
@@ -863,6 +890,10 @@ static int await_welcome(struct job *j, int64_t until, struct err *err)
 		if (loop_turn(&j->loop, end, err) < 0 || check_signal(j, err) < 0)
 			return -1;
 	}
+	if (j->own.code) {
+		*err = j->own;
+		return -1;
+	}
 	if (j->welcomed || (j->aborted && !j->other_job))
 		return 1;
 	if (j->aborted && !rendezvous_has_store(j->rendezvous))
@@ -895,8 +926,9 @@ static const char *name_hint(const struct job *j, char *text, size_t cap)
 static void say_present(struct job *j)
 {
 	struct buf b;
+	uint8_t memory[2048];
 	find_own_address(j);
-	buf_init(&b, 2048);
+	buf_init_fixed(&b, memory, sizeof memory);
 	presence_encode(&j->conf.present, &b);
 	say(j, MSG_PRESENT, &b);
 	buf_release(&b);
@@ -1292,9 +1324,10 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 {
 	struct vote vote = {.has_digest = digest, .shows = digest && j->shows};
 	struct buf b;
+	uint8_t memory[32];
 	if (digest)
 		memcpy(vote.digest, digest, sizeof vote.digest);
-	buf_init(&b, 32);
+	buf_init_fixed(&b, memory, sizeof memory);
 	vote_encode(&vote, &b);
 	if (j->links.len)
 		say(j, MSG_LINKS, &j->links);
@@ -1309,13 +1342,17 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 		if (j->signal && !own.code) {
 			check_signal(j, &own);
 			say_err(j, MSG_ABORT, &own);
+		} else if (j->own.code && !own.code) {
+			own = j->own;
+			own.rank = j->rank;
+			say_err(j, MSG_ABORT, &own);
 		} else if (loop_turn(&j->loop, INT64_MAX, err) < 0) {
 			return -1;
 		}
 	}
 	if (j->verdict)
 		return 0;
-	*err = own.code ? own : j->failure;
+	*err = own.code ? own : j->own.code ? j->own : j->failure;
 	return -1;
 }
 

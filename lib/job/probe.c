@@ -25,6 +25,7 @@ struct probe {
 	int nout, nlinks, left;
 	int64_t moved_at;
 	struct probe_stats *stats;
+	struct err lacking; /* memory, here: no link's fault */
 };
 
 /* What is sent, and what is received: nobody looks at it, every kind of connection sums for
@@ -44,7 +45,7 @@ static void finish(struct link *l)
 static void fail(struct link *l, const char *why)
 {
 	int rank = job_rank(l->probe->job);
-	if (l->done)
+	if (l->done || l->probe->lacking.code)
 		return;
 	job_link_failed(l->probe->job, l->out ? rank : l->peer, l->out ? l->peer : rank, why);
 	l->probe->stats->failed++;
@@ -95,6 +96,8 @@ static void go_on(void *ctx)
 	ssize_t moved = 0;
 	while (!l->done && (moved = l->out ? send_some(l, &err) : receive_some(l, &err)) > 0)
 		l->probe->moved_at = clock_ns();
+	if (moved < 0 && err.code == ERR_RESOURCE)
+		l->probe->lacking = err;
 	if (moved < 0)
 		fail(l, err.text);
 }
@@ -159,9 +162,16 @@ int probe_links(struct job *j, const int *out, int nout, const int *in, int nin,
 		        &p, i < nout ? out[i] : in[i - nout], i < nout, false, NULL, 0};
 	p.left = p.nlinks;
 	p.moved_at = clock_ns();
-	if (!job_connect_each(j, out, nout, in, nin, BUFFER, on_edge, &p, err))
+	const struct mesh *mesh = job_connect_each(j, out, nout, in, nin, BUFFER, on_edge, &p, err);
+	if (!mesh)
 		ret = -1;
 	while (ret == 0 && p.left) {
+		if (p.lacking.code || mesh_state(mesh, &p.lacking) < 0) {
+			*err = p.lacking;
+			err->rank = ERR_RANK_SELF;
+			ret = -1;
+			break;
+		}
 		if (clock_ns() >= p.moved_at + timeout)
 			give_up(&p, timeout);
 		else

@@ -4,16 +4,17 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <openssl/crypto.h>
-#include <openssl/rand.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/json.h"
 #include "lib/base/private.h"
 #include "lib/job/keeper.h"
 #include "lib/job/store.h"
+#include "lib/net/crypto.h"
 
 #define NONCE_TEXT 33
 #define MAC_TEXT   65
@@ -64,10 +65,8 @@ static int record_mac(const struct rendezvous *r, const struct record *rec, char
 static char *record_encode(const struct rendezvous *r, struct record *rec, struct err *err)
 {
 	uint8_t nonce[16];
-	if (RAND_bytes(nonce, sizeof nonce) != 1) {
-		err_set(err, ERR_OTHER, "no random numbers");
+	if (crypto_random(nonce, sizeof nonce, err) < 0)
 		return NULL;
-	}
 	hex(nonce, sizeof nonce, rec->nonce);
 	rec->mac[0] = '\0';
 	if (r->conf.secret && record_mac(r, rec, rec->mac, err) < 0)
@@ -75,16 +74,19 @@ static char *record_encode(const struct rendezvous *r, struct record *rec, struc
 	json_t *j = json_pack("{s:i,s:s,s:s}", "v", 1, "addr", rec->addr, "nonce", rec->nonce);
 	if (j && rec->mac[0])
 		json_object_set_new(j, "mac", json_string(rec->mac));
-	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	char *text = j ? json_text(j, JSON_COMPACT) : NULL;
 	json_decref(j);
 	if (!text)
 		err_nomem(err, "the record", 256);
 	return text;
 }
 
-/* A stranger may have written it: every field is checked, and nothing used before the MAC. */
-static bool record_decode(struct rendezvous *r, const char *text, size_t len, struct record *rec)
+/* A stranger may have written it: every field is checked, and nothing used before the MAC. 1: it is
+ * a record; 0: r->trouble says why not; -1: out of memory. */
+static int record_decode(struct rendezvous *r, const char *text, size_t len, struct record *rec,
+                         struct err *lacking)
 {
+	json_forget_memory();
 	json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
 	const char *addr = "", *nonce = "", *mac = "";
 	int v = 0;
@@ -101,30 +103,34 @@ static bool record_decode(struct rendezvous *r, const char *text, size_t len, st
 		strcpy(rec->mac, mac);
 	}
 	json_decref(j);
+	if (json_lacked_memory())
+		return err_nomem(lacking, "the record in the store", len);
 	if (!ok || v != 1) {
 		snprintf(r->trouble, sizeof r->trouble,
 		         "the value of %s is not a record of collctl's", r->key);
-		return false;
+		return 0;
 	}
 	if (!r->conf.secret) {
 		if (!rec->mac[0])
-			return true;
+			return 1;
 		snprintf(r->trouble, sizeof r->trouble,
 		         "the record %s is rank 0's with TLS: this rank has --insecure, rank 0 has "
 		         "not",
 		         r->key);
-		return false;
+		return 0;
 	}
 	if (rec->mac[0] && record_mac(r, rec, want, &err) == 0 &&
 	    CRYPTO_memcmp(want, rec->mac, MAC_TEXT - 1) == 0)
-		return true;
+		return 1;
+	if (err.code == ERR_RESOURCE)
+		return err_set(lacking, err.code, "%s", err.text);
 	snprintf(r->trouble, sizeof r->trouble,
 	         rec->mac[0] ? "a record exists whose MAC does not verify (%s): it was tampered "
 	                       "with, or the secrets differ"
 	                     : "a record exists without a MAC (%s): rank 0 has --insecure, this "
 	                       "rank has not",
 	         r->key);
-	return false;
+	return 0;
 }
 
 struct rendezvous *rendezvous_new(const struct rendezvous_conf *conf, struct err *err)
@@ -304,8 +310,10 @@ static int publish_in_store(struct rendezvous *r, struct addr *where, int64_t de
 	bool same = value.index == r->index;
 	if (!same) /* what was in the way has changed */
 		r->trouble[0] = '\0';
-	bool mine = value.index && record_decode(r, value.data, value.len, &rec);
+	int mine = value.index ? record_decode(r, value.data, value.len, &rec, err) : 0;
 	free(value.data);
+	if (mine < 0)
+		return -1;
 	note_record(r, value.index);
 	if (value.index && !mine)
 		return -3; /* not ours to judge: wait for it to go */
@@ -406,12 +414,12 @@ int rendezvous_locate(struct rendezvous *r, struct addr *where, int64_t until, s
 	if (!value.index && !r->strange)
 		snprintf(r->trouble, sizeof r->trouble, "no record %s in the store %s", r->key,
 		         r->conf.url);
-	bool ok = value.index && record_decode(r, value.data, value.len, &rec);
+	int ok = value.index ? record_decode(r, value.data, value.len, &rec, err) : 0;
 	if (value.index)
 		r->strange = !ok;
 	free(value.data);
-	if (!ok)
-		return 0;
+	if (ok <= 0)
+		return ok;
 	note_record(r, value.index);
 	return resolve_record(r, &rec, where);
 }

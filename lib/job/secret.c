@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <openssl/err.h>
 #include <openssl/evp.h>
 
 #include "lib/base/io.h"
 #include "lib/base/private.h"
+#include "lib/net/crypto.h"
 #include "lib/net/hkdf.h"
 
 #define HEX_DIGITS ((size_t)2 * SECRET_BYTES)
@@ -143,21 +143,12 @@ void secret_wipe(struct secret *s)
 	wipe(s, sizeof *s);
 }
 
-static int crypto_failed(struct err *err, const char *what)
-{
-	char reason[160];
-
-	ERR_error_string_n(ERR_get_error(), reason, sizeof reason);
-	ERR_clear_error();
-	return err_set(err, ERR_RESOURCE, "%s: %s", what, reason);
-}
-
 int secret_derive(const uint8_t *key, size_t key_len, const void *info, size_t info_len,
                   uint8_t *out, size_t out_len, struct err *err)
 {
 	if (hkdf(key, key_len, info, info_len, out, out_len) == 0)
 		return 0;
-	return crypto_failed(err, "HKDF");
+	return crypto_failed(err, ERR_RESOURCE, "HKDF");
 }
 
 int secret_mac(const uint8_t *key, size_t key_len, const void *data, size_t len, uint8_t out[32],
@@ -169,5 +160,5 @@ int secret_mac(const uint8_t *key, size_t key_len, const void *data, size_t len,
 	              &out_len) &&
 	    out_len == 32)
 		return 0;
-	return crypto_failed(err, "HMAC");
+	return crypto_failed(err, ERR_RESOURCE, "HMAC");
 }

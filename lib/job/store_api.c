@@ -13,6 +13,7 @@
 #include <openssl/crypto.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/json.h"
 
 #define WAIT_DEFAULT    (30 * NS_PER_SEC)
 #define WAIT_MAX        (30 * NS_PER_SEC) /* a suspended client that left is not noticed before */
@@ -83,8 +84,9 @@ static enum MHD_Result send_json(struct request *r, json_t *json)
 {
 	struct answer a = {.status = MHD_HTTP_OK, .type = "application/json", .owned = true};
 
-	a.data = json ? json_dumps(json, JSON_COMPACT) : NULL;
+	a.data = json && !json_lacked_memory() ? json_dumps(json, JSON_COMPACT) : NULL;
 	json_decref(json);
+	json_forget_memory(); /* the next answer may fit */
 	if (!a.data)
 		return send_text(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
 	a.len = strlen(a.data);

@@ -1,3 +1,4 @@
+#include "lib/base/json.h"
 #include "lib/job/store.h"
 
 #include <limits.h>
@@ -53,10 +54,15 @@ static int take_value(struct store_value *out, const json_t *entry, struct err *
 int store_value_parse(struct store_value *out, const char *body, size_t len, struct err *err)
 {
 	json_error_t where;
-	json_t *root = json_loadb(body, len, JSON_REJECT_DUPLICATES, &where);
 	int ret = -1;
 
 	*out = (struct store_value){0};
+	json_forget_memory();
+	json_t *root = json_loadb(body, len, JSON_REJECT_DUPLICATES, &where);
+	if (json_lacked_memory()) {
+		json_decref(root);
+		return err_nomem(err, "the store's answer", len);
+	}
 	if (!root)
 		return err_set(err, ERR_RENDEZVOUS, "an answer that is not JSON");
 	if (!json_is_array(root) || json_array_size(root) != 1)

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "lib/base/memory.h"
+#include "lib/net/crypto.h"
 #include "lib/net/tls.h"
 #include "lib/net/tls_gcm.h"
 
@@ -150,7 +152,8 @@ static int find_session(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSI
 	*session = NULL;
 	if (len > TLS_IDENTITY_MAX || memchr(id, 0, len) ||
 	    c->find(c->find_ctx, id, len, c->key) < 0)
-		return 1; /* unknown: the handshake goes on without a key, and fails */
+		return !memory_lacked(); /* unknown: the handshake goes on without a key, and fails
+		                          */
 	memcpy(c->identity, id, len);
 	c->identity[len] = '\0';
 	*session = session_of(ssl, c->key);
@@ -183,14 +186,15 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
 struct tls *tls_new(struct err *err)
 {
 	struct tls *t = calloc(1, sizeof *t);
+	ERR_clear_error();
 	if (t) {
 		t->client = context_new(TLS_client_method());
 		t->server = context_new(TLS_server_method());
 		t->method = ring_method();
 	}
-	if (!t || !t->client || !t->server || !t->method) {
-		err_set(err, ERR_RESOURCE, "TLS could not be set up: %s",
-		        ERR_reason_error_string(ERR_peek_last_error()));
+	/* Where memory was lacking, OpenSSL may go on with less: without some algorithms, say. */
+	if (!t || !t->client || !t->server || !t->method || memory_lacked()) {
+		crypto_failed(err, ERR_RESOURCE, "TLS could not be set up");
 		tls_free(t);
 		return NULL;
 	}
@@ -216,16 +220,6 @@ void tls_carry_data(struct tls *t)
 }
 
 /* ---- the connection ---- */
-
-/* Was memory lacking for what failed? Other reasons may lie on top of that one; takes them all. */
-static bool lacked_memory(void)
-{
-	unsigned long e;
-	bool lacked = false;
-	while ((e = ERR_get_error()) != 0)
-		lacked |= ERR_GET_REASON(e) == ERR_R_MALLOC_FAILURE;
-	return lacked;
-}
 
 /* A handshake has failed. The key, the job or the protocol is wrong where the peer says so
  * (ERR_AUTH); anything else is a fault of the path, which a new connection may not meet. */
@@ -265,7 +259,7 @@ static int tls_error(struct conn_tls *c, int code, struct err *err)
 		*err = err->code ? *err : c->sock_err;
 		return -1;
 	}
-	if (lacked_memory())
+	if (crypto_lacked_memory())
 		return err_set(err, ERR_RESOURCE, "out of memory in TLS");
 	if (!c->established)
 		return handshake_error(c, e, err);
@@ -382,8 +376,9 @@ static ssize_t tls_write(struct conn *conn, const void *buf, size_t n, struct er
 			if (room < RECORD + 2 * RECORD_OVERHEAD)
 				break;
 		}
-		if (++c->records % tls_key_records == 0)
-			SSL_key_update(c->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+		if (++c->records % tls_key_records == 0 &&
+		    !SSL_key_update(c->ssl, SSL_KEY_UPDATE_NOT_REQUESTED))
+			return tls_error(c, ERR_PEER_LOST, err);
 		size_t len = n - done < RECORD ? n - done : RECORD, put = 0;
 		if (!SSL_write_ex(c->ssl, (const uint8_t *)buf + done, len, &put))
 			return tls_error(c, ERR_PEER_LOST, err);
@@ -438,7 +433,8 @@ static struct conn_tls *conn_tls_new(struct tls *t, SSL_CTX *ctx, int fd, size_t
 	struct conn_tls *c = calloc(1, sizeof *c + cap);
 	SSL *ssl = c ? SSL_new(ctx) : NULL;
 	BIO *bio = ssl ? BIO_new(t->method) : NULL;
-	if (!bio) {
+	if (!bio || !SSL_set_app_data(ssl, c)) {
+		BIO_free(bio);
 		err_nomem(err, "a TLS connection", sizeof *c + cap);
 		SSL_free(ssl);
 		free(c);
@@ -451,7 +447,6 @@ static struct conn_tls *conn_tls_new(struct tls *t, SSL_CTX *ctx, int fd, size_t
 	c->ring_cap = cap;
 	BIO_set_data(bio, c);
 	SSL_set_bio(ssl, bio, bio);
-	SSL_set_app_data(ssl, c);
 	SSL_set_default_read_buffer_len(ssl, cap);
 	return c;
 }

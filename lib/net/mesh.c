@@ -10,6 +10,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
+#include "lib/net/crypto.h"
 #include "lib/net/hkdf.h"
 
 #define MAGIC    "CCTLLAN1"
@@ -119,7 +120,7 @@ static void failed(struct edge *e, const struct err *why)
 	struct err err = {0};
 	e->failed = true;
 	edge_err(e, why, &err);
-	if (m->conf.on_edge)
+	if (m->conf.on_edge && err.code != ERR_RESOURCE) /* that is no link's fault */
 		m->conf.on_edge(m->conf.edge_ctx, e->peer, e->out, e->lane, NULL, &err);
 	else if (!m->err.code)
 		m->err = err;
@@ -192,7 +193,7 @@ static int dial(struct mesh *m, struct edge *e, struct err *err)
 		uint8_t key[TLS_KEY_BYTES];
 		make_identity(m, m->conf.rank, e->peer, e->lane, identity);
 		if (edge_key(m, identity, key) < 0)
-			err_set(err, ERR_OTHER, "HKDF failed");
+			crypto_failed(err, ERR_RESOURCE, "HKDF failed");
 		else
 			e->conn = tls_dial(m->conf.tls, fd, identity, key, m->conf.buffer, err);
 		OPENSSL_cleanse(key, sizeof key);

@@ -1,0 +1,31 @@
+#!/usr/bin/env bats
+# 33: each allocation of a process fails once (tests/fault/alloc.py): 11 or success.
+
+load ../cli/helpers
+
+export BATS_TEST_TIMEOUT=$((LONG ? 7200 : ${BATS_TEST_TIMEOUT:-240}))
+
+setup_file() {
+	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -shared -fPIC -pthread -o "$BATS_FILE_TMPDIR/allocfail.so" \
+		"$HELPERS_DIR/../fault/allocfail.c"
+}
+
+# each CASE...: at every allocation in the long runs, else at a seeded sample
+each() {
+	local case all=()
+	((!LONG)) || all=(--all)
+	LD_PRELOAD=$BATS_FILE_TMPDIR/allocfail.so "$COLLCTL" --version >/dev/null 2>&1 ||
+		skip 'this build takes no allocator that is preloaded'
+	for case; do
+		COLLCTL=$COLLCTL TMPDIR=$BATS_TEST_TMPDIR run "$PYTHON" "$HELPERS_DIR/../fault/alloc.py" \
+			"$BATS_FILE_TMPDIR/allocfail.so" "$case" "${all[@]}"
+		echo "$output"
+		((status == 0)) || return 1
+	done
+}
+
+@test "33: info, plan, algorithms, keygen" { each info infostats infoset infozip plan algorithms keygen; }
+@test "33: run and serve" { each run runprogram serve; }
+@test "33: a rank without TLS, with windows, of an .npz, of a set" { each insecure windows zip set; }
+@test "33: a rank with TLS, found by a store" { each tls store; }
+@test "33: verify, barrier, bench" { each verify barrier bench; }

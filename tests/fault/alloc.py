@@ -1,0 +1,495 @@
+#!/usr/bin/env python3
+"""Each allocation of one process of a job fails once. COLLCTL names the binary.
+
+  alloc.py SHIM CASE [--at K] [--rank R] [--all]
+
+SHIM is allocfail.so. Without --all a seeded sample of the allocations. What must come of each: the process
+ends with 11 or with success, never by a signal; the other ranks end as it does and name it, or, where it had
+not joined, with 5; every output is the old or the new one, whole; no temporary file is left.
+Prints the trials that went wrong; the exit code says whether any did.
+"""
+
+import argparse
+import io
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from job import COLLCTL as BINARY
+from job import LIMIT, LOOPBACK, Wrong, demand, reserve_port
+
+SEED = 20251117
+SAMPLE = 8  # trials a rank
+SECRET = "0123456789abcdef" * 4
+OLD = b"the old output\n"
+RESOURCE, RENDEZVOUS, PEER_LOST = 11, 5, 8
+JOIN = ["--join-timeout", "3s", "--timeout", "20s"]
+
+COLLCTL = os.path.realpath(BINARY)
+
+active = threading.Semaphore(2 * (os.cpu_count() or 1))  # trials that do something, and don't wait
+
+
+# ---- cases ----
+
+
+def floats(n):
+    return np.arange(n, dtype=np.float32)
+
+
+def safetensors(path, tensors):
+    import json
+    import struct
+
+    head, at, body = {}, 0, b""
+    for name, a in tensors.items():
+        head[name] = {"dtype": "F32", "shape": list(a.shape), "data_offsets": [at, at + a.nbytes]}
+        at += a.nbytes
+        body += a.tobytes()
+    text = json.dumps(head).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + body)
+
+
+class Case:
+    """One command, in a folder of its own. names: what it writes, where old outputs lie before."""
+
+    ranks = 1
+    outputs = ()
+    success = (0,)
+    varies = False  # what it prints: times, ports
+    env = {}
+
+    def make(self, folder):
+        np.save(os.path.join(folder, "in.npy"), floats(20))
+
+    def commands(self):
+        raise NotImplementedError
+
+    def talk(self, processes, folder):
+        """What the trial does while they run."""
+
+
+class Info(Case):
+    def commands(self):
+        return [["info", "in.npy"]]
+
+
+class InfoStats(Case):
+    def commands(self):
+        return [["info", "--stats", "--json", "in.npy"]]
+
+
+class InfoSet(Case):
+    def make(self, folder):
+        make_set(folder, "set", 0)
+
+    def commands(self):
+        return [["info", "set"]]
+
+
+class InfoZip(Case):
+    def make(self, folder):
+        np.savez(os.path.join(folder, "in.npz"), a=floats(20), b=floats(7))
+
+    def commands(self):
+        return [["info", "in.npz"]]
+
+
+class Plan(Case):
+    def commands(self):
+        return [["plan", "allreduce", "-n", "5", "--count", "100", "--verify"]]
+
+
+class Algorithms(Case):
+    def commands(self):
+        return [["algorithms", "--json"]]
+
+
+class Keygen(Case):
+    outputs = ("key",)
+
+    def commands(self):
+        return [["keygen", "--force", "key"]]
+
+
+class Run(Case):
+    """The process that starts the ranks, not the ranks."""
+
+    outputs = ("out.0.npy", "out.1.npy")
+
+    def commands(self):
+        return [["run", "-n", "2", "--", "allreduce", "in.npy", "-o", "out.{rank}.npy"]]
+
+
+class RunProgram(Case):
+    def commands(self):
+        return [["run", "-n", "2", "--label", "--", "/bin/echo", "hello"]]
+
+
+class Serve(Case):
+    success = (128 + signal.SIGTERM,)
+
+    def commands(self):
+        return [["serve", "--listen", "127.0.0.1:0", "--port-file", "port", "--ready-fd", "{pipe}"]]
+
+    def talk(self, processes, folder):
+        p = processes[0]
+        if not os.read(p.ready, 16):
+            return  # it has ended
+        with open(os.path.join(folder, "port")) as f:
+            base = f"http://{LOOPBACK}:{int(f.read())}/v1/kv/"
+        for method, what, body in (("PUT", "a", b"x" * 100), ("GET", "a", None), ("GET", "?recurse", None),
+                                   ("GET", "a?index=1&wait=10ms", None), ("DELETE", "a", None)):
+            try:
+                urllib.request.urlopen(urllib.request.Request(base + what, body, method=method), timeout=10).read()
+            except (urllib.error.URLError, OSError):
+                pass
+        p.terminate()
+
+
+class Job(Case):
+    """Ranks that find each other as `run` arranges it."""
+
+    ranks = 2
+    names = "in.{r}.npy", "out.{r}.npy"
+    command = "allreduce"
+    options = ()
+    secret = True
+    varies = True
+
+    @property
+    def outputs(self):
+        return tuple(self.names[1].format(r=r) for r in range(self.ranks)) if self.names[1] else ()
+
+    def make(self, folder):
+        for r in range(self.ranks):
+            np.save(os.path.join(folder, self.names[0].format(r=r)), floats(20) + r)
+
+    def commands(self):
+        out = []
+        for r in range(self.ranks):
+            words = [self.command, self.names[0].format(r=r)]
+            words += ["-o", self.names[1].format(r=r)] if self.names[1] else []
+            out.append(words + [*self.options, *JOIN] + ([] if self.secret else ["--insecure"]))
+        return out
+
+
+class Tls(Job):
+    pass
+
+
+class Insecure(Job):
+    secret = False
+
+
+class Windows(Job):
+    secret = False
+    options = ("--memory", "1M", "--streams", "2", "-a", "ring_chunked")
+
+    def make(self, folder):
+        for r in range(self.ranks):
+            np.save(os.path.join(folder, f"in.{r}.npy"), floats(200000) + r)
+
+
+class Zip(Job):
+    secret = False
+    names = "in.{r}.npz", "out.{r}.npz"
+
+    def make(self, folder):
+        for r in range(self.ranks):
+            np.savez(os.path.join(folder, f"in.{r}.npz"), a=floats(20) + r, b=floats(7))
+
+
+def make_set(folder, name, r):
+    import json
+
+    os.mkdir(os.path.join(folder, name))
+    at = {}
+    for i, tensors in enumerate(({"a": floats(20) + r}, {"b": floats(7), "c": floats(1)})):
+        file = f"model-{i + 1:05}-of-00002.safetensors"
+        safetensors(os.path.join(folder, name, file), tensors)
+        at |= {t: file for t in tensors}
+    with open(os.path.join(folder, name, "model.safetensors.index.json"), "w") as f:
+        json.dump({"metadata": {"total_size": 112}, "weight_map": at}, f)
+
+
+class Set(Job):
+    secret = False
+    names = "set.{r}", "out.{r}/"
+
+    @property
+    def outputs(self):
+        files = [f"model-{i:05}-of-00002.safetensors" for i in (1, 2)] + ["model.safetensors.index.json"]
+        return tuple(f"out.{r}/{f}" for r in range(self.ranks) for f in files)
+
+    def make(self, folder):
+        for r in range(self.ranks):
+            make_set(folder, f"set.{r}", r)
+            os.mkdir(os.path.join(folder, f"out.{r}"))
+
+
+class Verify(Job):
+    names = "in.npy", None
+    command = "verify"
+
+
+class Barrier(Job):
+    names = "in.npy", None
+
+    def commands(self):
+        return [["barrier", "-a", "all_to_all", *JOIN]] * self.ranks
+
+
+class Bench(Job):
+    names = "in.npy", None
+    secret = False
+
+    def commands(self):
+        return [["bench", "allreduce", "-b", "1K", "-e", "1K", "--iters", "2", "--insecure", *JOIN]] * self.ranks
+
+
+class Store(Job):
+    store = True
+
+
+CASES = {c.__name__.lower(): c for c in (
+    Info, InfoStats, InfoSet, InfoZip, Plan, Algorithms, Keygen, Run, RunProgram, Serve,
+    Tls, Insecure, Windows, Zip, Set, Verify, Barrier, Bench, Store)}
+
+
+# ---- a trial ----
+
+
+def serve():
+    """A store for all trials: (process, URL)."""
+    r, w = os.pipe()
+    p = subprocess.Popen([COLLCTL, "serve", "--listen", "127.0.0.1:0", "--ready-fd", str(w), "-q"], pass_fds=[w])
+    os.close(w)
+    return p, f"http://{LOOPBACK}:{int(os.read(r, 16))}"
+
+
+def read(path):
+    try:
+        with open(path, "rb") as f:
+            return f.read()
+    except FileNotFoundError:
+        return None
+
+
+class Trial:
+    """The case run once, with the k-th allocation of one process failing; k 0: none."""
+
+    numbers = iter(range(1 << 30))
+
+    def __init__(self, case, shim, victim, k, url):
+        self.case, self.shim, self.victim, self.k, self.url = case, shim, victim, k, url
+        self.codes, self.said, self.files = [], [], {}
+        self.number = next(Trial.numbers)
+        with tempfile.TemporaryDirectory(prefix="alloc.") as self.folder:
+            case.make(self.folder)
+            for name in case.outputs:
+                with open(os.path.join(self.folder, name), "wb") as f:
+                    f.write(OLD)
+            with active:
+                processes = self.start()
+                case.talk(processes, self.folder)
+                self.finish(processes[victim])
+            for p in processes:
+                self.finish(p)
+            self.read(processes)
+
+    def environment(self, r, listener):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("COLLCTL")}
+        env |= self.case.env
+        # One arena, so that the place of an allocation in the count is the same each time.
+        env |= {"MALLOC_ARENA_MAX": "1", "LC_ALL": "C"}
+        if r == self.victim:
+            env |= {"LD_PRELOAD": self.shim, "ALLOCFAIL_AT": str(self.k), "ALLOCFAIL_REPORT": os.path.join(self.folder, "report")}
+        if not isinstance(self.case, Job):
+            return env
+        env |= {"COLLCTL_RANK": str(r), "COLLCTL_SIZE": str(self.case.ranks)}
+        if self.case.secret:
+            env["COLLCTL_SECRET"] = SECRET
+        if getattr(self.case, "store", False):
+            env |= {"COLLCTL_RENDEZVOUS": self.url, "COLLCTL_JOB": f"job{self.number}"}
+        elif r == 0:
+            env["COLLCTL_LISTEN_FD"] = str(listener.fileno())
+        else:
+            env["COLLCTL_COORDINATOR"] = f"{LOOPBACK}:{listener.getsockname()[1]}"
+        return env
+
+    def start(self):
+        import socket
+
+        processes = []
+        self.reserved, port = reserve_port()
+        with socket.create_server((LOOPBACK, port), backlog=64) as listener:
+            for r, words in enumerate(self.case.commands()):
+                ready, pipe = os.pipe()
+                words = [COLLCTL] + [w.replace("{pipe}", str(pipe)) for w in words]
+                fds = [pipe] + ([listener.fileno()] if r == 0 else [])
+                with open(os.path.join(self.folder, f"said.{r}"), "wb") as said, \
+                        open(os.path.join(self.folder, f"printed.{r}"), "wb") as out:
+                    p = subprocess.Popen(words, cwd=self.folder, env=self.environment(r, listener), pass_fds=fds,
+                                         stdin=subprocess.DEVNULL, stdout=out, stderr=said)
+                os.close(pipe)
+                p.ready = ready
+                processes.append(p)
+        return processes
+
+    def finish(self, p):
+        try:
+            p.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
+            p.returncode = -9999
+
+    def read(self, processes):
+        self.reserved.close()
+        for r, p in enumerate(processes):
+            os.close(p.ready)
+            self.codes.append(p.returncode if p.returncode >= 0 else 128 - p.returncode)
+            self.said.append(read(os.path.join(self.folder, f"said.{r}")).decode(errors="replace"))
+        self.printed = read(os.path.join(self.folder, f"printed.{self.victim}"))
+        self.files = {n: read(os.path.join(self.folder, n)) for n in self.case.outputs}
+        self.count, self.failed = map(int, (read(os.path.join(self.folder, "report")) or b"-1 -1").split())
+        self.stack = (read(os.path.join(self.folder, "report.stack")) or b"").decode()
+        self.where = (read(os.path.join(self.folder, "report.where")) or b"").decode()
+        self.left = [n for _, _, names in os.walk(self.folder) for n in names if n.startswith(".") or n.endswith(".tmp")]
+
+    def story(self):
+        lines = [f"exit codes {self.codes}, allocation {self.k} of process {self.victim}, {self.failed} failed"]
+        lines += [f"  {r}: {said.strip()}" for r, said in enumerate(self.said)]
+        lines += ["  " + line for line in self.stack.splitlines()]
+        lines += ["  allocated by " + line for line in self.where.splitlines()[1:14]]
+        return "\n    ".join(lines)
+
+    def after_the_verdict(self):
+        """A control link that broke then is said to have: 8 where it is noticed, and files old or new."""
+        told = [r for r, said in enumerate(self.said) if "lost after the verdict" in said]
+        return told and not self.left and all(
+            c in (RESOURCE, *self.case.success) or c == PEER_LOST and (r in told or "before it gave" in self.said[r])
+            for r, c in enumerate(self.codes))
+
+    def check(self, whole):
+        """What came of it, in a word; whole: the trial without a fault."""
+        new = whole.files
+        mine = self.codes[self.victim]
+        others = [(r, c) for r, c in enumerate(self.codes) if r != self.victim]
+        demand(9999 + 128 not in self.codes, "a process hangs")
+        for name, got in self.files.items():
+            demand(got == OLD or same(name, got, new[name]), name, "is broken")
+        if mine > 128 and mine not in self.case.success:
+            for name, pattern in LIBRARIES_OWN:
+                if re.search(pattern, self.stack):
+                    return f"crashed in {name}"
+        if self.after_the_verdict():
+            return "lost after the verdict"
+        demand(mine == RESOURCE or mine in self.case.success, "it ended with", mine)
+        demand(not self.left, "left:", self.left)
+        if mine != RESOURCE:
+            demand(all(c in self.case.success for _, c in others), "it succeeded, another did not")
+            demand(all(got != OLD for got in self.files.values()), "an output is the old one")
+            demand(self.case.varies or self.printed == whole.printed, "it prints something else")
+            return "succeeded" if self.failed == 1 else "not reached"
+        demand(self.said[self.victim].strip(), "it says nothing")
+        silent = False
+        for r, code in others:
+            if code == RESOURCE:
+                demand(f"rank {self.victim}: " in self.said[r], "rank", r, "names another")
+            elif code == PEER_LOST:  # it had no link any more, or not yet, to say it by
+                demand(f"rank {self.victim}: lost" in self.said[r], "rank", r, "names another")
+                silent = True
+            elif code in self.case.success:
+                demand(all(got != OLD for got in self.files.values()), "rank", r, "succeeded alone")
+            else:
+                demand(code == RENDEZVOUS, "rank", r, "ended with", code)
+        return "out of memory, and could not say so" if silent else "out of memory"
+
+
+# Crashes of a library's own, by their stacks: none may be added without a look at its source.
+LIBRARIES_OWN = ()
+
+
+def same(name, got, want):
+    if name == "key":
+        return got is not None and len(got) == len(want)
+    if not name.endswith(".npz"):
+        return got == want
+    a, b = (np.load(io.BytesIO(x)) for x in (got, want))  # a zip has its time in it
+    return a.files == b.files and all(np.array_equal(a[k], b[k]) for k in a.files)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("shim")
+    parser.add_argument("case", choices=CASES)
+    parser.add_argument("--at", type=int)
+    parser.add_argument("--rank", type=int)
+    parser.add_argument("--step", type=int, default=1)
+    parser.add_argument("--all", action="store_true")
+    args = parser.parse_args()
+    shim = os.path.realpath(args.shim)
+    case = CASES[args.case]()
+    store, url = serve() if getattr(case, "store", False) else (None, None)
+    try:
+        sys.exit(1 if loop(case, args, shim, url) else 0)
+    finally:
+        if store:
+            store.terminate()
+            store.wait()
+
+
+def loop(case, args, shim, url):
+    victims = range(case.ranks) if args.rank is None else [args.rank]
+    whole, trials = {}, []
+    for victim in victims:
+        whole[victim] = Trial(case, shim, victim, 0, url)
+        first = whole[victim]
+        demand(all(c in case.success for c in first.codes), "without a fault:", first.story())
+        ks = range(1, first.count + 1, args.step)
+        if args.at:
+            ks = [args.at]
+        elif not args.all:  # the start is OpenSSL's, the same everywhere; most of our own are at the end
+            r = random.Random(SEED + victim)
+            last = ks[-400:]
+            ks = sorted(r.sample(ks, min(SAMPLE // 4, len(ks))) + r.sample(last, min(SAMPLE - SAMPLE // 4, len(last))))
+        trials += [(victim, k) for k in ks]
+    tally, bad, told = {}, 0, {}
+
+    def one(trial):
+        t = Trial(case, shim, *trial, url)
+        try:
+            return t.check(whole[trial[0]]), None
+        except Wrong as e:
+            like = re.sub(r"[0-9]+", "", f"{e} {t.codes} {t.said} {t.stack}")
+            return "wrong", (like, f"{args.case} {trial}: {e}: {t.story()}")
+
+    with ThreadPoolExecutor(100) as pool:
+        for word, text in pool.map(one, trials):
+            tally[word] = tally.get(word, 0) + 1
+            if text:
+                bad += 1
+                told.setdefault(text[0], []).append(text[1])
+    for texts in told.values():
+        print(f"{len(texts)} like this: {texts[0]}")
+    counts = ", ".join(str(w.count) for w in whole.values())
+    print(f"{args.case}: {len(trials)} trials of {counts} allocations, "
+          + ", ".join(f"{n} {w}" for w, n in sorted(tally.items())))
+    return bad
+
+
+if __name__ == "__main__":
+    main()
