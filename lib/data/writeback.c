@@ -5,6 +5,8 @@
 
 #include "lib/base/io.h"
 
+#define LEAST (WRITEBACK_CHUNKS / 2)
+
 /* A file system that can't is fine: the fsync does it all. */
 static int sync_chunk(int fd, uint64_t at, unsigned how)
 {
@@ -30,7 +32,7 @@ static unsigned most_of(uint64_t size)
 {
 	const uint64_t n = size / 16 / WRITEBACK_CHUNK;
 
-	return n < 2 ? 2 : n < WRITEBACK_CHUNKS ? (unsigned)n : WRITEBACK_CHUNKS;
+	return n < LEAST ? LEAST : n < WRITEBACK_CHUNKS ? (unsigned)n : WRITEBACK_CHUNKS;
 }
 
 static int begin(struct writeback *w, int fd, uint64_t size, uint64_t at)

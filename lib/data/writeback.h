@@ -27,8 +27,9 @@ struct writeback {
 	}
 
 /* Bytes [pos, pos + bytes) of @fd, which is to have @size, were written: begin the write-back of
- * the chunks that end in them, and wait until not more than a sixteenth of the file (two chunks at
- * least) is on its way. 0, or -1 with errno: the disk refuses what was written. */
+ * the chunks that end in them, and wait until not more than a sixteenth of the file, but at least
+ * 16 and at most 32 chunks, is on its way. 0, or -1 with errno: the disk refuses what was written.
+ */
 int writeback_chunks(struct writeback *, int fd, uint64_t size, uint64_t pos, uint64_t bytes);
 /* Wait for all that has begun. 0, or -1 with errno. */
 int writeback_finish(struct writeback *, int fd);
