@@ -125,6 +125,23 @@ assert_replaced() {
 	assert_replaced
 }
 
+@test "47: the record of a coordinator that lives stays: rank 0 twice is 7, the job succeeds" {
+	local before
+	start_serve
+	start_rank 0
+	wait_record
+	before=$(curl -sf "$STORE/v1/kv/$RECORD?raw")
+	spawn_rank 9 "$COLLCTL" allreduce -r 0 -n 2 -R "$STORE" -j job --secret-file "$SECRET" \
+		--join-timeout 40s in.0.npy -o out.9.npy
+	wait_ranks 9
+	assert_rank 9 7 'rank 0 has joined already'
+	assert_equal "$(curl -sf "$STORE/v1/kv/$RECORD?raw")" "$before"
+	start_rank 1
+	wait_ranks
+	assert_ranks 2 0
+	check_out sum 2
+}
+
 @test "47: without rank 0: 5, with what answers at the record's address" {
 	stale_record
 	impostor http "$PORT"
