@@ -167,6 +167,14 @@ void conn_sock_end(struct conn *c)
 	               SHUT_WR); /* a connection that is lost by now is the reader's to find */
 }
 
+void conn_sock_drain(struct conn *c)
+{
+	uint8_t unread[4096];
+	for (int i = 0; i < 64; i++)
+		if (recv(c->fd, unread, sizeof unread, MSG_DONTWAIT) <= 0)
+			break;
+}
+
 int conn_sock_dial(const struct addr *to, struct err *err)
 {
 	int fd = socket(to->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -105,6 +105,9 @@ bool conn_unanswered(const struct conn *c);
 int conn_sock_connected(struct conn *c, struct err *err);
 /* Nothing more is sent: a peer that waits for bytes of a length that was corrupted learns it. */
 void conn_sock_end(struct conn *c);
+/* Throw away what has come: bytes that nobody read would reset the connection at its close, and the
+ * alert that was sent might be lost. */
+void conn_sock_drain(struct conn *c);
 struct addr;
 int conn_sock_dial(const struct addr *to, struct err *err); /* a connecting descriptor, or -1 */
 

@@ -247,6 +247,7 @@ static void send_alert(struct conn_tcp *c)
 	begin_frame(c, ALERT, 0);
 	c->out_ending = true;
 	(void)send_frame(c, NULL, 0, &ignored);
+	conn_sock_drain(&c->conn);
 }
 
 static ssize_t read_frames(struct conn_tcp *c, void *buf, size_t n, struct err *err)

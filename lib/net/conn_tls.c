@@ -354,6 +354,7 @@ static ssize_t tls_read(struct conn *conn, void *buf, size_t n, struct err *err)
 			struct err ignored = {0};
 			tls_error(c, ERR_INTEGRITY, &c->in_lost);
 			(void)tls_flush(conn, &ignored); /* OpenSSL's alert */
+			conn_sock_drain(conn);
 		}
 		return done ? (ssize_t)done : tls_read(conn, buf, n, err);
 	}
