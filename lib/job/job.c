@@ -70,6 +70,7 @@ struct job {
 	int64_t moved_at;
 	struct pace slowest;     /* as the coordinator has said */
 	int64_t others_moved_at; /* when that last said that some rank has moved */
+	int64_t corrupt_at;      /* when a WELCOME arrived corrupt; 0: none did */
 	bool unanswered;         /* a peer does not acknowledge what is sent to it */
 	uint64_t acknowledged;   /* by the peers' machines, at the last beat */
 	int (*waits)(void *ctx, int *peers, int cap);
@@ -369,6 +370,8 @@ static void on_lost(void *ctx, const struct err *err)
 	if (!j->welcomed) { /* nobody has promised anything */
 		j->closed = true;
 		j->parting = *err;
+		if (err->code == ERR_INTEGRITY)
+			j->corrupt_at = clock_ns();
 		return;
 	}
 	/* How a dead peer's link breaks (reset or cut) differs by rank: the cause is the same. */
@@ -1028,6 +1031,19 @@ static int nobody_there(struct job *j, const char *last, struct err *err)
 	                trouble[0] && last[0] ? "; " : "", last, name_hint(j, hint, sizeof hint));
 }
 
+/* The WELCOME arrived corrupt, and the coordinator does not know yet that this rank has given up
+ * that link: it takes the next one for a second rank of the same number. */
+static bool seat_is_going(struct job *j)
+{
+	if (!j->aborted || j->failure.code != ERR_DISAGREE || !j->corrupt_at ||
+	    clock_ns() - j->corrupt_at > NS_PER_SEC)
+		return false;
+	j->aborted = false;
+	j->failure = (struct err){0};
+	ctl_release(&j->ctl);
+	return true;
+}
+
 /* Find the coordinator and join it. Rank 0 and, at a store, any rank with --rank auto becomes it
  * unless there is one already. */
 static int join(struct job *j, struct err *err)
@@ -1068,6 +1084,8 @@ static int join(struct job *j, struct err *err)
 		tried = found;
 		if (found) {
 			int ret = try_join(j, &at, &met, &why);
+			if (ret > 0 && seat_is_going(j))
+				ret = 0;
 			if (ret > 0)
 				return j->aborted ? check(j, err) : 0;
 			/* One flipped bit can make a handshake fail as a wrong secret does: two in
