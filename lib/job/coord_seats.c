@@ -324,7 +324,6 @@ static void complete(struct coord *c)
 	struct err e = {.rank = ERR_RANK_SELF};
 	const struct presence *last = NULL;
 	int root = -1;
-	bool anybody_asks = false;
 	for (int r = 0; r < c->conf.size; r++)
 		if (!c->members[r].joined || !c->members[r].present)
 			return;
@@ -332,7 +331,6 @@ static void complete(struct coord *c)
 	for (int r = 0; r < c->conf.size; r++) {
 		struct member *m = &c->members[r];
 		const struct presence *p = &m->presence;
-		anybody_asks |= p->finds_root;
 		if (!p->finds_root && c->conf.rank >= 0)
 			continue;
 		if (p->finds_root && (!last || strcmp(last->root, p->root) != 0)) {

@@ -1,0 +1,105 @@
+/*
+ * A job's inside, shared by its files: job.c (its life: opening, turning, the commit, failing,
+ * closing), job_messages.c (what the coordinator says), job_join.c (finding the coordinator, or
+ * becoming it), job_mesh.c (the agreement and the connections to the other ranks).
+ */
+#ifndef COLLCTL_JOB_JOB_INTERNAL_H
+#define COLLCTL_JOB_JOB_INTERNAL_H
+
+#include "lib/job/coord.h"
+#include "lib/job/ctl.h"
+#include "lib/job/job.h"
+#include "lib/job/rendezvous.h"
+
+struct job {
+	struct job_conf conf;
+	struct loop loop;
+	struct tls *tls;
+	struct rendezvous *rendezvous;
+	struct coord *coord; /* of the rank that coordinates */
+	struct ctl ctl;      /* the others' link to it */
+	struct mesh *mesh;
+	int rank, size;
+	int coordinator;                     /* its rank; -1: not known yet */
+	char coordinator_host[PRESENT_HOST]; /* "": not known, or this rank's own */
+	int root;                            /* -1: not known */
+	char (*hosts)[PRESENT_HOST];         /* of the ranks; NULL: all are on one, or not known */
+	struct joined joined;
+	uint8_t jobtag[8];
+	int64_t join_deadline;
+	int data_fd; /* the data listener, until the mesh takes it */
+
+	struct loop_watch signal_watch;
+	int signal;
+
+	/* what the coordinator has said */
+	bool answered, other_job, welcomed, closed, have_roster, verdict, final, aborted;
+	bool voted;         /* this rank */
+	struct err parting; /* with closed */
+	struct err failure; /* with aborted */
+	struct err own;     /* what failed here while a message was taken or sent */
+	struct err outcome; /* with final */
+	struct plan plan;
+	uint8_t *details; /* where the plan's are */
+	struct addr *addrs;
+	job_decide *decide;
+	void *decide_ctx;
+	job_details *tells;
+	void *tells_ctx;
+	const char *noun; /* of what shows shows */
+	job_table *shows; /* NULL: this rank has no table */
+	void *shows_ctx;
+
+	/* heartbeat */
+	struct loop_timer beat;
+	enum phase phase;
+	uint64_t moved, total;
+	int64_t moved_at;
+	struct pace slowest;     /* as the coordinator has said */
+	int64_t others_moved_at; /* when that last said that some rank has moved */
+	int64_t corrupt_at;      /* when a WELCOME arrived corrupt; 0: none did */
+	bool unanswered;         /* a peer does not acknowledge what is sent to it */
+	uint64_t acknowledged;   /* by the peers' machines, at the last beat */
+	int (*waits)(void *ctx, int *peers, int cap);
+	void *waits_ctx;
+	bool caller_watches; /* for edges that do not move (job_connect_each) */
+	struct buf links;    /* the body of LINKS */
+	bool failing;
+};
+
+/* What messages call the coordinator before it can be said by its rank. */
+#define COORDINATOR(j) ((j)->conf.rank == JOB_RANK_AUTO ? "the coordinator" : "rank 0")
+/* For conf.note, with this rank's number. */
+void job_log(const struct job *, int level, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+
+/* A message to the coordinator, which may be this rank; @b may be NULL. */
+void job_send(struct job *, uint8_t type, const struct buf *b);
+void job_send_err(struct job *, uint8_t type, const struct err *);
+/* Something failed here while a message was taken or sent: the next call returns it, and job_fail
+ * tells the others. */
+void job_fail_later(struct job *, const struct err *);
+
+/* struct ctl's callbacks; the context is the job. */
+void job_handle_message(void *ctx, uint8_t type, struct view body);
+void job_coordinator_lost(void *ctx, const struct err *err);
+void job_coordinator_lacking(void *ctx, const struct err *err);
+/* Nothing more comes from the coordinator. @how: "lost"; @tail: ": " and the cause, or "". Who has
+ * voted and knows no verdict is in doubt. */
+void job_lose_coordinator(struct job *, int code, const char *how, const char *tail);
+
+int job_take_signals(struct job *, struct err *);
+int job_check_signal(struct job *, struct err *);
+/* Has the job ended otherwise? */
+int job_check(struct job *, struct err *);
+/* One turn of the loop until @until at most; -1: the job has ended, failed or stalled. */
+int job_turn_before(struct job *, int64_t until, struct err *);
+/* For calls that block (@ctx: the job): has a signal come? */
+bool job_interrupted(void *ctx);
+/* The heartbeat's timer (@ctx: the job): send a beat, and watch the coordinator's. */
+void job_beat(void *ctx);
+
+/* Take back this rank's record in the store (@ctx: the job). */
+void job_withdraw(void *ctx);
+
+#endif

@@ -1,0 +1,205 @@
+/* The agreement, and the connections to the other ranks. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/io.h"
+#include "lib/base/private.h"
+#include "lib/job/job_internal.h"
+#include "lib/job/links.h"
+
+/* ---- agreeing ---- */
+
+/* A data listener beside the control link: at the same local address, or where --listen, --iface
+ * and --port-range say. */
+static int listen_for_data(struct job *j, struct intent *in, struct err *err)
+{
+	struct addr a = {.len = sizeof a.sa};
+	char text[ADDR_TEXT], host[ADDR_TEXT] = "";
+	int port = 0;
+	if (j->conf.listen) {
+		if (addr_split(j->conf.listen, host, sizeof host, &port, err) < 0)
+			return -1;
+		/* The port that --listen names is the coordinator's control listener's. */
+		if (port < 0 || j->coord)
+			port = 0;
+		if (addr_resolve(&a, host, port, true, err) < 0)
+			return -1;
+	} else if (j->conf.iface) {
+		if (addr_of_iface(&a, j->conf.iface, err) < 0)
+			return -1;
+	} else if (j->coord) {
+		if (coord_local_addr(j->coord, &a, err) < 0)
+			return -1;
+		addr_set_port(&a, 0);
+	} else {
+		if (getsockname(j->ctl.conn->fd, (struct sockaddr *)&a.sa, &a.len) < 0)
+			return err_errno(err, ERR_OTHER, "getsockname");
+		addr_set_port(&a, 0);
+	}
+	j->data_fd = addr_listen(&a, j->conf.port_lo, j->conf.port_hi, 512, err);
+	if (j->data_fd < 0)
+		return -1;
+	port = addr_port(&a);
+	if (j->conf.advertise) {
+		int given;
+		if (addr_split(j->conf.advertise, host, sizeof host, &given, err) < 0)
+			return -1;
+		/* As with --listen: the coordinator's is its control listener's. */
+		if (given >= 0 && !j->coord)
+			port = given;
+		snprintf(in->data_addr, sizeof in->data_addr,
+		         strchr(host, ':') ? "[%.100s]:%d" : "%.100s:%d", host, port);
+	} else if (j->coord) {
+		snprintf(in->data_addr, sizeof in->data_addr, ":%d", port);
+	} else {
+		/* Where any address is listened on, the one that reaches the coordinator is told.
+		 */
+		struct addr here = {.len = sizeof here.sa};
+		if (addr_is_any(&a) &&
+		    getsockname(j->ctl.conn->fd, (struct sockaddr *)&here.sa, &here.len) == 0) {
+			addr_set_port(&here, port);
+			a = here;
+		}
+		snprintf(in->data_addr, sizeof in->data_addr, "%s", addr_text(&a, true, text));
+	}
+	return 0;
+}
+
+int job_agree(struct job *j, struct intent *in, bool mesh, job_decide *decide_fn, void *ctx,
+              struct plan *plan, struct err *err)
+{
+	struct buf b;
+	j->decide = decide_fn;
+	j->decide_ctx = ctx;
+	if (in->crowded)
+		return err_set(err, ERR_OTHER, "more than %d facts to agree on", FACTS_MAX);
+	if (mesh && listen_for_data(j, in, err) < 0)
+		return -1;
+	buf_init(&b, CTL_BODY_MAX);
+	intent_encode(in, &b);
+	job_send(j, MSG_INTENT, &b);
+	buf_release(&b);
+	/* The coordinator keeps the deadline of the join; a little later its silence is a loss. */
+	int64_t until = j->join_deadline + j->conf.timeout;
+	while (!j->have_roster) {
+		if (clock_ns() >= until)
+			return err_rank(err, ERR_RENDEZVOUS, j->coordinator, "it told no roster");
+		if (job_turn_before(j, until, err) < 0)
+			return -1;
+	}
+	*plan = j->plan;
+	job_log(j, 1, "all %d ranks have joined and agree", j->size);
+	wipe(plan->key, sizeof plan->key);
+	return 0;
+}
+/* ---- connecting ---- */
+
+static void mesh_ready(void *ctx)
+{
+	struct job *j = ctx;
+	j->moved_at = clock_ns();
+}
+
+static void note_peer(const struct job *j, const char *what, int peer)
+{
+	char text[ADDR_TEXT];
+	const char *host = job_host(j, peer);
+	job_log(j, 2, "%s rank %d%s%s%s at %s", what, peer, *host ? " (" : "", host,
+	        *host ? ")" : "", addr_text(&j->addrs[peer], true, text));
+}
+
+static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
+{
+	int lanes = (m->nout + m->nin) * m->streams;
+	char what[64];
+	job_phase(j, PHASE_CONNECT);
+	snprintf(what, sizeof what, "the %d connections to other ranks", lanes);
+	if (need_descriptors(lanes, what, err) < 0)
+		return -1;
+	m->loop = &j->loop;
+	m->tls = j->tls;
+	m->rank = j->rank;
+	m->size = j->size;
+	m->addrs = j->addrs;
+	m->listen_fd = j->data_fd;
+	m->on_ready = mesh_ready;
+	m->ctx = j;
+	memcpy(m->session, j->plan.session, sizeof m->session);
+	memcpy(m->key, j->plan.key, sizeof m->key);
+	j->data_fd = -1;
+	for (int i = 0; i < m->nout; i++)
+		note_peer(j, "sending to", m->out[i]);
+	for (int i = 0; i < m->nin; i++)
+		note_peer(j, "receiving from", m->in[i]);
+	if (j->tls)
+		tls_carry_data(j->tls);
+	j->mesh = mesh_open(m, err);
+	wipe(m->key, sizeof m->key);
+	wipe(j->plan.key, sizeof j->plan.key);
+	return j->mesh ? 0 : -1;
+}
+
+struct mesh *job_connect(struct job *j, const int *out, int nout, const int *in, int nin,
+                         int streams, size_t buffer, struct err *err)
+{
+	struct mesh_conf m = {
+	        .out = out,
+	        .in = in,
+	        .nout = nout,
+	        .nin = nin,
+	        .streams = streams,
+	        .buffer = buffer,
+	};
+	int state;
+	if (open_mesh(j, &m, err) < 0)
+		return NULL;
+	while ((state = mesh_state(j->mesh, err)) == 0)
+		if (job_turn(j, err) < 0)
+			return NULL;
+	return state > 0 ? j->mesh : NULL;
+}
+
+struct mesh *job_connect_each(struct job *j, const int *out, int nout, const int *in, int nin,
+                              size_t buffer, job_edge *fn, void *ctx, struct err *err)
+{
+	struct mesh_conf m = {
+	        .out = out,
+	        .in = in,
+	        .nout = nout,
+	        .nin = nin,
+	        .streams = 1,
+	        .buffer = buffer,
+	        .on_edge = fn,
+	        .edge_ctx = ctx,
+	};
+	j->caller_watches = true;
+	return open_mesh(j, &m, err) < 0 ? NULL : j->mesh;
+}
+
+void job_connect_end(struct job *j)
+{
+	j->caller_watches = false;
+	if (j->mesh)
+		mesh_stop(j->mesh);
+}
+
+void job_link_failed(struct job *j, int from, int to, const char *why)
+{
+	if (j->links.len < CTL_BODY_MAX - LINK_WHY - 64)
+		link_encode(from, to, why, &j->links);
+}
+
+int64_t job_timeout(const struct job *j)
+{
+	return j->conf.timeout;
+}
+
+int job_local_index(const struct job *j)
+{
+	int index = 0;
+	for (int r = 0; j->addrs && r < j->rank; r++)
+		index += addr_same_ip(&j->addrs[r], &j->addrs[j->rank]);
+	return index;
+}

@@ -1,0 +1,254 @@
+/* What the coordinator says, and what its loss means. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/job/job_internal.h"
+
+static void abort_with(struct job *j, const struct err *e)
+{
+	if (j->aborted || j->final)
+		return;
+	j->aborted = true;
+	j->failure = *e;
+}
+
+/* The addresses of the data listeners; one that only has a port is the coordinator's host. */
+static int read_addrs(struct job *j, struct view *v, struct err *err)
+{
+	char text[ADDR_TEXT], host[ADDR_TEXT];
+	int port;
+	struct addr coordinator = {.len = sizeof coordinator.sa};
+	uint32_t n = view_u32(v);
+	if (v->failed || n == 0 || n > PROTO_MAX_SIZE || (j->size && n != (uint32_t)j->size) ||
+	    (uint32_t)j->rank >= n)
+		return err_set(err, ERR_INTEGRITY, "a roster of %u ranks", n);
+	j->size = (int)n;
+	j->addrs = calloc(n, sizeof *j->addrs);
+	if (!j->addrs)
+		return err_nomem(err, "the addresses", n * sizeof *j->addrs);
+	if (j->ctl.conn)
+		getpeername(j->ctl.conn->fd, (struct sockaddr *)&coordinator.sa, &coordinator.len);
+	for (uint32_t r = 0; r < n; r++) {
+		view_str(v, text, sizeof text);
+		if (v->failed)
+			return err_set(err, ERR_INTEGRITY, "a malformed ROSTER message");
+		if (!text[0])
+			continue;
+		if (addr_split(text, host, sizeof host, &port, err) < 0)
+			return -1;
+		if (!host[0]) {
+			j->addrs[r] = coordinator;
+			addr_set_port(&j->addrs[r], port);
+		} else if (addr_resolve(&j->addrs[r], host, port, false, err) < 0) {
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* The hosts of the ranks: an empty name is that of the rank before. */
+static int read_hosts(struct job *j, struct view *v, struct err *err)
+{
+	bool several = false;
+	size_t n = (size_t)j->size;
+	j->hosts = calloc(n, sizeof *j->hosts);
+	if (!j->hosts)
+		return err_nomem(err, "the hosts", n * sizeof *j->hosts);
+	for (size_t r = 0; r < n; r++) {
+		view_str(v, j->hosts[r], sizeof *j->hosts);
+		several |= r && j->hosts[r][0];
+		if (r && !j->hosts[r][0])
+			memcpy(j->hosts[r], j->hosts[r - 1], sizeof *j->hosts);
+	}
+	if (v->failed || view_left(v))
+		return err_set(err, ERR_INTEGRITY, "a malformed ROSTER message");
+	if (!several) {
+		free(j->hosts);
+		j->hosts = NULL;
+	}
+	return 0;
+}
+
+const char *job_host(const struct job *j, int rank)
+{
+	if (rank >= 0 && rank == j->coordinator && j->coordinator_host[0])
+		return j->coordinator_host;
+	if (rank >= 0 && rank == j->rank && (j->coordinator_host[0] || j->hosts))
+		return j->conf.present.host;
+	return j->hosts && rank >= 0 && rank < j->size ? j->hosts[rank] : "";
+}
+
+/* The plan outlives its message. */
+static int keep_details(struct job *j, struct err *err)
+{
+	size_t len = view_left(&j->plan.details);
+	if (!len)
+		return 0;
+	j->details = malloc(len);
+	if (!j->details)
+		return err_nomem(err, "what rank 0 tells", len);
+	memcpy(j->details, j->plan.details.p, len);
+	j->plan.details = view_of(j->details, len);
+	return 0;
+}
+
+/* Show a page of this rank's table, for which it is asked while it waits for the others, in
+ * job_agree or job_vote; a question that comes when that is over has no answer. */
+static void show(struct job *j, struct view v)
+{
+	uint32_t number = view_u32(&v);
+	struct buf page, b;
+	if (v.failed || !j->shows || j->failing || j->verdict)
+		return;
+	buf_init(&page, TABLE_PAGE_MAX);
+	buf_init(&b, CTL_BODY_MAX);
+	j->shows(j->shows_ctx, number, &page);
+	buf_put_u32(&b, number);
+	buf_put(&b, page.data, page.len);
+	if (page.failed || b.failed) {
+		struct err e = {.rank = ERR_RANK_SELF};
+		err_nomem(&e, "a page of the table", TABLE_PAGE);
+		job_send_err(j, MSG_ABORT, &e);
+	} else {
+		job_send(j, MSG_PAGE, &b);
+	}
+	buf_release(&page);
+	buf_release(&b);
+}
+
+/* All have joined: what served to find and to trust one another is not needed any more. */
+static void settle(struct job *j)
+{
+	if (j->conf.secret)
+		secret_wipe(j->conf.secret);
+	rendezvous_settle(j->rendezvous);
+}
+
+/* It comes again where more is known. */
+static void take_welcome(struct job *j, struct view v)
+{
+	struct welcome w;
+	struct err e = {.rank = ERR_RANK_SELF};
+	if (welcome_decode(&w, v, &e) < 0) {
+		abort_with(j, &e);
+		return;
+	}
+	j->rank = w.rank;
+	j->coordinator = w.coordinator;
+	if (w.root >= 0)
+		j->root = w.root;
+	if (strcmp(w.host, j->conf.present.host) != 0)
+		memcpy(j->coordinator_host, w.host, sizeof j->coordinator_host);
+	j->welcomed = true;
+}
+
+void job_handle_message(void *ctx, uint8_t type, struct view v)
+{
+	struct job *j = ctx;
+	struct err e = {.rank = ERR_RANK_SELF};
+	struct pace pace;
+	struct joined joined;
+	enum phase phase;
+	j->answered |= type != MSG_OTHER_JOB;
+	switch (type) {
+	case MSG_OTHER_JOB: /* ABORT follows */
+		j->other_job = true;
+		return;
+	case MSG_WELCOME:
+		take_welcome(j, v);
+		return;
+	case MSG_JOINED:
+		if (joined_decode(&joined, v, &e) == 0)
+			j->joined = joined;
+		return;
+	case MSG_ROSTER:
+		if (j->have_roster)
+			return;
+		if (plan_decode(&j->plan, &v, &e) < 0 || keep_details(j, &e) < 0 ||
+		    read_addrs(j, &v, &e) < 0 || read_hosts(j, &v, &e) < 0)
+			job_fail_later(j, &e);
+		else
+			j->have_roster = true;
+		settle(j);
+		return;
+	case MSG_ABORT:
+		if (err_decode(&e, &phase, &v) == 0 && e.code)
+			abort_with(j, &e);
+		return;
+	case MSG_VERDICT:
+		j->verdict = true;
+		return;
+	case MSG_FINAL:
+		if (err_decode(&j->outcome, &phase, &v) == 0)
+			j->final = true;
+		return;
+	case MSG_BEAT: /* a sign of life is noted in ctl.heard */
+		if (pace_decode(&pace, v, &e) < 0)
+			return;
+		if (pace.moved != j->slowest.moved)
+			j->others_moved_at = clock_ns();
+		j->slowest = pace;
+		return;
+	case MSG_ASK:
+		show(j, v);
+		return;
+	default:
+		return;
+	}
+}
+
+static enum phase phase_of(const struct job *j)
+{
+	return j->have_roster && j->phase == PHASE_JOIN ? PHASE_CONNECT : j->phase;
+}
+
+void job_lose_coordinator(struct job *j, int code, const char *how, const char *tail)
+{
+	struct err e = {.code = code, .rank = j->coordinator};
+	/* A verdict would have come before the alert that the coordinator received corrupt bytes.
+	 */
+	bool in_doubt = j->voted && !j->ctl.alerted;
+	if (j->verdict || in_doubt)
+		e.code = ERR_PEER_LOST;
+	if (j->verdict)
+		snprintf(e.text, sizeof e.text,
+		         "%s after the verdict: its output, and that of any rank which did not "
+		         "learn of the verdict, may be the old one",
+		         how);
+	else if (in_doubt)
+		snprintf(e.text, sizeof e.text,
+		         "%s before it gave the verdict: nothing was changed here, but other "
+		         "ranks may have committed",
+		         how);
+	else
+		snprintf(e.text, sizeof e.text, "%s%s %s%s",
+		         j->coordinator < 0 ? "the coordinator was " : "", how,
+		         phase_words(phase_of(j)), tail);
+	abort_with(j, &e);
+}
+
+void job_coordinator_lost(void *ctx, const struct err *err)
+{
+	struct job *j = ctx;
+	char tail[256] = "";
+	if (err->code == ERR_RESOURCE) /* lacking here, and nothing can be told any more */
+		job_fail_later(j, err);
+	if (!j->welcomed) { /* nobody has promised anything */
+		j->closed = true;
+		j->parting = *err;
+		if (err->code == ERR_INTEGRITY)
+			j->corrupt_at = clock_ns();
+		return;
+	}
+	/* How a dead peer's link breaks (reset or cut) differs by rank: the cause is the same. */
+	if (err->code && err->code != ERR_PEER_LOST)
+		snprintf(tail, sizeof tail, ": %.200s", err->text);
+	job_lose_coordinator(j, err->code ? err->code : ERR_PEER_LOST, "lost", tail);
+}
+
+void job_coordinator_lacking(void *ctx, const struct err *err)
+{
+	job_fail_later(ctx, err);
+}
