@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 int inputs_check(const struct options *o, struct err *err)
 {
@@ -48,29 +47,12 @@ static void skip(void *ctx, const char *path, bool symlink)
 		            symlink ? "a symbolic link" : "neither a file nor a folder");
 }
 
-struct opening {
-	struct dataset *dataset;
-	const char *path;
-	const struct dataset_source *from;
-};
-
-static int open_dataset(void *ctx, struct err *err)
+/* So does who unpacks an archive. */
+static int unpack_aside(void *ctx, int (*fn)(void *, struct err *), void *arg, struct err *err)
 {
-	const struct opening *o = ctx;
+	const struct input_source *in = ctx;
 
-	return dataset_open(o->dataset, o->path, o->from, err);
-}
-
-/* Must it be unpacked, which may take long? A pipe's bytes are awaited on the job's own thread. */
-static bool is_packed(const char *path, const struct dataset_source *from)
-{
-	enum array_format format;
-	struct err ignored = {.rank = ERR_RANK_SELF};
-	struct stat st;
-
-	return !from->raw_file &&
-	       array_format_of(path, from->hints->format, &format, &ignored) == 0 &&
-	       format == ARRAY_NPZ && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+	return job_aside(in->job, fn, arg, err);
 }
 
 int inputs_open(struct dataset *d, const char *path, const struct input_source *in, struct err *err)
@@ -83,17 +65,13 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	};
 	const struct dataset_source from = {.hints = &hints,
 	                                    .await = in->job ? await_pipe : NULL,
+	                                    .aside = in->job ? unpack_aside : NULL,
 	                                    .skip = in->trees ? skip : NULL,
 	                                    .ctx = (void *)in,
 	                                    .raw_file = in->raw_file};
-	struct opening o = {d, path, &from};
 
-	*d = (struct dataset){0};
-	int ret = in->job && is_packed(path, &from) ? job_aside(in->job, open_dataset, &o, err)
-	                                            : open_dataset(&o, err);
-	if (ret == 0)
+	if (dataset_open(d, path, &from, err) == 0)
 		return 0;
-	dataset_close(d); /* the job may have ended while it was opened */
 	return hint_at_bytes(in->cmd, err);
 }
 

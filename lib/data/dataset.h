@@ -73,6 +73,8 @@ struct dataset_source {
 	/* Called before each read of a pipe, to return once it will not block; -1 ends it. NULL:
 	 * none. */
 	int (*await)(void *ctx, int fd, struct err *err);
+	/* Called with what takes long, the unpacking of an archive, to run it. NULL: it is run. */
+	int (*aside)(void *ctx, int (*fn)(void *arg, struct err *), void *arg, struct err *err);
 	void *ctx;
 	bool raw_file; /* any bytes: one tensor of u8 */
 	/* With raw_file: a folder is taken with all that is in it but what is no file and no

@@ -48,7 +48,7 @@ static int read_array(struct dataset *d, const struct array_hints *hints, struct
 struct unpacking {
 	struct dataset *dataset;
 	const struct array_hints *hints;
-	int file;
+	int from, spool, file;
 };
 
 static int add_member(void *ctx, const char *name, uint64_t at, uint64_t bytes, struct err *err)
@@ -64,21 +64,27 @@ static int add_member(void *ctx, const char *name, uint64_t at, uint64_t bytes, 
 	return ret ? -1 : add_array(u->dataset, name, &info, at, u->file, err);
 }
 
-/* Unpack the archive @fd, the dataset's only file, into a spool. */
-static int read_npz(struct dataset *d, int fd, const struct array_hints *hints, struct err *err)
+static int unpack(void *arg, struct err *err)
 {
-	struct unpacking u = {d, hints, -1};
+	struct unpacking *u = arg;
+	return npz_unpack(u->from, u->dataset->path, u->spool, add_member, u, err);
+}
+
+/* Unpack the archive @fd, the dataset's only file, into a spool. */
+static int read_npz(struct dataset *d, int fd, const struct dataset_source *src,
+                    const struct array_hints *hints, struct err *err)
+{
+	struct unpacking u = {.dataset = d, .hints = hints, .from = fd, .spool = spool_open(err)};
 	struct stat st;
-	int spool = spool_open(err);
-	if (spool < 0)
+	if (u.spool < 0)
 		return -1;
-	u.file = dataset_add_file(d, spool, d->path, true, err);
+	u.file = dataset_add_file(d, u.spool, d->path, true, err);
 	if (u.file < 0)
 		return -1;
 	d->files[u.file].unpacked = true;
-	if (npz_unpack(fd, d->path, spool, add_member, &u, err))
+	if (src->aside ? src->aside(src->ctx, unpack, &u, err) : unpack(&u, err))
 		return -1;
-	if (fstat(spool, &st))
+	if (fstat(u.spool, &st))
 		return err_errno(err, ERR_RESOURCE, "%s: the spool", d->path);
 	d->files[u.file].size = (uint64_t)st.st_size;
 	return 0;
@@ -211,7 +217,7 @@ static int open_file(struct dataset *d, const char *path, bool pipe,
 	if (dataset_add_file(d, fd, d->path, pipe, err) < 0)
 		return -1;
 	if (d->format == ARRAY_NPZ)
-		return read_npz(d, fd, hints, err);
+		return read_npz(d, fd, src, hints, err);
 	return d->format == ARRAY_SAFETENSORS ? dataset_add_safetensors(d, 0, err)
 	                                      : read_array(d, hints, err);
 }

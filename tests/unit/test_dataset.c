@@ -19,6 +19,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/data/dataset.h"
+#include "lib/data/sink.h"
 
 static char folder[] = "/tmp/test_dataset.XXXXXX";
 static int first_free; /* descriptor: whatever is opened is closed again */
@@ -229,6 +230,56 @@ static void test_pipes(void **state)
 	assert_int_equal(d.format, ARRAY_RAW);
 	assert_int_equal(d.tensors[0].count, 128 + 5);
 	dataset_close(&d);
+}
+
+/* An archive of the tensors of a .safetensors file. */
+static void put_archive(const char *path, const char *from)
+{
+	struct dataset d;
+	struct err err = {0};
+	struct place places[8];
+	struct sink *s = sink_new(false, false, &err);
+	open_right(&d, from, &plain);
+	d.format = ARRAY_NPZ;
+	assert_int_equal(sink_add_like(s, path, ARRAY_FORMAT_AUTO, &d, places, &err), 0);
+	assert_int_equal(sink_open(s, &err), 0);
+	assert_int_equal(sink_seal(s, &err), 0);
+	assert_int_equal(sink_commit(s, &err), 0);
+	sink_free(s);
+	dataset_close(&d);
+}
+
+static int asides;
+
+static int aside(void *ctx, int (*fn)(void *, struct err *), void *arg, struct err *err)
+{
+	asides++;
+	return ctx ? err_set(err, ERR_OTHER, "stopped") : fn(arg, err);
+}
+
+/* Wherever an archive comes from, whoever opens it decides where it is unpacked. */
+static void test_archives_aside(void **state)
+{
+	(void)state;
+	static const struct array_hints hints;
+	struct dataset_source source = {.hints = &hints, .aside = aside};
+	struct dataset d;
+	struct err err = {0};
+	put_one("x.safetensors", "a");
+	put_archive("x.npz", "x.safetensors");
+	assert_int_equal(mkfifo("pipe.npz", 0600), 0);
+	for (int pipe = 0; pipe < 2; pipe++) {
+		if (pipe)
+			put_pipe("pipe.npz", "x.npz");
+		open_right(&d, pipe ? "pipe.npz" : "x.npz", &source);
+		assert_int_equal(d.format, ARRAY_NPZ);
+		assert_names(&d, "a");
+		assert_int_equal(asides, pipe + 1);
+		dataset_close(&d);
+	}
+	source.ctx = &source;
+	assert_int_equal(dataset_open(&d, "x.npz", &source, &err), -1);
+	assert_string_equal(err.text, "stopped");
 }
 
 static void test_stdin(void **state)
@@ -761,6 +812,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_arrays),         cmocka_unit_test(test_raw_file),
 	        cmocka_unit_test(test_pipes),          cmocka_unit_test(test_stdin),
+	        cmocka_unit_test(test_archives_aside), cmocka_unit_test(test_stdin),
 	        cmocka_unit_test(test_safetensors),    cmocka_unit_test(test_empty),
 	        cmocka_unit_test(test_many_tensors),   cmocka_unit_test(test_sets),
 	        cmocka_unit_test(test_wrong_indexes),  cmocka_unit_test(test_large_index),
