@@ -66,6 +66,11 @@ end_marked() {
 	done
 }
 
+# all_say REGEX: all ranks of `run` said the same, which is printed once, in $stderr
+all_say() {
+	[[ $(grep -c 'collctl: ' <<<"$stderr") == 1 && $stderr =~ $1 ]] || fail "$stderr"
+}
+
 # ---- files ----
 
 # make_shard FILE DTYPE SHAPE SEED [exact|random|special]
