@@ -351,6 +351,6 @@ void decide_details(void *ctx, int rank, struct buf *out)
 	buf_put_u32(out, (uint32_t)c->nparts);
 	for (int i = 0; i < c->nparts; i++)
 		put_part(c, &c->parts[i], rank, out);
-	if (collective_collects(c) && rank == c->o->root)
+	if (collective_collects(c) && rank == c->root)
 		gathered_put(c, out);
 }

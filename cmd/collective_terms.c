@@ -501,7 +501,7 @@ static int hear(struct collective *c, struct err *err)
 	for (int i = 0; i < c->nparts; i++)
 		if (adopt_part(c, i, &v, err) < 0)
 			return -1;
-	if (collective_collects(c) && c->rank == c->o->root && gathered_hear(c, &v, err) < 0)
+	if (collective_collects(c) && c->rank == c->root && gathered_hear(c, &v, err) < 0)
 		return -1;
 	return details_end(&v, err);
 }

@@ -83,6 +83,22 @@ raw_inputs() {
 	assert_rank 2 7 '--root nodeb: ranks 0, 1 are on this host'
 }
 
+@test "gather --raw-file --root HOST: a file of each rank, on that host" {
+	local name
+	need_hosts
+	raw_inputs 1 2
+	start_serve
+	for name in 1 2; do
+		spawn_rank "$name" on_host "node$name" "$COLLCTL" gather --raw-file --root node2 -r auto -n 2 \
+			-R "$STORE" --secret-file "$SECRET" "$name" -o "got.$name/{host}/"
+	done
+	wait_ranks
+	assert_rank 1 0
+	assert_rank 2 0
+	assert_equal "$(<got.2/node1/1)$(<got.2/node2/2)" 12
+	assert_not_exist got.1
+}
+
 @test "the one rank that gives an input is the root" {
 	raw_inputs 12
 	start_serve
