@@ -317,7 +317,7 @@ int decide_plan(void *ctx, const struct intent *const *intents, struct plan *pla
 			return -1;
 	}
 	if (hear_all(c, intents, err) < 0 || choose_parts(c, plan, err) < 0 ||
-	    claims_settle(&c->claims, collective_replicates(c), err) < 0)
+	    claims_settle(&c->claims, collective_replicates(c), c->root, err) < 0)
 		return -1;
 	plan->windows = 1;
 	return choose_windows(c, intents, plan, err);

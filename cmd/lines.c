@@ -65,7 +65,7 @@ void echoes_release(struct echoes *e)
 	*e = (struct echoes){0};
 }
 
-/* The place of a line; NULL: there is no room for it. */
+/* The entry of a line, in place of the oldest one if there are many; NULL: out of memory. */
 static struct echo *find_echo(struct echoes *e, uint64_t sum)
 {
 	for (int i = 0; i < e->n; i++)
@@ -73,14 +73,15 @@ static struct echo *find_echo(struct echoes *e, uint64_t sum)
 			return &e->said[i];
 	if (!e->said)
 		e->said = calloc(ECHOES_MAX, sizeof *e->said);
-	if (!e->said || e->n == ECHOES_MAX)
+	unsigned *by_rank = e->said ? calloc((size_t)e->ranks, sizeof *by_rank) : NULL;
+	if (!by_rank)
 		return NULL;
-	struct echo *new = &e->said[e->n];
-	new->by_rank = calloc((size_t)e->ranks, sizeof *new->by_rank);
-	if (!new->by_rank)
-		return NULL;
-	new->sum = sum;
-	e->n++;
+	bool full = e->n == ECHOES_MAX;
+	struct echo *new = &e->said[full ? e->oldest : e->n++];
+	if (full)
+		e->oldest = (e->oldest + 1) % ECHOES_MAX;
+	free(new->by_rank);
+	*new = (struct echo){.sum = sum, .by_rank = by_rank};
 	return new;
 }
 

@@ -24,11 +24,12 @@ enum lines_progress {
  * "collctl: ", one that another process has said is left out, unless this one says it more often.
  * Zeroed: nothing said yet.
  */
-#define ECHOES_MAX 32 /* different lines that are remembered */
+#define ECHOES_MAX 32 /* different lines that are remembered, the latest */
 struct echoes {
 	int ranks;
 	struct echo *said;
 	int n;
+	int oldest;
 };
 void echoes_release(struct echoes *);
 

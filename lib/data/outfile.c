@@ -67,8 +67,9 @@ static const char *kind_of(mode_t mode)
 	}
 }
 
-/* May the target be replaced? *mode: the permissions of the file there, or -1: there is none. */
-static int check_target(const struct outfile *f, int *mode, struct err *err)
+/* May the target be replaced? *mode: the permissions of the file there, or -1: there is none.
+ * @below: --force does not help. */
+static int check_target(const struct outfile *f, bool below, int *mode, struct err *err)
 {
 	struct stat st;
 	*mode = -1;
@@ -77,6 +78,11 @@ static int check_target(const struct outfile *f, int *mode, struct err *err)
 			return 0;
 		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the target", f->path);
 	}
+	if (S_ISLNK(st.st_mode) && below)
+		return err_set(err, ERR_OUTPUT,
+		               "%s: is a symbolic link, and none is followed in this folder: "
+		               "remove it",
+		               f->path);
 	if (S_ISLNK(st.st_mode))
 		return err_set(err, ERR_OUTPUT,
 		               "%s: is a symbolic link: name the file itself, or give --force to "
@@ -212,10 +218,10 @@ static int allocate(struct outfile *f, int mode, uint64_t bytes, struct err *err
 	return 0;
 }
 
-static int open_temp(struct outfile *f, struct err *err)
+static int open_temp(struct outfile *f, bool below, struct err *err)
 {
 	int mode, r;
-	if (check_target(f, &mode, err))
+	if (check_target(f, below, &mode, err))
 		return -1;
 	r = open_unnamed(f, err);
 	if (r > 0)
@@ -255,7 +261,7 @@ int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t
 		err_nomem(err, "a path", strlen(path));
 		goto out;
 	}
-	if (open_folder(f, target, top, err) || open_temp(f, err))
+	if (open_folder(f, target, top, err) || open_temp(f, top > 0, err))
 		goto out;
 	ret = 0;
 out:

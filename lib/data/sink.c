@@ -259,8 +259,8 @@ static int sync_parent(const char *path, struct err *err)
 static int make_at(const struct sink *s, struct folder *f, int parent, const char *name,
                    struct err *err)
 {
-	struct stat st;
-	/* One with permissions of another folder's gets them when it is complete. */
+	struct stat st = {0};
+	/* One that gets the permissions of another folder gets them when it is complete. */
 	if (io_retry(mkdirat(parent, name, f->attributes.has_mode ? 0700 : 0777)) == 0) {
 		f->made = true;
 		return s->sync ? sync_parent(f->path, err) : 0;
@@ -270,8 +270,8 @@ static int make_at(const struct sink *s, struct folder *f, int parent, const cha
 	    S_ISDIR(st.st_mode))
 		return 0;
 	if (error == EEXIST)
-		return err_set(err, ERR_OUTPUT, "%s: is a file: expected a folder or none",
-		               f->path);
+		return err_set(err, ERR_OUTPUT, "%s: is %s: expected a folder or none", f->path,
+		               S_ISLNK(st.st_mode) ? "a symbolic link" : "a file");
 	errno = error;
 	return err_errno(err, ERR_OUTPUT, "%s: cannot make the folder", f->path);
 }
@@ -288,6 +288,13 @@ static int make_folder(const struct sink *s, struct folder *f, struct err *err)
 	return ret;
 }
 
+static int same_path(const char *path, const char *other, struct err *err)
+{
+	if (strcmp(path, other) == 0)
+		return err_set(err, ERR_USAGE, "%s: is given as output twice", path);
+	return err_set(err, ERR_USAGE, "%s: is given as output twice, also as %s", path, other);
+}
+
 /* Files in one folder share its descriptor. Two at one path would be one. */
 static int compare_with_earlier(struct sink *s, int file, struct err *err)
 {
@@ -301,8 +308,7 @@ static int compare_with_earlier(struct sink *s, int file, struct err *err)
 		const struct sink_file *e = &s->files[i];
 		if (e->out.path && e->out.dirfd == f->out.dirfd &&
 		    !strcmp(e->out.name, f->out.name))
-			return err_set(err, ERR_USAGE, "%s: is given as output twice, also as %s",
-			               f->path, e->path);
+			return same_path(f->path, e->path, err);
 	}
 	return 0;
 }

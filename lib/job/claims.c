@@ -121,9 +121,10 @@ static int clash(const struct claim *list, size_t n, struct err *err)
 }
 
 /* Claims of one place, by rank. One that a rank claims twice is an error that its sink finds. */
-static int settle_place(struct claim *list, size_t n, bool replicated, struct err *err)
+static int settle_place(struct claim *list, size_t n, bool replicated, int root, struct err *err)
 {
 	bool same = replicated, twice = false;
+	int writer = list[0].rank;
 	for (size_t i = 1; i < n; i++) {
 		same &= list[i].result == list[0].result;
 		twice |= list[i].rank == list[i - 1].rank;
@@ -133,11 +134,14 @@ static int settle_place(struct claim *list, size_t n, bool replicated, struct er
 	if (!same)
 		return clash(list, n, err);
 	for (size_t i = 0; i < n; i++)
-		list[i].dropped = list[i].rank != list[0].rank;
+		if (list[i].rank == root)
+			writer = root;
+	for (size_t i = 0; i < n; i++)
+		list[i].dropped = list[i].rank != writer;
 	return 0;
 }
 
-int claims_settle(struct claims *c, bool replicated, struct err *err)
+int claims_settle(struct claims *c, bool replicated, int root, struct err *err)
 {
 	int ret = 0;
 	if (!c->n)
@@ -147,7 +151,7 @@ int claims_settle(struct claims *c, bool replicated, struct err *err)
 		for (n = 1; i + n < c->n && c->list[i + n].place == c->list[i].place; n++)
 			;
 		if (c->list[i].place)
-			ret = settle_place(&c->list[i], n, replicated, err);
+			ret = settle_place(&c->list[i], n, replicated, root, err);
 	}
 	qsort(c->list, c->n, sizeof *c->list, by_rank);
 	return ret;

@@ -36,10 +36,11 @@ void claims_release(struct claims *);
 /* Read all that @rank has put. ERR_INTEGRITY: malformed. */
 int claims_get(struct claims *, int rank, struct view *, struct err *err);
 
-/* Of ranks that claim one place the lowest is to write it, the others drop theirs, where all have
- * the same result for it (@replicated: result i of all ranks is the same). Else ERR_USAGE, of the
- * second of these ranks, naming all and the path. */
-int claims_settle(struct claims *, bool replicated, struct err *err);
+/* If ranks claim one place and all have the same result for it (@replicated: result i of all ranks
+ * is the same), rank @root writes it, whose output may be its input, or else the lowest of them; the
+ * others drop theirs. If the results differ: ERR_USAGE, of the second of these ranks, naming all and
+ * the path. */
+int claims_settle(struct claims *, bool replicated, int root, struct err *err);
 
 /* Once settled: which of its places @rank drops. */
 void claims_put_dropped(const struct claims *, int rank, struct buf *);

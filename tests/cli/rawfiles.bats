@@ -104,6 +104,8 @@ make_tree() {
 	go 2 bash -c '((COLLCTL_RANK)) && o=there || o=tree/; exec "$0" broadcast --raw-file tree/ -o "$o" "$@"' "$COLLCTL"
 	find tree -printf '%p %i %C@\n' | sort | diff - before
 	assert_equal "$(<there/mine) $(<there/run.sh) $(stat -c %a there/a there/run.sh | xargs)" 'mine run 700 755'
+	go 2 broadcast --raw-file --root 1 tree/ -o tree/
+	find tree -printf '%p %i %C@\n' | sort | diff - before
 	mkdir hollow
 	go 2 broadcast --raw-file hollow -o 'hollow.{rank}'
 	[[ -d hollow.0 && -d hollow.1 ]]
@@ -120,10 +122,10 @@ make_tree() {
 	make_tree
 	mkdir outside there to
 	ln -s "$PWD/outside" there/a
-	refused 4 'there/a: is a file: expected a folder' 2 bash -c \
+	refused 4 'there/a: is a symbolic link: expected a folder' 2 bash -c \
 		'((COLLCTL_RANK)) && o=there || o=fine; exec "$0" broadcast --raw-file tree -o $o "$@"' "$COLLCTL"
 	ln -s "$PWD/outside/run.sh" to/run.sh
-	refused 4 'to/run.sh: is a symbolic link' 2 bash -c \
+	refused 4 'to/run.sh: is a symbolic link, and none is followed in this folder: remove it' 2 bash -c \
 		'((COLLCTL_RANK)) && o=to || o=fine; exec "$0" broadcast --raw-file --force tree -o $o "$@"' "$COLLCTL"
 	assert_equal "$(ls -A outside there to)" $'outside:\n\nthere:\na\n\nto:\nrun.sh'
 	[[ ! -e fine ]]
@@ -158,7 +160,7 @@ make_tree() {
 	done
 	go 2 gather --raw-file 'n{rank}.txt' -o flat/
 	cmp flat/n1.txt n1.txt
-	refused 2 'is given as output twice, also as flat/.log: put {rank} into -o' 2 gather --raw-file 'n{rank}/.log' -o flat/
+	refused 2 'flat/.log: is given as output twice: put {rank} into -o' 2 gather --raw-file 'n{rank}/.log' -o flat/
 	go 2 gather --raw-file --each 'n{rank}/.log' 'n{rank}.txt' -o 'each/{rank}'
 	cmp each/1/n1.txt n1.txt
 	cmp each/0/.log n0/.log

@@ -273,6 +273,15 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&-
 	assert_equal "$(grep -c 'collctl: rank 1: x' <<<"$stderr")" 2
 	assert_equal "$(grep -c 'y' <<<"$stderr")" 3
 	assert_equal "$output" $'collctl: rank 1: x\ncollctl: rank 1: x\ncollctl: rank 1: x'
+	# Also after many others.
+	mkfifo next
+	# shellcheck disable=SC2016
+	run -0 --separate-stderr collctl run -n 2 -- sh -c '
+		[ $COLLCTL_RANK = 0 ] || read -r _ <next
+		for i in $(seq 50); do [ $COLLCTL_RANK = 1 ] || echo "collctl: note $i" >&2; done
+		echo "collctl: rank 0: x" >&2
+		[ $COLLCTL_RANK = 1 ] || echo >next'
+	assert_equal "$(grep -c 'collctl: rank 0: x' <<<"$stderr")" 1
 }
 
 @test "ranks don't outlive a run that is killed" {

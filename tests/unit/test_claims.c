@@ -37,7 +37,7 @@ static int settle(struct claims *c, int ranks, bool replicated, struct err *err)
 		struct view v = view_of(said[r].data, said[r].len);
 		assert_int_equal(claims_get(c, r, &v, err), 0);
 	}
-	return claims_settle(c, replicated, err);
+	return claims_settle(c, replicated, 0, err);
 }
 
 /* Which of its @n claims @rank drops, as '0' and '1'. */
@@ -103,6 +103,28 @@ static void one_result_is_written_by_the_lowest(void **state)
 	assert_string_equal(dropped(&c, 2, 2), "01");
 	assert_string_equal(dropped(&c, 3, 1), "1");
 	claims_release(&c);
+}
+
+static void the_root_writes_what_it_claims(void **state)
+{
+	struct claims c;
+	struct err err = {.rank = ERR_RANK_SELF};
+	(void)state;
+	begin();
+	for (int r = 0; r < 3; r++)
+		claim(r, r ? "a" : "b", r ? 5 : 6);
+	for (int r = 0; r < 3; r++) {
+		c = (struct claims){0};
+		for (int k = 0; k < 3; k++) {
+			struct view v = view_of(said[k].data, said[k].len);
+			assert_int_equal(claims_get(&c, k, &v, &err), 0);
+		}
+		assert_int_equal(claims_settle(&c, true, r, &err), 0);
+		assert_string_equal(dropped(&c, 0, 1), "0");
+		assert_string_equal(dropped(&c, 1, 1), r == 2 ? "1" : "0");
+		assert_string_equal(dropped(&c, 2, 1), r == 2 ? "0" : "1");
+		claims_release(&c);
+	}
 }
 
 static void results_of_several_inputs_are_told_apart(void **state)
@@ -189,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(results_that_differ_are_refused),
 	        cmocka_unit_test(one_result_is_written_by_the_lowest),
+	        cmocka_unit_test(the_root_writes_what_it_claims),
 	        cmocka_unit_test(results_of_several_inputs_are_told_apart),
 	        cmocka_unit_test(what_can_t_be_compared_is_let_be),
 	        cmocka_unit_test(malformed_claims_are_refused),

@@ -594,7 +594,7 @@ static void test_below(void **state)
 	s = new_sink(false);
 	assert_int_equal(sink_add_folder_below(s, "top", "link", &as, &err), 0);
 	ret = sink_open(s, &err);
-	assert_err(ret, &err, ERR_OUTPUT, "top/link: is a file: expected a folder");
+	assert_err(ret, &err, ERR_OUTPUT, "top/link: is a symbolic link: expected a folder");
 	sink_free(s);
 	err_clear(&err);
 	s = new_sink(false);
