@@ -37,9 +37,9 @@ void claims_release(struct claims *);
 int claims_get(struct claims *, int rank, struct view *, struct err *err);
 
 /* If ranks claim one place and all have the same result for it (@replicated: result i of all ranks
- * is the same), rank @root writes it, whose output may be its input, or else the lowest of them; the
- * others drop theirs. If the results differ: ERR_USAGE, of the second of these ranks, naming all and
- * the path. */
+ * is the same), rank @root writes it, whose output may be its input, or else the lowest of them;
+ * the others drop theirs. If the results differ: ERR_USAGE, of the second of these ranks, naming
+ * all and the path. */
 int claims_settle(struct claims *, bool replicated, int root, struct err *err);
 
 /* Once settled: which of its places @rank drops. */
