@@ -262,6 +262,19 @@ static void present_file(char field[PRESENT_FILE], const char *path)
 	             len < PRESENT_FILE ? whole : whole + len - (PRESENT_FILE - 1));
 }
 
+/* Is there a file of this name, or one that matches it as a pattern? */
+static bool exists(const struct joining *j, const char *input, int rank)
+{
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	char *name = (char *)input;
+	struct paths paths;
+	bool found = strcmp(input, "-") == 0;
+	if (paths_expand(&paths, &name, 1, rank, j->conf.size, &ignored) == 0)
+		found |= access(paths.names[0], F_OK) == 0;
+	paths_release(&paths);
+	return found;
+}
+
 int joining_present(struct joining *j, const char *input, const char *output, struct err *err)
 {
 	struct presence *p = &j->conf.present;
@@ -273,7 +286,7 @@ int joining_present(struct joining *j, const char *input, const char *output, st
 		return -1;
 	if (input) {
 		present_file(p->input, known ? path : input);
-		p->has_input = known && (strcmp(path, "-") == 0 || access(path, F_OK) == 0);
+		p->has_input = known && exists(j, input, rank);
 	}
 	free(path);
 	if (output)

@@ -121,6 +121,17 @@ raw_inputs() {
 	wait_ranks
 	assert_equal "${RC[0]} ${RC[1]}" '0 0'
 	assert_equal "$(cat here/got there/got)" 1212
+	# A pattern too.
+	for name in here there; do
+		cd "$name" || return
+		spawn_rank 1 "$COLLCTL" broadcast --raw-file --each 'f*' -o each/ -r auto -n 2 -R "$STORE" \
+			--secret-file "$SECRET"
+		cd .. || return
+		[[ $name != here ]] || PIDS[0]=${PIDS[1]}
+	done
+	wait_ranks
+	assert_equal "${RC[0]} ${RC[1]}" '0 0'
+	assert_equal "$(cat here/each/file there/each/file)" 1212
 }
 
 @test "a root that can't be told: 7, and what to do" {
