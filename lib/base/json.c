@@ -49,51 +49,64 @@ static const char *skip_string(const char *s)
 	return s + 1;
 }
 
-/* The digits in the object whose key begins at *@from, which is moved behind the object. */
-static size_t skip_u64(const char **from, const char **digits)
+static const char *skip_space(const char *s)
 {
-	const char *s = strchr(*from + strlen(U64_TEXT), '"') + 1;
-	const size_t n = strspn(s, "0123456789");
-
-	*digits = s;
-	*from = strchr(s + n, '}') + 1;
-	return n;
+	return s + strspn(s, " \n");
 }
 
-/* jansson prints all reals of a value with one precision: 17 digits keep every bit, and here each
- * gets as few as it needs. No number becomes longer. */
+/* If the object of a json_u64 begins at @s: its end, and its digits in @digits[@n]. Else NULL:
+ * names in a file may look like its key. */
+static const char *u64_end(const char *s, const char **digits, size_t *n)
+{
+	if (*s != '{')
+		return NULL;
+	s = skip_space(s + 1);
+	if (strncmp(s, U64_TEXT, strlen(U64_TEXT)) != 0)
+		return NULL;
+	s = skip_space(s + strlen(U64_TEXT));
+	if (*s++ != ':')
+		return NULL;
+	s = skip_space(s);
+	if (*s++ != '"')
+		return NULL;
+	const char *first = s;
+	s += strspn(s, "0123456789");
+	const size_t len = (size_t)(s - first);
+	if (!len || *s++ != '"')
+		return NULL;
+	s = skip_space(s);
+	if (*s != '}')
+		return NULL;
+	*digits = first;
+	*n = len;
+	return s + 1;
+}
+
+/* jansson prints all reals of a value with one precision: 17 digits keep every bit. Here each gets
+ * as few as it needs. No number becomes longer. */
 static void shorten(char *text)
 {
-	char *to = text;
+	char *to = text, real[REAL_TEXT];
 
-	for (const char *from = text; *from;) {
-		size_t n = strspn(from, "+-.0123456789eE");
+	for (const char *from = text, *end; *from; from = end) {
 		const char *start = from;
-		char real[REAL_TEXT];
+		size_t n = strspn(from, "+-.0123456789eE");
 
-		if (strncmp(from, U64_TEXT, strlen(U64_TEXT)) == 0) {
-			while (*--to != '{')
-				;
-			n = skip_u64(&from, &start);
-			memmove(to, start, n);
-			to += n;
-			continue;
-		}
-		if (*from == '"') {
-			from = skip_string(from);
+		if ((end = u64_end(from, &start, &n))) {
+			; /* its digits are the number */
+		} else if (*from == '"') {
+			end = skip_string(from);
+			n = (size_t)(end - from);
 		} else if (strchr("-0123456789", *from)) {
-			from += n;
-			if (memchr(start, '.', n) || memchr(start, 'e', n)) {
-				n = shortest(strtod(start, NULL), real);
+			end = from + n;
+			if (memchr(from, '.', n) || memchr(from, 'e', n)) {
+				n = shortest(strtod(from, NULL), real);
 				start = real;
 			}
-			memmove(to, start, n);
-			to += n;
-			continue;
 		} else {
-			from++;
+			end = from + 1;
+			n = 1;
 		}
-		n = (size_t)(from - start);
 		memmove(to, start, n);
 		to += n;
 	}

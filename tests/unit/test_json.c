@@ -99,6 +99,26 @@ static void whole_numbers_of_64_bits_are_exact(void **state)
 	           "]\n}");
 }
 
+static void text_that_looks_like_a_large_number_stays(void **state)
+{
+	static const char *const texts[] = {
+	        "[\"\\u0001u64\",{\"b\":\"1\"}]",
+	        "{\"\\u0001u64\":\"1x\"}",
+	        "{\"\\u0001u64\":\"\"}",
+	        "{\"\\u0001u64\":1}",
+	        "{\"\\u0001u64\":\"1\",\"a\":\"\\u0001u64\"}",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		json_t *value = json_loads(texts[i], 0, NULL);
+		assert_non_null(value);
+		char *text = json_text(value, JSON_COMPACT);
+		assert_string_equal(text, texts[i]);
+		free(text);
+		json_decref(value);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +126,7 @@ int main(void)
 	        cmocka_unit_test(the_rest_stays),
 	        cmocka_unit_test(every_double_reads_back),
 	        cmocka_unit_test(whole_numbers_of_64_bits_are_exact),
+	        cmocka_unit_test(text_that_looks_like_a_large_number_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
