@@ -67,6 +67,7 @@ end_marked() {
 }
 
 # all_say REGEX: all ranks of `run` said the same, which is printed once, in $stderr
+# shellcheck disable=SC2154 # bats' own
 all_say() {
 	[[ $(grep -c 'collctl: ' <<<"$stderr") == 1 && $stderr =~ $1 ]] || fail "$stderr"
 }
