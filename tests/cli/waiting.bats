@@ -23,7 +23,9 @@ on_terminal() {
 		spawn_rank "$r" on_terminal 'missing: rank' "$COLLCTL" barrier -r "$r" -n 3 -R "$STORE" \
 			--secret-file "$SECRET"
 		spawn_rank $((1 - r)) "$COLLCTL" barrier -r $((1 - r)) -n 3 -R "$STORE" --secret-file "$SECRET"
-		wait_ranks # ended by SIGINT as soon as it shows
+		wait_ranks "$r" # SIGINT ends it as soon as the line shows
+		kill -TERM "${PIDS[1 - r]}" 2>/dev/null || true
+		wait_ranks
 		grep -qE 'barrier  [12] of 3 joined, missing: rank(s 1, 2| 2)' "$r.out" || fail "$(<"$r.out")"
 	done
 }

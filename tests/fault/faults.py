@@ -168,7 +168,7 @@ class Killed(Fault):
         if 0 in lost:  # who had joined lost it, who had not does not find it
             for r in rest:
                 j.demand(j.codes[r] in (5, 8), "rank", r, "ended with", j.codes[r])
-                j.demand(j.culprit(r) in lost or "rank 0 was not found" in j.said[r], "rank", r, "does not blame rank 0")
+                j.demand(j.culprit(r) in lost or "rank 0: not found" in j.said[r], "rank", r, "does not blame rank 0")
             return None
         # A rank that never came is missed; rank 0 tells all the same.
         return j.aborted(rest, {5, 8}, lost)

@@ -215,7 +215,7 @@ def pairs(tool, everything):
             if 0 in (held, other):  # each survivor finds for itself that rank 0 is gone, or not there
                 demand(codes == {8} or joining and codes <= {5, 8}, "codes", codes)
                 for r in survivors:
-                    demand("rank 0: lost " in job.said[r] or "rank 0 was not found" in job.said[r], "another culprit")
+                    demand("rank 0: lost " in job.said[r] or "rank 0: not found" in job.said[r], "another culprit")
             else:
                 demand(codes == {8}, "codes", codes)
                 demand(len({job.said[r] for r in survivors}) == 1, "messages differ")
