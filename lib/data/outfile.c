@@ -218,15 +218,17 @@ static int allocate(struct outfile *f, int mode, uint64_t bytes, struct err *err
 	return 0;
 }
 
+/* A file without a name or, if the folder can have none, with a temporary one. */
+static int open_anywhere(struct outfile *f, struct err *err)
+{
+	int r = open_unnamed(f, err);
+	return r > 0 ? open_named(f, err) : r;
+}
+
 static int open_temp(struct outfile *f, bool below, struct err *err)
 {
-	int mode, r;
-	if (check_target(f, below, &mode, err))
-		return -1;
-	r = open_unnamed(f, err);
-	if (r > 0)
-		r = open_named(f, err);
-	if (r < 0)
+	int mode;
+	if (check_target(f, below, &mode, err) || open_anywhere(f, err))
 		return -1;
 	if (mode >= 0 && fchmod(f->fd, (mode_t)mode))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
@@ -269,6 +271,45 @@ out:
 	if (ret)
 		outfile_release(f);
 	return ret;
+}
+
+/* The folder at the first @top bytes of @path, or the one that it will be in. */
+static int open_top(const char *path, size_t top)
+{
+	while (top > 1 && path[top - 1] == '/')
+		top--;
+	char *folder = strndup(path, top);
+	if (!folder)
+		return -1;
+	int fd = io_retry(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (fd < 0 && errno == ENOENT)
+		fd = beneath_open(folder, 0);
+	int error = errno;
+	free(folder);
+	errno = error;
+	return fd;
+}
+
+int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t size,
+                       struct err *err)
+{
+	*f = (struct outfile){.fd = -1, .dirfd = -1, .size = size, .back = WRITEBACK_INIT};
+	f->path = strdup(path);
+	f->name = f->path ? strdup(path_name(path)) : NULL;
+	if (!f->name)
+		err_nomem(err, "a path", strlen(path));
+	else if ((f->dirfd = open_top(path, top)) < 0)
+		create_error(f, err);
+	else if (open_anywhere(f, err) == 0 && allocate(f, 0, size, err) == 0) {
+		if (f->temp)
+			io_retry(unlinkat(f->dirfd, f->temp, 0));
+		drop_name(&f->temp);
+		close(f->dirfd);
+		f->dirfd = -1;
+		return 0;
+	}
+	outfile_release(f);
+	return -1;
 }
 
 int outfile_set_mode(struct outfile *f, unsigned mode, struct err *err)

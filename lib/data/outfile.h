@@ -44,6 +44,11 @@ int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, 
  * symlink is followed. */
 int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
                        bool force, struct err *err);
+/* What another rank writes at such a path, and makes the folders for: an unnamed file in the folder
+ * @top or, until that is there, in its parent. It is written and read, but not sealed or committed.
+ */
+int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t size,
+                       struct err *err);
 /* Other permissions than these; and, when all is written, the time of modification. */
 int outfile_set_mode(struct outfile *f, unsigned mode, struct err *err);
 int outfile_set_time(struct outfile *f, struct timespec modified, struct err *err);

@@ -40,6 +40,7 @@ struct sink {
 		char *path;
 		size_t top;
 		struct sink_attributes attributes;
+		int file; /* the first of those that were added after it */
 		bool made;
 	} * folders; /* to be made, in this order */
 	int nfolders;
@@ -165,7 +166,8 @@ static int add_folder(struct sink *s, char *path, size_t top, const struct sink_
 		return err_nomem(err, "the folders", sizeof *folders);
 	}
 	s->folders = folders;
-	folders[s->nfolders++] = (struct folder){.path = path, .top = top, .attributes = *as};
+	folders[s->nfolders++] =
+	        (struct folder){.path = path, .top = top, .attributes = *as, .file = s->nfiles};
 	return 0;
 }
 
@@ -295,6 +297,13 @@ static int same_path(const char *path, const char *other, struct err *err)
 	return err_set(err, ERR_USAGE, "%s: is given as output twice, also as %s", path, other);
 }
 
+/* Of a folder with all that is in it another rank writes all files or none. That rank alone makes
+ * the folders too: it knows when all is in them. */
+static bool is_made_elsewhere(const struct sink *s, const struct folder *f)
+{
+	return f->attributes.has_mode && f->file < s->nfiles && s->files[f->file].dropped;
+}
+
 /* Files in one folder share its descriptor. Two at one path would be one. */
 static int compare_with_earlier(struct sink *s, int file, struct err *err)
 {
@@ -318,6 +327,8 @@ static int open_target(struct sink *s, int file, struct err *err)
 	struct sink_file *f = &s->files[file];
 	if (f->is_stdout)
 		return outfile_spool(&f->out, "stdout", f->size, err);
+	if (f->top && f->dropped)
+		return outfile_open_aside(&f->out, f->path, f->top, f->size, err);
 	if (outfile_open_below(&f->out, f->path, f->top, f->size, s->sync && !f->dropped, s->force,
 	                       err))
 		return -1;
@@ -353,7 +364,7 @@ static int lacking(const struct sink *s, struct err *err)
 int sink_open(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfolders; i++)
-		if (make_folder(s, &s->folders[i], err))
+		if (!is_made_elsewhere(s, &s->folders[i]) && make_folder(s, &s->folders[i], err))
 			return -1;
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];

@@ -112,6 +112,11 @@ make_tree() {
 	# Several ranks, one folder: written once.
 	go 3 broadcast --raw-file tree -o one
 	listing one | diff - want
+	# One rank makes the folders, and gives them their modes and times once all is in them.
+	for r in 0 1 2 3 4 5; do
+		go 3 broadcast --raw-file --times tree -o timed.one$r/
+		listing -t timed.one$r | diff - want.times
+	done
 	refused 3 'tree: is a directory' 1 broadcast --raw-file --each tree -o x
 	refused 3 'none/: cannot open' 1 broadcast --raw-file none/ -o x
 	refused 2 "-: several files can't go to stdout" 1 broadcast --raw-file tree -o -
