@@ -245,6 +245,7 @@ static void on_lost(void *ctx, const struct err *err)
 	struct coord *c = m->coord;
 	if (c->stage == STAGE_JOIN && m->ctl.alerted && !m->has_intent) {
 		m->joined = m->present = false; /* its WELCOME arrived corrupt: it joins again */
+		c->complete = false;
 		coord_seats_changed(c);
 	} else {
 		coord_member_lost(m, err);
@@ -649,7 +650,7 @@ static void receive(struct member *m, uint8_t type, struct view v)
 		if (c->stage != STAGE_RUN || m->voted)
 			break;
 		if (links_decode(&c->links, m->rank, c->conf.size, v, &e) < 0) {
-			e.rank = e.code == ERR_RESOURCE ? 0 : m->rank;
+			e.rank = e.code == ERR_RESOURCE ? c->self : m->rank;
 			coord_fail(c, &e, PHASE_CONNECT);
 		}
 		return;
@@ -817,6 +818,7 @@ void coord_close(struct coord *c)
 	if (!c)
 		return;
 	loop_timer_stop(&c->join_timer);
+	loop_timer_stop(&c->doubt_timer);
 	loop_timer_stop(&c->beat_timer);
 	loop_timer_stop(&c->compare_timer);
 	loop_timer_stop(&c->evidence_timer);

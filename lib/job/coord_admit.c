@@ -5,7 +5,9 @@
 #include "lib/base/clock.h"
 #include "lib/job/coord_internal.h"
 
-#define LATECOMERS_WAIT (5 * NS_PER_SEC) /* for ranks that come after sizes have differed */
+/* For ranks that come after sizes have differed, and for those that only the larger size has. */
+#define LATECOMERS_WAIT (5 * NS_PER_SEC)
+#define DOUBTED_WAIT    (1 * NS_PER_SEC)
 
 /* Tell one connection why it can't join, without touching the job. */
 static void turn_away(struct coord *c, struct conn *conn, const struct addr *from, bool misrouted,
@@ -89,15 +91,27 @@ static bool refuse(struct coord *c, const struct hello *h, struct err *e)
 	return true;
 }
 
+static void expect_fewest(void *ctx)
+{
+	struct coord *c = ctx;
+	for (int r = (int)c->fewest; r < c->conf.size; r++)
+		c->members[r].lost |= !c->members[r].joined;
+	coord_maybe_drained(c);
+}
+
 /* The ranks don't agree how many they are: @h's has been told so. Nobody knows who is still to
- * come: wait for as many as the smallest size says, for a short time. */
+ * come: wait for as many as the smallest size says for a short time, for others for a shorter. */
 static void expect_fewer(struct coord *c, const struct hello *h)
 {
 	int64_t until = clock_ns() + LATECOMERS_WAIT;
-	for (int r = 0; r < c->conf.size; r++) {
-		struct member *m = &c->members[r];
-		m->lost |= h->size && (uint32_t)r >= h->size && !m->joined;
-		m->told |= (uint32_t)r == h->rank && !m->joined;
+	if (h->rank == PROTO_RANK_AUTO)
+		c->guests_told++;
+	else if (h->rank < (uint32_t)c->conf.size)
+		c->members[h->rank].told |= !c->members[h->rank].joined;
+	if (h->size && h->size < (uint32_t)c->conf.size && (!c->fewest || h->size < c->fewest)) {
+		c->fewest = h->size;
+		c->doubt_timer = (struct loop_timer){.fn = expect_fewest, .ctx = c};
+		loop_timer_set(c->conf.loop, &c->doubt_timer, clock_ns() + DOUBTED_WAIT);
 	}
 	if (c->stage == STAGE_JOIN && until < c->conf.join_deadline) {
 		c->conf.join_deadline = until;

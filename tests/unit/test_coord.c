@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include <xxhash.h>
 
 #include "lib/base/clock.h"
 #include "lib/job/coord.h"
@@ -682,6 +685,27 @@ static void the_root_is_found(void **state)
 	}
 }
 
+/* A rank whose WELCOME arrived corrupt joins again, and is told the root again. */
+static void the_root_is_told_again(void **state)
+{
+	struct presence p[4] = {presence_of("a", "in"), presence_of("b", "")};
+	uint8_t alert[20] = {0};
+	(void)state;
+	p[0].finds_root = p[1].finds_root = true;
+	open_job_as(-1, &p[0], 2, PATIENCE, NS_PER_SEC);
+	want_ranks(p, 1, 2, 2);
+	until(members[1].heard[MSG_WELCOME], 2);
+	put_u32(alert, 0xfffffffe);
+	put_u32(alert + 4, 2); /* after HELLO and PRESENT */
+	put_u32(alert + 16, (uint32_t)XXH3_64bits(alert, 16));
+	assert_int_equal(send(members[1].ctl.conn->fd, alert, sizeof alert, 0), sizeof alert);
+	p[3] = p[1];
+	want_ranks(p, 3, 4, 2);
+	until(members[3].heard[MSG_WELCOME], 2);
+	assert_int_equal(members[3].rank, 1);
+	assert_int_equal(members[3].welcome.root, 0);
+}
+
 static void several_ranks_on_the_root_s_host(void **state)
 {
 	struct presence p[3] = {presence_of("b", ""), presence_of("a", ""), presence_of("b", "")};
@@ -823,10 +847,33 @@ static void after_sizes_that_differ_few_are_waited_for(void **state)
 	hello_as(1, &h);
 	until(members[1].lost, 1);
 	until(members[0].heard[MSG_ABORT], 1);
+	coord_drain(coord);
+	assert_false(coord_drained(coord)); /* ranks 2 and 3 may be under way */
 	hello_as(2, &late);
 	until(members[2].heard[MSG_ABORT], 1);
-	coord_drain(coord);
 	int64_t end = clock_ns() + PATIENCE;
+	while (!coord_drained(coord)) {
+		assert_true(clock_ns() < end);
+		turn();
+	}
+}
+
+/* Nobody else is to come: the coordinator goes at once. */
+static void auto_ranks_whose_sizes_differ(void **state)
+{
+	const struct presence own = presence_of("a", "");
+	struct hello more = hello_of((int)PROTO_RANK_AUTO, 4),
+	             same = hello_of((int)PROTO_RANK_AUTO, 3);
+	(void)state;
+	open_job_as(-1, &own, 3, 3600 * NS_PER_SEC, NS_PER_SEC);
+	hello_as(1, &more);
+	until(members[1].lost, 1);
+	until(members[0].heard[MSG_ABORT], 1);
+	coord_drain(coord);
+	assert_false(coord_drained(coord));
+	hello_as(2, &same);
+	until(members[2].lost, 1);
+	int64_t end = clock_ns() + 4 * NS_PER_SEC; /* it would wait longer for a third */
 	while (!coord_drained(coord)) {
 		assert_true(clock_ns() < end);
 		turn();
@@ -1540,10 +1587,12 @@ int main(void)
 	        COORD_TEST(auto_ranks_are_sorted),
 	        COORD_TEST(auto_ranks_fill_the_places_left),
 	        COORD_TEST(the_root_is_found),
+	        COORD_TEST(the_root_is_told_again),
 	        COORD_TEST(several_ranks_on_the_root_s_host),
 	        COORD_TEST(missing_ranks_are_counted_by_host),
 	        COORD_TEST(who_waits_learns_who_is_missing),
 	        COORD_TEST(after_sizes_that_differ_few_are_waited_for),
+	        COORD_TEST(auto_ranks_whose_sizes_differ),
 	        COORD_TEST(missing_ranks_are_listed_at_the_deadline),
 	        COORD_TEST(a_rank_that_says_nothing_is_named_at_the_deadline),
 	        COORD_TEST(a_late_rank_is_told_of_the_failure),
