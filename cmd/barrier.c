@@ -1,7 +1,7 @@
 /*
- * barrier: `auto` is the join and the verdict, over the links to rank 0, without a mesh: who is
- * missing is known when the time to join is over. A named algorithm also tries the links of its
- * schedule, of all_to_all every one, and goes on past those that fail.
+ * barrier: `auto` only joins and votes, over the links to rank 0, without a mesh; ranks that are
+ * missing are named when --join-timeout ends. A named algorithm also tries the links of its
+ * schedule (all_to_all: every link) and goes on past those that fail.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +49,8 @@ static int peers_of(const uint8_t *used, int size, int direction, int *peers)
 	return n;
 }
 
-/* Try the algorithm's links, each with a notice of many packets. Who gets no notice learns at the
- * vote which links failed; and nobody passes the vote before all have come to it. */
+/* Try the algorithm's links, each with a notice of many packets. A rank that gets no notice learns
+ * from the vote which links failed; no rank passes the vote before all ranks have reached it. */
 static int move(struct barrier *b, struct err *err)
 {
 	int size = b->joining.conf.size, ret = -1;

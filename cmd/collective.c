@@ -98,9 +98,10 @@ int collective_check_inputs(const struct collective *c, int n, char **paths, str
 {
 	if (n <= 1 || coll_takes_several(c->kind) || c->o->each)
 		return 0;
-	return err_set(err, ERR_USAGE,
-	               "%s: '%s' is one operand too many: give one or, for each on its own, --each",
-	               c->cmd->name, paths[1]);
+	return err_set(
+	        err, ERR_USAGE,
+	        "%s: '%s' is one operand too many: give one, or --each to process each separately",
+	        c->cmd->name, paths[1]);
 }
 
 static int check_operands(const struct collective *c, int n, char **paths, struct err *err)

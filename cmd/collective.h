@@ -113,15 +113,15 @@ struct collective {
 	struct joining joining;
 	struct job *job;
 	int rank, size;
-	int root; /* with --rank auto or --root HOST known once the job is entered */
+	int root; /* with --rank auto or --root HOST: known after job_enter */
 
 	enum shape shape;
 	struct dataset *inputs; /* none where the rank has no part in the input */
 	int ninputs;
 	struct told told;          /* OF_BYTES: the root's files */
-	struct view *sources_told; /* rank 0's, of such a gather: [size], as told */
+	struct view *sources_told; /* rank 0, gather --raw-file: [size], encoded, as received */
 	struct source *sources;    /* [size], at the root of a gather of whole files */
-	int *split;   /* these files in the sink: [part * size + rank]; NULL: one output */
+	int *split;   /* their files in the sink: [part * size + rank]; NULL: one output */
 	char **names; /* OF_ARRAYS with --each: the inputs' base names, the root's */
 	struct part *parts;
 	int nparts;
@@ -138,9 +138,9 @@ struct collective {
 	double weight;         /* this rank's; both by the same power of two */
 	struct tensor_table table; /* of the items, for the ranks to compare */
 
-	struct claims claims; /* rank 0's: of all ranks */
+	struct claims claims; /* rank 0: the claims of all ranks */
 	uint32_t nclaims;     /* this rank's */
-	bool *dropped;        /* [nclaims]: another rank writes it */
+	bool *dropped;        /* [nclaims]: another rank writes this output */
 	struct sink *sink;    /* NULL: this rank writes nothing */
 	int copies;           /* outputs of the same bytes: -o given several times */
 	char *output;         /* the first one's name */
@@ -164,7 +164,7 @@ struct collective {
 #define STAGING      (256u << 10) /* bytes of a file thread's conversions */
 #define INLINE_BYTES (64u << 10)  /* smaller files are read and written without threads */
 
-/* Is it a gather of files as they are, of which each may stay a file? */
+/* Is it gather --raw-file, whose output may be a file for each rank? */
 static inline bool collective_collects(const struct collective *c)
 {
 	return c->kind == COLL_GATHER && c->o->raw_file;
@@ -172,7 +172,7 @@ static inline bool collective_collects(const struct collective *c)
 /* Has this rank an input, an output? c->rank is known. */
 bool collective_reads(const struct collective *);
 bool collective_writes(const struct collective *);
-/* Does it take so many inputs? ERR_USAGE. */
+/* ERR_USAGE if the collective does not take @n inputs. */
 int collective_check_inputs(const struct collective *, int n, char **paths, struct err *err);
 /* Does every rank get the same bits? Once the algorithms are known. */
 bool collective_replicates(const struct collective *);
@@ -222,7 +222,7 @@ void decide_details(void *ctx, int rank, struct buf *out);
 
 /* collective_files.c */
 
-/* @names: as given. */
+/* @names: as on the command line; {rank} and patterns are expanded here. */
 int files_open_inputs(struct collective *, char **names, int n, struct err *err);
 /* The outputs' files, when the formats are known; then create them. */
 int files_name_outputs(struct collective *, struct err *err);
@@ -240,35 +240,35 @@ int files_seal(struct collective *, struct err *err);
 int files_commit(struct collective *, struct err *err);
 void files_release(struct collective *);
 
-/* collective_gathered.c: files as they are, from all ranks to the root */
+/* collective_gathered.c: gather --raw-file */
 
-/* Append to the details what this rank gives. */
+/* Append the names and attributes of this rank's files to the details. */
 int gathered_tell(struct collective *, struct buf *, struct err *err);
-/* Rank 0's: note what @rank has told, and tell it to the root. */
+/* Rank 0: keep what @rank sent, and pass it on to the root. */
 int gathered_note(struct collective *, int rank, struct view *, struct err *err);
 void gathered_put(const struct collective *, struct buf *);
-/* The root hears what all give. */
+/* The root: read the files of all ranks. */
 int gathered_hear(struct collective *, struct view *, struct err *err);
-/* The outputs of what comes: a file for each rank, by @name (-o as given), or one for all. */
+/* Add a file for each rank to the sink, named by @name (-o as given). */
 int gathered_name(struct collective *, const char *name, struct err *err);
 int gathered_map(const struct collective *, struct part *, int part, struct err *err);
-/* Does each rank's file stay a file? */
+/* Is there a file for each rank, and not one of all? */
 bool gathered_split(const struct collective *, const char *name);
 void gathered_release(struct collective *);
-/* The output of array @i as all of it, whatever files it lies in. */
+/* Describe output array @i as a whole, also if it is split over several files. */
 void files_describe_array(struct collective *, int i);
-/* What a copy of @f has of it besides its bytes. */
+/* The attributes that a copy of @f gets. */
 struct sink_attributes files_attributes(const struct collective *, const struct told_file *f);
 /* A file or folder as @st describes it, under the name @copy, which is malloced. */
 struct told_file files_describe(char *copy, uint64_t bytes, const struct stat *st);
 
 /* collective_claims.c: outputs that several ranks name */
 
-/* Append what this rank claims to its details. */
+/* Append the places that this rank writes to its details. */
 int claims_tell(struct collective *, struct buf *, struct err *err);
 int claims_hear(struct collective *, struct view *, struct err *err);
-/* Output @at was added to the sink as file @first and those behind it: drop them if another rank
- * writes it. */
+/* Output @at is file @first of the sink and all files added since: drop them if another rank writes
+ * it. */
 void claims_drop(struct collective *, int first, int at);
 
 /* collective_move.c: fileio_ops, and what they need */

@@ -1,6 +1,5 @@
-/* Outputs that several ranks name: each rank tells which places it is to write, rank 0 compares
- * them, and each hears which of its own another rank writes. See collective.h and
- * lib/job/claims.h. */
+/* Outputs that several ranks name: each rank sends the places that it writes, rank 0 compares them
+ * and answers which of them another rank writes. See collective.h and lib/job/claims.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +8,9 @@
 #include "lib/base/path.h"
 #include "lib/data/target.h"
 
-/* ---- what this rank claims ---- */
+/* ---- this rank's claims ---- */
 
-/* The place that -o @path names: of a set, which may be named by its index, the folder. */
+/* The place of -o @path; of a set, which -o may name by its index, the place of its folder. */
 static uint64_t output_place(const struct collective *c, const char *path, struct err *err)
 {
 	if (c->o->raw_file || !array_is_index(path))
@@ -22,7 +21,7 @@ static uint64_t output_place(const struct collective *c, const char *path, struc
 	return place;
 }
 
-/* Where every input has an output by its name: the outputs' places in the folder @path. */
+/* --each: the place of each input's output in the folder @path. */
 static int each_place(const struct collective *c, const char *path, uint64_t folder,
                       uint64_t *places, uint32_t n, struct err *err)
 {
@@ -32,15 +31,15 @@ static int each_place(const struct collective *c, const char *path, uint64_t fol
 		char *in = files_in_folder(path, c->inputs[i].path, err);
 		if (!in)
 			return -1;
-		/* Of more than fit, all together have one place. */
+		/* If there are too many, one place stands for all. */
 		places[many ? 0 : i] = target_place_in(many ? places[0] : folder, path_name(in));
 		free(in);
 	}
 	return 0;
 }
 
-/* Do the outputs have names that this rank knows? Those of a broadcast and a scatter are the
- * root's, the same for all. */
+/* Does this rank know the names of its outputs? In a broadcast or scatter they are the root's, the
+ * same on all ranks. */
 static bool names_each(const struct collective *c)
 {
 	return c->o->each && c->ninputs && c->kind != COLL_BROADCAST && c->kind != COLL_SCATTER;
@@ -80,7 +79,7 @@ int claims_tell(struct collective *c, struct buf *b, struct err *err)
 	struct buf own;
 	int ret = 0, n = collective_writes(c) ? c->o->noutputs : 0;
 	buf_init(&own, DETAILS_MAX);
-	if (n > CLAIMS_MAX || (n > 1 && c->o->each)) /* which is an error, found later */
+	if (n > CLAIMS_MAX || (n > 1 && c->o->each)) /* check_outputs refuses it */
 		n = 0;
 	for (int k = 0; k < n && ret == 0; k++)
 		ret = claim_output(c, &own, c->o->outputs[k], err);
@@ -92,7 +91,7 @@ int claims_tell(struct collective *c, struct buf *b, struct err *err)
 	return ret;
 }
 
-/* ---- what it hears ---- */
+/* ---- rank 0's answer ---- */
 
 int claims_hear(struct collective *c, struct view *v, struct err *err)
 {
@@ -104,7 +103,7 @@ int claims_hear(struct collective *c, struct view *v, struct err *err)
 
 void claims_drop(struct collective *c, int first, int at)
 {
-	/* One claim may stand for all. */
+	/* One claim may stand for all outputs. */
 	bool drops = c->dropped && c->nclaims && c->dropped[c->nclaims == 1 ? 0 : at];
 	if (!drops || first == sink_files(c->sink))
 		return;

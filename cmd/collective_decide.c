@@ -57,7 +57,7 @@ static int make_tables(const struct collective *c, struct part *p, struct err *e
 	                              : err_nomem(err, "the ranks' rows", cells * sizeof *p->cuts);
 }
 
-/* How all cut their arrays need not be told where all do it alike. */
+/* The cuts are not sent if they are the same on all ranks. */
 static void settle_tables(const struct collective *c, struct part *p)
 {
 	size_t size = (size_t)c->size;
@@ -82,7 +82,7 @@ static int hear_claims(struct collective *c, int rank, struct view *v, struct er
 	              : err_set(err, ERR_INTEGRITY, "malformed details");
 }
 
-/* What all have said: weights, orders, outputs, arrays. */
+/* Read the details of all ranks: weights, orders, outputs, arrays. */
 static int hear_all(struct collective *c, const struct intent *const *intents, struct err *err)
 {
 	bool arrays = c->rules->cut == CUT_JOINED || c->kind == COLL_ALLTOALL;
@@ -129,7 +129,7 @@ static int lay_out_of(const struct collective *c, const struct part *p, int rank
 
 /* ---- what rank 0 decides ---- */
 
-/* What selection has to know of a part. */
+/* The arguments of the selection for a part. */
 static struct select_args select_args_of(const struct collective *c, const struct part *p,
                                          const struct coll_args *args, const struct plan *plan)
 {
@@ -296,7 +296,7 @@ static int choose_parts(struct collective *c, struct plan *plan, struct err *err
 	return ret;
 }
 
-/* What the root of a broadcast or scatter has told, without its weight, order and outputs. */
+/* The details of the root of a broadcast or scatter, without weight, order and outputs. */
 static struct view root_view(const struct collective *c, const struct intent *root)
 {
 	struct view v = root->details;

@@ -224,7 +224,7 @@ struct sink_attributes files_attributes(const struct collective *c, const struct
 	                                .modified = modified};
 }
 
-/* The root's input that is file @f of those it told, or NULL. */
+/* The root's input that is file @f of its list, or NULL. */
 static const struct dataset_file *told_input(const struct collective *c, int f)
 {
 	for (int k = 0; !c->made && k < c->ninputs; k++) {
@@ -237,7 +237,7 @@ static const struct dataset_file *told_input(const struct collective *c, int f)
 	return NULL;
 }
 
-/* Where the root's output is its input, that stays as it is. */
+/* If the root's output is its input, leave that file alone. */
 static void leave_input(struct collective *c, int f, int file)
 {
 	const struct dataset_file *in = told_input(c, f);
@@ -245,7 +245,7 @@ static void leave_input(struct collective *c, int f, int file)
 		sink_leave_own(c->sink, file, in->fd);
 }
 
-/* A folder with all that is in it, at @path. */
+/* Add the root's folder with all its files and folders at @path. */
 static int name_tree(struct collective *c, const char *path, struct err *err)
 {
 	const struct told *t = &c->told;
@@ -484,7 +484,7 @@ static int name_all(struct collective *c, struct err *err)
 		if (ret == 0 && (!c->o->each || c->shape == OF_BYTES))
 			claims_drop(c, first, k);
 		if (path && c->split) {
-			free(path); /* one of many: as it was given */
+			free(path); /* show -o as given: {rank} has many values */
 			path = strdup(c->o->outputs[k]);
 		}
 		if (c->output)

@@ -1,5 +1,5 @@
-/* gather --raw-file: files as they are, from all ranks to the root, where each stays a file of its
- * own or all are joined. See collective.h. */
+/* gather --raw-file: copies a file of each rank to the root, as separate files or joined into one.
+ * See collective.h. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "cmd/paths.h"
 #include "lib/base/path.h"
 
-/* ---- what a rank gives ---- */
+/* ---- what a rank sends ---- */
 
 static int list_files(const struct collective *c, struct source *s, struct err *err)
 {
@@ -73,7 +73,8 @@ int gathered_hear(struct collective *c, struct view *v, struct err *err)
 			return -1;
 		for (int i = 0; i < c->nparts; i++)
 			if (t->files[i].bytes != c->parts[i].rows[r])
-				return err_rank(err, ERR_INTEGRITY, r, "told two sizes of a file");
+				return err_rank(err, ERR_INTEGRITY, r,
+				                "sent two sizes for one file");
 	}
 	return 0;
 }
@@ -86,7 +87,8 @@ bool gathered_split(const struct collective *c, const char *path)
 	       (c->o->each || array_is_folder(path) || paths_vary(c->o->outputs[0]));
 }
 
-/* The folders on the way to @path that are not there, and @path itself if it is one. */
+/* Add the missing parent folders of @path to the sink, and @path too if it is a folder (@itself).
+ */
 static int add_folders(struct collective *c, const char *path, bool itself, struct err *err)
 {
 	struct stat st;
@@ -107,7 +109,7 @@ static int add_folders(struct collective *c, const char *path, bool itself, stru
 	return 0;
 }
 
-/* Where @f of rank @r goes. */
+/* Add the output for file @f of a rank at @path. Returns its index in the sink, or -1. */
 static int name_file(struct collective *c, const char *path, const struct told_file *f,
                      struct err *err)
 {

@@ -145,8 +145,8 @@ static void bash_script(FILE *f)
 	      "\tlocal commands='",
 	      f);
 	print_commands(f);
-	/* --option=value is three words where '=' is in COMP_WORDBREAKS, else one. The command of
-	 * `run` has the word after it. */
+	/* --option=value is three words if COMP_WORDBREAKS contains '=', else one. In 'run COMMAND'
+	 * the options are those of COMMAND. */
 	fputs("' cmd= words= files= before= i\n\n"
 	      "\tif [[ $cur == = ]]; then\n\t\tcur=\n"
 	      "\telif [[ $prev == = ]] && ((COMP_CWORD > 2)); then\n"
@@ -195,7 +195,7 @@ static void zsh_option(FILE *f, const struct option_row *row, const struct comma
 	bool again = row->kind == OPT_LIST || row->kind == OPT_LOUDER;
 
 	fputs(" \\\n\t\t\t", f);
-	/* "-a+": the value in the same word or the next; "--name=": behind '=' or in the next. */
+	/* "-a+": the value is in the same word or the next; "--name=": after '=' or in the next. */
 	const char *plus = row->arg ? "+" : "", *equals = row->arg ? "=" : "";
 	if (row->letter && again)
 		fprintf(f, "'*'{-%c%s,--%s%s}'[", row->letter, plus, row->name, equals);
@@ -325,7 +325,7 @@ static void fish_command(FILE *f, const struct command *cmd)
 			fish_option(f, &option_rows[i], cmd);
 }
 
-/* fish offers no options behind "--". There the rest of the line is completed as a line of its own:
+/* fish completes no options after "--". So the rest of the line is completed as a separate line:
  * "collctl run -n 4 -- allreduce --op" as "collctl allreduce --op". */
 static void fish_script(FILE *f)
 {

@@ -12,8 +12,7 @@ int inputs_check(const struct options *o, struct err *err)
 	                   : o->nexclude ? "--exclude"
 	                                 : NULL;
 	if (o->times && !o->raw_file)
-		return err_set(err, ERR_USAGE,
-		               "--times: is for files as they are: give --raw-file too");
+		return err_set(err, ERR_USAGE, "--times: needs --raw-file");
 	if (!o->raw_file || !with)
 		return 0;
 	return err_set(err, ERR_USAGE, "%s: --raw-file takes the bytes as they are: leave one out",

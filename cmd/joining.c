@@ -149,8 +149,7 @@ static int check_name(const char *name, struct err *err)
 	                    JOB_NAME_MAX);
 }
 
-/* --job, else what the launcher calls this launch, so that two launches never meet; else default.
- */
+/* --job, else the launcher's id of this launch, so that two launches never meet, else "default". */
 static int find_name(struct joining *j, const struct options *o, struct err *err)
 {
 	struct job_conf *c = &j->conf;
@@ -188,7 +187,7 @@ static void print_source(const struct joining *j, const struct options *o, const
 	j->conf.note(j->conf.note_ctx, 1, j->conf.rank >= 0 ? j->conf.rank : -1, text);
 }
 
-/* Where what this rank joins by came from. */
+/* Print the rank, the size, the job's name and the addresses, and where each came from. */
 static void print_sources(const struct joining *j, const struct options *o)
 {
 	const struct job_conf *c = &j->conf;
@@ -248,7 +247,7 @@ int joining_init(struct joining *j, const struct options *o, struct err *err)
 	return 0;
 }
 
-/* A file's name that is the same wherever the command is started; its end counts. */
+/* A name of the file that does not depend on the working directory; if it is long, its end. */
 static void present_file(char field[PRESENT_FILE], const char *path)
 {
 	char whole[PATH_MAX], folder[PATH_MAX] = "";
@@ -278,7 +277,7 @@ static bool exists(const struct joining *j, const char *input, int rank)
 int joining_present(struct joining *j, const char *input, const char *output, struct err *err)
 {
 	struct presence *p = &j->conf.present;
-	/* {rank} is not known yet where it matters. */
+	/* With --rank auto {rank} is not known yet. */
 	int rank = j->conf.rank >= 0 ? j->conf.rank : 0;
 	bool known = j->conf.rank >= 0 || !input || !strstr(input, "{rank}");
 	char *path = input ? paths_fill(input, rank, j->conf.size, NULL, err) : NULL;

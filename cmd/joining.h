@@ -15,11 +15,12 @@ struct joining {
 	int verbose; /* -v, for the notes of the job */
 };
 
-/* Fill @j from @o; conf points into both, so @j stays where it is. ERR_USAGE where rank, size or
- * rendezvous are missing, ERR_AUTH where the secret is. */
+/* Fill @j from @o; conf points into both, so @j stays where it is. ERR_USAGE if the rank, the
+ * size or the rendezvous is missing, ERR_AUTH if the secret is. */
 int joining_init(struct joining *j, const struct options *o, struct err *err);
 void joining_release(struct joining *j);
-/* What this rank reads and writes first, or NULL: ranks with --rank auto are sorted by it too. */
+/* The first input and output of this rank, or NULL: ranks with --rank auto are sorted by them too.
+ */
 int joining_present(struct joining *j, const char *input, const char *output, struct err *err);
 
 #endif

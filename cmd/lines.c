@@ -108,8 +108,8 @@ static bool may_write(const struct lines *l)
 	return !l->wait || l->wait(l->wait_ctx, l->to);
 }
 
-/* Write everything, in one system call where the other side lets us. With l->wait no more at once
- * than a pipe takes that is writable. What is left out is no error. */
+/* Write everything, in one system call where the other side lets us. With l->wait at most
+ * what a writable pipe takes at once. Leaving out lines is no error. */
 static int write_vector(const struct lines *l, struct iovec *v, int n)
 {
 	int fd = l->to;

@@ -12,17 +12,16 @@
 
 #define LINES_MAX (64u << 10) /* a longer line is broken into several */
 
-/* What becomes of the JSON lines of --progress. */
+/* What to do with the JSON lines of --progress. */
 enum lines_progress {
-	LINES_PROGRESS_ANY,  /* they are lines as others are */
-	LINES_PROGRESS_PASS, /* they go through without a prefix */
+	LINES_PROGRESS_ANY,  /* treat them as other lines */
+	LINES_PROGRESS_PASS, /* pass them on without a prefix */
 	LINES_PROGRESS_DROP,
 };
 
 /*
- * What several processes say of one failure is passed on once: of the lines that begin with
- * "collctl: ", one that another process has said is left out, unless this one says it more often.
- * Zeroed: nothing said yet.
+ * Passes on a message once that several processes print: a line that begins with "collctl: " is
+ * left out if another process has printed it, unless this one prints it more often. Zeroed: empty.
  */
 #define ECHOES_MAX 32 /* different lines that are remembered, the latest */
 struct echoes {

@@ -709,7 +709,7 @@ static void parse_long(struct parser *p, const char *arg)
 	snprintf(subject, sizeof subject, "%.*s", len, arg);
 	if (!row) {
 		unknown_long(p->cmd, subject + 2, p->err);
-		p->o->json |= strcmp(arg, "--json") == 0; /* it is refused as JSON */
+		p->o->json |= strcmp(arg, "--json") == 0; /* print the error as JSON */
 	} else if (*equals && !row->arg) {
 		err_set(p->err, ERR_USAGE, "%s takes no argument", subject);
 	} else {

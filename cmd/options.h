@@ -43,8 +43,8 @@
 	(1u << 21) /* --dtype, --shape, --format, --memory, --include, --progress ...: who \
 	            * reads files, in a job or not */
 #define OPTS_STATS (1u << 22)
-#define OPTS_WAITS (1u << 24) /* --progress alone: who waits for other ranks */
-#define OPTS_TIMES (1u << 23) /* --times: who writes files as they are */
+#define OPTS_WAITS (1u << 24) /* only --progress: commands that wait for ranks */
+#define OPTS_TIMES (1u << 23) /* --times: commands that copy files */
 
 #define OPTIONS_MAX 256 /* rows of the table */
 
@@ -190,7 +190,7 @@ int options_parse(const struct command *cmd, struct options *o, int *argc, char 
  * operands alone. */
 int options_parse_leading(struct options *o, int *argc, char **argv, struct err *err);
 
-/* Where the value at @member, which is not the default, came from: "--rank" or "COLLCTL_RANK". */
+/* The source of the value at @member, which is not the default: "--rank" or "COLLCTL_RANK". */
 const char *options_source(const struct options *o, const void *member, char *buf, size_t cap);
 
 void options_release(struct options *o);

@@ -1,7 +1,6 @@
 /*
- * File names of the command line. {rank}, {size} and {host} are replaced; {{word}} stands for
- * {word}. In the names of inputs *, ? and [...] stand for what glob(7) says, once the others are
- * replaced.
+ * File names of the command line. {rank}, {size} and {host} are replaced; {{word}} gives {word}.
+ * Then the patterns of glob(7) in the names of inputs are expanded.
  */
 #ifndef COLLCTL_CMD_PATHS_H
 #define COLLCTL_CMD_PATHS_H
@@ -23,9 +22,9 @@ struct paths {
 	int n;
 };
 
-/* The inputs that @names[n] stand for, patterns replaced by what they match in the order of its
- * bytes. A file whose name is the pattern itself comes first. ERR_INPUT: nothing matches. *p is to
- * be released on failure too. */
+/* The inputs @names[n] with patterns expanded, the matches of each sorted by bytes. A name that
+ * exists as it is, is no pattern. ERR_INPUT: a pattern matches nothing. Release *p on failure too.
+ */
 int paths_expand(struct paths *p, char *const *names, int n, int rank, int size, struct err *err);
 void paths_release(struct paths *);
 

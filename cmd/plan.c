@@ -207,7 +207,7 @@ static int build(struct planned *p, int rank, struct err *err)
 	               p->alg->name, rank, sched_strerror(e));
 }
 
-/* Those who look at schedules say in words alone what is wrong with them. */
+/* The verifier and the simulator return errors as text only. */
 static int code_of(const char *why)
 {
 	return strstr(why, "memory") ? ERR_RESOURCE : ERR_OTHER;

@@ -68,7 +68,7 @@ static void show(struct progress *p, bool last)
 
 	p->look(p->ctx, &now);
 	meter_add(&p->meter, clock_ns(), now.moved);
-	/* At first some bytes wait for the disk, and at last only these count. */
+	/* At first the bytes that moved give the rate, later those that are on disk. */
 	double rate = fmax(meter_rate(&p->meter), meter_rate(&p->early));
 	if (p->mode == PROGRESS_BAR)
 		bar_draw(progress_line(text, sizeof text, bar_width(), p->what, &now, rate));
@@ -90,7 +90,7 @@ static void tick(void *ctx)
 		loop_timer_set(p->loop, &p->timer, p->due);
 }
 
-#define BEATS_OLD 2.0 /* seconds: what is heard of another rank may be so old */
+#define BEATS_OLD 2.0 /* seconds: the greatest age of a heartbeat */
 
 /* ---- from outside ---- */
 
@@ -112,8 +112,8 @@ void progress_start(struct progress *p, const struct options *o, const char *wha
 		loop_timer_set(loop, &p->timer, p->due);
 }
 
-/* What the job has moved, as a share of the user's bytes, less what still waits for the disk. It
- * never goes back, though more may wait than before. */
+/* The bytes of the user's files that the job has moved, less those not yet on disk. Never
+ * decreases, even if more bytes wait for the disk than before. */
 static uint64_t files_moved(struct progress *p, const struct job_progress *now)
 {
 	uint64_t behind = p->sink ? sink_behind(p->sink) : 0, moved = p->bytes;
@@ -127,8 +127,7 @@ static uint64_t files_moved(struct progress *p, const struct job_progress *now)
 	return p->moved;
 }
 
-/* Seconds that the slowest rank needs, by how fast it has got on; 0: not known. What is known of it
- * came with its last heartbeat. */
+/* Seconds that the slowest rank needs, by its rate so far and its last heartbeat; 0: not known. */
 static double slowest_left(struct progress *p, const struct job_progress *now)
 {
 	const uint64_t done = (uint64_t)(now->slowest_done * METER_WHOLE);

@@ -32,7 +32,7 @@ struct progress {
 	struct loop *loop;
 	struct loop_timer timer;
 	int64_t due;          /* clock_ns() */
-	struct joined joined; /* that is shown */
+	struct joined joined; /* as shown */
 	struct meter meter;
 	/* of a job */
 	struct job *job;
@@ -50,9 +50,8 @@ void progress_start(struct progress *, const struct options *, const char *what,
                     progress_look *look, void *ctx);
 /* The same for a job, from job_open to job_close: as job_progress tells. */
 void progress_start_job(struct progress *, const struct options *, const char *what, struct job *);
-/* From here on data move, for @bytes of this rank's files: what the job has moved is shown as a
- * share of these. What was written to @sink (NULL: none) counts when it is on the disk. @sink must
- * live until progress_stop. */
+/* Data move from here on. Progress is shown in the @bytes of this rank's files; bytes of @sink
+ * (NULL: none) count once they are on disk. @sink must live until progress_stop. */
 void progress_files(struct progress *, uint64_t bytes, const struct sink *sink);
 /* Show what is due, if anything: cheap enough to be called for every piece. */
 void progress_step(struct progress *);

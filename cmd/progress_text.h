@@ -19,8 +19,9 @@ struct progress_now {
 	uint64_t total;      /* bytes that `moved` will be at the end, about; 0: not known */
 	int slowest;         /* the rank that is least far; -1: not known */
 	double slowest_done; /* how far it is, 0 to 1 */
-	const struct joined *joined; /* who is there, while ranks are missing; NULL: not known */
-	double slowest_left;         /* seconds that it still needs; 0: not known */
+	const struct joined
+	        *joined; /* the ranks that have joined, while some are missing; NULL: not known */
+	double slowest_left; /* seconds that it still needs; 0: not known */
 };
 
 /* Bytes a second over the last seconds. Zeroed: nothing known. */
@@ -31,7 +32,7 @@ struct meter {
 	bool started; /* by meter_start */
 };
 
-/* Time counts from @at on, even if no byte has moved. */
+/* Measure from @at on, even if no byte has moved yet. */
 void meter_start(struct meter *, int64_t at);
 /* Take a sample at @at. Time before the first byte doesn't count. */
 void meter_add(struct meter *, int64_t at, uint64_t moved);

@@ -278,7 +278,7 @@ static void send_bars(void)
 	bar_launched(terminal);
 }
 
-/* In run itself, once the ranks have theirs; in every child, once its environment has them. */
+/* Called in run when all ranks are started, and in each child when its environment is set. */
 static void wipe_secrets(struct run *r)
 {
 	wipe(r->secret, sizeof r->secret);
@@ -533,7 +533,7 @@ static int prepare(struct run *r, struct err *err)
 	/* Two pipes a rank, and in each rank a connection to many others. */
 	raise_file_limit(&r->caller_files);
 	private_process(&r->caller_core);
-	/* The ranks get secrets of their own. */
+	/* run makes a new secret for its ranks. */
 	wipe_free(private_variable("COLLCTL_SECRET", err));
 	wipe_free(private_variable("COLLCTL_STORE_TOKEN", err));
 	if (err->code)
@@ -664,8 +664,8 @@ static int time_left(const struct run *r)
 }
 
 /*
- * Wait until whoever reads @fd takes something. Signals, and ranks that end, count meanwhile; once
- * run is to end by a signal, nobody is waited for: false.
+ * Wait until @fd is writable, handling signals and ranks that end meanwhile. False, without
+ * waiting, once a signal is to end run.
  */
 static bool await_reader(void *ctx, int fd)
 {

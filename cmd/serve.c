@@ -25,7 +25,7 @@ static int read_token(const char *path, char token[TOKEN_MAX], struct err *err)
 {
 	if (private_line(path, "write the token to a file", token, TOKEN_MAX, err) < 0)
 		return -1;
-	return *token ? 0 : err_set(err, ERR_AUTH, "%s: there is no token in it", path);
+	return *token ? 0 : err_set(err, ERR_AUTH, "%s: contains no token", path);
 }
 
 /* Who sees the file finds the whole port in it. */

@@ -14,16 +14,16 @@ struct buf {
 	uint8_t *data;
 	size_t len, cap, max;
 	bool failed; /* it would have outgrown max, or memory ran out */
-	bool nomem;  /* it was the latter */
+	bool nomem;  /* memory ran out */
 	bool fixed;  /* the memory is the caller's */
-	bool secret; /* what it held is wiped wherever it leaves it */
+	bool secret; /* its bytes are wiped before their memory is reused or freed */
 };
 
 void buf_init(struct buf *, size_t max);
 void buf_init_secret(struct buf *, size_t max);
-/* In the caller's memory: it allocates nothing. */
+/* Use the caller's memory; never allocate. */
 void buf_init_fixed(struct buf *, void *memory, size_t size);
-/* Have room for @n more bytes, -1: out of memory. It does not count as a failure. */
+/* Make room for @n more bytes. -1: out of memory, which does not mark the buffer as failed. */
 int buf_reserve(struct buf *, size_t n);
 void buf_release(struct buf *);
 /* Room for @n more bytes; returns where they go (the caller then adds to len), or NULL. */

@@ -8,8 +8,8 @@
 
 #include "lib/base/err.h"
 
-/* @call, again as long as a signal interrupts it (EINTR): a stopped process that goes on, a
- * debugger, a network file system. Not for close, which Linux has done by then. */
+/* Repeat @call while it fails with EINTR: after SIGCONT, under a debugger, on a network file
+ * system. Not for close: Linux has closed the descriptor when it returns EINTR. */
 #define io_retry(call)                                \
 	__extension__({                               \
 		__typeof__(call) ret_;                \
@@ -31,8 +31,8 @@ int pwrite_all(int fd, const void *buf, size_t len, uint64_t pos);
 struct rlimit;
 void raise_file_limit(struct rlimit *before);
 
-/* May the process open @n more descriptors, for @what? -1: ERR_RESOURCE, with how many it needs in
- * all. */
+/* Check that the process may open @n more descriptors, for @what. -1: ERR_RESOURCE, with the total
+ * that it needs. */
 int need_descriptors(int n, const char *what, struct err *err);
 
 #endif

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The key of an object that stands for a number too large for jansson, whose value is its digits;
- * and how it is written. */
+/* jansson has no integers above INT64_MAX: they are kept as an object {U64_KEY: "DIGITS"}. U64_TEXT
+ * is the key as JSON text. */
 #define U64_KEY  "\001u64"
 #define U64_TEXT "\"\\u0001u64\""
 
@@ -41,7 +41,7 @@ static size_t shortest(double x, char text[REAL_TEXT])
 	return (size_t)(e - text) + (size_t)snprintf(e, 8, "e%d", exponent);
 }
 
-/* Behind the string that begins at @s. */
+/* The end of the string that begins at @s. */
 static const char *skip_string(const char *s)
 {
 	for (s++; *s != '"'; s++)
@@ -127,7 +127,7 @@ char *json_text(const json_t *value, size_t flags)
 {
 	char *text = value && !lacked ? json_dumps(value, flags | JSON_REAL_PRECISION(17)) : NULL;
 
-	if (text && lacked) { /* what lacks a part may be JSON all the same */
+	if (text && lacked) { /* an incomplete text may still be JSON */
 		free(text);
 		text = NULL;
 	}

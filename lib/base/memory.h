@@ -1,7 +1,6 @@
 /*
- * Memory that libraries allocate. Not all of them say that memory was lacking when something fails
- * for that reason, so they get allocators that note it: an error of theirs is then told as what it
- * is (ERR_RESOURCE), and not as bad bytes, a wrong secret or a lost peer.
+ * Allocators for libraries that do not report a lack of memory as such. They record each failure,
+ * so that the error becomes ERR_RESOURCE and not bad bytes, a wrong secret or a lost peer.
  */
 #ifndef COLLCTL_BASE_MEMORY_H
 #define COLLCTL_BASE_MEMORY_H
@@ -14,7 +13,7 @@ void *memory_malloc(size_t n);
 void *memory_realloc(void *p, size_t n);
 void memory_free(void *p);
 
-/* Has one of them failed? It stays so: a library may be left without a part of itself for ever. */
+/* Has one of them failed? Stays true: a library may remain incompletely initialised. */
 bool memory_lacked(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Paths as text: what stands in front of the last '/' and what behind it. */
+/* Paths as text: splitting, joining and checking them. */
 #ifndef COLLCTL_BASE_PATH_H
 #define COLLCTL_BASE_PATH_H
 
@@ -6,13 +6,13 @@
 
 #include "lib/base/err.h"
 
-/* What lies behind the last '/': all of it, where there is none. */
+/* What follows the last '/'; the whole path if it has none. */
 const char *path_name(const char *path);
-/* Is @name that of a file which stays in the folder to which it is added, and is not hidden? For
- * names that come from a file or from another rank. */
+/* Is @name a plain, not hidden file name, without '/'? For names that come from a file or another
+ * rank. */
 bool path_is_plain(const char *name);
-/* Does @path, by its text, lead to something below the folder to which it is added? It is relative,
- * and no component is empty, "." or "..". */
+/* Does @path, appended to a folder, stay below it? It must be relative, and no component may be
+ * empty, "." or "..". Symbolic links are not looked at. */
 bool path_is_below(const char *path);
 
 /* All malloced; NULL: out of memory, in *err. */

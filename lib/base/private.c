@@ -17,7 +17,7 @@ void private_process(struct rlimit *before)
 	if (getrlimit(RLIMIT_CORE, &l) == 0) {
 		if (before)
 			*before = l;
-		l.rlim_cur = 0; /* a helper that takes cores from a pipe asks for dumpable */
+		l.rlim_cur = 0; /* a core helper behind a pipe checks the dumpable flag instead */
 		(void)setrlimit(RLIMIT_CORE, &l);
 	}
 	(void)prctl(PR_SET_DUMPABLE, 0);
@@ -67,7 +67,8 @@ int private_set_variable(const char *name, const char *value)
 	return -1;
 }
 
-/* A file without a name (memfd, O_TMPFILE) has an owner in its holders alone, whatever its mode. */
+/* Only processes that hold a file without a name (memfd, O_TMPFILE) can open it, whatever its mode.
+ */
 static int check(const struct stat *st, const char *origin, const char *file, struct err *err)
 {
 	if (!S_ISREG(st->st_mode) || st->st_nlink == 0)
@@ -81,8 +82,8 @@ static int check(const struct stat *st, const char *origin, const char *file, st
 		        file);
 	if (st->st_mode & 077)
 		return err_set(err, ERR_AUTH,
-		               "%s: mode %04o lets others at the secret; chmod 600 %s", origin,
-		               (unsigned)st->st_mode & 07777, file);
+		               "%s: mode %04o lets other users read or write it; chmod 600 %s",
+		               origin, (unsigned)st->st_mode & 07777, file);
 	return 0;
 }
 

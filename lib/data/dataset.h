@@ -56,9 +56,9 @@ struct dataset {
 	bool selected;        /* dataset_select left some out */
 	struct dataset_file *files;
 	int nfiles;
-	bool tree; /* a folder as it is: no tensors, and these folders, each before what is in it */
+	bool tree; /* a folder of any files; its folders, each before its contents: */
 	struct dataset_folder {
-		char *name; /* a path in it; "": the whole */
+		char *name; /* relative to path; "": the folder itself */
 		struct stat was;
 	} * folders;
 	int nfolders;
@@ -73,12 +73,12 @@ struct dataset_source {
 	/* Called before each read of a pipe, to return once it will not block; -1 ends it. NULL:
 	 * none. */
 	int (*await)(void *ctx, int fd, struct err *err);
-	/* Called with what takes long, the unpacking of an archive, to run it. NULL: it is run. */
+	/* Runs a long task, the unpacking of an archive. NULL: it runs in the caller's thread. */
 	int (*aside)(void *ctx, int (*fn)(void *arg, struct err *), void *arg, struct err *err);
 	void *ctx;
 	bool raw_file; /* any bytes: one tensor of u8 */
-	/* With raw_file: a folder is taken with all that is in it but what is no file and no
-	 * folder, which is told here. NULL: a folder is refused. */
+	/* With raw_file: take folders with all their files and folders, and call this for each
+	 * entry that is left out, which is neither. NULL: refuse folders. */
 	void (*skip)(void *ctx, const char *path, bool symlink);
 };
 
@@ -111,10 +111,10 @@ int dataset_pread(const struct dataset *, int file, void *buf, size_t bytes, uin
 /* Reverse the bytes of each of @n elements of a type (complex: of each part). */
 void dataset_swap(enum dtype dtype, void *buf, size_t n);
 
-/* Have the files stayed what they were when they were opened? If not: ERR_INPUT, saying what has
- * changed: the size, the time of modification or, where that was put back, the time of change
- * (ctime). A file that is replaced or removed stays what it was to those who have it open, and one
- * that gets or loses a name is the same. Ask when all is read, and before own outputs get names. */
+/* Check that the files have not changed since they were opened. ERR_INPUT: the size, the
+ * modification time or, if that was put back, the ctime differs. Replacing, removing or linking a
+ * file does not change the open one. Call it when everything is read, before this rank's outputs
+ * get their names. */
 int dataset_unchanged(const struct dataset *, struct err *err);
 
 /* A tensor's type and shape as a struct array_info, offset and format left 0; -1: more than

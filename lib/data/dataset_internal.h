@@ -17,8 +17,7 @@ int dataset_sort(struct dataset *, struct err *err);
 /* A sharded set: by its index or its folder at d->path. */
 int dataset_open_set(struct dataset *, struct err *err);
 
-/* A folder as it is, at d->path. The names of its files are paths in it, in the order of their
- * bytes. */
+/* Open all files in the folder d->path. Their names are paths relative to it, sorted by bytes. */
 int dataset_open_tree(struct dataset *, const struct dataset_source *, struct err *err);
 
 /* Would a set of the files for which @is_ours, whose index is @index (NULL: it has none), be read

@@ -1,4 +1,4 @@
-/* A folder as it is: all its files and folders, whatever they hold. */
+/* A folder of any files: opens all files and folders in it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "lib/base/path.h"
 #include "lib/data/dataset_internal.h"
 
-/* A FIFO that has taken the place of a file since does not block. */
+/* O_NONBLOCK: a FIFO that has replaced the file meanwhile must not block. */
 #define ENTRY (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 
 struct tree {
@@ -57,7 +57,7 @@ static int add_folder(struct dataset *d, int fd, const char *name, struct err *e
 	return 0;
 }
 
-/* The file @fd, which is taken over, as @name of the tree. */
+/* Add the file @fd as @name of the tree. Takes @fd over. */
 static int add_file(struct dataset *d, int fd, const char *path, const char *name, struct err *err)
 {
 	int file = dataset_add_file(d, fd, path, false, err);
@@ -71,7 +71,7 @@ static int add_file(struct dataset *d, int fd, const char *path, const char *nam
 	return 0;
 }
 
-/* What is called @entry in the folder @parent, and @name in the tree. */
+/* Add @entry of the folder @parent as @name of the tree. */
 static int take(struct tree *t, int parent, const char *entry, const char *name, struct err *err)
 {
 	struct stat st;
@@ -97,7 +97,7 @@ static int take(struct tree *t, int parent, const char *entry, const char *name,
 	return ret;
 }
 
-/* The folder @fd, which is taken over. */
+/* Add the folder @fd and its contents. Takes @fd over. */
 static int walk(struct tree *t, int fd, const char *name, struct err *err)
 {
 	struct dirent **list = NULL;

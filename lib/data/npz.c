@@ -150,7 +150,7 @@ static void range_init(struct range *r, int fd, uint64_t at, uint64_t bytes)
 }
 
 /* Open the archive whose bytes @call reads or writes; NULL: an error of @code. */
-/* What failed: @code, or that memory was lacking, which libzip sometimes tells by errno alone. */
+/* @code, or ERR_RESOURCE if memory ran out, which libzip sometimes reports only by errno. */
 static int code_of(zip_error_t *error, int code)
 {
 	return zip.error_code_zip(error) == ZIP_ER_MEMORY || errno == ENOMEM ? ERR_RESOURCE : code;

@@ -414,7 +414,7 @@ int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, stru
 static int check_close(const struct outfile *f, struct err *err)
 {
 	int ret;
-	do { /* an interrupted close has asked nobody: close another duplicate */
+	do { /* an interrupted close reports nothing: close another duplicate */
 		int fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
 		if (fd < 0)
 			return err_errno(err, ERR_RESOURCE, "%s: no descriptor left", f->path);
@@ -562,7 +562,7 @@ int outfile_undo(struct outfile *f, struct err *err)
 		return -1;
 	f->committed = false;
 	if (f->sync)
-		io_retry(fsync(f->dirfd)); /* the failure that is undone is the one to tell */
+		io_retry(fsync(f->dirfd)); /* the error to report is the one that caused the undo */
 	return 0;
 }
 

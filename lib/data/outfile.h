@@ -40,8 +40,8 @@ struct outfile {
  */
 int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
                  struct err *err);
-/* The same; @path is another rank's behind its first @top bytes (beneath_open), and there no
- * symlink is followed. */
+/* The same; after its first @top bytes @path comes from another rank, and no symlink is followed
+ * there (beneath_open). */
 int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
                        bool force, struct err *err);
 /* What another rank writes at such a path, and makes the folders for: an unnamed file in the folder
@@ -49,7 +49,7 @@ int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t
  */
 int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t size,
                        struct err *err);
-/* Other permissions than these; and, when all is written, the time of modification. */
+/* Set other permissions; set the modification time, when everything is written. */
 int outfile_set_mode(struct outfile *f, unsigned mode, struct err *err);
 int outfile_set_time(struct outfile *f, struct timespec modified, struct err *err);
 /* An unnamed file in the folder of spools, for data on their way: it is written and read as others
@@ -63,7 +63,7 @@ int outfile_measure(struct outfile *f, struct err *err);
 
 /* Thread-safe for different ranges. Starts the write-back early when syncing. */
 int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err);
-/* Bytes that were written and are not on the disk yet, as far as it is known. Any thread. */
+/* Bytes written but not known to be on disk. Any thread. */
 uint64_t outfile_behind(const struct outfile *f);
 int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, struct err *err);
 /* fsync (unless !sync), check that the file is whole and that a close has nothing to report, and

@@ -75,8 +75,8 @@ typedef void convert_fn(void *dst, const void *src, size_t n);
 convert_fn *convert_kernel(enum dtype to, enum dtype from);
 
 /* dst[i] = weight * src[i], rounded once to @to; @weight is finite. Types: @to is reduce_avg_dtype
- * of @from with weights (ordered or not). A weight of 0 gives a zero that changes no sum, not that
- * of -0.0 either, whatever src[i] is, NaN too. */
+ * of @from with weights (ordered or not). A weight of 0 gives -0.0 whatever src[i] is, also
+ * NaN: it changes no sum, not even -0.0. */
 typedef void scale_fn(void *dst, const void *src, double weight, size_t n);
 /* NULL for other types. */
 scale_fn *scale_kernel(enum dtype to, enum dtype from);

@@ -22,8 +22,8 @@ HALF_INLINE double product_odd(double x, double w)
 	return f64_from_bits((f64_bits(p) - inward) | more | less);
 }
 
-/* A weight of 0 ignores the element, also NaN: it gives -0.0, which added to any number leaves it
- * as it is, -0.0 too. */
+/* A weight of 0 ignores the element, also NaN: it gives -0.0, which changes no sum, not even -0.0.
+ */
 #define SCALE(name, D, S, VALUE)                                              \
 	UNARY_BY(name##_by, D, S, double, VALUE)                              \
 	static void name(void *dst, const void *src, double weight, size_t n) \

@@ -21,8 +21,8 @@ struct sink_file {
 	size_t top; /* as of beneath_open */
 	struct sink_attributes attributes;
 	bool is_stdout;
-	bool dropped; /* another rank commits it */
-	int own;      /* a descriptor of what is to be written, which is there already; -1 */
+	bool dropped; /* another rank gives it its name */
+	int own;      /* descriptor of the file at path, if it already has the bytes to write; -1 */
 	void *head;
 	size_t head_len;
 	uint64_t size;
@@ -412,7 +412,7 @@ static int pack(struct sink_file *f, struct err *err)
 	return outfile_measure(&f->out, err);
 }
 
-/* Does it get its name from this rank? */
+/* Does this rank give it its name? */
 static bool is_placed(const struct sink_file *f)
 {
 	return !f->is_stdout && !f->dropped && f->own < 0;
@@ -486,7 +486,7 @@ static void undo_all(struct sink *s, struct err *err)
 	}
 }
 
-/* Once all is in it, a folder that was made gets its permissions and its time. */
+/* Set the permissions and the time of a folder that was made, when its contents are complete. */
 static int finish_folder(const struct folder *f, struct err *err)
 {
 	const struct sink_attributes *as = &f->attributes;

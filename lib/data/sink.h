@@ -32,24 +32,25 @@ int sink_add(struct sink *, const char *path, const void *head, size_t head_len,
 /* sink_open makes the folder @path if it is not there; its parent is there, or was added before.
  * ERR_USAGE for "-". */
 int sink_add_folder(struct sink *, const char *path, struct err *err);
-/* What an output is to have of another file. */
+/* Attributes of the original that its copy gets. */
 struct sink_attributes {
 	bool has_mode, has_time;
 	unsigned mode; /* permissions */
 	struct timespec modified;
 };
 void sink_set_attributes(struct sink *, int file, const struct sink_attributes *);
-/* The same of what another rank names (path_is_below) in the folder @top: no symlink there is
- * followed. A folder gets its attributes if it is made; the name "" is @top itself. */
+/* The same for a @name that comes from another rank (path_is_below), in the folder @top: no symlink
+ * is followed there. A folder gets its attributes only if it is made; the name "" is @top itself.
+ */
 int sink_add_below(struct sink *, const char *top, const char *name, uint64_t size,
                    const struct sink_attributes *, struct err *err);
 int sink_add_folder_below(struct sink *, const char *top, const char *name,
                           const struct sink_attributes *, struct err *err);
-/* Before sink_open: if the file that @fd has open, whose bytes are those that are to be written, is
- * at the file's path already, it is left alone. @fd stays the caller's, and open. */
+/* Before sink_open: if @fd, which has the bytes to write, is the file at the output's path, leave
+ * it alone. The caller keeps @fd open until sink_free. */
 void sink_leave_own(struct sink *, int file, int fd);
-/* Before sink_open: another rank writes the same bytes to the same place. They are written here
- * too, to an unnamed file, so that they can be read back, but get no name. */
+/* Before sink_open: another rank writes the same bytes to the same place. Here they go to an
+ * unnamed file, to be read back for the digest. */
 void sink_drop(struct sink *, int file);
 
 /* Where a tensor of an output begins. */
@@ -97,8 +98,7 @@ int sink_seal(struct sink *, struct err *err);
  * it could not put back. A process that is killed in between leaves each file old or new, whole. */
 int sink_commit(struct sink *, struct err *err);
 
-/* Bytes that were written and are not on the disk yet, as far as it is known. Any thread, from
- * sink_open to sink_free. */
+/* Bytes written but not known to be on disk. Any thread, from sink_open to sink_free. */
 uint64_t sink_behind(const struct sink *);
 
 int sink_files(const struct sink *);

@@ -20,8 +20,7 @@
 
 /* ---- symbolic links ---- */
 
-/* Where the symlink @path points to: its text, relative to the folder that holds it. NULL: errno.
- */
+/* The target of the symlink @path, resolved against its folder. Malloced; NULL: errno. */
 static char *symlink_target(const char *path)
 {
 	char text[PATH_MAX];
@@ -65,7 +64,7 @@ char *target_follow(const char *path, struct err *err)
 
 /* ---- file systems ---- */
 
-/* One whose inodes the server numbers, alike for all its clients. */
+/* Does the server number the inodes, the same for all clients? */
 static bool is_shared(const char *type)
 {
 	static const char *const types[] = {"nfs", "nfs4", "ceph", "lustre", "gpfs", "afs"};
@@ -75,8 +74,8 @@ static bool is_shared(const char *type)
 	return false;
 }
 
-/* A line of mountinfo: "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [FIELDS...] - TYPE SOURCE ...". Is
- * it that of @dev? */
+/* Is @line of mountinfo that of @dev? Its format: "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS
+ * [FIELDS...] - TYPE SOURCE ...". Sets *type and *source. */
 static bool read_mount(char *line, dev_t dev, const char **type, const char **source)
 {
 	unsigned major, minor;
@@ -89,7 +88,7 @@ static bool read_mount(char *line, dev_t dev, const char **type, const char **so
 	return *type && *source;
 }
 
-/* What is mounted as @dev, if it is a shared file system: 0: it is not. */
+/* A number for the mount source of @dev; 0: it is no shared file system. */
 static uint64_t shared_id(dev_t dev)
 {
 	FILE *f = fopen(MOUNTS, "re");
@@ -109,7 +108,7 @@ static uint64_t shared_id(dev_t dev)
 	return id;
 }
 
-/* This boot of this machine, which no other has; 0: not known. */
+/* A number for this boot of this machine; 0: not known. */
 static uint64_t boot_id(void)
 {
 	char text[64];
@@ -141,7 +140,7 @@ uint64_t target_place_in(uint64_t folder, const char *name)
 	return folder ? XXH3_64bits_withSeed(name, strlen(name), folder) | 1 : 0;
 }
 
-/* Of a path without slashes at its end that is no folder. */
+/* The place of a path without trailing slashes that is no folder. */
 static uint64_t file_place(const char *path)
 {
 	struct err ignored = {.rank = ERR_RANK_SELF};

@@ -7,7 +7,7 @@
 
 #define LEAST (WRITEBACK_CHUNKS / 2)
 
-/* A file system that can't is fine: the fsync does it all. */
+/* A file system may not support it: then fsync does everything. */
 static int sync_chunk(int fd, uint64_t at, unsigned how)
 {
 	if (io_retry(sync_file_range(fd, (off_t)at, (off_t)WRITEBACK_CHUNK, how)) == 0)

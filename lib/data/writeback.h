@@ -1,8 +1,7 @@
 /*
- * Write-back of a file that will be synced: what is written goes to the disk early, chunk by chunk,
- * and no more than a few chunks are on their way at once. So the fsync at the end finds little left
- * to do, and what has been written tells how much is on the disk, but for `behind` bytes.
- * writeback_chunks is thread-safe.
+ * Early write-back of a file that will be synced: written data go to disk chunk by chunk, a few
+ * chunks at a time, so that the final fsync has little left to do. All but `behind` of the bytes
+ * written are on disk. writeback_chunks is thread-safe.
  */
 #ifndef COLLCTL_DATA_WRITEBACK_H
 #define COLLCTL_DATA_WRITEBACK_H
@@ -16,7 +15,7 @@
 
 struct writeback {
 	pthread_mutex_t lock;
-	uint64_t begun[WRITEBACK_CHUNKS]; /* where the chunks begin that are on their way: a ring */
+	uint64_t begun[WRITEBACK_CHUNKS]; /* offsets of the chunks under way: a ring */
 	unsigned first, n;
 	_Atomic uint64_t behind; /* their bytes */
 };
@@ -26,12 +25,11 @@ struct writeback {
 		.lock = PTHREAD_MUTEX_INITIALIZER \
 	}
 
-/* Bytes [pos, pos + bytes) of @fd, which is to have @size, were written: begin the write-back of
- * the chunks that end in them, and wait until not more than a sixteenth of the file, but at least
- * 16 and at most 32 chunks, is on its way. 0, or -1 with errno: the disk refuses what was written.
- */
+/* Bytes [pos, pos + bytes) of @fd, whose final size is @size, were written: begin the write-back of
+ * the chunks that end in them, and wait while more than a sixteenth of the file is under way, but
+ * allow at least 16 and at most 32 chunks. 0, or -1 with errno: writing to disk failed. */
 int writeback_chunks(struct writeback *, int fd, uint64_t size, uint64_t pos, uint64_t bytes);
-/* Wait for all that has begun. 0, or -1 with errno. */
+/* Wait for all chunks under way. 0, or -1 with errno. */
 int writeback_finish(struct writeback *, int fd);
 
 #endif

@@ -235,7 +235,7 @@ int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *
 		return 0;
 	if (l->out && check_out(l, err) < 0)
 		return -1;
-	if (l->conn->alerted) /* what it sent arrived corrupt: the receiver tells all what it saw */
+	if (l->conn->alerted) /* the data arrived corrupt: the receiver reports it */
 		return 0;
 	if (s->done) {
 		l->starved = true;

@@ -107,8 +107,8 @@ static bool fits(const struct select_measured *m, const struct select_args *a)
 	return m->alg->kind == a->kind && m->size == a->size && m->secure != a->insecure;
 }
 
-/* The measured size nearest to @bytes among those of candidates that send so many; of two sizes as
- * near, the smaller. NULL: none is near enough. */
+/* The measurement of the size nearest to @bytes, of candidates that send @bytes; of two sizes
+ * equally near, the smaller. NULL: none is near enough. */
 static const struct select_measured *nearest(const struct select_args *a, const struct selection *s,
                                              uint64_t bytes)
 {
@@ -129,7 +129,8 @@ static const struct select_measured *nearest(const struct select_args *a, const 
 	return best;
 }
 
-/* Give the candidates their measurements: those that send as many bytes at the same size. */
+/* Give the candidates their measurements; those that send the same number of bytes are compared at
+ * the same size. */
 static void take_measured(const struct select_args *a, struct selection *s)
 {
 	const struct select_tuning *t = a->tuning;

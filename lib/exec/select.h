@@ -86,13 +86,13 @@ struct selection {
 	size_t nprices;
 };
 
-/* The type in which contributions are added, as far as they decide it: an average with weights, or
- * of integers, is summed in a wider one, and only its end is rounded. */
+/* The type in which contributions are added: an average with weights, or of integers, is summed in
+ * a wider type and rounded once. */
 enum dtype select_summed(const struct select_args *);
 /* The type that @alg sends. In rank order nothing is rounded on the way: partial sums, and those of
  * several local inputs, travel in f64. Otherwise 8- and 16-bit floats travel in f32 if a rank has
- * several inputs, and if the algorithm would round each partial sum of an average, which is to be
- * rounded once, or of 8-bit floats; sums and products of 16-bit ones are rounded there. */
+ * several inputs. Averages of 16-bit floats, and all reductions of 8-bit floats, travel in f32 too
+ * if the algorithm sends partial sums; sums and products of 16-bit floats are rounded there. */
 enum dtype select_wire(const struct select_args *, const struct coll_algorithm *alg);
 
 /* Choose, and say what for. 0, or -1: out of memory. Release it in either case. */

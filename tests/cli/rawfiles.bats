@@ -73,7 +73,7 @@ make_tree() {
 	go 2 bash -c 'cd "n$COLLCTL_RANK" && exec "$0" broadcast --raw-file tool -o ./tool "$@"' "$COLLCTL"
 	assert_equal "$(stat -c '%i %z' n0/tool)" "$before"
 	cmp n1/tool tool
-	refused 2 '--times: is for files as they are: give --raw-file too' 1 broadcast --times tool -o x
+	refused 2 '--times: needs --raw-file' 1 broadcast --times tool -o x
 	run -2 collctl allreduce --times x -o y
 }
 
