@@ -281,7 +281,7 @@ if runs fuzz-files fuzz-wire; then
 		seeds=()
 		[[ ! -d tests/fuzz/corpus/$name ]] || seeds=("tests/fuzz/corpus/$name")
 		later "fuzz/$name" $((seconds + 60)) one "${fixed[@]}" "$fuzzer" \
-			-max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+			-error_exitcode=99 -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
 			-artifact_prefix="$work/" "$work/corpus/$name" "${seeds[@]}"
 	done
 fi

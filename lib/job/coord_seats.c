@@ -296,7 +296,7 @@ static void seat_guests(struct coord *c)
 		places += !c->members[r].joined;
 	for (struct guest *g = c->guests; g; g = g->next)
 		waiting += waits(g) && g->present;
-	if (!places || waiting < places)
+	if (places <= 0 || waiting < places)
 		return;
 	struct guest **sorted = sort_guests(c, waiting, places);
 	if (!sorted) {

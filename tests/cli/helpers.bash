@@ -72,6 +72,11 @@ all_say() {
 	[[ $(grep -c 'collctl: ' <<<"$stderr") == 1 && $stderr =~ $1 ]] || fail "$stderr"
 }
 
+# no_sanitizers WHY: skip the test where the binary under test has address or thread sanitizers
+no_sanitizers() {
+	! grep -qE '__(asan|tsan)_init' "$COLLCTL" || skip "sanitizers $1"
+}
+
 # ---- files ----
 
 # make_shard FILE DTYPE SHAPE SEED [exact|random|special]

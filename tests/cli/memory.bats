@@ -14,7 +14,7 @@ export BATS_TEST_TIMEOUT=$((LONG ? 1200 : BATS_TEST_TIMEOUT))
 
 setup() {
 	common_setup
-	! grep -qE '__(asan|tsan)_init' "$COLLCTL" || skip 'sanitizers take memory of their own'
+	no_sanitizers 'take memory of their own'
 	((SIZE > LIMIT))
 }
 

@@ -60,10 +60,6 @@ disk() {
 	done
 }
 
-no_sanitizers() {
-	! grep -qE '__(asan|tsan)_init' "$COLLCTL" || skip "sanitizers $1"
-}
-
 @test "31, 34: limits of files and of memory on a rank: 4 and 11, not a signal; or it works" {
 	local kind
 	no_sanitizers 'take more address space than there is'

@@ -11,7 +11,7 @@ setup_file() {
 
 setup() {
 	common_setup
-	! grep -qE '__(asan|tsan)_init' "$COLLCTL" || skip 'sanitizers must be loaded first'
+	no_sanitizers 'must be loaded first'
 	make_shards 3 f32 20000 # over 64 KiB: files have threads
 	mkfifo go
 	for mode in eintr byte small clock fsync; do

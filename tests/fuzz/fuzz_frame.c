@@ -12,8 +12,10 @@
 #include <xxhash.h>
 
 #include "lib/base/buf.h"
+#include "lib/job/claims.h"
 #include "lib/job/ctl.h"
 #include "lib/job/details.h"
+#include "lib/job/links.h"
 #include "lib/job/proto.h"
 #include "lib/job/tables.h"
 
@@ -269,6 +271,19 @@ static void decode_array(struct view v, int ranks)
 	buf_release(&b);
 }
 
+/* Does it lead out of its folder? */
+static void check_name(const char *name, bool tree)
+{
+	CHECK(*name && *name != '/');
+	CHECK(tree || (*name != '.' && !strchr(name, '/')));
+	for (const char *p = name; tree && *p;) {
+		size_t n = strcspn(p, "/");
+		CHECK(n && !(n == 1 && *p == '.') && !(n == 2 && memcmp(p, "..", 2) == 0));
+		CHECK(p[n] != '/' || p[n + 1]);
+		p += n + (p[n] == '/');
+	}
+}
+
 static void decode_told(struct view v)
 {
 	struct told told;
@@ -277,11 +292,87 @@ static void decode_told(struct view v)
 		CHECK(err.code == ERR_INTEGRITY);
 		return;
 	}
-	CHECK(told.nfiles > 0);
+	CHECK(told.tree || told.nfiles > 0);
 	for (int i = 0; i < told.nfiles; i++)
-		CHECK(*told.files[i].name && *told.files[i].name != '.' &&
-		      !strchr(told.files[i].name, '/'));
+		check_name(told.files[i].name, told.tree);
+	CHECK(told.tree || !told.nfolders);
+	for (int i = 0; i < told.nfolders; i++)
+		if (*told.folders[i].name) /* the whole */
+			check_name(told.folders[i].name, true);
 	told_release(&told);
+}
+
+static void decode_source(struct view v)
+{
+	struct source s;
+	struct err err = {0};
+	if (details_get_source(&v, &s, 1, &err) < 0) {
+		CHECK(err.code == ERR_INTEGRITY);
+		return;
+	}
+	CHECK(s.files.nfiles == 1 && s.files.nfolders == 0 && !strchr(s.host, '/'));
+	CHECK(!strchr(s.files.files[0].name, '/'));
+	source_release(&s);
+}
+
+/* What three ranks claim; then which of its outputs a rank hears that it drops. */
+static void decode_claims(const uint8_t *data, size_t size)
+{
+	struct claims c = {0};
+	struct err err = {0};
+	bool dropped[8] = {0};
+	size_t third = size / 3;
+	bool all = true;
+	for (int r = 0; r < 3 && all; r++) {
+		struct view v = view_of(data + (size_t)r * third, third);
+		all = claims_get(&c, r, &v, &err) == 0;
+	}
+	CHECK(all || err.code == ERR_INTEGRITY);
+	err_clear(&err);
+	if (all && claims_settle(&c, size % 2, 0, &err) < 0)
+		CHECK(err.code == ERR_USAGE);
+	claims_release(&c);
+	err_clear(&err);
+	struct view v = view_of(data, size);
+	if (claims_get_dropped(&v, dropped, 8, &err) < 0)
+		CHECK(err.code == ERR_INTEGRITY);
+}
+
+static const char *host_name(void *ctx, int rank, char *buf, size_t cap)
+{
+	(void)ctx;
+	(void)rank;
+	(void)buf;
+	(void)cap;
+	return "node";
+}
+
+/* What the two ends of a join say before the roster, and LINKS. */
+static void decode_join(const uint8_t *data, size_t size)
+{
+	struct view v = view_of(data, size);
+	struct presence p;
+	struct welcome w;
+	struct joined j;
+	struct link_faults links = {0};
+	struct err err = {0};
+	char text[sizeof err.text];
+	if (presence_decode(&p, v, &err) == 0)
+		CHECK(memchr(p.host, 0, sizeof p.host) && memchr(p.addr, 0, sizeof p.addr));
+	else
+		CHECK(err.code == ERR_INTEGRITY);
+	err_clear(&err);
+	if (welcome_decode(&w, v, &err) == 0)
+		CHECK(w.rank >= 0 && w.coordinator >= -1 && memchr(w.host, 0, sizeof w.host));
+	err_clear(&err);
+	if (joined_decode(&j, v, &err) == 0)
+		CHECK(j.here <= j.size);
+	err_clear(&err);
+	if (links_decode(&links, 1, 16, v, &err) < 0)
+		CHECK(err.code == ERR_INTEGRITY);
+	links_text(&links, host_name, NULL, text, sizeof text);
+	CHECK(links.n <= LINKS_MAX && memchr(text, 0, sizeof text));
+	links_release(&links);
 }
 
 /* The first byte: how many ranks there are. */
@@ -305,6 +396,7 @@ static void decode_details(const uint8_t *data, size_t size)
 		CHECK(part.windows && dtype_size(part.wire));
 	decode_array(v, ranks);
 	decode_told(v);
+	decode_source(v);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -314,7 +406,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t mode = data[0];
 	data++;
 	size--;
-	switch (mode % 9) {
+	switch (mode % 11) {
 	case 0:
 		(mode & 64 ? read_frames : read_mended)(data, size, 1u + mode);
 		break;
@@ -338,6 +430,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 8:
 		compare_pages(data, size);
+		break;
+	case 9:
+		decode_claims(data, size);
+		break;
+	case 10:
+		decode_join(data, size);
 		break;
 	default:
 		decode_err(data, size);

@@ -108,8 +108,8 @@ static void test_variable(void **state)
 	assert_memory_equal(kept, "\0\0\0\0\0\0\0", 7);
 	wipe_free(value);
 	assert_null(private_variable("PRIVATE_TEST", &e));
-	assert_int_equal(private_set_variable("PRIVATE_TEST", ""), 0);
-	assert_null(private_variable("PRIVATE_TEST", &e));
+	assert_int_equal(private_set_variable("PRIVATE_EMPTY", ""), 0);
+	assert_null(private_variable("PRIVATE_EMPTY", &e));
 	assert_int_equal(e.code, 0);
 }
 
