@@ -87,9 +87,10 @@ static struct echo *find_echo(struct echoes *e, uint64_t sum)
 
 static bool is_echo(const struct lines *l, const char *line, size_t len)
 {
-	static const char mark[] = "collctl: ";
+	const char *mark = l->echoes ? l->echoes->mark : "";
+	size_t n = strlen(mark);
 
-	if (!l->echoes || len < sizeof mark || memcmp(line, mark, sizeof mark - 1) != 0)
+	if (!n || len <= n || memcmp(line, mark, n) != 0)
 		return false;
 	struct echo *e = find_echo(l->echoes, XXH3_64bits(line, len));
 	if (!e || ++e->by_rank[l->rank] > e->printed) {

@@ -20,11 +20,12 @@ enum lines_progress {
 };
 
 /*
- * Passes on a message once that several processes print: a line that begins with "collctl: " is
- * left out if another process has printed it, unless this one prints it more often. Zeroed: empty.
+ * Passes on a message once that several processes print: a line that begins with @mark is left out
+ * if another process has printed it, unless this one prints it more often. Zeroed: empty.
  */
 #define ECHOES_MAX 32 /* different lines that are remembered, the latest */
 struct echoes {
+	const char *mark;
 	int ranks;
 	struct echo *said;
 	int n;

@@ -525,6 +525,9 @@ static int prepare(struct run *r, struct err *err)
 	if (r->program && check_program(r->argv[0], err) < 0)
 		return -1;
 	r->ranks = calloc((size_t)r->size, sizeof *r->ranks);
+	/* A program's ranks may each have a folder, and failures of their own at different times:
+	 * there a message says the same only if it names the rank. */
+	r->echoes.mark = r->program ? "collctl: rank " : "collctl: ";
 	r->echoes.ranks = r->size;
 	if (!r->ranks)
 		return err_nomem(err, "the table of ranks", (size_t)r->size * sizeof *r->ranks);

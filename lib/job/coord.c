@@ -222,7 +222,7 @@ static void drain_over(void *ctx)
 
 void coord_maybe_drained(struct coord *c)
 {
-	if (!c->draining || c->drained)
+	if (!c->draining || c->drained || c->doubt_timer.prev)
 		return;
 	if (c->stage == STAGE_FAILED && !everyone_told(c))
 		return;

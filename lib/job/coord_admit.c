@@ -5,9 +5,8 @@
 #include "lib/base/clock.h"
 #include "lib/job/coord_internal.h"
 
-/* For ranks that come after sizes have differed, and for those that only the larger size has. */
-#define LATECOMERS_WAIT (5 * NS_PER_SEC)
-#define DOUBTED_WAIT    (1 * NS_PER_SEC)
+#define LATECOMERS_WAIT (5 * NS_PER_SEC) /* for ranks that come after sizes have differed */
+#define DOUBTED_WAIT    (1 * NS_PER_SEC) /* for ranks that only the larger size has */
 
 /* Tell one connection why it can't join, without touching the job. */
 static void turn_away(struct coord *c, struct conn *conn, const struct addr *from, bool misrouted,
@@ -103,16 +102,18 @@ static void expect_fewest(void *ctx)
  * come: wait for as many as the smallest size says for a short time, for others for a shorter. */
 static void expect_fewer(struct coord *c, const struct hello *h)
 {
-	int64_t until = clock_ns() + LATECOMERS_WAIT;
+	int64_t now = clock_ns(), until = now + LATECOMERS_WAIT;
 	if (h->rank == PROTO_RANK_AUTO)
 		c->guests_told++;
 	else if (h->rank < (uint32_t)c->conf.size)
 		c->members[h->rank].told |= !c->members[h->rank].joined;
-	if (h->size && h->size < (uint32_t)c->conf.size && (!c->fewest || h->size < c->fewest)) {
-		c->fewest = h->size;
+	if (!c->fewest) {
+		c->fewest = (uint32_t)c->conf.size;
 		c->doubt_timer = (struct loop_timer){.fn = expect_fewest, .ctx = c};
-		loop_timer_set(c->conf.loop, &c->doubt_timer, clock_ns() + DOUBTED_WAIT);
+		loop_timer_set(c->conf.loop, &c->doubt_timer, now + DOUBTED_WAIT);
 	}
+	if (h->size && h->size < c->fewest)
+		c->fewest = h->size;
 	if (c->stage == STAGE_JOIN && until < c->conf.join_deadline) {
 		c->conf.join_deadline = until;
 		loop_timer_set(c->conf.loop, &c->join_timer, until);

@@ -63,8 +63,8 @@ struct coord {
 	bool complete;            /* all ranks are there and know what they are */
 	struct joined joined;     /* as last told */
 	struct loop_timer seat_timer, joined_timer;
-	uint32_t fewest; /* ranks that one of those says whose size differs; 0: none says fewer */
-	struct loop_timer doubt_timer; /* from when no more than these are waited for */
+	uint32_t fewest; /* ranks by any size that a rank has given; 0: none has differed */
+	struct loop_timer doubt_timer; /* runs while ranks that only a larger size has may come */
 	struct plan plan;
 	struct evidence evidence; /* in STAGE_RUN: the best so far, while a better one may come */
 	struct err failure;       /* the outcome of STAGE_FAILED */

@@ -273,6 +273,11 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&-
 	assert_equal "$(grep -c 'collctl: rank 1: x' <<<"$stderr")" 2
 	assert_equal "$(grep -c 'y' <<<"$stderr")" 3
 	assert_equal "$output" $'collctl: rank 1: x\ncollctl: rank 1: x\ncollctl: rank 1: x'
+	# What one rank of a program says without a rank's number may be another failure than another's.
+	mkdir f0 f1
+	# shellcheck disable=SC2016
+	run -3 --separate-stderr collctl run -n 2 -- sh -c 'cd "f$COLLCTL_RANK" && exec "$0" info none.npy' "$COLLCTL"
+	assert_equal "$(grep -c 'none.npy: cannot open' <<<"$stderr")" 2
 	# Also after many others.
 	mkfifo next
 	# shellcheck disable=SC2016

@@ -858,7 +858,23 @@ static void after_sizes_that_differ_few_are_waited_for(void **state)
 	}
 }
 
-/* Nobody else is to come: the coordinator goes at once. */
+/* The coordinator has the smaller size: the others' last rank may be under way. */
+static void a_rank_of_a_larger_size_is_told_too(void **state)
+{
+	struct hello h = hello_of(1, 3), last = hello_of(2, 3);
+	(void)state;
+	open_job(2, 3600 * NS_PER_SEC, NS_PER_SEC);
+	hello_as(1, &h);
+	until(members[1].lost, 1);
+	until(members[0].heard[MSG_ABORT], 1);
+	coord_drain(coord);
+	assert_false(coord_drained(coord));
+	hello_as(2, &last);
+	until(members[2].lost, 1);
+	assert_int_equal(members[2].failure.code, ERR_DISAGREE);
+}
+
+/* Nobody else is to come: the coordinator waits for nobody. */
 static void auto_ranks_whose_sizes_differ(void **state)
 {
 	const struct presence own = presence_of("a", "");
@@ -1592,6 +1608,7 @@ int main(void)
 	        COORD_TEST(missing_ranks_are_counted_by_host),
 	        COORD_TEST(who_waits_learns_who_is_missing),
 	        COORD_TEST(after_sizes_that_differ_few_are_waited_for),
+	        COORD_TEST(a_rank_of_a_larger_size_is_told_too),
 	        COORD_TEST(auto_ranks_whose_sizes_differ),
 	        COORD_TEST(missing_ranks_are_listed_at_the_deadline),
 	        COORD_TEST(a_rank_that_says_nothing_is_named_at_the_deadline),
