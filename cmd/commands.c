@@ -45,7 +45,7 @@ const struct command commands[] = {
 	{"exchange", "IN --steps C",
 	 "time the pairwise exchange pattern: C partners, a piece of the array with each",
 	 COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STATS | OPTS_STEPS, 1, 1, false, cmd_collective},
-	{"barrier", "", "wait for all ranks; say who is missing; -a all_to_all tries every link",
+	{"barrier", "", "wait for all ranks, over the links to rank 0; -a all_to_all tries every link",
 	 COLLECTIVE | OPTS_WAITS, 0, 0, false, cmd_barrier},
 	{"run", "-n N [--] COMMAND...", "start N ranks of a collective or a program on this host",
 	 OPTS_RUN | OPTS_JSON, 1, -1, true, cmd_run},
@@ -164,9 +164,13 @@ static int flush_stdout(int code)
 {
 	struct err err = {.rank = ERR_RANK_SELF};
 
+	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return code;
-	err_errno(&err, ERR_OUTPUT, "stdout");
+	if (errno)
+		err_errno(&err, ERR_OUTPUT, "stdout");
+	else /* an earlier write failed, and its errno is lost */
+		err_set(&err, ERR_OUTPUT, "stdout: cannot write all of the output");
 	report(&err, -1);
 	return code ? code : ERR_OUTPUT;
 }

@@ -131,6 +131,7 @@ void price_remark(const struct selection *s, const struct select_price *p, char 
 	        [SELECT_BY_FORMULA] = "taken: the cheapest",
 	        [SELECT_BY_MEASUREMENT] = "taken: the fastest measured",
 	        [SELECT_BY_ROUNDING] = "taken: rounds 16-bit floats once",
+	        [SELECT_BY_LINKS] = "taken: the links of barrier without -a",
 	};
 
 	*text = '\0';

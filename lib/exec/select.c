@@ -179,6 +179,20 @@ static const struct coll_algorithm *fastest(const struct selection *s)
 	return best;
 }
 
+static void choose(const struct select_args *a, struct selection *s)
+{
+	if (a->kind == COLL_BARRIER) {
+		s->alg = coll_find(a->kind, "all_to_one");
+		s->reason = SELECT_BY_LINKS;
+		return;
+	}
+	s->alg = rounds_once(a, s);
+	if (s->alg)
+		s->reason = SELECT_BY_ROUNDING;
+	else
+		s->alg = fastest(s);
+}
+
 int select_all(const struct select_args *a, struct selection *s, struct err *err)
 {
 	const size_t esize = dtype_size(a->dtype) ? dtype_size(a->dtype) : 1;
@@ -203,11 +217,7 @@ int select_all(const struct select_args *a, struct selection *s, struct err *err
 	if (ret < 0)
 		return -1;
 	take_measured(a, s);
-	s->alg = rounds_once(a, s);
-	if (s->alg)
-		s->reason = SELECT_BY_ROUNDING;
-	else
-		s->alg = fastest(s);
+	choose(a, s);
 	for (size_t i = 0; i < s->nprices; i++)
 		if (s->prices[i].alg == s->alg)
 			s->measured_at = s->prices[i].measured_at;

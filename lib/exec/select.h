@@ -9,6 +9,8 @@
  *    logarithmic scale;
  * 3. else the cheapest by the formula (algorithms/price.h).
  *
+ * For a barrier it is all_to_one, whose links are those that the command uses without -a.
+ *
  * An algorithm is priced by the bytes that it sends: some types travel wider than they are in the
  * files (select_wire).
  *
@@ -76,7 +78,12 @@ struct select_price {
 };
 
 /* Why the chosen one was taken. */
-enum select_reason { SELECT_BY_FORMULA, SELECT_BY_MEASUREMENT, SELECT_BY_ROUNDING };
+enum select_reason {
+	SELECT_BY_FORMULA,
+	SELECT_BY_MEASUREMENT,
+	SELECT_BY_ROUNDING,
+	SELECT_BY_LINKS,
+};
 
 struct selection {
 	const struct coll_algorithm *alg; /* NULL: none serves this */

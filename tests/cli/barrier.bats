@@ -92,12 +92,16 @@ load helpers
 	local says='barrier without -a uses the links to rank 0 alone; -a all_to_all tries every link'
 	run -0 --separate-stderr collctl run -n 2 -- barrier
 	[[ $stderr == *"$says"* ]]
+	run -0 collctl help barrier
+	assert_output --partial 'over the links to rank 0'
 	run -0 --separate-stderr collctl run -n 2 -- barrier -a all_to_all
 	[[ $stderr == *'every link'* && $stderr != *"$says"* ]]
 	run -0 collctl plan barrier -n 4
 	assert_output --partial "$says"
+	assert_output --partial 'barrier all_to_one'
 	run -0 collctl plan barrier -n 4 -a dissemination
 	refute_output --partial "$says"
 	run -0 --separate-stderr collctl run -n 2 -- bench barrier --iters 3
 	assert_output --partial "$says"
+	assert_output --partial ' all_to_one '
 }

@@ -132,7 +132,7 @@ assert_seconds() {
 	assert_equal "$(json all.json '.algorithms[] | select(.simulated == null) | .algorithm')" all_to_all
 	json all.json '.algorithms[] | select(.simulated == null) | .not_simulated' | grep -q '65536 schedules'
 	json all.json '.algorithms | map(.formula > 0) | all' | grep -qx true
-	assert_equal "$(json all.json .algorithm)" dissemination
+	assert_equal "$(json all.json .algorithm)" all_to_one
 }
 
 @test "--compare prices all: --algorithm, --rank and --verify are refused" {

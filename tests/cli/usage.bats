@@ -118,6 +118,10 @@ usage_error() {
 	help_to_full() { "$COLLCTL" --help >/dev/full; }
 	run -4 help_to_full
 	assert_output --partial stdout
+	# An earlier write failed.
+	plan_to_full() { "$COLLCTL" plan allreduce -n 16 >/dev/full; }
+	run -4 plan_to_full
+	assert_output --regexp 'stdout: .*(No space|cannot write)'
 }
 
 @test "a reader of stdout that has left is 4, not a signal" {

@@ -141,10 +141,24 @@ static void test_narrow_floats_are_rounded_once(void **state)
 			a.size++;
 			if (serves(kind, a.size)) {
 				chosen(&a, &s);
-				assert_int_equal(s.reason, SELECT_BY_FORMULA);
+				assert_int_equal(s.reason, kind == COLL_BARRIER
+				                                   ? SELECT_BY_LINKS
+				                                   : SELECT_BY_FORMULA);
 				selection_release(&s);
 			}
 		}
+}
+
+static void test_a_barrier_takes_the_links_to_rank_0(void **state)
+{
+	(void)state;
+	for (int size = 2; size < 70; size++) {
+		struct select_args a = args_of(COLL_BARRIER, size, 1);
+		struct selection s;
+		chosen(&a, &s);
+		assert_string_equal(s.alg->name, "all_to_one");
+		selection_release(&s);
+	}
 }
 
 /* What travels wider than it is in the files is priced as wide as it travels. */
@@ -304,6 +318,7 @@ int main(void)
 	        cmocka_unit_test(test_divergent_bits),
 	        cmocka_unit_test(test_rank_order),
 	        cmocka_unit_test(test_narrow_floats_are_rounded_once),
+	        cmocka_unit_test(test_a_barrier_takes_the_links_to_rank_0),
 	        cmocka_unit_test(test_wire),
 	        cmocka_unit_test(test_others_round_once_too),
 	        cmocka_unit_test(test_measurements),
