@@ -2,7 +2,8 @@
 # FOLDER, a word a line. Run it by `zsh -f`.
 zmodload zsh/zpty
 zpty shell zsh -f -i
-# Wait for TEXT from the shell.
+# Wait for TEXT from the shell. What is typed before stty is read comes back as an echo, so TEXT is not
+# in it.
 await() { local line; while zpty -r shell line; do [[ $line == *$1* ]] && return; done }
 zpty -w shell "PS1= PS2=; stty -echo; fpath=(${(q)1} \$fpath); autoload -Uz compinit; compinit -D -u"
 zpty -w shell 'compadd() {
@@ -16,7 +17,7 @@ finish() { compstate[insert]= compstate[list]=; print finished }
 comppostfuncs=(finish)
 zstyle ":completion:*" insert-tab false
 bindkey "^I" complete-word
-print "begin"'
+print "be""gin"'
 await begin
 zpty -w -n shell "$2"$'\t'
 while zpty -r shell line; do
