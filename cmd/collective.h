@@ -259,7 +259,7 @@ void gathered_release(struct collective *);
 void files_describe_array(struct collective *, int i);
 /* The attributes that a copy of @f gets. */
 struct sink_attributes files_attributes(const struct collective *, const struct told_file *f);
-/* A file or folder as @st describes it, under the name @copy, which is malloced. */
+/* A file or folder as @st describes it (NULL: a pipe), under the name @copy, which is malloced. */
 struct told_file files_describe(char *copy, uint64_t bytes, const struct stat *st);
 
 /* collective_claims.c: outputs that several ranks name */

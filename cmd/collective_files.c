@@ -218,8 +218,9 @@ struct sink_attributes files_attributes(const struct collective *c, const struct
 	int64_t ns = f->mtime % second;
 	struct timespec modified = {.tv_sec = f->mtime / second - (ns < 0),
 	                            .tv_nsec = ns + (ns < 0 ? second : 0)};
-	return (struct sink_attributes){.has_mode = c->o->raw_file,
-	                                .has_time = c->o->times,
+	const bool has = f->mode != MODE_NONE;
+	return (struct sink_attributes){.has_mode = has && c->o->raw_file,
+	                                .has_time = has && c->o->times,
 	                                .mode = f->mode,
 	                                .modified = modified};
 }

@@ -21,7 +21,8 @@ static int list_files(const struct collective *c, struct source *s, struct err *
 		char *name = strdup(f->name);
 		if (!name)
 			return err_nomem(err, "a file name", strlen(f->name));
-		s->files.files[s->files.nfiles++] = files_describe(name, f->size, &f->was);
+		s->files.files[s->files.nfiles++] =
+		        files_describe(name, f->size, f->spooled ? NULL : &f->was);
 	}
 	return 0;
 }

@@ -184,6 +184,8 @@ static int describe_vectors(struct collective *c, struct err *err)
 
 struct told_file files_describe(char *copy, uint64_t bytes, const struct stat *st)
 {
+	if (!st)
+		return (struct told_file){.name = copy, .bytes = bytes, .mode = MODE_NONE};
 	return (struct told_file){
 	        .name = copy,
 	        .bytes = bytes,
@@ -222,11 +224,10 @@ static int tell_folders(struct told *t, const struct dataset *d, struct err *err
 /* With --include or --exclude the root's files are made anew: their heads are in the sink. */
 static int tell_selected(struct collective *c, struct err *err)
 {
-	static const struct stat none;
 	int n = sink_files(c->sink);
 	for (int f = 0; f < n; f++) {
 		const char *name = path_name(sink_path(c->sink, f));
-		if (tell_file(&c->told, name, sink_size(c->sink, f), &none, err) < 0)
+		if (tell_file(&c->told, name, sink_size(c->sink, f), NULL, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -236,11 +237,12 @@ static int tell_files(struct collective *c, struct err *err)
 {
 	for (int k = 0; k < c->ninputs; k++) {
 		const struct dataset *d = &c->inputs[k];
-		for (int f = 0; f < d->nfiles; f++)
-			if (!d->files[f].unpacked &&
-			    tell_file(&c->told, d->files[f].name, d->files[f].size,
-			              &d->files[f].was, err) < 0)
+		for (int i = 0; i < d->nfiles; i++) {
+			const struct dataset_file *f = &d->files[i];
+			if (!f->unpacked && tell_file(&c->told, f->name, f->size,
+			                              f->spooled ? NULL : &f->was, err) < 0)
 				return -1;
+		}
 	}
 	return 0;
 }

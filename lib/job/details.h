@@ -27,11 +27,13 @@ int details_get_rows(struct view *, int size, uint64_t *rows, struct err *err);
 /* The sum of @n numbers in *sum; -1: over 63 bits. */
 int rows_sum(const uint64_t *rows, int n, uint64_t *sum);
 
+#define MODE_NONE 0x8000u
+
 /* The files of a broadcast, or those that are gathered. */
 struct told_file {
 	char *name;
 	uint64_t bytes; /* of a folder: 0 */
-	unsigned mode;  /* permissions */
+	unsigned mode;  /* permissions, or MODE_NONE: a pipe, which has neither these nor a time */
 	int64_t mtime;  /* ns since 1970 */
 };
 struct told {

@@ -46,7 +46,7 @@ static void put_files(struct buf *b, const struct told_file *files, int n, bool 
 			same++;
 		buf_put_u16(b, (uint16_t)same);
 		buf_put_str(b, f->name + same);
-		buf_put_u16(b, (uint16_t)(f->mode & MODE_BITS));
+		buf_put_u16(b, (uint16_t)(f->mode & (MODE_BITS | MODE_NONE)));
 		buf_put_u64(b, (uint64_t)f->mtime);
 		if (!folders)
 			buf_put_u64(b, f->bytes);
@@ -105,7 +105,7 @@ static int get_files(struct view *v, int names, bool folders, struct told_file *
 		f->mode = view_u16(v);
 		f->mtime = (int64_t)view_u64(v);
 		f->bytes = folders ? 0 : view_u64(v);
-		if (v->failed || f->mode > MODE_BITS ||
+		if (v->failed || (f->mode > MODE_BITS && f->mode != MODE_NONE) ||
 		    __builtin_add_overflow(sum, f->bytes, &sum) || sum > INT64_MAX)
 			return malformed(err);
 	}

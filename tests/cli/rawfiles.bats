@@ -65,6 +65,12 @@ make_tree() {
 	./copy.1
 	assert_equal "$(stat -c %y timed.1)" "$(stat -c %y tool)"
 	[[ copy.1 -nt tool ]]
+	# A pipe has neither.
+	(umask 022 && cat tool | go 2 broadcast --raw-file --times - -o 'piped.{rank}')
+	assert_equal "$(stat -c %a piped.0 piped.1)" $'644\n644'
+	(umask 027 && cat tool | go 1 gather --raw-file --times - -o 'got/{rank}')
+	assert_equal "$(stat -c %a got/0)" 640
+	[[ piped.1 -nt tool ]]
 	# One name on all ranks, each in a folder of its own: the root's stays the file that it is.
 	mkdir n0 n1
 	cp -p tool n0/tool

@@ -158,7 +158,8 @@ static void rows_come_back(void **state)
 /* ---- files, parts, weights ---- */
 
 static struct told_file files[] = {
-        {.name = "model-1.safetensors", .bytes = 7, .mode = 0640, .mtime = -5}, {.name = "x.json"}};
+        {.name = "model-1.safetensors", .bytes = 7, .mode = 0640, .mtime = -5},
+        {.name = "x.json", .mode = MODE_NONE}};
 static const struct told set = {
         .format = ARRAY_SAFETENSORS, .folder = true, .files = files, .nfiles = 2};
 
@@ -195,6 +196,7 @@ static void files_come_back(void **state)
 	assert_string_equal(out.files[1].name, files[1].name);
 	assert_true(out.files[0].bytes == 7 && out.files[1].bytes == 0);
 	assert_true(out.files[0].mode == 0640 && out.files[0].mtime == -5);
+	assert_int_equal(out.files[1].mode, MODE_NONE);
 	told_release(&out);
 }
 
