@@ -7,10 +7,10 @@
 # static), faults (tests/fault, and whole jobs with random faults), units (also of clang), the same with the
 # prefixes asan- and tsan-, where faults are sampled, fuzz-files and fuzz-wire.
 #
-# COLLCTL_LONG=1 makes the long runs; JOBS is how many suites run at once (the processors). Prints a
-# line per suite, what a failing one said, and last `N passed, N failed[, N skipped]`. Exit code 1 if
-# anything failed. A suite is a program that prints TAP or one test by its exit code (77: skipped),
-# within a time limit.
+# COLLCTL_LONG=1 makes the long runs. JOBS is how many suites run at once (two more than the processors,
+# as many tests wait). Prints a line per suite, what a failing one said, and last
+# `N passed, N failed[, N skipped]`. Exit code 1 if anything failed. A suite is a program that prints TAP
+# or one test by its exit code (77: skipped), within a time limit.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -28,7 +28,7 @@ fi
 only=${1-}
 long=${COLLCTL_LONG:-0}
 ((long)) || unset COLLCTL_LONG # programs look whether it is there
-jobs=${JOBS:-$(nproc)}
+jobs=${JOBS:-$(($(nproc) + 2))}
 make=${MAKE:-make}
 unset MAKE MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS CDPATH
 
@@ -233,11 +233,11 @@ all_of() {
 	local p=${1%/} prefix=$1 dir=$2 unit_limit=$3 limit=$4 n=$5 skipped=$6
 	shift 6
 	p=${p:+$p-}
-	! runs "${p}commands" || tests cli "$prefix" "$dir" "$limit" "$@"
-	if runs "${p}faults"; then
+	if runs "${p}faults"; then # the longest first
 		((n == 0)) || jobs_with_faults "$prefix" "$dir" "$n"
 		tests fault "$prefix" "$dir" "$limit" "$@"
 	fi
+	! runs "${p}commands" || tests cli "$prefix" "$dir" "$limit" "$@"
 	! runs "${p}units" || units "${prefix}unit" "$dir" "$unit_limit" "$skipped"
 }
 
@@ -271,6 +271,7 @@ running=0
 # Fuzzers, by what they read.
 files='npy|npz|safetensors|index|hostfile'
 if runs fuzz-files fuzz-wire; then
+	jobs=$(nproc) # they compute all the time
 	seconds=$((long ? 600 : 4))
 	build fuzz build-fuzz fuzz CC=clang || true
 	for fuzzer in build-fuzz/fuzz/fuzz_*; do
