@@ -344,8 +344,9 @@ static bool say_missing(const struct coord *c, struct err *e)
 	}
 	for (e->rank = 0; c->members[e->rank].joined;)
 		e->rank++;
-	snprintf(e->text, sizeof e->text, "missing at the end of --join-timeout: rank%s %s%s",
-	         strpbrk(j.names, ",-") ? "s" : "", j.names, refused);
+	bool several = strpbrk(j.names, ",-") != NULL;
+	snprintf(e->text, sizeof e->text, "%s%s%smissing at the end of --join-timeout%s",
+	         several ? "ranks " : "", several ? j.names : "", several ? " are " : "", refused);
 	return true;
 }
 
