@@ -525,6 +525,7 @@ struct fake {
 	atomic_int requests;
 	atomic_bool stop;
 	pthread_t thread;
+	pthread_mutex_t lock; /* held while a client has its answer */
 };
 
 static void send_all(int fd, const char *data, size_t len)
@@ -592,7 +593,9 @@ static void *be_fake(void *arg)
 		int fd = accept(f->fd, NULL, NULL);
 		if (fd < 0)
 			continue;
+		pthread_mutex_lock(&f->lock);
 		answer(f, fd);
+		pthread_mutex_unlock(&f->lock);
 		close(fd);
 	}
 	return NULL;
@@ -606,6 +609,7 @@ static void start_fake(struct fake *f)
 	assert_int_equal(addr_resolve(&a, "127.0.0.1", 0, true, &e), 0);
 	f->fd = addr_listen(&a, 0, 0, 16, &e);
 	assert_true(f->fd >= 0);
+	pthread_mutex_init(&f->lock, NULL);
 	f->port = addr_port(&a);
 	assert_int_equal(pthread_create(&f->thread, NULL, be_fake, f), 0);
 }
@@ -789,13 +793,15 @@ static void test_lost_answer(void **state)
 /* The index that the client takes from an answer with this header line; 0: none. */
 static uint64_t index_of(struct fake *f, const char *line)
 {
-	char text[1024];
+	static char text[1024];
 	struct store_value v;
 	struct err e = {0};
 	uint64_t next = 0;
 
+	pthread_mutex_lock(&f->lock);
 	snprintf(text, sizeof text, "HTTP/1.1 404 No\r\n%sContent-Length: 0\r\n\r\n", line);
 	f->answers[0] = text;
+	pthread_mutex_unlock(&f->lock);
 	struct store *st = open_fake(f);
 	if (store_get(st, "k", 0, &v, &next, SEC(20), &e) < 0)
 		assert_says(&e, ERR_RENDEZVOUS, "without X-Consul-Index");
