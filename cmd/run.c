@@ -525,7 +525,7 @@ static int prepare(struct run *r, struct err *err)
 	if (r->program && check_program(r->argv[0], err) < 0)
 		return -1;
 	r->ranks = calloc((size_t)r->size, sizeof *r->ranks);
-	/* A program's ranks may each have a folder, and failures of their own at different times:
+	/* The ranks of a program may work in different folders and fail for different reasons:
 	 * there a message says the same only if it names the rank. */
 	r->echoes.mark = r->program ? "collctl: rank " : "collctl: ";
 	r->echoes.ranks = r->size;

@@ -55,7 +55,7 @@ char *private_variable(const char *name, struct err *err)
 	return copy;
 }
 
-/* Not setenv, which leaves copies on the stack and in a table of its own. */
+/* Not setenv: it leaves copies on the stack and in libc's own table. */
 int private_set_variable(const char *name, const char *value)
 {
 	char *text;

@@ -29,7 +29,7 @@ void sink_free(struct sink *);
  * @head[head_len], which is copied. Returns the file's index, or -1. */
 int sink_add(struct sink *, const char *path, const void *head, size_t head_len, uint64_t size,
              struct err *err);
-/* sink_open makes the folder @path if it is not there; its parent is there, or was added before.
+/* sink_open makes the folder @path unless it exists; its parent exists or was added before.
  * ERR_USAGE for "-". */
 int sink_add_folder(struct sink *, const char *path, struct err *err);
 /* Attributes of the original that its copy gets. */

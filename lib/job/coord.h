@@ -38,7 +38,7 @@ struct coord_conf {
 	/* Then, for each rank: write the details of its plan. NULL: there are none. The intents
 	 * that decide saw are still there. */
 	void (*details)(void *ctx, int rank, struct buf *out);
-	/* A page of its own rank's table (job_shows), where its intent or vote has one. */
+	/* A page of the coordinating rank's table (job_shows), if its intent or vote has one. */
 	void (*table)(void *ctx, uint32_t page, struct buf *out);
 	/* What an entry of a table is: "tensor". */
 	const char *(*noun)(void *ctx);

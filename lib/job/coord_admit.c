@@ -73,7 +73,7 @@ static bool refuse(struct coord *c, const struct hello *h, struct err *e)
 		e->code = ERR_AUTH;
 		snprintf(e->text, sizeof e->text,
 		         "%s here belongs to another launch, whose job has the same name: give "
-		         "each launch a --job of its own, or all ranks of one job the same",
+		         "each launch another --job, or all ranks of one job the same",
 		         coord_self_text(c, self));
 		return true;
 	}

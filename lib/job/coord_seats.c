@@ -7,7 +7,7 @@
 #include "lib/job/coord_internal.h"
 #include "lib/job/ranks.h"
 
-#define JOINED_EVERY (500 * NS_PER_MS) /* who waits is told at most so often who is there */
+#define JOINED_EVERY (500 * NS_PER_MS) /* the shortest time between two JOINED messages */
 
 static bool waits(const struct guest *g)
 {
@@ -254,7 +254,7 @@ int coord_take_presence(struct member *m, struct view v, struct err *err)
 	return 0;
 }
 
-/* Where nothing tells two ranks from each other, who came first is first. */
+/* Equal ranks stand in the order in which they came. */
 static int by_presence(const void *a, const void *b)
 {
 	const struct guest *g = *(struct guest *const *)a, *h = *(struct guest *const *)b;
@@ -305,7 +305,7 @@ static void seat_guests(struct coord *c)
 		coord_fail(c, &e, PHASE_JOIN);
 		return;
 	}
-	/* The coordinator's own rank is known before anybody is told. */
+	/* The WELCOMEs name the coordinator's rank, so it is set first. */
 	for (int i = 0, rank = 0; i < places; i++, rank++) {
 		while (c->members[rank].joined)
 			rank++;

@@ -54,8 +54,7 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 	} else if (j->coord) {
 		snprintf(in->data_addr, sizeof in->data_addr, ":%d", port);
 	} else {
-		/* Where any address is listened on, the one that reaches the coordinator is told.
-		 */
+		/* A listener on any address announces the one that reaches the coordinator. */
 		struct addr here = {.len = sizeof here.sa};
 		if (addr_is_any(&a) &&
 		    getsockname(j->ctl.conn->fd, (struct sockaddr *)&here.sa, &here.len) == 0) {

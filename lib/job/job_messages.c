@@ -233,7 +233,7 @@ void job_coordinator_lost(void *ctx, const struct err *err)
 {
 	struct job *j = ctx;
 	char tail[256] = "";
-	if (err->code == ERR_RESOURCE) /* lacking here, and nothing can be told any more */
+	if (err->code == ERR_RESOURCE) /* this rank lacks memory, and the link is gone */
 		job_fail_later(j, err);
 	if (!j->welcomed) { /* nobody has promised anything */
 		j->closed = true;

@@ -13,7 +13,7 @@ struct keeper {
 	struct store *store;
 	const char *key;
 	char *value;         /* owned; NULL: nothing to keep */
-	uint64_t index;      /* ModifyIndex of @value; 0: it is not there, or that is not known */
+	uint64_t index;      /* ModifyIndex of @value; 0: the store has none, or it is unknown */
 	uint64_t wait_index; /* to wait on next */
 	bool running;
 	struct offload thread;
@@ -22,7 +22,7 @@ struct keeper {
 /* A store that can't be watched is no reason to fail: then nobody watches. */
 void keeper_start(struct keeper *);
 void keeper_stop(struct keeper *); /* idempotent; takes no longer than the store's client needs */
-/* Delete the value if it is still there. Stops first. 0: it is not there any more; -1: error. */
+/* Stop, then delete the value if the store still has it. 0: the store has it no more; -1: error. */
 int keeper_withdraw(struct keeper *, int64_t deadline, struct err *err);
 void keeper_release(struct keeper *);
 

@@ -1,8 +1,8 @@
 /*
  * Large answers to GET. A client may take ten seconds for its answer, or never read it, and a full
  * store is tens of megabytes as JSON: so clients that ask for the same get the same bytes, and all
- * such answers together have a limit, beyond which who asks is told to come later (503). Small
- * answers, as those with a record of ranks that meet, are never refused.
+ * such answers together have a limit, beyond which the answer is 503. Small answers, such as
+ * a record of a job, are never refused.
  */
 #include "lib/job/store_server_internal.h"
 

@@ -34,8 +34,8 @@ void told_release(struct told *t)
 
 /* ---- out ---- */
 
-/* Names follow one another in order: each is what it has in common with the one before, and the
- * rest. */
+/* Names are sorted. Each is encoded as the length of the prefix that it shares with the name before
+ * it, and the rest. */
 static void put_files(struct buf *b, const struct told_file *files, int n, bool folders)
 {
 	const char *before = "";

@@ -588,7 +588,7 @@ static void want_ranks(const struct presence *p, int from, int to, int size)
 	}
 }
 
-/* Who they are decides their ranks: not who coordinates, nor who comes first. */
+/* Host, address and input decide the ranks; the coordinator and the order of arrival do not. */
 static void auto_ranks_are_sorted(void **state)
 {
 	static const int order[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}};
@@ -685,7 +685,7 @@ static void the_root_is_found(void **state)
 	}
 }
 
-/* A rank whose WELCOME arrived corrupt joins again, and is told the root again. */
+/* A rank whose WELCOME arrived corrupt joins again, and learns the root again. */
 static void the_root_is_told_again(void **state)
 {
 	struct presence p[4] = {presence_of("a", "in"), presence_of("b", "")};
