@@ -462,15 +462,15 @@ def main():
         seeds, results = context.SimpleQueue(), context.SimpleQueue()
         # Many wait for a timeout, so there are more than processors.
         workers = [context.Process(target=worker, args=(tools, seeds, results)) for _ in range(min(o.jobs, 2 * os.cpu_count()))]
+        # A worker gets another seed when a job has ended, so that neither queue's pipe fills up.
+        todo = iter([*range(o.seed, o.seed + o.jobs), *(None for _ in workers)])
         for w in workers:
             w.start()
-        for seed in range(o.seed, o.seed + o.jobs):
-            seeds.put(seed)
-        for _ in workers:
-            seeds.put(None)
+            seeds.put(next(todo))
         failed = 0
         for _ in range(o.jobs):
             seed, wrong, story = results.get()
+            seeds.put(next(todo))
             failed += bool(wrong)
             for text in wrong:
                 print(f"seed {seed}: {text}")
