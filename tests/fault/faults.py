@@ -542,6 +542,8 @@ class Input(Fault):
         # Ranks that compare may have read the one or the other.
         if self.case.kind == "verify" and 10 in j.codes.values():
             return j.aborted(j.ranks, {10})
+        if self.case.kind == "verify" and 7 in j.codes.values():  # cut before it was opened
+            return j.aborted(j.ranks, {7}, {self.victim})
         return j.aborted(j.ranks, {3}, {self.victim})
 
 
