@@ -18,15 +18,10 @@
 #include "lib/job/links.h"
 #include "lib/job/proto.h"
 #include "lib/job/tables.h"
+#include "tests/fuzz/check.h"
 
 #define SUMMED 16 /* of a frame's header (lib/net/PROTOCOL.md) */
 #define HEADER (SUMMED + 4)
-
-#define CHECK(x)                 \
-	do {                     \
-		if (!(x))        \
-			abort(); \
-	} while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,15 +6,10 @@
 #include <jansson.h>
 
 #include "lib/data/shard_index.h"
+#include "tests/fuzz/check.h"
 
 #define NOT_JSON "the index is not right JSON"
 #define TOO_DEEP "expected fewer levels"
-
-#define CHECK(x)                 \
-	do {                     \
-		if (!(x))        \
-			abort(); \
-	} while (0)
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 

@@ -11,15 +11,10 @@
 
 #include "lib/base/io.h"
 #include "lib/data/npz.h"
+#include "tests/fuzz/check.h"
 
 #define LIMIT   (4u << 20)
 #define MEMBERS 64
-
-#define CHECK(x)                 \
-	do {                     \
-		if (!(x))        \
-			abort(); \
-	} while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

@@ -11,14 +11,9 @@
 #include <jansson.h>
 
 #include "lib/data/safetensors.h"
+#include "tests/fuzz/check.h"
 
 #define NOT_JSON "the header is not right JSON"
-
-#define CHECK(x)                 \
-	do {                     \
-		if (!(x))        \
-			abort(); \
-	} while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

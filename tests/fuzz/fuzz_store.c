@@ -15,12 +15,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/job/store.h"
-
-#define CHECK(x)                 \
-	do {                     \
-		if (!(x))        \
-			abort(); \
-	} while (0)
+#include "tests/fuzz/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
