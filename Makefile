@@ -19,7 +19,7 @@ PKGS = libssl libcrypto jansson libxxhash
 
 WARN = -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2
 ALL_CPPFLAGS = -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. $(CPPFLAGS)
-ALL_CFLAGS = -std=c17 $(WARN) -ffp-contract=off -fno-math-errno -fvisibility=hidden \
+ALL_CFLAGS = -std=c17 $(WARN) -ffp-contract=off -fno-math-errno -fvisibility=hidden -fPIC \
 	-fstack-protector-strong -pthread $(PKG_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(LDFLAGS)
 ALL_LDLIBS = $(PKG_LIBS) -ldl -lm
@@ -42,7 +42,7 @@ Q = $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2);)
 
 # One archive per layer; the order is the direction of dependencies, users first.
-LAYERS = lib/exec lib/job lib/net lib/data lib/base algorithms
+LAYERS = lib/coll lib/exec lib/job lib/net lib/data lib/base algorithms
 OBJ_cmd = $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/*.c))
 ARCHIVES = $(foreach l,$(LAYERS),$(BUILD)/$(subst /,-,$(l)).a)
 
@@ -81,7 +81,7 @@ $(KERNELS:%=$(BUILD)/lib/data/%.o): private ALL_CFLAGS += -O3 -fno-trapping-math
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group -lcmocka $(ALL_LDLIBS)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group -lcmocka $(ALL_LDLIBS)
 .PHONY: unit bench-reduce
 # The kernels' speed: build/bench/reduce_bench [name].
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(ARCHIVES)
@@ -89,11 +89,15 @@ $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(ARCHIVES)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
 bench-reduce: $(BUILD)/bench/reduce_bench
 	$<
-unit: $(UNIT)
+unit: $(UNIT) $(BUILD)/toys/collctl
 .SECONDARY:
 
+include tests/toys/toys.mk
+
+include lib/lib.mk
 include install.mk
 include tests/fuzz/fuzz.mk
+include tests/sim/sim.mk
 
 clean:
 	rm -rf $(BUILD)

@@ -1,5 +1,6 @@
 /*
- * allgather bruck: everyone sends all it has to ranks below it, at distances that grow k-fold.
+ * allgather bruck: every rank sends all its blocks to ranks below it, at distances that grow
+ * k-fold.
  *
  * Slot i is for block (r + i) mod P: each rank numbers the blocks from its own, which is in slot 0.
  * 1. For d = 1, k, k^2, .. < P, and j = 1 .. k-1 with jd < P: send the first c slots to rank r -
@@ -20,7 +21,6 @@
  * in Multiport Message-Passing Systems, TPDS 1997; Open MPI, ompi_coll_base_allgather_intra_bruck.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
 /* Slots [i, i + count), i + count <= P, of the slots one after the other. */
 static struct range slots(const struct coll_args *a, int i, int count)
@@ -32,7 +32,7 @@ static struct range slots(const struct coll_args *a, int i, int count)
 	return (struct range){before[0].len + before[1].len, run[0].len + run[1].len};
 }
 
-/* Bring the slots behind the first, which are the blocks above mine and then those below, to their
+/* Move the slots after the first, which are the blocks above mine and then those below, to their
  * places. */
 static void rotate(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
                    struct sched_span from)
@@ -44,7 +44,7 @@ static void rotate(struct sched_builder *b, const struct coll_args *a, struct sc
 	sched_copy(b, work, span_add(from, above), below, 0);
 }
 
-void allgather_bruck(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const int64_t k = bruck_base(a);
 	const struct range own = block_range(a, a->rank);
@@ -63,7 +63,7 @@ void allgather_bruck(struct sched_builder *b, const struct coll_args *a)
 		rotate(b, a, work, span_add(slot, own.len));
 }
 
-void allgather_bruck_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -75,3 +75,16 @@ void allgather_bruck_cost(const struct coll_args *a, struct coll_cost *c)
 		c->messages += (double)(places < bruck_base(a) ? places : bruck_base(a) - 1);
 	}
 }
+
+const struct coll_algorithm allgather_bruck = {
+        .kind = COLL_ALLGATHER,
+        .name = "bruck",
+        .help = "ranks send all their blocks over distances that grow k-fold (--base, default 2)",
+        .steps = "ceil(log_k P)",
+        .bytes = "(P-1)b",
+        .restrictions = "",
+        .source = "Bruck, Ho, Kipnis, Upfal, Weathersby, TPDS 1997; Open MPI "
+                  "allgather_intra_bruck",
+        .cost = cost,
+        .emit = emit,
+};

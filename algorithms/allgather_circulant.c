@@ -1,6 +1,6 @@
 /*
- * allgather circulant: each round doubles the blocks that a rank has (circulant.c), for any P as
- * few rounds and as few bytes as can be.
+ * allgather circulant: each round doubles the blocks that a rank has (circulant.c). Rounds and
+ * bytes are minimal for any P.
  *
  * For the pairs (s', s), s = ceil(s'/2), from (2, 1) up to s' = P: send the blocks r .. r+s'-s-1 to
  * rank r - s, receive the blocks r+s .. r+s'-1 from rank r + s. All blocks are sent from and
@@ -17,14 +17,13 @@
  * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void allgather_circulant(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	circulant_allgather(b, a, work_gather_own(b, a));
 }
 
-void allgather_circulant_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size, q = log2_ceil(a->size);
 
@@ -35,3 +34,15 @@ void allgather_circulant_cost(const struct coll_args *a, struct coll_cost *c)
 	        .received = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm allgather_circulant = {
+        .kind = COLL_ALLGATHER,
+        .name = "circulant",
+        .help = "doubling on a circulant graph: fewest rounds and bytes, no rotation",
+        .steps = "q",
+        .bytes = "(P-1)b",
+        .restrictions = "",
+        .source = "Träff, arXiv:2410.14234",
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,5 +1,6 @@
 /*
- * allgather direct: every rank sends its block to everyone (direct.c), from r+1 on round the ranks.
+ * allgather direct: every rank sends its block to all others (direct.c), from r+1 on around the
+ * ranks.
  *
  * 1 round, (P-1)b bytes, P-1 peers, no scratch.
  *
@@ -11,14 +12,13 @@
  * and experience, CCPE 2007.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void allgather_direct(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	direct_allgather(b, a, work_gather_own(b, a));
 }
 
-void allgather_direct_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -29,3 +29,15 @@ void allgather_direct_cost(const struct coll_args *a, struct coll_cost *c)
 	        .received = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm allgather_direct = {
+        .kind = COLL_ALLGATHER,
+        .name = "direct",
+        .help = "each rank sends its block to all",
+        .steps = "1",
+        .bytes = "(P-1)b",
+        .restrictions = "",
+        .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,11 +1,11 @@
 /*
- * allgather linear: everything to rank 0, and from there to everyone.
+ * allgather linear: all blocks go to rank 0, and the vector from there to all ranks.
  *
  * 1. Every rank sends its block to rank 0.
  * 2. The whole vector goes down the binomial tree of rank 0 (tree.h), while it still arrives there.
  *
- * 1 + q rounds; rank 0 sends qS, others less. A chain has L + 1 messages, for what a rank sends to
- * several need not wait for one another. No scratch.
+ * 1 + q rounds; rank 0 sends qS, others less. A chain has L + 1 messages, because a rank's sends to
+ * several ranks do not wait for each other. No scratch.
  *
  * P = 4:
  *
@@ -16,10 +16,9 @@
  *
  * Source: Open MPI, ompi_coll_base_allgather_intra_basic_linear.
  */
-#include "algorithms/emitters.h"
 #include "algorithms/tree.h"
 
-void allgather_linear(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = work_gather_own(b, a);
 	struct coll_args from_0 = *a;
@@ -32,9 +31,21 @@ void allgather_linear(struct sched_builder *b, const struct coll_args *a)
 	tree_broadcast(b, &from_0, work);
 }
 
-void allgather_linear_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double q = log2_ceil(a->size);
 
 	*c = (struct coll_cost){.rounds = 1 + q, .messages = q, .sent = q, .received = 1};
 }
+
+const struct coll_algorithm allgather_linear = {
+        .kind = COLL_ALLGATHER,
+        .name = "linear",
+        .help = "rank 0 gathers all blocks, then broadcasts them",
+        .steps = "1 + q",
+        .bytes = "rank 0 qS",
+        .restrictions = "",
+        .source = "Open MPI allgather_intra_basic_linear",
+        .cost = cost,
+        .emit = emit,
+};

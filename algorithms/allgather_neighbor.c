@@ -1,6 +1,6 @@
 /*
- * allgather neighbor: neighbours on a ring exchange two blocks at a time, now with the one, now
- * with the other.
+ * allgather neighbor: neighbours on a ring exchange two blocks at a time, alternating between the
+ * two neighbours.
  *
  * 1. Even ranks exchange their block with r + 1, odd ones with r - 1: the pair of blocks that
  * begins at r, or r - 1, is what is sent next.
@@ -8,7 +8,7 @@
  * next one: even ranks receive the pair that begins at r-2, r+2, r-4, r+4, .., odd ones that at
  * r+1, r-3, r+3, r-5, .. What has come is what is sent next.
  *
- * P/2 rounds, (P-1)b bytes, two neighbours, no scratch. P must be even: else ring takes its place.
+ * P/2 rounds, (P-1)b bytes, two neighbours, no scratch. P must be even; otherwise ring replaces it.
  * A pair begins with an even block, so it never wraps.
  *
  * P = 6, the blocks that come:
@@ -23,14 +23,13 @@
  * ompi_coll_base_allgather_intra_neighborexchange.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
 static struct range pair(const struct coll_args *a, int first)
 {
 	return (struct range){a->off[first], a->off[first + 2] - a->off[first]};
 }
 
-void allgather_neighbor(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const int odd = a->rank & 1;
 	const int with[2] = {rank_add(a, a->rank, odd ? -1 : 1),
@@ -50,12 +49,12 @@ void allgather_neighbor(struct sched_builder *b, const struct coll_args *a)
 	}
 }
 
-const char *allgather_neighbor_falls_back(const struct coll_args *a)
+static const char *falls_back(const struct coll_args *a)
 {
 	return a->size % 2 ? "ring" : NULL;
 }
 
-void allgather_neighbor_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -66,3 +65,17 @@ void allgather_neighbor_cost(const struct coll_args *a, struct coll_cost *c)
 	        .received = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm allgather_neighbor = {
+        .kind = COLL_ALLGATHER,
+        .name = "neighbor",
+        .help = "neighbours on a ring exchange two blocks at a time",
+        .steps = "P/2",
+        .bytes = "(P-1)b",
+        .restrictions = "P must be even; else ring",
+        .source = "Chen, Zhang, Zhang, Yuan, HPCASIA 2005; Open MPI "
+                  "allgather_intra_neighborexchange",
+        .cost = cost,
+        .falls_back = falls_back,
+        .emit = emit,
+};

@@ -1,10 +1,10 @@
 /*
- * allgather recursive_doubling: partners at distance 1, 2, 4, ... exchange all they have.
+ * allgather recursive_doubling: partners at distance 1, 2, 4, ... exchange all their blocks.
  *
  * For d = 1, 2, .. P/2: rank r has the run of d blocks that begins at r rounded down to a multiple
  * of d; rank r ^ d has the one beside it. They exchange them.
  *
- * log2 P rounds, (P-1)b bytes, no scratch. P must be a power of two: else bruck takes its place.
+ * log2 P rounds, (P-1)b bytes, no scratch. P must be a power of two; otherwise bruck replaces it.
  *
  * P = 4:
  *
@@ -16,7 +16,6 @@
  * IJHPCA 2005.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
 static struct range aligned_run(const struct coll_args *a, int rank, int d)
 {
@@ -25,7 +24,7 @@ static struct range aligned_run(const struct coll_args *a, int rank, int d)
 	return (struct range){a->off[first], a->off[first + d] - a->off[first]};
 }
 
-void allgather_recursive_doubling(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = work_gather_own(b, a);
 
@@ -35,12 +34,12 @@ void allgather_recursive_doubling(struct sched_builder *b, const struct coll_arg
 	}
 }
 
-const char *allgather_recursive_doubling_falls_back(const struct coll_args *a)
+static const char *falls_back(const struct coll_args *a)
 {
 	return a->size & (a->size - 1) ? "bruck" : NULL;
 }
 
-void allgather_recursive_doubling_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size, l = log2_floor(a->size);
 
@@ -51,3 +50,16 @@ void allgather_recursive_doubling_cost(const struct coll_args *a, struct coll_co
 	        .received = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm allgather_recursive_doubling = {
+        .kind = COLL_ALLGATHER,
+        .name = "recursive_doubling",
+        .help = "partners at doubling distances exchange all their blocks",
+        .steps = "log2 P",
+        .bytes = "(P-1)b",
+        .restrictions = "P must be a power of two; else bruck",
+        .source = "Open MPI allgather_intra_recursivedoubling",
+        .cost = cost,
+        .falls_back = falls_back,
+        .emit = emit,
+};

@@ -1,5 +1,5 @@
 /*
- * allgather ring: every block goes once round the ring (ring.c).
+ * allgather ring: every block travels once around the ring (ring.c).
  *
  * In step i = 0 .. P-2 rank r sends block r-i to the right and receives block r-i-1 from the left.
  *
@@ -15,14 +15,13 @@
  * Source: Open MPI, ompi_coll_base_allgather_intra_ring.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void allgather_ring(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	ring_allgather(b, a, work_gather_own(b, a), a->rank, 1);
 }
 
-void allgather_ring_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -33,3 +32,15 @@ void allgather_ring_cost(const struct coll_args *a, struct coll_cost *c)
 	        .received = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm allgather_ring = {
+        .kind = COLL_ALLGATHER,
+        .name = "ring",
+        .help = "each block travels round a ring",
+        .steps = "P-1",
+        .bytes = "(P-1)b",
+        .restrictions = "",
+        .source = "Open MPI allgather_intra_ring",
+        .cost = cost,
+        .emit = emit,
+};

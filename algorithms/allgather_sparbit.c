@@ -1,13 +1,14 @@
 /*
- * allgather sparbit: as bruck with the distances the other way round, the far ones first and alone:
- * every block is sent from and received into its place.
+ * allgather sparbit: like bruck with the distances in reverse order, the farthest first: every
+ * block is sent from and received into its place.
  *
  * q = ceil(log2 P). For d = 2^(q-1), .. 2, 1, and s = 0, 2d, 4d, .. with s + d < P: send block r -
  * s to rank r + d, receive block r - d - s from rank r - d. So block r - x comes in the round of
  * x's lowest bit, having come along x's higher bits before.
  *
- * q rounds, (P-1)b bytes, no scratch, no rotation; P-1 messages, for the blocks of a round lie
- * apart. They go at different times: off powers of two some earlier than their round.
+ * q rounds, (P-1)b bytes, no scratch, no rotation; P-1 messages, because the blocks of a round are
+ * not adjacent. They are sent at different times; if P is not a power of two, some before their
+ * round.
  *
  * P = 6, the blocks of rank 0:
  *
@@ -19,14 +20,13 @@
  * algorithm, CLUSTER 2021; Open MPI, ompi_coll_base_allgather_intra_sparbit.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
 static struct range block_down(const struct coll_args *a, int d)
 {
 	return block_range(a, rank_add(a, a->rank, -d));
 }
 
-void allgather_sparbit(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = work_gather_own(b, a);
 
@@ -40,7 +40,7 @@ void allgather_sparbit(struct sched_builder *b, const struct coll_args *a)
 	}
 }
 
-void allgather_sparbit_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -51,3 +51,15 @@ void allgather_sparbit_cost(const struct coll_args *a, struct coll_cost *c)
 	        .received = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm allgather_sparbit = {
+        .kind = COLL_ALLGATHER,
+        .name = "sparbit",
+        .help = "ranks send all their blocks over halving distances: no rotation",
+        .steps = "q",
+        .bytes = "(P-1)b",
+        .restrictions = "",
+        .source = "Loch, Koslovski, CLUSTER 2021; Open MPI allgather_intra_sparbit",
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,17 +1,15 @@
 /*
- * allgather tuned: what Open MPI takes, by the number of ranks and the bytes that all have
- * together.
+ * allgather tuned: Open MPI's choice by the number of ranks and the total bytes.
  *
- * The algorithm that the table names stands in its place, or what that falls back to in turn.
+ * It falls back to the algorithm in the table, which may fall back to another.
  *
  * Source: Open MPI, coll_tuned_allgather_decision.c: the fixed decision.
  */
 #include <limits.h>
 
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-/* The first row holds whose limits are both above: ranks, bytes. */
+/* The first row applies whose limits of ranks and bytes both exceed the arguments. */
 static const struct {
 	int size;
 	uint64_t bytes;
@@ -61,8 +59,8 @@ static const struct {
         {INT_MAX, UINT64_MAX, "neighbor"},
 };
 
-/* An element's size is 4 where nobody says. */
-const char *allgather_tuned_falls_back(const struct coll_args *a)
+/* The default element size is 4. */
+static const char *falls_back(const struct coll_args *a)
 {
 	const uint64_t esize = a->esize ? a->esize : 4, count = coll_count(a);
 	const uint64_t bytes = count < UINT64_MAX / esize ? count * esize : UINT64_MAX - 1;
@@ -74,3 +72,14 @@ const char *allgather_tuned_falls_back(const struct coll_args *a)
 		i++;
 	return decisions[i].name;
 }
+
+const struct coll_algorithm allgather_tuned = {
+        .kind = COLL_ALLGATHER,
+        .name = "tuned",
+        .help = "the algorithm that Open MPI's decision tree chooses for P and b",
+        .steps = "those of the chosen algorithm",
+        .bytes = "those of the chosen algorithm",
+        .restrictions = "chooses recursive_doubling, bruck, ring, neighbor or two_proc",
+        .source = "Open MPI coll_tuned_allgather_decision.c",
+        .falls_back = falls_back,
+};

@@ -1,7 +1,7 @@
 /*
- * allreduce bcube: a reduce-scatter and an allgather in groups of B, the mixed radix of any P.
+ * allreduce bcube: a reduce-scatter and an allgather in groups of B, with a mixed radix for any P.
  *
- * P is factored by B while that divides; what is left is one last factor (6 by 2: 2, 3). For each
+ * P is divided by B as often as possible; the rest is one last factor (6 by 2: 2, 3). For each
  * factor f, at distance d, the product of those before it:
  * 1. My group is the f ranks that differ from mine in digit g = (r / d) mod f only. They all have
  * to do with the same P / d blocks. Cut those in f runs; send run i to the i-th of the group, add
@@ -23,7 +23,6 @@
  * Source: Gloo, docs/algorithms.md, allreduce_bcube.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
 /* The factor at distance @d. */
 static int factor(const struct coll_args *a, int d)
@@ -34,10 +33,10 @@ static int factor(const struct coll_args *a, int d)
 	return a->base > (unsigned)a->size || rest % base ? rest : base;
 }
 
-/* The group of a factor: the ranks' digits there, round from mine on. */
+/* The group of a factor. */
 struct group {
 	int f, d, g;
-	int first, count; /* the blocks that it has to do with */
+	int first, count; /* the blocks that it processes */
 };
 
 static int digit(const struct group *x, int k)
@@ -50,7 +49,7 @@ static int member(const struct group *x, int rank, int k)
 	return rank + (digit(x, k) - x->g) * x->d;
 }
 
-/* The part of the member @k places from me. */
+/* The part of the member @k places after me. */
 static struct range part(const struct coll_args *a, const struct group *x, int k)
 {
 	const int each = x->count / x->f, first = x->first + each * digit(x, k);
@@ -58,7 +57,7 @@ static struct range part(const struct coll_args *a, const struct group *x, int k
 	return (struct range){a->off[first], a->off[first + each] - a->off[first]};
 }
 
-/* The factors from distance @d on, which have to do with the blocks from @first on. */
+/* Run the factors from distance @d on, for the blocks from @first on. */
 static void exchange(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
                      int d, int first)
 {
@@ -84,12 +83,12 @@ static void exchange(struct sched_builder *b, const struct coll_args *a, struct 
 		work_recv(b, member(&x, a->rank, -k), work, part(a, &x, -k));
 }
 
-void allreduce_bcube(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	exchange(b, a, sched_work(b), 1, 0);
 }
 
-void allreduce_bcube_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -103,3 +102,15 @@ void allreduce_bcube_cost(const struct coll_args *a, struct coll_cost *c)
 		c->messages += 2 * (factor(a, d) - 1);
 	}
 }
+
+const struct coll_algorithm allreduce_bcube = {
+        .kind = COLL_ALLREDUCE,
+        .name = "bcube",
+        .help = "groups of B ranks (--base, default 2) reduce-scatter, then allgather",
+        .steps = "2 for each factor of P",
+        .bytes = "2S(P-1)/P",
+        .restrictions = "",
+        .source = "Gloo allreduce_bcube",
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,6 +1,6 @@
 /*
- * allreduce circulant: reduce-scatter and allgather on a circulant graph (circulant.c), for any P
- * as few rounds and as few bytes as can be.
+ * allreduce circulant: reduce-scatter and allgather on a circulant graph (circulant.c), with the
+ * minimum of rounds and bytes for any P.
  *
  * 1. The reduce-scatter leaves block r complete at rank r.
  * 2. The allgather, the same rounds the other way, brings it to all.
@@ -17,9 +17,8 @@
  * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void allreduce_circulant(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
 
@@ -27,7 +26,7 @@ void allreduce_circulant(struct sched_builder *b, const struct coll_args *a)
 	circulant_allgather(b, a, work);
 }
 
-void allreduce_circulant_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size, q = log2_ceil(a->size);
 
@@ -39,3 +38,16 @@ void allreduce_circulant_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm allreduce_circulant = {
+        .kind = COLL_ALLREDUCE,
+        .name = "circulant",
+        .help = "reduce-scatter and allgather on a circulant graph: fewest rounds and "
+                "bytes",
+        .steps = "2q",
+        .bytes = "2S(P-1)/P",
+        .restrictions = "",
+        .source = "Träff, arXiv:2410.14234",
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,6 +1,6 @@
 /*
  * allreduce direct: every rank sends block j to rank j, which adds them in rank order; then every
- * rank sends its block to everyone (direct.c).
+ * rank sends its block to all others (direct.c).
  *
  * 2 rounds, 2S(P-1)/P bytes, P-1 peers; scratch: one block in the wider type. All contributions to
  * an element are added in rank order in the wider type, and the sum is rounded once: --order rank.
@@ -15,9 +15,8 @@
  * van de Geijn, Collective communication: theory, practice, and experience, CCPE 2007.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void allreduce_direct(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
 
@@ -25,7 +24,7 @@ void allreduce_direct(struct sched_builder *b, const struct coll_args *a)
 	direct_allgather(b, a, work);
 }
 
-void allreduce_direct_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -37,3 +36,16 @@ void allreduce_direct_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm allreduce_direct = {
+        .kind = COLL_ALLREDUCE,
+        .name = "direct",
+        .help = "each rank adds one block of all ranks in rank order, and sends it to all",
+        .steps = "2",
+        .bytes = "2S(P-1)/P",
+        .restrictions = "",
+        .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
+        .flags = COLL_ORDERED | COLL_FINAL,
+        .cost = cost,
+        .emit = emit,
+};

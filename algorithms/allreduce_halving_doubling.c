@@ -4,12 +4,12 @@
  *
  * 1. Each block of 2^k ranks halves the vector, until each rank has a piece of its block's sum.
  * 2. The blocks' sums are added, the smallest block's first, up to the largest block.
- * 3. What is complete there goes down again, block by block.
- * 4. Each block doubles what its ranks have.
+ * 3. The complete pieces go down again, block by block.
+ * 4. Each block doubles its ranks' pieces.
  *
- * 2L rounds and 2S(P-1)/P bytes where P is a power of two; else two hops between blocks more, and
- * S to 2S bytes. No scratch. The only rank of a block of one sends and receives a piece of every
- * rank of the next.
+ * 2L rounds and 2S(P-1)/P bytes where P is a power of two; else two hops between blocks more, and S
+ * to 2S bytes. No scratch. The rank of a block of one exchanges a piece with every rank of the next
+ * block.
  *
  * P = 4, pieces 0..3, the pieces that a rank has to do with:
  *
@@ -23,9 +23,8 @@
  * Optimization of Collective Communication Operations in MPICH, IJHPCA 2005.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void allreduce_halving_doubling(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
 
@@ -33,9 +32,9 @@ void allreduce_halving_doubling(struct sched_builder *b, const struct coll_args 
 	halving_doubling_return(b, a, work);
 }
 
-/* A rank of a block of B sends 2(1 - 1/B), and 1/B to the larger block and to the smaller one,
- * where there are such; so many it receives. */
-void allreduce_halving_doubling_cost(const struct coll_args *a, struct coll_cost *c)
+/* A rank of a block of B sends 2(1 - 1/B), and 1/B to each of the larger and the smaller block, if
+ * they exist; it receives the same. */
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const int l = log2_floor(a->size), rest = a->size - (1 << l);
 	const double piece = 1.0 / (1 << l);
@@ -49,3 +48,15 @@ void allreduce_halving_doubling_cost(const struct coll_args *a, struct coll_cost
 	        .reduced = rest ? 1 : 1 - piece,
 	};
 }
+
+const struct coll_algorithm allreduce_halving_doubling = {
+        .kind = COLL_ALLREDUCE,
+        .name = "halving_doubling",
+        .help = "reduce-scatter by recursive halving, allgather by recursive doubling",
+        .steps = "2L (+2 if P is not a power of two)",
+        .bytes = "2S(P-1)/P (S..2S if P is not a power of two)",
+        .restrictions = "",
+        .source = "Gloo allreduce_halving_doubling; Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+        .cost = cost,
+        .emit = emit,
+};

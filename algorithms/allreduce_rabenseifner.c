@@ -5,12 +5,12 @@
  * 1. If P is no power of two, the fold (fold.c) brings the ranks down to 2^L.
  * 2. These halve the vector with partners at doubling distances, adding, until each has a piece of
  *    the sum, and double it back the other way (halving.c).
- * 3. The fold returns the result to those that waited.
+ * 3. The fold returns the result to the ranks that waited.
  *
  * 2L rounds and 2S(1 - 1/2^L) bytes; with a fold two more, of S. Next to halving_doubling, which
- * moves at most 2S: fewer messages, for no rank has more than one of each partner. No scratch.
+ * moves at most 2S: fewer messages, because a rank sends each partner only one. No scratch.
  *
- * P = 6, 2^L = 4, number id among those that go on, pieces 0..3 of the vector:
+ * P = 6, 2^L = 4, number id among the core ranks, pieces 0..3 of the vector:
  *
  *   rank      0      1               2      3               4               5
  *   in        -> 1                   -> 3
@@ -24,9 +24,8 @@
  * MPICH, IJHPCA 2005; Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void allreduce_rabenseifner(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct range all = whole_range(a);
 	const struct sched_span work = sched_work(b);
@@ -43,7 +42,7 @@ void allreduce_rabenseifner(struct sched_builder *b, const struct coll_args *a)
 	fold_out(b, a, all, &f);
 }
 
-void allreduce_rabenseifner_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const int l = log2_floor(a->size);
 	const double piece = 1.0 / (1 << l), fold = (a->size & (a->size - 1)) != 0;
@@ -56,3 +55,15 @@ void allreduce_rabenseifner_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = 1 - piece + fold,
 	};
 }
+
+const struct coll_algorithm allreduce_rabenseifner = {
+        .kind = COLL_ALLREDUCE,
+        .name = "rabenseifner",
+        .help = "halving_doubling on the largest power of two of the ranks",
+        .steps = "2L (+2 if P is not a power of two)",
+        .bytes = "2S(1-1/2^L) (+S if P is not a power of two)",
+        .restrictions = "",
+        .source = "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+        .cost = cost,
+        .emit = emit,
+};

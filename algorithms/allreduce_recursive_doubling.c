@@ -1,14 +1,14 @@
 /*
- * allreduce recursive_doubling: partners at distance 1, 2, 4, ... exchange all they have.
+ * allreduce recursive_doubling: partners at distance 1, 2, 4, ... exchange their vectors.
  *
  * 1. If P is no power of two, the fold (fold.c) brings the ranks down to 2^L.
  * 2. For d = 1, 2, .. 2^(L-1): number i exchanges its whole vector with number i ^ d, and both add
  *    the two. The lower number's operand stands left on both sides, so both get the same bits, and
  *    after the step all ranks of an aligned group of 2d have them.
- * 3. The fold returns the result to those that waited.
+ * 3. The fold returns the result to the ranks that waited.
  *
- * L rounds of S bytes, two more with a fold: for small vectors, where rounds are what costs. No
- * scratch: what arrives is added to what has been sent already.
+ * L rounds of S bytes, two more with a fold. Suited to small vectors, where rounds dominate the
+ * cost. No scratch: arriving elements are added to elements that are already sent.
  *
  * P = 4, the operands as they stand:
  *
@@ -20,7 +20,6 @@
  * MPICH, IJHPCA 2005.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
 static void exchange(struct sched_builder *b, const struct fold *f, struct sched_span out,
                      uint64_t len)
@@ -33,7 +32,7 @@ static void exchange(struct sched_builder *b, const struct fold *f, struct sched
 	}
 }
 
-void allreduce_recursive_doubling(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct range all = whole_range(a);
 	const struct sched_span out = sched_out(b, 0);
@@ -46,7 +45,7 @@ void allreduce_recursive_doubling(struct sched_builder *b, const struct coll_arg
 	fold_out(b, a, all, &f);
 }
 
-void allreduce_recursive_doubling_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double l = log2_floor(a->size), fold = (a->size & (a->size - 1)) != 0;
 
@@ -58,3 +57,15 @@ void allreduce_recursive_doubling_cost(const struct coll_args *a, struct coll_co
 	        .reduced = l + fold,
 	};
 }
+
+const struct coll_algorithm allreduce_recursive_doubling = {
+        .kind = COLL_ALLREDUCE,
+        .name = "recursive_doubling",
+        .help = "partners at doubling distances exchange whole vectors; for small vectors",
+        .steps = "L (+2 if P is not a power of two)",
+        .bytes = "SL (+S if P is not a power of two)",
+        .restrictions = "",
+        .source = "Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+        .cost = cost,
+        .emit = emit,
+};

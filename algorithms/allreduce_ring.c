@@ -1,11 +1,11 @@
 /*
- * allreduce ring: every rank's whole vector goes once round the ring, and each adds what passes.
+ * allreduce ring: every rank's whole vector travels once around the ring, and each rank adds it.
  *
  * 1. acc = out = my vector.
  * 2. P-1 times: send out right, receive in from the left, acc += in, out = in.
  *
- * P-1 rounds, (P-1)S bytes; scratch: S for what passes (none for P = 2), which is forwarded while
- * it still arrives. Rank r adds r, r-1, r-2, ...: an order that differs by rank, so the bits of
+ * P-1 rounds, (P-1)S bytes; scratch: S for the passing vector (none for P = 2), which is forwarded
+ * while it arrives. Rank r adds r, r-1, r-2, ...: an order that differs by rank, so the bits of
  * floating-point sums and products do as well.
  *
  * P = 3, what stands in acc:
@@ -17,9 +17,8 @@
  * Source: Gloo, docs/algorithms.md, allreduce_ring.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void allreduce_ring(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const int left = rank_add(a, a->rank, -1), right = rank_add(a, a->rank, 1);
 	const struct range all = whole_range(a);
@@ -35,10 +34,10 @@ void allreduce_ring(struct sched_builder *b, const struct coll_args *a)
 		work_send(b, right, passing, all);
 		sched_reduce(b, acc, passing, all.len, 0);
 	}
-	work_add(b, left, acc, all); /* the last goes no further */
+	work_add(b, left, acc, all); /* the last is not forwarded */
 }
 
-void allreduce_ring_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -50,3 +49,16 @@ void allreduce_ring_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = p - 1,
 	};
 }
+
+const struct coll_algorithm allreduce_ring = {
+        .kind = COLL_ALLREDUCE,
+        .name = "ring",
+        .help = "whole vectors travel round a ring; each rank adds in a different order",
+        .steps = "P-1",
+        .bytes = "(P-1)S",
+        .restrictions = "sum and prod of floats need --allow-divergent",
+        .source = "Gloo allreduce_ring",
+        .flags = COLL_DIVERGENT,
+        .cost = cost,
+        .emit = emit,
+};

@@ -24,9 +24,8 @@
  * all-reduce algorithms for clusters of workstations, JPDC 2009.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void allreduce_ring_chunked(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
 
@@ -34,7 +33,7 @@ void allreduce_ring_chunked(struct sched_builder *b, const struct coll_args *a)
 	ring_allgather(b, a, work, rank_add(a, a->rank, 1), 2);
 }
 
-void allreduce_ring_chunked_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -46,3 +45,15 @@ void allreduce_ring_chunked_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm allreduce_ring_chunked = {
+        .kind = COLL_ALLREDUCE,
+        .name = "ring_chunked",
+        .help = "reduce-scatter and allgather on a ring, two chunks in flight",
+        .steps = "4(P-1) messages",
+        .bytes = "2S(P-1)/P",
+        .restrictions = "",
+        .source = "Gloo allreduce_ring_chunked; Patarasuk, Yuan, JPDC 2009",
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,12 +1,12 @@
 /*
- * What the algorithms of alltoall share: a part of the input, a part of the output.
+ * Shared by the algorithms of alltoall: steps for one part of the input or the output.
  */
 #ifndef COLLCTL_ALGORITHMS_ALLTOALL_H
 #define COLLCTL_ALGORITHMS_ALLTOALL_H
 
 #include "algorithms/blocks.h"
 
-/* The part of my input that rank @j gets. */
+/* Send the part of my input that rank @j gets. */
 static inline void alltoall_send(struct sched_builder *b, const struct coll_args *a, int j)
 {
 	const struct range part = block_range(a, j);
@@ -14,7 +14,7 @@ static inline void alltoall_send(struct sched_builder *b, const struct coll_args
 	sched_send(b, j, sched_in(b, 0, part.off), part.len);
 }
 
-/* The part of my output that rank @j sends. */
+/* Receive the part of my output that rank @j sends. */
 static inline void alltoall_recv(struct sched_builder *b, const struct coll_args *a, int j)
 {
 	const uint64_t at = coll_recv_at(a, j);
@@ -22,7 +22,7 @@ static inline void alltoall_recv(struct sched_builder *b, const struct coll_args
 	sched_recv(b, j, sched_out(b, at), coll_recv_at(a, j + 1) - at);
 }
 
-/* What stays. */
+/* Copy my own part. */
 static inline void alltoall_keep(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct range part = block_range(a, a->rank);

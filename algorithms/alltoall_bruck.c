@@ -1,22 +1,22 @@
 /*
- * alltoall bruck: ceil(log_k P) rounds, in which parts go a digit of their way at a time: for small
- * parts, where rounds are what costs.
+ * alltoall bruck: ceil(log_k P) rounds; in each, parts travel the distance of one digit. Suited to
+ * small parts, where rounds dominate the cost.
  *
- * What goes from rank s to rank s+i is on slot i, whatever rank it is at: it has i to go, and goes
- * the digits of i to the base k, the lowest first.
+ * The part from rank s to rank s+i is in slot i on every rank that it passes. It travels a distance
+ * of i, one digit of i to the base k after the other, the lowest first.
  * 1. For the weights w = 1, k, k^2, .. < P and z = 1 .. k-1: pack all slots whose digit of weight w
  *    is z, send them to r + zw in one message, receive as many from r - zw. The k-1 messages of a
  *    weight are one round.
- * 2. At the end slot i holds what rank r-i has sent me: copy it to its place.
+ * 2. At the end slot i has the part from rank r-i: copy it to its place.
  *
  * The slots gw .. gw+w-1 are a group: they differ in what they have gone already, so before they go
  * the digit of weight w they all are for the same rank, r + gw, and of one length, as long as every
  * rank has parts of the same lengths. Packed in descending order groups of a lower weight are whole
  * runs of a higher one, and at the end the sources ascend.
  *
- * With S/P bytes a part, (k-1) ceil(log_k P) messages of about S/k bytes: S/2 log2 P bytes for
- * k = 2. Scratch: as much to pack and as much to receive. Where parts differ by rank (recv_off) the
- * lengths of what passes through are not known: pairwise.
+ * With S/P bytes a part, (k-1) ceil(log_k P) messages of about S/k bytes; with k = 2 these are
+ * S/2 log2 P bytes. Scratch: as much for packing and as much for receiving. If parts differ by rank
+ * (recv_off), the lengths of passing parts are unknown, so pairwise replaces it.
  *
  * P = 4, k = 2, rank 0's slots, "st" being what rank s has for rank t:
  *
@@ -29,7 +29,6 @@
  * in multiport message-passing systems, IEEE TPDS 1997.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
 #define LEVELS 32 /* digits, at most */
 
@@ -37,11 +36,11 @@ struct bruck {
 	struct sched_builder *b;
 	const struct coll_args *a;
 	int base, levels;
-	int64_t weight[LEVELS + 1];    /* of the digits; the last one is P or more */
-	struct sched_span got[LEVELS]; /* what z = 1 has brought; z's is z-1 buffers behind */
+	int64_t weight[LEVELS + 1];    /* weights of the digits; the last one is P or more */
+	struct sched_span got[LEVELS]; /* the message of z = 1; that of z is z-1 buffers further */
 };
 
-/* How many slots there are from @first on, of @n. */
+/* The number of existing slots among the @n from @first on. */
 static int64_t slots(const struct coll_args *a, int64_t first, int64_t n)
 {
 	return first + n < a->size ? n : a->size - first;
@@ -53,7 +52,7 @@ static uint64_t part_len(const struct coll_args *a, int rank, int64_t far)
 	return block_range(a, (int)((rank + far) % a->size)).len;
 }
 
-/* Elements of the message that @rank sends of digit @z of a level. */
+/* The number of elements of the message that @rank sends for digit @z of a level. */
 static uint64_t message_len(const struct bruck *x, int rank, int level, int64_t z)
 {
 	const int64_t w = x->weight[level];
@@ -64,7 +63,7 @@ static uint64_t message_len(const struct bruck *x, int rank, int level, int64_t 
 	return n;
 }
 
-/* Where the group that slot @first is of lies in the messages of a level: behind whole ones. */
+/* The offset of slot @first's group in a level's messages: whole groups precede it. */
 static uint64_t group_at(const struct bruck *x, int level, int64_t first)
 {
 	uint64_t n = 0;
@@ -74,7 +73,8 @@ static uint64_t group_at(const struct bruck *x, int level, int64_t first)
 	return n;
 }
 
-/* Copy @n parts of @len elements to the @at-th place on of the P at @dst, which are a circle. */
+/* Copy @n parts of @len elements to the places from the @at-th on, among the P places at @dst,
+ * modulo P. */
 static void put(const struct bruck *x, struct sched_span dst, int64_t at, struct sched_span src,
                 int64_t n, uint64_t len)
 {
@@ -84,9 +84,9 @@ static void put(const struct bruck *x, struct sched_span dst, int64_t at, struct
 	sched_copy(x->b, dst, span_add(src, (uint64_t)fit * len), (uint64_t)(n - fit) * len, 0);
 }
 
-/* Put the group of a level that begins with slot @first, in descending order, to the @at-th place
- * of @dst: its first slot is still in the input, the others came in groups of lower levels. Returns
- * its elements. */
+/* Copy the group of a level that begins with slot @first, in descending order, to the @at-th place
+ * of @dst. Its first slot is still in the input; the others came in groups of lower levels. Returns
+ * its number of elements. */
 static uint64_t collect(const struct bruck *x, int level, int64_t first, struct sched_span dst,
                         int64_t at)
 {
@@ -145,7 +145,7 @@ static void exchange(struct bruck *x, int level)
 	}
 }
 
-void alltoall_bruck(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	struct bruck x = {.b = b, .a = a, .base = bruck_base(a), .weight[0] = 1};
 
@@ -156,12 +156,12 @@ void alltoall_bruck(struct sched_builder *b, const struct coll_args *a)
 	collect(&x, x.levels, 0, sched_out(b, 0), a->rank + 1);
 }
 
-const char *alltoall_bruck_falls_back(const struct coll_args *a)
+static const char *falls_back(const struct coll_args *a)
 {
 	return a->recv_off ? "pairwise" : NULL;
 }
 
-void alltoall_bruck_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const int64_t p = a->size, k = bruck_base(a);
 
@@ -176,3 +176,16 @@ void alltoall_bruck_cost(const struct coll_args *a, struct coll_cost *c)
 	}
 	c->received = c->sent;
 }
+
+const struct coll_algorithm alltoall_bruck = {
+        .kind = COLL_ALLTOALL,
+        .name = "bruck",
+        .help = "parts travel one digit (--base) of their distance a round; for small parts",
+        .steps = "ceil(log_k P)",
+        .bytes = "~S(k-1)/k ceil(log_k P)",
+        .restrictions = "the counts of all ranks must be equal; else pairwise",
+        .source = "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 1997",
+        .cost = cost,
+        .falls_back = falls_back,
+        .emit = emit,
+};

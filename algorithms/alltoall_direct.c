@@ -1,8 +1,8 @@
 /*
- * alltoall direct: everyone sends each other rank its part.
+ * alltoall direct: every rank sends each other rank its part.
  *
  * 1. Send part r+d to rank r+d, for d = 1 .. P-1: round the ranks, so that not all begin with rank
- *    0. None waits for another.
+ *    0. The sends do not wait for each other.
  * 2. Copy my own part.
  * 3. Receive the parts of r-1, r-2, .. into their places.
  *
@@ -18,9 +18,8 @@
  * MPICH, IJHPCA 2005, section 4.4.
  */
 #include "algorithms/alltoall.h"
-#include "algorithms/emitters.h"
 
-void alltoall_direct(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	for (int d = 1; d < a->size; d++)
 		alltoall_send(b, a, rank_add(a, a->rank, d));
@@ -29,7 +28,7 @@ void alltoall_direct(struct sched_builder *b, const struct coll_args *a)
 		alltoall_recv(b, a, rank_add(a, a->rank, -d));
 }
 
-void alltoall_direct_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -40,3 +39,15 @@ void alltoall_direct_cost(const struct coll_args *a, struct coll_cost *c)
 	        .received = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm alltoall_direct = {
+        .kind = COLL_ALLTOALL,
+        .name = "direct",
+        .help = "each rank sends a part to every other rank at once",
+        .steps = "1",
+        .bytes = "S(P-1)/P",
+        .restrictions = "",
+        .source = "Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+        .cost = cost,
+        .emit = emit,
+};

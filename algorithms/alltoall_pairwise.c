@@ -3,14 +3,14 @@
  *
  * 1. Copy my own part.
  * 2. In round d = 1 .. P-1 send part r+d to rank r+d and receive mine from rank r-d.
- * 3. A round begins when what the one before brings has arrived: the first element to be sent waits
- *    for the last one received, with data or without (wait_for). So nobody is sent to by more than
- *    one rank at a time, which is what direct can't say.
+ * 3. A round begins when the message of the previous round has arrived: the first element sent
+ *    waits for the last one received (wait_for). So no rank receives from more than one rank at a
+ *    time, unlike in direct.
  *
  * P-1 rounds of one message, S(P-1)/P bytes; scratch: one element. Parts may be of any length; an
  * empty one is skipped on both sides.
  *
- * P = 4, who is sent to:
+ * P = 4, the destinations:
  *
  *   rank      0    1    2    3
  *   d = 1     1    2    3    0
@@ -21,12 +21,11 @@
  * MPICH, IJHPCA 2005, section 4.4.
  */
 #include "algorithms/alltoall.h"
-#include "algorithms/emitters.h"
 
-void alltoall_pairwise(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span spare = sched_scratch(b, SCHED_DATA, 1);
-	uint64_t arrived = 0; /* behind the last element that a round has brought */
+	uint64_t arrived = 0; /* end of the elements that a round has received */
 
 	alltoall_keep(b, a);
 	for (int d = 1; d < a->size; d++) {
@@ -42,7 +41,7 @@ void alltoall_pairwise(struct sched_builder *b, const struct coll_args *a)
 	}
 }
 
-void alltoall_pairwise_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -53,3 +52,15 @@ void alltoall_pairwise_cost(const struct coll_args *a, struct coll_cost *c)
 	        .received = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm alltoall_pairwise = {
+        .kind = COLL_ALLTOALL,
+        .name = "pairwise",
+        .help = "in each round a rank sends to one rank and receives from one",
+        .steps = "P-1",
+        .bytes = "S(P-1)/P",
+        .restrictions = "",
+        .source = "Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+        .cost = cost,
+        .emit = emit,
+};

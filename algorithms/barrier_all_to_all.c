@@ -4,7 +4,7 @@
  * 1. Send my notice to r+1, r+2, .. round the ranks.
  * 2. Receive one from each, and-ing it to mine.
  *
- * A notice is one element of `band` that each rank puts in; who has all of them knows that all have
+ * A notice is one element of `band` from each rank; a rank that has all of them knows that all have
  * come. 1 round, P-1 notices, every link is tried. No scratch.
  *
  * P = 3, the notices that a rank holds:
@@ -16,9 +16,8 @@
  * Source: Gloo, docs/algorithms.md, barrier_all_to_all.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void barrier_all_to_all(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct range all = whole_range(a);
 	const struct sched_span out = sched_out(b, 0);
@@ -30,7 +29,7 @@ void barrier_all_to_all(struct sched_builder *b, const struct coll_args *a)
 		sched_recv_reduce(b, rank_add(a, a->rank, -d), out, out, all.len, 0);
 }
 
-void barrier_all_to_all_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -42,3 +41,16 @@ void barrier_all_to_all_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = p - 1,
 	};
 }
+
+const struct coll_algorithm barrier_all_to_all = {
+        .kind = COLL_BARRIER,
+        .name = "all_to_all",
+        .help = "every rank notifies every other rank, over every link",
+        .steps = "1",
+        .bytes = "P-1 messages",
+        .restrictions = "",
+        .source = "Gloo barrier_all_to_all",
+        .flags = COLL_DIVERGENT,
+        .cost = cost,
+        .emit = emit,
+};

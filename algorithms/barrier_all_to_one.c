@@ -1,5 +1,5 @@
 /*
- * barrier all_to_one: every rank notifies the root, which answers when it has heard from all.
+ * barrier all_to_one: every rank notifies the root, which answers when it has all notices.
  *
  * 1. The root receives a notice from every rank, and-ing them to its own.
  * 2. It sends the result to every rank.
@@ -16,9 +16,8 @@
  * Source: Gloo, docs/algorithms.md, barrier_all_to_one.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void barrier_all_to_one(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct range all = whole_range(a);
 	const struct sched_span out = sched_out(b, 0);
@@ -35,7 +34,7 @@ void barrier_all_to_one(struct sched_builder *b, const struct coll_args *a)
 		sched_send(b, rank_add(a, a->rank, d), out, all.len);
 }
 
-void barrier_all_to_one_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -47,3 +46,15 @@ void barrier_all_to_one_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = p - 1,
 	};
 }
+
+const struct coll_algorithm barrier_all_to_one = {
+        .kind = COLL_BARRIER,
+        .name = "all_to_one",
+        .help = "every rank notifies the root, which then notifies all",
+        .steps = "2",
+        .bytes = "1 message; the root P-1",
+        .restrictions = "",
+        .source = "Gloo barrier_all_to_one",
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,10 +1,10 @@
 /*
- * barrier dissemination: in round k tell rank r + 2^k what has been heard so far.
+ * barrier dissemination: in round k send all notices so far to rank r + 2^k.
  *
  * 1. For d = 1, 2, 4, .. < P: send to r + d, receive from r - d, and-ing what arrives.
  * 2. After the round of d a rank has heard, directly or not, of the 2d ranks r, r-1, .. r-2d+1.
  *
- * A notice is one element of `band`. It may hear of a rank twice where P is no power of two:
+ * A notice is one element of `band`. If P is not a power of two, a rank may receive a notice twice:
  * and-ing a notice twice changes nothing. ceil(log2 P) rounds and as many notices. No scratch.
  *
  * P = 3, the notices that a rank holds:
@@ -17,9 +17,8 @@
  * Source: Hensgen, Finkel, Manber, Two algorithms for barrier synchronization, IJPP 1988.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void barrier_dissemination(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct range all = whole_range(a);
 	const struct sched_span out = sched_out(b, 0);
@@ -33,7 +32,7 @@ void barrier_dissemination(struct sched_builder *b, const struct coll_args *a)
 	}
 }
 
-void barrier_dissemination_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double q = log2_ceil(a->size);
 
@@ -45,3 +44,16 @@ void barrier_dissemination_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = q,
 	};
 }
+
+const struct coll_algorithm barrier_dissemination = {
+        .kind = COLL_BARRIER,
+        .name = "dissemination",
+        .help = "in round k rank r notifies rank r + 2^k",
+        .steps = "q",
+        .bytes = "q messages",
+        .restrictions = "",
+        .source = "Hensgen, Finkel, Manber, IJPP 1988",
+        .flags = COLL_DIVERGENT | COLL_IDEMPOTENT,
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,7 +1,7 @@
 /*
- * What several algorithms share: the arithmetic of ranks and blocks, the fold that brings any
- * number of ranks down to a power of two, and the phases that are the halves of one collective and
- * the whole of another.
+ * Shared by several algorithms: the arithmetic of ranks and blocks, the fold that reduces any
+ * number of ranks to a power of two, and phases such as a reduce-scatter, which is also half of an
+ * allreduce.
  */
 #ifndef COLLCTL_ALGORITHMS_BLOCKS_H
 #define COLLCTL_ALGORITHMS_BLOCKS_H
@@ -29,7 +29,7 @@ static inline int rank_add(const struct coll_args *a, int rank, int d)
 	return (int)(((int64_t)rank + d + a->size) % a->size);
 }
 
-/* bruck's k: --base, 2 unless said; one above the size does as the size. */
+/* bruck's k: --base, default 2; a base above the size has the effect of the size. */
 static inline int bruck_base(const struct coll_args *a)
 {
 	if (a->base < 2)
@@ -52,8 +52,8 @@ static inline struct range whole_range(const struct coll_args *a)
 	return (struct range){0, a->off[a->size]};
 }
 
-/* The @count blocks from @first on, modulo the size, are one range or two (one may be empty): who
- * sends them and who receives them cut them alike. */
+/* The @count blocks from @first on, modulo the size, as two ranges, of which one may be empty.
+ * Sender and receiver divide them in the same way. */
 static inline void block_runs(const struct coll_args *a, int first, int count, struct range run[2])
 {
 	const int end = first + count < a->size ? first + count : a->size;
@@ -62,8 +62,8 @@ static inline void block_runs(const struct coll_args *a, int first, int count, s
 	run[1] = (struct range){0, a->off[first + count - end]};
 }
 
-/* An order that no data asks for: what touches the element at @at from here on waits for what is at
- * @done, which must be there. @spare is one element of scratch. */
+/* Order steps without a data dependency: later steps that use the element at @at wait for the
+ * element at @done. @spare is one element of scratch. */
 static inline void wait_for(struct sched_builder *b, struct sched_span at, struct sched_span done,
                             struct sched_span spare)
 {
@@ -73,36 +73,37 @@ static inline void wait_for(struct sched_builder *b, struct sched_span at, struc
 }
 
 /*
- * The fold (fold.c): with 2^L the largest power of two below or at the size and x = size - 2^L, the
- * first 2x ranks pair up and each even one hands its vector to the odd one above it.
+ * The fold (fold.c): let 2^L be the largest power of two not above the size and x = size - 2^L. The
+ * first 2x ranks form pairs, and each even one sends its vector to the odd one above it.
  */
 struct fold {
-	int core;  /* 2^L ranks go on */
+	int core;  /* 2^L ranks continue */
 	int extra; /* x */
-	int id;    /* my number among them, or -1: I have handed my vector over and wait */
+	int id;    /* my number among them, or -1: I have sent my vector and wait */
 };
 
 /* Reduce the output buffers' @r onto the core ranks. */
 struct fold fold_in(struct sched_builder *b, const struct coll_args *a, struct range r);
-/* Return the result to those that wait. */
+/* Return the result to the ranks that wait. */
 void fold_out(struct sched_builder *b, const struct coll_args *a, struct range r,
               const struct fold *f);
-/* The rank that has number @id among the core ranks. */
+/* The rank with number @id among the core ranks. */
 int fold_rank(const struct fold *f, int id);
 
 /*
  * Phases. They work on the whole vector, whose element 0 is at @work (sched_work). A reduce-scatter
  * folds the rank's inputs into @work and leaves the rank's block complete in its place there; the
- * rest is used up. An allgather begins with the rank's block in its place and completes the others.
+ * other blocks are undefined afterwards. An allgather begins with the rank's block in its place and
+ * completes the others.
  */
 
-/* Fold the inputs' @r, of inputs that hold the whole vector, into its place. */
+/* Fold @r of the inputs, which hold the whole vector, into its place. */
 static inline void work_fold(struct sched_builder *b, struct sched_span work, struct range r)
 {
 	sched_fold_inputs(b, span_add(work, r.off), r.off, r.len);
 }
 
-/* An allgather's beginning: the rank's input into its place. Returns @work. */
+/* Begin an allgather: copy the rank's input to its place. Returns the work area. */
 static inline struct sched_span work_gather_own(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
@@ -112,7 +113,7 @@ static inline struct sched_span work_gather_own(struct sched_builder *b, const s
 	return work;
 }
 
-/* A reduce-scatter's end: the rank's block from its place to the output. */
+/* End a reduce-scatter: copy the rank's block from its place to the output. */
 static inline void work_scatter_own(struct sched_builder *b, const struct coll_args *a,
                                     struct sched_span work)
 {
@@ -133,7 +134,7 @@ static inline void work_recv(struct sched_builder *b, int peer, struct sched_spa
 	sched_recv(b, peer, span_add(work, r.off), r.len);
 }
 
-/* Add what arrives to what is there. */
+/* Receive @r and add it to the elements in its place. */
 static inline void work_add(struct sched_builder *b, int peer, struct sched_span work,
                             struct range r)
 {
@@ -143,8 +144,8 @@ static inline void work_add(struct sched_builder *b, int peer, struct sched_span
 }
 
 /*
- * Vector halving among the 2^dim ranks of a cube (halving.c): the vector is cut in two, dim times,
- * as halving_piece says, and each of them ends with one piece.
+ * Vector halving among the 2^dim ranks of a cube (halving.c): the vector is halved dim times
+ * (halving_piece), and each rank ends with one piece.
  */
 struct cube {
 	int dim, id;       /* this rank is number id, of 2^dim */
@@ -156,42 +157,43 @@ static inline int cube_rank(const struct cube *c, int id)
 	return id < c->pairs ? 2 * id + 1 : id + c->offset;
 }
 
-/* Piece @i of the 2^depth that the vector is cut into, depth <= L = floor(log2 P). The smallest
- * ones have ceil(n / 2^L) elements, as far as there are so many. */
+/* Piece @i of 2^depth pieces of the vector, depth <= L = floor(log2 P). The smallest pieces have
+ * ceil(n / 2^L) elements, except at the end of the vector. */
 struct range halving_piece(const struct coll_args *a, int depth, unsigned i);
-/* The low @bits bits of @x in reverse: number x of a cube of 2^bits ranks ends with that piece. */
+/* The low @bits bits of @x in reverse order: number x of a cube of 2^bits ranks ends with that
+ * piece. */
 unsigned bit_reverse(unsigned x, int bits);
 
-/* Without the fold of the inputs, for the vector may have been added to before. */
+/* Does not fold the inputs, because earlier steps may have added to the vector. */
 void halving_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
                             struct sched_span work, const struct cube *c);
 void halving_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
                        const struct cube *c);
 
 /*
- * Binary blocks (halving_doubling.c). The ranks of the largest block, 0 .. 2^L-1, end with the
- * complete piece bit_reverse(r, L) of 2^L, and begin with it in the way back.
+ * Binary blocks (halving_doubling.c). Rank r of the largest block, 0 .. 2^L-1, ends with the
+ * complete piece bit_reverse(r, L) of 2^L; the reverse phase begins with it.
  */
 void halving_doubling_reduce(struct sched_builder *b, const struct coll_args *a,
                              struct sched_span work);
 void halving_doubling_return(struct sched_builder *b, const struct coll_args *a,
                              struct sched_span work);
 
-/* The sends of the rank that sends most, with the way back or without. */
+/* The number of sends of the rank that sends most, with or without the reverse phase. */
 double halving_doubling_messages(const struct coll_args *a, bool back);
 
-/* direct.c. @result <- the sum of what every rank sends me and of @mine, added in rank order in the
- * wider type, the operation's last function applied. */
+/* direct.c. @result <- the sum of @mine and the contributions that every rank sends me, added in
+ * rank order in the wider type, with the operation's final function. */
 void direct_sum(struct sched_builder *b, const struct coll_args *a, struct sched_span mine,
                 uint64_t len, struct sched_span result);
-/* The block is complete at @result, not in its place: it is such a sum. */
+/* The complete block is such a sum, at @result, not in its place. */
 void direct_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
                            struct sched_span work, struct sched_span result);
 void direct_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work);
 
-/* ring.c. @pieces: each block goes round in so many. The rank begins by sending block @first, and
- * ends with block first + 1: in the reduce-scatter that is the one it has complete, and in the
- * allgather it has @first from the start. */
+/* ring.c. @pieces: the number of messages per block. The rank first sends block @first and last
+ * receives block first + 1. After a reduce-scatter block first + 1 is complete; before an allgather
+ * the rank has block @first. */
 void ring_reduce_scatter(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
                          int first, int pieces);
 void ring_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
@@ -202,12 +204,12 @@ void circulant_reduce_scatter(struct sched_builder *b, const struct coll_args *a
                               struct sched_span work);
 void circulant_allgather(struct sched_builder *b, const struct coll_args *a,
                          struct sched_span work);
-/* The messages of the rank that sends most in the reduce-scatter, the allgather, or both: one a
- * round, two where its run of blocks wraps behind the last one. */
+/* The number of messages of the rank that sends most in the reduce-scatter, the allgather, or both:
+ * one per round, two if its run of blocks wraps around. */
 double circulant_messages(const struct coll_args *a, bool scatter, bool gather);
-/* The same, but for the blocks of @rank, @rank + 1, .. (as many as this says, 1 at least) that it
- * has before the allgather; and that it keeps its sum of in the reduce-scatter, where nobody else
- * then has its contribution. */
+/* The number (at least 1) of blocks @rank, @rank + 1, .. that a rank has before the allgather;
+ * these are not sent to it. In a reduce-scatter the rank keeps its sums of these blocks instead of
+ * sending them. */
 typedef int circulant_has(const struct coll_args *a, int rank);
 void circulant_allgather_but(struct sched_builder *b, const struct coll_args *a,
                              struct sched_span work, circulant_has *has);

@@ -1,16 +1,16 @@
 /*
- * broadcast circulant: n blocks in n - 1 + ceil(log2 P) rounds, for any P as few as can be; in each
- * every rank sends one block and receives one.
+ * broadcast circulant: n blocks in n - 1 + ceil(log2 P) rounds, the minimum for any P. In each
+ * round every rank sends one block and receives one.
  *
- * 1. The vector is cut into n blocks (traeff_blocks), whatever its length: they have nothing to do
- *    with the ranks'. Of a vector shorter than that some are empty, and left out on both sides.
+ * 1. The vector is divided into n blocks (traeff_blocks), for any length and independent of the
+ *    ranks' blocks. In a vector of fewer elements some blocks are empty and skipped on both sides.
  * 2. In round i send the block that Träff's schedule (traeff.c) says to the rank that is skip[k]
  *    from me, k = i mod q, and receive the one that it says from the rank skip[k] before me. The
  *    root sends blocks 0, 1, 2, .. and the last one q times.
  *
  * The root sends (n-1+q)/n S, the others at most that; every rank receives each block once: S.
- * Nothing waits for a round: a SEND follows the RECV of its block, and a block has come over at
- * most q + 1 messages when it arrives. No scratch.
+ * Rounds do not synchronise: a SEND follows the RECV of its block, and a block arrives after at
+ * most q + 1 messages. No scratch.
  *
  * P = 5, root 0, cut into 3 blocks only; "1:0>3" is block 1 from rank 0 to rank 3:
  *
@@ -23,10 +23,9 @@
  * Source: Träff, Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast,
  * All-Broadcast, Reduction and All-Reduction, arXiv:2407.18004.
  */
-#include "algorithms/emitters.h"
 #include "algorithms/traeff.h"
 
-void broadcast_circulant(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span out = sched_out(b, 0);
 	const int n = traeff_blocks(a->size);
@@ -43,7 +42,7 @@ void broadcast_circulant(struct sched_builder *b, const struct coll_args *a)
 	}
 }
 
-void broadcast_circulant_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double n = traeff_blocks(a->size), q = log2_ceil(a->size);
 
@@ -54,3 +53,15 @@ void broadcast_circulant_cost(const struct coll_args *a, struct coll_cost *c)
 	        .received = 1,
 	};
 }
+
+const struct coll_algorithm broadcast_circulant = {
+        .kind = COLL_BROADCAST,
+        .name = "circulant",
+        .help = "a pipeline of n = 16(q-1)+1 blocks in the minimum number of rounds",
+        .steps = "n-1+q messages",
+        .bytes = "S + S(q-1)/n at the root, others at most that",
+        .restrictions = "",
+        .source = "Träff, arXiv:2407.18004",
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,9 +1,9 @@
 /*
  * broadcast one_to_all: the root sends the vector to every rank.
  *
- * 1. The root sends all it has to r + 1, r + 2, .. round the ranks, to all at once.
+ * 1. The root sends the vector to r + 1, r + 2, .. around the ranks, to all at once.
  *
- * 1 round; the root sends (P-1)S over its one port: (P-1)(L + m/B) where messages go one by one. No
+ * 1 round; the root sends (P-1)S over its one port: (P-1)(L + m/B) if messages go one by one. No
  * scratch.
  *
  * P = 4, root 1:
@@ -15,9 +15,8 @@
  * van de Geijn, Collective communication: theory, practice, and experience, CCPE 2007.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void broadcast_one_to_all(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct range all = whole_range(a);
 	const struct sched_span out = sched_out(b, 0);
@@ -31,9 +30,21 @@ void broadcast_one_to_all(struct sched_builder *b, const struct coll_args *a)
 		work_send(b, rank_add(a, a->rank, d), out, all);
 }
 
-void broadcast_one_to_all_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
 	*c = (struct coll_cost){.rounds = 1, .messages = p - 1, .sent = p - 1, .received = 1};
 }
+
+const struct coll_algorithm broadcast_one_to_all = {
+        .kind = COLL_BROADCAST,
+        .name = "one_to_all",
+        .help = "the root sends the vector to every rank",
+        .steps = "1",
+        .bytes = "(P-1)S at the root",
+        .restrictions = "",
+        .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
+        .cost = cost,
+        .emit = emit,
+};

@@ -4,9 +4,9 @@
  * 1. Receive the vector from the left neighbour, unless I am the root.
  * 2. Send it to the right one, unless that is the root.
  *
- * A SEND follows the RECV of the same elements: every rank passes on what is still arriving, in as
- * small pieces as the connections take. So it takes (n + r - 2)(L + m/(rB)) with r pieces: S for
- * everybody and P-1 messages on the way. No scratch.
+ * A SEND follows the RECV of the same elements: every rank forwards data while they arrive, in
+ * pieces as small as the connections accept. So it takes (n + r - 2)(L + m/(rB)) with r pieces: S
+ * for everybody and P-1 messages on the way. No scratch.
  *
  * P = 4, root 2:
  *
@@ -15,9 +15,8 @@
  * Source: bcast_ring of the notes on collective operations, pipelined.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void broadcast_ring(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const int left = rank_add(a, a->rank, -1), right = rank_add(a, a->rank, 1);
 	const struct range all = whole_range(a);
@@ -31,7 +30,19 @@ void broadcast_ring(struct sched_builder *b, const struct coll_args *a)
 		work_send(b, right, out, all);
 }
 
-void broadcast_ring_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	*c = (struct coll_cost){.rounds = a->size - 1, .messages = 1, .sent = 1, .received = 1};
 }
+
+const struct coll_algorithm broadcast_ring = {
+        .kind = COLL_BROADCAST,
+        .name = "ring",
+        .help = "a pipeline along a chain of all ranks; for large vectors on few ranks",
+        .steps = "P-1, pipelined",
+        .bytes = "S",
+        .restrictions = "",
+        .source = "bcast_ring, pipelined",
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,14 +1,14 @@
 /*
- * broadcast scatter_allgather: the blocks go to their ranks, and from there to all.
+ * broadcast scatter_allgather: scatters the blocks to their ranks, then allgathers them.
  *
  * 1. Scatter in a binomial tree (tree.h): each rank receives the blocks of its subtree, v .. v+h-1
  *    counted from the root, and passes each child's on.
  * 2. Allgather on the circulant graph (circulant.c). Rank v has the blocks of its subtree, which
- * are the first h that it would receive: these are left out. So nothing comes to a rank twice, and
- *    nothing to the root.
+ *    are the first h that it would receive: these are skipped. So no block reaches a rank twice,
+ *    and none is sent to the root.
  *
  * 2 ceil(log2 P) rounds at most; every rank receives S, the root sends 2S(P-1)/P and the others
- * less. All together they send (P-1)S, which is the least that can be. No scratch.
+ * less. All together they send (P-1)S, the minimum. No scratch.
  *
  * P = 4, root 0, the blocks that a rank has:
  *
@@ -21,10 +21,9 @@
  * Source: van de Geijn, Watts, SUMMA, CPE 1997, and Thakur, Rabenseifner, Gropp, IJHPCA 2005; the
  * allgather is that of Träff, arXiv:2410.14234.
  */
-#include "algorithms/emitters.h"
 #include "algorithms/tree.h"
 
-void broadcast_scatter_allgather(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span out = sched_out(b, 0);
 
@@ -32,9 +31,9 @@ void broadcast_scatter_allgather(struct sched_builder *b, const struct coll_args
 	circulant_allgather_but(b, a, out, tree_subtree);
 }
 
-/* A run of blocks that wraps behind the last one is two messages: of the root's to its children one
- * may, and one in each round of the allgather. */
-void broadcast_scatter_allgather_cost(const struct coll_args *a, struct coll_cost *c)
+/* A run of blocks that wraps around is two messages: at most one of the root's runs to its
+ * children, and at most one in each round of the allgather. */
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size, q = log2_ceil(a->size);
 
@@ -45,3 +44,15 @@ void broadcast_scatter_allgather_cost(const struct coll_args *a, struct coll_cos
 	        .received = 1,
 	};
 }
+
+const struct coll_algorithm broadcast_scatter_allgather = {
+        .kind = COLL_BROADCAST,
+        .name = "scatter_allgather",
+        .help = "scatter in a binomial tree, allgather on a circulant graph",
+        .steps = "2q",
+        .bytes = "2S(P-1)/P at the root, others less",
+        .restrictions = "",
+        .source = "van de Geijn, Watts, CPE 1997; Träff, arXiv:2410.14234",
+        .cost = cost,
+        .emit = emit,
+};

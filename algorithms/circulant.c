@@ -1,16 +1,16 @@
 /*
- * Reduce-scatter and allgather on a circulant graph: for any P as few rounds and as few bytes as
- * can be (see blocks.h).
+ * Reduce-scatter and allgather on a circulant graph: with the minimum of rounds and bytes for any P
+ * (see blocks.h).
  *
  * R[i] is block (r + i) mod P: each rank numbers the blocks from its own.
  * 1. Reduce-scatter: s = P. While s > 1: s' = s, s = ceil(s/2); send R[s .. s'-1] to r + s, receive
- *    as many from r - s and add them to R[0 .. s'-s-1]. What has been sent is done with. At the end
- *    R[0], block r, is complete.
+ *    as many from r - s and add them to R[0 .. s'-s-1]. A rank no longer uses blocks that it has
+ * sent. At the end R[0], block r, is complete.
  * 2. Allgather: the same (s', s) the other way: send R[0 .. s'-s-1] to r - s, receive R[s .. s'-1]
  *    from r + s.
  *
  * Each ceil(log2 P) rounds and S(P-1)/P bytes, no scratch, uneven blocks as well. A run of blocks
- * that wraps behind the last one is two messages, in the same round.
+ * that wraps around is two messages, in the same round.
  *
  * P = 5: (s', s) = (5,3) (3,2) (2,1). Rank 0's blocks:
  *
@@ -22,8 +22,8 @@
  *   send 0,1 to 2   receive 3,4 from 3  R: 0 1 2 3 4
  *
  * A rank may have more than its own block when the allgather begins, R[0 .. h-1]: these are not
- * sent to it again. Backwards, a rank keeps its sums of R[0 .. h-1] in the reduce-scatter, for
- * somebody to add them up later.
+ * sent to it. In the reduce-scatter a rank may keep its sums of R[0 .. h-1]; a later phase adds
+ * them up.
  *
  * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234.
  */
@@ -74,7 +74,7 @@ static int one_block(const struct coll_args *a, int rank)
 	return 1;
 }
 
-/* What rank @to has not of R[s .. s1-1] of its own: it begins at *first. Returns how many. */
+/* The blocks of R[s .. s1-1] that rank @to lacks: they begin at *first. Returns their number. */
 static int missing(const struct coll_args *a, circulant_has *has, int to, int s, int s1, int *first)
 {
 	const int n = has(a, to);
@@ -86,7 +86,7 @@ static int missing(const struct coll_args *a, circulant_has *has, int to, int s,
 void circulant_reduce_scatter_but(struct sched_builder *b, const struct coll_args *a,
                                   struct sched_span work, circulant_has *keeps)
 {
-	/* What is sent first is folded first. */
+	/* Fold first what is sent first. */
 	fold_blocks(b, a, work, halve(a->size), a->size - halve(a->size));
 	fold_blocks(b, a, work, 0, halve(a->size));
 	for (int s1 = a->size, s; s1 > 1; s1 = s) {
@@ -102,7 +102,7 @@ void circulant_reduce_scatter_but(struct sched_builder *b, const struct coll_arg
 	}
 }
 
-/* The pairs ascending, which is the way back of the recursion that goes down from @s1. */
+/* Run the pairs in ascending order, by recursion from @s1 down. */
 static void gather_pairs(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
                          circulant_has *has, int s1)
 {
@@ -124,7 +124,7 @@ void circulant_allgather_but(struct sched_builder *b, const struct coll_args *a,
 	gather_pairs(b, a, work, has, a->size);
 }
 
-/* The rounds of the allgather in which @rank's run of blocks goes past the last one. */
+/* The number of rounds of the allgather in which @rank's run of blocks wraps around. */
 static int gather_wraps(const struct coll_args *a, int rank)
 {
 	int wraps = 0;

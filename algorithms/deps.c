@@ -1,50 +1,72 @@
 /*
- * What the steps of a schedule touch, and the dependencies that follow from it.
+ * Infers the dependencies between the steps of a schedule from the elements that they access.
  *
- * 1. Every boundary of every span cuts its buffer, so that each step covers whole segments. The
- *    cuts are known beforehand: no segment is ever split, and finding one is a binary search.
+ * 1. Every boundary of a span divides its buffer, so that each step covers whole segments. All
+ *    boundaries are known in advance: segments are never split, and a binary search finds them.
  * 2. The steps are walked in list order. A segment knows its last writer and the readers since:
  *    a reader conflicts with the writer (RAW), a writer with those readers (WAR) or, where there
  *    are none, with the writer before it (WAW). All other conflicts follow from these, element by
  *    element.
- * 3. Conflicts of one step with the same earlier step at the same shift are joined where they
- *    touch: these are its dependencies.
+ * 3. Adjacent conflicts of one step with the same earlier step at the same shift are merged: these
+ *    are its dependencies.
  */
 #include <string.h>
 
 #include "algorithms/sched.h"
 #include "algorithms/vec.h"
 
-/* ---- what a step touches ---- */
+/* ---- the elements that a step accesses ---- */
 
-/* The buffers' elements that @st reads: the @k-th span, or buf SCHED_NONE behind the last. */
-static struct sched_span step_read(const struct sched *s, const struct sched_step *st, int k)
+enum { SRC = 1, DST = 2, INPUTS = 4 }; /* INPUTS: every input, at src.off */
+
+static const struct operation {
+	const char *name;
+	unsigned reads, flags; /* buffers that it reads; flags that it may have */
+	bool writes;           /* dst */
+	bool wire;
+	bool data; /* its operands have type SCHED_DATA */
+} operations[SCHED_OPS] = {
+        [SCHED_READ] = {"read", .writes = true, .data = true},
+        [SCHED_WRITE] = {"write", .reads = SRC, .data = true},
+        [SCHED_SEND] = {"send", .reads = SRC, .wire = true, .data = true},
+        [SCHED_RECV] = {"recv", .writes = true, .wire = true},
+        [SCHED_RECV_REDUCE] = {"recv-reduce", .reads = SRC, .flags = SCHED_FINAL | SCHED_WIRE_LEFT,
+                               .writes = true, .wire = true},
+        [SCHED_COPY] = {"copy", .reads = SRC, .flags = SCHED_FINAL, .writes = true},
+        [SCHED_REDUCE] = {"reduce", .reads = DST | SRC, .flags = SCHED_FINAL | SCHED_WIRE_LEFT,
+                          .writes = true},
+        [SCHED_LOCAL_REDUCE] = {"local-reduce", INPUTS, .writes = true},
+        [SCHED_IDENTITY] = {"identity", .writes = true},
+};
+
+const char *sched_op_name(unsigned op)
 {
-	const struct sched_span none = {SCHED_NONE, 0};
-
-	switch (st->op) {
-	case SCHED_WRITE:
-	case SCHED_SEND:
-	case SCHED_RECV_REDUCE:
-	case SCHED_COPY:
-		return k == 0 ? st->src : none;
-	case SCHED_REDUCE:
-		return k == 0 ? st->dst : k == 1 ? st->src : none;
-	case SCHED_LOCAL_REDUCE:
-		return k < s->ninputs ? (struct sched_span){(uint32_t)k, st->src.off} : none;
-	default:
-		return none;
-	}
+	return op < SCHED_OPS ? operations[op].name : "?";
 }
 
-static struct sched_span step_write(const struct sched_step *st)
+/* The number of spans that @st reads, and the @k-th of them. */
+static int reads(const struct sched *s, const struct sched_step *st)
 {
-	const struct sched_span none = {SCHED_NONE, 0};
+	const unsigned r = operations[st->op].reads;
 
-	return st->op == SCHED_SEND || st->op == SCHED_WRITE ? none : st->dst;
+	return r & INPUTS ? s->ninputs : !!(r & SRC) + !!(r & DST);
 }
 
-/* ---- is a step sound? ---- */
+static struct sched_span step_read(const struct sched_step *st, int k)
+{
+	const unsigned r = operations[st->op].reads;
+
+	if (r & INPUTS)
+		return (struct sched_span){(uint32_t)k, st->src.off};
+	return (r & DST) && k == 0 ? st->dst : st->src;
+}
+
+static bool writes(const struct sched_step *st)
+{
+	return operations[st->op].writes;
+}
+
+/* ---- checking a step ---- */
 
 static bool in_range(const struct sched *s, struct sched_span span, uint64_t len)
 {
@@ -59,80 +81,46 @@ static bool apart_or_same(struct sched_span a, struct sched_span b, uint64_t len
 	return a.off < b.off ? b.off - a.off >= len : a.off - b.off >= len;
 }
 
-static unsigned flags_allowed(unsigned op)
-{
-	switch (op) {
-	case SCHED_COPY:
-		return SCHED_FINAL;
-	case SCHED_REDUCE:
-	case SCHED_RECV_REDUCE:
-		return SCHED_FINAL | SCHED_WIRE_LEFT;
-	default:
-		return 0;
-	}
-}
-
-static bool uses_wire(unsigned op)
-{
-	return op == SCHED_SEND || op == SCHED_RECV || op == SCHED_RECV_REDUCE;
-}
-
 static bool is_data(const struct sched *s, struct sched_span span)
 {
 	return s->bufs[span.buf].type == SCHED_DATA;
 }
 
-static enum sched_error check_types(const struct sched *s, const struct sched_step *st)
+static enum sched_error check_operands(const struct sched *s, const struct sched_step *st)
 {
-	const struct sched_span w = step_write(st);
-	bool ok = !(st->flags & ~flags_allowed(st->op));
+	const struct operation *o = &operations[st->op];
+	bool data = true;
 
-	if (st->op == SCHED_READ)
-		ok = ok && is_data(s, st->dst);
-	if (st->op == SCHED_SEND || st->op == SCHED_WRITE)
-		ok = ok && is_data(s, st->src);
-	if (uses_wire(st->op))
-		for (int k = 0; k < 2; k++) {
-			const struct sched_span span = k ? w : step_read(s, st, 0);
+	if (o->writes && !in_range(s, st->dst, st->len))
+		return SCHED_RANGE;
+	if (o->writes)
+		data = is_data(s, st->dst);
+	for (int k = 0; k < reads(s, st); k++) {
+		const struct sched_span r = step_read(st, k);
 
-			if (span.buf != SCHED_NONE)
-				ok = ok && s->bufs[span.buf].space == SCHED_HOST;
-		}
-	return ok ? SCHED_OK : SCHED_TYPE;
+		if (!in_range(s, r, st->len))
+			return SCHED_RANGE;
+		if (o->writes && !apart_or_same(r, st->dst, st->len))
+			return SCHED_OVERLAP;
+		data = data && is_data(s, r);
+	}
+	return (o->data && !data) || (st->flags & ~o->flags) ? SCHED_TYPE : SCHED_OK;
 }
 
 enum sched_error sched_check_step(const struct sched *s, const struct sched_step *st)
 {
-	const struct sched_span w = step_write(st);
-	struct sched_span r;
-
-	if (st->op >= SCHED_OPS || st->op == SCHED_LOCAL_BCAST)
+	if (st->op >= SCHED_OPS)
 		return SCHED_TYPE;
-	if (!st->len || (w.buf != SCHED_NONE && !in_range(s, w, st->len)))
+	if (!st->len)
 		return SCHED_RANGE;
-	if (w.buf == SCHED_NONE && st->op != SCHED_SEND && st->op != SCHED_WRITE)
-		return SCHED_RANGE;
-	for (int k = 0; k == 0 || r.buf != SCHED_NONE; k++) {
-		r = step_read(s, st, k);
-		if (r.buf == SCHED_NONE) {
-			if (k == 0 && st->op != SCHED_READ && st->op != SCHED_RECV &&
-			    st->op != SCHED_IDENTITY)
-				return SCHED_RANGE;
-			break;
-		}
-		if (!in_range(s, r, st->len))
-			return SCHED_RANGE;
-		if (w.buf != SCHED_NONE && !apart_or_same(r, w, st->len))
-			return SCHED_OVERLAP;
-	}
 	if (st->op == SCHED_READ && st->src.buf >= (uint32_t)s->ninputs)
 		return SCHED_RANGE;
 	if (st->op == SCHED_WRITE && st->dst.buf >= (uint32_t)s->noutputs)
 		return SCHED_RANGE;
-	if (uses_wire(st->op) ? st->peer < 0 || st->peer >= s->size || st->peer == s->rank
-	                      : st->peer != -1)
+	if (operations[st->op].wire ? st->peer < 0 || st->peer >= s->size || st->peer == s->rank
+	                            : st->peer != -1)
 		return SCHED_PEER;
-	return check_types(s, st);
+	return check_operands(s, st);
 }
 
 enum sched_error sched_check(const struct sched *s)
@@ -148,13 +136,13 @@ enum sched_error sched_check(const struct sched *s)
 
 struct reader {
 	uint32_t step, next; /* next: index in the pool, or NOBODY */
-	uint64_t off;        /* where the step's element 0 lies in the buffer */
+	uint64_t off;        /* offset of the step's element 0 in the buffer */
 };
 
 #define NOBODY UINT32_MAX
 
 struct segment {
-	struct sched_span at; /* up to the next segment of the buffer */
+	struct sched_span at; /* extends to the next segment of the buffer */
 	uint32_t writer, readers;
 	uint64_t writer_off;
 };
@@ -195,12 +183,11 @@ static enum sched_error cut_all(struct walk *w, const struct sched *s)
 
 	for (uint32_t i = 0; i < s->nsteps && !e; i++) {
 		const struct sched_step *st = &s->steps[i];
-		struct sched_span span = step_write(st);
 
-		if (span.buf != SCHED_NONE)
-			e = cut(w, span, st->len);
-		for (int k = 0; !e && (span = step_read(s, st, k)).buf != SCHED_NONE; k++)
-			e = cut(w, span, st->len);
+		if (writes(st))
+			e = cut(w, st->dst, st->len);
+		for (int k = 0; k < reads(s, st) && !e; k++)
+			e = cut(w, step_read(st, k), st->len);
 	}
 	if (e || !w->segs.n)
 		return e;
@@ -282,13 +269,11 @@ enum sched_error sched_conflicts(const struct sched *s,
 
 	for (uint32_t i = 0; i < s->nsteps && !e; i++) {
 		const struct sched_step *st = &s->steps[i];
-		struct sched_span span;
 
-		for (int k = 0; !e && (span = step_read(s, st, k)).buf != SCHED_NONE; k++)
-			e = note_read(&w, i, span, st->len);
-		span = step_write(st);
-		if (!e && span.buf != SCHED_NONE)
-			e = note_write(&w, i, span, st->len);
+		for (int k = 0; k < reads(s, st) && !e; k++)
+			e = note_read(&w, i, step_read(st, k), st->len);
+		if (!e && writes(st))
+			e = note_write(&w, i, st->dst, st->len);
 	}
 	free(w.segs.v);
 	free(w.pool.v);
@@ -296,6 +281,22 @@ enum sched_error sched_conflicts(const struct sched *s,
 }
 
 /* ---- dependencies ---- */
+
+uint64_t sched_limit(const struct sched *s, uint32_t i, const uint64_t *done)
+{
+	const struct sched_step *st = &s->steps[i];
+	int64_t limit = (int64_t)st->len;
+
+	for (uint32_t k = 0; k < st->ndep; k++) {
+		const struct sched_dep *d = &s->deps[st->dep + k];
+		const int64_t at = (int64_t)done[d->step], lo = (int64_t)d->lo;
+		const int64_t reach = at - d->shift > lo ? at - d->shift : lo;
+
+		if (at < (int64_t)d->hi + d->shift && reach < limit)
+			limit = reach;
+	}
+	return (uint64_t)limit;
+}
 
 struct infer {
 	struct sched *s;
@@ -330,7 +331,7 @@ static int cmp_deps(const void *pa, const void *pb)
 	return a->lo < b->lo ? -1 : a->lo > b->lo;
 }
 
-/* Join the dependencies of one step that touch, and move them down to @to; returns their number. */
+/* Merge adjacent dependencies of one step and move them to @to. Returns their number. */
 static uint32_t join_deps(struct sched_dep *to, struct sched_dep *from, uint32_t n)
 {
 	uint32_t m = 0;

@@ -1,16 +1,16 @@
 /*
- * Reduce-scatter and allgather by direct exchange: everyone with everyone (see blocks.h).
+ * Reduce-scatter and allgather by direct exchange: every rank with every other (see blocks.h).
  *
  * 1. Reduce-scatter: send block j to rank j, from r+1 on round the ranks, so that not all begin
  *    with rank 0.
- * 2. The owner of a block adds the contributions in the order 0, 1, .. P-1, its own in its turn,
- *    in the wider type, whenever they arrive; then it applies the operation's last function and
- *    rounds once. The order, and with it the bits, depend on nothing else: --order rank.
+ * 2. The owner of a block adds the contributions in the order 0, 1, .. P-1, including its own, in
+ *    the wider type, in any order of arrival; then it applies the operation's final function and
+ *    rounds once. So the order and the bits are always the same: --order rank.
  * 3. Allgather: send the block to everyone, round the ranks again; receive the others'.
  *
  * Each 1 round, S(P-1)/P bytes, P-1 peers; scratch of the reduce-scatter: one block in the wider
- * type. A rank's contribution is the fold of its inputs rounded to their type, its own as well: who
- * owns a block makes no difference.
+ * type. A rank's contribution is the fold of its inputs, rounded to their type, also in its own
+ * block: the result does not depend on the owner of a block.
  *
  * P = 3, the blocks of rank 1; acc is the scratch:
  *

@@ -2,14 +2,14 @@
  * exchange pairwise_exchange: the pairs of a halving-doubling reduce-scatter, for benchmarks.
  *
  * 1. The vector is cut in C pieces; 2^C divides P, so the ranks fall into blocks of 2^C.
- * 2. In step i = 0 .. C-1 rank r and rank r^2^i exchange their piece i. What arrives goes to
- *    scratch and is not looked at.
- * 3. A step begins when what the one before brings has arrived (wait_for), as in the
- *    reduce-scatter, which needs it.
+ * 2. In step i = 0 .. C-1 rank r and rank r^2^i exchange their piece i. Arriving elements go to
+ *    scratch and are ignored.
+ * 3. A step begins when the message of the previous step has arrived (wait_for), as in the
+ *    reduce-scatter.
  *
  * C rounds of S/C bytes; scratch: a piece, and an element for C > 1.
  *
- * P = 4, C = 2, who exchanges with whom:
+ * P = 4, C = 2, the pairs:
  *
  *   step 0, the first half     0-1  2-3
  *   step 1, the second half    0-2  1-3
@@ -17,15 +17,14 @@
  * Source: Gloo, docs/algorithms.md, pairwise_exchange.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-/* Where piece @i begins: the first ones have one element more. */
+/* The beginning of piece @i: the first pieces have one element more. */
 static uint64_t piece_at(uint64_t len, uint64_t i, uint64_t pieces)
 {
 	return len / pieces * i + (i < len % pieces ? i : len % pieces);
 }
 
-void exchange_pairwise_exchange(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const uint64_t len = coll_count(a);
 	const struct sched_span got = sched_scratch(b, SCHED_DATA, piece_at(len, 1, a->steps));
@@ -36,7 +35,7 @@ void exchange_pairwise_exchange(struct sched_builder *b, const struct coll_args 
 		const uint64_t n = piece_at(len, i + 1, a->steps) - lo;
 		const struct sched_span own = sched_in(b, 0, lo);
 
-		/* The piece before is as long, or one element longer. */
+		/* The previous piece is as long or one element longer. */
 		if (i && n)
 			wait_for(b, own, span_add(got, lo - piece_at(len, i - 1, a->steps) - 1),
 			         spare);
@@ -45,7 +44,7 @@ void exchange_pairwise_exchange(struct sched_builder *b, const struct coll_args 
 	}
 }
 
-void exchange_pairwise_exchange_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	*c = (struct coll_cost){
 	        .rounds = a->steps,
@@ -54,3 +53,15 @@ void exchange_pairwise_exchange_cost(const struct coll_args *a, struct coll_cost
 	        .received = 1,
 	};
 }
+
+const struct coll_algorithm exchange_pairwise_exchange = {
+        .kind = COLL_EXCHANGE,
+        .name = "pairwise_exchange",
+        .help = "the pairs of a halving-doubling reduce-scatter (--steps C)",
+        .steps = "C",
+        .bytes = "S",
+        .restrictions = "2^C must divide P",
+        .source = "Gloo pairwise_exchange",
+        .cost = cost,
+        .emit = emit,
+};

@@ -2,17 +2,17 @@
  * exscan doubling_123: sums of twice as many ranks in each round, from the left only, with the
  * skips 1, 2, 3, 6, 12, ...
  *
- * V is the rank's own vector, W what it has of the ranks before it, the last ones.
- * 1. Skip 1: send V to rank r+1. What comes from r-1 is W, one rank.
- * 2. Skip 2: send W+V to rank r+2. What comes from r-2 stands left of W: three ranks.
- * 3. Skips s = 3, 6, 12, .. < P-1: send W, of s ranks, to rank r+s; what comes from r-s stands left
- *    of W: 2s ranks. A rank r <= s has all before it, and is done receiving; rank 0 has no W.
+ * V is the rank's own vector, W the sum of the last ranks before it, as far as the rank has them.
+ * 1. Skip 1: send V to rank r+1. The vector from r-1 is W, of one rank.
+ * 2. Skip 2: send W+V to rank r+2. The operand from r-2 is left of W: three ranks.
+ * 3. Skips s = 3, 6, 12, .. < P-1: send W, of s ranks, to rank r+s; the operand from r-s is left of
+ *    W: 2s ranks. A rank r <= s has all ranks before it and stops receiving; rank 0 has no W.
  * 4. W is the result; rank 0's is the identity.
  *
  * ceil(log2(4(P-1)/3)) rounds: 1, 2, 3, 4, 5 up to P = 2, 4, 7, 13, 25. S bytes in each; one
  * addition in each but the first, and one for W+V. Scratch: S, for W+V.
  *
- * P = 6, what is sent, and W behind it:
+ * P = 6, the vectors sent, and W below them:
  *
  *   rank      0      1      2        3            4              5
  *   skip 1    0      1      2        3            4
@@ -24,7 +24,6 @@
  *
  * Source: Träff, Optimizing the exclusive prefix sums operation (123-doubling), arXiv:2507.04785.
  */
-#include "algorithms/emitters.h"
 #include "algorithms/scan.h"
 
 /* The skip of round @k, from 0 on. */
@@ -33,8 +32,8 @@ static int64_t skip(int k)
 	return k < 2 ? k + 1 : INT64_C(3) << (k - 2);
 }
 
-/* Rounds until W holds the P-1 ranks that the last one needs: as many as the next skip, from the
- * third round on; after two rounds three, after one one. */
+/* Rounds until W has the P-1 ranks that the last rank needs. From the third round on, W has as many
+ * ranks as the next skip; after one round 1, after two rounds 3. */
 int doubling_123_rounds(const struct coll_args *a)
 {
 	int k = 1;
@@ -87,7 +86,7 @@ void doubling_123_prefixes(struct sched_builder *b, const struct coll_args *a, s
 	}
 }
 
-void exscan_doubling_123(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span out = sched_out(b, 0);
 
@@ -96,9 +95,9 @@ void exscan_doubling_123(struct sched_builder *b, const struct coll_args *a)
 		sched_identity(b, out, coll_count(a));
 }
 
-/* W+V is made by a rank that sends it and receives in every round if there are ranks behind the
- * first that does: rank s+1, with s the last skip, has r+2 < P. */
-void exscan_doubling_123_cost(const struct coll_args *a, struct coll_cost *c)
+/* Some rank both computes W+V and receives in every round if rank s+1, with s the last skip, has
+ * r+2 < P. */
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const int q = doubling_123_rounds(a);
 
@@ -110,3 +109,15 @@ void exscan_doubling_123_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = q - 1 + (a->size >= skip(q - 1) + 4),
 	};
 }
+
+const struct coll_algorithm exscan_doubling_123 = {
+        .kind = COLL_EXSCAN,
+        .name = "doubling_123",
+        .help = "doubling with skips 1, 2, 3, 6, 12, ...: fewest additions",
+        .steps = "ceil(log2(4(P-1)/3)): q or q+1",
+        .bytes = "S per step",
+        .restrictions = "",
+        .source = "Träff, arXiv:2507.04785",
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,12 +1,12 @@
 /*
  * exscan linear: a chain from rank to rank, which streams.
  *
- * 1. Receive from rank r-1 what the ranks 0 .. r-1 have added up to: the result. Rank 0's is the
+ * 1. Receive from rank r-1 the sum of ranks 0 .. r-1: the result. Rank 0's is the
  *    identity.
- * 2. Add my own vector to the right of it, aside, and send that to rank r+1, if there is one.
+ * 2. Add my own vector to the right of it, in scratch, and send that to rank r+1, if it exists.
  *
  * P-1 rounds of S bytes, streamed as scan linear's are; scratch: S. A sum is the left fold in rank
- * order, and goes on as it is: with --order rank the wire has the wider type.
+ * order and is sent without rounding: with --order rank the wire has the wider type.
  *
  * P = 4:
  *
@@ -17,9 +17,8 @@
  * Source: Open MPI, ompi_coll_base_exscan_intra_linear.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void exscan_linear(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const uint64_t len = coll_count(a);
 	const struct sched_span own = sched_in(b, 0, 0), out = sched_out(b, 0);
@@ -41,7 +40,7 @@ void exscan_linear(struct sched_builder *b, const struct coll_args *a)
 	sched_send(b, a->rank + 1, sum, len);
 }
 
-void exscan_linear_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	*c = (struct coll_cost){
 	        .rounds = a->size - 1,
@@ -51,3 +50,16 @@ void exscan_linear_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = a->size > 2,
 	};
 }
+
+const struct coll_algorithm exscan_linear = {
+        .kind = COLL_EXSCAN,
+        .name = "linear",
+        .help = "a pipeline from rank to rank; for large vectors",
+        .steps = "P-1, pipelined",
+        .bytes = "S",
+        .restrictions = "",
+        .source = "Open MPI coll_base_exscan linear",
+        .flags = COLL_ORDERED | COLL_PARTIALS,
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,5 +1,5 @@
 /*
- * exscan recursive_doubling: as scan recursive_doubling, without the rank's own vector in its
+ * exscan recursive_doubling: like scan recursive_doubling, without the rank's own vector in its
  * result: the first sum that a rank gets from a lower group is its result, and rank 0's is the
  * identity.
  *
@@ -15,19 +15,30 @@
  *
  * Source: MPICH, MPIR_Exscan_intra_recursive_doubling.
  */
-#include "algorithms/emitters.h"
 #include "algorithms/scan.h"
 
-void exscan_recursive_doubling(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	recursive_doubling_prefixes(b, a, true);
 }
 
 /* The first sum from a lower group is no addition; rank 0 makes its group's. */
-void exscan_recursive_doubling_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
-	scan_recursive_doubling_cost(a, c);
+	scan_recursive_doubling.cost(a, c);
 	c->reduced--;
 	if (c->reduced < c->rounds - 1)
 		c->reduced = c->rounds - 1;
 }
+
+const struct coll_algorithm exscan_recursive_doubling = {
+        .kind = COLL_EXSCAN,
+        .name = "recursive_doubling",
+        .help = "partners at doubling distances exchange the sums of their groups",
+        .steps = "q",
+        .bytes = "≤ qS",
+        .restrictions = "",
+        .source = "MPICH exscan recursive doubling",
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,5 +1,5 @@
 /*
- * The figures of a collective: see verify.h.
+ * The figures of a collective. See verify.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,9 +46,10 @@ static void count_rank(const struct sched *s, bool *peer_seen, struct sched_figu
 }
 
 /*
- * The longest chain of rounds, along @order. A send is one round after what it waits for, and its
- * receive is in the same round or later; @level[i] is the round in which step i is done. What waits
- * for a send to be rid of its elements (an exchange in place) is not before it.
+ * The longest chain of rounds, along @order. A send is one round after the steps that it waits for;
+ * its receive is in the same round or later. @level[i] is the round in which step i is done. A step
+ * that waits only because a send reads the elements that it overwrites (an exchange in place) does
+ * not count as later.
  */
 static uint64_t longest_chain(const struct graph *g, const uint32_t *order, uint64_t *level)
 {

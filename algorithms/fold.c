@@ -1,5 +1,5 @@
 /*
- * The fold: any number of ranks brought down to a power of two (see blocks.h).
+ * The fold: reduces any number of ranks to a power of two (see blocks.h).
  *
  * P = 6, so 2^L = 4 and x = 2:
  *
@@ -8,7 +8,7 @@
  *   number    -    0    -    1    2    3     the power-of-two algorithm runs among these
  *   out       <- 1      <- 3
  *
- * The numbers keep the order of the ranks, so a tree of neighbours stays one.
+ * The numbers keep the order of the ranks, so neighbours remain neighbours.
  *
  * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
  * MPICH, IJHPCA 2005, section 4.5.

@@ -1,5 +1,5 @@
 /*
- * gather binomial: blocks come together in a binomial tree, so that the root receives few messages.
+ * gather binomial: blocks travel up a binomial tree, so that the root receives few messages.
  *
  * 1. Receive the blocks of each child's subtree in the binomial tree (tree.h), the smallest first:
  *    with my own they are consecutive ranks' from mine on.
@@ -7,8 +7,8 @@
  *
  * q = ceil(log2 P) rounds where a rank receives one message at a time; a chain has floor(log2 P)
  * messages. The root receives S(P-1)/P, a rank sends the blocks of its subtree: at most half of S.
- * Blocks are passed on while they arrive. Scratch: the blocks of the subtree, where a rank has
- * children and is not the root. A subtree that wraps behind the last rank is two messages.
+ * Blocks are forwarded while they arrive. Scratch: the blocks of the subtree, if a rank has
+ * children and is not the root. A subtree that wraps around is two messages.
  *
  * P = 6, root 0, the blocks that a rank has:
  *
@@ -19,10 +19,9 @@
  * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
  * MPICH, IJHPCA 2005.
  */
-#include "algorithms/emitters.h"
 #include "algorithms/tree.h"
 
-/* Where the blocks of the rank's subtree come together. */
+/* The place of the blocks of the rank's subtree. */
 static struct arc meeting_place(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct tree t = tree_of(a, a->rank);
@@ -34,7 +33,7 @@ static struct arc meeting_place(struct sched_builder *b, const struct coll_args 
 	return arc_subtree(b, a);
 }
 
-void gather_binomial(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct arc arc = meeting_place(b, a);
 	const struct range own = block_range(a, a->rank);
@@ -43,7 +42,7 @@ void gather_binomial(struct sched_builder *b, const struct coll_args *a)
 	tree_gather(b, a, arc, false);
 }
 
-void gather_binomial_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -54,3 +53,15 @@ void gather_binomial_cost(const struct coll_args *a, struct coll_cost *c)
 	        .received = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm gather_binomial = {
+        .kind = COLL_GATHER,
+        .name = "binomial",
+        .help = "a binomial tree, whose inner ranks collect blocks; for small blocks",
+        .steps = "q",
+        .bytes = "the blocks of the subtree, at most S/2",
+        .restrictions = "",
+        .source = "Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+        .cost = cost,
+        .emit = emit,
+};

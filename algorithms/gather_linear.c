@@ -14,10 +14,9 @@
  * Source: Chan, Heimlich, Purkayastha, van de Geijn, Collective communication: theory, practice,
  * and experience, CCPE 2007.
  */
-#include "algorithms/emitters.h"
 #include "algorithms/blocks.h"
 
-void gather_linear(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct range own = block_range(a, a->rank);
 
@@ -36,9 +35,21 @@ void gather_linear(struct sched_builder *b, const struct coll_args *a)
 	}
 }
 
-void gather_linear_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
 	*c = (struct coll_cost){.rounds = 1, .messages = 1, .sent = 1 / p, .received = (p - 1) / p};
 }
+
+const struct coll_algorithm gather_linear = {
+        .kind = COLL_GATHER,
+        .name = "linear",
+        .help = "every rank sends its block to the root",
+        .steps = "1",
+        .bytes = "b",
+        .restrictions = "",
+        .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,5 +1,5 @@
 /*
- * The schedules of all ranks as one graph: see graph.h.
+ * The schedules of all ranks as one graph. See graph.h.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ const char *graph_step_words(const struct graph *g, uint32_t id, char text[96])
 
 /* One end of a message. */
 struct end {
-	int from, to, lane;
+	int from, to;
 	bool receives;
 	uint32_t id;
 };
@@ -35,9 +35,7 @@ static int cmp_lanes(const struct end *a, const struct end *b)
 {
 	if (a->from != b->from)
 		return a->from < b->from ? -1 : 1;
-	if (a->to != b->to)
-		return a->to < b->to ? -1 : 1;
-	return a->lane < b->lane ? -1 : a->lane > b->lane;
+	return a->to < b->to ? -1 : a->to > b->to;
 }
 
 static int cmp_ends(const void *pa, const void *pb)
@@ -52,7 +50,7 @@ static int cmp_ends(const void *pa, const void *pb)
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* Match the @ns sends at @s with the @nr receives behind them, all of one lane. */
+/* Match the @ns sends at @s with the @nr receives that follow them, all of one lane. */
 static bool match_lane(struct graph *g, const struct end *s, size_t ns, size_t nr, char *why)
 {
 	const struct end *r = s + ns;
@@ -60,8 +58,8 @@ static bool match_lane(struct graph *g, const struct end *s, size_t ns, size_t n
 
 	if (ns != nr) {
 		snprintf(why, GRAPH_TEXT,
-		         "rank %d sends %zu messages to rank %d on lane %d, which takes %zu",
-		         s->from, ns, s->to, s->lane, nr);
+		         "rank %d sends %zu messages to rank %d, which receives %zu", s->from, ns,
+		         s->to, nr);
 		return false;
 	}
 	for (size_t i = 0; i < ns; i++) {
@@ -114,9 +112,9 @@ static bool match_all(struct graph *g, char *why)
 			snprintf(why, GRAPH_TEXT, "out of memory");
 			ok = false;
 		} else if (step_receives(st)) {
-			*e = (struct end){st->peer, r, st->lane, true, id};
+			*e = (struct end){st->peer, r, true, id};
 		} else {
-			*e = (struct end){r, st->peer, st->lane, false, id};
+			*e = (struct end){r, st->peer, false, id};
 		}
 	}
 	if (ok && ends.n) {
@@ -127,7 +125,7 @@ static bool match_all(struct graph *g, char *why)
 	return ok;
 }
 
-/* ---- what waits for what ---- */
+/* ---- edges ---- */
 
 static bool dep_sound(const struct sched *s, uint32_t step, const struct sched_dep *d)
 {
@@ -156,7 +154,7 @@ static bool deps_sound(const struct graph *g, char *why)
 	return true;
 }
 
-/* Count (@succ NULL) or enter the edges; @at[i] is what is counted or the place of the next one. */
+/* Count (@succ NULL) or store the edges; @at[i] is the count or the place of the next edge. */
 static void edges(const struct graph *g, uint32_t *at, uint32_t *succ)
 {
 	for (uint32_t id = 0; id < g->n; id++) {
@@ -304,7 +302,7 @@ static uint64_t heap_pop(struct heap *h)
 	return top;
 }
 
-/* Lower keys run first; the low half names the step. */
+/* Lower keys run first; the low half is the step. */
 static uint64_t key_of(const struct graph *g, enum graph_policy policy, uint32_t id)
 {
 	const struct sched_step *st = graph_step(g, id);

@@ -39,7 +39,7 @@ unsigned bit_reverse(unsigned x, int bits)
 	return y;
 }
 
-/* What the cube's number keeps in step @i, or its partner (@other). */
+/* The half that the cube's number, or its partner (@other), keeps in step @i. */
 static struct range half(const struct coll_args *a, const struct cube *c, int i, unsigned other)
 {
 	return halving_piece(a, i + 1, bit_reverse((unsigned)c->id, i + 1) ^ other);

@@ -26,7 +26,7 @@
  */
 #include "algorithms/blocks.h"
 
-/* A rank's block and the two beside it; of one that is not there, dim is -1. */
+/* A rank's block and the two adjacent ones; dim is -1 if a block does not exist. */
 struct blocks {
 	struct cube mine, larger, smaller;
 };
@@ -56,19 +56,19 @@ static struct blocks blocks_of(const struct coll_args *a)
 	return x;
 }
 
-/* The piece that the rank has between the two phases. */
+/* The rank's piece between the two phases. */
 static struct range held(const struct coll_args *a, const struct blocks *x)
 {
 	return halving_piece(a, x->mine.dim, bit_reverse((unsigned)x->mine.id, x->mine.dim));
 }
 
-/* Into how many pieces the one that the rank has is cut for the larger block. */
+/* The number of pieces into which the rank's piece is divided for the larger block. */
 static unsigned cuts(const struct blocks *x)
 {
 	return x->larger.dim < 0 ? 0 : 1u << (x->larger.dim - x->mine.dim);
 }
 
-/* The @i-th of them, and who has it there. */
+/* The @i-th of these pieces, and the rank that has it there. */
 static struct range cut(const struct coll_args *a, const struct blocks *x, unsigned i, int *peer)
 {
 	const unsigned k = bit_reverse((unsigned)x->mine.id, x->mine.dim) * cuts(x) + i;
@@ -77,13 +77,13 @@ static struct range cut(const struct coll_args *a, const struct blocks *x, unsig
 	return halving_piece(a, x->larger.dim, k);
 }
 
-/* The rank of the smaller block that this one has to do with. */
+/* This rank's partner in the smaller block. */
 static int below(const struct blocks *x)
 {
 	return cube_rank(&x->smaller, x->mine.id & ((1 << x->smaller.dim) - 1));
 }
 
-/* What is sent first is folded first. */
+/* Fold first what is sent first. */
 static void fold(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
                  const struct blocks *x)
 {

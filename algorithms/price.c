@@ -1,5 +1,5 @@
 /*
- * Prices by formula: see price.h.
+ * Prices by formula. See price.h.
  */
 #include "algorithms/price.h"
 

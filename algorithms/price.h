@@ -1,40 +1,42 @@
 /*
- * Prices: what a collective costs by formula, from the closed form of its row (struct coll_cost).
- * `auto` takes the cheapest by it; simulate.h prices the very schedules with the same model.
+ * Prices: the time of a collective by a formula, from the closed form of its cost (struct
+ * coll_cost). `auto` chooses the cheapest algorithm; simulate.h simulates the schedules with the
+ * same model.
  *
- * The model of a rank: one port out and one port in, which take one message after another, and one
- * core, which moves, encrypts and adds. The three work at the same time, on different parts of what
- * passes through (the frontier rule of sched.h): a rank is as slow as the slowest of them, not as
- * their sum. What happens on the core adds up: a collective runs on one thread. The price is the
- * longer of two times.
+ * The model of a rank: one port out and one port in, which carry one message after another, and one
+ * core, which moves, encrypts and adds. The three work at the same time on different parts of the
+ * data (the frontier rule of sched.h), so a rank is as slow as the slowest of them, not as their
+ * sum. Times on the core add up, because a collective runs on one thread. The price is the longer
+ * of two times.
  *
- * - The work of the busiest rank, and a latency for what goes or comes last:
+ * - The work of the busiest rank, and one latency for the last message:
  *
  *       max(messages*message + sent*egress, incoming*message + received*ingress,
  *           messages*turn + (sent + received)*(copy + tls) + reduced*reduce) + latency
  *
- *   Bytes are those of the vector, S, times the figures of the row. There are as many incoming
- *   messages as there would be if they were as long as those sent. In rounds in which this rank
- *   sends nothing it waits for a first part to come through others: each adds message + first.
- * - The way of the first part through all rounds, and of the last message's rest behind it:
+ *   Bytes are S, the bytes of the vector, times the figures of the row. `incoming` is the number of
+ *   messages received, estimated with the length of those sent. In rounds in which this rank sends
+ *   nothing it waits for a first part from others: each such round adds message + first.
+ * - The path of the first part through all rounds, followed by the rest of the last message:
  *
  *       rounds * (latency + message + turn + first) + rest
  *
- *   where first is what a rank passes on at once, a grain or a whole message that is shorter, at
- * the slowest of the rates that it passes.
+ *   where first is the time of a grain, or of a shorter message, at the slowest of the rates on its
+ *   path.
  *
- * What overlaps: transfer, encryption and addition; the two directions; a latency and the bytes of
- * other messages; what the next rank has of a message and the rest that is still on its way. What
- * does not: the bytes that go through one port or core. What the formula leaves out: waiting for a
- * rank that is busy with another, where phases or ranks have unlike shares. So it is rather low for
- * those, and high where the figures of a row are bounds: for few elements, and between powers of
- * two. tests/unit/test_simulate.c holds it to the simulator.
+ * These overlap: transfer, encryption and addition; the two directions; a latency and the bytes of
+ * other messages; forwarding the first part of a message and receiving the rest. Bytes that pass
+ * one port or core do not overlap. The formula ignores waiting for a rank that is busy with
+ * another, which occurs if phases or ranks have unequal shares; for those it is too low. It is too
+ * high if the figures of a row are upper bounds: for few elements, and between powers of two.
+ * tests/unit/test_simulate.c compares it with the simulator.
  *
- * A message holds its sender's port out and, `latency` later, its receiver's port in for `message`
- * and its bytes. So latency = 0 and message = L is the textbook's L + m/B, under which one who
- * sends to n - 1 others takes (n - 1)(L + m/B); a latency overlaps, a message's own cost does not.
+ * A message occupies its sender's port out and, `latency` later, its receiver's port in for
+ * `message` plus the time of its bytes. So latency = 0 and message = L is the textbook's L + m/B,
+ * where sending to n - 1 others takes (n - 1)(L + m/B). Latencies overlap; the costs of messages do
+ * not.
  *
- * With store_and_forward a rank passes nothing on before it has all of it: the grain is the
+ * With store_and_forward a rank forwards a message only when it has all of it: the grain is the
  * message.
  */
 #ifndef COLLCTL_ALGORITHMS_PRICE_H
@@ -42,18 +44,18 @@
 
 #include "algorithms/sched.h"
 
-/* Seconds, and seconds a byte; none is negative. */
+/* Seconds, and seconds per byte, all non-negative. */
 struct price_model {
-	double latency; /* s: from when a byte has left until its receiver can use it */
-	double message; /* s: of each message at either port: system calls, a record's framing */
+	double latency; /* s: from sending a byte until its receiver can use it */
+	double message; /* s per message at either port: system calls, framing of a record */
 	double egress;  /* s/B of the port out ... */
 	double ingress; /* ... and of the port in */
-	double copy;    /* s/B of the core for what is sent, received or copied */
-	double tls;     /* s/B of the core besides, at either end; 0: --insecure */
-	double reduce;  /* s/B of the core for what is added */
-	double turn;    /* s of the core for each message that is sent: where ranks share it */
-	double file;  /* s/B of reading and of writing files, each beside all else; 0: not priced */
-	double grain; /* B that a rank passes on at once: a TLS record */
+	double copy;    /* s/B of the core to send, receive or copy */
+	double tls;     /* additional s/B of the core at either end; 0: --insecure */
+	double reduce;  /* s/B of the core to add */
+	double turn;    /* s of the core per message sent, if ranks share the core */
+	double file;    /* s/B of files, read and written, beside all else; 0: ignored */
+	double grain;   /* B that a rank forwards at once: a TLS record */
 	bool store_and_forward;
 };
 
@@ -69,16 +71,16 @@ struct price_model {
  */
 extern const struct price_model price_default;
 
-/* The same without encryption, where @insecure. */
+/* The same, without encryption if @insecure. */
 struct price_model price_placed(const struct price_model *, bool insecure);
 
 /*
- * The same for ranks that share a host of @cpus processors: there is no network, but a rank has a
- * share of a processor only. A latency is a wake-up, of PRICE_WAKE seconds times the ranks of a
- * processor; where they are several, a message costs a turn at it, PRICE_TURN seconds times their
- * number. From allreduces over loopback on two processors (`collctl bench allreduce -a all`): 4 KiB
- * between 2 ranks 9 us, between 4 35 us; 1 MiB between 8 by rabenseifner, 6 messages a rank, 1.8
- * ms, by direct, 14 messages, 4.7 ms.
+ * The same for ranks that share a host of @cpus processors: there is no network, but each rank has
+ * only a share of a processor. A latency is a wake-up of PRICE_WAKE seconds times the ranks per
+ * processor. If several ranks share a processor, a message costs a turn of PRICE_TURN seconds times
+ * their number. From allreduces over loopback on two processors (`collctl bench allreduce -a all`):
+ * 4 KiB between 2 ranks 9 us, between 4 35 us; 1 MiB between 8 by rabenseifner, 6 messages a rank,
+ * 1.8 ms, by direct, 14 messages, 4.7 ms.
  */
 struct price_model price_on_one_host(const struct price_model *, int size, int cpus);
 #define PRICE_WAKE 5e-6

@@ -1,13 +1,13 @@
 /*
- * reduce binomial: who is done hands its sum over, so that half as many have one after each round.
+ * reduce binomial: in each round half of the ranks that have a sum send it to the others.
  *
  * 1. Receive the sums of the children in the binomial tree (tree.h), the smallest subtree first,
  *    and add each to mine.
  * 2. Send the sum to the parent.
  *
  * q = ceil(log2 P) rounds where a rank receives one message at a time; a chain has floor(log2 P)
- * messages. Every rank sends S, the root receives qS. What arrives is added and passed on at once.
- * Worked in place: scratch only where several inputs are folded.
+ * messages. Every rank sends S, the root receives qS. Arriving elements are added and forwarded at
+ * once. In place: scratch only if several inputs are folded.
  *
  * P = 6, root 0, the ranks whose vectors a rank's sum has:
  *
@@ -19,10 +19,9 @@
  * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
  * MPICH, IJHPCA 2005.
  */
-#include "algorithms/emitters.h"
 #include "algorithms/tree.h"
 
-void reduce_binomial(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct tree t = tree_of(a, a->rank);
 	const struct range all = whole_range(a);
@@ -35,7 +34,7 @@ void reduce_binomial(struct sched_builder *b, const struct coll_args *a)
 		work_send(b, t.parent, work, all);
 }
 
-void reduce_binomial_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double q = log2_ceil(a->size);
 
@@ -47,3 +46,15 @@ void reduce_binomial_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = q,
 	};
 }
+
+const struct coll_algorithm reduce_binomial = {
+        .kind = COLL_REDUCE,
+        .name = "binomial",
+        .help = "a binomial tree; for small vectors",
+        .steps = "q",
+        .bytes = "S",
+        .restrictions = "",
+        .source = "Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+        .cost = cost,
+        .emit = emit,
+};

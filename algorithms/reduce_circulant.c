@@ -1,16 +1,16 @@
 /*
  * reduce circulant: broadcast circulant backwards: n blocks in n - 1 + ceil(log2 P) rounds.
  *
- * 1. The vector is cut into n blocks (traeff_blocks), whatever its length.
- * 2. The rounds of Träff's schedule (traeff.c) from the last to the first: where a block is sent in
- *    the broadcast, its sum is received and added to mine, and where it is received my sum of it is
- *    sent. Block j stands in the place of block n-1-j of the broadcast: so the vector is read and
- *    written from its beginning.
+ * 1. The vector is divided into n blocks (traeff_blocks), for any length.
+ * 2. The rounds of Träff's schedule (traeff.c) from the last to the first: a rank that sends a
+ *    block in the broadcast receives its sum and adds it; a rank that receives the block sends its
+ *    sum. Block j replaces block n-1-j of the broadcast, so that the vector is read and written
+ *    from its beginning.
  *
- * In the broadcast the messages of a block are a tree that reaches every rank once: so here every
- * rank's contribution goes into the root's sum once. The root receives (n-1+q)/n S, the others at
- * most that; every rank sends S. Nothing waits for a round: a block is complete after at most q + 1
- * messages, one after another. Worked in place: scratch only where several inputs are folded.
+ * In the broadcast the messages of a block form a tree that reaches every rank once, so here the
+ * root's sum has every rank's contribution once. The root receives (n-1+q)/n S, the others at most
+ * that; every rank sends S. Nothing waits for a round: a block is complete after at most q + 1
+ * messages, one after another. In place: scratch only if several inputs are folded.
  *
  * P = 5, root 0, cut into 3 blocks only; "1:3>0" is block 1 from rank 3 to rank 0:
  *
@@ -23,7 +23,6 @@
  * Source: Träff, Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast,
  * All-Broadcast, Reduction and All-Reduction, arXiv:2407.18004.
  */
-#include "algorithms/emitters.h"
 #include "algorithms/traeff.h"
 
 /* Block @j of the broadcast. */
@@ -32,7 +31,7 @@ static struct range mirrored(const struct coll_args *a, int n, int j)
 	return traeff_block(a, n, j < 0 ? -1 : n - 1 - j);
 }
 
-void reduce_circulant(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
 	const int n = traeff_blocks(a->size);
@@ -49,7 +48,7 @@ void reduce_circulant(struct sched_builder *b, const struct coll_args *a)
 	}
 }
 
-void reduce_circulant_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double n = traeff_blocks(a->size), q = log2_ceil(a->size);
 
@@ -61,3 +60,15 @@ void reduce_circulant_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = (n - 1 + q) / n,
 	};
 }
+
+const struct coll_algorithm reduce_circulant = {
+        .kind = COLL_REDUCE,
+        .name = "circulant",
+        .help = "a pipeline of n = 16(q-1)+1 blocks in the minimum number of rounds",
+        .steps = "n-1+q messages",
+        .bytes = "S",
+        .restrictions = "",
+        .source = "Träff, arXiv:2407.18004",
+        .cost = cost,
+        .emit = emit,
+};

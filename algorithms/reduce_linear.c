@@ -2,9 +2,9 @@
  * reduce linear: every rank sends its vector to the root, which adds them in rank order.
  *
  * 1. Send the vector to the root.
- * 2. The root adds the contributions in the order 0, 1, .. P-1, its own in its turn, in the wider
- *    type, whenever they arrive (direct_sum); then it applies the operation's last function
- *    and rounds once: --order rank.
+ * 2. The root adds the contributions in the order 0, 1, .. P-1, including its own, in the wider
+ *    type, in any order of arrival (direct_sum); then it applies the operation's final function and
+ *    rounds once: --order rank.
  *
  * 1 round; the root receives (P-1)S. Scratch: a vector in the wider type at the root.
  *
@@ -17,9 +17,8 @@
  * and experience, CCPE 2007.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void reduce_linear(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct range all = whole_range(a);
 	const struct sched_span work = sched_work(b);
@@ -31,10 +30,23 @@ void reduce_linear(struct sched_builder *b, const struct coll_args *a)
 		work_send(b, a->root, work, all);
 }
 
-void reduce_linear_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
 	*c = (struct coll_cost){
 	        .rounds = 1, .messages = 1, .sent = 1, .received = p - 1, .reduced = p - 1};
 }
+
+const struct coll_algorithm reduce_linear = {
+        .kind = COLL_REDUCE,
+        .name = "linear",
+        .help = "every rank sends to the root, which adds in rank order",
+        .steps = "1",
+        .bytes = "S",
+        .restrictions = "",
+        .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
+        .flags = COLL_ORDERED | COLL_FINAL,
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,13 +1,13 @@
 /*
  * reduce ring: the sum streams along a chain of all ranks and ends at the root.
  *
- * 1. Receive the sum of those before me from the right neighbour, unless that is the root, and add
- *    it to mine.
+ * 1. Receive the sum of the ranks before me from the right neighbour, unless that is the root, and
+ *    add it to mine.
  * 2. Send the sum to the left one, unless I am the root.
  *
- * A SEND follows the RECV_REDUCE of the same elements: a sum is passed on while it is still
+ * A SEND follows the RECV_REDUCE of the same elements: a sum is forwarded while it is still
  * arriving. So it takes (n + r - 2)(L + m/(rB)) with r pieces: S for everybody and P-1 messages on
- * the way. Worked in place: scratch only where several inputs are folded.
+ * the way. In place: scratch only if several inputs are folded.
  *
  * P = 4, root 2, the ranks whose vectors are in what is sent:
  *
@@ -16,9 +16,8 @@
  * Source: bcast_ring of the notes on collective operations, pipelined and backwards.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void reduce_ring(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const int left = rank_add(a, a->rank, -1), right = rank_add(a, a->rank, 1);
 	const struct range all = whole_range(a);
@@ -31,8 +30,20 @@ void reduce_ring(struct sched_builder *b, const struct coll_args *a)
 		work_send(b, left, work, all);
 }
 
-void reduce_ring_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	*c = (struct coll_cost){
 	        .rounds = a->size - 1, .messages = 1, .sent = 1, .received = 1, .reduced = 1};
 }
+
+const struct coll_algorithm reduce_ring = {
+        .kind = COLL_REDUCE,
+        .name = "ring",
+        .help = "a pipeline along a chain of all ranks; for large vectors on few ranks",
+        .steps = "P-1, pipelined",
+        .bytes = "S",
+        .restrictions = "",
+        .source = "bcast_ring, pipelined and backwards",
+        .cost = cost,
+        .emit = emit,
+};

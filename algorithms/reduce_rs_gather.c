@@ -4,13 +4,13 @@
  *
  * 1. Reduce-scatter on the circulant graph (circulant.c). A rank keeps its sums of the blocks of
  *    its subtree in the binomial tree (tree.h), v .. v+h-1 counted from the root, instead of
- *    sending them: they go the way of step 2.
+ * sending them: step 2 sends them.
  * 2. Gather in the binomial tree: add the children's sums of the blocks of their subtrees to mine,
  *    and send the blocks of my subtree to the parent.
  *
  * 2 ceil(log2 P) rounds at most; every rank sends S, each element of its vector once, the root
- * receives 2S(P-1)/P and the others less: all together (P-1)S, which is the least that can be.
- * Worked in place: scratch only where several inputs are folded.
+ * receives 2S(P-1)/P and the others less: all together (P-1)S, the minimum. In place: scratch only
+ * if several inputs are folded.
  *
  * P = 4, root 0, the ranks whose contributions are in the blocks of ranks 0 and 2:
  *
@@ -23,10 +23,9 @@
  * Source: Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004; the
  * reduce-scatter is that of Träff, arXiv:2410.14234.
  */
-#include "algorithms/emitters.h"
 #include "algorithms/tree.h"
 
-void reduce_rs_gather(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
 
@@ -34,8 +33,8 @@ void reduce_rs_gather(struct sched_builder *b, const struct coll_args *a)
 	tree_gather(b, a, arc_whole(work), true);
 }
 
-/* A run of blocks that wraps behind the last one is two messages. */
-void reduce_rs_gather_cost(const struct coll_args *a, struct coll_cost *c)
+/* A run of blocks that wraps around is two messages. */
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size, q = log2_ceil(a->size);
 
@@ -47,3 +46,15 @@ void reduce_rs_gather_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = 2 * (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm reduce_rs_gather = {
+        .kind = COLL_REDUCE,
+        .name = "rs_gather",
+        .help = "reduce-scatter on a circulant graph, gather in a binomial tree",
+        .steps = "2q",
+        .bytes = "S",
+        .restrictions = "",
+        .source = "Rabenseifner, ICCS 2004; Träff, arXiv:2410.14234",
+        .cost = cost,
+        .emit = emit,
+};

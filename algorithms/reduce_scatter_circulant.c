@@ -1,12 +1,12 @@
 /*
- * reduce-scatter circulant: each round halves the blocks that a rank still has to do with
- * (circulant.c), for any P as few rounds and as few bytes as can be.
+ * reduce-scatter circulant: each round halves the blocks that a rank still processes (circulant.c).
+ * Rounds and bytes are minimal for any P.
  *
  * s = P; while s > 1: s' = s, s = ceil(s/2); send the blocks r+s .. r+s'-1 to rank r + s, add those
  * that come from rank r - s to the blocks r .. r+s'-s-1. At the end block r is complete.
  *
- * ceil(log2 P) rounds, S(P-1)/P bytes. A single input is used up in place; several are folded into
- * a scratch of S.
+ * ceil(log2 P) rounds, S(P-1)/P bytes. A single input is overwritten in place; several are folded
+ * into scratch of S.
  *
  * P = 4, the blocks of rank 0 with the ranks whose contributions they have:
  *
@@ -17,9 +17,8 @@
  * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void reduce_scatter_circulant(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
 
@@ -27,7 +26,7 @@ void reduce_scatter_circulant(struct sched_builder *b, const struct coll_args *a
 	work_scatter_own(b, a, work);
 }
 
-void reduce_scatter_circulant_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size, q = log2_ceil(a->size);
 
@@ -39,3 +38,15 @@ void reduce_scatter_circulant_cost(const struct coll_args *a, struct coll_cost *
 	        .reduced = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm reduce_scatter_circulant = {
+        .kind = COLL_REDUCE_SCATTER,
+        .name = "circulant",
+        .help = "halving on a circulant graph: fewest rounds and bytes",
+        .steps = "q",
+        .bytes = "S(P-1)/P",
+        .restrictions = "",
+        .source = "Träff, arXiv:2410.14234",
+        .cost = cost,
+        .emit = emit,
+};

@@ -14,14 +14,13 @@
  * and experience, CCPE 2007.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void reduce_scatter_direct(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	direct_reduce_scatter(b, a, sched_work(b), sched_out(b, 0));
 }
 
-void reduce_scatter_direct_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -33,3 +32,16 @@ void reduce_scatter_direct_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm reduce_scatter_direct = {
+        .kind = COLL_REDUCE_SCATTER,
+        .name = "direct",
+        .help = "each rank adds one block of all ranks in rank order",
+        .steps = "1",
+        .bytes = "S(P-1)/P",
+        .restrictions = "",
+        .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
+        .flags = COLL_ORDERED | COLL_FINAL,
+        .cost = cost,
+        .emit = emit,
+};

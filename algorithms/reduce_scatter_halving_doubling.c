@@ -1,15 +1,16 @@
 /*
  * reduce-scatter halving_doubling: halve the vector with partners at doubling distances, adding;
- * binary blocks for any P (halving_doubling.c); then send what is complete to whom it belongs.
+ * binary blocks for any P (halving_doubling.c); then send the complete pieces to their owners.
  *
  * 1. The first half of the allreduce leaves rank J of the largest block of 2^L ranks the complete
  *    piece rev(J) of 2^L: rev reverses L bits.
- * 2. Each of them cuts its piece where the ranks' blocks do, of any lengths, and sends each part to
- *    its owner. For even blocks and a power of two that is an exchange of rank p with rev(p).
+ * 2. Each of them divides its piece at the boundaries of the ranks' blocks, which may have any
+ *    lengths, and sends each part to its owner. For even blocks and a power of two that is an
+ *    exchange of rank p with rev(p).
  *
  * L + 1 rounds, up to two more in sequence off powers of two; at most S sent. A single input is
- * used up in place; several are folded into a scratch of S. The only rank of a block of one sends a
- * piece to every rank of the next.
+ * overwritten in place; several are folded into scratch of S. The rank of a block of one sends a
+ * piece to every rank of the next block.
  *
  * P = 4, pieces 0..3 of the vector, with even blocks:
  *
@@ -23,7 +24,6 @@
  * communication, PPoPP 2012.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
 /* The part of @r that is in @s. */
 static struct range overlap(struct range r, struct range s)
@@ -47,7 +47,7 @@ static int block_at(const struct coll_args *a, uint64_t x)
 	return lo;
 }
 
-/* Send the parts of my complete piece to those to whom they belong. */
+/* Send the parts of my complete piece to their owners. */
 static void send_parts(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
                        struct range piece)
 {
@@ -58,7 +58,7 @@ static void send_parts(struct sched_builder *b, const struct coll_args *a, struc
 			work_send(b, j, work, overlap(piece, block_range(a, j)));
 }
 
-/* Receive the parts of my block from those that have them. */
+/* Receive the parts of my block from the ranks that have them. */
 static void recv_parts(struct sched_builder *b, const struct coll_args *a, struct range own)
 {
 	const int l = log2_floor(a->size);
@@ -75,7 +75,7 @@ static void recv_parts(struct sched_builder *b, const struct coll_args *a, struc
 	}
 }
 
-void reduce_scatter_halving_doubling(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
 	const int l = log2_floor(a->size);
@@ -92,9 +92,9 @@ void reduce_scatter_halving_doubling(struct sched_builder *b, const struct coll_
 	sched_copy(b, sched_out(b, piece.off - own.off), span_add(work, piece.off), piece.len, 0);
 }
 
-/* Rank 1 of four or more has nothing of its own block before the reorder; of three it has half. The
- * piece of a rank of the largest block has parts of three ranks' blocks at most. */
-void reduce_scatter_halving_doubling_cost(const struct coll_args *a, struct coll_cost *c)
+/* With four or more ranks, rank 1 has no part of its own block before the reorder; with three it
+ * has half. The piece of a rank of the largest block has parts of at most three ranks' blocks. */
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const int p = a->size, l = log2_floor(p);
 	const bool folded = p & (p - 1), reorder = p > 2;
@@ -110,3 +110,15 @@ void reduce_scatter_halving_doubling_cost(const struct coll_args *a, struct coll
 	        .reduced = folded ? 1 : 1 - piece,
 	};
 }
+
+const struct coll_algorithm reduce_scatter_halving_doubling = {
+        .kind = COLL_REDUCE_SCATTER,
+        .name = "halving_doubling",
+        .help = "recursive halving, then each block moves to its rank",
+        .steps = "L + 1 (+2 if P is not a power of two)",
+        .bytes = "S",
+        .restrictions = "",
+        .source = "Gloo reduce_scatter_halving_doubling; Sack, Gropp, PPoPP 2012",
+        .cost = cost,
+        .emit = emit,
+};

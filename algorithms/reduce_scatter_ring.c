@@ -1,12 +1,13 @@
 /*
- * reduce-scatter ring: a block goes once round the ring and gathers all contributions (ring.c).
+ * reduce-scatter ring: each block travels once around the ring and collects all contributions
+ * (ring.c).
  *
  * 1. Send block r-1 right.
  * 2. For i = 2 .. P: receive block r-i from the left, adding it to mine, and send it right; the
  *    last, block r, has passed every rank and stays.
  *
- * P-1 rounds, S(P-1)/P bytes, two neighbours. A single input is used up in place; several are
- * folded into a scratch of S. A block is forwarded while it still arrives.
+ * P-1 rounds, S(P-1)/P bytes, two neighbours. A single input is overwritten in place; several are
+ * folded into scratch of S. A block is forwarded while it arrives.
  *
  * P = 3, "+2" receives and adds block 2:
  *
@@ -18,9 +19,8 @@
  * JPDC 2009.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void reduce_scatter_ring(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
 
@@ -28,7 +28,7 @@ void reduce_scatter_ring(struct sched_builder *b, const struct coll_args *a)
 	work_scatter_own(b, a, work);
 }
 
-void reduce_scatter_ring_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -40,3 +40,15 @@ void reduce_scatter_ring_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = (p - 1) / p,
 	};
 }
+
+const struct coll_algorithm reduce_scatter_ring = {
+        .kind = COLL_REDUCE_SCATTER,
+        .name = "ring",
+        .help = "each block travels round a ring and is reduced at each rank",
+        .steps = "P-1",
+        .bytes = "S(P-1)/P",
+        .restrictions = "",
+        .source = "Patarasuk, Yuan, JPDC 2009",
+        .cost = cost,
+        .emit = emit,
+};

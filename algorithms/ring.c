@@ -1,5 +1,5 @@
 /*
- * Reduce-scatter and allgather on a ring: everyone sends to the right and receives from the left
+ * Reduce-scatter and allgather on a ring: every rank sends to the right and receives from the left
  * (see blocks.h).
  *
  * Each block is cut into m pieces. Piece i, i = 0 .. mP-1, is the (i mod m)-th of block
@@ -10,7 +10,7 @@
  * 2. Allgather: send the pieces of the first block; receive every further one from the left and
  *    send it right, but for those of the last block: the right neighbour had them first.
  *
- * Each P-1 rounds, S(P-1)/P bytes, no scratch. A piece is forwarded while it still arrives.
+ * Each P-1 rounds, S(P-1)/P bytes, no scratch. A piece is forwarded while it arrives.
  *
  * P = 3, m = 1, first = r-1, "+2" receives and adds block 2, "=2" receives complete block 2:
  *

@@ -1,12 +1,12 @@
 /*
- * scan doubling_123: exscan doubling_123, and then one addition more.
+ * scan doubling_123: exscan doubling_123, followed by one addition.
  *
- * 1. W <- what the ranks before me add up to, with the skips 1, 2, 3, 6, 12, ..
+ * 1. W <- the sum of the ranks before me, with the skips 1, 2, 3, 6, 12, ..
  * 2. The result is W+V, with my own vector V; rank 0's is V.
  *
- * V is added once, at the end. To send W+V in every round, as in the second, would double from the
- * first on and save a round for some P, but cost an addition more in each: that is what
- * recursive_doubling is for, which has a sum with and one without in every round too.
+ * V is added once, at the end. Sending W+V in every round, not only in the second, would save a
+ * round for some P but cost one more addition per round. recursive_doubling makes that choice: it
+ * has a sum with and one without V in every round.
  *
  * ceil(log2(4(P-1)/3)) rounds of S bytes, one addition in each and one for the W+V of the second.
  * Scratch: 2S, for W and for that.
@@ -22,10 +22,9 @@
  *
  * Source: Träff, Optimizing the exclusive prefix sums operation (123-doubling), arXiv:2507.04785.
  */
-#include "algorithms/emitters.h"
 #include "algorithms/scan.h"
 
-void scan_doubling_123(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const uint64_t len = coll_count(a);
 	const struct sched_span out = sched_out(b, 0), w = sched_scratch(b, SCHED_DATA, len);
@@ -36,8 +35,20 @@ void scan_doubling_123(struct sched_builder *b, const struct coll_args *a)
 		sched_reduce(b, out, w, len, SCHED_WIRE_LEFT);
 }
 
-void scan_doubling_123_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
-	exscan_doubling_123_cost(a, c);
+	exscan_doubling_123.cost(a, c);
 	c->reduced++;
 }
+
+const struct coll_algorithm scan_doubling_123 = {
+        .kind = COLL_SCAN,
+        .name = "doubling_123",
+        .help = "doubling with skips 1, 2, 3, 6, 12, ...: fewest additions",
+        .steps = "ceil(log2(4(P-1)/3)): q or q+1",
+        .bytes = "S per step",
+        .restrictions = "",
+        .source = "Träff, arXiv:2507.04785",
+        .cost = cost,
+        .emit = emit,
+};

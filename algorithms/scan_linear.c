@@ -1,13 +1,12 @@
 /*
  * scan linear: a chain from rank to rank, which streams.
  *
- * 1. Receive from rank r-1 what the ranks 0 .. r-1 have added up to; my own vector stands right of
- *    it.
+ * 1. Receive from rank r-1 the sum of ranks 0 .. r-1, and add my own vector on the right.
  * 2. Send the sum to rank r+1.
  *
- * P-1 rounds of S bytes, but every element goes on as soon as it is there: the time of S bytes and
- * of P-2 latencies. No scratch. A sum is the left fold in rank order, and goes on as it is: with
- * --order rank the wire has the wider type.
+ * P-1 rounds of S bytes, but every element is forwarded as soon as it arrives: the time of S bytes
+ * and P-2 latencies. No scratch. A sum is the left fold in rank order and is sent without rounding:
+ * with --order rank the wire has the wider type.
  *
  * P = 4:
  *
@@ -18,9 +17,8 @@
  * Source: Open MPI, ompi_coll_base_scan_intra_linear.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void scan_linear(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const uint64_t len = coll_count(a);
 	const struct sched_span out = sched_out(b, 0);
@@ -32,7 +30,7 @@ void scan_linear(struct sched_builder *b, const struct coll_args *a)
 		sched_send(b, a->rank + 1, out, len);
 }
 
-void scan_linear_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	*c = (struct coll_cost){
 	        .rounds = a->size - 1,
@@ -42,3 +40,16 @@ void scan_linear_cost(const struct coll_args *a, struct coll_cost *c)
 	        .reduced = 1,
 	};
 }
+
+const struct coll_algorithm scan_linear = {
+        .kind = COLL_SCAN,
+        .name = "linear",
+        .help = "a pipeline from rank to rank; for large vectors",
+        .steps = "P-1, pipelined",
+        .bytes = "S",
+        .restrictions = "",
+        .source = "Open MPI coll_base_scan linear",
+        .flags = COLL_ORDERED | COLL_PARTIALS,
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,15 +1,14 @@
 /*
- * scan recursive_doubling: partners at distance 1, 2, 4, .. exchange what their groups have added
- * up to.
+ * scan recursive_doubling: partners at distance 1, 2, 4, .. exchange their groups' sums.
  *
- * A rank has two sums: its group's, of the aligned group of d ranks that it is in, and its result,
- * of those of them up to itself.
- * 1. For d = 1, 2, 4, .. < P rank r and rank r^d exchange their groups' sums, where there is such a
- *    rank. The upper one adds the lower group's to its result, on the left; both make the sum of
- *    the two groups.
- * 2. A sum that nobody will use is not sent. The upper one uses what it gets; the lower one's new
- *    sum goes on if some later partner uses it in turn. What the groups beyond the last rank lack
- *    nobody uses: all of a lower group are there.
+ * A rank has two sums: the sum of its aligned group of d ranks, and its result, the sum of the
+ * group's ranks up to itself.
+ * 1. For d = 1, 2, 4, .. < P rank r and rank r^d, if it exists, exchange their groups' sums. The
+ *    upper rank adds the lower group's sum to its result, on the left; both compute the sum of the
+ *    two groups.
+ * 2. A sum is sent only if a rank uses it. The upper rank always uses it; the lower rank's new sum
+ *    is needed if a later partner uses it. Incomplete groups at the end are never used, because
+ *    lower groups are complete.
  *
  * q rounds of S bytes, at most two additions in each. Scratch: 2S, the group's sum and what
  * arrives.
@@ -23,7 +22,6 @@
  *
  * Source: MPICH, MPIR_Scan_intra_recursive_doubling; Thakur, Rabenseifner, Gropp, IJHPCA 2005.
  */
-#include "algorithms/emitters.h"
 #include "algorithms/scan.h"
 
 /* Is the sum that rank @x makes in round @d used by any later partner? */
@@ -38,7 +36,7 @@ static bool goes_on(const struct coll_args *a, int x, int64_t d)
 	return false;
 }
 
-/* Has rank @x any use for what its partner of round @d sends? */
+/* Does rank @x use the sum that its partner of round @d sends? */
 static bool uses(const struct coll_args *a, int x, int64_t d)
 {
 	return (x & d) || goes_on(a, x, d);
@@ -47,10 +45,10 @@ static bool uses(const struct coll_args *a, int x, int64_t d)
 struct scan {
 	struct sched_span result, group, arrived;
 	uint64_t len;
-	bool empty; /* there is no result yet */
+	bool empty; /* no result yet */
 };
 
-/* The lower group's sum arrives: it stands left of all that I have. */
+/* The lower group's sum arrives: it is the left operand of all sums here. */
 static void take_lower(struct sched_builder *b, struct scan *s, int peer, bool on)
 {
 	const struct sched_span to = s->empty ? s->result : s->arrived;
@@ -92,17 +90,18 @@ void recursive_doubling_prefixes(struct sched_builder *b, const struct coll_args
 	}
 }
 
-void scan_recursive_doubling(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	recursive_doubling_prefixes(b, a, false);
 }
 
 /*
- * Rank 0 sends in all rounds, and uses all but the last. With 2^q ranks the last one uses all, and
- * rank P/2-1 adds to its result and to its group's sum in all but one. With fewer the last round is
- * of no use to those who had use for all others, and below 3/4 of 2^q neither is the one before.
+ * Rank 0 sends in all rounds, and uses all but the last. With 2^q ranks the last rank uses all
+ * rounds, and rank P/2-1 adds to its result and to its group's sum in all but one. With fewer
+ * ranks, those that use all other rounds do not use the last, and below 3/4 of 2^q not the one
+ * before either.
  */
-void scan_recursive_doubling_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const int q = log2_ceil(a->size), lack = (1 << q) - a->size;
 	const int additions = 2 * q - 2 - (lack > 0) - (lack > 1 << q >> 2);
@@ -115,3 +114,15 @@ void scan_recursive_doubling_cost(const struct coll_args *a, struct coll_cost *c
 	        .reduced = additions > 1 ? additions : 1,
 	};
 }
+
+const struct coll_algorithm scan_recursive_doubling = {
+        .kind = COLL_SCAN,
+        .name = "recursive_doubling",
+        .help = "partners at doubling distances exchange the sums of their groups",
+        .steps = "q",
+        .bytes = "≤ qS",
+        .restrictions = "",
+        .source = "MPICH scan recursive doubling",
+        .cost = cost,
+        .emit = emit,
+};

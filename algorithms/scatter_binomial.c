@@ -1,16 +1,16 @@
 /*
- * scatter binomial: blocks part in a binomial tree, so that the root sends few messages.
+ * scatter binomial: blocks travel down a binomial tree, so that the root sends few messages.
  *
  * 1. Receive the blocks of my subtree in the binomial tree (tree.h) from the parent: consecutive
  *    ranks' from mine on.
- * 2. Send each child those of its subtree, the largest first; my own remains.
+ * 2. Send each child the blocks of its subtree, the largest first; keep my own.
  *
  * q = ceil(log2 P) rounds where a rank sends one message at a time; a chain has floor(log2 P)
  * messages. The root sends S(P-1)/P, a rank receives the blocks of its subtree: at most half of S.
- * Blocks are passed on while they arrive. Scratch: the blocks of the subtree, where a rank has
- * children and is not the root. A subtree that wraps behind the last rank is two messages.
+ * Blocks are forwarded while they arrive. Scratch: the blocks of the subtree, if a rank has
+ * children and is not the root. A subtree that wraps around is two messages.
  *
- * P = 6, root 0, the blocks that a rank has and is to pass on or keep:
+ * P = 6, root 0, the blocks that a rank still has to forward or keep:
  *
  *   rank                      0             1   2     3   4     5
  *                             0 1 2 3 4 5
@@ -20,10 +20,9 @@
  * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
  * MPICH, IJHPCA 2005.
  */
-#include "algorithms/emitters.h"
 #include "algorithms/tree.h"
 
-/* Where the blocks of the rank's subtree part. */
+/* The place of the blocks of the rank's subtree. */
 static struct arc parting_place(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct tree t = tree_of(a, a->rank);
@@ -35,7 +34,7 @@ static struct arc parting_place(struct sched_builder *b, const struct coll_args 
 	return arc_subtree(b, a);
 }
 
-void scatter_binomial(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct arc arc = parting_place(b, a);
 	const struct range own = block_range(a, a->rank);
@@ -44,8 +43,8 @@ void scatter_binomial(struct sched_builder *b, const struct coll_args *a)
 	sched_copy(b, sched_out(b, 0), arc_at(a, arc, own.off), own.len, 0);
 }
 
-/* Of the root's runs of blocks one may wrap behind the last and be two messages. */
-void scatter_binomial_cost(const struct coll_args *a, struct coll_cost *c)
+/* One of the root's runs of blocks may wrap around and be two messages. */
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
@@ -56,3 +55,15 @@ void scatter_binomial_cost(const struct coll_args *a, struct coll_cost *c)
 	        .received = tree_largest(a->size) / p,
 	};
 }
+
+const struct coll_algorithm scatter_binomial = {
+        .kind = COLL_SCATTER,
+        .name = "binomial",
+        .help = "a binomial tree, whose inner ranks divide the blocks; for small blocks",
+        .steps = "q",
+        .bytes = "(P-1)b at the root, others less",
+        .restrictions = "",
+        .source = "Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+        .cost = cost,
+        .emit = emit,
+};

@@ -3,7 +3,7 @@
  *
  * 1. The root sends block j to rank j, from r + 1 on round the ranks.
  *
- * 1 round; the root sends S(P-1)/P. No scratch but for the root's inputs, where it has several.
+ * 1 round; the root sends S(P-1)/P. Scratch only at the root, for several inputs.
  *
  * P = 4, root 1:
  *
@@ -14,9 +14,8 @@
  * and experience, CCPE 2007.
  */
 #include "algorithms/blocks.h"
-#include "algorithms/emitters.h"
 
-void scatter_linear(struct sched_builder *b, const struct coll_args *a)
+static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct range own = block_range(a, a->rank);
 	struct sched_span work;
@@ -36,10 +35,22 @@ void scatter_linear(struct sched_builder *b, const struct coll_args *a)
 	work_scatter_own(b, a, work);
 }
 
-void scatter_linear_cost(const struct coll_args *a, struct coll_cost *c)
+static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
 	*c = (struct coll_cost){
 	        .rounds = 1, .messages = p - 1, .sent = (p - 1) / p, .received = 1 / p};
 }
+
+const struct coll_algorithm scatter_linear = {
+        .kind = COLL_SCATTER,
+        .name = "linear",
+        .help = "the root sends every rank its block",
+        .steps = "1",
+        .bytes = "(P-1)b at the root",
+        .restrictions = "",
+        .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
+        .cost = cost,
+        .emit = emit,
+};

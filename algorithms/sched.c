@@ -1,5 +1,5 @@
 /*
- * The builder of schedules: see sched.h.
+ * Builds schedules. See sched.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,28 +8,18 @@
 #include "algorithms/vec.h"
 
 struct sched_builder {
-	struct sched *s; /* takes shape: rank, size and buffers; the steps come at the end */
+	struct sched
+	        *s; /* under construction: rank, size and buffers; the steps are added at the end */
 	const struct coll_args *args;
 	enum coll_kind kind;
 	struct coll_layout layout;
-	uint64_t nin, nout;         /* elements of an input, of the output */
-	bool shared;                /* input 0 and the output live in one buffer */
-	uint64_t in_base, out_base; /* where their elements 0 lie in it */
-	struct sched_span work;     /* buf SCHED_NONE: not asked for yet */
-	int lane;
+	uint64_t nin, nout;         /* elements of an input and of the output */
+	bool shared;                /* input 0 and the output share a buffer */
+	uint64_t in_base, out_base; /* offsets of their elements 0 in that buffer */
+	struct sched_span work;     /* buf SCHED_NONE: not used yet */
 	VEC(struct sched_step) steps;
-	enum sched_error error; /* the first one stays */
+	enum sched_error error; /* the first error */
 };
-
-static const char *const op_names[SCHED_OPS] = {
-        "read", "write",  "send",         "recv",        "recv-reduce",
-        "copy", "reduce", "local-reduce", "local-bcast", "identity",
-};
-
-const char *sched_op_name(unsigned op)
-{
-	return op < SCHED_OPS ? op_names[op] : "?";
-}
 
 const char *sched_strerror(enum sched_error e)
 {
@@ -180,7 +170,7 @@ struct sched_span sched_scratch(struct sched_builder *b, enum sched_type type, u
 		return (struct sched_span){SCHED_NONE, 0};
 	}
 	s->bufs = bufs;
-	s->bufs[s->nbufs] = (struct sched_buf){(uint8_t)type, SCHED_HOST, len};
+	s->bufs[s->nbufs] = (struct sched_buf){(uint8_t)type, len};
 	return (struct sched_span){s->nbufs++, 0};
 }
 
@@ -195,11 +185,6 @@ struct sched_span sched_work(struct sched_builder *b)
 	if (b->work.buf == SCHED_NONE || b->s->bufs[b->work.buf].len < n)
 		b->work = sched_scratch(b, SCHED_DATA, n);
 	return b->work;
-}
-
-void sched_lane(struct sched_builder *b, int lane)
-{
-	b->lane = lane;
 }
 
 static void add(struct sched_builder *b, enum sched_op op, int peer, struct sched_span dst,
@@ -218,7 +203,6 @@ static void add(struct sched_builder *b, enum sched_op op, int peer, struct sche
 	        .op = (uint8_t)op,
 	        .flags = (uint8_t)flags,
 	        .peer = peer,
-	        .lane = peer < 0 ? 0 : b->lane,
 	        .dst = dst,
 	        .src = src,
 	        .len = len,
@@ -271,9 +255,9 @@ void sched_fold_inputs(struct sched_builder *b, struct sched_span dst, uint64_t 
 		add(b, SCHED_LOCAL_REDUCE, -1, dst, sched_in(b, 0, off), len, 0);
 }
 
-/* ---- the files' steps ---- */
+/* ---- READ and WRITE steps ---- */
 
-/* Elements [lo, hi) of an input or the output, and the step that decides when their turn is. */
+/* Elements [lo, hi) of an input or the output, and the step that determines their order. */
 struct turn {
 	uint64_t lo, hi, when;
 };
@@ -294,8 +278,8 @@ static int cmp_turns(const void *pa, const void *pb)
 	return a->lo < b->lo ? -1 : a->lo > b->lo;
 }
 
-/* The elements [0, len) cut where a touch begins or ends, for painting: cut[k] to cut[k + 1] has
- * when[k], and next[k] leads to the first piece from k on that has none yet. */
+/* The elements [0, len), divided at the boundaries of all steps' ranges: piece cut[k] to cut[k + 1]
+ * has step when[k], and next[k] leads to the first piece from k on without a step. */
 struct canvas {
 	uint64_t *cut, *when;
 	size_t *next, n; /* pieces */
@@ -349,8 +333,8 @@ static int canvas_init(struct canvas *c, const struct turn *touches, size_t n, u
 	return 0;
 }
 
-/* The turns of the elements [0, len) of the buffer from @base on, in their order: those that the
- * same emitted step touches first (@first), or writes last, are one. NULL: no memory. */
+/* The turns of the elements [0, len) of the buffer from @base on, in order. Elements that the same
+ * emitted step accesses first (@first), or writes last, are one turn. NULL: no memory. */
 static struct turn *turns_of(const struct sched_builder *b, size_t emitted, struct sched_span base,
                              uint64_t len, bool first, size_t *nturns)
 {
@@ -404,7 +388,7 @@ static struct turn *turns_of(const struct sched_builder *b, size_t emitted, stru
 	return turns.v;
 }
 
-/* Add one READ per input and turn, what is needed first in front. */
+/* Add one READ per input and turn, in the order in which elements are needed. */
 static void add_reads(struct sched_builder *b, size_t emitted)
 {
 	size_t n = 0;
@@ -421,7 +405,7 @@ static void add_reads(struct sched_builder *b, size_t emitted)
 	free(turns);
 }
 
-/* Add one WRITE per output and turn, what is complete first in front. */
+/* Add one WRITE per output and turn, in the order in which elements are complete. */
 static void add_writes(struct sched_builder *b, size_t emitted)
 {
 	const bool any = b->s->noutputs && b->nout;
@@ -437,9 +421,9 @@ static void add_writes(struct sched_builder *b, size_t emitted)
 	free(turns);
 }
 
-/* ---- from beginning to end ---- */
+/* ---- building ---- */
 
-/* Without a branch an element: plan asks it for every one of 65,536 ranks. */
+/* Uses no branch per element, because plan calls it for each of up to 65,536 ranks. */
 static bool ascends(const uint64_t *off, int size)
 {
 	uint64_t falls = 0;
@@ -463,7 +447,7 @@ static enum sched_error check_args(enum coll_kind kind, const struct coll_args *
 	return a->off[a->size] > INT64_MAX ? SCHED_TOO_LARGE : SCHED_OK;
 }
 
-/* Lay out the inputs and the output, in one buffer where that can be. */
+/* Lay out the inputs and the output, in one buffer if possible. */
 static void lay_out(struct sched_builder *b)
 {
 	const struct coll_layout x = b->layout;
@@ -495,7 +479,7 @@ static void emit(struct sched_builder *b, const struct coll_algorithm *alg)
 		sched_fold_inputs(b, sched_out(b, 0), 0, b->nout);
 }
 
-/* The emitted steps with the READs, which were added last, in front. */
+/* Move the READs, which were added last, before the emitted steps. */
 static void take_steps(struct sched_builder *b, size_t first_read, size_t nreads)
 {
 	struct sched *s = b->s;

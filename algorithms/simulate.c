@@ -1,11 +1,10 @@
 /*
- * The simulator: see simulate.h.
+ * The simulator. See simulate.h.
  *
- * A node is a step that costs something. It starts when every step that it waits for is booked:
- * then the ports and cores that it needs are booked for it, first come, first served, which says
- * when it begins and ends; those that wait for it learn that at once, so that they can be booked
- * before it has ended. Events happen in the order of their times, those of the same time in the
- * order of their steps.
+ * A node is a step that has a cost. When every step that it waits for is booked, it books its ports
+ * and cores, first come, first served. That sets its begin and end, and its successors learn these
+ * at once, so that they can be booked before it has ended. Events are processed in the order of
+ * their times; at the same time in the order of their steps.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -18,22 +17,20 @@
 #define NOTHING UINT32_MAX
 
 struct node {
-	/* Before it is booked: the earliest that its start and its end may be. Afterwards: when its
-	 * first and its last elements are done. */
+	/* Before booking: the earliest possible start and end. Afterwards: the times when its first
+	 * and its last elements are done. */
 	double begin, end;
 	uint64_t len; /* elements */
 	uint32_t rank;
-	uint32_t peer;  /* of a message: the other rank; of a matched send: its receive */
+	uint32_t peer;  /* message: the other rank; matched send: its receive */
 	uint32_t next;  /* the next message at this end of the lane, or NOTHING */
-	uint32_t edges; /* the first of those that lead from here; they end where the next node's
-	                   begin */
-	uint32_t waits; /* what is not booked of that which it waits for */
-	uint16_t lane;
+	uint32_t edges; /* the first edge from here, up to the next node's first */
+	uint32_t waits; /* number of predecessors that are not booked */
 	uint8_t op;
-	uint8_t ninputs; /* LOCAL_REDUCE: how many it adds, at most 255 */
+	uint8_t ninputs; /* LOCAL_REDUCE: number of inputs, at most 255 */
 };
 
-/* Part [to_lo, to_hi) of node @to needs part [from_lo, from_hi) of the node where the edge begins;
+/* Part [to_lo, to_hi) of node @to needs part [from_lo, from_hi) of the node where the edge begins,
  * as fractions of their lengths. */
 struct edge {
 	uint32_t to;
@@ -48,11 +45,11 @@ struct event {
 	uint32_t kind;
 };
 
-/* What a rank's ports, core and files are booked until. */
+/* The times until which a rank's ports, core and files are booked. */
 struct station {
 	double egress, ingress, core, reader, writer;
-	/* The sends that wait for the port out, in the list's order, linked by waits; and when the
-	 * port is to look for one. */
+	/* The sends that wait for the port out, in list order, linked by waits; and the time at
+	 * which the port checks for one. */
 	uint32_t queue, queue_end;
 	double look;
 };
@@ -63,12 +60,12 @@ struct sim {
 	int size;
 	VEC(struct node) nodes;
 	VEC(struct edge) edges;
-	VEC(uint32_t) sends, recvs;        /* of each rank, by peer and lane, in order */
-	uint32_t *first_send, *first_recv; /* [size + 1]: where a rank's begin in them */
+	VEC(uint32_t) sends, recvs;        /* per rank, by peer, in order */
+	uint32_t *first_send, *first_recv; /* [size + 1]: where a rank's messages begin in them */
 	struct station *stations;          /* [size] */
 	VEC(struct event) heap;
 	uint64_t booked;
-	/* while a rank is read */
+	/* used while reading a rank */
 	VEC(uint32_t) ids, at;
 	VEC(uint64_t) keys;
 };
@@ -113,7 +110,6 @@ static bool add_nodes(struct sim *sim, const struct sched *s)
 		        .rank = (uint32_t)s->rank,
 		        .peer = (uint32_t)st->peer,
 		        .next = NOTHING,
-		        .lane = (uint16_t)st->lane,
 		        .op = st->op,
 		        .ninputs = (uint8_t)(s->ninputs < 255 ? s->ninputs : 255),
 		};
@@ -136,7 +132,7 @@ static struct edge edge_of(const struct sched *s, uint32_t to, const struct sche
 	};
 }
 
-/* Count the edges that lead from each step, or enter them where they begin. */
+/* Count the edges from each step, or (@enter) store them. */
 static void walk_edges(struct sim *sim, const struct sched *s, bool enter)
 {
 	for (uint32_t i = 0; i < s->nsteps; i++) {
@@ -191,11 +187,6 @@ static int cmp_keys(const void *pa, const void *pb)
 	return a < b ? -1 : a > b;
 }
 
-static bool same_lane(const struct node *a, const struct node *b)
-{
-	return a->peer == b->peer && a->lane == b->lane;
-}
-
 /* List the sends, or the receives, of the rank read last, whose steps begin at node @first. */
 static bool list_messages(struct sim *sim, uint32_t first, bool sends)
 {
@@ -209,7 +200,7 @@ static bool list_messages(struct sim *sim, uint32_t first, bool sends)
 		key = vec_push(&sim->keys);
 		if (!key)
 			return false;
-		*key = (uint64_t)n->peer << 48 | (uint64_t)n->lane << 32 | id;
+		*key = (uint64_t)n->peer << 32 | id;
 	}
 	if (sim->keys.n)
 		qsort(sim->keys.v, sim->keys.n, sizeof(*sim->keys.v), cmp_keys);
@@ -221,7 +212,7 @@ static bool list_messages(struct sim *sim, uint32_t first, bool sends)
 		if (!to)
 			return false;
 		*to = id;
-		if (k && same_lane(&sim->nodes.v[before], &sim->nodes.v[id])) {
+		if (k && sim->nodes.v[before].peer == sim->nodes.v[id].peer) {
 			sim->nodes.v[before].next = id;
 			sim->nodes.v[id].waits++;
 		}
@@ -243,9 +234,8 @@ static bool add_rank(struct sim *sim, const struct sched *s, char *why)
 
 /* ---- matching ---- */
 
-/* The first receive of rank @to from @from on @lane, as an index of sim->recvs, or where it would
- * be. */
-static uint32_t find_recvs(const struct sim *sim, uint32_t to, uint32_t from, uint32_t lane)
+/* The first receive of rank @to from @from, as an index of sim->recvs, or where it would be. */
+static uint32_t find_recvs(const struct sim *sim, uint32_t to, uint32_t from)
 {
 	uint32_t lo = sim->first_recv[to], hi = sim->first_recv[to + 1];
 
@@ -253,7 +243,7 @@ static uint32_t find_recvs(const struct sim *sim, uint32_t to, uint32_t from, ui
 		const uint32_t mid = lo + (hi - lo) / 2;
 		const struct node *n = &sim->nodes.v[sim->recvs.v[mid]];
 
-		if (n->peer < from || (n->peer == from && n->lane < lane))
+		if (n->peer < from)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -264,20 +254,19 @@ static uint32_t find_recvs(const struct sim *sim, uint32_t to, uint32_t from, ui
 static bool match_rank(struct sim *sim, uint32_t rank, uint64_t *matched, char *why)
 {
 	const uint32_t end = sim->first_send[rank + 1];
-	uint32_t r = 0, past = 0, peer = 0, lane = 0;
+	uint32_t r = 0, past = 0, peer = 0;
 
 	for (uint32_t i = sim->first_send[rank]; i < end; i++, r++) {
 		struct node *send = &sim->nodes.v[sim->sends.v[i]], *recv = NULL;
 
-		if (i == sim->first_send[rank] || send->peer != peer || send->lane != lane) {
+		if (i == sim->first_send[rank] || send->peer != peer) {
 			peer = send->peer;
-			lane = send->lane;
-			r = find_recvs(sim, peer, rank, lane);
+			r = find_recvs(sim, peer, rank);
 			past = sim->first_recv[peer + 1];
 		}
 		if (r < past)
 			recv = &sim->nodes.v[sim->recvs.v[r]];
-		if (!recv || recv->peer != rank || recv->lane != lane || recv->len != send->len) {
+		if (!recv || recv->peer != rank || recv->len != send->len) {
 			snprintf(why, SIMULATE_TEXT,
 			         "rank %" PRIu32 " sends %" PRIu64 " elements to rank %" PRIu32
 			         ", which does not receive them",
@@ -346,9 +335,9 @@ static struct event pop(struct sim *sim)
 	return top;
 }
 
-/* ---- what a step costs ---- */
+/* ---- the cost of a step ---- */
 
-/* Seconds a byte on the core. */
+/* Seconds per byte on the core. */
 static double core_rate(const struct sim *sim, const struct node *n)
 {
 	const struct price_model *m = sim->model;
@@ -368,7 +357,7 @@ static double core_rate(const struct sim *sim, const struct node *n)
 	}
 }
 
-/* Seconds a byte at the slowest place that it passes at its own rank. */
+/* Seconds per byte at the slowest station on its own rank. */
 static double own_rate(const struct sim *sim, const struct node *n)
 {
 	if (is_file(n->op))
@@ -387,7 +376,8 @@ static double grain_of(const struct sim *sim, double bytes)
 	return bytes < sim->model->grain ? bytes : sim->model->grain;
 }
 
-/* Book @work seconds of what is booked until *@until, not before @from; returns when it begins. */
+/* Book @work seconds, not before @from, on a station that is booked until *@until. Returns the
+ * beginning. */
 static double book(double *until, double from, double work)
 {
 	const double begin = later(*until, from);
@@ -396,15 +386,14 @@ static double book(double *until, double from, double work)
 	return begin;
 }
 
-/* The same of a core, which turns to whatever there is: the work begins at once and ends when all
- * that is booked has been done. */
+/* The same for a core: the work begins at once and ends when all booked work is done. */
 static double share(double *until, double from, double work)
 {
 	book(until, from, work);
 	return from;
 }
 
-/* ---- what waits for a step ---- */
+/* ---- successors of a step ---- */
 
 static bool release(struct sim *sim, uint32_t id)
 {
@@ -413,7 +402,7 @@ static bool release(struct sim *sim, uint32_t id)
 	return --n->waits || push(sim, n->begin, id, START);
 }
 
-/* How far @n is behind its first elements after the @part of them. */
+/* The time when fraction @part of @n is done. */
 static double point(const struct node *n, double part)
 {
 	return n->begin + (n->end - n->begin) * part;
@@ -435,7 +424,7 @@ static void constrain(const struct sim *sim, const struct node *from, const stru
 	to->end = later(to->end, hi + work * (1 - (double)e->to_hi));
 }
 
-/* Step @id is booked: tell those that wait for it. */
+/* Step @id is booked: update its successors. */
 static bool propagate(struct sim *sim, uint32_t id)
 {
 	const struct node *n = &sim->nodes.v[id];
@@ -468,7 +457,7 @@ static void enqueue(struct sim *sim, struct station *s, uint32_t id)
 	*at = id;
 }
 
-/* Let the port out of the rank of @id look for work at @when. */
+/* Let the port out of the rank of @id check for work at @when. */
 static bool look_at(struct sim *sim, struct station *s, uint32_t id, double when)
 {
 	if (when >= s->look)
@@ -490,7 +479,7 @@ static bool start_send(struct sim *sim, uint32_t id)
 	return look_at(sim, s, id, later(n->begin, s->egress));
 }
 
-/* The port out of the rank of @id has nothing to do: the first that waits for it goes. */
+/* The port out of the rank of @id is free: start the first waiting send. */
 static bool depart(struct sim *sim, uint32_t id, double now)
 {
 	const struct price_model *m = sim->model;
@@ -498,7 +487,7 @@ static bool depart(struct sim *sim, uint32_t id, double now)
 	struct node *n;
 	double out;
 
-	if (now < s->look || now > s->look || s->queue == NOTHING) /* it has looked since */
+	if (now < s->look || now > s->look || s->queue == NOTHING) /* the port has checked since */
 		return true;
 	id = s->queue;
 	n = &sim->nodes.v[id];
@@ -575,7 +564,7 @@ static bool run(struct sim *sim, struct simulation *out, char *why)
 	return true;
 }
 
-/* ---- from beginning to end ---- */
+/* ---- simulation ---- */
 
 static bool sim_init(struct sim *sim, const struct price_model *m, int size, unsigned esize,
                      char *why)
@@ -604,10 +593,10 @@ static void sim_release(struct sim *sim)
 	free(sim->keys.v);
 }
 
-/* All ranks are read: match, run, release. */
+/* After reading all ranks: match, run, release. */
 static bool finish(struct sim *sim, bool ok, struct simulation *out, char *why)
 {
-	struct node *end = ok ? vec_push(&sim->nodes) : NULL; /* where the last node's edges end */
+	struct node *end = ok ? vec_push(&sim->nodes) : NULL; /* the end of the last node's edges */
 
 	if (ok && !end)
 		ok = out_of_memory(why);
@@ -642,7 +631,8 @@ static struct sched *build(const struct coll_algorithm *alg, const struct coll_a
 	return s;
 }
 
-/* How many steps there are about: of the root, and of each other rank as many as its neighbours. */
+/* Estimates the number of steps from the root's and, for all other ranks, those of the root's
+ * neighbours. */
 bool simulate_estimate(const struct coll_algorithm *alg, const struct coll_args *args,
                        uint64_t *steps, char *why)
 {
@@ -684,7 +674,7 @@ bool simulate_algorithm(const struct price_model *m, const struct coll_algorithm
 		return false;
 	}
 	if (m->file <= 0)
-		a.noutputs = 0; /* no step that costs nothing */
+		a.noutputs = 0; /* omits steps without a cost */
 	ok = sim_init(&sim, m, a.size, esize, why);
 	for (a.rank = 0; a.rank < a.size && ok; a.rank++) {
 		struct sched *s = build(alg, &a, why);

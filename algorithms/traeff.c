@@ -5,14 +5,14 @@
  * 1. skip[q] = P, skip[k] = ceil(skip[k+1] / 2). Each r is a sum of different skips, found greedily
  *    from the largest down: a path from the root. The last skip on it is r's base block: the first
  *    block that r receives.
- * 2. What r receives in q rounds on end are its base block b and, of the turn of q blocks before,
- *    all others: R[k] = e - q for each e but b. In which round k a block comes is found by a search
- *    for paths to r - skip[k], over the e in descending order, that leave out r's base block and
- *    each e that has its round.
- * 3. What r sends in round k is what r + skip[k] receives in it.
- * 4. A broadcast of n blocks begins in the middle of a turn, so that its last round is the end of
- *    one: x rounds are left out, and all blocks are x lower. Blocks below 0 are not there yet;
- *    n - 1 stands for those above.
+ * 2. In q consecutive rounds r receives its base block b and all other blocks of the previous turn
+ *    of q blocks: R[k] = e - q for each e except b. The round k of a block is found by a search for
+ *    paths to r - skip[k], over the e in descending order, that avoid r's base block and each e
+ *    that already has a round.
+ * 3. In round k, r sends the block that r + skip[k] receives.
+ * 4. A broadcast of n blocks begins in the middle of a turn, so that its last round ends a turn: x
+ *    rounds are skipped, and all block numbers are reduced by x. Blocks below 0 do not exist; n - 1
+ *    replaces those above.
  *
  * P = 5, skips 1 2 3 (5), q = 3; the receive schedules:
  *
@@ -30,7 +30,7 @@
 
 #include "algorithms/traeff.h"
 
-/* The search. Skips are taken from index e down a list from which what is used is unlinked. */
+/* The search takes skips from index e down a list; used skips are unlinked. */
 struct search {
 	int q;
 	const int *skip;
@@ -48,7 +48,7 @@ static void unlink_skip(struct search *s, int e)
 	s->prev[after + 1] = before;
 }
 
-/* From the sum @at of skips on, with @k rounds found; returns how many are found then. */
+/* Search on from the sum @at of skips, with @k rounds found. Returns the number of rounds found. */
 static int search(struct search *s, int64_t at, int e, int k)
 {
 	for (; e != -1; e = s->next[e]) {
@@ -120,7 +120,7 @@ void traeff_schedule(int size, int r, struct traeff *t)
 	}
 }
 
-/* The block of a broadcast of @n that goes @offset up from @block. */
+/* The block @offset above @block in a broadcast of @n blocks. */
 static int block_at(int block, int offset, int n)
 {
 	if (block + offset < 0)

@@ -1,11 +1,10 @@
 /*
- * Träff's schedule for a broadcast of n blocks in n - 1 + ceil(log2 P) rounds, which is the least
- * that can be: in each round every rank sends one block and receives one. Backwards, with the
- * arriving block added, it is a reduction.
+ * Träff's schedule for a broadcast of n blocks in n - 1 + ceil(log2 P) rounds, the minimum: in each
+ * round every rank sends one block and receives one. Reversed, with arriving blocks added, it is a
+ * reduction.
  *
- * Ranks are counted from the root: the root is 0. In round i, with k = i mod q, rank r sends to
- * r + skip[k] and receives from r - skip[k]. Which block that is repeats every q rounds, but for
- * the q blocks that it goes on by.
+ * Ranks are counted from the root: the root is 0. In round i, with k = i mod q, rank r sends to r +
+ * skip[k] and receives from r - skip[k]. The block numbers repeat every q rounds, increased by q.
  */
 #ifndef COLLCTL_ALGORITHMS_TRAEFF_H
 #define COLLCTL_ALGORITHMS_TRAEFF_H
@@ -17,14 +16,15 @@
 struct traeff {
 	int r, q;                 /* the rank, ceil(log2 size) */
 	int skip[TRAEFF_LOG + 1]; /* [0..q]: 1, .., size; each is half the next, rounded up */
-	int send[TRAEFF_LOG], recv[TRAEFF_LOG]; /* [0..q): the block; -q..-1: of the turn before */
+	int send[TRAEFF_LOG],
+	        recv[TRAEFF_LOG]; /* [0..q): the block; -q..-1: of the previous q rounds */
 };
 
 /* The schedule of rank @r of @size >= 2. O(log^2 size). */
 void traeff_schedule(int size, int r, struct traeff *t);
 
-/* What a rank does in one round: the block that it sends to r + skip and the one that it receives
- * from r - skip, each of 0..n-1, or -1: none. */
+/* A rank's part in one round: the block that it sends to r + skip and the one that it receives from
+ * r - skip, each of 0..n-1, or -1: none. */
 struct traeff_round {
 	int skip, send, recv;
 };
@@ -32,12 +32,12 @@ struct traeff_round {
 /* Round @i of the n - 1 + q of a broadcast of @n >= 1 blocks. */
 struct traeff_round traeff_round(const struct traeff *t, int n, int i);
 
-/* How many blocks broadcast and reduce circulant cut the vector into, whatever its length: so many
- * that the root, which sends (or receives) n - 1 + q of them, sends less than a sixteenth more than
- * the vector; one for two ranks. */
+/* The number of blocks of the vector in broadcast and reduce circulant, for any length. The root
+ * sends (or receives) n - 1 + q blocks, less than a sixteenth more than the vector. One block for
+ * two ranks. */
 int traeff_blocks(int size);
 
-/* Block @j of the @n that the whole vector is cut into; nothing for j = -1. */
+/* Block @j of the @n blocks of the vector; empty for j = -1. */
 struct range traeff_block(const struct coll_args *a, int n, int j);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The binomial tree and blocks that move along it: see tree.h.
+ * The binomial tree and moving blocks along it. See tree.h.
  */
 #include "algorithms/tree.h"
 
@@ -66,7 +66,7 @@ static void recv_subtree(struct sched_builder *b, const struct coll_args *a, str
 	}
 }
 
-/* The root's inputs, run by run as they are sent. */
+/* Fold the root's inputs, run by run in the order of the sends. */
 static void fold_subtree(struct sched_builder *b, const struct coll_args *a, struct arc arc,
                          const struct tree *t)
 {

@@ -4,8 +4,8 @@
  *
  * With v = (rank - root) mod P, the parent of v is v with its lowest set bit cleared. So v's
  * children are v + 1, v + 2, v + 4, .. below that bit (the root's: below P), and the subtree of v
- * is as many ranks from v on: a run of blocks, modulo P. A chain from the root has at most as many
- * hops as a number below P has bits that are set: floor(log2 P).
+ * is a run of that many ranks from v on, modulo P, and so a run of blocks. A chain from the root
+ * has at most floor(log2 P) hops, the most bits set in a number below P.
  *
  * P = 6:       0
  *            / | \
@@ -22,24 +22,25 @@ struct tree {
 	int rank;
 	int parent;   /* rank, or -1: the root */
 	int children; /* number of them; the k-th is rank + 2^k */
-	int subtree;  /* ranks in it: this one and so many - 1 after it, modulo the size */
+	int subtree;  /* number of ranks in the subtree: this one and the following ones, modulo the
+	                 size */
 };
 struct tree tree_of(const struct coll_args *a, int rank);
 
-/* The tree at child @k, and the same as coll_args' rank has it. */
+/* The tree seen from child @k. */
 static inline struct tree tree_child(const struct coll_args *a, const struct tree *t, int k)
 {
 	return tree_of(a, rank_add(a, t->rank, 1 << k));
 }
 
-/* tree_of(..).subtree, as a function of its own */
+/* tree_of(..).subtree, as a separate function */
 int tree_subtree(const struct coll_args *a, int rank);
 
-/* The ranks in the largest subtree but the whole: what a child of the root has at most. */
+/* The number of ranks in the largest subtree of a child of the root. */
 int tree_largest(int size);
 
-/* Where blocks lie that follow one another modulo the size: element @first of the collective is at
- * @at, and behind the last element, coll_count(), comes element 0. */
+/* The place of consecutive blocks, modulo the size: element @first of the collective is at @at, and
+ * element 0 follows the last element. */
 struct arc {
 	struct sched_span at;
 	uint64_t first;
@@ -49,22 +50,22 @@ static inline struct arc arc_whole(struct sched_span work)
 {
 	return (struct arc){work, 0};
 }
-/* Room for the blocks of the rank's subtree. */
+/* Scratch for the blocks of the rank's subtree. */
 struct arc arc_subtree(struct sched_builder *b, const struct coll_args *a);
-/* Where element @off of the collective lies, or where the blocks end that lie before it. */
+/* The place of element @off of the collective, or the end of the blocks before it. */
 struct sched_span arc_at(const struct coll_args *a, struct arc arc, uint64_t off);
 
-/* The vector at @work goes from the root to all: received from the parent, and sent to the children
- * while it arrives, that with the largest subtree first. */
+/* Broadcast the vector at @work: receive it from the parent and, while it arrives, send it to the
+ * children, the one with the largest subtree first. */
 void tree_broadcast(struct sched_builder *b, const struct coll_args *a, struct sched_span work);
 
-/* Each rank's subtree comes to it: the rank receives its blocks to their places in @arc and sends
- * each child's on, the largest subtree first. The root has all blocks in its inputs, and @arc there
- * is the whole vector. */
+/* Scatter: receive the blocks of the rank's subtree to their places in @arc, and forward each
+ * child's blocks, the largest subtree first. The root has all blocks in its inputs, and its @arc is
+ * the whole vector. */
 void tree_scatter(struct sched_builder *b, const struct coll_args *a, struct arc arc);
 
-/* The reverse: the rank receives each child's blocks to their places in @arc and sends them with
- * its own, which is there already, to the parent. @reduce: what comes is added to what is there. */
+/* Gather: receive each child's blocks to their places in @arc, and send them to the parent with the
+ * rank's own block, which is already there. @reduce: add received blocks to those in @arc. */
 void tree_gather(struct sched_builder *b, const struct coll_args *a, struct arc arc, bool reduce);
 
 #endif

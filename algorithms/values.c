@@ -1,5 +1,5 @@
 /*
- * Symbolic values: see values.h.
+ * Symbolic values. See values.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +108,7 @@ int pieces_push(struct pieces *p, uint64_t len, uint32_t node, uint64_t elem)
 	return 0;
 }
 
-/* The piece that holds position @pos. */
+/* The piece that contains position @pos. */
 static size_t find(const struct pieces *p, uint64_t pos)
 {
 	size_t lo = 0, hi = p->n;
@@ -148,8 +148,8 @@ int pieces_write(struct pieces *p, uint64_t off, const struct pieces *from)
 
 	if (!from->len)
 		return 0;
-	/* The pieces i .. j-1 make way for @mid: what is left of them at both ends, and @from. One
-	 * more on either side, so that neighbours are joined. */
+	/* Replace the pieces i .. j-1 by @mid: their remainders at both ends, and @from. Include
+	 * one more piece on either side, so that neighbours are merged. */
 	i = find(p, off ? off - 1 : 0);
 	j = find(p, end < p->len ? end : p->len - 1) + 1;
 	mid.len = p->v[i].at;

@@ -1,6 +1,6 @@
 /*
- * Symbolic values: what an element holds is a tree over the contributions that went into it. Trees
- * are hash-consed, so equal ones have equal numbers, and a buffer maps intervals to them.
+ * Symbolic values: the value of an element is a tree of contributions. Trees are hash-consed, so
+ * equal trees have equal numbers. A buffer maps intervals to trees.
  */
 #ifndef COLLCTL_ALGORITHMS_VALUES_H
 #define COLLCTL_ALGORITHMS_VALUES_H
@@ -14,7 +14,7 @@ enum node_kind {
 	NODE_OP,       /* a op b, rounded to the collective's type */
 	NODE_WIDE,     /* a op b in the wider type */
 	NODE_ROUND,    /* a rounded to the collective's type */
-	NODE_FINAL,    /* the operation's last function of a */
+	NODE_FINAL,    /* the operation's final function of a */
 	NODE_IDENTITY, /* the operation's identity: the same for all elements */
 };
 
@@ -23,10 +23,10 @@ struct node {
 	uint32_t a, b;
 };
 
-#define NODE_NONE 0 /* nothing was written yet; the number of no node */
+#define NODE_NONE 0 /* nothing written yet; not a node's number */
 
 struct nodes {
-	struct node *v; /* [0] stands for NODE_NONE */
+	struct node *v; /* [0] is NODE_NONE */
 	size_t n, cap;
 	uint32_t *table; /* open addressing */
 	size_t slots;
@@ -41,14 +41,15 @@ struct piece {
 	uint32_t node;
 };
 
-/* Pieces without gaps over [0, len), neighbours joined where they continue one another. */
+/* Pieces that cover [0, len) without gaps. Adjacent pieces are merged if one continues the other.
+ */
 struct pieces {
 	struct piece *v;
 	size_t n, cap;
 	uint64_t len;
 };
 void pieces_release(struct pieces *);
-/* Drop what is there. */
+/* Remove all pieces. */
 void pieces_clear(struct pieces *);
 /* Append @len positions. 0, or -1: no memory. */
 int pieces_push(struct pieces *, uint64_t len, uint32_t node, uint64_t elem);
@@ -56,7 +57,7 @@ int pieces_push(struct pieces *, uint64_t len, uint32_t node, uint64_t elem);
 int pieces_copy(struct pieces *, const struct pieces *from, uint64_t off, uint64_t len);
 /* Replace [off, off + from->len), which must be inside. */
 int pieces_write(struct pieces *, uint64_t off, const struct pieces *from);
-/* Where piece @i ends. */
+/* The end of piece @i. */
 static inline uint64_t piece_end(const struct pieces *p, size_t i)
 {
 	return i + 1 < p->n ? p->v[i + 1].at : p->len;

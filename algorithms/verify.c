@@ -1,12 +1,12 @@
 /*
- * The verifier: see verify.h.
+ * The verifier. See verify.h.
  *
- * 1. The schedules are joined to one graph (graph.c): well-formed, and matched lane by lane.
- * 2. Races: every two steps of a rank that touch the same elements, one of them writing, are
- *    ordered by the dependencies, element by element. With that and the matching, every execution
- *    gives the same values.
+ * 1. The schedules form one graph (graph.c): they are well-formed and match lane by lane.
+ * 2. Races: the dependencies order every two steps of a rank that access the same elements, if one
+ *    of them writes, element by element. With the matching, this implies that every execution gives
+ *    the same values.
  * 3. Values: the schedules are run symbolically in three orders that dependencies and lanes allow.
- *    What is written is compared with what the collective promises, and between ranks.
+ *    The outputs are compared with the collective's definition, and between ranks.
  * 4. Lanes: the schedules are run element by element with lanes that hold one element.
  */
 #include <stdarg.h>
@@ -160,7 +160,8 @@ static bool build_and_verify(const struct coll_algorithm *alg, const struct coll
 	return ok;
 }
 
-/* At most VERIFY_SHORT elements: few enough for lanes of one element. Odd lengths stay odd. */
+/* Shorten to at most VERIFY_SHORT elements, few enough for lanes of one element. Odd lengths stay
+ * odd. */
 static uint64_t shortened(uint64_t len)
 {
 	return len > VERIFY_SHORT ? VERIFY_SHORT - (len & 1) : len;
@@ -188,7 +189,7 @@ bool verify_algorithm(const struct coll_algorithm *alg, const struct coll_args *
 	return ok;
 }
 
-/* Verify for these very @counts. */
+/* Verify for exactly these @counts. */
 static bool verify_counts(const struct coll_algorithm *alg, const struct coll_args *args,
                           const uint64_t *counts, char *why)
 {

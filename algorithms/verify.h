@@ -1,6 +1,6 @@
 /*
- * The verifier: proves the P finished schedules of one collective right, symbolically, by reading
- * the very steps and dependencies that the executor runs.
+ * The verifier: proves symbolically that the P finished schedules of one collective are correct. It
+ * reads the same steps and dependencies that the executor runs.
  *
  * It checks that every element that is written has every contribution exactly once (idempotent
  * algorithms: at least once), from the right place, and SCHED_FINAL once or not at all; that the
@@ -20,33 +20,34 @@
 
 #define VERIFY_TEXT 256
 
-/* A lane holds one element while all lanes together carry less than VERIFY_LANE_MOVES; above, it
- * holds one more for each such amount. Where blocks are longer than VERIFY_SHORT elements,
- * verify_algorithm therefore verifies them cut to that as well. */
+/* A lane holds one element if all lanes together carry less than VERIFY_LANE_MOVES elements, and
+ * one more for each further such amount. If blocks are longer than VERIFY_SHORT elements,
+ * verify_algorithm therefore also verifies blocks shortened to that length. */
 #define VERIFY_LANE_MOVES (UINT64_C(1) << 23)
 #define VERIFY_SHORT      UINT64_C(16)
 
-/* Verify @scheds[0..size), which were built for @args[0..size), one for each rank (ninputs aside: a
- * rank has as many inputs as its schedule says). Returns true, or false with the defect in words in
- * @why (VERIFY_TEXT bytes): rank, step and what was found. */
+/* Verify @scheds[0..size), which were built for @args[0..size), one per rank (ignores ninputs: the
+ * schedule has the number of inputs). False, with the defect in @why (VERIFY_TEXT bytes): rank,
+ * step and what was found. */
 bool verify_ranks(const struct coll_algorithm *alg, const struct coll_args *args,
                   struct sched *const *scheds, char *why);
 
-/* The same where the ranks' arguments differ in the rank alone: @args' own is ignored. */
+/* The same if the ranks' arguments differ only in the rank; args->rank is ignored. */
 bool verify_schedules(const struct coll_algorithm *alg, const struct coll_args *args,
                       struct sched *const *scheds, char *why);
 
 /* Build all ranks' schedules of @alg for @args (args->rank is ignored) and verify them. */
 bool verify_algorithm(const struct coll_algorithm *alg, const struct coll_args *args, char *why);
 
-/* The same for an alltoall of uneven parts: @counts as coll_offsets takes them; args->off and
- * recv_off are ignored. */
+/* The same for an alltoall of uneven parts: @counts as for coll_offsets; args->off and recv_off are
+ * ignored. */
 bool verify_alltoallv(const struct coll_algorithm *alg, const struct coll_args *args,
                       const uint64_t *counts, char *why);
 
-/* Figures of a whole collective, per rank where the maximum over ranks is taken. */
+/* Figures of a whole collective; figures per rank are the maximum over ranks. */
 struct sched_figures {
-	uint64_t rounds;   /* the longest chain: sends that need not wait for one another are one */
+	uint64_t rounds; /* length of the longest chain; sends that do not wait for each other count
+	                    as one */
 	uint64_t messages; /* sends of the rank that sends most */
 	uint64_t elements; /* elements sent by the rank that sends most */
 	uint64_t received; /* elements received by the rank that receives most */
@@ -54,7 +55,7 @@ struct sched_figures {
 	uint64_t peers;    /* distinct peers of the rank that has most */
 	uint64_t scratch;  /* elements of scratch of the rank that needs most */
 };
-/* Returns false with words in @why when the schedules do not match up. */
+/* False, with the reason in @why, if the schedules do not match. */
 bool sched_figures(struct sched *const *scheds, int size, struct sched_figures *out, char *why);
 
 #endif

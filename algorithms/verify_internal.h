@@ -1,6 +1,6 @@
 /*
- * The verifier's inside, shared by its files: verify.c (together), verify_races.c, verify_values.c
- * (the symbolic run), verify_promise.c (what the output must be), verify_lanes.c.
+ * Internal to the verifier: verify.c (entry), verify_races.c, verify_values.c (the symbolic run),
+ * verify_promise.c (the expected output), verify_lanes.c.
  */
 #ifndef COLLCTL_ALGORITHMS_VERIFY_INTERNAL_H
 #define COLLCTL_ALGORITHMS_VERIFY_INTERNAL_H
@@ -18,18 +18,18 @@ struct verify {
 	struct nodes nodes;
 	struct pieces **bufs;    /* [rank][buffer] */
 	struct pieces **outs;    /* [rank][output] */
-	struct pieces *arrived;  /* [rank], of an exchange: which elements have come */
-	struct pieces *messages; /* [step]: what a send has put on its lane */
-	uint32_t *first_leaf;    /* [size + 1]: the rank's inputs among all */
+	struct pieces *arrived;  /* [rank], for an exchange: the elements that have arrived */
+	struct pieces *messages; /* [step]: the values that a send put on its lane */
+	uint32_t *first_leaf;    /* [size + 1]: the index of the rank's first input among all */
 	uint32_t *seen_leaf;     /* [all inputs] */
 	uint32_t *seen_node;     /* [nodes] */
 	size_t seen_cap;
-	uint32_t epoch; /* what marks in seen_* are of this walk */
+	uint32_t epoch; /* the mark of the current walk in seen_* */
 	bool failed;
 	char *why;
 };
 
-/* Keep the first defect in words; returns false. */
+/* Record the first defect; returns false. */
 __attribute__((format(printf, 2, 3))) bool verify_defect(struct verify *v, const char *fmt, ...);
 bool verify_nomem(struct verify *v);
 
@@ -40,11 +40,11 @@ static inline struct coll_layout verify_layout(const struct verify *v, int rank)
 
 /* Each returns false with a defect. */
 bool verify_races(struct verify *v);
-/* Run all steps in one order that dependencies and lanes allow; then check what was written. */
+/* Run all steps in one order that dependencies and lanes allow; then check the outputs. */
 bool verify_values(struct verify *v, enum graph_policy policy);
 bool verify_outputs(struct verify *v);
-/* An exchange: what @message brings to rank @rank from rank @peer belongs there; and at the end
- * everything has come. */
+/* For an exchange: check that @message belongs to rank @rank, from rank @peer; and, at the end,
+ * that all elements have arrived. */
 bool verify_arrival(struct verify *v, int rank, int peer, const struct pieces *message);
 bool verify_arrivals(struct verify *v);
 bool verify_lanes(struct verify *v);

@@ -1,5 +1,5 @@
 /*
- * Lanes of one element: the schedules run element by element, by the frontier rule alone. See
+ * Lanes of one element: runs the schedules element by element, by the frontier rule alone. See
  * verify_internal.h.
  */
 #include <inttypes.h>
@@ -13,7 +13,7 @@ struct flow {
 	uint64_t *done;  /* [step] */
 	uint64_t *in;    /* [lane]: elements on it */
 	uint32_t *sends; /* [lane]: the send at its head */
-	uint32_t *queue; /* [step], a ring; each step is in it once at most */
+	uint32_t *queue; /* [step], a ring without duplicates */
 	bool *queued;
 	uint32_t head, n;
 	uint64_t capacity;
@@ -30,34 +30,12 @@ static void enqueue(struct flow *f, uint32_t id)
 	f->queued[id] = true;
 }
 
-/* The frontier rule: how far the dependencies let a step go. */
-static uint64_t limit_of(const struct flow *f, uint32_t id)
-{
-	const int r = f->g->rank[id];
-	const struct sched *s = f->g->scheds[r];
-	const struct sched_step *st = graph_step(f->g, id);
-	uint64_t limit = st->len;
-
-	for (uint32_t k = 0; k < st->ndep; k++) {
-		const struct sched_dep *d = &s->deps[st->dep + k];
-		const int64_t done = (int64_t)f->done[f->g->first[r] + d->step];
-		int64_t may;
-
-		if (done >= (int64_t)d->hi + d->shift)
-			continue;
-		may = done - d->shift > (int64_t)d->lo ? done - d->shift : (int64_t)d->lo;
-		if ((uint64_t)may < limit)
-			limit = (uint64_t)may;
-	}
-	return limit;
-}
-
-static bool complete(const struct flow *f, uint32_t id)
+static inline bool complete(const struct flow *f, uint32_t id)
 {
 	return id == GRAPH_NONE || f->done[id] == graph_step(f->g, id)->len;
 }
 
-/* How far the lane lets a step go. */
+/* The limit that the lane sets to a step. */
 static uint64_t lane_limit(const struct flow *f, uint32_t id)
 {
 	const uint32_t lane = f->g->lane[id];
@@ -71,9 +49,17 @@ static uint64_t lane_limit(const struct flow *f, uint32_t id)
 	return f->done[id] + (f->capacity - f->in[lane]);
 }
 
+static uint64_t deps_limit(const struct flow *f, uint32_t id)
+{
+	const int r = f->g->rank[id];
+	const uint32_t first = f->g->first[r];
+
+	return sched_limit(f->g->scheds[r], id - first, f->done + first);
+}
+
 static void advance(struct flow *f, uint32_t id)
 {
-	const uint64_t lane_may = lane_limit(f, id), deps_may = limit_of(f, id);
+	const uint64_t lane_may = lane_limit(f, id), deps_may = deps_limit(f, id);
 	const uint64_t to = lane_may < deps_may ? lane_may : deps_may;
 	const uint32_t lane = f->g->lane[id];
 

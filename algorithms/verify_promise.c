@@ -1,6 +1,5 @@
 /*
- * What a collective promises of its output, and whether what was written is that. See
- * verify_internal.h.
+ * Checks the outputs against the collective's definition. See verify_internal.h.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,14 +8,14 @@
 
 #include "algorithms/verify_internal.h"
 
-/* Up to position @end of an output there stand the elements @elem, @elem + 1, .. of what the ranks
- * [lo, hi) contribute; of no rank: the operation's identity. */
+/* Expected values up to position @end of an output: elements @elem, @elem + 1, .. of the
+ * contributions of ranks [lo, hi), or the operation's identity if there are no ranks. */
 struct promise {
 	uint64_t elem, end;
 	int lo, hi;
 };
 
-/* The block of @off that position @pos is in. */
+/* The block of @off that contains position @pos. */
 static int block_of(const uint64_t *off, uint64_t pos)
 {
 	int j = 0;
@@ -44,7 +43,7 @@ static struct promise promised_part(const struct verify *v, int rank, uint64_t p
 	                        coll_recv_at(a, i + 1), i, i + 1};
 }
 
-/* What stands at position @pos < @len of @rank's output. */
+/* The expected value at position @pos < @len of @rank's output. */
 static struct promise promise_at(const struct verify *v, int rank, uint64_t pos, uint64_t len)
 {
 	const struct coll_args *a = &v->args[rank];
@@ -73,7 +72,7 @@ static struct promise promise_at(const struct verify *v, int rank, uint64_t pos,
 	}
 }
 
-/* Is an element of the output a reduction, and not one that was moved? */
+/* Is an element of the output a reduction, not a copy? */
 static bool reduces(enum coll_kind kind)
 {
 	return coll_reduces(kind) || kind == COLL_BARRIER;
@@ -92,12 +91,12 @@ static bool must_agree(const struct verify *v)
 	       !is_prefix(v->alg->kind);
 }
 
-/* Count the contributions under @top: leaves of ranks [lo, hi), each once. Returns how many, or 0
- * with a defect. */
+/* Count the contributions under @top: leaves of ranks [lo, hi), each once. Returns their number, or
+ * 0 with a defect. */
 static uint64_t count_leaves(struct verify *v, uint32_t top, int lo, int hi, uint32_t *stack)
 {
 	const bool again = v->alg->flags & COLL_IDEMPOTENT, in_order = is_prefix(v->alg->kind);
-	uint64_t count = 0, next = 0; /* next: the least leaf that may come, in order */
+	uint64_t count = 0, next = 0; /* next: the smallest leaf that may follow, in rank order */
 	size_t n = 0;
 
 	v->epoch++;
@@ -145,8 +144,8 @@ static uint64_t count_leaves(struct verify *v, uint32_t top, int lo, int hi, uin
 	return count;
 }
 
-/* Is @id the contribution of @rank: its one input, or the fold of several in order, rounded as
- * those are that come over the wire? */
+/* Is @id the contribution of @rank: its single input, or the ordered fold of several, rounded as on
+ * the wire? */
 static bool is_contribution(const struct verify *v, uint32_t id, int rank)
 {
 	const struct node *x = &v->nodes.v[id];
@@ -169,8 +168,8 @@ static bool is_contribution(const struct verify *v, uint32_t id, int rank)
 	return x->kind == NODE_LEAF && (int)x->a == rank && x->b == 0;
 }
 
-/* Is @id the left fold, in the wider type, of the contributions [lo, hi) in rank order? Where
- * partial sums travel the wire has that type: every addition is in it, and rounding does nothing.
+/* Is @id the left fold, in the wider type, of the contributions [lo, hi) in rank order? If partial
+ * sums are sent, the wire has the wider type: every addition is in it, and rounding has no effect.
  */
 static bool is_ordered(const struct verify *v, uint32_t id, int lo, int hi)
 {
@@ -190,7 +189,7 @@ static bool is_ordered(const struct verify *v, uint32_t id, int lo, int hi)
 	return is_contribution(v, id, lo);
 }
 
-/* Room to mark every node as seen. */
+/* Grow seen_node to cover every node. */
 static bool grow_seen(struct verify *v)
 {
 	if (v->seen_cap >= v->nodes.n)
@@ -249,7 +248,8 @@ static bool check_tree(struct verify *v, int rank, uint32_t id, int lo, int hi)
 	return x->kind == NODE_LEAF || verify_defect(v, "it is not what was put in");
 }
 
-/* Positions [pos, end) of @rank's output hold @p, as they do in @ref of another rank. */
+/* Check that positions [pos, end) of @rank's output, with value @p, are correct and equal to @ref
+ * of another rank. */
 static bool check_piece(struct verify *v, int rank, uint64_t pos, const struct piece *p,
                         const struct promise *want, uint32_t ref)
 {
@@ -278,8 +278,8 @@ static bool check_piece(struct verify *v, int rank, uint64_t pos, const struct p
 	                     rank, elem);
 }
 
-/* Check output @o of @rank; where ranks must agree, what is right is kept in @all, the collective's
- * elements, for comparison. */
+/* Check output @o of @rank. If ranks must agree, store the correct values in @all, indexed by the
+ * collective's elements, for comparison. */
 static bool check_output(struct verify *v, int rank, const struct pieces *o, struct pieces *all)
 {
 	const uint64_t base = v->args[rank].off[verify_layout(v, rank).out_lo];

@@ -1,6 +1,6 @@
 /*
- * Races: every two steps of a rank that touch the same elements, one of them writing, are ordered
- * by the dependencies, element by element. See verify_internal.h.
+ * Races: the dependencies must order every two steps of a rank that access the same elements, if
+ * one of them writes, element by element. See verify_internal.h.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 struct races {
 	struct verify *v;
 	const struct sched *s;
-	uint64_t *need; /* [steps]: what must be done of each; zero between uses */
+	uint64_t *need; /* [steps]: elements that each must have finished; zero between uses */
 };
 
-/* How far step @a of the schedule is when step @b works on element @x, at least. */
+/* The least progress of step @a when step @b works on element @x. */
 static uint64_t guaranteed(struct races *k, uint32_t b, uint64_t x, uint32_t a)
 {
 	uint64_t *need = k->need, done;
@@ -36,8 +36,8 @@ static uint64_t guaranteed(struct races *k, uint32_t b, uint64_t x, uint32_t a)
 	return done;
 }
 
-/* The first of the later step's dependencies that may speak of the earlier one at this shift: they
- * are sorted when they were inferred. Others are found by guaranteed(). */
+/* The first of the later step's dependencies that may be on the earlier step at this shift.
+ * Inferred dependencies are sorted; guaranteed() finds others. */
 static uint32_t first_dep(const struct sched *s, const struct sched_conflict *c)
 {
 	const struct sched_step *st = &s->steps[c->later];

@@ -1,5 +1,5 @@
 /*
- * Values: the schedules run symbolically. See verify_internal.h.
+ * Values: runs the schedules symbolically. See verify_internal.h.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static bool is_wide(const struct sched *s, struct sched_span span)
 	return s->bufs[span.buf].type == SCHED_ACC;
 }
 
-/* Read @span into @to (cleared first); what nothing has written is a defect. */
+/* Read @span into @to, clearing it first. Unwritten elements are a defect. */
 static bool read_span(struct verify *v, uint32_t id, struct sched_span span, struct pieces *to)
 {
 	const struct sched_step *st = graph_step(&v->g, id);
@@ -41,7 +41,7 @@ static bool is_identity(const struct verify *v, uint32_t id)
 	return v->nodes.v[id].kind == NODE_IDENTITY;
 }
 
-/* @left op @right into @to: both must hold the same elements of the collective. */
+/* @left op @right into @to: both must have the same elements of the collective. */
 static bool combine(struct verify *v, uint32_t id, const struct pieces *left,
                     const struct pieces *right, enum node_kind kind, struct pieces *to)
 {
@@ -70,14 +70,14 @@ static bool combine(struct verify *v, uint32_t id, const struct pieces *left,
 	return true;
 }
 
-/* Wrap what @p holds. */
+/* Wrap all values of @p. */
 static void wrap(struct verify *v, struct pieces *p, enum node_kind kind)
 {
 	for (size_t i = 0; i < p->n; i++)
 		p->v[i].node = node(&v->nodes, kind, p->v[i].node, 0);
 }
 
-/* Round or finish @p, which was worked out in the wider type or not, for the step's destination. */
+/* Round or finish @p for the step's destination. @wide: @p was computed in the wider type. */
 static bool store(struct verify *v, uint32_t id, struct pieces *p, bool wide)
 {
 	const struct sched_step *st = graph_step(&v->g, id);

@@ -14,7 +14,7 @@
 
 #define ERASE "\033[K" /* to the end of the line */
 
-/* The process's stderr is one, and so is its bar. */
+/* One bar per process, because a process has one stderr. */
 static int launcher_terminal = -1; /* >= 0: bars are lines for the launcher */
 static bool stands;
 
@@ -54,8 +54,8 @@ static bool in_foreground(void)
 	return group < 0 || group == getpgrp();
 }
 
-/* Lock the terminal among processes; false: another has it. Held until the process ends or clears
- * its bar. */
+/* Lock the terminal for this process. False: another process has the lock. The lock lasts until the
+ * process ends or clears its bar. */
 static bool lock(short type)
 {
 	struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_len = 1};
@@ -63,7 +63,7 @@ static bool lock(short type)
 	return fcntl(STDERR_FILENO, F_SETLK, &l) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
-/* Has another process locked the terminal, so that its bar stands there? */
+/* Does another process have the lock, and so show its bar? */
 static bool is_anothers(void)
 {
 	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};

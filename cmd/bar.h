@@ -1,11 +1,10 @@
 /*
- * A line on the terminal that is drawn over itself and cleared before anything else is printed.
- * One a process. It is drawn by whoever of the terminal's foreground processes has the lock on it,
- * so that ranks started from one shell don't draw over each other.
+ * The progress bar: one line on the terminal, redrawn in place and cleared before any other output.
+ * One per process. Only the foreground process that holds the terminal's lock draws, so that ranks
+ * started from one shell do not overwrite each other's bars.
  *
- * Rank 0 under `collctl run` has no terminal but a pipe to run. Its bar travels through it as a
- * line that begins with BAR_MARK, and run draws it: only one process writes to the terminal, in one
- * order.
+ * Under `collctl run` stderr of rank 0 is a pipe to run. The rank sends its bar as a line that
+ * begins with BAR_MARK, and run draws it, so that only one process writes to the terminal.
  */
 #ifndef COLLCTL_CMD_BAR_H
 #define COLLCTL_CMD_BAR_H
@@ -15,22 +14,23 @@
 #define BAR_MARK '\r'
 #define BAR_MAX  512 /* bytes of a bar with its terminating NUL */
 
-/* Is there a terminal that understands being drawn on? */
+/* Is stderr a terminal that can redraw a line? */
 bool bar_possible(void);
-/* Its columns now; 80 where it doesn't say. */
+/* The terminal's present number of columns; 80 if unknown. */
 int bar_width(void);
 
 /* Show @text, less than BAR_MAX bytes, without control characters and no wider than the terminal.
- * Left out where it would have to wait for the reader. */
+ * Skipped if the write would block. */
 void bar_draw(const char *text);
-/* Before anything else is printed: the bar that stands there goes, also another process's, which
- * draws it again. Idempotent. */
+/* Clear the bar before other output, also another process's, which redraws it. May be called
+ * repeatedly. */
 void bar_clear(void);
 
-/* In a rank whose stderr leads to a launcher that draws its bar on @terminal, which stays open. */
+/* In a rank whose stderr is a pipe to a launcher: the launcher draws the bar on @terminal, which
+ * must stay open. */
 void bar_launched(int terminal);
 
-/* Will a write to stderr be taken at once? One that waits would hold up a job's event loop. */
+/* Can stderr be written without blocking? A blocking write would stop the job's event loop. */
 bool bar_writable(void);
 
 #endif

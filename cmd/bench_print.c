@@ -1,9 +1,9 @@
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "cmd/bench.h"
+#include "cmd/bench_print.h"
 #include "cmd/commands.h"
+#include "lib/base/json.h"
 
 static const char rule[] = "#\n"
                            "#       size        count   type    op  algorithm               "
@@ -16,15 +16,11 @@ void bench_print_head(const struct bench_head *h, enum bench_form form)
 	if (form == BENCH_CSV)
 		puts("size,count,type,op,algorithm,min_us,p50_us,p99_us,algbw,busbw,wrong");
 	if (form == BENCH_TABLE)
-		printf("# %s of %d ranks, %s, %d iterations after %d\n%s"
-		       "# time: of an iteration, the slowest rank's; iterations follow one another "
-		       "without a barrier\n"
-		       "# bandwidths: of p50, GB = 10^9 bytes\n%s",
+		printf("# %s of %d ranks, %s, %d iterations after %d for warm-up\n%s# time of an "
+		       "iteration on the slowest rank; no barrier between iterations\n# bandwidths "
+		       "computed from p50; GB = 10^9 bytes\n%s",
 		       h->collective, h->size, h->insecure ? "plain TCP" : "TLS", h->iters,
-		       h->warmup,
-		       strcmp(h->collective, coll_name(COLL_BARRIER)) == 0 ? "# " BARRIER_AUTO "\n"
-		                                                           : "",
-		       rule);
+		       h->warmup, h->barrier_auto ? "# " BARRIER_AUTO "\n" : "", rule);
 	fflush(stdout);
 }
 
@@ -50,33 +46,11 @@ void bench_print_row(const struct bench_head *h, const struct bench_row *r, enum
 
 json_t *bench_row_json(const struct bench_head *h, const struct bench_row *r)
 {
-	return json_pack("{s:I, s:I, s:s, s:s, s:s, s:{s:f, s:f, s:f}, s:f, s:f, s:o}", "size",
+	return json_pack("{s:I, s:I, s:s, s:s, s:s, s:{s:o, s:o, s:o}, s:o, s:o, s:o}", "size",
 	                 (json_int_t)r->size, "count", (json_int_t)r->count, "type",
 	                 dtype_name(h->dtype), "op", h->op, "algorithm", r->algorithm->name,
-	                 "seconds", "min", r->min, "p50", r->p50, "p99", r->p99, "algbw",
-	                 r->algbw / 1e9, "busbw", r->busbw / 1e9, "wrong",
+	                 "seconds", "min", json_measured(r->min), "p50", json_measured(r->p50),
+	                 "p99", json_measured(r->p99), "algbw", json_measured(r->algbw / 1e9),
+	                 "busbw", json_measured(r->busbw / 1e9), "wrong",
 	                 r->checked ? json_integer((json_int_t)r->wrong) : json_null());
-}
-
-double bench_bus_factor(enum coll_kind kind, int size)
-{
-	double n = size;
-	switch (kind) {
-	case COLL_ALLREDUCE:
-		return size > 1 ? 2 * (n - 1) / n : 1;
-	case COLL_REDUCE_SCATTER:
-	case COLL_ALLGATHER:
-	case COLL_GATHER:
-	case COLL_SCATTER:
-	case COLL_ALLTOALL:
-		return size > 1 ? (n - 1) / n : 1;
-	default:
-		return 1;
-	}
-}
-
-bool bench_is_blocks(enum coll_kind kind)
-{
-	return kind == COLL_REDUCE_SCATTER || kind == COLL_ALLGATHER || kind == COLL_GATHER ||
-	       kind == COLL_SCATTER || kind == COLL_ALLTOALL;
 }

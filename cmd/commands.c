@@ -43,7 +43,7 @@ const struct command commands[] = {
 	 "rank r gets the reduction of the arrays of ranks 0 to r-1",
 	 REDUCTION, 1, -1, false, cmd_collective},
 	{"exchange", "IN --steps C",
-	 "time the pairwise exchange pattern: C partners, a piece of the array with each",
+	 "time an exchange of pieces of the array with C partners",
 	 COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STATS | OPTS_STEPS, 1, 1, false, cmd_collective},
 	{"barrier", "", "wait for all ranks, over the links to rank 0; -a all_to_all tries every link",
 	 COLLECTIVE | OPTS_WAITS, 0, 0, false, cmd_barrier},
@@ -52,10 +52,10 @@ const struct command commands[] = {
 	{"serve", "[--listen ADDR:PORT]", "run the store where ranks meet",
 	 OPTS_SERVE, 0, 0, false, cmd_serve},
 	{"bench", "COLLECTIVE",
-	 "measure a collective over sizes and algorithms, in memory",
+	 "measure a collective in memory, over sizes and algorithms",
 	 OPTS_JOB | OPTS_ALGO | OPTS_ROOT | OPTS_BENCH | OPTS_JSON, 1, 1, false, cmd_bench},
 	{"plan", "COLLECTIVE -n P [--count N|--bytes SIZE]",
-	 "show what an algorithm does and predict its time, offline",
+	 "print the schedule of an algorithm and predict its time",
 	 OPTS_PLAN | OPTS_REDUCE | OPTS_ALGO | OPTS_ROOT | OPTS_JSON, 1, 1, false, cmd_plan},
 	{"algorithms", "[COLLECTIVE]", "list all algorithms, or those of one collective",
 	 OPTS_JSON, 0, 1, false, cmd_algorithms},
@@ -64,7 +64,9 @@ const struct command commands[] = {
 	{"verify", "FILE...", "check that all ranks have the same data; name the ranks that differ",
 	 OPTS_JOB | OPTS_INPUT | OPTS_BYTES | OPTS_JSON, 1, -1, false, cmd_verify},
 	{"keygen", "[FILE]", "create a job secret", OPTS_KEYGEN, 0, 1, false, cmd_keygen},
-	{"help", "[COMMAND]", "explain a command", OPTS_HELP, 0, 1, false, cmd_help},
+	{"version", "", "show the version, the libraries found and the features of the processor",
+	 OPTS_JSON, 0, 0, false, cmd_version},
+	{"help", "[COMMAND]", "describe a command and its options", OPTS_HELP, 0, 1, false, cmd_help},
 	{0},
 };
 /* clang-format on */
@@ -91,7 +93,7 @@ const char *command_near(const char *name)
 	return options_near(name, next_command, &at);
 }
 
-/* Did the user ask for JSON, as far as it can be told without knowing the command? */
+/* Did the user ask for JSON? The command may be unknown. */
 static bool asks_for_json(int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -120,7 +122,7 @@ static int run_command(const struct command *cmd, struct options *o, int argc, c
 		options_help(cmd, stdout);
 		return 0;
 	}
-	/* Connections to many ranks, the files of a set. */
+	/* Needed for connections to many ranks and for the files of a set. */
 	if (cmd->opts & (OPTS_JOB | OPTS_INPUT))
 		raise_file_limit(NULL);
 	return cmd->run(cmd, o, argc, argv);
@@ -159,7 +161,7 @@ static int dispatch(struct options *o, int argc, char **argv)
 	return run_command(cmd, o, argc - 1, argv + 1);
 }
 
-/* What stdio still holds is output too: a full disk must not pass for success. */
+/* Flush stdio's buffer, so that a full disk is reported as an error. */
 static int flush_stdout(int code)
 {
 	struct err err = {.rank = ERR_RANK_SELF};
@@ -179,8 +181,7 @@ int collctl_main(int argc, char **argv)
 {
 	struct options o;
 
-	/* A reader that left, or a file that grew too large, is an error of write(), not a death.
-	 */
+	/* A closed pipe or a file that is too large must be an error of write(), not a signal. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	crypto_watch_memory();

@@ -5,16 +5,16 @@
 #include "algorithms/sched.h"
 #include "cmd/commands.h"
 
-/* What may follow an option: the words of a list, the algorithms, a file, or nothing known. */
+/* The values of an option: the words of a list, the algorithms, a file, or unknown. */
 enum follows { FOLLOWS_NOTHING, FOLLOWS_WORDS, FOLLOWS_ALGORITHM, FOLLOWS_FILE, FOLLOWS_ANY };
 
 static enum follows what_follows(const struct option_row *row)
 {
 	if (!row->arg)
 		return FOLLOWS_NOTHING;
-	if (row->kind == OPT_ENUM)
+	if (option_setting(row)->choices)
 		return FOLLOWS_WORDS;
-	if (strcmp(row->name, "algorithm") == 0)
+	if (strcmp(row->own.name, "algorithm") == 0)
 		return FOLLOWS_ALGORITHM;
 	return strcmp(row->arg, "FILE") == 0 ? FOLLOWS_FILE : FOLLOWS_ANY;
 }
@@ -34,12 +34,13 @@ static void print_words(FILE *f, const char *list)
 static bool is_first_of_its_name(size_t i)
 {
 	for (size_t j = 0; j < i; j++)
-		if (strcmp(coll_algorithms[j].name, coll_algorithms[i].name) == 0)
+		if (strcmp(coll_algorithms[j]->name, coll_algorithms[i]->name) == 0)
 			return false;
 	return true;
 }
 
-/* "auto" and every algorithm of the collective @command, or of any where it is none (plan). */
+/* "auto" and every algorithm of the collective @command, or of all collectives if @command is not
+ * one (plan). */
 static void print_algorithms(FILE *f, const char *command)
 {
 	enum coll_kind kind;
@@ -47,8 +48,8 @@ static void print_algorithms(FILE *f, const char *command)
 
 	fputs("auto", f);
 	for (size_t i = 0; i < coll_algorithms_len; i++)
-		if (one ? coll_algorithms[i].kind == kind : is_first_of_its_name(i))
-			fprintf(f, " %s", coll_algorithms[i].name);
+		if (one ? coll_algorithms[i]->kind == kind : is_first_of_its_name(i))
+			fprintf(f, " %s", coll_algorithms[i]->name);
 }
 
 /* The collectives that have an algorithm: the operand of plan. */
@@ -58,7 +59,7 @@ static void print_collectives(FILE *f)
 
 	for (int kind = 0; kind < COLL_KINDS; kind++) {
 		size_t i = 0;
-		while (i < coll_algorithms_len && (int)coll_algorithms[i].kind != kind)
+		while (i < coll_algorithms_len && (int)coll_algorithms[i]->kind != kind)
 			i++;
 		if (i == coll_algorithms_len)
 			continue;
@@ -73,7 +74,7 @@ static void print_commands(FILE *f)
 		fprintf(f, "%s%s", c == commands ? "" : " ", c->name);
 }
 
-/* The operands of @cmd that can be told: collectives, commands; else files (empty). */
+/* The known operands of @cmd: collectives or commands; else nothing, which means files. */
 static bool print_operands(FILE *f, const struct command *cmd)
 {
 	if (cmd->opts & OPTS_PLAN)
@@ -89,7 +90,7 @@ static bool print_operands(FILE *f, const struct command *cmd)
 static void print_values(FILE *f, const struct option_row *row, const struct command *cmd)
 {
 	if (what_follows(row) == FOLLOWS_WORDS)
-		print_words(f, row->choices);
+		print_words(f, option_setting(row)->choices);
 	else if (what_follows(row) == FOLLOWS_ALGORITHM)
 		print_algorithms(f, cmd->name);
 }
@@ -105,7 +106,7 @@ static void bash_value(FILE *f, const struct option_row *row, const struct comma
 	fputs("\t\t", f);
 	if (row->letter)
 		fprintf(f, "-%c | ", row->letter);
-	fprintf(f, "--%s) ", row->name);
+	fprintf(f, "--%s) ", row->own.name);
 	if (what == FOLLOWS_FILE) {
 		fputs("files=1 ;;\n", f);
 	} else {
@@ -126,7 +127,7 @@ static void bash_command(FILE *f, const struct command *cmd)
 	for (size_t i = 0; i < option_rows_len; i++) {
 		if (!is_offered(&option_rows[i], cmd))
 			continue;
-		fprintf(f, "%s--%s", space, option_rows[i].name);
+		fprintf(f, "%s--%s", space, option_rows[i].own.name);
 		space = " ";
 	}
 	fputs("'\n\t\t\telse\n\t\t\t\twords='", f);
@@ -176,7 +177,7 @@ static void bash_script(FILE *f)
 
 /* ---- zsh ---- */
 
-/* @text inside '...[...]': quotes and brackets would end it. */
+/* Print @text inside '...[...]': escapes quotes and brackets, which would end it. */
 static void zsh_text(FILE *f, const char *text)
 {
 	for (; *text; text++) {
@@ -192,18 +193,18 @@ static void zsh_text(FILE *f, const char *text)
 static void zsh_option(FILE *f, const struct option_row *row, const struct command *cmd)
 {
 	enum follows what = what_follows(row);
-	bool again = row->kind == OPT_LIST || row->kind == OPT_LOUDER;
+	bool again = option_setting(row)->kind == SETTING_LIST || row->own.kind == OPT_LOUDER;
 
 	fputs(" \\\n\t\t\t", f);
 	/* "-a+": the value is in the same word or the next; "--name=": after '=' or in the next. */
 	const char *plus = row->arg ? "+" : "", *equals = row->arg ? "=" : "";
 	if (row->letter && again)
-		fprintf(f, "'*'{-%c%s,--%s%s}'[", row->letter, plus, row->name, equals);
+		fprintf(f, "'*'{-%c%s,--%s%s}'[", row->letter, plus, row->own.name, equals);
 	else if (row->letter)
-		fprintf(f, "'(-%c --%s)'{-%c%s,--%s%s}'[", row->letter, row->name, row->letter,
-		        plus, row->name, equals);
+		fprintf(f, "'(-%c --%s)'{-%c%s,--%s%s}'[", row->letter, row->own.name, row->letter,
+		        plus, row->own.name, equals);
 	else
-		fprintf(f, "'%s--%s%s[", again ? "*" : "", row->name, equals);
+		fprintf(f, "'%s--%s%s[", again ? "*" : "", row->own.name, equals);
 	zsh_text(f, row->help);
 	fputc(']', f);
 	if (what != FOLLOWS_NOTHING) {
@@ -286,7 +287,7 @@ static void fish_option(FILE *f, const struct option_row *row, const struct comm
 {
 	enum follows what = what_follows(row);
 
-	fprintf(f, "complete -c collctl -n '__collctl_is %s' -l %s", cmd->name, row->name);
+	fprintf(f, "complete -c collctl -n '__collctl_is %s' -l %s", cmd->name, row->own.name);
 	if (row->letter)
 		fprintf(f, " -s %c", row->letter);
 	if (what == FOLLOWS_FILE)

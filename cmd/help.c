@@ -1,6 +1,6 @@
 /*
- * `collctl help`, and what the build generates from the tables: the man page's lists of commands
- * and options, and the completions.
+ * `collctl help`, and the texts that the build generates from the tables: the man page's lists of
+ * commands and options, and the completions.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "cmd/completions.h"
 
 #define WIDTH      80
-#define COLUMN     30 /* where the explanations begin */
+#define COLUMN     30 /* column of the explanations */
 #define ROFF_WIDTH 66 /* escapes make some lines longer */
 
 /* Print @text from @column on, wrapped at WIDTH, and end the line. */
@@ -30,7 +30,7 @@ static void print_wrapped(FILE *f, const char *text, int column)
 	fputc('\n', f);
 }
 
-/* @left in its column, then the explanation; on a line of its own where @left is too long. */
+/* @left in its column, then the explanation; on the next line if @left is too long. */
 static void print_entry(FILE *f, const char *left, const char *text)
 {
 	if (fprintf(f, "%-*s", COLUMN - 1, left) >= COLUMN)
@@ -44,17 +44,17 @@ static const char *explain(const struct option_row *row, char *buf, size_t cap)
 {
 	size_t at = (size_t)snprintf(buf, cap, "%s", row->help);
 
-	if (row->kind == OPT_ENUM) {
-		at += (size_t)snprintf(buf + at, cap - at, ": ");
-		for (const char *c = row->choices; *c && at + 3 < cap; c++) {
+	if (option_setting(row)->choices) {
+		at += (size_t)snprintf(buf + at, cap - at, "; one of ");
+		for (const char *c = option_setting(row)->choices; *c && at + 3 < cap; c++) {
 			buf[at++] = *c == '|' ? ',' : *c;
 			if (*c == '|')
 				buf[at++] = ' ';
 		}
 		buf[at] = '\0';
 	}
-	if (row->def)
-		snprintf(buf + at, cap - at, " (default: %s)", row->def);
+	if (option_setting(row)->def)
+		snprintf(buf + at, cap - at, " (default: %s)", option_setting(row)->def);
 	return buf;
 }
 
@@ -64,7 +64,7 @@ static void print_option(FILE *f, const struct option_row *row)
 	int n = row->letter ? snprintf(left, sizeof left, "  -%c, ", row->letter)
 	                    : snprintf(left, sizeof left, "      ");
 
-	snprintf(left + n, sizeof left - (size_t)n, "--%s%s%s", row->name, row->arg ? " " : "",
+	snprintf(left + n, sizeof left - (size_t)n, "--%s%s%s", row->own.name, row->arg ? " " : "",
 	         row->arg ? row->arg : "");
 	print_entry(f, left, explain(row, text, sizeof text));
 }
@@ -80,8 +80,8 @@ static void print_options(FILE *f, const struct command *cmd)
 
 	for (size_t i = 0; i < option_rows_len; i++) {
 		const struct option_row *row = &option_rows[i];
-		if (row->kind == OPT_SECTION) {
-			section = row->name;
+		if (row->own.kind == OPT_SECTION) {
+			section = row->own.name;
 		} else if (is_listed(row, cmd)) {
 			if (section)
 				fprintf(f, "\n%s:\n", section);
@@ -96,8 +96,8 @@ static void help_program(FILE *f)
 	static const struct command before = {.opts = OPTS_BEFORE | OPTS_JSON};
 
 	fputs("Usage: collctl [-v|-q|--json|--version|--help] COMMAND [OPTIONS] [FILE...]\n\n"
-	      "Collective operations over files: each rank names its file, the ranks find each\n"
-	      "other, and each gets its result.\n\nCommands:\n",
+	      "Collective operations over files: each rank names a file, the ranks find each\n"
+	      "other, and each rank gets its output file.\n\nCommands:\n",
 	      f);
 	for (const struct command *c = commands; c->name; c++) {
 		char left[32];
@@ -105,7 +105,7 @@ static void help_program(FILE *f)
 		print_entry(f, left, c->help);
 	}
 	print_options(f, &before);
-	fputs("\n'collctl help COMMAND' explains a command and its options.\n", f);
+	fputs("\n'collctl help COMMAND' describes a command and its options.\n", f);
 }
 
 void options_help(const struct command *cmd, void *file)
@@ -119,8 +119,9 @@ void options_help(const struct command *cmd, void *file)
 	fprintf(file, "%c%s.\n", cmd->help[0] - 'a' + 'A', cmd->help + 1);
 	print_options(file, cmd);
 	if (cmd->opts & OPTS_JOB)
-		fputs("\nEvery long option can be set by an environment variable:\n"
-		      "COLLCTL_JOIN_TIMEOUT for --join-timeout. The command line wins.\n",
+		fputs("\nEvery long option has an environment variable, such as "
+		      "COLLCTL_JOIN_TIMEOUT for\n"
+		      "--join-timeout. Options on the command line take precedence.\n",
 		      file);
 }
 
@@ -130,7 +131,7 @@ void options_help(const struct command *cmd, void *file)
 static void roff_word(FILE *f, const char *word, int len)
 {
 	if (*word == '.' || *word == '\'')
-		fputs("\\&", f); /* at the start of a line it would be a request */
+		fputs("\\&", f); /* at the start of a line it would be a roff request */
 	for (; len > 0; word++, len--) {
 		if (*word == '\\')
 			fputs("\\e", f);
@@ -143,7 +144,7 @@ static void roff_word(FILE *f, const char *word, int len)
 	}
 }
 
-/* @text as a paragraph that ends with a full stop, in lines that mandoc's linter takes. */
+/* @text as a paragraph that ends with a full stop, in lines that mandoc's linter accepts. */
 static void roff_sentence(FILE *f, const char *text)
 {
 	char first[2] = {text[0], '\0'};
@@ -176,7 +177,7 @@ static void mdoc_option(FILE *f, const struct option_row *row)
 	if (row->letter)
 		fprintf(f, "Fl %c , ", row->letter);
 	fputs("Fl \\-", f);
-	roff_word(f, row->name, (int)strlen(row->name));
+	roff_word(f, row->own.name, (int)strlen(row->own.name));
 	if (row->arg) {
 		fputs(" Ar ", f);
 		roff_word(f, row->arg, (int)strlen(row->arg));
@@ -185,17 +186,18 @@ static void mdoc_option(FILE *f, const struct option_row *row)
 	roff_sentence(f, explain(row, text, sizeof text));
 }
 
-/* The options of all commands under the headings of --help, each with the commands that take it. */
+/* Print the options of all commands under the headings of --help, each with the commands that take
+ * it. */
 static void mdoc_options(FILE *f)
 {
 	bool open = false;
 
 	for (size_t i = 0; i < option_rows_len; i++) {
 		const struct option_row *row = &option_rows[i];
-		if (row->kind == OPT_SECTION) {
+		if (row->own.kind == OPT_SECTION) {
 			if (open)
 				fputs(".El\n", f);
-			fprintf(f, ".Ss %s\n.Bl -tag -width Ds\n", row->name);
+			fprintf(f, ".Ss %s\n.Bl -tag -width Ds\n", row->own.name);
 			open = true;
 			continue;
 		}

@@ -1,15 +1,16 @@
-/* info: what is in a file: types, shapes, tensors, digests, statistics. */
+/* info: shows the contents of files: types, shapes, tensors, digests, statistics. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd/commands.h"
-#include "cmd/inspect.h"
 #include "cmd/progress.h"
+#include "cmd/request.h"
 #include "cmd/result.h"
 #include "lib/base/json.h"
 #include "lib/base/units.h"
+#include "lib/coll/inspect.h"
 #include "lib/data/reduce.h"
 
 #define NAME_TEXT 4096
@@ -41,14 +42,14 @@ static uint64_t finite(const struct stats *s)
 	return s->count - s->nans - s->infs;
 }
 
-/* Has the type an order, and is there anything to be compared? */
+/* Does the type have an order, and are there finite elements? */
 static bool has_extremes(const struct stats *s)
 {
 	return s->min <= s->max;
 }
 
-/* Has the type arithmetic, and is there anything to be averaged? The mean of complex numbers is one
- * that is not kept. */
+/* Does the type have arithmetic, and are there finite elements? struct stats has no mean of complex
+ * numbers. */
 static bool has_mean(const struct stats *s, enum dtype dtype)
 {
 	return dtype_has_arithmetic(dtype) && !dtype_is_complex(dtype) && finite(s) > 0;
@@ -59,9 +60,9 @@ static double mean(const struct stats *s)
 	return s->sum / (double)finite(s);
 }
 
-/* ---- for scripts ---- */
+/* ---- JSON ---- */
 
-/* The decimal number of the fewest digits that is @x once it is rounded to @dtype: 0.1 of f32. */
+/* The shortest decimal number that rounds to @x in @dtype: 0.1 for f32. */
 static double shortest(double x, enum dtype dtype)
 {
 	convert_fn *narrow = convert_kernel(dtype, DTYPE_F64);
@@ -140,14 +141,14 @@ static json_t *to_json(const struct inspection *in)
 			json_array_append_new(files, report_path_json(d->files[i].name));
 	return json_pack(
 	        "{s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:s, s:o, s:o, s:n}", "command", "info",
-	        "ok", 1, "file", report_path_json(d->path), "format", array_format_name(d->format),
-	        "dtype", dtype == DTYPE_NONE ? json_null() : json_string(dtype_name(dtype)),
-	        "shape", dataset_is_array(d) ? shape_json(&d->tensors[0]) : json_null(), "count",
+	        "ok", 1, "file", report_path_json(d->path), "format", d->format->name, "dtype",
+	        dtype == DTYPE_NONE ? json_null() : json_string(dtype_name(dtype)), "shape",
+	        dataset_is_array(d) ? shape_json(&d->tensors[0]) : json_null(), "count",
 	        (json_int_t)elements(d), "bytes", (json_int_t)dataset_bytes(d), "digest",
 	        digest_text(in->digest, digest), "files", files, "tensors", tensors, "error");
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 /* " and " between the last two, ", " between others: "bf16, f32 and i64". */
 static void print_dtypes(const struct dataset *d)
@@ -170,7 +171,7 @@ static void print_summary(const struct inspection *in)
 	const struct dataset *d = &in->data;
 	char text[NAME_TEXT], shape[ARRAY_SHAPE_TEXT], size[UNITS_TEXT], digest[DIGEST_TEXT];
 
-	printf("%s: %s, ", report_escape(text, sizeof text, d->path), array_format_name(d->format));
+	printf("%s: %s, ", report_escape(text, sizeof text, d->path), d->format->name);
 	if (d->sharded)
 		printf("%d file%s, ", d->nfiles, d->nfiles == 1 ? "" : "s");
 	if (!dataset_is_array(d))
@@ -179,7 +180,7 @@ static void print_summary(const struct inspection *in)
 	print_dtypes(d);
 	if (dataset_is_array(d))
 		printf(" %s%s%s", tensor_shape_text(&d->tensors[0], shape),
-		       d->tensors[0].fortran ? " in Fortran's order" : "",
+		       d->tensors[0].fortran ? " in Fortran order" : "",
 		       d->tensors[0].swapped ? ", big-endian" : "");
 	printf(", %" PRIu64 " elements, %s\n", elements(d), size_text(dataset_bytes(d), size));
 	printf("digest %s\n", digest_text(in->digest, digest));
@@ -193,7 +194,7 @@ static void value_text(char text[32], long double x, enum dtype dtype)
 		snprintf(text, 32, "%.0Lf", x);
 }
 
-/* A tensor's statistics: minimum, maximum, mean, NaN, Inf; "-" for what it has not. */
+/* A tensor's statistics: minimum, maximum, mean, NaN, Inf; "-" if it has none. */
 enum { STATS = 5 };
 
 static const char *const stats_head[STATS] = {"min", "max", "mean", "NaN", "Inf"};
@@ -272,7 +273,7 @@ static void print_tensor(const struct inspection *in, size_t i, const struct wid
 	printf("  %s\n", report_escape(text, sizeof text, t->name));
 }
 
-/* The name last: it may be of any length and in any script. */
+/* The name is last, because it may have any length and any script. */
 static void print_tensors(const struct inspection *in)
 {
 	struct widths w = widths_of(in);
@@ -316,15 +317,14 @@ static int step(void *ctx, struct err *err)
 }
 
 static int inspect(struct inspection *in, const char *path, const struct input_source *from,
-                   struct err *err)
+                   const struct options *o, struct err *err)
 {
-	const struct options *o = from->o;
 	struct progress progress;
 
 	if (inspect_open(in, path, from, err) < 0)
 		return -1;
 	progress_start(&progress, o, "info", NULL, look, in);
-	int ret = inspect_read(in, o->stats, step, &progress, err);
+	int ret = inspect_read(in, o->request.stats, step, &progress, err);
 	progress_stop(&progress);
 	return ret;
 }
@@ -335,16 +335,16 @@ static json_t *failure_json(const char *path, const struct err *err)
 	                 report_path_json(path), "error", report_error_json(err, -1, "run"));
 }
 
-/* One file: its object in *@object (--json), or its text on stdout, behind an empty line if it is
- * not the @first. Returns the exit code. */
-static int info(const char *path, const struct input_source *from, bool first, json_t **object)
+/* Show one file: set *@object (--json), or print its text, after an empty line unless it is the
+ * @first. Returns the exit code. */
+static int info(const char *path, const struct input_source *from, const struct options *o,
+                bool first, json_t **object)
 {
-	const struct options *o = from->o;
 	struct inspection in = {0};
 	struct err err = {.rank = ERR_RANK_SELF};
 	int code = 0;
 
-	if (inspect(&in, path, from, &err) < 0) {
+	if (inspect(&in, path, from, o, &err) < 0) {
 		code = report(&err, -1);
 		*object = o->json ? failure_json(path, &err) : NULL;
 	} else if (o->json) {
@@ -357,20 +357,22 @@ static int info(const char *path, const struct input_source *from, bool first, j
 	return code;
 }
 
-/* A file that can't be read doesn't keep the others from being shown; the first such gives the exit
- * code. With --json one object for one file, else an array of them. */
+/* If a file cannot be read, the others are still shown; the first failure sets the exit code. With
+ * --json prints one object for one file, else an array. */
 int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv)
 {
 	json_t *all = o->json && argc > 2 ? json_array() : NULL, *object = NULL;
-	const struct input_source from = {.cmd = cmd, .o = o, .raw_file = o->raw_file};
+	struct input_options files = o->request.files;
+	const struct input_source from = {.o = &files, .raw_file = files.raw_file};
 	struct err err = {.rank = ERR_RANK_SELF};
 	int code = 0;
 
-	if (inputs_check(o, &err) < 0)
+	files.takes_bytes = cmd->opts & OPTS_BYTES;
+	if (inputs_check(&files, &err) < 0)
 		return report_failure(cmd->name, o->json, &err, -1, "start");
 
 	for (int i = 1; i < argc; i++) {
-		int failed = info(argv[i], &from, i == 1, &object);
+		int failed = info(argv[i], &from, o, i == 1, &object);
 		code = code ? code : failed;
 		if (all)
 			json_array_append_new(all, object);

@@ -1,4 +1,4 @@
-/* collctl keygen [FILE]: a job secret. */
+/* collctl keygen [FILE]: makes a job secret. */
 #include "cmd/commands.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "lib/base/private.h"
 #include "lib/job/secret.h"
 
-/* Put a new file in the place of @path, whole or not at all; what is behind a symlink stays. */
+/* Replace @path by a new file, all or nothing. Does not follow a symlink. */
 static int replace_file(const char *path, const char *text, struct err *err)
 {
 	char temp[4096];
@@ -26,21 +26,12 @@ static int replace_file(const char *path, const char *text, struct err *err)
 	return -1;
 }
 
-/* Not by stdio, whose buffer would keep a copy. */
+/* Does not use stdio, whose buffer would keep a copy. */
 static int write_stdout(const char *text, struct err *err)
 {
-	size_t len = strlen(text);
-
-	while (len) {
-		ssize_t n = write(STDOUT_FILENO, text, len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_errno(err, ERR_OUTPUT, "stdout");
-		text += n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return write_all(STDOUT_FILENO, text, strlen(text)) < 0
+	               ? err_errno(err, ERR_OUTPUT, "stdout")
+	               : 0;
 }
 
 int cmd_keygen(const struct command *cmd, struct options *o, int argc, char **argv)
@@ -56,8 +47,8 @@ int cmd_keygen(const struct command *cmd, struct options *o, int argc, char **ar
 	if (rc == 0 && !path)
 		rc = write_stdout(text, &err);
 	else if (rc == 0)
-		rc = o->force ? replace_file(path, text, &err)
-		              : secret_write_file(path, text, &err);
+		rc = o->request.force ? replace_file(path, text, &err)
+		                      : secret_write_file(path, text, &err);
 	secret_wipe(&secret);
 	wipe(text, sizeof text);
 	return rc < 0 ? report(&err, -1) : 0;

@@ -32,7 +32,7 @@ int lines_open(struct lines *l, int rank, int to, int *write_end, struct err *er
 		l->buf = NULL;
 		return -1;
 	}
-	/* Only this end: the process's is its stderr, where it expects to wait. */
+	/* Only this end: the other is the process's stderr, which programs expect to block. */
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	l->from = fds[0];
 	*write_end = fds[1];
@@ -54,7 +54,7 @@ void lines_release(struct lines *l)
 struct echo {
 	uint64_t sum;      /* of the line */
 	unsigned printed;  /* times */
-	unsigned *by_rank; /* how often each has said it */
+	unsigned *by_rank; /* how often each rank has printed it */
 };
 
 void echoes_release(struct echoes *e)
@@ -101,16 +101,16 @@ static bool is_echo(const struct lines *l, const char *line, size_t len)
 	return true;
 }
 
-/* ---- passing on ---- */
+/* ---- forwarding ---- */
 
-/* May something be written now? */
+/* Can output be written now? */
 static bool may_write(const struct lines *l)
 {
 	return !l->wait || l->wait(l->wait_ctx, l->to);
 }
 
-/* Write everything, in one system call where the other side lets us. With l->wait at most
- * what a writable pipe takes at once. Leaving out lines is no error. */
+/* Write everything, in one system call if possible. With l->wait writes at most the bytes that a
+ * writable pipe accepts at once. Dropping lines is not an error. */
 static int write_vector(const struct lines *l, struct iovec *v, int n)
 {
 	int fd = l->to;
@@ -128,7 +128,7 @@ static int write_vector(const struct lines *l, struct iovec *v, int n)
 			first.iov_len = PIPE_BUF;
 		ssize_t done = large ? writev(fd, &first, 1) : writev(fd, v, together);
 		if (done < 0 && errno == EAGAIN) {
-			/* Somebody made the terminal or the pipe that we share non-blocking. */
+			/* Another process made the shared terminal or pipe non-blocking. */
 			struct pollfd p = {.fd = fd, .events = POLLOUT};
 			poll(&p, 1, -1);
 			continue;
@@ -151,7 +151,7 @@ static int write_vector(const struct lines *l, struct iovec *v, int n)
 	return 0;
 }
 
-/* A bar comes as "\rTEXT", and goes as "\r". */
+/* "\rTEXT" shows a bar, "\r" clears it. */
 static void emit_bar(const char *line, size_t len)
 {
 	char text[BAR_MAX];
@@ -171,7 +171,7 @@ static bool is_progress(const char *line, size_t len)
 	return len > sizeof start - 1 && memcmp(line, start, sizeof start - 1) == 0;
 }
 
-/* One line: @len bytes without the newline. */
+/* Forward one line: @len bytes without the newline. */
 static int emit(const struct lines *l, char *line, size_t len)
 {
 	char newline = '\n';
@@ -194,7 +194,7 @@ static int emit(const struct lines *l, char *line, size_t len)
 	return write_vector(l, v, 3);
 }
 
-/* Pass on the whole lines of the buffer; @all: also what is left, as a line. */
+/* Forward the complete lines of the buffer; @all: also the incomplete rest, as a line. */
 static int emit_lines(struct lines *l, bool all)
 {
 	char *at = l->buf, *stop = l->buf + l->len, *newline;
@@ -214,7 +214,7 @@ static int emit_lines(struct lines *l, bool all)
 	return 0;
 }
 
-/* Room for more of the line. One that can't grow any longer is broken here. */
+/* Grow the buffer for more of the line, or break a line that has the maximum length. */
 static int make_room(struct lines *l)
 {
 	if (l->len < l->cap)
@@ -249,7 +249,7 @@ bool lines_pump(struct lines *l)
 
 void lines_drain(struct lines *l)
 {
-	/* A process that outlives its rank may write for ever: no more than a pipe can hold. */
+	/* A process that outlives its rank may write forever: read at most a pipe's capacity. */
 	size_t most = 1u << 20;
 	ssize_t n;
 

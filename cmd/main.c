@@ -3,8 +3,8 @@
 
 #include "cmd/commands.h"
 
-/* A standard descriptor that was closed must not become a socket or an output file, into which
- * messages would go. What takes its place fails to read (0) or to write (1, 2), as a closed one. */
+/* A closed standard descriptor must not become a socket or an output file, which would receive
+ * messages. Its replacement fails to read (0) or to write (1, 2), like a closed one. */
 static void hold_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)

@@ -1,6 +1,6 @@
 /*
- * plan: what an algorithm would do, offline, what it would cost, and whether it is right. It builds
- * the very schedules that the collective would run.
+ * plan: shows an algorithm's schedules offline, with their price and, on request, a proof of their
+ * correctness. It builds the same schedules that the collective would run.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,11 +9,12 @@
 
 #include "cmd/commands.h"
 #include "cmd/plan.h"
-#include "cmd/tuning.h"
+#include "lib/coll/request.h"
+#include "lib/exec/tuning.h"
 
 #define DEFAULT_BYTES (UINT64_C(1) << 20)
 
-/* A plan of more schedules than this, in bytes, would rather exhaust the machine than be read. */
+/* The largest plan, in bytes of schedules; a larger one could exhaust the machine's memory. */
 #define PLAN_MAX (UINT64_C(8) << 30)
 
 static void planned_release(struct planned *p)
@@ -26,52 +27,56 @@ static void planned_release(struct planned *p)
 	tuning_release(&p->tuning);
 }
 
-/* ---- what is asked for ---- */
+/* ---- options ---- */
 
 static int check_options(const struct options *o, struct err *err)
 {
-	if (o->size < 1)
+	if (o->request.settings.size < 1)
 		return err_set(err, ERR_USAGE, "--size: give the number of ranks (-n P)");
-	if (o->rank >= o->size)
-		return err_set(err, ERR_USAGE, "--rank: %d is not below the size, %d", o->rank,
-		               o->size);
-	if (o->root_host)
-		return err_set(err, ERR_USAGE, "--root: '%s' is no rank: plan knows no hosts",
-		               o->root_host);
-	if (o->root >= o->size)
-		return err_set(err, ERR_USAGE, "--root: %d is not below the size, %d", o->root,
-		               o->size);
+	if (o->request.settings.rank >= o->request.settings.size)
+		return err_set(err, ERR_USAGE, "--rank: %d is not below the size, %d",
+		               o->request.settings.rank, o->request.settings.size);
+	if (o->request.root_host)
+		return err_set(err, ERR_USAGE,
+		               "--root: '%s' is not a number: plan needs the number of a rank",
+		               o->request.root_host);
+	if (o->request.root >= o->request.settings.size)
+		return err_set(err, ERR_USAGE, "--root: %d is not below the size, %d",
+		               o->request.root, o->request.settings.size);
 	if (o->have_count && o->have_bytes)
 		return err_set(err, ERR_USAGE, "--count and --bytes: give one of them");
-	if (o->host_cpus && o->tuning)
+	if (o->host_cpus && o->request.tuning)
 		return err_set(
 		        err, ERR_USAGE,
 		        "--host-cpus and --tuning: give one of them; a tuning file has rates "
 		        "already");
-	if (o->compare && (o->verify || o->rank >= 0 || strcmp(o->algorithm, "auto")))
+	if (o->compare &&
+	    (o->verify || o->request.settings.rank >= 0 || strcmp(o->request.algorithm, "auto")))
 		return err_set(err, ERR_USAGE,
-		               "--compare prices all algorithms: leave %s out, or --compare",
-		               o->verify      ? "--verify"
-		               : o->rank >= 0 ? "--rank"
-		                              : "--algorithm");
+		               "--compare predicts all algorithms: remove %s or --compare",
+		               o->verify                       ? "--verify"
+		               : o->request.settings.rank >= 0 ? "--rank"
+		                                               : "--algorithm");
 	return 0;
 }
 
-/* exchange: as many partners as can be, unless said. */
+/* exchange: the largest number of partners by default. */
 static int take_steps(struct planned *p, struct err *err)
 {
 	const struct options *o = p->o;
 	unsigned most = 0;
 
-	while (o->size % (2 << most) == 0)
+	while (o->request.settings.size % (2 << most) == 0)
 		most++;
 	if (p->kind != COLL_EXCHANGE)
 		return 0;
-	if (o->size > 1 && ((unsigned)o->steps > most || !most))
+	if (o->request.settings.size > 1 && ((unsigned)o->request.steps > most || !most))
 		return err_set(err, ERR_USAGE,
-		               "--steps %d: %d, two to that power, does not divide the %d ranks",
-		               o->steps ? o->steps : 1, o->steps ? 1 << o->steps : 2, o->size);
-	p->args.steps = o->steps ? (unsigned)o->steps : most;
+		               "--steps %d: %d (2 to that power) does not divide the %d ranks",
+		               o->request.steps ? o->request.steps : 1,
+		               o->request.steps ? 1 << o->request.steps : 2,
+		               o->request.settings.size);
+	p->args.steps = o->request.steps ? (unsigned)o->request.steps : most;
 	return 0;
 }
 
@@ -85,21 +90,22 @@ static uint64_t count_of(const struct planned *p)
 	return o->have_count ? o->count : bytes / p->item + (bytes % p->item > 0);
 }
 
-/* A barrier's notice is a byte, and all ranks' notices are the same whatever their order. */
+/* A barrier's notice is a byte, and the result does not depend on the order of the ranks' notices.
+ */
 static int take_types(struct planned *p, struct err *err)
 {
 	const struct options *o = p->o;
-	enum reduce_op op;
+	enum reduce_op op = o->request.op;
 
-	p->select.dtype = o->dtype ? dtype_by_name(o->dtype) : DTYPE_F32;
-	if (operation_named(p->kind, o->op, &op, err) < 0)
+	p->select.dtype = o->request.files.dtype == DTYPE_NONE ? DTYPE_F32 : o->request.files.dtype;
+	if (request_check_op(p->kind, op, err) < 0)
 		return -1;
 	if (p->kind == COLL_BARRIER) {
 		p->select.dtype = DTYPE_U8;
 		op = REDUCE_BAND;
 	}
 	if (coll_reduces(p->kind) && !reduce_op_defined(op, p->select.dtype))
-		return err_set(err, ERR_USAGE, "--op %s is not defined on %s", o->op,
+		return err_set(err, ERR_USAGE, "--op %s is not defined on %s", reduce_op_name(op),
 		               dtype_name(p->select.dtype));
 	p->select.op = op;
 	p->item = dtype_size(p->select.dtype);
@@ -110,20 +116,21 @@ static int lay_out(struct planned *p, uint64_t count, struct err *err)
 {
 	const struct options *o = p->o;
 
-	/* No algorithm sends more than every vector to every rank, and that is to be a number. */
-	if (count > INT64_MAX / p->item / (uint64_t)o->size)
+	/* No algorithm sends more than every vector to every rank; that must fit 63 bits. */
+	if (count > INT64_MAX / p->item / (uint64_t)o->request.settings.size)
 		return err_set(err, ERR_USAGE, "--count: %" PRIu64 " elements are too many", count);
-	p->off = calloc((size_t)o->size + 1, sizeof(*p->off));
-	p->scheds = calloc((size_t)o->size, sizeof(struct sched *));
+	p->off = calloc((size_t)o->request.settings.size + 1, sizeof(*p->off));
+	p->scheds = calloc((size_t)o->request.settings.size, sizeof(struct sched *));
 	if (!p->off || !p->scheds)
-		return err_nomem(err, "the plan", 16 * (unsigned long long)o->size);
-	coll_split(count, o->size, p->off);
-	p->args = (struct coll_args){.size = o->size,
-	                             .root = o->root,
+		return err_nomem(err, "the plan",
+		                 16 * (unsigned long long)o->request.settings.size);
+	coll_split(count, o->request.settings.size, p->off);
+	p->args = (struct coll_args){.size = o->request.settings.size,
+	                             .root = o->request.root,
 	                             .ninputs = 1,
 	                             .noutputs = 1,
 	                             .off = p->off,
-	                             .base = (unsigned)o->base,
+	                             .base = (unsigned)o->request.base,
 	                             .esize = (unsigned)p->item};
 	return take_steps(p, err);
 }
@@ -133,31 +140,31 @@ static int price(struct planned *p, struct err *err)
 	const struct options *o = p->o;
 	struct select_args *s = &p->select;
 
-	if (o->tuning && tuning_read(&p->tuning, o->tuning, err) < 0)
+	if (o->request.tuning && tuning_read(&p->tuning, o->request.tuning, err) < 0)
 		return -1;
 	s->kind = p->kind;
 	s->size = p->args.size;
 	s->bytes = coll_count(&p->args) * p->item;
-	s->ordered = coll_reduces(p->kind) && strcmp(o->order, "rank") == 0;
-	s->divergent = o->allow_divergent;
-	s->insecure = o->insecure;
+	s->ordered = coll_reduces(p->kind) && o->request.ordered;
+	s->divergent = o->request.divergent;
+	s->insecure = o->request.settings.insecure;
 	s->host_cpus = o->host_cpus;
 	s->base = p->args.base;
 	s->steps = p->args.steps;
-	s->tuning = o->tuning ? &p->tuning : NULL;
+	s->tuning = o->request.tuning ? &p->tuning : NULL;
 	p->model = select_model(s);
 	return select_all(s, &p->selection, err);
 }
 
 static int choose(struct planned *p, struct err *err)
 {
-	if (algorithm_named(p->kind, p->o->algorithm, &p->alg, err) < 0 ||
-	    (p->alg && p->select.ordered && algorithm_orders(p->alg, err) < 0))
+	if (request_algorithm(p->kind, p->o->request.algorithm, &p->alg, err) < 0 ||
+	    (p->alg && p->select.ordered && request_check_order(p->alg, err) < 0))
 		return -1;
 	if (!p->alg)
 		p->alg = p->selection.alg;
 	if (!p->alg)
-		return err_set(err, ERR_USAGE, "no algorithm of %s serves this; see --compare",
+		return err_set(err, ERR_USAGE, "no algorithm of %s can run this; see --compare",
 		               coll_name(p->kind));
 	p->runs = coll_resolve(p->alg, &p->args);
 	p->cost = coll_cost_of(p->alg, &p->args);
@@ -225,19 +232,19 @@ static int build_all(struct planned *p, struct err *err)
 	return 0;
 }
 
-/* All schedules, unless one is asked for and all are very many. */
+/* Build all schedules, or only that of --rank if all are too many. */
 static int build_wanted(struct planned *p, struct err *err)
 {
 	uint64_t steps;
 
-	if (p->o->rank < 0 || p->o->verify)
+	if (p->o->request.settings.rank < 0 || p->o->verify)
 		return build_all(p, err);
 	if (!simulate_estimate(p->alg, &p->args, &steps, p->why))
 		return err_set(err, code_of(p->why), "%s", p->why);
 	p->alone = steps >= SIMULATE_STEPS_MAX;
 	snprintf(p->why, sizeof p->why, "%d schedules of about %" PRIu64 " steps in all",
 	         p->args.size, steps);
-	return p->alone ? build(p, p->o->rank, err) : build_all(p, err);
+	return p->alone ? build(p, p->o->request.settings.rank, err) : build_all(p, err);
 }
 
 static int verify(struct planned *p, struct err *err)
@@ -261,8 +268,8 @@ static int show(struct planned *p, struct err *err)
 	if (choose(p, err) < 0 || build_wanted(p, err) < 0 || (p->o->verify && verify(p, err) < 0))
 		return -1;
 	if (p->o->json)
-		return plan_print_json(p, p->o->rank);
-	plan_print_text(p, p->o->rank);
+		return plan_print_json(p, p->o->request.settings.rank);
+	plan_print_text(p, p->o->request.settings.rank);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * plan: the parts of it. plan.c builds what is asked for, plan_print.c shows schedules,
- * plan_compare.c the prices of all algorithms.
+ * plan: plan.c builds the schedules, plan_print.c prints them, plan_compare.c prints the prices of
+ * all algorithms.
  */
 #ifndef COLLCTL_CMD_PLAN_H
 #define COLLCTL_CMD_PLAN_H
@@ -22,19 +22,20 @@ struct planned {
 	struct price_model model;
 	struct selection selection;
 	/* the algorithm (not with --compare) */
-	const struct coll_algorithm *alg, *runs; /* runs: what it falls back to, else alg */
-	enum dtype wire;                         /* what it sends */
+	const struct coll_algorithm *alg, *runs; /* runs: the fallback, else alg */
+	enum dtype wire;                         /* the type that it sends */
 	struct coll_cost cost;
 	double formula;        /* seconds */
 	struct sched **scheds; /* [size]; NULL: not built */
-	bool alone; /* only --rank's is built, for all are too many; what follows is not known */
+	bool alone; /* only the schedule of --rank is built, because all are too many; the members
+	               below are unknown */
 	char why[SIMULATE_TEXT];
 	struct sched_figures figures;
 	struct simulation simulated;
 	bool verified;
 };
 
-/* "TLS, rates of tuning.json": what the prices are for. */
+/* "TLS, rates of tuning.json": the basis of the prices. */
 const char *plan_rates_words(const struct planned *, char *text, size_t cap);
 
 void plan_print_text(const struct planned *, int rank); /* rank -1: all */

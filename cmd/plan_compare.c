@@ -14,10 +14,10 @@ struct line {
 	struct coll_cost cost;
 	struct simulation simulated;
 	bool is_simulated;
-	char why[SIMULATE_TEXT]; /* it is not */
+	char why[SIMULATE_TEXT]; /* the reason if it is not */
 };
 
-/* By price; what is another one here comes last. */
+/* Compares by price; algorithms that fall back to another come last. */
 static int cmp_lines(const void *pa, const void *pb)
 {
 	const struct select_price *a = ((const struct line *)pa)->price;
@@ -29,7 +29,7 @@ static int cmp_lines(const void *pa, const void *pb)
 		return other_a - other_b;
 	if (a->formula < b->formula || a->formula > b->formula)
 		return a->formula < b->formula ? -1 : 1;
-	return a->alg < b->alg ? -1 : a->alg > b->alg;
+	return a < b ? -1 : a > b; /* in the table's order */
 }
 
 static void fill(const struct planned *p, const struct select_price *price, struct line *line)

@@ -24,7 +24,7 @@ static const char *buf_name(const struct sched *s, uint32_t buf, char text[24])
 	return text;
 }
 
-/* A place of @st, as "out[4,8)", in the buffers or, for the files' steps, in a file. */
+/* A place of @st, such as "out[4,8)", in a buffer or, for READ and WRITE steps, in a file. */
 static const char *place(const struct sched *s, const struct sched_step *st, bool dst,
                          char text[96])
 {
@@ -95,8 +95,8 @@ const char *plan_rates_words(const struct planned *p, char *text, size_t cap)
 {
 	const char *connections = p->select.insecure ? "plain TCP" : "TLS";
 
-	if (p->o->tuning)
-		snprintf(text, cap, "%s, rates of %s", connections, p->o->tuning);
+	if (p->o->request.tuning)
+		snprintf(text, cap, "%s, rates of %s", connections, p->o->request.tuning);
 	else if (p->o->host_cpus)
 		snprintf(text, cap, "%s, a host of %d processors", connections, p->o->host_cpus);
 	else
@@ -112,24 +112,24 @@ void plan_print_text(const struct planned *p, int rank)
 
 	printf("%s %s", coll_name(p->kind), p->alg->name);
 	if (p->runs != p->alg)
-		printf(", which is %s here", p->runs->name);
+		printf(", which falls back to %s", p->runs->name);
 	printf(", %d ranks, %" PRIu64 " elements, %" PRIu64 " bytes of %s", p->args.size, count,
 	       count * p->item, dtype_name(p->select.dtype));
 	printf(p->wire != p->select.dtype ? ", sent as %s\n" : "\n", dtype_name(p->wire));
 	plan_rates_words(p, rates, sizeof rates);
 	if (p->alone) {
-		printf("%.0f steps; at most %.0f messages, %.0f bytes sent a rank\n",
+		printf("%.0f steps; at most %.0f messages, %.0f bytes sent per rank\n",
 		       p->cost.rounds, p->cost.messages, p->cost.sent * (double)(count * item));
 		printf("predicted: %.3f ms by formula, not simulated (%s); %s\n", p->formula * 1e3,
 		       p->why, rates);
 	} else {
 		printf("%.0f steps; at most %" PRIu64 " messages, %" PRIu64 " bytes sent, %" PRIu64
-		       " peers, %" PRIu64 " elements of scratch a rank\n",
+		       " peers, %" PRIu64 " elements of scratch per rank\n",
 		       p->cost.rounds, f->messages, f->elements * item, f->peers, f->scratch);
 		printf("predicted: %.3f ms by formula, %.3f ms simulated; %s\n", p->formula * 1e3,
 		       p->simulated.seconds * 1e3, rates);
 	}
-	if (p->kind == COLL_BARRIER && strcmp(p->o->algorithm, "auto") == 0)
+	if (p->kind == COLL_BARRIER && strcmp(p->o->request.algorithm, "auto") == 0)
 		puts(BARRIER_AUTO);
 	if (p->verified)
 		printf("verified: all %d schedules\n", p->args.size);
@@ -186,13 +186,13 @@ static json_t *json_ranks(const struct planned *p, int rank)
 	return ranks;
 }
 
-/* What all schedules tell, or null where they are not built. */
+/* A value that needs all schedules, or null if they are not built. */
 static json_t *known(const struct planned *p, uint64_t x)
 {
 	return p->alone ? json_null() : json_integer((json_int_t)x);
 }
 
-/* "steps" is the row's figure; "chain" what waits for what in these very schedules. */
+/* "steps" is the figure of the algorithm's row; "chain" is the longest chain in these schedules. */
 int plan_print_json(const struct planned *p, int rank)
 {
 	const struct sched_figures *f = &p->figures;

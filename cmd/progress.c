@@ -12,7 +12,7 @@
 #include "lib/base/io.h"
 #include "lib/base/json.h"
 
-/* How often something is shown, and when first. */
+/* The time of the first output, and the interval. */
 static const struct {
 	int64_t first, every; /* ns */
 } pace[] = {
@@ -45,7 +45,8 @@ static void show_json(const struct progress_now *now, double rate)
 	if (!text)
 		return;
 	size_t len = strlen(text);
-	text[len++] = '\n'; /* in the place of the terminating NUL: one write, newline included */
+	text[len++] =
+	        '\n'; /* replaces the terminating NUL, so that one write includes the newline */
 	write_all(STDERR_FILENO, text, len);
 	free(text);
 }
@@ -68,12 +69,12 @@ static void show(struct progress *p, bool last)
 
 	p->look(p->ctx, &now);
 	meter_add(&p->meter, clock_ns(), now.moved);
-	/* At first the bytes that moved give the rate, later those that are on disk. */
+	/* At first the moved bytes determine the rate, later those on disk. */
 	double rate = fmax(meter_rate(&p->meter), meter_rate(&p->early));
 	if (p->mode == PROGRESS_BAR)
 		bar_draw(progress_line(text, sizeof text, bar_width(), p->what, &now, rate));
 	else if (!last && !bar_writable())
-		return; /* the reader is behind: it will see the next one */
+		return; /* the reader is slow: skip this one */
 	else if (p->mode == PROGRESS_JSON)
 		show_json(&now, rate);
 	else
@@ -90,9 +91,9 @@ static void tick(void *ctx)
 		loop_timer_set(p->loop, &p->timer, p->due);
 }
 
-#define BEATS_OLD 2.0 /* seconds: the greatest age of a heartbeat */
+#define BEATS_OLD 2.0 /* seconds: the maximum age of a heartbeat */
 
-/* ---- from outside ---- */
+/* ---- public functions ---- */
 
 void progress_start(struct progress *p, const struct options *o, const char *what,
                     struct loop *loop, progress_look *look, void *ctx)
@@ -127,7 +128,7 @@ static uint64_t files_moved(struct progress *p, const struct job_progress *now)
 	return p->moved;
 }
 
-/* Seconds that the slowest rank needs, by its rate so far and its last heartbeat; 0: not known. */
+/* The remaining seconds of the slowest rank, from its rate and its last heartbeat; 0: unknown. */
 static double slowest_left(struct progress *p, const struct job_progress *now)
 {
 	const uint64_t done = (uint64_t)(now->slowest_done * METER_WHOLE);

@@ -7,13 +7,14 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/json.h"
 #include "lib/base/units.h"
 
-#define SMOOTHING  3.0 /* seconds after which a sample counts for half */
-#define BAR_LEAST  8   /* cells, or there is no bar */
+#define SMOOTHING  3.0 /* seconds after which a sample's weight is half */
+#define BAR_LEAST  8   /* cells; a shorter bar is not shown */
 #define BAR_MOST   30
 #define BETWEEN    2   /* blanks between fields */
-#define FIELD_TEXT 320 /* the names of who has joined are the longest */
+#define FIELD_TEXT 320 /* the names of the joined ranks are the longest field */
 
 /* ---- the rate ---- */
 
@@ -43,7 +44,7 @@ double meter_rate(const struct meter *m)
 	return m->weight > 0 ? m->sum / m->weight : -1;
 }
 
-/* Seconds left, for all ranks; negative: not known. */
+/* Remaining seconds for all ranks; negative: unknown. */
 static double time_left(const struct progress_now *now, double rate)
 {
 	double left = -1;
@@ -106,7 +107,7 @@ static void rate_text(char *buf, double rate)
 		         rate / scale, unit);
 }
 
-/* As duration_text, but seconds that don't flicker. */
+/* Like duration_text, but with seconds that do not flicker. */
 static void left_text(char *buf, double seconds)
 {
 	char text[UNITS_TEXT];
@@ -154,9 +155,9 @@ static void fill_fields(char field[FIELDS][FIELD_TEXT], const char *what,
 		         floor(100 * now->slowest_done));
 }
 
-/* ---- laying it out ---- */
+/* ---- layout ---- */
 
-/* Columns of all fields and what stands between them. */
+/* Columns of all fields and the blanks between them. */
 static int columns(char field[FIELDS][FIELD_TEXT])
 {
 	int sum = 0;
@@ -167,7 +168,7 @@ static int columns(char field[FIELDS][FIELD_TEXT])
 	return sum;
 }
 
-/* The cells of a bar that fits beside the fields in @width columns; 0: none does. */
+/* The cells of a bar that fits next to the fields in @width columns; 0: none fits. */
 static int bar_cells(char field[FIELDS][FIELD_TEXT], int width)
 {
 	int cells = width - columns(field) - BETWEEN - 2;
@@ -187,11 +188,11 @@ static void draw_bar(char *buf, int cells, double done)
 	memcpy(buf + cells, "]", 2);
 }
 
-/* Leave fields out until the rest fits in @width columns, with a bar as long as it tells more than
- * what would have to give way. */
+/* Drop fields until the rest fits in @width columns. Keep the bar as long as it is more useful than
+ * the fields that would make room for it. */
 static void fit(char field[FIELDS][FIELD_TEXT], int width, const struct progress_now *now)
 {
-	/* "run" says less than how long it takes; any other phase says more. */
+	/* "run" is less useful than the remaining time; any other phase is more useful. */
 	const enum field before_bar[] = {*field[LEFT] ? DOING : SLOWEST, WHAT};
 	static const enum field after_bar[] = {SLOWEST, AMOUNT, WHAT, RATE, LEFT, DOING};
 	const bool bar = *field[PERCENT];
@@ -203,7 +204,7 @@ static void fit(char field[FIELDS][FIELD_TEXT], int width, const struct progress
 	}
 	for (size_t i = 0; columns(field) > width && i < sizeof after_bar / sizeof *after_bar; i++)
 		*field[after_bar[i]] = '\0';
-	if (columns(field) == 0 && now->joined) { /* its end is left out */
+	if (columns(field) == 0 && now->joined) { /* truncate it */
 		joined_text(now->joined, field[DOING], FIELD_TEXT);
 		if (width < FIELD_TEXT)
 			field[DOING][width > 0 ? width : 0] = '\0';
@@ -235,14 +236,14 @@ char *progress_line(char *buf, size_t cap, int width, const char *what,
 
 static json_t *real_or_null(double x)
 {
-	return x >= 0 && isfinite(x) ? json_real(x) : json_null();
+	return x >= 0 && isfinite(x) ? json_measured(x) : json_null();
 }
 
 json_t *progress_json(const struct progress_now *now, double rate)
 {
 	json_t *slowest = now->slowest < 0 ? json_null()
-	                                   : json_pack("{s:i, s:f}", "rank", now->slowest, "done",
-	                                               now->slowest_done);
+	                                   : json_pack("{s:i, s:o}", "rank", now->slowest, "done",
+	                                               json_measured(now->slowest_done));
 
 	json_t *object = json_pack("{s:{s:o, s:s, s:I, s:o, s:o, s:o, s:o}}", "progress", "rank",
 	                           now->rank < 0 ? json_null() : json_integer(now->rank), "phase",

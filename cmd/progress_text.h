@@ -1,5 +1,4 @@
-/* How far something is, in words and numbers: the bar's line, the JSON line, and the rate behind
- * both. Nothing here prints. */
+/* Formats progress: the bar's line, the JSON line, and the rate for both. Nothing here prints. */
 #ifndef COLLCTL_CMD_PROGRESS_TEXT_H
 #define COLLCTL_CMD_PROGRESS_TEXT_H
 
@@ -12,19 +11,19 @@
 #include "lib/job/proto.h"
 
 struct progress_now {
-	int rank;            /* -1: none, or not known yet */
+	int rank;            /* -1: none, or unknown */
 	const char *phase;   /* a word, for JSON: "run" */
 	const char *doing;   /* the same for people: "waiting for ranks" */
 	uint64_t moved;      /* bytes of the user's files */
-	uint64_t total;      /* bytes that `moved` will be at the end, about; 0: not known */
-	int slowest;         /* the rank that is least far; -1: not known */
-	double slowest_done; /* how far it is, 0 to 1 */
+	uint64_t total;      /* approximate final value of `moved`; 0: unknown */
+	int slowest;         /* the rank with the least progress; -1: unknown */
+	double slowest_done; /* its progress, 0 to 1 */
 	const struct joined
 	        *joined; /* the ranks that have joined, while some are missing; NULL: not known */
-	double slowest_left; /* seconds that it still needs; 0: not known */
+	double slowest_left; /* its remaining seconds; 0: unknown */
 };
 
-/* Bytes a second over the last seconds. Zeroed: nothing known. */
+/* Bytes per second over the last seconds. Unknown when zeroed. */
 struct meter {
 	int64_t at; /* of the last sample, clock_ns(); 0: none */
 	uint64_t moved;
@@ -34,9 +33,9 @@ struct meter {
 
 /* Measure from @at on, even if no byte has moved yet. */
 void meter_start(struct meter *, int64_t at);
-/* Take a sample at @at. Time before the first byte doesn't count. */
+/* Take a sample at @at. Time before the first byte does not count. */
 void meter_add(struct meter *, int64_t at, uint64_t moved);
-/* Negative: not known. */
+/* Negative: unknown. */
 double meter_rate(const struct meter *);
 
 /* "3 of 4 joined, missing: rank 2", "2 of 4 joined: nodea, nodeb". Returns @buf. */
@@ -44,9 +43,9 @@ char *joined_text(const struct joined *, char *buf, size_t cap);
 
 /*
  * "allreduce  [######......]  43%  1.2 of 2.8 GiB  612 MiB/s  2.6 s left  run  slowest: rank 2
- * (38%)" in at most @width - 1 columns (0: any width, and no bar) and @cap bytes: what doesn't fit
- * is left out, the least telling first; @rate in bytes a second, negative: not known. Plain ASCII
- * if @what and now->doing are. Returns @buf.
+ * (38%)" in at most @width - 1 columns (0: any width, and no bar) and @cap bytes: drops fields that
+ * do not fit, the least useful first; @rate in bytes per second, negative: unknown. Plain ASCII if
+ * @what and now->doing are. Returns @buf.
  */
 char *progress_line(char *buf, size_t cap, int width, const char *what,
                     const struct progress_now *now, double rate);

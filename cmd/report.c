@@ -12,8 +12,8 @@
 #include "lib/base/io.h"
 #include "lib/base/json.h"
 
-/* The length of the UTF-8 character at @s, or 0 where there is none: malformed, overlong, a
- * surrogate, or a control character of either set (C0, DEL, C1). */
+/* The length of the printable UTF-8 character at @s; 0: malformed, overlong, a surrogate, or a
+ * control character (C0, DEL, C1). */
 static size_t printable_char(const unsigned char *s)
 {
 	if (s[0] < 0x80)
@@ -57,7 +57,7 @@ char *report_escape(char *dst, size_t cap, const char *src)
 	return dst;
 }
 
-/* The rank to name: the culprit, else this process's own. */
+/* The rank to name: the culprit, else this process's. */
 static int blamed(const struct err *e, int rank)
 {
 	return e->rank >= 0 ? e->rank : rank;
@@ -70,8 +70,8 @@ int report(const struct err *e, int rank)
 	report_escape(text, sizeof text, e->text);
 	rank = blamed(e, rank);
 	bar_clear();
-	/* stderr is unbuffered: one call is one write, and the messages of ranks that share it
-	 * stay whole. */
+	/* stderr is unbuffered: one call is one write, so messages of ranks that share it do not
+	 * mix. */
 	if (rank >= 0 && e->host[0])
 		fprintf(stderr, "collctl: rank %d (%s): %s\n", rank,
 		        report_escape(host, sizeof host, e->host), text);
@@ -124,7 +124,8 @@ int report_json(json_t *object)
 		return report(&err, -1);
 	}
 	size_t len = strlen(text);
-	text[len++] = '\n'; /* in the place of the terminating NUL: one write, newline included */
+	text[len++] =
+	        '\n'; /* replaces the terminating NUL, so that one write includes the newline */
 	bar_clear();
 	if (fflush(stdout) || write_all(STDOUT_FILENO, text, len) < 0)
 		err_errno(&err, ERR_OUTPUT, "stdout");
@@ -137,7 +138,7 @@ int report_failure(const char *command, bool json, const struct err *e, int rank
 	int code = report(e, rank);
 
 	if (json) {
-		json_forget_memory(); /* of what was built before */
+		json_forget_memory(); /* free the memory of what was built before */
 		json_t *error = report_error_json(e, rank, phase);
 		json_t *name = command ? json_string(command) : NULL;
 		report_json(json_pack("{s:o, s:b, s:o}", "command", name ? name : json_null(), "ok",

@@ -1,6 +1,6 @@
 /*
- * What a command says when it fails: one line on stderr for people and, with --json, one object on
- * stdout for scripts. Libraries return errors; only this file prints them.
+ * Reports a failed command: one line on stderr and, with --json, one object on stdout. Libraries
+ * return errors; only this file prints them.
  */
 #ifndef COLLCTL_CMD_REPORT_H
 #define COLLCTL_CMD_REPORT_H
@@ -13,15 +13,15 @@
 #include "lib/base/err.h"
 
 /* Print "collctl: [rank N[ (host)]: ]text" to stderr and return the exit code of @e. The rank is
- * the culprit's where @e names one, else @rank, the process's own (-1: it has none). */
+ * the culprit if @e names one, else @rank, this process's rank (-1: none). */
 int report(const struct err *e, int rank);
 
-/* A remark that is no failure, in the same form; nothing with --quiet (the caller's to check). */
+/* Print a note, which is not a failure, in the same form. The caller checks --quiet. */
 void report_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Copy @src to @dst so that it can do no harm on a terminal: control characters and bytes that are
- * not UTF-8 become \xNN. Text that came from a peer or from a file name goes through it. Cuts at
- * @cap, never inside an escape or a character. Returns @dst. */
+/* Copy @src to @dst, safe for a terminal: control characters and bytes that are not UTF-8 become
+ * \xNN. Used for text from peers and file names. Truncates to @cap, never inside an escape or a
+ * character. Returns @dst. */
 char *report_escape(char *dst, size_t cap, const char *src);
 
 /* The value of "error" in --json: {"code","name","rank","host","phase","message"}. @rank as for
@@ -29,15 +29,15 @@ char *report_escape(char *dst, size_t cap, const char *src);
  * @phase: "start", "join", "connect", "run", "commit". A new reference; NULL: out of memory. */
 json_t *report_error_json(const struct err *e, int rank, const char *phase);
 
-/* A file's name, which need not be text, as JSON can hold it. A new reference. */
+/* A file name as a JSON string; the name need not be UTF-8. A new reference. */
 json_t *report_path_json(const char *path);
 
-/* Print @object (whose reference it takes; NULL counts as out of memory) and a newline to stdout
- * in a single write, so that the lines of several ranks don't mix. Returns 0, or the exit code
- * after reporting why it could not. */
+/* Print @object and a newline to stdout in a single write, so that the lines of several ranks do
+ * not mix. Takes the reference; NULL means out of memory. Returns 0, or the exit code after
+ * reporting an error. */
 int report_json(json_t *object);
 
-/* The whole of a command that failed before it began: report, and with @json also
+/* Report a command that failed before it started; with @json also print
  * {"command","ok":false,"error":{...}} on stdout. @command may be NULL. Returns the exit code. */
 int report_failure(const char *command, bool json, const struct err *e, int rank,
                    const char *phase);

@@ -4,68 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/commands.h"
 #include "cmd/report.h"
 #include "lib/base/clock.h"
+#include "lib/base/json.h"
 #include "lib/base/units.h"
+#include "lib/coll/bench.h"
+#include "lib/coll/inspect.h"
 
 static double seconds(int64_t from, int64_t to)
 {
 	return from && to > from ? (double)(to - from) / NS_PER_SEC : 0;
-}
-
-static double algbw(const struct result *r)
-{
-	double s = seconds(r->times.connect, r->times.run);
-	return s > 0 ? (double)r->bytes / s / 1e9 : 0;
-}
-
-static json_t *string_or_null(const char *s)
-{
-	return s ? json_string(s) : json_null();
-}
-
-static json_t *seconds_json(const struct times *t)
-{
-	int64_t end = t->commit ? t->commit : clock_ns();
-	return json_pack("{s:f, s:f, s:f, s:f, s:f}", "total", seconds(t->start, end), "join",
-	                 seconds(t->start, t->join), "connect", seconds(t->join, t->connect), "run",
-	                 seconds(t->connect, t->run), "commit", seconds(t->run, t->commit));
-}
-
-static json_t *to_json(const struct result *r, const struct err *err, const char *phase,
-                       json_t *inputs)
-{
-	json_t *j = json_object();
-	json_object_set_new(j, "command", json_string(r->command));
-	json_object_set_new(j, "ok", json_boolean(!err));
-	json_object_set_new(j, "rank", r->rank >= 0 ? json_integer(r->rank) : json_null());
-	json_object_set_new(j, "size", r->size ? json_integer(r->size) : json_null());
-	json_object_set_new(j, "algorithm", string_or_null(r->algorithm));
-	json_object_set_new(j, "requested", string_or_null(r->requested));
-	json_object_set_new(j, "op", string_or_null(r->op));
-	json_object_set_new(j, "dtype", string_or_null(r->dtype));
-	json_object_set_new(j, "count", json_integer((json_int_t)r->count));
-	json_object_set_new(j, "bytes", json_integer((json_int_t)r->bytes));
-	if (r->tensors)
-		json_object_set_new(j, "tensors", json_integer((json_int_t)r->tensors));
-	json_object_set_new(j, "inputs", inputs);
-	json_object_set_new(j, "output", r->output ? report_path_json(r->output) : json_null());
-	json_object_set_new(j, "digest", string_or_null(r->digest[0] ? r->digest : NULL));
-	json_object_set_new(j, "steps", json_integer((json_int_t)r->stats.messages));
-	json_object_set_new(j, "peers", json_integer(r->peers));
-	json_object_set_new(j, "windows", json_integer(r->windows));
-	json_object_set_new(j, "streams", json_integer(r->streams));
-	json_object_set_new(j, "bytes_sent", json_integer((json_int_t)r->stats.bytes_sent));
-	json_object_set_new(j, "bytes_received", json_integer((json_int_t)r->stats.bytes_received));
-	json_object_set_new(j, "seconds", seconds_json(&r->times));
-	json_object_set_new(j, "algbw", json_real(algbw(r)));
-	json_object_set_new(j, "busbw", json_real(algbw(r) * r->bus_factor));
-	if (r->found)
-		json_object_set(j, "stats", r->found);
-	if (r->files)
-		json_object_set_new(j, "files", r->files);
-	json_object_set_new(j, "error", err ? report_error_json(err, r->rank, phase) : json_null());
-	return j;
 }
 
 bool result_shown(const struct options *o, int rank)
@@ -73,8 +22,148 @@ bool result_shown(const struct options *o, int rank)
 	return o->verbose > 0 || (o->verbose == 0 && rank == 0);
 }
 
+/* The operation in the report. */
+static const char *op_of(const struct coll_request *r)
+{
+	bool has = r->work == WORK_COLLECTIVE && coll_reduces(r->kind);
+	return has ? reduce_op_name(r->op) : NULL;
+}
+
+static const char *requested_of(const struct coll_request *r)
+{
+	return r->work == WORK_VERIFY ? NULL : r->algorithm;
+}
+
+static const char *algorithm_of(const struct coll_result *r, const struct coll_request *q)
+{
+	return r->algorithm ? r->algorithm->name : requested_of(q);
+}
+
+/* A remark in parentheses after the line, or NULL. */
+static const char *remark_of(const struct coll_result *r, const struct coll_request *q)
+{
+	if (q->work != WORK_BARRIER)
+		return NULL;
+	if (!r->algorithm)
+		return BARRIER_AUTO;
+	return strcmp(r->algorithm->name, "all_to_all") == 0
+	               ? "every link carries full-size packets"
+	               : "its links carry full-size packets";
+}
+
+/* ---- JSON ---- */
+
+static double algbw(const struct coll_result *r)
+{
+	double s = seconds(r->times.connect, r->times.run);
+	return s > 0 ? (double)r->bytes / s / 1e9 : 0;
+}
+
+static double busbw(const struct coll_result *r, const struct coll_request *q)
+{
+	return q->work == WORK_COLLECTIVE ? algbw(r) * bench_bus_factor(q->kind, r->size) : 0;
+}
+
+static json_t *string_or_null(const char *s)
+{
+	return s ? json_string(s) : json_null();
+}
+
+static json_t *seconds_json(const struct coll_times *t)
+{
+	int64_t end = t->commit ? t->commit : clock_ns();
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "total",
+	                 json_measured(seconds(t->start, end)), "join",
+	                 json_measured(seconds(t->start, t->join)), "connect",
+	                 json_measured(seconds(t->join, t->connect)), "run",
+	                 json_measured(seconds(t->connect, t->run)), "commit",
+	                 json_measured(seconds(t->run, t->commit)));
+}
+
+static json_t *inputs_json(const struct coll_result *r)
+{
+	json_t *names = json_array();
+	for (int i = 0; i < r->ninputs; i++)
+		json_array_append_new(names, report_path_json(r->inputs[i]));
+	return names;
+}
+
+static json_t *found_json(const struct coll_result *r)
+{
+	json_t *tensors = json_array();
+	for (size_t i = 0; i < r->nfound; i++) {
+		const struct coll_found *f = &r->found[i];
+		json_array_append_new(tensors,
+		                      json_pack("{s:o, s:s, s:I, s:I, s:I}", "input",
+		                                report_path_json(f->input), "name", f->tensor,
+		                                "count", (json_int_t)f->count, "nan",
+		                                (json_int_t)f->nans, "inf", (json_int_t)f->infs));
+	}
+	return json_pack("{s:I, s:I, s:I, s:o}", "count", (json_int_t)r->found_all.count, "nan",
+	                 (json_int_t)r->found_all.nans, "inf", (json_int_t)r->found_all.infs,
+	                 "tensors", tensors);
+}
+
+static json_t *files_json(const struct coll_result *r)
+{
+	json_t *files = json_array();
+	char digest[DIGEST_TEXT];
+	for (int k = 0; r->files && k < r->ninputs; k++)
+		json_array_append_new(files,
+		                      json_pack("{s:o, s:s}", "file",
+		                                report_path_json(r->files[k].data.path), "digest",
+		                                digest_text(r->files[k].digest, digest)));
+	return files;
+}
+
+static json_t *digest_json(const struct coll_result *r)
+{
+	char digest[DIGEST_TEXT];
+	return r->has_digest ? json_string(digest_text(r->digest, digest)) : json_null();
+}
+
+static json_t *to_json(const struct coll_result *r, const struct coll_request *q)
+{
+	const struct err *err = r->err.code ? &r->err : NULL;
+	json_t *j = json_object();
+	json_object_set_new(j, "command", json_string(q->command));
+	json_object_set_new(j, "ok", json_boolean(!err));
+	json_object_set_new(j, "rank", r->rank >= 0 ? json_integer(r->rank) : json_null());
+	json_object_set_new(j, "size", r->size ? json_integer(r->size) : json_null());
+	json_object_set_new(j, "algorithm", string_or_null(algorithm_of(r, q)));
+	json_object_set_new(j, "requested", string_or_null(requested_of(q)));
+	json_object_set_new(j, "op", string_or_null(op_of(q)));
+	json_object_set_new(j, "dtype", string_or_null(r->dtype));
+	json_object_set_new(j, "count", json_integer((json_int_t)r->count));
+	json_object_set_new(j, "bytes", json_integer((json_int_t)r->bytes));
+	if (r->tensors)
+		json_object_set_new(j, "tensors", json_integer((json_int_t)r->tensors));
+	json_object_set_new(j, "inputs", inputs_json(r));
+	json_object_set_new(j, "output", r->output ? report_path_json(r->output) : json_null());
+	json_object_set_new(j, "digest", digest_json(r));
+	json_object_set_new(j, "steps", json_integer((json_int_t)r->stats.messages));
+	json_object_set_new(j, "peers", json_integer(r->peers));
+	json_object_set_new(j, "windows", json_integer(r->windows));
+	json_object_set_new(j, "streams", json_integer(r->streams));
+	json_object_set_new(j, "bytes_sent", json_integer((json_int_t)r->stats.bytes_sent));
+	json_object_set_new(j, "bytes_received", json_integer((json_int_t)r->stats.bytes_received));
+	json_object_set_new(j, "seconds", seconds_json(&r->times));
+	json_object_set_new(j, "algbw", json_measured(algbw(r)));
+	json_object_set_new(j, "busbw", json_measured(busbw(r, q)));
+	if (q->stats && !err)
+		json_object_set_new(j, "stats", found_json(r));
+	if (q->work == WORK_VERIFY)
+		json_object_set_new(j, "files", files_json(r));
+	json_object_set_new(j, "error",
+	                    err ? report_error_json(err, r->rank, phase_name(r->phase))
+	                        : json_null());
+	return j;
+}
+
+/* ---- text ---- */
+
 /* "19.7 s (join 1.0 ms, connect 3.1 ms, run 18.2 s, commit 1.5 s)" */
-static char *times_text(const struct times *t, char *buf, size_t cap)
+static char *times_text(const struct coll_times *t, char *buf, size_t cap)
 {
 	char total[UNITS_TEXT], join[UNITS_TEXT], connect[UNITS_TEXT], run[UNITS_TEXT],
 	        commit[UNITS_TEXT];
@@ -88,59 +177,105 @@ static char *times_text(const struct times *t, char *buf, size_t cap)
 	return buf;
 }
 
-/* One line of what was done. */
-static void summary(const struct result *r)
+/* Print one line that summarises the job. */
+static void summary(const struct coll_result *r, const struct coll_request *q)
 {
-	const char *by = r->algorithm ? " by " : "", *algorithm = r->algorithm ? r->algorithm : "";
-	char size[UNITS_TEXT], total[UNITS_TEXT], times[8 * UNITS_TEXT];
-	const struct times *t = &r->times;
+	const char *algorithm = algorithm_of(r, q), *op = op_of(q), *remark = remark_of(r, q);
+	const char *by = algorithm ? " by " : "";
+	char size[UNITS_TEXT], total[UNITS_TEXT], times[8 * UNITS_TEXT], digest[DIGEST_TEXT];
+	const struct coll_times *t = &r->times;
 
+	if (!algorithm)
+		algorithm = "";
 	if (!r->dtype) {
-		report_note("rank %d: %s of %d ranks%s%s: %s%s%s%s", r->rank, r->command, r->size,
+		report_note("rank %d: %s of %d ranks%s%s: %s%s%s%s", r->rank, q->command, r->size,
 		            by, algorithm, duration_text(seconds(t->start, t->commit), total),
-		            r->remark ? " (" : "", r->remark ? r->remark : "",
-		            r->remark ? ")" : "");
+		            remark ? " (" : "", remark ? remark : "", remark ? ")" : "");
 		return;
 	}
-	report_note("rank %d: %s%s%s of %d ranks%s%s: %s of %s in %s%s%s%s%s", r->rank, r->command,
-	            r->op ? " " : "", r->op ? r->op : "", r->size, by, algorithm,
-	            size_text(r->bytes, size), strcmp(r->dtype, "mixed") ? r->dtype : "mixed types",
+	report_note("rank %d: %s%s%s of %d ranks%s%s: %s of %s in %s%s%s%s%s", r->rank, q->command,
+	            op ? " " : "", op ? op : "", r->size, by, algorithm, size_text(r->bytes, size),
+	            strcmp(r->dtype, "mixed") ? r->dtype : "mixed types",
 	            times_text(t, times, sizeof times), r->output ? ", wrote " : "",
-	            r->output ? r->output : "", r->digest[0] ? ", digest " : "", r->digest);
+	            r->output ? r->output : "", r->has_digest ? ", digest " : "",
+	            r->has_digest ? digest_text(r->digest, digest) : "");
 }
 
-int result_print(const struct result *r, const struct options *o, const struct err *err,
-                 const char *phase, json_t *inputs)
+/* --stats: print the tensors of the inputs that have NaN or Inf. */
+static void print_found(const struct coll_result *r)
 {
-	int code = err ? report(err, r->rank) : 0;
+	for (size_t i = 0; i < r->nfound; i++) {
+		const struct coll_found *f = &r->found[i];
+		report_note("rank %d: %s%s%s%s: %" PRIu64 " NaN and %" PRIu64 " Inf in %" PRIu64
+		            " elements",
+		            r->rank, f->input, *f->tensor ? ": tensor '" : "", f->tensor,
+		            *f->tensor ? "'" : "", f->nans, f->infs, f->count);
+	}
+	if (r->ninputs && !r->nfound)
+		report_note("rank %d: no NaN and no Inf in %" PRIu64 " elements", r->rank,
+		            r->found_all.count);
+}
+
+/* "w.safetensors: tensor 'a.b' f32 (3, 4): digest 0123..." */
+static void print_tensors(const struct inspection *file, int rank)
+{
+	char shape[ARRAY_SHAPE_TEXT], digest[DIGEST_TEXT];
+
+	for (size_t i = 0; i < file->data.ntensors; i++) {
+		const struct tensor *t = &file->data.tensors[i];
+		report_note("rank %d: %s: tensor '%s' %s %s: digest %s", rank, file->data.path,
+		            t->name, dtype_name(t->dtype), tensor_shape_text(t, shape),
+		            digest_text(file->digests[i], digest));
+	}
+}
+
+/* verify: print the files, with -v also their tensors. */
+static void print_files(const struct coll_result *r, const struct options *o)
+{
+	char digest[DIGEST_TEXT];
+
+	for (int k = 0; r->files && k < r->ninputs; k++) {
+		const struct inspection *file = &r->files[k];
+		if (o->verbose > 0 && !dataset_is_array(&file->data))
+			print_tensors(file, r->rank);
+		report_note("rank %d: %s: digest %s", r->rank, file->data.path,
+		            digest_text(file->digest, digest));
+	}
+}
+
+int result_print(const struct coll_result *r, const struct coll_request *q, const struct options *o)
+{
+	bool ok = !r->err.code;
+	if (ok && q->stats && o->verbose >= 0)
+		print_found(r);
+	if (ok && !o->json && result_shown(o, r->rank))
+		print_files(r, o);
+	int code = ok ? 0 : report(&r->err, r->rank);
 	if (o->json) {
-		int printed = report_json(to_json(r, err, phase, inputs));
-		json_decref(r->found);
+		int printed = report_json(to_json(r, q));
 		return code ? code : printed;
 	}
-	json_decref(r->found);
-	json_decref(inputs);
-	if (!err && result_shown(o, r->rank))
-		summary(r);
+	if (ok && result_shown(o, r->rank))
+		summary(r, q);
 	return code;
 }
 
 void price_remark(const struct selection *s, const struct select_price *p, char *text, size_t cap)
 {
 	static const char *const taken[] = {
-	        [SELECT_BY_FORMULA] = "taken: the cheapest",
-	        [SELECT_BY_MEASUREMENT] = "taken: the fastest measured",
-	        [SELECT_BY_ROUNDING] = "taken: rounds 16-bit floats once",
-	        [SELECT_BY_LINKS] = "taken: the links of barrier without -a",
+	        [SELECT_BY_FORMULA] = "chosen: the fastest by formula",
+	        [SELECT_BY_MEASUREMENT] = "chosen: the fastest measured",
+	        [SELECT_BY_ROUNDING] = "chosen: rounds 16-bit floats once",
+	        [SELECT_BY_LINKS] = "chosen: the links of barrier without -a",
 	};
 
 	*text = '\0';
 	if (p->alg == s->alg)
 		snprintf(text, cap, "%s", taken[s->reason]);
 	else if (p->verdict == SELECT_FALLS_BACK)
-		snprintf(text, cap, "is %s here", p->runs->name);
+		snprintf(text, cap, "falls back to %s", p->runs->name);
 	else if (p->verdict == SELECT_UNORDERED)
-		snprintf(text, cap, "can't add in rank order");
+		snprintf(text, cap, "cannot add in rank order");
 	else if (p->verdict == SELECT_DIVERGENT)
 		snprintf(text, cap, "needs --allow-divergent");
 }

@@ -1,49 +1,21 @@
-/* What a collective tells when it is over: a line for people, or the JSON object of the contract.
+/* Prints the result of a job: a line of text or the JSON object.
  */
 #ifndef COLLCTL_CMD_RESULT_H
 #define COLLCTL_CMD_RESULT_H
 
-#include <jansson.h>
-
 #include "cmd/options.h"
-#include "lib/data/digest.h"
-#include "lib/exec/exec.h"
-#include "lib/exec/select.h"
+#include "lib/coll/coll.h"
 
-/* clock_ns() at the end of each phase; 0: not reached. */
-struct times {
-	int64_t start, join, connect, run, commit;
-};
-
-struct result {
-	const char *command;
-	int rank, size;                    /* rank -1: not known */
-	const char *requested, *algorithm; /* the one that ran; NULL: none */
-	const char *op, *dtype, *output;   /* NULL: none */
-	uint64_t count, bytes;
-	size_t tensors;           /* with names; 0: an array */
-	json_t *found;            /* --stats; NULL: not asked for. Taken over by result_print */
-	json_t *files;            /* --json of verify: their digests; NULL. Taken over likewise */
-	char digest[DIGEST_TEXT]; /* "": none */
-	struct exec_stats stats;
-	int peers;
-	uint32_t windows, streams;
-	struct times times;
-	const char *remark; /* in parentheses behind the line; NULL: none */
-	double bus_factor;  /* bus bandwidth is algorithm bandwidth times this */
-};
-
-/* Does @rank say what was done? Rank 0, or with -v every one; with -q none. */
+/* Does @rank print the result? Rank 0 does, with -v every rank, with -q none. */
 bool result_shown(const struct options *, int rank);
-/* Print it; @err: the failure, or NULL. Takes over @inputs (a JSON array). Returns the exit code.
- */
-int result_print(const struct result *, const struct options *, const struct err *err,
-                 const char *phase, json_t *inputs);
+/* Print the result of a job: requested statistics and digests, then a line or the JSON object; or
+ * the failure. Returns the exit code. */
+int result_print(const struct coll_result *, const struct coll_request *, const struct options *);
 
-/* What is to be said of an algorithm: that it is taken and why, or why it may not be; "". */
+/* The remark on an algorithm: that it was chosen and why, or why it is excluded; else "". */
 void price_remark(const struct selection *, const struct select_price *, char *text, size_t cap);
-/* --explain: the algorithms with their prices, which one is taken and why, and why others may not
- * be; on stderr. */
+/* --explain: print the algorithms with their prices, the choice and its reason, and the reasons to
+ * exclude others, on stderr. */
 void explain_selection(const struct select_args *, const struct selection *);
 
 #endif

@@ -1,13 +1,14 @@
 /*
- * `collctl run`: N ranks on this host with a secret of their own.
+ * `collctl run`: N ranks on this host with a new secret.
  *
- * A collective of collctl is run by forking alone: the child calls collctl_main, so that a hundred
- * ranks start in the time of a few execs. It needs no store: rank 0 inherits a listening socket
+ * For a command of collctl it only forks: the child calls collctl_main, so that a hundred ranks
+ * start in the time of a few execs. It needs no store: rank 0 inherits a listening socket
  * (COLLCTL_LISTEN_FD), the others get its address (COLLCTL_COORDINATOR). Any other COMMAND is a
- * program, which may call collctl as often as it likes; for these `run` serves a store.
+ * program, which may call collctl any number of times; for programs `run` serves a store.
  *
- * One epoll loop watches signals and the ranks' stderr. The first rank that fails decides the exit
- * code; the others learn of it through the job and are given time to say so and to clean up.
+ * One epoll loop watches signals and the ranks' stderr. The first rank that fails determines the
+ * exit code. The others learn of the failure through the job and get time to report it and to clean
+ * up.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
+#include "lib/coll/request.h"
 #include "lib/job/secret.h"
 #include "lib/job/store_server.h"
 #include "lib/net/addr.h"
@@ -40,12 +42,12 @@
 
 struct rank {
 	pid_t pid;      /* 0: not started, or ended */
-	bool own_group; /* signals go to its process group, and so to its children too */
+	bool own_group; /* signals go to its process group, which includes its children */
 	struct lines out, err;
-	int json; /* with --json: an unnamed file that takes its stdout; -1: none */
+	int json; /* with --json: an unnamed file for its stdout; -1: none */
 };
 
-/* How far we have got with ending the ranks. */
+/* The stage of ending the ranks. */
 enum ending { NOT_ENDING, ENDING_BY_THEMSELVES, ENDING_BY_TERM, ENDING_BY_KILL };
 
 struct run {
@@ -63,19 +65,19 @@ struct run {
 	struct rlimit caller_files, caller_core;
 
 	char secret[SECRET_TEXT], token[SECRET_TEXT];
-	int listener; /* for rank 0; -1: handed over, or a store is served */
+	int listener; /* for rank 0; -1: given to rank 0, or a store is served */
 	int port;     /* of the listener or of the store */
 	pid_t store;
 
 	enum ending ending;
-	int64_t deadline; /* of the present stage of ending */
-	int code;         /* of the first rank that failed, or of run itself; 0: none has */
+	int64_t deadline; /* of the current stage of ending */
+	int code;         /* of the first rank that failed, or of run itself; 0: no failure */
 	int signal;       /* that ended run; 0: none */
 };
 
-/* ---- what COMMAND is ---- */
+/* ---- COMMAND ---- */
 
-/* Is @word this very program, by name or by path? */
+/* Is @word this program, by name or by path? */
 static bool is_self(const char *word)
 {
 	struct stat a, b;
@@ -112,7 +114,43 @@ static void understand(struct run *r, int argc, char **argv)
 	r->program = !(is_self(argv[1]) && word < r->argc && is_collective(r->argv[word]));
 }
 
-/* Can execvp find @name? Asked once here, so that a typing error is reported once. */
+/* Parse the words like each rank, but without the environment, which differs there. Returns the
+ * command to explain or run; NULL: the whole program, or an error. */
+static const struct command *parse_collective(struct options *o, int size, int argc, char **argv,
+                                              struct err *err)
+{
+	if (options_parse_leading(o, &argc, argv, err) < 0 || argc < 2)
+		return NULL;
+	const struct command *cmd = command_find(argv[1]);
+	enum coll_kind kind;
+	argc--;
+	if (cmd && !o->help && options_parse_words(cmd, o, &argc, argv + 1, err) == 0 && !o->help &&
+	    coll_by_name(cmd->name, &kind) == 0)
+		request_check_ranks(kind, o->request.root, o->request.steps, size, err);
+	return cmd;
+}
+
+/* Report errors and help once here, instead of in every rank. -1: an error, 1: help, 0: neither.
+ * *@json: the command line has --json. */
+static int check_collective(const struct run *r, bool *json, struct err *err)
+{
+	struct options o;
+	char **argv = calloc((size_t)r->argc + 1, sizeof *argv); /* parsing sorts it */
+	if (!argv)
+		return err_nomem(err, "the command line", (size_t)r->argc * sizeof *argv);
+	memcpy(argv, r->argv, (size_t)r->argc * sizeof *argv);
+	options_init(&o);
+	const struct command *cmd = parse_collective(&o, r->size, r->argc, argv, err);
+	*json |= o.json;
+	if (o.help && !err->code)
+		options_help(cmd, stdout);
+	int ret = err->code ? -1 : o.help;
+	options_release(&o);
+	free(argv);
+	return ret;
+}
+
+/* Can execvp find @name? Checked here, so that a typing error is reported only once. */
 static bool is_program(const char *name)
 {
 	if (strchr(name, '/'))
@@ -137,7 +175,7 @@ static int check_program(const char *name, struct err *err)
 	const struct command *cmd = command_find(name);
 	const char *near = command_near(name);
 	if (cmd)
-		return err_set(err, ERR_USAGE, "%s is not a collective: run can't start it", name);
+		return err_set(err, ERR_USAGE, "%s is not a collective: run cannot start it", name);
 	if (near && is_collective(near))
 		return err_set(err, ERR_USAGE,
 		               "%s: no such collective or program; did you mean %s?", name, near);
@@ -146,7 +184,7 @@ static int check_program(const char *name, struct err *err)
 
 /* ---- in the child ---- */
 
-/* A failure between fork and the command's own code, where no err reaches anybody. */
+/* Report a failure between fork and the command's code, where no struct err can be returned. */
 static _Noreturn void die(int code, const char *what)
 {
 	fprintf(stderr, "collctl: %s: %s\n", what, strerror(errno));
@@ -173,7 +211,7 @@ static void set_number(const char *name, int value)
 	set_variable(name, text);
 }
 
-/* The caller's own job is not ours: nothing of it may reach the ranks. */
+/* Remove the variables of the caller's job, which must not reach the ranks. */
 static void clear_environment(void)
 {
 	static const char *const foreign[] = {
@@ -189,9 +227,9 @@ static void clear_environment(void)
 }
 
 /*
- * Where a collective follows, the process never execs: what is set here stays in its heap and is
- * seen neither in its arguments nor in /proc/PID/environ. A program gets it as its environment,
- * which its own user alone can read.
+ * A rank that runs collctl_main never execs: values set here stay in its heap and are visible
+ * neither in its arguments nor in /proc/PID/environ. A program gets them as its environment, which
+ * only its user can read.
  */
 static void set_environment(const struct run *r, int rank)
 {
@@ -219,7 +257,7 @@ static void set_environment(const struct run *r, int rank)
 		set_variable("COLLCTL_QUIET", "1");
 }
 
-/* A child never outlives run: not even if run was killed before we could ask for this. */
+/* A child never outlives run, even if run was killed before this call. */
 static void die_with_parent(const struct run *r, int sig)
 {
 	prctl(PR_SET_PDEATHSIG, sig);
@@ -261,14 +299,14 @@ static _Noreturn void exec_program(const struct run *r)
 {
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
-	/* Programs that use select() rely on the limit that they were started with. */
+	/* Programs that use select() rely on their original limit. */
 	setrlimit(RLIMIT_NOFILE, &r->caller_files);
 	setrlimit(RLIMIT_CORE, &r->caller_core);
 	execvp(r->argv[0], r->argv);
 	die(errno == ENOENT ? 127 : 126, r->argv[0]);
 }
 
-/* The bar is drawn by run, on the terminal that stderr still is. */
+/* run draws the bar on the terminal, which is still stderr here. */
 static void send_bars(void)
 {
 	int terminal = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
@@ -288,7 +326,7 @@ static void wipe_secrets(struct run *r)
 /* @out, @err: the pipes' ends for this rank, or -1. */
 static _Noreturn void rank_main(struct run *r, int rank, int out, int err)
 {
-	char title[32]; /* of which the kernel keeps 15 characters */
+	char title[32]; /* the kernel keeps 15 characters */
 
 	die_with_parent(r, SIGTERM);
 	if (r->ranks[rank].own_group)
@@ -327,11 +365,11 @@ static _Noreturn void store_main(struct run *r, int greet)
 	struct store_server_conf conf = {.token = r->token};
 
 	die_with_parent(r, SIGKILL);
-	setpgid(0, 0); /* a Ctrl-C is for run to handle: the ranks still need their store */
+	setpgid(0, 0); /* only run handles Ctrl-C, because the ranks still need their store */
 	close(r->epoll);
 	close(r->signals);
 	no_stdin();
-	/* Whoever reads our stdout must not wait for this process. */
+	/* A reader of our stdout must not wait for this process. */
 	replace_fd(STDOUT_FILENO, STDIN_FILENO);
 	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
 	prctl(PR_SET_NAME, "collctl:store");
@@ -349,7 +387,8 @@ static _Noreturn void store_main(struct run *r, int greet)
 	}
 }
 
-/* Start it in a process of its own: a reader of stderr that stops run must not stop the store. */
+/* Start the store in a separate process: a reader of stderr that blocks run must not block the
+ * store. */
 static int start_store(struct run *r, struct err *err)
 {
 	struct store_greeting hello;
@@ -374,7 +413,7 @@ static int start_store(struct run *r, struct err *err)
 	n = io_retry(read(pipe_fds[0], &hello, sizeof hello));
 	close(pipe_fds[0]);
 	if (n != (ssize_t)sizeof hello)
-		return err_set(err, ERR_OTHER, "the store died as it started");
+		return err_set(err, ERR_OTHER, "the store ended before it was ready");
 	if (hello.err.code) {
 		*err = hello.err;
 		return -1;
@@ -432,7 +471,7 @@ static int open_loop(struct run *r, struct err *err)
 	for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++)
 		sigaddset(&set, watched[i]);
 	sigprocmask(SIG_BLOCK, &set, &r->caller_mask);
-	/* An inherited SIG_IGN would have the kernel reap the ranks behind our back. */
+	/* With an inherited SIG_IGN the kernel would reap the ranks before run could. */
 	signal(SIGCHLD, SIG_DFL);
 	r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -486,7 +525,7 @@ static int start_rank(struct run *r, int i, struct err *err)
 		goto done;
 	}
 	if (rank->own_group)
-		setpgid(rank->pid, rank->pid); /* in both processes: whoever comes first */
+		setpgid(rank->pid, rank->pid); /* in both processes, because either may be first */
 	r->live++;
 	ret = 0;
 done:
@@ -497,7 +536,7 @@ done:
 	return ret;
 }
 
-/* Rank 0 alone holds the listener: if it dies, the others must not wait in its queue. */
+/* Only rank 0 keeps the listener: if it dies, the others must not wait in its queue. */
 static void drop_listener(struct run *r)
 {
 	if (r->listener >= 0)
@@ -507,7 +546,7 @@ static void drop_listener(struct run *r)
 
 static int start_ranks(struct run *r, struct err *err)
 {
-	fflush(NULL); /* or each child would print what stdio holds once more */
+	fflush(NULL); /* else each child would print stdio's buffer again */
 	for (int i = 0; i < r->size; i++) {
 		if (start_rank(r, i, err) < 0)
 			return -1;
@@ -520,21 +559,27 @@ static int start_ranks(struct run *r, struct err *err)
 static int prepare(struct run *r, struct err *err)
 {
 	if (r->program && r->o->json)
-		return err_set(err, ERR_USAGE,
-		               "run: --json is for collectives: what a program prints is its own");
+		return err_set(
+		        err, ERR_USAGE,
+		        "run: --json needs a collective: the output of a program is not changed");
 	if (r->program && check_program(r->argv[0], err) < 0)
 		return -1;
 	r->ranks = calloc((size_t)r->size, sizeof *r->ranks);
 	/* The ranks of a program may work in different folders and fail for different reasons:
-	 * there a message says the same only if it names the rank. */
+	 * messages are equivalent only if they name the rank. */
 	r->echoes.mark = r->program ? "collctl: rank " : "collctl: ";
 	r->echoes.ranks = r->size;
 	if (!r->ranks)
 		return err_nomem(err, "the table of ranks", (size_t)r->size * sizeof *r->ranks);
 	for (int i = 0; i < r->size; i++)
 		r->ranks[i].out.from = r->ranks[i].err.from = r->ranks[i].json = -1;
-	/* Two pipes a rank, and in each rank a connection to many others. */
+	/* Needed for one or two pipes per rank, and in each rank for connections to many others. */
 	raise_file_limit(&r->caller_files);
+	char outputs[64];
+	snprintf(outputs, sizeof outputs, "the output of %d ranks", r->size);
+	const int each = r->o->json || r->o->label ? 2 : 1;
+	if (need_descriptors(r->size * each + SPARE_DESCRIPTORS, outputs, err) < 0)
+		return -1;
 	private_process(&r->caller_core);
 	/* run makes a new secret for its ranks. */
 	wipe_free(private_variable("COLLCTL_SECRET", err));
@@ -558,12 +603,12 @@ static void signal_ranks(const struct run *r, int sig, bool from_terminal)
 			continue;
 		if (rank->own_group)
 			kill(-rank->pid, sig);
-		else if (!from_terminal) /* which has signalled our own group already */
+		else if (!from_terminal) /* the terminal has already signalled our own group */
 			kill(rank->pid, sig);
 	}
 }
 
-/* The next stage of ending the ranks, and how long it may take. */
+/* Begin the next stage of ending the ranks and set its deadline. */
 static void end_ranks(struct run *r, enum ending stage)
 {
 	r->ending = stage;
@@ -582,7 +627,7 @@ static int find_rank(const struct run *r, pid_t pid)
 	return -1;
 }
 
-/* The first failure: say it where the rank could not, and let the others end. */
+/* Handle the first failure: report it if the rank could not, and let the others end. */
 static void first_failure(struct run *r, int rank, int status)
 {
 	struct err err = {.rank = ERR_RANK_SELF};
@@ -594,7 +639,7 @@ static void first_failure(struct run *r, int rank, int status)
 		err_rank(&err, WEXITSTATUS(status), rank, "%s ended with exit code %d", r->argv[0],
 		         WEXITSTATUS(status));
 	r->code = err.code;
-	/* A collective has said why it failed; a program may not have. */
+	/* A collective has reported its failure; a program may not have. */
 	if (r->ending == NOT_ENDING)
 		end_ranks(r, ENDING_BY_THEMSELVES);
 	if (!r->signal && (WIFSIGNALED(status) || (r->program && r->o->verbose >= 0)) &&
@@ -603,8 +648,8 @@ static void first_failure(struct run *r, int rank, int status)
 }
 
 /*
- * Reap all that have ended. Of several failures at once one that died of a signal counts as the
- * first: the exit codes of the others tell of it, not the other way round.
+ * Reap all ended ranks. Among several failures a death by a signal counts as the first, because the
+ * other failures are its consequences.
  */
 static void reap(struct run *r)
 {
@@ -632,7 +677,7 @@ static void reap(struct run *r)
 		first_failure(r, failed, failed_status);
 }
 
-/* Pass SIGINT, SIGTERM or SIGHUP on. Who sends a second one is tired of waiting. */
+/* Forward SIGINT, SIGTERM or SIGHUP. A second signal kills the ranks. */
 static void forward(struct run *r, const struct signalfd_siginfo *info)
 {
 	int sig = (int)info->ssi_signo;
@@ -667,8 +712,8 @@ static int time_left(const struct run *r)
 }
 
 /*
- * Wait until @fd is writable, handling signals and ranks that end meanwhile. False, without
- * waiting, once a signal is to end run.
+ * Wait until @fd is writable, and handle signals and ended ranks meanwhile. False, without waiting,
+ * after a signal that ends run.
  */
 static bool await_reader(void *ctx, int fd)
 {
@@ -693,7 +738,7 @@ static void pump(const struct run *r, struct lines *l)
 {
 	if (l->from < 0 || lines_pump(l))
 		return;
-	/* Closing alone ends the watch only where no other process holds the pipe. */
+	/* close() ends the watch only if no other process has the pipe open. */
 	epoll_ctl(r->epoll, EPOLL_CTL_DEL, l->from, NULL);
 	lines_release(l);
 }
@@ -718,10 +763,11 @@ static void supervise(struct run *r)
 		lines_drain(&r->ranks[i].err);
 	}
 	if (await_reader(r, STDERR_FILENO))
-		bar_clear(); /* of a rank that was killed */
+		bar_clear(); /* the bar of a killed rank */
 }
 
-/* With --json: one object for all, with what each rank has printed; null where it could not. */
+/* With --json: print one object for all ranks, with the output of each rank; null if it printed
+ * none. */
 static int print_results(struct run *r)
 {
 	json_t *ranks = json_array(), *error = NULL;
@@ -742,8 +788,7 @@ static int print_results(struct run *r)
 	}
 	if (!error && (r->code || r->signal)) {
 		struct err err = {.rank = ERR_RANK_SELF};
-		err_set(&err, r->signal ? 128 + r->signal : r->code,
-		        "a rank was ended by a signal");
+		err_set(&err, r->signal ? 128 + r->signal : r->code, "a signal ended a rank");
 		error = report_error_json(&err, -1, "run");
 	}
 	return report_json(json_pack("{s:s, s:b, s:i, s:o, s:o}", "command", "run", "ok",
@@ -768,19 +813,22 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 {
 	struct run r = {.o = o,
 	                .self = getpid(),
-	                .size = o->size,
+	                .size = o->request.settings.size,
 	                .epoll = -1,
 	                .signals = -1,
 	                .listener = -1};
 	struct err err = {.rank = ERR_RANK_SELF};
+	bool json = false;
 
 	understand(&r, argc, argv);
-	if (o->size < 0)
+	if (o->request.settings.size <= 0)
 		err_set(&err, ERR_USAGE, "run: give the number of ranks to start: -n N");
-	else if (prepare(&r, &err) == 0)
+	else if (!r.program && check_collective(&r, &json, &err) > 0)
+		return 0;
+	else if (!err.code && prepare(&r, &err) == 0)
 		start_ranks(&r, &err);
 	if (err.code)
-		r.code = report_failure(cmd->name, o->json, &err, -1, "start");
+		r.code = report_failure(cmd->name, o->json || json, &err, -1, "start");
 	if (err.code && r.live)
 		end_ranks(&r, ENDING_BY_TERM);
 	if (r.ranks)

@@ -1,6 +1,6 @@
 /*
  * collctl serve: the store of lib/job/store_server.h in the foreground, until a signal or, with
- * --once, until the first record has been withdrawn.
+ * --once, until the first record is withdrawn.
  */
 #include "cmd/commands.h"
 
@@ -28,7 +28,7 @@ static int read_token(const char *path, char token[TOKEN_MAX], struct err *err)
 	return *token ? 0 : err_set(err, ERR_AUTH, "%s: contains no token", path);
 }
 
-/* Who sees the file finds the whole port in it. */
+/* Write the file atomically, so that a reader never sees an incomplete port. */
 static int write_port_file(const char *path, const char *text, struct err *err)
 {
 	char temp[4096];
@@ -48,7 +48,7 @@ static int write_port_file(const char *path, const char *text, struct err *err)
 	return 0;
 }
 
-/* Tell who started us that the store listens, and where. */
+/* Announce that the store listens, and where. */
 static int announce(const struct options *o, const struct store_server *s, struct err *err)
 {
 	char text[16];
@@ -58,8 +58,8 @@ static int announce(const struct options *o, const struct store_server *s, struc
 		fprintf(stderr, "collctl: serving the store at %s://%s\n", https ? "https" : "http",
 		        store_server_address(s));
 	if (o->verbose >= 0 && !store_server_is_loopback(s) && !o->token_file)
-		fprintf(stderr, "collctl: anyone who reaches it may write to it; "
-		                "--token-file keeps others out\n");
+		fprintf(stderr, "collctl: every process that can reach it can write to it; "
+		                "--token-file requires a token\n");
 	snprintf(text, sizeof text, "%d\n", store_server_port(s));
 	if (o->port_file && write_port_file(o->port_file, text, err) < 0)
 		return -1;
@@ -71,7 +71,7 @@ static int announce(const struct options *o, const struct store_server *s, struc
 	return 0;
 }
 
-/* A descriptor that the signals which end us come to. */
+/* Open a descriptor for the signals that end the process. */
 static int open_signals(struct err *err)
 {
 	sigset_t set;
@@ -94,7 +94,7 @@ static int watch(int epoll_fd, int fd)
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev);
 }
 
-/* Serve until a signal, whose number is returned, or 0: --once, and it is done. */
+/* Serve until a signal and return its number, or 0 when --once is done. */
 static int loop(struct store_server *s, bool once, int epoll_fd, int signal_fd, struct err *err)
 {
 	struct signalfd_siginfo info;
@@ -115,7 +115,7 @@ static struct store_server *start(const struct options *o, struct err *err)
 {
 	char token[TOKEN_MAX] = "";
 	struct store_server_conf conf = {
-	        .listen = o->listen ? o->listen : "127.0.0.1",
+	        .listen = o->request.settings.listen ? o->request.settings.listen : "127.0.0.1",
 	        .tls_cert = o->tls_cert,
 	        .tls_key = o->tls_key,
 	        .ttl_ns = o->ttl,
@@ -126,7 +126,7 @@ static struct store_server *start(const struct options *o, struct err *err)
 	if (o->token_file && read_token(o->token_file, token, err) < 0)
 		return NULL;
 	conf.token = *token ? token : NULL;
-	raise_file_limit(NULL); /* every rank that waits holds a connection */
+	raise_file_limit(NULL); /* every waiting rank has a connection */
 	struct store_server *s = store_server_start(&conf, err);
 	wipe(token, sizeof token);
 	return s;
@@ -137,7 +137,7 @@ int cmd_serve(const struct command *cmd, struct options *o, int argc, char **arg
 	struct err err = {.rank = ERR_RANK_SELF};
 	struct store_server *s = NULL;
 	int epoll_fd = -1, signo = -1;
-	/* First, so that a signal at any later time ends us in order. */
+	/* First, so that any later signal ends the process cleanly. */
 	int signal_fd = open_signals(&err);
 
 	(void)cmd, (void)argc, (void)argv;

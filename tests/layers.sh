@@ -7,11 +7,13 @@ cd "$(dirname "$0")/.."
 may() {
 	case $1 in
 	algorithms) echo 'algorithms/[^/]+\.h' ;;
+	lib) echo '(lib/[a-z]+|algorithms)/[^/]+\.h|lib/collctl\.h' ;;
 	lib/base) echo 'lib/base/[^/]+\.h' ;;
 	lib/data) echo 'lib/(base|data)/[^/]+\.h' ;;
 	lib/net) echo 'lib/(base|net)/[^/]+\.h' ;;
 	lib/job) echo 'lib/(base|net|data|job)/[^/]+\.h' ;;
-	lib/exec) echo 'lib/[a-z]+/[^/]+\.h|algorithms/(sched|price)\.h' ;;
+	lib/exec) echo 'lib/(base|data|net|job|exec)/[^/]+\.h|algorithms/(sched|price)\.h' ;;
+	lib/coll) echo '(lib/[a-z]+|algorithms)/[^/]+\.h' ;;
 	cmd) echo '(lib/[a-z]+|algorithms|cmd)/[^/]+\.h' ;;
 	*) echo 'nothing' ;;
 	esac

@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # Build in every way and run every test; `make check` after its set-up.
 #
-#   tests/run.sh [--part PART] [REGEX]      only that part, only the suites whose name matches
+#   tests/run.sh [--part PART] [REGEX]      only that part, only the suites whose name matches (builds always run)
 #
 # The parts of the long runs, each at most 45 minutes on two processors: commands (tests/cli, and what is
-# static), faults (tests/fault, and whole jobs with random faults), units (also of clang), the same with the
-# prefixes asan- and tsan-, where faults are sampled, fuzz-files and fuzz-wire.
+# static), faults (tests/fault, whole jobs with random faults, and simulated ones), units (also of clang), the same with the
+# prefixes asan- and tsan-, where faults are sampled, fuzz-files and fuzz-wire. PART may also be i/n: the
+# i-th of n shares of all parts, of about the same length.
+#
+# In the long runs the unit tests draw their long samples in the plain gcc build alone: other builds would
+# take hours for them.
 #
 # COLLCTL_LONG=1 makes the long runs. JOBS is how many suites run at once (two more than the processors,
 # as many tests wait). Prints a line per suite, what a failing one said, and last
@@ -16,11 +20,32 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 parts=(commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units
 	fuzz-files fuzz-wire)
-part=''
+weights=(20 40 30 30 30 15 35 35 15 30 20) # minutes, about
+
+# share I N: the I-th of N shares of all parts. In their order each goes to the share that is the lightest.
+share() {
+	local sums=() s k lightest
+	for ((s = 0; s < $2; s++)); do sums[s]=0; done
+	for k in "${!parts[@]}"; do
+		lightest=0
+		for s in "${!sums[@]}"; do
+			((sums[s] >= sums[lightest])) || lightest=$s
+		done
+		sums[lightest]=$((sums[lightest] + weights[k]))
+		((lightest + 1 != $1)) || echo "${parts[k]}"
+	done
+}
+
+chosen=("${parts[@]}")
 if [[ ${1-} == --part ]]; then
 	part=${2-}
-	if [[ -z $part || " ${parts[*]} " != *" $part "* ]]; then
-		echo "tests/run.sh: no part '$part', but: ${parts[*]}" >&2
+	if [[ $part =~ ^([1-9][0-9]?)/([1-9][0-9]?)$ ]] &&
+		((BASH_REMATCH[1] <= BASH_REMATCH[2] && BASH_REMATCH[2] <= ${#parts[@]})); then
+		mapfile -t chosen < <(share "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}")
+	elif [[ -n $part && " ${parts[*]} " == *" $part "* ]]; then
+		chosen=("$part")
+	else
+		echo "tests/run.sh: no part '$part', but: ${parts[*]}, or i/n, at most ${#parts[@]} shares" >&2
 		exit 2
 	fi
 	shift 2
@@ -63,21 +88,25 @@ marked() {
 # suite NAME LIMIT tap|one COMMAND...: run it to its end, print and record its result; 1: it failed
 suite() {
 	local name=$1 limit=$2 format=$3 rc=0 start=$EPOCHREALTIME
-	local log=$work/log/${name//\//_} passed=0 failed=0 skipped=0 planned=0 note=''
+	local log=$work/log/${name//\//_} passed=0 failed=0 skipped=0 planned=0 plans=0 note=''
 	shift 3
 	timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null || rc=$?
 	if [[ $format == tap ]]; then
-		read -r passed failed skipped planned < <(awk '
-			/^1\.\.[0-9]+/ { planned += substr($1, 4) }
+		read -r passed failed skipped planned plans < <(awk '
+			/^1\.\.[0-9]+/ { planned += substr($1, 4); plans++ }
 			/^ok / { if (/ # skip/) skipped++; else passed++ }
 			/^not ok / { if (/^not ok [0-9]+ # SKIP/) skipped++; else failed++ }
-			END { print passed + 0, failed + 0, skipped + 0, planned + 0 }' "$log")
+			END { print passed + 0, failed + 0, skipped + 0, planned + 0, plans + 0 }' "$log")
 		# What was announced and never reported has failed; so has a program that says so.
 		if ((passed + failed + skipped < planned)); then
 			note="$((planned - passed - failed - skipped)) did not report"
 			failed=$((planned - passed - skipped))
 		elif ((rc && failed == 0)); then
 			failed=1
+		fi
+		if ((plans == 0)); then
+			note="no plan${note:+, $note}"
+			failed=$((failed > 0 ? failed : 1))
 		fi
 	elif ((rc == 77)); then
 		skipped=1 note=$(tail -n 1 "$log")
@@ -109,7 +138,13 @@ suite() {
 }
 
 # runs PART...: is one of these parts to be run?
-runs() { [[ -z $part || " $* " == *" $part "* ]]; }
+runs() {
+	local p
+	for p; do
+		[[ " ${chosen[*]} " != *" $p "* ]] || return 0
+	done
+	return 1
+}
 
 wanted() { [[ -z $only || $1 =~ $only ]]; }
 
@@ -176,7 +211,7 @@ build() { # NAME DIR GOALS VARIABLES...
 	local name=$1 dir=$2 goals=$3
 	shift 3
 	# shellcheck disable=SC2086 # the goals are words
-	now "build/$name" 600 one "${fixed[@]}" "$make" -s -j"$jobs" BUILD="$dir" WERROR=1 "$@" $goals
+	suite "build/$name" 600 one "${fixed[@]}" "$make" -s -j"$jobs" BUILD="$dir" WERROR=1 "$@" $goals
 }
 
 export ASAN_OPTIONS=exitcode=99:detect_stack_use_after_return=1
@@ -188,32 +223,31 @@ slow=1 # time limits are for a quick machine; the long runs and sanitizers take 
 
 echo "collctl: $(git describe --always --dirty 2>/dev/null || echo 'no version'), $(uname -m), $jobs at once$( ((long == 0)) || echo ', long runs')"
 
-# What knows no threads, files or sockets says the same in every build: its long samples are drawn
-# once, in the first.
+# What knows no threads, files or sockets says the same in every build.
 pure='sched|verify|figures|defects|mutants|radix|rooted|tuned|simulate|npy|options|hostfile|launch|secret'
 
 units() { # PREFIX DIR LIMIT SKIP-REGEX: every unit test of a build
-	local program name short
-	for program in "$2"/unit/test_*; do
-		[[ -x $program ]] || continue
-		name=${program##*/test_}
+	local source program name short
+	for source in tests/unit/test_*.c; do # one that was not built fails
+		name=${source##*/test_} name=${name%.c}
+		program=$2/unit/test_$name
 		[[ -n $4 && $name =~ ^($4)$ ]] && continue
 		short=()
-		[[ $1 == unit || ! $name =~ ^($pure)$ ]] || short=(-u COLLCTL_LONG)
+		[[ $1 == unit ]] || short=(-u COLLCTL_LONG)
 		later "$1/$name" $((slow * $3)) tap env "${short[@]}" CMOCKA_MESSAGE_OUTPUT=TAP \
 			"${fixed[@]}" "$program"
 	done
 }
 
-tests() { # FOLDER PREFIX DIR LIMIT [BATS OPTIONS...]: every test in tests/FOLDER against a build
-	local folder=$1 prefix=$2 dir=$3 limit=$4 file name env
-	shift 4
+tests() { # FOLDER PREFIX DIR [BATS OPTIONS...]: every test in tests/FOLDER against a build
+	local folder=$1 prefix=$2 dir=$3 limit=$((long ? 2400 : 480)) file name env
+	shift 3
 	for file in tests/"$folder"/*.bats; do
 		name=${file#tests/} env=()
 		# Under sanitizers faults are sampled in the long runs, too.
 		[[ $folder != fault || -z $prefix ]] || env=(-u COLLCTL_LONG)
-		env+=(COLLCTL="$PWD/$dir/collctl" BATS_TEST_TIMEOUT=$((slow * limit / 2)))
-		later "$prefix${name%.bats}" $((slow * limit)) tap \
+		env+=(COLLCTL="$PWD/$dir/collctl" BATS_TEST_TIMEOUT=$((long ? 1200 : 120)))
+		later "$prefix${name%.bats}" "$limit" tap \
 			env "${env[@]}" "${fixed[@]}" bats --tap "$@" "$file"
 	done
 }
@@ -228,29 +262,36 @@ jobs_with_faults() {
 		tests/fault/jobs.sh --seed 1 --jobs "$3"
 }
 
-# all_of PREFIX DIR UNIT-LIMIT LIMIT JOBS SKIPPED-UNITS [BATS OPTIONS...]: the parts of a build
+# all_of PREFIX DIR UNIT-LIMIT JOBS SKIPPED-UNITS [BATS OPTIONS...]: the parts of a build
 all_of() {
-	local p=${1%/} prefix=$1 dir=$2 unit_limit=$3 limit=$4 n=$5 skipped=$6
-	shift 6
+	local p=${1%/} prefix=$1 dir=$2 unit_limit=$3 n=$4 skipped=$5
+	shift 5
 	p=${p:+$p-}
 	if runs "${p}faults"; then # the longest first
 		((n == 0)) || jobs_with_faults "$prefix" "$dir" "$n"
-		tests fault "$prefix" "$dir" "$limit" "$@"
+		tests fault "$prefix" "$dir" "$@"
 	fi
-	! runs "${p}commands" || tests cli "$prefix" "$dir" "$limit" "$@"
+	! runs "${p}commands" || tests cli "$prefix" "$dir" "$@"
 	! runs "${p}units" || units "${prefix}unit" "$dir" "$unit_limit" "$skipped"
 }
 
-if runs commands faults units && build gcc build 'all unit'; then
+if runs commands faults units && build gcc build 'all unit sim sim-bugs'; then
 	if runs commands; then
 		later static/format 60 one bash -c check_format
 		later static/shell 60 one bash -c check_shell
 		later static/man 60 one bash -c check_man
 		later static/layers 60 one tests/layers.sh
+		later static/rows 60 one tests/rows.sh
 		later static/faults 60 one tests/fault/table.sh
+		later static/harness 120 tap tests/harness.sh
 		later static/install 60 one bash -c check_install
 	fi
-	all_of '' build 120 240 $((long ? 1500 : 60)) ''
+	if runs faults; then # whole jobs in one thread; the bugs that are planted there must be found
+		later sim/jobs $((long ? 2400 : 240)) one build/sim/sim --workers "$(nproc)" --jobs $((long ? 100000 : 2000))
+		later sim/same 240 one build/sim/sim --twice --seed 500000 --jobs 200
+		later sim/bugs $((long ? 1200 : 240)) tap tests/sim/bugs.sh --jobs $((long ? 20000 : 5000))
+	fi
+	all_of '' build 120 $((long ? 1500 : 60)) ''
 fi
 wait
 running=0
@@ -260,23 +301,22 @@ if runs units && build clang build-clang 'all unit' CC=clang; then
 	units clang/unit build-clang 120 "$( ((long)) || echo "$pure")"
 fi
 if runs asan-commands asan-faults asan-units && build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g'; then
-	all_of asan/ build-asan 240 240 $((long ? 300 : 0)) "$( ((long)) || echo 'verify|simulate')" "${sample[@]}"
+	all_of asan/ build-asan 240 $((long ? 300 : 0)) "$( ((long)) || echo 'verify|simulate')" "${sample[@]}"
 fi
 if runs tsan-commands tsan-faults tsan-units && build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g'; then
-	all_of tsan/ build-tsan 240 240 $((long ? 150 : 0)) "$( ((long)) || echo "$pure")" "${sample[@]}"
+	all_of tsan/ build-tsan 240 $((long ? 150 : 0)) "$( ((long)) || echo "$pure")" "${sample[@]}"
 fi
 wait
 running=0
 
 # Fuzzers, by what they read.
 files='npy|npz|safetensors|index|hostfile'
-if runs fuzz-files fuzz-wire; then
+if runs fuzz-files fuzz-wire && build fuzz build-fuzz fuzz CC=clang; then
 	jobs=$(nproc) # they compute all the time
 	seconds=$((long ? 600 : 4))
-	build fuzz build-fuzz fuzz CC=clang || true
-	for fuzzer in build-fuzz/fuzz/fuzz_*; do
-		[[ -f $fuzzer && -x $fuzzer ]] || continue
-		name=${fuzzer##*/fuzz_}
+	for source in tests/fuzz/fuzz_*.c; do
+		name=${source##*/fuzz_} name=${name%.c}
+		fuzzer=build-fuzz/fuzz/fuzz_$name
 		if [[ $name =~ ^($files)$ ]]; then runs fuzz-files; else runs fuzz-wire; fi || continue
 		mkdir -p "$work/corpus/$name"
 		seeds=()

@@ -1,7 +1,7 @@
 # Set-up, demo, tests and benchmarks. The goals that install packages do so before pkg-config or the
 # compiler is asked for anything, and build in a make of their own.
 
-.PHONY: help deps deps-test deps-bench demo check check-long check-faults bench bench-memory bench-predict bench-auto bench-checkpoint
+.PHONY: help deps deps-test deps-bench demo check check-long check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint
 
 PARTS = commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units \
 	fuzz-files fuzz-wire
@@ -14,11 +14,15 @@ help:
 	@echo 'make clean            remove $(BUILD)/'
 	@echo
 	@echo 'make check            install what the tests need, build, run them'
-	@echo 'make check-long       the same with the long runs, for hours; one part with PART=, at most 45 minutes:'
+	@echo 'make check-long       the same with the long runs, for hours; one part with PART=, at most 45 minutes,'
+	@echo '                      or the i-th of n shares with PART=i/n:'
 	@echo '                      $(PARTS)'
 	@echo 'make check-faults     run whole jobs with random faults (SEED=1, JOBS=1000)'
+	@echo 'make check-sim        simulate whole jobs, a cluster in one thread (SEED=1, JOBS=1000)'
+	@echo 'make sim              build the simulation: $(BUILD)/sim/sim (sim-bugs: with a planted bug each)'
 	@echo 'make unit             build the unit tests: $(BUILD)/unit/test_*'
 	@echo 'make fuzz             build the fuzzers (fuzz-NAME: build and run one, FUZZ_SECONDS=10)'
+	@echo 'make examples         build the examples of libcollctl: $(BUILD)/examples/'
 	@echo 'make format           clang-format every source file'
 	@echo
 	@echo 'make bench            compare whole jobs with Open MPI'
@@ -52,6 +56,7 @@ demo:
 check: deps-test
 	@tests/run.sh
 # Each part takes at most 45 minutes on two processors (tests/run.sh); without PART all, one after another.
+# PART=i/n: the i-th of n shares of all.
 check-long: deps-test
 	@COLLCTL_LONG=1 tests/run.sh $(if $(PART),--part $(PART))
 
@@ -62,6 +67,10 @@ COLLCTL ?= $(BUILD)/collctl
 check-faults: deps-test
 	@+$(if $(filter $(BUILD)/collctl,$(COLLCTL)),$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all)
 	@COLLCTL=$(abspath $(COLLCTL)) tests/fault/jobs.sh --seed $(SEED) --jobs $(JOBS)
+
+# The same of the simulation; one job runs in one process, for a debugger. TRACE=1 prints all that happens.
+check-sim: sim
+	@$(BUILD)/sim/sim --seed $(SEED) --jobs $(JOBS) --workers $(shell nproc) $(if $(filter 1,$(TRACE)),--trace)
 
 bench: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all

@@ -30,7 +30,7 @@ void buf_init_fixed(struct buf *b, void *memory, size_t size)
 	*b = (struct buf){.data = memory, .cap = size, .max = size, .fixed = true};
 }
 
-/* realloc may leave a copy where the bytes were. */
+/* realloc may leave a copy at the old place, so a secret buffer is copied and wiped here. */
 static uint8_t *grow(struct buf *b, size_t cap)
 {
 	if (!b->secret)

@@ -32,8 +32,8 @@ struct err {
 /* Fill @e and return -1. The first error stays: a filled @e is not overwritten. @e may be NULL. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* The same, with ": " and the text of errno appended. Where that says that memory or descriptors
- * are lacking, the code is ERR_RESOURCE. */
+/* The same, with ": " and the text of errno appended. If errno means that memory or descriptors
+ * ran out, the code is ERR_RESOURCE. */
 int err_errno(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* The same as err_set, blaming @rank. */

@@ -30,16 +30,45 @@ int pwrite_all(int fd, const void *buf, size_t len, uint64_t pos)
 {
 	const char *p = buf;
 	while (len) {
-		ssize_t n = pwrite(fd, p, len, (off_t)pos);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
+		ssize_t n = io_retry(pwrite(fd, p, len, (off_t)pos));
+		if (n == 0)
+			errno = ENOSPC; /* undefined by POSIX; treated as a full disk */
+		if (n <= 0)
 			return -1;
 		p += n;
 		pos += (uint64_t)n;
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+ssize_t read_full(int fd, void *buf, size_t len)
+{
+	size_t have = 0;
+	while (have < len) {
+		ssize_t n = io_retry(read(fd, (char *)buf + have, len - have));
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		have += (size_t)n;
+	}
+	return (ssize_t)have;
+}
+
+ssize_t pread_full(int fd, void *buf, size_t len, uint64_t pos)
+{
+	size_t have = 0;
+	while (have < len) {
+		ssize_t n =
+		        io_retry(pread(fd, (char *)buf + have, len - have, (off_t)(pos + have)));
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		have += (size_t)n;
+	}
+	return (ssize_t)have;
 }
 
 void raise_file_limit(struct rlimit *before)
@@ -59,12 +88,12 @@ int need_descriptors(int n, const char *what, struct err *err)
 	int fd = 0, unused = 0;
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
 		return 0;
-	for (; unused < n && (rlim_t)fd < l.rlim_cur; fd++)
+	for (; unused < n; fd++) /* inherited descriptors may lie above the limit */
 		unused += fcntl(fd, F_GETFD) < 0;
-	if (unused >= n)
+	if ((rlim_t)fd <= l.rlim_cur)
 		return 0;
 	return err_set(err, ERR_RESOURCE,
 	               "too few descriptors: with %s at least %d are needed, 'ulimit -n' allows "
 	               "%llu",
-	               what, fd - unused + n, (unsigned long long)l.rlim_cur);
+	               what, fd, (unsigned long long)l.rlim_cur);
 }

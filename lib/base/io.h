@@ -1,10 +1,11 @@
-/* Descriptors: calls that are interrupted, writing to the end, and how many there may be. */
+/* Descriptors: interrupted calls, complete writes, and the limit of descriptors. */
 #ifndef COLLCTL_BASE_IO_H
 #define COLLCTL_BASE_IO_H
 
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "lib/base/err.h"
 
@@ -19,20 +20,27 @@
 		ret_;                                 \
 	})
 
-/* Write all of @buf, however the kernel cuts it, also where somebody made it non-blocking; a pipe
- * takes a line of up to PIPE_BUF bytes in one piece. -1: errno says why. */
+/* Write all of @buf, in as many writes as it takes, also if @fd is non-blocking; a pipe takes a
+ * line of up to PIPE_BUF bytes in one write. -1: errno gives the cause. */
 int write_all(int fd, const void *buf, size_t len);
 
-/* Write all of @buf at @pos of a file. -1: errno says why. */
+/* Write all of @buf at @pos of a file. -1: errno gives the cause. */
 int pwrite_all(int fd, const void *buf, size_t len, uint64_t pos);
+/* Read until @buf is full or the end is met. How many bytes came; -1: errno says why. */
+ssize_t read_full(int fd, void *buf, size_t len);
+/* The same at @pos of a file. */
+ssize_t pread_full(int fd, void *buf, size_t len, uint64_t pos);
 
-/* Let the process have as many descriptors as the system allows, if it does. @before (may be NULL):
- * the limits until then. */
+/* Raise the limit of descriptors to the maximum that the system allows. @before (may be NULL): the
+ * former limits. */
 struct rlimit;
 void raise_file_limit(struct rlimit *before);
 
 /* Check that the process may open @n more descriptors, for @what. -1: ERR_RESOURCE, with the total
  * that it needs. */
 int need_descriptors(int n, const char *what, struct err *err);
+/* What a caller adds for those that come and go: a file that is looked at, a connection that is
+ * not yet known. */
+#define SPARE_DESCRIPTORS 8
 
 #endif

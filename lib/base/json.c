@@ -23,8 +23,8 @@ static bool reads_back(const char *text, double x)
 	return memcmp(&back, &x, sizeof x) == 0;
 }
 
-/* The shortest text of @x as a JSON real: plain where 17 digits would be too, else with an
- * exponent as jansson writes it, without '+' and leading zeros. */
+/* The shortest text of @x as a JSON real: in plain form where 17 digits would be plain too, else
+ * with an exponent as jansson writes it, without '+' and leading zeros. */
 static size_t shortest(double x, char text[REAL_TEXT])
 {
 	int digits = 0, exponent;
@@ -54,7 +54,7 @@ static const char *skip_space(const char *s)
 	return s + strspn(s, " \n");
 }
 
-/* If the object of a json_u64 begins at @s: its end, and its digits in @digits[@n]. Else NULL:
+/* If the object of a json_u64 begins at @s: its end, with its digits in @digits[@n]. Else NULL:
  * names in a file may look like its key. */
 static const char *u64_end(const char *s, const char **digits, size_t *n)
 {
@@ -82,8 +82,8 @@ static const char *u64_end(const char *s, const char **digits, size_t *n)
 	return s + 1;
 }
 
-/* jansson prints all reals of a value with one precision: 17 digits keep every bit. Here each gets
- * as few as it needs. No number becomes longer. */
+/* jansson prints all reals of a value with one precision, and 17 digits keep every bit. This gives
+ * each real as few digits as it needs. No number becomes longer. */
 static void shorten(char *text)
 {
 	char *to = text, real[REAL_TEXT];
@@ -93,7 +93,7 @@ static void shorten(char *text)
 		size_t n = strspn(from, "+-.0123456789eE");
 
 		if ((end = u64_end(from, &start, &n))) {
-			; /* its digits are the number */
+			; /* the digits are already the number */
 		} else if (*from == '"') {
 			end = skip_string(from);
 			n = (size_t)(end - from);
@@ -113,6 +113,14 @@ static void shorten(char *text)
 	*to = '\0';
 }
 
+json_t *json_measured(double x)
+{
+	char text[REAL_TEXT];
+
+	snprintf(text, sizeof text, "%.6g", x);
+	return json_real(strtod(text, NULL));
+}
+
 json_t *json_u64(uint64_t x)
 {
 	char digits[24];
@@ -127,7 +135,7 @@ char *json_text(const json_t *value, size_t flags)
 {
 	char *text = value && !lacked ? json_dumps(value, flags | JSON_REAL_PRECISION(17)) : NULL;
 
-	if (text && lacked) { /* an incomplete text may still be JSON */
+	if (text && lacked) { /* an incomplete text may still be valid JSON */
 		free(text);
 		text = NULL;
 	}

@@ -12,12 +12,15 @@
  * 0.10000000000000001. Malloced; NULL: memory ran out here or
  * while @value was built, or @value is NULL. */
 char *json_text(const json_t *value, size_t flags);
+/* A measured time or rate: a real rounded to 6 digits. A new reference; NULL: out of memory, or @x
+ * is not finite. */
+json_t *json_measured(double x);
 /* A number that may be too large for a json_integer, exact in json_text. A new reference; NULL: out
  * of memory. */
 json_t *json_u64(uint64_t x);
 
-/* From json_watch_memory on, json_lacked_memory tells whether an allocation of jansson has failed:
- * a value built since may be incomplete, and text that could not be parsed may be well formed. */
+/* After json_watch_memory, json_lacked_memory is true if an allocation of jansson has failed: a
+ * value built since then may be incomplete, and text that could not be parsed may be valid. */
 void json_watch_memory(void);
 bool json_lacked_memory(void);
 void json_forget_memory(void);

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static _Thread_local const struct offload *own; /* the one that this thread runs */
+static _Thread_local const struct offload *own; /* the offload that this thread runs */
 
 static void *run(void *arg)
 {
@@ -16,7 +16,7 @@ static void *run(void *arg)
 	own = o;
 	o->ret = o->fn(o->ctx, &o->err);
 	if (io_retry(write(o->eventfd, &one, sizeof one)) < 0)
-		return NULL; /* can't happen: the counter is 0 */
+		return NULL; /* cannot happen: the counter is 0 */
 	return NULL;
 }
 
@@ -34,7 +34,7 @@ int offload_start(struct offload *o, int (*fn)(void *ctx, struct err *err), void
 		return 0;
 	close(o->eventfd);
 	o->eventfd = -1;
-	return err_set(err, ERR_RESOURCE, "a thread could not be started");
+	return err_set(err, ERR_RESOURCE, "cannot start a thread");
 }
 
 void offload_stop(struct offload *o)
@@ -44,7 +44,7 @@ void offload_stop(struct offload *o)
 
 int offload_stopped(struct err *err)
 {
-	return own && atomic_load(&own->stop) ? err_set(err, ERR_OTHER, "was given up") : 0;
+	return own && atomic_load(&own->stop) ? err_set(err, ERR_OTHER, "was cancelled") : 0;
 }
 
 int offload_finish(struct offload *o, struct err *err)

@@ -1,4 +1,4 @@
-/* Run one call that takes long (fsync, say) on a thread of its own while the event loop goes on. */
+/* Run one long call, such as fsync, on a separate thread while the event loop continues. */
 #ifndef COLLCTL_BASE_OFFLOAD_H
 #define COLLCTL_BASE_OFFLOAD_H
 
@@ -19,12 +19,11 @@ struct offload {
 
 int offload_start(struct offload *, int (*fn)(void *ctx, struct err *err), void *ctx,
                   struct err *err);
-/* What fn does is not wanted any more: it may end early. */
+/* The result of fn is no longer needed: fn may end early. */
 void offload_stop(struct offload *);
-/* To be asked now and then by what takes long: -1, in the fn of an offload that was told to stop;
- * 0, also where no offload runs it. */
+/* For fn to call now and then: -1 after offload_stop, else 0; also 0 outside of an offload. */
 int offload_stopped(struct err *err);
-/* Waits for fn if it still runs; returns what it returned, its error in *err. */
+/* Waits for fn to end; returns its result, and its error in *err. */
 int offload_finish(struct offload *, struct err *err);
 
 #endif

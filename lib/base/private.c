@@ -89,24 +89,15 @@ static int check(const struct stat *st, const char *origin, const char *file, st
 
 static ssize_t read_all(int fd, const char *origin, void *buf, size_t cap, struct err *err)
 {
-	size_t len = 0;
-	while (len < cap) {
-		ssize_t n = read(fd, (char *)buf + len, cap - len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			err_errno(err, ERR_AUTH, "%s", origin);
-			wipe(buf, len);
-			return -1;
-		}
-		if (n == 0)
-			break;
-		len += (size_t)n;
+	ssize_t len = read_full(fd, buf, cap);
+	if (len < 0) {
+		err_errno(err, ERR_AUTH, "%s", origin);
+		wipe(buf, cap);
 	}
-	return (ssize_t)len;
+	return len;
 }
 
-/* @pipes NULL: it may be a pipe, and @origin is no path. */
+/* @pipes NULL: the file may be a pipe, and @origin is not a path. */
 static ssize_t read_checked(int fd, const char *origin, const char *pipes, void *buf, size_t cap,
                             struct err *err)
 {
@@ -122,8 +113,8 @@ static ssize_t read_checked(int fd, const char *origin, const char *pipes, void 
 
 ssize_t private_file(const char *path, const char *pipes, void *buf, size_t cap, struct err *err)
 {
-	/* O_NONBLOCK: a fifo is refused, and must not block the open before that. Symbolic links
-	 * are followed: it is the file behind them that is checked. */
+	/* With O_NONBLOCK, open does not block on a fifo, which is refused afterwards. Symbolic
+	 * links are followed: the check applies to the file that they name. */
 	int fd = io_retry(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
 	if (fd < 0)
 		return err_errno(err, ERR_AUTH, "%s", path);

@@ -12,8 +12,8 @@
 
 struct rlimit;
 
-/* From now on this process leaves no core, and no other process of its user may read its memory.
- * *before (may be NULL): the limit on cores until then, for programs that are started. */
+/* From now on this process writes no core dump, and no other process of its user may read its
+ * memory. *before (may be NULL): the former limit on core dumps, for programs that it starts. */
 void private_process(struct rlimit *before);
 
 /* Overwrite @p; the compiler cannot remove it. NULL is allowed. */

@@ -1,4 +1,5 @@
-/* Each block has its size in front of it: malloc_usable_size is not for writing. */
+/* Each block stores its size in front of it, because the bytes up to malloc_usable_size must not be
+ * written. */
 #include "lib/base/private.h"
 
 #include <stdalign.h>

@@ -1,4 +1,4 @@
-/* The division that ends an average. */
+/* The final division of an average. */
 #include "lib/data/reduce.h"
 
 #include <math.h>
@@ -22,8 +22,8 @@ UNARY_BY(avg_f64, double, double, double, f64_canonical(x / by))
 UNARY_BY(avg_f32_wide, float, float, double, f32_canonical((float)((double)x / by)))
 UNARY_BY(avg_f32_narrow, float, float, float, f32_canonical(x / by))
 
-/* Where f32 has the divisor exactly, the quotient of two f32 rounded through f64 is the one of f32:
- * 53 bits are more than twice 24. So this is a matter of speed, not of bits. */
+/* If the divisor is exact in f32, dividing in f32 gives the same bits as dividing in f64 and
+ * rounding to f32, because 53 bits are more than twice 24. So this only gains speed. */
 static void avg_f32(void *dst, const void *src, double divisor, size_t n)
 {
 	bool exact = (double)(float)divisor == divisor;
@@ -46,11 +46,11 @@ static void avg_c128(void *dst, const void *src, double divisor, size_t n)
 	avg_f64(dst, src, divisor, 2 * n);
 }
 
-/* ---- integers of at most 32 bits, and what was weighted: by way of f64 ---- */
+/* ---- integers of at most 32 bits, and weighted sums: through f64 ---- */
 
-/* To the nearest integer of type D, ties to even; @END is the first number beyond it. A quotient of
- * sums below 2^52 is that of the exact one: an exact tie has its double, and what is none lies at
- * least half a unit in the last place away from it. */
+/* Round to the nearest integer of type D, ties to even; @END is the first number above D's range.
+ * For sums below 2^52 the result equals that of the exact quotient: a tie is exact in f64, and
+ * every other quotient differs from a tie by at least half a unit in the last place. */
 #define ROUND_TO(t, D, LEAST, MOST, END)                                                   \
 	HALF_INLINE D f64_to_##t(double x)                                                 \
 	{                                                                                  \
@@ -77,7 +77,7 @@ INTEGER_AVERAGE(u64, uint64_t, 0, UINT64_MAX, 0x1p64)
 UNARY_BY(avg_bool, uint8_t, uint8_t, double, (uint8_t)(rint((double)(x != 0) / by) >= 1))
 UNARY_BY(avg_bool_f64, uint8_t, double, double, (uint8_t)(rint(x / by) >= 1))
 
-/* ---- integers of 64 bits: whole numbers ---- */
+/* ---- 64-bit integers: integer arithmetic ---- */
 
 HALF_INLINE unsigned __int128 divide_to_even(unsigned __int128 x, uint64_t by)
 {

@@ -11,7 +11,7 @@
 
 #define FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
-/* The first @len bytes of @path, below @at. */
+/* Open the first @len bytes of @path, relative to @at. */
 static int open_part(int at, const char *path, size_t len, int flags)
 {
 	char part[PATH_MAX];

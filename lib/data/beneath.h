@@ -1,13 +1,13 @@
-/* Paths that another rank names, below a folder that the user names: no symbolic link may lead out
- * of that folder. */
+/* Opens paths that another rank names, below a folder that the user names. No symbolic link may
+ * lead out of that folder. */
 #ifndef COLLCTL_DATA_BENEATH_H
 #define COLLCTL_DATA_BENEATH_H
 
 #include <stddef.h>
 
 /* Open the folder that holds the last component of @path. The first @top bytes name the user's
- * folder, where symbolic links are followed; after them none is. @top 0: the whole path is the
- * user's. Returns a descriptor, or -1 and errno: ENOTDIR or ELOOP for a symbolic link. */
+ * folder; symbolic links are followed only in that part. @top 0: the whole path is the user's.
+ * Returns a descriptor, or -1 and errno: ENOTDIR or ELOOP for a symbolic link. */
 int beneath_open(const char *path, size_t top);
 
 #endif

@@ -6,7 +6,7 @@
 #include "lib/data/float8.h"
 #include "lib/data/kernels.h"
 
-/* Of a type @t of bits U that is computed in f32. */
+/* For a type @t that is computed in f32 and has its bits in a U. */
 #define NARROW_CONVERSIONS(t, U)                                           \
 	UNARY(f32_of_##t, float, U, f32_canonical(t##_to_f32(x)))          \
 	UNARY(f64_of_##t, double, U, f64_canonical((double)t##_to_f32(x))) \

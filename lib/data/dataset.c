@@ -18,10 +18,10 @@
 struct chunk {
 	struct chunk *next;
 	size_t used, cap;
-	uint64_t data[]; /* shapes want it */
+	uint64_t data[]; /* aligned for shapes */
 };
 
-/* @bytes that live as long as the dataset. */
+/* Allocate @bytes that live as long as the dataset. */
 static void *keep(struct dataset *d, size_t bytes)
 {
 	struct chunk *c = d->arena;
@@ -48,9 +48,10 @@ static void release_arena(void *arena)
 	}
 }
 
-/* ---- putting together ---- */
+/* ---- building ---- */
 
-/* Room for one more behind @n elements of @size bytes: the array doubles at each power of two. */
+/* Grow the array @v of @n elements of @size bytes to hold one more. It doubles at each power of
+ * two. */
 static void *grow(void *v, size_t n, size_t size)
 {
 	if (n & (n - 1))
@@ -139,7 +140,7 @@ void dataset_close(struct dataset *d)
 	*d = (struct dataset){0};
 }
 
-/* ---- choosing ---- */
+/* ---- selection and comparison ---- */
 
 static bool matches(const char *name, const char *const *patterns, int n)
 {
@@ -155,7 +156,7 @@ int dataset_select(struct dataset *d, const char *const *include, int ninclude,
 	size_t kept = 0;
 	if (!ninclude && !nexclude)
 		return 0;
-	if (d->format == ARRAY_NPY || d->format == ARRAY_RAW)
+	if (dataset_is_array(d))
 		return err_set(err, ERR_USAGE,
 		               "%s: is a single array without a name: --include and --exclude "
 		               "choose tensors by name",
@@ -177,10 +178,15 @@ int dataset_select(struct dataset *d, const char *const *include, int ninclude,
 
 bool dataset_is_array(const struct dataset *d)
 {
-	return d->format == ARRAY_NPY || d->format == ARRAY_RAW;
+	return format_is_array(d->format);
 }
 
-/* "x.safetensors: tensor 'a': ", or "x.npy: " where there is no name. */
+bool dataset_is_archive(const struct dataset *d)
+{
+	return d->nfiles && d->files[d->nfiles - 1].unpacked;
+}
+
+/* The error begins "x.safetensors: tensor 'a': ", or "x.npy: " if the tensor has no name. */
 static int differ(const struct dataset *a, const struct tensor *t, const struct dataset *b,
                   const struct tensor *u, struct err *err)
 {
@@ -278,8 +284,8 @@ static int file_unchanged(const struct dataset_file *f, struct err *err)
 		return err_set(err, ERR_INPUT,
 		               "%s: was changed while it was read: it has been written since",
 		               f->path);
-	/* A link more or less has changed the ctime too: other ranks may keep this file as an old
-	 * output. */
+	/* A change in the number of links changes the ctime too: another rank may link this file to
+	 * keep it as an old output. */
 	if (differs(st.st_ctim, f->was.st_ctim) && st.st_nlink == f->was.st_nlink)
 		return err_set(err, ERR_INPUT,
 		               "%s: was changed while it was read: its ctime differs, though not "

@@ -1,6 +1,5 @@
 /*
- * A dataset: what one IN of the command line names. One file, or several, that hold tensors by
- * name:
+ * A dataset: one IN of the command line. One file or several, with tensors by name:
  *
  *   .npy, raw                     one tensor, whose name is ""
  *   .safetensors                  one file, any number of tensors
@@ -8,9 +7,9 @@
  *   .npz                          its members, without their ".npy"
  *   a folder of any files         no tensor
  *
- * Opening reads and checks the headers, every length in them before it is used; what is left are
+ * Opening reads the headers and checks every length in them before it is used. An open dataset has
  * descriptors and byte ranges, read with pread. A file is never mapped. Memory: some hundred bytes
- * a tensor.
+ * per tensor.
  */
 #ifndef COLLCTL_DATA_DATASET_H
 #define COLLCTL_DATA_DATASET_H
@@ -24,14 +23,14 @@
 #include "lib/data/array.h"
 
 struct tensor {
-	const char *name; /* UTF-8 without NUL; the dataset's */
+	const char *name; /* UTF-8 without NUL; owned by the dataset */
 	enum dtype dtype;
 	int ndim;
-	const uint64_t *shape; /* [ndim]; the dataset's */
+	const uint64_t *shape; /* [ndim]; owned by the dataset */
 	uint64_t count;        /* elements */
 	uint64_t bytes;        /* dtype_bits * count / 8 */
-	int file;              /* in dataset.files */
-	uint64_t offset;       /* of its first byte in that file */
+	int file;              /* index in dataset.files */
+	uint64_t offset;       /* offset of its first byte in that file */
 	bool swapped, fortran; /* as in struct array_info */
 };
 
@@ -42,79 +41,82 @@ struct dataset_file {
 	uint64_t size;   /* bytes */
 	struct stat was; /* when it was opened */
 	char *metadata;  /* safetensors: __metadata__, as JSON text; NULL: none */
-	bool spooled;    /* fd is a spool of ours, not the file */
-	bool unpacked;   /* it has the members of an archive, which is another of the dataset's
-	                  * files */
+	bool spooled;    /* fd is a spool, not the file */
+	bool unpacked;   /* contains the members of an archive, which is another file of the dataset
+	                  */
 };
 
 struct dataset {
 	char *path; /* as the user named it, for messages */
-	enum array_format format;
-	bool sharded;         /* a set: the output is a folder, and file names are kept */
-	char *index;          /* sharded: the index's name in its folder; NULL: there is none */
+	const struct format *format;
+	bool sharded;         /* a sharded set: the output is a folder and keeps the file names */
+	char *index;          /* sharded: the name of the index; NULL: none */
 	char *index_metadata; /* its "metadata" as JSON text; NULL: none */
-	bool selected;        /* dataset_select left some out */
+	bool selected;        /* dataset_select removed some tensors */
 	struct dataset_file *files;
 	int nfiles;
-	bool tree; /* a folder of any files; its folders, each before its contents: */
+	bool tree; /* a folder of any files, with these folders, each before its contents: */
 	struct dataset_folder {
 		char *name; /* relative to path; "": the folder itself */
 		struct stat was;
 	} * folders;
 	int nfolders;
-	struct tensor *tensors; /* in the order of their names' bytes: the canonical order */
+	struct tensor *tensors; /* sorted by the bytes of their names: the canonical order */
 	size_t ntensors;
-	void *arena; /* of names and shapes */
+	void *arena; /* owns names and shapes */
 };
 
-/* Where inputs come from that can't seek. */
+/* How to open inputs, including those that cannot seek. */
 struct dataset_source {
 	const struct array_hints *hints;
-	/* Called before each read of a pipe, to return once it will not block; -1 ends it. NULL:
-	 * none. */
+	/* Called before each read of a pipe; returns when the read will not block, or -1 to end
+	 * it. May be NULL. */
 	int (*await)(void *ctx, int fd, struct err *err);
-	/* Runs a long task, the unpacking of an archive. NULL: it runs in the caller's thread. */
+	/* Runs a long task: unpacking an archive. NULL: run it in the caller's thread. */
 	int (*aside)(void *ctx, int (*fn)(void *arg, struct err *), void *arg, struct err *err);
 	void *ctx;
-	bool raw_file; /* any bytes: one tensor of u8 */
-	/* With raw_file: take folders with all their files and folders, and call this for each
-	 * entry that is left out, which is neither. NULL: refuse folders. */
+	bool raw_file; /* treat the file as bytes: one tensor of u8 */
+	/* With raw_file: read folders with all their files and folders, and call this for each
+	 * other entry, which is skipped. NULL: refuse folders. */
 	void (*skip)(void *ctx, const char *path, bool symlink);
 };
 
 /* Open @path ("-": stdin; a pipe is spooled to an unnamed file). On failure there is nothing to
- * close. Errors: ERR_INPUT, naming the file (and the tensor), what was found and what was expected;
- * ERR_USAGE for raw without --dtype and names whose format is unknown; ERR_RESOURCE. */
+ * close. Errors: ERR_INPUT, which names the file, the tensor, what was found and what was expected;
+ * ERR_USAGE for raw files without --dtype and for unknown formats; ERR_RESOURCE. */
 int dataset_open(struct dataset *, const char *path, const struct dataset_source *, struct err *);
 void dataset_close(struct dataset *);
 
-/* Keep the tensors whose name some pattern of @include matches (n 0: all) and none of @exclude does
- * (fnmatch, in which '*' takes '.' and '/' too). ERR_USAGE: nothing is left, or it has no names. */
+/* Keep the tensors whose name matches a pattern of @include (n 0: all) and no pattern of @exclude
+ * (fnmatch, where '*' also matches '.' and '/'). ERR_USAGE: no tensor is left, or the tensors have
+ * no names. */
 int dataset_select(struct dataset *, const char *const *include, int ninclude,
                    const char *const *exclude, int nexclude, struct err *err);
 
-/* Is it one array, which needs no name? */
+/* Is the dataset one array without a name? */
 bool dataset_is_array(const struct dataset *);
+/* Is the dataset an archive with its members in a spool? */
+bool dataset_is_archive(const struct dataset *);
 
-/* Have both the same tensors, by name, type and shape? If not: ERR_INPUT, naming the first that
+/* Check that both have the same tensors: names, types and shapes. ERR_INPUT names the first that
  * differs. */
 int dataset_same(const struct dataset *a, const struct dataset *b, struct err *err);
 
-/* Turn what lies in Fortran's order into C's, through a spool, with at most about @memory bytes;
- * afterwards no tensor is .fortran. */
+/* Convert tensors in Fortran order to C order, through a spool, with at most about @memory bytes.
+ * Clears .fortran of all tensors. */
 int dataset_to_c_order(struct dataset *, size_t memory, struct err *err);
 
-/* Read exactly @bytes at @pos of file @file, as they lie there. One that has become shorter is
- * ERR_INPUT. Thread-safe. */
+/* Read exactly @bytes at @pos of file @file, unchanged. ERR_INPUT if the file became shorter.
+ * Thread-safe. */
 int dataset_pread(const struct dataset *, int file, void *buf, size_t bytes, uint64_t pos,
                   struct err *err);
-/* Reverse the bytes of each of @n elements of a type (complex: of each part). */
+/* Reverse the bytes of each of @n elements (complex: of each part). */
 void dataset_swap(enum dtype dtype, void *buf, size_t n);
 
 /* Check that the files have not changed since they were opened. ERR_INPUT: the size, the
- * modification time or, if that was put back, the ctime differs. Replacing, removing or linking a
- * file does not change the open one. Call it when everything is read, before this rank's outputs
- * get their names. */
+ * modification time or, if that was reset, the ctime differs. Replacing, removing or linking a file
+ * does not change the open one. Call it after the last read and before this rank renames its
+ * outputs. */
 int dataset_unchanged(const struct dataset *, struct err *err);
 
 /* A tensor's type and shape as a struct array_info, offset and format left 0; -1: more than

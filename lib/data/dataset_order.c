@@ -1,25 +1,25 @@
-/* Arrays in Fortran's order, turned. */
+/* Converts arrays in Fortran order to C order. */
 #include <unistd.h>
 
 #include "lib/data/dataset.h"
 #include "lib/data/fortran.h"
 #include "lib/data/spool.h"
 
-/* Turn @t from @in to @at of @out. */
+/* Convert @t from @in to offset @at of @out. */
 static int turn(const struct dataset *d, struct tensor *t, int in, int out, uint64_t at,
                 size_t memory, struct err *err)
 {
 	struct err why = {0};
 	if (fortran_to_c(in, t->offset, out, at, t->shape, t->ndim, dtype_size(t->dtype), memory,
 	                 &why))
-		return err_set(err, why.code, "%s: cannot be turned into C's order: %s", d->path,
+		return err_set(err, why.code, "%s: cannot be converted to C order: %s", d->path,
 		               why.text);
 	t->offset = at;
 	t->fortran = false;
 	return 0;
 }
 
-/* A .npy file's one array moves to a spool, which takes the file's place. */
+/* Convert the array of a .npy file into a spool, which replaces the file in the dataset. */
 static int turn_file(struct dataset *d, struct tensor *t, size_t memory, struct err *err)
 {
 	struct dataset_file *f = &d->files[t->file];
@@ -49,7 +49,7 @@ int dataset_to_c_order(struct dataset *d, size_t memory, struct err *err)
 				return -1;
 			continue;
 		}
-		/* Where all lies in a spool, behind what lies there. */
+		/* All members are in a spool: append the converted array to it. */
 		if (turn(d, t, f->fd, f->fd, f->size, memory, err))
 			return -1;
 		f->size += t->bytes;

@@ -1,6 +1,6 @@
 /*
- * Sharded sets: the files that an index maps tensors to, or all of a folder. What a shard holds
- * and what the index says must be the same, tensor by tensor.
+ * Sharded sets: the files of an index, or all files of a folder. The shards and the index must
+ * agree on every tensor.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
 #include "lib/base/path.h"
 #include "lib/data/dataset_internal.h"
 #include "lib/data/input.h"
@@ -20,7 +21,14 @@
 
 /* ---- shards ---- */
 
-/* Open and read the shard at @path, which is freed, of @n; NULL: an error. */
+static int need_files(const struct dataset *d, size_t n, struct err *err)
+{
+	char what[512];
+	snprintf(what, sizeof what, "the %zu files of %.400s", n, d->path);
+	return need_descriptors((int)n + SPARE_DESCRIPTORS, what, err);
+}
+
+/* Open and read one of @n shards at @path. Frees @path; NULL: an error. */
 static int add_shard(struct dataset *d, char *path, size_t n, struct err *err)
 {
 	struct stat st;
@@ -62,7 +70,7 @@ static char *read_index(const char *path, size_t *len, struct err *err)
 	return json;
 }
 
-/* Is each tensor of the shards where the index says, and each of the index in its shard? */
+/* Check that shards and index have the same tensors in the same files. */
 static int check_mapped(const struct dataset *d, const struct shard_index *x, const char *path,
                         struct err *err)
 {
@@ -91,7 +99,7 @@ static int check_mapped(const struct dataset *d, const struct shard_index *x, co
 	return ret;
 }
 
-/* Open what the index at @path says. */
+/* Open the files of the index at @path. */
 static int open_index(struct dataset *d, const char *path, struct err *err)
 {
 	struct shard_index x;
@@ -108,6 +116,8 @@ static int open_index(struct dataset *d, const char *path, struct err *err)
 	d->index = strdup(path_name(path));
 	if (!d->index)
 		ret = err_nomem(err, "a path", len);
+	if (ret == 0)
+		ret = need_files(d, (size_t)x.nfiles, err);
 	for (int i = 0; ret == 0 && i < x.nfiles; i++)
 		ret = add_shard(d, path_beside(path, x.files[i], err), (size_t)x.nfiles, err);
 	if (ret == 0)
@@ -147,7 +157,7 @@ static void free_list(struct dirent **list, int n)
 	free(list);
 }
 
-/* The index among @list[n]: the usual one, or the only one. */
+/* Choose the index among @list[n]: the one with the usual name, or the only one. */
 static const char *choose(const char *folder, struct dirent **list, int n, struct err *err)
 {
 	for (int i = 0; i < n; i++)
@@ -171,13 +181,15 @@ static int open_indexed(struct dataset *d, struct dirent **list, int n, struct e
 
 static int open_shards(struct dataset *d, struct dirent **list, int n, struct err *err)
 {
+	if (need_files(d, (size_t)n, err))
+		return -1;
 	for (int i = 0; i < n; i++)
 		if (add_shard(d, path_join(d->path, list[i]->d_name, err), (size_t)n, err))
 			return -1;
 	return 0;
 }
 
-/* Pass the names in the folder that @is takes, sorted, to @open; 1: there are none and @open was
+/* Pass the sorted names in the folder that @is accepts to @open. 1: there are none, so @open was
  * not called. */
 static int with_names(struct dataset *d, int (*is)(const struct dirent *),
                       int (*open)(struct dataset *, struct dirent **, int, struct err *),
@@ -208,12 +220,12 @@ static int open_folder(struct dataset *d, struct err *err)
 int dataset_open_set(struct dataset *d, struct err *err)
 {
 	d->sharded = true;
-	return array_is_folder(d->path) ? open_folder(d, err) : open_index(d, d->path, err);
+	return path_is_folder(d->path) ? open_folder(d, err) : open_index(d, d->path, err);
 }
 
-/* ---- what is written to be read again ---- */
+/* ---- reading an output back ---- */
 
-/* Is it an index that would be taken before @index (NULL: there is none)? */
+/* Is it an index that a reader would choose instead of @index (NULL: none)? */
 static bool leads_away(const char *name, const char *index)
 {
 	return !index || (strcmp(name, index) != 0 && strcmp(index, USUAL_INDEX) != 0);
@@ -225,7 +237,7 @@ int dataset_set_alone(const char *folder, const char *index,
 	struct dirent **list = NULL;
 	int ret = 0, n = scandir(folder, &list, NULL, by_bytes);
 	if (n < 0 && (errno == EACCES || errno == ENOENT))
-		return 0; /* it is not read as a set, or nothing is there yet */
+		return 0; /* not read as a set, or does not exist yet */
 	if (n < 0)
 		return err_errno(err, ERR_OUTPUT, "%s: cannot list", folder);
 	for (int i = 0; ret == 0 && i < n; i++) {
@@ -233,12 +245,23 @@ int dataset_set_alone(const char *folder, const char *index,
 		bool stray = is_index(list[i]) ? leads_away(name, index)
 		                               : !index && is_shard(list[i]) && !is_ours(ctx, name);
 		if (stray)
-			ret = err_set(
-			        err, ERR_OUTPUT,
-			        "%s: holds %.200s, which is not of the set that comes, but would "
-			        "be read with it: remove it, or name another folder",
-			        folder, name);
+			ret = err_set(err, ERR_OUTPUT,
+			              "%s: holds %.200s, which would be read as part of the "
+			              "output: remove it, or name another folder",
+			              folder, name);
 	}
 	free_list(list, n);
 	return ret;
+}
+
+int dataset_set_strays(const char *folder, bool (*is_ours)(void *ctx, const char *name), void *ctx,
+                       char *first, size_t cap)
+{
+	struct dirent **list = NULL;
+	int strays = 0, n = scandir(folder, &list, is_shard, by_bytes);
+	for (int i = 0; i < n; i++)
+		if (!is_ours(ctx, list[i]->d_name) && strays++ == 0)
+			snprintf(first, cap, "%s", list[i]->d_name);
+	free_list(list, n);
+	return strays;
 }

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static int add_folder(struct dataset *d, int fd, const char *name, struct err *e
 	return 0;
 }
 
-/* Add the file @fd as @name of the tree. Takes @fd over. */
+/* Add the file @fd as @name of the tree. Takes ownership of @fd. */
 static int add_file(struct dataset *d, int fd, const char *path, const char *name, struct err *err)
 {
 	int file = dataset_add_file(d, fd, path, false, err);
@@ -97,7 +98,7 @@ static int take(struct tree *t, int parent, const char *entry, const char *name,
 	return ret;
 }
 
-/* Add the folder @fd and its contents. Takes @fd over. */
+/* Add the folder @fd and its contents. Takes ownership of @fd. */
 static int walk(struct tree *t, int fd, const char *name, struct err *err)
 {
 	struct dirent **list = NULL;
@@ -115,6 +116,25 @@ static int walk(struct tree *t, int fd, const char *name, struct err *err)
 	return ret;
 }
 
+/* Check the number of descriptors: files stay open, a folder while its contents are opened. An
+ * entry that cannot be counted gives an error when it is opened. */
+static int need_files(const struct dataset *d, struct err *err)
+{
+	char *const paths[] = {d->path, NULL};
+	FTS *all = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
+	int files = 0, depth = 0;
+	char what[512];
+	if (!all)
+		return err_nomem(err, "the names in a folder", 0);
+	for (FTSENT *e; (e = fts_read(all));) {
+		files += e->fts_info == FTS_F;
+		depth = e->fts_level > depth ? e->fts_level : depth;
+	}
+	fts_close(all);
+	snprintf(what, sizeof what, "the %d files of %.400s", files, d->path);
+	return need_descriptors(files + depth + SPARE_DESCRIPTORS, what, err);
+}
+
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(((const struct dataset_file *)a)->name,
@@ -128,6 +148,10 @@ int dataset_open_tree(struct dataset *d, const struct dataset_source *source, st
 	d->tree = true;
 	if (fd < 0)
 		return open_error(d->path, err);
+	if (need_files(d, err)) {
+		close(fd);
+		return -1;
+	}
 	if (walk(&t, fd, "", err))
 		return -1;
 	if (d->nfiles > 1)

@@ -1,8 +1,8 @@
 /*
- * Every piece has a slot for its hash; the pieces of all tensors lie one after another, and none
- * has bytes of two tensors. A run hashes the piece that it is in as the bytes come, in a state of
- * its own, or in one go where a call brings the whole piece. A piece that no run had from its first
- * byte to its last in order, above all one that lies in two runs, is read back at the end.
+ * Every piece has a slot for its hash. The pieces of all tensors are consecutive, and no piece has
+ * bytes of two tensors. Each run has a state to hash its current piece as bytes arrive; it hashes a
+ * piece in one call if all its bytes arrive at once. A piece that no run got completely and in
+ * order, for example one in two runs, is read back at the end.
  */
 #include "lib/data/digest.h"
 
@@ -13,10 +13,12 @@
 
 #include <xxhash.h>
 
-/* The vector length of the machine rather than of the build, where the library has it. */
+/* Use the vector length of the machine, not of the build, if the library can. */
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #define XXH_DISPATCH_DISABLE_REPLACE
 #include <xxh_x86dispatch.h>
+
+#include "lib/base/hex.h"
 #pragma weak XXH3_128bits_dispatch
 #pragma weak XXH3_128bits_update_dispatch
 #define DISPATCHED(fn) (fn##_dispatch ? fn##_dispatch : (fn))
@@ -26,14 +28,14 @@
 
 struct run {
 	uint64_t start, end;
-	size_t piece;  /* the last that it had bytes of */
-	uint64_t next; /* where the state stands: in a piece that it had from its beginning */
-	bool live;     /* the state stands somewhere */
+	size_t piece;  /* the last piece that it had bytes of */
+	uint64_t next; /* the state's position, in a piece that it had from the beginning */
+	bool live;     /* the state is in use */
 	XXH3_state_t *state;
 };
 
 struct piece {
-	uint64_t start; /* it ends where the next one starts */
+	uint64_t start; /* the piece ends where the next one starts */
 	bool known;
 	XXH128_canonical_t hash;
 };
@@ -43,14 +45,14 @@ struct part {
 	int ndim;
 	const uint64_t *shape;
 	bool fortran;
-	size_t end; /* of its pieces: the first of the next tensor */
+	size_t end; /* end of its pieces: the first piece of the next tensor */
 };
 
 struct digest {
 	uint64_t bytes;
 	size_t nparts, npieces, nruns;
 	struct part *parts;   /* the tensors */
-	uint64_t *shapes;     /* of them all */
+	uint64_t *shapes;     /* of all tensors */
 	struct piece *pieces; /* [npieces + 1]: the last is the end */
 	struct run *runs;
 	XXH3_state_t *whole;
@@ -66,7 +68,8 @@ static void hash_update(XXH3_state_t *state, const void *buf, size_t bytes)
 	DISPATCHED(XXH3_128bits_update)(state, buf, bytes);
 }
 
-/* Count what the tensors have, into d->bytes and d->npieces, and their dimensions. -1: too many. */
+/* Count the tensors' bytes and pieces into d->bytes and d->npieces, and their dimensions into
+ * *dims. -1: too many. */
 static int count(struct digest *d, const struct tensor *const *tensors, size_t *dims)
 {
 	*dims = 0;
@@ -80,7 +83,7 @@ static int count(struct digest *d, const struct tensor *const *tensors, size_t *
 	return 0;
 }
 
-/* Copy the tensors' types and shapes, and cut them into pieces. */
+/* Copy the tensors' types and shapes, and divide them into pieces. */
 static void cut(struct digest *d, const struct tensor *const *tensors)
 {
 	uint64_t *shape = d->shapes, at = 0;
@@ -148,13 +151,13 @@ void digest_free(struct digest *d)
 	free(d);
 }
 
-/* Some bytes of piece @k, all in run @r. */
+/* Hash bytes of piece @k, all in run @r. */
 static void update_piece(struct digest *d, struct run *r, size_t k, uint64_t pos, const void *buf,
                          size_t bytes)
 {
 	struct piece *p = &d->pieces[k];
 	uint64_t start = p->start, end = p[1].start;
-	/* The slot of a straddling piece is no one run's: leave it alone. */
+	/* A piece that is in two runs is read back later. */
 	if (start < r->start || end > r->end)
 		return;
 	p->known = false;
@@ -178,7 +181,7 @@ static void update_piece(struct digest *d, struct run *r, size_t k, uint64_t pos
 	}
 }
 
-/* The run that holds the byte at @pos: the last that begins there or before. */
+/* The run that contains byte @pos: the last that begins at or before it. */
 static struct run *run_at(struct digest *d, uint64_t pos)
 {
 	size_t lo = 0, hi = d->nruns;
@@ -197,7 +200,7 @@ static bool holds(const struct piece *p, uint64_t pos)
 	return p[0].start <= pos && pos < p[1].start;
 }
 
-/* The piece that holds the byte at @pos, which is in run @r: mostly that of its last call or the
+/* The piece that contains byte @pos, which is in run @r: usually that of the run's last call or the
  * next. */
 static size_t piece_at(const struct digest *d, const struct run *r, uint64_t pos)
 {
@@ -321,7 +324,5 @@ int digest_names(const char *const *names, const uint8_t (*digests)[DIGEST_BYTES
 
 char *digest_text(const uint8_t d[DIGEST_BYTES], char text[DIGEST_TEXT])
 {
-	for (size_t i = 0; i < DIGEST_BYTES; i++)
-		snprintf(text + 2 * i, 3, "%02x", d[i]);
-	return text;
+	return hex_text(d, DIGEST_BYTES, text);
 }

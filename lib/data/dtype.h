@@ -1,13 +1,13 @@
-/* Element types. Names are those of the command line and of --json: "f32", "bf16", "i64", ... */
+/* Element types. The command line and --json use their names: "f32", "bf16", "i64", ... */
 #ifndef COLLCTL_DATA_DTYPE_H
 #define COLLCTL_DATA_DTYPE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The order is that of the wire (lib/net/PROTOCOL.md): new ones come last. */
+/* The values are on the wire (lib/net/PROTOCOL.md): add new types at the end. */
 enum dtype {
-	DTYPE_NONE, /* unknown; also what a barrier carries */
+	DTYPE_NONE, /* unknown; also the type of a barrier */
 	DTYPE_I8,
 	DTYPE_I16,
 	DTYPE_I32,
@@ -21,12 +21,12 @@ enum dtype {
 	DTYPE_F32,
 	DTYPE_F64,
 	DTYPE_F8E4M3, /* torch.float8_e4m3fn: no infinities, NaN 0x7f and 0xff, largest 448 */
-	DTYPE_F8E5M2, /* as IEEE 754 would have it */
+	DTYPE_F8E5M2, /* like IEEE 754 */
 	DTYPE_BOOL,   /* a byte, 0 or 1; any other byte counts as 1 */
 	DTYPE_C64,    /* two f32: real, imaginary */
 	DTYPE_C128,
-	DTYPE_I128, /* of sums of 64-bit integers alone; in no file */
-	/* Carried by broadcast; no arithmetic here. */
+	DTYPE_I128, /* only for sums of 64-bit integers; never in a file */
+	/* Only for broadcast; no arithmetic. */
 	DTYPE_F4,
 	DTYPE_F6_E2M3,
 	DTYPE_F6_E3M2,
@@ -36,13 +36,14 @@ enum dtype {
 	DTYPES
 };
 
-unsigned dtype_bits(enum dtype); /* of an element */
-size_t dtype_size(enum dtype);   /* its bytes; 0: not whole ones */
+unsigned dtype_bits(enum dtype); /* bits of an element */
+size_t dtype_size(enum dtype);   /* bytes of an element; 0: not a whole number */
 const char *dtype_name(enum dtype);
-enum dtype dtype_by_name(const char *name); /* also numpy's names ("float32"); else DTYPE_NONE */
-bool dtype_is_float(enum dtype);            /* rounds: floats, of any width, and complex numbers */
+enum dtype dtype_by_name(
+        const char *name);       /* also numpy's names ("float32"); DTYPE_NONE: unknown */
+bool dtype_is_float(enum dtype); /* types that round: floats of any width and complex */
 bool dtype_is_complex(enum dtype);
 bool dtype_is_integer(enum dtype);     /* i8 to u64 and bool */
-bool dtype_has_arithmetic(enum dtype); /* can be reduced, and named on the command line */
+bool dtype_has_arithmetic(enum dtype); /* types for reductions and --dtype */
 
 #endif

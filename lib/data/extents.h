@@ -1,6 +1,6 @@
 /*
- * A virtual array: elements of one type that lie in pieces, in order, in the files of a dataset or
- * of a sink. Neighbours that touch are one piece.
+ * A virtual array: elements of one type in consecutive pieces, which lie in the files of a dataset
+ * or of a sink. Adjacent pieces are merged.
  */
 #ifndef COLLCTL_DATA_EXTENTS_H
 #define COLLCTL_DATA_EXTENTS_H
@@ -12,14 +12,14 @@
 #include "lib/base/err.h"
 
 struct extent {
-	uint64_t at; /* its first byte in the virtual array */
-	int set;     /* which dataset, where there are several */
+	uint64_t at; /* offset of its first byte in the virtual array */
+	int set;     /* index of the dataset, if there are several */
 	int file;
-	uint64_t offset; /* of its first byte in that file */
+	uint64_t offset; /* offset of its first byte in that file */
 	bool swapped;
 };
 
-/* Zeroed: empty. */
+/* Empty when zeroed. */
 struct extents {
 	struct extent *v;
 	size_t n, cap;
@@ -31,8 +31,8 @@ int extents_add(struct extents *, int set, int file, uint64_t offset, uint64_t b
                 struct err *err);
 void extents_release(struct extents *);
 
-/* Call @visit for each piece of bytes [pos, pos + bytes) in order: @e with .at, .offset the piece's
- * first byte. Stops at the first that returns not 0, and returns that. */
+/* Call @visit for each piece of bytes [pos, pos + bytes) in order; .at and .offset of @e are those
+ * of the piece's first byte. Stops at the first nonzero result and returns it. */
 int extents_visit(const struct extents *, uint64_t pos, uint64_t bytes,
                   int (*visit)(void *ctx, const struct extent *e, uint64_t bytes, struct err *err),
                   void *ctx, struct err *err);

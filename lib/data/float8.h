@@ -1,7 +1,7 @@
 /*
- * The 8-bit floats, in the manner of half.h: f8e5m2 is the upper byte of an f16; f8e4m3
- * (float8_e4m3fn) has no infinities: a NaN stands where 480 would be, and what rounds to that or
- * more becomes it.
+ * Conversions of the 8-bit floats, as in half.h. f8e5m2 is the upper byte of an f16. f8e4m3
+ * (float8_e4m3fn) has no infinities: the code of 480 is a NaN, and values that round to 480 or more
+ * become NaN.
  */
 #ifndef COLLCTL_DATA_FLOAT8_H
 #define COLLCTL_DATA_FLOAT8_H
@@ -13,12 +13,12 @@
 #define F8E5M2_NAN 0x7eu
 #define F8E5M2_INF 0x7cu
 
-/* Both are exact but for the NaN, which stays a NaN of some payload. */
+/* Both are exact, except that a NaN may change its payload. */
 HALF_INLINE float f8e4m3_to_f32(uint8_t b)
 {
 	uint32_t m = (uint32_t)(b & 0x7fu) << 20;
 	uint32_t normal = m + F32_EXP(-7);
-	/* A subnormal is m * 2^-9: put it behind a leading one of 2^-6 and take that away. */
+	/* A subnormal is m * 2^-9: append m to a leading one of 2^-6, then subtract 2^-6. */
 	uint32_t tiny = f32_bits(f32_from_bits(m + F32_EXP(-6)) - f32_from_bits(F32_EXP(-6)));
 	uint32_t u = m < 0x00800000u ? tiny : normal;
 	u = m == F8E4M3_NAN << 20 ? F32_NAN : u;
@@ -39,7 +39,8 @@ HALF_INLINE uint8_t f32_to_f8e4m3(float x)
 	uint32_t tiny = f32_bits(f32_from_bits(u) + 16384.0f) - F32_EXP(14);
 	uint32_t h = u < F32_EXP(-6) ? tiny : normal;
 	h |= sign;
-	h = u > 0x43e80000u ? F8E4M3_NAN : h; /* 464: half way from 448 to 480, and even there */
+	h = u > 0x43e80000u ? F8E4M3_NAN
+	                    : h; /* 464 is half way from 448 to 480; the tie rounds to even */
 	return (uint8_t)h;
 }
 

@@ -1,8 +1,8 @@
 /*
- * The array is cut into boxes: the same range of every axis. A box is read in runs along its first
- * axes, turned in memory, and written in runs along its last ones. It is grown from one element,
- * the shorter of the two kinds of runs first, until the memory is used or the box is the whole
- * array, which then is one run in both.
+ * The array is divided into boxes of equal shape. A box is read in runs along its first axes,
+ * transposed in memory and written in runs along its last axes. choose_box grows the box from one
+ * element, always lengthening the shorter kind of run, until the memory is used or the box is the
+ * whole array, which is one run in both orders.
  */
 #include "lib/data/fortran.h"
 
@@ -13,23 +13,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
 #include "lib/base/offload.h"
 #include "lib/data/array.h"
 
 struct boxes {
 	int ndim;                        /* axes longer than one; at least one axis */
 	uint64_t shape[ARRAY_MAX_DIMS];  /* of the array */
-	uint64_t box[ARRAY_MAX_DIMS];    /* of a box that no end cuts */
-	uint64_t origin[ARRAY_MAX_DIMS]; /* of the present box */
+	uint64_t box[ARRAY_MAX_DIMS];    /* of a full box */
+	uint64_t origin[ARRAY_MAX_DIMS]; /* of the current box */
 	uint64_t extent[ARRAY_MAX_DIMS];
 	size_t esize;
-	char *columns, *rows; /* a box in Fortran's order, and in C's */
+	char *columns, *rows; /* a box in Fortran order and in C order */
 };
 
 /* ---- the box ---- */
 
-/* The length of the runs of @box, and in *axis the first axis, in the order of a file, that they
- * don't have whole (b->ndim: none). @backward: of C's order, from the last axis to the first. */
+/* The length of the runs of @box. *axis: the first axis, in file order, that the runs do not cover
+ * (b->ndim: none). @backward: C order, from the last axis to the first. */
 static uint64_t run_length(const struct boxes *b, const uint64_t *box, bool backward, int *axis)
 {
 	uint64_t run = 1;
@@ -44,7 +45,7 @@ static uint64_t run_length(const struct boxes *b, const uint64_t *box, bool back
 	return run;
 }
 
-/* Double the box along @axis, as far as the array goes and @most elements allow. */
+/* Double the box along @axis, up to the array's length and @most elements. */
 static bool grow(struct boxes *b, int axis, uint64_t *volume, uint64_t most)
 {
 	if (axis == b->ndim)
@@ -59,7 +60,7 @@ static bool grow(struct boxes *b, int axis, uint64_t *volume, uint64_t most)
 	return true;
 }
 
-/* Returns its elements: @most at most, but one. */
+/* Returns the box's number of elements: at most @most, at least one. */
 static uint64_t choose_box(struct boxes *b, uint64_t most)
 {
 	uint64_t volume = 1;
@@ -77,7 +78,7 @@ static uint64_t choose_box(struct boxes *b, uint64_t most)
 	return volume;
 }
 
-/* The box at the origin; cut where the array ends. */
+/* Set the extent of the box at the origin, clipped to the array. */
 static void cut_box(struct boxes *b)
 {
 	for (int i = 0; i < b->ndim; i++) {
@@ -102,42 +103,27 @@ static bool next_box(struct boxes *b)
 
 static int read_run(int fd, char *p, size_t bytes, uint64_t at, struct err *err)
 {
-	while (bytes) {
-		ssize_t n = pread(fd, p, bytes, (off_t)at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_errno(err, ERR_INPUT, "cannot read");
-		if (n == 0)
-			return err_set(err, ERR_INPUT,
-			               "became shorter while it was read: expected %zu bytes at "
-			               "offset %" PRIu64,
-			               bytes, at);
-		p += n;
-		at += (uint64_t)n;
-		bytes -= (size_t)n;
-	}
+	ssize_t got = pread_full(fd, p, bytes, at);
+	if (got < 0)
+		return err_errno(err, ERR_INPUT, "cannot read");
+	if ((size_t)got < bytes)
+		return err_set(err, ERR_INPUT,
+		               "became shorter while it was read: expected %zu bytes at offset "
+		               "%" PRIu64,
+		               bytes, at);
 	return 0;
 }
 
 static int write_run(int fd, char *p, size_t bytes, uint64_t at, struct err *err)
 {
-	while (bytes) {
-		ssize_t n = pwrite(fd, p, bytes, (off_t)at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_errno(err, ERR_RESOURCE, "cannot write a temporary file");
-		p += n;
-		at += (uint64_t)n;
-		bytes -= (size_t)n;
-	}
-	return 0;
+	return pwrite_all(fd, p, bytes, at) < 0
+	               ? err_errno(err, ERR_RESOURCE, "cannot write a temporary file")
+	               : 0;
 }
 
 typedef int run_fn(int fd, char *p, size_t bytes, uint64_t at, struct err *err);
 
-/* Where the element at @index of the present box lies in a file, in elements. */
+/* The position in a file of the element at @index of the current box, in elements. */
 static uint64_t position(const struct boxes *b, const uint64_t *index, bool backward)
 {
 	uint64_t at = 0;
@@ -148,7 +134,7 @@ static uint64_t position(const struct boxes *b, const uint64_t *index, bool back
 	return at;
 }
 
-/* Every run of the present box, in the order of the file. */
+/* Transfer every run of the current box, in file order. */
 static int transfer(const struct boxes *b, run_fn *fn, int fd, uint64_t base, bool backward,
                     char *buf, struct err *err)
 {
@@ -169,11 +155,11 @@ static int transfer(const struct boxes *b, run_fn *fn, int fd, uint64_t base, bo
 	}
 }
 
-/* ---- the turn ---- */
+/* ---- transposition ---- */
 
-/* A plane is turned in blocks by way of a buffer, so that a line of either side is used at once:
- * many of them at distances of a power of two don't fit in a cache together. */
-#define BLOCK     32 /* elements each way */
+/* A plane is transposed in blocks through a buffer, so that each cache line is used completely at
+ * once: lines at distances of a power of two conflict in the cache. */
+#define BLOCK     32 /* elements per side */
 #define MAX_ESIZE 16
 
 __attribute__((always_inline)) static inline void turn_block(char *dst, const char *src,
@@ -190,8 +176,8 @@ __attribute__((always_inline)) static inline void turn_block(char *dst, const ch
 			       esize);
 }
 
-/* Column j of @src is @rows elements, @src_column elements behind the one before it, and becomes
- * element j of each row of @dst; those are @dst_row apart. */
+/* Column j of @src has @rows elements; columns are @src_column elements apart. It becomes element j
+ * of each row of @dst; rows are @dst_row elements apart. */
 __attribute__((always_inline)) static inline void turn_plane_of(char *dst, const char *src,
                                                                 size_t rows, size_t columns,
                                                                 size_t dst_row, size_t src_column,
@@ -206,7 +192,7 @@ __attribute__((always_inline)) static inline void turn_plane_of(char *dst, const
 			           esize);
 }
 
-/* The same with the size as a constant, where it is a usual one. */
+/* The same, with common element sizes as constants. */
 static void turn_plane(char *dst, const char *src, size_t rows, size_t columns, size_t dst_row,
                        size_t src_column, size_t esize)
 {
@@ -231,8 +217,8 @@ static void turn_plane(char *dst, const char *src, size_t rows, size_t columns, 
 	}
 }
 
-/* From b->columns to b->rows: the planes of the first and the last axis, one for each place on
- * those between. */
+/* Transpose b->columns to b->rows: the planes of the first and last axes, one per index of the
+ * other axes. */
 static void turn_box(const struct boxes *b)
 {
 	size_t in[ARRAY_MAX_DIMS], out[ARRAY_MAX_DIMS], index[ARRAY_MAX_DIMS] = {0};
@@ -261,12 +247,12 @@ static void turn_box(const struct boxes *b)
 	} while (i < last);
 }
 
-/* ---- the whole ---- */
+/* ---- entry ---- */
 
-/* More memory is not used: the runs of such boxes are long enough, and fresh pages cost more. */
+/* Larger boxes gain nothing: the runs are long enough, and fresh pages cost more. */
 #define ENOUGH ((size_t)64 << 20)
 
-/* Without the axes of length one, which mean nothing. */
+/* Set b->shape without axes of length one. */
 static void drop_short_axes(struct boxes *b, const uint64_t *shape, int ndim)
 {
 	for (int i = 0; i < ndim; i++)
@@ -290,7 +276,7 @@ int fortran_to_c(int in, uint64_t in_at, int out, uint64_t out_at, const uint64_
 	b.columns = malloc(bytes);
 	b.rows = malloc(bytes);
 	if (!b.columns || !b.rows) {
-		err_nomem(err, "an array in Fortran's order", 2 * bytes);
+		err_nomem(err, "an array in Fortran order", 2 * bytes);
 		goto out;
 	}
 	do {

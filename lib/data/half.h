@@ -1,7 +1,7 @@
 /*
  * Conversions between f16, bf16, f32 and f64, as integer arithmetic without branches so that loops
- * over them vectorise on any target. Every narrowing rounds to nearest even, once; overflow is an
- * infinity, subnormals are kept, and a NaN becomes the canonical one (quiet, no payload, positive).
+ * over them vectorise on any target. Every narrowing rounds once, to nearest even. Overflow gives
+ * infinity, subnormals are kept, and a NaN becomes the canonical NaN (quiet, no payload, positive).
  */
 #ifndef COLLCTL_DATA_HALF_H
 #define COLLCTL_DATA_HALF_H
@@ -61,13 +61,13 @@ HALF_INLINE double f64_canonical(double x)
 	return x != x ? f64_from_bits(F64_NAN) : x;
 }
 
-/* Exact but for the NaN, which stays a NaN of some payload: whoever uses the value canonicalises.
+/* Exact, except that a NaN may change its payload; the caller makes it canonical.
  */
 HALF_INLINE float f16_to_f32(uint16_t h)
 {
 	uint32_t m = (uint32_t)(h & 0x7fffu) << 13;
 	uint32_t normal = m + F32_EXP(-15);
-	/* A subnormal is m * 2^-24: put it behind a leading one of 2^-14 and take that away. */
+	/* A subnormal is m * 2^-24: append m to a leading one of 2^-14, then subtract 2^-14. */
 	uint32_t tiny = f32_bits(f32_from_bits(m + F32_EXP(-14)) - f32_from_bits(F32_EXP(-14)));
 	uint32_t u = m < 0x00800000u ? tiny : normal;
 	u = m >= (F16_INF << 13) ? (m | F32_INF) : u;
@@ -101,10 +101,10 @@ HALF_INLINE uint16_t f32_to_bf16(float x)
 }
 
 /*
- * f64 to f32 by way of 14 significant bits, rounded to odd: the last of them is set if any bit
- * after it was. That is at least two more than f16 and bf16 have, so rounding the result to one of
- * them is as if it were the only rounding; and few enough that the f32 is exact, subnormal or not,
- * wherever it matters.
+ * f64 to f32 with 14 significant bits, rounded to odd: the last of them is set if any later bit
+ * was. 14 bits are at least two more than f16 and bf16 have, so rounding the result to one of these
+ * is as exact as a single rounding. They are few enough that the f32 is exact wherever it matters,
+ * also if subnormal.
  */
 HALF_INLINE float f64_to_f32_odd(double x)
 {

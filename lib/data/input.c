@@ -14,7 +14,7 @@ static int check_regular(int fd, const char *path, struct stat *st, struct err *
 	if (S_ISDIR(st->st_mode))
 		return err_set(err, ERR_INPUT, "%s: is a directory: expected a file", path);
 	if (!S_ISREG(st->st_mode))
-		return err_set(err, ERR_INPUT, "%s: is not a regular file: write it to one first",
+		return err_set(err, ERR_INPUT, "%s: is not a regular file: copy it to one first",
 		               path);
 	return 0;
 }
@@ -35,24 +35,13 @@ int input_open(const char *path, struct stat *st, struct err *err)
 
 int input_pread(int fd, const char *path, void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
-	char *p = buf;
-	size_t left = bytes;
-	uint64_t at = pos;
-	while (left) {
-		ssize_t n = pread(fd, p, left, (off_t)at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_errno(err, ERR_INPUT, "%s: cannot read", path);
-		if (n == 0)
-			return err_set(
-			        err, ERR_INPUT,
-			        "%s: became shorter while it was read: expected %zu bytes at "
-			        "offset %" PRIu64,
-			        path, bytes, pos);
-		p += n;
-		at += (uint64_t)n;
-		left -= (size_t)n;
-	}
+	ssize_t got = pread_full(fd, buf, bytes, pos);
+	if (got < 0)
+		return err_errno(err, ERR_INPUT, "%s: cannot read", path);
+	if ((size_t)got < bytes)
+		return err_set(err, ERR_INPUT,
+		               "%s: became shorter while it was read: expected %zu bytes at "
+		               "offset %" PRIu64,
+		               path, bytes, pos);
 	return 0;
 }

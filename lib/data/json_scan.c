@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#define DEPTH 64 /* of values that are skipped */
+#define DEPTH 64 /* of skipped values */
 
 void json_scan_init(struct json_scan *s, const char *subject, char *text, size_t len,
                     struct err *err)
@@ -22,12 +22,12 @@ static int unexpected(struct json_scan *s, const char *expected)
 	size_t at = (size_t)(s->p - s->start);
 	if (s->p == s->end)
 		return err_set(s->err, ERR_INPUT,
-		               "%s is not right JSON: it ends at byte %zu: expected %s", s->subject,
+		               "%s is not valid JSON: it ends at byte %zu: expected %s", s->subject,
 		               at, expected);
 	return err_set(s->err, ERR_INPUT,
 	               isprint((unsigned char)*s->p)
-	                       ? "%s is not right JSON: byte %zu is '%c': expected %s"
-	                       : "%s is not right JSON: byte %zu is \\x%02x: expected %s",
+	                       ? "%s is not valid JSON: byte %zu is '%c': expected %s"
+	                       : "%s is not valid JSON: byte %zu is \\x%02x: expected %s",
 	               s->subject, at, (unsigned char)*s->p, expected);
 }
 
@@ -46,7 +46,7 @@ static bool accept(struct json_scan *s, char c)
 
 /* ---- strings ---- */
 
-/* The bytes of the character at @p, or 0: it is not UTF-8. */
+/* The number of bytes of the character at @p; 0: not UTF-8. */
 static size_t utf8_length(const char *p, const char *end)
 {
 	const uint8_t *b = (const uint8_t *)p;
@@ -58,7 +58,7 @@ static size_t utf8_length(const char *p, const char *end)
 	for (size_t i = 1; i < n; i++)
 		if (b[i] >> 6 != 2)
 			return 0;
-	/* Too long for what they say, surrogates, and beyond the last character. */
+	/* Overlong encodings, surrogates, and values beyond the last character. */
 	if ((b[0] == 0xe0 && b[1] < 0xa0) || (b[0] == 0xed && b[1] > 0x9f) ||
 	    (b[0] == 0xf0 && b[1] < 0x90) || (b[0] == 0xf4 && b[1] > 0x8f))
 		return 0;
@@ -78,7 +78,7 @@ static char *put_utf8(char *to, uint32_t c)
 	return to;
 }
 
-/* Four hexadecimal digits behind \u; -1: there are none. */
+/* Read the four hexadecimal digits after \u; -1: malformed. */
 static int hex_at(const struct json_scan *s, uint32_t *out)
 {
 	if (s->end - s->p < 6 || s->p[0] != '\\' || s->p[1] != 'u')
@@ -117,7 +117,7 @@ static int scan_escape(struct json_scan *s, uint32_t *out)
 	return 0;
 }
 
-/* *@out: decoded in place; NULL: the text stays as it is. */
+/* *@out: the string, decoded in place. NULL: leave the text unchanged. */
 static int scan_string(struct json_scan *s, const char **out)
 {
 	if (!accept(s, '"'))
@@ -232,7 +232,7 @@ int json_scan_array(struct json_scan *s, int (*element)(void *ctx), void *ctx)
 	return accept(s, ']') ? 0 : unexpected(s, "',' or ']'");
 }
 
-/* ---- values that are passed over ---- */
+/* ---- skipped values ---- */
 
 static int skip_value(struct json_scan *s, int depth);
 

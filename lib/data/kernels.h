@@ -1,8 +1,8 @@
 /*
- * Inside lib/data: how kernels are made. A kernel is an operation on values of one C type (a macro
- * or an inline function), the template of a loop, and an entry in a table. One operation is one
- * rounding, so the bits of an element depend on its operands alone. SCALAR_...: where no machine
- * has vectors of the types.
+ * Internal to lib/data: templates of kernels. A kernel consists of an operation on values of one C
+ * type (a macro or an inline function), a loop template and an entry in a table. An operation
+ * rounds once, so the bits of an element depend only on its operands. SCALAR_...: for types without
+ * vector instructions.
  */
 #ifndef COLLCTL_DATA_KERNELS_H
 #define COLLCTL_DATA_KERNELS_H
@@ -42,7 +42,7 @@
 #define UNARY(name, D, S, VALUE)        UNARY_LOOP(KERNEL, ELEMENTWISE, name, D, S, VALUE)
 #define SCALAR_UNARY(name, D, S, VALUE) UNARY_LOOP(, , name, D, S, VALUE)
 
-/* The same with a number that all elements share: VALUE is an expression in x and by. */
+/* The same with a scalar: VALUE is an expression in x and by. */
 #define UNARY_BY_LOOP(HOW, EACH, name, D, S, BY, VALUE)                           \
 	HOW static void name(void *dst, const void *src, double number, size_t n) \
 	{                                                                         \
@@ -58,11 +58,11 @@
 #define UNARY_BY(name, D, S, BY, VALUE)        UNARY_BY_LOOP(KERNEL, ELEMENTWISE, name, D, S, BY, VALUE)
 #define SCALAR_UNARY_BY(name, D, S, BY, VALUE) UNARY_BY_LOOP(, , name, D, S, BY, VALUE)
 
-/* Of the alignment that reduce.h promises. */
+/* With the alignment that reduce.h requires. */
 typedef __int128 int128 __attribute__((aligned(8)));
 typedef unsigned __int128 uint128 __attribute__((aligned(8)));
 
-/* reduce_kernel of one family of types; NULL for others. */
+/* reduce_kernel for one family of types; NULL for others. */
 reduce_fn *reduce_kernel_integer(enum reduce_op op, enum dtype dtype); /* and bool, i128 */
 reduce_fn *reduce_kernel_float(enum reduce_op op, enum dtype acc, enum dtype dtype);
 reduce_fn *reduce_kernel_complex(enum reduce_op op, enum dtype acc, enum dtype dtype);

@@ -1,7 +1,6 @@
 /*
- * The header of a .npy file: magic, version, length, and a Python dict literal. Read from the
- * bounded buffer that the caller has, token by token, without allocation; written as numpy.save
- * writes it.
+ * The header of a .npy file: magic, version, length, and a Python dict literal. Reads it from the
+ * caller's bounded buffer, token by token, without allocation; writes it like numpy.save.
  */
 #include "lib/data/array.h"
 
@@ -10,13 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAGIC         "\x93NUMPY"
-#define MAGIC_BYTES   6
-#define PREFIX_V1     10 /* magic, version, 16-bit length */
-#define PREFIX_V2     12 /* the same with 32 bits */
-#define HEADER_MAX    10000
-#define ALIGNMENT     64
-#define GROWTH_DIGITS 21 /* numpy leaves room for the first dimension to grow to so many digits */
+#define MAGIC       "\x93NUMPY"
+#define MAGIC_BYTES 6
+#define PREFIX_V1   10 /* magic, version, 16-bit length */
+#define PREFIX_V2   12 /* the same with 32 bits */
+#define HEADER_MAX  10000
+#define ALIGNMENT   64
+#define GROWTH_DIGITS \
+	21 /* numpy pads the header so that the first dimension can grow to this many digits */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "data is used as it lies in the file");
 
@@ -67,7 +67,7 @@ static bool accept(struct scan *s, char c)
 	return is;
 }
 
-/* The word, number or single character that comes next, for messages. */
+/* The next word, number or single character, for messages. */
 static struct text peek(struct scan *s)
 {
 	skip_space(s);
@@ -89,7 +89,7 @@ static int unexpected(struct scan *s, const char *expected)
 	               quoted(found, buf), (size_t)(s->p - s->start), expected);
 }
 
-/* A string in either quote; nothing that needs an escape belongs in one here. */
+/* A string in single or double quotes; escapes are malformed here. */
 static int scan_string(struct scan *s, const char *expected, struct text *out)
 {
 	if (!next_is(s, '\'') && !next_is(s, '"'))
@@ -130,11 +130,10 @@ static const struct {
         {"i1", DTYPE_I8},  {"i2", DTYPE_I16},   {"i4", DTYPE_I32},    {"i8", DTYPE_I64},
         {"u1", DTYPE_U8},  {"u2", DTYPE_U16},   {"u4", DTYPE_U32},    {"u8", DTYPE_U64},
         {"f2", DTYPE_F16}, {"f4", DTYPE_F32},   {"f8", DTYPE_F64},    {"b1", DTYPE_BOOL},
-        {"c8", DTYPE_C64}, {"c16", DTYPE_C128}, {"f1", DTYPE_F8E5M2}, /* what ml_dtypes calls it,
-                                                                         and nobody else anything */
+        {"c8", DTYPE_C64}, {"c16", DTYPE_C128}, {"f1", DTYPE_F8E5M2}, /* ml_dtypes */
 };
 
-/* The types that are never read, by the first character of their code. */
+/* Types that are refused, by the first character of their code. */
 static const struct {
 	char kind;
 	const char *name;
@@ -157,15 +156,16 @@ static int refuse_descr(struct scan *s, struct text descr, struct text code)
 		name = "complex longdouble";
 	if (is_text(code, "V2"))
 		return err_set(s->err, ERR_INPUT,
-		               "dtype %s may be bfloat16, whose name .npy loses: give --dtype bf16 "
+		               "dtype %s may be bfloat16, whose name .npy does not store: give "
+		               "--dtype bf16 "
 		               "if it is, or use .safetensors",
 		               quoted(descr, buf));
 	if (is_text(code, "V1"))
-		return err_set(
-		        s->err, ERR_INPUT,
-		        "dtype %s may be an 8-bit float, whose name .npy loses: give --dtype "
-		        "f8e4m3 or f8e5m2 if it is, or use .safetensors",
-		        quoted(descr, buf));
+		return err_set(s->err, ERR_INPUT,
+		               "dtype %s may be an 8-bit float, whose name .npy does not store: "
+		               "give --dtype "
+		               "f8e4m3 or f8e5m2 if it is, or use .safetensors",
+		               quoted(descr, buf));
 	if (name)
 		return err_set(s->err, ERR_INPUT,
 		               "dtype %s (%s) is not supported: expected integers or floats",
@@ -175,7 +175,7 @@ static int refuse_descr(struct scan *s, struct text descr, struct text code)
 	               quoted(descr, buf));
 }
 
-/* The types whose names .npy loses, by the code that is left of them. */
+/* Is @code that of @dtype, if it is a type whose name .npy does not store? */
 static bool is_nameless(enum dtype dtype, struct text code)
 {
 	return dtype == DTYPE_BF16
@@ -214,7 +214,7 @@ static int parse_descr(struct scan *s, enum dtype hint, struct array_info *info)
 
 /* ---- shape and the rest ---- */
 
-/* A dimension: a decimal number without sign or leading zeros; Python 2 put an L behind it. */
+/* A dimension: a decimal number without sign or leading zeros. Python 2 appended an L. */
 static int parse_dim(struct scan *s, uint64_t *dim)
 {
 	char buf[QUOTED];
@@ -254,7 +254,7 @@ static int parse_shape(struct scan *s, struct array_info *info)
 	}
 	if (info->ndim == 1 && !comma)
 		return err_set(s->err, ERR_INPUT,
-		               "the shape (%" PRIu64 ") is no tuple: expected (%" PRIu64 ",)",
+		               "the shape (%" PRIu64 ") is not a tuple: expected (%" PRIu64 ",)",
 		               info->shape[0], info->shape[0]);
 	return 0;
 }
@@ -293,7 +293,8 @@ static int parse_key(struct scan *s, unsigned *seen, enum key *key)
 	               quoted(t, buf));
 }
 
-/* { 'key': value, ... } in any order, a comma behind the last one or not, and nothing after it. */
+/* { 'key': value, ... } in any order, with or without a comma after the last value, and nothing
+ * after it. */
 static int parse_dict(struct scan *s, enum dtype hint, struct array_info *info, bool *fortran)
 {
 	unsigned seen = 0;
@@ -320,9 +321,9 @@ static int parse_dict(struct scan *s, enum dtype hint, struct array_info *info, 
 	return s->p == s->end ? 0 : unexpected(s, "the header's end");
 }
 
-/* ---- the whole ---- */
+/* ---- the header ---- */
 
-/* The length of the fixed part and of the text, once enough is there. 1: *need bytes are needed. */
+/* Read the lengths of the fixed part and of the text. 1: it needs *need bytes. */
 static int parse_prefix(const unsigned char *b, size_t len, uint64_t file_size, size_t *prefix,
                         size_t *text, size_t *need, struct err *err)
 {
@@ -358,7 +359,7 @@ static int parse_prefix(const unsigned char *b, size_t len, uint64_t file_size, 
 	return len < *need;
 }
 
-/* In Fortran's order the elements lie otherwise only if two dimensions are longer than one. */
+/* Fortran order differs from C order only if two dimensions are longer than one. */
 static bool order_matters(const struct array_info *info)
 {
 	int longer = 0;
@@ -378,7 +379,7 @@ int npy_parse(const void *buf, size_t len, uint64_t file_size, enum dtype hint,
 
 	const char *start = (const char *)buf + prefix;
 	struct scan s = {.start = start, .p = start, .end = start + text, .err = err};
-	*info = (struct array_info){.format = ARRAY_NPY, .offset = *need};
+	*info = (struct array_info){.format = &format_npy, .offset = *need};
 	if (parse_dict(&s, hint, info, &fortran))
 		return -1;
 	if (array_count(info))
@@ -389,8 +390,8 @@ int npy_parse(const void *buf, size_t len, uint64_t file_size, enum dtype hint,
 
 long npy_header(const struct array_info *info, char *buf, size_t cap)
 {
-	/* NULL: of no array file. The nameless are written as ml_dtypes has them saved, but for
-	 * f8e5m2, whose "<f1" numpy.load refuses. */
+	/* NULL: not in array files. Types without a name are written as numpy saves those of
+	 * ml_dtypes, except f8e5m2, because numpy.load refuses its "<f1". */
 	static const char *const descr[DTYPES] = {
 	        [DTYPE_I8] = "|i1",     [DTYPE_I16] = "<i2",    [DTYPE_I32] = "<i4",
 	        [DTYPE_I64] = "<i8",    [DTYPE_U8] = "|u1",     [DTYPE_U16] = "<u2",

@@ -1,6 +1,5 @@
 #include "lib/data/npz.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -13,6 +12,7 @@
 #include <zip.h>
 
 #include "lib/base/io.h"
+#include "lib/base/library.h"
 #include "lib/base/offload.h"
 #include "lib/data/input.h"
 #include "lib/data/spool.h"
@@ -23,6 +23,7 @@
 /* ---- libzip ---- */
 
 #define ZIP_FUNCTIONS(X)              \
+	X(libzip_version)             \
 	X(source_function)            \
 	X(source_function_create)     \
 	X(source_free)                \
@@ -63,20 +64,17 @@ static struct err zip_missing = {.rank = ERR_RANK_SELF};
 
 static void load_zip(void)
 {
-	void *lib = dlopen("libzip.so.4", RTLD_NOW | RTLD_LOCAL);
-
-	if (!lib)
-		lib = dlopen("libzip.so.5", RTLD_NOW | RTLD_LOCAL);
-	if (!lib) {
-		err_set(&zip_missing, ERR_RESOURCE,
-		        "libzip.so.4 is needed for .npz (apt install libzip4): %s", dlerror());
-		return;
-	}
-#define X(name)                                                           \
-	if (!(zip.name = (__typeof__(zip.name))dlsym(lib, "zip_" #name))) \
-		err_set(&zip_missing, ERR_RESOURCE, "libzip has no zip_" #name);
-	ZIP_FUNCTIONS(X)
+#define X(name) {#name, &zip.name},
+	static const struct library_function functions[] = {ZIP_FUNCTIONS(X)};
 #undef X
+	static const struct library library = {.names = {"libzip.so.4", "libzip.so.5"},
+	                                       .purpose = "for .npz",
+	                                       .package = "libzip4",
+	                                       .prefix = "zip_",
+	                                       .functions = functions,
+	                                       .nfunctions = sizeof functions / sizeof *functions};
+
+	library_open(&library, &zip_missing);
 }
 
 static int need_zip(struct err *err)
@@ -85,12 +83,18 @@ static int need_zip(struct err *err)
 	return zip_missing.code ? err_set(err, zip_missing.code, "%s", zip_missing.text) : 0;
 }
 
-/* ---- bytes of a file, as what libzip reads from ---- */
+const char *npz_library(void)
+{
+	pthread_once(&zip_once, load_zip);
+	return zip_missing.code ? NULL : zip.libzip_version();
+}
+
+/* ---- a source for libzip that reads a range of a file ---- */
 
 struct range {
 	int fd;
 	uint64_t at, bytes; /* in the file */
-	uint64_t pos;       /* of the next read, in the range */
+	uint64_t pos;       /* position of the next read in the range */
 	zip_error_t error;
 	struct err why;
 };
@@ -149,7 +153,6 @@ static void range_init(struct range *r, int fd, uint64_t at, uint64_t bytes)
 	zip.error_init(&r->error);
 }
 
-/* Open the archive whose bytes @call reads or writes; NULL: an error of @code. */
 /* @code, or ERR_RESOURCE if memory ran out, which libzip sometimes reports only by errno. */
 static int code_of(zip_error_t *error, int code)
 {
@@ -183,12 +186,12 @@ struct unpack {
 	zip_t *za;
 	const char *path;
 	int spool;
-	uint64_t end; /* of the spool */
+	uint64_t end; /* end of the spool */
 	char *buf;    /* [CHUNK] */
 };
 
-/* The member's bytes to the spool: as many as it declares. Its end is read too, for it is there
- * that its checksum is compared. */
+/* Copy the member to the spool and check that it has its declared length. Reads up to the end of
+ * the member, because libzip compares the checksum there. */
 static int copy_out(const struct unpack *u, const zip_stat_t *st, zip_file_t *file, struct err *err)
 {
 	uint64_t done = 0;
@@ -229,7 +232,7 @@ static int unpack_member(const struct unpack *u, zip_uint64_t i, const zip_stat_
 	return ret;
 }
 
-/* Is it an array that can be unpacked? */
+/* Check that the member is an array that can be unpacked. */
 static int check_member(const struct unpack *u, zip_uint64_t i, zip_stat_t *st, struct err *err)
 {
 	const zip_uint64_t need = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_ENCRYPTION_METHOD;
@@ -240,14 +243,14 @@ static int check_member(const struct unpack *u, zip_uint64_t i, zip_stat_t *st, 
 		               zip.strerror(u->za));
 	size_t n = strlen(st->name);
 	if (n < strlen(SUFFIX) || strcmp(st->name + n - strlen(SUFFIX), SUFFIX) != 0)
-		return err_set(err, ERR_INPUT, "%s: member '%.200s' is no .npy file", u->path,
+		return err_set(err, ERR_INPUT, "%s: member '%.200s' is not a .npy file", u->path,
 		               st->name);
 	if (st->encryption_method != ZIP_EM_NONE)
 		return err_set(err, ERR_INPUT, "%s: member '%.200s' is encrypted", u->path,
 		               st->name);
 	if (zip.name_locate(u->za, st->name, 0) != (zip_int64_t)i)
 		return err_set(err, errno == ENOMEM ? ERR_RESOURCE : ERR_INPUT,
-		               "%s: member '%.200s' is there twice", u->path, st->name);
+		               "%s: member '%.200s' appears twice", u->path, st->name);
 	if (st->size > INT64_MAX - u->end)
 		return err_set(err, ERR_INPUT, "%s: member '%.200s' is too large", u->path,
 		               st->name);
@@ -288,7 +291,7 @@ int npz_unpack(int fd, const char *path, int spool,
 		return -1;
 	if (fstat(fd, &st))
 		return err_errno(err, ERR_INPUT, "%s: cannot examine", path);
-	if (st.st_size == 0) /* an archive without members, to libzip */
+	if (st.st_size == 0) /* libzip would open it as an archive without members */
 		return err_set(err, ERR_INPUT, "%s: cannot open the archive: the file is empty",
 		               path);
 	range_init(&archive, fd, 0, (uint64_t)st.st_size);
@@ -305,7 +308,7 @@ int npz_unpack(int fd, const char *path, int spool,
 
 /* ---- packing ---- */
 
-/* A file, as what libzip writes to. */
+/* A source for libzip that writes a file. */
 struct output {
 	int fd;
 	uint64_t pos, end;
@@ -333,7 +336,7 @@ static zip_int64_t output_call(void *ctx, void *data, zip_uint64_t len, zip_sour
 	struct output *o = ctx;
 	zip_int64_t to;
 	switch (cmd) {
-	case ZIP_SOURCE_STAT: /* so that there is nothing to read before */
+	case ZIP_SOURCE_STAT: /* reports that no old archive exists */
 		zip.error_set(&o->error, ZIP_ER_READ, ENOENT);
 		return -1;
 	case ZIP_SOURCE_WRITE:
@@ -350,13 +353,13 @@ static zip_int64_t output_call(void *ctx, void *data, zip_uint64_t len, zip_sour
 		return io_retry(ftruncate(o->fd, (off_t)o->end)) ? failed_write(o) : 0;
 	case ZIP_SOURCE_ERROR:
 		return zip.error_to_data(&o->error, data, len);
-	case ZIP_SOURCE_OPEN: /* to read what is there: ZIP_TRUNCATE forgets it */
+	case ZIP_SOURCE_OPEN: /* opens the old archive for reading; ZIP_TRUNCATE ignores it */
 	case ZIP_SOURCE_CLOSE:
 	case ZIP_SOURCE_BEGIN_WRITE:
 	case ZIP_SOURCE_ROLLBACK_WRITE:
 	case ZIP_SOURCE_FREE:
 		return 0;
-	case ZIP_SOURCE_SUPPORTS: /* reading too, which libzip asks for and does not use */
+	case ZIP_SOURCE_SUPPORTS: /* includes reading, which libzip requires but does not use */
 		return ZIP_SOURCE_SUPPORTS_WRITABLE;
 	default:
 		zip.error_set(&o->error, ZIP_ER_OPNOTSUPP, 0);
@@ -364,7 +367,7 @@ static zip_int64_t output_call(void *ctx, void *data, zip_uint64_t len, zip_sour
 	}
 }
 
-/* Stored, and of the day on which numpy lets its members begin. */
+/* Uncompressed, with the date that numpy gives its members. */
 static int add_member(zip_t *za, struct range *r, const char *name)
 {
 	char *full;
@@ -406,7 +409,7 @@ static int pack(zip_t *za, struct range *ranges, int spool, const struct npz_mem
 	               zip.strerror(za));
 }
 
-/* libzip writes no archive without members: it is the record of its end alone. */
+/* libzip does not write an archive without members: such an archive is only the end record. */
 static int pack_nothing(int fd, struct err *err)
 {
 	static const char end[22] = "PK\x05\x06";

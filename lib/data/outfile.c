@@ -23,7 +23,7 @@
 
 /* ---- the target ---- */
 
-/* Report that a file can't be created in the folder. */
+/* Report that a file cannot be created in the folder. */
 static int create_error(const struct outfile *f, struct err *err)
 {
 	if (errno == EMFILE || errno == ENFILE)
@@ -32,7 +32,7 @@ static int create_error(const struct outfile *f, struct err *err)
 	return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder", f->path);
 }
 
-/* Split @path, and open the folder. @top: as of beneath_open. */
+/* Split @path and open the folder. @top: as for beneath_open. */
 static int open_folder(struct outfile *f, const char *path, size_t top, struct err *err)
 {
 	const char *base = path_name(path);
@@ -67,8 +67,8 @@ static const char *kind_of(mode_t mode)
 	}
 }
 
-/* May the target be replaced? *mode: the permissions of the file there, or -1: there is none.
- * @below: --force does not help. */
+/* Check that the target may be replaced. *mode: the permissions of the existing file, or -1.
+ * @below: do not suggest --force. */
 static int check_target(const struct outfile *f, bool below, int *mode, struct err *err)
 {
 	struct stat st;
@@ -79,10 +79,10 @@ static int check_target(const struct outfile *f, bool below, int *mode, struct e
 		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the target", f->path);
 	}
 	if (S_ISLNK(st.st_mode) && below)
-		return err_set(err, ERR_OUTPUT,
-		               "%s: is a symbolic link, and none is followed in this folder: "
-		               "remove it",
-		               f->path);
+		return err_set(
+		        err, ERR_OUTPUT,
+		        "%s: is a symbolic link, which is not followed in this folder: remove it",
+		        f->path);
 	if (S_ISLNK(st.st_mode))
 		return err_set(err, ERR_OUTPUT,
 		               "%s: is a symbolic link: name the file itself, or give --force to "
@@ -97,8 +97,8 @@ static int check_target(const struct outfile *f, bool below, int *mode, struct e
 
 /* ---- the temporary file ---- */
 
-/* A new temporary name: ".NAME.collctl-XXXXXX", shortened to what a folder takes. Malloced; NULL:
- * an error. */
+/* A new temporary name: ".NAME.collctl-XXXXXX", shortened to the longest valid name. Malloced;
+ * NULL: an error. */
 static char *new_temp_name(const struct outfile *f, struct err *err)
 {
 	static const char digits[] = "abcdefghijklmnopqrstuvwxyz012345";
@@ -118,15 +118,15 @@ static char *new_temp_name(const struct outfile *f, struct err *err)
 	return name;
 }
 
-/* Forget a temporary name: nothing of ours has it. */
+/* Forget a temporary name that no file of ours has. */
 static void drop_name(char **name)
 {
 	free(*name);
 	*name = NULL;
 }
 
-/* Let the file that has the name @from (relative to @dir) have a temporary one in the folder too:
- * *@name, malloced. Else NULL: returns errno, or -1 where *@err is filled. */
+/* Link the file @from (relative to @dir) to a temporary name in the folder: *@name, malloced.
+ * Returns 0, errno, or -1 with *@err set; *@name is NULL on failure. */
 static int link_to(const struct outfile *f, int dir, const char *from, int flags, char **name,
                    struct err *err)
 {
@@ -167,18 +167,19 @@ static void proc_path(int fd, char buf[32])
 	snprintf(buf, 32, "/proc/self/fd/%d", fd);
 }
 
-/* An unnamed file, which vanishes with the process. 1: this folder has none. */
+/* Create an unnamed file, which disappears with the process. 1: not supported in this folder. */
 static int open_unnamed(struct outfile *f, struct err *err)
 {
 	char proc[32];
 	f->fd = io_retry(openat(f->dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
 	if (f->fd < 0) {
-		/* Kernels and file systems without O_TMPFILE see a folder opened for writing. */
+		/* Kernels and file systems without O_TMPFILE refuse to open a folder for writing.
+		 */
 		if (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL)
 			return 1;
 		return create_error(f, err);
 	}
-	/* It gets its name by way of /proc; where that is missing it could never have one. */
+	/* /proc is needed to name the file later; without it the file could never get a name. */
 	proc_path(f->fd, proc);
 	if (access(proc, F_OK)) {
 		close(f->fd);
@@ -188,7 +189,7 @@ static int open_unnamed(struct outfile *f, struct err *err)
 	return 0;
 }
 
-/* Report a failed write or allocation, with the limit where there is one. */
+/* Report a failed write or allocation, with the file size limit if there is one. */
 static int write_error(const struct outfile *f, const char *what, struct err *err)
 {
 	struct rlimit limit;
@@ -209,7 +210,7 @@ static int allocate(struct outfile *f, int mode, uint64_t bytes, struct err *err
 	if (bytes > INT64_MAX)
 		return err_set(err, ERR_OUTPUT, "%s: %llu bytes are too many for a file", f->path,
 		               (unsigned long long)bytes);
-	/* tmpfs clears what it allocates: a second pass over memory, for no disk. */
+	/* tmpfs clears allocated pages, which is a second pass over memory for no gain. */
 	if (bytes == 0 || (fstatfs(f->fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC))
 		return 0;
 	r = io_retry(fallocate(f->fd, mode, 0, (off_t)bytes));
@@ -218,7 +219,7 @@ static int allocate(struct outfile *f, int mode, uint64_t bytes, struct err *err
 	return 0;
 }
 
-/* A file without a name or, if the folder can have none, with a temporary one. */
+/* Create an unnamed file or, if the folder does not support that, one with a temporary name. */
 static int open_anywhere(struct outfile *f, struct err *err)
 {
 	int r = open_unnamed(f, err);
@@ -273,7 +274,7 @@ out:
 	return ret;
 }
 
-/* The folder at the first @top bytes of @path, or the one that it will be in. */
+/* Open the folder at the first @top bytes of @path, or its parent. */
 static int open_top(const char *path, size_t top)
 {
 	while (top > 1 && path[top - 1] == '/')
@@ -361,23 +362,10 @@ int outfile_measure(struct outfile *f, struct err *err)
 
 int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
-	const char *p = buf;
-	size_t left = bytes;
-	uint64_t at = pos;
 	if (pos > f->size || bytes > f->size - pos)
 		return err_set(err, ERR_OTHER, "%s: a write past the end of the output", f->path);
-	while (left) {
-		ssize_t n = pwrite(f->fd, p, left, (off_t)at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n == 0)
-			errno = ENOSPC; /* POSIX leaves it open; without progress it is full */
-		if (n <= 0)
-			return write_error(f, "cannot write", err);
-		p += n;
-		at += (uint64_t)n;
-		left -= (size_t)n;
-	}
+	if (pwrite_all(f->fd, buf, bytes, pos) < 0)
+		return write_error(f, "cannot write", err);
 	if (f->sync && writeback_chunks(&f->back, f->fd, f->size, pos, bytes))
 		return write_error(f, "cannot write", err);
 	return 0;
@@ -390,31 +378,24 @@ uint64_t outfile_behind(const struct outfile *f)
 
 int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
-	char *p = buf;
-	while (bytes) {
-		ssize_t n = pread(f->fd, p, bytes, (off_t)pos);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_errno(err, ERR_OUTPUT, "%s: cannot read back", f->path);
-		if (n == 0)
-			return err_set(err, ERR_OUTPUT, "%s: ends at byte %llu of %llu", f->path,
-			               (unsigned long long)pos, (unsigned long long)f->size);
-		p += n;
-		pos += (uint64_t)n;
-		bytes -= (size_t)n;
-	}
+	ssize_t got = pread_full(f->fd, buf, bytes, pos);
+	if (got < 0)
+		return err_errno(err, ERR_OUTPUT, "%s: cannot read back", f->path);
+	if ((size_t)got < bytes)
+		return err_set(err, ERR_OUTPUT, "%s: ends at byte %llu of %llu", f->path,
+		               (unsigned long long)pos + (unsigned long long)got,
+		               (unsigned long long)f->size);
 	return 0;
 }
 
 /* ---- the end ---- */
 
-/* Some file systems (NFS) report a failed write at close only, and every close of a descriptor
- * asks: close a duplicate, while the file can still be given up. */
+/* Some file systems (NFS) report a failed write only at close. Closing a duplicate reports it while
+ * the file can still be discarded. */
 static int check_close(const struct outfile *f, struct err *err)
 {
 	int ret;
-	do { /* an interrupted close reports nothing: close another duplicate */
+	do { /* an interrupted close reports nothing, so close another duplicate */
 		int fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
 		if (fd < 0)
 			return err_errno(err, ERR_RESOURCE, "%s: no descriptor left", f->path);
@@ -435,7 +416,7 @@ static int check_size(const struct outfile *f, struct err *err)
 	return 0;
 }
 
-/* rename(2) needs a name: an unnamed file is linked to a temporary one first. */
+/* rename(2) needs a name, so link an unnamed file to a temporary name first. */
 static int link_temp(struct outfile *f, struct err *err)
 {
 	char proc[32];
@@ -457,8 +438,8 @@ int outfile_seal(struct outfile *f, struct err *err)
 	return f->temp ? 0 : link_temp(f, err);
 }
 
-/* Is @name still that of our file? Someone who may write in the folder could have put another there
- * since. */
+/* Check that @name is still our file: a user with write access to the folder may have replaced it.
+ */
 static int check_ours(const struct outfile *f, const char *name, const char *what, struct err *err)
 {
 	struct stat ours, there;
@@ -486,7 +467,7 @@ int outfile_settle(struct outfile *f, struct err *err)
 	if (f->kept)
 		io_retry(unlinkat(f->dirfd, f->kept, 0));
 	drop_name(&f->kept);
-	/* Where a folder can't be synced (EINVAL) there is nothing to be had. */
+	/* Ignore folders that do not support fsync (EINVAL). */
 	if (f->sync && !f->shared && io_retry(fsync(f->dirfd)) && errno != EINVAL)
 		return err_errno(err, ERR_OUTPUT, "%s: is in place, but cannot sync its folder",
 		                 f->path);
@@ -532,11 +513,11 @@ int outfile_keep(struct outfile *f, struct err *err)
 	}
 }
 
-/* Give up the name of a file that there was not before. */
+/* Remove a placed file that replaced none. */
 static int remove_placed(struct outfile *f, struct err *err)
 {
 	if (io_retry(unlinkat(f->dirfd, f->name, 0)))
-		return err_errno(err, ERR_OUTPUT, "%s: cannot be taken away again", f->path);
+		return err_errno(err, ERR_OUTPUT, "%s: cannot be removed again", f->path);
 	return 0;
 }
 
@@ -549,9 +530,9 @@ static int put_back(struct outfile *f, struct err *err)
 		drop_name(&f->kept);
 		return 0;
 	}
-	err_errno(err, ERR_OUTPUT, "%s: cannot be put back, and has the name '%s'", f->path,
-	          f->kept);
-	drop_name(&f->kept); /* so that it stays */
+	err_errno(err, ERR_OUTPUT, "%s: the old file cannot be restored: it has the name '%s'",
+	          f->path, f->kept);
+	drop_name(&f->kept); /* keeps the old file under this name */
 	return -1;
 }
 

@@ -1,5 +1,5 @@
-/* What reductions there are and in which types: names, rules, and the identities. The kernels are
- * in reduce_integer.c, reduce_float.c and reduce_complex.c. */
+/* The reductions: names, rules for types, and identities. The kernels are in reduce_integer.c,
+ * reduce_float.c and reduce_complex.c. */
 #include "lib/data/reduce.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ bool reduce_order_matters(enum reduce_op op, enum dtype dtype)
 	return dtype_is_float(dtype) && (op == REDUCE_SUM || op == REDUCE_PROD || op == REDUCE_AVG);
 }
 
-/* f8, f16, bf16: what is computed in f32. */
+/* f8, f16 and bf16 are computed in f32. */
 static bool is_narrow(enum dtype dtype)
 {
 	return dtype_is_float(dtype) && dtype_bits(dtype) <= 16;
@@ -70,7 +70,7 @@ enum dtype reduce_avg_dtype(enum dtype dtype, bool weighted, bool ordered)
 
 reduce_fn *reduce_kernel(enum reduce_op op, enum dtype acc, enum dtype dtype, bool swapped)
 {
-	(void)swapped; /* every operation is commutative to the bit, NaN being canonical */
+	(void)swapped; /* every operation is commutative to the bit, because NaN is canonical */
 	if (dtype_is_complex(dtype))
 		return reduce_kernel_complex(op, acc, dtype);
 	if (dtype_is_float(dtype))
@@ -105,7 +105,7 @@ static uint64_t extreme(enum dtype dtype, bool max)
 	return max ? UINT64_MAX : 0;
 }
 
-/* The low 64 bits; the high ones of a wider type are 0. */
+/* The low 64 bits of the identity; higher bits are 0. */
 static uint64_t identity_bits(enum reduce_op op, enum dtype dtype)
 {
 	switch (op) {

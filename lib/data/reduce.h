@@ -1,14 +1,13 @@
 /*
  * Reduction kernels. Vectorised (target_clones for AVX2 and AVX-512 on x86-64 with gcc, not under
- * sanitizers); -ffp-contract=off, no fast-math: the bits don't depend on the vector length, the
- * alignment or where a range was cut. NaN results are canonical (the quiet NaN with a zero payload
- * and a clear sign), min and max propagate NaN as numpy.minimum does and order -0 below +0.
+ * sanitizers); -ffp-contract=off, no fast-math: the bits do not depend on the vector length, the
+ * alignment or the division into ranges. NaN results are canonical (the quiet NaN with a zero
+ * payload and a clear sign), min and max propagate NaN as numpy.minimum does and order -0 below +0.
  * Integer sums and products wrap as C unsigned does. 8- and 16-bit floats are computed in f32 and
- * rounded to nearest even. Complex numbers: each part is one float in all of this; their product is
- * (ac-bd) + (ad+bc)i, as numpy has it.
+ * rounded to nearest even. These rules apply to each part of a complex number; the product is
+ * (ac-bd) + (ad+bc)i, as in numpy.
  *
- * Units: elements. Pointers are aligned to their element type's size, to 8 bytes where that is
- * more.
+ * Units: elements. Pointers are aligned to the size of their element type, at most to 8 bytes.
  */
 #ifndef COLLCTL_DATA_REDUCE_H
 #define COLLCTL_DATA_REDUCE_H
@@ -28,7 +27,7 @@ enum reduce_op {
 	REDUCE_BAND,
 	REDUCE_BOR,
 	REDUCE_BXOR,
-	REDUCE_LAND, /* of truth: 0 or 1 */
+	REDUCE_LAND, /* logical; the result is 0 or 1 */
 	REDUCE_LOR,
 	REDUCE_LXOR,
 	REDUCE_OPS
@@ -38,7 +37,7 @@ const char *reduce_op_name(enum reduce_op);
 int reduce_op_by_name(const char *name, enum reduce_op *out); /* 0, or -1: unknown */
 
 /* Is @op defined on @dtype? Bitwise and logical operations: integers and bool; avg: floats and
- * complex; min and max: not complex. Of bool, sum is or, prod is and, as numpy has it. */
+ * complex; min and max: not complex. For bool, sum is "or" and prod is "and", as in numpy. */
 bool reduce_op_defined(enum reduce_op op, enum dtype dtype);
 
 /* Do the bits of a result depend on the order of the operands? (sum, prod and avg of floats and
@@ -50,41 +49,40 @@ bool reduce_order_matters(enum reduce_op op, enum dtype dtype);
  * @dtype itself. */
 enum dtype reduce_acc_dtype(enum reduce_op op, enum dtype dtype, bool ordered);
 
-/* The type in which an average of @dtype is summed where only its end is to be rounded: with
- * weights (--weight), and of integers (--integers round), whose sums are exact in it but for 64-bit
- * ones with weights. f32 for 8- and 16-bit floats, else f64 or c128; i128 for i64 and u64 without
- * weights. */
+/* The type of the sum in an average of @dtype that rounds only its result: with weights (--weight),
+ * and of integers (--integers round). Sums of integers are exact in it, except those of 64-bit
+ * integers with weights. f32 for 8- and 16-bit floats, else f64 or c128; i128 for i64 and u64
+ * without weights. */
 enum dtype reduce_avg_dtype(enum dtype dtype, bool weighted, bool ordered);
 
-/* dst[i] = a[i] op b[i] with dst, a of @acc and b of @dtype (acc == dtype or its accumulator).
- * @dst coincides with @a, coincides with @b (only where acc == dtype), or is disjoint from both. */
+/* dst[i] = a[i] op b[i]; dst and a have type @acc, b has type @dtype (acc is dtype or its
+ * accumulator). @dst is @a, or @b if acc == dtype, or disjoint from both. */
 typedef void reduce_fn(void *dst, const void *a, const void *b, size_t n);
-/* NULL where @op is not defined on @dtype. @swapped: the kernel for b[i] op a[i]; the values are
- * the same for every operation here (all are commutative, NaN being canonical), so it may be the
- * same function, but the caller never assumes it. */
+/* NULL if @op is not defined on @dtype. @swapped: the kernel for b[i] op a[i]. It may be the same
+ * function, because all operations are commutative and NaN is canonical, but callers must not
+ * assume that. */
 reduce_fn *reduce_kernel(enum reduce_op op, enum dtype acc, enum dtype dtype, bool swapped);
 
-/* dst[i] = the identity of @op (0 of a sum, the largest value of a minimum: infinity, of floats
- * that have one). */
+/* dst[i] = the identity of @op (sum: 0; min: the largest value, infinity if the type has one). */
 void reduce_identity(enum reduce_op op, enum dtype dtype, void *dst, size_t n);
 
-/* dst[i] = the conversion of src[i], rounded to nearest even once. Types: as reduce_acc_dtype gives
- * them, in both directions; to reduce_avg_dtype; and identity, which copies the bits (the others
- * make NaN canonical). dst == src is allowed for identity only. NULL for other types. */
+/* dst[i] = the conversion of src[i], rounded once to nearest even. Types: to and from
+ * reduce_acc_dtype, to reduce_avg_dtype, and identity, which copies the bits (the others make NaN
+ * canonical). dst == src is allowed only for identity. NULL for other types. */
 typedef void convert_fn(void *dst, const void *src, size_t n);
 convert_fn *convert_kernel(enum dtype to, enum dtype from);
 
 /* dst[i] = weight * src[i], rounded once to @to; @weight is finite. Types: @to is reduce_avg_dtype
- * of @from with weights (ordered or not). A weight of 0 gives -0.0 whatever src[i] is, also
- * NaN: it changes no sum, not even -0.0. */
+ * of @from with weights (ordered or not). A weight of 0 gives -0.0 for every src[i], also NaN,
+ * because adding -0.0 changes no sum, not even -0.0. */
 typedef void scale_fn(void *dst, const void *src, double weight, size_t n);
 /* NULL for other types. */
 scale_fn *scale_kernel(enum dtype to, enum dtype from);
 
-/* The last function of avg: dst[i] = src[i] / divisor, divided in f64 (complex: each part) and
- * rounded once to @to; integers to the nearest, ties to even, exactly (from f64: of sums below
- * 2^52; 64-bit ones from another type than f64: by a whole divisor, below 2^64). Types: @from is
- * @to, its accumulator, or its reduce_avg_dtype. dst == src allowed where to == from. */
+/* The final function of avg: dst[i] = src[i] / divisor, divided in f64 (complex: each part) and
+ * rounded once to @to. Integers are rounded exactly to the nearest, ties to even (from f64: for
+ * sums below 2^52; 64-bit integers from other types: for an integer divisor below 2^64). Types:
+ * @from is @to, its accumulator, or its reduce_avg_dtype. dst == src is allowed if to == from. */
 typedef void final_fn(void *dst, const void *src, double divisor, size_t n);
 /* NULL for other types. */
 final_fn *final_kernel(enum dtype to, enum dtype from);

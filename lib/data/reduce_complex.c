@@ -1,11 +1,11 @@
 /* Reductions of complex numbers. The sum is that of the parts; the product is (ac-bd) + (ad+bc)i,
- * each operation rounded, as numpy has it. */
+ * with each operation rounded, as in numpy. */
 #include "lib/data/half.h"
 #include "lib/data/kernels.h"
 
 #define PARTS (2 * n)
 
-/* The kernel of the float that has one part's type, over all parts. */
+/* Runs the kernel of the parts' type over all parts. */
 #define SUM(name, ACC, PART)                                                  \
 	static void name(void *dst, const void *a, const void *b, size_t n)   \
 	{                                                                     \

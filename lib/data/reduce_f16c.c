@@ -1,6 +1,6 @@
 /*
- * f16 with the machine's own conversions (x86 F16C, of every processor with AVX2). The bits are
- * those of half.h; only faster, for the compilers don't find these instructions by themselves.
+ * f16 with the conversion instructions of x86 (F16C; every processor with AVX2 has them). Same bits
+ * as half.h but faster, because compilers do not generate these instructions.
  */
 #include "lib/data/reduce_f16c.h"
 
@@ -41,7 +41,7 @@ F16C static inline void store(uint16_t *p, __m256 x)
 BINARY(sum_f16, _mm256_add_ps, +)
 BINARY(prod_f16, _mm256_mul_ps, *)
 
-/* The word avx2 includes that the system saves the registers; clang 14 knows no word for F16C. */
+/* Testing avx2 also tests that the system saves the registers. clang 14 cannot test F16C. */
 static bool supported(void)
 {
 	unsigned a, b, c, d;

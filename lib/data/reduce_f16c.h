@@ -1,5 +1,5 @@
-/* For reduce.c: the kernel of f16 with the processor's conversions, or NULL: it has none, or @op
- * needs none. */
+/* For reduce.c: the kernel of f16 that uses the processor's conversions. NULL: the processor has
+ * none, or @op needs none. */
 #ifndef COLLCTL_DATA_REDUCE_F16C_H
 #define COLLCTL_DATA_REDUCE_F16C_H
 

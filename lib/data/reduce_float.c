@@ -5,7 +5,7 @@
 
 /* ---- sum and product, and the same into a wider accumulator ---- */
 
-/* Of a type @t of bits U that is computed in f32. */
+/* For a type @t that is computed in f32 and has its bits in a U. */
 #define NARROW_KERNELS(op, SIGN, t, U)                                       \
 	BINARY(op##_##t, U, U, f32_to_##t(t##_to_f32(x) SIGN t##_to_f32(y))) \
 	BINARY(op##_f32_##t, float, U, f32_canonical(x SIGN t##_to_f32(y)))  \
@@ -25,8 +25,9 @@ FLOAT_KERNELS(prod, *)
 
 /* ---- minimum and maximum, on the bits ---- */
 
-/* Read as a signed integer whose magnitude bits are flipped if it is negative, a float's bits have
- * its order, with -0 just below +0. What lies above TOP, infinity or the largest, is NaN. */
+/* Read a float's bits as a signed integer and flip the magnitude bits if it is negative: these
+ * integers have the order of the floats, with -0 just below +0. TOP is infinity or the largest
+ * value; magnitudes above it are NaN. */
 #define BIT_ORDER(t, U, S, NAN_BITS, TOP)                                                          \
 	HALF_INLINE S t##_key(U u)                                                                 \
 	{                                                                                          \
@@ -77,7 +78,7 @@ EXTREME_KERNELS(max)
 #define BY_NARROW(op)                                                                       \
 	[DTYPE_F8E4M3] = op##_f8e4m3, [DTYPE_F8E5M2] = op##_f8e5m2, [DTYPE_F16] = op##_f16, \
 	[DTYPE_BF16] = op##_bf16
-/* By the accumulator's type, by the operand's. */
+/* Indexed by the accumulator's type, then the operand's. */
 #define WIDENING(op)                                                             \
 	{                                                                        \
 		[DTYPE_F32] = {BY_NARROW(op##_f32)},                             \

@@ -1,8 +1,8 @@
-/* Reductions of integers, of truth (bool), and the sum in 128 bits. */
+/* Reductions of integers and bool, and the 128-bit sum. */
 #include "lib/data/kernels.h"
 
-/* Sums and products wrap: 1u lifts the narrow types to unsigned, where int would overflow. All but
- * min and max have the same bits for signed and unsigned. */
+/* Sums and products wrap: 1u promotes narrow types to unsigned, because int could overflow. All
+ * operations except min and max give the same bits for signed and unsigned types. */
 #define INTEGER_KERNELS(w)                                                             \
 	BINARY(sum_##w, uint##w##_t, uint##w##_t, (uint##w##_t)(1u * x + y))           \
 	BINARY(prod_##w, uint##w##_t, uint##w##_t, (uint##w##_t)(1u * x * y))          \
@@ -32,7 +32,7 @@ SCALAR_BINARY(sum_128, uint128, uint128, x + y)
 	[DTYPE_I64] = op##_i64, [DTYPE_U8] = op##_u8, [DTYPE_U16] = op##_u16, \
 	[DTYPE_U32] = op##_u32, [DTYPE_U64] = op##_u64
 
-/* Every operation on truth is and, or, or exclusive or. */
+/* Every operation on bool is and, or, or exclusive or. */
 reduce_fn *reduce_kernel_integer(enum reduce_op op, enum dtype dtype)
 {
 	static reduce_fn *const table[REDUCE_OPS][DTYPES] = {

@@ -8,10 +8,10 @@
 #include "lib/base/buf.h"
 #include "lib/data/json_scan.h"
 
-#define NAME "'%.200s'" /* of a tensor: what is longer must not hide what is said of it */
+#define NAME "'%.200s'" /* of a tensor; truncated so that the rest of the message fits */
 
-/* The types in the order of the reference library, which is that of their alignment: a file holds
- * those of the last first. */
+/* The types in the order of the reference library, by alignment. Files have tensors in the reverse
+ * order. */
 static const struct {
 	const char *name;
 	enum dtype dtype;
@@ -85,7 +85,7 @@ int safetensors_header_len(const uint8_t prefix[SAFETENSORS_PREFIX], uint64_t fi
 	return 0;
 }
 
-/* Where a tensor's bytes lie, counted from the header's end. */
+/* The range of a tensor's bytes, relative to the header's end. */
 struct range {
 	uint64_t begin, end;
 	const char *name;
@@ -97,7 +97,7 @@ struct pair {
 
 struct header {
 	struct json_scan scan;
-	uint64_t data; /* where the header ends */
+	uint64_t data; /* offset of the header's end */
 	int (*tensor)(void *ctx, const struct tensor *, struct err *);
 	void *ctx;
 	struct range *ranges; /* of each tensor */
@@ -108,7 +108,7 @@ struct header {
 	struct err *err;
 };
 
-/* Room for one more of @size bytes behind @n; NULL: no memory. */
+/* Grow the array @v of @n elements of @size bytes to hold one more. NULL: no memory. */
 static void *grow(void *v, size_t n, size_t *cap, size_t size)
 {
 	if (n < *cap)
@@ -120,7 +120,7 @@ static void *grow(void *v, size_t n, size_t *cap, size_t size)
 enum key { KEY_DTYPE, KEY_SHAPE, KEY_OFFSETS, KEYS };
 static const char *const key_names[KEYS] = {"dtype", "shape", "data_offsets"};
 
-/* A tensor's entry while it is scanned. */
+/* A tensor's entry during the scan. */
 struct entry {
 	struct header *h;
 	const char *name, *dtype;
@@ -138,7 +138,7 @@ static int on_dimension(void *ctx)
 	if (json_scan_natural(&e->h->scan, &e->shape[e->ndim]))
 		return err_set(e->h->err, ERR_INPUT,
 		               "tensor " NAME
-		               ": dimension %d of the shape is no whole number from 0 to 2^64 - 1",
+		               ": dimension %d of the shape is not an integer from 0 to 2^64 - 1",
 		               e->name, e->ndim);
 	e->ndim++;
 	return 0;
@@ -147,7 +147,7 @@ static int on_dimension(void *ctx)
 static int wrong_offsets(const struct entry *e)
 {
 	return err_set(e->h->err, ERR_INPUT,
-	               "tensor " NAME ": data_offsets are not two whole numbers from 0 to 2^64 - 1",
+	               "tensor " NAME ": data_offsets are not two integers from 0 to 2^64 - 1",
 	               e->name);
 }
 
@@ -166,13 +166,13 @@ static int scan_value(struct entry *e, enum key key)
 	switch (key) {
 	case KEY_DTYPE:
 		if (!json_scan_next_is(s, '"'))
-			return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": dtype is no string",
-			               e->name);
+			return err_set(e->h->err, ERR_INPUT,
+			               "tensor " NAME ": dtype is not a string", e->name);
 		return json_scan_string(s, &e->dtype);
 	case KEY_SHAPE:
 		if (!json_scan_next_is(s, '['))
-			return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": shape is no array",
-			               e->name);
+			return err_set(e->h->err, ERR_INPUT,
+			               "tensor " NAME ": shape is not an array", e->name);
 		return json_scan_array(s, on_dimension, e);
 	default:
 		if (!json_scan_next_is(s, '['))
@@ -204,7 +204,7 @@ static int on_field(void *ctx, const char *name)
 static int scan_entry(struct entry *e)
 {
 	if (!json_scan_next_is(&e->h->scan, '{'))
-		return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": its entry is no object",
+		return err_set(e->h->err, ERR_INPUT, "tensor " NAME ": its entry is not an object",
 		               e->name);
 	if (json_scan_object(&e->h->scan, on_field, e))
 		return -1;
@@ -215,7 +215,8 @@ static int scan_entry(struct entry *e)
 	return 0;
 }
 
-/* The type, and the shape's product; the bits, zero dimensions left aside, fit 64. */
+/* Set the type and the number of elements. Checks that the tensor's bits, ignoring zero dimensions,
+ * fit 64-bit arithmetic. */
 static int describe(const struct entry *e, struct tensor *t, struct err *err)
 {
 	*t = (struct tensor){.name = e->name, .ndim = e->ndim, .shape = e->shape, .count = 1};
@@ -235,7 +236,7 @@ static int describe(const struct entry *e, struct tensor *t, struct err *err)
 	return 0;
 }
 
-/* Are the bytes as many as type and shape say? */
+/* Check that the size matches type and shape. */
 static int check_bytes(struct tensor *t, const struct range *r, struct err *err)
 {
 	char shape[ARRAY_SHAPE_TEXT];
@@ -243,7 +244,7 @@ static int check_bytes(struct tensor *t, const struct range *r, struct err *err)
 	if (bits % 8)
 		return err_set(err, ERR_INPUT,
 		               "tensor " NAME ": %" PRIu64
-		               " bits for %s of shape %s are no whole bytes",
+		               " bits for %s of shape %s are not a whole number of bytes",
 		               t->name, bits, dtype_name(t->dtype), tensor_shape_text(t, shape));
 	t->bytes = bits / 8;
 	if (r->end < r->begin)
@@ -289,7 +290,7 @@ static int check_names(struct range *r, size_t n, struct err *err)
 		qsort(r, n, sizeof *r, by_name);
 	for (size_t i = 1; i < n; i++)
 		if (strcmp(r[i - 1].name, r[i].name) == 0)
-			return err_set(err, ERR_INPUT, "tensor " NAME " is there twice", r[i].name);
+			return err_set(err, ERR_INPUT, "tensor " NAME " appears twice", r[i].name);
 	return 0;
 }
 
@@ -301,7 +302,7 @@ static int by_range(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Do the tensors fill @bytes without a hole and without an overlap? */
+/* Check that the tensors fill @bytes without holes or overlaps. */
 static int check_ranges(struct range *r, size_t n, uint64_t bytes, struct err *err)
 {
 	uint64_t end = 0;
@@ -326,7 +327,7 @@ static int check_ranges(struct range *r, size_t n, uint64_t bytes, struct err *e
 	return 0;
 }
 
-/* ---- JSON text, as the reference library writes it ---- */
+/* ---- JSON text, written like the reference library ---- */
 
 static void put_text(struct buf *b, const char *text)
 {
@@ -362,14 +363,14 @@ static int by_key(const void *a, const void *b)
 	return strcmp(((const struct pair *)a)->key, ((const struct pair *)b)->key);
 }
 
-/* Sort the pairs; none may be there twice. */
+/* Sort the pairs and check that no key appears twice. */
 static int sort_pairs(struct header *h)
 {
 	if (h->npairs > 1)
 		qsort(h->pairs, h->npairs, sizeof *h->pairs, by_key);
 	for (size_t i = 1; i < h->npairs; i++)
 		if (strcmp(h->pairs[i - 1].key, h->pairs[i].key) == 0)
-			return err_set(h->err, ERR_INPUT, "__metadata__: '%.200s' is there twice",
+			return err_set(h->err, ERR_INPUT, "__metadata__: '%.200s' appears twice",
 			               h->pairs[i].key);
 	return 0;
 }
@@ -379,7 +380,7 @@ static int metadata_text(struct header *h, char **out)
 	struct buf b;
 	if (!h->has_metadata)
 		return 0;
-	/* What was read may be longer by its escapes, but no more than six times. */
+	/* Escapes may lengthen the text, at most six times. */
 	buf_init(&b, 6ull * SAFETENSORS_HEADER_MAX);
 	put_text(&b, "{");
 	for (size_t i = 0; i < h->npairs; i++) {
@@ -406,7 +407,7 @@ static int on_pair(void *ctx, const char *key)
 		return err_nomem(h->err, "__metadata__", h->cap_pairs * sizeof *pairs);
 	h->pairs = pairs;
 	if (!json_scan_next_is(&h->scan, '"'))
-		return err_set(h->err, ERR_INPUT, "__metadata__: '%.200s' is no string", key);
+		return err_set(h->err, ERR_INPUT, "__metadata__: '%.200s' is not a string", key);
 	pairs[h->npairs].key = key;
 	return json_scan_string(&h->scan, &pairs[h->npairs++].value);
 }
@@ -414,14 +415,14 @@ static int on_pair(void *ctx, const char *key)
 static int on_metadata(struct header *h)
 {
 	if (h->has_metadata)
-		return err_set(h->err, ERR_INPUT, "__metadata__ is there twice");
+		return err_set(h->err, ERR_INPUT, "__metadata__ appears twice");
 	h->has_metadata = true;
 	if (!json_scan_next_is(&h->scan, '{'))
-		return err_set(h->err, ERR_INPUT, "__metadata__ is no object");
+		return err_set(h->err, ERR_INPUT, "__metadata__ is not an object");
 	return json_scan_object(&h->scan, on_pair, h);
 }
 
-/* ---- the whole ---- */
+/* ---- the header ---- */
 
 static int on_entry(void *ctx, const char *name)
 {
@@ -479,7 +480,7 @@ static void put_entry(struct buf *b, const struct tensor *t, uint64_t begin)
 	put_text(b, text);
 }
 
-/* offsets[] from the data's beginning, and the data's bytes. */
+/* Set offsets[] relative to the data's beginning, and the data's size. */
 static int place(const struct tensor *const *tensors, size_t n, uint64_t *offsets, uint64_t *bytes,
                  struct err *err)
 {

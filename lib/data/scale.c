@@ -1,4 +1,4 @@
-/* Weights: the product of an element and a number, rounded once. */
+/* Weights: the product of an element and a scalar, rounded once. */
 #include "lib/data/reduce.h"
 
 #include <math.h>
@@ -7,22 +7,23 @@
 #include "lib/data/kernels.h"
 
 /*
- * x * w of an x of at most 26 bits, rounded to odd: the last bit is set where bits were lost, so
- * that rounding the result once more, to f32, is as if it were the only rounding. With w cut in
- * two, both products are exact, and so is what they say of the error; where that is not so, f32
- * has only 0 or infinity for the result.
+ * x * w for an x of at most 26 bits, rounded to odd: the last bit is set if bits were lost, so that
+ * rounding the result to f32 is as exact as a single rounding. With w split in two, both products
+ * are exact, and so is the error computed from them. If not, the result in f32 is 0 or infinity
+ * anyway.
  */
 HALF_INLINE double product_odd(double x, double w)
 {
 	double high = f64_from_bits(f64_bits(w) & ~((UINT64_C(1) << 27) - 1)), low = w - high;
 	double p = x * w, error = x * high - p + x * low;
-	/* Of infinities it is NaN, which is neither. */
+	/* For infinities the error is NaN, which is neither. */
 	uint64_t more = error > 0, less = error < 0;
 	uint64_t inward = p > 0 ? less : more;
 	return f64_from_bits((f64_bits(p) - inward) | more | less);
 }
 
-/* A weight of 0 ignores the element, also NaN: it gives -0.0, which changes no sum, not even -0.0.
+/* A weight of 0 ignores the element, also NaN: it gives -0.0, because adding that changes no sum,
+ * not even -0.0.
  */
 #define SCALE(name, D, S, VALUE)                                              \
 	UNARY_BY(name##_by, D, S, double, VALUE)                              \
@@ -63,9 +64,9 @@ static void c128_by_c128(void *dst, const void *src, double weight, size_t n)
 	f64_by_f64(dst, src, weight, 2 * n);
 }
 
-/* 64 bits are more than a double has: their product with the weight's 53 is made exactly and
- * rounded as a whole. The power of two rounds nothing: below 2^53 the whole was exact, from there
- * on the result is no subnormal. */
+/* A double cannot hold 64 bits, so their product with the weight's 53 bits is computed exactly and
+ * rounded once. Scaling by the power of two rounds nothing more: a product below 2^53 was exact,
+ * and a larger one gives no subnormal. */
 static double whole_product(uint64_t magnitude, uint64_t mantissa, int exponent)
 {
 	return ldexp((double)((unsigned __int128)magnitude * mantissa), exponent);
@@ -86,7 +87,7 @@ static double whole_product(uint64_t magnitude, uint64_t mantissa, int exponent)
 	}
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wtype-limits" /* no u64 is below 0 */
+#pragma GCC diagnostic ignored "-Wtype-limits" /* a u64 is never negative */
 SCALE_WHOLE(f64_by_i64, int64_t)
 SCALE_WHOLE(f64_by_u64, uint64_t)
 #pragma GCC diagnostic pop

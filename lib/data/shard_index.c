@@ -7,7 +7,7 @@
 #include "lib/base/path.h"
 #include "lib/data/json_scan.h"
 
-/* A line of weight_map. */
+/* An entry of weight_map. */
 struct line {
 	const char *tensor, *file;
 };
@@ -21,13 +21,13 @@ struct parse {
 	struct err *err;
 };
 
-/* A name that can't lead out of its folder and is none of a hidden file. */
+/* Check that the file name has no folder and is not hidden. */
 static int check_name(const struct line *l, struct err *err)
 {
 	if (path_is_plain(l->file))
 		return 0;
 	return err_set(err, ERR_INPUT,
-	               "weight_map: the file '%.100s' of tensor '%.200s' is no plain name: "
+	               "weight_map: the file '%.100s' of tensor '%.200s' is not a plain name: "
 	               "expected one of a file in the same folder",
 	               l->file, l->tensor);
 }
@@ -46,7 +46,7 @@ static int on_line(void *ctx, const char *tensor)
 	l->tensor = tensor;
 	if (!json_scan_next_is(&p->scan, '"'))
 		return err_set(p->err, ERR_INPUT,
-		               "weight_map: the file of tensor '%.200s' is no string", tensor);
+		               "weight_map: the file of tensor '%.200s' is not a string", tensor);
 	if (json_scan_string(&p->scan, &l->file) || check_name(l, p->err))
 		return -1;
 	p->n++;
@@ -59,7 +59,7 @@ static int on_map(struct parse *p)
 		return err_set(p->err, ERR_INPUT, "has the key 'weight_map' twice");
 	p->has_map = true;
 	if (!json_scan_next_is(&p->scan, '{'))
-		return err_set(p->err, ERR_INPUT, "weight_map is no object");
+		return err_set(p->err, ERR_INPUT, "weight_map is not an object");
 	return json_scan_object(&p->scan, on_line, p);
 }
 
@@ -69,7 +69,7 @@ static int on_metadata(struct parse *p)
 		return err_set(p->err, ERR_INPUT, "has the key 'metadata' twice");
 	p->has_metadata = true;
 	if (!json_scan_next_is(&p->scan, '{'))
-		return err_set(p->err, ERR_INPUT, "metadata is no object");
+		return err_set(p->err, ERR_INPUT, "metadata is not an object");
 	const char *from = p->scan.p;
 	if (json_scan_skip(&p->scan))
 		return -1;
@@ -88,7 +88,7 @@ static int on_key(void *ctx, const char *key)
 static int scan(struct parse *p)
 {
 	if (!json_scan_next_is(&p->scan, '{'))
-		return err_set(p->err, ERR_INPUT, "is no index: it does not begin with '{'");
+		return err_set(p->err, ERR_INPUT, "is not an index: it does not begin with '{'");
 	if (json_scan_object(&p->scan, on_key, p) || json_scan_end(&p->scan))
 		return -1;
 	if (!p->has_map)
@@ -130,7 +130,7 @@ static int list_entries(struct shard_index *x, const struct line *lines, size_t 
 	qsort(x->entries, n, sizeof *x->entries, by_tensor);
 	for (size_t i = 1; i < n; i++)
 		if (strcmp(x->entries[i - 1].tensor, x->entries[i].tensor) == 0)
-			return err_set(err, ERR_INPUT, "weight_map: tensor '%.200s' is there twice",
+			return err_set(err, ERR_INPUT, "weight_map: tensor '%.200s' appears twice",
 			               x->entries[i].tensor);
 	return 0;
 }

@@ -1,7 +1,6 @@
 /*
- * The index of a sharded set, *.safetensors.index.json: which tensor is in which file. Every rule
- * that can be told from the text alone is checked: file names are plain names, nothing is there
- * twice.
+ * The index of a sharded set, *.safetensors.index.json, maps tensors to files. Parsing checks every
+ * rule that needs only the text: file names have no folder, and nothing appears twice.
  */
 #ifndef COLLCTL_DATA_SHARD_INDEX_H
 #define COLLCTL_DATA_SHARD_INDEX_H
@@ -12,7 +11,7 @@
 
 struct shard_entry {
 	const char *tensor;
-	int file; /* in shard_index.files */
+	int file; /* index in shard_index.files */
 };
 
 struct shard_index {
@@ -23,8 +22,8 @@ struct shard_index {
 	char *metadata; /* "metadata" as JSON text, malloced; NULL: none */
 };
 
-/* Parse the @len bytes of an index, which are overwritten: the strings are theirs. ERR_INPUT
- * without its name. On failure there is nothing to release. */
+/* Parse the @len bytes of an index. They are overwritten, and strings point into them. ERR_INPUT;
+ * the error names no file. On failure there is nothing to release. */
 int shard_index_parse(struct shard_index *, char *json, size_t len, struct err *err);
 void shard_index_release(struct shard_index *);
 

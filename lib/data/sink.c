@@ -18,18 +18,19 @@
 
 struct sink_file {
 	char *path;
-	size_t top; /* as of beneath_open */
+	size_t top; /* as for beneath_open */
 	struct sink_attributes attributes;
 	bool is_stdout;
-	bool dropped; /* another rank gives it its name */
-	int own;      /* descriptor of the file at path, if it already has the bytes to write; -1 */
+	bool is_index; /* of a set that is read from its folder */
+	bool dropped;  /* another rank writes it */
+	int own; /* descriptor of the file at path, if it already has the bytes to write; -1 */
 	void *head;
 	size_t head_len;
 	uint64_t size;
-	struct outfile out;     /* stdout's is a spool */
-	bool packed;            /* an archive, whose members */
-	struct archive archive; /* are these, */
-	struct outfile spool;   /* and lie here until they are packed into .out */
+	struct outfile out; /* stdout's is a spool */
+	bool packed;        /* an archive with these members */
+	struct archive archive;
+	struct outfile spool; /* the members, until they are packed into .out */
 };
 
 struct sink {
@@ -40,9 +41,9 @@ struct sink {
 		char *path;
 		size_t top;
 		struct sink_attributes attributes;
-		int file; /* the first of those that were added after it */
+		int file; /* the first file that was added after the folder */
 		bool made;
-	} * folders; /* to be made, in this order */
+	} * folders; /* folders to create, in this order */
 	int nfolders;
 };
 
@@ -68,7 +69,7 @@ static void remove_folder(const struct folder *f)
 		close(parent);
 }
 
-/* Those that were opened later may share a descriptor with earlier ones. */
+/* Releases files in reverse order, because a later file may share an earlier one's descriptor. */
 void sink_free(struct sink *s)
 {
 	if (!s)
@@ -94,6 +95,28 @@ void sink_free(struct sink *s)
 int sink_files(const struct sink *s)
 {
 	return s->nfiles;
+}
+
+static bool in_one_folder(const char *a, const char *b)
+{
+	const size_t n = (size_t)(path_name(a) - a);
+
+	return n == (size_t)(path_name(b) - b) && memcmp(a, b, n) == 0;
+}
+
+/* One per file and one per folder; an archive has two more for its members. */
+int sink_descriptors(const struct sink *s)
+{
+	int n = 1; /* a folder's, before it is found to be open already */
+
+	for (int i = 0; i < s->nfiles; i++) {
+		const struct sink_file *f = &s->files[i];
+		const bool shares =
+		        i && !f->dropped && in_one_folder(f->path, s->files[i - 1].path);
+		if (f->own < 0)
+			n += 1 + !shares + 2 * f->packed;
+	}
+	return n;
 }
 
 uint64_t sink_size(const struct sink *s, int file)
@@ -177,7 +200,8 @@ int sink_add_folder(struct sink *s, const char *path, struct err *err)
 	size_t len = strlen(path);
 	if (strcmp(path, "-") == 0)
 		return err_set(err, ERR_USAGE,
-		               "-: several files can't go to stdout: name a folder for the output");
+		               "-: several files cannot be written to stdout: name a folder for "
+		               "the output");
 	while (len > 1 && path[len - 1] == '/')
 		len--;
 	return add_folder(s, strndup(path, len), 0, &none, err);
@@ -213,7 +237,7 @@ void sink_set_attributes(struct sink *s, int file, const struct sink_attributes 
 	s->files[file].attributes = *as;
 }
 
-/* Is the file at @f's path the one that @fd has open? */
+/* Is @fd the file at @f's path? */
 static bool is_same(const struct sink_file *f, int fd)
 {
 	struct stat here, there;
@@ -240,14 +264,14 @@ void sink_drop(struct sink *s, int file)
 
 /* ---- opening and writing ---- */
 
-/* So that the folder itself is on disk. */
+/* Sync the parent, so that the folder itself is on disk. */
 static int sync_parent(const char *path, struct err *err)
 {
 	char *parent;
 	if (asprintf(&parent, "%s/..", path) < 0)
 		return err_nomem(err, "a path", strlen(path));
 	int fd = io_retry(open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	/* Where a folder can't be read or synced there is nothing to be had. */
+	/* Ignore folders that cannot be opened or do not support fsync. */
 	int ret = fd >= 0 && io_retry(fsync(fd)) && errno != EINVAL ? -1 : 0;
 	if (ret)
 		err_errno(err, ERR_OUTPUT, "%s: cannot sync the folder", parent);
@@ -257,12 +281,12 @@ static int sync_parent(const char *path, struct err *err)
 	return ret;
 }
 
-/* Make the folder at @name from @parent. */
+/* Create the folder @name in @parent. */
 static int make_at(const struct sink *s, struct folder *f, int parent, const char *name,
                    struct err *err)
 {
 	struct stat st = {0};
-	/* One that gets the permissions of another folder gets them when it is complete. */
+	/* finish_folder sets the permissions of the original when the contents are complete. */
 	if (io_retry(mkdirat(parent, name, f->attributes.has_mode ? 0700 : 0777)) == 0) {
 		f->made = true;
 		return s->sync ? sync_parent(f->path, err) : 0;
@@ -275,7 +299,7 @@ static int make_at(const struct sink *s, struct folder *f, int parent, const cha
 		return err_set(err, ERR_OUTPUT, "%s: is %s: expected a folder or none", f->path,
 		               S_ISLNK(st.st_mode) ? "a symbolic link" : "a file");
 	errno = error;
-	return err_errno(err, ERR_OUTPUT, "%s: cannot make the folder", f->path);
+	return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
 }
 
 static int make_folder(const struct sink *s, struct folder *f, struct err *err)
@@ -284,7 +308,7 @@ static int make_folder(const struct sink *s, struct folder *f, struct err *err)
 		return make_at(s, f, AT_FDCWD, f->path, err);
 	int parent = beneath_open(f->path, f->top);
 	if (parent < 0)
-		return err_errno(err, ERR_OUTPUT, "%s: cannot make the folder", f->path);
+		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
 	int ret = make_at(s, f, parent, path_name(f->path), err);
 	close(parent);
 	return ret;
@@ -297,14 +321,14 @@ static int same_path(const char *path, const char *other, struct err *err)
 	return err_set(err, ERR_USAGE, "%s: is given as output twice, also as %s", path, other);
 }
 
-/* Of a folder with all that is in it another rank writes all files or none. That rank alone makes
- * the folders too: it knows when all is in them. */
+/* Another rank writes either all files of a copied tree or none. Only that rank creates the
+ * folders, because it knows when their contents are complete. */
 static bool is_made_elsewhere(const struct sink *s, const struct folder *f)
 {
 	return f->attributes.has_mode && f->file < s->nfiles && s->files[f->file].dropped;
 }
 
-/* Files in one folder share its descriptor. Two at one path would be one. */
+/* Share the folder's descriptor with earlier files, and refuse two files at one path. */
 static int compare_with_earlier(struct sink *s, int file, struct err *err)
 {
 	struct sink_file *f = &s->files[file];
@@ -337,7 +361,8 @@ static int open_target(struct sink *s, int file, struct err *err)
 	return compare_with_earlier(s, file, err);
 }
 
-/* An archive's members lie beside it meanwhile, where there is to be room for the archive too. */
+/* Put the spool of an archive's members in the archive's folder, which needs space for the archive
+ * anyway. */
 static int open_members(struct sink *s, struct sink_file *f, struct err *err)
 {
 	const struct archive *a = &f->archive;
@@ -387,7 +412,7 @@ static struct outfile *content(const struct sink *s, int file)
 int sink_pwrite(struct sink *s, int file, const void *buf, size_t bytes, uint64_t pos,
                 struct err *err)
 {
-	if (s->files[file].own >= 0) /* it has these bytes */
+	if (s->files[file].own >= 0) /* it already has these bytes */
 		return 0;
 	return outfile_pwrite(content(s, file), buf, bytes, pos, err);
 }
@@ -406,19 +431,40 @@ static int pack(struct sink_file *f, struct err *err)
 {
 	const struct archive *a = &f->archive;
 	struct err why = {.rank = ERR_RANK_SELF};
-	if (npz_pack(f->spool.fd, a->members, a->n, f->out.fd, &why))
+	if (a->pack(f->spool.fd, a->members, a->n, f->out.fd, &why))
 		return err_set(err, why.code, "%s: %s", f->path, why.text);
 	outfile_release(&f->spool);
 	return outfile_measure(&f->out, err);
 }
 
-/* Does this rank give it its name? */
+/* Does this rank rename this file? */
 static bool is_placed(const struct sink_file *f)
 {
 	return !f->is_stdout && !f->dropped && f->own < 0;
 }
 
-/* A file alone needs nothing to go back to: its rename happens or not. */
+void sink_set_index(struct sink *s, int file)
+{
+	s->files[file].is_index = true;
+}
+
+void sink_strays(const struct sink *s,
+                 void (*tell)(void *ctx, const char *folder, const char *first, int n), void *ctx)
+{
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	char first[256];
+
+	for (int i = 0; i < s->nfiles; i++) {
+		const struct sink_file *f = &s->files[i];
+		char *folder = f->is_index && is_placed(f) ? path_folder(f->path, &ignored) : NULL;
+		int n = folder ? sink_set_strays(s, folder, first, sizeof first) : 0;
+		if (n)
+			tell(ctx, folder, first, n);
+		free(folder);
+	}
+}
+
+/* A single file needs no old file to restore: its rename happens or not. */
 static int keep_old(struct sink *s, struct err *err)
 {
 	for (int i = 0; s->nfiles > 1 && i < s->nfiles; i++)
@@ -461,7 +507,7 @@ static int copy_to_stdout(struct sink_file *f, struct err *err)
 	                  NULL, NULL, err);
 }
 
-/* Names first, for they can be taken back, and what went to stdout can't. */
+/* Rename first: renames can be undone, output to stdout cannot. */
 static int place_all(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfiles; i++)
@@ -473,20 +519,21 @@ static int place_all(struct sink *s, struct err *err)
 	return 0;
 }
 
-/* @err, which says why, also tells what could not be put back. */
+/* Restore all old files. *@err has the cause; append the names of those that could not be restored.
+ */
 static void undo_all(struct sink *s, struct err *err)
 {
 	for (int i = s->nfiles; i-- > 0;) {
 		struct err more = {.rank = ERR_RANK_SELF};
 		if (!s->files[i].out.committed || outfile_undo(&s->files[i].out, &more) == 0)
 			continue;
-		s->committed = true; /* its folder stays */
+		s->committed = true; /* so that sink_free keeps the folders */
 		size_t len = strlen(err->text);
 		snprintf(err->text + len, sizeof err->text - len, "; %s", more.text);
 	}
 }
 
-/* Set the permissions and the time of a folder that was made, when its contents are complete. */
+/* Set the permissions and the time of a created folder whose contents are complete. */
 static int finish_folder(const struct folder *f, struct err *err)
 {
 	const struct sink_attributes *as = &f->attributes;
@@ -519,7 +566,7 @@ int sink_commit(struct sink *s, struct err *err)
 		return -1;
 	}
 	s->committed = true;
-	/* Last first: a folder's descriptor is its first file's, which syncs it. */
+	/* Last first: a folder's first file owns its descriptor and syncs it. */
 	for (int i = s->nfiles; i-- > 0;)
 		if (is_placed(&s->files[i]) && outfile_settle(&s->files[i].out, err))
 			ret = -1;

@@ -15,19 +15,18 @@ static int check_name(const char *folder, const char *name, struct err *err)
 {
 	if (path_is_plain(name))
 		return 0;
-	return err_set(err, ERR_INPUT, "%s: '%s' is no plain name for a file of a set", folder,
+	return err_set(err, ERR_INPUT, "%s: '%s' is not a plain name for a file of a set", folder,
 	               name);
 }
 
 int sink_split_set(const char *path, const char *input_index, char **folder, char **index,
                    struct err *err)
 {
-	enum array_format format;
-	bool is_folder = array_is_folder(path), is_index = !is_folder && array_is_index(path);
+	const struct format *format;
+	bool is_folder = path_is_folder(path), is_index = !is_folder && path_is_index(path);
 	const char *name = is_index ? path_name(path) : input_index;
 	if (strcmp(path, "-") == 0 ||
-	    (!is_folder && !is_index &&
-	     array_format_of(path, ARRAY_FORMAT_AUTO, &format, NULL) == 0))
+	    (!is_folder && !is_index && format_of(path, NULL, &format, NULL) == 0))
 		return err_set(err, ERR_USAGE,
 		               "%s: the input is a sharded set: name a folder for the output",
 		               path);
@@ -38,7 +37,7 @@ int sink_split_set(const char *path, const char *input_index, char **folder, cha
 	return 0;
 }
 
-/* What else the set's index says stays; the size is what it is here. */
+/* Keep the metadata of the set's index, except the size. */
 static json_t *index_metadata(const struct dataset *like)
 {
 	json_t *metadata = like->index_metadata ? json_loads(like->index_metadata,
@@ -52,7 +51,7 @@ static json_t *index_metadata(const struct dataset *like)
 	return metadata;
 }
 
-/* As transformers writes it; malloced, or NULL. */
+/* The index in the format of transformers. Malloced, or NULL. */
 static char *index_text(const struct dataset *like, size_t *len)
 {
 	json_t *index = json_object(), *map = json_object();
@@ -119,25 +118,39 @@ struct written {
 	const char *folder;
 };
 
-/* Has the sink the file @name in the folder? */
-static bool is_written(void *ctx, const char *name)
+/* The index of the sink's file @name in the folder; -1: none. */
+static int find(const struct written *w, const char *name)
 {
-	const struct written *w = ctx;
 	struct err err = {.rank = ERR_RANK_SELF};
 	char *path = path_join(w->folder, name, &err);
-	bool found = false;
-	for (int i = 0; path && !found && i < sink_files(w->sink); i++)
-		found = strcmp(sink_path(w->sink, i), path) == 0;
+	int found = -1;
+	for (int i = 0; path && found < 0 && i < sink_files(w->sink); i++)
+		if (strcmp(sink_path(w->sink, i), path) == 0)
+			found = i;
 	free(path);
 	return found;
 }
 
-int sink_check_set(const struct sink *s, const char *path, const char *folder, const char *index,
+static bool is_written(void *ctx, const char *name)
+{
+	return find(ctx, name) >= 0;
+}
+
+int sink_set_strays(const struct sink *s, const char *folder, char *first, size_t cap)
+{
+	struct written w = {s, folder};
+	return dataset_set_strays(folder, is_written, &w, first, cap);
+}
+
+int sink_check_set(struct sink *s, const char *path, const char *folder, const char *index,
                    struct err *err)
 {
 	struct written w = {s, folder};
-	if (!array_is_folder(path)) /* it is read by the name of its index */
+	if (!path_is_folder(path)) /* readers open the set by the name of its index */
 		return 0;
+	int file = index ? find(&w, index) : -1;
+	if (file >= 0)
+		sink_set_index(s, file);
 	return dataset_set_alone(folder, index, is_written, &w, err);
 }
 

@@ -32,7 +32,7 @@ int spool_open(struct err *err)
 	return fd;
 }
 
-/* A FIFO whose writer has not come yet would be at its end otherwise. */
+/* Wait for data, because a FIFO without a writer looks like one at its end. */
 static int await_data(int fd, const char *name, struct err *err)
 {
 	struct pollfd in = {.fd = fd, .events = POLLIN};

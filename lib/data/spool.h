@@ -1,4 +1,4 @@
-/* Unnamed files for what can't seek, in TMPDIR, else /tmp. */
+/* Unnamed files for the data of inputs that cannot seek, in TMPDIR, else /tmp. */
 #ifndef COLLCTL_DATA_SPOOL_H
 #define COLLCTL_DATA_SPOOL_H
 
@@ -6,13 +6,13 @@
 
 #include "lib/base/err.h"
 
-/* A new one, for reading and writing; or -1: ERR_RESOURCE. The caller's to close. */
+/* Create a spool for reading and writing. The caller closes it. -1: ERR_RESOURCE. */
 int spool_open(struct err *err);
-/* The folder in which they lie. */
+/* The folder of spools. */
 const char *spool_folder(void);
 
-/* Copy all that is left of @from to @to. @from_name, @to_name and @to_code say whose failure a
- * write is; a failed read is ERR_INPUT. @await (may be NULL) is called before each read of @from.
+/* Copy the rest of @from to @to. A failed read is ERR_INPUT of @from_name, a failed write @to_code
+ * of @to_name. Calls @await (may be NULL) before each read of @from.
  */
 int spool_copy(int from, const char *from_name, int to, const char *to_name, int to_code,
                int (*await)(void *ctx, int fd, struct err *err), void *ctx, struct err *err);

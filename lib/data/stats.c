@@ -1,7 +1,7 @@
 /*
- * Every type goes through f64, which has all of its values but the 64-bit integers', in pieces that
- * stay in the cache; so one loop counts, compares and sums for all. It works on lanes that are
- * joined at a piece's end.
+ * Every type is converted to f64 in pieces that fit the cache, so one loop counts, compares and
+ * sums all types. f64 is exact for all types except 64-bit integers. The loop works on lanes, which
+ * are combined at the end of a piece.
  */
 #include "lib/data/stats.h"
 
@@ -66,7 +66,7 @@ KERNEL static void add_lanes(struct stats *s, const double *src, size_t n)
 	}
 }
 
-/* Of @n (at most PIECE) real elements as f64, in a buffer with room for LANES more. */
+/* Add @n (at most PIECE) real elements as f64. The buffer has space for LANES more. */
 static void add_reals(struct stats *s, double *x, size_t n)
 {
 	size_t padding = (LANES - n % LANES) % LANES;
@@ -76,7 +76,7 @@ static void add_reals(struct stats *s, double *x, size_t n)
 	s->infs -= padding;
 }
 
-/* Of @n complex elements as c128. */
+/* Add @n complex elements as c128. */
 KERNEL static void add_complex(struct stats *s, const double *x, size_t n)
 {
 	const uint64_t magnitude = UINT64_MAX >> 1, inf = F64_INF;

@@ -1,5 +1,5 @@
-/* Statistics of an array that comes in pieces, in any order: what `info --stats` prints and what
- * --stats of a collective looks for. */
+/* Statistics of an array that arrives in pieces, in any order, for `info --stats` and for --stats
+ * of a collective. */
 #ifndef COLLCTL_DATA_STATS_H
 #define COLLCTL_DATA_STATS_H
 
@@ -10,15 +10,15 @@
 
 struct stats {
 	uint64_t count;      /* elements */
-	uint64_t nans, infs; /* a complex number counts once, as NaN if either part is one */
-	/* Of the finite elements; min > max: there are none, or they have no order (complex). Exact
-	 * for every type (x86: the 64-bit integers too). */
+	uint64_t nans, infs; /* a complex number counts once, as NaN if either part is NaN */
+	/* Of the finite elements; min > max: none, or without order (complex). Exact for every type
+	 * (64-bit integers: on x86). */
 	long double min, max;
-	double sum; /* of the finite elements; in f64, summed by pieces; 0 of complex ones */
+	double sum; /* of the finite elements; in f64, summed by pieces; 0 for complex */
 };
 
 void stats_init(struct stats *);
-/* Add @n elements at @src, little-endian. A type without arithmetic counts elements alone. */
+/* Add @n elements at @src, little-endian. For a type without arithmetic, only count them. */
 void stats_add(struct stats *, enum dtype dtype, const void *src, size_t n);
 void stats_merge(struct stats *into, const struct stats *from);
 

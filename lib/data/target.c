@@ -64,7 +64,7 @@ char *target_follow(const char *path, struct err *err)
 
 /* ---- file systems ---- */
 
-/* Does the server number the inodes, the same for all clients? */
+/* Does the file system's server assign inode numbers, equal for all clients? */
 static bool is_shared(const char *type)
 {
 	static const char *const types[] = {"nfs", "nfs4", "ceph", "lustre", "gpfs", "afs"};
@@ -74,7 +74,7 @@ static bool is_shared(const char *type)
 	return false;
 }
 
-/* Is @line of mountinfo that of @dev? Its format: "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS
+/* Is @line of mountinfo the line of @dev? Its format: "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS
  * [FIELDS...] - TYPE SOURCE ...". Sets *type and *source. */
 static bool read_mount(char *line, dev_t dev, const char **type, const char **source)
 {
@@ -88,7 +88,7 @@ static bool read_mount(char *line, dev_t dev, const char **type, const char **so
 	return *type && *source;
 }
 
-/* A number for the mount source of @dev; 0: it is no shared file system. */
+/* A number for the mount source of @dev; 0: not a shared file system. */
 static uint64_t shared_id(dev_t dev)
 {
 	FILE *f = fopen(MOUNTS, "re");
@@ -108,7 +108,7 @@ static uint64_t shared_id(dev_t dev)
 	return id;
 }
 
-/* A number for this boot of this machine; 0: not known. */
+/* A number for this boot of this machine; 0: unknown. */
 static uint64_t boot_id(void)
 {
 	char text[64];
@@ -125,7 +125,7 @@ static uint64_t folder_place(const char *path, const struct stat *st)
 {
 	uint64_t id[4] = {shared_id(st->st_dev), 0, 0, (uint64_t)st->st_ino};
 	struct statfs fs;
-	if (id[0]) { /* a file system of several volumes has an id for each */
+	if (id[0]) { /* a file system with several volumes has an id per volume */
 		if (statfs(path, &fs) == 0)
 			memcpy(&id[1], &fs.f_fsid, sizeof id[1]);
 	} else {
@@ -140,7 +140,7 @@ uint64_t target_place_in(uint64_t folder, const char *name)
 	return folder ? XXH3_64bits_withSeed(name, strlen(name), folder) | 1 : 0;
 }
 
-/* The place of a path without trailing slashes that is no folder. */
+/* The place of a path that is not a folder and has no trailing slash. */
 static uint64_t file_place(const char *path)
 {
 	struct err ignored = {.rank = ERR_RANK_SELF};

@@ -16,8 +16,8 @@
 
 #include "lib/base/err.h"
 
-/* The place of the file or folder @path, which need not exist. 0: not known, or not a
- * place that two ranks could write ("-", a device). @force: follow a symlink, as outfile_open does.
+/* The place of the file or folder @path, which need not exist. 0: unknown, or not a file that two
+ * ranks could write ("-", a device). @force: follow a symlink, like outfile_open.
  */
 uint64_t target_place(const char *path, bool force);
 /* The place of @name in the folder whose place is @folder; 0 if that is 0. */

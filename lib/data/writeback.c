@@ -7,7 +7,7 @@
 
 #define LEAST (WRITEBACK_CHUNKS / 2)
 
-/* A file system may not support it: then fsync does everything. */
+/* If the file system does not support it, fsync does all the work. */
 static int sync_chunk(int fd, uint64_t at, unsigned how)
 {
 	if (io_retry(sync_file_range(fd, (off_t)at, (off_t)WRITEBACK_CHUNK, how)) == 0)

@@ -15,9 +15,9 @@
 
 struct writeback {
 	pthread_mutex_t lock;
-	uint64_t begun[WRITEBACK_CHUNKS]; /* offsets of the chunks under way: a ring */
+	uint64_t begun[WRITEBACK_CHUNKS]; /* offsets of the chunks being written: a ring */
 	unsigned first, n;
-	_Atomic uint64_t behind; /* their bytes */
+	_Atomic uint64_t behind; /* bytes of these chunks */
 };
 
 #define WRITEBACK_INIT                            \
@@ -25,11 +25,12 @@ struct writeback {
 		.lock = PTHREAD_MUTEX_INITIALIZER \
 	}
 
-/* Bytes [pos, pos + bytes) of @fd, whose final size is @size, were written: begin the write-back of
- * the chunks that end in them, and wait while more than a sixteenth of the file is under way, but
- * allow at least 16 and at most 32 chunks. 0, or -1 with errno: writing to disk failed. */
+/* Call after writing bytes [pos, pos + bytes) of @fd, whose final size is @size. Starts the
+ * write-back of the chunks that end in this range. Waits while more than a sixteenth of the file is
+ * being written back, but allows at least 16 and at most 32 chunks. 0, or -1 with errno: writing to
+ * disk failed. */
 int writeback_chunks(struct writeback *, int fd, uint64_t size, uint64_t pos, uint64_t bytes);
-/* Wait for all chunks under way. 0, or -1 with errno. */
+/* Wait for all chunks that are being written. 0, or -1 with errno. */
 int writeback_finish(struct writeback *, int fd);
 
 #endif

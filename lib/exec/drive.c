@@ -4,31 +4,18 @@
 #include <unistd.h>
 
 #include "lib/base/io.h"
+#include "lib/exec/budget.h"
 
-#define BUFFER_MAX (256u << 10) /* bytes of a connection's buffer */
-#define BUFFER_MIN (48u << 10)
-#define YIELDS     20 /* before sleeping, while data moves */
+#define YIELDS 20 /* yields before sleeping, while data move */
 
 static struct conn *conn_of(void *ctx, int peer, bool out, int stream)
 {
 	return mesh_conn(ctx, peer, out, stream);
 }
 
-static size_t buffer_size(const struct drive *d, int nconns)
-{
-	uint64_t want = 2 * d->lane_bytes + 4096, most = d->memory;
-	if (nconns)
-		most /= (uint64_t)nconns * 2; /* ours, and OpenSSL's for reading ahead */
-	if (want > most)
-		want = most;
-	if (want > BUFFER_MAX)
-		want = BUFFER_MAX;
-	return want < BUFFER_MIN ? BUFFER_MIN : (size_t)want;
-}
-
 int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 {
-	int size = d->conf.parts[0].args.size, nout = 0, nin = 0, ret = 0;
+	int size = d->conf.vectors[0].args.size, nout = 0, nin = 0, ret = 0;
 	int *out = calloc((size_t)size, sizeof *out), *in = calloc((size_t)size, sizeof *in);
 	if (!out || !in)
 		ret = err_nomem(err, "the edges", (size_t)size * sizeof *out);
@@ -41,8 +28,9 @@ int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 		d->npeers += used[p] != 0;
 	}
 	if (ret == 0 && d->npeers) {
+		int nconns = (nout + nin) * d->conf.streams;
 		d->mesh = job_connect(d->job, out, nout, in, nin, d->conf.streams,
-		                      buffer_size(d, (nout + nin) * d->conf.streams), err);
+		                      budget_connection(d->memory, d->lane_bytes, nconns), err);
 		ret = d->mesh ? 0 : -1;
 	}
 	free(out);
@@ -50,16 +38,34 @@ int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 	return ret;
 }
 
-int drive_connect(struct drive *d, struct err *err)
+static void drop_edges(struct drive *d)
 {
-	d->edges = calloc((size_t)d->conf.parts[0].args.size, 1);
-	if (!d->edges)
-		return err_nomem(err, "the edges", (unsigned long long)d->conf.parts[0].args.size);
-	if (exec_window_edges(&d->conf, d->edges, err) == 0 &&
-	    drive_connect_edges(d, d->edges, err) == 0)
-		return 0;
 	free(d->edges);
 	d->edges = NULL;
+}
+
+int drive_lanes(struct drive *d, struct err *err)
+{
+	int size = d->conf.vectors[0].args.size, lanes = 0;
+	d->edges = calloc((size_t)size, 1);
+	if (!d->edges)
+		return err_nomem(err, "the edges", (unsigned long long)size);
+	if (exec_window_edges(&d->conf, d->edges, err) < 0) {
+		drop_edges(d);
+		return -1;
+	}
+	for (int p = 0; p < size; p++)
+		lanes += !!(d->edges[p] & EXEC_OUT) + !!(d->edges[p] & EXEC_IN);
+	return lanes * d->conf.streams;
+}
+
+int drive_connect(struct drive *d, struct err *err)
+{
+	if (!d->edges && drive_lanes(d, err) < 0)
+		return -1;
+	if (drive_connect_edges(d, d->edges, err) == 0)
+		return 0;
+	drop_edges(d);
 	return -1;
 }
 
@@ -74,7 +80,7 @@ static void files_moved(void *ctx, uint32_t events)
 	uint64_t n;
 	(void)events;
 	if (io_retry(read(w->fd, &n, sizeof n)) < 0)
-		return; /* it has been read before */
+		return; /* an earlier call has read it */
 }
 
 int drive_go(struct drive *d, struct err *err)
@@ -100,8 +106,7 @@ int drive_begin(struct drive *d, struct err *err)
 		mesh_settle(d->mesh);
 	d->conf.edges = d->edges;
 	d->exec = exec_new(&d->conf, err);
-	free(d->edges);
-	d->edges = NULL;
+	drop_edges(d);
 	if (!d->exec)
 		return -1;
 	d->files = (struct loop_watch){.fd = exec_fd(d->exec), .fn = files_moved, .ctx = &d->files};

@@ -1,6 +1,6 @@
 /*
- * Driving: connect the edges that a schedule uses and run the executor over them on the job's loop,
- * with heartbeats, abort and the watch for stalls going on.
+ * Connects the edges that a schedule uses and runs the executor over them on the job's loop, where
+ * heartbeats, aborts and stall detection continue.
  */
 #ifndef COLLCTL_EXEC_DRIVE_H
 #define COLLCTL_EXEC_DRIVE_H
@@ -10,25 +10,28 @@
 
 struct drive {
 	struct job *job;
-	struct exec_conf conf; /* conn, conn_ctx and edges are filled here */
-	uint64_t memory;       /* bytes that the connections' buffers may take */
-	uint64_t lane_bytes;   /* no connection has more to carry: a larger buffer is no use */
+	struct exec_conf conf; /* drive sets conn, conn_ctx and edges */
+	uint64_t memory;       /* bytes for the connections' buffers */
+	uint64_t lane_bytes;   /* the most that a connection carries; limits its buffer */
 	/* results */
 	struct mesh *mesh; /* the job's; NULL: no edges */
 	int npeers;
-	struct exec *exec; /* the caller's to free, before the job is closed */
+	struct exec *exec; /* the caller frees it before the job closes */
 	struct exec_stats stats;
 	struct loop_watch files;
-	uint8_t *edges; /* from drive_connect to the executor's making: found once */
+	uint8_t *edges; /* found by drive_lanes, used until the executor exists */
 };
 
-/* Connect the edges of conf's schedules. drive_run or drive_begin must follow. */
+/* The number of connections that conf's schedules use, or -1. drive_connect reuses d->edges; a
+ * caller that does not call it frees d->edges. */
+int drive_lanes(struct drive *, struct err *err);
+/* Connect the edges of conf's schedules. The caller must call drive_run or drive_begin next. */
 int drive_connect(struct drive *, struct err *err);
-/* Connect @used (exec_edges) of conf.parts[0].args.size ranks and conf.streams streams: of several
- * schedules that follow one another. */
+/* Connect the edges @used (exec_edges) for conf.vectors[0].args.size ranks and conf.streams
+ * streams. Used to run several schedules in turn. */
 int drive_connect_edges(struct drive *, const uint8_t *used, struct err *err);
 
-/* Make conf's executor, run it to its end, and let go of the job's loop. */
+/* Create conf's executor, run it to its end and detach it from the job's loop. */
 int drive_run(struct drive *, struct err *err);
 /* The same in steps: drive_go runs to the end, also after exec_repeat. */
 int drive_begin(struct drive *, struct err *err);

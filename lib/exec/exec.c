@@ -2,31 +2,10 @@
 
 #include <stdlib.h>
 
-#include "lib/exec/space.h"
-
-#define SLICE   (16ull << 20)    /* bytes moved before the caller sees to other events */
+#define SLICE   (16ull << 20)    /* bytes moved before the caller handles other events */
 #define SCRATCH (QUANTUM + 4096) /* at least QUANTUM + ELEMENT_MAX */
 
-/* The frontier rule (sched.h). */
-uint64_t exec_limit(const struct stream *s, uint32_t i)
-{
-	const struct sched_step *step = &s->sched->steps[i];
-	int64_t limit = (int64_t)step->len;
-	for (uint32_t d = step->dep; d < step->dep + step->ndep; d++) {
-		const struct sched_dep *dep = &s->sched->deps[d];
-		int64_t done = (int64_t)s->progress[dep->step];
-		if (done >= (int64_t)dep->hi + dep->shift)
-			continue;
-		int64_t reach = done - dep->shift;
-		if (reach < (int64_t)dep->lo)
-			reach = (int64_t)dep->lo;
-		if (reach < limit)
-			limit = reach;
-	}
-	return (uint64_t)limit;
-}
-
-/* ---- who may be able to go on ---- */
+/* ---- queues of lanes and steps that may continue ---- */
 
 void exec_wake_lane(struct lane *l)
 {
@@ -85,13 +64,13 @@ static void run_steps(struct exec *x, struct stream *s)
 		s->todo_len--;
 		s->in_todo[i] = false;
 		if (s->owner[i] == OWNER_LOCAL)
-			exec_run_local(x, s, i);
+			exec_run_local(s, i);
 		else
 			exec_raise_file(x, s, (uint32_t)(OWNER_FILE - s->owner[i]));
 	}
 }
 
-/* Everything but the lanes, until nothing of it moves. */
+/* Run local and file steps until none makes progress. */
 static int run_streams(struct exec *x, struct err *err)
 {
 	bool again = true;
@@ -105,7 +84,7 @@ static int run_streams(struct exec *x, struct err *err)
 			if (s->done)
 				continue;
 			if (files)
-				exec_take_files(x, s);
+				exec_take_files(s);
 			run_steps(x, s);
 			if (s->left)
 				continue;
@@ -115,6 +94,10 @@ static int run_streams(struct exec *x, struct err *err)
 		}
 		again |= atomic_load_explicit(&x->io.moves, memory_order_acquire) != moves;
 	}
+	if (x->why.code) {
+		*err = x->why;
+		return -1;
+	}
 	return fileio_check(&x->io, err);
 }
 
@@ -123,7 +106,7 @@ static uint64_t moved_bytes(const struct exec *x)
 	return x->stats.bytes_moved + x->stats.bytes_sent + x->stats.bytes_received;
 }
 
-/* Connections that tell nothing (in memory) are asked. */
+/* Queue the lanes of connections that report no events (memory transport). */
 static void wake_silent(struct exec *x)
 {
 	for (int k = 0; k < x->conf.streams; k++)
@@ -144,7 +127,7 @@ int exec_advance(struct exec *x, struct err *err)
 		struct lane *l = next_lane(x);
 		if (!l && armed)
 			return x->open_lanes == 0 && x->open_streams == 0;
-		if (!l) { /* before the caller sleeps, what moved meanwhile */
+		if (!l) { /* check for recent file transfers before the caller sleeps */
 			fileio_arm(&x->io);
 			armed = true;
 			continue;
@@ -169,9 +152,10 @@ void exec_repeat(struct exec *x)
 static int stream_init(struct exec *x, int k, struct err *err)
 {
 	struct stream *s = &x->streams[k];
-	int size = x->parts[0].conf->args.size;
+	int size = x->vectors[0].conf->args.size;
 	size_t n = (size_t)size + 1;
-	s->part = x->parts;
+	s->exec = x;
+	s->vector = x->vectors;
 	s->in.at = calloc(n, sizeof *s->in.at);
 	s->in.file = calloc(n, sizeof *s->in.file);
 	s->out.at = calloc(n, sizeof *s->out.at);
@@ -193,7 +177,7 @@ static int stream_init(struct exec *x, int k, struct err *err)
 
 static int init_lanes(struct exec *x, struct err *err)
 {
-	size_t size = (size_t)x->parts[0].conf->args.size;
+	size_t size = (size_t)x->vectors[0].conf->args.size;
 	uint8_t *found = x->conf.edges ? NULL : calloc(size, 1);
 	const uint8_t *used = x->conf.edges ? x->conf.edges : found;
 	x->lane_out = calloc(size, sizeof *x->lane_out);
@@ -225,7 +209,8 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 		return NULL;
 	}
 	x->conf = *conf;
-	x->scratch = space_host_alloc(SCRATCH, err);
+	x->space = conf->space ? conf->space : &memory_host;
+	x->scratch = memory_host.alloc(&memory_host, SCRATCH, err);
 	x->streams = calloc((size_t)conf->streams, sizeof *x->streams);
 	if (!x->scratch || !x->streams) {
 		err_nomem(err, "the executor", QUANTUM);
@@ -261,6 +246,7 @@ static void stream_release(struct exec *x, struct stream *s)
 	free(s->out.at);
 	free(s->out.file);
 	free(s->progress);
+	free(s->pending);
 	free(s->bufs);
 	free(s->owner);
 	free(s->first_waiting);
@@ -271,7 +257,8 @@ static void stream_release(struct exec *x, struct stream *s)
 	free(s->job_steps);
 	free(s->open_jobs);
 	sched_free(s->sched);
-	space_host_free(s->memory, s->memory_size);
+	memory_host.free(&memory_host, s->stage, s->stage_size);
+	x->space->free(x->space, s->memory, s->memory_size);
 }
 
 void exec_free(struct exec *x)
@@ -280,14 +267,15 @@ void exec_free(struct exec *x)
 		return;
 	if (x->io_ready)
 		fileio_release(&x->io);
+	x->space->cancel(x->space, x);
 	for (int k = 0; x->streams && k < x->conf.streams; k++)
 		stream_release(x, &x->streams[k]);
 	free(x->streams);
-	free(x->parts);
+	free(x->vectors);
 	free(x->ready);
 	free(x->lane_out);
 	free(x->lane_in);
-	space_host_free(x->scratch, SCRATCH);
+	memory_host.free(&memory_host, x->scratch, SCRATCH);
 	free(x);
 }
 

@@ -1,14 +1,15 @@
 /*
- * The executor: runs the schedules of one rank over its connections and files, everything that may
- * overlap overlapped. It owns no thread but the file threads and never waits: exec_advance does
- * what can be done now, and the caller waits for events (connections, exec_fd).
+ * The executor: runs the schedules of one rank over its connections and files, and overlaps all
+ * steps that the schedules allow. Its only threads are the file threads. It never waits:
+ * exec_advance does the work that is possible now, and the caller waits for events (connections,
+ * exec_fd).
  *
- * A job has one or several parts: vectors of a type, an operation and an algorithm of their own
- * (the tensors of each type of a checkpoint; with --each, each file), which all ranks list alike.
- * A vector larger than the memory goes through in W windows: window w is the same proportional
- * slice of every block. The windows of all parts are numbered through, and window g takes stream g
- * mod K. A stream is a set of buffers and a lane to and from every peer, and runs its windows one
- * after the other; so parts overlap as windows do, on one mesh.
+ * A job has one or several vectors, each with a type, an operation and an algorithm (the tensors of
+ * each type of a checkpoint; with --each, each file). All ranks list the same vectors. A vector
+ * larger than the memory is processed in W windows: window w is the same proportional slice of
+ * every block. The windows of all vectors are numbered consecutively, and window g uses stream g
+ * mod K. A stream is a set of buffers and a lane to and from every peer. It runs its windows one
+ * after the other. So vectors overlap like windows, on one mesh.
  *
  * Units: elements, unless a name says bytes. Not thread-safe.
  */
@@ -19,33 +20,35 @@
 #include "lib/base/err.h"
 #include "lib/data/reduce.h"
 #include "lib/exec/fileio.h"
+#include "lib/exec/memory_space.h"
 #include "lib/net/conn.h"
 
-struct exec_part {
+struct exec_vector {
 	const struct coll_algorithm *algorithm;
-	struct coll_args args; /* off: of the whole vector; must live as long as the executor. The
-	                        * same rank and size in all parts */
+	struct coll_args args; /* off: of the whole vector; must outlive the executor. Rank and
+	                        * size are the same in all vectors */
 	enum reduce_op op;
 	enum dtype dtype; /* of the wire and the buffers */
-	bool ordered;     /* --order rank: floats are summed in f64 */
+	bool ordered;     /* --order rank: sum floats in f64 */
 	double divisor;   /* of avg */
-	bool late; /* the operation's last function is left to whoever stores the result, also
-	            * where the schedule would apply it: dtype is wider than the file's, and
-	            * it is to be rounded once */
+	bool defer_final; /* the writer of the result applies the operation's final function even if
+	                     the schedule would do so: dtype is wider than the file's type, and the
+	                     result must be rounded only once */
 	uint32_t windows; /* W >= 1 */
 };
 
 struct exec_conf {
-	const struct exec_part *parts; /* must live as long as the executor */
-	int nparts;                    /* >= 1 */
-	int streams;                   /* K >= 1 */
+	const struct exec_vector *vectors; /* must outlive the executor */
+	int nvectors;                      /* >= 1 */
+	int streams;                       /* K >= 1 */
 	struct fileio_ops io;
-	bool threads; /* file threads */
-	/* exec_window_edges, looked at by exec_new alone; NULL: it finds them. */
+	bool threads;                     /* file threads */
+	const struct memory_space *space; /* of the windows' buffers; NULL: memory_host */
+	/* From exec_window_edges; only exec_new reads it. NULL: exec_new finds the edges. */
 	const uint8_t *edges;
-	bool repeat; /* run again and again (exec_repeat) over lanes that stay open; one part,
-	              * W = K = 1, no file threads */
-	/* The connection to (out) or from @peer for @stream. Stays the caller's. */
+	bool repeat; /* allow exec_repeat, over lanes that stay open; one vector, W = K = 1, no file
+	                threads */
+	/* The connection to (out) or from @peer for @stream. The caller owns it. */
 	struct conn *(*conn)(void *ctx, int peer, bool out, int stream);
 	void *conn_ctx;
 };
@@ -55,43 +58,43 @@ struct exec;
 struct exec *exec_new(const struct exec_conf *conf, struct err *err);
 void exec_free(struct exec *);
 
-/* Do what can be done now, at most some milliseconds of work. 1: finished (every lane has ended as
- * agreed, every element is stored); 0: wait for a connection or exec_fd; EXEC_AGAIN: there is more,
- * call again after a look at the other events; -1: error, with err->rank the peer where one is to
- * blame. */
+/* Do the work that is possible now, for at most some milliseconds. 1: finished (every lane has
+ * ended correctly, every element is stored); 0: wait for a connection or exec_fd; EXEC_AGAIN: more
+ * work is possible, call again after handling other events; -1: error, with err->rank the peer that
+ * caused it, if any. */
 #define EXEC_AGAIN 2
 int exec_advance(struct exec *, struct err *err);
-/* Of an executor that repeats and has finished: begin anew, with the same schedule, buffers and
- * lanes. The inputs are read once more; conf.io.read may leave the buffer as it is. */
+/* Start again with the same schedule, buffers and lanes. Requires conf.repeat and a finished
+ * executor. Reads the inputs again; conf.io.read may leave the buffer unchanged. */
 void exec_repeat(struct exec *);
-/* Readable when the files have moved; -1: never. The caller reads it dry before advancing. */
+/* Readable when a file job has progressed; -1: never. The caller empties it before exec_advance. */
 int exec_fd(const struct exec *);
 
 struct exec_stats {
 	uint64_t bytes_sent, bytes_received; /* payload */
 	uint64_t bytes_moved;                /* sent, received, read and written: progress */
-	uint64_t bytes_total;                /* what bytes_moved will be at the end, about: to a
-	                                      * few elements a window */
+	uint64_t bytes_total;                /* bytes_moved at the end, to within a few elements
+	                                      * per window */
 	uint64_t messages;                   /* steps sent */
 };
 void exec_stats(const struct exec *, struct exec_stats *);
-/* The peers that it waits for: those whose data is due, or that don't take what is sent. Fills at
- * most @cap, returns how many. */
+/* The peers that the executor waits for: their data are due, or they do not accept data. Fills at
+ * most @cap and returns their number. */
 int exec_waits_for(const struct exec *, int *peers, int cap);
 
-/* Add the edges that a rank's schedule uses to @used[args->size], by peer: it sends to it, receives
- * from it. So that several schedules may share a mesh. */
+/* Add the edges that a rank's schedule uses to @used[args->size]: for each peer, whether the rank
+ * sends to it and receives from it. So several schedules can share a mesh. */
 #define EXEC_OUT 1
 #define EXEC_IN  2
 int exec_edges(const struct coll_algorithm *, const struct coll_args *, uint8_t *used,
                struct err *err);
 
-/* The same over all windows of all parts of @conf: rounding cuts a window's blocks elsewhere than
- * the whole's, so it may have edges that the whole has not. */
+/* The same for all windows of all vectors of @conf: because of rounding, the blocks of a window may
+ * use edges that the whole vector does not use. */
 int exec_window_edges(const struct exec_conf *conf, uint8_t *used, struct err *err);
 
-/* Bytes of buffers that a window of the whole vector would take (W = 1, K = 1), and whether the
- * schedule applies the operation's last function itself. */
+/* The buffer bytes of the whole vector as one window (W = 1, K = 1), and whether the schedule
+ * applies the operation's final function itself. */
 int exec_footprint(const struct coll_algorithm *, const struct coll_args *, enum reduce_op,
                    enum dtype, bool ordered, uint64_t *bytes, struct err *err);
 

@@ -1,7 +1,7 @@
 /*
- * The executor's inside, shared by its files: exec.c (its life and its rounds), parts.c (what is
- * asked for: parts, the schedules of their windows), window.c (a stream's window: its buffers and
- * file jobs), lane.c (sending and receiving), local.c (arithmetic and copies).
+ * Internal to the executor: exec.c (creation and the main loop), vector_ops.c (vectors and the
+ * schedules of their windows), window.c (a stream's window: its buffers and file jobs), lane.c
+ * (sending and receiving), local.c (tasks: arithmetic and copies).
  */
 #ifndef COLLCTL_EXEC_EXEC_INTERNAL_H
 #define COLLCTL_EXEC_EXEC_INTERNAL_H
@@ -9,26 +9,26 @@
 #include <xxhash.h>
 
 #include "lib/exec/exec.h"
+#include "lib/exec/memory_space.h"
 
 #define QUANTUM     (256u << 10) /* bytes of one turn of a lane; the scratch stays in L2 */
 #define TRAILER     16           /* u64 byte count, u64 XXH3-64 of the lane's bytes (TLS) */
 #define ELEMENT_MAX 16           /* bytes of the largest element, and its alignment */
 
-/* A part, with what its steps need, found once. */
-struct part {
-	const struct exec_part *conf;
-	uint64_t first; /* its first window, of those of all parts */
+/* A vector and values that its steps need, computed once. */
+struct vector_ops {
+	const struct exec_vector *conf;
+	uint64_t first; /* the number of its first window, among those of all vectors */
 	struct coll_layout layout;
 	enum dtype dtype, acc;
 	size_t esize, acc_esize;
-	reduce_fn *reduce[2], *reduce_acc[2]; /* [operand swapped] */
 };
 
-/* What a window is asked to do. */
+/* The collective that a window runs. */
 struct window {
 	const struct coll_algorithm *algorithm; /* NULL: none yet */
 	struct coll_args args;
-	uint64_t *off, *recv_off; /* those of args, [size + 1] */
+	uint64_t *off, *recv_off; /* args.off and args.recv_off, [size + 1] */
 };
 
 /* One direction to one peer: the steps of the current window that use it, in order. */
@@ -41,39 +41,56 @@ struct lane {
 	bool out;
 	uint32_t *steps;
 	uint32_t nsteps, head;
-	uint64_t bytes;             /* of the head step that the connection has taken or given */
-	uint64_t total;             /* of all windows */
-	XXH3_state_t *hash;         /* NULL: the connection sums for itself */
-	uint8_t carry[ELEMENT_MAX]; /* the beginning of an element that has not all arrived */
+	uint64_t bytes; /* bytes of the head step that the connection has accepted or delivered */
+	uint64_t total; /* in all windows */
+	XXH3_state_t *hash;         /* NULL: the connection has its own checksum */
+	uint8_t carry[ELEMENT_MAX]; /* the beginning of an element that has not fully arrived */
 	size_t ncarry;
-	bool starved; /* the last turn ended because the connection had no more */
-	/* the end */
+	/* If the host cannot access the window's memory: */
+	uint8_t *stage; /* QUANTUM + ELEMENT_MAX bytes in transit; NULL: the host can access it */
+	size_t staged, taken; /* sending: bytes on the stage, and those of them already sent */
+	bool busy;            /* a task is copying bytes from or to the stage */
+	size_t moving;        /* the number of these bytes */
+	bool starved;         /* the last turn ended because the connection had no more data */
+	/* the end of the lane */
 	uint8_t trailer[TRAILER];
 	size_t trailer_done;
 	bool trailer_made, ended;
 };
 
+/* A local or file step whose task is running. */
+struct pending {
+	struct stream *stream;
+	uint64_t to; /* the step's progress when it is complete */
+	void (*then)(struct stream *s, uint32_t i);
+	bool busy;
+};
+
 struct stream {
-	uint64_t number;         /* of the current window, of those of all parts */
-	bool done;               /* all its windows are */
-	const struct part *part; /* the current window's */
+	struct exec *exec;
+	uint64_t number; /* the current window, numbered among those of all vectors */
+	bool done;       /* all its windows are done */
+	const struct vector_ops *vector; /* the current window's */
 	struct window window;
 	struct sched *sched;
-	struct fileio_map in, out; /* where the window's blocks stand in the files */
-	uint64_t *progress;        /* done of every step */
+	struct fileio_map in, out; /* the places of the window's blocks in the files */
+	uint64_t *progress;        /* elements done, per step */
 	uint32_t left;             /* steps not finished */
+	struct pending *pending;   /* per step */
 	uint8_t **bufs;
-	uint8_t *memory;
+	uint8_t *memory; /* in exec.space */
 	size_t memory_size;
+	uint8_t *stage; /* the file steps' stage, if the host cannot access the memory */
+	size_t stage_size;
 	struct lane *lanes;
-	uint32_t *lane_steps; /* the lanes' steps, lane after lane */
-	int32_t *owner;       /* of a step: its lane; else OWNER_LOCAL, or OWNER_FILE - its job */
+	uint32_t *lane_steps; /* the steps of the lanes, lane by lane */
+	int32_t *owner;       /* per step: its lane; OWNER_LOCAL; or OWNER_FILE - its job */
 	/* The steps that wait for step i: waiting[first_waiting[i] .. first_waiting[i+1]). */
 	uint32_t *first_waiting, *waiting;
-	/* Local steps and files that may be able to go on: a ring without repetition. */
+	/* Local and file steps that may be able to continue: a ring without duplicates. */
 	uint32_t *todo, todo_head, todo_len;
 	bool *in_todo;
-	struct fileio_job *jobs; /* one a READ or WRITE step */
+	struct fileio_job *jobs; /* one per READ or WRITE step */
 	uint32_t *job_steps, njobs;
 	uint32_t *open_jobs, nopen; /* not finished */
 };
@@ -83,19 +100,21 @@ struct stream {
 
 struct exec {
 	struct exec_conf conf;
-	struct part *parts;
-	uint64_t windows; /* of all parts */
+	const struct memory_space *space;
+	struct err why; /* a task failed */
+	struct vector_ops *vectors;
+	uint64_t windows; /* of all vectors */
 	struct fileio io;
 	bool io_ready;
 	struct stream *streams;
 	int *lane_out, *lane_in; /* peer -> index of its lane in every stream, or -1 */
 	int nlanes;
-	int open_lanes;      /* of all streams: not ended */
-	int open_streams;    /* not done */
-	bool silent;         /* a connection tells no events */
-	struct lane **ready; /* lanes that may be able to go on: a ring without repetition */
+	int open_lanes;      /* of all streams: lanes that have not ended */
+	int open_streams;    /* streams that are not done */
+	bool silent;         /* a connection reports no events */
+	struct lane **ready; /* lanes that may be able to continue: a ring without duplicates */
 	uint32_t ready_head, ready_len, ready_cap;
-	unsigned moves;      /* io.moves when the jobs were last looked at */
+	unsigned moves;      /* io.moves at the last check of the jobs */
 	uint8_t *scratch;    /* QUANTUM + ELEMENT_MAX */
 	uint64_t moves_once; /* bytes_total of one run */
 	struct exec_stats stats;
@@ -103,12 +122,12 @@ struct exec {
 
 static inline enum dtype buf_dtype(const struct stream *s, uint32_t buf)
 {
-	return s->sched->bufs[buf].type == SCHED_ACC ? s->part->acc : s->part->dtype;
+	return s->sched->bufs[buf].type == SCHED_ACC ? s->vector->acc : s->vector->dtype;
 }
 
 static inline size_t buf_esize(const struct stream *s, uint32_t buf)
 {
-	return s->sched->bufs[buf].type == SCHED_ACC ? s->part->acc_esize : s->part->esize;
+	return s->sched->bufs[buf].type == SCHED_ACC ? s->vector->acc_esize : s->vector->esize;
 }
 
 static inline uint8_t *at(const struct stream *s, struct sched_span span)
@@ -116,49 +135,61 @@ static inline uint8_t *at(const struct stream *s, struct sched_span span)
 	return s->bufs[span.buf] + span.off * buf_esize(s, span.buf);
 }
 
-/* How far step @i may go: the frontier rule (sched.h). */
-uint64_t exec_limit(const struct stream *s, uint32_t i);
+/* The limit of step @i's progress, from its dependencies. */
+static inline uint64_t exec_limit(const struct stream *s, uint32_t i)
+{
+	return sched_limit(s->sched, i, s->progress);
+}
 
-/* Look at the lane soon, at the local step or file. */
+/* Queue the lane, or the local or file step, for its next turn. */
 void exec_wake_lane(struct lane *l);
 void exec_wake_step(struct stream *s, uint32_t i);
-/* Step @i has come to @done: look at what waits for it. */
+/* Step @i has reached @done: wake the steps that wait for it. */
 void exec_progress(struct stream *s, uint32_t i, uint64_t done);
 
-/* lane.c: what the connection of @l is, and one turn of it, at most QUANTUM bytes. 1: progress; 0:
- * none; -1: error. */
+/* lane.c: initialise a lane; run one turn of it, at most QUANTUM bytes. 1: progress; 0: none; -1:
+ * error. */
 int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool out, struct err *err);
 void exec_lane_release(struct lane *l);
 int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *err);
 
-/* local.c: dst = left op right (@swapped steps: right op left) of @n elements, the types as the
- * step's buffers have them; and let local step @i go as far as it may. */
-void exec_combine(const struct stream *s, const struct sched_step *step, uint8_t *dst,
-                  const uint8_t *left, const uint8_t *right, uint64_t n);
-void exec_run_local(struct exec *x, struct stream *s, uint32_t i);
+/* local.c: the task that stores or reduces elements [pos, pos + n) of a receiving @step, which have
+ * arrived at @wire; the task that copies bytes from or to the host. */
+struct memory_task exec_task_arrived(const struct stream *s, const struct sched_step *step,
+                                     uint64_t pos, const uint8_t *wire, uint64_t n);
+struct memory_task exec_task_bytes(const struct stream *s, void *dst, const void *src, uint64_t n);
+/* Start @t for local or file step @i, which has no running task. True: the task is complete. False:
+ * it calls @then on completion, and pending.busy is set until then; or the executor has failed. */
+bool exec_start_task(struct stream *s, uint32_t i, struct memory_task *t, uint64_t to,
+                     void (*then)(struct stream *s, uint32_t i));
+/* Record the first failure of a task; the next turn returns it. */
+void exec_fail(struct exec *x, const struct err *why);
+/* Run local step @i up to its limit. */
+void exec_run_local(struct stream *s, uint32_t i);
 
-/* parts.c: the parts of x->conf; and what they move, once the first windows have begun. */
+/* vector_ops.c: initialise the vectors of x->conf; count what they move, once the first windows
+ * have begun. */
 int exec_init_parts(struct exec *x, struct err *err);
 int exec_count_moves(struct exec *x, struct err *err);
 
-/* A window of part @p comes: number @k of its windows. Does it need another schedule than the
- * window before? */
+/* window_set prepares window @k of vector @p. True: it needs a different schedule than the previous
+ * window. */
 int window_init(struct window *, int size, struct err *err);
-void window_release(struct window *); /* also after window_init has failed, and of zeros */
-bool window_set(struct window *, const struct exec_part *p, uint32_t k);
+void window_release(struct window *); /* also if window_init failed or @w is zeroed */
+bool window_set(struct window *, const struct exec_vector *p, uint32_t k);
 struct sched *window_sched(const struct window *, struct err *err); /* NULL: error */
 
-/* Where window @k of @windows begins in a block of @len elements. */
+/* The start of window @k of @windows in a block of @len elements. */
 static inline uint64_t exec_share(uint64_t len, uint32_t k, uint32_t windows)
 {
 	return (uint64_t)((unsigned __int128)len * k / windows);
 }
 
-/* window.c: let @s begin the window of that number, or be done; begin its window anew; tell a
- * writer how far it may go; take over what the file threads have done. */
+/* window.c: start window @number in @s, or mark @s done; restart its window; raise a writer's
+ * limit; collect the progress of the file threads. */
 int exec_start_window(struct exec *x, struct stream *s, uint64_t number, struct err *err);
 void exec_restart_window(struct exec *x, struct stream *s);
 void exec_raise_file(struct exec *x, struct stream *s, uint32_t job);
-void exec_take_files(struct exec *x, struct stream *s);
+void exec_take_files(struct stream *s);
 
 #endif

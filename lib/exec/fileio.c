@@ -8,14 +8,14 @@
 
 #define QUANTUM (512u << 10) /* bytes of one transfer: half of a core's second-level cache */
 
-/* A system call only where the owner sleeps, or is about to. */
+/* Makes a system call only if the owner sleeps or is about to. */
 static void notify(struct fileio *io)
 {
 	uint64_t one = 1;
 	if (io->eventfd < 0 || !atomic_exchange(&io->armed, false))
 		return;
 	if (io_retry(write(io->eventfd, &one, sizeof one)) < 0)
-		return; /* the counter is full: the owner will wake anyway */
+		return; /* the counter is full, so the owner wakes anyway */
 }
 
 void fileio_arm(struct fileio *io)
@@ -34,11 +34,11 @@ static void fail(struct fileio *io, const struct err *err)
 	pthread_mutex_unlock(&first);
 }
 
-/* The block of @map that element @pos of the window is in. */
+/* The block of @map that contains element @pos of the window. */
 static int block_of(const struct fileio_map *map, uint64_t pos)
 {
 	int lo = 0, hi = map->nblocks;
-	while (hi - lo > 1) { /* the last block that begins at or before it */
+	while (hi - lo > 1) { /* search the last block that begins at or before @pos */
 		int mid = lo + (hi - lo) / 2;
 		if (map->at[mid] <= pos)
 			lo = mid;
@@ -59,10 +59,11 @@ static int transfer_blocks(struct fileio *io, const struct fileio_job *job, uint
 			len = n;
 		int ret = 0;
 		if (len && job->write)
-			ret = io->ops.write(io->ops.ctx, job->part, buf, file, len, job->final,
+			ret = io->ops.write(io->ops.ctx, job->vector, buf, file, len, job->final,
 			                    err);
 		else if (len)
-			ret = io->ops.read(io->ops.ctx, job->part, job->input, buf, file, len, err);
+			ret = io->ops.read(io->ops.ctx, job->vector, job->input, buf, file, len,
+			                   err);
 		if (ret < 0)
 			return -1;
 		buf += len * job->esize;
@@ -92,7 +93,7 @@ static uint64_t done_of(struct fileio_job *job)
 	return atomic_load_explicit(&job->done, memory_order_relaxed);
 }
 
-/* The first job that may go on. Called with the lock held. */
+/* The first job that can continue. Called with the lock held. */
 static struct fileio_job *next_job(struct fileio_worker *w)
 {
 	for (struct fileio_job *j = w->jobs; j; j = j->next)
@@ -126,7 +127,7 @@ static void *work(void *arg)
 		uint64_t quantum = QUANTUM / job->esize;
 		if (n > quantum)
 			n = quantum;
-		/* Once done reaches count the job is its owner's again: unlink it before. */
+		/* Unlink the job first: once done reaches count, its owner may free it. */
 		if (done + n == job->count)
 			unlink_job(w, job);
 		pthread_mutex_unlock(&w->lock);
@@ -148,7 +149,7 @@ static int worker_start(struct fileio_worker *w, struct fileio *io, struct err *
 	if (io->eventfd < 0)
 		return 0;
 	if (pthread_create(&w->thread, NULL, work, w) != 0)
-		return err_set(err, ERR_RESOURCE, "a file thread could not be started");
+		return err_set(err, ERR_RESOURCE, "cannot start a file thread");
 	w->started = true;
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* Lanes: the steps of a stream that send to, or receive from, one peer. See exec_internal.h. */
 #include "lib/exec/exec_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <xxh_x86dispatch.h>
 
@@ -15,26 +16,91 @@ static int blame(struct err *err, int peer)
 	return -1;
 }
 
+/* Start the task of @l that moves l->moving bytes. 1: complete; 0: the task calls @done later; -1:
+ * error.
+ */
+static int start_task(struct lane *l, struct memory_task *t,
+                      void (*done)(void *ctx, const struct err *why), struct err *err)
+{
+	const struct memory_space *space = l->exec->space;
+	t->done = done;
+	t->ctx = l;
+	int ret = space->start(space, t, err);
+	l->busy = ret == 0;
+	return ret;
+}
+
+static bool task_ended(struct lane *l, const struct err *why)
+{
+	l->busy = false;
+	if (why)
+		exec_fail(l->exec, why);
+	else
+		exec_wake_lane(l);
+	return !why;
+}
+
+static void is_staged(void *ctx, const struct err *why)
+{
+	struct lane *l = ctx;
+	if (task_ended(l, why))
+		l->staged = l->moving;
+}
+
+/* Set *@p and *@n to the next bytes to send, at most @most. 1: done; 0: later; -1: error. */
+static int source(struct stream *s, struct lane *l, const uint8_t *src, size_t most,
+                  const uint8_t **p, size_t *n, struct err *err)
+{
+	*p = src;
+	*n = most;
+	if (!l->stage)
+		return 1;
+	if (l->busy)
+		return 0;
+	if (!l->staged) {
+		struct memory_task t = exec_task_bytes(s, l->stage, src, most);
+		t.to_host = true;
+		l->taken = 0;
+		l->moving = most;
+		int ret = start_task(l, &t, is_staged, err);
+		if (ret != 1)
+			return ret;
+		l->staged = most;
+	}
+	*p = l->stage + l->taken;
+	if (*n > l->staged)
+		*n = l->staged;
+	return 1;
+}
+
 static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *budget,
                      struct err *err)
 {
 	uint32_t i = l->steps[l->head];
 	const struct sched_step *step = &s->sched->steps[i];
-	size_t esize = s->part->esize;
+	size_t esize = s->vector->esize;
 	uint64_t avail = exec_limit(s, i) * esize - l->bytes;
+	const uint8_t *p;
+	size_t n;
 	if (avail == 0)
 		return 0;
 	if (avail > *budget)
 		avail = *budget;
-	const uint8_t *p = at(s, step->src) + l->bytes;
-	ssize_t put = conn_write(l->conn, p, avail, err);
+	int ret = source(s, l, at(s, step->src) + l->bytes, avail, &p, &n, err);
+	if (ret != 1)
+		return ret;
+	ssize_t put = conn_write(l->conn, p, n, err);
 	if (put < 0)
 		return blame(err, l->peer);
-	l->starved = (uint64_t)put < avail;
+	l->starved = (size_t)put < n;
 	if (put == 0)
 		return 0;
 	if (l->hash)
 		XXH3_64bits_update(l->hash, p, (size_t)put);
+	if (l->stage) {
+		l->taken += (size_t)put;
+		l->staged -= (size_t)put;
+	}
 	*budget -= (size_t)put;
 	l->bytes += (uint64_t)put;
 	l->total += (uint64_t)put;
@@ -50,63 +116,71 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 
 /* ---- receiving ---- */
 
-/* Put @n arrived elements at @wire where the step wants them. */
-static void consume(struct stream *s, const struct sched_step *step, uint64_t pos,
-                    const uint8_t *wire, size_t n)
+/* The moved bytes have reached the head step's destination. */
+static void arrived(struct stream *s, struct lane *l)
 {
-	uint8_t *dst = at(s, span_add(step->dst, pos));
-	if (step->op == SCHED_RECV)
-		convert_kernel(buf_dtype(s, step->dst.buf), s->part->dtype)(dst, wire, n);
-	else
-		exec_combine(s, step, dst, at(s, span_add(step->src, pos)), wire, n);
+	uint32_t i = l->steps[l->head];
+	size_t esize = s->vector->esize;
+	l->bytes += l->moving;
+	exec_progress(s, i, l->bytes / esize);
+	if (l->bytes == s->sched->steps[i].len * esize) {
+		l->head++;
+		l->bytes = 0;
+	}
 }
 
-/* Where the bytes can go straight into the buffer: no arithmetic, no conversion. */
-static ssize_t recv_plain(struct stream *s, struct lane *l, uint32_t i, uint64_t avail,
-                          struct err *err)
+static void has_arrived(void *ctx, const struct err *why)
 {
-	uint8_t *p = at(s, s->sched->steps[i].dst) + l->bytes;
-	ssize_t got = conn_read(l->conn, p, avail, err);
-	if (got > 0 && l->hash)
-		XXH3_64bits_update(l->hash, p, (size_t)got);
-	return got;
+	struct lane *l = ctx;
+	if (task_ended(l, why))
+		arrived(l->stream, l);
 }
 
-/* Into the scratch, which is hot, and from there through the kernel. An element that has arrived
- * in part waits in the lane's carry. */
-static ssize_t recv_reduce(struct exec *x, struct stream *s, struct lane *l, uint32_t i,
-                           uint64_t avail, struct err *err)
+/* Can bytes be received directly into the buffer, without arithmetic or conversion? */
+static bool is_plain(const struct stream *s, const struct sched_step *step)
 {
-	size_t esize = s->part->esize;
-	memcpy(x->scratch, l->carry, l->ncarry);
-	ssize_t got = conn_read(l->conn, x->scratch + l->ncarry, avail, err);
-	if (got <= 0)
-		return got;
-	if (l->hash)
-		XXH3_64bits_update(l->hash, x->scratch + l->ncarry, (size_t)got);
-	size_t have = l->ncarry + (size_t)got, n = have / esize;
-	consume(s, &s->sched->steps[i], l->bytes / esize, x->scratch, n);
-	l->ncarry = have - n * esize;
-	memcpy(l->carry, x->scratch + n * esize, l->ncarry);
-	return got;
+	return step->op == SCHED_RECV && buf_dtype(s, step->dst.buf) == s->vector->dtype;
 }
 
+/* Store or reduce the @got bytes that were received at @buf, after the carry. An incomplete element
+ * stays in the lane's carry. 1, or -1. */
+static int consume(struct stream *s, struct lane *l, uint8_t *buf, size_t got, struct err *err)
+{
+	const struct sched_step *step = &s->sched->steps[l->steps[l->head]];
+	size_t esize = s->vector->esize, have = l->ncarry + got, n = have / esize;
+	struct memory_task t;
+	if (is_plain(s, step)) {
+		t = exec_task_bytes(s, at(s, step->dst) + l->bytes, buf, got);
+		t.from_host = true;
+	} else {
+		t = exec_task_arrived(s, step, l->bytes / esize, buf, n);
+		l->ncarry = have - n * esize;
+		memcpy(l->carry, buf + n * esize, l->ncarry);
+	}
+	l->moving = got;
+	int ret = t.n ? start_task(l, &t, has_arrived, err) : 1;
+	if (ret == 1)
+		arrived(s, l);
+	return ret < 0 ? -1 : 1;
+}
+
+/* Receive directly into the buffer if possible; else into the scratch, which is in the cache, or
+ * onto the stage. */
 static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *budget,
                      struct err *err)
 {
 	uint32_t i = l->steps[l->head];
 	const struct sched_step *step = &s->sched->steps[i];
-	size_t esize = s->part->esize;
-	uint64_t avail = exec_limit(s, i) * esize - l->bytes;
-	ssize_t got;
-	if (avail == 0)
+	uint64_t avail = exec_limit(s, i) * s->vector->esize - l->bytes;
+	bool straight = !l->stage && is_plain(s, step);
+	uint8_t *buf = straight ? at(s, step->dst) + l->bytes : l->stage ? l->stage : x->scratch;
+	if (avail == 0 || l->busy)
 		return 0;
 	if (avail > *budget)
 		avail = *budget;
-	if (step->op == SCHED_RECV && buf_dtype(s, step->dst.buf) == s->part->dtype)
-		got = recv_plain(s, l, i, avail, err);
-	else
-		got = recv_reduce(x, s, l, i, avail, err);
+	if (!straight)
+		memcpy(buf, l->carry, l->ncarry);
+	ssize_t got = conn_read(l->conn, buf + l->ncarry, avail, err);
 	if (got == CONN_END)
 		err_set(err, ERR_INTEGRITY, "rank %d ended its stream before its data", l->peer);
 	if (got < 0)
@@ -114,15 +188,15 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 	l->starved = (uint64_t)got < avail;
 	if (got == 0)
 		return 0;
+	if (l->hash)
+		XXH3_64bits_update(l->hash, buf + l->ncarry, (size_t)got);
 	*budget -= (size_t)got;
-	l->bytes += (uint64_t)got;
 	l->total += (uint64_t)got;
 	x->stats.bytes_received += (uint64_t)got;
-	exec_progress(s, i, l->bytes / esize);
-	if (l->bytes == step->len * esize) {
-		l->head++;
-		l->bytes = 0;
-	}
+	if (!straight)
+		return consume(s, l, buf, (size_t)got, err);
+	l->moving = (size_t)got;
+	arrived(s, l);
 	return 1;
 }
 
@@ -194,7 +268,7 @@ static int end_in(struct lane *l, struct err *err)
 	return 1;
 }
 
-/* A lane that is to be used again ends with its bytes on their way. */
+/* The end of a run of a lane that is reused: flush its bytes. */
 static int pause_lane(struct lane *l, struct err *err)
 {
 	int flushed = l->out ? conn_flush(l->conn, err) : 1;
@@ -205,8 +279,8 @@ static int pause_lane(struct lane *l, struct err *err)
 	return flushed;
 }
 
-/* Nothing comes back on a lane that sends but the news that it is lost, which a sender with nothing
- * to send would not learn otherwise. */
+/* A sending lane receives nothing except the loss of the connection. A sender that has nothing to
+ * send would not notice that otherwise. */
 static int check_out(struct lane *l, struct err *err)
 {
 	uint8_t byte;
@@ -215,7 +289,8 @@ static int check_out(struct lane *l, struct err *err)
 	if (got == 0)
 		return 0;
 	if (got > 0)
-		err_set(err, ERR_INTEGRITY, "rank %d sends where it has only to receive", l->peer);
+		err_set(err, ERR_INTEGRITY, "rank %d sends data that its schedule does not have",
+		        l->peer);
 	else if (l->conn->alerted)
 		return 0;
 	else if (got == CONN_END || l->conn->cut)
@@ -235,7 +310,7 @@ int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *
 		return 0;
 	if (l->out && check_out(l, err) < 0)
 		return -1;
-	if (l->conn->alerted) /* the data arrived corrupt: the receiver reports it */
+	if (l->conn->alerted) /* the data arrived corrupt, and the receiver reports it */
 		return 0;
 	if (s->done) {
 		l->starved = true;
@@ -254,7 +329,7 @@ int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *
 		}
 		moved = 1;
 	}
-	if (l->out) { /* a flush that goes on is progress: it makes room */
+	if (l->out) { /* an advancing flush is progress, because it frees space */
 		uint64_t before = l->conn->wire_out;
 		if (conn_flush(l->conn, err) < 0)
 			return blame(err, l->peer);
@@ -284,7 +359,10 @@ int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool ou
 			return err_nomem(err, "a lane", 0);
 		XXH3_64bits_reset(l->hash);
 	}
-	return 0;
+	if (x->space->direct)
+		return 0;
+	l->stage = malloc(QUANTUM + ELEMENT_MAX);
+	return l->stage ? 0 : err_nomem(err, "a lane", QUANTUM);
 }
 
 void exec_lane_release(struct lane *l)
@@ -292,4 +370,5 @@ void exec_lane_release(struct lane *l)
 	if (l->conn && l->conn->ctx == l)
 		l->conn->on_ready = NULL;
 	XXH3_freeState(l->hash);
+	free(l->stage);
 }

@@ -12,7 +12,7 @@ struct price_model select_model(const struct select_args *a)
 	return price_placed(&m, a->insecure);
 }
 
-/* ---- what travels ---- */
+/* ---- the wire type ---- */
 
 enum dtype select_summed(const struct select_args *a)
 {
@@ -71,10 +71,10 @@ static int price_all(const struct select_args *a, const struct coll_args *args, 
 		return err_nomem(err, "the prices", coll_algorithms_len * sizeof *s->prices);
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		struct select_price *p = &s->prices[s->nprices];
-		if (coll_algorithms[i].kind != a->kind)
+		if (coll_algorithms[i]->kind != a->kind)
 			continue;
-		const struct coll_cost cost = coll_cost_of(&coll_algorithms[i], args);
-		p->alg = &coll_algorithms[i];
+		const struct coll_cost cost = coll_cost_of(coll_algorithms[i], args);
+		p->alg = coll_algorithms[i];
 		p->runs = coll_resolve(p->alg, args);
 		p->verdict = judge(p, a);
 		p->wire = select_wire(a, p->runs);
@@ -107,8 +107,8 @@ static bool fits(const struct select_measured *m, const struct select_args *a)
 	return m->alg->kind == a->kind && m->size == a->size && m->secure != a->insecure;
 }
 
-/* The measurement of the size nearest to @bytes, of candidates that send @bytes; of two sizes
- * equally near, the smaller. NULL: none is near enough. */
+/* The measurement at the size nearest to @bytes, among candidates that send @bytes. If two sizes
+ * are equally near, the smaller. NULL: no size is near enough. */
 static const struct select_measured *nearest(const struct select_args *a, const struct selection *s,
                                              uint64_t bytes)
 {
@@ -129,8 +129,8 @@ static const struct select_measured *nearest(const struct select_args *a, const 
 	return best;
 }
 
-/* Give the candidates their measurements; those that send the same number of bytes are compared at
- * the same size. */
+/* Set the candidates' measurements. Candidates that send the same number of bytes are compared at
+ * the same measured size. */
 static void take_measured(const struct select_args *a, struct selection *s)
 {
 	const struct select_tuning *t = a->tuning;

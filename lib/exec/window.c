@@ -5,33 +5,82 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/exec/space.h"
-
 #define WRITE_QUANTUM \
 	(512u << 10) /* smallest update sent to the writer, except at the end of a step */
 
 /* ---- files ---- */
 
+/* The elements to write are on the stage: raise the writer's limit. */
+static void staged_for_file(struct stream *s, uint32_t i)
+{
+	fileio_raise(&s->exec->io, &s->jobs[OWNER_FILE - s->owner[i]], s->pending[i].to);
+	exec_wake_step(s, i);
+}
+
 void exec_raise_file(struct exec *x, struct stream *s, uint32_t k)
 {
 	struct fileio_job *job = &s->jobs[k];
-	if (!job->write || job->limit == job->count)
+	uint32_t i = s->job_steps[k];
+	if (!job->write || job->limit == job->count || s->pending[i].busy)
 		return;
-	uint64_t limit = exec_limit(s, s->job_steps[k]);
-	if (limit == job->count || limit - job->limit >= WRITE_QUANTUM / job->esize)
+	uint64_t limit = exec_limit(s, i);
+	if (limit < job->count && limit - job->limit < WRITE_QUANTUM / job->esize)
+		return;
+	if (x->space->direct || limit == job->limit) {
+		fileio_raise(&x->io, job, limit);
+		return;
+	}
+	size_t from = job->limit * job->esize, bytes = limit * job->esize - from;
+	const uint8_t *src = at(s, s->sched->steps[i].src);
+	struct memory_task t = exec_task_bytes(s, job->buf + from, src + from, bytes);
+	t.to_host = true;
+	if (exec_start_task(s, i, &t, limit, staged_for_file))
 		fileio_raise(&x->io, job, limit);
 }
 
-void exec_take_files(struct exec *x, struct stream *s)
+static void file_came_to(struct stream *s, uint32_t i, uint64_t done)
+{
+	const struct fileio_job *job = &s->jobs[OWNER_FILE - s->owner[i]];
+	s->exec->stats.bytes_moved += (done - s->progress[i]) * job->esize;
+	exec_progress(s, i, done);
+}
+
+static void take_file(struct stream *s, uint32_t i);
+
+/* The elements read are in the window's memory. */
+static void unstaged(struct stream *s, uint32_t i)
+{
+	file_came_to(s, i, s->pending[i].to);
+	take_file(s, i);
+}
+
+static void take_file(struct stream *s, uint32_t i)
+{
+	struct fileio_job *job = &s->jobs[OWNER_FILE - s->owner[i]];
+	uint64_t done = atomic_load_explicit(&job->done, memory_order_acquire),
+	         now = s->progress[i];
+	if (done == now)
+		return;
+	if (job->write || s->exec->space->direct) {
+		file_came_to(s, i, done);
+		return;
+	}
+	if (s->pending[i].busy)
+		return;
+	size_t from = now * job->esize, bytes = done * job->esize - from;
+	uint8_t *dst = at(s, s->sched->steps[i].dst);
+	struct memory_task t = exec_task_bytes(s, dst + from, job->buf + from, bytes);
+	t.from_host = true;
+	if (exec_start_task(s, i, &t, done, unstaged))
+		file_came_to(s, i, done);
+}
+
+void exec_take_files(struct stream *s)
 {
 	for (uint32_t n = 0; n < s->nopen;) {
 		uint32_t k = s->open_jobs[n], i = s->job_steps[k];
-		uint64_t done = atomic_load_explicit(&s->jobs[k].done, memory_order_acquire);
-		if (done != s->progress[i]) {
-			x->stats.bytes_moved += (done - s->progress[i]) * s->jobs[k].esize;
-			exec_progress(s, i, done);
-		}
-		if (done == s->jobs[k].count)
+		take_file(s, i);
+		if (s->progress[i] == s->jobs[k].count)
 			s->open_jobs[n] = s->open_jobs[--s->nopen];
 		else
 			n++;
@@ -40,13 +89,13 @@ void exec_take_files(struct exec *x, struct stream *s)
 
 typedef uint64_t block_at(enum coll_kind, const struct coll_args *, int j);
 
-/* The blocks [lo, hi) of the window, and of the file. One window is the whole file. */
+/* Map the blocks [lo, hi) of the window to the file. A single window covers the whole file. */
 static void map_blocks(const struct stream *s, block_at *begin, int lo, int hi,
                        struct fileio_map *m)
 {
-	const struct exec_part *p = s->part->conf;
+	const struct exec_vector *p = s->vector->conf;
 	enum coll_kind kind = p->algorithm->kind;
-	uint32_t k = (uint32_t)(s->number - s->part->first);
+	uint32_t k = (uint32_t)(s->number - s->vector->first);
 	m->nblocks = hi - lo;
 	for (int j = lo; j < hi; j++) {
 		uint64_t from = begin(kind, &p->args, j);
@@ -63,9 +112,14 @@ static void map_blocks(const struct stream *s, block_at *begin, int lo, int hi,
 
 static void map_files(struct stream *s)
 {
-	const struct coll_layout *l = &s->part->layout;
+	const struct coll_layout *l = &s->vector->layout;
 	map_blocks(s, coll_in_at, l->in_lo, l->in_hi, &s->in);
 	map_blocks(s, coll_out_at, l->out_lo, l->out_hi, &s->out);
+}
+
+static size_t stage_bytes(const struct stream *s, uint32_t job)
+{
+	return (s->sched->steps[s->job_steps[job]].len * s->vector->esize + 63) & ~(size_t)63;
 }
 
 static size_t buffer_bytes(const struct stream *s, uint32_t b)
@@ -73,26 +127,45 @@ static size_t buffer_bytes(const struct stream *s, uint32_t b)
 	return (s->sched->bufs[b].len * buf_esize(s, b) + 63) & ~(size_t)63;
 }
 
+/* Grow *@p, which has @size bytes, to at least @total bytes. */
+static int reserve(const struct memory_space *space, const struct stream *s, uint8_t **p,
+                   size_t *size, size_t total, struct err *err)
+{
+	if (total <= *size)
+		return 0;
+	space->free(space, *p, *size);
+	/* Windows differ by one element per block: reserve space for that to avoid growing again.
+	 */
+	*size = total + (size_t)s->window.args.size * ELEMENT_MAX + 4096;
+	*p = space->alloc(space, *size, err);
+	if (!*p)
+		*size = 0;
+	return *p ? 0 : -1;
+}
+
+/* If the host cannot access the memory, each file step has a stage in host memory. */
+static int place_stages(struct stream *s, struct err *err)
+{
+	size_t total = 0;
+	if (s->exec->space->direct)
+		return 0;
+	for (uint32_t k = 0; k < s->njobs; k++)
+		total += stage_bytes(s, k);
+	return reserve(&memory_host, s, &s->stage, &s->stage_size, total, err);
+}
+
 static int place_buffers(struct stream *s, struct err *err)
 {
 	size_t total = 0, pos = 0;
 	for (uint32_t b = 0; b < s->sched->nbufs; b++)
 		total += buffer_bytes(s, b);
-	if (total > s->memory_size) {
-		space_host_free(s->memory, s->memory_size);
-		/* Windows differ by an element a block: room for that, not to grow again. */
-		s->memory_size = total + (size_t)s->window.args.size * ELEMENT_MAX + 4096;
-		s->memory = space_host_alloc(s->memory_size, err);
-		if (!s->memory) {
-			s->memory_size = 0;
-			return -1;
-		}
-	}
+	if (reserve(s->exec->space, s, &s->memory, &s->memory_size, total, err) < 0)
+		return -1;
 	for (uint32_t b = 0; b < s->sched->nbufs; b++) {
 		s->bufs[b] = s->memory + pos;
 		pos += buffer_bytes(s, b);
 	}
-	return 0;
+	return place_stages(s, err);
 }
 
 static int grow(struct stream *s, struct err *err)
@@ -102,7 +175,7 @@ static int grow(struct stream *s, struct err *err)
 	        (void **)&s->progress,  (void **)&s->lane_steps,    (void **)&s->owner,
 	        (void **)&s->todo,      (void **)&s->first_waiting, (void **)&s->waiting,
 	        (void **)&s->in_todo,   (void **)&s->jobs,          (void **)&s->job_steps,
-	        (void **)&s->open_jobs, (void **)&s->bufs};
+	        (void **)&s->open_jobs, (void **)&s->bufs,          (void **)&s->pending};
 	const size_t sizes[] = {n * sizeof *s->progress,
 	                        n * sizeof *s->lane_steps,
 	                        n * sizeof *s->owner,
@@ -113,7 +186,8 @@ static int grow(struct stream *s, struct err *err)
 	                        n * sizeof *s->jobs,
 	                        n * sizeof *s->job_steps,
 	                        n * sizeof *s->open_jobs,
-	                        ((size_t)s->sched->nbufs + 1) * sizeof *s->bufs};
+	                        ((size_t)s->sched->nbufs + 1) * sizeof *s->bufs,
+	                        n * sizeof *s->pending};
 	for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) {
 		free(*arrays[k]);
 		*arrays[k] = calloc(1, sizes[k]);
@@ -123,7 +197,7 @@ static int grow(struct stream *s, struct err *err)
 	return 0;
 }
 
-/* Whose is every step: a lane's, a file's, or local? */
+/* Set the owner of every step: a lane, a file job, or local. */
 static int own_steps(struct exec *x, struct stream *s, struct err *err)
 {
 	s->njobs = 0;
@@ -149,12 +223,12 @@ static int own_steps(struct exec *x, struct stream *s, struct err *err)
 	return 0;
 }
 
-/* Every lane's steps in their order, and for every step those that wait for it: two counting
+/* List every lane's steps in order, and for every step the steps that wait for it: two counting
  * sorts. */
 static void sort_steps(struct exec *x, struct stream *s)
 {
 	const struct sched *sched = s->sched;
-	uint32_t pos = 0, *at = s->todo; /* free so far */
+	uint32_t pos = 0, *at = s->todo; /* unused so far */
 	for (int k = 0; k < x->nlanes; k++) {
 		s->lanes[k].steps = s->lane_steps + pos;
 		pos += s->lanes[k].nsteps;
@@ -179,18 +253,20 @@ static void sort_steps(struct exec *x, struct stream *s)
 
 static void submit_jobs(struct exec *x, struct stream *s)
 {
+	uint8_t *stage = s->stage;
 	for (uint32_t k = 0; k < s->njobs; k++) {
 		const struct sched_step *step = &s->sched->steps[s->job_steps[k]];
 		struct fileio_job *job = &s->jobs[k];
 		job->write = step->op == SCHED_WRITE;
-		job->final = !s->sched->final || s->part->conf->late;
+		job->final = !s->sched->final || s->vector->conf->defer_final;
 		job->count = step->len;
 		struct sched_span file = job->write ? step->dst : step->src;
 		struct sched_span mem = job->write ? step->src : step->dst;
-		job->part = (int)(s->part - x->parts);
-		job->esize = s->part->esize;
+		job->vector = (int)(s->vector - x->vectors);
+		job->esize = s->vector->esize;
 		job->input = job->write ? 0 : (int)file.buf;
-		job->buf = at(s, mem);
+		job->buf = x->space->direct ? at(s, mem) : stage;
+		stage += x->space->direct ? 0 : stage_bytes(s, k);
 		job->map = job->write ? &s->out : &s->in;
 		job->pos = file.off;
 		job->limit = job->write ? 0 : exec_limit(s, s->job_steps[k]);
@@ -199,7 +275,7 @@ static void submit_jobs(struct exec *x, struct stream *s)
 	}
 }
 
-/* From the beginning: every lane and every local step has its turn. */
+/* Start from the beginning: queue every lane and every local step. */
 static void begin(struct exec *x, struct stream *s)
 {
 	memset(s->progress, 0, s->sched->nsteps * sizeof *s->progress);
@@ -218,7 +294,7 @@ static void begin(struct exec *x, struct stream *s)
 	submit_jobs(x, s);
 }
 
-/* The schedule of the window, and whose its steps are. */
+/* Make the window's schedule and set the owners of its steps. */
 static int plan_steps(struct exec *x, struct stream *s, struct err *err)
 {
 	sched_free(s->sched);
@@ -239,9 +315,9 @@ int exec_start_window(struct exec *x, struct stream *s, uint64_t number, struct 
 			exec_wake_lane(&s->lanes[k]);
 		return 0;
 	}
-	while (number - s->part->first >= s->part->conf->windows)
-		s->part++;
-	if (window_set(&s->window, s->part->conf, (uint32_t)(number - s->part->first)) &&
+	while (number - s->vector->first >= s->vector->conf->windows)
+		s->vector++;
+	if (window_set(&s->window, s->vector->conf, (uint32_t)(number - s->vector->first)) &&
 	    plan_steps(x, s, err) < 0)
 		return -1;
 	if (place_buffers(s, err) < 0)

@@ -6,16 +6,16 @@
 
 #include "lib/job/ranks.h"
 
-/* What the ranks say of one thing. */
+/* The values that the ranks give for one fact, or their results. */
 struct poll {
 	int size;
-	const struct intent *const *intents; /* of the fact @name, or NULL */
+	const struct intent *const *intents; /* the intents, for the fact @name; or NULL */
 	const char *name;
-	const struct vote *votes; /* else of these */
+	const struct vote *votes; /* the votes, if there are no intents */
 };
 
-/* What rank @r says; p NULL: nothing. */
-static struct view said(const struct poll *p, int r)
+/* The value of rank @r; p NULL: it gives none. */
+static struct view value_of(const struct poll *p, int r)
 {
 	if (p->votes)
 		return p->votes[r].has_digest ? view_of(p->votes[r].digest, VOTE_DIGEST)
@@ -27,10 +27,10 @@ static struct view said(const struct poll *p, int r)
 	return (struct view){0};
 }
 
-/* Can rank @r show the table of which what it says is a digest? */
-static bool shows(const struct poll *p, int r)
+/* Does rank @r have the table whose digest is its value? */
+static bool has_table(const struct poll *p, int r)
 {
-	return p->votes ? p->votes[r].shows : strcmp(p->intents[r]->table, p->name) == 0;
+	return p->votes ? p->votes[r].has_table : strcmp(p->intents[r]->table, p->name) == 0;
 }
 
 static bool same(struct view a, struct view b)
@@ -39,18 +39,18 @@ static bool same(struct view a, struct view b)
 	return a.p && b.p && n == view_left(&b) && memcmp(a.p, b.p, n) == 0;
 }
 
-/* What most ranks say; on a tie what the lowest of their ranks does. */
+/* The value of most ranks; on a tie that of the lowest rank. */
 static struct view common(const struct poll *p)
 {
 	struct view best = {0};
 	int best_count = 0;
 	for (int r = 0; r < p->size && 2 * best_count <= p->size; r++) {
-		struct view v = said(p, r);
+		struct view v = value_of(p, r);
 		int count = 0;
 		if (!v.p || same(v, best))
 			continue;
 		for (int q = 0; q < p->size; q++)
-			count += same(v, said(p, q));
+			count += same(v, value_of(p, q));
 		if (count > best_count) {
 			best = v;
 			best_count = count;
@@ -66,7 +66,8 @@ static void name_ranks(char *out, size_t cap, struct rank_list *list, int n)
 		snprintf(out, cap, "rank%s %s", n > 1 ? "s" : "", rank_list_end(list));
 }
 
-/* Who is with most and who is not? -1: nobody is not; else the first, who is blamed. */
+/* Divide the ranks into the majority and the others. Returns the first of the others, which is
+ * blamed, or -1 if there are none. */
 static int divide(const struct poll *p, struct view most, struct disagreement *d)
 {
 	char with[128], against[128];
@@ -76,13 +77,13 @@ static int divide(const struct poll *p, struct view most, struct disagreement *d
 	rank_list_init(&agreeing, with, sizeof with);
 	rank_list_init(&dissenting, against, sizeof against);
 	for (int r = 0; r < p->size; r++) {
-		struct view v = said(p, r);
+		struct view v = value_of(p, r);
 		if (!v.p)
 			continue;
 		if (same(v, most)) {
 			rank_list_add(&agreeing, r);
 			nagree++;
-			if (d->with < 0 && shows(p, r))
+			if (d->with < 0 && has_table(p, r))
 				d->with = r;
 		} else if (first < 0) {
 			first = r;
@@ -91,7 +92,7 @@ static int divide(const struct poll *p, struct view most, struct disagreement *d
 			nothers++;
 		}
 	}
-	if (first >= 0 && !shows(p, first))
+	if (first >= 0 && !has_table(p, first))
 		d->with = -1;
 	name_ranks(d->most, sizeof d->most, &agreeing, nagree);
 	name_ranks(d->others, sizeof d->others, &dissenting, nothers);
@@ -121,7 +122,7 @@ static bool agree_on(const struct poll *p, struct disagreement *d)
 	int first = divide(p, most, d);
 	if (first < 0)
 		return true;
-	struct view v = said(p, first);
+	struct view v = value_of(p, first);
 	const char *subject = p->intents[first]->subject;
 	d->err = (struct err){.code = ERR_DISAGREE, .rank = first};
 	snprintf(d->head, sizeof d->head, "%.120s%s", subject, subject[0] ? ": " : "");
@@ -135,7 +136,7 @@ static bool said_before(const struct intent *const *intents, int rank, const cha
 {
 	const struct poll p = {.intents = intents, .name = name};
 	for (int r = 0; r < rank; r++)
-		if (said(&p, r).p)
+		if (value_of(&p, r).p)
 			return true;
 	return false;
 }
@@ -169,7 +170,7 @@ void disagreement_name(const struct disagreement *d, const char *noun,
                        const struct table_difference *entry, struct err *err)
 {
 	*err = (struct err){.code = d->err.code, .rank = d->err.rank};
-	/* Of results the head has said whose they differ from. */
+	/* For results, the head of the message has already named the ranks of the majority. */
 	const char *on = d->of_results ? "" : " on ", *whose = d->of_results ? "" : d->most;
 	append(err, "%s", d->head);
 	if (entry->kind == TABLE_DIFFERS) {
@@ -184,6 +185,6 @@ void disagreement_name(const struct disagreement *d, const char *noun,
 	else
 		append(err, "%s '%s' is missing; %s ha%s it", noun, entry->name, d->most,
 		       d->single ? "s" : "ve");
-	if (d->others[0]) /* they need not miss the same */
+	if (d->others[0]) /* the others may lack different entries */
 		append(err, "; %s differ%s too", d->others, d->single_other ? "s" : "");
 }

@@ -1,6 +1,6 @@
 /*
- * Do the ranks agree? What they say of a thing is compared. Most are taken to be right, on a tie
- * those with the lowest rank, and the first who differs from them is blamed.
+ * Do the ranks agree? Compare the values that they give for a fact. The majority counts as right,
+ * on a tie the value of the lowest rank; the first rank that differs from it is blamed.
  */
 #ifndef COLLCTL_JOB_AGREE_H
 #define COLLCTL_JOB_AGREE_H
@@ -9,20 +9,20 @@
 #include "lib/job/tables.h"
 
 struct disagreement {
-	struct err err;   /* the failure; its rank is who is blamed */
-	int with;         /* the lowest who is with most and can show its table, as who is blamed
-	                   * can; -1: there are no tables to compare */
+	struct err err;   /* the failure; its rank is blamed */
+	int with;         /* the lowest rank of the majority with a table to show, if the blamed
+	                   * rank has one too; -1: there are no tables to compare */
 	bool of_results;  /* by the vote */
-	char head[200];   /* what an entry's name is put behind, and whose table it is in */
-	char most[140];   /* "ranks 0, 2-5" */
-	char others[140]; /* the further dissenters, likewise; "": none */
+	char head[200];   /* the beginning of a message that names an entry */
+	char most[140];   /* the majority: "ranks 0, 2-5" */
+	char others[140]; /* the other ranks that differ, likewise; "": none */
 	bool single, single_other; /* these are one rank */
 };
 
-/* Do all ranks that have a fact say the same of it? If not, fill @d with the first fact in order of
- * which they don't: ERR_DISAGREE. */
+/* Do all ranks that have a fact give the same value? If not, fill @d with the first fact on which
+ * they differ: ERR_DISAGREE. */
 bool agree_on_facts(const struct intent *const *intents, int size, struct disagreement *d);
-/* Do all that voted with a digest have the same? If not: ERR_INTEGRITY. */
+/* Do all votes with a digest have the same digest? If not: ERR_INTEGRITY. */
 bool agree_on_results(const struct vote *votes, int size, struct disagreement *d);
 
 /* The failure that names the entry in which the tables of d->err.rank and d->with differ first.

@@ -10,12 +10,13 @@
 #include "lib/job/ranks.h"
 #include "lib/net/crypto.h"
 
-#define EVIDENCE_WAIT (250 * NS_PER_MS) /* a culprit's own word may still be on its way */
+#define EVIDENCE_WAIT (250 * NS_PER_MS) /* the culprit's own message may still arrive */
 #define DRAIN_WAIT    (2 * NS_PER_SEC)
+#define LATE          (1 * NS_PER_SEC) /* even a busy machine delays a timer by less */
 
-/* ---- telling ---- */
+/* ---- sending ---- */
 
-void coord_tell(struct member *m, uint8_t type, const struct buf *body)
+void coord_send(struct member *m, uint8_t type, const struct buf *body)
 {
 	if (m->rank == m->coord->self)
 		m->coord->conf.deliver(m->coord->conf.ctx, type,
@@ -24,11 +25,11 @@ void coord_tell(struct member *m, uint8_t type, const struct buf *body)
 		ctl_send(&m->ctl, type, body);
 }
 
-static void tell_all(struct coord *c, uint8_t type, const struct buf *body)
+static void send_all(struct coord *c, uint8_t type, const struct buf *body)
 {
 	for (int r = 0; r < c->conf.size; r++)
 		if (c->members[r].joined)
-			coord_tell(&c->members[r], type, body);
+			coord_send(&c->members[r], type, body);
 }
 
 void coord_err_message(const struct err *e, enum phase phase, struct buf *b,
@@ -38,22 +39,22 @@ void coord_err_message(const struct err *e, enum phase phase, struct buf *b,
 	err_encode(e, phase, b);
 }
 
-void coord_tell_failure(struct coord *c, struct member *m)
+void coord_send_failure(struct coord *c, struct member *m)
 {
 	struct buf b;
 	uint8_t memory[ERR_MESSAGE];
 	coord_err_message(&c->failure, c->failed_in, &b, memory);
-	coord_tell(m, MSG_ABORT, &b);
-	m->told = true;
+	coord_send(m, MSG_ABORT, &b);
+	m->has_failure = true;
 	buf_release(&b);
 }
 
-static bool everyone_told(const struct coord *c)
+static bool all_have_failure(const struct coord *c)
 {
 	int open = 0;
 	for (int r = 0; r < c->conf.size; r++)
-		open += !c->members[r].told && !c->members[r].lost;
-	return open <= c->guests_told;
+		open += !c->members[r].has_failure && !c->members[r].lost;
+	return open <= c->guests_with_failure;
 }
 
 void coord_fail(struct coord *c, const struct err *e, enum phase phase)
@@ -61,15 +62,14 @@ void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 	bool nobody_comes = c->stage == STAGE_RUN;
 	if (c->stage >= STAGE_COMMIT)
 		return;
-	if (c->comparing && e->code != ERR_INTEGRITY) { /* it has failed already */
+	if (c->comparing && e->code != ERR_INTEGRITY) { /* the job has already failed */
 		e = &c->disagreement.err;
 		phase = c->disagreed_in;
 	}
 	coord_stop_comparing(c);
 	c->stage = STAGE_FAILED;
 	c->failure = *e;
-	if (e->code == ERR_RESOURCE &&
-	    e->rank == ERR_RANK_SELF) /* what is lacking is lacking here */
+	if (e->code == ERR_RESOURCE && e->rank == ERR_RANK_SELF) /* this rank lacks the resource */
 		c->failure.rank = c->self;
 	c->failed_in = phase;
 	coord_name_host(c, &c->failure);
@@ -80,11 +80,11 @@ void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 	for (int r = c->conf.size - 1; r >= 0; r--) {
 		struct member *m = &c->members[r];
 		if (m->joined)
-			coord_tell_failure(c, m);
+			coord_send_failure(c, m);
 		else if (nobody_comes || clock_ns() >= c->conf.join_deadline)
 			m->lost = true;
 	}
-	coord_tell_guests_failure(c);
+	coord_send_guests_failure(c);
 }
 
 static int64_t beat_interval(const struct coord *c)
@@ -93,8 +93,8 @@ static int64_t beat_interval(const struct coord *c)
 	return t > NS_PER_SEC ? NS_PER_SEC : t;
 }
 
-/* Evidence that is neither the culprit's own word nor the loss of its control link waits for one of
- * them. */
+/* Evidence that is neither the culprit's own message nor the loss of its control link waits for one
+ * of them. */
 static void suspect(struct coord *c, int reporter, const struct err *e, enum phase phase,
                     struct view *v)
 {
@@ -103,8 +103,8 @@ static void suspect(struct coord *c, int reporter, const struct err *e, enum pha
 	report.still_ms = view_u64(v);
 	if (c->stage != STAGE_RUN)
 		return;
-	/* That nothing moves, ranks notice within a beat of one another; who sees why may be the
-	 * last. */
+	/* All ranks notice within one beat that nothing moves; the rank that knows the cause may be
+	 * the last to report. */
 	bool vague = e->code == ERR_STALLED && !report.unanswered;
 	int64_t at = clock_ns() + EVIDENCE_WAIT + (vague ? beat_interval(c) : 0);
 	if (!c->evidence.kind || at < c->evidence_timer.at)
@@ -124,7 +124,7 @@ static int64_t allowance(const struct member *m)
 	return ctl_open(&m->ctl) ? conn_round_trip(m->ctl.conn) : 0;
 }
 
-/* The phase that the rank is in, as far as its messages tell. */
+/* The rank's phase, as far as its messages show. */
 static enum phase phase_of(const struct coord *c, const struct member *m)
 {
 	if (c->stage == STAGE_JOIN)
@@ -145,7 +145,7 @@ static struct evidence silence_of(const struct coord *c, const struct member *m,
 	return e;
 }
 
-/* The rank that has been silent for longest, and for longer than @limit; NULL: none. */
+/* The rank that has been silent for the longest time, and longer than @limit; NULL: none. */
 static struct member *most_silent(const struct coord *c, int64_t limit, int64_t now)
 {
 	struct member *most = NULL;
@@ -160,7 +160,7 @@ static struct member *most_silent(const struct coord *c, int64_t limit, int64_t 
 	return most;
 }
 
-/* No rank has given its own word and none is lost: a rank that has fallen silent is to blame, else
+/* No rank has reported its own failure and none is lost: blame a rank that has become silent, else
  * the link. */
 static void evidence_over(void *ctx)
 {
@@ -177,11 +177,12 @@ static void evidence_over(void *ctx)
 	coord_fail(c, &e.err, e.phase);
 }
 
-/* ---- watching ---- */
+/* ---- monitoring ---- */
 
 static void finish_commit(struct coord *c);
 
-/* @how: "lost". Nobody ends as if this rank had its new output, unless it said so. */
+/* @how: "lost". The job does not end as if this rank had its new output, unless the rank reported
+ * so. */
 static void lose_after_verdict(struct member *m, const char *how)
 {
 	m->lost = true;
@@ -220,16 +221,32 @@ static void drain_over(void *ctx)
 	c->drained = true;
 }
 
+/* How long ranks that have the outcome may take to disconnect. If a link is closed while bytes
+ * arrive, it is reset, and a VERDICT or FINAL on its way is lost. A live rank therefore gets as
+ * much time as for any answer. */
+static int64_t drain_wait(const struct coord *c)
+{
+	bool after_verdict = c->stage == STAGE_COMMIT || c->stage == STAGE_FINAL;
+	int64_t most = c->conf.timeout > DRAIN_WAIT ? c->conf.timeout : DRAIN_WAIT;
+	for (int r = 0; r < c->conf.size; r++) {
+		const struct member *m = &c->members[r];
+		if (after_verdict && ctl_open(&m->ctl) && !m->lost)
+			return most;
+	}
+	return DRAIN_WAIT;
+}
+
 void coord_maybe_drained(struct coord *c)
 {
 	if (!c->draining || c->drained || c->doubt_timer.prev)
 		return;
-	if (c->stage == STAGE_FAILED && !everyone_told(c))
+	if (c->stage == STAGE_FAILED && !all_have_failure(c))
 		return;
 	if (!c->drain_timer.fn) {
 		c->drain_timer = (struct loop_timer){.fn = drain_over, .ctx = c};
-		loop_timer_set(c->conf.loop, &c->drain_timer, clock_ns() + DRAIN_WAIT);
+		c->drain_from = clock_ns();
 	}
+	loop_timer_set(c->conf.loop, &c->drain_timer, c->drain_from + drain_wait(c));
 	for (int r = 0; r < c->conf.size; r++)
 		if (ctl_open(&c->members[r].ctl))
 			return;
@@ -243,8 +260,12 @@ static void on_lost(void *ctx, const struct err *err)
 {
 	struct member *m = ctx;
 	struct coord *c = m->coord;
-	if (c->stage == STAGE_JOIN && m->ctl.alerted && !m->has_intent) {
-		m->joined = m->present = false; /* its WELCOME arrived corrupt: it joins again */
+	coord_look_at_deadline(c);
+	/* The rank's WELCOME arrived corrupt, or the rank waited too long for it and closed the
+	 * link in order: the rank may join again. A rank that fails reports why before it
+	 * closes. */
+	if (c->stage == STAGE_JOIN && !m->has_intent && (m->ctl.alerted || !err->code)) {
+		m->joined = m->present = false;
 		c->complete = false;
 		coord_seats_changed(c);
 	} else {
@@ -253,7 +274,7 @@ static void on_lost(void *ctx, const struct err *err)
 	coord_maybe_drained(c);
 }
 
-/* It is the coordinator that lacks it. */
+/* The coordinator lacks memory, not the member. */
 void coord_lacking(void *ctx, const struct err *err)
 {
 	struct member *m = ctx;
@@ -262,7 +283,7 @@ void coord_lacking(void *ctx, const struct err *err)
 	coord_fail(m->coord, &e, phase_of(m->coord, m));
 }
 
-/* What of its bytes @m has moved; 1: all, or it is not known how many there are. */
+/* The fraction of its bytes that @m has moved; 1: all, or their number is not known. */
 static double fraction(const struct member *m)
 {
 	const struct beat *b = &m->beat;
@@ -272,8 +293,8 @@ static double fraction(const struct member *m)
 	                                                    : 1;
 }
 
-/* Who is least far: in the earliest phase, with the least of its bytes moved. Nobody where all
- * that is known is done. */
+/* The slowest rank: in the earliest phase, with the smallest fraction of its bytes moved. Rank -1
+ * if all known work is done. */
 static struct pace slowest(const struct coord *c)
 {
 	struct pace p = {.rank = -1, .phase = PHASE_RUN, .done = 1};
@@ -288,14 +309,14 @@ static struct pace slowest(const struct coord *c)
 	return p;
 }
 
-static void tell_pace(struct coord *c)
+static void send_pace(struct coord *c)
 {
 	struct pace p = slowest(c);
 	struct buf b;
 	uint8_t memory[64];
 	buf_init_fixed(&b, memory, sizeof memory);
 	pace_encode(&p, &b);
-	tell_all(c, MSG_BEAT, &b);
+	send_all(c, MSG_BEAT, &b);
 	buf_release(&b);
 }
 
@@ -313,27 +334,29 @@ static void watch_beats(void *ctx)
 			coord_fail(c, &e.err, e.phase);
 			return;
 		}
-		/* Its link stays: if it goes on, it learns the outcome. */
+		/* The link stays open: a rank that continues learns the outcome. */
 		snprintf(how, sizeof how, "no sign of life for %.1f s",
 		         (double)silence(c, silent, now) / 1e9);
 		lose_after_verdict(silent, how);
 	}
 	if (c->stage == STAGE_FINAL)
 		return;
-	tell_pace(c);
+	send_pace(c);
 	loop_timer_set(c->conf.loop, &c->beat_timer, now + beat_interval(c));
 }
 
 /* ---- joining ---- */
 
-/* Who is missing when the time to join is over. False: nobody is. */
-static bool say_missing(const struct coord *c, struct err *e)
+/* Name the ranks that are missing at the end of the time to join. False: none is missing. */
+static bool describe_missing(const struct coord *c, struct err *e)
 {
 	struct joined j;
 	coord_who_joined(c, &j);
 	const char *refusal = c->gate ? gate_last_refusal(c->gate) : c->refusal;
-	char refused[200] = "", text[400];
-	if (refusal[0])
+	char refused[240] = "", text[400];
+	if (c->other_version[0])
+		snprintf(refused, sizeof refused, " (%s)", c->other_version);
+	else if (refusal[0])
 		snprintf(refused, sizeof refused, " (a connection was refused: %s)", refusal);
 	if (j.here == j.size)
 		return false;
@@ -345,8 +368,28 @@ static bool say_missing(const struct coord *c, struct err *e)
 	for (e->rank = 0; c->members[e->rank].joined;)
 		e->rank++;
 	bool several = strpbrk(j.names, ",-") != NULL;
-	snprintf(e->text, sizeof e->text, "%s%s%smissing at the end of --join-timeout%s",
-	         several ? "ranks " : "", several ? j.names : "", several ? " are " : "", refused);
+	snprintf(e->text, sizeof e->text, "%s%s%sdid not join within %g s (--join-timeout)%s",
+	         several ? "ranks " : "", several ? j.names : "", several ? " " : "",
+	         (double)c->conf.join_timeout / 1e9, refused);
+	return true;
+}
+
+/* If this process sees the end of the time to join long after it, the process did not run: add that
+ * to the error. Then only this rank and the missing ones are to blame. False: it saw the end in
+ * time. */
+static bool describe_late(const struct coord *c, struct err *e)
+{
+	int64_t late = clock_ns() - c->conf.join_deadline;
+	size_t len = strlen(e->text);
+	char self[COORD_SELF_TEXT];
+	if (late < LATE)
+		return false;
+	if (!len)
+		e->rank = c->self;
+	bool named = !len && c->self >= 0;
+	snprintf(e->text + len, sizeof e->text - len,
+	         "%s%s%sdid not run until %.1f s after the end of --join-timeout", len ? "; " : "",
+	         named ? "" : coord_self_text(c, self), named ? "" : " ", (double)late / 1e9);
 	return true;
 }
 
@@ -354,7 +397,8 @@ static void join_over(void *ctx)
 {
 	struct coord *c = ctx;
 	struct err e = {.code = ERR_RENDEZVOUS, .rank = ERR_RANK_SELF};
-	if (c->stage == STAGE_FAILED) { /* it failed earlier; who has not come by now is not told */
+	if (c->stage ==
+	    STAGE_FAILED) { /* ranks that have not joined by now do not get the failure */
 		for (int r = 0; r < c->conf.size; r++)
 			c->members[r].lost |= !c->members[r].joined;
 		coord_maybe_drained(c);
@@ -362,18 +406,25 @@ static void join_over(void *ctx)
 	}
 	if (c->stage != STAGE_JOIN)
 		return;
-	if (!say_missing(c, &e)) {
-		for (e.rank = 0; c->members[e.rank].has_intent;)
+	bool missing = describe_missing(c, &e);
+	if (!describe_late(c, &e) && !missing) {
+		for (e.rank = 0; e.rank < c->conf.size - 1 && c->members[e.rank].has_intent;)
 			e.rank++;
 		snprintf(e.text, sizeof e.text,
-		         "joined, but did not say what it is to do before the end of "
-		         "--join-timeout");
+		         "joined, but did not send its request before the end of --join-timeout");
 	}
 	coord_fail(c, &e, PHASE_JOIN);
 }
 
-/* {u32 size, then every rank's data address, then every rank's host, "" as the one before}: ":port"
- * becomes the address that the reader reaches the coordinator by. */
+void coord_look_at_deadline(struct coord *c)
+{
+	/* While tables are compared all have joined; coord_compare_over has the same deadline. */
+	if (c->stage == STAGE_JOIN && !c->comparing && clock_ns() >= c->conf.join_deadline)
+		join_over(c);
+}
+
+/* {u32 size, then every rank's data address, then every rank's host; "": the same host as the rank
+ * before}. In ":port" the host is the address at which the reader reaches the coordinator. */
 static void encode_addresses(const struct coord *c, struct buf *b)
 {
 	buf_init(b, CTL_BODY_MAX);
@@ -387,16 +438,17 @@ static void encode_addresses(const struct coord *c, struct buf *b)
 	}
 }
 
-/* Tell @m the plan with its details, and the addresses. */
-static int tell_roster(struct coord *c, struct member *m, const struct buf *addresses,
+/* Send @m the plan with its details, and the addresses. */
+static int send_roster(struct coord *c, struct member *m, const struct buf *addresses,
                        struct err *err)
 {
+	const struct job_callbacks *callbacks = c->conf.callbacks;
 	struct plan plan = c->plan;
 	struct buf b, details;
 	buf_init_secret(&b, CTL_BODY_MAX);
 	buf_init(&details, DETAILS_MAX);
-	if (c->conf.details)
-		c->conf.details(c->conf.ctx, m->rank, &details);
+	if (callbacks->details)
+		callbacks->details(callbacks->ctx, m->rank, &details);
 	if (details.len)
 		plan.details = view_of(details.data, details.len);
 	plan_encode(&plan, &b);
@@ -407,11 +459,10 @@ static int tell_roster(struct coord *c, struct member *m, const struct buf *addr
 		err_nomem(err, "a roster", CTL_BODY_MAX);
 	else if (!fits)
 		err_set(err, ERR_RESOURCE,
-		        "the addresses of %d ranks and what rank %d is to know do not fit a "
-		        "message",
+		        "the addresses of %d ranks and the data for rank %d do not fit a message",
 		        c->conf.size, m->rank);
 	else
-		coord_tell(m, MSG_ROSTER, &b);
+		coord_send(m, MSG_ROSTER, &b);
 	wipe(plan.key, sizeof plan.key);
 	buf_release(&b);
 	buf_release(&details);
@@ -419,14 +470,14 @@ static int tell_roster(struct coord *c, struct member *m, const struct buf *addr
 }
 
 /* Rank 0 itself is notified last. */
-static void tell_rosters(struct coord *c)
+static void send_to_all_ranks(struct coord *c)
 {
 	struct buf addresses;
 	encode_addresses(c, &addresses);
 	for (int i = 1; i <= c->conf.size; i++) {
 		struct err e = {0};
 		int r = (c->self + i) % c->conf.size;
-		if (tell_roster(c, &c->members[r], &addresses, &e) == 0)
+		if (send_roster(c, &c->members[r], &addresses, &e) == 0)
 			continue;
 		e.rank = c->self;
 		coord_fail(c, &e, PHASE_JOIN);
@@ -436,7 +487,7 @@ static void tell_rosters(struct coord *c)
 	wipe(c->plan.key, sizeof c->plan.key);
 }
 
-static void close_doors(struct coord *c)
+static void close_gate(struct coord *c)
 {
 	if (c->gate)
 		snprintf(c->refusal, sizeof c->refusal, "%s", gate_last_refusal(c->gate));
@@ -444,7 +495,7 @@ static void close_doors(struct coord *c)
 	c->gate = NULL;
 }
 
-/* Does the member's connection stay on this machine? */
+/* Is the member on this machine? */
 static bool is_here(const struct member *m)
 {
 	struct addr here = {.len = sizeof here.sa};
@@ -453,7 +504,7 @@ static bool is_here(const struct member *m)
 	        addr_same_host(&here, &m->from));
 }
 
-/* The processors that the ranks share where all are on one host, else 0. */
+/* The processors that the ranks share if all are on one host, else 0. */
 static uint32_t shared_cpus(const struct coord *c)
 {
 	cpu_set_t allowed;
@@ -464,10 +515,11 @@ static uint32_t shared_cpus(const struct coord *c)
 	                                                           : 1;
 }
 
-static void send_roster(struct coord *c)
+static int make_plan(struct coord *c, struct err *err)
 {
-	struct err e = {.rank = ERR_RANK_SELF};
+	const struct job_callbacks *callbacks = c->conf.callbacks;
 	c->plan.memory = UINT64_MAX;
+	c->plan.windows = c->plan.streams = 1;
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct intent *in = c->intents[r];
 		c->plan.total_inputs += in->ninputs;
@@ -475,26 +527,31 @@ static void send_roster(struct coord *c)
 			c->plan.memory = in->memory;
 	}
 	c->plan.host_cpus = shared_cpus(c);
-	int ret = c->conf.decide(c->conf.ctx, c->intents, &c->plan, &e);
-	if (ret == 0)
-		ret = crypto_random(c->plan.session, sizeof c->plan.session, &e);
-	if (ret == 0)
-		ret = crypto_random_key(c->plan.key, sizeof c->plan.key, &e);
-	if (ret < 0) {
+	if (callbacks->decide && callbacks->decide(callbacks->ctx, c->intents, &c->plan, err) < 0)
+		return -1;
+	if (crypto_random(c->plan.session, sizeof c->plan.session, err) < 0)
+		return -1;
+	return crypto_random_key(c->plan.key, sizeof c->plan.key, err);
+}
+
+static void send_rosters(struct coord *c)
+{
+	struct err e = {.rank = ERR_RANK_SELF};
+	if (make_plan(c, &e) < 0) {
 		if (e.rank == ERR_RANK_SELF)
 			e.rank = c->self;
 		coord_fail(c, &e, PHASE_JOIN);
 		return;
 	}
-	/* The next command of this job's name must not run into this one: the record and the
-	 * listener go first. */
+	/* Withdraw the record and close the listener first: a later command with the same job name
+	 * must not reach this job. */
 	c->conf.complete(c->conf.ctx);
-	close_doors(c);
+	close_gate(c);
 	loop_timer_stop(&c->join_timer);
 	c->stage = STAGE_RUN;
 	c->roster_at = clock_ns();
 	loop_timer_set(c->conf.loop, &c->beat_timer, c->roster_at + beat_interval(c));
-	tell_rosters(c);
+	send_to_all_ranks(c);
 }
 
 static void maybe_complete(struct coord *c)
@@ -505,7 +562,7 @@ static void maybe_complete(struct coord *c)
 		if (!c->members[r].has_intent)
 			return;
 	if (agree_on_facts(c->intents, c->conf.size, &c->disagreement))
-		send_roster(c);
+		send_rosters(c);
 	else
 		coord_disagree(c, PHASE_JOIN);
 }
@@ -526,10 +583,10 @@ static void give_verdict(struct coord *c)
 		return;
 	}
 	c->stage = STAGE_COMMIT;
-	tell_all(c, MSG_VERDICT, NULL);
+	send_all(c, MSG_VERDICT, NULL);
 }
 
-/* What the commit comes to: the best evidence, and who else was lost. */
+/* The outcome of the commit: the best evidence, and the other ranks that were lost. */
 static struct err outcome_of(const struct coord *c)
 {
 	struct evidence best = {.err.rank = ERR_RANK_SELF};
@@ -561,7 +618,7 @@ static struct err outcome_of(const struct coord *c)
 	return best.err;
 }
 
-/* Each rank has committed, has failed to, or was lost after the verdict. */
+/* Send the outcome once each rank has committed, has failed, or was lost after the verdict. */
 static void finish_commit(struct coord *c)
 {
 	struct buf b;
@@ -573,7 +630,7 @@ static void finish_commit(struct coord *c)
 	coord_name_host(c, &e);
 	c->stage = STAGE_FINAL;
 	coord_err_message(&e, PHASE_COMMIT, &b, memory);
-	tell_all(c, MSG_FINAL, &b);
+	send_all(c, MSG_FINAL, &b);
 	buf_release(&b);
 }
 
@@ -593,90 +650,152 @@ static int keep_details(struct member *m, struct err *e)
 	return 0;
 }
 
-static void receive(struct member *m, uint8_t type, struct view v)
+/* A message that cannot be processed fails the job and blames the sender; a lack of memory blames
+ * this rank. */
+static void fail_of(struct member *m, struct err *e, enum phase phase)
+{
+	struct coord *c = m->coord;
+	e->rank = e->code == ERR_RESOURCE ? c->self : m->rank;
+	coord_fail(c, e, phase);
+}
+
+static bool take_intent(struct member *m, struct view v)
+{
+	struct err e = {0};
+	if (m->has_intent)
+		return false;
+	if (intent_decode(&m->intent, v, &e) < 0 || keep_details(m, &e) < 0) {
+		fail_of(m, &e, PHASE_JOIN);
+		return true;
+	}
+	m->has_intent = true;
+	maybe_complete(m->coord);
+	return true;
+}
+
+static bool take_presence(struct member *m, struct view v)
+{
+	struct err e = {0};
+	if (m->present || m->has_intent)
+		return false;
+	if (coord_take_presence(m, v, &e) < 0) {
+		e.rank = m->rank;
+		coord_fail(m->coord, &e, PHASE_JOIN);
+	}
+	return true;
+}
+
+static bool take_beat(struct member *m, struct view v)
+{
+	struct err e = {0};
+	struct beat beat;
+	if (beat_decode(&beat, v, &e) < 0)
+		return false;
+	m->beat = beat;
+	return true;
+}
+
+/* A rank's own report takes precedence over all other evidence. */
+static bool take_abort(struct member *m, struct view v)
+{
+	struct err e = {0};
+	enum phase phase;
+	if (err_decode(&e, &phase, &v) < 0)
+		return false;
+	e.rank = m->rank;
+	if (!e.code)
+		e.code = ERR_OTHER;
+	if (e.code > 128) /* the rank's own exit status shows its signal */
+		e.code = ERR_PEER_LOST;
+	coord_fail(m->coord, &e, phase);
+	return true;
+}
+
+static bool take_report(struct member *m, struct view v)
+{
+	struct err e = {0};
+	enum phase phase;
+	if (err_decode(&e, &phase, &v) < 0 || !e.code || e.rank < 0)
+		return false;
+	suspect(m->coord, m->rank, &e, phase, &v);
+	return true;
+}
+
+static bool take_vote(struct member *m, struct view v)
+{
+	struct err e = {0};
+	if (m->voted || vote_decode(&m->coord->votes[m->rank], v, &e) < 0)
+		return false;
+	m->voted = true;
+	give_verdict(m->coord);
+	return true;
+}
+
+static bool take_links(struct member *m, struct view v)
 {
 	struct coord *c = m->coord;
 	struct err e = {0};
-	struct beat beat;
+	if (m->voted)
+		return false;
+	if (links_decode(&c->links, m->rank, c->conf.size, v, &e) < 0)
+		fail_of(m, &e, PHASE_CONNECT);
+	return true;
+}
+
+static bool take_page(struct member *m, struct view v)
+{
+	uint32_t page = view_u32(&v);
+	if (!m->coord->comparing || v.failed)
+		return false;
+	coord_take_page(m->coord, m->rank, page, v);
+	return true;
+}
+
+static bool take_done(struct member *m, struct view v)
+{
 	enum phase phase;
-	uint32_t page;
-	switch (type) {
-	case MSG_INTENT:
-		if (c->stage != STAGE_JOIN || m->has_intent)
-			break;
-		if (intent_decode(&m->intent, v, &e) < 0 || keep_details(m, &e) < 0) {
-			e.rank = e.code == ERR_RESOURCE ? c->self : m->rank;
-			coord_fail(c, &e, PHASE_JOIN);
-			return;
-		}
-		m->has_intent = true;
-		maybe_complete(c);
+	if (m->done)
+		return false;
+	if (err_decode(&m->outcome, &phase, &v) < 0)
+		err_set(&m->outcome, ERR_INTEGRITY, "a malformed DONE message");
+	m->done = true;
+	finish_commit(m->coord);
+	return true;
+}
+
+#define IN(stage) (1u << (stage))
+#define ANY_STAGE (~0u)
+
+/* The messages of the ranks, and the stages in which they are valid. take: false if the message is
+ * malformed or repeated. */
+static const struct {
+	unsigned stages;
+	bool (*take)(struct member *m, struct view v);
+} messages[] = {
+        [MSG_INTENT] = {IN(STAGE_JOIN), take_intent},
+        [MSG_PRESENT] = {IN(STAGE_JOIN), take_presence},
+        [MSG_BEAT] = {ANY_STAGE, take_beat},
+        [MSG_ABORT] = {ANY_STAGE, take_abort},
+        [MSG_REPORT] = {ANY_STAGE, take_report},
+        [MSG_VOTE] = {IN(STAGE_RUN), take_vote},
+        [MSG_LINKS] = {IN(STAGE_RUN), take_links},
+        [MSG_PAGE] = {ANY_STAGE, take_page},
+        [MSG_DONE] = {IN(STAGE_COMMIT), take_done},
+};
+
+static void receive(struct member *m, uint8_t type, struct view v)
+{
+	struct coord *c = m->coord;
+	struct err e = {.code = ERR_INTEGRITY, .rank = m->rank};
+	coord_look_at_deadline(c);
+	if (type < sizeof messages / sizeof *messages && messages[type].stages & IN(c->stage) &&
+	    messages[type].take(m, v))
 		return;
-	case MSG_PRESENT:
-		if (c->stage != STAGE_JOIN || m->present || m->has_intent)
-			break;
-		if (coord_take_presence(m, v, &e) < 0) {
-			e.rank = m->rank;
-			coord_fail(c, &e, PHASE_JOIN);
-		}
-		return;
-	case MSG_BEAT:
-		if (beat_decode(&beat, v, &e) < 0)
-			break;
-		m->beat = beat;
-		return;
-	case MSG_ABORT: /* its own word counts before all else */
-		if (err_decode(&e, &phase, &v) < 0)
-			break;
-		e.rank = m->rank;
-		if (!e.code)
-			e.code = ERR_OTHER;
-		if (e.code > 128)
-			e.code =
-			        ERR_PEER_LOST; /* who ended by a signal says so by its own status */
-		coord_fail(c, &e, phase);
-		return;
-	case MSG_REPORT:
-		if (err_decode(&e, &phase, &v) < 0 || !e.code || e.rank < 0)
-			break;
-		suspect(c, m->rank, &e, phase, &v);
-		return;
-	case MSG_VOTE:
-		if (c->stage != STAGE_RUN || m->voted || vote_decode(&c->votes[m->rank], v, &e) < 0)
-			break;
-		m->voted = true;
-		give_verdict(c);
-		return;
-	case MSG_LINKS:
-		if (c->stage != STAGE_RUN || m->voted)
-			break;
-		if (links_decode(&c->links, m->rank, c->conf.size, v, &e) < 0) {
-			e.rank = e.code == ERR_RESOURCE ? c->self : m->rank;
-			coord_fail(c, &e, PHASE_CONNECT);
-		}
-		return;
-	case MSG_PAGE:
-		page = view_u32(&v);
-		if (!c->comparing || v.failed)
-			break;
-		coord_take_page(c, m->rank, page, v);
-		return;
-	case MSG_DONE:
-		if (c->stage != STAGE_COMMIT || m->done)
-			break;
-		if (err_decode(&m->outcome, &phase, &v) < 0)
-			err_set(&m->outcome, ERR_INTEGRITY, "a malformed DONE message");
-		m->done = true;
-		finish_commit(c);
-		return;
-	default:
-		break;
-	}
-	/* After a failure late messages cross; anything else is out of turn. */
+	/* After a failure, messages that were already on their way may arrive; any other is an
+	 * error. */
 	if (c->stage != STAGE_JOIN && c->stage != STAGE_RUN)
 		return;
-	e = (struct err){.code = ERR_INTEGRITY, .rank = m->rank};
-	snprintf(e.text, sizeof e.text, "a control message of type %u out of turn", type);
+	snprintf(e.text, sizeof e.text, "an unexpected control message of type %u", type);
 	coord_fail(c, &e, PHASE_RUN);
 }
 
@@ -685,7 +804,7 @@ static void on_message(void *ctx, uint8_t type, struct view body)
 	receive(ctx, type, body);
 }
 
-/* Its own rank ends before it is given a number. */
+/* The coordinator's own rank fails before it has a number. */
 static void leave_unseated(struct coord *c, struct view v)
 {
 	struct err e = {0}, why = {.rank = ERR_RANK_SELF};

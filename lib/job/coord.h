@@ -1,15 +1,15 @@
 /*
- * The coordinator: admits the ranks of a job, compares what they are asked to do, tells
- * all of them the plan, watches over them, decides on one culprit when something fails, and takes
- * the vote. It never waits: it acts on messages and timers of the loop.
+ * The coordinator: admits the ranks of a job, compares their requests, sends them the plan,
+ * monitors their heartbeats, determines the culprit of a failure, and takes the vote. It never
+ * waits: it acts on messages and timers of the loop.
  *
- * It lives in one of the ranks: rank 0 or, with --rank auto, the one that came first. That rank is
- * a member like the others; its messages go by coord_receive and come by conf.deliver, without a
- * connection.
+ * It runs in one of the ranks: rank 0 or, with --rank auto, the first one. That rank is a member
+ * like the others; its messages go through coord_receive and conf.deliver, without a connection.
  */
 #ifndef COLLCTL_JOB_COORD_H
 #define COLLCTL_JOB_COORD_H
 
+#include "lib/job/job.h"
 #include "lib/job/proto.h"
 #include "lib/job/secret.h"
 #include "lib/net/gate.h"
@@ -18,7 +18,7 @@ struct coord_conf {
 	struct loop *loop;
 	struct tls *tls; /* NULL: --insecure */
 	int size;
-	int rank; /* the rank that it lives in; -1: --rank auto, to be given as the others' are */
+	int rank; /* its own rank; -1: --rank auto, assigned like those of the others */
 	const struct presence *present; /* that rank's; outlives the coordinator */
 	/* The host of a rank that has not joined, by the hostfile; NULL: not known. */
 	const char *(*host_of)(void *ctx, int rank);
@@ -27,22 +27,19 @@ struct coord_conf {
 	tls_find_key *find;
 	void *find_ctx;
 	int64_t join_deadline; /* clock_ns() */
+	int64_t join_timeout;  /* for messages */
 	int64_t timeout;       /* ns */
 	/* A message of the coordinator for its own rank. Only sets state: it does not call back.
 	 */
 	void (*deliver)(void *ctx, uint8_t type, struct view body);
-	/* All intents agree: fill the plan (algorithm, dtype, windows, streams). -1: fail the job.
+	/* job.h, with their own context: decide and details are called when all intents agree,
+	 * table if the coordinating rank's own is compared. Filled before that rank's intent
+	 * comes. */
+	const struct job_callbacks *callbacks;
+	/* A connection has sent HELLO with @rank, or -1 for any. May be NULL. */
+	void (*met)(void *ctx, const struct addr *from, int rank);
+	/* All ranks have joined and agree; called before the ROSTER is sent: withdraw the record.
 	 */
-	int (*decide)(void *ctx, const struct intent *const *intents, struct plan *plan,
-	              struct err *err);
-	/* Then, for each rank: write the details of its plan. NULL: there are none. The intents
-	 * that decide saw are still there. */
-	void (*details)(void *ctx, int rank, struct buf *out);
-	/* A page of the coordinating rank's table (job_shows), if its intent or vote has one. */
-	void (*table)(void *ctx, uint32_t page, struct buf *out);
-	/* What an entry of a table is: "tensor". */
-	const char *(*noun)(void *ctx);
-	/* All ranks are there and agree; before the ROSTER goes out: withdraw the record. */
 	void (*complete)(void *ctx);
 	void *ctx;
 };
@@ -56,11 +53,11 @@ void coord_close(struct coord *);
 void coord_receive(struct coord *, uint8_t type, struct view body);
 /* How long the messages of some rank may take, ns (conn_round_trip). */
 int64_t coord_allowance(const struct coord *);
-/* Has everybody who is to be told the outcome been told, and gone (or their time run out)? */
+/* Has every rank been sent the outcome, and disconnected (or has its time run out)? */
 bool coord_drained(const struct coord *);
-/* Tell everybody that it is over, once the outcome is out; then coord_drained becomes true. */
+/* End all links after the outcome is sent; then coord_drained becomes true. */
 void coord_drain(struct coord *);
-/* The address that its control listener is bound to; before the roster goes out. */
+/* The address of its control listener; before the roster is sent. */
 int coord_local_addr(const struct coord *, struct addr *out, struct err *err);
 
 #endif

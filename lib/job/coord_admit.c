@@ -1,14 +1,14 @@
-/* Who may come: members take their places, guests wait for one, others are turned away. */
+/* Which connections may join: members take their ranks, guests wait for one, others are refused. */
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/job/coord_internal.h"
 
-#define LATECOMERS_WAIT (5 * NS_PER_SEC) /* for ranks that come after sizes have differed */
-#define DOUBTED_WAIT    (1 * NS_PER_SEC) /* for ranks that only the larger size has */
+#define LATECOMERS_WAIT (5 * NS_PER_SEC) /* for ranks that join after sizes have differed */
+#define DOUBTED_WAIT    (1 * NS_PER_SEC) /* for ranks that exist only with the larger size */
 
-/* Tell one connection why it can't join, without touching the job. */
+/* Tell one connection why it cannot join. The job is not affected. */
 static void turn_away(struct coord *c, struct conn *conn, const struct addr *from, bool misrouted,
                       const struct err *e)
 {
@@ -25,7 +25,7 @@ static void turn_away(struct coord *c, struct conn *conn, const struct addr *fro
 	buf_release(&b);
 }
 
-/* Its rank comes later; until then it is to know that a coordinator lives here. */
+/* A guest gets its rank later; until then it must know that a coordinator is alive here. */
 static void greet_guest(struct guest *g)
 {
 	const struct pace none = {.rank = -1};
@@ -37,7 +37,7 @@ static void greet_guest(struct guest *g)
 	buf_release(&b);
 }
 
-/* Was it started by another call of a launcher? Not where a user has named the job (--job). */
+/* Did another call of a launcher start it? False if the user has named the job (--job). */
 static bool other_launch(const struct coord *c, const struct hello *h)
 {
 	static const uint8_t none[sizeof h->launch];
@@ -51,14 +51,29 @@ static bool other_job(const struct coord *c, const struct hello *h)
 	return memcmp(h->jobtag, c->conf.jobtag, sizeof h->jobtag) != 0;
 }
 
-static bool refuse(struct coord *c, const struct hello *h, struct err *e)
+/* The ranks that wait in vain for this one get this note. Without TLS nothing proves that the
+ * sender is a rank. */
+static void note_other_version(struct coord *c, const struct hello *h, const struct addr *a)
+{
+	char from[ADDR_TEXT], who[32] = "a peer";
+	if (c->conf.tls && h->rank < (uint32_t)c->conf.size)
+		snprintf(who, sizeof who, "rank %u", h->rank);
+	else if (c->conf.tls)
+		snprintf(who, sizeof who, "a rank");
+	snprintf(c->other_version, sizeof c->other_version,
+	         "%s at %s speaks protocol version %u, not %u: install the same collctl everywhere",
+	         who, addr_text(a, true, from), h->version, PROTO_VERSION);
+}
+
+static bool refuse(struct coord *c, const struct hello *h, const struct addr *at, struct err *e)
 {
 	char from[ADDR_TEXT], self[COORD_SELF_TEXT];
 	*e = (struct err){.code = ERR_DISAGREE, .rank = ERR_RANK_SELF};
 	if (h->version != PROTO_VERSION) {
+		note_other_version(c, h, at);
 		snprintf(e->text, sizeof e->text,
-		         "protocol version %u differs from %u on %s: install the same collctl "
-		         "everywhere",
+		         "protocol version %u differs from %u on %s: install the same version of "
+		         "collctl on every host",
 		         h->version, PROTO_VERSION, coord_self_text(c, self));
 		return true;
 	}
@@ -72,8 +87,8 @@ static bool refuse(struct coord *c, const struct hello *h, struct err *e)
 	if (other_launch(c, h)) {
 		e->code = ERR_AUTH;
 		snprintf(e->text, sizeof e->text,
-		         "%s here belongs to another launch, whose job has the same name: give "
-		         "each launch another --job, or all ranks of one job the same",
+		         "%s here belongs to another launch whose job has the same name: give each "
+		         "launch its own --job, and all ranks of a job the same",
 		         coord_self_text(c, self));
 		return true;
 	}
@@ -84,7 +99,7 @@ static bool refuse(struct coord *c, const struct hello *h, struct err *e)
 		ctl_look(&m->ctl); /* it may have given its link up */
 	if (!m->joined)
 		return false;
-	snprintf(e->text, sizeof e->text, "rank %u has joined already%s%s: is it started twice?",
+	snprintf(e->text, sizeof e->text, "rank %u has joined already%s%s: was it started twice?",
 	         h->rank, m->from.len ? ", from " : "",
 	         m->from.len ? addr_text(&m->from, true, from) : "");
 	return true;
@@ -98,15 +113,16 @@ static void expect_fewest(void *ctx)
 	coord_maybe_drained(c);
 }
 
-/* The ranks don't agree how many they are: @h's has been told so. Nobody knows who is still to
- * come: wait for as many as the smallest size says for a short time, for others for a shorter. */
+/* The ranks disagree about the number of ranks; @h's rank has got the failure. How many ranks are
+ * still to join is not known: wait a short time for as many as the smallest size, and a shorter
+ * time for the others. */
 static void expect_fewer(struct coord *c, const struct hello *h)
 {
 	int64_t now = clock_ns(), until = now + LATECOMERS_WAIT;
 	if (h->rank == PROTO_RANK_AUTO)
-		c->guests_told++;
+		c->guests_with_failure++;
 	else if (h->rank < (uint32_t)c->conf.size)
-		c->members[h->rank].told |= !c->members[h->rank].joined;
+		c->members[h->rank].has_failure |= !c->members[h->rank].joined;
 	if (!c->fewest) {
 		c->fewest = (uint32_t)c->conf.size;
 		c->doubt_timer = (struct loop_timer){.fn = expect_fewest, .ctx = c};
@@ -131,18 +147,21 @@ void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENIN
 		conn_free(conn);
 		return;
 	}
-	/* Who was told that this job has failed comes for the next one of the same name: it is to
-	 * try again until that one's coordinator listens. */
+	if (c->conf.met)
+		c->conf.met(c->conf.ctx, from, h.rank < (uint32_t)c->conf.size ? (int)h.rank : -1);
+	coord_look_at_deadline(c);
+	/* A rank that has got the failure joins again for the next job of the same name: it must
+	 * try again until the next coordinator listens. */
 	if (c->stage == STAGE_FAILED && h.rank < (uint32_t)c->conf.size &&
 	    c->members[h.rank].joined) {
 		conn_free(conn);
 		return;
 	}
-	if (refuse(c, &h, &e)) {
+	if (refuse(c, &h, from, &e)) {
 		turn_away(c, conn, from, other_job(c, &h), &e);
 		return;
 	}
-	/* An authenticated rank of this job that sees the job differently: nobody can go on. */
+	/* An authenticated rank of this job with other settings: no rank can continue. */
 	e = (struct err){.code = ERR_DISAGREE,
 	                 .rank = h.rank == PROTO_RANK_AUTO ? ERR_RANK_SELF : (int)h.rank};
 	if (h.size && h.size != (uint32_t)c->conf.size)
@@ -163,7 +182,7 @@ void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENIN
 		return;
 	}
 	if (c->stage == STAGE_FAILED) {
-		c->guests_told++;
+		c->guests_with_failure++;
 		turn_away(c, conn, from, false, &c->failure);
 		coord_maybe_drained(c);
 		return;

@@ -1,4 +1,4 @@
-/* In what the ranks disagree: the tables of two of them are asked for, page by page. */
+/* To name the entry on which the ranks disagree, fetch the tables of two ranks, page by page. */
 #include "lib/base/clock.h"
 #include "lib/job/coord_internal.h"
 
@@ -15,12 +15,14 @@ void coord_compare_over(void *ctx)
 	coord_fail(c, &c->disagreement.err, c->disagreed_in);
 }
 
-/* The page of the coordinator's own rank is at hand. */
+/* The page of the coordinator's own rank needs no message. */
 static void take_own_page(struct coord *c)
 {
+	const struct job_callbacks *callbacks = c->conf.callbacks;
 	struct buf b;
 	buf_init(&b, TABLE_PAGE_MAX);
-	c->conf.table(c->conf.ctx, c->tables.page, &b);
+	if (callbacks->table)
+		callbacks->table(callbacks->ctx, c->tables.page, &b);
 	if (b.failed)
 		coord_fail(c, &c->disagreement.err, c->disagreed_in);
 	else
@@ -38,7 +40,7 @@ static void ask_pages(struct coord *c)
 	buf_put_u32(&b, c->tables.page);
 	for (int side = 0; side < 2; side++)
 		if (rank[side] != c->self)
-			coord_tell(&c->members[rank[side]], MSG_ASK, &b);
+			coord_send(&c->members[rank[side]], MSG_ASK, &b);
 	buf_release(&b);
 	if (rank[0] == c->self || rank[1] == c->self)
 		take_own_page(c);
@@ -55,13 +57,15 @@ void coord_take_page(struct coord *c, int rank, uint32_t page, struct view entri
 		ask_pages(c);
 		return;
 	case TABLES_DIFFER:
-		disagreement_name(&c->disagreement, c->conf.noun(c->conf.ctx), &entry, &e);
+		disagreement_name(&c->disagreement, c->conf.callbacks->noun, &entry, &e);
 		coord_stop_comparing(c);
 		break;
 	case TABLES_SAME:
 		e = c->disagreement.err;
 		break;
 	case TABLES_BAD:
+		if (e.rank == ERR_RANK_SELF)
+			e.rank = c->self;
 		break;
 	}
 	coord_fail(c, &e, c->disagreed_in);

@@ -1,11 +1,11 @@
-/* Links that failed: the coordinator collects them from all ranks and names them in one error. */
+/* Failed links: the coordinator collects them from all ranks and names them in one error. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "lib/job/coord_internal.h"
 
-/* Where the coordinator's rank is reached: at the local address of any control link. */
+/* The address of the coordinator's rank: the local address of any control link. */
 static const char *own_address(const struct coord *c, char *buf, size_t cap)
 {
 	struct addr here = {.len = sizeof here.sa};
@@ -21,7 +21,7 @@ static const char *own_address(const struct coord *c, char *buf, size_t cap)
 	return "?";
 }
 
-/* The rank's host, where there are several, and the address of its data listener. */
+/* The rank's host, if there are several, and the address of its data listener. */
 static const char *place(void *ctx, int rank, char *buf, size_t cap)
 {
 	const struct coord *c = ctx;

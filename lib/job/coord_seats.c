@@ -1,4 +1,4 @@
-/* Who gets which rank, who is the root, and who is still missing. */
+/* Which guest gets which rank, which rank is the root, and which ranks are missing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void guest_lost(void *ctx, const struct err *err)
 	coord_maybe_drained(g->coord);
 }
 
-/* It may come again. */
+/* The guest may join again. */
 static void guest_lacking(void *ctx, const struct err *err)
 {
 	struct guest *g = ctx;
@@ -43,7 +43,7 @@ static void guest_message(void *ctx, uint8_t type, struct view body)
 	coord_seats_changed(g->coord);
 }
 
-/* Those who have gone make room. Not called from a guest's own link. */
+/* Remove the guests that have left. Must not be called from a guest's own link. */
 static void forget_guests(struct coord *c)
 {
 	for (struct guest **p = &c->guests; *p;) {
@@ -82,7 +82,7 @@ struct guest *coord_add_guest(struct coord *c, struct conn *conn, const struct a
 	return g;
 }
 
-void coord_tell_guests_failure(struct coord *c)
+void coord_send_guests_failure(struct coord *c)
 {
 	struct buf b;
 	uint8_t memory[ERR_MESSAGE];
@@ -91,7 +91,7 @@ void coord_tell_guests_failure(struct coord *c)
 		if (!waits(g))
 			continue;
 		g->wants_rank = false;
-		c->guests_told++;
+		c->guests_with_failure++;
 		if (g->own)
 			c->conf.deliver(c->conf.ctx, MSG_ABORT, view_of(b.data, b.len));
 		ctl_send(&g->ctl, MSG_ABORT, &b);
@@ -103,7 +103,7 @@ void coord_tell_guests_failure(struct coord *c)
 
 /* ---- hosts ---- */
 
-/* The host of a rank that is there. */
+/* The host of a rank that has joined. */
 static const char *host_of(const struct coord *c, int rank)
 {
 	return c->members[rank].present ? c->members[rank].presence.host : "";
@@ -157,7 +157,8 @@ static bool names_host(const char *name, const char *host)
 
 enum giving { ANY_INPUT, EXISTING_INPUT };
 
-/* The ranks that @name, or (NULL) their input, makes the root: their number, and the list. */
+/* Find the ranks that @name, or (NULL) their input, makes the root: returns their number and lists
+ * them. */
 static int candidates(const struct coord *c, const char *name, enum giving input, int *root,
                       char *text, size_t cap)
 {
@@ -184,7 +185,7 @@ static int find_root(const struct coord *c, const struct presence *asker, struct
 	const char *host = asker->root[0] ? asker->root : NULL;
 	char ranks[160];
 	int root = -1, n = candidates(c, host, ANY_INPUT, &root, ranks, sizeof ranks);
-	if (!host && n > 1) /* one command line for all ranks, and one rank that has the file */
+	if (!host && n > 1) /* one command line for all ranks, and only one rank has the file */
 		if (candidates(c, NULL, EXISTING_INPUT, &root, (char[160]){0}, 160) == 1)
 			n = 1;
 	if (n == 1)
@@ -193,17 +194,16 @@ static int find_root(const struct coord *c, const struct presence *asker, struct
 		err_set(e, ERR_DISAGREE, "--root %s: no rank is on a host of this name", host);
 	else if (host)
 		err_set(e, ERR_DISAGREE,
-		        "--root %s: ranks %s are on this host: the root is one rank, give its "
-		        "number",
-		        host, ranks);
+		        "--root %s: ranks %s are on this host: give the number of the root", host,
+		        ranks);
 	else if (n == 0)
 		err_set(e, ERR_DISAGREE,
-		        "no rank gives an input: with --rank auto the root is the one rank that "
-		        "does, or --root HOST");
+		        "no rank gives an input: with --rank auto give it on the root, or give "
+		        "--root HOST");
 	else
 		err_set(e, ERR_DISAGREE,
-		        "ranks %s give an input: with --rank auto give it on the root alone, or "
-		        "say --root HOST",
+		        "ranks %s give an input: with --rank auto give it on the root only, or "
+		        "give --root HOST",
 		        ranks);
 	return -1;
 }
@@ -220,29 +220,36 @@ static void welcome(struct member *m, int root)
 		memcpy(w.host, c->conf.present->host, sizeof w.host);
 	buf_init_fixed(&b, memory, sizeof memory);
 	welcome_encode(&w, &b);
-	coord_tell(m, MSG_WELCOME, &b);
+	coord_send(m, MSG_WELCOME, &b);
 	buf_release(&b);
+}
+
+/* The rank has its link, unless @started < 0: *why. */
+static void seat(struct member *m, const struct addr *from, int started, const struct err *why)
+{
+	struct coord *c = m->coord;
+	m->from = *from;
+	m->joined = true;
+	if (started < 0) {
+		ctl_release(&m->ctl);
+		coord_member_lost(m, why);
+		return;
+	}
+	welcome(m, -1);
+	if (c->stage == STAGE_FAILED) {
+		coord_send_failure(c, m);
+		if (c->draining)
+			ctl_end(&m->ctl);
+		coord_maybe_drained(c);
+	}
+	coord_seats_changed(c);
 }
 
 void coord_seat(struct coord *c, int rank, struct conn *conn, const struct addr *from)
 {
 	struct member *m = &c->members[rank];
 	struct err e = {0};
-	m->from = *from;
-	m->joined = true;
-	if (conn && ctl_start(&m->ctl, conn, c->conf.loop, &e) < 0) {
-		ctl_release(&m->ctl);
-		coord_member_lost(m, &e);
-		return;
-	}
-	welcome(m, -1);
-	if (c->stage == STAGE_FAILED) {
-		coord_tell_failure(c, m);
-		if (c->draining)
-			ctl_end(&m->ctl);
-		coord_maybe_drained(c);
-	}
-	coord_seats_changed(c);
+	seat(m, from, ctl_start(&m->ctl, conn, c->conf.loop, &e), &e);
 }
 
 int coord_take_presence(struct member *m, struct view v, struct err *err)
@@ -254,7 +261,7 @@ int coord_take_presence(struct member *m, struct view v, struct err *err)
 	return 0;
 }
 
-/* Equal ranks stand in the order in which they came. */
+/* Equal ranks keep the order in which they joined. */
 static int by_presence(const void *a, const void *b)
 {
 	const struct guest *g = *(struct guest *const *)a, *h = *(struct guest *const *)b;
@@ -265,16 +272,16 @@ static int by_presence(const void *a, const void *b)
 /* Move the guest to its seat. */
 static void seat_guest(struct coord *c, struct guest *g, int rank)
 {
-	struct conn *conn = g->ctl.conn;
-	g->ctl.conn = NULL;
+	struct member *m = &c->members[rank];
+	struct err e = {0};
 	g->wants_rank = false;
-	ctl_release(&g->ctl);
-	c->members[rank].presence = g->presence;
-	c->members[rank].present = true;
-	coord_seat(c, rank, conn, &g->from);
+	m->presence = g->presence;
+	m->present = true;
+	int started = g->own ? 0 : ctl_take(&m->ctl, &g->ctl, c->conf.loop, &e);
+	seat(m, &g->from, started, &e);
 }
 
-/* The @places guests that came first, sorted. NULL: no memory. */
+/* The @places guests that joined first, sorted. NULL: no memory. */
 static struct guest **sort_guests(const struct coord *c, int waiting, int places)
 {
 	struct guest **sorted = calloc((size_t)places, sizeof(struct guest *));
@@ -287,8 +294,8 @@ static struct guest **sort_guests(const struct coord *c, int waiting, int places
 	return sorted;
 }
 
-/* Those who asked for any rank get what is left, sorted by who they are, once everybody is there.
- */
+/* Once all ranks have joined, those with --rank auto get the free numbers, in the order of host,
+ * address and input. */
 static void seat_guests(struct coord *c)
 {
 	int places = 0, waiting = 0;
@@ -300,8 +307,9 @@ static void seat_guests(struct coord *c)
 		return;
 	struct guest **sorted = sort_guests(c, waiting, places);
 	if (!sorted) {
-		struct err e = {.rank = ERR_RANK_SELF};
+		struct err e = {0};
 		err_nomem(&e, "the ranks of the job", (size_t)places * sizeof(struct guest *));
+		e.rank = c->self;
 		coord_fail(c, &e, PHASE_JOIN);
 		return;
 	}
@@ -318,7 +326,7 @@ static void seat_guests(struct coord *c)
 	free(sorted);
 }
 
-/* All ranks are there: each learns what could not be said before. */
+/* All ranks have joined: send each what was not known before. */
 static void complete(struct coord *c)
 {
 	struct err e = {.rank = ERR_RANK_SELF};
@@ -356,14 +364,14 @@ static void look_at_seats(void *ctx)
 		complete(c);
 }
 
-/* ---- who is there ---- */
+/* ---- presence ---- */
 
 static void add_host(char *names, size_t cap, const char *host)
 {
 	size_t len = strlen(names);
 	const char *at = strstr(names, host);
 	size_t n = strlen(host);
-	for (; at; at = strstr(at + 1, host)) /* once */
+	for (; at; at = strstr(at + 1, host)) /* name each host once */
 		if ((at == names || at[-1] == ' ') && (at[n] == ',' || at[n] == '\0'))
 			return;
 	if (len + n + 8 < cap)
@@ -383,7 +391,7 @@ void coord_who_joined(const struct coord *c, struct joined *j)
 		}
 	for (int r = 0; r < c->conf.size; r++)
 		j->here += c->members[r].joined;
-	if (j->here > j->size) /* more want a rank than there are */
+	if (j->here > j->size) /* more ranks have joined than the job has */
 		j->here = j->size;
 	if (j->by_host) {
 		for (int r = 0; r < c->conf.size; r++)
@@ -417,7 +425,7 @@ static void tell_joined(void *ctx)
 	joined_encode(&now, &b);
 	for (int r = 0; r < c->conf.size; r++)
 		if (c->members[r].joined)
-			coord_tell(&c->members[r], MSG_JOINED, &b);
+			coord_send(&c->members[r], MSG_JOINED, &b);
 	for (struct guest *g = c->guests; g; g = g->next) {
 		if (waits(g) && g->own)
 			c->conf.deliver(c->conf.ctx, MSG_JOINED, view_of(b.data, b.len));

@@ -7,7 +7,7 @@
 
 #define HEADER 5
 #define CHUNK  16384
-#define FIRST  4096 /* bytes that can be queued at any time: an ABORT needs no memory */
+#define FIRST  4096 /* bytes that can always be queued: an ABORT needs no further memory */
 
 static void lose(struct ctl *c, const struct err *why)
 {
@@ -25,7 +25,7 @@ static void lacking(struct ctl *c, const char *what, size_t bytes)
 	c->on_lacking(c->ctx, &err);
 }
 
-/* Push out what is queued. -1: the link was lost. */
+/* Send what is queued. -1: the link was lost. */
 static int push_out(struct ctl *c, struct err *err)
 {
 	while (c->out.len) {
@@ -48,8 +48,8 @@ static int push_out(struct ctl *c, struct err *err)
 	return 0;
 }
 
-/* A loss comes up with the next event, after what can still be read; that memory was lacking for it
- * is another cause than what comes then. */
+/* The next event reports a loss, after the remaining bytes are read. A lack of memory is reported
+ * as such, because the later error would hide it. */
 static int push(struct ctl *c)
 {
 	struct err err = {.rank = ERR_RANK_SELF};
@@ -57,12 +57,12 @@ static int push(struct ctl *c)
 		return 0;
 	if (err.code == ERR_RESOURCE && !c->lacked.code) {
 		c->lacked = err;
-		(void)shutdown(c->conn->fd, SHUT_RDWR); /* an event */
+		(void)shutdown(c->conn->fd, SHUT_RDWR); /* causes an event */
 	}
 	return -1;
 }
 
-/* Hand over every complete message. -1: a malformed one, or the link is gone. */
+/* Handle every complete message. -1: one is malformed, or the link is gone. */
 static int dispatch(struct ctl *c, struct err *err)
 {
 	size_t used = 0;
@@ -106,7 +106,7 @@ static void ready(void *ctx)
 			break;
 		if (got < 0) {
 			c->alerted = c->conn->alerted;
-			if (c->conn->cut) { /* as a process that dies leaves it */
+			if (c->conn->cut) { /* a process that dies leaves the link like this */
 				err_clear(&err);
 				err_set(&err, ERR_PEER_LOST, "connection closed");
 			}
@@ -130,7 +130,7 @@ static void ready(void *ctx)
 int ctl_start(struct ctl *c, struct conn *conn, struct loop *loop, struct err *err)
 {
 	c->conn = conn;
-	/* The session key passes in ROSTER. */
+	/* ROSTER contains the session key. */
 	buf_init_secret(&c->in, CTL_BODY_MAX + HEADER + CHUNK);
 	buf_init_secret(&c->out, 16u * CTL_BODY_MAX);
 	c->heard = clock_ns();
@@ -139,6 +139,22 @@ int ctl_start(struct ctl *c, struct conn *conn, struct loop *loop, struct err *e
 	if (buf_reserve(&c->in, CHUNK) < 0 || buf_reserve(&c->out, FIRST) < 0)
 		return err_nomem(err, "a control link", CHUNK + FIRST);
 	return conn_watch(conn, loop, ready, c, err);
+}
+
+int ctl_take(struct ctl *c, struct ctl *from, struct loop *loop, struct err *err)
+{
+	struct conn *conn = from->conn;
+	struct buf queued = from->out;
+	from->conn = NULL;
+	from->out = (struct buf){0};
+	ctl_release(from);
+	if (ctl_start(c, conn, loop, err) < 0) {
+		buf_release(&queued);
+		return -1;
+	}
+	buf_release(&c->out);
+	c->out = queued;
+	return 0;
 }
 
 void ctl_release(struct ctl *c)
@@ -158,15 +174,15 @@ void ctl_send(struct ctl *c, uint8_t type, const struct buf *body)
 	buf_put_u8(&c->out, type);
 	if (body)
 		buf_put(&c->out, body->data, body->len);
-	if (c->out.nomem) { /* what was queued before can still go */
+	if (c->out.nomem) { /* what was queued before can still be sent */
 		c->out.len = before;
 		c->out.failed = c->out.nomem = false;
-		lacking(c, "a control message", HEADER + body->len);
+		lacking(c, "a control message", HEADER + (body ? body->len : 0));
 		return;
 	}
-	if (c->out.failed) /* a peer that takes nothing: the link is of no use any more */
+	if (c->out.failed) /* the peer takes nothing: the link is useless */
 		(void)shutdown(c->conn->fd, SHUT_RDWR);
-	(void)push(c); /* a loss comes up with the next event, after what can still be read */
+	(void)push(c); /* the next event reports a loss, after the remaining bytes are read */
 }
 
 void ctl_look(struct ctl *c)

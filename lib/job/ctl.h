@@ -20,30 +20,33 @@ struct ctl {
 	struct buf in, out;
 	bool ending, ended; /* this side's end is to be, has been announced */
 	bool alerted;       /* lost because the peer had received corrupt bytes */
-	struct err lacked;  /* memory, to send: the link is lost by that */
-	int64_t heard;      /* clock_ns() of the last bytes that came */
+	struct err lacked;  /* memory ran out while sending, which loses the link */
+	int64_t heard;      /* clock_ns() of the last received bytes */
 	/* Both may call ctl_release on this link. */
 	void (*on_message)(void *ctx, uint8_t type, struct view body);
-	/* Code 0: the peer ended in order; ERR_PEER_LOST; ERR_INTEGRITY: what it sent is no
-	 * message. */
+	/* Code 0: the peer announced its end; ERR_PEER_LOST; ERR_INTEGRITY: the received bytes are
+	 * not a message. */
 	void (*on_lost)(void *ctx, const struct err *);
-	/* Memory is lacking here to take or send a message; the link stands. */
+	/* Memory ran out while receiving or sending a message; the link remains open. */
 	void (*on_lacking)(void *ctx, const struct err *);
 	void *ctx;
 };
 
-/* @conn is shaken hands with; it becomes the link's. Set the functions and ctx before. */
+/* The link owns @conn, whose handshake is done. Set the functions and ctx before. */
 int ctl_start(struct ctl *, struct conn *conn, struct loop *loop, struct err *err);
+/* Move the connection of @from here, with the bytes that are queued to be sent; @from is released.
+ */
+int ctl_take(struct ctl *, struct ctl *from, struct loop *loop, struct err *err);
 void ctl_release(struct ctl *); /* idempotent */
 static inline bool ctl_open(const struct ctl *c)
 {
 	return c->conn != NULL;
 }
-/* Queue a message; @body may be NULL. Losing the link shows in on_lost, later. */
+/* Queue a message; @body may be NULL. If the link is lost, on_lost is called later. */
 void ctl_send(struct ctl *, uint8_t type, const struct buf *body);
-/* Read what has come by now, though the loop has not said so yet. */
+/* Read the bytes that have arrived, before the loop reports them. */
 void ctl_look(struct ctl *);
-/* Announce the end once everything queued is out; the other side's end then comes by on_lost. */
+/* Announce the end after all queued messages; on_lost then reports the end of the other side. */
 void ctl_end(struct ctl *);
 
 #endif

@@ -3,36 +3,36 @@
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/hex.h"
 #include "lib/net/crypto.h"
+#include "lib/net/transport.h"
 
 #define BUFFER 65536 /* bytes of a control link's buffers */
 
 int dial_identity(const uint8_t jobtag[8], const char *nonce, char *text, size_t cap)
 {
-	int n = snprintf(text, cap, "C1|");
-	for (size_t i = 0; i < 8; i++)
-		n += snprintf(text + n, cap - (size_t)n, "%02x", jobtag[i]);
-	return n + snprintf(text + n, cap - (size_t)n, "|ctl|%s", nonce);
+	char tag[17];
+	return snprintf(text, cap, "C1|%s|ctl|%s", hex_text(jobtag, 8, tag), nonce);
 }
 
-static struct conn *connection(const struct dial_conf *c, int fd, struct err *err)
+static struct conn *connection(const struct dial_conf *c, const struct addr *to, struct err *err)
 {
 	uint8_t nonce[16], key[TLS_KEY_BYTES];
 	char nonce_text[33], identity[TLS_IDENTITY_MAX + 1];
+	const struct transport_edge edge = {
+	        .tls = c->tls, .buffer = BUFFER, .to = to, .identity = identity, .key = key};
 	if (!c->tls)
-		return conn_tcp_new(fd, err);
+		return transport_of(&edge)->dial(&edge, err);
 	if (crypto_random(nonce, sizeof nonce, err) < 0)
 		return NULL;
-	for (size_t i = 0; i < sizeof nonce; i++)
-		snprintf(nonce_text + 2 * i, 3, "%02x", nonce[i]);
-	dial_identity(c->hello.jobtag, nonce_text, identity, sizeof identity);
+	dial_identity(c->hello.jobtag, hex_text(nonce, sizeof nonce, nonce_text), identity,
+	              sizeof identity);
 	if (secret_derive(c->secret->key, SECRET_BYTES, identity, strlen(identity), key, sizeof key,
 	                  err) < 0)
 		return NULL;
-	struct conn *conn = tls_dial(c->tls, fd, identity, key, BUFFER, err);
+	struct conn *conn = transport_of(&edge)->dial(&edge, err);
 	OPENSSL_cleanse(key, sizeof key);
 	return conn;
 }
@@ -42,11 +42,11 @@ static void woken(void *ctx)
 	*(bool *)ctx = true;
 }
 
-/* What a try that failed with @err has met. */
+/* What a failed try (@err) shows about the peer. */
 static enum met judge(const struct conn *conn, const struct err *err)
 {
 	switch (err->code) {
-	case ERR_PEER_LOST: /* the first bytes go out when the connection stands */
+	case ERR_PEER_LOST: /* the first bytes are sent when the connection is established */
 		return conn && conn->wire_out ? MET_CLOSE : MET_NOBODY;
 	case ERR_AUTH:
 	case ERR_INTEGRITY:
@@ -77,22 +77,16 @@ static int greet(const struct dial_conf *c, struct conn *conn, enum met *met, st
 		}
 	}
 	conn->on_ready = NULL; /* @event goes out of scope */
-	*met = g.shaken && c->tls ? MET_LIFE : ret < 0 ? judge(conn, err) : MET_NOTHING;
+	*met = g.authenticated && c->tls ? MET_LIFE : ret < 0 ? judge(conn, err) : MET_NOTHING;
 	return ret;
 }
 
 struct conn *dial_coordinator(const struct dial_conf *c, const struct addr *to, enum met *met,
                               struct err *err)
 {
-	int fd = conn_sock_dial(to, err);
-	*met = MET_NOTHING;
-	if (fd < 0) {
-		*met = judge(NULL, err);
-		return NULL;
-	}
-	struct conn *conn = connection(c, fd, err);
+	struct conn *conn = connection(c, to, err);
 	if (!conn) {
-		close(fd);
+		*met = judge(NULL, err);
 		return NULL;
 	}
 	if (greet(c, conn, met, err) > 0)

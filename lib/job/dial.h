@@ -20,9 +20,9 @@ struct dial_conf {
 	void *ctx;
 };
 
-/* One try. NULL: *err says why; ERR_PEER_LOST if nobody answers at @to (somebody may come yet),
- * ERR_AUTH if it won't mend itself. *@met: what a failed try says about whoever is there; with TLS
- * a connection has met life. */
+/* One try. NULL: *err has the cause; ERR_PEER_LOST if nothing answers at @to (yet), ERR_AUTH if
+ * another try would fail too. *@met: what a failed try shows about the peer; with TLS, a connection
+ * proves that a process listens. */
 struct conn *dial_coordinator(const struct dial_conf *, const struct addr *to, enum met *met,
                               struct err *err);
 

@@ -1,7 +1,7 @@
 /*
- * One grammar takes all forms: a line is a list of host expressions, separated by commas, and then
- * words of the form name=value. A host expression may have Slurm's brackets. What Open MPI, PBS
- * and Slurm write are cases of it, so nothing has to be guessed from a file as a whole.
+ * One grammar covers all forms: a line is a list of host expressions, separated by commas, followed
+ * by words of the form name=value. A host expression may have Slurm's brackets. The files of Open
+ * MPI, PBS and Slurm are special cases, so the format of a file need not be guessed.
  */
 #include "lib/job/hostfile.h"
 
@@ -52,7 +52,7 @@ static int grow(struct parser *p)
 	return 0;
 }
 
-/* One host, with no brackets left but those of an IPv6 address. */
+/* Add one host. The only brackets left in @text are those of an IPv6 address. */
 static int add_host(struct parser *p, const char *text)
 {
 	struct err why = {.rank = ERR_RANK_SELF};
@@ -64,7 +64,7 @@ static int add_host(struct parser *p, const char *text)
 	if (!*name)
 		return fail(p, "a port without a host", text, strlen(text));
 	if (host.port == 0)
-		return fail(p, "0 is no port to connect to", text, strlen(text));
+		return fail(p, "port 0 is not allowed", text, strlen(text));
 	if (host.port < 0)
 		host.port = 0;
 	if (p->h->size >= HOSTFILE_RANKS_MAX)
@@ -96,8 +96,8 @@ static bool take_number(const char **s, unsigned *value, int *width)
 
 static int expand(struct parser *p, const char *head, const char *pattern, int depth);
 
-/* Every number of one range "01-04" at *s, put between @head and @tail. The zero padding is that
- * of the range's first number. */
+/* Add every number of one range "01-04" at *s, between @head and @tail, with as many zeros as the
+ * range's first number has. */
 static int expand_range(struct parser *p, const char *head, const char **s, const char *tail,
                         int depth)
 {
@@ -124,7 +124,7 @@ static int expand_range(struct parser *p, const char *head, const char **s, cons
 	return 0;
 }
 
-/* Add what @head followed by every expansion of @pattern names. */
+/* Add the hosts that @head followed by every expansion of @pattern names. */
 static int expand(struct parser *p, const char *head, const char *pattern, int depth)
 {
 	char name[HOST_MAX];
@@ -153,7 +153,7 @@ static int expand(struct parser *p, const char *head, const char *pattern, int d
 	}
 }
 
-/* A host expression that begins with a bracket is an IPv6 address if there is a colon in it. */
+/* A host expression that begins with a bracket is an IPv6 address if it contains a colon. */
 static bool is_bracketed_ipv6(const char *s)
 {
 	const char *close = strchr(s, ']');
@@ -174,7 +174,7 @@ static int add_expression(struct parser *p, const char *text, size_t len)
 	return is_bracketed_ipv6(pattern) ? add_host(p, pattern) : expand(p, "", pattern, 0);
 }
 
-/* The hosts of "a,b[1-3],c": commas within brackets don't separate. */
+/* The hosts of "a,b[1-3],c": commas within brackets do not separate. */
 static int add_list(struct parser *p, const char *text, size_t len)
 {
 	size_t start = 0;
@@ -196,7 +196,7 @@ static int add_list(struct parser *p, const char *text, size_t len)
 
 /* ---- lines ---- */
 
-/* If the word is @name=NUMBER: 1 and *value; 0 if it is another; -1 if the number is none. */
+/* If the word is @name=NUMBER: 1 and *value; 0 for another word; -1 if the number is malformed. */
 static int take_setting(const struct parser *p, const char *word, size_t len, const char *name,
                         int *value)
 {
@@ -216,7 +216,7 @@ static int take_setting(const struct parser *p, const char *word, size_t len, co
 	return 1;
 }
 
-/* What follows the hosts of a line; max_slots is Open MPI's and limits nothing here. */
+/* One setting after the hosts of a line. Open MPI's max_slots is accepted and has no effect. */
 static int parse_setting(const struct parser *p, const char *word, size_t len, int *slots)
 {
 	static const char *const ignored[] = {"max_slots", "max-slots"};
@@ -230,7 +230,7 @@ static int parse_setting(const struct parser *p, const char *word, size_t len, i
 	return rc > 0 ? 0 : -1;
 }
 
-/* Give the hosts from @from on their slots, and renumber them. */
+/* Set the slots of the hosts from @from on, and renumber them. */
 static int set_slots(const struct parser *p, int from, int slots)
 {
 	struct hostfile *h = p->h;
@@ -272,7 +272,7 @@ static int parse_line(struct parser *p, const char *line, const char *end)
 	size_t len;
 
 	if (memchr(line, '\0', (size_t)(end - line)))
-		return fail(p, "a NUL byte; this is no text file", "", 0);
+		return fail(p, "a NUL byte; this is not a text file", "", 0);
 	if (hash)
 		end = hash;
 	if (!next_word(&at, end, &word, &len))
@@ -303,7 +303,7 @@ int hostfile_parse(struct hostfile *h, const char *text, size_t len, const char 
 	}
 	if (h->nhosts)
 		return 0;
-	err_set(err, ERR_INPUT, "%s: there is no host in it", path);
+	err_set(err, ERR_INPUT, "%s: it names no host", path);
 fail:
 	hostfile_release(h);
 	return -1;
@@ -311,7 +311,7 @@ fail:
 
 /* ---- files ---- */
 
-/* The whole of @fd, which may be a pipe. */
+/* Read @fd to its end; it may be a pipe. */
 static char *read_all(int fd, const char *path, size_t *len, struct err *err)
 {
 	char *buf = NULL;
@@ -326,9 +326,7 @@ static char *read_all(int fd, const char *path, size_t *len, struct err *err)
 			}
 			buf = more;
 		}
-		ssize_t n = read(fd, buf + *len, cap - *len);
-		if (n < 0 && errno == EINTR)
-			continue;
+		ssize_t n = read_full(fd, buf + *len, cap - *len);
 		if (n < 0) {
 			err_errno(err, ERR_INPUT, "%s", path);
 			break;
@@ -337,7 +335,7 @@ static char *read_all(int fd, const char *path, size_t *len, struct err *err)
 			return buf;
 		*len += (size_t)n;
 		if (*len > FILE_MAX) {
-			err_set(err, ERR_INPUT, "%s: longer than %zu bytes; this is no hostfile",
+			err_set(err, ERR_INPUT, "%s: longer than %zu bytes; this is not a hostfile",
 			        path, FILE_MAX);
 			break;
 		}
@@ -375,7 +373,8 @@ void hostfile_release(struct hostfile *h)
 
 /* ---- which one is this machine? ---- */
 
-/* Without the resolver: a number, or the name that this machine gives itself. */
+/* Is @name this machine? Judged without the resolver: a numeric address, localhost, or the
+ * machine's own name. */
 static bool is_local_by_text(const char *name)
 {
 	char self[HOST_MAX] = "", *dot;
@@ -407,7 +406,7 @@ static int find_local(const struct hostfile *h, bool (*is_local)(const char *), 
 			continue;
 		if (found++ == 0)
 			*host = i;
-		if (at + 32 > cap) /* room for ", N-M"; the rest goes unsaid */
+		if (at + 32 > cap) /* room for ", N-M"; the other ranks are not named */
 			continue;
 		at += (size_t)snprintf(ranks + at, cap - at, at ? ", %d" : "%d", e->first);
 		if (e->slots > 1)
@@ -421,7 +420,8 @@ int hostfile_local_rank(const struct hostfile *h, int *rank, struct err *err)
 {
 	char ranks[256] = "";
 	int host = 0;
-	/* The resolver only when it is needed: it is slow, and P ranks would ask it for P names. */
+	/* The resolver is used only when needed: it is slow, and P ranks would ask it for P
+	 * names. */
 	int found = find_local(h, is_local_by_text, &host, ranks, sizeof ranks);
 
 	if (!found)

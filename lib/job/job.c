@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #include "lib/job/job_internal.h"
 #include "lib/net/crypto.h"
 
-#define OUTCOME_WAIT (2 * NS_PER_SEC) /* for the coordinator's word on a failure */
+#define OUTCOME_WAIT (2 * NS_PER_SEC) /* for the coordinator's answer to a failure */
 
 void job_log(const struct job *j, int level, const char *fmt, ...)
 {
@@ -71,11 +72,34 @@ static void on_signal(void *ctx, uint32_t events)
 		j->signal = (int)info.ssi_signo;
 }
 
+static void on_cancel(void *ctx, uint32_t events)
+{
+	struct job *j = ctx;
+	uint64_t times;
+	(void)events;
+	if (io_retry(read(j->signal_watch.fd, &times, sizeof times)) == sizeof times)
+		j->signal = SIGINT;
+}
+
+/* In place of a signal, the program ends the job by an eventfd. */
+static int watch_cancel(struct job *j, struct err *err)
+{
+	if (j->conf.cancel_fd < 0)
+		return 0;
+	j->signal_watch = (struct loop_watch){
+	        .fd = fcntl(j->conf.cancel_fd, F_DUPFD_CLOEXEC, 3), .fn = on_cancel, .ctx = j};
+	if (j->signal_watch.fd < 0)
+		return err_errno(err, ERR_RESOURCE, "the eventfd that cancels");
+	return loop_add(&j->loop, &j->signal_watch, EPOLLIN, err);
+}
+
 int job_take_signals(struct job *j, struct err *err)
 {
 	sigset_t set;
 	if (j->signal_watch.fd >= 0)
 		return 0;
+	if (j->conf.embedded)
+		return watch_cancel(j, err);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
@@ -88,8 +112,8 @@ int job_take_signals(struct job *j, struct err *err)
 	return loop_add(&j->loop, &j->signal_watch, EPOLLIN, err);
 }
 
-/* What was sent counts as moved once more when the peer's machine has it: behind a long queue that
- * may be long after the socket took it. */
+/* Data count as moved again when the peer's machine acknowledges them. In a long queue that may be
+ * long after the socket took them. */
 static void look_at_acknowledged(struct job *j)
 {
 	uint64_t now = j->mesh ? mesh_acknowledged(j->mesh) : 0;
@@ -99,13 +123,13 @@ static void look_at_acknowledged(struct job *j)
 	j->moved_at = clock_ns();
 }
 
-/* How much longer than --timeout what others say may take. */
+/* How much longer than --timeout the messages of other ranks may take. */
 static int64_t allowance(const struct job *j)
 {
 	return j->coord ? coord_allowance(j->coord) : conn_round_trip(j->ctl.conn);
 }
 
-static void say_beat(struct job *j)
+static void send_beat(struct job *j)
 {
 	const struct beat beat = {.phase = j->phase,
 	                          .moved = j->moved,
@@ -127,7 +151,7 @@ void job_beat(void *ctx)
 	if (interval > NS_PER_SEC)
 		interval = NS_PER_SEC;
 	look_at_acknowledged(j);
-	say_beat(j);
+	send_beat(j);
 	loop_timer_set(&j->loop, &j->beat, now + interval);
 	if (j->coord || !j->have_roster || j->final || silence <= j->conf.timeout ||
 	    !ctl_open(&j->ctl) || silence <= j->conf.timeout + allowance(j))
@@ -137,7 +161,8 @@ void job_beat(void *ctx)
 	                     ": stopped, or cut off");
 }
 
-/* The coordinator learns of a new phase at once: a rank that is lost is lost in it. */
+/* The coordinator learns of a new phase at once, because its messages name the phase in which a
+ * rank is lost. */
 void job_phase(struct job *j, enum phase phase)
 {
 	bool entered = phase != j->phase;
@@ -145,7 +170,7 @@ void job_phase(struct job *j, enum phase phase)
 	j->moved_at = clock_ns();
 	if (entered) {
 		job_log(j, 1, "phase %s", phase_name(phase));
-		say_beat(j);
+		send_beat(j);
 	}
 }
 
@@ -214,24 +239,26 @@ static int stalled(struct job *j, struct err *err)
 
 int job_check_signal(struct job *j, struct err *err)
 {
-	if (j->signal)
-		return err_set(err, 128 + j->signal, "ended by SIG%s", sigabbrev_np(j->signal));
-	return 0;
+	if (!j->signal)
+		return 0;
+	if (j->conf.embedded)
+		return err_set(err, 128 + j->signal, "cancelled");
+	return err_set(err, 128 + j->signal, "ended by SIG%s", sigabbrev_np(j->signal));
 }
 
-/* For calls that block: has a signal come? While the coordinator is looked for timers run, so that
- * waiting can be shown. */
+/* For calls that block: has a signal arrived? During the search for the coordinator timers run, so
+ * that the progress display is updated. */
 bool job_interrupted(void *ctx)
 {
 	struct job *j = ctx;
 	struct err ignored = {0};
 	if (!j->coord && !j->ctl.conn)
 		(void)loop_turn(&j->loop, 0, &ignored);
-	on_signal(j, 0);
+	if (j->signal_watch.fd >= 0)
+		j->signal_watch.fn(j, 0);
 	return j->signal != 0;
 }
 
-/* Has the job ended otherwise? */
 int job_check(struct job *j, struct err *err)
 {
 	if (j->aborted) {
@@ -245,8 +272,8 @@ int job_check(struct job *j, struct err *err)
 	return job_check_signal(j, err);
 }
 
-/* When the job will have stalled: nothing has moved here, nor anywhere else, for --timeout. What
- * this rank waits for may stand in a queue behind what others get. */
+/* When the job counts as stalled: nothing has moved on this rank or any other for --timeout. The
+ * data that this rank waits for may be queued behind those of other ranks. */
 static int64_t stall_at(const struct job *j, int64_t now)
 {
 	int64_t at = j->moved_at + j->conf.timeout;
@@ -263,7 +290,7 @@ int job_turn_before(struct job *j, int64_t until, struct err *err)
 		return -1;
 	if (j->have_roster && may_stall(j)) {
 		int64_t now = clock_ns(), at = stall_at(j, now);
-		if (now >= at) { /* look at the connections once more before judging */
+		if (now >= at) { /* look at the connections once more before deciding */
 			if (loop_turn(&j->loop, 0, err) < 0 || job_check(j, err) < 0)
 				return -1;
 			look_at_acknowledged(j);
@@ -313,7 +340,8 @@ int job_await(struct job *j, int fd, struct err *err)
 	return ret;
 }
 
-int job_aside(struct job *j, int (*fn)(void *ctx, struct err *err), void *ctx, struct err *err)
+int job_run_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), void *ctx,
+                      struct err *err)
 {
 	struct offload o;
 	struct err ended = {.rank = ERR_RANK_SELF};
@@ -352,7 +380,7 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	if (crypto_begin(err) < 0 || crypto_sha256(conf->name, strlen(conf->name), sum, err) < 0)
 		goto fail;
 	memcpy(j->jobtag, sum, sizeof j->jobtag);
-	/* A control link; curl has a socket and what wakes it. */
+	/* Descriptors of a control link; curl needs a socket and a wake-up pipe. */
 	if (loop_init(&j->loop, err) < 0 ||
 	    (conf->rendezvous && need_descriptors(6, "the store", err) < 0))
 		goto fail;
@@ -410,7 +438,7 @@ struct loop *job_loop(struct job *j)
 
 int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 {
-	struct vote vote = {.has_digest = digest, .shows = digest && j->shows};
+	struct vote vote = {.has_digest = digest, .has_table = digest && j->callbacks.table};
 	struct buf b;
 	uint8_t memory[32];
 	if (digest)
@@ -423,8 +451,8 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 	job_send(j, MSG_VOTE, &b);
 	buf_release(&b);
 	j->voted = true;
-	/* Who has voted no longer decides alone: a signal asks for an abort, but a verdict that was
-	 * on its way holds for all. */
+	/* A rank that has voted can no longer decide alone: a signal requests an abort, but a
+	 * verdict that was already on its way is final. */
 	struct err own = {.rank = j->rank};
 	while (!j->verdict && !j->aborted) {
 		if (j->signal && !own.code) {
@@ -442,6 +470,24 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 		return 0;
 	*err = own.code ? own : j->own.code ? j->own : j->failure;
 	return -1;
+}
+
+int job_commit_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), void *ctx,
+                         struct err *err)
+{
+	struct offload o;
+	struct err ignored = {0};
+	bool over = false;
+	struct loop_watch w = {.fn = set_flag, .ctx = &over};
+	if (offload_start(&o, fn, ctx, NULL) < 0)
+		return fn(ctx, err); /* the verdict is final, even if no thread can be created */
+	w.fd = o.eventfd;
+	if (loop_add(&j->loop, &w, EPOLLIN, &ignored) == 0) {
+		while (!over && loop_turn(&j->loop, INT64_MAX, &ignored) == 0)
+			continue;
+		loop_del(&j->loop, &w);
+	}
+	return offload_finish(&o, err);
 }
 
 int job_finish(struct job *j, const struct err *mine, struct err *err)
@@ -469,7 +515,7 @@ static bool linked(const struct job *j)
 	return j->coord || ctl_open(&j->ctl);
 }
 
-/* REPORT: a peer is to blame, as seen from here. */
+/* REPORT: this rank blames a peer. */
 static void report_peer(struct job *j, const struct err *e)
 {
 	struct buf b;
@@ -500,7 +546,7 @@ void job_fail(struct job *j, struct err *err)
 		while (!j->aborted && linked(j) && clock_ns() < until)
 			if (loop_turn(&j->loop, until, &ignored) < 0)
 				break;
-		/* A coordinator that lives answers a report at once. */
+		/* A live coordinator answers a report at once. */
 		if (!own && !j->aborted && !j->coord)
 			*err = (struct err){.code = ERR_STALLED,
 			                    .rank = j->coordinator,
@@ -514,8 +560,8 @@ void job_fail(struct job *j, struct err *err)
 		presence_set(err->host, sizeof err->host, job_host(j, err->rank));
 }
 
-/* Rank 0 stays until everybody knows the outcome, the others say goodbye and go. */
-static void part(struct job *j)
+/* Rank 0 stays until all ranks know the outcome; the others end their links and leave. */
+static void leave(struct job *j)
 {
 	struct err ignored = {0};
 	loop_timer_stop(&j->beat);
@@ -535,7 +581,7 @@ void job_close(struct job *j)
 		return;
 	mesh_close(j->mesh);
 	if (j->loop.epfd >= 0)
-		part(j);
+		leave(j);
 	coord_close(j->coord);
 	ctl_release(&j->ctl);
 	rendezvous_free(j->rendezvous);

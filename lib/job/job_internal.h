@@ -1,6 +1,6 @@
 /*
  * A job's inside, shared by its files: job.c (its life: opening, turning, the commit, failing,
- * closing), job_messages.c (what the coordinator says), job_join.c (finding the coordinator, or
+ * closing), job_messages.c (the coordinator's messages), job_join.c (finding the coordinator, or
  * becoming it), job_mesh.c (the agreement and the connections to the other ranks).
  */
 #ifndef COLLCTL_JOB_JOB_INTERNAL_H
@@ -16,8 +16,8 @@ struct job {
 	struct loop loop;
 	struct tls *tls;
 	struct rendezvous *rendezvous;
-	struct coord *coord; /* of the rank that coordinates */
-	struct ctl ctl;      /* the others' link to it */
+	struct coord *coord; /* on the rank that coordinates */
+	struct ctl ctl;      /* on the other ranks: the link to it */
 	struct mesh *mesh;
 	int rank, size;
 	int coordinator;                     /* its rank; -1: not known yet */
@@ -32,74 +32,68 @@ struct job {
 	struct loop_watch signal_watch;
 	int signal;
 
-	/* what the coordinator has said */
+	/* from the coordinator's messages */
 	bool answered, other_job, welcomed, closed, have_roster, verdict, final, aborted;
 	bool voted;         /* this rank */
 	struct err parting; /* with closed */
 	struct err failure; /* with aborted */
-	struct err own;     /* what failed here while a message was taken or sent */
+	struct err own;     /* a failure of this rank while it handled or sent a message */
 	struct err outcome; /* with final */
 	struct plan plan;
-	uint8_t *details; /* where the plan's are */
+	uint8_t *details; /* the memory of the plan's details */
 	struct addr *addrs;
-	job_decide *decide;
-	void *decide_ctx;
-	job_details *tells;
-	void *tells_ctx;
-	const char *noun; /* of what shows shows */
-	job_table *shows; /* NULL: this rank has no table */
-	void *shows_ctx;
+	struct job_callbacks callbacks; /* from job_agree */
 
 	/* heartbeat */
 	struct loop_timer beat;
 	enum phase phase;
 	uint64_t moved, total;
 	int64_t moved_at;
-	struct pace slowest;     /* as the coordinator has said */
-	int64_t others_moved_at; /* when that last said that some rank has moved */
-	int64_t corrupt_at;      /* when a WELCOME arrived corrupt; 0: none did */
+	struct pace slowest;     /* from the coordinator */
+	int64_t others_moved_at; /* when it last reported progress of any rank */
+	int64_t unwelcome_at;    /* when a link ended without WELCOME or ABORT; 0: none did */
 	bool unanswered;         /* a peer does not acknowledge what is sent to it */
 	uint64_t acknowledged;   /* by the peers' machines, at the last beat */
 	int (*waits)(void *ctx, int *peers, int cap);
 	void *waits_ctx;
-	bool caller_watches; /* for edges that do not move (job_connect_each) */
+	bool caller_watches; /* for edges without progress (job_connect_each) */
 	struct buf links;    /* the body of LINKS */
 	bool failing;
 };
 
-/* What messages call the coordinator before it can be said by its rank. */
+/* The name of the coordinator in messages while its rank is not known. */
 #define COORDINATOR(j) ((j)->conf.rank == JOB_RANK_AUTO ? "the coordinator" : "rank 0")
-/* For conf.note, with this rank's number. */
+/* Call conf.note with this rank's number. */
 void job_log(const struct job *, int level, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 
 /* A message to the coordinator, which may be this rank; @b may be NULL. */
 void job_send(struct job *, uint8_t type, const struct buf *b);
 void job_send_err(struct job *, uint8_t type, const struct err *);
-/* Something failed here while a message was taken or sent: the next call returns it, and job_fail
- * tells the others. */
+/* This rank failed while it handled or sent a message: the next call returns the error, and
+ * job_fail reports it to the others. */
 void job_fail_later(struct job *, const struct err *);
 
 /* struct ctl's callbacks; the context is the job. */
 void job_handle_message(void *ctx, uint8_t type, struct view body);
 void job_coordinator_lost(void *ctx, const struct err *err);
 void job_coordinator_lacking(void *ctx, const struct err *err);
-/* Nothing more comes from the coordinator. @how: "lost"; @tail: ": " and the cause, or "". Who has
- * voted and knows no verdict is in doubt. */
+/* The coordinator sends no more messages. @how: "lost"; @tail: ": " and the cause, or "". A rank
+ * that has voted and has no verdict is in doubt. */
 void job_lose_coordinator(struct job *, int code, const char *how, const char *tail);
 
 int job_take_signals(struct job *, struct err *);
 int job_check_signal(struct job *, struct err *);
-/* Has the job ended otherwise? */
+/* -1: the job was aborted, this rank failed, or a signal came. */
 int job_check(struct job *, struct err *);
 /* One turn of the loop until @until at most; -1: the job has ended, failed or stalled. */
 int job_turn_before(struct job *, int64_t until, struct err *);
 /* For calls that block (@ctx: the job): has a signal come? */
 bool job_interrupted(void *ctx);
-/* The heartbeat's timer (@ctx: the job): send a beat, and watch the coordinator's. */
+/* The heartbeat's timer (@ctx: the job): send a beat, and check those of the coordinator. */
 void job_beat(void *ctx);
 
-/* Take back this rank's record in the store (@ctx: the job). */
+/* Remove this rank's record from the store (@ctx: the job). */
 void job_withdraw(void *ctx);
 
 #endif

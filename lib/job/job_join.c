@@ -1,4 +1,4 @@
-/* Finding the coordinator, or becoming it. */
+/* Find the coordinator, or become it. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 /* ---- the coordinator ---- */
 
-/* The key of a control link: the identity must be of this job. */
+/* The key of a control link: the identity must belong to this job. */
 static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[TLS_KEY_BYTES])
 {
 	struct job *j = ctx;
@@ -26,50 +26,15 @@ static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[
 	                     &err);
 }
 
-static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
-                  struct err *err)
+static void met(void *ctx, const struct addr *from, int rank)
 {
-	struct job *j = ctx;
-	if (j->decide)
-		return j->decide(j->decide_ctx, intents, plan, err);
-	plan->windows = plan->streams = 1;
-	return 0;
+	char text[ADDR_TEXT], who[32] = "a rank that takes any number";
+	if (rank >= 0)
+		snprintf(who, sizeof who, "rank %d", rank);
+	job_log(ctx, 2, "a connection from %s: %s", addr_text(from, true, text), who);
 }
 
-static void details(void *ctx, int rank, struct buf *out)
-{
-	struct job *j = ctx;
-	if (j->tells)
-		j->tells(j->tells_ctx, rank, out);
-}
-
-static void table(void *ctx, uint32_t page, struct buf *out)
-{
-	struct job *j = ctx;
-	if (j->shows)
-		j->shows(j->shows_ctx, page, out);
-}
-
-static const char *noun(void *ctx)
-{
-	struct job *j = ctx;
-	return j->noun ? j->noun : "table entry";
-}
-
-void job_tells(struct job *j, job_details *fn, void *ctx)
-{
-	j->tells = fn;
-	j->tells_ctx = ctx;
-}
-
-void job_shows(struct job *j, const char *noun, job_table *fn, void *ctx)
-{
-	j->noun = noun;
-	j->shows = fn;
-	j->shows_ctx = ctx;
-}
-
-/* The store may have died since: the job goes on without it. */
+/* The store may have failed since: the job continues without it. */
 void job_withdraw(void *ctx)
 {
 	struct job *j = ctx;
@@ -77,8 +42,7 @@ void job_withdraw(void *ctx)
 	rendezvous_withdraw(j->rendezvous, clock_ns() + NS_PER_SEC, &ignored);
 }
 
-/* The address that tells ranks on hosts of one name from each other, the same whoever coordinates.
- */
+/* The address that distinguishes ranks on hosts of the same name, whichever rank coordinates. */
 static void find_own_address(struct job *j)
 {
 	char text[ADDR_TEXT];
@@ -92,7 +56,7 @@ static void find_own_address(struct job *j)
 	presence_set(j->conf.present.addr, sizeof j->conf.present.addr, given);
 }
 
-/* The hosts of ranks that are missing: where a hostfile names several. */
+/* The hosts of missing ranks, if a hostfile names several. */
 static const char *host_by_file(void *ctx, int rank)
 {
 	const struct hostfile *h = ((struct job *)ctx)->conf.hosts;
@@ -121,18 +85,17 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .find = find_key,
 	        .find_ctx = j,
 	        .join_deadline = j->join_deadline,
+	        .join_timeout = j->conf.join_timeout,
 	        .timeout = j->conf.timeout,
 	        .deliver = job_handle_message,
-	        .decide = decide,
-	        .details = details,
-	        .table = table,
-	        .noun = noun,
+	        .callbacks = &j->callbacks,
+	        .met = met,
 	        .complete = job_withdraw,
 	        .ctx = j,
 	};
 	char links[64];
 	snprintf(links, sizeof links, "the control links of %d ranks", j->size);
-	/* And the listener for data, a connection that is not yet known, a file. */
+	/* Also the listener for data, a connection that is not yet known, and a file. */
 	if (need_descriptors(j->size + 2, links, err) < 0) {
 		close(listen_fd);
 		return -1;
@@ -145,9 +108,9 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	return 0;
 }
 
-/* ---- the others ---- */
+/* ---- the other ranks ---- */
 
-/* What was met without TLS, where only answers tell. */
+/* What the peer is, without TLS, judged by its answers alone. */
 static enum met judge_answer(const struct job *j)
 {
 	if (j->other_job)
@@ -160,9 +123,8 @@ static enum met judge_answer(const struct job *j)
 	                                                                       : MET_CLOSE;
 }
 
-/* Wait for the WELCOME on the link that stands. 1: welcomed, or told why not (j->aborted); 0:
- * closed without a word, silent (@until, if nothing has come by then), or at a store another job's
- * coordinator; -1: error. */
+/* Wait for the WELCOME. 1: welcomed, or refused with a reason (j->aborted); 0: closed without an
+ * answer, silent until @until, or, with a store, the coordinator of another job; -1: error. */
 static int await_welcome(struct job *j, int64_t until, struct err *err)
 {
 	while (!j->welcomed && !j->aborted && !j->closed) {
@@ -188,13 +150,14 @@ static int await_welcome(struct job *j, int64_t until, struct err *err)
 	else if (j->parting.code == ERR_AUTH)
 		return err_set(err, ERR_AUTH, "%s", j->parting.text);
 	else if (j->parting.code == ERR_INTEGRITY)
-		err_set(err, ERR_PEER_LOST, "no coordinator of collctl: %.300s", j->parting.text);
+		err_set(err, ERR_PEER_LOST, "not a coordinator of collctl: %.300s",
+		        j->parting.text);
 	else
 		err_set(err, ERR_PEER_LOST, "it closed the connection without an answer");
 	return 0;
 }
 
-/* Where the job's name is the launcher's id, ranks that were started otherwise have another. */
+/* If the job's name is the launcher's id, ranks that were started differently have another name. */
 static const char *name_hint(const struct job *j, char *text, size_t cap)
 {
 	text[0] = '\0';
@@ -205,7 +168,7 @@ static const char *name_hint(const struct job *j, char *text, size_t cap)
 	return text;
 }
 
-static void say_present(struct job *j)
+static void send_present(struct job *j)
 {
 	struct buf b;
 	uint8_t memory[2048];
@@ -216,8 +179,8 @@ static void say_present(struct job *j)
 	buf_release(&b);
 }
 
-/* One try to join at @to. 1: welcomed, or told why not; 0: nobody there, *why says how it looks and
- * *met what it says of whoever has written the record; -1: an error for good, in *why. */
+/* Try once to join at @to. 1: welcomed, or refused with a reason; 0: no coordinator there, *why is
+ * the cause and *met what it shows about the record's writer; -1: a permanent error in *why. */
 static int try_join(struct job *j, const struct addr *to, enum met *met, struct err *why)
 {
 	struct dial_conf dial = {
@@ -244,9 +207,9 @@ static int try_join(struct job *j, const struct addr *to, enum met *met, struct 
 	job_log(j, 2, "connecting to %s at %s", COORDINATOR(j), addr_text(to, true, text));
 	struct conn *conn = dial_coordinator(&dial, to, met, &e);
 	if (conn && ctl_start(&j->ctl, conn, &j->loop, &e) == 0) {
-		say_present(j);
-		/* Without TLS anything may have taken the connection; only a record that may be
-		 * stale gives reason to doubt. */
+		send_present(j);
+		/* Without TLS any program may have accepted the connection; only a record that may
+		 * be stale is a reason for doubt. */
 		bool doubt = store && !j->tls;
 		ret = await_welcome(j, doubt ? dial.until : j->join_deadline, &e);
 		if (!j->tls)
@@ -255,10 +218,11 @@ static int try_join(struct job *j, const struct addr *to, enum met *met, struct 
 	if (ret > 0)
 		return 1;
 	if (*met == MET_SILENCE && dial.until == j->join_deadline)
-		*met = MET_NOTHING; /* too short to judge by */
+		*met = MET_NOTHING; /* too short to judge */
+	ctl_end(&j->ctl);           /* a coordinator that reads HELLO later frees the rank */
 	ctl_release(&j->ctl);
-	/* Refused, reset, silent: somebody may come. Corrupt bytes: the next may arrive well. A
-	 * wrong secret or job will not mend itself. */
+	/* Refused, reset, silent: a coordinator may still come. Corrupt bytes: the next try may
+	 * succeed. A wrong secret or job stays wrong. */
 	bool hopeless = e.code != ERR_PEER_LOST && e.code != ERR_STALLED && e.code != ERR_INTEGRITY;
 	if (job_check_signal(j, why) < 0)
 		return -1;
@@ -266,8 +230,8 @@ static int try_join(struct job *j, const struct addr *to, enum met *met, struct 
 	        rendezvous_source(j->rendezvous, source, sizeof source), e.text,
 	        e.code == ERR_AUTH ? name_hint(j, hint, sizeof hint) : "");
 	job_log(j, 2, "%s", why->text);
-	/* What a record's writer was is known by its MAC: who answers there now is somebody else.
-	 */
+	/* The MAC identifies the record's writer: the process that answers there now is a different
+	 * one. */
 	if (store && e.code == ERR_AUTH)
 		return 0;
 	return hopeless ? -1 : 0;
@@ -278,7 +242,7 @@ static void expired(void *ctx)
 	*(bool *)ctx = true;
 }
 
-/* A refused connect is tried again after a bounded back-off. */
+/* Wait, for a bounded time, before the next try. */
 static int back_off(struct job *j, int64_t *wait, struct err *err)
 {
 	bool over = false;
@@ -296,7 +260,7 @@ static int back_off(struct job *j, int64_t *wait, struct err *err)
 static int nobody_there(struct job *j, const char *last, struct err *err)
 {
 	const char *trouble = rendezvous_trouble(j->rendezvous);
-	const char *what = j->conf.rank == 0    ? "the place is not free: not taken"
+	const char *what = j->conf.rank == 0    ? "could not take the place of rank 0"
 	                   : j->coordinator < 0 ? "the coordinator was not found"
 	                                        : "not found";
 	char hint[192], text[400];
@@ -310,12 +274,15 @@ static int nobody_there(struct job *j, const char *last, struct err *err)
 	                trouble[0] && last[0] ? "; " : "", last, name_hint(j, hint, sizeof hint));
 }
 
-/* The WELCOME arrived corrupt, and the coordinator does not know yet that this rank has given up
- * that link: it takes the next one for a second rank of the same number. */
+/* Is the refusal only due to this rank's last link? That link ended before its WELCOME, or WELCOME
+ * arrived corrupt, and the coordinator does not know yet that it is gone: it takes the next link
+ * for a second rank of the same number. */
 static bool seat_is_going(struct job *j)
 {
-	if (!j->aborted || j->failure.code != ERR_DISAGREE || !j->corrupt_at ||
-	    clock_ns() - j->corrupt_at > NS_PER_SEC)
+	/* A refusal of this rank alone; a disagreement that fails the job names a rank. */
+	bool refused =
+	        j->aborted && j->failure.code == ERR_DISAGREE && j->failure.rank == ERR_RANK_SELF;
+	if (!refused || !j->unwelcome_at || clock_ns() - j->unwelcome_at > NS_PER_SEC)
 		return false;
 	j->aborted = false;
 	j->failure = (struct err){0};
@@ -323,14 +290,14 @@ static bool seat_is_going(struct job *j)
 	return true;
 }
 
-/* Find the coordinator and join it. Rank 0 and, at a store, any rank with --rank auto becomes it
- * unless there is one already. */
+/* Find the coordinator and join it. If there is none, rank 0 and, with a store, any rank with
+ * --rank auto becomes the coordinator. */
 static int join(struct job *j, struct err *err)
 {
 	bool may_coordinate =
 	        j->conf.rank == 0 || j->conf.listen_fd >= 0 ||
 	        (j->conf.rank == JOB_RANK_AUTO && rendezvous_has_store(j->rendezvous));
-	bool tried = false; /* an address, and it did not answer: somebody may come yet */
+	bool tried = false; /* at an address without an answer: one may still come */
 	int64_t wait = NS_PER_MS;
 	char last[sizeof err->text] = "";
 	for (bool first = true; clock_ns() < j->join_deadline; first = false) {
@@ -342,6 +309,11 @@ static int join(struct job *j, struct err *err)
 			int fd = rendezvous_publish(j->rendezvous, &at, j->join_deadline, err);
 			if (fd >= 0)
 				return coordinate(j, fd, err);
+			/* The result at the record's address is more useful than the error of a
+			 * store that does not answer at the end of the time to join. */
+			if (fd == -1 && last[0] && err->code == ERR_RENDEZVOUS &&
+			    clock_ns() >= j->join_deadline)
+				break;
 			if (fd == -1)
 				return -1;
 			found = 1;
@@ -350,8 +322,8 @@ static int join(struct job *j, struct err *err)
 			found = rendezvous_locate(
 			        j->rendezvous, &at,
 			        until < j->join_deadline ? until : j->join_deadline, err);
-			/* So short a time may be too short for a store that is busy; and when the
-			 * time to join is over, what it said before tells more. */
+			/* The wait may be too short for a busy store; and at the end of the time to
+			 * join, the store's earlier answer is more useful. */
 			if (found < 0 && !first && err->code == ERR_RENDEZVOUS) {
 				snprintf(last, sizeof last, "%.300s", err->text);
 				err_clear(err);
@@ -367,8 +339,8 @@ static int join(struct job *j, struct err *err)
 				ret = 0;
 			if (ret > 0)
 				return j->aborted ? job_check(j, err) : 0;
-			/* One flipped bit can make a handshake fail as a wrong secret does: two in
-			 * a row must say the same. */
+			/* One flipped bit can look like a wrong secret: two tries in a row must
+			 * give the same error. */
 			bool doubted =
 			        ret < 0 && why.code == ERR_AUTH && strcmp(last, why.text) != 0;
 			if (ret < 0 && !doubted) {
@@ -384,14 +356,15 @@ static int join(struct job *j, struct err *err)
 	return nobody_there(j, last, err);
 }
 
-/* Wait until this rank's number and the root, where it is asked for, are known. */
+/* Wait until this rank's number is known, and the root if the job needs one. */
 static int await_rank(struct job *j, struct err *err)
 {
-	int64_t until = j->join_deadline + j->conf.timeout; /* the coordinator's is the deadline */
+	/* The coordinator enforces the deadline; this wait only ends later. */
+	int64_t until = j->join_deadline + j->conf.timeout;
 	while (j->rank < 0 || (j->conf.present.finds_root && j->root < 0)) {
 		if (clock_ns() >= until)
 			return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
-			                "gave no rank before the end of --join-timeout");
+			                "assigned no rank before the end of --join-timeout");
 		if (job_turn_before(j, until, err) < 0)
 			return -1;
 	}
@@ -403,7 +376,7 @@ int job_enter(struct job *j, struct err *err)
 	if (job_take_signals(j, err) < 0)
 		return -1;
 	if (join(j, err) < 0 || await_rank(j, err) < 0) {
-		if (j->signal) { /* whatever call it interrupted */
+		if (j->signal) { /* whichever call the signal interrupted */
 			err_clear(err);
 			job_check_signal(j, err);
 		}

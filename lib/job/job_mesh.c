@@ -11,8 +11,8 @@
 
 /* ---- agreeing ---- */
 
-/* A data listener beside the control link: at the same local address, or where --listen, --iface
- * and --port-range say. */
+/* A data listener: at the local address of the control link, or as --listen, --iface and
+ * --port-range say. */
 static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 {
 	struct addr a = {.len = sizeof a.sa};
@@ -21,7 +21,7 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 	if (j->conf.listen) {
 		if (addr_split(j->conf.listen, host, sizeof host, &port, err) < 0)
 			return -1;
-		/* The port that --listen names is the coordinator's control listener's. */
+		/* The port of --listen belongs to the coordinator's control listener. */
 		if (port < 0 || j->coord)
 			port = 0;
 		if (addr_resolve(&a, host, port, true, err) < 0)
@@ -46,7 +46,7 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 		int given;
 		if (addr_split(j->conf.advertise, host, sizeof host, &given, err) < 0)
 			return -1;
-		/* As with --listen: the coordinator's is its control listener's. */
+		/* As with --listen, the port belongs to the coordinator's control listener. */
 		if (given >= 0 && !j->coord)
 			port = given;
 		snprintf(in->data_addr, sizeof in->data_addr,
@@ -54,7 +54,7 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 	} else if (j->coord) {
 		snprintf(in->data_addr, sizeof in->data_addr, ":%d", port);
 	} else {
-		/* A listener on any address announces the one that reaches the coordinator. */
+		/* A listener on any address announces the address that reaches the coordinator. */
 		struct addr here = {.len = sizeof here.sa};
 		if (addr_is_any(&a) &&
 		    getsockname(j->ctl.conn->fd, (struct sockaddr *)&here.sa, &here.len) == 0) {
@@ -66,12 +66,11 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 	return 0;
 }
 
-int job_agree(struct job *j, struct intent *in, bool mesh, job_decide *decide_fn, void *ctx,
+int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_callbacks *callbacks,
               struct plan *plan, struct err *err)
 {
 	struct buf b;
-	j->decide = decide_fn;
-	j->decide_ctx = ctx;
+	j->callbacks = *callbacks;
 	if (in->crowded)
 		return err_set(err, ERR_OTHER, "more than %d facts to agree on", FACTS_MAX);
 	if (mesh && listen_for_data(j, in, err) < 0)
@@ -80,11 +79,12 @@ int job_agree(struct job *j, struct intent *in, bool mesh, job_decide *decide_fn
 	intent_encode(in, &b);
 	job_send(j, MSG_INTENT, &b);
 	buf_release(&b);
-	/* The coordinator keeps the deadline of the join; a little later its silence is a loss. */
+	/* The coordinator enforces the deadline of the join; if it is silent a little longer, it is
+	 * lost. */
 	int64_t until = j->join_deadline + j->conf.timeout;
 	while (!j->have_roster) {
 		if (clock_ns() >= until)
-			return err_rank(err, ERR_RENDEZVOUS, j->coordinator, "it told no roster");
+			return err_rank(err, ERR_RENDEZVOUS, j->coordinator, "it sent no roster");
 		if (job_turn_before(j, until, err) < 0)
 			return -1;
 	}

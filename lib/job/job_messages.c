@@ -1,4 +1,4 @@
-/* What the coordinator says, and what its loss means. */
+/* The coordinator's messages, and the loss of the coordinator. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static void abort_with(struct job *j, const struct err *e)
 	j->failure = *e;
 }
 
-/* The addresses of the data listeners; one that only has a port is the coordinator's host. */
+/* The addresses of the data listeners; an address of a port alone is on the coordinator's host. */
 static int read_addrs(struct job *j, struct view *v, struct err *err)
 {
 	char text[ADDR_TEXT], host[ADDR_TEXT];
@@ -48,7 +48,7 @@ static int read_addrs(struct job *j, struct view *v, struct err *err)
 	return 0;
 }
 
-/* The hosts of the ranks: an empty name is that of the rank before. */
+/* The hosts of the ranks: an empty name means the host of the rank before. */
 static int read_hosts(struct job *j, struct view *v, struct err *err)
 {
 	bool several = false;
@@ -94,17 +94,17 @@ static int keep_details(struct job *j, struct err *err)
 	return 0;
 }
 
-/* Show a page of this rank's table, for which it is asked while it waits for the others, in
- * job_agree or job_vote; a question that comes when that is over has no answer. */
-static void show(struct job *j, struct view v)
+/* Send a page of this rank's table. The coordinator asks for it while this rank waits in job_agree
+ * or job_vote; a later question gets no answer. */
+static void take_ask(struct job *j, struct view v)
 {
 	uint32_t number = view_u32(&v);
 	struct buf page, b;
-	if (v.failed || !j->shows || j->failing || j->verdict)
+	if (v.failed || !j->callbacks.table || j->failing || j->verdict)
 		return;
 	buf_init(&page, TABLE_PAGE_MAX);
 	buf_init(&b, CTL_BODY_MAX);
-	j->shows(j->shows_ctx, number, &page);
+	j->callbacks.table(j->callbacks.ctx, number, &page);
 	buf_put_u32(&b, number);
 	buf_put(&b, page.data, page.len);
 	if (page.failed || b.failed) {
@@ -118,7 +118,7 @@ static void show(struct job *j, struct view v)
 	buf_release(&b);
 }
 
-/* All have joined: what served to find and to trust one another is not needed any more. */
+/* All have joined: the secret and the rendezvous are no longer needed. */
 static void settle(struct job *j)
 {
 	if (j->conf.secret)
@@ -126,7 +126,7 @@ static void settle(struct job *j)
 	rendezvous_settle(j->rendezvous);
 }
 
-/* It comes again where more is known. */
+/* WELCOME comes again when more is known. */
 static void take_welcome(struct job *j, struct view v)
 {
 	struct welcome w;
@@ -144,59 +144,85 @@ static void take_welcome(struct job *j, struct view v)
 	j->welcomed = true;
 }
 
+/* ABORT follows. */
+static void take_other_job(struct job *j, struct view v)
+{
+	(void)v;
+	j->other_job = true;
+}
+
+static void take_joined(struct job *j, struct view v)
+{
+	struct err e = {.rank = ERR_RANK_SELF};
+	struct joined joined;
+	if (joined_decode(&joined, v, &e) == 0)
+		j->joined = joined;
+}
+
+static void take_roster(struct job *j, struct view v)
+{
+	struct err e = {.rank = ERR_RANK_SELF};
+	if (j->have_roster)
+		return;
+	if (plan_decode(&j->plan, &v, &e) < 0 || keep_details(j, &e) < 0 ||
+	    read_addrs(j, &v, &e) < 0 || read_hosts(j, &v, &e) < 0)
+		job_fail_later(j, &e);
+	else
+		j->have_roster = true;
+	settle(j);
+}
+
+static void take_abort(struct job *j, struct view v)
+{
+	struct err e = {.rank = ERR_RANK_SELF};
+	enum phase phase;
+	if (err_decode(&e, &phase, &v) == 0 && e.code)
+		abort_with(j, &e);
+}
+
+static void take_verdict(struct job *j, struct view v)
+{
+	(void)v;
+	j->verdict = true;
+}
+
+static void take_final(struct job *j, struct view v)
+{
+	enum phase phase;
+	if (err_decode(&j->outcome, &phase, &v) == 0)
+		j->final = true;
+}
+
+/* ctl.heard records the sign of life. */
+static void take_beat(struct job *j, struct view v)
+{
+	struct err e = {.rank = ERR_RANK_SELF};
+	struct pace pace;
+	if (pace_decode(&pace, v, &e) < 0)
+		return;
+	if (pace.moved != j->slowest.moved)
+		j->others_moved_at = clock_ns();
+	j->slowest = pace;
+}
+
+static void (*const takes[])(struct job *j, struct view v) = {
+        [MSG_OTHER_JOB] = take_other_job,
+        [MSG_WELCOME] = take_welcome,
+        [MSG_JOINED] = take_joined,
+        [MSG_ROSTER] = take_roster,
+        [MSG_ABORT] = take_abort,
+        [MSG_VERDICT] = take_verdict,
+        [MSG_FINAL] = take_final,
+        [MSG_BEAT] = take_beat,
+        [MSG_ASK] = take_ask,
+};
+
 void job_handle_message(void *ctx, uint8_t type, struct view v)
 {
 	struct job *j = ctx;
-	struct err e = {.rank = ERR_RANK_SELF};
-	struct pace pace;
-	struct joined joined;
-	enum phase phase;
 	j->answered |= type != MSG_OTHER_JOB;
-	switch (type) {
-	case MSG_OTHER_JOB: /* ABORT follows */
-		j->other_job = true;
-		return;
-	case MSG_WELCOME:
-		take_welcome(j, v);
-		return;
-	case MSG_JOINED:
-		if (joined_decode(&joined, v, &e) == 0)
-			j->joined = joined;
-		return;
-	case MSG_ROSTER:
-		if (j->have_roster)
-			return;
-		if (plan_decode(&j->plan, &v, &e) < 0 || keep_details(j, &e) < 0 ||
-		    read_addrs(j, &v, &e) < 0 || read_hosts(j, &v, &e) < 0)
-			job_fail_later(j, &e);
-		else
-			j->have_roster = true;
-		settle(j);
-		return;
-	case MSG_ABORT:
-		if (err_decode(&e, &phase, &v) == 0 && e.code)
-			abort_with(j, &e);
-		return;
-	case MSG_VERDICT:
-		j->verdict = true;
-		return;
-	case MSG_FINAL:
-		if (err_decode(&j->outcome, &phase, &v) == 0)
-			j->final = true;
-		return;
-	case MSG_BEAT: /* a sign of life is noted in ctl.heard */
-		if (pace_decode(&pace, v, &e) < 0)
-			return;
-		if (pace.moved != j->slowest.moved)
-			j->others_moved_at = clock_ns();
-		j->slowest = pace;
-		return;
-	case MSG_ASK:
-		show(j, v);
-		return;
-	default:
-		return;
-	}
+	if (type < sizeof takes / sizeof *takes && takes[type])
+		takes[type](j, v);
 }
 
 static enum phase phase_of(const struct job *j)
@@ -207,8 +233,8 @@ static enum phase phase_of(const struct job *j)
 void job_lose_coordinator(struct job *j, int code, const char *how, const char *tail)
 {
 	struct err e = {.code = code, .rank = j->coordinator};
-	/* A verdict would have come before the alert that the coordinator received corrupt bytes.
-	 */
+	/* If the coordinator had given a verdict, it would have arrived before the alert that the
+	 * coordinator received corrupt bytes. */
 	bool in_doubt = j->voted && !j->ctl.alerted;
 	if (j->verdict || in_doubt)
 		e.code = ERR_PEER_LOST;
@@ -235,14 +261,14 @@ void job_coordinator_lost(void *ctx, const struct err *err)
 	char tail[256] = "";
 	if (err->code == ERR_RESOURCE) /* this rank lacks memory, and the link is gone */
 		job_fail_later(j, err);
-	if (!j->welcomed) { /* nobody has promised anything */
+	if (!j->welcomed) { /* no coordinator has accepted this rank yet */
 		j->closed = true;
 		j->parting = *err;
-		if (err->code == ERR_INTEGRITY)
-			j->corrupt_at = clock_ns();
+		if (!j->aborted) /* the link ended without a reason */
+			j->unwelcome_at = clock_ns();
 		return;
 	}
-	/* How a dead peer's link breaks (reset or cut) differs by rank: the cause is the same. */
+	/* A dead peer's link may be reset or cut, which differs by rank; the cause is the same. */
 	if (err->code && err->code != ERR_PEER_LOST)
 		snprintf(tail, sizeof tail, ": %.200s", err->text);
 	job_lose_coordinator(j, err->code ? err->code : ERR_PEER_LOST, "lost", tail);

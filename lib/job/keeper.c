@@ -5,7 +5,7 @@
 
 #include "lib/base/clock.h"
 
-#define QUERY_TIME (60 * NS_PER_SEC) /* of one call; it is made again */
+#define QUERY_TIME (60 * NS_PER_SEC) /* of one query, which is then repeated */
 #define PUT_TIME   (5 * NS_PER_SEC)
 
 static bool is_stopped(void *ctx)
@@ -14,8 +14,8 @@ static bool is_stopped(void *ctx)
 	return atomic_load(&k->thread.stop);
 }
 
-/* What is at the key now, waiting for a change of what was there last. 1: somebody's; 0: nothing;
- * -1: the store does not answer. */
+/* Get the key's value, after a change if wait_index is set. 1: there is a value; 0: none; -1: the
+ * store does not answer. */
 static int look(struct keeper *k, int64_t deadline, struct err *err)
 {
 	struct store_value v;
@@ -69,7 +69,8 @@ int keeper_withdraw(struct keeper *k, int64_t deadline, struct err *err)
 	if (!k->value)
 		return 0;
 	keeper_stop(k);
-	/* A signal that ends this rank must not keep its record there: the deadline is short. */
+	/* A signal that ends this rank must not leave its record in the store: the deadline is
+	 * short. */
 	store_interrupt(k->store, NULL, NULL);
 	if (!k->index) { /* the last put may have been interrupted */
 		k->wait_index = 0;

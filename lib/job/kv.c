@@ -97,7 +97,7 @@ static int grow(struct kv *kv)
 	return 0;
 }
 
-/* A new entry of no value in its place; NULL: no memory. */
+/* Insert a new entry without a value; NULL: no memory. */
 static struct kv_entry *insert(struct kv *kv, const char *key)
 {
 	struct kv_entry *e = calloc(1, sizeof *e);
@@ -113,7 +113,7 @@ static struct kv_entry *insert(struct kv *kv, const char *key)
 	        (kv->nentries - at) * sizeof(struct kv_entry *));
 	kv->entries[at] = e;
 	kv->nentries++;
-	e->create = kv->index + 1; /* that which touch() takes next */
+	e->create = kv->index + 1; /* the index that touch() takes next */
 	return e;
 }
 
@@ -211,7 +211,7 @@ void kv_delete_prefix(struct kv *kv, const char *prefix, size_t *gone)
 {
 	size_t first, n = kv_range(kv, prefix, &first);
 
-	for (size_t i = n; i-- > 0;) /* from the end, so that little is moved */
+	for (size_t i = n; i-- > 0;) /* from the end, so that few entries move */
 		remove_at(kv, first + i);
 	if (gone)
 		*gone = n;
@@ -240,7 +240,7 @@ struct kv_session *kv_session_create(struct kv *kv, int64_t ttl, bool deletes, i
 {
 	if (kv->nsessions >= KV_SESSIONS_MAX)
 		return NULL;
-	if (!kv->sessions) /* all at once: pointers into it stay */
+	if (!kv->sessions) /* all at once, because pointers to sessions must stay valid */
 		kv->sessions = calloc(KV_SESSIONS_MAX, sizeof *kv->sessions);
 	if (!kv->sessions)
 		return NULL;
@@ -268,7 +268,7 @@ void kv_session_destroy(struct kv *kv, const char *id)
 
 	if (!s)
 		return;
-	struct kv_session was = *s; /* @id may be its own */
+	struct kv_session was = *s; /* @id may be the session's own */
 	*s = kv->sessions[--kv->nsessions];
 	for (size_t i = kv->nentries; i-- > 0;) {
 		struct kv_entry *e = kv->entries[i];

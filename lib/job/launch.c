@@ -14,9 +14,9 @@
 
 typedef char *getenv_fn_t(const char *);
 
-/* A launcher's variables. One with `size_needed` has a rank variable of so common a name that it
- * counts only together with the size. `id` is what it calls the launch, with `id_more` as a second
- * part. */
+/* A launcher's variables. With `size_needed`, the rank variable has so common a name that it counts
+ * only together with the size. `id` is the launcher's name of the launch, with `id_more` as a
+ * second part. */
 struct launcher {
 	const char *name, *rank, *size;
 	bool size_needed;
@@ -24,7 +24,7 @@ struct launcher {
 	const char *id, *id_more;
 };
 
-/* Slurm's ids of what is no step of srun's: batch, extern, interactive and pending. */
+/* Slurm's special step ids, which are not srun's: batch, extern, interactive and pending. */
 #define SLURM_FIRST_SPECIAL_STEP 0xfffffff0LL
 
 static const char *get(getenv_fn_t *getenv_fn, const char *name)
@@ -60,7 +60,7 @@ static int get_int(getenv_fn_t *getenv_fn, const char *name, int lo, int *out, s
 	return 0;
 }
 
-/* The shell of a batch script carries SLURM_PROCID=0 too, but it is no rank of anything. */
+/* The shell of a batch script has SLURM_PROCID=0 too, but it is not a rank. */
 static bool in_slurm_step(getenv_fn_t *getenv_fn, struct err *err)
 {
 	const char *value = get(getenv_fn, "SLURM_STEP_ID");
@@ -85,8 +85,8 @@ static const struct launcher launchers[] = {
         {"Kubernetes", "JOB_COMPLETION_INDEX", NULL, false, NULL, NULL, NULL},
 };
 
-/* What batch systems call a job, for launchers that give a launch no name and for ranks that are
- * started by hand in a batch script. */
+/* The job ids of batch systems, for launchers that give a launch no id and for ranks that a batch
+ * script starts by hand. */
 static const char *const batch_ids[] = {"PBS_JOBID", "LSB_JOBID", "SLURM_JOB_ID", "FLUX_JOB_ID"};
 
 static const struct {
@@ -142,9 +142,9 @@ static bool same_number(getenv_fn_t *getenv_fn, const char *variable, int value)
 }
 
 /*
- * Did @outer only start the launcher @inner, once on each host? Then its ranks are not the job's.
- * torchrun says how many of it there are (GROUP_WORLD_SIZE); mpirun under Slurm starts its daemons
- * by a step of one task on each node.
+ * Did @outer only start the launcher @inner once on each host? Then @outer's ranks are not the
+ * job's. torchrun gives its number of groups (GROUP_WORLD_SIZE); mpirun under Slurm starts its
+ * daemons by a step with one task on each node.
  */
 static bool started_by(const struct launcher *inner, const struct launch *outer,
                        getenv_fn_t *getenv_fn)
@@ -162,13 +162,13 @@ static void set_conflict(struct launch *l, const struct launch *other)
 
 	err_set(&l->conflict, ERR_USAGE,
 	        "%s (%s=%d) and %s (%s=%d) disagree about the %s: give --rank and --size, or unset "
-	        "the variables that are left over",
+	        "the stale variables",
 	        l->launcher, rank ? l->rank_from : l->size_from, rank ? l->rank : l->size,
 	        other->launcher, rank ? other->rank_from : other->size_from,
 	        rank ? other->rank : other->size, rank ? "rank" : "size");
 }
 
-/* Compare the launcher that counts, launchers[@found], with those after it. */
+/* Compare the launcher in use, launchers[@found], with those after it. */
 static int compare(struct launch *out, size_t found, getenv_fn_t *getenv_fn, struct err *err)
 {
 	for (size_t i = found + 1; i < sizeof launchers / sizeof launchers[0]; i++) {
@@ -187,8 +187,8 @@ static int compare(struct launch *out, size_t found, getenv_fn_t *getenv_fn, str
 
 /* ---- the launch's id ---- */
 
-/* Make @id a job's name. Where that changes it, a hash of the whole keeps different ids different.
- */
+/* Make @id a job's name. If characters must change, a hash of the whole id keeps different ids
+ * different. */
 static void make_name(const char *id, char name[JOB_NAME_MAX + 1])
 {
 	enum { HASH = 9 }; /* "-%08x" */
@@ -227,7 +227,7 @@ static void find_id(struct launch *l, const struct launcher *row, getenv_fn_t *g
 	const char *more = row ? get(getenv_fn, row->id_more) : NULL;
 	bool torchrun = row && strcmp(row->name, "torchrun") == 0;
 
-	if (torchrun && (!id || strcmp(id, "none") == 0)) { /* it was given no --rdzv-id */
+	if (torchrun && (!id || strcmp(id, "none") == 0)) { /* torchrun ran without --rdzv-id */
 		id = get(getenv_fn, "MASTER_ADDR");
 		more = get(getenv_fn, "MASTER_PORT");
 		if (id && more) {
@@ -251,7 +251,7 @@ static void find_id(struct launch *l, const struct launcher *row, getenv_fn_t *g
 
 int launch_detect(struct launch *out, char *(*getenv_fn)(const char *), struct err *err)
 {
-	/* An error of a row's own test (a malformed SLURM_STEP_ID) ends the search too. */
+	/* An error of a row's own test (a malformed SLURM_STEP_ID) also ends the search. */
 	struct err own = {.rank = ERR_RANK_SELF};
 	const struct launcher *row = NULL;
 

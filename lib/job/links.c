@@ -9,7 +9,7 @@
 #define TAIL       24 /* bytes of ", and 4294967295 more" */
 #define PLACE_TEXT 200
 
-/* The place of the link from @from to @to, or where it would be. */
+/* The index of the link from @from to @to, or where to insert it. */
 static size_t place_of(const struct link_faults *f, int from, int to)
 {
 	size_t lo = 0, hi = f->n;
@@ -63,15 +63,15 @@ void links_release(struct link_faults *f)
 	*f = (struct link_faults){0};
 }
 
-/* Did both directions fail alike? */
+/* Did both directions fail with the same cause? */
 static bool both_ways(const struct link_faults *f, const struct link_fault *l)
 {
 	const struct link_fault *back = find(f, l->to, l->from);
 	return back && strcmp(back->why, l->why) == 0;
 }
 
-/* Are all links said that failed as @l did, where @l comes first? */
-static bool said_before(const struct link_faults *f, const struct link_fault *l)
+/* Has a link before @l in the list the same cause? Then @l has been written with it. */
+static bool cause_written(const struct link_faults *f, const struct link_fault *l)
 {
 	for (const struct link_fault *k = f->list; k < l; k++)
 		if (strcmp(k->why, l->why) == 0)
@@ -81,25 +81,25 @@ static bool said_before(const struct link_faults *f, const struct link_fault *l)
 
 struct writer {
 	char *text;
-	size_t cap, len, said;
+	size_t cap, len, written;
 	const struct link_faults *faults;
 	const char *(*host)(void *ctx, int rank, char *buf, size_t cap);
 	void *ctx;
 	bool full;
 };
 
-/* One link, both directions of it where they failed alike; with @why before it where it is the
- * first that failed so. */
+/* Write one link, with both directions if they failed with the same cause; first @why, if this is
+ * the first link with that cause. */
 static void write_link(struct writer *w, const struct link_fault *l, bool first)
 {
 	bool both = both_ways(w->faults, l);
 	char piece[2 * PLACE_TEXT + LINK_WHY + 64], a[PLACE_TEXT], b[PLACE_TEXT];
-	if (both && l->to < l->from) /* it was said with the other direction */
+	if (both && l->to < l->from) /* already written with the other direction */
 		return;
 	int n = snprintf(piece, sizeof piece, "%s%s%srank %d (%s) %s rank %d (%s)",
-	                 !w->said ? ""
-	                 : first  ? "; "
-	                          : ", ",
+	                 !w->written ? ""
+	                 : first     ? "; "
+	                             : ", ",
 	                 first ? l->why : "", first ? ": " : "", l->from,
 	                 w->host(w->ctx, l->from, a, sizeof a), both ? "<->" : "->", l->to,
 	                 w->host(w->ctx, l->to, b, sizeof b));
@@ -109,7 +109,7 @@ static void write_link(struct writer *w, const struct link_fault *l, bool first)
 	}
 	memcpy(w->text + w->len, piece, (size_t)n + 1);
 	w->len += (size_t)n;
-	w->said += both ? 2 : 1;
+	w->written += both ? 2 : 1;
 }
 
 void links_text(const struct link_faults *f,
@@ -121,7 +121,7 @@ void links_text(const struct link_faults *f,
 	w.len = (size_t)snprintf(text, cap, "%zu link%s failed: ", all, all == 1 ? "" : "s");
 	for (size_t i = 0; i < f->n; i++) {
 		const struct link_fault *l = &f->list[i];
-		if (said_before(f, l))
+		if (cause_written(f, l))
 			continue;
 		bool first = true;
 		for (size_t k = i; k < f->n; k++) {
@@ -131,8 +131,8 @@ void links_text(const struct link_faults *f,
 			first = false;
 		}
 	}
-	if (w.said < all)
-		snprintf(text + w.len, cap - w.len, ", and %zu more", all - w.said);
+	if (w.written < all)
+		snprintf(text + w.len, cap - w.len, ", and %zu more", all - w.written);
 }
 
 void link_encode(int from, int to, const char *why, struct buf *b)

@@ -15,22 +15,23 @@ struct link {
 	struct probe *probe;
 	int peer;
 	bool out, done;
-	struct conn *conn; /* NULL: it is not connected yet */
+	struct conn *conn; /* NULL: not yet connected */
 	size_t moved;      /* bytes of PROBE_BYTES */
 };
 
 struct probe {
 	struct job *job;
-	struct link *links; /* those out first, each in the order of peers */
+	struct link *links; /* outgoing links first, each direction in the order of peers */
 	int nout, nlinks, left;
 	int64_t moved_at;
 	struct probe_stats *stats;
-	struct err lacking; /* memory, here: no link's fault */
+	struct err lacking; /* this rank lacks memory: no link's fault */
 };
 
-/* What is sent, and what is received: nobody looks at it, every kind of connection sums for
- * itself. */
-static uint8_t scratch[16384];
+#define PIECE 16384
+
+/* The data. The receiver does not compare them: every kind of connection has a checksum. */
+static const uint8_t zeros[PIECE];
 
 static void finish(struct link *l)
 {
@@ -59,7 +60,7 @@ static ssize_t send_some(struct link *l, struct err *err)
 	uint64_t before = l->conn->wire_out;
 	ssize_t put = 0;
 	if (n)
-		put = conn_write(l->conn, scratch, n < sizeof scratch ? n : sizeof scratch, err);
+		put = conn_write(l->conn, zeros, n < PIECE ? n : PIECE, err);
 	if (put < 0)
 		return -1;
 	l->moved += (size_t)put;
@@ -77,7 +78,8 @@ static ssize_t send_some(struct link *l, struct err *err)
 static ssize_t receive_some(struct link *l, struct err *err)
 {
 	size_t n = PROBE_BYTES - l->moved;
-	ssize_t got = conn_read(l->conn, scratch, n < sizeof scratch ? n : sizeof scratch, err);
+	uint8_t received[PIECE];
+	ssize_t got = conn_read(l->conn, received, n < PIECE ? n : PIECE, err);
 	if (got == CONN_END)
 		return err_set(err, ERR_INTEGRITY, "the stream ended");
 	if (got <= 0)
@@ -124,7 +126,7 @@ static void on_edge(void *ctx, int peer, bool out, int stream, struct conn *conn
 	go_on(l);
 }
 
-/* Time is over: what is not done has failed. */
+/* At the time limit: every link that is not done has failed. */
 static void give_up(struct probe *p, int64_t timeout)
 {
 	double s = (double)timeout / 1e9;
@@ -134,7 +136,7 @@ static void give_up(struct probe *p, int64_t timeout)
 		if (!l->conn)
 			snprintf(why, sizeof why, "no %s for %.3g s",
 			         l->out ? "answer" : "connection", s);
-		else if (l->out) { /* the receiver knows what came */
+		else if (l->out) { /* the receiver knows how much arrived */
 			finish(l);
 			continue;
 		} else if (l->moved == 0)
@@ -177,7 +179,8 @@ int probe_links(struct job *j, const int *out, int nout, const int *in, int nin,
 		else
 			ret = job_turn_until(j, p.moved_at + timeout, err);
 	}
-	/* The mesh lives until the job is closed: nothing of it comes here any more. */
+	/* The mesh lives until the job is closed, but its events must not reach this probe any
+	 * more. */
 	job_connect_end(j);
 	free(p.links);
 	return ret;

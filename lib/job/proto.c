@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 #define MAGIC      "CCTLCTL1"
-#define DONE_UNITS 1000000 /* of a fraction on the wire */
+#define DONE_UNITS 1000000 /* units of a fraction on the wire */
 
 const char *phase_name(enum phase p)
 {
@@ -219,14 +219,14 @@ void vote_encode(const struct vote *vote, struct buf *b)
 {
 	buf_put_u8(b, vote->has_digest);
 	buf_put(b, vote->digest, VOTE_DIGEST);
-	buf_put_u8(b, vote->shows);
+	buf_put_u8(b, vote->has_table);
 }
 
 int vote_decode(struct vote *vote, struct view v, struct err *err)
 {
 	vote->has_digest = view_u8(&v);
 	const uint8_t *digest = view_bytes(&v, VOTE_DIGEST);
-	vote->shows = view_u8(&v);
+	vote->has_table = view_u8(&v);
 	if (!digest || v.failed || view_left(&v))
 		return malformed(err, "VOTE");
 	memcpy(vote->digest, digest, VOTE_DIGEST);
@@ -322,7 +322,7 @@ int err_decode(struct err *e, enum phase *phase, struct view *v)
 	e->rank = (int)view_u32(v);
 	*phase = (enum phase)view_u8(v);
 	view_str(v, e->text, sizeof e->text);
-	if (view_left(v)) /* another version's has none */
+	if (view_left(v)) /* other versions send no host */
 		view_str(v, e->host, sizeof e->host);
 	bool sane = e->code <= UINT8_MAX && e->rank >= ERR_RANK_SELF && e->rank < PROTO_MAX_SIZE &&
 	            *phase <= PHASE_COMMIT;

@@ -113,8 +113,8 @@ struct intent {
 	bool crowded; /* more facts than FACTS_MAX were added: it can't be sent */
 	struct fact facts[FACTS_MAX];
 	char subject[256];     /* the file, for messages */
-	char table[FACT_NAME]; /* the fact whose value is a digest of the rank's table, which it can
-	                        * show (job_shows); "": it has none */
+	char table[FACT_NAME]; /* the fact whose value is a digest of the rank's table, which rank
+	                        * 0 can ask for (job_table); "": there is none */
 	uint64_t memory;       /* bytes that this rank may use */
 	uint32_t ninputs;
 	uint32_t streams;          /* asked for; 0: any */
@@ -137,7 +137,7 @@ void table_put(struct buf *page, const char *name, const char *value);
 struct vote {
 	bool has_digest; /* of a result that all have */
 	uint8_t digest[VOTE_DIGEST];
-	bool shows; /* it can show a table of which that is the digest */
+	bool has_table; /* of which that is the digest */
 };
 void vote_encode(const struct vote *, struct buf *);
 int vote_decode(struct vote *, struct view, struct err *);

@@ -2,136 +2,31 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
-#include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/json.h"
-#include "lib/base/private.h"
 #include "lib/job/keeper.h"
+#include "lib/job/record.h"
 #include "lib/job/store.h"
-#include "lib/net/crypto.h"
 
-#define NONCE_TEXT 33
-#define MAC_TEXT   65
 #define STORE_WAIT (30 * NS_PER_SEC) /* of one blocking query */
-
-struct record {
-	char addr[ADDR_TEXT];
-	char nonce[NONCE_TEXT];
-	char mac[MAC_TEXT]; /* "": --insecure */
-};
 
 struct rendezvous {
 	struct rendezvous_conf conf;
 	struct store *store;
 	char key[96];
-	uint64_t index; /* ModifyIndex of the record seen last; 0: none */
+	struct record_of of;
+	uint64_t index; /* ModifyIndex of the record that was read last; 0: none */
 	uint64_t wait_index;
-	struct suspect suspect; /* of the record at @index */
+	struct suspect suspect; /* about the record at @index */
 	struct keeper keeper;   /* of our own record */
-	struct addr host;       /* of a hostfile or of run */
+	struct addr host;       /* from a hostfile or from run */
 	char trouble[400];
-	bool strange; /* the last record was not one of this job: what trouble says */
+	bool strange; /* the last record did not belong to this job; trouble says why */
 };
-
-static void hex(const uint8_t *p, size_t n, char *out)
-{
-	for (size_t i = 0; i < n; i++)
-		snprintf(out + 2 * i, 3, "%02x", p[i]);
-}
-
-static int record_mac(const struct rendezvous *r, const struct record *rec, char mac[MAC_TEXT],
-                      struct err *err)
-{
-	uint8_t key[32], sum[32];
-	char text[ADDR_TEXT + NONCE_TEXT + 160];
-	int n = snprintf(text, sizeof text, "record|1|%s|%s|%s", r->conf.job, rec->addr,
-	                 rec->nonce);
-	int ret =
-	        secret_derive(r->conf.secret->key, SECRET_BYTES, "record", 6, key, sizeof key, err);
-	if (ret == 0)
-		ret = secret_mac(key, sizeof key, text, (size_t)n, sum, err);
-	wipe(key, sizeof key);
-	if (ret == 0)
-		hex(sum, sizeof sum, mac);
-	return ret;
-}
-
-static char *record_encode(const struct rendezvous *r, struct record *rec, struct err *err)
-{
-	uint8_t nonce[16];
-	if (crypto_random(nonce, sizeof nonce, err) < 0)
-		return NULL;
-	hex(nonce, sizeof nonce, rec->nonce);
-	rec->mac[0] = '\0';
-	if (r->conf.secret && record_mac(r, rec, rec->mac, err) < 0)
-		return NULL;
-	json_t *j = json_pack("{s:i,s:s,s:s}", "v", 1, "addr", rec->addr, "nonce", rec->nonce);
-	if (j && rec->mac[0])
-		json_object_set_new(j, "mac", json_string(rec->mac));
-	char *text = j ? json_text(j, JSON_COMPACT) : NULL;
-	json_decref(j);
-	if (!text)
-		err_nomem(err, "the record", 256);
-	return text;
-}
-
-/* A stranger may have written it: every field is checked, and nothing used before the MAC. 1: it is
- * a record; 0: r->trouble says why not; -1: out of memory. */
-static int record_decode(struct rendezvous *r, const char *text, size_t len, struct record *rec,
-                         struct err *lacking)
-{
-	json_forget_memory();
-	json_t *j = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
-	const char *addr = "", *nonce = "", *mac = "";
-	int v = 0;
-	char want[MAC_TEXT];
-	struct err err = {0};
-	bool ok = j &&
-	          json_unpack(j, "{s:i,s:s,s:s,s?s}", "v", &v, "addr", &addr, "nonce", &nonce,
-	                      "mac", &mac) == 0 &&
-	          strlen(addr) < sizeof rec->addr && strlen(nonce) < sizeof rec->nonce &&
-	          strlen(mac) < sizeof rec->mac;
-	if (ok) {
-		strcpy(rec->addr, addr);
-		strcpy(rec->nonce, nonce);
-		strcpy(rec->mac, mac);
-	}
-	json_decref(j);
-	if (json_lacked_memory())
-		return err_nomem(lacking, "the record in the store", len);
-	if (!ok || v != 1) {
-		snprintf(r->trouble, sizeof r->trouble,
-		         "the value of %s is not a record of collctl's", r->key);
-		return 0;
-	}
-	if (!r->conf.secret) {
-		if (!rec->mac[0])
-			return 1;
-		snprintf(r->trouble, sizeof r->trouble,
-		         "the record %s is rank 0's with TLS: this rank has --insecure, rank 0 has "
-		         "not",
-		         r->key);
-		return 0;
-	}
-	if (rec->mac[0] && record_mac(r, rec, want, &err) == 0 &&
-	    CRYPTO_memcmp(want, rec->mac, MAC_TEXT - 1) == 0)
-		return 1;
-	if (err.code == ERR_RESOURCE)
-		return err_set(lacking, err.code, "%s", err.text);
-	snprintf(r->trouble, sizeof r->trouble,
-	         rec->mac[0] ? "a record exists whose MAC does not verify (%s): it was tampered "
-	                       "with, or the secrets differ"
-	                     : "a record exists without a MAC (%s): rank 0 has --insecure, this "
-	                       "rank has not",
-	         r->key);
-	return 0;
-}
 
 struct rendezvous *rendezvous_new(const struct rendezvous_conf *conf, struct err *err)
 {
@@ -142,6 +37,7 @@ struct rendezvous *rendezvous_new(const struct rendezvous_conf *conf, struct err
 	}
 	r->conf = *conf;
 	snprintf(r->key, sizeof r->key, "collctl/%.64s", conf->job);
+	r->of = (struct record_of){r->key, conf->job, conf->secret};
 	if (conf->url) {
 		r->store = store_open(conf->url, conf->token, err);
 		if (!r->store)
@@ -193,7 +89,7 @@ const char *rendezvous_local_address(const struct rendezvous *r, char *buf, size
 
 /* ---- rank 0 ---- */
 
-/* Where to listen: --listen, else the given interface, else @fallback. */
+/* The address to listen on: --listen, else the given interface, else @fallback. */
 static int listen_addr(const struct rendezvous *r, const char *fallback, int port,
                        struct addr *where, struct err *err)
 {
@@ -215,7 +111,8 @@ static int listen_addr(const struct rendezvous *r, const char *fallback, int por
 	return addr_resolve(where, host, port, true, err);
 }
 
-/* What the others are told: --advertise, else @where; where that is any address, @local. */
+/* The address that the other ranks get: --advertise, else @where; if that is any address,
+ * @local. */
 static int advertised(const struct rendezvous *r, const struct addr *where, const char *local,
                       char *text, size_t cap, struct err *err)
 {
@@ -238,7 +135,8 @@ static int advertised(const struct rendezvous *r, const struct addr *where, cons
 	return 0;
 }
 
-/* The address in a record is its writer's text: one that does not resolve is trouble, no error. */
+/* The writer of a record chose its address text: if it does not resolve, that is noted as trouble
+ * and is no error. */
 static bool resolve_record(struct rendezvous *r, const struct record *rec, struct addr *where)
 {
 	struct err why = {.rank = ERR_RANK_SELF};
@@ -253,7 +151,18 @@ static bool resolve_record(struct rendezvous *r, const struct record *rec, struc
 	return false;
 }
 
-/* A record is judged by what was met at its own address. */
+/* 1: the value is a record of this job; 0: it is not, and r->trouble says why; -1: out of
+ * memory. */
+static int read_record(struct rendezvous *r, const struct store_value *value, struct record *rec,
+                       struct err *err)
+{
+	if (!value->index)
+		return 0;
+	return record_decode(&r->of, value->data, value->len, rec, r->trouble, sizeof r->trouble,
+	                     err);
+}
+
+/* Only tries at a record's own address count for or against it. */
 static void note_record(struct rendezvous *r, uint64_t index)
 {
 	if (index != r->index)
@@ -266,36 +175,36 @@ void rendezvous_met(struct rendezvous *r, enum met met)
 	suspect_meet(&r->suspect, met, clock_ns());
 }
 
-/* Put our record in the place of what has @index (0: of nothing). 1: done; 0: somebody was first;
+/* Replace the value at @index (0: no value) by our record. 1: done; 0: another writer was faster;
  * -1: error. */
 static int put_record(struct rendezvous *r, struct record *rec, uint64_t index, int64_t deadline,
                       struct err *err)
 {
 	struct keeper *k = &r->keeper;
 	struct store_value value = {0};
-	char *text = record_encode(r, rec, err);
+	char *text = record_encode(&r->of, rec, err);
 	if (!text)
 		return -1;
 	size_t len = strlen(text);
 	int put = store_put(r->store, r->key, text, len, index, deadline, err);
 	if (put == 0)
-		snprintf(
-		        r->trouble, sizeof r->trouble,
-		        "the store %s answers false to PUT %s?cas=%llu: it gave that index itself, "
-		        "and takes no record",
-		        r->conf.url, r->key, (unsigned long long)index);
+		snprintf(r->trouble, sizeof r->trouble,
+		         "the store %s rejects PUT %s?cas=%llu with the index that it returned, so "
+		         "it cannot hold the record",
+		         r->conf.url, r->key, (unsigned long long)index);
 	if (put != 1 || store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) < 0) {
 		free(text);
 		return put < 0 || put == 1 ? -1 : 0;
 	}
-	/* Only if it is still ours: somebody may have replaced it since. */
+	/* Only if the record is still ours: another writer may have replaced it, or the store may
+	 * have lost it. In that case the keeper queries at once. */
 	bool ours = value.index && value.len == len && memcmp(value.data, text, len) == 0;
 	free(value.data);
 	*k = (struct keeper){.store = r->store,
 	                     .key = r->key,
 	                     .value = text,
 	                     .index = ours ? value.index : 0,
-	                     .wait_index = r->wait_index};
+	                     .wait_index = ours ? r->wait_index : 0};
 	return 1;
 }
 
@@ -308,19 +217,19 @@ static int publish_in_store(struct rendezvous *r, struct addr *where, int64_t de
 	if (store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) < 0)
 		return -1;
 	bool same = value.index == r->index;
-	if (!same) /* what was in the way has changed */
+	if (!same) /* the value that was in the way has changed */
 		r->trouble[0] = '\0';
-	int mine = value.index ? record_decode(r, value.data, value.len, &rec, err) : 0;
+	int mine = read_record(r, &value, &rec, err);
 	free(value.data);
 	if (mine < 0)
 		return -1;
 	note_record(r, value.index);
 	if (value.index && !mine)
-		return -3; /* not ours to judge: wait for it to go */
+		return -3; /* not a record of this job: wait until it goes */
 	if (value.index && !suspect_is_stale(&r->suspect, clock_ns())) {
 		if (resolve_record(r, &rec, where))
 			return -2;
-		if (!same) /* nobody can be asked there: stale, if it stays as it is */
+		if (!same) /* its address does not resolve: stale if it does not change */
 			return -4;
 	}
 	store_local_address(r->store, local, sizeof local);
@@ -335,7 +244,43 @@ static int publish_in_store(struct rendezvous *r, struct addr *where, int64_t de
 	if (put == 1)
 		return fd;
 	close(fd);
-	return put == 0 ? -4 : -1; /* somebody was first: look again */
+	return put == 0 ? -4 : -1; /* another writer was faster: look again */
+}
+
+/* A request has failed. Did the deadline end it after the store had answered? The answer is more
+ * useful: the failure from @err is appended to it. */
+static bool ended_late(struct rendezvous *r, int64_t deadline, struct err *err)
+{
+	size_t len = strlen(r->trouble);
+	if (err->code != ERR_RENDEZVOUS || clock_ns() < deadline || !len)
+		return false;
+	snprintf(r->trouble + len, sizeof r->trouble - len, "; then %s", err->text);
+	err_clear(err);
+	return true;
+}
+
+/* Publish in the store as soon as the key is free. Returns as rendezvous_publish does. */
+static int publish_before(struct rendezvous *r, struct addr *where, int64_t deadline,
+                          struct err *err)
+{
+	for (;;) {
+		int fd = publish_in_store(r, where, deadline, err);
+		if (fd >= -2 && fd != -1)
+			return fd;
+		if (fd == -1 && !ended_late(r, deadline, err))
+			return -1;
+		if (clock_ns() >= deadline)
+			return err_set(err, ERR_RENDEZVOUS, "%s", r->trouble);
+		if (fd == -4)
+			continue;
+		struct store_value value = {0};
+		int64_t until = clock_ns() + STORE_WAIT;
+		if (store_get(r->store, r->key, r->wait_index, &value, &r->wait_index,
+		              until < deadline ? until : deadline, err) < 0 &&
+		    !ended_late(r, deadline, err))
+			return -1;
+		free(value.data);
+	}
 }
 
 int rendezvous_publish(struct rendezvous *r, struct addr *where, int64_t deadline, struct err *err)
@@ -358,24 +303,7 @@ int rendezvous_publish(struct rendezvous *r, struct addr *where, int64_t deadlin
 		*where = r->host;
 		return -2;
 	}
-	for (;;) {
-		int fd = publish_in_store(r, where, deadline, err);
-		if (fd >= -2)
-			return fd;
-		if (clock_ns() >= deadline)
-			return err_set(err, ERR_RENDEZVOUS, "%s", r->trouble);
-		if (fd == -4)
-			continue;
-		struct store_value value = {0};
-		int64_t until = clock_ns() + STORE_WAIT;
-		if (store_get(r->store, r->key, r->wait_index, &value, &r->wait_index,
-		              until < deadline ? until : deadline, err) < 0) {
-			if (err->code != ERR_RENDEZVOUS || clock_ns() < deadline)
-				return -1;
-			err_clear(err); /* what it waits for tells more than the end of the wait */
-		}
-		free(value.data);
-	}
+	return publish_before(r, where, deadline, err);
 }
 
 void rendezvous_settle(struct rendezvous *r)
@@ -396,7 +324,7 @@ int rendezvous_withdraw(struct rendezvous *r, int64_t deadline, struct err *err)
 	return keeper_withdraw(&r->keeper, deadline, err);
 }
 
-/* ---- the others ---- */
+/* ---- the other ranks ---- */
 
 int rendezvous_locate(struct rendezvous *r, struct addr *where, int64_t until, struct err *err)
 {
@@ -410,11 +338,12 @@ int rendezvous_locate(struct rendezvous *r, struct addr *where, int64_t until, s
 		r->wait_index = 0;
 		return -1;
 	}
-	/* A record that is not this job's tells more than that it has been withdrawn since. */
+	/* That a record belonged to another job is more useful than that it has been withdrawn
+	 * since. */
 	if (!value.index && !r->strange)
 		snprintf(r->trouble, sizeof r->trouble, "no record %s in the store %s", r->key,
 		         r->conf.url);
-	int ok = value.index ? record_decode(r, value.data, value.len, &rec, err) : 0;
+	int ok = read_record(r, &value, &rec, err);
 	if (value.index)
 		r->strange = !ok;
 	free(value.data);

@@ -10,22 +10,13 @@
 
 #include <openssl/evp.h>
 
+#include "lib/base/hex.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
 #include "lib/net/crypto.h"
 #include "lib/net/hkdf.h"
 
 #define HEX_DIGITS ((size_t)2 * SECRET_BYTES)
-
-static void hex_encode(const uint8_t *in, size_t len, char *out)
-{
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < len; i++) {
-		*out++ = digits[in[i] >> 4];
-		*out++ = digits[in[i] & 15];
-	}
-}
 
 static int hex_value(char c)
 {
@@ -50,12 +41,13 @@ int secret_generate(struct secret *s, char text[SECRET_TEXT], struct err *err)
 			return err_errno(err, ERR_RESOURCE, "random bytes");
 		got += (size_t)n;
 	}
-	hex_encode(s->key, sizeof s->key, text);
+	hex_text(s->key, sizeof s->key, text);
 	memcpy(text + HEX_DIGITS, "\n", 2);
 	return 0;
 }
 
-/* Messages say what was found by its length and position alone: it may be a secret all the same. */
+/* Messages describe the text only by length and position, because it may be a secret
+ * nevertheless. */
 static int parse(struct secret *s, const char *text, size_t len, const char *origin,
                  struct err *err)
 {
@@ -88,7 +80,7 @@ int secret_from_text(struct secret *s, const char *hex, const char *origin, stru
 	return parse(s, hex, strnlen(hex, HEX_DIGITS + 2), origin, err);
 }
 
-/* One byte more than a secret can have: what is longer shows. */
+/* One byte more than a secret can have, so that a longer text is detected. */
 #define READ_MAX (HEX_DIGITS + 2)
 
 int secret_from_file(struct secret *s, const char *path, struct err *err)
@@ -115,7 +107,8 @@ static int write_synced(int fd, const char *text)
 {
 	if (write_all(fd, text, strlen(text)) < 0)
 		return -1;
-	/* What can't be synced (a pipe's end named in /dev/fd) has been written all the same. */
+	/* A descriptor that cannot be synced (a pipe's end named in /dev/fd) has the bytes
+	 * nevertheless. */
 	return io_retry(fsync(fd)) < 0 && errno != EINVAL && errno != EROFS ? -1 : 0;
 }
 
@@ -126,7 +119,7 @@ int secret_write_file(const char *path, const char *text, struct err *err)
 		return err_set(err, ERR_OUTPUT, "%s: exists and is not overwritten", path);
 	if (fd < 0)
 		return err_errno(err, ERR_OUTPUT, "%s", path);
-	/* fchmod: the umask may have taken the owner's bits. */
+	/* fchmod: the umask may have removed the owner's bits. */
 	int failed = fchmod(fd, 0600) < 0 || write_synced(fd, text) < 0;
 	if (failed)
 		err_errno(err, ERR_OUTPUT, "%s", path);

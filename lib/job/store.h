@@ -1,15 +1,11 @@
 /*
- * The client of an HTTP key-value store that speaks the Consul KV subset (FORMATS.md): the embedded
- * server (`collctl serve`) and Consul itself. libcurl is opened at run time (dlopen), so commands
- * that need no store don't pay for it. One easy handle per store, which one thread may use at a
- * time; calls block, bounded by their deadline, and send a few requests a second at most. Bodies
- * are capped; redirects are not followed; no proxy is used, whatever the environment says: a job's
- * store is inside its network, and the address of the connection to it is the one that a rank
- * advertises.
+ * Stores: small values by key, which ranks meet at. A row each (store_NAME.c), which store.c lists
+ * by store_rows.h and chooses by the scheme of the URL. One thread may use a store at a time; calls
+ * block, bounded by their deadline.
  *
- * Errors: ERR_RENDEZVOUS naming the URL and what came back; ERR_AUTH for a refused token (401, 403)
- * and for a certificate that does not verify; ERR_RESOURCE without libcurl; ERR_USAGE for a URL
- * that can't be used (etcd+http(s):// is recognised and refused with words until it is built).
+ * Errors: ERR_RENDEZVOUS naming the URL and what came back; ERR_AUTH where the store refuses the
+ * token, or its certificate does not verify; ERR_RESOURCE where a library is lacking; ERR_USAGE for
+ * a URL that can't be used.
  */
 #ifndef COLLCTL_JOB_STORE_H
 #define COLLCTL_JOB_STORE_H
@@ -22,33 +18,47 @@
 
 #define STORE_VALUE_MAX (64u << 10) /* bytes */
 
-struct store;
+struct store_ops;
 
-/* @url: [consul+]http[s]://HOST[:PORT][/PREFIX]; PREFIX goes before every key. @token: a bearer
- * token (X-Consul-Token), or NULL. Opens no connection yet. For https the certificates of
- * CURL_CA_BUNDLE or SSL_CERT_FILE are trusted where set, else the system's. */
-struct store *store_open(const char *url, const char *token, struct err *err);
-void store_close(struct store *);
-/* Trust the certificates of the PEM file @ca_file instead. ERR_INPUT if it can't be read. */
-int store_trust(struct store *, const char *ca_file, struct err *err);
-
-/* Calls fail with ERR_OTHER, "interrupted", within a second of @asked answering true. */
-void store_interrupt(struct store *, bool (*asked)(void *ctx), void *ctx);
-/* From another thread than the one that is in a call: it asks now. */
-void store_wake(struct store *);
+struct store {
+	const struct store_ops *ops;
+	bool (*asked)(void *ctx); /* to stop; NULL: never */
+	void *asked_ctx;
+};
 
 struct store_value {
 	char *data; /* owned; free() */
 	size_t len;
-	uint64_t index; /* ModifyIndex, the cas argument; 0: the key is missing */
+	uint64_t index; /* of its last change: the cas argument; 0: the key is missing */
 };
 
-/* The answer to GET of one key, as the store's JSON: an array of one object. Base64 is decoded and
- * the sizes are checked. ERR_RENDEZVOUS. Pure: it is what a hostile store can reach. */
-int store_value_parse(struct store_value *out, const char *body, size_t len, struct err *err);
+/* As the functions below, whose contracts they keep. */
+struct store_ops {
+	const char *const *schemes; /* of URLs, "http://", in lower case; NULL behind the last */
+	struct store *(*open)(const char *url, const char *token, struct err *err);
+	void (*close)(struct store *);
+	int (*get)(struct store *, const char *key, uint64_t wait_index, struct store_value *out,
+	           uint64_t *next_wait_index, int64_t deadline, struct err *err);
+	int (*put_if)(struct store *, const char *key, const void *data, size_t len, uint64_t cas,
+	              int64_t deadline, struct err *err);
+	int (*delete_if)(struct store *, const char *key, uint64_t cas, int64_t deadline,
+	                 struct err *err);
+	int (*local_address)(struct store *, char *buf, size_t cap);
+	void (*wake)(struct store *);
+};
 
-/* Deadlines are absolute, clock_ns(). Transient failures (refused connect, 5xx) are retried with a
- * bounded back-off until the deadline. After a burst, requests are a quarter of a second apart. */
+/* Opens no connection yet. @token: the store's, or NULL. */
+struct store *store_open(const char *url, const char *token, struct err *err);
+void store_close(struct store *); /* NULL is fine */
+
+/* Calls fail with ERR_OTHER, "interrupted", within a second of @asked answering true. */
+void store_interrupt(struct store *, bool (*asked)(void *ctx), void *ctx);
+bool store_is_interrupted(const struct store *);
+/* From another thread than the one that is in a call: it asks now. */
+void store_wake(struct store *);
+
+/* Deadlines are absolute, clock_ns(). Transient failures are retried with a bounded back-off until
+ * the deadline. */
 
 /* Get @key. If @wait_index > 0, block until the key's index differs from it or the deadline (which
  * then is no error); a return does not prove a change. A missing key: 0 with out->index == 0.
@@ -63,8 +73,8 @@ int store_put(struct store *, const char *key, const void *data, size_t len, uin
 /* Delete @key if its index is still @cas (> 0). 1, also if there was none; 0: somebody has changed
  * it; -1: error. */
 int store_delete(struct store *, const char *key, uint64_t cas, int64_t deadline, struct err *err);
-/* The local address of the connection that the last call used ("192.0.2.7"), for advertising.
- * -1 before the first successful call. */
+/* The local address of the connection that the last call used ("192.0.2.7"), for advertising. -1:
+ * there is none, or no call has succeeded yet. */
 int store_local_address(struct store *, char *buf, size_t cap);
 
 #endif

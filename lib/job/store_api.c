@@ -1,5 +1,5 @@
 /*
- * The HTTP dialect of the embedded store: the Consul KV subset of FORMATS.md, on kv.h.
+ * The HTTP API of the embedded store: the Consul KV subset of FORMATS.md, on kv.h.
  */
 #include "lib/job/store_server_internal.h"
 
@@ -16,7 +16,7 @@
 #include "lib/base/json.h"
 
 #define WAIT_DEFAULT    (30 * NS_PER_SEC)
-#define WAIT_MAX        (30 * NS_PER_SEC) /* a suspended client that left is not noticed before */
+#define WAIT_MAX        (30 * NS_PER_SEC) /* a suspended client that left is not noticed earlier */
 #define SESSION_TTL_MIN (1 * NS_PER_SEC)
 #define SESSION_TTL_MAX (86400 * NS_PER_SEC)
 
@@ -27,7 +27,7 @@ struct answer {
 	const char *type;
 	const char *data;
 	size_t len;
-	bool owned;     /* data is malloc's and goes to the answer */
+	bool owned;     /* the answer takes over data, which malloc returned */
 	uint64_t index; /* X-Consul-Index, 0: none */
 	const char *allow;
 };
@@ -52,7 +52,7 @@ static enum MHD_Result send_answer(struct request *r, const struct answer *a)
 	if (!res) {
 		if (a->owned)
 			free((void *)a->data);
-		return MHD_NO; /* closes the connection */
+		return MHD_NO; /* MHD_NO closes the connection */
 	}
 	store_add_headers(res, a->type, a->index);
 	if (a->allow)
@@ -79,7 +79,7 @@ static enum MHD_Result send_bool(struct request *r, bool value)
 	return send_answer(r, &a);
 }
 
-/* Takes the reference; NULL counts as out of memory. */
+/* Takes over the reference; NULL counts as out of memory. */
 static enum MHD_Result send_json(struct request *r, json_t *json)
 {
 	struct answer a = {.status = MHD_HTTP_OK, .type = "application/json", .owned = true};
@@ -104,9 +104,9 @@ static enum MHD_Result not_allowed(struct request *r, const char *methods)
 	return send_answer(r, &a);
 }
 
-/* ---- what a request says ---- */
+/* ---- a request's arguments ---- */
 
-/* Is "?name" there, with or without a value? */
+/* Is there an argument "?name", with or without a value? */
 static bool has_arg(struct request *r, const char *name)
 {
 	return mhd.lookup_connection_value_n(r->conn, MHD_GET_ARGUMENT_KIND, name, strlen(name),
@@ -123,7 +123,7 @@ static const char *header(struct request *r, const char *name)
 	return mhd.lookup_connection_value(r->conn, MHD_HEADER_KIND, name);
 }
 
-/* "?name=N": 1; not there: 0; not a number: -1. */
+/* "?name=N": 1; no such argument: 0; not a number: -1. */
 static int number_arg(struct request *r, const char *name, uint64_t *value)
 {
 	const char *text = arg(r, name);
@@ -138,7 +138,7 @@ static int number_arg(struct request *r, const char *name, uint64_t *value)
 	return errno || *end ? -1 : 1;
 }
 
-/* "30s", "500ms", "1m", "2h", "15" (seconds), as ns; -1: none of them. */
+/* "30s", "500ms", "1m", "2h", "15" (seconds), as ns; -1: malformed. */
 static int64_t parse_duration(const char *text)
 {
 	static const struct {
@@ -209,12 +209,12 @@ static enum MHD_Result answer_get(struct request *r, const char *key, bool by_pr
 		return mhd.queue_response(r->conn, MHD_HTTP_OK, res);
 	if (full)
 		return send_text(r, MHD_HTTP_SERVICE_UNAVAILABLE,
-		                 "too many large answers are under way\n");
+		                 "too many large answers are being sent\n");
 	return send_text(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
 }
 
-/* The index of what is asked for: of a key its own, and of what is missing or a whole range that of
- * the last change of all, since any change may have been to it. */
+/* The index of a query: for a key, that of the key. For a missing key or a range, that of the last
+ * change in the store, because any change may concern it. */
 static uint64_t query_index(const struct kv *kv, const char *key, bool by_prefix)
 {
 	const struct kv_entry *e = by_prefix ? NULL : kv_find(kv, key);
@@ -236,13 +236,13 @@ static enum MHD_Result get_key(struct request *r, const char *key)
 		return send_text(r, MHD_HTTP_BAD_REQUEST, "wait is not a duration\n");
 	if (wait == 0 || wait > WAIT_MAX)
 		wait = wait ? WAIT_MAX : WAIT_DEFAULT;
-	/* An index that was never given out is another store's, or this one's before it was
-	 * restarted: whoever asks must learn that. */
+	/* An index that this store has never given out belongs to another store, or to this one
+	 * before a restart: the client must learn that. */
 	bool unchanged = seen > 0 && index <= seen && seen <= s->kv.index;
 	if (!unchanged || r->has_waited || s->stopping)
 		return answer_get(r, key, by_prefix, index);
 	if (s->nwaiters >= WAITERS_MAX)
-		return send_text(r, MHD_HTTP_TOO_MANY_REQUESTS, "too many wait\n");
+		return send_text(r, MHD_HTTP_TOO_MANY_REQUESTS, "too many clients are waiting\n");
 	return store_suspend(r, key, by_prefix, clock_ns() + wait);
 }
 
@@ -262,7 +262,7 @@ static enum MHD_Result send_result(struct request *r, enum kv_result result)
 	}
 }
 
-/* Keys are answered as JSON, which has no other text than UTF-8. */
+/* Keys are answered as JSON text, which must be UTF-8. */
 static bool is_utf8(const char *key)
 {
 	json_t *json = json_string(key);
@@ -320,7 +320,7 @@ static json_t *session_json(const struct kv_session *s)
 	                 s->deletes ? "delete" : "release");
 }
 
-/* The body of a create: false if it is none. */
+/* The body of a create: false if it is malformed. */
 static bool session_conf(const struct request *r, int64_t *ttl, bool *deletes)
 {
 	bool ok = true;
@@ -347,8 +347,10 @@ static enum MHD_Result create_session(struct request *r)
 	bool deletes = false;
 
 	if (r->len && !session_conf(r, &ttl, &deletes))
-		return send_text(r, MHD_HTTP_BAD_REQUEST,
-		                 "not {\"TTL\":\"1s...24h\",\"Behavior\":\"delete\"}\n");
+		return json_lacked_memory()
+		               ? send_json(r, NULL)
+		               : send_text(r, MHD_HTTP_BAD_REQUEST,
+		                           "not {\"TTL\":\"1s...24h\",\"Behavior\":\"delete\"}\n");
 	const struct kv_session *s = kv_session_create(&r->server->kv, ttl, deletes, clock_ns());
 	if (!s)
 		return send_text(r, MHD_HTTP_INSUFFICIENT_STORAGE, "too many sessions\n");
@@ -392,7 +394,7 @@ enum MHD_Result store_api_answer(struct request *r, const char *method, const ch
 	return send_text(r, MHD_HTTP_NOT_FOUND, "not found\n");
 }
 
-/* An answer here, before the body, is one that refuses the body. */
+/* An answer given here, before the body, refuses the body. */
 enum MHD_Result store_api_begin(struct request *r)
 {
 	const char *length = header(r, "Content-Length");
@@ -405,6 +407,6 @@ enum MHD_Result store_api_begin(struct request *r)
 		                 "a value has at most 65536 bytes\n");
 	if (!store_reserve_body(r, bytes))
 		return send_text(r, MHD_HTTP_SERVICE_UNAVAILABLE,
-		                 "too many large values are coming in\n");
+		                 "too many large values are being received\n");
 	return MHD_YES;
 }

@@ -1,8 +1,8 @@
 /*
- * Large answers to GET. A client may take ten seconds for its answer, or never read it, and a full
- * store is tens of megabytes as JSON: so clients that ask for the same get the same bytes, and all
- * such answers together have a limit, beyond which the answer is 503. Small answers, such as
- * a record of a job, are never refused.
+ * Large answers to GET. A client may take ten seconds to read its answer, or never read it, and a
+ * full store is tens of megabytes as JSON. Clients with the same query therefore share the bytes,
+ * and all large answers together have a limit, beyond which the answer is 503. Small answers, such
+ * as a job's record, are never refused.
  */
 #include "lib/job/store_server_internal.h"
 
@@ -16,8 +16,8 @@
 #include "lib/base/buf.h"
 
 #define PAGES_MAX  ((size_t)96 << 20) /* bytes of all pages: two of a full store, as JSON */
-#define PAGE_SMALL ((size_t)4 << 10)  /* not worth to be shared */
-#define ENTRY_JSON 256                /* bytes of an entry's JSON beside its key and value */
+#define PAGE_SMALL ((size_t)4 << 10)  /* not shared below this size */
+#define ENTRY_JSON 256                /* bytes of an entry's JSON besides its key and value */
 
 struct page {
 	struct page *next, **prev;
@@ -89,7 +89,7 @@ static void put_entry(struct buf *b, const struct kv_entry *e)
 	put_text(b, "}");
 }
 
-/* About how long the answer is: as long, where no key has to be escaped. */
+/* The approximate length of the answer; exact if no key has to be escaped. */
 static size_t estimate(struct kv_entry *const *entries, size_t n, enum page_kind kind)
 {
 	size_t bytes = 2;
@@ -135,7 +135,7 @@ static struct page *find(const struct store_server *s, enum page_kind kind, cons
 	return p;
 }
 
-/* A page of no users; NULL: no memory. */
+/* A page without users; NULL: no memory. */
 static struct page *make(struct store_server *s, enum page_kind kind, const char *key,
                          struct kv_entry *const *entries, size_t n, uint64_t index)
 {
@@ -178,7 +178,7 @@ static void drop(struct store_server *s, struct page *p)
 	if (p->next)
 		p->next->prev = p->prev;
 	s->page_bytes -= p->bytes;
-	mhd.destroy_response(p->response); /* freed once the last connection has done with it */
+	mhd.destroy_response(p->response); /* freed when the last connection has sent it */
 	free(p);
 }
 

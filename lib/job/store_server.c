@@ -1,16 +1,15 @@
 /*
- * HTTP around kv.h. One thread, the caller's: libmicrohttpd runs within store_server_run, and calls
- * back on_request. A blocking query is a suspended connection and a place in the list of waiters; a
- * change of its key, its time, or the end of the server resumes it, and then it is answered with
- * what there is.
+ * HTTP around kv.h. Everything runs on the caller's thread: libmicrohttpd runs within
+ * store_server_run and calls on_request. A blocking query is a suspended connection and an entry in
+ * the list of waiters. A change of its key, its time limit, or the end of the server resumes it,
+ * and it is answered with the current value.
  *
- * libmicrohttpd's own time-out counts from the last byte, so a client that sends one byte now and
- * then could keep a connection for ever. Here a connection has a deadline for its whole request and
- * for taking the whole answer; it is enforced by shutting its socket down.
+ * libmicrohttpd's own time-out counts from the last byte, so a client that sends a byte now and
+ * then could keep a connection for ever. Therefore each connection has a deadline for its whole
+ * request and one for its whole answer; the server enforces them by shutting down the socket.
  */
 #include "lib/job/store_server_internal.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -27,15 +26,16 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/base/library.h"
 #include "lib/base/private.h"
 
 #define CLIENT_TIME (10 * NS_PER_SEC) /* to send a request; to take its answer */
-#define DRAIN_TIME  (250 * NS_PER_MS) /* at the end, for the answers on their way */
+#define DRAIN_TIME  (250 * NS_PER_MS) /* at the end, for the answers that are being sent */
 #define PEM_MAX     ((size_t)1 << 20)
-#define POOL_BYTES  ((size_t)16 << 10) /* of a connection: its request's head */
+#define POOL_BYTES  ((size_t)16 << 10) /* of a connection, for its request's head */
 #define BACKLOG     512
-#define BODIES_MAX  ((size_t)16 << 20) /* bytes of all bodies that are coming in, ... */
-#define BODY_SMALL  ((size_t)4 << 10)  /* ... but for those of at most so many */
+#define BODIES_MAX  ((size_t)16 << 20) /* bytes of all bodies that are being received, ... */
+#define BODY_SMALL  ((size_t)4 << 10)  /* ... except those of at most this size */
 
 struct mhd_functions mhd;
 
@@ -44,20 +44,23 @@ static struct err mhd_missing = {.rank = ERR_RANK_SELF};
 
 static void load_mhd(void)
 {
-	void *lib = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
-
-	if (!lib) {
-		err_set(&mhd_missing, ERR_RESOURCE,
-		        "libmicrohttpd.so.12 is needed to serve a store (apt install "
-		        "libmicrohttpd12): %s",
-		        dlerror());
-		return;
-	}
-#define X(name)                                                           \
-	if (!(mhd.name = (__typeof__(mhd.name))dlsym(lib, "MHD_" #name))) \
-		err_set(&mhd_missing, ERR_RESOURCE, "libmicrohttpd.so.12 has no MHD_" #name);
-	MHD_FUNCTIONS(X)
+#define X(name) {#name, &mhd.name},
+	static const struct library_function functions[] = {MHD_FUNCTIONS(X)};
 #undef X
+	static const struct library library = {.names = {"libmicrohttpd.so.12"},
+	                                       .purpose = "to serve a store",
+	                                       .package = "libmicrohttpd12",
+	                                       .prefix = "MHD_",
+	                                       .functions = functions,
+	                                       .nfunctions = sizeof functions / sizeof *functions};
+
+	library_open(&library, &mhd_missing);
+}
+
+const char *store_server_library(void)
+{
+	pthread_once(&mhd_once, load_mhd);
+	return mhd_missing.code ? NULL : mhd.get_version();
 }
 
 /* ---- waiters ---- */
@@ -99,7 +102,7 @@ enum MHD_Result store_suspend(struct request *r, const char *key, bool by_prefix
 	return MHD_YES;
 }
 
-/* kv's: resume who waits for @key. */
+/* A callback of kv: resume those who wait for @key. */
 static void on_change(void *arg, const char *key)
 {
 	struct store_server *s = arg;
@@ -161,7 +164,7 @@ bool store_reserve_body(struct request *r, size_t len)
 
 static enum MHD_Result take_body(struct request *r, const char *data, size_t *len)
 {
-	/* Only a chunked body gets here without having named its size. */
+	/* Only a chunked body can get here without an announced size. */
 	if (*len > KV_VALUE_BYTES - r->len || !store_reserve_body(r, r->len + *len))
 		return MHD_NO;
 	char *more = realloc(r->body, r->len + *len);
@@ -185,7 +188,7 @@ static enum MHD_Result on_request(void *arg_, struct MHD_Connection *conn, const
 		return begin(arg_, conn, con_cls);
 	if (*upload_len)
 		return take_body(r, upload, upload_len);
-	/* The request is whole: from here on its time is the server's, until the answer. */
+	/* The request is complete: from now on its time is the server's, until the answer. */
 	r->client->deadline = clock_ns() + r->server->client_time;
 	return store_api_answer(r, method, url);
 }
@@ -203,7 +206,7 @@ static void on_completed(void *arg_, struct MHD_Connection *conn, void **con_cls
 		unlink_waiter(r);
 	if (r->deleted)
 		s->withdrawn = true;
-	r->client->deadline = clock_ns() + r->server->client_time; /* for the next one */
+	r->client->deadline = clock_ns() + r->server->client_time; /* for the next request */
 	s->nrequests--;
 	s->body_bytes -= r->reserved;
 	store_page_release(r);
@@ -276,19 +279,10 @@ static char *read_pem(const char *path, struct err *err)
 {
 	int fd = io_retry(open(path, O_RDONLY | O_CLOEXEC));
 	char *text = malloc(PEM_MAX);
-	size_t len = 0;
-	ssize_t n = -1;
+	ssize_t n = fd >= 0 && text ? read_full(fd, text, PEM_MAX - 1) : -1;
 
-	while (fd >= 0 && text && len < PEM_MAX - 1) {
-		n = read(fd, text + len, PEM_MAX - 1 - len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	if (text && n >= 0 && len < PEM_MAX - 1) {
-		text[len] = '\0';
+	if (n >= 0 && (size_t)n < PEM_MAX - 1) {
+		text[n] = '\0';
 		close(fd);
 		return text;
 	}
@@ -314,7 +308,7 @@ static int load_conf(struct store_server *s, const struct store_server_conf *con
 			return err_nomem(err, "the token", strlen(conf->token));
 	}
 	if (!conf->tls_cert != !conf->tls_key)
-		return err_set(err, ERR_USAGE, "--tls-cert and --tls-key are given together");
+		return err_set(err, ERR_USAGE, "--tls-cert and --tls-key must be given together");
 	if (!conf->tls_cert)
 		return 0;
 	s->cert = read_pem(conf->tls_cert, err);
@@ -339,7 +333,7 @@ static int open_listener(struct store_server *s, const char *text, struct err *e
 	return fd;
 }
 
-/* Descriptors for all who wait and some more, but never the process's last ones. */
+/* Descriptors for all waiters and some more, but never the process's last ones. */
 static unsigned connection_limit(void)
 {
 	struct rlimit files;
@@ -367,15 +361,15 @@ static int start_daemon(struct store_server *s, int listen_fd, struct err *err)
 	                             MHD_OPTION_ARRAY, s->cert ? tls : tls + 2, MHD_OPTION_END);
 	if (!s->daemon && s->cert)
 		return err_set(err, ERR_AUTH,
-		               "the store can't be served by https: a bad certificate or key, or "
-		               "a libmicrohttpd without TLS");
+		               "the store cannot serve HTTPS: a bad certificate or key, or a "
+		               "libmicrohttpd without TLS");
 	if (!s->daemon)
 		return err_set(err, ERR_RESOURCE, "libmicrohttpd does not start");
 	s->epoll_fd = mhd.get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 	return 0;
 }
 
-/* Whether a daemon that fails to start closes the socket that it was given differs by version. */
+/* libmicrohttpd versions differ in whether a daemon that fails to start closes the socket. */
 static void close_if_same(int fd, ino_t inode)
 {
 	struct stat st;
@@ -439,7 +433,7 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Do what is due, and return when the next is. */
+/* Do what is due, and return when the next timer is due. */
 static int64_t tick(struct store_server *s)
 {
 	int64_t now = clock_ns();
@@ -454,13 +448,13 @@ int store_server_run(struct store_server *s)
 	MHD_UNSIGNED_LONG_LONG own = 0;
 	bool has_own = true;
 
-	/* Bounded: a flood of requests must not keep the caller from its signals. */
+	/* Bounded, so that a flood of requests does not keep the caller from its signals. */
 	for (int round = 0; round < 16 && has_own && own == 0; round++) {
 		tick(s);
 		mhd.run(s->daemon);
 		has_own = mhd.get_timeout(s->daemon, &own) == MHD_YES;
 	}
-	/* Only now is known who has begun to wait in this run. */
+	/* Only now are all waiters of this run known. */
 	int64_t next = tick(s), now = clock_ns();
 	if (has_own)
 		next = earlier(next, now + (int64_t)(own < 1000 ? own : 1000) * NS_PER_MS);
@@ -469,7 +463,7 @@ int store_server_run(struct store_server *s)
 	return next <= now ? 0 : (int)earlier((next - now) / NS_PER_MS + 1, 3600 * 1000);
 }
 
-/* Let those who wait have their answers, and those who are being answered the rest of theirs. */
+/* Answer all waiters, and send the rest of all answers. */
 static void drain(struct store_server *s)
 {
 	int64_t deadline = clock_ns() + DRAIN_TIME;

@@ -26,6 +26,8 @@ struct store_server_conf {
 
 struct store_server;
 
+/* The version of libmicrohttpd; NULL: it can't be used. */
+const char *store_server_library(void);
 /* ERR_USAGE for an address that can't be listened on, ERR_RESOURCE for a taken port or without
  * libmicrohttpd, ERR_AUTH for certificates that can't be used. Nothing of *conf is kept. */
 struct store_server *store_server_start(const struct store_server_conf *, struct err *);

@@ -1,7 +1,6 @@
 /*
- * What the files of the embedded store share, and nobody else sees: store_server.c has the server's
- * life, its connections and who waits; store_api.c what is asked and answered,
- * store_page.c the large answers.
+ * Shared by the files of the embedded store: store_server.c (the server, its connections and
+ * waiters), store_api.c (requests and answers), store_page.c (large answers).
  */
 #ifndef COLLCTL_JOB_STORE_SERVER_INTERNAL_H
 #define COLLCTL_JOB_STORE_SERVER_INTERNAL_H
@@ -19,6 +18,7 @@
 #define WAITERS_MAX 4096
 
 #define MHD_FUNCTIONS(X)               \
+	X(get_version)                 \
 	X(start_daemon)                \
 	X(stop_daemon)                 \
 	X(run)                         \
@@ -34,8 +34,8 @@
 	X(queue_response)              \
 	X(destroy_response)
 
-/* libmicrohttpd, once it has been opened. The members have its own types, so that calls are checked
- * by the compiler. */
+/* libmicrohttpd, once it is loaded. The members have its own types, so that the compiler checks the
+ * calls. */
 #define X(name) __typeof__(MHD_##name) *name;
 struct mhd_functions {
 	MHD_FUNCTIONS(X)
@@ -57,8 +57,8 @@ struct request {
 	char *body;
 	size_t len;
 	size_t reserved;   /* of the server's body_bytes */
-	bool deleted;      /* it has deleted a key */
-	struct page *page; /* its answer, if that is one of store_page.c's */
+	bool deleted;      /* the request has deleted a key */
+	struct page *page; /* its answer, if store_page.c made it */
 	/* a blocking query */
 	struct request *next, **prev; /* prev: NULL if it is not in the list */
 	char *key;
@@ -74,7 +74,7 @@ struct store_server {
 	int nwaiters, nrequests;
 	struct page *pages;
 	size_t page_bytes; /* of all pages */
-	size_t body_bytes; /* of the bodies of requests under way, but for small ones */
+	size_t body_bytes; /* of the bodies of current requests, except small ones */
 	char *token, *cert, *cert_key;
 	struct addr addr;
 	char address[ADDR_TEXT];
@@ -83,29 +83,28 @@ struct store_server {
 	bool withdrawn, stopping;
 };
 
-/* Of one key: with all about it, its value alone. Of what begins with a key: all, the keys. */
+/* One key: its entry, or its value alone. All keys with a prefix: the entries, or the keys. */
 enum page_kind { PAGE_ENTRY, PAGE_RAW, PAGE_ENTRIES, PAGE_KEYS };
 
-/* The answer to GET of @key at @index, which is @entries. It is kept until @r has been answered.
- * NULL: no memory, or *full: there are too many bytes of large answers under way. */
+/* The answer to GET of @key at @index, made of @entries. It is kept until @r has been answered.
+ * NULL: no memory, or *full: the large answers in progress have too many bytes. */
 struct MHD_Response *store_page(struct request *r, enum page_kind kind, const char *key,
                                 struct kv_entry *const *entries, size_t n, uint64_t index,
                                 bool *full);
 void store_page_release(struct request *r); /* idempotent */
 
-/* Room for a body of @len bytes in all; false: too many are under way. */
+/* Reserve room for a body of @len bytes in all; false: the current bodies have too many bytes. */
 bool store_reserve_body(struct request *r, size_t len);
 
-/* Suspend @r until a change of @key (or of what begins with it), @until or the server's end; then
- * it is asked again, with has_waited. */
+/* Suspend @r until a change of @key (or of a key with that prefix), @until or the server's end.
+ * Then it is handled again, with has_waited. */
 enum MHD_Result store_suspend(struct request *r, const char *key, bool by_prefix, int64_t until);
 
-/* What every answer has; @index: X-Consul-Index, 0: none. */
+/* Add the headers of every answer; @index: X-Consul-Index, 0: none. */
 void store_add_headers(struct MHD_Response *res, const char *type, uint64_t index);
-/* The beginning of a request, with its headers alone: answer it, which refuses its body, or let
- * that come. */
+/* The headers of a request have arrived: answer it, which refuses its body, or accept the body. */
 enum MHD_Result store_api_begin(struct request *r);
-/* Answer the whole of a request, or suspend it. */
+/* Answer a complete request, or suspend it. */
 enum MHD_Result store_api_answer(struct request *r, const char *method, const char *url);
 
 #endif

@@ -1,5 +1,5 @@
 #include "lib/base/json.h"
-#include "lib/job/store.h"
+#include "lib/job/store_http.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -25,13 +25,13 @@ static int decode(struct store_value *out, const char *text, size_t len, struct 
 	if (!data)
 		return err_nomem(err, "the store's value", len / 4 * 3 + 1);
 	int n = EVP_DecodeBlock(data, (const unsigned char *)text, (int)len);
-	/* EVP_DecodeBlock skips blanks around the text, which are no base64 here. */
+	/* EVP_DecodeBlock skips blanks around the text; here they are not valid base64. */
 	if (n < 0 || (size_t)n != len / 4 * 3 || (size_t)n - pad > STORE_VALUE_MAX) {
 		free(data);
 		return err_set(err, ERR_RENDEZVOUS, "a value that is not base64, or is too large");
 	}
 	out->len = (size_t)n - pad;
-	data[out->len] = '\0'; /* for those who print it */
+	data[out->len] = '\0'; /* for callers that print it */
 	out->data = (char *)data;
 	return 0;
 }
@@ -46,7 +46,7 @@ static int take_value(struct store_value *out, const json_t *entry, struct err *
 	if (!json_is_null(value) && !json_is_string(value))
 		return err_set(err, ERR_RENDEZVOUS, "an answer without Value");
 	out->index = (uint64_t)json_integer_value(index);
-	if (json_is_null(value)) /* how Consul writes an empty one */
+	if (json_is_null(value)) /* Consul writes an empty value as null */
 		return 0;
 	return decode(out, json_string_value(value), json_string_length(value), err);
 }

@@ -8,7 +8,7 @@ struct entry {
 	struct view name, value;
 };
 
-/* A str of the wire as a view of its bytes. */
+/* A string of the wire format as a view of its bytes. */
 static struct view view_text(struct view *v)
 {
 	size_t len = view_u16(v);
@@ -16,7 +16,7 @@ static struct view view_text(struct view *v)
 	return p ? view_of(p, len) : (struct view){0};
 }
 
-/* False: none is left, or *page has failed. */
+/* False: no entry is left, or *page is malformed. */
 static bool next_entry(struct view *page, struct entry *e)
 {
 	if (!view_left(page))
@@ -26,7 +26,7 @@ static bool next_entry(struct view *page, struct entry *e)
 	return !page->failed;
 }
 
-/* As memcmp; what is a beginning of the other comes first. */
+/* As memcmp; a prefix comes first. */
 static int order(struct view a, struct view b)
 {
 	size_t na = view_left(&a), nb = view_left(&b), n = na < nb ? na : nb;
@@ -34,7 +34,8 @@ static int order(struct view a, struct view b)
 	return diff ? diff : (na > nb) - (na < nb);
 }
 
-/* Entries in the order of their names to the end, and none behind the one that fills the page. */
+/* Is the page a list of entries in the order of their names, with none after the one that fills
+ * it? */
 static bool well_formed(struct view page)
 {
 	const uint8_t *start = page.p;
@@ -47,7 +48,7 @@ static bool well_formed(struct view page)
 	return !page.failed && !view_left(&page);
 }
 
-/* As view_str, with an ellipsis where it is cut. */
+/* As view_str, with an ellipsis where the text is cut. */
 static void show(struct view text, char *out, size_t cap)
 {
 	size_t n = view_left(&text), end;
@@ -65,7 +66,7 @@ static void show(struct view text, char *out, size_t cap)
 		memcpy(out + end, "...", 4);
 }
 
-/* The first entry in which two pages that are not the same differ. */
+/* Find the first entry in which two different pages differ. */
 static void find(struct view a, struct view b, struct table_difference *out)
 {
 	struct entry ea = {0}, eb = {0};

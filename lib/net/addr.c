@@ -31,8 +31,7 @@ static int parse_port(const char *s, int *port)
 	return 0;
 }
 
-/* What may stand in a host name or a numeric address; bytes above ASCII are left to the resolver.
- */
+/* The characters of host names and numeric addresses; the resolver judges bytes above ASCII. */
 static bool host_char(unsigned char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -55,8 +54,8 @@ static bool is_ipv6(const char *s, size_t len)
 	return inet_pton(AF_INET6, buf, &in6) == 1;
 }
 
-/* The host of @text as [*host, *host + *len); returns what follows it: ":PORT", "" or NULL where
- * the form is none of ours. */
+/* The host of @text as [*host, *host + *len). Returns the text after it: ":PORT" or ""; NULL:
+ * malformed. */
 static const char *find_host(const char *text, const char **host, size_t *len)
 {
 	*host = text;
@@ -93,7 +92,8 @@ int addr_split(const char *text, char *host, size_t cap, int *port, struct err *
 		return err_set(err, ERR_USAGE, "%.80s...: the host name is too long", text);
 	for (size_t i = 0; i < len; i++)
 		if (!host_char((unsigned char)start[i]))
-			return err_set(err, ERR_USAGE, "%s: '%c' in a host name", text, start[i]);
+			return err_set(err, ERR_USAGE, "%s: '%c' is not allowed in a host name",
+			               text, start[i]);
 	if (*rest && parse_port(rest + 1, port) < 0)
 		return err_set(err, ERR_USAGE, "%s: the port is not a number from 0 to 65535",
 		               text);
@@ -102,7 +102,7 @@ int addr_split(const char *text, char *host, size_t cap, int *port, struct err *
 	return 0;
 }
 
-/* @src as IPv4 where it is an IPv4 peer of a dual-stack socket (::ffff:192.0.2.7). */
+/* @src as IPv4, if it is an IPv4 peer of a dual-stack socket (::ffff:192.0.2.7). */
 static struct addr unmapped(const struct addr *src)
 {
 	struct addr a = *src;
@@ -143,7 +143,7 @@ static int any_address(struct addr *a, int port)
 	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	memset(a, 0, sizeof *a);
-	if (fd >= 0) { /* a dual-stack socket takes both families */
+	if (fd >= 0) { /* a dual-stack socket accepts both families */
 		close(fd);
 		memcpy(&a->sa, &in6, sizeof in6);
 		a->len = sizeof in6;
@@ -172,7 +172,7 @@ int addr_resolve(struct addr *a, const char *host, int port, bool passive, struc
 		return any_address(a, port);
 	if (!*host)
 		return err_set(err, ERR_USAGE, ":%d: an address to connect to needs a host", port);
-	/* Else a port without a host would be taken for an IPv4 address: 7700 for 0.0.30.20. */
+	/* Otherwise a port without a host would count as an IPv4 address: 7700 as 0.0.30.20. */
 	if (host[strspn(host, "0123456789")] == '\0')
 		return err_set(err, ERR_USAGE, "'%s' is not an address: expected HOST:PORT%s%s%s",
 		               host, passive ? " or :" : "", passive ? host : "",
@@ -205,7 +205,7 @@ void addr_set_port(struct addr *a, int port)
 
 /* ---- this machine's addresses ---- */
 
-/* The bytes of the address proper. */
+/* The bytes of the IP address. */
 static const uint8_t *ip_bytes(const struct addr *a, size_t *len)
 {
 	if (a->sa.ss_family == AF_INET6) {
@@ -232,7 +232,7 @@ static bool is_loopback(const struct addr *a)
 	return ip_bytes(a, &len)[0] == 127;
 }
 
-/* The address of an interface's row, if it is one of IP. */
+/* The address of an interface entry, if it is an IP address. */
 static bool iface_addr(const struct ifaddrs *i, struct addr *a)
 {
 	if (!i->ifa_addr)
@@ -319,8 +319,8 @@ static int listen_at(const struct addr *a, int backlog)
 
 	if (fd < 0)
 		return -1;
-	/* A port of the kernel's choice is free; with SO_REUSEADDR it could be one that another
-	 * socket has bound and not yet listens on. */
+	/* A port that the kernel chooses is free; with SO_REUSEADDR it could be one that another
+	 * socket has bound and does not listen on yet. */
 	if (addr_port(a))
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 	if (a->sa.ss_family == AF_INET6)
@@ -333,7 +333,7 @@ static int listen_at(const struct addr *a, int backlog)
 	return -1;
 }
 
-/* errno is kept, for callers that treat a taken port in a way of their own. */
+/* errno is kept for callers that handle a taken port themselves. */
 static int listen_failed(const struct addr *a, int lo, int hi, int errnum, struct err *err)
 {
 	char text[ADDR_TEXT];
@@ -343,7 +343,7 @@ static int listen_failed(const struct addr *a, int lo, int hi, int errnum, struc
 		err_set(err, ERR_RESOURCE, "%s: no free port from %d to %d", text, lo, hi);
 	errno = errnum;
 	if (lo == hi || !port_is_taken(errnum))
-		err_errno(err, listen_code(errnum), "can't listen on %s", text);
+		err_errno(err, listen_code(errnum), "cannot listen on %s", text);
 	return -1;
 }
 
@@ -379,7 +379,7 @@ struct cidr {
 	int bits;
 };
 
-/* "10.0.0.0/8", or a plain address, which is a network of one. */
+/* "10.0.0.0/8", or a plain address, which is a network of one address. */
 static bool parse_cidr(const char *spec, struct cidr *c)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -423,7 +423,7 @@ static bool in_cidr(const struct cidr *c, const struct addr *a)
 	return rest == 0 || ((x[whole] ^ y[whole]) >> (8 - rest)) == 0;
 }
 
-/* Which of an interface's addresses to take: IPv4 first, link-local last. */
+/* The order in which an interface's addresses are preferred: IPv4 first, link-local last. */
 static int preference(const struct addr *a)
 {
 	if (a->sa.ss_family == AF_INET)
@@ -447,8 +447,7 @@ static int no_iface(const char *spec, const struct ifaddrs *list, struct err *er
 		at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", last);
 	}
 	return err_set(err, ERR_USAGE,
-	               "%s: no interface that is up has this name or address; "
-	               "there are: %s",
+	               "%s: no active interface has this name or address; the active ones are: %s",
 	               spec, at ? names : "none");
 }
 

@@ -34,13 +34,13 @@ bool addr_is_any(const struct addr *);                         /* 0.0.0.0 or [::
 bool addr_is_local(const struct addr *);   /* loopback, or an interface of this machine has it */
 bool addr_name_is_local(const char *host); /* resolves to a local address; may ask the resolver */
 
-/* A listening TCP socket, non-blocking, close-on-exec, SO_REUSEADDR. Port 0: the kernel's choice;
+/* A listening TCP socket, non-blocking, close-on-exec, SO_REUSEADDR. Port 0: the kernel chooses;
  * if @lo > 0: the first free port of lo..hi. @addr is updated with the port. ERR_USAGE for an
- * address that is not this machine's or a port that needs privileges, else ERR_RESOURCE; errno says
- * which. */
+ * address of another machine or a port that needs privileges, else ERR_RESOURCE; errno gives the
+ * cause. */
 int addr_listen(struct addr *addr, int lo, int hi, int backlog, struct err *);
 /* An address of the interface @spec (name, or CIDR like 10.0.0.0/8): IPv4 before IPv6 before
- * link-local. ERR_USAGE, with the names that there are. */
+ * link-local. ERR_USAGE, with the names of the active interfaces. */
 int addr_of_iface(struct addr *, const char *spec, struct err *);
 
 #endif

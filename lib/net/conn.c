@@ -33,7 +33,7 @@ int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), v
 	c->ctx = ctx;
 	if (c->fd < 0)
 		return 0;
-	if (c->loop) /* its edges may have been seen by the former owner */
+	if (c->loop) /* the former owner may have consumed the edge events */
 		return loop_mod(loop, &c->watch, EVENTS, err);
 	c->watch = (struct loop_watch){.fd = c->fd, .fn = conn_event, .ctx = c};
 	if (loop_add(loop, &c->watch, EVENTS, err) < 0)
@@ -85,8 +85,8 @@ ssize_t conn_sock_readv(struct conn *c, struct iovec *iov, int n, struct err *er
 		c->readable = false;
 		return 0;
 	}
-	/* Less than was asked for is all there was: the next byte makes an edge. An end has made
-	 * its own. */
+	/* A short read means that no more bytes are there, and the next byte causes an edge event.
+	 * The end of the stream has caused its own. */
 	if ((size_t)got < iov_total(iov, n) && c->loop && !c->hung_up)
 		c->readable = false;
 	c->wire_in += (uint64_t)got;
@@ -114,8 +114,8 @@ ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct 
 	return put;
 }
 
-/* The machine's congestion control may pace (bbr does, also on loopback, where it only costs): a
- * connection that does not leave the machine takes one that does not. Best effort. */
+/* A congestion control that paces (bbr does, even on loopback) costs time within one machine: such
+ * a connection gets another one. Best effort. */
 static void unpace(int fd)
 {
 	struct addr here = {.len = sizeof here.sa}, there = {.len = sizeof there.sa};
@@ -131,7 +131,8 @@ int64_t conn_round_trip(const struct conn *c)
 	socklen_t len = sizeof info;
 	if (c->fd < 0 || getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
 		return 0;
-	return ((int64_t)info.tcpi_rtt + 4 * (int64_t)info.tcpi_rttvar) * 1000; /* from us */
+	/* The kernel gives microseconds. */
+	return ((int64_t)info.tcpi_rtt + 4 * (int64_t)info.tcpi_rttvar) * 1000;
 }
 
 bool conn_unanswered(const struct conn *c)
@@ -163,8 +164,7 @@ int conn_sock_connected(struct conn *c, struct err *err)
 
 void conn_sock_end(struct conn *c)
 {
-	(void)shutdown(c->fd,
-	               SHUT_WR); /* a connection that is lost by now is the reader's to find */
+	(void)shutdown(c->fd, SHUT_WR); /* if the connection is lost by now, the reader finds out */
 }
 
 void conn_sock_drain(struct conn *c)
@@ -180,7 +180,7 @@ int conn_sock_dial(const struct addr *to, struct err *err)
 	int fd = socket(to->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return err_errno(err, ERR_RESOURCE, "socket");
-	/* An interrupted connect goes on: the next one says so. */
+	/* An interrupted connect continues: the next call reports its result. */
 	if (io_retry(connect(fd, (const struct sockaddr *)&to->sa, to->len)) == 0 ||
 	    errno == EINPROGRESS || errno == EALREADY || errno == EISCONN)
 		return fd;

@@ -1,9 +1,9 @@
 /*
  * A connection: a byte stream between two ranks, non-blocking. Three kinds behind one small
  * interface: TLS 1.3 with a pre-shared key, plain TCP in checksummed frames, and in-memory rings
- * for tests. Each detects corruption (ERR_INTEGRITY) and tells an announced end (CONN_END) from a
- * connection that was cut (ERR_PEER_LOST or, where the stream just stops, ERR_INTEGRITY). The end
- * that detects corruption sends an alert, so that the other end reports ERR_INTEGRITY too.
+ * for tests. Each detects corruption (ERR_INTEGRITY) and distinguishes an announced end (CONN_END)
+ * from a connection that was cut (ERR_PEER_LOST or, if the stream just stops, ERR_INTEGRITY). The
+ * side that detects corruption sends an alert, so that the other side reports ERR_INTEGRITY too.
  *
  * Sockets are watched edge-triggered: `readable` and `writable` stay set until a call finds
  * nothing, so a reader that stops in the middle loses nothing and needs no re-arming; bytes that
@@ -26,18 +26,18 @@ struct conn;
 
 struct conn_ops {
 	const char *name; /* "tls", "tcp", "memory" */
-	bool sums;        /* it checksums its bytes itself */
+	bool sums;        /* it has checksums for its bytes */
 	/* Connect and authenticate. 1: done; 0: not yet; -1: error. */
 	int (*handshake)(struct conn *, struct err *);
 	/* Up to @n bytes. > 0: how many; 0: none now; -1: error; CONN_END. */
 	ssize_t (*read)(struct conn *, void *buf, size_t n, struct err *);
 	/* Accept up to @n bytes of @buf. > 0: how many; 0: none now; -1: error. A connection has
-	 * room for 8 bytes, one element, at least: an exchange in place counts on it. What was not
-	 * accepted must be offered again first, unchanged (a frame may have been begun over it). */
+	 * room for at least 8 bytes, one element: an exchange in place depends on it. The next call
+	 * must offer the bytes that were not accepted, unchanged (a frame may contain them). */
 	ssize_t (*write)(struct conn *, const void *buf, size_t n, struct err *);
-	/* Push out what was accepted. 1: all is with the kernel; 0: not yet; -1: error. */
+	/* Send the accepted bytes. 1: the kernel has them all; 0: not yet; -1: error. */
 	int (*flush)(struct conn *, struct err *);
-	/* Announce the end of what this side sends, and flush. As flush. */
+	/* Announce the end of this side's stream, and flush. Returns as flush does. */
 	int (*end)(struct conn *, struct err *);
 	void (*free)(struct conn *);
 };
@@ -48,11 +48,11 @@ struct conn {
 	struct loop_watch watch;
 	int fd;
 	bool readable, writable;
-	bool hung_up;   /* the end of what comes is there, or near: read until it is met */
-	bool cut;       /* with ERR_INTEGRITY of read: the stream just stopped, unannounced */
-	bool alerted;   /* with ERR_INTEGRITY: the peer says that what it received was corrupt */
-	bool connected; /* the TCP connection was established; what fails later may be a fault of
-	                 * the path that a new connection does not meet */
+	bool hung_up;   /* the peer has ended its stream: read to the end */
+	bool cut;       /* with ERR_INTEGRITY of read: the stream stopped without its end */
+	bool alerted;   /* with ERR_INTEGRITY: the peer reports that it received corrupt bytes */
+	bool connected; /* the TCP connection was established; a later failure may be a fault of
+	                 * the path that a new connection avoids */
 	uint64_t wire_in, wire_out; /* bytes read from and written to the socket */
 	/* Called when the connection may have become readable or writable. */
 	void (*on_ready)(void *ctx);
@@ -80,11 +80,11 @@ static inline int conn_end(struct conn *c, struct err *err)
 	return c->ops->end(c, err);
 }
 
-/* Watch the socket of @c on @loop; on_ready and ctx may be changed later at any time. Watching
- * again hands it over: the new owner is called for what has come before as well. */
+/* Watch the socket of @c on @loop; on_ready and ctx may be changed later at any time. A second call
+ * passes it to a new owner, whose on_ready is also called for earlier events. */
 int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), void *ctx,
                struct err *err);
-void conn_free(struct conn *c); /* NULL is fine; closes the socket */
+void conn_free(struct conn *c); /* closes the socket; @c may be NULL */
 
 /* For the kinds over sockets: recv and sendmsg with EINTR, counting and readable/writable kept.
  * > 0; 0: would block; -1: error, ERR_PEER_LOST; recv: CONN_END at the end of the stream. */
@@ -92,20 +92,20 @@ struct iovec;
 ssize_t conn_sock_readv(struct conn *c, struct iovec *iov, int n, struct err *err);
 ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct err *err);
 
-/* How long an answer may take that is not late, ns: TCP's own estimate, which grows with the queues
- * on the way. 0: not known. */
+/* How long an answer may take without being late, ns: TCP's estimate, which grows with the queues
+ * on the path. 0: not known. */
 int64_t conn_round_trip(const struct conn *c);
 
-/* Does the system send the same bytes again and again, for nobody acknowledges them? (It is not so
- * where the peer has no room for more.) */
+/* Does the system retransmit bytes that the peer's machine does not acknowledge? (False if the peer
+ * only has no room for more.) */
 bool conn_unanswered(const struct conn *c);
 
 /* Has connect() ended? 1: yes (and paths within this machine are made unpaced); 0: not yet; -1:
  * refused or lost. */
 int conn_sock_connected(struct conn *c, struct err *err);
-/* Nothing more is sent: a peer that waits for bytes of a length that was corrupted learns it. */
+/* Shut down sending, so that a peer that waits for bytes of a corrupt length stops waiting. */
 void conn_sock_end(struct conn *c);
-/* Throw away what has come: bytes that nobody read would reset the connection at its close, and the
+/* Discard the received bytes: unread bytes would reset the connection when it is closed, and the
  * alert that was sent might be lost. */
 void conn_sock_drain(struct conn *c);
 struct addr;

@@ -6,16 +6,16 @@
 
 struct ring {
 	size_t cap, head, len, quantum;
-	uint64_t random; /* state of the stalls; 0: none */
+	uint64_t random; /* state of the random stalls; 0: no stalls */
 	bool ended;      /* the writer announced its end */
-	int ends;        /* connections that hold it */
+	int ends;        /* connections that use the ring */
 	uint8_t data[];
 };
 
 struct conn_memory {
 	struct conn conn;
 	struct ring *ring;
-	bool writer; /* simplex: nothing comes back to it */
+	bool writer; /* one direction only: nothing comes back */
 };
 
 static struct ring *ring_of(struct conn *c)
@@ -23,7 +23,7 @@ static struct ring *ring_of(struct conn *c)
 	return ((struct conn_memory *)c)->ring;
 }
 
-/* xorshift64: every third call or so stalls. */
+/* xorshift64: about every third call stalls. */
 static bool stalls(struct ring *r)
 {
 	if (!r->random)

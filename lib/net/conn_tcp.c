@@ -1,14 +1,14 @@
 /*
  * Plain TCP in frames (--insecure): {u32 length, u32 sequence, u64 XXH3-64 of the payload, u32 low
  * half of the XXH3-64 of the header before it}, then the payload. A frame of length END announces
- * the end, one of length ALERT that its sender has received corrupt bytes. The header has a sum of
- * its own so that no length is waited for that nobody sent. A corrupt, repeated, missing or
- * oversized frame is ERR_INTEGRITY; nothing is allocated from its length. What arrived before a
- * connection was lost is read first: it may say why.
+ * the end; one of length ALERT says that its sender has received corrupt bytes. The header has its
+ * own checksum, so that a corrupt length is not waited for. A corrupt, repeated, missing or
+ * oversized frame is ERR_INTEGRITY; nothing is allocated from its length. Bytes that arrived before
+ * a connection was lost are read first: they may contain the reason.
  *
  * Writing is zero-copy: the header and the caller's bytes go out in one sendmsg. Reading goes
- * straight into the caller's memory, but for the head of a frame, which arrives in a small stage
- * together with the header so that a small message costs one system call.
+ * directly into the caller's memory, except for the head of a frame, which arrives together with
+ * the header in a small stage, so that a small message costs one system call.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +19,11 @@
 #include "lib/base/buf.h"
 #include "lib/net/conn.h"
 
-#define SUMMED 16 /* bytes of the header that its own sum covers */
+#define SUMMED 16 /* bytes of the header that its checksum covers */
 #define HEADER (SUMMED + 4)
-#define STAGE  (4096 + 4 * HEADER) /* a frame of 4 KiB comes whole, and is seen to be all */
+#define STAGE  (4096 + 4 * HEADER) /* more than a frame of 4 KiB: its read is a short one */
 #define END    UINT32_MAX
-#define ALERT  (UINT32_MAX - 1) /* what the sender of this frame received was corrupt */
+#define ALERT  (UINT32_MAX - 1) /* the sender of this frame received corrupt bytes */
 
 struct conn_tcp {
 	struct conn conn;
@@ -32,14 +32,14 @@ struct conn_tcp {
 	uint32_t out_seq;
 	uint8_t out_header[HEADER];
 	size_t out_header_left;
-	size_t out_left; /* payload bytes of the frame under way that the kernel has not taken */
+	size_t out_left; /* payload bytes of the current frame that the kernel has not taken */
 	bool out_ending, out_ended;
 	/* reading */
 	uint32_t in_seq;
-	size_t in_left; /* payload bytes of the frame under way still to come */
+	size_t in_left; /* payload bytes of the current frame still to come */
 	uint64_t in_sum;
 	bool in_frame, in_ended;
-	struct err in_lost; /* the connection is gone: told once all that came is read */
+	struct err in_lost; /* why the connection was lost; reported after all bytes are read */
 	XXH3_state_t *in_hash;
 	uint8_t stage[STAGE];
 	size_t stage_pos, stage_len;
@@ -71,7 +71,7 @@ static void begin_frame(struct conn_tcp *c, uint32_t length, uint64_t sum)
 	c->out_header_left = HEADER;
 }
 
-/* Send what is left of the header and @n bytes of payload. Returns payload bytes, or -1. */
+/* Send the rest of the header and @n bytes of payload. Returns payload bytes, or -1. */
 static ssize_t send_frame(struct conn_tcp *c, const void *payload, size_t n, struct err *err)
 {
 	struct iovec iov[2] = {
@@ -132,7 +132,7 @@ static int tcp_end(struct conn *conn, struct err *err)
 	return flushed;
 }
 
-/* A gate that expects TLS answers a plain peer with the alert "protocol version", which can't be
+/* A gate that expects TLS answers a plain peer with the alert "protocol version", which cannot be
  * the beginning of a first frame. */
 static int check_alert(const struct conn_tcp *c, struct err *err)
 {
@@ -141,7 +141,7 @@ static int check_alert(const struct conn_tcp *c, struct err *err)
 	    memcmp(c->stage + c->stage_pos, alert, sizeof alert) != 0)
 		return 0;
 	return err_set(err, ERR_AUTH,
-	               "the peer speaks TLS only: this rank runs with --insecure, it does not");
+	               "the peer uses TLS: this rank has --insecure, the peer does not");
 }
 
 static int parse_header(struct conn_tcp *c, const uint8_t *h, struct err *err)
@@ -170,7 +170,8 @@ static int parse_header(struct conn_tcp *c, const uint8_t *h, struct err *err)
 	return 0;
 }
 
-/* @n payload bytes have arrived at @p: account for them and check the frame where it ends. */
+/* @n payload bytes have arrived at @p: add them to the checksum, and check it at the end of the
+ * frame. */
 static int took_payload(struct conn_tcp *c, const void *p, size_t n, struct err *err)
 {
 	XXH3_64bits_update(c->in_hash, p, n);
@@ -196,7 +197,7 @@ static ssize_t read_stage(struct conn_tcp *c, uint8_t *buf, size_t n, struct err
 	return took_payload(c, buf, len, err) < 0 ? -1 : (ssize_t)len;
 }
 
-/* Fill the stage behind what it holds, > 0: something came. */
+/* Read more bytes into the stage. > 0: some have arrived. */
 static ssize_t fill_stage(struct conn_tcp *c, struct err *err)
 {
 	memmove(c->stage, c->stage + c->stage_pos, c->stage_len - c->stage_pos);
@@ -209,8 +210,8 @@ static ssize_t fill_stage(struct conn_tcp *c, struct err *err)
 	return check_alert(c, err) < 0 ? -1 : got;
 }
 
-/* The rest of a frame that is too large for the stage: straight into the caller's memory, and the
- * next header with it. */
+/* Read the rest of a frame that is too large for the stage directly into the caller's memory,
+ * together with the next header. */
 static ssize_t read_direct(struct conn_tcp *c, uint8_t *buf, size_t n, struct err *err)
 {
 	size_t len = n < c->in_left ? n : c->in_left;
@@ -238,7 +239,7 @@ static ssize_t cut_short(struct conn_tcp *c, size_t done, ssize_t got, struct er
 	return err_set(err, c->in_lost.code, "%s", c->in_lost.text);
 }
 
-/* Tell the peer that what it sent arrived corrupt, unless a frame is under way. */
+/* Tell the peer that its data arrived corrupt, unless a frame is being sent. */
 static void send_alert(struct conn_tcp *c)
 {
 	struct err ignored = {0};

@@ -1,7 +1,7 @@
 /*
- * TLS connections. OpenSSL writes into a memory ring, which goes out in large sends: a send per
- * 16 KiB record would cost a third more time. It reads ahead in large pieces into its own buffer,
- * decrypts there, and copies out what is asked for.
+ * TLS connections. OpenSSL writes into a memory ring, which is sent in large pieces: a send per 16
+ * KiB record would cost a third more time. OpenSSL reads ahead in large pieces into its own buffer,
+ * decrypts there, and copies out the bytes that the caller asks for.
  */
 #include <limits.h>
 #include <openssl/err.h>
@@ -17,7 +17,7 @@
 
 #define RING_DEFAULT    (256u << 10)
 #define RECORD          16384u
-#define RECORD_OVERHEAD 64u /* header, type, tag and some: more than any suite here adds */
+#define RECORD_OVERHEAD 64u /* header, type, tag and reserve: more than any suite here adds */
 
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
 
@@ -34,15 +34,15 @@ struct conn_tls {
 	bool connecting, established, in_ended;
 	bool out_ending;
 	bool socket_ended; /* recv has seen the end of the stream */
-	bool peer_plain;   /* the first byte was no TLS record's */
+	bool peer_plain;   /* the first byte did not belong to a TLS record */
 	bool saw_first;
-	uint32_t records; /* written under the current key */
+	uint32_t records; /* written with the current key */
 	char identity[TLS_IDENTITY_MAX + 1];
 	uint8_t key[TLS_KEY_BYTES];
 	tls_find_key *find;
 	void *find_ctx;
-	struct err sock_err; /* what went wrong below OpenSSL */
-	struct err in_lost;  /* reading has failed: told once all that came is read */
+	struct err sock_err; /* the error below OpenSSL */
+	struct err in_lost;  /* why reading failed; reported after all bytes are read */
 	size_t ring_cap, ring_head, ring_len; /* head: the first byte to send */
 	uint8_t ring[];
 };
@@ -81,7 +81,7 @@ static int bio_read(BIO *bio, char *data, size_t n, size_t *got)
 		c->socket_ended = true;
 	if (len <= 0)
 		return 0;
-	if (!c->saw_first) { /* alert, handshake: 21, 22 */
+	if (!c->saw_first) { /* 21: alert, 22: handshake */
 		c->saw_first = true;
 		c->peer_plain = data[0] < 20 || data[0] > 23;
 	}
@@ -123,13 +123,13 @@ static BIO_METHOD *ring_method(void)
 
 static SSL_SESSION *session_of(SSL *ssl, const uint8_t key[TLS_KEY_BYTES])
 {
-	static const unsigned char suite[2] = {0x13, 0x01}; /* SHA-256, as both suites have it */
+	static const unsigned char suite[2] = {0x13, 0x01}; /* SHA-256, the hash of both suites */
 	const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, suite);
 	SSL_SESSION *s = SSL_SESSION_new();
 	if (s && cipher && SSL_SESSION_set1_master_key(s, key, TLS_KEY_BYTES) &&
 	    SSL_SESSION_set_cipher(s, cipher) &&
 	    SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION) &&
-	    SSL_SESSION_set_timeout(s, LONG_MAX)) /* else a jump of the wall clock ends it */
+	    SSL_SESSION_set_timeout(s, LONG_MAX)) /* a jump of the wall clock must not end it */
 		return s;
 	SSL_SESSION_free(s);
 	return NULL;
@@ -152,8 +152,7 @@ static int find_session(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSI
 	*session = NULL;
 	if (len > TLS_IDENTITY_MAX || memchr(id, 0, len) ||
 	    c->find(c->find_ctx, id, len, c->key) < 0)
-		return !memory_lacked(); /* unknown: the handshake goes on without a key, and fails
-		                          */
+		return !memory_lacked(); /* unknown: without a key the handshake fails */
 	memcpy(c->identity, id, len);
 	c->identity[len] = '\0';
 	*session = session_of(ssl, c->key);
@@ -169,8 +168,8 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
 	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION |
 	                                 SSL_OP_NO_RENEGOTIATION | SSL_OP_CLEANSE_PLAINTEXT);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	/* With VERIFY_PEER OpenSSL 3.0 fails a PSK server with "session id context uninitialized".
-	 */
+	/* With VERIFY_PEER, OpenSSL 3.0 fails a PSK server with "session id context
+	 * uninitialized". */
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_quiet_shutdown(ctx, 0);
@@ -192,9 +191,10 @@ struct tls *tls_new(struct err *err)
 		t->server = context_new(TLS_server_method());
 		t->method = ring_method();
 	}
-	/* Where memory was lacking, OpenSSL may go on with less: without some algorithms, say. */
+	/* If memory is lacking, OpenSSL may continue with less, for example without some
+	 * algorithms. */
 	if (!t || !t->client || !t->server || !t->method || memory_lacked()) {
-		crypto_failed(err, ERR_RESOURCE, "TLS could not be set up");
+		crypto_failed(err, ERR_RESOURCE, "cannot set up TLS");
 		tls_free(t);
 		return NULL;
 	}
@@ -221,15 +221,15 @@ void tls_carry_data(struct tls *t)
 
 /* ---- the connection ---- */
 
-/* A handshake has failed. The key, the job or the protocol is wrong where the peer says so
- * (ERR_AUTH); anything else is a fault of the path, which a new connection may not meet. */
+/* A handshake has failed. If the peer reports it, the key, the job or the protocol is wrong
+ * (ERR_AUTH); any other failure is a fault of the path, and a new connection may succeed. */
 static int handshake_error(struct conn_tls *c, unsigned long e, struct err *err)
 {
 	int reason = ERR_GET_REASON(e);
 	if (c->peer_plain)
 		return err_set(err, ERR_AUTH,
-		               "the peer does not speak TLS: was it started with --insecure, or is "
-		               "it no collctl?");
+		               "the peer does not use TLS: was it started with --insecure, or is "
+		               "it not collctl?");
 	if (reason == SSL_R_BINDER_DOES_NOT_VERIFY || reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER)
 		return err_set(err, ERR_AUTH,
 		               "the secrets differ: give every rank the same job secret");
@@ -239,8 +239,7 @@ static int handshake_error(struct conn_tls *c, unsigned long e, struct err *err)
 		               "rank?");
 	if (reason == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION)
 		return err_set(err, ERR_AUTH,
-		               "the peer does not speak TLS: it runs with --insecure, this rank "
-		               "does not");
+		               "the peer does not use TLS: it has --insecure, this rank does not");
 	if (c->socket_ended || e == 0)
 		return err_set(err, ERR_PEER_LOST,
 		               "the connection was closed during the TLS handshake");
@@ -250,7 +249,7 @@ static int handshake_error(struct conn_tls *c, unsigned long e, struct err *err)
 	               ERR_reason_error_string(e));
 }
 
-/* What failed, in words. OpenSSL reports a received alert as 1000 + its number. */
+/* Describe the failure. OpenSSL reports a received alert as 1000 + its number. */
 static int tls_error(struct conn_tls *c, int code, struct err *err)
 {
 	unsigned long e = ERR_peek_last_error();
@@ -311,7 +310,7 @@ static int tls_handshake(struct conn *conn, struct err *err)
 		int ret = SSL_do_handshake(c->ssl);
 		int why = SSL_get_error(c->ssl, ret);
 		struct err flush_err = {0};
-		int flushed = tls_flush(conn, &flush_err); /* an alert must get out as well */
+		int flushed = tls_flush(conn, &flush_err); /* an alert must be sent too */
 		if (ret != 1 && why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE)
 			return tls_error(c, ERR_AUTH, err);
 		if (flushed < 0) {
@@ -338,7 +337,7 @@ static ssize_t tls_read(struct conn *conn, void *buf, size_t n, struct err *err)
 		return CONN_END;
 	if (!conn->readable && !SSL_has_pending(c->ssl))
 		return 0;
-	ERR_clear_error(); /* what succeeds adds nothing */
+	ERR_clear_error(); /* a call that succeeds adds no error */
 	while (done < n) {
 		size_t got = 0;
 		if (SSL_read_ex(c->ssl, (uint8_t *)buf + done, n - done, &got)) {
@@ -353,7 +352,7 @@ static ssize_t tls_read(struct conn *conn, void *buf, size_t n, struct err *err)
 		else {
 			struct err ignored = {0};
 			tls_error(c, ERR_INTEGRITY, &c->in_lost);
-			(void)tls_flush(conn, &ignored); /* OpenSSL's alert */
+			(void)tls_flush(conn, &ignored); /* sends OpenSSL's alert */
 			conn_sock_drain(conn);
 		}
 		return done ? (ssize_t)done : tls_read(conn, buf, n, err);
@@ -367,7 +366,7 @@ static ssize_t tls_write(struct conn *conn, const void *buf, size_t n, struct er
 	size_t done = 0;
 	ERR_clear_error();
 	while (done < n) {
-		/* A record goes in whole or is not begun, so SSL_write never wants a retry. */
+		/* SSL_write takes a record as a whole or not at all, so it never wants a retry. */
 		size_t room = c->ring_cap - c->ring_len;
 		if (room < RECORD + 2 * RECORD_OVERHEAD) {
 			int flushed = tls_flush(conn, err);
@@ -416,7 +415,7 @@ static void tls_conn_free(struct conn *conn)
 
 static const struct conn_ops tls_ops = {
         .name = "tls",
-        .sums = true, /* every record has its tag */
+        .sums = true, /* every record has a tag */
         .handshake = tls_handshake,
         .read = tls_read,
         .write = tls_write,

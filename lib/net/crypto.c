@@ -35,22 +35,21 @@ void crypto_watch_memory(void)
 
 int crypto_begin(struct err *err)
 {
-	/* What it starts with NULL: where the default context could not be made, every later call
-	 * would use half of one. */
+	/* If the default context could not be created, every later call with NULL would use a
+	 * half-made one. */
 	if (!OSSL_LIB_CTX_get0_global_default())
-		return err_set(err, ERR_RESOURCE, "out of memory: OpenSSL could not be started");
+		return err_set(err, ERR_RESOURCE, "out of memory: cannot start OpenSSL");
 	EVP_MD *md = EVP_MD_fetch(NULL, "SHA256", NULL);
 	EVP_MD_free(md);
-	return md && !memory_lacked()
-	               ? 0
-	               : crypto_failed(err, ERR_RESOURCE, "OpenSSL could not be started");
+	return md && !memory_lacked() ? 0
+	                              : crypto_failed(err, ERR_RESOURCE, "cannot start OpenSSL");
 }
 
 bool crypto_lacked_memory(void)
 {
 	unsigned long e;
 	bool lacked = memory_lacked();
-	/* Other reasons may lie on top of that one. */
+	/* Other errors may be on top of that one. */
 	while ((e = ERR_get_error()) != 0)
 		lacked |= ERR_GET_REASON(e) == ERR_R_MALLOC_FAILURE;
 	return lacked;

@@ -11,111 +11,111 @@
 
 #define PATIENCE (10 * NS_PER_SEC)
 
-/* Accepted in one turn. A source's cap is more than twice as much, so that a connection's first
- * bytes are looked at before as many others have come as evict it. */
-#define ACCEPTS 16
-#define RESTING (100 * NS_PER_MS)
+/* Connections accepted in one turn. A source's limit is more than twice as high, so the first bytes
+ * of a connection are read before later connections can evict it. */
+#define ACCEPTS      16
+#define ACCEPT_PAUSE (100 * NS_PER_MS)
 
-struct stranger {
+struct pending {
 	struct gate *gate;
 	struct conn *conn;
 	struct addr from;
 	struct loop_timer patience;
-	bool greeted; /* the first byte has been looked at */
+	bool protocol_checked; /* the first byte has been looked at */
 	bool authenticated;
 	uint8_t opening[GATE_OPENING];
 	size_t have;
-	struct stranger *next, **prev; /* oldest first */
+	struct pending *next, **prev; /* oldest first */
 };
 
 struct gate {
 	struct gate_conf conf;
+	struct transport_edge edge;
+	const struct transport *transport;
 	struct loop_watch watch;
-	struct loop_timer resting;
-	struct stranger *oldest, **newest;
+	struct loop_timer resume_timer;
+	struct pending *oldest, **newest;
 	int count;
+	bool accepting, closed; /* closed while it accepts: accepting frees it */
 	char refusal[160];
 };
 
-static void detach(struct stranger *s)
+static void detach(struct pending *p)
 {
-	loop_timer_stop(&s->patience);
-	*s->prev = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
+	loop_timer_stop(&p->patience);
+	*p->prev = p->next;
+	if (p->next)
+		p->next->prev = p->prev;
 	else
-		s->gate->newest = s->prev;
-	s->gate->count--;
+		p->gate->newest = p->prev;
+	p->gate->count--;
 }
 
-static void drop(struct stranger *s)
+static void drop(struct pending *p)
 {
-	detach(s);
-	conn_free(s->conn);
-	free(s);
+	detach(p);
+	conn_free(p->conn);
+	free(p);
 }
 
-static void lost_patience(void *ctx)
+static void on_patience_over(void *ctx)
 {
 	drop(ctx);
 }
 
-/* Whoever speaks the other kind of protocol (TLS to a plain listener, or the reverse) is told by
- * the one message that both understand, a TLS alert "protocol version": its user learns at once
- * that one side has --insecure. 1: go on; 0: nothing has come; -1: drop. */
-static int greet(struct stranger *s, struct err *err)
+/* If the peer speaks the other protocol (TLS to a plain listener, or the reverse), answer with the
+ * one message that both understand, a TLS alert "protocol version": the user learns at once that
+ * only one side has --insecure. 1: continue; 0: nothing has arrived; -1: drop. */
+static int check_protocol(struct pending *p, struct err *err)
 {
 	static const uint8_t alert[] = {21, 3, 3, 0, 2, 2, 70};
 	uint8_t first;
-	ssize_t got = io_retry(recv(s->conn->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT));
+	const char *why;
+	ssize_t got = io_retry(recv(p->conn->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT));
 	if (got < 0 && errno == EAGAIN)
 		return 0;
 	if (got <= 0)
 		return -1;
-	bool speaks_tls = first == 22;
-	s->greeted = true;
-	if (speaks_tls == (s->gate->conf.tls != NULL))
+	p->protocol_checked = true;
+	why = p->gate->transport->refuse(first);
+	if (!why)
 		return 1;
-	/* What is left unread at the close would reset the connection, and the alert might be lost.
-	 */
+	/* Unread bytes at the close would reset the connection, and the alert might be lost. */
 	uint8_t unread[4096];
 	for (int i = 0; i < 16; i++)
-		if (io_retry(recv(s->conn->fd, unread, sizeof unread, MSG_DONTWAIT)) <= 0)
+		if (io_retry(recv(p->conn->fd, unread, sizeof unread, MSG_DONTWAIT)) <= 0)
 			break;
-	(void)io_retry(send(s->conn->fd, alert, sizeof alert, MSG_NOSIGNAL | MSG_DONTWAIT));
-	return err_set(err, ERR_AUTH,
-	               speaks_tls ? "one with TLS came: this rank has --insecure, does another not?"
-	                          : "one without TLS came: has a rank --insecure?");
+	(void)io_retry(send(p->conn->fd, alert, sizeof alert, MSG_NOSIGNAL | MSG_DONTWAIT));
+	return err_set(err, ERR_AUTH, "%p", why);
 }
 
-/* How far a stranger has proved that it belongs here. A TLS identity is known only with a binder
- * that verifies. */
-static int standing(const struct stranger *s)
+/* The proof so far that a connection belongs to the job. */
+static int progress_of(const struct pending *p)
 {
-	if (!s->greeted)
+	if (!p->protocol_checked)
 		return 0;
-	return s->gate->conf.tls && tls_identity(s->conn)[0] ? 2 : 1;
+	return p->gate->transport->identity && *p->gate->transport->identity(p->conn) ? 2 : 1;
 }
 
 /* 1: the opening record is complete; 0: not yet; -1: drop. */
-static int hear(struct stranger *s, struct err *err)
+static int read_opening(struct pending *p, struct err *err)
 {
-	if (!s->greeted) {
-		int ret = greet(s, err);
+	if (!p->protocol_checked) {
+		int ret = check_protocol(p, err);
 		if (ret <= 0)
 			return ret;
 	}
-	if (!s->authenticated) {
-		int ret = conn_handshake(s->conn, err);
+	if (!p->authenticated) {
+		int ret = conn_handshake(p->conn, err);
 		if (ret <= 0)
 			return ret;
-		s->authenticated = true;
+		p->authenticated = true;
 	}
-	while (s->have < GATE_OPENING) {
-		ssize_t got = conn_read(s->conn, s->opening + s->have, GATE_OPENING - s->have, err);
+	while (p->have < GATE_OPENING) {
+		ssize_t got = conn_read(p->conn, p->opening + p->have, GATE_OPENING - p->have, err);
 		if (got <= 0)
 			return got < 0 ? -1 : 0;
-		s->have += (size_t)got;
+		p->have += (size_t)got;
 	}
 	return 1;
 }
@@ -126,45 +126,47 @@ static void tell_lacking(const struct gate *g, const struct err *err)
 		g->conf.lacking(g->conf.ctx, err);
 }
 
-static void stranger_ready(void *ctx)
+static void on_pending_ready(void *ctx)
 {
-	struct stranger *s = ctx;
-	struct gate *g = s->gate;
+	struct pending *p = ctx;
+	struct gate *g = p->gate;
 	struct err err = {0};
-	int ret = hear(s, &err);
+	int ret = read_opening(p, &err);
 	if (ret == 0)
 		return;
 	if (ret < 0) {
 		tell_lacking(g, &err);
 		bool refused = err.code == ERR_AUTH || err.code == ERR_INTEGRITY;
-		if (refused && s->greeted && !s->authenticated)
+		if (refused && p->protocol_checked && !p->authenticated)
 			snprintf(g->refusal, sizeof g->refusal, "%.150s", err.text);
-		drop(s);
+		drop(p);
 		return;
 	}
-	detach(s);
-	s->conn->on_ready = NULL;
-	g->conf.admit(g->conf.ctx, s->conn, s->opening, &s->from);
-	free(s);
+	detach(p);
+	p->conn->on_ready = NULL;
+	g->conf.admit(g->conf.ctx, p->conn, p->opening, &p->from);
+	free(p);
 }
 
-/* Does it come from the same address as @from, whatever the port? */
-static bool same_source(const struct stranger *s, const struct addr *from)
+/* Does it come from the address @from, with any port? */
+static bool same_source(const struct pending *p, const struct addr *from)
 {
-	struct addr a = s->from, b = *from;
+	struct addr a = p->from, b = *from;
 	addr_set_port(&a, 0);
 	addr_set_port(&b, 0);
 	return a.len == b.len && memcmp(&a.sa, &b.sa, a.len) == 0;
 }
 
-/* Who makes room, of all or of those from the address @from: who has proved least, and of these the
- * oldest. An honest handshake takes milliseconds, and so outlives who holds a place by silence. */
+/* Make room: of all pending connections, or those from @from, drop the one that has proved least,
+ * the oldest first. An honest handshake takes milliseconds, so it outlives connections that are
+ * silent. */
 static void evict(struct gate *g, const struct addr *from)
 {
-	struct stranger *victim = NULL;
-	for (struct stranger *s = g->oldest; s; s = s->next)
-		if ((!from || same_source(s, from)) && (!victim || standing(s) < standing(victim)))
-			victim = s;
+	struct pending *victim = NULL;
+	for (struct pending *p = g->oldest; p; p = p->next)
+		if ((!from || same_source(p, from)) &&
+		    (!victim || progress_of(p) < progress_of(victim)))
+			victim = p;
 	if (victim)
 		drop(victim);
 }
@@ -172,83 +174,91 @@ static void evict(struct gate *g, const struct addr *from)
 static int from_source(const struct gate *g, const struct addr *from)
 {
 	int n = 0;
-	for (const struct stranger *s = g->oldest; s; s = s->next)
-		n += same_source(s, from);
+	for (const struct pending *p = g->oldest; p; p = p->next)
+		n += same_source(p, from);
 	return n;
 }
 
-static void receive_stranger(struct gate *g, int fd, const struct addr *from)
+static void add_pending(struct gate *g, int fd, const struct addr *from)
 {
 	struct err err = {0};
 	if (from_source(g, from) >= g->conf.per_source)
-		evict(g, from); /* a source pays itself */
+		evict(g, from); /* at its limit, a source loses one connection */
 	else if (g->count >= g->conf.slots)
 		evict(g, NULL);
-	struct stranger *s = calloc(1, sizeof *s);
-	if (!s)
-		err_nomem(&err, "a connection", sizeof *s);
+	struct pending *p = calloc(1, sizeof *p);
+	if (!p)
+		err_nomem(&err, "a connection", sizeof *p);
 	else
-		s->conn = g->conf.tls ? tls_accept(g->conf.tls, fd, g->conf.find, g->conf.ctx,
-		                                   g->conf.buffer, &err)
-		                      : conn_tcp_new(fd, &err);
-	if (!s || !s->conn) {
+		p->conn = g->transport->accept(&g->edge, fd, &err);
+	if (!p || !p->conn) {
 		tell_lacking(g, &err);
 		close(fd);
-		free(s);
+		free(p);
 		return;
 	}
-	s->gate = g;
-	s->from = *from;
-	s->prev = g->newest;
-	*g->newest = s;
-	g->newest = &s->next;
+	p->gate = g;
+	p->from = *from;
+	p->prev = g->newest;
+	*g->newest = p;
+	g->newest = &p->next;
 	g->count++;
-	s->patience = (struct loop_timer){.fn = lost_patience, .ctx = s};
-	loop_timer_set(g->conf.loop, &s->patience, clock_ns() + g->conf.patience);
-	if (conn_watch(s->conn, g->conf.loop, stranger_ready, s, &err) < 0) {
-		drop(s);
+	p->patience = (struct loop_timer){.fn = on_patience_over, .ctx = p};
+	loop_timer_set(g->conf.loop, &p->patience, clock_ns() + g->conf.patience);
+	if (conn_watch(p->conn, g->conf.loop, on_pending_ready, p, &err) < 0) {
+		drop(p);
 		return;
 	}
-	/* Most have spoken, or have gone, by now: look before others come. */
-	s->conn->readable = s->conn->writable = true;
-	stranger_ready(s);
+	/* Most connections have sent bytes, or are gone, by now: read before others arrive. */
+	p->conn->readable = p->conn->writable = true;
+	on_pending_ready(p);
 }
 
-static void knock(void *ctx, uint32_t events);
+static void on_accept(void *ctx, uint32_t events);
 
-static void rested(void *ctx)
+static void resume_accept(void *ctx)
 {
 	struct gate *g = ctx;
 	struct err ignored = {0};
 	(void)loop_add(g->conf.loop, &g->watch, EPOLLIN, &ignored);
 }
 
-/* No descriptor is left, and no stranger to take one from: look again later, not all the time. */
-static void rest(struct gate *g)
+/* No descriptor is left, and there is no pending connection to drop: accept again after a pause. */
+static void pause_accept(struct gate *g)
 {
 	loop_del(g->conf.loop, &g->watch);
-	g->resting = (struct loop_timer){.fn = rested, .ctx = g};
-	loop_timer_set(g->conf.loop, &g->resting, clock_ns() + RESTING);
+	g->resume_timer = (struct loop_timer){.fn = resume_accept, .ctx = g};
+	loop_timer_set(g->conf.loop, &g->resume_timer, clock_ns() + ACCEPT_PAUSE);
 }
 
-static void knock(void *ctx, uint32_t events)
+static void accept_some(struct gate *g)
 {
-	struct gate *g = ctx;
-	(void)events;
-	for (int i = 0; i < ACCEPTS; i++) { /* the rest at the next turn: others want one too */
+	/* The others wait for the next turn, because other sockets need one too. */
+	for (int i = 0; i < ACCEPTS && !g->closed; i++) {
 		struct addr from = {.len = sizeof from.sa};
 		int fd = accept4(g->conf.fd, (struct sockaddr *)&from.sa, &from.len,
 		                 SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0)
-			receive_stranger(g, fd, &from);
+			add_pending(g, fd, &from);
 		else if ((errno == EMFILE || errno == ENFILE || errno == ENOMEM) && g->oldest)
 			evict(g, NULL);
 		else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-			rest(g);
+			pause_accept(g);
 			return;
 		} else if (errno != EINTR && errno != ECONNABORTED)
 			return;
 	}
+}
+
+static void on_accept(void *ctx, uint32_t events)
+{
+	struct gate *g = ctx;
+	(void)events;
+	g->accepting = true;
+	accept_some(g);
+	g->accepting = false;
+	if (g->closed)
+		free(g);
 }
 
 struct gate *gate_open(const struct gate_conf *conf, struct err *err)
@@ -260,10 +270,13 @@ struct gate *gate_open(const struct gate_conf *conf, struct err *err)
 		return NULL;
 	}
 	g->conf = *conf;
+	g->edge = (struct transport_edge){
+	        .tls = conf->tls, .buffer = conf->buffer, .find = conf->find, .ctx = conf->ctx};
+	g->transport = transport_of(&g->edge);
 	g->newest = &g->oldest;
 	if (!g->conf.patience)
 		g->conf.patience = PATIENCE;
-	g->watch = (struct loop_watch){.fd = conf->fd, .fn = knock, .ctx = g};
+	g->watch = (struct loop_watch){.fd = conf->fd, .fn = on_accept, .ctx = g};
 	if (loop_add(conf->loop, &g->watch, EPOLLIN, err) == 0)
 		return g;
 	close(conf->fd);
@@ -277,10 +290,17 @@ void gate_close(struct gate *g)
 		return;
 	while (g->oldest)
 		drop(g->oldest);
-	loop_timer_stop(&g->resting);
+	loop_timer_stop(&g->resume_timer);
 	loop_del(g->conf.loop, &g->watch);
 	close(g->conf.fd);
-	free(g);
+	g->closed = true;
+	if (!g->accepting)
+		free(g);
+}
+
+const char *gate_identity(const struct gate *g, const struct conn *conn)
+{
+	return g->transport->identity ? g->transport->identity(conn) : NULL;
 }
 
 const char *gate_last_refusal(const struct gate *g)
@@ -298,17 +318,17 @@ int gate_local_addr(const struct gate *g, struct addr *out, struct err *err)
 
 int greeting_advance(struct greeting *g, struct conn *conn, struct err *err)
 {
-	if (!g->shaken) {
+	if (!g->authenticated) {
 		int ret = conn_handshake(conn, err);
 		if (ret <= 0)
 			return ret;
-		g->shaken = true;
+		g->authenticated = true;
 	}
-	while (g->said < GATE_OPENING) {
-		ssize_t put = conn_write(conn, g->opening + g->said, GATE_OPENING - g->said, err);
+	while (g->sent < GATE_OPENING) {
+		ssize_t put = conn_write(conn, g->opening + g->sent, GATE_OPENING - g->sent, err);
 		if (put <= 0)
 			return (int)put;
-		g->said += (size_t)put;
+		g->sent += (size_t)put;
 	}
 	return conn_flush(conn, err);
 }

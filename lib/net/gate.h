@@ -1,15 +1,15 @@
 /*
- * The gate of a listening socket: it accepts strangers, authenticates them and reads their opening
- * record; what passes is handed on, what does not is dropped and never disturbs the job. A stranger
- * costs one of a bounded number of slots for a bounded time (10 seconds); when all are taken, who
- * has proved least goes, the oldest first. Nothing that a stranger says is used before the
- * handshake.
+ * The gate of a listening socket: it accepts connections, authenticates them and reads their
+ * opening record. It passes valid connections to the owner and drops the others, which never
+ * affect the job. A pending connection takes one of a bounded number of slots for a bounded time
+ * (10 seconds). When all slots are taken, the gate drops the connection that has proved least, the
+ * oldest first. It uses nothing that a connection sends before the handshake.
  */
 #ifndef COLLCTL_NET_GATE_H
 #define COLLCTL_NET_GATE_H
 
 #include "lib/net/addr.h"
-#include "lib/net/tls.h"
+#include "lib/net/transport.h"
 
 #define GATE_OPENING 64 /* bytes of the record that every connection begins with (PROTOCOL.md) */
 
@@ -19,34 +19,36 @@ struct gate_conf {
 	struct tls *tls; /* NULL: plain frames (--insecure) */
 	tls_find_key *find;
 	size_t buffer;    /* of each connection, as in tls_accept */
-	int slots;        /* strangers at a time, and of these from one address: never below the */
-	int per_source;   /* job's size, for a whole job may sit behind one address */
-	int64_t patience; /* ns that a stranger may take; 0: 10 s */
-	/* @conn is authenticated and has said @opening; the callee owns it from here. */
+	int slots;        /* pending connections, and those of one address: at least the job's */
+	int per_source;   /* size, because all ranks may have the same address */
+	int64_t patience; /* ns that a connection may be pending; 0: 10 s */
+	/* @conn is authenticated and has sent @opening; the callee owns it from here. */
 	void (*admit)(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
 	              const struct addr *from);
-	/* Memory is lacking here for somebody who came and is turned away. NULL: nobody asks. */
+	/* The gate dropped a connection because memory ran out. May be NULL. */
 	void (*lacking)(void *ctx, const struct err *err);
 	void *ctx; /* of find, admit and lacking */
 };
 
 struct gate;
 
-/* The other side of the gate: authenticate, say the opening record. 1: said; 0: not yet; -1. */
+/* The dialler's side: authenticate and send the opening record. 1: sent; 0: not yet; -1. */
 struct greeting {
 	uint8_t opening[GATE_OPENING];
-	bool shaken;
-	size_t said;
+	bool authenticated;
+	size_t sent;
 };
 int greeting_advance(struct greeting *, struct conn *conn, struct err *err);
 
 struct gate *gate_open(const struct gate_conf *, struct err *err);
-/* Stop listening and drop whoever has not been admitted. NULL is fine. */
+/* Stop listening and drop the pending connections. @gate may be NULL. */
 void gate_close(struct gate *);
-/* Why the last stranger was turned away after speaking the right protocol ("the secrets differ
- * ..."), or "". */
+/* The proven identity of an admitted connection. NULL: its transport proves none. */
+const char *gate_identity(const struct gate *, const struct conn *);
+/* Why the gate last refused a connection that used the right protocol ("the secrets differ ..."),
+ * or "". */
 const char *gate_last_refusal(const struct gate *);
-/* The address that it listens on. */
+/* The address on which it listens. */
 int gate_local_addr(const struct gate *, struct addr *out, struct err *err);
 
 #endif

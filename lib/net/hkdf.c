@@ -4,13 +4,13 @@
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 
-/* The salt is the version of the key schedule: another version derives other keys. */
+/* The salt is the version of the key schedule: other versions derive other keys. */
 static const char salt[] = "collctl 1";
 
 int hkdf(const uint8_t *key, size_t key_len, const void *info, size_t info_len, uint8_t *out,
          size_t out_len)
 {
-	/* The casts drop const for an interface that only reads. */
+	/* The casts remove const: this interface only reads. */
 	OSSL_PARAM params[] = {
 	        OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)"SHA256", 0),
 	        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)key, key_len),

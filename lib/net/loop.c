@@ -7,10 +7,10 @@
 #include "lib/base/clock.h"
 
 #define BATCH   64
-#define CROWDED 16 /* full batches in a row that timers wait for */
+#define CROWDED 16 /* timers wait for this many full batches in a row */
 
-#define SHARED_NS 4000      /* a yield that takes longer let somebody else run */
-#define HOMING_NS NS_PER_MS /* not to fight the scheduler */
+#define SHARED_NS 4000      /* if a yield takes longer, another thread ran */
+#define HOMING_NS NS_PER_MS /* at most once in this time, for the scheduler's sake */
 
 int loop_init(struct loop *l, struct err *err)
 {
@@ -86,7 +86,7 @@ static int64_t first_timer(const struct loop *l, int64_t deadline)
 	return deadline;
 }
 
-/* The timer that is due first of those armed before this round; NULL: none. */
+/* The timer that is due first, of those set before this round; NULL: none. */
 static struct loop_timer *due_timer(const struct loop *l, int64_t now)
 {
 	struct loop_timer *due = NULL;
@@ -96,7 +96,7 @@ static struct loop_timer *due_timer(const struct loop *l, int64_t now)
 	return due;
 }
 
-/* A timer's function may stop or set any timer, so the list is walked anew after each. */
+/* A timer's function may stop or set any timer, so the search begins anew after each. */
 static void run_timers(struct loop *l)
 {
 	int64_t now = clock_ns();
@@ -120,7 +120,7 @@ void loop_home(struct loop *l, int index)
 			l->home = cpu;
 }
 
-/* Best effort: where it fails the thread stays where it is. */
+/* Best effort: if it fails, the thread stays on its processor. */
 static void go_home(struct loop *l, int64_t now)
 {
 	cpu_set_t allowed, home;
@@ -142,8 +142,8 @@ static void yield(struct loop *l)
 		go_home(l, now);
 }
 
-/* Peers on the same machine answer within microseconds: yield to them a few times before paying
- * for a sleep and a wake-up, but never spin against them. */
+/* Peers on the same machine answer within microseconds: yield to them a few times before a sleep,
+ * which costs a wake-up, but never spin against them. */
 static int wait_events(struct loop *l, struct epoll_event *batch, int64_t deadline)
 {
 	for (int i = 0; deadline > 0 && i < l->yields; i++) {
@@ -157,7 +157,7 @@ static int wait_events(struct loop *l, struct epoll_event *batch, int64_t deadli
 		return epoll_wait(l->epfd, batch, BATCH, -1);
 	int64_t left = deadline - clock_ns();
 	int ms = 0;
-	if (left > 0) /* rounded up, or the last fraction of a millisecond would be spun through */
+	if (left > 0) /* rounded up: no spinning through the last fraction of 1 ms */
 		ms = left > 3600 * NS_PER_SEC ? 3600000 : (int)((left + NS_PER_MS - 1) / NS_PER_MS);
 	return epoll_wait(l->epfd, batch, BATCH, ms);
 }
@@ -176,7 +176,7 @@ int loop_turn(struct loop *l, int64_t deadline, struct err *err)
 			w->fn(w->ctx, batch[i].events);
 	}
 	l->batch_len = 0;
-	/* A full batch may have left events unseen: timers wait for the next turns, but not for
+	/* A full batch may have left events unread: timers wait for the next turns, but not for
 	 * ever. */
 	l->crowded = n == BATCH ? l->crowded + 1 : 0;
 	if (l->timers && l->crowded % CROWDED == 0)

@@ -1,8 +1,8 @@
 /*
  * The event loop: epoll and a few timers, one thread. Descriptors are watched edge-triggered where
- * the watcher asks for it; timers run only after the events of the same turn, so that a process
- * that was stopped and goes on sees what its peers sent before it judges them late. Those that are
- * due run in the order of their times; one that is armed meanwhile waits for the next turn.
+ * the watcher asks for it. Timers run after the events of the same turn, so that a process that was
+ * stopped and continues reads what its peers sent before it treats them as late. Due timers run in
+ * the order of their times; a timer that is armed meanwhile waits for the next turn.
  */
 #ifndef COLLCTL_NET_LOOP_H
 #define COLLCTL_NET_LOOP_H
@@ -42,10 +42,10 @@ struct loop {
 int loop_init(struct loop *, struct err *);
 void loop_release(struct loop *);
 
-/* Watch w->fd for @events (EPOLLIN | EPOLLOUT | EPOLLET ...). @w stays the caller's and must live
- * until loop_del. */
+/* Watch w->fd for @events (EPOLLIN | EPOLLOUT | EPOLLET ...). The caller owns @w and keeps it until
+ * loop_del. */
 int loop_add(struct loop *, struct loop_watch *w, uint32_t events, struct err *);
-/* Change the events. One that is ready comes again, though its edge was seen. */
+/* Change the events. An event that is ready is reported again, even if its edge was reported. */
 int loop_mod(struct loop *, struct loop_watch *w, uint32_t events, struct err *err);
 void loop_del(struct loop *, struct loop_watch *w); /* before closing the descriptor; idempotent */
 
@@ -53,15 +53,15 @@ void loop_timer_set(struct loop *, struct loop_timer *t, int64_t at); /* re-arms
 void loop_timer_stop(struct loop_timer *t);                           /* idempotent */
 
 /*
- * Ranks of one host that wake each other are drawn together by the scheduler and may share a
- * processor while others are free. From now on a thread that notices while yielding that somebody
- * else runs where it does goes to the @index-th of the processors that it may use, modulo their
- * number; it is not bound to it.
+ * The scheduler tends to put ranks of one host that wake each other on one processor while others
+ * are free. From now on, a thread that notices while yielding that another thread runs on its
+ * processor moves to the @index-th of the processors that it may use, modulo their number; it is
+ * not bound to it.
  */
 void loop_home(struct loop *, int index);
 
 /* Wait for events or the first timer, at most until @deadline (clock_ns(); INT64_MAX: for ever),
- * and dispatch them. 0: only what is there already. */
+ * and dispatch them. 0: only the events that are ready. */
 int loop_turn(struct loop *, int64_t deadline, struct err *);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
+#include "lib/base/hex.h"
 #include "lib/net/crypto.h"
 #include "lib/net/hkdf.h"
 
@@ -25,12 +26,12 @@ struct edge {
 	bool out;
 	struct conn *conn;
 	bool ready, failed;
-	/* of an edge that goes out */
+	/* of an outgoing edge */
 	struct greeting greeting;
 	struct loop_timer again; /* dials once more */
 	int64_t wait;
 	int tries;
-	struct err *last; /* how the last connection broke; NULL: none did */
+	struct err *last; /* how the last connection broke; NULL: none has */
 };
 
 struct mesh {
@@ -55,11 +56,9 @@ static void make_opening(const struct mesh *m, int from, int to, int lane, uint8
 static void make_identity(const struct mesh *m, int from, int to, int lane,
                           char text[TLS_IDENTITY_MAX + 1])
 {
-	int n = snprintf(text, TLS_IDENTITY_MAX + 1, "D1|");
-	for (int i = 0; i < MESH_SESSION_BYTES; i++)
-		n += snprintf(text + n, (size_t)(TLS_IDENTITY_MAX + 1 - n), "%02x",
-		              m->conf.session[i]);
-	snprintf(text + n, (size_t)(TLS_IDENTITY_MAX + 1 - n), "|%d|%d|%d", from, to, lane);
+	char session[2 * MESH_SESSION_BYTES + 1];
+	hex_text(m->conf.session, MESH_SESSION_BYTES, session);
+	snprintf(text, TLS_IDENTITY_MAX + 1, "D1|%s|%d|%d|%d", session, from, to, lane);
 }
 
 static int edge_key(const struct mesh *m, const char *identity, uint8_t key[TLS_KEY_BYTES])
@@ -85,7 +84,7 @@ static struct edge *edge_of(const struct mesh *m, int peer, bool out, int lane)
 	return NULL;
 }
 
-static void stands(struct edge *e)
+static void edge_ready(struct edge *e)
 {
 	const struct mesh_conf *conf = &e->mesh->conf;
 	e->mesh->missing -= !e->ready;
@@ -96,14 +95,14 @@ static void stands(struct edge *e)
 	conf->on_ready(conf->ctx);
 }
 
-/* Who is to blame if a connection to @peer fails: what is lacking is lacking here. */
+/* The rank to blame if a connection to @peer fails: for a lack of resources it is this one. */
 static int blamed(int code, int peer)
 {
 	return code == ERR_RESOURCE ? ERR_RANK_SELF : peer;
 }
 
-/* What @why means for the mesh: all have their keys from one roster, so where one does not fit,
- * what was sent did not arrive. */
+/* Describe @why. All ranks have their keys from one roster, so if a key does not fit, the bytes
+ * were corrupted on the way. */
 static void edge_err(const struct edge *e, const struct err *why, struct err *err)
 {
 	int code = why->code == ERR_AUTH ? ERR_INTEGRITY : why->code;
@@ -114,36 +113,36 @@ static void edge_err(const struct edge *e, const struct err *why, struct err *er
 	         addr_text(&e->mesh->conf.addrs[e->peer], true, text), why->text, tries);
 }
 
-static void failed(struct edge *e, const struct err *why)
+static void edge_failed(struct edge *e, const struct err *why)
 {
 	struct mesh *m = e->mesh;
 	struct err err = {0};
 	e->failed = true;
 	edge_err(e, why, &err);
-	if (m->conf.on_edge && err.code != ERR_RESOURCE) /* that is no link's fault */
+	if (m->conf.on_edge && err.code != ERR_RESOURCE) /* not the link's fault */
 		m->conf.on_edge(m->conf.edge_ctx, e->peer, e->out, e->lane, NULL, &err);
 	else if (!m->err.code)
 		m->err = err;
 	m->conf.on_ready(m->conf.ctx);
 }
 
-static void hang_up(struct edge *e)
+static void close_edge(struct edge *e)
 {
 	conn_free(e->conn);
 	e->conn = NULL;
 }
 
 /* The connection broke before it was admitted: the listener may be crowded, or bytes were corrupted
- * on the way. Dial once more a little later, unless that can't help. */
-static void broke(struct edge *e, const struct err *why)
+ * on the way. Dial again a little later, unless that cannot help. */
+static void edge_broke(struct edge *e, const struct err *why)
 {
 	bool hopeless = why->code == ERR_RESOURCE || !e->conn->connected;
-	hang_up(e);
+	close_edge(e);
 	if (!e->last)
 		e->last = malloc(sizeof *e->last);
 	e->tries++;
 	if (hopeless || !e->last) {
-		failed(e, why);
+		edge_failed(e, why);
 		return;
 	}
 	*e->last = *why;
@@ -160,15 +159,15 @@ static int await_answer(struct edge *e, struct err *err)
 		return err_set(err, ERR_PEER_LOST, "the connection was closed");
 	if (got == 1 && answer != ADMITTED)
 		return err_set(err, ERR_INTEGRITY, "an answer of type %u to the opening", answer);
-	if (got < 0 && e->conn->cut) { /* as a listener that drops it leaves it */
+	if (got < 0 && e->conn->cut) { /* a listener that drops a connection leaves it like this */
 		err_clear(err);
 		return err_set(err, ERR_PEER_LOST, "the connection was closed");
 	}
 	return (int)got;
 }
 
-/* An out edge: connect, authenticate, say the opening, wait until it is admitted. */
-static void dialling(void *ctx)
+/* An outgoing edge: connect, authenticate, send the opening, wait until it is admitted. */
+static void advance_edge(void *ctx)
 {
 	struct edge *e = ctx;
 	struct err err = {0};
@@ -176,35 +175,30 @@ static void dialling(void *ctx)
 	if (ret > 0)
 		ret = await_answer(e, &err);
 	if (ret < 0)
-		broke(e, &err);
+		edge_broke(e, &err);
 	else if (ret)
-		stands(e);
+		edge_ready(e);
 }
 
 static int dial(struct mesh *m, struct edge *e, struct err *err)
 {
-	int fd = conn_sock_dial(&m->conf.addrs[e->peer], err);
-	if (fd < 0)
-		return -1;
+	char identity[TLS_IDENTITY_MAX + 1];
+	uint8_t key[TLS_KEY_BYTES];
+	const struct transport_edge edge = {.tls = m->conf.tls,
+	                                    .buffer = m->conf.buffer,
+	                                    .to = &m->conf.addrs[e->peer],
+	                                    .identity = identity,
+	                                    .key = key};
 	e->greeting = (struct greeting){0};
 	make_opening(m, m->conf.rank, e->peer, e->lane, e->greeting.opening);
-	if (m->conf.tls) {
-		char identity[TLS_IDENTITY_MAX + 1];
-		uint8_t key[TLS_KEY_BYTES];
-		make_identity(m, m->conf.rank, e->peer, e->lane, identity);
-		if (edge_key(m, identity, key) < 0)
-			crypto_failed(err, ERR_RESOURCE, "HKDF failed");
-		else
-			e->conn = tls_dial(m->conf.tls, fd, identity, key, m->conf.buffer, err);
-		OPENSSL_cleanse(key, sizeof key);
-	} else {
-		e->conn = conn_tcp_new(fd, err);
-	}
-	if (!e->conn) {
-		close(fd);
+	make_identity(m, m->conf.rank, e->peer, e->lane, identity);
+	if (m->conf.tls && edge_key(m, identity, key) < 0)
+		return crypto_failed(err, ERR_RESOURCE, "HKDF failed");
+	e->conn = transport_of(&edge)->dial(&edge, err);
+	OPENSSL_cleanse(key, sizeof key);
+	if (!e->conn)
 		return -1;
-	}
-	return conn_watch(e->conn, m->conf.loop, dialling, e, err);
+	return conn_watch(e->conn, m->conf.loop, advance_edge, e, err);
 }
 
 static void dial_again(void *ctx)
@@ -213,13 +207,13 @@ static void dial_again(void *ctx)
 	struct err err = {0};
 	if (dial(e->mesh, e, &err) == 0)
 		return;
-	hang_up(e);
-	failed(e, &err);
+	close_edge(e);
+	edge_failed(e, &err);
 }
 
-/* The key of an arriving edge: its identity must be, letter for letter, that of an edge that this
- * rank expects. It may have it already: the dialler has lost a connection whose answer did not
- * arrive, and dials again. */
+/* Find the key of an arriving edge: its identity must be exactly that of an edge that this rank
+ * expects. The edge may be ready already: if the answer was lost with the connection, the peer
+ * dials again. */
 static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[TLS_KEY_BYTES])
 {
 	struct mesh *m = ctx;
@@ -235,7 +229,7 @@ static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[
 	return strcmp(given, want) == 0 ? edge_key(m, want, key) : -1;
 }
 
-/* Whoever was turned away would call this rank lost. */
+/* A peer whose connection was dropped would report this rank as lost. */
 static void lacking(void *ctx, const struct err *err)
 {
 	struct mesh *m = ctx;
@@ -260,19 +254,17 @@ static void admit(void *ctx, struct conn *conn, const uint8_t *o, const struct a
 	(void)from_addr;
 	make_opening(m, from, m->conf.rank, lane, want);
 	struct edge *e = edge_of(m, from, false, lane);
-	bool named = !m->conf.tls;
-	if (m->conf.tls) {
-		char identity[TLS_IDENTITY_MAX + 1];
-		make_identity(m, from, m->conf.rank, lane, identity);
-		named = strcmp(identity, tls_identity(conn)) == 0;
-	}
-	if (!e || !named || memcmp(want, o, GATE_OPENING) != 0 || !answer(conn)) {
+	char identity[TLS_IDENTITY_MAX + 1];
+	const char *proved = gate_identity(m->gate, conn);
+	make_identity(m, from, m->conf.rank, lane, identity);
+	if (!e || (proved && strcmp(identity, proved) != 0) || memcmp(want, o, GATE_OPENING) != 0 ||
+	    !answer(conn)) {
 		conn_free(conn);
 		return;
 	}
-	hang_up(e);
+	close_edge(e);
 	e->conn = conn;
-	stands(e);
+	edge_ready(e);
 }
 
 static int edges_init(struct mesh *m, struct err *err)
@@ -324,7 +316,7 @@ struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 		if (!m->gate)
 			goto fail;
 	}
-	/* Not everybody at rank 0 first: start with the next rank. */
+	/* Start with the next rank, so that not all ranks connect to rank 0 first. */
 	int n = conf->nout, first = 0;
 	while (first < n && conf->out[first] < conf->rank)
 		first++;
@@ -335,8 +327,8 @@ struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 			if (dial(m, e, &why) == 0)
 				continue;
 			if (conf->on_edge) {
-				hang_up(e);
-				failed(e, &why);
+				close_edge(e);
+				edge_failed(e, &why);
 			} else {
 				err_rank(err, why.code, blamed(why.code, e->peer),
 				         "connection to rank %d: %s", e->peer, why.text);

@@ -1,12 +1,12 @@
 /*
- * The mesh: the connections that a rank's schedule uses, and no more. An edge is a simplex
- * connection from one rank to another for one stream; the sender dials. Each is authenticated by a
- * key of its own, HKDF(session key, "D1|session|from|to|lane"), so that none can be reflected,
- * replayed or misrouted; with --insecure it is named by its opening record alone.
+ * The mesh: the connections that a rank's schedule uses, and no others. An edge is a simplex
+ * connection from one rank to another for one stream; the sender dials. Each edge has a separate
+ * key, HKDF(session key, "D1|session|from|to|lane"), so that no connection can be reflected,
+ * replayed or misrouted; with --insecure only the opening record identifies it.
  *
- * The listener answers the opening with one byte: the edge stands for the dialler once that has
- * come. A connection that breaks before is dialled again, with a bounded back-off, for as long as
- * the owner waits; one that can't be made at all (refused, no route) is a failure at once.
+ * The listener answers the opening record with one byte; then the edge is ready for the dialler. If
+ * a connection breaks before that, the dialler dials again, with a bounded back-off, as long as the
+ * owner waits; a connection that is refused or has no route is a failure at once.
  */
 #ifndef COLLCTL_NET_MESH_H
 #define COLLCTL_NET_MESH_H
@@ -24,16 +24,16 @@ struct mesh_conf {
 	int rank, size;
 	uint8_t session[MESH_SESSION_BYTES];
 	uint8_t key[TLS_KEY_BYTES]; /* the session key */
-	const struct addr *addrs;   /* of every rank's data listener; must live as long */
-	int listen_fd;              /* becomes the mesh's; -1 where nin == 0 */
+	const struct addr *addrs;   /* of every rank's data listener; must outlive the mesh */
+	int listen_fd;              /* the mesh owns it; -1 if nin == 0 */
 	const int *out, *in;        /* peers to send to and to receive from, ascending */
 	int nout, nin;
 	int streams;
 	size_t buffer;               /* bytes of each connection's buffer; 0: default */
 	void (*on_ready)(void *ctx); /* something happened: ask mesh_state */
-	/* NULL: an edge that fails is the mesh's failure. Else told of each edge: it stands, or
-	 * (@conn NULL) it has failed, and the others go on. An edge may come to stand once more
-	 * before mesh_settle: its connection was replaced, and the former is no more. */
+	/* NULL: if an edge fails, the mesh fails. Else called for each edge that is ready or (@conn
+	 * NULL) has failed; the others continue. It may be called again for an edge before
+	 * mesh_settle: a new connection replaced the former one, which is freed. */
 	void (*on_edge)(void *ctx, int peer, bool out, int stream, struct conn *conn,
 	                const struct err *err);
 	void *ctx;      /* of on_ready */
@@ -44,20 +44,20 @@ struct mesh;
 
 struct mesh *mesh_open(const struct mesh_conf *, struct err *err);
 void mesh_close(struct mesh *);
-/* 1: every edge stands; 0: not yet; -1: one failed, err->rank the peer. */
+/* 1: every edge is ready; 0: not yet; -1: an edge failed, err->rank is the peer. */
 int mesh_state(const struct mesh *, struct err *err);
-/* The peer of an edge that does not stand yet, -1: all stand. *err, which may be NULL, if its
- * connections broke: how the last did. */
+/* The peer of an edge that is not ready yet; -1: all are ready. *err (may be NULL): how its last
+ * connection broke, if one did. */
 int mesh_missing(const struct mesh *, struct err *err);
-/* The peer of an edge on which what is sent is not acknowledged (conn_unanswered), or -1. */
+/* The peer of an edge whose bytes are not acknowledged (conn_unanswered), or -1. */
 int mesh_unanswered(const struct mesh *);
 /* How many bytes the peers' machines have acknowledged, on all edges. */
 uint64_t mesh_acknowledged(const struct mesh *);
 struct conn *mesh_conn(const struct mesh *, int peer, bool out, int stream);
-/* Every edge stands and nobody else is expected: stop listening. The connections' events are those
- * who use them to hear (on_ready). */
+/* Every edge is ready: stop listening. From now on the users of the connections handle their events
+ * (on_ready). */
 void mesh_settle(struct mesh *);
-/* Stop listening and dialling; no callback is called any more. */
+/* Stop listening and dialling; no further callback is called. */
 void mesh_stop(struct mesh *);
 
 #endif

@@ -13,9 +13,10 @@
 
 #define TLS_KEY_BYTES    32
 #define TLS_IDENTITY_MAX 128
+#define TLS_HANDSHAKE    22 /* the first byte of who speaks TLS */
 
-/* Records under one key: AES-GCM's wear out after 2^24.5 full ones (RFC 8446, 5.5), and tests want
- * to see that sooner. */
+/* Records per key: AES-GCM allows 2^24.5 full records (RFC 8446, 5.5). Tests set a smaller number.
+ */
 extern uint32_t tls_key_records;
 
 struct tls; /* the two contexts (client, server) of a process */
@@ -23,25 +24,25 @@ struct tls; /* the two contexts (client, server) of a process */
 struct tls *tls_new(struct err *err);
 void tls_free(struct tls *);
 
-/* Connections made from now on carry data, which need not be wiped from OpenSSL's read buffers as
- * the control links' messages are. */
+/* Connections made from now on carry data, which need not be wiped from OpenSSL's read buffers;
+ * messages of control links must be. */
 void tls_carry_data(struct tls *);
 
-/* Server side: the key of @identity (@len bytes, a stranger's text) into @key. 0, or -1: unknown.
- * @ctx is the connection's (tls_accept). */
+/* Server side: the key of @identity (@len bytes, not authenticated) into @key. 0, or -1: unknown.
+ * @ctx is that of tls_accept. */
 typedef int tls_find_key(void *ctx, const uint8_t *identity, size_t len,
                          uint8_t key[TLS_KEY_BYTES]);
 
-/* A connection over @fd (which becomes its own). @buffer: bytes of the write ring (0: the default,
- * 256 KiB; it counts in --memory) and of OpenSSL's read buffer. The handshake runs by
- * conn_handshake. ERR_AUTH: the peer says that the secrets differ, that it knows no such job or
- * session, or it does not speak TLS; ERR_INTEGRITY: what arrived is no valid handshake. */
+/* A connection over @fd, which it owns. @buffer: bytes of the write ring (0: the default, 256 KiB;
+ * it counts in --memory) and of OpenSSL's read buffer. conn_handshake runs the handshake. ERR_AUTH:
+ * the peer reports that the secrets differ or that it knows no such job or session, or it does not
+ * use TLS; ERR_INTEGRITY: the received bytes are not a valid handshake. */
 struct conn *tls_dial(struct tls *, int fd, const char *identity, const uint8_t key[TLS_KEY_BYTES],
                       size_t buffer, struct err *err);
 struct conn *tls_accept(struct tls *, int fd, tls_find_key *find, void *ctx, size_t buffer,
                         struct err *err);
 
-/* The identity that a client gave and whose key is known here, NUL-terminated; empty before. */
+/* The client's identity, NUL-terminated; empty until its key is found. */
 const char *tls_identity(const struct conn *);
 
 #endif

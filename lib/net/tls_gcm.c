@@ -1,8 +1,8 @@
 /*
- * The provider: see tls_gcm.h. A context holds one key; per record OpenSSL sets the nonce and, to
+ * The provider: see tls_gcm.h. A context holds one key. Per record OpenSSL sets the nonce and, to
  * decrypt, the expected tag, gives the header as associated data (an update without output), the
- * payload in one update, and finishes. ipsec-mb wants nonce and associated data together, so they
- * wait for the payload.
+ * payload in one update, and finishes. ipsec-mb takes nonce and associated data together, so both
+ * are stored until the payload comes.
  */
 #include "lib/net/tls_gcm.h"
 
@@ -31,7 +31,7 @@ static IMB_MGR *mgr;
 static OSSL_PROVIDER *standard, *wide; /* while this process uses them */
 
 struct gcm {
-	struct gcm_key_data key; /* wants alignment */
+	struct gcm_key_data key; /* must be aligned */
 	struct gcm_context_data ctx;
 	uint8_t iv[IV_BYTES], tag[TAG_BYTES], aad[AAD_MAX];
 	size_t aad_len;
@@ -92,7 +92,7 @@ static int gcm_decrypt_init(void *vctx, const unsigned char *key, size_t keylen,
 
 /* ---- a message ---- */
 
-/* A nonce serves for one message. */
+/* A nonce is valid for one message. */
 static bool begin(struct gcm *g)
 {
 	if (g->begun)
@@ -193,7 +193,7 @@ static int gcm_get(void *vctx, OSSL_PARAM params[])
 	       put_size(params, OSSL_CIPHER_PARAM_AEAD_TAGLEN, TAG_BYTES);
 }
 
-/* The expected tag; the lengths can only be what they are. */
+/* Set the expected tag. Lengths are accepted only with their fixed values. */
 static int gcm_set(void *vctx, const OSSL_PARAM params[])
 {
 	struct gcm *g = vctx;
@@ -304,9 +304,9 @@ static int provider_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in
 	return 1;
 }
 
-/* ---- is it there? ---- */
+/* ---- availability ---- */
 
-/* Do processor and operating system have AVX-512, VAES and VPCLMULQDQ? */
+/* Do the processor and the operating system support AVX-512, VAES and VPCLMULQDQ? */
 static bool has_vaes(void)
 {
 	unsigned a, b, c, d;
@@ -314,7 +314,7 @@ static bool has_vaes(void)
 	       __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 9) && (c & 1u << 10);
 }
 
-/* Its structures are those of this header's version only. */
+/* The structures are those of this header's version only. */
 static bool open_library(void)
 {
 	void *lib = dlopen("libIPSec_MB.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -339,7 +339,7 @@ static void unload(void)
 	OSSL_PROVIDER_unload(standard);
 }
 
-/* Once a provider is loaded by name, OpenSSL's own no longer comes by itself. */
+/* After a provider is loaded by name, OpenSSL no longer loads its own by itself. */
 static bool load(void)
 {
 	return OSSL_PROVIDER_add_builtin(NULL, NAME, provider_init) == 1 &&
@@ -357,11 +357,21 @@ const char *tls_gcm_properties(void)
 	return there ? "?provider=" NAME : NULL;
 }
 
+const char *tls_gcm_library(void)
+{
+	return tls_gcm_properties() ? IMB_VERSION_STR : NULL;
+}
+
 #else
 
 #include <stddef.h>
 
 const char *tls_gcm_properties(void)
+{
+	return NULL;
+}
+
+const char *tls_gcm_library(void)
 {
 	return NULL;
 }

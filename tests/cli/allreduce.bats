@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# allreduce: what comes out, by numpy, for files, shapes, inputs and ways of finding each other.
+# allreduce: results compared with numpy, for files, shapes, inputs and kinds of rendezvous.
 
 load helpers
 
@@ -166,7 +166,7 @@ load helpers
 	cmp small.0.npy small.1.npy
 	cmp small.0.npy small.2.npy
 	check_numpy --data random sum small.0.npy --in in.{0..2}.npy
-	# The order of the operands belongs to a block, and windows cut every block alike.
+	# The order of the operands depends on the block, and windows divide every block in the same way.
 	cmp out.0.npy small.0.npy
 }
 
@@ -345,7 +345,7 @@ load helpers
 @test "pipes are inputs too" {
 	make_shards 2 f32 100000
 	mkfifo late.npy
-	# shellcheck disable=SC2094 # the fifo, and what goes into it
+	# shellcheck disable=SC2094 # the FIFO and its contents
 	cat in.1.npy >late.npy &
 	STARTED+=($!)
 	collctl allreduce -n 1 <(cat in.0.npy) late.npy -o out.0.npy

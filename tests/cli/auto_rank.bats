@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --rank auto: ranks that follow from who they are, and the roots of rooted collectives.
+# --rank auto: the numbering of the ranks, and the roots of rooted collectives.
 
 load helpers
 
@@ -8,7 +8,7 @@ setup() {
 	make_secret
 }
 
-# auto_rank NAME P COMMAND [ARGS...]: one rank of P, NAME its place in PIDS and RC
+# auto_rank NAME P COMMAND [ARGS...]: one rank of P; NAME is its index in PIDS and RC
 auto_rank() {
 	local name=$1 size=$2
 	shift 2
@@ -16,7 +16,7 @@ auto_rank() {
 		--format raw --dtype u8
 }
 
-# on_host HOST COMMAND...: with another host name
+# on_host HOST COMMAND...: run it with the host name HOST
 on_host() {
 	local host=$1
 	shift
@@ -109,7 +109,7 @@ raw_inputs() {
 	assert_rank 1 0
 	assert_rank 2 0
 	assert_equal "$(cat 1.part 2.part | fold -w1 | sort | tr -d '\n')" 12
-	# One command line for all: the rank whose file exists.
+	# The same command line on all ranks: the root is the rank whose file exists.
 	mkdir here there
 	cp 12 here/file
 	for name in here there; do
@@ -121,7 +121,7 @@ raw_inputs() {
 	wait_ranks
 	assert_equal "${RC[0]} ${RC[1]}" '0 0'
 	assert_equal "$(cat here/got there/got)" 1212
-	# A pattern too.
+	# The same with a pattern.
 	for name in here there; do
 		cd "$name" || return
 		spawn_rank 1 "$COLLCTL" broadcast --raw-file --each 'f*' -o each/ -r auto -n 2 -R "$STORE" \
@@ -161,7 +161,7 @@ raw_inputs() {
 	spawn_rank 2 on_host nodea "$COLLCTL" barrier -r auto -n 4 -R "$STORE" --secret-file "$SECRET" \
 		--join-timeout 6s
 	wait_ranks
-	# Either may coordinate; the first has been told who is there.
+	# Either may coordinate; the first knows the ranks that have joined.
 	grep -qE '2 of 4 ranks have joined .*: node[ab], node[ab]; 2 are missing' 1.err || fail "$(<1.err)"
 	assert_rank 1 5
 	assert_rank 2 5

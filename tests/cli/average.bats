@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --op avg: how it is rounded, --weight, --integers. The oracle is checkpoint.py.
+# --op avg: rounding, --weight, --integers. The oracle is checkpoint.py.
 
 load helpers
 
@@ -7,7 +7,7 @@ S=safetensors
 
 ck() { "$PYTHON" -B "$HELPERS_DIR/checkpoint.py" "$@"; }
 
-# average P [OPTION...]: of in.R into out.R
+# average P [OPTION...]: average in.R into out.R
 average() {
 	local size=$1
 	shift
@@ -16,7 +16,7 @@ average() {
 
 # ---- rounding ----
 
-# in_rank_order P...: bit for bit a float64 average taken in rank order and rounded once
+# in_rank_order P...: the bits equal those of a float64 average in rank order, rounded once
 in_rank_order() {
 	local size data
 	for size; do
@@ -65,7 +65,7 @@ in_rank_order() {
 	done
 }
 
-# By their documentation.
+# diverges ALGORITHM: as `collctl algorithms` documents it
 diverges() {
 	[[ $(collctl algorithms --json | jq --arg a "$1" 'any(.[]; .collective == "allreduce" and
 		.algorithm == $a and (.restrictions | test("--allow-divergent")))') == true ]]
@@ -148,7 +148,7 @@ weighted() {
 	wait_ranks
 	assert_ranks 2 0
 	ck check allreduce avg 2 --inputs 3 --in "in.{rank}.{k}.$S" --weights 2.5,1
-	# Different numbers of inputs, each of which counts.
+	# Different numbers of inputs; each input has a weight.
 	rank 0 2 allreduce -q --no-sync --op avg --order rank in.0.{0,1,2}."$S" -o "out.0.$S"
 	rank 1 2 allreduce -q --no-sync --op avg --order rank --weight 3 "in.1.0.$S" -o "out.1.$S"
 	wait_ranks
@@ -265,7 +265,7 @@ unequal() {
 	[[ -z $(compgen -G 'new*') ]]
 	unequal reduce 1 "in.{rank}.$S"
 	unequal reduce 2 "in.{rank}.$S"
-	# Of several local inputs each one has to.
+	# Each of several local inputs must be equal.
 	run -7 --separate-stderr collctl run -n 2 -- allreduce --op avg --integers equal "in.{rank}.$S" "in.2.$S" -o "new.{rank}.$S"
 	[[ $stderr == *u16.n* ]] || fail "$stderr"
 	[[ -z $(compgen -G 'new*') ]]
@@ -284,7 +284,7 @@ unequal() {
 
 # ---- reduce-scatter ----
 
-# Each rank's part of reduce-scatter is that of allreduce.
+# Each rank's part of reduce-scatter equals that of allreduce.
 parts_as_allreduce() {
 	collctl run -n 3 -- allreduce -q --no-sync --op avg --order rank "$@" 'in.{rank}.npy' -o 'all.{rank}.npy'
 	collctl run -n 3 -- reduce-scatter -q --no-sync --op avg --order rank "$@" 'in.{rank}.npy' -o 'part.{rank}.npy'

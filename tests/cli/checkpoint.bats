@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Checkpoints: safetensors and sharded sets through allreduce, reduce and broadcast. The oracle is
-# checkpoint.py: numpy, and a reader and writer of its own.
+# checkpoint.py: numpy, and a separate reader and writer.
 
 load helpers
 
@@ -9,7 +9,7 @@ OPS=(sum prod min max avg band bor bxor land lor lxor)
 
 ck() { "$PYTHON" -B "$HELPERS_DIR/checkpoint.py" "$@"; }
 
-# Which tensors of the mixed checkpoint have the operation $1: sets SELECT and CHOSEN, the options
+# Selects the tensors of the mixed checkpoint that have operation $1: sets SELECT and CHOSEN, the options
 # of collctl and of the oracle.
 choose() {
 	SELECT=()
@@ -34,7 +34,7 @@ every_op() {
 	done
 }
 
-# refused CODE TEXT... -- COMMAND...: by 2 ranks, with all the texts, nothing left behind
+# refused CODE TEXT... -- COMMAND...: 2 ranks refuse it with all texts and leave no files
 refused() {
 	local code=$1 texts=() text
 	shift
@@ -131,17 +131,17 @@ refused() {
 	collctl broadcast -q --no-sync -n 1 in.0 -o none
 	rm none/*.json
 	for kind in allreduce broadcast; do
-		# an index that leads to other files
+		# an index of other files
 		cp -r in.1 old
 		run -4 --separate-stderr collctl run -n 2 -- $kind none -o old
-		[[ $stderr == *"old: holds model.$S.index.json, which is not of the set that comes"* ]]
+		[[ $stderr == *"old: holds model.$S.index.json, which would be read as part of the output"* ]]
 		diff -r in.1 old
-		# a file that no index leaves out
+		# an extra file, without an index
 		rm old/*.json
 		mv "$(compgen -G 'old/*' | head -n 1)" "old/stray.$S"
 		run -4 --separate-stderr collctl run -n 2 -- $kind none -o old
-		[[ $stderr == *"old: holds stray.$S, which is not of the set that comes"* ]]
-		# the set's own index leaves it out, and what it replaces is its own
+		[[ $stderr == *"old: holds stray.$S, which would be read as part of the output"* ]]
+		# the set's index does not list the extra file; the set replaces its own files
 		collctl run -n 2 -- $kind -q --no-sync in.0 -o 'old.{rank}'
 		cp "old/stray.$S" old.0
 		cp "old/stray.$S" old.1
@@ -150,6 +150,26 @@ refused() {
 		rm -r old old.0 old.1
 	done
 	collctl run -n 1 -- allreduce -q --no-sync none -o none
+}
+
+@test "shards of another set that an output folder holds are named once, and stay" {
+	local kind
+	ck make two 2 --in 'in.{rank}'
+	for kind in allreduce broadcast; do
+		rm -rf old
+		cp -r in.1 old
+		echo 1 >"old/model-00007-of-00009.$S"
+		echo 2 >"old/model-00008-of-00009.$S"
+		run -0 --separate-stderr collctl run -n 2 -- $kind --no-sync in.0 -o old
+		assert_equal "$(grep -c "old: model-00007-of-00009.$S and 1 other file: not of the set that was written" <<<"$stderr")" 1
+		assert_equal "$(cat old/*-of-00009.$S)" $'1\n2'
+		rm "old/model-00008-of-00009.$S"
+		run -0 --separate-stderr collctl run -n 2 -- $kind --no-sync in.0 -o old/
+		[[ $stderr == *"old: model-00007-of-00009.$S: not of the set"* ]]
+		rm "old/model-00007-of-00009.$S"
+		run -0 --separate-stderr collctl run -n 2 -- $kind --no-sync in.0 -o old
+		[[ $stderr != *'not of the set'* ]]
+	done
 }
 
 @test "too few descriptors for the files of a set: 11, and how many they are" {
@@ -163,7 +183,7 @@ refused() {
 	END
 	for limit in 40 100; do
 		run -11 --separate-stderr bash -c "ulimit -n $limit; exec \"\$0\" allreduce -n 1 set -o out" "$COLLCTL"
-		[[ $stderr == *'60 files'*'(ulimit -n)'* || $stderr == *'(ulimit -n)'*'60 files'* ]] || fail "$stderr"
+		[[ $stderr == *' 60 files '*"'ulimit -n' allows $limit"* ]] || fail "$stderr"
 		[[ ! -e out ]]
 	done
 	collctl allreduce -n 1 --no-sync set -o out
@@ -237,7 +257,7 @@ refused() {
 	collctl run -n 2 -- broadcast --each -q --no-sync --root 1 "x.{rank}.$S" "y.{rank}.$S" -o 'each.{rank}'
 	cmp "x.1.$S" "each.0/x.1.$S"
 	cmp "y.1.$S" "each.1/y.1.$S"
-	# What differs is named with the tensor.
+	# The error names the tensor and the difference.
 	ck edit "y.1.$S" drop b.weight
 	refused 7 'rank 1' b.weight -- allreduce --each "x.{rank}.$S" "y.{rank}.$S" -o 'out.{rank}'
 }
@@ -281,7 +301,7 @@ refused() {
 		ck check "$kind" sum 2 --in 'set.{rank}' --out 'out.{rank}' \
 			--include 'f*.weight' --include 'i32.*' --exclude 'f8*' --exclude '*.scale'
 		rm -rf out.*
-		# Whole shards are left out.
+		# Whole shards are excluded.
 		collctl run -n 2 -- "$kind" -q --no-sync --include 'u16.bias' 'set.{rank}' -o 'out.{rank}'
 		ck check "$kind" sum 2 --in 'set.{rank}' --out 'out.{rank}' --include 'u16.bias'
 		assert_equal "$(find out.0 -type f | wc -l)" 2
@@ -304,7 +324,7 @@ np_save() { make_shard "$1" f32 3 0; }
 
 # ---- disagreement ----
 
-# dissent HOW NAME: ranks 1 and 3 of 4 have another tensor; all say so, before any output is made
+# dissent HOW NAME: ranks 1 and 3 of 4 have a different tensor; all ranks report it before creating outputs
 dissent() {
 	ck make two 4
 	ck edit "in.1.$S" "$1" "$2"
@@ -341,7 +361,7 @@ dissent() {
 	rank 1 2 allreduce "a.$S" -o "out.$S"
 	wait_ranks
 	assert_ranks 2 7 "rank 1: a.$S: content named tensors differs from one array on rank 0"
-	# An array and two of them.
+	# One array, and two arrays.
 	JOB=each rank 0 2 allreduce --each b.npy -o out.0
 	JOB=each rank 1 2 allreduce --each b.npy "a.$S" -o out.1
 	wait_ranks
@@ -453,7 +473,7 @@ dissent() {
 	rm out.1/model-00002-of-00002.safetensors
 	cp -r in.0 a.0
 	cp -r out.0 old.0
-	# The last shard of rank 1 can't be replaced: there is a folder.
+	# The last shard of rank 1 cannot be replaced, because a folder has its name.
 	mkdir out.1/model-00003-of-00003.safetensors
 	cp -r out.1 old.1
 	run -4 --separate-stderr collctl run -n 2 -- allreduce --no-sync 'in.{rank}' -o 'out.{rank}'
@@ -466,7 +486,7 @@ dissent() {
 	ck check allreduce sum 2 --in 'in.{rank}' --out 'out.{rank}'
 }
 
-# ---- what is told ----
+# ---- messages ----
 
 @test "--json: the number of tensors, mixed types, and the digest that info prints" {
 	ck make mixed 2

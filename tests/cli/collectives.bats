@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Every algorithm of every collective with real processes: sizes with and without structure, counts
-# that don't divide, fewer elements than ranks, none, one rank, and windows.
+# that P does not divide, fewer elements than ranks, no elements, one rank, and windows.
 
 load helpers
 
@@ -155,7 +155,7 @@ all() {
 		for a in auto $(algorithms_of "$kind"); do
 			if ! collctl run -n 5 -- "$kind" --no-sync --insecure --allow-divergent --order rank -a "$a" \
 				'in.{rank}.npy' -o "out.$kind.{rank}.npy" 2>err; then
-				grep -q "$a can't add in rank order" err || fail "$kind $a: $(<err)"
+				grep -q "$a cannot add in rank order" err || fail "$kind $a: $(<err)"
 				continue
 			fi
 			n=$((n + 1))
@@ -202,7 +202,7 @@ all() {
 	check_coll allreduce 3
 }
 
-@test "auto takes no divergent algorithm, nor one that can't add in rank order" {
+@test "auto takes no divergent algorithm, nor one that cannot add in rank order" {
 	local r
 	make_shards 5 f32 10
 	for r in 1 2 3; do
@@ -258,7 +258,7 @@ all() {
 		reduce-scatter | scatter | gather | allgather | alltoall) want=0.75 ;;
 		*) want=1 ;;
 		esac
-		assert_equal "$(jq -s "map((.busbw / .algbw - $want) | fabs < 1e-9) | all" j)" true
+		assert_equal "$(jq -s "map((.busbw / .algbw - $want) | fabs < 2e-5) | all" j)" true # 6 digits
 		assert_equal "$(jq -s -r 'map(.op) | unique | @json' j)" \
 			"$([[ $kind =~ reduce|scan ]] && echo '["sum"]' || echo '[null]')"
 	done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Ranks that don't fit together: everyone fails with the same code, says who and what, and nothing
-# is written. Numbers are the rows of the table of faults.
+# Ranks that disagree: all fail with the same code, name the rank and the difference, and write
+# nothing. Numbers are the rows of the table of faults.
 
 load helpers
 
@@ -103,7 +103,7 @@ assert_no_output() {
 	first=${PIDS[1]}
 	spawn_rank 9 "$COLLCTL" allreduce -r 1 -n 3 -R "$STORE" -j job --secret-file "$SECRET" in.1.npy -o out.1.npy
 	second=${PIDS[9]}
-	# The job waits for rank 2, so what ends now is the one of the two that came second.
+	# The job waits for rank 2, so the process that ends now is the second of the two.
 	RC[9]=0
 	wait -n "$first" "$second" || RC[9]=$?
 	assert_equal "${RC[9]}" 7

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The types beside those of reductions.bats: bool, complex, 8-bit floats; logical operations; raw
+# Types that reductions.bats does not cover: bool, complex, 8-bit floats; logical operations; raw
 # files, big-endian ones. The oracle is dtypes.py.
 
 load helpers

@@ -1,24 +1,24 @@
 #!/usr/bin/env bats
-# What files may be: .npz, Fortran's order, big-endian, pipes; several of them with --each; what is
-# said of them with --stats and --progress. numpy is the oracle.
+# Kinds of files: .npz, Fortran order, big-endian, pipes; several files with --each; --stats and
+# --progress. numpy is the oracle.
 
 # shellcheck disable=SC2016
 load helpers
 
-# py: the program on stdin, with all of files.py
+# py: run the program on stdin with the names of files.py
 py() {
 	PYTHONPATH=$HELPERS_DIR PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c "from files import *
 $(cat)"
 }
 
-# go P COMMAND...: a job that succeeds; what it says is in `err`
+# go P COMMAND...: a job that succeeds; its messages are in `err`
 go() {
 	local size=$1
 	shift
 	collctl run -n "$size" -- "$@" --no-sync --insecure 2>err || fail "$*: $(<err)"
 }
 
-# refused CODE TEXT P COMMAND...: a job that ends with CODE, and every rank says TEXT
+# refused CODE TEXT P COMMAND...: a job that ends with CODE; every rank prints TEXT
 refused() {
 	local code=$1 text=$2 size=$3
 	shift 3
@@ -34,7 +34,7 @@ make_archives() {
 		for r in range(3):
 		    t = {d: some(d, (5, 3), [r, i]) for i, d in enumerate(("f2", "f4", "f8", "i1", "i8", "u2", "c8", "c16"))}
 		    t |= {"scalar": some("f4", (), r), "empty": some("f8", (0, 4), r), "long.name/of a member": some("i4", 1000, r)}
-		    names = sorted(t, key=lambda n: (len(n) * (r + 1)) % 7)  # every rank in an order of its own
+		    names = sorted(t, key=lambda n: (len(n) * (r + 1)) % 7)  # a different order on every rank
 		    (np.savez, np.savez_compressed)[r % 2](f"in.{r}.npz", **{n: t[n] for n in names})
 	E
 }
@@ -144,7 +144,7 @@ make_archives() {
 	refused 3 "object.npz: member 'a.npy': dtype '|O'" 1 allreduce object.npz -o out.npz
 }
 
-# ---- Fortran's order ----
+# ---- Fortran order ----
 
 @test "Fortran's order is kept where all ranks have it, 1-d to 3-d; in place; through windows" {
 	py <<-'E'
@@ -279,7 +279,7 @@ make_archives() {
 	local f
 	for f in npy npz safetensors; do
 		go 1 allreduce --format $f - -o - <in.$f >out.$f
-		# shellcheck disable=SC2002 # a pipe it is
+		# shellcheck disable=SC2002 # the test needs a pipe
 		cat in.$f | collctl run -n 2 -- bash -c 'in=in.'$f'; ((COLLCTL_RANK)) || in=-
 			exec "$0" allreduce --insecure --format '$f' $in -o two.$COLLCTL_RANK.'$f "$COLLCTL" 2>err || fail "$f: $(<err)"
 		# shellcheck disable=SC2094
@@ -312,7 +312,7 @@ make_archives() {
 
 # ---- --each ----
 
-# Arrays of several types and shapes, whose first axis can be cut and joined: a.npy b.npy ... in folder R.
+# Arrays of several types and shapes, whose first axis can be divided and joined: a.npy b.npy ... in folder R.
 make_folders() {
 	py <<-'E'
 		what = {"a": ("f4", (7, 5)), "b": ("i8", (9,)), "c": ("f8", (4, 3, 2)), "d": ("f4", (300, 20)), "e": ("f2", (3, 1))}
@@ -411,7 +411,7 @@ each_is_alone() {
 	go 2 allreduce --each 'in.{rank}/?.npy' -o 'own.{rank}'
 	assert_equal "$(echo own.1/*)" "$(echo in.1/?.npy | sed 's,in,own,g')"
 	go 2 allreduce 'in.0/a*.npy' -o 'sum.{rank}.npy' # one match needs no --each
-	# A file of that very name is meant, whatever else matches.
+	# A file with exactly this name is the input, even if the name is also a pattern.
 	mkdir odd
 	cp in.0/a.npy 'odd/[ab].npy'
 	cp in.0/b.npy odd/a.npy
@@ -422,6 +422,22 @@ each_is_alone() {
 	refused 3 'rank 0: in.0/*.raw: no file matches' 2 allreduce --each 'in.{rank}/*.raw' -o none
 	refused 2 "'in.0/b.npy' is one operand too many" 2 scan 'in.0/[ab].npy' -o none
 	[[ ! -e none ]]
+}
+
+@test "a FIFO that matches a pattern is 3, not waited for; by its own name it is read" {
+	mkdir in
+	make_shard in/a.npy f32 5 0
+	mkfifo in/b.npy
+	for k in allreduce broadcast; do
+		refused 3 "in/b.npy: is a FIFO that matches in/*.npy: to read it, give its own name" 2 $k --each 'in/*.npy' -o none
+	done
+	run -3 timeout 20 "$COLLCTL" verify -n 1 'in/[b].npy'
+	assert_output --partial 'in/b.npy: is a FIFO'
+	[[ ! -e none ]]
+	# shellcheck disable=SC2094 # the FIFO and its contents
+	cat in/a.npy >in/b.npy &
+	go 1 broadcast in/b.npy -o copy.npy
+	cmp copy.npy in/a.npy
 }
 
 @test "an unknown {word} in a name is 2, with those that are known; {{word}} is the name {word}" {
@@ -465,8 +481,8 @@ each_is_alone() {
 	echo old >file
 	refused 4 'file: is a file' 3 allreduce --each in.0/a.npy -o file
 	assert_equal "$(<file)" old
-	refused 2 "several files can't go to stdout" 3 allreduce --each in.0/a.npy -o -
-	refused 4 'no/where: cannot make the folder' 3 allreduce --each in.0/a.npy -o no/where
+	refused 2 "several files cannot be written to stdout" 3 allreduce --each in.0/a.npy -o -
+	refused 4 'no/where: cannot create the folder' 3 allreduce --each in.0/a.npy -o no/where
 	refused 2 'give one folder' 3 allreduce --each in.0/a.npy in.0/b.npy -o x -o y
 	refused 2 'one operand too many' 3 scan in.0/a.npy in.0/b.npy -o x
 	[[ ! -e - && ! -e no && ! -e x ]]
@@ -484,7 +500,7 @@ each_is_alone() {
 	cp in.0/a.npy .hidden.npy
 	local k
 	for k in broadcast scatter; do
-		refused 2 ".hidden.npy: a hidden file can't go to the other ranks' folders" 3 $k --each .hidden.npy -o none
+		refused 2 ".hidden.npy: a hidden file cannot be copied to the folders of other ranks" 3 $k --each .hidden.npy -o none
 	done
 	[[ ! -e none ]]
 	for k in allreduce gather alltoall; do
@@ -495,8 +511,8 @@ each_is_alone() {
 	go 1 allreduce --each set// -o out
 	[[ -e out/set/$(basename set/*.json) ]]
 	mkdir set/deep
-	refused 2 'name the folder itself' 1 bash -c 'cd set/deep && exec "$0" allreduce --each .. -o out "$@"' "$COLLCTL"
-	refused 2 'set/.: with --each, name the folder itself' 1 allreduce --each set/. -o none
+	refused 2 'give the folder by its name' 1 bash -c 'cd set/deep && exec "$0" allreduce --each .. -o out "$@"' "$COLLCTL"
+	refused 2 'set/.: with --each, give the folder by its name' 1 allreduce --each set/. -o none
 	refused 3 'in.9/b.npy' 3 allreduce --each in.0/a.npy in.9/b.npy -o none
 	: >in.2/b.npy
 	refused 3 'in.2/b.npy' 3 allreduce --each 'in.{rank}/'{a,b}.npy -o none

@@ -1,6 +1,6 @@
 # Shared by the tests of the command. A test file begins with `load helpers` (or `load ../cli/helpers`).
 #
-# Each test runs in a folder of its own, $BATS_TEST_TMPDIR, without any launcher's or collctl's
+# Each test runs in a separate folder, $BATS_TEST_TMPDIR, without any launcher's or collctl's
 # variables; every process that it starts carries the test's mark in its environment and is ended by
 # teardown. A file with its own setup or teardown calls common_setup and common_teardown.
 # shellcheck shell=bash
@@ -29,7 +29,7 @@ common_setup() {
 	unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT JOB_COMPLETION_INDEX PBS_NODEFILE PBS_JOBID LSB_JOBID
 	unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
 	export LC_ALL=C no_proxy='*'
-	# A hang ends as a failure that says what it waited for, long before the test's time is over.
+	# A hang becomes a failure that tells what it waited for, long before the test's time limit.
 	export COLLCTL_JOIN_TIMEOUT=40s COLLCTL_TIMEOUT=30s
 	export COLLTEST_MARK=$$.$RANDOM.$RANDOM
 	cd "$BATS_TEST_TMPDIR" || return
@@ -46,7 +46,7 @@ teardown() { common_teardown; }
 
 collctl() { "$COLLCTL" "$@"; }
 
-# Kill what the test has started and left, then every process that carries its mark.
+# Kill the remaining processes of the test, then every process that has its mark.
 end_marked() {
 	local env pid found pass
 	for pid in $(jobs -p); do
@@ -66,8 +66,8 @@ end_marked() {
 	done
 }
 
-# all_say REGEX: all ranks of `run` said the same, which is printed once, in $stderr
-# shellcheck disable=SC2154 # bats' own
+# all_say REGEX: $stderr has the same message of all ranks of `run`, printed once
+# shellcheck disable=SC2154 # set by bats
 all_say() {
 	[[ $(grep -c 'collctl: ' <<<"$stderr") == 1 && $stderr =~ $1 ]] || fail "$stderr"
 }
@@ -116,7 +116,7 @@ check_out() {
 	check_numpy "$@" "$op" $(numbered out. "$size" .npy) --in $(numbered in. "$size" .npy)
 }
 
-# What .npy can't say of dtype $1.
+# The option for a dtype $1 whose name .npy does not store.
 hints() { [[ $1 != bf16 && $1 != f8* ]] || echo "--dtype $1"; }
 
 # every KIND P [OPTIONS...]: each algorithm of a collective, from in.R.npy to out.KIND.ALGORITHM.R.npy.
@@ -131,7 +131,7 @@ every() {
 	done
 }
 
-# No temporary file of an output may be left: only the files named may be here.
+# No temporary file of an output may remain: the folder may have only the files named.
 assert_only_files() {
 	local want got
 	want=$(printf '%s\n' "$@" | sort)
@@ -157,12 +157,12 @@ all_algorithms() {
 
 # ---- processes ----
 
-# Skips a test that needs a pseudo-terminal where there is none, as in a chroot without devpts.
+# Skips a test that needs a pseudo-terminal if there is none, for example in a chroot without devpts.
 need_terminal() {
 	"$PYTHON" -c 'import os; os.openpty()' 2>/dev/null || skip 'no pseudo-terminal is to be had here'
 }
 
-# on_terminal UNTIL COLUMNS COMMAND...: see terminal.py. $output: what was sent, then the screen.
+# on_terminal UNTIL COLUMNS COMMAND...: see terminal.py. $output: the bytes sent to it, then the screen.
 on_terminal() {
 	need_terminal
 	run "$PYTHON" "$HELPERS_DIR/terminal.py" "$@"
@@ -208,7 +208,7 @@ wait_ranks() {
 	done
 }
 
-# assert_rank R CODE [TEXT...]: the exit code, and texts that its stderr must hold
+# assert_rank R CODE [TEXT...]: the exit code, and texts that its stderr must contain
 assert_rank() {
 	local rank=$1 code=$2 text
 	shift 2
@@ -253,12 +253,12 @@ wait_record() {
 	while true; do
 		RECORD=$(curl -sf "$STORE/v1/kv/?recurse" | jq -r '.[0].Key // empty') || true
 		[[ -z $RECORD ]] || return 0
-		# Blocks until a key changes where the store can; else it is a paced retry.
+		# Blocks until a key changes if the store can; else it is a paced retry.
 		curl -s -o /dev/null "$STORE/v1/kv/?recurse&index=$index&wait=1s" || true
 	done
 }
 
-# wait_listening PORT PID: until somebody listens there, or PID has ended
+# wait_listening PORT PID: until a process listens there, or PID has ended
 wait_listening() {
 	until [[ -n $(ss -Htln "sport = :$1") ]]; do
 		kill -0 "$2" || return

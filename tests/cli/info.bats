@@ -2,7 +2,7 @@
 
 load helpers
 
-# inputs: arrays and sets of every format in this folder, and want.json: what numpy says of each
+# inputs: arrays and sets of every format in this folder, and want.json: numpy's values for each
 # tensor, as [file, name, dtype, shape, count, bytes, nan, inf, min, max, mean].
 inputs() {
 	"$PYTHON" - <<'PY'
@@ -101,7 +101,7 @@ PY
 import json, math, os
 import numpy as np
 from values import encode
-def alike(dtype, x, want):  # of floats: the same element, in as few digits as tell it
+def alike(dtype, x, want):  # floats: the same element, in the fewest digits that identify it
     if x is None or dtype[0] not in "fb" or dtype == "bool":
         return x == want
     name = {"f8e4m3": "F8_E4M3", "f8e5m2": "F8_E5M2"}.get(dtype, dtype.upper())
@@ -238,5 +238,5 @@ S
 	collctl info --json --raw-file y.1.safetensors >found
 	assert_equal "$(json told ".ranks[0].digest")" "$(json found .digest)"
 	run -2 --separate-stderr collctl info --raw-file --include '*' x.safetensors
-	[[ $stderr == *"--include: --raw-file takes the bytes as they are"* ]]
+	[[ $stderr == *"--include: --raw-file ignores types and names"* ]]
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# keygen: the secret's form, its file's mode, and what is refused.
+# keygen: the secret's form, its file's mode, and errors.
 
 load helpers
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Files larger than --memory go through every collective: no rank's peak is above what --memory and
-# the program itself take, whatever the file's size.
+# Every collective processes files larger than --memory: no rank's peak exceeds the sum of --memory
+# and the program itself, for any file size.
 
 load helpers
 
@@ -18,13 +18,13 @@ setup() {
 	((SIZE > LIMIT))
 }
 
-# peak COMMAND...: three ranks, none of which may take more than LIMIT
+# peak COMMAND...: three ranks; none may use more than LIMIT
 peak() {
 	PEAKS=$PWD/peaks collctl run -n 3 -- "$PYTHON" "$HELPERS_DIR/peak.py" "$LIMIT" "$COLLCTL" "$@" \
 		--insecure --no-sync --memory ${MEMORY}M --timeout 120s 2>err || fail "$*: $(<err)"
 }
 
-# Shards of which a row has one value, its own and its rank's.
+# Shards whose rows each have one value, which depends on the row and the rank.
 make_big() {
 	"$PYTHON" - "$SIZE" <<-'E'
 		import sys

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# Outputs that several ranks name: refused where their results differ, written once where all have
-# the same.
+# Outputs that several ranks name: refused if the results differ, written once if they are the
+# same.
 
 # shellcheck disable=SC2016
 load helpers
 
-# with_outputs CODE OUT... -- COMMAND...: a rank for each OUT, which it writes
+# with_outputs CODE OUT... -- COMMAND...: one rank per OUT, which it writes
 with_outputs() {
 	local code=$1 outs=()
 	shift
@@ -28,14 +28,14 @@ with_outputs() {
 	for k in scatter reduce-scatter alltoall scan exscan; do
 		run --separate-stderr collctl run -n 4 -- $k --no-sync --insecure 'in.{rank}.npy' -o part.npy
 		assert_equal "$k $status" "$k 2"
-		# Every rank says so; run passes it on once.
+		# Every rank reports it; run prints it once.
 		[[ $stderr == *'] collctl: rank 1: part.npy: is the output of ranks 0-3, whose results differ'*'part.{rank}.npy'* ]] ||
 			fail "$k: $stderr"
 		assert_equal "$(grep -c 'rank 1: part.npy' <<<"$stderr")" 1
 	done
 	cmp part.npy in.0.npy
 	assert_only_files part.npy in.{0..3}.npy
-	# Two of three; a result alone at the root is one rank's.
+	# Two of three ranks; a result that only the root has belongs to one rank.
 	with_outputs 2 a.npy b.npy ./a.npy -- scan in.0.npy
 	[[ $stderr == *'rank 2: a.npy: is the output of ranks 0, 2'* ]] || fail "$stderr"
 	collctl run -n 4 -- reduce --no-sync --insecure 'in.{rank}.npy' -o part.npy
@@ -73,10 +73,10 @@ for r in range(2): np.savez(f"in.{r}.npz", a=np.arange(5.0) + r, b=np.ones((2, 2
 	assert_equal "$(ls -A sums)" $'a.npy\nb.npy'
 	collctl run -n 2 -- broadcast --no-sync --insecure --each w0/a.npy w0/b.npy -o copies/
 	cmp copies/b.npy w0/b.npy
-	# Two copies of each rank, of which one is both ranks'.
+	# Two copies per rank, of which both ranks name one.
 	collctl run -n 2 -- allreduce --no-sync --insecure 'w{rank}/a.npy' w0/b.npy -o both.npy -o 'own.{rank}.npy'
 	cmp both.npy own.1.npy
-	# Other inputs in the other order: one name for two results.
+	# Different inputs in reverse order: one name for two results.
 	run --separate-stderr collctl run -n 2 -- bash -c '
 		((COLLCTL_RANK)) && set -- "$@" w1/b.npy w1/a.npy || set -- "$@" w0/a.npy w0/b.npy
 		exec "$0" allreduce --each --insecure --no-sync -o mixed/ "$@"' "$COLLCTL"
@@ -101,7 +101,7 @@ for r in range(2): np.savez(f"in.{r}.npz", a=np.arange(5.0) + r, b=np.ones((2, 2
 	with_outputs 2 real/x.npy ./other/../real//x.npy -- scan in.0.npy
 	with_outputs 2 "$PWD/real/x.npy" real/x.npy -- scan in.0.npy
 	with_outputs 0 real/x.npy other/x.npy -- scan in.0.npy
-	# Each name is replaced for itself, even where two are one file's.
+	# Each name is replaced separately, even if two names are links to one file.
 	ln -f real/x.npy real/y.npy
 	with_outputs 0 real/x.npy real/y.npy -- scan in.0.npy
 	# A symbolic link that --force follows.
@@ -116,7 +116,7 @@ for r in range(2): np.savez(f"in.{r}.npz", a=np.arange(5.0) + r, b=np.ones((2, 2
 			exec \"\$0\" scan --insecure --no-sync in.0.npy -o \$o/x.npy" "$0"' "$COLLCTL"
 	assert_equal "$status" 2
 	[[ $stderr == *'real/x.npy: is the output of ranks 0, 1'* ]] || fail "$stderr"
-	# The same path in two containers, each with a folder of its own there.
+	# The same path in two containers, where it is a different folder in each.
 	run --separate-stderr collctl run -n 2 -- unshare -m bash -c '
 		mount -t tmpfs none mounted &&
 			"$0" scan --insecure --no-sync in.0.npy -o mounted/x.npy && [[ -s mounted/x.npy ]]' "$COLLCTL"

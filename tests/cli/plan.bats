@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# plan: the schedule offline, proved.
+# plan: shows and verifies schedules offline.
 
 load helpers
 
-# An exchange is for even numbers of ranks.
+# An exchange needs an even number of ranks.
 serves() { # COLLECTIVE P
 	[[ $1 != exchange ]] || (($2 == 1 || $2 % 2 == 0))
 }
@@ -97,7 +97,7 @@ serves() { # COLLECTIVE P
 
 @test "an algorithm that stands for another here says for which" {
 	run -0 collctl plan allgather -n 5 -a neighbor --count 50
-	assert_line --index 0 --partial 'neighbor, which is ring here'
+	assert_line --index 0 --partial 'neighbor, which falls back to ring'
 	collctl plan allgather -n 5 -a neighbor --count 50 --json >plan.json
 	assert_equal "$(json plan.json '.algorithm + " " + .runs')" "neighbor ring"
 }

@@ -97,9 +97,9 @@ assert_seconds() {
 
 @test "--compare as text: a line each; what is another here, and what may not be taken, and why" {
 	run -0 collctl plan allgather -n 5 --bytes 64K --compare
-	assert_line --regexp '^neighbor .* is ring here$'
-	assert_line --regexp '^tuned .* is [a-z_]+ here$'
-	assert_line --regexp '^[a-z_]+ .* taken: the cheapest$'
+	assert_line --regexp '^neighbor .* falls back to ring$'
+	assert_line --regexp '^tuned .* falls back to [a-z_]+$'
+	assert_line --regexp '^[a-z_]+ .* chosen: the fastest by formula$'
 	run -0 collctl plan allreduce -n 5 --bytes 64K --compare
 	assert_line --regexp '^ring .* needs --allow-divergent$'
 }
@@ -109,24 +109,24 @@ assert_seconds() {
 	assert_equal "$(json ordered.json '[.algorithms[] | select(.candidate) | .algorithm] | join(" ")')" direct
 	assert_equal "$(json ordered.json .algorithm)" direct
 	run -2 collctl plan reduce -n 8 -a binomial --order rank
-	assert_output --partial "binomial can't add in rank order: take one that can (linear)"
+	assert_output --partial "binomial cannot add in rank order: choose one that can (linear)"
 	run -2 collctl plan exscan -n 8 --op avg
 	assert_output --partial 'avg is not defined for exscan'
 	for type in f16 bf16; do
 		run -0 collctl plan allreduce -n 32 --bytes 64 --dtype $type --compare
-		assert_line --regexp '^direct .* taken: rounds 16-bit floats once$'
+		assert_line --regexp '^direct .* chosen: rounds 16-bit floats once$'
 	done
 	collctl plan allreduce -n 64 --bytes 64 --dtype bf16 --json >large.json
 	collctl plan allreduce -n 32 --bytes 64 --dtype bf16 --op max --json >max.json
 	jq -es 'map(.algorithm != "direct") | all' large.json max.json
-	# Other types of which all algorithms round a sum or an average once: the fastest.
+	# Other types for which all algorithms round a sum or an average once: auto takes the fastest.
 	for args in '--op avg --dtype bf16' '--op sum --dtype f8e4m3'; do
 		# shellcheck disable=SC2086
 		collctl plan allreduce -n 32 --bytes 64 $args --compare --json >once.json
-		assert_equal "$(json once.json '.algorithms[] | select(.taken) | .remark')" 'taken: the cheapest'
+		assert_equal "$(json once.json '.algorithms[] | select(.taken) | .remark')" 'chosen: the fastest by formula'
 		assert_equal "$(json once.json '.algorithms | map(select(.candidate))[0].taken')" true
 	done
-	# Whole numbers have the same sum in every order.
+	# Integers have the same sum in every order.
 	collctl plan allreduce -n 5 --compare --dtype i32 --json >integers.json
 	assert_equal "$(json integers.json '.algorithms[] | select(.algorithm == "ring") | .candidate')" true
 }
@@ -194,8 +194,8 @@ assert_seconds() {
 		while read -r a; do
 			grep -qE "^\[0\] collctl: $a +[0-9.]+ ms predicted" err || fail "$c $a: $(<err)"
 		done <names
-		assert_equal "$(grep -c ', taken: the cheapest' err)" 1
-		grep -qE "^\[0\] collctl: $(jq -rs '.[0].algorithm' out.json) .*taken" err || fail "$c: $(<err)"
+		assert_equal "$(grep -c ', chosen: the fastest by formula' err)" 1
+		grep -qE "^\[0\] collctl: $(jq -rs '.[0].algorithm' out.json) .*chosen" err || fail "$c: $(<err)"
 	done
 }
 
@@ -214,7 +214,7 @@ measured() {
 	} >"$file"
 }
 
-# taken OPTIONS...: what auto takes of allreduce
+# taken OPTIONS...: the algorithm that auto takes for allreduce
 taken() {
 	collctl plan allreduce --json "$@" | jq -r .algorithm
 }
@@ -234,7 +234,7 @@ taken() {
 	assert_equal "$(taken -n 4 --bytes 1000 --tuning t.json --insecure)" "$(taken -n 4 --bytes 1000 --insecure)"
 	assert_equal "$(taken -n 5 --bytes 1000 --tuning t.json)" "$(taken -n 5 --bytes 1000)"
 	run -0 collctl plan allreduce -n 4 --bytes 1000 --tuning t.json --compare
-	assert_line --regexp '^ring_chunked .* 1\.000 +taken: the fastest measured$'
+	assert_line --regexp '^ring_chunked .* 1\.000 +chosen: the fastest measured$'
 	assert_line 'measured with 1000 bytes'
 }
 
@@ -273,9 +273,9 @@ refused() {
 	refused 'not a tuning file' '[]'
 	refused 'version is not 1' '{}'
 	refused 'version is not 1' '{"version": 2}'
-	refused 'speed is no key that is known' '{"version": 1, "speed": 1}'
+	refused 'speed is an unknown key' '{"version": 1, "speed": 1}'
 	refused 'rates is not an object' '{"version": 1, "rates": 3}'
-	refused 'rates.warp is no rate that is known' '{"version": 1, "rates": {"warp": 1}}'
+	refused 'rates.warp is an unknown rate' '{"version": 1, "rates": {"warp": 1}}'
 	refused 'rates.latency is not a number from 0 to 1e+15' '{"version": 1, "rates": {"latency": -1}}'
 	refused 'rates.latency is not a number from 0 to 1e+15' '{"version": 1, "rates": {"latency": "1"}}'
 	refused 'rates.egress is not a number from 0 to 1e+15' '{"version": 1, "rates": {"egress": 1e300}}'
@@ -292,9 +292,9 @@ refused() {
 		"{\"version\": 1, \"measured\": [{${row/4/0}, \"times\": {}}]}"
 	refused 'measured[0].secure is not true or false' \
 		"{\"version\": 1, \"measured\": [{${row/true/1}, \"times\": {}}]}"
-	refused 'measured[0].collective names no collective' \
+	refused 'measured[0].collective is not a collective' \
 		"{\"version\": 1, \"measured\": [{${row/allreduce/allgoof}, \"times\": {}}]}"
-	refused 'measured[0].op is no key that is known' \
+	refused 'measured[0].op is an unknown key' \
 		"{\"version\": 1, \"measured\": [{$row, \"op\": 1, \"times\": {}}]}"
 }
 

@@ -1,11 +1,11 @@
-# --progress: what is shown where, on a terminal (terminal.py) and elsewhere.
+# --progress: output on a terminal (terminal.py) and elsewhere.
 
 load helpers
 
-# The lines that stand on the screen at the end, but the last, which is empty.
+# The lines on the screen at the end, without the last, which is empty.
 screen() { printf '%s\n' "$output" | sed '1d;/^$/d'; }
 
-# A file of holes that takes seconds to read, whatever the machine.
+# A sparse file that takes seconds to read on any machine.
 endless() { truncate -s 200G endless.bin; }
 
 @test "a bar on a terminal, within its width" {
@@ -14,7 +14,7 @@ endless() { truncate -s 200G endless.bin; }
 		on_terminal '%.*%' $columns "$COLLCTL" info --dtype u8 endless.bin
 		assert_failure 130
 		assert_line -n 0 --regexp '\\r(info  )?(\[[#.]+\]  )?[0-9]+%.*\\x1b\[K\\r'
-		# Drawn over itself: it has never wrapped.
+		# The bar was redrawn in place and never wrapped.
 		assert_equal "$(screen | wc -l)" 1
 	done
 	assert_line -n 0 --regexp 'info  \[[.#]+\]  [0-9]+%  [0-9.]+ of 200 GiB  [0-9.]+ [KMG]iB/s  [0-9a-z. ]+ left  read'
@@ -96,12 +96,12 @@ SH
 	assert_equal "$(jq -s 'map(.progress.rank) | unique | @json' -r lines)" '[0]'
 	assert_equal "$(jq -s 'last.progress | [.phase, .moved, .total, .left] | @json' -r lines)" \
 		'["commit",2000000,2000000,0]'
-	# What a rank reads or writes, whichever is more: two files joined here.
+	# The bytes that a rank reads or writes, whichever is more: here two joined files.
 	run --separate-stderr collctl run -n 2 -- allgather --insecure --progress json -q 'in.{rank}.npy' -o 'out.{rank}.npy'
 	assert_success
 	printf '%s\n' "$stderr" >lines
 	assert_equal "$(jq -s 'last.progress | [.moved, .total] | @json' -r lines)" '[4000000,4000000]'
-	# A line of stdout is the program's own, and so is any other line of stderr.
+	# Lines of stdout, and other lines of stderr, come from the program.
 	run --separate-stderr collctl run --label -n 2 -- sh -c 'echo "{\"progress\":{\"rank\":7}}"; echo "{\"progress\":1}" >&2'
 	assert_success
 	assert_equal "$(sort <<<"$output")" "$(printf '[%d] {"progress":{"rank":7}}\n' 0 1)"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# Files as they are: broadcast --raw-file of files and folders, gather --raw-file of a file of each
-# rank; modes, times, and what a peer may name.
+# Unchanged copies: broadcast --raw-file of files and folders, gather --raw-file of one file per
+# rank; modes, times, and the names that a peer may send.
 
 # shellcheck disable=SC2016
 load helpers
 
-# go P COMMAND...: a job that succeeds; what it says is in `err`
+# go P COMMAND...: a job that succeeds; its messages are in `err`
 go() {
 	local size=$1
 	shift
@@ -65,13 +65,13 @@ make_tree() {
 	./copy.1
 	assert_equal "$(stat -c %y timed.1)" "$(stat -c %y tool)"
 	[[ copy.1 -nt tool ]]
-	# A pipe has neither.
+	# A pipe has neither mode nor time.
 	(umask 022 && cat tool | go 2 broadcast --raw-file --times - -o 'piped.{rank}')
 	assert_equal "$(stat -c %a piped.0 piped.1)" $'644\n644'
 	(umask 027 && cat tool | go 1 gather --raw-file --times - -o 'got/{rank}')
 	assert_equal "$(stat -c %a got/0)" 640
 	[[ piped.1 -nt tool ]]
-	# One name on all ranks, each in a folder of its own: the root's stays the file that it is.
+	# The same name on all ranks, in separate folders: the root's file is not replaced.
 	mkdir n0 n1
 	cp -p tool n0/tool
 	local before
@@ -90,8 +90,8 @@ make_tree() {
 	ln -s run.sh tree/link
 	mkfifo tree/a/pipe
 	go 3 broadcast --raw-file --root 1 tree/ -o 'out.{rank}/'
-	grep -F 'rank 1: tree/link: is a symbolic link: left out' err
-	grep -F 'rank 1: tree/a/pipe: is neither a file nor a folder: left out' err
+	grep -F 'rank 1: tree/link: is a symbolic link: skipped' err
+	grep -F 'rank 1: tree/a/pipe: is neither a file nor a folder: skipped' err
 	rm tree/link tree/a/pipe
 	touch -d '2001-02-03 04:05:06.000000789' tree tree/a
 	go 3 broadcast --raw-file --times --memory 64K tree -o 'timed.{rank}'
@@ -100,12 +100,12 @@ make_tree() {
 		listing out.$r | diff - want
 		listing -t timed.$r | diff - want.times
 	done
-	# Into a folder that is there: its own files stay, and so do modes of folders.
+	# Into an existing folder: its other files and the modes of folders stay.
 	mkdir -p there/a
 	chmod 700 there/a
 	echo mine >there/mine
 	echo old >there/run.sh
-	# The root's own folder is left alone.
+	# The root's folder does not change.
 	find tree -printf '%p %i %C@\n' | sort >before
 	go 2 bash -c '((COLLCTL_RANK)) && o=there || o=tree/; exec "$0" broadcast --raw-file tree/ -o "$o" "$@"' "$COLLCTL"
 	find tree -printf '%p %i %C@\n' | sort | diff - before
@@ -118,14 +118,14 @@ make_tree() {
 	# Several ranks, one folder: written once.
 	go 3 broadcast --raw-file tree -o one
 	listing one | diff - want
-	# One rank makes the folders, and gives them their modes and times once all is in them.
+	# One rank creates the folders and sets their modes and times when their contents are complete.
 	for r in 0 1 2 3 4 5; do
 		go 3 broadcast --raw-file --times tree -o timed.one$r/
 		listing -t timed.one$r | diff - want.times
 	done
 	refused 3 'tree: is a directory' 1 broadcast --raw-file --each tree -o x
 	refused 3 'none/: cannot open' 1 broadcast --raw-file none/ -o x
-	refused 2 "-: several files can't go to stdout" 1 broadcast --raw-file tree -o -
+	refused 2 "-: several files cannot be written to stdout" 1 broadcast --raw-file tree -o -
 	refused 4 'want: is a file: expected a folder' 2 broadcast --raw-file tree -o want
 }
 
@@ -136,7 +136,7 @@ make_tree() {
 	refused 4 'there/a: is a symbolic link: expected a folder' 2 bash -c \
 		'((COLLCTL_RANK)) && o=there || o=fine; exec "$0" broadcast --raw-file tree -o $o "$@"' "$COLLCTL"
 	ln -s "$PWD/outside/run.sh" to/run.sh
-	refused 4 'to/run.sh: is a symbolic link, and none is followed in this folder: remove it' 2 bash -c \
+	refused 4 'to/run.sh: is a symbolic link, which is not followed in this folder: remove it' 2 bash -c \
 		'((COLLCTL_RANK)) && o=to || o=fine; exec "$0" broadcast --raw-file --force tree -o $o "$@"' "$COLLCTL"
 	assert_equal "$(ls -A outside there to)" $'outside:\n\nthere:\na\n\nto:\nrun.sh'
 	[[ ! -e fine ]]
@@ -165,7 +165,7 @@ make_tree() {
 	# Without a placeholder they are joined.
 	go 3 gather --raw-file 'n{rank}/.log' -o joined
 	cat n?/.log | cmp - joined
-	# Other names need none, alike names do; several of each rank.
+	# Different names need no placeholder, equal names do; several files per rank.
 	for r in 0 1; do
 		cp n$r/.log n$r.txt
 	done
@@ -176,7 +176,7 @@ make_tree() {
 	cmp each/1/n1.txt n1.txt
 	cmp each/0/.log n0/.log
 	refused 3 'n0: is a directory' 2 gather --raw-file n0 -o 'no/{rank}/'
-	# All or none: one of them can't be replaced.
+	# All or none: one of them cannot be replaced.
 	mkdir -p keep/0 keep/1/.log
 	echo old >keep/0/.log
 	refused 4 'keep/1/.log: is a directory' 2 gather --raw-file 'n{rank}/.log' -o 'keep/{rank}/'

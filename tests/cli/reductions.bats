@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Every operation on every dtype, bit for bit, and what is defined about rounding and special values.
+# Every operation on every dtype, bit for bit, with the defined rounding and special values.
 
 load helpers
 

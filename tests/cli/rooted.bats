@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Collectives with a root: one command line serves all ranks, and what has no part is left alone.
+# Collectives with a root: all ranks use the same command line, and files without a part do not change.
 
 load helpers
 
@@ -16,7 +16,7 @@ load helpers
 }
 
 # bats test_tags=smoke
-@test "who is not the root needs no input of broadcast and scatter, be it named, missing or not there" {
+@test "ranks other than the root need no input of broadcast and scatter" {
 	local kind
 	make_shards 4 f32 9
 	mv in.2.npy root.npy

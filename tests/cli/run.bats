@@ -1,17 +1,17 @@
 #!/usr/bin/env bats
-# run: N ranks on this host, their environment, output, exit codes and ends.
+# run: N ranks on this host, their environment, output, exit codes and termination.
 
 load helpers
 
-# Ranks say by a line in the fifo `ready` that they have come so far. It is open here for writing too,
-# so that it has no end between two of them.
+# Ranks report by a line in the FIFO `ready` that they have started. The test opens it for writing
+# too, so that it does not end between two ranks.
 open_ready() {
 	rm -f ready
 	mkfifo ready
 	exec 8<>ready
 }
 
-# until_gone PID...: wait until no such process lives
+# until_gone PID...: wait until these processes have ended
 until_gone() {
 	# shellcheck disable=SC2016 # for the other shell
 	timeout 20 bash -c 'for p; do
@@ -168,7 +168,7 @@ sys.exit(subprocess.run(sys.argv[1:], stderr=w).returncode)' \
 			echo >ready
 			while :; do sleep 1; done
 		EOT
-		# Not as a background job of this shell, which would have it ignore SIGINT.
+		# Not a background job of this shell, because that would ignore SIGINT.
 		"$PYTHON" -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&- &
@@ -209,7 +209,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&-
 	local sig
 	cat >stall.py <<-'EOT'
 		import os, signal, subprocess, sys
-		r, w = os.pipe()  # which nobody reads
+		r, w = os.pipe()  # without a reader
 		sig = getattr(signal, sys.argv[1])
 		run = subprocess.Popen(sys.argv[2:], stderr=w)
 		def state(pid):
@@ -265,7 +265,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&-
 	assert_equal "$(grep -c 'rank 3: in.3.npy' <<<"$stderr")" 1
 	run -2 --separate-stderr collctl run -n 4 -- allreduce --no-such-option x -o y
 	assert_equal "$(grep -c 'no-such-option' <<<"$stderr")" 1
-	# What a rank says again is no echo; nor is what is no message of collctl's.
+	# A line that a rank repeats is printed again; so is a line that is not a message of collctl.
 	# shellcheck disable=SC2016
 	run -0 --separate-stderr collctl run -n 3 -- sh -c '
 		for i in 1 2; do echo "collctl: rank 1: x" >&2; done
@@ -273,12 +273,12 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&-
 	assert_equal "$(grep -c 'collctl: rank 1: x' <<<"$stderr")" 2
 	assert_equal "$(grep -c 'y' <<<"$stderr")" 3
 	assert_equal "$output" $'collctl: rank 1: x\ncollctl: rank 1: x\ncollctl: rank 1: x'
-	# What one rank of a program says without a rank's number may be another failure than another's.
+	# Equal messages without a rank's number may be different failures of a program's ranks.
 	mkdir f0 f1
 	# shellcheck disable=SC2016
 	run -3 --separate-stderr collctl run -n 2 -- sh -c 'cd "f$COLLCTL_RANK" && exec "$0" info none.npy' "$COLLCTL"
 	assert_equal "$(grep -c 'none.npy: cannot open' <<<"$stderr")" 2
-	# Also after many others.
+	# The same after many other lines.
 	mkfifo next
 	# shellcheck disable=SC2016
 	run -0 --separate-stderr collctl run -n 2 -- sh -c '
@@ -316,7 +316,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&-
 		exec "$COLLCTL" run -n 100 -- sleep 50
 	}
 	run -11 --separate-stderr few_files
-	[[ $stderr == *'open files'* ]]
+	[[ $stderr == *'with the output of 100 ranks at least '*"'ulimit -n' allows 40"* ]]
 }
 
 @test "programs get the caller's limits and signals back" {
@@ -331,6 +331,28 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&-
 	local ignored
 	ignored=0x$(awk '/^SigIgn/ { print $2 }' inside)
 	(((ignored & (1 << 12 | 1 << 24)) == 0))
+}
+
+@test "a command line that no rank takes is refused once, before any rank starts; help is printed once" {
+	once() { # TEXT COMMAND...
+		local text=$1
+		shift
+		run -2 --separate-stderr collctl run -n 4 -- "$@"
+		assert_equal "$stderr" "collctl: $text"
+		assert_output ''
+	}
+	once '--frob: unknown option; did you mean --job?' allreduce --frob in -o out
+	once '--root 9: the ranks of 4 are 0 to 3' reduce --root 9 in -o out
+	once '--timeout: '"'soon' is not a duration of 1ms or more, such as 30s, 500ms or 2m" collctl -q barrier --timeout soon
+	once "barrier: 'x' is one operand too many; usage: collctl barrier" barrier x
+	run -0 --separate-stderr collctl run -n 4 -- barrier --help
+	assert_output "$(collctl help barrier)"
+	run -0 --separate-stderr collctl run -n 4 collctl --help barrier
+	assert_output "$(collctl help barrier)"
+	run -2 --separate-stderr collctl run -n 4 -- barrier --json --frob
+	assert_equal "$(jq -c '[.command, .ok, .error.code]' <<<"$output")" '["run",false,2]'
+	# The ranks do not see these variables of the caller.
+	COLLCTL_SECRET_FD=x collctl run -n 2 barrier
 }
 
 @test "what can't be started is said once" {

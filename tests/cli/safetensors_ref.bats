@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Headers as the reference library (PyPI: safetensors) writes them, where pip can get it.
+# Headers equal those of the reference library (PyPI: safetensors), if pip can install it.
 
 load helpers
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# serve: the embedded store as its users see it, by curl; its files, its ends, its token, https.
+# serve: requests to the embedded store by curl; its files, its termination, its token, https.
 
 load helpers
 
@@ -11,7 +11,7 @@ setup() {
 kv() { printf '%s/v1/kv/%s' "$STORE" "$1"; }
 get() { curl -s --max-time 30 "$(kv "$1")"; }
 put() { curl -s --max-time 30 -X PUT --data-binary "$2" "$(kv "$1")"; }
-# status METHOD PATH [CURL OPTIONS]: the HTTP status alone
+# status METHOD PATH [CURL OPTIONS]: only the HTTP status
 status() {
 	local method=$1 path=$2
 	shift 2
@@ -284,6 +284,6 @@ index() {
 	run -0 --separate-stderr "$PYTHON" "$HELPERS_DIR/../fault/greedy.py" "$STORE" "$SERVE_PID" "$clients"
 	echo "$output"
 	peak=${output##* }
-	# The manual says about 300; sanitizers keep what was freed.
+	# The manual says about 300; sanitizers keep freed memory.
 	grep -qE '__(asan|tsan)_init' "$COLLCTL" || ((peak < 320))
 }

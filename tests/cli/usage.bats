@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# The command line: help, what is refused and how, JSON failures, completions and the man page.
+# The command line: help, errors, failures in JSON, completions and the man page.
 
 load helpers
 
 COMMANDS='allreduce reduce reduce-scatter broadcast scatter gather allgather alltoall scan exscan exchange
-	barrier bench run serve plan algorithms info verify keygen'
+	barrier bench run serve plan algorithms info verify keygen version'
 
-# usage_error TEXT ARGS...: exit code 2, one line on stderr that holds TEXT, nothing on stdout
+# usage_error TEXT ARGS...: exit code 2, one line on stderr that contains TEXT, nothing on stdout
 usage_error() {
 	local text=$1
 	shift
@@ -32,6 +32,24 @@ usage_error() {
 		cmp one three
 		head -n 1 one | grep -q "^Usage: collctl $c"
 	done
+}
+
+@test "version: libraries, the processor's features, and as JSON" {
+	run -0 --separate-stderr collctl version
+	assert_line --index 0 "$(collctl --version)"
+	assert_line --regexp '^openssl +[0-9]'
+	assert_line --regexp '^libzip +([0-9]|not usable here \(needed for \.npz\))'
+	assert_line --regexp '^processor'
+	assert_line --regexp '^GPU plug-in +none$'
+	run -0 --separate-stderr collctl version --json
+	assert_equal "$(jq -c 'map_values(type)' <<<"$output")" \
+		'{"version":"string","build":"object","libraries":"object","processor":"array","gpu_plugin":"null"}'
+	assert_equal "$(jq -c '.libraries | keys' <<<"$output")" \
+		'["glibc","ipsec-mb","jansson","libcurl","libmicrohttpd","libzip","openssl","xxhash"]'
+	if [[ $(uname -m) == x86_64 ]] && grep -qw avx2 /proc/cpuinfo; then
+		jq -e '.processor | index("avx2")' <<<"$output"
+	fi
+	usage_error "'x' is one operand too many" version x
 }
 
 # bats test_tags=smoke
@@ -100,7 +118,7 @@ usage_error() {
 	while read -r line; do
 		run --separate-stderr collctl "$line" --json </dev/null
 		jq -es 'length == 1' <<<"$output" >out || fail "$line: $output"
-		((status == 2)) || [[ $line == algorithms ]]
+		((status == 2)) || [[ $line == @(algorithms|version) ]]
 	done <<<"$(tr ' ' '\n' <<<"$COMMANDS")"
 	run -2 --separate-stderr collctl --json barrier --op sum
 	assert_equal "$(jq -r .command <<<"$output")" barrier
@@ -144,6 +162,21 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 	done
 }
 
+@test "help, man page and README are in plain English" {
+	local c phrases='is told|of its own|of their own|be it|has to be said|who comes|not there|lanes are'
+	{
+		for c in '' $COMMANDS; do
+			collctl help ${c:+"$c"}
+		done
+		collctl algorithms
+		collctl help --mdoc
+		cat "$HELPERS_DIR"/../../{README.md,man/collctl.1.in}
+	} >text
+	# A phrase may be broken across lines.
+	tr -s ' \n' ' ' <text | grep -oiE ".{0,40}\b($phrases)\b.{0,20}" >found || return 0
+	fail "$(<found)"
+}
+
 @test "bash completion offers commands, options, values and files" {
 	collctl help --completions bash >collctl.bash
 	touch array.npy
@@ -160,7 +193,7 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 	assert_equal "$(complete_words allreduce arr)" array.npy
 	complete_words allreduce -a '' | grep -qx auto
 	complete_words plan '' | grep -qx allreduce
-	# No option is forgotten.
+	# The list has every option.
 	collctl barrier --help | sed -nE 's/^ +(-., )?(--[a-z-]+).*/\2/p' | sort >want
 	complete_words barrier -- | sort >got
 	diff want got
@@ -172,7 +205,7 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 		bash -c '. ./collctl.bash; COMP_WORDBREAKS=$1; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
 			compopt() { :; }; _collctl; printf "%s\n" "${COMPREPLY[@]}"' - "$@"
 	}
-	# bash cuts a word at '=', unless the user says otherwise.
+	# bash splits a word at '=' by default.
 	assert_equal "$(complete_words '=' collctl allreduce --progress = | xargs)" 'auto always never json'
 	assert_equal "$(complete_words '=' collctl allreduce --progress = al)" always
 	assert_equal "$(complete_words '' collctl allreduce --progress=al)" --progress=always
@@ -190,7 +223,7 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 	grep -q '<--progress=json>' typed || fail "$(cat -v typed)"
 }
 
-# offers SHELL LINE: what it offers for the end of the line
+# offers SHELL LINE: the completions of SHELL for the end of LINE
 offers() {
 	# shellcheck disable=SC2016
 	case $1 in
@@ -199,7 +232,7 @@ offers() {
 	esac
 }
 
-# check_shell SHELL: the commands, options, values and files, also behind `run -n N --`
+# check_shell SHELL: the commands, options, values and files, also after `run -n N --`
 check_shell() {
 	local run
 	for run in '' 'run -n 4 ' 'run -n 4 -- '; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# verify: have all ranks the same bits? What differs is named, and who.
+# verify: compares the bits of all ranks; errors name the difference and the ranks.
 
 load helpers
 
@@ -21,7 +21,7 @@ tensors() {
 	EOT
 }
 
-# flip FILE OFFSET_FROM_END: one byte gets another value
+# flip FILE OFFSET_FROM_END: change one byte
 flip() {
 	"$PYTHON" - "$@" <<-'EOT'
 		import os, sys
@@ -33,7 +33,7 @@ flip() {
 	EOT
 }
 
-# digest_of FILE [OPTION...]: what info says
+# digest_of FILE [OPTION...]: the digest that info prints
 digest_of() { collctl info --json "$@" | jq -r .digest; }
 
 # bats test_tags=smoke

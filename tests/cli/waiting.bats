@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What is to be seen of the join: who is there and who is missing, and with -v where everything came from.
+# Messages during the join: joined and missing ranks, and with -v the sources of settings.
 
 load helpers
 
@@ -9,7 +9,7 @@ setup() {
 	start_serve
 }
 
-# on_terminal UNTIL COMMAND...: stdout has what the terminal was sent and what stands there at the end
+# on_terminal UNTIL COMMAND...: stdout has the bytes sent to the terminal, then its screen
 on_terminal() {
 	local until=$1
 	shift
@@ -66,4 +66,14 @@ on_terminal() {
 		'rank 1: sending to rank 0 at 127.0.0.1:'
 	grep -q 'sending to' 0.err && fail "$(<0.err)"
 	true
+}
+
+@test "-vv of the coordinator names each connection that it accepts" {
+	local r
+	for r in 0 1; do
+		spawn_rank "$r" "$COLLCTL" barrier -vv -r "$r" -n 2 -R "$STORE" -j job --secret-file "$SECRET"
+	done
+	wait_ranks
+	assert_ranks 2 0
+	grep -qE 'rank 0: a connection from 127\.0\.0\.1:[0-9]+: rank 1$' 0.err || fail "$(<0.err)"
 }

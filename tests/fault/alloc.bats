@@ -26,6 +26,8 @@ each() {
 
 @test "33: info, plan, algorithms, keygen" { each info infostats infoset infozip plan algorithms keygen; }
 @test "33: run and serve" { each run runprogram serve; }
-@test "33: a rank without TLS, with windows, of an .npz, of a set" { each insecure windows zip set; }
+@test "33: a rank without TLS, with windows, of an .npz, of a set, of files to gather" {
+	each insecure windows zip set gather
+}
 @test "33: a rank with TLS, found by a store" { each tls store; }
 @test "33: verify, barrier, bench" { each verify barrier bench; }

@@ -239,6 +239,23 @@ class Set(Job):
             os.mkdir(os.path.join(folder, f"out.{r}"))
 
 
+class Gather(Job):
+    """Rank 0 hears the names of the others' files."""
+
+    secret = False
+    command = "gather"
+    options = ("--raw-file",)
+    outputs = ("out/0/in.0.npy", "out/1/in.1.npy")
+
+    def make(self, folder):
+        super().make(folder)
+        for r in range(self.ranks):
+            os.makedirs(os.path.join(folder, "out", str(r)))
+
+    def commands(self):
+        return [[*words[:2], "-o", "out/{rank}/", *words[4:]] for words in super().commands()]
+
+
 class Verify(Job):
     names = "in.npy", None
     command = "verify"
@@ -265,7 +282,7 @@ class Store(Job):
 
 CASES = {c.__name__.lower(): c for c in (
     Info, InfoStats, InfoSet, InfoZip, Plan, Algorithms, Keygen, Run, RunProgram, Serve,
-    Tls, Insecure, Windows, Zip, Set, Verify, Barrier, Bench, Store)}
+    Tls, Insecure, Windows, Zip, Set, Gather, Verify, Barrier, Bench, Store)}
 
 
 # ---- a trial ----
@@ -377,9 +394,11 @@ class Trial:
         return "\n    ".join(lines)
 
     def after_the_verdict(self):
-        """A control link that broke then is said to have: 8 where it is noticed, and files old or new."""
+        """A control link that broke then is said to have: 8 where it is noticed, and files old or new.
+        Where there are no files rank 0 is done once it has given the verdict, and notices nothing."""
         told = [r for r, said in enumerate(self.said) if "lost after the verdict" in said]
-        return told and not self.left and all(
+        given = not self.case.outputs and self.victim == 0 and self.codes[0] in self.case.success
+        return (told or given and PEER_LOST in self.codes) and not self.left and all(
             c in (RESOURCE, *self.case.success) or c == PEER_LOST and (r in told or "before it gave" in self.said[r])
             for r, c in enumerate(self.codes))
 

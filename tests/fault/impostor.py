@@ -1,11 +1,12 @@
 """Who has taken a coordinator's port: impostor.py http|ssh|silent|close PORT, or a store that is
-none: impostor.py false|hasty PORT LOG (each request a line of LOG; port 0: the kernel's choice).
+none: impostor.py false|hasty|mute|ill PORT LOG (each request a line of LOG; port 0: the kernel's choice).
 Says its port once it listens."""
 
 import http.server
 import json
 import socketserver
 import sys
+import threading
 
 PATIENCE = 120
 
@@ -36,13 +37,19 @@ class Http(http.server.SimpleHTTPRequestHandler):
 
 
 class Store(http.server.BaseHTTPRequestHandler):
-    """Says false to every PUT (false), or true and forgets it (hasty); no query waits."""
+    """Says false to every PUT (false), or true and forgets it (hasty); no query waits. Answers nothing
+    more after its first PUT, to which it says false (mute), or after its first answer, 500 (ill)."""
 
     protocol_version = "HTTP/1.1"
     mode = ""
     log = None
+    silent = False
 
     def answer(self, status, text):
+        if Store.silent:
+            threading.Event().wait()
+        Store.silent = Store.mode == "ill" or (Store.mode == "mute" and self.command == "PUT")
+        status = 500 if Store.mode == "ill" else status
         Store.log.write(f"{self.command} {self.path}\n")
         Store.log.flush()
         body = text.encode()
@@ -74,7 +81,8 @@ class Server(socketserver.ThreadingTCPServer):
 
 def main():
     mode, port = sys.argv[1], int(sys.argv[2])
-    handlers = {"http": Http, "ssh": Ssh, "silent": Silent, "close": Close, "false": Store, "hasty": Store}
+    handlers = {"http": Http, "ssh": Ssh, "silent": Silent, "close": Close}
+    handlers |= dict.fromkeys(("false", "hasty", "mute", "ill"), Store)
     if handlers[mode] is Store:
         Store.mode = mode
         Store.log = open(sys.argv[3], "w", encoding="ascii")

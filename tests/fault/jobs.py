@@ -326,7 +326,8 @@ class Run:
         j = Judgement(self)
         by_run = self.case.meet == "run"
         for r, code in self.codes.items():
-            unloaded = code == 127 and self.wrap[r] and "shared librar" in self.said[r]
+            # 127 is the loader's: a library could not be read, before any code of ours ran.
+            unloaded = code == 127 and self.wrap[r]
             j.demand(code in CODES or unloaded, "rank", r, "ended with", code)
             j.demand(code in (0, 137) or self.said[r].strip() or self.ended_early(r, code), "rank", r, "failed with", code, "without a word")
             j.demand("Sanitizer" not in self.said[r] and "runtime error:" not in self.said[r], "a sanitizer's report of rank", r)

@@ -333,7 +333,7 @@ by_store() { # R P [OPTIONS...]
 	wait_ranks
 	assert_rank 0 5
 	assert_rank 2 5
-	grep -qE 'missing.*\b1\b|\b1\b.*missing' 0.err
+	grep -qE '\b1\b.* did not join within .* s \(--join-timeout\)' 0.err
 	assert_no_output
 }
 
@@ -355,6 +355,36 @@ by_store() { # R P [OPTIONS...]
 	wait_ranks
 	assert_ranks 3 0
 	check_out sum 3
+}
+
+@test "14: with --insecure: a rank that has given up a dial to a stopped coordinator joins when that goes on" {
+	local said
+	start_serve
+	spawn_rank 0 "$COLLCTL" barrier -r 0 -n 2 -R "$STORE" -j job --insecure
+	wait_record
+	kill -STOP "${PIDS[0]}"
+	spawn_rank 1 "$COLLCTL" barrier -vv -r 1 -n 2 -R "$STORE" -j job --insecure
+	read -r said < <(tail -f -n +1 --pid="${PIDS[1]}" 1.err | grep --line-buffered 'no answer')
+	[[ $said == *'no answer'* ]]
+	kill -CONT "${PIDS[0]}"
+	wait_ranks
+	assert_ranks 2 0
+}
+
+@test "13: a coordinator stopped beyond --join-timeout says so, and blames nobody who gave up" {
+	local trust
+	for trust in --insecure "--secret-file=$SECRET"; do
+		make_hostfile hosts 3
+		spawn_rank 0 "$COLLCTL" barrier -H hosts -r 0 "$trust" --join-timeout 2s
+		wait_listening "$PORT" "${PIDS[0]}"
+		kill -STOP "${PIDS[0]}"
+		spawn_rank 1 "$COLLCTL" barrier -H hosts -r 1 "$trust" --join-timeout 4s
+		wait_ranks 1
+		assert_rank 1 5
+		kill -CONT "${PIDS[0]}"
+		wait_ranks 0
+		assert_rank 0 5 'ranks 1, 2 did not join' 'did not run'
+	done
 }
 
 @test "40: SIGTERM while joining: 143, nothing left" {

@@ -162,21 +162,25 @@ class Link:
             s.shutdown(socket.SHUT_RD)  # wakes the thread of the other direction
             s.close()
 
+    def pass_on(self, data):
+        """Is there more to send? Not after a cut, nor once the receiver has gone: what that one said
+        before is still on its way through the other direction, whose end tells the sender."""
+        try:
+            data = self.fault.feed(data, self)
+            if self.pair and data is None:
+                self.dst.shutdown(socket.SHUT_WR)
+            elif self.pair and data:
+                self.dst.sendall(data)
+            return data is not None
+        except OSError:
+            return False
+
     def pump(self):
-        swallow = False
+        sending = True
         try:
             while data := self.src.recv(1 << 16):
-                if swallow:
-                    continue
-                data = self.fault.feed(data, self)
-                if not self.pair:
-                    return
-                if data is None:
-                    swallow = True
-                    self.dst.shutdown(socket.SHUT_WR)
-                elif data:
-                    self.dst.sendall(data)
-            if self.pair and not swallow:
+                sending = sending and self.pass_on(data)  # the rest is swallowed
+            if self.pair and sending:
                 self.dst.shutdown(socket.SHUT_WR)
         except OSError:
             for s in self.pair:  # a loss here is one there
@@ -208,13 +212,16 @@ class Proxy:
                 client.close()
                 continue
             self.sockets += [client, server]
-            up, down = self.faults if self.connections == 0 else (Fault(), Fault())
+            up, down = self.faults_of(self.connections)
             self.connections += 1
             for s in (client, server):
                 s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             pair = [client, server]
             for link in (Link(client, server, up, pair), Link(server, client, down, pair)):
                 threading.Thread(target=link.pump, daemon=True).start()
+
+    def faults_of(self, connection):
+        return self.faults if connection == 0 else (Fault(), Fault())
 
     def close(self):
         for s in [self.listener, *self.sockets]:

@@ -272,6 +272,36 @@ for r in range(2):
 	run -0 "$PYTHON" "$FAULT_DIR/vote.py" "$COLLCTL" $((LONG ? 100 : 12))
 }
 
+# needed: the number of descriptors that a message demands
+needed() { sed -nE 's/.*at least ([0-9]+) are needed.*/\1/p' | head -n 1; }
+
+@test "32: too few descriptors for the files of a folder, of a set and of the output: 11, with how many are needed" {
+	local what limit tries
+	mkdir tree set
+	"$PYTHON" - <<-'E'
+		import json, struct
+		names = [f"model-{i:05}.safetensors" for i in range(40)]
+		for i, name in enumerate(names):
+		    open(f"tree/{i}", "w").write("x")
+		    head = json.dumps({f"t{i}": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+		    open(f"set/{name}", "wb").write(struct.pack("<Q", len(head)) + head + b"1234")
+		where = {f"t{i}": name for i, name in enumerate(names)}
+		json.dump({"metadata": {}, "weight_map": where}, open("set/model.safetensors.index.json", "w"))
+	E
+	for what in 'broadcast --raw-file tree' 'broadcast set' 'allreduce set' 'broadcast --root 1 set'; do
+		read -ra words <<<"$what"
+		limit=20 tries=0
+		while rm -rf out.? && run --separate-stderr prlimit --nofile=$limit -- "$COLLCTL" run -n 2 -- "${words[@]}" \
+			-o 'out.{rank}/' && ((status)); do
+			((status == 11 && tries++ < 3)) || fail "$what: $limit descriptors: $status: $stderr"
+			((limit < $(needed <<<"$stderr"))) || fail "$what: $limit descriptors do not do: $stderr"
+			limit=$(needed <<<"$stderr")
+			((tries > 1)) || [[ $stderr == *"with the 40 files of "* ]] || fail "$what: $stderr"
+		done
+		assert_equal "$(find out.0 -type f | wc -l)" "$(find out.1 -type f | wc -l)"
+	done
+}
+
 @test "32: too few descriptors on a rank: 11, with how many are needed" {
 	local r
 	make_shards 6 f32 20
@@ -290,6 +320,10 @@ for r in range(2):
 	assert_rank 0 11 'rank 0: too few descriptors: with the control links of 6 ranks at least ' "'ulimit -n' allows 11"
 	assert_rank 1 5 'rank 0: not found'
 	few 2 14
-	assert_ranks 6 11 'rank 2: too few descriptors: with the 10 connections to other ranks at least ' "'ulimit -n' allows 14"
+	assert_ranks 6 11 "rank 2: too few descriptors: with the 10 connections to other ranks and the output's 1 file at least " \
+		"'ulimit -n' allows 14"
 	assert_equal "$(find . -name '.*' -type f)" ''
+	# That many are enough; make_hostfile holds one more now.
+	few 2 $(($(needed <2.err) + 1))
+	assert_ranks 6 0
 }

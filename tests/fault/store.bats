@@ -203,7 +203,7 @@ assert_few_requests() { # SECONDS RANKS
 	start_rank 0 --join-timeout 3s
 	start_rank 1 --join-timeout 3s
 	wait_ranks
-	assert_rank 0 5 'answers false to PUT' "$STORE"
+	assert_rank 0 5 'rejects PUT' "$STORE"
 	assert_rank 1 5 'no record collctl/job' "$STORE"
 	assert_few_requests 3 2
 }
@@ -217,4 +217,21 @@ assert_few_requests() { # SECONDS RANKS
 	assert_rank 0 5 'rank 1'
 	assert_rank 1 5 'no record collctl/job' "$STORE"
 	assert_few_requests 3 2
+}
+
+@test "50: a store that answers nothing more: what it answered last is told at the deadline" {
+	local mode
+	for mode in mute ill; do
+		impostor "$mode" 0 requests
+		rm impostor.ready
+		STORE=http://127.0.0.1:$PORT
+		start_rank 0 --join-timeout 3s
+		wait_ranks
+		cp 0.err "$mode.err"
+	done
+	run cat mute.err
+	assert_output --partial 'rejects PUT'
+	run cat ill.err
+	assert_output --partial 'HTTP 500'
+	assert_rank 0 5 "$STORE"
 }

@@ -7,9 +7,10 @@
  *                                            SIGKILL in place of the K-th, or N calls after it
  *   sysfault hold K NAME -- COMMAND...       the command stands still at the K-th until somebody
  *                                            opens the FIFO $SYSFAULT_GO for writing and closes it
- *   sysfault signal=S K [NAME] -- COMMAND... signal S comes with the K-th
- *   sysfault error=E K NAME -- COMMAND...    the K-th NAME fails with errno E and has no effect
- *   sysfault short K NAME -- COMMAND...      the K-th NAME (of fd, buffer, length) does half
+ *   sysfault delay=MS K NAME -- COMMAND...   the thread stands still at the K-th for so long; the
+ * others go on sysfault signal=S K [NAME] -- COMMAND... signal S comes with the K-th sysfault
+ * error=E K NAME -- COMMAND...    the K-th NAME fails with errno E and has no effect sysfault short
+ * K NAME -- COMMAND...      the K-th NAME (of fd, buffer, length) does half
  *
  * Ends as the command does, by the same signal too. Last the file that SYSFAULT_REPORT names gets a
  * line: calls that were counted, whether the fault was injected (0, 1), sendmsg calls that sent
@@ -18,6 +19,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -43,7 +45,7 @@ int main(void)
 	 PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL)
 #define THREADS 256
 
-enum action { COUNT, KILL, SIGNAL, HOLD, FAIL, SHORT };
+enum action { COUNT, KILL, SIGNAL, HOLD, DELAY, FAIL, SHORT };
 
 static const struct {
 	const char *name;
@@ -64,9 +66,10 @@ static const struct {
 
 static struct {
 	enum action action;
-	int error, signal;
-	long k, nr; /* nr -1: any */
-	long after; /* calls of any kind from the K-th on */
+	int error, signal, ms;
+	pid_t delayed, alarm; /* the thread, and the process that ends when it goes on */
+	long k, nr;           /* nr -1: any */
+	long after;           /* calls of any kind from the K-th on */
 	long count, sent;
 	int injected;
 } fault = {.nr = -1};
@@ -98,8 +101,9 @@ static int slot(pid_t tid)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: sysfault count|kill[+N]|hold|signal=S|error=E|short [K] [NAME] "
-	                "-- COMMAND...\n");
+	fprintf(stderr,
+	        "usage: sysfault count|kill[+N]|hold|delay=MS|signal=S|error=E|short [K] [NAME] "
+	        "-- COMMAND...\n");
 	exit(2);
 }
 
@@ -123,6 +127,8 @@ static int parse(int argc, char **argv)
 		fault.action = KILL;
 	else if (strcmp(action, "hold") == 0)
 		fault.action = HOLD;
+	else if (strncmp(action, "delay=", 6) == 0)
+		fault.action = DELAY;
 	else if (strncmp(action, "signal=", 7) == 0)
 		fault.action = SIGNAL;
 	else if (strcmp(action, "short") == 0)
@@ -135,6 +141,8 @@ static int parse(int argc, char **argv)
 		fault.after = atol(action + 4);
 	if (fault.action == FAIL)
 		fault.error = atoi(action + 6);
+	if (fault.action == DELAY)
+		fault.ms = atoi(action + 6);
 	if (fault.action == SIGNAL)
 		fault.signal = atoi(action + 7);
 	if (fault.action != COUNT)
@@ -161,6 +169,17 @@ static void hold(void)
 	close(fd);
 }
 
+/* The thread is resumed when the alarm ends, which the tracer waits for as for any other. */
+static void delay(pid_t tid)
+{
+	fault.delayed = tid;
+	fault.alarm = fork();
+	if (fault.alarm == 0) {
+		poll(NULL, 0, fault.ms);
+		_exit(0);
+	}
+}
+
 static void inject(pid_t pid, pid_t tid, int s, struct user_regs_struct *regs)
 {
 	fault.injected = 1;
@@ -170,6 +189,9 @@ static void inject(pid_t pid, pid_t tid, int s, struct user_regs_struct *regs)
 		return;
 	case HOLD:
 		hold();
+		return;
+	case DELAY:
+		delay(tid);
 		return;
 	case SIGNAL:
 		kill(pid, fault.signal);
@@ -224,6 +246,11 @@ static int trace(pid_t pid)
 		int sig = 0;
 		if (tid <= 0)
 			continue;
+		if (tid == fault.alarm) {
+			ptrace(PTRACE_SYSCALL, fault.delayed, NULL, 0);
+			fault.delayed = 0;
+			continue;
+		}
 		if (WIFEXITED(status) || WIFSIGNALED(status)) {
 			int s = slot(tid);
 			threads[s].tid = 0;
@@ -236,7 +263,8 @@ static int trace(pid_t pid)
 		else if (status >> 16 == 0 && WSTOPSIG(status) != SIGSTOP)
 			sig = WSTOPSIG(
 			        status); /* a signal of its own; a new thread begins stopped */
-		ptrace(PTRACE_SYSCALL, tid, NULL, sig);
+		if (tid != fault.delayed)
+			ptrace(PTRACE_SYSCALL, tid, NULL, sig);
 	}
 	return code;
 }

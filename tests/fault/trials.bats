@@ -40,6 +40,33 @@ under_ptrace() {
 	trials stopped "$BATS_FILE_TMPDIR/sysfault"
 }
 
+@test "18: a disk that is slower than --timeout: signs of life go on, the job succeeds" {
+	local call job jobs=() r slow wrap
+	under_ptrace
+	make_shards 2 f32 20
+	# Each fsync, and the rename, of rank 0 and of rank 1: a job each, side by side.
+	for slow in 0 1; do
+		for call in '1 fsync' '2 fsync' '1 renameat'; do
+			job=$slow.${call/ /.}
+			jobs+=("$job")
+			make_hostfile "hosts.$job" 2
+			for r in 0 1; do
+				wrap=()
+				# shellcheck disable=SC2206 # two words
+				((r != slow)) || wrap=("$BATS_FILE_TMPDIR/sysfault" delay=4000 $call --)
+				SYSFAULT_REPORT=report.$job spawn_rank "${#PIDS[@]}" "${wrap[@]}" "$COLLCTL" allreduce \
+					--insecure -H "hosts.$job" -r "$r" --timeout 1s "in.$r.npy" -o "out.$job.$r.npy"
+			done
+		done
+	done
+	wait_ranks
+	assert_ranks $((2 * ${#jobs[@]})) 0
+	for job in "${jobs[@]}"; do
+		assert_equal "$(cut -d' ' -f2 "report.$job")" 1
+		check_numpy sum "out.$job.0.npy" "out.$job.1.npy" --in in.0.npy in.1.npy
+	done
+}
+
 @test "51: --json after a loss: not ok, the rank, and the digest of an output that is in place" {
 	local r wrap
 	under_ptrace
@@ -110,6 +137,7 @@ disk() {
 @test "23: a bit of any byte flipped, plain: 10" { trials flip --insecure; }
 @test "23: a bit of any byte of a control link flipped, TLS: dialled again, or 10 at both ends" { trials link; }
 @test "23: a bit of any byte of a control link flipped, plain: dialled again, or 10 at both ends" { trials link --insecure; }
+@test "19: a control link ends before the WELCOME: the rank is lost, not said to be started twice" { trials welcome; }
 @test "24: cut at any byte, TLS: 10" { trials cut; }
 @test "24: cut at any byte, plain: 10" { trials cut --insecure; }
 @test "26: oversized, repeated, missing, unplanned frames: 10" { trials frames; }

@@ -12,9 +12,7 @@
 #include <xxhash.h>
 
 #include "lib/base/buf.h"
-#include "lib/job/claims.h"
 #include "lib/job/ctl.h"
-#include "lib/job/details.h"
 #include "lib/job/links.h"
 #include "lib/job/proto.h"
 #include "lib/job/tables.h"
@@ -244,95 +242,6 @@ static void compare_pages(const uint8_t *data, size_t size)
 	tables_release(&t);
 }
 
-static void decode_array(struct view v, int ranks)
-{
-	struct array_info info, back;
-	uint64_t counts[16], again[16], sum = 0;
-	bool even, even_again;
-	struct view from = v;
-	struct err err = {0};
-	struct buf b;
-	if (details_get_array(&v, ranks, &info, counts, &even, &err) < 0) {
-		CHECK(err.code == ERR_INTEGRITY);
-		return;
-	}
-	CHECK(even || (rows_sum(counts, ranks, &sum) == 0 && sum == info.shape[0]));
-	buf_init(&b, CTL_BODY_MAX);
-	details_put_array(&b, &info, even ? NULL : counts, ranks);
-	CHECK(b.len == (size_t)(v.p - from.p) && memcmp(b.data, from.p, b.len) == 0);
-	struct view written = view_of(b.data, b.len);
-	CHECK(details_get_array(&written, ranks, &back, again, &even_again, &err) == 0);
-	CHECK(array_same(&info, &back) && info.count == back.count && even == even_again);
-	buf_release(&b);
-}
-
-/* Does it lead out of its folder? */
-static void check_name(const char *name, bool tree)
-{
-	CHECK(*name && *name != '/');
-	CHECK(tree || (*name != '.' && !strchr(name, '/')));
-	for (const char *p = name; tree && *p;) {
-		size_t n = strcspn(p, "/");
-		CHECK(n && !(n == 1 && *p == '.') && !(n == 2 && memcmp(p, "..", 2) == 0));
-		CHECK(p[n] != '/' || p[n + 1]);
-		p += n + (p[n] == '/');
-	}
-}
-
-static void decode_told(struct view v)
-{
-	struct told told;
-	struct err err = {0};
-	if (details_get_told(&v, &told, &err) < 0) {
-		CHECK(err.code == ERR_INTEGRITY);
-		return;
-	}
-	CHECK(told.tree || told.nfiles > 0);
-	for (int i = 0; i < told.nfiles; i++)
-		check_name(told.files[i].name, told.tree);
-	CHECK(told.tree || !told.nfolders);
-	for (int i = 0; i < told.nfolders; i++)
-		if (*told.folders[i].name) /* the whole */
-			check_name(told.folders[i].name, true);
-	told_release(&told);
-}
-
-static void decode_source(struct view v)
-{
-	struct source s;
-	struct err err = {0};
-	if (details_get_source(&v, &s, 1, &err) < 0) {
-		CHECK(err.code == ERR_INTEGRITY);
-		return;
-	}
-	CHECK(s.files.nfiles == 1 && s.files.nfolders == 0 && !strchr(s.host, '/'));
-	CHECK(!strchr(s.files.files[0].name, '/'));
-	source_release(&s);
-}
-
-/* What three ranks claim; then which of its outputs a rank hears that it drops. */
-static void decode_claims(const uint8_t *data, size_t size)
-{
-	struct claims c = {0};
-	struct err err = {0};
-	bool dropped[8] = {0};
-	size_t third = size / 3;
-	bool all = true;
-	for (int r = 0; r < 3 && all; r++) {
-		struct view v = view_of(data + (size_t)r * third, third);
-		all = claims_get(&c, r, &v, &err) == 0;
-	}
-	CHECK(all || err.code == ERR_INTEGRITY);
-	err_clear(&err);
-	if (all && claims_settle(&c, size % 2, 0, &err) < 0)
-		CHECK(err.code == ERR_USAGE);
-	claims_release(&c);
-	err_clear(&err);
-	struct view v = view_of(data, size);
-	if (claims_get_dropped(&v, dropped, 8, &err) < 0)
-		CHECK(err.code == ERR_INTEGRITY);
-}
-
 static const char *host_name(void *ctx, int rank, char *buf, size_t cap)
 {
 	(void)ctx;
@@ -370,30 +279,6 @@ static void decode_join(const uint8_t *data, size_t size)
 	links_release(&links);
 }
 
-/* The first byte: how many ranks there are. */
-static void decode_details(const uint8_t *data, size_t size)
-{
-	int ranks = size ? data[0] % 16 + 1 : 1;
-	struct view v = view_of(data + (size > 0), size - (size > 0)), rest = v;
-	uint64_t counts[16], sum = 0;
-	struct told_part part;
-	struct err err = {0};
-	double weight;
-	if (details_get_rows(&rest, ranks, counts, &err) == 0)
-		CHECK(rows_sum(counts, ranks, &sum) == 0 && sum <= INT64_MAX);
-	err_clear(&err);
-	rest = v;
-	if (details_get_weight(&rest, &weight, &err) == 0)
-		CHECK(weight >= 0);
-	err_clear(&err);
-	rest = v;
-	if (details_get_part(&rest, &part, &err) == 0)
-		CHECK(part.windows && dtype_size(part.wire));
-	decode_array(v, ranks);
-	decode_told(v);
-	decode_source(v);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
@@ -417,17 +302,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 4:
 		decode_plan(data, size);
 		break;
-	case 6:
-		decode_details(data, size);
-		break;
 	case 7:
 		decode_small(data, size);
 		break;
 	case 8:
 		compare_pages(data, size);
-		break;
-	case 9:
-		decode_claims(data, size);
 		break;
 	case 10:
 		decode_join(data, size);

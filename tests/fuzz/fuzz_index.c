@@ -8,7 +8,7 @@
 #include "lib/data/shard_index.h"
 #include "tests/fuzz/check.h"
 
-#define NOT_JSON "the index is not right JSON"
+#define NOT_JSON "the index is not valid JSON"
 #define TOO_DEEP "expected fewer levels"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

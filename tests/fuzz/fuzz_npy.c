@@ -17,7 +17,7 @@ static void round_trip(const struct array_info *info)
 	struct array_info back;
 	struct err err = {0};
 	size_t need;
-	long n = array_header(info, buf, sizeof buf);
+	long n = info->format->header(info, buf, sizeof buf);
 	CHECK(n > 0 && n % 64 == 0);
 	CHECK(!npy_parse(buf, (size_t)n, (uint64_t)n + array_bytes(info), info->dtype, &back, &need,
 	                 &err));

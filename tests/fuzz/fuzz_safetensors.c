@@ -13,7 +13,7 @@
 #include "lib/data/safetensors.h"
 #include "tests/fuzz/check.h"
 
-#define NOT_JSON "the header is not right JSON"
+#define NOT_JSON "the header is not valid JSON"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -73,9 +73,9 @@ struct concrete {
 	struct number **bufs[CONCRETE_SIZE], *out[CONCRETE_SIZE];
 	uint64_t *done[CONCRETE_SIZE];
 	uint64_t nout[CONCRETE_SIZE];
-	/* [from][to] of lane 0 and 1, holding one element; who is at its ends */
-	struct number lane[CONCRETE_SIZE][CONCRETE_SIZE][2];
-	bool full[CONCRETE_SIZE][CONCRETE_SIZE][2];
+	/* [from][to]: a lane, holding one element */
+	struct number lane[CONCRETE_SIZE][CONCRETE_SIZE];
+	bool full[CONCRETE_SIZE][CONCRETE_SIZE];
 	unsigned *arrived[CONCRETE_SIZE]; /* exchange: how often each element has come */
 	bool wrong;
 };
@@ -142,12 +142,12 @@ static inline void do_write(struct concrete *c, int r, const struct sched_step *
 
 static inline void do_receive(struct concrete *c, int r, const struct sched_step *st, uint64_t x)
 {
-	const struct number n = c->lane[st->peer][r][st->lane];
+	const struct number n = c->lane[st->peer][r];
 	const bool wide = st->op == SCHED_RECV_REDUCE &&
 	                  (buf_wide(c, r, st->dst.buf) || buf_wide(c, r, st->src.buf));
 	uint64_t e = 0;
 
-	c->full[st->peer][r][st->lane] = false;
+	c->full[st->peer][r] = false;
 	if (c->t->alg->kind == COLL_EXCHANGE) {
 		const uint64_t len = coll_count(&c->t->args[r]);
 
@@ -175,8 +175,8 @@ static inline void do_element(struct concrete *c, int r, const struct sched_step
 		do_write(c, r, st, x);
 		break;
 	case SCHED_SEND:
-		c->lane[r][st->peer][st->lane] = fetch(c, r, st->src, x);
-		c->full[r][st->peer][st->lane] = true;
+		c->lane[r][st->peer] = fetch(c, r, st->src, x);
+		c->full[r][st->peer] = true;
 		break;
 	case SCHED_RECV:
 	case SCHED_RECV_REDUCE:
@@ -214,10 +214,10 @@ static inline bool lane_ready(const struct concrete *c, int r, uint32_t i)
 	if (st->peer < 0)
 		return true;
 	for (uint32_t k = 0; k < i; k++)
-		if (s->steps[k].peer == st->peer && s->steps[k].lane == st->lane &&
-		    (s->steps[k].op == SCHED_SEND) == sends && c->done[r][k] < s->steps[k].len)
+		if (s->steps[k].peer == st->peer && (s->steps[k].op == SCHED_SEND) == sends &&
+		    c->done[r][k] < s->steps[k].len)
 			return false;
-	return sends ? !c->full[r][st->peer][st->lane] : c->full[st->peer][r][st->lane];
+	return sends ? !c->full[r][st->peer] : c->full[st->peer][r];
 }
 
 static inline bool all_done(struct concrete *c)
@@ -358,9 +358,6 @@ static inline bool concretely_right(const struct set *t)
 		const struct coll_args *a = &t->args[r];
 		const enum coll_kind kind = t->alg->kind;
 
-		for (uint32_t i = 0; i < s->nsteps; i++) /* lanes 0 and 1 only */
-			if (s->steps[i].peer >= 0 && (unsigned)s->steps[i].lane > 1)
-				c.wrong = true;
 		c.nout[r] = coll_out_at(kind, a, coll_layout(kind, r, a->size, a->root).out_hi);
 		c.done[r] = calloc((size_t)s->nsteps + 1, sizeof(*c.done[r]));
 		c.out[r] = calloc(c.nout[r] + 1, sizeof(*c.out[r]));

@@ -79,9 +79,11 @@ struct timing {
 	uint32_t windows; /* where a list doesn't say */
 	int streams;
 	size_t capacity, quantum;
-	uint64_t seed;      /* of the order of ranks and, with stalls, of them */
-	bool stalls, files; /* files: transfers on threads of their own */
-	int repeats;        /* runs after the first, over lanes that stay open */
+	uint64_t seed;                    /* of the order of ranks and, with stalls, of them */
+	bool stalls, files;               /* files: transfers on threads of their own */
+	int repeats;                      /* runs after the first, over lanes that stay open */
+	const struct memory_space *space; /* NULL: the host's */
+	bool (*turn)(void); /* a turn of the loop between the ranks': did or will it move? */
 };
 
 enum fault { FAULT_NONE, FAULT_FLIP, FAULT_CUT, FAULT_EXTRA };
@@ -114,7 +116,7 @@ struct part_files {
 struct world {
 	struct part_files parts[PARTS];
 	int nparts, size;
-	struct exec_part asked[RANKS][PARTS];
+	struct exec_vector asked[RANKS][PARTS];
 	struct timing t;
 	struct place places[RANKS];
 	struct exec *exec[RANKS];
@@ -453,9 +455,9 @@ static inline void world_free(struct world *w)
 						conn_free(&w->taps[from][to][k][out]->conn);
 }
 
-static inline struct exec_part asked_of(const struct part_files *f, int r)
+static inline struct exec_vector asked_of(const struct part_files *f, int r)
 {
-	return (struct exec_part){
+	return (struct exec_vector){
 	        .algorithm = f->p->alg,
 	        .args = args_of(f->p, r),
 	        .op = f->p->op,
@@ -471,11 +473,12 @@ static inline void start(struct world *w)
 	for (int r = 0; r < w->size; r++) {
 		struct err err = {0};
 		struct exec_conf conf = {
-		        .parts = w->asked[r],
-		        .nparts = w->nparts,
+		        .vectors = w->asked[r],
+		        .nvectors = w->nparts,
 		        .streams = w->t.streams,
 		        .io = {read_input, write_output, &w->places[r]},
 		        .threads = w->t.files,
+		        .space = w->t.space,
 		        .repeat = w->t.repeats > 0,
 		        .conn = lane,
 		        .conn_ctx = &w->places[r],
@@ -520,11 +523,12 @@ static inline void wait_for_files(struct world *w)
 static inline int play(struct world *w, int *failed, struct err *err)
 {
 	int size = w->size, order[RANKS], runs[RANKS] = {0}, idle = 0, left = size;
-	bool done[RANKS] = {false};
+	bool done[RANKS] = {false}, tasks = false;
 	uint64_t state = w->t.seed, before = 0;
 	for (int r = 0; r < size; r++)
 		order[r] = r;
 	while (left) {
+		tasks = false;
 		for (int i = size - 1; i > 0; i--) {
 			int k = (int)below(&state, (unsigned)i + 1), swap = order[i];
 			order[i] = order[k];
@@ -535,6 +539,8 @@ static inline int play(struct world *w, int *failed, struct err *err)
 			if (done[r])
 				continue;
 			drain_fd(exec_fd(w->exec[r]));
+			if (w->t.turn)
+				tasks |= w->t.turn();
 			int ret = exec_advance(w->exec[r], err);
 			if (ret < 0) {
 				*failed = r;
@@ -550,8 +556,10 @@ static inline int play(struct world *w, int *failed, struct err *err)
 				exec_repeat(w->exec[r]);
 			}
 		}
+		if (w->t.turn)
+			tasks |= w->t.turn();
 		uint64_t now = progress(w);
-		idle = now == before ? idle + 1 : 0;
+		idle = now == before && !tasks ? idle + 1 : 0;
 		before = now;
 		if (idle && left && w->t.files && !w->t.stalls)
 			wait_for_files(w);

@@ -267,7 +267,7 @@ static void test_iface(void **state)
 	}
 	err_clear(&e);
 	assert_int_equal(addr_of_iface(&a, "nope0", &e), -1);
-	assert_non_null(strstr(e.text, "there are: "));
+	assert_non_null(strstr(e.text, "the active ones are: "));
 	assert_non_null(strstr(e.text, "lo"));
 }
 

@@ -70,18 +70,18 @@ static void test_formats(void **state)
 	(void)state;
 	static const struct {
 		const char *path;
-		enum array_format format;
+		const struct format *format;
 		const char *words;
 	} rows[] = {
-	        {"x.npy", ARRAY_NPY, NULL},
-	        {"dir.d/X.NPY", ARRAY_NPY, NULL},
-	        {"x.bin", ARRAY_RAW, NULL},
-	        {"x.npy.raw", ARRAY_RAW, NULL},
-	        {"x.safetensors", ARRAY_SAFETENSORS, NULL},
-	        {"m.safetensors.index.json", ARRAY_SAFETENSORS, NULL},
-	        {"x.npz", ARRAY_NPZ, NULL},
-	        {"gone/", ARRAY_SAFETENSORS, NULL},
-	        {"/tmp", ARRAY_SAFETENSORS, NULL},
+	        {"x.npy", &format_npy, NULL},
+	        {"dir.d/X.NPY", &format_npy, NULL},
+	        {"x.bin", &format_raw, NULL},
+	        {"x.npy.raw", &format_raw, NULL},
+	        {"x.safetensors", &format_safetensors, NULL},
+	        {"m.safetensors.index.json", &format_safetensors, NULL},
+	        {"x.npz", &format_npz, NULL},
+	        {"gone/", &format_safetensors, NULL},
+	        {"/tmp", &format_safetensors, NULL},
 	        {"index.json", 0, "unknown format"},
 	        {"x.pt", 0, "convert it with numpy.save"},
 	        {"x.pth", 0, "convert it with numpy.save"},
@@ -92,16 +92,16 @@ static void test_formats(void **state)
 	        {"x.npy/y", 0, "unknown format"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		enum array_format format = ARRAY_FORMAT_AUTO;
+		const struct format *format = NULL;
 		struct err err = {0};
-		int r = array_format_of(rows[i].path, ARRAY_FORMAT_AUTO, &format, &err);
+		int r = format_of(rows[i].path, NULL, &format, &err);
 		assert_int_equal(r, rows[i].words ? -1 : 0);
-		assert_int_equal(format, rows[i].format);
+		assert_ptr_equal(format, rows[i].format);
 		assert_int_equal(err.code, rows[i].words ? ERR_USAGE : 0);
 		if (rows[i].words && !strstr(err.text, rows[i].words))
 			fail_msg("'%s' lacks '%s'", err.text, rows[i].words);
-		assert_int_equal(array_format_of(rows[i].path, ARRAY_RAW, &format, &err), 0);
-		assert_int_equal(format, ARRAY_RAW);
+		assert_int_equal(format_of(rows[i].path, &format_raw, &format, &err), 0);
+		assert_ptr_equal(format, &format_raw);
 	}
 }
 
@@ -151,10 +151,10 @@ static void test_raw(void **state)
 static void put_npy(const char *path)
 {
 	struct array_info info = {
-	        .format = ARRAY_NPY, .dtype = DTYPE_F32, .ndim = 1, .shape = {1000}};
+	        .format = &format_npy, .dtype = DTYPE_F32, .ndim = 1, .shape = {1000}};
 	char buf[256];
 	assert_int_equal(array_count(&info), 0);
-	long n = array_header(&info, buf, sizeof buf);
+	long n = info.format->header(&info, buf, sizeof buf);
 	put(path, (size_t)n + array_bytes(&info));
 	int fd = open(path, O_WRONLY);
 	assert_int_equal(write(fd, buf, (size_t)n), n);
@@ -209,7 +209,7 @@ static void test_not_a_file(void **state)
 	assert_int_equal(mkdir("d.npy", 0700), 0);
 	assert_refused("d.npy", &hints, ERR_INPUT, "d.npy: is a directory");
 	rmdir("d.npy");
-	hints.format = ARRAY_RAW;
+	hints.format = &format_raw;
 	hints.dtype = DTYPE_U8;
 	assert_refused("/dev/zero", &hints, ERR_INPUT, "/dev/zero: is not a regular file");
 }
@@ -219,7 +219,7 @@ static void test_same(void **state)
 	(void)state;
 	struct array_info a = {.dtype = DTYPE_F32, .ndim = 2, .shape = {3, 4}}, b = a;
 	assert_true(array_same(&a, &b));
-	b.format = ARRAY_NPY;
+	b.format = &format_npy;
 	b.offset = 128;
 	assert_true(array_same(&a, &b));
 	b.shape[1] = 5;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/bench.h"
+#include "lib/coll/bench.h"
 
 #define RANKS 3
 #define COUNT 10000 /* more than a chunk */
@@ -55,7 +55,7 @@ static void rates_are_found_again(void **state)
 	truth.egress *= 3;
 	truth.ingress = truth.egress;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
-		const struct coll_algorithm *alg = &coll_algorithms[i];
+		const struct coll_algorithm *alg = coll_algorithms[i];
 		if (alg->kind != COLL_ALLREDUCE)
 			continue;
 		for (uint64_t bytes = 4096; bytes <= 64 << 20 && t.nmeasured < 64; bytes *= 64) {

@@ -7,9 +7,10 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "lib/job/claims.h"
+#include "lib/coll/claims.h"
 
 #define RANKS 4
 
@@ -48,7 +49,12 @@ static const char *dropped(const struct claims *c, int rank, uint32_t n)
 	struct err err = {0};
 	struct buf b;
 	buf_init(&b, 1024);
-	claims_put_dropped(c, rank, &b);
+	bool *drops_of;
+	uint32_t claimed;
+	assert_int_equal(claims_dropped(c, rank, &drops_of, &claimed, &err), 0);
+	assert_int_equal(claimed, n);
+	claims_put_dropped(&b, drops_of, claimed);
+	free(drops_of);
 	struct view v = view_of(b.data, b.len);
 	assert_int_equal(claims_get_dropped(&v, drops, n, &err), 0);
 	assert_int_equal(view_left(&v), 0);

@@ -421,7 +421,8 @@ static size_t end_frame(uint8_t *out, uint32_t seq)
 }
 
 /* What a plain reader makes of @wire, then FIN. */
-static struct err hear(const uint8_t *wire, size_t n, ssize_t *last, char *heard, size_t *len)
+static struct err receive_wire(const uint8_t *wire, size_t n, ssize_t *last, char *heard,
+                               size_t *len)
 {
 	int fd[2];
 	uint8_t buf[4096];
@@ -456,7 +457,7 @@ static void frames_are_read(void **state)
 	ssize_t last;
 	size_t len;
 	(void)state;
-	hear(wire, two_frames(wire), &last, heard, &len);
+	receive_wire(wire, two_frames(wire), &last, heard, &len);
 	assert_int_equal(last, CONN_END);
 	assert_int_equal(len, 11);
 	assert_memory_equal(heard, "hello world", 11);
@@ -472,7 +473,7 @@ static void a_flipped_bit_in_a_frame(void **state)
 	(void)state;
 	for (size_t bit = 0; bit < 8 * n; bit++) {
 		wire[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		struct err err = hear(wire, n, &last, heard, &len);
+		struct err err = receive_wire(wire, n, &last, heard, &len);
 		wire[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		if (last != -1 || err.code != ERR_INTEGRITY)
 			fail_msg("bit %zu: %zd, %d: %s", bit, last, err.code, err.text);
@@ -487,7 +488,7 @@ static void a_stream_cut_at_any_byte(void **state)
 	size_t len, n = two_frames(wire);
 	(void)state;
 	for (size_t at = 0; at < n; at++) {
-		struct err err = hear(wire, at, &last, heard, &len);
+		struct err err = receive_wire(wire, at, &last, heard, &len);
 		assert_int_equal(last, -1);
 		assert_int_equal(err.code, ERR_INTEGRITY);
 		assert_true(len <= 11 && memcmp(heard, "hello world", len) == 0);
@@ -505,27 +506,27 @@ static void wrong_frames(void **state)
 	/* repeated */
 	n = frame(wire, 0, "hello", 5);
 	n += frame(wire + n, 0, "hello", 5);
-	struct err err = hear(wire, n, &last, heard, &len);
+	struct err err = receive_wire(wire, n, &last, heard, &len);
 	assert_int_equal(err.code, ERR_INTEGRITY);
 	assert_non_null(strstr(err.text, "frame 0 came where frame 1 was due"));
 	/* missing */
 	n = frame(wire, 1, "hello", 5);
-	err = hear(wire, n, &last, heard, &len);
+	err = receive_wire(wire, n, &last, heard, &len);
 	assert_int_equal(err.code, ERR_INTEGRITY);
 	assert_int_equal(len, 0);
 	/* one byte too long */
 	n = frame(wire, 0, payload, CONN_FRAME_MAX + 1);
-	err = hear(wire, 20, &last, heard, &len);
+	err = receive_wire(wire, 20, &last, heard, &len);
 	assert_int_equal(err.code, ERR_INTEGRITY);
 	assert_non_null(strstr(err.text, "a frame of 262145 bytes"));
 	/* empty */
 	n = frame(wire, 0, "", 0);
-	err = hear(wire, n, &last, heard, &len);
+	err = receive_wire(wire, n, &last, heard, &len);
 	assert_int_equal(err.code, ERR_INTEGRITY);
 	/* an end whose checksum is not */
 	n = end_frame(wire, 0);
 	wire[15] ^= 1;
-	err = hear(wire, n, &last, heard, &len);
+	err = receive_wire(wire, n, &last, heard, &len);
 	assert_int_equal(err.code, ERR_INTEGRITY);
 }
 
@@ -536,9 +537,9 @@ static void tls_answers_are_understood(void **state)
 	ssize_t last;
 	size_t len;
 	(void)state;
-	struct err err = hear(alert, sizeof alert, &last, heard, &len);
+	struct err err = receive_wire(alert, sizeof alert, &last, heard, &len);
 	assert_int_equal(err.code, ERR_AUTH);
-	assert_non_null(strstr(err.text, "TLS only"));
+	assert_non_null(strstr(err.text, "uses TLS"));
 }
 
 /* What came before the connection was lost counts: it may say why. */
@@ -686,7 +687,7 @@ static void tls_hears_plain_bytes(void **state)
 		turn(until);
 	assert_int_equal(ret, -1);
 	assert_int_equal(err.code, ERR_AUTH);
-	assert_non_null(strstr(err.text, "does not speak TLS"));
+	assert_non_null(strstr(err.text, "does not use TLS"));
 	conn_free(c);
 	close(fd[1]);
 }

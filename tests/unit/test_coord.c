@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,7 @@ static struct member members[MEMBERS];
 static int completed, decided;
 static struct err decision;
 static int job_size;
-static struct view said[MEMBERS]; /* the intents' details, as decide sees them */
+static struct view details_seen[MEMBERS]; /* the intents' details, as decide sees them */
 static uint64_t inputs_seen;
 static const char *tables[MEMBERS]; /* "name=value name=value ..."; NULL: it has none */
 
@@ -117,7 +118,7 @@ static int decide(void *ctx, const struct intent *const *intents, struct plan *p
 	decided++;
 	inputs_seen = intents[0]->ninputs + 10 * intents[job_size - 1]->ninputs;
 	for (int r = 0; r < job_size; r++)
-		said[r] = intents[r]->details;
+		details_seen[r] = intents[r]->details;
 	if (decision.code) {
 		*err = decision;
 		return -1;
@@ -135,7 +136,7 @@ static void details(void *ctx, int rank, struct buf *out)
 	assert_int_equal(decided, 1);
 	for (int r = 0; r < job_size; r++)
 		if (r == (rank + 1) % job_size && rank != 1)
-			buf_put(out, said[r].p, view_left(&said[r]));
+			buf_put(out, details_seen[r].p, view_left(&details_seen[r]));
 }
 
 static void complete(void *ctx)
@@ -164,11 +165,13 @@ static void own_table(void *ctx, uint32_t page, struct buf *out)
 	put_page(tables[0], page, out);
 }
 
-static const char *noun(void *ctx)
-{
-	assert_ptr_equal(ctx, members);
-	return "tensor";
-}
+static const struct job_callbacks callbacks = {
+        .decide = decide,
+        .details = details,
+        .table = own_table,
+        .noun = "tensor",
+        .ctx = members,
+};
 
 static void open_job_as(int rank, const struct presence *present, int size, int64_t join_ns,
                         int64_t timeout)
@@ -185,10 +188,7 @@ static void open_job_as(int rank, const struct presence *present, int size, int6
 	        .join_deadline = clock_ns() + join_ns,
 	        .timeout = timeout,
 	        .deliver = deliver,
-	        .decide = decide,
-	        .details = details,
-	        .table = own_table,
-	        .noun = noun,
+	        .callbacks = &callbacks,
 	        .complete = complete,
 	        .ctx = members,
 	};
@@ -301,7 +301,7 @@ static void join(int rank, int size)
 	assert_int_equal(members[rank].rank, rank);
 }
 
-static void say(int rank, uint8_t type, const struct buf *b)
+static void send_to_coordinator(int rank, uint8_t type, const struct buf *b)
 {
 	if (rank)
 		ctl_send(&members[rank].ctl, type, b);
@@ -327,7 +327,7 @@ static void say_intent(int rank, const struct intent *in)
 	struct buf b;
 	buf_init(&b, CTL_BODY_MAX);
 	intent_encode(in, &b);
-	say(rank, MSG_INTENT, &b);
+	send_to_coordinator(rank, MSG_INTENT, &b);
 	buf_release(&b);
 }
 
@@ -356,14 +356,14 @@ static void run_job(int size, int64_t timeout)
 		until(members[r].heard[MSG_ROSTER], 1);
 }
 
-static void say_err(int rank, uint8_t type, int code, int culprit, const char *text)
+static void send_err_to_coordinator(int rank, uint8_t type, int code, int culprit, const char *text)
 {
 	struct err e = {.code = code, .rank = culprit};
 	struct buf b;
 	snprintf(e.text, sizeof e.text, "%s", text);
 	buf_init(&b, 4096);
 	err_encode(&e, PHASE_RUN, &b);
-	say(rank, type, &b);
+	send_to_coordinator(rank, type, &b);
 	buf_release(&b);
 }
 
@@ -373,7 +373,7 @@ static void beat_of(int rank, enum phase phase, uint64_t moved, uint64_t total)
 	struct buf b;
 	buf_init(&b, 32);
 	beat_encode(&beat, &b);
-	say(rank, MSG_BEAT, &b);
+	send_to_coordinator(rank, MSG_BEAT, &b);
 	buf_release(&b);
 }
 
@@ -384,13 +384,13 @@ static void beat(int rank, enum phase phase)
 
 static void vote(int rank, const char *digest)
 {
-	struct vote v = {.has_digest = digest, .shows = tables[rank]};
+	struct vote v = {.has_digest = digest, .has_table = tables[rank]};
 	struct buf b;
 	if (digest)
 		memcpy(v.digest, digest, strlen(digest));
 	buf_init(&b, 32);
 	vote_encode(&v, &b);
-	say(rank, MSG_VOTE, &b);
+	send_to_coordinator(rank, MSG_VOTE, &b);
 	buf_release(&b);
 }
 
@@ -417,7 +417,7 @@ static void show(int rank, int n)
 	buf_init(&b, TABLE_PAGE_MAX);
 	buf_put_u32(&b, members[rank].page);
 	put_page(tables[rank], members[rank].page, &b);
-	say(rank, MSG_PAGE, &b);
+	send_to_coordinator(rank, MSG_PAGE, &b);
 	buf_release(&b);
 }
 
@@ -471,7 +471,7 @@ static void a_job_of_one_rank_agrees_with_itself(void **state)
 	assert_int_equal(members[0].heard[MSG_ROSTER], 1);
 	vote(0, "mine");
 	assert_int_equal(members[0].heard[MSG_VERDICT], 1);
-	say_err(0, MSG_DONE, 0, ERR_RANK_SELF, "");
+	send_err_to_coordinator(0, MSG_DONE, 0, ERR_RANK_SELF, "");
 	assert_int_equal(members[0].heard[MSG_FINAL], 1);
 	coord_drain(coord);
 	assert_true(coord_drained(coord));
@@ -820,6 +820,22 @@ static void other_versions_and_jobs_are_told(void **state)
 	join(1, 2);
 }
 
+/* The others, who wait for it in vain, learn it too. */
+static void another_version_is_told_to_those_who_miss_the_rank(void **state)
+{
+	struct hello h = hello_of(2, 3);
+	(void)state;
+	open_job(3, 150 * NS_PER_MS, NS_PER_SEC);
+	join(1, 3);
+	h.version = PROTO_VERSION + 1;
+	hello_as(2, &h);
+	until(members[2].lost, 1);
+	all_fail(2, -1, ERR_RENDEZVOUS, 2,
+	         "did not join within 0 s (--join-timeout) (a peer at 127.0.0.1:");
+	assert_non_null(
+	        strstr(members[1].failure.text, "speaks protocol version 5, not 4: install"));
+}
+
 /* Launches whose jobs have one name; who has named the job is of every launch. */
 static void another_launch_is_told(void **state)
 {
@@ -901,7 +917,7 @@ static void missing_ranks_are_listed_at_the_deadline(void **state)
 	(void)state;
 	open_job(6, 150 * NS_PER_MS, NS_PER_SEC);
 	join(2, 6);
-	all_fail(1, -1, ERR_RENDEZVOUS, 1, "missing");
+	all_fail(1, -1, ERR_RENDEZVOUS, 1, "did not join");
 	assert_non_null(strstr(members[0].failure.text, "ranks 1, 3-5"));
 	until(members[2].heard[MSG_ABORT], 1);
 	assert_string_equal(members[2].failure.text, members[0].failure.text);
@@ -913,7 +929,7 @@ static void a_rank_that_says_nothing_is_named_at_the_deadline(void **state)
 	open_job(2, 150 * NS_PER_MS, NS_PER_SEC);
 	join(1, 2);
 	intend(0, "(3,5)");
-	all_fail(2, -1, ERR_RENDEZVOUS, 1, "joined, but did not say");
+	all_fail(2, -1, ERR_RENDEZVOUS, 1, "joined, but did not send");
 }
 
 /* After a failure to agree the late are told as well. */
@@ -923,7 +939,7 @@ static void a_late_rank_is_told_of_the_failure(void **state)
 	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	join(1, 3);
-	say_err(1, MSG_ABORT, ERR_INPUT, 1, "g.1.npy: no such file");
+	send_err_to_coordinator(1, MSG_ABORT, ERR_INPUT, 1, "g.1.npy: no such file");
 	until(members[0].heard[MSG_ABORT], 1);
 	coord_drain(coord);
 	for_ms(20);
@@ -1001,6 +1017,40 @@ static void a_rank_lost_while_joining(void **state)
 	all_fail(2, -1, ERR_PEER_LOST, 2, "lost while joining: connection closed");
 }
 
+/* In order, before it has said what it is to do: it has waited too long, and may come again. */
+static void a_rank_that_goes_before_its_intent_may_come_again(void **state)
+{
+	struct hello h = hello_of(1, 2);
+	(void)state;
+	open_job(2, PATIENCE, NS_PER_SEC);
+	hello_as(1, &h);
+	ctl_end(&members[1].ctl);
+	until(members[1].lost, 1);
+	join(1, 2);
+	intend(0, "(3,5)");
+	intend(1, "(3,5)");
+	until(members[1].heard[MSG_ROSTER], 1);
+	assert_int_equal(members[0].heard[MSG_ABORT], 0);
+}
+
+/* What is found when the coordinator goes on no longer counts. */
+static void a_coordinator_that_stood_still_says_so(void **state)
+{
+	for (int size = 2; size <= 4; size += 2) {
+		again(state);
+		open_job(size, 100 * NS_PER_MS, NS_PER_SEC);
+		join(1, size);
+		intend(0, "(3,5)");
+		intend(1, "(3,5)"); /* not read before it stands still */
+		ctl_release(&members[1].ctl);
+		assert_int_equal(poll(NULL, 0, 1200), 0);
+		all_fail(1, -1, ERR_RENDEZVOUS, size == 2 ? 0 : 2,
+		         size == 2 ? "did not run until "
+		                   : "ranks 2, 3 did not join within 0 s (--join-timeout); "
+		                     "rank 0 did not run until ");
+	}
+}
+
 /* ---- one culprit ---- */
 
 static void an_own_abort_is_the_cause(void **state)
@@ -1008,10 +1058,11 @@ static void an_own_abort_is_the_cause(void **state)
 	(void)state;
 	run_job(3, NS_PER_SEC);
 	/* Its peers see its connections break and report that first; it dies behind its word. */
-	say_err(1, MSG_REPORT, ERR_PEER_LOST, 2, "the connection to rank 2 was lost");
+	send_err_to_coordinator(1, MSG_REPORT, ERR_PEER_LOST, 2,
+	                        "the connection to rank 2 was lost");
 	for_ms(10);
 	assert_int_equal(members[0].heard[MSG_ABORT], 0);
-	say_err(2, MSG_ABORT, ERR_INPUT, 2, "g.2.npy: truncated");
+	send_err_to_coordinator(2, MSG_ABORT, ERR_INPUT, 2, "g.2.npy: truncated");
 	ctl_release(&members[2].ctl);
 	all_fail(3, 2, ERR_INPUT, 2, "g.2.npy: truncated");
 	assert_int_equal(members[1].phase, PHASE_RUN);
@@ -1021,7 +1072,8 @@ static void an_abort_names_its_sender(void **state)
 {
 	(void)state;
 	run_job(3, NS_PER_SEC);
-	say_err(1, MSG_ABORT, 143, 2, "ended by SIGTERM"); /* by a signal: 8 for the others */
+	send_err_to_coordinator(1, MSG_ABORT, 143, 2,
+	                        "ended by SIGTERM"); /* by a signal: 8 for the others */
 	all_fail(3, -1, ERR_PEER_LOST, 1, "ended by SIGTERM");
 }
 
@@ -1029,7 +1081,8 @@ static void a_lost_link_beats_a_report(void **state)
 {
 	(void)state;
 	run_job(3, NS_PER_SEC);
-	say_err(1, MSG_REPORT, ERR_PEER_LOST, 0, "the connection to rank 0 was lost");
+	send_err_to_coordinator(1, MSG_REPORT, ERR_PEER_LOST, 0,
+	                        "the connection to rank 0 was lost");
 	for_ms(10);
 	ctl_release(&members[2].ctl);
 	all_fail(3, 2, ERR_PEER_LOST, 2, "lost while connecting: connection closed");
@@ -1066,9 +1119,10 @@ static void a_report_counts_when_nobody_confesses(void **state)
 	(void)state;
 	run_job(3, 5 * NS_PER_SEC);
 	start = clock_ns();
-	say_err(1, MSG_REPORT, ERR_INTEGRITY, 2, "the checksum of frame 7 is wrong");
+	send_err_to_coordinator(1, MSG_REPORT, ERR_INTEGRITY, 2,
+	                        "the checksum of frame 7 is wrong");
 	for_ms(20);
-	say_err(0, MSG_REPORT, ERR_PEER_LOST, 1, "a later report");
+	send_err_to_coordinator(0, MSG_REPORT, ERR_PEER_LOST, 1, "a later report");
 	all_fail(3, -1, ERR_INTEGRITY, 2, "the checksum of frame 7");
 	assert_true(clock_ns() - start >= 240 * NS_PER_MS);
 }
@@ -1077,8 +1131,8 @@ static void a_report_of_nothing_is_out_of_turn(void **state)
 {
 	(void)state;
 	run_job(2, NS_PER_SEC);
-	say_err(1, MSG_REPORT, 0, 0, "");
-	all_fail(2, -1, ERR_INTEGRITY, 1, "out of turn");
+	send_err_to_coordinator(1, MSG_REPORT, 0, 0, "");
+	all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message");
 }
 
 static void a_silent_rank_is_named(void **state)
@@ -1109,7 +1163,7 @@ static void a_report_finds_the_silent_rank(void **state)
 		beat(3, PHASE_RUN);
 		turn();
 	}
-	say_err(1, MSG_REPORT, ERR_STALLED, 3, "no progress");
+	send_err_to_coordinator(1, MSG_REPORT, ERR_STALLED, 3, "no progress");
 	while (!members[0].heard[MSG_ABORT]) {
 		beat(1, PHASE_RUN);
 		beat(3, PHASE_RUN);
@@ -1127,8 +1181,8 @@ static void messages_out_of_turn(void **state)
 	for (size_t i = 0; i < sizeof types; i++) {
 		again(state);
 		run_job(2, NS_PER_SEC);
-		say(1, types[i], NULL);
-		all_fail(2, -1, ERR_INTEGRITY, 1, "out of turn");
+		send_to_coordinator(1, types[i], NULL);
+		all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message");
 	}
 }
 
@@ -1146,7 +1200,7 @@ static void all_votes_give_the_verdict(void **state)
 	for (int r = 0; r < 3; r++)
 		until(members[r].heard[MSG_VERDICT], 1);
 	for (int r = 0; r < 3; r++)
-		say_err(r, MSG_DONE, 0, ERR_RANK_SELF, "");
+		send_err_to_coordinator(r, MSG_DONE, 0, ERR_RANK_SELF, "");
 	for (int r = 0; r < 3; r++) {
 		until(members[r].heard[MSG_FINAL], 1);
 		assert_int_equal(members[r].outcome.code, 0);
@@ -1156,6 +1210,28 @@ static void all_votes_give_the_verdict(void **state)
 	assert_false(coord_drained(coord));
 	until(members[1].lost, 1);
 	until(members[2].lost, 1);
+	for_ms(10);
+	assert_true(coord_drained(coord));
+}
+
+/* A FINAL that is slow to arrive is waited for: closing the link would destroy it. */
+static void a_final_on_its_way_is_waited_for(void **state)
+{
+	(void)state;
+	run_job(2, PATIENCE);
+	for (int r = 0; r < 2; r++)
+		vote(r, "same");
+	until(members[1].heard[MSG_VERDICT], 1);
+	loop_del(&loop, &members[1].ctl.conn->watch); /* it reads nothing more */
+	for (int r = 0; r < 2; r++)
+		send_err_to_coordinator(r, MSG_DONE, 0, ERR_RANK_SELF, "");
+	until(members[0].heard[MSG_FINAL], 1);
+	coord_drain(coord);
+	for_ms(2500);
+	assert_false(coord_drained(coord));
+	ctl_look(&members[1].ctl);
+	assert_int_equal(members[1].heard[MSG_FINAL], 1);
+	assert_int_equal(members[1].lost, 1);
 	for_ms(10);
 	assert_true(coord_drained(coord));
 }
@@ -1200,7 +1276,7 @@ static void an_abort_before_the_verdict(void **state)
 	run_job(3, NS_PER_SEC);
 	vote(0, "same");
 	vote(1, "same");
-	say_err(2, MSG_ABORT, ERR_OUTPUT, 2, "out.npy: no space left on device");
+	send_err_to_coordinator(2, MSG_ABORT, ERR_OUTPUT, 2, "out.npy: no space left on device");
 	all_fail(3, -1, ERR_OUTPUT, 2, "no space left");
 	vote(2, "same"); /* too late */
 	for_ms(20);
@@ -1219,7 +1295,7 @@ static void run_to_verdict(int size, int64_t timeout)
 
 static void done(int rank)
 {
-	say_err(rank, MSG_DONE, 0, ERR_RANK_SELF, "");
+	send_err_to_coordinator(rank, MSG_DONE, 0, ERR_RANK_SELF, "");
 }
 
 static void expect_outcome(int rank, int code, int culprit, const char *text)
@@ -1238,7 +1314,7 @@ static void a_rank_lost_after_the_verdict(void **state)
 	(void)state;
 	run_to_verdict(3, NS_PER_SEC);
 	ctl_release(&members[1].ctl);
-	say_err(2, MSG_ABORT, ERR_OTHER, 2, "too late to stop");
+	send_err_to_coordinator(2, MSG_ABORT, ERR_OTHER, 2, "too late to stop");
 	for_ms(10);
 	assert_int_equal(members[0].heard[MSG_FINAL], 0);
 	done(0);
@@ -1284,7 +1360,8 @@ static void an_own_word_comes_before_a_loss(void **state)
 	(void)state;
 	run_to_verdict(3, NS_PER_SEC);
 	ctl_release(&members[1].ctl);
-	say_err(2, MSG_DONE, ERR_OUTPUT, ERR_RANK_SELF, "out.npy: rename: no such directory");
+	send_err_to_coordinator(2, MSG_DONE, ERR_OUTPUT, ERR_RANK_SELF,
+	                        "out.npy: rename: no such directory");
 	done(0);
 	for (int r = 0; r < 3; r += 2)
 		expect_outcome(r, ERR_OUTPUT, 2,
@@ -1317,9 +1394,10 @@ static void a_commit_that_fails_is_told_to_all(void **state)
 	for (int r = 0; r < 3; r++)
 		vote(r, "same");
 	until(members[1].heard[MSG_VERDICT], 1);
-	say_err(0, MSG_DONE, 0, ERR_RANK_SELF, "");
-	say_err(1, MSG_DONE, ERR_OUTPUT, ERR_RANK_SELF, "out.npy: rename: no such directory");
-	say_err(2, MSG_DONE, 0, ERR_RANK_SELF, "");
+	send_err_to_coordinator(0, MSG_DONE, 0, ERR_RANK_SELF, "");
+	send_err_to_coordinator(1, MSG_DONE, ERR_OUTPUT, ERR_RANK_SELF,
+	                        "out.npy: rename: no such directory");
+	send_err_to_coordinator(2, MSG_DONE, 0, ERR_RANK_SELF, "");
 	for (int r = 0; r < 3; r++) {
 		until(members[r].heard[MSG_FINAL], 1);
 		assert_int_equal(members[r].outcome.code, ERR_OUTPUT);
@@ -1412,11 +1490,22 @@ static void without_a_table_no_tensor_is_named(void **state)
 		if (how == 0)
 			ctl_release(&members[2].ctl);
 		else if (how == 1) /* it can't make its page */
-			say_err(2, MSG_ABORT, ERR_RESOURCE, 2, "out of memory");
+			send_err_to_coordinator(2, MSG_ABORT, ERR_RESOURCE, 2, "out of memory");
 		else if (how == 3) /* another goes */
 			ctl_release(&members[1].ctl);
 		all_fail(4, how == 0 ? 2 : how == 3 ? 1 : -1, ERR_DISAGREE, 2, base);
 	}
+}
+
+/* All have joined by then: the end of --join-timeout ends only the comparison. */
+static void a_message_after_the_deadline_of_a_comparison(void **state)
+{
+	(void)state;
+	run_tables("a=f64", 300 * NS_PER_MS);
+	until(members[2].heard[MSG_ASK], 1);
+	beat(2, PHASE_JOIN);
+	assert_int_equal(poll(NULL, 0, 400), 0);
+	all_fail(4, -1, ERR_DISAGREE, 2, "tensors");
 }
 
 /* The same tables, though the digests are not: nothing to name, and no end of pages. */
@@ -1442,7 +1531,8 @@ static void the_tensor_of_a_result_is_named(void **state)
 		vote(r, tables[r]);
 	}
 	show(1, 1);
-	say_err(3, MSG_REPORT, ERR_PEER_LOST, 4, "the connection to rank 4 was lost");
+	send_err_to_coordinator(3, MSG_REPORT, ERR_PEER_LOST, 4,
+	                        "the connection to rank 4 was lost");
 	show(1, 2);
 	all_fail(6, -1, ERR_INTEGRITY, 1,
 	         "its result differs from that of ranks 0, 2-4: tensor 'c' 34 differs from 33; so "
@@ -1518,7 +1608,7 @@ static void pages_that_are_none(void **state)
 		buf_init(&b, TABLE_PAGE_MAX);
 		buf_put_u32(&b, cases[i].page);
 		buf_put(&b, cases[i].bytes, cases[i].len);
-		say(2, MSG_PAGE, &b);
+		send_to_coordinator(2, MSG_PAGE, &b);
 		all_fail(4, -1, ERR_INTEGRITY, 2, cases[i].words);
 		buf_release(&b);
 	}
@@ -1530,8 +1620,8 @@ static void pages_that_are_none(void **state)
 	all_fail(4, -1, ERR_INTEGRITY, 3, "page 0 of its table was not asked for");
 	again(state); /* nor a page of no number */
 	run_tables("a=f64", PATIENCE);
-	say(2, MSG_PAGE, NULL);
-	all_fail(4, -1, ERR_INTEGRITY, 2, "out of turn");
+	send_to_coordinator(2, MSG_PAGE, NULL);
+	all_fail(4, -1, ERR_INTEGRITY, 2, "an unexpected control message");
 }
 
 /* ---- progress ---- */
@@ -1580,8 +1670,8 @@ static void a_beat_that_is_none(void **state)
 {
 	(void)state;
 	run_job(2, NS_PER_SEC);
-	say(1, MSG_BEAT, NULL);
-	all_fail(2, -1, ERR_INTEGRITY, 1, "out of turn");
+	send_to_coordinator(1, MSG_BEAT, NULL);
+	all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message");
 }
 
 #define COORD_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -1599,6 +1689,7 @@ int main(void)
 	        COORD_TEST(a_rank_out_of_range),
 	        COORD_TEST(a_rank_started_twice),
 	        COORD_TEST(other_versions_and_jobs_are_told),
+	        COORD_TEST(another_version_is_told_to_those_who_miss_the_rank),
 	        COORD_TEST(another_launch_is_told),
 	        COORD_TEST(auto_ranks_are_sorted),
 	        COORD_TEST(auto_ranks_fill_the_places_left),
@@ -1616,6 +1707,8 @@ int main(void)
 	        COORD_TEST(ranks_that_take_any_place),
 	        COORD_TEST(who_goes_before_it_has_a_place_is_not_counted),
 	        COORD_TEST(a_rank_lost_while_joining),
+	        COORD_TEST(a_rank_that_goes_before_its_intent_may_come_again),
+	        COORD_TEST(a_coordinator_that_stood_still_says_so),
 	        COORD_TEST(an_own_abort_is_the_cause),
 	        COORD_TEST(an_abort_names_its_sender),
 	        COORD_TEST(a_lost_link_beats_a_report),
@@ -1626,6 +1719,7 @@ int main(void)
 	        COORD_TEST(a_report_finds_the_silent_rank),
 	        COORD_TEST(messages_out_of_turn),
 	        COORD_TEST(all_votes_give_the_verdict),
+	        COORD_TEST(a_final_on_its_way_is_waited_for),
 	        COORD_TEST(digests_that_differ),
 	        COORD_TEST(the_digest_of_most_is_right),
 	        COORD_TEST(votes_without_digests),
@@ -1639,6 +1733,7 @@ int main(void)
 	        COORD_TEST(the_tensor_is_named),
 	        COORD_TEST(other_dissenters_are_named_too),
 	        COORD_TEST(without_a_table_no_tensor_is_named),
+	        COORD_TEST(a_message_after_the_deadline_of_a_comparison),
 	        COORD_TEST(tables_that_are_the_same),
 	        COORD_TEST(the_tensor_of_a_result_is_named),
 	        COORD_TEST(a_page_that_does_not_come),

@@ -121,7 +121,7 @@ static void raw(struct hand *h, const void *p, size_t n)
 }
 
 /* @n bytes in one frame, written @step bytes at a time with turns of the loop between. */
-static void say(struct hand *h, const void *p, uint32_t n, size_t step)
+static void send_bytes(struct hand *h, const void *p, uint32_t n, size_t step)
 {
 	uint8_t wire[20 + 4096];
 	size_t len = 20 + (size_t)n;
@@ -162,7 +162,8 @@ static void messages_in_any_pieces(void **state)
 			end_init(&e, fd[0]);
 			struct hand h = {.fd = fd[1]};
 			for (size_t i = 0; i < n; i += part)
-				say(&h, m + i, (uint32_t)(n - i < part ? n - i : part), step);
+				send_bytes(&h, m + i, (uint32_t)(n - i < part ? n - i : part),
+				           step);
 			until(&e.messages, 3);
 			assert_memory_equal(e.types, "\1\2\3", 3);
 			assert_int_equal(e.last_len, 12);
@@ -187,7 +188,7 @@ static void an_oversized_message_is_refused(void **state)
 		sockets(fd);
 		end_init(&e, fd[0]);
 		struct hand h = {.fd = fd[1]};
-		say(&h, m, (uint32_t)n + 5, 4096);
+		send_bytes(&h, m, (uint32_t)n + 5, 4096);
 		until(&e.losses, 1);
 		assert_int_equal(e.messages, 1);
 		assert_int_equal(e.why.code, ERR_INTEGRITY);
@@ -254,7 +255,7 @@ static void an_end_is_of_one_direction(void **state)
 	struct hand h = {.fd = fd[1]};
 	ctl_end(&a.ctl);
 	turn();
-	say(&h, m, (uint32_t)message(m, 5, "last words"), 1);
+	send_bytes(&h, m, (uint32_t)message(m, 5, "last words"), 1);
 	until(&a.messages, 1);
 	assert_int_equal(a.losses, 0);
 	close(fd[1]);
@@ -271,7 +272,7 @@ static void a_cut_is_no_end(void **state)
 	sockets(fd);
 	end_init(&e, fd[0]);
 	struct hand h = {.fd = fd[1]};
-	say(&h, m, (uint32_t)message(m, 4, "my last"), 4096);
+	send_bytes(&h, m, (uint32_t)message(m, 4, "my last"), 4096);
 	close(fd[1]); /* at once: both are found together */
 	until(&e.losses, 1);
 	assert_int_equal(e.messages, 1);
@@ -301,7 +302,7 @@ static void the_peers_word_comes_before_its_loss(void **state)
 	for (int i = 0; i < 20; i++)
 		ctl_send(&e.ctl, 1, &body);
 	struct hand h = {.fd = fd[1]};
-	say(&h, m, (uint32_t)message(m, 4, "why"), 4096);
+	send_bytes(&h, m, (uint32_t)message(m, 4, "why"), 4096);
 	close(fd[1]);
 	ctl_send(&e.ctl, 2, NULL); /* fails, which shows later */
 	assert_true(ctl_open(&e.ctl));
@@ -327,7 +328,7 @@ static void a_message_may_release_its_link(void **state)
 	end_init(&e, fd[0]);
 	e.release_at = 2;
 	struct hand h = {.fd = fd[1]};
-	say(&h, m, (uint32_t)n, 4096);
+	send_bytes(&h, m, (uint32_t)n, 4096);
 	until(&e.messages, 2);
 	turn();
 	turn();
@@ -355,6 +356,31 @@ static void hearing_is_noted(void **state)
 	end_release(&b);
 }
 
+static void what_is_queued_moves_with_the_connection(void **state)
+{
+	struct end a, b, c = {.ctl = {.on_message = on_message, .on_lost = on_lost, .ctx = &c}};
+	struct err err = {0};
+	uint8_t bytes[4096];
+	struct buf body;
+	int n = 0;
+	(void)state;
+	two_ends(&a, &b);
+	memset(bytes, 'x', sizeof bytes);
+	buf_init_fixed(&body, bytes, sizeof bytes);
+	body.len = sizeof bytes;
+	for (; !a.ctl.out.len; n++)
+		ctl_send(&a.ctl, 1, &body);
+	assert_int_equal(ctl_take(&c.ctl, &a.ctl, &loop, &err), 0);
+	assert_false(ctl_open(&a.ctl));
+	ctl_send(&c.ctl, 2, NULL);
+	until(&b.messages, n + 1);
+	assert_int_equal(b.losses, 0);
+	assert_int_equal(b.types[n % 64], 2);
+	end_release(&a);
+	end_release(&b);
+	end_release(&c);
+}
+
 #define CTL_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -368,6 +394,7 @@ int main(void)
 	        CTL_TEST(a_cut_is_no_end),
 	        CTL_TEST(the_peers_word_comes_before_its_loss),
 	        CTL_TEST(a_message_may_release_its_link),
+	        CTL_TEST(what_is_queued_moves_with_the_connection),
 	        CTL_TEST(hearing_is_noted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void make(struct array *a, uint64_t size)
 {
 	*a = (struct array){.size = size};
 	a->info = (struct array_info){
-	        .format = ARRAY_RAW, .dtype = DTYPE_U8, .ndim = 1, .shape = {size}};
+	        .format = &format_raw, .dtype = DTYPE_U8, .ndim = 1, .shape = {size}};
 	assert_int_equal(array_count(&a->info), 0);
 	a->bytes = malloc(size + 1);
 	for (uint64_t i = 0; i < size; i += 8) {

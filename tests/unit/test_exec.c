@@ -26,7 +26,7 @@ static void every_algorithm_type_and_operation(void **state)
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (size_t d = 0; d < NDTYPES; d++)
 			for (size_t op = (a + d) % step; op < REDUCE_OPS; op += step) {
-				struct problem p = {.alg = &coll_algorithms[a],
+				struct problem p = {.alg = coll_algorithms[a],
 				                    .dtype = dtypes[d],
 				                    .op = (enum reduce_op)op,
 				                    .seed = draw(&seed) >> 40};
@@ -50,7 +50,7 @@ static void one_property(uint64_t seed)
 	struct problem p = {.seed = seed};
 	int size;
 	do {
-		p.alg = &coll_algorithms[below(&state, (unsigned)coll_algorithms_len)];
+		p.alg = coll_algorithms[below(&state, (unsigned)coll_algorithms_len)];
 		size = sizes[below(&state, NSIZES)];
 	} while (p.alg->kind == COLL_BARRIER || !serves(p.alg, size));
 	do {
@@ -89,7 +89,7 @@ static void lanes_of_one_element(void **state)
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int size = 2; size <= 9; size++) {
 			uint64_t seed = 5;
-			struct problem p = {.alg = &coll_algorithms[a],
+			struct problem p = {.alg = coll_algorithms[a],
 			                    .dtype = DTYPE_F64,
 			                    .op = REDUCE_SUM,
 			                    .count = 3 * (uint64_t)size + 1,
@@ -116,7 +116,7 @@ static void windows_without_elements(void **state)
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (uint64_t count = 0; count < 7; count++) {
 			uint64_t seed = 9;
-			struct problem p = {.alg = &coll_algorithms[a],
+			struct problem p = {.alg = coll_algorithms[a],
 			                    .dtype = DTYPE_I32,
 			                    .op = REDUCE_SUM,
 			                    .count = count,
@@ -139,7 +139,7 @@ static void large_vectors(void **state)
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int d = 0; d < 2; d++) {
 			uint64_t seed = 11;
-			struct problem p = {.alg = &coll_algorithms[a],
+			struct problem p = {.alg = coll_algorithms[a],
 			                    .dtype = d ? DTYPE_BF16 : DTYPE_F32,
 			                    .op = d ? REDUCE_AVG : REDUCE_SUM,
 			                    .count = 400009,
@@ -164,7 +164,7 @@ static void files_on_threads(void **state)
 	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int i = 0; i < (long_run() ? 200 : 3); i++) {
-			struct problem p = {.alg = &coll_algorithms[a],
+			struct problem p = {.alg = coll_algorithms[a],
 			                    .dtype = dtypes[below(&seed, NDTYPES)],
 			                    .op = REDUCE_AVG,
 			                    .count = i ? pick_count(&seed, 4) : 100003,
@@ -193,7 +193,7 @@ static void a_barrier_is_one_element(void **state)
 			static struct world w;
 			struct err err = {0};
 			int failed = -1;
-			struct problem p = {.alg = &coll_algorithms[a],
+			struct problem p = {.alg = coll_algorithms[a],
 			                    .size = size,
 			                    .dtype = DTYPE_U8,
 			                    .op = REDUCE_BAND,
@@ -232,7 +232,7 @@ static void a_schedule_is_repeated(void **state)
 	uint64_t seed = 11;
 	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++) {
-		const struct coll_algorithm *alg = &coll_algorithms[a];
+		const struct coll_algorithm *alg = coll_algorithms[a];
 		for (size_t s = a % 3; s < NSIZES; s += 3) {
 			if (alg->kind == COLL_BARRIER || !serves(alg, sizes[s]))
 				continue;

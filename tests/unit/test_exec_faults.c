@@ -66,14 +66,14 @@ static void a_damaged_lane_is_noticed(void **state)
 		uint64_t seed = 3;
 		l.n = 1;
 		l.windows[0] = 2;
-		l.parts[0] = (struct problem){.alg = &coll_algorithms[a],
+		l.parts[0] = (struct problem){.alg = coll_algorithms[a],
 		                              .dtype = DTYPE_F32,
 		                              .op = REDUCE_SUM,
 		                              .count = 11,
 		                              .seed = 3};
-		if (coll_algorithms[a].kind == COLL_BARRIER)
+		if (coll_algorithms[a]->kind == COLL_BARRIER)
 			continue;
-		problem_fill(&l.parts[0], &seed, serves(&coll_algorithms[a], 3) ? 3 : 4, 1);
+		problem_fill(&l.parts[0], &seed, serves(coll_algorithms[a], 3) ? 3 : 4, 1);
 		damage_everywhere(&l);
 	}
 }

@@ -27,7 +27,7 @@ static void pick_part(struct problem *p, uint64_t *state, int size)
 {
 	*p = (struct problem){.seed = draw(state) >> 40};
 	do {
-		p->alg = &coll_algorithms[below(state, (unsigned)coll_algorithms_len)];
+		p->alg = coll_algorithms[below(state, (unsigned)coll_algorithms_len)];
 	} while (p->alg->kind == COLL_BARRIER || !serves(p->alg, size));
 	do {
 		p->dtype = dtypes[below(state, NDTYPES)];
@@ -158,8 +158,8 @@ static void parts_of_hardly_anything(void **state)
 		for (uint64_t count = 0; count < 3; count++) {
 			static struct list l;
 			uint64_t s = 13 + a;
-			int size = serves(&coll_algorithms[a], 5) ? 5 : 4;
-			if (coll_algorithms[a].kind == COLL_BARRIER)
+			int size = serves(coll_algorithms[a], 5) ? 5 : 4;
+			if (coll_algorithms[a]->kind == COLL_BARRIER)
 				continue;
 			l.n = 3;
 			for (int k = 0; k < l.n; k++) {
@@ -169,7 +169,7 @@ static void parts_of_hardly_anything(void **state)
 				coll_split(l.parts[k].count, size, l.parts[k].off);
 				l.windows[k] = 1 + below(&s, 5);
 			}
-			l.parts[1].alg = &coll_algorithms[a];
+			l.parts[1].alg = coll_algorithms[a];
 			l.parts[1].op = REDUCE_SUM;
 			l.parts[1].ordered = false;
 			problem_fill(&l.parts[1], &s, size, INPUTS);

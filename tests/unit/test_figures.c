@@ -171,7 +171,7 @@ static void test_closed_forms(void **state)
 	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
 		for (int p = 1; p <= MAX_SIZE; p++) {
-			const struct coll_algorithm *alg = &coll_algorithms[i];
+			const struct coll_algorithm *alg = coll_algorithms[i];
 			struct shape sh = {.size = p, .ninputs = 1};
 
 			shape_split(&sh, even_count(alg, p));
@@ -321,7 +321,7 @@ static void test_fall_backs(void **state)
 	                &(struct coll_args){.size = 3, .off = off, .recv_off = off}, "pairwise");
 	/* Whoever has a fall-back says so. */
 	for (size_t i = 0; i < coll_algorithms_len; i++)
-		assert_true(!coll_algorithms[i].falls_back || *coll_algorithms[i].restrictions);
+		assert_true(!coll_algorithms[i]->falls_back || *coll_algorithms[i]->restrictions);
 }
 
 int main(void)

@@ -25,6 +25,7 @@ static struct addr at;
 static struct conn *admitted[64];
 static uint8_t openings[64][GATE_OPENING];
 static int nadmitted;
+static bool closes; /* the gate, with the first who is admitted */
 
 static const uint8_t key[TLS_KEY_BYTES] = "the key of both sides of a test";
 
@@ -45,6 +46,10 @@ static void admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENI
 	assert_non_null(strstr(addr_text(from, true, text), "127.0.0."));
 	memcpy(openings[nadmitted], opening, GATE_OPENING);
 	admitted[nadmitted++] = conn;
+	if (closes)
+		gate_close(gate);
+	if (closes)
+		gate = NULL;
 }
 
 static void gate_set_up(bool with_tls, int slots, int per_source, int64_t patience)
@@ -72,6 +77,7 @@ static int set_up(void **state)
 	struct err err = {0};
 	(void)state;
 	nadmitted = 0;
+	closes = false;
 	tls = tls_new(&err);
 	return tls ? loop_init(&loop, &err) : -1;
 }
@@ -396,6 +402,35 @@ static void it_says_where_it_listens(void **state)
 	assert_int_equal(addr_port(&a), addr_port(&at));
 }
 
+/* Connect and send the opening, without a turn of the loop. */
+static struct conn *come_at_once(void)
+{
+	struct err err = {0};
+	uint8_t opening[GATE_OPENING] = {0};
+	struct conn *c = conn_tcp_new(conn_sock_dial(&at, &err), &err);
+	assert_non_null(c);
+	c->writable = true;
+	assert_int_equal(conn_handshake(c, &err), 1);
+	assert_int_equal(conn_write(c, opening, sizeof opening, &err), sizeof opening);
+	assert_int_equal(conn_flush(c, &err), 1);
+	return c;
+}
+
+static void who_is_admitted_may_close_it(void **state)
+{
+	struct conn *c[3];
+	(void)state;
+	gate_set_up(false, 8, 8, 0);
+	closes = true;
+	for (int i = 0; i < 3; i++)
+		c[i] = come_at_once();
+	turns(3);
+	assert_int_equal(nadmitted, 1);
+	assert_null(gate);
+	for (int i = 0; i < 3; i++)
+		conn_free(c[i]);
+}
+
 #define GATE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -410,6 +445,7 @@ int main(void)
 	        GATE_TEST(a_refusal_is_remembered),
 	        GATE_TEST(the_other_protocol_is_answered),
 	        GATE_TEST(closing_drops_strangers),
+	        GATE_TEST(who_is_admitted_may_close_it),
 	        GATE_TEST(it_says_where_it_listens),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,8 +68,8 @@ static void test_good(void **state)
 static const struct {
 	const char *text, *says;
 } bad[] = {
-        {"", "hosts: there is no host"},
-        {"# only a comment\n\n", "hosts: there is no host"},
+        {"", "hosts: it names no host"},
+        {"# only a comment\n\n", "hosts: it names no host"},
         {"a\nb slots=0\n", "hosts:2: not a number of ranks: slots=0"},
         {"a slots=", "hosts:1: not a number of ranks"},
         {"a slots=2x", "hosts:1: not a number of ranks"},
@@ -78,11 +78,11 @@ static const struct {
         {"a b\n", "hosts:1: only slots=N may follow the host: b"},
         {"a cpu=2\n", "hosts:1: only slots=N"},
         {"a:\n", "hosts:1: a:: the port"},
-        {"a:0\n", "hosts:1: 0 is no port"},
+        {"a:0\n", "hosts:1: port 0"},
         {"a:65536\n", "hosts:1: a:65536: the port"},
         {":7000\n", "hosts:1: a port without a host"},
-        {"user@a\n", "hosts:1: user@a: '@' in a host name"},
-        {"a/b\n", "'/' in a host name"},
+        {"user@a\n", "hosts:1: user@a: '@' is not allowed in a host name"},
+        {"a/b\n", "'/' is not allowed in a host name"},
         {"1:2:3\n", "hosts:1: 1:2:3: neither"},
         {"[::1\n", "hosts:1: a bracket is not closed"},
         {"[::1]x\n", "hosts:1: [::1]x: neither"},
@@ -94,7 +94,7 @@ static const struct {
         {"n[a]\n", "hosts:1: not a range"},
         {"n[1-2-3]\n", "hosts:1: not a range"},
         {"n[0000000001]\n", "hosts:1: not a range"},
-        {"n]\n", "']' in a host name"},
+        {"n]\n", "']' is not allowed in a host name"},
         {"n[1]n[1]n[1]n[1]n[1]n[1]n[1]n[1]n[1]\n", "hosts:1: too many brackets"},
         {"a,,b\n", "hosts:1: an empty name"},
         {"a,\n", "hosts:1: an empty name"},
@@ -119,7 +119,7 @@ static void test_bad(void **state)
 	struct hostfile h;
 	struct err e = {0};
 	assert_int_equal(hostfile_parse(&h, "a\nb\0c\n", 6, "hosts", &e), -1);
-	assert_string_equal(e.text, "hosts:2: a NUL byte; this is no text file");
+	assert_string_equal(e.text, "hosts:2: a NUL byte; this is not a text file");
 }
 
 static void test_long_names(void **state)

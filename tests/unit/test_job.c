@@ -57,16 +57,6 @@ static void show(void *ctx, uint32_t page, struct buf *out)
 	}
 }
 
-static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
-                  struct err *err)
-{
-	(void)ctx;
-	(void)intents;
-	(void)err;
-	plan->windows = plan->streams = 1;
-	return 0;
-}
-
 /* The odd one stays the slowest until all the others have seen it. */
 static int leave(struct rank *r, struct err *err)
 {
@@ -96,6 +86,7 @@ static int run(struct rank *r, struct job_progress *p, struct err *err)
 static int take_part(struct rank *r, struct job_progress *p, struct err *err)
 {
 	uint8_t digest[VOTE_DIGEST] = {r->rank == ODD && r->what == ANOTHER_RESULT};
+	const struct job_callbacks callbacks = {.table = show, .noun = "tensor", .ctx = r};
 	struct intent in = {0};
 	struct plan plan;
 	if (job_enter(r->job, err) < 0)
@@ -103,8 +94,7 @@ static int take_part(struct rank *r, struct job_progress *p, struct err *err)
 	snprintf(in.subject, sizeof in.subject, "%d.safetensors", r->rank);
 	intent_add(&in, "tensors", r->rank == ODD && r->what == ANOTHER_SHAPE ? "77" : "33");
 	snprintf(in.table, sizeof in.table, "tensors");
-	job_shows(r->job, "tensor", show, r);
-	if (job_agree(r->job, &in, false, decide, NULL, &plan, err) < 0)
+	if (job_agree(r->job, &in, false, &callbacks, &plan, err) < 0)
 		return -1;
 	if (r->what == ANOTHER_PACE && run(r, p, err) < 0)
 		return -1;

@@ -36,6 +36,15 @@ static void reals_are_short(void **state)
 	assert_null(json_text(NULL, 0));
 }
 
+static void measured_reals_have_six_digits(void **state)
+{
+	(void)state;
+	is(json_pack("[o,o,o,o,o]", json_measured(1.0 / 3), json_measured(0.00012345678),
+	             json_measured(19.7), json_measured(1234567.8), json_measured(0)),
+	   JSON_COMPACT, "[0.333333,0.000123457,19.7,1234570.0,0.0]");
+	assert_null(json_measured(INFINITY));
+}
+
 static void the_rest_stays(void **state)
 {
 	(void)state;
@@ -123,6 +132,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(reals_are_short),
+	        cmocka_unit_test(measured_reals_have_six_digits),
 	        cmocka_unit_test(the_rest_stays),
 	        cmocka_unit_test(every_double_reads_back),
 	        cmocka_unit_test(whole_numbers_of_64_bits_are_exact),

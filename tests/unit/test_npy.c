@@ -113,7 +113,7 @@ static void test_accepted(void **state)
 			make(&f, major, accepted[i].header, accepted[i].data);
 			if (parse(&f, DTYPE_NONE, &info, &err))
 				fail_msg("%s: %s", accepted[i].header, err.text);
-			assert_int_equal(info.format, ARRAY_NPY);
+			assert_ptr_equal(info.format, &format_npy);
 			assert_int_equal(info.dtype, accepted[i].dtype);
 			assert_string_equal(array_shape_text(&info, text), accepted[i].shape);
 			assert_int_equal(info.offset, f.len);
@@ -222,7 +222,7 @@ static const struct {
         {WITH_ORDER("None"), 8, "True or False"},
         {WITH_ORDER("Falsehood"), 8, "'Falsehood'"},
         /* shape */
-        {WITH_SHAPE("(3)"), 12, "the shape (3) is no tuple: expected (3,)"},
+        {WITH_SHAPE("(3)"), 12, "the shape (3) is not a tuple: expected (3,)"},
         {WITH_SHAPE("[3]"), 12, "'[' at byte 50, where a shape"},
         {WITH_SHAPE("3"), 12, "'3' at byte 50"},
         {WITH_SHAPE("3,"), 12, "'3' at byte 50"},
@@ -432,7 +432,7 @@ static void test_round_trip(void **state)
 			info.fortran = order_matters(&info);
 			if (!dtype_has_arithmetic(info.dtype) || array_count(&info))
 				continue;
-			long n = array_header(&info, f.bytes, sizeof f.bytes);
+			long n = info.format->header(&info, f.bytes, sizeof f.bytes);
 			assert_true(n > 0 && n % 64 == 0);
 			assert_int_equal(f.bytes[n - 1], '\n');
 			f.len = (size_t)n;
@@ -441,8 +441,8 @@ static void test_round_trip(void **state)
 			assert_true(array_same(&info, &back));
 			assert_int_equal(back.fortran, info.fortran);
 			assert_int_equal(back.offset, n);
-			assert_int_equal(array_header(&info, f.bytes, (size_t)n), n);
-			assert_int_equal(array_header(&info, f.bytes, (size_t)n - 1), -1);
+			assert_int_equal(info.format->header(&info, f.bytes, (size_t)n), n);
+			assert_int_equal(info.format->header(&info, f.bytes, (size_t)n - 1), -1);
 		}
 }
 
@@ -465,7 +465,7 @@ static void test_as_numpy(void **state)
 	         "{'descr': '<V1', 'fortran_order': False, 'shape': (3, 4), }"},
 	};
 	for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) {
-		struct array_info info = {.format = ARRAY_NPY,
+		struct array_info info = {.format = &format_npy,
 		                          .dtype = saved[i].dtype,
 		                          .ndim = 2,
 		                          .shape = {3, 4},
@@ -474,12 +474,12 @@ static void test_as_numpy(void **state)
 		char buf[256], expected[129];
 		memcpy(expected, "\x93NUMPY\x01\x00\x76\x00", 10);
 		snprintf(expected + 10, sizeof expected - 10, "%-117s\n", saved[i].text);
-		assert_int_equal(array_header(&info, buf, sizeof buf), 128);
+		assert_int_equal(info.format->header(&info, buf, sizeof buf), 128);
 		assert_memory_equal(buf, expected, 128);
 	}
-	struct array_info inner = {.format = ARRAY_NPY, .dtype = DTYPE_I128};
+	struct array_info inner = {.format = &format_npy, .dtype = DTYPE_I128};
 	char buf[256];
-	assert_int_equal(array_header(&inner, buf, sizeof buf), -1);
+	assert_int_equal(inner.format->header(&inner, buf, sizeof buf), -1);
 }
 
 int main(void)

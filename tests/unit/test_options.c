@@ -77,24 +77,54 @@ static void rows_are_whole(void **state)
 	(void)state;
 	for (size_t i = 0; i < option_rows_len; i++) {
 		const struct option_row *row = &option_rows[i];
-		assert_non_null(row->name);
-		if (row->kind == OPT_SECTION)
+		assert_non_null(row->own.name);
+		if (row->own.kind == OPT_SECTION)
 			continue;
 		if (!row->help || !*row->help || !row->groups)
-			fail_msg("--%s has no help or belongs to no command", row->name);
+			fail_msg("--%s has no help or belongs to no command", row->own.name);
 		if (row->help[strlen(row->help) - 1] == '.')
-			fail_msg("--%s: its help ends with a full stop", row->name);
+			fail_msg("--%s: its help ends with a full stop", row->own.name);
+		const struct setting *s = option_setting(row);
+		assert_non_null(s);
 		bool takes =
-		        row->kind != OPT_FLAG && row->kind != OPT_LOUDER && row->kind != OPT_QUIET;
+		        s->kind != SETTING_FLAG && s->kind != OPT_LOUDER && s->kind != OPT_QUIET;
 		if (takes != (row->arg != NULL))
-			fail_msg("--%s: kind and argument differ", row->name);
-		if (row->kind == OPT_ENUM && !row->choices)
-			fail_msg("--%s has no choices", row->name);
-		bool ranged = row->kind == OPT_INT || row->kind == OPT_RANK ||
-		              row->kind == OPT_SIZE || row->kind == OPT_DURATION ||
-		              row->kind == OPT_PORTS || row->kind == OPT_LOUDER;
-		if (ranged && row->max <= row->min)
-			fail_msg("--%s has no range", row->name);
+			fail_msg("--%s: kind and argument differ", row->own.name);
+		bool words = s->kind == SETTING_WORD ||
+		             (s->kind >= SETTING_OP && s->kind < SETTING_KINDS);
+		if (words && !s->choices)
+			fail_msg("--%s has no choices", row->own.name);
+		bool ranged = s->kind == SETTING_INT || s->kind == SETTING_RANK ||
+		              s->kind == SETTING_SIZE || s->kind == SETTING_DURATION ||
+		              s->kind == SETTING_PORTS || s->kind == OPT_LOUDER;
+		if (ranged && s->max <= s->min)
+			fail_msg("--%s has no range", row->own.name);
+	}
+}
+
+/* The command line offers what the library takes. */
+static void commands_take_what_jobs_take(void **state)
+{
+	(void)state;
+	for (const struct command *c = commands; c->name; c++) {
+		struct coll_request r = {.work = WORK_COLLECTIVE};
+		r.work = strcmp(c->name, "barrier") == 0  ? WORK_BARRIER
+		         : strcmp(c->name, "verify") == 0 ? WORK_VERIFY
+		         : strcmp(c->name, "bench") == 0  ? WORK_BENCH
+		                                          : WORK_COLLECTIVE;
+		if (!(c->opts & OPTS_JOB) ||
+		    (r.work == WORK_COLLECTIVE && coll_by_name(c->name, &r.kind) < 0))
+			continue;
+		for (size_t i = 0; i < request_settings_len; i++) {
+			const struct setting *s = &request_settings[i];
+			bool offered = false;
+			for (size_t k = 0; k < option_rows_len; k++)
+				offered |= option_rows[k].own.kind == OPT_REQUEST &&
+				           strcmp(option_rows[k].own.name, s->name) == 0 &&
+				           option_applies(&option_rows[k], c);
+			if (offered != (request_takes(&r, s) != 0))
+				fail_msg("%s: --%s: offered: %d", c->name, s->name, offered);
+		}
 	}
 }
 
@@ -107,8 +137,8 @@ static void names_are_unique(void **state)
 				const struct option_row *a = &option_rows[i], *b = &option_rows[j];
 				if (!option_applies(a, c) || !option_applies(b, c))
 					continue;
-				if (strcmp(a->name, b->name) == 0)
-					fail_msg("%s has --%s twice", c->name, a->name);
+				if (strcmp(a->own.name, b->own.name) == 0)
+					fail_msg("%s has --%s twice", c->name, a->own.name);
 				if (a->letter && a->letter == b->letter)
 					fail_msg("%s has -%c twice", c->name, a->letter);
 			}
@@ -121,12 +151,12 @@ static void letters_are_the_same_everywhere(void **state)
 	for (size_t i = 0; i < option_rows_len; i++)
 		for (size_t j = 0; j < i; j++) {
 			const struct option_row *a = &option_rows[i], *b = &option_rows[j];
-			if (a->kind == OPT_SECTION || b->kind == OPT_SECTION)
+			if (a->own.kind == OPT_SECTION || b->own.kind == OPT_SECTION)
 				continue;
-			bool same_name = strcmp(a->name, b->name) == 0;
+			bool same_name = strcmp(a->own.name, b->own.name) == 0;
 			if (same_name != (a->letter && a->letter == b->letter) &&
 			    (a->letter || b->letter))
-				fail_msg("--%s and --%s", a->name, b->name);
+				fail_msg("--%s and --%s", a->own.name, b->own.name);
 		}
 }
 
@@ -196,7 +226,7 @@ static void contract_is_spelt_exactly(void **state)
 		bool found = false;
 		for (size_t j = 0; j < option_rows_len; j++)
 			found |= option_applies(&option_rows[j], cmd) &&
-			         strcmp(option_rows[j].name, contract[i].name) == 0 &&
+			         strcmp(option_rows[j].own.name, contract[i].name) == 0 &&
 			         option_rows[j].letter == contract[i].letter;
 		if (!found)
 			fail_msg("%s --%s", contract[i].command, contract[i].name);
@@ -209,20 +239,20 @@ static void defaults(void **state)
 
 	(void)state;
 	options_init(&o);
-	assert_int_equal(o.size, -1);
-	assert_int_equal(o.rank, -1);
-	assert_int_equal(o.secret_fd, -1);
+	assert_int_equal(o.request.settings.size, 0);
+	assert_int_equal(o.request.settings.rank, -1);
+	assert_int_equal(o.request.settings.secret_fd, -1);
 	assert_int_equal(o.ready_fd, -1);
-	assert_string_equal(o.op, "sum");
-	assert_string_equal(o.order, "any");
-	assert_string_equal(o.algorithm, "auto");
-	assert_null(o.job); /* the launcher's id, or "default" */
-	assert_int_equal(o.root, 0);
-	assert_true(o.memory == 256u << 20);
-	assert_true(o.join_timeout == 120 * NS_PER_SEC);
-	assert_true(o.timeout == 30 * NS_PER_SEC);
+	assert_int_equal(o.request.op, REDUCE_SUM);
+	assert_false(o.request.ordered);
+	assert_string_equal(o.request.algorithm, "auto");
+	assert_null(o.request.settings.job); /* the launcher's id, or "default" */
+	assert_int_equal(o.request.root, 0);
+	assert_true(o.request.settings.memory == 256u << 20);
+	assert_true(o.request.settings.join_timeout == 120 * NS_PER_SEC);
+	assert_true(o.request.settings.timeout == 30 * NS_PER_SEC);
 	assert_true(o.ttl == 0);
-	assert_null(o.outputs);
+	assert_null(o.request.outputs);
 }
 
 /* ---- kinds ---- */
@@ -268,7 +298,7 @@ static void sizes(void **state)
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
 		snprintf(text, sizeof text, "allreduce x --memory=%s", good[i].text);
 		accepts(&l, text);
-		assert_true(l.o.memory == good[i].bytes);
+		assert_true(l.o.request.settings.memory == good[i].bytes);
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		snprintf(text, sizeof text, "allreduce x --memory %s", bad[i]);
@@ -310,8 +340,9 @@ static void durations(void **state)
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
 		snprintf(text, sizeof text, "barrier --timeout %s", good[i].text);
 		parse(&l, text);
-		if (l.ret || l.o.timeout != good[i].ns)
-			fail_msg("%s: %lld %s", good[i].text, (long long)l.o.timeout, l.err.text);
+		if (l.ret || l.o.request.settings.timeout != good[i].ns)
+			fail_msg("%s: %lld %s", good[i].text,
+			         (long long)l.o.request.settings.timeout, l.err.text);
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		snprintf(text, sizeof text, "barrier --timeout=%s", bad[i]);
@@ -331,9 +362,9 @@ static void numbers(void **state)
 
 	(void)state;
 	accepts(&l, "barrier -n 65536 -r 65535 --secret-fd 0");
-	assert_int_equal(l.o.size, 65536);
-	assert_int_equal(l.o.rank, 65535);
-	assert_int_equal(l.o.secret_fd, 0);
+	assert_int_equal(l.o.request.settings.size, 65536);
+	assert_int_equal(l.o.request.settings.rank, 65535);
+	assert_int_equal(l.o.request.settings.secret_fd, 0);
 	refuses("barrier -n 0", "-n: '0' is not a number from 1 to 65536");
 	refuses("barrier --size 65537", "--size: '65537' is not a number from 1 to 65536");
 	refuses("barrier -n4x", "-n: '4x' is not a number from 1 to 65536");
@@ -349,9 +380,9 @@ static void ranks(void **state)
 
 	(void)state;
 	accepts(&l, "barrier -r auto");
-	assert_int_equal(l.o.rank, RANK_AUTO);
+	assert_int_equal(l.o.request.settings.rank, SETTINGS_RANK_AUTO);
 	accepts(&l, "barrier --rank=3");
-	assert_int_equal(l.o.rank, 3);
+	assert_int_equal(l.o.request.settings.rank, 3);
 	refuses("barrier -r first", "-r: 'first' is not a rank: a number, or auto");
 	refuses("barrier -r 65536", "-r: '65536' is not a rank: a number, or auto");
 	refuses("plan allreduce -r auto", "-r: 'auto' is not a number from 0 to 65535");
@@ -367,8 +398,8 @@ static void port_ranges(void **state)
 
 	(void)state;
 	accepts(&l, "barrier --port-range 7000-7100");
-	assert_int_equal(l.o.port_lo, 7000);
-	assert_int_equal(l.o.port_hi, 7100);
+	assert_int_equal(l.o.request.settings.port_lo, 7000);
+	assert_int_equal(l.o.request.settings.port_hi, 7100);
 	accepts(&l, "barrier --port-range 1-1");
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		snprintf(text, sizeof text, "barrier --port-range=%s", bad[i]);
@@ -384,12 +415,12 @@ static void choices(void **state)
 
 	(void)state;
 	accepts(&l, "allreduce x --op bxor --order rank --format raw --dtype bf16");
-	assert_string_equal(l.o.op, "bxor");
-	assert_string_equal(l.o.order, "rank");
-	assert_string_equal(l.o.format, "raw");
-	assert_string_equal(l.o.dtype, "bf16");
+	assert_int_equal(l.o.request.op, REDUCE_BXOR);
+	assert_true(l.o.request.ordered);
+	assert_ptr_equal(l.o.request.files.format, format_by_name("raw"));
+	assert_int_equal(l.o.request.files.dtype, DTYPE_BF16);
 	accepts(&l, "allreduce x --dtype float32");
-	assert_string_equal(l.o.dtype, "float32");
+	assert_int_equal(l.o.request.files.dtype, DTYPE_F32);
 	refuses("allreduce x --op su", "--op: 'su' is not one of sum, prod, min, max, avg, band, "
 	                               "bor, bxor, land, lor, lxor");
 	refuses("allreduce x --order=", "--order: '' is not one of any, rank");
@@ -403,14 +434,14 @@ static void outputs(void **state)
 
 	(void)state;
 	accepts(&l, "allreduce -o a -ob x --output=c y --output -");
-	assert_int_equal(l.o.noutputs, 4);
-	assert_string_equal(l.o.outputs[0], "a");
-	assert_string_equal(l.o.outputs[1], "b");
-	assert_string_equal(l.o.outputs[2], "c");
-	assert_string_equal(l.o.outputs[3], "-");
+	assert_int_equal(l.o.request.noutputs, 4);
+	assert_string_equal(l.o.request.outputs[0], "a");
+	assert_string_equal(l.o.request.outputs[1], "b");
+	assert_string_equal(l.o.request.outputs[2], "c");
+	assert_string_equal(l.o.request.outputs[3], "-");
 	assert_int_equal(l.argc, 3);
 	options_release(&l.o);
-	refuses("allreduce x -o - --json", "--json and '-o -' both want stdout");
+	refuses("allreduce x -o - --json", "--json and '-o -' both write to stdout");
 }
 
 /* ---- the form of the line ---- */
@@ -427,7 +458,7 @@ static void mixed_with_operands(void **state)
 	assert_string_equal(l.argv[3], "-");
 	assert_string_equal(l.argv[4], "c");
 	assert_null(l.argv[5]);
-	assert_int_equal(l.o.size, 3);
+	assert_int_equal(l.o.request.settings.size, 3);
 }
 
 static void two_dashes_end_options(void **state)
@@ -449,7 +480,7 @@ static void run_stops_at_its_command(void **state)
 
 	(void)state;
 	accepts(&l, "run -n 3 --label allreduce -n 4 --json x");
-	assert_int_equal(l.o.size, 3);
+	assert_int_equal(l.o.request.settings.size, 3);
 	assert_true(l.o.label);
 	assert_false(l.o.json);
 	assert_int_equal(l.argc, 6);
@@ -467,16 +498,16 @@ static void bundles(void **state)
 	(void)state;
 	accepts(&l, "barrier -vvj night -r2");
 	assert_int_equal(l.o.verbose, 2);
-	assert_string_equal(l.o.job, "night");
-	assert_int_equal(l.o.rank, 2);
+	assert_string_equal(l.o.request.settings.job, "night");
+	assert_int_equal(l.o.request.settings.rank, 2);
 	accepts(&l, "barrier -vjnight");
-	assert_string_equal(l.o.job, "night");
+	assert_string_equal(l.o.request.settings.job, "night");
 	accepts(&l, "barrier -vq");
 	assert_int_equal(l.o.verbose, -1);
 	accepts(&l, "barrier -qv");
 	assert_int_equal(l.o.verbose, 1);
 	accepts(&l, "barrier -j -v");
-	assert_string_equal(l.o.job, "-v");
+	assert_string_equal(l.o.request.settings.job, "-v");
 	refuses("barrier -vX", "-X: unknown option; see 'collctl barrier --help'");
 	refuses("barrier -vj", "-j needs an argument: NAME");
 }
@@ -572,12 +603,12 @@ static void every_option_has_its_variable(void **state)
 	for (size_t i = 0; i < option_rows_len; i++) {
 		const struct option_row *row = &option_rows[i];
 		if (!option_variable(row, name, sizeof name)) {
-			assert_true(row->kind == OPT_SECTION || (row->groups & OPTS_ACTS));
+			assert_true(row->own.kind == OPT_SECTION || (row->groups & OPTS_ACTS));
 			continue;
 		}
 		n++;
 		assert_memory_equal(name, "COLLCTL_", 8);
-		assert_int_equal(strlen(name), 8 + strlen(row->name));
+		assert_int_equal(strlen(name), 8 + strlen(row->own.name));
 		assert_int_equal(strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), strlen(name));
 		/* The secret and the launcher's own variables are not options'. */
 		assert_string_not_equal(name, "COLLCTL_SECRET");
@@ -604,18 +635,18 @@ static void variables_are_applied(void **state)
 	setenv("COLLCTL_OUTPUT", "x.npy", 1);
 	setenv("COLLCTL_MEMORY", "1G", 1);
 	accepts(&l, "allreduce x");
-	assert_int_equal(l.o.size, 5);
-	assert_int_equal(l.o.rank, RANK_AUTO);
-	assert_true(l.o.join_timeout == 600 * NS_PER_SEC);
-	assert_int_equal(l.o.port_lo, 10);
-	assert_int_equal(l.o.port_hi, 20);
-	assert_true(l.o.insecure);
+	assert_int_equal(l.o.request.settings.size, 5);
+	assert_int_equal(l.o.request.settings.rank, SETTINGS_RANK_AUTO);
+	assert_true(l.o.request.settings.join_timeout == 600 * NS_PER_SEC);
+	assert_int_equal(l.o.request.settings.port_lo, 10);
+	assert_int_equal(l.o.request.settings.port_hi, 20);
+	assert_true(l.o.request.settings.insecure);
 	assert_false(l.o.json);
 	assert_int_equal(l.o.verbose, 2);
-	assert_string_equal(l.o.op, "prod");
-	assert_true(l.o.memory == 1u << 30);
-	assert_int_equal(l.o.noutputs, 1);
-	assert_string_equal(l.o.outputs[0], "x.npy");
+	assert_int_equal(l.o.request.op, REDUCE_PROD);
+	assert_true(l.o.request.settings.memory == 1u << 30);
+	assert_int_equal(l.o.request.noutputs, 1);
+	assert_string_equal(l.o.request.outputs[0], "x.npy");
 	options_release(&l.o);
 }
 
@@ -629,11 +660,11 @@ static void flags_win(void **state)
 	setenv("COLLCTL_VERBOSE", "3", 1);
 	setenv("COLLCTL_TIMEOUT", "malformed", 1);
 	accepts(&l, "allreduce x -n 4 -o y -q --timeout 3");
-	assert_int_equal(l.o.size, 4);
-	assert_int_equal(l.o.noutputs, 1);
-	assert_string_equal(l.o.outputs[0], "y");
+	assert_int_equal(l.o.request.settings.size, 4);
+	assert_int_equal(l.o.request.noutputs, 1);
+	assert_string_equal(l.o.request.outputs[0], "y");
 	assert_int_equal(l.o.verbose, -1);
-	assert_true(l.o.timeout == 3 * NS_PER_SEC);
+	assert_true(l.o.request.settings.timeout == 3 * NS_PER_SEC);
 	options_release(&l.o);
 }
 
@@ -645,8 +676,8 @@ static void empty_is_unset(void **state)
 	setenv("COLLCTL_SIZE", "", 1);
 	setenv("COLLCTL_INSECURE", "", 1);
 	accepts(&l, "barrier");
-	assert_int_equal(l.o.size, -1);
-	assert_false(l.o.insecure);
+	assert_int_equal(l.o.request.settings.size, 0);
+	assert_false(l.o.request.settings.insecure);
 }
 
 static void malformed_variables_are_named(void **state)
@@ -721,7 +752,7 @@ static bool lists(const struct command *cmd, const char *name)
 {
 	for (size_t i = 0; i < option_rows_len; i++)
 		if (option_applies(&option_rows[i], cmd) && !(option_rows[i].groups & OPTS_HELP) &&
-		    strcmp(option_rows[i].name, name) == 0)
+		    strcmp(option_rows[i].own.name, name) == 0)
 			return true;
 	return false;
 }
@@ -738,9 +769,9 @@ static void help_is_complete(void **state)
 		fclose(f);
 		for (size_t i = 0; i < option_rows_len; i++) {
 			const struct option_row *row = &option_rows[i];
-			if (row->kind != OPT_SECTION &&
-			    has_entry(text, row->name) != lists(c, row->name))
-				fail_msg("%s --help and --%s", c->name, row->name);
+			if (row->own.kind != OPT_SECTION &&
+			    has_entry(text, row->own.name) != lists(c, row->own.name))
+				fail_msg("%s --help and --%s", c->name, row->own.name);
 		}
 		for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
 			if (strlen(line) > 80)
@@ -779,6 +810,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        T(rows_are_whole),
+	        T(commands_take_what_jobs_take),
 	        T(names_are_unique),
 	        T(letters_are_the_same_everywhere),
 	        T(contract_is_spelt_exactly),

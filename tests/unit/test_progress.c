@@ -247,14 +247,70 @@ static void test_meter(void **state)
 	assert_true(meter_rate(&m) < 0);
 }
 
+/* ---- the time left ---- */
+
+#define TICK (NS_PER_SEC / 5)
+#define RUN  305 /* ticks; a burst is the end */
+
+static double constant(int tick)
+{
+	(void)tick;
+	return 10 * MIB;
+}
+
+/* To a quarter, steadily. */
+static double slowing(int tick)
+{
+	return 10 * MIB * (1 - 0.75 * tick / RUN);
+}
+
+/* A second of data, a second of waiting for the disk. */
+static double bursty(int tick)
+{
+	return tick / 5 % 2 ? 0 : 10 * MIB;
+}
+
+/* Within a factor of two, from the third second on, until five seconds before the end. */
+static void estimate_holds(double (*bytes)(int tick))
+{
+	const int64_t start = 1000 * NS_PER_SEC;
+	struct meter m = {0};
+	double moved = 0, total = 0;
+
+	for (int i = 0; i < RUN; i++)
+		total += bytes(i);
+	meter_start(&m, start);
+	for (int i = 0; i < RUN - 25; i++) {
+		moved += bytes(i);
+		meter_add(&m, start + (i + 1) * TICK, (uint64_t)moved);
+		const struct progress_now now = running(moved, total);
+		json_t *shown = progress_json(&now, meter_rate(&m));
+		const double left = json_real_value(
+		        json_object_get(json_object_get(shown, "progress"), "left"));
+		const double want = (RUN - 1 - i) * ((double)TICK / NS_PER_SEC);
+		json_decref(shown);
+		if (i >= 15 && (left < want / 2 || left > want * 2))
+			fail_msg("tick %d: %f seconds left, %f shown", i, want, left);
+	}
+}
+
+static void test_time_left(void **state)
+{
+	(void)state;
+	estimate_holds(constant);
+	estimate_holds(slowing);
+	estimate_holds(bursty);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_widths),  cmocka_unit_test(test_fits),
-	        cmocka_unit_test(test_unknown), cmocka_unit_test(test_small_buffer),
-	        cmocka_unit_test(test_times),   cmocka_unit_test(test_amounts),
-	        cmocka_unit_test(test_json),    cmocka_unit_test(test_meter),
-	        cmocka_unit_test(test_slowest), cmocka_unit_test(test_meter_from_a_start),
+	        cmocka_unit_test(test_widths),    cmocka_unit_test(test_fits),
+	        cmocka_unit_test(test_unknown),   cmocka_unit_test(test_small_buffer),
+	        cmocka_unit_test(test_times),     cmocka_unit_test(test_amounts),
+	        cmocka_unit_test(test_json),      cmocka_unit_test(test_meter),
+	        cmocka_unit_test(test_slowest),   cmocka_unit_test(test_meter_from_a_start),
+	        cmocka_unit_test(test_time_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

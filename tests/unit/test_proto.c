@@ -369,7 +369,7 @@ static void an_error_s_text_is_escaped(void **state)
 
 static void votes_come_back(void **state)
 {
-	struct vote v = {.has_digest = true, .digest = "0123456789abcde", .shows = true}, back;
+	struct vote v = {.has_digest = true, .digest = "0123456789abcde", .has_table = true}, back;
 	struct buf b;
 	(void)state;
 	buf_init(&b, 100);
@@ -383,7 +383,7 @@ static void votes_come_back(void **state)
 		assert_int_equal(err.code, want ? ERR_INTEGRITY : 0);
 		free(cut);
 	}
-	assert_true(back.has_digest && back.shows);
+	assert_true(back.has_digest && back.has_table);
 	assert_memory_equal(back.digest, v.digest, sizeof v.digest);
 	buf_release(&b);
 }

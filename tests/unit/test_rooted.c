@@ -177,7 +177,7 @@ static void test_nothing_twice(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
-		const struct coll_algorithm *alg = &coll_algorithms[i];
+		const struct coll_algorithm *alg = coll_algorithms[i];
 
 		if (alg->kind != COLL_BROADCAST && alg->kind != COLL_REDUCE)
 			continue;
@@ -239,7 +239,7 @@ static void test_steps_of_many_ranks(void **state)
 	assert_non_null(off);
 	coll_split(UINT64_C(1) << 30, p, off);
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
-		const struct coll_algorithm *alg = &coll_algorithms[i];
+		const struct coll_algorithm *alg = coll_algorithms[i];
 
 		if (alg->kind != COLL_BROADCAST && alg->kind != COLL_REDUCE &&
 		    alg->kind != COLL_GATHER && alg->kind != COLL_SCATTER)

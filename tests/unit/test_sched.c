@@ -509,7 +509,7 @@ static void test_thousands_of_ranks(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
-		const bool barrier = coll_algorithms[i].kind == COLL_BARRIER;
+		const bool barrier = coll_algorithms[i]->kind == COLL_BARRIER;
 		const struct coll_args a = {.rank = size / 3,
 		                            .size = size,
 		                            .ninputs = 1,
@@ -520,7 +520,7 @@ static void test_thousands_of_ranks(void **state)
 		struct sched *s;
 
 		coll_split(barrier ? 1 : 10000019, size, off);
-		s = sched_build(&coll_algorithms[i], &a, &e);
+		s = sched_build(coll_algorithms[i], &a, &e);
 		assert_int_equal(e, SCHED_OK);
 		assert_true(s->nsteps <= 16u * (unsigned)size);
 		assert_true(s->ndeps <= 16u * (unsigned)size);
@@ -565,7 +565,7 @@ static void test_rows_are_whole(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
-		const struct coll_algorithm *alg = &coll_algorithms[i];
+		const struct coll_algorithm *alg = coll_algorithms[i];
 		char path[128];
 
 		assert_ptr_equal(coll_find(alg->kind, alg->name), alg);

@@ -411,7 +411,7 @@ static void test_formula(void **state)
 		for (size_t p = 0; p < sizeof sizes / sizeof sizes[0]; p++)
 			for (int k = 8; k <= 24; k += 4)
 				for (int insecure = 0; insecure < 2; insecure++)
-					compare(&coll_algorithms[i], sizes[p],
+					compare(coll_algorithms[i], sizes[p],
 					        (uint64_t)sizes[p] << k, insecure);
 }
 
@@ -424,9 +424,9 @@ static void test_same_every_time(void **state)
 		char why[SIMULATE_TEXT];
 
 		assert_true(
-		        simulate_algorithm(&price_default, &coll_algorithms[i], &args, 4, &a, why));
+		        simulate_algorithm(&price_default, coll_algorithms[i], &args, 4, &a, why));
 		assert_true(
-		        simulate_algorithm(&price_default, &coll_algorithms[i], &args, 4, &b, why));
+		        simulate_algorithm(&price_default, coll_algorithms[i], &args, 4, &b, why));
 		assert_memory_equal(&a.seconds, &b.seconds, sizeof a.seconds);
 		assert_int_equal(a.last, b.last);
 	}

@@ -322,7 +322,8 @@ static void test_undo_fails(void **state)
 	struct sink *s = new_sink(false);
 	int ret = write_all_files(s, &err);
 	assert_err(ret, &err, ERR_OUTPUT, "c: cannot rename the new file into place");
-	const char *told = strstr(err.text, "; a: cannot be put back, and has the name '");
+	const char *told =
+	        strstr(err.text, "; a: the old file cannot be restored: it has the name '");
 	assert_non_null(told);
 	assert_int_equal(sscanf(strchr(told, '\''), "'%63[^']", name), 1);
 	sink_free(s);
@@ -554,7 +555,7 @@ static void test_folders(void **state)
 	put("file", "", 0600);
 	assert_int_equal(symlink("gone", "dangling"), 0);
 	assert_no_folder("file", "file: is a file: expected a folder");
-	assert_no_folder("nowhere/set", "nowhere/set: cannot make the folder");
+	assert_no_folder("nowhere/set", "nowhere/set: cannot create the folder");
 	assert_no_folder("dangling", "dangling: ");
 }
 
@@ -600,7 +601,7 @@ static void test_below(void **state)
 	s = new_sink(false);
 	assert_int_equal(sink_add_folder_below(s, "top", "link/deep", &as, &err), 0);
 	ret = sink_open(s, &err);
-	assert_err(ret, &err, ERR_OUTPUT, "top/link/deep: cannot make the folder");
+	assert_err(ret, &err, ERR_OUTPUT, "top/link/deep: cannot create the folder");
 	sink_free(s);
 	/* nor where a file is, also with --force; but the folder itself may be one. */
 	err_clear(&err);
@@ -754,19 +755,19 @@ static void test_arrays(void **state)
 	(void)state;
 	static const struct {
 		const char *path;
-		enum array_format hint, format;
+		const struct format *hint, *format;
 		const char *words; /* of the error; NULL: it is fine */
 	} cases[] = {
-	        {"x.npy", ARRAY_FORMAT_AUTO, ARRAY_NPY, NULL},
-	        {"x.bin", ARRAY_FORMAT_AUTO, ARRAY_RAW, NULL},
-	        {"x", ARRAY_RAW, ARRAY_RAW, NULL},
-	        {"x.npy", ARRAY_FORMAT_AUTO, ARRAY_RAW,
+	        {"x.npy", NULL, &format_npy, NULL},
+	        {"x.bin", NULL, &format_raw, NULL},
+	        {"x", &format_raw, &format_raw, NULL},
+	        {"x.npy", NULL, &format_raw,
 	         "x.npy: the output has the input's format: end its name in .bin or .raw"},
-	        {"x.raw", ARRAY_FORMAT_AUTO, ARRAY_NPY,
+	        {"x.raw", NULL, &format_npy,
 	         "x.raw: the output has the input's format: end its name in .npy"},
-	        {"x.npy", ARRAY_RAW, ARRAY_NPY,
+	        {"x.npy", &format_raw, &format_npy,
 	         "x.npy: the output has the input's format: --format npy"},
-	        {"x.txt", ARRAY_FORMAT_AUTO, ARRAY_NPY, "x.txt: unknown format"},
+	        {"x.txt", NULL, &format_npy, "x.txt: unknown format"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct err err = {0};
@@ -794,7 +795,7 @@ static void test_arrays(void **state)
 		assert_int_equal(sink_seal(s, &err), 0);
 		assert_int_equal(sink_commit(s, &err), 0);
 		sink_free(s);
-		if (cases[i].format == ARRAY_NPY)
+		if (cases[i].format == &format_npy)
 			hints = (struct array_hints){0};
 		if (dataset_open(&d, cases[i].path, &source, &err))
 			fail_msg("%s", err.text);
@@ -823,7 +824,7 @@ struct model {
 
 static const uint64_t shapes[TENSORS][2] = {{3, 2}, {0, 5}, {2, 2}, {4, 1}};
 
-static void make_model(struct model *m, enum array_format format, bool sharded)
+static void make_model(struct model *m, const struct format *format, bool sharded)
 {
 	static const char *const tensor_names[TENSORS] = {"a", "b", "c.e", "d\303\251"};
 	static const enum dtype dtypes[TENSORS] = {DTYPE_U8, DTYPE_F32, DTYPE_I64, DTYPE_F32};
@@ -893,8 +894,7 @@ static void assert_model_written(const char *path, struct model *m)
 {
 	struct err err = {0};
 	struct sink *s = new_sink(false);
-	if (sink_add_like(s, path, ARRAY_FORMAT_AUTO, &m->d, m->places, &err) ||
-	    write_model(s, m, &err))
+	if (sink_add_like(s, path, NULL, &m->d, m->places, &err) || write_model(s, m, &err))
 		fail_msg("%s: %s", path, err.text);
 	sink_free(s);
 }
@@ -904,7 +904,7 @@ static void test_safetensors(void **state)
 	(void)state;
 	struct model m;
 	char buf[4096];
-	make_model(&m, ARRAY_SAFETENSORS, false);
+	make_model(&m, &format_safetensors, false);
 	m.files[0].metadata = (char *)"{\"format\":\"pt\"}";
 	assert_model_written("x.safetensors", &m);
 	assert_model("x.safetensors", &m);
@@ -933,7 +933,7 @@ static void test_sharded(void **state)
 {
 	(void)state;
 	struct model m;
-	make_model(&m, ARRAY_SAFETENSORS, true);
+	make_model(&m, &format_safetensors, true);
 	m.d.index = (char *)"model.safetensors.index.json";
 	m.d.index_metadata = (char *)"{\"total_size\":7,\"by\":\"us\"}";
 	assert_model_written("set", &m);
@@ -992,7 +992,7 @@ static void test_npz(void **state)
 	struct err err = {0};
 	if (!have_libzip())
 		return;
-	make_model(&m, ARRAY_NPZ, false);
+	make_model(&m, &format_npz, false);
 	put("x.npz", "old", 0640);
 	assert_model_written("x.npz", &m);
 	assert_model("x.npz", &m);
@@ -1003,7 +1003,7 @@ static void test_npz(void **state)
 	size_t n = get("x.npz", first, sizeof first);
 	int fd = open("out", O_WRONLY | O_CREAT, 0600);
 	struct sink *s = new_sink(true);
-	assert_int_equal(sink_add_like(s, "-", ARRAY_FORMAT_AUTO, &m.d, m.places, &err), 0);
+	assert_int_equal(sink_add_like(s, "-", NULL, &m.d, m.places, &err), 0);
 	assert_int_equal(sink_open(s, &err), 0);
 	for (int i = 0; i < TENSORS; i++) {
 		char buf[64], back[64];
@@ -1031,7 +1031,7 @@ static void test_npz_no_room(void **state)
 {
 	(void)state;
 	struct model m;
-	make_model(&m, ARRAY_NPZ, false);
+	make_model(&m, &format_npz, false);
 	for (int k = 0; k < 2; k++) {
 		struct err err = {0};
 		struct sink *s = new_sink(false);
@@ -1040,8 +1040,7 @@ static void test_npz_no_room(void **state)
 		fault.error = ENOSPC;
 		fault.times = 1;
 		fault.hits = 0;
-		assert_int_equal(sink_add_like(s, "x.npz", ARRAY_FORMAT_AUTO, &m.d, m.places, &err),
-		                 0);
+		assert_int_equal(sink_add_like(s, "x.npz", NULL, &m.d, m.places, &err), 0);
 		int ret = sink_open(s, &err);
 		if (fault.hits)
 			assert_err(ret, &err, ERR_OUTPUT, "x.npz: cannot allocate the file");
@@ -1057,7 +1056,7 @@ static void test_sharded_fails(void **state)
 {
 	(void)state;
 	struct model m;
-	make_model(&m, ARRAY_SAFETENSORS, true);
+	make_model(&m, &format_safetensors, true);
 	m.d.index = (char *)"model.safetensors.index.json";
 	for (int k = 0; k < 4; k++) {
 		struct err err = {0};
@@ -1067,8 +1066,7 @@ static void test_sharded_fails(void **state)
 		fault.error = EIO;
 		fault.times = 1;
 		fault.hits = 0;
-		assert_int_equal(sink_add_like(s, "set", ARRAY_FORMAT_AUTO, &m.d, m.places, &err),
-		                 0);
+		assert_int_equal(sink_add_like(s, "set", NULL, &m.d, m.places, &err), 0);
 		assert_int_equal(sink_files(s), 4);
 		assert_string_equal(sink_path(s, 3), "set/model.safetensors.index.json");
 		int ret = write_model(s, &m, &err);
@@ -1083,19 +1081,19 @@ static void test_refused_names(void **state)
 	(void)state;
 	static const struct {
 		const char *path;
-		enum array_format format;
+		const struct format *format;
 		bool sharded;
 		const char *words;
 	} cases[] = {
-	        {"dir", ARRAY_SAFETENSORS, false, "end the output's name in .safetensors"},
-	        {"new/", ARRAY_SAFETENSORS, false, "end the output's name in .safetensors"},
-	        {"x.safetensors.index.json", ARRAY_SAFETENSORS, false,
+	        {"dir", &format_safetensors, false, "end the output's name in .safetensors"},
+	        {"new/", &format_safetensors, false, "end the output's name in .safetensors"},
+	        {"x.safetensors.index.json", &format_safetensors, false,
 	         "end the output's name in .safetensors"},
-	        {"x.npy", ARRAY_SAFETENSORS, false, "end its name in .safetensors"},
-	        {"x.safetensors", ARRAY_NPZ, false, "end its name in .npz"},
-	        {"-", ARRAY_SAFETENSORS, true, "name a folder"},
-	        {"x.safetensors", ARRAY_SAFETENSORS, true, "name a folder"},
-	        {"x.npz", ARRAY_SAFETENSORS, true, "name a folder"},
+	        {"x.npy", &format_safetensors, false, "end its name in .safetensors"},
+	        {"x.safetensors", &format_npz, false, "end its name in .npz"},
+	        {"-", &format_safetensors, true, "name a folder"},
+	        {"x.safetensors", &format_safetensors, true, "name a folder"},
+	        {"x.npz", &format_safetensors, true, "name a folder"},
 	};
 	assert_int_equal(mkdir("dir", 0755), 0);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -1103,7 +1101,7 @@ static void test_refused_names(void **state)
 		struct err err = {0};
 		struct sink *s = new_sink(false);
 		make_model(&m, cases[i].format, cases[i].sharded);
-		int ret = sink_add_like(s, cases[i].path, ARRAY_FORMAT_AUTO, &m.d, m.places, &err);
+		int ret = sink_add_like(s, cases[i].path, NULL, &m.d, m.places, &err);
 		assert_err(ret, &err, ERR_USAGE, cases[i].words);
 		sink_free(s);
 	}
@@ -1113,10 +1111,10 @@ static void test_refused_names(void **state)
 		struct model m;
 		struct err err = {0};
 		struct sink *s = new_sink(false);
-		make_model(&m, ARRAY_SAFETENSORS, true);
+		make_model(&m, &format_safetensors, true);
 		m.files[1].name = (char *)bad[i];
-		int ret = sink_add_like(s, "set", ARRAY_FORMAT_AUTO, &m.d, m.places, &err);
-		assert_err(ret, &err, ERR_INPUT, "is no plain name");
+		int ret = sink_add_like(s, "set", NULL, &m.d, m.places, &err);
+		assert_err(ret, &err, ERR_INPUT, "is not a plain name");
 		sink_free(s);
 	}
 	assert_int_equal(names("."), 1);

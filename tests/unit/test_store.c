@@ -25,7 +25,7 @@
 #include <openssl/x509v3.h>
 
 #include "lib/base/clock.h"
-#include "lib/job/store.h"
+#include "lib/job/store_http.h"
 #include "lib/job/store_server.h"
 #include "lib/net/addr.h"
 
@@ -107,8 +107,8 @@ static void test_urls(void **state)
 	        {"file:///etc/passwd", "not a store's URL"},
 	        {"etcd+http://h", "etcd is not supported yet"},
 	        {"etcd+https://h", "etcd is not supported yet"},
-	        {"http://", "no host"},
-	        {"http:///x", "no host"},
+	        {"http://", "names no host"},
+	        {"http:///x", "names no host"},
 	        {"http://u:p@h", "a user name"},
 	        {"http://h?x=1", "'?'"},
 	        {"http://h/a b", "' '"},
@@ -484,7 +484,7 @@ static void test_https(void **state)
 	err_clear(&e);
 	assert_null(store_server_start(
 	        &(struct store_server_conf){.tls_cert = key, .tls_key = cert}, &e));
-	assert_says(&e, ERR_AUTH, "https");
+	assert_says(&e, ERR_AUTH, "HTTPS");
 	err_clear(&e);
 
 	start(&s, &(struct store_server_conf){.tls_cert = cert, .tls_key = key});
@@ -492,10 +492,10 @@ static void test_https(void **state)
 	assert_int_equal(store_get(st, "k", 0, &v, NULL, SEC(20), &e), -1);
 	assert_says(&e, ERR_AUTH, "https://127.0.0.1");
 	err_clear(&e);
-	assert_int_equal(store_trust(st, "/nowhere", &e), -1);
+	assert_int_equal(store_http_trust(st, "/nowhere", &e), -1);
 	assert_says(&e, ERR_INPUT, "/nowhere");
 	err_clear(&e);
-	assert_int_equal(store_trust(st, cert, &e), 0);
+	assert_int_equal(store_http_trust(st, cert, &e), 0);
 	if (store_put(st, "k", "x", 1, 0, SEC(20), &e) != 1)
 		fail_msg("%s", e.text);
 	store_close(st);
@@ -504,7 +504,7 @@ static void test_https(void **state)
 	char url[64];
 	snprintf(url, sizeof url, "https://localhost:%d", store_server_port(s.server));
 	st = must_open(url, NULL);
-	assert_int_equal(store_trust(st, cert, &e), 0);
+	assert_int_equal(store_http_trust(st, cert, &e), 0);
 	assert_int_equal(store_get(st, "k", 0, &v, NULL, SEC(20), &e), -1);
 	assert_says(&e, ERR_AUTH, "localhost");
 	store_close(st);

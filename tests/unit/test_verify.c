@@ -47,7 +47,7 @@ static void test_every_size(void **state)
 	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
 		for (int p = 1; p <= up_to(MAX_SIZE, 9); p++)
-			check_size(&coll_algorithms[i], i, p);
+			check_size(coll_algorithms[i], i, p);
 }
 
 /* Blocks of up to 11 elements, a third of them empty. */
@@ -71,7 +71,7 @@ static void one_property(uint64_t seed)
 {
 	uint64_t counts[20 * 20];
 	const struct coll_algorithm *alg =
-	        &coll_algorithms[random_below(&seed, coll_algorithms_len)];
+	        coll_algorithms[random_below(&seed, coll_algorithms_len)];
 	struct shape sh = {.size = 1 + (int)random_below(&seed, 20)};
 	struct set t;
 
@@ -112,8 +112,8 @@ static void test_long_vectors(void **state)
 		struct shape sh = {.size = 6, .root = 3, .ninputs = 1};
 
 		shape_split(&sh, UINT64_C(1) << 45);
-		assert_true(shape_fit(&sh, &coll_algorithms[i]));
-		assert_verified(&coll_algorithms[i], &sh);
+		assert_true(shape_fit(&sh, coll_algorithms[i]));
+		assert_verified(coll_algorithms[i], &sh);
 	}
 }
 

@@ -1,0 +1,77 @@
+/*
+ * The rows of table.c: each names the struct coll_algorithm of a page. If costs are equal,
+ * selection takes the first, so algorithms that also copy come last.
+ */
+
+/* allreduce */
+ALGORITHM(allreduce_ring)
+ALGORITHM(allreduce_ring_chunked)
+ALGORITHM(allreduce_halving_doubling)
+ALGORITHM(allreduce_bcube)
+ALGORITHM(allreduce_recursive_doubling)
+ALGORITHM(allreduce_rabenseifner)
+ALGORITHM(allreduce_circulant)
+ALGORITHM(allreduce_direct)
+
+/* reduce-scatter */
+ALGORITHM(reduce_scatter_halving_doubling)
+ALGORITHM(reduce_scatter_circulant)
+ALGORITHM(reduce_scatter_ring)
+ALGORITHM(reduce_scatter_direct)
+
+/* allgather */
+ALGORITHM(allgather_linear)
+ALGORITHM(allgather_recursive_doubling)
+ALGORITHM(allgather_circulant)
+ALGORITHM(allgather_bruck)
+ALGORITHM(allgather_ring)
+ALGORITHM(allgather_direct)
+ALGORITHM(allgather_neighbor)
+ALGORITHM(allgather_two_proc)
+ALGORITHM(allgather_sparbit)
+ALGORITHM(allgather_tuned)
+
+/* broadcast */
+ALGORITHM(broadcast_one_to_all)
+ALGORITHM(broadcast_binomial)
+ALGORITHM(broadcast_ring)
+ALGORITHM(broadcast_scatter_allgather)
+ALGORITHM(broadcast_circulant)
+
+/* reduce */
+ALGORITHM(reduce_linear)
+ALGORITHM(reduce_binomial)
+ALGORITHM(reduce_ring)
+ALGORITHM(reduce_rs_gather)
+ALGORITHM(reduce_circulant)
+
+/* gather */
+ALGORITHM(gather_linear)
+ALGORITHM(gather_binomial)
+
+/* scatter */
+ALGORITHM(scatter_linear)
+ALGORITHM(scatter_binomial)
+
+/* alltoall */
+ALGORITHM(alltoall_direct)
+ALGORITHM(alltoall_pairwise)
+ALGORITHM(alltoall_bruck)
+
+/* scan */
+ALGORITHM(scan_linear)
+ALGORITHM(scan_recursive_doubling)
+ALGORITHM(scan_doubling_123)
+
+/* exscan */
+ALGORITHM(exscan_linear)
+ALGORITHM(exscan_recursive_doubling)
+ALGORITHM(exscan_doubling_123)
+
+/* exchange */
+ALGORITHM(exchange_pairwise_exchange)
+
+/* barrier */
+ALGORITHM(barrier_all_to_all)
+ALGORITHM(barrier_all_to_one)
+ALGORITHM(barrier_dissemination)

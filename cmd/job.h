@@ -1,0 +1,23 @@
+/* Shared by the commands that run a job: the observer that shows progress, and the report. */
+#ifndef COLLCTL_CMD_JOB_H
+#define COLLCTL_CMD_JOB_H
+
+#include "cmd/commands.h"
+#include "cmd/progress.h"
+#include "lib/coll/coll.h"
+
+struct job_view {
+	const struct options *o;
+	const char *command;
+	struct progress progress;
+};
+/* Shows notes, the sources of settings (-v), progress and --explain. @view must live as long as the
+ * job. */
+struct coll_observer job_observer(struct job_view *view, const struct command *,
+                                  const struct options *);
+
+/* A command that runs a job of this kind: request, run, report. Returns the exit code. */
+int job_command(enum coll_work, const struct command *, const struct options *, int argc,
+                char **argv);
+
+#endif

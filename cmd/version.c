@@ -1,0 +1,130 @@
+/*
+ * version: the program's build and the libraries and features found at run time, for fault reports.
+ */
+#include <gnu/libc-version.h>
+#include <stdio.h>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+#include <jansson.h>
+#include <openssl/crypto.h>
+#include <xxhash.h>
+
+#include "cmd/commands.h"
+#include "lib/data/npz.h"
+#include "lib/job/store_http.h"
+#include "lib/job/store_server.h"
+#include "lib/net/tls_gcm.h"
+
+#ifdef __clang__
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+#ifdef COLLCTL_SANITIZED
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
+struct library {
+	const char *name, *version; /* version: NULL if not available */
+	const char *needed;
+};
+
+#define LIBRARIES 8
+
+static void find_libraries(struct library libraries[LIBRARIES], char xxhash[16])
+{
+	const unsigned x = XXH_versionNumber();
+	const struct library found[LIBRARIES] = {
+	        {"glibc", gnu_get_libc_version(), ""},
+	        {"openssl", OpenSSL_version(OPENSSL_VERSION_STRING), ""},
+	        {"jansson", jansson_version_str(), ""},
+	        {"xxhash", xxhash, ""},
+	        {"libcurl", store_http_library(), "for a store"},
+	        {"libmicrohttpd", store_server_library(), "to serve a store"},
+	        {"libzip", npz_library(), "for .npz"},
+	        {"ipsec-mb", tls_gcm_library(), "for faster TLS, with AVX-512 and VAES"},
+	};
+
+	snprintf(xxhash, 16, "%u.%u.%u", x / 10000, x / 100 % 100, x % 100);
+	for (int i = 0; i < LIBRARIES; i++)
+		libraries[i] = found[i];
+}
+
+struct feature {
+	const char *name;
+	unsigned leaf, reg, bit; /* of cpuid: reg 1 is ebx, 2 ecx */
+};
+
+/* Processor features that kernels of this program or of its libraries use. */
+static const struct feature features[] = {
+        {"aes", 1, 2, 25},     {"pclmulqdq", 1, 2, 1}, {"f16c", 1, 2, 29}, {"avx2", 7, 1, 5},
+        {"avx512f", 7, 1, 16}, {"avx512vl", 7, 1, 31}, {"vaes", 7, 2, 9},  {"vpclmulqdq", 7, 2, 10},
+};
+
+static bool has_feature(const struct feature *f)
+{
+#ifdef __x86_64__
+	unsigned reg[4] = {0};
+
+	return __get_cpuid_count(f->leaf, 0, &reg[0], &reg[1], &reg[2], &reg[3]) &&
+	       reg[f->reg] >> f->bit & 1;
+#else
+	(void)f;
+	return false;
+#endif
+}
+
+static void print_text(const struct library *libraries)
+{
+	printf("collctl %s\n%-14s %s%s\n", COLLCTL_VERSION, "compiler", COMPILER,
+	       SANITIZED ? ", with sanitizers" : "");
+	for (int i = 0; i < LIBRARIES; i++) {
+		const struct library *l = &libraries[i];
+		if (l->version)
+			printf("%-14s %s\n", l->name, l->version);
+		else
+			printf("%-14s not usable here (needed %s)\n", l->name, l->needed);
+	}
+	printf("%-14s", "processor");
+	for (size_t i = 0; i < sizeof features / sizeof *features; i++)
+		if (has_feature(&features[i]))
+			printf(" %s", features[i].name);
+	printf("\n%-14s none\n", "GPU plug-in");
+}
+
+static int print_json(const struct library *libraries)
+{
+	json_t *found = json_object(), *processor = json_array();
+
+	for (int i = 0; i < LIBRARIES; i++)
+		json_object_set_new(found, libraries[i].name,
+		                    libraries[i].version ? json_string(libraries[i].version)
+		                                         : json_null());
+	for (size_t i = 0; i < sizeof features / sizeof *features; i++)
+		if (has_feature(&features[i]))
+			json_array_append_new(processor, json_string(features[i].name));
+	return report_json(json_pack("{s:s, s:{s:s, s:b}, s:o, s:o, s:n}", "version",
+	                             COLLCTL_VERSION, "build", "compiler", COMPILER, "sanitizers",
+	                             (int)SANITIZED, "libraries", found, "processor", processor,
+	                             "gpu_plugin"));
+}
+
+int cmd_version(const struct command *cmd, struct options *o, int argc, char **argv)
+{
+	struct library libraries[LIBRARIES];
+	char xxhash[16];
+
+	(void)cmd;
+	(void)argc;
+	(void)argv;
+	find_libraries(libraries, xxhash);
+	if (o->json)
+		return print_json(libraries);
+	print_text(libraries);
+	return 0;
+}

@@ -1,0 +1,178 @@
+/* The life of a job. See coll.h and life.h. */
+#include "lib/coll/coll.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/coll/life.h"
+
+static const struct coll_task *const tasks[] = {
+        [WORK_COLLECTIVE] = &coll_task_collective,
+        [WORK_BARRIER] = &coll_task_barrier,
+        [WORK_VERIFY] = &coll_task_verify,
+        [WORK_BENCH] = &coll_task_bench,
+};
+
+void coll_note(const struct coll *c, int level, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+	if (!c->observer->note)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	c->observer->note(c->observer->ctx, level, c->rank, text);
+}
+
+/* ---- the stages ---- */
+
+static int stage(struct coll *c, int (*fn)(struct coll *, struct err *), struct err *err)
+{
+	return fn ? fn(c, err) : 0;
+}
+
+/* Everything before the job is open. */
+static int prepare(struct coll *c, struct err *err)
+{
+	const struct coll_request *r = c->request;
+	const struct coll_observer *o = c->observer;
+	if (request_check(r, err) < 0 || stage(c, c->task->check, err) < 0 ||
+	    member_init(&c->member, &r->settings, err) < 0)
+		return -1;
+	c->member.conf.note = o->note;
+	c->member.conf.note_ctx = o->ctx;
+	c->rank = c->member.conf.rank >= 0 ? c->member.conf.rank : -1;
+	c->size = c->member.conf.size;
+	if (o->joining)
+		o->joining(o->ctx, &c->member);
+	if (request_check_size(r, c->size, err) < 0 || stage(c, c->task->prepare, err) < 0 ||
+	    member_present(&c->member, r->ninputs ? r->inputs[0] : NULL,
+	                   r->noutputs ? r->outputs[0] : NULL, err) < 0)
+		return -1;
+	c->job = job_open(&c->member.conf, err);
+	if (c->job && o->opened)
+		o->opened(o->ctx, c->job);
+	return c->job ? 0 : -1;
+}
+
+static int join(struct coll *c, struct err *err)
+{
+	if (job_enter(c->job, err) < 0)
+		return -1;
+	c->rank = job_rank(c->job);
+	return 0;
+}
+
+static void show_table(void *ctx, uint32_t page, struct buf *out)
+{
+	const struct coll *c = ctx;
+	tensor_table_show(c->table, page, out);
+}
+
+static int agree(struct coll *c, struct err *err)
+{
+	const struct coll_task *t = c->task;
+	bool mesh = c->size > 1 && t->meshes && t->meshes(c);
+	const struct job_callbacks callbacks = {.decide = t->decide,
+	                                        .details = t->terms,
+	                                        .table = c->table ? show_table : NULL,
+	                                        .noun = "tensor",
+	                                        .ctx = c};
+	if (job_agree(c->job, &c->intent, mesh, &callbacks, &c->plan, err) < 0 ||
+	    stage(c, t->adopt, err) < 0)
+		return -1;
+	c->times.join = clock_ns();
+	return 0;
+}
+
+static int commit(struct coll *c, struct err *err)
+{
+	struct err mine = {.rank = ERR_RANK_SELF};
+	const uint8_t *digest = NULL;
+	if (c->task->seal && c->task->seal(c, &digest, err) < 0)
+		return -1;
+	if (job_vote(c->job, digest, err) < 0)
+		return -1;
+	if (!c->task->commit)
+		return 0;
+	c->task->commit(c, &mine);
+	return job_finish(c->job, &mine, err);
+}
+
+/* From joining to the commit. c->phase says where it failed. */
+static int run(struct coll *c, struct err *err)
+{
+	if (join(c, err) < 0 || stage(c, c->task->offer, err) < 0 || agree(c, err) < 0)
+		return -1;
+	c->phase = PHASE_CONNECT;
+	if (stage(c, c->task->connect, err) < 0)
+		return -1;
+	c->times.connect = clock_ns();
+	c->phase = PHASE_RUN;
+	if (stage(c, c->task->run, err) < 0)
+		return -1;
+	c->times.run = clock_ns();
+	c->phase = PHASE_COMMIT;
+	if (commit(c, err) < 0)
+		return -1;
+	c->times.commit = clock_ns();
+	return 0;
+}
+
+/* ---- public functions ---- */
+
+static struct coll *make(const struct coll_request *request, const struct coll_observer *observer)
+{
+	const struct coll_task *task = tasks[request->work];
+	struct coll *c = calloc(1, sizeof *c);
+	void *state = calloc(1, task->state_size);
+	if (!c || !state) {
+		free(c);
+		free(state);
+		return NULL;
+	}
+	*c = (struct coll){
+	        .request = request, .observer = observer, .task = task, .state = state, .rank = -1};
+	c->times.start = clock_ns();
+	return c;
+}
+
+int coll_run(const struct coll_request *request, const struct coll_observer *observer,
+             struct coll_result *result)
+{
+	struct err *err = &result->err;
+	struct coll *c = make(request, observer);
+	*result = (struct coll_result){.err = {.rank = ERR_RANK_SELF}, .rank = -1, .job = c};
+	if (!c)
+		return err_nomem(err, "the job", sizeof *c);
+	int ret = prepare(c, err);
+	if (ret == 0)
+		ret = run(c, err);
+	if (ret < 0 && c->job)
+		job_fail(c->job, err);
+	result->phase = c->phase;
+	result->rank = c->rank;
+	result->size = c->size;
+	result->times = c->times;
+	c->task->report(c, result);
+	return err->code ? -1 : 0;
+}
+
+void coll_end(struct coll_result *result)
+{
+	struct coll *c = result->job;
+	if (!c)
+		return;
+	if (c->task->disconnect)
+		c->task->disconnect(c);
+	job_close(c->job);
+	c->task->release(c);
+	member_release(&c->member);
+	free(c->state);
+	free(c);
+	result->job = NULL;
+}

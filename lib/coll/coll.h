@@ -1,0 +1,93 @@
+/*
+ * A job from request to result. Every kind of job runs through coll_run.
+ *
+ *     join      the ranks meet; this rank gets its number
+ *     agree     each rank sends its offer; rank 0 answers with terms
+ *     connect   open the connections that the schedules use
+ *     run       data move
+ *     commit    the output is complete; the ranks vote; the files get their names
+ *
+ * A table (life.h) has one row of functions per kind of job. A failure of one rank ends the job on
+ * all ranks with the same culprit.
+ *
+ * Not thread-safe: one job per process, on one thread.
+ */
+#ifndef COLLCTL_COLL_COLL_H
+#define COLLCTL_COLL_COLL_H
+
+#include "lib/coll/member.h"
+#include "lib/coll/request.h"
+#include "lib/data/digest.h"
+#include "lib/data/sink.h"
+#include "lib/exec/exec.h"
+#include "lib/exec/select.h"
+
+struct bench_head;
+struct bench_row;
+
+/* Callbacks while the job runs, on the job's thread. Each may be NULL. */
+struct coll_observer {
+	void *ctx;
+	/* A note. @level 0: always shown; 1, 2: with more verbosity. @rank -1: unknown. */
+	job_note *note;
+	/* The rank, the size and the meeting place are known as far as the settings give them. */
+	void (*joining)(void *ctx, const struct member *);
+	/* The job is open. job_progress works until coll_run returns. */
+	void (*opened)(void *ctx, struct job *);
+	/* Data start to move: @bytes of this rank's files. @sink: the output, or NULL. */
+	void (*moving)(void *ctx, uint64_t bytes, const struct sink *sink);
+	/* With request.explain: the reasons for the choice of an algorithm. */
+	void (*selected)(void *ctx, const struct select_args *, const struct selection *);
+	/* Bench: `measuring` on rank 0 at the start; `measured` on every rank after each case. */
+	void (*measuring)(void *ctx, const struct bench_head *);
+	void (*measured)(void *ctx, const struct bench_head *, const struct bench_row *);
+};
+
+/* clock_ns() at the end of each stage; 0: not reached. */
+struct coll_times {
+	int64_t start, join, connect, run, commit;
+};
+
+/* Counts of a tensor's values that are not finite. */
+struct coll_found {
+	const char *input, *tensor; /* tensor "": the input is an array */
+	uint64_t count, nans, infs;
+};
+
+struct inspection;
+
+struct coll_result {
+	struct err err;                         /* code 0: done */
+	enum phase phase;                       /* the phase that failed */
+	int rank, size;                         /* rank -1: not known */
+	const struct coll_algorithm *algorithm; /* the algorithm used, or NULL */
+	const char *dtype;                      /* "mixed" for several types; NULL: none */
+	const char *output;                     /* NULL: none */
+	const char *const *inputs;              /* [ninputs]: names of the inputs */
+	int ninputs;
+	uint64_t count, bytes;
+	size_t tensors; /* number of named tensors; 0: an array */
+	bool has_digest;
+	uint8_t digest[DIGEST_BYTES];
+	struct exec_stats stats;
+	int peers;
+	uint32_t windows, streams;
+	struct coll_times times;
+	/* request.stats: the tensors with NaN or Inf, and the total number of elements. */
+	const struct coll_found *found;
+	size_t nfound;
+	struct coll_found found_all;
+	/* Verify, if it succeeded: [ninputs]. */
+	const struct inspection *files;
+
+	struct coll *job; /* internal; for coll_end */
+};
+
+/* Run the job. 0, or -1 with result->err set. The caller must call coll_end in either case; until
+ * then @result is valid, and @request and @observer must stay valid. */
+int coll_run(const struct coll_request *, const struct coll_observer *, struct coll_result *);
+/* Free the result. Report it before this call: rank 0 waits here until the other ranks know of a
+ * failure. */
+void coll_end(struct coll_result *);
+
+#endif

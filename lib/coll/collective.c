@@ -1,0 +1,363 @@
+/* A collective over files: its stages (life.h), from the inputs to the committed output. See
+ * collective.h. */
+#include "lib/coll/collective.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/io.h"
+#include "lib/exec/budget.h"
+
+/* ---- before the job ---- */
+
+/* With --root HOST or --rank auto, the root's rank is unknown until the ranks have joined. */
+static int prepare(struct coll *life, struct err *err)
+{
+	struct collective *c = life->state;
+	const struct coll_request *r = c->request = life->request;
+	struct job_conf *conf = &life->member.conf;
+	struct presence *p = &conf->present;
+	bool any_rank = conf->rank == JOB_RANK_AUTO && life->size > 1;
+	c->life = life;
+	c->agreed.size = life->size;
+	c->agreed.root = r->root;
+	if (!coll_rules(r->kind)->rooted)
+		return 0;
+	if (r->root_host) {
+		presence_set(p->root, sizeof p->root, r->root_host);
+		p->finds_root = true;
+	} else if (any_rank && !r->have_root) {
+		if (!request_root_offers(r))
+			return err_set(
+			        err, ERR_USAGE,
+			        "%s: --rank auto needs the host of the root: give --root HOST",
+			        r->command);
+		p->finds_root = true;
+	}
+	return 0;
+}
+
+/* ---- the offer ---- */
+
+/* Check this rank's own settings. Done after joining, so that all ranks get the error. */
+static int check_part(const struct collective *c, struct err *err)
+{
+	const struct coll_request *r = c->request;
+	if (agreement_reads(&c->agreed, r) && r->ninputs == 0)
+		return err_set(err, ERR_USAGE,
+		               coll_rules(r->kind)->rooted
+		                       ? "%s: rank %d is the root: give its input"
+		                       : "%s: rank %d has no input",
+		               r->command, c->agreed.rank);
+	if (agreement_writes(&c->agreed, r) && !r->noutputs)
+		return err_set(err, ERR_USAGE, "%s: no output: give -o FILE", r->command);
+	return 0;
+}
+
+/* Refuse a named algorithm whose results differ between ranks, unless the request allows that. */
+static int check_divergence(const struct collective *c, struct err *err)
+{
+	const struct coll_request *r = c->request;
+	const struct coll_algorithm *alg = coll_find(r->kind, r->algorithm);
+	for (int i = 0; alg && !r->divergent && i < c->agreed.nvectors; i++) {
+		const struct vector *v = &c->agreed.vectors[i];
+		if (v->kind != r->kind || !vector_diverges(v, alg))
+			continue;
+		return err_set(err, ERR_USAGE,
+		               "--algorithm %s adds in a different order on each rank, so that the "
+		               "bits of "
+		               "a %s of %s differ: give --allow-divergent, or choose another",
+		               alg->name, reduce_op_name(v->op), dtype_name(v->dtype));
+	}
+	return 0;
+}
+
+static int offer(struct coll *life, struct err *err)
+{
+	struct collective *c = life->state;
+	c->agreed.rank = life->rank;
+	if (life->member.conf.present.finds_root)
+		c->agreed.root = job_root(life->job);
+	if (check_part(c, err) < 0 || files_open_inputs(c, err) < 0 || check_divergence(c, err) < 0)
+		return -1;
+	return agree_offer(c, err);
+}
+
+static bool meshes(const struct coll *life)
+{
+	(void)life;
+	return true;
+}
+
+static int adopt(struct coll *life, struct err *err)
+{
+	return agree_adopt(life->state, err);
+}
+
+/* ---- data ---- */
+
+/* Bytes that this rank reads or writes, whichever is more. */
+static uint64_t bytes_of(const struct collective *c)
+{
+	uint64_t in = 0, out = 0;
+	for (int i = 0; i < c->agreed.nvectors; i++) {
+		const struct vector *v = &c->agreed.vectors[i];
+		const struct coll_args *args = &v->layout.args;
+		struct coll_layout l =
+		        coll_layout(v->kind, c->agreed.rank, c->agreed.size, args->root);
+		in += coll_in_at(v->kind, args, l.in_hi) * dtype_size(v->dtype);
+		out += coll_out_at(v->kind, args, l.out_hi) * dtype_size(v->dtype);
+	}
+	return in > out ? in : out;
+}
+
+static int list_vectors(struct collective *c, struct err *err)
+{
+	const struct agreement *a = &c->agreed;
+	struct transfer *t = &c->transfer;
+	size_t n = (size_t)a->nvectors;
+	t->vectors = calloc(n, sizeof *t->vectors);
+	if (!t->vectors)
+		return err_nomem(err, "the vectors", n * sizeof *t->vectors);
+	for (size_t i = 0; i < n; i++) {
+		const struct vector *v = &a->vectors[i];
+		t->vectors[i] = (struct exec_vector){
+		        .algorithm = v->algorithm,
+		        .args = v->layout.args,
+		        .op = v->op,
+		        .dtype = v->wire,
+		        .ordered = c->request->ordered,
+		        .defer_final = v->defer_final,
+		        .divisor = a->divisor,
+		        .windows = v->windows,
+		};
+	}
+	return 0;
+}
+
+/* List the vectors to move. Returns the number of connections that they need, or -1. */
+static int list_lanes(struct collective *c, struct err *err)
+{
+	uint64_t bytes = bytes_of(c);
+	if (list_vectors(c, err) < 0)
+		return -1;
+	c->transfer.drive = (struct drive){
+	        .job = c->life->job,
+	        .memory = budget_connections(c->life->plan.memory),
+	        .lane_bytes = bytes,
+	        .conf =
+	                {
+	                        .vectors = c->transfer.vectors,
+	                        .nvectors = c->agreed.nvectors,
+	                        .streams = (int)c->life->plan.streams,
+	                        .io = {elements_read, elements_write, c},
+	                        .threads = bytes > INLINE_BYTES,
+	                },
+	};
+	return drive_lanes(&c->transfer.drive, err);
+}
+
+/* Check that there are descriptors for all connections and outputs before opening them. */
+static int check_descriptors(const struct collective *c, int lanes, struct err *err)
+{
+	const struct sink *sink = c->transfer.sink;
+	char links[64] = "", files[64] = "", what[160];
+	int n = sink ? sink_descriptors(sink) : 0;
+	if (lanes)
+		snprintf(links, sizeof links, "the %d connections to other ranks", lanes);
+	if (n)
+		snprintf(files, sizeof files, "the output's %d file%s", sink_files(sink),
+		         sink_files(sink) == 1 ? "" : "s");
+	snprintf(what, sizeof what, "%s%s%s", links, lanes && n ? " and " : "", files);
+	if (!lanes && !n)
+		return 0;
+	if (need_descriptors(lanes + n + SPARE_DESCRIPTORS, what, err) == 0)
+		return 0;
+	size_t len = strlen(err->text);
+	if (lanes && c->life->plan.streams > 1)
+		snprintf(err->text + len, sizeof err->text - len, "; --streams 1 needs fewer");
+	return -1;
+}
+
+static int connect_all(struct coll *life, struct err *err)
+{
+	struct collective *c = life->state;
+	size_t n = (size_t)c->agreed.nvectors;
+	int lanes = -1;
+	c->transfer.files = calloc(n, sizeof *c->transfer.files);
+	if (!c->transfer.files)
+		return err_nomem(err, "the vectors", n * sizeof *c->transfer.files);
+	if (files_settle_order(c, err) < 0 || files_name_outputs(c, err) < 0 ||
+	    (lanes = list_lanes(c, err)) < 0 || check_descriptors(c, lanes, err) < 0 ||
+	    files_open_outputs(c, err) < 0 || input_stats_scan(c, err) < 0 ||
+	    elements_prepare(c, err) < 0)
+		return -1;
+	return drive_connect(&c->transfer.drive, err);
+}
+
+static int run(struct coll *life, struct err *err)
+{
+	struct collective *c = life->state;
+	const struct coll_observer *o = life->observer;
+	if (o->moving)
+		o->moving(o->ctx, bytes_of(c), c->transfer.sink);
+	return drive_run(&c->transfer.drive, err);
+}
+
+/* ---- the end ---- */
+
+static int seal_files(void *ctx, struct err *err)
+{
+	return files_seal(ctx, err);
+}
+
+static int give_names(void *ctx, struct err *err)
+{
+	return files_commit(ctx, err);
+}
+
+/* fsync may take long; a fast one is not worth a thread. */
+static bool may_take_long(const struct collective *c)
+{
+	return c->transfer.sink && !(c->request->no_sync && bytes_of(c) <= INLINE_BYTES);
+}
+
+static int seal(struct coll *life, const uint8_t **digest, struct err *err)
+{
+	struct collective *c = life->state;
+	struct transfer *t = &c->transfer;
+	job_phase(life->job, PHASE_COMMIT);
+	int ret = may_take_long(c) ? job_run_in_thread(life->job, seal_files, c, err)
+	                           : files_seal(c, err);
+	if (ret < 0)
+		return -1;
+	t->sealing = agreement_replicates(&c->agreed, c->request);
+	if (t->sealing)
+		*digest = t->digest;
+	return 0;
+}
+
+/* Extra shards, for example of an earlier set. The user may need them, so they stay. */
+static void note_strays(void *ctx, const char *folder, const char *first, int n)
+{
+	const struct collective *c = ctx;
+	char others[64] = "";
+	if (n > 1)
+		snprintf(others, sizeof others, " and %d other file%s", n - 1, n == 2 ? "" : "s");
+	coll_note(c->life, 0, "%s: %s%s: not of the set that was written, left there", folder,
+	          first, others);
+}
+
+static int commit(struct coll *life, struct err *err)
+{
+	struct collective *c = life->state;
+	struct transfer *t = &c->transfer;
+	int ret = may_take_long(c) ? job_commit_in_thread(life->job, give_names, c, err)
+	                           : files_commit(c, err);
+	t->in_place = ret == 0;
+	if (t->in_place && t->sink)
+		sink_strays(t->sink, note_strays, c);
+	return ret;
+}
+
+/* ---- the result ---- */
+
+/* Elements of a vector that is laid out. */
+static uint64_t count_of(const struct vector *v)
+{
+	return v->layout.args.off ? coll_count(&v->layout.args) : v->info.count;
+}
+
+/* The vector that moves most. The report shows its algorithm and type. */
+static const struct vector *largest(const struct agreement *a)
+{
+	const struct vector *most = a->vectors;
+	for (int i = 1; i < a->nvectors; i++)
+		if (array_bytes(&a->vectors[i].info) > array_bytes(&most->info))
+			most = &a->vectors[i];
+	return a->nvectors ? most : NULL;
+}
+
+static void report_vectors(const struct agreement *a, struct coll_result *r)
+{
+	const struct vector *most = largest(a);
+	r->algorithm = most ? most->algorithm : NULL;
+	r->dtype = most && most->dtype ? dtype_name(most->dtype) : NULL;
+	for (int i = 0; i < a->nvectors; i++) {
+		const struct vector *v = &a->vectors[i];
+		r->count += count_of(v);
+		r->bytes += count_of(v) * dtype_size(v->dtype);
+		r->windows += v->windows;
+		if (v->dtype != most->dtype)
+			r->dtype = "mixed";
+	}
+	bool named = a->content != CONTENT_BYTES && a->ntensors &&
+	             (a->ntensors > 1 || *a->tensors[0].tensor.name);
+	r->tensors = named ? a->ntensors : 0;
+}
+
+static void report_inputs(struct collective *c, struct coll_result *r)
+{
+	struct transfer *t = &c->transfer;
+	/* The index of a broadcast set is an additional input. */
+	bool one = c->agreed.content == CONTENT_BYTES && !c->request->each && t->ninputs;
+	int n = one ? 1 : t->ninputs;
+	t->input_names = calloc((size_t)n + 1, sizeof *t->input_names);
+	if (!t->input_names)
+		err_nomem(&r->err, "the names of the inputs", (size_t)n * sizeof *t->input_names);
+	for (int i = 0; t->input_names && i < n; i++)
+		t->input_names[r->ninputs++] = t->inputs[i].path;
+	r->inputs = t->input_names;
+}
+
+static void report(struct coll *life, struct coll_result *r)
+{
+	struct collective *c = life->state;
+	const struct transfer *t = &c->transfer;
+	report_vectors(&c->agreed, r);
+	report_inputs(c, r);
+	r->streams = life->plan.streams;
+	r->output = t->sink ? t->output : NULL;
+	r->stats = t->drive.stats;
+	r->peers = t->drive.npeers;
+	r->has_digest = t->in_place && t->sink;
+	memcpy(r->digest, t->digest, sizeof r->digest);
+	if (c->request && c->request->stats && !r->err.code)
+		input_stats_report(c, r);
+}
+
+/* Free the executor's file threads and lanes before the mesh. */
+static void disconnect(struct coll *life)
+{
+	struct collective *c = life->state;
+	exec_free(c->transfer.drive.exec);
+}
+
+static void release(struct coll *life)
+{
+	struct collective *c = life->state;
+	elements_release(c);
+	input_stats_release(c);
+	files_release(c);
+	free(c->transfer.drive.edges); /* set if nothing was connected */
+	free(c->transfer.vectors);
+	agree_release(c);
+}
+
+const struct coll_task coll_task_collective = {
+        .state_size = sizeof(struct collective),
+        .prepare = prepare,
+        .offer = offer,
+        .meshes = meshes,
+        .decide = agree_decide,
+        .terms = agree_terms,
+        .adopt = adopt,
+        .connect = connect_all,
+        .run = run,
+        .seal = seal,
+        .commit = commit,
+        .report = report,
+        .disconnect = disconnect,
+        .release = release,
+};

@@ -1,0 +1,170 @@
+/*
+ * Internal to lib/coll: a collective over files. collective.c has its stages (life.h), agree.c the
+ * agreement, input_files.c, output_files.c and gathered.c the files, elements.c the conversions
+ * between files and executor, input_stats.c the statistics. It has three parts:
+ *
+ *     request    constant
+ *     agreed     the agreement; constant after `adopt`
+ *     transfer   files, executor, digests
+ */
+#ifndef COLLCTL_COLL_COLLECTIVE_H
+#define COLLCTL_COLL_COLLECTIVE_H
+
+#include <sys/stat.h>
+
+#include "lib/coll/agreement.h"
+#include "lib/coll/life.h"
+#include "lib/coll/planner.h"
+#include "lib/coll/tensor_table.h"
+#include "lib/data/extents.h"
+#include "lib/data/stats.h"
+#include "lib/exec/drive.h"
+
+/* A tensor of a broadcast with --include or --exclude: its source and its destination. */
+struct selected_tensor {
+	struct place to;
+	int set; /* the input */
+	const struct tensor *tensor;
+};
+
+/* The places of a vector's bytes on this rank, their digests and their statistics. */
+struct vector_files {
+	struct extents *in;    /* [ninputs of the vector]; NULL: no input */
+	struct extents *out;   /* [copies], in the sink; NULL: no output */
+	struct digest *digest; /* of the output */
+	struct stats *stats;   /* request.stats: [ninputs * ntensors] */
+};
+
+struct transfer {
+	struct dataset *inputs; /* empty if this rank reads no input */
+	int ninputs;
+	const char **input_names;
+	struct selected_tensor *selected; /* at the root of a broadcast with include or exclude */
+	size_t nselected;
+
+	struct sink *sink;    /* NULL: no output */
+	int copies;           /* number of outputs with the same bytes */
+	char *output;         /* name of the first output */
+	struct place *places; /* places of the tensors: [copies * ntensors] */
+	int *split; /* gathered files in the sink: [vector * size + rank]; NULL: one output */
+
+	struct vector_files *files;  /* [nvectors] */
+	struct exec_vector *vectors; /* [nvectors], for the executor */
+	struct drive drive;
+	uint8_t *read_staging, *write_staging, *compare_staging;
+
+	bool sealing;                     /* the tensor table shows digests */
+	bool in_place;                    /* this rank's outputs are renamed to their final names */
+	uint8_t (*digests)[DIGEST_BYTES]; /* of the tensors */
+	uint8_t digest[DIGEST_BYTES];     /* of all */
+
+	struct stats **scanned; /* stats_scan: per input, [ntensors] */
+	struct coll_found *found;
+	size_t nfound;
+	struct stats found_all;
+};
+
+struct collective {
+	struct coll *life;
+	const struct coll_request *request;
+	struct agreement agreed;
+	struct transfer transfer;
+	/* during the agreement */
+	struct buf details;        /* this rank's offer */
+	struct tensor_table table; /* the tensors, which the ranks compare */
+	struct planner planner;    /* rank 0's */
+	struct view root_offer;    /* at rank 0 in a broadcast or scatter */
+};
+
+#define STAGING      (256u << 10) /* bytes of a file thread's conversion buffer */
+#define INLINE_BYTES (64u << 10)  /* smaller files are read and written without threads */
+
+/* "shard.safetensors: tensor 'a.b'", or only the file: the tensor's name and file in input @k. */
+const char *tensor_text(const struct collective *, const struct vector_tensor *, int k, char *buf,
+                        size_t cap);
+
+/* ---- agree.c ---- */
+
+/* facts.c: add the facts, and make c->table. */
+int agree_facts(struct collective *, struct intent *, struct err *err);
+/* Fill the intent with the facts and, as its details, the offer. */
+int agree_offer(struct collective *, struct err *err);
+/* job_decide and job_details (job.h), with the struct coll. */
+int agree_decide(void *ctx, const struct intent *const *intents, struct plan *plan,
+                 struct err *err);
+void agree_terms(void *ctx, int rank, struct buf *out);
+/* Adopt the terms. Completes c->agreed. */
+int agree_adopt(struct collective *, struct err *err);
+void agree_release(struct collective *);
+
+/* ---- input_files.c ---- */
+
+/* Open the inputs and make the vectors. */
+int files_open_inputs(struct collective *, struct err *err);
+/* Convert inputs from Fortran order to C order unless that order is kept. */
+int files_settle_order(struct collective *, struct err *err);
+/* The base name of input @i. */
+const char *files_name(const struct collective *, int i);
+/* Check that the other ranks can create a file of this name in their folders. */
+int files_check_name(const char *name, struct err *err);
+/* @folder joined with the last component of @path. Malloced; NULL: an error. */
+char *files_in_folder(const char *folder, const char *path, struct err *err);
+/* List entry of the file or folder @st (NULL: a pipe). Takes @copy, its malloced name. */
+struct listed_file files_describe(char *copy, uint64_t bytes, const struct stat *st);
+/* Set the extents that this rank reads. */
+int files_map_inputs(struct collective *, struct err *err);
+
+/* ---- output_files.c ---- */
+
+/* Name: add the outputs to the sink once their formats are known. Open: create them. */
+int files_name_outputs(struct collective *, struct err *err);
+int files_open_outputs(struct collective *, struct err *err);
+/* Broadcast with --include or --exclude: lay out the root's outputs early, because all ranks get
+ * the bytes of these files. */
+int files_select_outputs(struct collective *, struct err *err);
+/* The attributes of a copy of @f. */
+struct sink_attributes files_attributes(const struct collective *, const struct listed_file *f);
+/* Seal: check, digest and sync the complete outputs. Commit: rename them. */
+int files_seal(struct collective *, struct err *err);
+int files_commit(struct collective *, struct err *err);
+void files_release(struct collective *);
+
+/* ---- outputs_claimed.c: outputs that several ranks name ---- */
+
+/* Encode the places that this rank writes. */
+int outputs_claim(struct collective *, struct buf *, struct err *err);
+/* Output @at consists of the sink's files from @first on. Drop them if another rank writes this
+ * output. */
+void outputs_drop(struct collective *, int first, int at);
+
+/* ---- gathered.c: gather of whole files ---- */
+
+/* The names and attributes of this rank's files. */
+int gathered_offer(const struct collective *, struct rank_files *, struct err *err);
+/* At the root: check that the ranks' files match the vectors. */
+int gathered_check(const struct agreement *, struct err *err);
+/* Does the root write one file per rank? Else one file for all ranks. */
+bool gathered_split(const struct collective *, const char *name);
+/* Add one file per rank to the sink. @name: as given, with placeholders. */
+int gathered_name(struct collective *, const char *name, struct err *err);
+int gathered_map(struct collective *, int vector, struct err *err);
+
+/* ---- elements.c: fileio_ops ---- */
+
+int elements_prepare(struct collective *, struct err *err);
+int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uint64_t n,
+                  struct err *err);
+int elements_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_t n, bool final,
+                   struct err *err);
+void elements_release(struct collective *);
+
+/* ---- input_stats.c: NaN and Inf in the inputs ---- */
+
+/* Scan the tensors of the inputs before the transfer, if the transfer moves bytes without a type.
+ */
+int input_stats_scan(struct collective *, struct err *err);
+/* Put the counts into the result. */
+void input_stats_report(struct collective *, struct coll_result *);
+void input_stats_release(struct collective *);
+
+#endif

@@ -1,0 +1,333 @@
+/* Moves elements between the files and the executor's buffers: converts, weights, divides,
+ * compares, counts and hashes them. See collective.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/coll/collective.h"
+
+/* A vector and the places of its bytes. */
+struct moved {
+	const struct collective *c;
+	const struct vector *v;
+	const struct vector_files *files;
+};
+
+static struct moved moved_of(const struct collective *c, int vector)
+{
+	return (struct moved){c, &c->agreed.vectors[vector], &c->transfer.files[vector]};
+}
+
+/* ---- tensors of a range ---- */
+
+/* The tensor of @v that contains byte @at. */
+static size_t tensor_index(const struct collective *c, const struct vector *v, uint64_t at)
+{
+	size_t lo = 0, hi = v->ntensors;
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (c->agreed.tensors[v->tensors[mid]].at <= at)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* @i: index among the vector's tensors. */
+typedef int tensor_visit(const struct moved *, int input, size_t i, const uint8_t *buf,
+                         const uint8_t *with, uint64_t n, struct err *err);
+
+/* Call @visit for the elements of each tensor in [pos, pos + n). An array that is divided is one
+ * tensor. */
+static int visit_tensors(const struct moved *m, int input, const uint8_t *buf, const uint8_t *with,
+                         uint64_t pos, uint64_t n, tensor_visit *visit, struct err *err)
+{
+	const struct vector *v = m->v;
+	size_t esize = dtype_size(v->dtype);
+	for (size_t i = tensor_index(m->c, v, pos * esize); n; i++) {
+		const struct vector_tensor *t = &m->c->agreed.tensors[v->tensors[i]];
+		bool last = i + 1 == v->ntensors;
+		uint64_t left = last ? n : (t->at + t->tensor.bytes) / esize - pos;
+		uint64_t len = left < n ? left : n;
+		if (len && visit(m, input, i, buf, with, len, err) < 0)
+			return -1;
+		buf += len * esize;
+		with += with ? len * esize : 0;
+		pos += len;
+		n -= len;
+	}
+	return 0;
+}
+
+const char *tensor_text(const struct collective *c, const struct vector_tensor *t, int k, char *buf,
+                        size_t cap)
+{
+	const struct dataset *d = &c->transfer.inputs[c->request->each ? t->input : k];
+	const char *name = t->tensor.name;
+	snprintf(buf, cap, "%s%s%s%s", d->path, *name ? ": tensor '" : "", name, *name ? "'" : "");
+	return buf;
+}
+
+/* ---- reading ---- */
+
+struct reading {
+	const struct moved *m;
+	uint8_t *to;
+};
+
+static int read_piece(void *ctx, const struct extent *e, uint64_t bytes, struct err *err)
+{
+	struct reading *r = ctx;
+	const struct transfer *t = &r->m->c->transfer;
+	enum dtype dtype = r->m->v->dtype;
+	int ret = e->set == t->ninputs ? sink_pread(t->sink, e->file, r->to, bytes, e->offset, err)
+	                               : dataset_pread(&t->inputs[e->set], e->file, r->to, bytes,
+	                                               e->offset, err);
+	if (ret < 0)
+		return -1;
+	if (e->swapped)
+		dataset_swap(dtype, r->to, bytes / dtype_size(dtype));
+	r->to += bytes;
+	return 0;
+}
+
+/* Read elements of a local input; only the byte order is converted. */
+static int read_elements(const struct moved *m, int input, void *buf, uint64_t pos, uint64_t n,
+                         struct err *err)
+{
+	size_t esize = dtype_size(m->v->dtype);
+	struct reading r = {m, buf};
+	return extents_visit(&m->files->in[input], pos * esize, n * esize, read_piece, &r, err);
+}
+
+static int count(const struct moved *m, int input, size_t i, const uint8_t *buf,
+                 const uint8_t *with, uint64_t n, struct err *err)
+{
+	(void)with;
+	(void)err;
+	stats_add(&m->files->stats[(size_t)input * m->v->ntensors + i], m->v->dtype, buf, n);
+	return 0;
+}
+
+/* Normalise bools to 0 or 1, also if one input is the whole result. */
+static void settle_truth(const struct vector *v, void *buf, uint64_t n)
+{
+	bool logical = v->op == REDUCE_LAND || v->op == REDUCE_LOR || v->op == REDUCE_LXOR;
+	if (coll_reduces(v->kind) && (logical || v->dtype == DTYPE_BOOL))
+		reduce_kernel(REDUCE_LOR, v->dtype, v->dtype, false)(buf, buf, buf, n);
+}
+
+static int read_counted(const struct moved *m, int input, void *buf, uint64_t pos, uint64_t n,
+                        struct err *err)
+{
+	if (read_elements(m, input, buf, pos, n, err) < 0)
+		return -1;
+	return m->files->stats ? visit_tensors(m, input, buf, NULL, pos, n, count, err) : 0;
+}
+
+int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uint64_t n,
+                  struct err *err)
+{
+	const struct collective *c = ctx;
+	const struct moved m = moved_of(c, vector);
+	const struct vector *v = m.v;
+	uint8_t *staging = c->transfer.read_staging;
+	size_t wide = dtype_size(v->wire);
+	bool weigh = v->op == REDUCE_AVG && c->agreed.weighted && c->agreed.weight != 1;
+	if (v->wire == v->dtype && !weigh) {
+		if (read_counted(&m, input, buf, pos, n, err) < 0)
+			return -1;
+		settle_truth(v, buf, n);
+		return 0;
+	}
+	for (uint64_t i = 0, len; i < n; i += len) {
+		uint8_t *to = (uint8_t *)buf + i * wide;
+		len = n - i < STAGING / wide ? n - i : STAGING / wide;
+		if (read_counted(&m, input, staging, pos + i, len, err) < 0)
+			return -1;
+		if (weigh)
+			scale_kernel(v->wire, v->dtype)(to, staging, c->agreed.weight, len);
+		else
+			convert_kernel(v->wire, v->dtype)(to, staging, len);
+	}
+	return 0;
+}
+
+/* ---- writing ---- */
+
+struct writing {
+	struct sink *sink;
+	const uint8_t *from;
+};
+
+static int write_piece(void *ctx, const struct extent *e, uint64_t bytes, struct err *err)
+{
+	struct writing *w = ctx;
+	if (sink_pwrite(w->sink, e->file, w->from, bytes, e->offset, err) < 0)
+		return -1;
+	w->from += bytes;
+	return 0;
+}
+
+static int same(const struct moved *m, int input, size_t i, const uint8_t *buf, const uint8_t *with,
+                uint64_t n, struct err *err)
+{
+	const struct vector_tensor *t = &m->c->agreed.tensors[m->v->tensors[i]];
+	char text[512];
+	if (memcmp(buf, with, n * dtype_size(m->v->dtype)) == 0)
+		return 0;
+	return err_set(err, ERR_DISAGREE, "%s: differs from rank 0's (--integers equal)",
+	               tensor_text(m->c, t, input, text, sizeof text));
+}
+
+/* INTEGERS_EQUAL: compare the received elements with every local input. */
+static int compare(const struct moved *m, const uint8_t *buf, uint64_t pos, uint64_t n,
+                   struct err *err)
+{
+	uint8_t *staging = m->c->transfer.compare_staging;
+	size_t esize = dtype_size(m->v->dtype);
+	for (uint64_t i = 0, len; i < n; i += len) {
+		len = n - i < STAGING / esize ? n - i : STAGING / esize;
+		for (int k = 0; k < m->v->ninputs; k++) {
+			if (read_elements(m, k, staging, pos + i, len, err) < 0 ||
+			    visit_tensors(m, k, buf + i * esize, staging, pos + i, len, same, err) <
+			            0)
+				return -1;
+		}
+	}
+	return 0;
+}
+
+/* Clip [*pos, *pos + *n) to this rank's block and make *pos relative to its beginning. */
+static const uint8_t *own_block(const struct moved *m, const uint8_t *buf, uint64_t *pos,
+                                uint64_t *n)
+{
+	const uint64_t *off = m->v->layout.off + m->c->agreed.rank;
+	uint64_t begin = off[0], end = off[1];
+	uint64_t from = *pos > begin ? *pos : begin, to = *pos + *n < end ? *pos + *n : end;
+	const uint8_t *own = from < to ? buf + (from - *pos) * dtype_size(m->v->dtype) : buf;
+	*n = from < to ? to - from : 0;
+	*pos = from < to ? from - begin : 0;
+	return own;
+}
+
+static int store(const struct moved *m, const uint8_t *buf, uint64_t pos, uint64_t n,
+                 struct err *err)
+{
+	const struct transfer *t = &m->c->transfer;
+	size_t esize = dtype_size(m->v->dtype);
+	if (m->v->equal && compare(m, buf, pos, n, err) < 0)
+		return -1;
+	if (m->v->stores_block)
+		buf = own_block(m, buf, &pos, &n);
+	if (!t->sink || !n)
+		return 0;
+	digest_update(m->files->digest, pos * esize, buf, n * esize);
+	for (int k = 0; k < t->copies; k++) {
+		struct writing w = {t->sink, buf};
+		if (extents_visit(&m->files->out[k], pos * esize, n * esize, write_piece, &w, err) <
+		    0)
+			return -1;
+	}
+	return 0;
+}
+
+int elements_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_t n, bool final,
+                   struct err *err)
+{
+	const struct collective *c = ctx;
+	const struct moved m = moved_of(c, vector);
+	const struct vector *v = m.v;
+	uint8_t *staging = c->transfer.write_staging;
+	size_t wide = dtype_size(v->wire);
+	bool divide = final && v->op == REDUCE_AVG;
+	if (v->wire == v->dtype && !divide)
+		return store(&m, buf, pos, n, err);
+	for (uint64_t i = 0, len; i < n; i += len) {
+		const uint8_t *from = (const uint8_t *)buf + i * wide;
+		len = n - i < STAGING / wide ? n - i : STAGING / wide;
+		if (divide)
+			final_kernel(v->dtype, v->wire)(staging, from, c->agreed.divisor, len);
+		else
+			convert_kernel(v->dtype, v->wire)(staging, from, len);
+		if (store(&m, staging, pos + i, len, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- preparation ---- */
+
+/* Create the digest of a vector's output. Its runs are this rank's blocks. */
+static struct digest *make_digest(const struct collective *c, const struct vector *v)
+{
+	const struct coll_args *args = &v->layout.args;
+	const struct coll_layout l =
+	        coll_layout(v->kind, c->agreed.rank, c->agreed.size, args->root);
+	size_t esize = dtype_size(v->dtype);
+	size_t n = v->stores_block ? 1 : (size_t)(l.out_hi - l.out_lo);
+	uint64_t *starts = calloc(n + 1, sizeof *starts);
+	const struct tensor **tensors = calloc(v->ntensors + 1, sizeof *tensors);
+	struct digest *digest = NULL;
+	for (size_t j = 0; starts && !v->stores_block && j < n; j++)
+		starts[j] = coll_out_at(v->kind, args, l.out_lo + (int)j) * esize;
+	for (size_t i = 0; tensors && i < v->ntensors; i++)
+		tensors[i] = &c->agreed.tensors[v->tensors[i]].tensor;
+	if (starts && tensors)
+		digest = digest_new(tensors, v->ntensors, starts, n);
+	free(starts);
+	free(tensors);
+	return digest;
+}
+
+static struct stats *make_stats(const struct vector *v)
+{
+	size_t n = (size_t)v->ninputs * v->ntensors;
+	struct stats *stats = calloc(n + 1, sizeof *stats);
+	for (size_t i = 0; stats && i < n; i++)
+		stats_init(&stats[i]);
+	return stats;
+}
+
+int elements_prepare(struct collective *c, struct err *err)
+{
+	struct transfer *t = &c->transfer;
+	bool counts = c->request->stats && t->ninputs && c->agreed.content != CONTENT_BYTES;
+	t->read_staging = malloc(STAGING);
+	t->write_staging = malloc(STAGING);
+	t->compare_staging = malloc(STAGING);
+	t->digests = calloc(c->agreed.ntensors + 1, sizeof *t->digests);
+	if (!t->read_staging || !t->write_staging || !t->compare_staging || !t->digests)
+		return err_nomem(err, "staging", 3 * STAGING);
+	for (int i = 0; i < c->agreed.nvectors; i++) {
+		const struct vector *v = &c->agreed.vectors[i];
+		struct vector_files *f = &t->files[i];
+		f->digest = t->sink ? make_digest(c, v) : NULL;
+		f->stats = counts ? make_stats(v) : NULL;
+		if ((t->sink && !f->digest) || (counts && !f->stats))
+			return err_nomem(err, "the digest", v->ntensors * sizeof(void *));
+	}
+	return files_map_inputs(c, err);
+}
+
+void elements_release(struct collective *c)
+{
+	struct transfer *t = &c->transfer;
+	for (int i = 0; t->files && i < c->agreed.nvectors; i++) {
+		struct vector_files *f = &t->files[i];
+		for (int k = 0; f->in && k < c->agreed.vectors[i].ninputs; k++)
+			extents_release(&f->in[k]);
+		for (int k = 0; f->out && k < t->copies; k++)
+			extents_release(&f->out[k]);
+		free(f->in);
+		free(f->out);
+		free(f->stats);
+		digest_free(f->digest);
+	}
+	free(t->files);
+	free(t->read_staging);
+	free(t->write_staging);
+	free(t->compare_staging);
+	free(t->digests);
+}

@@ -1,0 +1,115 @@
+/* The facts of a collective: values that must be the same on all ranks, named as on the command
+ * line. See collective.h. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/coll/collective.h"
+
+/* tensor_at: tensor @i, which all ranks have; with its digest once that is known. */
+static void tensor_entry(void *ctx, size_t i, struct tensor_entry *out)
+{
+	const struct collective *c = ctx;
+	const struct agreement *a = &c->agreed;
+	*out = (struct tensor_entry){
+	        .tensor = &a->tensors[i].tensor,
+	        .input = a->tensors[i].input,
+	        .ninputs = !c->request->each || a->content == CONTENT_BYTES ? 0
+	                   : a->content == CONTENT_ARRAYS                   ? a->nvectors
+	                                                                    : c->transfer.ninputs,
+	        .any_rows = request_any_rows(c->request),
+	        .digest = c->transfer.sealing ? c->transfer.digests[i] : NULL,
+	};
+}
+
+/* "(*, 4)" if the number of rows may differ between ranks. */
+static void shape_fact(struct intent *in, const struct tensor *t, bool any_rows)
+{
+	char shape[ARRAY_SHAPE_TEXT], text[ARRAY_SHAPE_TEXT];
+	tensor_shape_text(t, shape);
+	snprintf(text, sizeof text, "(*%s", strchr(shape, ',') ? strchr(shape, ',') : ")");
+	intent_add(in, "shape", any_rows ? text : shape);
+}
+
+static int counts_fact(struct intent *in, const struct coll_request *r, struct err *err)
+{
+	size_t cap = (size_t)r->ncounts * 21 + 8, at = 0;
+	char *text = malloc(cap);
+	if (!text)
+		return err_nomem(err, "--counts", cap);
+	strcpy(text, "none");
+	for (int j = 0; r->counts && j < r->ncounts; j++)
+		at += (size_t)snprintf(text + at, cap - at, "%s%" PRIu64, j ? "," : "",
+		                       r->counts[j]);
+	intent_add(in, "--counts", text);
+	free(text);
+	return 0;
+}
+
+static void number_fact(struct intent *in, const char *name, int value)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%d", value);
+	intent_add(in, name, text);
+}
+
+static void flag_fact(struct intent *in, const char *name, bool given)
+{
+	intent_add(in, name, given ? "given" : "not given");
+}
+
+/* Add facts of the inputs: one array, or a table of tensors. None for a broadcast of files, because
+ * only the root has them. */
+static int input_facts(const struct collective *c, struct intent *in, struct err *err)
+{
+	const struct agreement *a = &c->agreed;
+	if (!c->transfer.ninputs)
+		return 0;
+	snprintf(in->subject, sizeof in->subject, "%s",
+	         c->request->each ? c->request->command : c->transfer.inputs[0].path);
+	if (a->content == CONTENT_BYTES)
+		return 0;
+	bool one_array = a->ntensors == 1 && !*a->tensors[0].tensor.name;
+	if (c->request->each)
+		number_fact(in, "number of inputs", c->transfer.ninputs);
+	tensor_content_fact(in, one_array);
+	if (!one_array)
+		return tensor_table_fact(&c->table, in, err);
+	intent_add(in, "dtype", dtype_name(a->tensors[0].tensor.dtype));
+	shape_fact(in, &a->tensors[0].tensor, request_any_rows(c->request));
+	return 0;
+}
+
+int agree_facts(struct collective *c, struct intent *in, struct err *err)
+{
+	const struct coll_request *r = c->request;
+	const struct coll_rules *rules = coll_rules(r->kind);
+	intent_add(in, "collective", r->command);
+	if (coll_reduces(r->kind))
+		intent_add(in, "--op", reduce_op_name(r->op));
+	if (rules->bytes)
+		flag_fact(in, "--raw-file", r->files.raw_file);
+	if (r->kind != COLL_EXCHANGE)
+		flag_fact(in, "--each", r->each);
+	if (rules->averages)
+		intent_add(in, "--integers", integers_name(r->integers));
+	c->table = (struct tensor_table){.n = c->agreed.ntensors, .at = tensor_entry, .ctx = c};
+	if (input_facts(c, in, err) < 0)
+		return -1;
+	if (rules->rooted)
+		number_fact(in, "--root", c->agreed.root);
+	intent_add(in, "--algorithm", r->algorithm);
+	if (rules->radix)
+		number_fact(in, "--base", r->base);
+	if (r->kind == COLL_EXCHANGE)
+		number_fact(in, "--steps", r->steps);
+	if (coll_reduces(r->kind)) {
+		intent_add(in, "--order", r->ordered ? "rank" : "any");
+		flag_fact(in, "--allow-divergent", r->divergent);
+	}
+	if (r->kind == COLL_REDUCE_SCATTER ||
+	    (r->kind == COLL_SCATTER && (c->agreed.rank == c->agreed.root || r->counts)))
+		return counts_fact(in, r, err);
+	return 0;
+}

@@ -1,0 +1,64 @@
+/* Internal to lib/coll: the stages of a job (coll.c) and the functions of each kind of job. */
+#ifndef COLLCTL_COLL_LIFE_H
+#define COLLCTL_COLL_LIFE_H
+
+#include "lib/coll/coll.h"
+#include "lib/coll/tensor_table.h"
+
+struct coll;
+
+/*
+ * The functions of one kind of job. NULL skips the stage. They return 0, or -1 with *err set, which
+ * fails the job. `state` of struct coll belongs to the kind: state_size zeroed bytes.
+ */
+struct coll_task {
+	size_t state_size;
+	/* First; neither rank nor size is known. */
+	int (*check)(struct coll *, struct err *err);
+	/* The size is known; the job is not open yet. */
+	int (*prepare)(struct coll *, struct err *err);
+	/* The rank is known: open the inputs, fill c->intent and c->table. */
+	int (*offer)(struct coll *, struct err *err);
+	/* Do the ranks connect to each other for data? */
+	bool (*meshes)(const struct coll *);
+	/* job_decide and job_details (job.h) with this struct coll. */
+	job_decide *decide;
+	job_details *terms;
+	/* c->plan is known. */
+	int (*adopt)(struct coll *, struct err *err);
+	int (*connect)(struct coll *, struct err *err);
+	int (*run)(struct coll *, struct err *err);
+	/* Complete the output. Sets *digest if all ranks have the same result. */
+	int (*seal)(struct coll *, const uint8_t **digest, struct err *err);
+	/* All ranks have voted yes. NULL: nothing to do that can fail. */
+	int (*commit)(struct coll *, struct err *err);
+	/* Fill the result, also if the job failed. */
+	void (*report)(struct coll *, struct coll_result *);
+	/* Before the job closes: free whatever uses its connections. */
+	void (*disconnect)(struct coll *);
+	void (*release)(struct coll *);
+};
+
+extern const struct coll_task coll_task_collective, coll_task_barrier, coll_task_verify,
+        coll_task_bench;
+
+struct coll {
+	const struct coll_request *request;
+	const struct coll_observer *observer;
+	const struct coll_task *task;
+	void *state;
+	struct member member;
+	struct job *job;
+	int rank, size; /* rank -1: unknown */
+	struct intent intent;
+	struct tensor_table *table; /* for the ranks to compare; NULL: there is none */
+	struct plan plan;
+	struct coll_times times;
+	enum phase phase;
+};
+
+/* Send a note to the observer. */
+void coll_note(const struct coll *, int level, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+
+#endif

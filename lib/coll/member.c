@@ -1,0 +1,263 @@
+#include "lib/coll/member.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/private.h"
+#include "lib/coll/paths.h"
+
+#define TOKEN_MAX 1024
+
+/* Variables by which `collctl run` connects its ranks; not for users. */
+#define LISTEN_FD   "COLLCTL_LISTEN_FD"
+#define COORDINATOR "COLLCTL_COORDINATOR"
+
+static char *no_variable(const char *name)
+{
+	(void)name;
+	return NULL;
+}
+
+/* The value of a variable that holds a secret, malloced, or NULL. */
+static char *secret_variable(const struct coll_settings *s, const char *name, struct err *err)
+{
+	return s->ignore_environment ? NULL : private_variable(name, err);
+}
+
+/* Protect the process, which holds a secret. */
+static void hide(const struct coll_settings *s)
+{
+	if (!s->embedded)
+		private_process(NULL);
+}
+
+static int find_secret(struct member *m, const struct coll_settings *s, struct err *err)
+{
+	char *text = secret_variable(s, "COLLCTL_SECRET", err);
+	int ret = -1;
+	if (!s->insecure)
+		hide(s);
+	if (s->insecure)
+		ret = 0;
+	else if (s->secret_fd >= 0)
+		ret = secret_from_fd(&m->secret, s->secret_fd, err);
+	else if (s->secret_file)
+		ret = secret_from_file(&m->secret, s->secret_file, err);
+	else if (text)
+		ret = secret_from_text(&m->secret, text, "COLLCTL_SECRET", err);
+	else if (err->code)
+		ret = -1;
+	else if (m->conf.size == 1 && !m->conf.rendezvous && !m->conf.hosts)
+		ret = 0; /* a single rank needs no meeting place */
+	else
+		err_set(err, ERR_AUTH,
+		        "no job secret: make one with 'collctl keygen FILE' and give every "
+		        "rank --secret-file FILE (or --insecure for no encryption)");
+	if (ret == 0 && (s->secret_fd >= 0 || s->secret_file || text) && !s->insecure)
+		m->conf.secret = &m->secret;
+	wipe_free(text);
+	return ret;
+}
+
+static int find_token(struct member *m, const struct coll_settings *s, struct err *err)
+{
+	char line[TOKEN_MAX];
+	m->token = secret_variable(s, "COLLCTL_STORE_TOKEN", err);
+	if (err->code)
+		return -1;
+	if (m->token || s->store_token_file)
+		hide(s);
+	if (!s->store_token_file)
+		return 0;
+	wipe_free(m->token);
+	m->token = NULL;
+	if (private_line(s->store_token_file, "COLLCTL_STORE_TOKEN may hold the token", line,
+	                 sizeof line, err) < 0)
+		return -1;
+	m->token = strdup(line);
+	if (!m->token)
+		err_nomem(err, "the token", strlen(line));
+	wipe(line, sizeof line);
+	return m->token ? 0 : -1;
+}
+
+/* Sources in order: options and COLLCTL_*, the launcher, the hostfile. */
+static int find_rank(struct member *m, const struct coll_settings *s, struct err *err)
+{
+	struct launch *launch = &m->launch;
+	struct err malformed = {.rank = ERR_RANK_SELF};
+	struct job_conf *c = &m->conf;
+	int ret = launch_detect(launch, s->ignore_environment ? no_variable : getenv, &malformed);
+	c->rank = s->rank;
+	c->size = s->size > 0 ? s->size : 0;
+	if (c->rank == -1 || !c->size) {
+		const struct err *bad = ret < 0 ? &malformed : &launch->conflict;
+		if (bad->code)
+			return err_set(err, bad->code, "%s", bad->text);
+		if (c->rank == -1 && launch->rank >= 0)
+			c->rank = launch->rank;
+		if (!c->size && launch->size > 0)
+			c->size = launch->size;
+	}
+	if (c->hosts) {
+		if (!c->size)
+			c->size = m->hosts.size;
+		if (c->rank == -1 && hostfile_local_rank(&m->hosts, &c->rank, err) < 0)
+			return -1;
+		if (c->rank == SETTINGS_RANK_AUTO)
+			return err_set(err, ERR_USAGE,
+			               "--rank auto needs a store (--rendezvous): with a hostfile "
+			               "the line of a host gives its rank");
+	}
+	if (c->rank == -1 && c->size == 1)
+		c->rank = 0;
+	if (c->rank == -1)
+		return err_set(err, ERR_USAGE,
+		               "no rank: give --rank (or COLLCTL_RANK, or use a launcher)");
+	if (c->rank == SETTINGS_RANK_AUTO)
+		c->rank = JOB_RANK_AUTO;
+	if (!c->size)
+		return err_set(err, ERR_USAGE,
+		               "no size: give --size, the number of ranks (or COLLCTL_SIZE)");
+	if (c->rank >= c->size)
+		return err_set(err, ERR_USAGE, "--rank %d: the ranks of %d are 0 to %d", c->rank,
+		               c->size, c->size - 1);
+	return 0;
+}
+
+static int find_rendezvous(struct member *m, const struct coll_settings *s, struct err *err)
+{
+	const bool ask = !s->ignore_environment;
+	const char *fd = ask ? getenv(LISTEN_FD) : NULL;
+	const char *coordinator = ask ? getenv(COORDINATOR) : NULL;
+	struct job_conf *c = &m->conf;
+	c->listen_fd = -1;
+	if (s->rendezvous && s->hostfile)
+		return err_set(err, ERR_USAGE, "--rendezvous and --hostfile exclude each other");
+	if (s->rendezvous) {
+		c->rendezvous = s->rendezvous;
+	} else if (s->hostfile) {
+		if (hostfile_read(&m->hosts, s->hostfile, err) < 0)
+			return -1;
+		c->hosts = &m->hosts;
+	} else if (fd && *fd) {
+		c->listen_fd = atoi(fd);
+	} else if (coordinator && *coordinator) {
+		c->coordinator = coordinator;
+	} else if (s->size != 1) {
+		return err_set(
+		        err, ERR_USAGE,
+		        "no way to find the other ranks: give --rendezvous URL or --hostfile "
+		        "FILE, or start all of them with 'collctl run'");
+	}
+	return 0;
+}
+
+static int check_name(const char *name, struct err *err)
+{
+	size_t n = strlen(name);
+	bool ok = n > 0 && n <= JOB_NAME_MAX;
+	for (size_t i = 0; ok && i < n; i++)
+		ok = isalnum((unsigned char)name[i]) || strchr("._-", name[i]);
+	return ok ? 0
+	          : err_set(err, ERR_USAGE,
+	                    "--job: '%.80s' is not 1 to %d letters, digits, '.', '_' and '-'", name,
+	                    JOB_NAME_MAX);
+}
+
+/* --job, else the launcher's id, so that two launches never join the same job, else "default". */
+static int find_name(struct member *m, const struct coll_settings *s, struct err *err)
+{
+	struct job_conf *c = &m->conf;
+	c->name = s->job ? s->job : "default";
+	if (!s->job && m->launch.id[0]) {
+		c->name = m->launch.id;
+		c->name_from = m->launch.id_from;
+		memcpy(c->launch_tag, m->launch.tag, sizeof c->launch_tag);
+	}
+	return check_name(c->name, err);
+}
+
+int member_init(struct member *m, const struct coll_settings *s, struct err *err)
+{
+	memset(m, 0, sizeof *m);
+	m->conf = (struct job_conf){
+	        .listen = s->listen,
+	        .advertise = s->advertise,
+	        .iface = s->iface,
+	        .port_lo = s->port_lo,
+	        .port_hi = s->port_hi,
+	        .join_timeout = s->join_timeout,
+	        .timeout = s->timeout,
+	        .embedded = s->embedded,
+	        .cancel_fd = s->cancel_fd,
+	};
+	if (find_rendezvous(m, s, err) < 0 || find_rank(m, s, err) < 0 ||
+	    find_name(m, s, err) < 0 || find_secret(m, s, err) < 0 || find_token(m, s, err) < 0) {
+		member_release(m);
+		return -1;
+	}
+	m->conf.store_token = m->token;
+	char host[256] = "";
+	if (gethostname(host, sizeof host - 1) == 0)
+		presence_set(m->conf.present.host, sizeof m->conf.present.host, host);
+	return 0;
+}
+
+/* Store the absolute path of the file, or the end of it if it is too long. */
+static void present_file(char field[PRESENT_FILE], const char *path)
+{
+	char whole[PATH_MAX], folder[PATH_MAX] = "";
+	if (!realpath(path, whole)) {
+		if (*path != '/' && !getcwd(folder, sizeof folder))
+			folder[0] = '\0';
+		snprintf(whole, sizeof whole, "%.2000s%s%.2000s", folder, *folder ? "/" : "", path);
+	}
+	size_t len = strlen(whole);
+	presence_set(field, PRESENT_FILE,
+	             len < PRESENT_FILE ? whole : whole + len - (PRESENT_FILE - 1));
+}
+
+/* Does a file exist that has this name or matches this pattern? */
+static bool exists(const struct member *m, const char *input, int rank)
+{
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	char *name = (char *)input;
+	struct paths paths;
+	bool found = strcmp(input, "-") == 0;
+	if (paths_expand(&paths, &name, 1, rank, m->conf.size, &ignored) == 0)
+		found |= access(paths.names[0], F_OK) == 0;
+	paths_release(&paths);
+	return found;
+}
+
+int member_present(struct member *m, const char *input, const char *output, struct err *err)
+{
+	struct presence *p = &m->conf.present;
+	/* With --rank auto, {rank} is unknown here. */
+	int rank = m->conf.rank >= 0 ? m->conf.rank : 0;
+	bool known = m->conf.rank >= 0 || !input || !strstr(input, "{rank}");
+	char *path = input ? paths_fill(input, rank, m->conf.size, NULL, err) : NULL;
+	if (input && !path)
+		return -1;
+	if (input) {
+		present_file(p->input, known ? path : input);
+		p->has_input = known && exists(m, input, rank);
+	}
+	free(path);
+	if (output)
+		present_file(p->output, output);
+	return 0;
+}
+
+void member_release(struct member *m)
+{
+	secret_wipe(&m->secret);
+	hostfile_release(&m->hosts);
+	wipe_free(m->token);
+	m->token = NULL;
+}

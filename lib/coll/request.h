@@ -1,0 +1,135 @@
+/*
+ * The request: what the job does. Constant once filled (setting.h sets members by name).
+ * request_check finds the errors that this rank can find alone.
+ */
+#ifndef COLLCTL_COLL_REQUEST_H
+#define COLLCTL_COLL_REQUEST_H
+
+#include "algorithms/sched.h"
+#include "lib/base/err.h"
+#include "lib/coll/inputs.h"
+#include "lib/coll/settings.h"
+#include "lib/data/reduce.h"
+
+/* The kinds of jobs; each has a row in coll.c. */
+enum coll_work { WORK_COLLECTIVE, WORK_BARRIER, WORK_VERIFY, WORK_BENCH };
+
+/* How to average integers. */
+enum coll_integers {
+	INTEGERS_NONE,  /* not given */
+	INTEGERS_FIRST, /* rank 0's values */
+	INTEGERS_EQUAL, /* rank 0's values, which must equal those of all ranks */
+	INTEGERS_ROUND, /* the exact average, rounded to the nearest integer */
+};
+/* "first"; "not given" for INTEGERS_NONE. */
+const char *integers_name(enum coll_integers);
+
+struct bench_request {
+	enum dtype dtype;
+	uint64_t minbytes, maxbytes;
+	int factor; /* from one size to the next */
+	int warmup, iters;
+	bool check;
+	const char *tuning_out; /* output file of the measurements, or NULL */
+};
+
+struct coll_request {
+	enum coll_work work;
+	enum coll_kind kind; /* the collective that runs or that bench measures */
+	const char *command; /* for messages: "allreduce", "verify" */
+	struct coll_settings settings;
+
+	char *const *inputs; /* names with placeholders and patterns expanded */
+	int ninputs;
+	const char **outputs;
+	int noutputs;
+	struct input_options files;
+	bool each;    /* process each input separately; the output is a folder */
+	bool times;   /* copies get the modification times of the originals */
+	bool force;   /* if an output is a symbolic link, replace its target */
+	bool no_sync; /* do not wait until the output is on disk */
+	bool stats;   /* look for NaN and Inf in the inputs */
+
+	enum reduce_op op; /* REDUCE_SUM if the collective has no operation */
+	bool ordered;      /* reduce in rank order, floats in f64 */
+	bool divergent;    /* allow results whose last bits differ between ranks */
+	double weight;     /* of this rank's inputs in an average; default 1 */
+	enum coll_integers integers;
+
+	const char *algorithm; /* "auto"; bench: several, or "all" */
+	const char *tuning;    /* tuning file; NULL: the built-in rates */
+	bool explain;          /* report the predicted times (coll_observer.selected) */
+	int root;
+	bool have_root;
+	const char *root_host; /* the root is the rank on this host; NULL: `root` */
+	int base;              /* 0: the algorithm's default */
+	int steps;             /* 0: not given */
+	uint64_t *counts;      /* [ncounts] rows of each rank's part; NULL: as even as possible */
+	int ncounts;
+	int streams; /* 0: automatic */
+
+	struct bench_request bench;
+};
+
+/* Set the defaults. The caller keeps the texts that the settings (setting.h) point to. */
+void request_init(struct coll_request *, enum coll_work);
+void request_release(struct coll_request *);
+
+/* ERR_USAGE if the request is invalid for any number of ranks. */
+int request_check(const struct coll_request *, struct err *err);
+/* The same once the number of ranks is known. */
+int request_check_size(const struct coll_request *, int size, struct err *err);
+/* ERR_USAGE if the collective does not take the inputs @paths[n]. */
+int request_check_inputs(const struct coll_request *, int n, char *const *paths, struct err *err);
+
+/* Find the algorithm @name; "auto" gives NULL. ERR_USAGE lists the known names. */
+int request_algorithm(enum coll_kind kind, const char *name, const struct coll_algorithm **out,
+                      struct err *err);
+/* Can @alg reduce in rank order? ERR_USAGE lists the algorithms that can. */
+int request_check_order(const struct coll_algorithm *alg, struct err *err);
+/* Is the operation defined for @kind? */
+int request_check_op(enum coll_kind kind, enum reduce_op op, struct err *err);
+/* Are the root and, for an exchange, steps (> 0) valid for @size ranks? */
+int request_check_ranks(enum coll_kind kind, int root, int steps, int size, struct err *err);
+
+/* ---- properties of the collectives ---- */
+
+/* How arrays are divided into blocks. */
+enum coll_cut {
+	CUT_ELEMENTS, /* all arrays have the same shape: as even as possible, ignoring rows */
+	CUT_ROWS,     /* along axis 0: as even as possible, or by counts */
+	CUT_JOINED,   /* a rank's array is its block; the blocks are joined along axis 0 */
+};
+
+struct coll_rules {
+	enum coll_cut cut;
+	bool replicated; /* every rank has the same result */
+	bool sets;       /* takes inputs of named tensors (.safetensors, .npz) */
+	bool bytes;      /* can treat files as bytes */
+	bool averages;   /* knows weights and averages of integers */
+	bool rooted;     /* one rank is the root */
+	bool radix;      /* has algorithms that take a base */
+};
+const struct coll_rules *coll_rules(enum coll_kind);
+
+/* Does @rank read an input? Write an output? */
+bool coll_reads(enum coll_kind kind, int rank, int size, int root);
+bool coll_writes(enum coll_kind kind, int rank, int size, int root);
+
+/* Does the request copy files of all ranks to the root? */
+static inline bool request_gathers_files(const struct coll_request *r)
+{
+	return r->kind == COLL_GATHER && r->files.raw_file;
+}
+/* May the ranks' arrays differ in their number of rows? */
+static inline bool request_any_rows(const struct coll_request *r)
+{
+	return coll_rules(r->kind)->cut == CUT_JOINED || r->kind == COLL_ALLTOALL;
+}
+/* Does only the root have an input? */
+static inline bool request_root_offers(const struct coll_request *r)
+{
+	return r->kind == COLL_BROADCAST || r->kind == COLL_SCATTER;
+}
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * How this rank joins a job: its number, where the ranks meet, what they authenticate by, and how
+ * long it waits. The same for every kind of job. Members that are not set have these defaults:
+ * rank -1, secret_fd -1, cancel_fd -1, all others zero.
+ */
+#ifndef COLLCTL_COLL_SETTINGS_H
+#define COLLCTL_COLL_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SETTINGS_RANK_AUTO (-2)
+
+struct coll_settings {
+	int size; /* <= 0: not given */
+	int rank; /* -1: not given; SETTINGS_RANK_AUTO */
+	const char *rendezvous, *hostfile;
+	const char *job; /* NULL: the launcher's id, or "default" */
+	const char *secret_file;
+	int secret_fd; /* -1 */
+	const char *store_token_file;
+	bool insecure;
+	const char *listen, *advertise, *iface;
+	int port_lo, port_hi;          /* 0: any port */
+	int64_t join_timeout, timeout; /* ns */
+	uint64_t memory;               /* bytes that this rank may use */
+
+	/* The process belongs to another program: its signals, its core limit and who may read its
+	 * memory stay as they are. */
+	bool embedded;
+	int cancel_fd;           /* of such a program: an eventfd that ends the job; -1: none */
+	bool ignore_environment; /* no variable counts: of a launcher, COLLCTL_SECRET, ... */
+};
+
+#endif

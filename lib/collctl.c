@@ -1,0 +1,261 @@
+/* The library's face: a job of lib/coll behind functions that C and ctypes can call. */
+#include "lib/collctl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/base/version.h"
+#include "lib/coll/coll.h"
+#include "lib/coll/setting.h"
+
+/* A string that the job keeps. */
+struct text {
+	struct text *next;
+	char bytes[];
+};
+
+struct collctl {
+	struct coll_request request;
+	struct coll_observer observer;
+	struct coll_result result;
+	struct text *texts;
+	char **inputs;
+	int ninputs;
+	int cancel_fd;
+	bool ran;
+	double seconds;
+	char command[32], subject[32];
+};
+
+const char *collctl_version(void)
+{
+	return COLLCTL_VERSION;
+}
+
+/* ---- the request ---- */
+
+static bool find_command(struct coll_request *r, const char *name)
+{
+	r->work = strcmp(name, "barrier") == 0  ? WORK_BARRIER
+	          : strcmp(name, "verify") == 0 ? WORK_VERIFY
+	                                        : WORK_COLLECTIVE;
+	return r->work != WORK_COLLECTIVE ||
+	       (coll_by_name(name, &r->kind) == 0 && r->kind != COLL_BARRIER);
+}
+
+collctl *collctl_new(const char *name)
+{
+	collctl *c = calloc(1, sizeof *c);
+	if (!c)
+		return NULL;
+	request_init(&c->request, WORK_COLLECTIVE);
+	c->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->cancel_fd < 0 || !find_command(&c->request, name)) {
+		collctl_free(c);
+		return NULL;
+	}
+	snprintf(c->command, sizeof c->command, "%s", name);
+	c->request.command = c->command;
+	c->request.files.takes_bytes = coll_rules(c->request.kind)->bytes;
+	c->request.settings.embedded = true;
+	c->request.settings.ignore_environment = true;
+	c->request.settings.cancel_fd = c->cancel_fd;
+	c->result = (struct coll_result){.err = {.rank = ERR_RANK_SELF}, .rank = -1};
+	return c;
+}
+
+void collctl_free(collctl *c)
+{
+	if (!c)
+		return;
+	request_release(&c->request);
+	while (c->texts) {
+		struct text *next = c->texts->next;
+		free(c->texts);
+		c->texts = next;
+	}
+	free(c->inputs);
+	if (c->cancel_fd >= 0)
+		close(c->cancel_fd);
+	free(c);
+}
+
+static void begin_call(collctl *c, const char *subject)
+{
+	c->result.err = (struct err){.rank = ERR_RANK_SELF};
+	snprintf(c->subject, sizeof c->subject, "%s", subject);
+}
+
+/* A copy of @text that lives as long as the job. */
+static char *keep(collctl *c, const char *text)
+{
+	const size_t n = strlen(text) + 1;
+	struct text *t = malloc(sizeof *t + n);
+	if (!t) {
+		err_nomem(&c->result.err, "a setting", n);
+		return NULL;
+	}
+	t->next = c->texts;
+	c->texts = t;
+	return memcpy(t->bytes, text, n);
+}
+
+static int set_flag(collctl *c, const struct setting *s, const char *value)
+{
+	const int truth = value ? setting_truth(value) : 1;
+	if (truth < 0)
+		return setting_malformed(s, value, s->name, &c->result.err);
+	*(bool *)((char *)&c->request + s->offset) = truth;
+	return 0;
+}
+
+static int set(collctl *c, const char *name, const char *value)
+{
+	const struct setting *s = request_setting(name);
+	struct err *err = &c->result.err;
+	if (c->ran)
+		return err_set(err, ERR_USAGE, "%s: the job has run already", name);
+	if (!s)
+		return err_set(err, ERR_USAGE, "%s: there is no such setting", name);
+	if (!request_takes(&c->request, s))
+		return err_set(err, ERR_USAGE, "%s: %s does not take it", name, c->command);
+	if (s->kind == SETTING_FLAG)
+		return set_flag(c, s, value);
+	if (!value)
+		return err_set(err, ERR_USAGE, "%s: needs a value", name);
+	const char *kept = keep(c, value);
+	return kept ? setting_read(s, &c->request, kept, name, err) : -1;
+}
+
+int collctl_set(collctl *c, const char *setting, const char *value)
+{
+	begin_call(c, setting);
+	set(c, setting, value);
+	return c->result.err.code;
+}
+
+int collctl_output(collctl *c, const char *path)
+{
+	return collctl_set(c, "output", path);
+}
+
+int collctl_input(collctl *c, const char *path)
+{
+	begin_call(c, "input");
+	if (c->request.work == WORK_BARRIER)
+		return err_set(&c->result.err, ERR_USAGE, "a barrier has no input"), ERR_USAGE;
+	const size_t bytes = ((size_t)c->ninputs + 1) * sizeof *c->inputs;
+	char *kept = keep(c, path);
+	char **grown = kept ? realloc(c->inputs, bytes) : NULL;
+	if (!grown)
+		err_nomem(&c->result.err, "the list of inputs", bytes);
+	else
+		c->inputs = grown;
+	if (grown)
+		c->inputs[c->ninputs++] = kept;
+	return c->result.err.code;
+}
+
+void collctl_use_environment(collctl *c)
+{
+	c->request.settings.ignore_environment = false;
+}
+
+void collctl_notes(collctl *c, collctl_note *note, void *ctx)
+{
+	c->observer = (struct coll_observer){.note = note, .ctx = ctx};
+}
+
+/* ---- the job ---- */
+
+/* "--NAME: ..." names the setting NAME. */
+static void find_subject(collctl *c)
+{
+	const char *text = c->result.err.text;
+	char name[sizeof c->subject];
+	if (sscanf(text, "--%31[a-z-]", name) == 1 && request_setting(name))
+		snprintf(c->subject, sizeof c->subject, "%s", name);
+}
+
+int collctl_run(collctl *c)
+{
+	begin_call(c, "");
+	if (c->ran)
+		return err_set(&c->result.err, ERR_USAGE, "the job has run already"),
+		       c->result.err.code;
+	c->ran = true;
+	c->request.inputs = c->inputs;
+	c->request.ninputs = c->ninputs;
+	coll_run(&c->request, &c->observer, &c->result);
+	coll_end(&c->result);
+	const struct coll_times *t = &c->result.times;
+	c->seconds = t->commit ? (double)(t->commit - t->start) / 1e9 : 0;
+	if (c->result.err.code)
+		find_subject(c);
+	return c->result.err.code;
+}
+
+void collctl_cancel(collctl *c)
+{
+	const uint64_t one = 1;
+	const int before = errno;
+	/* A failure says that there is a request already. */
+	if (write(c->cancel_fd, &one, sizeof one) < 0)
+		errno = before;
+}
+
+/* ---- the outcome ---- */
+
+int collctl_code(const collctl *c)
+{
+	return c->result.err.code;
+}
+
+const char *collctl_message(const collctl *c)
+{
+	return c->result.err.text;
+}
+
+int collctl_culprit(const collctl *c)
+{
+	return c->result.err.code ? c->result.err.rank : -1;
+}
+
+const char *collctl_culprit_host(const collctl *c)
+{
+	return c->result.err.host;
+}
+
+const char *collctl_subject(const collctl *c)
+{
+	return c->result.err.code ? c->subject : "";
+}
+
+int collctl_rank(const collctl *c)
+{
+	return c->result.rank;
+}
+
+int collctl_size(const collctl *c)
+{
+	return c->result.size;
+}
+
+uint64_t collctl_bytes(const collctl *c)
+{
+	return c->result.bytes;
+}
+
+const char *collctl_algorithm(const collctl *c)
+{
+	return c->result.algorithm ? c->result.algorithm->name : "";
+}
+
+double collctl_seconds(const collctl *c)
+{
+	return c->seconds;
+}

@@ -1,0 +1,81 @@
+/*
+ * File formats: one row per format (format_NAME.c); formats.c lists the rows of format_rows.h. Code
+ * that reads or writes files uses the row; no other code names a format.
+ */
+#ifndef COLLCTL_DATA_FORMAT_H
+#define COLLCTL_DATA_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/data/dtype.h"
+
+struct array_hints;
+struct array_info;
+struct dataset;
+struct dataset_source;
+struct place;
+struct sink;
+
+struct format {
+	const char *name;        /* the name in --format and --json */
+	const char *suffixes[3]; /* of file names, in lower case; NULL-terminated */
+	const char
+	        *index; /* the suffix of a set's index; NULL: no sets. If set, folders are sets */
+	uint8_t number; /* in messages between ranks: 1 to 127, never reused */
+
+	/* For single arrays without names (NULL: tensors with names). Read and check the header of
+	 * the array in the @size bytes at @at of @fd, where info->offset counts from; the error
+	 * names @path. Write the header of @info into @buf (@cap bytes) and return its length, the
+	 * new info->offset; -1: it does not fit, or the format has no such type.
+	 */
+	int (*describe)(int fd, const char *path, uint64_t at, uint64_t size,
+	                const struct array_hints *hints, struct array_info *info, struct err *err);
+	long (*header)(const struct array_info *info, char *buf, size_t cap);
+
+	/* For tensors with names: does the format lack a name for this type, so that --dtype must
+	 * give it? NULL: it names all types. */
+	bool (*loses)(enum dtype dtype);
+
+	/* Add the tensors of dataset.files[0], the only one so far. */
+	int (*open)(struct dataset *, const struct dataset_source *, const struct array_hints *,
+	            struct err *);
+	/* Add the files and tensors of the set whose index or folder is dataset.path. */
+	int (*open_set)(struct dataset *, struct err *);
+	/* Add the output's files with everything except the elements of @like's tensors, and set
+	 * the places of the elements. Called by sink_add_like, which has checked @path. */
+	int (*lay_out)(struct sink *, const char *path, const struct dataset *like,
+	               struct place *places, struct err *);
+};
+
+extern const struct format format_npy, format_raw, format_safetensors, format_npz;
+
+extern const struct format *const formats[];
+extern const size_t formats_len;
+extern const char format_choices[]; /* "|npy|...": each name after a bar */
+
+const struct format *format_by_name(const char *name);  /* NULL: none, or @name is NULL */
+const struct format *format_by_number(unsigned number); /* or NULL */
+
+/* The format of @path: @hint if not NULL, else by suffix, else for a folder the format of sets.
+ * ERR_USAGE lists the formats if it is unknown; for .pt/.pth and other known formats the error says
+ * what to do. */
+int format_of(const char *path, const struct format *hint, const struct format **out,
+              struct err *err);
+/* ".bin or .raw". Returns @buf. */
+#define FORMAT_ENDINGS 64
+char *format_endings(const struct format *, char buf[FORMAT_ENDINGS]);
+
+static inline bool format_is_array(const struct format *f)
+{
+	return f && f->describe;
+}
+
+/* Is @path the name of a set's index? */
+bool path_is_index(const char *path);
+/* Is @path a folder, or does it end in '/'? */
+bool path_is_folder(const char *path);
+
+#endif

@@ -1,0 +1,58 @@
+#include "lib/exec/budget.h"
+
+#define BUFFER_MAX   (256u << 10) /* bytes of a connection's buffer */
+#define BUFFER_MIN   (48u << 10)
+#define WINDOW_BYTES (4u << 20) /* of a window, about: the last-level cache holds several */
+#define WINDOW_LEAST 1024       /* if memory is short: each window costs a latency */
+#define STREAMS      3          /* windows at a time: one is read, one moves, one is written */
+
+uint64_t budget_connections(uint64_t memory)
+{
+	return memory / 4;
+}
+
+uint64_t budget_turning(uint64_t memory)
+{
+	return memory / 2;
+}
+
+size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns)
+{
+	uint64_t want = 2 * lane_bytes + 4096, most = memory;
+	if (nconns)
+		most /= (uint64_t)nconns * 2; /* our buffer and OpenSSL's read-ahead buffer */
+	if (want > most)
+		want = most;
+	if (want > BUFFER_MAX)
+		want = BUFFER_MAX;
+	return want < BUFFER_MIN ? BUFFER_MIN : (size_t)want;
+}
+
+/* The number of windows of a vector such that each fits the cache. */
+static uint64_t cached(uint64_t bytes)
+{
+	uint64_t windows = (bytes + WINDOW_BYTES / 2) / WINDOW_BYTES;
+	return windows < 1 ? 1 : windows;
+}
+
+uint32_t budget_windows(uint64_t memory, uint64_t streams, const uint64_t *bytes, int n,
+                        uint32_t *windows)
+{
+	uint64_t total = 0;
+	for (int i = 0; i < n; i++)
+		total += cached(bytes[i]);
+	if (!streams)
+		streams = total > 1 ? STREAMS : 1;
+	uint64_t room = memory / 2 / streams;
+	if (room < WINDOW_LEAST)
+		room = WINDOW_LEAST;
+	total = 0;
+	for (int i = 0; i < n; i++) {
+		uint64_t w = cached(bytes[i]);
+		if (bytes[i] / w > room)
+			w = bytes[i] / room + 1;
+		windows[i] = w > UINT32_MAX ? UINT32_MAX : (uint32_t)w;
+		total += windows[i];
+	}
+	return (uint32_t)(streams < total ? streams : total);
+}

@@ -1,0 +1,30 @@
+/*
+ * The shares of --memory, and the sizes that depend on them: windows, streams, connection buffers.
+ *
+ * Half of the memory is for the windows' buffers and a quarter for connections; threads, schedules
+ * and tables use the rest. Before data move, half is for converting arrays from Fortran order.
+ */
+#ifndef COLLCTL_EXEC_BUDGET_H
+#define COLLCTL_EXEC_BUDGET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes for the buffers of all connections, and for converting an array from Fortran order. */
+uint64_t budget_connections(uint64_t memory);
+uint64_t budget_turning(uint64_t memory);
+
+/* Bytes of each connection's buffer, if @nconns connections share @memory and each carries at most
+ * @lane_bytes. */
+size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns);
+
+/*
+ * Choose the number of windows of each vector and the number of streams. @bytes[n]: buffer bytes of
+ * each vector as one window. A window fits the cache, and is smaller if memory is short. There is
+ * more than one stream only if windows can overlap. @streams: requested; 0: automatic. Returns the
+ * number of streams and fills @windows[n], each >= 1.
+ */
+uint32_t budget_windows(uint64_t memory, uint64_t streams, const uint64_t *bytes, int n,
+                        uint32_t *windows);
+
+#endif

@@ -1,0 +1,201 @@
+/* Vectors: the types and kernels of each, the schedules of its windows, and the edges, buffers and
+ * elements that those use. See exec_internal.h. */
+#include "lib/exec/exec_internal.h"
+
+#include <stdlib.h>
+
+/* ---- schedules ---- */
+
+static struct sched *build(const struct coll_algorithm *alg, const struct coll_args *args,
+                           struct err *err)
+{
+	enum sched_error e = SCHED_OK;
+	struct sched *sched = sched_build(alg, args, &e);
+	if (!sched)
+		err_set(err, e == SCHED_NOMEM || e == SCHED_TOO_LARGE ? ERR_RESOURCE : ERR_OTHER,
+		        "the schedule of %s cannot be built: %s", alg->name, sched_strerror(e));
+	return sched;
+}
+
+int exec_edges(const struct coll_algorithm *alg, const struct coll_args *args, uint8_t *used,
+               struct err *err)
+{
+	struct sched *sched = build(alg, args, err);
+	if (!sched)
+		return -1;
+	for (uint32_t i = 0; i < sched->nsteps; i++)
+		if (sched->steps[i].peer >= 0)
+			used[sched->steps[i].peer] |=
+			        sched->steps[i].op == SCHED_SEND ? EXEC_OUT : EXEC_IN;
+	sched_free(sched);
+	return 0;
+}
+
+int exec_footprint(const struct coll_algorithm *alg, const struct coll_args *args,
+                   enum reduce_op op, enum dtype dtype, bool ordered, uint64_t *bytes,
+                   struct err *err)
+{
+	struct sched *sched = build(alg, args, err);
+	if (!sched)
+		return -1;
+	size_t acc = dtype_size(reduce_acc_dtype(op, dtype, ordered));
+	*bytes = 0;
+	for (uint32_t b = 0; b < sched->nbufs; b++)
+		*bytes += sched->bufs[b].len *
+		          (sched->bufs[b].type == SCHED_ACC ? acc : dtype_size(dtype));
+	sched_free(sched);
+	return 0;
+}
+
+/* Elements that the steps send, receive, read and write. */
+static uint64_t elements_moved(const struct sched *sched)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < sched->nsteps; i++) {
+		const struct sched_step *step = &sched->steps[i];
+		if (step->peer >= 0 || step->op == SCHED_READ || step->op == SCHED_WRITE)
+			n += step->len;
+	}
+	return n;
+}
+
+/* ---- windows ---- */
+
+int window_init(struct window *w, int size, struct err *err)
+{
+	size_t n = (size_t)size + 1;
+	*w = (struct window){0};
+	w->off = calloc(n, sizeof *w->off);
+	w->recv_off = calloc(n, sizeof *w->recv_off);
+	return w->off && w->recv_off ? 0 : err_nomem(err, "a window", 2 * n * sizeof *w->off);
+}
+
+void window_release(struct window *w)
+{
+	free(w->off);
+	free(w->recv_off);
+}
+
+/* Set @off so that block j of window @k is its share of block j of @whole. True: @off changed.
+ */
+static bool cut(const struct exec_vector *p, uint32_t k, const uint64_t *whole, uint64_t *off)
+{
+	bool moved = false;
+	for (int j = 0; j < p->args.size; j++) {
+		uint64_t len = whole[j + 1] - whole[j];
+		uint64_t end = off[j] + exec_share(len, k + 1, p->windows) -
+		               exec_share(len, k, p->windows);
+		moved |= off[j + 1] != end;
+		off[j + 1] = end;
+	}
+	return moved;
+}
+
+static bool alike(const struct coll_args *a, const struct coll_args *b)
+{
+	return a->root == b->root && a->ninputs == b->ninputs && a->noutputs == b->noutputs &&
+	       !a->recv_off == !b->recv_off && a->base == b->base && a->steps == b->steps &&
+	       a->esize == b->esize;
+}
+
+bool window_set(struct window *w, const struct exec_vector *p, uint32_t k)
+{
+	bool other = w->algorithm != p->algorithm || !alike(&w->args, &p->args);
+	w->algorithm = p->algorithm;
+	w->args = p->args;
+	w->args.off = w->off;
+	other |= cut(p, k, p->args.off, w->off);
+	if (p->args.recv_off) {
+		w->args.recv_off = w->recv_off;
+		other |= cut(p, k, p->args.recv_off, w->recv_off);
+	}
+	return other;
+}
+
+struct sched *window_sched(const struct window *w, struct err *err)
+{
+	return build(w->algorithm, &w->args, err);
+}
+
+int exec_window_edges(const struct exec_conf *conf, uint8_t *used, struct err *err)
+{
+	struct window w;
+	int ret = window_init(&w, conf->vectors[0].args.size, err);
+	for (int p = 0; ret == 0 && p < conf->nvectors; p++)
+		for (uint32_t k = 0; ret == 0 && k < conf->vectors[p].windows; k++)
+			if (window_set(&w, &conf->vectors[p], k))
+				ret = exec_edges(w.algorithm, &w.args, used, err);
+	window_release(&w);
+	return ret;
+}
+
+/* ---- vectors ---- */
+
+static bool computes(enum coll_kind kind)
+{
+	return coll_reduces(kind) || kind == COLL_BARRIER;
+}
+
+static int vector_ops_init(struct vector_ops *p, const struct exec_vector *conf, uint64_t first,
+                           struct err *err)
+{
+	const struct coll_args *a = &conf->args;
+	enum coll_kind kind = conf->algorithm->kind;
+	*p = (struct vector_ops){.conf = conf, .first = first, .dtype = conf->dtype};
+	p->layout = coll_layout(kind, a->rank, a->size, a->root);
+	p->acc = computes(kind) ? reduce_acc_dtype(conf->op, conf->dtype, conf->ordered)
+	                        : conf->dtype;
+	p->esize = dtype_size(p->dtype);
+	p->acc_esize = dtype_size(p->acc);
+	if (p->esize == 0)
+		return err_set(err, ERR_OTHER, "an element of %s is not a whole number of bytes",
+		               dtype_name(p->dtype));
+	for (int swapped = 0; swapped < 2 && computes(kind); swapped++) {
+		if (!reduce_kernel(conf->op, p->dtype, p->dtype, swapped) ||
+		    !reduce_kernel(conf->op, p->acc, p->dtype, swapped))
+			return err_set(err, ERR_OTHER, "%s of %s cannot be computed",
+			               reduce_op_name(conf->op), dtype_name(p->dtype));
+	}
+	return 0;
+}
+
+int exec_init_parts(struct exec *x, struct err *err)
+{
+	int n = x->conf.nvectors;
+	x->vectors = calloc((size_t)n, sizeof *x->vectors);
+	if (!x->vectors)
+		return err_nomem(err, "the vectors", (size_t)n * sizeof *x->vectors);
+	for (int p = 0; p < n; p++) {
+		if (vector_ops_init(&x->vectors[p], &x->conf.vectors[p], x->windows, err) < 0)
+			return -1;
+		x->windows += x->conf.vectors[p].windows;
+	}
+	return 0;
+}
+
+/* The elements that vector @p moves, computed as if it were one window. */
+static int count_moves(const struct exec *x, const struct vector_ops *p, uint64_t *n,
+                       struct err *err)
+{
+	bool begun = p->conf->windows == 1 && p->first < (uint64_t)x->conf.streams;
+	struct sched *sched =
+	        begun ? x->streams[p->first].sched : build(p->conf->algorithm, &p->conf->args, err);
+	if (!sched)
+		return -1;
+	*n = elements_moved(sched);
+	if (!begun)
+		sched_free(sched);
+	return 0;
+}
+
+int exec_count_moves(struct exec *x, struct err *err)
+{
+	uint64_t n;
+	for (int p = 0; p < x->conf.nvectors; p++) {
+		if (count_moves(x, &x->vectors[p], &n, err) < 0)
+			return -1;
+		x->moves_once += n * x->vectors[p].esize;
+	}
+	x->stats.bytes_total = x->moves_once;
+	return 0;
+}

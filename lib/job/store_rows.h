@@ -1,0 +1,2 @@
+/* The rows of store.c: STORE(x) is store_x. */
+STORE(http)

@@ -1,0 +1,3 @@
+/* The rows of transport.c, the best first: TRANSPORT(x) is transport_x. */
+TRANSPORT(tls)
+TRANSPORT(tcp)

@@ -1,0 +1,145 @@
+#!/usr/bin/env bats
+# libcollctl used by other programs: installed, linked statically and dynamically, and called by ctypes.
+
+load helpers
+
+ck() { "$PYTHON" -B "$HELPERS_DIR/checkpoint.py" "$@"; }
+
+setup() {
+	common_setup
+	no_sanitizers "a program without them cannot load the library"
+	BUILT=$(dirname "$COLLCTL")
+}
+
+# installed: `make install` into $PWD/root; sets LIB, and PKG for pkg-config
+installed() {
+	make -s -C "$ROOT" BUILD="$BUILT" install DESTDIR="$PWD/root" PREFIX=/usr >/dev/null
+	LIB=$PWD/root/usr/lib
+	export PKG_CONFIG_PATH=$LIB/pkgconfig PKG_CONFIG_SYSROOT_DIR=$PWD/root
+}
+
+# build_average [pkg-config and cc OPTIONS...]
+build_average() {
+	# shellcheck disable=SC2046 # the flags are words
+	"${CC:-cc}" -Wall -Wextra -Werror -o average "$ROOT/examples/average.c" $(pkg-config --cflags --libs "$@" collctl)
+}
+
+# average_by COMMAND...: 4 ranks of COMMAND average 4 checkpoints
+average_by() {
+	local r
+	ck make two 4
+	start_serve
+	make_secret
+	for r in 0 1 2 3; do
+		spawn_rank "$r" "$@" "$r" 4 "$STORE" "$SECRET" "in.$r.safetensors" "out.$r.safetensors"
+	done
+	wait_ranks
+	assert_ranks 4 0
+	ck check allreduce avg 4
+}
+
+@test "a program linked with the shared library averages a checkpoint" {
+	installed
+	build_average
+	export LD_LIBRARY_PATH=$LIB
+	average_by ./average
+	[[ $(<0.out) == "0 of 4: "*" bytes by "* ]]
+}
+
+@test "a program linked with the static library averages a checkpoint" {
+	installed
+	rm "$LIB"/libcollctl.so*
+	build_average --static
+	average_by ./average
+}
+
+@test "a Python program averages a checkpoint by ctypes" {
+	installed
+	export COLLCTL_LIBRARY=$LIB/libcollctl.so.0
+	average_by "$PYTHON" "$ROOT/examples/average.py"
+}
+
+@test "only the names of collctl.h are visible" {
+	local file
+	for file in "$BUILT/libcollctl.so.0" "$BUILT/libcollctl.a"; do
+		[[ $file == *.so.0 ]] && nm -D --defined-only "$file" >names || nm -g --defined-only "$file" >names
+		run ! grep -E ' [A-Za-z] ' <(grep -vE ' [A-Z] (collctl_[a-z_]+|COLLCTL_0)(@@COLLCTL_0)?$' names)
+		grep -q ' T collctl_run' names
+	done
+}
+
+# run_steps CODE: a Python program that has the library as `lib` and a job as `job`
+run_steps() {
+	COLLCTL_LIBRARY=$BUILT/libcollctl.so.0 "$PYTHON" -c "
+import ctypes, os, signal, sys, threading, time
+lib = ctypes.CDLL(os.environ['COLLCTL_LIBRARY'])
+for name in ('new', 'message', 'subject'):
+    getattr(lib, 'collctl_' + name).restype = ctypes.c_void_p if name == 'new' else ctypes.c_char_p
+for name in ('set', 'input', 'output'):
+    getattr(lib, 'collctl_' + name).argtypes = [ctypes.c_void_p] + [ctypes.c_char_p] * (2 if name == 'set' else 1)
+for name in ('message', 'subject', 'code', 'run', 'cancel', 'free', 'rank'):
+    getattr(lib, 'collctl_' + name).argtypes = [ctypes.c_void_p]
+job = lib.collctl_new(b'allreduce')
+$1"
+}
+
+@test "errors carry a code, a message and the setting" {
+	run run_steps "
+assert lib.collctl_set(job, b'op', b'sun') == 2 and lib.collctl_subject(job) == b'op'
+print(lib.collctl_message(job).decode())
+assert lib.collctl_set(job, b'colour', b'red') == 2
+print(lib.collctl_message(job).decode())
+assert lib.collctl_set(job, b'rank', b'0') == 0 and lib.collctl_set(job, b'size', b'1') == 0
+assert lib.collctl_set(job, b'insecure', b'1') == 0
+assert lib.collctl_input(job, b'none.npy') == 0 and lib.collctl_output(job, b'out.npy') == 0
+assert lib.collctl_run(job) == 3 and lib.collctl_code(job) == 3
+print(lib.collctl_message(job).decode())
+assert lib.collctl_run(job) == 2
+for command, setting, value in (('broadcast', 'op', 'avg'), ('gather', 'weight', '2'), ('allreduce', 'raw-file', '1'),
+                                ('allgather', 'counts', '1,2'), ('barrier', 'output', 'x'), ('allreduce', 'root', '0')):
+    other = lib.collctl_new(command.encode())
+    assert lib.collctl_set(other, setting.encode(), value.encode()) == 2, (command, setting)
+    assert lib.collctl_message(other).decode() == f'{setting}: {command} does not take it'
+assert lib.collctl_new(b'serve') is None"
+	assert_success
+	assert_line --partial "op: 'sun' is not one of sum, prod,"
+	assert_line --partial "colour: there is no such setting"
+	assert_line --partial "none.npy"
+}
+
+@test "a job is cancelled where descriptor 0 is free" {
+	start_serve
+	run run_steps "
+os.close(0)
+other = lib.collctl_new(b'barrier')
+for name, value in (('rank', '0'), ('size', '2'), ('rendezvous', '$STORE'), ('insecure', '1')):
+    assert lib.collctl_set(other, name.encode(), value.encode()) == 0
+threading.Timer(0.2, lambda: lib.collctl_cancel(other)).start()
+assert lib.collctl_run(other) == 130, lib.collctl_message(other)"
+	assert_success
+}
+
+@test "signals, environment and stdout stay the program's; a job can be cancelled" {
+	start_serve
+	export COLLCTL_SECRET=kept RANK=7 WORLD_SIZE=9
+	run run_steps "
+before = [signal.getsignal(s) for s in range(1, 65) if s not in (9, 19)]
+blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+for name, value in (('rank', '0'), ('size', '2'), ('rendezvous', '$STORE'), ('insecure', '1')):
+    assert lib.collctl_set(job, name.encode(), value.encode()) == 0, lib.collctl_message(job)
+open('in.bin', 'wb').write(bytes(64))
+lib.collctl_set(job, b'dtype', b'f32'); lib.collctl_set(job, b'format', b'raw')
+lib.collctl_input(job, b'in.bin'); lib.collctl_output(job, b'out.bin')
+lib.collctl_cancel(job)
+assert lib.collctl_run(job) == 130, lib.collctl_message(job)
+assert not os.path.exists('out.bin')
+assert before == [signal.getsignal(s) for s in range(1, 65) if s not in (9, 19)]
+assert blocked == signal.pthread_sigmask(signal.SIG_BLOCK, [])
+libc = ctypes.CDLL(None)
+libc.getenv.restype = ctypes.c_char_p
+assert libc.getenv(b'COLLCTL_SECRET') == b'kept'
+assert libc.prctl(3, 0, 0, 0, 0) == 1  # PR_GET_DUMPABLE
+print(lib.collctl_message(job).decode())"
+	assert_success
+	assert_output "cancelled"
+}

@@ -1,0 +1,245 @@
+/*
+ * What ranks tell each other in the agreement (lib/coll). The first byte chooses the decoder, the
+ * second how many ranks there are and what the job's messages are made of. Whatever is accepted
+ * must keep its promises; what a decoder takes and its encoder writes must be taken again, as the
+ * same bytes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/coll/agree_wire.h"
+#include "lib/coll/claims.h"
+#include "lib/coll/offer.h"
+#include "lib/coll/terms.h"
+#include "lib/job/proto.h"
+#include "tests/fuzz/check.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool same_bytes(const struct buf *b, struct view v)
+{
+	return b->len == view_left(&v) && (!b->len || memcmp(b->data, v.p, b->len) == 0);
+}
+
+/* ---- pieces ---- */
+
+static void decode_array(struct view v, int ranks)
+{
+	struct array_info info, back;
+	uint64_t *counts, *again, sum = 0;
+	struct view from = v;
+	struct err err = {0};
+	struct buf b;
+	if (wire_get_array(&v, ranks, &info, &counts, &err) < 0) {
+		CHECK(err.code == ERR_INTEGRITY && !counts);
+		return;
+	}
+	CHECK(!counts || (rows_sum(counts, ranks, &sum) == 0 && sum == info.shape[0]));
+	buf_init(&b, DETAILS_MAX);
+	wire_put_array(&b, &info, counts, ranks);
+	CHECK(same_bytes(&b, view_of(from.p, (size_t)(v.p - from.p))));
+	struct view written = view_of(b.data, b.len);
+	CHECK(wire_get_array(&written, ranks, &back, &again, &err) == 0);
+	CHECK(array_same(&info, &back) && info.count == back.count && !counts == !again);
+	buf_release(&b);
+	free(counts);
+	free(again);
+}
+
+static void decode_numbers(struct view v, int ranks)
+{
+	uint64_t *rows, sum = 0;
+	struct err err = {0};
+	struct view rest = v;
+	char *name = NULL;
+	double weight;
+	if (wire_get_rows(&rest, ranks, &rows, &err) == 0)
+		CHECK(rows_sum(rows, ranks, &sum) == 0 && sum <= INT64_MAX);
+	free(rows);
+	rest = v;
+	if (wire_get_weight(&rest, &weight, &err) == 0)
+		CHECK(weight >= 0);
+	rest = v;
+	if (wire_get_name(&rest, &name, &err) == 0)
+		CHECK(*name && *name != '.' && !strchr(name, '/'));
+	free(name);
+}
+
+/* Does it lead out of its folder? */
+static void check_name(const char *name, bool tree)
+{
+	CHECK(*name && *name != '/');
+	CHECK(tree || (*name != '.' && !strchr(name, '/')));
+	for (const char *p = name; tree && *p;) {
+		size_t n = strcspn(p, "/");
+		CHECK(n && !(n == 1 && *p == '.') && !(n == 2 && memcmp(p, "..", 2) == 0));
+		CHECK(p[n] != '/' || p[n + 1]);
+		p += n + (p[n] == '/');
+	}
+}
+
+static void check_files(const struct file_list *l)
+{
+	CHECK(l->tree || l->nfiles > 0);
+	CHECK(l->tree || !l->nfolders);
+	for (int i = 0; i < l->nfiles; i++)
+		if (l->folder)
+			check_name(l->files[i].name, l->tree);
+	for (int i = 0; i < l->nfolders; i++)
+		if (*l->folders[i].name) /* the whole */
+			check_name(l->folders[i].name, true);
+}
+
+static void check_gathered(const struct rank_files *f, uint32_t nfiles)
+{
+	CHECK(f->files.nfiles == (int)nfiles && f->files.nfolders == 0 && !strchr(f->host, '/'));
+	for (int i = 0; i < f->files.nfiles; i++)
+		CHECK(!strchr(f->files.files[i].name, '/'));
+}
+
+static void decode_files(struct view v)
+{
+	struct file_list l;
+	struct err err = {0};
+	if (file_list_get(&v, &l, &err) < 0) {
+		CHECK(err.code == ERR_INTEGRITY);
+		return;
+	}
+	check_files(&l);
+	file_list_release(&l);
+}
+
+static void decode_gathered(struct view v)
+{
+	struct rank_files f;
+	struct err err = {0};
+	if (rank_files_get(&v, &f, 1, &err) < 0) {
+		CHECK(err.code == ERR_INTEGRITY);
+		return;
+	}
+	check_gathered(&f, 1);
+	rank_files_release(&f);
+}
+
+/* What three ranks claim, and which of its outputs the last one then drops. */
+static void decode_claims(struct view v)
+{
+	struct claims c = {0};
+	struct err err = {0};
+	bool dropped[8] = {0}, *drops;
+	uint32_t n;
+	size_t third = view_left(&v) / 3;
+	bool all = true;
+	for (int r = 0; r < 3 && all; r++) {
+		struct view its = view_of(v.p + (size_t)r * third, third);
+		all = claims_get(&c, r, &its, &err) == 0;
+	}
+	CHECK(all || err.code == ERR_INTEGRITY);
+	err_clear(&err);
+	if (all && claims_settle(&c, view_left(&v) % 2, 0, &err) < 0)
+		CHECK(err.code == ERR_USAGE);
+	else if (all) {
+		CHECK(claims_dropped(&c, 2, &drops, &n, &err) == 0);
+		free(drops);
+	}
+	claims_release(&c);
+	err_clear(&err);
+	if (claims_get_dropped(&v, dropped, 8, &err) < 0)
+		CHECK(err.code == ERR_INTEGRITY);
+}
+
+/* ---- whole messages ---- */
+
+static void decode_offer(struct view v, const struct offer_form *form)
+{
+	struct offer o, again;
+	struct err err = {0};
+	struct buf b;
+	if (offer_get(v, form, &o, &err) < 0) {
+		CHECK(err.code == ERR_INTEGRITY);
+		offer_release(&o);
+		return;
+	}
+	CHECK(o.weight >= 0);
+	CHECK(o.content.has != OFFER_ARRAYS || o.content.narrays > 0);
+	for (uint32_t i = 0; i < o.content.narrays; i++)
+		if (form->names)
+			check_name(o.content.arrays[i].name, false);
+	if (o.content.gathered)
+		check_gathered(o.content.gathered, o.content.narrays);
+	if (o.content.has == OFFER_FILES)
+		check_files(&o.content.files);
+	buf_init(&b, DETAILS_MAX);
+	offer_put(&b, &o, form);
+	CHECK(!b.failed);
+	int ret = offer_get(view_of(b.data, b.len), form, &again, &err);
+	CHECK(ret == 0);
+	CHECK(again.content.narrays == o.content.narrays && again.order == o.order);
+	offer_release(&again);
+	offer_release(&o);
+	buf_release(&b);
+}
+
+static void decode_terms(struct view v, const struct terms_form *form)
+{
+	struct terms t, again;
+	struct err err = {0};
+	struct buf b;
+	if (terms_get(v, form, &t, &err) < 0) {
+		CHECK(err.code == ERR_INTEGRITY);
+		terms_release(&t, form);
+		return;
+	}
+	CHECK(t.nvectors > 0 && t.divisor >= 0);
+	for (uint32_t i = 0; i < t.nvectors; i++) {
+		CHECK(t.vectors[i].windows && dtype_size(t.vectors[i].wire));
+		CHECK(!form->rows == !t.vectors[i].rows);
+	}
+	buf_init(&b, DETAILS_MAX);
+	terms_put(&b, &t, form);
+	CHECK(!b.failed);
+	int ret = terms_get(view_of(b.data, b.len), form, &again, &err);
+	CHECK(ret == 0 && again.nvectors == t.nvectors);
+	terms_release(&again, form);
+	terms_release(&t, form);
+	buf_release(&b);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size < 2)
+		return 0;
+	unsigned mode = data[0], with = data[1];
+	int ranks = (int)(with & 7) + 1;
+	struct view v = view_of(data + 2, size - 2);
+	const struct offer_form offer = {.size = ranks, .names = with & 8, .gathered = with & 16};
+	const struct terms_form terms = {.size = ranks,
+	                                 .nclaims = with >> 6,
+	                                 .rows = with & 8,
+	                                 .from = with & 16,
+	                                 .gathered = with & 32};
+	switch (mode % 7) {
+	case 0:
+		decode_array(v, ranks);
+		break;
+	case 1:
+		decode_files(v);
+		break;
+	case 2:
+		decode_gathered(v);
+		break;
+	case 3:
+		decode_claims(v);
+		break;
+	case 4:
+		decode_offer(v, &offer);
+		break;
+	case 5:
+		decode_terms(v, &terms);
+		break;
+	default:
+		decode_numbers(v, ranks);
+		break;
+	}
+	return 0;
+}

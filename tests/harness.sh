@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# Do the programs that run the tests report what went wrong? Prints TAP.
+#
+#   tests/harness.sh [SIM]      SIM: the simulation, build/sim/sim
+# shellcheck disable=SC2317 # check and under_way call functions by their names
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+sim=$(realpath "${1:-build/sim/sim}")
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+n=0 rc=0 out='' code=0
+
+# get COMMAND...: its output in $out, its exit code in $code
+get() {
+	code=0
+	out=$("$@" 2>&1) || code=$?
+}
+
+# check NAME COMMAND...: one test; the command that follows says whether it passed
+check() {
+	local name=$1
+	shift
+	n=$((n + 1))
+	if "$@"; then
+		echo "ok $n $name"
+	else
+		echo "not ok $n $name"
+		printf 'exit code %s\n%s\n' "$code" "$out" | sed 's/^/# /'
+		rc=1
+	fi
+}
+
+ended() { ((code == $1)) && [[ $out == *"$2"* ]]; }
+
+# ---- tests/sim/main.c ----
+
+for arguments in '--workers 0' '--jobs abc' '--jobs 0' '--jobs 10x' '--seed -1' '--seed 99999999999999999999' 'abc'; do
+	# shellcheck disable=SC2086 # several words
+	get "$sim" $arguments
+	check "sim $arguments: usage" ended 2 sim:
+done
+
+# A file of more than 16 blocks ends the simulator.
+limited() {
+	ulimit -f 16
+	get "$sim" --jobs 130
+	echo "$code"
+	cat <<<"$out"
+}
+got=$(limited | cat)
+code=${got%%$'\n'*} out=${got#*$'\n'}
+crashed=$(grep -c '^the simulator ended' <<<"$out") || true
+some_crashed() {
+	ended 1 "130 jobs of seeds 1 to 130" && [[ $out == *": $crashed failed"* ]] && ((crashed > 0 && crashed < 130))
+}
+check 'sim: after a crash the other jobs of the batch run' some_crashed
+
+# under_way SIGNAL HOW: $out and $code of a sim to which a signal comes after its first line
+under_way() {
+	local fifo=$place/fifo line pid
+	rm -f "$fifo"
+	mkfifo "$fifo"
+	"$sim" --jobs 1000000 --trace >"$fifo" 2>&1 &
+	pid=$!
+	exec 3<"$fifo"
+	read -r -u 3 line
+	[[ -n $line ]]
+	"$1" "$pid"
+	out=$(grep -a '^only\|^FAILED' <&3) || true
+	exec 3<&-
+	code=0
+	wait "$pid" || code=$?
+}
+terminate() { kill -TERM "$1"; }
+# The jobs of the worker end soon, too: their folder is gone.
+kill_worker() { kill -KILL "$(pgrep -P "$1")"; }
+under_way terminate
+check 'sim: a signal ends it with its number' ended 143 'of 1000000 jobs were done'
+under_way kill_worker
+check 'sim: a worker that is lost is a failure' ended 1 'of 1000000 jobs were done'
+
+# ---- tests/sim/bugs.sh ----
+
+# program FILE LINE...: a script
+program() {
+	mkdir -p "${1%/*}"
+	printf '%s\n' '#!/usr/bin/env bash' "${@:2}" >"$1"
+	chmod +x "$1"
+}
+bug=$place/build/sim/bugs/a-bug/sim
+fails=('echo "FAILED seed 7; again"' 'echo wrong' 'echo "first failed: seed 7, job 7"' 'exit 1')
+# The right simulation passes the seed that was found alone.
+passes=("[[ \$* == '--seed 7 --jobs 1' ]]")
+bugs() { get env BUILD="$place/build" tests/sim/bugs.sh a-bug; }
+program "$bug" "${fails[@]}"
+program "$place/build/sim/sim" "${passes[@]}"
+bugs
+check 'bugs.sh: a bug is found' ended 0 'ok 1 a-bug is found: seed 7, job 7'
+program "$place/build/sim/sim" "${fails[@]}"
+bugs
+check 'bugs.sh: what fails without the bug, too, is not found' ended 1 'not ok 1 a-bug'
+program "$place/build/sim/sim" "${passes[@]}"
+program "$bug" "${fails[0]}" 'echo "the simulator ended with status 11"' "${fails[@]:2}"
+bugs
+check 'bugs.sh: a crash of the simulator is not found' ended 1 'not ok 1 a-bug'
+program "$bug" 'exit 0'
+bugs
+check 'bugs.sh: a bug that is not found' ended 1 'not ok 1 a-bug is not found'
+
+# ---- tests/run.sh ----
+
+# A tree with this runner, suites of a line each, and a make that records what it is to build.
+tree=$place/tree
+mkdir -p "$tree/tests"/{cli,fault,sim}
+cp tests/run.sh "$tree/tests"
+touch "$tree/tests/fault/none.bats" "$tree/tests/cli/none.bats"
+program "$place/bin/bats" 'echo 1..1; echo ok 1'
+program "$place/bin/make" "echo \"\$*\" >>$place/made"
+program "$tree/build/unit/test_good" 'echo 1..1; echo ok 1'
+program "$tree/tests/unit/test_good.c"
+run() { # [--part PART] REGEX
+	rm -f "$place/made"
+	get env -u COLLCTL_LONG PATH="$place/bin:$PATH" MAKE="$place/bin/make" "$tree/tests/run.sh" "$@"
+}
+run --part units '^unit/'
+check 'run.sh: a suite passes' ended 0 '3 passed, 0 failed'
+check 'run.sh: programs are built, whichever suites are wanted' grep -q 'BUILD=build .*unit' "$place/made"
+program "$tree/build/unit/test_good" 'echo nothing'
+run --part units '^unit/'
+check 'run.sh: a suite without a plan fails' ended 1 'no plan'
+program "$tree/tests/unit/test_lost.c"
+program "$tree/build/unit/test_good" 'echo 1..1; echo ok 1'
+run --part units '^unit/'
+check 'run.sh: a unit test that was not built fails' ended 1 'unit/lost'
+program "$tree/tests/fuzz/fuzz_npy.c"
+run --part fuzz-files '^fuzz/'
+check 'run.sh: a fuzzer that was not built fails' ended 1 'fuzz/npy'
+program "$place/bin/make" 'exit 2'
+run --part units '^unit/'
+check 'run.sh: a build that fails is reported' ended 1 'build/gcc'
+
+echo "1..$n"
+exit "$rc"

@@ -1,0 +1,1119 @@
+/* Draws a job and its faults from a seed, runs it, judges how it ended. */
+#include "tests/sim/sim.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "algorithms/sched.h"
+
+#define SWITCHES_MOST 3000000
+#define INPUTS_MOST   2
+#define OLD           "the old output"
+#define CONTROL_PORT  7766
+#define SECRET        "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
+
+enum fault {
+	/* from which a job must end well, if they are bounded */
+	LATENCY,
+	SMALL_BUFFERS,
+	SHORT_IO,
+	PAUSE,
+	PARTITION,
+	STORE_FAILS,
+	STALE_RECORD,
+	RESTART,
+	SLOW_DISK,
+	LATE,
+	REPLAY,
+	SCAN,
+	/* from which it may fail */
+	CRASH,
+	HOST_DIES,
+	RESET,
+	CUT,
+	LONG_PAUSE,
+	DISK_FAILS,
+	STORE_LIES,
+	SIGNALS,
+	FLIPS,
+	MISSING,
+	TWICE,
+	FAULTS
+};
+
+static const char *const names[FAULTS] = {
+        "latency",      "small-buffers", "short-io",  "pause",   "partition",  "store-fails",
+        "stale-record", "restart",       "slow-disk", "late",    "replay",     "scan",
+        "crash",        "host-dies",     "reset",     "cut",     "long-pause", "disk-fails",
+        "store-lies",   "signal",        "flips",     "missing", "twice"};
+
+enum type { I32, I64, U8, F32, F64, TYPES };
+
+static const struct {
+	const char *descr;
+	size_t size;
+	bool is_float;
+} types[TYPES] = {{"<i4", 4, false},
+                  {"<i8", 8, false},
+                  {"|u1", 1, false},
+                  {"<f4", 4, true},
+                  {"<f8", 8, true}};
+
+enum op { SUM, PROD, MIN, MAX, BAND, BOR, BXOR, OPS };
+
+static const char *const op_names[OPS] = {"sum", "prod", "min", "max", "band", "bor", "bxor"};
+
+#define BIT(fault) (1u << (fault))
+#define LOSSES     (~0u << CRASH)
+
+struct job {
+	enum coll_kind kind;
+	int size, root;
+	enum type type;
+	enum op op;
+	bool tls, store, automatic, counts, sync;
+	const char *algorithm;
+	uint64_t rows[RANKS_MOST];  /* of each rank's input */
+	uint64_t parts[RANKS_MOST]; /* --counts */
+	int ninputs[RANKS_MOST];
+	int64_t *in[RANKS_MOST][INPUTS_MOST];
+	int hosts[RANKS_MOST];
+	bool had_old[RANKS_MOST];
+	int streams;
+	int64_t timeout, join_timeout;
+	bool bounded;
+	unsigned faults;           /* drawn: bits */
+	unsigned struck;           /* happened while ranks ran: bits */
+	int64_t *want[RANKS_MOST]; /* the outputs; NULL: this rank has none */
+	uint64_t nwant[RANKS_MOST];
+	struct proc *procs[RANKS_MOST]; /* whose end counts */
+	struct proc *first;             /* the coordinator before its restart */
+	int64_t deadline;
+	struct rng rng;
+};
+
+static struct job job;
+
+const char *fault_name(int bit)
+{
+	return names[bit];
+}
+
+int fault_names(void)
+{
+	return FAULTS;
+}
+
+static uint64_t below(uint64_t n)
+{
+	return rng_below(&job.rng, n);
+}
+
+static bool chance(unsigned per_mille)
+{
+	return rng_chance(&job.rng, per_mille);
+}
+
+/* ---- drawing what is computed ---- */
+
+static bool reduces(void)
+{
+	return coll_reduces(job.kind);
+}
+
+static bool rooted(void)
+{
+	return job.kind == COLL_REDUCE || job.kind == COLL_BROADCAST || job.kind == COLL_SCATTER ||
+	       job.kind == COLL_GATHER;
+}
+
+static bool has_input(int r)
+{
+	return (job.kind != COLL_BROADCAST && job.kind != COLL_SCATTER) || r == job.root;
+}
+
+static const char *draw_algorithm(void)
+{
+	const struct coll_algorithm *fit[64];
+	uint64_t n = 0;
+	for (size_t i = 0; i < coll_algorithms_len && n < 64; i++) {
+		const struct coll_algorithm *a = coll_algorithms[i];
+		bool divergent = (a->flags & COLL_DIVERGENT) && types[job.type].is_float;
+		if (a->kind == job.kind && !divergent)
+			fit[n++] = a;
+	}
+	return n && !chance(400) ? fit[below(n)]->name : "auto";
+}
+
+static int64_t draw_value(void)
+{
+	int64_t v = (int64_t)below(201) - 100;
+	if (job.op == PROD && reduces())
+		v = (int64_t)below(2) + 1;
+	return job.type == U8 ? v & 255 : v;
+}
+
+static void draw_work(void)
+{
+	static const enum coll_kind kinds[] = {
+	        COLL_ALLREDUCE, COLL_ALLREDUCE, COLL_ALLREDUCE, COLL_REDUCE,    COLL_REDUCE_SCATTER,
+	        COLL_BROADCAST, COLL_SCATTER,   COLL_GATHER,    COLL_ALLGATHER, COLL_ALLTOALL,
+	        COLL_SCAN,      COLL_EXSCAN,    COLL_BARRIER};
+	job.size = 1 + (int)below(chance(300) ? 8 : 4);
+	job.kind = kinds[below(sizeof kinds / sizeof kinds[0])];
+	job.type = (enum type)below(TYPES);
+	job.op = (enum op)below(types[job.type].is_float ? BAND : OPS);
+	if (job.kind == COLL_EXSCAN && (job.op == MIN || job.op == MAX || job.op == BAND))
+		job.op = SUM; /* whose identity is plain */
+	job.root = rooted() ? (int)below((uint64_t)job.size) : 0;
+	job.algorithm = draw_algorithm();
+	job.streams = chance(300) ? 1 + (int)below(3) : 0;
+	job.sync = !chance(500);
+	bool same_rows = reduces();
+	uint64_t rows = chance(80) ? 8000 + below(12000) : (uint64_t)rng_scale(&job.rng, 0, 3000);
+	for (int r = 0; r < job.size; r++) {
+		job.rows[r] = same_rows || chance(500) ? rows : below(rows + 1);
+		job.ninputs[r] =
+		        reduces() && job.kind != COLL_SCAN && job.kind != COLL_EXSCAN && chance(200)
+		                ? 2
+		                : 1;
+		for (int i = 0; i < job.ninputs[r]; i++) {
+			job.in[r][i] = world_alloc((job.rows[r] + 1) * sizeof(int64_t));
+			for (uint64_t k = 0; k < job.rows[r]; k++)
+				job.in[r][i][k] = draw_value();
+		}
+	}
+	job.counts = (job.kind == COLL_REDUCE_SCATTER || job.kind == COLL_SCATTER) && chance(300);
+	uint64_t left = job.rows[job.root];
+	for (int r = 0; r < job.size; r++) {
+		job.parts[r] = r == job.size - 1 ? left : below(left + 1);
+		left -= job.parts[r];
+	}
+}
+
+/* ---- what must come out ---- */
+
+static int64_t cut_to_type(int64_t v)
+{
+	return job.type == I32 ? (int32_t)v : job.type == U8 ? (uint8_t)v : v;
+}
+
+static int64_t combine(int64_t a, int64_t b)
+{
+	switch (job.op) {
+	case SUM:
+		return cut_to_type(a + b);
+	case PROD:
+		return cut_to_type((int64_t)((uint64_t)a * (uint64_t)b));
+	case MIN:
+		return a < b ? a : b;
+	case MAX:
+		return a > b ? a : b;
+	case BAND:
+		return a & b;
+	case BOR:
+		return a | b;
+	default:
+		return a ^ b;
+	}
+}
+
+/* The reduction of element @k over ranks [0, @n). */
+static int64_t reduced(int n, uint64_t k)
+{
+	int64_t sum = 0;
+	bool some = false;
+	for (int r = 0; r < n; r++)
+		for (int i = 0; i < job.ninputs[r]; i++) {
+			sum = some ? combine(sum, job.in[r][i][k]) : job.in[r][i][k];
+			some = true;
+		}
+	return some ? sum : job.op == PROD ? 1 : 0;
+}
+
+static uint64_t part_start(uint64_t rows, int r)
+{
+	uint64_t each = rows / (uint64_t)job.size, more = rows % (uint64_t)job.size;
+	return each * (uint64_t)r + ((uint64_t)r < more ? (uint64_t)r : more);
+}
+
+static uint64_t start_of(uint64_t rows, int r)
+{
+	uint64_t at_ = 0;
+	if (!job.counts)
+		return part_start(rows, r);
+	for (int i = 0; i < r; i++)
+		at_ += job.parts[i];
+	return at_;
+}
+
+static void want(int r, int64_t v)
+{
+	job.want[r][job.nwant[r]++] = v;
+}
+
+static void append(int r, int from, uint64_t lo, uint64_t hi)
+{
+	for (uint64_t k = lo; k < hi; k++)
+		want(r, job.in[from][0][k]);
+}
+
+static void expect_of(int r)
+{
+	uint64_t rows = job.rows[0];
+	switch (job.kind) {
+	case COLL_ALLREDUCE:
+	case COLL_REDUCE:
+		for (uint64_t k = 0; k < rows; k++)
+			want(r, reduced(job.size, k));
+		return;
+	case COLL_REDUCE_SCATTER:
+		for (uint64_t k = start_of(rows, r); k < start_of(rows, r + 1); k++)
+			want(r, reduced(job.size, k));
+		return;
+	case COLL_SCAN:
+	case COLL_EXSCAN:
+		for (uint64_t k = 0; k < rows; k++)
+			want(r, reduced(r + (job.kind == COLL_SCAN), k));
+		return;
+	case COLL_BROADCAST:
+		append(r, job.root, 0, job.rows[job.root]);
+		return;
+	case COLL_SCATTER:
+		append(r, job.root, start_of(job.rows[job.root], r),
+		       start_of(job.rows[job.root], r + 1));
+		return;
+	case COLL_GATHER:
+	case COLL_ALLGATHER:
+		for (int i = 0; i < job.size; i++)
+			append(r, i, 0, job.rows[i]);
+		return;
+	case COLL_ALLTOALL:
+		for (int i = 0; i < job.size; i++)
+			append(r, i, part_start(job.rows[i], r), part_start(job.rows[i], r + 1));
+		return;
+	default:
+		return;
+	}
+}
+
+static void expect(void)
+{
+	uint64_t most = 0;
+	for (int r = 0; r < job.size; r++)
+		most += job.rows[r];
+	for (int r = 0; r < job.size; r++) {
+		bool writes =
+		        job.kind != COLL_BARRIER &&
+		        ((job.kind != COLL_REDUCE && job.kind != COLL_GATHER) || r == job.root);
+		if (!writes)
+			continue;
+		job.want[r] = world_alloc((most + 1) * sizeof(int64_t));
+		expect_of(r);
+	}
+}
+
+/* ---- files ---- */
+
+static void encode(int64_t v, uint8_t *out)
+{
+	float f = (float)v;
+	double d = (double)v;
+	if (job.type == F32)
+		memcpy(out, &f, sizeof f);
+	else if (job.type == F64)
+		memcpy(out, &d, sizeof d);
+	else
+		memcpy(out, &v, types[job.type].size); /* little-endian */
+}
+
+static size_t write_values(const int64_t *v, uint64_t n, uint8_t *out)
+{
+	size_t size = types[job.type].size;
+	for (uint64_t i = 0; i < n; i++)
+		encode(v[i], out + i * size);
+	return n * size;
+}
+
+static void write_file(const char *path, const void *data, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, data, n) != (ssize_t)n || close(fd) < 0) {
+		perror(path);
+		exit(2);
+	}
+}
+
+static void write_input(int r, int i)
+{
+	size_t n = job.rows[r] * types[job.type].size;
+	uint8_t *file = world_alloc(128 + n);
+	char path[32];
+	memcpy(file, "\x93NUMPY\x01\x00\x76\x00", 10);
+	int len = snprintf((char *)file + 10, 118,
+	                   "{'descr': '%s', 'fortran_order': False, 'shape': (%llu,), }",
+	                   types[job.type].descr, (unsigned long long)job.rows[r]);
+	memset(file + 10 + len, ' ', (size_t)(117 - len));
+	file[127] = '\n';
+	write_values(job.in[r][i], job.rows[r], file + 128);
+	snprintf(path, sizeof path, "r%d/in%d.npy", r, i);
+	write_file(path, file, 128 + n);
+}
+
+/* Remove all files of rank @r; how many names were there besides the inputs and the output? */
+static int clear_folder(int r)
+{
+	char path[400];
+	int strange = 0;
+	snprintf(path, sizeof path, "r%d", r);
+	mkdir(path, 0700);
+	DIR *d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		strange += strncmp(e->d_name, "in", 2) != 0 && strcmp(e->d_name, "out.npy") != 0;
+		snprintf(path, sizeof path, "r%d/%s", r, e->d_name);
+		unlink(path);
+	}
+	if (d)
+		closedir(d);
+	return strange;
+}
+
+static void write_files(void)
+{
+	char path[32], text[512] = "";
+	for (int r = 0; r < job.size; r++) {
+		clear_folder(r);
+		for (int i = 0; has_input(r) && job.kind != COLL_BARRIER && i < job.ninputs[r]; i++)
+			write_input(r, i);
+		snprintf(path, sizeof path, "r%d/out.npy", r);
+		job.had_old[r] = chance(500);
+		if (job.had_old[r])
+			write_file(path, OLD, strlen(OLD));
+		size_t at_ = strlen(text);
+		snprintf(text + at_, sizeof text - at_, "h%d%s\n", job.hosts[r], r ? "" : ":7766");
+	}
+	write_file("hosts", text, strlen(text));
+	write_file("secret", SECRET, strlen(SECRET));
+}
+
+enum found { FOUND_OLD, FOUND_NEW, FOUND_WRONG };
+
+static enum found look_at_output(int r)
+{
+	char path[32], shape[64], descr[32];
+	snprintf(path, sizeof path, "r%d/out.npy", r);
+	FILE *f = fopen(path, "r");
+	if (!f)
+		return job.had_old[r] ? FOUND_WRONG : FOUND_OLD;
+	size_t n = job.want[r] ? job.nwant[r] * types[job.type].size : 0, cap = n + 4096;
+	uint8_t *file = world_alloc(cap + 1), *data = world_alloc(n + 1);
+	size_t got = fread(file, 1, cap, f);
+	fclose(f);
+	if (job.had_old[r] && got == strlen(OLD) && memcmp(file, OLD, got) == 0)
+		return FOUND_OLD;
+	if (!job.want[r] || got < 10 + n || memcmp(file, "\x93NUMPY", 6) != 0)
+		return FOUND_WRONG;
+	size_t header = 10 + (size_t)file[8] + 256 * (size_t)file[9];
+	snprintf(shape, sizeof shape, "(%llu,)", (unsigned long long)job.nwant[r]);
+	snprintf(descr, sizeof descr, "'%s'", types[job.type].descr);
+	if (got != header + n)
+		return FOUND_WRONG;
+	write_values(job.want[r], job.nwant[r], data);
+	if (memcmp(file + header, data, n) != 0)
+		return FOUND_WRONG;
+	file[header] = '\0';
+	return strstr((char *)file + 10, shape) && strstr((char *)file + 10, descr) ? FOUND_NEW
+	                                                                            : FOUND_WRONG;
+}
+
+/* ---- command lines ---- */
+
+static void arg(struct proc *p, const char *fmt, ...)
+{
+	va_list ap;
+	if (p->argc == ARGS_MOST)
+		abort();
+	va_start(ap, fmt);
+	if (vasprintf(&p->argv[p->argc++], fmt, ap) < 0)
+		abort();
+	va_end(ap);
+}
+
+static void counts_arg(struct proc *p)
+{
+	char text[256] = "";
+	for (int r = 0; r < job.size; r++) {
+		size_t at_ = strlen(text);
+		snprintf(text + at_, sizeof text - at_, "%s%llu", r ? "," : "",
+		         (unsigned long long)job.parts[r]);
+	}
+	arg(p, "--counts");
+	arg(p, "%s", text);
+}
+
+static struct proc *make_proc(int r)
+{
+	struct proc *p = proc_new(r, job.hosts[r]);
+	arg(p, "collctl");
+	arg(p, "%s", coll_name(job.kind));
+	arg(p, "-n%d", job.size);
+	if (job.automatic)
+		arg(p, "-rauto");
+	else
+		arg(p, "-r%d", r);
+	if (job.store)
+		arg(p, "-Rhttp://10.0.0.%d:8500", STORE_HOST + 1);
+	else
+		arg(p, "-Hhosts");
+	arg(p, job.tls ? "--secret-file=secret" : "--insecure");
+	if (tracing)
+		arg(p, "-vv");
+	arg(p, "--timeout=%lldms", (long long)(job.timeout / MS));
+	arg(p, "--join-timeout=%lldms", (long long)(job.join_timeout / MS));
+	if (strcmp(job.algorithm, "auto") != 0)
+		arg(p, "--algorithm=%s", job.algorithm);
+	if (job.kind == COLL_BARRIER)
+		return p;
+	if (rooted())
+		arg(p, "--root=%d", job.root);
+	if (reduces())
+		arg(p, "--op=%s", op_names[job.op]);
+	if (job.streams)
+		arg(p, "--streams=%d", job.streams);
+	if (!job.sync)
+		arg(p, "--no-sync");
+	if (job.counts)
+		counts_arg(p);
+	arg(p, "-or%d/out.npy", r);
+	for (int i = 0; has_input(r) && i < job.ninputs[r]; i++)
+		arg(p, "r%d/in%d.npy", r, i);
+	return p;
+}
+
+/* ---- faults ---- */
+
+static bool has(enum fault f)
+{
+	return job.faults >> f & 1;
+}
+
+static void strikes(enum fault f)
+{
+	job.struck |= 1u << f;
+}
+
+static int64_t some_time(void)
+{
+	return now + rng_scale(&job.rng, 100 * US, 3 * SEC);
+}
+
+static int random_host(void)
+{
+	return job.hosts[below((uint64_t)job.size)];
+}
+
+static struct proc *random_proc(void)
+{
+	return job.procs[below((uint64_t)job.size)];
+}
+
+/* Faults end with the job: the deadline of all is some time after the last of them. */
+static void extend(int64_t until)
+{
+	int64_t least = until + job.join_timeout + 8 * job.timeout + 60 * SEC;
+	if (job.deadline < least)
+		job.deadline = least;
+}
+
+static void block(void *a, uint64_t b)
+{
+	(void)a;
+	strikes(b >> 8 ? CUT : PARTITION);
+	link_block((int)(b / 16 % 16), (int)(b % 16));
+}
+
+static void release(void *a, uint64_t b)
+{
+	(void)a;
+	link_release((int)(b / 16), (int)(b % 16));
+}
+
+/* Stop one direction of a link at a time of its own; @ns 0: for ever. */
+static void stop_link(enum fault f, int from, int to, int64_t begin, int64_t ns)
+{
+	uint64_t link = (uint64_t)from * 16 + (uint64_t)to;
+	at(begin, block, NULL, link | (uint64_t)(f == CUT) << 8);
+	if (ns) {
+		at(begin + ns, release, NULL, link);
+		extend(begin + ns);
+	}
+}
+
+/* @most 0: for ever. All links of a host, or one, or several; each stopped and released at times of
+ * its own. */
+static void partition(enum fault f, int64_t most)
+{
+	int host = random_host(), other = chance(200) && job.store ? STORE_HOST : random_host();
+	bool all = chance(400), both = chance(600);
+	int64_t begin = some_time();
+	for (int r = 0; r < HOSTS_MOST; r++) {
+		if (r == host || (!all && r != other && !chance(200)))
+			continue;
+		int64_t spread = rng_scale(&job.rng, 0, most ? most / 2 : SEC);
+		int64_t ns = most ? 1 + rng_range(&job.rng, 0, most / 2) : 0;
+		bool out = both || chance(500), in = both || !out;
+		if (out)
+			stop_link(f, host, r, begin + (int64_t)below((uint64_t)spread + 1), ns);
+		if (in)
+			stop_link(f, r, host, begin + (int64_t)below((uint64_t)spread + 1), ns);
+	}
+}
+
+static void pause_proc(void *a, uint64_t ns)
+{
+	strikes((int64_t)ns > job.timeout / 4 ? LONG_PAUSE : PAUSE);
+	proc_pause(a, now + (int64_t)ns);
+}
+
+static void pause_at(struct proc *p, int64_t when, int64_t ns)
+{
+	at(when, pause_proc, p, (uint64_t)ns);
+	extend(when + ns);
+}
+
+static void reset(void *a, uint64_t b)
+{
+	(void)a;
+	if (net_connections() && net_reset((int)(b % (uint64_t)net_connections())))
+		strikes(RESET);
+}
+
+static void scan(void *a, uint64_t b)
+{
+	(void)a;
+	net_scan((int)(b >> 1), b & 1);
+}
+
+static void send_signal(void *a, uint64_t sig)
+{
+	struct proc *p = a;
+	if (p->state == PROC_RUNS)
+		strikes(SIGNALS);
+	proc_signal(p, (int)sig);
+}
+
+static void host_dies(void *a, uint64_t host)
+{
+	(void)a;
+	strikes(HOST_DIES);
+	net_host_dies((int)host);
+	for (int i = 0; i < nprocs; i++)
+		if (procs[i].host == (int)host && procs[i].state == PROC_NEW)
+			procs[i].state = PROC_KILLED;
+		else if (procs[i].host == (int)host)
+			proc_kill(&procs[i], 128 + SIGKILL);
+}
+
+static void set_latencies(void)
+{
+	int64_t scale = rng_scale(&job.rng, 50 * US, 40 * MS);
+	unsigned tail = chance(400) ? (unsigned)below(30) : 0;
+	for (int i = 0; i < HOSTS_MOST; i++)
+		for (int k = 0; k < HOSTS_MOST; k++) {
+			if (i == k)
+				continue;
+			links[i][k].least = rng_scale(&job.rng, 10 * US, scale);
+			links[i][k].most = links[i][k].least + rng_scale(&job.rng, 10 * US, scale);
+			links[i][k].tail = tail;
+		}
+}
+
+/* When the first coordinator has written its record it is killed; then the ranks come. */
+static void wait_for_record(void *a, uint64_t tries)
+{
+	if (!store_puts && tries) {
+		at(now + MS, wait_for_record, a, tries - 1);
+		return;
+	}
+	proc_kill(job.first, 128 + SIGKILL);
+	for (int r = 0; r < job.size; r++) {
+		job.procs[r]->started = now + job.procs[r]->started;
+		proc_start(job.procs[r]);
+	}
+}
+
+static void start_ranks(void)
+{
+	int64_t spread = rng_scale(&job.rng, 10 * US, 300 * MS);
+	int late = has(LATE) ? (int)below((uint64_t)job.size) : -1;
+	for (int r = 0; r < job.size; r++) {
+		int64_t delay = rng_range(&job.rng, 0, spread);
+		if (r == late)
+			delay += rng_range(&job.rng, 0, job.join_timeout / 4);
+		job.procs[r]->started = delay;
+	}
+	if (job.first) {
+		proc_start(job.first);
+		at(now + MS, wait_for_record, NULL, 5000);
+		return;
+	}
+	for (int r = 0; r < job.size; r++) {
+		struct proc *p = job.procs[r];
+		if (has(MISSING) && r == late) {
+			proc_kill(p, 128 + SIGKILL);
+			continue;
+		}
+		p->started += now;
+		proc_start(p);
+	}
+}
+
+static void plant_record(void)
+{
+	static const int ports[] = {22, 4242, 8080};
+	char record[200];
+	int host = chance(500) ? STRANGER_HOST : random_host();
+	int port = ports[below(3)];
+	if (chance(700))
+		net_stranger(port, (enum stranger)(1 + below(3)));
+	snprintf(record, sizeof record, "{\"v\":1,\"addr\":\"10.0.0.%d:%d\",\"nonce\":\"%032d\"}",
+	         host + 1, port, 7);
+	store_plant("collctl/default", record);
+}
+
+static void set_disk(struct proc *p)
+{
+	static const int errors[] = {ENOSPC, EIO, EDQUOT};
+	if (chance(300)) {
+		p->disk.room = below(30000);
+	} else if (chance(150)) {
+		p->disk.read_fails_at = 1 + below(4);
+	} else {
+		p->disk.fail_at = 1 + below(14);
+		p->disk.fail_errno = errors[below(3)];
+		p->disk.fail_on = chance(500);
+	}
+}
+
+static void set_store_faults(void)
+{
+	struct store_conf *s = &store_faults;
+	s->errors = chance(400) ? (unsigned)below(800) : 0;
+	s->refuses = chance(400) ? (unsigned)below(800) : 0;
+	s->breaks = chance(400) ? (unsigned)below(500) : 0;
+	s->loses = !job.bounded && chance(300) ? (unsigned)below(300) : 0;
+	s->drops = !job.bounded && chance(300) ? (unsigned)below(300) : 0;
+	s->slow = chance(400) ? rng_scale(&job.rng, MS, SEC) : 0;
+	/* Ranks without numbers could each take the place of the coordinator that it forgets. */
+	s->forgets = !(job.bounded && job.automatic) && chance(400) ? (unsigned)below(100) : 0;
+	s->forgets_puts = s->forgets ? (unsigned)below(1000) : 0;
+	s->lies = has(STORE_LIES) ? (unsigned)below(500) : 0;
+	s->heals = job.bounded ? now + rng_scale(&job.rng, 10 * MS, 4 * SEC) : NEVER;
+}
+
+/* What must not hurt. */
+static void set_bounded_faults(void)
+{
+	int64_t most = job.timeout / 4; /* that a rank or a link stands still */
+	if (job.store && !job.tls && most > 4 * SEC)
+		most = 4 * SEC; /* see permitted(): no dial is given up */
+	if (has(LATENCY))
+		set_latencies();
+	if (has(SMALL_BUFFERS)) {
+		/* The answer to an opening always fits the buffer of a new connection. */
+		net.send_most = (size_t)rng_scale(&job.rng, job.tls ? 1000 : 100, 8192);
+		net.receive_most = (size_t)rng_scale(&job.rng, job.tls ? 1000 : 100, 8192);
+	}
+	if (has(SHORT_IO))
+		net.short_io = 1 + (unsigned)below(700);
+	for (uint64_t n = has(PAUSE) ? 1 + below(2) : 0; n; n--)
+		pause_at(random_proc(), some_time(), rng_scale(&job.rng, MS, most));
+	if (has(PARTITION))
+		partition(PARTITION, most);
+	if (has(SLOW_DISK)) {
+		struct proc *p = random_proc();
+		p->disk.slow = rng_scale(&job.rng, 10 * US, 30 * MS);
+		p->disk.slow_sync = rng_scale(&job.rng, 10 * US, most);
+	}
+	if (has(STORE_FAILS) || has(STORE_LIES))
+		set_store_faults();
+	if (has(STALE_RECORD))
+		plant_record();
+	if (has(REPLAY)) {
+		net.replays = true;
+		/* Without TLS who repeats the opening of a lane has the lane. */
+		net.replays_hellos_only = !job.tls;
+		net.replay_after = rng_scale(&job.rng, 10 * US, SEC);
+	}
+	for (uint64_t n = has(SCAN) ? 1 + below(5) : 0; n; n--)
+		at(some_time(), scan, NULL, below(1000));
+}
+
+/* What may make a job fail, but nothing wrong. */
+static void set_unbounded_faults(void)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGTERM};
+	for (uint64_t n = has(CRASH) ? 1 + below(2) : 0; n; n--)
+		random_proc()->kill_at = 1 + (chance(300) ? below(3000) : below(900));
+	if (has(HOST_DIES))
+		at(some_time(), host_dies, NULL, (uint64_t)random_host());
+	for (uint64_t n = has(RESET) ? 1 + below(3) : 0; n; n--)
+		at(some_time(), reset, NULL, below(1000));
+	if (has(CUT))
+		partition(CUT, chance(500) ? 0 : 3 * job.timeout);
+	if (has(LONG_PAUSE))
+		pause_at(random_proc(), some_time(),
+		         rng_scale(&job.rng, job.timeout / 2, 100 * SEC));
+	if (has(DISK_FAILS))
+		set_disk(random_proc());
+	for (uint64_t n = has(SIGNALS) ? 1 + below(2) : 0; n; n--)
+		at(some_time(), send_signal, random_proc(), (uint64_t)signals[below(4)]);
+	if (has(FLIPS))
+		net.flips = 1000 + (unsigned)below(100000);
+	if (has(TWICE)) {
+		struct proc *p = make_proc((int)below((uint64_t)job.size));
+		p->started = some_time();
+		proc_start(p);
+	}
+}
+
+static void draw_faults(void)
+{
+	int n = job.bounded ? CRASH : FAULTS;
+	for (uint64_t i = below(4); i; i--)
+		job.faults |= 1u << below((uint64_t)n);
+	if (!job.bounded && job.faults >> CRASH == 0)
+		job.faults |= 1u << (CRASH + below(FAULTS - CRASH));
+	unsigned for_stores = BIT(STORE_FAILS) | BIT(STORE_LIES) | BIT(STALE_RECORD) | BIT(RESTART);
+	if (job.faults & for_stores)
+		job.store = true;
+	if (has(STALE_RECORD) && has(RESTART))
+		job.faults &= ~(BIT(RESTART));
+	/* A record without a MAC is no record of a job with TLS, and nobody else's either: rank 0
+	 * waits for it to go. */
+	if (has(STALE_RECORD))
+		job.tls = false;
+	if (has(MISSING))
+		job.faults |= BIT(LATE);
+}
+
+static void draw_setting(void)
+{
+	job.tls = chance(150);
+	job.store = chance(600);
+	job.bounded = chance(450);
+	draw_faults();
+	job.automatic = job.store && !rooted() && !has(RESTART) && !has(TWICE) &&
+	                !(has(REPLAY) && !job.tls) && chance(250);
+	for (int r = 0; r < job.size; r++)
+		job.hosts[r] = job.store && r && chance(250) ? job.hosts[r - 1] : r;
+	job.timeout = (4 + (int64_t)below(20)) * SEC;
+	job.join_timeout = (30 + (int64_t)below(60)) * SEC;
+	if (!job.bounded) {
+		job.timeout = rng_scale(&job.rng, 500 * MS, 10 * SEC);
+		job.join_timeout = rng_scale(&job.rng, SEC, 30 * SEC);
+	}
+}
+
+/* ---- judging ---- */
+
+/* No other process was started as this rank. */
+static bool is_alone(int r)
+{
+	for (int i = 0; i < nprocs; i++)
+		if (&procs[i] != job.procs[r] && procs[i].rank == r)
+			return false;
+	return true;
+}
+
+/* Which faults have happened? Those of a kind that goes on all the time have, if drawn. */
+static void find_struck(void)
+{
+	static const enum fault steady[] = {LATENCY,      SMALL_BUFFERS, SHORT_IO, SLOW_DISK,
+	                                    STALE_RECORD, RESTART,       LATE,     REPLAY,
+	                                    SCAN,         MISSING};
+	for (size_t i = 0; i < sizeof steady / sizeof steady[0]; i++)
+		job.struck |= job.faults & 1u << steady[i];
+	if (store_faults.struck)
+		job.struck |= job.faults & (BIT(STORE_FAILS) | BIT(STORE_LIES));
+	if (net.struck)
+		strikes(FLIPS);
+	for (int i = 0; i < nprocs; i++) {
+		const struct proc *p = &procs[i];
+		if (p->kill_at && p->steps >= p->kill_at)
+			strikes(CRASH);
+		if (p->disk.struck)
+			strikes(DISK_FAILS);
+		if (has(TWICE) && !is_alone(p->rank) && p->started <= now)
+			strikes(TWICE);
+	}
+}
+
+static bool struck(unsigned faults)
+{
+	return job.struck & faults;
+}
+
+/* Did a rank that dialled again end because its seat was taken? */
+static bool has_lost_seat(void)
+{
+	for (int i = 0; i < nprocs; i++)
+		if (procs[i].code == 7 && procs[i].redialled)
+			return true;
+	return false;
+}
+
+/* Does a fault that happened explain the exit code of @p? */
+static bool permitted(const struct proc *p)
+{
+	int c = p->code;
+	switch (c) {
+	case 0:
+		return true;
+	case 5:
+		/* Pauses may be longer than a short time to join. */
+		return struck(LOSSES | BIT(STORE_FAILS) | BIT(STALE_RECORD) | BIT(PAUSE) |
+		              BIT(PARTITION));
+	case 8:
+		/* Who waits for the last rank may be lost at the end of its own time to join. A
+		 * rank whose seat is taken, as it dialled again, is lost to the others. */
+		return struck((LOSSES & ~(BIT(MISSING) | BIT(TWICE))) | BIT(LATE)) ||
+		       has_lost_seat();
+	case 9:
+		/* An answer to an opening that is written short ends the connection; in a short
+		 * timeout all dials may have that end. Who joined a coordinator that came late
+		 * gives it up at the end of its own time to join. A length that was flipped makes
+		 * its reader wait. */
+		return struck(BIT(CUT) | BIT(LONG_PAUSE) | BIT(HOST_DIES) | BIT(SHORT_IO) |
+		              BIT(LATE) | BIT(FLIPS));
+	case 3:
+	case 4:
+		return struck(BIT(DISK_FAILS));
+	case 6:
+		return struck(BIT(FLIPS) | BIT(STORE_LIES));
+	case 10:
+		return struck(BIT(FLIPS));
+	case 7: /* for a rank whose seat is taken */
+		return p->redialled || !is_alone(p->rank);
+	case 128 + SIGTERM:
+	case 128 + SIGINT:
+	case 128 + SIGHUP:
+		return struck(BIT(SIGNALS));
+	default:
+		return false;
+	}
+}
+
+static void complain(struct verdict *v, const char *fmt, ...)
+{
+	size_t len = strlen(v->text);
+	va_list ap;
+	v->ok = false;
+	va_start(ap, fmt);
+	vsnprintf(v->text + len, sizeof v->text - len, fmt, ap);
+	va_end(ap);
+	len = strlen(v->text);
+	snprintf(v->text + len, sizeof v->text - len, "\n");
+}
+
+static const char *said(const struct proc *p)
+{
+	return p->said.text;
+}
+
+static void judge_rank(struct verdict *v, int r, enum found found)
+{
+	const struct proc *p = job.procs[r];
+	bool killed = p->state == PROC_KILLED;
+	if (found == FOUND_WRONG)
+		complain(v, "rank %d: its output is neither the old one nor the right one", r);
+	if (!killed && p->code == 0 && job.want[r] && found != FOUND_NEW)
+		complain(v, "rank %d: ended with 0 without its new output", r);
+	/* Where a rank could not name its output, the others have theirs, and name that rank. */
+	if (!killed && p->code != 0 && found == FOUND_NEW && p->code != 4 &&
+	    !strstr(said(p), "after the verdict") && !has(DISK_FAILS) && is_alone(r))
+		complain(v, "rank %d: ended with %d, has its new output and does not say so", r,
+		         p->code);
+	if (job.bounded && p->code != 0)
+		complain(v, "rank %d: ended with %d where all faults were bounded", r, p->code);
+	if (!job.bounded && !killed && !permitted(p))
+		complain(v, "rank %d: ended with %d, which no fault of this job explains", r,
+		         p->code);
+}
+
+/* The rank that @p names in its last message, -1: none. */
+static int culprit(const struct proc *p)
+{
+	int rank = -1;
+	for (const char *line = said(p); line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, "collctl: ", 9) == 0 &&
+		    sscanf(line, "collctl: rank %d", &rank) != 1)
+			rank = -1;
+	}
+	return rank;
+}
+
+/* Who was not ended by a signal, and whose failure is that of the job: not who never joined because
+ * the store failed it, or its seat was taken, nor who can't know the missing rank's number. */
+static bool must_agree(const struct proc *p)
+{
+	bool unsure = job.automatic || struck(BIT(STORE_FAILS) | BIT(STALE_RECORD));
+	bool alone = p->code == 7 || (p->code == 5 && unsure);
+	return p->state == PROC_ENDED && p->code < 128 && !alone;
+}
+
+/* May a rank have been out of contact with the others, have read other bytes, or failed, too? Where
+ * a rank came late, those who waited for it may also give the coordinator up before its own time to
+ * join ends, and it names one of them. */
+static bool out_of_contact(void)
+{
+	const unsigned harmless = BIT(CRASH) | BIT(DISK_FAILS) | BIT(SIGNALS) | BIT(MISSING);
+	const unsigned failures = job.struck & (harmless & ~BIT(MISSING));
+	bool several = failures & (failures - 1); /* who fails itself names itself */
+	return several || struck(LOSSES & ~harmless) || struck(BIT(PAUSE) | BIT(PARTITION)) ||
+	       (struck(BIT(LATE)) && !struck(BIT(MISSING)));
+}
+
+/* All surviving ranks name one culprit, with one code; but who had not joined when the others lost
+ * a rank ends with 5. */
+static void judge_agreement(struct verdict *v)
+{
+	int first = -1;
+	for (int r = 0; r < job.size; r++) {
+		const struct proc *p = job.procs[r];
+		if (!must_agree(p))
+			continue;
+		first = first < 0 ? r : first;
+		const struct proc *q = job.procs[first];
+		bool codes = p->code == q->code || p->code == 5 || q->code == 5;
+		if (!codes || culprit(p) != culprit(q))
+			complain(
+			        v,
+			        "rank %d: ended with %d and names %d, but rank %d with %d names %d",
+			        first, q->code, culprit(q), r, p->code, culprit(p));
+	}
+}
+
+static void judge(struct verdict *v)
+{
+	enum found found[RANKS_MOST];
+	bool zero = false, named = false;
+	int64_t first_name = NEVER;
+	find_struck();
+	for (int i = 0; i < nprocs; i++) {
+		zero |= procs[i].state == PROC_ENDED && procs[i].code == 0;
+		if (procs[i].named_at && procs[i].named_at < first_name)
+			first_name = procs[i].named_at;
+	}
+	v->succeeded = true;
+	for (int r = 0; r < job.size; r++) {
+		found[r] = look_at_output(r);
+		named |= found[r] == FOUND_NEW;
+		v->succeeded &= job.procs[r]->code == 0;
+		judge_rank(v, r, found[r]);
+	}
+	for (int r = 0; r < job.size && job.kind != COLL_BARRIER; r++) {
+		const struct proc *p = job.procs[r];
+		if (zero && job.want[r] && found[r] != FOUND_NEW)
+			complain(v, "rank %d: has the old output where another rank ended with 0",
+			         r);
+		if (named && job.want[r] && !p->sealed && is_alone(r))
+			complain(v,
+			         "rank %d: never finished its output, but another rank's has "
+			         "replaced the old one",
+			         r);
+	}
+	bool verdict = zero || named;
+	for (int r = 0; r < job.size; r++)
+		verdict |= strstr(said(job.procs[r]), "the verdict") != NULL;
+	if (!verdict && !out_of_contact())
+		judge_agreement(v);
+	for (int r = 0; r < job.size; r++) {
+		bool survived = true;
+		for (int i = 0; i < nprocs; i++)
+			survived &= procs[i].rank != r || procs[i].state == PROC_ENDED;
+		int left = clear_folder(r);
+		if (survived && left)
+			complain(v, "rank %d: left %d temporary files", r, left);
+	}
+}
+
+static void describe(struct verdict *v)
+{
+	size_t at_ = 0;
+	char text[1200];
+	at_ += (size_t)snprintf(text, sizeof text,
+	                        "  %s regime, faults:", job.bounded ? "bounded" : "unbounded");
+	for (int i = 0; i < FAULTS; i++)
+		if (job.faults >> i & 1)
+			at_ += (size_t)snprintf(text + at_, sizeof text - at_, " %s%s", names[i],
+			                        job.struck >> i & 1 ? "" : " (none struck)");
+	complain(v, "%s", text);
+	for (int i = 0; i < nprocs; i++) {
+		static const char *const states[] = {"did not start", "did not end", "ended",
+		                                     "killed"};
+		const struct proc *p = &procs[i];
+		at_ = (size_t)snprintf(text, sizeof text, "  %d: %s %d at %.3f s:", i,
+		                       states[p->state], p->code,
+		                       (double)(p->ended ? p->ended - 1000 * SEC : -SEC) / 1e9);
+		for (int k = 1; k < p->argc && at_ < sizeof text; k++)
+			at_ += (size_t)snprintf(text + at_, sizeof text - at_, " %s", p->argv[k]);
+		complain(v, "%s", text);
+		if (*said(p))
+			complain(v, "     %.300s", said(p));
+	}
+}
+
+void job_simulate(uint64_t seed, struct verdict *v)
+{
+	memset(v, 0, sizeof *v);
+	v->ok = true;
+	sched_begin();
+	memset(&job, 0, sizeof job);
+	job.rng.s = seed * 0x9e3779b97f4a7c15u + 1;
+	sched_rng.s = rng_next(&job.rng);
+	net_rng.s = rng_next(&job.rng);
+	product_rng.s = rng_next(&job.rng);
+	net_begin();
+	store_begin();
+	draw_work();
+	draw_setting();
+	expect();
+	write_files();
+	int64_t began = now;
+	extend(now);
+	if (has(RESTART))
+		job.first = make_proc(0);
+	for (int r = 0; r < job.size; r++)
+		job.procs[r] = make_proc(r);
+	set_bounded_faults();
+	if (!job.bounded)
+		set_unbounded_faults();
+	start_ranks();
+	bool ended = sched_run(&job.deadline, SWITCHES_MOST);
+	if (!ended)
+		complain(v, "%s",
+		         switches >= SWITCHES_MOST ? "goes round in circles" : "a rank hangs");
+	else
+		judge(v);
+	bool ok = v->ok;
+	if (!ok || tracing)
+		describe(v);
+	for (int i = 0; i < nprocs; i++)
+		proc_kill(&procs[i], 128 + SIGKILL);
+	v->ok = ok;
+	v->bounded = job.bounded;
+	v->faults = job.faults;
+	v->trace = trace;
+	v->switches = switches;
+	v->virtual_ns = now - began;
+	store_end();
+	world_free_all();
+}

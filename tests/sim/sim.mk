@@ -1,0 +1,31 @@
+# The simulation of whole jobs: the command's objects and all libraries, with the calls of libc that
+# wrap.h lists answered by tests/sim.
+
+.PHONY: sim
+SIM_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/sim/*.c))
+SIM_WRAPS := $(shell sed -n 's/^WRAP.[^,]*, \([a-z0-9_]*\),.*/-Wl,--wrap=\1/p' tests/sim/wrap.h)
+
+# The product as one object, with its variables in sections of their own: each process has a copy.
+SIM_PRODUCT = $(filter-out $(BUILD)/cmd/main.o,$(OBJ_cmd)) $(foreach l,$(LAYERS),$(patsubst %.c,$(BUILD)/%.o,$(wildcard $(l)/*.c)))
+$(BUILD)/sim/product.o: $(SIM_PRODUCT)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)ld -r -o $@ $^
+	$(Q)objcopy --rename-section .data=product_data --rename-section .bss=product_bss $@
+
+$(BUILD)/sim/sim: $(SIM_OBJECTS) $(BUILD)/sim/product.o tests/sim/wrap.h
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(SIM_WRAPS) -o $@ $(SIM_OBJECTS) $(BUILD)/sim/product.o $(ALL_LDLIBS)
+sim: $(BUILD)/sim/sim
+
+# The simulation with a bug in the product, to see that it is found: bugs/NAME.patch is applied to a copy.
+.PHONY: sim-bugs
+SIM_BUGS = $(patsubst tests/sim/bugs/%.patch,$(BUILD)/sim/bugs/%/sim,$(wildcard tests/sim/bugs/*.patch))
+$(BUILD)/sim/bugs/%/sim: tests/sim/bugs/%.patch $(BUILD)/sim/sim
+	@rm -rf $(@D); mkdir -p $(@D)
+	$(call say,BUG,$*)set -e; file=$$(sed -n 's,^+++ b/,,p' $<); \
+	cp $$file $(@D)/patched.c; patch -s $(@D)/patched.c $<; \
+	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -c -o $(@D)/patched.o $(@D)/patched.c; \
+	ld -r -o $(@D)/product.o $(@D)/patched.o $$(printf '%s\n' $(SIM_PRODUCT) | grep -vx "$(BUILD)/$${file%.c}.o"); \
+	objcopy --rename-section .data=product_data --rename-section .bss=product_bss $(@D)/product.o; \
+	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(SIM_WRAPS) -o $@ $(SIM_OBJECTS) $(@D)/product.o $(ALL_LDLIBS)
+sim-bugs: $(SIM_BUGS)

@@ -1,0 +1,407 @@
+/* What ranks tell of their arrays: out and in again, cut at every byte, and what is impossible. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/coll/agree_wire.h"
+#include "lib/coll/file_list.h"
+
+static const struct format zero = {.number = 0}, unknown = {.number = 99};
+
+#define SIZE 3
+
+static struct array_info matrix(uint64_t rows, uint64_t columns)
+{
+	struct array_info info = {
+	        .format = &format_npy, .dtype = DTYPE_F32, .ndim = 2, .shape = {rows, columns}};
+	assert_int_equal(array_count(&info), 0);
+	return info;
+}
+
+/* The getter on all of @v, with nothing left. */
+static int get_array(struct view v, int size, struct array_info *info, uint64_t *counts, bool *even,
+                     struct err *err)
+{
+	uint64_t *got;
+	int ret = wire_get_array(&v, size, info, &got, err) < 0 ? -1 : wire_end(&v, err);
+	*even = got == NULL;
+	if (got)
+		memcpy(counts, got, (size_t)size * sizeof *got);
+	free(got);
+	return ret;
+}
+
+static int get_rows(struct view v, int size, uint64_t *rows, struct err *err)
+{
+	uint64_t *got;
+	int ret = wire_get_rows(&v, size, &got, err) < 0 ? -1 : wire_end(&v, err);
+	if (got)
+		memcpy(rows, got, (size_t)size * sizeof *got);
+	free(got);
+	return ret;
+}
+
+/* Encode, decode: what comes back in *info, *counts, *even; the decoder's result. */
+static int there_and_back(const struct array_info *said, const uint64_t *cut, int size,
+                          struct array_info *info, uint64_t *counts, bool *even)
+{
+	struct err err = {0};
+	struct buf b;
+	buf_init(&b, 1u << 20);
+	wire_put_array(&b, said, cut, size);
+	assert_false(b.failed);
+	int ret = get_array(view_of(b.data, b.len), SIZE, info, counts, even, &err);
+	assert_int_equal(err.code, ret ? ERR_INTEGRITY : 0);
+	buf_release(&b);
+	return ret;
+}
+
+static void arrays_come_back(void **state)
+{
+	static const uint64_t cut[SIZE] = {5, 0, 2};
+	struct array_info said = matrix(7, 4), info;
+	uint64_t counts[SIZE];
+	bool even;
+	(void)state;
+	assert_int_equal(there_and_back(&said, NULL, SIZE, &info, counts, &even), 0);
+	assert_true(even && array_same(&said, &info) && info.format == &format_npy);
+	assert_int_equal(info.count, 28);
+	assert_int_equal(there_and_back(&said, cut, SIZE, &info, counts, &even), 0);
+	assert_false(even);
+	assert_memory_equal(counts, cut, sizeof cut);
+	said = (struct array_info){.format = &format_raw, .dtype = DTYPE_U8, .count = 1};
+	assert_int_equal(there_and_back(&said, NULL, SIZE, &info, counts, &even), 0);
+	assert_true(info.ndim == 0 && info.count == 1 && info.format == &format_raw);
+}
+
+static void what_can_t_be_is_refused(void **state)
+{
+	static const uint64_t cut[SIZE] = {5, 0, 2}, more[SIZE] = {5, 1, 2};
+	static const uint64_t huge[SIZE] = {INT64_MAX, INT64_MAX, 9};
+	struct array_info info, said = matrix(7, 4), bad[7];
+	struct err err = {0};
+	uint64_t counts[SIZE];
+	struct buf b;
+	bool even;
+	(void)state;
+	for (int i = 0; i < 7; i++)
+		bad[i] = said;
+	bad[0].format = &unknown;
+	bad[1].format = &format_safetensors;
+	bad[2].dtype = DTYPE_NONE;
+	bad[3].dtype = DTYPES;
+	bad[4].shape[0] = UINT64_MAX / 2;
+	bad[5].shape[1] = UINT64_MAX;
+	bad[6].ndim = 0;
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(
+		        there_and_back(&bad[i], i == 6 ? cut : NULL, SIZE, &info, counts, &even),
+		        -1);
+	/* More dimensions than there may be, all of them there. */
+	buf_init(&b, 1u << 10);
+	buf_put_u8(&b, format_npy.number);
+	buf_put_u8(&b, DTYPE_F32);
+	buf_put_u8(&b, ARRAY_MAX_DIMS + 1);
+	for (int i = 0; i <= ARRAY_MAX_DIMS; i++)
+		buf_put_u64(&b, 1);
+	buf_put_u32(&b, 0);
+	assert_int_equal(get_array(view_of(b.data, b.len), SIZE, &info, counts, &even, &err), -1);
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	buf_release(&b);
+	assert_int_equal(there_and_back(&said, more, SIZE, &info, counts, &even), -1);
+	assert_int_equal(there_and_back(&said, huge, SIZE, &info, counts, &even), -1);
+	assert_int_equal(there_and_back(&said, cut, SIZE - 1, &info, counts, &even), -1);
+}
+
+static void arrays_cut_anywhere(void **state)
+{
+	static const uint64_t cut[SIZE] = {5, 0, 2};
+	struct array_info said = matrix(7, 4), info;
+	uint64_t counts[SIZE];
+	bool even;
+	struct buf b;
+	(void)state;
+	buf_init(&b, 1u << 20);
+	wire_put_array(&b, &said, cut, SIZE);
+	for (size_t n = 0; n < b.len; n++) {
+		struct err err = {0};
+		uint8_t *part = malloc(n ? n : 1); /* its own, for a sanitizer to see the end */
+		assert_non_null(part);
+		memcpy(part, b.data, n);
+		assert_int_equal(get_array(view_of(part, n), SIZE, &info, counts, &even, &err), -1);
+		free(part);
+	}
+	struct err err = {0};
+	buf_put_u8(&b, 0);
+	assert_int_equal(get_array(view_of(b.data, b.len), SIZE, &info, counts, &even, &err), -1);
+	buf_release(&b);
+}
+
+static void rows_come_back(void **state)
+{
+	static const uint64_t rows[SIZE] = {0, INT64_MAX, 0}, many[SIZE] = {1, INT64_MAX, 0};
+	uint64_t back[SIZE];
+	struct err err = {0};
+	struct buf b;
+	(void)state;
+	buf_init(&b, 100);
+	wire_put_rows(&b, rows, SIZE);
+	assert_int_equal(get_rows(view_of(b.data, b.len), SIZE, back, &err), 0);
+	assert_memory_equal(back, rows, sizeof rows);
+	for (size_t n = 0; n <= b.len; n++) {
+		err_clear(&err);
+		int size = n == b.len ? SIZE - 1 : SIZE; /* too short; at last too long */
+		assert_int_equal(get_rows(view_of(b.data, n), size, back, &err), -1);
+		assert_int_equal(err.code, ERR_INTEGRITY);
+	}
+	buf_release(&b);
+	buf_init(&b, 100);
+	wire_put_rows(&b, many, SIZE);
+	err_clear(&err);
+	assert_int_equal(get_rows(view_of(b.data, b.len), SIZE, back, &err), -1);
+	buf_release(&b);
+}
+
+/* ---- files, weights ---- */
+
+static struct listed_file files[] = {
+        {.name = "model-1.safetensors", .bytes = 7, .mode = 0640, .mtime = -5},
+        {.name = "x.json", .mode = MODE_NONE}};
+static const struct file_list set = {
+        .format = &format_safetensors, .folder = true, .files = files, .nfiles = 2};
+
+static int get_list(const void *p, size_t n, struct file_list *out)
+{
+	struct err err = {0};
+	struct view v = view_of(p, n);
+	int ret = file_list_get(&v, out, &err);
+	if (ret == 0 && wire_end(&v, &err) < 0) {
+		file_list_release(out);
+		ret = -1;
+	}
+	assert_int_equal(err.code, ret ? ERR_INTEGRITY : 0);
+	return ret;
+}
+
+static int list_and_back(const struct file_list *t, struct file_list *out)
+{
+	struct buf b;
+	buf_init(&b, 4096);
+	file_list_put(&b, t);
+	int ret = get_list(b.data, b.len, out);
+	buf_release(&b);
+	return ret;
+}
+
+static void files_come_back(void **state)
+{
+	struct file_list out;
+	(void)state;
+	assert_int_equal(list_and_back(&set, &out), 0);
+	assert_true(out.format == &format_safetensors && out.folder && out.nfiles == 2);
+	assert_string_equal(out.files[0].name, files[0].name);
+	assert_string_equal(out.files[1].name, files[1].name);
+	assert_true(out.files[0].bytes == 7 && out.files[1].bytes == 0);
+	assert_true(out.files[0].mode == 0640 && out.files[0].mtime == -5);
+	assert_int_equal(out.files[1].mode, MODE_NONE);
+	file_list_release(&out);
+}
+
+static void files_cut_anywhere(void **state)
+{
+	struct file_list out;
+	struct buf b;
+	(void)state;
+	buf_init(&b, 4096);
+	file_list_put(&b, &set);
+	for (size_t n = 0; n < b.len; n++) {
+		uint8_t *part = malloc(n ? n : 1);
+		assert_non_null(part);
+		memcpy(part, b.data, n);
+		assert_int_equal(get_list(part, n, &out), -1);
+		free(part);
+	}
+	buf_release(&b);
+}
+
+static void names_stay_in_their_folder(void **state)
+{
+	static char *const bad[] = {"",  ".",     "..",   ".hidden", "a/b",
+	                            "/", "../up", "/etc", "x.json"}; /* the last: twice */
+	struct file_list out, t = set;
+	struct listed_file two[] = {files[1], files[1]};
+	(void)state;
+	t.files = two;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		two[0].name = bad[i];
+		assert_int_equal(list_and_back(&t, &out), -1);
+	}
+	two[0].name = "other";
+	assert_int_equal(list_and_back(&t, &out), 0);
+	file_list_release(&out);
+}
+
+/* Trees: names that stay below their folder, as they are, with what files and folders have. */
+static void trees_come_back(void **state)
+{
+	struct listed_file in[] = {{.name = ".a/b", .bytes = 3, .mode = 0755, .mtime = INT64_MIN},
+	                           {.name = ".a/bc\nd", .bytes = 0, .mode = 0, .mtime = INT64_MAX},
+	                           {.name = ".a/bc/x", .bytes = 1}};
+	struct listed_file folders[] = {{.name = "", .mode = 0700}, {.name = ".a", .mode = 0555}};
+	const struct file_list tree = {.format = &format_raw,
+	                               .folder = true,
+	                               .tree = true,
+	                               .files = in,
+	                               .nfiles = 3,
+	                               .folders = folders,
+	                               .nfolders = 2};
+	struct file_list out;
+	(void)state;
+	assert_int_equal(list_and_back(&tree, &out), 0);
+	assert_true(out.tree && out.folder && out.nfiles == 3 && out.nfolders == 2);
+	for (int i = 0; i < 3; i++) {
+		assert_string_equal(out.files[i].name, in[i].name);
+		assert_int_equal(out.files[i].mode, in[i].mode);
+		assert_true(out.files[i].mtime == in[i].mtime && out.files[i].bytes == in[i].bytes);
+	}
+	assert_string_equal(out.folders[0].name, "");
+	assert_int_equal(out.folders[1].mode, 0555);
+	file_list_release(&out);
+	struct file_list none = tree;
+	none.nfiles = 0;
+	assert_int_equal(list_and_back(&none, &out), 0);
+	file_list_release(&out);
+}
+
+static void trees_stay_below(void **state)
+{
+	static char *const bad[] = {
+	        "",     "/",    "/etc/x", ".",   "..",    "a/../b", "../b",
+	        "a/..", "a//b", "a/",     "./a", "a/./b", "x"}; /* the last: a folder's */
+	char long_name[300];
+	struct listed_file file = {.name = NULL}, folder = {.name = "x"};
+	struct file_list out, t = {.format = &format_raw,
+	                           .folder = true,
+	                           .tree = true,
+	                           .files = &file,
+	                           .nfiles = 1,
+	                           .folders = &folder,
+	                           .nfolders = 1};
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		file.name = bad[i];
+		assert_int_equal(list_and_back(&t, &out), -1);
+	}
+	memset(long_name, 'n', sizeof long_name);
+	long_name[sizeof long_name - 1] = '\0';
+	file.name = long_name;
+	assert_int_equal(list_and_back(&t, &out), -1);
+	file.name = "x/..y/...";
+	assert_int_equal(list_and_back(&t, &out), 0);
+	file_list_release(&out);
+	t.tree = false; /* folders of files that have none */
+	file.name = "y";
+	assert_int_equal(list_and_back(&t, &out), -1);
+}
+
+static void gathered_files_are_base_names(void **state)
+{
+	static char *const bad_names[] = {"", "..", "a/b", "/x"}, *bad_hosts[] = {"..", "a/b", "."};
+	struct listed_file file = {.name = ".log", .bytes = 5, .mode = 0600, .mtime = 1};
+	struct rank_files out, s = {.files = {.format = &format_raw,
+	                                      .folder = true,
+	                                      .tree = true,
+	                                      .files = &file,
+	                                      .nfiles = 1},
+	                            .host = "node7"};
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		struct err err = {0};
+		struct buf b;
+		file.name = i < 4 ? bad_names[i] : ".log";
+		if (i >= 4 && i < 7)
+			snprintf(s.host, sizeof s.host, "%s", bad_hosts[i - 4]);
+		else
+			strcpy(s.host, "node7");
+		buf_init(&b, 4096);
+		rank_files_put(&b, &s);
+		struct view v = view_of(b.data, b.len), w = v;
+		assert_int_equal(rank_files_get(&v, &out, 1, &err), i == 7 ? 0 : -1);
+		assert_int_equal(err.code, i == 7 ? 0 : ERR_INTEGRITY);
+		if (i == 7) {
+			assert_string_equal(out.host, "node7");
+			assert_string_equal(out.files.files[0].name, ".log");
+			rank_files_release(&out);
+			assert_int_equal(rank_files_get(&w, &out, 2, &err), -1);
+		}
+		buf_release(&b);
+	}
+}
+
+static void files_that_can_t_be(void **state)
+{
+	struct listed_file huge[] = {{.name = "a", .bytes = INT64_MAX}, {.name = "b", .bytes = 1}};
+	struct file_list out, t = set;
+	(void)state;
+	t.format = &zero;
+	assert_int_equal(list_and_back(&t, &out), -1);
+	t.format = &unknown;
+	assert_int_equal(list_and_back(&t, &out), -1);
+	t = set;
+	t.folder = false; /* two, to one name */
+	assert_int_equal(list_and_back(&t, &out), -1);
+	t = set;
+	t.nfiles = 0;
+	assert_int_equal(list_and_back(&t, &out), -1);
+	t = set;
+	t.files = huge;
+	assert_int_equal(list_and_back(&t, &out), -1);
+}
+
+static void weights_come_back(void **state)
+{
+	static const double bad[] = {-1, INFINITY, NAN};
+	struct err err = {0};
+	struct buf b;
+	double w;
+	(void)state;
+	buf_init(&b, 4096);
+	wire_put_weight(&b, 0.25);
+	struct view v = view_of(b.data, b.len);
+	assert_int_equal(wire_get_weight(&v, &w, &err), 0);
+	assert_int_equal(wire_end(&v, &err), 0);
+	assert_true(w == 0.25);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		b.len = 0;
+		wire_put_weight(&b, bad[i]);
+		v = view_of(b.data, b.len);
+		assert_int_equal(wire_get_weight(&v, &w, &err), -1);
+	}
+	buf_release(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(arrays_come_back),
+	        cmocka_unit_test(what_can_t_be_is_refused),
+	        cmocka_unit_test(arrays_cut_anywhere),
+	        cmocka_unit_test(rows_come_back),
+	        cmocka_unit_test(files_come_back),
+	        cmocka_unit_test(files_cut_anywhere),
+	        cmocka_unit_test(names_stay_in_their_folder),
+	        cmocka_unit_test(trees_come_back),
+	        cmocka_unit_test(trees_stay_below),
+	        cmocka_unit_test(gathered_files_are_base_names),
+	        cmocka_unit_test(files_that_can_t_be),
+	        cmocka_unit_test(weights_come_back),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

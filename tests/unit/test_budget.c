@@ -1,0 +1,79 @@
+/* Shares of --memory: windows, streams, connections' buffers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/exec/budget.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+/* Whatever is asked for: windows of all streams fit half of the memory, unless that is so little
+ * that windows have their least size. */
+static void windows_fit_the_memory(void **state)
+{
+	static const uint64_t memories[] = {1, 4096, MIB, 256 * MIB, UINT64_C(1) << 40};
+	static const uint64_t bytes[] = {0, 1, 4096, 5 * MIB, 3000 * MIB};
+	(void)state;
+	for (size_t m = 0; m < sizeof memories / sizeof *memories; m++)
+		for (uint64_t asked = 0; asked < 5; asked++) {
+			uint32_t windows[5];
+			uint32_t streams = budget_windows(memories[m], asked, bytes, 5, windows);
+			assert_true(streams >= 1 && (!asked || streams <= asked));
+			for (int i = 0; i < 5; i++) {
+				uint64_t of_all = bytes[i] / windows[i] * streams;
+				assert_true(windows[i] >= 1);
+				assert_true(of_all <= memories[m] / 2 ||
+				            bytes[i] / windows[i] <= 1024);
+			}
+		}
+}
+
+/* One small vector has one window and one stream; streams are no more than windows. */
+static void streams_need_windows(void **state)
+{
+	const uint64_t small[] = {1000}, large[] = {64 * MIB};
+	uint32_t windows[1];
+	(void)state;
+	assert_int_equal(budget_windows(256 * MIB, 0, small, 1, windows), 1);
+	assert_int_equal(windows[0], 1);
+	assert_int_equal(budget_windows(256 * MIB, 8, small, 1, windows), 1);
+	assert_true(budget_windows(256 * MIB, 0, large, 1, windows) > 1);
+	assert_true(windows[0] > 1);
+	assert_int_equal(budget_windows(256 * MIB, 2, large, 1, windows), 2);
+}
+
+static void shares_are_less_than_the_whole(void **state)
+{
+	(void)state;
+	for (uint64_t m = 1; m < UINT64_C(1) << 62; m *= 3) {
+		assert_true(budget_connections(m) + m / 2 <= m);
+		assert_true(budget_turning(m) <= m);
+	}
+}
+
+/* Buffers share what connections may take, within their bounds. */
+static void buffers_share_the_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(budget_connection(1 << 30, 1 << 30, 1), 256 << 10);
+	assert_int_equal(budget_connection(1 << 30, 0, 1), 48 << 10);
+	assert_int_equal(budget_connection(0, 1 << 30, 1000), 48 << 10);
+	assert_int_equal(budget_connection(64 * MIB, 1 << 30, 320), 64 * MIB / 640);
+	assert_int_equal(budget_connection(1 << 30, 100000, 2), 204096);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(windows_fit_the_memory),
+	        cmocka_unit_test(streams_need_windows),
+	        cmocka_unit_test(shares_are_less_than_the_whole),
+	        cmocka_unit_test(buffers_share_the_memory),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* The planner: what rank 0 chooses from what all ranks offer, as every rank then reads it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/coll/planner.h"
+
+#define SIZE 3
+
+/* Offers of SIZE ranks with arrays of rows[r] rows, cut as counts[r] say; rank 0's vector is like
+ * its array. */
+struct world {
+	struct coll_request request;
+	struct agreement agreed;
+	struct planner planner;
+	struct plan plan;
+	struct offer offers[SIZE];
+	struct offered_array arrays[SIZE];
+};
+
+static struct array_info array(uint64_t rows, enum dtype dtype)
+{
+	struct array_info info = {
+	        .format = &format_npy, .dtype = dtype, .ndim = 2, .shape = {rows, 2}};
+	assert_int_equal(array_count(&info), 0);
+	return info;
+}
+
+static void begin(struct world *w, struct coll_request request, enum dtype dtype,
+                  const uint64_t rows[SIZE])
+{
+	struct err err = {0};
+	*w = (struct world){.request = request, .plan = {.memory = 256u << 20}};
+	w->request.command = coll_name(request.kind);
+	if (!w->request.algorithm)
+		w->request.algorithm = "auto";
+	w->plan.total_inputs = SIZE;
+	w->agreed = (struct agreement){.size = SIZE};
+	assert_int_equal(vectors_of_arrays(&w->agreed, 1, &err), 0);
+	struct vector *v = &w->agreed.vectors[0];
+	v->info = array(rows[0], dtype);
+	v->dtype = dtype;
+	vector_serve(v, &w->agreed, &w->request, 1);
+	if (coll_rules(request.kind)->cut == CUT_ROWS) {
+		v->rows = calloc(SIZE, sizeof *v->rows);
+		assert_non_null(v->rows);
+		layout_cut_rows(rows[0], NULL, SIZE, v->rows);
+	}
+	for (int r = 0; r < SIZE; r++) {
+		w->arrays[r] = (struct offered_array){.info = array(rows[r], dtype)};
+		w->offers[r] = (struct offer){
+		        .weight = 1,
+		        .claims = view_of("", 0),
+		        .content = {.has = OFFER_ARRAYS, .arrays = &w->arrays[r], .narrays = 1}};
+	}
+}
+
+static int decide(struct world *w, struct err *err)
+{
+	w->planner = (struct planner){.request = &w->request, .agreed = &w->agreed};
+	int ret = planner_init(&w->planner, err);
+	for (int r = 0; r < SIZE && ret == 0; r++)
+		ret = planner_take(&w->planner, r, &w->offers[r], 1, 0, err);
+	return ret < 0 ? -1 : planner_decide(&w->planner, &w->plan, err);
+}
+
+/* The terms of @rank, as it reads them; to be released with *form. */
+static struct terms terms_of(const struct world *w, int rank, struct terms_form *form)
+{
+	struct err err = {0};
+	struct terms t;
+	struct buf b;
+	buf_init(&b, DETAILS_MAX);
+	planner_terms(&w->planner, rank, view_of("", 0), &b);
+	assert_false(b.failed);
+	*form = terms_form_of(&w->request, rank, SIZE, w->agreed.root, 0);
+	assert_int_equal(terms_get(view_of(b.data, b.len), form, &t, &err), 0);
+	t.root = view_of("", 0);
+	buf_release(&b);
+	return t;
+}
+
+static void end(struct world *w)
+{
+	planner_release(&w->planner);
+	agreement_release(&w->agreed);
+}
+
+static const uint64_t same[SIZE] = {5, 5, 5};
+
+static void all_ranks_get_the_same_terms(void **state)
+{
+	struct err err = {0};
+	struct terms_form form;
+	struct world w;
+	(void)state;
+	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .weight = 1}, DTYPE_F32, same);
+	assert_int_equal(decide(&w, &err), 0);
+	for (int r = 0; r < SIZE; r++) {
+		struct terms t = terms_of(&w, r, &form);
+		assert_int_equal(t.nvectors, 1);
+		assert_non_null(coll_find(COLL_ALLREDUCE, t.vectors[0].algorithm));
+		assert_true(t.vectors[0].wire == DTYPE_F32 && t.vectors[0].windows == 1);
+		assert_true(!t.weighted && t.keeps_order && t.divisor == SIZE);
+		assert_null(t.vectors[0].rows);
+		terms_release(&t, &form);
+	}
+	assert_int_equal(w.plan.streams, 1);
+	end(&w);
+}
+
+static void a_named_algorithm_is_taken(void **state)
+{
+	struct err err = {0};
+	struct world w;
+	(void)state;
+	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .algorithm = "ring"}, DTYPE_F32,
+	      same);
+	assert_int_equal(decide(&w, &err), 0);
+	struct terms_form form;
+	struct terms t = terms_of(&w, 2, &form);
+	assert_string_equal(t.vectors[0].algorithm, "ring");
+	terms_release(&t, &form);
+	end(&w);
+}
+
+/* Little memory makes many windows. */
+static void memory_makes_windows(void **state)
+{
+	static const uint64_t many[SIZE] = {1u << 20, 1u << 20, 1u << 20};
+	struct err err = {0};
+	struct terms_form form;
+	struct world w;
+	(void)state;
+	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, many);
+	w.plan.memory = 1u << 20;
+	assert_int_equal(decide(&w, &err), 0);
+	struct terms t = terms_of(&w, 0, &form);
+	assert_true(t.vectors[0].windows > 16 && w.plan.streams > 1);
+	terms_release(&t, &form);
+	end(&w);
+}
+
+static void joined_rows_are_told_to_all(void **state)
+{
+	static const uint64_t rows[SIZE] = {4, 0, 9};
+	struct err err = {0};
+	struct terms_form form;
+	struct world w;
+	(void)state;
+	begin(&w, (struct coll_request){.kind = COLL_ALLGATHER}, DTYPE_F32, rows);
+	assert_int_equal(decide(&w, &err), 0);
+	for (int r = 0; r < SIZE; r++) {
+		struct terms t = terms_of(&w, r, &form);
+		assert_memory_equal(t.vectors[0].rows, rows, sizeof rows);
+		terms_release(&t, &form);
+	}
+	end(&w);
+}
+
+/* Cuts that differ: every rank learns what comes to it; cuts that are alike need not be told. */
+static void an_alltoall_is_transposed(void **state)
+{
+	uint64_t cuts[SIZE][SIZE] = {{1, 2, 2}, {0, 5, 0}, {3, 1, 1}};
+	struct err err = {0};
+	struct terms_form form;
+	struct world w;
+	(void)state;
+	for (int uneven = 0; uneven < 2; uneven++) {
+		begin(&w, (struct coll_request){.kind = COLL_ALLTOALL}, DTYPE_F32, same);
+		for (int r = 0; r < SIZE && uneven; r++)
+			w.arrays[r].counts = cuts[r];
+		assert_int_equal(decide(&w, &err), 0);
+		for (int r = 0; r < SIZE; r++) {
+			struct terms t = terms_of(&w, r, &form);
+			assert_true(!uneven == !t.vectors[0].from);
+			for (int s = 0; s < SIZE && uneven; s++)
+				assert_int_equal(t.vectors[0].from[s], cuts[s][r]);
+			terms_release(&t, &form);
+		}
+		end(&w);
+	}
+}
+
+static void weights_add_up(void **state)
+{
+	struct err err = {0};
+	struct world w;
+	(void)state;
+	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .op = REDUCE_AVG}, DTYPE_F32, same);
+	w.offers[1].weight = 0.5;
+	w.offers[2].weight = 0;
+	assert_int_equal(decide(&w, &err), 0);
+	assert_true(w.planner.weighted && w.planner.divisor == 1.5);
+	end(&w);
+	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .op = REDUCE_AVG}, DTYPE_F32, same);
+	for (int r = 0; r < SIZE; r++)
+		w.offers[r].weight = 0;
+	assert_int_equal(decide(&w, &err), -1);
+	assert_int_equal(err.code, ERR_USAGE);
+	end(&w);
+}
+
+/* Of tensors in Fortran's order all ranks' must be the same to stay so. */
+static void orders_are_compared(void **state)
+{
+	static const uint64_t orders[][SIZE] = {
+	        {7, 7, 7}, {7, 7, 9}, {OFFER_ORDER_MIXED, OFFER_ORDER_MIXED, OFFER_ORDER_MIXED}};
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct err err = {0};
+		struct world w;
+		begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
+		for (int r = 0; r < SIZE; r++)
+			w.offers[r].order = orders[i][r];
+		assert_int_equal(decide(&w, &err), 0);
+		assert_true(w.planner.keeps_order == (i == 0));
+		end(&w);
+	}
+}
+
+/* An allreduce has one result, which rank 0 writes; those of a scan differ. */
+static void outputs_of_one_place(void **state)
+{
+	static const enum coll_kind kinds[] = {COLL_ALLREDUCE, COLL_SCAN};
+	static const uint64_t place = 77;
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct err err = {0};
+		struct buf b;
+		struct world w;
+		begin(&w, (struct coll_request){.kind = kinds[i]}, DTYPE_F32, same);
+		buf_init(&b, 4096);
+		claims_put(&b, "out.npy", &place, 1);
+		for (int r = 0; r < SIZE; r++)
+			w.offers[r].claims = view_of(b.data, b.len);
+		assert_int_equal(decide(&w, &err), i ? -1 : 0);
+		assert_int_equal(err.code, i ? ERR_USAGE : 0);
+		for (int r = 0; r < SIZE && !i; r++) {
+			bool *dropped;
+			uint32_t n;
+			assert_int_equal(claims_dropped(&w.planner.claims, r, &dropped, &n, &err),
+			                 0);
+			assert_true(n == 1 && dropped[0] == (r != 0));
+			free(dropped);
+		}
+		buf_release(&b);
+		end(&w);
+	}
+}
+
+/* What a peer has sent can be read, and yet can't be. */
+static void offers_that_can_t_be(void **state)
+{
+	struct err err = {0};
+	struct world w;
+	(void)state;
+	begin(&w, (struct coll_request){.kind = COLL_ALLGATHER}, DTYPE_F32, same);
+	w.offers[1].content.has = OFFER_NOTHING;
+	assert_int_equal(decide(&w, &err), -1);
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	end(&w);
+	err_clear(&err);
+	begin(&w, (struct coll_request){.kind = COLL_ALLGATHER}, DTYPE_F32, same);
+	w.arrays[2].info.ndim = 0;
+	assert_int_equal(decide(&w, &err), -1);
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	end(&w);
+	err_clear(&err);
+	begin(&w, (struct coll_request){.kind = COLL_ALLGATHER}, DTYPE_F32, same);
+	w.offers[2].content.narrays = 0;
+	assert_int_equal(decide(&w, &err), -1);
+	end(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(all_ranks_get_the_same_terms),
+	        cmocka_unit_test(a_named_algorithm_is_taken),
+	        cmocka_unit_test(memory_makes_windows),
+	        cmocka_unit_test(joined_rows_are_told_to_all),
+	        cmocka_unit_test(an_alltoall_is_transposed),
+	        cmocka_unit_test(weights_add_up),
+	        cmocka_unit_test(orders_are_compared),
+	        cmocka_unit_test(outputs_of_one_place),
+	        cmocka_unit_test(offers_that_can_t_be),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+/* The table of stores, with a toy (tests/toys/lib/job/store_memory.c) as one more row: a whole
+ * rendezvous over it, without a server. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/job/rendezvous.h"
+#include "lib/job/store.h"
+
+#define SOON (clock_ns() + 20 * NS_PER_SEC)
+
+static const struct secret secret = {.key = "the secret of the job"};
+
+static bool never(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
+static struct rendezvous *must_meet(const char *job, const struct secret *with)
+{
+	const struct rendezvous_conf conf = {.job = job,
+	                                     .secret = with,
+	                                     .url = "memory://",
+	                                     .listen_fd = -1,
+	                                     .listen = "127.0.0.1",
+	                                     .interrupted = never};
+	struct err err = {0};
+	struct rendezvous *r = rendezvous_new(&conf, &err);
+	if (!r)
+		fail_msg("%s", err.text);
+	return r;
+}
+
+static void must_locate(struct rendezvous *r, const struct addr *at)
+{
+	struct addr where;
+	struct err err = {0};
+	if (rendezvous_locate(r, &where, SOON, &err) != 1)
+		fail_msg("%s; %s", err.text, rendezvous_trouble(r));
+	assert_true(addr_same_ip(&where, at));
+	assert_int_equal(addr_port(&where), addr_port(at));
+}
+
+/* Rank 0 publishes, the others find it, a second one of that name is told; then the record goes. */
+static void a_rendezvous(void **state)
+{
+	struct rendezvous *zero = must_meet("a", &secret), *other = must_meet("a", &secret);
+	struct rendezvous *second = must_meet("a", &secret);
+	struct addr where, at;
+	struct err err = {0};
+	(void)state;
+	assert_int_equal(rendezvous_locate(other, &at, clock_ns(), &err), 0);
+	assert_non_null(
+	        strstr(rendezvous_trouble(other), "no record collctl/a in the store memory://"));
+	int fd = rendezvous_publish(zero, &where, SOON, &err);
+	if (fd < 0)
+		fail_msg("%s", err.text);
+	must_locate(other, &where);
+	assert_int_equal(rendezvous_publish(second, &at, SOON, &err), -2);
+	assert_int_equal(addr_port(&at), addr_port(&where));
+	assert_int_equal(rendezvous_withdraw(zero, SOON, &err), 0);
+	rendezvous_free(other);
+	other = must_meet("a", &secret);
+	assert_int_equal(rendezvous_locate(other, &at, clock_ns(), &err), 0);
+	close(fd);
+	rendezvous_free(zero);
+	rendezvous_free(other);
+	rendezvous_free(second);
+}
+
+static void other_secrets_are_told(void **state)
+{
+	static const struct secret wrong = {.key = "another secret"};
+	struct rendezvous *zero = must_meet("b", &secret), *other = must_meet("b", &wrong);
+	struct rendezvous *plain = must_meet("b", NULL);
+	struct addr where, at;
+	struct err err = {0};
+	(void)state;
+	int fd = rendezvous_publish(zero, &where, SOON, &err);
+	assert_true(fd >= 0);
+	assert_int_equal(rendezvous_locate(other, &at, SOON, &err), 0);
+	assert_non_null(strstr(rendezvous_trouble(other), "secrets differ"));
+	assert_int_equal(rendezvous_locate(plain, &at, SOON, &err), 0);
+	assert_non_null(strstr(rendezvous_trouble(plain), "this rank has --insecure"));
+	assert_int_equal(rendezvous_withdraw(zero, SOON, &err), 0);
+	close(fd);
+	rendezvous_free(zero);
+	rendezvous_free(other);
+	rendezvous_free(plain);
+}
+
+/* A store that loses the record gets it again, for as long as the coordinator keeps it. */
+static void a_lost_record_is_published_again(void **state)
+{
+	struct rendezvous *zero = must_meet("c", NULL), *other = must_meet("c", NULL);
+	struct store_value v;
+	struct addr where;
+	struct err err = {0};
+	uint64_t wait = 0;
+	(void)state;
+	int fd = rendezvous_publish(zero, &where, SOON, &err);
+	assert_true(fd >= 0);
+	rendezvous_keep(zero);
+	struct store *s = store_open("MEMORY://", NULL, &err);
+	assert_int_equal(store_get(s, "collctl/c", 0, &v, &wait, SOON, &err), 0);
+	assert_true(v.index > 0);
+	free(v.data);
+	assert_int_equal(store_delete(s, "collctl/c", v.index, SOON, &err), 1);
+	do {
+		assert_int_equal(store_get(s, "collctl/c", wait, &v, &wait, SOON, &err), 0);
+		free(v.data);
+	} while (!v.index);
+	must_locate(other, &where);
+	assert_int_equal(rendezvous_withdraw(zero, SOON, &err), 0);
+	assert_int_equal(store_get(s, "collctl/c", 0, &v, NULL, SOON, &err), 0);
+	assert_int_equal(v.index, 0);
+	store_close(s);
+	close(fd);
+	rendezvous_free(zero);
+	rendezvous_free(other);
+}
+
+static void unknown_schemes_are_told(void **state)
+{
+	struct err err = {0};
+	(void)state;
+	assert_null(store_open("ftp://h", NULL, &err));
+	assert_int_equal(err.code, ERR_USAGE);
+	assert_non_null(strstr(err.text, "memory://"));
+	assert_non_null(strstr(err.text, "consul+http:// or consul+https://"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_rendezvous),
+	        cmocka_unit_test(other_secrets_are_told),
+	        cmocka_unit_test(a_lost_record_is_published_again),
+	        cmocka_unit_test(unknown_schemes_are_told),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

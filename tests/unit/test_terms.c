@@ -1,0 +1,341 @@
+/* Offers and terms, the messages of the agreement: out and in again, cut at every byte, and what is
+ * impossible. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/coll/claims.h"
+#include "lib/coll/offer.h"
+#include "lib/coll/terms.h"
+
+#define SIZE 3
+
+static const struct offer_form plain = {.size = SIZE};
+static const struct offer_form named = {.size = SIZE, .names = true};
+static const struct offer_form gathers = {.size = SIZE, .gathered = true};
+
+static struct array_info rows_of(uint64_t rows)
+{
+	struct array_info info = {
+	        .format = &format_npy, .dtype = DTYPE_F32, .ndim = 2, .shape = {rows, 4}};
+	assert_int_equal(array_count(&info), 0);
+	return info;
+}
+
+/* A copy that ends where the sanitizer sees it; the decoder's result. */
+static int offer_cut(const struct buf *b, size_t n, const struct offer_form *form)
+{
+	struct err err = {0};
+	struct offer o;
+	uint8_t *part = malloc(n ? n : 1);
+	assert_non_null(part);
+	memcpy(part, b->data, n);
+	int ret = offer_get(view_of(part, n), form, &o, &err);
+	assert_int_equal(err.code, ret ? ERR_INTEGRITY : 0);
+	offer_release(&o);
+	free(part);
+	return ret;
+}
+
+static int terms_cut(const struct buf *b, size_t n, const struct terms_form *form)
+{
+	struct err err = {0};
+	struct terms t;
+	uint8_t *part = malloc(n ? n : 1);
+	assert_non_null(part);
+	memcpy(part, b->data, n);
+	int ret = terms_get(view_of(part, n), form, &t, &err);
+	assert_int_equal(err.code, ret ? ERR_INTEGRITY : 0);
+	terms_release(&t, form);
+	free(part);
+	return ret;
+}
+
+/* Whole it is right; one byte less, or more, is wrong. */
+static void offer_is_whole(struct buf *b, const struct offer_form *form)
+{
+	assert_false(b->failed);
+	for (size_t n = 0; n < b->len; n++)
+		assert_int_equal(offer_cut(b, n, form), -1);
+	assert_int_equal(offer_cut(b, b->len, form), 0);
+	buf_put_u8(b, 0);
+	assert_int_equal(offer_cut(b, b->len, form), -1);
+	b->len--;
+}
+
+static void terms_are_whole(struct buf *b, const struct terms_form *form)
+{
+	assert_false(b->failed);
+	for (size_t n = 0; n < b->len; n++)
+		assert_int_equal(terms_cut(b, n, form), -1);
+	assert_int_equal(terms_cut(b, b->len, form), 0);
+	buf_put_u8(b, 0);
+	assert_int_equal(terms_cut(b, b->len, form), -1);
+	b->len--;
+}
+
+/* ---- offers ---- */
+
+static void an_offer_of_nothing(void **state)
+{
+	static const uint64_t places[] = {7, 9};
+	struct err err = {0};
+	struct buf b, claims;
+	struct offer out;
+	(void)state;
+	buf_init(&b, 4096);
+	buf_init(&claims, 4096);
+	claims_put(&claims, "out.npy", places, 2);
+	struct offer o = {.weight = 0.5, .order = 42, .claims = view_of(claims.data, claims.len)};
+	offer_put(&b, &o, &plain);
+	offer_is_whole(&b, &plain);
+	assert_int_equal(offer_get(view_of(b.data, b.len), &plain, &out, &err), 0);
+	assert_true(out.weight == 0.5 && out.order == 42 && out.content.has == OFFER_NOTHING);
+	assert_int_equal(view_left(&out.claims), claims.len);
+	assert_memory_equal(out.claims.p, claims.data, claims.len);
+	offer_release(&out);
+	buf_release(&b);
+	buf_release(&claims);
+}
+
+static void offered_arrays_come_back(void **state)
+{
+	uint64_t cut[SIZE] = {5, 0, 2};
+	struct offered_array arrays[] = {{.name = "a.npy", .info = rows_of(7), .counts = cut},
+	                                 {.name = "b.npy", .info = rows_of(2)}};
+	struct offer o = {.weight = 1, .content = {OFFER_ARRAYS, arrays, 2, NULL, {0}}}, out;
+	const struct offer_form *const forms[] = {&plain, &named};
+	struct err err = {0};
+	(void)state;
+	o.claims = view_of("", 0);
+	for (int i = 0; i < 2; i++) {
+		struct buf b;
+		buf_init(&b, 4096);
+		offer_put(&b, &o, forms[i]);
+		offer_is_whole(&b, forms[i]);
+		assert_int_equal(offer_get(view_of(b.data, b.len), forms[i], &out, &err), 0);
+		assert_int_equal(out.content.narrays, 2);
+		assert_true(array_same(&out.content.arrays[0].info, &arrays[0].info));
+		assert_memory_equal(out.content.arrays[0].counts, cut, sizeof cut);
+		assert_null(out.content.arrays[1].counts);
+		if (forms[i]->names)
+			assert_string_equal(out.content.arrays[1].name, "b.npy");
+		else
+			assert_null(out.content.arrays[1].name);
+		offer_release(&out);
+		buf_release(&b);
+	}
+}
+
+static void offered_files_come_back(void **state)
+{
+	struct listed_file files[] = {{.name = "x.bin", .bytes = 9, .mode = 0600}};
+	struct offer o = {.weight = 1, .claims = view_of("", 0)}, out;
+	struct err err = {0};
+	struct buf b;
+	(void)state;
+	o.content.has = OFFER_FILES;
+	o.content.files = (struct file_list){
+	        .format = &format_raw, .folder = true, .files = files, .nfiles = 1};
+	buf_init(&b, 4096);
+	offer_put(&b, &o, &plain);
+	offer_is_whole(&b, &plain);
+	assert_int_equal(offer_get(view_of(b.data, b.len), &plain, &out, &err), 0);
+	assert_int_equal(out.content.files.nfiles, 1);
+	assert_string_equal(out.content.files.files[0].name, "x.bin");
+	/* What rank 0 passes on of the root's is read alone, too. */
+	struct offer_content content;
+	assert_int_equal(offer_content_get(out.bytes, &plain, &content, &err), 0);
+	assert_int_equal(content.has, OFFER_FILES);
+	offer_content_release(&content);
+	offer_release(&out);
+	buf_release(&b);
+}
+
+static struct listed_file log_file = {.name = "a.log", .bytes = 5, .mode = 0600};
+static const struct rank_files logs = {.files = {.format = &format_raw,
+                                                 .folder = true,
+                                                 .tree = true,
+                                                 .files = &log_file,
+                                                 .nfiles = 1},
+                                       .host = "node1"};
+
+static void gathered_files_come_back(void **state)
+{
+	struct rank_files its = logs;
+	struct offered_array array = {.info = rows_of(5)};
+	struct offer o = {.weight = 1, .content = {OFFER_ARRAYS, &array, 1, &its, {0}}}, out;
+	struct err err = {0};
+	struct buf b;
+	(void)state;
+	o.claims = view_of("", 0);
+	buf_init(&b, 4096);
+	offer_put(&b, &o, &gathers);
+	offer_is_whole(&b, &gathers);
+	assert_int_equal(offer_get(view_of(b.data, b.len), &gathers, &out, &err), 0);
+	assert_string_equal(out.content.gathered->host, "node1");
+	assert_string_equal(out.content.gathered->files.files[0].name, "a.log");
+	offer_release(&out);
+	buf_release(&b);
+}
+
+/* Counts that the message has no room for: nothing is allocated for them. */
+static void counts_that_lie_cost_nothing(void **state)
+{
+	static const struct offer_form huge = {.size = 65536};
+	struct mallinfo2 before, after;
+	struct err err = {0};
+	struct offer o;
+	struct buf b;
+	(void)state;
+	buf_init(&b, 4096);
+	buf_put_u64(&b, 0); /* weight */
+	buf_put_u64(&b, 0);
+	buf_put_u32(&b, 0);
+	buf_put_u8(&b, OFFER_ARRAYS);
+	size_t count_at = b.len;
+	buf_put_u32(&b, UINT32_MAX);
+	buf_put(&b, "12345678901234567890", 20);
+	before = mallinfo2();
+	assert_int_equal(offer_get(view_of(b.data, b.len), &huge, &o, &err), -1);
+	after = mallinfo2();
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	assert_true(after.arena + after.hblkhd <= before.arena + before.hblkhd + 4096);
+	offer_release(&o);
+	/* One array whose cut has a number for each of 65536 ranks, which are not there. */
+	b.len = count_at;
+	buf_put_u32(&b, 1);
+	buf_put_u8(&b, format_npy.number);
+	buf_put_u8(&b, DTYPE_F32);
+	buf_put_u8(&b, 1);
+	buf_put_u64(&b, 4);
+	buf_put_u32(&b, 65536);
+	err_clear(&err);
+	assert_int_equal(offer_get(view_of(b.data, b.len), &huge, &o, &err), -1);
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	offer_release(&o);
+	buf_release(&b);
+}
+
+static void an_unknown_content_is_refused(void **state)
+{
+	struct err err = {0};
+	struct offer o;
+	struct buf b;
+	(void)state;
+	buf_init(&b, 4096);
+	buf_put_u64(&b, 0);
+	buf_put_u64(&b, 0);
+	buf_put_u32(&b, 0);
+	buf_put_u8(&b, OFFER_FILES + 1);
+	assert_int_equal(offer_get(view_of(b.data, b.len), &plain, &o, &err), -1);
+	offer_release(&o);
+	buf_release(&b);
+}
+
+/* ---- terms ---- */
+
+static void terms_come_back(void **state)
+{
+	static const bool forms[][3] = {/* rows, from, gathered */
+	                                {false, false, false},
+	                                {true, false, false},
+	                                {false, true, false},
+	                                {true, false, true}};
+	uint64_t rows[SIZE] = {1, 2, 3}, from[SIZE] = {3, 2, 1};
+	bool dropped[] = {false, true};
+	(void)state;
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		struct vector_terms v[] = {{"ring", DTYPE_F64, 7, rows, from},
+		                           {"direct", DTYPE_F32, 1, rows, NULL}};
+		struct rank_files gathered[SIZE] = {logs, logs, logs};
+		const struct terms_form form = {SIZE, 2, forms[i][0], forms[i][1], forms[i][2]};
+		uint32_t n = form.gathered ? 1 : 2;
+		struct terms t = {.divisor = 1.5,
+		                  .weighted = true,
+		                  .dropped = dropped,
+		                  .root = view_of("root", 4),
+		                  .vectors = v,
+		                  .nvectors = n,
+		                  .gathered = gathered},
+		             out;
+		struct err err = {0};
+		struct buf b;
+		buf_init(&b, 4096);
+		terms_put(&b, &t, &form);
+		terms_are_whole(&b, &form);
+		assert_int_equal(terms_get(view_of(b.data, b.len), &form, &out, &err), 0);
+		assert_true(out.divisor == 1.5 && out.weighted && !out.keeps_order);
+		assert_true(!out.dropped[0] && out.dropped[1]);
+		assert_int_equal(view_left(&out.root), 4);
+		assert_int_equal(out.nvectors, n);
+		assert_string_equal(out.vectors[0].algorithm, "ring");
+		assert_true(out.vectors[0].wire == DTYPE_F64 && out.vectors[0].windows == 7);
+		assert_true(!out.vectors[0].rows == !form.rows);
+		assert_true(!out.vectors[0].from == !form.from);
+		if (form.rows)
+			assert_memory_equal(out.vectors[0].rows, rows, sizeof rows);
+		if (form.from) {
+			assert_memory_equal(out.vectors[0].from, from, sizeof from);
+			assert_null(out.vectors[1].from);
+		}
+		if (form.gathered)
+			assert_string_equal(out.gathered[2].host, "node1");
+		terms_release(&out, &form);
+		buf_release(&b);
+	}
+}
+
+/* One vector with these members, of which one can't be. */
+static int one_vector(const char *algorithm, enum dtype wire, uint32_t windows, uint32_t nvectors)
+{
+	static const struct terms_form form = {.size = SIZE};
+	struct buf b;
+	buf_init(&b, 4096);
+	buf_put_u64(&b, 0);
+	buf_put_u8(&b, 0);
+	buf_put_u8(&b, 0);
+	buf_put_u32(&b, 0);
+	buf_put_u32(&b, 0);
+	buf_put_u32(&b, nvectors);
+	buf_put_str(&b, algorithm);
+	buf_put_u8(&b, (uint8_t)wire);
+	buf_put_u32(&b, windows);
+	int ret = terms_cut(&b, b.len, &form);
+	buf_release(&b);
+	return ret;
+}
+
+static void terms_that_can_t_be(void **state)
+{
+	(void)state;
+	assert_int_equal(one_vector("ring", DTYPE_F32, 1, 1), 0);
+	assert_int_equal(one_vector("ring", DTYPE_F32, 0, 1), -1);
+	assert_int_equal(one_vector("ring", DTYPE_NONE, 1, 1), -1);
+	assert_int_equal(one_vector("ring", DTYPE_F4, 1, 1), -1); /* no whole bytes */
+	assert_int_equal(one_vector("ring", DTYPES, 1, 1), -1);
+	assert_int_equal(one_vector("ring", DTYPE_F32, 1, 0), -1);
+	assert_int_equal(one_vector("ring", DTYPE_F32, 1, 2), -1);
+	assert_int_equal(one_vector("ring", DTYPE_F32, 1, UINT32_MAX), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(an_offer_of_nothing),
+	        cmocka_unit_test(offered_arrays_come_back),
+	        cmocka_unit_test(offered_files_come_back),
+	        cmocka_unit_test(gathered_files_come_back),
+	        cmocka_unit_test(counts_that_lie_cost_nothing),
+	        cmocka_unit_test(an_unknown_content_is_refused),
+	        cmocka_unit_test(terms_come_back),
+	        cmocka_unit_test(terms_that_can_t_be),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
