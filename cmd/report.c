@@ -104,13 +104,16 @@ json_t *report_path_json(const char *path)
 json_t *report_error_json(const struct err *e, int rank, const char *phase)
 {
 	char text[4 * sizeof e->text], host[4 * sizeof e->host];
+	char subject[sizeof e->text];
 
 	rank = blamed(e, rank);
 	report_escape(host, sizeof host, e->host);
-	return json_pack("{s:i, s:s, s:o, s:o, s:s, s:s}", "code", e->code, "name",
+	snprintf(subject, sizeof subject, "%.*s", e->subject, e->text);
+	json_t *about = *subject ? report_path_json(subject) : json_null();
+	return json_pack("{s:i, s:s, s:o, s:o, s:s, s:o, s:s}", "code", e->code, "name",
 	                 err_name(e->code), "rank", rank >= 0 ? json_integer(rank) : json_null(),
-	                 "host", *host ? json_string(host) : json_null(), "phase", phase, "message",
-	                 report_escape(text, sizeof text, e->text));
+	                 "host", *host ? json_string(host) : json_null(), "phase", phase, "subject",
+	                 about, "message", report_escape(text, sizeof text, e->text));
 }
 
 int report_json(json_t *object)

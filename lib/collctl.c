@@ -28,7 +28,8 @@ struct collctl {
 	int cancel_fd;
 	bool ran;
 	double seconds;
-	char command[32], subject[32];
+	char command[32];
+	char subject[sizeof((struct err *)0)->text];
 };
 
 const char *collctl_version(void)
@@ -84,10 +85,23 @@ void collctl_free(collctl *c)
 	free(c);
 }
 
-static void begin_call(collctl *c, const char *subject)
+static void begin_call(collctl *c)
 {
 	c->result.err = (struct err){.rank = ERR_RANK_SELF};
-	snprintf(c->subject, sizeof c->subject, "%s", subject);
+}
+
+/* End a call that may have failed: its code. */
+static int end_call(collctl *c)
+{
+	const struct err *err = &c->result.err;
+	const char *text = err->text;
+	int len = err->subject;
+	char name[32];
+
+	if (sscanf(text, "--%31[a-z-]", name) == 1 && request_setting(name))
+		text += 2, len -= 2;
+	snprintf(c->subject, sizeof c->subject, "%.*s", len, text);
+	return err->code;
 }
 
 /* A copy of @text that lives as long as the job. */
@@ -133,9 +147,9 @@ static int set(collctl *c, const char *name, const char *value)
 
 int collctl_set(collctl *c, const char *setting, const char *value)
 {
-	begin_call(c, setting);
+	begin_call(c);
 	set(c, setting, value);
-	return c->result.err.code;
+	return end_call(c);
 }
 
 int collctl_output(collctl *c, const char *path)
@@ -143,21 +157,29 @@ int collctl_output(collctl *c, const char *path)
 	return collctl_set(c, "output", path);
 }
 
-int collctl_input(collctl *c, const char *path)
+static void add_input(collctl *c, const char *path)
 {
-	begin_call(c, "input");
-	if (c->request.work == WORK_BARRIER)
-		return err_set(&c->result.err, ERR_USAGE, "a barrier has no input"), ERR_USAGE;
+	struct err *err = &c->result.err;
+	if (c->request.work == WORK_BARRIER) {
+		err_set(err, ERR_USAGE, "%s: a barrier has no input", path);
+		return;
+	}
 	const size_t bytes = ((size_t)c->ninputs + 1) * sizeof *c->inputs;
 	char *kept = keep(c, path);
 	char **grown = kept ? realloc(c->inputs, bytes) : NULL;
-	if (!grown)
-		err_nomem(&c->result.err, "the list of inputs", bytes);
-	else
-		c->inputs = grown;
-	if (grown)
-		c->inputs[c->ninputs++] = kept;
-	return c->result.err.code;
+	if (!grown) {
+		err_nomem(err, "the list of inputs", bytes);
+		return;
+	}
+	c->inputs = grown;
+	c->inputs[c->ninputs++] = kept;
+}
+
+int collctl_input(collctl *c, const char *path)
+{
+	begin_call(c);
+	add_input(c, path);
+	return end_call(c);
 }
 
 void collctl_use_environment(collctl *c)
@@ -172,21 +194,13 @@ void collctl_notes(collctl *c, collctl_note *note, void *ctx)
 
 /* ---- the job ---- */
 
-/* "--NAME: ..." names the setting NAME. */
-static void find_subject(collctl *c)
-{
-	const char *text = c->result.err.text;
-	char name[sizeof c->subject];
-	if (sscanf(text, "--%31[a-z-]", name) == 1 && request_setting(name))
-		snprintf(c->subject, sizeof c->subject, "%s", name);
-}
-
 int collctl_run(collctl *c)
 {
-	begin_call(c, "");
-	if (c->ran)
-		return err_set(&c->result.err, ERR_USAGE, "the job has run already"),
-		       c->result.err.code;
+	begin_call(c);
+	if (c->ran) {
+		err_set(&c->result.err, ERR_USAGE, "the job has run already");
+		return end_call(c);
+	}
 	c->ran = true;
 	c->request.inputs = c->inputs;
 	c->request.ninputs = c->ninputs;
@@ -194,9 +208,7 @@ int collctl_run(collctl *c)
 	coll_end(&c->result);
 	const struct coll_times *t = &c->result.times;
 	c->seconds = t->commit ? (double)(t->commit - t->start) / 1e9 : 0;
-	if (c->result.err.code)
-		find_subject(c);
-	return c->result.err.code;
+	return end_call(c);
 }
 
 void collctl_cancel(collctl *c)

@@ -89,7 +89,9 @@ COLLCTL_API int collctl_code(const collctl *);
 COLLCTL_API const char *collctl_message(const collctl *);
 COLLCTL_API int collctl_culprit(const collctl *);
 COLLCTL_API const char *collctl_culprit_host(const collctl *);
-/* The setting that the message is about, without dashes; "": none, or not known. */
+/* What the message is about: the path of a file, a URL, the command, or a setting's name without
+ * dashes; "": nothing of these, or not known. A message writes the name of a setting as the command
+ * does, with dashes: --op. */
 COLLCTL_API const char *collctl_subject(const collctl *);
 
 /* After collctl_run. -1, 0, "": not known. */

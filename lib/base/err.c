@@ -6,6 +6,20 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The length of the subject of a message with @fmt and the arguments @ap; see err_set. */
+static int subject_of(const char *fmt, va_list ap)
+{
+	if (strncmp(fmt, "%s: ", 4) == 0) {
+		va_list args;
+		va_copy(args, ap);
+		const char *subject = va_arg(args, const char *);
+		const size_t len = subject ? strlen(subject) : 0;
+		va_end(args);
+		return len < sizeof((struct err *)0)->text ? (int)len : 0;
+	}
+	return strncmp(fmt, "--", 2) == 0 ? (int)strspn(fmt, "-abcdefghijklmnopqrstuvwxyz") : 0;
+}
+
 __attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, int rank,
                                                       const char *fmt, va_list ap, int errnum)
 {
@@ -14,6 +28,7 @@ __attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, i
 	bool lacking = errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE;
 	e->code = lacking ? ERR_RESOURCE : code;
 	e->rank = rank;
+	e->subject = subject_of(fmt, ap);
 	int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
 	if (errnum && n >= 0 && (size_t)n < sizeof e->text) {
 		char buf[128];
@@ -61,6 +76,7 @@ void err_clear(struct err *e)
 {
 	e->code = 0;
 	e->rank = ERR_RANK_SELF;
+	e->subject = 0;
 	e->text[0] = '\0';
 }
 

@@ -23,13 +23,16 @@ enum err_code {
 #define ERR_RANK_SELF (-1) /* the failure is this process's own */
 
 struct err {
-	int code;       /* enum err_code, or 128 + signal */
-	int rank;       /* the culprit, or ERR_RANK_SELF */
+	int code;    /* enum err_code, or 128 + signal */
+	int rank;    /* the culprit, or ERR_RANK_SELF */
+	int subject; /* the first bytes of text that name what it is about: a file, a URL, --NAME;
+	                0: none */
 	char text[640]; /* the message without "collctl: rank N: ": subject first, no full stop */
 	char host[65];  /* of the culprit's rank; "": not known, or the same for all ranks */
 };
 
-/* Fill @e and return -1. The first error stays: a filled @e is not overwritten. @e may be NULL. */
+/* Fill @e and return -1. The first error stays: a filled @e is not overwritten. @e may be NULL.
+ * A format that begins with "%s: " or with the name of an option, "--op: ", names the subject. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* The same, with ": " and the text of errno appended. If errno means that memory or descriptors

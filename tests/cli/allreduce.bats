@@ -135,6 +135,7 @@ load helpers
 	printf '%s\n' "$output" >j
 	assert_equal "$(json j '[.ok, .error.code, .error.name] | @json')" '[false,3,"input"]'
 	[[ $(json j .error.message) == *missing.npy* ]]
+	[[ $(json j .error.subject) == *missing.npy ]]
 }
 
 @test "--json with -o - is a usage error" {

@@ -77,13 +77,13 @@ for name in ('new', 'message', 'subject'):
     getattr(lib, 'collctl_' + name).restype = ctypes.c_void_p if name == 'new' else ctypes.c_char_p
 for name in ('set', 'input', 'output'):
     getattr(lib, 'collctl_' + name).argtypes = [ctypes.c_void_p] + [ctypes.c_char_p] * (2 if name == 'set' else 1)
-for name in ('message', 'subject', 'code', 'run', 'cancel', 'free', 'rank'):
+for name in ('message', 'subject', 'culprit', 'code', 'run', 'cancel', 'free', 'rank'):
     getattr(lib, 'collctl_' + name).argtypes = [ctypes.c_void_p]
 job = lib.collctl_new(b'allreduce')
 $1"
 }
 
-@test "errors carry a code, a message and the setting" {
+@test "errors carry a code, a message and its subject: a setting or a file" {
 	run run_steps "
 assert lib.collctl_set(job, b'op', b'sun') == 2 and lib.collctl_subject(job) == b'op'
 print(lib.collctl_message(job).decode())
@@ -93,6 +93,7 @@ assert lib.collctl_set(job, b'rank', b'0') == 0 and lib.collctl_set(job, b'size'
 assert lib.collctl_set(job, b'insecure', b'1') == 0
 assert lib.collctl_input(job, b'none.npy') == 0 and lib.collctl_output(job, b'out.npy') == 0
 assert lib.collctl_run(job) == 3 and lib.collctl_code(job) == 3
+assert lib.collctl_subject(job) == b'none.npy' and lib.collctl_culprit(job) == 0
 print(lib.collctl_message(job).decode())
 assert lib.collctl_run(job) == 2
 for command, setting, value in (('broadcast', 'op', 'avg'), ('gather', 'weight', '2'), ('allreduce', 'raw-file', '1'),
@@ -100,6 +101,16 @@ for command, setting, value in (('broadcast', 'op', 'avg'), ('gather', 'weight',
     other = lib.collctl_new(command.encode())
     assert lib.collctl_set(other, setting.encode(), value.encode()) == 2, (command, setting)
     assert lib.collctl_message(other).decode() == f'{setting}: {command} does not take it'
+    assert lib.collctl_subject(other).decode() == setting
+other = lib.collctl_new(b'barrier')
+assert lib.collctl_input(other, b'in.npy') == 2 and lib.collctl_subject(other) == b'in.npy'
+other = lib.collctl_new(b'allreduce')
+for setting, value in ((b'rank', b'4'), (b'size', b'4'), (b'insecure', b'1'), (b'output', b'out.npy'),
+                       (b'rendezvous', b'http://127.0.0.1:1')):
+    assert lib.collctl_set(other, setting, value) == 0
+assert lib.collctl_input(other, b'in.npy') == 0 and lib.collctl_run(other) == 2
+assert lib.collctl_message(other) == b'--rank 4: the ranks of 4 are 0 to 3', lib.collctl_message(other)
+assert lib.collctl_subject(other) == b'rank', lib.collctl_subject(other)
 assert lib.collctl_new(b'serve') is None"
 	assert_success
 	assert_line --partial "op: 'sun' is not one of sum, prod,"
