@@ -21,11 +21,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* glibc's own, under their other names. */
-extern void *__libc_malloc(size_t);
-extern void *__libc_calloc(size_t, size_t);
-extern void *__libc_realloc(void *, size_t);
-extern void *__libc_memalign(size_t, size_t);
+/* glibc's own, under their other names; in a program with ASAN, ASAN's, which finds the leaks. */
+#define ALLOCATOR(ret, name, args, ...)                                         \
+	extern ret __libc_##name args;                                          \
+	extern ret __interceptor_##name args __attribute__((weak));             \
+	static ret real_##name args                                             \
+	{                                                                       \
+		return __interceptor_##name ? __interceptor_##name(__VA_ARGS__) \
+		                            : __libc_##name(__VA_ARGS__);       \
+	}
+ALLOCATOR(void *, malloc, (size_t n), n)
+ALLOCATOR(void *, calloc, (size_t n, size_t size), n, size)
+ALLOCATOR(void *, realloc, (void *p, size_t n), p, n)
+ALLOCATOR(void *, memalign, (size_t alignment, size_t n), alignment, n)
 
 static atomic_long count, failed;
 static atomic_bool counting;
@@ -117,17 +125,17 @@ static bool fails(void)
 
 void *malloc(size_t n)
 {
-	return fails() ? NULL : __libc_malloc(n);
+	return fails() ? NULL : real_malloc(n);
 }
 
 void *calloc(size_t n, size_t size)
 {
-	return fails() ? NULL : __libc_calloc(n, size);
+	return fails() ? NULL : real_calloc(n, size);
 }
 
 void *realloc(void *p, size_t n)
 {
-	return fails() ? NULL : __libc_realloc(p, n);
+	return fails() ? NULL : real_realloc(p, n);
 }
 
 void *reallocarray(void *p, size_t n, size_t size)
@@ -135,24 +143,24 @@ void *reallocarray(void *p, size_t n, size_t size)
 	size_t bytes;
 	if (fails() || __builtin_mul_overflow(n, size, &bytes))
 		return NULL;
-	return __libc_realloc(p, bytes);
+	return real_realloc(p, bytes);
 }
 
 void *memalign(size_t alignment, size_t n)
 {
-	return fails() ? NULL : __libc_memalign(alignment, n);
+	return fails() ? NULL : real_memalign(alignment, n);
 }
 
 void *aligned_alloc(size_t alignment, size_t n)
 {
-	return fails() ? NULL : __libc_memalign(alignment, n);
+	return fails() ? NULL : real_memalign(alignment, n);
 }
 
 int posix_memalign(void **p, size_t alignment, size_t n)
 {
 	if (fails())
 		return ENOMEM;
-	*p = __libc_memalign(alignment, n);
+	*p = real_memalign(alignment, n);
 	return *p ? 0 : ENOMEM;
 }
 
