@@ -87,10 +87,10 @@ marked() {
 
 # suite NAME LIMIT tap|one COMMAND...: run it to its end, print and record its result; 1: it failed
 suite() {
-	local name=$1 limit=$2 format=$3 rc=0 start=$EPOCHREALTIME
+	local name=$1 limit=$2 format=$3 rc=0 start=$EPOCHREALTIME cpu TIMEFORMAT='%U %S'
 	local log=$work/log/${name//\//_} passed=0 failed=0 skipped=0 planned=0 plans=0 note=''
 	shift 3
-	timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null || rc=$?
+	cpu=$({ time timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null; } 2>&1) || rc=$?
 	if [[ $format == tap ]]; then
 		read -r passed failed skipped planned plans < <(awk '
 			/^1\.\.[0-9]+/ { planned += substr($1, 4); plans++ }
@@ -120,11 +120,12 @@ suite() {
 	echo "$passed $failed $skipped" >>"$work/results"
 	local text
 	text=$(awk -v n="$name" -v p="$passed" -v f="$failed" -v s="$skipped" -v t0="$start" \
-		-v t1="$EPOCHREALTIME" -v note="$note" 'BEGIN {
+		-v t1="$EPOCHREALTIME" -v cpu="$cpu" -v note="$note" 'BEGIN {
+			split(cpu, used)
 			printf "%-6s %-34s %4d passed", f ? "FAILED" : "ok", n, p
 			if (f) printf ", %d failed", f
 			if (s) printf ", %d skipped", s
-			printf "  %.1f s%s", t1 - t0, note ? "  (" note ")" : "" }')
+			printf "  %.1f s, CPU %.1f s%s", t1 - t0, used[1] + used[2], note ? "  (" note ")" : "" }')
 	if ((failed)); then
 		if [[ $format == tap ]]; then # the failing tests with what they said
 			text+=$'\n'$(awk '/^ok |^1\.\./ { show = 0; next } /^not ok/ { show = 1 } show || !/^#/ { print }' "$log" |

@@ -188,7 +188,7 @@ def disk(kind, tool, call, error, everything):
     # Few of these are our outputs': no small sample is sure to hit one.
     rare = call in ("openat", "close")
     whole = everything or (rare and kind == "set")
-    cases = sample(cases, 6, whole)
+    cases = sample(cases, 4, whole)
 
     def trial(case):
         rank, k = case
@@ -228,7 +228,7 @@ def kill(kind, tool, everything):
     reference = Checkpoint(kind, options=OPTIONS)
     reference.want()
     counts = [under(tool, Checkpoint(kind, options=OPTIONS), r, "count")[0] for r in range(SIZE)]
-    cases = sample(((r, k) for r in range(SIZE) for k in range(counts[r] - last, counts[r] + 1)), 15, everything)
+    cases = sample(((r, k) for r in range(SIZE) for k in range(counts[r] - last, counts[r] + 1)), 9, everything)
 
     def trial(case):
         rank, k = case

@@ -112,7 +112,7 @@ def kill(tool, everything):
     # Timing moves the number of calls a little: a k past the end is a job without a fault.
     cases = [(r, k) for r in range(SIZE) for k in range(1, counts[r] + 1)]
     if not everything:
-        cases = sorted(random.Random(SEED).sample(cases, 50))
+        cases = sorted(random.Random(SEED).sample(cases, 25))
 
     def trial(case):
         rank, k = case
@@ -284,7 +284,7 @@ def signals(tool, everything):
     # The first half is the loader's: nobody has come to know of the rank.
     cases = [(r, k) for r in range(SIZE) for k in range(counts[r] // 2, counts[r] + 1)]
     late = [(r, counts[r] - k) for r in range(SIZE) for k in (1, 12)]
-    cases = late + random.Random(SEED).sample(cases, 300 if everything else 18)
+    cases = late + random.Random(SEED).sample(cases, 300 if everything else 12)
 
     def trial(case):
         rank, k = case
@@ -472,7 +472,7 @@ def on_wire(name, insecure, everything, places, make, check, waits=lambda where,
     where = Map(insecure, count)
     cases = places(where)
     if not everything:
-        cases = sorted(random.Random(SEED).sample(cases, min(len(cases), 40)))
+        cases = sorted(random.Random(SEED).sample(cases, min(len(cases), 20)))
 
     def trial(case):
         fault = make(case)
@@ -667,7 +667,7 @@ def link(insecure, everything):
         joined[down] = at[1] if insecure else at[4]
     cases = [(down, 8 * byte + some.randrange(8)) for down in records for byte in range(len(records[down].stream))]
     if not everything:
-        cases = sorted(some.sample(cases, 40))
+        cases = sorted(some.sample(cases, 20))
 
     def trial(case):
         down, bit = case
