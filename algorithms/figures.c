@@ -95,7 +95,7 @@ bool sched_figures(struct sched *const *scheds, int size, struct sched_figures *
 		ok = true;
 	} else {
 		snprintf(why, VERIFY_TEXT, "%s",
-		         e < 0 ? "out of memory" : "steps wait for one another in a circle");
+		         e < 0 ? "out of memory" : "steps wait for each other in a cycle");
 	}
 	free(order);
 	free(level);

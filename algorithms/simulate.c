@@ -553,7 +553,7 @@ static bool run(struct sim *sim, struct simulation *out, char *why)
 	}
 	*out = (struct simulation){.steps = sim->nodes.n - 1};
 	if (sim->booked < out->steps) {
-		snprintf(why, SIMULATE_TEXT, "steps wait for one another in a circle");
+		snprintf(why, SIMULATE_TEXT, "steps wait for each other in a cycle");
 		return false;
 	}
 	for (uint32_t id = 0; id < out->steps; id++)

@@ -128,8 +128,8 @@ bool verify_lanes(struct verify *v)
 	for (uint32_t id = 0; id < g->n && !v->failed; id++)
 		if (!complete(&f, id))
 			verify_defect(v,
-			              "%s ends at element %" PRIu64
-			              ": on short lanes all wait in a circle",
+			              "%s stops at element %" PRIu64
+			              ": with lanes of one element all wait in a cycle",
 			              graph_step_words(g, id, text), f.done[id]);
 	free(f.done);
 	free(f.in);

@@ -108,7 +108,7 @@ static uint64_t count_leaves(struct verify *v, uint32_t top, int lo, int hi, uin
 		                                      : &v->seen_node[id];
 
 		if (*seen == v->epoch && !again) {
-			verify_defect(v, "a contribution is there twice");
+			verify_defect(v, "a contribution occurs twice");
 			return 0;
 		}
 		if (*seen == v->epoch)
@@ -130,7 +130,7 @@ static uint64_t count_leaves(struct verify *v, uint32_t top, int lo, int hi, uin
 			continue;
 		}
 		if (x->kind == NODE_FINAL) {
-			verify_defect(v, "the operation's last function is applied before the end");
+			verify_defect(v, "the operation's final function is applied before the end");
 			return 0;
 		}
 		if (x->kind == NODE_IDENTITY) {
@@ -234,8 +234,8 @@ static bool check_tree(struct verify *v, int rank, uint32_t id, int lo, int hi)
 
 	if (final != (x->kind == NODE_FINAL))
 		return verify_defect(
-		        v, final ? "the operation's last function is not applied"
-		                 : "the operation's last function is applied unannounced");
+		        v, final ? "the operation's final function is not applied"
+		                 : "the operation's final function is applied, but not declared");
 	if (final)
 		x = &v->nodes.v[id = x->a];
 	if (lo == hi)
@@ -245,7 +245,7 @@ static bool check_tree(struct verify *v, int rank, uint32_t id, int lo, int hi)
 	if (x->kind == NODE_LEAF && (int)x->a != lo)
 		return verify_defect(v, "rank %" PRIu32 "'s contribution does not belong there",
 		                     x->a);
-	return x->kind == NODE_LEAF || verify_defect(v, "it is not what was put in");
+	return x->kind == NODE_LEAF || verify_defect(v, "it is not the input element");
 }
 
 /* Check that positions [pos, end) of @rank's output, with value @p, are correct and equal to @ref
@@ -274,7 +274,7 @@ static bool check_piece(struct verify *v, int rank, uint64_t pos, const struct p
 	return ref == NODE_NONE ||
 	       verify_defect(v,
 	                     "rank %d, element %" PRIu64
-	                     ": the operands stand in another order than elsewhere",
+	                     ": the operands are in another order than on another rank",
 	                     rank, elem);
 }
 
@@ -334,7 +334,7 @@ bool verify_arrival(struct verify *v, int rank, int peer, const struct pieces *m
 
 		pieces_clear(&there);
 		if (x->kind != NODE_LEAF || (int)x->a != peer)
-			ok = verify_defect(v, "rank %d sends rank %d what is not its own", peer,
+			ok = verify_defect(v, "rank %d sends rank %d an element that is not its own", peer,
 			                   rank);
 		else if (pieces_push(&one, piece_end(message, i) - p->at, p->node, p->elem) ||
 		         pieces_copy(&there, all, p->elem, one.len) ||

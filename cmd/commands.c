@@ -45,7 +45,7 @@ const struct command commands[] = {
 	{"exchange", "IN --steps C",
 	 "time an exchange of pieces of the array with C partners",
 	 COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STATS | OPTS_STEPS, 1, 1, false, cmd_collective},
-	{"barrier", "", "wait for all ranks, over the links to rank 0; -a all_to_all tries every link",
+	{"barrier", "", "wait for all ranks, over the links to rank 0; -a all_to_all tests every link",
 	 COLLECTIVE | OPTS_WAITS, 0, 0, false, cmd_barrier},
 	{"run", "-n N [--] COMMAND...", "start N ranks of a collective or a program on this host",
 	 OPTS_RUN | OPTS_JSON, 1, -1, true, cmd_run},

@@ -23,7 +23,7 @@ const char *command_near(const char *name);
 /* For a barrier --algorithm auto means no schedule. plan and bench need one and print this next to
  * the one that they use. */
 #define BARRIER_AUTO \
-	"barrier without -a uses the links to rank 0 alone; -a all_to_all tries every link"
+	"barrier without -a uses only the links to rank 0; -a all_to_all tests every link"
 
 /* The commands. They print their output and errors, and return the exit code. */
 int cmd_collective(const struct command *, struct options *, int argc, char **argv);

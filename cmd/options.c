@@ -102,8 +102,8 @@ const struct option_row option_rows[] = {
                 OPTS_ARRAY),
 
         OPT("progress", 0, SETTING_WORD, progress, "WHEN",
-            "show progress on stderr: a bar on a terminal (auto), and elsewhere a line every 5 "
-            "seconds (always); JSON lines (json); or nothing (never)",
+            "progress on stderr: a bar if it is a terminal (auto), also a line every 5 seconds if "
+            "it is not (always), JSON lines (json), or nothing (never)",
             OPTS_INPUT | OPTS_WAITS, .def = "auto", .choices = "auto|always|never|json"),
 
         SECTION("Job"),
@@ -146,15 +146,15 @@ const struct option_row option_rows[] = {
                 OPTS_JOB),
 
         SECTION("Time limits"),
-        REQUEST("join-timeout", 0, "DURATION", "how long to wait for the other ranks", OPTS_JOB),
+        REQUEST("join-timeout", 0, "DURATION", "fail if the other ranks have not joined after this time", OPTS_JOB),
         REQUEST("timeout", 0, "DURATION",
-                "how long a job may make no progress after all ranks have joined", OPTS_JOB),
+                "fail if the job makes no progress for this long after all ranks have joined", OPTS_JOB),
 
         SECTION("Plan"),
         OPT("count", 0, SETTING_SIZE, count, "N",
             "number of elements of a rank's input or output, whichever is larger", OPTS_PLAN,
             .max = INT64_MAX, .have = AT(have_count)),
-        OPT("bytes", 0, SETTING_SIZE, bytes, "SIZE", "the same in bytes (default: 1M)", OPTS_PLAN,
+        OPT("bytes", 0, SETTING_SIZE, bytes, "SIZE", "size of a rank's input or output in bytes, whichever is larger (default: 1M)", OPTS_PLAN,
             .max = INT64_MAX, .have = AT(have_bytes)),
         REQUEST("insecure", 0, NULL, "predict for connections without encryption", OPTS_PLAN),
         OPT("host-cpus", 0, SETTING_INT, host_cpus, "N",
@@ -185,7 +185,7 @@ const struct option_row option_rows[] = {
 
         SECTION("Store"),
         OPT("listen", 0, SETTING_STRING, request.settings.listen, "ADDR:PORT",
-            "address on which to accept requests (default: 127.0.0.1:8500); port 0 is any free "
+            "address on which to accept requests (default: 127.0.0.1:8500); port 0 takes any free "
             "port",
             OPTS_SERVE),
         OPT("once", 0, SETTING_FLAG, once, NULL, "exit after the first job has deleted its record",

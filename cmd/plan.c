@@ -48,8 +48,8 @@ static int check_options(const struct options *o, struct err *err)
 	if (o->host_cpus && o->request.tuning)
 		return err_set(
 		        err, ERR_USAGE,
-		        "--host-cpus and --tuning: give one of them; a tuning file has rates "
-		        "already");
+		        "--host-cpus and --tuning: give one of them; a tuning file already has "
+		        "rates");
 	if (o->compare &&
 	    (o->verify || o->request.settings.rank >= 0 || strcmp(o->request.algorithm, "auto")))
 		return err_set(err, ERR_USAGE,
@@ -164,7 +164,7 @@ static int choose(struct planned *p, struct err *err)
 	if (!p->alg)
 		p->alg = p->selection.alg;
 	if (!p->alg)
-		return err_set(err, ERR_USAGE, "no algorithm of %s can run this; see --compare",
+		return err_set(err, ERR_USAGE, "no algorithm of %s can run this job; see --compare",
 		               coll_name(p->kind));
 	p->runs = coll_resolve(p->alg, &p->args);
 	p->cost = coll_cost_of(p->alg, &p->args);

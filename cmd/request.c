@@ -10,6 +10,6 @@ int request_from_options(struct coll_request *r, enum coll_work work, const stru
 	r->ninputs = argc - 1;
 	r->files.takes_bytes = cmd->opts & OPTS_BYTES;
 	if (work == WORK_COLLECTIVE && coll_by_name(cmd->name, &r->kind) < 0)
-		return err_set(err, ERR_OTHER, "%s is no collective", cmd->name);
+		return err_set(err, ERR_OTHER, "%s is not a collective", cmd->name);
 	return 0;
 }

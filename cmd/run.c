@@ -561,7 +561,7 @@ static int prepare(struct run *r, struct err *err)
 	if (r->program && r->o->json)
 		return err_set(
 		        err, ERR_USAGE,
-		        "run: --json needs a collective: the output of a program is not changed");
+		        "run: --json needs a collective: run does not change the output of a program");
 	if (r->program && check_program(r->argv[0], err) < 0)
 		return -1;
 	r->ranks = calloc((size_t)r->size, sizeof *r->ranks);
@@ -659,7 +659,7 @@ static void reap(struct run *r)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid == r->store) {
 			r->store = 0;
-			report_note("the store has ended; the ranks may not find each other");
+			report_note("the store has ended: ranks that have not joined may fail");
 			continue;
 		}
 		int rank = find_rank(r, pid);

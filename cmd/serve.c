@@ -58,8 +58,8 @@ static int announce(const struct options *o, const struct store_server *s, struc
 		fprintf(stderr, "collctl: serving the store at %s://%s\n", https ? "https" : "http",
 		        store_server_address(s));
 	if (o->verbose >= 0 && !store_server_is_loopback(s) && !o->token_file)
-		fprintf(stderr, "collctl: every process that can reach it can write to it; "
-		                "--token-file requires a token\n");
+		fprintf(stderr, "collctl: every process that can reach this store can write to it; "
+		                "require a token with --token-file\n");
 	snprintf(text, sizeof text, "%d\n", store_server_port(s));
 	if (o->port_file && write_port_file(o->port_file, text, err) < 0)
 		return -1;

@@ -1,23 +1,23 @@
 /*
- * libcollctl: what the command collctl does, for programs. A rank of a job is one process that
- * calls
+ * libcollctl: runs the jobs of the command collctl from a program. Each rank of a job is a process
+ * that calls
  *
  *     collctl_new, collctl_set ..., collctl_input, collctl_output, collctl_run, collctl_free
  *
  * Settings have the names and values of the command's long options, without dashes: collctl(1)
- * describes them. Every rank of a job calls collctl_run with settings that fit, as every rank runs
- * the command.
+ * describes them. Every rank of a job calls collctl_run, as every rank runs the command, and the
+ * settings of all ranks must agree.
  *
- * What stays the program's: signals, stdin and stdout (unless "-" names them), stderr, locale and
- * working directory. No variable of the environment configures a job (unless
- * collctl_use_environment); TMPDIR, CURL_CA_BUNDLE and SSL_CERT_FILE count as usual. The limit of
- * open files may rise to its hard limit. The library never ends the process.
+ * The library does not touch signals, stdin and stdout (unless "-" names them), stderr, locale and
+ * working directory, and never ends the process. It may raise the limit of open files to its hard
+ * limit. No environment variable configures a job, unless the program calls
+ * collctl_use_environment; TMPDIR, CURL_CA_BUNDLE and SSL_CERT_FILE have their usual effect.
  *
- * Messages name options as the command does: --timeout is the setting "timeout".
+ * Messages name settings as options of the command: --timeout is the setting "timeout".
  *
- * One job runs at a time in a process, on the thread that calls collctl_run; only collctl_cancel
- * may be called meanwhile, from any thread or signal handler. Strings that are passed are copied;
- * those returned live until the next call for the same job, or its collctl_free.
+ * A process runs one job at a time, on the thread that calls collctl_run. Meanwhile any thread or
+ * signal handler may call collctl_cancel, and nothing else. The library copies the strings that it
+ * gets. Those that it returns are valid until the next call for the same job.
  */
 #ifndef COLLCTL_H
 #define COLLCTL_H
@@ -34,7 +34,7 @@ extern "C" {
 #define COLLCTL_API
 #endif
 
-/* Codes, those of the command's exit status. */
+/* The codes are the exit codes of the command. */
 enum collctl_code {
 	COLLCTL_OK = 0,
 	COLLCTL_OTHER = 1,
@@ -43,11 +43,11 @@ enum collctl_code {
 	COLLCTL_OUTPUT = 4,     /* an output cannot be written */
 	COLLCTL_RENDEZVOUS = 5, /* the ranks did not meet */
 	COLLCTL_AUTH = 6,       /* the secret is missing or differs */
-	COLLCTL_DISAGREE = 7,   /* the ranks were asked for different things */
+	COLLCTL_DISAGREE = 7,   /* the settings or the data of the ranks differ */
 	COLLCTL_PEER_LOST = 8,
 	COLLCTL_STALLED = 9, /* no progress */
 	COLLCTL_INTEGRITY = 10,
-	COLLCTL_RESOURCE = 11,   /* memory, descriptors or threads are lacking */
+	COLLCTL_RESOURCE = 11,   /* not enough memory, descriptors or threads */
 	COLLCTL_CANCELLED = 130, /* collctl_cancel */
 };
 
@@ -56,8 +56,8 @@ typedef struct collctl collctl;
 /* "0.1.0" */
 COLLCTL_API const char *collctl_version(void);
 
-/* A job of the command @name: a collective ("allreduce", ...), "barrier" or "verify". NULL: there
- * is no such command, or no memory. */
+/* A job of the command @name: a collective ("allreduce", ...), "barrier" or "verify". NULL: the
+ * command does not exist, or memory is exhausted. */
 COLLCTL_API collctl *collctl_new(const char *name);
 COLLCTL_API void collctl_free(collctl *);
 
@@ -67,24 +67,24 @@ COLLCTL_API int collctl_set(collctl *, const char *setting, const char *value);
 COLLCTL_API int collctl_input(collctl *, const char *path);
 COLLCTL_API int collctl_output(collctl *, const char *path);
 
-/* Let variables count as for the command: a launcher's (mpirun, srun, torchrun, `collctl run`),
- * COLLCTL_SECRET and COLLCTL_STORE_TOKEN. The others, such as COLLCTL_OP, never count. */
+/* Read the variables of a launcher (mpirun, srun, torchrun, `collctl run`), COLLCTL_SECRET and
+ * COLLCTL_STORE_TOKEN, as the command does. The library never reads others, such as COLLCTL_OP. */
 COLLCTL_API void collctl_use_environment(collctl *);
 
-/* @note hears remarks while the job runs. @level 0: for every user; 1 and 2: more detail. @rank:
- * this rank, or -1 before it is known. */
+/* Call @note for each remark while the job runs. @level 0: for every user; 1 and 2: more detail.
+ * @rank: this rank, or -1 before it is known. */
 typedef void collctl_note(void *ctx, int level, int rank, const char *text);
 COLLCTL_API void collctl_notes(collctl *, collctl_note *note, void *ctx);
 
 /* Run the job, once. 0, or a code. */
 COLLCTL_API int collctl_run(collctl *);
 
-/* End the running job, or the one that will run: collctl_run returns COLLCTL_CANCELLED, unless the
- * outcome was settled before. */
+/* End the job, now or as soon as it runs: collctl_run returns COLLCTL_CANCELLED, unless the outcome
+ * is already settled. */
 COLLCTL_API void collctl_cancel(collctl *);
 
-/* Of the last call that failed: its code, the message without the culprit, the rank that caused it
- * (-1: this one, or not known) and its host ("": not known). */
+/* The last call that failed: its code, the message without the culprit, the rank that caused the
+ * failure (-1: this rank, or not known) and the host of that rank ("": not known). */
 COLLCTL_API int collctl_code(const collctl *);
 COLLCTL_API const char *collctl_message(const collctl *);
 COLLCTL_API int collctl_culprit(const collctl *);

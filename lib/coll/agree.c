@@ -190,7 +190,7 @@ static int adopt_arrays(struct collective *c, struct offer_content *o, struct er
 static int adopt_content(struct collective *c, struct offer_content *o, struct err *err)
 {
 	if (o->has == OFFER_NOTHING)
-		return err_set(err, ERR_INTEGRITY, "it sent no description of its inputs");
+		return err_set(err, ERR_INTEGRITY, "sent no description of its inputs");
 	if (o->has == OFFER_ARRAYS)
 		return adopt_arrays(c, o, err);
 	if (c->request->kind != COLL_BROADCAST)
@@ -302,7 +302,7 @@ static int adopt_vector(struct collective *c, struct vector *v, struct vector_te
 {
 	v->algorithm = coll_find(v->kind, t->algorithm);
 	if (!v->algorithm)
-		return err_set(err, ERR_DISAGREE, "it chose algorithm %s, which is unknown here",
+		return err_set(err, ERR_DISAGREE, "chose algorithm %s, which this rank does not know",
 		               t->algorithm);
 	v->wire = t->wire;
 	v->windows = t->windows;
@@ -312,7 +312,7 @@ static int adopt_vector(struct collective *c, struct vector *v, struct vector_te
 	if (!convert_kernel(v->wire, v->dtype) ||
 	    !(v->op == REDUCE_AVG ? final_kernel(v->dtype, v->wire) != NULL
 	                          : convert_kernel(v->dtype, v->wire) != NULL))
-		return err_set(err, ERR_INTEGRITY, "it sends %s as %s, which is not possible here",
+		return err_set(err, ERR_INTEGRITY, "chose to send %s as %s, which this rank cannot convert",
 		               dtype_name(v->dtype), dtype_name(v->wire));
 	if (t->rows) {
 		v->rows = t->rows;

@@ -211,7 +211,7 @@ static int choose(const struct bench *b, size_t k, struct bench_case *c, struct 
 		asked = select_auto(&s);
 	}
 	if (!asked)
-		return err_set(err, ERR_USAGE, "no algorithm of %s can run this",
+		return err_set(err, ERR_USAGE, "no algorithm of %s can run this job",
 		               coll_name(b->request->kind));
 	c->algorithm = coll_resolve(asked, &c->args);
 	return c->algorithm == asked || strcmp(b->request->algorithm, "all") != 0;

@@ -245,7 +245,7 @@ static void note_strays(void *ctx, const char *folder, const char *first, int n)
 	char others[64] = "";
 	if (n > 1)
 		snprintf(others, sizeof others, " and %d other file%s", n - 1, n == 2 ? "" : "s");
-	coll_note(c->life, 0, "%s: %s%s: not of the set that was written, left there", folder,
+	coll_note(c->life, 0, "%s: %s%s: not part of the set that was written; not removed", folder,
 	          first, others);
 }
 

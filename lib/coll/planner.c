@@ -217,7 +217,7 @@ static int choose_auto(const struct planner *p, struct planned *planned,
 		p->selected(p->selected_ctx, args, &chosen);
 	planned->algorithm = chosen.alg;
 	if (ret == 0 && !chosen.alg)
-		ret = err_set(err, ERR_USAGE, "no algorithm of %s can run this",
+		ret = err_set(err, ERR_USAGE, "no algorithm of %s can run this job",
 		              p->request->command);
 	selection_release(&chosen);
 	return ret;

@@ -111,7 +111,7 @@ int request_check_inputs(const struct coll_request *r, int n, char *const *paths
 	if (n <= 1 || coll_takes_several(r->kind) || r->each)
 		return 0;
 	return err_set(err, ERR_USAGE,
-	               "%s: '%s' is one operand too many: give one, or --each to process each "
+	               "%s: '%s' is one operand too many: give one input, or --each to process each "
 	               "separately",
 	               r->command, paths[1]);
 }
@@ -134,7 +134,7 @@ static int check_reduction(const struct coll_request *r, struct err *err)
 		return -1;
 	if (r->op == REDUCE_AVG || (r->weight == 1 && !r->integers))
 		return 0;
-	return err_set(err, ERR_USAGE, "%s is for averages: give --op avg, or remove it",
+	return err_set(err, ERR_USAGE, "%s: only averages use it: give --op avg, or remove it",
 	               r->integers ? "--integers" : "--weight");
 }
 

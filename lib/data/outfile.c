@@ -28,7 +28,7 @@ static int create_error(const struct outfile *f, struct err *err)
 {
 	if (errno == EMFILE || errno == ENFILE)
 		return err_errno(err, ERR_RESOURCE,
-		                 "%s: no descriptor left, raise the limit (ulimit -n)", f->path);
+		                 "%s: no file descriptor left: raise the limit (ulimit -n)", f->path);
 	return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder", f->path);
 }
 
@@ -398,7 +398,7 @@ static int check_close(const struct outfile *f, struct err *err)
 	do { /* an interrupted close reports nothing, so close another duplicate */
 		int fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
 		if (fd < 0)
-			return err_errno(err, ERR_RESOURCE, "%s: no descriptor left", f->path);
+			return err_errno(err, ERR_RESOURCE, "%s: no file descriptor left", f->path);
 		ret = close(fd);
 	} while (ret && errno == EINTR);
 	return ret ? write_error(f, "cannot close", err) : 0;
@@ -517,7 +517,7 @@ int outfile_keep(struct outfile *f, struct err *err)
 static int remove_placed(struct outfile *f, struct err *err)
 {
 	if (io_retry(unlinkat(f->dirfd, f->name, 0)))
-		return err_errno(err, ERR_OUTPUT, "%s: cannot be removed again", f->path);
+		return err_errno(err, ERR_OUTPUT, "%s: cannot remove the new file", f->path);
 	return 0;
 }
 

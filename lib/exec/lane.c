@@ -182,7 +182,7 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 		memcpy(buf, l->carry, l->ncarry);
 	ssize_t got = conn_read(l->conn, buf + l->ncarry, avail, err);
 	if (got == CONN_END)
-		err_set(err, ERR_INTEGRITY, "rank %d ended its stream before its data", l->peer);
+		err_set(err, ERR_INTEGRITY, "rank %d ended its stream before it sent all data", l->peer);
 	if (got < 0)
 		return blame(err, l->peer);
 	l->starved = (uint64_t)got < avail;
@@ -253,7 +253,7 @@ static int end_in(struct lane *l, struct err *err)
 	make_trailer(l, want);
 	if (memcmp(want, l->trailer, TRAILER) != 0) {
 		err_set(err, ERR_INTEGRITY,
-		        "rank %d's stream is not what was sent: byte count or hash differ",
+		        "rank %d's stream arrived with a wrong byte count or hash",
 		        l->peer);
 		return blame(err, l->peer);
 	}
@@ -261,7 +261,7 @@ static int end_in(struct lane *l, struct err *err)
 	if (got == 0)
 		return 0;
 	if (got > 0)
-		err_set(err, ERR_INTEGRITY, "rank %d sent more than its schedule has", l->peer);
+		err_set(err, ERR_INTEGRITY, "rank %d sent more data than its schedule contains", l->peer);
 	if (got != CONN_END)
 		return blame(err, l->peer);
 	end(l);
@@ -289,7 +289,7 @@ static int check_out(struct lane *l, struct err *err)
 	if (got == 0)
 		return 0;
 	if (got > 0)
-		err_set(err, ERR_INTEGRITY, "rank %d sends data that its schedule does not have",
+		err_set(err, ERR_INTEGRITY, "rank %d sends data that its schedule does not contain",
 		        l->peer);
 	else if (l->conn->alerted)
 		return 0;

@@ -12,11 +12,11 @@ struct disagreement {
 	struct err err;   /* the failure; its rank is blamed */
 	int with;         /* the lowest rank of the majority with a table to show, if the blamed
 	                   * rank has one too; -1: there are no tables to compare */
-	bool of_results;  /* by the vote */
+	bool of_results;  /* found in the vote, not in the intents */
 	char head[200];   /* the beginning of a message that names an entry */
 	char most[140];   /* the majority: "ranks 0, 2-5" */
 	char others[140]; /* the other ranks that differ, likewise; "": none */
-	bool single, single_other; /* these are one rank */
+	bool single, single_other; /* most, others name one rank */
 };
 
 /* Do all ranks that have a fact give the same value? If not, fill @d with the first fact on which

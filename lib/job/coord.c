@@ -140,7 +140,7 @@ static struct evidence silence_of(const struct coord *c, const struct member *m,
 	                     .err = {.code = ERR_STALLED, .rank = m->rank},
 	                     .phase = phase_of(c, m)};
 	snprintf(e.err.text, sizeof e.err.text,
-	         "no sign of life for %.1f s %s: stopped, or cut off",
+	         "no message for %.1f s %s: stopped or unreachable",
 	         (double)silence(c, m, now) / 1e9, phase_words(e.phase));
 	return e;
 }
@@ -335,7 +335,7 @@ static void watch_beats(void *ctx)
 			return;
 		}
 		/* The link stays open: a rank that continues learns the outcome. */
-		snprintf(how, sizeof how, "no sign of life for %.1f s",
+		snprintf(how, sizeof how, "no message for %.1f s",
 		         (double)silence(c, silent, now) / 1e9);
 		lose_after_verdict(silent, how);
 	}
@@ -644,7 +644,7 @@ static int keep_details(struct member *m, struct err *e)
 		return 0;
 	m->details = malloc(len);
 	if (!m->details)
-		return err_nomem(e, "what a rank is asked to do", len);
+		return err_nomem(e, "the request of a rank", len);
 	memcpy(m->details, m->intent.details.p, len);
 	m->intent.details = view_of(m->details, len);
 	return 0;

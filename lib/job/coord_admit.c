@@ -61,7 +61,7 @@ static void note_other_version(struct coord *c, const struct hello *h, const str
 	else if (c->conf.tls)
 		snprintf(who, sizeof who, "a rank");
 	snprintf(c->other_version, sizeof c->other_version,
-	         "%s at %s speaks protocol version %u, not %u: install the same collctl everywhere",
+	         "%s at %s has protocol version %u, not %u: install the same version of collctl on every host",
 	         who, addr_text(a, true, from), h->version, PROTO_VERSION);
 }
 
@@ -80,15 +80,15 @@ static bool refuse(struct coord *c, const struct hello *h, const struct addr *at
 	if (other_job(c, h)) {
 		e->code = ERR_AUTH;
 		snprintf(e->text, sizeof e->text,
-		         "%s here belongs to another job: give every rank the same --job",
+		         "%s at this address belongs to another job: give every rank the same --job",
 		         coord_self_text(c, self));
 		return true;
 	}
 	if (other_launch(c, h)) {
 		e->code = ERR_AUTH;
 		snprintf(e->text, sizeof e->text,
-		         "%s here belongs to another launch whose job has the same name: give each "
-		         "launch its own --job, and all ranks of a job the same",
+		         "%s at this address belongs to another launch, whose job has the same name: give "
+		         "each launch its own --job, and all ranks of a job the same",
 		         coord_self_text(c, self));
 		return true;
 	}
@@ -96,7 +96,7 @@ static bool refuse(struct coord *c, const struct hello *h, const struct addr *at
 		return false;
 	struct member *m = &c->members[h->rank];
 	if (m->joined && !m->has_intent && ctl_open(&m->ctl))
-		ctl_look(&m->ctl); /* it may have given its link up */
+		ctl_look(&m->ctl); /* it may have ended its link */
 	if (!m->joined)
 		return false;
 	snprintf(e->text, sizeof e->text, "rank %u has joined already%s%s: was it started twice?",

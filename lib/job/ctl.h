@@ -18,7 +18,7 @@
 struct ctl {
 	struct conn *conn; /* owned; NULL: closed or never opened */
 	struct buf in, out;
-	bool ending, ended; /* this side's end is to be, has been announced */
+	bool ending, ended; /* this side is to announce its end, has announced it */
 	bool alerted;       /* lost because the peer had received corrupt bytes */
 	struct err lacked;  /* memory ran out while sending, which loses the link */
 	int64_t heard;      /* clock_ns() of the last received bytes */
@@ -32,7 +32,7 @@ struct ctl {
 	void *ctx;
 };
 
-/* The link owns @conn, whose handshake is done. Set the functions and ctx before. */
+/* The link takes ownership of @conn, whose handshake is done. Set the functions and ctx first. */
 int ctl_start(struct ctl *, struct conn *conn, struct loop *loop, struct err *err);
 /* Move the connection of @from here, with the bytes that are queued to be sent; @from is released.
  */

@@ -1,4 +1,4 @@
-/* Dialling the coordinator: connect, authenticate with the job's key, say HELLO. */
+/* Dialling the coordinator: connect, authenticate with the job's key, send HELLO. */
 #ifndef COLLCTL_JOB_DIAL_H
 #define COLLCTL_JOB_DIAL_H
 
@@ -7,7 +7,7 @@
 #include "lib/job/suspect.h"
 
 /* The identity of a control link, "C1|jobtag|ctl|nonce"; returns its length. With an empty nonce
- * it is the prefix that all of the job's have. */
+ * it is the prefix of all identities of the job. */
 int dial_identity(const uint8_t jobtag[8], const char *nonce, char *text, size_t cap);
 
 struct dial_conf {

@@ -303,7 +303,7 @@ int hostfile_parse(struct hostfile *h, const char *text, size_t len, const char 
 	}
 	if (h->nhosts)
 		return 0;
-	err_set(err, ERR_INPUT, "%s: it names no host", path);
+	err_set(err, ERR_INPUT, "%s: names no host", path);
 fail:
 	hostfile_release(h);
 	return -1;

@@ -1,8 +1,8 @@
 /*
- * Static hostfiles: one `host[:port] [slots=N]` a line, IPv6 as [addr]:port, # comments; line order
- * is rank order, a line with slots=N stands for N ranks. The first line is the coordinator; only
- * its port matters (default 7766). A line may also be a list of Slurm's, `node[01-04,7],x`, as
- * SLURM_STEP_NODELIST has it.
+ * Static hostfiles: one `host[:port] [slots=N]` per line, IPv6 as [addr]:port, # comments. Lines
+ * are in rank order; a line with slots=N stands for N ranks. The first line is the coordinator; only
+ * its port matters (default 7766). A line may also be a host list of Slurm, such as
+ * `node[01-04,7],x` in SLURM_STEP_NODELIST.
  */
 #ifndef COLLCTL_JOB_HOSTFILE_H
 #define COLLCTL_JOB_HOSTFILE_H
@@ -34,8 +34,8 @@ int hostfile_parse(struct hostfile *, const char *text, size_t len, const char *
 void hostfile_release(struct hostfile *);
 
 /* The rank of this machine: the unique host that resolves to a local address and has one slot.
- * Names are resolved only if none is local by its text. -1 with ERR_USAGE (none, or several: say
- * which, and to give --rank). */
+ * Names are resolved only if none is local by its text. -1 with ERR_USAGE
+ * if there is none, or several: the message lists them, and suggests --rank. */
 int hostfile_local_rank(const struct hostfile *, int *rank, struct err *);
 
 #endif

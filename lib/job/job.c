@@ -89,7 +89,7 @@ static int watch_cancel(struct job *j, struct err *err)
 	j->signal_watch = (struct loop_watch){
 	        .fd = fcntl(j->conf.cancel_fd, F_DUPFD_CLOEXEC, 3), .fn = on_cancel, .ctx = j};
 	if (j->signal_watch.fd < 0)
-		return err_errno(err, ERR_RESOURCE, "the eventfd that cancels");
+		return err_errno(err, ERR_RESOURCE, "the eventfd for cancelling");
 	return loop_add(&j->loop, &j->signal_watch, EPOLLIN, err);
 }
 
@@ -156,9 +156,9 @@ void job_beat(void *ctx)
 	if (j->coord || !j->have_roster || j->final || silence <= j->conf.timeout ||
 	    !ctl_open(&j->ctl) || silence <= j->conf.timeout + allowance(j))
 		return;
-	snprintf(how, sizeof how, "no sign of life for %.1f s", (double)silence / 1e9);
+	snprintf(how, sizeof how, "no message for %.1f s", (double)silence / 1e9);
 	job_lose_coordinator(j, j->voted ? ERR_PEER_LOST : ERR_STALLED, how,
-	                     ": stopped, or cut off");
+	                     ": stopped or unreachable");
 }
 
 /* The coordinator learns of a new phase at once, because its messages name the phase in which a
@@ -214,8 +214,8 @@ static int stalled(struct job *j, struct err *err)
 	j->unanswered = silent >= 0;
 	if (j->unanswered)
 		return err_rank(err, ERR_STALLED, silent,
-		                "no progress for %.1f s %s: what rank %d sends to it is not "
-		                "acknowledged",
+		                "no progress for %.1f s %s: it does not acknowledge the bytes from rank "
+		                "%d",
 		                s, phase_words(j->phase), j->rank);
 	if (n == 0 && j->mesh) {
 		struct err broke = {0};
@@ -550,7 +550,7 @@ void job_fail(struct job *j, struct err *err)
 		if (!own && !j->aborted && !j->coord)
 			*err = (struct err){.code = ERR_STALLED,
 			                    .rank = j->coordinator,
-			                    .text = "no answer to a report: stopped, or cut off"};
+			                    .text = "no answer to a report: stopped or unreachable"};
 	}
 	if (j->aborted && !own)
 		*err = j->failure;

@@ -55,7 +55,7 @@ struct job;
 struct job *job_open(const struct job_conf *, struct err *err);
 int job_enter(struct job *, struct err *err);
 int job_rank(const struct job *);        /* -1 before job_enter knows it */
-int job_root(const struct job *);        /* where conf.present.finds_root, from job_enter on */
+int job_root(const struct job *);        /* if conf.present.finds_root; known after job_enter */
 int job_coordinator(const struct job *); /* its rank; -1: not known */
 /* The host of a rank, once the plan is known; "" where all ranks are on one host, or not known. */
 const char *job_host(const struct job *, int rank);
@@ -140,12 +140,12 @@ struct job_progress {
 	int slowest;           /* the slowest rank, by the last beats; -1: not known */
 	enum phase slowest_phase;
 	double slowest_done;  /* the fraction that it has moved */
-	struct joined joined; /* in PHASE_JOIN: who is there; size 0: not known */
+	struct joined joined; /* in PHASE_JOIN: the ranks that have joined; size 0: not known */
 };
 void job_progress(const struct job *, struct job_progress *out);
 
 /* The output is complete: vote for the commit, with the digest of a replicated result or NULL.
- * 0: everybody voted yes. */
+ * 0: all ranks have voted for it. */
 int job_vote(struct job *, const uint8_t digest[VOTE_DIGEST], struct err *err);
 /* After the verdict: run @fn, which commits, on a separate thread to its end, so that this rank
  * sends heartbeats meanwhile. Returns the result of @fn. */

@@ -1,5 +1,5 @@
 /*
- * A job's inside, shared by its files: job.c (its life: opening, turning, the commit, failing,
+ * The internals of a job, shared by its files: job.c (opening, turns of the loop, commit, failure,
  * closing), job_messages.c (the coordinator's messages), job_join.c (finding the coordinator, or
  * becoming it), job_mesh.c (the agreement and the connections to the other ranks).
  */

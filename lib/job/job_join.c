@@ -260,7 +260,7 @@ static int back_off(struct job *j, int64_t *wait, struct err *err)
 static int nobody_there(struct job *j, const char *last, struct err *err)
 {
 	const char *trouble = rendezvous_trouble(j->rendezvous);
-	const char *what = j->conf.rank == 0    ? "could not take the place of rank 0"
+	const char *what = j->conf.rank == 0    ? "could not become the coordinator"
 	                   : j->coordinator < 0 ? "the coordinator was not found"
 	                                        : "not found";
 	char hint[192], text[400];
@@ -364,7 +364,7 @@ static int await_rank(struct job *j, struct err *err)
 	while (j->rank < 0 || (j->conf.present.finds_root && j->root < 0)) {
 		if (clock_ns() >= until)
 			return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
-			                "assigned no rank before the end of --join-timeout");
+			                "assigned no number to this rank before the end of --join-timeout");
 		if (job_turn_before(j, until, err) < 0)
 			return -1;
 	}

@@ -88,7 +88,7 @@ static int keep_details(struct job *j, struct err *err)
 		return 0;
 	j->details = malloc(len);
 	if (!j->details)
-		return err_nomem(err, "what rank 0 tells", len);
+		return err_nomem(err, "the plan from rank 0", len);
 	memcpy(j->details, j->plan.details.p, len);
 	j->plan.details = view_of(j->details, len);
 	return 0;
@@ -193,7 +193,7 @@ static void take_final(struct job *j, struct view v)
 		j->final = true;
 }
 
-/* ctl.heard records the sign of life. */
+/* ctl.heard has the time of the message. */
 static void take_beat(struct job *j, struct view v)
 {
 	struct err e = {.rank = ERR_RANK_SELF};

@@ -1,7 +1,7 @@
 /*
- * Keep a value in the store: a thread waits, by blocking queries, for the key to go (the store was
- * restarted, or has forgotten it), and then puts the value again. A value of somebody else's is
- * left alone. The store is the thread's between keeper_start and keeper_stop.
+ * Keep a value in the store. A thread waits, by blocking queries, until the key is missing (the
+ * store was restarted, or has lost it), and then puts the value again. It does not replace a value
+ * of another process. Between keeper_start and keeper_stop only the thread uses the store.
  */
 #ifndef COLLCTL_JOB_KEEPER_H
 #define COLLCTL_JOB_KEEPER_H
@@ -19,10 +19,11 @@ struct keeper {
 	struct offload thread;
 };
 
-/* A store that can't be watched is no reason to fail: then nobody watches. */
+/* If the store cannot be watched, nothing watches it; that is no error. */
 void keeper_start(struct keeper *);
 void keeper_stop(struct keeper *); /* idempotent; takes no longer than the store's client needs */
-/* Stop, then delete the value if the store still has it. 0: the store has it no more; -1: error. */
+/* Stop, then delete the value if the store still has it. 0: the store does not have it any more;
+ * -1: error. */
 int keeper_withdraw(struct keeper *, int64_t deadline, struct err *err);
 void keeper_release(struct keeper *);
 

@@ -1,9 +1,9 @@
 /*
- * What the embedded store stores: keys with Consul's indices, and sessions that own them. No I/O
- * and no clock of its own: `now` is the caller's clock_ns(), so tests move time as they like.
+ * The content of the embedded store: keys with Consul's indices, and sessions that hold them. It
+ * does no I/O and reads no clock: `now` is the caller's clock_ns(), so that tests can set it.
  *
- * Every change takes the next value of one index, which begins at 1; a change calls `changed` with
- * the key after it has been made. What has expired is gone by the next kv_expire.
+ * One index numbers all changes, from 1. After a change, `changed` is called with the key.
+ * kv_expire removes what has expired.
  */
 #ifndef COLLCTL_JOB_KV_H
 #define COLLCTL_JOB_KV_H
@@ -25,13 +25,13 @@ struct kv_entry {
 	size_t len;
 	uint64_t create, modify, lock, flags;
 	int64_t expires;
-	char session[KV_ID]; /* that holds it, or "" */
+	char session[KV_ID]; /* the session that holds the key, or "" */
 };
 
 struct kv_session {
 	char id[KV_ID];
 	int64_t ttl, expires; /* ttl 0: for ever */
-	bool deletes;         /* its keys go with it; else they are released */
+	bool deletes;         /* its end deletes its keys; otherwise it releases them */
 };
 
 struct kv {
@@ -42,12 +42,12 @@ struct kv {
 	size_t nsessions;
 	uint64_t index;
 	int64_t ttl;  /* of keys, from their last write; 0: for ever */
-	int64_t next; /* nothing expires before; it may be too early, never too late */
+	int64_t next; /* nothing expires before this time */
 	void (*changed)(void *arg, const char *key);
 	void *arg;
 };
 
-/* What a PUT is conditional on. At most one. */
+/* The condition of a PUT: at most one of these. */
 struct kv_condition {
 	bool has_cas;
 	uint64_t cas;                  /* 0: only if absent */
@@ -65,7 +65,7 @@ size_t kv_range(const struct kv *, const char *prefix, size_t *first);
 
 enum kv_result kv_put(struct kv *, const char *key, const void *data, size_t len, uint64_t flags,
                       const struct kv_condition *, int64_t now);
-/* KV_TRUE also for a key that was not there; *gone (may be NULL) says how many were deleted. */
+/* KV_TRUE also if the key is missing. *gone (may be NULL): the number of deleted keys. */
 enum kv_result kv_delete(struct kv *, const char *key, bool has_cas, uint64_t cas, size_t *gone);
 void kv_delete_prefix(struct kv *, const char *prefix, size_t *gone);
 

@@ -16,7 +16,7 @@
 
 struct link_fault {
 	int from, to;
-	bool by_sender; /* the end that dials reported it: its word counts */
+	bool by_sender; /* reported by the end that dials, whose reason counts */
 	char why[LINK_WHY];
 };
 
@@ -25,13 +25,13 @@ struct link_faults {
 	size_t n, more;
 };
 
-/* Add what @reporter, one of the ends, says of the link. -1: no memory. */
+/* Add the report of @reporter, one of the two ends of the link. -1: no memory. */
 int links_add(struct link_faults *, int reporter, int from, int to, const char *why,
               struct err *err);
 void links_release(struct link_faults *);
 
 /* "2 links failed: no answer for 5 s: rank 1 (10.0.0.2) -> rank 3 (10.0.0.4), ...". A pair whose
- * two directions failed alike is "rank 1 <-> rank 3". @host writes what stands in the parentheses.
+ * two directions failed alike is "rank 1 <-> rank 3". @host writes the text in parentheses.
  */
 void links_text(const struct link_faults *,
                 const char *(*host)(void *ctx, int rank, char *buf, size_t cap), void *ctx,

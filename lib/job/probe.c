@@ -144,7 +144,7 @@ static void give_up(struct probe *p, int64_t timeout)
 			         "connected, but full-size packets do not arrive for %.3g s (MTU?)",
 			         s);
 		else
-			snprintf(why, sizeof why, "%zu of %u bytes came, then none for %.3g s",
+			snprintf(why, sizeof why, "%zu of %u bytes arrived, then none for %.3g s",
 			         l->moved, PROBE_BYTES, s);
 		fail(l, why);
 	}

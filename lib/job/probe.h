@@ -1,7 +1,7 @@
 /*
- * Trying links: every edge of a mesh is connected and carries more bytes than any packet holds. One
- * that fails does not end the job: the others go on, and all that failed on this rank go to the
- * coordinator, which names those of all ranks when they vote.
+ * Testing links: connect every edge of a mesh, and send more bytes over it than any packet holds. An
+ * edge that fails does not end the job: the others continue. This rank reports its failed edges to
+ * the coordinator, which names those of all ranks when they vote.
  */
 #ifndef COLLCTL_JOB_PROBE_H
 #define COLLCTL_JOB_PROBE_H
@@ -15,8 +15,8 @@ struct probe_stats {
 	int failed; /* edges of this rank */
 };
 
-/* Try the edges to @out and from @in (ascending). What does not move for --timeout has failed. -1:
- * the job has ended otherwise. */
+/* Test the edges to @out and from @in (ascending). An edge without progress for --timeout has
+ * failed. -1: the job has failed for another reason. */
 int probe_links(struct job *, const int *out, int nout, const int *in, int nin,
                 struct probe_stats *stats, struct err *err);
 

@@ -1,5 +1,5 @@
-/* A list of ranks as text: "0, 2-5, 9". Ranks are added in ascending order; what does not fit is
- * told as "...". */
+/* A list of ranks as text: "0, 2-5, 9". Ranks are added in ascending order; "..." replaces
+ * the ranks that do not fit. */
 #ifndef COLLCTL_JOB_RANKS_H
 #define COLLCTL_JOB_RANKS_H
 

@@ -21,7 +21,7 @@ struct record {
 	char mac[RECORD_MAC]; /* "": --insecure */
 };
 
-/* Whose record it is. */
+/* The job that a record is for. */
 struct record_of {
 	const char *key, *job;
 	const struct secret *secret; /* NULL: --insecure */
@@ -30,8 +30,8 @@ struct record_of {
 /* The text of @rec, whose addr is set; fills in its nonce and mac. Malloced; NULL: an error. */
 char *record_encode(const struct record_of *, struct record *rec, struct err *err);
 
-/* Anybody may have written the @len bytes of @text: every field is checked, and nothing is used
- * before the MAC. 1: it is the job's record; 0: @why (@cap bytes) says why not; -1: out of memory.
+/* Anybody may have written the @len bytes of @text: check every field, and use none before the MAC
+ * is verified. 1: it is the job's record; 0: @why (@cap bytes) says why not; -1: out of memory.
  */
 int record_decode(const struct record_of *, const char *text, size_t len, struct record *rec,
                   char *why, size_t cap, struct err *err);

@@ -1,10 +1,10 @@
 /*
- * How the ranks find the coordinator: by a record in an HTTP store, by the first line of a
- * hostfile, or by what `collctl run` hands its ranks (a listening socket for rank 0, its address
- * for the others).
+ * How the ranks find the coordinator: by a record in a store, by the first line of a hostfile, or by
+ * what `collctl run` passes to its ranks (a listening socket for rank 0, its address for the
+ * others).
  *
  * The record, "collctl/JOB" in the store: {"v":1,"addr":"192.0.2.7:4242","nonce":"...","mac":"..."}
- * with an HMAC keyed from the job secret, so that whoever holds the store can at worst deny
+ * with an HMAC keyed from the job secret, so that whoever controls the store can at worst deny
  * service; with --insecure it has no mac.
  */
 #ifndef COLLCTL_JOB_RENDEZVOUS_H
@@ -28,7 +28,7 @@ struct rendezvous_conf {
 	int listen_fd;                /* given by run to rank 0, or -1 */
 	const char *listen, *advertise, *iface;
 	int port_lo, port_hi;
-	bool (*interrupted)(void *ctx); /* asked while a store is waited for */
+	bool (*interrupted)(void *ctx); /* called while waiting for a store */
 	void *ctx;
 };
 
@@ -38,14 +38,14 @@ struct rendezvous *rendezvous_new(const struct rendezvous_conf *, struct err *er
 void rendezvous_free(struct rendezvous *);
 
 /* Rank 0: listen and publish. Returns the listening descriptor, *where its address. -2: another
- * coordinator of this name lives at *where (or holds the port): ask it. -1: error. A record that
- * is stale by what was met at its address (suspect.h) is replaced, by compare-and-swap. */
+ * coordinator of this job is at *where (or something has the port): try to join it. -1: error. A
+ * stale record (suspect.h) is replaced by compare-and-swap. */
 int rendezvous_publish(struct rendezvous *, struct addr *where, int64_t deadline, struct err *err);
-/* What a try at the address found last has met. */
+/* Report the result of a try at the last address. */
 void rendezvous_met(struct rendezvous *, enum met);
-/* From now on publish again whenever the store has lost the record, until it is withdrawn. */
+/* From now on publish the record again whenever the store loses it, until it is withdrawn. */
 void rendezvous_keep(struct rendezvous *);
-/* Do the ranks meet at a store? There any rank can become the coordinator. */
+/* Do the ranks meet at a store? Then any rank can become the coordinator. */
 bool rendezvous_has_store(const struct rendezvous *);
 
 /* The others: the coordinator's address. 1: found; 0: not yet; -1: error. With a store it waits
@@ -55,11 +55,10 @@ int rendezvous_locate(struct rendezvous *, struct addr *where, int64_t until, st
 const char *rendezvous_trouble(const struct rendezvous *);
 /* Where the address that was found comes from ("record collctl/JOB in URL"). Returns @text. */
 const char *rendezvous_source(const struct rendezvous *, char *text, size_t cap);
-/* Everybody has come: the store, with its token, is done with, unless a record is still to be
- * removed from it. */
+/* All ranks have joined: close the store and wipe its token, unless a record must still be removed
+ * from it. */
 void rendezvous_settle(struct rendezvous *);
-/* This host's address as the store sees it, once it was asked; "": not known, or there is no store.
- */
+/* The local address of the connection to the store; "": not known yet, or no store. */
 const char *rendezvous_local_address(const struct rendezvous *, char *buf, size_t cap);
 /* Remove this coordinator's record. Failure is the caller's to ignore. */
 int rendezvous_withdraw(struct rendezvous *, int64_t deadline, struct err *err);

@@ -19,12 +19,12 @@ struct secret {
 
 int secret_generate(struct secret *, char text[SECRET_TEXT], struct err *);
 /* A file that others may read, or that belongs to neither this user nor root, is refused (ERR_AUTH,
- * with the command that mends it). A missing or malformed one is ERR_AUTH too, naming the file and
- * what was found, never its content. */
+ * with the command that corrects it). A missing or malformed file is ERR_AUTH too; the message names
+ * the file and the defect, never the content. */
 int secret_from_file(struct secret *, const char *path, struct err *);
-/* The same of a descriptor: a pipe, a file. Reads to the end; closes it. */
+/* The same from a descriptor of a pipe or a file. Reads to the end, and closes it. */
 int secret_from_fd(struct secret *, int fd, struct err *);
-/* @origin: what to call it in messages, "COLLCTL_SECRET". */
+/* @origin: its name in messages, such as "COLLCTL_SECRET". */
 int secret_from_text(struct secret *, const char *hex, const char *origin, struct err *);
 /* Write @text to a new file of mode 0600; an existing file is not overwritten (ERR_OUTPUT). */
 int secret_write_file(const char *path, const char *text, struct err *);

@@ -1,11 +1,10 @@
 /*
- * Stores: small values by key, which ranks meet at. A row each (store_NAME.c), which store.c lists
- * by store_rows.h and chooses by the scheme of the URL. One thread may use a store at a time; calls
- * block, bounded by their deadline.
+ * Stores, where ranks meet: small values by key. Each kind of store is a row (store_NAME.c, listed
+ * in store_rows.h); the scheme of the URL selects it. One thread may use a store at a time. Calls
+ * block until their deadline at most.
  *
- * Errors: ERR_RENDEZVOUS naming the URL and what came back; ERR_AUTH where the store refuses the
- * token, or its certificate does not verify; ERR_RESOURCE where a library is lacking; ERR_USAGE for
- * a URL that can't be used.
+ * Errors: ERR_RENDEZVOUS with the URL and the answer; ERR_AUTH if the store refuses the token, or its
+ * certificate does not verify; ERR_RESOURCE if a library is missing; ERR_USAGE for an unusable URL.
  */
 #ifndef COLLCTL_JOB_STORE_H
 #define COLLCTL_JOB_STORE_H
@@ -22,19 +21,19 @@ struct store_ops;
 
 struct store {
 	const struct store_ops *ops;
-	bool (*asked)(void *ctx); /* to stop; NULL: never */
+	bool (*asked)(void *ctx); /* true: stop; NULL: never */
 	void *asked_ctx;
 };
 
 struct store_value {
 	char *data; /* owned; free() */
 	size_t len;
-	uint64_t index; /* of its last change: the cas argument; 0: the key is missing */
+	uint64_t index; /* of the last change; pass it as cas. 0: the key is missing */
 };
 
-/* As the functions below, whose contracts they keep. */
+/* These have the contracts of the functions below. */
 struct store_ops {
-	const char *const *schemes; /* of URLs, "http://", in lower case; NULL behind the last */
+	const char *const *schemes; /* of URLs, such as "http://", in lower case; ends with NULL */
 	struct store *(*open)(const char *url, const char *token, struct err *err);
 	void (*close)(struct store *);
 	int (*get)(struct store *, const char *key, uint64_t wait_index, struct store_value *out,
@@ -51,10 +50,10 @@ struct store_ops {
 struct store *store_open(const char *url, const char *token, struct err *err);
 void store_close(struct store *); /* NULL is fine */
 
-/* Calls fail with ERR_OTHER, "interrupted", within a second of @asked answering true. */
+/* Calls fail with ERR_OTHER, "interrupted", at most a second after @asked returns true. */
 void store_interrupt(struct store *, bool (*asked)(void *ctx), void *ctx);
 bool store_is_interrupted(const struct store *);
-/* From another thread than the one that is in a call: it asks now. */
+/* From another thread than that of a running call: the call checks `asked` now. */
 void store_wake(struct store *);
 
 /* Deadlines are absolute, clock_ns(). Transient failures are retried with a bounded back-off until
@@ -66,12 +65,13 @@ void store_wake(struct store *);
  * the next call must not wait. Free out->data on success. */
 int store_get(struct store *, const char *key, uint64_t wait_index, struct store_value *out,
               uint64_t *next_wait_index, int64_t deadline, struct err *err);
-/* Put @data if the key's index is still @cas (0: only if absent). 1: done; 0: somebody was first;
- * -1: error. If an answer is lost, the value is read back and compared: let it be unique. */
+/* Put @data if the key's index is still @cas (0: only if absent). 1: done; 0: another client was
+ * first; -1: error. If an answer is lost, the value is read back and compared, so it must be unique.
+ */
 int store_put(struct store *, const char *key, const void *data, size_t len, uint64_t cas,
               int64_t deadline, struct err *err);
-/* Delete @key if its index is still @cas (> 0). 1, also if there was none; 0: somebody has changed
- * it; -1: error. */
+/* Delete @key if its index is still @cas (> 0). 1, also if there is none; 0: another client has
+ * changed it; -1: error. */
 int store_delete(struct store *, const char *key, uint64_t cas, int64_t deadline, struct err *err);
 /* The local address of the connection that the last call used ("192.0.2.7"), for advertising. -1:
  * there is none, or no call has succeeded yet. */

@@ -220,7 +220,7 @@ static int check_rest(const char *url, const char *rest, struct err *err)
 	size_t host = strcspn(rest, "/?#");
 
 	if (host == 0)
-		return err_set(err, ERR_USAGE, "%s: it names no host", url);
+		return err_set(err, ERR_USAGE, "%s: names no host", url);
 	/* A password would be visible in the process list and in every message. */
 	if (memchr(rest, '@', host))
 		return err_set(

@@ -1,7 +1,7 @@
 /*
  * The client of an HTTP key-value store that speaks the Consul KV subset (FORMATS.md): the embedded
- * server (`collctl serve`) and Consul itself. libcurl is opened at run time (dlopen), so commands
- * that need no store don't pay for it. Calls send a few requests a second at most. Bodies are
+ * server (`collctl serve`) and Consul itself. libcurl is opened at run time (dlopen), only by
+ * commands that need a store. Calls send a few requests a second at most. Bodies are
  * capped; redirects are not followed; no proxy is used, whatever the environment says: a job's
  * store is inside its network, and the address of the connection to it is the one that a rank
  * advertises.

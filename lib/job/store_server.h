@@ -2,9 +2,9 @@
  * The embedded store: an HTTP server on libmicrohttpd (opened at run time) that speaks the Consul
  * KV subset of FORMATS.md: PUT with cas, acquire and release, GET with raw, keys, recurse and
  * blocking index, DELETE with recurse and cas, sessions with TTL. Caps on values, keys, waiters,
- * connections, and the bytes of answers and bodies under way; who is slow to send a request or to
- * take its answer is dropped after ten seconds. It owns no thread: the caller's loop (or epoll)
- * watches its descriptor. What it stores is kv.h's.
+ * connections, and the bytes of answers and bodies in progress; a client that takes more than ten
+ * seconds to send a request or to receive an answer is disconnected. It has no thread: the caller's
+ * loop (or epoll) watches its descriptor. kv.h holds the content.
  */
 #ifndef COLLCTL_JOB_STORE_SERVER_H
 #define COLLCTL_JOB_STORE_SERVER_H
@@ -20,8 +20,8 @@ struct store_server_conf {
 	const char *listen; /* "ADDR[:PORT]", "[v6]:PORT"; NULL: 127.0.0.1:0 */
 	const char *token;  /* required in X-Consul-Token or Authorization: Bearer; NULL: none */
 	const char *tls_cert, *tls_key; /* PEM files for HTTPS, or NULL */
-	int64_t ttl_ns;                 /* keys vanish this long after their last write; 0: never */
-	int64_t client_ns;              /* to send a request, or take an answer; 0: ten seconds */
+	int64_t ttl_ns;                 /* keys are deleted this long after their last write; 0: never */
+	int64_t client_ns;              /* to send a request, or receive an answer; 0: ten seconds */
 };
 
 struct store_server;
@@ -38,9 +38,9 @@ bool store_server_is_loopback(const struct store_server *);
 int store_server_fd(const struct store_server *); /* epoll descriptor: readable = run */
 /* Serve what is ready; returns the milliseconds until it must be called again, -1: no deadline. */
 int store_server_run(struct store_server *);
-/* Has a key been deleted by request, and that been answered? (serve --once) */
+/* Has a request deleted a key, and been answered? (serve --once) */
 bool store_server_withdrawn(const struct store_server *);
-/* Answers those who wait (bounded), closes every connection and frees. */
+/* Answer waiting clients, for a bounded time; close every connection; free. */
 void store_server_stop(struct store_server *);
 
 #endif

@@ -1,21 +1,22 @@
 /*
- * Is a record of the store stale? Its address is tried, and what is met there is the evidence. A
- * record that a coordinator still stands behind must never be replaced: two coordinators would
- * divide the ranks. So:
+ * Is a record of the store stale? The caller tries its address, and reports the result of each try
+ * here. The record of a live coordinator must never be replaced: two coordinators would divide the
+ * ranks. The results:
  *
- * - Who proves to be a coordinator of this job lives, whatever it does then: it may be full, refuse
- *   this rank, or close the connection because its own job has failed. With TLS the job's key is
- * the proof; with --insecure its answer to HELLO is.
- * - Nobody listens there, or the host is not reached: stale. A coordinator listens before it
- *   publishes, and for as long as its record is of use.
- * - Silence, for as long as a try lasts: stale. A coordinator answers a handshake, and with
+ * - A peer proves to be a coordinator of this job: the record is not stale, whatever the peer does
+ *   next. It may have no free place, refuse this rank, or close the connection because its job has
+ *   failed. The proof is the job's key, or with --insecure the answer to HELLO.
+ * - Connection refused, or the host is not reached: stale. A coordinator listens before it
+ *   publishes, and as long as its record is needed.
+ * - Silence for the duration of a try: stale. A coordinator answers a handshake, and with
  *   --insecure HELLO, at once.
- * - Something else answers (HTTP, SSH, the coordinator of another job): stale after three tries,
- * for a flipped bit can make one handshake fail.
- * - The connection ends before anything was proved: that is what a service that can't read TLS
- * does, but also a coordinator that strangers have filled. Stale if it goes on for five seconds.
+ * - Another service answers (HTTP, SSH, the coordinator of another job): stale after three tries,
+ *   because a flipped bit can make one handshake fail.
+ * - The connection ends before any proof: stale if this repeats for five seconds. A service that
+ *   does not speak TLS does this, but so does a coordinator whose places are taken by pending
+ *   connections.
  *
- * Pure: the time is the caller's.
+ * Pure: the caller passes the time.
  */
 #ifndef COLLCTL_JOB_SUSPECT_H
 #define COLLCTL_JOB_SUSPECT_H
@@ -24,7 +25,7 @@
 #include <stdint.h>
 
 enum met {
-	MET_NOTHING, /* the try failed for a reason of this rank's own */
+	MET_NOTHING, /* the try failed for a reason on this rank */
 	MET_LIFE,
 	MET_NOBODY,
 	MET_SILENCE,

@@ -1,7 +1,7 @@
 /*
- * Two ranks' tables (job.h), compared page by page up to the first entry that differs. It knows no
- * links: who has it asks both ranks for tables.page and hands in what comes. Nothing that comes is
- * trusted.
+ * Compares the tables (job.h) of two ranks page by page, up to the first entry that differs. It does
+ * no I/O: the caller requests tables.page from both ranks and passes their answers here. The answers
+ * are not trusted.
  */
 #ifndef COLLCTL_JOB_TABLES_H
 #define COLLCTL_JOB_TABLES_H
@@ -13,8 +13,8 @@
 #include "lib/base/err.h"
 
 struct tables {
-	int rank[2];   /* whose they are */
-	uint32_t page; /* that is to come */
+	int rank[2];   /* the owners of the tables */
+	uint32_t page; /* the next page */
 	struct buf have[2];
 	bool came[2];
 };
@@ -31,16 +31,16 @@ struct table_difference {
 };
 
 enum tables_state {
-	TABLES_BAD = -1, /* the page was not asked for or is no page: ERR_INTEGRITY of its rank; or
-	                  * ERR_RESOURCE */
+	TABLES_BAD = -1, /* the page was not requested or is malformed: ERR_INTEGRITY, with its
+	                  * rank; or ERR_RESOURCE */
 	TABLES_WAIT,     /* for the other rank's page */
-	TABLES_NEXT,     /* the pages are the same: ask for the next */
+	TABLES_NEXT,     /* the pages are the same: request the next ones */
 	TABLES_SAME,     /* the tables are the same */
-	TABLES_DIFFER,   /* *out says in what */
+	TABLES_DIFFER,   /* *out has the entry */
 };
 
 void tables_begin(struct tables *, int first, int second);
-/* Page @page of @rank's table has come. */
+/* Page @page of @rank's table has arrived. */
 enum tables_state tables_take(struct tables *, int rank, uint32_t page, struct view entries,
                               struct table_difference *out, struct err *err);
 void tables_release(struct tables *); /* idempotent */

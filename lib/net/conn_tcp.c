@@ -150,7 +150,7 @@ static int parse_header(struct conn_tcp *c, const uint8_t *h, struct err *err)
 	if (get_u32(h + SUMMED) != header_sum(h))
 		return err_set(err, ERR_INTEGRITY, "the header of frame %u is corrupt", c->in_seq);
 	if (seq != c->in_seq)
-		return err_set(err, ERR_INTEGRITY, "frame %u came where frame %u was due", seq,
+		return err_set(err, ERR_INTEGRITY, "received frame %u, expected frame %u", seq,
 		               c->in_seq);
 	if (length == END) {
 		c->in_ended = true;

@@ -244,7 +244,7 @@ static int handshake_error(struct conn_tls *c, unsigned long e, struct err *err)
 		return err_set(err, ERR_PEER_LOST,
 		               "the connection was closed during the TLS handshake");
 	if (reason == SSL_R_TLSV1_ALERT_INTERNAL_ERROR)
-		return err_set(err, ERR_PEER_LOST, "the peer failed in the TLS handshake");
+		return err_set(err, ERR_PEER_LOST, "the peer had an internal error in the TLS handshake");
 	return err_set(err, ERR_INTEGRITY, "the TLS handshake failed: %s",
 	               ERR_reason_error_string(e));
 }
@@ -263,7 +263,7 @@ static int tls_error(struct conn_tls *c, int code, struct err *err)
 	if (!c->established)
 		return handshake_error(c, e, err);
 	if (reason == SSL_R_TLSV1_ALERT_INTERNAL_ERROR)
-		return err_set(err, ERR_PEER_LOST, "the peer failed in TLS");
+		return err_set(err, ERR_PEER_LOST, "the peer had an internal error in TLS");
 	if (ERR_GET_LIB(e) == ERR_LIB_SSL && reason > SSL_AD_REASON_OFFSET) {
 		c->conn.alerted = true;
 		return err_set(err, code, "the peer received corrupt bytes (%s)",

@@ -89,7 +89,7 @@ load helpers
 }
 
 @test "it says which links it tried; plan and bench say the same default" {
-	local says='barrier without -a uses the links to rank 0 alone; -a all_to_all tries every link'
+	local says='barrier without -a uses only the links to rank 0; -a all_to_all tests every link'
 	run -0 --separate-stderr collctl run -n 2 -- barrier
 	[[ $stderr == *"$says"* ]]
 	run -0 collctl help barrier

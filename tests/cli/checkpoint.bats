@@ -161,14 +161,14 @@ refused() {
 		echo 1 >"old/model-00007-of-00009.$S"
 		echo 2 >"old/model-00008-of-00009.$S"
 		run -0 --separate-stderr collctl run -n 2 -- $kind --no-sync in.0 -o old
-		assert_equal "$(grep -c "old: model-00007-of-00009.$S and 1 other file: not of the set that was written" <<<"$stderr")" 1
+		assert_equal "$(grep -c "old: model-00007-of-00009.$S and 1 other file: not part of the set that was written" <<<"$stderr")" 1
 		assert_equal "$(cat old/*-of-00009.$S)" $'1\n2'
 		rm "old/model-00008-of-00009.$S"
 		run -0 --separate-stderr collctl run -n 2 -- $kind --no-sync in.0 -o old/
-		[[ $stderr == *"old: model-00007-of-00009.$S: not of the set"* ]]
+		[[ $stderr == *"old: model-00007-of-00009.$S: not part of the set"* ]]
 		rm "old/model-00007-of-00009.$S"
 		run -0 --separate-stderr collctl run -n 2 -- $kind --no-sync in.0 -o old
-		[[ $stderr != *'not of the set'* ]]
+		[[ $stderr != *'not part of the set'* ]]
 	done
 }
 

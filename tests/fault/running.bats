@@ -61,7 +61,7 @@ assert_aborted() {
 	kill -STOP "${PIDS[2]}"
 	resume
 	wait_ranks 0 1
-	assert_rank 0 9 'rank 2: no sign of life for ' 'while data were moving'
+	assert_rank 0 9 'rank 2: no message for ' 'while data were moving'
 	assert_rank 1 9 'rank 2: '
 	kill -CONT "${PIDS[2]}"
 	wait_ranks

@@ -174,7 +174,7 @@ def stopped(tool, _everything):
         try:
             for r in others:
                 demand(job.codes[r] == 8 and states[r] == "new", "rank", r, "ended with", job.codes[r], states[r])
-                demand(f"rank {rank}: no sign of life for " in job.said[r], "rank", r, "names another")
+                demand(f"rank {rank}: no message for " in job.said[r], "rank", r, "names another")
                 demand("after the verdict: its output" in job.said[r], "rank", r, "says nothing of the output")
             demand(states[rank] == "old", "the rename was not held")
             demand(job.output(rank) == "new", "who knows the verdict finishes")
@@ -581,9 +581,9 @@ def frames(_insecure, _everything):
         "oversized": (before(2, lambda h, p: px.frame_header((256 << 10) + 1, seq_of(h), 0)), "bytes (at most"),
         "as large as can be said": (before(2, lambda h, p: px.frame_header(px.END - 2, seq_of(h), 0)), "bytes (at most"),
         "empty": (before(2, lambda h, p: px.frame_header(0, seq_of(h), 0)), "bytes (at most"),
-        "repeated": (lambda i, h, p: (h + p) * (2 if i == 2 else 1), "was due"),
-        "repeated later": (keep_and_repeat(1, 3), "was due"),
-        "left out": (lambda i, h, p: b"" if i == 2 else h + p, "was due"),
+        "repeated": (lambda i, h, p: (h + p) * (2 if i == 2 else 1), "expected frame"),
+        "repeated later": (keep_and_repeat(1, 3), "expected frame"),
+        "left out": (lambda i, h, p: b"" if i == 2 else h + p, "expected frame"),
         "of the alert": (before(2, lambda h, p: px.frame_header(px.END - 1, seq_of(h), 0)), "corrupt"),
         "of a corrupt header": (before(2, lambda h, p: bytes(len(h))), "header"),
         "out of the plan": (insert_at(last, lambda seq: px.frame(seq, b"\0" * 64)), "sent"),
@@ -611,7 +611,7 @@ def control(_insecure, _everything):
         "a message of no type": (insert_at(1, lambda seq: px.frame(seq, struct.pack("<IB", 0, 99))), "type 99"),
         "a message out of turn": (insert_at(1, lambda seq: px.frame(seq, struct.pack("<IB", 0, 9))), "type 9"),
         "a malformed message": (insert_at(1, lambda seq: px.frame(seq, struct.pack("<IB", 1, 2) + b"\xff")), "INTENT"),
-        "a frame left out": (lambda i, h, p: b"" if i == 1 else h + p, "was due"),
+        "a frame left out": (lambda i, h, p: b"" if i == 1 else h + p, "expected frame"),
         "a corrupt frame": (lambda i, h, p: h + (p[:-1] + bytes([p[-1] ^ 4]) if i == 1 else p), "checksum"),
     }
 

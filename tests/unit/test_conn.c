@@ -508,7 +508,7 @@ static void wrong_frames(void **state)
 	n += frame(wire + n, 0, "hello", 5);
 	struct err err = receive_wire(wire, n, &last, heard, &len);
 	assert_int_equal(err.code, ERR_INTEGRITY);
-	assert_non_null(strstr(err.text, "frame 0 came where frame 1 was due"));
+	assert_non_null(strstr(err.text, "received frame 0, expected frame 1"));
 	/* missing */
 	n = frame(wire, 1, "hello", 5);
 	err = receive_wire(wire, n, &last, heard, &len);

@@ -27,7 +27,7 @@ static void test_promises(void **state)
 	refuse(COLL_ALLREDUCE, "ring_chunked", COLL_ORDERED, 4, "rank order");
 	refuse(COLL_ALLREDUCE, "recursive_doubling", COLL_ORDERED, 4, "rank order");
 	refuse(COLL_ALLREDUCE, "ring_chunked", COLL_FINAL, 4, "not applied");
-	refuse(COLL_ALLREDUCE, "direct", COLL_ORDERED, 4, "unannounced");
+	refuse(COLL_ALLREDUCE, "direct", COLL_ORDERED, 4, "not declared");
 	refuse(COLL_BARRIER, "all_to_all", 0, 3, "another order");
 	refuse(COLL_BARRIER, "dissemination", COLL_DIVERGENT, 3, "twice");
 	/* A sum that goes on through the wire is not the wider type's, unless the wire is. */
@@ -112,7 +112,7 @@ static void test_defects(void **state)
 {
 	(void)state;
 	verify_toy(COLL_ALLREDUCE, 0, emit_stuck, 2, 1, NULL);
-	verify_toy(COLL_ALLREDUCE, 0, emit_stuck, 2, 4, "in a circle");
+	verify_toy(COLL_ALLREDUCE, 0, emit_stuck, 2, 4, "in a cycle");
 	verify_toy(COLL_ALLREDUCE, 0, emit_circle, 2, 4, "waits for itself");
 	verify_toy(COLL_ALLREDUCE, 0, emit_swapped, 2, 6, "adds element");
 	verify_toy(COLL_ALLREDUCE, 0, emit_idle, 2, 6, "1 of 2 contributions are missing");
@@ -383,7 +383,7 @@ static void test_more_kinds(void **state)
 	verify_toy(COLL_EXCHANGE, 0, emit_exchange_twice, 2, 8, "a second time");
 	verify_toy(COLL_EXCHANGE, 0, emit_exchange_back, 2, 8, "not its own");
 	verify_toy(COLL_EXCHANGE, 0, emit_exchange_half, 2, 8, "never receives element 4");
-	verify_toy(COLL_ALLGATHER, 0, emit_gathered_sum, 2, 8, "not what was put in");
+	verify_toy(COLL_ALLGATHER, 0, emit_gathered_sum, 2, 8, "it is not the input element");
 }
 
 /* Uneven parts: bruck, made to serve them, sends what nobody expects. */

@@ -298,7 +298,7 @@ static void test_defects_are_named(void **state)
 	assert_false(simulate_algorithm(&wire, &lacks, &args, 1, &s, why));
 	assert_string_equal(why, "0 messages are sent and 1 received");
 	assert_false(simulate_algorithm(&wire, &waits, &args, 1, &s, why));
-	assert_string_equal(why, "steps wait for one another in a circle");
+	assert_string_equal(why, "steps wait for each other in a cycle");
 }
 
 static void all_pairs(struct sched_builder *b, const struct coll_args *a)
