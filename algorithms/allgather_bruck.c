@@ -5,10 +5,10 @@
  * Slot i is for block (r + i) mod P: each rank numbers the blocks from its own, which is in slot 0.
  * 1. For d = 1, k, k^2, .. < P, and j = 1 .. k-1 with jd < P: send the first c slots to rank r -
  * jd, receive slots jd .. jd+c-1 from rank r + jd; c = d, or P - jd where that is less.
- * 2. Rotate: the slots down by r, so that block 0 stands in front.
+ * 2. Rotate the slots down by r, so that block 0 comes first.
  *
  * ceil(log_k P) rounds, each of k-1 messages that need not wait for one another; (P-1)b bytes.
- * Scratch: S, but for rank 0, whose slots are the blocks.
+ * Scratch: S, except on rank 0, whose slots are the blocks.
  *
  * P = 5, k = 2, the slots of rank 1:
  *

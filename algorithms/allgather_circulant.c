@@ -6,7 +6,7 @@
  * rank r - s, receive the blocks r+s .. r+s'-1 from rank r + s. All blocks are sent from and
  * received into their places: unlike bruck, there is no rotation at the end.
  *
- * ceil(log2 P) rounds, (P-1)b bytes, no scratch, uneven blocks as well.
+ * ceil(log2 P) rounds, (P-1)b bytes, no scratch. Blocks may be uneven.
  *
  * P = 5, rank 0:
  *

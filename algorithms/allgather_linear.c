@@ -1,8 +1,8 @@
 /*
- * allgather linear: all blocks go to rank 0, and the vector from there to all ranks.
+ * allgather linear: all blocks go to rank 0, and the whole vector from there to all ranks.
  *
  * 1. Every rank sends its block to rank 0.
- * 2. The whole vector goes down the binomial tree of rank 0 (tree.h), while it still arrives there.
+ * 2. Rank 0 sends the whole vector down its binomial tree (tree.h), while blocks still arrive.
  *
  * 1 + q rounds; rank 0 sends qS, others less. A chain has L + 1 messages, because a rank's sends to
  * several ranks do not wait for each other. No scratch.

@@ -2,16 +2,16 @@
  * allgather neighbor: neighbours on a ring exchange two blocks at a time, alternating between the
  * two neighbours.
  *
- * 1. Even ranks exchange their block with r + 1, odd ones with r - 1: the pair of blocks that
- * begins at r, or r - 1, is what is sent next.
- * 2. For i = 1 .. P/2-1: with the other neighbour than before exchange a pair of blocks for the
- * next one: even ranks receive the pair that begins at r-2, r+2, r-4, r+4, .., odd ones that at
- * r+1, r-3, r+3, r-5, .. What has come is what is sent next.
+ * 1. An even rank exchanges its block with r + 1, an odd one with r - 1. Both now have a pair of
+ *    blocks, which they send next.
+ * 2. For i = 1 .. P/2-1: change the neighbour, send it the last pair and receive another one. Even
+ *    ranks receive the pairs that begin at r-2, r+2, r-4, r+4, .., odd ones those at r+1, r-3, r+3,
+ *    r-5, .. The pair that arrives is the next to send.
  *
  * P/2 rounds, (P-1)b bytes, two neighbours, no scratch. P must be even; otherwise ring replaces it.
  * A pair begins with an even block, so it never wraps.
  *
- * P = 6, the blocks that come:
+ * P = 6, the blocks that arrive:
  *
  *   rank      0           1           2           3           4           5
  *   step 0    1 from 1    0 from 0    3 from 3    2 from 2    5 from 5    4 from 4

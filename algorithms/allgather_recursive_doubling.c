@@ -2,7 +2,7 @@
  * allgather recursive_doubling: partners at distance 1, 2, 4, ... exchange all their blocks.
  *
  * For d = 1, 2, .. P/2: rank r has the run of d blocks that begins at r rounded down to a multiple
- * of d; rank r ^ d has the one beside it. They exchange them.
+ * of d; rank r ^ d has the adjacent run. They exchange these runs.
  *
  * log2 P rounds, (P-1)b bytes, no scratch. P must be a power of two; otherwise bruck replaces it.
  *

@@ -3,8 +3,8 @@
  * block is sent from and received into its place.
  *
  * q = ceil(log2 P). For d = 2^(q-1), .. 2, 1, and s = 0, 2d, 4d, .. with s + d < P: send block r -
- * s to rank r + d, receive block r - d - s from rank r - d. So block r - x comes in the round of
- * x's lowest bit, having come along x's higher bits before.
+ * s to rank r + d, receive block r - d - s from rank r - d. So block r - x arrives in the round
+ * of x's lowest bit, after it has travelled the distances of x's higher bits.
  *
  * q rounds, (P-1)b bytes, no scratch, no rotation; P-1 messages, because the blocks of a round are
  * not adjacent. They are sent at different times; if P is not a power of two, some before their

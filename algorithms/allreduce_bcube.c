@@ -1,16 +1,16 @@
 /*
  * allreduce bcube: a reduce-scatter and an allgather in groups of B, with a mixed radix for any P.
  *
- * P is divided by B as often as possible; the rest is one last factor (6 by 2: 2, 3). For each
- * factor f, at distance d, the product of those before it:
- * 1. My group is the f ranks that differ from mine in digit g = (r / d) mod f only. They all have
- * to do with the same P / d blocks. Cut those in f runs; send run i to the i-th of the group, add
- * what comes to run g, and go on with that. At the end it is one block. Then back, the last factor
- * first:
- * 2. Send my part, complete, to the group, and receive the others'.
+ * P is divided by B as often as possible; the rest is one last factor (6 by 2: 2, 3).
+ * 1. For each factor f, at distance d, the product of the factors before it: my group is the f
+ * ranks that differ only in digit g = (r / d) mod f. All of them process the same P / d blocks. Cut
+ *    these blocks into f runs, send run i to member i of the group, and add what arrives to run g,
+ *    the only one that I process further. At the end it is one block.
+ * 2. For each factor, the last one first: send my complete part to the group, and receive the parts
+ *    of the others.
  *
- * 2 rounds a factor, 2S(P-1)/P bytes, f-1 peers a factor: B = 2 is halving where P is a power of
- * two, B >= P is one exchange with everyone. No scratch.
+ * 2 rounds and f-1 peers per factor, 2S(P-1)/P bytes. B = 2 is halving if P is a power of two;
+ * B >= P is one exchange with all ranks. No scratch.
  *
  * P = 6, B = 2: factors 2 and 3, the blocks cut into 0,1,2 and 3,4,5; what a rank keeps:
  *

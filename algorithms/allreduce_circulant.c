@@ -3,9 +3,9 @@
  * minimum of rounds and bytes for any P.
  *
  * 1. The reduce-scatter leaves block r complete at rank r.
- * 2. The allgather, the same rounds the other way, brings it to all.
+ * 2. The allgather, the same rounds backwards, sends it to all ranks.
  *
- * 2 ceil(log2 P) rounds, 2S(P-1)/P bytes, no scratch, uneven blocks as well.
+ * 2 ceil(log2 P) rounds, 2S(P-1)/P bytes, no scratch. Blocks may be uneven.
  *
  * P = 3: (s', s) = (3,2) (2,1). Rank 0's blocks, R:
  *

@@ -7,11 +7,11 @@
  * 3. The complete pieces go down again, block by block.
  * 4. Each block doubles its ranks' pieces.
  *
- * 2L rounds and 2S(P-1)/P bytes where P is a power of two; else two hops between blocks more, and S
- * to 2S bytes. No scratch. The rank of a block of one exchanges a piece with every rank of the next
- * block.
+ * 2L rounds and 2S(P-1)/P bytes if P is a power of two; otherwise two more hops between blocks, and
+ * S to 2S bytes. No scratch. The only rank of a block of one rank exchanges a piece with every rank
+ * of the next block.
  *
- * P = 4, pieces 0..3, the pieces that a rank has to do with:
+ * P = 4, pieces 0..3, the pieces that a rank processes:
  *
  *   rank      0                  1                  2                  3
  *   halve     0,1 with 1         2,3 with 0         0,1 with 3         2,3 with 2

@@ -2,13 +2,13 @@
  * allreduce rabenseifner: a reduce-scatter by halving and an allgather by doubling among a power of
  * two of the ranks.
  *
- * 1. If P is no power of two, the fold (fold.c) brings the ranks down to 2^L.
+ * 1. If P is not a power of two, the fold (fold.c) brings the ranks down to 2^L.
  * 2. These halve the vector with partners at doubling distances, adding, until each has a piece of
  *    the sum, and double it back the other way (halving.c).
  * 3. The fold returns the result to the ranks that waited.
  *
- * 2L rounds and 2S(1 - 1/2^L) bytes; with a fold two more, of S. Next to halving_doubling, which
- * moves at most 2S: fewer messages, because a rank sends each partner only one. No scratch.
+ * 2L rounds and 2S(1 - 1/2^L) bytes; a fold adds two rounds of S. halving_doubling sends at most
+ * 2S, but more messages: here a rank sends only one to each partner. No scratch.
  *
  * P = 6, 2^L = 4, number id among the core ranks, pieces 0..3 of the vector:
  *

@@ -1,16 +1,16 @@
 /*
  * allreduce recursive_doubling: partners at distance 1, 2, 4, ... exchange their vectors.
  *
- * 1. If P is no power of two, the fold (fold.c) brings the ranks down to 2^L.
+ * 1. If P is not a power of two, the fold (fold.c) brings the ranks down to 2^L.
  * 2. For d = 1, 2, .. 2^(L-1): number i exchanges its whole vector with number i ^ d, and both add
- *    the two. The lower number's operand stands left on both sides, so both get the same bits, and
- *    after the step all ranks of an aligned group of 2d have them.
+ *    the two. The lower number's operand is the left one on both ranks, so both get the same bits.
+ *    After the step all ranks of an aligned group of 2d have these bits.
  * 3. The fold returns the result to the ranks that waited.
  *
- * L rounds of S bytes, two more with a fold. Suited to small vectors, where rounds dominate the
+ * L rounds of S bytes; a fold adds two. Suited to small vectors, where rounds dominate the
  * cost. No scratch: arriving elements are added to elements that are already sent.
  *
- * P = 4, the operands as they stand:
+ * P = 4, the sums:
  *
  *   rank      0              1              2              3
  *   d = 1     0+1            0+1            2+3            2+3

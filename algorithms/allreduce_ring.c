@@ -5,10 +5,10 @@
  * 2. P-1 times: send out right, receive in from the left, acc += in, out = in.
  *
  * P-1 rounds, (P-1)S bytes; scratch: S for the passing vector (none for P = 2), which is forwarded
- * while it arrives. Rank r adds r, r-1, r-2, ...: an order that differs by rank, so the bits of
- * floating-point sums and products do as well.
+ * while it arrives. Rank r adds r, r-1, r-2, ... The order differs by rank, and so do the bits
+ * of floating-point sums and products.
  *
- * P = 3, what stands in acc:
+ * P = 3, the content of acc:
  *
  *   rank      0         1         2
  *   step 1    0+2       1+0       2+1      out: 2, 0, 1

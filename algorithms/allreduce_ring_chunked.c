@@ -8,11 +8,11 @@
  * 3. For i = 2 .. 2P-1: receive k(i) from the left, adding it to mine, and send it right. The last
  *    two, chunks 2r+2 and 2r+3 (mod 2P), have now passed every rank: they are complete.
  * 4. For i = 0 .. 2P-3: receive the complete k(i) from the left, and send it right while i < 2P-4:
- *    the right neighbour made the last two itself.
+ *    the right neighbour has completed the last two itself.
  *
- * Every chunk is reduced once, along the ring, and copied: all ranks have the same bits. While one
- * half of a block is on the wire the other is being added. 4(P-1) messages of S/2P each, in 2(P-1)
- * rounds; no scratch. Empty chunks are skipped on both sides.
+ * Every chunk is reduced once, along the ring, and then copied, so all ranks have the same bits.
+ * While one half of a block is on the wire, the rank adds the other. 4(P-1) messages of S/2P each,
+ * in 2(P-1) rounds; no scratch. Empty chunks are skipped on both sides.
  *
  * P = 3, chunks 0..5; "+2" receives and adds chunk 2, "=4" receives complete chunk 4:
  *

@@ -9,16 +9,17 @@
  *    weight are one round.
  * 2. At the end slot i has the part from rank r-i: copy it to its place.
  *
- * The slots gw .. gw+w-1 are a group: they differ in what they have gone already, so before they go
- * the digit of weight w they all are for the same rank, r + gw, and of one length, as long as every
- * rank has parts of the same lengths. Packed in descending order groups of a lower weight are whole
- * runs of a higher one, and at the end the sources ascend.
+ * The slots gw .. gw+w-1 are a group. They differ only in the digits that they have already
+ * travelled, so before the digit of weight w all of them are for the same rank, r + gw. They also
+ * have the same length if the parts of every rank have the same lengths. Slots are packed in
+ * descending order: then the groups of lower weights are contiguous in a group of a higher weight,
+ * and at the end the sources ascend.
  *
- * With S/P bytes a part, (k-1) ceil(log_k P) messages of about S/k bytes; with k = 2 these are
+ * With S/P bytes per part, (k-1) ceil(log_k P) messages of about S/k bytes; with k = 2 these are
  * S/2 log2 P bytes. Scratch: as much for packing and as much for receiving. If parts differ by rank
  * (recv_off), the lengths of passing parts are unknown, so pairwise replaces it.
  *
- * P = 4, k = 2, rank 0's slots, "st" being what rank s has for rank t:
+ * P = 4, k = 2, rank 0's slots, "st" is the part from rank s to rank t:
  *
  *   slot          0     1     2     3
  *   at first      00    01    02    03

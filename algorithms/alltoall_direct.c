@@ -1,14 +1,14 @@
 /*
  * alltoall direct: every rank sends each other rank its part.
  *
- * 1. Send part r+d to rank r+d, for d = 1 .. P-1: round the ranks, so that not all begin with rank
- *    0. The sends do not wait for each other.
+ * 1. Send part r+d to rank r+d, for d = 1 .. P-1. Every rank begins with another one, not all with
+ *    rank 0. The sends do not wait for each other.
  * 2. Copy my own part.
  * 3. Receive the parts of r-1, r-2, .. into their places.
  *
  * 1 round of P-1 messages, S(P-1)/P bytes, no scratch; parts may be of any length.
  *
- * P = 3, "01" being what rank 0 has for rank 1:
+ * P = 3, "01" is the part from rank 0 to rank 1:
  *
  *   rank 0: send 01 to 1, 02 to 2   00 <- 00   receive 20 from 2, 10 from 1
  *   rank 1: send 12 to 2, 10 to 0   11 <- 11   receive 01 from 0, 21 from 2

@@ -2,10 +2,10 @@
  * barrier all_to_all: every rank notifies every other one, and waits for as many notices.
  *
  * 1. Send my notice to r+1, r+2, .. round the ranks.
- * 2. Receive one from each, and-ing it to mine.
+ * 2. Receive one from each, and combine it with mine.
  *
- * A notice is one element of `band` from each rank; a rank that has all of them knows that all have
- * come. 1 round, P-1 notices, every link is tried. No scratch.
+ * A notice is one element of `band` from each rank; a rank that has all of them knows that all
+ * ranks have reached the barrier. 1 round, P-1 notices over every link. No scratch.
  *
  * P = 3, the notices that a rank holds:
  *

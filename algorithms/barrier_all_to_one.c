@@ -1,7 +1,7 @@
 /*
  * barrier all_to_one: every rank notifies the root, which answers when it has all notices.
  *
- * 1. The root receives a notice from every rank, and-ing them to its own.
+ * 1. The root receives a notice from every rank, and combines it with its own.
  * 2. It sends the result to every rank.
  *
  * A notice is one element of `band`. 2 rounds; 1 notice, the root sends P-1. No scratch.

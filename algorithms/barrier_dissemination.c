@@ -1,11 +1,12 @@
 /*
  * barrier dissemination: in round k send all notices so far to rank r + 2^k.
  *
- * 1. For d = 1, 2, 4, .. < P: send to r + d, receive from r - d, and-ing what arrives.
+ * 1. For d = 1, 2, 4, .. < P: send to r + d, receive from r - d, and combine what arrives with
+ * mine.
  * 2. After the round of d a rank has heard, directly or not, of the 2d ranks r, r-1, .. r-2d+1.
  *
- * A notice is one element of `band`. If P is not a power of two, a rank may receive a notice twice:
- * and-ing a notice twice changes nothing. ceil(log2 P) rounds and as many notices. No scratch.
+ * A notice is one element of `band`. If P is not a power of two, a rank may receive a notice twice,
+ * which changes nothing. ceil(log2 P) rounds and as many notices. No scratch.
  *
  * P = 3, the notices that a rank holds:
  *

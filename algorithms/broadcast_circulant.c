@@ -4,15 +4,15 @@
  *
  * 1. The vector is divided into n blocks (traeff_blocks), for any length and independent of the
  *    ranks' blocks. In a vector of fewer elements some blocks are empty and skipped on both sides.
- * 2. In round i send the block that Träff's schedule (traeff.c) says to the rank that is skip[k]
- *    from me, k = i mod q, and receive the one that it says from the rank skip[k] before me. The
- *    root sends blocks 0, 1, 2, .. and the last one q times.
+ * 2. In round i, with k = i mod q, send a block to the rank skip[k] after me and receive one from
+ * the rank skip[k] before me. Träff's schedule (traeff.c) determines the blocks. The root sends
+ * blocks 0, 1, 2, .. and the last one q times.
  *
  * The root sends (n-1+q)/n S, the others at most that; every rank receives each block once: S.
  * Rounds do not synchronise: a SEND follows the RECV of its block, and a block arrives after at
  * most q + 1 messages. No scratch.
  *
- * P = 5, root 0, cut into 3 blocks only; "1:0>3" is block 1 from rank 0 to rank 3:
+ * P = 5, root 0, only 3 blocks; "1:0>3" is block 1 from rank 0 to rank 3:
  *
  *   skip 2   0:0>2
  *   skip 3   1:0>3

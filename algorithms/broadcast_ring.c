@@ -5,8 +5,8 @@
  * 2. Send it to the right one, unless that is the root.
  *
  * A SEND follows the RECV of the same elements: every rank forwards data while they arrive, in
- * pieces as small as the connections accept. So it takes (n + r - 2)(L + m/(rB)) with r pieces: S
- * for everybody and P-1 messages on the way. No scratch.
+ * pieces as small as the connections accept. With n ranks and r pieces this takes
+ * (n + r - 2)(L + m/(rB)). Every rank sends at most S; P-1 messages follow each other. No scratch.
  *
  * P = 4, root 2:
  *

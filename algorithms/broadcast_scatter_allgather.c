@@ -2,7 +2,7 @@
  * broadcast scatter_allgather: scatters the blocks to their ranks, then allgathers them.
  *
  * 1. Scatter in a binomial tree (tree.h): each rank receives the blocks of its subtree, v .. v+h-1
- *    counted from the root, and passes each child's on.
+ *    counted from the root, and forwards those of each child's subtree.
  * 2. Allgather on the circulant graph (circulant.c). Rank v has the blocks of its subtree, which
  *    are the first h that it would receive: these are skipped. So no block reaches a rank twice,
  *    and none is sent to the root.

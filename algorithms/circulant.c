@@ -5,11 +5,11 @@
  * R[i] is block (r + i) mod P: each rank numbers the blocks from its own.
  * 1. Reduce-scatter: s = P. While s > 1: s' = s, s = ceil(s/2); send R[s .. s'-1] to r + s, receive
  *    as many from r - s and add them to R[0 .. s'-s-1]. A rank no longer uses blocks that it has
- * sent. At the end R[0], block r, is complete.
- * 2. Allgather: the same (s', s) the other way: send R[0 .. s'-s-1] to r - s, receive R[s .. s'-1]
+ *    sent. At the end R[0], block r, is complete.
+ * 2. Allgather: the same (s', s) backwards: send R[0 .. s'-s-1] to r - s, receive R[s .. s'-1]
  *    from r + s.
  *
- * Each ceil(log2 P) rounds and S(P-1)/P bytes, no scratch, uneven blocks as well. A run of blocks
+ * Each ceil(log2 P) rounds and S(P-1)/P bytes, no scratch; blocks may be uneven. A run of blocks
  * that wraps around is two messages, in the same round.
  *
  * P = 5: (s', s) = (5,3) (3,2) (2,1). Rank 0's blocks:

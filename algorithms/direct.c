@@ -1,12 +1,12 @@
 /*
  * Reduce-scatter and allgather by direct exchange: every rank with every other (see blocks.h).
  *
- * 1. Reduce-scatter: send block j to rank j, from r+1 on round the ranks, so that not all begin
+ * 1. Reduce-scatter: send block j to rank j, beginning with r+1, so that not all ranks begin
  *    with rank 0.
  * 2. The owner of a block adds the contributions in the order 0, 1, .. P-1, including its own, in
- *    the wider type, in any order of arrival; then it applies the operation's final function and
- *    rounds once. So the order and the bits are always the same: --order rank.
- * 3. Allgather: send the block to everyone, round the ranks again; receive the others'.
+ *    the wider type, whatever the order of arrival; then it applies the operation's final function
+ * and rounds once. So the order and the bits are always the same: --order rank.
+ * 3. Allgather: send the block to all ranks, in the same order; receive those of the others.
  *
  * Each 1 round, S(P-1)/P bytes, P-1 peers; scratch of the reduce-scatter: one block in the wider
  * type. A rank's contribution is the fold of its inputs, rounded to their type, also in its own

@@ -4,9 +4,10 @@
  *
  * V is the rank's own vector, W the sum of the last ranks before it, as far as the rank has them.
  * 1. Skip 1: send V to rank r+1. The vector from r-1 is W, of one rank.
- * 2. Skip 2: send W+V to rank r+2. The operand from r-2 is left of W: three ranks.
- * 3. Skips s = 3, 6, 12, .. < P-1: send W, of s ranks, to rank r+s; the operand from r-s is left of
- *    W: 2s ranks. A rank r <= s has all ranks before it and stops receiving; rank 0 has no W.
+ * 2. Skip 2: send W+V to rank r+2. The operand from r-2 goes left of W, which then has three ranks.
+ * 3. Skips s = 3, 6, 12, .. < P-1: send W, of s ranks, to rank r+s; the operand from r-s goes left
+ *    of W, which then has 2s ranks. A rank r <= s has all ranks before it and stops receiving; rank
+ * 0 has no W.
  * 4. W is the result; rank 0's is the identity.
  *
  * ceil(log2(4(P-1)/3)) rounds: 1, 2, 3, 4, 5 up to P = 2, 4, 7, 13, 25. S bytes in each; one

@@ -1,8 +1,8 @@
 /*
  * gather binomial: blocks travel up a binomial tree, so that the root receives few messages.
  *
- * 1. Receive the blocks of each child's subtree in the binomial tree (tree.h), the smallest first:
- *    with my own they are consecutive ranks' from mine on.
+ * 1. Receive the blocks of each child's subtree in the binomial tree (tree.h), the smallest first.
+ *    Together with mine they are the blocks of consecutive ranks, from my own on.
  * 2. Send them all to the parent.
  *
  * q = ceil(log2 P) rounds where a rank receives one message at a time; a chain has floor(log2 P)

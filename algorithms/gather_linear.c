@@ -2,7 +2,7 @@
  * gather linear: every rank sends its block to the root.
  *
  * 1. Send the block to the root.
- * 2. The root receives each rank's into its place, from r + 1 on round the ranks.
+ * 2. The root receives each block into its place, beginning with that of rank r + 1.
  *
  * 1 round; the root receives S(P-1)/P. No scratch.
  *

@@ -1,11 +1,12 @@
 /*
  * Vector halving among 2^s ranks (see blocks.h).
  *
- * 1. Reduce-scatter: for i = 0 .. s-1 number j exchanges with number j ^ 2^i. Of the range that
- * both still have to do with the one whose bit i is set keeps the upper half and the other the
- * lower; it sends the other half, and adds to its own what it receives. Number j ends with the
- * piece whose number is the reverse of j's bits.
- * 2. Allgather: i = s-1 .. 0, the same pairs, each sends what it has and receives the other half.
+ * 1. Reduce-scatter: for i = 0 .. s-1 number j exchanges with number j ^ 2^i. Both still process
+ * the same range: the number with bit i set keeps the upper half, the other one the lower half.
+ * Each sends the half that it does not keep, and adds what it receives to the half that it keeps.
+ * At the end number j has the piece whose number is j with its bits reversed.
+ * 2. Allgather: for i = s-1 .. 0, in the same pairs, each sends what it has and receives the other
+ *    half.
  *
  * Each s rounds and S(1 - 1/2^s) bytes, no scratch.
  *

@@ -4,16 +4,17 @@
  * The blocks are the set bits of P, the largest at rank 0 (P = 11: ranks 0..7, 8..9, 10). Rank r is
  * number j = r - o of the block of B ranks that begins at rank o.
  * 1. Each block halves the vector: number j has its block's sum of piece rev(j) of B.
- * 2. Up, the smallest block first: add what came from the next smaller block. Then cut the piece
- *    into those of the next larger block, of B' ranks from O on, and send each to the rank there
- *    that has it: piece k to O + rev(k). The other way round, number J of a larger block hears from
- *    number J mod B of the smaller. A block of one rank cuts the whole vector.
- * 3. Down: the same pairs, the other way. Receive the complete piece from the larger block, and
- *    send it on to the smaller one.
+ * 2. Up, the smallest block first: add what arrives from the next smaller block. Then cut the piece
+ *    into those of the next larger block, which has B' ranks from O on, and send each to the rank
+ *    there that has the same piece: piece k to O + rev(k). So number J of a larger block receives
+ *    from number J mod B of the smaller one. A block of one rank cuts the whole vector.
+ * 3. Down: the same pairs in the opposite direction. Receive the complete piece from the larger
+ *    block, and forward it to the smaller one.
  * 4. Each block completes the vector by doubling.
  *
- * 1 and 2, or 3 and 4: L rounds and up to two more messages in sequence. All blocks halve at the
- * same time, and a smaller one is done earlier: the longest chain is L. No scratch.
+ * Steps 1 and 2 take L rounds and up to two more messages in sequence, and so do steps 3 and 4. All
+ * blocks halve at the same time, and a smaller one ends earlier: the longest chain is L. No
+ * scratch.
  *
  * P = 3, blocks 0..1 and 2, pieces 0 and 1:
  *

@@ -12,7 +12,7 @@
  * that; every rank sends S. Nothing waits for a round: a block is complete after at most q + 1
  * messages, one after another. In place: scratch only if several inputs are folded.
  *
- * P = 5, root 0, cut into 3 blocks only; "1:3>0" is block 1 from rank 3 to rank 0:
+ * P = 5, root 0, only 3 blocks; "1:3>0" is block 1 from rank 3 to rank 0:
  *
  *   skip 3   0:3>0   0:4>1   2:1>3   1:2>4
  *   skip 2   0:2>0   2:4>2   1:1>4

@@ -3,8 +3,8 @@
  *
  * 1. Send the vector to the root.
  * 2. The root adds the contributions in the order 0, 1, .. P-1, including its own, in the wider
- *    type, in any order of arrival (direct_sum); then it applies the operation's final function and
- *    rounds once: --order rank.
+ *    type, whatever the order of arrival (direct_sum); then it applies the operation's final
+ * function and rounds once: --order rank.
  *
  * 1 round; the root receives (P-1)S. Scratch: a vector in the wider type at the root.
  *

@@ -6,8 +6,8 @@
  * 2. Send the sum to the left one, unless I am the root.
  *
  * A SEND follows the RECV_REDUCE of the same elements: a sum is forwarded while it is still
- * arriving. So it takes (n + r - 2)(L + m/(rB)) with r pieces: S for everybody and P-1 messages on
- * the way. In place: scratch only if several inputs are folded.
+ * arriving. With n ranks and r pieces this takes (n + r - 2)(L + m/(rB)). Every rank sends at most
+ * S; P-1 messages follow each other. In place: scratch only if several inputs are folded.
  *
  * P = 4, root 2, the ranks whose vectors are in what is sent:
  *

@@ -4,13 +4,13 @@
  *
  * 1. Reduce-scatter on the circulant graph (circulant.c). A rank keeps its sums of the blocks of
  *    its subtree in the binomial tree (tree.h), v .. v+h-1 counted from the root, instead of
- * sending them: step 2 sends them.
+ *    sending them: step 2 sends them.
  * 2. Gather in the binomial tree: add the children's sums of the blocks of their subtrees to mine,
  *    and send the blocks of my subtree to the parent.
  *
- * 2 ceil(log2 P) rounds at most; every rank sends S, each element of its vector once, the root
- * receives 2S(P-1)/P and the others less: all together (P-1)S, the minimum. In place: scratch only
- * if several inputs are folded.
+ * 2 ceil(log2 P) rounds at most. Every rank sends S, each element of its vector once; the root
+ * receives 2S(P-1)/P and the others less. Together they receive (P-1)S, the minimum. In place:
+ * scratch only if several inputs are folded.
  *
  * P = 4, root 0, the ranks whose contributions are in the blocks of ranks 0 and 2:
  *

@@ -3,7 +3,7 @@
  * Rounds and bytes are minimal for any P.
  *
  * s = P; while s > 1: s' = s, s = ceil(s/2); send the blocks r+s .. r+s'-1 to rank r + s, add those
- * that come from rank r - s to the blocks r .. r+s'-s-1. At the end block r is complete.
+ * from rank r - s to the blocks r .. r+s'-s-1. At the end block r is complete.
  *
  * ceil(log2 P) rounds, S(P-1)/P bytes. A single input is overwritten in place; several are folded
  * into scratch of S.

@@ -8,9 +8,9 @@
  *    lengths, and sends each part to its owner. For even blocks and a power of two that is an
  *    exchange of rank p with rev(p).
  *
- * L + 1 rounds, up to two more in sequence off powers of two; at most S sent. A single input is
- * overwritten in place; several are folded into scratch of S. The rank of a block of one sends a
- * piece to every rank of the next block.
+ * L + 1 rounds, and up to two more messages in sequence if P is not a power of two; at most S sent.
+ * A single input is overwritten in place; several are folded into scratch of S. The only rank of a
+ * block of one rank sends a piece to every rank of the next block.
  *
  * P = 4, pieces 0..3 of the vector, with even blocks:
  *

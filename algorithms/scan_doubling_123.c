@@ -9,7 +9,7 @@
  * has a sum with and one without V in every round.
  *
  * ceil(log2(4(P-1)/3)) rounds of S bytes, one addition in each and one for the W+V of the second.
- * Scratch: 2S, for W and for that.
+ * Scratch: 2S, for W and for W+V.
  *
  * P = 4:
  *

@@ -1,8 +1,8 @@
 /*
  * scatter binomial: blocks travel down a binomial tree, so that the root sends few messages.
  *
- * 1. Receive the blocks of my subtree in the binomial tree (tree.h) from the parent: consecutive
- *    ranks' from mine on.
+ * 1. Receive the blocks of my subtree in the binomial tree (tree.h) from the parent: those of
+ *    consecutive ranks, from my own on.
  * 2. Send each child the blocks of its subtree, the largest first; keep my own.
  *
  * q = ceil(log2 P) rounds where a rank sends one message at a time; a chain has floor(log2 P)

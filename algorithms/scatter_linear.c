@@ -1,7 +1,7 @@
 /*
  * scatter linear: the root sends every rank its block.
  *
- * 1. The root sends block j to rank j, from r + 1 on round the ranks.
+ * 1. The root sends block j to rank j, beginning with rank r + 1.
  *
  * 1 round; the root sends S(P-1)/P. Scratch only at the root, for several inputs.
  *

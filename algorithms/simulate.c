@@ -2,9 +2,9 @@
  * The simulator. See simulate.h.
  *
  * A node is a step that has a cost. When every step that it waits for is booked, it books its ports
- * and cores, first come, first served. That sets its begin and end, and its successors learn these
- * at once, so that they can be booked before it has ended. Events are processed in the order of
- * their times; at the same time in the order of their steps.
+ * and cores, first come, first served. That sets its begin and end. Its successors get these
+ * times at once, so that they can be booked before it has ended. Events are processed in the order
+ * of their times; at the same time in the order of their steps.
  */
 #include <inttypes.h>
 #include <math.h>

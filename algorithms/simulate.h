@@ -18,8 +18,8 @@
  * 5. READ and WRITE cost nothing, or the model's file rate, which overlaps with everything. COPY,
  *    REDUCE and folding local inputs are work of the core.
  *
- * Deterministic: the same schedules and model give the same bits. Memory is linear in the steps and
- * dependencies, some 50 and 20 bytes each; each rank's schedule is freed after reading it.
+ * Deterministic: the same schedules and model give the same result. Memory is linear in the steps
+ * and dependencies, some 50 and 20 bytes each; each rank's schedule is freed after reading it.
  */
 #ifndef COLLCTL_SIMULATE_H
 #define COLLCTL_SIMULATE_H

@@ -2,16 +2,19 @@
  * The verifier: proves symbolically that the P finished schedules of one collective are correct. It
  * reads the same steps and dependencies that the executor runs.
  *
- * It checks that every element that is written has every contribution exactly once (idempotent
- * algorithms: at least once), from the right place, and SCHED_FINAL once or not at all; that the
- * operand trees are identical on every rank unless the algorithm is marked divergent, and the left
- * fold in rank order, in the wider type, if it is marked ordered (where partial sums travel too,
- * COLL_PARTIALS, the wire is that type: no rounding counts); that the operands of a scan stand in
- * rank order; that an exchange brings every element once, each the peer's own; that the lanes match
- * as FIFOs,
- * message for message; that all conflicting steps are ordered by the dependencies, element by
- * element, so that every execution gives the same values (which three very different ones then
- * show); and that all P schedules finish when every lane holds a single element.
+ * It checks:
+ * - Every element that is written has every contribution exactly once (idempotent algorithms: at
+ *   least once), from the right place, and SCHED_FINAL once or not at all.
+ * - The operand trees are identical on every rank, unless the algorithm is marked divergent. If it
+ * is marked ordered, they are the left fold in rank order in the wider type. (If partial sums are
+ * sent too, COLL_PARTIALS, the wire has that type, so no rounding counts.)
+ * - The operands of a scan are in rank order.
+ * - In an exchange every rank receives every element once, each with the value of the peer that
+ * sends it.
+ * - The lanes match as FIFOs, message for message.
+ * - The dependencies order all conflicting steps, element by element, so that every execution gives
+ *   the same values. Three very different executions confirm this.
+ * - All P schedules finish when every lane holds a single element.
  */
 #ifndef COLLCTL_VERIFY_H
 #define COLLCTL_VERIFY_H

@@ -130,7 +130,8 @@ static uint64_t count_leaves(struct verify *v, uint32_t top, int lo, int hi, uin
 			continue;
 		}
 		if (x->kind == NODE_FINAL) {
-			verify_defect(v, "the operation's final function is applied before the end");
+			verify_defect(v,
+			              "the operation's final function is applied before the end");
 			return 0;
 		}
 		if (x->kind == NODE_IDENTITY) {
@@ -334,8 +335,9 @@ bool verify_arrival(struct verify *v, int rank, int peer, const struct pieces *m
 
 		pieces_clear(&there);
 		if (x->kind != NODE_LEAF || (int)x->a != peer)
-			ok = verify_defect(v, "rank %d sends rank %d an element that is not its own", peer,
-			                   rank);
+			ok = verify_defect(v,
+			                   "rank %d sends rank %d an element that is not its own",
+			                   peer, rank);
 		else if (pieces_push(&one, piece_end(message, i) - p->at, p->node, p->elem) ||
 		         pieces_copy(&there, all, p->elem, one.len) ||
 		         pieces_write(all, p->elem, &one))

@@ -559,9 +559,9 @@ static int start_ranks(struct run *r, struct err *err)
 static int prepare(struct run *r, struct err *err)
 {
 	if (r->program && r->o->json)
-		return err_set(
-		        err, ERR_USAGE,
-		        "run: --json needs a collective: run does not change the output of a program");
+		return err_set(err, ERR_USAGE,
+		               "run: --json needs a collective: run does not change the output of "
+		               "a program");
 	if (r->program && check_program(r->argv[0], err) < 0)
 		return -1;
 	r->ranks = calloc((size_t)r->size, sizeof *r->ranks);

@@ -26,7 +26,8 @@ int write_all(int fd, const void *buf, size_t len);
 
 /* Write all of @buf at @pos of a file. -1: errno gives the cause. */
 int pwrite_all(int fd, const void *buf, size_t len, uint64_t pos);
-/* Read until @buf is full or the end is met. How many bytes came; -1: errno says why. */
+/* Read until @buf is full or the end of the file. Returns the number of bytes; -1: errno gives the
+ * cause. */
 ssize_t read_full(int fd, void *buf, size_t len);
 /* The same at @pos of a file. */
 ssize_t pread_full(int fd, void *buf, size_t len, uint64_t pos);
@@ -39,8 +40,8 @@ void raise_file_limit(struct rlimit *before);
 /* Check that the process may open @n more descriptors, for @what. -1: ERR_RESOURCE, with the total
  * that it needs. */
 int need_descriptors(int n, const char *what, struct err *err);
-/* What a caller adds for those that come and go: a file that is looked at, a connection that is
- * not yet known. */
+/* A caller adds this number for short-lived descriptors: a file that is examined, a pending
+ * connection. */
 #define SPARE_DESCRIPTORS 8
 
 #endif

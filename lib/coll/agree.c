@@ -302,8 +302,8 @@ static int adopt_vector(struct collective *c, struct vector *v, struct vector_te
 {
 	v->algorithm = coll_find(v->kind, t->algorithm);
 	if (!v->algorithm)
-		return err_set(err, ERR_DISAGREE, "chose algorithm %s, which this rank does not know",
-		               t->algorithm);
+		return err_set(err, ERR_DISAGREE,
+		               "chose algorithm %s, which this rank does not know", t->algorithm);
 	v->wire = t->wire;
 	v->windows = t->windows;
 	v->defer_final = v->wire != v->dtype;
@@ -312,7 +312,8 @@ static int adopt_vector(struct collective *c, struct vector *v, struct vector_te
 	if (!convert_kernel(v->wire, v->dtype) ||
 	    !(v->op == REDUCE_AVG ? final_kernel(v->dtype, v->wire) != NULL
 	                          : convert_kernel(v->dtype, v->wire) != NULL))
-		return err_set(err, ERR_INTEGRITY, "chose to send %s as %s, which this rank cannot convert",
+		return err_set(err, ERR_INTEGRITY,
+		               "chose to send %s as %s, which this rank cannot convert",
 		               dtype_name(v->dtype), dtype_name(v->wire));
 	if (t->rows) {
 		v->rows = t->rows;

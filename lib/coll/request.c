@@ -110,10 +110,11 @@ int request_check_inputs(const struct coll_request *r, int n, char *const *paths
 {
 	if (n <= 1 || coll_takes_several(r->kind) || r->each)
 		return 0;
-	return err_set(err, ERR_USAGE,
-	               "%s: '%s' is one operand too many: give one input, or --each to process each "
-	               "separately",
-	               r->command, paths[1]);
+	return err_set(
+	        err, ERR_USAGE,
+	        "%s: '%s' is one operand too many: give one input, or --each to process each "
+	        "separately",
+	        r->command, paths[1]);
 }
 
 static int check_names(const struct coll_request *r, struct err *err)

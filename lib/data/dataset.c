@@ -287,10 +287,11 @@ static int file_unchanged(const struct dataset_file *f, struct err *err)
 	/* A change in the number of links changes the ctime too: another rank may link this file to
 	 * keep it as an old output. */
 	if (differs(st.st_ctim, f->was.st_ctim) && st.st_nlink == f->was.st_nlink)
-		return err_set(err, ERR_INPUT,
-		               "%s: was changed while it was read: its ctime differs, but not its size "
-		               "and modification time",
-		               f->path);
+		return err_set(
+		        err, ERR_INPUT,
+		        "%s: was changed while it was read: its ctime differs, but not its size "
+		        "and modification time",
+		        f->path);
 	return 0;
 }
 

@@ -28,7 +28,8 @@ static int create_error(const struct outfile *f, struct err *err)
 {
 	if (errno == EMFILE || errno == ENFILE)
 		return err_errno(err, ERR_RESOURCE,
-		                 "%s: no file descriptor left: raise the limit (ulimit -n)", f->path);
+		                 "%s: no file descriptor left: raise the limit (ulimit -n)",
+		                 f->path);
 	return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder", f->path);
 }
 

@@ -1,6 +1,6 @@
 /*
  * The header of a .safetensors file: u64 length, then JSON. The reader checks every rule of the
- * format (FORMATS.md: no holes, no overlap, matching sizes, no duplicate keys). The writer sorts
+ * format (no holes, no overlap, matching sizes, no duplicate keys). The writer sorts
  * tensors by alignment, descending, then by name, like the reference library, so that the same
  * tensors give the same bytes.
  */

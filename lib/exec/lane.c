@@ -182,7 +182,8 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 		memcpy(buf, l->carry, l->ncarry);
 	ssize_t got = conn_read(l->conn, buf + l->ncarry, avail, err);
 	if (got == CONN_END)
-		err_set(err, ERR_INTEGRITY, "rank %d ended its stream before it sent all data", l->peer);
+		err_set(err, ERR_INTEGRITY, "rank %d ended its stream before it sent all data",
+		        l->peer);
 	if (got < 0)
 		return blame(err, l->peer);
 	l->starved = (uint64_t)got < avail;
@@ -253,15 +254,15 @@ static int end_in(struct lane *l, struct err *err)
 	make_trailer(l, want);
 	if (memcmp(want, l->trailer, TRAILER) != 0) {
 		err_set(err, ERR_INTEGRITY,
-		        "rank %d's stream arrived with a wrong byte count or hash",
-		        l->peer);
+		        "rank %d's stream arrived with a wrong byte count or hash", l->peer);
 		return blame(err, l->peer);
 	}
 	ssize_t got = conn_read(l->conn, &extra, 1, err);
 	if (got == 0)
 		return 0;
 	if (got > 0)
-		err_set(err, ERR_INTEGRITY, "rank %d sent more data than its schedule contains", l->peer);
+		err_set(err, ERR_INTEGRITY, "rank %d sent more data than its schedule contains",
+		        l->peer);
 	if (got != CONN_END)
 		return blame(err, l->peer);
 	end(l);

@@ -139,8 +139,7 @@ static struct evidence silence_of(const struct coord *c, const struct member *m,
 	struct evidence e = {.kind = EVIDENCE_SILENCE,
 	                     .err = {.code = ERR_STALLED, .rank = m->rank},
 	                     .phase = phase_of(c, m)};
-	snprintf(e.err.text, sizeof e.err.text,
-	         "no message for %.1f s %s: stopped or unreachable",
+	snprintf(e.err.text, sizeof e.err.text, "no message for %.1f s %s: stopped or unreachable",
 	         (double)silence(c, m, now) / 1e9, phase_words(e.phase));
 	return e;
 }

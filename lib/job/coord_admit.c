@@ -61,7 +61,8 @@ static void note_other_version(struct coord *c, const struct hello *h, const str
 	else if (c->conf.tls)
 		snprintf(who, sizeof who, "a rank");
 	snprintf(c->other_version, sizeof c->other_version,
-	         "%s at %s has protocol version %u, not %u: install the same version of collctl on every host",
+	         "%s at %s has protocol version %u, not %u: install the same version of collctl on "
+	         "every host",
 	         who, addr_text(a, true, from), h->version, PROTO_VERSION);
 }
 
@@ -79,15 +80,17 @@ static bool refuse(struct coord *c, const struct hello *h, const struct addr *at
 	}
 	if (other_job(c, h)) {
 		e->code = ERR_AUTH;
-		snprintf(e->text, sizeof e->text,
-		         "%s at this address belongs to another job: give every rank the same --job",
-		         coord_self_text(c, self));
+		snprintf(
+		        e->text, sizeof e->text,
+		        "%s at this address belongs to another job: give every rank the same --job",
+		        coord_self_text(c, self));
 		return true;
 	}
 	if (other_launch(c, h)) {
 		e->code = ERR_AUTH;
 		snprintf(e->text, sizeof e->text,
-		         "%s at this address belongs to another launch, whose job has the same name: give "
+		         "%s at this address belongs to another launch, whose job has the same "
+		         "name: give "
 		         "each launch its own --job, and all ranks of a job the same",
 		         coord_self_text(c, self));
 		return true;

@@ -1,7 +1,7 @@
 /*
  * Static hostfiles: one `host[:port] [slots=N]` per line, IPv6 as [addr]:port, # comments. Lines
- * are in rank order; a line with slots=N stands for N ranks. The first line is the coordinator; only
- * its port matters (default 7766). A line may also be a host list of Slurm, such as
+ * are in rank order; a line with slots=N stands for N ranks. The first line is the coordinator;
+ * only its port matters (default 7766). A line may also be a host list of Slurm, such as
  * `node[01-04,7],x` in SLURM_STEP_NODELIST.
  */
 #ifndef COLLCTL_JOB_HOSTFILE_H

@@ -213,10 +213,11 @@ static int stalled(struct job *j, struct err *err)
 	int silent = j->mesh ? mesh_unanswered(j->mesh) : -1;
 	j->unanswered = silent >= 0;
 	if (j->unanswered)
-		return err_rank(err, ERR_STALLED, silent,
-		                "no progress for %.1f s %s: it does not acknowledge the bytes from rank "
-		                "%d",
-		                s, phase_words(j->phase), j->rank);
+		return err_rank(
+		        err, ERR_STALLED, silent,
+		        "no progress for %.1f s %s: it does not acknowledge the bytes from rank "
+		        "%d",
+		        s, phase_words(j->phase), j->rank);
 	if (n == 0 && j->mesh) {
 		struct err broke = {0};
 		peers[0] = mesh_missing(j->mesh, &broke);
@@ -548,9 +549,10 @@ void job_fail(struct job *j, struct err *err)
 				break;
 		/* A live coordinator answers a report at once. */
 		if (!own && !j->aborted && !j->coord)
-			*err = (struct err){.code = ERR_STALLED,
-			                    .rank = j->coordinator,
-			                    .text = "no answer to a report: stopped or unreachable"};
+			*err = (struct err){
+			        .code = ERR_STALLED,
+			        .rank = j->coordinator,
+			        .text = "no answer to a report: stopped or unreachable"};
 	}
 	if (j->aborted && !own)
 		*err = j->failure;

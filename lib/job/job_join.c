@@ -363,8 +363,9 @@ static int await_rank(struct job *j, struct err *err)
 	int64_t until = j->join_deadline + j->conf.timeout;
 	while (j->rank < 0 || (j->conf.present.finds_root && j->root < 0)) {
 		if (clock_ns() >= until)
-			return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
-			                "assigned no number to this rank before the end of --join-timeout");
+			return err_rank(
+			        err, ERR_RENDEZVOUS, j->coordinator,
+			        "assigned no number to this rank before the end of --join-timeout");
 		if (job_turn_before(j, until, err) < 0)
 			return -1;
 	}

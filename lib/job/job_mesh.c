@@ -84,7 +84,8 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 	int64_t until = j->join_deadline + j->conf.timeout;
 	while (!j->have_roster) {
 		if (clock_ns() >= until)
-			return err_rank(err, ERR_RENDEZVOUS, j->coordinator, "sent no ROSTER message");
+			return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
+			                "sent no ROSTER message");
 		if (job_turn_before(j, until, err) < 0)
 			return -1;
 	}

@@ -1,7 +1,7 @@
 /*
- * Testing links: connect every edge of a mesh, and send more bytes over it than any packet holds. An
- * edge that fails does not end the job: the others continue. This rank reports its failed edges to
- * the coordinator, which names those of all ranks when they vote.
+ * Testing links: connect every edge of a mesh, and send more bytes over it than any packet holds.
+ * An edge that fails does not end the job: the others continue. This rank reports its failed edges
+ * to the coordinator, which names those of all ranks when they vote.
  */
 #ifndef COLLCTL_JOB_PROBE_H
 #define COLLCTL_JOB_PROBE_H

@@ -26,16 +26,16 @@ enum msg_type {
 	MSG_ABORT,       /* both ways: the job has failed, and why */
 	MSG_BEAT,        /* both ways: heartbeat, with this rank's progress or the slowest rank */
 	MSG_REPORT,      /* rank: a peer, or the link to it, failed or makes no progress */
-	MSG_VOTE,        /* rank: its output is complete; the digest, if all ranks have this output */
-	MSG_VERDICT,     /* coordinator: all ranks have voted: commit */
-	MSG_DONE,        /* rank: it has committed, or why it could not */
-	MSG_FINAL,       /* coordinator: all ranks have committed, or which one could not */
-	MSG_ASK,         /* coordinator: requests a page of the rank's table */
-	MSG_PAGE,        /* rank: that page */
-	MSG_PRESENT,     /* rank, after HELLO: its host, address and files */
-	MSG_JOINED,      /* coordinator, while ranks are missing: which have joined */
-	MSG_LINKS,       /* rank: its links that failed, before its vote (links.h) */
-	MSG_OTHER_JOB,   /* coordinator, before its ABORT: the HELLO is for another job */
+	MSG_VOTE,      /* rank: its output is complete; the digest, if all ranks have this output */
+	MSG_VERDICT,   /* coordinator: all ranks have voted: commit */
+	MSG_DONE,      /* rank: it has committed, or why it could not */
+	MSG_FINAL,     /* coordinator: all ranks have committed, or which one could not */
+	MSG_ASK,       /* coordinator: requests a page of the rank's table */
+	MSG_PAGE,      /* rank: that page */
+	MSG_PRESENT,   /* rank, after HELLO: its host, address and files */
+	MSG_JOINED,    /* coordinator, while ranks are missing: which have joined */
+	MSG_LINKS,     /* rank: its links that failed, before its vote (links.h) */
+	MSG_OTHER_JOB, /* coordinator, before its ABORT: the HELLO is for another job */
 };
 
 enum phase { PHASE_JOIN, PHASE_CONNECT, PHASE_RUN, PHASE_COMMIT };
@@ -120,7 +120,7 @@ struct intent {
 	uint32_t streams;          /* requested; 0: any */
 	char data_addr[ADDR_TEXT]; /* address of its data listener; ":port": at the address at which
 	                            * this rank reaches the coordinator; "": none */
-	struct view details;       /* the caller owns the memory; after decoding it is the message's */
+	struct view details; /* the caller owns the memory; after decoding it is the message's */
 };
 /* A value that is too long is cut, and a hash of all of it follows, so that different values still
  * differ. */

@@ -1,6 +1,6 @@
 /*
- * How the ranks find the coordinator: by a record in a store, by the first line of a hostfile, or by
- * what `collctl run` passes to its ranks (a listening socket for rank 0, its address for the
+ * How the ranks find the coordinator: by a record in a store, by the first line of a hostfile, or
+ * by what `collctl run` passes to its ranks (a listening socket for rank 0, its address for the
  * others).
  *
  * The record, "collctl/JOB" in the store: {"v":1,"addr":"192.0.2.7:4242","nonce":"...","mac":"..."}

@@ -19,8 +19,8 @@ struct secret {
 
 int secret_generate(struct secret *, char text[SECRET_TEXT], struct err *);
 /* A file that others may read, or that belongs to neither this user nor root, is refused (ERR_AUTH,
- * with the command that corrects it). A missing or malformed file is ERR_AUTH too; the message names
- * the file and the defect, never the content. */
+ * with the command that corrects it). A missing or malformed file is ERR_AUTH too; the message
+ * names the file and the defect, never the content. */
 int secret_from_file(struct secret *, const char *path, struct err *);
 /* The same from a descriptor of a pipe or a file. Reads to the end, and closes it. */
 int secret_from_fd(struct secret *, int fd, struct err *);

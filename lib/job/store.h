@@ -3,8 +3,9 @@
  * in store_rows.h); the scheme of the URL selects it. One thread may use a store at a time. Calls
  * block until their deadline at most.
  *
- * Errors: ERR_RENDEZVOUS with the URL and the answer; ERR_AUTH if the store refuses the token, or its
- * certificate does not verify; ERR_RESOURCE if a library is missing; ERR_USAGE for an unusable URL.
+ * Errors: ERR_RENDEZVOUS with the URL and the answer; ERR_AUTH if the store refuses the token, or
+ * its certificate does not verify; ERR_RESOURCE if a library is missing; ERR_USAGE for an unusable
+ * URL.
  */
 #ifndef COLLCTL_JOB_STORE_H
 #define COLLCTL_JOB_STORE_H
@@ -66,7 +67,8 @@ void store_wake(struct store *);
 int store_get(struct store *, const char *key, uint64_t wait_index, struct store_value *out,
               uint64_t *next_wait_index, int64_t deadline, struct err *err);
 /* Put @data if the key's index is still @cas (0: only if absent). 1: done; 0: another client was
- * first; -1: error. If an answer is lost, the value is read back and compared, so it must be unique.
+ * first; -1: error. If an answer is lost, the value is read back and compared, so it must be
+ * unique.
  */
 int store_put(struct store *, const char *key, const void *data, size_t len, uint64_t cas,
               int64_t deadline, struct err *err);

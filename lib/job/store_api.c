@@ -1,5 +1,5 @@
 /*
- * The HTTP API of the embedded store: the Consul KV subset of FORMATS.md, on kv.h.
+ * The HTTP API of the embedded store: the Consul KV subset of store_server.h, on kv.h.
  */
 #include "lib/job/store_server_internal.h"
 

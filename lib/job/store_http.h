@@ -1,10 +1,9 @@
 /*
- * The client of an HTTP key-value store that speaks the Consul KV subset (FORMATS.md): the embedded
- * server (`collctl serve`) and Consul itself. libcurl is opened at run time (dlopen), only by
- * commands that need a store. Calls send a few requests a second at most. Bodies are
- * capped; redirects are not followed; no proxy is used, whatever the environment says: a job's
- * store is inside its network, and the address of the connection to it is the one that a rank
- * advertises.
+ * The client of an HTTP key-value store that speaks the Consul KV subset (store_server.h): the
+ * embedded server (`collctl serve`) and Consul itself. libcurl is opened at run time (dlopen), only
+ * by commands that need a store. Calls send a few requests a second at most. Bodies are capped;
+ * redirects are not followed; no proxy is used, whatever the environment says: a job's store is
+ * inside its network, and the address of the connection to it is the one that a rank advertises.
  *
  * The URL: [consul+]http[s]://HOST[:PORT][/PREFIX]; PREFIX goes before every key. The token is a
  * bearer token (X-Consul-Token). For https the certificates of CURL_CA_BUNDLE or SSL_CERT_FILE are

@@ -1,6 +1,6 @@
 /*
  * The embedded store: an HTTP server on libmicrohttpd (opened at run time) that speaks the Consul
- * KV subset of FORMATS.md: PUT with cas, acquire and release, GET with raw, keys, recurse and
+ * KV subset: PUT with cas, acquire and release, GET with raw, keys, recurse and
  * blocking index, DELETE with recurse and cas, sessions with TTL. Caps on values, keys, waiters,
  * connections, and the bytes of answers and bodies in progress; a client that takes more than ten
  * seconds to send a request or to receive an answer is disconnected. It has no thread: the caller's
@@ -20,8 +20,8 @@ struct store_server_conf {
 	const char *listen; /* "ADDR[:PORT]", "[v6]:PORT"; NULL: 127.0.0.1:0 */
 	const char *token;  /* required in X-Consul-Token or Authorization: Bearer; NULL: none */
 	const char *tls_cert, *tls_key; /* PEM files for HTTPS, or NULL */
-	int64_t ttl_ns;                 /* keys are deleted this long after their last write; 0: never */
-	int64_t client_ns;              /* to send a request, or receive an answer; 0: ten seconds */
+	int64_t ttl_ns;    /* keys are deleted this long after their last write; 0: never */
+	int64_t client_ns; /* to send a request, or receive an answer; 0: ten seconds */
 };
 
 struct store_server;

@@ -114,7 +114,8 @@ enum tables_state tables_take(struct tables *t, int rank, uint32_t page, struct 
 {
 	int side = rank == t->rank[0] ? 0 : 1;
 	if (rank != t->rank[side] || page != t->page || t->came[side]) {
-		err_rank(err, ERR_INTEGRITY, rank, "sent page %u of its table, which was not requested", page);
+		err_rank(err, ERR_INTEGRITY, rank,
+		         "sent page %u of its table, which was not requested", page);
 		return TABLES_BAD;
 	}
 	if (!well_formed(entries)) {

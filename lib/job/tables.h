@@ -1,7 +1,7 @@
 /*
- * Compares the tables (job.h) of two ranks page by page, up to the first entry that differs. It does
- * no I/O: the caller requests tables.page from both ranks and passes their answers here. The answers
- * are not trusted.
+ * Compares the tables (job.h) of two ranks page by page, up to the first entry that differs. It
+ * does no I/O: the caller requests tables.page from both ranks and passes their answers here. The
+ * answers are not trusted.
  */
 #ifndef COLLCTL_JOB_TABLES_H
 #define COLLCTL_JOB_TABLES_H

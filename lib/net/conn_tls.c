@@ -244,7 +244,8 @@ static int handshake_error(struct conn_tls *c, unsigned long e, struct err *err)
 		return err_set(err, ERR_PEER_LOST,
 		               "the connection was closed during the TLS handshake");
 	if (reason == SSL_R_TLSV1_ALERT_INTERNAL_ERROR)
-		return err_set(err, ERR_PEER_LOST, "the peer had an internal error in the TLS handshake");
+		return err_set(err, ERR_PEER_LOST,
+		               "the peer had an internal error in the TLS handshake");
 	return err_set(err, ERR_INTEGRITY, "the TLS handshake failed: %s",
 	               ERR_reason_error_string(e));
 }

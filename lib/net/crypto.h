@@ -8,19 +8,20 @@
 
 #include "lib/base/err.h"
 
-/* First of all calls of OpenSSL in this process: it may not have allocated yet. */
+/* Call it before any other function of OpenSSL, which must not have allocated memory yet. */
 void crypto_watch_memory(void);
-/* Before any other use, checked: OpenSSL 3.0 crashes later where its own start fails. */
+/* Start OpenSSL before any other use, and check the result: if its own start fails, OpenSSL 3.0
+ * crashes later. */
 int crypto_begin(struct err *err);
 
-/* Was memory lacking for what failed in OpenSSL? Takes all its errors of this thread. */
+/* Did OpenSSL fail because memory ran out? Removes all its errors of this thread. */
 bool crypto_lacked_memory(void);
-/* @what has failed: ERR_RESOURCE where memory was lacking, else @code with OpenSSL's reason. */
+/* @what has failed: ERR_RESOURCE if memory ran out, else @code with OpenSSL's reason. */
 int crypto_failed(struct err *err, int code, const char *what);
 
 int crypto_sha256(const void *data, size_t len, uint8_t sum[32], struct err *err);
 int crypto_random(void *buf, size_t len, struct err *err);
-/* For what stays secret. */
+/* For secret data. */
 int crypto_random_key(void *buf, size_t len, struct err *err);
 
 #endif

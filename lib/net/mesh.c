@@ -158,7 +158,8 @@ static int await_answer(struct edge *e, struct err *err)
 	if (got == CONN_END)
 		return err_set(err, ERR_PEER_LOST, "the connection was closed");
 	if (got == 1 && answer != ADMITTED)
-		return err_set(err, ERR_INTEGRITY, "unknown answer %u to the opening record", answer);
+		return err_set(err, ERR_INTEGRITY, "unknown answer %u to the opening record",
+		               answer);
 	if (got < 0 && e->conn->cut) { /* a listener that drops a connection leaves it like this */
 		err_clear(err);
 		return err_set(err, ERR_PEER_LOST, "the connection was closed");

@@ -1,7 +1,7 @@
 /*
- * Transports: how two ranks are connected. A row each (transport_NAME.c), which transport.c lists
- * by transport_rows.h. An edge takes the first row that can serve it; its two ends know the same
- * facts of it, and so take the same one.
+ * Transports: how two ranks are connected. Each is a row (transport_NAME.c, listed in
+ * transport_rows.h). An edge uses the first row that can carry it. Both of its ends know the same
+ * facts about it, so they use the same row.
  */
 #ifndef COLLCTL_NET_TRANSPORT_H
 #define COLLCTL_NET_TRANSPORT_H
@@ -18,8 +18,8 @@ struct transport_edge {
 	size_t buffer;   /* bytes of each buffer of the connection; 0: default */
 	/* The end that dials: */
 	const struct addr *to;
-	const char *identity; /* with tls: what it proves to be, */
-	const uint8_t *key;   /* [TLS_KEY_BYTES]: by this key */
+	const char *identity; /* with tls: the identity that it proves */
+	const uint8_t *key;   /* [TLS_KEY_BYTES]: the key that proves it */
 	/* The end that listens: */
 	tls_find_key *find; /* with tls: the key of an identity */
 	void *ctx;
@@ -28,16 +28,16 @@ struct transport_edge {
 struct transport {
 	const char *name;
 	bool (*usable)(const struct transport_edge *);
-	/* A connection that is being made: conn_handshake goes on. NULL: ERR_PEER_LOST or
-	 * ERR_RESOURCE. */
+	/* A new connection; conn_handshake completes it. NULL: ERR_PEER_LOST or ERR_RESOURCE. */
 	struct conn *(*dial)(const struct transport_edge *, struct err *err);
-	/* The same for @fd, which the listener has accepted and which becomes the connection's.
-	 * NULL: it is still the caller's. */
+	/* The same for @fd, which the listener has accepted. The connection owns @fd; NULL: the
+	 * caller still does. */
 	struct conn *(*accept)(const struct transport_edge *, int fd, struct err *err);
-	/* The first byte of the other end: NULL if it speaks this transport, else what it does. */
+	/* Checks the first byte of the other end. NULL: it uses this transport; else a text that
+	 * says what it does instead. */
 	const char *(*refuse)(uint8_t first);
-	/* Which identity the other end of an accepted connection has proved to have, "" before.
-	 * NULL: this transport proves none, and what the opening record says counts. */
+	/* The identity that the other end of an accepted connection has proved; "": none yet.
+	 * NULL: this transport proves no identity, so the opening record gives it. */
 	const char *(*identity)(const struct conn *);
 };
 

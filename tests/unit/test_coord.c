@@ -832,8 +832,7 @@ static void another_version_is_told_to_those_who_miss_the_rank(void **state)
 	until(members[2].lost, 1);
 	all_fail(2, -1, ERR_RENDEZVOUS, 2,
 	         "did not join within 0 s (--join-timeout) (a peer at 127.0.0.1:");
-	assert_non_null(
-	        strstr(members[1].failure.text, "has protocol version 5, not 4: install"));
+	assert_non_null(strstr(members[1].failure.text, "has protocol version 5, not 4: install"));
 }
 
 /* Launches whose jobs have one name; who has named the job is of every launch. */
