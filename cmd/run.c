@@ -659,7 +659,7 @@ static void reap(struct run *r)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid == r->store) {
 			r->store = 0;
-			report_note("the store has ended: ranks that have not joined may fail");
+			report_note("the store has ended; ranks may fail to find each other");
 			continue;
 		}
 		int rank = find_rank(r, pid);

@@ -1,6 +1,6 @@
 /*
  * The settings of a request by name: one table gives the kinds, limits and defaults that the
- * command line and the library's face (lib/collctl.h) share. A setting has the name of the
+ * command line and the library (lib/collctl.h) share. A setting has the name of the
  * command's long option, without dashes.
  */
 #ifndef COLLCTL_COLL_SETTING_H
@@ -41,14 +41,14 @@ struct setting {
 	size_t offset;   /* of the member */
 	size_t other;    /* of the second member that some kinds have */
 	size_t have;     /* of a bool that is set with the value; 0: none */
-	const char *def; /* the default as one would type it, or NULL */
+	const char *def; /* the default, as on the command line, or NULL */
 	int64_t min, max;
 	const char *choices; /* "sum|prod|..." */
-	const char *aliases; /* taken too, but not listed */
+	const char *aliases; /* also accepted, but not listed */
 	unsigned groups;     /* of a request's: SETTING_FOR_*; every kind of job has some of them */
 };
 
-/* Which jobs take a setting of a request. */
+/* The jobs that take a setting of a request. */
 #define SETTING_FOR_JOIN    (1u << 0) /* every job */
 #define SETTING_FOR_CHOICE  (1u << 1) /* the choice of an algorithm */
 #define SETTING_FOR_MOVES   (1u << 2) /* collectives that move arrays */
@@ -65,8 +65,8 @@ struct setting {
 #define SETTING_FOR_STEPS   (1u << 13)
 #define SETTING_FOR_BENCH   (1u << 14)
 
-/* Set the member of *@base to @text, which stays the caller's and is kept (SETTING_FLAG: NULL).
- * ERR_USAGE where it is malformed; @subject names the setting in the message. */
+/* Set the member of *@base to @text (SETTING_FLAG: NULL). The caller owns @text and must keep it.
+ * ERR_USAGE if it is malformed; @subject names the setting in the message. */
 int setting_read(const struct setting *, void *base, const char *text, const char *subject,
                  struct err *err);
 /* The error for a malformed value. */
@@ -74,7 +74,7 @@ int setting_malformed(const struct setting *, const char *text, const char *subj
                       struct err *err);
 /* Is @word one of the words of @list ("a|b|c", or NULL)? */
 int setting_in_list(const char *list, const char *word);
-/* 1, 0, or -1: @text is no truth value (1, true, yes, on; 0, false, no, off). */
+/* 1 for 1, true, yes, on; 0 for 0, false, no, off; -1 for any other @text. */
 int setting_truth(const char *text);
 
 /* The settings of struct coll_request. */

@@ -1,7 +1,7 @@
 /*
- * How this rank joins a job: its number, where the ranks meet, what they authenticate by, and how
- * long it waits. The same for every kind of job. Members that are not set have these defaults:
- * rank -1, secret_fd -1, cancel_fd -1, all others zero.
+ * How this rank joins a job: its number, the meeting place of the ranks, the secret, the addresses
+ * and the time limits. The same for every kind of job. Members that are not set have these
+ * defaults: rank -1, secret_fd -1, cancel_fd -1, all others zero.
  */
 #ifndef COLLCTL_COLL_SETTINGS_H
 #define COLLCTL_COLL_SETTINGS_H
@@ -29,7 +29,7 @@ struct coll_settings {
 	 * memory stay as they are. */
 	bool embedded;
 	int cancel_fd;           /* of such a program: an eventfd that ends the job; -1: none */
-	bool ignore_environment; /* no variable counts: of a launcher, COLLCTL_SECRET, ... */
+	bool ignore_environment; /* read no variables: a launcher's, COLLCTL_SECRET, ... */
 };
 
 #endif

@@ -11,10 +11,10 @@
 
 struct tensor_entry {
 	const struct tensor *tensor;
-	int input, ninputs;    /* which input of how many, if each is processed alone; ninputs 0:
-	                        * one set of names */
+	int input, ninputs;    /* the input, of ninputs, if each is processed separately; ninputs
+	                        * 0: one set of names */
 	bool any_rows;         /* ranks may differ in the length of axis 0: "f32 (*, 4)" */
-	bool as_stored;        /* Fortran's order is a difference too */
+	bool as_stored;        /* arrays in Fortran and C order differ */
 	const uint8_t *digest; /* of its elements; NULL: compare type and shape */
 };
 
