@@ -81,7 +81,7 @@ absent() { # those of "${want[@]}" that are not there, a line
 if [[ $1 == check ]]; then
 	needed=$(absent | xargs)
 	[[ -z $needed ]] || {
-		echo "make: the build needs what is not here: $needed (Debian's names); 'make deps' installs it" >&2
+		echo "make: packages that the build needs are missing: $needed (Debian's names); 'make deps' installs them" >&2
 		exit 1
 	}
 	exit 0
@@ -98,7 +98,7 @@ if ((EUID == 0)) && command -v apt-get >/dev/null && command -v dpkg-query >/dev
 	export DEBIAN_FRONTEND=noninteractive
 	# A wait for another apt, no questions, no terminal.
 	apt=(apt-get -q -o DPkg::Lock::Timeout=120)
-	"${apt[@]}" update >&2 </dev/null || echo "setup: apt-get update failed, trying what is known" >&2
+	"${apt[@]}" update >&2 </dev/null || echo "setup: apt-get update failed; using the package lists of this machine" >&2
 	"${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2 </dev/null
 	exit 0
 fi
@@ -107,6 +107,6 @@ want=("${missing[@]}")
 needed=$(absent | xargs)
 if [[ $needed ]]; then
 	echo "setup: not root on Debian, so nothing was installed" >&2
-	echo "setup: needed and not found (Debian's names): $needed" >&2
+	echo "setup: packages that are needed but missing (Debian's names): $needed" >&2
 	exit 1
 fi

@@ -289,7 +289,7 @@ check_shell() {
 	chmod +x without
 	run make -C "$HELPERS_DIR/../.." BUILD="$PWD/build" CC="$PWD/without"
 	assert_failure
-	assert_output --partial "the build needs what is not here: libjansson-dev (Debian's names); 'make deps' installs it"
+	assert_output --partial "packages that the build needs are missing: libjansson-dev (Debian's names); 'make deps' installs them"
 	refute_output --partial 'fatal error'
 	assert_dir_not_exist build/cmd
 }
