@@ -14,7 +14,7 @@
  *   0 -> 4, 0 -> 2, 0 -> 1     0 1 2 . 4 .
  *   4 -> 5, 2 -> 3             0 1 2 3 4 5
  *
- * Source: the binomial tree of the notes on collective operations; Thakur, Rabenseifner, Gropp,
+ * Source: Thakur, Rabenseifner, Gropp,
  * Optimization of Collective Communication Operations in MPICH, IJHPCA 2005.
  */
 #include "algorithms/tree.h"

@@ -11,7 +11,7 @@
  *   rank 1: send to 2, send to 3, send to 0
  *   others: receive from 1
  *
- * Source: "One sends to all" of the notes on collective operations; Chan, Heimlich, Purkayastha,
+ * Source: Chan, Heimlich, Purkayastha,
  * van de Geijn, Collective communication: theory, practice, and experience, CCPE 2007.
  */
 #include "algorithms/blocks.h"

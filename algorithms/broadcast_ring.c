@@ -12,7 +12,7 @@
  *
  *   2 -> 3 -> 0 -> 1
  *
- * Source: bcast_ring of the notes on collective operations, pipelined.
+ * Source: the pipelined chain of Open MPI (coll/base, bcast_intra_pipeline).
  */
 #include "algorithms/blocks.h"
 
@@ -42,7 +42,7 @@ const struct coll_algorithm broadcast_ring = {
         .steps = "P-1, pipelined",
         .bytes = "S",
         .restrictions = "",
-        .source = "bcast_ring, pipelined",
+        .source = "Open MPI bcast_intra_pipeline",
         .cost = cost,
         .emit = emit,
 };

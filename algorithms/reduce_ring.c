@@ -13,7 +13,7 @@
  *
  *   1 -> 0: 1    0 -> 3: 0 1    3 -> 2: 3 0 1
  *
- * Source: bcast_ring of the notes on collective operations, pipelined and backwards.
+ * Source: the pipelined chain of Open MPI (coll/base, reduce_intra_pipeline).
  */
 #include "algorithms/blocks.h"
 
@@ -43,7 +43,7 @@ const struct coll_algorithm reduce_ring = {
         .steps = "P-1, pipelined",
         .bytes = "S",
         .restrictions = "",
-        .source = "bcast_ring, pipelined and backwards",
+        .source = "Open MPI reduce_intra_pipeline",
         .cost = cost,
         .emit = emit,
 };

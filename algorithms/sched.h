@@ -193,7 +193,7 @@ struct coll_algorithm {
 	const char *name;
 	const char *help;          /* one line */
 	const char *steps, *bytes; /* as text, per rank: "2q", "2S(P-1)/P" */
-	const char *restrictions;  /* "" or words: "float sum and prod need --allow-divergent" */
+	const char *restrictions;  /* "" or words: "float sums need --allow-divergent" */
 	const char *source;        /* paper or document */
 	unsigned flags;
 	/* The closed form of the cost. Selection prices it, and tests compare it with the emitted

@@ -36,7 +36,7 @@ static void print_member(const struct options *o, const struct member *m)
 	const struct job_conf *c = &m->conf;
 	const struct launch *l = &m->launch;
 	char rank[64], size[64], name[64], number[16] = "auto";
-	const char *file = c->hosts ? "the hostfile" : "nowhere";
+	const char *file = c->hosts ? "the hostfile" : "no source";
 	const char *rank_from =
 	        o->request.settings.rank != -1
 	                ? options_source(o, &o->request.settings.rank, rank, sizeof rank)

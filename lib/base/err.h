@@ -1,6 +1,7 @@
 /*
  * Errors. A library function that can fail returns 0 or -1 (or NULL) and takes a `struct err *`
- * last, which it fills; commands print it. The code is the exit code of the contract (CLI.md).
+ * last, which it fills; commands print it. The code is the exit code of the contract (collctl(1),
+ * EXIT STATUS).
  */
 #ifndef COLLCTL_BASE_ERR_H
 #define COLLCTL_BASE_ERR_H

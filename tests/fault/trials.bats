@@ -40,7 +40,7 @@ under_ptrace() {
 	trials stopped "$BATS_FILE_TMPDIR/sysfault"
 }
 
-@test "18: a disk that is slower than --timeout: signs of life go on, the job succeeds" {
+@test "18: a disk that is slower than --timeout: its heartbeats go on, the job succeeds" {
 	local call job jobs=() r slow wrap
 	under_ptrace
 	make_shards 2 f32 20
