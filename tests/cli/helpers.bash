@@ -19,7 +19,7 @@ if [[ -z ${PYTHON-} ]]; then
 fi
 # shellcheck disable=SC2034 # for the test files
 LONG=${COLLCTL_LONG:-0} # 1: the long runs
-export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-120}
+export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-600}
 
 common_setup() {
 	local v

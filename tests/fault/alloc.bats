@@ -3,7 +3,7 @@
 
 load ../cli/helpers
 
-export BATS_TEST_TIMEOUT=$((LONG ? 7200 : ${BATS_TEST_TIMEOUT:-240}))
+export BATS_TEST_TIMEOUT=$((LONG ? 7200 : ${BATS_TEST_TIMEOUT:-600}))
 
 setup_file() {
 	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -shared -fPIC -pthread -o "$BATS_FILE_TMPDIR/allocfail.so" \

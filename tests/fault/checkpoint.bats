@@ -7,7 +7,7 @@
 load ../cli/helpers
 
 FAULT_DIR=$HELPERS_DIR/../fault
-export BATS_TEST_TIMEOUT=$((LONG ? 7200 : ${BATS_TEST_TIMEOUT:-240}))
+export BATS_TEST_TIMEOUT=$((LONG ? 7200 : ${BATS_TEST_TIMEOUT:-600}))
 
 teardown() {
 	! mountpoint -q full || umount full
