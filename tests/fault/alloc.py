@@ -31,11 +31,12 @@ from job import LIMIT, LOOPBACK, Wrong, demand, reserve_port
 
 SEED = 20251117
 SAMPLE = 8  # trials a rank
+WAITING = 300  # trials at once, most of which wait for the end of a --join-timeout
 OWN, OTHERS_START = 1500, 13  # with --all: every one of the last, and every 13th of those before
 SECRET = "0123456789abcdef" * 4
 OLD = b"the old output\n"
 RESOURCE, RENDEZVOUS, PEER_LOST = 11, 5, 8
-JOIN_TIMEOUT = os.environ.get("ALLOC_JOIN_TIMEOUT", "3s")  # more for slow builds
+JOIN_TIMEOUT = os.environ.get("ALLOC_JOIN_TIMEOUT", "6s")  # more for slow builds
 JOIN = ["--join-timeout", JOIN_TIMEOUT, "--timeout", "20s"]
 
 COLLCTL = os.path.realpath(BINARY)
@@ -156,7 +157,7 @@ class Serve(Case):
         for method, what, body in (("PUT", "a", b"x" * 100), ("GET", "a", None), ("GET", "?recurse", None),
                                    ("GET", "a?index=1&wait=10ms", None), ("DELETE", "a", None)):
             try:
-                urllib.request.urlopen(urllib.request.Request(base + what, body, method=method), timeout=10).read()
+                urllib.request.urlopen(urllib.request.Request(base + what, body, method=method), timeout=60).read()
             except (urllib.error.URLError, OSError):
                 pass
         p.terminate()
@@ -511,7 +512,7 @@ def loop(case, args, shim, url):
             like = re.sub(r"[0-9]+", "", f"{e} {t.codes} {t.said} {t.stack}")
             return "wrong", (like, f"{args.case} {trial}: {e}: {t.story()}")
 
-    with ThreadPoolExecutor(100) as pool:
+    with ThreadPoolExecutor(WAITING) as pool:
         for word, text in pool.map(one, trials):
             tally[word] = tally.get(word, 0) + 1
             if text:

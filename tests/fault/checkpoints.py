@@ -112,7 +112,7 @@ class Checkpoint(Job):
         ]
 
 
-OPTIONS = ["--join-timeout", "4s", "--timeout", "20s"]
+OPTIONS = ["--join-timeout", "12s", "--timeout", "20s"]
 
 
 def all_trials(name, cases, trial, must=None):

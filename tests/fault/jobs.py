@@ -402,8 +402,8 @@ class Tools:
         self.sysfault, self.keep, self.verbose = sysfault, keep, verbose
         self.table = algorithms()
         self.sanitized = sanitized()
-        self.patience = 10 if self.sanitized else 2
-        self.limit = 240 if self.sanitized else 100
+        self.patience = 10 if self.sanitized else 6
+        self.limit = 240
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("COLLCTL")}
         self.environment.update(LC_ALL="C", no_proxy="*")
 
@@ -462,7 +462,7 @@ def main():
         context = multiprocessing.get_context("fork")
         seeds, results = context.SimpleQueue(), context.SimpleQueue()
         # Many wait for a timeout, so there are more than processors.
-        workers = [context.Process(target=worker, args=(tools, seeds, results)) for _ in range(min(o.jobs, 2 * os.cpu_count()))]
+        workers = [context.Process(target=worker, args=(tools, seeds, results)) for _ in range(min(o.jobs, 3 * os.cpu_count()))]
         # A worker gets another seed when a job has ended, so that neither queue's pipe fills up.
         todo = iter([*range(o.seed, o.seed + o.jobs), *(None for _ in workers)])
         for w in workers:

@@ -100,7 +100,7 @@ def check_killed(job, rank, sent):
 
 
 def kill(tool, everything):
-    options = ["--join-timeout", "4s", "--timeout", "20s"]
+    options = ["--join-timeout", "12s", "--timeout", "20s"]
 
     def calls(rank):
         job = Job(SIZE, options=options)
@@ -128,7 +128,7 @@ def kill(tool, everything):
             raise
 
     # Most jobs wait for a rank that will never join.
-    return trials("kill", cases, trial, at_once=8 if everything else 2)
+    return trials("kill", cases, trial, at_once=20 if everything else 6)
 
 
 def verdict(tool, everything):
@@ -160,7 +160,7 @@ def stopped(tool, _everything):
     """A rank stands still at its rename, until the others have ended."""
 
     def trial(rank):
-        job = Job(SIZE, options=["--join-timeout", "20s", "--timeout", "1500ms"])
+        job = Job(SIZE, options=["--join-timeout", "20s", "--timeout", "6s"])
         go = job.path("go")
         os.mkfifo(go)
         job.wrap[rank] = [tool, "hold", "1", "renameat", "--"]
@@ -200,7 +200,7 @@ def pairs(tool, everything):
     def trial(case):
         call, k, held, other = case
         joining = call == "sendmsg"
-        job = Job(size, options=["--join-timeout", "4s" if joining else "20s", "--timeout", "20s", "-a", "ring_chunked"])
+        job = Job(size, options=["--join-timeout", "12s" if joining else "20s", "--timeout", "20s", "-a", "ring_chunked"])
         go = job.path("go")
         os.mkfifo(go)
         job.wrap[held] = [tool, "hold", str(k), call, "--"]
@@ -243,7 +243,7 @@ def coordinator(tool, store, everything):
     """Rank 0 dies anywhere, also while much moves: the others name it and agree, nothing of theirs is
     left, and the same command succeeds right afterwards, also where a store has the dead one's record."""
     size = 4
-    options = ["--join-timeout", "3s", "--timeout", "20s", "-a", "ring_chunked", "--memory", "1M"]
+    options = ["--join-timeout", "12s", "--timeout", "20s", "-a", "ring_chunked", "--memory", "1M"]
     args = {"size": size, "count": 200000, "options": options}
     sends, _, _ = under(tool, Job(**args), 0, "count", "sendmsg")
     cases = range(1, sends + 1)  # what the others see of it are its sends
@@ -279,7 +279,7 @@ def coordinator(tool, store, everything):
 
 def signals(tool, everything):
     """SIGTERM or SIGINT with any system call of a rank: the job is aborted, or the verdict was there first."""
-    options = ["--join-timeout", "4s", "--timeout", "20s"]
+    options = ["--join-timeout", "12s", "--timeout", "20s"]
     counts = [under(tool, Job(SIZE, options=options), r, "count")[0] for r in range(SIZE)]
     # The first half is the loader's: nobody has come to know of the rank.
     cases = [(r, k) for r in range(SIZE) for k in range(counts[r] // 2, counts[r] + 1)]
@@ -348,7 +348,7 @@ def disk(tool, call, error, everything):
     the others have their new files, and say that this one has not."""
     action = error if error == "short" else f"error={getattr(errno, error)}"
     big = 40000  # elements: files over 64 KiB have threads of their own
-    args = {"count": big, "options": ["--join-timeout", "4s", "--timeout", "20s", "-a", "ring_chunked"]}
+    args = {"count": big, "options": ["--join-timeout", "12s", "--timeout", "20s", "-a", "ring_chunked"]}
 
     def calls(rank):
         job = Job(SIZE, **args)
@@ -476,7 +476,7 @@ def on_wire(name, insecure, everything, places, make, check, waits=lambda where,
 
     def trial(case):
         fault = make(case)
-        job = Wire(fault, insecure=insecure, count=count, timeout="4s" if waits(where, case) else "20s").run()
+        job = Wire(fault, insecure=insecure, count=count, timeout="8s" if waits(where, case) else "20s").run()
         try:
             demand(fault.hit, "the fault did not happen")
             return check(where, case, job)
@@ -676,7 +676,7 @@ def link(insecure, everything):
         length = not insecure and any(bit // 8 in (s + 3, s + 4) for s in at)
         # Where a record seems longer, its receiver waits for the rest.
         waits = length and bit // 8 >= joined[down]
-        job = run(None if down else fault, fault if down else None, timeout="4s" if waits else "20s")
+        job = run(None if down else fault, fault if down else None, timeout="8s" if waits else "20s")
         try:
             codes = set(job.codes.values())
             if not fault.hit or codes == {0}:
@@ -737,7 +737,7 @@ def welcome(_insecure, _everything):
             proxies.append(Unwelcome(port))
             return proxies[0].port
 
-        job = Job(SIZE, insecure=True, options=["--join-timeout", "4s"], via={1: via}).run()
+        job = Job(SIZE, insecure=True, options=["--join-timeout", "12s"], via={1: via}).run()
         proxies[0].close()
         try:
             demand(proxies[0].connections > 1, "rank 1 did not dial again")

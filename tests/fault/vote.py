@@ -23,7 +23,7 @@ def one_try():
     while ranks[2].poll() is None and not any(n.startswith(".out.2.npy.") for n in os.listdir(".")):
         pass
     ranks[2].send_signal(signal.SIGTERM)
-    said = [p.communicate(timeout=60)[1] for p in ranks]
+    said = [p.communicate(timeout=200)[1] for p in ranks]
     codes = [p.returncode for p in ranks]
     new = []
     for r in range(4):
