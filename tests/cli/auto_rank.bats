@@ -157,9 +157,9 @@ raw_inputs() {
 	need_hosts
 	start_serve
 	spawn_rank 1 on_host nodeb "$COLLCTL" barrier -r auto -n 4 -R "$STORE" --secret-file "$SECRET" \
-		--join-timeout 4s
+		--join-timeout 8s
 	spawn_rank 2 on_host nodea "$COLLCTL" barrier -r auto -n 4 -R "$STORE" --secret-file "$SECRET" \
-		--join-timeout 6s
+		--join-timeout 10s
 	wait_ranks
 	# Either may coordinate; the first knows the ranks that have joined.
 	grep -qE '2 of 4 ranks have joined .*: node[ab], node[ab]; 2 are missing' 1.err || fail "$(<1.err)"

@@ -124,8 +124,8 @@ assert_no_output() {
 @test "8: sizes differ: 7, both named" {
 	make_shards 2 f32 6
 	start_serve
-	rank 0 2 allreduce in.0.npy -o out.0.npy --join-timeout 5s
-	rank 1 3 allreduce in.1.npy -o out.1.npy --join-timeout 5s
+	rank 0 2 allreduce in.0.npy -o out.0.npy
+	rank 1 3 allreduce in.1.npy -o out.1.npy
 	wait_ranks
 	assert_ranks 2 7 'rank 1: --size 3 differs from 2 on rank 0'
 	assert_no_output

@@ -431,7 +431,7 @@ each_is_alone() {
 	for k in allreduce broadcast; do
 		refused 3 "in/b.npy: is a FIFO that matches in/*.npy: to read it, give its own name" 2 $k --each 'in/*.npy' -o none
 	done
-	run -3 timeout 20 "$COLLCTL" verify -n 1 'in/[b].npy'
+	run -3 timeout 100 "$COLLCTL" verify -n 1 'in/[b].npy'
 	assert_output --partial 'in/b.npy: is a FIFO'
 	[[ ! -e none ]]
 	# shellcheck disable=SC2094 # the FIFO and its contents

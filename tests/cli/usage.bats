@@ -228,7 +228,7 @@ offers() {
 	# shellcheck disable=SC2016
 	case $1 in
 	fish) HOME=$PWD fish --no-config -c 'source collctl.fish; complete -C "$argv[1]"' "$2" | cut -f1 ;;
-	zsh) timeout 20 zsh -f "$HELPERS_DIR/complete.zsh" "$PWD" "$2" ;;
+	zsh) timeout 100 zsh -f "$HELPERS_DIR/complete.zsh" "$PWD" "$2" ;;
 	esac
 }
 

@@ -57,7 +57,7 @@ assert_aborted() {
 }
 
 @test "18: a stopped rank: 9, named by the others" {
-	start_held --timeout 2s
+	start_held --timeout 8s
 	kill -STOP "${PIDS[2]}"
 	resume
 	wait_ranks 0 1
@@ -70,7 +70,7 @@ assert_aborted() {
 }
 
 @test "18: a stopped rank 0: 9, named by the others" {
-	start_held --timeout 2s
+	start_held --timeout 8s
 	kill -STOP "${PIDS[0]}"
 	resume
 	wait_ranks 1 2
@@ -305,25 +305,25 @@ needed() { sed -nE 's/.*at least ([0-9]+) are needed.*/\1/p' | head -n 1; }
 @test "32: too few descriptors on a rank: 11, with how many are needed" {
 	local r
 	make_shards 6 f32 20
-	few() { # RANK LIMIT
+	few() { # RANK LIMIT TIME-TO-JOIN
 		make_hostfile hosts 6
 		for r in 0 1 2 3 4 5; do
 			local limit=()
 			((r != $1)) || limit=(prlimit --nofile="$2" --)
 			spawn_rank "$r" "${limit[@]}" "$COLLCTL" allreduce -a direct -H hosts -r "$r" --insecure \
-				--join-timeout 5s "in.$r.npy" -o "out.$r.npy"
+				--join-timeout "$3" "in.$r.npy" -o "out.$r.npy"
 		done
 		wait_ranks
 	}
 	# Rank 0 can't take the others' control links; another rank not their data.
-	few 0 11
+	few 0 11 5s
 	assert_rank 0 11 'rank 0: too few descriptors: with the control links of 6 ranks at least ' "'ulimit -n' allows 11"
 	assert_rank 1 5 'rank 0: not found'
-	few 2 14
+	few 2 14 30s
 	assert_ranks 6 11 "rank 2: too few descriptors: with the 10 connections to other ranks and the output's 1 file at least " \
 		"'ulimit -n' allows 14"
 	assert_equal "$(find . -name '.*' -type f)" ''
 	# That many are enough; make_hostfile holds one more now.
-	few 2 $(($(needed <2.err) + 1))
+	few 2 $(($(needed <2.err) + 1)) 30s
 	assert_ranks 6 0
 }

@@ -145,9 +145,9 @@ assert_replaced() {
 @test "47: without rank 0: 5, with what answers at the record's address" {
 	stale_record
 	impostor http "$PORT"
-	start_rank 1 --join-timeout 2s
+	start_rank 1 --join-timeout 6s
 	wait_ranks
-	assert_rank 1 5 'rank 0: not found within 2 s' "127.0.0.1:$PORT" "record collctl/job in $STORE"
+	assert_rank 1 5 'rank 0: not found within 6 s' "127.0.0.1:$PORT" "record collctl/job in $STORE"
 }
 
 @test "49: the store is restarted while ranks wait: published again" {
@@ -200,23 +200,23 @@ assert_few_requests() { # SECONDS RANKS
 @test "50: a store that answers false to every PUT: few requests, 5 and why" {
 	impostor false 0 requests
 	STORE=http://127.0.0.1:$PORT
-	start_rank 0 --join-timeout 3s
-	start_rank 1 --join-timeout 3s
+	start_rank 0 --join-timeout 6s
+	start_rank 1 --join-timeout 6s
 	wait_ranks
 	assert_rank 0 5 'rejects PUT' "$STORE"
 	assert_rank 1 5 'no record collctl/job' "$STORE"
-	assert_few_requests 3 2
+	assert_few_requests 6 2
 }
 
 @test "50: a store that forgets what it takes and lets nobody wait: few requests, 5" {
 	impostor hasty 0 requests
 	STORE=http://127.0.0.1:$PORT
-	start_rank 0 --join-timeout 3s
-	start_rank 1 --join-timeout 3s
+	start_rank 0 --join-timeout 6s
+	start_rank 1 --join-timeout 6s
 	wait_ranks
 	assert_rank 0 5 'rank 1'
 	assert_rank 1 5 'no record collctl/job' "$STORE"
-	assert_few_requests 3 2
+	assert_few_requests 6 2
 }
 
 @test "50: a store that answers nothing more: what it answered last is told at the deadline" {
@@ -225,7 +225,7 @@ assert_few_requests() { # SECONDS RANKS
 		impostor "$mode" 0 requests
 		rm impostor.ready
 		STORE=http://127.0.0.1:$PORT
-		start_rank 0 --join-timeout 3s
+		start_rank 0 --join-timeout 6s
 		wait_ranks
 		cp 0.err "$mode.err"
 	done

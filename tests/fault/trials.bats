@@ -4,7 +4,7 @@
 
 load ../cli/helpers
 
-export BATS_TEST_TIMEOUT=$((LONG ? 7200 : ${BATS_TEST_TIMEOUT:-240}))
+export BATS_TEST_TIMEOUT=$((LONG ? 7200 : ${BATS_TEST_TIMEOUT:-600}))
 
 setup_file() {
 	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -o "$BATS_FILE_TMPDIR/sysfault" "$HELPERS_DIR/../fault/sysfault.c"
@@ -53,9 +53,9 @@ under_ptrace() {
 			for r in 0 1; do
 				wrap=()
 				# shellcheck disable=SC2206 # two words
-				((r != slow)) || wrap=("$BATS_FILE_TMPDIR/sysfault" delay=4000 $call --)
+				((r != slow)) || wrap=("$BATS_FILE_TMPDIR/sysfault" delay=15000 $call --)
 				SYSFAULT_REPORT=report.$job spawn_rank "${#PIDS[@]}" "${wrap[@]}" "$COLLCTL" allreduce \
-					--insecure -H "hosts.$job" -r "$r" --timeout 1s "in.$r.npy" -o "out.$job.$r.npy"
+					--insecure -H "hosts.$job" -r "$r" --timeout 6s "in.$r.npy" -o "out.$job.$r.npy"
 			done
 		done
 	done
