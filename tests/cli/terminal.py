@@ -45,6 +45,7 @@ def screen(sent, columns):
 
 def main():
     until, columns, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # for the child, until the command has begun
     pid, fd = pty.fork()
     if pid == 0:
         os.execvp(command[0], command)

@@ -18,7 +18,7 @@ assert_no_output() {
 by_hostfile() { # R [OPTIONS...]
 	local r=$1
 	shift
-	spawn_rank "$r" "$COLLCTL" allreduce -H hosts -r "$r" --secret-file "$SECRET" --join-timeout 4s \
+	spawn_rank "$r" "$COLLCTL" allreduce -H hosts -r "$r" --secret-file "$SECRET" --join-timeout 8s \
 		"in.$r.npy" -o "out.$r.npy" "$@"
 }
 
@@ -67,7 +67,7 @@ by_hostfile() { # R [OPTIONS...]
 	by_hostfile 0 --join-timeout 30s
 	identity="D1|00112233445566778899aabbccddeeff|0|1|0"
 	# It may come before, during or after the mesh: it never gets in.
-	run timeout 20 openssl s_client -connect "127.0.0.1:$data" -tls1_3 -psk_identity "$identity" \
+	run timeout 100 openssl s_client -connect "127.0.0.1:$data" -tls1_3 -psk_identity "$identity" \
 		-psk "$(printf '%064d' 0)" </dev/null
 	((status != 0))
 	wait_ranks
@@ -79,7 +79,7 @@ by_hostfile() { # R [OPTIONS...]
 	make_hostfile hosts 2
 	by_hostfile 0 --join-timeout 30s
 	wait_listening "$PORT" "${PIDS[0]}"
-	run timeout 20 openssl s_client -connect "127.0.0.1:$PORT" -tls1_3 \
+	run timeout 100 openssl s_client -connect "127.0.0.1:$PORT" -tls1_3 \
 		-psk_identity 'D1|00112233445566778899aabbccddeeff|1|0|0' -psk "$(printf '%064d' 0)" </dev/null
 	((status != 0))
 	[[ $output == *'alert handshake failure'* ]]
@@ -171,8 +171,8 @@ by_hostfile() { # R [OPTIONS...]
 
 @test "8: sizes differ, by hostfile: 7 on every rank, both named" {
 	make_hostfile hosts 2
-	by_hostfile 0
-	by_hostfile 1 -n 3
+	by_hostfile 0 --join-timeout 30s
+	by_hostfile 1 --join-timeout 30s -n 3
 	wait_ranks
 	assert_ranks 2 7 'rank 1: --size 3 differs from 2 on rank 0'
 	assert_no_output
@@ -285,10 +285,10 @@ by_store() { # R P [OPTIONS...]
 
 @test "10: rank 0 with another secret, through a store: 5, the secrets may differ" {
 	start_serve
-	rank 0 2 allreduce --join-timeout 6s in.0.npy -o out.0.npy
-	wait_record
 	collctl keygen other.key
-	SECRET=other.key rank 1 2 allreduce --join-timeout 2s in.1.npy -o out.1.npy
+	rank 0 2 allreduce --join-timeout 8s in.0.npy -o out.0.npy
+	wait_record
+	SECRET=other.key rank 1 2 allreduce --join-timeout 5s in.1.npy -o out.1.npy
 	wait_ranks
 	assert_rank 1 5 MAC secret
 	assert_rank 0 5
@@ -298,9 +298,9 @@ by_store() { # R P [OPTIONS...]
 @test "10: the record with another secret is withdrawn before the rank gives up: it is told all the same" {
 	start_serve
 	collctl keygen other.key
-	rank 0 2 allreduce --join-timeout 2s in.0.npy -o out.0.npy
-	wait_record
-	SECRET=other.key rank 1 2 allreduce --join-timeout 5s in.1.npy -o out.1.npy
+	# Rank 1 comes first, so that the store tells it of the record at once.
+	SECRET=other.key rank 1 2 allreduce --join-timeout 10s in.1.npy -o out.1.npy
+	rank 0 2 allreduce --join-timeout 4s in.0.npy -o out.0.npy
 	wait_ranks
 	assert_rank 0 5
 	assert_rank 1 5 MAC secret
@@ -363,6 +363,7 @@ by_store() { # R P [OPTIONS...]
 	spawn_rank 0 "$COLLCTL" barrier -r 0 -n 2 -R "$STORE" -j job --insecure
 	wait_record
 	kill -STOP "${PIDS[0]}"
+	: >1.err # tail wants a file
 	spawn_rank 1 "$COLLCTL" barrier -vv -r 1 -n 2 -R "$STORE" -j job --insecure
 	read -r said < <(tail -f -n +1 --pid="${PIDS[1]}" 1.err | grep --line-buffered 'no answer')
 	[[ $said == *'no answer'* ]]
@@ -372,18 +373,20 @@ by_store() { # R P [OPTIONS...]
 }
 
 @test "13: a coordinator stopped beyond --join-timeout says so, and blames nobody who gave up" {
-	local trust
-	for trust in --insecure "--secret-file=$SECRET"; do
-		make_hostfile hosts 3
-		spawn_rank 0 "$COLLCTL" barrier -H hosts -r 0 "$trust" --join-timeout 2s
-		wait_listening "$PORT" "${PIDS[0]}"
-		kill -STOP "${PIDS[0]}"
-		spawn_rank 1 "$COLLCTL" barrier -H hosts -r 1 "$trust" --join-timeout 4s
-		wait_ranks 1
-		assert_rank 1 5
-		kill -CONT "${PIDS[0]}"
-		wait_ranks 0
-		assert_rank 0 5 'ranks 1, 2 did not join' 'did not run'
+	local i trust=(--insecure "--secret-file=$SECRET")
+	for i in 0 1; do # both at once; the end of rank 0's time comes while it is stopped
+		make_hostfile "hosts.$i" 3
+		spawn_rank "${i}0" "$COLLCTL" barrier -H "hosts.$i" -r 0 "${trust[i]}" --join-timeout 6s
+		wait_listening "$PORT" "${PIDS[${i}0]}"
+		kill -STOP "${PIDS[${i}0]}"
+		spawn_rank "${i}1" "$COLLCTL" barrier -H "hosts.$i" -r 1 "${trust[i]}" --join-timeout 8s
+	done
+	for i in 0 1; do
+		wait_ranks "${i}1"
+		assert_rank "${i}1" 5
+		kill -CONT "${PIDS[${i}0]}"
+		wait_ranks "${i}0"
+		assert_rank "${i}0" 5 'ranks 1, 2 did not join' 'did not run'
 	done
 }
 

@@ -67,6 +67,8 @@ resume() { echo >go; }
 	read -r -t 60 -u "$told"
 	read -r -t 60 -u "$told"
 	read -r key token <program.0
+	# The last rank may be ready before run, which started it, has wiped its copy and waits.
+	until grep -q '^State:.S' "/proc/${PIDS[0]}/status"; do kill -0 "${PIDS[0]}"; done
 	assert_closed "${PIDS[0]}"
 	assert_forgotten "${PIDS[0]}" "$key" "$token"
 	for pid in $(pgrep -P "${PIDS[0]}" -x collctl:store); do
