@@ -21,7 +21,7 @@
 #include "lib/job/coord.h"
 #include "lib/job/ctl.h"
 
-#define PATIENCE (20 * NS_PER_SEC) /* no test takes longer */
+#define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 #define MEMBERS  8
 
 /* What a rank (0: by coord.deliver) has been told. */
@@ -726,7 +726,7 @@ static void missing_ranks_are_counted_by_host(void **state)
 	const struct presence p[3] = {presence_of("b", ""), presence_of("a", ""),
 	                              presence_of("b", "")};
 	(void)state;
-	open_job_as(-1, &p[0], 5, 1200 * NS_PER_MS, NS_PER_SEC);
+	open_job_as(-1, &p[0], 5, 3 * NS_PER_SEC, NS_PER_SEC);
 	want_ranks(p, 1, 3, 5);
 	for (int i = 0; i < 3; i++) {
 		until(members[i].heard[MSG_JOINED], 1);
@@ -825,7 +825,7 @@ static void another_version_is_told_to_those_who_miss_the_rank(void **state)
 {
 	struct hello h = hello_of(2, 3);
 	(void)state;
-	open_job(3, 150 * NS_PER_MS, NS_PER_SEC);
+	open_job(3, NS_PER_SEC, NS_PER_SEC);
 	join(1, 3);
 	h.version = PROTO_VERSION + 1;
 	hello_as(2, &h);
@@ -914,7 +914,7 @@ static void auto_ranks_whose_sizes_differ(void **state)
 static void missing_ranks_are_listed_at_the_deadline(void **state)
 {
 	(void)state;
-	open_job(6, 150 * NS_PER_MS, NS_PER_SEC);
+	open_job(6, NS_PER_SEC, NS_PER_SEC);
 	join(2, 6);
 	all_fail(1, -1, ERR_RENDEZVOUS, 1, "did not join");
 	assert_non_null(strstr(members[0].failure.text, "ranks 1, 3-5"));
@@ -925,7 +925,7 @@ static void missing_ranks_are_listed_at_the_deadline(void **state)
 static void a_rank_that_says_nothing_is_named_at_the_deadline(void **state)
 {
 	(void)state;
-	open_job(2, 150 * NS_PER_MS, NS_PER_SEC);
+	open_job(2, NS_PER_SEC, NS_PER_SEC);
 	join(1, 2);
 	intend(0, "(3,5)");
 	all_fail(2, -1, ERR_RENDEZVOUS, 1, "joined, but did not send");
@@ -1037,12 +1037,12 @@ static void a_coordinator_that_stood_still_says_so(void **state)
 {
 	for (int size = 2; size <= 4; size += 2) {
 		again(state);
-		open_job(size, 100 * NS_PER_MS, NS_PER_SEC);
+		open_job(size, NS_PER_SEC, NS_PER_SEC);
 		join(1, size);
 		intend(0, "(3,5)");
 		intend(1, "(3,5)"); /* not read before it stands still */
 		ctl_release(&members[1].ctl);
-		assert_int_equal(poll(NULL, 0, 1200), 0);
+		assert_int_equal(poll(NULL, 0, 2100), 0);
 		all_fail(1, -1, ERR_RENDEZVOUS, size == 2 ? 0 : 2,
 		         size == 2 ? "did not run until "
 		                   : "ranks 2, 3 did not join within 0 s (--join-timeout); "
@@ -1373,17 +1373,17 @@ static void a_rank_silent_after_the_verdict(void **state)
 {
 	int64_t start = clock_ns();
 	(void)state;
-	run_to_verdict(2, 150 * NS_PER_MS);
+	run_to_verdict(2, NS_PER_SEC);
 	done(0);
 	for (int r = 0; r < 2; r++) {
 		until(members[r].heard[MSG_FINAL], 1);
 		assert_int_equal(members[r].outcome.code, ERR_PEER_LOST);
 		assert_int_equal(members[r].outcome.rank, 1);
-		assert_non_null(strstr(members[r].outcome.text, "no message for 0."));
+		assert_non_null(strstr(members[r].outcome.text, "no message for "));
 		assert_non_null(strstr(members[r].outcome.text,
 		                       " s after the verdict: its output may be the old one"));
 	}
-	assert_true(clock_ns() - start >= 150 * NS_PER_MS);
+	assert_true(clock_ns() - start >= NS_PER_SEC);
 }
 
 static void a_commit_that_fails_is_told_to_all(void **state)
@@ -1483,7 +1483,7 @@ static void without_a_table_no_tensor_is_named(void **state)
 		const char *base = "g.2.npy: tensors a=f64 differs from a=f32 b=bf16 c=f16 d=i8 "
 		                   "e=u8 on ranks 0, 1, 3";
 		again(state);
-		run_tables("a=f64", how == 2 ? 400 * NS_PER_MS : PATIENCE);
+		run_tables("a=f64", how == 2 ? 2 * NS_PER_SEC : PATIENCE);
 		until(members[2].heard[MSG_ASK], 1);
 		assert_int_equal(members[0].heard[MSG_ABORT], 0);
 		if (how == 0)
@@ -1500,10 +1500,10 @@ static void without_a_table_no_tensor_is_named(void **state)
 static void a_message_after_the_deadline_of_a_comparison(void **state)
 {
 	(void)state;
-	run_tables("a=f64", 300 * NS_PER_MS);
+	run_tables("a=f64", NS_PER_SEC);
 	until(members[2].heard[MSG_ASK], 1);
 	beat(2, PHASE_JOIN);
-	assert_int_equal(poll(NULL, 0, 400), 0);
+	assert_int_equal(poll(NULL, 0, 1100), 0);
 	all_fail(4, -1, ERR_DISAGREE, 2, "tensors");
 }
 
@@ -1544,7 +1544,7 @@ static void a_page_that_does_not_come(void **state)
 {
 	int64_t start;
 	(void)state;
-	run_job(2, 300 * NS_PER_MS);
+	run_job(2, NS_PER_SEC);
 	tables[0] = "a=1";
 	tables[1] = "a=2";
 	vote(0, "one");
@@ -1559,7 +1559,7 @@ static void a_page_that_does_not_come(void **state)
 	assert_true(members[1].heard[MSG_BEAT] > 0);
 	all_fail(2, -1, ERR_INTEGRITY, 1,
 	         "its result differs from that of rank 0: the digests are not the same");
-	assert_true(clock_ns() - start >= 290 * NS_PER_MS);
+	assert_true(clock_ns() - start >= 990 * NS_PER_MS);
 }
 
 /* Neither side is rank 0. */

@@ -16,7 +16,7 @@
 
 #define SIZE     4
 #define ODD      2 /* the rank that has another table */
-#define PATIENCE (20 * NS_PER_SEC)
+#define PATIENCE (100 * NS_PER_SEC)
 #define ENTRIES  30000 /* some pages */
 
 enum what { ANOTHER_SHAPE, ANOTHER_RESULT, ANOTHER_PACE };
@@ -113,7 +113,7 @@ static void be_rank(struct rank *r, int listen_fd, const char *at, int out)
 	        .coordinator = at,
 	        .listen_fd = r->rank ? -1 : listen_fd,
 	        .join_timeout = PATIENCE,
-	        .timeout = 4 * NS_PER_SEC,
+	        .timeout = PATIENCE,
 	};
 	struct outcome o = {.err = {.rank = ERR_RANK_SELF}};
 	if (r->rank)

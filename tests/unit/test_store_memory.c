@@ -15,7 +15,7 @@
 #include "lib/job/rendezvous.h"
 #include "lib/job/store.h"
 
-#define SOON (clock_ns() + 20 * NS_PER_SEC)
+#define SOON (clock_ns() + 100 * NS_PER_SEC)
 
 static const struct secret secret = {.key = "the secret of the job"};
 

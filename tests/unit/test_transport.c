@@ -13,7 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/net/mesh.h"
 
-#define PATIENCE (20 * NS_PER_SEC)
+#define PATIENCE (100 * NS_PER_SEC)
 #define RANKS    3
 
 static struct loop loop;
