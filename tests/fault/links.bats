@@ -100,7 +100,7 @@ under_way() {
 partitioned() {
 	local link r
 	net_open 3
-	make_shards 3 f32 5000000
+	make_shards 3 f32 2500000
 	for r in 0 1 2; do
 		shaped "$r" 8mbit 100k
 		echo old >"out.$r.npy"
