@@ -30,7 +30,7 @@ common_setup() {
 	unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
 	export LC_ALL=C no_proxy='*'
 	# A hang becomes a failure that tells what it waited for, long before the test's time limit.
-	export COLLCTL_JOIN_TIMEOUT=40s COLLCTL_TIMEOUT=30s
+	export COLLCTL_JOIN_TIMEOUT=120s COLLCTL_TIMEOUT=100s
 	export COLLTEST_MARK=$$.$RANDOM.$RANDOM
 	cd "$BATS_TEST_TMPDIR" || return
 	PIDS=() RC=() STARTED=() LOCKS=() TAGS=() STORE='' SECRET='' SERVES=0

@@ -37,11 +37,11 @@ by_hostfile() { # R [OPTIONS...]
 @test "1: after it the right one may still come" {
 	make_hostfile hosts 2
 	collctl keygen other.key
-	by_hostfile 0 --join-timeout 30s
+	by_hostfile 0 --join-timeout 120s
 	by_hostfile 1 --secret-file other.key
 	wait_ranks 1
 	assert_rank 1 6
-	by_hostfile 1 --join-timeout 30s
+	by_hostfile 1 --join-timeout 120s
 	wait_ranks
 	assert_ranks 2 0
 	check_out sum 2
@@ -63,8 +63,8 @@ by_hostfile() { # R [OPTIONS...]
 	make_hostfile hosts 2
 	free_port
 	data=$PORT
-	by_hostfile 1 --join-timeout 30s --listen "127.0.0.1:$data"
-	by_hostfile 0 --join-timeout 30s
+	by_hostfile 1 --join-timeout 120s --listen "127.0.0.1:$data"
+	by_hostfile 0 --join-timeout 120s
 	identity="D1|00112233445566778899aabbccddeeff|0|1|0"
 	# It may come before, during or after the mesh: it never gets in.
 	run timeout 100 openssl s_client -connect "127.0.0.1:$data" -tls1_3 -psk_identity "$identity" \
@@ -77,13 +77,13 @@ by_hostfile() { # R [OPTIONS...]
 
 @test "2: another session's key at the coordinator: an alert, the job succeeds" {
 	make_hostfile hosts 2
-	by_hostfile 0 --join-timeout 30s
+	by_hostfile 0 --join-timeout 120s
 	wait_listening "$PORT" "${PIDS[0]}"
 	run timeout 100 openssl s_client -connect "127.0.0.1:$PORT" -tls1_3 \
 		-psk_identity 'D1|00112233445566778899aabbccddeeff|1|0|0' -psk "$(printf '%064d' 0)" </dev/null
 	((status != 0))
 	[[ $output == *'alert handshake failure'* ]]
-	by_hostfile 1 --join-timeout 30s
+	by_hostfile 1 --join-timeout 120s
 	wait_ranks
 	assert_ranks 2 0
 	check_out sum 2
@@ -92,13 +92,13 @@ by_hostfile() { # R [OPTIONS...]
 @test "3: connections that say nothing, or HTTP, don't hurt the job" {
 	local i
 	make_hostfile hosts 2
-	by_hostfile 0 --join-timeout 30s
+	by_hostfile 0 --join-timeout 120s
 	wait_listening "$PORT" "${PIDS[0]}"
 	for ((i = 0; i < (LONG ? 1000 : 100); i++)); do
 		: <>"/dev/tcp/127.0.0.1/$PORT"
 	done
 	curl -s -m 2 -o /dev/null "http://127.0.0.1:$PORT/" || true
-	by_hostfile 1 --join-timeout 30s
+	by_hostfile 1 --join-timeout 120s
 	wait_ranks
 	assert_ranks 2 0
 	check_out sum 2
@@ -109,8 +109,8 @@ by_hostfile() { # R [OPTIONS...]
 	make_hostfile hosts 2
 	free_port
 	data=$PORT
-	by_hostfile 1 --join-timeout 30s --listen "127.0.0.1:$data"
-	by_hostfile 0 --join-timeout 30s
+	by_hostfile 1 --join-timeout 120s --listen "127.0.0.1:$data"
+	by_hostfile 0 --join-timeout 120s
 	for ((i = 0; i < 20; i++)); do
 		{ head -c 100 /dev/urandom >"/dev/tcp/127.0.0.1/$data"; } 2>/dev/null || true
 	done
@@ -136,7 +136,7 @@ by_hostfile() { # R [OPTIONS...]
 @test "5: TLS 1.2, no PSK, other suites don't get in" {
 	local options
 	make_hostfile hosts 2
-	by_hostfile 0 --join-timeout 30s
+	by_hostfile 0 --join-timeout 120s
 	wait_listening "$PORT" "${PIDS[0]}"
 	for options in -tls1_2 -tls1_3 '-tls1_3 -ciphersuites TLS_AES_256_GCM_SHA384' \
 		'-tls1_3 -psk_identity x -psk 00112233445566778899aabbccddeeff'; do
@@ -144,17 +144,17 @@ by_hostfile() { # R [OPTIONS...]
 		run timeout 8 openssl s_client -connect "127.0.0.1:$PORT" $options </dev/null
 		((status != 0))
 	done
-	by_hostfile 1 --join-timeout 30s
+	by_hostfile 1 --join-timeout 120s
 	wait_ranks
 	assert_ranks 2 0
 }
 
 @test "7: a rank started twice, by hostfile: the second 7, at once; the job succeeds" {
 	make_hostfile hosts 3
-	by_hostfile 0 --join-timeout 30s
-	by_hostfile 1 --join-timeout 30s
+	by_hostfile 0 --join-timeout 120s
+	by_hostfile 1 --join-timeout 120s
 	cp in.1.npy in.9.npy
-	spawn_rank 9 "$COLLCTL" allreduce -H hosts -r 1 --secret-file "$SECRET" --join-timeout 30s in.9.npy -o out.9.npy
+	spawn_rank 9 "$COLLCTL" allreduce -H hosts -r 1 --secret-file "$SECRET" --join-timeout 120s in.9.npy -o out.9.npy
 	# The job waits for rank 2, so what ends now is the one of the two that came second.
 	wait -n "${PIDS[1]}" "${PIDS[9]}" || true
 	if ! kill -0 "${PIDS[1]}" 2>/dev/null; then # swap: the first is to be rank 1
@@ -163,7 +163,7 @@ by_hostfile() { # R [OPTIONS...]
 		PIDS[1]=$first
 		mv 1.err swap && mv 9.err 1.err && mv swap 9.err
 	fi
-	by_hostfile 2 --join-timeout 30s
+	by_hostfile 2 --join-timeout 120s
 	wait_ranks
 	assert_rank 9 7 'rank 1'
 	assert_ranks 3 0
@@ -171,8 +171,8 @@ by_hostfile() { # R [OPTIONS...]
 
 @test "8: sizes differ, by hostfile: 7 on every rank, both named" {
 	make_hostfile hosts 2
-	by_hostfile 0 --join-timeout 30s
-	by_hostfile 1 --join-timeout 30s -n 3
+	by_hostfile 0 --join-timeout 120s
+	by_hostfile 1 --join-timeout 120s -n 3
 	wait_ranks
 	assert_ranks 2 7 'rank 1: --size 3 differs from 2 on rank 0'
 	assert_no_output
@@ -233,8 +233,8 @@ by_store() { # R P [OPTIONS...]
 	assert_rank 1 6 '2.pbs' PBS_JOBID --job
 	assert_rank 0 5
 	# With --job they meet.
-	PBS_JOBID=1.pbs by_hostfile 0 -j both --join-timeout 30s
-	PBS_JOBID=2.pbs by_hostfile 1 -j both --join-timeout 30s
+	PBS_JOBID=1.pbs by_hostfile 0 -j both --join-timeout 120s
+	PBS_JOBID=2.pbs by_hostfile 1 -j both --join-timeout 120s
 	wait_ranks
 	assert_ranks 2 0
 }
@@ -405,13 +405,13 @@ by_store() { # R P [OPTIONS...]
 	make_hostfile hosts 3
 	free_port
 	data=$PORT
-	by_hostfile 0 --join-timeout 30s
-	by_hostfile 1 --join-timeout 30s --listen "127.0.0.1:$data"
+	by_hostfile 0 --join-timeout 120s
+	by_hostfile 1 --join-timeout 120s --listen "127.0.0.1:$data"
 	wait_listening "$data" "${PIDS[1]}" # it listens for data once it has joined
 	kill -TERM "${PIDS[1]}"
 	wait_ranks 1
 	assert_rank 1 143 'rank 1: ended by SIGTERM'
-	by_hostfile 2 --join-timeout 30s
+	by_hostfile 2 --join-timeout 120s
 	wait_ranks
 	for r in 0 2; do
 		assert_rank "$r" 8 'rank 1: ended by SIGTERM'

@@ -319,11 +319,11 @@ needed() { sed -nE 's/.*at least ([0-9]+) are needed.*/\1/p' | head -n 1; }
 	few 0 11 5s
 	assert_rank 0 11 'rank 0: too few descriptors: with the control links of 6 ranks at least ' "'ulimit -n' allows 11"
 	assert_rank 1 5 'rank 0: not found'
-	few 2 14 30s
+	few 2 14 120s
 	assert_ranks 6 11 "rank 2: too few descriptors: with the 10 connections to other ranks and the output's 1 file at least " \
 		"'ulimit -n' allows 14"
 	assert_equal "$(find . -name '.*' -type f)" ''
 	# That many are enough; make_hostfile holds one more now.
-	few 2 $(($(needed <2.err) + 1)) 30s
+	few 2 $(($(needed <2.err) + 1)) 120s
 	assert_ranks 6 0
 }

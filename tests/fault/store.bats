@@ -32,7 +32,7 @@ start_rank() {
 	local r=$1
 	shift
 	spawn_rank "$r" "$COLLCTL" allreduce -r "$r" -n 2 -R "$STORE" -j job --secret-file "$SECRET" \
-		--join-timeout 40s "$@" "in.$r.npy" -o "out.$r.npy"
+		--join-timeout 120s "$@" "in.$r.npy" -o "out.$r.npy"
 }
 
 assert_replaced() {
@@ -61,7 +61,7 @@ assert_replaced() {
 	collctl keygen other.key
 	echo "127.0.0.1:$PORT" >hosts
 	echo 127.0.0.1 >>hosts
-	spawn_rank 7 "$COLLCTL" barrier -H hosts -r 0 -j job --secret-file other.key --join-timeout 60s
+	spawn_rank 7 "$COLLCTL" barrier -H hosts -r 0 -j job --secret-file other.key --join-timeout 120s
 	wait_listening "$PORT" "${PIDS[7]}"
 	start_rank 1
 	start_rank 0
@@ -69,7 +69,7 @@ assert_replaced() {
 	assert_ranks 2 0
 	check_out sum 2
 	# It lives, and its own rank still gets in.
-	spawn_rank 8 "$COLLCTL" barrier -H hosts -r 1 -j job --secret-file other.key --join-timeout 60s
+	spawn_rank 8 "$COLLCTL" barrier -H hosts -r 1 -j job --secret-file other.key --join-timeout 120s
 	wait_ranks
 	assert_rank 7 0
 	assert_rank 8 0
@@ -94,7 +94,7 @@ assert_replaced() {
 		local r=$1
 		shift
 		spawn_rank "$r" "$COLLCTL" allreduce -r "$r" -n 2 -R "$STORE" -j job --insecure \
-			--join-timeout 40s "$@" "in.$r.npy" -o "out.$r.npy"
+			--join-timeout 120s "$@" "in.$r.npy" -o "out.$r.npy"
 	}
 	stale_record
 	impostor http "$PORT"
@@ -102,7 +102,7 @@ assert_replaced() {
 	stale_record
 	echo "127.0.0.1:$PORT" >hosts
 	echo 127.0.0.1 >>hosts
-	spawn_rank 7 "$COLLCTL" barrier -H hosts -r 0 -j other --insecure --join-timeout 60s
+	spawn_rank 7 "$COLLCTL" barrier -H hosts -r 0 -j other --insecure --join-timeout 120s
 	wait_listening "$PORT" "${PIDS[7]}"
 	rm out.*
 	start_rank 1
@@ -118,7 +118,7 @@ assert_replaced() {
 		local r=$1
 		shift
 		spawn_rank "$r" "$COLLCTL" allreduce -r "$r" -n 2 -R "$STORE" -j job --insecure \
-			--join-timeout 40s "$@" "in.$r.npy" -o "out.$r.npy"
+			--join-timeout 120s "$@" "in.$r.npy" -o "out.$r.npy"
 	}
 	stale_record
 	impostor silent "$PORT"
@@ -132,7 +132,7 @@ assert_replaced() {
 	wait_record
 	before=$(curl -sf "$STORE/v1/kv/$RECORD?raw")
 	spawn_rank 9 "$COLLCTL" allreduce -r 0 -n 2 -R "$STORE" -j job --secret-file "$SECRET" \
-		--join-timeout 40s in.0.npy -o out.9.npy
+		--join-timeout 120s in.0.npy -o out.9.npy
 	wait_ranks 9
 	assert_rank 9 7 'rank 0 has joined already'
 	assert_equal "$(curl -sf "$STORE/v1/kv/$RECORD?raw")" "$before"
