@@ -175,8 +175,8 @@ check_format() {
 
 check_shell() {
 	# bats runs each test in a subshell and sets `stderr` and the like.
-	git ls-files -z '*.bats' | xargs -0r shellcheck -e SC2030,SC2031,SC2154
-	git ls-files -z '*.sh' '*.bash' .ci/run | xargs -0r shellcheck -x
+	git ls-files -z '*.bats' | xargs -0r shellcheck -e SC2030,SC2031,SC2154 &&
+		git ls-files -z '*.sh' '*.bash' .ci/run | xargs -0r shellcheck -x
 }
 
 check_man() {
@@ -298,7 +298,7 @@ wait
 running=0
 
 # The pure unit tests that only one build runs; in the long runs all do.
-if runs units && build clang build-clang 'all unit' CC=clang; then
+if runs units && build clang build-clang 'all unit' CC=clang CFLAGS='-O1 -g'; then
 	units clang/unit build-clang 600 "$( ((long)) || echo "$pure")"
 fi
 if runs asan-commands asan-faults asan-units && build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g'; then

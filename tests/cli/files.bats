@@ -610,8 +610,8 @@ each_is_alone() {
 		    with open(f"{name}.safetensors", "wb") as f:
 		        f.write(struct.pack("<Q", len(head)) + head + b"abcd" * len(tensors))
 	END
-	for f in 'one two' 'two one' two; do
-		read -ra k <<<"$f"
+	for names in 'one two' 'two one' two; do
+		read -ra k <<<"$names"
 		collctl run -n 2 -- broadcast -q --no-sync --each --include a "${k[@]/%/.safetensors}" -o 'out.{rank}'
 		diff -r out.0 out.1
 		for f in "${k[@]}"; do

@@ -66,8 +66,10 @@ make_tree() {
 	assert_equal "$(stat -c %y timed.1)" "$(stat -c %y tool)"
 	[[ copy.1 -nt tool ]]
 	# A pipe has neither mode nor time.
+	# shellcheck disable=SC2002
 	(umask 022 && cat tool | go 2 broadcast --raw-file --times - -o 'piped.{rank}')
 	assert_equal "$(stat -c %a piped.0 piped.1)" $'644\n644'
+	# shellcheck disable=SC2002
 	(umask 027 && cat tool | go 1 gather --raw-file --times - -o 'got/{rank}')
 	assert_equal "$(stat -c %a got/0)" 640
 	[[ piped.1 -nt tool ]]

@@ -291,7 +291,7 @@ needed() { sed -nE 's/.*at least ([0-9]+) are needed.*/\1/p' | head -n 1; }
 	for what in 'broadcast --raw-file tree' 'broadcast set' 'allreduce set' 'broadcast --root 1 set'; do
 		read -ra words <<<"$what"
 		limit=20 tries=0
-		while rm -rf out.? && run --separate-stderr prlimit --nofile=$limit -- "$COLLCTL" run -n 2 -- "${words[@]}" \
+		while rm -rf out.? && run --separate-stderr prlimit --nofile="$limit" -- "$COLLCTL" run -n 2 -- "${words[@]}" \
 			-o 'out.{rank}/' && ((status)); do
 			((status == 11 && tries++ < 3)) || fail "$what: $limit descriptors: $status: $stderr"
 			((limit < $(needed <<<"$stderr"))) || fail "$what: $limit descriptors do not do: $stderr"
