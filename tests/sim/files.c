@@ -92,6 +92,8 @@ ssize_t __wrap_write(int fd, const void *buf, size_t n)
 		                       fd == STDOUT_FILENO ? current->out : current->err);
 	if (current && change_bytes(&n) < 0)
 		return -1;
+	if (current)
+		disk_wrote(fd);
 	return __real_write(fd, buf, n);
 }
 
@@ -186,13 +188,19 @@ ssize_t __wrap_pwrite64(int fd, const void *buf, size_t n, off64_t pos)
 {
 	if (current && change_bytes(&n) < 0)
 		return -1;
+	if (current)
+		disk_wrote(fd);
 	return __real_pwrite64(fd, buf, n, pos);
 }
 
-/* The folder is in memory: there is nothing to sync but the time that it takes. */
 int __wrap_fsync(int fd)
 {
-	return current ? change(current->disk.slow_sync) : __real_fsync(fd);
+	if (!current)
+		return __real_fsync(fd);
+	if (change(current->disk.slow_sync) < 0)
+		return -1;
+	disk_synced(fd);
+	return 0;
 }
 
 int __wrap_sync_file_range(int fd, off64_t at_, off64_t n, unsigned flags)
@@ -212,6 +220,7 @@ int __wrap_fallocate64(int fd, int mode, off64_t at_, off64_t n)
 		current->disk.struck = true;
 		return fail(ENOSPC);
 	}
+	disk_wrote(fd);
 	return __real_fallocate64(fd, mode, at_, n);
 }
 
@@ -219,6 +228,8 @@ int __wrap_ftruncate64(int fd, off64_t n)
 {
 	if (current && change(0) < 0)
 		return -1;
+	if (current)
+		disk_wrote(fd);
 	return __real_ftruncate64(fd, n);
 }
 
@@ -229,8 +240,10 @@ int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, in
 	if (change(0) < 0)
 		return -1;
 	int ret = __real_linkat(from_dir, from, to_dir, to, flags);
-	if (ret == 0)
+	if (ret == 0) {
+		disk_linked(to_dir, to);
 		current->sealed = true;
+	}
 	return ret;
 }
 
@@ -240,7 +253,10 @@ int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
 		return __real_renameat(from_dir, from, to_dir, to);
 	if (change(0) < 0)
 		return -1;
+	disk_will_rename(to_dir, from, to);
 	int ret = __real_renameat(from_dir, from, to_dir, to);
+	if (ret < 0)
+		disk_rename_failed();
 	if (ret == 0 && !current->named_at)
 		current->named_at = now;
 	if (ret == 0)

@@ -608,6 +608,12 @@ static void send_signal(void *a, uint64_t sig)
 	proc_signal(p, (int)sig);
 }
 
+static void power_fails(int host)
+{
+	if (job.sync) /* --no-sync promises nothing */
+		disk_power_fails(host, &job.rng);
+}
+
 static void host_dies(void *a, uint64_t host)
 {
 	(void)a;
@@ -618,6 +624,7 @@ static void host_dies(void *a, uint64_t host)
 			procs[i].state = PROC_KILLED;
 		else if (procs[i].host == (int)host)
 			proc_kill(&procs[i], 128 + SIGKILL);
+	power_fails((int)host);
 }
 
 static void set_latencies(void)
@@ -1082,6 +1089,7 @@ void job_simulate(uint64_t seed, struct verdict *v)
 	net_rng.s = rng_next(&job.rng);
 	product_rng.s = rng_next(&job.rng);
 	net_begin();
+	disk_begin();
 	store_begin();
 	draw_work();
 	draw_setting();
@@ -1101,8 +1109,12 @@ void job_simulate(uint64_t seed, struct verdict *v)
 	if (!ended)
 		complain(v, "%s",
 		         switches >= SWITCHES_MOST ? "goes round in circles" : "a rank hangs");
-	else
+	else {
+		/* Who has ended with 0 has stored its output. */
+		if (chance(500))
+			power_fails(random_host());
 		judge(v);
+	}
 	bool ok = v->ok;
 	if (!ok || tracing)
 		describe(v);
@@ -1114,6 +1126,7 @@ void job_simulate(uint64_t seed, struct verdict *v)
 	v->trace = trace;
 	v->switches = switches;
 	v->virtual_ns = now - began;
+	disk_begin();
 	store_end();
 	world_free_all();
 }

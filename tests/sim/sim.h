@@ -6,6 +6,7 @@
  *   sched.c  processes and threads as coroutines, the clock, locks
  *   net.c    hosts, links, sockets, epoll
  *   files.c  files: real ones in a folder in memory, with faults
+ *   disk.c   what a failure of the power loses of them
  *   store.c  libcurl, and the store behind it
  *   world.c  what else a process asks its host: time, random numbers, names
  *   job.c    draws a job and its faults from a seed, judges how it ended
@@ -174,6 +175,17 @@ void sock_signal(struct sock *); /* a signalfd is readable now */
 void sock_close(struct sock *);
 ssize_t sock_read(struct sock *, void *buf, size_t n);
 ssize_t sock_write(struct sock *, const void *buf, size_t n);
+
+/* ---- disks (disk.c) ---- */
+
+/* Of the current process's host. @fd: a real descriptor. */
+void disk_begin(void);
+void disk_wrote(int fd);  /* or changed its length */
+void disk_synced(int fd); /* a file, or a folder with its names */
+void disk_linked(int dir, const char *to);
+void disk_will_rename(int dir, const char *from, const char *to);
+void disk_rename_failed(void); /* after disk_will_rename */
+void disk_power_fails(int host, struct rng *);
 
 /* ---- the store (store.c) ---- */
 
