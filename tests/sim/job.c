@@ -84,6 +84,8 @@ struct job {
 	int hosts[RANKS_MOST];
 	bool had_old[RANKS_MOST];
 	int streams;
+	uint64_t memory; /* 0: the default */
+	bool ordered;
 	int64_t timeout, join_timeout;
 	bool bounded;
 	unsigned faults;           /* drawn: bits */
@@ -173,6 +175,8 @@ static void draw_work(void)
 	job.algorithm = draw_algorithm();
 	job.streams = chance(300) ? 1 + (int)below(3) : 0;
 	job.sync = !chance(500);
+	job.memory = chance(200) ? (64u << 10) << below(4) : 0; /* windows */
+	job.ordered = reduces() && strcmp(job.algorithm, "auto") == 0 && chance(200);
 	bool same_rows = reduces();
 	uint64_t rows = chance(80) ? 8000 + below(12000) : (uint64_t)rng_scale(&job.rng, 0, 3000);
 	for (int r = 0; r < job.size; r++) {
@@ -486,6 +490,10 @@ static struct proc *make_proc(int r)
 		arg(p, "--op=%s", op_names[job.op]);
 	if (job.streams)
 		arg(p, "--streams=%d", job.streams);
+	if (job.memory)
+		arg(p, "--memory=%llu", (unsigned long long)job.memory);
+	if (job.ordered)
+		arg(p, "--order=rank");
 	if (!job.sync)
 		arg(p, "--no-sync");
 	if (job.counts)
