@@ -9,7 +9,6 @@
 #if defined(__x86_64__) && __has_include(<intel-ipsec-mb.h>)
 
 #include <cpuid.h>
-#include <dlfcn.h>
 #include <intel-ipsec-mb.h>
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
@@ -20,6 +19,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/base/library.h"
 
 #define NAME      "collctl-vaes"
 #define KEY_BYTES 16
@@ -317,17 +318,20 @@ static bool has_vaes(void)
 /* The structures are those of this header's version only. */
 static bool open_library(void)
 {
-	void *lib = dlopen("libIPSec_MB.so.1", RTLD_NOW | RTLD_LOCAL);
-	if (!lib)
+	unsigned (*version)(void) = NULL;
+	IMB_MGR *(*alloc)(uint64_t) = NULL;
+	void (*init)(IMB_MGR *, IMB_ARCH *) = NULL;
+	const struct library_function functions[] = {{"imb_get_version", &version},
+	                                             {"alloc_mb_mgr", &alloc},
+	                                             {"init_mb_mgr_auto", &init}};
+	const struct library library = {.names = {"libIPSec_MB.so.1"},
+	                                .purpose = "for AES-GCM with AVX-512",
+	                                .package = "libipsec-mb1",
+	                                .prefix = "",
+	                                .functions = functions,
+	                                .nfunctions = sizeof functions / sizeof *functions};
+	if (library_open(&library, NULL) < 0 || version() != IMB_VERSION_NUM || !(mgr = alloc(0)))
 		return false;
-	unsigned (*version)(void) = (unsigned (*)(void))dlsym(lib, "imb_get_version");
-	IMB_MGR *(*alloc)(uint64_t) = (IMB_MGR * (*)(uint64_t)) dlsym(lib, "alloc_mb_mgr");
-	void (*init)(IMB_MGR *, IMB_ARCH *) =
-	        (void (*)(IMB_MGR *, IMB_ARCH *))dlsym(lib, "init_mb_mgr_auto");
-	if (!version || !alloc || !init || version() != IMB_VERSION_NUM || !(mgr = alloc(0))) {
-		dlclose(lib);
-		return false;
-	}
 	init(mgr, NULL);
 	return mgr->gcm128_pre && mgr->gcm128_init && mgr->gcm128_enc_update &&
 	       mgr->gcm128_dec_update && mgr->gcm128_enc_finalize && mgr->gcm128_dec_finalize;
