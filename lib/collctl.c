@@ -50,7 +50,7 @@ static bool find_command(struct coll_request *r, const char *name)
 
 collctl *collctl_new(const char *name)
 {
-	collctl *c = calloc(1, sizeof *c);
+	collctl *c = name ? calloc(1, sizeof *c) : NULL;
 	if (!c)
 		return NULL;
 	request_init(&c->request, WORK_COLLECTIVE);
@@ -94,13 +94,11 @@ static void begin_call(collctl *c)
 static int end_call(collctl *c)
 {
 	const struct err *err = &c->result.err;
-	const char *text = err->text;
-	int len = err->subject;
-	char name[32];
+	char *const subject = c->subject;
 
-	if (sscanf(text, "--%31[a-z-]", name) == 1 && request_setting(name))
-		text += 2, len -= 2;
-	snprintf(c->subject, sizeof c->subject, "%.*s", len, text);
+	snprintf(subject, sizeof c->subject, "%.*s", err->subject, err->text);
+	if (*subject && err_option(subject) == err->subject && request_setting(subject + 2))
+		memmove(subject, subject + 2, strlen(subject + 2) + 1);
 	return err->code;
 }
 
@@ -129,8 +127,10 @@ static int set_flag(collctl *c, const struct setting *s, const char *value)
 
 static int set(collctl *c, const char *name, const char *value)
 {
-	const struct setting *s = request_setting(name);
+	const struct setting *s = name ? request_setting(name) : NULL;
 	struct err *err = &c->result.err;
+	if (!name)
+		return err_set(err, ERR_USAGE, "a setting needs a name");
 	if (c->ran)
 		return err_set(err, ERR_USAGE, "%s: the job has run already", name);
 	if (!s)
@@ -160,6 +160,14 @@ int collctl_output(collctl *c, const char *path)
 static void add_input(collctl *c, const char *path)
 {
 	struct err *err = &c->result.err;
+	if (!path) {
+		err_set(err, ERR_USAGE, "an input needs a path");
+		return;
+	}
+	if (c->ran) {
+		err_set(err, ERR_USAGE, "%s: the job has run already", path);
+		return;
+	}
 	if (c->request.work == WORK_BARRIER) {
 		err_set(err, ERR_USAGE, "%s: a barrier has no input", path);
 		return;

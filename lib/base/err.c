@@ -6,18 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length of the subject of a message with @fmt and the arguments @ap; see err_set. */
-static int subject_of(const char *fmt, va_list ap)
+int err_option(const char *text)
 {
-	if (strncmp(fmt, "%s: ", 4) == 0) {
-		va_list args;
-		va_copy(args, ap);
-		const char *subject = va_arg(args, const char *);
-		const size_t len = subject ? strlen(subject) : 0;
-		va_end(args);
-		return len < sizeof((struct err *)0)->text ? (int)len : 0;
-	}
-	return strncmp(fmt, "--", 2) == 0 ? (int)strspn(fmt, "-abcdefghijklmnopqrstuvwxyz") : 0;
+	if (strncmp(text, "--", 2) != 0)
+		return 0;
+	const size_t len = 2 + strspn(text + 2, "-abcdefghijklmnopqrstuvwxyz");
+	return len > 2 && strchr(" :", text[len]) ? (int)len : 0;
+}
+
+/* The length of the first of the arguments @ap, a string; 0: it does not fit a message. */
+static int first_argument(va_list ap)
+{
+	va_list args;
+	va_copy(args, ap);
+	const char *first = va_arg(args, const char *);
+	const size_t len = first ? strlen(first) : 0;
+	va_end(args);
+	return len < sizeof((struct err *)0)->text ? (int)len : 0;
 }
 
 __attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, int rank,
@@ -28,8 +33,11 @@ __attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, i
 	bool lacking = errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE;
 	e->code = lacking ? ERR_RESOURCE : code;
 	e->rank = rank;
-	e->subject = subject_of(fmt, ap);
+	const bool named = strncmp(fmt, "%s:", 3) == 0 || (errnum && strcmp(fmt, "%s") == 0);
+	e->subject = named ? first_argument(ap) : 0;
 	int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
+	if (!named)
+		e->subject = err_option(e->text);
 	if (errnum && n >= 0 && (size_t)n < sizeof e->text) {
 		char buf[128];
 		snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s",
@@ -64,6 +72,13 @@ int err_rank(struct err *e, int code, int rank, const char *fmt, ...)
 	va_start(ap, fmt);
 	fill(e, code, rank, fmt, ap, 0);
 	va_end(ap);
+	return -1;
+}
+
+int err_pass(struct err *e, const struct err *why)
+{
+	if (e && !e->code)
+		*e = *why;
 	return -1;
 }
 

@@ -33,16 +33,23 @@ struct err {
 };
 
 /* Fill @e and return -1. The first error stays: a filled @e is not overwritten. @e may be NULL.
- * A format that begins with "%s: " or with the name of an option, "--op: ", names the subject. */
+ * The subject is the first argument of a format that begins with "%s:", or the name of an option if
+ * the text begins with it: "--op: ". */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* The same, with ": " and the text of errno appended. If errno means that memory or descriptors
- * ran out, the code is ERR_RESOURCE. */
+ * ran out, the code is ERR_RESOURCE. The format "%s" names the subject, too. */
 int err_errno(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* The same as err_set, blaming @rank. */
 int err_rank(struct err *e, int code, int rank, const char *fmt, ...)
         __attribute__((format(printf, 4, 5)));
+
+/* Fill @e with @why, if it is not filled yet, and return -1. */
+int err_pass(struct err *e, const struct err *why);
+
+/* The length of the option's name with which @text begins, "--op" in "--op: ..."; 0: none. */
+int err_option(const char *text);
 
 /* Allocation failed: ERR_RESOURCE, naming what (@bytes of @what). Returns -1. */
 int err_nomem(struct err *e, const char *what, unsigned long long bytes);

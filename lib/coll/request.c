@@ -171,6 +171,9 @@ static int check_collective(const struct coll_request *r, struct err *err)
 
 static int check_verify(const struct coll_request *r, struct err *err)
 {
+	if (!r->ninputs)
+		return err_set(err, ERR_USAGE, "%s: no input: name the files to compare",
+		               r->command);
 	return check_files(r, err) < 0 ? -1 : check_names(r, err);
 }
 

@@ -42,7 +42,7 @@ static int add_shard(struct dataset *d, char *path, size_t n, struct err *err)
 		err_set(err, ERR_RESOURCE, "%s; the set has %zu files: raise the limit (ulimit -n)",
 		        why.text, n);
 	else
-		err_set(err, why.code, "%s", why.text);
+		err_pass(err, &why);
 	free(path);
 	return file < 0 ? -1 : dataset_add_safetensors(d, file, err);
 }

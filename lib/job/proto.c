@@ -322,6 +322,7 @@ int err_decode(struct err *e, enum phase *phase, struct view *v)
 	e->rank = (int)view_u32(v);
 	*phase = (enum phase)view_u8(v);
 	view_str(v, e->text, sizeof e->text);
+	e->subject = err_option(e->text); /* other subjects are not sent */
 	if (view_left(v)) /* other versions send no host */
 		view_str(v, e->host, sizeof e->host);
 	bool sane = e->code <= UINT8_MAX && e->rank >= ERR_RANK_SELF && e->rank < PROTO_MAX_SIZE &&

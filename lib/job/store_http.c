@@ -644,7 +644,7 @@ static int exchange(struct http *s, struct request *r, int64_t limit, int64_t de
 		back_off(s, pause, deadline);
 		pause = 2 * pause < BACKOFF_LAST ? 2 * pause : BACKOFF_LAST;
 	}
-	return err_set(err, last.code, "%s", last.text);
+	return err_pass(err, &last);
 }
 
 /* ---- operations ---- */

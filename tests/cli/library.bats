@@ -118,6 +118,40 @@ assert lib.collctl_new(b'serve') is None"
 	assert_line --partial "none.npy"
 }
 
+@test "the subject of an error that another rank found" {
+	start_serve
+	spawn_rank 0 "$COLLCTL" barrier --rank 0 --size 2 --rendezvous "$STORE" --insecure --join-timeout 5s
+	run run_steps "
+other = lib.collctl_new(b'barrier')
+for name, value in (('rank', '1'), ('size', '3'), ('rendezvous', '$STORE'), ('insecure', '1')):
+    assert lib.collctl_set(other, name.encode(), value.encode()) == 0
+code = lib.collctl_run(other)
+print(code, lib.collctl_message(other).decode())
+assert code == 7 and lib.collctl_subject(other) == b'size', lib.collctl_subject(other)"
+	assert_success
+	assert_output --partial "--size 3 differs from 2"
+	wait_ranks
+}
+
+@test "a program's mistakes are errors: no name, no path, a job that has run" {
+	run run_steps "
+assert lib.collctl_new(None) is None
+assert lib.collctl_set(job, None, b'1') == 2 and lib.collctl_set(job, b'op', None) == 2
+assert lib.collctl_input(job, None) == 2 and lib.collctl_output(job, None) == 2
+assert lib.collctl_run(job) != 0
+other = lib.collctl_new(b'verify')
+for name, value in (('rank', '0'), ('size', '1'), ('insecure', '1')):
+    assert lib.collctl_set(other, name.encode(), value.encode()) == 0
+assert lib.collctl_run(other) == 2 and lib.collctl_subject(other) == b'verify', lib.collctl_message(other)
+lib.collctl_free(other)
+for call in (lambda: lib.collctl_run(job), lambda: lib.collctl_input(job, b'in.npy'),
+             lambda: lib.collctl_set(job, b'op', b'sum'), lambda: lib.collctl_output(job, b'out.npy')):
+    assert call() == 2 and b'the job has run already' in lib.collctl_message(job), lib.collctl_message(job)
+lib.collctl_free(job)
+lib.collctl_free(None)"
+	assert_success
+}
+
 @test "a job is cancelled where descriptor 0 is free" {
 	start_serve
 	run run_steps "

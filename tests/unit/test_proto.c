@@ -359,6 +359,14 @@ static void an_error_s_text_is_escaped(void **state)
 	assert_int_equal(err_decode(&back, &phase, &v), 0);
 	assert_string_equal(back.text, "a\\x1b[2Jb");
 	assert_string_equal(phase_name(phase), "run");
+	assert_int_equal(back.subject, 0);
+	buf_release(&b);
+	snprintf(e.text, sizeof e.text, "--size 3 differs from 2 on rank 0");
+	buf_init(&b, 4096);
+	err_encode(&e, PHASE_JOIN, &b);
+	v = view_of(b.data, b.len);
+	assert_int_equal(err_decode(&back, &phase, &v), 0);
+	assert_int_equal(back.subject, strlen("--size"));
 	buf_release(&b);
 	buf_init(&b, 4096);
 	err_encode(&e, (enum phase)200, &b);
