@@ -14,61 +14,50 @@ static void abort_with(struct job *j, const struct err *e)
 	j->failure = *e;
 }
 
-/* The addresses of the data listeners; an address of a port alone is on the coordinator's host. */
-static int read_addrs(struct job *j, struct view *v, struct err *err)
+/* The address of a data listener; a port alone is on the coordinator's host. */
+static int read_addr(struct addr *a, const char *text, const struct addr *coordinator,
+                     struct err *err)
 {
-	char text[ADDR_TEXT], host[ADDR_TEXT];
+	char host[ADDR_TEXT];
 	int port;
-	struct addr coordinator = {.len = sizeof coordinator.sa};
-	uint32_t n = view_u32(v);
-	if (v->failed || n == 0 || n > PROTO_MAX_SIZE || (j->size && n != (uint32_t)j->size) ||
-	    (uint32_t)j->rank >= n)
-		return err_set(err, ERR_INTEGRITY, "a roster of %u ranks", n);
-	j->size = (int)n;
-	j->addrs = calloc(n, sizeof *j->addrs);
-	if (!j->addrs)
-		return err_nomem(err, "the addresses", n * sizeof *j->addrs);
-	if (j->ctl.conn)
-		getpeername(j->ctl.conn->fd, (struct sockaddr *)&coordinator.sa, &coordinator.len);
-	for (uint32_t r = 0; r < n; r++) {
-		view_str(v, text, sizeof text);
-		if (v->failed)
-			return err_set(err, ERR_INTEGRITY, "a malformed ROSTER message");
-		if (!text[0])
-			continue;
-		if (addr_split(text, host, sizeof host, &port, err) < 0)
-			return -1;
-		if (!host[0]) {
-			j->addrs[r] = coordinator;
-			addr_set_port(&j->addrs[r], port);
-		} else if (addr_resolve(&j->addrs[r], host, port, false, err) < 0) {
-			return -1;
-		}
-	}
+	if (addr_split(text, host, sizeof host, &port, err) < 0)
+		return -1;
+	if (host[0])
+		return addr_resolve(a, host, port, false, err);
+	*a = *coordinator;
+	addr_set_port(a, port);
 	return 0;
 }
 
-/* The hosts of the ranks: an empty name means the host of the rank before. */
-static int read_hosts(struct job *j, struct view *v, struct err *err)
+static int read_addrs(struct job *j, const struct roster *r, struct err *err)
 {
-	bool several = false;
-	size_t n = (size_t)j->size;
-	j->hosts = calloc(n, sizeof *j->hosts);
-	if (!j->hosts)
-		return err_nomem(err, "the hosts", n * sizeof *j->hosts);
-	for (size_t r = 0; r < n; r++) {
-		view_str(v, j->hosts[r], sizeof *j->hosts);
-		several |= r && j->hosts[r][0];
-		if (r && !j->hosts[r][0])
-			memcpy(j->hosts[r], j->hosts[r - 1], sizeof *j->hosts);
-	}
-	if (v->failed || view_left(v))
-		return err_set(err, ERR_INTEGRITY, "a malformed ROSTER message");
-	if (!several) {
-		free(j->hosts);
-		j->hosts = NULL;
-	}
+	struct addr coordinator = {.len = sizeof coordinator.sa};
+	if ((j->size && r->size != (uint32_t)j->size) || (uint32_t)j->rank >= r->size)
+		return err_set(err, ERR_INTEGRITY, "a roster of %u ranks", r->size);
+	j->size = (int)r->size;
+	j->addrs = calloc(r->size, sizeof *j->addrs);
+	if (!j->addrs)
+		return err_nomem(err, "the addresses", r->size * sizeof *j->addrs);
+	if (j->ctl.conn)
+		getpeername(j->ctl.conn->fd, (struct sockaddr *)&coordinator.sa, &coordinator.len);
+	for (uint32_t i = 0; i < r->size; i++)
+		if (r->addrs[i][0] && read_addr(&j->addrs[i], r->addrs[i], &coordinator, err) < 0)
+			return -1;
 	return 0;
+}
+
+static int read_roster(struct job *j, struct view v, struct err *err)
+{
+	struct roster r;
+	if (roster_decode(&r, v, err) < 0)
+		return -1;
+	const int ret = read_addrs(j, &r, err);
+	if (ret == 0) {
+		j->hosts = r.hosts;
+		r.hosts = NULL;
+	}
+	roster_release(&r);
+	return ret;
 }
 
 const char *job_host(const struct job *j, int rank)
@@ -165,7 +154,7 @@ static void take_roster(struct job *j, struct view v)
 	if (j->have_roster)
 		return;
 	if (plan_decode(&j->plan, &v, &e) < 0 || keep_details(j, &e) < 0 ||
-	    read_addrs(j, &v, &e) < 0 || read_hosts(j, &v, &e) < 0)
+	    read_roster(j, v, &e) < 0)
 		job_fail_later(j, &e);
 	else
 		j->have_roster = true;

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <xxhash.h>
@@ -306,6 +307,52 @@ int plan_decode(struct plan *p, struct view *v, struct err *err)
 	return 0;
 }
 
+/* The hosts of the ranks: an empty name means the host of the rank before. */
+static void read_hosts(struct roster *r, struct view *v)
+{
+	bool several = false;
+	for (uint32_t i = 0; i < r->size; i++) {
+		view_str(v, r->hosts[i], sizeof *r->hosts);
+		several |= i && r->hosts[i][0];
+		if (i && !r->hosts[i][0])
+			memcpy(r->hosts[i], r->hosts[i - 1], sizeof *r->hosts);
+	}
+	if (!several) {
+		free(r->hosts);
+		r->hosts = NULL;
+	}
+}
+
+int roster_decode(struct roster *r, struct view v, struct err *err)
+{
+	memset(r, 0, sizeof *r);
+	r->size = view_u32(&v);
+	/* A rank has two strings, each of two bytes or more. */
+	if (v.failed || !r->size || r->size > PROTO_MAX_SIZE || r->size > view_left(&v) / 4)
+		return malformed(err, "ROSTER");
+	r->addrs = calloc(r->size, sizeof *r->addrs);
+	r->hosts = calloc(r->size, sizeof *r->hosts);
+	if (!r->addrs || !r->hosts) {
+		roster_release(r);
+		return err_nomem(err, "the addresses",
+		                 r->size * (sizeof *r->addrs + sizeof *r->hosts));
+	}
+	for (uint32_t i = 0; i < r->size; i++)
+		view_str(&v, r->addrs[i], sizeof *r->addrs);
+	read_hosts(r, &v);
+	if (!v.failed && !view_left(&v))
+		return 0;
+	roster_release(r);
+	return malformed(err, "ROSTER");
+}
+
+void roster_release(struct roster *r)
+{
+	free(r->addrs);
+	free(r->hosts);
+	*r = (struct roster){0};
+}
+
 void err_encode(const struct err *e, enum phase phase, struct buf *b)
 {
 	buf_put_u16(b, (uint16_t)e->code);
@@ -323,7 +370,7 @@ int err_decode(struct err *e, enum phase *phase, struct view *v)
 	*phase = (enum phase)view_u8(v);
 	view_str(v, e->text, sizeof e->text);
 	e->subject = err_option(e->text); /* other subjects are not sent */
-	if (view_left(v)) /* other versions send no host */
+	if (view_left(v))                 /* other versions send no host */
 		view_str(v, e->host, sizeof e->host);
 	bool sane = e->code <= UINT8_MAX && e->rank >= ERR_RANK_SELF && e->rank < PROTO_MAX_SIZE &&
 	            *phase <= PHASE_COMMIT;

@@ -178,6 +178,15 @@ struct plan {
 void plan_encode(const struct plan *, struct buf *);
 int plan_decode(struct plan *, struct view *, struct err *);
 
+/* What follows the plan in ROSTER. */
+struct roster {
+	uint32_t size;               /* 1 to PROTO_MAX_SIZE */
+	char (*addrs)[ADDR_TEXT];    /* the data_addr of each rank's intent */
+	char (*hosts)[PRESENT_HOST]; /* of the ranks; NULL: all are on one, or not known */
+};
+int roster_decode(struct roster *, struct view, struct err *);
+void roster_release(struct roster *);
+
 /* ABORT, DONE, FINAL, REPORT: an error with the phase in which it happened. */
 void err_encode(const struct err *, enum phase, struct buf *);
 int err_decode(struct err *, enum phase *, struct view *);

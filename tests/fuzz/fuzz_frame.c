@@ -251,6 +251,22 @@ static const char *host_name(void *ctx, int rank, char *buf, size_t cap)
 	return "node";
 }
 
+static void decode_roster(const uint8_t *data, size_t size)
+{
+	struct roster r;
+	struct err err = {0};
+	if (roster_decode(&r, view_of(data, size), &err) < 0) {
+		CHECK(err.code == ERR_INTEGRITY && !r.addrs && !r.hosts);
+		return;
+	}
+	CHECK(r.size && r.size <= size / 4);
+	for (uint32_t i = 0; i < r.size; i++) {
+		CHECK(memchr(r.addrs[i], 0, sizeof *r.addrs));
+		CHECK(!r.hosts || memchr(r.hosts[i], 0, sizeof *r.hosts));
+	}
+	roster_release(&r);
+}
+
 /* What the two ends of a join say before the roster, and LINKS. */
 static void decode_join(const uint8_t *data, size_t size)
 {
@@ -307,6 +323,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 8:
 		compare_pages(data, size);
+		break;
+	case 9:
+		decode_roster(data, size);
 		break;
 	case 10:
 		decode_join(data, size);

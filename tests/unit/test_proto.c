@@ -375,6 +375,43 @@ static void an_error_s_text_is_escaped(void **state)
 	buf_release(&b);
 }
 
+/* Each cut of a ROSTER's addresses and hosts is malformed, and so is one byte more. */
+static void a_roster_is_read(void **state)
+{
+	static const char *const texts[] = {"10.0.0.1:7", ":8", "", "a", "", "b"};
+	struct roster r;
+	struct buf b;
+	(void)state;
+	buf_init(&b, 200);
+	buf_put_u32(&b, 3);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		buf_put_str(&b, texts[i]);
+	buf_put_u8(&b, 0);
+	for (size_t n = 0; n <= b.len; n++) {
+		struct err err = {0};
+		const bool whole = n == b.len - 1;
+		uint8_t *cut = exactly(b.data, n);
+		assert_int_equal(roster_decode(&r, view_of(cut, n), &err), whole ? 0 : -1);
+		assert_int_equal(err.code, whole ? 0 : ERR_INTEGRITY);
+		free(cut);
+		if (!whole)
+			continue;
+		assert_int_equal(r.size, 3);
+		assert_string_equal(r.addrs[1], ":8");
+		assert_string_equal(r.addrs[2], "");
+		assert_string_equal(r.hosts[1], "a");
+		assert_string_equal(r.hosts[2], "b");
+		roster_release(&r);
+	}
+	for (uint32_t size = 0; size < 2; size++) { /* far more ranks than bytes, and none */
+		struct err err = {0};
+		put_u32(b.data, size ? PROTO_MAX_SIZE : 0);
+		assert_int_equal(roster_decode(&r, view_of(b.data, b.len - 1), &err), -1);
+		assert_int_equal(err.code, ERR_INTEGRITY);
+	}
+	buf_release(&b);
+}
+
 static void votes_come_back(void **state)
 {
 	struct vote v = {.has_digest = true, .digest = "0123456789abcde", .has_table = true}, back;
@@ -467,6 +504,7 @@ int main(void)
 	        cmocka_unit_test(an_error_s_text_is_escaped),
 	        cmocka_unit_test(presences_come_back),
 	        cmocka_unit_test(welcomes_and_joined_come_back),
+	        cmocka_unit_test(a_roster_is_read),
 	        cmocka_unit_test(votes_come_back),
 	        cmocka_unit_test(beats_come_back),
 	        cmocka_unit_test(a_pace_comes_back),
