@@ -25,6 +25,7 @@ struct unsynced {
 
 static struct unsynced table[UNSYNCED_MOST]; /* in the order of the calls */
 static int len;
+static bool renaming; /* the last entry is that of disk_will_rename */
 static unsigned kept; /* files that had a name before, numbered */
 
 static struct inode inode_of(int fd)
@@ -100,7 +101,8 @@ void disk_linked(int dir, const char *to)
 
 void disk_will_rename(int dir, const char *from, const char *to)
 {
-	if (!has_folder(dir))
+	renaming = has_folder(dir);
+	if (!renaming)
 		return;
 	struct unsynced *u = add(dir);
 	copy_name(u->from, from);
@@ -112,7 +114,12 @@ void disk_will_rename(int dir, const char *from, const char *to)
 
 void disk_rename_failed(void)
 {
-	__real_close(table[--len].fd);
+	if (!renaming)
+		return;
+	struct unsynced *u = &table[--len];
+	if (*u->old)
+		__real_unlinkat(u->fd, u->old, 0);
+	__real_close(u->fd);
 }
 
 static void undo_name(const struct unsynced *u)
@@ -135,6 +142,19 @@ static void lose_bytes(const struct unsynced *u, struct rng *rng)
 		abort();
 }
 
+/* What is left after a failure is stored. */
+static void forget(int host)
+{
+	int n = 0;
+	for (int i = 0; i < len; i++) {
+		if (table[i].host == host)
+			__real_close(table[i].fd);
+		else
+			table[n++] = table[i];
+	}
+	len = n;
+}
+
 void disk_power_fails(int host, struct rng *rng)
 {
 	/* Any of the bytes may be stored; names are in their order, as in a journal. */
@@ -149,4 +169,5 @@ void disk_power_fails(int host, struct rng *rng)
 		else if (!*u->to && rng_chance(rng, 700))
 			lose_bytes(u, rng);
 	}
+	forget(host);
 }
