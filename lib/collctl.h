@@ -84,7 +84,8 @@ COLLCTL_API int collctl_run(collctl *);
 COLLCTL_API void collctl_cancel(collctl *);
 
 /* The last call that failed: its code, the message without the culprit, the rank that caused the
- * failure (-1: this rank, or not known) and the host of that rank ("": not known). */
+ * failure (-1: not known; of a failure of this rank, its number or -1) and the host of that rank
+ * ("": not known). */
 COLLCTL_API int collctl_code(const collctl *);
 COLLCTL_API const char *collctl_message(const collctl *);
 COLLCTL_API int collctl_culprit(const collctl *);

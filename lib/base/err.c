@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int err_option(const char *text)
@@ -25,6 +26,25 @@ static int first_argument(va_list ap)
 	return len < sizeof((struct err *)0)->text ? (int)len : 0;
 }
 
+/* Format into @text. If that is too short the middle is left out: the end says what is wrong.
+ * Returns the length. */
+__attribute__((format(printf, 3, 0))) static size_t format(char *text, size_t cap, const char *fmt,
+                                                           va_list ap, bool *whole)
+{
+	va_list again;
+	char *all = NULL;
+	va_copy(again, ap);
+	const int n = vsnprintf(text, cap, fmt, ap);
+	*whole = n >= 0 && (size_t)n < cap;
+	if (!*whole && vasprintf(&all, fmt, again) >= 0) {
+		const size_t half = cap / 2, len = strlen(all);
+		snprintf(text + half, cap - half, "...%s", all + len - (cap - half - 4));
+		free(all);
+	}
+	va_end(again);
+	return strlen(text);
+}
+
 __attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, int rank,
                                                       const char *fmt, va_list ap, int errnum)
 {
@@ -35,14 +55,16 @@ __attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, i
 	e->rank = rank;
 	const bool named = strncmp(fmt, "%s:", 3) == 0 || (errnum && strcmp(fmt, "%s") == 0);
 	e->subject = named ? first_argument(ap) : 0;
-	int n = vsnprintf(e->text, sizeof e->text, fmt, ap);
-	if (!named)
+	char reason[128] = "", buf[100];
+	if (errnum)
+		snprintf(reason, sizeof reason, ": %s", strerror_r(errnum, buf, sizeof buf));
+	bool whole;
+	const size_t n = format(e->text, sizeof e->text - strlen(reason), fmt, ap, &whole);
+	if (!whole)
+		e->subject = 0;
+	else if (!named)
 		e->subject = err_option(e->text);
-	if (errnum && n >= 0 && (size_t)n < sizeof e->text) {
-		char buf[128];
-		snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s",
-		         strerror_r(errnum, buf, sizeof buf));
-	}
+	snprintf(e->text + n, sizeof e->text - n, "%s", reason);
 	return -1;
 }
 

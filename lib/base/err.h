@@ -34,7 +34,7 @@ struct err {
 
 /* Fill @e and return -1. The first error stays: a filled @e is not overwritten. @e may be NULL.
  * The subject is the first argument of a format that begins with "%s:", or the name of an option if
- * the text begins with it: "--op: ". */
+ * the text begins with it: "--op: ". Of a text that is too long the middle is left out. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* The same, with ": " and the text of errno appended. If errno means that memory or descriptors

@@ -72,12 +72,28 @@ static void an_error_passed_on(void **state)
 	assert_int_equal(err_pass(NULL, &why), -1);
 }
 
+static void a_text_that_is_too_long_keeps_its_end(void **state)
+{
+	struct err e = {0};
+	char path[2000];
+	(void)state;
+	memset(path, 'x', sizeof path - 1);
+	path[sizeof path - 1] = '\0';
+	errno = ENOENT;
+	err_errno(&e, ERR_INPUT, "%s: cannot open", path);
+	assert_int_equal(strlen(e.text), sizeof e.text - 1);
+	assert_non_null(strstr(e.text, "xxx...xxx"));
+	assert_non_null(strstr(e.text, "xxx: cannot open: No such file or directory"));
+	assert_int_equal(e.subject, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(the_first_argument),
 	        cmocka_unit_test(an_option),
 	        cmocka_unit_test(an_error_passed_on),
+	        cmocka_unit_test(a_text_that_is_too_long_keeps_its_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
