@@ -299,7 +299,8 @@ static int join(struct job *j, struct err *err)
 	        (j->conf.rank == JOB_RANK_AUTO && rendezvous_has_store(j->rendezvous));
 	bool tried = false; /* at an address without an answer: one may still come */
 	int64_t wait = NS_PER_MS;
-	char last[sizeof err->text] = "";
+	char last[sizeof err->text] = ""; /* what came of the last dial */
+	char store[320] = "";             /* and since then of asking the store */
 	for (bool first = true; clock_ns() < j->join_deadline; first = false) {
 		struct addr at;
 		struct err why = {.rank = ERR_RANK_SELF};
@@ -325,7 +326,8 @@ static int join(struct job *j, struct err *err)
 			/* The wait may be too short for a busy store; and at the end of the time to
 			 * join, the store's earlier answer is more useful. */
 			if (found < 0 && !first && err->code == ERR_RENDEZVOUS) {
-				snprintf(last, sizeof last, "%.300s", err->text);
+				snprintf(store, sizeof store, "%s%.300s", last[0] ? "; then " : "",
+				         err->text);
 				err_clear(err);
 				found = 0;
 			}
@@ -349,10 +351,13 @@ static int join(struct job *j, struct err *err)
 			}
 			rendezvous_met(j->rendezvous, met);
 			snprintf(last, sizeof last, "%.600s", why.text);
+			store[0] = '\0';
 		}
 		if (back_off(j, &wait, err) < 0)
 			return -1;
 	}
+	size_t len = strlen(last);
+	snprintf(last + len, sizeof last - len, "%s", store);
 	return nobody_there(j, last, err);
 }
 

@@ -421,8 +421,8 @@ class Trial:
             for name, pattern in LIBRARIES_OWN:
                 if re.search(pattern, self.stack):
                     return f"crashed in {name}"
-        if "(pthread_getattr_np+" in self.where and "/libasan." in self.where:
-            return "in the start of a thread by ASAN"
+        if "(pthread_getattr_np+" in self.where and re.search(r"/lib[at]san\.", self.where):
+            return "in the start of a thread by a sanitizer"
         if self.after_the_verdict():
             return "lost after the verdict"
         demand(mine == RESOURCE or mine in self.case.success, "it ended with", mine)
