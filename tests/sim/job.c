@@ -90,6 +90,8 @@ struct job {
 	bool bounded;
 	unsigned faults;           /* drawn: bits */
 	unsigned struck;           /* happened while ranks ran: bits */
+	int signalled;             /* signals that processes got */
+	unsigned dark;             /* hosts whose power has failed: bits */
 	int64_t *want[RANKS_MOST]; /* the outputs; NULL: this rank has none */
 	uint64_t nwant[RANKS_MOST];
 	struct proc *procs[RANKS_MOST]; /* whose end counts */
@@ -611,15 +613,19 @@ static void scan(void *a, uint64_t b)
 static void send_signal(void *a, uint64_t sig)
 {
 	struct proc *p = a;
-	if (p->state == PROC_RUNS)
+	if (p->state == PROC_RUNS) {
 		strikes(SIGNALS);
+		job.signalled++;
+	}
 	proc_signal(p, (int)sig);
 }
 
 static void power_fails(int host)
 {
-	if (job.sync) /* --no-sync promises nothing */
-		disk_power_fails(host, &job.rng);
+	if (!job.sync) /* --no-sync promises nothing */
+		return;
+	disk_power_fails(host, &job.rng);
+	job.dark |= 1u << host;
 }
 
 static void host_dies(void *a, uint64_t host)
@@ -896,10 +902,13 @@ static bool permitted(const struct proc *p)
 		return struck(LOSSES | BIT(STORE_FAILS) | BIT(STALE_RECORD) | BIT(PAUSE) |
 		              BIT(PARTITION));
 	case 8:
-		/* Who waits for the last rank may be lost at the end of its own time to join. A
-		 * rank whose seat is taken, as it dialled again, is lost to the others. */
+		/* Who waits for the last rank may be lost at the end of its own time to join, also
+		 * the first of two of one number where the store fails another rank. A
+		 * rank whose seat is taken, as it dialled again, is lost to the others. A barrier
+		 * reports links whose dials all ended as in case 9. */
 		return struck((LOSSES & ~(BIT(MISSING) | BIT(TWICE))) | BIT(LATE)) ||
-		       has_lost_seat();
+		       (struck(BIT(TWICE)) && struck(BIT(STORE_FAILS))) || has_lost_seat() ||
+		       (job.kind == COLL_BARRIER && struck(BIT(SHORT_IO)));
 	case 9:
 		/* An answer to an opening that is written short ends the connection; in a short
 		 * timeout all dials may have that end. Who joined a coordinator that came late
@@ -991,7 +1000,8 @@ static bool out_of_contact(void)
 {
 	const unsigned harmless = BIT(CRASH) | BIT(DISK_FAILS) | BIT(SIGNALS) | BIT(MISSING);
 	const unsigned failures = job.struck & (harmless & ~BIT(MISSING));
-	bool several = failures & (failures - 1); /* who fails itself names itself */
+	/* Who fails itself names itself. */
+	bool several = (failures & (failures - 1)) || job.signalled > 1;
 	return several || struck(LOSSES & ~harmless) || struck(BIT(PAUSE) | BIT(PARTITION)) ||
 	       (struck(BIT(LATE)) && !struck(BIT(MISSING)));
 }
@@ -1055,7 +1065,9 @@ static void judge(struct verdict *v)
 		for (int i = 0; i < nprocs; i++)
 			survived &= procs[i].rank != r || procs[i].state == PROC_ENDED;
 		int left = clear_folder(r);
-		if (survived && left)
+		/* Where a folder could not be synced, names may come back when the power fails. */
+		bool back = struck(BIT(DISK_FAILS)) && (job.dark >> job.hosts[r] & 1);
+		if (survived && left && !back)
 			complain(v, "rank %d: left %d temporary files", r, left);
 	}
 }
