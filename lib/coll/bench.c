@@ -208,7 +208,8 @@ static int choose(const struct bench *b, size_t k, struct bench_case *c, struct 
 		        .host_cpus = b->host_cpus,
 		        .tuning = b->request->tuning ? &b->tuning : NULL,
 		};
-		asked = select_auto(&s);
+		if (select_auto(&s, &asked, err) < 0)
+			return -1;
 	}
 	if (!asked)
 		return err_set(err, ERR_USAGE, "no algorithm of %s can run this job",

@@ -230,14 +230,12 @@ void selection_release(struct selection *s)
 	*s = (struct selection){0};
 }
 
-const struct coll_algorithm *select_auto(const struct select_args *a)
+int select_auto(const struct select_args *a, const struct coll_algorithm **alg, struct err *err)
 {
-	struct selection s;
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct selection s = {0};
+	const int ret = select_all(a, &s, err);
 
-	if (select_all(a, &s, &err) < 0)
-		return NULL;
-	const struct coll_algorithm *alg = s.alg;
+	*alg = s.alg;
 	selection_release(&s);
-	return alg;
+	return ret;
 }

@@ -110,8 +110,8 @@ enum dtype select_wire(const struct select_args *, const struct coll_algorithm *
 int select_all(const struct select_args *, struct selection *, struct err *err);
 void selection_release(struct selection *);
 
-/* Only the choice; NULL: no candidate, or out of memory. */
-const struct coll_algorithm *select_auto(const struct select_args *);
+/* Only the choice; *alg NULL: no candidate. 0, or -1: out of memory. */
+int select_auto(const struct select_args *, const struct coll_algorithm **alg, struct err *err);
 
 /* The price model for @a: the tuning file's rates, or the built-in rates for this placement of
  * ranks; without the cost of TLS if @a is insecure. */
