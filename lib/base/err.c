@@ -15,34 +15,34 @@ int err_option(const char *text)
 	return len > 2 && strchr(" :", text[len]) ? (int)len : 0;
 }
 
-/* The length of the first of the arguments @ap, a string; 0: it does not fit a message. */
-static int first_argument(va_list ap)
+/* The length of the first of the arguments @ap, a string. */
+static size_t first_argument(va_list ap)
 {
 	va_list args;
 	va_copy(args, ap);
 	const char *first = va_arg(args, const char *);
 	const size_t len = first ? strlen(first) : 0;
 	va_end(args);
-	return len < sizeof((struct err *)0)->text ? (int)len : 0;
+	return len;
 }
 
-/* Format into @text. If that is too short the middle is left out: the end says what is wrong.
- * Returns the length. */
-__attribute__((format(printf, 3, 0))) static size_t format(char *text, size_t cap, const char *fmt,
-                                                           va_list ap, bool *whole)
+/* Format into @text. False: it is too short and the middle is left out, for the end says what is
+ * wrong. */
+__attribute__((format(printf, 3, 0))) static bool format(char *text, size_t cap, const char *fmt,
+                                                         va_list ap)
 {
 	va_list again;
 	char *all = NULL;
 	va_copy(again, ap);
 	const int n = vsnprintf(text, cap, fmt, ap);
-	*whole = n >= 0 && (size_t)n < cap;
-	if (!*whole && vasprintf(&all, fmt, again) >= 0) {
+	const bool whole = n >= 0 && (size_t)n < cap;
+	if (!whole && vasprintf(&all, fmt, again) >= 0) {
 		const size_t half = cap / 2, len = strlen(all);
 		snprintf(text + half, cap - half, "...%s", all + len - (cap - half - 4));
 		free(all);
 	}
 	va_end(again);
-	return strlen(text);
+	return whole;
 }
 
 __attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, int rank,
@@ -54,16 +54,13 @@ __attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, i
 	e->code = lacking ? ERR_RESOURCE : code;
 	e->rank = rank;
 	const bool named = strncmp(fmt, "%s:", 3) == 0 || (errnum && strcmp(fmt, "%s") == 0);
-	e->subject = named ? first_argument(ap) : 0;
+	const size_t first = named ? first_argument(ap) : 0;
 	char reason[128] = "", buf[100];
 	if (errnum)
 		snprintf(reason, sizeof reason, ": %s", strerror_r(errnum, buf, sizeof buf));
-	bool whole;
-	const size_t n = format(e->text, sizeof e->text - strlen(reason), fmt, ap, &whole);
-	if (!whole)
-		e->subject = 0;
-	else if (!named)
-		e->subject = err_option(e->text);
+	const bool whole = format(e->text, sizeof e->text - strlen(reason), fmt, ap);
+	e->subject = !whole ? 0 : named ? (int)first : err_option(e->text);
+	const size_t n = strlen(e->text);
 	snprintf(e->text + n, sizeof e->text - n, "%s", reason);
 	return -1;
 }
