@@ -42,11 +42,14 @@ int pwrite_all(int fd, const void *buf, size_t len, uint64_t pos)
 	return 0;
 }
 
-ssize_t read_full(int fd, void *buf, size_t len)
+/* @pos: NULL: where the descriptor stands. */
+static ssize_t read_from(int fd, void *buf, size_t len, const uint64_t *pos)
 {
 	size_t have = 0;
 	while (have < len) {
-		ssize_t n = io_retry(read(fd, (char *)buf + have, len - have));
+		char *to = (char *)buf + have;
+		ssize_t n = io_retry(pos ? pread(fd, to, len - have, (off_t)(*pos + have))
+		                         : read(fd, to, len - have));
 		if (n < 0)
 			return -1;
 		if (n == 0)
@@ -56,19 +59,14 @@ ssize_t read_full(int fd, void *buf, size_t len)
 	return (ssize_t)have;
 }
 
+ssize_t read_full(int fd, void *buf, size_t len)
+{
+	return read_from(fd, buf, len, NULL);
+}
+
 ssize_t pread_full(int fd, void *buf, size_t len, uint64_t pos)
 {
-	size_t have = 0;
-	while (have < len) {
-		ssize_t n =
-		        io_retry(pread(fd, (char *)buf + have, len - have, (off_t)(pos + have)));
-		if (n < 0)
-			return -1;
-		if (n == 0)
-			break;
-		have += (size_t)n;
-	}
-	return (ssize_t)have;
+	return read_from(fd, buf, len, &pos);
 }
 
 void raise_file_limit(struct rlimit *before)
