@@ -219,23 +219,21 @@ export ASAN_OPTIONS=exitcode=99:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:exitcode=99
 export TSAN_OPTIONS=exitcode=99:halt_on_error=1:second_deadlock_stack=1
 
-slow=1 # time limits only end what hangs: on a machine that others use too all takes many times as long
-((long == 0)) || slow=4
-
 echo "collctl: $(git describe --always --dirty 2>/dev/null || echo 'no version'), $(uname -m), $jobs at once$( ((long == 0)) || echo ', long runs')"
 
 # What knows no threads, files or sockets says the same in every build.
 pure='sched|verify|figures|defects|mutants|radix|rooted|tuned|simulate|npy|options|hostfile|launch|secret'
 
-units() { # PREFIX DIR LIMIT SKIP-REGEX: every unit test of a build
+# Time limits only end what hangs: on a machine that others use, too, everything takes many times as long.
+units() { # PREFIX DIR SKIP-REGEX: every unit test of a build
 	local source program name short
 	for source in tests/unit/test_*.c; do # one that was not built fails
 		name=${source##*/test_} name=${name%.c}
 		program=$2/unit/test_$name
-		[[ -n $4 && $name =~ ^($4)$ ]] && continue
+		[[ -n $3 && $name =~ ^($3)$ ]] && continue
 		short=()
 		[[ $1 == unit ]] || short=(-u COLLCTL_LONG)
-		later "$1/$name" $((slow * $3)) tap env "${short[@]}" CMOCKA_MESSAGE_OUTPUT=TAP \
+		later "$1/$name" $((long ? 2400 : 600)) tap env "${short[@]}" CMOCKA_MESSAGE_OUTPUT=TAP \
 			"${fixed[@]}" "$program"
 	done
 }
@@ -263,17 +261,17 @@ jobs_with_faults() {
 		tests/fault/jobs.sh --seed 1 --jobs "$3"
 }
 
-# all_of PREFIX DIR UNIT-LIMIT JOBS SKIPPED-UNITS [BATS OPTIONS...]: the parts of a build
+# all_of PREFIX DIR JOBS SKIPPED-UNITS [BATS OPTIONS...]: the parts of a build
 all_of() {
-	local p=${1%/} prefix=$1 dir=$2 unit_limit=$3 n=$4 skipped=$5
-	shift 5
+	local p=${1%/} prefix=$1 dir=$2 n=$3 skipped=$4
+	shift 4
 	p=${p:+$p-}
 	if runs "${p}faults"; then # the longest first
 		((n == 0)) || jobs_with_faults "$prefix" "$dir" "$n"
 		tests fault "$prefix" "$dir" "$@"
 	fi
 	! runs "${p}commands" || tests cli "$prefix" "$dir" "$@"
-	! runs "${p}units" || units "${prefix}unit" "$dir" "$unit_limit" "$skipped"
+	! runs "${p}units" || units "${prefix}unit" "$dir" "$skipped"
 }
 
 if runs commands faults units && build gcc build 'all unit sim sim-bugs'; then
@@ -292,20 +290,20 @@ if runs commands faults units && build gcc build 'all unit sim sim-bugs'; then
 		later sim/same 1200 one build/sim/sim --twice --seed 500000 --jobs 200
 		later sim/bugs 1200 tap tests/sim/bugs.sh --jobs $((long ? 20000 : 5000))
 	fi
-	all_of '' build 600 $((long ? 1500 : 60)) ''
+	all_of '' build $((long ? 1500 : 60)) ''
 fi
 wait
 running=0
 
 # The pure unit tests that only one build runs; in the long runs all do.
 if runs units && build clang build-clang 'all unit' CC=clang CFLAGS='-O1 -g'; then
-	units clang/unit build-clang 600 "$( ((long)) || echo "$pure")"
+	units clang/unit build-clang "$( ((long)) || echo "$pure")"
 fi
 if runs asan-commands asan-faults asan-units && build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g'; then
-	all_of asan/ build-asan 600 $((long ? 300 : 0)) "$( ((long)) || echo 'verify|simulate')" "${sample[@]}"
+	all_of asan/ build-asan $((long ? 300 : 0)) "$( ((long)) || echo 'verify|simulate')" "${sample[@]}"
 fi
 if runs tsan-commands tsan-faults tsan-units && build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g'; then
-	all_of tsan/ build-tsan 600 $((long ? 150 : 0)) "$( ((long)) || echo "$pure")" "${sample[@]}"
+	all_of tsan/ build-tsan $((long ? 150 : 0)) "$( ((long)) || echo "$pure")" "${sample[@]}"
 fi
 wait
 running=0

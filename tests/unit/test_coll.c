@@ -68,6 +68,18 @@ static struct coll_request alone(enum coll_work work, const char *command)
 	                             .algorithm = "auto"};
 }
 
+/* An allreduce of @ninputs files to one. */
+static struct coll_request allreduce_of(char **inputs, int ninputs, const char **output)
+{
+	struct coll_request q = alone(WORK_COLLECTIVE, "allreduce");
+	q.kind = COLL_ALLREDUCE;
+	q.inputs = inputs;
+	q.ninputs = ninputs;
+	q.outputs = output;
+	q.noutputs = 1;
+	return q;
+}
+
 static int noted;
 
 static void count_notes(void *ctx, int level, int rank, const char *text)
@@ -87,15 +99,10 @@ static void two_inputs_are_reduced(void **state)
 	static const float sum[] = {11, 22, 33};
 	char *inputs[] = {"a.raw", "b.raw"};
 	const char *outputs[] = {"out.raw"};
-	struct coll_request q = alone(WORK_COLLECTIVE, "allreduce");
+	struct coll_request q = allreduce_of(inputs, 2, outputs);
 	struct coll_result r;
 	float out[4];
 	(void)state;
-	q.kind = COLL_ALLREDUCE;
-	q.inputs = inputs;
-	q.ninputs = 2;
-	q.outputs = outputs;
-	q.noutputs = 1;
 	put("a.raw", a, 3);
 	put("b.raw", b, 3);
 	assert_int_equal(coll_run(&q, &observer, &r), 0);
@@ -115,14 +122,9 @@ static void a_failure_comes_back(void **state)
 {
 	char *inputs[] = {"none.raw"};
 	const char *outputs[] = {"out.raw"};
-	struct coll_request q = alone(WORK_COLLECTIVE, "allreduce");
+	struct coll_request q = allreduce_of(inputs, 1, outputs);
 	struct coll_result r;
 	(void)state;
-	q.kind = COLL_ALLREDUCE;
-	q.inputs = inputs;
-	q.ninputs = 1;
-	q.outputs = outputs;
-	q.noutputs = 1;
 	assert_int_equal(coll_run(&q, &observer, &r), -1);
 	assert_int_equal(r.err.code, ERR_INPUT);
 	assert_non_null(strstr(r.err.text, "none.raw"));
