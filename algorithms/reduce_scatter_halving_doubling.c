@@ -92,8 +92,9 @@ static void emit(struct sched_builder *b, const struct coll_args *a)
 	sched_copy(b, sched_out(b, piece.off - own.off), span_add(work, piece.off), piece.len, 0);
 }
 
-/* With four or more ranks, rank 1 has no part of its own block before the reorder; with three it
- * has half. The piece of a rank of the largest block has parts of at most three ranks' blocks. */
+/* With four or more ranks, before the reorder rank 1 has no part of block 1, which is its result;
+ * with three it has half. The piece of a rank of the largest block has parts of at most three
+ * ranks' blocks. */
 static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const int p = a->size, l = log2_floor(p);

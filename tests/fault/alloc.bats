@@ -10,7 +10,7 @@ setup_file() {
 		"$HELPERS_DIR/../fault/allocfail.c"
 }
 
-# each CASE...: at every allocation in the long runs, else at a seeded sample
+# each CASE...: in the long runs at those that alloc.py --all takes, else at a seeded sample
 each() {
 	local case all=()
 	((!LONG)) || all=(--all)

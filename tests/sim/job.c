@@ -554,7 +554,7 @@ static void release(void *a, uint64_t b)
 	link_release((int)(b / 16), (int)(b % 16));
 }
 
-/* Stop one direction of a link at a time of its own; @ns 0: for ever. */
+/* Stop one direction of a link at @begin for @ns; 0: for ever. */
 static void stop_link(enum fault f, int from, int to, int64_t begin, int64_t ns)
 {
 	uint64_t link = (uint64_t)from * 16 + (uint64_t)to;
@@ -902,18 +902,17 @@ static bool permitted(const struct proc *p)
 		return struck(LOSSES | BIT(STORE_FAILS) | BIT(STALE_RECORD) | BIT(PAUSE) |
 		              BIT(PARTITION));
 	case 8:
-		/* Who waits for the last rank may be lost at the end of its own time to join, also
-		 * the first of two of one number where the store fails another rank. A
-		 * rank whose seat is taken, as it dialled again, is lost to the others. A barrier
-		 * reports links whose dials all ended as in case 9. */
+		/* A rank that waits for the last one is lost to the others when its time to join
+		 * ends. So is the first of two processes of one rank, if the store fails another
+		 * rank; and a rank that dials again and finds its seat taken. A barrier reports the
+		 * links whose dials all ended as in case 9. */
 		return struck((LOSSES & ~(BIT(MISSING) | BIT(TWICE))) | BIT(LATE)) ||
 		       (struck(BIT(TWICE)) && struck(BIT(STORE_FAILS))) || has_lost_seat() ||
 		       (job.kind == COLL_BARRIER && struck(BIT(SHORT_IO)));
 	case 9:
 		/* An answer to an opening that is written short ends the connection; in a short
-		 * timeout all dials may have that end. Who joined a coordinator that came late
-		 * gives it up at the end of its own time to join. A length that was flipped makes
-		 * its reader wait. */
+		 * timeout all dials may end so. A rank that joined a late coordinator gives up when
+		 * its time to join ends. A flipped length makes the reader wait. */
 		return struck(BIT(CUT) | BIT(LONG_PAUSE) | BIT(HOST_DIES) | BIT(SHORT_IO) |
 		              BIT(LATE) | BIT(FLIPS));
 	case 3:

@@ -127,8 +127,7 @@ static void run_batch(uint64_t first, uint64_t end, int worker)
 	}
 }
 
-/* Run the jobs @first to @end - 1 in processes of their own: after a crash, the next one goes on.
- */
+/* Run the jobs @first to @end - 1 in child processes: after a crash, another one goes on. */
 static int run_apart(uint64_t first, uint64_t end, int worker)
 {
 	while (first < end && !tally->stop) {

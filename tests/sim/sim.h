@@ -34,7 +34,7 @@
 
 #define RANKS_MOST    8
 #define PROCS_MOST    (2 * RANKS_MOST)
-#define HOSTS_MOST    (RANKS_MOST + 2) /* the store and a stranger have hosts of their own */
+#define HOSTS_MOST    (RANKS_MOST + 2) /* one for the store, one for a stranger */
 #define STORE_HOST    RANKS_MOST
 #define STRANGER_HOST (RANKS_MOST + 1)
 #define ARGS_MOST     48

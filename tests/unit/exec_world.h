@@ -80,7 +80,7 @@ struct timing {
 	int streams;
 	size_t capacity, quantum;
 	uint64_t seed;                    /* of the order of ranks and, with stalls, of them */
-	bool stalls, files;               /* files: transfers on threads of their own */
+	bool stalls, files;               /* files: each transfer on a thread */
 	int repeats;                      /* runs after the first, over lanes that stay open */
 	const struct memory_space *space; /* NULL: the host's */
 	bool (*turn)(void); /* a turn of the loop between the ranks': did or will it move? */
