@@ -25,16 +25,17 @@ static const struct operation {
 	bool writes;           /* dst */
 	bool wire;
 	bool data; /* its operands have type SCHED_DATA */
+	bool host; /* its operands are in host memory */
 } operations[SCHED_OPS] = {
         [SCHED_READ] = {"read", .writes = true, .data = true},
         [SCHED_WRITE] = {"write", .reads = SRC, .data = true},
-        [SCHED_SEND] = {"send", .reads = SRC, .wire = true, .data = true},
-        [SCHED_RECV] = {"recv", .writes = true, .wire = true},
+        [SCHED_SEND] = {"send", .reads = SRC, .wire = true, .data = true, .host = true},
+        [SCHED_RECV] = {"recv", .writes = true, .wire = true, .host = true},
         [SCHED_RECV_REDUCE] = {"recv-reduce", .reads = SRC, .flags = SCHED_FINAL | SCHED_WIRE_LEFT,
-                               .writes = true, .wire = true},
+                               .writes = true, .wire = true, .host = true},
         [SCHED_COPY] = {"copy", .reads = SRC, .flags = SCHED_FINAL, .writes = true},
         [SCHED_REDUCE] = {"reduce", .reads = DST | SRC, .flags = SCHED_FINAL | SCHED_WIRE_LEFT,
-                          .writes = true},
+                          .writes = true, .host = true},
         [SCHED_LOCAL_REDUCE] = {"local-reduce", INPUTS, .writes = true},
         [SCHED_IDENTITY] = {"identity", .writes = true},
 };
@@ -86,6 +87,30 @@ static bool is_data(const struct sched *s, struct sched_span span)
 	return s->bufs[span.buf].type == SCHED_DATA;
 }
 
+static unsigned place_of(const struct sched *s, struct sched_span span)
+{
+	return s->bufs[span.buf].place;
+}
+
+/* A copy that leaves its place changes nothing; a fold is on devices alone or in host memory. */
+static bool places_fit(const struct sched *s, const struct sched_step *st)
+{
+	const struct operation *o = &operations[st->op];
+
+	for (int k = 0; k < reads(s, st); k++) {
+		const struct sched_span r = step_read(st, k);
+
+		if (o->host && place_of(s, r))
+			return false;
+		if (st->op == SCHED_LOCAL_REDUCE && !place_of(s, r) != !place_of(s, st->dst))
+			return false;
+		if (st->op == SCHED_COPY && place_of(s, r) != place_of(s, st->dst) &&
+		    (st->flags || is_data(s, r) != is_data(s, st->dst)))
+			return false;
+	}
+	return !o->host || !o->writes || !place_of(s, st->dst);
+}
+
 static enum sched_error check_operands(const struct sched *s, const struct sched_step *st)
 {
 	const struct operation *o = &operations[st->op];
@@ -104,7 +129,9 @@ static enum sched_error check_operands(const struct sched *s, const struct sched
 			return SCHED_OVERLAP;
 		data = data && is_data(s, r);
 	}
-	return (o->data && !data) || (st->flags & ~o->flags) ? SCHED_TYPE : SCHED_OK;
+	if ((o->data && !data) || (st->flags & ~o->flags))
+		return SCHED_TYPE;
+	return places_fit(s, st) ? SCHED_OK : SCHED_PLACE;
 }
 
 enum sched_error sched_check_step(const struct sched *s, const struct sched_step *st)
@@ -303,6 +330,22 @@ struct infer {
 	VEC(struct sched_dep) deps;
 };
 
+static bool crosses(const struct sched *s, const struct sched_step *st)
+{
+	return st->op == SCHED_COPY && place_of(s, st->src) != place_of(s, st->dst);
+}
+
+/* Of the elements of a conflict, those that wait; if one of the two must not overlap the other, the
+ * first element waits for the last. */
+static struct sched_dep dep_of(const struct sched *s, const struct sched_conflict *c)
+{
+	const struct sched_step *earlier = &s->steps[c->earlier];
+
+	if (s->apart && (crosses(s, earlier) || crosses(s, &s->steps[c->later])))
+		return (struct sched_dep){c->earlier, 0, 1, (int64_t)earlier->len - 1};
+	return (struct sched_dep){c->earlier, c->lo, c->hi, c->shift};
+}
+
 static enum sched_error add_dep(void *ctx, const struct sched_conflict *c)
 {
 	struct infer *in = ctx;
@@ -314,7 +357,7 @@ static enum sched_error add_dep(void *ctx, const struct sched_conflict *c)
 	d = vec_push(&in->deps);
 	if (!d)
 		return SCHED_NOMEM;
-	*d = (struct sched_dep){c->earlier, c->lo, c->hi, c->shift};
+	*d = dep_of(in->s, c);
 	if (!owner->ndep++)
 		owner->dep = (uint32_t)(in->deps.n - 1);
 	return SCHED_OK;

@@ -35,7 +35,7 @@ static void count_rank(const struct sched *s, bool *peer_seen, struct sched_figu
 			f.peers++;
 		}
 	}
-	for (uint32_t i = (uint32_t)s->ninputs + 1; i < s->nbufs; i++)
+	for (uint32_t i = sched_scratch_from(s); i < s->nbufs; i++)
 		f.scratch += s->bufs[i].len;
 	raise_to(&out->messages, f.messages);
 	raise_to(&out->elements, f.elements);

@@ -15,7 +15,9 @@ struct sched_builder {
 	enum coll_kind kind;
 	struct coll_layout layout;
 	uint64_t nin, nout;         /* elements of an input and of the output */
-	bool shared;                /* input 0 and the output share a buffer */
+	int ninputs;                /* as the emitter sees them */
+	uint32_t first;             /* buffer of the emitter's input 0 */
+	bool shared;                /* the emitter's input 0 and its output share a buffer */
 	uint64_t in_base, out_base; /* offsets of their elements 0 in that buffer */
 	struct sched_span work;     /* buf SCHED_NONE: not used yet */
 	VEC(struct sched_step) steps;
@@ -39,6 +41,8 @@ const char *sched_strerror(enum sched_error e)
 		return "the ranks do not fall into blocks of 2^steps";
 	case SCHED_TYPE:
 		return "a step's operation can't take its operands or flags";
+	case SCHED_PLACE:
+		return "a step's operation can't access the memory of its operands";
 	case SCHED_TOO_LARGE:
 		return "the schedule is too large";
 	}
@@ -144,19 +148,20 @@ static void fail(struct sched_builder *b, enum sched_error e)
 
 struct sched_span sched_in(const struct sched_builder *b, int input, uint64_t off)
 {
-	if (input < 0 || input >= b->s->ninputs)
+	if (input < 0 || input >= b->ninputs)
 		return (struct sched_span){SCHED_NONE, off};
 	if (b->shared)
-		return (struct sched_span){(uint32_t)b->s->ninputs, b->in_base + off};
-	return (struct sched_span){(uint32_t)input, off};
+		return (struct sched_span){b->first + (uint32_t)b->ninputs, b->in_base + off};
+	return (struct sched_span){b->first + (uint32_t)input, off};
 }
 
 struct sched_span sched_out(const struct sched_builder *b, uint64_t off)
 {
-	return (struct sched_span){(uint32_t)b->s->ninputs, b->out_base + off};
+	return (struct sched_span){b->first + (uint32_t)b->ninputs, b->out_base + off};
 }
 
-struct sched_span sched_scratch(struct sched_builder *b, enum sched_type type, uint64_t len)
+static struct sched_span add_buf(struct sched_builder *b, enum sched_type type, unsigned place,
+                                 uint64_t len)
 {
 	struct sched *s = b->s;
 	struct sched_buf *bufs;
@@ -171,8 +176,13 @@ struct sched_span sched_scratch(struct sched_builder *b, enum sched_type type, u
 		return (struct sched_span){SCHED_NONE, 0};
 	}
 	s->bufs = bufs;
-	s->bufs[s->nbufs] = (struct sched_buf){(uint8_t)type, len};
+	s->bufs[s->nbufs] = (struct sched_buf){(uint8_t)type, (uint8_t)place, len};
 	return (struct sched_span){s->nbufs++, 0};
+}
+
+struct sched_span sched_scratch(struct sched_builder *b, enum sched_type type, uint64_t len)
+{
+	return add_buf(b, type, 0, len);
 }
 
 struct sched_span sched_work(struct sched_builder *b)
@@ -180,7 +190,7 @@ struct sched_span sched_work(struct sched_builder *b)
 	const uint64_t n = coll_count(b->args);
 
 	if (b->work.buf == SCHED_NONE && b->shared)
-		b->work = (struct sched_span){(uint32_t)b->s->ninputs, 0};
+		b->work = (struct sched_span){b->first + (uint32_t)b->ninputs, 0};
 	else if (b->work.buf == SCHED_NONE && b->nout == n)
 		b->work = sched_out(b, 0);
 	if (b->work.buf == SCHED_NONE || b->s->bufs[b->work.buf].len < n)
@@ -250,7 +260,7 @@ void sched_identity(struct sched_builder *b, struct sched_span dst, uint64_t len
 
 void sched_fold_inputs(struct sched_builder *b, struct sched_span dst, uint64_t off, uint64_t len)
 {
-	if (b->s->ninputs == 1)
+	if (b->ninputs == 1)
 		sched_copy(b, dst, sched_in(b, 0, off), len, 0);
 	else
 		add(b, SCHED_LOCAL_REDUCE, -1, dst, sched_in(b, 0, off), len, 0);
@@ -258,38 +268,97 @@ void sched_fold_inputs(struct sched_builder *b, struct sched_span dst, uint64_t 
 
 /* ---- READ and WRITE steps ---- */
 
-/* Add one READ per input and turn, in the order in which elements are needed. */
+/* The rank's input @i at element @off: on its device or, without devices, the emitter's. */
+static struct sched_span input_at(const struct sched_builder *b, int i, uint64_t off)
+{
+	if (!b->s->lifted)
+		return sched_in(b, i, off);
+	if (b->shared && b->s->ninputs == 1)
+		return (struct sched_span){1, b->in_base + off};
+	return (struct sched_span){(uint32_t)i, off};
+}
+
+/* The sum of all inputs, on device 0. */
+static struct sched_span folded_at(const struct sched_builder *b, uint64_t off)
+{
+	if (b->shared)
+		return (struct sched_span){(uint32_t)b->s->ninputs, b->in_base + off};
+	return (struct sched_span){0, off};
+}
+
+/* The same for output @i. */
+static struct sched_span output_at(const struct sched_builder *b, int i, uint64_t off)
+{
+	const uint32_t k = b->args->devices ? (uint32_t)(i % b->args->devices) : 0;
+
+	if (k)
+		return (struct sched_span){(uint32_t)b->s->ninputs + k, off};
+	return b->s->lifted ? (struct sched_span){(uint32_t)b->s->ninputs, b->out_base + off}
+	                    : sched_out(b, off);
+}
+
+/* The turns of the emitter's input (@first) or output; one if copies do not overlap other steps. */
+static struct turn *turns(const struct sched_builder *b, size_t emitted, bool first, size_t *n)
+{
+	const uint64_t len = first ? b->nin : b->nout;
+	struct turn *one;
+
+	if (!b->s->apart)
+		return turns_of(b->steps.v, emitted, first ? sched_in(b, 0, 0) : sched_out(b, 0),
+		                len, first, n);
+	one = calloc(1, sizeof(*one));
+	*n = one ? 1 : 0;
+	if (one)
+		*one = (struct turn){0, len, 1};
+	return one;
+}
+
+/* Add one READ per input and turn, in the order in which elements are needed. With devices, fold
+ * what was read and copy it to the emitter's input. */
 static void add_reads(struct sched_builder *b, size_t emitted)
 {
 	size_t n = 0;
-	struct turn *turns =
-	        b->nin ? turns_of(b->steps.v, emitted, sched_in(b, 0, 0), b->nin, true, &n) : NULL;
+	struct turn *t = b->nin ? turns(b, emitted, true, &n) : NULL;
 
-	if (b->nin && !turns)
+	if (b->nin && !t)
 		fail(b, SCHED_NOMEM);
-	for (size_t k = 0; turns && k < n; k++)
+	for (size_t k = 0; t && k < n; k++) {
+		const uint64_t lo = t[k].lo, len = t[k].hi - lo;
+
 		for (int i = 0; i < b->s->ninputs; i++)
-			add(b, SCHED_READ, -1, sched_in(b, i, turns[k].lo),
-			    (struct sched_span){(uint32_t)i, turns[k].lo},
-			    turns[k].hi - turns[k].lo, 0);
-	free(turns);
+			add(b, SCHED_READ, -1, input_at(b, i, lo),
+			    (struct sched_span){(uint32_t)i, lo}, len, 0);
+		if (b->s->lifted && b->s->ninputs > 1)
+			add(b, SCHED_LOCAL_REDUCE, -1, folded_at(b, lo), input_at(b, 0, lo), len,
+			    0);
+		if (b->s->lifted && t[k].when != TURN_NEVER)
+			sched_copy(b, sched_in(b, 0, lo), folded_at(b, lo), len, 0);
+	}
+	free(t);
 }
 
-/* Add one WRITE per output and turn, in the order in which elements are complete. */
+/* Add one WRITE per output and turn, in the order in which elements are complete. With devices,
+ * copy them there first, unless they are there because the emitter left them unchanged. */
 static void add_writes(struct sched_builder *b, size_t emitted)
 {
-	const bool any = b->s->noutputs && b->nout;
+	const bool any = b->nout && (b->s->noutputs || b->s->lifted);
 	size_t n = 0;
-	struct turn *turns =
-	        any ? turns_of(b->steps.v, emitted, sched_out(b, 0), b->nout, false, &n) : NULL;
+	struct turn *t = any ? turns(b, emitted, false, &n) : NULL;
 
-	if (any && !turns)
+	if (any && !t)
 		fail(b, SCHED_NOMEM);
-	for (size_t k = 0; turns && k < n; k++)
+	for (size_t k = 0; t && k < n; k++) {
+		const uint64_t lo = t[k].lo, len = t[k].hi - lo;
+
+		if (b->s->lifted && (t[k].when || !b->shared))
+			sched_copy(b, output_at(b, 0, lo), sched_out(b, lo), len, 0);
+		for (int i = 1; i < b->s->noutputs && i < b->args->devices; i++)
+			sched_copy(b, output_at(b, i, lo), output_at(b, 0, lo), len, 0);
 		for (int i = 0; i < b->s->noutputs; i++)
-			add(b, SCHED_WRITE, -1, (struct sched_span){(uint32_t)i, turns[k].lo},
-			    sched_out(b, turns[k].lo), turns[k].hi - turns[k].lo, 0);
-	free(turns);
+			add(b, SCHED_WRITE, -1, (struct sched_span){(uint32_t)i, lo},
+			    output_at(b, i, lo), len, 0);
+	}
+	free(t);
 }
 
 /* ---- building ---- */
@@ -308,7 +377,8 @@ static enum sched_error check_args(enum coll_kind kind, const struct coll_args *
 {
 	if (a->size < 1 || a->rank < 0 || a->rank >= a->size || a->root < 0 || a->root >= a->size)
 		return SCHED_PEER;
-	if (a->ninputs < 1 || a->noutputs < 0 || a->off[0])
+	if (a->ninputs < 1 || a->noutputs < 0 || a->off[0] || a->devices < 0 ||
+	    a->devices > UINT8_MAX)
 		return SCHED_RANGE;
 	if (!ascends(a->off, a->size) || (a->recv_off && !ascends(a->recv_off, a->size)))
 		return SCHED_RANGE;
@@ -318,26 +388,44 @@ static enum sched_error check_args(enum coll_kind kind, const struct coll_args *
 	return a->off[a->size] > INT64_MAX ? SCHED_TOO_LARGE : SCHED_OK;
 }
 
+/* Add the buffers of @ninputs inputs and of the outputs, in one buffer if they are @shared. They are
+ * on @devices devices; 0: in host memory. */
+static void add_bufs(struct sched_builder *b, int ninputs, bool shared, int devices)
+{
+	const uint64_t longer = b->nin > b->nout ? b->nin : b->nout;
+	const unsigned first = devices ? 1 : 0;
+
+	for (int i = 0; i < ninputs; i++)
+		add_buf(b, SCHED_DATA, devices ? first + (unsigned)(i % devices) : 0,
+		        shared && ninputs == 1 ? 0 : b->nin);
+	add_buf(b, SCHED_DATA, first, shared ? longer : b->nout);
+	for (int i = 1; i < b->s->noutputs && i < devices; i++)
+		add_buf(b, SCHED_DATA, first + (unsigned)i, b->nout);
+}
+
 /* Lay out the inputs and the output, in one buffer if possible. */
 static void lay_out(struct sched_builder *b)
 {
 	const struct coll_layout x = b->layout;
 	const uint64_t *off = b->args->off;
-	const uint64_t nin = coll_in_at(b->kind, b->args, x.in_hi);
-	const uint64_t nout = coll_out_at(b->kind, b->args, x.out_hi);
 	const bool in_holds = x.out_lo == x.out_hi || (x.in_lo <= x.out_lo && x.out_hi <= x.in_hi);
 	const bool out_holds = x.in_lo == x.in_hi || (x.out_lo <= x.in_lo && x.in_hi <= x.out_hi);
+	const bool lifts = b->args->devices && b->args->size > 1;
 
-	b->nin = nin;
-	b->nout = nout;
-	b->shared = x.in_place && b->s->ninputs == 1 && (in_holds || out_holds);
-	for (int i = 0; i < b->s->ninputs; i++)
-		sched_scratch(b, SCHED_DATA, b->shared ? 0 : nin);
-	sched_scratch(b, SCHED_DATA, b->shared && nin > nout ? nin : nout);
-	if (b->shared && nin && nout) {
+	b->nin = coll_in_at(b->kind, b->args, x.in_hi);
+	b->nout = coll_out_at(b->kind, b->args, x.out_hi);
+	b->ninputs = lifts ? 1 : b->s->ninputs;
+	b->shared = x.in_place && b->ninputs == 1 && (in_holds || out_holds);
+	if (b->shared && b->nin && b->nout) {
 		b->in_base = off[x.in_lo] > off[x.out_lo] ? off[x.in_lo] - off[x.out_lo] : 0;
 		b->out_base = off[x.out_lo] > off[x.in_lo] ? off[x.out_lo] - off[x.in_lo] : 0;
 	}
+	if (b->args->devices)
+		add_bufs(b, b->s->ninputs, b->shared, b->args->devices);
+	if (lifts)
+		b->first = b->s->lifted = b->s->nbufs;
+	if (lifts || !b->args->devices)
+		add_bufs(b, b->ninputs, b->shared, 0);
 }
 
 static void emit(struct sched_builder *b, const struct coll_algorithm *alg)
@@ -413,6 +501,7 @@ struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_ar
 		b.s->ninputs = args->ninputs;
 		b.s->noutputs = args->noutputs;
 		b.s->final = args->size > 1 && (alg->flags & COLL_FINAL);
+		b.s->apart = args->size > 1 && args->devices && (alg->flags & COLL_APART);
 		build(&b, alg);
 	}
 	free(b.steps.v);

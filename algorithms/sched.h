@@ -89,8 +89,9 @@ struct sched_dep {
 };
 
 struct sched_buf {
-	uint8_t type; /* enum sched_type */
-	uint64_t len; /* elements */
+	uint8_t type;  /* enum sched_type */
+	uint8_t place; /* 0: host memory; k: the memory of device k - 1 of the rank */
+	uint64_t len;  /* elements */
 };
 
 /* A finished schedule. Owned by the caller of sched_finish; released with sched_free. */
@@ -103,9 +104,21 @@ struct sched {
 	uint32_t nsteps;
 	struct sched_dep *deps;
 	uint32_t ndeps;
+	/* The number of buffers before those of the algorithm: with devices, on several ranks,
+	 * buffers 0..N-1 are the inputs and buffer N is the output in device memory, and the
+	 * algorithm's own input, output and scratch in host memory follow. Else 0. */
+	uint32_t lifted;
+	bool apart; /* no step overlaps a copy between host and device (COLL_APART) */
 	bool final; /* the algorithm's steps (on this rank or its peers) have SCHED_FINAL; otherwise
 	               the writer of the output applies the operation's final function */
 };
+
+/* The algorithm's first scratch buffer. Its input and output are before it: with devices a single
+ * input, else all. */
+static inline uint32_t sched_scratch_from(const struct sched *s)
+{
+	return s->lifted + (s->lifted ? 1 : (uint32_t)s->ninputs) + 1;
+}
 
 /* The arguments of a collective: the input of an emitter. */
 struct coll_args {
@@ -113,6 +126,10 @@ struct coll_args {
 	int ninputs;  /* N local input buffers, >= 1 (a barrier: one element of `band`, as input and
 	                 output) */
 	int noutputs; /* output files; 0: the output stays in its buffer */
+	/* 0: all buffers are in host memory. Else input i and output i are in the memory of device
+	 * i mod devices. The algorithm itself runs in host memory: the inputs are folded on device
+	 * 0, and copies connect the two (sched_build). Ranks may differ in it. */
+	int devices;
 	const uint64_t *off; /* off[size+1], off[0] = 0: block j is elements [off[j], off[j+1]).
 	                      * alltoall: the part of this rank's input that rank j gets */
 	/* alltoall: recv_off[size+1]: where this rank's output has the part from rank j. NULL: off
@@ -171,6 +188,8 @@ struct sched_builder;
 #define COLL_FINAL                                                              \
 	8u /* its steps carry SCHED_FINAL: on every rank or on none, whatever a \
 	    * rank's own blocks, for who receives a final block must know it */
+#define COLL_DEVICES 32u /* a name for another row's steps with devices; needs a device */
+#define COLL_APART   64u /* copies between host and device do not overlap other steps */
 #define COLL_PARTIALS                                                                      \
 	16u /* ... and sends partial sums on: with --order rank the wire is the wider type \
 	     */
@@ -237,11 +256,13 @@ enum sched_error {
 	SCHED_OVERLAP, /* operands of one step overlap without coinciding */
 	SCHED_STEPS,   /* an exchange whose 2^steps does not divide the size */
 	SCHED_TYPE, /* a type or flag that the operation does not accept (SEND of an ACC buffer) */
+	SCHED_PLACE, /* an operand in memory that the operation does not access */
 	SCHED_TOO_LARGE /* more than 2^32-1 steps, buffers or dependencies */
 };
 const char *sched_strerror(enum sched_error e);
 
-/* Element @off of the rank's input or output (0: the first of the layout's range). */
+/* Element @off of the rank's input or output (0: the first of the layout's range). With devices the
+ * emitter sees a single input. */
 struct sched_span sched_in(const struct sched_builder *, int input, uint64_t off);
 struct sched_span sched_out(const struct sched_builder *, uint64_t off);
 struct sched_span sched_scratch(struct sched_builder *, enum sched_type type, uint64_t len);
@@ -275,6 +296,12 @@ struct sched_span sched_work(struct sched_builder *);
  * order), and infers all dependencies (RAW, WAR, WAW on overlapping ranges). For size 1 the emitter
  * is not called: the inputs are folded into the output (exscan: the identity). Returns NULL and
  * *@error on failure.
+ *
+ * With devices the schedule is lifted: each READ goes to device memory; LOCAL_REDUCE folds several
+ * inputs on device 0; a COPY takes the elements to the algorithm's input in host memory, in the
+ * order in which the algorithm needs them. A COPY takes what is complete back to device memory,
+ * where the WRITEs read it. Elements that the algorithm does not change stay on the device. The
+ * network and all other arithmetic use host memory alone. For size 1 nothing leaves the devices.
  */
 struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
                           enum sched_error *error);

@@ -10,17 +10,23 @@
 
 /* ---- as text ---- */
 
-/* "out", "in1", "scratch0" */
-static const char *buf_name(const struct sched *s, uint32_t buf, char text[24])
+/* "out", "in1", "scratch0"; in device memory "gpu0.in1" */
+static const char *buf_name(const struct sched *s, uint32_t buf, char text[32])
 {
-	const uint32_t out = (uint32_t)s->ninputs;
+	const uint32_t first = buf < s->lifted ? 0 : s->lifted;
+	const uint32_t ninputs = first ? 1 : (uint32_t)s->ninputs, k = buf - first;
+	char device[16] = "";
 
-	if (buf == out)
-		snprintf(text, 24, "out");
-	else if (buf < out)
-		snprintf(text, 24, "in%" PRIu32, buf);
+	if (s->bufs[buf].place)
+		snprintf(device, sizeof(device), "gpu%d.", s->bufs[buf].place - 1);
+	if (k == ninputs)
+		snprintf(text, 32, "%sout", device);
+	else if (k < ninputs)
+		snprintf(text, 32, "%sin%" PRIu32, device, k);
+	else if (s->bufs[buf].place)
+		snprintf(text, 32, "%sout%" PRIu32, device, k - ninputs);
 	else
-		snprintf(text, 24, "scratch%" PRIu32, buf - out - 1);
+		snprintf(text, 32, "scratch%" PRIu32, k - ninputs - 1);
 	return text;
 }
 
@@ -30,7 +36,7 @@ static const char *place(const struct sched *s, const struct sched_step *st, boo
 {
 	const struct sched_span span = dst ? st->dst : st->src;
 	const bool file = st->op == (dst ? SCHED_WRITE : SCHED_READ);
-	char buf[24];
+	char buf[32];
 
 	if (file)
 		snprintf(buf, sizeof(buf), "%s%" PRIu32, dst ? "output" : "input", span.buf);
@@ -144,7 +150,7 @@ static json_t *json_place(const struct sched *s, const struct sched_step *st, bo
 {
 	const struct sched_span span = dst ? st->dst : st->src;
 	const bool file = st->op == (dst ? SCHED_WRITE : SCHED_READ);
-	char buf[24];
+	char buf[32];
 
 	if (span.buf == SCHED_NONE)
 		return json_null();

@@ -41,6 +41,8 @@ static inline int up_to(int size, int sanitized)
 struct shape {
 	int size, root;
 	int ninputs; /* 0: 1 + rank % 3 */
+	int devices; /* -1: rank % 3 */
+	int noutputs; /* 0: one */
 	unsigned base, steps;
 	uint64_t off[MAX_SIZE + 1];
 	const uint64_t *counts; /* alltoall: [size * size], as coll_offsets takes them; or NULL */
@@ -79,7 +81,8 @@ static inline struct coll_args shape_args(const struct shape *sh)
 	return (struct coll_args){.size = sh->size,
 	                          .root = sh->root,
 	                          .ninputs = sh->ninputs,
-	                          .noutputs = 1,
+	                          .noutputs = sh->noutputs ? sh->noutputs : 1,
+	                          .devices = sh->devices,
 	                          .off = sh->off,
 	                          .base = sh->base,
 	                          .steps = sh->steps};
@@ -89,9 +92,9 @@ static inline const char *shape_words(const struct coll_algorithm *alg, const st
 {
 	static char text[1200];
 	int n = snprintf(text, sizeof(text),
-	                 "%s %s of %d ranks, root %d, %d inputs, base %u, %u steps,",
-	                 coll_name(alg->kind), alg->name, sh->size, sh->root, sh->ninputs, sh->base,
-	                 sh->steps);
+	                 "%s %s of %d ranks, root %d, %d inputs, %d devices, base %u, %u steps,",
+	                 coll_name(alg->kind), alg->name, sh->size, sh->root, sh->ninputs,
+	                 sh->devices, sh->base, sh->steps);
 
 	for (int j = 0; j < sh->size && n < (int)sizeof(text) - 24; j++)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, " %llu",
@@ -124,6 +127,7 @@ static inline void set_init(struct set *t, const struct coll_algorithm *alg, con
 		*a = shape_args(&t->shape);
 		a->rank = r;
 		a->ninputs = sh->ninputs ? sh->ninputs : 1 + r % 3;
+		a->devices = sh->devices < 0 ? r % 3 : sh->devices;
 		if (sh->counts) {
 			uint64_t *off = &t->offs[2 * n * (size_t)r];
 
@@ -156,14 +160,14 @@ static inline void assert_verified(const struct coll_algorithm *alg, const struc
 	struct set t;
 	bool ok;
 
-	if (sh->counts) {
-		ok = verify_alltoallv(alg, &a, sh->counts, why);
-	} else if (sh->ninputs) {
-		ok = verify_algorithm(alg, &a, why);
-	} else {
+	if (!sh->ninputs || sh->devices < 0) { /* the ranks differ */
 		set_init(&t, alg, sh);
 		ok = set_verify(&t, why);
 		set_release(&t);
+	} else if (sh->counts) {
+		ok = verify_alltoallv(alg, &a, sh->counts, why);
+	} else {
+		ok = verify_algorithm(alg, &a, why);
 	}
 	if (!ok)
 		fail_msg("%s: %s", shape_words(alg, sh), why);

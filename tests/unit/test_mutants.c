@@ -164,6 +164,10 @@ static void test_mutants(void **state)
 				shape_split(&sh, 3 * (uint64_t)p + 1);
 				if (shape_fit(&sh, coll_algorithms[i]) && sh.ninputs == n)
 					check_set(coll_algorithms[i], &sh, wanted);
+				sh.devices = 1 + (int)(i + (size_t)p) % 2;
+				if (sh.ninputs == n && p % 2 == 0)
+					check_set(coll_algorithms[i], &sh, wanted / 2);
+				sh.devices = 0;
 				if (coll_algorithms[i]->kind != COLL_ALLTOALL || n > 1 || p > 4)
 					continue;
 				sh.counts = uneven;

@@ -32,6 +32,7 @@ static void check_size(const struct coll_algorithm *alg, size_t i, int p)
 
 		shape_split(&sh, some_length(turn, (uint64_t)p));
 		sh.root = is_rooted(alg) ? roots[turn % 3] : 0;
+		sh.devices = k == 0 ? (int)(turn % 5) - 1 : 0;
 		if (!shape_fit(&sh, alg))
 			continue;
 		assert_verified(alg, &sh);
@@ -77,6 +78,9 @@ static void one_property(uint64_t seed)
 
 	sh.root = (int)random_below(&seed, (uint64_t)sh.size);
 	sh.ninputs = (int)random_below(&seed, 4);
+	sh.devices = (int)random_below(&seed, 6) - 1;
+	sh.devices = sh.devices == 4 ? 0 : sh.devices;
+	sh.noutputs = 1 + (random_below(&seed, 8) == 0);
 	sh.base = (unsigned)random_below(&seed, 7);
 	sh.base += sh.base == 1;
 	sh.steps = (unsigned)random_below(&seed, 5);
