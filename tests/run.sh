@@ -8,8 +8,8 @@
 # prefixes asan- and tsan-, where faults are sampled, fuzz-files and fuzz-wire. PART may also be i/n: the
 # i-th of n shares of all parts, of about the same length.
 #
-# In the long runs the unit tests draw their long samples in the plain gcc build alone: other builds would
-# take hours for them.
+# In the long runs the unit tests draw their long samples in the plain gcc build alone, and only the smoke tests of
+# plan and price run under sanitizers: all of them would take hours.
 #
 # COLLCTL_LONG=1 makes the long runs. JOBS is how many suites run at once (two more than the processors,
 # as many tests wait). Prints a line per suite, what a failing one said, and last
@@ -74,13 +74,7 @@ trap 'exit 143' TERM
 
 # The processes that this run has started, one a line (this shell took the mark after it began).
 marked() {
-	local env pid
-	for env in /proc/[0-9]*/environ; do
-		if grep -qzxF "COLLTEST_RUN=$work" "$env" 2>/dev/null; then
-			pid=${env//[^0-9]/}
-			echo "$pid"
-		fi
-	done
+	grep -lzxF "COLLTEST_RUN=$work" /proc/[0-9]*/environ 2>/dev/null | tr -cd '0-9\n' || true
 }
 
 # ---- suites ----
@@ -221,14 +215,26 @@ export TSAN_OPTIONS=exitcode=99:halt_on_error=1:second_deadlock_stack=1
 
 echo "collctl: $(git describe --always --dirty 2>/dev/null || echo 'no version'), $(uname -m), $jobs at once$( ((long == 0)) || echo ', long runs')"
 
-# What knows no threads, files or sockets says the same in every build.
+# What knows no threads, files or sockets says the same in every build, and has no races.
 pure='sched|verify|figures|defects|mutants|radix|rooted|tuned|simulate|npy|options|hostfile|launch|secret'
 
 # Time limits only end what hangs: on a machine that others use, too, everything takes many times as long.
+# The names of all unit tests. What takes longest begins first, so that nothing long runs alone at the end.
+longest=(verify exec exec_parts store coord mutants simulate figures radix)
+unit_names() {
+	local name
+	for name in "${longest[@]}"; do
+		[[ ! -f tests/unit/test_$name.c ]] || echo "$name"
+	done
+	for name in tests/unit/test_*.c; do
+		name=${name##*/test_} name=${name%.c}
+		[[ " ${longest[*]} " == *" $name "* ]] || echo "$name"
+	done
+}
+
 units() { # PREFIX DIR SKIP-REGEX: every unit test of a build
-	local source program name short
-	for source in tests/unit/test_*.c; do # one that was not built fails
-		name=${source##*/test_} name=${name%.c}
+	local program name short
+	for name in $(unit_names); do # one that was not built fails
 		program=$2/unit/test_$name
 		[[ -n $3 && $name =~ ^($3)$ ]] && continue
 		short=()
@@ -239,21 +245,24 @@ units() { # PREFIX DIR SKIP-REGEX: every unit test of a build
 }
 
 tests() { # FOLDER PREFIX DIR [BATS OPTIONS...]: every test in tests/FOLDER against a build
-	local folder=$1 prefix=$2 dir=$3 limit=$((long ? 2400 : 1800)) file name env
+	local folder=$1 prefix=$2 dir=$3 limit=$((long ? 2400 : 1800)) file name env options
 	shift 3
 	for file in tests/"$folder"/*.bats; do
-		name=${file#tests/} env=()
+		name=${file#tests/} env=() options=("$@")
+		# plan computes for minutes under sanitizers what the unit tests compute there, too.
+		[[ -z $prefix || ! $name =~ /(plan|price)\.bats$ ]] || options=("${sample[@]}")
 		# Under sanitizers faults are sampled in the long runs, too.
 		[[ $folder != fault || -z $prefix ]] || env=(-u COLLCTL_LONG)
 		env+=(COLLCTL="$PWD/$dir/collctl" BATS_TEST_TIMEOUT=$((long ? 1200 : 600)))
 		later "$prefix${name%.bats}" "$limit" tap \
-			env "${env[@]}" "${fixed[@]}" bats --tap "$@" "$file"
+			env "${env[@]}" "${fixed[@]}" bats --tap "${options[@]}" "$file"
 	done
 }
 
 # The smoke tests are the sample that sanitizers see; in the long runs they see everything.
 sample=(--filter-tags smoke)
-((long == 0)) || sample=()
+sanitized=("${sample[@]}")
+((long == 0)) || sanitized=()
 
 # jobs_with_faults PREFIX DIR N: N whole jobs with random faults (tests/fault/jobs.py)
 jobs_with_faults() {
@@ -292,18 +301,16 @@ if runs commands faults units && build gcc build 'all unit sim sim-bugs'; then
 	fi
 	all_of '' build $((long ? 1500 : 60)) ''
 fi
-wait
-running=0
 
-# The pure unit tests that only one build runs; in the long runs all do.
-if runs units && build clang build-clang 'all unit' CC=clang CFLAGS='-O1 -g'; then
-	units clang/unit build-clang "$( ((long)) || echo "$pure")"
+# clang's warnings; its programs run in the long runs alone.
+if runs units && build clang build-clang 'all unit' CC=clang CFLAGS="-O$((long ? 1 : 0)) -g1"; then
+	((long == 0)) || units clang/unit build-clang ''
 fi
-if runs asan-commands asan-faults asan-units && build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g'; then
-	all_of asan/ build-asan $((long ? 300 : 0)) "$( ((long)) || echo 'verify|simulate')" "${sample[@]}"
+if runs asan-commands asan-faults asan-units && build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g1'; then
+	all_of asan/ build-asan $((long ? 300 : 0)) "$( ((long)) || echo 'verify|simulate')" "${sanitized[@]}"
 fi
-if runs tsan-commands tsan-faults tsan-units && build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g'; then
-	all_of tsan/ build-tsan $((long ? 150 : 0)) "$( ((long)) || echo "$pure")" "${sample[@]}"
+if runs tsan-commands tsan-faults tsan-units && build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g1'; then
+	all_of tsan/ build-tsan $((long ? 150 : 0)) "$pure" "${sanitized[@]}"
 fi
 wait
 running=0

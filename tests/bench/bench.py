@@ -12,6 +12,9 @@ byte between ranks for all.
 The files of 1 GiB lie in /dev/shm where it has room: 4 GiB of unsynced output is more than the
 kernel lets be dirty (vm.dirty_background_ratio), so on a disk both sides wait for the disk alone.
 --folder DIR puts all files there.
+
+COLLCTL_OLD=PATH runs an older collctl in the same rounds; a case that takes more than 1.05 times as
+long as with the older one is a step back.
 """
 
 import argparse
@@ -29,6 +32,7 @@ import numpy as np
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COLLCTL = os.path.abspath(os.environ.get("COLLCTL", f"{ROOT}/build/collctl"))
+OLD = os.environ.get("COLLCTL_OLD")
 SIZE = 4
 LIMIT = 300  # seconds for one command
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ob1",
@@ -122,7 +126,11 @@ def compare(folder, peer, nbytes, rounds, cases):
     """cases: (name, options, target ratio)"""
     print(f"\n{SIZE} ranks, {text(nbytes)} of f32 each, {rounds} rounds, in {folder}", flush=True)
     shards(folder, nbytes)
-    commands = {name: collctl(*options) for name, options, _ in cases}
+    commands = {}
+    for name, options, _ in cases:
+        commands[name] = collctl(*options)
+        if OLD:
+            commands[f"{name} old"] = [OLD, *collctl(*options)[1:]]
     commands["peer"] = [*MPIRUN, peer, "in", "mpi"]
     times = {name: [] for name in commands}
     for i in range(rounds + 1):
@@ -139,6 +147,10 @@ def compare(folder, peer, nbytes, rounds, cases):
         ours = statistics.median(times[name])
         row(f"{text(nbytes)}, {name}", f"{ours * 1e3:.1f} ms", f"{theirs * 1e3:.1f} ms",
             f"{ours / theirs:.2f}", f"<= {target}", ours <= target * theirs)
+        if OLD:
+            old = statistics.median(times[f"{name} old"])
+            row(f"{text(nbytes)}, {name}, peer: old", f"{ours * 1e3:.1f} ms", f"{old * 1e3:.1f} ms",
+                f"{ours / old:.2f}", "<= 1.05", ours <= 1.05 * old)
 
 
 def peak(folder, options, name, limit):

@@ -36,6 +36,7 @@ import numpy as np
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COLLCTL = os.path.abspath(os.environ.get("COLLCTL", f"{ROOT}/build/collctl"))
 PEER = f"{ROOT}/tests/bench/mpi_checkpoint.py"
+OLD = os.environ.get("COLLCTL_OLD")
 SIZE = 4
 LIMIT = 1200  # seconds for one command
 PEAK = 300  # MiB, the target for a rank
@@ -230,13 +231,13 @@ def run(commands, folder):
                 "waited": waited_end - waited, "text": out.read()}
 
 
-def collctl(folder, source, target, options):
+def collctl(folder, source, target, options, binary=COLLCTL):
     """One command a rank, so that each has a peak of its own."""
     port = free_port()
     with open(f"{folder}/hosts", "w", encoding="ascii") as f:
         f.write("".join(f"127.0.0.1:{port if r == 0 else 1}\n" for r in range(SIZE)))
     secret = [] if "--insecure" in options else ["--secret-file", f"{folder}/secret"]
-    return [[COLLCTL, "allreduce", "-n", str(SIZE), "-r", str(r), "-H", f"{folder}/hosts", *secret,
+    return [[binary, "allreduce", "-n", str(SIZE), "-r", str(r), "-H", f"{folder}/hosts", *secret,
              *options, "--op", "avg", source.format(r), "-o", target.format(r)]
             for r in range(SIZE)]
 
@@ -299,6 +300,13 @@ def bound_by(runs, alone):
             f"cp takes {alone / wall:.0%} of the time")
 
 
+def compare_with_old(runs):
+    for name in runs:
+        if f"old {name}" in runs:
+            ratio = median(runs[name], "wall") / median(runs[f"old {name}"], "wall")
+            print(f"{name}: {ratio:.2f} of the older one  <= 1.05: {'yes' if ratio <= 1.05 else 'NO'}")
+
+
 def checkpoint(folder, a):
     aside(make_checkpoints, folder, a.mib)
     cases = {}
@@ -309,6 +317,10 @@ def checkpoint(folder, a):
         for name, options in (("TLS", ()), ("--insecure", ("--insecure",))):
             cases[f"collctl {name}, {word}"] = (
                 lambda options=(*options, *nosync): collctl(folder, "in.{}", "out.{}", options))
+            if OLD:
+                cases[f"old collctl {name}, {word}"] = (
+                    lambda options=(*options, *nosync): collctl(folder, "in.{}", "out.{}", options,
+                                                                OLD))
         cases[f"mpi4py tcp, {word}"] = lambda flag=flag: mpi(a.by, flag, TCP)
         cases[f"mpi4py memory, {word}"] = lambda flag=flag: mpi(a.by, flag, [])
         cases[f"cp, {word}"] = lambda synced=synced: cp(synced)
@@ -318,7 +330,7 @@ def checkpoint(folder, a):
             aside(check, folder, "out")
 
     if a.peers:
-        cases = {n: c for n, c in cases.items() if not n.startswith("collctl")}
+        cases = {n: c for n, c in cases.items() if "collctl" not in n}
     runs = rounds(folder, cases, a.rounds, checks)
     print(f"\n{'command':30} {'seconds':>8} {'of mpi tcp':>10} {'of cp':>6} {'CPU s':>7} "
           f"{'peak of a rank':>15}")
@@ -332,6 +344,7 @@ def checkpoint(folder, a):
         print(f"{name:30} {wall:8.2f} {wall / median(runs['mpi4py tcp, ' + word], 'wall'):10.2f} "
               f"{wall / median(runs['cp, ' + word], 'wall'):6.2f} {median(done, 'cpu'):7.1f} "
               f"{max(peaks):11.0f} MiB{met}")
+    compare_with_old(runs)
     for name, done in runs.items():
         if not name.startswith("cp"):
             alone = median(runs["cp, " + name.split(", ")[1]], "wall")
@@ -348,6 +361,10 @@ def small(folder, a):
                 cases[f"{kind} {dtype} {name}"] = (
                     lambda s=source, o=options: collctl(folder, s, "out.{}.safetensors",
                                                         (*o, "--no-sync")))
+                if OLD:
+                    cases[f"old {kind} {dtype} {name}"] = (
+                        lambda s=source, o=options: collctl(folder, s, "out.{}.safetensors",
+                                                            (*o, "--no-sync"), OLD))
 
     def checks(name):
         for r in range(1, SIZE):
@@ -362,6 +379,7 @@ def small(folder, a):
             many, one = (median(runs[f"{kind}{name[4:]}"], "wall") for kind in ("many", "one"))
             print(f"{name[5:]:20} {many * 1e3:6.1f} ms {one * 1e3:6.1f} ms {many / one:6.2f}  "
                   f"{'yes' if many <= SMALL_RATIO * one else 'NO'}")
+    compare_with_old(runs)
 
 
 # ---- ----

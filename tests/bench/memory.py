@@ -8,6 +8,9 @@ memory, and again, N rounds in one run; a process measures many iterations and g
 and what is compared is the median of these over the rounds. Shared memory is Open MPI's default on
 one host; it stands beside the others, no target is against it. Both sides run the same loop:
 iterations without a barrier between them, the time of an iteration is the slowest rank's.
+
+COLLCTL_OLD=PATH runs an older collctl in the same rounds; a case that takes more than 1.05 times as
+long as with the older one is a step back.
 """
 
 import argparse
@@ -20,6 +23,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COLLCTL = os.path.abspath(os.environ.get("COLLCTL", f"{ROOT}/build/collctl"))
+OLD = os.environ.get("COLLCTL_OLD")
 LIMIT = 300  # seconds for one command
 KIB4, MIB, MIB64 = 4 << 10, 1 << 20, 64 << 20
 ITERS = {KIB4: 400, MIB: 40, MIB64: 6}
@@ -46,9 +50,9 @@ def output(*command):
     return done.stdout
 
 
-def ours(collective, ranks, nbytes, algorithm, *options):
+def ours(collective, ranks, nbytes, algorithm, *options, binary=COLLCTL):
     """Median and algorithm of one process."""
-    text = output(COLLCTL, "run", "-n", str(ranks), "--", "bench", collective, "--csv",
+    text = output(binary, "run", "-n", str(ranks), "--", "bench", collective, "--csv",
                   "-a", algorithm, "-b", str(nbytes), "-e", str(nbytes),
                   "-w", str(ITERS[nbytes] // 4 + 1), "--iters", str(ITERS[nbytes]), *options)
     fields = text.strip().splitlines()[-1].split(",")
@@ -89,7 +93,8 @@ def main():
     environment()
     print(f"rounds       {a.rounds}\n")
     head = (f"{'case':30}{'algorithm':>20}{'--insecure':>12}{'TLS':>12}{'MPI, TCP':>12}"
-            f"{'MPI, shm':>12}{'plain/TCP':>11}{'TLS/TCP':>9}  targets")
+            f"{'MPI, shm':>12}{'plain/TCP':>11}{'TLS/TCP':>9}"
+            + (f"{'plain/old':>11}{'TLS/old':>9}" if OLD else "") + "  targets")
     print(head, flush=True)
     missed = 0
     with tempfile.TemporaryDirectory(prefix="collctl-bench.") as folder:
@@ -101,11 +106,16 @@ def main():
             if a.only not in name:
                 continue
             plain, tls, tcp, shm, algorithm = [], [], [], [], ""
+            old_plain, old_tls = [], []
             for _ in range(a.rounds):
                 t, algorithm = ours(collective, ranks, nbytes, a.algorithm, "--insecure")
                 plain.append(t)
                 tcp.append(theirs(peer, collective, ranks, nbytes, *TCP))
                 tls.append(ours(collective, ranks, nbytes, a.algorithm)[0])
+                if OLD:
+                    same = (collective, ranks, nbytes, a.algorithm)
+                    old_plain.append(ours(*same, "--insecure", binary=OLD)[0])
+                    old_tls.append(ours(*same, binary=OLD)[0])
                 if not a.no_shared_memory:
                     shm.append(theirs(peer, collective, ranks, nbytes))
             m = [statistics.median(x) if x else 0 for x in (plain, tls, tcp, shm)]
@@ -115,8 +125,12 @@ def main():
                 if most is not None:
                     marks.append(f"<= {most}: {'yes' if ratio <= most else 'NO'}")
                     missed += ratio > most
+            steps = ""
+            if OLD:
+                steps = (f"{m[0] / statistics.median(old_plain):11.2f}"
+                         f"{m[1] / statistics.median(old_tls):9.2f}")
             print(f"{name:30}{algorithm:>20}{m[0]:12.1f}{m[1]:12.1f}{m[2]:12.1f}{m[3]:12.1f}"
-                  f"{ratios[0]:11.2f}{ratios[1]:9.2f}  {', '.join(marks)}", flush=True)
+                  f"{ratios[0]:11.2f}{ratios[1]:9.2f}{steps}  {', '.join(marks)}", flush=True)
     print(f"\ntimes in microseconds, medians; {missed} targets missed")
 
 

@@ -56,12 +56,9 @@ end_marked() {
 	done
 	for pass in 1 2 3; do # a process may have been forking
 		found=0
-		for env in /proc/[0-9]*/environ; do
-			if grep -qzxF "COLLTEST_MARK=$COLLTEST_MARK" "$env" 2>/dev/null; then
-				pid=${env//[^0-9]/}
-				kill -KILL "$pid" 2>/dev/null && found=$pass
-			fi
-		done
+		while read -r env; do
+			kill -KILL "${env//[^0-9]/}" 2>/dev/null && found=$pass
+		done < <(grep -lzxF "COLLTEST_MARK=$COLLTEST_MARK" /proc/[0-9]*/environ 2>/dev/null)
 		((found)) || break
 	done
 }

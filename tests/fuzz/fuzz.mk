@@ -7,7 +7,7 @@
 
 FUZZ_CC ?= clang
 FUZZ_SECONDS ?= 10
-FUZZ_CFLAGS = -std=c17 $(WARN) -O1 -g -fno-omit-frame-pointer -DCOLLCTL_SANITIZED \
+FUZZ_CFLAGS = -std=c17 $(WARN) -O1 -g1 -fno-omit-frame-pointer -DCOLLCTL_SANITIZED \
 	-ffp-contract=off -pthread $(PKG_CFLAGS)
 FUZZ_SANITIZE = -fno-sanitize-recover=undefined -fsanitize=address,undefined
 FUZZ_SOURCES = $(wildcard $(addsuffix /*.c,$(LAYERS)))

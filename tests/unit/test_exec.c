@@ -8,8 +8,8 @@
 #include "tests/unit/exec_oracle.h"
 
 #ifdef COLLCTL_SANITIZED /* ten times slower: a smaller sample */
-#define SAMPLE 50
-#define STEP   18
+#define SAMPLE 25
+#define STEP   60
 #define LARGE  8 /* one algorithm in so many, each of two types */
 #else
 #define SAMPLE 600
