@@ -1,0 +1,90 @@
+/*
+ * The interface of a device plug-in, a shared object that knows devices with memory of their own:
+ * collctl-cuda.so (NVIDIA GPUs), or collctl-standin.so, which imitates them in host memory for
+ * tests. lib/exec/device.h opens it and is its only user. The program itself links no CUDA.
+ *
+ * A plug-in exports one symbol, `const struct gpu_plugin collctl_gpu_plugin`. The struct begins
+ * with its own size and version and only grows at its end.
+ *
+ * Calls come from one thread, and none blocks, except drain and the allocations. A function that
+ * can fail writes a sentence without a full stop into @why (at most @cap bytes), which names what
+ * failed and the device library's own error name. Devices are numbers from 0 in the list given to
+ * open.
+ */
+#ifndef COLLCTL_CUDA_PLUGIN_H
+#define COLLCTL_CUDA_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPU_PLUGIN_SYMBOL  "collctl_gpu_plugin"
+#define GPU_PLUGIN_VERSION 1
+#define GPU_WHY            256 /* bytes of a reason */
+
+struct gpu; /* the opened devices */
+
+enum gpu_op {
+	GPU_COPY,     /* dst <- src */
+	GPU_FOLD,     /* dst <- inputs[0] op .. op inputs[ninputs - 1], rounded once */
+	GPU_IDENTITY, /* dst <- the operation's identity */
+};
+
+/*
+ * What a device does. dst, or src of a copy from a device, is in the memory of @device. The other
+ * operands are in the memory of any opened device or, for a copy, in host memory from alloc_host.
+ * All are aligned for their elements; device memory of alloc is aligned to 256 bytes. A fold has
+ * the bits of the kernels of lib/data/reduce.h: it converts to @acc, combines from left to right in
+ * @acc, and rounds once to @dtype. dst may be inputs[0] + offset.
+ */
+struct gpu_task {
+	enum gpu_op op;
+	int device;
+	void *dst;
+	const void *src;           /* copy */
+	uint64_t n;                /* copy: bytes; else elements */
+	const void *const *inputs; /* fold: [ninputs], valid until the task is complete */
+	int ninputs;
+	uint64_t offset;        /* fold: bytes from each input to its first element */
+	int dtype, acc, reduce; /* fold, identity: enum dtype, enum dtype, enum reduce_op */
+	void *cookie;           /* for next */
+};
+
+struct gpu_plugin {
+	size_t size;
+	unsigned version;
+	const char *name; /* "CUDA 13.0": the toolkit of the build */
+
+	/* The number of devices of this machine; -1: the driver is missing, too old, ... */
+	int (*count)(char *why, size_t cap);
+	/* Open devices @devices[n], distinct numbers below count(). NULL: error. */
+	struct gpu *(*open)(const int *devices, int n, char *why, size_t cap);
+	/* Call drain before. What drain could not end stays behind until the process ends. */
+	void (*close)(struct gpu *);
+	/* Its name, and its free and total bytes. -1: error. */
+	int (*describe)(struct gpu *, int device, char *name, size_t name_cap, uint64_t *free_bytes,
+	                uint64_t *total_bytes, char *why, size_t cap);
+	/* How a fold reaches inputs on other devices: "nccl", "peer" (direct access) or "host"
+	 * (copies through host memory). "" with one device. */
+	const char *(*path)(struct gpu *);
+
+	/* Zeroed device memory. NULL: error. */
+	void *(*alloc)(struct gpu *, int device, size_t bytes, char *why, size_t cap);
+	void (*release)(struct gpu *, int device, void *p, size_t bytes);
+	/* Zeroed host memory that devices copy from and to at full speed (pinned). NULL: error. */
+	void *(*alloc_host)(struct gpu *, size_t bytes, char *why, size_t cap);
+	void (*release_host)(struct gpu *, void *p, size_t bytes);
+
+	/* Start a task. Tasks may complete in any order: the caller starts only tasks whose
+	 * operands are ready and that do not conflict. -1: error. */
+	int (*submit)(struct gpu *, const struct gpu_task *, char *why, size_t cap);
+	/* Readable when a task has completed or failed; the caller reads its eight bytes. */
+	int (*event_fd)(struct gpu *);
+	/* 1: *cookie is that of the next task that has completed; 0: none has; -1: a task, or the
+	 * device, has failed: *cookie is its task's, or NULL. */
+	int (*next)(struct gpu *, void **cookie, char *why, size_t cap);
+	/* Wait until no task runs, at most @ns nanoseconds; next reports nothing of them. -1: a
+	 * task still runs. */
+	int (*drain)(struct gpu *, int64_t ns);
+};
+
+#endif
