@@ -161,7 +161,8 @@ static int stream_init(struct exec *x, int k, struct err *err)
 	s->out.at = calloc(n, sizeof *s->out.at);
 	s->out.file = calloc(n, sizeof *s->out.file);
 	s->lanes = calloc((size_t)x->nlanes + 1, sizeof *s->lanes);
-	if (!s->in.at || !s->in.file || !s->out.at || !s->out.file || !s->lanes)
+	s->memory = calloc((size_t)x->conf.ndevices + 1, sizeof *s->memory);
+	if (!s->memory || !s->in.at || !s->in.file || !s->out.at || !s->out.file || !s->lanes)
 		return err_nomem(err, "a stream", 4 * n * sizeof *s->in.at);
 	if (window_init(&s->window, size, err) < 0)
 		return -1;
@@ -209,13 +210,16 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 		return NULL;
 	}
 	x->conf = *conf;
-	x->space = conf->space ? conf->space : &memory_host;
 	x->scratch = memory_host.alloc(&memory_host, SCRATCH, err);
 	x->streams = calloc((size_t)conf->streams, sizeof *x->streams);
-	if (!x->scratch || !x->streams) {
+	x->spaces = calloc((size_t)conf->ndevices + 1, sizeof *x->spaces);
+	if (!x->scratch || !x->streams || !x->spaces) {
 		err_nomem(err, "the executor", QUANTUM);
 		goto fail;
 	}
+	x->spaces[0] = conf->host ? conf->host : &memory_host;
+	for (int k = 0; k < conf->ndevices; k++)
+		x->spaces[k + 1] = conf->devices[k];
 	if (exec_init_parts(x, err) < 0 || fileio_init(&x->io, &conf->io, conf->threads, err) < 0)
 		goto fail;
 	x->io_ready = true;
@@ -257,8 +261,10 @@ static void stream_release(struct exec *x, struct stream *s)
 	free(s->job_steps);
 	free(s->open_jobs);
 	sched_free(s->sched);
-	memory_host.free(&memory_host, s->stage, s->stage_size);
-	x->space->free(x->space, s->memory, s->memory_size);
+	x->spaces[0]->free(x->spaces[0], s->stage.p, s->stage.size);
+	for (int k = 0; s->memory && k <= x->conf.ndevices; k++)
+		x->spaces[k]->free(x->spaces[k], s->memory[k].p, s->memory[k].size);
+	free(s->memory);
 }
 
 void exec_free(struct exec *x)
@@ -267,10 +273,13 @@ void exec_free(struct exec *x)
 		return;
 	if (x->io_ready)
 		fileio_release(&x->io);
-	x->space->cancel(x->space, x);
-	for (int k = 0; x->streams && k < x->conf.streams; k++)
+	for (int k = 0; x->spaces && k <= x->conf.ndevices; k++)
+		if (x->spaces[k])
+			x->spaces[k]->cancel(x->spaces[k], x);
+	for (int k = 0; x->streams && x->spaces && k < x->conf.streams; k++)
 		stream_release(x, &x->streams[k]);
 	free(x->streams);
+	free(x->spaces);
 	free(x->vectors);
 	free(x->ready);
 	free(x->lane_out);

@@ -42,8 +42,12 @@ struct exec_conf {
 	int nvectors;                      /* >= 1 */
 	int streams;                       /* K >= 1 */
 	struct fileio_ops io;
-	bool threads;                     /* file threads */
-	const struct memory_space *space; /* of the windows' buffers; NULL: memory_host */
+	bool threads; /* file threads */
+	const struct memory_space
+	        *host; /* of the windows' buffers in host memory; NULL: memory_host
+	                */
+	const struct memory_space *const *devices; /* [ndevices], of those in device memory */
+	int ndevices;                              /* at least args.devices of every vector */
 	/* From exec_window_edges; only exec_new reads it. NULL: exec_new finds the edges. */
 	const uint8_t *edges;
 	bool repeat; /* allow exec_repeat, over lanes that stay open; one vector, W = K = 1, no file
@@ -93,8 +97,7 @@ int exec_edges(const struct coll_algorithm *, const struct coll_args *, uint8_t 
  * use edges that the whole vector does not use. */
 int exec_window_edges(const struct exec_conf *conf, uint8_t *used, struct err *err);
 
-/* The buffer bytes of the whole vector as one window (W = 1, K = 1), and whether the schedule
- * applies the operation's final function itself. */
+/* The buffer bytes of the whole vector as one window (W = 1, K = 1), without devices. */
 int exec_footprint(const struct coll_algorithm *, const struct coll_args *, enum reduce_op,
                    enum dtype, bool ordered, uint64_t *bytes, struct err *err);
 

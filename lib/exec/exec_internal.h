@@ -46,12 +46,7 @@ struct lane {
 	XXH3_state_t *hash;         /* NULL: the connection has its own checksum */
 	uint8_t carry[ELEMENT_MAX]; /* the beginning of an element that has not fully arrived */
 	size_t ncarry;
-	/* If the host cannot access the window's memory: */
-	uint8_t *stage; /* QUANTUM + ELEMENT_MAX bytes in transit; NULL: the host can access it */
-	size_t staged, taken; /* sending: bytes on the stage, and those of them already sent */
-	bool busy;            /* a task is copying bytes from or to the stage */
-	size_t moving;        /* the number of these bytes */
-	bool starved;         /* the last turn ended because the connection had no more data */
+	bool starved; /* the last turn ended because the connection had no more data */
 	/* the end of the lane */
 	uint8_t trailer[TRAILER];
 	size_t trailer_done;
@@ -66,6 +61,12 @@ struct pending {
 	bool busy;
 };
 
+/* A stream's memory in host memory or on a device. */
+struct stream_memory {
+	uint8_t *p;
+	size_t size;
+};
+
 struct stream {
 	struct exec *exec;
 	uint64_t number; /* the current window, numbered among those of all vectors */
@@ -78,10 +79,8 @@ struct stream {
 	uint32_t left;             /* steps not finished */
 	struct pending *pending;   /* per step */
 	uint8_t **bufs;
-	uint8_t *memory; /* in exec.space */
-	size_t memory_size;
-	uint8_t *stage; /* the file steps' stage, if the host cannot access the memory */
-	size_t stage_size;
+	struct stream_memory *memory; /* [1 + ndevices]: the buffers, by place */
+	struct stream_memory stage;   /* in host memory: where files reach device memory */
 	struct lane *lanes;
 	uint32_t *lane_steps; /* the steps of the lanes, lane by lane */
 	int32_t *owner;       /* per step: its lane; OWNER_LOCAL; or OWNER_FILE - its job */
@@ -100,8 +99,8 @@ struct stream {
 
 struct exec {
 	struct exec_conf conf;
-	const struct memory_space *space;
-	struct err why; /* a task failed */
+	const struct memory_space **spaces; /* [1 + ndevices]: by place */
+	struct err why;                     /* a task failed */
 	struct vector_ops *vectors;
 	uint64_t windows; /* of all vectors */
 	struct fileio io;
@@ -135,6 +134,23 @@ static inline uint8_t *at(const struct stream *s, struct sched_span span)
 	return s->bufs[span.buf] + span.off * buf_esize(s, span.buf);
 }
 
+static inline unsigned buf_place(const struct stream *s, uint32_t buf)
+{
+	return s->sched->bufs[buf].place;
+}
+
+/* The buffer of a READ or WRITE step. */
+static inline struct sched_span file_span(const struct sched_step *step)
+{
+	return step->op == SCHED_WRITE ? step->src : step->dst;
+}
+
+/* Is file job @k's buffer in device memory? Then the file reaches it through the stage. */
+static inline bool is_far(const struct stream *s, uint32_t k)
+{
+	return buf_place(s, file_span(&s->sched->steps[s->job_steps[k]]).buf) != 0;
+}
+
 /* The limit of step @i's progress, from its dependencies. */
 static inline uint64_t exec_limit(const struct stream *s, uint32_t i)
 {
@@ -153,15 +169,15 @@ int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool ou
 void exec_lane_release(struct lane *l);
 int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *err);
 
-/* local.c: the task that stores or reduces elements [pos, pos + n) of a receiving @step, which have
- * arrived at @wire; the task that copies bytes from or to the host. */
-struct memory_task exec_task_arrived(const struct stream *s, const struct sched_step *step,
-                                     uint64_t pos, const uint8_t *wire, uint64_t n);
-struct memory_task exec_task_bytes(const struct stream *s, void *dst, const void *src, uint64_t n);
-/* Start @t for local or file step @i, which has no running task. True: the task is complete. False:
- * it calls @then on completion, and pending.busy is set until then; or the executor has failed. */
-bool exec_start_task(struct stream *s, uint32_t i, struct memory_task *t, uint64_t to,
-                     void (*then)(struct stream *s, uint32_t i));
+/* local.c: store or reduce elements [pos, pos + n) of a receiving @step, which have arrived at
+ * @wire. */
+int exec_arrived(const struct stream *s, const struct sched_step *step, uint64_t pos,
+                 const uint8_t *wire, uint64_t n, struct err *err);
+/* Copy @n bytes from or to the memory at @place for file step @i, which has no running task; then
+ * it has come to element @to. True: the task is complete. False: it calls @then on completion, and
+ * pending.busy is set until then; or the executor has failed. */
+bool exec_copy(struct stream *s, uint32_t i, unsigned place, void *dst, const void *src, uint64_t n,
+               uint64_t to, void (*then)(struct stream *s, uint32_t i));
 /* Record the first failure of a task; the next turn returns it. */
 void exec_fail(struct exec *x, const struct err *why);
 /* Run local step @i up to its limit. */

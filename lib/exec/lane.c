@@ -16,63 +16,6 @@ static int blame(struct err *err, int peer)
 	return -1;
 }
 
-/* Start the task of @l that moves l->moving bytes. 1: complete; 0: the task calls @done later; -1:
- * error.
- */
-static int start_task(struct lane *l, struct memory_task *t,
-                      void (*done)(void *ctx, const struct err *why), struct err *err)
-{
-	const struct memory_space *space = l->exec->space;
-	t->done = done;
-	t->ctx = l;
-	int ret = space->start(space, t, err);
-	l->busy = ret == 0;
-	return ret;
-}
-
-static bool task_ended(struct lane *l, const struct err *why)
-{
-	l->busy = false;
-	if (why)
-		exec_fail(l->exec, why);
-	else
-		exec_wake_lane(l);
-	return !why;
-}
-
-static void is_staged(void *ctx, const struct err *why)
-{
-	struct lane *l = ctx;
-	if (task_ended(l, why))
-		l->staged = l->moving;
-}
-
-/* Set *@p and *@n to the next bytes to send, at most @most. 1: done; 0: later; -1: error. */
-static int source(struct stream *s, struct lane *l, const uint8_t *src, size_t most,
-                  const uint8_t **p, size_t *n, struct err *err)
-{
-	*p = src;
-	*n = most;
-	if (!l->stage)
-		return 1;
-	if (l->busy)
-		return 0;
-	if (!l->staged) {
-		struct memory_task t = exec_task_bytes(s, l->stage, src, most);
-		t.to_host = true;
-		l->taken = 0;
-		l->moving = most;
-		int ret = start_task(l, &t, is_staged, err);
-		if (ret != 1)
-			return ret;
-		l->staged = most;
-	}
-	*p = l->stage + l->taken;
-	if (*n > l->staged)
-		*n = l->staged;
-	return 1;
-}
-
 static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *budget,
                      struct err *err)
 {
@@ -80,27 +23,19 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 	const struct sched_step *step = &s->sched->steps[i];
 	size_t esize = s->vector->esize;
 	uint64_t avail = exec_limit(s, i) * esize - l->bytes;
-	const uint8_t *p;
-	size_t n;
+	const uint8_t *p = at(s, step->src) + l->bytes;
 	if (avail == 0)
 		return 0;
 	if (avail > *budget)
 		avail = *budget;
-	int ret = source(s, l, at(s, step->src) + l->bytes, avail, &p, &n, err);
-	if (ret != 1)
-		return ret;
-	ssize_t put = conn_write(l->conn, p, n, err);
+	ssize_t put = conn_write(l->conn, p, avail, err);
 	if (put < 0)
 		return blame(err, l->peer);
-	l->starved = (size_t)put < n;
+	l->starved = (uint64_t)put < avail;
 	if (put == 0)
 		return 0;
 	if (l->hash)
 		XXH3_64bits_update(l->hash, p, (size_t)put);
-	if (l->stage) {
-		l->taken += (size_t)put;
-		l->staged -= (size_t)put;
-	}
 	*budget -= (size_t)put;
 	l->bytes += (uint64_t)put;
 	l->total += (uint64_t)put;
@@ -116,24 +51,17 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 
 /* ---- receiving ---- */
 
-/* The moved bytes have reached the head step's destination. */
-static void arrived(struct stream *s, struct lane *l)
+/* @n bytes have reached the head step's destination. */
+static void arrived(struct stream *s, struct lane *l, size_t n)
 {
 	uint32_t i = l->steps[l->head];
 	size_t esize = s->vector->esize;
-	l->bytes += l->moving;
+	l->bytes += n;
 	exec_progress(s, i, l->bytes / esize);
 	if (l->bytes == s->sched->steps[i].len * esize) {
 		l->head++;
 		l->bytes = 0;
 	}
-}
-
-static void has_arrived(void *ctx, const struct err *why)
-{
-	struct lane *l = ctx;
-	if (task_ended(l, why))
-		arrived(l->stream, l);
 }
 
 /* Can bytes be received directly into the buffer, without arithmetic or conversion? */
@@ -143,38 +71,29 @@ static bool is_plain(const struct stream *s, const struct sched_step *step)
 }
 
 /* Store or reduce the @got bytes that were received at @buf, after the carry. An incomplete element
- * stays in the lane's carry. 1, or -1. */
+ * stays in the lane's carry. */
 static int consume(struct stream *s, struct lane *l, uint8_t *buf, size_t got, struct err *err)
 {
 	const struct sched_step *step = &s->sched->steps[l->steps[l->head]];
 	size_t esize = s->vector->esize, have = l->ncarry + got, n = have / esize;
-	struct memory_task t;
-	if (is_plain(s, step)) {
-		t = exec_task_bytes(s, at(s, step->dst) + l->bytes, buf, got);
-		t.from_host = true;
-	} else {
-		t = exec_task_arrived(s, step, l->bytes / esize, buf, n);
-		l->ncarry = have - n * esize;
-		memcpy(l->carry, buf + n * esize, l->ncarry);
-	}
-	l->moving = got;
-	int ret = t.n ? start_task(l, &t, has_arrived, err) : 1;
-	if (ret == 1)
-		arrived(s, l);
-	return ret < 0 ? -1 : 1;
+	l->ncarry = have - n * esize;
+	memcpy(l->carry, buf + n * esize, l->ncarry);
+	if (n && exec_arrived(s, step, l->bytes / esize, buf, n, err) < 0)
+		return -1;
+	arrived(s, l, got);
+	return 1;
 }
 
-/* Receive directly into the buffer if possible; else into the scratch, which is in the cache, or
- * onto the stage. */
+/* Receive directly into the buffer if possible; else into the scratch, which is in the cache. */
 static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *budget,
                      struct err *err)
 {
 	uint32_t i = l->steps[l->head];
 	const struct sched_step *step = &s->sched->steps[i];
 	uint64_t avail = exec_limit(s, i) * s->vector->esize - l->bytes;
-	bool straight = !l->stage && is_plain(s, step);
-	uint8_t *buf = straight ? at(s, step->dst) + l->bytes : l->stage ? l->stage : x->scratch;
-	if (avail == 0 || l->busy)
+	bool straight = is_plain(s, step);
+	uint8_t *buf = straight ? at(s, step->dst) + l->bytes : x->scratch;
+	if (avail == 0)
 		return 0;
 	if (avail > *budget)
 		avail = *budget;
@@ -196,8 +115,7 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 	x->stats.bytes_received += (uint64_t)got;
 	if (!straight)
 		return consume(s, l, buf, (size_t)got, err);
-	l->moving = (size_t)got;
-	arrived(s, l);
+	arrived(s, l, (size_t)got);
 	return 1;
 }
 
@@ -360,10 +278,7 @@ int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool ou
 			return err_nomem(err, "a lane", 0);
 		XXH3_64bits_reset(l->hash);
 	}
-	if (x->space->direct)
-		return 0;
-	l->stage = malloc(QUANTUM + ELEMENT_MAX);
-	return l->stage ? 0 : err_nomem(err, "a lane", QUANTUM);
+	return 0;
 }
 
 void exec_lane_release(struct lane *l)
@@ -371,5 +286,4 @@ void exec_lane_release(struct lane *l)
 	if (l->conn && l->conn->ctx == l)
 		l->conn->on_ready = NULL;
 	XXH3_freeState(l->hash);
-	free(l->stage);
 }

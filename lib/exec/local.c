@@ -1,6 +1,9 @@
 /* The tasks of steps, and the steps that are local to a rank. See exec_internal.h. */
 #include "lib/exec/exec_internal.h"
 
+/* Bytes of one task of a device: what depends on it begins when it is complete. */
+#define DEVICE_PIECE (4u << 20)
+
 /* ---- tasks ---- */
 
 /* Must @step apply the operation's final function? */
@@ -28,33 +31,21 @@ static struct memory_task task_of(const struct stream *s, const struct sched_ste
 	};
 }
 
-struct memory_task exec_task_bytes(const struct stream *s, void *dst, const void *src, uint64_t n)
-{
-	return (struct memory_task){.op = MEMORY_CONVERT,
-	                            .dst = dst,
-	                            .a = src,
-	                            .n = n,
-	                            .to = DTYPE_U8,
-	                            .of = DTYPE_U8,
-	                            .owner = s->exec};
-}
-
-struct memory_task exec_task_arrived(const struct stream *s, const struct sched_step *step,
-                                     uint64_t pos, const uint8_t *wire, uint64_t n)
+int exec_arrived(const struct stream *s, const struct sched_step *step, uint64_t pos,
+                 const uint8_t *wire, uint64_t n, struct err *err)
 {
 	bool recv = step->op == SCHED_RECV;
 	struct memory_task t = task_of(s, step, recv ? MEMORY_CONVERT : MEMORY_COMBINE, pos, n);
-	t.from_host = true;
 	if (recv) {
 		t.a = wire;
 		t.of = s->vector->dtype;
-		return t;
+	} else {
+		t.a = at(s, span_add(step->src, pos));
+		t.of = buf_dtype(s, step->src.buf);
+		t.b = wire;
+		t.with = s->vector->dtype;
 	}
-	t.a = at(s, span_add(step->src, pos));
-	t.of = buf_dtype(s, step->src.buf);
-	t.b = wire;
-	t.with = s->vector->dtype;
-	return t;
+	return s->exec->spaces[0]->start(s->exec->spaces[0], &t, err) < 0 ? -1 : 0;
 }
 
 static struct memory_task task_local(const struct stream *s, const struct sched_step *step,
@@ -109,9 +100,11 @@ static void completed(void *ctx, const struct err *why)
 		p->then(s, (uint32_t)(p - s->pending));
 }
 
-bool exec_start_task(struct stream *s, uint32_t i, struct memory_task *t, uint64_t to,
-                     void (*then)(struct stream *s, uint32_t i))
+/* Start @t at @place for local or file step @i, as exec_copy does. */
+static bool start_task(struct stream *s, uint32_t i, unsigned place, struct memory_task *t,
+                       uint64_t to, void (*then)(struct stream *s, uint32_t i))
 {
+	const struct memory_space *space = s->exec->spaces[place];
 	struct err err = {.rank = ERR_RANK_SELF};
 	struct pending *p = &s->pending[i];
 	p->stream = s;
@@ -120,11 +113,24 @@ bool exec_start_task(struct stream *s, uint32_t i, struct memory_task *t, uint64
 	p->busy = true;
 	t->done = completed;
 	t->ctx = p;
-	int ret = s->exec->space->start(s->exec->space, t, &err);
+	int ret = space->start(space, t, &err);
 	if (ret < 0)
 		exec_fail(s->exec, &err);
 	p->busy = ret == 0;
 	return ret == 1;
+}
+
+bool exec_copy(struct stream *s, uint32_t i, unsigned place, void *dst, const void *src, uint64_t n,
+               uint64_t to, void (*then)(struct stream *s, uint32_t i))
+{
+	struct memory_task t = {.op = MEMORY_CONVERT,
+	                        .dst = dst,
+	                        .a = src,
+	                        .n = n,
+	                        .to = DTYPE_U8,
+	                        .of = DTYPE_U8,
+	                        .owner = s->exec};
+	return start_task(s, i, place, &t, to, then);
 }
 
 /* ---- local steps ---- */
@@ -135,13 +141,23 @@ static void came_further(struct stream *s, uint32_t i)
 	exec_wake_step(s, i);
 }
 
+/* The place whose space runs the step: the device that has an operand, if one has. */
+static unsigned place_of(const struct stream *s, const struct sched_step *step)
+{
+	unsigned place = buf_place(s, step->dst.buf);
+	return place || step->op != SCHED_COPY ? place : buf_place(s, step->src.buf);
+}
+
 void exec_run_local(struct stream *s, uint32_t i)
 {
 	const struct sched_step *step = &s->sched->steps[i];
 	uint64_t done = s->progress[i], limit = done < step->len ? exec_limit(s, i) : done;
+	unsigned place = place_of(s, step);
 	if (done == limit || s->pending[i].busy)
 		return;
+	if (place && limit - done > DEVICE_PIECE / s->vector->esize)
+		limit = done + DEVICE_PIECE / s->vector->esize;
 	struct memory_task t = task_local(s, step, done, limit - done);
-	if (exec_start_task(s, i, &t, limit, came_further))
+	if (start_task(s, i, place, &t, limit, came_further))
 		exec_progress(s, i, limit);
 }

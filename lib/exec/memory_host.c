@@ -120,7 +120,6 @@ static void host_cancel(const struct memory_space *space, const void *owner)
 
 const struct memory_space memory_host = {
         .name = "host",
-        .direct = true,
         .alloc = host_alloc,
         .free = host_free,
         .start = host_start,

@@ -1,6 +1,6 @@
 /*
- * Memory spaces hold the buffers of windows and run the arithmetic on them. The executor starts
- * tasks, which may complete later; so a space may be the memory of another processor. Only the
+ * Memory spaces hold the buffers of windows and run the arithmetic on them: one for host memory and
+ * one for each device. The executor starts tasks, which a device completes later. Only a device's
  * space dereferences its addresses; the executor adds offsets to them and passes them back.
  *
  * A task gives the same bits as the kernels of lib/data.
@@ -24,10 +24,10 @@ enum memory_op {
 	MEMORY_OPS
 };
 
+/* A device takes CONVERT between equal types (a copy), FOLD and IDENTITY. Its operands are in its
+ * own memory, in that of another device of the same job, or in memory of the job's host space. */
 struct memory_task {
 	enum memory_op op;
-	bool to_host;   /* CONVERT: dst is in host memory */
-	bool from_host; /* CONVERT: a is in host memory; COMBINE: b is */
 	bool swapped, final;
 	void *dst;
 	const void *a, *b;
@@ -47,16 +47,13 @@ struct memory_task {
 };
 
 struct memory_space {
-	const char *name;
-	/* The host may read and write this memory between tasks, and each task is complete when
-	 * start returns. Else the host accesses the memory only through tasks. */
-	bool direct;
+	const char *name; /* for messages: "host", "cuda:1" */
 	/* Returns zeroed memory. It is aligned for every element, also at multiples of 64 bytes.
 	 * NULL: ERR_RESOURCE. */
 	void *(*alloc)(const struct memory_space *, size_t bytes, struct err *err);
 	void (*free)(const struct memory_space *, void *p, size_t bytes); /* @p may be NULL */
-	/* Copy and start @task. 1: complete, done is not called; 0: the event loop calls done
-	 * later; -1: error. */
+	/* Copy and start @task. 1: complete, done is not called (always so in host memory); 0: the
+	 * event loop calls done later; -1: error. */
 	int (*start)(const struct memory_space *, const struct memory_task *task, struct err *err);
 	/* End the tasks of @owner: afterwards they neither access memory nor call done. */
 	void (*cancel)(const struct memory_space *, const void *owner);

@@ -94,8 +94,8 @@ static bool cut(const struct exec_vector *p, uint32_t k, const uint64_t *whole, 
 static bool alike(const struct coll_args *a, const struct coll_args *b)
 {
 	return a->root == b->root && a->ninputs == b->ninputs && a->noutputs == b->noutputs &&
-	       !a->recv_off == !b->recv_off && a->base == b->base && a->steps == b->steps &&
-	       a->esize == b->esize;
+	       a->devices == b->devices && !a->recv_off == !b->recv_off && a->base == b->base &&
+	       a->steps == b->steps && a->esize == b->esize;
 }
 
 bool window_set(struct window *w, const struct exec_vector *p, uint32_t k)

@@ -26,15 +26,14 @@ void exec_raise_file(struct exec *x, struct stream *s, uint32_t k)
 	uint64_t limit = exec_limit(s, i);
 	if (limit < job->count && limit - job->limit < WRITE_QUANTUM / job->esize)
 		return;
-	if (x->space->direct || limit == job->limit) {
+	if (!is_far(s, k) || limit == job->limit) {
 		fileio_raise(&x->io, job, limit);
 		return;
 	}
-	size_t from = job->limit * job->esize, bytes = limit * job->esize - from;
-	const uint8_t *src = at(s, s->sched->steps[i].src);
-	struct memory_task t = exec_task_bytes(s, job->buf + from, src + from, bytes);
-	t.to_host = true;
-	if (exec_start_task(s, i, &t, limit, staged_for_file))
+	struct sched_span from = s->sched->steps[i].src;
+	size_t first = job->limit * job->esize, bytes = limit * job->esize - first;
+	if (exec_copy(s, i, buf_place(s, from.buf), job->buf + first, at(s, from) + first, bytes,
+	              limit, staged_for_file))
 		fileio_raise(&x->io, job, limit);
 }
 
@@ -56,22 +55,22 @@ static void unstaged(struct stream *s, uint32_t i)
 
 static void take_file(struct stream *s, uint32_t i)
 {
-	struct fileio_job *job = &s->jobs[OWNER_FILE - s->owner[i]];
+	uint32_t k = (uint32_t)(OWNER_FILE - s->owner[i]);
+	struct fileio_job *job = &s->jobs[k];
 	uint64_t done = atomic_load_explicit(&job->done, memory_order_acquire),
 	         now = s->progress[i];
 	if (done == now)
 		return;
-	if (job->write || s->exec->space->direct) {
+	if (job->write || !is_far(s, k)) {
 		file_came_to(s, i, done);
 		return;
 	}
 	if (s->pending[i].busy)
 		return;
-	size_t from = now * job->esize, bytes = done * job->esize - from;
-	uint8_t *dst = at(s, s->sched->steps[i].dst);
-	struct memory_task t = exec_task_bytes(s, dst + from, job->buf + from, bytes);
-	t.from_host = true;
-	if (exec_start_task(s, i, &t, done, unstaged))
+	struct sched_span to = s->sched->steps[i].dst;
+	size_t first = now * job->esize, bytes = done * job->esize - first;
+	if (exec_copy(s, i, buf_place(s, to.buf), at(s, to) + first, job->buf + first, bytes, done,
+	              unstaged))
 		file_came_to(s, i, done);
 }
 
@@ -127,43 +126,45 @@ static size_t buffer_bytes(const struct stream *s, uint32_t b)
 	return (s->sched->bufs[b].len * buf_esize(s, b) + 63) & ~(size_t)63;
 }
 
-/* Grow *@p, which has @size bytes, to at least @total bytes. */
-static int reserve(const struct memory_space *space, const struct stream *s, uint8_t **p,
-                   size_t *size, size_t total, struct err *err)
+/* Grow @m to at least @total bytes. */
+static int reserve(const struct memory_space *space, const struct stream *s,
+                   struct stream_memory *m, size_t total, struct err *err)
 {
-	if (total <= *size)
+	if (total <= m->size)
 		return 0;
-	space->free(space, *p, *size);
+	space->free(space, m->p, m->size);
 	/* Windows differ by one element per block: reserve space for that to avoid growing again.
 	 */
-	*size = total + (size_t)s->window.args.size * ELEMENT_MAX + 4096;
-	*p = space->alloc(space, *size, err);
-	if (!*p)
-		*size = 0;
-	return *p ? 0 : -1;
+	m->size = total + (size_t)s->window.args.size * ELEMENT_MAX + 4096;
+	m->p = space->alloc(space, m->size, err);
+	if (!m->p)
+		m->size = 0;
+	return m->p ? 0 : -1;
 }
 
-/* If the host cannot access the memory, each file step has a stage in host memory. */
+/* Each file step whose buffer is in device memory has a stage in host memory. */
 static int place_stages(struct stream *s, struct err *err)
 {
 	size_t total = 0;
-	if (s->exec->space->direct)
-		return 0;
 	for (uint32_t k = 0; k < s->njobs; k++)
-		total += stage_bytes(s, k);
-	return reserve(&memory_host, s, &s->stage, &s->stage_size, total, err);
+		total += is_far(s, k) ? stage_bytes(s, k) : 0;
+	return reserve(s->exec->spaces[0], s, &s->stage, total, err);
 }
 
 static int place_buffers(struct stream *s, struct err *err)
 {
-	size_t total = 0, pos = 0;
-	for (uint32_t b = 0; b < s->sched->nbufs; b++)
-		total += buffer_bytes(s, b);
-	if (reserve(s->exec->space, s, &s->memory, &s->memory_size, total, err) < 0)
-		return -1;
-	for (uint32_t b = 0; b < s->sched->nbufs; b++) {
-		s->bufs[b] = s->memory + pos;
-		pos += buffer_bytes(s, b);
+	for (unsigned place = 0; place <= (unsigned)s->exec->conf.ndevices; place++) {
+		size_t total = 0, pos = 0;
+		for (uint32_t b = 0; b < s->sched->nbufs; b++)
+			total += buf_place(s, b) == place ? buffer_bytes(s, b) : 0;
+		if (reserve(s->exec->spaces[place], s, &s->memory[place], total, err) < 0)
+			return -1;
+		for (uint32_t b = 0; b < s->sched->nbufs; b++) {
+			if (buf_place(s, b) != place)
+				continue;
+			s->bufs[b] = s->memory[place].p + pos;
+			pos += buffer_bytes(s, b);
+		}
 	}
 	return place_stages(s, err);
 }
@@ -253,7 +254,7 @@ static void sort_steps(struct exec *x, struct stream *s)
 
 static void submit_jobs(struct exec *x, struct stream *s)
 {
-	uint8_t *stage = s->stage;
+	uint8_t *stage = s->stage.p;
 	for (uint32_t k = 0; k < s->njobs; k++) {
 		const struct sched_step *step = &s->sched->steps[s->job_steps[k]];
 		struct fileio_job *job = &s->jobs[k];
@@ -261,12 +262,11 @@ static void submit_jobs(struct exec *x, struct stream *s)
 		job->final = !s->sched->final || s->vector->conf->defer_final;
 		job->count = step->len;
 		struct sched_span file = job->write ? step->dst : step->src;
-		struct sched_span mem = job->write ? step->src : step->dst;
 		job->vector = (int)(s->vector - x->vectors);
 		job->esize = s->vector->esize;
 		job->input = job->write ? 0 : (int)file.buf;
-		job->buf = x->space->direct ? at(s, mem) : stage;
-		stage += x->space->direct ? 0 : stage_bytes(s, k);
+		job->buf = is_far(s, k) ? stage : at(s, file_span(step));
+		stage += is_far(s, k) ? stage_bytes(s, k) : 0;
 		job->map = job->write ? &s->out : &s->in;
 		job->pos = file.off;
 		job->limit = job->write ? 0 : exec_limit(s, s->job_steps[k]);

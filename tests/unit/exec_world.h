@@ -79,10 +79,12 @@ struct timing {
 	uint32_t windows; /* where a list doesn't say */
 	int streams;
 	size_t capacity, quantum;
-	uint64_t seed;                    /* of the order of ranks and, with stalls, of them */
-	bool stalls, files;               /* files: each transfer on a thread */
-	int repeats;                      /* runs after the first, over lanes that stay open */
-	const struct memory_space *space; /* NULL: the host's */
+	uint64_t seed;      /* of the order of ranks and, with stalls, of them */
+	bool stalls, files; /* files: each transfer on a thread */
+	int repeats;        /* runs after the first, over lanes that stay open */
+	const struct memory_space *const *devices; /* [ndevices]; NULL: none. Rank r uses
+	                                              r mod (ndevices + 1) of them */
+	int ndevices;
 	bool (*turn)(void); /* a turn of the loop between the ranks': did or will it move? */
 };
 
@@ -457,9 +459,11 @@ static inline void world_free(struct world *w)
 
 static inline struct exec_vector asked_of(const struct part_files *f, int r)
 {
+	struct coll_args args = args_of(f->p, r);
+	args.devices = r % (f->world->t.ndevices + 1);
 	return (struct exec_vector){
 	        .algorithm = f->p->alg,
-	        .args = args_of(f->p, r),
+	        .args = args,
 	        .op = f->p->op,
 	        .dtype = wire_of(f->p),
 	        .ordered = f->p->ordered,
@@ -478,7 +482,8 @@ static inline void start(struct world *w)
 		        .streams = w->t.streams,
 		        .io = {read_input, write_output, &w->places[r]},
 		        .threads = w->t.files,
-		        .space = w->t.space,
+		        .devices = w->t.devices,
+		        .ndevices = w->t.ndevices,
 		        .repeat = w->t.repeats > 0,
 		        .conn = lane,
 		        .conn_ctx = &w->places[r],

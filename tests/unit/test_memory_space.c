@@ -1,7 +1,8 @@
 /*
- * The executor over a toy memory space: far memory, which the host can't touch (its addresses are
- * of pages that nobody may read or write), and whose tasks are complete late, in random order, and
- * from another stack than the one that started them. Every algorithm gives the host's bits.
+ * The executor over the memory of toy devices: far memory, which the host can't touch (its
+ * addresses are of pages that nobody may read or write), and whose tasks are complete late, in
+ * random order, and from another stack than the one that started them. Every algorithm gives the
+ * host's bits.
  */
 #include <sys/mman.h>
 
@@ -54,15 +55,16 @@ static void far_free(const struct memory_space *space, void *p, size_t bytes)
 	assert_null(p);
 }
 
-/* What is at @address of far memory, for @bytes. */
-static uint8_t *memory_at(const void *address, size_t bytes)
+/* What is at @address for @bytes, in far memory (then *@far is set) or in the host's. */
+static uint8_t *memory_at(const void *address, size_t bytes, bool *far)
 {
 	const uint8_t *a = address;
 	for (struct region *r = regions; r < regions + REGIONS; r++)
-		if (r->address && a >= r->address && a + bytes <= r->address + r->bytes)
+		if (r->address && a >= r->address && a + bytes <= r->address + r->bytes) {
+			*far = true;
 			return r->memory + (a - r->address);
-	fail_msg("an address that is not of this memory");
-	return NULL;
+		}
+	return (uint8_t *)address;
 }
 
 static void run_task(const struct memory_task *task)
@@ -70,14 +72,18 @@ static void run_task(const struct memory_task *task)
 	struct memory_task t = *task;
 	uint8_t *inputs[INPUTS];
 	struct err err = {0};
-	if (!t.to_host)
-		t.dst = memory_at(t.dst, t.n * dtype_size(t.to));
-	if (t.op == MEMORY_COMBINE || (t.op == MEMORY_CONVERT && !t.from_host))
-		t.a = memory_at(t.a, t.n * dtype_size(t.of));
-	if (t.op == MEMORY_COMBINE && !t.from_host)
-		t.b = memory_at(t.b, t.n * dtype_size(t.with));
-	for (int k = 0; k < t.ninputs; k++)
-		inputs[k] = memory_at(t.inputs[k] + t.offset, t.n * dtype_size(t.of));
+	bool far = false;
+	assert_true(t.op == MEMORY_FOLD || t.op == MEMORY_IDENTITY ||
+	            (t.op == MEMORY_CONVERT && t.to == t.of && !t.final));
+	t.dst = memory_at(t.dst, t.n * dtype_size(t.to), &far);
+	if (t.op == MEMORY_CONVERT)
+		t.a = memory_at(t.a, t.n * dtype_size(t.of), &far);
+	assert_true(far);
+	for (int k = 0; k < t.ninputs; k++) {
+		far = false;
+		inputs[k] = memory_at(t.inputs[k] + t.offset, t.n * dtype_size(t.of), &far);
+		assert_true(far);
+	}
 	t.inputs = inputs;
 	t.offset = 0;
 	assert_int_equal(memory_host.start(&memory_host, &t, &err), 1);
@@ -116,6 +122,8 @@ static const struct memory_space far = {
         .cancel = far_cancel,
 };
 
+static const struct memory_space *const devices[] = {&far, &far, &far};
+
 /* Some task, not the first, runs, or one that has run is told so. */
 static bool turn(void)
 {
@@ -142,7 +150,8 @@ static bool turn(void)
 static struct timing far_timing(uint64_t *state, uint64_t bytes)
 {
 	struct timing t = pick_timing(state, bytes);
-	t.space = &far;
+	t.devices = devices;
+	t.ndevices = 1 + (int)below(state, 3);
 	t.turn = turn;
 	return t;
 }
@@ -216,7 +225,8 @@ static void a_task_that_fails(void **state)
 		                   .streams = 2,
 		                   .capacity = 4096,
 		                   .seed = 13,
-		                   .space = &far,
+		                   .devices = devices,
+		                   .ndevices = 2,
 		                   .turn = turn};
 		started = 0;
 		fails_at = k;
