@@ -95,6 +95,7 @@ unit: $(UNIT) $(BUILD)/toys/collctl
 include tests/toys/toys.mk
 
 include lib/lib.mk
+include cuda/standin.mk
 include install.mk
 include tests/fuzz/fuzz.mk
 include tests/sim/sim.mk

@@ -60,3 +60,29 @@ const struct coll_algorithm allreduce_halving_doubling = {
         .cost = cost,
         .emit = emit,
 };
+
+const struct coll_algorithm allreduce_cuda_halving_doubling = {
+        .kind = COLL_ALLREDUCE,
+        .name = "cuda_halving_doubling",
+        .help = "halving_doubling with GPUs; copies before and after all other steps",
+        .steps = "2L (+2 if P is not a power of two)",
+        .bytes = "2S(P-1)/P (S..2S if P is not a power of two)",
+        .restrictions = "needs --device cuda",
+        .source = "Gloo cuda_allreduce_halving_doubling",
+        .flags = COLL_DEVICES | COLL_APART,
+        .cost = cost,
+        .emit = emit,
+};
+
+const struct coll_algorithm allreduce_cuda_halving_doubling_pipelined = {
+        .kind = COLL_ALLREDUCE,
+        .name = "cuda_halving_doubling_pipelined",
+        .help = "halving_doubling with GPUs; copies overlap the network, in its order",
+        .steps = "2L (+2 if P is not a power of two)",
+        .bytes = "2S(P-1)/P (S..2S if P is not a power of two)",
+        .restrictions = "needs --device cuda",
+        .source = "Gloo cuda_allreduce_halving_doubling_pipelined",
+        .flags = COLL_DEVICES,
+        .cost = cost,
+        .emit = emit,
+};

@@ -62,3 +62,16 @@ const struct coll_algorithm allreduce_ring = {
         .cost = cost,
         .emit = emit,
 };
+
+const struct coll_algorithm allreduce_cuda_ring = {
+        .kind = COLL_ALLREDUCE,
+        .name = "cuda_ring",
+        .help = "ring with GPUs; copies between GPU and host before and after all other steps",
+        .steps = "P-1",
+        .bytes = "(P-1)S",
+        .restrictions = "needs --device cuda; sum, prod and avg of floats need --allow-divergent",
+        .source = "Gloo cuda_allreduce_ring",
+        .flags = COLL_DIVERGENT | COLL_DEVICES | COLL_APART,
+        .cost = cost,
+        .emit = emit,
+};

@@ -57,3 +57,16 @@ const struct coll_algorithm allreduce_ring_chunked = {
         .cost = cost,
         .emit = emit,
 };
+
+const struct coll_algorithm allreduce_cuda_ring_chunked = {
+        .kind = COLL_ALLREDUCE,
+        .name = "cuda_ring_chunked",
+        .help = "ring_chunked with GPUs; copies overlap the network, in its order",
+        .steps = "4(P-1) messages",
+        .bytes = "2S(P-1)/P",
+        .restrictions = "needs --device cuda",
+        .source = "Gloo cuda_allreduce_ring_chunked",
+        .flags = COLL_DEVICES,
+        .cost = cost,
+        .emit = emit,
+};

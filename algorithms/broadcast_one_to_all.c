@@ -48,3 +48,16 @@ const struct coll_algorithm broadcast_one_to_all = {
         .cost = cost,
         .emit = emit,
 };
+
+const struct coll_algorithm broadcast_cuda_broadcast_one_to_all = {
+        .kind = COLL_BROADCAST,
+        .name = "cuda_broadcast_one_to_all",
+        .help = "one_to_all with GPUs; copies overlap the network",
+        .steps = "1",
+        .bytes = "(P-1)S at the root",
+        .restrictions = "needs --device cuda",
+        .source = "Gloo cuda_broadcast_one_to_all",
+        .flags = COLL_DEVICES,
+        .cost = cost,
+        .emit = emit,
+};

@@ -12,6 +12,10 @@ ALGORITHM(allreduce_recursive_doubling)
 ALGORITHM(allreduce_rabenseifner)
 ALGORITHM(allreduce_circulant)
 ALGORITHM(allreduce_direct)
+ALGORITHM(allreduce_cuda_ring)
+ALGORITHM(allreduce_cuda_ring_chunked)
+ALGORITHM(allreduce_cuda_halving_doubling)
+ALGORITHM(allreduce_cuda_halving_doubling_pipelined)
 
 /* reduce-scatter */
 ALGORITHM(reduce_scatter_halving_doubling)
@@ -37,6 +41,7 @@ ALGORITHM(broadcast_binomial)
 ALGORITHM(broadcast_ring)
 ALGORITHM(broadcast_scatter_allgather)
 ALGORITHM(broadcast_circulant)
+ALGORITHM(broadcast_cuda_broadcast_one_to_all)
 
 /* reduce */
 ALGORITHM(reduce_linear)

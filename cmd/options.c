@@ -101,6 +101,14 @@ const struct option_row option_rows[] = {
         REQUEST("streams", 0, "K", "parallel connections per direction (default: automatic)",
                 OPTS_ARRAY),
 
+        REQUEST("device", 0, "cpu|cuda[:LIST]",
+                "memory of inputs and outputs: the host's, or that of GPUs: cuda:0,1 puts input i "
+                "on the i-th of the list; cuda alone on one GPU for each rank of a host",
+                OPTS_ARRAY | OPTS_BENCH | OPTS_PLAN),
+        REQUEST("device-memory", 0, "SIZE",
+                "memory for buffers on each GPU (default: three quarters of what is free)",
+                OPTS_ARRAY | OPTS_BENCH),
+
         OPT("progress", 0, SETTING_WORD, progress, "WHEN",
             "progress on stderr: a bar if it is a terminal (auto), also a line every 5 seconds if "
             "it is not (always), JSON lines (json), or nothing (never)",

@@ -156,6 +156,18 @@ static int price(struct planned *p, struct err *err)
 	return select_all(s, &p->selection, err);
 }
 
+/* A row that needs a device is planned with one. */
+static int take_devices(struct planned *p, struct err *err)
+{
+	struct device_list list;
+
+	if (device_list_parse(p->o->request.device, &list, err) < 0)
+		return -1;
+	if (list.wanted || (p->alg && (p->alg->flags & COLL_DEVICES)))
+		p->args.devices = list.n ? list.n : 1;
+	return 0;
+}
+
 static int choose(struct planned *p, struct err *err)
 {
 	if (request_algorithm(p->kind, p->o->request.algorithm, &p->alg, err) < 0 ||
@@ -163,6 +175,8 @@ static int choose(struct planned *p, struct err *err)
 		return -1;
 	if (!p->alg)
 		p->alg = p->selection.alg;
+	if (take_devices(p, err) < 0)
+		return -1;
 	if (!p->alg)
 		return err_set(err, ERR_USAGE, "no algorithm of %s can run this job; see --compare",
 		               coll_name(p->kind));

@@ -145,6 +145,10 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	json_object_set_new(j, "peers", json_integer(r->peers));
 	json_object_set_new(j, "windows", json_integer(r->windows));
 	json_object_set_new(j, "streams", json_integer(r->streams));
+	if (r->device_path)
+		json_object_set_new(j, "device",
+		                    json_pack("{s:s, s:s?}", "memory", q->device, "local",
+		                              *r->device_path ? r->device_path : NULL));
 	json_object_set_new(j, "bytes_sent", json_integer((json_int_t)r->stats.bytes_sent));
 	json_object_set_new(j, "bytes_received", json_integer((json_int_t)r->stats.bytes_received));
 	json_object_set_new(j, "seconds", seconds_json(&r->times));

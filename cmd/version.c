@@ -13,6 +13,7 @@
 
 #include "cmd/commands.h"
 #include "lib/data/npz.h"
+#include "lib/exec/device.h"
 #include "lib/job/store_http.h"
 #include "lib/job/store_server.h"
 #include "lib/net/tls_gcm.h"
@@ -79,6 +80,32 @@ static bool has_feature(const struct feature *f)
 #endif
 }
 
+static void print_plugin(void)
+{
+	struct device_plugin p;
+
+	device_plugin_find(&p);
+	if (!*p.name)
+		printf("%-14s none: %s\n", "GPU plug-in", p.why);
+	else if (p.count < 0)
+		printf("%-14s %s, %s: %s\n", "GPU plug-in", p.name, p.path, p.why);
+	else
+		printf("%-14s %s, %s: %d device%s\n", "GPU plug-in", p.name, p.path, p.count,
+		       p.count == 1 ? "" : "s");
+}
+
+static json_t *plugin_json(void)
+{
+	struct device_plugin p;
+
+	device_plugin_find(&p);
+	if (!*p.name)
+		return json_null();
+	return json_pack("{s:s, s:s, s:o, s:o}", "name", p.name, "path", p.path, "devices",
+	                 p.count < 0 ? json_null() : json_integer(p.count), "why",
+	                 p.count < 0 ? json_string(p.why) : json_null());
+}
+
 static void print_text(const struct library *libraries)
 {
 	printf("collctl %s\n%-14s %s%s\n", COLLCTL_VERSION, "compiler", COMPILER,
@@ -94,7 +121,8 @@ static void print_text(const struct library *libraries)
 	for (size_t i = 0; i < sizeof features / sizeof *features; i++)
 		if (has_feature(&features[i]))
 			printf(" %s", features[i].name);
-	printf("\n%-14s none\n", "GPU plug-in");
+	putchar('\n');
+	print_plugin();
 }
 
 static int print_json(const struct library *libraries)
@@ -108,10 +136,10 @@ static int print_json(const struct library *libraries)
 	for (size_t i = 0; i < sizeof features / sizeof *features; i++)
 		if (has_feature(&features[i]))
 			json_array_append_new(processor, json_string(features[i].name));
-	return report_json(json_pack("{s:s, s:{s:s, s:b}, s:o, s:o, s:n}", "version",
+	return report_json(json_pack("{s:s, s:{s:s, s:b}, s:o, s:o, s:o}", "version",
 	                             COLLCTL_VERSION, "build", "compiler", COMPILER, "sanitizers",
 	                             (int)SANITIZED, "libraries", found, "processor", processor,
-	                             "gpu_plugin"));
+	                             "gpu_plugin", plugin_json()));
 }
 
 int cmd_version(const struct command *cmd, struct options *o, int argc, char **argv)

@@ -12,7 +12,8 @@ may() {
 	lib/data) echo 'lib/(base|data)/[^/]+\.h' ;;
 	lib/net) echo 'lib/(base|net)/[^/]+\.h' ;;
 	lib/job) echo 'lib/(base|net|data|job)/[^/]+\.h' ;;
-	lib/exec) echo 'lib/(base|data|net|job|exec)/[^/]+\.h|algorithms/(sched|price)\.h' ;;
+	lib/exec) echo 'lib/(base|data|net|job|exec)/[^/]+\.h|algorithms/(sched|price)\.h|cuda/plugin\.h' ;;
+	cuda) echo 'cuda/[^/]+\.h|lib/(base|data)/[^/]+\.h|lib/exec/memory_space\.h' ;;
 	lib/coll) echo '(lib/[a-z]+|algorithms)/[^/]+\.h' ;;
 	cmd) echo '(lib/[a-z]+|algorithms|cmd)/[^/]+\.h' ;;
 	*) echo 'nothing' ;;
@@ -26,5 +27,5 @@ while IFS= read -r file; do
 		echo "$file:$line: includes $include"
 		bad=1
 	done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"([^"]*)".*/\1/;T;=;p' "$file" | paste -d: - -)
-done < <(git ls-files 'algorithms/*.[ch]' 'lib/*.[ch]' 'cmd/*.[ch]')
+done < <(git ls-files 'algorithms/*.[ch]' 'lib/*.[ch]' 'cmd/*.[ch]' 'cuda/*.[ch]')
 exit "$bad"

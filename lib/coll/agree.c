@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "lib/coll/agree_wire.h"
+#include "lib/exec/budget.h"
 #include "lib/coll/collective.h"
 #include "lib/exec/tuning.h"
 
@@ -125,6 +126,21 @@ static int cut_rows(struct vector *v, const struct agreement *a, const uint64_t 
 	return 0;
 }
 
+/* The memory for windows. */
+static int offer_memory(const struct collective *c, uint64_t *memory, struct err *err)
+{
+	const struct coll_request *r = c->request;
+	const struct devices *devices = c->life->devices;
+	uint64_t room = r->device_memory;
+	*memory = r->settings.memory;
+	if (!devices)
+		return 0;
+	if (!room && devices_free_bytes(devices, &room, err) < 0)
+		return -1;
+	*memory = budget_with_devices(*memory, r->device_memory ? room : room / 4 * 3);
+	return 0;
+}
+
 int agree_offer(struct collective *c, struct err *err)
 {
 	const struct coll_request *r = c->request;
@@ -132,7 +148,8 @@ int agree_offer(struct collective *c, struct err *err)
 	for (int i = 0; coll_rules(r->kind)->cut == CUT_ROWS && i < c->agreed.nvectors; i++)
 		if (cut_rows(&c->agreed.vectors[i], &c->agreed, r->counts, err) < 0)
 			return -1;
-	in->memory = r->settings.memory;
+	if (offer_memory(c, &in->memory, err) < 0)
+		return -1;
 	in->ninputs = c->transfer.ninputs == 0 ? 0
 	              : r->each || c->agreed.content == CONTENT_BYTES
 	                      ? 1

@@ -35,6 +35,7 @@ struct bench {
 	const struct coll_algorithm **algorithms; /* of the sweep; NULL: auto */
 	size_t nalgorithms;
 	uint64_t *off, *merge_off;          /* [size + 1] */
+	struct devices *devices;            /* the job's, or NULL */
 	struct drive drive;                 /* the template for each case's drive */
 	double *times;                      /* [iters] */
 	uint64_t wrong;                     /* over all cases and ranks */
@@ -77,7 +78,9 @@ static bool diverges(const struct bench *b, const struct coll_algorithm *alg)
 static int add_algorithm(struct bench *b, const char *name, struct err *err)
 {
 	const struct coll_algorithm *alg;
-	if (request_algorithm(b->request->kind, name, &alg, err) < 0)
+	struct device_list list;
+	if (request_algorithm(b->request->kind, name, &alg, err) < 0 ||
+	    request_check_device(b->request->device, alg, &list, err) < 0)
 		return -1;
 	if (alg && diverges(b, alg))
 		return err_set(err, ERR_USAGE,
@@ -92,12 +95,16 @@ static int list_algorithms(struct bench *b, struct err *err)
 {
 	char name[64];
 	const char *s = b->request->algorithm;
+	struct device_list list;
+	if (request_check_device(b->request->device, NULL, &list, err) < 0)
+		return -1;
 	b->algorithms = calloc(coll_algorithms_len + strlen(s) + 1, sizeof *b->algorithms);
 	if (!b->algorithms)
 		return err_nomem(err, "the algorithms", strlen(s) * sizeof *b->algorithms);
 	if (strcmp(s, "all") == 0) {
 		for (size_t i = 0; i < coll_algorithms_len; i++)
 			if (coll_algorithms[i]->kind == b->request->kind &&
+			    (list.wanted || !(coll_algorithms[i]->flags & COLL_DEVICES)) &&
 			    !diverges(b, coll_algorithms[i]))
 				b->algorithms[b->nalgorithms++] = coll_algorithms[i];
 		return 0;
@@ -381,7 +388,9 @@ static int run_drive(struct bench *b, const struct bench_case *c, struct bench_v
 	        .windows = 1,
 	};
 	vector.args.noutputs = v->checking ? 1 : 0;
+	vector.args.devices = b->devices ? devices_count(b->devices) : 0;
 	struct drive d = drive_of(b, &vector);
+	d.devices = b->devices;
 	d.conf.io = (struct fileio_ops){bench_read, bench_write, v};
 	int ret = drive_begin(&d, err),
 	    runs = timed ? b->request->bench.warmup + b->request->bench.iters : CHECK_RUNS;
@@ -505,6 +514,7 @@ static int offer(struct coll *life, struct err *err)
 	struct bench *b = life->state;
 	b->rank = life->rank;
 	b->size = life->size;
+	b->devices = life->devices;
 	if (make_room(b, err) < 0)
 		return -1;
 	return describe(b, &life->intent, err);

@@ -59,6 +59,28 @@ static int prepare(struct coll *c, struct err *err)
 	return c->job ? 0 : -1;
 }
 
+static int open_devices(void *ctx, struct err *err)
+{
+	struct coll *c = ctx;
+	const int local = c->member.launch.local_rank;
+	struct device_list list;
+	if (device_list_parse(c->request->device, &list, err) < 0)
+		return -1;
+	c->devices = devices_open(&list, local >= 0 ? local : c->rank, err);
+	return c->devices ? 0 : -1;
+}
+
+/* A driver may take long to start. */
+static int find_devices(struct coll *c, struct err *err)
+{
+	struct device_list list;
+	if (device_list_parse(c->request->device, &list, err) < 0)
+		return -1;
+	if (!list.wanted)
+		return 0;
+	return job_run_in_thread(c->job, open_devices, c, err);
+}
+
 static int join(struct coll *c, struct err *err)
 {
 	if (job_enter(c->job, err) < 0)
@@ -106,7 +128,8 @@ static int commit(struct coll *c, struct err *err)
 /* From joining to the commit. c->phase says where it failed. */
 static int run(struct coll *c, struct err *err)
 {
-	if (join(c, err) < 0 || stage(c, c->task->offer, err) < 0 || agree(c, err) < 0)
+	if (join(c, err) < 0 || find_devices(c, err) < 0 || stage(c, c->task->offer, err) < 0 ||
+	    agree(c, err) < 0)
 		return -1;
 	c->phase = PHASE_CONNECT;
 	if (stage(c, c->task->connect, err) < 0)
@@ -158,6 +181,7 @@ int coll_run(const struct coll_request *request, const struct coll_observer *obs
 	result->rank = c->rank;
 	result->size = c->size;
 	result->times = c->times;
+	result->device_path = c->devices ? devices_path(c->devices) : NULL;
 	c->task->report(c, result);
 	return err->code ? -1 : 0;
 }
@@ -169,6 +193,7 @@ void coll_end(struct coll_result *result)
 		return;
 	if (c->task->disconnect)
 		c->task->disconnect(c);
+	devices_close(c->devices);
 	job_close(c->job);
 	c->task->release(c);
 	member_release(&c->member);

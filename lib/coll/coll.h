@@ -72,6 +72,8 @@ struct coll_result {
 	struct exec_stats stats;
 	int peers;
 	uint32_t windows, streams;
+	/* With devices: how they reach each other's memory (devices_path); else NULL. */
+	const char *device_path;
 	struct coll_times times;
 	/* request.stats: the tensors with NaN or Inf, and the total number of elements. */
 	const struct coll_found *found;

@@ -132,6 +132,8 @@ static int list_vectors(struct collective *c, struct err *err)
 		        .divisor = a->divisor,
 		        .windows = v->windows,
 		};
+		if (c->life->devices)
+			t->vectors[i].args.devices = devices_count(c->life->devices);
 	}
 	return 0;
 }
@@ -144,6 +146,7 @@ static int list_lanes(struct collective *c, struct err *err)
 		return -1;
 	c->transfer.drive = (struct drive){
 	        .job = c->life->job,
+	        .devices = c->life->devices,
 	        .memory = budget_connections(c->life->plan.memory),
 	        .lane_bytes = bytes,
 	        .conf =

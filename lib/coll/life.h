@@ -49,7 +49,8 @@ struct coll {
 	void *state;
 	struct member member;
 	struct job *job;
-	int rank, size; /* rank -1: unknown */
+	struct devices *devices; /* NULL: none */
+	int rank, size;          /* rank -1: unknown */
 	struct intent intent;
 	struct tensor_table *table; /* for the ranks to compare; NULL: there is none */
 	struct plan plan;

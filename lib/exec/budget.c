@@ -16,6 +16,11 @@ uint64_t budget_turning(uint64_t memory)
 	return memory / 2;
 }
 
+uint64_t budget_with_devices(uint64_t memory, uint64_t device_memory)
+{
+	return memory / 3 < device_memory ? memory / 3 : device_memory;
+}
+
 size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns)
 {
 	uint64_t want = 2 * lane_bytes + 4096, most = memory;

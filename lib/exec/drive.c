@@ -69,8 +69,9 @@ int drive_connect(struct drive *d, struct err *err)
 	return -1;
 }
 
-static int waits_for(void *ctx, int *peers, int cap)
+static int waits_for(void *ctx, int *peers, int cap, char *device, size_t device_cap)
 {
+	exec_waits_for_device(ctx, device, device_cap);
 	return exec_waits_for(ctx, peers, cap);
 }
 
@@ -105,6 +106,13 @@ int drive_begin(struct drive *d, struct err *err)
 	if (d->mesh)
 		mesh_settle(d->mesh);
 	d->conf.edges = d->edges;
+	if (d->devices) {
+		d->conf.host = devices_host(d->devices);
+		d->conf.devices = devices_spaces(d->devices);
+		d->conf.ndevices = devices_count(d->devices);
+		if (devices_attach(d->devices, loop, err) < 0)
+			return -1;
+	}
 	d->exec = exec_new(&d->conf, err);
 	drop_edges(d);
 	if (!d->exec)
@@ -126,6 +134,8 @@ void drive_end(struct drive *d)
 	loop->home = -1;
 	job_waits(d->job, NULL, NULL);
 	loop_del(loop, &d->files);
+	if (d->devices)
+		devices_detach(d->devices);
 }
 
 int drive_run(struct drive *d, struct err *err)

@@ -5,14 +5,17 @@
 #ifndef COLLCTL_EXEC_DRIVE_H
 #define COLLCTL_EXEC_DRIVE_H
 
+#include "lib/exec/device.h"
 #include "lib/exec/exec.h"
 #include "lib/job/job.h"
 
 struct drive {
 	struct job *job;
-	struct exec_conf conf; /* drive sets conn, conn_ctx and edges */
-	uint64_t memory;       /* bytes for the connections' buffers */
-	uint64_t lane_bytes;   /* the most that a connection carries; limits its buffer */
+	struct exec_conf
+	        conf; /* drive sets conn, conn_ctx, edges and, with devices, their spaces */
+	struct devices *devices; /* NULL: none */
+	uint64_t memory;         /* bytes for the connections' buffers */
+	uint64_t lane_bytes;     /* the most that a connection carries; limits its buffer */
 	/* results */
 	struct mesh *mesh; /* the job's; NULL: no edges */
 	int npeers;

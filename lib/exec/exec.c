@@ -1,5 +1,7 @@
 #include "lib/exec/exec_internal.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define SLICE   (16ull << 20)    /* bytes moved before the caller handles other events */
@@ -316,4 +318,24 @@ int exec_waits_for(const struct exec *x, int *peers, int cap)
 		}
 	}
 	return n;
+}
+
+void exec_waits_for_device(const struct exec *x, char *text, size_t cap)
+{
+	*text = '\0';
+	for (int k = 0; k < x->conf.streams && x->conf.ndevices; k++) {
+		const struct stream *s = &x->streams[k];
+		for (uint32_t i = 0; !s->done && i < s->sched->nsteps; i++) {
+			const struct sched_step *step = &s->sched->steps[i];
+			const struct pending *p = &s->pending[i];
+			if (!p->busy)
+				continue;
+			snprintf(text, cap,
+			         "device %s has not completed step %" PRIu32
+			         " of %s (%s of %" PRIu64 " elements)",
+			         p->device, i, s->window.algorithm->name, sched_op_name(step->op),
+			         p->to - s->progress[i]);
+			return;
+		}
+	}
 }

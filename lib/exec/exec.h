@@ -85,6 +85,8 @@ void exec_stats(const struct exec *, struct exec_stats *);
 /* The peers that the executor waits for: their data are due, or they do not accept data. Fills at
  * most @cap and returns their number. */
 int exec_waits_for(const struct exec *, int *peers, int cap);
+/* The device and the step for which the executor waits, in words; "": it waits for none. */
+void exec_waits_for_device(const struct exec *, char *text, size_t cap);
 
 /* Add the edges that a rank's schedule uses to @used[args->size]: for each peer, whether the rank
  * sends to it and receives from it. So several schedules can share a mesh. */

@@ -58,6 +58,7 @@ struct pending {
 	struct stream *stream;
 	uint64_t to; /* the step's progress when it is complete */
 	void (*then)(struct stream *s, uint32_t i);
+	const char *device; /* that runs the task */
 	bool busy;
 };
 

@@ -110,6 +110,7 @@ static bool start_task(struct stream *s, uint32_t i, unsigned place, struct memo
 	p->stream = s;
 	p->to = to;
 	p->then = then;
+	p->device = space->name;
 	p->busy = true;
 	t->done = completed;
 	t->ctx = p;

@@ -71,7 +71,8 @@ static int price_all(const struct select_args *a, const struct coll_args *args, 
 		return err_nomem(err, "the prices", coll_algorithms_len * sizeof *s->prices);
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		struct select_price *p = &s->prices[s->nprices];
-		if (coll_algorithms[i]->kind != a->kind)
+		if (coll_algorithms[i]->kind != a->kind ||
+		    (coll_algorithms[i]->flags & COLL_DEVICES))
 			continue;
 		const struct coll_cost cost = coll_cost_of(coll_algorithms[i], args);
 		p->alg = coll_algorithms[i];

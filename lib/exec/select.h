@@ -11,6 +11,8 @@
  *    logarithmic scale;
  * 3. else the cheapest by the formula (algorithms/price.h).
  *
+ * Rows that are names for other rows' steps with devices (COLL_DEVICES) are no candidates.
+ *
  * For a barrier the choice is all_to_one: its links are those that the command uses without -a.
  *
  * The price of an algorithm depends on the bytes that it sends: it sends some types as wider ones

@@ -195,7 +195,7 @@ void job_progress(const struct job *j, struct job_progress *out)
 	};
 }
 
-void job_waits(struct job *j, int (*fn)(void *ctx, int *peers, int cap), void *ctx)
+void job_waits(struct job *j, job_waits_fn *fn, void *ctx)
 {
 	j->waits = fn;
 	j->waits_ctx = ctx;
@@ -208,7 +208,10 @@ static bool may_stall(const struct job *j)
 
 static int stalled(struct job *j, struct err *err)
 {
-	int peers[8], n = j->waits ? j->waits(j->waits_ctx, peers, 8) : 0;
+	char device[200] = "";
+	int peers[8], n = 0;
+	if (j->waits)
+		n = j->waits(j->waits_ctx, peers, 8, device, sizeof device);
 	double s = (double)(clock_ns() - j->moved_at) / 1e9;
 	int silent = j->mesh ? mesh_unanswered(j->mesh) : -1;
 	j->unanswered = silent >= 0;
@@ -218,6 +221,9 @@ static int stalled(struct job *j, struct err *err)
 		        "no progress for %.1f s %s: it does not acknowledge the bytes from rank "
 		        "%d",
 		        s, phase_words(j->phase), j->rank);
+	if (*device)
+		return err_set(err, ERR_STALLED, "no progress for %.1f s %s: %s", s,
+		               phase_words(j->phase), device);
 	if (n == 0 && j->mesh) {
 		struct err broke = {0};
 		peers[0] = mesh_missing(j->mesh, &broke);

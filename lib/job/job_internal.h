@@ -54,7 +54,7 @@ struct job {
 	int64_t unwelcome_at;    /* when a link ended without WELCOME or ABORT; 0: none did */
 	bool unanswered;         /* a peer does not acknowledge what is sent to it */
 	uint64_t acknowledged;   /* by the peers' machines, at the last beat */
-	int (*waits)(void *ctx, int *peers, int cap);
+	job_waits_fn *waits;
 	void *waits_ctx;
 	bool caller_watches; /* for edges without progress (job_connect_each) */
 	struct buf links;    /* the body of LINKS */

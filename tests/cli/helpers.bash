@@ -142,9 +142,17 @@ json() {
 	jq -r "$2" "$1"
 }
 
-# The names of the algorithms of a collective, one a line; there must be some.
+# The names of the algorithms of a collective that need no device, one a line; there must be some.
 algorithms_of() {
-	collctl algorithms --json | jq -r --arg c "$1" '.[] | select(.collective == $c) | .algorithm' | grep .
+	collctl algorithms --json | jq -r --arg c "$1" '.[] | select(.collective == $c) | .algorithm' | grep -v '^cuda_'
+}
+
+# use_standin DEVICES [VARIABLE=VALUE...]: devices of host memory (cuda/standin.c)
+use_standin() {
+	export COLLCTL_PLUGIN_PATH=${COLLCTL%/*}/collctl-standin.so COLLCTL_STANDIN_DEVICES=$1
+	shift
+	(($# == 0)) || export "$@"
+	[[ -r $COLLCTL_PLUGIN_PATH ]] || skip "no $COLLCTL_PLUGIN_PATH: make standin"
 }
 
 # All of them as "COLLECTIVE NAME".

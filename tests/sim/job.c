@@ -147,7 +147,7 @@ static const char *draw_algorithm(void)
 	for (size_t i = 0; i < coll_algorithms_len && n < 64; i++) {
 		const struct coll_algorithm *a = coll_algorithms[i];
 		bool divergent = (a->flags & COLL_DIVERGENT) && types[job.type].is_float;
-		if (a->kind == job.kind && !divergent)
+		if (a->kind == job.kind && !divergent && !(a->flags & COLL_DEVICES))
 			fit[n++] = a;
 	}
 	return n && !chance(400) ? fit[below(n)]->name : "auto";

@@ -40,8 +40,8 @@ static inline int up_to(int size, int sanitized)
 
 struct shape {
 	int size, root;
-	int ninputs; /* 0: 1 + rank % 3 */
-	int devices; /* -1: rank % 3 */
+	int ninputs;  /* 0: 1 + rank % 3 */
+	int devices;  /* -1: rank % 3 */
 	int noutputs; /* 0: one */
 	unsigned base, steps;
 	uint64_t off[MAX_SIZE + 1];

@@ -92,7 +92,7 @@ static int chain_of(const struct coll_algorithm *alg, const struct coll_args *a,
 
 	if (!strcmp(alg->name, "circulant"))
 		return phases * circulant_chain(p, p);
-	if (!strcmp(alg->name, "halving_doubling"))
+	if (strstr(alg->name, "halving_doubling"))
 		return phases == 2 ? 2 * l : l + (p > 2);
 	if (!strcmp(alg->name, "bruck"))
 		return kind == COLL_ALLGATHER ? bruck_chain(p, bruck_base(a), p)

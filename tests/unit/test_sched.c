@@ -579,7 +579,8 @@ static void test_rows_are_whole(void **state)
 		snprintf(path, sizeof(path), "algorithms/%s_%s.c", coll_name(alg->kind), alg->name);
 		for (char *c = path; *c; c++)
 			*c = *c == '-' ? '_' : *c;
-		if (!access("algorithms/table.c", R_OK))
+		/* A row for devices is on the page of the steps that it names. */
+		if (!access("algorithms/table.c", R_OK) && !(alg->flags & COLL_DEVICES))
 			assert_int_equal(access(path, R_OK), 0);
 	}
 }

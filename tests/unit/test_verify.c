@@ -102,7 +102,7 @@ static void one_property(uint64_t seed)
 
 static void test_random_cases(void **state)
 {
-	const uint64_t runs = long_run() ? 100000 : (uint64_t)up_to(4000, 1000);
+	const uint64_t runs = long_run() ? 30000 : (uint64_t)up_to(4000, 1000);
 
 	(void)state;
 	for (uint64_t i = 0; i < runs; i++)

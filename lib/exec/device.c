@@ -1,0 +1,459 @@
+#include "lib/exec/device.h"
+
+#include <dlfcn.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda/plugin.h"
+#include "lib/base/clock.h"
+#include "lib/base/io.h"
+
+#define PLUGIN     "collctl-cuda.so"
+#define DRAIN_TIME (5 * NS_PER_SEC) /* for the tasks that run when a job fails */
+
+/* ---- the list of devices ---- */
+
+static int bad_list(const char *text, struct err *err)
+{
+	return err_set(err, ERR_USAGE,
+	               "--device: '%s' is not cpu, cuda or cuda:LIST, such as cuda:0,1", text);
+}
+
+static bool is_listed(const struct device_list *l, int number)
+{
+	for (int i = 0; i < l->n; i++)
+		if (l->numbers[i] == number)
+			return true;
+	return false;
+}
+
+int device_list_parse(const char *text, struct device_list *out, struct err *err)
+{
+	const char *p = text;
+	*out = (struct device_list){.wanted = text && strcmp(text, "cpu") != 0};
+	if (!out->wanted || strcmp(text, "cuda") == 0)
+		return 0;
+	if (strncmp(p, "cuda:", 5) != 0)
+		return bad_list(text, err);
+	for (p += 4; *p; out->n++) {
+		char *end;
+		long number = p[1] >= '0' && p[1] <= '9' ? strtol(p + 1, &end, 10) : -1;
+		if (number < 0 || number > INT_MAX || (*end && *end != ','))
+			return bad_list(text, err);
+		if (out->n == DEVICES_MOST)
+			return err_set(err, ERR_USAGE, "--device: '%s' lists more than %d devices",
+			               text, DEVICES_MOST);
+		if (is_listed(out, (int)number))
+			return err_set(err, ERR_USAGE, "--device: '%s' lists device %ld twice",
+			               text, number);
+		out->numbers[out->n] = (int)number;
+		p = end;
+	}
+	return 0;
+}
+
+/* ---- the plug-in ---- */
+
+struct place {
+	char path[DEVICE_PATH];
+};
+
+/* Place @i where the plug-in may be, if COLLCTL_PLUGIN_PATH does not say it. False: there is none.
+ */
+static bool place_of(int i, struct place *out)
+{
+	static const char *const below[] = {"", "/../lib/collctl", "/collctl"};
+	char self[DEVICE_PATH - 64] = "";
+	Dl_info info;
+	if (i == 2) { /* in a program that uses the library: beside the library */
+		if (!dladdr((const void *)(uintptr_t)device_list_parse, &info) || !info.dli_fname)
+			return false;
+		snprintf(self, sizeof self, "%s", info.dli_fname);
+	} else if (readlink("/proc/self/exe", self, sizeof self - 1) <= 0) {
+		return false;
+	}
+	snprintf(out->path, sizeof out->path, "%s%s/" PLUGIN, dirname(self), below[i]);
+	return true;
+}
+
+/* Find the plug-in: the first place where there is one, else the first. */
+static struct place find_place(void)
+{
+	const char *given = getenv("COLLCTL_PLUGIN_PATH");
+	struct place p = {""}, first = {"./" PLUGIN};
+	if (given && *given) {
+		snprintf(p.path, sizeof p.path, "%s", given);
+		return p;
+	}
+	place_of(0, &first);
+	for (int i = 0; i < 3; i++)
+		if (place_of(i, &p) && access(p.path, F_OK) == 0)
+			return p;
+	return first;
+}
+
+/* Open the plug-in at @at. It stays open. NULL: *why says what was found. */
+static const struct gpu_plugin *plugin_open(const struct place *at, char why[DEVICE_WHY])
+{
+	if (access(at->path, R_OK) != 0) {
+		snprintf(why, DEVICE_WHY, "the plug-in %s cannot be read: %m", at->path);
+		return NULL;
+	}
+	void *lib = dlopen(at->path, RTLD_NOW | RTLD_LOCAL);
+	if (!lib) {
+		snprintf(why, DEVICE_WHY, "the plug-in cannot be opened: %s", dlerror());
+		return NULL;
+	}
+	const struct gpu_plugin *p = dlsym(lib, GPU_PLUGIN_SYMBOL);
+	if (!p) {
+		snprintf(why, DEVICE_WHY, "%s is no plug-in of collctl: it has no %s", at->path,
+		         GPU_PLUGIN_SYMBOL);
+		return NULL;
+	}
+	if (p->version != GPU_PLUGIN_VERSION || p->size < sizeof *p) {
+		snprintf(why, DEVICE_WHY,
+		         "the plug-in %s has version %u (%zu bytes), this program needs version %u "
+		         "(%zu bytes): install both from one version",
+		         at->path, p->version, p->size, GPU_PLUGIN_VERSION, sizeof *p);
+		return NULL;
+	}
+	return p;
+}
+
+void device_plugin_find(struct device_plugin *out)
+{
+	const struct place at = find_place();
+	*out = (struct device_plugin){.count = -1};
+	memcpy(out->path, at.path, sizeof at.path);
+	const struct gpu_plugin *p = plugin_open(&at, out->why);
+	if (!p)
+		return;
+	snprintf(out->name, sizeof out->name, "%s", p->name);
+	out->count = p->count(out->why, sizeof out->why);
+}
+
+/* ---- devices ---- */
+
+struct device_space {
+	struct memory_space space; /* the first member */
+	struct devices *all;
+	int index;
+	char name[24];
+};
+
+/* A task that runs on a device. */
+struct flight {
+	struct flight *next, **prev;
+	const void *owner;
+	void (*done)(void *ctx, const struct err *why);
+	void *ctx;
+	const char *device;
+};
+
+struct devices {
+	const struct gpu_plugin *plugin;
+	struct gpu *gpu;
+	int n;
+	struct device_space spaces[DEVICES_MOST];
+	const struct memory_space *list[DEVICES_MOST];
+	struct device_space host;
+	struct flight *flights;
+	bool stuck; /* a task never ended: its memory stays */
+	struct loop *loop;
+	struct loop_watch watch;
+};
+
+static struct devices *all_of(const struct memory_space *space)
+{
+	return ((const struct device_space *)space)->all;
+}
+
+static int failed(const char *device, const char *what, const char *why, struct err *err)
+{
+	return err_set(err, ERR_RESOURCE, "device %s: %s: %s", device, what, why);
+}
+
+static void *device_alloc(const struct memory_space *space, size_t bytes, struct err *err)
+{
+	const struct devices *d = all_of(space);
+	char why[GPU_WHY] = "", what[64];
+	void *p = d->plugin->alloc(d->gpu, ((const struct device_space *)space)->index, bytes, why,
+	                           sizeof why);
+	snprintf(what, sizeof what, "no memory for %zu bytes", bytes);
+	if (!p)
+		failed(space->name, what, why, err);
+	return p;
+}
+
+static void device_free(const struct memory_space *space, void *p, size_t bytes)
+{
+	const struct devices *d = all_of(space);
+	if (p && !d->stuck)
+		d->plugin->release(d->gpu, ((const struct device_space *)space)->index, p, bytes);
+}
+
+static void *host_alloc(const struct memory_space *space, size_t bytes, struct err *err)
+{
+	const struct devices *d = all_of(space);
+	char why[GPU_WHY] = "";
+	void *p = d->plugin->alloc_host(d->gpu, bytes, why, sizeof why);
+	if (!p)
+		err_set(err, ERR_RESOURCE, "no pinned host memory for %zu bytes: %s", bytes, why);
+	return p;
+}
+
+static void host_free(const struct memory_space *space, void *p, size_t bytes)
+{
+	const struct devices *d = all_of(space);
+	if (p && !d->stuck)
+		d->plugin->release_host(d->gpu, p, bytes);
+}
+
+static int host_start(const struct memory_space *space, const struct memory_task *t,
+                      struct err *err)
+{
+	(void)space;
+	return memory_host.start(&memory_host, t, err);
+}
+
+static void host_cancel(const struct memory_space *space, const void *owner)
+{
+	(void)space, (void)owner;
+}
+
+static void land(struct flight *f)
+{
+	*f->prev = f->next;
+	if (f->next)
+		f->next->prev = f->prev;
+	free(f);
+}
+
+/* What the plug-in does for @t. */
+static struct gpu_task gpu_task_of(const struct memory_task *t, int device, struct flight *f)
+{
+	struct gpu_task g = {.device = device,
+	                     .dst = t->dst,
+	                     .src = t->a,
+	                     .n = t->n,
+	                     .inputs = (const void *const *)t->inputs,
+	                     .ninputs = t->ninputs,
+	                     .offset = t->offset,
+	                     .dtype = t->to,
+	                     .acc = t->acc,
+	                     .reduce = t->reduce,
+	                     .cookie = f};
+	g.op = t->op == MEMORY_FOLD ? GPU_FOLD : t->op == MEMORY_IDENTITY ? GPU_IDENTITY : GPU_COPY;
+	if (g.op == GPU_COPY)
+		g.n = t->n * dtype_size(t->to);
+	return g;
+}
+
+static int device_start(const struct memory_space *space, const struct memory_task *t,
+                        struct err *err)
+{
+	const struct device_space *s = (const struct device_space *)space;
+	struct devices *d = s->all;
+	struct flight *f = calloc(1, sizeof *f);
+	char why[GPU_WHY] = "";
+	if (!f)
+		return err_nomem(err, "a task of a device", sizeof *f);
+	*f = (struct flight){d->flights, &d->flights, t->owner, t->done, t->ctx, s->name};
+	if (f->next)
+		f->next->prev = &f->next;
+	d->flights = f;
+	const struct gpu_task g = gpu_task_of(t, s->index, f);
+	if (d->plugin->submit(d->gpu, &g, why, sizeof why) == 0)
+		return 0;
+	land(f);
+	return failed(s->name, "a task cannot start", why, err);
+}
+
+static void device_cancel(const struct memory_space *space, const void *owner)
+{
+	struct devices *d = all_of(space);
+	bool any = false;
+	for (struct flight *f = d->flights; f; f = f->next)
+		any |= f->owner == owner;
+	if (!any || d->stuck)
+		return;
+	d->stuck = d->plugin->drain(d->gpu, DRAIN_TIME) < 0;
+	for (struct flight *f = d->flights, *next; f; f = next) {
+		next = f->next;
+		if (f->owner == owner)
+			land(f);
+	}
+}
+
+/* The task of @f has ended; @why: it has failed. */
+static void complete(struct flight *f, const char *why)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+	void (*done)(void *, const struct err *) = f->done;
+	void *ctx = f->ctx;
+	if (why)
+		failed(f->device, "a task failed", why, &err);
+	land(f);
+	done(ctx, why ? &err : NULL);
+}
+
+static void completed(void *ctx, uint32_t events)
+{
+	struct devices *d = ctx;
+	char why[GPU_WHY] = "";
+	uint64_t count;
+	void *cookie;
+	int ret;
+	(void)events;
+	if (io_retry(read(d->watch.fd, &count, sizeof count)) < 0)
+		return; /* an earlier call has read it */
+	while ((ret = d->plugin->next(d->gpu, &cookie, why, sizeof why)) == 1)
+		complete(cookie, NULL);
+	if (ret < 0 && cookie)
+		complete(cookie, why);
+	else if (ret < 0 && d->flights)
+		complete(d->flights, why);
+}
+
+/* ---- opening and closing ---- */
+
+static int choose(struct devices *d, const struct device_list *list, int place, int *numbers,
+                  struct err *err)
+{
+	char why[GPU_WHY] = "";
+	int count = d->plugin->count(why, sizeof why);
+	if (count < 0)
+		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
+	if (count == 0)
+		return err_set(err, ERR_RESOURCE, "--device cuda: this machine has no device");
+	d->n = list->n ? list->n : 1;
+	numbers[0] = place % count;
+	for (int i = 0; i < list->n; i++) {
+		numbers[i] = list->numbers[i];
+		if (numbers[i] >= count)
+			return err_set(err, ERR_RESOURCE,
+			               "--device cuda:%d: this machine has %d device%s, from 0 on",
+			               numbers[i], count, count == 1 ? "" : "s");
+	}
+	return 0;
+}
+
+static void make_spaces(struct devices *d, const int *numbers)
+{
+	d->host = (struct device_space){.space = {.name = "host",
+	                                          .alloc = host_alloc,
+	                                          .free = host_free,
+	                                          .start = host_start,
+	                                          .cancel = host_cancel},
+	                                .all = d};
+	for (int i = 0; i < d->n; i++) {
+		struct device_space *s = &d->spaces[i];
+		snprintf(s->name, sizeof s->name, "cuda:%d", numbers[i]);
+		s->space = (struct memory_space){.name = s->name,
+		                                 .alloc = device_alloc,
+		                                 .free = device_free,
+		                                 .start = device_start,
+		                                 .cancel = device_cancel};
+		s->all = d;
+		s->index = i;
+		d->list[i] = &s->space;
+	}
+}
+
+static int open_all(struct devices *d, const struct device_list *list, int place, struct err *err)
+{
+	const struct place at = find_place();
+	char why[DEVICE_WHY] = "";
+	int numbers[DEVICES_MOST];
+	d->plugin = plugin_open(&at, why);
+	if (!d->plugin)
+		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
+	if (choose(d, list, place, numbers, err) < 0)
+		return -1;
+	d->gpu = d->plugin->open(numbers, d->n, why, sizeof why);
+	if (!d->gpu)
+		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
+	make_spaces(d, numbers);
+	return 0;
+}
+
+struct devices *devices_open(const struct device_list *list, int place, struct err *err)
+{
+	struct devices *d = calloc(1, sizeof *d);
+	if (!d) {
+		err_nomem(err, "the devices", sizeof *d);
+		return NULL;
+	}
+	d->watch.fd = -1;
+	if (open_all(d, list, place, err) < 0) {
+		free(d);
+		return NULL;
+	}
+	return d;
+}
+
+void devices_close(struct devices *d)
+{
+	if (!d)
+		return;
+	devices_detach(d);
+	d->plugin->close(d->gpu);
+	free(d);
+}
+
+int devices_count(const struct devices *d)
+{
+	return d->n;
+}
+
+const struct memory_space *const *devices_spaces(const struct devices *d)
+{
+	return d->list;
+}
+
+const struct memory_space *devices_host(const struct devices *d)
+{
+	return &d->host.space;
+}
+
+const char *devices_path(const struct devices *d)
+{
+	return d->plugin->path(d->gpu);
+}
+
+int devices_free_bytes(const struct devices *d, uint64_t *bytes, struct err *err)
+{
+	char name[64], why[GPU_WHY] = "";
+	uint64_t free_bytes, total;
+	*bytes = UINT64_MAX;
+	for (int i = 0; i < d->n; i++) {
+		if (d->plugin->describe(d->gpu, i, name, sizeof name, &free_bytes, &total, why,
+		                        sizeof why) < 0)
+			return failed(d->spaces[i].name, "its memory is unknown", why, err);
+		if (free_bytes < *bytes)
+			*bytes = free_bytes;
+	}
+	return 0;
+}
+
+int devices_attach(struct devices *d, struct loop *loop, struct err *err)
+{
+	d->watch = (struct loop_watch){d->plugin->event_fd(d->gpu), completed, d};
+	if (loop_add(loop, &d->watch, EPOLLIN, err) < 0) {
+		d->watch.fd = -1;
+		return -1;
+	}
+	d->loop = loop;
+	return 0;
+}
+
+void devices_detach(struct devices *d)
+{
+	if (d->loop)
+		loop_del(d->loop, &d->watch);
+	d->loop = NULL;
+}

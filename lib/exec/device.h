@@ -1,0 +1,55 @@
+/*
+ * Devices: memory spaces on GPUs, by a plug-in (cuda/plugin.h) that is opened when --device asks
+ * for it. It is beside the program in the build folder, in ../lib/collctl of an installed one, or
+ * where COLLCTL_PLUGIN_PATH says.
+ */
+#ifndef COLLCTL_EXEC_DEVICE_H
+#define COLLCTL_EXEC_DEVICE_H
+
+#include "lib/exec/memory_space.h"
+#include "lib/net/loop.h"
+
+#define DEVICES_MOST 32
+#define DEVICE_PATH  512
+#define DEVICE_WHY   1024
+
+/* "cpu", "cuda" (one device, chosen by the rank's place on its host) or "cuda:0,1". */
+struct device_list {
+	bool wanted; /* not "cpu" */
+	int n;       /* 0: to be chosen */
+	int numbers[DEVICES_MOST];
+};
+/* @text NULL: "cpu". ERR_USAGE with the text if it is none of these. */
+int device_list_parse(const char *text, struct device_list *out, struct err *err);
+
+struct devices;
+
+/* Open the plug-in and the devices of @list; @place: the rank's place on its host, for "cuda".
+ * NULL: ERR_RESOURCE names what is missing. */
+struct devices *devices_open(const struct device_list *list, int place, struct err *err);
+/* The executors that use the spaces must be freed before. */
+void devices_close(struct devices *);
+
+int devices_count(const struct devices *);
+const struct memory_space *const *devices_spaces(const struct devices *); /* [devices_count] */
+/* Host memory from which devices copy at full speed; its tasks are memory_host's. */
+const struct memory_space *devices_host(const struct devices *);
+/* The free bytes of the device that has least. */
+int devices_free_bytes(const struct devices *, uint64_t *bytes, struct err *err);
+/* How a fold reaches inputs on other devices: "nccl", "peer", "host"; "" with one device. */
+const char *devices_path(const struct devices *);
+
+/* Complete tasks on @loop from now on, until devices_detach. */
+int devices_attach(struct devices *, struct loop *loop, struct err *err);
+void devices_detach(struct devices *);
+
+/* For `version`: the plug-in's path and name, or why there is none. */
+struct device_plugin {
+	char path[DEVICE_PATH];
+	char name[64]; /* "": it cannot be used */
+	char why[DEVICE_WHY];
+	int count; /* of devices; -1: unknown, *why says why */
+};
+void device_plugin_find(struct device_plugin *out);
+
+#endif

@@ -1,0 +1,168 @@
+#!/usr/bin/env bats
+# Inputs and outputs in device memory (--device cuda), over the stand-in: host memory that only a
+# device's tasks may touch, tasks that are late. The oracle is --device cpu, which the other tests
+# compare with numpy: the bits must be the same.
+
+load helpers
+
+setup() {
+	common_setup
+	use_standin 4 "COLLCTL_STANDIN_DELAY=200,$BATS_TEST_NUMBER"
+}
+
+# both P KIND [OPTIONS...] INPUT...: the collective with and without devices; the outputs are the same
+both() {
+	local size=$1 kind=$2 where=${DEVICES:-cuda:0,1} r
+	shift 2
+	rm -f cpu.* cuda.*
+	collctl run -n "$size" -- "$kind" --no-sync --insecure -q "$@" -o "cpu.{rank}${SUFFIX-.npy}"
+	collctl run -n "$size" -- "$kind" --no-sync --insecure -q --device "$where" "$@" -o "cuda.{rank}${SUFFIX-.npy}" \
+		2>err || fail "$kind $*: $(<err)"
+	for ((r = 0; r < size; r++)); do
+		[[ ! -e cpu.$r${SUFFIX-.npy} ]] || cmp "cpu.$r${SUFFIX-.npy}" "cuda.$r${SUFFIX-.npy}" || fail "$kind $*: rank $r"
+	done
+}
+
+# bats test_tags=smoke
+@test "every collective, on one device and on two" {
+	local kind
+	make_shards 3 f32 1000,3
+	for kind in allreduce reduce reduce-scatter broadcast scatter gather allgather alltoall scan exscan; do
+		DEVICES=cuda both 3 "$kind" 'in.{rank}.npy'
+		DEVICES=cuda:1,3 both 3 "$kind" 'in.{rank}.npy'
+	done
+	DEVICES=cuda both 1 allreduce in.0.npy
+	DEVICES=cuda both 1 exscan in.0.npy
+	collctl run -n 3 -- barrier --insecure
+	collctl run -n 2 -- exchange --insecure --steps 1 --device cuda in.0.npy
+}
+
+@test "every algorithm of every collective" {
+	local kind a
+	make_shards 4 i32 501 # exact: an algorithm may add in any order
+	for kind in allreduce reduce reduce-scatter broadcast scatter gather allgather alltoall scan exscan; do
+		for a in $(algorithms_of "$kind"); do
+			both 4 "$kind" -a "$a" 'in.{rank}.npy'
+		done
+	done
+}
+
+@test "several inputs are folded on the devices: every type and operation" {
+	local t op ops ints='sum prod min max band bor bxor land lor lxor' n=0
+	for t in f32 bf16 f16 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool c64 c128; do
+		case $t in
+		c*) ops='sum prod avg' ;;
+		f* | b?16) ops='sum prod min max avg' ;;
+		*) ops=$ints ;;
+		esac
+		shards "$t" exact 301 301 301 301
+		for op in $ops; do
+			# Each type with some of its operations; all in the long runs.
+			((LONG || n++ % 3 == 0)) || continue
+			# shellcheck disable=SC2046 # an option and its value
+			both 2 allreduce --op "$op" $(hints "$t") 'in.{rank}.npy' in.2.npy in.3.npy
+		done
+	done
+}
+
+@test "more inputs than devices, as many, fewer; ranks with other numbers of them" {
+	local r list
+	make_shards 6 bf16 777 random
+	for list in cuda:0 cuda:0,1 cuda:3,2,1,0; do
+		DEVICES=$list both 2 allreduce --dtype bf16 'in.{rank}.npy' in.2.npy in.3.npy in.4.npy
+	done
+	make_secret
+	make_hostfile hosts 3
+	for where in 'cpu cpu cpu' 'cpu cuda:1 cuda:0,2'; do
+		# shellcheck disable=SC2086 # words
+		set -- $where
+		for r in 0 1 2; do
+			spawn_rank "$r" "$COLLCTL" allreduce -r "$r" -n 3 -H hosts --secret-file job.key --no-sync \
+				--dtype bf16 --device "${*:r + 1:1}" "in.$r.npy" "in.$((r + 3)).npy" -o "$1.$r.${#where}.npy"
+		done
+		wait_ranks
+		assert_ranks 3 0
+	done
+	for r in 0 1 2; do cmp cpu.$r.11.npy cpu.$r.19.npy; done
+}
+
+# bats test_tags=smoke
+@test "the rows cuda_*: right, and they need a device" {
+	local a
+	make_shards 3 i32 4001
+	for a in ring ring_chunked halving_doubling; do
+		collctl run -n 3 -- allreduce --no-sync --insecure -q -a $a 'in.{rank}.npy' -o "host.$a.{rank}.npy"
+	done
+	for a in cuda_ring cuda_ring_chunked cuda_halving_doubling cuda_halving_doubling_pipelined; do
+		collctl run -n 3 -- allreduce --no-sync --insecure --json --device cuda:0,1 -a $a 'in.{rank}.npy' \
+			-o "$a.{rank}.npy" >json
+		[[ $(jq -rs '.[0].algorithm' json) == "$a" ]]
+		cmp host.ring.1.npy $a.1.npy
+	done
+	collctl run -n 3 -- broadcast --no-sync --insecure --device cuda -a cuda_broadcast_one_to_all in.0.npy -o 'b.{rank}.npy'
+	cmp in.0.npy b.2.npy
+	run -2 --separate-stderr collctl run -n 3 -- allreduce -a cuda_ring 'in.{rank}.npy' -o 'o.{rank}.npy'
+	[[ $stderr == *'--algorithm cuda_ring needs --device cuda'* ]]
+	for a in ring ring_chunked halving_doubling halving_doubling_pipelined; do
+		run -0 collctl plan allreduce -n 5 -a "cuda_$a" --count 103 --verify
+		assert_line --partial 'verified: all 5 schedules'
+		assert_line --regexp 'copy +gpu0\.out.* <- out'
+	done
+}
+
+# bats test_tags=smoke
+@test "windows: host memory and device memory bound them" {
+	local json
+	make_shards 2 f32 300000
+	both 2 allreduce --memory 300K 'in.{rank}.npy'
+	COLLCTL_STANDIN_MEMORY=200000 both 2 allreduce 'in.{rank}.npy'
+	both 2 alltoall --device-memory 100K --streams 2 'in.{rank}.npy'
+	json=$(collctl run -n 2 -- allreduce --no-sync --device cuda:0,1 --device-memory 256K --json 'in.{rank}.npy' \
+		-o 'o.{rank}.npy' | jq -cs '.[0] | [.windows > 8, .device.memory, .device.local]')
+	assert_equal "$json" '[true,"cuda:0,1","host"]'
+}
+
+@test "checkpoints, sets, npz and raw files; weights, integers, stats, each, in place" {
+	local r
+	"$PYTHON" -B "$HELPERS_DIR/checkpoint.py" make mixed 2
+	SUFFIX=.safetensors both 2 allreduce --op avg --integers round 'in.{rank}.safetensors'
+	SUFFIX=.safetensors both 2 allreduce --op avg --integers first --weight 0.25 --memory 64K 'in.{rank}.safetensors'
+	SUFFIX=.safetensors both 2 broadcast in.0.safetensors
+	make_shards 2 f32 5000
+	both 2 allreduce --order rank --stats 'in.{rank}.npy' in.0.npy
+	both 2 allreduce --op avg --weight 3 'in.{rank}.npy'
+	SUFFIX=.raw both 2 allreduce --format raw --dtype u8 'in.{rank}.npy'
+	SUFFIX='' both 2 broadcast --raw-file in.0.npy
+	for r in 0 1; do
+		"$PYTHON" -c "import numpy as np, sys; np.savez(f'in.{sys.argv[1]}.npz', a=np.load(f'in.{sys.argv[1]}.npy'), b=np.arange(9.0))" $r
+	done
+	SUFFIX=.npz both 2 allreduce 'in.{rank}.npz'
+	collctl run -n 2 -- allreduce --no-sync --each --device cuda:0,1 in.0.npy in.1.npy -o 'each.{rank}'
+	collctl run -n 2 -- allreduce --no-sync --each in.0.npy in.1.npy -o 'want.{rank}'
+	diff -r want.0 each.0
+	cp in.0.npy a.0.npy
+	cp in.1.npy a.1.npy
+	collctl run -n 2 -- allreduce --no-sync --device cuda 'a.{rank}.npy' -o 'a.{rank}.npy'
+	both 2 allreduce 'in.{rank}.npy'
+	cmp a.1.npy cpu.1.npy
+}
+
+@test "--device cuda: the launcher's local rank, modulo the devices" {
+	make_shards 2 f32 100
+	export COLLCTL_STANDIN_DEVICES=2 COLLCTL_STANDIN_FAIL=1
+	run -11 --separate-stderr env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 \
+		OMPI_COMM_WORLD_LOCAL_RANK=3 "$COLLCTL" allreduce -n 1 --device cuda in.0.npy -o out.npy
+	[[ $stderr == *'device cuda:1: '* ]] || fail "$stderr"
+	run -11 --separate-stderr "$COLLCTL" allreduce -n 1 --device cuda in.0.npy -o out.npy
+	[[ $stderr == *'device cuda:0: '* ]] || fail "$stderr"
+}
+
+@test "bench with buffers on the devices, checked; version names the plug-in" {
+	collctl run -n 2 -- bench allreduce --insecure --device cuda:0,1 -a all -b 4K -e 64K --iters 2 -w 1 --check --csv >csv
+	grep -q cuda_ring_chunked csv
+	assert_equal "$(awk -F, 'NR > 1 && $NF != 0' csv)" ''
+	collctl run -n 3 -- bench allgather --insecure --device cuda -b 4K -e 4K --iters 2 --check --csv >csv
+	run -0 collctl version
+	assert_line --regexp '^GPU plug-in +stand-in, .*/collctl-standin.so: 4 devices$'
+	assert_equal "$(collctl version --json | jq -c '[.gpu_plugin.name, .gpu_plugin.devices]')" '["stand-in",4]'
+}

@@ -1,0 +1,107 @@
+#!/usr/bin/env bats
+# Faults of devices, over the stand-in: exit code 11 and a sentence that names the device; the old
+# output stays, nothing is left behind, the other ranks end with the same words.
+
+load ../cli/helpers
+
+setup() {
+	common_setup
+	use_standin 2
+	make_shards 2 f32 30000
+	make_secret
+	make_hostfile hosts 2
+	cp in.0.npy out.0.npy
+	cp in.0.npy out.1.npy
+}
+
+# job CODE TEXT [VARIABLE=VALUE...]: rank 1 has the variables and a device, rank 0 a device; all end with
+# CODE and say TEXT, and the old outputs are whole
+job() {
+	local code=$1 text=$2 r
+	shift 2
+	for r in 0 1; do
+		((r == 0)) || set -- "$@" --
+		spawn_rank "$r" env "${@:1:r ? $# - 1 : 0}" "$COLLCTL" allreduce --no-sync -r "$r" -n 2 -H hosts \
+			--secret-file job.key --device cuda:0,1 --timeout "${TIMEOUT:-100s}" "in.$r.npy" in.0.npy -o "out.$r.npy"
+	done
+	wait_ranks
+	assert_ranks 2 "$code" "$text"
+	cmp in.0.npy out.0.npy
+	cmp in.0.npy out.1.npy
+	assert_only_files hosts in.0.npy in.1.npy job.key out.0.npy out.1.npy 0.out 0.err 1.out 1.err
+}
+
+# bats test_tags=smoke
+@test "the plug-in: missing, not readable, no shared object, another program's, of another version" {
+	job 11 'rank 1: --device cuda: the plug-in /none.so cannot be read' COLLCTL_PLUGIN_PATH=/none.so
+	job 11 'rank 1: --device cuda: the plug-in cannot be opened: ' COLLCTL_PLUGIN_PATH="$PWD/hosts"
+	job 11 'is no plug-in of collctl: it has no collctl_gpu_plugin' COLLCTL_PLUGIN_PATH="$(dirname "$COLLCTL")/libcollctl.so.0"
+	cat >other.c <<-'C'
+		struct { unsigned long size; unsigned version; } collctl_gpu_plugin = {16, 9};
+	C
+	cc -shared -fPIC -o "$BATS_FILE_TMPDIR/other.so" other.c
+	rm other.c
+	job 11 'other.so has version 9 (16 bytes), this program needs version 1' COLLCTL_PLUGIN_PATH="$BATS_FILE_TMPDIR/other.so"
+	unset COLLCTL_PLUGIN_PATH
+	run -11 --separate-stderr "$COLLCTL" allreduce -n 1 --device cuda in.0.npy -o x.npy
+	[[ $stderr == *'collctl-cuda.so'* ]] || fail "$stderr"
+	run -0 "$COLLCTL" version
+	assert_line --partial 'GPU plug-in'
+}
+
+# bats test_tags=smoke
+@test "no driver, no device, a number that is too high, lists that are none" {
+	local list
+	job 11 'rank 1: --device cuda: no driver' COLLCTL_STANDIN_DRIVER=no
+	job 11 'rank 1: --device cuda: this machine has no device' COLLCTL_STANDIN_DEVICES=0
+	job 11 'rank 1: --device cuda:1: this machine has 1 device, from 0 on' COLLCTL_STANDIN_DEVICES=1
+	for list in gpu cuda: cuda:x 'cuda:0,' cuda:-1 cuda:0,0 'cuda:0 1' cuda:99999999999; do
+		run -2 --separate-stderr "$COLLCTL" allreduce -n 1 --device "$list" in.0.npy -o x.npy
+		[[ $stderr == *'--device'* ]] || fail "$list: $stderr"
+	done
+}
+
+# bats test_tags=smoke
+@test "device memory: too little for a window of one element a rank; else smaller windows" {
+	job 11 'rank 1: device cuda:0: no memory for ' COLLCTL_STANDIN_MEMORY=1000
+	COLLCTL_STANDIN_MEMORY=40000 collctl run -n 2 -- allreduce --no-sync --device cuda:0 'in.{rank}.npy' -o 'x.{rank}.npy'
+	collctl run -n 2 -- allreduce --no-sync 'in.{rank}.npy' -o 'y.{rank}.npy'
+	cmp x.1.npy y.1.npy
+}
+
+@test "the k-th copy or fold fails, for each k" {
+	local k
+	for k in $(seq 1 $((LONG ? 1 : 3)) 14); do
+		job 11 'rank 1: device cuda:' "COLLCTL_STANDIN_FAIL=$k"
+		grep -q 'a task failed: launch failed' 1.err
+	done
+}
+
+@test "the k-th never completes: the end of --timeout names rank, device and step" {
+	local k
+	for k in 1 4 7; do
+		TIMEOUT=2s job 9 'rank 1: no progress for ' "COLLCTL_STANDIN_HANG=$k"
+		grep -q 'device cuda:[01] has not completed step [0-9]* of .*(.* of [0-9]* elements)' 1.err || fail "$(cat 0.err 1.err)"
+	done
+}
+
+@test "SIGINT while a device hangs: 130, the other rank says so, nothing is left" {
+	local r
+	for r in 0 1; do
+		spawn_rank "$r" env "COLLCTL_STANDIN_HANG=$((r * 3))" "$COLLCTL" allreduce --no-sync -r "$r" -n 2 -H hosts \
+			--secret-file job.key --device cuda:0,1 -vv --progress json "in.$r.npy" -o "out.$r.npy"
+	done
+	until grep -q 'phase run' 1.err; do :; done
+	kill -INT "${PIDS[1]}"
+	wait_ranks
+	assert_rank 1 130 SIGINT
+	assert_rank 0 8 'rank 1: ended by SIGINT'
+	cmp in.0.npy out.1.npy
+}
+
+@test "two ranks on one device at the same time" {
+	export COLLCTL_STANDIN_DELAY=500,3
+	collctl run -n 2 -- allreduce --no-sync --device cuda:0 'in.{rank}.npy' -o 'x.{rank}.npy'
+	collctl run -n 2 -- allreduce --no-sync 'in.{rank}.npy' -o 'y.{rank}.npy'
+	cmp x.0.npy y.0.npy
+}
