@@ -295,11 +295,11 @@ if runs commands faults units && build gcc build 'all unit sim sim-bugs'; then
 		later static/install 600 one bash -c check_install
 	fi
 	if runs faults; then # whole jobs in one thread; the bugs that are planted there must be found
-		later sim/jobs $((long ? 2400 : 1200)) one build/sim/sim --workers "$(nproc)" --jobs $((long ? 100000 : 2000))
+		later sim/jobs $((long ? 2400 : 1200)) one build/sim/sim --workers "$(nproc)" --jobs $((long ? 50000 : 2000))
 		later sim/same 1200 one build/sim/sim --twice --seed 500000 --jobs 200
 		later sim/bugs 1200 tap tests/sim/bugs.sh --jobs $((long ? 20000 : 5000))
 	fi
-	all_of '' build $((long ? 1500 : 60)) ''
+	all_of '' build $((long ? 600 : 60)) ''
 fi
 
 # clang's warnings; its programs run in the long runs alone.
@@ -307,10 +307,10 @@ if runs units && build clang build-clang 'all unit' CC=clang CFLAGS="-O$((long ?
 	((long == 0)) || units clang/unit build-clang ''
 fi
 if runs asan-commands asan-faults asan-units && build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g1'; then
-	all_of asan/ build-asan $((long ? 300 : 0)) "$( ((long)) || echo 'verify|simulate')" "${sanitized[@]}"
+	all_of asan/ build-asan $((long ? 120 : 0)) "$( ((long)) || echo 'verify|simulate')" "${sanitized[@]}"
 fi
 if runs tsan-commands tsan-faults tsan-units && build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g1'; then
-	all_of tsan/ build-tsan $((long ? 150 : 0)) "$pure" "${sanitized[@]}"
+	all_of tsan/ build-tsan $((long ? 60 : 0)) "$pure" "${sanitized[@]}"
 fi
 wait
 running=0
@@ -318,7 +318,7 @@ running=0
 # Fuzzers, by what they read.
 files='npy|npz|safetensors|index|hostfile'
 if runs fuzz-files fuzz-wire && build fuzz build-fuzz fuzz CC=clang; then
-	jobs=$(nproc) # they compute all the time
+	jobs=$((long ? 2 * $(nproc) : $(nproc))) # they compute all the time
 	seconds=$((long ? 600 : 4))
 	for source in tests/fuzz/fuzz_*.c; do
 		name=${source##*/fuzz_} name=${name%.c}

@@ -3,7 +3,7 @@
 
   alloc.py SHIM CASE [--at K] [--rank R] [--all]
 
-SHIM is allocfail.so. Without --all a seeded sample of the allocations; with it each of the last 1,500, and every 13th
+SHIM is allocfail.so. Without --all a seeded sample of the allocations; with it each of the last 500, and every 37th
 of those before: of OpenSSL's start, which is the same in every case. What must come of each: the process
 ends with 11 or with success, never by a signal; the other ranks end as it does and name it, or, where it had
 not joined, with 5; every output is the old or the new one, whole; no temporary file is left.
@@ -32,7 +32,7 @@ from job import LIMIT, LOOPBACK, Wrong, demand, reserve_port
 SEED = 20251117
 SAMPLE = 8  # trials a rank
 WAITING = 300  # trials at once, most of which wait for the end of a --join-timeout
-OWN, OTHERS_START = 1500, 13  # with --all: every one of the last, and every 13th of those before
+OWN, OTHERS_START = 500, 37  # with --all: every one of the last, and every 37th of those before
 SECRET = "0123456789abcdef" * 4
 OLD = b"the old output\n"
 RESOURCE, RENDEZVOUS, PEER_LOST = 11, 5, 8

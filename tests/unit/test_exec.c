@@ -73,7 +73,7 @@ static void one_property(uint64_t seed)
 static void any_timing_gives_the_same_bits(void **state)
 {
 	const char *one = getenv("COLLCTL_SEED");
-	uint64_t n = long_run() ? 20000 : SAMPLE;
+	uint64_t n = long_run() ? 5000 : SAMPLE;
 	(void)state;
 	if (one) {
 		one_property(strtoull(one, NULL, 10));
@@ -163,7 +163,7 @@ static void files_on_threads(void **state)
 	uint64_t seed = 21;
 	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
-		for (int i = 0; i < (long_run() ? 200 : 3); i++) {
+		for (int i = 0; i < (long_run() ? 60 : 3); i++) {
 			struct problem p = {.alg = coll_algorithms[a],
 			                    .dtype = dtypes[below(&seed, NDTYPES)],
 			                    .op = REDUCE_AVG,

@@ -122,7 +122,7 @@ static void one_list(uint64_t seed)
 static void parts_give_what_each_gives_alone(void **state)
 {
 	const char *one = getenv("COLLCTL_SEED");
-	uint64_t n = long_run() ? 10000 : SAMPLE;
+	uint64_t n = long_run() ? 2500 : SAMPLE;
 	(void)state;
 	if (one) {
 		one_list(strtoull(one, NULL, 10));
@@ -136,7 +136,7 @@ static void parts_give_what_each_gives_alone(void **state)
 static void parts_over_lanes_of_a_byte(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= (long_run() ? 2500 : SAMPLE / 4); seed++) {
+	for (uint64_t seed = 1; seed <= (long_run() ? 600 : SAMPLE / 4); seed++) {
 		static struct list l;
 		uint64_t s = seed * 7000003;
 		pick_list(&l, &s, 1 + (int)below(&s, 9));
