@@ -32,7 +32,7 @@ job() {
 }
 
 # bats test_tags=smoke
-@test "the plug-in: missing, not readable, no shared object, another program's, of another version" {
+@test "59: the plug-in: missing, not readable, no shared object, another program's, of another version" {
 	job 11 'rank 1: --device cuda: the plug-in /none.so cannot be read' COLLCTL_PLUGIN_PATH=/none.so
 	job 11 'rank 1: --device cuda: the plug-in cannot be opened: ' COLLCTL_PLUGIN_PATH="$PWD/hosts"
 	job 11 'is no plug-in of collctl: it has no collctl_gpu_plugin' COLLCTL_PLUGIN_PATH="$(dirname "$COLLCTL")/libcollctl.so.0"
@@ -50,7 +50,7 @@ job() {
 }
 
 # bats test_tags=smoke
-@test "no driver, no device, a number that is too high, lists that are none" {
+@test "59: no driver, no device, a number that is too high, lists that are none" {
 	local list
 	job 11 'rank 1: --device cuda: no driver' COLLCTL_STANDIN_DRIVER=no
 	job 11 'rank 1: --device cuda: this machine has no device' COLLCTL_STANDIN_DEVICES=0
@@ -62,14 +62,14 @@ job() {
 }
 
 # bats test_tags=smoke
-@test "device memory: too little for a window of one element a rank; else smaller windows" {
+@test "60: device memory: too little for a window of one element a rank; else smaller windows" {
 	job 11 'rank 1: device cuda:0: no memory for ' COLLCTL_STANDIN_MEMORY=1000
 	COLLCTL_STANDIN_MEMORY=40000 collctl run -n 2 -- allreduce --no-sync --device cuda:0 'in.{rank}.npy' -o 'x.{rank}.npy'
 	collctl run -n 2 -- allreduce --no-sync 'in.{rank}.npy' -o 'y.{rank}.npy'
 	cmp x.1.npy y.1.npy
 }
 
-@test "the k-th copy or fold fails, for each k" {
+@test "61: the k-th copy or fold fails, for each k" {
 	local k
 	for k in $(seq 1 $((LONG ? 1 : 3)) 14); do
 		job 11 'rank 1: device cuda:' "COLLCTL_STANDIN_FAIL=$k"
@@ -77,7 +77,7 @@ job() {
 	done
 }
 
-@test "the k-th never completes: the end of --timeout names rank, device and step" {
+@test "62: the k-th never completes: the end of --timeout names rank, device and step" {
 	local k
 	for k in 1 4 7; do
 		TIMEOUT=2s job 9 'rank 1: no progress for ' "COLLCTL_STANDIN_HANG=$k"
@@ -85,7 +85,7 @@ job() {
 	done
 }
 
-@test "SIGINT while a device hangs: 130, the other rank says so, nothing is left" {
+@test "62: SIGINT while a device hangs: 130, the other rank says so, nothing is left" {
 	local r
 	for r in 0 1; do
 		spawn_rank "$r" env "COLLCTL_STANDIN_HANG=$((r * 3))" "$COLLCTL" allreduce --no-sync -r "$r" -n 2 -H hosts \
