@@ -12,6 +12,9 @@ const struct price_model price_default = {
         .tls = 0.22e-9,
         .reduce = 0.12e-9,
         .grain = 16 << 10,
+        .device_start = 10e-6,
+        .device_copy = 0.04e-9,
+        .device_fold = 0.001e-9,
 };
 
 static double larger(double a, double b)

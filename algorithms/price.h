@@ -56,6 +56,10 @@ struct price_model {
 	double turn;    /* s of the core per message sent, if ranks share the core */
 	double file;    /* s/B of files, read and written, beside all else; 0: ignored */
 	double grain;   /* B that a rank forwards at once: a TLS record */
+	/* Devices: seconds a task, s/B of a copy to or from a device, s/B that arithmetic on a
+	 * device reads or writes. Only the simulator uses them: they are the same for all
+	 * algorithms. */
+	double device_start, device_copy, device_fold;
 	bool store_and_forward;
 };
 
@@ -68,6 +72,8 @@ struct price_model {
  *   sent and received: 39 ms plainly, 128 ms over TLS (AES-128-GCM of OpenSSL 3.0).
  * - reduce: 0.12 ns/B, adding f32 that lie in the cache (`make bench-reduce`).
  * - grain: 16 KiB, a TLS record.
+ * - device_start, device_copy, device_fold: 10 us, 0.04 ns/B (16 lanes of PCIe 4) and 0.001 ns/B (1
+ *   TB/s), from data sheets: not measured.
  */
 extern const struct price_model price_default;
 

@@ -388,8 +388,8 @@ static enum sched_error check_args(enum coll_kind kind, const struct coll_args *
 	return a->off[a->size] > INT64_MAX ? SCHED_TOO_LARGE : SCHED_OK;
 }
 
-/* Add the buffers of @ninputs inputs and of the outputs, in one buffer if they are @shared. They are
- * on @devices devices; 0: in host memory. */
+/* Add the buffers of @ninputs inputs and of the outputs, in one buffer if they are @shared. They
+ * are on @devices devices; 0: in host memory. */
 static void add_bufs(struct sched_builder *b, int ninputs, bool shared, int devices)
 {
 	const uint64_t longer = b->nin > b->nout ? b->nin : b->nout;

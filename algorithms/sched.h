@@ -185,9 +185,9 @@ struct sched_builder;
 #define COLL_DIVERGENT  1u /* the operand order differs by rank */
 #define COLL_ORDERED    2u /* reduces contributions in rank order (--order rank) ... */
 #define COLL_IDEMPOTENT 4u /* an element may receive a contribution more than once (barriers) */
-#define COLL_FINAL                                                              \
-	8u /* its steps carry SCHED_FINAL: on every rank or on none, whatever a \
-	    * rank's own blocks, for who receives a final block must know it */
+#define COLL_FINAL                                                                            \
+	8u               /* its steps carry SCHED_FINAL: on every rank or on none, whatever a \
+	                  * rank's own blocks, for who receives a final block must know it */
 #define COLL_DEVICES 32u /* a name for another row's steps with devices; needs a device */
 #define COLL_APART   64u /* copies between host and device do not overlap other steps */
 #define COLL_PARTIALS                                                                      \
@@ -255,7 +255,7 @@ enum sched_error {
 	SCHED_PEER,    /* a peer outside the job, or the rank itself */
 	SCHED_OVERLAP, /* operands of one step overlap without coinciding */
 	SCHED_STEPS,   /* an exchange whose 2^steps does not divide the size */
-	SCHED_TYPE, /* a type or flag that the operation does not accept (SEND of an ACC buffer) */
+	SCHED_TYPE,  /* a type or flag that the operation does not accept (SEND of an ACC buffer) */
 	SCHED_PLACE, /* an operand in memory that the operation does not access */
 	SCHED_TOO_LARGE /* more than 2^32-1 steps, buffers or dependencies */
 };

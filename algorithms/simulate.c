@@ -28,7 +28,11 @@ struct node {
 	uint32_t waits; /* number of predecessors that are not booked */
 	uint8_t op;
 	uint8_t ninputs; /* LOCAL_REDUCE: number of inputs, at most 255 */
+	uint8_t engine;  /* enum engine */
 };
+
+/* What does a step: the rank's core, ports and files, or an engine of its devices. */
+enum engine { ENGINE_NONE, ENGINE_IN, ENGINE_OUT, ENGINE_FOLD, ENGINES };
 
 /* Part [to_lo, to_hi) of node @to needs part [from_lo, from_hi) of the node where the edge begins,
  * as fractions of their lengths. */
@@ -47,7 +51,7 @@ struct event {
 
 /* The times until which a rank's ports, core and files are booked. */
 struct station {
-	double egress, ingress, core, reader, writer;
+	double egress, ingress, core, reader, writer, engines[ENGINES];
 	/* The sends that wait for the port out, in list order, linked by waits; and the time at
 	 * which the port checks for one. */
 	uint32_t queue, queue_end;
@@ -88,6 +92,19 @@ static bool is_file(unsigned op)
 	return op == SCHED_READ || op == SCHED_WRITE;
 }
 
+/* Elements enter device memory, leave it, or stay in it. */
+static enum engine engine_of(const struct sched *s, const struct sched_step *st)
+{
+	const bool to =
+	        st->op != SCHED_WRITE && st->dst.buf < s->nbufs && s->bufs[st->dst.buf].place;
+	const bool from =
+	        st->op != SCHED_READ && st->src.buf < s->nbufs && s->bufs[st->src.buf].place;
+
+	if (st->op == SCHED_IDENTITY || (to && from))
+		return to ? ENGINE_FOLD : ENGINE_NONE;
+	return to ? ENGINE_IN : from ? ENGINE_OUT : ENGINE_NONE;
+}
+
 static bool add_nodes(struct sim *sim, const struct sched *s)
 {
 	sim->ids.n = 0;
@@ -99,7 +116,7 @@ static bool add_nodes(struct sim *sim, const struct sched *s)
 		if (!id)
 			return false;
 		*id = NOTHING;
-		if (is_file(st->op) && sim->model->file <= 0)
+		if (is_file(st->op) && sim->model->file <= 0 && !engine_of(s, st))
 			continue;
 		n = vec_push(&sim->nodes);
 		if (!n || sim->nodes.n >= NOTHING)
@@ -112,6 +129,7 @@ static bool add_nodes(struct sim *sim, const struct sched *s)
 		        .next = NOTHING,
 		        .op = st->op,
 		        .ninputs = (uint8_t)(s->ninputs < 255 ? s->ninputs : 255),
+		        .engine = (uint8_t)engine_of(s, st),
 		};
 	}
 	return true;
@@ -360,6 +378,10 @@ static double core_rate(const struct sim *sim, const struct node *n)
 /* Seconds per byte at the slowest station on its own rank. */
 static double own_rate(const struct sim *sim, const struct node *n)
 {
+	if (n->engine == ENGINE_FOLD) /* reads its inputs and writes its result */
+		return sim->model->device_fold * (n->op == SCHED_LOCAL_REDUCE ? n->ninputs + 1 : 2);
+	if (n->engine)
+		return later(sim->model->device_copy, is_file(n->op) ? sim->model->file : 0);
 	if (is_file(n->op))
 		return sim->model->file;
 	return n->op == SCHED_SEND ? later(core_rate(sim, n), sim->model->egress)
@@ -518,6 +540,22 @@ static bool arrive(struct sim *sim, uint32_t id)
 	return release(sim, send->peer);
 }
 
+/* A task of a device; a file's bytes pass through it. */
+static bool start_on_device(struct sim *sim, uint32_t id)
+{
+	struct node *n = &sim->nodes.v[id];
+	struct station *s = &sim->stations[n->rank];
+	const double bytes = bytes_of(sim, n), rate = own_rate(sim, n);
+	double *files = n->op == SCHED_READ ? &s->reader : &s->writer;
+
+	if (is_file(n->op))
+		n->begin = book(files, n->begin, bytes * sim->model->file);
+	n->begin = book(&s->engines[n->engine], n->begin, sim->model->device_start + bytes * rate) +
+	           sim->model->device_start;
+	n->end = later(n->end, s->engines[n->engine]);
+	return propagate(sim, id);
+}
+
 static bool start_local(struct sim *sim, uint32_t id)
 {
 	struct node *n = &sim->nodes.v[id];
@@ -548,6 +586,7 @@ static bool run(struct sim *sim, struct simulation *out, char *why)
 		if (!(e.kind == DEPART      ? depart(sim, e.node, e.when)
 		      : e.kind == ARRIVE    ? arrive(sim, e.node)
 		      : n->op == SCHED_SEND ? start_send(sim, e.node)
+		      : n->engine           ? start_on_device(sim, e.node)
 		                            : start_local(sim, e.node)))
 			return out_of_memory(why);
 	}
@@ -673,7 +712,7 @@ bool simulate_algorithm(const struct price_model *m, const struct coll_algorithm
 		         a.size, steps);
 		return false;
 	}
-	if (m->file <= 0)
+	if (m->file <= 0 && !a.devices)
 		a.noutputs = 0; /* omits steps without a cost */
 	ok = sim_init(&sim, m, a.size, esize, why);
 	for (a.rank = 0; a.rank < a.size && ok; a.rank++) {

@@ -31,6 +31,9 @@ static const struct {
         {"reduce", offsetof(struct price_model, reduce)},
         {"file", offsetof(struct price_model, file)},
         {"grain", offsetof(struct price_model, grain)},
+        {"device_start", offsetof(struct price_model, device_start)},
+        {"device_copy", offsetof(struct price_model, device_copy)},
+        {"device_fold", offsetof(struct price_model, device_fold)},
 };
 #define NRATES (sizeof rates / sizeof rates[0])
 

@@ -432,6 +432,29 @@ static void test_same_every_time(void **state)
 	}
 }
 
+/* A broadcast from a device to a device: input, copy to the host, message, copy to the device,
+ * output. Apart they follow one another; else each streams behind the one before. */
+static void test_devices(void **state)
+{
+	const double start = 2e-3, copy = 1e-7, part = start + M * copy;
+	struct coll_algorithm alg = {.kind = COLL_BROADCAST, .name = "by hand", .emit = one_to_all};
+	struct price_model m = wire;
+	struct coll_args args = args_of(2, M);
+	struct simulation is;
+	char why[SIMULATE_TEXT];
+
+	(void)state;
+	m.device_start = start;
+	m.device_copy = copy;
+	args.devices = 1;
+	assert_true(simulate_algorithm(&m, &alg, &args, 1, &is, why));
+	assert_true(is.seconds > L + T + part && is.seconds < L + T + 4 * part);
+	alg.flags = COLL_APART;
+	assert_true(simulate_algorithm(&m, &alg, &args, 1, &is, why));
+	/* A step that waits for another one's last element begins when that one begins to end. */
+	assert_true(fabs(is.seconds - (L + T + 4 * part)) < 1e-4 * is.seconds);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +468,7 @@ int main(void)
 	        cmocka_unit_test(test_grain),
 	        cmocka_unit_test(test_core),
 	        cmocka_unit_test(test_files),
+	        cmocka_unit_test(test_devices),
 	        cmocka_unit_test(test_nothing_to_do),
 	        cmocka_unit_test(test_defects_are_named),
 	        cmocka_unit_test(test_too_large_is_said),
