@@ -1,7 +1,7 @@
 # Set-up, demo, tests and benchmarks. The goals that install packages do so before pkg-config or the
 # compiler is asked for anything, and build in a make of their own.
 
-.PHONY: help deps deps-test deps-bench demo check check-long check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint
+.PHONY: help deps deps-test deps-bench demo check check-long check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-device
 
 PARTS = commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units \
 	fuzz-files fuzz-wire
@@ -29,6 +29,7 @@ help:
 	@echo 'make bench-memory     compare collectives in memory with Open MPI'
 	@echo 'make bench-predict    compare predicted with measured times over shaped links (root)'
 	@echo 'make bench-auto       compare the choice of auto with the fastest algorithm'
+	@echo 'make bench-device     measure how copies to and from devices overlap, over the stand-in'
 	@echo 'make bench-checkpoint compare averaging checkpoints with numpy + mpi4py and with cp'
 	@echo 'make bench-reduce     measure the reduction kernels'
 	@echo
@@ -87,6 +88,10 @@ bench-predict: deps-bench
 bench-auto: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
 	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/auto.py
+
+bench-device: deps-bench
+	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all standin
+	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/device.py
 
 bench-checkpoint: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
