@@ -15,7 +15,7 @@ NVCC := $(or $(shell command -v nvcc 2>/dev/null),$(wildcard $(CUDA_TOOLKIT)/nvi
 endif
 CUDA_HAS_CXX := $(if $(NVCC),$(shell command -v $(CUDA_CXX) 2>/dev/null))
 
-.PHONY: cuda-deps cuda-missing check-gpu bench-gpu
+.PHONY: cuda-deps cuda-missing gpu-tests check-gpu bench-gpu
 cuda-deps:
 	@mkdir -p $(BUILD)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --upgrade --target $(CUDA_TOOLKIT) $(CUDA_WHEELS)
@@ -72,7 +72,8 @@ $(BUILD)/gpu/check_elements: $(BUILD)/tests/gpu/check_elements.o $(BUILD)/tests/
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
 
-check-gpu: $(BUILD)/gpu/check $(if $(CUDA_HAS_CXX),$(CUDA_PLUGIN) $(BUILD)/gpu/check_elements)
+gpu-tests: $(BUILD)/gpu/check $(if $(CUDA_HAS_CXX),$(BUILD)/gpu/check_elements)
+check-gpu: gpu-tests $(if $(CUDA_HAS_CXX),$(CUDA_PLUGIN))
 	$(if $(CUDA_HAS_CXX),$(BUILD)/gpu/check_elements)
 	tests/gpu/inspect.sh $(BUILD) || [ $$? = 77 ]
 	$(BUILD)/gpu/check $(CUDA_PLUGIN) || [ $$? = 77 ]

@@ -14,6 +14,7 @@ may() {
 	lib/job) echo 'lib/(base|net|data|job)/[^/]+\.h' ;;
 	lib/exec) echo 'lib/(base|data|net|job|exec)/[^/]+\.h|algorithms/(sched|price)\.h' ;;
 	lib/coll) echo '(lib/[a-z]+|algorithms)/[^/]+\.h' ;;
+	cuda) echo 'cuda/[^/]+\.(h|cuh)|lib/data/[^/]+\.h' ;;
 	cmd) echo '(lib/[a-z]+|algorithms|cmd)/[^/]+\.h' ;;
 	*) echo 'nothing' ;;
 	esac
@@ -26,5 +27,5 @@ while IFS= read -r file; do
 		echo "$file:$line: includes $include"
 		bad=1
 	done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"([^"]*)".*/\1/;T;=;p' "$file" | paste -d: - -)
-done < <(git ls-files 'algorithms/*.[ch]' 'lib/*.[ch]' 'cmd/*.[ch]')
+done < <(git ls-files 'algorithms/*.[ch]' 'lib/*.[ch]' 'cmd/*.[ch]' 'cuda/*.h' 'cuda/*.cu' 'cuda/*.cuh')
 exit "$bad"
