@@ -36,6 +36,7 @@ install: $(BUILD)/collctl $(MANPAGE) $(COMPLETIONS) $(LIBS)
 	install -D -m 644 $(BUILD)/completions/collctl.fish $(DESTDIR)$(FISHDIR)/collctl.fish
 
 uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/lib/collctl/collctl-cuda.so
 	rm -f $(DESTDIR)$(MANDIR)/man3/collctl.3 $(DESTDIR)$(PREFIX)/include/collctl.h $(DESTDIR)$(PREFIX)/lib/libcollctl.a $(DESTDIR)$(PREFIX)/lib/libcollctl.so* \
 		$(DESTDIR)$(PREFIX)/lib/pkgconfig/collctl.pc
 	rm -f $(DESTDIR)$(PREFIX)/bin/collctl $(DESTDIR)$(MANDIR)/man1/collctl.1 \

@@ -13,7 +13,7 @@ may() {
 	lib/net) echo 'lib/(base|net)/[^/]+\.h' ;;
 	lib/job) echo 'lib/(base|net|data|job)/[^/]+\.h' ;;
 	lib/exec) echo 'lib/(base|data|net|job|exec)/[^/]+\.h|algorithms/(sched|price)\.h|cuda/plugin\.h' ;;
-	cuda) echo 'cuda/[^/]+\.h|lib/(base|data)/[^/]+\.h|lib/exec/memory_space\.h' ;;
+	cuda) echo 'cuda/[^/]+\.(h|cuh)|lib/(base|data)/[^/]+\.h|lib/exec/memory_space\.h' ;;
 	lib/coll) echo '(lib/[a-z]+|algorithms)/[^/]+\.h' ;;
 	cmd) echo '(lib/[a-z]+|algorithms|cmd)/[^/]+\.h' ;;
 	*) echo 'nothing' ;;
@@ -27,5 +27,5 @@ while IFS= read -r file; do
 		echo "$file:$line: includes $include"
 		bad=1
 	done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"([^"]*)".*/\1/;T;=;p' "$file" | paste -d: - -)
-done < <(git ls-files 'algorithms/*.[ch]' 'lib/*.[ch]' 'cmd/*.[ch]' 'cuda/*.[ch]')
+done < <(git ls-files 'algorithms/*.[ch]' 'lib/*.[ch]' 'cmd/*.[ch]' 'cuda/*.[ch]' 'cuda/*.cu' 'cuda/*.cuh')
 exit "$bad"

@@ -191,7 +191,16 @@ check_install() {
 	"$TMPDIR/root/usr/bin/collctl" --version
 }
 
-export -f check_format check_shell check_man check_install
+# The code of the GPU's kernels on the CPU.
+check_elements() {
+	if [[ ! -x build/gpu/check_elements ]]; then
+		echo 'no CUDA toolkit: the code of the GPU kernels was not run on the CPU'
+		return 77
+	fi
+	build/gpu/check_elements
+}
+
+export -f check_elements check_format check_shell check_man check_install
 export make
 
 # ---- builds ----
@@ -283,7 +292,7 @@ all_of() {
 	! runs "${p}units" || units "${prefix}unit" "$dir" "$skipped"
 }
 
-if runs commands faults units && build gcc build 'all unit sim sim-bugs'; then
+if runs commands faults units && build gcc build 'all unit sim sim-bugs gpu-tests'; then
 	if runs commands; then
 		later static/format 600 one bash -c check_format
 		later static/shell 600 one bash -c check_shell
@@ -292,6 +301,9 @@ if runs commands faults units && build gcc build 'all unit sim sim-bugs'; then
 		later static/rows 600 one tests/rows.sh
 		later static/faults 600 one tests/fault/table.sh
 		later static/harness 600 tap tests/harness.sh
+		later gpu/kernels 600 one tests/gpu/inspect.sh build
+		later gpu/elements 600 one bash -c check_elements
+		later gpu/check 1200 one build/gpu/check build/collctl-cuda.so
 		later static/install 600 one bash -c check_install
 	fi
 	if runs faults; then # whole jobs in one thread; the bugs that are planted there must be found
@@ -303,7 +315,7 @@ if runs commands faults units && build gcc build 'all unit sim sim-bugs'; then
 fi
 
 # clang's warnings; its programs run in the long runs alone.
-if runs units && build clang build-clang 'all unit' CC=clang CFLAGS="-O$((long ? 1 : 0)) -g1"; then
+if runs units && build clang build-clang 'all unit' CC=clang NVCC= CFLAGS="-O$((long ? 1 : 0)) -g1"; then
 	((long == 0)) || units clang/unit build-clang ''
 fi
 if runs asan-commands asan-faults asan-units && build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g1'; then

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "lib/data/float8.h"
 #include "lib/data/kernels.h"
 
 /* ---- floats: divided in f64, then rounded ---- */
@@ -52,7 +51,7 @@ static void avg_c128(void *dst, const void *src, double divisor, size_t n)
  * For sums below 2^52 the result equals that of the exact quotient: a tie is exact in f64, and
  * every other quotient differs from a tie by at least half a unit in the last place. */
 #define ROUND_TO(t, D, LEAST, MOST, END)                                                   \
-	HALF_INLINE D f64_to_##t(double x)                                                 \
+	ELEMENT_FN D f64_to_##t(double x)                                                  \
 	{                                                                                  \
 		double r = rint(x);                                                        \
 		return r >= END ? (D)MOST : r >= (double)LEAST ? (D)r : r < 0 ? LEAST : 0; \
@@ -79,14 +78,14 @@ UNARY_BY(avg_bool_f64, uint8_t, double, double, (uint8_t)(rint(x / by) >= 1))
 
 /* ---- 64-bit integers: integer arithmetic ---- */
 
-HALF_INLINE unsigned __int128 divide_to_even(unsigned __int128 x, uint64_t by)
+ELEMENT_FN unsigned __int128 divide_to_even(unsigned __int128 x, uint64_t by)
 {
 	unsigned __int128 q = x / by;
 	uint64_t rest = (uint64_t)(x - q * by), missing = by - rest;
 	return q + (rest > missing || (rest == missing && (q & 1)));
 }
 
-HALF_INLINE __int128 divide_signed(__int128 x, uint64_t by)
+ELEMENT_FN __int128 divide_signed(__int128 x, uint64_t by)
 {
 	unsigned __int128 magnitude = (unsigned __int128)x;
 	return x < 0 ? (__int128)(0 - divide_to_even(0 - magnitude, by))

@@ -3,22 +3,21 @@
 
 #include <string.h>
 
-#include "lib/data/float8.h"
 #include "lib/data/kernels.h"
 
 /* For a type @t that is computed in f32 and has its bits in a U. */
-#define NARROW_CONVERSIONS(t, U)                                           \
-	UNARY(f32_of_##t, float, U, f32_canonical(t##_to_f32(x)))          \
-	UNARY(f64_of_##t, double, U, f64_canonical((double)t##_to_f32(x))) \
-	UNARY(t##_of_f32, U, float, f32_to_##t(x))                         \
-	UNARY(t##_of_f64, U, double, f64_to_##t(x))
+#define NARROW_CONVERSIONS(t, U)                             \
+	UNARY(f32_of_##t, float, U, element_f32_of_##t(x))   \
+	UNARY(f64_of_##t, double, U, element_f64_of_##t(x))  \
+	UNARY(t##_of_f32, U, float, element_##t##_of_f32(x)) \
+	UNARY(t##_of_f64, U, double, element_##t##_of_f64(x))
 
 NARROW_CONVERSIONS(f8e4m3, uint8_t)
 NARROW_CONVERSIONS(f8e5m2, uint8_t)
 NARROW_CONVERSIONS(f16, uint16_t)
 NARROW_CONVERSIONS(bf16, uint16_t)
-UNARY(f64_of_f32, double, float, f64_canonical((double)x))
-UNARY(f32_of_f64, float, double, f32_canonical((float)x))
+UNARY(f64_of_f32, double, float, element_f64_of_f32(x))
+UNARY(f32_of_f64, float, double, element_f32_of_f64(x))
 
 UNARY(f64_of_i8, double, int8_t, (double)x)
 UNARY(f64_of_i16, double, int16_t, (double)x)

@@ -14,7 +14,7 @@
 #define F8E5M2_INF 0x7cu
 
 /* Both are exact, except that a NaN may change its payload. */
-HALF_INLINE float f8e4m3_to_f32(uint8_t b)
+ELEMENT_FN float f8e4m3_to_f32(uint8_t b)
 {
 	uint32_t m = (uint32_t)(b & 0x7fu) << 20;
 	uint32_t normal = m + F32_EXP(-7);
@@ -25,12 +25,12 @@ HALF_INLINE float f8e4m3_to_f32(uint8_t b)
 	return f32_from_bits(u | (uint32_t)(b & 0x80u) << 24);
 }
 
-HALF_INLINE float f8e5m2_to_f32(uint8_t b)
+ELEMENT_FN float f8e5m2_to_f32(uint8_t b)
 {
 	return f16_to_f32((uint16_t)(b << 8));
 }
 
-HALF_INLINE uint8_t f32_to_f8e4m3(float x)
+ELEMENT_FN uint8_t f32_to_f8e4m3(float x)
 {
 	uint32_t u = f32_bits(x), sign = (u >> 24) & 0x80u;
 	u &= 0x7fffffffu;
@@ -44,7 +44,7 @@ HALF_INLINE uint8_t f32_to_f8e4m3(float x)
 	return (uint8_t)h;
 }
 
-HALF_INLINE uint8_t f32_to_f8e5m2(float x)
+ELEMENT_FN uint8_t f32_to_f8e5m2(float x)
 {
 	uint32_t u = f32_bits(x), sign = (u >> 24) & 0x80u;
 	u &= 0x7fffffffu;
@@ -58,12 +58,12 @@ HALF_INLINE uint8_t f32_to_f8e5m2(float x)
 	return (uint8_t)h;
 }
 
-HALF_INLINE uint8_t f64_to_f8e4m3(double x)
+ELEMENT_FN uint8_t f64_to_f8e4m3(double x)
 {
 	return f32_to_f8e4m3(f64_to_f32_odd(x));
 }
 
-HALF_INLINE uint8_t f64_to_f8e5m2(double x)
+ELEMENT_FN uint8_t f64_to_f8e5m2(double x)
 {
 	return f32_to_f8e5m2(f64_to_f32_odd(x));
 }

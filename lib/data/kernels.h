@@ -1,13 +1,13 @@
 /*
  * Internal to lib/data: templates of kernels. A kernel consists of an operation on values of one C
- * type (a macro or an inline function), a loop template and an entry in a table. An operation
- * rounds once, so the bits of an element depend only on its operands. SCALAR_...: for types without
- * vector instructions.
+ * type (an inline function of element.h, or a macro), a loop template and an entry in a table. An
+ * operation rounds once, so the bits of an element depend only on its operands. SCALAR_...: for
+ * types without vector instructions.
  */
 #ifndef COLLCTL_DATA_KERNELS_H
 #define COLLCTL_DATA_KERNELS_H
 
-#include "lib/data/reduce.h"
+#include "lib/data/element.h"
 #include "lib/data/simd.h"
 
 /* dst[i] = VALUE, an expression in x (of a, which has dst's type D) and y (of b, type B). */
@@ -57,10 +57,6 @@
 	}
 #define UNARY_BY(name, D, S, BY, VALUE)        UNARY_BY_LOOP(KERNEL, ELEMENTWISE, name, D, S, BY, VALUE)
 #define SCALAR_UNARY_BY(name, D, S, BY, VALUE) UNARY_BY_LOOP(, , name, D, S, BY, VALUE)
-
-/* With the alignment that reduce.h requires. */
-typedef __int128 int128 __attribute__((aligned(8)));
-typedef unsigned __int128 uint128 __attribute__((aligned(8)));
 
 /* reduce_kernel for one family of types; NULL for others. */
 reduce_fn *reduce_kernel_integer(enum reduce_op op, enum dtype dtype); /* and bool, i128 */

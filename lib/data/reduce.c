@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "lib/data/float8.h"
 #include "lib/data/kernels.h"
 
 /* ---- names and rules ---- */
@@ -78,55 +77,9 @@ reduce_fn *reduce_kernel(enum reduce_op op, enum dtype acc, enum dtype dtype, bo
 	return acc == dtype ? reduce_kernel_integer(op, dtype) : NULL;
 }
 
-/* ---- the identities ---- */
-
-static const uint64_t float_one[DTYPES] = {
-        [DTYPE_F8E4M3] = 0x38,    [DTYPE_F8E5M2] = 0x3c,
-        [DTYPE_F16] = 0x3c00,     [DTYPE_BF16] = 0x3f80,
-        [DTYPE_F32] = 0x3f800000, [DTYPE_F64] = UINT64_C(0x3ff0000000000000),
-        [DTYPE_C64] = 0x3f800000, [DTYPE_C128] = UINT64_C(0x3ff0000000000000),
-};
-static const uint64_t float_top[DTYPES] = {
-        [DTYPE_F8E4M3] = F8E4M3_MAX, [DTYPE_F8E5M2] = F8E5M2_INF, [DTYPE_F16] = F16_INF,
-        [DTYPE_BF16] = BF16_INF,     [DTYPE_F32] = F32_INF,       [DTYPE_F64] = F64_INF,
-};
-
-/* The greatest value (@max false: the least) of @dtype. */
-static uint64_t extreme(enum dtype dtype, bool max)
-{
-	const uint64_t sign = UINT64_C(1) << (8 * dtype_size(dtype) - 1);
-
-	if (dtype_is_float(dtype))
-		return float_top[dtype] | (max ? 0 : sign);
-	if (dtype >= DTYPE_I8 && dtype <= DTYPE_I64)
-		return max ? sign - 1 : sign;
-	if (dtype == DTYPE_BOOL)
-		return max;
-	return max ? UINT64_MAX : 0;
-}
-
-/* The low 64 bits of the identity; higher bits are 0. */
-static uint64_t identity_bits(enum reduce_op op, enum dtype dtype)
-{
-	switch (op) {
-	case REDUCE_PROD:
-		return dtype_is_float(dtype) ? float_one[dtype] : 1;
-	case REDUCE_MIN:
-		return extreme(dtype, true);
-	case REDUCE_MAX:
-		return extreme(dtype, false);
-	case REDUCE_BAND:
-		return dtype == DTYPE_BOOL ? 1 : UINT64_MAX;
-	case REDUCE_LAND:
-		return 1;
-	default:
-		return 0;
-	}
-}
-
 void reduce_identity(enum reduce_op op, enum dtype dtype, void *dst, size_t n)
 {
-	const uint64_t bits[2] = {identity_bits(op, dtype), 0};
+	const uint64_t bits[2] = {element_identity(op, dtype), 0};
 	const size_t size = dtype_size(dtype);
 
 	for (size_t i = 0; i < n; i++)

@@ -1,68 +1,36 @@
 /* Reductions of floats. */
-#include "lib/data/float8.h"
 #include "lib/data/kernels.h"
 #include "lib/data/reduce_f16c.h"
 
 /* ---- sum and product, and the same into a wider accumulator ---- */
 
 /* For a type @t that is computed in f32 and has its bits in a U. */
-#define NARROW_KERNELS(op, SIGN, t, U)                                       \
-	BINARY(op##_##t, U, U, f32_to_##t(t##_to_f32(x) SIGN t##_to_f32(y))) \
-	BINARY(op##_f32_##t, float, U, f32_canonical(x SIGN t##_to_f32(y)))  \
-	BINARY(op##_f64_##t, double, U, f64_canonical(x SIGN(double) t##_to_f32(y)))
+#define NARROW_KERNELS(op, t, U)                                     \
+	BINARY(op##_##t, U, U, element_##op##_##t(x, y))             \
+	BINARY(op##_f32_##t, float, U, element_##op##_f32_##t(x, y)) \
+	BINARY(op##_f64_##t, double, U, element_##op##_f64_##t(x, y))
 
-#define FLOAT_KERNELS(op, SIGN)                                   \
-	NARROW_KERNELS(op, SIGN, f8e4m3, uint8_t)                 \
-	NARROW_KERNELS(op, SIGN, f8e5m2, uint8_t)                 \
-	NARROW_KERNELS(op, SIGN, f16, uint16_t)                   \
-	NARROW_KERNELS(op, SIGN, bf16, uint16_t)                  \
-	BINARY(op##_f32, float, float, f32_canonical(x SIGN y))   \
-	BINARY(op##_f64, double, double, f64_canonical(x SIGN y)) \
-	BINARY(op##_f64_f32, double, float, f64_canonical(x SIGN(double) y))
+#define FLOAT_KERNELS(op)                                          \
+	NARROW_KERNELS(op, f8e4m3, uint8_t)                        \
+	NARROW_KERNELS(op, f8e5m2, uint8_t)                        \
+	NARROW_KERNELS(op, f16, uint16_t)                          \
+	NARROW_KERNELS(op, bf16, uint16_t)                         \
+	BINARY(op##_f32, float, float, element_##op##_f32(x, y))   \
+	BINARY(op##_f64, double, double, element_##op##_f64(x, y)) \
+	BINARY(op##_f64_f32, double, float, element_##op##_f64_f32(x, y))
 
-FLOAT_KERNELS(sum, +)
-FLOAT_KERNELS(prod, *)
+FLOAT_KERNELS(sum)
+FLOAT_KERNELS(prod)
 
-/* ---- minimum and maximum, on the bits ---- */
+/* ---- minimum and maximum ---- */
 
-/* Read a float's bits as a signed integer and flip the magnitude bits if it is negative: these
- * integers have the order of the floats, with -0 just below +0. TOP is infinity or the largest
- * value; magnitudes above it are NaN. */
-#define BIT_ORDER(t, U, S, NAN_BITS, TOP)                                                          \
-	HALF_INLINE S t##_key(U u)                                                                 \
-	{                                                                                          \
-		S s = (S)u;                                                                        \
-		return (S)(s ^ (S)((U)(s >> (8 * sizeof(S) - 1)) >> 1));                           \
-	}                                                                                          \
-	HALF_INLINE U t##_unless_nan(U x, U y, U value)                                            \
-	{                                                                                          \
-		const S magnitude = (S)((U)-1 >> 1);                                               \
-		const S top = (S)TOP;                                                              \
-		return ((S)x & magnitude) > top || ((S)y & magnitude) > top ? (U)NAN_BITS : value; \
-	}                                                                                          \
-	HALF_INLINE U t##_min(U x, U y)                                                            \
-	{                                                                                          \
-		return t##_unless_nan(x, y, t##_key(x) < t##_key(y) ? x : y);                      \
-	}                                                                                          \
-	HALF_INLINE U t##_max(U x, U y)                                                            \
-	{                                                                                          \
-		return t##_unless_nan(x, y, t##_key(x) > t##_key(y) ? x : y);                      \
-	}
-
-BIT_ORDER(f8e4m3, uint8_t, int8_t, F8E4M3_NAN, F8E4M3_MAX)
-BIT_ORDER(f8e5m2, uint8_t, int8_t, F8E5M2_NAN, F8E5M2_INF)
-BIT_ORDER(f16, uint16_t, int16_t, F16_NAN, F16_INF)
-BIT_ORDER(bf16, uint16_t, int16_t, BF16_NAN, BF16_INF)
-BIT_ORDER(f32, uint32_t, int32_t, F32_NAN, F32_INF)
-BIT_ORDER(f64, uint64_t, int64_t, F64_NAN, F64_INF)
-
-#define EXTREME_KERNELS(op)                                                               \
-	BINARY(op##_f8e4m3, uint8_t, uint8_t, f8e4m3_##op(x, y))                          \
-	BINARY(op##_f8e5m2, uint8_t, uint8_t, f8e5m2_##op(x, y))                          \
-	BINARY(op##_f16, uint16_t, uint16_t, f16_##op(x, y))                              \
-	BINARY(op##_bf16, uint16_t, uint16_t, bf16_##op(x, y))                            \
-	BINARY(op##_f32, float, float, f32_from_bits(f32_##op(f32_bits(x), f32_bits(y)))) \
-	BINARY(op##_f64, double, double, f64_from_bits(f64_##op(f64_bits(x), f64_bits(y))))
+#define EXTREME_KERNELS(op)                                                \
+	BINARY(op##_f8e4m3, uint8_t, uint8_t, element_##op##_f8e4m3(x, y)) \
+	BINARY(op##_f8e5m2, uint8_t, uint8_t, element_##op##_f8e5m2(x, y)) \
+	BINARY(op##_f16, uint16_t, uint16_t, element_##op##_f16(x, y))     \
+	BINARY(op##_bf16, uint16_t, uint16_t, element_##op##_bf16(x, y))   \
+	BINARY(op##_f32, float, float, element_##op##_f32(x, y))           \
+	BINARY(op##_f64, double, double, element_##op##_f64(x, y))
 
 EXTREME_KERNELS(min)
 EXTREME_KERNELS(max)

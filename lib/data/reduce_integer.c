@@ -1,28 +1,29 @@
 /* Reductions of integers and bool, and the 128-bit sum. */
 #include "lib/data/kernels.h"
 
-/* Sums and products wrap: 1u promotes narrow types to unsigned, because int could overflow. All
- * operations except min and max give the same bits for signed and unsigned types. */
-#define INTEGER_KERNELS(w)                                                             \
-	BINARY(sum_##w, uint##w##_t, uint##w##_t, (uint##w##_t)(1u * x + y))           \
-	BINARY(prod_##w, uint##w##_t, uint##w##_t, (uint##w##_t)(1u * x * y))          \
-	BINARY(band_##w, uint##w##_t, uint##w##_t, (uint##w##_t)(x & y))               \
-	BINARY(bor_##w, uint##w##_t, uint##w##_t, (uint##w##_t)(x | y))                \
-	BINARY(bxor_##w, uint##w##_t, uint##w##_t, (uint##w##_t)(x ^ y))               \
-	BINARY(land_##w, uint##w##_t, uint##w##_t, (uint##w##_t)((x != 0) & (y != 0))) \
-	BINARY(lor_##w, uint##w##_t, uint##w##_t, (uint##w##_t)((x | y) != 0))         \
-	BINARY(lxor_##w, uint##w##_t, uint##w##_t, (uint##w##_t)((x != 0) ^ (y != 0))) \
-	BINARY(min_i##w, int##w##_t, int##w##_t, x < y ? x : y)                        \
-	BINARY(max_i##w, int##w##_t, int##w##_t, x > y ? x : y)                        \
-	BINARY(min_u##w, uint##w##_t, uint##w##_t, x < y ? x : y)                      \
-	BINARY(max_u##w, uint##w##_t, uint##w##_t, x > y ? x : y)
+#define WIDTH_KERNEL(op, w) BINARY(op##_##w, uint##w##_t, uint##w##_t, element_##op##_##w(x, y))
+#define SIGN_KERNELS(op, w)                                                  \
+	BINARY(op##_i##w, int##w##_t, int##w##_t, element_##op##_i##w(x, y)) \
+	BINARY(op##_u##w, uint##w##_t, uint##w##_t, element_##op##_u##w(x, y))
+
+#define INTEGER_KERNELS(w)    \
+	WIDTH_KERNEL(sum, w)  \
+	WIDTH_KERNEL(prod, w) \
+	WIDTH_KERNEL(band, w) \
+	WIDTH_KERNEL(bor, w)  \
+	WIDTH_KERNEL(bxor, w) \
+	WIDTH_KERNEL(land, w) \
+	WIDTH_KERNEL(lor, w)  \
+	WIDTH_KERNEL(lxor, w) \
+	SIGN_KERNELS(min, w)  \
+	SIGN_KERNELS(max, w)
 
 INTEGER_KERNELS(8)
 INTEGER_KERNELS(16)
 INTEGER_KERNELS(32)
 INTEGER_KERNELS(64)
 
-SCALAR_BINARY(sum_128, uint128, uint128, x + y)
+SCALAR_BINARY(sum_128, uint128, uint128, element_sum_128(x, y))
 
 #define BY_WIDTH(op)                                                                              \
 	[DTYPE_I8] = op##_8, [DTYPE_I16] = op##_16, [DTYPE_I32] = op##_32, [DTYPE_I64] = op##_64, \

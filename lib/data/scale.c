@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "lib/data/float8.h"
 #include "lib/data/kernels.h"
 
 /*
@@ -12,7 +11,7 @@
  * are exact, and so is the error computed from them. If not, the result in f32 is 0 or infinity
  * anyway.
  */
-HALF_INLINE double product_odd(double x, double w)
+ELEMENT_FN double product_odd(double x, double w)
 {
 	double high = f64_from_bits(f64_bits(w) & ~((UINT64_C(1) << 27) - 1)), low = w - high;
 	double p = x * w, error = x * high - p + x * low;

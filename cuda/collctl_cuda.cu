@@ -1,0 +1,329 @@
+/* The plug-in for NVIDIA GPUs: opening devices, and their memory. */
+#include "cuda/gpu.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define LEAST_MAJOR 7 /* the compute capability of the oldest devices that the build has code for \
+	               */
+#define LEAST_MINOR 5
+
+#define TEXT(x)    TEXT_OF(x)
+#define TEXT_OF(x) #x
+#define NAME       "CUDA " TEXT(__CUDACC_VER_MAJOR__) "." TEXT(__CUDACC_VER_MINOR__)
+
+int gpu_fail(char *why, size_t cap, cudaError_t error, const char *format, ...)
+{
+	va_list args;
+
+	if (cap == 0)
+		return -1;
+	va_start(args, format);
+	const int n = vsnprintf(why, cap, format, args);
+	va_end(args);
+	if (error != cudaSuccess && n >= 0 && (size_t)n < cap)
+		snprintf(why + n, cap - (size_t)n, " (%s: %s)", cudaGetErrorName(error),
+		         cudaGetErrorString(error));
+	(void)cudaGetLastError(); /* an error that is reported must not fail the next call */
+	return -1;
+}
+
+/* ---- devices ---- */
+
+static int count(char *why, size_t cap)
+{
+	int n = 0, driver = 0;
+	const cudaError_t error = cudaGetDeviceCount(&n);
+
+	if (error == cudaSuccess)
+		return n;
+	if (error == cudaErrorNoDevice) {
+		(void)cudaGetLastError();
+		return 0;
+	}
+	if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
+		return gpu_fail(why, cap, cudaSuccess, "no NVIDIA driver is installed (%s)",
+		                cudaGetErrorName(error));
+	if (error == cudaErrorInsufficientDriver)
+		return gpu_fail(
+		        why, cap, cudaSuccess,
+		        "the NVIDIA driver is for CUDA %d.%d, but this plug-in needs %s (%s)",
+		        driver / 1000, driver % 1000 / 10, NAME, cudaGetErrorName(error));
+	return gpu_fail(why, cap, error, "the NVIDIA driver does not answer");
+}
+
+/* The memory through which inputs on devices that it does not access come. */
+static cudaError_t make_stage(struct device *device)
+{
+	cudaError_t error = cudaMalloc(&device->stage, STAGE);
+
+	if (error == cudaSuccess)
+		error = cudaEventCreateWithFlags(&device->fetched, cudaEventDisableTiming);
+	for (int i = 0; i < BOUNCE && error == cudaSuccess; i++) {
+		error = cudaHostAlloc(&device->bounce[i], BOUNCE_BYTES, cudaHostAllocPortable);
+		if (error == cudaSuccess)
+			error = cudaEventCreateWithFlags(&device->emptied[i],
+			                                 cudaEventDisableTiming);
+	}
+	return error;
+}
+
+static int open_device(struct device *device, char *why, size_t cap)
+{
+	int major = 0, minor = 0;
+	cudaError_t error = cudaSetDevice(device->ordinal);
+
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
+		                               device->ordinal);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor,
+		                               device->ordinal);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&device->processors, cudaDevAttrMultiProcessorCount,
+		                               device->ordinal);
+	if (error == cudaSuccess &&
+	    (major < LEAST_MAJOR || (major == LEAST_MAJOR && minor < LEAST_MINOR)))
+		return gpu_fail(why, cap, cudaSuccess,
+		                "GPU %d has compute capability %d.%d, but this plug-in needs %d.%d",
+		                device->ordinal, major, minor, LEAST_MAJOR, LEAST_MINOR);
+	if (error == cudaSuccess)
+		error = cudaMalloc(&device->table, TABLE * sizeof *device->table);
+	for (int i = 0; i < LANES && error == cudaSuccess; i++)
+		error = lane_start(&device->lanes[i], device);
+	if (error == cudaSuccess && !device->gpu->peers)
+		error = make_stage(device);
+	if (error != cudaSuccess)
+		return gpu_fail(why, cap, error, "GPU %d cannot be opened", device->ordinal);
+	return 0;
+}
+
+/* Can each device access the memory of all others? */
+static bool all_peers(const int *ordinals, int n)
+{
+	for (int i = 0; i < n; i++)
+		for (int j = 0; j < n; j++) {
+			int can = 0;
+			if (i != j && (cudaDeviceCanAccessPeer(&can, ordinals[i], ordinals[j]) !=
+			                       cudaSuccess ||
+			               !can))
+				return false;
+		}
+	return true;
+}
+
+/* Let each device access the memory of all others. False: some cannot. */
+static bool enable_peers(const int *ordinals, int n)
+{
+	cudaError_t error = all_peers(ordinals, n) ? cudaSuccess : cudaErrorPeerAccessUnsupported;
+
+	for (int i = 0; i < n && error == cudaSuccess; i++) {
+		error = cudaSetDevice(ordinals[i]);
+		for (int j = 0; j < n && error == cudaSuccess; j++) {
+			if (i != j)
+				error = cudaDeviceEnablePeerAccess(ordinals[j], 0);
+			if (error == cudaErrorPeerAccessAlreadyEnabled)
+				error = cudaSuccess;
+		}
+	}
+	(void)cudaGetLastError();
+	return error == cudaSuccess;
+}
+
+static void close_device(struct device *device)
+{
+	(void)cudaSetDevice(device->ordinal);
+	for (int i = 0; i < LANES; i++)
+		lane_stop(&device->lanes[i]);
+	for (int i = 0; i < BOUNCE; i++) {
+		if (device->emptied[i])
+			cudaEventDestroy(device->emptied[i]);
+		if (device->bounce[i])
+			cudaFreeHost(device->bounce[i]);
+	}
+	if (device->fetched)
+		cudaEventDestroy(device->fetched);
+	if (device->stage)
+		cudaFree(device->stage);
+	if (device->table)
+		cudaFree(device->table);
+}
+
+static void close_all(struct gpu *gpu)
+{
+	/* Threads and streams that are still busy stay behind. */
+	if (!gpu || gpu_drain(gpu, 0) < 0)
+		return;
+	for (int i = 0; i < gpu->ndevices; i++)
+		close_device(&gpu->devices[i]);
+	(void)cudaGetLastError();
+	pthread_cond_destroy(&gpu->idle);
+	pthread_mutex_destroy(&gpu->lock);
+	close(gpu->event_fd);
+	free(gpu);
+}
+
+/* Room for @n devices, none of which is open. NULL: errno. */
+static struct gpu *make(int n)
+{
+	pthread_condattr_t monotonic;
+	struct gpu *gpu = (struct gpu *)calloc(1, sizeof *gpu + (size_t)n * sizeof *gpu->devices);
+
+	if (!gpu)
+		return NULL;
+	gpu->done.last = &gpu->done.first;
+	gpu->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (gpu->event_fd < 0) {
+		free(gpu);
+		return NULL;
+	}
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&gpu->idle, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	pthread_mutex_init(&gpu->lock, NULL);
+	return gpu;
+}
+
+static struct gpu *open_all(const int *ordinals, int n, char *why, size_t cap)
+{
+	struct gpu *gpu = make(n);
+
+	if (!gpu) {
+		gpu_fail(why, cap, cudaSuccess, "%d devices cannot be opened: %s", n,
+		         strerror(errno));
+		return NULL;
+	}
+	gpu->peers = enable_peers(ordinals, n);
+	for (int i = 0; i < n; i++) {
+		struct device *device = &gpu->devices[gpu->ndevices++];
+		device->gpu = gpu;
+		device->index = i;
+		device->ordinal = ordinals[i];
+		if (open_device(device, why, cap) < 0) {
+			close_all(gpu);
+			return NULL;
+		}
+	}
+	return gpu;
+}
+
+static int describe(struct gpu *gpu, int device, char *name, size_t name_cap, uint64_t *free_bytes,
+                    uint64_t *total_bytes, char *why, size_t cap)
+{
+	struct cudaDeviceProp properties;
+	size_t left = 0, total = 0;
+
+	if (device < 0 || device >= gpu->ndevices)
+		return gpu_fail(why, cap, cudaSuccess, "no device %d: %d are open", device,
+		                gpu->ndevices);
+	const int ordinal = gpu->devices[device].ordinal;
+	cudaError_t error = cudaSetDevice(ordinal);
+	if (error == cudaSuccess)
+		error = cudaMemGetInfo(&left, &total);
+	if (error == cudaSuccess)
+		error = cudaGetDeviceProperties(&properties, ordinal);
+	if (error != cudaSuccess)
+		return gpu_fail(why, cap, error, "GPU %d does not answer", ordinal);
+	snprintf(name, name_cap, "%s", properties.name);
+	*free_bytes = left;
+	*total_bytes = total;
+	return 0;
+}
+
+static const char *path(struct gpu *gpu)
+{
+	return gpu->ndevices == 1 ? "" : gpu->peers ? "peer" : "host";
+}
+
+/* ---- memory ---- */
+
+static void *alloc(struct gpu *gpu, int device, size_t bytes, char *why, size_t cap)
+{
+	void *p = NULL;
+	size_t left = 0, total = 0;
+
+	if (device < 0 || device >= gpu->ndevices) {
+		gpu_fail(why, cap, cudaSuccess, "no device %d: %d are open", device, gpu->ndevices);
+		return NULL;
+	}
+	cudaError_t error = cudaSetDevice(gpu->devices[device].ordinal);
+	if (error == cudaSuccess)
+		error = cudaMalloc(&p, bytes ? bytes : 1);
+	if (error == cudaSuccess)
+		error = cudaMemsetAsync(p, 0, bytes, cudaStreamPerThread);
+	if (error == cudaSuccess)
+		error = cudaStreamSynchronize(cudaStreamPerThread);
+	if (error == cudaSuccess)
+		return p;
+	if (p)
+		cudaFree(p);
+	if (error == cudaErrorMemoryAllocation && cudaMemGetInfo(&left, &total) == cudaSuccess)
+		gpu_fail(why, cap, error, "GPU %d has no %zu bytes: %zu of %zu are free",
+		         gpu->devices[device].ordinal, bytes, left, total);
+	else
+		gpu_fail(why, cap, error, "%zu bytes on GPU %d", bytes,
+		         gpu->devices[device].ordinal);
+	return NULL;
+}
+
+static void release(struct gpu *gpu, int device, void *p, size_t bytes)
+{
+	(void)bytes;
+	if (!p)
+		return;
+	(void)cudaSetDevice(gpu->devices[device].ordinal);
+	if (cudaFree(p) != cudaSuccess)
+		(void)cudaGetLastError();
+}
+
+static void *alloc_host(struct gpu *gpu, size_t bytes, char *why, size_t cap)
+{
+	void *p = NULL;
+	cudaError_t error = cudaSetDevice(gpu->devices[0].ordinal);
+
+	if (error == cudaSuccess)
+		error = cudaHostAlloc(&p, bytes ? bytes : 1, cudaHostAllocPortable);
+	if (error != cudaSuccess) {
+		gpu_fail(why, cap, error, "%zu bytes of pinned memory", bytes);
+		return NULL;
+	}
+	memset(p, 0, bytes);
+	return p;
+}
+
+static void release_host(struct gpu *gpu, void *p, size_t bytes)
+{
+	(void)gpu, (void)bytes;
+	if (p && cudaFreeHost(p) != cudaSuccess)
+		(void)cudaGetLastError();
+}
+
+static int event_fd(struct gpu *gpu)
+{
+	return gpu->event_fd;
+}
+
+extern "C" __attribute__((visibility("default"))) const struct gpu_plugin collctl_gpu_plugin = {
+        .size = sizeof(struct gpu_plugin),
+        .version = GPU_PLUGIN_VERSION,
+        .name = NAME,
+        .count = count,
+        .open = open_all,
+        .close = close_all,
+        .describe = describe,
+        .path = path,
+        .alloc = alloc,
+        .release = release,
+        .alloc_host = alloc_host,
+        .release_host = release_host,
+        .submit = gpu_submit,
+        .event_fd = event_fd,
+        .next = gpu_next,
+        .drain = gpu_drain,
+};

@@ -1,0 +1,81 @@
+# The plug-in for NVIDIA GPUs, collctl-cuda.so, where the CUDA toolkit (13 or later) and g++ are. The
+# Makefile includes this file.
+#
+#   make cuda-deps    install the toolkit in $(BUILD)/cuda-toolkit, from NVIDIA's packages on PyPI
+#
+# NVCC names another nvcc; NVCC= builds no plug-in.
+
+PYTHON ?= python3
+CUDA_CXX ?= g++
+CUDA_TOOLKIT = $(BUILD)/cuda-toolkit
+CUDA_WHEELS = nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl nvidia-cuda-crt nvidia-nvvm
+
+ifeq ($(origin NVCC),undefined)
+NVCC := $(or $(shell command -v nvcc 2>/dev/null),$(wildcard $(CUDA_TOOLKIT)/nvidia/cu*/bin/nvcc))
+endif
+CUDA_HAS_CXX := $(if $(NVCC),$(shell command -v $(CUDA_CXX) 2>/dev/null))
+
+.PHONY: cuda-deps cuda-missing gpu-tests check-gpu bench-gpu
+cuda-deps:
+	@mkdir -p $(BUILD)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --upgrade --target $(CUDA_TOOLKIT) $(CUDA_WHEELS)
+	@ls $(CUDA_TOOLKIT)/nvidia/cu*/bin/nvcc
+
+# Machine code for every major architecture from sm_75 on, and PTX of the last for those to come. The
+# bits are those of the CPU: no fused products and sums, no flushed subnormals.
+CUDA_FLAGS = -std=c++20 -O3 -arch=all-major -fmad=false -ftz=false -prec-div=true -Xptxas -v -I. -ccbin $(CUDA_CXX) \
+	-Xcompiler -fPIC,-fvisibility=hidden,-ffp-contract=off,-Wall,-Wextra
+CUDA_WERROR = $(if $(WERROR),-Werror all-warnings -Xcompiler -Werror)
+# NVIDIA's packages on PyPI have their libraries in lib, not in lib64.
+CUDA_LDFLAGS = -cudart static -L$(dir $(NVCC))../lib -Xlinker --exclude-libs=ALL,--as-needed,-z,relro,-z,now
+
+CUDA_PLUGIN = $(BUILD)/collctl-cuda.so
+CUDA_OBJECTS = $(patsubst %.cu,$(BUILD)/%.o,$(wildcard cuda/*.cu))
+
+ifeq ($(CUDA_HAS_CXX),)
+all: cuda-missing
+cuda-missing:
+	@echo '  --      $(CUDA_PLUGIN) is not built: $(if $(NVCC),$(NVCC) needs $(CUDA_CXX),no nvcc (make cuda-deps installs one))'
+else ifeq ($(SANITIZE),)
+all: $(CUDA_PLUGIN)
+install: install-cuda
+endif
+
+.PHONY: cuda-force
+$(BUILD)/cuda/flags: cuda-force
+	@mkdir -p $(@D); echo '$(NVCC) $(CUDA_FLAGS)' | cmp -s - $@ || echo '$(NVCC) $(CUDA_FLAGS)' >$@
+
+# The assembler's report on each kernel, which tests/gpu/inspect.sh reads, goes beside the object;
+# what else the compiler says is shown.
+$(BUILD)/cuda/%.o: cuda/%.cu $(BUILD)/cuda/flags
+	$(call say,NVCC,$<)$(NVCC) $(CUDA_FLAGS) $(CUDA_WERROR) -MMD -MP -MF $(@:.o=.d) -c -o $@ $< >$(@:.o=.log) 2>&1; rc=$$?; \
+		grep -v -e '^ptxas info' -e 'bytes stack frame' -e '^$$' $(@:.o=.log) >&2; exit $$rc
+
+$(CUDA_PLUGIN): $(CUDA_OBJECTS)
+	$(call say,LINK,$@)$(NVCC) -shared -ccbin $(CUDA_CXX) $(CUDA_LDFLAGS) -o $@ $(CUDA_OBJECTS)
+
+.PHONY: install-cuda
+install-cuda: $(CUDA_PLUGIN)
+	install -D -m 755 $(CUDA_PLUGIN) $(DESTDIR)$(PREFIX)/lib/collctl/collctl-cuda.so
+
+# ---- tests ----
+
+# check: the plug-in on a GPU. check-elements: the kernels' code, compiled for the CPU.
+CUDA_REFERENCE = $(BUILD)/tests/gpu/folds.o
+$(BUILD)/gpu/check $(BUILD)/gpu/bench: $(BUILD)/gpu/%: $(BUILD)/tests/gpu/%.o $(CUDA_REFERENCE) $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
+$(BUILD)/tests/gpu/rows.o: tests/gpu/rows.cc $(wildcard cuda/fold*) $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)$(CUDA_CXX) -std=c++20 -O2 -g -I. -ffp-contract=off -fno-exceptions -fno-rtti -Wall -Wextra $(if $(WERROR),-Werror) -MMD -MP -c -o $@ $<
+$(BUILD)/gpu/check_elements: $(BUILD)/tests/gpu/check_elements.o $(BUILD)/tests/gpu/rows.o $(CUDA_REFERENCE) $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
+
+gpu-tests: $(BUILD)/gpu/check $(if $(CUDA_HAS_CXX),$(BUILD)/gpu/check_elements)
+check-gpu: gpu-tests $(if $(CUDA_HAS_CXX),$(CUDA_PLUGIN))
+	$(if $(CUDA_HAS_CXX),$(BUILD)/gpu/check_elements)
+	tests/gpu/inspect.sh $(BUILD) || [ $$? = 77 ]
+	$(BUILD)/gpu/check $(CUDA_PLUGIN) || [ $$? = 77 ]
+bench-gpu: $(BUILD)/gpu/bench $(if $(CUDA_HAS_CXX),$(CUDA_PLUGIN))
+	$(BUILD)/gpu/bench $(CUDA_PLUGIN) || [ $$? = 77 ]

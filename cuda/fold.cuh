@@ -1,0 +1,229 @@
+/*
+ * The fold of any number of inputs, for an operation on elements. An operation is a struct: the
+ * types of elements and of their accumulator, and three functions of lib/data/element.h.
+ *
+ * Each thread folds two vectors of 16 bytes at a time, so that four loads are under way, and stores
+ * them where input 0 may be: no thread reads what another one stores.
+ */
+#ifndef COLLCTL_CUDA_FOLD_CUH
+#define COLLCTL_CUDA_FOLD_CUH
+
+#include "cuda/kernels.h"
+extern "C" {
+#include "lib/data/element.h"
+}
+
+#ifdef __CUDA_ARCH__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL
+#endif
+
+#ifdef __CUDACC__
+#define FOLD_FN __host__ __device__ __forceinline__
+#else
+#define FOLD_FN inline
+#endif
+
+/* ---- operations ---- */
+
+/* The operation element_NAME on elements of type T, which is also the accumulator's. */
+#define FOLD_OP(name, T)                             \
+	struct name {                                \
+		typedef T type, sum;                 \
+		static const bool wide = false;      \
+		ELEMENT_FN sum first(type x)         \
+		{                                    \
+			return x;                    \
+		}                                    \
+		ELEMENT_FN sum add(sum x, type y)    \
+		{                                    \
+			return element_##name(x, y); \
+		}                                    \
+		ELEMENT_FN type last(sum x)          \
+		{                                    \
+			return x;                    \
+		}                                    \
+	};
+
+/* The operation element_OP_ACC_t on elements of type T, accumulated in an A. */
+#define FOLD_WIDE_OP(op, acc, A, t, T)                           \
+	struct op##_##acc##_##t {                                \
+		typedef T type;                                  \
+		typedef A sum;                                   \
+		static const bool wide = true;                   \
+		ELEMENT_FN sum first(type x)                     \
+		{                                                \
+			return element_##acc##_of_##t(x);        \
+		}                                                \
+		ELEMENT_FN sum add(sum x, type y)                \
+		{                                                \
+			return element_##op##_##acc##_##t(x, y); \
+		}                                                \
+		ELEMENT_FN type last(sum x)                      \
+		{                                                \
+			return element_##t##_of_##acc(x);        \
+		}                                                \
+	};
+
+/* ---- loops ---- */
+
+struct alignas(VECTOR) vector_bits {
+	uint32_t words[VECTOR / 4];
+};
+
+template <class T> union vector {
+	vector_bits bits;
+	T elements[VECTOR / sizeof(T)];
+};
+
+/* The address of element @i of input @k. */
+template <class T> ELEMENT_FN const T *fold_input(const fold_args &a, int k, uint64_t i)
+{
+	const void *p = k < FOLD_DIRECT ? a.inputs[k] : a.more[k - FOLD_DIRECT];
+	return (const T *)((const char *)p + a.offset) + i;
+}
+
+/* The elements at @i, and if @two those at @i2, of input @k. */
+template <class T>
+ELEMENT_FN void fold_load(const fold_args &a, int k, uint64_t i, uint64_t i2, bool two,
+                          vector<T> x[2])
+{
+	x[0].bits = *(const vector_bits *)(const void *)fold_input<T>(a, k, i);
+	if (two)
+		x[1].bits = *(const vector_bits *)(const void *)fold_input<T>(a, k, i2);
+}
+
+/* The sums of two vectors. If the accumulator is the elements' own type they stay packed, which
+ * takes fewer registers. */
+template <class Op, bool wide> struct fold_sums {
+	typedef typename Op::type T;
+	vector<T> sums[2];
+
+	FOLD_FN void first(const vector<T> x[2])
+	{
+		sums[0] = x[0];
+		sums[1] = x[1];
+	}
+	FOLD_FN void add(const vector<T> x[2])
+	{
+		const int count = VECTOR / sizeof(T);
+		UNROLL for (int e = 0; e < 2 * count; e++)
+		{
+			T &sum = sums[e / count].elements[e % count];
+			sum = Op::add(sum, x[e / count].elements[e % count]);
+		}
+	}
+	FOLD_FN void last(vector<T> x[2])
+	{
+		x[0] = sums[0];
+		x[1] = sums[1];
+	}
+};
+
+template <class Op> struct fold_sums<Op, true> {
+	typedef typename Op::type T;
+	typename Op::sum sums[2 * VECTOR / sizeof(T)];
+
+	FOLD_FN void first(const vector<T> x[2])
+	{
+		const int count = VECTOR / sizeof(T);
+		UNROLL for (int e = 0; e < 2 * count; e++) sums[e] =
+		        Op::first(x[e / count].elements[e % count]);
+	}
+	FOLD_FN void add(const vector<T> x[2])
+	{
+		const int count = VECTOR / sizeof(T);
+		UNROLL for (int e = 0; e < 2 * count; e++) sums[e] =
+		        Op::add(sums[e], x[e / count].elements[e % count]);
+	}
+	FOLD_FN void last(vector<T> x[2])
+	{
+		const int count = VECTOR / sizeof(T);
+		UNROLL for (int e = 0; e < 2 * count; e++) x[e / count].elements[e % count] =
+		        Op::last(sums[e]);
+	}
+};
+
+/* Folds the vectors at the elements @i and, if @two, @i2. */
+template <class Op>
+ELEMENT_FN void fold_vectors(const fold_args &a, uint64_t i, uint64_t i2, bool two)
+{
+	typedef typename Op::type T;
+	fold_sums<Op, Op::wide> sums;
+	vector<T> x[2] = {}, next[2] = {};
+
+	fold_load<T>(a, 0, i, i2, two, x);
+	if (a.ninputs > 1)
+		fold_load<T>(a, 1, i, i2, two, next);
+	sums.first(x);
+	for (int k = 1; k < a.ninputs; k++) {
+		x[0] = next[0];
+		x[1] = next[1];
+		if (k + 1 < a.ninputs)
+			fold_load<T>(a, k + 1, i, i2, two, next);
+		sums.add(x);
+	}
+	sums.last(x);
+	*(vector_bits *)(void *)((T *)a.dst + i) = x[0].bits;
+	if (two)
+		*(vector_bits *)(void *)((T *)a.dst + i2) = x[1].bits;
+}
+
+template <class Op> ELEMENT_FN void fold_element(const fold_args &a, uint64_t i)
+{
+	typedef typename Op::type T;
+	typename Op::sum sum = Op::first(*fold_input<T>(a, 0, i));
+
+	for (int k = 1; k < a.ninputs; k++)
+		sum = Op::add(sum, *fold_input<T>(a, k, i));
+	((T *)a.dst)[i] = Op::last(sum);
+}
+
+/* The share of one of @threads threads. */
+template <class Op>
+ELEMENT_FN void fold_share(const fold_args &a, uint64_t thread, uint64_t threads)
+{
+	const uint64_t count = VECTOR / sizeof(typename Op::type);
+	const uint64_t vectors = (a.n - a.head) / count, whole = vectors * count;
+
+	for (uint64_t v = thread; v < vectors; v += 2 * threads)
+		fold_vectors<Op>(a, a.head + v * count, a.head + (v + threads) * count,
+		                 v + threads < vectors);
+	for (uint64_t i = thread; i < a.n - whole; i += threads)
+		fold_element<Op>(a, i < a.head ? i : i + whole);
+}
+
+/* ---- kernels ---- */
+
+#ifdef __CUDACC__
+template <class Op>
+__global__ void __launch_bounds__(THREADS) fold_kernel(const __grid_constant__ fold_args a)
+{
+	fold_share<Op>(a, (uint64_t)blockIdx.x * THREADS + threadIdx.x,
+	               (uint64_t)gridDim.x * THREADS);
+}
+#define FOLD_FUNCTIONS(name) (const void *)fold_kernel<name>, NULL
+#else
+template <class Op>
+static void fold_on_host(const struct fold_args *a, uint64_t thread, uint64_t threads)
+{
+	fold_share<Op>(*a, thread, threads);
+}
+#define FOLD_FUNCTIONS(name) NULL, fold_on_host<name>
+#endif
+
+/* A row of a table: @NAME does @OP for @DTYPE, accumulated in @ACC. */
+#define FOLD_PARTS(OP, ACC, DTYPE, PARTS, name)                                     \
+	{                                                                           \
+		REDUCE_##OP, DTYPE_##ACC, DTYPE_##DTYPE, PARTS, sizeof(name::type), \
+		        FOLD_FUNCTIONS(name)                                        \
+	}
+#define FOLD(OP, ACC, DTYPE, name) FOLD_PARTS(OP, ACC, DTYPE, 1, name)
+
+#define FOLD_TABLE(family, ...)                                       \
+	const struct fold_row fold_##family##_rows[] = {__VA_ARGS__}; \
+	const size_t fold_##family##_count =                          \
+	        sizeof fold_##family##_rows / sizeof *fold_##family##_rows;
+
+#endif

@@ -1,0 +1,240 @@
+/* Lanes: streams whose tasks report their completion. */
+#include "cuda/gpu.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static void append(struct tasks *list, struct task *task)
+{
+	task->next = NULL;
+	*list->last = task;
+	list->last = &task->next;
+}
+
+static struct task *take(struct tasks *list)
+{
+	struct task *task = list->first;
+	if (task) {
+		list->first = task->next;
+		if (!list->first)
+			list->last = &list->first;
+	}
+	return task;
+}
+
+/* ---- completion ---- */
+
+static void recycle(struct task *task)
+{
+	task->next = task->lane->idle;
+	task->lane->idle = task;
+}
+
+/* With the lock held. */
+static void complete(struct gpu *gpu, struct task *task)
+{
+	const uint64_t one = 1;
+
+	gpu->running--;
+	if (task->report && task->epoch == gpu->epoch) {
+		append(&gpu->done, task);
+		/* It fails only if the counter is full, and so readable. */
+		(void)!write(gpu->event_fd, &one, sizeof one);
+	} else {
+		recycle(task);
+	}
+	if (gpu->running == 0)
+		pthread_cond_broadcast(&gpu->idle);
+}
+
+static void *wait_for_tasks(void *arg)
+{
+	struct lane *lane = (struct lane *)arg;
+	struct gpu *gpu = lane->device->gpu;
+	struct task *task;
+	const cudaError_t set = cudaSetDevice(lane->device->ordinal);
+
+	pthread_mutex_lock(&gpu->lock);
+	for (;;) {
+		while (!lane->tasks.first && !gpu->stop)
+			pthread_cond_wait(&lane->more, &gpu->lock);
+		task = lane->tasks.first;
+		if (!task)
+			break;
+		pthread_mutex_unlock(&gpu->lock);
+		task->error = cudaEventSynchronize(task->event);
+		if (set != cudaSuccess)
+			task->error = set;
+		pthread_mutex_lock(&gpu->lock);
+		take(&lane->tasks);
+		lane->ntasks--;
+		complete(gpu, task);
+	}
+	pthread_mutex_unlock(&gpu->lock);
+	return NULL;
+}
+
+/* ---- lanes ---- */
+
+cudaError_t lane_start(struct lane *lane, struct device *device)
+{
+	sigset_t all, before;
+	cudaError_t error = cudaSuccess;
+
+	lane->device = device;
+	lane->tasks.last = &lane->tasks.first;
+	error = cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking);
+	if (error != cudaSuccess)
+		return error;
+	if (pthread_cond_init(&lane->more, NULL) != 0)
+		return cudaErrorUnknown;
+	/* Signals are for the program's own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	lane->started = pthread_create(&lane->thread, NULL, wait_for_tasks, lane) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!lane->started) {
+		pthread_cond_destroy(&lane->more);
+		return cudaErrorUnknown;
+	}
+	return cudaSuccess;
+}
+
+void lane_stop(struct lane *lane)
+{
+	struct task *task;
+
+	if (lane->started) {
+		pthread_mutex_lock(&lane->device->gpu->lock);
+		lane->device->gpu->stop = true;
+		pthread_cond_signal(&lane->more);
+		pthread_mutex_unlock(&lane->device->gpu->lock);
+		pthread_join(lane->thread, NULL);
+		pthread_cond_destroy(&lane->more);
+	}
+	while ((task = lane->idle)) {
+		lane->idle = task->next;
+		cudaEventDestroy(task->event);
+		free(task);
+	}
+	if (lane->stream)
+		cudaStreamDestroy(lane->stream);
+}
+
+struct task *lane_task(struct lane *lane, cudaError_t *error)
+{
+	struct gpu *gpu = lane->device->gpu;
+	struct task *task;
+
+	pthread_mutex_lock(&gpu->lock);
+	task = lane->idle;
+	if (task)
+		lane->idle = task->next;
+	pthread_mutex_unlock(&gpu->lock);
+	if (task)
+		return task;
+	task = (struct task *)calloc(1, sizeof *task);
+	if (!task) {
+		*error = cudaErrorMemoryAllocation;
+		return NULL;
+	}
+	*error = cudaEventCreateWithFlags(&task->event,
+	                                  cudaEventBlockingSync | cudaEventDisableTiming);
+	if (*error != cudaSuccess) {
+		free(task);
+		return NULL;
+	}
+	task->lane = lane;
+	return task;
+}
+
+cudaError_t lane_push(struct task *task)
+{
+	struct lane *lane = task->lane;
+	struct gpu *gpu = lane->device->gpu;
+	const cudaError_t error = cudaEventRecord(task->event, lane->stream);
+
+	if (error != cudaSuccess) {
+		lane_drop(task);
+		return error;
+	}
+	pthread_mutex_lock(&gpu->lock);
+	task->epoch = gpu->epoch;
+	gpu->running++;
+	lane->ntasks++;
+	append(&lane->tasks, task);
+	pthread_cond_signal(&lane->more);
+	pthread_mutex_unlock(&gpu->lock);
+	return cudaSuccess;
+}
+
+void lane_drop(struct task *task)
+{
+	struct gpu *gpu = task->lane->device->gpu;
+
+	pthread_mutex_lock(&gpu->lock);
+	recycle(task);
+	pthread_mutex_unlock(&gpu->lock);
+}
+
+struct lane *lane_pick(struct device *device, enum lane_kind kind)
+{
+	struct lane *a = &device->lanes[kind], *b = a + 1;
+
+	pthread_mutex_lock(&device->gpu->lock);
+	struct lane *lane = b->ntasks < a->ntasks ? b : a;
+	pthread_mutex_unlock(&device->gpu->lock);
+	return lane;
+}
+
+/* ---- what the caller learns ---- */
+
+int gpu_next(struct gpu *gpu, void **cookie, char *why, size_t cap)
+{
+	static const char *const names[] = {"a copy", "a reduction", "a fill"};
+
+	pthread_mutex_lock(&gpu->lock);
+	struct task *task = take(&gpu->done);
+	if (!task) {
+		pthread_mutex_unlock(&gpu->lock);
+		return 0;
+	}
+	const cudaError_t error = task->error;
+	const enum gpu_op op = task->op;
+	const int device = task->device;
+	*cookie = task->cookie;
+	recycle(task);
+	pthread_mutex_unlock(&gpu->lock);
+	if (error == cudaSuccess)
+		return 1;
+	return gpu_fail(why, cap, error, "%s failed on device %d", names[op], device);
+}
+
+int gpu_drain(struct gpu *gpu, int64_t ns)
+{
+	struct timespec end;
+	struct task *task;
+	uint64_t count;
+	int ret = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += ns / 1000000000;
+	end.tv_nsec += ns % 1000000000;
+	if (end.tv_nsec >= 1000000000) {
+		end.tv_sec++;
+		end.tv_nsec -= 1000000000;
+	}
+	pthread_mutex_lock(&gpu->lock);
+	gpu->epoch++;
+	while (gpu->running > 0 && ret == 0)
+		ret = pthread_cond_timedwait(&gpu->idle, &gpu->lock, &end);
+	while ((task = take(&gpu->done)))
+		recycle(task);
+	while (read(gpu->event_fd, &count, sizeof count) > 0)
+		;
+	ret = gpu->running > 0 ? -1 : 0;
+	pthread_mutex_unlock(&gpu->lock);
+	return ret;
+}

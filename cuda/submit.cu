@@ -1,0 +1,285 @@
+/* Tasks: which stream does their work, and how. */
+#include "cuda/gpu.h"
+
+extern "C" {
+#include "lib/data/element.h"
+}
+
+#define BLOCKS_PER_PROCESSOR 8 /* enough for all of its threads */
+
+/* ---- where memory is ---- */
+
+/* The index of the device that has @p; -1: host memory; -2: a device that is not opened, or error.
+ */
+static int device_of(const struct gpu *gpu, const void *p)
+{
+	struct cudaPointerAttributes at;
+
+	if (cudaPointerGetAttributes(&at, p) != cudaSuccess)
+		return -2;
+	if (at.type != cudaMemoryTypeDevice)
+		return at.type == cudaMemoryTypeHost ? -1 : -2;
+	for (int i = 0; i < gpu->ndevices; i++)
+		if (gpu->devices[i].ordinal == at.device)
+			return i;
+	return -2;
+}
+
+/* ---- copies from device to device ---- */
+
+/* In @stream of @to, through pieces of host memory: each is read by @from and then written by @to.
+ */
+static cudaError_t fetch(struct device *to, cudaStream_t stream, void *dst, struct device *from,
+                         const void *src, uint64_t bytes)
+{
+	const cudaStream_t source = from->lanes[LANE_TO_HOST_2].stream;
+	cudaError_t error = cudaSuccess;
+
+	for (uint64_t done = 0; done < bytes && error == cudaSuccess;) {
+		const unsigned piece = to->next_piece++ % BOUNCE;
+		const uint64_t left = bytes - done, n = left < BOUNCE_BYTES ? left : BOUNCE_BYTES;
+		void *host = to->bounce[piece];
+
+		error = cudaStreamWaitEvent(source, to->emptied[piece], 0);
+		if (error == cudaSuccess)
+			error = cudaMemcpyAsync(host, (const char *)src + done, n,
+			                        cudaMemcpyDeviceToHost, source);
+		if (error == cudaSuccess)
+			error = cudaEventRecord(from->fetched, source);
+		if (error == cudaSuccess)
+			error = cudaStreamWaitEvent(stream, from->fetched, 0);
+		if (error == cudaSuccess)
+			error = cudaMemcpyAsync((char *)dst + done, host, n, cudaMemcpyHostToDevice,
+			                        stream);
+		if (error == cudaSuccess)
+			error = cudaEventRecord(to->emptied[piece], stream);
+		done += n;
+	}
+	return error;
+}
+
+static cudaError_t copy_between(struct device *to, cudaStream_t stream, void *dst,
+                                struct device *from, const void *src, uint64_t bytes)
+{
+	if (to == from)
+		return cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream);
+	if (to->gpu->peers)
+		return cudaMemcpyPeerAsync(dst, to->ordinal, src, from->ordinal, bytes, stream);
+	return fetch(to, stream, dst, from, src, bytes);
+}
+
+/* ---- kernels ---- */
+
+static cudaError_t launch(const struct device *device, cudaStream_t stream, const void *kernel,
+                          void *args, uint64_t work)
+{
+	const uint64_t most = (uint64_t)device->processors * BLOCKS_PER_PROCESSOR;
+	const uint64_t want = (work + THREADS - 1) / THREADS;
+	const dim3 blocks((unsigned)(want < 1 ? 1 : want < most ? want : most));
+
+	return cudaLaunchKernel(kernel, blocks, dim3(THREADS), &args, 0, stream);
+}
+
+/* Write the addresses of the inputs from FOLD_DIRECT on to the device's table. They travel as
+ * arguments, so nothing has to outlive the call, and the stream orders the uses of the table. */
+static cudaError_t set_table(struct device *device, cudaStream_t stream, const void *const *inputs,
+                             int ninputs)
+{
+	cudaError_t error = cudaSuccess;
+
+	for (int k = FOLD_DIRECT; k < ninputs && error == cudaSuccess; k += POINTERS) {
+		struct pointers_args args = {.to = device->table + (k - FOLD_DIRECT),
+		                             .n = ninputs - k < POINTERS ? ninputs - k : POINTERS,
+		                             .pointers = {}};
+		for (int i = 0; i < args.n; i++)
+			args.pointers[i] = inputs[k + i];
+		error = launch(device, stream, pointers_kernel(), &args, 1);
+	}
+	return error;
+}
+
+/* Fold @n elements at @offset of the inputs, which the device accesses. */
+static cudaError_t fold_here(struct device *device, cudaStream_t stream, const struct fold_row *row,
+                             void *dst, const void *const *inputs, int ninputs, uint64_t offset,
+                             uint64_t n)
+{
+	struct fold_args args = {.dst = dst,
+	                         .n = n * row->parts,
+	                         .head = 0,
+	                         .offset = offset,
+	                         .ninputs = ninputs,
+	                         .more = device->table,
+	                         .inputs = {}};
+	cudaError_t error = set_table(device, stream, inputs, ninputs);
+
+	for (int k = 0; k < ninputs && k < FOLD_DIRECT; k++)
+		args.inputs[k] = inputs[k];
+	fold_align(&args, row->size);
+	for (int k = FOLD_DIRECT; k < ninputs; k++)
+		if (((uintptr_t)inputs[k] + offset) % VECTOR != (uintptr_t)dst % VECTOR)
+			args.head = args.n;
+	if (error != cudaSuccess)
+		return error;
+	const uint64_t each = args.head < args.n ? 2 * (VECTOR / row->size) : 1;
+	return launch(device, stream, row->kernel, &args, args.n / each + 1);
+}
+
+/* Fold inputs, some of which are on devices that this one does not access: a range of elements at a
+ * time, those inputs are copied to its stage. @places: where inputs are; @away: how many elsewhere.
+ */
+static cudaError_t fold_staged(struct device *device, cudaStream_t stream,
+                               const struct fold_row *row, const struct gpu_task *t,
+                               const int *places, int away)
+{
+	const unsigned size = row->size * row->parts;
+	const uint64_t share = STAGE / (unsigned)away / 256 * 256;
+	const uint64_t most = (share - VECTOR) / size;
+	const void *inputs[FOLD_DIRECT + TABLE];
+	cudaError_t error = cudaSuccess;
+
+	for (uint64_t pos = 0; pos < t->n && error == cudaSuccess; pos += most) {
+		const uint64_t n = t->n - pos < most ? t->n - pos : most;
+		char *dst = (char *)t->dst + pos * size;
+		/* Aligned as the destination is. */
+		char *stage = (char *)device->stage + (uintptr_t)dst % VECTOR;
+		for (int k = 0; k < t->ninputs && error == cudaSuccess; k++) {
+			const char *from = (const char *)t->inputs[k] + t->offset + pos * size;
+			inputs[k] = from;
+			if (places[k] == device->index)
+				continue;
+			error = fetch(device, stream, stage, &device->gpu->devices[places[k]], from,
+			              n * size);
+			inputs[k] = stage;
+			stage += share;
+		}
+		if (error == cudaSuccess)
+			error = fold_here(device, stream, row, dst, inputs, t->ninputs, 0, n);
+	}
+	return error;
+}
+
+/* ---- tasks ---- */
+
+static cudaError_t copy(struct device *device, struct lane *lane, const struct gpu_task *t, int to,
+                        int from)
+{
+	struct gpu *gpu = device->gpu;
+
+	if (t->n == 0)
+		return cudaSuccess;
+	if (to >= 0 && from >= 0)
+		return copy_between(&gpu->devices[to], lane->stream, t->dst, &gpu->devices[from],
+		                    t->src, t->n);
+	return cudaMemcpyAsync(t->dst, t->src, t->n,
+	                       to >= 0 ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
+	                       lane->stream);
+}
+
+static cudaError_t identity(struct device *device, cudaStream_t stream, const struct gpu_task *t,
+                            unsigned size)
+{
+	const uint64_t bits = element_identity((enum reduce_op)t->reduce, (enum dtype)t->dtype);
+	const bool wide = size == 16;
+	const unsigned word = wide ? 8 : size;
+	struct fill_args args = {
+	        .dst = t->dst, .n = wide ? 2 * t->n : t->n, .words = {bits, wide ? 0 : bits}};
+
+	return launch(device, stream, fill_kernel(word), &args, args.n / (VECTOR / word) + 1);
+}
+
+/* Why a fold or identity can't be; 0: it can. Fills *row, and of a fold @places and *away. */
+static int check_fold(struct gpu *gpu, const struct gpu_task *t, const struct fold_row **row,
+                      int *places, int *away, char *why, size_t cap)
+{
+	/* Every type has a sum, and an identity needs only the type's size. */
+	*row = t->op == GPU_FOLD ? fold_find(t->reduce, t->acc, t->dtype)
+	                         : fold_find(REDUCE_SUM, t->dtype, t->dtype);
+	*away = 0;
+	if (!*row)
+		return gpu_fail(why, cap, cudaSuccess,
+		                "no kernel for operation %d on type %d, accumulated in %d",
+		                t->reduce, t->dtype, t->acc);
+	if (t->op != GPU_FOLD)
+		return 0;
+	if (t->ninputs < 1 || t->ninputs > FOLD_DIRECT + TABLE)
+		return gpu_fail(why, cap, cudaSuccess, "a reduction of %d inputs, not 1 to %d",
+		                t->ninputs, FOLD_DIRECT + TABLE);
+	if (gpu->ndevices == 1 || gpu->peers)
+		return 0;
+	for (int k = 0; k < t->ninputs; k++) {
+		places[k] = device_of(gpu, t->inputs[k]);
+		if (places[k] < 0)
+			return gpu_fail(why, cap, cudaSuccess,
+			                "input %d of a reduction is not in device memory", k);
+		*away += places[k] != t->device;
+	}
+	return 0;
+}
+
+/* The lane for a copy, and the devices of its ends (-1: the host). NULL: @why. */
+static struct lane *copy_lane(struct gpu *gpu, const struct gpu_task *t, int *to, int *from,
+                              char *why, size_t cap)
+{
+	struct device *device = &gpu->devices[t->device];
+
+	*to = device_of(gpu, t->dst);
+	*from = device_of(gpu, t->src);
+	if (*to < -1 || *from < -1 || (*to < 0 && *from < 0)) {
+		gpu_fail(why, cap, cudaSuccess,
+		         "a copy on device %d of memory that is neither its own nor pinned",
+		         t->device);
+		return NULL;
+	}
+	if (*to >= 0 && *from >= 0)
+		return &gpu->devices[*to].lanes[LANE_BETWEEN];
+	return lane_pick(device, *to >= 0 ? LANE_TO_DEVICE : LANE_TO_HOST);
+}
+
+int gpu_submit(struct gpu *gpu, const struct gpu_task *t, char *why, size_t cap)
+{
+	int places[FOLD_DIRECT + TABLE], away = 0, to = -1, from = -1;
+	const struct fold_row *row = NULL;
+	cudaError_t error, pushed;
+
+	if (t->device < 0 || t->device >= gpu->ndevices)
+		return gpu_fail(why, cap, cudaSuccess, "no device %d: %d are open", t->device,
+		                gpu->ndevices);
+	struct device *device = &gpu->devices[t->device];
+	struct lane *lane = &device->lanes[LANE_COMPUTE];
+	if (t->op == GPU_COPY)
+		lane = copy_lane(gpu, t, &to, &from, why, cap);
+	else if (check_fold(gpu, t, &row, places, &away, why, cap) < 0)
+		return -1;
+	if (!lane)
+		return -1;
+
+	error = cudaSetDevice(lane->device->ordinal);
+	if (error != cudaSuccess)
+		return gpu_fail(why, cap, error, "device %d", t->device);
+	struct task *task = lane_task(lane, &error);
+	if (!task)
+		return gpu_fail(why, cap, error, "a task for device %d", t->device);
+	if (t->op == GPU_COPY)
+		error = copy(device, lane, t, to, from);
+	else if (t->n == 0)
+		error = cudaSuccess;
+	else if (t->op == GPU_IDENTITY)
+		error = identity(device, lane->stream, t, row->size * row->parts);
+	else if (away)
+		error = fold_staged(device, lane->stream, row, t, places, away);
+	else
+		error = fold_here(device, lane->stream, row, t->dst, t->inputs, t->ninputs,
+		                  t->offset, t->n);
+	/* What began before an error still runs: drain waits for it. */
+	task->report = error == cudaSuccess;
+	task->cookie = t->cookie;
+	task->op = t->op;
+	task->device = t->device;
+	pushed = lane_push(task);
+	if (error == cudaSuccess)
+		error = pushed;
+	if (error != cudaSuccess)
+		return gpu_fail(why, cap, error, "%s on device %d cannot start",
+		                t->op == GPU_COPY ? "a copy" : "a reduction", t->device);
+	return 0;
+}

@@ -1,0 +1,248 @@
+/*
+ * A plug-in on this machine's GPUs: folds and identities have the bits of the host's, copies
+ * arrive, drain ends, and what cannot be is refused with a reason. Usage: check PLUGIN. Exit code
+ * 77: there is no plug-in, driver or GPU.
+ */
+#include <string.h>
+
+#include "tests/gpu/folds.h"
+#include "tests/gpu/plugin.h"
+
+#define DEVICES 8 /* at most */
+
+static struct {
+	const struct gpu_plugin *p;
+	struct gpu *gpu;
+	int ndevices;
+	uint8_t *host;                /* pinned */
+	uint8_t *inputs[FOLD_INPUTS]; /* input k on device k mod ndevices */
+	uint8_t *dst;                 /* on device 0 */
+	int bad;
+} g;
+
+static void expect(bool fine, const char *what)
+{
+	printf("%s %s\n", fine ? "ok" : "FAILED", what);
+	g.bad += !fine;
+}
+
+static void *device_memory(int device, size_t bytes)
+{
+	char why[GPU_WHY] = "";
+	void *p = g.p->alloc(g.gpu, device, bytes, why, sizeof why);
+
+	if (!p) {
+		printf("%s\n", why);
+		exit(1);
+	}
+	return p;
+}
+
+static int to_device(int device, void *dst, const void *src, size_t n)
+{
+	memcpy(g.host, src, n);
+	return plugin_copy(g.p, g.gpu, device, dst, g.host, n);
+}
+
+static int from_device(int device, void *dst, const void *src, size_t n)
+{
+	if (plugin_copy(g.p, g.gpu, device, g.host, src, n) < 0)
+		return -1;
+	memcpy(dst, g.host, n);
+	return 0;
+}
+
+/* ---- folds and identities ---- */
+
+static int run(void *ctx, const struct fold_case *c, const uint8_t *const *inputs, uint8_t *dst)
+{
+	const void *in[FOLD_INPUTS];
+
+	(void)ctx;
+	for (int k = 0; k < c->ninputs; k++) {
+		if (to_device(k % g.ndevices, g.inputs[k], inputs[k], FOLD_BYTES) < 0)
+			return -1;
+		in[k] = g.inputs[k];
+	}
+	if (to_device(0, g.dst, dst, FOLD_BYTES) < 0)
+		return -1;
+	if (c->in_place)
+		in[0] = g.dst;
+	const struct gpu_task t = {.op = GPU_FOLD,
+	                           .dst = g.dst + c->to,
+	                           .n = c->n,
+	                           .inputs = in,
+	                           .ninputs = c->ninputs,
+	                           .offset = c->offset,
+	                           .dtype = c->dtype,
+	                           .acc = c->acc,
+	                           .reduce = c->op};
+	if (plugin_do(g.p, g.gpu, &t) < 0)
+		return -1;
+	return from_device(0, dst, g.dst, FOLD_BYTES);
+}
+
+static void check_identities(void)
+{
+	static const uint64_t lengths[] = {1, 5, 63, 4097};
+	static uint8_t found[70000], expected[70000];
+	int bad = 0;
+
+	for (int op = 0; op < REDUCE_OPS; op++)
+		for (int d = 1; d < DTYPES; d++)
+			for (int i = 0; i < 8; i++) {
+				const enum dtype dtype = (enum dtype)d;
+				if (!reduce_op_defined((enum reduce_op)op, dtype))
+					continue;
+				const size_t size = dtype_size(dtype), step = size > 8 ? 8 : size;
+				const size_t at = i % 2 ? 3 * step : 0;
+				const uint64_t n = lengths[i / 2];
+				memset(expected, 0xa5, sizeof expected);
+				bad += to_device(0, g.dst, expected, sizeof expected) < 0;
+				identity_expect((enum reduce_op)op, dtype, n, expected + at);
+				const struct gpu_task t = {.op = GPU_IDENTITY,
+				                           .dst = g.dst + at,
+				                           .n = n,
+				                           .dtype = dtype,
+				                           .acc = dtype,
+				                           .reduce = op};
+				bad += plugin_do(g.p, g.gpu, &t) < 0 ||
+				       from_device(0, found, g.dst, sizeof found) < 0 ||
+				       memcmp(found, expected, sizeof found) != 0;
+			}
+	expect(bad == 0, "identities have the host's bits");
+}
+
+/* ---- copies, drain ---- */
+
+static void check_copies(void)
+{
+	static uint8_t bytes[FOLD_BYTES], back[FOLD_BYTES];
+	bool fine = true;
+
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (uint8_t)(i * 7 + i / 251);
+	for (int from = 0; from < g.ndevices; from++)
+		for (int to = 0; to < g.ndevices; to++) {
+			uint8_t *a = device_memory(from, FOLD_BYTES);
+			uint8_t *b = device_memory(to, FOLD_BYTES);
+			memset(back, 0, sizeof back);
+			fine = fine && from_device(to, back, b, FOLD_BYTES) == 0 && back[0] == 0 &&
+			       !memcmp(back, back + 1, FOLD_BYTES - 1); /* zeroed */
+			fine = fine && to_device(from, a, bytes, FOLD_BYTES) == 0 &&
+			       plugin_copy(g.p, g.gpu, to, b + 3, a + 1, FOLD_BYTES - 3) == 0 &&
+			       from_device(to, back, b, FOLD_BYTES) == 0 &&
+			       !memcmp(back + 3, bytes + 1, FOLD_BYTES - 3);
+			g.p->release(g.gpu, from, a, FOLD_BYTES);
+			g.p->release(g.gpu, to, b, FOLD_BYTES);
+		}
+	expect(fine, "copies between the host and all devices");
+}
+
+static void check_drain(void)
+{
+	char why[GPU_WHY];
+	void *cookie;
+	bool fine = true;
+
+	for (int i = 0; i < 64; i++) {
+		const struct gpu_task t = {.op = GPU_COPY,
+		                           .dst = i % 2 ? g.host : g.dst,
+		                           .src = i % 2 ? g.inputs[0] : g.host,
+		                           .n = FOLD_BYTES};
+		fine = fine && plugin_submit(g.p, g.gpu, &t) == 0;
+	}
+	fine = fine && g.p->drain(g.gpu, INT64_C(60000000000)) == 0;
+	expect(fine && g.p->next(g.gpu, &cookie, why, sizeof why) == 0,
+	       "drain ends, and nothing is told of what it waited for");
+	expect(plugin_copy(g.p, g.gpu, 0, g.dst, g.host, FOLD_BYTES) == 0, "a task after drain");
+}
+
+/* ---- what is refused ---- */
+
+static void refused(bool was, const char *why, const char *what)
+{
+	char line[2 * GPU_WHY];
+
+	snprintf(line, sizeof line, "%s is refused: %s", what, why);
+	expect(was && *why, line);
+}
+
+static void check_refusals(int devices)
+{
+	static uint8_t pageable[64];
+	char why[GPU_WHY] = "";
+	const void *in[] = {g.inputs[0], g.inputs[0]};
+
+	refused(!g.p->open(&devices, 1, why, sizeof why), why, "a device that is not there");
+	*why = 0;
+	refused(!g.p->alloc(g.gpu, 0, (size_t)1 << 60, why, sizeof why), why, "too much memory");
+	struct gpu_task t = {
+	        .op = GPU_COPY, .device = g.ndevices, .dst = g.dst, .src = g.host, .n = 64};
+	*why = 0;
+	refused(g.p->submit(g.gpu, &t, why, sizeof why) < 0, why, "a task for no device");
+	t.device = 0;
+	t.src = pageable;
+	*why = 0;
+	refused(g.p->submit(g.gpu, &t, why, sizeof why) < 0, why, "a copy of pageable memory");
+	t = (struct gpu_task){.op = GPU_FOLD,
+	                      .dst = g.dst,
+	                      .n = 1,
+	                      .inputs = in,
+	                      .ninputs = 2,
+	                      .dtype = DTYPE_C64,
+	                      .acc = DTYPE_C64,
+	                      .reduce = REDUCE_MIN};
+	*why = 0;
+	refused(g.p->submit(g.gpu, &t, why, sizeof why) < 0, why, "the minimum of complex numbers");
+	expect(plugin_copy(g.p, g.gpu, 0, g.dst, g.host, 64) == 0, "a task after refusals");
+}
+
+int main(int argc, char **argv)
+{
+	const int list[DEVICES] = {0, 1, 2, 3, 4, 5, 6, 7};
+	char why[GPU_WHY] = "", name[128] = "";
+	uint64_t left = 0, total = 0;
+	int devices;
+	long cases;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: check PLUGIN\n");
+		return 2;
+	}
+	g.p = plugin_open(argv[1], &devices);
+	for (g.ndevices = 1; g.ndevices <= devices && g.ndevices <= DEVICES; g.ndevices++) {
+		g.gpu = g.p->open(list, g.ndevices, why, sizeof why);
+		if (!g.gpu || g.p->describe(g.gpu, 0, name, sizeof name, &left, &total, why,
+		                            sizeof why) < 0) {
+			printf("%s\n", why);
+			return 1;
+		}
+		printf("%s, %d of %d devices, the first is %s with %llu of %llu bytes free, path "
+		       "'%s'\n",
+		       g.p->name, g.ndevices, devices, name, (unsigned long long)left,
+		       (unsigned long long)total, g.p->path(g.gpu));
+		g.host = g.p->alloc_host(g.gpu, FOLD_BYTES, why, sizeof why);
+		if (!g.host) {
+			printf("%s\n", why);
+			return 1;
+		}
+		for (int k = 0; k < FOLD_INPUTS; k++)
+			g.inputs[k] = device_memory(k % g.ndevices, FOLD_BYTES);
+		g.dst = device_memory(0, FOLD_BYTES);
+		const int differ = folds_check(run, NULL, &cases);
+		printf("%ld folds\n", cases);
+		expect(differ == 0, "folds have the host's bits");
+		check_identities();
+		check_copies();
+		check_drain();
+		check_refusals(devices);
+		for (int k = 0; k < FOLD_INPUTS; k++)
+			g.p->release(g.gpu, k % g.ndevices, g.inputs[k], FOLD_BYTES);
+		g.p->release(g.gpu, 0, g.dst, FOLD_BYTES);
+		g.p->release_host(g.gpu, g.host, FOLD_BYTES);
+		expect(g.p->drain(g.gpu, 0) == 0, "drain without tasks");
+		g.p->close(g.gpu);
+	}
+	return g.bad != 0;
+}
