@@ -15,8 +15,10 @@ extern "C" {
 
 #ifdef __CUDA_ARCH__
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1") /* unrolled loops over inputs spill registers */
 #else
 #define UNROLL
+#define ROLLED
 #endif
 
 #ifdef __CUDACC__
@@ -157,7 +159,8 @@ ELEMENT_FN void fold_vectors(const fold_args &a, uint64_t i, uint64_t i2, bool t
 	if (a.ninputs > 1)
 		fold_load<T>(a, 1, i, i2, two, next);
 	sums.first(x);
-	for (int k = 1; k < a.ninputs; k++) {
+	ROLLED for (int k = 1; k < a.ninputs; k++)
+	{
 		x[0] = next[0];
 		x[1] = next[1];
 		if (k + 1 < a.ninputs)
@@ -175,8 +178,7 @@ template <class Op> ELEMENT_FN void fold_element(const fold_args &a, uint64_t i)
 	typedef typename Op::type T;
 	typename Op::sum sum = Op::first(*fold_input<T>(a, 0, i));
 
-	for (int k = 1; k < a.ninputs; k++)
-		sum = Op::add(sum, *fold_input<T>(a, k, i));
+	ROLLED for (int k = 1; k < a.ninputs; k++) sum = Op::add(sum, *fold_input<T>(a, k, i));
 	((T *)a.dst)[i] = Op::last(sum);
 }
 
@@ -196,9 +198,14 @@ ELEMENT_FN void fold_share(const fold_args &a, uint64_t thread, uint64_t threads
 
 /* ---- kernels ---- */
 
+/* Blocks that a processor is to hold at least. Without this number the assembler spills registers
+ * to hold more of them. */
+#define RESIDENT 1
+
 #ifdef __CUDACC__
 template <class Op>
-__global__ void __launch_bounds__(THREADS) fold_kernel(const __grid_constant__ fold_args a)
+__global__ void __launch_bounds__(THREADS, RESIDENT)
+        fold_kernel(const __grid_constant__ fold_args a)
 {
 	fold_share<Op>(a, (uint64_t)blockIdx.x * THREADS + threadIdx.x,
 	               (uint64_t)gridDim.x * THREADS);

@@ -129,8 +129,8 @@ static void bench_folds(double copy)
 				                 .dst = dst,
 				                 .inputs = (const void *const *)inputs,
 				                 .ninputs = k,
-				                 .dtype = types[i].dtype,
-				                 .acc = types[i].acc,
+				                 .dtype = (int)types[i].dtype,
+				                 .acc = (int)types[i].acc,
 				                 .reduce = REDUCE_SUM},
 				                whole ? BYTES : PIECE,
 				                dtype_size(types[i].dtype)};

@@ -74,9 +74,9 @@ static int run(void *ctx, const struct fold_case *c, const uint8_t *const *input
 	                           .inputs = in,
 	                           .ninputs = c->ninputs,
 	                           .offset = c->offset,
-	                           .dtype = c->dtype,
-	                           .acc = c->acc,
-	                           .reduce = c->op};
+	                           .dtype = (int)c->dtype,
+	                           .acc = (int)c->acc,
+	                           .reduce = (int)c->op};
 	if (plugin_do(g.p, g.gpu, &t) < 0)
 		return -1;
 	return from_device(0, dst, g.dst, FOLD_BYTES);
@@ -103,8 +103,8 @@ static void check_identities(void)
 				const struct gpu_task t = {.op = GPU_IDENTITY,
 				                           .dst = g.dst + at,
 				                           .n = n,
-				                           .dtype = dtype,
-				                           .acc = dtype,
+				                           .dtype = (int)dtype,
+				                           .acc = (int)dtype,
 				                           .reduce = op};
 				bad += plugin_do(g.p, g.gpu, &t) < 0 ||
 				       from_device(0, found, g.dst, sizeof found) < 0 ||
