@@ -149,9 +149,12 @@ algorithms_of() {
 
 # use_standin DEVICES [VARIABLE=VALUE...]: devices of host memory (cuda/standin.c)
 use_standin() {
+	local v
 	export COLLCTL_PLUGIN_PATH=${COLLCTL%/*}/collctl-standin.so COLLCTL_STANDIN_DEVICES=$1
 	shift
-	(($# == 0)) || export "$@"
+	for v; do
+		export "${v?}"
+	done
 	[[ -r $COLLCTL_PLUGIN_PATH ]] || skip "no $COLLCTL_PLUGIN_PATH: make standin"
 }
 

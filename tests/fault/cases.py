@@ -31,7 +31,8 @@ def algorithms():
     rows = json.loads(subprocess.run([COLLCTL, "algorithms", "--json"], stdout=subprocess.PIPE, check=True).stdout)
     table = {}
     for row in rows:
-        table.setdefault(row["collective"], []).append(row["algorithm"])
+        if not row["algorithm"].startswith("cuda_"):  # they need a device
+            table.setdefault(row["collective"], []).append(row["algorithm"])
     return table
 
 

@@ -231,6 +231,8 @@ def kill(kind, tool, everything):
     reference.want()
     counts = [under(tool, Checkpoint(kind, options=OPTIONS), r, "count")[0] for r in range(SIZE)]
     cases = sample(((r, k) for r in range(SIZE) for k in range(counts[r] - last, counts[r] + 1)), 9, everything)
+    if not everything:
+        cases += [(r, counts[r] - 8) for r in range(SIZE)]  # past the verdict
 
     def trial(case):
         rank, k = case
