@@ -64,7 +64,6 @@ $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' | cmp -s - $@ || { \
 		CC='$(CC)' CPPFLAGS='$(CPPFLAGS) $(PKG_CFLAGS)' tests/setup.sh check && \
 		echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' > $@; }
-.PHONY: FORCE
 FORCE:
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
