@@ -22,6 +22,7 @@ $(BUILD)/completions/collctl.%: $(BUILD)/collctl
 
 install: $(BUILD)/collctl $(MANPAGE) $(COMPLETIONS) $(LIBS)
 	install -D -m 755 $(BUILD)/collctl $(DESTDIR)$(PREFIX)/bin/collctl
+	if [ -f $(BUILD)/collctl-cuda.so ]; then install -D -m 755 $(BUILD)/collctl-cuda.so $(DESTDIR)$(PREFIX)/lib/collctl/collctl-cuda.so; fi
 	install -D -m 644 $(MANPAGE) $(DESTDIR)$(MANDIR)/man1/collctl.1
 	install -D -m 644 man/collctl.3 $(DESTDIR)$(MANDIR)/man3/collctl.3
 	install -D -m 644 lib/collctl.h $(DESTDIR)$(PREFIX)/include/collctl.h

@@ -108,7 +108,7 @@ struct sched {
 	 * buffers 0..N-1 are the inputs and buffer N is the output in device memory, and the
 	 * algorithm's own input, output and scratch in host memory follow. Else 0. */
 	uint32_t lifted;
-	bool apart; /* no step overlaps a copy between host and device (COLL_APART) */
+	bool apart; /* no copy between host and device overlaps a step that conflicts with it */
 	bool final; /* the algorithm's steps (on this rank or its peers) have SCHED_FINAL; otherwise
 	               the writer of the output applies the operation's final function */
 };
@@ -189,7 +189,8 @@ struct sched_builder;
 	8u               /* its steps carry SCHED_FINAL: on every rank or on none, whatever a \
 	                  * rank's own blocks, for who receives a final block must know it */
 #define COLL_DEVICES 32u /* a name for another row's steps with devices; needs a device */
-#define COLL_APART   64u /* copies between host and device do not overlap other steps */
+#define COLL_APART \
+	64u /* copies between host and device do not overlap the steps before and after */
 #define COLL_PARTIALS                                                                      \
 	16u /* ... and sends partial sums on: with --order rank the wire is the wider type \
 	     */

@@ -107,7 +107,7 @@ const struct option_row option_rows[] = {
                 OPTS_ARRAY | OPTS_BENCH | OPTS_PLAN),
         REQUEST("device-memory", 0, "SIZE",
                 "memory for buffers on each GPU (default: three quarters of what is free)",
-                OPTS_ARRAY | OPTS_BENCH),
+                OPTS_ARRAY),
 
         OPT("progress", 0, SETTING_WORD, progress, "WHEN",
             "progress on stderr: a bar if it is a terminal (auto), also a line every 5 seconds if "

@@ -38,7 +38,6 @@ cuda-missing:
 	@echo '  --      $(CUDA_PLUGIN) is not built: $(if $(NVCC),$(NVCC) needs $(CUDA_CXX),no nvcc (make cuda-deps installs one))'
 else ifeq ($(SANITIZE),)
 all: $(CUDA_PLUGIN)
-install: install-cuda
 endif
 
 .PHONY: cuda-force
@@ -53,10 +52,6 @@ $(BUILD)/cuda/%.o: cuda/%.cu $(BUILD)/cuda/flags
 
 $(CUDA_PLUGIN): $(CUDA_OBJECTS)
 	$(call say,LINK,$@)$(NVCC) -shared -ccbin $(CUDA_CXX) $(CUDA_LDFLAGS) -o $@ $(CUDA_OBJECTS)
-
-.PHONY: install-cuda
-install-cuda: $(CUDA_PLUGIN)
-	install -D -m 755 $(CUDA_PLUGIN) $(DESTDIR)$(PREFIX)/lib/collctl/collctl-cuda.so
 
 # ---- tests ----
 

@@ -203,13 +203,13 @@ int gpu_next(struct gpu *gpu, void **cookie, char *why, size_t cap)
 	}
 	const cudaError_t error = task->error;
 	const enum gpu_op op = task->op;
-	const int device = task->device;
+	const int ordinal = gpu->devices[task->device].ordinal;
 	*cookie = task->cookie;
 	recycle(task);
 	pthread_mutex_unlock(&gpu->lock);
 	if (error == cudaSuccess)
 		return 1;
-	return gpu_fail(why, cap, error, "%s failed on device %d", names[op], device);
+	return gpu_fail(why, cap, error, "%s failed on GPU %d", names[op], ordinal);
 }
 
 int gpu_drain(struct gpu *gpu, int64_t ns)

@@ -6,7 +6,7 @@
  * A plug-in exports one symbol, `const struct gpu_plugin collctl_gpu_plugin`. The struct begins
  * with its own size and version and only grows at its end.
  *
- * Calls come from one thread, and none blocks, except drain and the allocations. A function that
+ * Calls come from one thread at a time; submit, event_fd and next do not block. A function that
  * can fail writes a sentence without a full stop into @why (at most @cap bytes), which names what
  * failed and the device library's own error name. Devices are numbers from 0 in the list given to
  * open.
@@ -42,7 +42,7 @@ struct gpu_task {
 	void *dst;
 	const void *src;           /* copy */
 	uint64_t n;                /* copy: bytes; else elements */
-	const void *const *inputs; /* fold: [ninputs], valid until the task is complete */
+	const void *const *inputs; /* fold: [ninputs], valid during the call */
 	int ninputs;
 	uint64_t offset;        /* fold: bytes from each input to its first element */
 	int dtype, acc, reduce; /* fold, identity: enum dtype, enum dtype, enum reduce_op */

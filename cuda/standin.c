@@ -4,14 +4,14 @@
  * faults. Each device has three threads, for copies to it, copies from it, and arithmetic; tasks
  * are complete late, in another order than they began.
  *
- *   COLLCTL_STANDIN_DEVICES=N     number of devices, 1 to 8 (default 1)
- *   COLLCTL_STANDIN_DELAY=US,SEED each task takes up to US microseconds longer
- *   COLLCTL_STANDIN_RATE=BYTES    bytes a second of each thread's tasks (default: as fast as it
- * goes) COLLCTL_STANDIN_MEMORY=BYTES  memory of each device (default 1 GiB) COLLCTL_STANDIN_FAIL=K
- * the K-th task fails COLLCTL_STANDIN_HANG=K        the K-th task never completes
- *   COLLCTL_STANDIN_DRIVER=no     there is no driver
+ * - COLLCTL_STANDIN_DEVICES=N: the number of devices, 1 to 8 (default 1)
+ * - COLLCTL_STANDIN_DELAY=US,SEED: each task takes up to US microseconds longer
+ * - COLLCTL_STANDIN_RATE=BYTES: bytes a second of each thread's tasks (default: not limited)
+ * - COLLCTL_STANDIN_MEMORY=BYTES: memory of each device (default 1 GiB)
+ * - COLLCTL_STANDIN_FAIL=K: the K-th task fails
+ * - COLLCTL_STANDIN_HANG=K: the K-th task never completes
+ * - COLLCTL_STANDIN_DRIVER=no: there is no driver
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -44,7 +44,8 @@ struct job {
 	struct job *next;
 	struct gpu_task task;
 	bool fails, hangs;
-	int64_t late; /* ns */
+	int64_t late;         /* ns */
+	const void *inputs[]; /* of a fold */
 };
 
 /* Tasks that run one after another, on a thread. */
@@ -186,13 +187,6 @@ static void compute(const struct gpu_task *t)
 	memory_host.start(&memory_host, &m, NULL);
 }
 
-static void wait_ns(int64_t ns)
-{
-	struct timespec t = {ns / NS_PER_SEC, ns % NS_PER_SEC};
-	while (ns > 0 && clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
-		;
-}
-
 static void run(struct gpu *g, const struct job *j)
 {
 	use_all(g, &j->task, 1);
@@ -200,8 +194,16 @@ static void run(struct gpu *g, const struct job *j)
 		memcpy(j->task.dst, j->task.src, j->task.n);
 	else
 		compute(&j->task);
-	wait_ns(j->late);
 	use_all(g, &j->task, -1);
+}
+
+/* Wait as long as a slow device would work. With the lock held. */
+static void lag(struct queue *q, int64_t ns)
+{
+	const int64_t end = clock_ns() + ns;
+	const struct timespec until = {end / NS_PER_SEC, end % NS_PER_SEC};
+	while (ns > 0 && !q->gpu->stop && clock_ns() < end)
+		pthread_cond_timedwait(&q->more, &q->gpu->lock, &until);
 }
 
 /* With the lock held. */
@@ -235,6 +237,7 @@ static void *queue_main(void *arg)
 		if (!j->fails)
 			run(g, j);
 		pthread_mutex_lock(&g->lock);
+		lag(q, j->late);
 		end(g, j);
 	}
 	pthread_mutex_unlock(&g->lock);
@@ -272,7 +275,8 @@ static int64_t lateness(struct gpu *g, const struct gpu_task *t)
 
 static int submit(struct gpu *g, const struct gpu_task *t, char *why, size_t cap)
 {
-	struct job *j = calloc(1, sizeof *j);
+	const size_t ninputs = t->op == GPU_FOLD ? (size_t)t->ninputs : 0;
+	struct job *j = calloc(1, sizeof *j + ninputs * sizeof *j->inputs);
 	const char *wrong;
 	if (!j) {
 		snprintf(why, cap, "out of memory");
@@ -296,6 +300,9 @@ static int submit(struct gpu *g, const struct gpu_task *t, char *why, size_t cap
 	                  .fails = g->submitted == setting("COLLCTL_STANDIN_FAIL", 0),
 	                  .hangs = g->submitted == setting("COLLCTL_STANDIN_HANG", 0),
 	                  .late = lateness(g, t)};
+	for (size_t i = 0; i < ninputs; i++)
+		j->inputs[i] = t->inputs[i];
+	j->task.inputs = j->inputs;
 	*q->last = j;
 	q->last = &j->next;
 	g->running++;
@@ -399,7 +406,6 @@ static struct gpu *gpu_open(const int *devices, int n, char *why, size_t cap)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->idle, &attr);
-	pthread_condattr_destroy(&attr);
 	g->n = n;
 	g->ended_last = &g->ended;
 	g->dice = seed ? strtoull(seed + 1, NULL, 10) : 1;
@@ -409,10 +415,11 @@ static struct gpu *gpu_open(const int *devices, int n, char *why, size_t cap)
 		struct queue *q = &g->queues[k / QUEUES][k % QUEUES];
 		q->gpu = g;
 		q->last = &q->first;
-		pthread_cond_init(&q->more, NULL);
+		pthread_cond_init(&q->more, &attr);
 		ok = ok && pthread_create(&q->thread, NULL, queue_main, q) == 0;
 		g->begun += ok;
 	}
+	pthread_condattr_destroy(&attr);
 	if (ok)
 		return g;
 	snprintf(why, cap, "no descriptor or thread (stand-in)");

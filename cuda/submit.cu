@@ -255,10 +255,10 @@ int gpu_submit(struct gpu *gpu, const struct gpu_task *t, char *why, size_t cap)
 
 	error = cudaSetDevice(lane->device->ordinal);
 	if (error != cudaSuccess)
-		return gpu_fail(why, cap, error, "device %d", t->device);
+		return gpu_fail(why, cap, error, "GPU %d", lane->device->ordinal);
 	struct task *task = lane_task(lane, &error);
 	if (!task)
-		return gpu_fail(why, cap, error, "a task for device %d", t->device);
+		return gpu_fail(why, cap, error, "a task for GPU %d", lane->device->ordinal);
 	if (t->op == GPU_COPY)
 		error = copy(device, lane, t, to, from);
 	else if (t->n == 0)
@@ -279,7 +279,7 @@ int gpu_submit(struct gpu *gpu, const struct gpu_task *t, char *why, size_t cap)
 	if (error == cudaSuccess)
 		error = pushed;
 	if (error != cudaSuccess)
-		return gpu_fail(why, cap, error, "%s on device %d cannot start",
-		                t->op == GPU_COPY ? "a copy" : "a reduction", t->device);
+		return gpu_fail(why, cap, error, "%s on GPU %d cannot start",
+		                t->op == GPU_COPY ? "a copy" : "a reduction", device->ordinal);
 	return 0;
 }

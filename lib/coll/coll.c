@@ -70,6 +70,14 @@ static int open_devices(void *ctx, struct err *err)
 	return c->devices ? 0 : -1;
 }
 
+static void note_devices(const struct coll *c)
+{
+	const char *path = devices_path(c->devices);
+	coll_note(c, 1, "%d device%s in %s%s%s", devices_count(c->devices),
+	          devices_count(c->devices) == 1 ? "" : "s", c->request->device,
+	          *path ? "; they reach each other's memory by: " : "", path);
+}
+
 /* A driver may take long to start. */
 static int find_devices(struct coll *c, struct err *err)
 {
@@ -78,7 +86,10 @@ static int find_devices(struct coll *c, struct err *err)
 		return -1;
 	if (!list.wanted)
 		return 0;
-	return job_run_in_thread(c->job, open_devices, c, err);
+	if (job_run_in_thread(c->job, open_devices, c, err) < 0)
+		return -1;
+	note_devices(c);
+	return 0;
 }
 
 static int join(struct coll *c, struct err *err)

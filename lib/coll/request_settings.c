@@ -51,7 +51,7 @@ const struct setting request_settings[] = {
           .max = INT64_MAX),
         S("streams", SETTING_FOR_MOVES, INT, streams, .min = 1, .max = 64),
         S("device", SETTING_FOR_MOVES | SETTING_FOR_BENCH, STRING, device, .def = "cpu"),
-        S("device-memory", SETTING_FOR_MOVES | SETTING_FOR_BENCH, SIZE, device_memory, .min = 1,
+        S("device-memory", SETTING_FOR_MOVES, SIZE, device_memory, .min = 1,
           .max = INT64_MAX),
         S("size", SETTING_FOR_JOIN, INT, settings.size, .min = 1, .max = SETTING_RANKS_MAX),
         S("rank", SETTING_FOR_JOIN, RANK, settings.rank, .max = SETTING_RANKS_MAX - 1),

@@ -1,6 +1,7 @@
 #include "lib/exec/device.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include "lib/base/io.h"
 
 #define PLUGIN     "collctl-cuda.so"
-#define DRAIN_TIME (5 * NS_PER_SEC) /* for the tasks that run when a job fails */
+#define DRAIN_TIME NS_PER_SEC /* for the tasks that run when a job fails */
 
 /* ---- the list of devices ---- */
 
@@ -59,7 +60,7 @@ int device_list_parse(const char *text, struct device_list *out, struct err *err
 /* ---- the plug-in ---- */
 
 struct place {
-	char path[DEVICE_PATH];
+	char path[DEVICE_PATH]; /* absolute; "": none */
 };
 
 /* Place @i where the plug-in may be, if COLLCTL_PLUGIN_PATH does not say it. False: there is none.
@@ -69,12 +70,13 @@ static bool place_of(int i, struct place *out)
 	static const char *const below[] = {"", "/../lib/collctl", "/collctl"};
 	char self[DEVICE_PATH - 64] = "";
 	Dl_info info;
+	if (readlink("/proc/self/exe", self, sizeof self - 1) <= 0)
+		return false;
 	if (i == 2) { /* in a program that uses the library: beside the library */
-		if (!dladdr((const void *)(uintptr_t)device_list_parse, &info) || !info.dli_fname)
+		if (!dladdr((const void *)(uintptr_t)device_list_parse, &info) || !info.dli_fname ||
+		    *info.dli_fname != '/' || strcmp(info.dli_fname, self) == 0)
 			return false;
 		snprintf(self, sizeof self, "%s", info.dli_fname);
-	} else if (readlink("/proc/self/exe", self, sizeof self - 1) <= 0) {
-		return false;
 	}
 	snprintf(out->path, sizeof out->path, "%s%s/" PLUGIN, dirname(self), below[i]);
 	return true;
@@ -84,9 +86,11 @@ static bool place_of(int i, struct place *out)
 static struct place find_place(void)
 {
 	const char *given = getenv("COLLCTL_PLUGIN_PATH");
-	struct place p = {""}, first = {"./" PLUGIN};
+	struct place p = {""}, first = {""};
+	char *whole = given && *given ? realpath(given, NULL) : NULL;
 	if (given && *given) {
-		snprintf(p.path, sizeof p.path, "%s", given);
+		snprintf(p.path, sizeof p.path, "%s", whole ? whole : given);
+		free(whole);
 		return p;
 	}
 	place_of(0, &first);
@@ -99,7 +103,12 @@ static struct place find_place(void)
 /* Open the plug-in at @at. It stays open. NULL: *why says what was found. */
 static const struct gpu_plugin *plugin_open(const struct place *at, char why[DEVICE_WHY])
 {
-	if (access(at->path, R_OK) != 0) {
+	if (*at->path != '/' || strlen(at->path) == sizeof at->path - 1 ||
+	    access(at->path, R_OK) != 0) {
+		if (*at->path == '/' && strlen(at->path) == sizeof at->path - 1)
+			errno = ENAMETOOLONG;
+		else if (*at->path != '/')
+			errno = ENOENT;
 		snprintf(why, DEVICE_WHY, "the plug-in %s cannot be read: %m", at->path);
 		return NULL;
 	}
@@ -273,15 +282,18 @@ static int device_start(const struct memory_space *space, const struct memory_ta
 	return failed(s->name, "a task cannot start", why, err);
 }
 
+/* Wait until no task runs. A failed start may have left one that has no flight. */
+static void drain(struct devices *d)
+{
+	if (!d->stuck)
+		d->stuck = d->plugin->drain(d->gpu, DRAIN_TIME) < 0;
+}
+
+/* @owner is the only one that has tasks: executors run one after another. */
 static void device_cancel(const struct memory_space *space, const void *owner)
 {
 	struct devices *d = all_of(space);
-	bool any = false;
-	for (struct flight *f = d->flights; f; f = f->next)
-		any |= f->owner == owner;
-	if (!any || d->stuck)
-		return;
-	d->stuck = d->plugin->drain(d->gpu, DRAIN_TIME) < 0;
+	drain(d);
 	for (struct flight *f = d->flights, *next; f; f = next) {
 		next = f->next;
 		if (f->owner == owner)
@@ -401,6 +413,7 @@ void devices_close(struct devices *d)
 	if (!d)
 		return;
 	devices_detach(d);
+	drain(d);
 	d->plugin->close(d->gpu);
 	free(d);
 }

@@ -215,13 +215,12 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 	x->scratch = memory_host.alloc(&memory_host, SCRATCH, err);
 	x->streams = calloc((size_t)conf->streams, sizeof *x->streams);
 	x->spaces = calloc((size_t)conf->ndevices + 1, sizeof *x->spaces);
+	for (int k = 0; x->spaces && k <= conf->ndevices; k++)
+		x->spaces[k] = k ? conf->devices[k - 1] : conf->host ? conf->host : &memory_host;
 	if (!x->scratch || !x->streams || !x->spaces) {
 		err_nomem(err, "the executor", QUANTUM);
 		goto fail;
 	}
-	x->spaces[0] = conf->host ? conf->host : &memory_host;
-	for (int k = 0; k < conf->ndevices; k++)
-		x->spaces[k + 1] = conf->devices[k];
 	if (exec_init_parts(x, err) < 0 || fileio_init(&x->io, &conf->io, conf->threads, err) < 0)
 		goto fail;
 	x->io_ready = true;
@@ -276,8 +275,7 @@ void exec_free(struct exec *x)
 	if (x->io_ready)
 		fileio_release(&x->io);
 	for (int k = 0; x->spaces && k <= x->conf.ndevices; k++)
-		if (x->spaces[k])
-			x->spaces[k]->cancel(x->spaces[k], x);
+		x->spaces[k]->cancel(x->spaces[k], x);
 	for (int k = 0; x->streams && x->spaces && k < x->conf.streams; k++)
 		stream_release(x, &x->streams[k]);
 	free(x->streams);

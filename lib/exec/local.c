@@ -93,11 +93,16 @@ static void completed(void *ctx, const struct err *why)
 {
 	struct pending *p = ctx;
 	struct stream *s = p->stream;
+	uint32_t i = (uint32_t)(p - s->pending);
+	struct err err = {.rank = ERR_RANK_SELF};
 	p->busy = false;
-	if (why)
-		exec_fail(s->exec, why);
-	else
-		p->then(s, (uint32_t)(p - s->pending));
+	if (!why) {
+		p->then(s, i);
+		return;
+	}
+	err_set(&err, why->code, "%s, in step %u of %s (%s)", why->text, (unsigned)i,
+	        s->window.algorithm->name, sched_op_name(s->sched->steps[i].op));
+	exec_fail(s->exec, &err);
 }
 
 /* Start @t at @place for local or file step @i, as exec_copy does. */

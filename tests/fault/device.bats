@@ -47,6 +47,14 @@ job() {
 	cp "$COLLCTL" bin/ # with no plug-in beside it
 	run -11 --separate-stderr bin/collctl allreduce -n 1 --device cuda in.0.npy -o x.npy
 	[[ $stderr == *"the plug-in $PWD/bin/collctl-cuda.so cannot be read: No such file"* ]] || fail "$stderr"
+	# What lies in the current folder is not opened, however the program was found.
+	mkdir collctl
+	cp "${COLLCTL%/*}/collctl-standin.so" collctl/collctl-cuda.so
+	cp collctl/collctl-cuda.so .
+	run -0 env PATH="$PWD/bin:$PATH" collctl version
+	refute_output --partial stand-in
+	COLLCTL_PLUGIN_PATH=collctl-cuda.so run -0 bin/collctl version # unless it is named
+	assert_output --partial "stand-in, $PWD/collctl-cuda.so"
 	run -0 bin/collctl version
 	assert_line --partial 'GPU plug-in'
 }
@@ -75,7 +83,7 @@ job() {
 	local k
 	for k in $(seq 1 $((LONG ? 1 : 3)) 14); do
 		job 11 'rank 1: device cuda:' "COLLCTL_STANDIN_FAIL=$k"
-		grep -q 'a task failed: launch failed' 1.err
+		grep -q 'a task failed: launch failed (stand-in), in step [0-9]* of [a-z_]* (' 1.err
 	done
 }
 
