@@ -252,9 +252,9 @@ static struct gpu_task gpu_task_of(const struct memory_task *t, int device, stru
 	                     .inputs = (const void *const *)t->inputs,
 	                     .ninputs = t->ninputs,
 	                     .offset = t->offset,
-	                     .dtype = t->to,
-	                     .acc = t->acc,
-	                     .reduce = t->reduce,
+	                     .dtype = (int)t->to,
+	                     .acc = (int)t->acc,
+	                     .reduce = (int)t->reduce,
 	                     .cookie = f};
 	g.op = t->op == MEMORY_FOLD ? GPU_FOLD : t->op == MEMORY_IDENTITY ? GPU_IDENTITY : GPU_COPY;
 	if (g.op == GPU_COPY)
