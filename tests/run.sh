@@ -74,8 +74,8 @@ trap 'exit 143' TERM
 
 # The processes that this run has started, one a line (this shell took the mark after it began).
 marked() {
-	local running=(/proc/[0-9]*/environ) # before grep, which has the mark itself
-	grep -lzxF "COLLTEST_RUN=$work" "${running[@]}" 2>/dev/null | tr -cd '0-9\n' || true
+	local alive=(/proc/[0-9]*/environ) # before grep, which has the mark itself
+	grep -lzxF "COLLTEST_RUN=$work" "${alive[@]}" 2>/dev/null | tr -cd '0-9\n' || true
 }
 
 # ---- suites ----

@@ -48,7 +48,7 @@ collctl() { "$COLLCTL" "$@"; }
 
 # Kill the remaining processes of the test, then every process that has its mark.
 end_marked() {
-	local env pid found pass running
+	local env pid found pass alive
 	for pid in $(jobs -p); do
 		[[ " ${STARTED[*]} " == *" $pid "* ]] || continue # not ours: bats has jobs too
 		kill -KILL "$pid" 2>/dev/null || true
@@ -56,10 +56,10 @@ end_marked() {
 	done
 	for pass in 1 2 3; do # a process may have been forking
 		found=0
-		running=(/proc/[0-9]*/environ) # before grep, which has the mark itself
+		alive=(/proc/[0-9]*/environ) # before grep, which has the mark itself
 		while read -r env; do
 			kill -KILL "${env//[^0-9]/}" 2>/dev/null && found=$pass
-		done < <(grep -lzxF "COLLTEST_MARK=$COLLTEST_MARK" "${running[@]}" 2>/dev/null)
+		done < <(grep -lzxF "COLLTEST_MARK=$COLLTEST_MARK" "${alive[@]}" 2>/dev/null)
 		((found)) || break
 	done
 }
