@@ -202,7 +202,7 @@ def trials(name, cases, trial, must=None, at_once=2):
                 tally[result] = tally.get(result, 0) + 1
     outcomes = ", ".join(f"{v} {k}" for k, v in sorted(tally.items()))
     print(f"{name}: {len(cases)} trials, {bad} wrong, {outcomes}")
-    if must and not any(must in outcome for outcome in tally):
+    if must and must not in tally:
         print(f"{name}: none {must}")
         bad += 1
     return bad
