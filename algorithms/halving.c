@@ -5,8 +5,7 @@
  * the same range: the number with bit i set keeps the upper half, the other one the lower half.
  * Each sends the half that it does not keep, and adds what it receives to the half that it keeps.
  * At the end number j has the piece whose number is j with its bits reversed.
- * 2. Allgather: for i = s-1 .. 0, each rank of the same pair sends what it has and receives the
- *    other half.
+ * 2. Allgather: for i = s-1 .. 0, the two ranks of each pair exchange what they have.
  *
  * Each s rounds and S(1 - 1/2^s) bytes, no scratch.
  *

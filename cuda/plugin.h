@@ -1,5 +1,5 @@
 /*
- * The interface of a device plug-in, a shared object that knows devices with memory of their own:
+ * The interface of a device plug-in, a shared object that runs tasks on devices such as GPUs:
  * collctl-cuda.so (NVIDIA GPUs), or collctl-standin.so, which imitates them in host memory for
  * tests. lib/exec/device.h opens it and is its only user. The program itself links no CUDA.
  *

@@ -10,8 +10,8 @@
 #include <xxhash.h>
 
 #include "lib/coll/agree_wire.h"
-#include "lib/exec/budget.h"
 #include "lib/coll/collective.h"
+#include "lib/exec/budget.h"
 #include "lib/exec/tuning.h"
 
 /* ---- the offer ---- */
@@ -135,9 +135,12 @@ static int offer_memory(const struct collective *c, uint64_t *memory, struct err
 	*memory = r->settings.memory;
 	if (!devices)
 		return 0;
-	if (!room && devices_free_bytes(devices, &room, err) < 0)
-		return -1;
-	*memory = budget_with_devices(*memory, r->device_memory ? room : room / 4 * 3);
+	if (!room) {
+		if (devices_free_bytes(devices, &room, err) < 0)
+			return -1;
+		room = room / 4 * 3;
+	}
+	*memory = budget_with_devices(*memory, room);
 	return 0;
 }
 

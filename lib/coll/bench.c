@@ -35,7 +35,6 @@ struct bench {
 	const struct coll_algorithm **algorithms; /* of the sweep; NULL: auto */
 	size_t nalgorithms;
 	uint64_t *off, *merge_off;          /* [size + 1] */
-	struct devices *devices;            /* the job's, or NULL */
 	struct drive drive;                 /* the template for each case's drive */
 	double *times;                      /* [iters] */
 	uint64_t wrong;                     /* over all cases and ranks */
@@ -388,9 +387,9 @@ static int run_drive(struct bench *b, const struct bench_case *c, struct bench_v
 	        .windows = 1,
 	};
 	vector.args.noutputs = v->checking ? 1 : 0;
-	vector.args.devices = b->devices ? devices_count(b->devices) : 0;
+	vector.args.devices = devices_count(b->life->devices);
 	struct drive d = drive_of(b, &vector);
-	d.devices = b->devices;
+	d.devices = b->life->devices;
 	d.conf.io = (struct fileio_ops){bench_read, bench_write, v};
 	int ret = drive_begin(&d, err),
 	    runs = timed ? b->request->bench.warmup + b->request->bench.iters : CHECK_RUNS;
@@ -514,7 +513,6 @@ static int offer(struct coll *life, struct err *err)
 	struct bench *b = life->state;
 	b->rank = life->rank;
 	b->size = life->size;
-	b->devices = life->devices;
 	if (make_room(b, err) < 0)
 		return -1;
 	return describe(b, &life->intent, err);

@@ -132,8 +132,7 @@ static int list_vectors(struct collective *c, struct err *err)
 		        .divisor = a->divisor,
 		        .windows = v->windows,
 		};
-		if (c->life->devices)
-			t->vectors[i].args.devices = devices_count(c->life->devices);
+		t->vectors[i].args.devices = devices_count(c->life->devices);
 	}
 	return 0;
 }

@@ -59,13 +59,9 @@ int device_list_parse(const char *text, struct device_list *out, struct err *err
 
 /* ---- the plug-in ---- */
 
-struct place {
-	char path[DEVICE_PATH]; /* absolute; "": none */
-};
-
 /* Place @i where the plug-in may be, if COLLCTL_PLUGIN_PATH does not say it. False: there is none.
  */
-static bool place_of(int i, struct place *out)
+static bool place_of(int i, char path[DEVICE_PATH])
 {
 	static const char *const below[] = {"", "/../lib/collctl", "/collctl"};
 	char self[DEVICE_PATH - 64] = "";
@@ -78,48 +74,44 @@ static bool place_of(int i, struct place *out)
 			return false;
 		snprintf(self, sizeof self, "%s", info.dli_fname);
 	}
-	snprintf(out->path, sizeof out->path, "%s%s/" PLUGIN, dirname(self), below[i]);
+	snprintf(path, DEVICE_PATH, "%s%s/" PLUGIN, dirname(self), below[i]);
 	return true;
 }
 
-/* Find the plug-in: the first place where there is one, else the first. */
-static struct place find_place(void)
+/* Find the plug-in; @path is absolute. False, with errno: @path is where it should be. */
+static bool find_plugin(char path[DEVICE_PATH])
 {
 	const char *given = getenv("COLLCTL_PLUGIN_PATH");
-	struct place p = {""}, first = {""};
-	char *whole = given && *given ? realpath(given, NULL) : NULL;
 	if (given && *given) {
-		snprintf(p.path, sizeof p.path, "%s", whole ? whole : given);
-		free(whole);
-		return p;
+		if (realpath(given, path))
+			return access(path, R_OK) == 0;
+		snprintf(path, DEVICE_PATH, "%s", given);
+		return false;
 	}
-	place_of(0, &first);
 	for (int i = 0; i < 3; i++)
-		if (place_of(i, &p) && access(p.path, F_OK) == 0)
-			return p;
-	return first;
+		if (place_of(i, path) && access(path, F_OK) == 0)
+			return access(path, R_OK) == 0;
+	*path = '\0';
+	place_of(0, path);
+	errno = ENOENT;
+	return false;
 }
 
-/* Open the plug-in at @at. It stays open. NULL: *why says what was found. */
-static const struct gpu_plugin *plugin_open(const struct place *at, char why[DEVICE_WHY])
+/* Find the plug-in and open it. It stays open. NULL: *why says what was found at @path. */
+static const struct gpu_plugin *plugin_open(char path[DEVICE_PATH], char why[DEVICE_WHY])
 {
-	if (*at->path != '/' || strlen(at->path) == sizeof at->path - 1 ||
-	    access(at->path, R_OK) != 0) {
-		if (*at->path == '/' && strlen(at->path) == sizeof at->path - 1)
-			errno = ENAMETOOLONG;
-		else if (*at->path != '/')
-			errno = ENOENT;
-		snprintf(why, DEVICE_WHY, "the plug-in %s cannot be read: %m", at->path);
+	if (!find_plugin(path)) {
+		snprintf(why, DEVICE_WHY, "the plug-in %s cannot be read: %m", path);
 		return NULL;
 	}
-	void *lib = dlopen(at->path, RTLD_NOW | RTLD_LOCAL);
+	void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!lib) {
 		snprintf(why, DEVICE_WHY, "the plug-in cannot be opened: %s", dlerror());
 		return NULL;
 	}
 	const struct gpu_plugin *p = dlsym(lib, GPU_PLUGIN_SYMBOL);
 	if (!p) {
-		snprintf(why, DEVICE_WHY, "%s is no plug-in of collctl: it has no %s", at->path,
+		snprintf(why, DEVICE_WHY, "%s is no plug-in of collctl: it has no %s", path,
 		         GPU_PLUGIN_SYMBOL);
 		return NULL;
 	}
@@ -127,7 +119,7 @@ static const struct gpu_plugin *plugin_open(const struct place *at, char why[DEV
 		snprintf(why, DEVICE_WHY,
 		         "the plug-in %s has version %u (%zu bytes), this program needs version %u "
 		         "(%zu bytes): install both from one version",
-		         at->path, p->version, p->size, GPU_PLUGIN_VERSION, sizeof *p);
+		         path, p->version, p->size, GPU_PLUGIN_VERSION, sizeof *p);
 		return NULL;
 	}
 	return p;
@@ -135,10 +127,8 @@ static const struct gpu_plugin *plugin_open(const struct place *at, char why[DEV
 
 void device_plugin_find(struct device_plugin *out)
 {
-	const struct place at = find_place();
 	*out = (struct device_plugin){.count = -1};
-	memcpy(out->path, at.path, sizeof at.path);
-	const struct gpu_plugin *p = plugin_open(&at, out->why);
+	const struct gpu_plugin *p = plugin_open(out->path, out->why);
 	if (!p)
 		return;
 	snprintf(out->name, sizeof out->name, "%s", p->name);
@@ -378,10 +368,9 @@ static void make_spaces(struct devices *d, const int *numbers)
 
 static int open_all(struct devices *d, const struct device_list *list, int place, struct err *err)
 {
-	const struct place at = find_place();
-	char why[DEVICE_WHY] = "";
+	char path[DEVICE_PATH], why[DEVICE_WHY] = "";
 	int numbers[DEVICES_MOST];
-	d->plugin = plugin_open(&at, why);
+	d->plugin = plugin_open(path, why);
 	if (!d->plugin)
 		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
 	if (choose(d, list, place, numbers, err) < 0)
@@ -420,7 +409,7 @@ void devices_close(struct devices *d)
 
 int devices_count(const struct devices *d)
 {
-	return d->n;
+	return d ? d->n : 0;
 }
 
 const struct memory_space *const *devices_spaces(const struct devices *d)

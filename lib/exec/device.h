@@ -6,12 +6,14 @@
 #ifndef COLLCTL_EXEC_DEVICE_H
 #define COLLCTL_EXEC_DEVICE_H
 
+#include <limits.h>
+
 #include "lib/exec/memory_space.h"
 #include "lib/net/loop.h"
 
 #define DEVICES_MOST 32
-#define DEVICE_PATH  512
-#define DEVICE_WHY   1024
+#define DEVICE_PATH  PATH_MAX
+#define DEVICE_WHY   (DEVICE_PATH + 512)
 
 /* "cpu", "cuda" (one device, chosen by the rank's place on its host) or "cuda:0,1". */
 struct device_list {
@@ -30,7 +32,7 @@ struct devices *devices_open(const struct device_list *list, int place, struct e
 /* The executors that use the spaces must be freed before. */
 void devices_close(struct devices *);
 
-int devices_count(const struct devices *);
+int devices_count(const struct devices *);                                /* NULL: 0 */
 const struct memory_space *const *devices_spaces(const struct devices *); /* [devices_count] */
 /* Host memory from which devices copy at full speed; its tasks are memory_host's. */
 const struct memory_space *devices_host(const struct devices *);

@@ -127,9 +127,9 @@ int job_await(struct job *, int fd, struct err *err);
 int job_run_in_thread(struct job *, int (*fn)(void *ctx, struct err *err), void *ctx,
                       struct err *err);
 /* For heartbeats and the detection of stalls: the phase, a number that grows with progress, and the
- * peers for which this rank waits (may be NULL). @fn also writes into @device, if this rank waits
- * for a device, the device and what it has not completed. A phase in which only this machine works
- * (PHASE_COMMIT) cannot stall. */
+ * peers for which this rank waits (may be NULL). If this rank waits for a device, @fn writes
+ * its name and the step that it has not completed into @device. A phase in which only this machine
+ * works (PHASE_COMMIT) cannot stall. */
 void job_phase(struct job *, enum phase);
 void job_moved(struct job *, uint64_t moved, uint64_t total); /* total: at the end; 0: not known */
 typedef int job_waits_fn(void *ctx, int *peers, int cap, char *device, size_t device_cap);

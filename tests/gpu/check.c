@@ -154,7 +154,7 @@ static void check_drain(void)
 	}
 	fine = fine && g.p->drain(g.gpu, INT64_C(60000000000)) == 0;
 	expect(fine && g.p->next(g.gpu, &cookie, why, sizeof why) == 0,
-	       "drain ends, and nothing is told of what it waited for");
+	       "drain ends, and next reports none of the tasks that it waited for");
 	expect(plugin_copy(g.p, g.gpu, 0, g.dst, g.host, FOLD_BYTES) == 0, "a task after drain");
 }
 
@@ -174,7 +174,7 @@ static void check_refusals(int devices)
 	char why[GPU_WHY] = "";
 	const void *in[] = {g.inputs[0], g.inputs[0]};
 
-	refused(!g.p->open(&devices, 1, why, sizeof why), why, "a device that is not there");
+	refused(!g.p->open(&devices, 1, why, sizeof why), why, "a device that does not exist");
 	*why = 0;
 	refused(!g.p->alloc(g.gpu, 0, (size_t)1 << 60, why, sizeof why), why, "too much memory");
 	struct gpu_task t = {

@@ -12,7 +12,7 @@
 
 #define SKIPPED 77
 
-/* Ends the program if the plug-in is not there, or knows no device: *devices of them. */
+/* Sets *devices to their number. Ends the program if there is no plug-in or no device. */
 static inline const struct gpu_plugin *plugin_open(const char *path, int *devices)
 {
 	char why[GPU_WHY] = "no device";
