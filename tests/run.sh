@@ -9,7 +9,7 @@
 # i-th of n shares of all parts, of about the same length.
 #
 # In the long runs the unit tests draw their long samples in the plain gcc build alone, and only the smoke tests of
-# plan and price run under sanitizers: all of them would take hours.
+# plan and price run under sanitizers: all of them would take hours. The short runs have neither there.
 #
 # COLLCTL_LONG=1 makes the long runs. JOBS is how many suites run at once (two more than the processors,
 # as many tests wait). Prints a line per suite, what a failing one said, and last
@@ -260,7 +260,10 @@ tests() { # FOLDER PREFIX DIR [BATS OPTIONS...]: every test in tests/FOLDER agai
 	for file in tests/"$folder"/*.bats; do
 		name=${file#tests/} env=() options=("$@")
 		# plan computes for minutes under sanitizers what the unit tests compute there, too.
-		[[ -z $prefix || ! $name =~ /(plan|price)\.bats$ ]] || options=("${sample[@]}")
+		if [[ -n $prefix && $name =~ /(plan|price)\.bats$ ]]; then
+			((long)) || continue
+			options=("${sample[@]}")
+		fi
 		# Under sanitizers faults are sampled in the long runs, too.
 		[[ $folder != fault || -z $prefix ]] || env=(-u COLLCTL_LONG)
 		env+=(COLLCTL="$PWD/$dir/collctl" BATS_TEST_TIMEOUT=$((long ? 1200 : 600)))
@@ -293,6 +296,13 @@ all_of() {
 	! runs "${p}units" || units "${prefix}unit" "$dir" "$skipped"
 }
 
+# The plug-in for GPUs is built for one architecture, unless there is one already that has them all.
+kernels=(build)
+if ((!long)) && [[ ! -f build/collctl-cuda.so ]]; then
+	export CUDA_ARCH=sm_90
+	kernels+=("$CUDA_ARCH")
+fi
+
 if runs commands faults units && build gcc build 'all unit sim sim-bugs gpu-tests'; then
 	if runs commands; then
 		later static/format 600 one bash -c check_format
@@ -302,7 +312,7 @@ if runs commands faults units && build gcc build 'all unit sim sim-bugs gpu-test
 		later static/rows 600 one tests/rows.sh
 		later static/faults 600 one tests/fault/table.sh
 		later static/harness 600 tap tests/harness.sh
-		later gpu/kernels 600 one tests/gpu/inspect.sh build
+		later gpu/kernels 600 one tests/gpu/inspect.sh "${kernels[@]}"
 		later gpu/elements 600 one bash -c check_elements
 		later gpu/check 1200 one build/gpu/check build/collctl-cuda.so
 		later static/install 600 one bash -c check_install
@@ -320,7 +330,7 @@ if runs units && build clang build-clang 'all unit' CC=clang NVCC= CFLAGS="-O$((
 	((long == 0)) || units clang/unit build-clang ''
 fi
 if runs asan-commands asan-faults asan-units && build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g1'; then
-	all_of asan/ build-asan $((long ? 120 : 0)) "$( ((long)) || echo 'verify|simulate')" "${sanitized[@]}"
+	all_of asan/ build-asan $((long ? 120 : 0)) "$( ((long)) || echo 'verify|simulate|figures|mutants|radix')" "${sanitized[@]}"
 fi
 if runs tsan-commands tsan-faults tsan-units && build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g1'; then
 	all_of tsan/ build-tsan $((long ? 60 : 0)) "$pure" "${sanitized[@]}"

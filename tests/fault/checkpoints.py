@@ -190,7 +190,7 @@ def disk(kind, tool, call, error, everything):
     whole = everything or (rare and kind == "set")
     if call == "close" and not everything:
         cases = cases[-24:]
-    cases = sample(cases, 4, whole)
+    cases = sample(cases, 3, whole)
 
     def trial(case):
         rank, k = case

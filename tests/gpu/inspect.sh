@@ -2,7 +2,7 @@
 # The plug-in's kernels, as the assembler reported them when it was built (BUILD/cuda/*.log): each has
 # code for every architecture, and none spills registers or keeps a stack.
 #
-#   tests/gpu/inspect.sh [BUILD]
+#   tests/gpu/inspect.sh [BUILD [ARCHITECTURE...]]
 #
 # Exit code 77 where no plug-in is built. If cuobjdump is there, it says what the plug-in contains.
 set -euo pipefail
@@ -11,6 +11,7 @@ cd "$(dirname "$0")/../.."
 build=${1:-build}
 plugin=$build/collctl-cuda.so
 wanted='sm_75 sm_80 sm_90 sm_100 sm_110 sm_120'
+(($# < 2)) || wanted=${*:2}
 
 if [[ ! -f $plugin ]]; then
 	echo "no CUDA toolkit: $plugin is not built, so its kernels were not inspected"

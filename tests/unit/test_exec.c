@@ -10,13 +10,15 @@
 #ifdef COLLCTL_SANITIZED /* ten times slower: a smaller sample */
 #define SAMPLE 25
 #define STEP   60
-#define LARGE  16 /* one algorithm in so many, each of two types */
-#define FILES  4  /* one algorithm in so many */
+#define LARGE  32 /* one algorithm in so many, each of two types */
+#define FILES  8  /* one algorithm in so many */
+#define SPREAD 12 /* one of so many pairs of an algorithm and a size */
 #else
 #define SAMPLE 600
 #define STEP   2
 #define LARGE  2
 #define FILES  1
+#define SPREAD 3
 #endif
 
 /* Every type and operation, each on some sizes. */
@@ -89,7 +91,7 @@ static void lanes_of_one_element(void **state)
 {
 	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
-		for (int size = 2; size <= 9; size++) {
+		for (int size = 2 + (int)(a % (SPREAD / 3)); size <= 9; size += SPREAD / 3) {
 			uint64_t seed = 5;
 			struct problem p = {.alg = coll_algorithms[a],
 			                    .dtype = DTYPE_F64,
@@ -236,7 +238,7 @@ static void a_schedule_is_repeated(void **state)
 	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++) {
 		const struct coll_algorithm *alg = coll_algorithms[a];
-		for (size_t s = a % 3; s < NSIZES; s += 3) {
+		for (size_t s = a % SPREAD; s < NSIZES; s += SPREAD) {
 			if (alg->kind == COLL_BARRIER || !serves(alg, sizes[s]))
 				continue;
 			struct problem p = {.alg = alg,
