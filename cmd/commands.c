@@ -47,6 +47,8 @@ const struct command commands[] = {
 	 COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STATS | OPTS_STEPS, 1, 1, false, cmd_collective},
 	{"barrier", "", "wait for all ranks, over the links to rank 0; -a all_to_all tests every link",
 	 COLLECTIVE | OPTS_WAITS, 0, 0, false, cmd_barrier},
+	{"check", "", "test and measure every link between the ranks",
+	 OPTS_JOB | OPTS_CHECK | OPTS_JSON, 0, 0, false, cmd_check},
 	{"run", "-n N [--] COMMAND...", "start N ranks of a collective or a program on this host",
 	 OPTS_RUN | OPTS_JSON, 1, -1, true, cmd_run},
 	{"serve", "[--listen ADDR:PORT]", "run the store where ranks meet",

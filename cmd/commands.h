@@ -28,6 +28,7 @@ const char *command_near(const char *name);
 /* The commands. They print their output and errors, and return the exit code. */
 int cmd_collective(const struct command *, struct options *, int argc, char **argv);
 int cmd_barrier(const struct command *, struct options *, int argc, char **argv);
+int cmd_check(const struct command *, struct options *, int argc, char **argv);
 int cmd_run(const struct command *, struct options *, int argc, char **argv);
 int cmd_bench(const struct command *, struct options *, int argc, char **argv);
 int cmd_serve(const struct command *, struct options *, int argc, char **argv);

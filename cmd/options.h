@@ -45,6 +45,7 @@
 	            * reads files, in a job or not */
 #define OPTS_STATS (1u << 22)
 #define OPTS_WAITS (1u << 24) /* only --progress: commands that wait for ranks */
+#define OPTS_CHECK (1u << 25)
 #define OPTS_TIMES (1u << 23) /* --times: commands that copy files */
 
 #define OPTIONS_MAX 256 /* rows of the table */
@@ -60,7 +61,8 @@ struct options {
 	bool have_count, have_bytes, verify, compare;
 	int host_cpus; /* 0: every rank has its own host */
 	uint64_t count, bytes;
-	bool csv; /* bench */
+	bool csv;        /* bench */
+	const char *svg; /* check */
 	/* run */
 	bool label;
 	/* serve */

@@ -53,6 +53,7 @@ __attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, i
 	bool lacking = errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE;
 	e->code = lacking ? ERR_RESOURCE : code;
 	e->rank = rank;
+	e->system = errnum;
 	const bool named = strncmp(fmt, "%s:", 3) == 0 || (errnum && strcmp(fmt, "%s") == 0);
 	const size_t first = named ? first_argument(ap) : 0;
 	char reason[128] = "", buf[100];

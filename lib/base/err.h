@@ -26,6 +26,7 @@ enum err_code {
 struct err {
 	int code;    /* enum err_code, or 128 + signal */
 	int rank;    /* the culprit, or ERR_RANK_SELF */
+	int system;  /* errno, if a system call failed; else 0 */
 	int subject; /* the first bytes of text that name what it is about: a file, a URL, --NAME;
 	                0: none */
 	char text[640]; /* the message without "collctl: rank N: ": subject first, no full stop */

@@ -150,8 +150,8 @@ static int check(struct coll *life, struct err *err)
 	tuning_init(&b->found);
 	if (r->tuning && tuning_read(&b->tuning, r->tuning, err) < 0)
 		return -1;
-	if (r->bench.tuning_out && access(r->bench.tuning_out, F_OK) == 0 &&
-	    tuning_read(&b->found, r->bench.tuning_out, err) < 0)
+	if (r->tuning_out && access(r->tuning_out, F_OK) == 0 &&
+	    tuning_read(&b->found, r->tuning_out, err) < 0)
 		return -1;
 	return list_algorithms(b, err);
 }
@@ -480,7 +480,7 @@ static int run_case(struct bench *b, struct bench_case *c, void *ctx, struct err
 	fill_row(b, c, &row);
 	if (o->measured)
 		o->measured(o->ctx, &b->head, &row);
-	return b->request->bench.tuning_out && b->rank == 0 ? record(b, &row, err) : 0;
+	return b->request->tuning_out && b->rank == 0 ? record(b, &row, err) : 0;
 }
 
 /* ---- stages ---- */
@@ -557,7 +557,7 @@ static int run(struct coll *life, struct err *err)
 static int seal(struct coll *life, const uint8_t **digest, struct err *err)
 {
 	struct bench *b = life->state;
-	const char *out = b->request->bench.tuning_out;
+	const char *out = b->request->tuning_out;
 	(void)digest;
 	if (!out || b->rank != 0)
 		return 0;

@@ -10,10 +10,9 @@
 #include "lib/coll/life.h"
 
 static const struct coll_task *const tasks[] = {
-        [WORK_COLLECTIVE] = &coll_task_collective,
-        [WORK_BARRIER] = &coll_task_barrier,
-        [WORK_VERIFY] = &coll_task_verify,
-        [WORK_BENCH] = &coll_task_bench,
+        [WORK_COLLECTIVE] = &coll_task_collective, [WORK_BARRIER] = &coll_task_barrier,
+        [WORK_VERIFY] = &coll_task_verify,         [WORK_BENCH] = &coll_task_bench,
+        [WORK_CHECK] = &coll_task_check,
 };
 
 void coll_note(const struct coll *c, int level, const char *fmt, ...)
@@ -114,6 +113,8 @@ static int agree(struct coll *c, struct err *err)
 	                                        .details = t->terms,
 	                                        .table = c->table ? show_table : NULL,
 	                                        .noun = "tensor",
+	                                        .collect = t->collect,
+	                                        .answer = t->answer,
 	                                        .ctx = c};
 	if (job_agree(c->job, &c->intent, mesh, &callbacks, &c->plan, err) < 0 ||
 	    stage(c, t->adopt, err) < 0)

@@ -24,6 +24,7 @@
 
 struct bench_head;
 struct bench_row;
+struct link_matrix;
 
 /* Callbacks while the job runs, on the job's thread. Each may be NULL. */
 struct coll_observer {
@@ -41,6 +42,8 @@ struct coll_observer {
 	/* Bench: `measuring` on rank 0 at the start; `measured` on every rank after each case. */
 	void (*measuring)(void *ctx, const struct bench_head *);
 	void (*measured)(void *ctx, const struct bench_head *, const struct bench_row *);
+	/* Check: the links, on the coordinator's rank, before the vote. -1 fails the job. */
+	int (*checked)(void *ctx, struct job *, const struct link_matrix *, struct err *err);
 };
 
 /* clock_ns() at the end of each stage; 0: not reached. */

@@ -24,6 +24,9 @@ struct coll_task {
 	/* job_decide and job_details (job.h) with this struct coll. */
 	job_decide *decide;
 	job_details *terms;
+	/* With rounds (job_round): job_collect and job_answer, likewise. */
+	job_collect *collect;
+	job_answer *answer;
 	/* c->plan is known. */
 	int (*adopt)(struct coll *, struct err *err);
 	int (*connect)(struct coll *, struct err *err);
@@ -40,7 +43,7 @@ struct coll_task {
 };
 
 extern const struct coll_task coll_task_collective, coll_task_barrier, coll_task_verify,
-        coll_task_bench;
+        coll_task_bench, coll_task_check;
 
 struct coll {
 	const struct coll_request *request;

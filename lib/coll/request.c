@@ -200,6 +200,7 @@ int request_check(const struct coll_request *r, struct err *err)
 {
 	switch (r->work) {
 	case WORK_BARRIER:
+	case WORK_CHECK:
 		return 0;
 	case WORK_VERIFY:
 		return check_verify(r, err);
@@ -224,7 +225,7 @@ static int check_counts(const struct coll_request *r, int size, struct err *err)
 
 int request_check_size(const struct coll_request *r, int size, struct err *err)
 {
-	if (r->work == WORK_BARRIER || r->work == WORK_VERIFY)
+	if (r->work == WORK_BARRIER || r->work == WORK_VERIFY || r->work == WORK_CHECK)
 		return 0;
 	if (r->work == WORK_BENCH && r->kind == COLL_EXCHANGE && !r->steps)
 		return err_set(err, ERR_USAGE, "--steps: give the number of partners of each rank");

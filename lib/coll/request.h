@@ -13,7 +13,7 @@
 #include "lib/exec/device.h"
 
 /* The kinds of jobs; each has a row in coll.c. */
-enum coll_work { WORK_COLLECTIVE, WORK_BARRIER, WORK_VERIFY, WORK_BENCH };
+enum coll_work { WORK_COLLECTIVE, WORK_BARRIER, WORK_VERIFY, WORK_BENCH, WORK_CHECK };
 
 /* How to average integers. */
 enum coll_integers {
@@ -31,7 +31,12 @@ struct bench_request {
 	int factor; /* from one size to the next */
 	int warmup, iters;
 	bool check;
-	const char *tuning_out; /* output file of the measurements, or NULL */
+};
+
+struct check_request {
+	int64_t time;           /* ns that each bandwidth is measured for */
+	uint64_t min_bandwidth; /* bytes per second; 0: any will do */
+	int64_t max_latency;    /* ns of a median round trip; 0: any */
 };
 
 struct coll_request {
@@ -71,7 +76,9 @@ struct coll_request {
 	const char *device;     /* "cpu", "cuda" or "cuda:LIST": the memory of inputs and outputs */
 	uint64_t device_memory; /* bytes that this rank may use on each device; 0: what is free */
 
+	const char *tuning_out; /* file for the measurements of bench and check, or NULL */
 	struct bench_request bench;
+	struct check_request check;
 };
 
 /* Set the defaults. The caller keeps the texts that the settings (setting.h) point to. */

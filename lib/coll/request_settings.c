@@ -76,7 +76,13 @@ const struct setting request_settings[] = {
         S("warmup", SETTING_FOR_BENCH, INT, bench.warmup, .def = "5", .max = 1000000),
         S("iters", SETTING_FOR_BENCH, INT, bench.iters, .def = "20", .min = 1, .max = 1000000),
         S("check", SETTING_FOR_BENCH, FLAG, bench.check),
-        S("tuning-out", SETTING_FOR_BENCH, STRING, bench.tuning_out),
+        S("tuning-out", SETTING_FOR_BENCH | SETTING_FOR_CHECK, STRING, tuning_out),
+        S("time", SETTING_FOR_CHECK, DURATION, check.time, .def = "200ms", .min = NS_PER_MS,
+          .max = INT64_MAX),
+        S("min-bandwidth", SETTING_FOR_CHECK, RATE, check.min_bandwidth, .min = 1,
+          .max = INT64_MAX),
+        S("max-latency", SETTING_FOR_CHECK, DURATION, check.max_latency, .min = 1,
+          .max = INT64_MAX),
 };
 const size_t request_settings_len = sizeof request_settings / sizeof request_settings[0];
 
@@ -97,6 +103,8 @@ static unsigned groups_of(const struct coll_request *r)
 		return all | SETTING_FOR_CHOICE;
 	if (r->work == WORK_VERIFY)
 		return all | SETTING_FOR_INPUT | SETTING_FOR_BYTES;
+	if (r->work == WORK_CHECK)
+		return all | SETTING_FOR_CHECK;
 	if (r->work == WORK_BENCH)
 		return all | SETTING_FOR_CHOICE | SETTING_FOR_ROOT | SETTING_FOR_BENCH;
 	return all | SETTING_FOR_CHOICE | SETTING_FOR_MOVES | SETTING_FOR_INPUT |

@@ -67,6 +67,33 @@ static bool read_size(const char *s, int64_t min, uint64_t *out)
 	return true;
 }
 
+/* "100Mbit", "1Gbit/s"; else a size, with "/s" or without. */
+static bool read_rate(const char *s, int64_t min, uint64_t *out)
+{
+	static const char units[] = "KMGT";
+	char text[32];
+	size_t len = strlen(s);
+	if (len > 2 && strcmp(s + len - 2, "/s") == 0)
+		len -= 2;
+	if (len >= sizeof text)
+		return false;
+	snprintf(text, sizeof text, "%.*s", (int)len, s);
+	if (len < 4 || strcmp(text + len - 3, "bit") != 0)
+		return read_size(text, min, out);
+	const char *p = text;
+	uint64_t bits;
+	if (!read_digits(&p, &bits))
+		return false;
+	const char *unit = strchr(units, toupper((unsigned char)*p));
+	for (const char *u = units; *p != 'b' && unit && u <= unit; u++)
+		if (__builtin_mul_overflow(bits, 1000u, &bits))
+			return false;
+	if (*p != 'b' && (!unit || strcmp(p + 1, "bit") != 0))
+		return false;
+	*out = bits / 8;
+	return bits <= INT64_MAX && (int64_t)*out >= min;
+}
+
 /* A fraction is fine ("1.5s"): up to six digits, so that even those of an hour fit 64 bits. */
 static bool read_duration(const char *s, int64_t min, int64_t *out)
 {
@@ -74,8 +101,8 @@ static bool read_duration(const char *s, int64_t min, int64_t *out)
 		const char *name;
 		int64_t ns;
 	} units[] = {
-	        {"ms", NS_PER_MS},      {"s", NS_PER_SEC},        {"", NS_PER_SEC},
-	        {"m", 60 * NS_PER_SEC}, {"h", 3600 * NS_PER_SEC},
+	        {"us", 1000},     {"ms", NS_PER_MS},      {"s", NS_PER_SEC},
+	        {"", NS_PER_SEC}, {"m", 60 * NS_PER_SEC}, {"h", 3600 * NS_PER_SEC},
 	};
 	uint64_t whole, part = 0;
 	int64_t scale = 1, ns;
@@ -253,6 +280,9 @@ int setting_malformed(const struct setting *row, const char *text, const char *s
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               row->min > 0 ? "a size above 0, such as 4096, 64K, 256M or 2GiB"
 		                            : "a size, such as 4096, 64K, 256M or 2GiB");
+	case SETTING_RATE:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               "a rate, such as 100Mbit, 1Gbit (bits a second) or 10M (bytes)");
 	case SETTING_DURATION:
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               row->min > 0 ? "a duration of 1ms or more, such as 30s, 500ms or 2m"
@@ -301,6 +331,9 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 		break;
 	case SETTING_SIZE:
 		ok = read_size(text, s->min, to);
+		break;
+	case SETTING_RATE:
+		ok = read_rate(text, s->min, to);
 		break;
 	case SETTING_DURATION:
 		ok = read_duration(text, s->min, to);

@@ -20,6 +20,8 @@ enum setting_kind {
 	SETTING_RANK,     /* int: N or "auto" */
 	SETTING_ROOT,     /* int: N; else the name of a host, a const char * at `other` */
 	SETTING_SIZE,     /* uint64_t >= min: K, M, G, T or KiB ...: powers of 1024 */
+	SETTING_RATE,     /* uint64_t bytes per second >= min: as a size, or Mbit, Gbit ...: powers
+	                   * of 1000 bits */
 	SETTING_DURATION, /* int64_t ns >= min: ms, s, m, h; a plain number is seconds */
 	SETTING_WORD,     /* const char *: one of choices, or of aliases */
 	SETTING_PORTS,    /* int, and the upper end at `other`: A-B */
@@ -64,6 +66,7 @@ struct setting {
 #define SETTING_FOR_RADIX   (1u << 12)
 #define SETTING_FOR_STEPS   (1u << 13)
 #define SETTING_FOR_BENCH   (1u << 14)
+#define SETTING_FOR_CHECK   (1u << 15)
 
 /* Set the member of *@base to @text (SETTING_FLAG: NULL). The caller owns @text and must keep it.
  * ERR_USAGE if it is malformed; @subject names the setting in the message. */

@@ -548,6 +548,17 @@ int outfile_undo(struct outfile *f, struct err *err)
 	return 0;
 }
 
+int outfile_put(const char *path, const void *data, size_t n, struct err *err)
+{
+	struct outfile f = {.fd = -1, .dirfd = -1};
+	int ret = -1;
+	if (outfile_open(&f, path, n, true, true, err) == 0 &&
+	    outfile_pwrite(&f, data, n, 0, err) == 0 && outfile_seal(&f, err) == 0)
+		ret = outfile_commit(&f, err);
+	outfile_release(&f);
+	return ret;
+}
+
 void outfile_release(struct outfile *f)
 {
 	if (!f->path)

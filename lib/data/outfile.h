@@ -92,6 +92,9 @@ int outfile_settle(struct outfile *f, struct err *err);
  * released after @f. */
 bool outfile_share_folder(struct outfile *f, const struct outfile *with);
 
+/* Replace the file at @path by @n bytes, which are on disk on return. A symlink is followed. */
+int outfile_put(const char *path, const void *data, size_t n, struct err *err);
+
 /* Remove what was not committed, and free. May be called twice or on a zeroed struct. Not for
  * signal handlers. */
 void outfile_release(struct outfile *f);

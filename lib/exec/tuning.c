@@ -290,16 +290,11 @@ int tuning_write(const struct select_tuning *t, const char *path, struct err *er
 {
 	char *text = dump(t);
 	const size_t len = text ? strlen(text) : 0;
-	struct outfile f = {.fd = -1, .dirfd = -1};
-	int ret = -1;
 
 	if (!text)
 		return err_nomem(err, "the tuning file", 0);
 	text[len] = '\n'; /* overwrites the terminator */
-	if (outfile_open(&f, path, len + 1, true, true, err) == 0 &&
-	    outfile_pwrite(&f, text, len + 1, 0, err) == 0 && outfile_seal(&f, err) == 0)
-		ret = outfile_commit(&f, err);
-	outfile_release(&f);
+	int ret = outfile_put(path, text, len + 1, err);
 	free(text);
 	return ret;
 }

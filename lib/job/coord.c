@@ -720,6 +720,46 @@ static bool take_report(struct member *m, struct view v)
 	return true;
 }
 
+/* Answer every rank when the parts of all have come. */
+static void end_round(struct coord *c)
+{
+	const struct job_callbacks *callbacks = c->conf.callbacks;
+	struct buf b;
+	for (int r = 0; r < c->conf.size; r++)
+		if (!c->members[r].in_round)
+			return;
+	for (int r = 0; r < c->conf.size; r++)
+		c->members[r].in_round = false;
+	for (int i = 1; i <= c->conf.size && c->stage == STAGE_RUN; i++) {
+		struct err e = {.rank = c->self};
+		int r = (c->self + i) % c->conf.size;
+		buf_init(&b, CTL_BODY_MAX);
+		callbacks->answer(callbacks->ctx, r, &b);
+		if (b.failed) {
+			err_nomem(&e, "the answer to a round", CTL_BODY_MAX);
+			coord_fail(c, &e, PHASE_RUN);
+		} else {
+			coord_send(&c->members[r], MSG_ANSWER, &b);
+		}
+		buf_release(&b);
+	}
+}
+
+static bool take_round(struct member *m, struct view v)
+{
+	const struct job_callbacks *callbacks = m->coord->conf.callbacks;
+	struct err e = {0};
+	if (m->in_round || m->voted || !callbacks->collect)
+		return false;
+	if (callbacks->collect(callbacks->ctx, m->rank, v, &e) < 0) {
+		fail_of(m, &e, PHASE_RUN);
+		return true;
+	}
+	m->in_round = true;
+	end_round(m->coord);
+	return true;
+}
+
 static bool take_vote(struct member *m, struct view v)
 {
 	struct err e = {0};
@@ -778,6 +818,7 @@ static const struct {
         [MSG_REPORT] = {ANY_STAGE, take_report},
         [MSG_VOTE] = {IN(STAGE_RUN), take_vote},
         [MSG_LINKS] = {IN(STAGE_RUN), take_links},
+        [MSG_ROUND] = {IN(STAGE_RUN), take_round},
         [MSG_PAGE] = {ANY_STAGE, take_page},
         [MSG_DONE] = {IN(STAGE_COMMIT), take_done},
 };

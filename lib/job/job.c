@@ -384,6 +384,7 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	j->join_deadline = clock_ns() + conf->join_timeout;
 	j->beat = (struct loop_timer){.fn = job_beat, .ctx = j};
 	buf_init(&j->links, CTL_BODY_MAX);
+	buf_init(&j->answer, CTL_BODY_MAX);
 	if (crypto_begin(err) < 0 || crypto_sha256(conf->name, strlen(conf->name), sum, err) < 0)
 		goto fail;
 	memcpy(j->jobtag, sum, sizeof j->jobtag);
@@ -604,5 +605,6 @@ void job_close(struct job *j)
 	free(j->hosts);
 	free(j->details);
 	buf_release(&j->links);
+	buf_release(&j->answer);
 	free(j);
 }

@@ -18,6 +18,7 @@
 #define COLLCTL_JOB_JOB_H
 
 #include "lib/job/hostfile.h"
+#include "lib/job/links.h"
 #include "lib/job/proto.h"
 #include "lib/job/secret.h"
 #include "lib/net/loop.h"
@@ -79,6 +80,11 @@ typedef void job_details(void *ctx, int rank, struct buf *out);
  */
 typedef void job_table(void *ctx, uint32_t page, struct buf *out);
 
+/* On the coordinator, in job_round: the part of @rank has come (-1: malformed), and, when all have,
+ * the answer to @rank. */
+typedef int job_collect(void *ctx, int rank, struct view part, struct err *err);
+typedef void job_answer(void *ctx, int rank, struct buf *out);
+
 /* The job keeps a copy. */
 struct job_callbacks {
 	job_decide *decide;   /* NULL: the plan has one window and one stream */
@@ -86,6 +92,8 @@ struct job_callbacks {
 	job_table *table;     /* NULL: this rank has no table */
 	const char *noun;     /* of a table's entry in messages: "tensor" gives "tensor NAME is
 	                       * missing"; rank 0 needs it even without a table */
+	job_collect *collect; /* both NULL: the job has no rounds */
+	job_answer *answer;
 	void *ctx;
 };
 /* Listen for data (unless @mesh is false), send the intent, get the plan. @in->data_addr is filled
@@ -98,7 +106,7 @@ struct mesh *job_connect(struct job *, const int *out, int nout, const int *in, 
                          int streams, size_t buffer, struct err *err);
 
 /* The same without waiting, and an edge that fails does not fail the job: @fn is called for each
- * edge (mesh.h, on_edge), and the caller detects those without progress, until job_connect_end.
+ * edge (mesh.h, on_edge) until job_connect_end, and the caller watches (job_caller_watches).
  * NULL: error. */
 typedef void job_edge(void *ctx, int peer, bool out, int stream, struct conn *conn,
                       const struct err *err);
@@ -107,8 +115,20 @@ struct mesh *job_connect_each(struct job *, const int *out, int nout, const int 
 void job_connect_end(struct job *);
 /* The link from @from to @to, one of them this rank, has failed: the job fails at the vote, and
  * names all links that failed on any rank. */
-void job_link_failed(struct job *, int from, int to, const char *why);
+void job_link_failed(struct job *, int from, int to, enum link_state state, const char *why);
+/* The failures of this rank so far, as link_encode (links.h) writes them. */
+struct view job_failed_links(const struct job *);
+/* Does the caller look for edges and ranks without progress? Otherwise the job does. */
+void job_caller_watches(struct job *, bool yes);
 int64_t job_timeout(const struct job *); /* ns */
+
+/*
+ * A round: every rank sends its @part to the coordinator, which answers each when it has the parts
+ * of all. So no rank returns before all have called. Valid from job_agree to job_vote; all ranks
+ * make the same number of calls. @answer is valid until the next call; it may be NULL. Ranks wait
+ * here as long as the others take: the caller watches (job_caller_watches).
+ */
+int job_round(struct job *, const struct buf *part, struct view *answer, struct err *err);
 
 /* Which of the ranks at its address this is, from 0 in the order of ranks. Once the plan is known.
  */

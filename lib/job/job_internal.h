@@ -43,6 +43,8 @@ struct job {
 	uint8_t *details; /* the memory of the plan's details */
 	struct addr *addrs;
 	struct job_callbacks callbacks; /* from job_agree */
+	bool have_answer;
+	struct buf answer; /* to this rank's part of the last round */
 
 	/* heartbeat */
 	struct loop_timer beat;

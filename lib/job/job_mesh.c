@@ -174,26 +174,47 @@ struct mesh *job_connect_each(struct job *j, const int *out, int nout, const int
 	        .on_edge = fn,
 	        .edge_ctx = ctx,
 	};
-	j->caller_watches = true;
 	return open_mesh(j, &m, err) < 0 ? NULL : j->mesh;
+}
+
+void job_caller_watches(struct job *j, bool yes)
+{
+	j->caller_watches = yes;
+	j->moved_at = clock_ns();
 }
 
 void job_connect_end(struct job *j)
 {
-	j->caller_watches = false;
 	if (j->mesh)
 		mesh_stop(j->mesh);
 }
 
-void job_link_failed(struct job *j, int from, int to, const char *why)
+void job_link_failed(struct job *j, int from, int to, enum link_state state, const char *why)
 {
 	if (j->links.len < CTL_BODY_MAX - LINK_WHY - 64)
-		link_encode(from, to, why, &j->links);
+		link_encode(from, to, state, why, &j->links);
+}
+
+struct view job_failed_links(const struct job *j)
+{
+	return view_of(j->links.data, j->links.len);
 }
 
 int64_t job_timeout(const struct job *j)
 {
 	return j->conf.timeout;
+}
+
+int job_round(struct job *j, const struct buf *part, struct view *answer, struct err *err)
+{
+	j->have_answer = false;
+	job_send(j, MSG_ROUND, part);
+	while (!j->have_answer)
+		if (job_turn(j, err) < 0)
+			return -1;
+	if (answer)
+		*answer = view_of(j->answer.data, j->answer.len);
+	return 0;
 }
 
 int job_local_index(const struct job *j)

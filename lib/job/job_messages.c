@@ -182,6 +182,18 @@ static void take_final(struct job *j, struct view v)
 		j->final = true;
 }
 
+static void take_answer(struct job *j, struct view v)
+{
+	j->answer.len = 0;
+	buf_put(&j->answer, v.p, view_left(&v));
+	j->have_answer = true;
+	if (j->answer.failed) {
+		struct err e = {.rank = ERR_RANK_SELF};
+		err_nomem(&e, "the answer to a round", view_left(&v));
+		job_fail_later(j, &e);
+	}
+}
+
 /* ctl.heard has the time of the message. */
 static void take_beat(struct job *j, struct view v)
 {
@@ -204,6 +216,7 @@ static void (*const takes[])(struct job *j, struct view v) = {
         [MSG_FINAL] = take_final,
         [MSG_BEAT] = take_beat,
         [MSG_ASK] = take_ask,
+        [MSG_ANSWER] = take_answer,
 };
 
 void job_handle_message(void *ctx, uint8_t type, struct view v)

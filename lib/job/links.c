@@ -1,5 +1,6 @@
 #include "lib/job/links.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,34 @@ static size_t place_of(const struct link_faults *f, int from, int to)
 	return lo;
 }
 
+const char *link_state_words(enum link_state state)
+{
+	static const char *const words[] = {
+	        [LINK_WORKS] = "works",       [LINK_REFUSED] = "refused",
+	        [LINK_NO_ROUTE] = "no route", [LINK_TIMED_OUT] = "timed out",
+	        [LINK_WRONG] = "wrong bytes", [LINK_LARGE_LOST] = "large packets lost",
+	        [LINK_BROKEN] = "broken",     [LINK_SLOW] = "too slow",
+	};
+	return words[state];
+}
+
+enum link_state link_state_of(const struct err *e)
+{
+	switch (e->system) {
+	case ECONNREFUSED:
+		return LINK_REFUSED;
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EACCES: /* a firewall that rejects with "prohibited" */
+	case EPERM:
+		return LINK_NO_ROUTE;
+	case ETIMEDOUT:
+		return LINK_TIMED_OUT;
+	default:
+		return e->code == ERR_INTEGRITY ? LINK_WRONG : LINK_BROKEN;
+	}
+}
+
 static struct link_fault *find(const struct link_faults *f, int from, int to)
 {
 	size_t i = place_of(f, from, to);
@@ -31,8 +60,13 @@ static struct link_fault *find(const struct link_faults *f, int from, int to)
 	return found ? &f->list[i] : NULL;
 }
 
-int links_add(struct link_faults *f, int reporter, int from, int to, const char *why,
-              struct err *err)
+const struct link_fault *links_find(const struct link_faults *f, int from, int to)
+{
+	return find(f, from, to);
+}
+
+int links_add(struct link_faults *f, int reporter, int from, int to, enum link_state state,
+              const char *why, struct err *err)
 {
 	struct link_fault *l = find(f, from, to);
 	bool by_sender = reporter == from;
@@ -52,7 +86,7 @@ int links_add(struct link_faults *f, int reporter, int from, int to, const char 
 		memmove(l + 1, l, (size_t)(f->list + f->n - l) * sizeof *l);
 		f->n++;
 	}
-	*l = (struct link_fault){.from = from, .to = to, .by_sender = by_sender};
+	*l = (struct link_fault){.from = from, .to = to, .state = state, .by_sender = by_sender};
 	snprintf(l->why, sizeof l->why, "%s", why);
 	return 0;
 }
@@ -135,12 +169,13 @@ void links_text(const struct link_faults *f,
 		snprintf(text + w.len, cap - w.len, ", and %zu more", all - w.written);
 }
 
-void link_encode(int from, int to, const char *why, struct buf *b)
+void link_encode(int from, int to, enum link_state state, const char *why, struct buf *b)
 {
 	char text[LINK_WHY];
 	snprintf(text, sizeof text, "%s", why);
 	buf_put_u32(b, (uint32_t)from);
 	buf_put_u32(b, (uint32_t)to);
+	buf_put_u8(b, (uint8_t)state);
 	buf_put_str(b, text);
 }
 
@@ -149,12 +184,14 @@ int links_decode(struct link_faults *f, int reporter, int size, struct view v, s
 	while (view_left(&v)) {
 		char why[LINK_WHY];
 		int from = (int)view_u32(&v), to = (int)view_u32(&v);
+		unsigned state = view_u8(&v);
 		view_str(&v, why, sizeof why);
 		bool sane = from >= 0 && from < size && to >= 0 && to < size && from != to &&
-		            (from == reporter || to == reporter);
+		            (from == reporter || to == reporter) && state > LINK_WORKS &&
+		            state < LINK_STATES;
 		if (v.failed || !sane)
 			return err_set(err, ERR_INTEGRITY, "a malformed LINKS message");
-		if (links_add(f, reporter, from, to, why, err) < 0)
+		if (links_add(f, reporter, from, to, state, why, err) < 0)
 			return -1;
 	}
 	return 0;

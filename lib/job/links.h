@@ -14,8 +14,25 @@
 #define LINKS_MAX 1024 /* kept; the rest is counted */
 #define LINK_WHY  128
 
+enum link_state {
+	LINK_WORKS,
+	LINK_REFUSED,
+	LINK_NO_ROUTE,
+	LINK_TIMED_OUT,  /* no answer */
+	LINK_WRONG,      /* something else answers, or bytes are changed on the way */
+	LINK_LARGE_LOST, /* connected, but full-size packets do not arrive */
+	LINK_BROKEN,     /* the connection ended */
+	LINK_SLOW,       /* works, but not as the user demands */
+	LINK_STATES
+};
+/* "refused" */
+const char *link_state_words(enum link_state);
+/* The state that the failure of a connection shows. */
+enum link_state link_state_of(const struct err *);
+
 struct link_fault {
 	int from, to;
+	enum link_state state;
 	bool by_sender; /* reported by the end that dials, whose reason counts */
 	char why[LINK_WHY];
 };
@@ -26,8 +43,10 @@ struct link_faults {
 };
 
 /* Add the report of @reporter, one of the two ends of the link. -1: no memory. */
-int links_add(struct link_faults *, int reporter, int from, int to, const char *why,
-              struct err *err);
+int links_add(struct link_faults *, int reporter, int from, int to, enum link_state state,
+              const char *why, struct err *err);
+/* NULL: no failure of this link is known. */
+const struct link_fault *links_find(const struct link_faults *, int from, int to);
 void links_release(struct link_faults *);
 
 /* "2 links failed: no answer for 5 s: rank 1 (10.0.0.2) -> rank 3 (10.0.0.4), ...". A pair whose
@@ -38,7 +57,7 @@ void links_text(const struct link_faults *,
                 char *text, size_t cap);
 
 /* The body of LINKS: one fault after another. */
-void link_encode(int from, int to, const char *why, struct buf *b);
+void link_encode(int from, int to, enum link_state state, const char *why, struct buf *b);
 /* Add those of @body, which @reporter of @size ranks has sent. -1: malformed, or no memory. */
 int links_decode(struct link_faults *, int reporter, int size, struct view body, struct err *err);
 

@@ -22,6 +22,7 @@ struct link {
 struct probe {
 	struct job *job;
 	struct link *links; /* outgoing links first, each direction in the order of peers */
+	struct mesh *mesh;
 	int nout, nlinks, left;
 	int64_t moved_at;
 	struct probe_stats *stats;
@@ -43,12 +44,13 @@ static void finish(struct link *l)
 		l->conn->on_ready = NULL;
 }
 
-static void fail(struct link *l, const char *why)
+static void fail(struct link *l, enum link_state state, const char *why)
 {
 	int rank = job_rank(l->probe->job);
 	if (l->done || l->probe->lacking.code)
 		return;
-	job_link_failed(l->probe->job, l->out ? rank : l->peer, l->out ? l->peer : rank, why);
+	job_link_failed(l->probe->job, l->out ? rank : l->peer, l->out ? l->peer : rank, state,
+	                why);
 	l->probe->stats->failed++;
 	finish(l);
 }
@@ -101,7 +103,7 @@ static void go_on(void *ctx)
 	if (moved < 0 && err.code == ERR_RESOURCE)
 		l->probe->lacking = err;
 	if (moved < 0)
-		fail(l, err.text);
+		fail(l, link_state_of(&err), err.text);
 }
 
 static void on_edge(void *ctx, int peer, bool out, int stream, struct conn *conn,
@@ -113,7 +115,7 @@ static void on_edge(void *ctx, int peer, bool out, int stream, struct conn *conn
 	while (l->peer != peer)
 		l++;
 	if (!conn) {
-		fail(l, err->text);
+		fail(l, link_state_of(err), err->text);
 		return;
 	}
 	if (l->done)
@@ -133,42 +135,51 @@ static void give_up(struct probe *p, int64_t timeout)
 	char why[LINK_WHY];
 	for (int i = 0; i < p->nlinks; i++) {
 		struct link *l = &p->links[i];
-		if (!l->conn)
+		const struct err *broke = l->out ? mesh_broke(p->mesh, l->peer) : NULL;
+		enum link_state state = LINK_TIMED_OUT;
+		if (!l->conn && broke) {
+			state = link_state_of(broke);
+			snprintf(why, sizeof why, "%.100s, for %.3g s", broke->text, s);
+		} else if (!l->conn)
 			snprintf(why, sizeof why, "no %s for %.3g s",
 			         l->out ? "answer" : "connection", s);
 		else if (l->out) { /* the receiver knows how much arrived */
 			finish(l);
 			continue;
-		} else if (l->moved == 0)
+		} else if (l->moved == 0) {
+			state = LINK_LARGE_LOST;
 			snprintf(why, sizeof why,
 			         "connected, but full-size packets do not arrive for %.3g s (MTU?)",
 			         s);
-		else
+		} else
 			snprintf(why, sizeof why, "%zu of %u bytes arrived, then none for %.3g s",
 			         l->moved, PROBE_BYTES, s);
-		fail(l, why);
+		fail(l, state, why);
 	}
 }
 
-int probe_links(struct job *j, const int *out, int nout, const int *in, int nin,
-                struct probe_stats *stats, struct err *err)
+struct mesh *probe_links(struct job *j, const int *out, int nout, const int *in, int nin,
+                         struct probe_stats *stats, struct err *err)
 {
 	struct probe p = {.job = j, .nout = nout, .nlinks = nout + nin, .stats = stats};
 	int64_t timeout = job_timeout(j);
 	int ret = 0;
 	p.links = calloc((size_t)p.nlinks + 1, sizeof *p.links);
-	if (!p.links)
-		return err_nomem(err, "the links", (size_t)p.nlinks * sizeof *p.links);
+	if (!p.links) {
+		err_nomem(err, "the links", (size_t)p.nlinks * sizeof *p.links);
+		return NULL;
+	}
 	for (int i = 0; i < p.nlinks; i++)
 		p.links[i] = (struct link){
 		        &p, i < nout ? out[i] : in[i - nout], i < nout, false, NULL, 0};
 	p.left = p.nlinks;
 	p.moved_at = clock_ns();
-	const struct mesh *mesh = job_connect_each(j, out, nout, in, nin, BUFFER, on_edge, &p, err);
-	if (!mesh)
+	job_caller_watches(j, true);
+	p.mesh = job_connect_each(j, out, nout, in, nin, BUFFER, on_edge, &p, err);
+	if (!p.mesh)
 		ret = -1;
 	while (ret == 0 && p.left) {
-		if (p.lacking.code || mesh_state(mesh, &p.lacking) < 0) {
+		if (p.lacking.code || mesh_state(p.mesh, &p.lacking) < 0) {
 			*err = p.lacking;
 			err->rank = ERR_RANK_SELF;
 			ret = -1;
@@ -182,6 +193,7 @@ int probe_links(struct job *j, const int *out, int nout, const int *in, int nin,
 	/* The mesh lives until the job is closed, but its events must not reach this probe any
 	 * more. */
 	job_connect_end(j);
+	job_caller_watches(j, false);
 	free(p.links);
-	return ret;
+	return ret < 0 ? NULL : p.mesh;
 }

@@ -13,7 +13,7 @@
 #include "lib/net/gate.h"
 #include "lib/net/mesh.h"
 
-#define PROTO_VERSION     4
+#define PROTO_VERSION     5
 #define PROTO_RANK_AUTO   UINT32_MAX
 #define PROTO_MAX_INPUTS  (1u << 20) /* local inputs of a rank */
 #define PROTO_MAX_STREAMS 64
@@ -36,6 +36,8 @@ enum msg_type {
 	MSG_JOINED,    /* coordinator, while ranks are missing: which have joined */
 	MSG_LINKS,     /* rank: its links that failed, before its vote (links.h) */
 	MSG_OTHER_JOB, /* coordinator, before its ABORT: the HELLO is for another job */
+	MSG_ROUND,     /* rank: its part of a round (job_round) */
+	MSG_ANSWER,    /* coordinator: the answer to a rank, when all parts have come */
 };
 
 enum phase { PHASE_JOIN, PHASE_CONNECT, PHASE_RUN, PHASE_COMMIT };

@@ -111,6 +111,7 @@ static void edge_err(const struct edge *e, const struct err *why, struct err *er
 		snprintf(tries, sizeof tries, " (%d connections failed)", e->tries);
 	err_rank(err, code, blamed(code, e->peer), "connection to rank %d at %s: %s%s", e->peer,
 	         addr_text(&e->mesh->conf.addrs[e->peer], true, text), why->text, tries);
+	err->system = why->system;
 }
 
 static void edge_failed(struct edge *e, const struct err *why)
@@ -383,6 +384,12 @@ int mesh_missing(const struct mesh *m, struct err *err)
 		return e->peer;
 	}
 	return -1;
+}
+
+const struct err *mesh_broke(const struct mesh *m, int peer)
+{
+	const struct edge *e = edge_of(m, peer, true, 0);
+	return e ? e->last : NULL;
 }
 
 int mesh_unanswered(const struct mesh *m)

@@ -49,6 +49,8 @@ int mesh_state(const struct mesh *, struct err *err);
 /* The peer of an edge that is not ready yet; -1: all are ready. *err (may be NULL): how its last
  * connection broke, if one did. */
 int mesh_missing(const struct mesh *, struct err *err);
+/* How the last connection to @peer broke; NULL: none has. */
+const struct err *mesh_broke(const struct mesh *, int peer);
 /* The peer of an edge whose bytes are not acknowledged (conn_unanswered), or -1. */
 int mesh_unanswered(const struct mesh *);
 /* How many bytes the peers' machines have acknowledged, on all edges. */

@@ -27,7 +27,7 @@
 /* What a rank (0: by coord.deliver) has been told. */
 struct member {
 	struct ctl ctl;
-	int heard[MSG_OTHER_JOB + 1]; /* messages of each type */
+	int heard[MSG_ANSWER + 1]; /* messages of each type */
 	int lost;
 	uint32_t rank; /* by WELCOME */
 	struct welcome welcome;
@@ -42,6 +42,7 @@ struct member {
 	char details[32]; /* of its plan */
 	uint32_t page;    /* by ASK */
 	struct pace pace; /* by BEAT */
+	uint32_t answer;  /* by ANSWER */
 };
 
 static struct loop loop;
@@ -59,7 +60,7 @@ static void take(struct member *m, uint8_t type, struct view v)
 {
 	struct err err = {0};
 	enum phase phase;
-	assert_true(type <= MSG_OTHER_JOB);
+	assert_true(type <= MSG_ANSWER);
 	m->heard[type]++;
 	switch (type) {
 	case MSG_WELCOME:
@@ -77,6 +78,9 @@ static void take(struct member *m, uint8_t type, struct view v)
 		m->size = view_u32(&v);
 		for (uint32_t r = 0; r < m->size; r++)
 			view_str(&v, m->addrs[r], ADDR_TEXT);
+		break;
+	case MSG_ANSWER:
+		m->answer = view_u32(&v);
 		break;
 	case MSG_BEAT:
 		assert_int_equal(pace_decode(&m->pace, v, &err), 0);
@@ -165,11 +169,31 @@ static void own_table(void *ctx, uint32_t page, struct buf *out)
 	put_page(tables[0], page, out);
 }
 
+/* A part of a round is a number; 0 is malformed. The answer: their sum, and the rank. */
+static uint32_t round_sum;
+
+static int collect(void *ctx, int rank, struct view part, struct err *err)
+{
+	uint32_t x = view_u32(&part);
+	assert_ptr_equal(ctx, members);
+	assert_in_range(rank, 0, job_size - 1);
+	round_sum += x;
+	return x ? 0 : err_set(err, ERR_INTEGRITY, "no number");
+}
+
+static void answer(void *ctx, int rank, struct buf *out)
+{
+	assert_ptr_equal(ctx, members);
+	buf_put_u32(out, 1000 * (uint32_t)rank + round_sum);
+}
+
 static const struct job_callbacks callbacks = {
         .decide = decide,
         .details = details,
         .table = own_table,
         .noun = "tensor",
+        .collect = collect,
+        .answer = answer,
         .ctx = members,
 };
 
@@ -808,7 +832,7 @@ static void other_versions_and_jobs_are_told(void **state)
 	hello_as(2, &h);
 	until(members[2].lost, 1);
 	assert_int_equal(members[2].failure.code, ERR_DISAGREE);
-	assert_non_null(strstr(members[2].failure.text, "protocol version 5 differs from 4"));
+	assert_non_null(strstr(members[2].failure.text, "protocol version 6 differs from 5"));
 	h = hello_of(1, 2);
 	h.jobtag[0] ^= 1;
 	hello_as(3, &h);
@@ -832,7 +856,7 @@ static void another_version_is_told_to_those_who_miss_the_rank(void **state)
 	until(members[2].lost, 1);
 	all_fail(2, -1, ERR_RENDEZVOUS, 2,
 	         "did not join within 0 s (--join-timeout) (a peer at 127.0.0.1:");
-	assert_non_null(strstr(members[1].failure.text, "has protocol version 5, not 4: install"));
+	assert_non_null(strstr(members[1].failure.text, "has protocol version 6, not 5: install"));
 }
 
 /* Launches whose jobs have one name; who has named the job is of every launch. */
@@ -1186,6 +1210,55 @@ static void messages_out_of_turn(void **state)
 }
 
 /* ---- the vote ---- */
+
+static void part(int rank, uint32_t x)
+{
+	struct buf b;
+	buf_init(&b, 4);
+	buf_put_u32(&b, x);
+	send_to_coordinator(rank, MSG_ROUND, &b);
+	buf_release(&b);
+}
+
+static void a_round_is_answered_when_all_have_spoken(void **state)
+{
+	(void)state;
+	run_job(3, PATIENCE);
+	for (int n = 1; n <= 3; n++) {
+		round_sum = 0;
+		part(n % 3, 7);
+		part((n + 1) % 3, 30);
+		for_ms(20);
+		for (int r = 0; r < 3; r++)
+			assert_int_equal(members[r].heard[MSG_ANSWER], n - 1);
+		part((n + 2) % 3, 100);
+		for (int r = 0; r < 3; r++) {
+			until(members[r].heard[MSG_ANSWER], n);
+			assert_int_equal(members[r].answer, 1000 * r + 137);
+		}
+	}
+	for (int r = 0; r < 3; r++)
+		vote(r, NULL);
+	until(members[2].heard[MSG_VERDICT], 1);
+}
+
+static void a_round_out_of_turn(void **state)
+{
+	(void)state;
+	run_job(3, PATIENCE);
+	part(1, 1);
+	part(1, 2);
+	all_fail(3, -1, ERR_INTEGRITY, 1, "unexpected control message");
+	again(state);
+	run_job(3, PATIENCE);
+	part(2, 0);
+	all_fail(3, -1, ERR_INTEGRITY, 2, "no number");
+	again(state);
+	run_job(3, PATIENCE);
+	vote(2, NULL);
+	part(2, 1);
+	all_fail(3, -1, ERR_INTEGRITY, 2, "unexpected control message");
+}
 
 static void all_votes_give_the_verdict(void **state)
 {
@@ -1717,6 +1790,8 @@ int main(void)
 	        COORD_TEST(a_silent_rank_is_named),
 	        COORD_TEST(a_report_finds_the_silent_rank),
 	        COORD_TEST(messages_out_of_turn),
+	        COORD_TEST(a_round_is_answered_when_all_have_spoken),
+	        COORD_TEST(a_round_out_of_turn),
 	        COORD_TEST(all_votes_give_the_verdict),
 	        COORD_TEST(a_final_on_its_way_is_waited_for),
 	        COORD_TEST(digests_that_differ),

@@ -22,7 +22,7 @@ static struct link_faults faults;
 static void add(int reporter, int from, int to, const char *why)
 {
 	struct err err = {0};
-	assert_int_equal(links_add(&faults, reporter, from, to, why, &err), 0);
+	assert_int_equal(links_add(&faults, reporter, from, to, LINK_BROKEN, why, &err), 0);
 }
 
 static void says(size_t cap, const char *want)
@@ -90,8 +90,8 @@ static void over_the_wire(void **state)
 	struct err err = {0};
 	(void)state;
 	buf_init(&b, 4096);
-	link_encode(1, 2, "refused", &b);
-	link_encode(0, 1, "no connection", &b);
+	link_encode(1, 2, LINK_REFUSED, "refused", &b);
+	link_encode(0, 1, LINK_TIMED_OUT, "no connection", &b);
 	assert_int_equal(links_decode(&faults, 1, 3, view_all(&b), &err), 0);
 	assert_int_equal(links_decode(&faults, 2, 3, view_all(&b), &err), -1); /* not its link */
 	assert_int_equal(err.code, ERR_INTEGRITY);
@@ -100,7 +100,7 @@ static void over_the_wire(void **state)
 	for (size_t n = 1; n < b.len; n++) { /* cut anywhere but between two */
 		err = (struct err){0};
 		int ret = links_decode(&faults, 1, 3, view_of(b.data, n), &err);
-		assert_int_equal(ret, n == 8 + 2 + strlen("refused") ? 0 : -1);
+		assert_int_equal(ret, n == 8 + 1 + 2 + strlen("refused") ? 0 : -1);
 	}
 	buf_release(&b);
 	links_release(&faults);

@@ -95,7 +95,8 @@ static void rows_are_whole(void **state)
 		if (words && !s->choices)
 			fail_msg("--%s has no choices", row->own.name);
 		bool ranged = s->kind == SETTING_INT || s->kind == SETTING_RANK ||
-		              s->kind == SETTING_SIZE || s->kind == SETTING_DURATION ||
+		              s->kind == SETTING_SIZE || s->kind == SETTING_RATE ||
+		              s->kind == SETTING_DURATION ||
 		              s->kind == SETTING_PORTS || s->kind == OPT_LOUDER;
 		if (ranged && s->max <= s->min)
 			fail_msg("--%s has no range", row->own.name);
@@ -111,6 +112,7 @@ static void commands_take_what_jobs_take(void **state)
 		r.work = strcmp(c->name, "barrier") == 0  ? WORK_BARRIER
 		         : strcmp(c->name, "verify") == 0 ? WORK_VERIFY
 		         : strcmp(c->name, "bench") == 0  ? WORK_BENCH
+		         : strcmp(c->name, "check") == 0  ? WORK_CHECK
 		                                          : WORK_COLLECTIVE;
 		if (!(c->opts & OPTS_JOB) ||
 		    (r.work == WORK_COLLECTIVE && coll_by_name(c->name, &r.kind) < 0))
@@ -524,7 +526,7 @@ static void unknown_options(void **state)
 {
 	(void)state;
 	refuses("barrier --timout 3", "--timout: unknown option; did you mean --timeout?");
-	refuses("barrier --time 3", "--time: unknown option; did you mean --timeout?");
+	refuses("barrier --timout 3", "--timout: unknown option; did you mean --timeout?");
 	refuses("barrier --tiemout=3", "--tiemout: unknown option; did you mean --timeout?");
 	refuses("barrier --jion-timeout=3",
 	        "--jion-timeout: unknown option; did you mean --join-timeout?");

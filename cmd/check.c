@@ -1,0 +1,81 @@
+/* check: test and measure every link between the ranks. */
+#include <stdlib.h>
+
+#include "cmd/check_print.h"
+#include "cmd/job.h"
+#include "cmd/request.h"
+#include "lib/data/outfile.h"
+
+struct links_view {
+	struct job_view job;
+	json_t *found; /* with --json: of check_json; NULL: not known here */
+};
+
+static const char *host_of(void *ctx, int rank)
+{
+	return job_host(ctx, rank);
+}
+
+static int write_picture(const struct check_view *view, const char *path, struct err *err)
+{
+	size_t len;
+	char *svg = check_svg(view, &len);
+	if (!svg)
+		return err_nomem(err, "the picture of the links", 0);
+	int ret = outfile_put(path, svg, len, err);
+	free(svg);
+	return ret;
+}
+
+static int on_checked(void *ctx, struct job *job, const struct link_matrix *links, struct err *err)
+{
+	struct links_view *v = ctx;
+	const struct options *o = v->job.o;
+	const struct check_view view = {.links = links,
+	                                .host = host_of,
+	                                .ctx = job,
+	                                .insecure = o->request.settings.insecure,
+	                                .time = o->request.check.time};
+	progress_stop(&v->job.progress);
+	if (o->json)
+		v->found = check_json(&view);
+	else
+		check_print_text(&view);
+	return o->svg ? write_picture(&view, o->svg, err) : 0;
+}
+
+static json_t *result_json(const struct links_view *v, const struct command *cmd,
+                           const struct coll_result *r)
+{
+	const struct err *err = &r->err;
+	json_t *j = json_pack("{s:s, s:b, s:o, s:o, s:o}", "command", cmd->name, "ok", !err->code,
+	                      "rank", r->rank >= 0 ? json_integer(r->rank) : json_null(), "size",
+	                      r->size ? json_integer(r->size) : json_null(), "error",
+	                      err->code ? report_error_json(err, r->rank, phase_name(r->phase))
+	                                : json_null());
+	if (j && v->found && json_object_update(j, v->found) < 0) {
+		json_decref(j);
+		j = NULL;
+	}
+	return j;
+}
+
+int cmd_check(const struct command *cmd, struct options *o, int argc, char **argv)
+{
+	struct links_view view = {0};
+	struct coll_observer observer = job_observer(&view.job, cmd, o);
+	struct coll_result result = {.err = {.rank = ERR_RANK_SELF}, .rank = -1};
+	struct coll_request request;
+	observer.checked = on_checked;
+	if (request_from_options(&request, WORK_CHECK, cmd, o, argc, argv, &result.err) == 0)
+		coll_run(&request, &observer, &result);
+	progress_stop(&view.job.progress);
+	int code = result.err.code ? report(&result.err, result.rank) : 0;
+	if (o->json) {
+		int printed = report_json(result_json(&view, cmd, &result));
+		code = code ? code : printed;
+	}
+	coll_end(&result);
+	json_decref(view.found);
+	return code;
+}

@@ -1,0 +1,267 @@
+#include "cmd/check_print.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/report.h"
+#include "lib/base/clock.h"
+#include "lib/base/json.h"
+
+#define TABLE_RANKS  16 /* the most that a table of numbers has room for */
+#define FINDINGS_MAX 64
+#define LINES        10 /* findings of a kind that are printed */
+
+/* ---- words ---- */
+
+char *check_rate_text(double rate, char text[32])
+{
+	const double bits = 8 * rate;
+	const double scale = bits >= 1e9 ? 1e9 : bits >= 1e6 ? 1e6 : 1e3;
+	snprintf(text, 32, "%.3g %s", bits / scale,
+	         bits >= 1e9   ? "Gbit/s"
+	         : bits >= 1e6 ? "Mbit/s"
+	                       : "kbit/s");
+	if (bits / scale >= 999.5 && scale < 1e9)
+		snprintf(text, 32, "%.0f %s", bits / scale, bits >= 1e6 ? "Mbit/s" : "kbit/s");
+	return text;
+}
+
+char *check_latency_text(double s, char text[32])
+{
+	snprintf(text, 32, s < 9.995e-4 ? "%.3g us" : "%.3g ms", s < 9.995e-4 ? s * 1e6 : s * 1e3);
+	return text;
+}
+
+static const char *rank_text(const struct check_view *v, int rank, char *buf, size_t cap)
+{
+	char host[200];
+	const char *name = v->host(v->ctx, rank);
+	snprintf(buf, cap, "rank %d%s%s%s", rank, *name ? " (" : "",
+	         *name ? report_escape(host, sizeof host, name) : "", *name ? ")" : "");
+	return buf;
+}
+
+/* Why the link fails. */
+static const char *why(const struct check_view *v, int from, int to)
+{
+	const struct link_fault *f = links_find(&v->links->faults, from, to);
+	return f ? f->why : link_state_words(link_cell(v->links, from, to)->state);
+}
+
+char *check_sentence(const struct check_view *v, const struct link_finding *f,
+                     char text[CHECK_SENTENCE])
+{
+	char from[160], to[160] = "", x[32], median[32];
+	const struct link_cell *c = f->to >= 0 ? link_cell(v->links, f->from, f->to) : NULL;
+	const struct link_rank *k = &v->links->ranks[f->from];
+	rank_text(v, f->from, from, sizeof from);
+	if (f->to >= 0)
+		rank_text(v, f->to, to, sizeof to);
+	switch (f->kind) {
+	case LINKS_OF:
+		snprintf(text, CHECK_SENTENCE, "%s: all its links fail%s%s", from,
+		         *to ? ", but those with " : "", to);
+		break;
+	case LINKS_TO:
+		snprintf(text, CHECK_SENTENCE, "%s: %s%s reaches it", from,
+		         *to ? "only " : "no other rank", to);
+		break;
+	case LINKS_FROM:
+		snprintf(text, CHECK_SENTENCE, "%s: reaches %s%s", from,
+		         *to ? "only " : "no other rank", to);
+		break;
+	case LINK_BOTH_WAYS:
+		snprintf(text, CHECK_SENTENCE, "%s <-> %s: fails both ways: %s", from, to,
+		         why(v, f->from, f->to));
+		break;
+	case LINK_ONE_WAY:
+		snprintf(text, CHECK_SENTENCE, "%s -> %s: fails, the way back works: %s", from, to,
+		         why(v, f->from, f->to));
+		break;
+	case RANK_SENDS_SLOWLY:
+		snprintf(text, CHECK_SENTENCE, "%s: sends at %s, median of all links %s", from,
+		         check_rate_text(k->sends, x), check_rate_text(v->links->rate, median));
+		break;
+	case RANK_RECEIVES_SLOWLY:
+		snprintf(text, CHECK_SENTENCE, "%s: receives at %s, median of all links %s", from,
+		         check_rate_text(k->receives, x), check_rate_text(v->links->rate, median));
+		break;
+	case RANK_FAR:
+		snprintf(text, CHECK_SENTENCE, "%s: round trips of %s, median of all links %s",
+		         from, check_latency_text(k->round_trip, x),
+		         check_latency_text(v->links->median, median));
+		break;
+	case LINK_LOW_RATE:
+		snprintf(text, CHECK_SENTENCE, "%s -> %s: %s, median of all links %s", from, to,
+		         check_rate_text(c->rate, x), check_rate_text(v->links->rate, median));
+		break;
+	case LINK_HIGH_LATENCY:
+		snprintf(text, CHECK_SENTENCE, "%s -> %s: round trip %s, median of all links %s",
+		         from, to, check_latency_text(c->median, x),
+		         check_latency_text(v->links->median, median));
+		break;
+	}
+	return text;
+}
+
+/* ---- text ---- */
+
+static void print_findings(const struct check_view *v)
+{
+	struct link_finding list[FINDINGS_MAX];
+	char text[CHECK_SENTENCE];
+	size_t n = link_matrix_findings(v->links, list, FINDINGS_MAX);
+	int of_kind = 0;
+	for (size_t i = 0; i < n && i < FINDINGS_MAX; i++) {
+		of_kind = i && list[i].kind == list[i - 1].kind ? of_kind + 1 : 0;
+		if (of_kind < LINES)
+			printf("%s\n", check_sentence(v, &list[i], text));
+		else if (of_kind == LINES)
+			printf("... and more such links\n");
+	}
+	if (n)
+		putchar('\n');
+}
+
+static void print_cell(const struct link_cell *c, bool rate)
+{
+	static const char *const words[LINK_STATES] = {
+	        [LINK_REFUSED] = "refused",   [LINK_NO_ROUTE] = "no route",
+	        [LINK_TIMED_OUT] = "timeout", [LINK_WRONG] = "wrong",
+	        [LINK_LARGE_LOST] = "large",  [LINK_BROKEN] = "broken",
+	};
+	const double x = rate ? 8 * c->rate / 1e6 : c->median * 1e6;
+	if (words[c->state])
+		printf(" %8s", words[c->state]);
+	else if (x <= 0)
+		printf(" %8s", "?");
+	else
+		printf(x < 99.95 ? " %8.1f" : " %8.0f", x);
+}
+
+static void print_table(const struct check_view *v, bool rate)
+{
+	const int size = v->links->size;
+	printf("%s; row: from, column: to\n      ",
+	       rate ? "bandwidth in Mbit/s" : "median round trip in us");
+	for (int to = 0; to < size; to++)
+		printf(" %8d", to);
+	putchar('\n');
+	for (int from = 0; from < size; from++) {
+		printf("%6d", from);
+		for (int to = 0; to < size; to++)
+			if (to == from)
+				printf(" %8s", "-");
+			else
+				print_cell(link_cell(v->links, from, to), rate);
+		putchar('\n');
+	}
+}
+
+/* A character for a link: how its bandwidth compares with the median. */
+static const char *shade(const struct link_matrix *m, const struct link_cell *c)
+{
+	const double share = m->rate > 0 ? c->rate / m->rate : 0;
+	if (c->state != LINK_WORKS && c->state != LINK_SLOW)
+		return "x";
+	return c->rate <= 0               ? "?"
+	       : share >= 0.8             ? "█"
+	       : share >= 0.5             ? "▓"
+	       : share * LINK_FACTOR >= 1 ? "▒"
+	                                  : "░";
+}
+
+static void print_shades(const struct check_view *v)
+{
+	const struct link_matrix *m = v->links;
+	printf("bandwidth; row: from, column: to; █ 80%% of the median or more, ▓ 50%%, ▒ a third, "
+	       "░ less, x fails\n      ");
+	for (int to = 0; to < m->size; to++)
+		putchar(to % 10 ? ' ' : '0' + to / 10 % 10);
+	putchar('\n');
+	for (int from = 0; from < m->size; from++) {
+		printf("%5d ", from);
+		for (int to = 0; to < m->size; to++)
+			fputs(to == from ? " " : shade(m, link_cell(m, from, to)), stdout);
+		putchar('\n');
+	}
+}
+
+static void print_hosts(const struct check_view *v)
+{
+	char host[200];
+	const char *last = "";
+	for (int r = 0; r < v->links->size; r++) {
+		const char *name = v->host(v->ctx, r);
+		if (*name && strcmp(name, last) != 0)
+			printf("%s%d %s", *last ? ", " : "ranks from: ", r,
+			       report_escape(host, sizeof host, name));
+		if (*name)
+			last = name;
+	}
+	if (*last)
+		putchar('\n');
+}
+
+void check_print_text(const struct check_view *v)
+{
+	const struct link_matrix *m = v->links;
+	char rate[32], latency[32];
+	printf("# %d ranks, %s, each link measured for %.3g s\n", m->size,
+	       v->insecure ? "plain TCP" : "TLS", (double)v->time / NS_PER_SEC);
+	print_hosts(v);
+	if (m->rate > 0 && m->median > 0)
+		printf("median of all links: %s, round trip %s\n", check_rate_text(m->rate, rate),
+		       check_latency_text(m->median, latency));
+	putchar('\n');
+	print_findings(v);
+	if (m->size > TABLE_RANKS) {
+		print_shades(v);
+	} else if (m->size > 1) {
+		print_table(v, true);
+		putchar('\n');
+		print_table(v, false);
+	}
+	fflush(stdout);
+}
+
+/* ---- JSON ---- */
+
+static json_t *measured_or_null(double x)
+{
+	return x > 0 ? json_measured(x) : json_null();
+}
+
+static json_t *link_json(const struct check_view *v, int from, int to)
+{
+	const struct link_cell *c = link_cell(v->links, from, to);
+	return json_pack("{s:i, s:i, s:s, s:o, s:{s:o, s:o}, s:o}", "from", from, "to", to, "state",
+	                 link_state_words(c->state), "why",
+	                 c->state == LINK_WORKS ? json_null() : json_string(why(v, from, to)),
+	                 "round_trip", "min", measured_or_null(c->least), "median",
+	                 measured_or_null(c->median), "bandwidth", measured_or_null(c->rate));
+}
+
+static json_t *findings_json(const struct check_view *v)
+{
+	struct link_finding list[FINDINGS_MAX];
+	char text[CHECK_SENTENCE];
+	json_t *all = json_array();
+	size_t n = link_matrix_findings(v->links, list, FINDINGS_MAX);
+	for (size_t i = 0; i < n && i < FINDINGS_MAX; i++)
+		json_array_append_new(all, json_string(check_sentence(v, &list[i], text)));
+	return all;
+}
+
+json_t *check_json(const struct check_view *v)
+{
+	const struct link_matrix *m = v->links;
+	json_t *links = json_array();
+	for (int from = 0; from < m->size; from++)
+		for (int to = 0; to < m->size; to++)
+			if (from != to)
+				json_array_append_new(links, link_json(v, from, to));
+	return json_pack("{s:{s:o, s:o}, s:o, s:o}", "median", "round_trip",
+	                 measured_or_null(m->median), "bandwidth", measured_or_null(m->rate),
+	                 "links", links, "findings", findings_json(v));
+}

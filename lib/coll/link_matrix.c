@@ -1,0 +1,289 @@
+#include "lib/coll/link_matrix.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "lib/base/clock.h"
+
+#define RATE_MAX 1e15 /* bytes per second: more is no figure of a link */
+
+int link_matrix_init(struct link_matrix *m, int size, struct err *err)
+{
+	size_t n = (size_t)size * (size_t)size;
+	*m = (struct link_matrix){.size = size, .cells = calloc(n, sizeof *m->cells)};
+	return m->cells ? 0 : err_nomem(err, "the links", n * sizeof *m->cells);
+}
+
+void link_matrix_release(struct link_matrix *m)
+{
+	free(m->cells);
+	free(m->ranks);
+	links_release(&m->faults);
+	*m = (struct link_matrix){0};
+}
+
+/* ---- reports ---- */
+
+void link_report_begin(struct buf *b, struct view failures)
+{
+	buf_put_u32(b, (uint32_t)view_left(&failures));
+	buf_put(b, failures.p, view_left(&failures));
+}
+
+void link_report_add(struct buf *b, const struct link_figures *f)
+{
+	buf_put_u32(b, (uint32_t)f->to);
+	buf_put_u64(b, (uint64_t)(f->least * NS_PER_SEC));
+	buf_put_u64(b, (uint64_t)(f->median * NS_PER_SEC));
+	buf_put_u64(b, (uint64_t)f->rate);
+}
+
+static double figure(struct view *v, double most)
+{
+	double x = (double)view_u64(v);
+	return x < most ? x : most;
+}
+
+int link_matrix_take(struct link_matrix *m, int rank, struct view v, struct err *err)
+{
+	const size_t n = view_u32(&v);
+	const uint8_t *failures = view_bytes(&v, n);
+	if (!failures || links_decode(&m->faults, rank, m->size, view_of(failures, n), err) < 0)
+		return err_set(err, ERR_INTEGRITY, "a malformed report of links");
+	while (view_left(&v)) {
+		const uint32_t to = view_u32(&v);
+		const double least = figure(&v, 1e18) / NS_PER_SEC;
+		const double median = figure(&v, 1e18) / NS_PER_SEC;
+		const double rate = figure(&v, RATE_MAX);
+		if (v.failed || to >= (uint32_t)m->size || to == (uint32_t)rank)
+			return err_set(err, ERR_INTEGRITY, "a malformed report of links");
+		struct link_cell *c = link_cell(m, rank, (int)to);
+		if (median > 0) {
+			c->least = least;
+			c->median = median;
+		}
+		if (rate > 0)
+			c->rate = rate;
+	}
+	for (size_t i = 0; i < m->faults.n; i++)
+		link_cell(m, m->faults.list[i].from, m->faults.list[i].to)->state =
+		        m->faults.list[i].state;
+	return 0;
+}
+
+/* ---- the result ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double figure_of(const struct link_cell *c, bool rate)
+{
+	return rate ? c->rate : c->median;
+}
+
+/* How many times slower than the median of all links; 0: not measured. */
+static double slowness(const struct link_matrix *m, const struct link_cell *c, bool rate)
+{
+	if (figure_of(c, rate) <= 0)
+		return 0;
+	return rate ? m->rate / c->rate : c->median / m->median;
+}
+
+/* The median of @n of the cells from @first on, each @step after the last; @x has room for them. */
+static double median_of(const struct link_cell *first, size_t n, size_t step, bool rate, double *x)
+{
+	size_t have = 0;
+	for (size_t i = 0; i < n; i++)
+		if (figure_of(&first[i * step], rate) > 0)
+			x[have++] = figure_of(&first[i * step], rate);
+	qsort(x, have, sizeof *x, by_value);
+	return have ? x[have / 2] : 0;
+}
+
+/* The same of the links from, or with @to to, @rank, if most of them are slow; else 0. */
+static double slow_median(const struct link_matrix *m, int rank, bool rate, bool to, double *x)
+{
+	const size_t size = (size_t)m->size;
+	const struct link_cell *first = to ? &m->cells[rank] : link_cell(m, rank, 0);
+	const size_t step = to ? size : 1;
+	int slow = 0, all = 0;
+	for (size_t i = 0; i < size; i++) {
+		const double s = slowness(m, &first[i * step], rate);
+		all += s > 0;
+		slow += s > LINK_FACTOR;
+	}
+	return slow >= 2 && 2 * slow > all ? median_of(first, size, step, rate, x) : 0;
+}
+
+int link_matrix_end(struct link_matrix *m, struct err *err)
+{
+	const size_t size = (size_t)m->size, cells = size * size;
+	double *x = malloc(cells * sizeof *x);
+	m->ranks = calloc(size, sizeof *m->ranks);
+	if (!x || !m->ranks) {
+		free(x);
+		return err_nomem(err, "the links", cells * sizeof *x);
+	}
+	m->median = median_of(m->cells, cells, 1, false, x);
+	m->rate = median_of(m->cells, cells, 1, true, x);
+	for (int r = 0; r < m->size; r++)
+		m->ranks[r] = (struct link_rank){.sends = slow_median(m, r, true, false, x),
+		                                 .receives = slow_median(m, r, true, true, x),
+		                                 .round_trip = slow_median(m, r, false, false, x)};
+	free(x);
+	return 0;
+}
+
+/* Does it carry data, even if more slowly than the user demands? */
+static bool carries(const struct link_cell *c)
+{
+	return c->state == LINK_WORKS || c->state == LINK_SLOW;
+}
+
+bool link_matrix_works(const struct link_matrix *m)
+{
+	return m->faults.n == 0 && m->faults.more == 0;
+}
+
+struct findings {
+	struct link_finding *list;
+	size_t cap, n;
+};
+
+static void find(struct findings *f, enum link_finding_kind kind, int from, int to)
+{
+	if (f->n < f->cap)
+		f->list[f->n] = (struct link_finding){kind, from, to};
+	f->n++;
+}
+
+/* Do two others or more not reach @rank (@to), or it them, and does no link of that direction work?
+ */
+static bool alone(const struct link_matrix *m, int rank, bool to)
+{
+	for (int r = 0; r < m->size; r++)
+		if (r != rank && carries(to ? link_cell(m, r, rank) : link_cell(m, rank, r)))
+			return false;
+	return m->size > 2;
+}
+
+/* The same, but one link may work: that with *@only; -1: none does. Ranks that are alone do not
+ * count. */
+static bool cut_off(const struct link_matrix *m, int rank, bool to, int *only)
+{
+	int works = 0, fails = 0;
+	*only = -1;
+	if (alone(m, rank, to))
+		return true;
+	for (int r = 0; r < m->size; r++) {
+		if (r == rank)
+			continue;
+		if (carries(to ? link_cell(m, r, rank) : link_cell(m, rank, r))) {
+			*only = r;
+			works++;
+		} else {
+			fails += !alone(m, r, !to);
+		}
+	}
+	return works == 1 && fails >= 2;
+}
+
+/* Is the failure of from -> to part of what is said of one of the two ranks? */
+static bool explained(const struct link_matrix *m, int from, int to)
+{
+	int only;
+	return cut_off(m, to, true, &only) || cut_off(m, from, false, &only);
+}
+
+static void find_ranks(const struct link_matrix *m, struct findings *f)
+{
+	for (int r = 0; r < m->size; r++) {
+		int source, target;
+		bool to = cut_off(m, r, true, &source), from = cut_off(m, r, false, &target);
+		if (to && from && source == target) {
+			find(f, LINKS_OF, r, target);
+			continue;
+		}
+		if (to)
+			find(f, LINKS_TO, r, source);
+		if (from)
+			find(f, LINKS_FROM, r, target);
+	}
+}
+
+static void find_pairs(const struct link_matrix *m, struct findings *f)
+{
+	for (int r = 0; r < m->size; r++)
+		for (int s = 0; s < m->size; s++) {
+			bool there = s == r || carries(link_cell(m, r, s));
+			bool back = s == r || carries(link_cell(m, s, r));
+			if (there || explained(m, r, s))
+				continue;
+			if (back)
+				find(f, LINK_ONE_WAY, r, s);
+			else if (r < s || explained(m, s, r))
+				find(f, LINK_BOTH_WAYS, r, s);
+		}
+}
+
+static void find_slow_ranks(const struct link_matrix *m, struct findings *f)
+{
+	for (int r = 0; r < m->size; r++) {
+		if (m->ranks[r].sends > 0)
+			find(f, RANK_SENDS_SLOWLY, r, -1);
+		if (m->ranks[r].receives > 0)
+			find(f, RANK_RECEIVES_SLOWLY, r, -1);
+		if (m->ranks[r].round_trip > 0)
+			find(f, RANK_FAR, r, -1);
+	}
+}
+
+/* How slow a link is; 0 if that is said of one of its ranks. */
+static double own_slowness(const struct link_matrix *m, size_t cell, bool rate)
+{
+	const struct link_rank *from = &m->ranks[cell / (size_t)m->size];
+	const struct link_rank *to = &m->ranks[cell % (size_t)m->size];
+	if (rate ? from->sends > 0 || to->receives > 0 : from->round_trip > 0 || to->round_trip > 0)
+		return 0;
+	return slowness(m, &m->cells[cell], rate);
+}
+
+/* The links that are slower than LINK_FACTOR times, the slowest first. */
+static void find_slow(const struct link_matrix *m, struct findings *f, bool rate)
+{
+	double below = INFINITY;
+	const size_t cells = (size_t)m->size * (size_t)m->size;
+	for (;;) {
+		double next = LINK_FACTOR;
+		for (size_t i = 0; i < cells; i++) {
+			double s = own_slowness(m, i, rate);
+			if (s > next && s < below)
+				next = s;
+		}
+		if (next <= LINK_FACTOR)
+			return;
+		for (size_t i = 0; i < cells; i++) {
+			double s = own_slowness(m, i, rate);
+			if (s >= next && s <= next)
+				find(f, rate ? LINK_LOW_RATE : LINK_HIGH_LATENCY,
+				     (int)(i / (size_t)m->size), (int)(i % (size_t)m->size));
+		}
+		if (f->n >= f->cap)
+			return;
+		below = next;
+	}
+}
+
+size_t link_matrix_findings(const struct link_matrix *m, struct link_finding *list, size_t cap)
+{
+	struct findings f = {list, cap, 0};
+	find_ranks(m, &f);
+	find_pairs(m, &f);
+	find_slow_ranks(m, &f);
+	find_slow(m, &f, true);
+	find_slow(m, &f, false);
+	return f.n;
+}

@@ -1,0 +1,433 @@
+#include "lib/job/meter.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "lib/base/clock.h"
+#include "lib/net/crypto.h"
+
+#define PIECE  (256u << 10) /* bytes of a read */
+#define ENOUGH (256u << 10) /* bytes of a stream that say something about the link */
+#define UNSENT (128 << 10)  /* bytes that the kernel keeps for a link and has not sent */
+#define MARGIN 4            /* a part in so many of a stream's time does not count */
+
+/* One end of a connection. */
+struct end {
+	struct meter *meter;
+	struct conn *conn;
+	int peer;
+	bool failed;
+	uint8_t in[METER_FRAME], out[METER_FRAME];
+	size_t in_len; /* bytes of a frame that have come */
+	size_t out_at; /* bytes of `out` that are accepted; METER_FRAME: all */
+	/* the listener, of a stream */
+	uint64_t skip;          /* bytes of DATA still to come */
+	int64_t since, last;    /* ns: the stream counts from here; its last bytes came */
+	int64_t first;          /* its first bytes came; 0: none yet */
+	uint64_t counted;       /* bytes */
+	uint64_t omit;          /* ns */
+	struct meter_frame got; /* the dialler: the last answer */
+	bool answered;
+};
+
+struct meter {
+	struct job *job;
+	struct end *out, *in;
+	int nout, nin;
+	uint8_t *data; /* METER_FRAME + METER_DATA bytes: a DATA frame */
+	uint8_t *read; /* PIECE bytes */
+	struct err lacking;
+};
+
+void meter_encode(const struct meter_frame *f, uint8_t out[METER_FRAME])
+{
+	put_u64(out, f->type);
+	put_u64(out + 8, f->a);
+	put_u64(out + 16, f->b);
+}
+
+int meter_decode(struct meter_frame *f, const uint8_t in[METER_FRAME])
+{
+	uint64_t type = get_u64(in);
+	*f = (struct meter_frame){(enum meter_type)type, get_u64(in + 8), get_u64(in + 16)};
+	if (type < METER_PING || type > METER_RESULT)
+		return -1;
+	return type == METER_DATA_FOLLOWS && (!f->a || f->a > METER_DATA) ? -1 : 0;
+}
+
+static void fail(struct end *e, bool out, enum link_state state, const char *why)
+{
+	struct job *j = e->meter->job;
+	int rank = job_rank(j);
+	if (e->failed)
+		return;
+	e->failed = true;
+	e->conn->on_ready = NULL;
+	job_link_failed(j, out ? rank : e->peer, out ? e->peer : rank, state, why);
+}
+
+static void fail_of(struct end *e, bool out, const struct err *err)
+{
+	if (err->code == ERR_RESOURCE)
+		e->meter->lacking = *err;
+	fail(e, out, link_state_of(err), err->text);
+}
+
+/* Write the bytes of @p that are not accepted yet. 1: all are accepted; 0: not now; -1. */
+static int write_from(struct end *e, const uint8_t *p, size_t len, size_t *at, struct err *err)
+{
+	int flushed = 0;
+	while (*at < len) {
+		ssize_t n = conn_write(e->conn, p + *at, len - *at, err);
+		if (n < 0)
+			return -1;
+		*at += (size_t)n;
+		if (n == 0 && flushed > 0)
+			return 0;
+		/* Full: only what is sent makes room, and nothing wakes who does not send. */
+		flushed = n == 0 ? conn_flush(e->conn, err) : 0;
+		if (flushed < 0 || (n == 0 && !flushed))
+			return flushed;
+	}
+	return 1;
+}
+
+/* 1: all of the frame is with the kernel; 0: not yet; -1. */
+static int push(struct end *e, struct err *err)
+{
+	int wrote = write_from(e, e->out, METER_FRAME, &e->out_at, err);
+	int flushed = wrote < 0 ? -1 : conn_flush(e->conn, err);
+	return flushed < 0 ? -1 : wrote && flushed;
+}
+
+static void put_frame(struct end *e, struct meter_frame f)
+{
+	meter_encode(&f, e->out);
+	e->out_at = 0;
+}
+
+/* ---- the listener ---- */
+
+static void count(struct end *e, uint64_t n)
+{
+	e->last = clock_ns();
+	if (!e->first)
+		e->first = e->last;
+	if (!e->since && e->last >= e->first + (int64_t)e->omit)
+		e->since = e->last; /* these bytes came before */
+	else if (e->since)
+		e->counted += n;
+}
+
+static struct meter_frame result(const struct end *e)
+{
+	uint64_t ns = e->since && e->last > e->since ? (uint64_t)(e->last - e->since) : 0;
+	return (struct meter_frame){METER_RESULT, e->counted, ns};
+}
+
+/* Take a frame of the dialler. -1: it is none. */
+static int take(struct end *e)
+{
+	struct meter_frame f;
+	if (meter_decode(&f, e->in) < 0 || f.type == METER_RESULT)
+		return -1;
+	e->in_len = 0;
+	if (f.type == METER_PING) {
+		put_frame(e, f);
+	} else if (f.type == METER_START) {
+		e->first = e->since = e->last = 0;
+		e->counted = 0;
+		e->omit = f.a > INT64_MAX / 4 ? 0 : f.a;
+	} else if (f.type == METER_DATA_FOLLOWS) {
+		e->skip = f.a;
+	} else {
+		put_frame(e, result(e));
+	}
+	return 0;
+}
+
+/* Read what has come. > 0: something; 0: nothing more now; -1. */
+static ssize_t receive(struct end *e, struct err *err)
+{
+	const uint8_t *p = e->meter->read;
+	/* While a frame is incomplete no more than its rest: an answer is sent before the next. */
+	size_t want = e->skip ? PIECE : METER_FRAME - e->in_len;
+	ssize_t got = conn_read(e->conn, e->meter->read, want, err);
+	if (got == CONN_END)
+		return err_set(err, ERR_PEER_LOST, "the stream ended");
+	for (size_t left = got > 0 ? (size_t)got : 0; left;) {
+		size_t n = e->skip ? e->skip : METER_FRAME - e->in_len;
+		if (n > left)
+			n = left;
+		if (e->skip) {
+			e->skip -= n;
+			count(e, n);
+		} else {
+			memcpy(e->in + e->in_len, p, n);
+			e->in_len += n;
+		}
+		p += n;
+		left -= n;
+		if (e->in_len == METER_FRAME && take(e) < 0)
+			return err_set(err, ERR_INTEGRITY, "unknown bytes in a measurement");
+	}
+	return got;
+}
+
+static void serve(void *ctx)
+{
+	struct end *e = ctx;
+	struct err err = {0};
+	ssize_t got = 0;
+	int pushed;
+	do {
+		pushed = push(e, &err);
+		got = pushed < 0 ? -1 : receive(e, &err);
+	} while (got > 0);
+	if (pushed < 0 || got < 0)
+		fail_of(e, false, &err);
+}
+
+/* ---- the dialler ---- */
+
+static void hear(void *ctx)
+{
+	struct end *e = ctx;
+	struct err err = {0};
+	ssize_t got = 0;
+	while (!e->answered && e->in_len < METER_FRAME) {
+		got = conn_read(e->conn, e->in + e->in_len, METER_FRAME - e->in_len, &err);
+		if (got <= 0)
+			break;
+		e->in_len += (size_t)got;
+	}
+	if (got == CONN_END)
+		err_set(&err, ERR_PEER_LOST, "the connection was closed");
+	else if (e->in_len == METER_FRAME) {
+		e->answered = meter_decode(&e->got, e->in) == 0;
+		e->in_len = 0;
+		if (!e->answered)
+			err_set(&err, ERR_INTEGRITY, "unknown bytes in a measurement");
+	}
+	if (err.code)
+		fail_of(e, true, &err);
+}
+
+static struct end *out_to(struct meter *m, int peer)
+{
+	for (int i = 0; i < m->nout; i++)
+		if (m->out[i].peer == peer)
+			return &m->out[i];
+	return NULL;
+}
+
+/* Turn until the answer has come. 1; 0: the link fails; -1: the job. */
+static int await(struct end *e, const char *what, struct err *err)
+{
+	struct meter *m = e->meter;
+	int64_t timeout = job_timeout(m->job), until = clock_ns() + timeout;
+	struct err broke = {0};
+	char why[LINK_WHY];
+	while (!e->failed && !e->answered) {
+		if (push(e, &broke) < 0) {
+			fail_of(e, true, &broke);
+			break;
+		}
+		hear(e);
+		if (e->failed || e->answered)
+			break;
+		if (clock_ns() >= until) {
+			snprintf(why, sizeof why, "no answer to %s for %.3g s", what,
+			         (double)timeout / NS_PER_SEC);
+			fail(e, true, LINK_TIMED_OUT, why);
+		} else if (job_turn_until(m->job, until, err) < 0) {
+			return -1;
+		}
+	}
+	if (m->lacking.code) {
+		*err = m->lacking;
+		err->rank = ERR_RANK_SELF;
+		return -1;
+	}
+	return !e->failed;
+}
+
+static int ask(struct end *e, struct meter_frame f, const char *what, struct err *err)
+{
+	put_frame(e, f);
+	e->answered = false;
+	int ret = await(e, what, err);
+	enum meter_type wanted = f.type == METER_PING ? METER_PING : METER_RESULT;
+	if (ret > 0 && e->got.type != wanted) {
+		fail(e, true, LINK_WRONG, "another answer than was asked for");
+		ret = 0;
+	}
+	return ret;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+int meter_ping(struct meter *m, int peer, int64_t time, double *least, double *median,
+               struct err *err)
+{
+	struct end *e = out_to(m, peer);
+	double s[METER_PINGS];
+	int n = 0, ret = e && !e->failed;
+	int64_t until = clock_ns() + time;
+	while (ret > 0 && n < METER_PINGS && (n == 0 || clock_ns() < until)) {
+		int64_t began = clock_ns();
+		ret = ask(e, (struct meter_frame){METER_PING, (uint64_t)n, 0}, "a ping", err);
+		s[n++] = (double)(clock_ns() - began) / NS_PER_SEC;
+	}
+	if (ret > 0) {
+		qsort(s, (size_t)n, sizeof *s, by_value);
+		*least = s[0];
+		*median = s[n / 2];
+	}
+	return ret;
+}
+
+/* Send DATA frames for @time ns; longer if this process got so little of the processor that the
+ * bytes say nothing about the link. 1; 0: the link fails; -1: the job. */
+static int flood(struct end *e, int64_t time, uint64_t *sent, struct err *err)
+{
+	struct meter *m = e->meter;
+	int64_t moved_at = clock_ns();
+	const int64_t until = moved_at + time;
+	const int64_t timeout = job_timeout(m->job);
+	struct err broke = {0};
+	size_t at = 0;
+	for (int64_t now = moved_at;
+	     !e->failed && (now < until || at || (*sent < ENOUGH && now < until + 3 * time));
+	     now = clock_ns()) {
+		size_t before = at;
+		int wrote = write_from(e, m->data, METER_FRAME + METER_DATA, &at, &broke);
+		if (wrote < 0) {
+			fail_of(e, true, &broke);
+			break;
+		}
+		if (wrote || at != before)
+			moved_at = clock_ns();
+		if (wrote) {
+			at = 0;
+			*sent += METER_DATA;
+		}
+		if (clock_ns() >= moved_at + timeout)
+			fail(e, true, LINK_TIMED_OUT, "nothing can be sent");
+		/* Others' frames are answered meanwhile. */
+		int turned = wrote ? job_poll(m->job, err)
+		                   : job_turn_until(m->job, moved_at + timeout, err);
+		if (turned < 0)
+			return -1;
+	}
+	return !e->failed;
+}
+
+int meter_stream(struct meter *m, int peer, int64_t time, double *rate, struct err *err)
+{
+	struct end *e = out_to(m, peer);
+	int ret = e && !e->failed;
+	struct err broke = {0};
+	if (ret <= 0)
+		return ret;
+	e->answered = false;
+	put_frame(e, (struct meter_frame){METER_START, (uint64_t)(time / MARGIN), 0});
+	while (e->out_at < METER_FRAME && !e->failed) {
+		int pushed = push(e, &broke);
+		if (pushed < 0)
+			fail_of(e, true, &broke);
+		else if (e->out_at < METER_FRAME && job_turn(m->job, err) < 0)
+			return -1;
+	}
+	const int64_t began = clock_ns();
+	uint64_t sent = 0;
+	ret = e->failed ? 0 : flood(e, time, &sent, err);
+	if (ret > 0)
+		ret = ask(e, (struct meter_frame){METER_STOP, 0, 0}, "a stream", err);
+	if (ret > 0 && e->got.b >= (uint64_t)time / 2)
+		*rate = (double)e->got.a / ((double)e->got.b / NS_PER_SEC);
+	else if (ret > 0) /* the listener was too late to see the bytes come */
+		*rate = (double)sent / ((double)(clock_ns() - began) / NS_PER_SEC);
+	return ret;
+}
+
+/* ---- life ---- */
+
+static int open_ends(struct meter *m, const struct mesh *mesh, const int *out, const int *in)
+{
+	m->out = calloc((size_t)m->nout + 1, sizeof *m->out);
+	m->in = calloc((size_t)m->nin + 1, sizeof *m->in);
+	m->data = malloc(METER_FRAME + METER_DATA);
+	m->read = malloc(PIECE);
+	if (!m->out || !m->in || !m->data || !m->read)
+		return -1;
+	for (int i = 0; i < m->nout + m->nin; i++) {
+		bool to = i < m->nout;
+		struct end *e = to ? &m->out[i] : &m->in[i - m->nout];
+		int peer = to ? out[i] : in[i - m->nout];
+		*e = (struct end){.meter = m,
+		                  .peer = peer,
+		                  .conn = mesh_conn(mesh, peer, to, 0),
+		                  .out_at = METER_FRAME};
+	}
+	return 0;
+}
+
+struct meter *meter_open(struct job *job, const struct mesh *mesh, const int *out, int nout,
+                         const int *in, int nin, struct err *err)
+{
+	const struct meter_frame data = {METER_DATA_FOLLOWS, METER_DATA, 0};
+	struct meter *m = calloc(1, sizeof *m);
+	if (m)
+		*m = (struct meter){.job = job, .nout = nout, .nin = nin};
+	if (!m || open_ends(m, mesh, out, in) < 0) {
+		meter_close(m);
+		err_nomem(err, "the measurements", PIECE + METER_DATA);
+		return NULL;
+	}
+	meter_encode(&data, m->data);
+	/* Bytes that no device on the way can compress. */
+	if (crypto_random(m->data + METER_FRAME, METER_DATA, err) < 0) {
+		meter_close(m);
+		return NULL;
+	}
+	for (int i = 0; i < nout; i++) {
+		/* A slow link must not take minutes to drain when the time is over. */
+		const int unsent = UNSENT;
+		(void)setsockopt(m->out[i].conn->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent,
+		                 sizeof unsent);
+		m->out[i].conn->on_ready = hear;
+		m->out[i].conn->ctx = &m->out[i];
+	}
+	for (int i = 0; i < nin; i++) {
+		m->in[i].conn->on_ready = serve;
+		m->in[i].conn->ctx = &m->in[i];
+		serve(&m->in[i]);
+	}
+	return m;
+}
+
+void meter_close(struct meter *m)
+{
+	if (!m)
+		return;
+	for (int i = 0; m->out && i < m->nout; i++)
+		if (m->out[i].conn)
+			m->out[i].conn->on_ready = NULL;
+	for (int i = 0; m->in && i < m->nin; i++)
+		if (m->in[i].conn)
+			m->in[i].conn->on_ready = NULL;
+	free(m->out);
+	free(m->in);
+	free(m->data);
+	free(m->read);
+	free(m);
+}

@@ -1,0 +1,120 @@
+#!/usr/bin/env bats
+# check: every link is tested and measured, and rank 0 prints them.
+
+load helpers
+
+# bats test_tags=smoke
+@test "1, 2, 3 and 7 ranks: every link works, and only rank 0 prints" {
+	local size
+	for size in 1 2 3 7; do
+		run -0 --separate-stderr collctl run -n "$size" -- check --time 5ms
+		assert_equal "$(grep -c "^# $size ranks, TLS" <<<"$output")" 1
+		assert_equal "$stderr" ''
+		((size == 1)) || assert_equal "$(grep -cE '^ +[0-9]+( +(-|[0-9.]+))+$' <<<"$output")" $((2 * size + 2))
+	done
+}
+
+# bats test_tags=smoke
+@test "--json: each ordered pair of ranks once, with figures" {
+	collctl run -n 4 -- check --time 5ms --json >all.json
+	assert_equal "$(wc -l <all.json)" 4
+	jq -c 'select(.links)' all.json >rank0.json
+	assert_equal "$(json rank0.json '.rank, .size, .ok, .error')" $'0\n4\ntrue\nnull'
+	assert_equal "$(json rank0.json '[.links[] | select(.from != .to) | .from * 4 + .to] | unique | length')" 12
+	assert_equal "$(json rank0.json '.links | length')" 12
+	json rank0.json '.links | map(.state == "works" and .why == null and .bandwidth > 0 and
+		.round_trip.min > 0 and .round_trip.median >= .round_trip.min) | all' | grep -qx true
+	json rank0.json '.median.bandwidth > 0 and .median.round_trip > 0' | grep -qx true
+}
+
+@test "--insecure; --rank auto" {
+	run -0 --separate-stderr collctl run -n 3 -- check --time 5ms --insecure
+	assert_line --regexp '^# 3 ranks, plain TCP'
+	make_secret
+	start_serve
+	for r in 0 1 2; do spawn_rank "$r" "$COLLCTL" check -n 3 -r auto --time 5ms -R "$STORE" --secret-file "$SECRET"; done
+	wait_ranks
+	assert_ranks 3 0
+	assert_equal "$(cat 0.out 1.out 2.out | grep -c '^# 3 ranks')" 1
+}
+
+@test "more than 16 ranks: a character for each link" {
+	run -0 --separate-stderr collctl run -n 18 -- check --time 2ms
+	assert_equal "$(grep -cE '^ +[0-9]+ [ █▓▒░]+$' <<<"$output")" 18
+	refute_output --partial 'x'$'\n'
+}
+
+# bats test_tags=smoke
+@test "a link that is slower than demanded: 8 on every rank; it still works, and its figures are there" {
+	run -8 --separate-stderr collctl run -n 3 -- check --time 5ms --min-bandwidth 100000Gbit
+	assert_equal "$(grep -c '6 links failed: less than --min-bandwidth: rank 0 .*<-> rank 1' <<<"$stderr")" 3
+	assert_line --regexp '^ +0 +- +[0-9.]+ +[0-9.]+$'
+	run -8 --separate-stderr collctl run -n 2 -- check --time 5ms --max-latency 1us
+	assert_equal "$(grep -c '2 links failed: longer than --max-latency' <<<"$stderr")" 2
+	collctl run -n 2 -- check --time 5ms --min-bandwidth 1kbit --max-latency 1m >out
+	collctl run -n 2 -- check --time 5ms --max-latency 1us --json >all.json || true
+	jq -c 'select(.links)' all.json >rank0.json
+	assert_equal "$(json rank0.json '.ok, .error.code, .links[0].state, .links[0].why')" \
+		$'false\n8\ntoo slow\nlonger than --max-latency'
+}
+
+@test "--svg: a picture with a cell for each link and figure; the old one stays if it can't be written" {
+	local size
+	for size in 1 2 4 20; do
+		collctl run -n "$size" -- check --time 2ms --svg "links.$size.svg" >out
+		"$PYTHON" - "links.$size.svg" "$size" <<-'END'
+			import sys, xml.etree.ElementTree as tree
+			svg, size = tree.parse(sys.argv[1]).getroot(), int(sys.argv[2])
+			assert svg.tag == "{http://www.w3.org/2000/svg}svg"
+			cells = [g for g in svg.iter("{http://www.w3.org/2000/svg}g")]
+			assert len(cells) == 2 * size * (size - 1), len(cells)
+			assert all(g.find("{*}title").text.startswith("rank ") for g in cells)
+		END
+	done
+	mkdir folder
+	run -4 --separate-stderr collctl run -n 2 -- check --time 2ms --svg folder
+	all_say 'folder'
+	run -4 --separate-stderr collctl run -n 2 -- check --time 2ms --svg missing/links.svg
+	all_say 'missing'
+}
+
+@test "--tuning-out: rates that plan and the collectives take; measurements stay" {
+	collctl run -n 2 -- bench allreduce -b 4K -e 4K --iters 2 --tuning-out tune.json >out
+	local measured
+	measured=$(jq -c .measured tune.json)
+	collctl run -n 3 -- check --time 5ms --tuning-out tune.json >out
+	assert_equal "$(jq -c .measured tune.json)" "$measured"
+	collctl run -n 3 -- check --time 5ms --tuning-out new.json --json >all.json
+	jq -c 'select(.links)' all.json >rank0.json
+	assert_equal "$(jq '.rates.latency * 2e9 | round' new.json)" "$(json rank0.json '.median.round_trip * 1e9 | round')"
+	jq -e --argjson rate "$(json rank0.json .median.bandwidth)" \
+		'(.rates.egress * $rate - 1 | fabs) < 1e-3 and .rates.ingress == .rates.egress' new.json
+	collctl plan allreduce -n 4 --tuning new.json >plan.txt
+	echo broken >tune.json
+	run -3 --separate-stderr collctl run -n 2 -- check --time 2ms --tuning-out tune.json
+	assert_equal "$(<tune.json)" broken
+}
+
+# bats test_tags=smoke
+@test "rates and times that are none are refused, and operands" {
+	local rate
+	for rate in 0 -1 1.5G Mbit 10Xbit 1Gbits 1G/m 99999999999Tbit ''; do
+		run -2 --separate-stderr collctl check -n 2 --min-bandwidth "$rate"
+		[[ $stderr == *"--min-bandwidth: '$rate' is not a rate"* ]] || fail "$stderr"
+	done
+	run -2 collctl check -n 2 --time 0
+	run -2 collctl check -n 2 in.npy
+	for rate in 100Mbit 1Gbit/s 10M 125000000 100kbit 8bit; do # only the ranks are missing
+		run -2 --separate-stderr collctl check -n 2 --min-bandwidth "$rate"
+		[[ $stderr != *min-bandwidth* ]] || fail "$stderr"
+	done
+}
+
+@test "a rank whose command is not check: 7" {
+	make_secret
+	start_serve
+	rank 0 2 check
+	rank 1 2 barrier
+	wait_ranks
+	assert_ranks 2 7 check barrier
+}

@@ -1,0 +1,252 @@
+/*
+ * What `check` says of the links that its ranks report: reports over the wire, medians, and what
+ * failures have in common.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "lib/coll/link_matrix.h"
+#include "lib/job/meter.h"
+
+#define CAP 64
+
+static struct link_matrix matrix;
+static struct link_finding found[CAP];
+static size_t nfound;
+
+static void begin(int size)
+{
+	struct err err = {0};
+	assert_int_equal(link_matrix_init(&matrix, size, &err), 0);
+}
+
+/* Report a link of @from, over the wire. @state LINK_WORKS: the figures. */
+static void report(int from, int to, enum link_state state, double us, double mbit)
+{
+	struct err err = {0};
+	struct buf failures, b;
+	const struct link_figures f = {to, us / 2e6, us / 1e6, mbit * 1e6 / 8};
+	buf_init(&failures, 4096);
+	buf_init(&b, 4096);
+	if (state != LINK_WORKS)
+		link_encode(from, to, state, "why", &failures);
+	link_report_begin(&b, view_of(failures.data, failures.len));
+	if (state == LINK_WORKS)
+		link_report_add(&b, &f);
+	assert_int_equal(link_matrix_take(&matrix, from, view_of(b.data, b.len), &err), 0);
+	for (size_t n = 0; n < b.len; n++) { /* cut anywhere but before the figures */
+		struct err cut = {0};
+		int ret = link_matrix_take(&matrix, from, view_of(b.data, n), &cut);
+		assert_int_equal(ret, n == 4 + failures.len ? 0 : -1);
+		assert_true(ret == 0 || cut.code == ERR_INTEGRITY);
+	}
+	buf_release(&failures);
+	buf_release(&b);
+}
+
+/* All links work alike but those from @from to @to in @broken, which ends with -1. */
+static void links(int size, const int (*broken)[2])
+{
+	begin(size);
+	for (int r = 0; r < size; r++)
+		for (int s = 0; s < size; s++) {
+			bool fails = false;
+			for (int i = 0; broken[i][0] >= 0; i++)
+				fails |= broken[i][0] == r && broken[i][1] == s;
+			if (r != s)
+				report(r, s, fails ? LINK_TIMED_OUT : LINK_WORKS, 100, 1000);
+		}
+}
+
+static void finish(void)
+{
+	struct err err = {0};
+	assert_int_equal(link_matrix_end(&matrix, &err), 0);
+	nfound = link_matrix_findings(&matrix, found, CAP);
+}
+
+static void says(size_t i, enum link_finding_kind kind, int from, int to)
+{
+	assert_true(i < nfound);
+	assert_int_equal(found[i].kind, kind);
+	assert_int_equal(found[i].from, from);
+	assert_int_equal(found[i].to, to);
+}
+
+static int release(void **state)
+{
+	(void)state;
+	link_matrix_release(&matrix);
+	return 0;
+}
+
+static void nothing_to_say(void **state)
+{
+	(void)state;
+	for (int size = 1; size <= 5; size++) {
+		links(size, (const int[][2]){{-1, -1}});
+		finish();
+		assert_int_equal(nfound, 0);
+		if (size > 1) {
+			assert_true(matrix.median > 99e-6 && matrix.median < 101e-6);
+			assert_true(matrix.rate > 124e6 && matrix.rate < 126e6);
+		}
+		link_matrix_release(&matrix);
+	}
+}
+
+static void pairs_one_way_and_both(void **state)
+{
+	(void)state;
+	links(5, (const int[][2]){{1, 3}, {3, 1}, {0, 2}, {-1, -1}});
+	finish();
+	assert_int_equal(nfound, 2);
+	says(0, LINK_ONE_WAY, 0, 2);
+	says(1, LINK_BOTH_WAYS, 1, 3);
+	assert_int_equal(link_cell(&matrix, 1, 3)->state, LINK_TIMED_OUT);
+}
+
+/* Of two ranks neither is the one that fails with everybody. */
+static void two_ranks(void **state)
+{
+	(void)state;
+	links(2, (const int[][2]){{0, 1}, {1, 0}, {-1, -1}});
+	finish();
+	assert_int_equal(nfound, 1);
+	says(0, LINK_BOTH_WAYS, 0, 1);
+}
+
+static void a_rank_that_fails_with_all(void **state)
+{
+	(void)state;
+	links(4, (const int[][2]){{2, 0}, {2, 1}, {2, 3}, {0, 2}, {1, 2}, {3, 2}, {-1, -1}});
+	finish();
+	assert_int_equal(nfound, 1);
+	says(0, LINKS_OF, 2, -1);
+}
+
+/* It has joined, so its packets reach rank 0. */
+static void a_rank_that_fails_with_all_but_one(void **state)
+{
+	(void)state;
+	links(4, (const int[][2]){{2, 1}, {2, 3}, {1, 2}, {3, 2}, {-1, -1}});
+	finish();
+	assert_int_equal(nfound, 1);
+	says(0, LINKS_OF, 2, 0);
+}
+
+static void a_rank_that_nobody_reaches(void **state)
+{
+	(void)state;
+	links(4, (const int[][2]){{0, 2}, {1, 2}, {3, 2}, {-1, -1}});
+	finish();
+	assert_int_equal(nfound, 1);
+	says(0, LINKS_TO, 2, -1);
+	link_matrix_release(&matrix);
+	links(4, (const int[][2]){{2, 0}, {2, 1}, {2, 3}, {0, 1}, {-1, -1}});
+	finish();
+	assert_int_equal(nfound, 2);
+	says(0, LINKS_FROM, 2, -1);
+	says(1, LINK_ONE_WAY, 0, 1);
+}
+
+static void slow_links_and_slow_ranks(void **state)
+{
+	(void)state;
+	links(6, (const int[][2]){{-1, -1}});
+	report(3, 5, LINK_WORKS, 100, 94);
+	report(1, 4, LINK_WORKS, 100, 50);
+	report(4, 1, LINK_WORKS, 301, 1000);
+	report(2, 0, LINK_WORKS, 299, 334); /* not that slow */
+	finish();
+	assert_int_equal(nfound, 3);
+	says(0, LINK_LOW_RATE, 1, 4);
+	says(1, LINK_LOW_RATE, 3, 5);
+	says(2, LINK_HIGH_LATENCY, 4, 1);
+	assert_int_equal(link_matrix_findings(&matrix, found, 1) > 1, 1);
+	link_matrix_release(&matrix);
+
+	links(6, (const int[][2]){{-1, -1}});
+	for (int r = 0; r < 6; r++)
+		if (r != 2) {
+			report(2, r, LINK_WORKS, 5000, 94);
+			report(r, 2, LINK_WORKS, 5000, 1000);
+		}
+	finish();
+	assert_int_equal(nfound, 2);
+	says(0, RANK_SENDS_SLOWLY, 2, -1);
+	says(1, RANK_FAR, 2, -1);
+	assert_true(matrix.ranks[2].sends > 11e6 && matrix.ranks[2].sends < 12e6);
+}
+
+/* What the user finds too slow still works. */
+static void slower_than_demanded(void **state)
+{
+	(void)state;
+	links(3, (const int[][2]){{-1, -1}});
+	report(0, 1, LINK_SLOW, 0, 0);
+	finish();
+	assert_int_equal(nfound, 0);
+	assert_int_equal(link_cell(&matrix, 0, 1)->state, LINK_SLOW);
+	assert_true(link_cell(&matrix, 0, 1)->rate > 0);
+	assert_int_equal(matrix.faults.n, 1);
+}
+
+static void reports_of_others_are_refused(void **state)
+{
+	struct err err = {0};
+	struct buf b;
+	(void)state;
+	begin(3);
+	for (int to = 1; to <= 3; to += 2) { /* to itself; to no rank */
+		const struct link_figures f = {to, 1, 1, 1};
+		buf_init(&b, 4096);
+		link_report_begin(&b, view_of("", 0));
+		link_report_add(&b, &f);
+		err = (struct err){0};
+		assert_int_equal(link_matrix_take(&matrix, 1, view_of(b.data, b.len), &err), -1);
+		assert_int_equal(err.code, ERR_INTEGRITY);
+		buf_release(&b);
+	}
+}
+
+static void frames_of_a_measurement(void **state)
+{
+	uint8_t bytes[METER_FRAME];
+	struct meter_frame f = {METER_RESULT, 12345678901234, 99}, back;
+	(void)state;
+	meter_encode(&f, bytes);
+	assert_int_equal(meter_decode(&back, bytes), 0);
+	assert_int_equal(back.type, METER_RESULT);
+	assert_true(back.a == f.a && back.b == f.b);
+	const struct meter_frame wrong[] = {{(enum meter_type)0, 1, 1},
+	                                    {(enum meter_type)(METER_RESULT + 1), 1, 1},
+	                                    {METER_DATA_FOLLOWS, 0, 0},
+	                                    {METER_DATA_FOLLOWS, METER_DATA + 1, 0}};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		meter_encode(&wrong[i], bytes);
+		assert_int_equal(meter_decode(&back, bytes), -1);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_teardown(nothing_to_say, release),
+	        cmocka_unit_test_teardown(pairs_one_way_and_both, release),
+	        cmocka_unit_test_teardown(two_ranks, release),
+	        cmocka_unit_test_teardown(a_rank_that_fails_with_all, release),
+	        cmocka_unit_test_teardown(a_rank_that_fails_with_all_but_one, release),
+	        cmocka_unit_test_teardown(a_rank_that_nobody_reaches, release),
+	        cmocka_unit_test_teardown(slow_links_and_slow_ranks, release),
+	        cmocka_unit_test_teardown(slower_than_demanded, release),
+	        cmocka_unit_test_teardown(reports_of_others_are_refused, release),
+	        cmocka_unit_test(frames_of_a_measurement),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
