@@ -29,6 +29,7 @@
 #include "cmd/bar.h"
 #include "cmd/commands.h"
 #include "cmd/lines.h"
+#include "cmd/run_rank.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
@@ -184,87 +185,6 @@ static int check_program(const char *name, struct err *err)
 
 /* ---- in the child ---- */
 
-/* Report a failure between fork and the command's code, where no struct err can be returned. */
-static _Noreturn void die(int code, const char *what)
-{
-	fprintf(stderr, "collctl: %s: %s\n", what, strerror(errno));
-	_exit(code);
-}
-
-static void set_variable(const char *name, const char *value)
-{
-	if (setenv(name, value, 1) < 0)
-		die(ERR_RESOURCE, name);
-}
-
-static void set_private(const char *name, const char *value)
-{
-	if (private_set_variable(name, value) < 0)
-		die(ERR_RESOURCE, name);
-}
-
-static void set_number(const char *name, int value)
-{
-	char text[16];
-
-	snprintf(text, sizeof text, "%d", value);
-	set_variable(name, text);
-}
-
-/* Remove the variables of the caller's job, which must not reach the ranks. */
-static void clear_environment(void)
-{
-	static const char *const foreign[] = {
-	        "COLLCTL_RENDEZVOUS", "COLLCTL_HOSTFILE",         "COLLCTL_SECRET_FILE",
-	        "COLLCTL_SECRET_FD",  "COLLCTL_STORE_TOKEN_FILE", "COLLCTL_STORE_TOKEN",
-	        "COLLCTL_LISTEN",     "COLLCTL_ADVERTISE",        "COLLCTL_IFACE",
-	        "COLLCTL_PORT_RANGE", "COLLCTL_COORDINATOR",      "COLLCTL_LISTEN_FD",
-	        "COLLCTL_QUIET",      "COLLCTL_VERBOSE",
-	};
-
-	for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
-		unsetenv(foreign[i]);
-}
-
-/*
- * A rank that runs collctl_main never execs: values set here stay in its heap and are visible
- * neither in its arguments nor in /proc/PID/environ. A program gets them as its environment, which
- * only its user can read.
- */
-static void set_environment(const struct run *r, int rank)
-{
-	char text[64];
-
-	clear_environment();
-	set_number("COLLCTL_RANK", rank);
-	set_number("COLLCTL_SIZE", r->size);
-	set_private("COLLCTL_SECRET", r->secret);
-	if (r->program) {
-		snprintf(text, sizeof text, "http://127.0.0.1:%d", r->port);
-		set_variable("COLLCTL_RENDEZVOUS", text);
-		set_private("COLLCTL_STORE_TOKEN", r->token);
-	} else if (rank == 0) {
-		set_number("COLLCTL_LISTEN_FD", r->listener);
-	} else {
-		snprintf(text, sizeof text, "127.0.0.1:%d", r->port);
-		set_variable("COLLCTL_COORDINATOR", text);
-	}
-	if (r->o->json)
-		set_variable("COLLCTL_JSON", "1");
-	if (r->o->verbose > 0)
-		set_number("COLLCTL_VERBOSE", r->o->verbose);
-	if (r->o->verbose < 0)
-		set_variable("COLLCTL_QUIET", "1");
-}
-
-/* A child never outlives run, even if run was killed before this call. */
-static void die_with_parent(const struct run *r, int sig)
-{
-	prctl(PR_SET_PDEATHSIG, sig);
-	if (getppid() != r->self)
-		_exit(128 + sig);
-}
-
 static void close_inherited(const struct run *r, int rank)
 {
 	close(r->epoll);
@@ -279,44 +199,17 @@ static void close_inherited(const struct run *r, int rank)
 	}
 }
 
-static void replace_fd(int fd, int with)
-{
-	if (dup2(with, fd) < 0)
-		die(ERR_RESOURCE, "dup2");
-}
-
-static void no_stdin(void)
-{
-	int null = io_retry(open("/dev/null", O_RDONLY | O_CLOEXEC));
-
-	if (null < 0)
-		die(ERR_RESOURCE, "/dev/null");
-	replace_fd(STDIN_FILENO, null);
-	close(null);
-}
-
-static _Noreturn void exec_program(const struct run *r)
-{
-	signal(SIGPIPE, SIG_DFL);
-	signal(SIGXFSZ, SIG_DFL);
-	/* Programs that use select() rely on their original limit. */
-	setrlimit(RLIMIT_NOFILE, &r->caller_files);
-	setrlimit(RLIMIT_CORE, &r->caller_core);
-	execvp(r->argv[0], r->argv);
-	die(errno == ENOENT ? 127 : 126, r->argv[0]);
-}
-
 /* run draws the bar on the terminal, which is still stderr here. */
 static void send_bars(void)
 {
 	int terminal = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
 
 	if (terminal < 0)
-		die(ERR_RESOURCE, "the terminal");
+		rank_die(ERR_RESOURCE, "the terminal");
 	bar_launched(terminal);
 }
 
-/* Called in run when all ranks are started, and in each child when its environment is set. */
+/* When all ranks are started. */
 static void wipe_secrets(struct run *r)
 {
 	wipe(r->secret, sizeof r->secret);
@@ -326,30 +219,39 @@ static void wipe_secrets(struct run *r)
 /* @out, @err: the pipes' ends for this rank, or -1. */
 static _Noreturn void rank_main(struct run *r, int rank, int out, int err)
 {
-	char title[32]; /* the kernel keeps 15 characters */
+	char address[64];
+	struct rank_setup setup = {.rank = rank,
+	                           .size = r->size,
+	                           .secret = r->secret,
+	                           .listener = r->listener,
+	                           .coordinator = address,
+	                           .program = r->program,
+	                           .rendezvous = address,
+	                           .token = r->token,
+	                           .json = r->o->json,
+	                           .verbose = r->o->verbose,
+	                           .argc = r->argc,
+	                           .argv = r->argv,
+	                           .mask = &r->caller_mask,
+	                           .files = &r->caller_files,
+	                           .core = &r->caller_core};
 
-	die_with_parent(r, SIGTERM);
+	rank_die_with(r->self, SIGTERM);
 	if (r->ranks[rank].own_group)
 		setpgid(0, 0);
 	close_inherited(r, rank);
 	if (rank != 0)
-		no_stdin();
+		rank_no_stdin();
 	if (out >= 0)
-		replace_fd(STDOUT_FILENO, out);
+		rank_replace_fd(STDOUT_FILENO, out);
 	if (r->ranks[rank].err.bars)
 		send_bars();
-	replace_fd(STDERR_FILENO, err);
+	rank_replace_fd(STDERR_FILENO, err);
 	if (out >= 0)
 		close(out);
 	close(err);
-	set_environment(r, rank);
-	wipe_secrets(r);
-	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
-	if (r->program)
-		exec_program(r);
-	snprintf(title, sizeof title, "collctl:%d", rank);
-	prctl(PR_SET_NAME, title);
-	exit(collctl_main(r->argc, r->argv));
+	snprintf(address, sizeof address, "%s127.0.0.1:%d", r->program ? "http://" : "", r->port);
+	rank_begin(&setup);
 }
 
 /* ---- the store, for programs ---- */
@@ -364,13 +266,13 @@ static _Noreturn void store_main(struct run *r, int greet)
 	struct store_greeting hello = {.err = {.rank = ERR_RANK_SELF}};
 	struct store_server_conf conf = {.token = r->token};
 
-	die_with_parent(r, SIGKILL);
+	rank_die_with(r->self, SIGKILL);
 	setpgid(0, 0); /* only run handles Ctrl-C, because the ranks still need their store */
 	close(r->epoll);
 	close(r->signals);
-	no_stdin();
+	rank_no_stdin();
 	/* A reader of our stdout must not wait for this process. */
-	replace_fd(STDOUT_FILENO, STDIN_FILENO);
+	rank_replace_fd(STDOUT_FILENO, STDIN_FILENO);
 	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
 	prctl(PR_SET_NAME, "collctl:store");
 
