@@ -1,4 +1,5 @@
 #include "cmd/commands.h"
+#include "cmd/remote.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -49,7 +50,8 @@ const struct command commands[] = {
 	 COLLECTIVE | OPTS_WAITS, 0, 0, false, cmd_barrier},
 	{"check", "", "test and measure every link between the ranks",
 	 OPTS_JOB | OPTS_CHECK | OPTS_JSON, 0, 0, false, cmd_check},
-	{"run", "-n N [--] COMMAND...", "start N ranks of a collective or a program on this host",
+	{"run", "-n N | -H HOSTS [--] COMMAND...",
+	 "start the ranks of a collective or a program, on this host or on others by ssh",
 	 OPTS_RUN | OPTS_JSON, 1, -1, true, cmd_run},
 	{"serve", "[--listen ADDR:PORT]", "run the store where ranks meet",
 	 OPTS_SERVE, 0, 0, false, cmd_serve},
@@ -155,6 +157,8 @@ static int dispatch(struct options *o, int argc, char **argv)
 		err_set(&err, ERR_USAGE, "no command given; 'collctl --help' lists them");
 		return report_failure(NULL, json, &err, -1, "start");
 	}
+	if (strcmp(argv[1], REMOTE_COMMAND) == 0)
+		return remote_main(argc - 1, argv + 1);
 	const struct command *cmd = command_find(argv[1]);
 	if (!cmd) {
 		unknown_command(argv[1], &err);

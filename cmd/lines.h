@@ -46,7 +46,7 @@ struct lines {
 	           */
 	bool bars; /* the lines include the process's bar: draw it (bar.h) */
 	enum lines_progress progress;
-	char prefix[16]; /* "[12] " */
+	char prefix[96]; /* "[12] " */
 	char *buf;       /* the incomplete line; at most LINES_MAX bytes */
 	size_t len, cap;
 };

@@ -64,7 +64,8 @@ struct options {
 	bool csv;        /* bench */
 	const char *svg; /* check */
 	/* run */
-	bool label;
+	bool label, copy, dry_run;
+	const char *ssh, *remote_path; /* NULL: ssh; collctl */
 	/* serve */
 	bool once;
 	const char *port_file, *token_file, *tls_cert, *tls_key;

@@ -28,7 +28,7 @@
 
 #include "cmd/bar.h"
 #include "cmd/commands.h"
-#include "cmd/lines.h"
+#include "cmd/run_internal.h"
 #include "cmd/run_rank.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
@@ -40,41 +40,6 @@
 
 #define GRACE_NS (5 * NS_PER_SEC) /* for the others to end by themselves after a failure */
 #define TERM_NS  (2 * NS_PER_SEC) /* from SIGTERM to SIGKILL */
-
-struct rank {
-	pid_t pid;      /* 0: not started, or ended */
-	bool own_group; /* signals go to its process group, which includes its children */
-	struct lines out, err;
-	int json; /* with --json: an unnamed file for its stdout; -1: none */
-};
-
-/* The stage of ending the ranks. */
-enum ending { NOT_ENDING, ENDING_BY_THEMSELVES, ENDING_BY_TERM, ENDING_BY_KILL };
-
-struct run {
-	const struct options *o;
-	int argc;
-	char **argv; /* of collctl_main, or of the program */
-	bool program;
-	pid_t self;
-
-	struct rank *ranks;
-	int size, live;
-	struct echoes echoes;
-	int epoll, signals;
-	sigset_t caller_mask;
-	struct rlimit caller_files, caller_core;
-
-	char secret[SECRET_TEXT], token[SECRET_TEXT];
-	int listener; /* for rank 0; -1: given to rank 0, or a store is served */
-	int port;     /* of the listener or of the store */
-	pid_t store;
-
-	enum ending ending;
-	int64_t deadline; /* of the current stage of ending */
-	int code;         /* of the first rank that failed, or of run itself; 0: no failure */
-	int signal;       /* that ended run; 0: none */
-};
 
 /* ---- COMMAND ---- */
 
@@ -190,6 +155,8 @@ static void close_inherited(const struct run *r, int rank)
 	close(r->epoll);
 	close(r->signals);
 	for (int i = 0; i <= rank; i++) {
+		if (r->ranks[i].in >= 0)
+			close(r->ranks[i].in);
 		if (r->ranks[i].err.from >= 0)
 			close(r->ranks[i].err.from);
 		if (r->o->label && r->ranks[i].out.from >= 0)
@@ -216,8 +183,8 @@ static void wipe_secrets(struct run *r)
 	wipe(r->token, sizeof r->token);
 }
 
-/* @out, @err: the pipes' ends for this rank, or -1. */
-static _Noreturn void rank_main(struct run *r, int rank, int out, int err)
+/* @in, @out, @err: the pipes' ends for this rank, or -1. */
+static _Noreturn void rank_main(struct run *r, int rank, int in, int out, int err)
 {
 	char address[64];
 	struct rank_setup setup = {.rank = rank,
@@ -240,7 +207,7 @@ static _Noreturn void rank_main(struct run *r, int rank, int out, int err)
 	if (r->ranks[rank].own_group)
 		setpgid(0, 0);
 	close_inherited(r, rank);
-	if (rank != 0)
+	if (rank != 0 && in < 0)
 		rank_no_stdin();
 	if (out >= 0)
 		rank_replace_fd(STDOUT_FILENO, out);
@@ -250,6 +217,8 @@ static _Noreturn void rank_main(struct run *r, int rank, int out, int err)
 	if (out >= 0)
 		close(out);
 	close(err);
+	if (in >= 0)
+		ssh_begin(r, rank, in);
 	snprintf(address, sizeof address, "%s127.0.0.1:%d", r->program ? "http://" : "", r->port);
 	rank_begin(&setup);
 }
@@ -395,16 +364,23 @@ static int watch(const struct run *r, struct lines *l, struct err *err)
 static int start_rank(struct run *r, int i, struct err *err)
 {
 	struct rank *rank = &r->ranks[i];
-	int out = -1, errors = -1, ret = -1;
+	int in[2] = {-1, -1}, out = -1, errors = -1, ret = -1;
 
 	/* A terminal's reader must stay in the terminal's own group. */
-	rank->own_group = i != 0 || !isatty(STDIN_FILENO);
+	rank->own_group = i != 0 || r->hosts.nhosts || !isatty(STDIN_FILENO);
+	if (r->hosts.nhosts && pipe2(in, O_CLOEXEC) < 0)
+		return err_errno(err, ERR_RESOURCE, "a pipe to rank %d", i);
+	rank->in = in[1];
+	if (in[1] >= 0)
+		fcntl(in[1], F_SETFL, O_NONBLOCK);
 	if (lines_open(&rank->err, i, STDERR_FILENO, &errors, err) < 0)
 		goto done;
 	rank->err.echoes = &r->echoes;
 	rank->err.wait = await_reader;
 	rank->err.wait_ctx = r;
-	if (watch(r, &rank->err, err) < 0)
+	if (r->hosts.nhosts)
+		snprintf(rank->err.prefix, sizeof rank->err.prefix, "[%d %.80s] ", i, rank->host);
+	else if (watch(r, &rank->err, err) < 0)
 		goto done;
 	rank->err.progress = i == 0 ? LINES_PROGRESS_PASS : LINES_PROGRESS_DROP;
 	rank->err.bars = i == 0 && !r->program && bar_possible();
@@ -418,9 +394,11 @@ static int start_rank(struct run *r, int i, struct err *err)
 	} else if (r->o->label && (lines_open(&rank->out, i, STDOUT_FILENO, &out, err) < 0 ||
 	                           watch(r, &rank->out, err) < 0))
 		goto done;
+	if (r->o->label)
+		memcpy(rank->out.prefix, rank->err.prefix, sizeof rank->out.prefix);
 	rank->pid = fork();
 	if (rank->pid == 0)
-		rank_main(r, i, out, errors);
+		rank_main(r, i, in[0], out, errors);
 	if (rank->pid < 0) {
 		rank->pid = 0;
 		err_errno(err, ERR_RESOURCE, "cannot start rank %d of %d", i, r->size);
@@ -431,6 +409,8 @@ static int start_rank(struct run *r, int i, struct err *err)
 	r->live++;
 	ret = 0;
 done:
+	if (in[0] >= 0)
+		close(in[0]);
 	if (out >= 0)
 		close(out);
 	if (errors >= 0)
@@ -446,6 +426,17 @@ static void drop_listener(struct run *r)
 	r->listener = -1;
 }
 
+/* Each host answers before any rank begins. */
+static int start_elsewhere(struct run *r, struct err *err)
+{
+	if (ssh_greet(r, err) < 0)
+		return -1;
+	for (int i = 0; i < r->size; i++)
+		if (watch(r, &r->ranks[i].err, err) < 0)
+			return -1;
+	return 0;
+}
+
 static int start_ranks(struct run *r, struct err *err)
 {
 	fflush(NULL); /* else each child would print stdio's buffer again */
@@ -454,8 +445,9 @@ static int start_ranks(struct run *r, struct err *err)
 			return -1;
 		drop_listener(r);
 	}
+	int ret = r->hosts.nhosts ? start_elsewhere(r, err) : 0;
 	wipe_secrets(r);
-	return 0;
+	return ret;
 }
 
 static int prepare(struct run *r, struct err *err)
@@ -464,7 +456,7 @@ static int prepare(struct run *r, struct err *err)
 		return err_set(err, ERR_USAGE,
 		               "run: --json needs a collective: run does not change the output of "
 		               "a program");
-	if (r->program && check_program(r->argv[0], err) < 0)
+	if (r->program && !r->hosts.nhosts && check_program(r->argv[0], err) < 0)
 		return -1;
 	r->ranks = calloc((size_t)r->size, sizeof *r->ranks);
 	/* The ranks of a program may work in different folders and fail for different reasons:
@@ -474,12 +466,17 @@ static int prepare(struct run *r, struct err *err)
 	if (!r->ranks)
 		return err_nomem(err, "the table of ranks", (size_t)r->size * sizeof *r->ranks);
 	for (int i = 0; i < r->size; i++)
-		r->ranks[i].out.from = r->ranks[i].err.from = r->ranks[i].json = -1;
+		r->ranks[i].out.from = r->ranks[i].err.from = r->ranks[i].json = r->ranks[i].in =
+		        -1;
+	for (int h = 0; h < r->hosts.nhosts; h++)
+		for (int i = 0; i < r->hosts.hosts[h].slots; i++)
+			if (r->hosts.hosts[h].first + i < r->size)
+				r->ranks[r->hosts.hosts[h].first + i].host = r->hosts.hosts[h].name;
 	/* Needed for one or two pipes per rank, and in each rank for connections to many others. */
 	raise_file_limit(&r->caller_files);
 	char outputs[64];
 	snprintf(outputs, sizeof outputs, "the output of %d ranks", r->size);
-	const int each = r->o->json || r->o->label ? 2 : 1;
+	const int each = (r->o->json || r->o->label ? 2 : 1) + (r->hosts.nhosts ? 1 : 0);
 	if (need_descriptors(r->size * each + SPARE_DESCRIPTORS, outputs, err) < 0)
 		return -1;
 	private_process(&r->caller_core);
@@ -490,6 +487,8 @@ static int prepare(struct run *r, struct err *err)
 		return -1;
 	if (open_loop(r, err) < 0 || make_secret(r->secret, err) < 0)
 		return -1;
+	if (r->hosts.nhosts)
+		return 0;
 	if (!r->program)
 		return open_listener(r, err);
 	return make_secret(r->token, err) < 0 ? -1 : start_store(r, err);
@@ -503,7 +502,9 @@ static void signal_ranks(const struct run *r, int sig, bool from_terminal)
 		const struct rank *rank = &r->ranks[i];
 		if (!rank->pid)
 			continue;
-		if (rank->own_group)
+		if (rank->host && sig != SIGKILL)
+			ssh_signal(rank, sig);
+		else if (rank->own_group)
 			kill(-rank->pid, sig);
 		else if (!from_terminal) /* the terminal has already signalled our own group */
 			kill(rank->pid, sig);
@@ -534,7 +535,11 @@ static void first_failure(struct run *r, int rank, int status)
 {
 	struct err err = {.rank = ERR_RANK_SELF};
 
-	if (WIFSIGNALED(status))
+	const bool lost =
+	        r->ranks[rank].host && (WIFSIGNALED(status) || WEXITSTATUS(status) == 255);
+	if (r->ranks[rank].host)
+		ssh_failure(r, rank, status, &err);
+	else if (WIFSIGNALED(status))
 		err_rank(&err, 128 + WTERMSIG(status), rank, "killed by signal %d (%s)",
 		         WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
@@ -544,7 +549,7 @@ static void first_failure(struct run *r, int rank, int status)
 	/* A collective has reported its failure; a program may not have. */
 	if (r->ending == NOT_ENDING)
 		end_ranks(r, ENDING_BY_THEMSELVES);
-	if (!r->signal && (WIFSIGNALED(status) || (r->program && r->o->verbose >= 0)) &&
+	if (!r->signal && (lost || WIFSIGNALED(status) || (r->program && r->o->verbose >= 0)) &&
 	    await_reader(r, STDERR_FILENO))
 		report(&err, -1);
 }
@@ -650,7 +655,9 @@ static void supervise(struct run *r)
 	struct epoll_event events[64];
 
 	while (r->live > 0) {
-		int n = epoll_wait(r->epoll, events, 64, time_left(r));
+		const int left = time_left(r), alive = ssh_keep_alive(r);
+		const int wait = left < 0 || (alive >= 0 && alive < left) ? alive : left;
+		int n = epoll_wait(r->epoll, events, 64, wait);
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.ptr)
 				pump(r, events[i].data.ptr);
@@ -706,7 +713,11 @@ static void release(struct run *r)
 		close(r->epoll);
 	if (r->signals >= 0)
 		close(r->signals);
+	for (int i = 0; r->ranks && i < r->size; i++)
+		if (r->ranks[i].in >= 0)
+			close(r->ranks[i].in);
 	free(r->ranks);
+	hostfile_release(&r->hosts);
 	echoes_release(&r->echoes);
 	wipe_secrets(r);
 }
@@ -723,16 +734,26 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 	bool json = false;
 
 	understand(&r, argc, argv);
-	if (o->request.settings.size <= 0)
-		err_set(&err, ERR_USAGE, "run: give the number of ranks to start: -n N");
+	if (ssh_find_hosts(&r, &err) == 0 && r.size <= 0)
+		err_set(&err, ERR_USAGE,
+		        "run: give the number of ranks to start: -n N, or their hosts: -H "
+		        "HOST,...");
+	if (!err.code && !r.hosts.nhosts && (o->ssh || o->remote_path || o->copy))
+		err_set(&err, ERR_USAGE, "run: --ssh, --remote-path and --copy need -H HOST,...");
+	if (err.code)
+		r.code = err.code;
 	else if (!r.program && check_collective(&r, &json, &err) > 0)
 		return 0;
-	else if (!err.code && prepare(&r, &err) == 0)
-		start_ranks(&r, &err);
+	if (!err.code && o->dry_run) {
+		ssh_print(&r);
+		hostfile_release(&r.hosts);
+		return 0;
+	}
+	bool started = !err.code && prepare(&r, &err) == 0 && start_ranks(&r, &err) == 0;
 	if (err.code)
 		r.code = report_failure(cmd->name, o->json || json, &err, -1, "start");
-	if (err.code && r.live)
-		end_ranks(&r, ENDING_BY_TERM);
+	if (!started && r.live)
+		end_ranks(&r, r.hosts.nhosts ? ENDING_BY_KILL : ENDING_BY_TERM);
 	if (r.ranks)
 		supervise(&r);
 	if (o->json && !err.code) {

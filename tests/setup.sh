@@ -14,7 +14,8 @@ build=(gcc libc6-dev make pkg-config
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
 test=(bats bats-assert bats-support bats-file clang clang-format curl fish git iproute2 jq
-	libclang-rt-dev libcmocka-dev mandoc openssl patch procps shellcheck socat strace zsh)
+	libclang-rt-dev libcmocka-dev mandoc openssh-client openssh-server openssl patch procps
+	shellcheck socat strace zsh)
 bench=(iproute2 libopenmpi-dev openmpi-bin python3-mpi4py)
 
 # What stands for a package where dpkg is not asked: a tool, or a header.
@@ -32,6 +33,8 @@ stands_for() {
 	iproute2) echo ss ;;
 	procps) echo pkill ;;
 	openmpi-bin) echo mpirun ;;
+	openssh-client) echo ssh ;;
+	openssh-server) echo sshd ;;
 	libopenmpi-dev) echo mpicc ;;
 	*) echo "$1" ;;
 	esac

@@ -1,0 +1,451 @@
+/* `run -H`: ranks on other hosts, each through an ssh of its own (remote.h). */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/commands.h"
+#include "cmd/remote.h"
+#include "cmd/run_internal.h"
+#include "cmd/run_rank.h"
+#include "lib/base/io.h"
+#include "lib/base/private.h"
+#include "lib/net/addr.h"
+
+#define SSH         "ssh -T -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10"
+#define GREETING    (60 * NS_PER_SEC) /* for a host to answer */
+#define GREETED_MAX 16384             /* bytes that a host may print before it answers */
+
+/* ---- the hosts ---- */
+
+static bool is_list(const char *text)
+{
+	struct stat s;
+	return !strchr(text, '/') && stat(text, &s) < 0;
+}
+
+int ssh_find_hosts(struct run *r, struct err *err)
+{
+	const char *given = r->o->request.settings.hostfile;
+	if (!given)
+		return 0;
+	if (!is_list(given) && hostfile_read(&r->hosts, given, err) < 0)
+		return -1;
+	if (is_list(given) &&
+	    hostfile_parse(&r->hosts, given, strlen(given), "--hostfile", err) < 0) {
+		err->code = ERR_USAGE;
+		return -1;
+	}
+	for (int i = 0; i < r->hosts.nhosts; i++)
+		if (r->hosts.hosts[i].name[0] == '-')
+			return err_set(err, ERR_USAGE,
+			               "--hostfile: '%.80s' is not the name of a host",
+			               r->hosts.hosts[i].name);
+	if (r->size > r->hosts.size)
+		return err_set(err, ERR_USAGE,
+		               "--size: %d ranks, but the hosts have %d slots (slots=N in the "
+		               "hostfile gives a host more)",
+		               r->size, r->hosts.size);
+	if (r->size <= 0)
+		r->size = r->hosts.size;
+	return 0;
+}
+
+static const struct hostfile_host *host_of(const struct run *r, int rank)
+{
+	const struct hostfile_host *h = r->hosts.hosts;
+	while (rank >= h->first + h->slots)
+		h++;
+	return h;
+}
+
+/* ---- the command that ssh starts ---- */
+
+/* The operands of remote-rank, of rank 0. */
+static void operands(const struct run *r, int rank, char *text, size_t cap)
+{
+	snprintf(text, cap, " %s %d", r->program ? REMOTE_STORE : REMOTE_LISTENER,
+	         r->hosts.hosts[0].port);
+	if (rank)
+		*text = '\0';
+}
+
+/* With --copy the shell there first takes the program from its stdin. */
+static char *remote_command(const struct run *r, int rank)
+{
+	struct utsname here;
+	struct stat self;
+	char more[64], *text = NULL;
+	operands(r, rank, more, sizeof more);
+	if (!r->o->copy)
+		return asprintf(&text, "%s " REMOTE_COMMAND "%s",
+		                r->o->remote_path ? r->o->remote_path : "collctl", more) < 0
+		               ? NULL
+		               : text;
+	if (uname(&here) < 0 || stat("/proc/self/exe", &self) < 0)
+		return NULL;
+	if (asprintf(&text,
+	             "test \"$(uname -sm)\" = '%s %s' || { echo \"--copy: this host is $(uname "
+	             "-sm), "
+	             "not %s %s: install collctl there\" >&2; exit 126; }; d=$(mktemp -d) && "
+	             "trap 'rm -rf \"$d\"' EXIT && head -c %lld >\"$d/collctl\" && "
+	             "chmod 700 \"$d/collctl\" && \"$d/collctl\" " REMOTE_COMMAND "%s",
+	             here.sysname, here.machine, here.sysname, here.machine,
+	             (long long)self.st_size, more) < 0)
+		return NULL;
+	return text;
+}
+
+static const char *ssh_of(const struct run *r)
+{
+	return r->o->ssh ? r->o->ssh : SSH;
+}
+
+void ssh_print(const struct run *r)
+{
+	for (int i = 0; i < r->size; i++) {
+		printf("rank %d:", i);
+		if (r->hosts.nhosts) {
+			char *command = remote_command(r, i);
+			printf(" %s %s '%s' for", ssh_of(r), host_of(r, i)->name,
+			       command ? command : "?");
+			free(command);
+		}
+		for (int k = 0; k < r->argc; k++)
+			printf(" %s", r->argv[k]);
+		putchar('\n');
+	}
+}
+
+_Noreturn void ssh_begin(const struct run *r, int rank, int in)
+{
+	char *command = remote_command(r, rank), *script = NULL;
+	if (!command || asprintf(&script, "exec %s \"$@\"", ssh_of(r)) < 0)
+		rank_die(ERR_RESOURCE, "ssh");
+	rank_replace_fd(STDIN_FILENO, in);
+	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
+	setrlimit(RLIMIT_NOFILE, &r->caller_files);
+	execl("/bin/sh", "sh", "-c", script, "ssh", host_of(r, rank)->name, command, (char *)NULL);
+	rank_die(127, "/bin/sh");
+}
+
+/* ---- greetings ---- */
+
+struct greeting {
+	char text[GREETED_MAX + 1]; /* what the host has printed */
+	size_t len;
+	bool done, failed;
+	char version[32], address[ADDR_TEXT], token[SECRET_TEXT];
+	int port;
+	size_t sent; /* bytes of the program, with --copy */
+};
+
+struct copy {
+	uint8_t *program;
+	size_t size;
+};
+
+static int read_program(struct copy *c, struct err *err)
+{
+	struct stat s;
+	const int fd = io_retry(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+	if (fd < 0 || fstat(fd, &s) < 0)
+		err_errno(err, ERR_OTHER, "--copy: this program");
+	else if (!(c->program = malloc((size_t)s.st_size)))
+		err_nomem(err, "--copy", (unsigned long long)s.st_size);
+	else if (read_full(fd, c->program, (size_t)s.st_size) != s.st_size)
+		err_errno(err, ERR_OTHER, "--copy: this program");
+	else
+		c->size = (size_t)s.st_size;
+	if (fd >= 0)
+		close(fd);
+	return err->code ? -1 : 0;
+}
+
+/* The last line that says something, without what surrounds it. */
+static const char *last_line(char *text)
+{
+	char *end = text + strlen(text);
+	while (end > text && strchr(" \t\r\n.", end[-1]))
+		*--end = '\0';
+	char *line = strrchr(text, '\n');
+	return line ? line + 1 : text;
+}
+
+/* Has the host said hello? */
+static void look(struct greeting *g)
+{
+	char *hello = strstr(g->text, REMOTE_HELLO " ");
+	if (!hello || !strchr(hello, '\n'))
+		return;
+	g->done = true;
+	g->failed = sscanf(hello, REMOTE_HELLO " %31s %79s %d %79s", g->version, g->address,
+	                   &g->port, g->token) != 4;
+	if (g->failed)
+		snprintf(g->text, sizeof g->text, "an unknown answer");
+	else if (strcmp(g->version, COLLCTL_VERSION) != 0) {
+		g->failed = true;
+		snprintf(g->text, sizeof g->text,
+		         "has collctl %.31s, this is %s: install the same version, or give --copy",
+		         g->version, COLLCTL_VERSION);
+	}
+	if (g->failed)
+		wipe_text(g->token);
+}
+
+/* ssh has ended, or closed its stderr. */
+static void fail(struct run *r, int rank, struct greeting *g)
+{
+	int status = 0;
+	g->done = g->failed = true;
+	kill(r->ranks[rank].pid, SIGTERM);
+	while (waitpid(r->ranks[rank].pid, &status, 0) < 0 && errno == EINTR)
+		;
+	r->ranks[rank].pid = 0;
+	r->live--;
+	if (!*last_line(g->text))
+		snprintf(g->text, sizeof g->text, "%.100s ended with exit code %d and said nothing",
+		         ssh_of(r),
+		         WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+static void hear(struct run *r, int rank, struct greeting *g)
+{
+	const ssize_t n =
+	        io_retry(read(r->ranks[rank].err.from, g->text + g->len, GREETED_MAX - g->len));
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n > 0) {
+		g->len += (size_t)n;
+		g->text[g->len] = '\0';
+		look(g);
+	}
+	if (!g->done && (n <= 0 || g->len == GREETED_MAX))
+		fail(r, rank, g);
+}
+
+static void send_program(struct run *r, int rank, struct greeting *g, const struct copy *c)
+{
+	const ssize_t n =
+	        io_retry(write(r->ranks[rank].in, c->program + g->sent, c->size - g->sent));
+	if (n > 0)
+		g->sent += (size_t)n;
+	else if (n < 0 && errno != EAGAIN)
+		g->sent = c->size; /* what it prints says why */
+}
+
+/* Wait until each host has said hello or has failed. -1: a signal has come. */
+static int hear_all(struct run *r, struct greeting *greetings, const struct copy *c,
+                    struct err *err)
+{
+	const int64_t until = clock_ns() + GREETING;
+	struct pollfd *p = calloc(2 * (size_t)r->size + 1, sizeof *p);
+	if (!p)
+		return err_nomem(err, "the hosts", (size_t)r->size * sizeof *p);
+	for (int waiting = r->size; waiting;) {
+		waiting = 0;
+		for (int i = 0; i < r->size; i++) {
+			const struct greeting *g = &greetings[i];
+			waiting += !g->done;
+			p[2 * i] = (struct pollfd){g->done ? -1 : r->ranks[i].err.from, POLLIN, 0};
+			p[2 * i + 1] = (struct pollfd){
+			        g->done || g->sent == c->size ? -1 : r->ranks[i].in, POLLOUT, 0};
+		}
+		if (!waiting)
+			break;
+		p[2 * r->size] = (struct pollfd){r->signals, POLLIN, 0};
+		const int64_t left = until - clock_ns();
+		if (poll(p, 2 * (nfds_t)r->size + 1, left > 0 ? (int)(left / NS_PER_MS) + 1 : 0) <
+		            0 &&
+		    errno != EINTR)
+			break;
+		struct signalfd_siginfo info;
+		if (p[2 * r->size].revents &&
+		    io_retry(read(r->signals, &info, sizeof info)) == (ssize_t)sizeof info &&
+		    info.ssi_signo != SIGCHLD) {
+			r->signal = (int)info.ssi_signo;
+			break;
+		}
+		for (int i = 0; i < r->size; i++) {
+			struct greeting *g = &greetings[i];
+			if (!g->done && p[2 * i + 1].revents)
+				send_program(r, i, g, c);
+			if (!g->done && p[2 * i].revents)
+				hear(r, i, g);
+			if (!g->done && left <= 0) {
+				snprintf(g->text, sizeof g->text, "no answer for %d s",
+				         (int)(GREETING / NS_PER_SEC));
+				fail(r, i, g);
+			}
+		}
+	}
+	free(p);
+	return r->signal ? -1 : 0;
+}
+
+/* One message for each host that has failed. */
+static int report_failures(const struct run *r, struct greeting *greetings)
+{
+	int failed = 0;
+	const char *last = "";
+	for (int i = 0; i < r->size; i++) {
+		struct err err = {.rank = ERR_RANK_SELF};
+		const char *host = r->ranks[i].host;
+		char line[400];
+		if (!greetings[i].failed)
+			continue;
+		failed++;
+		if (strcmp(host, last) == 0)
+			continue;
+		last = host;
+		report_escape(line, sizeof line, last_line(greetings[i].text));
+		err_set(&err, ERR_RENDEZVOUS, "%s: %s", host, line);
+		report(&err, -1);
+	}
+	return failed;
+}
+
+/* ---- jobs ---- */
+
+/* Where the ranks meet: at the address by which ssh has reached rank 0's host, if it is known and
+ * not only that host's own. */
+static void find_meeting(const struct run *r, const struct greeting *g, char *text, size_t cap)
+{
+	const char *address = g->address;
+	const bool own = strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+	if (strcmp(address, "-") == 0 || (own && r->hosts.nhosts > 1)) {
+		address = strrchr(r->hosts.hosts[0].name, '@');
+		address = address ? address + 1 : r->hosts.hosts[0].name;
+	}
+	const bool v6 = strchr(address, ':');
+	snprintf(text, cap, "%s%s%s%s:%d", r->program ? "http://" : "", v6 ? "[" : "", address,
+	         v6 ? "]" : "", g->port);
+}
+
+extern char **environ;
+
+/* The caller's COLLCTL_* variables go along; rank_begin removes those of another job. */
+static int list_variables(struct remote_job *j, struct err *err)
+{
+	int n = 0;
+	while (environ[n])
+		n++;
+	j->variables = calloc((size_t)n + 1, sizeof *j->variables);
+	if (!j->variables)
+		return err_nomem(err, "the environment", (size_t)n * sizeof *j->variables);
+	for (char **v = environ; *v; v++)
+		if (strncmp(*v, "COLLCTL_", 8) == 0)
+			j->variables[j->nvariables++] = *v;
+	return 0;
+}
+
+static int send_job(const struct run *r, const struct remote_job *j, struct err *err)
+{
+	struct buf b;
+	uint8_t head[4];
+	int ret = 0;
+	buf_init_secret(&b, REMOTE_JOB_MAX);
+	remote_encode(j, &b);
+	put_u32(head, (uint32_t)b.len);
+	const int in = r->ranks[j->rank].in;
+	if (b.failed)
+		ret = err_set(err, ERR_USAGE, "the command is too long to send to another host");
+	else if (write_all(in, head, sizeof head) < 0 || write_all(in, b.data, b.len) < 0)
+		ret = err_rank(err, ERR_PEER_LOST, j->rank, "%s: ssh has ended",
+		               r->ranks[j->rank].host);
+	buf_release(&b);
+	return ret;
+}
+
+static int send_jobs(struct run *r, struct greeting *greetings, struct err *err)
+{
+	char meeting[ADDR_TEXT + 32], *folder = getcwd(NULL, 0);
+	struct remote_job j = {.size = r->size,
+	                       .program = r->program,
+	                       .json = r->o->json,
+	                       .verbose = r->o->verbose,
+	                       .meeting = meeting,
+	                       .directory = folder ? folder : "",
+	                       .secret = r->secret,
+	                       .token = greetings[0].token,
+	                       .argc = r->argc,
+	                       .argv = r->argv};
+	int ret = list_variables(&j, err);
+	find_meeting(r, &greetings[0], meeting, sizeof meeting);
+	for (j.rank = 0; ret == 0 && j.rank < r->size; j.rank++)
+		ret = send_job(r, &j, err);
+	free(j.variables);
+	free(folder);
+	r->alive_at = clock_ns() + REMOTE_EVERY;
+	return ret;
+}
+
+int ssh_greet(struct run *r, struct err *err)
+{
+	struct greeting *greetings = calloc((size_t)r->size, sizeof *greetings);
+	struct copy copy = {0};
+	int ret = greetings ? 0 : err_nomem(err, "the hosts", (size_t)r->size * sizeof *greetings);
+	if (ret == 0 && r->o->copy)
+		ret = read_program(&copy, err);
+	if (ret == 0)
+		ret = hear_all(r, greetings, &copy, err);
+	if (ret == 0 && report_failures(r, greetings)) {
+		r->code = ERR_RENDEZVOUS;
+		ret = -1;
+	}
+	if (ret == 0)
+		ret = send_jobs(r, greetings, err);
+	if (greetings)
+		wipe_text(greetings[0].token);
+	free(copy.program);
+	free(greetings);
+	return ret;
+}
+
+/* ---- later ---- */
+
+static void say(const struct rank *rank, const void *bytes, size_t n)
+{
+	if (rank->in >= 0 && io_retry(write(rank->in, bytes, n)) < 0)
+		errno = 0; /* ssh has ended, which reap notices */
+}
+
+int ssh_keep_alive(struct run *r)
+{
+	const char alive = REMOTE_ALIVE;
+	const int64_t now = clock_ns();
+	if (!r->hosts.nhosts)
+		return -1;
+	if (now >= r->alive_at) {
+		r->alive_at = now + REMOTE_EVERY;
+		for (int i = 0; i < r->size; i++)
+			say(&r->ranks[i], &alive, 1);
+	}
+	return (int)((r->alive_at - now) / NS_PER_MS) + 1;
+}
+
+void ssh_signal(const struct rank *rank, int sig)
+{
+	const uint8_t words[] = {REMOTE_SIGNAL, (uint8_t)sig};
+	say(rank, words, sizeof words);
+}
+
+void ssh_failure(const struct run *r, int rank, int status, struct err *err)
+{
+	const char *host = r->ranks[rank].host;
+	if (WIFSIGNALED(status))
+		err_rank(err, ERR_PEER_LOST, rank, "%s: ssh was killed by signal %d (%s)", host,
+		         WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status) == 255)
+		err_rank(err, ERR_PEER_LOST, rank, "%s: ssh has lost the connection", host);
+	else
+		err_rank(err, WEXITSTATUS(status), rank, "%s: %s ended with exit code %d", host,
+		         r->argv[0], WEXITSTATUS(status));
+}

@@ -1,0 +1,94 @@
+/* The job that `run -H` sends to another host: every field arrives, and no cut message is taken. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "cmd/remote.h"
+
+static char secret[] = "secret", token[] = "token";
+static char *words[] = {"allreduce", "in \xff\n.npy", "-o", "", NULL};
+static char *variables[] = {"COLLCTL_TIMEOUT=5s", NULL};
+
+static struct remote_job example(void)
+{
+	return (struct remote_job){.rank = 2,
+	                           .size = 3,
+	                           .json = true,
+	                           .verbose = -1,
+	                           .meeting = "192.0.2.7:4242",
+	                           .directory = "/some folder",
+	                           .secret = secret,
+	                           .token = token,
+	                           .argc = 4,
+	                           .argv = words,
+	                           .nvariables = 1,
+	                           .variables = variables};
+}
+
+static void every_field_arrives(void **state)
+{
+	const struct remote_job sent = example();
+	struct remote_job got;
+	struct err err = {0};
+	struct buf b;
+	(void)state;
+	buf_init_secret(&b, REMOTE_JOB_MAX);
+	remote_encode(&sent, &b);
+	assert_int_equal(remote_decode(&got, view_of(b.data, b.len), &err), 0);
+	assert_int_equal(got.rank, 2);
+	assert_int_equal(got.size, 3);
+	assert_true(got.json && !got.program);
+	assert_int_equal(got.verbose, -1);
+	assert_string_equal(got.meeting, sent.meeting);
+	assert_string_equal(got.directory, sent.directory);
+	assert_string_equal(got.secret, secret);
+	assert_string_equal(got.token, token);
+	assert_int_equal(got.argc, 4);
+	for (int i = 0; i < 4; i++)
+		assert_string_equal(got.argv[i], words[i]);
+	assert_null(got.argv[4]);
+	assert_int_equal(got.nvariables, 1);
+	assert_string_equal(got.variables[0], variables[0]);
+	remote_release(&got);
+	for (size_t n = 0; n < b.len; n++) {
+		struct err cut = {0};
+		assert_int_equal(remote_decode(&got, view_of(b.data, n), &cut), -1);
+		assert_int_equal(cut.code, ERR_INTEGRITY);
+		remote_release(&got);
+	}
+	buf_put_u8(&b, 0); /* too long */
+	assert_int_equal(remote_decode(&got, view_of(b.data, b.len), &err), -1);
+	remote_release(&got);
+	buf_release(&b);
+}
+
+static void impossible_jobs(void **state)
+{
+	struct remote_job bad[3] = {example(), example(), example()}, got;
+	(void)state;
+	bad[0].rank = 3;
+	bad[1].size = 0;
+	bad[2].argc = 0;
+	for (int i = 0; i < 3; i++) {
+		struct err err = {0};
+		struct buf b;
+		buf_init(&b, REMOTE_JOB_MAX);
+		remote_encode(&bad[i], &b);
+		assert_int_equal(remote_decode(&got, view_of(b.data, b.len), &err), -1);
+		remote_release(&got);
+		buf_release(&b);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(every_field_arrives),
+	        cmocka_unit_test(impossible_jobs),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
