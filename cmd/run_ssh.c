@@ -1,4 +1,4 @@
-/* `run -H`: ranks on other hosts, each through an ssh of its own (remote.h). */
+/* `run -H`: ranks on other hosts, one ssh for each rank (remote.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -16,7 +16,7 @@ demo=(python3-numpy)
 test=(bats bats-assert bats-support bats-file clang clang-format curl fish git iproute2 jq
 	libclang-rt-dev libcmocka-dev mandoc openssh-client openssh-server openssl patch procps
 	shellcheck socat strace zsh)
-bench=(iproute2 libopenmpi-dev openmpi-bin python3-mpi4py)
+bench=(iperf3 iproute2 iputils-ping libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py)
 
 # What stands for a package where dpkg is not asked: a tool, or a header.
 stands_for() {
@@ -33,6 +33,7 @@ stands_for() {
 	iproute2) echo ss ;;
 	procps) echo pkill ;;
 	openmpi-bin) echo mpirun ;;
+	iputils-ping) echo ping ;;
 	openssh-client) echo ssh ;;
 	openssh-server) echo sshd ;;
 	libopenmpi-dev) echo mpicc ;;

@@ -1,7 +1,7 @@
 # Set-up, demo, tests and benchmarks. The goals that install packages do so before pkg-config or the
 # compiler is asked for anything, and build in a make of their own.
 
-.PHONY: help deps deps-test deps-bench demo check check-long check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-device
+.PHONY: help deps deps-test deps-bench demo check check-long check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach
 
 PARTS = commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units \
 	fuzz-files fuzz-wire
@@ -32,6 +32,7 @@ help:
 	@echo 'make bench-predict    compare predicted with measured times over shaped links (root)'
 	@echo 'make bench-auto       compare the choice of auto with the fastest algorithm'
 	@echo 'make bench-device     measure how copies to and from devices overlap, over the stand-in'
+	@echo 'make bench-reach      compare check with iperf3 and ping, and run -H with ssh (root)'
 	@echo 'make bench-checkpoint compare averaging checkpoints with numpy + mpi4py and with cp'
 	@echo 'make bench-gpu        measure the GPU plug-in: reductions and copies (needs a GPU)'
 	@echo 'make bench-reduce     measure the reduction kernels'
@@ -96,6 +97,10 @@ bench-auto: deps-bench
 bench-device: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all standin
 	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/device.py
+
+bench-reach: deps-bench
+	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
+	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/reach.py
 
 bench-checkpoint: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all

@@ -289,7 +289,8 @@ int meter_ping(struct meter *m, int peer, int64_t time, double *least, double *m
 	}
 	if (ret > 0) {
 		qsort(s, (size_t)n, sizeof *s, by_value);
-		*least = s[0];
+		const double path = (double)conn_least_round_trip(e->conn) / NS_PER_SEC;
+		*least = path > 0 && path < s[0] ? path : s[0];
 		*median = s[n / 2];
 	}
 	return ret;

@@ -40,7 +40,8 @@ void meter_close(struct meter *);
 /* Both measure the link to @peer. 1: measured; 0: the link fails (job_link_failed has been called,
  * and it is not measured again); -1: the job has failed. */
 
-/* Round trips in seconds, for up to @time ns, at least one and at most METER_PINGS. */
+/* Round trips in seconds, for up to @time ns, at least one and at most METER_PINGS: the median of
+ * those between the two processes, and the least, which may be between the kernels. */
 #define METER_PINGS 200
 int meter_ping(struct meter *, int peer, int64_t time, double *least, double *median,
                struct err *err);

@@ -1,8 +1,8 @@
 #include "lib/net/conn.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -133,6 +133,16 @@ int64_t conn_round_trip(const struct conn *c)
 		return 0;
 	/* The kernel gives microseconds. */
 	return ((int64_t)info.tcpi_rtt + 4 * (int64_t)info.tcpi_rttvar) * 1000;
+}
+
+int64_t conn_least_round_trip(const struct conn *c)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof info;
+	if (c->fd < 0 || getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return 0;
+	/* Without a sample it is the largest value. */
+	return info.tcpi_min_rtt == UINT32_MAX ? 0 : (int64_t)info.tcpi_min_rtt * 1000;
 }
 
 bool conn_unanswered(const struct conn *c)

@@ -96,6 +96,10 @@ ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct 
  * on the path. 0: not known. */
 int64_t conn_round_trip(const struct conn *c);
 
+/* The shortest time, ns, in which the peer's machine has answered, without its processes: what ping
+ * would measure. 0: not known. */
+int64_t conn_least_round_trip(const struct conn *c);
+
 /* Does the system retransmit bytes that the peer's machine does not acknowledge? (False if the peer
  * only has no room for more.) */
 bool conn_unanswered(const struct conn *c);
