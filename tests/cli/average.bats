@@ -5,7 +5,7 @@ load helpers
 
 S=safetensors
 
-ck() { "$PYTHON" -B "$HELPERS_DIR/checkpoint.py" "$@"; }
+ck() { oracle checkpoint "$@"; }
 
 # average P [OPTION...]: average in.R into out.R
 average() {

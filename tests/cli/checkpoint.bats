@@ -7,7 +7,7 @@ load helpers
 S=safetensors
 OPS=(sum prod min max avg band bor bxor land lor lxor)
 
-ck() { "$PYTHON" -B "$HELPERS_DIR/checkpoint.py" "$@"; }
+ck() { oracle checkpoint "$@"; }
 
 # Selects the tensors of the mixed checkpoint that have operation $1: sets SELECT and CHOSEN, the options
 # of collctl and of the oracle.

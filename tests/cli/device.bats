@@ -124,7 +124,7 @@ both() {
 
 @test "checkpoints, sets, npz and raw files; weights, integers, stats, each, in place" {
 	local r
-	"$PYTHON" -B "$HELPERS_DIR/checkpoint.py" make mixed 2
+	oracle checkpoint make mixed 2
 	SUFFIX=.safetensors both 2 allreduce --op avg --integers round 'in.{rank}.safetensors'
 	SUFFIX=.safetensors both 2 allreduce --op avg --integers first --weight 0.25 --memory 64K 'in.{rank}.safetensors'
 	SUFFIX=.safetensors both 2 broadcast in.0.safetensors

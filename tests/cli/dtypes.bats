@@ -6,7 +6,7 @@ load helpers
 
 OPS=(sum prod min max avg band bor bxor land lor lxor)
 
-dt() { "$PYTHON" -B "$HELPERS_DIR/dtypes.py" "$@"; }
+dt() { oracle dtypes "$@"; }
 
 hint() { # what .npy can't say of dtype $1
 	case $1 in bf16 | f8*) echo "--dtype=$1" ;; esac

@@ -38,6 +38,7 @@ common_setup() {
 
 common_teardown() {
 	end_marked
+	[[ ! -s $BATS_TEST_TMPDIR.python/pid ]] || kill "$(<"$BATS_TEST_TMPDIR.python/pid")" 2>/dev/null || true
 	((${#LOCKS[@]} == 0)) || rm -f "${LOCKS[@]}"
 }
 
@@ -77,8 +78,32 @@ no_sanitizers() {
 
 # ---- files ----
 
+# oracle MODULE ARGS...: run MODULE.py, in this test's server (python_server.py), which the first call starts
+oracle() {
+	local home=$BATS_TEST_TMPDIR.python reply fields rc
+	reply=$home/reply.$BASHPID
+	printf -v fields '\x1f%s' "$PWD" "$BASHPID" "$reply" "$@"
+	if ((${#fields} > 1000)) || [[ $fields == *$'\n'* ]]; then # more than a FIFO takes at once
+		"$PYTHON" -B "$HELPERS_DIR/$1.py" "${@:2}"
+		return
+	fi
+	if mkdir "$home" 2>/dev/null; then
+		mkfifo "$home/new" && mv "$home/new" "$home/requests"
+		# Not a process of the test's: tests look for those that are left.
+		env -u COLLTEST_MARK "$PYTHON" "$HELPERS_DIR/python_server.py" "$home/requests" \
+			</dev/null >/dev/null 2>"$home/errors" 3>&- &
+		echo $! >"$home/pid"
+		disown $!
+	fi
+	until [[ -p $home/requests ]]; do :; done
+	[[ -p $reply ]] || mkfifo "$reply"
+	printf '%s\n' "${fields#$'\x1f'}" >"$home/requests"
+	read -r rc <"$reply"
+	return "$rc"
+}
+
 # make_shard FILE DTYPE SHAPE SEED [exact|random|special]
-make_shard() { "$PYTHON" "$HELPERS_DIR/oracle.py" make "$@"; }
+make_shard() { oracle oracle make "$@"; }
 
 # make_shards P DTYPE SHAPE [DATA]: in.0.npy ... in.P-1.npy
 make_shards() {
@@ -90,13 +115,13 @@ make_shards() {
 }
 
 # shards DTYPE DATA SHAPE...: in.R.npy of the R-th shape
-shards() { "$PYTHON" "$HELPERS_DIR/oracle.py" shards "$@"; }
+shards() { oracle oracle shards "$@"; }
 
 # check_coll [OPTIONS] KIND P [TAG...]: out.TAG.R.npy, or out.R.npy, of every rank against numpy
-check_coll() { "$PYTHON" "$HELPERS_DIR/oracle.py" coll "$@"; }
+check_coll() { oracle oracle coll "$@"; }
 
 # check_numpy [--data D] [--order rank] [--dtype D --shape S] OP OUT... --in IN...
-check_numpy() { "$PYTHON" "$HELPERS_DIR/oracle.py" check "$@"; }
+check_numpy() { oracle oracle check "$@"; }
 
 # numbered PREFIX P SUFFIX: the names PREFIX0SUFFIX ... on one line
 numbered() {

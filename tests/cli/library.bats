@@ -3,7 +3,7 @@
 
 load helpers
 
-ck() { "$PYTHON" -B "$HELPERS_DIR/checkpoint.py" "$@"; }
+ck() { oracle checkpoint "$@"; }
 
 setup() {
 	common_setup

@@ -55,7 +55,7 @@ with_outputs() {
 	done
 	"$PYTHON" -c 'import numpy as np
 for r in range(2): np.savez(f"in.{r}.npz", a=np.arange(5.0) + r, b=np.ones((2, 2), "i4"))'
-	"$PYTHON" -B "$HELPERS_DIR/checkpoint.py" make mixed 2 --in 'set.{rank}'
+	oracle checkpoint make mixed 2 --in 'set.{rank}'
 	for k in 'in.{rank}.npz:sum.{rank}.npz:sum.npz' 'set.{rank}:out.{rank}:out'; do
 		IFS=: read -r in own one <<<"$k"
 		collctl run -n 2 -- allreduce --no-sync --insecure "$in" -o "$own"

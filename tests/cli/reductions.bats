@@ -15,7 +15,7 @@ defined() { # is operation $1 defined on dtype $2?
 
 matrix() { # every operation and dtype over $1 ranks
 	local op d
-	"$PYTHON" "$HELPERS_DIR/oracle.py" matrix . "$1"
+	oracle oracle matrix . "$1"
 	for op in "${OPS[@]}"; do
 		for d in "${DTYPES[@]}"; do
 			defined "$op" "$d" || continue
@@ -24,7 +24,7 @@ matrix() { # every operation and dtype over $1 ranks
 				"$d.{rank}.npy" -o "$op.$d.{rank}.npy" || fail "$op $d"
 		done
 	done
-	"$PYTHON" "$HELPERS_DIR/oracle.py" check-matrix . "$1"
+	oracle oracle check-matrix . "$1"
 }
 
 # bats test_tags=smoke
@@ -34,7 +34,7 @@ matrix() { # every operation and dtype over $1 ranks
 # bats test_tags=smoke
 @test "operations that a dtype lacks are refused by name" {
 	local op d
-	"$PYTHON" "$HELPERS_DIR/oracle.py" matrix . 1
+	oracle oracle matrix . 1
 	for op in "${OPS[@]}"; do
 		for d in i32 u8 f32 f16 bool c64; do
 			if ! defined "$op" "$d"; then
