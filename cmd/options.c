@@ -100,6 +100,10 @@ const struct option_row option_rows[] = {
                 OPTS_INPUT),
         REQUEST("streams", 0, "K", "parallel connections per direction (default: automatic)",
                 OPTS_ARRAY),
+        REQUEST("limit-rate", 0, "RATE",
+                "send at most this much over all data connections of this rank together: 100Mbit, "
+                "1Gbit (bits a second), 10M (bytes)",
+                OPTS_ARRAY | OPTS_BENCH),
 
         REQUEST("device", 0, "cpu|cuda[:LIST]",
                 "memory of inputs and outputs: the host's, or that of GPUs: cuda:0,1 puts input i "

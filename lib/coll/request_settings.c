@@ -50,6 +50,9 @@ const struct setting request_settings[] = {
         S("memory", SETTING_FOR_INPUT, SIZE, settings.memory, .def = "256M", .min = 1,
           .max = INT64_MAX),
         S("streams", SETTING_FOR_MOVES, INT, streams, .min = 1, .max = 64),
+        /* At the lowest rate bytes still move every 10 ms, so that it is not taken for a stall. */
+        S("limit-rate", SETTING_FOR_MOVES | SETTING_FOR_BENCH, RATE, settings.limit_rate,
+          .min = 1024, .max = INT64_MAX),
         S("device", SETTING_FOR_MOVES | SETTING_FOR_BENCH, STRING, device, .def = "cpu"),
         S("device-memory", SETTING_FOR_MOVES, SIZE, device_memory, .min = 1, .max = INT64_MAX),
         S("size", SETTING_FOR_JOIN, INT, settings.size, .min = 1, .max = SETTING_RANKS_MAX),
