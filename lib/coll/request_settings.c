@@ -28,6 +28,7 @@ const struct setting request_settings[] = {
         S("tuning", SETTING_FOR_CHOICE, STRING, tuning),
         S("allow-divergent", SETTING_FOR_REDUCE | SETTING_FOR_BENCH, FLAG, divergent),
         S("explain", SETTING_FOR_MOVES, FLAG, explain),
+        S("dry-run", SETTING_FOR_MOVES, FLAG, dry_run),
         S("root", SETTING_FOR_ROOT, ROOT, root, .max = SETTING_RANKS_MAX - 1,
           .other = AT(root_host), .have = AT(have_root)),
         S("counts", SETTING_FOR_ROWS, ROWS, counts, .other = AT(ncounts)),
