@@ -52,6 +52,10 @@ const struct option_row option_rows[] = {
                 OPTS_REDUCE | OPTS_BENCH),
         REQUEST("explain", 0, NULL,
                 "print the predicted time of each algorithm, and why one was chosen", OPTS_ARRAY),
+        REQUEST("dry-run", 0, NULL,
+                "agree on what to do and print it, but move no data and create no file; all ranks "
+                "must give this option",
+                OPTS_ARRAY),
         REQUEST("root", 0, "RANK|HOST",
                 "rank that has the input or gets the result, or the name of its host (default: 0; "
                 "with "
@@ -100,6 +104,10 @@ const struct option_row option_rows[] = {
                 OPTS_INPUT),
         REQUEST("streams", 0, "K", "parallel connections per direction (default: automatic)",
                 OPTS_ARRAY),
+        REQUEST("limit-rate", 0, "RATE",
+                "send at most this much over all data connections of this rank together: 100Mbit, "
+                "1Gbit (bits a second), 10M (bytes)",
+                OPTS_ARRAY | OPTS_BENCH),
 
         REQUEST("device", 0, "cpu|cuda[:LIST]",
                 "memory of inputs and outputs: the host's, or that of GPUs: cuda:0,1 puts input i "

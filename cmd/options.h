@@ -21,7 +21,7 @@
 /* The commands that take an option: bits in the option's row and in the command's. */
 #define OPTS_JOB    (1u << 0) /* rank, size, rendezvous, secrets, addresses, timeouts */
 #define OPTS_ALGO   (1u << 1) /* --algorithm */
-#define OPTS_ARRAY  (1u << 2) /* --streams, --explain */
+#define OPTS_ARRAY  (1u << 2) /* --streams, --limit-rate, --explain, --dry-run */
 #define OPTS_REDUCE (1u << 3) /* --op, --order, --allow-divergent */
 #define OPTS_ROOT   (1u << 4)
 #define OPTS_PLAN   (1u << 5)

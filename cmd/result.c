@@ -122,6 +122,43 @@ static json_t *digest_json(const struct coll_result *r)
 	return r->has_digest ? json_string(digest_text(r->digest, digest)) : json_null();
 }
 
+/* What a dry run would do with a file: the word in JSON, and in text. */
+static const struct {
+	const char *word, *text;
+} fates[] = {
+        [SINK_CREATE] = {"create", "would create"},
+        [SINK_REPLACE] = {"replace", "would replace"},
+        [SINK_KEEP] = {"keep", "would keep, because it is the input:"},
+        [SINK_LEAVE] = {"leave", "would leave to another rank:"},
+        [SINK_STDOUT] = {"stdout", "would write to"},
+};
+
+static json_t *planned_json(const struct coll_planned *v)
+{
+	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "algorithm", v->algorithm->name, "dtype",
+	                 dtype_name(v->dtype), "wire", dtype_name(v->wire), "count",
+	                 (json_int_t)v->count, "bytes", (json_int_t)v->bytes, "windows",
+	                 (json_int_t)v->windows);
+}
+
+static json_t *preview_json(const struct coll_preview *p)
+{
+	json_t *vectors = json_array(), *outputs = json_array();
+	for (int i = 0; i < p->nvectors; i++)
+		json_array_append_new(vectors, planned_json(&p->vectors[i]));
+	for (int i = 0; i < p->noutputs; i++) {
+		const struct coll_planned_output *f = &p->outputs[i];
+		json_array_append_new(
+		        outputs,
+		        json_pack("{s:o, s:s, s:o}", "file", report_path_json(f->path), "action",
+		                  fates[f->fate].word, "bytes",
+		                  f->sized ? json_integer((json_int_t)f->bytes) : json_null()));
+	}
+	return json_pack("{s:I, s:I, s:o, s:o}", "bytes_read", (json_int_t)p->bytes_read,
+	                 "bytes_written", (json_int_t)p->bytes_written, "vectors", vectors,
+	                 "outputs", outputs);
+}
+
 static json_t *to_json(const struct coll_result *r, const struct coll_request *q)
 {
 	const struct err *err = r->err.code ? &r->err : NULL;
@@ -154,8 +191,10 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	json_object_set_new(j, "seconds", seconds_json(&r->times));
 	json_object_set_new(j, "algbw", json_measured(algbw(r)));
 	json_object_set_new(j, "busbw", json_measured(busbw(r, q)));
-	if (q->stats && !err)
+	if (q->stats && !q->dry_run && !err)
 		json_object_set_new(j, "stats", found_json(r));
+	if (r->preview)
+		json_object_set_new(j, "dry_run", preview_json(r->preview));
 	if (q->work == WORK_VERIFY)
 		json_object_set_new(j, "files", files_json(r));
 	json_object_set_new(j, "error",
@@ -205,6 +244,40 @@ static void summary(const struct coll_result *r, const struct coll_request *q)
 	            r->has_digest ? digest_text(r->digest, digest) : "");
 }
 
+/* "781.2 KiB of f32 by ring, sent as f64, in 3 windows" */
+static void print_planned(const struct coll_planned *v, int rank)
+{
+	char size[UNITS_TEXT];
+	bool wider = v->wire != v->dtype;
+
+	report_note("rank %d: %s of %s by %s%s%s, in %" PRIu32 " window%s", rank,
+	            size_text(v->bytes, size), dtype_name(v->dtype), v->algorithm->name,
+	            wider ? ", sent as " : "", wider ? dtype_name(v->wire) : "", v->windows,
+	            v->windows == 1 ? "" : "s");
+}
+
+/* --dry-run: print what this rank would do. */
+static void print_preview(const struct coll_result *r, const struct coll_request *q)
+{
+	const struct coll_preview *p = r->preview;
+	const char *op = op_of(q);
+	char read[UNITS_TEXT], written[UNITS_TEXT], sent[UNITS_TEXT], received[UNITS_TEXT];
+
+	report_note("rank %d: dry run: %s%s%s of %d ranks on %" PRIu32 " stream%s", r->rank,
+	            q->command, op ? " " : "", op ? op : "", r->size, r->streams,
+	            r->streams == 1 ? "" : "s");
+	for (int i = 0; i < p->nvectors; i++)
+		print_planned(&p->vectors[i], r->rank);
+	report_note("rank %d: would read %s, write %s, and exchange data with %d rank%s: send %s, "
+	            "receive %s",
+	            r->rank, size_text(p->bytes_read, read), size_text(p->bytes_written, written),
+	            r->peers, r->peers == 1 ? "" : "s", size_text(r->stats.bytes_sent, sent),
+	            size_text(r->stats.bytes_received, received));
+	for (int i = 0; i < p->noutputs; i++)
+		report_note("rank %d: %s %s", r->rank, fates[p->outputs[i].fate].text,
+		            p->outputs[i].fate == SINK_STDOUT ? "stdout" : p->outputs[i].path);
+}
+
 /* --stats: print the tensors of the inputs that have NaN or Inf. */
 static void print_found(const struct coll_result *r)
 {
@@ -250,7 +323,7 @@ static void print_files(const struct coll_result *r, const struct options *o)
 int result_print(const struct coll_result *r, const struct coll_request *q, const struct options *o)
 {
 	bool ok = !r->err.code;
-	if (ok && q->stats && o->verbose >= 0)
+	if (ok && q->stats && !q->dry_run && o->verbose >= 0)
 		print_found(r);
 	if (ok && !o->json && result_shown(o, r->rank))
 		print_files(r, o);
@@ -259,7 +332,9 @@ int result_print(const struct coll_result *r, const struct coll_request *q, cons
 		int printed = report_json(to_json(r, q));
 		return code ? code : printed;
 	}
-	if (ok && result_shown(o, r->rank))
+	if (r->preview && o->verbose >= 0)
+		print_preview(r, q);
+	else if (ok && result_shown(o, r->rank))
 		summary(r, q);
 	return code;
 }

@@ -95,7 +95,8 @@ static int offer(struct collective *c, struct err *err)
 {
 	bool mixed = c->agreed.content == CONTENT_TENSORS && !same_order(c);
 	struct offer o = {.weight = c->request->weight,
-	                  .order = mixed ? OFFER_ORDER_MIXED : order_of(&c->agreed)};
+	                  .order = mixed ? OFFER_ORDER_MIXED : order_of(&c->agreed),
+	                  .limit_rate = c->request->settings.limit_rate};
 	struct buf claims;
 	buf_init(&claims, DETAILS_MAX);
 	buf_init(&c->details, DETAILS_MAX);

@@ -137,12 +137,28 @@ static int commit(struct coll *c, struct err *err)
 	return job_finish(c->job, &mine, err);
 }
 
+/* request.dry_run. The vote tells every rank whether the job would fail on any. */
+static int preview(struct coll *c, struct err *err)
+{
+	c->phase = PHASE_CONNECT;
+	if (stage(c, c->task->preview, err) < 0)
+		return -1;
+	job_phase(c->job, PHASE_COMMIT);
+	c->phase = PHASE_COMMIT;
+	if (job_vote(c->job, NULL, err) < 0)
+		return -1;
+	c->times.commit = clock_ns();
+	return 0;
+}
+
 /* From joining to the commit. c->phase says where it failed. */
 static int run(struct coll *c, struct err *err)
 {
 	if (join(c, err) < 0 || find_devices(c, err) < 0 || stage(c, c->task->offer, err) < 0 ||
 	    agree(c, err) < 0)
 		return -1;
+	if (c->request->dry_run)
+		return preview(c, err);
 	c->phase = PHASE_CONNECT;
 	if (stage(c, c->task->connect, err) < 0)
 		return -1;

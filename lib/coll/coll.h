@@ -7,6 +7,8 @@
  *     run       data move
  *     commit    the output is complete; the ranks vote; the files get their names
  *
+ * With request.dry_run the ranks agree, find what they would do, vote, and end.
+ *
  * A table (life.h) has one row of functions per kind of job. A failure of one rank ends the job on
  * all ranks with the same culprit.
  *
@@ -59,6 +61,26 @@ struct coll_found {
 
 struct inspection;
 
+/* What a collective with request.dry_run would do on this rank. stats, peers and steps of the
+ * result have what its schedules would send and receive. */
+struct coll_preview {
+	struct coll_planned {
+		const struct coll_algorithm *algorithm;
+		enum dtype dtype, wire; /* in the files; sent */
+		uint64_t count, bytes;  /* in the files */
+		uint32_t windows;
+	} * vectors;
+	int nvectors;
+	struct coll_planned_output {
+		const char *path;
+		enum sink_fate fate;
+		bool sized; /* `bytes` is known: the file is not an archive */
+		uint64_t bytes;
+	} * outputs;
+	int noutputs;
+	uint64_t bytes_read, bytes_written; /* elements of all inputs; of all outputs */
+};
+
 struct coll_result {
 	struct err err;                         /* code 0: done */
 	enum phase phase;                       /* the phase that failed */
@@ -82,6 +104,7 @@ struct coll_result {
 	const struct coll_found *found;
 	size_t nfound;
 	struct coll_found found_all;
+	const struct coll_preview *preview; /* request.dry_run, if it succeeded; else NULL */
 	/* Verify, if it succeeded: [ninputs]. */
 	const struct inspection *files;
 

@@ -86,8 +86,7 @@ static int offer(struct coll *life, struct err *err)
 
 static bool meshes(const struct coll *life)
 {
-	(void)life;
-	return true;
+	return !life->request->dry_run;
 }
 
 static int adopt(struct coll *life, struct err *err)
@@ -182,17 +181,32 @@ static int check_descriptors(const struct collective *c, int lanes, struct err *
 	return -1;
 }
 
-static int connect_all(struct coll *life, struct err *err)
+/* Determine the outputs, the vectors and the connections. */
+static int arrange(struct collective *c, struct err *err)
 {
-	struct collective *c = life->state;
 	size_t n = (size_t)c->agreed.nvectors;
 	int lanes = -1;
 	c->transfer.files = calloc(n, sizeof *c->transfer.files);
 	if (!c->transfer.files)
 		return err_nomem(err, "the vectors", n * sizeof *c->transfer.files);
 	if (files_settle_order(c, err) < 0 || files_name_outputs(c, err) < 0 ||
-	    (lanes = list_lanes(c, err)) < 0 || check_descriptors(c, lanes, err) < 0 ||
-	    files_open_outputs(c, err) < 0 || input_stats_scan(c, err) < 0 ||
+	    (lanes = list_lanes(c, err)) < 0)
+		return -1;
+	return check_descriptors(c, lanes, err);
+}
+
+static int preview(struct coll *life, struct err *err)
+{
+	struct collective *c = life->state;
+	if (arrange(c, err) < 0 || files_check_outputs(c, err) < 0)
+		return -1;
+	return preview_make(c, err);
+}
+
+static int connect_all(struct coll *life, struct err *err)
+{
+	struct collective *c = life->state;
+	if (arrange(c, err) < 0 || files_open_outputs(c, err) < 0 || input_stats_scan(c, err) < 0 ||
 	    elements_prepare(c, err) < 0)
 		return -1;
 	return drive_connect(&c->transfer.drive, err);
@@ -325,7 +339,11 @@ static void report(struct coll *life, struct coll_result *r)
 	r->peers = t->drive.npeers;
 	r->has_digest = t->in_place && t->sink;
 	memcpy(r->digest, t->digest, sizeof r->digest);
-	if (c->request && c->request->stats && !r->err.code)
+	if (r->err.code || !c->request)
+		return;
+	if (c->request->dry_run)
+		r->preview = &t->preview;
+	else if (c->request->stats)
 		input_stats_report(c, r);
 }
 
@@ -341,6 +359,7 @@ static void release(struct coll *life)
 	struct collective *c = life->state;
 	elements_release(c);
 	input_stats_release(c);
+	preview_release(c);
 	files_release(c);
 	free(c->transfer.drive.edges); /* set if nothing was connected */
 	free(c->transfer.vectors);
@@ -355,6 +374,7 @@ const struct coll_task coll_task_collective = {
         .decide = agree_decide,
         .terms = agree_terms,
         .adopt = adopt,
+        .preview = preview,
         .connect = connect_all,
         .run = run,
         .seal = seal,

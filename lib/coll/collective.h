@@ -58,6 +58,8 @@ struct transfer {
 	uint8_t (*digests)[DIGEST_BYTES]; /* of the tensors */
 	uint8_t digest[DIGEST_BYTES];     /* of all */
 
+	struct coll_preview preview;
+
 	struct stats **scanned; /* stats_scan: per input, [ntensors] */
 	struct coll_found *found;
 	size_t nfound;
@@ -82,6 +84,12 @@ struct collective {
 /* "shard.safetensors: tensor 'a.b'", or only the file: the tensor's name and file in input @k. */
 const char *tensor_text(const struct collective *, const struct vector_tensor *, int k, char *buf,
                         size_t cap);
+
+/* ---- preview.c: request.dry_run ---- */
+
+/* Fill transfer.preview, and the numbers of transfer.drive, once the outputs are checked. */
+int preview_make(struct collective *, struct err *err);
+void preview_release(struct collective *);
 
 /* ---- agree.c ---- */
 
@@ -119,6 +127,8 @@ int files_map_inputs(struct collective *, struct err *err);
 /* Name: add the outputs to the sink once their formats are known. Open: create them. */
 int files_name_outputs(struct collective *, struct err *err);
 int files_open_outputs(struct collective *, struct err *err);
+/* request.dry_run: check the outputs instead of opening them. */
+int files_check_outputs(struct collective *, struct err *err);
 /* Broadcast with --include or --exclude: lay out the root's outputs early, because all ranks get
  * the bytes of these files. */
 int files_select_outputs(struct collective *, struct err *err);

@@ -86,6 +86,7 @@ int agree_facts(struct collective *c, struct intent *in, struct err *err)
 	const struct coll_request *r = c->request;
 	const struct coll_rules *rules = coll_rules(r->kind);
 	intent_add(in, "collective", r->command);
+	flag_fact(in, "--dry-run", r->dry_run);
 	if (coll_reduces(r->kind))
 		intent_add(in, "--op", reduce_op_name(r->op));
 	if (rules->bytes)

@@ -17,15 +17,30 @@ static void note_skipped(void *ctx, const char *path, bool symlink)
 	          symlink ? "a symbolic link" : "neither a file nor a folder");
 }
 
+/* What a pipe holds is known only once it is read, and then it is gone. */
+static int refuse_pipe(const char *name, struct err *err)
+{
+	struct stat st;
+	bool is_stdin = strcmp(name, "-") == 0;
+	if (!is_stdin && (stat(name, &st) < 0 || !S_ISFIFO(st.st_mode)))
+		return 0;
+	return err_set(err, ERR_USAGE,
+	               "%s: is a pipe, which --dry-run would consume: name a file instead",
+	               is_stdin ? "stdin" : name);
+}
+
 static int open_input(struct collective *c, const char *name, bool raw_file, struct err *err)
 {
 	const struct coll_request *r = c->request;
 	bool trees = raw_file && r->kind == COLL_BROADCAST && !r->each;
 	const struct input_source from = {.o = &r->files,
 	                                  .raw_file = raw_file,
+	                                  .heads_only = r->dry_run,
 	                                  .job = c->life->job,
 	                                  .skip = trees ? note_skipped : NULL,
 	                                  .ctx = c};
+	if (r->dry_run && refuse_pipe(name, err) < 0)
+		return -1;
 	if (inputs_open(&c->transfer.inputs[c->transfer.ninputs], name, &from, err) < 0)
 		return -1;
 	c->transfer.ninputs++;
@@ -132,13 +147,17 @@ static int turn(void *ctx, struct err *err)
 	return 0;
 }
 
-/* Convert the inputs from Fortran order to C order. */
+/* Convert the inputs from Fortran order to C order. A dry run reads no elements: it only notes the
+ * new order. */
 static int turn_inputs(struct collective *c, struct err *err)
 {
 	for (int k = 0; k < c->transfer.ninputs; k++)
-		for (size_t i = 0; i < c->transfer.inputs[k].ntensors; i++)
-			if (c->transfer.inputs[k].tensors[i].fortran)
+		for (size_t i = 0; i < c->transfer.inputs[k].ntensors; i++) {
+			struct tensor *t = &c->transfer.inputs[k].tensors[i];
+			if (t->fortran && !c->request->dry_run)
 				return job_run_in_thread(c->life->job, turn, c, err);
+			t->fortran = false;
+		}
 	return 0;
 }
 

@@ -61,7 +61,8 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	                                    .aside = in->job ? unpack_in_thread : NULL,
 	                                    .skip = in->skip ? skip : NULL,
 	                                    .ctx = (void *)in,
-	                                    .raw_file = in->raw_file};
+	                                    .raw_file = in->raw_file,
+	                                    .heads_only = in->heads_only};
 
 	if (dataset_open(d, path, &from, err) == 0)
 		return 0;

@@ -21,6 +21,7 @@ struct input_options {
 struct input_source {
 	const struct input_options *o;
 	bool raw_file;   /* treat this input as bytes */
+	bool heads_only; /* as in dataset.h */
 	struct job *job; /* keeps running while waiting for a pipe or unpacking an archive; NULL:
 	                    none */
 	/* Accept folders; called for each skipped entry. NULL: refuse folders. */

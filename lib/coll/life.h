@@ -29,6 +29,9 @@ struct coll_task {
 	job_answer *answer;
 	/* c->plan is known. */
 	int (*adopt)(struct coll *, struct err *err);
+	/* With request.dry_run, instead of `connect` to `commit`: find what the job would do, and
+	 * the errors that can be found without moving data or creating a file. */
+	int (*preview)(struct coll *, struct err *err);
 	int (*connect)(struct coll *, struct err *err);
 	int (*run)(struct coll *, struct err *err);
 	/* Complete the output. Sets *digest if all ranks have the same result. */

@@ -193,6 +193,7 @@ int member_init(struct member *m, const struct coll_settings *s, struct err *err
 	        .port_hi = s->port_hi,
 	        .join_timeout = s->join_timeout,
 	        .timeout = s->timeout,
+	        .limit_rate = s->limit_rate,
 	        .embedded = s->embedded,
 	        .cancel_fd = s->cancel_fd,
 	};

@@ -34,6 +34,7 @@ void offer_put(struct buf *b, const struct offer *o, const struct offer_form *fo
 {
 	wire_put_weight(b, o->weight);
 	buf_put_u64(b, o->order);
+	buf_put_u64(b, o->limit_rate);
 	buf_put_u32(b, (uint32_t)view_left(&o->claims));
 	buf_put(b, o->claims.p, view_left(&o->claims));
 	put_content(b, &o->content, form);
@@ -92,6 +93,7 @@ int offer_get(struct view v, const struct offer_form *form, struct offer *o, str
 	if (wire_get_weight(&v, &o->weight, err) < 0)
 		return -1;
 	o->order = view_u64(&v);
+	o->limit_rate = view_u64(&v);
 	size_t len = view_u32(&v);
 	const uint8_t *claims = view_bytes(&v, len);
 	if (!claims)

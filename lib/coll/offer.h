@@ -29,9 +29,10 @@ struct offer_content {
 
 struct offer {
 	double weight;
-	uint64_t order;     /* hash of the tensors in Fortran order; 0: none */
-	struct view claims; /* the outputs that it writes, encoded (claims.h) */
-	struct view bytes;  /* after decoding: the encoded content */
+	uint64_t order;      /* hash of the tensors in Fortran order; 0: none */
+	uint64_t limit_rate; /* bytes per second; 0: none */
+	struct view claims;  /* the outputs that it writes, encoded (claims.h) */
+	struct view bytes;   /* after decoding: the encoded content */
 	struct offer_content content;
 };
 

@@ -389,14 +389,25 @@ int files_name_outputs(struct collective *c, struct err *err)
 	return map_outputs(c, err);
 }
 
-int files_open_outputs(struct collective *c, struct err *err)
+static int open_or_check(struct collective *c, int (*fn)(struct sink *, struct err *),
+                         struct err *err)
 {
-	if (!c->transfer.sink || sink_open(c->transfer.sink, err) == 0)
+	if (!c->transfer.sink || fn(c->transfer.sink, err) == 0)
 		return 0;
 	size_t len = strlen(err->text);
 	if (c->transfer.split && err->code == ERR_USAGE)
 		snprintf(err->text + len, sizeof err->text - len, ": put {rank} into -o");
 	return -1;
+}
+
+int files_open_outputs(struct collective *c, struct err *err)
+{
+	return open_or_check(c, sink_open, err);
+}
+
+int files_check_outputs(struct collective *c, struct err *err)
+{
+	return open_or_check(c, sink_check, err);
 }
 
 /* ---- the end ---- */

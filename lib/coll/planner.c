@@ -108,6 +108,8 @@ int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs,
 	p->divisor += o->weight * ninputs;
 	if (ninputs > p->most_inputs)
 		p->most_inputs = ninputs;
+	if (o->limit_rate && (!p->limit_rate || o->limit_rate < p->limit_rate))
+		p->limit_rate = o->limit_rate;
 	if (streams > p->streams)
 		p->streams = streams;
 	return request_any_rows(p->request) ? take_arrays(p, rank, &o->content, err) : 0;
@@ -204,6 +206,7 @@ static struct select_args select_args_of(const struct planner *p, const struct v
 	        .base = args->base,
 	        .steps = args->steps,
 	        .uneven = args->recv_off != NULL,
+	        .limit_rate = p->limit_rate,
 	        .tuning = p->tuning,
 	};
 }

@@ -31,6 +31,7 @@ struct planner {
 	bool weighted, keeps_order;
 	double divisor;
 	uint64_t most_inputs; /* of any rank */
+	uint64_t limit_rate;  /* the lowest of any rank; 0: none */
 	uint64_t streams;     /* the most that any rank requests; 0: automatic */
 };
 

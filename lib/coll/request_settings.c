@@ -28,6 +28,7 @@ const struct setting request_settings[] = {
         S("tuning", SETTING_FOR_CHOICE, STRING, tuning),
         S("allow-divergent", SETTING_FOR_REDUCE | SETTING_FOR_BENCH, FLAG, divergent),
         S("explain", SETTING_FOR_MOVES, FLAG, explain),
+        S("dry-run", SETTING_FOR_MOVES, FLAG, dry_run),
         S("root", SETTING_FOR_ROOT, ROOT, root, .max = SETTING_RANKS_MAX - 1,
           .other = AT(root_host), .have = AT(have_root)),
         S("counts", SETTING_FOR_ROWS, ROWS, counts, .other = AT(ncounts)),
@@ -50,6 +51,9 @@ const struct setting request_settings[] = {
         S("memory", SETTING_FOR_INPUT, SIZE, settings.memory, .def = "256M", .min = 1,
           .max = INT64_MAX),
         S("streams", SETTING_FOR_MOVES, INT, streams, .min = 1, .max = 64),
+        /* At the lowest rate bytes still move every 10 ms, so that it is not taken for a stall. */
+        S("limit-rate", SETTING_FOR_MOVES | SETTING_FOR_BENCH, RATE, settings.limit_rate,
+          .min = 1024, .max = INT64_MAX),
         S("device", SETTING_FOR_MOVES | SETTING_FOR_BENCH, STRING, device, .def = "cpu"),
         S("device-memory", SETTING_FOR_MOVES, SIZE, device_memory, .min = 1, .max = INT64_MAX),
         S("size", SETTING_FOR_JOIN, INT, settings.size, .min = 1, .max = SETTING_RANKS_MAX),

@@ -282,7 +282,10 @@ int setting_malformed(const struct setting *row, const char *text, const char *s
 		                            : "a size, such as 4096, 64K, 256M or 2GiB");
 	case SETTING_RATE:
 		return err_set(err, ERR_USAGE, fmt, subject, text,
-		               "a rate, such as 100Mbit, 1Gbit (bits a second) or 10M (bytes)");
+		               row->min > 1 ? "a rate of at least 1K, such as 100Mbit, 1Gbit (bits "
+		                              "a second) or 10M (bytes)"
+		                            : "a rate, such as 100Mbit, 1Gbit (bits a second) or "
+		                              "10M (bytes)");
 	case SETTING_DURATION:
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               row->min > 0 ? "a duration of 1ms or more, such as 30s, 500ms or 2m"

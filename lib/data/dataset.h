@@ -76,6 +76,8 @@ struct dataset_source {
 	int (*aside)(void *ctx, int (*fn)(void *arg, struct err *), void *arg, struct err *err);
 	void *ctx;
 	bool raw_file; /* treat the file as bytes: one tensor of u8 */
+	/* No elements will be read: of an archive only the headers of its members are unpacked. */
+	bool heads_only;
 	/* With raw_file: read folders with all their files and folders, and call this for each
 	 * other entry, which is skipped. NULL: refuse folders. */
 	void (*skip)(void *ctx, const char *path, bool symlink);

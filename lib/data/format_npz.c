@@ -14,6 +14,7 @@ struct unpacking {
 	struct dataset *dataset;
 	const struct array_hints *hints;
 	int from, spool, file;
+	bool heads_only;
 };
 
 static int add_member(void *ctx, const char *name, uint64_t at, uint64_t bytes, struct err *err)
@@ -32,15 +33,18 @@ static int add_member(void *ctx, const char *name, uint64_t at, uint64_t bytes, 
 static int unpack(void *arg, struct err *err)
 {
 	struct unpacking *u = arg;
-	return npz_unpack(u->from, u->dataset->path, u->spool, add_member, u, err);
+	return npz_unpack(u->from, u->dataset->path, u->spool, u->heads_only, add_member, u, err);
 }
 
 /* Unpack the archive into a spool, which is the dataset's second file. */
 static int open_npz(struct dataset *d, const struct dataset_source *src,
                     const struct array_hints *hints, struct err *err)
 {
-	struct unpacking u = {
-	        .dataset = d, .hints = hints, .from = d->files[0].fd, .spool = spool_open(err)};
+	struct unpacking u = {.dataset = d,
+	                      .hints = hints,
+	                      .from = d->files[0].fd,
+	                      .spool = spool_open(err),
+	                      .heads_only = src->heads_only};
 	struct stat st;
 	if (u.spool < 0)
 		return -1;

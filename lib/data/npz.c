@@ -14,6 +14,7 @@
 #include "lib/base/io.h"
 #include "lib/base/library.h"
 #include "lib/base/offload.h"
+#include "lib/data/array.h"
 #include "lib/data/input.h"
 #include "lib/data/spool.h"
 
@@ -186,6 +187,7 @@ struct unpack {
 	zip_t *za;
 	const char *path;
 	int spool;
+	bool heads_only;
 	uint64_t end; /* end of the spool */
 	char *buf;    /* [CHUNK] */
 };
@@ -216,6 +218,8 @@ static int copy_out(const struct unpack *u, const zip_stat_t *st, zip_file_t *fi
 			                 "%s: the spool of '%.200s', %" PRIu64 " bytes",
 			                 spool_folder(), st->name, st->size);
 		done += (uint64_t)n;
+		if (u->heads_only && done >= ARRAY_HEADER_MAX)
+			return 0;
 	}
 }
 
@@ -276,15 +280,17 @@ static int unpack_all(struct unpack *u,
 			return -1;
 		u->end += st.size;
 	}
+	if (u->heads_only && io_retry(ftruncate(u->spool, (off_t)u->end)))
+		return err_errno(err, ERR_RESOURCE, "%s: the spool", spool_folder());
 	return 0;
 }
 
-int npz_unpack(int fd, const char *path, int spool,
+int npz_unpack(int fd, const char *path, int spool, bool heads_only,
                int (*member)(void *ctx, const char *name, uint64_t offset, uint64_t bytes,
                              struct err *err),
                void *ctx, struct err *err)
 {
-	struct unpack u = {.path = path, .spool = spool};
+	struct unpack u = {.path = path, .spool = spool, .heads_only = heads_only};
 	struct range archive;
 	struct stat st;
 	if (need_zip(err))

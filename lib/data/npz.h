@@ -5,6 +5,7 @@
 #ifndef COLLCTL_DATA_NPZ_H
 #define COLLCTL_DATA_NPZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,8 +17,9 @@ const char *npz_library(void);
 /* Unpack the archive @fd (@path: for messages) into @spool in the archive's order, and call @member
  * for each member with its name without ".npy" and the place of its bytes. Refuses members that are
  * encrypted, appear twice, are not .npy files or have wrong sizes. ERR_INPUT names the member;
- * ERR_RESOURCE. */
-int npz_unpack(int fd, const char *path, int spool,
+ * ERR_RESOURCE. @heads_only: the spool gets only the beginning of each member, enough for its
+ * header. */
+int npz_unpack(int fd, const char *path, int spool, bool heads_only,
                int (*member)(void *ctx, const char *name, uint64_t offset, uint64_t bytes,
                              struct err *err),
                void *ctx, struct err *err);

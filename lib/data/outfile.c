@@ -243,12 +243,10 @@ int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, 
 	return outfile_open_below(f, path, 0, size, sync, force, err);
 }
 
-int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
+/* Open the folder of @path, or of what it links to with @force. */
+static int find_target(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
                        bool force, struct err *err)
 {
-	char *target = NULL;
-	int ret = -1;
-
 	*f = (struct outfile){.fd = -1,
 	                      .dirfd = -1,
 	                      .sync = sync,
@@ -256,22 +254,38 @@ int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t
 	                      .size = size,
 	                      .back = WRITEBACK_INIT};
 	f->path = strdup(path);
-	if (!f->path) {
-		err_nomem(err, "a path", strlen(path));
-		goto out;
-	}
-	target = force && !top ? target_follow(path, err) : strdup(path);
-	if (!target) {
-		err_nomem(err, "a path", strlen(path));
-		goto out;
-	}
-	if (open_folder(f, target, top, err) || open_temp(f, top > 0, err))
-		goto out;
-	ret = 0;
-out:
+	if (!f->path)
+		return err_nomem(err, "a path", strlen(path));
+	char *target = force && !top ? target_follow(path, err) : strdup(path);
+	if (!target)
+		return err_nomem(err, "a path", strlen(path));
+	int ret = open_folder(f, target, top, err);
 	free(target);
+	return ret;
+}
+
+int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
+                       bool force, struct err *err)
+{
+	if (find_target(f, path, top, size, sync, force, err) == 0 &&
+	    open_temp(f, top > 0, err) == 0)
+		return 0;
+	outfile_release(f);
+	return -1;
+}
+
+int outfile_probe(struct outfile *f, const char *path, size_t top, bool force, bool *exists,
+                  struct err *err)
+{
+	int mode, ret = find_target(f, path, top, 0, false, force, err);
+	if (ret == 0)
+		ret = check_target(f, top > 0, &mode, err);
+	if (ret == 0 && faccessat(f->dirfd, ".", W_OK | X_OK, AT_EACCESS))
+		ret = create_error(f, err);
 	if (ret)
 		outfile_release(f);
+	else
+		*exists = mode >= 0;
 	return ret;
 }
 

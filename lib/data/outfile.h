@@ -50,6 +50,11 @@ int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t
  */
 int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t size,
                        struct err *err);
+/* Check what can be checked without creating a file: may @path be written? *exists: it would
+ * replace a file. @f has the folder, for outfile_share_folder. On failure there is nothing to
+ * release. */
+int outfile_probe(struct outfile *f, const char *path, size_t top, bool force, bool *exists,
+                  struct err *err);
 /* Set the permissions; set the modification time, after the last write. */
 int outfile_set_mode(struct outfile *f, unsigned mode, struct err *err);
 int outfile_set_time(struct outfile *f, struct timespec modified, struct err *err);

@@ -23,6 +23,7 @@ struct sink_file {
 	bool is_stdout;
 	bool is_index; /* of a set that is read from its folder */
 	bool dropped;  /* another rank writes it */
+	bool exists;   /* sink_check has found a file to replace */
 	int own; /* descriptor of the file at path, if it already has the bytes to write; -1 */
 	void *head;
 	size_t head_len;
@@ -43,7 +44,8 @@ struct sink {
 		struct sink_attributes attributes;
 		int file; /* the first file that was added after the folder */
 		bool made;
-	} * folders; /* folders to create, in this order */
+		bool absent; /* sink_check has not found it: sink_open would create it */
+	} * folders;         /* folders to create, in this order */
 	int nfolders;
 };
 
@@ -281,6 +283,12 @@ static int sync_parent(const char *path, struct err *err)
 	return ret;
 }
 
+static int no_folder(const struct folder *f, const struct stat *st, struct err *err)
+{
+	return err_set(err, ERR_OUTPUT, "%s: is %s: expected a folder or none", f->path,
+	               S_ISLNK(st->st_mode) ? "a symbolic link" : "a file");
+}
+
 /* Create the folder @name in @parent. */
 static int make_at(const struct sink *s, struct folder *f, int parent, const char *name,
                    struct err *err)
@@ -296,8 +304,7 @@ static int make_at(const struct sink *s, struct folder *f, int parent, const cha
 	    S_ISDIR(st.st_mode))
 		return 0;
 	if (error == EEXIST)
-		return err_set(err, ERR_OUTPUT, "%s: is %s: expected a folder or none", f->path,
-		               S_ISLNK(st.st_mode) ? "a symbolic link" : "a file");
+		return no_folder(f, &st, err);
 	errno = error;
 	return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
 }
@@ -401,6 +408,105 @@ int sink_open(struct sink *s, struct err *err)
 			return lacking(s, err);
 	}
 	return 0;
+}
+
+/* ---- checking ---- */
+
+/* Does @path lie in a folder that sink_open would create? */
+static bool is_in_absent(const struct sink *s, const char *path)
+{
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	char *folder = path_folder(path, &ignored);
+	size_t len = folder ? strlen(folder) : 0;
+	bool absent = false;
+	while (len > 1 && folder[len - 1] == '/')
+		folder[--len] = '\0';
+	for (int i = 0; folder && i < s->nfolders; i++)
+		absent |= s->folders[i].absent && strcmp(s->folders[i].path, folder) == 0;
+	free(folder);
+	return absent;
+}
+
+/* Find whether the folder @f exists in the folder @in. */
+static int check_folder_in(struct folder *f, int in, struct err *err)
+{
+	struct stat st;
+	const char *name = path_name(f->path);
+	if (!*name) /* the root */
+		return 0;
+	f->absent = fstatat(in, name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
+	if (f->absent) {
+		if (faccessat(in, ".", W_OK | X_OK, AT_EACCESS) == 0)
+			return 0;
+		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
+	}
+	if (fstatat(in, name, &st, f->top ? AT_SYMLINK_NOFOLLOW : 0))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the folder", f->path);
+	return S_ISDIR(st.st_mode) ? 0 : no_folder(f, &st, err);
+}
+
+static int check_folder(const struct sink *s, struct folder *f, struct err *err)
+{
+	if (is_in_absent(s, f->path)) {
+		f->absent = true;
+		return 0;
+	}
+	int in = beneath_open(f->path, f->top);
+	if (in < 0)
+		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
+	int ret = check_folder_in(f, in, err);
+	close(in);
+	return ret;
+}
+
+/* Refuse two files of one name in a folder that does not exist yet. */
+static int compare_names(const struct sink *s, int file, struct err *err)
+{
+	const char *path = s->files[file].path;
+	for (int i = 0; i < file; i++)
+		if (strcmp(s->files[i].path, path) == 0)
+			return same_path(path, path, err);
+	return 0;
+}
+
+static int check_file(struct sink *s, int file, struct err *err)
+{
+	struct sink_file *f = &s->files[file];
+	if (f->own >= 0 || f->is_stdout || (f->top && f->dropped))
+		return 0;
+	if (is_in_absent(s, f->path))
+		return compare_names(s, file, err);
+	if (outfile_probe(&f->out, f->path, f->top, s->force, &f->exists, err))
+		return -1;
+	return compare_with_earlier(s, file, err);
+}
+
+int sink_check(struct sink *s, struct err *err)
+{
+	for (int i = 0; i < s->nfolders; i++)
+		if (!is_made_elsewhere(s, &s->folders[i]) && check_folder(s, &s->folders[i], err))
+			return -1;
+	for (int i = 0; i < s->nfiles; i++)
+		if (check_file(s, i, err))
+			return lacking(s, err);
+	return 0;
+}
+
+bool sink_is_packed(const struct sink *s, int file)
+{
+	return s->files[file].packed;
+}
+
+enum sink_fate sink_fate(const struct sink *s, int file)
+{
+	const struct sink_file *f = &s->files[file];
+	if (f->own >= 0)
+		return SINK_KEEP;
+	if (f->is_stdout)
+		return SINK_STDOUT;
+	if (f->dropped)
+		return SINK_LEAVE;
+	return f->exists ? SINK_REPLACE : SINK_CREATE;
 }
 
 static struct outfile *content(const struct sink *s, int file)

@@ -87,6 +87,20 @@ int sink_add_array(struct sink *, const char *path, const struct format *hint,
 int sink_check_format(const char *path, const struct format *hint, const struct format *want,
                       struct err *err);
 
+/* What sink_open, sink_seal and sink_commit would do with a file. */
+enum sink_fate {
+	SINK_CREATE,
+	SINK_REPLACE,
+	SINK_KEEP,  /* it has the bytes already (sink_leave_own) */
+	SINK_LEAVE, /* another rank writes it (sink_drop) */
+	SINK_STDOUT,
+};
+/* Instead of sink_open: find the errors that sink_open and sink_commit would have, as far as they
+ * can be found without creating anything. Whether there is room on the disk is not looked at.
+ * Afterwards only sink_fate and sink_free may be called. */
+int sink_check(struct sink *, struct err *err);
+enum sink_fate sink_fate(const struct sink *, int file);
+
 /* Create all files: preallocate them and write their headers. ERR_USAGE if two outputs are the same
  * file, also by different spellings of the path. */
 int sink_open(struct sink *, struct err *err);
@@ -108,6 +122,7 @@ int sink_files(const struct sink *);
 int sink_descriptors(const struct sink *); /* the most that sink_open opens */
 uint64_t sink_size(const struct sink *,
                    int file); /* bytes; 0 for an archive that is not packed yet */
+bool sink_is_packed(const struct sink *, int file);   /* is it an archive? */
 const char *sink_path(const struct sink *, int file); /* for messages */
 
 #endif

@@ -99,6 +99,10 @@ int exec_edges(const struct coll_algorithm *, const struct coll_args *, uint8_t 
  * use edges that the whole vector does not use. */
 int exec_window_edges(const struct exec_conf *conf, uint8_t *used, struct err *err);
 
+/* What the schedules of @conf's windows send and receive: bytes_sent, bytes_received and messages.
+ * The other members are 0. */
+int exec_foresee(const struct exec_conf *conf, struct exec_stats *, struct err *err);
+
 /* The buffer bytes of the whole vector as one window (W = 1, K = 1), without devices. */
 int exec_footprint(const struct coll_algorithm *, const struct coll_args *, enum reduce_op,
                    enum dtype, bool ordered, uint64_t *bytes, struct err *err);

@@ -9,6 +9,8 @@ struct price_model select_model(const struct select_args *a)
 
 	if (!a->tuning && a->host_cpus)
 		m = price_on_one_host(&m, a->size, a->host_cpus);
+	if (a->limit_rate && m.egress < 1 / (double)a->limit_rate)
+		m.egress = 1 / (double)a->limit_rate;
 	return price_placed(&m, a->insecure);
 }
 
@@ -137,7 +139,7 @@ static void take_measured(const struct select_args *a, struct selection *s)
 	const struct select_tuning *t = a->tuning;
 
 	s->reason = SELECT_BY_FORMULA;
-	for (size_t i = 0; t && i < t->nmeasured; i++) {
+	for (size_t i = 0; t && !a->limit_rate && i < t->nmeasured; i++) {
 		const struct select_measured *m = &t->measured[i];
 		struct select_price *p = fits(m, a) ? candidate(s, m->alg) : NULL;
 		const struct select_measured *at = p ? nearest(a, s, p->bytes) : NULL;

@@ -16,7 +16,8 @@
  * For a barrier the choice is all_to_one: its links are those that the command uses without -a.
  *
  * The price of an algorithm depends on the bytes that it sends: it sends some types as wider ones
- * (select_wire).
+ * (select_wire). With --limit-rate the port out is no faster than that, and measurements do not
+ * count, because they were made without the limit.
  *
  * A pure function of its arguments, so that a script gets the same bits every day.
  */
@@ -60,6 +61,8 @@ struct select_args {
 	int host_cpus;        /* number of processors if all ranks share a host; 0: several hosts */
 	unsigned base, steps; /* as in struct coll_args */
 	bool uneven;          /* alltoall: the ranks cut their arrays differently */
+	uint64_t limit_rate;  /* bytes per second that the rank with the lowest --limit-rate sends;
+	                       * 0: none has one */
 	const struct select_tuning *tuning; /* NULL: the built-in rates, nothing measured */
 };
 
@@ -116,7 +119,7 @@ void selection_release(struct selection *);
 int select_auto(const struct select_args *, const struct coll_algorithm **alg, struct err *err);
 
 /* The price model for @a: the tuning file's rates, or the built-in rates for this placement of
- * ranks; without the cost of TLS if @a is insecure. */
+ * ranks; without the cost of TLS if @a is insecure; with its limit. */
 struct price_model select_model(const struct select_args *a);
 
 #endif

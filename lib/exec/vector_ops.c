@@ -129,6 +129,45 @@ int exec_window_edges(const struct exec_conf *conf, uint8_t *used, struct err *e
 	return ret;
 }
 
+static int foresee_window(const struct window *w, size_t esize, struct exec_stats *once,
+                          struct err *err)
+{
+	struct sched *sched = window_sched(w, err);
+	if (!sched)
+		return -1;
+	*once = (struct exec_stats){0};
+	for (uint32_t i = 0; i < sched->nsteps; i++) {
+		const struct sched_step *step = &sched->steps[i];
+		if (step->peer < 0)
+			continue;
+		*(step->op == SCHED_SEND ? &once->bytes_sent : &once->bytes_received) +=
+		        step->len * esize;
+		once->messages += step->op == SCHED_SEND;
+	}
+	sched_free(sched);
+	return 0;
+}
+
+int exec_foresee(const struct exec_conf *conf, struct exec_stats *out, struct err *err)
+{
+	struct exec_stats once = {0};
+	struct window w;
+	int ret = window_init(&w, conf->vectors[0].args.size, err);
+	*out = (struct exec_stats){0};
+	for (int p = 0; ret == 0 && p < conf->nvectors; p++) {
+		const struct exec_vector *v = &conf->vectors[p];
+		for (uint32_t k = 0; ret == 0 && k < v->windows; k++) {
+			if (window_set(&w, v, k))
+				ret = foresee_window(&w, dtype_size(v->dtype), &once, err);
+			out->bytes_sent += once.bytes_sent;
+			out->bytes_received += once.bytes_received;
+			out->messages += once.messages;
+		}
+	}
+	window_release(&w);
+	return ret;
+}
+
 /* ---- vectors ---- */
 
 static bool computes(enum coll_kind kind)

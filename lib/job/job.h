@@ -44,10 +44,12 @@ struct job_conf {
 	const char *listen, *advertise, *iface;
 	int port_lo, port_hi;
 	int64_t join_timeout, timeout; /* ns */
-	struct presence present;       /* of this rank; the job fills the address */
-	bool embedded;                 /* signals are the program's; cancel_fd ends the job */
-	int cancel_fd;                 /* of an embedded job: an eventfd; -1: none */
-	job_note *note;                /* or NULL */
+	uint64_t limit_rate; /* bytes per second that this rank sends over its data connections; 0:
+	                      * any */
+	struct presence present; /* of this rank; the job fills the address */
+	bool embedded;           /* signals are the program's; cancel_fd ends the job */
+	int cancel_fd;           /* of an embedded job: an eventfd; -1: none */
+	job_note *note;          /* or NULL */
 	void *note_ctx;
 };
 

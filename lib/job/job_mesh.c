@@ -123,6 +123,7 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	m->rank = j->rank;
 	m->size = j->size;
 	m->addrs = j->addrs;
+	m->limit_rate = j->conf.limit_rate;
 	m->listen_fd = j->data_fd;
 	m->on_ready = mesh_ready;
 	m->ctx = j;

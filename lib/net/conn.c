@@ -10,6 +10,7 @@
 
 #include "lib/base/io.h"
 #include "lib/net/addr.h"
+#include "lib/net/pacer.h"
 
 #define EVENTS (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
 
@@ -46,6 +47,7 @@ void conn_free(struct conn *c)
 {
 	if (!c)
 		return;
+	pacer_forget(c);
 	if (c->loop)
 		loop_del(c->loop, &c->watch);
 	if (c->fd >= 0)
@@ -95,8 +97,20 @@ ssize_t conn_sock_readv(struct conn *c, struct iovec *iov, int n, struct err *er
 
 ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct err *err)
 {
-	struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)n};
+	size_t total = iov_total(iov, n), most = total;
+	struct iovec part[2] = {iov[0], n > 1 ? iov[1] : (struct iovec){0}};
+	struct msghdr msg = {.msg_iov = part, .msg_iovlen = (size_t)n};
 	ssize_t put;
+	if (!c->writable)
+		return 0;
+	if (c->pace.by) {
+		most = pacer_allows(c, total);
+		if (most < part[0].iov_len)
+			part[0].iov_len = most;
+		if (most - part[0].iov_len < part[1].iov_len)
+			part[1].iov_len = most - part[0].iov_len;
+		c->writable = most > 0;
+	}
 	if (!c->writable)
 		return 0;
 	do
@@ -108,8 +122,10 @@ ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct 
 		c->writable = false;
 		return 0;
 	}
-	if ((size_t)put < iov_total(iov, n))
+	if ((size_t)put < total)
 		c->writable = false;
+	if (c->pace.by)
+		pacer_sent(c, (size_t)put, (size_t)put == most && most < total);
 	c->wire_out += (uint64_t)put;
 	return put;
 }

@@ -54,6 +54,12 @@ struct conn {
 	bool connected; /* the TCP connection was established; a later failure may be a fault of
 	                 * the path that a new connection avoids */
 	uint64_t wire_in, wire_out; /* bytes read from and written to the socket */
+	struct {                    /* of its pacer (pacer.h) */
+		struct pacer *by;   /* NULL: none */
+		struct conn *next;
+		bool waits;     /* in the queue */
+		uint64_t grant; /* bytes of its turn, until the next write; 0: none */
+	} pace;
 	/* Called when the connection may have become readable or writable. */
 	void (*on_ready)(void *ctx);
 	void *ctx;
@@ -87,7 +93,8 @@ int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), v
 void conn_free(struct conn *c); /* closes the socket; @c may be NULL */
 
 /* For the kinds over sockets: recv and sendmsg with EINTR, counting and readable/writable kept.
- * > 0; 0: would block; -1: error, ERR_PEER_LOST; recv: CONN_END at the end of the stream. */
+ * > 0; 0: would block, or the pacer allows nothing now; -1: error, ERR_PEER_LOST; recv: CONN_END at
+ * the end of the stream. writev: @n is at most 2. */
 struct iovec;
 ssize_t conn_sock_readv(struct conn *c, struct iovec *iov, int n, struct err *err);
 ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct err *err);

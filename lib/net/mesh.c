@@ -13,6 +13,7 @@
 #include "lib/base/hex.h"
 #include "lib/net/crypto.h"
 #include "lib/net/hkdf.h"
+#include "lib/net/pacer.h"
 
 #define MAGIC    "CCTLLAN1"
 #define ADMITTED 1 /* the listener's answer to an opening record */
@@ -37,6 +38,7 @@ struct edge {
 struct mesh {
 	struct mesh_conf conf;
 	struct gate *gate;
+	struct pacer pacer; /* if conf.limit_rate */
 	struct edge *edges; /* out edges first; for each peer its streams in order */
 	int nedges, missing;
 	struct err err;
@@ -90,6 +92,8 @@ static void edge_ready(struct edge *e)
 	e->mesh->missing -= !e->ready;
 	e->ready = true;
 	e->conn->on_ready = NULL;
+	if (e->out && conf->limit_rate)
+		pacer_add(&e->mesh->pacer, e->conn);
 	if (conf->on_edge)
 		conf->on_edge(conf->edge_ctx, e->peer, e->out, e->lane, e->conn, NULL);
 	conf->on_ready(conf->ctx);
@@ -298,6 +302,8 @@ struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 		goto fail;
 	}
 	m->conf = *conf;
+	if (conf->limit_rate)
+		pacer_init(&m->pacer, conf->loop, conf->limit_rate);
 	if (edges_init(m, err) < 0)
 		goto fail;
 	if (conf->nin) {
@@ -358,6 +364,7 @@ void mesh_close(struct mesh *m)
 		conn_free(e->conn);
 		free(e->last);
 	}
+	pacer_release(&m->pacer);
 	free(m->edges);
 	OPENSSL_cleanse(m->conf.key, sizeof m->conf.key);
 	free(m);

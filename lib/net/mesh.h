@@ -30,6 +30,8 @@ struct mesh_conf {
 	int nout, nin;
 	int streams;
 	size_t buffer;               /* bytes of each connection's buffer; 0: default */
+	uint64_t limit_rate;         /* bytes per second that the rank sends over all edges, once
+	                              * they are ready (pacer.h); 0: any */
 	void (*on_ready)(void *ctx); /* something happened: ask mesh_state */
 	/* NULL: if an edge fails, the mesh fails. Else called for each edge that is ready or (@conn
 	 * NULL) has failed; the others continue. It may be called again for an edge before

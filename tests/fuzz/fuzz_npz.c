@@ -86,7 +86,7 @@ static void round_trip(const struct members *m)
 		return;
 	}
 	CHECK(ftruncate(spool2, 0) == 0);
-	CHECK(npz_unpack(packed, "packed", spool2, take, &back, &err) == 0);
+	CHECK(npz_unpack(packed, "packed", spool2, false, take, &back, &err) == 0);
 	CHECK(back.n == m->n);
 	for (size_t i = 0; i < m->n; i++)
 		same_bytes(&m->v[i], &back.v[i]);
@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err = {0};
 	CHECK(ftruncate(archive, 0) == 0 && ftruncate(spool, 0) == 0);
 	CHECK(pwrite_all(archive, data, size, 0) == 0);
-	int ret = npz_unpack(archive, "fuzzed", spool, take, &m, &err);
+	int ret = npz_unpack(archive, "fuzzed", spool, false, take, &m, &err);
 	CHECK((ret < 0) == (err.code != 0));
 	CHECK(ret == 0 || err.text[0]);
 	if (ret == 0)

@@ -148,7 +148,7 @@ static int unpack(const char *path, struct found *f, struct err *err)
 	int fd = open(path, O_RDONLY);
 	assert_true(fd >= 0);
 	*f = (struct found){.spool = spool_open(NULL)};
-	int ret = npz_unpack(fd, path, f->spool, take, f, err);
+	int ret = npz_unpack(fd, path, f->spool, false, take, f, err);
 	close(f->spool);
 	close(fd);
 	return ret;

@@ -83,7 +83,7 @@ static FILE *archive, *spool;
 
 static int unpack(struct err *err)
 {
-	return npz_unpack(fileno(archive), "a.npz", fileno(spool), take, NULL, err);
+	return npz_unpack(fileno(archive), "a.npz", fileno(spool), false, take, NULL, err);
 }
 
 static int pack(struct err *err)

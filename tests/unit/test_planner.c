@@ -206,6 +206,20 @@ static void weights_add_up(void **state)
 	end(&w);
 }
 
+/* The rank with the lowest --limit-rate decides. */
+static void the_lowest_limit_counts(void **state)
+{
+	struct err err = {0};
+	struct world w;
+	(void)state;
+	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .weight = 1}, DTYPE_F32, same);
+	w.offers[0].limit_rate = 5000;
+	w.offers[2].limit_rate = 1000;
+	assert_int_equal(decide(&w, &err), 0);
+	assert_int_equal(w.planner.limit_rate, 1000);
+	end(&w);
+}
+
 /* Of tensors in Fortran's order all ranks' must be the same to stay so. */
 static void orders_are_compared(void **state)
 {
@@ -287,6 +301,7 @@ int main(void)
 	        cmocka_unit_test(joined_rows_are_told_to_all),
 	        cmocka_unit_test(an_alltoall_is_transposed),
 	        cmocka_unit_test(weights_add_up),
+	        cmocka_unit_test(the_lowest_limit_counts),
 	        cmocka_unit_test(orders_are_compared),
 	        cmocka_unit_test(outputs_of_one_place),
 	        cmocka_unit_test(offers_that_can_t_be),

@@ -320,6 +320,45 @@ static void test_measurements(void **state)
 	selection_release(&s);
 }
 
+static double price_of(const struct select_args *a, const char *name)
+{
+	struct selection s;
+	double price = -1;
+
+	chosen(a, &s);
+	for (size_t i = 0; i < s.nprices; i++)
+		if (!strcmp(s.prices[i].alg->name, name))
+			price = s.prices[i].formula;
+	selection_release(&s);
+	return price;
+}
+
+/* With --limit-rate the bytes that the busiest rank sends are the price, and measurements without
+ * the limit do not count. */
+static void test_limit_rate(void **state)
+{
+	const struct coll_algorithm *tree = coll_find(COLL_BROADCAST, "binomial");
+	struct select_measured row = {tree, 16, true, 1 << 20, 0.001};
+	const struct select_tuning t = {.rates = price_default, .measured = &row, .nmeasured = 1};
+	struct select_args a = args_of(COLL_BROADCAST, 16, 1 << 20);
+	struct selection s;
+	double fast;
+
+	(void)state;
+	fast = price_of(&a, "binomial");
+	a.limit_rate = UINT64_C(1) << 40;
+	assert_true(fast - price_of(&a, "binomial") == 0);
+	a.limit_rate = 1 << 20;
+	assert_true(price_of(&a, "binomial") >= 4); /* the root sends it to 4 ranks */
+	a.host_cpus = 2;
+	assert_true(price_of(&a, "binomial") >= 4);
+	a.host_cpus = 0;
+	a.tuning = &t;
+	assert_true(chosen(&a, &s) != tree);
+	assert_int_equal(s.reason, SELECT_BY_FORMULA);
+	selection_release(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +371,7 @@ int main(void)
 	        cmocka_unit_test(test_others_round_once_too),
 	        cmocka_unit_test(test_measurements),
 	        cmocka_unit_test(test_measurements_of_the_wire),
+	        cmocka_unit_test(test_limit_rate),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -508,12 +508,15 @@ static void test_too_few_descriptors(void **state)
 
 static void assert_no_folder(const char *path, const char *why)
 {
-	struct err err = {0};
-	struct sink *s = new_sink(false);
-	assert_int_equal(sink_add_folder(s, path, &err), 0);
-	int ret = sink_open(s, &err);
-	assert_err(ret, &err, ERR_OUTPUT, why);
-	sink_free(s);
+	int (*const calls[])(struct sink *, struct err *) = {sink_open, sink_check};
+	for (int i = 0; i < 2; i++) {
+		struct err err = {0};
+		struct sink *s = new_sink(false);
+		assert_int_equal(sink_add_folder(s, path, &err), 0);
+		int ret = calls[i](s, &err);
+		assert_err(ret, &err, ERR_OUTPUT, why);
+		sink_free(s);
+	}
 }
 
 static void test_folders(void **state)
@@ -557,6 +560,73 @@ static void test_folders(void **state)
 	assert_no_folder("file", "file: is a file: expected a folder");
 	assert_no_folder("nowhere/set", "nowhere/set: cannot create the folder");
 	assert_no_folder("dangling", "dangling: ");
+}
+
+/* A check finds what would become of each file, and creates nothing. */
+static void test_check(void **state)
+{
+	struct err err = {0};
+	(void)state;
+	assert_int_equal(mkdir("there", 0700), 0);
+	put("there/old", "old", 0600);
+	int fd = open("there/old", O_RDONLY);
+	struct sink *s = new_sink(true);
+	assert_int_equal(sink_add_folder(s, "there", &err), 0);
+	assert_int_equal(sink_add_folder(s, "new/", &err), 0);
+	assert_int_equal(sink_add_folder(s, "new/inner", &err), 0);
+	assert_int_equal(sink_add(s, "there/old", "1", 1, 1, &err), 0);
+	assert_int_equal(sink_add(s, "there/x", "1", 1, 1, &err), 1);
+	assert_int_equal(sink_add(s, "new//x", "1", 1, 1, &err), 2);
+	assert_int_equal(sink_add(s, "new/inner/x", "1", 1, 1, &err), 3);
+	assert_int_equal(sink_add(s, "-", "1", 1, 1, &err), 4);
+	assert_int_equal(sink_add(s, "there/y", "1", 1, 1, &err), 5);
+	sink_drop(s, 5);
+	assert_int_equal(sink_check(s, &err), 0);
+	const enum sink_fate fates[] = {SINK_REPLACE, SINK_CREATE, SINK_CREATE,
+	                                SINK_CREATE,  SINK_STDOUT, SINK_LEAVE};
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(sink_fate(s, i), fates[i]);
+	sink_free(s);
+	assert_int_equal(names("."), 1);
+	assert_int_equal(names("there"), 1);
+	assert_content("there/old", "old");
+
+	s = new_sink(true);
+	assert_int_equal(sink_add(s, "there/old", "old", 3, 3, &err), 0);
+	sink_leave_own(s, 0, fd);
+	assert_int_equal(sink_check(s, &err), 0);
+	assert_int_equal(sink_fate(s, 0), SINK_KEEP);
+	sink_free(s);
+	close(fd);
+}
+
+/* A check finds what sink_open would find. */
+static void test_check_finds(void **state)
+{
+	static const struct {
+		const char *paths[2];
+		int code;
+		const char *why;
+	} rows[] = {
+	        {{"there/a", "./there/a"}, ERR_USAGE, "is given as output twice"},
+	        {{"there/a", "gone/a"}, ERR_OUTPUT, "gone/a: cannot open the folder 'gone'"},
+	        {{"there/a", "there"}, ERR_OUTPUT, "there: is a directory"},
+	        {{"there/a", "link"}, ERR_OUTPUT, "link: is a symbolic link"},
+	};
+	int (*const calls[])(struct sink *, struct err *) = {sink_open, sink_check};
+	(void)state;
+	assert_int_equal(mkdir("there", 0700), 0);
+	assert_int_equal(symlink("target", "link"), 0);
+	for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+		struct err err = {0};
+		struct sink *s = new_sink(true);
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(sink_add(s, rows[i / 2].paths[k], "1", 1, 1, &err), k);
+		int ret = calls[i % 2](s, &err);
+		assert_err(ret, &err, rows[i / 2].code, rows[i / 2].why);
+		sink_free(s);
+		assert_int_equal(names("there"), 0);
+	}
 }
 
 /* What a peer names goes below the folder, through no symlink; and gets its attributes. */
@@ -1136,6 +1206,8 @@ int main(void)
 	        cmocka_unit_test_teardown(test_one_descriptor_a_folder, empty_folder),
 	        cmocka_unit_test_teardown(test_too_few_descriptors, empty_folder),
 	        cmocka_unit_test_teardown(test_folders, empty_folder),
+	        cmocka_unit_test_teardown(test_check, empty_folder),
+	        cmocka_unit_test_teardown(test_check_finds, empty_folder),
 	        cmocka_unit_test_teardown(test_dropped, empty_folder),
 	        cmocka_unit_test_teardown(test_below, empty_folder),
 	        cmocka_unit_test_teardown(test_left_alone, empty_folder),

@@ -92,11 +92,15 @@ static void an_offer_of_nothing(void **state)
 	buf_init(&b, 4096);
 	buf_init(&claims, 4096);
 	claims_put(&claims, "out.npy", places, 2);
-	struct offer o = {.weight = 0.5, .order = 42, .claims = view_of(claims.data, claims.len)};
+	struct offer o = {.weight = 0.5,
+	                  .order = 42,
+	                  .limit_rate = 7,
+	                  .claims = view_of(claims.data, claims.len)};
 	offer_put(&b, &o, &plain);
 	offer_is_whole(&b, &plain);
 	assert_int_equal(offer_get(view_of(b.data, b.len), &plain, &out, &err), 0);
-	assert_true(out.weight == 0.5 && out.order == 42 && out.content.has == OFFER_NOTHING);
+	assert_true(out.weight == 0.5 && out.order == 42 && out.limit_rate == 7 &&
+	            out.content.has == OFFER_NOTHING);
 	assert_int_equal(view_left(&out.claims), claims.len);
 	assert_memory_equal(out.claims.p, claims.data, claims.len);
 	offer_release(&out);

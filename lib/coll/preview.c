@@ -1,0 +1,81 @@
+/* request.dry_run: what a collective would do on this rank. See collective.h. */
+#include <stdlib.h>
+
+#include "lib/coll/collective.h"
+
+/* Bytes of the elements that this rank reads from each of its inputs, and writes to each output. */
+static uint64_t bytes_in(const struct agreement *a, const struct vector *v)
+{
+	const struct coll_args *args = &v->layout.args;
+	const struct coll_layout l = coll_layout(v->kind, a->rank, a->size, args->root);
+	uint64_t first = coll_in_at(v->kind, args, l.in_lo),
+	         end = coll_in_at(v->kind, args, l.in_hi);
+	return (end - first) * dtype_size(v->dtype);
+}
+
+static uint64_t bytes_out(const struct agreement *a, const struct vector *v)
+{
+	const struct coll_args *args = &v->layout.args;
+	const struct coll_layout l = coll_layout(v->kind, a->rank, a->size, args->root);
+	uint64_t first = coll_out_at(v->kind, args, l.out_lo),
+	         end = coll_out_at(v->kind, args, l.out_hi);
+	if (v->stores_block) {
+		first = v->layout.off[a->rank];
+		end = v->layout.off[a->rank + 1];
+	}
+	return (end - first) * dtype_size(v->dtype);
+}
+
+static void list_vectors(struct collective *c)
+{
+	const struct agreement *a = &c->agreed;
+	struct coll_preview *p = &c->transfer.preview;
+	for (int i = 0; i < a->nvectors; i++) {
+		const struct vector *v = &a->vectors[i];
+		uint64_t count = coll_count(&v->layout.args);
+		p->vectors[p->nvectors++] =
+		        (struct coll_planned){.algorithm = v->algorithm,
+		                              .dtype = v->dtype,
+		                              .wire = v->wire,
+		                              .count = count,
+		                              .bytes = count * dtype_size(v->dtype),
+		                              .windows = v->windows};
+		p->bytes_read += bytes_in(a, v) * (uint64_t)v->ninputs;
+		if (c->transfer.sink)
+			p->bytes_written += bytes_out(a, v) * (uint64_t)c->transfer.copies;
+	}
+}
+
+static void list_outputs(struct collective *c, int n)
+{
+	const struct sink *sink = c->transfer.sink;
+	struct coll_preview *p = &c->transfer.preview;
+	for (int f = 0; f < n; f++)
+		p->outputs[p->noutputs++] =
+		        (struct coll_planned_output){.path = sink_path(sink, f),
+		                                     .fate = sink_fate(sink, f),
+		                                     .sized = !sink_is_packed(sink, f),
+		                                     .bytes = sink_size(sink, f)};
+}
+
+int preview_make(struct collective *c, struct err *err)
+{
+	struct drive *d = &c->transfer.drive;
+	struct coll_preview *p = &c->transfer.preview;
+	int nfiles = c->transfer.sink ? sink_files(c->transfer.sink) : 0;
+	p->vectors = calloc((size_t)c->agreed.nvectors + 1, sizeof *p->vectors);
+	p->outputs = calloc((size_t)nfiles + 1, sizeof *p->outputs);
+	if (!p->vectors || !p->outputs)
+		return err_nomem(err, "the preview", (size_t)nfiles * sizeof *p->outputs);
+	list_vectors(c);
+	list_outputs(c, nfiles);
+	for (int r = 0; r < c->agreed.size; r++)
+		d->npeers += d->edges[r] != 0;
+	return exec_foresee(&d->conf, &d->stats, err);
+}
+
+void preview_release(struct collective *c)
+{
+	free(c->transfer.preview.vectors);
+	free(c->transfer.preview.outputs);
+}
