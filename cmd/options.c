@@ -138,6 +138,12 @@ const struct option_row option_rows[] = {
                 OPTS_JOB),
         REQUEST("secret-fd", 0, "N", "read the secret from this file descriptor", OPTS_JOB),
         REQUEST("store-token-file", 0, "FILE", "file with the access token of the store", OPTS_JOB),
+        REQUEST("store-ca", 0, "FILE",
+                "trust a store's certificate by this file (default: CURL_CA_BUNDLE, SSL_CERT_FILE, "
+                "else the system's)",
+                OPTS_JOB),
+        REQUEST("store-cert", 0, "FILE", "certificate that this rank shows to the store", OPTS_JOB),
+        REQUEST("store-key", 0, "FILE", "key of the certificate given by --store-cert", OPTS_JOB),
         REQUEST("insecure", 0, NULL,
                 "use plain TCP without encryption and authentication; all ranks must give this "
                 "option",
