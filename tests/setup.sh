@@ -13,7 +13,7 @@ build=(gcc libc6-dev make pkg-config
 # The wide vectors of AES-GCM (lib/net/tls_gcm.h); OpenSSL's own serve without it.
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
-test=(bats bats-assert bats-support bats-file clang clang-format curl fish git iproute2 jq
+test=(bats bats-assert bats-support bats-file clang clang-format curl etcd-server fish git iproute2 jq
 	libclang-rt-dev libcmocka-dev mandoc openssl patch procps shellcheck socat strace zsh)
 bench=(iproute2 libopenmpi-dev openmpi-bin python3-mpi4py)
 
@@ -31,6 +31,7 @@ stands_for() {
 	libcmocka-dev) echo cmocka.h ;;
 	iproute2) echo ss ;;
 	procps) echo pkill ;;
+	etcd-server) echo etcd ;;
 	openmpi-bin) echo mpirun ;;
 	libopenmpi-dev) echo mpicc ;;
 	*) echo "$1" ;;

@@ -101,8 +101,13 @@ static void assert_says(const struct err *e, int code, const char *text)
 static void test_urls(void **state)
 {
 	(void)state;
-	static const char *const good[] = {"http://h", "HTTP://h:1/", "https://[::1]:8500",
-	                                   "consul+http://h/a/b/", "consul+https://h"};
+	static const char *const good[] = {"http://h",
+	                                   "HTTP://h:1/",
+	                                   "https://[::1]:8500",
+	                                   "consul+http://h/a/b/",
+	                                   "consul+https://h",
+	                                   "etcd+http://h",
+	                                   "ETCD+HTTPS://h:1,[::1],g/a/"};
 	static const struct {
 		const char *url, *says;
 	} bad[] = {
@@ -110,6 +115,11 @@ static void test_urls(void **state)
 	        {"h:8500", "not a store's URL"},
 	        {"ftp://h", "not a store's URL"},
 	        {"file:///etc/passwd", "not a store's URL"},
+	        {"etcd+http://", "names no host"},
+	        {"etcd+http://a,,b", "an empty host"},
+	        {"etcd+http://a,", "an empty host"},
+	        {"etcd+http://u:p@a,b", "a user name"},
+	        {"etcd+http://a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", "more than 16 hosts"},
 	        {"http://a,b", "more than one host"},
 	        {"consul+http://a:1,b:2/x", "more than one host"},
 	        {"http://", "names no host"},

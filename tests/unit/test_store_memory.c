@@ -136,7 +136,7 @@ static void unknown_schemes_are_told(void **state)
 	assert_null(store_open(&(struct store_conf){.url = "ftp://h"}, &err));
 	assert_int_equal(err.code, ERR_USAGE);
 	assert_non_null(strstr(err.text, "memory://"));
-	assert_non_null(strstr(err.text, "consul+http:// or consul+https://"));
+	assert_non_null(strstr(err.text, "etcd+http:// or etcd+https://"));
 }
 
 int main(void)
