@@ -81,7 +81,7 @@ int http_set_secret(struct http *, const char *name, const char *value, struct e
 /* Send @r until it is answered. 0: answered, with any status but 3xx, 408, 429 and 5xx. -1: it
  * failed for good, or the deadline passed; @err is the latest error. */
 int http_send(struct http *, const struct http_request *r, int64_t deadline, struct err *err);
-/* The same with one try, at the next host after a failure. */
+/* One try of r->limit. After a failure the next request goes to the next host. */
 int http_send_once(struct http *, const struct http_request *r, int64_t deadline, struct err *err);
 /* Ask the next host from now on. */
 void http_next_host(struct http *);
