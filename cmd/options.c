@@ -132,7 +132,10 @@ const struct option_row option_rows[] = {
         OPT("rank", 'r', SETTING_INT, request.settings.rank, "N", "show only this rank", OPTS_PLAN,
             .max = SETTING_RANKS_MAX - 1),
         REQUEST("rendezvous", 'R', "URL",
-                "store where the ranks meet: http://, https:// or consul+http(s)://", OPTS_JOB),
+                "store where the ranks meet: http(s)://, consul+http(s):// or etcd+http(s)://, the "
+                "last "
+                "with one or more hosts, separated by commas",
+                OPTS_JOB),
         REQUEST("hostfile", 'H', "FILE", "hosts of the ranks, one per line in rank order",
                 OPTS_JOB),
         REQUEST("job", 'j', "NAME",
@@ -145,7 +148,15 @@ const struct option_row option_rows[] = {
                 "file with the job's secret, made by 'collctl keygen' (default: COLLCTL_SECRET)",
                 OPTS_JOB),
         REQUEST("secret-fd", 0, "N", "read the secret from this file descriptor", OPTS_JOB),
-        REQUEST("store-token-file", 0, "FILE", "file with the access token of the store", OPTS_JOB),
+        REQUEST("store-token-file", 0, "FILE",
+                "file with the access token of the store; for etcd it may be USER:PASSWORD",
+                OPTS_JOB),
+        REQUEST("store-ca", 0, "FILE",
+                "trust a store's certificate by this file (default: CURL_CA_BUNDLE, SSL_CERT_FILE, "
+                "else the system's)",
+                OPTS_JOB),
+        REQUEST("store-cert", 0, "FILE", "certificate that this rank shows to the store", OPTS_JOB),
+        REQUEST("store-key", 0, "FILE", "key of the certificate given by --store-cert", OPTS_JOB),
         REQUEST("insecure", 0, NULL,
                 "use plain TCP without encryption and authentication; all ranks must give this "
                 "option",

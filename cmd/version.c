@@ -14,7 +14,7 @@
 #include "cmd/commands.h"
 #include "lib/data/npz.h"
 #include "lib/exec/device.h"
-#include "lib/job/store_http.h"
+#include "lib/job/http.h"
 #include "lib/job/store_server.h"
 #include "lib/net/tls_gcm.h"
 
@@ -45,7 +45,7 @@ static void find_libraries(struct library libraries[LIBRARIES], char xxhash[16])
 	        {"openssl", OpenSSL_version(OPENSSL_VERSION_STRING), ""},
 	        {"jansson", jansson_version_str(), ""},
 	        {"xxhash", xxhash, ""},
-	        {"libcurl", store_http_library(), "for a store"},
+	        {"libcurl", http_library(), "for a store"},
 	        {"libmicrohttpd", store_server_library(), "to serve a store"},
 	        {"libzip", npz_library(), "for .npz"},
 	        {"ipsec-mb", tls_gcm_library(), "for faster TLS, with AVX-512 and VAES"},

@@ -13,7 +13,7 @@ build=(gcc libc6-dev make pkg-config
 # The wide vectors of AES-GCM (lib/net/tls_gcm.h); OpenSSL's own serve without it.
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
-test=(bats bats-assert bats-support bats-file clang clang-format curl fish git iproute2 jq
+test=(bats bats-assert bats-support bats-file clang clang-format curl etcd-server fish git iproute2 jq
 	libclang-rt-dev libcmocka-dev mandoc openssh-client openssh-server openssl patch procps
 	shellcheck socat strace zsh)
 bench=(iperf3 iproute2 iputils-ping libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py)
@@ -32,6 +32,7 @@ stands_for() {
 	libcmocka-dev) echo cmocka.h ;;
 	iproute2) echo ss ;;
 	procps) echo pkill ;;
+	etcd-server) echo etcd ;;
 	openmpi-bin) echo mpirun ;;
 	iputils-ping) echo ping ;;
 	openssh-client) echo ssh ;;
@@ -104,6 +105,13 @@ if ((EUID == 0)) && command -v apt-get >/dev/null && command -v dpkg-query >/dev
 	apt=(apt-get -q -o DPkg::Lock::Timeout=120)
 	"${apt[@]}" update >&2 </dev/null || echo "setup: apt-get update failed; using the package lists of this machine" >&2
 	"${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2 </dev/null
+	# The tests start these by themselves; no service is to run because of them.
+	for p in "${missing[@]}"; do
+		case $p in
+		etcd-server) systemctl disable --now etcd >/dev/null 2>&1 || true ;;
+		openssh-server) systemctl disable --now ssh >/dev/null 2>&1 || true ;;
+		esac
+	done
 	exit 0
 fi
 

@@ -186,6 +186,9 @@ int member_init(struct member *m, const struct coll_settings *s, struct err *err
 {
 	memset(m, 0, sizeof *m);
 	m->conf = (struct job_conf){
+	        .store_ca = s->store_ca,
+	        .store_cert = s->store_cert,
+	        .store_key = s->store_key,
 	        .listen = s->listen,
 	        .advertise = s->advertise,
 	        .iface = s->iface,

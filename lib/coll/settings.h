@@ -18,7 +18,7 @@ struct coll_settings {
 	const char *job; /* NULL: the launcher's id, or "default" */
 	const char *secret_file;
 	int secret_fd; /* -1 */
-	const char *store_token_file;
+	const char *store_token_file, *store_ca, *store_cert, *store_key;
 	bool insecure;
 	const char *listen, *advertise, *iface;
 	int port_lo, port_hi;          /* 0: any port */

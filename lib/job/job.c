@@ -400,8 +400,11 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	struct rendezvous_conf r = {
 	        .job = conf->name,
 	        .secret = conf->secret,
-	        .url = conf->rendezvous,
-	        .token = conf->store_token,
+	        .store = {.url = conf->rendezvous,
+	                  .token = conf->store_token,
+	                  .ca_file = conf->store_ca,
+	                  .cert_file = conf->store_cert,
+	                  .key_file = conf->store_key},
 	        .hosts = conf->hosts,
 	        .coordinator = conf->coordinator,
 	        .listen_fd = conf->listen_fd,

@@ -37,7 +37,8 @@ struct job_conf {
 	int size;              /* 0: from the other ranks (rank auto) */
 	struct secret *secret; /* NULL: --insecure. Wiped once all have joined */
 	const char *rendezvous;
-	char *store_token; /* or NULL. Wiped once the store has it */
+	char *store_token;                             /* or NULL. Wiped once the store has it */
+	const char *store_ca, *store_cert, *store_key; /* PEM files, or NULL */
 	const struct hostfile *hosts;
 	const char *coordinator; /* from run; NULL */
 	int listen_fd;           /* from run, for rank 0; -1 */

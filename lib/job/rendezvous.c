@@ -38,8 +38,8 @@ struct rendezvous *rendezvous_new(const struct rendezvous_conf *conf, struct err
 	r->conf = *conf;
 	snprintf(r->key, sizeof r->key, "collctl/%.64s", conf->job);
 	r->of = (struct record_of){r->key, conf->job, conf->secret};
-	if (conf->url) {
-		r->store = store_open(conf->url, conf->token, err);
+	if (conf->store.url) {
+		r->store = store_open(&conf->store, err);
 		if (!r->store)
 			goto fail;
 		store_interrupt(r->store, conf->interrupted, conf->ctx);
@@ -191,7 +191,7 @@ static int put_record(struct rendezvous *r, struct record *rec, uint64_t index, 
 		snprintf(r->trouble, sizeof r->trouble,
 		         "the store %s rejects PUT %s?cas=%llu with the index that it returned, so "
 		         "it cannot hold the record",
-		         r->conf.url, r->key, (unsigned long long)index);
+		         r->conf.store.url, r->key, (unsigned long long)index);
 	if (put != 1 || store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) < 0) {
 		free(text);
 		return put < 0 || put == 1 ? -1 : 0;
@@ -342,7 +342,7 @@ int rendezvous_locate(struct rendezvous *r, struct addr *where, int64_t until, s
 	 * since. */
 	if (!value.index && !r->strange)
 		snprintf(r->trouble, sizeof r->trouble, "no record %s in the store %s", r->key,
-		         r->conf.url);
+		         r->conf.store.url);
 	int ok = read_record(r, &value, &rec, err);
 	if (value.index)
 		r->strange = !ok;
@@ -356,7 +356,7 @@ int rendezvous_locate(struct rendezvous *r, struct addr *where, int64_t until, s
 const char *rendezvous_source(const struct rendezvous *r, char *text, size_t cap)
 {
 	if (r->store)
-		snprintf(text, cap, "record %s in %.200s", r->key, r->conf.url);
+		snprintf(text, cap, "record %s in %.200s", r->key, r->conf.store.url);
 	else if (r->conf.hosts)
 		snprintf(text, cap, "%.200s, the first host of the hostfile",
 		         r->conf.hosts->hosts[0].name);

@@ -16,13 +16,14 @@
 #include "lib/base/err.h"
 #include "lib/job/hostfile.h"
 #include "lib/job/secret.h"
+#include "lib/job/store.h"
 #include "lib/job/suspect.h"
 #include "lib/net/addr.h"
 
 struct rendezvous_conf {
 	const char *job;
 	const struct secret *secret;  /* NULL: --insecure */
-	const char *url, *token;      /* store, or NULL */
+	struct store_conf store;      /* url NULL: none */
 	const struct hostfile *hosts; /* or NULL */
 	const char *coordinator;      /* "ADDR:PORT" given by run, or NULL */
 	int listen_fd;                /* given by run to rank 0, or -1 */

@@ -1,6 +1,7 @@
 #include "lib/job/store.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -48,22 +49,18 @@ static void list_schemes(char *text, size_t cap)
 		snprintf(text + n, cap - n, "%s%s", n ? " or " : "", last);
 }
 
-struct store *store_open(const char *url, const char *token, struct err *err)
+struct store *store_open(const struct store_conf *conf, struct err *err)
 {
-	const struct store_ops *ops = by_scheme(url);
+	const struct store_ops *ops = by_scheme(conf->url);
 	char schemes[256];
 
-	if (!ops && has_scheme(url, "etcd+http")) {
-		err_set(err, ERR_USAGE,
-		        "%s: etcd is not supported yet; use 'collctl serve' or Consul", url);
-		return NULL;
-	}
 	if (!ops) {
 		list_schemes(schemes, sizeof schemes);
-		err_set(err, ERR_USAGE, "%s: not a store's URL; one begins with %s", url, schemes);
+		err_set(err, ERR_USAGE, "%s: not a store's URL; one begins with %s", conf->url,
+		        schemes);
 		return NULL;
 	}
-	struct store *s = ops->open(url, token, err);
+	struct store *s = ops->open(conf, err);
 	if (s)
 		s->ops = ops;
 	return s;
@@ -106,6 +103,18 @@ int store_put(struct store *s, const char *key, const void *data, size_t len, ui
 int store_delete(struct store *s, const char *key, uint64_t cas, int64_t deadline, struct err *err)
 {
 	return s->ops->delete_if(s, key, cas, deadline, err);
+}
+
+int store_holds(struct store *s, const char *key, const void *data, size_t len, int64_t deadline,
+                struct err *err)
+{
+	struct store_value v;
+
+	if (store_get(s, key, 0, &v, NULL, deadline, err) < 0)
+		return -1;
+	int same = v.index && v.len == len && (len == 0 || memcmp(v.data, data, len) == 0);
+	free(v.data);
+	return same;
 }
 
 int store_local_address(struct store *s, char *buf, size_t cap)

@@ -5,7 +5,7 @@
  *
  * Errors: ERR_RENDEZVOUS with the URL and the answer; ERR_AUTH if the store refuses the token, or
  * its certificate does not verify; ERR_RESOURCE if a library is missing; ERR_USAGE for an unusable
- * URL.
+ * URL; ERR_INPUT if a file of certificates cannot be read.
  */
 #ifndef COLLCTL_JOB_STORE_H
 #define COLLCTL_JOB_STORE_H
@@ -19,6 +19,14 @@
 #define STORE_VALUE_MAX (64u << 10) /* bytes */
 
 struct store_ops;
+
+struct store_conf {
+	const char *url;
+	const char *token; /* or NULL */
+	/* PEM files for https, or NULL: certificates to trust, in place of those of the environment
+	 * or the system, and a certificate and its key to show. */
+	const char *ca_file, *cert_file, *key_file;
+};
 
 struct store {
 	const struct store_ops *ops;
@@ -35,7 +43,7 @@ struct store_value {
 /* These have the contracts of the functions below. */
 struct store_ops {
 	const char *const *schemes; /* of URLs, such as "http://", in lower case; ends with NULL */
-	struct store *(*open)(const char *url, const char *token, struct err *err);
+	struct store *(*open)(const struct store_conf *, struct err *err);
 	void (*close)(struct store *);
 	int (*get)(struct store *, const char *key, uint64_t wait_index, struct store_value *out,
 	           uint64_t *next_wait_index, int64_t deadline, struct err *err);
@@ -47,8 +55,8 @@ struct store_ops {
 	void (*wake)(struct store *);
 };
 
-/* Opens no connection yet. @token: the store's, or NULL. */
-struct store *store_open(const char *url, const char *token, struct err *err);
+/* Opens no connection yet. */
+struct store *store_open(const struct store_conf *, struct err *err);
 void store_close(struct store *); /* NULL is fine */
 
 /* Calls fail with ERR_OTHER, "interrupted", at most a second after @asked returns true. */
@@ -75,6 +83,10 @@ int store_put(struct store *, const char *key, const void *data, size_t len, uin
 /* Delete @key if its index is still @cas (> 0). 1, also if there is none; 0: another client has
  * changed it; -1: error. */
 int store_delete(struct store *, const char *key, uint64_t cas, int64_t deadline, struct err *err);
+/* Has @key this value? 1, 0, -1: error. For a put whose first try may have succeeded although its
+ * answer was lost. */
+int store_holds(struct store *, const char *key, const void *data, size_t len, int64_t deadline,
+                struct err *err);
 /* The local address of the connection that the last call used ("192.0.2.7"), for advertising. -1:
  * there is none, or no call has succeeded yet. */
 int store_local_address(struct store *, char *buf, size_t cap);

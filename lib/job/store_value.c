@@ -1,5 +1,4 @@
-#include "lib/base/json.h"
-#include "lib/job/store_http.h"
+#include "lib/job/store_value.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -8,8 +7,9 @@
 #include <jansson.h>
 #include <openssl/evp.h>
 
-/* Decode @text into *out; an empty value has no data. */
-static int decode(struct store_value *out, const char *text, size_t len, struct err *err)
+#include "lib/base/json.h"
+
+int store_value_decode(struct store_value *out, const char *text, size_t len, struct err *err)
 {
 	size_t pad = 0;
 
@@ -48,7 +48,7 @@ static int take_value(struct store_value *out, const json_t *entry, struct err *
 	out->index = (uint64_t)json_integer_value(index);
 	if (json_is_null(value)) /* Consul writes an empty value as null */
 		return 0;
-	return decode(out, json_string_value(value), json_string_length(value), err);
+	return store_value_decode(out, json_string_value(value), json_string_length(value), err);
 }
 
 int store_value_parse(struct store_value *out, const char *body, size_t len, struct err *err)

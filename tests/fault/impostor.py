@@ -1,5 +1,5 @@
 """Who has taken a coordinator's port: impostor.py http|ssh|silent|close PORT, or a store that is
-none: impostor.py false|hasty|mute|ill PORT LOG (each request a line of LOG; port 0: the kernel's choice).
+none: impostor.py false|hasty|mute|ill|etcd PORT LOG (each request a line of LOG; port 0: the kernel's choice).
 Says its port once it listens."""
 
 import http.server
@@ -38,7 +38,8 @@ class Http(http.server.SimpleHTTPRequestHandler):
 
 class Store(http.server.BaseHTTPRequestHandler):
     """Says false to every PUT (false), or true and forgets it (hasty); no query waits. Answers nothing
-    more after its first PUT, to which it says false (mute), or after its first answer, 500 (ill)."""
+    more after its first PUT, to which it says false (mute), or after its first answer, 500 (ill). Or
+    an etcd that has no key, takes none, and lets nobody wait (etcd)."""
 
     protocol_version = "HTTP/1.1"
     mode = ""
@@ -66,6 +67,10 @@ class Store(http.server.BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         self.answer(200, json.dumps(Store.mode == "hasty"))
 
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer(200, json.dumps({"header": {"revision": "7"}}))
+
     def do_DELETE(self):
         self.answer(200, "true")
 
@@ -82,7 +87,7 @@ class Server(socketserver.ThreadingTCPServer):
 def main():
     mode, port = sys.argv[1], int(sys.argv[2])
     handlers = {"http": Http, "ssh": Ssh, "silent": Silent, "close": Close}
-    handlers |= dict.fromkeys(("false", "hasty", "mute", "ill"), Store)
+    handlers |= dict.fromkeys(("false", "hasty", "mute", "ill", "etcd"), Store)
     if handlers[mode] is Store:
         Store.mode = mode
         Store.log = open(sys.argv[3], "w", encoding="ascii")

@@ -219,6 +219,17 @@ assert_few_requests() { # SECONDS RANKS
 	assert_few_requests 6 2
 }
 
+@test "50: an etcd that holds nothing and lets nobody wait: few requests, 5 and why" {
+	impostor etcd 0 requests
+	STORE=etcd+http://127.0.0.1:$PORT,127.0.0.1:$PORT
+	start_rank 0 --join-timeout 6s
+	start_rank 1 --join-timeout 6s
+	wait_ranks
+	assert_rank 0 5 'rejects PUT' "$STORE"
+	assert_rank 1 5 'no record collctl/job' "$STORE"
+	assert_few_requests 6 2
+}
+
 @test "50: a store that answers nothing more: what it answered last is told at the deadline" {
 	local mode
 	for mode in mute ill; do

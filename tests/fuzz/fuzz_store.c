@@ -1,8 +1,8 @@
 /*
  * Hostile answers of a store, whole: status line, headers and body, over the real client and
- * libcurl. The first byte chooses the calls; then each connection that the client makes gets the
- * next part of the input (parts are cut at 0xff) and its end. A client whose answers are used up is
- * interrupted, so that nothing waits.
+ * libcurl. The first byte chooses the store and the calls; then each connection that the client
+ * makes gets the next part of the input (parts are cut at 0xff) and its end. A client whose answers
+ * are used up is interrupted, so that nothing waits.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/job/store_http.h"
+#include "lib/job/store.h"
 #include "tests/fuzz/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -91,6 +91,9 @@ static void get(struct store *s, uint64_t wait_index, int64_t time)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const struct store_conf stores[] = {
+	        {.url = "http://127.0.0.1:1"},
+	        {.url = "etcd+http://127.0.0.1:1,127.0.0.1:2", .token = "user:password"}};
 	struct err e = {0};
 	int done = 0;
 
@@ -101,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	answers.parts = 0;
 	answers.peer = -1;
 	answers.used_up = false;
-	struct store *s = store_open("http://127.0.0.1:1", NULL, &e);
+	struct store *s = store_open(&stores[data[0] / 4 % 2], &e);
 	CHECK(s);
 	store_interrupt(s, is_used_up, NULL);
 	int64_t soon = clock_ns() + 5 * NS_PER_MS;

@@ -26,10 +26,11 @@
 #include <openssl/x509v3.h>
 
 #include "lib/base/clock.h"
-#include "lib/job/store_http.h"
+#include "lib/job/store.h"
 #include "lib/job/store_server.h"
 #include "lib/job/store_server_internal.h"
 #include "lib/net/addr.h"
+#include "tests/unit/fake_http.h"
 
 #define SEC(n) (clock_ns() + (int64_t)(n)*NS_PER_SEC)
 
@@ -84,7 +85,7 @@ static void stop(struct serving *s)
 static struct store *must_open(const char *url, const char *token)
 {
 	struct err e = {0};
-	struct store *st = store_open(url, token, &e);
+	struct store *st = store_open(&(struct store_conf){.url = url, .token = token}, &e);
 
 	if (!st)
 		fail_msg("%s", e.text);
@@ -100,8 +101,13 @@ static void assert_says(const struct err *e, int code, const char *text)
 static void test_urls(void **state)
 {
 	(void)state;
-	static const char *const good[] = {"http://h", "HTTP://h:1/", "https://[::1]:8500",
-	                                   "consul+http://h/a/b/", "consul+https://h"};
+	static const char *const good[] = {"http://h",
+	                                   "HTTP://h:1/",
+	                                   "https://[::1]:8500",
+	                                   "consul+http://h/a/b/",
+	                                   "consul+https://h",
+	                                   "etcd+http://h",
+	                                   "ETCD+HTTPS://h:1,[::1],g/a/"};
 	static const struct {
 		const char *url, *says;
 	} bad[] = {
@@ -109,8 +115,13 @@ static void test_urls(void **state)
 	        {"h:8500", "not a store's URL"},
 	        {"ftp://h", "not a store's URL"},
 	        {"file:///etc/passwd", "not a store's URL"},
-	        {"etcd+http://h", "etcd is not supported yet"},
-	        {"etcd+https://h", "etcd is not supported yet"},
+	        {"etcd+http://", "names no host"},
+	        {"etcd+http://a,,b", "an empty host"},
+	        {"etcd+http://a,", "an empty host"},
+	        {"etcd+http://u:p@a,b", "a user name"},
+	        {"etcd+http://a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", "more than 16 hosts"},
+	        {"http://a,b", "more than one host"},
+	        {"consul+http://a:1,b:2/x", "more than one host"},
 	        {"http://", "names no host"},
 	        {"http:///x", "names no host"},
 	        {"http://u:p@h", "a user name"},
@@ -123,11 +134,12 @@ static void test_urls(void **state)
 		store_close(must_open(good[i], "token"));
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		struct err e = {0};
-		assert_null(store_open(bad[i].url, NULL, &e));
+		assert_null(store_open(&(struct store_conf){.url = bad[i].url}, &e));
 		assert_says(&e, ERR_USAGE, bad[i].says);
 	}
 	struct err e = {0};
-	assert_null(store_open("http://h", "a\r\nHost: x", &e));
+	assert_null(
+	        store_open(&(struct store_conf){.url = "http://h", .token = "a\r\nHost: x"}, &e));
 	assert_says(&e, ERR_USAGE, "line break");
 	assert_null(strstr(e.text, "Host"));
 }
@@ -231,7 +243,7 @@ static void *racer(void *arg)
 {
 	struct race *race = arg;
 	struct err e = {0};
-	struct store *st = store_open(race->url, NULL, &e);
+	struct store *st = store_open(&(struct store_conf){.url = race->url}, &e);
 	char key[32], value[32];
 
 	snprintf(value, sizeof value, "%p", (void *)st);
@@ -278,7 +290,7 @@ static void *put_later(void *arg)
 {
 	struct later *l = arg;
 	struct err e = {0};
-	struct store *st = store_open(l->url, NULL, &e);
+	struct store *st = store_open(&(struct store_conf){.url = l->url}, &e);
 
 	nanosleep(&(struct timespec){.tv_nsec = 200 * NS_PER_MS}, NULL);
 	intptr_t rc = l->value ? store_put(st, "k", l->value, strlen(l->value), l->cas, SEC(60), &e)
@@ -357,7 +369,7 @@ static void *wait_long(void *arg)
 	struct later *l = arg;
 	struct err e = {0};
 	struct store_value v;
-	struct store *st = store_open(l->url, NULL, &e);
+	struct store *st = store_open(&(struct store_conf){.url = l->url}, &e);
 	intptr_t rc = store_get(st, "k", 1, &v, NULL, SEC(30), &e);
 
 	store_close(st);
@@ -498,10 +510,13 @@ static void test_https(void **state)
 	assert_int_equal(store_get(st, "k", 0, &v, NULL, SEC(60), &e), -1);
 	assert_says(&e, ERR_AUTH, "https://127.0.0.1");
 	err_clear(&e);
-	assert_int_equal(store_http_trust(st, "/nowhere", &e), -1);
+	store_close(st);
+	struct store_conf conf = {.url = s.url, .ca_file = "/nowhere"};
+	assert_null(store_open(&conf, &e));
 	assert_says(&e, ERR_INPUT, "/nowhere");
 	err_clear(&e);
-	assert_int_equal(store_http_trust(st, cert, &e), 0);
+	conf.ca_file = cert;
+	st = store_open(&conf, &e);
 	if (store_put(st, "k", "x", 1, 0, SEC(60), &e) != 1)
 		fail_msg("%s", e.text);
 	store_close(st);
@@ -509,8 +524,8 @@ static void test_https(void **state)
 	/* a plain client, and a name that the certificate does not have */
 	char url[64];
 	snprintf(url, sizeof url, "https://localhost:%d", store_server_port(s.server));
-	st = must_open(url, NULL);
-	assert_int_equal(store_http_trust(st, cert, &e), 0);
+	conf.url = url;
+	st = store_open(&conf, &e);
 	assert_int_equal(store_get(st, "k", 0, &v, NULL, SEC(60), &e), -1);
 	assert_says(&e, ERR_AUTH, "localhost");
 	store_close(st);
@@ -521,111 +536,6 @@ static void test_https(void **state)
 }
 
 /* ---- servers that are no stores ---- */
-
-enum manner { ANSWER, SLOW, RESET, ENDLESS };
-
-struct fake {
-	int fd, port;
-	enum manner manner;
-	const char *_Atomic answers[4]; /* in turn; the last again and again */
-	atomic_int requests;
-	atomic_bool stop;
-	pthread_t thread;
-	pthread_mutex_t lock; /* held while a client has its answer */
-};
-
-static void send_all(int fd, const char *data, size_t len)
-{
-	while (len) {
-		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
-		if (n <= 0)
-			return;
-		data += n;
-		len -= (size_t)n;
-	}
-}
-
-static void send_endless(struct fake *f, int fd)
-{
-	static const char head[] = "HTTP/1.1 200 OK\r\nX-Consul-Index: 1\r\n\r\n";
-	static char block[65536];
-
-	memset(block, '[', sizeof block);
-	send_all(fd, head, sizeof head - 1);
-	while (!f->stop && send(fd, block, sizeof block, MSG_NOSIGNAL) > 0)
-		;
-}
-
-static void send_slowly(struct fake *f, int fd)
-{
-	static const char head[] =
-	        "HTTP/1.1 200 OK\r\nX-Consul-Index: 1\r\nContent-Length: 60000\r\n\r\n";
-
-	send_all(fd, head, sizeof head - 1);
-	while (!f->stop && send(fd, " ", 1, MSG_NOSIGNAL) == 1)
-		nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
-}
-
-static void answer(struct fake *f, int fd)
-{
-	char buf[4096];
-	int turn = atomic_fetch_add(&f->requests, 1);
-
-	if (recv(fd, buf, sizeof buf, 0) <= 0)
-		return;
-	if (f->manner == ENDLESS)
-		send_endless(f, fd);
-	if (f->manner == SLOW)
-		send_slowly(f, fd);
-	if (f->manner != ANSWER)
-		return;
-	while (turn > 0 && !f->answers[turn < 3 ? turn : 3])
-		turn = turn < 3 ? turn - 1 : 2;
-	const char *text = f->answers[turn < 3 ? turn : 3];
-	send_all(fd, text, strlen(text));
-	shutdown(fd, SHUT_WR);
-	while (recv(fd, buf, sizeof buf, 0) > 0)
-		;
-}
-
-static void *be_fake(void *arg)
-{
-	struct fake *f = arg;
-
-	while (!f->stop) {
-		struct pollfd p = {.fd = f->fd, .events = POLLIN};
-		if (poll(&p, 1, 20) <= 0)
-			continue;
-		int fd = accept(f->fd, NULL, NULL);
-		if (fd < 0)
-			continue;
-		pthread_mutex_lock(&f->lock);
-		answer(f, fd);
-		pthread_mutex_unlock(&f->lock);
-		close(fd);
-	}
-	return NULL;
-}
-
-static void start_fake(struct fake *f)
-{
-	struct addr a;
-	struct err e = {0};
-
-	assert_int_equal(addr_resolve(&a, "127.0.0.1", 0, true, &e), 0);
-	f->fd = addr_listen(&a, 0, 0, 16, &e);
-	assert_true(f->fd >= 0);
-	pthread_mutex_init(&f->lock, NULL);
-	f->port = addr_port(&a);
-	assert_int_equal(pthread_create(&f->thread, NULL, be_fake, f), 0);
-}
-
-static void stop_fake(struct fake *f)
-{
-	f->stop = true;
-	pthread_join(f->thread, NULL);
-	close(f->fd);
-}
 
 static struct store *open_fake(const struct fake *f)
 {

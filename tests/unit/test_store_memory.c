@@ -29,7 +29,7 @@ static struct rendezvous *must_meet(const char *job, const struct secret *with)
 {
 	const struct rendezvous_conf conf = {.job = job,
 	                                     .secret = with,
-	                                     .url = "memory://",
+	                                     .store.url = "memory://",
 	                                     .listen_fd = -1,
 	                                     .listen = "127.0.0.1",
 	                                     .interrupted = never};
@@ -110,7 +110,7 @@ static void a_lost_record_is_published_again(void **state)
 	int fd = rendezvous_publish(zero, &where, SOON, &err);
 	assert_true(fd >= 0);
 	rendezvous_keep(zero);
-	struct store *s = store_open("MEMORY://", NULL, &err);
+	struct store *s = store_open(&(struct store_conf){.url = "MEMORY://"}, &err);
 	assert_int_equal(store_get(s, "collctl/c", 0, &v, &wait, SOON, &err), 0);
 	assert_true(v.index > 0);
 	free(v.data);
@@ -133,10 +133,10 @@ static void unknown_schemes_are_told(void **state)
 {
 	struct err err = {0};
 	(void)state;
-	assert_null(store_open("ftp://h", NULL, &err));
+	assert_null(store_open(&(struct store_conf){.url = "ftp://h"}, &err));
 	assert_int_equal(err.code, ERR_USAGE);
 	assert_non_null(strstr(err.text, "memory://"));
-	assert_non_null(strstr(err.text, "consul+http:// or consul+https://"));
+	assert_non_null(strstr(err.text, "etcd+http:// or etcd+https://"));
 }
 
 int main(void)

@@ -25,10 +25,10 @@ static struct {
 	} keys[KEYS];
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .index = 1};
 
-static struct store *open_(const char *url, const char *token, struct err *err)
+static struct store *open_(const struct store_conf *conf, struct err *err)
 {
 	struct store *s = calloc(1, sizeof *s);
-	(void)url, (void)token;
+	(void)conf;
 	if (!s)
 		err_nomem(err, "a store", sizeof *s);
 	return s;
