@@ -1,5 +1,7 @@
 /* check: test and measure every link between the ranks. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmd/check_print.h"
 #include "cmd/job.h"
@@ -22,7 +24,11 @@ static int write_picture(const struct check_view *view, const char *path, struct
 	char *svg = check_svg(view, &len);
 	if (!svg)
 		return err_nomem(err, "the picture of the links", 0);
-	int ret = outfile_put(path, svg, len, err);
+	int ret = 0;
+	if (strcmp(path, "-") == 0)
+		fwrite(svg, 1, len, stdout); /* flush_stdout reports an error */
+	else
+		ret = outfile_put(path, svg, len, err);
 	free(svg);
 	return ret;
 }
@@ -37,9 +43,10 @@ static int on_checked(void *ctx, struct job *job, const struct link_matrix *link
 	                                .insecure = o->request.settings.insecure,
 	                                .time = o->request.check.time};
 	progress_stop(&v->job.progress);
+	const bool picture_only = o->svg && strcmp(o->svg, "-") == 0;
 	if (o->json)
 		v->found = check_json(&view);
-	else
+	else if (!picture_only)
 		check_print_text(&view);
 	return o->svg ? write_picture(&view, o->svg, err) : 0;
 }
@@ -67,7 +74,10 @@ int cmd_check(const struct command *cmd, struct options *o, int argc, char **arg
 	struct coll_result result = {.err = {.rank = ERR_RANK_SELF}, .rank = -1};
 	struct coll_request request;
 	observer.checked = on_checked;
-	if (request_from_options(&request, WORK_CHECK, cmd, o, argc, argv, &result.err) == 0)
+	if (o->json && o->svg && strcmp(o->svg, "-") == 0)
+		err_set(&result.err, ERR_USAGE,
+		        "--json and --svg - both write to stdout: give one of them");
+	else if (request_from_options(&request, WORK_CHECK, cmd, o, argc, argv, &result.err) == 0)
 		coll_run(&request, &observer, &result);
 	progress_stop(&view.job.progress);
 	int code = result.err.code ? report(&result.err, result.rank) : 0;

@@ -216,7 +216,8 @@ const struct option_row option_rows[] = {
                 "fail if a link has less: 100Mbit, 1Gbit (bits a second), 10M (bytes)", OPTS_CHECK),
         REQUEST("max-latency", 0, "DURATION", "fail if the median round trip of a link is longer",
                 OPTS_CHECK),
-        OPT("svg", 0, SETTING_STRING, svg, "FILE", "draw the links as a heat map", OPTS_CHECK),
+        OPT("svg", 0, SETTING_STRING, svg, "FILE",
+            "draw the links as a heat map; '-' is stdout, in place of the text", OPTS_CHECK),
 
         SECTION("Run"),
         OPT("label", 0, SETTING_FLAG, label, NULL, "prefix the lines of stdout with [rank], too",
@@ -557,7 +558,7 @@ static const void *place(const struct options *o, const struct option_row *row)
 	return (const char *)base + option_setting(row)->offset;
 }
 
-static bool was_given(const struct options *o, const void *member)
+bool options_given(const struct options *o, const void *member)
 {
 	for (size_t i = 0; i < option_rows_len; i++)
 		if ((o->given[i / 64] >> i % 64 & 1) && place(o, &option_rows[i]) == member)
@@ -581,7 +582,7 @@ const char *options_source(const struct options *o, const void *member, char *bu
 		const struct option_row *row = &option_rows[i];
 		if (row->own.kind == OPT_SECTION || place(o, row) != member)
 			continue;
-		if (!was_given(o, member))
+		if (!options_given(o, member))
 			return option_variable(row, buf, cap);
 		snprintf(buf, cap, "--%s", row->own.name);
 		return buf;
@@ -617,7 +618,7 @@ static void apply_environment(const struct command *cmd, struct options *o, stru
 	for (size_t i = 0; i < option_rows_len; i++) {
 		const struct option_row *row = &option_rows[i];
 		if (!option_applies(row, cmd) || !option_variable(row, name, sizeof name) ||
-		    was_given(o, place(o, row)))
+		    options_given(o, place(o, row)))
 			continue;
 		const char *text = getenv(name);
 		if (text && *text)

@@ -123,6 +123,9 @@ static inline bool option_applies(const struct option_row *row, const struct com
 /* "COLLCTL_JOIN_TIMEOUT" for "join-timeout"; NULL for actions (--help). */
 const char *option_variable(const struct option_row *row, char *buf, size_t cap);
 
+/* Was the option of this member given as a flag? */
+bool options_given(const struct options *, const void *member);
+
 /* Defaults. */
 void options_init(struct options *o);
 

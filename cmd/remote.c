@@ -36,6 +36,7 @@ struct remote {
 	sigset_t mask;
 	struct rlimit files, core;
 	int64_t heard, kill_at; /* kill_at 0: not ending */
+	bool ending;            /* a signal has been sent to the rank */
 	bool gone;              /* stdin has ended */
 	bool expects_signal;    /* the next byte is a signal's number */
 };
@@ -93,19 +94,36 @@ static int say_hello(const struct remote *r, int port, struct err *err)
 	return ret < 0 ? err_errno(err, ERR_OTHER, "stderr") : 0;
 }
 
+/* Read @n bytes from run, which may wait for other hosts before it sends them. */
+static int hear_run(void *to, size_t n, int64_t until, struct err *err)
+{
+	for (size_t at = 0; at < n;) {
+		const int64_t left = until - clock_ns();
+		struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+		const int ready = io_retry(poll(&p, 1, left > 0 ? (int)(left / NS_PER_MS) + 1 : 0));
+		const ssize_t got =
+		        ready > 0 ? io_retry(read(STDIN_FILENO, (char *)to + at, n - at)) : 0;
+		if (ready == 0)
+			return err_set(err, ERR_OTHER, "run sent no job");
+		if (got <= 0)
+			return err_set(err, ERR_OTHER, "run has gone before it sent a job");
+		at += (size_t)got;
+	}
+	return 0;
+}
+
 static int take_job(struct remote *r, struct err *err)
 {
+	const int64_t until = clock_ns() + REMOTE_GREETING + REMOTE_SILENCE;
 	uint8_t head[4];
 	uint8_t *body = NULL;
 	int ret = -1;
-	if (read_full(STDIN_FILENO, head, sizeof head) != sizeof head)
-		return err_set(err, ERR_OTHER, "run sent no job");
+	if (hear_run(head, sizeof head, until, err) < 0)
+		return -1;
 	const size_t n = get_u32(head);
 	if (n > REMOTE_JOB_MAX || !(body = malloc(n + 1)))
 		return err_set(err, ERR_INTEGRITY, "a job of %zu bytes from run", n);
-	if (read_full(STDIN_FILENO, body, n) != (ssize_t)n)
-		err_set(err, ERR_OTHER, "run sent no whole job");
-	else
+	if (hear_run(body, n, until, err) == 0)
 		ret = remote_decode(&r->job, view_of(body, n), err);
 	wipe(body, n);
 	free(body);
@@ -137,6 +155,10 @@ static void lead_path(void)
 static _Noreturn void rank_main(struct remote *r)
 {
 	const struct remote_job *j = &r->job;
+	char **argv = calloc((size_t)j->argc + 1, sizeof *argv); /* parsing sorts it */
+	if (!argv)
+		rank_die(ERR_RESOURCE, "the command");
+	memcpy(argv, j->argv, (size_t)j->argc * sizeof *argv);
 	const struct rank_setup setup = {.rank = j->rank,
 	                                 .size = j->size,
 	                                 .secret = j->secret,
@@ -148,7 +170,7 @@ static _Noreturn void rank_main(struct remote *r)
 	                                 .json = j->json,
 	                                 .verbose = j->verbose,
 	                                 .argc = j->argc,
-	                                 .argv = j->argv,
+	                                 .argv = argv,
 	                                 .mask = &r->mask,
 	                                 .files = &r->files,
 	                                 .core = &r->core};
@@ -194,6 +216,7 @@ static int start_rank(struct remote *r, struct err *err)
 static void end_rank(struct remote *r, int sig)
 {
 	kill(-r->rank, sig);
+	r->ending = true;
 	if (!r->kill_at)
 		r->kill_at = clock_ns() + GRACE;
 }
@@ -223,12 +246,25 @@ static int take_signals(struct remote *r)
 	while (io_retry(read(r->signals, &info, sizeof info)) == (ssize_t)sizeof info)
 		if (info.ssi_signo != SIGCHLD)
 			end_rank(r, (int)info.ssi_signo);
+	/* What is left of its group ends with it, while the group's number is still its own. */
+	siginfo_t ended = {0};
+	if (waitid(P_PID, (id_t)r->rank, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	    ended.si_pid && r->ending)
+		kill(-r->rank, SIGKILL);
 	return waitpid(r->rank, &status, WNOHANG) == r->rank ? status : -1;
 }
 
 static int64_t next_deadline(const struct remote *r)
 {
 	return r->kill_at ? r->kill_at : r->heard + REMOTE_SILENCE;
+}
+
+static void end_silent(struct remote *r)
+{
+	if (!r->ending)
+		report_note("run has said nothing for %d s: its rank %d here is ended",
+		            (int)(REMOTE_SILENCE / NS_PER_SEC), r->job.rank);
+	end_rank(r, SIGTERM);
 }
 
 static int supervise(struct remote *r)
@@ -256,7 +292,7 @@ static int supervise(struct remote *r)
 			r->kill_at = 0;
 			r->heard = clock_ns();
 			if (!r->gone)
-				end_rank(r, SIGTERM);
+				end_silent(r);
 		}
 	}
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -282,6 +318,7 @@ int remote_main(int argc, char **argv)
 		code = supervise(&r);
 	else
 		code = report(&err, -1);
+	store_server_stop(r.store);
 	remote_release(&r.job);
 	return code;
 }

@@ -27,8 +27,9 @@
 #define REMOTE_SIGNAL   's'
 #define REMOTE_EVERY    (10 * NS_PER_SEC) /* between REMOTE_ALIVE */
 #define REMOTE_SILENCE  (60 * NS_PER_SEC)
-#define REMOTE_JOB_MAX  (4u << 20) /* bytes of a job */
-#define REMOTE_WORDS    65536      /* of a command, and variables */
+#define REMOTE_GREETING (60 * NS_PER_SEC) /* for a host to answer */
+#define REMOTE_JOB_MAX  (4u << 20)        /* bytes of a job */
+#define REMOTE_WORDS    65536             /* of a command, and variables */
 
 struct remote_job {
 	int rank, size;

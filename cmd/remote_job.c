@@ -5,6 +5,13 @@
 #include "cmd/remote.h"
 #include "lib/base/private.h"
 
+static void put_text(struct buf *b, const char *s)
+{
+	const size_t n = s ? strlen(s) : 0;
+	buf_put_u32(b, (uint32_t)n);
+	buf_put(b, s, n);
+}
+
 void remote_encode(const struct remote_job *j, struct buf *b)
 {
 	buf_put_u32(b, (uint32_t)j->rank);
@@ -12,22 +19,22 @@ void remote_encode(const struct remote_job *j, struct buf *b)
 	buf_put_u8(b, j->program);
 	buf_put_u8(b, j->json);
 	buf_put_u8(b, (uint8_t)(j->verbose + 1));
-	buf_put_str(b, j->meeting);
-	buf_put_str(b, j->directory);
-	buf_put_str(b, j->secret);
-	buf_put_str(b, j->token);
+	put_text(b, j->meeting);
+	put_text(b, j->directory);
+	put_text(b, j->secret);
+	put_text(b, j->token);
 	buf_put_u32(b, (uint32_t)j->argc);
 	for (int i = 0; i < j->argc; i++)
-		buf_put_str(b, j->argv[i]);
+		put_text(b, j->argv[i]);
 	buf_put_u32(b, (uint32_t)j->nvariables);
 	for (int i = 0; i < j->nvariables; i++)
-		buf_put_str(b, j->variables[i]);
+		put_text(b, j->variables[i]);
 }
 
 /* A string of any bytes but NUL: view_str would escape some. NULL: malformed, or no memory. */
 static char *get_text(struct view *v)
 {
-	const size_t n = view_u16(v);
+	const size_t n = view_u32(v);
 	const uint8_t *p = view_bytes(v, n);
 	if (!p || memchr(p, '\0', n))
 		return NULL;

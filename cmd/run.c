@@ -488,7 +488,7 @@ static int prepare(struct run *r, struct err *err)
 	if (open_loop(r, err) < 0 || make_secret(r->secret, err) < 0)
 		return -1;
 	if (r->hosts.nhosts)
-		return 0;
+		return ssh_prepare(r, err);
 	if (!r->program)
 		return open_listener(r, err);
 	return make_secret(r->token, err) < 0 ? -1 : start_store(r, err);
@@ -618,6 +618,14 @@ static int time_left(const struct run *r)
 	return left > 0 ? (int)((left + NS_PER_MS - 1) / NS_PER_MS) : 0;
 }
 
+/* The same, at most until the next sign of life to other hosts, which it sends if it is time. */
+static int next_wait(struct run *r)
+{
+	const int left = time_left(r), alive = ssh_keep_alive(r);
+
+	return left < 0 || (alive >= 0 && alive < left) ? alive : left;
+}
+
 /*
  * Wait until @fd is writable, and handle signals and ended ranks meanwhile. False, without waiting,
  * after a signal that ends run.
@@ -629,7 +637,7 @@ static bool await_reader(void *ctx, int fd)
 	for (;;) {
 		struct pollfd p[] = {{.fd = fd, .events = POLLOUT},
 		                     {.fd = r->signals, .events = POLLIN}};
-		poll(p, 2, r->signal ? 0 : time_left(r));
+		poll(p, 2, r->signal ? 0 : next_wait(r));
 		if (p[0].revents)
 			return true;
 		if (r->signal)
@@ -655,9 +663,7 @@ static void supervise(struct run *r)
 	struct epoll_event events[64];
 
 	while (r->live > 0) {
-		const int left = time_left(r), alive = ssh_keep_alive(r);
-		const int wait = left < 0 || (alive >= 0 && alive < left) ? alive : left;
-		int n = epoll_wait(r->epoll, events, 64, wait);
+		int n = epoll_wait(r->epoll, events, 64, next_wait(r));
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.ptr)
 				pump(r, events[i].data.ptr);
@@ -717,7 +723,7 @@ static void release(struct run *r)
 		if (r->ranks[i].in >= 0)
 			close(r->ranks[i].in);
 	free(r->ranks);
-	hostfile_release(&r->hosts);
+	ssh_release(r);
 	echoes_release(&r->echoes);
 	wipe_secrets(r);
 }
@@ -738,15 +744,19 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 		err_set(&err, ERR_USAGE,
 		        "run: give the number of ranks to start: -n N, or their hosts: -H "
 		        "HOST,...");
-	if (!err.code && !r.hosts.nhosts && (o->ssh || o->remote_path || o->copy))
+	if (!err.code && !r.hosts.nhosts &&
+	    (options_given(o, &o->ssh) || options_given(o, &o->remote_path) ||
+	     options_given(o, &o->copy)))
 		err_set(&err, ERR_USAGE, "run: --ssh, --remote-path and --copy need -H HOST,...");
 	if (err.code)
 		r.code = err.code;
 	else if (!r.program && check_collective(&r, &json, &err) > 0)
 		return 0;
+	if (!err.code && o->dry_run && o->json)
+		err_set(&err, ERR_USAGE, "run: --dry-run prints text: leave --json out");
 	if (!err.code && o->dry_run) {
 		ssh_print(&r);
-		hostfile_release(&r.hosts);
+		ssh_release(&r);
 		return 0;
 	}
 	bool started = !err.code && prepare(&r, &err) == 0 && start_ranks(&r, &err) == 0;

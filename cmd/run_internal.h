@@ -41,6 +41,7 @@ struct run {
 	char secret[SECRET_TEXT], token[SECRET_TEXT];
 	struct hostfile hosts; /* nhosts 0: all ranks are on this host */
 	int64_t alive_at;      /* with hosts: say so to the ranks */
+	int *gates;            /* [2 * nhosts]: pipes, by which ranks wait for their ssh */
 
 	int listener; /* for rank 0; -1: given to rank 0, or a store is served */
 	int port;     /* of the listener or of the store */
@@ -54,6 +55,9 @@ struct run {
 
 /* Read -H into r->hosts, and set r->size. ERR_USAGE, ERR_INPUT. */
 int ssh_find_hosts(struct run *, struct err *err);
+/* Before the first rank. ERR_RESOURCE. */
+int ssh_prepare(struct run *, struct err *err);
+void ssh_release(struct run *);
 /* Print what would be started, without secrets. */
 void ssh_print(const struct run *);
 /* Exec ssh for a rank, in its process. @in: the pipe's end for its stdin. */

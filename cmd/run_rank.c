@@ -42,11 +42,25 @@ static void set_number(const char *name, int value)
 static void clear_environment(void)
 {
 	static const char *const foreign[] = {
-	        "COLLCTL_RENDEZVOUS", "COLLCTL_HOSTFILE",         "COLLCTL_SECRET_FILE",
-	        "COLLCTL_SECRET_FD",  "COLLCTL_STORE_TOKEN_FILE", "COLLCTL_STORE_TOKEN",
-	        "COLLCTL_LISTEN",     "COLLCTL_ADVERTISE",        "COLLCTL_IFACE",
-	        "COLLCTL_PORT_RANGE", "COLLCTL_COORDINATOR",      "COLLCTL_LISTEN_FD",
-	        "COLLCTL_QUIET",      "COLLCTL_VERBOSE",
+	        "COLLCTL_RENDEZVOUS",
+	        "COLLCTL_HOSTFILE",
+	        "COLLCTL_SECRET_FILE",
+	        "COLLCTL_SECRET_FD",
+	        "COLLCTL_STORE_TOKEN_FILE",
+	        "COLLCTL_STORE_TOKEN",
+	        "COLLCTL_LISTEN",
+	        "COLLCTL_ADVERTISE",
+	        "COLLCTL_IFACE",
+	        "COLLCTL_PORT_RANGE",
+	        "COLLCTL_COORDINATOR",
+	        "COLLCTL_LISTEN_FD",
+	        "COLLCTL_QUIET",
+	        "COLLCTL_VERBOSE",
+	        "COLLCTL_SSH",
+	        "COLLCTL_REMOTE_PATH",
+	        "COLLCTL_COPY",
+	        "COLLCTL_DRY_RUN",
+	        "COLLCTL_LABEL",
 	};
 
 	for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)

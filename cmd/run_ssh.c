@@ -20,8 +20,8 @@
 #include "lib/net/addr.h"
 
 #define SSH         "ssh -T -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10"
-#define GREETING    (60 * NS_PER_SEC) /* for a host to answer */
-#define GREETED_MAX 16384             /* bytes that a host may print before it answers */
+#define AT_ONCE     8 /* connections of a host that have not answered: sshd refuses more than 10 */
+#define GREETED_MAX 16384 /* bytes that a host may print before it answers */
 
 /* ---- the hosts ---- */
 
@@ -58,6 +58,29 @@ int ssh_find_hosts(struct run *r, struct err *err)
 	return 0;
 }
 
+int ssh_prepare(struct run *r, struct err *err)
+{
+	r->gates = malloc(2 * (size_t)r->hosts.nhosts * sizeof *r->gates);
+	if (!r->gates)
+		return err_nomem(err, "the hosts", 2 * (size_t)r->hosts.nhosts * sizeof *r->gates);
+	for (int i = 0; i < 2 * r->hosts.nhosts; i++)
+		r->gates[i] = -1;
+	for (int i = 0; i < r->hosts.nhosts; i++)
+		if (r->hosts.hosts[i].slots > AT_ONCE && pipe2(&r->gates[2 * i], O_CLOEXEC) < 0)
+			return err_errno(err, ERR_RESOURCE, "a pipe for a host");
+	return 0;
+}
+
+void ssh_release(struct run *r)
+{
+	for (int i = 0; r->gates && i < 2 * r->hosts.nhosts; i++)
+		if (r->gates[i] >= 0)
+			close(r->gates[i]);
+	free(r->gates);
+	r->gates = NULL;
+	hostfile_release(&r->hosts);
+}
+
 static const struct hostfile_host *host_of(const struct run *r, int rank)
 {
 	const struct hostfile_host *h = r->hosts.hosts;
@@ -91,12 +114,15 @@ static char *remote_command(const struct run *r, int rank)
 		               : text;
 	if (uname(&here) < 0 || stat("/proc/self/exe", &self) < 0)
 		return NULL;
+	/* For any login shell: without single quotes inside. */
 	if (asprintf(&text,
-	             "test \"$(uname -sm)\" = '%s %s' || { echo \"--copy: this host is $(uname "
-	             "-sm), "
-	             "not %s %s: install collctl there\" >&2; exit 126; }; d=$(mktemp -d) && "
-	             "trap 'rm -rf \"$d\"' EXIT && head -c %lld >\"$d/collctl\" && "
-	             "chmod 700 \"$d/collctl\" && \"$d/collctl\" " REMOTE_COMMAND "%s",
+	             "exec sh -c 'test \"$(uname -sm)\" = \"%s %s\" || { echo \"--copy: this host "
+	             "is "
+	             "$(uname -sm), not %s %s: install collctl there\" >&2; exit 126; }; "
+	             "d=$(mktemp -d) && trap \"rm -rf \\\"$d\\\"\" EXIT && trap exit HUP INT TERM "
+	             "&& "
+	             "head -c %lld >\"$d/collctl\" && chmod 700 \"$d/collctl\" && "
+	             "\"$d/collctl\" " REMOTE_COMMAND "%s'",
 	             here.sysname, here.machine, here.sysname, here.machine,
 	             (long long)self.st_size, more) < 0)
 		return NULL;
@@ -106,6 +132,24 @@ static char *remote_command(const struct run *r, int rank)
 static const char *ssh_of(const struct run *r)
 {
 	return r->o->ssh ? r->o->ssh : SSH;
+}
+
+/* As a shell would read it. */
+static void print_word(const char *word)
+{
+	const char *plain =
+	        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%{}";
+	if (*word && !word[strspn(word, plain)]) {
+		printf(" %s", word);
+		return;
+	}
+	fputs(" '", stdout);
+	for (; *word; word++)
+		if (*word == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*word);
+	putchar('\'');
 }
 
 void ssh_print(const struct run *r)
@@ -119,13 +163,27 @@ void ssh_print(const struct run *r)
 			free(command);
 		}
 		for (int k = 0; k < r->argc; k++)
-			printf(" %s", r->argv[k]);
+			print_word(r->argv[k]);
 		putchar('\n');
 	}
 }
 
+/* The first ranks of a host begin at once, each other one when another has been answered. */
+static void await_turn(const struct run *r, int rank)
+{
+	const struct hostfile_host *h = host_of(r, rank);
+	const int *gate = &r->gates[2 * (h - r->hosts.hosts)];
+	char turn;
+	if (rank - h->first < AT_ONCE)
+		return;
+	close(gate[1]);
+	if (io_retry(read(gate[0], &turn, 1)) != 1)
+		_exit(255);
+}
+
 _Noreturn void ssh_begin(const struct run *r, int rank, int in)
 {
+	await_turn(r, rank);
 	char *command = remote_command(r, rank), *script = NULL;
 	if (!command || asprintf(&script, "exec %s \"$@\"", ssh_of(r)) < 0)
 		rank_die(ERR_RESOURCE, "ssh");
@@ -179,15 +237,28 @@ static const char *last_line(char *text)
 	return line ? line + 1 : text;
 }
 
+static bool is_token(const char *text)
+{
+	return strcmp(text, "-") == 0 ||
+	       (strlen(text) == SECRET_TEXT - 2 && !text[strspn(text, "0123456789abcdef")]);
+}
+
+_Static_assert(sizeof((struct greeting *)0)->version == 32 &&
+                       sizeof((struct greeting *)0)->address == 128 &&
+                       sizeof((struct greeting *)0)->token == 66,
+               "the widths in look");
+
 /* Has the host said hello? */
 static void look(struct greeting *g)
 {
-	char *hello = strstr(g->text, REMOTE_HELLO " ");
-	if (!hello || !strchr(hello, '\n'))
+	static const char mark[] = "\n" REMOTE_HELLO " ";
+	char *hello = memmem(g->text, g->len, mark, sizeof mark - 1);
+	if (!hello || !memchr(hello + 1, '\n', g->len - (size_t)(hello + 1 - g->text)))
 		return;
 	g->done = true;
-	g->failed = sscanf(hello, REMOTE_HELLO " %31s %79s %d %79s", g->version, g->address,
-	                   &g->port, g->token) != 4;
+	g->failed = sscanf(hello, "\n" REMOTE_HELLO " %31s %127s %d %65s", g->version, g->address,
+	                   &g->port, g->token) != 4 ||
+	            g->port < 0 || g->port > 65535 || !is_token(g->token);
 	if (g->failed)
 		snprintf(g->text, sizeof g->text, "an unknown answer");
 	else if (strcmp(g->version, COLLCTL_VERSION) != 0) {
@@ -205,7 +276,8 @@ static void fail(struct run *r, int rank, struct greeting *g)
 {
 	int status = 0;
 	g->done = g->failed = true;
-	kill(r->ranks[rank].pid, SIGTERM);
+	/* All of --ssh's processes: one may be stopped, at a terminal's question. */
+	kill(-r->ranks[rank].pid, SIGKILL);
 	while (waitpid(r->ranks[rank].pid, &status, 0) < 0 && errno == EINTR)
 		;
 	r->ranks[rank].pid = 0;
@@ -216,8 +288,20 @@ static void fail(struct run *r, int rank, struct greeting *g)
 		         WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
+/* Another rank of the host may begin. */
+static void give_turn(const struct run *r, int rank)
+{
+	const int gate = r->gates[2 * (host_of(r, rank) - r->hosts.hosts) + 1];
+	if (gate >= 0 && io_retry(write(gate, "", 1)) < 0)
+		errno = 0; /* none waits */
+}
+
 static void hear(struct run *r, int rank, struct greeting *g)
 {
+	if (g->len == GREETED_MAX) { /* a long banner: only its end matters */
+		memmove(g->text, g->text + GREETED_MAX / 2, GREETED_MAX / 2);
+		g->len = GREETED_MAX / 2;
+	}
 	const ssize_t n =
 	        io_retry(read(r->ranks[rank].err.from, g->text + g->len, GREETED_MAX - g->len));
 	if (n < 0 && errno == EAGAIN)
@@ -227,8 +311,10 @@ static void hear(struct run *r, int rank, struct greeting *g)
 		g->text[g->len] = '\0';
 		look(g);
 	}
-	if (!g->done && (n <= 0 || g->len == GREETED_MAX))
+	if (!g->done && n <= 0)
 		fail(r, rank, g);
+	if (g->done)
+		give_turn(r, rank);
 }
 
 static void send_program(struct run *r, int rank, struct greeting *g, const struct copy *c)
@@ -241,11 +327,21 @@ static void send_program(struct run *r, int rank, struct greeting *g, const stru
 		g->sent = c->size; /* what it prints says why */
 }
 
+/* Has a signal come that ends run? */
+static bool took_signal(struct run *r)
+{
+	struct signalfd_siginfo info;
+	while (!r->signal && io_retry(read(r->signals, &info, sizeof info)) == (ssize_t)sizeof info)
+		if (info.ssi_signo != SIGCHLD)
+			r->signal = (int)info.ssi_signo;
+	return r->signal;
+}
+
 /* Wait until each host has said hello or has failed. -1: a signal has come. */
 static int hear_all(struct run *r, struct greeting *greetings, const struct copy *c,
                     struct err *err)
 {
-	const int64_t until = clock_ns() + GREETING;
+	const int64_t until = clock_ns() + REMOTE_GREETING;
 	struct pollfd *p = calloc(2 * (size_t)r->size + 1, sizeof *p);
 	if (!p)
 		return err_nomem(err, "the hosts", (size_t)r->size * sizeof *p);
@@ -266,13 +362,8 @@ static int hear_all(struct run *r, struct greeting *greetings, const struct copy
 		            0 &&
 		    errno != EINTR)
 			break;
-		struct signalfd_siginfo info;
-		if (p[2 * r->size].revents &&
-		    io_retry(read(r->signals, &info, sizeof info)) == (ssize_t)sizeof info &&
-		    info.ssi_signo != SIGCHLD) {
-			r->signal = (int)info.ssi_signo;
+		if (p[2 * r->size].revents && took_signal(r))
 			break;
-		}
 		for (int i = 0; i < r->size; i++) {
 			struct greeting *g = &greetings[i];
 			if (!g->done && p[2 * i + 1].revents)
@@ -280,9 +371,9 @@ static int hear_all(struct run *r, struct greeting *greetings, const struct copy
 			if (!g->done && p[2 * i].revents)
 				hear(r, i, g);
 			if (!g->done && left <= 0) {
-				snprintf(g->text, sizeof g->text, "no answer for %d s",
-				         (int)(GREETING / NS_PER_SEC));
 				fail(r, i, g);
+				snprintf(g->text, sizeof g->text, "no answer for %d s",
+				         (int)(REMOTE_GREETING / NS_PER_SEC));
 			}
 		}
 	}
@@ -290,26 +381,23 @@ static int hear_all(struct run *r, struct greeting *greetings, const struct copy
 	return r->signal ? -1 : 0;
 }
 
-/* One message for each host that has failed. */
-static int report_failures(const struct run *r, struct greeting *greetings)
+/* One message for each host that has failed: the first is *err, the others are printed. */
+static int report_failures(const struct run *r, struct greeting *greetings, struct err *err)
 {
-	int failed = 0;
 	const char *last = "";
 	for (int i = 0; i < r->size; i++) {
-		struct err err = {.rank = ERR_RANK_SELF};
+		struct err e = {.rank = ERR_RANK_SELF};
 		const char *host = r->ranks[i].host;
 		char line[400];
-		if (!greetings[i].failed)
-			continue;
-		failed++;
-		if (strcmp(host, last) == 0)
+		if (!greetings[i].failed || strcmp(host, last) == 0)
 			continue;
 		last = host;
 		report_escape(line, sizeof line, last_line(greetings[i].text));
-		err_set(&err, ERR_RENDEZVOUS, "%s: %s", host, line);
-		report(&err, -1);
+		err_set(err->code ? &e : err, ERR_RENDEZVOUS, "%s: %s", host, line);
+		if (e.code)
+			report(&e, -1);
 	}
-	return failed;
+	return err->code ? -1 : 0;
 }
 
 /* ---- jobs ---- */
@@ -321,8 +409,7 @@ static void find_meeting(const struct run *r, const struct greeting *g, char *te
 	const char *address = g->address;
 	const bool own = strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
 	if (strcmp(address, "-") == 0 || (own && r->hosts.nhosts > 1)) {
-		address = strrchr(r->hosts.hosts[0].name, '@');
-		address = address ? address + 1 : r->hosts.hosts[0].name;
+		address = r->hosts.hosts[0].name;
 	}
 	const bool v6 = strchr(address, ':');
 	snprintf(text, cap, "%s%s%s%s:%d", r->program ? "http://" : "", v6 ? "[" : "", address,
@@ -346,22 +433,41 @@ static int list_variables(struct remote_job *j, struct err *err)
 	return 0;
 }
 
-static int send_job(const struct run *r, const struct remote_job *j, struct err *err)
+static int encode_job(const struct remote_job *j, struct buf *b, struct err *err)
 {
-	struct buf b;
-	uint8_t head[4];
-	int ret = 0;
-	buf_init_secret(&b, REMOTE_JOB_MAX);
-	remote_encode(j, &b);
-	put_u32(head, (uint32_t)b.len);
-	const int in = r->ranks[j->rank].in;
-	if (b.failed)
-		ret = err_set(err, ERR_USAGE, "the command is too long to send to another host");
-	else if (write_all(in, head, sizeof head) < 0 || write_all(in, b.data, b.len) < 0)
-		ret = err_rank(err, ERR_PEER_LOST, j->rank, "%s: ssh has ended",
-		               r->ranks[j->rank].host);
-	buf_release(&b);
-	return ret;
+	uint8_t head[4] = {0};
+	buf_init_secret(b, REMOTE_JOB_MAX);
+	buf_put(b, head, sizeof head);
+	remote_encode(j, b);
+	if (b->failed || j->argc > REMOTE_WORDS || j->nvariables > REMOTE_WORDS)
+		return err_set(err, ERR_USAGE, "the command is too long to send to another host");
+	put_u32(b->data, (uint32_t)(b->len - sizeof head));
+	return 0;
+}
+
+/* Send the bytes, unless the host takes none for REMOTE_SILENCE, or a signal comes. */
+static int send_job(struct run *r, int rank, const struct buf *b, struct err *err)
+{
+	const struct rank *to = &r->ranks[rank];
+	int64_t until = clock_ns() + REMOTE_SILENCE;
+	for (size_t at = 0; at < b->len;) {
+		struct pollfd p[] = {{to->in, POLLOUT, 0}, {r->signals, POLLIN, 0}};
+		const int64_t left = until - clock_ns();
+		poll(p, 2, left > 0 ? (int)(left / NS_PER_MS) + 1 : 0);
+		if (p[1].revents && took_signal(r))
+			return -1;
+		const ssize_t n =
+		        p[0].revents ? io_retry(write(to->in, b->data + at, b->len - at)) : -1;
+		if (n > 0) {
+			at += (size_t)n;
+			until = clock_ns() + REMOTE_SILENCE;
+		} else if (p[0].revents && errno != EAGAIN)
+			return err_rank(err, ERR_PEER_LOST, rank, "%s: ssh has ended", to->host);
+		else if (left <= 0)
+			return err_rank(err, ERR_STALLED, rank, "%s: takes no job for %d s",
+			                to->host, (int)(REMOTE_SILENCE / NS_PER_SEC));
+	}
+	return 0;
 }
 
 static int send_jobs(struct run *r, struct greeting *greetings, struct err *err)
@@ -379,8 +485,13 @@ static int send_jobs(struct run *r, struct greeting *greetings, struct err *err)
 	                       .argv = r->argv};
 	int ret = list_variables(&j, err);
 	find_meeting(r, &greetings[0], meeting, sizeof meeting);
-	for (j.rank = 0; ret == 0 && j.rank < r->size; j.rank++)
-		ret = send_job(r, &j, err);
+	for (j.rank = 0; ret == 0 && j.rank < r->size; j.rank++) {
+		struct buf b;
+		ret = encode_job(&j, &b, err);
+		if (ret == 0)
+			ret = send_job(r, j.rank, &b, err);
+		buf_release(&b);
+	}
 	free(j.variables);
 	free(folder);
 	r->alive_at = clock_ns() + REMOTE_EVERY;
@@ -396,10 +507,8 @@ int ssh_greet(struct run *r, struct err *err)
 		ret = read_program(&copy, err);
 	if (ret == 0)
 		ret = hear_all(r, greetings, &copy, err);
-	if (ret == 0 && report_failures(r, greetings)) {
-		r->code = ERR_RENDEZVOUS;
-		ret = -1;
-	}
+	if (ret == 0)
+		ret = report_failures(r, greetings, err);
 	if (ret == 0)
 		ret = send_jobs(r, greetings, err);
 	if (greetings)

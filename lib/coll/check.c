@@ -88,9 +88,9 @@ static void answer(void *ctx, int rank, struct buf *out)
 	const struct check *k = c->state;
 	for (int r = 0; r < c->size; r++) {
 		unsigned bits = 0;
-		if (r != rank && !links_find(&k->matrix.faults, rank, r))
+		if (r != rank && link_cell(&k->matrix, rank, r)->state == LINK_WORKS)
 			bits |= WORKS_TO;
-		if (r != rank && !links_find(&k->matrix.faults, r, rank))
+		if (r != rank && link_cell(&k->matrix, r, rank)->state == LINK_WORKS)
 			bits |= WORKS_FROM;
 		buf_put_u8(out, (uint8_t)bits);
 	}

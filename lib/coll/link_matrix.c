@@ -35,7 +35,7 @@ void link_report_add(struct buf *b, const struct link_figures *f)
 	buf_put_u32(b, (uint32_t)f->to);
 	buf_put_u64(b, (uint64_t)(f->least * NS_PER_SEC));
 	buf_put_u64(b, (uint64_t)(f->median * NS_PER_SEC));
-	buf_put_u64(b, (uint64_t)f->rate);
+	buf_put_u64(b, (uint64_t)(f->rate < RATE_MAX ? f->rate : RATE_MAX));
 }
 
 static double figure(struct view *v, double most)
@@ -44,12 +44,25 @@ static double figure(struct view *v, double most)
 	return x < most ? x : most;
 }
 
-int link_matrix_take(struct link_matrix *m, int rank, struct view v, struct err *err)
+/* Every failure is in the cells; the reasons of some may find no room. */
+static int take_failures(struct link_matrix *m, int rank, struct view v, struct err *err)
 {
-	const size_t n = view_u32(&v);
-	const uint8_t *failures = view_bytes(&v, n);
-	if (!failures || links_decode(&m->faults, rank, m->size, view_of(failures, n), err) < 0)
-		return err_set(err, ERR_INTEGRITY, "a malformed report of links");
+	while (view_left(&v)) {
+		struct link_fault l;
+		if (link_decode(&l, rank, m->size, &v, err) < 0 ||
+		    links_add(&m->faults, rank, l.from, l.to, l.state, l.why, err) < 0)
+			return -1;
+		struct link_cell *c = link_cell(m, l.from, l.to);
+		if (link_replaces(c->state, c->by_sender, l.state, l.by_sender)) {
+			c->state = l.state;
+			c->by_sender = l.by_sender;
+		}
+	}
+	return 0;
+}
+
+static int take_figures(struct link_matrix *m, int rank, struct view v, struct err *err)
+{
 	while (view_left(&v)) {
 		const uint32_t to = view_u32(&v);
 		const double least = figure(&v, 1e18) / NS_PER_SEC;
@@ -65,10 +78,18 @@ int link_matrix_take(struct link_matrix *m, int rank, struct view v, struct err 
 		if (rate > 0)
 			c->rate = rate;
 	}
-	for (size_t i = 0; i < m->faults.n; i++)
-		link_cell(m, m->faults.list[i].from, m->faults.list[i].to)->state =
-		        m->faults.list[i].state;
 	return 0;
+}
+
+int link_matrix_take(struct link_matrix *m, int rank, struct view v, struct err *err)
+{
+	const size_t n = view_u32(&v);
+	const uint8_t *failures = view_bytes(&v, n);
+	if (!failures)
+		return err_set(err, ERR_INTEGRITY, "a malformed report of links");
+	return take_failures(m, rank, view_of(failures, n), err) < 0
+	               ? -1
+	               : take_figures(m, rank, v, err);
 }
 
 /* ---- the result ---- */
@@ -145,7 +166,10 @@ static bool carries(const struct link_cell *c)
 
 bool link_matrix_works(const struct link_matrix *m)
 {
-	return m->faults.n == 0 && m->faults.more == 0;
+	for (size_t i = 0; i < (size_t)m->size * (size_t)m->size; i++)
+		if (m->cells[i].state != LINK_WORKS)
+			return false;
+	return true;
 }
 
 struct findings {

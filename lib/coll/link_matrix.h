@@ -11,6 +11,7 @@
 /* The link from one rank to another. Of a link that fails the figures may be missing (0). */
 struct link_cell {
 	enum link_state state;
+	bool by_sender;       /* who says so */
 	double least, median; /* s, of round trips; 0: not measured */
 	double rate;          /* bytes per second; 0: not measured */
 };
@@ -28,7 +29,7 @@ struct link_rank {
 struct link_matrix {
 	int size;
 	struct link_cell *cells;   /* [size * size]: cells[from * size + to] */
-	struct link_faults faults; /* the links that fail, and why */
+	struct link_faults faults; /* why links fail; of many, only of some */
 	/* Once link_matrix_end has run: */
 	struct link_rank *ranks; /* [size] */
 	double median, rate;     /* of all links that work; 0: none does */

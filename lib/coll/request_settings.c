@@ -85,7 +85,7 @@ const struct setting request_settings[] = {
         S("check", SETTING_FOR_BENCH, FLAG, bench.check),
         S("tuning-out", SETTING_FOR_BENCH | SETTING_FOR_CHECK, STRING, tuning_out),
         S("time", SETTING_FOR_CHECK, DURATION, check.time, .def = "200ms", .min = NS_PER_MS,
-          .max = INT64_MAX),
+          .max = 3600 * NS_PER_SEC),
         S("min-bandwidth", SETTING_FOR_CHECK, RATE, check.min_bandwidth, .min = 1,
           .max = INT64_MAX),
         S("max-latency", SETTING_FOR_CHECK, DURATION, check.max_latency, .min = 1,

@@ -28,7 +28,7 @@ struct member {
 	struct addr from; /* len 0: the coordinator's own rank */
 	struct presence presence;
 	bool joined, present, has_intent, voted, done, lost, has_failure;
-	bool in_round; /* its part of the round has come */
+	bool in_round;    /* its part of the round has come */
 	struct beat beat; /* its last */
 	struct intent intent;
 	uint8_t *details;   /* the memory of the intent's details */

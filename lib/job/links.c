@@ -65,6 +65,14 @@ const struct link_fault *links_find(const struct link_faults *f, int from, int t
 	return find(f, from, to);
 }
 
+bool link_replaces(enum link_state known, bool known_by_sender, enum link_state state,
+                   bool by_sender)
+{
+	if (known == LINK_WORKS || state == LINK_SLOW)
+		return known == LINK_WORKS;
+	return known == LINK_SLOW || (by_sender && !known_by_sender);
+}
+
 int links_add(struct link_faults *f, int reporter, int from, int to, enum link_state state,
               const char *why, struct err *err)
 {
@@ -75,7 +83,7 @@ int links_add(struct link_faults *f, int reporter, int from, int to, enum link_s
 		if (!f->list)
 			return err_nomem(err, "links that failed", LINKS_MAX * sizeof *f->list);
 	}
-	if (l && l->by_sender >= by_sender)
+	if (l && !link_replaces(l->state, l->by_sender, state, by_sender))
 		return 0;
 	if (!l && f->n == LINKS_MAX) {
 		f->more++;
@@ -179,19 +187,27 @@ void link_encode(int from, int to, enum link_state state, const char *why, struc
 	buf_put_str(b, text);
 }
 
+int link_decode(struct link_fault *l, int reporter, int size, struct view *v, struct err *err)
+{
+	*l = (struct link_fault){0};
+	l->from = (int)view_u32(v);
+	l->to = (int)view_u32(v);
+	const unsigned state = view_u8(v);
+	view_str(v, l->why, sizeof l->why);
+	l->state = (enum link_state)state;
+	l->by_sender = l->from == reporter;
+	const bool sane = l->from >= 0 && l->from < size && l->to >= 0 && l->to < size &&
+	                  l->from != l->to && (l->from == reporter || l->to == reporter) &&
+	                  state > LINK_WORKS && state < LINK_STATES;
+	return v->failed || !sane ? err_set(err, ERR_INTEGRITY, "a malformed LINKS message") : 0;
+}
+
 int links_decode(struct link_faults *f, int reporter, int size, struct view v, struct err *err)
 {
 	while (view_left(&v)) {
-		char why[LINK_WHY];
-		int from = (int)view_u32(&v), to = (int)view_u32(&v);
-		unsigned state = view_u8(&v);
-		view_str(&v, why, sizeof why);
-		bool sane = from >= 0 && from < size && to >= 0 && to < size && from != to &&
-		            (from == reporter || to == reporter) && state > LINK_WORKS &&
-		            state < LINK_STATES;
-		if (v.failed || !sane)
-			return err_set(err, ERR_INTEGRITY, "a malformed LINKS message");
-		if (links_add(f, reporter, from, to, state, why, err) < 0)
+		struct link_fault l;
+		if (link_decode(&l, reporter, size, &v, err) < 0 ||
+		    links_add(f, reporter, l.from, l.to, l.state, l.why, err) < 0)
 			return -1;
 	}
 	return 0;

@@ -42,6 +42,10 @@ struct link_faults {
 	size_t n, more;
 };
 
+/* Does a report of @state, by the sender or not, replace what is known of a link? The sender's word
+ * counts; what is only too slow counts least. */
+bool link_replaces(enum link_state known, bool known_by_sender, enum link_state state,
+                   bool by_sender);
 /* Add the report of @reporter, one of the two ends of the link. -1: no memory. */
 int links_add(struct link_faults *, int reporter, int from, int to, enum link_state state,
               const char *why, struct err *err);
@@ -58,6 +62,8 @@ void links_text(const struct link_faults *,
 
 /* The body of LINKS: one fault after another. */
 void link_encode(int from, int to, enum link_state state, const char *why, struct buf *b);
+/* Read one fault of the links of @reporter. ERR_INTEGRITY. */
+int link_decode(struct link_fault *, int reporter, int size, struct view *body, struct err *err);
 /* Add those of @body, which @reporter of @size ranks has sent. -1: malformed, or no memory. */
 int links_decode(struct link_faults *, int reporter, int size, struct view body, struct err *err);
 

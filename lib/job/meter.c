@@ -225,6 +225,15 @@ static struct end *out_to(struct meter *m, int peer)
 	return NULL;
 }
 
+/* The link has shown no progress for --timeout. */
+static void fail_silent(struct end *e, const char *what)
+{
+	char why[LINK_WHY];
+	snprintf(why, sizeof why, "%.80s for %.3g s", what,
+	         (double)job_timeout(e->meter->job) / NS_PER_SEC);
+	fail(e, true, LINK_TIMED_OUT, why);
+}
+
 /* Turn until the answer has come. 1; 0: the link fails; -1: the job. */
 static int await(struct end *e, const char *what, struct err *err)
 {
@@ -241,9 +250,8 @@ static int await(struct end *e, const char *what, struct err *err)
 		if (e->failed || e->answered)
 			break;
 		if (clock_ns() >= until) {
-			snprintf(why, sizeof why, "no answer to %s for %.3g s", what,
-			         (double)timeout / NS_PER_SEC);
-			fail(e, true, LINK_TIMED_OUT, why);
+			snprintf(why, sizeof why, "no answer to %s", what);
+			fail_silent(e, why);
 		} else if (job_turn_until(m->job, until, err) < 0) {
 			return -1;
 		}
@@ -322,7 +330,7 @@ static int flood(struct end *e, int64_t time, uint64_t *sent, struct err *err)
 			*sent += METER_DATA;
 		}
 		if (clock_ns() >= moved_at + timeout)
-			fail(e, true, LINK_TIMED_OUT, "nothing can be sent");
+			fail_silent(e, "nothing can be sent");
 		/* Others' frames are answered meanwhile. */
 		int turned = wrote ? job_poll(m->job, err)
 		                   : job_turn_until(m->job, moved_at + timeout, err);
@@ -378,6 +386,7 @@ static int open_ends(struct meter *m, const struct mesh *mesh, const int *out, c
 		                  .peer = peer,
 		                  .conn = mesh_conn(mesh, peer, to, 0),
 		                  .out_at = METER_FRAME};
+		e->failed = !e->conn; /* whatever a peer says of the link */
 	}
 	return 0;
 }
@@ -401,6 +410,8 @@ struct meter *meter_open(struct job *job, const struct mesh *mesh, const int *ou
 		return NULL;
 	}
 	for (int i = 0; i < nout; i++) {
+		if (m->out[i].failed)
+			continue;
 		/* A slow link must not take minutes to drain when the time is over. */
 		const int unsent = UNSENT;
 		(void)setsockopt(m->out[i].conn->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent,
@@ -409,6 +420,8 @@ struct meter *meter_open(struct job *job, const struct mesh *mesh, const int *ou
 		m->out[i].conn->ctx = &m->out[i];
 	}
 	for (int i = 0; i < nin; i++) {
+		if (m->in[i].failed)
+			continue;
 		m->in[i].conn->on_ready = serve;
 		m->in[i].conn->ctx = &m->in[i];
 		serve(&m->in[i]);

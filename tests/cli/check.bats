@@ -71,6 +71,9 @@ load helpers
 			assert all(g.find("{*}title").text.startswith("rank ") for g in cells)
 		END
 	done
+	collctl run -n 2 -- check --time 2ms --svg - >out
+	cmp <(head -c 4 out) <(printf '<svg')
+	run -2 collctl run -n 2 -- check --time 2ms --json --svg -
 	mkdir folder
 	run -4 --separate-stderr collctl run -n 2 -- check --time 2ms --svg folder
 	all_say 'folder'

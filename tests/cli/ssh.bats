@@ -46,7 +46,7 @@ open_hosts() {
 		echo "$(net_address "$r") $(<"host.$r.pub")" >>known
 		printf '%s\n' "ListenAddress $(net_address "$r")" "HostKey $PWD/host.$r" "PidFile none" \
 			"AuthorizedKeysFile $PWD/authorized" 'StrictModes no' 'UsePAM no' 'PermitRootLogin yes' \
-			'PasswordAuthentication no' 'MaxStartups 100' >"config.$r"
+			'PasswordAuthentication no' >"config.$r"
 		ip netns exec "$NET-$r" /usr/sbin/sshd -D -f "config.$r" 2>"sshd.$r" &
 		SSHD[r]=$!
 	done
@@ -82,6 +82,9 @@ far() { on "$HERE" "$COLLCTL" run -H "${USE:-$HOSTS}" --ssh "${BY:-$SSH}" --remo
 	assert_equal "$(jq -c '[.ok, .size, (.ranks | length), .ranks[0].size]' <<<"$output")" '[true,5,5,5]'
 	USE=hosts.txt run -0 --separate-stderr far -n 3 --label -- sh -c 'echo "$COLLCTL_RANK of $COLLCTL_SIZE"'
 	assert_equal "$(sort <<<"$output")" $'[0 10.77.0.1] 0 of 3\n[1 10.77.0.1] 1 of 3\n[2 10.77.0.2] 2 of 3'
+	# sshd refuses some of more than 10 connections that come at once.
+	echo '10.77.0.2 slots=20' >many.txt
+	USE=many.txt far -- barrier -q
 	USE=hosts.txt run -2 --separate-stderr far -n 6 -- barrier
 	[[ $stderr == *'6 ranks, but the hosts have 5 slots'* ]] || fail "$stderr"
 }
@@ -241,17 +244,66 @@ rank 1: my ssh b '/opt/collctl remote-rank' for collctl barrier -a all_to_all"
 	assert_output $'rank 0: collctl barrier\nrank 1: collctl barrier'
 }
 
+# here: a stand-in for ssh, a shell on this host
+make_here() {
+	printf '#!/bin/sh\nshift\nexec sh -c "$1"\n' >here
+	chmod +x here
+}
+
+# bats test_tags=smoke
+@test "words of any bytes and of any length arrive as they are" {
+	make_here
+	printf '%s\0' 'a b' '' "it's" '"$HOME" *' $'two\nlines' $'\xff\xfe' "$(printf '%0130000d' 7)" >want
+	mapfile -d '' -t words <want
+	collctl run -H localhost --ssh ./here --remote-path "$COLLCTL" -- sh -c 'printf "%s\0" "$@"' sh "${words[@]}" >got
+	cmp want got
+	run -2 --separate-stderr collctl run -H localhost --ssh ./here --remote-path "$COLLCTL" -- true $(seq 70000)
+	[[ $stderr == *'too long to send'* ]] || fail "$stderr"
+}
+
+# bats test_tags=smoke
+@test "64: what a host prints before it answers, and answers that are none" {
+	make_here
+	local answer
+	printf '#!/bin/sh\nhead -c 50000 /dev/zero >&2; yes banner | head -c 50000 >&2\nexec ./here "$@"\n' >banner
+	chmod +x banner
+	run -0 --separate-stderr collctl run -H localhost,localhost --ssh ./banner --remote-path "$COLLCTL" -- barrier
+	for answer in "0.1.0 127.0.0.1 1 $(printf '%0500d' 0)" '0.1.0 127.0.0.1 99999 -' '0.1.0 - x -' "$(printf '%0500d' 0) 1 1 -"; do
+		printf '#!/bin/sh\nprintf "\\ncollctl-remote-1 %s\\n" >&2\nexec cat >/dev/null\n' "$answer" >liar
+		chmod +x liar
+		run -5 --separate-stderr collctl run -H localhost,127.0.0.1 --ssh ./liar -- barrier
+		[[ $stderr == *'collctl: localhost: an unknown answer'*'127.0.0.1: an unknown answer'* ||
+			$stderr == *'127.0.0.1: an unknown answer'*'localhost: an unknown answer'* ]] || fail "$answer: $stderr"
+	done
+	run -5 --separate-stderr collctl run --json -H localhost --ssh false -- barrier
+	assert_equal "$(jq -c '[.ok, .error.code, .error.phase]' <<<"$output")" '[false,5,"start"]'
+	[[ $(jq -r .error.message <<<"$output") == 'localhost: '* ]] || fail "$output"
+}
+
+@test "64: an ssh that stands still: 5 after a minute, and a signal ends run" {
+	((LONG)) || skip 'takes a minute: only in the long runs'
+	printf '#!/bin/sh\nkill -STOP $$\n' >stopped
+	chmod +x stopped
+	run -5 --separate-stderr collctl run -H localhost --ssh ./stopped -- barrier
+	[[ $stderr == *'localhost: no answer for 60 s'* ]] || fail "$stderr"
+}
+
+@test "64: a reader of stderr that pauses for over a minute loses no rank" {
+	((LONG)) || skip 'takes over a minute: only in the long runs'
+	make_here
+	collctl run -H localhost,localhost --ssh ./here --remote-path "$COLLCTL" -- \
+		sh -c 'yes noise | head -c 3000000 >&2' 2> >(sleep 75; wc -c >count)
+	until [[ -s count ]]; do :; done
+	(($(<count) > 6000000))
+}
+
 # bats test_tags=smoke
 @test "any command that takes a host and a command may stand for ssh" {
-	cat >here <<-'END'
-		#!/bin/sh
-		shift
-		exec sh -c "$1"
-	END
-	chmod +x here
+	make_here
 	run -0 --separate-stderr collctl run -H localhost,localhost --ssh "$PWD/here" --remote-path "$COLLCTL" -- barrier
 	run -5 --separate-stderr collctl run -H localhost,localhost --ssh /missing/ssh -- barrier
 	[[ $stderr == *'collctl: localhost: '*'/missing/ssh: not found'* ]] || fail "$stderr"
 	run -2 collctl run -n 2 --copy -- barrier
+	COLLCTL_SSH='ssh -p 22' COLLCTL_COPY=1 collctl run -n 2 -- barrier -q
 	run -2 collctl run -- barrier
 }

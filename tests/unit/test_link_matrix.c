@@ -197,6 +197,41 @@ static void slower_than_demanded(void **state)
 	assert_int_equal(matrix.faults.n, 1);
 }
 
+/* More than there is room for reasons. */
+static void all_links_of_many_ranks_fail(void **state)
+{
+	const int size = 40;
+	(void)state;
+	begin(size);
+	for (int r = 0; r < size; r++)
+		for (int s = 0; s < size; s++)
+			if (r != s)
+				report(r, s, LINK_REFUSED, 0, 0);
+	finish();
+	for (int r = 0; r < size; r++)
+		for (int s = 0; s < size; s++)
+			assert_int_equal(link_cell(&matrix, r, s)->state,
+			                 r == s ? LINK_WORKS : LINK_REFUSED);
+	assert_false(link_matrix_works(&matrix));
+	assert_int_equal(nfound, size);
+	says(0, LINKS_OF, 0, -1);
+}
+
+/* A link that is too slow and then breaks is broken. */
+static void a_failure_counts_more_than_slowness(void **state)
+{
+	(void)state;
+	links(3, (const int[][2]){{-1, -1}});
+	report(0, 1, LINK_SLOW, 0, 0);
+	report(0, 1, LINK_TIMED_OUT, 0, 0);
+	report(0, 1, LINK_SLOW, 0, 0);
+	finish();
+	assert_int_equal(nfound, 1);
+	says(0, LINK_ONE_WAY, 0, 1);
+	assert_int_equal(link_cell(&matrix, 0, 1)->state, LINK_TIMED_OUT);
+	assert_int_equal(links_find(&matrix.faults, 0, 1)->state, LINK_TIMED_OUT);
+}
+
 static void reports_of_others_are_refused(void **state)
 {
 	struct err err = {0};
@@ -245,6 +280,8 @@ int main(void)
 	        cmocka_unit_test_teardown(a_rank_that_nobody_reaches, release),
 	        cmocka_unit_test_teardown(slow_links_and_slow_ranks, release),
 	        cmocka_unit_test_teardown(slower_than_demanded, release),
+	        cmocka_unit_test_teardown(all_links_of_many_ranks_fail, release),
+	        cmocka_unit_test_teardown(a_failure_counts_more_than_slowness, release),
 	        cmocka_unit_test_teardown(reports_of_others_are_refused, release),
 	        cmocka_unit_test(frames_of_a_measurement),
 	};

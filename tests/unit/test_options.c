@@ -96,8 +96,8 @@ static void rows_are_whole(void **state)
 			fail_msg("--%s has no choices", row->own.name);
 		bool ranged = s->kind == SETTING_INT || s->kind == SETTING_RANK ||
 		              s->kind == SETTING_SIZE || s->kind == SETTING_RATE ||
-		              s->kind == SETTING_DURATION ||
-		              s->kind == SETTING_PORTS || s->kind == OPT_LOUDER;
+		              s->kind == SETTING_DURATION || s->kind == SETTING_PORTS ||
+		              s->kind == OPT_LOUDER;
 		if (ranged && s->max <= s->min)
 			fail_msg("--%s has no range", row->own.name);
 	}

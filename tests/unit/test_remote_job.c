@@ -66,6 +66,26 @@ static void every_field_arrives(void **state)
 	buf_release(&b);
 }
 
+/* Linux allows 128 KiB for an argument. */
+static void long_words(void **state)
+{
+	static char word[130000];
+	char *argv[] = {word, NULL};
+	struct remote_job sent = example(), got;
+	struct err err = {0};
+	struct buf b;
+	(void)state;
+	memset(word, 'x', sizeof word - 1);
+	sent.argc = 1;
+	sent.argv = argv;
+	buf_init(&b, REMOTE_JOB_MAX);
+	remote_encode(&sent, &b);
+	assert_int_equal(remote_decode(&got, view_of(b.data, b.len), &err), 0);
+	assert_string_equal(got.argv[0], word);
+	remote_release(&got);
+	buf_release(&b);
+}
+
 static void impossible_jobs(void **state)
 {
 	struct remote_job bad[3] = {example(), example(), example()}, got;
@@ -88,6 +108,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_field_arrives),
+	        cmocka_unit_test(long_words),
 	        cmocka_unit_test(impossible_jobs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
