@@ -126,6 +126,7 @@ static bool agree_on(const struct poll *p, struct disagreement *d)
 	const char *subject = p->intents[first]->subject;
 	d->err = (struct err){.code = ERR_DISAGREE, .rank = first};
 	snprintf(d->head, sizeof d->head, "%.120s%s", subject, subject[0] ? ": " : "");
+	d->err.subject = subject[0] ? (int)strlen(d->head) - 2 : 0;
 	append(&d->err, "%s%s %.100s differs from %.100s on %s", d->head, p->name,
 	       (const char *)v.p, (const char *)most.p, d->most);
 	append_others(&d->err, d);
@@ -169,7 +170,7 @@ bool agree_on_results(const struct vote *votes, int size, struct disagreement *d
 void disagreement_name(const struct disagreement *d, const char *noun,
                        const struct table_difference *entry, struct err *err)
 {
-	*err = (struct err){.code = d->err.code, .rank = d->err.rank};
+	*err = (struct err){.code = d->err.code, .rank = d->err.rank, .subject = d->err.subject};
 	/* For results, the head of the message has already named the ranks of the majority. */
 	const char *on = d->of_results ? "" : " on ", *whose = d->of_results ? "" : d->most;
 	append(err, "%s", d->head);

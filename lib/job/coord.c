@@ -170,9 +170,11 @@ static void evidence_over(void *ctx)
 	if (m)
 		silent = silence_of(c, m, now);
 	e = *blame(&e, &silent);
-	if (e.kind == EVIDENCE_REPORT && e.err.code != ERR_STALLED)
+	if (e.kind == EVIDENCE_REPORT && e.err.code != ERR_STALLED) {
+		e.err.subject = 0;
 		snprintf(e.err.text, sizeof e.err.text, "its link with rank %d: %.560s", e.reporter,
 		         c->evidence.err.text);
+	}
 	coord_fail(c, &e.err, e.phase);
 }
 

@@ -360,6 +360,13 @@ void err_encode(const struct err *e, enum phase phase, struct buf *b)
 	buf_put_u8(b, (uint8_t)phase);
 	buf_put_str(b, e->text);
 	buf_put_str(b, e->host);
+	buf_put_u16(b, (uint16_t)e->subject);
+}
+
+/* A text that was escaped has become longer. */
+static bool is_subject(const char *text, unsigned n)
+{
+	return n < strlen(text) && (text[n] == ':' || text[n] == ' ');
 }
 
 int err_decode(struct err *e, enum phase *phase, struct view *v)
@@ -369,9 +376,10 @@ int err_decode(struct err *e, enum phase *phase, struct view *v)
 	e->rank = (int)view_u32(v);
 	*phase = (enum phase)view_u8(v);
 	view_str(v, e->text, sizeof e->text);
-	e->subject = err_option(e->text); /* other subjects are not sent */
-	if (view_left(v))                 /* other versions send no host */
+	if (view_left(v)) /* other versions send no host, and no subject */
 		view_str(v, e->host, sizeof e->host);
+	const unsigned subject = view_left(v) ? view_u16(v) : 0;
+	e->subject = is_subject(e->text, subject) ? (int)subject : err_option(e->text);
 	bool sane = e->code <= UINT8_MAX && e->rank >= ERR_RANK_SELF && e->rank < PROTO_MAX_SIZE &&
 	            *phase <= PHASE_COMMIT;
 	return v->failed || !sane ? -1 : 0;

@@ -133,6 +133,26 @@ assert code == 7 and lib.collctl_subject(other) == b'size', lib.collctl_subject(
 	wait_ranks
 }
 
+@test "the subject of a disagreement between files is the file that differs" {
+	start_serve
+	make_shard in.0.npy f32 4 1
+	make_shard in.1.npy f32 5 2
+	make_shard in.2.npy f32 4 3
+	spawn_rank 0 "$COLLCTL" allreduce -r 0 -n 3 -R "$STORE" --insecure in.0.npy -o out.0.npy
+	spawn_rank 1 "$COLLCTL" allreduce -r 1 -n 3 -R "$STORE" --insecure in.1.npy -o out.1.npy
+	run run_steps "
+other = lib.collctl_new(b'allreduce')
+for name, value in (('rank', '2'), ('size', '3'), ('rendezvous', '$STORE'), ('insecure', '1'), ('output', 'out.2.npy')):
+    assert lib.collctl_set(other, name.encode(), value.encode()) == 0
+assert lib.collctl_input(other, b'in.2.npy') == 0
+code = lib.collctl_run(other)
+print(code, lib.collctl_message(other).decode())
+assert code == 7 and lib.collctl_culprit(other) == 1
+assert lib.collctl_subject(other) == b'in.1.npy', lib.collctl_subject(other)"
+	assert_success
+	wait_ranks
+}
+
 @test "a program's mistakes are errors: no name, no path, a job that has run" {
 	run run_steps "
 assert lib.collctl_new(None) is None

@@ -271,6 +271,7 @@ static void errors_come_back(void **state)
 			struct buf b;
 			snprintf(e.text, sizeof e.text, "x.npy: no space left");
 			snprintf(e.host, sizeof e.host, "nodeb");
+			e.subject = (int)strlen("x.npy");
 			buf_init(&b, 4096);
 			err_encode(&e, PHASE_COMMIT, &b);
 			struct view v = view_of(b.data, b.len);
@@ -280,9 +281,11 @@ static void errors_come_back(void **state)
 			assert_int_equal(phase, PHASE_COMMIT);
 			assert_string_equal(back.text, e.text);
 			assert_string_equal(back.host, e.host);
+			assert_int_equal(back.subject, e.subject);
 			for (size_t n = 0; n < b.len; n++) {
 				uint8_t *cut = exactly(b.data, n);
-				bool whole = n == b.len - 2 - strlen(e.host); /* without a host */
+				/* Without a subject; without a host. */
+				bool whole = n == b.len - 2 || n == b.len - 4 - strlen(e.host);
 				v = view_of(cut, n);
 				assert_int_equal(err_decode(&back, &phase, &v), whole ? 0 : -1);
 				free(cut);
@@ -353,6 +356,7 @@ static void an_error_s_text_is_escaped(void **state)
 	struct buf b;
 	(void)state;
 	snprintf(e.text, sizeof e.text, "a\x1b[2Jb");
+	e.subject = 3; /* no longer, when the text is escaped */
 	buf_init(&b, 4096);
 	err_encode(&e, PHASE_RUN, &b);
 	struct view v = view_of(b.data, b.len);
@@ -361,6 +365,7 @@ static void an_error_s_text_is_escaped(void **state)
 	assert_string_equal(phase_name(phase), "run");
 	assert_int_equal(back.subject, 0);
 	buf_release(&b);
+	e.subject = 0;
 	snprintf(e.text, sizeof e.text, "--size 3 differs from 2 on rank 0");
 	buf_init(&b, 4096);
 	err_encode(&e, PHASE_JOIN, &b);
