@@ -33,7 +33,7 @@ common_setup() {
 	export COLLCTL_JOIN_TIMEOUT=120s COLLCTL_TIMEOUT=100s
 	export COLLTEST_MARK=$$.$RANDOM.$RANDOM
 	cd "$BATS_TEST_TMPDIR" || return
-	PIDS=() RC=() STARTED=() LOCKS=() TAGS=() STORE='' SECRET='' SERVES=0
+	PIDS=() RC=() STARTED=() LOCKS=() TAGS=() STORE='' SECRET='' SERVES=0 ORACLE_CALLS=0
 }
 
 common_teardown() {
@@ -81,7 +81,7 @@ no_sanitizers() {
 # oracle MODULE ARGS...: run MODULE.py, in this test's server (python_server.py), which the first call starts
 oracle() {
 	local home=$BATS_TEST_TMPDIR.python reply fields rc
-	reply=$home/reply.$BASHPID
+	reply=$home/reply.$BASHPID.$((++ORACLE_CALLS)) # a new one: the last writer of an old one may still be there
 	printf -v fields '\x1f%s' "$PWD" "$BASHPID" "$reply" "$@"
 	if ((${#fields} > 1000)) || [[ $fields == *$'\n'* ]]; then # more than a FIFO takes at once
 		"$PYTHON" -B "$HELPERS_DIR/$1.py" "${@:2}"
@@ -96,7 +96,7 @@ oracle() {
 		disown $!
 	fi
 	until [[ -p $home/requests ]]; do :; done
-	[[ -p $reply ]] || mkfifo "$reply"
+	mkfifo "$reply"
 	printf '%s\n' "${fields#$'\x1f'}" >"$home/requests"
 	read -r rc <"$reply"
 	return "$rc"
