@@ -201,9 +201,9 @@ bool etcd_watch_woke(const char *body, size_t len, uint64_t revision)
 
 	if (!newline) /* the first line has not come yet */
 		return false;
-	for (const char *c = newline; c < body + len; c++)
-		if (*c != '\n')
-			return true;
+	/* Anything after it, so that the line is parsed once, however the rest comes. */
+	if (newline + 1 < body + len)
+		return true;
 	json_t *first = parse(body, (size_t)(newline - body), &ignored);
 	const bool created = is_creation(json_object_get(first, "result"), revision);
 	json_decref(first);

@@ -396,6 +396,12 @@ static const char *ca_of_environment(void)
 
 static int take_files(struct http_client *c, const struct http_conf *conf, struct err *err)
 {
+	if (!c->https && (conf->ca_file || conf->cert_file || conf->key_file))
+		return err_set(
+		        err, ERR_USAGE,
+		        "%s: has no TLS, so --store-ca, --store-cert and --store-key have no "
+		        "use: give an https URL",
+		        conf->url);
 	if (!c->https)
 		return 0;
 	if (take_file(&c->ca_file, conf->ca_file ? conf->ca_file : ca_of_environment(), err) < 0 ||

@@ -369,3 +369,8 @@ start_cluster() {
 	wait_ranks
 	assert_rank 1 5 'not etcd v3' "$STORE"
 }
+
+@test "files for TLS with a URL that has none: 2" {
+	run -2 --separate-stderr collctl barrier -n 2 -r 0 -R etcd+http://127.0.0.1:1 --store-ca none.pem --secret-file "$SECRET"
+	[[ $stderr == *'etcd+http://127.0.0.1:1: has no TLS'*'https'* ]] || fail "$stderr"
+}

@@ -258,7 +258,7 @@ static void test_watch(void **state)
 	        {CREATED, false},
 	        {CREATED "}}", false},
 	        {CREATED "}}\n", false},
-	        {CREATED "}}\n\n", false},
+	        {CREATED "}}\n\n", true},
 	        {CREATED ",\"watch_id\":\"0\",\"canceled\":false}}\n", false},
 	        {CREATED "}}\n{", true},
 	        {CREATED ",\"canceled\":true,\"cancel_reason\":\"x\"}}\n", true},
