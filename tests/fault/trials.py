@@ -666,8 +666,9 @@ def link(insecure, everything):
         at = boundaries(record.stream, insecure)
         joined[down] = at[1] if insecure else at[4]
     cases = [(down, 8 * byte + some.randrange(8)) for down in records for byte in range(len(records[down].stream))]
-    if not everything:
-        cases = sorted(some.sample(cases, 20))
+    if not everything:  # of both kinds, however long the messages are
+        joining = [c for c in cases if c[1] // 8 < joined[c[0]]]
+        cases = sorted(some.sample(joining, 5) + some.sample([c for c in cases if c not in set(joining)], 15))
 
     def trial(case):
         down, bit = case
