@@ -68,6 +68,8 @@ const struct command commands[] = {
 	{"verify", "FILE...", "check that all ranks have the same data; name the ranks that differ",
 	 OPTS_JOB | OPTS_INPUT | OPTS_BYTES | OPTS_JSON, 1, -1, false, cmd_verify},
 	{"keygen", "[FILE]", "create a job secret", OPTS_KEYGEN, 0, 1, false, cmd_keygen},
+	{"ca", "init|issue|revoke DIR [CERTIFICATE...]",
+	 "make certificates for ranks that share no secret", OPTS_CA, 2, -1, false, cmd_ca},
 	{"version", "", "show the version, the libraries found and the features of the processor",
 	 OPTS_JSON, 0, 0, false, cmd_version},
 	{"help", "[COMMAND]", "describe a command and its options", OPTS_HELP, 0, 1, false, cmd_help},

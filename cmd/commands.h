@@ -37,6 +37,7 @@ int cmd_algorithms(const struct command *, struct options *, int argc, char **ar
 int cmd_info(const struct command *, struct options *, int argc, char **argv);
 int cmd_verify(const struct command *, struct options *, int argc, char **argv);
 int cmd_keygen(const struct command *, struct options *, int argc, char **argv);
+int cmd_ca(const struct command *, struct options *, int argc, char **argv);
 int cmd_version(const struct command *, struct options *, int argc, char **argv);
 int cmd_help(const struct command *, struct options *, int argc, char **argv);
 

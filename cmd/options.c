@@ -1,4 +1,5 @@
 #include "cmd/options.h"
+#include "cmd/ask_password.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -148,6 +149,20 @@ const struct option_row option_rows[] = {
                 "file with the job's secret, made by 'collctl keygen' (default: COLLCTL_SECRET)",
                 OPTS_JOB),
         REQUEST("secret-fd", 0, "N", "read the secret from this file descriptor", OPTS_JOB),
+        REQUEST("tls-cert", 0, "FILE",
+                "certificate of this rank, in place of a secret: it names the rank "
+                "(URI:collctl:rank:N, as 'collctl ca issue' makes it) or its host in the hostfile; "
+                "{rank}, {size} and {host} are replaced",
+                OPTS_JOB),
+        REQUEST("tls-key", 0, "FILE", "key of that certificate (default: in the same file)",
+                OPTS_JOB),
+        REQUEST("tls-ca", 0, "FILE", "the CA that has signed the certificates of all ranks",
+                OPTS_JOB),
+        REQUEST("tls-crl", 0, "FILE", "the CA's list of revoked certificates", OPTS_JOB),
+        REQUEST("tls-key-password-fd", 0, "N",
+                "read the password of an encrypted key from this file descriptor (default: ask on "
+                "the terminal)",
+                OPTS_JOB),
         REQUEST("store-token-file", 0, "FILE",
                 "file with the access token of the store; for etcd it may be USER:PASSWORD",
                 OPTS_JOB),
@@ -262,6 +277,20 @@ const struct option_row option_rows[] = {
         OPT("force", 0, SETTING_FLAG, request.force, NULL, "overwrite FILE if it exists",
             OPTS_KEYGEN | OPTS_ACTS),
 
+        SECTION("Certificates"),
+        OPT("rank", 'r', SETTING_INT, request.settings.rank, "N",
+            "issue a certificate of this rank", OPTS_CA | OPTS_ACTS, .max = SETTING_RANKS_MAX - 1),
+        OPT("host", 0, SETTING_STRING, ca.host, "NAME",
+            "issue a certificate of this host, for the ranks that a hostfile puts there",
+            OPTS_CA | OPTS_ACTS),
+        OPT("days", 0, SETTING_INT, ca.days, "N",
+            "make it valid for this long (default: 365; a CA: 3650)", OPTS_CA | OPTS_ACTS, .min = 1,
+            .max = 36500),
+        OPT("name", 0, SETTING_STRING, ca.name, "NAME", "name of a new CA (default: collctl CA)",
+            OPTS_CA | OPTS_ACTS),
+        OPT("force", 0, SETTING_FLAG, request.force, NULL, "overwrite files that exist",
+            OPTS_CA | OPTS_ACTS),
+
         SECTION("Common"),
         OPT("json", 0, SETTING_FLAG, json, NULL, "print the result or the error as one JSON value",
             OPTS_JSON),
@@ -323,6 +352,7 @@ void options_init(struct options *o)
 {
 	*o = (struct options){.ready_fd = -1};
 	request_init(&o->request, WORK_COLLECTIVE);
+	o->request.settings.ask = ask_on_terminal;
 	for (size_t i = 0; i < option_rows_len; i++)
 		if (option_rows[i].own.kind < SETTING_KINDS && option_rows[i].own.def)
 			set_value(o, &option_rows[i], option_rows[i].own.def,

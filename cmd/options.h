@@ -48,6 +48,8 @@
 #define OPTS_CHECK (1u << 25)
 #define OPTS_TIMES (1u << 23) /* --times: commands that copy files */
 
+#define OPTS_CA (1u << 26)
+
 #define OPTIONS_MAX 256 /* rows of the table */
 
 struct options {
@@ -71,6 +73,10 @@ struct options {
 	const char *port_file, *token_file, *tls_cert, *tls_key;
 	int ready_fd; /* -1 */
 	int64_t ttl;
+	struct {
+		const char *name, *host;
+		int days; /* 0: as usual */
+	} ca;
 	/* help */
 	bool mdoc;
 	const char *completions;

@@ -16,6 +16,7 @@
 
 #include "lib/base/io.h"
 #include "lib/base/private.h"
+#include "lib/base/write_file.h"
 #include "lib/job/store_server.h"
 
 #define TOKEN_MAX 512
@@ -26,26 +27,6 @@ static int read_token(const char *path, char token[TOKEN_MAX], struct err *err)
 	if (private_line(path, "write the token to a file", token, TOKEN_MAX, err) < 0)
 		return -1;
 	return *token ? 0 : err_set(err, ERR_AUTH, "%s: contains no token", path);
-}
-
-/* Write the file atomically, so that a reader never sees an incomplete port. */
-static int write_port_file(const char *path, const char *text, struct err *err)
-{
-	char temp[4096];
-
-	if (snprintf(temp, sizeof temp, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof temp)
-		return err_set(err, ERR_OUTPUT, "%.80s...: the name is too long", path);
-	int fd = io_retry(open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-	if (fd < 0)
-		return err_errno(err, ERR_OUTPUT, "%s", path);
-	int failed = write_all(fd, text, strlen(text)) < 0;
-	failed |= close(fd) < 0 && errno != EINTR;
-	if (failed || io_retry(rename(temp, path)) < 0) {
-		err_errno(err, ERR_OUTPUT, "%s", path);
-		unlink(temp);
-		return -1;
-	}
-	return 0;
 }
 
 /* Announce that the store listens, and where. */
@@ -61,7 +42,9 @@ static int announce(const struct options *o, const struct store_server *s, struc
 		fprintf(stderr, "collctl: every process that can reach this store can write to it; "
 		                "require a token with --token-file\n");
 	snprintf(text, sizeof text, "%d\n", store_server_port(s));
-	if (o->port_file && write_port_file(o->port_file, text, err) < 0)
+	/* In one step: a reader never sees an incomplete port. */
+	if (o->port_file &&
+	    write_file(o->port_file, text, (struct write_how){.replace = true}, err) < 0)
 		return -1;
 	if (o->ready_fd >= 0) {
 		if (write_all(o->ready_fd, text, strlen(text)) < 0)

@@ -9,6 +9,7 @@
 
 #include "lib/base/private.h"
 #include "lib/coll/paths.h"
+#include "lib/net/certificate.h"
 
 #define TOKEN_MAX 1024
 
@@ -41,7 +42,7 @@ static int find_secret(struct member *m, const struct coll_settings *s, struct e
 	int ret = -1;
 	if (!s->insecure)
 		hide(s);
-	if (s->insecure)
+	if (s->insecure || s->tls_cert)
 		ret = 0;
 	else if (s->secret_fd >= 0)
 		ret = secret_from_fd(&m->secret, s->secret_fd, err);
@@ -57,10 +58,94 @@ static int find_secret(struct member *m, const struct coll_settings *s, struct e
 		err_set(err, ERR_AUTH,
 		        "no job secret: make one with 'collctl keygen FILE' and give every "
 		        "rank --secret-file FILE (or --insecure for no encryption)");
-	if (ret == 0 && (s->secret_fd >= 0 || s->secret_file || text) && !s->insecure)
+	if (ret == 0 && (s->secret_fd >= 0 || s->secret_file || text) && !s->insecure &&
+	    !s->tls_cert)
 		m->conf.secret = &m->secret;
 	wipe_free(text);
 	return ret;
+}
+
+/* ---- certificates ---- */
+
+static int check_tls_options(const struct coll_settings *s, struct err *err)
+{
+	const char *alone = s->tls_key                    ? "--tls-key"
+	                    : s->tls_ca                   ? "--tls-ca"
+	                    : s->tls_crl                  ? "--tls-crl"
+	                    : s->tls_key_password_fd >= 0 ? "--tls-key-password-fd"
+	                                                  : NULL;
+	if (!s->tls_cert && alone)
+		return err_set(err, ERR_USAGE, "%s: needs --tls-cert FILE", alone);
+	if (!s->tls_cert)
+		return 0;
+	if (!s->tls_ca)
+		return err_set(
+		        err, ERR_USAGE,
+		        "--tls-cert: needs --tls-ca FILE, the CA of all ranks' certificates");
+	if (s->insecure || s->secret_file || s->secret_fd >= 0)
+		return err_set(err, ERR_USAGE, "--tls-cert and %s exclude each other",
+		               s->insecure      ? "--insecure"
+		               : s->secret_file ? "--secret-file"
+		                                : "--secret-fd");
+	return 0;
+}
+
+static int load_credentials(struct member *m, const struct coll_settings *s, struct err *err)
+{
+	const char *const names[4] = {s->tls_cert, s->tls_key, s->tls_ca, s->tls_crl};
+	char **files = m->tls_files;
+	if (m->credentials)
+		return 0;
+	hide(s);
+	for (int i = 0; i < 4; i++) {
+		files[i] = names[i] ? paths_fill(names[i], m->conf.rank, m->conf.size, NULL, err)
+		                    : NULL;
+		if (names[i] && !files[i])
+			return -1;
+	}
+	const struct credentials_conf conf = {.cert = files[0],
+	                                      .key = files[1],
+	                                      .ca = files[2],
+	                                      .crl = files[3],
+	                                      .password_fd = s->tls_key_password_fd,
+	                                      .ask = s->ask};
+	m->credentials = credentials_load(&conf, err);
+	m->conf.credentials = m->credentials;
+	return m->credentials ? 0 : -1;
+}
+
+/* If nothing else gives the rank, the certificate may. */
+static int find_certified_rank(struct member *m, const struct coll_settings *s, struct err *err)
+{
+	struct job_conf *c = &m->conf;
+	if (!s->tls_cert || c->rank >= 0 || strstr(s->tls_cert, "{rank}"))
+		return 0;
+	if (load_credentials(m, s, err) < 0)
+		return -1;
+	int rank = certificate_rank(credentials_certificate(m->credentials));
+	if (rank >= 0)
+		c->rank = rank;
+	if (c->rank == SETTINGS_RANK_AUTO)
+		return err_set(err, ERR_AUTH,
+		               "%s: --rank auto needs a certificate that names one rank "
+		               "(URI:collctl:rank:N)",
+		               m->tls_files[0]);
+	return 0;
+}
+
+/* The other ranks check the same: this rank can say it at once. */
+static int check_own_certificate(struct member *m, const struct coll_settings *s, struct err *err)
+{
+	const struct job_conf *c = &m->conf;
+	struct err why = {.rank = ERR_RANK_SELF};
+	if (!s->tls_cert)
+		return 0;
+	if (load_credentials(m, s, err) < 0)
+		return -1;
+	if (certificate_check(credentials_certificate(m->credentials), c->rank,
+	                      c->hosts ? hostfile_host(c->hosts, c->rank) : NULL, &why) < 0)
+		return err_set(err, why.code, "%s: %s", m->tls_files[0], why.text);
+	return 0;
 }
 
 static int find_token(struct member *m, const struct coll_settings *s, struct err *err)
@@ -113,6 +198,8 @@ static int find_rank(struct member *m, const struct coll_settings *s, struct err
 			               "--rank auto needs a store (--rendezvous): with a hostfile "
 			               "the line of a host gives its rank");
 	}
+	if (find_certified_rank(m, s, err) < 0)
+		return -1;
 	if (c->rank == -1 && c->size == 1)
 		c->rank = 0;
 	if (c->rank == -1)
@@ -200,8 +287,10 @@ int member_init(struct member *m, const struct coll_settings *s, struct err *err
 	        .embedded = s->embedded,
 	        .cancel_fd = s->cancel_fd,
 	};
-	if (find_rendezvous(m, s, err) < 0 || find_rank(m, s, err) < 0 ||
-	    find_name(m, s, err) < 0 || find_secret(m, s, err) < 0 || find_token(m, s, err) < 0) {
+	if (check_tls_options(s, err) < 0 || find_rendezvous(m, s, err) < 0 ||
+	    find_rank(m, s, err) < 0 || find_name(m, s, err) < 0 ||
+	    check_own_certificate(m, s, err) < 0 || find_secret(m, s, err) < 0 ||
+	    find_token(m, s, err) < 0) {
 		member_release(m);
 		return -1;
 	}
@@ -264,4 +353,10 @@ void member_release(struct member *m)
 	hostfile_release(&m->hosts);
 	wipe_free(m->token);
 	m->token = NULL;
+	credentials_free(m->credentials);
+	m->credentials = NULL;
+	for (int i = 0; i < 4; i++) {
+		free(m->tls_files[i]);
+		m->tls_files[i] = NULL;
+	}
 }

@@ -11,6 +11,8 @@ struct member {
 	struct job_conf conf; /* without note and note_ctx */
 	struct launch launch; /* from the environment */
 	struct secret secret;
+	struct credentials *credentials;
+	char *tls_files[4]; /* certificate, key, CA, revocation lists */
 	struct hostfile hosts;
 	char *token;
 };

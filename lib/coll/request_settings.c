@@ -63,6 +63,12 @@ const struct setting request_settings[] = {
         S("job", SETTING_FOR_JOIN, STRING, settings.job),
         S("secret-file", SETTING_FOR_JOIN, STRING, settings.secret_file),
         S("secret-fd", SETTING_FOR_JOIN, INT, settings.secret_fd, .max = INT32_MAX),
+        S("tls-cert", SETTING_FOR_JOIN, STRING, settings.tls_cert),
+        S("tls-key", SETTING_FOR_JOIN, STRING, settings.tls_key),
+        S("tls-ca", SETTING_FOR_JOIN, STRING, settings.tls_ca),
+        S("tls-crl", SETTING_FOR_JOIN, STRING, settings.tls_crl),
+        S("tls-key-password-fd", SETTING_FOR_JOIN, INT, settings.tls_key_password_fd,
+          .max = INT32_MAX),
         S("store-token-file", SETTING_FOR_JOIN, STRING, settings.store_token_file),
         S("store-ca", SETTING_FOR_JOIN, STRING, settings.store_ca),
         S("store-cert", SETTING_FOR_JOIN, STRING, settings.store_cert),
@@ -133,7 +139,10 @@ int request_takes(const struct coll_request *r, const struct setting *s)
 void request_init(struct coll_request *r, enum coll_work work)
 {
 	*r = (struct coll_request){.work = work,
-	                           .settings = {.rank = -1, .secret_fd = -1, .cancel_fd = -1},
+	                           .settings = {.rank = -1,
+	                                        .secret_fd = -1,
+	                                        .tls_key_password_fd = -1,
+	                                        .cancel_fd = -1},
 	                           .files.dtype = DTYPE_NONE};
 	for (size_t i = 0; i < request_settings_len; i++)
 		if (request_settings[i].def)

@@ -1,13 +1,15 @@
 /*
  * How this rank joins a job: its number, the meeting place of the ranks, the secret, the addresses
  * and the time limits. The same for every kind of job. Members that are not set have these
- * defaults: rank -1, secret_fd -1, cancel_fd -1, all others zero.
+ * defaults: rank -1, secret_fd -1, tls_key_password_fd -1, cancel_fd -1, all others zero.
  */
 #ifndef COLLCTL_COLL_SETTINGS_H
 #define COLLCTL_COLL_SETTINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "lib/net/credentials.h"
 
 #define SETTINGS_RANK_AUTO (-2)
 
@@ -18,6 +20,11 @@ struct coll_settings {
 	const char *job; /* NULL: the launcher's id, or "default" */
 	const char *secret_file;
 	int secret_fd; /* -1 */
+	/* Certificates in place of a secret. In their names {rank}, {size} and {host} are replaced.
+	 */
+	const char *tls_cert, *tls_key, *tls_ca, *tls_crl;
+	int tls_key_password_fd; /* -1 */
+	ask_password *ask;       /* for the password of an encrypted key; NULL: nobody to ask */
 	const char *store_token_file, *store_ca, *store_cert, *store_key;
 	bool insecure;
 	const char *listen, *advertise, *iface;

@@ -354,9 +354,9 @@ static bool describe_missing(const struct coord *c, struct err *e)
 	struct joined j;
 	coord_who_joined(c, &j);
 	const char *refusal = c->gate ? gate_last_refusal(c->gate) : c->refusal;
-	char refused[240] = "", text[400];
-	if (c->other_version[0])
-		snprintf(refused, sizeof refused, " (%s)", c->other_version);
+	char refused[GATE_REFUSAL + 40] = "", text[400];
+	if (c->note[0])
+		snprintf(refused, sizeof refused, " (%s)", c->note);
 	else if (refusal[0])
 		snprintf(refused, sizeof refused, " (a connection was refused: %s)", refusal);
 	if (j.here == j.size)

@@ -60,13 +60,31 @@ static void note_other_version(struct coord *c, const struct hello *h, const str
 		snprintf(who, sizeof who, "rank %u", h->rank);
 	else if (c->conf.tls)
 		snprintf(who, sizeof who, "a rank");
-	snprintf(c->other_version, sizeof c->other_version,
+	snprintf(c->note, sizeof c->note,
 	         "%s at %s has protocol version %u, not %u: install the same version of collctl on "
 	         "every host",
 	         who, addr_text(a, true, from), h->version, PROTO_VERSION);
 }
 
-static bool refuse(struct coord *c, const struct hello *h, const struct addr *at, struct err *e)
+/* Is this the rank that it says it is? The ranks that wait for that one get a note. */
+static bool proves_another(struct coord *c, const struct conn *conn, const struct hello *h,
+                           const struct addr *at, struct err *e)
+{
+	struct err why = {.rank = ERR_RANK_SELF};
+	char from[ADDR_TEXT];
+	if (!c->conf.vouch ||
+	    c->conf.vouch(c->conf.find_ctx, conn,
+	                  h->rank < (uint32_t)c->conf.size ? (int)h->rank : -1, &why) == 0)
+		return false;
+	e->code = why.code;
+	snprintf(e->text, sizeof e->text, "%.600s", why.text);
+	snprintf(c->note, sizeof c->note, "a connection from %s was refused: %.180s",
+	         addr_text(at, true, from), why.text);
+	return true;
+}
+
+static bool refuse(struct coord *c, const struct conn *conn, const struct hello *h,
+                   const struct addr *at, struct err *e)
 {
 	char from[ADDR_TEXT], self[COORD_SELF_TEXT];
 	*e = (struct err){.code = ERR_DISAGREE, .rank = ERR_RANK_SELF};
@@ -95,6 +113,8 @@ static bool refuse(struct coord *c, const struct hello *h, const struct addr *at
 		         coord_self_text(c, self));
 		return true;
 	}
+	if (proves_another(c, conn, h, at, e))
+		return true;
 	if (h->rank == PROTO_RANK_AUTO || h->rank >= (uint32_t)c->conf.size)
 		return false;
 	struct member *m = &c->members[h->rank];
@@ -160,7 +180,7 @@ void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENIN
 		conn_free(conn);
 		return;
 	}
-	if (refuse(c, &h, from, &e)) {
+	if (refuse(c, conn, &h, from, &e)) {
 		turn_away(c, conn, from, other_job(c, &h), &e);
 		return;
 	}

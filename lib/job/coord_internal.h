@@ -77,8 +77,8 @@ struct coord {
 	struct loop_timer compare_timer;
 	struct loop_timer join_timer, beat_timer, evidence_timer, drain_timer;
 	int64_t roster_at, drain_from;
-	char refusal[160];
-	char other_version[200]; /* a rank with another version, for messages; "": none */
+	char refusal[GATE_REFUSAL];
+	char note[240]; /* a rank with another version or certificate, for messages; "": none */
 	bool draining, drained;
 };
 

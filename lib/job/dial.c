@@ -23,7 +23,7 @@ static struct conn *connection(const struct dial_conf *c, const struct addr *to,
 	char nonce_text[33], identity[TLS_IDENTITY_MAX + 1];
 	const struct transport_edge edge = {
 	        .tls = c->tls, .buffer = BUFFER, .to = to, .identity = identity, .key = key};
-	if (!c->tls)
+	if (!c->secret)
 		return transport_of(&edge)->dial(&edge, err);
 	if (crypto_random(nonce, sizeof nonce, err) < 0)
 		return NULL;

@@ -12,8 +12,8 @@ int dial_identity(const uint8_t jobtag[8], const char *nonce, char *text, size_t
 
 struct dial_conf {
 	struct loop *loop;
-	struct tls *tls; /* NULL: --insecure */
-	const struct secret *secret;
+	struct tls *tls;             /* NULL: --insecure */
+	const struct secret *secret; /* NULL: @tls has certificates */
 	struct hello hello;
 	int64_t until;                  /* clock_ns() */
 	bool (*interrupted)(void *ctx); /* asked after every turn of the loop */

@@ -416,6 +416,14 @@ static int find_local(const struct hostfile *h, bool (*is_local)(const char *), 
 	return found;
 }
 
+const char *hostfile_host(const struct hostfile *h, int rank)
+{
+	for (int i = 0; i < h->nhosts; i++)
+		if (rank >= h->hosts[i].first && rank < h->hosts[i].first + h->hosts[i].slots)
+			return h->hosts[i].name;
+	return NULL;
+}
+
 int hostfile_local_rank(const struct hostfile *h, int *rank, struct err *err)
 {
 	char ranks[256] = "";

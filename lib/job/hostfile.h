@@ -33,6 +33,9 @@ int hostfile_read(struct hostfile *, const char *path, struct err *);
 int hostfile_parse(struct hostfile *, const char *text, size_t len, const char *path, struct err *);
 void hostfile_release(struct hostfile *);
 
+/* The name of the host of @rank; NULL: there is no such rank. */
+const char *hostfile_host(const struct hostfile *, int rank);
+
 /* The rank of this machine: the unique host that resolves to a local address and has one slot.
  * Names are resolved only if none is local by its text. -1 with ERR_USAGE
  * if there is none, or several: the message lists them, and suggests --rank. */

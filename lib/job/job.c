@@ -392,9 +392,11 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	if (loop_init(&j->loop, err) < 0 ||
 	    (conf->rendezvous && need_descriptors(6, "the store", err) < 0))
 		goto fail;
-	if (conf->secret) {
+	if (conf->secret || conf->credentials) {
 		j->tls = tls_new(err);
-		if (!j->tls)
+		j->control = j->tls && conf->credentials ? tls_new_mutual(conf->credentials, err)
+		                                         : j->tls;
+		if (!j->control)
 			goto fail;
 	}
 	struct rendezvous_conf r = {
@@ -597,6 +599,8 @@ void job_close(struct job *j)
 	coord_close(j->coord);
 	ctl_release(&j->ctl);
 	rendezvous_free(j->rendezvous);
+	if (j->control != j->tls)
+		tls_free(j->control);
 	tls_free(j->tls);
 	if (j->data_fd >= 0)
 		close(j->data_fd);

@@ -35,7 +35,8 @@ struct job_conf {
 	uint8_t launch_tag[8]; /* of the launcher's id; zeros: the user has named the job */
 	int rank;              /* or JOB_RANK_AUTO */
 	int size;              /* 0: from the other ranks (rank auto) */
-	struct secret *secret; /* NULL: --insecure. Wiped once all have joined */
+	struct secret *secret; /* wiped once all have joined */
+	const struct credentials *credentials; /* without a secret; neither: --insecure */
 	const char *rendezvous;
 	char *store_token;                             /* or NULL. Wiped once the store has it */
 	const char *store_ca, *store_cert, *store_key; /* PEM files, or NULL */

@@ -14,7 +14,8 @@
 struct job {
 	struct job_conf conf;
 	struct loop loop;
-	struct tls *tls;
+	struct tls *tls;     /* of the connections to other ranks; NULL: --insecure */
+	struct tls *control; /* of the control links: with certificates another, else the same */
 	struct rendezvous *rendezvous;
 	struct coord *coord; /* on the rank that coordinates */
 	struct ctl ctl;      /* on the other ranks: the link to it */

@@ -7,6 +7,7 @@
 #include "lib/base/io.h"
 #include "lib/job/dial.h"
 #include "lib/job/job_internal.h"
+#include "lib/net/certificate.h"
 
 #define BACKOFF_MAX   (250 * NS_PER_MS)
 #define DIAL_PATIENCE (5 * NS_PER_SEC)
@@ -24,6 +25,17 @@ static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[
 		return -1;
 	return secret_derive(j->conf.secret->key, SECRET_BYTES, identity, len, key, TLS_KEY_BYTES,
 	                     &err);
+}
+
+/* With certificates: is the other end @rank? */
+static int vouch(void *ctx, const struct conn *conn, int rank, struct err *err)
+{
+	const struct job *j = ctx;
+	const struct hostfile *hosts = j->conf.hosts;
+	if (!j->conf.credentials)
+		return 0;
+	return certificate_check(tls_certificate(conn), rank,
+	                         hosts ? hostfile_host(hosts, rank) : NULL, err);
 }
 
 static void met(void *ctx, const struct addr *from, int rank)
@@ -60,14 +72,10 @@ static void find_own_address(struct job *j)
 static const char *host_by_file(void *ctx, int rank)
 {
 	const struct hostfile *h = ((struct job *)ctx)->conf.hosts;
-	bool several = false;
-	const char *name = NULL;
-	for (int i = 0; h && i < h->nhosts; i++) {
-		several |= strcmp(h->hosts[i].name, h->hosts[0].name) != 0;
-		if (rank >= h->hosts[i].first && rank < h->hosts[i].first + h->hosts[i].slots)
-			name = h->hosts[i].name;
-	}
-	return several ? name : NULL;
+	for (int i = 1; h && i < h->nhosts; i++)
+		if (strcmp(h->hosts[i].name, h->hosts[0].name) != 0)
+			return hostfile_host(h, rank);
+	return NULL;
 }
 
 static int coordinate(struct job *j, int listen_fd, struct err *err)
@@ -75,7 +83,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	find_own_address(j);
 	struct coord_conf c = {
 	        .loop = &j->loop,
-	        .tls = j->tls,
+	        .tls = j->control,
 	        .size = j->size,
 	        .rank = j->conf.rank == JOB_RANK_AUTO ? -1 : j->conf.rank,
 	        .present = &j->conf.present,
@@ -83,6 +91,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .jobtag = j->jobtag,
 	        .launch = j->conf.launch_tag,
 	        .find = find_key,
+	        .vouch = vouch,
 	        .find_ctx = j,
 	        .join_deadline = j->join_deadline,
 	        .join_timeout = j->conf.join_timeout,
@@ -185,7 +194,7 @@ static int try_join(struct job *j, const struct addr *to, enum met *met, struct 
 {
 	struct dial_conf dial = {
 	        .loop = &j->loop,
-	        .tls = j->tls,
+	        .tls = j->control,
 	        .secret = j->conf.secret,
 	        .hello = {.version = PROTO_VERSION,
 	                  .rank = j->conf.rank == JOB_RANK_AUTO ? PROTO_RANK_AUTO
@@ -206,6 +215,10 @@ static int try_join(struct job *j, const struct addr *to, enum met *met, struct 
 		dial.until = j->join_deadline;
 	job_log(j, 2, "connecting to %s at %s", COORDINATOR(j), addr_text(to, true, text));
 	struct conn *conn = dial_coordinator(&dial, to, met, &e);
+	if (conn && vouch(j, conn, 0, &e) < 0) { /* with certificates rank 0 coordinates */
+		conn_free(conn);
+		conn = NULL;
+	}
 	if (conn && ctl_start(&j->ctl, conn, &j->loop, &e) == 0) {
 		send_present(j);
 		/* Without TLS any program may have accepted the connection; only a record that may
@@ -231,8 +244,9 @@ static int try_join(struct job *j, const struct addr *to, enum met *met, struct 
 	        e.code == ERR_AUTH ? name_hint(j, hint, sizeof hint) : "");
 	job_log(j, 2, "%s", why->text);
 	/* The MAC identifies the record's writer: the process that answers there now is a different
-	 * one. */
-	if (store && e.code == ERR_AUTH)
+	 * one. With certificates there is no MAC, so rank 0 takes the record for a stale one, and
+	 * the others believe it. */
+	if (store && e.code == ERR_AUTH && (!j->conf.credentials || j->conf.rank == 0))
 		return 0;
 	return hopeless ? -1 : 0;
 }

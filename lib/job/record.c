@@ -94,8 +94,8 @@ int record_decode(const struct record_of *of, const char *text, size_t len, stru
 	if (!of->secret) {
 		if (rec->mac[0])
 			snprintf(why, cap,
-			         "the record %s is of a rank 0 with TLS: this rank has --insecure, "
-			         "rank 0 does not",
+			         "the record %s has a MAC, so rank 0 has a secret: this rank has "
+			         "none (--insecure or --tls-cert)",
 			         of->key);
 		return !rec->mac[0];
 	}
@@ -106,8 +106,8 @@ int record_decode(const struct record_of *of, const char *text, size_t len, stru
 		        rec->mac[0]
 		                ? "a record exists whose MAC does not verify (%s): it was tampered "
 		                  "with, or the secrets differ"
-		                : "a record exists without a MAC (%s): rank 0 has --insecure, this "
-		                  "rank does not",
+		                : "a record exists without a MAC (%s): rank 0 has --insecure or "
+		                  "--tls-cert, this rank a secret",
 		        of->key);
 	return verified;
 }

@@ -1,17 +1,13 @@
 #include "lib/job/secret.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <openssl/evp.h>
 
 #include "lib/base/hex.h"
-#include "lib/base/io.h"
 #include "lib/base/private.h"
 #include "lib/net/crypto.h"
 #include "lib/net/hkdf.h"
@@ -101,34 +97,6 @@ int secret_from_fd(struct secret *s, int fd, struct err *err)
 	int ret = len < 0 ? -1 : parse(s, text, (size_t)len, origin, err);
 	wipe(text, sizeof text);
 	return ret;
-}
-
-static int write_synced(int fd, const char *text)
-{
-	if (write_all(fd, text, strlen(text)) < 0)
-		return -1;
-	/* A descriptor that cannot be synced (a pipe's end named in /dev/fd) has the bytes
-	 * nevertheless. */
-	return io_retry(fsync(fd)) < 0 && errno != EINVAL && errno != EROFS ? -1 : 0;
-}
-
-int secret_write_file(const char *path, const char *text, struct err *err)
-{
-	int fd = io_retry(open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-	if (fd < 0 && errno == EEXIST)
-		return err_set(err, ERR_OUTPUT, "%s: exists and is not overwritten", path);
-	if (fd < 0)
-		return err_errno(err, ERR_OUTPUT, "%s", path);
-	/* fchmod: the umask may have removed the owner's bits. */
-	int failed = fchmod(fd, 0600) < 0 || write_synced(fd, text) < 0;
-	if (failed)
-		err_errno(err, ERR_OUTPUT, "%s", path);
-	if (close(fd) < 0 && errno != EINTR && !failed)
-		failed = err_errno(err, ERR_OUTPUT, "%s", path);
-	if (!failed)
-		return 0;
-	unlink(path);
-	return -1;
 }
 
 void secret_wipe(struct secret *s)

@@ -26,8 +26,6 @@ int secret_from_file(struct secret *, const char *path, struct err *);
 int secret_from_fd(struct secret *, int fd, struct err *);
 /* @origin: its name in messages, such as "COLLCTL_SECRET". */
 int secret_from_text(struct secret *, const char *hex, const char *origin, struct err *);
-/* Write @text to a new file of mode 0600; an existing file is not overwritten (ERR_OUTPUT). */
-int secret_write_file(const char *path, const char *text, struct err *);
 void secret_wipe(struct secret *);
 
 /* HKDF-SHA256(key, salt = "collctl 1", info) -> out. @info: any bytes. */

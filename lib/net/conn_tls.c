@@ -11,6 +11,8 @@
 #include <sys/uio.h>
 
 #include "lib/base/memory.h"
+#include "lib/net/certificate.h"
+#include "lib/net/credentials.h"
 #include "lib/net/crypto.h"
 #include "lib/net/tls.h"
 #include "lib/net/tls_gcm.h"
@@ -19,6 +21,8 @@
 #define RECORD          16384u
 #define RECORD_OVERHEAD 64u /* header, type, tag and reserve: more than any suite here adds */
 
+#define CERTIFICATES_MAX (64u << 10) /* bytes of the other end's */
+
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
 
 uint32_t tls_key_records = 1u << 22;
@@ -26,22 +30,26 @@ uint32_t tls_key_records = 1u << 22;
 struct tls {
 	SSL_CTX *client, *server;
 	BIO_METHOD *method;
+	const struct credentials *credentials; /* NULL: pre-shared keys */
 };
 
 struct conn_tls {
 	struct conn conn;
 	SSL *ssl;
+	const struct credentials *credentials; /* NULL: pre-shared keys */
 	bool connecting, established, in_ended;
 	bool out_ending;
 	bool socket_ended; /* recv has seen the end of the stream */
 	bool peer_plain;   /* the first byte did not belong to a TLS record */
 	bool saw_first;
+	bool key_sought;  /* the client has sent an identity */
 	uint32_t records; /* written with the current key */
 	char identity[TLS_IDENTITY_MAX + 1];
 	uint8_t key[TLS_KEY_BYTES];
 	tls_find_key *find;
 	void *find_ctx;
 	struct err sock_err; /* the error below OpenSSL */
+	struct err refusal;  /* why the other end's certificate is refused */
 	struct err in_lost;  /* why reading failed; reported after all bytes are read */
 	size_t ring_cap, ring_head, ring_len; /* head: the first byte to send */
 	uint8_t ring[];
@@ -150,6 +158,7 @@ static int find_session(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSI
 {
 	struct conn_tls *c = SSL_get_app_data(ssl);
 	*session = NULL;
+	c->key_sought = true;
 	if (len > TLS_IDENTITY_MAX || memchr(id, 0, len) ||
 	    c->find(c->find_ctx, id, len, c->key) < 0)
 		return !memory_lacked(); /* unknown: without a key the handshake fails */
@@ -182,7 +191,27 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
 	return NULL;
 }
 
-struct tls *tls_new(struct err *err)
+static int on_verified(int ok, X509_STORE_CTX *v)
+{
+	SSL *ssl = X509_STORE_CTX_get_ex_data(v, SSL_get_ex_data_X509_STORE_CTX_idx());
+	struct conn_tls *c = SSL_get_app_data(ssl);
+	char why[300], who[CERTIFICATE_TEXT];
+	if (ok)
+		return 1;
+	credentials_refusal(c->credentials, v, why, sizeof why);
+	err_set(&c->refusal, ERR_AUTH, "the peer's certificate, %s: %s",
+	        certificate_text(X509_STORE_CTX_get0_cert(v), who), why);
+	return 0;
+}
+
+static bool use_credentials(struct tls *t, SSL_CTX *ctx)
+{
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, on_verified);
+	SSL_CTX_set_max_cert_list(ctx, CERTIFICATES_MAX);
+	return credentials_use(t->credentials, ctx) == 0;
+}
+
+static struct tls *contexts_new(const struct credentials *credentials, struct err *err)
 {
 	struct tls *t = calloc(1, sizeof *t);
 	ERR_clear_error();
@@ -190,6 +219,7 @@ struct tls *tls_new(struct err *err)
 		t->client = context_new(TLS_client_method());
 		t->server = context_new(TLS_server_method());
 		t->method = ring_method();
+		t->credentials = credentials;
 	}
 	/* If memory is lacking, OpenSSL may continue with less, for example without some
 	 * algorithms. */
@@ -198,9 +228,27 @@ struct tls *tls_new(struct err *err)
 		tls_free(t);
 		return NULL;
 	}
+	return t;
+}
+
+struct tls *tls_new(struct err *err)
+{
+	struct tls *t = contexts_new(NULL, err);
+	if (!t)
+		return NULL;
 	SSL_CTX_set_psk_use_session_callback(t->client, use_session);
 	SSL_CTX_set_psk_find_session_callback(t->server, find_session);
 	return t;
+}
+
+struct tls *tls_new_mutual(const struct credentials *credentials, struct err *err)
+{
+	struct tls *t = contexts_new(credentials, err);
+	if (!t || (use_credentials(t, t->client) && use_credentials(t, t->server)))
+		return t;
+	crypto_failed(err, ERR_AUTH, "TLS cannot use this certificate");
+	tls_free(t);
+	return NULL;
 }
 
 void tls_free(struct tls *t)
@@ -221,22 +269,36 @@ void tls_carry_data(struct tls *t)
 
 /* ---- the connection ---- */
 
-/* A handshake has failed. If the peer reports it, the key, the job or the protocol is wrong
- * (ERR_AUTH); any other failure is a fault of the path, and a new connection may succeed. */
-static int handshake_error(struct conn_tls *c, unsigned long e, struct err *err)
+static const char secret_here[] =
+        "the peer has a certificate (--tls-cert), this rank a secret: give all ranks the same";
+static const char certificate_here[] =
+        "the peer has a secret, this rank a certificate (--tls-cert): give all ranks the same";
+
+/* What the other end says of this rank's certificate, or NULL. @reason: OpenSSL's of an alert. */
+static const char *refused_by_peer(int reason)
+{
+	switch (reason) {
+	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+		return "its --tls-ca has not signed it";
+	case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+		return "it has expired by the clock there";
+	case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+		return "it is revoked there (--tls-crl)";
+	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+		return "it is not valid there: are the clocks right?";
+	case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+		return "its extended key usage lacks serverAuth or clientAuth";
+	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+		return "it cannot be verified there";
+	default:
+		return NULL;
+	}
+}
+
+/* The errors of a handshake with keys as with certificates. */
+static int any_handshake_error(const struct conn_tls *c, unsigned long e, struct err *err)
 {
 	int reason = ERR_GET_REASON(e);
-	if (c->peer_plain)
-		return err_set(err, ERR_AUTH,
-		               "the peer does not use TLS: was it started with --insecure, or is "
-		               "it not collctl?");
-	if (reason == SSL_R_BINDER_DOES_NOT_VERIFY || reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER)
-		return err_set(err, ERR_AUTH,
-		               "the secrets differ: give every rank the same job secret");
-	if (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE)
-		return err_set(err, ERR_AUTH,
-		               "the peer knows no such job or session: is --job the same on every "
-		               "rank?");
 	if (reason == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION)
 		return err_set(err, ERR_AUTH,
 		               "the peer does not use TLS: it has --insecure, this rank does not");
@@ -248,6 +310,42 @@ static int handshake_error(struct conn_tls *c, unsigned long e, struct err *err)
 		               "the peer had an internal error in the TLS handshake");
 	return err_set(err, ERR_INTEGRITY, "the TLS handshake failed: %s",
 	               ERR_reason_error_string(e));
+}
+
+static int mutual_error(const struct conn_tls *c, int reason, unsigned long e, struct err *err)
+{
+	const char *why = refused_by_peer(reason);
+	if (c->refusal.code)
+		return err_pass(err, &c->refusal);
+	if (why)
+		return err_set(err, ERR_AUTH, "the peer refuses this rank's certificate: %s", why);
+	if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE ||
+	    reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE)
+		return err_set(err, ERR_AUTH, "%s", certificate_here);
+	return any_handshake_error(c, e, err);
+}
+
+/* A handshake has failed. If the peer reports it, the key, the job or the protocol is wrong
+ * (ERR_AUTH); any other failure is a fault of the path, and a new connection may succeed. */
+static int handshake_error(struct conn_tls *c, unsigned long e, struct err *err)
+{
+	int reason = ERR_GET_REASON(e);
+	if (c->peer_plain)
+		return err_set(err, ERR_AUTH,
+		               "the peer does not use TLS: was it started with --insecure, or is "
+		               "it not collctl?");
+	if (c->credentials)
+		return mutual_error(c, reason, e, err);
+	if (reason == SSL_R_BINDER_DOES_NOT_VERIFY || reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER)
+		return err_set(err, ERR_AUTH,
+		               "the secrets differ: give every rank the same job secret");
+	if (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE)
+		return err_set(err, ERR_AUTH,
+		               "the peer knows no such job or session: is --job the same on every "
+		               "rank?");
+	if (!c->key_sought && reason == SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM)
+		return err_set(err, ERR_AUTH, "%s", secret_here);
+	return any_handshake_error(c, e, err);
 }
 
 /* Describe the failure. OpenSSL reports a received alert as 1000 + its number. */
@@ -265,6 +363,11 @@ static int tls_error(struct conn_tls *c, int code, struct err *err)
 		return handshake_error(c, e, err);
 	if (reason == SSL_R_TLSV1_ALERT_INTERNAL_ERROR)
 		return err_set(err, ERR_PEER_LOST, "the peer had an internal error in TLS");
+	/* In TLS 1.3 the client is established before the server judges its certificate. */
+	if (c->credentials && refused_by_peer(reason))
+		return mutual_error(c, reason, e, err);
+	if (ERR_GET_LIB(e) == ERR_LIB_SSL && reason == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED)
+		return err_set(err, ERR_AUTH, "%s", secret_here);
 	if (ERR_GET_LIB(e) == ERR_LIB_SSL && reason > SSL_AD_REASON_OFFSET) {
 		c->conn.alerted = true;
 		return err_set(err, code, "the peer received corrupt bytes (%s)",
@@ -297,6 +400,22 @@ static int tls_flush(struct conn *conn, struct err *err)
 	return 1;
 }
 
+/* The handshake has succeeded: did the other end prove what it has to? */
+static int check_proof(struct conn_tls *c, struct err *err)
+{
+	X509 *cert = SSL_get0_peer_certificate(c->ssl);
+	char text[CERTIFICATE_TEXT];
+	if (!c->credentials && SSL_session_reused(c->ssl))
+		return 0;
+	if (!c->credentials)
+		return err_set(err, ERR_AUTH, "%s",
+		               cert ? secret_here : "the handshake did not use the job's key");
+	if (!cert || SSL_get_verify_result(c->ssl) != X509_V_OK)
+		return err_set(err, ERR_AUTH, "the peer showed no valid certificate");
+	snprintf(c->identity, sizeof c->identity, "%s", certificate_text(cert, text));
+	return 0;
+}
+
 static int tls_handshake(struct conn *conn, struct err *err)
 {
 	struct conn_tls *c = (struct conn_tls *)conn;
@@ -312,16 +431,19 @@ static int tls_handshake(struct conn *conn, struct err *err)
 		int why = SSL_get_error(c->ssl, ret);
 		struct err flush_err = {0};
 		int flushed = tls_flush(conn, &flush_err); /* an alert must be sent too */
-		if (ret != 1 && why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE)
-			return tls_error(c, ERR_AUTH, err);
+		if (ret != 1 && why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) {
+			tls_error(c, ERR_AUTH, err);
+			conn_sock_drain(conn); /* the client may have sent more already */
+			return -1;
+		}
 		if (flushed < 0) {
 			c->sock_err = flush_err;
 			return tls_error(c, ERR_AUTH, err);
 		}
 		if (ret != 1)
 			return 0;
-		if (!SSL_session_reused(c->ssl))
-			return err_set(err, ERR_AUTH, "the handshake did not use the job's key");
+		if (check_proof(c, err) < 0)
+			return -1;
 		c->established = true;
 		OPENSSL_cleanse(c->key, sizeof c->key);
 	}
@@ -444,6 +566,7 @@ static struct conn_tls *conn_tls_new(struct tls *t, SSL_CTX *ctx, int fd, size_t
 	c->conn.ops = &tls_ops;
 	c->conn.fd = fd;
 	c->ssl = ssl;
+	c->credentials = t->credentials;
 	c->connecting = true;
 	c->ring_cap = cap;
 	BIO_set_data(bio, c);
@@ -458,8 +581,10 @@ struct conn *tls_dial(struct tls *t, int fd, const char *identity, const uint8_t
 	struct conn_tls *c = conn_tls_new(t, t->client, fd, buffer, err);
 	if (!c)
 		return NULL;
-	snprintf(c->identity, sizeof c->identity, "%s", identity);
-	memcpy(c->key, key, TLS_KEY_BYTES);
+	if (!t->credentials) {
+		snprintf(c->identity, sizeof c->identity, "%s", identity);
+		memcpy(c->key, key, TLS_KEY_BYTES);
+	}
 	SSL_set_connect_state(c->ssl);
 	return &c->conn;
 }
@@ -479,4 +604,10 @@ struct conn *tls_accept(struct tls *t, int fd, tls_find_key *find, void *ctx, si
 const char *tls_identity(const struct conn *conn)
 {
 	return ((const struct conn_tls *)conn)->identity;
+}
+
+X509 *tls_certificate(const struct conn *conn)
+{
+	const struct conn_tls *c = (const struct conn_tls *)conn;
+	return c->credentials ? SSL_get0_peer_certificate(c->ssl) : NULL;
 }

@@ -37,7 +37,7 @@ struct gate {
 	struct pending *oldest, **newest;
 	int count;
 	bool accepting, closed; /* closed while it accepts: accepting frees it */
-	char refusal[160];
+	char refusal[GATE_REFUSAL];
 };
 
 static void detach(struct pending *p)
@@ -86,7 +86,7 @@ static int check_protocol(struct pending *p, struct err *err)
 		if (io_retry(recv(p->conn->fd, unread, sizeof unread, MSG_DONTWAIT)) <= 0)
 			break;
 	(void)io_retry(send(p->conn->fd, alert, sizeof alert, MSG_NOSIGNAL | MSG_DONTWAIT));
-	return err_set(err, ERR_AUTH, "%p", why);
+	return err_set(err, ERR_AUTH, "%s", why);
 }
 
 /* The proof so far that a connection belongs to the job. */
@@ -138,7 +138,7 @@ static void on_pending_ready(void *ctx)
 		tell_lacking(g, &err);
 		bool refused = err.code == ERR_AUTH || err.code == ERR_INTEGRITY;
 		if (refused && p->protocol_checked && !p->authenticated)
-			snprintf(g->refusal, sizeof g->refusal, "%.150s", err.text);
+			snprintf(g->refusal, sizeof g->refusal, "%.*s", GATE_REFUSAL - 1, err.text);
 		drop(p);
 		return;
 	}

@@ -11,7 +11,8 @@
 #include "lib/net/addr.h"
 #include "lib/net/transport.h"
 
-#define GATE_OPENING 64 /* bytes of the record that every connection begins with (PROTOCOL.md) */
+#define GATE_REFUSAL 240 /* bytes of the text of gate_last_refusal */
+#define GATE_OPENING 64  /* bytes of the record that every connection begins with (PROTOCOL.md) */
 
 struct gate_conf {
 	struct loop *loop;

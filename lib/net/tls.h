@@ -1,6 +1,7 @@
 /*
- * TLS 1.3 with external pre-shared keys (OpenSSL 3): no certificates, no tickets, no early data,
- * X25519, AES-128-GCM or ChaCha20-Poly1305, never anything older or weaker.
+ * TLS 1.3 (OpenSSL 3), with external pre-shared keys or, for control links, certificates of both
+ * ends: no tickets, no early data, X25519, AES-128-GCM or ChaCha20-Poly1305, never anything older
+ * or weaker.
  */
 #ifndef COLLCTL_NET_TLS_H
 #define COLLCTL_NET_TLS_H
@@ -21,7 +22,13 @@ extern uint32_t tls_key_records;
 
 struct tls; /* the two contexts (client, server) of a process */
 
+struct credentials;
+
 struct tls *tls_new(struct err *err);
+/* With certificates (credentials.h, which must stay valid) in place of keys: dial and accept take
+ * none. An end whose certificate the CA has not signed is refused; whose it is, is for the caller
+ * to check. */
+struct tls *tls_new_mutual(const struct credentials *, struct err *err);
 void tls_free(struct tls *);
 
 /* Connections made from now on carry data, which need not be wiped from OpenSSL's read buffers;
@@ -42,7 +49,10 @@ struct conn *tls_dial(struct tls *, int fd, const char *identity, const uint8_t 
 struct conn *tls_accept(struct tls *, int fd, tls_find_key *find, void *ctx, size_t buffer,
                         struct err *err);
 
-/* The client's identity, NUL-terminated; empty until its key is found. */
+/* The client's identity, NUL-terminated; empty until its key is found. With certificates, the
+ * subject of the other end's. */
 const char *tls_identity(const struct conn *);
+/* The certificate that the other end has proved to own; NULL: pre-shared keys. The connection's. */
+struct x509_st *tls_certificate(const struct conn *);
 
 #endif

@@ -18,10 +18,10 @@ struct transport_edge {
 	size_t buffer;   /* bytes of each buffer of the connection; 0: default */
 	/* The end that dials: */
 	const struct addr *to;
-	const char *identity; /* with tls: the identity that it proves */
+	const char *identity; /* with keys: the identity that it proves */
 	const uint8_t *key;   /* [TLS_KEY_BYTES]: the key that proves it */
 	/* The end that listens: */
-	tls_find_key *find; /* with tls: the key of an identity */
+	tls_find_key *find; /* with keys: the key of an identity */
 	void *ctx;
 };
 

@@ -60,6 +60,7 @@ static struct coll_request alone(enum coll_work work, const char *command)
 	                             .settings = {.size = 1,
 	                                          .rank = 0,
 	                                          .secret_fd = -1,
+	                                          .tls_key_password_fd = -1,
 	                                          .join_timeout = 20 * NS_PER_SEC,
 	                                          .timeout = 20 * NS_PER_SEC,
 	                                          .memory = 64 << 20},

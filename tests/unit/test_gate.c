@@ -376,6 +376,7 @@ static void the_other_protocol_is_answered(void **state)
 		struct conn *c = come_properly(false, NULL, NULL, 'x', &err);
 		assert_int_equal(err.code, ERR_AUTH);
 		assert_non_null(strstr(err.text, "--insecure"));
+		assert_non_null(strstr(gate_last_refusal(gate), "it does not use TLS"));
 		conn_free(c);
 		must_be_admitted(true);
 		gate_close(gate);
@@ -384,6 +385,7 @@ static void the_other_protocol_is_answered(void **state)
 		c = come_properly(true, "alice", key, 'x', &err);
 		assert_int_equal(err.code, ERR_AUTH);
 		assert_non_null(strstr(err.text, "--insecure"));
+		assert_non_null(strstr(gate_last_refusal(gate), "it uses TLS"));
 		conn_free(c);
 		must_be_admitted(false);
 		gate_close(gate);

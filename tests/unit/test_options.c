@@ -542,8 +542,8 @@ static void unknown_options(void **state)
 	/* hidden options are not betrayed */
 	refuses("barrier --mdoc", "--mdoc: unknown option; see 'collctl barrier --help'");
 	/* of the contract, but of later */
-	refuses("allreduce x --tls-ca ca.pem",
-	        "--tls-ca: unknown option; see 'collctl allreduce --help'");
+	refuses("allreduce x --quux ca.pem",
+	        "--quux: unknown option; see 'collctl allreduce --help'");
 	refuses("barrier --averyveryveryveryveryveryveryveryveryveryveryveryveryverylongname",
 	        "--averyveryveryveryveryveryveryveryveryveryveryveryveryverylong: unknown option;"
 	        " see 'collctl barrier --help'");

@@ -80,7 +80,7 @@ static void other_secrets_and_jobs(void **state)
 	(void)state;
 	refused(&another, text, "secrets differ");
 	refused(&job, text, "secrets differ");
-	refused(&insecure, text, "this rank has --insecure");
+	refused(&insecure, text, "has a MAC, so rank 0 has a secret");
 	free(text);
 	plain = encode(&insecure, &rec);
 	refused(&with_secret, plain, "without a MAC");

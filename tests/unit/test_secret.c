@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/write_file.h"
 #include "lib/job/secret.h"
 
 #define HEX "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
@@ -163,6 +164,12 @@ static void test_fd(void **state)
 	assert_refused(secret_from_fd(&s, 9999, &e), &e, "file descriptor 9999");
 }
 
+#define SECRET                 \
+	(struct write_how)     \
+	{                      \
+		.secret = true \
+	}
+
 static void test_write(void **state)
 {
 	(void)state;
@@ -172,14 +179,14 @@ static void test_write(void **state)
 
 	unlink("key");
 	mode_t old = umask(0777);
-	assert_int_equal(secret_write_file("key", HEX "\n", &e), 0);
+	assert_int_equal(write_file("key", HEX "\n", SECRET, &e), 0);
 	umask(old);
 	assert_int_equal(stat("key", &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(st.st_size, 65);
 	assert_int_equal(secret_from_file(&s, "key", &e), 0);
 
-	assert_int_equal(secret_write_file("key", "other", &e), -1);
+	assert_int_equal(write_file("key", "other", SECRET, &e), -1);
 	assert_int_equal(e.code, ERR_OUTPUT);
 	assert_non_null(strstr(e.text, "key: exists"));
 	assert_int_equal(secret_from_file(&s, "key", NULL), 0);
@@ -187,10 +194,10 @@ static void test_write(void **state)
 	unlink("key");
 	assert_int_equal(symlink("elsewhere", "key"), 0);
 	err_clear(&e);
-	assert_int_equal(secret_write_file("key", HEX "\n", &e), -1);
+	assert_int_equal(write_file("key", HEX "\n", SECRET, &e), -1);
 	assert_int_equal(access("elsewhere", F_OK), -1);
 	err_clear(&e);
-	assert_int_equal(secret_write_file("nowhere/key", HEX "\n", &e), -1);
+	assert_int_equal(write_file("nowhere/key", HEX "\n", SECRET, &e), -1);
 	assert_int_equal(e.code, ERR_OUTPUT);
 }
 
