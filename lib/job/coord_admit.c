@@ -77,6 +77,8 @@ static bool proves_another(struct coord *c, const struct conn *conn, const struc
 	                  h->rank < (uint32_t)c->conf.size ? (int)h->rank : -1, &why) == 0)
 		return false;
 	e->code = why.code;
+	if (e->code == ERR_RESOURCE)
+		e->rank = c->self;
 	snprintf(e->text, sizeof e->text, "%.600s", why.text);
 	snprintf(c->note, sizeof c->note, "a connection from %s was refused: %.180s",
 	         addr_text(at, true, from), why.text);
@@ -182,6 +184,8 @@ void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENIN
 	}
 	if (refuse(c, conn, &h, from, &e)) {
 		turn_away(c, conn, from, other_job(c, &h), &e);
+		if (e.code == ERR_RESOURCE)
+			coord_fail(c, &e, PHASE_JOIN);
 		return;
 	}
 	/* An authenticated rank of this job with other settings: no rank can continue. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/memory.h"
 #include "lib/base/private.h"
 #include "lib/net/certificate.h"
 #include "lib/net/crypto.h"
@@ -108,7 +109,12 @@ static char *text_of(BIO *bio)
 {
 	char *bytes = NULL;
 	long len = BIO_get_mem_data(bio, &bytes);
-	return len > 0 ? strndup(bytes, (size_t)len) : NULL;
+	char *text = len > 0 ? memory_malloc((size_t)len + 1) : NULL;
+	if (!text)
+		return NULL;
+	memcpy(text, bytes, (size_t)len);
+	text[len] = '\0';
+	return text;
 }
 
 /* Takes the texts out of @x and @key. */
@@ -195,7 +201,7 @@ static X509 *read_certificate(const char *path, struct err *err)
 {
 	errno = 0;
 	BIO *bio = BIO_new_file(path, "re");
-	if (!bio && errno && errno != ENOMEM) {
+	if (!bio && errno) {
 		err_errno(err, ERR_INPUT, "%s", path);
 		return NULL;
 	}
@@ -213,7 +219,7 @@ static X509_CRL *read_list(const char *path, struct err *err)
 {
 	errno = 0;
 	BIO *bio = BIO_new_file(path, "re");
-	if (!bio && errno && errno != ENOENT && errno != ENOMEM) {
+	if (!bio && errno && errno != ENOENT) {
 		err_errno(err, ERR_INPUT, "%s", path);
 		return NULL;
 	}
@@ -284,7 +290,10 @@ char *authority_revoke(const struct credentials *ca, const char *list_file, cons
 	if (!x)
 		return NULL;
 	if (X509_verify(x, X509_get0_pubkey(issuer)) != 1) {
-		err_set(err, ERR_INPUT, "%s: this CA has not issued it", cert_file);
+		if (crypto_lacked_memory())
+			err_nomem(err, "a certificate", 0);
+		else
+			err_set(err, ERR_INPUT, "%s: this CA has not issued it", cert_file);
 		X509_free(x);
 		return NULL;
 	}

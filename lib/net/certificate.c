@@ -1,4 +1,5 @@
 #include "lib/net/certificate.h"
+#include "lib/base/memory.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -133,6 +134,8 @@ int certificate_check(X509 *x, int rank, const char *host, struct err *err)
 	certificate_text(x, text);
 	if (named || (own == NO_RANK && host && names_host(x, host)))
 		return 0;
+	if (memory_lacked()) /* names may be missing for that reason */
+		return err_set(err, ERR_RESOURCE, "out of memory: cannot read a certificate");
 	if (own >= 0)
 		return err_set(err, ERR_AUTH, "the certificate %s is that of rank %d, not %d", text,
 		               own, rank);

@@ -26,7 +26,7 @@ void certificate_end(const X509 *, char *text, size_t cap);
 int certificate_rank(X509 *);
 
 /* Is it the certificate of @rank? If it names ranks, the rank must be one of them; else it must
- * name @host (NULL: no hostfile gives the hosts of ranks). -1: ERR_AUTH says whom it names. */
+ * name @host (NULL: no hostfile gives the hosts of ranks). -1: ERR_AUTH says whom it names; ERR_RESOURCE. */
 int certificate_check(X509 *, int rank, const char *host, struct err *err);
 
 /* Why the verification failed with @error (X509_V_ERR_*) at @at (may be NULL), which is

@@ -39,7 +39,7 @@ static STACK_OF(X509_INFO) * read_pem(const char *path, struct err *err)
 {
 	errno = 0;
 	BIO *bio = BIO_new_file(path, "re");
-	if (!bio && errno && errno != ENOMEM) {
+	if (!bio && errno) {
 		ERR_clear_error();
 		err_errno(err, ERR_AUTH, "%s", path);
 		return NULL;
@@ -185,10 +185,11 @@ static int read_key(struct credentials *c, const struct credentials_conf *conf, 
 	int ret = len < 0 ? -1 : decode_key(c, &p, pem, (int)len);
 	wipe(pem, KEY_MAX);
 	free(pem);
-	if (ret == 0 && X509_check_private_key(c->cert, c->key) != 1)
-		return err_set(err, ERR_AUTH, "%s: is not the key of the certificate in %s", p.file,
-		               conf->cert);
-	return ret;
+	if (ret < 0 || X509_check_private_key(c->cert, c->key) == 1)
+		return ret;
+	char why[300];
+	snprintf(why, sizeof why, "is not the key of the certificate in %.200s", conf->cert);
+	return unusable(p.file, why, err);
 }
 
 /* ---- all of it ---- */

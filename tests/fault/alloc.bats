@@ -34,4 +34,5 @@ each() {
 	each insecure windows zip set gather
 }
 @test "33: a rank with TLS, found by a store" { each tls store; }
+@test "33: certificates" { each issue revoke certificates; }
 @test "33: verify, barrier, bench" { each verify barrier bench; }

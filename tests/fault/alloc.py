@@ -284,9 +284,47 @@ class Store(Job):
     store = True
 
 
+def make_ca(folder, *ranks):
+    for words in ["init"], *(["issue", "--rank", str(r)] for r in ranks):
+        subprocess.run([COLLCTL, "-q", "ca", words[0], "pki", *words[1:]], cwd=folder, check=True)
+
+
+class Issue(Case):
+    varies = True
+
+    def make(self, folder):
+        make_ca(folder, 0)
+
+    def commands(self):
+        return [["ca", "issue", "pki", "--rank", "0", "--force"]]
+
+
+class Revoke(Case):
+    varies = True
+
+    def make(self, folder):
+        make_ca(folder, 0)
+
+    def commands(self):
+        return [["ca", "revoke", "pki", "pki/rank-0.pem"]]
+
+
+class Certificates(Job):
+    secret = False
+    names = "in.npy", None
+
+    def make(self, folder):
+        make_ca(folder, *range(self.ranks))
+
+    def commands(self):
+        return [["barrier", "--tls-cert", "pki/rank-{rank}.pem", "--tls-key", "pki/rank-{rank}.key", "--tls-ca",
+                 "pki/ca.pem", *JOIN]] * self.ranks
+
+
 CASES = {c.__name__.lower(): c for c in (
     Info, InfoStats, InfoSet, InfoZip, Plan, Algorithms, Keygen, Run, RunProgram, Serve,
-    Tls, Insecure, Windows, Zip, Set, Gather, Verify, Barrier, Bench, Store)}
+    Tls, Insecure, Windows, Zip, Set, Gather, Verify, Barrier, Bench, Store, Issue, Revoke,
+    Certificates)}
 
 
 # ---- a trial ----
