@@ -9,7 +9,7 @@
 #include "lib/base/json.h"
 #include "lib/net/crypto.h"
 
-#define COLLECTIVE (OPTS_JOB | OPTS_ALGO | OPTS_JSON)
+#define COLLECTIVE (OPTS_JOB | OPTS_ALGO | OPTS_RETRY | OPTS_JSON)
 #define ARRAYS     (COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STATS | OPTS_OUTPUT)
 #define REDUCTION  (ARRAYS | OPTS_REDUCE)
 
@@ -66,7 +66,7 @@ const struct command commands[] = {
 	{"info", "FILE...", "show types, shapes, tensors, digests and statistics of files",
 	 OPTS_INPUT | OPTS_STATS | OPTS_BYTES | OPTS_JSON, 1, -1, false, cmd_info},
 	{"verify", "FILE...", "check that all ranks have the same data; name the ranks that differ",
-	 OPTS_JOB | OPTS_INPUT | OPTS_BYTES | OPTS_JSON, 1, -1, false, cmd_verify},
+	 OPTS_JOB | OPTS_RETRY | OPTS_INPUT | OPTS_BYTES | OPTS_JSON, 1, -1, false, cmd_verify},
 	{"keygen", "[FILE]", "create a job secret", OPTS_KEYGEN, 0, 1, false, cmd_keygen},
 	{"ca", "init|issue|revoke DIR [CERTIFICATE...]",
 	 "make certificates for ranks that share no secret", OPTS_CA, 2, -1, false, cmd_ca},

@@ -1,9 +1,12 @@
 #include "cmd/job.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "cmd/request.h"
 #include "cmd/result.h"
+#include "cmd/retry.h"
 
 /* ---- notes ---- */
 
@@ -112,18 +115,77 @@ struct coll_observer job_observer(struct job_view *view, const struct command *c
 	                              .selected = on_selected};
 }
 
-int job_command(enum coll_work work, const struct command *cmd, const struct options *o, int argc,
-                char **argv)
+/* ---- the command ---- */
+
+struct one_job {
+	enum coll_work work;
+	const struct command *cmd;
+	const struct options *o;
+	int argc;
+	char **argv;
+};
+
+/* The failure is not the job's result: the job begins again. */
+static void print_loss(const struct options *o, const struct coll_result *result, int left)
 {
+	if (o->verbose < 0)
+		return;
+	report(&result->err, result->rank);
+	report_note("the job begins again (try %d of %d)", o->retry - left + 2, o->retry + 1);
+}
+
+static int run_once(void *ctx, int left, bool *again)
+{
+	const struct one_job *j = ctx;
 	struct coll_request request;
 	struct coll_result result = {.err = {.rank = ERR_RANK_SELF}, .rank = -1};
 	struct job_view view;
-	const struct coll_observer observer = job_observer(&view, cmd, o);
-	if (request_from_options(&request, work, cmd, o, argc, argv, &result.err) == 0)
+	const struct coll_observer observer = job_observer(&view, j->cmd, j->o);
+	if (request_from_options(&request, j->work, j->cmd, j->o, j->argc, j->argv, &result.err) ==
+	    0)
 		coll_run(&request, &observer, &result);
 	progress_stop(&view.progress);
 	/* Report a failure before coll_end, where rank 0 may still wait for other ranks. */
-	int code = result_print(&result, &request, o);
+	int code = result.err.code;
+	*again = result.repeatable && left > 0;
+	if (*again)
+		print_loss(j->o, &result, left);
+	else
+		code = result_print(&result, &request, j->o);
 	coll_end(&result);
 	return code;
+}
+
+/* What a try reads from a descriptor is not there for the next one. */
+static int check_retry(const struct one_job *j, struct err *err)
+{
+	const struct coll_settings *s = &j->o->request.settings;
+	const char *option = s->secret_fd >= 0             ? "--secret-fd"
+	                     : s->tls_key_password_fd >= 0 ? "--tls-key-password-fd"
+	                                                   : NULL;
+	struct stat st;
+	if (option)
+		return err_set(err, ERR_USAGE,
+		               "--retry: %s can be read only once; use a file or the environment",
+		               option);
+	for (int i = 1; i < j->argc; i++)
+		if (strcmp(j->argv[i], "-") == 0 ||
+		    (stat(j->argv[i], &st) == 0 && S_ISFIFO(st.st_mode)))
+			return err_set(err, ERR_USAGE,
+			               "--retry: the input %s can be read only once; use a file",
+			               j->argv[i]);
+	return 0;
+}
+
+int job_command(enum coll_work work, const struct command *cmd, const struct options *o, int argc,
+                char **argv)
+{
+	struct one_job j = {.work = work, .cmd = cmd, .o = o, .argc = argc, .argv = argv};
+	struct err err = {.rank = ERR_RANK_SELF};
+	bool again;
+	if (!o->retry)
+		return run_once(&j, 0, &again);
+	if (check_retry(&j, &err) < 0)
+		return report_failure(cmd->name, o->json, &err, -1, "start");
+	return retry(o->retry, run_once, &j);
 }

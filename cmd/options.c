@@ -194,6 +194,12 @@ const struct option_row option_rows[] = {
                 "fail if the job makes no progress for this long after all ranks have joined",
                 OPTS_JOB),
 
+        OPT("retry", 0, SETTING_INT, retry, "N",
+            "if a rank or a link is lost, begin the job again, at most N times: the other ranks "
+            "wait "
+            "until the lost one is started again",
+            OPTS_RETRY, .max = 1000000),
+
         SECTION("Plan"),
         OPT("count", 0, SETTING_SIZE, count, "N",
             "number of elements of a rank's input or output, whichever is larger", OPTS_PLAN,

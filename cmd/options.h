@@ -48,7 +48,8 @@
 #define OPTS_CHECK (1u << 25)
 #define OPTS_TIMES (1u << 23) /* --times: commands that copy files */
 
-#define OPTS_CA (1u << 26)
+#define OPTS_CA    (1u << 26)
+#define OPTS_RETRY (1u << 27)
 
 #define OPTIONS_MAX 256 /* rows of the table */
 
@@ -59,6 +60,7 @@ struct options {
 	bool help, version;
 	struct coll_request request; /* by the settings' names */
 	const char *progress;        /* "auto" */
+	int retry;
 	/* plan */
 	bool have_count, have_bytes, verify, compare;
 	int host_cpus; /* 0: every rank has its own host */

@@ -205,6 +205,8 @@ int coll_run(const struct coll_request *request, const struct coll_observer *obs
 		ret = run(c, err);
 	if (ret < 0 && c->job)
 		job_fail(c->job, err);
+	result->repeatable = c->job && (err->code == ERR_PEER_LOST || err->code == ERR_STALLED) &&
+	                     !job_decided(c->job);
 	result->phase = c->phase;
 	result->rank = c->rank;
 	result->size = c->size;

@@ -82,9 +82,11 @@ struct coll_preview {
 };
 
 struct coll_result {
-	struct err err;                         /* code 0: done */
-	enum phase phase;                       /* the phase that failed */
-	int rank, size;                         /* rank -1: not known */
+	struct err err;   /* code 0: done */
+	bool repeatable;  /* a rank or a link was lost, and no rank has committed: it may run again
+	                   */
+	enum phase phase; /* the phase that failed */
+	int rank, size;   /* rank -1: not known */
 	const struct coll_algorithm *algorithm; /* the algorithm used, or NULL */
 	const char *dtype;                      /* "mixed" for several types; NULL: none */
 	const char *output;                     /* NULL: none */

@@ -485,6 +485,11 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 	return -1;
 }
 
+bool job_decided(const struct job *j)
+{
+	return j->verdict || j->in_doubt;
+}
+
 int job_commit_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), void *ctx,
                          struct err *err)
 {

@@ -177,6 +177,8 @@ int job_vote(struct job *, const uint8_t digest[VOTE_DIGEST], struct err *err);
  * sends heartbeats meanwhile. Returns the result of @fn. */
 int job_commit_in_thread(struct job *, int (*fn)(void *ctx, struct err *err), void *ctx,
                          struct err *err);
+/* Has the verdict been given, or may it have been? Then some rank may have committed. */
+bool job_decided(const struct job *);
 /* Report whether this rank has committed (@mine NULL or code 0), and get whether all have. -1: a
  * rank failed, or was lost before its report; *err names it. */
 int job_finish(struct job *, const struct err *mine, struct err *err);

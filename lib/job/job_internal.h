@@ -36,6 +36,7 @@ struct job {
 	/* from the coordinator's messages */
 	bool answered, other_job, welcomed, closed, have_roster, verdict, final, aborted;
 	bool voted;         /* this rank */
+	bool in_doubt;      /* the coordinator was lost when it may have given the verdict */
 	struct err parting; /* with closed */
 	struct err failure; /* with aborted */
 	struct err own;     /* a failure of this rank while it handled or sent a message */

@@ -238,6 +238,7 @@ void job_lose_coordinator(struct job *j, int code, const char *how, const char *
 	/* If the coordinator had given a verdict, it would have arrived before the alert that the
 	 * coordinator received corrupt bytes. */
 	bool in_doubt = j->voted && !j->ctl.alerted;
+	j->in_doubt |= in_doubt;
 	if (j->verdict || in_doubt)
 		e.code = ERR_PEER_LOST;
 	if (j->verdict)

@@ -478,6 +478,7 @@ static struct proc *make_proc(int r)
 	else
 		arg(p, "-Hhosts");
 	arg(p, job.tls ? "--secret-file=secret" : "--insecure");
+	arg(p, "--retry=1");
 	if (tracing)
 		arg(p, "-vv");
 	arg(p, "--timeout=%lldms", (long long)(job.timeout / MS));
@@ -976,6 +977,8 @@ static int culprit(const struct proc *p)
 	int rank = -1;
 	for (const char *line = said(p); line; line = strchr(line, '\n')) {
 		line += *line == '\n';
+		if (strncmp(line, "collctl: the job begins again", 29) == 0)
+			continue;
 		if (strncmp(line, "collctl: ", 9) == 0 &&
 		    sscanf(line, "collctl: rank %d", &rank) != 1)
 			rank = -1;
@@ -1054,9 +1057,14 @@ static void judge(struct verdict *v)
 			         "replaced the old one",
 			         r);
 	}
-	bool verdict = zero || named;
-	for (int r = 0; r < job.size; r++)
+	bool given = zero || named, verdict = given; /* may have been given */
+	for (int r = 0; r < job.size; r++) {
+		given |= strstr(said(job.procs[r]), "after the verdict") != NULL;
 		verdict |= strstr(said(job.procs[r]), "the verdict") != NULL;
+	}
+	for (int r = 0; given && r < job.size; r++)
+		if (job.procs[r]->again && is_alone(r))
+			complain(v, "rank %d: would begin again, but the verdict was given", r);
 	if (!verdict && !out_of_contact())
 		judge_agreement(v);
 	for (int r = 0; r < job.size; r++) {

@@ -91,6 +91,7 @@ struct proc {
 	int fds[FILES_MOST], nfds; /* real descriptors */
 	struct file_faults disk;
 	uint64_t changes, reads, written;
+	bool again;       /* with --retry it would begin again */
 	bool redialled;   /* it dialled again where it had reached a listener */
 	bool sealed;      /* its output is whole and has a temporary name */
 	int64_t named_at; /* its output got its name; 0: no */

@@ -6,7 +6,7 @@ SIM_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/sim/*.c))
 SIM_WRAPS := $(shell sed -n 's/^WRAP.[^,]*, \([a-z0-9_]*\),.*/-Wl,--wrap=\1/p' tests/sim/wrap.h)
 
 # The product as one object, with its variables in sections of their own: each process has a copy.
-SIM_PRODUCT = $(filter-out $(BUILD)/cmd/main.o,$(OBJ_cmd)) $(foreach l,$(LAYERS),$(patsubst %.c,$(BUILD)/%.o,$(wildcard $(l)/*.c)))
+SIM_PRODUCT = $(filter-out $(BUILD)/cmd/main.o $(BUILD)/cmd/retry.o,$(OBJ_cmd)) $(foreach l,$(LAYERS),$(patsubst %.c,$(BUILD)/%.o,$(wildcard $(l)/*.c)))
 $(BUILD)/sim/product.o: $(SIM_PRODUCT)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)ld -r -o $@ $^

@@ -1,0 +1,21 @@
+/* --retry: a job that has lost a rank or a link begins again, in a new process. */
+#ifndef COLLCTL_CMD_RETRY_H
+#define COLLCTL_CMD_RETRY_H
+
+#include <stdbool.h>
+
+/* One try; returns the exit code. @left: the tries after this one. It sets *again if the same job
+ * may begin again, and then leaves stdout as it was. */
+typedef int retry_fn(void *ctx, int left, bool *again);
+
+/*
+ * Run @once in a child process, and again, at most @retries times, if it asks for that. Each try
+ * has the environment and the open files of this process: secrets that a try has read and wiped are
+ * there for the next one, but what it has read from a descriptor is gone.
+ *
+ * Signals that end a job are passed on to the child. If this process is killed, the child gets
+ * SIGTERM. Returns in the child too, with its exit code.
+ */
+int retry(int retries, retry_fn *once, void *ctx);
+
+#endif
