@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/sort.h"
 #include "lib/coll/life.h"
 #include "lib/exec/drive.h"
 #include "lib/exec/tuning.h"
@@ -430,12 +431,6 @@ static int check_values(struct bench *b, const struct bench_case *c, struct benc
 	return ret;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* The smallest of the sorted times such that a fraction @share of them is no larger. */
 static double percentile(const double *times, int n, double share)
 {
@@ -446,7 +441,7 @@ static double percentile(const double *times, int n, double share)
 static void fill_row(const struct bench *b, const struct bench_case *c, struct bench_row *row)
 {
 	int n = b->request->bench.iters;
-	qsort(b->times, (size_t)n, sizeof *b->times, by_value);
+	sort_doubles(b->times, (size_t)n);
 	row->algorithm = c->algorithm;
 	row->size = c->count * dtype_size(b->dtype);
 	row->count = bench_is_blocks(b->request->kind) ? c->count / (uint64_t)b->size : c->count;

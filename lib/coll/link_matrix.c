@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/sort.h"
 
 #define RATE_MAX 1e15 /* bytes per second: more is no figure of a link */
 
@@ -94,12 +95,6 @@ int link_matrix_take(struct link_matrix *m, int rank, struct view v, struct err 
 
 /* ---- the result ---- */
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static double figure_of(const struct link_cell *c, bool rate)
 {
 	return rate ? c->rate : c->median;
@@ -120,7 +115,7 @@ static double median_of(const struct link_cell *first, size_t n, size_t step, bo
 	for (size_t i = 0; i < n; i++)
 		if (figure_of(&first[i * step], rate) > 0)
 			x[have++] = figure_of(&first[i * step], rate);
-	qsort(x, have, sizeof *x, by_value);
+	sort_doubles(x, have);
 	return have ? x[have / 2] : 0;
 }
 

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/sort.h"
 #include "lib/net/crypto.h"
 
 #define PIECE  (256u << 10) /* bytes of a read */
@@ -277,12 +278,6 @@ static int ask(struct end *e, struct meter_frame f, const char *what, struct err
 	return ret;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 int meter_ping(struct meter *m, int peer, int64_t time, double *least, double *median,
                struct err *err)
 {
@@ -296,7 +291,7 @@ int meter_ping(struct meter *m, int peer, int64_t time, double *least, double *m
 		s[n++] = (double)(clock_ns() - began) / NS_PER_SEC;
 	}
 	if (ret > 0) {
-		qsort(s, (size_t)n, sizeof *s, by_value);
+		sort_doubles(s, (size_t)n);
 		const double path = (double)conn_least_round_trip(e->conn) / NS_PER_SEC;
 		*least = path > 0 && path < s[0] ? path : s[0];
 		*median = s[n / 2];
