@@ -609,13 +609,12 @@ static void take_signals(struct run *r)
 	reap(r);
 }
 
-/* Milliseconds until the deadline, rounded up; -1: none. */
+/* Milliseconds until the deadline; -1: none. */
 static int time_left(const struct run *r)
 {
 	if (r->ending == NOT_ENDING || r->ending == ENDING_BY_KILL)
 		return -1;
-	int64_t left = r->deadline - clock_ns();
-	return left > 0 ? (int)((left + NS_PER_MS - 1) / NS_PER_MS) : 0;
+	return clock_ms_until(r->deadline);
 }
 
 /* The same, at most until the next sign of life to other hosts, which it sends if it is time. */

@@ -357,10 +357,8 @@ static int hear_all(struct run *r, struct greeting *greetings, const struct copy
 		if (!waiting)
 			break;
 		p[2 * r->size] = (struct pollfd){r->signals, POLLIN, 0};
-		const int64_t left = until - clock_ns();
-		if (poll(p, 2 * (nfds_t)r->size + 1, left > 0 ? (int)(left / NS_PER_MS) + 1 : 0) <
-		            0 &&
-		    errno != EINTR)
+		const int left = clock_ms_until(until);
+		if (poll(p, 2 * (nfds_t)r->size + 1, left) < 0 && errno != EINTR)
 			break;
 		if (p[2 * r->size].revents && took_signal(r))
 			break;
@@ -370,7 +368,7 @@ static int hear_all(struct run *r, struct greeting *greetings, const struct copy
 				send_program(r, i, g, c);
 			if (!g->done && p[2 * i].revents)
 				hear(r, i, g);
-			if (!g->done && left <= 0) {
+			if (!g->done && left == 0) {
 				fail(r, i, g);
 				snprintf(g->text, sizeof g->text, "no answer for %d s",
 				         (int)(REMOTE_GREETING / NS_PER_SEC));
@@ -452,8 +450,8 @@ static int send_job(struct run *r, int rank, const struct buf *b, struct err *er
 	int64_t until = clock_ns() + REMOTE_SILENCE;
 	for (size_t at = 0; at < b->len;) {
 		struct pollfd p[] = {{to->in, POLLOUT, 0}, {r->signals, POLLIN, 0}};
-		const int64_t left = until - clock_ns();
-		poll(p, 2, left > 0 ? (int)(left / NS_PER_MS) + 1 : 0);
+		const int left = clock_ms_until(until);
+		poll(p, 2, left);
 		if (p[1].revents && took_signal(r))
 			return -1;
 		const ssize_t n =
@@ -463,7 +461,7 @@ static int send_job(struct run *r, int rank, const struct buf *b, struct err *er
 			until = clock_ns() + REMOTE_SILENCE;
 		} else if (p[0].revents && errno != EAGAIN)
 			return err_rank(err, ERR_PEER_LOST, rank, "%s: ssh has ended", to->host);
-		else if (left <= 0)
+		else if (left == 0)
 			return err_rank(err, ERR_STALLED, rank, "%s: takes no job for %d s",
 			                to->host, (int)(REMOTE_SILENCE / NS_PER_SEC));
 	}
@@ -537,7 +535,7 @@ int ssh_keep_alive(struct run *r)
 		for (int i = 0; i < r->size; i++)
 			say(&r->ranks[i], &alive, 1);
 	}
-	return (int)((r->alive_at - now) / NS_PER_MS) + 1;
+	return clock_ms_until(r->alive_at);
 }
 
 void ssh_signal(const struct rank *rank, int sig)
