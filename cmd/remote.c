@@ -68,15 +68,11 @@ static int open_listener(struct remote *r, int port, int *got, struct err *err)
 
 static int open_store(struct remote *r, int port, int *got, struct err *err)
 {
-	const bool known = strcmp(r->address, "-") != 0, v6 = known && strchr(r->address, ':');
+	const bool known = strcmp(r->address, "-") != 0;
 	char listen[ADDR_TEXT + 16];
-	struct secret random;
-	if (secret_generate(&random, r->token, err) < 0)
+	if (secret_random_text(r->token, err) < 0)
 		return -1;
-	secret_wipe(&random);
-	r->token[strcspn(r->token, "\n")] = '\0';
-	snprintf(listen, sizeof listen, "%s%s%s:%d", v6 ? "[" : "", known ? r->address : "0.0.0.0",
-	         v6 ? "]" : "", port);
+	addr_join(known ? r->address : "0.0.0.0", port, listen, sizeof listen);
 	const struct store_server_conf conf = {.listen = listen, .token = r->token};
 	r->store = store_server_start(&conf, err);
 	if (r->store)
@@ -186,14 +182,7 @@ static _Noreturn void rank_main(struct remote *r)
 
 static int start_rank(struct remote *r, struct err *err)
 {
-	static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof watched / sizeof *watched; i++)
-		sigaddset(&set, watched[i]);
-	sigprocmask(SIG_BLOCK, &set, &r->mask);
-	signal(SIGCHLD, SIG_DFL);
-	r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	r->signals = rank_parent_signals(&r->mask);
 	if (r->signals < 0)
 		return err_errno(err, ERR_RESOURCE, "signals");
 	if (*r->job.directory && chdir(r->job.directory) < 0)

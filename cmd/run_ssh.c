@@ -36,13 +36,13 @@ int ssh_find_hosts(struct run *r, struct err *err)
 	const char *given = r->o->request.settings.hostfile;
 	if (!given)
 		return 0;
-	if (!is_list(given) && hostfile_read(&r->hosts, given, err) < 0)
+	if (is_list(given)) {
+		if (hostfile_parse(&r->hosts, given, strlen(given), "--hostfile", err) < 0) {
+			err->code = ERR_USAGE;
+			return -1;
+		}
+	} else if (hostfile_read(&r->hosts, given, err) < 0)
 		return -1;
-	if (is_list(given) &&
-	    hostfile_parse(&r->hosts, given, strlen(given), "--hostfile", err) < 0) {
-		err->code = ERR_USAGE;
-		return -1;
-	}
 	for (int i = 0; i < r->hosts.nhosts; i++)
 		if (r->hosts.hosts[i].name[0] == '-')
 			return err_set(err, ERR_USAGE,
@@ -58,8 +58,18 @@ int ssh_find_hosts(struct run *r, struct err *err)
 	return 0;
 }
 
+static const struct hostfile_host *host_of(const struct run *r, int rank)
+{
+	const struct hostfile_host *h = r->hosts.hosts;
+	while (rank >= h->first + h->slots)
+		h++;
+	return h;
+}
+
 int ssh_prepare(struct run *r, struct err *err)
 {
+	for (int i = 0; i < r->size; i++)
+		r->ranks[i].host = host_of(r, i)->name;
 	r->gates = malloc(2 * (size_t)r->hosts.nhosts * sizeof *r->gates);
 	if (!r->gates)
 		return err_nomem(err, "the hosts", 2 * (size_t)r->hosts.nhosts * sizeof *r->gates);
@@ -79,14 +89,6 @@ void ssh_release(struct run *r)
 	free(r->gates);
 	r->gates = NULL;
 	hostfile_release(&r->hosts);
-}
-
-static const struct hostfile_host *host_of(const struct run *r, int rank)
-{
-	const struct hostfile_host *h = r->hosts.hosts;
-	while (rank >= h->first + h->slots)
-		h++;
-	return h;
 }
 
 /* ---- the command that ssh starts ---- */
@@ -406,12 +408,10 @@ static void find_meeting(const struct run *r, const struct greeting *g, char *te
 {
 	const char *address = g->address;
 	const bool own = strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
-	if (strcmp(address, "-") == 0 || (own && r->hosts.nhosts > 1)) {
+	if (strcmp(address, "-") == 0 || (own && r->hosts.nhosts > 1))
 		address = r->hosts.hosts[0].name;
-	}
-	const bool v6 = strchr(address, ':');
-	snprintf(text, cap, "%s%s%s%s:%d", r->program ? "http://" : "", v6 ? "[" : "", address,
-	         v6 ? "]" : "", g->port);
+	const size_t n = (size_t)snprintf(text, cap, "%s", r->program ? "http://" : "");
+	addr_join(address, g->port, text + n, cap - n);
 }
 
 extern char **environ;
