@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/sort.h"
@@ -148,11 +147,9 @@ static int check(struct coll *life, struct err *err)
 	if (choose_operation(b, err) < 0)
 		return -1;
 	tuning_init(&b->tuning);
-	tuning_init(&b->found);
 	if (r->tuning && tuning_read(&b->tuning, r->tuning, err) < 0)
 		return -1;
-	if (r->tuning_out && access(r->tuning_out, F_OK) == 0 &&
-	    tuning_read(&b->found, r->tuning_out, err) < 0)
+	if (tuning_read_old(&b->found, r->tuning_out, err) < 0)
 		return -1;
 	return list_algorithms(b, err);
 }

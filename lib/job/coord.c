@@ -735,10 +735,10 @@ static void end_round(struct coord *c)
 	for (int i = 1; i <= c->conf.size && c->stage == STAGE_RUN; i++) {
 		struct err e = {.rank = c->self};
 		int r = (c->self + i) % c->conf.size;
-		buf_init(&b, CTL_BODY_MAX);
+		buf_init(&b, JOB_ROUND_MAX);
 		callbacks->answer(callbacks->ctx, r, &b);
 		if (b.failed) {
-			err_nomem(&e, "the answer to a round", CTL_BODY_MAX);
+			err_nomem(&e, "the answer to a round", JOB_ROUND_MAX);
 			coord_fail(c, &e, PHASE_RUN);
 		} else {
 			coord_send(&c->members[r], MSG_ANSWER, &b);

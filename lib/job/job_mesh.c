@@ -205,6 +205,8 @@ int64_t job_timeout(const struct job *j)
 	return j->conf.timeout;
 }
 
+_Static_assert(JOB_ROUND_MAX <= CTL_BODY_MAX, "a part is one message");
+
 int job_round(struct job *j, const struct buf *part, struct view *answer, struct err *err)
 {
 	j->have_answer = false;
