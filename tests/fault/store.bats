@@ -6,6 +6,7 @@ load ../cli/helpers
 setup() {
 	common_setup
 	make_secret
+	KEY=(--secret-file "$SECRET")
 	make_shards 2 f32 20
 }
 
@@ -31,7 +32,7 @@ stale_record() {
 start_rank() {
 	local r=$1
 	shift
-	spawn_rank "$r" "$COLLCTL" allreduce -r "$r" -n 2 -R "$STORE" -j job --secret-file "$SECRET" \
+	spawn_rank "$r" "$COLLCTL" allreduce -r "$r" -n 2 -R "$STORE" -j job "${KEY[@]}" \
 		--join-timeout 120s "$@" "in.$r.npy" -o "out.$r.npy"
 }
 
@@ -89,13 +90,7 @@ assert_replaced() {
 }
 
 @test "47: with --insecure: HTTP, and another job's coordinator" {
-	SECRET=
-	start_rank() {
-		local r=$1
-		shift
-		spawn_rank "$r" "$COLLCTL" allreduce -r "$r" -n 2 -R "$STORE" -j job --insecure \
-			--join-timeout 120s "$@" "in.$r.npy" -o "out.$r.npy"
-	}
+	KEY=(--insecure)
 	stale_record
 	impostor http "$PORT"
 	assert_replaced
@@ -114,12 +109,7 @@ assert_replaced() {
 
 @test "47: with --insecure: silence" {
 	((LONG)) || skip 'takes five seconds: only in the long runs'
-	start_rank() {
-		local r=$1
-		shift
-		spawn_rank "$r" "$COLLCTL" allreduce -r "$r" -n 2 -R "$STORE" -j job --insecure \
-			--join-timeout 120s "$@" "in.$r.npy" -o "out.$r.npy"
-	}
+	KEY=(--insecure)
 	stale_record
 	impostor silent "$PORT"
 	assert_replaced
