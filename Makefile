@@ -64,7 +64,7 @@ $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' | cmp -s - $@ || { \
 		CC='$(CC)' CPPFLAGS='$(CPPFLAGS) $(PKG_CFLAGS)' tests/setup.sh check && \
 		echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' > $@; }
-FORCE:
+.PHONY: FORCE
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)

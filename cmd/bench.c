@@ -2,6 +2,7 @@
 #include "cmd/bench_print.h"
 #include "cmd/job.h"
 #include "cmd/request.h"
+#include "cmd/result.h"
 
 struct bench_view {
 	struct job_view job;
@@ -42,16 +43,13 @@ static int ask(struct coll_request *r, const struct command *cmd, const struct o
 static int print_result(const struct bench_view *v, const struct command *cmd,
                         const char *collective, const struct coll_result *r)
 {
-	const struct err *err = &r->err;
-	int code = err->code ? report(err, r->rank) : 0;
+	int code = r->err.code ? report(&r->err, r->rank) : 0;
 	if (!v->job.o->json)
 		return code;
-	int printed = report_json(json_pack(
-	        "{s:s, s:b, s:o, s:o, s:s, s:O, s:o}", "command", cmd->name, "ok", !err->code,
-	        "rank", r->rank >= 0 ? json_integer(r->rank) : json_null(), "size",
-	        r->size ? json_integer(r->size) : json_null(), "collective", collective, "rows",
-	        v->rows, "error",
-	        err->code ? report_error_json(err, r->rank, phase_name(r->phase)) : json_null()));
+	json_t *j = result_json_begin(cmd->name, r);
+	json_object_set_new(j, "collective", json_string(collective));
+	json_object_set(j, "rows", v->rows);
+	int printed = report_json(result_json_end(j, r));
 	return code ? code : printed;
 }
 

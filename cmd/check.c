@@ -6,6 +6,7 @@
 #include "cmd/check_print.h"
 #include "cmd/job.h"
 #include "cmd/request.h"
+#include "cmd/result.h"
 #include "lib/data/outfile.h"
 
 struct links_view {
@@ -54,12 +55,7 @@ static int on_checked(void *ctx, struct job *job, const struct link_matrix *link
 static json_t *result_json(const struct links_view *v, const struct command *cmd,
                            const struct coll_result *r)
 {
-	const struct err *err = &r->err;
-	json_t *j = json_pack("{s:s, s:b, s:o, s:o, s:o}", "command", cmd->name, "ok", !err->code,
-	                      "rank", r->rank >= 0 ? json_integer(r->rank) : json_null(), "size",
-	                      r->size ? json_integer(r->size) : json_null(), "error",
-	                      err->code ? report_error_json(err, r->rank, phase_name(r->phase))
-	                                : json_null());
+	json_t *j = result_json_end(result_json_begin(cmd->name, r), r);
 	if (j && v->found && json_object_update(j, v->found) < 0) {
 		json_decref(j);
 		j = NULL;

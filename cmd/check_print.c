@@ -162,7 +162,7 @@ static void print_table(const struct check_view *v, bool rate)
 static const char *shade(const struct link_matrix *m, const struct link_cell *c)
 {
 	const double share = m->rate > 0 ? c->rate / m->rate : 0;
-	if (c->state != LINK_WORKS && c->state != LINK_SLOW)
+	if (!link_carries(c))
 		return "x";
 	return c->rate <= 0               ? "?"
 	       : share >= 0.8             ? "█"

@@ -96,7 +96,7 @@ static void put_cell(FILE *f, const struct check_view *v, int from, int to, bool
 	const struct link_matrix *m = v->links;
 	const struct link_cell *c = link_cell(m, from, to);
 	const double value = rate ? c->rate : c->median;
-	const bool fails = c->state != LINK_WORKS && c->state != LINK_SLOW;
+	const bool fails = !link_carries(c);
 	const double gap = side > 6 ? 1 : 0.25;
 	fprintf(f, "<g><rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"", x, y,
 	        side - gap, side - gap);

@@ -30,19 +30,27 @@ static const char *buf_name(const struct sched *s, uint32_t buf, char text[32])
 	return text;
 }
 
-/* A place of @st, such as "out[4,8)", in a buffer or, for READ and WRITE steps, in a file. */
+/* The buffer of @st's destination or source, or for READ and WRITE steps the file. */
+static const char *operand_name(const struct sched *s, const struct sched_step *st, bool dst,
+                                char text[32])
+{
+	const uint32_t buf = dst ? st->dst.buf : st->src.buf;
+
+	if (st->op != (dst ? SCHED_WRITE : SCHED_READ))
+		return buf_name(s, buf, text);
+	snprintf(text, 32, "%s%" PRIu32, dst ? "output" : "input", buf);
+	return text;
+}
+
+/* A place of @st, such as "out[4,8)". */
 static const char *place(const struct sched *s, const struct sched_step *st, bool dst,
                          char text[96])
 {
 	const struct sched_span span = dst ? st->dst : st->src;
-	const bool file = st->op == (dst ? SCHED_WRITE : SCHED_READ);
-	char buf[32];
+	char name[32];
 
-	if (file)
-		snprintf(buf, sizeof(buf), "%s%" PRIu32, dst ? "output" : "input", span.buf);
-	else
-		buf_name(s, span.buf, buf);
-	snprintf(text, 96, "%s[%" PRIu64 ",%" PRIu64 ")", buf, span.off, span.off + st->len);
+	snprintf(text, 96, "%s[%" PRIu64 ",%" PRIu64 ")", operand_name(s, st, dst, name), span.off,
+	         span.off + st->len);
 	return text;
 }
 
@@ -149,16 +157,12 @@ void plan_print_text(const struct planned *p, int rank)
 static json_t *json_place(const struct sched *s, const struct sched_step *st, bool dst)
 {
 	const struct sched_span span = dst ? st->dst : st->src;
-	const bool file = st->op == (dst ? SCHED_WRITE : SCHED_READ);
-	char buf[32];
+	char name[32];
 
 	if (span.buf == SCHED_NONE)
 		return json_null();
-	if (file)
-		snprintf(buf, sizeof(buf), "%s%" PRIu32, dst ? "output" : "input", span.buf);
-	else
-		buf_name(s, span.buf, buf);
-	return json_pack("{s:s, s:I}", "buffer", buf, "offset", (json_int_t)span.off);
+	return json_pack("{s:s, s:I}", "buffer", operand_name(s, st, dst, name), "offset",
+	                 (json_int_t)span.off);
 }
 
 static json_t *json_step(const struct sched *s, const struct sched_step *st)

@@ -35,10 +35,10 @@ struct remote {
 	int signals;
 	sigset_t mask;
 	struct rlimit files, core;
-	int64_t heard, kill_at; /* kill_at 0: not ending */
-	bool ending;            /* a signal has been sent to the rank */
-	bool gone;              /* stdin has ended */
-	bool expects_signal;    /* the next byte is a signal's number */
+	int64_t heard;
+	int64_t kill_at;     /* 0: no signal has been sent to the rank; INT64_MAX: SIGKILL has */
+	bool gone;           /* stdin has ended */
+	bool expects_signal; /* the next byte is a signal's number */
 };
 
 /* ---- the beginning ---- */
@@ -68,15 +68,11 @@ static int open_listener(struct remote *r, int port, int *got, struct err *err)
 
 static int open_store(struct remote *r, int port, int *got, struct err *err)
 {
-	const bool known = strcmp(r->address, "-") != 0, v6 = known && strchr(r->address, ':');
+	const bool known = strcmp(r->address, "-") != 0;
 	char listen[ADDR_TEXT + 16];
-	struct secret random;
-	if (secret_generate(&random, r->token, err) < 0)
+	if (secret_random_text(r->token, err) < 0)
 		return -1;
-	secret_wipe(&random);
-	r->token[strcspn(r->token, "\n")] = '\0';
-	snprintf(listen, sizeof listen, "%s%s%s:%d", v6 ? "[" : "", known ? r->address : "0.0.0.0",
-	         v6 ? "]" : "", port);
+	addr_join(known ? r->address : "0.0.0.0", port, listen, sizeof listen);
 	const struct store_server_conf conf = {.listen = listen, .token = r->token};
 	r->store = store_server_start(&conf, err);
 	if (r->store)
@@ -98,9 +94,8 @@ static int say_hello(const struct remote *r, int port, struct err *err)
 static int hear_run(void *to, size_t n, int64_t until, struct err *err)
 {
 	for (size_t at = 0; at < n;) {
-		const int64_t left = until - clock_ns();
 		struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
-		const int ready = io_retry(poll(&p, 1, left > 0 ? (int)(left / NS_PER_MS) + 1 : 0));
+		const int ready = io_retry(poll(&p, 1, clock_ms_until(until)));
 		const ssize_t got =
 		        ready > 0 ? io_retry(read(STDIN_FILENO, (char *)to + at, n - at)) : 0;
 		if (ready == 0)
@@ -187,14 +182,7 @@ static _Noreturn void rank_main(struct remote *r)
 
 static int start_rank(struct remote *r, struct err *err)
 {
-	static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof watched / sizeof *watched; i++)
-		sigaddset(&set, watched[i]);
-	sigprocmask(SIG_BLOCK, &set, &r->mask);
-	signal(SIGCHLD, SIG_DFL);
-	r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	r->signals = rank_parent_signals(&r->mask);
 	if (r->signals < 0)
 		return err_errno(err, ERR_RESOURCE, "signals");
 	if (*r->job.directory && chdir(r->job.directory) < 0)
@@ -216,7 +204,6 @@ static int start_rank(struct remote *r, struct err *err)
 static void end_rank(struct remote *r, int sig)
 {
 	kill(-r->rank, sig);
-	r->ending = true;
 	if (!r->kill_at)
 		r->kill_at = clock_ns() + GRACE;
 }
@@ -249,7 +236,7 @@ static int take_signals(struct remote *r)
 	/* What is left of its group ends with it, while the group's number is still its own. */
 	siginfo_t ended = {0};
 	if (waitid(P_PID, (id_t)r->rank, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	    ended.si_pid && r->ending)
+	    ended.si_pid && r->kill_at)
 		kill(-r->rank, SIGKILL);
 	return waitpid(r->rank, &status, WNOHANG) == r->rank ? status : -1;
 }
@@ -261,9 +248,8 @@ static int64_t next_deadline(const struct remote *r)
 
 static void end_silent(struct remote *r)
 {
-	if (!r->ending)
-		report_note("run has said nothing for %d s: its rank %d here is ended",
-		            (int)(REMOTE_SILENCE / NS_PER_SEC), r->job.rank);
+	report_note("run has said nothing for %d s: its rank %d here is ended",
+	            (int)(REMOTE_SILENCE / NS_PER_SEC), r->job.rank);
 	end_rank(r, SIGTERM);
 }
 
@@ -273,8 +259,7 @@ static int supervise(struct remote *r)
 	r->heard = clock_ns();
 	while (status < 0) {
 		const int served = r->store ? store_server_run(r->store) : -1;
-		const int64_t left = next_deadline(r) - clock_ns();
-		int wait = left > 0 ? (int)((left + NS_PER_MS - 1) / NS_PER_MS) : 0;
+		int wait = clock_ms_until(next_deadline(r));
 		if (served >= 0 && served < wait)
 			wait = served;
 		struct pollfd p[] = {
@@ -287,12 +272,12 @@ static int supervise(struct remote *r)
 		if (p[0].revents)
 			status = take_signals(r);
 		if (status < 0 && clock_ns() >= next_deadline(r)) {
-			if (r->kill_at)
+			if (r->kill_at) {
 				kill(-r->rank, SIGKILL);
-			r->kill_at = 0;
-			r->heard = clock_ns();
-			if (!r->gone)
+				r->kill_at = INT64_MAX;
+			} else {
 				end_silent(r);
+			}
 		}
 	}
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

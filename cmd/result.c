@@ -159,14 +159,28 @@ static json_t *preview_json(const struct coll_preview *p)
 	                 "outputs", outputs);
 }
 
-static json_t *to_json(const struct coll_result *r, const struct coll_request *q)
+json_t *result_json_begin(const char *command, const struct coll_result *r)
 {
-	const struct err *err = r->err.code ? &r->err : NULL;
 	json_t *j = json_object();
-	json_object_set_new(j, "command", json_string(q->command));
-	json_object_set_new(j, "ok", json_boolean(!err));
+	json_object_set_new(j, "command", json_string(command));
+	json_object_set_new(j, "ok", json_boolean(!r->err.code));
 	json_object_set_new(j, "rank", r->rank >= 0 ? json_integer(r->rank) : json_null());
 	json_object_set_new(j, "size", r->size ? json_integer(r->size) : json_null());
+	return j;
+}
+
+json_t *result_json_end(json_t *j, const struct coll_result *r)
+{
+	const struct err *err = &r->err;
+	json_object_set_new(j, "error",
+	                    err->code ? report_error_json(err, r->rank, phase_name(r->phase))
+	                              : json_null());
+	return j;
+}
+
+static json_t *to_json(const struct coll_result *r, const struct coll_request *q)
+{
+	json_t *j = result_json_begin(q->command, r);
 	json_object_set_new(j, "algorithm", string_or_null(algorithm_of(r, q)));
 	json_object_set_new(j, "requested", string_or_null(requested_of(q)));
 	json_object_set_new(j, "op", string_or_null(op_of(q)));
@@ -191,16 +205,13 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	json_object_set_new(j, "seconds", seconds_json(&r->times));
 	json_object_set_new(j, "algbw", json_measured(algbw(r)));
 	json_object_set_new(j, "busbw", json_measured(busbw(r, q)));
-	if (q->stats && !q->dry_run && !err)
+	if (q->stats && !q->dry_run && !r->err.code)
 		json_object_set_new(j, "stats", found_json(r));
 	if (r->preview)
 		json_object_set_new(j, "dry_run", preview_json(r->preview));
 	if (q->work == WORK_VERIFY)
 		json_object_set_new(j, "files", files_json(r));
-	json_object_set_new(j, "error",
-	                    err ? report_error_json(err, r->rank, phase_name(r->phase))
-	                        : json_null());
-	return j;
+	return result_json_end(j, r);
 }
 
 /* ---- text ---- */

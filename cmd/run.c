@@ -320,31 +320,11 @@ static int open_listener(struct run *r, struct err *err)
 	return 0;
 }
 
-/* 64 hex digits without the newline of the file form. */
-static int make_secret(char text[SECRET_TEXT], struct err *err)
-{
-	struct secret secret;
-
-	if (secret_generate(&secret, text, err) < 0)
-		return -1;
-	secret_wipe(&secret);
-	text[strcspn(text, "\n")] = '\0';
-	return 0;
-}
-
 static int open_loop(struct run *r, struct err *err)
 {
-	static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
-	sigset_t set;
 
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++)
-		sigaddset(&set, watched[i]);
-	sigprocmask(SIG_BLOCK, &set, &r->caller_mask);
-	/* With an inherited SIG_IGN the kernel would reap the ranks before run could. */
-	signal(SIGCHLD, SIG_DFL);
-	r->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	r->signals = rank_parent_signals(&r->caller_mask);
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (r->signals < 0 || r->epoll < 0 ||
 	    epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->signals, &event) < 0)
@@ -468,10 +448,6 @@ static int prepare(struct run *r, struct err *err)
 	for (int i = 0; i < r->size; i++)
 		r->ranks[i].out.from = r->ranks[i].err.from = r->ranks[i].json = r->ranks[i].in =
 		        -1;
-	for (int h = 0; h < r->hosts.nhosts; h++)
-		for (int i = 0; i < r->hosts.hosts[h].slots; i++)
-			if (r->hosts.hosts[h].first + i < r->size)
-				r->ranks[r->hosts.hosts[h].first + i].host = r->hosts.hosts[h].name;
 	/* Needed for one or two pipes per rank, and in each rank for connections to many others. */
 	raise_file_limit(&r->caller_files);
 	char outputs[64];
@@ -485,13 +461,13 @@ static int prepare(struct run *r, struct err *err)
 	wipe_free(private_variable("COLLCTL_STORE_TOKEN", err));
 	if (err->code)
 		return -1;
-	if (open_loop(r, err) < 0 || make_secret(r->secret, err) < 0)
+	if (open_loop(r, err) < 0 || secret_random_text(r->secret, err) < 0)
 		return -1;
 	if (r->hosts.nhosts)
 		return ssh_prepare(r, err);
 	if (!r->program)
 		return open_listener(r, err);
-	return make_secret(r->token, err) < 0 ? -1 : start_store(r, err);
+	return secret_random_text(r->token, err) < 0 ? -1 : start_store(r, err);
 }
 
 /* ---- ending ---- */
@@ -609,13 +585,12 @@ static void take_signals(struct run *r)
 	reap(r);
 }
 
-/* Milliseconds until the deadline, rounded up; -1: none. */
+/* Milliseconds until the deadline; -1: none. */
 static int time_left(const struct run *r)
 {
 	if (r->ending == NOT_ENDING || r->ending == ENDING_BY_KILL)
 		return -1;
-	int64_t left = r->deadline - clock_ns();
-	return left > 0 ? (int)((left + NS_PER_MS - 1) / NS_PER_MS) : 0;
+	return clock_ms_until(r->deadline);
 }
 
 /* The same, at most until the next sign of life to other hosts, which it sends if it is time. */
@@ -748,10 +723,10 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 	    (options_given(o, &o->ssh) || options_given(o, &o->remote_path) ||
 	     options_given(o, &o->copy)))
 		err_set(&err, ERR_USAGE, "run: --ssh, --remote-path and --copy need -H HOST,...");
-	if (err.code)
-		r.code = err.code;
-	else if (!r.program && check_collective(&r, &json, &err) > 0)
+	if (!err.code && !r.program && check_collective(&r, &json, &err) > 0) {
+		ssh_release(&r);
 		return 0;
+	}
 	if (!err.code && o->dry_run && o->json)
 		err_set(&err, ERR_USAGE, "run: --dry-run prints text: leave --json out");
 	if (!err.code && o->dry_run) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cmd/commands.h"
@@ -99,6 +100,20 @@ void rank_die_with(pid_t parent, int sig)
 	prctl(PR_SET_PDEATHSIG, sig);
 	if (getppid() != parent)
 		_exit(128 + sig);
+}
+
+int rank_parent_signals(sigset_t *mask)
+{
+	static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++)
+		sigaddset(&set, watched[i]);
+	sigprocmask(SIG_BLOCK, &set, mask);
+	/* With an inherited SIG_IGN the kernel would reap the ranks before their parent could. */
+	signal(SIGCHLD, SIG_DFL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 void rank_replace_fd(int fd, int with)

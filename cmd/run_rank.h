@@ -27,6 +27,9 @@ struct rank_setup {
 	const struct rlimit *files, *core;
 };
 
+/* For the parent of ranks: block the signals that end it, and SIGCHLD, and open a descriptor for
+ * them. @mask: what was blocked before. -1: errno. */
+int rank_parent_signals(sigset_t *mask);
 /* Report a failure between fork and the rank's code, where no struct err can be returned. */
 _Noreturn void rank_die(int code, const char *what);
 void rank_replace_fd(int fd, int with);

@@ -36,13 +36,13 @@ int ssh_find_hosts(struct run *r, struct err *err)
 	const char *given = r->o->request.settings.hostfile;
 	if (!given)
 		return 0;
-	if (!is_list(given) && hostfile_read(&r->hosts, given, err) < 0)
+	if (is_list(given)) {
+		if (hostfile_parse(&r->hosts, given, strlen(given), "--hostfile", err) < 0) {
+			err->code = ERR_USAGE;
+			return -1;
+		}
+	} else if (hostfile_read(&r->hosts, given, err) < 0)
 		return -1;
-	if (is_list(given) &&
-	    hostfile_parse(&r->hosts, given, strlen(given), "--hostfile", err) < 0) {
-		err->code = ERR_USAGE;
-		return -1;
-	}
 	for (int i = 0; i < r->hosts.nhosts; i++)
 		if (r->hosts.hosts[i].name[0] == '-')
 			return err_set(err, ERR_USAGE,
@@ -58,8 +58,18 @@ int ssh_find_hosts(struct run *r, struct err *err)
 	return 0;
 }
 
+static const struct hostfile_host *host_of(const struct run *r, int rank)
+{
+	const struct hostfile_host *h = r->hosts.hosts;
+	while (rank >= h->first + h->slots)
+		h++;
+	return h;
+}
+
 int ssh_prepare(struct run *r, struct err *err)
 {
+	for (int i = 0; i < r->size; i++)
+		r->ranks[i].host = host_of(r, i)->name;
 	r->gates = malloc(2 * (size_t)r->hosts.nhosts * sizeof *r->gates);
 	if (!r->gates)
 		return err_nomem(err, "the hosts", 2 * (size_t)r->hosts.nhosts * sizeof *r->gates);
@@ -79,14 +89,6 @@ void ssh_release(struct run *r)
 	free(r->gates);
 	r->gates = NULL;
 	hostfile_release(&r->hosts);
-}
-
-static const struct hostfile_host *host_of(const struct run *r, int rank)
-{
-	const struct hostfile_host *h = r->hosts.hosts;
-	while (rank >= h->first + h->slots)
-		h++;
-	return h;
 }
 
 /* ---- the command that ssh starts ---- */
@@ -357,10 +359,8 @@ static int hear_all(struct run *r, struct greeting *greetings, const struct copy
 		if (!waiting)
 			break;
 		p[2 * r->size] = (struct pollfd){r->signals, POLLIN, 0};
-		const int64_t left = until - clock_ns();
-		if (poll(p, 2 * (nfds_t)r->size + 1, left > 0 ? (int)(left / NS_PER_MS) + 1 : 0) <
-		            0 &&
-		    errno != EINTR)
+		const int left = clock_ms_until(until);
+		if (poll(p, 2 * (nfds_t)r->size + 1, left) < 0 && errno != EINTR)
 			break;
 		if (p[2 * r->size].revents && took_signal(r))
 			break;
@@ -370,7 +370,7 @@ static int hear_all(struct run *r, struct greeting *greetings, const struct copy
 				send_program(r, i, g, c);
 			if (!g->done && p[2 * i].revents)
 				hear(r, i, g);
-			if (!g->done && left <= 0) {
+			if (!g->done && left == 0) {
 				fail(r, i, g);
 				snprintf(g->text, sizeof g->text, "no answer for %d s",
 				         (int)(REMOTE_GREETING / NS_PER_SEC));
@@ -408,12 +408,10 @@ static void find_meeting(const struct run *r, const struct greeting *g, char *te
 {
 	const char *address = g->address;
 	const bool own = strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
-	if (strcmp(address, "-") == 0 || (own && r->hosts.nhosts > 1)) {
+	if (strcmp(address, "-") == 0 || (own && r->hosts.nhosts > 1))
 		address = r->hosts.hosts[0].name;
-	}
-	const bool v6 = strchr(address, ':');
-	snprintf(text, cap, "%s%s%s%s:%d", r->program ? "http://" : "", v6 ? "[" : "", address,
-	         v6 ? "]" : "", g->port);
+	const size_t n = (size_t)snprintf(text, cap, "%s", r->program ? "http://" : "");
+	addr_join(address, g->port, text + n, cap - n);
 }
 
 extern char **environ;
@@ -452,8 +450,8 @@ static int send_job(struct run *r, int rank, const struct buf *b, struct err *er
 	int64_t until = clock_ns() + REMOTE_SILENCE;
 	for (size_t at = 0; at < b->len;) {
 		struct pollfd p[] = {{to->in, POLLOUT, 0}, {r->signals, POLLIN, 0}};
-		const int64_t left = until - clock_ns();
-		poll(p, 2, left > 0 ? (int)(left / NS_PER_MS) + 1 : 0);
+		const int left = clock_ms_until(until);
+		poll(p, 2, left);
 		if (p[1].revents && took_signal(r))
 			return -1;
 		const ssize_t n =
@@ -463,7 +461,7 @@ static int send_job(struct run *r, int rank, const struct buf *b, struct err *er
 			until = clock_ns() + REMOTE_SILENCE;
 		} else if (p[0].revents && errno != EAGAIN)
 			return err_rank(err, ERR_PEER_LOST, rank, "%s: ssh has ended", to->host);
-		else if (left <= 0)
+		else if (left == 0)
 			return err_rank(err, ERR_STALLED, rank, "%s: takes no job for %d s",
 			                to->host, (int)(REMOTE_SILENCE / NS_PER_SEC));
 	}
@@ -537,7 +535,7 @@ int ssh_keep_alive(struct run *r)
 		for (int i = 0; i < r->size; i++)
 			say(&r->ranks[i], &alive, 1);
 	}
-	return (int)((r->alive_at - now) / NS_PER_MS) + 1;
+	return clock_ms_until(r->alive_at);
 }
 
 void ssh_signal(const struct rank *rank, int sig)

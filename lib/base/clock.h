@@ -15,4 +15,14 @@ static inline int64_t clock_ns(void)
 	return (int64_t)ts.tv_sec * NS_PER_SEC + ts.tv_nsec;
 }
 
+/* Milliseconds until @deadline, for poll() and its like: at most an hour, 0 once it has passed.
+ * Rounded up, so that nobody spins through the last fraction of 1 ms. */
+static inline int clock_ms_until(int64_t deadline)
+{
+	const int64_t left = deadline - clock_ns();
+	if (left > 3600 * NS_PER_SEC)
+		return 3600 * 1000;
+	return left > 0 ? (int)((left + NS_PER_MS - 1) / NS_PER_MS) : 0;
+}
+
 #endif

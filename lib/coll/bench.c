@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/sort.h"
 #include "lib/coll/life.h"
 #include "lib/exec/drive.h"
 #include "lib/exec/tuning.h"
@@ -147,11 +147,9 @@ static int check(struct coll *life, struct err *err)
 	if (choose_operation(b, err) < 0)
 		return -1;
 	tuning_init(&b->tuning);
-	tuning_init(&b->found);
 	if (r->tuning && tuning_read(&b->tuning, r->tuning, err) < 0)
 		return -1;
-	if (r->tuning_out && access(r->tuning_out, F_OK) == 0 &&
-	    tuning_read(&b->found, r->tuning_out, err) < 0)
+	if (tuning_read_old(&b->found, r->tuning_out, err) < 0)
 		return -1;
 	return list_algorithms(b, err);
 }
@@ -430,12 +428,6 @@ static int check_values(struct bench *b, const struct bench_case *c, struct benc
 	return ret;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* The smallest of the sorted times such that a fraction @share of them is no larger. */
 static double percentile(const double *times, int n, double share)
 {
@@ -446,7 +438,7 @@ static double percentile(const double *times, int n, double share)
 static void fill_row(const struct bench *b, const struct bench_case *c, struct bench_row *row)
 {
 	int n = b->request->bench.iters;
-	qsort(b->times, (size_t)n, sizeof *b->times, by_value);
+	sort_doubles(b->times, (size_t)n);
 	row->algorithm = c->algorithm;
 	row->size = c->count * dtype_size(b->dtype);
 	row->count = bench_is_blocks(b->request->kind) ? c->count / (uint64_t)b->size : c->count;

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/coll/life.h"
@@ -19,8 +18,6 @@
 #include "lib/exec/tuning.h"
 #include "lib/job/meter.h"
 #include "lib/job/probe.h"
-
-#define REPORT_MAX (1u << 20)
 
 /* An answer after the first round: for each rank which of the links between it and the reader
  * work. */
@@ -33,7 +30,6 @@ struct check {
 	struct select_tuning found;
 	struct probe_stats probe;
 	struct meter *meter;
-	struct mesh *mesh;
 	int *peers, *out, *in; /* the other ranks; those to measure; those that measure this rank */
 	int nout, nin;
 	size_t reported; /* bytes of failures that the coordinator has */
@@ -42,11 +38,7 @@ struct check {
 static int check(struct coll *c, struct err *err)
 {
 	struct check *k = c->state;
-	const char *out = c->request->tuning_out;
-	tuning_init(&k->found);
-	if (out && access(out, F_OK) == 0)
-		return tuning_read(&k->found, out, err);
-	return 0;
+	return tuning_read_old(&k->found, c->request->tuning_out, err);
 }
 
 static int offer(struct coll *c, struct err *err)
@@ -96,7 +88,7 @@ static void answer(void *ctx, int rank, struct buf *out)
 	}
 }
 
-/* A round, with the failures that are new and the figures of a link (@to -1: none). */
+/* A round, with the failures that are new and the figures of a link (NULL: none). */
 static int report_round(struct coll *c, const struct link_figures *f, struct view *got,
                         struct err *err)
 {
@@ -105,9 +97,9 @@ static int report_round(struct coll *c, const struct link_figures *f, struct vie
 	struct buf b;
 	failures.p += k->reported;
 	k->reported += view_left(&failures);
-	buf_init(&b, REPORT_MAX + view_left(&failures));
+	buf_init(&b, JOB_ROUND_MAX);
 	link_report_begin(&b, failures);
-	if (f && f->to >= 0)
+	if (f)
 		link_report_add(&b, f);
 	int ret = b.failed ? err_nomem(err, "the report of links", b.max)
 	                   : job_round(c->job, &b, got, err);
@@ -117,19 +109,20 @@ static int report_round(struct coll *c, const struct link_figures *f, struct vie
 
 /* ---- the first round ---- */
 
-static int try_all(struct coll *c, struct err *err)
+static struct mesh *try_all(struct coll *c, struct err *err)
 {
 	struct check *k = c->state;
 	const int n = c->size - 1;
 	k->peers = calloc(3 * (size_t)c->size, sizeof *k->peers);
-	if (!k->peers)
-		return err_nomem(err, "the links", 3 * (size_t)c->size * sizeof *k->peers);
+	if (!k->peers) {
+		err_nomem(err, "the links", 3 * (size_t)c->size * sizeof *k->peers);
+		return NULL;
+	}
 	k->out = k->peers + c->size;
 	k->in = k->out + c->size;
 	for (int i = 0; i < n; i++)
 		k->peers[i] = i + (i >= c->rank);
-	k->mesh = probe_links(c->job, k->peers, n, k->peers, n, &k->probe, err);
-	return k->mesh ? 0 : -1;
+	return probe_links(c->job, k->peers, n, k->peers, n, &k->probe, err);
 }
 
 /* Which links do both of their ends call good? */
@@ -157,12 +150,13 @@ static int connect_all(struct coll *c, struct err *err)
 	struct check *k = c->state;
 	if (c->size == 1)
 		return 0;
-	if (try_all(c, err) < 0)
+	const struct mesh *mesh = try_all(c, err);
+	if (!mesh)
 		return -1;
 	job_caller_watches(c->job, true);
 	if (choose_links(c, err) < 0)
 		return -1;
-	k->meter = meter_open(c->job, k->mesh, k->out, k->nout, k->in, k->nin, err);
+	k->meter = meter_open(c->job, mesh, k->out, k->nout, k->in, k->nin, err);
 	return k->meter ? 0 : -1;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/sort.h"
 
 #define RATE_MAX 1e15 /* bytes per second: more is no figure of a link */
 
@@ -94,12 +95,6 @@ int link_matrix_take(struct link_matrix *m, int rank, struct view v, struct err 
 
 /* ---- the result ---- */
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 static double figure_of(const struct link_cell *c, bool rate)
 {
 	return rate ? c->rate : c->median;
@@ -120,7 +115,7 @@ static double median_of(const struct link_cell *first, size_t n, size_t step, bo
 	for (size_t i = 0; i < n; i++)
 		if (figure_of(&first[i * step], rate) > 0)
 			x[have++] = figure_of(&first[i * step], rate);
-	qsort(x, have, sizeof *x, by_value);
+	sort_doubles(x, have);
 	return have ? x[have / 2] : 0;
 }
 
@@ -158,20 +153,6 @@ int link_matrix_end(struct link_matrix *m, struct err *err)
 	return 0;
 }
 
-/* Does it carry data, even if more slowly than the user demands? */
-static bool carries(const struct link_cell *c)
-{
-	return c->state == LINK_WORKS || c->state == LINK_SLOW;
-}
-
-bool link_matrix_works(const struct link_matrix *m)
-{
-	for (size_t i = 0; i < (size_t)m->size * (size_t)m->size; i++)
-		if (m->cells[i].state != LINK_WORKS)
-			return false;
-	return true;
-}
-
 struct findings {
 	struct link_finding *list;
 	size_t cap, n;
@@ -189,7 +170,7 @@ static void find(struct findings *f, enum link_finding_kind kind, int from, int 
 static bool alone(const struct link_matrix *m, int rank, bool to)
 {
 	for (int r = 0; r < m->size; r++)
-		if (r != rank && carries(to ? link_cell(m, r, rank) : link_cell(m, rank, r)))
+		if (r != rank && link_carries(to ? link_cell(m, r, rank) : link_cell(m, rank, r)))
 			return false;
 	return m->size > 2;
 }
@@ -205,7 +186,7 @@ static bool cut_off(const struct link_matrix *m, int rank, bool to, int *only)
 	for (int r = 0; r < m->size; r++) {
 		if (r == rank)
 			continue;
-		if (carries(to ? link_cell(m, r, rank) : link_cell(m, rank, r))) {
+		if (link_carries(to ? link_cell(m, r, rank) : link_cell(m, rank, r))) {
 			*only = r;
 			works++;
 		} else {
@@ -215,7 +196,7 @@ static bool cut_off(const struct link_matrix *m, int rank, bool to, int *only)
 	return works == 1 && fails >= 2;
 }
 
-/* Is the failure of from -> to part of what is said of one of the two ranks? */
+/* Does a finding about one of its ranks already cover the failure of from -> to? */
 static bool explained(const struct link_matrix *m, int from, int to)
 {
 	int only;
@@ -242,8 +223,8 @@ static void find_pairs(const struct link_matrix *m, struct findings *f)
 {
 	for (int r = 0; r < m->size; r++)
 		for (int s = 0; s < m->size; s++) {
-			bool there = s == r || carries(link_cell(m, r, s));
-			bool back = s == r || carries(link_cell(m, s, r));
+			bool there = s == r || link_carries(link_cell(m, r, s));
+			bool back = s == r || link_carries(link_cell(m, s, r));
 			if (there || explained(m, r, s))
 				continue;
 			if (back)
@@ -265,7 +246,7 @@ static void find_slow_ranks(const struct link_matrix *m, struct findings *f)
 	}
 }
 
-/* How slow a link is; 0 if that is said of one of its ranks. */
+/* The slowness of a link; 0 if a finding about one of its ranks covers it. */
 static double own_slowness(const struct link_matrix *m, size_t cell, bool rate)
 {
 	const struct link_rank *from = &m->ranks[cell / (size_t)m->size];

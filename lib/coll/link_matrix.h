@@ -16,6 +16,12 @@ struct link_cell {
 	double rate;          /* bytes per second; 0: not measured */
 };
 
+/* Does it carry data, even if more slowly than the user demands? */
+static inline bool link_carries(const struct link_cell *c)
+{
+	return c->state == LINK_WORKS || c->state == LINK_SLOW;
+}
+
 /* A link is slow if its bandwidth is less than 1/LINK_FACTOR of the median of all, or its round
  * trip more than LINK_FACTOR times. */
 #define LINK_FACTOR 3
@@ -85,7 +91,5 @@ struct link_finding {
  * fail besides, links that are much slower than the others, the slowest first. Fills at most @cap;
  * returns how many there are, or more than @cap. After link_matrix_end. */
 size_t link_matrix_findings(const struct link_matrix *, struct link_finding *, size_t cap);
-/* Do all links work? */
-bool link_matrix_works(const struct link_matrix *);
 
 #endif

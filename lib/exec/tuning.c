@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -233,6 +234,14 @@ int tuning_read(struct select_tuning *t, const char *path, struct err *err)
 		err_set(err, ERR_INPUT, "%s: line %d: %s", path, e.line, e.text);
 	json_decref(all);
 	return ret;
+}
+
+int tuning_read_old(struct select_tuning *t, const char *path, struct err *err)
+{
+	if (path && access(path, F_OK) == 0)
+		return tuning_read(t, path, err);
+	tuning_init(t);
+	return 0;
 }
 
 /* ---- writing ---- */

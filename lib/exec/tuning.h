@@ -24,6 +24,8 @@ void tuning_release(struct select_tuning *t);
 /* Read the file into *@t, which need not be initialised. The caller releases it in either case.
  * ERR_INPUT. */
 int tuning_read(struct select_tuning *t, const char *path, struct err *err);
+/* The same of a file that `bench` or `check` will replace: @path may be NULL, or not exist yet. */
+int tuning_read_old(struct select_tuning *t, const char *path, struct err *err);
 
 /* Add a measurement. It replaces one of the same algorithm, size, connection and bytes. Seconds
  * must be positive. ERR_RESOURCE. */

@@ -1,4 +1,3 @@
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,6 @@
 #include "lib/base/private.h"
 #include "lib/job/coord_internal.h"
 #include "lib/job/ranks.h"
-#include "lib/net/crypto.h"
 
 #define EVIDENCE_WAIT (250 * NS_PER_MS) /* the culprit's own message may still arrive */
 #define DRAIN_WAIT    (2 * NS_PER_SEC)
@@ -87,7 +85,7 @@ void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 	coord_send_guests_failure(c);
 }
 
-static int64_t beat_interval(const struct coord *c)
+int64_t coord_beat_interval(const struct coord *c)
 {
 	int64_t t = c->conf.timeout / 4;
 	return t > NS_PER_SEC ? NS_PER_SEC : t;
@@ -106,7 +104,7 @@ static void suspect(struct coord *c, int reporter, const struct err *e, enum pha
 	/* All ranks notice within one beat that nothing moves; the rank that knows the cause may be
 	 * the last to report. */
 	bool vague = e->code == ERR_STALLED && !report.unanswered;
-	int64_t at = clock_ns() + EVIDENCE_WAIT + (vague ? beat_interval(c) : 0);
+	int64_t at = clock_ns() + EVIDENCE_WAIT + (vague ? coord_beat_interval(c) : 0);
 	if (!c->evidence.kind || at < c->evidence_timer.at)
 		loop_timer_set(c->conf.loop, &c->evidence_timer, at);
 	c->evidence = *blame(&c->evidence, &report);
@@ -165,7 +163,7 @@ static void evidence_over(void *ctx)
 {
 	struct coord *c = ctx;
 	int64_t now = clock_ns();
-	const struct member *m = most_silent(c, 2 * beat_interval(c) + EVIDENCE_WAIT, now);
+	const struct member *m = most_silent(c, 2 * coord_beat_interval(c) + EVIDENCE_WAIT, now);
 	struct evidence e = c->evidence, silent = {0};
 	if (m)
 		silent = silence_of(c, m, now);
@@ -343,7 +341,7 @@ static void watch_beats(void *ctx)
 	if (c->stage == STAGE_FINAL)
 		return;
 	send_pace(c);
-	loop_timer_set(c->conf.loop, &c->beat_timer, now + beat_interval(c));
+	loop_timer_set(c->conf.loop, &c->beat_timer, now + coord_beat_interval(c));
 }
 
 /* ---- joining ---- */
@@ -424,137 +422,6 @@ void coord_look_at_deadline(struct coord *c)
 		join_over(c);
 }
 
-/* {u32 size, then every rank's data address, then every rank's host; "": the same host as the rank
- * before}. In ":port" the host is the address at which the reader reaches the coordinator. */
-static void encode_addresses(const struct coord *c, struct buf *b)
-{
-	buf_init(b, CTL_BODY_MAX);
-	buf_put_u32(b, (uint32_t)c->conf.size);
-	for (int r = 0; r < c->conf.size; r++)
-		buf_put_str(b, c->members[r].intent.data_addr);
-	for (int r = 0; r < c->conf.size; r++) {
-		const char *host = c->members[r].presence.host;
-		bool same = r && strcmp(host, c->members[r - 1].presence.host) == 0;
-		buf_put_str(b, same ? "" : host);
-	}
-}
-
-/* Send @m the plan with its details, and the addresses. */
-static int send_roster(struct coord *c, struct member *m, const struct buf *addresses,
-                       struct err *err)
-{
-	const struct job_callbacks *callbacks = c->conf.callbacks;
-	struct plan plan = c->plan;
-	struct buf b, details;
-	buf_init_secret(&b, CTL_BODY_MAX);
-	buf_init(&details, DETAILS_MAX);
-	if (callbacks->details)
-		callbacks->details(callbacks->ctx, m->rank, &details);
-	if (details.len)
-		plan.details = view_of(details.data, details.len);
-	plan_encode(&plan, &b);
-	buf_put(&b, addresses->data, addresses->len);
-	bool lacking = b.nomem || details.nomem || addresses->nomem;
-	bool fits = !b.failed && !details.failed && !addresses->failed;
-	if (lacking)
-		err_nomem(err, "a roster", CTL_BODY_MAX);
-	else if (!fits)
-		err_set(err, ERR_RESOURCE,
-		        "the addresses of %d ranks and the data for rank %d do not fit a message",
-		        c->conf.size, m->rank);
-	else
-		coord_send(m, MSG_ROSTER, &b);
-	wipe(plan.key, sizeof plan.key);
-	buf_release(&b);
-	buf_release(&details);
-	return fits ? 0 : -1;
-}
-
-/* Rank 0 itself is notified last. */
-static void send_to_all_ranks(struct coord *c)
-{
-	struct buf addresses;
-	encode_addresses(c, &addresses);
-	for (int i = 1; i <= c->conf.size; i++) {
-		struct err e = {0};
-		int r = (c->self + i) % c->conf.size;
-		if (send_roster(c, &c->members[r], &addresses, &e) == 0)
-			continue;
-		e.rank = c->self;
-		coord_fail(c, &e, PHASE_JOIN);
-		break;
-	}
-	buf_release(&addresses);
-	wipe(c->plan.key, sizeof c->plan.key);
-}
-
-static void close_gate(struct coord *c)
-{
-	if (c->gate)
-		snprintf(c->refusal, sizeof c->refusal, "%s", gate_last_refusal(c->gate));
-	gate_close(c->gate);
-	c->gate = NULL;
-}
-
-/* Is the member on this machine? */
-static bool is_here(const struct member *m)
-{
-	struct addr here = {.len = sizeof here.sa};
-	return !m->from.len ||
-	       (getsockname(m->ctl.conn->fd, (struct sockaddr *)&here.sa, &here.len) == 0 &&
-	        addr_same_host(&here, &m->from));
-}
-
-/* The processors that the ranks share if all are on one host, else 0. */
-static uint32_t shared_cpus(const struct coord *c)
-{
-	cpu_set_t allowed;
-	for (int r = 0; r < c->conf.size; r++)
-		if (!is_here(&c->members[r]))
-			return 0;
-	return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? (uint32_t)CPU_COUNT(&allowed)
-	                                                           : 1;
-}
-
-static int make_plan(struct coord *c, struct err *err)
-{
-	const struct job_callbacks *callbacks = c->conf.callbacks;
-	c->plan.memory = UINT64_MAX;
-	c->plan.windows = c->plan.streams = 1;
-	for (int r = 0; r < c->conf.size; r++) {
-		const struct intent *in = c->intents[r];
-		c->plan.total_inputs += in->ninputs;
-		if (in->memory < c->plan.memory)
-			c->plan.memory = in->memory;
-	}
-	c->plan.host_cpus = shared_cpus(c);
-	if (callbacks->decide && callbacks->decide(callbacks->ctx, c->intents, &c->plan, err) < 0)
-		return -1;
-	if (crypto_random(c->plan.session, sizeof c->plan.session, err) < 0)
-		return -1;
-	return crypto_random_key(c->plan.key, sizeof c->plan.key, err);
-}
-
-static void send_rosters(struct coord *c)
-{
-	struct err e = {.rank = ERR_RANK_SELF};
-	if (make_plan(c, &e) < 0) {
-		if (e.rank == ERR_RANK_SELF)
-			e.rank = c->self;
-		coord_fail(c, &e, PHASE_JOIN);
-		return;
-	}
-	/* Withdraw the record and close the listener first: a later command with the same job name
-	 * must not reach this job. */
-	c->conf.complete(c->conf.ctx);
-	close_gate(c);
-	loop_timer_stop(&c->join_timer);
-	c->stage = STAGE_RUN;
-	c->roster_at = clock_ns();
-	loop_timer_set(c->conf.loop, &c->beat_timer, c->roster_at + beat_interval(c));
-	send_to_all_ranks(c);
-}
-
 static void maybe_complete(struct coord *c)
 {
 	if (c->stage != STAGE_JOIN)
@@ -563,7 +430,7 @@ static void maybe_complete(struct coord *c)
 		if (!c->members[r].has_intent)
 			return;
 	if (agree_on_facts(c->intents, c->conf.size, &c->disagreement))
-		send_rosters(c);
+		coord_send_rosters(c);
 	else
 		coord_disagree(c, PHASE_JOIN);
 }
@@ -735,10 +602,10 @@ static void end_round(struct coord *c)
 	for (int i = 1; i <= c->conf.size && c->stage == STAGE_RUN; i++) {
 		struct err e = {.rank = c->self};
 		int r = (c->self + i) % c->conf.size;
-		buf_init(&b, CTL_BODY_MAX);
+		buf_init(&b, JOB_ROUND_MAX);
 		callbacks->answer(callbacks->ctx, r, &b);
 		if (b.failed) {
-			err_nomem(&e, "the answer to a round", CTL_BODY_MAX);
+			err_nomem(&e, "the answer to a round", JOB_ROUND_MAX);
 			coord_fail(c, &e, PHASE_RUN);
 		} else {
 			coord_send(&c->members[r], MSG_ANSWER, &b);

@@ -1,7 +1,8 @@
 /*
- * Shared by the coordinator's files: coord.c (opening and closing, heartbeats, the roster, the
- * votes and failures), coord_admit.c (which connections may join), coord_seats.c (the assignment of
- * ranks, and the missing ones), coord_compare.c (the difference on which the ranks disagree).
+ * Shared by the coordinator's files: coord.c (opening and closing, heartbeats, the votes and
+ * failures), coord_admit.c (which connections may join), coord_seats.c (the assignment of ranks,
+ * and the missing ones), coord_roster.c (the plan), coord_compare.c (the difference on which the
+ * ranks disagree), coord_links.c (the links that failed).
  */
 #ifndef COLLCTL_JOB_COORD_INTERNAL_H
 #define COLLCTL_JOB_COORD_INTERNAL_H
@@ -100,6 +101,8 @@ void coord_member_lost(struct member *m, const struct err *why);
 /* When all ranks have the failure, they get a bounded time to disconnect. */
 void coord_maybe_drained(struct coord *c);
 
+int64_t coord_beat_interval(const struct coord *);
+
 /* "rank 3 (nodeb)": the coordinator's rank and host, as far as they are known. */
 #define COORD_SELF_TEXT 96
 const char *coord_self_text(const struct coord *, char text[COORD_SELF_TEXT]);
@@ -118,6 +121,9 @@ void coord_send_guests_failure(struct coord *);
 int coord_take_presence(struct member *m, struct view v, struct err *err);
 /* Fill e->host if the ranks are on several hosts and that of e->rank is known. */
 void coord_name_host(const struct coord *, struct err *e);
+
+/* All ranks agree: make the plan, end the joining, and send every rank the plan. */
+void coord_send_rosters(struct coord *);
 
 /* Links have failed, and all ranks have voted: fail with the names of all. */
 void coord_fail_links(struct coord *c);

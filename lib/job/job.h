@@ -132,6 +132,7 @@ int64_t job_timeout(const struct job *); /* ns */
  * make the same number of calls. @answer is valid until the next call; it may be NULL. Ranks wait
  * here as long as the others take: the caller watches (job_caller_watches).
  */
+#define JOB_ROUND_MAX (1u << 20) /* bytes of a part, and of an answer */
 int job_round(struct job *, const struct buf *part, struct view *answer, struct err *err);
 
 /* Which of the ranks at its address this is, from 0 in the order of ranks. Once the plan is known.

@@ -49,8 +49,7 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 		/* As with --listen, the port belongs to the coordinator's control listener. */
 		if (given >= 0 && !j->coord)
 			port = given;
-		snprintf(in->data_addr, sizeof in->data_addr,
-		         strchr(host, ':') ? "[%.100s]:%d" : "%.100s:%d", host, port);
+		addr_join(host, port, in->data_addr, sizeof in->data_addr);
 	} else if (j->coord) {
 		snprintf(in->data_addr, sizeof in->data_addr, ":%d", port);
 	} else {
@@ -205,6 +204,8 @@ int64_t job_timeout(const struct job *j)
 {
 	return j->conf.timeout;
 }
+
+_Static_assert(JOB_ROUND_MAX <= CTL_BODY_MAX, "a part is one message");
 
 int job_round(struct job *j, const struct buf *part, struct view *answer, struct err *err)
 {

@@ -8,12 +8,14 @@
 #include <sys/socket.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/sort.h"
 #include "lib/net/crypto.h"
 
 #define PIECE  (256u << 10) /* bytes of a read */
 #define ENOUGH (256u << 10) /* bytes of a stream that say something about the link */
 #define UNSENT (128 << 10)  /* bytes that the kernel keeps for a link and has not sent */
 #define MARGIN 4            /* a part in so many of a stream's time does not count */
+#define STREAM (2 * METER_FRAME + METER_DATA)
 
 /* One end of a connection. */
 struct end {
@@ -38,7 +40,7 @@ struct meter {
 	struct job *job;
 	struct end *out, *in;
 	int nout, nin;
-	uint8_t *data; /* METER_FRAME + METER_DATA bytes: a DATA frame */
+	uint8_t *data; /* STREAM bytes: a START frame, and a DATA frame with its bytes */
 	uint8_t *read; /* PIECE bytes */
 	struct err lacking;
 };
@@ -229,18 +231,29 @@ static struct end *out_to(struct meter *m, int peer)
 static void fail_silent(struct end *e, const char *what)
 {
 	char why[LINK_WHY];
-	snprintf(why, sizeof why, "%.80s for %.3g s", what,
+	snprintf(why, sizeof why, "%s for %.3g s", what,
 	         (double)job_timeout(e->meter->job) / NS_PER_SEC);
 	fail(e, true, LINK_TIMED_OUT, why);
 }
 
-/* Turn until the answer has come. 1; 0: the link fails; -1: the job. */
-static int await(struct end *e, const char *what, struct err *err)
+/* 1; 0: the link fails; -1: this rank lacks memory. */
+static int outcome(const struct end *e, struct err *err)
+{
+	const struct meter *m = e->meter;
+	if (!m->lacking.code)
+		return !e->failed;
+	*err = m->lacking;
+	err->rank = ERR_RANK_SELF;
+	return -1;
+}
+
+/* Turn until the answer has come. @silent: the failure if none comes. 1; 0: the link fails; -1: the
+ * job. */
+static int await(struct end *e, const char *silent, struct err *err)
 {
 	struct meter *m = e->meter;
 	int64_t timeout = job_timeout(m->job), until = clock_ns() + timeout;
 	struct err broke = {0};
-	char why[LINK_WHY];
 	while (!e->failed && !e->answered) {
 		if (push(e, &broke) < 0) {
 			fail_of(e, true, &broke);
@@ -249,38 +262,25 @@ static int await(struct end *e, const char *what, struct err *err)
 		hear(e);
 		if (e->failed || e->answered)
 			break;
-		if (clock_ns() >= until) {
-			snprintf(why, sizeof why, "no answer to %s", what);
-			fail_silent(e, why);
-		} else if (job_turn_until(m->job, until, err) < 0) {
+		if (clock_ns() >= until)
+			fail_silent(e, silent);
+		else if (job_turn_until(m->job, until, err) < 0)
 			return -1;
-		}
 	}
-	if (m->lacking.code) {
-		*err = m->lacking;
-		err->rank = ERR_RANK_SELF;
-		return -1;
-	}
-	return !e->failed;
+	return outcome(e, err);
 }
 
-static int ask(struct end *e, struct meter_frame f, const char *what, struct err *err)
+static int ask(struct end *e, struct meter_frame f, const char *silent, struct err *err)
 {
 	put_frame(e, f);
 	e->answered = false;
-	int ret = await(e, what, err);
+	int ret = await(e, silent, err);
 	enum meter_type wanted = f.type == METER_PING ? METER_PING : METER_RESULT;
 	if (ret > 0 && e->got.type != wanted) {
 		fail(e, true, LINK_WRONG, "another answer than was asked for");
 		ret = 0;
 	}
 	return ret;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
 }
 
 int meter_ping(struct meter *m, int peer, int64_t time, double *least, double *median,
@@ -292,11 +292,12 @@ int meter_ping(struct meter *m, int peer, int64_t time, double *least, double *m
 	int64_t until = clock_ns() + time;
 	while (ret > 0 && n < METER_PINGS && (n == 0 || clock_ns() < until)) {
 		int64_t began = clock_ns();
-		ret = ask(e, (struct meter_frame){METER_PING, (uint64_t)n, 0}, "a ping", err);
+		ret = ask(e, (struct meter_frame){METER_PING, (uint64_t)n, 0},
+		          "no answer to a ping", err);
 		s[n++] = (double)(clock_ns() - began) / NS_PER_SEC;
 	}
 	if (ret > 0) {
-		qsort(s, (size_t)n, sizeof *s, by_value);
+		sort_doubles(s, (size_t)n);
 		const double path = (double)conn_least_round_trip(e->conn) / NS_PER_SEC;
 		*least = path > 0 && path < s[0] ? path : s[0];
 		*median = s[n / 2];
@@ -304,8 +305,8 @@ int meter_ping(struct meter *m, int peer, int64_t time, double *least, double *m
 	return ret;
 }
 
-/* Send DATA frames for @time ns; longer if this process got so little of the processor that the
- * bytes say nothing about the link. 1; 0: the link fails; -1: the job. */
+/* Send START, then DATA frames for @time ns; longer if this process got so little of the processor
+ * that the bytes say nothing about the link. 1; 0: the link fails; -1: the job. */
 static int flood(struct end *e, int64_t time, uint64_t *sent, struct err *err)
 {
 	struct meter *m = e->meter;
@@ -313,12 +314,13 @@ static int flood(struct end *e, int64_t time, uint64_t *sent, struct err *err)
 	const int64_t until = moved_at + time;
 	const int64_t timeout = job_timeout(m->job);
 	struct err broke = {0};
-	size_t at = 0;
-	for (int64_t now = moved_at;
-	     !e->failed && (now < until || at || (*sent < ENOUGH && now < until + 3 * time));
+	size_t at = 0; /* METER_FRAME: at the beginning of a DATA frame */
+	meter_encode(&(struct meter_frame){METER_START, (uint64_t)(time / MARGIN), 0}, m->data);
+	for (int64_t now = moved_at; !e->failed && (now < until || at != METER_FRAME ||
+	                                            (*sent < ENOUGH && now < until + 3 * time));
 	     now = clock_ns()) {
 		size_t before = at;
-		int wrote = write_from(e, m->data, METER_FRAME + METER_DATA, &at, &broke);
+		int wrote = write_from(e, m->data, STREAM, &at, &broke);
 		if (wrote < 0) {
 			fail_of(e, true, &broke);
 			break;
@@ -326,7 +328,7 @@ static int flood(struct end *e, int64_t time, uint64_t *sent, struct err *err)
 		if (wrote || at != before)
 			moved_at = clock_ns();
 		if (wrote) {
-			at = 0;
+			at = METER_FRAME;
 			*sent += METER_DATA;
 		}
 		if (clock_ns() >= moved_at + timeout)
@@ -337,30 +339,20 @@ static int flood(struct end *e, int64_t time, uint64_t *sent, struct err *err)
 		if (turned < 0)
 			return -1;
 	}
-	return !e->failed;
+	return outcome(e, err);
 }
 
 int meter_stream(struct meter *m, int peer, int64_t time, double *rate, struct err *err)
 {
 	struct end *e = out_to(m, peer);
-	int ret = e && !e->failed;
-	struct err broke = {0};
-	if (ret <= 0)
-		return ret;
+	if (!e || e->failed)
+		return 0;
 	e->answered = false;
-	put_frame(e, (struct meter_frame){METER_START, (uint64_t)(time / MARGIN), 0});
-	while (e->out_at < METER_FRAME && !e->failed) {
-		int pushed = push(e, &broke);
-		if (pushed < 0)
-			fail_of(e, true, &broke);
-		else if (e->out_at < METER_FRAME && job_turn(m->job, err) < 0)
-			return -1;
-	}
 	const int64_t began = clock_ns();
 	uint64_t sent = 0;
-	ret = e->failed ? 0 : flood(e, time, &sent, err);
+	int ret = flood(e, time, &sent, err);
 	if (ret > 0)
-		ret = ask(e, (struct meter_frame){METER_STOP, 0, 0}, "a stream", err);
+		ret = ask(e, (struct meter_frame){METER_STOP, 0, 0}, "no answer to a stream", err);
 	if (ret > 0 && e->got.b >= (uint64_t)time / 2)
 		*rate = (double)e->got.a / ((double)e->got.b / NS_PER_SEC);
 	else if (ret > 0) /* the listener was too late to see the bytes come */
@@ -374,7 +366,7 @@ static int open_ends(struct meter *m, const struct mesh *mesh, const int *out, c
 {
 	m->out = calloc((size_t)m->nout + 1, sizeof *m->out);
 	m->in = calloc((size_t)m->nin + 1, sizeof *m->in);
-	m->data = malloc(METER_FRAME + METER_DATA);
+	m->data = malloc(STREAM);
 	m->read = malloc(PIECE);
 	if (!m->out || !m->in || !m->data || !m->read)
 		return -1;
@@ -400,12 +392,12 @@ struct meter *meter_open(struct job *job, const struct mesh *mesh, const int *ou
 		*m = (struct meter){.job = job, .nout = nout, .nin = nin};
 	if (!m || open_ends(m, mesh, out, in) < 0) {
 		meter_close(m);
-		err_nomem(err, "the measurements", PIECE + METER_DATA);
+		err_nomem(err, "the measurements", PIECE + STREAM);
 		return NULL;
 	}
-	meter_encode(&data, m->data);
+	meter_encode(&data, m->data + METER_FRAME);
 	/* Bytes that no device on the way can compress. */
-	if (crypto_random(m->data + METER_FRAME, METER_DATA, err) < 0) {
+	if (crypto_random(m->data + STREAM - METER_DATA, METER_DATA, err) < 0) {
 		meter_close(m);
 		return NULL;
 	}

@@ -119,8 +119,7 @@ static int advertised(const struct rendezvous *r, const struct addr *where, cons
 	char host[ADDR_TEXT], own[ADDR_TEXT];
 	int port = -1;
 	if (!r->conf.advertise && addr_is_any(where) && local[0]) {
-		snprintf(text, cap, strchr(local, ':') ? "[%s]:%d" : "%s:%d", local,
-		         addr_port(where));
+		addr_join(local, addr_port(where), text, cap);
 		return 0;
 	}
 	if (!r->conf.advertise) {
@@ -129,9 +128,7 @@ static int advertised(const struct rendezvous *r, const struct addr *where, cons
 	}
 	if (addr_split(r->conf.advertise, host, sizeof host, &port, err) < 0)
 		return -1;
-	if (port < 0)
-		port = addr_port(where);
-	snprintf(text, cap, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+	addr_join(host, port < 0 ? addr_port(where) : port, text, cap);
 	return 0;
 }
 

@@ -42,6 +42,16 @@ int secret_generate(struct secret *s, char text[SECRET_TEXT], struct err *err)
 	return 0;
 }
 
+int secret_random_text(char text[SECRET_TEXT], struct err *err)
+{
+	struct secret s;
+	int ret = secret_generate(&s, text, err);
+	secret_wipe(&s);
+	if (ret == 0)
+		text[HEX_DIGITS] = '\0';
+	return ret;
+}
+
 /* Messages describe the text only by length and position, because it may be a secret
  * nevertheless. */
 static int parse(struct secret *s, const char *text, size_t len, const char *origin,

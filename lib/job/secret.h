@@ -18,6 +18,8 @@ struct secret {
 };
 
 int secret_generate(struct secret *, char text[SECRET_TEXT], struct err *);
+/* 64 random hex digits without a newline: a secret or a token for COLLCTL_SECRET and its like. */
+int secret_random_text(char text[SECRET_TEXT], struct err *);
 /* A file that others may read, or that belongs to neither this user nor root, is refused (ERR_AUTH,
  * with the command that corrects it). A missing or malformed file is ERR_AUTH too; the message
  * names the file and the defect, never the content. */

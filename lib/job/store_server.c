@@ -455,12 +455,10 @@ int store_server_run(struct store_server *s)
 		has_own = mhd.get_timeout(s->daemon, &own) == MHD_YES;
 	}
 	/* Only now are all waiters of this run known. */
-	int64_t next = tick(s), now = clock_ns();
+	int64_t next = tick(s);
 	if (has_own)
-		next = earlier(next, now + (int64_t)(own < 1000 ? own : 1000) * NS_PER_MS);
-	if (next == KV_NEVER)
-		return -1;
-	return next <= now ? 0 : (int)earlier((next - now) / NS_PER_MS + 1, 3600 * 1000);
+		next = earlier(next, clock_ns() + (int64_t)(own < 1000 ? own : 1000) * NS_PER_MS);
+	return next == KV_NEVER ? -1 : clock_ms_until(next);
 }
 
 /* Answer all waiters, and send the rest of all answers. */

@@ -102,6 +102,11 @@ int addr_split(const char *text, char *host, size_t cap, int *port, struct err *
 	return 0;
 }
 
+void addr_join(const char *host, int port, char *text, size_t cap)
+{
+	snprintf(text, cap, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+}
+
 /* @src as IPv4, if it is an IPv4 peer of a dual-stack socket (::ffff:192.0.2.7). */
 static struct addr unmapped(const struct addr *src)
 {
@@ -129,8 +134,7 @@ char *addr_text(const struct addr *addr, bool with_port, char buf[ADDR_TEXT])
 	if (!with_port)
 		snprintf(buf, ADDR_TEXT, "%s", host);
 	else
-		snprintf(buf, ADDR_TEXT, a.sa.ss_family == AF_INET6 ? "[%s]:%d" : "%s:%d", host,
-		         addr_port(&a));
+		addr_join(host, addr_port(&a), buf, ADDR_TEXT);
 	return buf;
 }
 

@@ -19,6 +19,8 @@ struct addr {
 
 /* Split "host[:port]" (port -1: none). ERR_USAGE. */
 int addr_split(const char *text, char *host, size_t cap, int *port, struct err *);
+/* "host:port", or "[v6]:port" of an IPv6 address. */
+void addr_join(const char *host, int port, char *text, size_t cap);
 /* Resolve to the first address; @passive: for listening (empty host: any address of both families,
  * by one dual-stack socket). A name that does not resolve: ERR_USAGE if @passive, else
  * ERR_RENDEZVOUS, for it may resolve later. */

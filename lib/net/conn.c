@@ -141,32 +141,34 @@ static void unpace(int fd)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
 }
 
-int64_t conn_round_trip(const struct conn *c)
+/* What the kernel knows; zeros if it is no TCP connection. */
+static struct tcp_info tcp_info_of(const struct conn *c)
 {
 	struct tcp_info info = {0};
 	socklen_t len = sizeof info;
-	if (c->fd < 0 || getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
-		return 0;
+	if (c->fd >= 0)
+		(void)getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len);
+	return info;
+}
+
+int64_t conn_round_trip(const struct conn *c)
+{
+	const struct tcp_info info = tcp_info_of(c);
 	/* The kernel gives microseconds. */
 	return ((int64_t)info.tcpi_rtt + 4 * (int64_t)info.tcpi_rttvar) * 1000;
 }
 
 int64_t conn_least_round_trip(const struct conn *c)
 {
-	struct tcp_info info = {0};
-	socklen_t len = sizeof info;
-	if (c->fd < 0 || getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
-		return 0;
+	const struct tcp_info info = tcp_info_of(c);
 	/* Without a sample it is the largest value. */
 	return info.tcpi_min_rtt == UINT32_MAX ? 0 : (int64_t)info.tcpi_min_rtt * 1000;
 }
 
 bool conn_unanswered(const struct conn *c)
 {
-	struct tcp_info info = {0};
-	socklen_t len = sizeof info;
-	return c->fd >= 0 && getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
-	       info.tcpi_unacked && info.tcpi_retransmits;
+	const struct tcp_info info = tcp_info_of(c);
+	return info.tcpi_unacked && info.tcpi_retransmits;
 }
 
 int conn_sock_connected(struct conn *c, struct err *err)

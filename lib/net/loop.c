@@ -153,13 +153,8 @@ static int wait_events(struct loop *l, struct epoll_event *batch, int64_t deadli
 		yield(l);
 	}
 	deadline = first_timer(l, deadline);
-	if (deadline == INT64_MAX)
-		return epoll_wait(l->epfd, batch, BATCH, -1);
-	int64_t left = deadline - clock_ns();
-	int ms = 0;
-	if (left > 0) /* rounded up: no spinning through the last fraction of 1 ms */
-		ms = left > 3600 * NS_PER_SEC ? 3600000 : (int)((left + NS_PER_MS - 1) / NS_PER_MS);
-	return epoll_wait(l->epfd, batch, BATCH, ms);
+	return epoll_wait(l->epfd, batch, BATCH,
+	                  deadline == INT64_MAX ? -1 : clock_ms_until(deadline));
 }
 
 int loop_turn(struct loop *l, int64_t deadline, struct err *err)

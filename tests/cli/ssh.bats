@@ -208,7 +208,11 @@ ends_with() {
 	starts 'exec sleep 10000'
 	drop_to 1 "$HERE"
 	drop_to "$HERE" 1
-	ends_with 8
+	local rc=0
+	wait "$RUNNER" || rc=$?
+	assert_equal "$rc" 8
+	# Its sshd waits for the connection for a quarter of an hour.
+	until [[ $(left_on_hosts) != *'sleep 10000'* ]]; do :; done
 	grep -q 'rank 1: 10.77.0.2: ssh has lost the connection' err
 }
 

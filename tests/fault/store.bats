@@ -6,6 +6,7 @@ load ../cli/helpers
 setup() {
 	common_setup
 	make_secret
+	KEY=(--secret-file "$SECRET")
 	make_shards 2 f32 20
 }
 
@@ -31,7 +32,7 @@ stale_record() {
 start_rank() {
 	local r=$1
 	shift
-	spawn_rank "$r" "$COLLCTL" allreduce -r "$r" -n 2 -R "$STORE" -j job --secret-file "$SECRET" \
+	spawn_rank "$r" "$COLLCTL" allreduce -r "$r" -n 2 -R "$STORE" -j job "${KEY[@]}" \
 		--join-timeout 120s "$@" "in.$r.npy" -o "out.$r.npy"
 }
 
@@ -89,13 +90,7 @@ assert_replaced() {
 }
 
 @test "47: with --insecure: HTTP, and another job's coordinator" {
-	SECRET=
-	start_rank() {
-		local r=$1
-		shift
-		spawn_rank "$r" "$COLLCTL" allreduce -r "$r" -n 2 -R "$STORE" -j job --insecure \
-			--join-timeout 120s "$@" "in.$r.npy" -o "out.$r.npy"
-	}
+	KEY=(--insecure)
 	stale_record
 	impostor http "$PORT"
 	assert_replaced
@@ -114,12 +109,7 @@ assert_replaced() {
 
 @test "47: with --insecure: silence" {
 	((LONG)) || skip 'takes five seconds: only in the long runs'
-	start_rank() {
-		local r=$1
-		shift
-		spawn_rank "$r" "$COLLCTL" allreduce -r "$r" -n 2 -R "$STORE" -j job --insecure \
-			--join-timeout 120s "$@" "in.$r.npy" -o "out.$r.npy"
-	}
+	KEY=(--insecure)
 	stale_record
 	impostor silent "$PORT"
 	assert_replaced
@@ -197,37 +187,32 @@ assert_few_requests() { # SECONDS RANKS
 	((n <= $2 * (20 + 5 * $1))) || fail "$n requests in $1 s: $(sort requests | uniq -c)"
 }
 
-@test "50: a store that answers false to every PUT: few requests, 5 and why" {
-	impostor false 0 requests
-	STORE=http://127.0.0.1:$PORT
+# Start two ranks with an impostor at STORE: both end with 5, and rank 0 says each TEXT.
+assert_both_give_up() { # TEXT...
 	start_rank 0 --join-timeout 6s
 	start_rank 1 --join-timeout 6s
 	wait_ranks
-	assert_rank 0 5 'rejects PUT' "$STORE"
+	assert_rank 0 5 "$@"
 	assert_rank 1 5 'no record collctl/job' "$STORE"
 	assert_few_requests 6 2
+}
+
+@test "50: a store that answers false to every PUT: few requests, 5 and why" {
+	impostor false 0 requests
+	STORE=http://127.0.0.1:$PORT
+	assert_both_give_up 'rejects PUT' "$STORE"
 }
 
 @test "50: a store that forgets what it takes and lets nobody wait: few requests, 5" {
 	impostor hasty 0 requests
 	STORE=http://127.0.0.1:$PORT
-	start_rank 0 --join-timeout 6s
-	start_rank 1 --join-timeout 6s
-	wait_ranks
-	assert_rank 0 5 'rank 1'
-	assert_rank 1 5 'no record collctl/job' "$STORE"
-	assert_few_requests 6 2
+	assert_both_give_up 'rank 1'
 }
 
 @test "50: an etcd that holds nothing and lets nobody wait: few requests, 5 and why" {
 	impostor etcd 0 requests
 	STORE=etcd+http://127.0.0.1:$PORT,127.0.0.1:$PORT
-	start_rank 0 --join-timeout 6s
-	start_rank 1 --join-timeout 6s
-	wait_ranks
-	assert_rank 0 5 'rejects PUT' "$STORE"
-	assert_rank 1 5 'no record collctl/job' "$STORE"
-	assert_few_requests 6 2
+	assert_both_give_up 'rejects PUT' "$STORE"
 }
 
 @test "50: a store that answers nothing more: what it answered last is told at the deadline" {

@@ -61,7 +61,7 @@ static void test_split(void **state)
 	                                  "[]",
 	                                  "host:1 ",
 	                                  "::1:2:3:4:5:6:7:8:9"};
-	char host[64];
+	char host[64], joined[64];
 	int port;
 
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -70,6 +70,9 @@ static void test_split(void **state)
 			fail_msg("%s", e.text);
 		assert_string_equal(host, good[i].host);
 		assert_int_equal(port, good[i].port);
+		addr_join(host, port, joined, sizeof joined);
+		if (port >= 0)
+			assert_string_equal(joined, good[i].text);
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		struct err e = {0};

@@ -67,6 +67,10 @@ static void test_generate(void **state)
 	assert_int_equal(strspn(ta, "0123456789abcdef"), 64);
 	assert_int_equal(secret_from_text(&c, ta, "text", &e), 0);
 	assert_memory_equal(a.key, c.key, SECRET_BYTES);
+	assert_int_equal(secret_random_text(ta, &e), 0);
+	assert_int_equal(strlen(ta), 64);
+	assert_int_equal(secret_from_text(&c, ta, "text", &e), 0);
+	assert_memory_not_equal(a.key, c.key, SECRET_BYTES);
 }
 
 static void test_text(void **state)
