@@ -1,6 +1,6 @@
-# Machines for launchers: nodes_open P makes P hosts n0 ... in network namespaces, each with its host name;
-# `node R COMMAND...` runs a command on nR. They share the files of this machine. Ports are free there, and
-# are left free when the test ends, so that the examples can have fixed ones.
+# Machines for launchers: nodes_open P [PREFIX] makes P hosts n0 ..., or PREFIX0 ..., in network namespaces,
+# each with its host name; `node R COMMAND...` runs a command on host R. They share the files of this machine,
+# and $PWD/names is their /etc/hosts. No port is in use there, so that examples may have fixed ones.
 # shellcheck shell=bash
 
 load ../cli/helpers
@@ -8,19 +8,20 @@ load ../fault/nets
 
 nodes_open() {
 	local r
+	NODE=${2-n}
 	net_open "$1"
 	mkdir bin
 	ln -s "$COLLCTL" bin/collctl
 	PATH=$PWD/bin:/usr/sbin:$PATH
 	echo 127.0.0.1 localhost >names
-	for ((r = 0; r < $1; r++)); do echo "$(net_address "$r") n$r" >>names; done
+	for ((r = 0; r < $1; r++)); do echo "$(net_address "$r") $NODE$r" >>names; done
 	# ip gives its child mounts of its own, so that no other process sees this /etc/hosts.
 	cat >bin/at <<-END
 		#!/bin/sh
 		# at NODE COMMAND...: as ssh does, the words are one command of a shell
 		node=\$1
 		shift
-		exec ip netns exec $NET-\${node#n} unshare --uts sh -c \\
+		exec ip netns exec $NET-\${node#$NODE} unshare --uts sh -c \\
 			'mount --bind $PWD/names /etc/hosts && hostname "\$1" && exec sh -c "\$2"' sh "\$node" "\$*"
 	END
 	chmod +x bin/at
@@ -29,14 +30,14 @@ nodes_open() {
 
 node() {
 	local words=("${@:2}") IFS=' '
-	at "n$1" "${words[*]@Q}" 3>&-
+	at "$NODE$1" "${words[*]@Q}" 3>&-
 }
 
 # daemon NODE PORT COMMAND...: in the background; until it listens
 daemon() {
 	node "$1" exec "${@:3}" >"$3.$1.log" 2>&1 &
 	until [[ -n $(on "$1" ss -Htln "sport = :$2") ]]; do
-		kill -0 $! || fail "$3 on n$1: $(<"$3.$1.log")"
+		kill -0 $! || fail "$3 on $NODE$1: $(<"$3.$1.log")"
 	done
 }
 

@@ -1,20 +1,59 @@
 #!/usr/bin/env bats
-load nodes
+# torchrun: python3-torch of Debian, with an agent on each of two nodes.
+
+load mpi
+
 setup() {
 	common_setup
+	command -v torchrun >/dev/null || skip 'no torchrun: tests/setup.sh launchers'
 	nodes_open 2
-	STORE=http://n0:7700
-	collctl keygen job.key
-	# Debian 12's torch 1.13 with its Python 3.11 reads 0, the default of these options, as None.
-	printf '#!/bin/sh\nexec /usr/bin/torchrun --redirects 9:1 --tee 9:1 "$@"\n' >bin/torchrun
+	# torch 1.13 with Python 3.11, as in Debian 12, takes 0, the default of these options, for None. Here they
+	# are for a local rank 9 that does not exist.
+	printf '#!/bin/sh\nexec %s --redirects 9:1 --tee 9:1 "$@"\n' "$(command -v torchrun)" >bin/torchrun
 	chmod +x bin/torchrun
+	LAUNCH=(torchrun --standalone --nproc_per_node 4 --no_python)
 }
 teardown() { nodes_close; }
-@test "example" {
+
+@test "the example: two hosts with two ranks each" {
+	example key >commands
+	. ./commands
 	daemon 0 7700 collctl serve --listen 0.0.0.0:7700
 	example torchrun >commands
-	node 0 sh ./commands &
-	node 1 sh ./commands
+	node 0 sh -e ./commands 2>0.err &
+	node 1 sh -e ./commands 2>1.err
 	wait $!
 	check_numpy sum sum.{0..3}.npy --in in.{0..3}.npy
+}
+
+@test "rank, size and the job's name come from torchrun; two at the same time do not mix" {
+	open_store
+	make_secret
+	launch 0 collctl allreduce --op max 'in.{rank}.npy' -o 'max.{rank}.npy' 3>&- &
+	launch 0 collctl allreduce -v 'in.{rank}.npy' -o 'sum.{rank}.npy'
+	wait $!
+	assert_says 'rank 3 (RANK) of 4 (WORLD_SIZE), job ' '(TORCHELASTIC_RUN_ID), started by torchrun'
+	check_numpy sum sum.{0..3}.npy --in in.{0..3}.npy
+	check_numpy max max.{0..3}.npy --in in.{0..3}.npy
+}
+
+@test "torchrun prints the exit code of a failure and ends with 1; the next job succeeds" {
+	open_store
+	make_secret
+	mv in.2.npy away.npy
+	launch 1 collctl allreduce 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_says 'rank 2: in.2.npy: cannot open' 'exitcode: 3'
+	mv away.npy in.2.npy
+	launch 0 collctl allreduce 'in.{rank}.npy' -o 'after.{rank}.npy'
+	check_numpy sum after.{0..3}.npy --in in.{0..3}.npy
+	assert_not_exist out.0.npy
+}
+
+@test "what torchrun starts again after a failure is the same job, and succeeds" {
+	open_store
+	make_secret
+	LAUNCH=(torchrun --max_restarts 1 "${LAUNCH[@]:1}")
+	launch 0 sh -c 'in=in.$RANK.npy; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || in=none.npy; exec collctl allreduce $in -o out.$RANK.npy'
+	assert_says 'none.npy: cannot open'
+	check_numpy sum out.{0..3}.npy --in in.{0..3}.npy
 }
