@@ -19,7 +19,6 @@ setup() {
 		esac
 	END
 	chmod +x bin/kubectl
-	example kubernetes >commands
 	cp "$ROOT/docs/kubernetes.yaml" .
 }
 teardown() { nodes_close; }
@@ -30,7 +29,7 @@ start_pod() { spawn_rank "$1" node "$1" sh "pod.$1.sh"; }
 
 # bats test_tags=smoke
 @test "the example: each pod is the rank of its index; the name of pod 0 is known late" {
-	. ./commands
+	example kubernetes | sh -e
 	pods_of applied.yaml
 	start_pod 3
 	start_pod 1
@@ -43,7 +42,7 @@ start_pod() { spawn_rank "$1" node "$1" sh "pod.$1.sh"; }
 }
 
 @test "a name that never resolves: 5, when the time to join is over" {
-	. ./commands
+	example kubernetes | sh -e
 	pods_of applied.yaml
 	sed -i 's/exec env -i/& COLLCTL_JOIN_TIMEOUT=1s/' pod.1.sh
 	start_pod 1
@@ -52,7 +51,7 @@ start_pod() { spawn_rank "$1" node "$1" sh "pod.$1.sh"; }
 }
 
 @test "a pod that fails: all pods have its exit code, no output exists" {
-	. ./commands
+	example kubernetes | sh -e
 	pods_of applied.yaml
 	rm claims/data/in.2.npy
 	echo "$(net_address 0) sum-0.sum" >>names
@@ -64,7 +63,7 @@ start_pod() { spawn_rank "$1" node "$1" sh "pod.$1.sh"; }
 
 @test "a secret that its group may read: 6, and the mode" {
 	sed 's/defaultMode: 0400/defaultMode: 0440/' kubernetes.yaml >loose.yaml
-	. ./commands
+	example kubernetes | sh -e
 	pods_of loose.yaml
 	start_pod 0
 	wait_ranks
@@ -72,7 +71,7 @@ start_pod() { spawn_rank "$1" node "$1" sh "pod.$1.sh"; }
 }
 
 @test "a manifest that does not fit together is noticed" {
-	. ./commands
+	example kubernetes | sh -e
 	local change
 	for change in 's/clusterIP: None/clusterIP: 10.0.0.1/' 's/parallelism: 4/parallelism: 2/' \
 		's/job-name: sum/job-name: other/' 's/subdomain: sum/subdomain: other/' 's/backoffLimit/backOffLimit/'; do

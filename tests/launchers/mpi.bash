@@ -17,6 +17,7 @@ launch() {
 }
 
 # assert_says TEXT...: facts that stderr has
+# shellcheck disable=SC2154 # set by bats
 assert_says() {
 	local text
 	for text; do

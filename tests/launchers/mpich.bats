@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # MPICH: mpiexec of Hydra, which starts its proxies on four nodes.
 
+# shellcheck disable=SC2034 # for mpi.bash
 load mpi
 
 setup() {

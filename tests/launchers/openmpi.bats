@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Open MPI: mpirun, which starts its daemons on four nodes.
 
+# shellcheck disable=SC2016,SC2034 # shells of ranks; for mpi.bash
 load mpi
 
 setup() {
@@ -9,6 +10,9 @@ setup() {
 	nodes_open 4
 	ln -s "$(command -v mpirun.openmpi)" bin/mpirun
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=at
+	# mpirun creates and removes a folder there, which two of them that share it may do at the same time.
+	mkdir one other
+	export OMPI_MCA_orte_tmpdir_base=$PWD/one
 	LAUNCH=(mpirun --host 'n0,n1,n2,n3') RANK_VARIABLE=OMPI_COMM_WORLD_RANK
 }
 teardown() { nodes_close; }
@@ -23,7 +27,7 @@ teardown() { nodes_close; }
 @test "rank, size and the job's name come from mpirun; two at the same time do not mix" {
 	open_store
 	make_secret
-	launch 0 collctl allreduce --op max 'in.{rank}.npy' -o 'max.{rank}.npy' 3>&- &
+	OMPI_MCA_orte_tmpdir_base=$PWD/other launch 0 collctl allreduce --op max 'in.{rank}.npy' -o 'max.{rank}.npy' 3>&- &
 	launch 0 collctl allreduce -v 'in.{rank}.npy' -o 'sum.{rank}.npy'
 	wait $!
 	assert_says 'rank 3 (OMPI_COMM_WORLD_RANK) of 4 (OMPI_COMM_WORLD_SIZE), job ' \

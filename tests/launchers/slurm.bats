@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Slurm: slurmctld and a slurmd for each of four nodes.
 
+# shellcheck disable=SC2016 # shells of ranks
 load nodes
 
 setup() {
@@ -38,9 +39,9 @@ start_slurm() {
 		NodeName=n[0-3] CPUs=4
 		PartitionName=all Nodes=ALL Default=YES
 	END
-	mkfifo jobs
-	exec {JOBS}<>jobs
-	printf '#!/bin/sh\necho "$SLURM_JOB_ID $SLURM_JOB_EXIT_CODE2" >%s/jobs\n' "$PWD" >ended
+	mkfifo ends
+	exec {ENDS}<>ends
+	printf '#!/bin/sh\necho "$SLURM_JOB_ID $SLURM_JOB_EXIT_CODE2" >%s/ends\n' "$PWD" >ended
 	chmod +x ended
 	echo CgroupPlugin=cgroup/v1 >cgroup.conf # which looks for no cgroup until it is needed
 	daemon 0 6817 slurmctld -D -c
@@ -56,7 +57,7 @@ start_slurm() {
 batch() {
 	local id ended=''
 	id=$(node 0 sbatch --parsable -o batch.out "$@")
-	until [[ $ended == "$id" ]]; do read -r ended status <&"$JOBS"; done
+	until [[ $ended == "$id" ]]; do read -r ended status <&"$ENDS"; done
 	output=$(<batch.out)
 }
 
@@ -84,13 +85,12 @@ assert_says() {
 # bats test_tags=smoke
 @test "the example of a batch script: one rank on each node" {
 	start_slurm
-	example key >key.sh
-	. ./key.sh
-	example mean.sbatch >mean.sbatch
-	batch mean.sbatch
+	example key | sh -e
+	example mean.sbatch >script
+	batch script
 	assert_equal "$status" 0:0
 	check_numpy avg mean.{0..3}.npy --in in.{0..3}.npy
-	batch mean.sbatch # again
+	batch script # again
 	assert_equal "$status" 0:0
 }
 
@@ -98,8 +98,8 @@ assert_says() {
 	local mpi
 	for mpi in pmi2 none; do
 		[[ $mpi == pmi2 ]] && start_slurm pmi2 && collctl keygen job.key
-		example steps.sbatch >steps.sbatch
-		SLURM_MPI_TYPE=$mpi batch steps.sbatch
+		example steps.sbatch >script
+		SLURM_MPI_TYPE=$mpi batch script
 		assert_equal "$status" 0:0
 		check_numpy sum sum.{0..3}.npy --in in.{0..3}.npy
 		check_numpy max max.{0..3}.npy --in in.{0..3}.npy
@@ -119,7 +119,7 @@ assert_says() {
 @test "mpirun and mpiexec in a batch script start their ranks with srun" {
 	start_slurm pmi2
 	open_store
-	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=$PWD
 	batch_of "mpirun.openmpi collctl allreduce -v in.{rank}.npy -o mpirun.{rank}.npy" \
 		"mpiexec.hydra collctl allreduce -v in.{rank}.npy -o mpiexec.{rank}.npy"
 	assert_equal "$status" 0:0

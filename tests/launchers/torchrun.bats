@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # torchrun: python3-torch of Debian, with an agent on each of two nodes.
 
+# shellcheck disable=SC2016,SC2034 # shells of ranks; for mpi.bash
 load mpi
 
 setup() {
@@ -16,9 +17,9 @@ setup() {
 teardown() { nodes_close; }
 
 @test "the example: two hosts with two ranks each" {
-	example key >commands
-	. ./commands
-	daemon 0 7700 collctl serve --listen 0.0.0.0:7700
+	example key | sh -e
+	example torchrun-store >commands
+	daemon 0 7700 sh ./commands
 	example torchrun >commands
 	node 0 sh -e ./commands 2>0.err &
 	node 1 sh -e ./commands 2>1.err
