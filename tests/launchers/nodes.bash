@@ -41,6 +41,15 @@ daemon() {
 	done
 }
 
+need_torchrun() { command -v torchrun >/dev/null || skip 'no torchrun: tests/setup.sh launchers'; }
+
+# torch 1.13 with Python 3.11, as in Debian 12, takes 0, the default of these options, for None. Here they are
+# for a local rank 9 that does not exist.
+make_torchrun() {
+	printf '#!/bin/sh\nexec %s --redirects 9:1 --tee 9:1 "$@"\n' "$(command -v torchrun)" >bin/torchrun
+	chmod +x bin/torchrun
+}
+
 nodes_close() {
 	local r
 	for ((r = 0; r < NET_SIZE; r++)); do

@@ -129,6 +129,18 @@ assert_says() {
 		'rank 3 (PMI_RANK) of 4 (PMI_SIZE), job 2.1 (SLURM_JOB_ID.SLURM_STEP_ID), started by Hydra'
 }
 
+@test "srun starts torchrun on each node, which starts the ranks" {
+	need_torchrun
+	start_slurm pmi2
+	open_store
+	make_torchrun
+	batch_of "srun --ntasks-per-node=1 -n 2 torchrun --nnodes 2 --nproc_per_node 2 --rdzv_id a --rdzv_backend c10d \\
+		--rdzv_endpoint n0:29500 --no_python collctl allreduce -v in.{rank}.npy -o sum.{rank}.npy"
+	assert_equal "$status" 0:0
+	assert_says 'rank 3 (RANK) of 4 (WORLD_SIZE), job a (TORCHELASTIC_RUN_ID), started by torchrun'
+	check_numpy sum sum.{0..3}.npy --in in.{0..3}.npy
+}
+
 @test "what is missing: a rank, a way to meet, a secret" {
 	start_slurm
 	open_store

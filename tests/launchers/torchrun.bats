@@ -6,12 +6,9 @@ load mpi
 
 setup() {
 	common_setup
-	command -v torchrun >/dev/null || skip 'no torchrun: tests/setup.sh launchers'
+	need_torchrun
 	nodes_open 2
-	# torch 1.13 with Python 3.11, as in Debian 12, takes 0, the default of these options, for None. Here they
-	# are for a local rank 9 that does not exist.
-	printf '#!/bin/sh\nexec %s --redirects 9:1 --tee 9:1 "$@"\n' "$(command -v torchrun)" >bin/torchrun
-	chmod +x bin/torchrun
+	make_torchrun
 	LAUNCH=(torchrun --standalone --nproc_per_node 4 --no_python)
 }
 teardown() { nodes_close; }
