@@ -112,9 +112,9 @@ check 'bugs.sh: a bug that is not found' ended 1 'not ok 1 a-bug is not found'
 
 # A tree with this runner, suites of a line each, and a make that records what it is to build.
 tree=$place/tree
-mkdir -p "$tree/tests"/{cli,fault,sim}
+mkdir -p "$tree/tests"/{cli,fault,launchers,sim}
 cp tests/run.sh "$tree/tests"
-touch "$tree/tests/fault/none.bats" "$tree/tests/cli/none.bats"
+touch "$tree/tests/fault/none.bats" "$tree/tests/cli/none.bats" "$tree/tests/launchers/none.bats"
 program "$place/bin/bats" 'echo 1..1; echo ok 1'
 program "$place/bin/make" "echo \"\$*\" >>$place/made"
 program "$tree/build/unit/test_good" 'echo 1..1; echo ok 1'

@@ -3,8 +3,8 @@
 #
 #   tests/run.sh [--part PART] [REGEX]      only that part, only the suites whose name matches (builds always run)
 #
-# The parts of the long runs, each at most 45 minutes on two processors: commands (tests/cli, and what is
-# static), faults (tests/fault, whole jobs with random faults, and simulated ones), units (also of clang), the same with the
+# The parts of the long runs, each at most 45 minutes on two processors: commands (tests/cli, tests/launchers,
+# and what is static), faults (tests/fault, whole jobs with random faults, and simulated ones), units (also of clang), the same with the
 # prefixes asan- and tsan-, where faults are sampled, fuzz-files and fuzz-wire. PART may also be i/n: the
 # i-th of n shares of all parts, of about the same length.
 #
@@ -292,7 +292,10 @@ all_of() {
 		((n == 0)) || jobs_with_faults "$prefix" "$dir" "$n"
 		tests fault "$prefix" "$dir" "$@"
 	fi
-	! runs "${p}commands" || tests cli "$prefix" "$dir" "$@"
+	if runs "${p}commands"; then
+		tests cli "$prefix" "$dir" "$@"
+		tests launchers "$prefix" "$dir" "$@"
+	fi
 	! runs "${p}units" || units "${prefix}unit" "$dir" "$skipped"
 }
 

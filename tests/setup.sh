@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install the Debian packages that a group of tasks needs, only those that are missing.
 #
-#   tests/setup.sh build|demo|test|bench
+#   tests/setup.sh build|demo|test|launchers|bench
 #   tests/setup.sh check      install nothing; is what the build needs there?
 #
 # Each group contains the ones before it, but bench only build and demo. Where nothing can be
@@ -14,8 +14,9 @@ build=(gcc libc6-dev make pkg-config
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
 test=(bats bats-assert bats-support bats-file clang clang-format curl etcd-server fish git iproute2 jq
-	libclang-rt-dev libcmocka-dev mandoc openssh-client openssh-server openssl patch procps
-	shellcheck socat strace zsh)
+	libclang-rt-dev libcmocka-dev mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
+	python3-yaml shellcheck slurm-client slurmctld slurmd socat strace zsh)
+launchers=(python3-torch) # 600 MB, so that only long runs install it
 bench=(iperf3 iproute2 iputils-ping libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py)
 
 # What stands for a package where dpkg is not asked: a tool, or a header.
@@ -34,6 +35,9 @@ stands_for() {
 	procps) echo pkill ;;
 	etcd-server) echo etcd ;;
 	openmpi-bin) echo mpirun ;;
+	mpich) echo mpiexec.hydra ;;
+	slurm-client) echo srun ;;
+	python3-torch) echo torchrun ;;
 	iputils-ping) echo ping ;;
 	openssh-client) echo ssh ;;
 	openssh-server) echo sshd ;;
@@ -50,6 +54,7 @@ found() { # is what package $1 provides there, by whatever way it came?
 	case $1 in
 	gcc) "${cc[@]}" --version >/dev/null 2>&1 ;;
 	python3-numpy) /usr/bin/env python3 -c 'import numpy' 2>/dev/null ;;
+	python3-yaml) /usr/bin/env python3 -c 'import yaml' 2>/dev/null ;;
 	python3-mpi4py) /usr/bin/env python3 -c 'import mpi4py' 2>/dev/null ;;
 	bats-*) [[ -d /usr/lib/bats/$1 ]] ;;
 	libclang-rt-*) compgen -G "$(clang -print-resource-dir)/lib/*/libclang_rt.fuzzer*.a" >/dev/null ;;
@@ -69,9 +74,10 @@ case ${1-} in
 build | check) want=("${build[@]}") ;;
 demo) want=("${build[@]}" "${demo[@]}") ;;
 test) want=("${build[@]}" "${demo[@]}" "${test[@]}") ;;
+launchers) want=("${build[@]}" "${demo[@]}" "${test[@]}" "${launchers[@]}") ;;
 bench) want=("${build[@]}" "${demo[@]}" "${bench[@]}") ;;
 *)
-	echo "usage: tests/setup.sh build|demo|test|bench|check" >&2
+	echo "usage: tests/setup.sh build|demo|test|launchers|bench|check" >&2
 	exit 2
 	;;
 esac
@@ -109,6 +115,7 @@ if ((EUID == 0)) && command -v apt-get >/dev/null && command -v dpkg-query >/dev
 	for p in "${missing[@]}"; do
 		case $p in
 		etcd-server) systemctl disable --now etcd >/dev/null 2>&1 || true ;;
+		munge | slurmctld | slurmd) systemctl disable --now "$p" >/dev/null 2>&1 || true ;;
 		openssh-server) systemctl disable --now ssh >/dev/null 2>&1 || true ;;
 		esac
 	done

@@ -63,7 +63,9 @@ check: deps-test
 	@tests/run.sh
 # Each part takes at most 45 minutes on two processors (tests/run.sh); without PART all, one after another.
 # PART=i/n: the i-th of n shares of all.
-check-long: deps-test
+# The parts that run the commands have torchrun, too.
+check-long:
+	@tests/setup.sh $(if $(filter faults units %-faults %-units fuzz-%,$(PART)),test,launchers)
 	@COLLCTL_LONG=1 tests/run.sh $(if $(PART),--part $(PART))
 
 # A job's seed is SEED, SEED + 1, ...: one that went wrong runs again with its own seed and JOBS=1.

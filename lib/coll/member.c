@@ -210,8 +210,11 @@ static int find_rank(struct member *m, const struct coll_settings *s, struct err
 	if (!c->size)
 		return err_set(err, ERR_USAGE,
 		               "no size: give --size, the number of ranks (or COLLCTL_SIZE)");
+	char from[64] = "--rank ";
+	if (s->rank == -1 && launch->rank_from)
+		snprintf(from, sizeof from, "%s=", launch->rank_from);
 	if (c->rank >= c->size)
-		return err_set(err, ERR_USAGE, "--rank %d: the ranks of %d are 0 to %d", c->rank,
+		return err_set(err, ERR_USAGE, "%s%d: the ranks of %d are 0 to %d", from, c->rank,
 		               c->size, c->size - 1);
 	return 0;
 }

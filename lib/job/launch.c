@@ -24,6 +24,10 @@ struct launcher {
 	const char *id, *id_more;
 };
 
+#define PMI_RANK   "PMI_RANK"
+#define SLURM_JOB  "SLURM_JOB_ID"
+#define SLURM_STEP "SLURM_STEP_ID"
+
 /* Slurm's special step ids, which are not srun's: batch, extern, interactive and pending. */
 #define SLURM_FIRST_SPECIAL_STEP 0xfffffff0LL
 
@@ -63,10 +67,10 @@ static int get_int(getenv_fn_t *getenv_fn, const char *name, int lo, int *out, s
 /* The shell of a batch script has SLURM_PROCID=0 too, but it is not a rank. */
 static bool in_slurm_step(getenv_fn_t *getenv_fn, struct err *err)
 {
-	const char *value = get(getenv_fn, "SLURM_STEP_ID");
+	const char *value = get(getenv_fn, SLURM_STEP);
 	long long id;
 
-	if (!value || parse("SLURM_STEP_ID", value, LLONG_MIN, LLONG_MAX, &id, err) < 0)
+	if (!value || parse(SLURM_STEP, value, LLONG_MIN, LLONG_MAX, &id, err) < 0)
 		return false;
 	return id >= 0 && id < SLURM_FIRST_SPECIAL_STEP;
 }
@@ -76,18 +80,19 @@ static const struct launcher launchers[] = {
         {"torchrun", "RANK", "WORLD_SIZE", true, NULL, "TORCHELASTIC_RUN_ID", NULL},
         {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", false, NULL, "PMIX_NAMESPACE",
          NULL},
-        {"Hydra", "PMI_RANK", "PMI_SIZE", false, NULL, "PMIX_NAMESPACE", NULL},
+        {"Hydra", PMI_RANK, "PMI_SIZE", false, NULL, "PMIX_NAMESPACE", NULL},
         {"JSM", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", false, NULL, "PMIX_NAMESPACE", NULL},
         {"PALS", "PALS_RANKID", NULL, false, NULL, "PALS_APID", NULL},
         {"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", false, NULL, "FLUX_JOB_ID", NULL},
-        {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", false, in_slurm_step, "SLURM_JOB_ID",
-         "SLURM_STEP_ID"},
+        {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", false, in_slurm_step, SLURM_JOB,
+         SLURM_STEP},
         {"Kubernetes", "JOB_COMPLETION_INDEX", NULL, false, NULL, NULL, NULL},
 };
 
 /* The job ids of batch systems, for launchers that give a launch no id and for ranks that a batch
- * script starts by hand. */
-static const char *const batch_ids[] = {"PBS_JOBID", "LSB_JOBID", "SLURM_JOB_ID", "FLUX_JOB_ID"};
+ * script starts by hand. A step of Slurm has one launch, that of srun or of the launcher that uses
+ * srun to start its daemons. */
+static const char *const batch_ids[] = {"PBS_JOBID", "LSB_JOBID", SLURM_JOB, "FLUX_JOB_ID"};
 
 static const struct {
 	const char *name;
@@ -168,7 +173,8 @@ static void set_conflict(struct launch *l, const struct launch *other)
 	        rank ? other->rank : other->size, rank ? "rank" : "size");
 }
 
-/* Compare the launcher in use, launchers[@found], with those after it. */
+/* Compare the launcher in use, launchers[@found], with those after it. Others than Hydra set PMI's
+ * variables, too (srun --mpi=pmi2): if one of them agrees, it is the launcher. */
 static int compare(struct launch *out, size_t found, getenv_fn_t *getenv_fn, struct err *err)
 {
 	for (size_t i = found + 1; i < sizeof launchers / sizeof launchers[0]; i++) {
@@ -178,9 +184,12 @@ static int compare(struct launch *out, size_t found, getenv_fn_t *getenv_fn, str
 		if (read_launcher(&other, &launchers[i], getenv_fn, err) < 0)
 			return -1;
 		bool sizes = out->size >= 0 && other.size >= 0 && out->size != other.size;
-		if ((out->rank != other.rank || sizes) &&
-		    !started_by(&launchers[found], &other, getenv_fn))
+		if (out->rank == other.rank && !sizes) {
+			if (strcmp(launchers[found].rank, PMI_RANK) == 0)
+				out->launcher = other.launcher;
+		} else if (!started_by(&launchers[found], &other, getenv_fn)) {
 			set_conflict(out, &other);
+		}
 	}
 	return err->code ? -1 : 0;
 }
@@ -226,6 +235,7 @@ static void find_id(struct launch *l, const struct launcher *row, getenv_fn_t *g
 	const char *id = row ? get(getenv_fn, row->id) : NULL;
 	const char *more = row ? get(getenv_fn, row->id_more) : NULL;
 	bool torchrun = row && strcmp(row->name, "torchrun") == 0;
+	struct err malformed = {.rank = ERR_RANK_SELF};
 
 	if (torchrun && (!id || strcmp(id, "none") == 0)) { /* torchrun ran without --rdzv-id */
 		id = get(getenv_fn, "MASTER_ADDR");
@@ -237,14 +247,17 @@ static void find_id(struct launch *l, const struct launcher *row, getenv_fn_t *g
 		id = more = NULL;
 	}
 	if (id) {
-		set_id(l, more ? "SLURM_JOB_ID.SLURM_STEP_ID" : row->id, id, ".", more);
+		set_id(l, more ? SLURM_JOB "." SLURM_STEP : row->id, id, ".", more);
 		return;
 	}
+	more = NULL;
 	for (size_t i = 0; i < sizeof batch_ids / sizeof batch_ids[0]; i++) {
 		id = get(getenv_fn, batch_ids[i]);
 		if (!id)
 			continue;
-		set_id(l, batch_ids[i], id, "", NULL);
+		if (strcmp(batch_ids[i], SLURM_JOB) == 0 && in_slurm_step(getenv_fn, &malformed))
+			more = get(getenv_fn, SLURM_STEP);
+		set_id(l, more ? SLURM_JOB "." SLURM_STEP : batch_ids[i], id, ".", more);
 		return;
 	}
 }

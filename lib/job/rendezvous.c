@@ -23,7 +23,8 @@ struct rendezvous {
 	uint64_t wait_index;
 	struct suspect suspect; /* about the record at @index */
 	struct keeper keeper;   /* of our own record */
-	struct addr host;       /* from a hostfile or from run */
+	char host[256];         /* from a hostfile or from run */
+	int port;
 	char trouble[400];
 	bool strange; /* the last record did not belong to this job; trouble says why */
 };
@@ -45,13 +46,10 @@ struct rendezvous *rendezvous_new(const struct rendezvous_conf *conf, struct err
 		store_interrupt(r->store, conf->interrupted, conf->ctx);
 	} else if (conf->hosts) {
 		const struct hostfile_host *h = &conf->hosts->hosts[0];
-		if (addr_resolve(&r->host, h->name, h->port ? h->port : HOSTFILE_PORT, false, err))
-			goto fail;
+		snprintf(r->host, sizeof r->host, "%s", h->name);
+		r->port = h->port ? h->port : HOSTFILE_PORT;
 	} else if (conf->coordinator) {
-		char host[ADDR_TEXT];
-		int port;
-		if (addr_split(conf->coordinator, host, sizeof host, &port, err) < 0 ||
-		    addr_resolve(&r->host, host, port, false, err) < 0)
+		if (addr_split(conf->coordinator, r->host, sizeof r->host, &r->port, err) < 0)
 			goto fail;
 	}
 	return r;
@@ -290,15 +288,14 @@ int rendezvous_publish(struct rendezvous *r, struct addr *where, int64_t deadlin
 		return r->conf.listen_fd;
 	}
 	if (!r->store) {
-		if (listen_addr(r, NULL, addr_port(&r->host), where, err) < 0)
+		if (listen_addr(r, NULL, r->port, where, err) < 0)
 			return -1;
 		int fd = addr_listen(where, 0, 0, 512, err);
 		if (fd >= 0 || errno != EADDRINUSE)
 			return fd;
 		snprintf(r->trouble, sizeof r->trouble, "%.300s", err->text);
 		err_clear(err);
-		*where = r->host;
-		return -2;
+		return addr_resolve(where, r->host, r->port, false, err) < 0 ? -1 : -2;
 	}
 	return publish_before(r, where, deadline, err);
 }
@@ -323,14 +320,25 @@ int rendezvous_withdraw(struct rendezvous *r, int64_t deadline, struct err *err)
 
 /* ---- the other ranks ---- */
 
+/* The name of a host that starts later may not resolve yet, such as that of a pod of Kubernetes. */
+static int resolve_host(struct rendezvous *r, struct addr *where, struct err *err)
+{
+	r->trouble[0] = '\0';
+	if (addr_resolve(where, r->host, r->port, false, err) == 0)
+		return 1;
+	if (err->code != ERR_RENDEZVOUS)
+		return -1;
+	snprintf(r->trouble, sizeof r->trouble, "%.300s", err->text);
+	err_clear(err);
+	return 0;
+}
+
 int rendezvous_locate(struct rendezvous *r, struct addr *where, int64_t until, struct err *err)
 {
 	struct store_value value = {0};
 	struct record rec;
-	if (!r->store) {
-		*where = r->host;
-		return 1;
-	}
+	if (!r->store)
+		return resolve_host(r, where, err);
 	if (store_get(r->store, r->key, r->wait_index, &value, &r->wait_index, until, err) < 0) {
 		r->wait_index = 0;
 		return -1;

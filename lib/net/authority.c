@@ -99,7 +99,7 @@ static bool add_names(X509 *x, int rank, const char *host)
 	return ok;
 }
 
-/* Ed25519 and Ed448 have a digest of their own. */
+/* Ed25519 and Ed448 have their own digest. */
 static const EVP_MD *digest_for(const EVP_PKEY *key)
 {
 	return EVP_PKEY_is_a(key, "ED25519") || EVP_PKEY_is_a(key, "ED448") ? NULL : EVP_sha256();

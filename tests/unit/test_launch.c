@@ -49,7 +49,11 @@ static const struct found cases[] = {
         /* precedence, each against the next, which agrees */
         {{"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", TORCH, NULL}, "torchrun", 1, 4, -1},
         {{"PMI_RANK=2", "PMI_SIZE=5", OMPI, NULL}, "Open MPI", 2, 5, -1},
-        {{"JSM_NAMESPACE_RANK=3", HYDRA, NULL}, "Hydra", 3, 6, -1},
+        {{OMPI, "JSM_NAMESPACE_RANK=2", NULL}, "Open MPI", 2, 5, -1},
+        /* PMI's variables are also those of other launchers */
+        {{"JSM_NAMESPACE_RANK=3", HYDRA, NULL}, "JSM", 3, 6, -1},
+        {{"PMI_RANK=7", "PMI_SIZE=10", SLURM, NULL}, "Slurm", 7, 10, -1},
+        {{HYDRA, SLURM, "SLURM_STEP_NUM_NODES=10", NULL}, "Hydra", 3, 6, -1},
         {{"PALS_RANKID=4", JSM, NULL}, "JSM", 4, 7, -1},
         {{"FLUX_TASK_RANK=5", PALS, NULL}, "PALS", 5, -1, -1},
         {{"SLURM_PROCID=6", "SLURM_STEP_ID=0", FLUX, NULL}, "Flux", 6, 9, -1},
@@ -193,11 +197,15 @@ static const struct {
          "__2Xy-*",
          "FLUX_JOB_ID"},
         {{SLURM, "SLURM_JOB_ID=4711", NULL}, "4711.0", "SLURM_JOB_ID.SLURM_STEP_ID"},
-        /* a step that is none of srun's, and another launcher in a job: the job alone */
+        /* a step that is none of srun's: the job alone */
         {{"SLURM_JOB_ID=4711", "SLURM_PROCID=0", "SLURM_STEP_ID=4294967291", NULL},
          "4711",
          "SLURM_JOB_ID"},
-        {{HYDRA, "SLURM_JOB_ID=4711", "SLURM_STEP_ID=0", NULL}, "4711", "SLURM_JOB_ID"},
+        /* another launcher in a step: each mpiexec of a batch script has a step for its daemons */
+        {{HYDRA, "SLURM_JOB_ID=4711", "SLURM_STEP_ID=3", NULL},
+         "4711.3",
+         "SLURM_JOB_ID.SLURM_STEP_ID"},
+        {{HYDRA, "SLURM_JOB_ID=4711", NULL}, "4711", "SLURM_JOB_ID"},
         {{"LSB_JOBID=12", NULL}, "12", "LSB_JOBID"},
         {{"PBS_JOBID=" LONG, NULL}, LONG, "PBS_JOBID"},
         {{"PBS_JOBID=" LONG "4", NULL},
