@@ -66,6 +66,13 @@ $(BUILD)/flags: FORCE
 		echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' > $@; }
 .PHONY: FORCE
 
+# What `collctl version` prints as the commit: nothing outside of a git checkout.
+COMMIT = $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
+$(BUILD)/commit: FORCE
+	@mkdir -p $(@D); echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
+$(BUILD)/cmd/version.o: $(BUILD)/commit
+$(BUILD)/cmd/version.o: private ALL_CPPFLAGS += -DCOLLCTL_COMMIT='"$(shell cat $(BUILD)/commit)"'
+
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<

@@ -70,7 +70,7 @@ const struct command commands[] = {
 	{"keygen", "[FILE]", "create a job secret", OPTS_KEYGEN, 0, 1, false, cmd_keygen},
 	{"ca", "init|issue|revoke DIR [CERTIFICATE...]",
 	 "make certificates for ranks that share no secret", OPTS_CA, 2, -1, false, cmd_ca},
-	{"version", "", "show the version, the libraries found and the features of the processor",
+	{"version", "", "show what a bug report needs: version, libraries, processor, system",
 	 OPTS_JSON, 0, 0, false, cmd_version},
 	{"help", "[COMMAND]", "describe a command and its options", OPTS_HELP, 0, 1, false, cmd_help},
 	{0},

@@ -1,8 +1,14 @@
 /*
- * version: the program's build and the libraries and features found at run time, for fault reports.
+ * version: the program's build, and the libraries, the system and the features found at run time:
+ * what a bug report needs of a host.
  */
 #include <gnu/libc-version.h>
+#include <sched.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
 
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -15,6 +21,7 @@
 #include "lib/data/npz.h"
 #include "lib/exec/device.h"
 #include "lib/job/http.h"
+#include "lib/job/proto.h"
 #include "lib/job/store_server.h"
 #include "lib/net/tls_gcm.h"
 
@@ -80,6 +87,72 @@ static bool has_feature(const struct feature *f)
 #endif
 }
 
+/* The machine and the limits of this process. */
+struct host {
+	struct utsname uname;
+	char distribution[128]; /* "": not known */
+	int processors;         /* that this process may use */
+	unsigned long long memory, files;
+};
+
+/* PRETTY_NAME of os-release(5). */
+static void find_distribution(char *text, size_t cap)
+{
+	static const char key[] = "PRETTY_NAME=";
+	char line[256];
+	FILE *f = fopen("/etc/os-release", "re");
+
+	text[0] = '\0';
+	while (f && !*text && fgets(line, sizeof line, f))
+		if (strncmp(line, key, sizeof key - 1) == 0) {
+			char *value = line + sizeof key - 1;
+			value += *value == '"';
+			value[strcspn(value, "\"\n")] = '\0';
+			report_escape(text, cap, value);
+		}
+	if (f)
+		fclose(f);
+}
+
+static void find_host(struct host *h)
+{
+	struct sysinfo info = {0};
+	struct rlimit files = {0};
+	cpu_set_t allowed;
+
+	*h = (struct host){0};
+	(void)uname(&h->uname);
+	find_distribution(h->distribution, sizeof h->distribution);
+	if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+		h->processors = CPU_COUNT(&allowed);
+	if (sysinfo(&info) == 0)
+		h->memory = (unsigned long long)info.totalram * info.mem_unit;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+		h->files = files.rlim_max;
+}
+
+static void print_host(void)
+{
+	struct host h;
+
+	find_host(&h);
+	printf("%-14s %s %s %s%s%s\n", "system", h.uname.sysname, h.uname.release, h.uname.machine,
+	       *h.distribution ? ", " : "", h.distribution);
+	printf("%-14s %d processor%s, %.1f GiB of memory, %llu open files\n", "limits",
+	       h.processors, h.processors == 1 ? "" : "s", (double)h.memory / (1 << 30), h.files);
+}
+
+static json_t *host_json(void)
+{
+	struct host h;
+
+	find_host(&h);
+	return json_pack("{s:s, s:s, s:s, s:s?, s:i, s:I, s:I}", "kernel", h.uname.sysname,
+	                 "release", h.uname.release, "machine", h.uname.machine, "distribution",
+	                 *h.distribution ? h.distribution : NULL, "processors", h.processors,
+	                 "memory", (json_int_t)h.memory, "open_files", (json_int_t)h.files);
+}
+
 static void print_plugin(void)
 {
 	struct device_plugin p;
@@ -108,8 +181,11 @@ static json_t *plugin_json(void)
 
 static void print_text(const struct library *libraries)
 {
-	printf("collctl %s\n%-14s %s%s\n", COLLCTL_VERSION, "compiler", COMPILER,
-	       SANITIZED ? ", with sanitizers" : "");
+	printf("collctl %s\n", COLLCTL_VERSION);
+	if (*COLLCTL_COMMIT)
+		printf("%-14s %s\n", "commit", COLLCTL_COMMIT);
+	printf("%-14s %d\n", "protocol", PROTO_VERSION);
+	printf("%-14s %s%s\n", "compiler", COMPILER, SANITIZED ? ", with sanitizers" : "");
 	for (int i = 0; i < LIBRARIES; i++) {
 		const struct library *l = &libraries[i];
 		if (l->version)
@@ -123,6 +199,10 @@ static void print_text(const struct library *libraries)
 			printf(" %s", features[i].name);
 	putchar('\n');
 	print_plugin();
+	print_host();
+	puts("\nA bug report needs this output of each host, the commands of all ranks, and what "
+	     "they "
+	     "print\non stderr with -vv.");
 }
 
 static int print_json(const struct library *libraries)
@@ -136,10 +216,11 @@ static int print_json(const struct library *libraries)
 	for (size_t i = 0; i < sizeof features / sizeof *features; i++)
 		if (has_feature(&features[i]))
 			json_array_append_new(processor, json_string(features[i].name));
-	return report_json(json_pack("{s:s, s:{s:s, s:b}, s:o, s:o, s:o}", "version",
-	                             COLLCTL_VERSION, "build", "compiler", COMPILER, "sanitizers",
-	                             (int)SANITIZED, "libraries", found, "processor", processor,
-	                             "gpu_plugin", plugin_json()));
+	return report_json(json_pack(
+	        "{s:s, s:{s:s, s:b, s:s?}, s:i, s:o, s:o, s:o, s:o}", "version", COLLCTL_VERSION,
+	        "build", "compiler", COMPILER, "sanitizers", (int)SANITIZED, "commit",
+	        *COLLCTL_COMMIT ? COLLCTL_COMMIT : NULL, "protocol", PROTO_VERSION, "libraries",
+	        found, "processor", processor, "gpu_plugin", plugin_json(), "system", host_json()));
 }
 
 int cmd_version(const struct command *cmd, struct options *o, int argc, char **argv)

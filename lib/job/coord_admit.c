@@ -100,10 +100,10 @@ static bool refuse(struct coord *c, const struct conn *conn, const struct hello 
 	}
 	if (other_job(c, h)) {
 		e->code = ERR_AUTH;
-		snprintf(
-		        e->text, sizeof e->text,
-		        "%s at this address belongs to another job: give every rank the same --job",
-		        coord_self_text(c, self));
+		snprintf(e->text, sizeof e->text,
+		         "%s at this address belongs to another job: give all ranks the same "
+		         "--job, and jobs at the same time different ports in the hostfile",
+		         coord_self_text(c, self));
 		return true;
 	}
 	if (other_launch(c, h)) {

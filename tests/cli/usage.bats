@@ -41,10 +41,15 @@ usage_error() {
 	assert_line --regexp '^openssl +[0-9]'
 	assert_line --regexp '^libzip +([0-9]|not usable here \(needed for \.npz\))'
 	assert_line --regexp '^processor'
+	assert_line --regexp "^system +Linux $(uname -r) $(uname -m)"
+	assert_line --regexp "^limits +$(nproc) processor.*memory, $(ulimit -Hn) open files$"
+	assert_line --regexp '^protocol +[0-9]+$'
+	[[ $output == *'bug report needs'* ]]
 	assert_line --regexp '^GPU plug-in +none: the plug-in /none.so cannot be read: No such file or directory$'
 	run -0 --separate-stderr collctl version --json
 	assert_equal "$(jq -c 'map_values(type)' <<<"$output")" \
-		'{"version":"string","build":"object","libraries":"object","processor":"array","gpu_plugin":"null"}'
+		'{"version":"string","build":"object","protocol":"number","libraries":"object","processor":"array","gpu_plugin":"null","system":"object"}'
+	assert_equal "$(jq .system.processors <<<"$output")" "$(nproc)"
 	assert_equal "$(jq -c '.libraries | keys' <<<"$output")" \
 		'["glibc","ipsec-mb","jansson","libcurl","libmicrohttpd","libzip","openssl","xxhash"]'
 	if [[ $(uname -m) == x86_64 ]] && grep -qw avx2 /proc/cpuinfo; then
