@@ -19,7 +19,7 @@ enum link_state {
 	LINK_REFUSED,
 	LINK_NO_ROUTE,
 	LINK_TIMED_OUT,  /* no answer */
-	LINK_WRONG,      /* something else answers, or bytes are changed on the way */
+	LINK_WRONG,      /* bytes are changed on the way, or something else answers */
 	LINK_LARGE_LOST, /* connected, but full-size packets do not arrive */
 	LINK_BROKEN,     /* the connection ended */
 	LINK_SLOW,       /* works, but not as the user demands */

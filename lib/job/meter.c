@@ -298,8 +298,11 @@ static void connect_further(void *ctx)
 		return;
 	if (!d->connected && d->conn->writable)
 		d->connected = clock_ns();
-	if (conn_handshake(d->conn, &d->broke) > 0)
-		d->authenticated = clock_ns();
+	if (conn_handshake(d->conn, &d->broke) <= 0)
+		return;
+	d->authenticated = clock_ns();
+	if (!d->connected) /* it has no socket */
+		d->connected = d->authenticated;
 }
 
 static void fail_connect(struct end *e, const struct dialled *d)

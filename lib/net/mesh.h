@@ -35,7 +35,7 @@ struct mesh_conf {
 	void (*on_ready)(void *ctx); /* something happened: ask mesh_state */
 	/* NULL: if an edge fails, the mesh fails. Else called for each edge that is ready or (@conn
 	 * NULL) has failed; the others continue. It may be called again for an edge before
-	 * mesh_settle: a new connection replaced the former one, which is freed. */
+	 * mesh_stop: a new connection replaced the former one, which is freed. */
 	void (*on_edge)(void *ctx, int peer, bool out, int stream, struct conn *conn,
 	                const struct err *err);
 	void *ctx;      /* of on_ready */
