@@ -6,6 +6,7 @@
 #include "cmd/report.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
+#include "lib/job/ranks.h"
 
 #define TABLE_RANKS  16 /* the most that a table of numbers has room for */
 #define FINDINGS_MAX 64
@@ -41,6 +42,32 @@ static const char *rank_text(const struct check_view *v, int rank, char *buf, si
 	return buf;
 }
 
+/* Does the finding's @rank, the lowest of its host, stand for others there? */
+static bool is_host(const struct check_view *v, const struct link_finding *f, int rank)
+{
+	for (int r = rank + 1; f->hosts && r < v->links->size; r++)
+		if (v->links->home[r] == rank)
+			return true;
+	return false;
+}
+
+/* "host nodea (ranks 2-4)" or "rank 5 (nodeb)" */
+static const char *node_text(const struct check_view *v, const struct link_finding *f, int rank,
+                             char *buf, size_t cap)
+{
+	char host[100], ranks[48];
+	struct rank_list list;
+	if (!is_host(v, f, rank))
+		return rank_text(v, rank, buf, cap);
+	rank_list_init(&list, ranks, sizeof ranks);
+	for (int r = rank; r < v->links->size; r++)
+		if (v->links->home[r] == rank)
+			rank_list_add(&list, r);
+	snprintf(buf, cap, "host %s (ranks %s)",
+	         report_escape(host, sizeof host, v->host(v->ctx, rank)), rank_list_end(&list));
+	return buf;
+}
+
 /* Why the link fails. */
 static const char *why(const struct check_view *v, int from, int to)
 {
@@ -54,21 +81,23 @@ char *check_sentence(const struct check_view *v, const struct link_finding *f,
 	char from[160], to[160] = "", x[32], median[32];
 	const struct link_cell *c = f->to >= 0 ? link_cell(v->links, f->from, f->to) : NULL;
 	const struct link_rank *k = &v->links->ranks[f->from];
-	rank_text(v, f->from, from, sizeof from);
+	node_text(v, f, f->from, from, sizeof from);
 	if (f->to >= 0)
-		rank_text(v, f->to, to, sizeof to);
+		node_text(v, f, f->to, to, sizeof to);
+	const bool host = is_host(v, f, f->from);
+	const char *others = host ? "host" : "rank";
 	switch (f->kind) {
 	case LINKS_OF:
-		snprintf(text, CHECK_SENTENCE, "%s: all its links fail%s%s", from,
-		         *to ? ", but those with " : "", to);
+		snprintf(text, CHECK_SENTENCE, "%s: all its links%s fail%s%s", from,
+		         host ? " with other hosts" : "", *to ? ", but those with " : "", to);
 		break;
 	case LINKS_TO:
 		snprintf(text, CHECK_SENTENCE, "%s: %s%s reaches it", from,
-		         *to ? "only " : "no other rank", to);
+		         *to ? "only " : "no other ", *to ? to : others);
 		break;
 	case LINKS_FROM:
 		snprintf(text, CHECK_SENTENCE, "%s: reaches %s%s", from,
-		         *to ? "only " : "no other rank", to);
+		         *to ? "only " : "no other ", *to ? to : others);
 		break;
 	case LINK_BOTH_WAYS:
 		snprintf(text, CHECK_SENTENCE, "%s <-> %s: fails both ways: %s", from, to,
@@ -129,6 +158,7 @@ static void print_cell(const struct link_cell *c, bool rate)
 	        [LINK_REFUSED] = "refused",   [LINK_NO_ROUTE] = "no route",
 	        [LINK_TIMED_OUT] = "timeout", [LINK_WRONG] = "wrong",
 	        [LINK_LARGE_LOST] = "large",  [LINK_BROKEN] = "broken",
+	        [LINK_TLS] = "TLS",
 	};
 	const double x = rate ? 8 * c->rate / 1e6 : c->median * 1e6;
 	if (words[c->state])
@@ -203,6 +233,27 @@ static void print_hosts(const struct check_view *v)
 		putchar('\n');
 }
 
+/* "connect: median 60 us, longest 1.2 ms: rank 1 (nodea) -> rank 3 (noded)" */
+static void print_times(const struct check_view *v, bool handshake)
+{
+	const struct link_matrix *m = v->links;
+	const double median = handshake ? m->handshake : m->connect;
+	char text[32], most[32], from[160], to[160];
+	double longest = 0;
+	int worst = 0;
+	for (int i = 0; i < m->size * m->size; i++) {
+		const double x = handshake ? m->cells[i].handshake : m->cells[i].connect;
+		worst = x > longest ? i : worst;
+		longest = x > longest ? x : longest;
+	}
+	if (median > 0)
+		printf("%s: median %s, longest %s: %s -> %s\n",
+		       handshake ? "TLS handshake" : "connect", check_latency_text(median, text),
+		       check_latency_text(longest, most),
+		       rank_text(v, worst / m->size, from, sizeof from),
+		       rank_text(v, worst % m->size, to, sizeof to));
+}
+
 void check_print_text(const struct check_view *v)
 {
 	const struct link_matrix *m = v->links;
@@ -213,6 +264,8 @@ void check_print_text(const struct check_view *v)
 	if (m->rate > 0 && m->median > 0)
 		printf("median of all links: %s, round trip %s\n", check_rate_text(m->rate, rate),
 		       check_latency_text(m->median, latency));
+	print_times(v, false);
+	print_times(v, true);
 	putchar('\n');
 	print_findings(v);
 	if (m->size > TABLE_RANKS) {
@@ -235,11 +288,13 @@ static json_t *measured_or_null(double x)
 static json_t *link_json(const struct check_view *v, int from, int to)
 {
 	const struct link_cell *c = link_cell(v->links, from, to);
-	return json_pack("{s:i, s:i, s:s, s:o, s:{s:o, s:o}, s:o}", "from", from, "to", to, "state",
-	                 link_state_words(c->state), "why",
+	return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o, s:{s:o, s:o}, s:o}", "from", from, "to",
+	                 to, "state", link_state_words(c->state), "why",
 	                 c->state == LINK_WORKS ? json_null() : json_string(why(v, from, to)),
-	                 "round_trip", "min", measured_or_null(c->least), "median",
-	                 measured_or_null(c->median), "bandwidth", measured_or_null(c->rate));
+	                 "connect", measured_or_null(c->connect), "handshake",
+	                 measured_or_null(c->handshake), "round_trip", "min",
+	                 measured_or_null(c->least), "median", measured_or_null(c->median),
+	                 "bandwidth", measured_or_null(c->rate));
 }
 
 static json_t *findings_json(const struct check_view *v)
@@ -261,7 +316,8 @@ json_t *check_json(const struct check_view *v)
 		for (int to = 0; to < m->size; to++)
 			if (from != to)
 				json_array_append_new(links, link_json(v, from, to));
-	return json_pack("{s:{s:o, s:o}, s:o, s:o}", "median", "round_trip",
-	                 measured_or_null(m->median), "bandwidth", measured_or_null(m->rate),
-	                 "links", links, "findings", findings_json(v));
+	return json_pack("{s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "median", "connect",
+	                 measured_or_null(m->connect), "handshake", measured_or_null(m->handshake),
+	                 "round_trip", measured_or_null(m->median), "bandwidth",
+	                 measured_or_null(m->rate), "links", links, "findings", findings_json(v));
 }

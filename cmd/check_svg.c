@@ -68,6 +68,10 @@ static void put_tooltip(FILE *f, const struct check_view *v, int from, int to)
 	fprintf(f, ": %s", c->rate > 0 ? check_rate_text(c->rate, x) : "");
 	if (c->median > 0)
 		fprintf(f, ", round trip %s", check_latency_text(c->median, x));
+	if (c->connect > 0)
+		fprintf(f, ", connect %s", check_latency_text(c->connect, x));
+	if (c->handshake > 0)
+		fprintf(f, ", TLS handshake %s", check_latency_text(c->handshake, x));
 	if (fault) {
 		fputs(" ", f);
 		put_text(f, fault->why);

@@ -90,10 +90,15 @@ static int try_links(struct coll *c, struct err *err)
 		ret = find_edges(c, used, err);
 	for (int p = 0; ret == 0 && p < c->size; p++)
 		b->peers += used[p] != 0;
-	if (ret == 0 && b->peers &&
-	    !probe_links(c->job, out, peers_of(used, c->size, EXEC_OUT, out), in,
-	                 peers_of(used, c->size, EXEC_IN, in), &b->probe, err))
-		ret = -1;
+	if (ret == 0 && b->peers) {
+		struct mesh *mesh =
+		        probe_links(c->job, out, peers_of(used, c->size, EXEC_OUT, out), in,
+		                    peers_of(used, c->size, EXEC_IN, in), &b->probe, err);
+		if (mesh)
+			mesh_settle(mesh);
+		else
+			ret = -1;
+	}
 	free(used);
 	free(out);
 	return ret;

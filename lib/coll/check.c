@@ -1,8 +1,9 @@
 /*
  * check: tests and measures every link. First all links at once: connect, and send more bytes than
- * a packet holds (probe.h). Then rank r measures the round trip to rank r + k while rank r - k
- * measures that to rank r, for k = 1, 2 ... P - 1; then the bandwidths in the same rounds. So a
- * port carries one measurement in each direction at a time. The rounds of the control links
+ * a packet holds (probe.h). Then rank r measures the round trip to rank r + k, and how long one
+ * more connection takes, while rank r - k measures those to rank r, for k = 1, 2 ... P - 1; then
+ * the bandwidths in the same rounds. So a port carries one measurement in each direction at a time.
+ * The rounds of the control links
  * (job_round) keep the ranks in step; they also take the figures to the coordinator's rank, which
  * makes the matrix of them.
  *
@@ -150,7 +151,7 @@ static int connect_all(struct coll *c, struct err *err)
 	struct check *k = c->state;
 	if (c->size == 1)
 		return 0;
-	const struct mesh *mesh = try_all(c, err);
+	struct mesh *mesh = try_all(c, err);
 	if (!mesh)
 		return -1;
 	job_caller_watches(c->job, true);
@@ -172,7 +173,18 @@ static void judge(const struct coll *c, const struct link_figures *f)
 		job_link_failed(c->job, c->rank, f->to, LINK_SLOW, "longer than --max-latency");
 }
 
-/* Round trips first, then bandwidths: the bytes of a stream would delay the pings of others. */
+static int measure_delays(struct coll *c, struct link_figures *f, struct err *err)
+{
+	const struct check *k = c->state;
+	const int ret = meter_connect(k->meter, f->to, &f->connect, &f->handshake, err);
+	if (c->request->settings.insecure)
+		f->handshake = 0;
+	return ret <= 0 ? ret
+	                : meter_ping(k->meter, f->to, c->request->check.time / 4, &f->least,
+	                             &f->median, err);
+}
+
+/* The delays first, then bandwidths: the bytes of a stream would delay the pings of others. */
 static int measure(struct coll *c, bool streams, struct err *err)
 {
 	struct check *k = c->state;
@@ -180,7 +192,7 @@ static int measure(struct coll *c, bool streams, struct err *err)
 	for (int d = 1; d < c->size; d++) {
 		struct link_figures f = {.to = (c->rank + d) % c->size};
 		int ret = streams ? meter_stream(k->meter, f.to, time, &f.rate, err)
-		                  : meter_ping(k->meter, f.to, time / 4, &f.least, &f.median, err);
+		                  : measure_delays(c, &f, err);
 		if (ret > 0)
 			judge(c, &f);
 		if (ret < 0 || report_round(c, &f, NULL, err) < 0)
@@ -191,14 +203,46 @@ static int measure(struct coll *c, bool streams, struct err *err)
 	return 0;
 }
 
-static int run(struct coll *c, struct err *err)
+static int measure_all(struct coll *c, struct err *err)
+{
+	const struct check *k = c->state;
+	if (measure(c, false, err) < 0)
+		return -1;
+	meter_end_connects(k->meter);
+	return measure(c, true, err);
+}
+
+/* The lowest rank on the host of @rank. A host without a name is one of its own. */
+static int home_of(const struct coll *c, int rank)
+{
+	const char *host = job_host(c->job, rank);
+	int home = *host ? 0 : rank;
+	while (home < rank && strcmp(job_host(c->job, home), host) != 0)
+		home++;
+	return home;
+}
+
+static int end_matrix(struct coll *c, struct err *err)
 {
 	struct check *k = c->state;
+	int *home = calloc((size_t)c->size, sizeof *home);
+	if (!home)
+		return err_nomem(err, "the links", (size_t)c->size * sizeof *home);
+	for (int r = 0; r < c->size; r++)
+		home[r] = home_of(c, r);
+	const int ret = link_matrix_end(&k->matrix, home, err);
+	free(home);
+	return ret;
+}
+
+static int run(struct coll *c, struct err *err)
+{
+	const struct check *k = c->state;
 	job_phase(c->job, PHASE_RUN);
-	if (c->size > 1 && (measure(c, false, err) < 0 || measure(c, true, err) < 0))
+	if (c->size > 1 && measure_all(c, err) < 0)
 		return -1;
 	job_caller_watches(c->job, false);
-	return k->coordinates ? link_matrix_end(&k->matrix, err) : 0;
+	return k->coordinates ? end_matrix(c, err) : 0;
 }
 
 /* ---- the end ---- */

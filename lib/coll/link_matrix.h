@@ -11,9 +11,12 @@
 /* The link from one rank to another. Of a link that fails the figures may be missing (0). */
 struct link_cell {
 	enum link_state state;
-	bool by_sender;       /* who says so */
-	double least, median; /* s, of round trips; 0: not measured */
-	double rate;          /* bytes per second; 0: not measured */
+	bool by_sender; /* who says so */
+	/* 0: not measured */
+	double connect;       /* s, until the connection is established */
+	double handshake;     /* s, from there until its ends are authenticated */
+	double least, median; /* s, of round trips */
+	double rate;          /* bytes per second */
 };
 
 /* Does it carry data, even if more slowly than the user demands? */
@@ -38,7 +41,11 @@ struct link_matrix {
 	struct link_faults faults; /* why links fail; of many, only of some */
 	/* Once link_matrix_end has run: */
 	struct link_rank *ranks; /* [size] */
-	double median, rate;     /* of all links that work; 0: none does */
+	/* The medians of all links that work; 0: none does, or not measured. */
+	double connect, handshake, median, rate;
+	int *home;     /* [size]: the lowest rank of each rank's host */
+	bool *reaches; /* [size * size], by `home`: does a link from the one host to the other work?
+	                */
 };
 
 static inline struct link_cell *link_cell(const struct link_matrix *m, int from, int to)
@@ -55,9 +62,9 @@ void link_matrix_release(struct link_matrix *);
 /* The figures of one link from this rank, in a report. */
 struct link_figures {
 	int to;
-	double least, median, rate; /* as in struct link_cell; 0: not measured */
+	double connect, handshake, least, median, rate; /* as in struct link_cell */
 };
-/* {u32 bytes of failures, failures as in LINKS, {u32 to, u64 ns, u64 ns, u64 bytes/s} ...} */
+/* {u32 bytes of failures, failures as in LINKS, {u32 to, u64 ns * 4, u64 bytes/s} ...} */
 void link_report_begin(struct buf *, struct view failures);
 void link_report_add(struct buf *, const struct link_figures *);
 /* Add the report of @rank. ERR_INTEGRITY. */
@@ -65,8 +72,9 @@ int link_matrix_take(struct link_matrix *, int rank, struct view report, struct 
 
 /* ---- the result ---- */
 
-/* All reports have been taken: compute the medians. ERR_RESOURCE. */
-int link_matrix_end(struct link_matrix *, struct err *err);
+/* All reports have been taken: compute the medians. @home: as in struct link_matrix; NULL: each
+ * rank has a host of its own. ERR_RESOURCE. */
+int link_matrix_end(struct link_matrix *, const int *home, struct err *err);
 
 /* `from` has failed with two ranks or more, and works with one (`to`) or none (-1). */
 enum link_finding_kind {
@@ -86,10 +94,12 @@ enum link_finding_kind {
 struct link_finding {
 	enum link_finding_kind kind;
 	int from, to;
+	bool hosts; /* `from` and `to` stand for all ranks of their hosts, and for the links between
+	             * hosts */
 };
-/* What is to be said about the links, the worst first: ranks that fail with all others, pairs that
- * fail besides, links that are much slower than the others, the slowest first. Fills at most @cap;
- * returns how many there are, or more than @cap. After link_matrix_end. */
+/* What is to be said about the links, the worst first: hosts and ranks that fail with all others,
+ * pairs that fail besides, links that are much slower than the others, the slowest first. Fills at
+ * most @cap; returns how many there are, or more than @cap. After link_matrix_end. */
 size_t link_matrix_findings(const struct link_matrix *, struct link_finding *, size_t cap);
 
 #endif

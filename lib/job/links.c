@@ -32,6 +32,7 @@ const char *link_state_words(enum link_state state)
 	        [LINK_NO_ROUTE] = "no route", [LINK_TIMED_OUT] = "timed out",
 	        [LINK_WRONG] = "wrong bytes", [LINK_LARGE_LOST] = "large packets lost",
 	        [LINK_BROKEN] = "broken",     [LINK_SLOW] = "too slow",
+	        [LINK_TLS] = "TLS",
 	};
 	return words[state];
 }
@@ -51,6 +52,20 @@ enum link_state link_state_of(const struct err *e)
 	default:
 		return e->code == ERR_INTEGRITY ? LINK_WRONG : LINK_BROKEN;
 	}
+}
+
+enum link_state link_state_of_handshake(const struct err *e, char why[LINK_WHY])
+{
+	/* Of another key the text goes on with advice about secrets. Those are right, because all
+	 * ranks have joined. */
+	const size_t len = e->code == ERR_AUTH ? strcspn(e->text, ":") : strlen(e->text);
+	if (e->code != ERR_AUTH && e->code != ERR_INTEGRITY) {
+		snprintf(why, LINK_WHY, "%.*s", LINK_WHY - 1, e->text);
+		return link_state_of(e);
+	}
+	snprintf(why, LINK_WHY, "%s%.*s",
+	         strstr(e->text, "TLS") ? "" : "TLS: ", (int)(len < 100 ? len : 100), e->text);
+	return LINK_TLS;
 }
 
 static struct link_fault *find(const struct link_faults *f, int from, int to)

@@ -12,23 +12,27 @@
 #include "lib/base/err.h"
 
 #define LINKS_MAX 1024 /* kept; the rest is counted */
-#define LINK_WHY  128
+#define LINK_WHY  128  /* bytes of a reason */
 
 enum link_state {
 	LINK_WORKS,
 	LINK_REFUSED,
 	LINK_NO_ROUTE,
 	LINK_TIMED_OUT,  /* no answer */
-	LINK_WRONG,      /* something else answers, or bytes are changed on the way */
+	LINK_WRONG,      /* bytes are changed on the way, or something else answers */
 	LINK_LARGE_LOST, /* connected, but full-size packets do not arrive */
 	LINK_BROKEN,     /* the connection ended */
 	LINK_SLOW,       /* works, but not as the user demands */
+	LINK_TLS,        /* the ends cannot authenticate each other */
 	LINK_STATES
 };
 /* "refused" */
 const char *link_state_words(enum link_state);
 /* The state that the failure of a connection shows. */
 enum link_state link_state_of(const struct err *);
+/* The same of a connection that failed before its ends had authenticated each other, with the
+ * reason. */
+enum link_state link_state_of_handshake(const struct err *, char why[LINK_WHY]);
 
 struct link_fault {
 	int from, to;

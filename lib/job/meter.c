@@ -36,8 +36,16 @@ struct end {
 	bool answered;
 };
 
+/* One more connection, of which only the times count. */
+struct dialled {
+	struct conn *conn;
+	int64_t connected, authenticated; /* when; 0: not yet */
+	struct err broke;
+};
+
 struct meter {
 	struct job *job;
+	struct mesh *mesh;
 	struct end *out, *in;
 	int nout, nin;
 	uint8_t *data; /* STREAM bytes: a START frame, and a DATA frame with its bytes */
@@ -239,8 +247,8 @@ static void fail_silent(struct end *e, const char *what)
 /* 1; 0: the link fails; -1: this rank lacks memory. */
 static int outcome(const struct end *e, struct err *err)
 {
-	const struct meter *m = e->meter;
-	if (!m->lacking.code)
+	struct meter *m = e->meter;
+	if (!m->lacking.code && mesh_state(m->mesh, &m->lacking) >= 0)
 		return !e->failed;
 	*err = m->lacking;
 	err->rank = ERR_RANK_SELF;
@@ -281,6 +289,70 @@ static int ask(struct end *e, struct meter_frame f, const char *silent, struct e
 		ret = 0;
 	}
 	return ret;
+}
+
+static void connect_further(void *ctx)
+{
+	struct dialled *d = ctx;
+	if (d->authenticated || d->broke.code)
+		return;
+	if (!d->connected && d->conn->writable)
+		d->connected = clock_ns();
+	if (conn_handshake(d->conn, &d->broke) <= 0)
+		return;
+	d->authenticated = clock_ns();
+	if (!d->connected) /* it has no socket */
+		d->connected = d->authenticated;
+}
+
+static void fail_connect(struct end *e, const struct dialled *d)
+{
+	char why[LINK_WHY];
+	if (d->broke.code == ERR_RESOURCE) {
+		fail_of(e, true, &d->broke);
+		return;
+	}
+	enum link_state state = link_state_of_handshake(&d->broke, why);
+	fail(e, true, state, why);
+}
+
+static int connect_once(struct end *e, struct dialled *d, struct err *err)
+{
+	struct meter *m = e->meter;
+	const int64_t until = clock_ns() + job_timeout(m->job);
+	while (!e->failed && !d->authenticated) {
+		if (d->broke.code)
+			fail_connect(e, d);
+		else if (clock_ns() >= until)
+			fail_silent(e, "no answer to another connection");
+		else if (job_turn_until(m->job, until, err) < 0)
+			return -1;
+	}
+	return outcome(e, err);
+}
+
+int meter_connect(struct meter *m, int peer, double *connect, double *handshake, struct err *err)
+{
+	struct end *e = out_to(m, peer);
+	struct dialled d = {0};
+	if (!e || e->failed)
+		return 0;
+	const int64_t began = clock_ns();
+	d.conn = mesh_dial(m->mesh, peer, &d.broke);
+	if (d.conn && conn_watch(d.conn, job_loop(m->job), connect_further, &d, &d.broke) == 0)
+		connect_further(&d);
+	const int ret = connect_once(e, &d, err);
+	if (ret > 0) {
+		*connect = (double)(d.connected - began) / NS_PER_SEC;
+		*handshake = (double)(d.authenticated - d.connected) / NS_PER_SEC;
+	}
+	conn_free(d.conn);
+	return ret;
+}
+
+void meter_end_connects(struct meter *m)
+{
+	mesh_settle(m->mesh);
 }
 
 int meter_ping(struct meter *m, int peer, int64_t time, double *least, double *median,
@@ -362,7 +434,7 @@ int meter_stream(struct meter *m, int peer, int64_t time, double *rate, struct e
 
 /* ---- life ---- */
 
-static int open_ends(struct meter *m, const struct mesh *mesh, const int *out, const int *in)
+static int open_ends(struct meter *m, const int *out, const int *in)
 {
 	m->out = calloc((size_t)m->nout + 1, sizeof *m->out);
 	m->in = calloc((size_t)m->nin + 1, sizeof *m->in);
@@ -376,21 +448,21 @@ static int open_ends(struct meter *m, const struct mesh *mesh, const int *out, c
 		int peer = to ? out[i] : in[i - m->nout];
 		*e = (struct end){.meter = m,
 		                  .peer = peer,
-		                  .conn = mesh_conn(mesh, peer, to, 0),
+		                  .conn = mesh_conn(m->mesh, peer, to, 0),
 		                  .out_at = METER_FRAME};
 		e->failed = !e->conn; /* whatever a peer says of the link */
 	}
 	return 0;
 }
 
-struct meter *meter_open(struct job *job, const struct mesh *mesh, const int *out, int nout,
+struct meter *meter_open(struct job *job, struct mesh *mesh, const int *out, int nout,
                          const int *in, int nin, struct err *err)
 {
 	const struct meter_frame data = {METER_DATA_FOLLOWS, METER_DATA, 0};
 	struct meter *m = calloc(1, sizeof *m);
 	if (m)
-		*m = (struct meter){.job = job, .nout = nout, .nin = nin};
-	if (!m || open_ends(m, mesh, out, in) < 0) {
+		*m = (struct meter){.job = job, .mesh = mesh, .nout = nout, .nin = nin};
+	if (!m || open_ends(m, out, in) < 0) {
 		meter_close(m);
 		err_nomem(err, "the measurements", PIECE + STREAM);
 		return NULL;

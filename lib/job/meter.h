@@ -31,15 +31,20 @@ int meter_decode(struct meter_frame *, const uint8_t in[METER_FRAME]);
 
 struct meter;
 
-/* Answer on the connections from @in[nin] from now on, whenever the job's loop turns. @out[nout]:
- * the peers to measure. */
-struct meter *meter_open(struct job *, const struct mesh *, const int *out, int nout, const int *in,
+/* Answer on the connections from @in[nin] of a stopped mesh from now on, whenever the job's loop
+ * turns. @out[nout]: the peers to measure. */
+struct meter *meter_open(struct job *, struct mesh *, const int *out, int nout, const int *in,
                          int nin, struct err *err);
 void meter_close(struct meter *);
 
-/* Both measure the link to @peer. 1: measured; 0: the link fails (job_link_failed has been called,
+/* Each measures the link to @peer. 1: measured; 0: the link fails (job_link_failed has been called,
  * and it is not measured again); -1: the job has failed. */
 
+/* The seconds in which one more connection is established, and those in which its ends authenticate
+ * each other then. Not after meter_end_connects. */
+int meter_connect(struct meter *, int peer, double *connect, double *handshake, struct err *err);
+/* All ranks have measured their connects. */
+void meter_end_connects(struct meter *);
 /* Round trips in seconds, for up to @time ns, at least one and at most METER_PINGS: the median of
  * those between the two processes, and the least, which may be between the kernels. */
 #define METER_PINGS 200

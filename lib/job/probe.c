@@ -135,9 +135,15 @@ static void give_up(struct probe *p, int64_t timeout)
 	char why[LINK_WHY];
 	for (int i = 0; i < p->nlinks; i++) {
 		struct link *l = &p->links[i];
-		const struct err *broke = l->out ? mesh_broke(p->mesh, l->peer) : NULL;
+		bool in_handshake = false;
+		const struct err *broke =
+		        l->out ? mesh_broke(p->mesh, l->peer, &in_handshake) : NULL;
 		enum link_state state = LINK_TIMED_OUT;
-		if (!l->conn && broke) {
+		if (!l->conn && in_handshake) {
+			char text[LINK_WHY];
+			state = link_state_of_handshake(broke, text);
+			snprintf(why, sizeof why, "%.100s, for %.3g s", text, s);
+		} else if (!l->conn && broke) {
 			state = link_state_of(broke);
 			snprintf(why, sizeof why, "%.100s, for %.3g s", broke->text, s);
 		} else if (!l->conn)

@@ -16,8 +16,8 @@ struct probe_stats {
 };
 
 /* Test the edges to @out and from @in (ascending). An edge without progress for --timeout has
- * failed. Returns the mesh, which the job owns: the connections of the others stay open. NULL: the
- * job has failed for another reason. */
+ * failed. Returns the mesh, stopped (mesh_stop), which the job owns: the connections of the others
+ * stay open. NULL: the job has failed for another reason. */
 struct mesh *probe_links(struct job *, const int *out, int nout, const int *in, int nin,
                          struct probe_stats *stats, struct err *err);
 

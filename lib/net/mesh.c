@@ -32,7 +32,8 @@ struct edge {
 	struct loop_timer again; /* dials once more */
 	int64_t wait;
 	int tries;
-	struct err *last; /* how the last connection broke; NULL: none has */
+	struct err *last;       /* how the last connection broke; NULL: none has */
+	bool last_in_handshake; /* it broke before the peer was authenticated */
 };
 
 struct mesh {
@@ -41,6 +42,7 @@ struct mesh {
 	struct pacer pacer; /* if conf.limit_rate */
 	struct edge *edges; /* out edges first; for each peer its streams in order */
 	int nedges, missing;
+	bool stopped; /* connections that arrive become no edges */
 	struct err err;
 };
 
@@ -151,6 +153,7 @@ static void edge_broke(struct edge *e, const struct err *why)
 		return;
 	}
 	*e->last = *why;
+	e->last_in_handshake = !e->greeting.authenticated;
 	loop_timer_set(e->mesh->conf.loop, &e->again, clock_ns() + e->wait);
 	e->wait = e->wait * 2 > BACKOFF_MAX ? BACKOFF_MAX : e->wait * 2;
 }
@@ -186,22 +189,30 @@ static void advance_edge(void *ctx)
 		edge_ready(e);
 }
 
-static int dial(struct mesh *m, struct edge *e, struct err *err)
+static struct conn *dial_lane(const struct mesh *m, int peer, int lane, struct err *err)
 {
 	char identity[TLS_IDENTITY_MAX + 1];
 	uint8_t key[TLS_KEY_BYTES];
 	const struct transport_edge edge = {.tls = m->conf.tls,
 	                                    .buffer = m->conf.buffer,
-	                                    .to = &m->conf.addrs[e->peer],
+	                                    .to = &m->conf.addrs[peer],
 	                                    .identity = identity,
 	                                    .key = key};
+	make_identity(m, m->conf.rank, peer, lane, identity);
+	if (m->conf.tls && edge_key(m, identity, key) < 0) {
+		crypto_failed(err, ERR_RESOURCE, "HKDF failed");
+		return NULL;
+	}
+	struct conn *conn = transport_of(&edge)->dial(&edge, err);
+	OPENSSL_cleanse(key, sizeof key);
+	return conn;
+}
+
+static int dial(struct mesh *m, struct edge *e, struct err *err)
+{
 	e->greeting = (struct greeting){0};
 	make_opening(m, m->conf.rank, e->peer, e->lane, e->greeting.opening);
-	make_identity(m, m->conf.rank, e->peer, e->lane, identity);
-	if (m->conf.tls && edge_key(m, identity, key) < 0)
-		return crypto_failed(err, ERR_RESOURCE, "HKDF failed");
-	e->conn = transport_of(&edge)->dial(&edge, err);
-	OPENSSL_cleanse(key, sizeof key);
+	e->conn = dial_lane(m, e->peer, e->lane, err);
 	if (!e->conn)
 		return -1;
 	return conn_watch(e->conn, m->conf.loop, advance_edge, e, err);
@@ -263,8 +274,8 @@ static void admit(void *ctx, struct conn *conn, const uint8_t *o, const struct a
 	char identity[TLS_IDENTITY_MAX + 1];
 	const char *proved = gate_identity(m->gate, conn);
 	make_identity(m, from, m->conf.rank, lane, identity);
-	if (!e || (proved && strcmp(identity, proved) != 0) || memcmp(want, o, GATE_OPENING) != 0 ||
-	    !answer(conn)) {
+	if (!e || m->stopped || (proved && strcmp(identity, proved) != 0) ||
+	    memcmp(want, o, GATE_OPENING) != 0 || !answer(conn)) {
 		conn_free(conn);
 		return;
 	}
@@ -393,9 +404,10 @@ int mesh_missing(const struct mesh *m, struct err *err)
 	return -1;
 }
 
-const struct err *mesh_broke(const struct mesh *m, int peer)
+const struct err *mesh_broke(const struct mesh *m, int peer, bool *in_handshake)
 {
 	const struct edge *e = edge_of(m, peer, true, 0);
+	*in_handshake = e && e->last_in_handshake;
 	return e ? e->last : NULL;
 }
 
@@ -437,10 +449,15 @@ void mesh_settle(struct mesh *m)
 
 void mesh_stop(struct mesh *m)
 {
-	mesh_settle(m);
+	m->stopped = true;
 	for (int i = 0; i < m->nedges; i++) {
 		loop_timer_stop(&m->edges[i].again);
 		if (m->edges[i].conn)
 			m->edges[i].conn->on_ready = NULL;
 	}
+}
+
+struct conn *mesh_dial(const struct mesh *m, int peer, struct err *err)
+{
+	return dial_lane(m, peer, 0, err);
 }

@@ -35,7 +35,7 @@ struct mesh_conf {
 	void (*on_ready)(void *ctx); /* something happened: ask mesh_state */
 	/* NULL: if an edge fails, the mesh fails. Else called for each edge that is ready or (@conn
 	 * NULL) has failed; the others continue. It may be called again for an edge before
-	 * mesh_settle: a new connection replaced the former one, which is freed. */
+	 * mesh_stop: a new connection replaced the former one, which is freed. */
 	void (*on_edge)(void *ctx, int peer, bool out, int stream, struct conn *conn,
 	                const struct err *err);
 	void *ctx;      /* of on_ready */
@@ -51,8 +51,9 @@ int mesh_state(const struct mesh *, struct err *err);
 /* The peer of an edge that is not ready yet; -1: all are ready. *err (may be NULL): how its last
  * connection broke, if one did. */
 int mesh_missing(const struct mesh *, struct err *err);
-/* How the last connection to @peer broke; NULL: none has. */
-const struct err *mesh_broke(const struct mesh *, int peer);
+/* How the last connection to @peer broke, and whether that was before the peer was authenticated;
+ * NULL: none has. */
+const struct err *mesh_broke(const struct mesh *, int peer, bool *in_handshake);
 /* The peer of an edge whose bytes are not acknowledged (conn_unanswered), or -1. */
 int mesh_unanswered(const struct mesh *);
 /* How many bytes the peers' machines have acknowledged, on all edges. */
@@ -61,7 +62,11 @@ struct conn *mesh_conn(const struct mesh *, int peer, bool out, int stream);
 /* Every edge is ready: stop listening. From now on the users of the connections handle their events
  * (on_ready). */
 void mesh_settle(struct mesh *);
-/* Stop listening and dialling; no further callback is called. */
+/* Admit and dial no more edges; no further callback is called. Until mesh_settle, mesh_dial works
+ * between ranks that have done this. */
 void mesh_stop(struct mesh *);
+/* One more connection to @peer, a peer to send to, for who wants to see how it connects: the caller
+ * watches it, completes it with conn_handshake and frees it. It never becomes an edge. */
+struct conn *mesh_dial(const struct mesh *, int peer, struct err *err);
 
 #endif

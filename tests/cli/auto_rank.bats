@@ -16,18 +16,6 @@ auto_rank() {
 		--format raw --dtype u8
 }
 
-# on_host HOST COMMAND...: run it with the host name HOST
-on_host() {
-	local host=$1
-	shift
-	# shellcheck disable=SC2016 # for the inner shell
-	unshare -u sh -c 'hostname "$0" && exec "$@"' "$host" "$@"
-}
-
-need_hosts() {
-	unshare -u true 2>/dev/null || skip "host names of their own need root"
-}
-
 raw_inputs() {
 	local name
 	for name; do

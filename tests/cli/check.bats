@@ -10,6 +10,7 @@ load helpers
 		run -0 --separate-stderr collctl run -n "$size" -- check --time 5ms
 		assert_equal "$(grep -c "^# $size ranks, TLS" <<<"$output")" 1
 		assert_equal "$stderr" ''
+		((size == 1)) || assert_line --regexp '^TLS handshake: median .* [mu]s, longest .* [mu]s: rank [0-6] -> rank [0-6]$'
 		((size == 1)) || assert_equal "$(grep -cE '^ +[0-9]+( +(-|[0-9.]+))+$' <<<"$output")" $((2 * size + 2))
 	done
 }
@@ -23,13 +24,19 @@ load helpers
 	assert_equal "$(json rank0.json '[.links[] | select(.from != .to) | .from * 4 + .to] | unique | length')" 12
 	assert_equal "$(json rank0.json '.links | length')" 12
 	json rank0.json '.links | map(.state == "works" and .why == null and .bandwidth > 0 and
-		.round_trip.min > 0 and .round_trip.median >= .round_trip.min) | all' | grep -qx true
-	json rank0.json '.median.bandwidth > 0 and .median.round_trip > 0' | grep -qx true
+		.round_trip.min > 0 and .round_trip.median >= .round_trip.min and
+		.connect > 0 and .handshake > 0) | all' | grep -qx true
+	json rank0.json '.median | .bandwidth > 0 and .round_trip > 0 and .connect > 0 and .handshake > 0' | grep -qx true
 }
 
 @test "--insecure; --rank auto" {
 	run -0 --separate-stderr collctl run -n 3 -- check --time 5ms --insecure
 	assert_line --regexp '^# 3 ranks, plain TCP'
+	assert_line --regexp '^connect: median [0-9.]+ [mu]s, longest [0-9.]+ [mu]s: rank [0-2] -> rank [0-2]$'
+	refute_output --partial handshake
+	collctl run -n 2 -- check --time 5ms --insecure --json >all.json
+	jq -c 'select(.links)' all.json >rank0.json
+	json rank0.json '.median.handshake == null and (.links | map(.connect > 0 and .handshake == null) | all)' | grep -qx true
 	make_secret
 	start_serve
 	for r in 0 1 2; do spawn_rank "$r" "$COLLCTL" check -n 3 -r auto --time 5ms -R "$STORE" --secret-file "$SECRET"; done
@@ -69,6 +76,7 @@ load helpers
 			cells = [g for g in svg.iter("{http://www.w3.org/2000/svg}g")]
 			assert len(cells) == 2 * size * (size - 1), len(cells)
 			assert all(g.find("{*}title").text.startswith("rank ") for g in cells)
+			assert all(", TLS handshake " in g.find("{*}title").text for g in cells)
 		END
 	done
 	collctl run -n 2 -- check --time 2ms --svg - >out

@@ -243,6 +243,41 @@ assert_no_keys() { # [CURL OPTION...]
 	assert_no_keys -H "Authorization: $(root_token)"
 }
 
+# refused TOKEN: does etcd refuse the token by now?
+refused() { curl -s --max-time 60 -H "Authorization: $1" -d '{"key":"eA=="}' "$ETCD/v3/kv/range" | grep -q 'invalid auth token'; }
+
+# outlive RANK: a token that etcd gives now has expired, so that of the rank has, too
+outlive() {
+	local t
+	t=$(root_token)
+	[[ -n $t && $t != null ]]
+	until refused "$t"; do kill -0 "${PIDS[$1]}"; done
+}
+
+# watchers: how many watches etcd serves
+watchers() { curl -s --max-time 60 "$ETCD/metrics" | sed -n 's/^etcd_debugging_mvcc_watcher_total //p'; }
+
+@test "users: tokens that expire while ranks wait, for the record and with it, are replaced" {
+	local key
+	key=$(printf collctl/job | base64)
+	openssl genrsa -out jwt.key 2048 2>/dev/null
+	openssl rsa -in jwt.key -pubout -out jwt.pub 2>/dev/null
+	start_etcd --auth-token jwt,pub-key=jwt.pub,priv-key=jwt.key,sign-method=RS256,ttl=2s
+	make_users
+	rank 1 3 barrier --store-token-file rank
+	until [[ $(watchers) == 1 ]]; do kill -0 "${PIDS[1]}"; done # rank 1 waits for the record
+	outlive 1
+	rank 0 3 barrier --store-token-file rank
+	until ask /v3/kv/range "{\"key\":\"$key\"}" -H "Authorization: $(root_token)" | jq -e .kvs >/dev/null; do
+		kill -0 "${PIDS[0]}"
+	done
+	outlive 0
+	rank 2 3 barrier --store-token-file rank
+	wait_ranks
+	assert_ranks 3 0
+	assert_no_keys -H "Authorization: $(root_token)" # rank 0 has withdrawn the record
+}
+
 @test "an etcd without users ignores USER:PASSWORD" {
 	start_etcd
 	token rank rank:none

@@ -262,6 +262,18 @@ assert_ranks() {
 	done
 }
 
+# on_host HOST COMMAND...: run it with the host name HOST
+on_host() {
+	local host=$1
+	shift
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare -u sh -c 'hostname "$0" && exec "$@"' "$host" "$@"
+}
+
+need_hosts() {
+	unshare -u true 2>/dev/null || skip "host names of their own need root"
+}
+
 # rank R P COMMAND [ARGS...]: one rank of a job of P through the store $STORE, secret $SECRET
 rank() {
 	local rank=$1 size=$2

@@ -5,6 +5,8 @@
 load ../cli/helpers
 load nets
 
+FAULT_DIR=$HELPERS_DIR/../fault
+
 teardown() {
 	net_close
 	common_teardown
@@ -97,4 +99,78 @@ says_line() { grep -qE -e "$1" 0.out || fail "no line '$1': $(<0.out)"; }
 	wait_ranks
 	assert_ranks 3 8 'links failed: ' 'rank 1 (10.77.0.2)' 'rank 2 (10.77.0.3)'
 	json 0.out '[.links[] | select(.from == 0 or .to == 0) | .state == "works" and .bandwidth > 0] | all' | grep -qx true
+}
+
+@test "63: a host of two ranks whose links to other hosts fail, but those with rank 0's: named in one line" {
+	local r
+	need_hosts
+	net_open 4
+	make_secret
+	for r in 0 1 2 3; do echo "$(net_address "$r") slots=2"; done >hosts
+	drop_to 3 1
+	drop_to 3 2
+	for r in {0..7}; do
+		spawn_rank "$r" on_host "node$((r / 2))" ip netns exec "$NET-$((r / 2))" \
+			"$COLLCTL" check -H hosts -r "$r" --secret-file "$SECRET" --timeout 4s --time 20ms
+	done
+	wait_ranks
+	assert_ranks 8 8 '16 links failed: '
+	says_line '^host node3 \(ranks 6, 7\): all its links with other hosts fail, but those with host node0 \(ranks 0, 1\)$'
+	run ! grep -E '<->| -> .*fails|^rank [0-9].*fail' 0.out
+}
+
+# proxied R PROXY_ARGUMENTS...: what other ranks send to rank R goes through a proxy. Sets AT[R], the
+# options of that rank.
+proxied() {
+	local ready=ready.$1 at
+	mkfifo "$ready"
+	free_port
+	"$PYTHON" "$FAULT_DIR/proxy.py" "$PORT" "${@:2}" --ready "$ready" 3>&- &
+	STARTED+=($!)
+	read -r -t 60 at <"$ready"
+	AT[$1]="--listen 127.0.0.1:$PORT --advertise 127.0.0.1:$at"
+}
+
+# check_proxied P TIMEOUT
+check_proxied() {
+	local r
+	start_serve
+	for ((r = 0; r < $1; r++)); do
+		# shellcheck disable=SC2086
+		spawn_rank "$r" "$COLLCTL" check -n "$1" -r "$r" -R "$STORE" --secret-file "$SECRET" \
+			--timeout "$2" --time 10ms --json ${AT[r]:-}
+	done
+	wait_ranks
+}
+
+# state FROM TO: of that link, and why it fails
+state() { json 0.out ".links[] | select(.from == $1 and .to == $2) | .state, .why"; }
+
+@test "63: bytes that are changed in each TLS handshake, and after each: the states differ" {
+	local AT=()
+	make_secret
+	# The randoms of ServerHello and ClientHello, and a byte of the data.
+	proxied 1 flip 160 --down --on every
+	proxied 2 flip 160 --on every
+	proxied 3 flip 240000 --on every
+	check_proxied 4 3s
+	assert_ranks 4 8 '9 links failed: ' 'the TLS handshake failed: ' 'TLS: the secrets differ, for 3 s'
+	for r in 0 2 3; do
+		state "$r" 1 | tee -a states | grep -qx TLS
+		grep -qE '^the TLS handshake failed: .*, for 3 s$' states
+	done
+	for r in 0 1 3; do assert_equal "$(state "$r" 2)" $'TLS\nTLS: the secrets differ, for 3 s'; done
+	for r in 0 1 2; do assert_equal "$(state "$r" 3 | head -n 1)" 'wrong bytes'; done
+	for r in 1 2 3; do assert_equal "$(state "$r" 0)" $'works\nnull'; done
+	json 0.out '[.links[] | (.state == "works") == (.connect != null and .handshake != null)] | all' | grep -qx true
+}
+
+@test "63: the first connection of a link works, the next one does not: the link fails" {
+	local AT=()
+	make_secret
+	proxied 1 flip 160 --down --on later
+	check_proxied 2 4s
+	assert_ranks 2 8 '1 link failed: the TLS handshake failed: '
+	assert_equal "$(state 0 1 | head -n 1)" TLS
+	assert_equal "$(state 1 0)" $'works\nnull'
 }

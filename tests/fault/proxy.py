@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """A TCP proxy that does wrong: forward, flip a bit, cut, reset, hold, or rewrite frames.
 
-  proxy.py TARGET_PORT ACTION [ARG] [--down] [--ready FIFO] [--held FIFO --go FIFO]
+  proxy.py TARGET_PORT ACTION [ARG] [--down] [--on WHICH] [--ready FIFO] [--held FIFO --go FIFO]
 
   forward | flip BIT | cut BYTE | reset BYTE | hold BYTE
 
-The fault hits the first connection, from the dialler to the target (--down: the other way), after
-exactly that many bytes. It listens on a port of the kernel's choice and writes it to --ready. `hold`
+The fault hits the first connection (--on every, or --on later: all but the first), from the dialler
+to the target (--down: the other way), after exactly that many bytes. It listens on a port of the kernel's choice and writes it to --ready. `hold`
 writes a line to --held and goes on once a line has come by --go; every other byte is passed on as
 it comes. As a module: class Proxy, one thread a direction, so that what one side does not take the
 other can't send.
@@ -232,12 +232,27 @@ class Proxy:
             s.close()
 
 
+class Repeated(Proxy):
+    """The fault, a new one from @make, hits every connection from number @first on."""
+
+    def __init__(self, target_port, make, down, first):
+        self.make, self.down, self.first = make, down, first
+        super().__init__(target_port)
+
+    def faults_of(self, connection):
+        faults = [Fault(), Fault()]
+        if connection >= self.first:
+            faults[self.down] = self.make()
+        return faults
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("target", type=int)
     p.add_argument("action", choices=["forward", "flip", "cut", "reset", "hold"])
     p.add_argument("arg", type=int, nargs="?", default=0)
     p.add_argument("--down", action="store_true")
+    p.add_argument("--on", choices=["first", "every", "later"], default="first")
     p.add_argument("--ready", required=True)
     p.add_argument("--held")
     p.add_argument("--go")
@@ -258,8 +273,11 @@ def main():
         "reset": lambda: Reset(o.arg),
         "hold": lambda: Hold(o.arg, held, go),
     }
-    fault = make[o.action]()
-    proxy = Proxy(o.target, None if o.down else fault, fault if o.down else None)
+    if o.on == "first":
+        fault = make[o.action]()
+        proxy = Proxy(o.target, None if o.down else fault, fault if o.down else None)
+    else:
+        proxy = Repeated(o.target, make[o.action], o.down, int(o.on == "later"))
     with open(o.ready, "w") as f:
         f.write(f"{proxy.port}\n")
     threading.Event().wait()

@@ -12,6 +12,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static const int two_a_host[] = {0, 0, 2, 2, 4, 4, 6, 6};
+
 static void check_matrix(const struct link_matrix *m)
 {
 	struct link_finding found[8];
@@ -19,24 +21,27 @@ static void check_matrix(const struct link_matrix *m)
 	for (size_t i = 0; i < n && i < 8; i++) {
 		CHECK(found[i].from >= 0 && found[i].from < m->size);
 		CHECK(found[i].to >= -1 && found[i].to < m->size && found[i].to != found[i].from);
+		CHECK(!found[i].hosts || m->home[found[i].from] == found[i].from);
 	}
 	CHECK(isfinite(m->median) && isfinite(m->rate));
+	CHECK(isfinite(m->connect) && isfinite(m->handshake));
 	for (int i = 0; i < m->size * m->size; i++) {
 		const struct link_cell *c = &m->cells[i];
 		CHECK(c->state < LINK_STATES && link_state_words(c->state));
 		CHECK(isfinite(c->least) && isfinite(c->median) && isfinite(c->rate));
+		CHECK(isfinite(c->connect) && isfinite(c->handshake));
 		CHECK(c->state == LINK_WORKS || i / m->size != i % m->size);
 	}
 }
 
-static void take_report(struct view report, int ranks, int rank)
+static void take_report(struct view report, int ranks, int rank, const int *home)
 {
 	struct link_matrix m;
 	struct err err = {0};
 	if (link_matrix_init(&m, ranks, &err) == 0) {
 		if (link_matrix_take(&m, rank, report, &err) < 0)
 			CHECK(err.code == ERR_INTEGRITY || err.code == ERR_RESOURCE);
-		if (link_matrix_end(&m, &err) == 0)
+		if (link_matrix_end(&m, home, &err) == 0)
 			check_matrix(&m);
 	}
 	link_matrix_release(&m);
@@ -59,7 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	const int ranks = (data[0] & 7) + 1, rank = (data[0] >> 3) % ranks;
-	take_report(view_of(data + 1, size - 1), ranks, rank);
+	take_report(view_of(data + 1, size - 1), ranks, rank, NULL);
+	take_report(view_of(data + 1, size - 1), ranks, rank, two_a_host);
 	for (size_t at = 1; at + METER_FRAME <= size; at += METER_FRAME)
 		take_frame(data + at);
 	return 0;

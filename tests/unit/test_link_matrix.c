@@ -18,6 +18,7 @@
 static struct link_matrix matrix;
 static struct link_finding found[CAP];
 static size_t nfound;
+static const int *homes; /* NULL: each rank has a host of its own */
 
 static void begin(int size)
 {
@@ -30,7 +31,12 @@ static void report(int from, int to, enum link_state state, double us, double mb
 {
 	struct err err = {0};
 	struct buf failures, b;
-	const struct link_figures f = {to, us / 2e6, us / 1e6, mbit * 1e6 / 8};
+	const struct link_figures f = {.to = to,
+	                               .connect = us / 1e6,
+	                               .handshake = us / 0.5e6,
+	                               .least = us / 2e6,
+	                               .median = us / 1e6,
+	                               .rate = mbit * 1e6 / 8};
 	buf_init(&failures, 4096);
 	buf_init(&b, 4096);
 	if (state != LINK_WORKS)
@@ -66,7 +72,7 @@ static void links(int size, const int (*broken)[2])
 static void finish(void)
 {
 	struct err err = {0};
-	assert_int_equal(link_matrix_end(&matrix, &err), 0);
+	assert_int_equal(link_matrix_end(&matrix, homes, &err), 0);
 	nfound = link_matrix_findings(&matrix, found, CAP);
 }
 
@@ -82,6 +88,7 @@ static int release(void **state)
 {
 	(void)state;
 	link_matrix_release(&matrix);
+	homes = NULL;
 	return 0;
 }
 
@@ -95,6 +102,8 @@ static void nothing_to_say(void **state)
 		if (size > 1) {
 			assert_true(matrix.median > 99e-6 && matrix.median < 101e-6);
 			assert_true(matrix.rate > 124e6 && matrix.rate < 126e6);
+			assert_true(matrix.connect > 99e-6 && matrix.connect < 101e-6);
+			assert_true(matrix.handshake > 199e-6 && matrix.handshake < 201e-6);
 		}
 		link_matrix_release(&matrix);
 	}
@@ -184,6 +193,29 @@ static void slow_links_and_slow_ranks(void **state)
 	assert_true(matrix.ranks[2].sends > 11e6 && matrix.ranks[2].sends < 12e6);
 }
 
+/* Each figure arrives in its own field; what is not measured leaves what is known. */
+static void figures_of_a_link(void **state)
+{
+	const struct link_figures all[] = {{1, 0.25, 0.5, 0.125, 0.75, 0}, {1, 0, 0, 0, 0, 4096}};
+	struct err err = {0};
+	(void)state;
+	begin(2);
+	for (int i = 0; i < 2; i++) {
+		struct buf b;
+		buf_init(&b, 4096);
+		link_report_begin(&b, view_of("", 0));
+		link_report_add(&b, &all[i]);
+		assert_int_equal(link_matrix_take(&matrix, 0, view_of(b.data, b.len), &err), 0);
+		buf_release(&b);
+	}
+	const struct link_cell *c = link_cell(&matrix, 0, 1);
+	assert_true(c->connect >= 0.25 && c->connect <= 0.25);
+	assert_true(c->handshake >= 0.5 && c->handshake <= 0.5);
+	assert_true(c->least >= 0.125 && c->least <= 0.125);
+	assert_true(c->median >= 0.75 && c->median <= 0.75);
+	assert_true(c->rate >= 4096 && c->rate <= 4096);
+}
+
 /* What the user finds too slow still works. */
 static void slower_than_demanded(void **state)
 {
@@ -195,6 +227,100 @@ static void slower_than_demanded(void **state)
 	assert_int_equal(link_cell(&matrix, 0, 1)->state, LINK_SLOW);
 	assert_true(link_cell(&matrix, 0, 1)->rate > 0);
 	assert_int_equal(matrix.faults.n, 1);
+}
+
+static const int two_a_host[] = {0, 0, 2, 2, 4, 4, 6, 6};
+
+/* The links from the ranks of the set @a to all others fail, and with @back those to them, but not
+ * those with the ranks of @spared. */
+static void cut_hosts(int size, uint32_t a, uint32_t spared, bool back)
+{
+	begin(size);
+	for (int r = 0; r < size; r++)
+		for (int s = 0; s < size; s++) {
+			const bool here = a >> r & 1, there = a >> s & 1;
+			const bool spares = spared >> r & 1 || spared >> s & 1;
+			const bool fails = here != there && !spares && (here || back);
+			if (r != s)
+				report(r, s, fails ? LINK_TIMED_OUT : LINK_WORKS, 100, 1000);
+		}
+}
+
+static void a_host_that_fails_with_all_others(void **state)
+{
+	(void)state;
+	homes = two_a_host;
+	cut_hosts(8, 0x30, 0, true); /* ranks 4 and 5 */
+	finish();
+	assert_int_equal(nfound, 1);
+	says(0, LINKS_OF, 4, -1);
+	assert_true(found[0].hosts);
+	link_matrix_release(&matrix);
+	cut_hosts(8, 0x30, 0x03, true); /* but for the links with ranks 0 and 1 */
+	finish();
+	assert_int_equal(nfound, 1);
+	says(0, LINKS_OF, 4, 0);
+	assert_true(found[0].hosts);
+	link_matrix_release(&matrix);
+	cut_hosts(8, 0x30, 0, false); /* what it sends */
+	finish();
+	assert_int_equal(nfound, 1);
+	says(0, LINKS_FROM, 4, -1);
+}
+
+/* Of two hosts neither is the one that fails. */
+static void two_hosts(void **state)
+{
+	(void)state;
+	homes = two_a_host;
+	cut_hosts(4, 0x3, 0, true);
+	finish();
+	assert_int_equal(nfound, 1);
+	says(0, LINK_BOTH_WAYS, 0, 2);
+	assert_true(found[0].hosts);
+	link_matrix_release(&matrix);
+	cut_hosts(4, 0x3, 0, false);
+	finish();
+	assert_int_equal(nfound, 1);
+	says(0, LINK_ONE_WAY, 0, 2);
+	assert_true(found[0].hosts);
+}
+
+/* What no host explains is said of the ranks. */
+static void ranks_of_a_host_that_works(void **state)
+{
+	(void)state;
+	homes = two_a_host;
+	cut_hosts(8, 0x20, 0, true); /* rank 5, also with its neighbour */
+	finish();
+	assert_int_equal(nfound, 1);
+	says(0, LINKS_OF, 5, -1);
+	assert_false(found[0].hosts);
+	link_matrix_release(&matrix);
+	cut_hosts(8, 0x20, 0x10, true); /* but for its neighbour */
+	finish();
+	assert_int_equal(nfound, 1);
+	says(0, LINKS_OF, 5, 4);
+	assert_false(found[0].hosts);
+}
+
+/* A host that is cut off, and a pair inside it and another elsewhere. */
+static void a_host_and_pairs_besides(void **state)
+{
+	(void)state;
+	homes = two_a_host;
+	cut_hosts(8, 0x30, 0, true);
+	report(4, 5, LINK_TIMED_OUT, 0, 0);
+	report(0, 2, LINK_TIMED_OUT, 0, 0);
+	report(2, 0, LINK_TIMED_OUT, 0, 0);
+	finish();
+	assert_int_equal(nfound, 3);
+	says(0, LINKS_OF, 4, -1);
+	assert_true(found[0].hosts);
+	says(1, LINK_BOTH_WAYS, 0, 2);
+	assert_false(found[1].hosts);
+	says(2, LINK_ONE_WAY, 4, 5);
+	assert_false(found[2].hosts);
 }
 
 /* More than there is room for reasons. */
@@ -238,7 +364,7 @@ static void reports_of_others_are_refused(void **state)
 	(void)state;
 	begin(3);
 	for (int to = 1; to <= 3; to += 2) { /* to itself; to no rank */
-		const struct link_figures f = {to, 1, 1, 1};
+		const struct link_figures f = {to, 1, 1, 1, 1, 1};
 		buf_init(&b, 4096);
 		link_report_begin(&b, view_of("", 0));
 		link_report_add(&b, &f);
@@ -278,6 +404,11 @@ int main(void)
 	        cmocka_unit_test_teardown(a_rank_that_fails_with_all_but_one, release),
 	        cmocka_unit_test_teardown(a_rank_that_nobody_reaches, release),
 	        cmocka_unit_test_teardown(slow_links_and_slow_ranks, release),
+	        cmocka_unit_test_teardown(a_host_that_fails_with_all_others, release),
+	        cmocka_unit_test_teardown(two_hosts, release),
+	        cmocka_unit_test_teardown(ranks_of_a_host_that_works, release),
+	        cmocka_unit_test_teardown(a_host_and_pairs_besides, release),
+	        cmocka_unit_test_teardown(figures_of_a_link, release),
 	        cmocka_unit_test_teardown(slower_than_demanded, release),
 	        cmocka_unit_test_teardown(all_links_of_many_ranks_fail, release),
 	        cmocka_unit_test_teardown(a_failure_counts_more_than_slowness, release),

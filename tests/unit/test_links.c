@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -106,6 +107,39 @@ static void over_the_wire(void **state)
 	links_release(&faults);
 }
 
+static void reasons_of_handshakes(void **state)
+{
+	static const struct {
+		int code, system;
+		const char *text;
+		enum link_state state;
+		const char *why;
+	} of[] = {
+	        {ERR_AUTH, 0, "the secrets differ: do this", LINK_TLS, "TLS: the secrets differ"},
+	        {ERR_AUTH, 0, "the peer does not use TLS: why", LINK_TLS,
+	         "the peer does not use TLS"},
+	        {ERR_INTEGRITY, 0, "the TLS handshake failed: bad", LINK_TLS,
+	         "the TLS handshake failed: bad"},
+	        {ERR_PEER_LOST, 0, "the connection was closed", LINK_BROKEN,
+	         "the connection was closed"},
+	        {ERR_PEER_LOST, ECONNREFUSED, "connect: refused", LINK_REFUSED, "connect: refused"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+		struct err err = {.code = of[i].code, .system = of[i].system};
+		char why[LINK_WHY];
+		snprintf(err.text, sizeof err.text, "%s", of[i].text);
+		assert_int_equal(link_state_of_handshake(&err, why), of[i].state);
+		assert_string_equal(why, of[i].why);
+	}
+	struct err err = {.code = ERR_INTEGRITY}; /* longer than a reason */
+	char why[LINK_WHY];
+	memset(err.text, 'x', sizeof err.text - 1);
+	assert_int_equal(link_state_of_handshake(&err, why), LINK_TLS);
+	assert_true(strlen(why) < LINK_WHY);
+	assert_string_equal(link_state_words(LINK_TLS), "TLS");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +148,7 @@ int main(void)
 	        cmocka_unit_test(both_directions_and_causes),
 	        cmocka_unit_test(what_does_not_fit_is_counted),
 	        cmocka_unit_test(over_the_wire),
+	        cmocka_unit_test(reasons_of_handshakes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

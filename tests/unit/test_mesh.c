@@ -210,6 +210,14 @@ static void never_stands(int rank, int peer)
 	assert_true(err.code == ERR_PEER_LOST || err.code == ERR_INTEGRITY);
 }
 
+/* Did the last connection to @peer break before its ends were authenticated? */
+static void breaks_in_handshake(int rank, int peer, bool expected)
+{
+	bool in_handshake;
+	assert_non_null(mesh_broke(meshes[rank], peer, &in_handshake));
+	assert_int_equal(in_handshake, expected);
+}
+
 /* Row 6: what rank 0 sends to rank 2 leads to rank 1. */
 static void misrouted(void **state)
 {
@@ -222,6 +230,7 @@ static void misrouted(void **state)
 		open_mesh(&a);
 		until_ready(1);
 		never_stands(0, 2);
+		breaks_in_handshake(0, 2, with_tls);
 		carries(0, 1);
 		tear_down(state);
 		assert_int_equal(set_up(state), 0);
@@ -243,13 +252,49 @@ static void reflected(void **state)
 	}
 }
 
+/* After mesh_stop one more connection authenticates, but none replaces an edge. */
+static void dialled_once_more(void **state)
+{
+	for (int with_tls = 0; with_tls < 2; with_tls++) {
+		struct mesh_conf a = conf_of(0, with_tls, one, 1, NULL, 0, addrs);
+		struct mesh_conf b = conf_of(1, with_tls, NULL, 0, zero, 1, addrs);
+		struct err err = {0};
+		int64_t until = clock_ns() + PATIENCE;
+		int done;
+		open_mesh(&b);
+		open_mesh(&a);
+		until_ready(0);
+		until_ready(1);
+		mesh_stop(meshes[0]);
+		mesh_stop(meshes[1]);
+		struct conn *c = mesh_dial(meshes[0], 1, &err);
+		assert_non_null(c);
+		assert_int_equal(conn_watch(c, &loop, nothing, NULL, &err), 0);
+		while ((done = conn_handshake(c, &err)) == 0) {
+			assert_true(clock_ns() < until);
+			turn();
+		}
+		assert_int_equal(done, 1);
+		conn_free(c);
+		struct mesh *first = meshes[0];
+		open_mesh(&a);
+		never_stands(0, 1);
+		breaks_in_handshake(0, 1, false);
+		mesh_close(meshes[0]);
+		meshes[0] = first;
+		carries(0, 1);
+		tear_down(state);
+		assert_int_equal(set_up(state), 0);
+	}
+}
+
 #define MESH_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        MESH_TEST(a_pair),    MESH_TEST(dialled_again), MESH_TEST(admitted_again),
-	        MESH_TEST(misrouted), MESH_TEST(reflected),
+	        MESH_TEST(misrouted), MESH_TEST(reflected),     MESH_TEST(dialled_once_more),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
