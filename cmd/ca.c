@@ -4,11 +4,15 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "lib/base/io.h"
 #include "lib/base/path.h"
 #include "lib/base/private.h"
 #include "lib/base/write_file.h"
@@ -17,7 +21,7 @@
 #define CA_DAYS   3650
 #define RANK_DAYS 365
 
-/* The files of a certificate: FOLDER/NAME.pem and .key. */
+/* A certificate and its key: FOLDER/NAME.pem and FOLDER/NAME.key. */
 struct files {
 	char *cert, *key;
 };
@@ -38,53 +42,109 @@ static void files_release(struct files *f)
 	free(f->key);
 }
 
-/* The key first: without it nobody can use the certificate. */
+/* One `ca` at a time works in a folder. Returns a descriptor, whose end releases the folder. */
+static int lock_folder(const char *folder, struct err *err)
+{
+	int fd = io_retry(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (fd < 0)
+		return err_errno(err, ERR_INPUT, "%s", folder);
+	if (io_retry(flock(fd, LOCK_EX)) == 0)
+		return fd;
+	close(fd);
+	return err_errno(err, ERR_INPUT, "%s", folder);
+}
+
+static int must_not_exist(const char *path, struct err *err)
+{
+	if (access(path, F_OK) < 0)
+		return 0;
+	return err_set(err, ERR_OUTPUT, "%s: exists and is not overwritten without --force", path);
+}
+
+static int put(const char *path, const char *text, bool secret, struct err *err)
+{
+	return write_file(path, text, (struct write_how){.secret = secret, .replace = true}, err);
+}
+
+/* Both files or none. */
 static int write_pair(const struct options *o, const struct files *f, const struct issued *i,
                       const char *whose, struct err *err)
 {
-	const bool replace = o->request.force;
-	if (write_file(f->key, i->key, (struct write_how){.secret = true, .replace = replace},
-	               err) < 0 ||
-	    write_file(f->cert, i->cert, (struct write_how){.replace = replace}, err) < 0)
+	char *key = NULL; /* the new one, until the certificate is there */
+	if (!o->request.force &&
+	    (must_not_exist(f->key, err) < 0 || must_not_exist(f->cert, err) < 0))
 		return -1;
-	if (o->verbose >= 0)
+	if (asprintf(&key, "%s.new", f->key) < 0)
+		return err_nomem(err, "a file name", strlen(f->key));
+	int ret = put(key, i->key, true, err);
+	if (ret == 0)
+		ret = put(f->cert, i->cert, false, err);
+	if (ret == 0 && io_retry(rename(key, f->key)) < 0)
+		ret = err_errno(err, ERR_OUTPUT, "%s", f->key);
+	if (ret < 0)
+		unlink(key);
+	free(key);
+	if (ret == 0 && o->verbose >= 0)
 		fprintf(stderr, "collctl: %s, %s: %s, valid until %s\n", f->cert, f->key, whose,
 		        i->until);
-	return 0;
+	return ret;
 }
 
-static struct credentials *open_ca(const char *folder, struct files *f, struct err *err)
+/* The CA in a folder, which is locked. */
+struct ca {
+	int lock;
+	struct files files;
+	struct credentials *credentials;
+};
+
+static int ca_open(struct ca *ca, const struct options *o, const char *folder, struct err *err)
 {
-	if (files_of(f, folder, "ca", err) < 0)
-		return NULL;
-	const struct credentials_conf conf = {.cert = f->cert,
-	                                      .key = f->key,
-	                                      .ca = f->cert,
-	                                      .password_fd = -1,
+	*ca = (struct ca){.lock = lock_folder(folder, err)};
+	if (ca->lock < 0 || files_of(&ca->files, folder, "ca", err) < 0)
+		return -1;
+	const struct credentials_conf conf = {.cert = ca->files.cert,
+	                                      .key = ca->files.key,
+	                                      .ca = ca->files.cert,
+	                                      .password_fd =
+	                                              o->request.settings.tls_key_password_fd,
 	                                      .ask = ask_on_terminal};
-	return credentials_load(&conf, err);
+	ca->credentials = credentials_load(&conf, err);
+	return ca->credentials ? authority_check(ca->credentials, ca->files.cert, err) : -1;
+}
+
+static void ca_close(struct ca *ca)
+{
+	credentials_free(ca->credentials);
+	files_release(&ca->files);
+	if (ca->lock >= 0)
+		close(ca->lock);
 }
 
 static int init(const struct options *o, const char *folder, struct err *err)
 {
-	const char *name = o->ca.name ? o->ca.name : "collctl CA";
+	const char *name = o->ca.name;
 	struct files f = {0};
 	struct issued i = {0};
+	if (name && (!*name || strlen(name) > 64))
+		return err_set(err, ERR_USAGE, "--name: '%.80s' is not 1 to 64 bytes", name);
 	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
 		return err_errno(err, ERR_OUTPUT, "%s", folder);
-	int ret = files_of(&f, folder, "ca", err);
+	int lock = lock_folder(folder, err);
+	int ret = lock < 0 ? -1 : files_of(&f, folder, "ca", err);
 	if (ret == 0)
 		ret = authority_make(name, o->ca.days ? o->ca.days : CA_DAYS, &i, err);
 	if (ret == 0)
 		ret = write_pair(o, &f, &i, "a CA", err);
 	issued_release(&i);
 	files_release(&f);
+	if (lock >= 0)
+		close(lock);
 	return ret;
 }
 
 static int check_host(const char *host, struct err *err)
 {
-	bool ok = *host && strlen(host) <= 128 && *host != '.' && *host != '-';
+	bool ok = *host && strlen(host) <= 128 && isalnum((unsigned char)*host);
 	for (const char *p = host; ok && *p; p++)
 		ok = isalnum((unsigned char)*p) || strchr(".-_:", *p);
 	return ok ? 0
@@ -97,52 +157,64 @@ static int issue(const struct options *o, const char *folder, struct err *err)
 	const int rank = o->request.settings.rank;
 	const char *host = o->ca.host;
 	char name[140], whose[160];
-	struct files of_ca = {0}, f = {0};
+	struct ca ca;
+	struct files f = {0};
 	struct issued i = {0};
-	if (rank < 0 && !host)
-		return err_set(err, ERR_USAGE, "ca issue: give --rank N, --host NAME or both");
+	if ((rank >= 0) == (host != NULL))
+		return err_set(err, ERR_USAGE, "ca issue: give --rank N or --host NAME");
 	if (host && check_host(host, err) < 0)
 		return -1;
-	if (rank >= 0)
-		snprintf(name, sizeof name, "rank-%d", rank);
-	else
-		snprintf(name, sizeof name, "%s", host);
-	if (rank >= 0)
-		snprintf(whose, sizeof whose, "rank %d%s%s", rank, host ? " on " : "",
-		         host ? host : "");
-	else
+	if (host) {
+		snprintf(name, sizeof name, "host-%s", host);
 		snprintf(whose, sizeof whose, "the ranks of host %s", host);
-	struct credentials *ca = open_ca(folder, &of_ca, err);
-	int ret = ca ? files_of(&f, folder, name, err) : -1;
+	} else {
+		snprintf(name, sizeof name, "rank-%d", rank);
+		snprintf(whose, sizeof whose, "rank %d", rank);
+	}
+	int ret = ca_open(&ca, o, folder, err);
 	if (ret == 0)
-		ret = authority_issue(ca, rank, host, o->ca.days ? o->ca.days : RANK_DAYS, &i, err);
+		ret = files_of(&f, folder, name, err);
+	if (ret == 0)
+		ret = authority_issue(ca.credentials, rank, host,
+		                      o->ca.days ? o->ca.days : RANK_DAYS, &i, err);
 	if (ret == 0)
 		ret = write_pair(o, &f, &i, whose, err);
-	credentials_free(ca);
 	issued_release(&i);
 	files_release(&f);
-	files_release(&of_ca);
+	ca_close(&ca);
 	return ret;
 }
 
-static int revoke(const struct options *o, const char *folder, char **certs, int n, struct err *err)
+static int revoke_all(const struct options *o, const char *folder, char **certs, int n,
+                      struct err *err)
 {
-	struct files of_ca = {0};
-	struct credentials *ca = open_ca(folder, &of_ca, err);
-	char *list = ca ? path_join(folder, "ca.crl", err) : NULL;
-	int ret = list ? 0 : -1;
+	struct ca ca;
+	int ret = ca_open(&ca, o, folder, err);
+	char *list = ret == 0 ? path_join(folder, "ca.crl", err) : NULL;
+	ret = list ? 0 : -1;
 	for (int i = 0; ret == 0 && i < n; i++) {
-		char *text = authority_revoke(ca, list, certs[i], err);
-		ret = text ? write_file(list, text, (struct write_how){.replace = true}, err) : -1;
+		char *text = authority_revoke(ca.credentials, list, certs[i], err);
+		ret = text ? put(list, text, false, err) : -1;
 		free(text);
 		if (ret == 0 && o->verbose >= 0)
 			fprintf(stderr, "collctl: %s: revoked; give %s to every rank (--tls-crl)\n",
 			        certs[i], list);
 	}
 	free(list);
-	credentials_free(ca);
-	files_release(&of_ca);
+	ca_close(&ca);
 	return ret;
+}
+
+/* Options that only another action takes. */
+static int check_action(const struct options *o, const char *action, struct err *err)
+{
+	bool init_only = o->ca.name, issue_only = o->ca.host || o->request.settings.rank >= 0;
+	const char *wrong = strcmp(action, "init") != 0 && init_only ? "--name is of ca init"
+	                    : strcmp(action, "issue") != 0 && issue_only
+	                            ? "--rank and --host are of "
+	                              "ca issue"
+	                            : NULL;
+	return wrong ? err_set(err, ERR_USAGE, "ca %s: %s", action, wrong) : 0;
 }
 
 int cmd_ca(const struct command *cmd, struct options *o, int argc, char **argv)
@@ -152,12 +224,14 @@ int cmd_ca(const struct command *cmd, struct options *o, int argc, char **argv)
 	int ret;
 	(void)cmd;
 	private_process(NULL);
-	if (strcmp(action, "init") == 0 && argc == 3)
+	if (check_action(o, action, &err) < 0)
+		ret = -1;
+	else if (strcmp(action, "init") == 0 && argc == 3)
 		ret = init(o, argv[2], &err);
 	else if (strcmp(action, "issue") == 0 && argc == 3)
 		ret = issue(o, argv[2], &err);
 	else if (strcmp(action, "revoke") == 0 && argc > 3)
-		ret = revoke(o, argv[2], argv + 3, argc - 3, &err);
+		ret = revoke_all(o, argv[2], argv + 3, argc - 3, &err);
 	else
 		ret = err_set(
 		        &err, ERR_USAGE,

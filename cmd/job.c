@@ -141,8 +141,11 @@ static int run_once(void *ctx, int left, bool *again)
 	struct coll_result result = {.err = {.rank = ERR_RANK_SELF}, .rank = -1};
 	struct job_view view;
 	const struct coll_observer observer = job_observer(&view, j->cmd, j->o);
-	if (request_from_options(&request, j->work, j->cmd, j->o, j->argc, j->argv, &result.err) ==
-	    0)
+	int ret = request_from_options(&request, j->work, j->cmd, j->o, j->argc, j->argv,
+	                               &result.err);
+	if (j->o->retry)
+		request.settings.ask = NULL; /* each try would ask */
+	if (ret == 0)
 		coll_run(&request, &observer, &result);
 	progress_stop(&view.progress);
 	/* Report a failure before coll_end, where rank 0 may still wait for other ranks. */
@@ -187,5 +190,6 @@ int job_command(enum coll_work work, const struct command *cmd, const struct opt
 		return run_once(&j, 0, &again);
 	if (check_retry(&j, &err) < 0)
 		return report_failure(cmd->name, o->json, &err, -1, "start");
-	return retry(o->retry, run_once, &j);
+	int code = retry(o->retry, run_once, &j, &err);
+	return code < 0 ? report_failure(cmd->name, o->json, &err, -1, "start") : code;
 }

@@ -162,7 +162,7 @@ const struct option_row option_rows[] = {
         REQUEST("tls-key-password-fd", 0, "N",
                 "read the password of an encrypted key from this file descriptor (default: ask on "
                 "the terminal)",
-                OPTS_JOB),
+                OPTS_JOB | OPTS_CA),
         REQUEST("store-token-file", 0, "FILE",
                 "file with the access token of the store; for etcd it may be USER:PASSWORD",
                 OPTS_JOB),
@@ -195,9 +195,8 @@ const struct option_row option_rows[] = {
                 OPTS_JOB),
 
         OPT("retry", 0, SETTING_INT, retry, "N",
-            "if a rank or a link is lost, begin the job again, at most N times: the other ranks "
-            "wait "
-            "until the lost one is started again",
+            "if a rank or a link is lost, begin the job again, at most N times: the other "
+            "ranks wait until the lost one is started again",
             OPTS_RETRY, .max = 1000000),
 
         SECTION("Plan"),
@@ -271,10 +270,11 @@ const struct option_row option_rows[] = {
         OPT("token-file", 0, SETTING_STRING, token_file, "FILE",
             "require the access token in this file; clients give it with --store-token-file",
             OPTS_SERVE),
+        /* No variables: those are of the ranks' certificates. */
         OPT("tls-cert", 0, SETTING_STRING, tls_cert, "FILE", "serve HTTPS with this certificate",
-            OPTS_SERVE),
+            OPTS_SERVE | OPTS_ACTS),
         OPT("tls-key", 0, SETTING_STRING, tls_key, "FILE", "private key of the certificate",
-            OPTS_SERVE),
+            OPTS_SERVE | OPTS_ACTS),
         OPT("ttl", 0, SETTING_DURATION, ttl, "DURATION",
             "delete each record this long after its last write; 0 keeps records", OPTS_SERVE,
             .def = "0", .max = INT64_MAX),

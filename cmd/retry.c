@@ -36,24 +36,29 @@ static int await_child(pid_t pid, const sigset_t *signals, int *ended)
 	for (;;) {
 		if (sigwaitinfo(signals, &info) < 0)
 			continue;
-		if (info.si_signo != SIGCHLD) {
+		if (info.si_signo != SIGCHLD) { /* a terminal may have sent it to this one alone */
 			*ended = info.si_signo;
-			if (info.si_code != SI_KERNEL) /* the terminal has sent it to both */
-				(void)kill(pid, *ended);
+			(void)kill(pid, *ended);
 		}
 		if (io_retry(waitpid(pid, &status, WNOHANG)) == pid)
 			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	}
 }
 
-static int failed(const char *what)
+/* The number of a signal that is pending; 0: none. */
+static int take_signal(const sigset_t *signals)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
-	err_errno(&err, ERR_RESOURCE, "%s", what);
-	return report(&err, -1);
+	static const struct timespec none;
+	siginfo_t info;
+	for (;;) {
+		if (sigtimedwait(signals, &info, &none) < 0)
+			return 0;
+		if (info.si_signo != SIGCHLD)
+			return info.si_signo;
+	}
 }
 
-int retry(int retries, retry_fn *once, void *ctx)
+int retry(int retries, retry_fn *once, void *ctx, struct err *err)
 {
 	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
 	const pid_t self = getpid();
@@ -67,8 +72,12 @@ int retry(int retries, retry_fn *once, void *ctx)
 		sigaddset(&signals, ends[i]);
 	(void)sigprocmask(SIG_BLOCK, &signals, &before);
 	for (int left = retries; asked; left--) {
+		/* A signal may have come when no try was there to end. */
+		ended = take_signal(&signals);
+		if (ended)
+			return 128 + ended;
 		if (pipe2(ends_of_pipe, O_CLOEXEC) < 0)
-			return failed("pipe");
+			return err_errno(err, ERR_RESOURCE, "pipe");
 		(void)fflush(NULL);
 		pid_t pid = fork();
 		if (pid == 0) {
@@ -78,12 +87,12 @@ int retry(int retries, retry_fn *once, void *ctx)
 		close(ends_of_pipe[1]);
 		if (pid < 0) {
 			close(ends_of_pipe[0]);
-			return failed("fork");
+			return err_errno(err, ERR_RESOURCE, "fork");
 		}
 		code = await_child(pid, &signals, &ended);
 		asked = read_full(ends_of_pipe[0], &asked, 1) == 1;
 		close(ends_of_pipe[0]);
-		if (asked && ended) /* it came when that try was over */
+		if (asked && ended) /* that try was over when it came */
 			return 128 + ended;
 	}
 	return code;

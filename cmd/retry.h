@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "lib/base/err.h"
+
 /* One try; returns the exit code. @left: the tries after this one. It sets *again if the same job
  * may begin again, and then leaves stdout as it was. */
 typedef int retry_fn(void *ctx, int left, bool *again);
@@ -14,8 +16,8 @@ typedef int retry_fn(void *ctx, int left, bool *again);
  * there for the next one, but what it has read from a descriptor is gone.
  *
  * Signals that end a job are passed on to the child. If this process is killed, the child gets
- * SIGTERM. Returns in the child too, with its exit code.
+ * SIGTERM. Returns in the child too, with its exit code. -1: ERR_RESOURCE, no try was begun.
  */
-int retry(int retries, retry_fn *once, void *ctx);
+int retry(int retries, retry_fn *once, void *ctx, struct err *err);
 
 #endif

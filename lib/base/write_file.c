@@ -46,6 +46,7 @@ int write_file(const char *path, const char *text, struct write_how how, struct 
 		return write_new(path, path, text, how.secret, err);
 	if (snprintf(temp, sizeof temp, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof temp)
 		return err_set(err, ERR_OUTPUT, "%.80s...: the name is too long", path);
+	(void)unlink(temp); /* of a process that had this number and was killed */
 	if (write_new(temp, path, text, how.secret, err) < 0)
 		return -1;
 	if (io_retry(rename(temp, path)) == 0)

@@ -94,10 +94,17 @@ static int load_credentials(struct member *m, const struct coll_settings *s, str
 {
 	const char *const names[4] = {s->tls_cert, s->tls_key, s->tls_ca, s->tls_crl};
 	char **files = m->tls_files;
+	/* The ranks of `run` share a terminal. */
+	const bool by_run = m->conf.listen_fd >= 0 || m->conf.coordinator;
 	if (m->credentials)
 		return 0;
 	hide(s);
 	for (int i = 0; i < 4; i++) {
+		if (m->conf.rank < 0 && names[i] && strstr(names[i], "{rank}"))
+			return err_set(err, ERR_USAGE,
+			               "%s: the rank is not known yet, so {rank} cannot be "
+			               "replaced: give --rank N",
+			               names[i]);
 		files[i] = names[i] ? paths_fill(names[i], m->conf.rank, m->conf.size, NULL, err)
 		                    : NULL;
 		if (names[i] && !files[i])
@@ -108,7 +115,7 @@ static int load_credentials(struct member *m, const struct coll_settings *s, str
 	                                      .ca = files[2],
 	                                      .crl = files[3],
 	                                      .password_fd = s->tls_key_password_fd,
-	                                      .ask = s->ask};
+	                                      .ask = by_run ? NULL : s->ask};
 	m->credentials = credentials_load(&conf, err);
 	m->conf.credentials = m->credentials;
 	return m->credentials ? 0 : -1;
@@ -118,7 +125,7 @@ static int load_credentials(struct member *m, const struct coll_settings *s, str
 static int find_certified_rank(struct member *m, const struct coll_settings *s, struct err *err)
 {
 	struct job_conf *c = &m->conf;
-	if (!s->tls_cert || c->rank >= 0 || strstr(s->tls_cert, "{rank}"))
+	if (!s->tls_cert || c->rank >= 0)
 		return 0;
 	if (load_credentials(m, s, err) < 0)
 		return -1;

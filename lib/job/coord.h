@@ -25,8 +25,8 @@ struct coord_conf {
 	const uint8_t *jobtag; /* 8 bytes */
 	const uint8_t *launch; /* 8 bytes: hello.launch; NULL: as zeros */
 	tls_find_key *find;
-	/* Is the other end of @conn @rank, by its certificate? -1: ERR_AUTH. NULL: there are none.
-	 */
+	/* Is the other end of @conn @rank (-1: it takes any), by its certificate? -1: ERR_AUTH.
+	 * NULL: there are no certificates. */
 	int (*vouch)(void *ctx, const struct conn *conn, int rank, struct err *err);
 	void *find_ctx;        /* of find and vouch */
 	int64_t join_deadline; /* clock_ns() */

@@ -73,8 +73,8 @@ static bool proves_another(struct coord *c, const struct conn *conn, const struc
 	struct err why = {.rank = ERR_RANK_SELF};
 	char from[ADDR_TEXT];
 	if (!c->conf.vouch ||
-	    c->conf.vouch(c->conf.find_ctx, conn,
-	                  h->rank < (uint32_t)c->conf.size ? (int)h->rank : -1, &why) == 0)
+	    c->conf.vouch(c->conf.find_ctx, conn, h->rank == PROTO_RANK_AUTO ? -1 : (int)h->rank,
+	                  &why) == 0)
 		return false;
 	e->code = why.code;
 	if (e->code == ERR_RESOURCE)

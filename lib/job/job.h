@@ -36,7 +36,7 @@ struct job_conf {
 	int rank;              /* or JOB_RANK_AUTO */
 	int size;              /* 0: from the other ranks (rank auto) */
 	struct secret *secret; /* wiped once all have joined */
-	const struct credentials *credentials; /* without a secret; neither: --insecure */
+	struct credentials *credentials; /* without a secret; likewise. Neither: --insecure */
 	const char *rendezvous;
 	char *store_token;                             /* or NULL. Wiped once the store has it */
 	const char *store_ca, *store_cert, *store_key; /* PEM files, or NULL */

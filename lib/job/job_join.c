@@ -9,8 +9,9 @@
 #include "lib/job/job_internal.h"
 #include "lib/net/certificate.h"
 
-#define BACKOFF_MAX   (250 * NS_PER_MS)
-#define DIAL_PATIENCE (5 * NS_PER_SEC)
+#define BACKOFF_MAX    (250 * NS_PER_MS)
+#define DIAL_PATIENCE  (5 * NS_PER_SEC)
+#define STALE_PATIENCE (3 * NS_PER_SEC)
 
 /* ---- the coordinator ---- */
 
@@ -34,6 +35,8 @@ static int vouch(void *ctx, const struct conn *conn, int rank, struct err *err)
 	const struct hostfile *hosts = j->conf.hosts;
 	if (!j->conf.credentials)
 		return 0;
+	if (rank < 0)
+		return err_set(err, ERR_AUTH, "a rank with a certificate cannot take any number");
 	return certificate_check(tls_certificate(conn), rank,
 	                         hosts ? hostfile_host(hosts, rank) : NULL, err);
 }
@@ -313,6 +316,7 @@ static int join(struct job *j, struct err *err)
 	        (j->conf.rank == JOB_RANK_AUTO && rendezvous_has_store(j->rendezvous));
 	bool tried = false; /* at an address without an answer: one may still come */
 	int64_t wait = NS_PER_MS;
+	int64_t refused_at = 0;           /* since when dials have ended as the last one */
 	char last[sizeof err->text] = ""; /* what came of the last dial */
 	char store[320] = "";             /* and since then of asking the store */
 	for (bool first = true; clock_ns() < j->join_deadline; first = false) {
@@ -357,8 +361,14 @@ static int join(struct job *j, struct err *err)
 				return j->aborted ? job_check(j, err) : 0;
 			/* One flipped bit can look like a wrong secret: two tries in a row must
 			 * give the same error. */
-			bool doubted =
-			        ret < 0 && why.code == ERR_AUTH && strcmp(last, why.text) != 0;
+			bool same = strcmp(last, why.text) == 0;
+			if (!same)
+				refused_at = clock_ns();
+			/* With certificates nothing shows that the record is stale: rank 0 has a
+			 * short time to replace it. */
+			bool stale = j->conf.credentials && rendezvous_has_store(j->rendezvous) &&
+			             clock_ns() < refused_at + STALE_PATIENCE;
+			bool doubted = ret < 0 && why.code == ERR_AUTH && (!same || stale);
 			if (ret < 0 && !doubted) {
 				*err = why;
 				return -1;

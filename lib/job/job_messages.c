@@ -5,6 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/job/job_internal.h"
+#include "lib/net/credentials.h"
 
 static void abort_with(struct job *j, const struct err *e)
 {
@@ -112,6 +113,8 @@ static void settle(struct job *j)
 {
 	if (j->conf.secret)
 		secret_wipe(j->conf.secret);
+	if (j->conf.credentials)
+		credentials_forget_key(j->conf.credentials);
 	rendezvous_settle(j->rendezvous);
 }
 

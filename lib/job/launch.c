@@ -173,10 +173,13 @@ static void set_conflict(struct launch *l, const struct launch *other)
 	        rank ? other->rank : other->size, rank ? "rank" : "size");
 }
 
-/* Compare the launcher in use, launchers[@found], with those after it. Others than Hydra set PMI's
- * variables, too (srun --mpi=pmi2): if one of them agrees, it is the launcher. */
-static int compare(struct launch *out, size_t found, getenv_fn_t *getenv_fn, struct err *err)
+/* Compare the launcher in use, **row, with those after it. Others than Hydra set PMI's variables,
+ * too (srun --mpi=pmi2): if one of them agrees, it is the launcher. */
+static int compare(struct launch *out, const struct launcher **row, getenv_fn_t *getenv_fn,
+                   struct err *err)
 {
+	const struct launcher *first = *row;
+	const size_t found = (size_t)(first - launchers);
 	for (size_t i = found + 1; i < sizeof launchers / sizeof launchers[0]; i++) {
 		struct launch other = {.rank = -1, .size = -1};
 		if (!is_present(&launchers[i], getenv_fn, err) || err->code)
@@ -185,9 +188,12 @@ static int compare(struct launch *out, size_t found, getenv_fn_t *getenv_fn, str
 			return -1;
 		bool sizes = out->size >= 0 && other.size >= 0 && out->size != other.size;
 		if (out->rank == other.rank && !sizes) {
-			if (strcmp(launchers[found].rank, PMI_RANK) == 0)
-				out->launcher = other.launcher;
-		} else if (!started_by(&launchers[found], &other, getenv_fn)) {
+			if (strcmp(first->rank, PMI_RANK) != 0)
+				continue;
+			out->launcher = other.launcher;
+			if (!get(getenv_fn, first->id))
+				*row = &launchers[i];
+		} else if (!started_by(first, &other, getenv_fn)) {
 			set_conflict(out, &other);
 		}
 	}
@@ -275,7 +281,7 @@ int launch_detect(struct launch *out, char *(*getenv_fn)(const char *), struct e
 			continue;
 		row = &launchers[i];
 		if (read_launcher(out, row, getenv_fn, &own) == 0 &&
-		    compare(out, i, getenv_fn, &own) == 0)
+		    compare(out, &row, getenv_fn, &own) == 0)
 			read_local_rank(out, getenv_fn, &own);
 	}
 	find_id(out, row, getenv_fn);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/hex.h"
 #include "lib/base/memory.h"
 #include "lib/base/private.h"
 #include "lib/net/certificate.h"
@@ -88,12 +89,9 @@ static bool add_names(X509 *x, int rank, const char *host)
 {
 	char uri[40];
 	GENERAL_NAMES *names = GENERAL_NAMES_new();
-	bool ok = names;
 	snprintf(uri, sizeof uri, "%s%d", CERTIFICATE_RANK_URI, rank);
-	if (ok && rank >= 0)
-		ok = push_name(names, GEN_URI, V_ASN1_IA5STRING, uri, strlen(uri));
-	if (ok && host)
-		ok = push_host(names, host);
+	bool ok = names && (host ? push_host(names, host)
+	                         : push_name(names, GEN_URI, V_ASN1_IA5STRING, uri, strlen(uri)));
 	ok = ok && X509_add1_ext_i2d(x, NID_subject_alt_name, names, 0, X509V3_ADD_DEFAULT) == 1;
 	GENERAL_NAMES_free(names);
 	return ok;
@@ -155,17 +153,41 @@ static int finish(struct issued *out, X509 *x, EVP_PKEY *key, bool ok, struct er
 	return crypto_failed(err, ERR_OTHER, "cannot make a certificate");
 }
 
+/* A bundle may have several CAs: without a name from the user each gets another. */
+static int default_name(char *name, size_t cap, struct err *err)
+{
+	uint8_t random[4];
+	char text[9];
+	if (crypto_random(random, sizeof random, err) < 0)
+		return -1;
+	snprintf(name, cap, "collctl CA %s", hex_text(random, sizeof random, text));
+	return 0;
+}
+
 int authority_make(const char *name, int days, struct issued *out, struct err *err)
 {
+	char own[32];
 	*out = (struct issued){0};
-	if (crypto_begin(err) < 0)
+	if (crypto_begin(err) < 0 || (!name && default_name(own, sizeof own, err) < 0))
 		return -1;
+	name = name ? name : own;
 	EVP_PKEY *key = EVP_EC_gen("P-256");
 	X509 *x = key ? blank(name, key, days, NULL) : NULL;
 	bool ok = x && add_extension(x, x, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
 	          add_extension(x, x, NID_key_usage, "critical,keyCertSign,cRLSign") &&
 	          X509_sign(x, key, EVP_sha256());
 	return finish(out, x, key, ok, err);
+}
+
+int authority_check(const struct credentials *ca, const char *file, struct err *err)
+{
+	X509 *x = credentials_certificate(ca);
+	if (X509_check_ca(x) == 1 && X509_get_key_usage(x) & KU_KEY_CERT_SIGN)
+		return 0;
+	return err_set(err, ERR_INPUT,
+	               "%s: is not the certificate of a CA (CA:TRUE, and keyCertSign in a key "
+	               "usage)",
+	               file);
 }
 
 int authority_issue(const struct credentials *ca, int rank, const char *host, int days,
@@ -175,10 +197,10 @@ int authority_issue(const struct credentials *ca, int rank, const char *host, in
 	X509 *issuer = credentials_certificate(ca);
 	EVP_PKEY *signer = credentials_key(ca), *key = EVP_EC_gen("P-256");
 	*out = (struct issued){0};
-	if (rank >= 0)
-		snprintf(name, sizeof name, "rank %d", rank);
-	else
+	if (host)
 		snprintf(name, sizeof name, "%.64s", host);
+	else
+		snprintf(name, sizeof name, "rank %d", rank);
 	X509 *x = key ? blank(name, key, days, issuer) : NULL;
 	bool ok = x && add_extension(x, issuer, NID_authority_key_identifier, "keyid") &&
 	          add_extension(x, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
@@ -263,6 +285,22 @@ static bool add_revoked(X509_CRL *list, X509 *x, const ASN1_TIME *now)
 	return false;
 }
 
+/* CAs may have the same name: the list says by which key it is signed. */
+static bool name_signer(X509_CRL *list, X509 *ca)
+{
+	const ASN1_OCTET_STRING *id = X509_get0_subject_key_id(ca);
+	AUTHORITY_KEYID *signer = id ? AUTHORITY_KEYID_new() : NULL;
+	if (!id)
+		return true;
+	if (signer)
+		signer->keyid = ASN1_OCTET_STRING_dup(id);
+	bool ok = signer && signer->keyid &&
+	          X509_CRL_add1_ext_i2d(list, NID_authority_key_identifier, signer, 0,
+	                                X509V3_ADD_REPLACE) == 1;
+	AUTHORITY_KEYID_free(signer);
+	return ok;
+}
+
 /* The list is valid as long as the CA: there is no service that would renew it. */
 static bool sign_list(X509_CRL *list, X509 *ca, EVP_PKEY *key, const ASN1_TIME *now)
 {
@@ -270,7 +308,8 @@ static bool sign_list(X509_CRL *list, X509 *ca, EVP_PKEY *key, const ASN1_TIME *
 	       X509_CRL_set_issuer_name(list, X509_get_subject_name(ca)) &&
 	       X509_CRL_set1_lastUpdate(list, now) &&
 	       X509_CRL_set1_nextUpdate(list, X509_get0_notAfter(ca)) && count_up(list) &&
-	       X509_CRL_sort(list) && X509_CRL_sign(list, key, digest_for(key));
+	       name_signer(list, ca) && X509_CRL_sort(list) &&
+	       X509_CRL_sign(list, key, digest_for(key));
 }
 
 static char *list_text(X509_CRL *list)
@@ -284,11 +323,22 @@ static char *list_text(X509_CRL *list)
 char *authority_revoke(const struct credentials *ca, const char *list_file, const char *cert_file,
                        struct err *err)
 {
-	X509 *issuer = credentials_certificate(ca), *x = read_certificate(cert_file, err);
+	X509 *issuer = credentials_certificate(ca), *x;
 	EVP_PKEY *key = credentials_key(ca);
 	char *text = NULL;
+	if (!(X509_get_key_usage(issuer) & KU_CRL_SIGN)) {
+		err_set(err, ERR_INPUT,
+		        "the key usage of this CA lacks cRLSign: its lists would be refused");
+		return NULL;
+	}
+	x = read_certificate(cert_file, err);
 	if (!x)
 		return NULL;
+	if (X509_cmp(x, issuer) == 0) {
+		err_set(err, ERR_INPUT, "%s: is this CA, which cannot revoke itself", cert_file);
+		X509_free(x);
+		return NULL;
+	}
 	if (X509_verify(x, X509_get0_pubkey(issuer)) != 1) {
 		if (crypto_lacked_memory())
 			err_nomem(err, "a certificate", 0);
@@ -298,7 +348,7 @@ char *authority_revoke(const struct credentials *ca, const char *list_file, cons
 		return NULL;
 	}
 	X509_CRL *list = read_list(list_file, err);
-	ASN1_TIME *now = X509_gmtime_adj(NULL, 0);
+	ASN1_TIME *now = X509_gmtime_adj(NULL, -SKEW);
 	if (list && now && add_revoked(list, x, now) && sign_list(list, issuer, key, now))
 		text = list_text(list);
 	if (!text && !err->code)

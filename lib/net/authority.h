@@ -13,10 +13,12 @@ struct issued {
 	char until[40];   /* the end of its validity */
 };
 
-/* A CA with the common name @name. */
+/* A CA with the common name @name (NULL: another one each time). */
 int authority_make(const char *name, int days, struct issued *out, struct err *err);
-/* A certificate signed by @ca (credentials.h), of @rank (-1: none) or @host (NULL: none) or both.
- * It is never valid longer than the CA. */
+/* Is @ca (credentials.h), in @file, a CA that may sign certificates? -1: ERR_INPUT. */
+int authority_check(const struct credentials *ca, const char *file, struct err *err);
+/* A certificate signed by @ca, of @rank or, with @host, of that host. It is never valid longer than
+ * the CA. */
 int authority_issue(const struct credentials *ca, int rank, const char *host, int days,
                     struct issued *out, struct err *err);
 /* Add the certificate in @cert_file to the revocation list @list_file of @ca, which need not exist.

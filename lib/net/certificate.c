@@ -13,6 +13,7 @@
 
 #define NO_RANK       (-1)
 #define SEVERAL_RANKS (-2)
+#define BAD_RANK      (-3)
 
 /* ---- names ---- */
 
@@ -73,39 +74,41 @@ char *certificate_text(X509 *x, char text[CERTIFICATE_TEXT])
 	return text;
 }
 
-/* The number in "collctl:rank:N", or NO_RANK. */
+/* The number in "collctl:rank:N"; NO_RANK: another URI; BAD_RANK: N is not a rank's number. */
 static int rank_of(const ASN1_STRING *uri)
 {
 	const char *text = (const char *)ASN1_STRING_get0_data(uri);
 	size_t len = (size_t)ASN1_STRING_length(uri), prefix = strlen(CERTIFICATE_RANK_URI);
-	long n = 0;
-	if (len <= prefix || len > prefix + 9 || memcmp(text, CERTIFICATE_RANK_URI, prefix) != 0 ||
-	    (text[prefix] == '0' && len > prefix + 1))
+	int n = 0;
+	if (len < prefix || memcmp(text, CERTIFICATE_RANK_URI, prefix) != 0)
 		return NO_RANK;
+	if (len == prefix || len > prefix + 9 || (text[prefix] == '0' && len > prefix + 1))
+		return BAD_RANK;
 	for (size_t i = prefix; i < len; i++) {
 		if (!isdigit((unsigned char)text[i]))
-			return NO_RANK;
+			return BAD_RANK;
 		n = n * 10 + (text[i] - '0');
 	}
-	return (int)n;
+	return n;
 }
 
-/* The rank, or NO_RANK or SEVERAL_RANKS; *named: is @rank one of them? */
+/* The rank, or NO_RANK, SEVERAL_RANKS or BAD_RANK; *named: is @rank one of them? */
 static int find_rank(X509 *x, int rank, bool *named)
 {
 	GENERAL_NAMES *names = names_of(x);
 	int found = NO_RANK;
 	*named = false;
-	for (int i = 0; names && i < sk_GENERAL_NAME_num(names); i++) {
+	for (int i = 0; names && found != BAD_RANK && i < sk_GENERAL_NAME_num(names); i++) {
 		int kind;
 		const void *value = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, i), &kind);
 		int n = kind == GEN_URI ? rank_of(value) : NO_RANK;
 		if (n == NO_RANK)
 			continue;
 		*named |= n == rank;
-		found = found == NO_RANK || found == n ? n : SEVERAL_RANKS;
+		found = n == BAD_RANK || found == NO_RANK || found == n ? n : SEVERAL_RANKS;
 	}
 	GENERAL_NAMES_free(names);
+	*named &= found != BAD_RANK;
 	return found;
 }
 
@@ -121,8 +124,7 @@ static bool names_host(X509 *x, const char *host)
 	if (inet_pton(AF_INET, host, ip) == 1 || inet_pton(AF_INET6, host, ip) == 1)
 		return X509_check_ip_asc(x, host, 0) == 1;
 	return X509_check_host(x, host, 0,
-	                       X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
-	                               X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS,
+	                       X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_WILDCARDS,
 	                       NULL) == 1;
 }
 
@@ -139,6 +141,10 @@ int certificate_check(X509 *x, int rank, const char *host, struct err *err)
 	if (own >= 0)
 		return err_set(err, ERR_AUTH, "the certificate %s is that of rank %d, not %d", text,
 		               own, rank);
+	if (own == BAD_RANK)
+		return err_set(err, ERR_AUTH,
+		               "the certificate %s has a URI %sN whose N is not a rank's number",
+		               text, CERTIFICATE_RANK_URI);
 	if (own == SEVERAL_RANKS)
 		return err_set(err, ERR_AUTH,
 		               "the certificate %s is that of several ranks, but not of rank %d",
@@ -216,11 +222,12 @@ void certificate_refusal(int error, X509 *at, int depth, const char *ca, const c
 		break;
 	case X509_V_ERR_INVALID_PURPOSE:
 		snprintf(text, cap,
-		         "%smay not be used for this end of a TLS connection: its extended key "
-		         "usage needs serverAuth and clientAuth",
+		         "%smay not be used for both ends of TLS connections: a key usage must "
+		         "contain digitalSignature, an extended one serverAuth and clientAuth",
 		         who);
 		break;
 	default:
-		snprintf(text, cap, "%s%s", who, X509_verify_cert_error_string(error));
+		snprintf(text, cap, "%s%s%s", who, *who ? "is refused: " : "",
+		         X509_verify_cert_error_string(error));
 	}
 }

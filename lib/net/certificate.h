@@ -22,11 +22,12 @@ char *certificate_text(X509 *, char text[CERTIFICATE_TEXT]);
 /* The end of its validity, "2027-01-31 12:00:00 UTC". */
 void certificate_end(const X509 *, char *text, size_t cap);
 
-/* The rank that it names. -1: it names none; -2: several. */
+/* The rank that it names. -1: it names none; -2: several; -3: no number. */
 int certificate_rank(X509 *);
 
 /* Is it the certificate of @rank? If it names ranks, the rank must be one of them; else it must
- * name @host (NULL: no hostfile gives the hosts of ranks). -1: ERR_AUTH says whom it names; ERR_RESOURCE. */
+ * name @host (NULL: no hostfile gives the hosts of ranks). -1: ERR_AUTH says whom it names;
+ * ERR_RESOURCE. */
 int certificate_check(X509 *, int rank, const char *host, struct err *err);
 
 /* Why the verification failed with @error (X509_V_ERR_*) at @at (may be NULL), which is

@@ -21,7 +21,8 @@
 #define RECORD          16384u
 #define RECORD_OVERHEAD 64u /* header, type, tag and reserve: more than any suite here adds */
 
-#define CERTIFICATES_MAX (64u << 10) /* bytes of the other end's */
+/* Of the other end's, with what TLS adds to each. */
+#define CERTIFICATES_MAX (2 * CREDENTIALS_CHAIN_MAX)
 
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
 
@@ -196,7 +197,7 @@ static int on_verified(int ok, X509_STORE_CTX *v)
 	SSL *ssl = X509_STORE_CTX_get_ex_data(v, SSL_get_ex_data_X509_STORE_CTX_idx());
 	struct conn_tls *c = SSL_get_app_data(ssl);
 	char why[300], who[CERTIFICATE_TEXT];
-	if (ok)
+	if (ok || credentials_tolerate(v))
 		return 1;
 	credentials_refusal(c->credentials, v, why, sizeof why);
 	err_set(&c->refusal, ERR_AUTH, "the peer's certificate, %s: %s",
@@ -204,11 +205,11 @@ static int on_verified(int ok, X509_STORE_CTX *v)
 	return 0;
 }
 
-static bool use_credentials(struct tls *t, SSL_CTX *ctx)
+static void demand_certificates(const struct tls *t, SSL_CTX *ctx)
 {
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, on_verified);
 	SSL_CTX_set_max_cert_list(ctx, CERTIFICATES_MAX);
-	return credentials_use(t->credentials, ctx) == 0;
+	credentials_trust(t->credentials, ctx);
 }
 
 static struct tls *contexts_new(const struct credentials *credentials, struct err *err)
@@ -244,11 +245,11 @@ struct tls *tls_new(struct err *err)
 struct tls *tls_new_mutual(const struct credentials *credentials, struct err *err)
 {
 	struct tls *t = contexts_new(credentials, err);
-	if (!t || (use_credentials(t, t->client) && use_credentials(t, t->server)))
-		return t;
-	crypto_failed(err, ERR_AUTH, "TLS cannot use this certificate");
-	tls_free(t);
-	return NULL;
+	if (!t)
+		return NULL;
+	demand_certificates(t, t->client);
+	demand_certificates(t, t->server);
+	return t;
 }
 
 void tls_free(struct tls *t)
@@ -319,8 +320,12 @@ static int mutual_error(const struct conn_tls *c, int reason, unsigned long e, s
 		return err_pass(err, &c->refusal);
 	if (why)
 		return err_set(err, ERR_AUTH, "the peer refuses this rank's certificate: %s", why);
-	if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE ||
-	    reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE)
+	if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
+		return err_set(
+		        err, ERR_AUTH,
+		        "the peer has no certificate, but a secret, or one whose key TLS 1.3 "
+		        "cannot use; this rank has a certificate (--tls-cert)");
+	if (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE)
 		return err_set(err, ERR_AUTH, "%s", certificate_here);
 	return any_handshake_error(c, e, err);
 }
@@ -367,7 +372,10 @@ static int tls_error(struct conn_tls *c, int code, struct err *err)
 	if (c->credentials && refused_by_peer(reason))
 		return mutual_error(c, reason, e, err);
 	if (ERR_GET_LIB(e) == ERR_LIB_SSL && reason == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED)
-		return err_set(err, ERR_AUTH, "%s", secret_here);
+		return err_set(err, ERR_AUTH, "%s",
+		               c->credentials ? "TLS 1.3 cannot use the key of this rank's "
+		                                "certificate: use P-256, Ed25519 or RSA"
+		                              : secret_here);
 	if (ERR_GET_LIB(e) == ERR_LIB_SSL && reason > SSL_AD_REASON_OFFSET) {
 		c->conn.alerted = true;
 		return err_set(err, code, "the peer received corrupt bytes (%s)",
@@ -444,6 +452,8 @@ static int tls_handshake(struct conn *conn, struct err *err)
 			return 0;
 		if (check_proof(c, err) < 0)
 			return -1;
+		if (c->credentials)
+			SSL_certs_clear(c->ssl); /* a reference to the rank's key */
 		c->established = true;
 		OPENSSL_cleanse(c->key, sizeof c->key);
 	}
@@ -556,7 +566,8 @@ static struct conn_tls *conn_tls_new(struct tls *t, SSL_CTX *ctx, int fd, size_t
 	struct conn_tls *c = calloc(1, sizeof *c + cap);
 	SSL *ssl = c ? SSL_new(ctx) : NULL;
 	BIO *bio = ssl ? BIO_new(t->method) : NULL;
-	if (!bio || !SSL_set_app_data(ssl, c)) {
+	bool shown = bio && (!t->credentials || credentials_show(t->credentials, ssl) == 0);
+	if (!shown || !SSL_set_app_data(ssl, c)) {
 		BIO_free(bio);
 		err_nomem(err, "a TLS connection", sizeof *c + cap);
 		SSL_free(ssl);

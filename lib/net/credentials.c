@@ -5,6 +5,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +77,15 @@ static int read_chain(struct credentials *c, struct err *err)
 			info->x509 = NULL;
 	}
 	free_pem(infos);
-	return c->cert && ok ? 0 : unusable(c->cert_file, "no certificate in it (PEM)", err);
+	if (!c->cert || !ok)
+		return unusable(c->cert_file, "no certificate in it (PEM)", err);
+	int bytes = i2d_X509(c->cert, NULL);
+	for (int i = 0; i < sk_X509_num(c->chain); i++)
+		bytes += i2d_X509(sk_X509_value(c->chain, i), NULL);
+	return bytes <= (int)CREDENTIALS_CHAIN_MAX
+	               ? 0
+	               : err_set(err, ERR_AUTH, "%s: its certificates have %d bytes, more than %u",
+	                         c->cert_file, bytes, CREDENTIALS_CHAIN_MAX);
 }
 
 /* Add what @path contains to the CAs or, with @lists, to the revocation lists. */
@@ -129,10 +138,13 @@ struct password {
 	struct err *err;
 };
 
+/* The length of its first line. */
 static int first_line(char *text, size_t len)
 {
 	const char *end = memchr(text, '\n', len);
-	return (int)(end ? (size_t)(end - text) : len);
+	if (end)
+		len = (size_t)(end - text);
+	return (int)(len && text[len - 1] == '\r' ? len - 1 : len);
 }
 
 static int give_password(char *text, int cap, int writing, void *ctx)
@@ -141,6 +153,7 @@ static int give_password(char *text, int cap, int writing, void *ctx)
 	char question[300], from[40];
 	ssize_t len;
 	(void)writing;
+	cap--; /* OpenSSL may add a NUL */
 	p->asked = true;
 	if (p->conf->password_fd >= 0) {
 		snprintf(from, sizeof from, "file descriptor %d", p->conf->password_fd);
@@ -151,7 +164,7 @@ static int give_password(char *text, int cap, int writing, void *ctx)
 	len = p->conf->ask ? p->conf->ask(question, text, (size_t)cap) : -1;
 	if (len < 0)
 		err_set(p->err, ERR_AUTH,
-		        "%s: is encrypted, and there is no terminal to ask for its password; "
+		        "%s: is encrypted, and nobody can be asked for its password here; "
 		        "--tls-key-password-fd N reads it from a descriptor",
 		        p->file);
 	return (int)len;
@@ -200,20 +213,51 @@ void credentials_refusal(const struct credentials *c, X509_STORE_CTX *v, char *t
 	                    X509_STORE_CTX_get_error_depth(v), c->ca, c->crl, text, cap);
 }
 
+/* What a CA of --tls-ca is, the user has said: no list of an issuer above needs to confirm it. */
+int credentials_tolerate(X509_STORE_CTX *v)
+{
+	int depth = X509_STORE_CTX_get_error_depth(v);
+	if (X509_STORE_CTX_get_error(v) != X509_V_ERR_UNABLE_TO_GET_CRL || depth == 0 ||
+	    depth != sk_X509_num(X509_STORE_CTX_get0_chain(v)) - 1)
+		return 0;
+	X509_STORE_CTX_set_error(v, X509_V_OK);
+	return 1;
+}
+
+static int on_verified(int ok, X509_STORE_CTX *v)
+{
+	return ok || credentials_tolerate(v);
+}
+
 /* The other ranks will refuse a certificate for these reasons; this rank can say it at once. */
 static int verify_own(const struct credentials *c, struct err *err)
 {
-	char why[300];
+	char why[400];
 	X509_STORE_CTX *v = X509_STORE_CTX_new();
 	int ret = 0;
-	if (!v || !X509_STORE_CTX_init(v, c->store, c->cert, c->chain))
-		ret = unusable(c->cert_file, "cannot be verified", err);
-	else if (X509_verify_cert(v) != 1) {
+	if (!v || !X509_STORE_CTX_init(v, c->store, c->cert, c->chain)) {
+		X509_STORE_CTX_free(v);
+		return unusable(c->cert_file, "cannot be verified", err);
+	}
+	X509_STORE_CTX_set_verify_cb(v, on_verified);
+	if (X509_verify_cert(v) != 1) {
 		credentials_refusal(c, v, why, sizeof why);
 		ret = unusable(c->cert_file, why, err);
 	}
 	X509_STORE_CTX_free(v);
 	return ret;
+}
+
+/* Any rank may have to take either end of a connection. A CA's own need not. */
+static int check_purposes(const struct credentials *c, struct err *err)
+{
+	char why[400];
+	if (X509_check_ca(c->cert) ||
+	    (X509_check_purpose(c->cert, X509_PURPOSE_SSL_CLIENT, 0) == 1 &&
+	     X509_check_purpose(c->cert, X509_PURPOSE_SSL_SERVER, 0) == 1))
+		return 0;
+	certificate_refusal(X509_V_ERR_INVALID_PURPOSE, c->cert, 0, c->ca, c->crl, why, sizeof why);
+	return unusable(c->cert_file, why, err);
 }
 
 struct credentials *credentials_load(const struct credentials_conf *conf, struct err *err)
@@ -230,7 +274,7 @@ struct credentials *credentials_load(const struct credentials_conf *conf, struct
 	c->ca = conf->ca;
 	c->crl = conf->crl;
 	if (read_chain(c, err) == 0 && read_trusted(c, err) == 0 && read_key(c, conf, err) == 0 &&
-	    verify_own(c, err) == 0)
+	    verify_own(c, err) == 0 && check_purposes(c, err) == 0)
 		return c;
 	credentials_free(c);
 	return NULL;
@@ -257,10 +301,18 @@ EVP_PKEY *credentials_key(const struct credentials *c)
 	return c->key;
 }
 
-int credentials_use(const struct credentials *c, SSL_CTX *ctx)
+void credentials_forget_key(struct credentials *c)
 {
-	if (SSL_CTX_use_cert_and_key(ctx, c->cert, c->key, c->chain, 1) != 1)
-		return -1;
+	EVP_PKEY_free(c->key);
+	c->key = NULL;
+}
+
+void credentials_trust(const struct credentials *c, SSL_CTX *ctx)
+{
 	SSL_CTX_set1_cert_store(ctx, c->store);
-	return 0;
+}
+
+int credentials_show(const struct credentials *c, SSL *ssl)
+{
+	return SSL_use_cert_and_key(ssl, c->cert, c->key, c->chain, 1) == 1 ? 0 : -1;
 }

@@ -10,8 +10,8 @@
 
 #include "lib/base/err.h"
 
-/* Ask the user. The length of the answer in @text, without its newline; -1: there is no terminal.
- */
+/* Ask the user. The length of the answer in @text, which has room for @cap bytes, without its
+ * newline; -1: there is no terminal. A signal ends the process as usual. */
 typedef int ask_password(const char *question, char *text, size_t cap);
 
 struct credentials_conf {
@@ -22,6 +22,9 @@ struct credentials_conf {
 	int password_fd;   /* has the password of an encrypted key; -1: ask */
 	ask_password *ask; /* NULL: nobody can be asked */
 };
+
+/* Bytes of a rank's certificates, as DER. */
+#define CREDENTIALS_CHAIN_MAX (32u << 10)
 
 struct credentials;
 
@@ -34,8 +37,16 @@ void credentials_free(struct credentials *);
 X509 *credentials_certificate(const struct credentials *);
 EVP_PKEY *credentials_key(const struct credentials *);
 
-/* From now on connections of @ctx show the certificate. 0; -1: OpenSSL's error. */
-int credentials_use(const struct credentials *, SSL_CTX *ctx);
+/* Wipe the key: no connection can be made with it any more. */
+void credentials_forget_key(struct credentials *);
+
+/* Connections of @ctx accept what the CA has signed. */
+void credentials_trust(const struct credentials *, SSL_CTX *ctx);
+/* @ssl shows the certificate. SSL_certs_clear removes it after the handshake. -1: OpenSSL's error.
+ */
+int credentials_show(const struct credentials *, SSL *ssl);
+/* In a callback of a verification: is this failure none? Then it is cleared. */
+int credentials_tolerate(X509_STORE_CTX *);
 /* certificate_refusal with the names of these files. */
 void credentials_refusal(const struct credentials *, X509_STORE_CTX *, char *text, size_t cap);
 

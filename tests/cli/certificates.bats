@@ -92,20 +92,21 @@ refused_there() {
 	run -0 collctl ca init pki --name 'the lab'
 	run -0 collctl ca issue pki --rank 3
 	run -0 collctl ca issue pki --host node7.lab
-	run -0 collctl ca issue pki --rank 12 --host 10.0.0.7 --days 5
+	run -0 collctl ca issue pki --host 10.0.0.7
+	run -0 collctl ca issue pki --rank 12 --days 5
 	assert_equal "$(cd pki && stat -c '%n %a' ./*.key | xargs)" \
-		'./ca.key 600 ./node7.lab.key 600 ./rank-12.key 600 ./rank-3.key 600'
+		'./ca.key 600 ./host-10.0.0.7.key 600 ./host-node7.lab.key 600 ./rank-12.key 600 ./rank-3.key 600'
 	assert_equal "$(stat -c %a pki)" 700
-	openssl verify -x509_strict -purpose sslserver -CAfile pki/ca.pem pki/rank-3.pem pki/node7.lab.pem pki/rank-12.pem
-	openssl verify -x509_strict -purpose sslclient -CAfile pki/ca.pem pki/rank-3.pem pki/node7.lab.pem pki/rank-12.pem
+	openssl verify -x509_strict -purpose sslserver -CAfile pki/ca.pem pki/rank-*.pem pki/host-*.pem
+	openssl verify -x509_strict -purpose sslclient -CAfile pki/ca.pem pki/rank-*.pem pki/host-*.pem
 	[[ $(openssl x509 -in pki/ca.pem -noout -subject) == *'the lab'* ]]
 	[[ $(openssl x509 -in pki/rank-3.pem -noout -ext subjectAltName) == *URI:collctl:rank:3 ]]
-	[[ $(openssl x509 -in pki/node7.lab.pem -noout -ext subjectAltName) == *DNS:node7.lab ]]
-	[[ $(openssl x509 -in pki/rank-12.pem -noout -ext subjectAltName) == *'URI:collctl:rank:12, IP Address:10.0.0.7' ]]
+	[[ $(openssl x509 -in pki/host-node7.lab.pem -noout -ext subjectAltName) == *DNS:node7.lab ]]
+	[[ $(openssl x509 -in pki/host-10.0.0.7.pem -noout -ext subjectAltName) == *'IP Address:10.0.0.7' ]]
 	run -1 openssl x509 -in pki/rank-12.pem -noout -checkend $((6 * 86400))
 	run -0 openssl x509 -in pki/rank-12.pem -noout -checkend $((4 * 86400))
 	run -0 collctl ca revoke pki pki/rank-3.pem
-	run -0 collctl ca revoke pki pki/node7.lab.pem pki/rank-3.pem
+	run -0 collctl ca revoke pki pki/host-node7.lab.pem pki/rank-3.pem
 	openssl crl -in pki/ca.crl -CAfile pki/ca.pem -noout
 	assert_equal "$(openssl crl -in pki/ca.crl -noout -text | grep -c 'Serial Number')" 2
 	run -2 openssl verify -crl_check -CAfile pki/ca.pem -CRLfile pki/ca.crl pki/rank-3.pem
@@ -123,8 +124,12 @@ refused_there() {
 	diff -r pki before
 	run -0 collctl ca issue pki --rank 0 --force
 	run -1 cmp -s pki/rank-0.key before/rank-0.key
-	run -6 --separate-stderr collctl ca issue nowhere --rank 0
-	[[ $stderr == *nowhere/ca.pem* ]]
+	openssl verify -CAfile pki/ca.pem pki/rank-0.pem
+	run -3 --separate-stderr collctl ca issue nowhere --rank 0
+	[[ $stderr == *'nowhere: No such file'* ]]
+	mkdir empty
+	run -6 --separate-stderr collctl ca issue empty --rank 0
+	[[ $stderr == *'empty/ca.pem: No such file'* ]]
 	run -4 --separate-stderr collctl ca init nowhere/deep
 	[[ $stderr == *nowhere/deep* ]]
 	make_ca ca
@@ -138,6 +143,75 @@ refused_there() {
 	run -2 collctl ca issue pki extra --rank 1
 	run -2 collctl ca destroy pki
 	run -2 collctl ca revoke pki
+	run -2 collctl ca issue pki --rank 1 --host a
+	run -2 collctl ca issue pki --rank 1 --name x
+	run -2 collctl ca init new --name ''
+	run -2 collctl ca init new --rank 1
+	run -2 collctl ca revoke pki pki/rank-0.pem --rank 0
+	assert_file_not_exist new
+}
+
+@test "ca: half a pair is never left, and a rank's certificate is no CA" {
+	run -4 prlimit --fsize=300 "$COLLCTL" ca init pki
+	assert_equal "$(ls -A pki)" ''
+	run -0 collctl ca init pki
+	echo mine >pki/rank-2.pem
+	run -4 --separate-stderr collctl ca issue pki --rank 2
+	[[ $stderr == *'pki/rank-2.pem: exists'* ]]
+	assert_file_not_exist pki/rank-2.key
+	run -0 collctl ca issue pki --host ca --force
+	run -0 collctl ca issue pki --host rank-2
+	openssl verify -CAfile pki/ca.pem pki/host-ca.pem
+	mkdir false
+	cp pki/host-ca.pem false/ca.pem
+	cp -p pki/host-ca.key false/ca.key
+	run -3 --separate-stderr collctl ca issue false --rank 1
+	[[ $stderr == *'false/ca.pem: is not the certificate of a CA'* ]]
+}
+
+@test "ca revoke: at the same time nothing is lost; not the CA itself; not without cRLSign" {
+	local r pids=()
+	collctl -q ca init pki
+	for r in {1..12}; do
+		collctl -q ca issue pki --rank $r
+	done
+	for r in {1..12}; do
+		"$COLLCTL" -q ca revoke pki pki/rank-$r.pem 3>&- &
+		pids+=($!)
+	done
+	for r in "${pids[@]}"; do
+		wait "$r"
+	done
+	assert_equal "$(openssl crl -in pki/ca.crl -noout -text | grep -c 'Serial Number')" 12
+	[[ $(openssl crl -in pki/ca.crl -noout -text) == *'CRL Number'*' 12'* ]]
+	run -3 --separate-stderr collctl ca revoke pki pki/ca.pem
+	[[ $stderr == *'pki/ca.pem: is this CA'* ]]
+	mkdir weak
+	new_key weak/ca.key
+	openssl req -x509 -key weak/ca.key -out weak/ca.pem -days 10 -subj /CN=weak -addext keyUsage=keyCertSign
+	run -0 collctl ca issue weak --rank 1
+	run -3 --separate-stderr collctl ca revoke weak weak/rank-1.pem
+	[[ $stderr == *cRLSign* ]]
+	assert_file_not_exist weak/ca.crl
+}
+
+@test "ca: with an RSA and an Ed25519 key of openssl; two CAs and their lists in one file each" {
+	local kind
+	for kind in rsa ED25519; do
+		mkdir $kind
+		new_key $kind/ca.key $kind
+		openssl req -x509 -key $kind/ca.key -out $kind/ca.pem -days 10 -subj "/CN=same name"
+		collctl -q ca issue $kind --rank 0
+		collctl -q ca issue $kind --rank 1
+		collctl -q ca revoke $kind $kind/rank-1.pem
+	done
+	cat rsa/ca.pem ED25519/ca.pem >both.pem
+	cat rsa/ca.crl ED25519/ca.crl >both.crl
+	for kind in rsa ED25519; do
+		run -0 collctl barrier -n 1 --tls-cert $kind/rank-0.pem --tls-key $kind/rank-0.key --tls-ca both.pem --tls-crl both.crl
+		refused_here 6 -r 1 --tls-cert $kind/rank-1.pem --tls-key $kind/rank-1.key --tls-ca both.pem --tls-crl both.crl -- \
+			"$kind/rank-1.pem: is revoked by both.crl"
+	done
 }
 
 # ---- jobs ----
@@ -189,8 +263,10 @@ refused_there() {
 		rm out.*
 	done
 	collctl -q ca issue pki --host 127.0.0.1
-	refused_here 6 -r auto --tls-cert pki/127.0.0.1.pem --tls-key pki/127.0.0.1.key --tls-ca pki/ca.pem -- \
-		'pki/127.0.0.1.pem' 'names one rank'
+	refused_here 6 -r auto --tls-cert pki/host-127.0.0.1.pem --tls-key pki/host-127.0.0.1.key --tls-ca pki/ca.pem -- \
+		'pki/host-127.0.0.1.pem' 'names one rank'
+	refused_here 2 -r auto --tls-cert 'pki/rank-{rank}.pem' --tls-ca pki/ca.pem -- 'pki/rank-{rank}.pem: ' '--rank N'
+	refused_here 2 --tls-cert pki/rank-0.pem --tls-key 'pki/rank-{rank}.key' --tls-ca pki/ca.pem -- '{rank}.key: ' '--rank N'
 }
 
 @test "certificates of hosts count with a hostfile, and only there" {
@@ -209,6 +285,9 @@ refused_there() {
 	assert_ranks 2 0
 	run -6 --separate-stderr collctl barrier -H hosts -r 1 --tls-cert other.pem --tls-key other.key --tls-ca ca.pem
 	[[ $stderr == *'other.pem: '*'names neither rank 1 (URI:collctl:rank:1) nor its host, localhost'* ]]
+	leaf ca bad IP:127.0.0.1,URI:collctl:rank:07
+	run -6 --separate-stderr collctl barrier -H hosts -r 0 --tls-cert bad.pem --tls-key bad.key --tls-ca ca.pem
+	[[ $stderr == *'bad.pem: '*"is not a rank's number"* ]]
 	refused_here 6 -r 1 --tls-cert v4.pem --tls-key v4.key --tls-ca ca.pem -- \
 		'v4.pem: ' 'rank 1 (URI:collctl:rank:1)' 'only with a hostfile'
 }
@@ -269,6 +348,22 @@ refused_there() {
 	refused_here 6 -r 1 --tls-cert stranger.pem --tls-key stranger.key --tls-ca ca.pem -- \
 		'stranger.pem: ' 'CN=CA of other' 'ca.pem (--tls-ca)'
 	refused_here 6 -r 1 --tls-cert r1.pem --tls-key old.key --tls-ca ca.pem -- 'old.key: is not the key of' r1.pem
+	for kind in serverAuth clientAuth; do
+		new_key half.key
+		sign ca half "subjectAltName=URI:collctl:rank:1"$'\n'"extendedKeyUsage=$kind"
+		refused_here 6 -r 1 --tls-cert half.pem --tls-key half.key --tls-ca ca.pem -- 'half.pem: ' 'serverAuth and clientAuth'
+	done
+	for ((kind = 0; kind < 120; kind++)); do
+		cat r1.pem
+	done >long.pem
+	refused_here 6 -r 1 --tls-cert long.pem --tls-key r1.key --tls-ca ca.pem -- 'long.pem: its certificates have' 'more than 32768'
+	# A leaf that signs.
+	new_key below.key
+	openssl req -new -key below.key -subj /CN=below -out below.csr
+	openssl x509 -req -in below.csr -CA r1.pem -CAkey r1.key -set_serial 3 -days 2 -out below.pem \
+		-extfile <(echo subjectAltName=URI:collctl:rank:1) 2>/dev/null
+	cat below.pem r1.pem >chain.pem
+	refused_here 6 -r 1 --tls-cert chain.pem --tls-key below.key --tls-ca ca.pem -- 'chain.pem: its issuer CN=r1 is refused: '
 	refused_here 6 -r 1 --tls-cert r1.pem --tls-ca ca.pem -- 'r1.pem: ' 'lets other users read'
 	chmod 600 r1.pem
 	refused_here 6 -r 1 --tls-cert r1.pem --tls-ca ca.pem -- 'r1.pem: no private key'
@@ -317,17 +412,16 @@ refused_there() {
 }
 
 # bats test_tags=smoke
-@test "65: what only the others can see: another CA, revoked there, not for clients" {
+@test "65: what only the others can see: another CA, revoked there, a kind of key" {
 	make_ca ca
 	make_ca other
 	cat ca.pem other.pem >both.pem
 	leaf ca r0 URI:collctl:rank:0
 	leaf ca r1 URI:collctl:rank:1
 	leaf other stranger URI:collctl:rank:1
-	new_key server.key
-	sign ca server $'subjectAltName=URI:collctl:rank:1\nextendedKeyUsage=serverAuth'
-	new_key client.key
-	sign ca client $'subjectAltName=URI:collctl:rank:0\nextendedKeyUsage=clientAuth'
+	openssl ecparam -name secp256k1 -genkey -noout -out odd.key
+	chmod 600 odd.key
+	sign ca odd 'subjectAltName=URI:collctl:rank:1'
 	start_serve
 	certified 0 r0
 	certified 1 stranger --tls-ca both.pem
@@ -344,13 +438,73 @@ refused_there() {
 	refused_there "the peer's certificate, CN=r1: is revoked by ca.crl" \
 		"refuses this rank's certificate: it is revoked there (--tls-crl)"
 	certified 0 r0
-	certified 1 server
-	refused_there "the peer's certificate, CN=server: may not be used for this end" \
-		"refuses this rank's certificate: its extended key usage lacks serverAuth or clientAuth"
-	certified 0 client
-	certified 1 r1
-	refused_there "refuses this rank's certificate: its extended key usage lacks serverAuth or clientAuth" \
-		"the peer's certificate, CN=client: may not be used for this end"
+	certified 1 odd
+	refused_there 'one whose key TLS 1.3 cannot use' "TLS 1.3 cannot use the key of this rank's certificate"
+}
+
+@test "65: an issuer that the user trusts needs no list of the one above it" {
+	make_ca ca
+	new_key middle.key
+	sign ca middle $'basicConstraints=critical,CA:TRUE\nkeyUsage=keyCertSign,cRLSign\nsubjectKeyIdentifier=hash'
+	mkdir pki
+	cp middle.pem pki/ca.pem
+	cp -p middle.key pki/ca.key
+	new_key r0.key
+	openssl req -new -key r0.key -subj /CN=r0 -out r0.csr
+	openssl x509 -req -in r0.csr -CA middle.pem -CAkey middle.key -set_serial 5 -days 2 -out r0.pem \
+		-extfile <(echo subjectAltName=URI:collctl:rank:0) 2>/dev/null
+	new_key r1.key
+	openssl req -new -key r1.key -subj /CN=r1 -out r1.csr
+	openssl x509 -req -in r1.csr -CA middle.pem -CAkey middle.key -set_serial 6 -days 2 -out r1.pem \
+		-extfile <(echo subjectAltName=URI:collctl:rank:1) 2>/dev/null
+	run -0 collctl ca revoke pki r1.pem
+	run -0 collctl barrier -n 1 --tls-cert r0.pem --tls-key r0.key --tls-ca middle.pem --tls-crl pki/ca.crl
+	refused_here 6 -r 1 --tls-cert r1.pem --tls-key r1.key --tls-ca middle.pem --tls-crl pki/ca.crl -- 'r1.pem: is revoked by pki/ca.crl'
+}
+
+@test "8, 65: another size with certificates: 7, as with a secret" {
+	collctl -q ca init pki
+	collctl -q ca issue pki --rank 0
+	collctl -q ca issue pki --rank 3
+	start_serve
+	spawn_rank 0 "$COLLCTL" barrier -n 2 -r 0 -R "$STORE" --tls-cert pki/rank-0.pem --tls-key pki/rank-0.key --tls-ca pki/ca.pem
+	spawn_rank 3 "$COLLCTL" barrier -n 4 -r 3 -R "$STORE" --tls-cert pki/rank-3.pem --tls-key pki/rank-3.key --tls-ca pki/ca.pem
+	wait_ranks
+	assert_rank 0 7 '--size 4 differs from 2'
+	assert_rank 3 7 '--size 4 differs from 2'
+}
+
+@test "47, 65: the port of a stale record belongs to another TLS server: rank 0 replaces the record" {
+	collctl -q ca init pki
+	collctl -q ca issue pki --rank 0
+	collctl -q ca issue pki --rank 1
+	make_ca other
+	leaf other server DNS:server
+	start_serve
+	local job=("$COLLCTL" barrier -n 2 -R "$STORE" --tls-cert 'pki/rank-{rank}.pem' --tls-key 'pki/rank-{rank}.key' --tls-ca pki/ca.pem)
+	spawn_rank 0 "${job[@]}" -r 0
+	JOB=default wait_record
+	kill -KILL "${PIDS[0]}"
+	wait_ranks
+	PORT=$(curl -sf "$STORE/v1/kv/$RECORD?raw" | jq -r '.addr | split(":")[-1]')
+	openssl s_server -accept "127.0.0.1:$PORT" -cert server.pem -key server.key -quiet 3>&- >server.out 2>&1 </dev/null &
+	STARTED+=($!)
+	wait_listening "$PORT" $!
+	spawn_rank 1 "${job[@]}" -r 1 -vv
+	# Rank 1 has met the stranger; its patience is a few seconds.
+	until grep -q "the peer's certificate" 1.err; do kill -0 "${PIDS[1]}"; done
+	spawn_rank 0 "${job[@]}" -r 0
+	wait_ranks
+	assert_ranks 2 0
+}
+
+@test "serve takes no certificate from the ranks' variables" {
+	export COLLCTL_TLS_CERT='pki/rank-{rank}.pem' COLLCTL_TLS_KEY='pki/rank-{rank}.key' COLLCTL_TLS_CA=pki/ca.pem
+	collctl -q ca init pki
+	collctl -q ca issue pki --rank 0
+	start_serve
+	curl -sf "$STORE/v1/kv/?recurse" || [[ $? == 22 ]]
+	run -0 collctl barrier -n 1 -r 0 -R "$STORE"
 }
 
 @test "65: a certificate on one rank, a secret or --insecure on the other" {
@@ -363,7 +517,7 @@ refused_there() {
 	local job=("$COLLCTL" barrier -H hosts --join-timeout 5s)
 	spawn_rank 0 "${job[@]}" -r 0 "${with[@]}"
 	spawn_rank 1 "${job[@]}" -r 1 --secret-file "$SECRET"
-	refused_there 'this rank a certificate (--tls-cert): give all ranks the same' \
+	refused_there 'the peer has no certificate, but a secret' \
 		'the peer has a certificate (--tls-cert), this rank a secret'
 	spawn_rank 0 "${job[@]}" -r 0 --secret-file "$SECRET"
 	spawn_rank 1 "${job[@]}" -r 1 "${with[@]}"
@@ -433,30 +587,39 @@ refused_there() {
 	chmod 600 locked.key
 	run -0 collctl barrier -n 1 "${pair[@]}" --tls-key-password-fd 5 5< <(printf 'sesame\n')
 	run -0 collctl barrier -n 1 "${pair[@]}" --tls-key-password-fd 5 5< <(printf sesame)
+	run -0 collctl barrier -n 1 "${pair[@]}" --tls-key-password-fd 5 5< <(printf 'sesame\r\n')
 	run -6 --separate-stderr collctl barrier -n 1 "${pair[@]}" --tls-key-password-fd 5 5< <(echo wrong)
 	[[ $stderr == *'locked.key: the password is wrong'* ]]
 	run -6 --separate-stderr collctl barrier -n 1 "${pair[@]}" --tls-key-password-fd 99
 	[[ $stderr == *'file descriptor 99'* ]]
 	run -6 --separate-stderr setsid -w "$COLLCTL" barrier -n 1 "${pair[@]}" < <(echo sesame)
 	[[ $stderr == *'locked.key: is encrypted'*'--tls-key-password-fd'* ]]
+	# A CA's key.
+	mkdir pki
+	cp ca.pem pki/ca.pem
+	openssl pkcs8 -topk8 -in ca.key -out pki/ca.key -passout pass:sesame -iter 1000
+	chmod 600 pki/ca.key
+	run -0 collctl ca issue pki --rank 4 --tls-key-password-fd 5 5< <(echo sesame)
+	run -6 setsid -w "$COLLCTL" ca issue pki --rank 5
 	# The old form, whose header is not encrypted.
 	openssl ec -in r0.key -aes128 -passout pass:sesame -out locked.key 2>/dev/null
 	grep -q 'Proc-Type: 4,ENCRYPTED' locked.key
 	run -0 collctl barrier -n 1 "${pair[@]}" --tls-key-password-fd 5 5< <(echo sesame)
 }
 
-@test "encrypted keys: a terminal is asked, without echo, up to three times" {
-	make_ca ca
-	leaf ca r0 URI:collctl:rank:0
-	openssl pkcs8 -topk8 -in r0.key -out locked.key -passout pass:sesame -iter 1000
-	chmod 600 locked.key
+# at_prompt COMMAND... @@ ANSWER...: COMMAND on a terminal; each prompt gets the next ANSWER: a line, or a
+# signal as ^NAME (^C is typed). Prints how often it asked, whether an answer was seen, and the exit code.
+at_prompt() {
 	need_terminal
-	run "$PYTHON" - "$COLLCTL" <<-'END'
-		import os, pty, sys
+	run "$PYTHON" - "$@" <<-'END'
+		import os, pty, signal, sys
+		at = sys.argv.index("@@")
+		command, answers = sys.argv[1:at], sys.argv[at + 1:]
 		pid, fd = pty.fork()
 		if pid == 0:
-		    os.execv(sys.argv[1], [sys.argv[1], *"barrier -n 1 --tls-cert r0.pem --tls-key locked.key --tls-ca ca.pem".split()])
-		sent, answers = b"", [b"wrong\n", b"sesame\n"]
+		    signal.signal(signal.SIGINT, signal.SIG_DFL)
+		    os.execv(command[0], command)
+		sent, asked = b"", 0
 		while True:
 		    try:
 		        got = os.read(fd, 4096)
@@ -465,13 +628,36 @@ refused_there() {
 		    if not got:
 		        break
 		    sent += got
-		    if answers and sent.count(b"password of locked.key: ") > 2 - len(answers):
-		        os.write(fd, answers.pop(0))
-		print("asked", sent.count(b"password of locked.key: "), "echoed", b"sesame" in sent)
-		print("code", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+		    while sent.count(b"password of locked.key: ") > asked and answers:
+		        asked += 1
+		        answer = answers.pop(0)
+		        if answer == "^C":
+		            os.write(fd, b"\x03")
+		        elif answer.startswith("^"):
+		            os.kill(pid, getattr(signal, answer[1:]))
+		        else:
+		            os.write(fd, answer.encode() + b"\n")
+		code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+		print("asked", sent.count(b"password of locked.key: "), "seen", b"sesame" in sent, "code", code)
 	END
-	assert_output - <<-'END'
-		asked 2 echoed False
-		code 0
-	END
+}
+
+@test "encrypted keys: a terminal is asked, without echo, up to three times; signals end it" {
+	local job=("$COLLCTL" barrier -n 1 --tls-cert r0.pem --tls-key locked.key --tls-ca ca.pem)
+	make_ca ca
+	leaf ca r0 URI:collctl:rank:0
+	openssl pkcs8 -topk8 -in r0.key -out locked.key -passout pass:sesame -iter 1000
+	chmod 600 locked.key
+	at_prompt "${job[@]}" @@ wrong sesame
+	assert_output 'asked 2 seen False code 0'
+	at_prompt "${job[@]}" @@ wrong '' sesame2
+	assert_output 'asked 3 seen False code 6'
+	at_prompt "${job[@]}" @@ ^C
+	assert_output 'asked 1 seen False code -2'
+	at_prompt "${job[@]}" @@ wrong ^SIGTERM
+	assert_output 'asked 2 seen False code -15'
+	at_prompt "${job[@]}" --retry 2 @@ sesame
+	assert_output 'asked 0 seen False code 6'
+	at_prompt "$COLLCTL" run -n 1 -- "${job[@]:1:1}" "${job[@]:4}" @@ sesame
+	assert_output 'asked 0 seen False code 6'
 }

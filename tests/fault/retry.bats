@@ -115,6 +115,45 @@ with_proxy() {
 	done
 }
 
+@test "66: the secret in the environment, an output on stdout, and one in place of the input" {
+	local r
+	by_hostfile
+	with_proxy reset 1000000
+	cp in.0.npy inplace.npy
+	for r in 0 1 2; do
+		local through=() out=out.$r.npy in=in.$r.npy
+		((r != 1)) || through=(--listen "127.0.0.1:$DATA" --advertise "127.0.0.1:$PROXY")
+		((r != 2)) || out=-
+		((r != 0)) || in=inplace.npy out=inplace.npy
+		spawn_rank "$r" env COLLCTL_SECRET="$(<"$SECRET")" "$COLLCTL" allreduce -a ring_chunked --streams 1 --memory 8M \
+			"${MEET[@]}" -r "$r" -n 3 "$in" -o "$out" "${through[@]}" --retry 1
+	done
+	wait_ranks
+	assert_ranks 3 0 'try 2 of 2'
+	mv inplace.npy out.0.npy
+	mv 2.out out.2.npy
+	check_out sum 3
+}
+
+@test "66: a hangup of the terminal ends a job" {
+	need_terminal
+	by_store
+	run "$PYTHON" - "$COLLCTL" "$STORE" "$SECRET" <<-'END'
+		import os, pty, signal, sys
+		collctl, store, secret = sys.argv[1:]
+		pid, fd = pty.fork()
+		if pid == 0:
+		    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+		    os.execv(collctl, [collctl, *f"barrier -n 4 -r 1 -R {store} -j other --retry 3 -v --secret-file {secret}".split()])
+		sent = b""
+		while b"phase join" not in sent and b"meeting at" not in sent:
+		    sent += os.read(fd, 4096)
+		os.close(fd)  # the kernel sends SIGHUP to the leader of the session
+		print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+	END
+	assert_output 129
+}
+
 @test "66: the tries are used up: 8 or 9, the outputs are the old ones, one JSON value" {
 	local r
 	by_hostfile
@@ -192,5 +231,4 @@ with_proxy() {
 	run -2 --separate-stderr collctl barrier -n 1 --retry 1 --tls-key-password-fd 5
 	[[ $stderr == *'--retry: --tls-key-password-fd can be read only once'* ]]
 	run -0 collctl allreduce -n 1 --retry 1 in.0.npy -o out.npy
-	run -0 env COLLCTL_SECRET="$(<job.key)" "$COLLCTL" run -n 2 -- barrier --retry 3
 }

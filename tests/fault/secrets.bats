@@ -115,6 +115,26 @@ resume() { echo >go; }
 	assert_ranks 2 0
 }
 
+@test "the key of a certificate: no copy is left in memory while data move" {
+	local r key number swapped
+	collctl -q ca init pki
+	collctl -q ca issue pki --rank 0
+	collctl -q ca issue pki --rank 1
+	start_serve
+	hold_ranks env COLLCTL_TLS_CERT='pki/rank-{rank}.pem' COLLCTL_TLS_KEY='pki/rank-{rank}.key' COLLCTL_TLS_CA=pki/ca.pem
+	for r in 0 1; do
+		key=$(openssl pkey -in pki/rank-$r.key -noout -text | sed -n '/^priv:/,/^pub:/p' | grep '^ ' | tr -cd 0-9a-f)
+		number=${key: -64}
+		swapped=$(fold -w 2 <<<"$number" | tac | tr -d '\n')
+		assert_closed "${PIDS[r]}"
+		assert_forgotten "${PIDS[r]}" "$number" "$swapped" "$(sed -n 2p pki/rank-$r.key)"
+	done
+	resume
+	wait_ranks
+	assert_ranks 2 0
+	check_out sum 2
+}
+
 # refused CODE TEXT COMMAND...
 refused() {
 	local code=$1 text=$2

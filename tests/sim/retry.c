@@ -2,7 +2,8 @@
 #include "cmd/retry.h"
 #include "tests/sim/sim.h"
 
-int retry(int retries, retry_fn *once, void *ctx)
+int retry(int retries, retry_fn *once, void *ctx, struct err *err)
 {
+	(void)err;
 	return once(ctx, retries, &current->again);
 }

@@ -56,13 +56,16 @@ static void ranks(void **state)
 	assert_int_equal(rank_in("URI:collctl:rank:3,URI:collctl:rank:3"), 3);
 	assert_int_equal(rank_in("URI:collctl:rank:3,URI:collctl:rank:4"), -2);
 	assert_int_equal(rank_in("URI:collctl:rank:3,URI:collctl:rank:4,URI:collctl:rank:3"), -2);
-	assert_int_equal(rank_in("URI:collctl:rank:"), -1);
-	assert_int_equal(rank_in("URI:collctl:rank:01"), -1);
-	assert_int_equal(rank_in("URI:collctl:rank:-1"), -1);
-	assert_int_equal(rank_in("URI:collctl:rank:1x"), -1);
-	assert_int_equal(rank_in("URI:collctl:rank: 1"), -1);
-	assert_int_equal(rank_in("URI:collctl:rank:9999999999"), -1);
-	assert_int_equal(rank_in("URI:collctl:rank:4294967296"), -1);
+	/* Nearly the URI of a rank: such a certificate counts for nobody. */
+	assert_int_equal(rank_in("URI:collctl:rank:"), -3);
+	assert_int_equal(rank_in("URI:collctl:rank:01"), -3);
+	assert_int_equal(rank_in("URI:collctl:rank:-1"), -3);
+	assert_int_equal(rank_in("URI:collctl:rank:1x"), -3);
+	assert_int_equal(rank_in("URI:collctl:rank: 1"), -3);
+	assert_int_equal(rank_in("URI:collctl:rank:9999999999"), -3);
+	assert_int_equal(rank_in("URI:collctl:rank:4294967296"), -3);
+	assert_int_equal(rank_in("URI:collctl:rank:3,URI:collctl:rank:x"), -3);
+	assert_int_equal(rank_in("URI:collctl:rank:x,URI:collctl:rank:3"), -3);
 	assert_int_equal(rank_in("URI:xcollctl:rank:1"), -1);
 	assert_int_equal(rank_in("DNS:collctl.rank.1"), -1);
 	assert_int_equal(rank_in("email:collctl@rank.1"), -1);
@@ -98,7 +101,9 @@ static void whose_it_is(void **state)
 	check("DNS:NODE", 1, "node", NULL);
 	check("DNS:node", 1, "node2", "its host, node2");
 	check("DNS:node", 1, "node.lab", "its host, node.lab");
-	check("DNS:*.lab.org", 1, "node.lab.org", NULL);
+	check("DNS:*.lab.org", 1, "node.lab.org", "its host");
+	check("DNS:node,URI:collctl:rank:x", 1, "node", "is not a rank's number");
+	check("URI:collctl:rank:1,URI:collctl:rank:x", 1, "node", "is not a rank's number");
 	check("DNS:n*.lab.org", 1, "node.lab.org", "its host");
 	check("DNS:*.lab.org", 1, "a.node.lab.org", "its host");
 	check("IP:10.0.0.7", 1, "10.0.0.7", NULL);

@@ -190,6 +190,7 @@ static const struct {
          "PMIX_NAMESPACE"},
         {{OMPI, "PBS_JOBID=5.srv", NULL}, "5.srv", "PBS_JOBID"},
         {{PALS, "PALS_APID=ab-cd", NULL}, "ab-cd", "PALS_APID"},
+        {{PALS, "PMI_RANK=5", "PALS_APID=ab-cd", "PBS_JOBID=1", NULL}, "ab-cd", "PALS_APID"},
         {{FLUX,
           "FLUX_JOB_ID=\xc6\x92"
           "2Xy",
