@@ -170,16 +170,16 @@ refused_there() {
 }
 
 @test "ca revoke: at the same time nothing is lost; not the CA itself; not without cRLSign" {
-	local r pids=()
+	local r revokers=()
 	collctl -q ca init pki
 	for r in {1..12}; do
-		collctl -q ca issue pki --rank $r
+		collctl -q ca issue pki --rank "$r"
 	done
 	for r in {1..12}; do
-		"$COLLCTL" -q ca revoke pki pki/rank-$r.pem 3>&- &
-		pids+=($!)
+		"$COLLCTL" -q ca revoke pki "pki/rank-$r.pem" 3>&- &
+		revokers+=($!)
 	done
-	for r in "${pids[@]}"; do
+	for r in "${revokers[@]}"; do
 		wait "$r"
 	done
 	assert_equal "$(openssl crl -in pki/ca.crl -noout -text | grep -c 'Serial Number')" 12
