@@ -449,17 +449,14 @@ refused_there() {
 	mkdir pki
 	cp middle.pem pki/ca.pem
 	cp -p middle.key pki/ca.key
-	new_key r0.key
-	openssl req -new -key r0.key -subj /CN=r0 -out r0.csr
-	openssl x509 -req -in r0.csr -CA middle.pem -CAkey middle.key -set_serial 5 -days 2 -out r0.pem \
-		-extfile <(echo subjectAltName=URI:collctl:rank:0) 2>/dev/null
-	new_key r1.key
-	openssl req -new -key r1.key -subj /CN=r1 -out r1.csr
-	openssl x509 -req -in r1.csr -CA middle.pem -CAkey middle.key -set_serial 6 -days 2 -out r1.pem \
-		-extfile <(echo subjectAltName=URI:collctl:rank:1) 2>/dev/null
-	run -0 collctl ca revoke pki r1.pem
-	run -0 collctl barrier -n 1 --tls-cert r0.pem --tls-key r0.key --tls-ca middle.pem --tls-crl pki/ca.crl
-	refused_here 6 -r 1 --tls-cert r1.pem --tls-key r1.key --tls-ca middle.pem --tls-crl pki/ca.crl -- 'r1.pem: is revoked by pki/ca.crl'
+	collctl -q ca issue pki --rank 0
+	collctl -q ca issue pki --rank 1
+	collctl -q ca issue pki --rank 2
+	collctl -q ca revoke pki pki/rank-2.pem
+	run -0 collctl run -n 2 -- barrier --tls-cert 'pki/rank-{rank}.pem' --tls-key 'pki/rank-{rank}.key' --tls-ca middle.pem \
+		--tls-crl pki/ca.crl
+	refused_here 6 -r 2 -n 3 --tls-cert pki/rank-2.pem --tls-key pki/rank-2.key --tls-ca middle.pem --tls-crl pki/ca.crl -- \
+		'pki/rank-2.pem: is revoked by pki/ca.crl'
 }
 
 @test "8, 65: another size with certificates: 7, as with a secret" {
