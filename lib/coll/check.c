@@ -212,7 +212,7 @@ static int measure_all(struct coll *c, struct err *err)
 	return measure(c, true, err);
 }
 
-/* The lowest rank on the host of @rank. A host without a name is one of its own. */
+/* The lowest rank on the host of @rank. Each rank whose host is not known has another one. */
 static int home_of(const struct coll *c, int rank)
 {
 	const char *host = job_host(c->job, rank);

@@ -73,7 +73,7 @@ int link_matrix_take(struct link_matrix *, int rank, struct view report, struct 
 /* ---- the result ---- */
 
 /* All reports have been taken: compute the medians. @home: as in struct link_matrix; NULL: each
- * rank has a host of its own. ERR_RESOURCE. */
+ * rank has another host. ERR_RESOURCE. */
 int link_matrix_end(struct link_matrix *, const int *home, struct err *err);
 
 /* `from` has failed with two ranks or more, and works with one (`to`) or none (-1). */
