@@ -3,9 +3,8 @@
  * a packet holds (probe.h). Then rank r measures the round trip to rank r + k, and how long one
  * more connection takes, while rank r - k measures those to rank r, for k = 1, 2 ... P - 1; then
  * the bandwidths in the same rounds. So a port carries one measurement in each direction at a time.
- * The rounds of the control links
- * (job_round) keep the ranks in step; they also take the figures to the coordinator's rank, which
- * makes the matrix of them.
+ * The rounds of the control links (job_round) keep the ranks in step; they also take the figures to
+ * the coordinator's rank, which makes the matrix of them.
  *
  * A link that fails does not end the job. The vote does, with the names of all that failed.
  */
