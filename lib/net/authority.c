@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/hex.h"
 #include "lib/base/memory.h"
@@ -221,13 +222,10 @@ void issued_release(struct issued *i)
 
 static X509 *read_certificate(const char *path, struct err *err)
 {
-	errno = 0;
-	BIO *bio = BIO_new_file(path, "re");
-	if (!bio && errno) {
-		err_errno(err, ERR_INPUT, "%s", path);
+	BIO *bio = crypto_open(path, ERR_INPUT, err);
+	if (!bio)
 		return NULL;
-	}
-	X509 *x = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
+	X509 *x = PEM_read_bio_X509(bio, NULL, NULL, NULL);
 	BIO_free(bio);
 	if (!x && crypto_lacked_memory())
 		err_nomem(err, "a certificate", 0);
@@ -239,15 +237,11 @@ static X509 *read_certificate(const char *path, struct err *err)
 /* The list in @path; an empty one if there is no such file. */
 static X509_CRL *read_list(const char *path, struct err *err)
 {
-	errno = 0;
-	BIO *bio = BIO_new_file(path, "re");
-	if (!bio && errno && errno != ENOENT) {
-		err_errno(err, ERR_INPUT, "%s", path);
+	const bool first = access(path, F_OK) < 0 && errno == ENOENT;
+	BIO *bio = first ? NULL : crypto_open(path, ERR_INPUT, err);
+	if (!first && !bio)
 		return NULL;
-	}
-	X509_CRL *list = bio               ? PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL)
-	                 : errno == ENOENT ? X509_CRL_new()
-	                                   : NULL;
+	X509_CRL *list = first ? X509_CRL_new() : PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL);
 	BIO_free(bio);
 	if (!list && crypto_lacked_memory())
 		err_nomem(err, "a revocation list", 0);

@@ -1,6 +1,5 @@
 #include "lib/net/credentials.h"
 
-#include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -38,14 +37,10 @@ static int unusable(const char *path, const char *what, struct err *err)
 
 static STACK_OF(X509_INFO) * read_pem(const char *path, struct err *err)
 {
-	errno = 0;
-	BIO *bio = BIO_new_file(path, "re");
-	if (!bio && errno) {
-		ERR_clear_error();
-		err_errno(err, ERR_AUTH, "%s", path);
+	BIO *bio = crypto_open(path, ERR_AUTH, err);
+	if (!bio)
 		return NULL;
-	}
-	STACK_OF(X509_INFO) *infos = bio ? PEM_X509_INFO_read_bio(bio, NULL, NULL, NULL) : NULL;
+	STACK_OF(X509_INFO) *infos = PEM_X509_INFO_read_bio(bio, NULL, NULL, NULL);
 	BIO_free(bio);
 	if (!infos)
 		unusable(path, "not valid PEM", err);

@@ -1,5 +1,7 @@
 #include "lib/net/crypto.h"
 
+#include <errno.h>
+#include <openssl/bio.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -61,6 +63,20 @@ int crypto_failed(struct err *err, int code, const char *what)
 	if (crypto_lacked_memory())
 		return err_set(err, ERR_RESOURCE, "out of memory: %s", what);
 	return err_set(err, code, "%s%s%s", what, reason ? ": " : "", reason ? reason : "");
+}
+
+BIO *crypto_open(const char *path, int code, struct err *err)
+{
+	errno = 0;
+	BIO *bio = BIO_new_file(path, "re");
+	if (bio)
+		return bio;
+	ERR_clear_error();
+	if (errno)
+		err_errno(err, code, "%s", path);
+	else
+		err_nomem(err, path, 0);
+	return NULL;
 }
 
 int crypto_sha256(const void *data, size_t len, uint8_t sum[32], struct err *err)

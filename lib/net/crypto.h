@@ -2,6 +2,7 @@
 #ifndef COLLCTL_NET_CRYPTO_H
 #define COLLCTL_NET_CRYPTO_H
 
+#include <openssl/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +19,9 @@ int crypto_begin(struct err *err);
 bool crypto_lacked_memory(void);
 /* @what has failed: ERR_RESOURCE if memory ran out, else @code with OpenSSL's reason. */
 int crypto_failed(struct err *err, int code, const char *what);
+
+/* Open a file for PEM_read_bio_*. NULL: the system's error, with @code, or ERR_RESOURCE. */
+BIO *crypto_open(const char *path, int code, struct err *err);
 
 int crypto_sha256(const void *data, size_t len, uint8_t sum[32], struct err *err);
 int crypto_random(void *buf, size_t len, struct err *err);

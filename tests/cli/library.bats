@@ -13,7 +13,11 @@ setup() {
 
 # installed: `make install` into $PWD/root; sets LIB, and PKG for pkg-config
 installed() {
-	make -s -C "$ROOT" BUILD="$BUILT" install DESTDIR="$PWD/root" PREFIX=/usr >/dev/null
+	local flags=()
+	# Other flags than those of the build under test would compile it again, under the other tests.
+	! grep -q -e -Werror "$BUILT/flags" || flags=(WERROR=1)
+	make -s -C "$ROOT" BUILD="$BUILT" "${flags[@]}" install DESTDIR="$PWD/root" PREFIX=/usr >made
+	[[ ! -s made ]] || fail "make install has made again: $(<made)"
 	LIB=$PWD/root/usr/lib
 	export PKG_CONFIG_PATH=$LIB/pkgconfig PKG_CONFIG_SYSROOT_DIR=$PWD/root
 }
