@@ -361,7 +361,7 @@ static bool describe_missing(const struct coord *c, struct err *e)
 		return false;
 	if (j.by_host) {
 		joined_missing(&j, text, sizeof text);
-		snprintf(e->text, sizeof e->text, "%s%s", text, refused);
+		snprintf(e->text, sizeof e->text, "%s%.230s", text, refused);
 		return true;
 	}
 	for (e->rank = 0; c->members[e->rank].joined;)
