@@ -189,9 +189,8 @@ static int revoke_all(const struct options *o, const char *folder, char **certs,
                       struct err *err)
 {
 	struct ca ca;
-	int ret = ca_open(&ca, o, folder, err);
-	char *list = ret == 0 ? path_join(folder, "ca.crl", err) : NULL;
-	ret = list ? 0 : -1;
+	char *list = ca_open(&ca, o, folder, err) == 0 ? path_join(folder, "ca.crl", err) : NULL;
+	int ret = list ? 0 : -1;
 	for (int i = 0; ret == 0 && i < n; i++) {
 		char *text = authority_revoke(ca.credentials, list, certs[i], err);
 		ret = text ? put(list, text, false, err) : -1;

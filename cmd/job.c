@@ -159,7 +159,7 @@ static int run_once(void *ctx, int left, bool *again)
 	return code;
 }
 
-/* What a try reads from a descriptor is not there for the next one. */
+/* A descriptor can be read only once: the next try would find it empty. */
 static int check_retry(const struct one_job *j, struct err *err)
 {
 	const struct coll_settings *s = &j->o->request.settings;

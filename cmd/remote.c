@@ -280,7 +280,7 @@ static int supervise(struct remote *r)
 			}
 		}
 	}
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	return rank_exit_code(status);
 }
 
 int remote_main(int argc, char **argv)

@@ -4,11 +4,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/report.h"
+#include "cmd/run_rank.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
 
@@ -16,9 +15,7 @@ static int child(retry_fn *once, void *ctx, int left, int pipe_end, pid_t parent
                  const sigset_t *signals)
 {
 	bool again = false;
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent) /* it has ended already */
-		return 128 + SIGTERM;
+	rank_die_with(parent, SIGTERM);
 	(void)sigprocmask(SIG_SETMASK, signals, NULL);
 	int code = once(ctx, left, &again);
 	if (again)
@@ -41,7 +38,7 @@ static int await_child(pid_t pid, const sigset_t *signals, int *ended)
 			(void)kill(pid, *ended);
 		}
 		if (io_retry(waitpid(pid, &status, WNOHANG)) == pid)
-			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+			return rank_exit_code(status);
 	}
 }
 

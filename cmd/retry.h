@@ -12,11 +12,11 @@ typedef int retry_fn(void *ctx, int left, bool *again);
 
 /*
  * Run @once in a child process, and again, at most @retries times, if it asks for that. Each try
- * has the environment and the open files of this process: secrets that a try has read and wiped are
- * there for the next one, but what it has read from a descriptor is gone.
+ * has the environment and the open files of this process. So the next try finds the secrets that
+ * one has wiped, but not what it has read from a descriptor.
  *
  * Signals that end a job are passed on to the child. If this process is killed, the child gets
- * SIGTERM. Returns in the child too, with its exit code. -1: ERR_RESOURCE, no try was begun.
+ * SIGTERM. Returns in the child too, with its exit code. -1: ERR_RESOURCE, a try cannot begin.
  */
 int retry(int retries, retry_fn *once, void *ctx, struct err *err);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cmd/commands.h"
@@ -100,6 +101,11 @@ void rank_die_with(pid_t parent, int sig)
 	prctl(PR_SET_PDEATHSIG, sig);
 	if (getppid() != parent)
 		_exit(128 + sig);
+}
+
+int rank_exit_code(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 int rank_parent_signals(sigset_t *mask)

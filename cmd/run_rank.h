@@ -36,6 +36,8 @@ void rank_replace_fd(int fd, int with);
 void rank_no_stdin(void);
 /* A child never outlives @parent, even if that was killed before this call. */
 void rank_die_with(pid_t parent, int sig);
+/* The exit code of a child by its status: 128 + N if signal N has killed it. */
+int rank_exit_code(int status);
 /* Set the environment and run the rank in this process, a child. */
 _Noreturn void rank_begin(const struct rank_setup *);
 

@@ -286,8 +286,7 @@ static void fail(struct run *r, int rank, struct greeting *g)
 	r->live--;
 	if (!*last_line(g->text))
 		snprintf(g->text, sizeof g->text, "%.100s ended with exit code %d and said nothing",
-		         ssh_of(r),
-		         WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+		         ssh_of(r), rank_exit_code(status));
 }
 
 /* Another rank of the host may begin. */

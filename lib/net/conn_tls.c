@@ -408,7 +408,7 @@ static int tls_flush(struct conn *conn, struct err *err)
 	return 1;
 }
 
-/* The handshake has succeeded: did the other end prove what it has to? */
+/* After a handshake that succeeded: has the other end proved its key or its certificate? */
 static int check_proof(struct conn_tls *c, struct err *err)
 {
 	X509 *cert = SSL_get0_peer_certificate(c->ssl);

@@ -208,7 +208,7 @@ void credentials_refusal(const struct credentials *c, X509_STORE_CTX *v, char *t
 	                    X509_STORE_CTX_get_error_depth(v), c->ca, c->crl, text, cap);
 }
 
-/* What a CA of --tls-ca is, the user has said: no list of an issuer above needs to confirm it. */
+/* The user trusts the CAs of --tls-ca: no list of an issuer above them is needed. */
 int credentials_tolerate(X509_STORE_CTX *v)
 {
 	int depth = X509_STORE_CTX_get_error_depth(v);

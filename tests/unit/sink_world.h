@@ -1,5 +1,5 @@
 /*
- * For the tests of sinks: a folder of their own, and calls of the kernel that fail on demand.
+ * For the tests of sinks: a temporary folder, and calls of the kernel that fail on demand.
  */
 #ifndef COLLCTL_TESTS_SINK_WORLD_H
 #define COLLCTL_TESTS_SINK_WORLD_H
@@ -75,7 +75,7 @@ int fsync(int fd)
 	return fails(FSYNC) ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
-/* ---- a folder of its own ---- */
+/* ---- the folder ---- */
 
 static char folder[] = "/tmp/test_sink.XXXXXX";
 

@@ -357,7 +357,7 @@ static void a_rank_out_of_range(void **state)
 	until(members[0].heard[MSG_ABORT], 1);
 }
 
-/* The second is told, the first and the job go on. */
+/* The second gets the reason; the first and the job go on. */
 static void a_rank_started_twice(void **state)
 {
 	struct hello h = hello_of(1, 3), zero = hello_of(0, 3);
@@ -512,7 +512,7 @@ static void a_rank_that_says_nothing_is_named_at_the_deadline(void **state)
 	all_fail(2, -1, ERR_RENDEZVOUS, 1, "joined, but did not send");
 }
 
-/* After a failure to agree the late are told as well. */
+/* After a failure to agree, ranks that come late get it too. */
 static void a_late_rank_is_told_of_the_failure(void **state)
 {
 	struct hello h = hello_of(2, 3);

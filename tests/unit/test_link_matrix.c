@@ -18,7 +18,7 @@
 static struct link_matrix matrix;
 static struct link_finding found[CAP];
 static size_t nfound;
-static const int *homes; /* NULL: each rank has a host of its own */
+static const int *homes; /* NULL: each rank has another host */
 
 static void begin(int size)
 {
