@@ -17,6 +17,7 @@
  *   d = 2     (0+1)+(2+3)    (0+1)+(2+3)    (0+1)+(2+3)    (0+1)+(2+3)
  *
  * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
+        .flags = COLL_COPIES,
  * MPICH, IJHPCA 2005.
  */
 #include "algorithms/blocks.h"
@@ -66,6 +67,7 @@ const struct coll_algorithm allreduce_recursive_doubling = {
         .bytes = "SL (+S if P is not a power of two)",
         .restrictions = "",
         .source = "Thakur, Rabenseifner, Gropp, IJHPCA 2005",
+        .flags = COLL_COPIES,
         .cost = cost,
         .emit = emit,
 };

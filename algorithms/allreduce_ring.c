@@ -58,7 +58,7 @@ const struct coll_algorithm allreduce_ring = {
         .bytes = "(P-1)S",
         .restrictions = "sum, prod and avg of floats need --allow-divergent",
         .source = "Gloo allreduce_ring",
-        .flags = COLL_DIVERGENT,
+        .flags = COLL_DIVERGENT | COLL_COPIES,
         .cost = cost,
         .emit = emit,
 };
@@ -71,7 +71,7 @@ const struct coll_algorithm allreduce_cuda_ring = {
         .bytes = "(P-1)S",
         .restrictions = "needs --device cuda; sum, prod and avg of floats need --allow-divergent",
         .source = "Gloo cuda_allreduce_ring",
-        .flags = COLL_DIVERGENT | COLL_DEVICES | COLL_APART,
+        .flags = COLL_DIVERGENT | COLL_COPIES | COLL_DEVICES | COLL_APART,
         .cost = cost,
         .emit = emit,
 };

@@ -50,7 +50,7 @@ const struct coll_algorithm barrier_all_to_all = {
         .bytes = "P-1 messages",
         .restrictions = "",
         .source = "Gloo barrier_all_to_all",
-        .flags = COLL_DIVERGENT,
+        .flags = COLL_DIVERGENT | COLL_COPIES,
         .cost = cost,
         .emit = emit,
 };

@@ -54,7 +54,7 @@ const struct coll_algorithm barrier_dissemination = {
         .bytes = "q messages",
         .restrictions = "",
         .source = "Hensgen, Finkel, Manber, IJPP 1988",
-        .flags = COLL_DIVERGENT | COLL_IDEMPOTENT,
+        .flags = COLL_DIVERGENT | COLL_COPIES | COLL_IDEMPOTENT,
         .cost = cost,
         .emit = emit,
 };

@@ -110,7 +110,9 @@ bool verify_ranks(const struct coll_algorithm *alg, const struct coll_args *args
 	ok = verify_init(&v) && check_finals(&v) && verify_races(&v);
 	for (int p = 0; p < GRAPH_POLICIES && ok; p++)
 		ok = verify_values(&v, (enum graph_policy)p);
-	ok = ok && verify_lanes(&v);
+	ok = ok && verify_lanes(&v, false);
+	if (!(alg->flags & COLL_COPIES))
+		ok = ok && verify_lanes(&v, true);
 	verify_release(&v);
 	return ok;
 }

@@ -14,7 +14,8 @@
  * - The lanes match as FIFOs, message for message.
  * - The dependencies order all conflicting steps, element by element, so that every execution gives
  *   the same values. Three very different executions confirm this.
- * - All P schedules finish when every lane holds a single element.
+ * - All P schedules finish when every lane holds a single element and, unless the algorithm is
+ *   marked COLL_COPIES, when a send is done only when its peer has taken the elements.
  */
 #ifndef COLLCTL_VERIFY_H
 #define COLLCTL_VERIFY_H

@@ -110,6 +110,11 @@ const struct option_row option_rows[] = {
                 "1Gbit (bits a second), 10M (bytes)",
                 OPTS_ARRAY | OPTS_BENCH),
 
+        REQUEST("lanes", 0, "WAY",
+                "how ranks of the same host and user send to each other: through memory that they "
+                "share where that works (auto), always as to other hosts (tcp), or fail where "
+                "memory does not work (memory)",
+                OPTS_ARRAY | OPTS_BENCH),
         REQUEST("device", 0, "cpu|cuda[:LIST]",
                 "memory of inputs and outputs: the host's, or that of GPUs: cuda:0,1 puts input i "
                 "on the i-th of the list; cuda alone on one GPU for each rank of a host",

@@ -146,6 +146,7 @@ static int list_lanes(struct collective *c, struct err *err)
 	        .job = c->life->job,
 	        .devices = c->life->devices,
 	        .memory = budget_connections(c->life->plan.memory),
+	        .window_bytes = c->life->plan.memory,
 	        .lane_bytes = bytes,
 	        .conf =
 	                {

@@ -279,6 +279,13 @@ static int find_name(struct member *m, const struct coll_settings *s, struct err
 	return check_name(c->name, err);
 }
 
+static enum job_lanes lanes_of(const struct coll_settings *s)
+{
+	if (!s->lanes || strcmp(s->lanes, "auto") == 0)
+		return JOB_LANES_AUTO;
+	return strcmp(s->lanes, "tcp") == 0 ? JOB_LANES_TCP : JOB_LANES_MEMORY;
+}
+
 int member_init(struct member *m, const struct coll_settings *s, struct err *err)
 {
 	memset(m, 0, sizeof *m);
@@ -294,6 +301,7 @@ int member_init(struct member *m, const struct coll_settings *s, struct err *err
 	        .join_timeout = s->join_timeout,
 	        .timeout = s->timeout,
 	        .limit_rate = s->limit_rate,
+	        .lanes = lanes_of(s),
 	        .embedded = s->embedded,
 	        .cancel_fd = s->cancel_fd,
 	};

@@ -54,6 +54,8 @@ const struct setting request_settings[] = {
         /* At the lowest rate bytes still move every 10 ms, so that it is not taken for a stall. */
         S("limit-rate", SETTING_FOR_MOVES | SETTING_FOR_BENCH, RATE, settings.limit_rate,
           .min = 1024, .max = INT64_MAX),
+        S("lanes", SETTING_FOR_MOVES | SETTING_FOR_BENCH, WORD, settings.lanes, .def = "auto",
+          .choices = "auto|tcp|memory"),
         S("device", SETTING_FOR_MOVES | SETTING_FOR_BENCH, STRING, device, .def = "cpu"),
         S("device-memory", SETTING_FOR_MOVES, SIZE, device_memory, .min = 1, .max = INT64_MAX),
         S("size", SETTING_FOR_JOIN, INT, settings.size, .min = 1, .max = SETTING_RANKS_MAX),

@@ -32,6 +32,7 @@ struct coll_settings {
 	int64_t join_timeout, timeout; /* ns */
 	uint64_t memory;               /* bytes that this rank may use */
 	uint64_t limit_rate; /* bytes per second that it sends over its data connections; 0: any */
+	const char *lanes;   /* auto, tcp or memory: between ranks of a host */
 
 	/* The process belongs to another program: its signals, its core limit and who may read its
 	 * memory stay as they are. */

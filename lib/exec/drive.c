@@ -30,7 +30,8 @@ int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 	if (ret == 0 && d->npeers) {
 		int nconns = (nout + nin) * d->conf.streams;
 		d->mesh = job_connect(d->job, out, nout, in, nin, d->conf.streams,
-		                      budget_connection(d->memory, d->lane_bytes, nconns), err);
+		                      budget_connection(d->memory, d->lane_bytes, nconns),
+		                      d->devices ? 0 : d->window_bytes, err);
 		ret = d->mesh ? 0 : -1;
 	}
 	free(out);
@@ -106,6 +107,10 @@ int drive_begin(struct drive *d, struct err *err)
 	if (d->mesh)
 		mesh_settle(d->mesh);
 	d->conf.edges = d->edges;
+	if (d->mesh && mesh_arena(d->mesh)) {
+		shared_space_init(&d->shared, mesh_arena(d->mesh));
+		d->conf.host = &d->shared.space;
+	}
 	if (d->devices) {
 		d->conf.host = devices_host(d->devices);
 		d->conf.devices = devices_spaces(d->devices);

@@ -7,6 +7,7 @@
 
 #include "lib/exec/device.h"
 #include "lib/exec/exec.h"
+#include "lib/exec/shared_space.h"
 #include "lib/job/job.h"
 
 struct drive {
@@ -15,9 +16,11 @@ struct drive {
 	        conf; /* drive sets conn, conn_ctx, edges and, with devices, their spaces */
 	struct devices *devices; /* NULL: none */
 	uint64_t memory;         /* bytes for the connections' buffers */
+	uint64_t window_bytes;   /* the most that the windows' buffers need; 0: share none */
 	uint64_t lane_bytes;     /* the most that a connection carries; limits its buffer */
 	/* results */
 	struct mesh *mesh; /* the job's; NULL: no edges */
+	struct shared_space shared; /* over its arena */
 	int npeers;
 	struct exec *exec; /* the caller frees it before the job closes */
 	struct exec_stats stats;

@@ -16,6 +16,49 @@ static int blame(struct err *err, int peer)
 	return -1;
 }
 
+/* The shortest step that is lent: to copy fewer bytes is faster than to wait for their return. */
+#define LEND_LEAST (16u << 10)
+
+/* Is step @i sent as a reference to its elements? Then it is done when the peer has consumed them.
+ * The verifier proves that a schedule ends with such sends (COLL_COPIES: it would not). */
+static bool is_lent(const struct stream *s, const struct lane *l, uint32_t i)
+{
+	const struct conn_lending *lending = l->conn->ops->lending;
+	const struct sched_step *step = &s->sched->steps[i];
+	uint64_t bytes = step->len * s->vector->esize;
+	return lending && bytes >= LEND_LEAST && !s->copies && lending->reaches(l->conn, at(s, step->src), bytes);
+}
+
+/* The peer has consumed more of what was lent. 1: yes; 0: no; -1: error. */
+static int take_back(struct stream *s, struct lane *l, struct err *err)
+{
+	size_t esize = s->vector->esize;
+	int moved = 0;
+	if (!l->conn->ops->lending || l->tail == l->nsteps)
+		return 0;
+	int64_t consumed = l->conn->ops->lending->consumed(l->conn, err);
+	if (consumed < 0)
+		return blame(err, l->peer);
+	for (; l->tail < l->nsteps && l->tail <= l->head; l->tail++) {
+		uint32_t i = l->steps[l->tail];
+		uint64_t bytes = s->sched->steps[i].len * esize, done = bytes;
+		if (is_lent(s, l, i)) {
+			uint64_t since = (uint64_t)consumed > l->tail_at
+			                         ? (uint64_t)consumed - l->tail_at
+			                         : 0;
+			done = since < bytes ? since : bytes;
+			if (done / esize > s->progress[i]) {
+				exec_progress(s, i, done / esize);
+				moved = 1;
+			}
+		}
+		if (done < bytes || l->tail == l->head)
+			break;
+		l->tail_at += bytes;
+	}
+	return moved;
+}
+
 static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *budget,
                      struct err *err)
 {
@@ -28,7 +71,9 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 		return 0;
 	if (avail > *budget)
 		avail = *budget;
-	ssize_t put = conn_write(l->conn, p, avail, err);
+	bool lent = is_lent(s, l, i);
+	ssize_t put = lent ? l->conn->ops->lending->lend(l->conn, p, avail, err)
+	                   : conn_write(l->conn, p, avail, err);
 	if (put < 0)
 		return blame(err, l->peer);
 	l->starved = (uint64_t)put < avail;
@@ -40,7 +85,8 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 	l->bytes += (uint64_t)put;
 	l->total += (uint64_t)put;
 	x->stats.bytes_sent += (uint64_t)put;
-	exec_progress(s, i, l->bytes / esize);
+	if (!lent)
+		exec_progress(s, i, l->bytes / esize);
 	if (l->bytes == step->len * esize) {
 		l->head++;
 		l->bytes = 0;
@@ -50,6 +96,12 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 }
 
 /* ---- receiving ---- */
+
+static int ended_early(const struct lane *l, struct err *err)
+{
+	err_set(err, ERR_INTEGRITY, "rank %d ended its stream before it sent all data", l->peer);
+	return blame(err, l->peer);
+}
 
 /* @n bytes have reached the head step's destination. */
 static void arrived(struct stream *s, struct lane *l, size_t n)
@@ -84,6 +136,42 @@ static int consume(struct stream *s, struct lane *l, uint8_t *buf, size_t got, s
 	return 1;
 }
 
+/* Take the elements from where the peer has them. */
+static int borrow_step(struct exec *x, struct stream *s, struct lane *l, size_t *budget,
+                       struct err *err)
+{
+	const struct conn_lending *lending = l->conn->ops->lending;
+	uint32_t i = l->steps[l->head];
+	size_t esize = s->vector->esize;
+	uint64_t avail = exec_limit(s, i) * esize - l->bytes;
+	const void *p;
+	if (avail == 0)
+		return 0;
+	if (avail > *budget)
+		avail = *budget;
+	ssize_t got = lending->borrow(l->conn, &p, avail, err);
+	if (got == CONN_END)
+		return ended_early(l, err);
+	if (got < 0)
+		return blame(err, l->peer);
+	l->starved = (uint64_t)got < avail;
+	if (got == 0)
+		return 0;
+	if ((size_t)got % esize || (uintptr_t)p % esize) {
+		err_set(err, ERR_INTEGRITY, "rank %d sent a part of an element", l->peer);
+		return blame(err, l->peer);
+	}
+	if (exec_arrived(s, &s->sched->steps[i], l->bytes / esize, p, (uint64_t)got / esize, err) <
+	    0)
+		return -1;
+	lending->give_back(l->conn, (size_t)got);
+	*budget -= (size_t)got;
+	l->total += (uint64_t)got;
+	x->stats.bytes_received += (uint64_t)got;
+	arrived(s, l, (size_t)got);
+	return 1;
+}
+
 /* Receive directly into the buffer if possible; else into the scratch, which is in the cache. */
 static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *budget,
                      struct err *err)
@@ -101,8 +189,7 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 		memcpy(buf, l->carry, l->ncarry);
 	ssize_t got = conn_read(l->conn, buf + l->ncarry, avail, err);
 	if (got == CONN_END)
-		err_set(err, ERR_INTEGRITY, "rank %d ended its stream before it sent all data",
-		        l->peer);
+		return ended_early(l, err);
 	if (got < 0)
 		return blame(err, l->peer);
 	l->starved = (uint64_t)got < avail;
@@ -237,9 +324,12 @@ int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *
 			return pause_lane(l, err);
 		return l->out ? end_out(l, err) : end_in(l, err);
 	}
+	if (l->out && (moved = take_back(s, l, err)) < 0)
+		return -1;
 	while (l->head < l->nsteps && budget) {
-		int ret = l->out ? send_step(x, s, l, &budget, err)
-		                 : recv_step(x, s, l, &budget, err);
+		int ret = l->out                    ? send_step(x, s, l, &budget, err)
+		          : l->conn->ops->lending ? borrow_step(x, s, l, &budget, err)
+		                                  : recv_step(x, s, l, &budget, err);
 		if (ret < 0)
 			return -1;
 		if (ret == 0 || l->starved) {
@@ -248,6 +338,7 @@ int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *
 		}
 		moved = 1;
 	}
+	l->starved |= l->out && l->tail < l->head && l->conn->ops->lending;
 	if (l->out) { /* an advancing flush is progress, because it frees space */
 		uint64_t before = l->conn->wire_out;
 		if (conn_flush(l->conn, err) < 0)

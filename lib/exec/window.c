@@ -288,7 +288,8 @@ static void begin(struct exec *x, struct stream *s)
 		if (s->owner[i] == OWNER_LOCAL)
 			exec_wake_step(s, i);
 	for (int k = 0; k < x->nlanes; k++) {
-		s->lanes[k].head = 0;
+		s->lanes[k].head = s->lanes[k].tail = 0;
+		s->lanes[k].tail_at = s->lanes[k].conn->wire_out;
 		exec_wake_lane(&s->lanes[k]);
 	}
 	submit_jobs(x, s);
@@ -298,6 +299,7 @@ static void begin(struct exec *x, struct stream *s)
 static int plan_steps(struct exec *x, struct stream *s, struct err *err)
 {
 	sched_free(s->sched);
+	s->copies = coll_resolve(s->window.algorithm, &s->window.args)->flags & COLL_COPIES;
 	s->sched = window_sched(&s->window, err);
 	if (!s->sched || grow(s, err) < 0 || own_steps(x, s, err) < 0)
 		return -1;

@@ -374,7 +374,7 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	j->conf = *conf;
 	j->rank = conf->rank >= 0 ? conf->rank : -1;
 	j->size = conf->size;
-	j->data_fd = j->signal_watch.fd = j->loop.epfd = -1;
+	j->data_fd = j->lanes_fd = j->signal_watch.fd = j->loop.epfd = -1;
 	j->slowest.rank = j->root = -1;
 	j->coordinator = conf->rank == JOB_RANK_AUTO ? -1 : 0;
 	j->ctl.on_lost = job_coordinator_lost;
@@ -609,6 +609,9 @@ void job_close(struct job *j)
 	tls_free(j->tls);
 	if (j->data_fd >= 0)
 		close(j->data_fd);
+	if (j->lanes_fd >= 0)
+		close(j->lanes_fd);
+	free(j->near);
 	if (j->signal_watch.fd >= 0)
 		close(j->signal_watch.fd);
 	loop_release(&j->loop);

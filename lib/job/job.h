@@ -29,6 +29,12 @@
 /* What the job does, for -v (level 1) and -vv (2). @rank: this one, or -1 before it is known. */
 typedef void job_note(void *ctx, int level, int rank, const char *text);
 
+enum job_lanes {
+	JOB_LANES_AUTO,   /* memory lanes; TCP where they do not work */
+	JOB_LANES_TCP,    /* TCP alone */
+	JOB_LANES_MEMORY, /* memory lanes; it is an error where they do not work */
+};
+
 struct job_conf {
 	const char *name;      /* --job */
 	const char *name_from; /* the launcher's variable that it is from; NULL: none */
@@ -48,6 +54,7 @@ struct job_conf {
 	int64_t join_timeout, timeout; /* ns */
 	uint64_t limit_rate; /* bytes per second that this rank sends over its data connections; 0:
 	                      * any */
+	enum job_lanes lanes;    /* between ranks of a host */
 	struct presence present; /* of this rank; the job fills the address */
 	bool embedded;           /* signals are the program's; cancel_fd ends the job */
 	int cancel_fd;           /* of an embedded job: an eventfd; -1: none */
@@ -105,9 +112,11 @@ struct job_callbacks {
 int job_agree(struct job *, struct intent *in, bool mesh, const struct job_callbacks *,
               struct plan *plan, struct err *err);
 
-/* The mesh of the given edges (ascending peers), all ready. The job owns it until job_close. */
+/* The mesh of the given edges (ascending peers), all ready. The job owns it until job_close. @arena:
+ * bytes of the memory that this rank shares with others of its host, from which the caller
+ * allocates what it sends (mesh_arena). */
 struct mesh *job_connect(struct job *, const int *out, int nout, const int *in, int nin,
-                         int streams, size_t buffer, struct err *err);
+                         int streams, size_t buffer, size_t arena, struct err *err);
 
 /* The same without waiting, and an edge that fails does not fail the job: @fn is called for each
  * edge (mesh.h, on_edge) until job_connect_end, and the caller watches (job_caller_watches).

@@ -28,7 +28,9 @@ struct job {
 	struct joined joined;
 	uint8_t jobtag[8];
 	int64_t join_deadline;
-	int data_fd; /* the data listener, until the mesh takes it */
+	int data_fd;  /* the data listener, until the mesh takes it */
+	int lanes_fd; /* the listener of memory lanes, likewise; -1: none */
+	bool *near;   /* near[size]: the ranks that may share this one's memory */
 
 	struct loop_watch signal_watch;
 	int signal;

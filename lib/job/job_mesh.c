@@ -1,5 +1,6 @@
 /* The agreement, and the connections to the other ranks. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -65,6 +66,19 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 	return 0;
 }
 
+/* A listener for memory lanes. Its address is that of the data listener as others know it, so they
+ * need not learn another one. Without it they use TCP. */
+static void listen_for_lanes(struct job *j, const struct intent *in)
+{
+	struct err why = {0};
+	struct addr a;
+	const char *colon = strrchr(in->data_addr, ':');
+	addr_of_lanes(&a, colon ? atoi(colon + 1) : 0, j->rank);
+	j->lanes_fd = addr_listen_lanes(&a, &why);
+	if (j->lanes_fd < 0)
+		job_log(j, 1, "no memory lanes to this rank: %s", why.text);
+}
+
 int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_callbacks *callbacks,
               struct plan *plan, struct err *err)
 {
@@ -74,6 +88,8 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 		return err_set(err, ERR_OTHER, "more than %d facts to agree on", FACTS_MAX);
 	if (mesh && listen_for_data(j, in, err) < 0)
 		return -1;
+	if (mesh && j->conf.lanes != JOB_LANES_TCP)
+		listen_for_lanes(j, in);
 	buf_init(&b, CTL_BODY_MAX);
 	intent_encode(in, &b);
 	job_send(j, MSG_INTENT, &b);
@@ -124,11 +140,12 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	m->addrs = j->addrs;
 	m->limit_rate = j->conf.limit_rate;
 	m->listen_fd = j->data_fd;
+	m->lanes_fd = j->lanes_fd;
 	m->on_ready = mesh_ready;
 	m->ctx = j;
 	memcpy(m->session, j->plan.session, sizeof m->session);
 	memcpy(m->key, j->plan.key, sizeof m->key);
-	j->data_fd = -1;
+	j->data_fd = j->lanes_fd = -1;
 	for (int i = 0; i < m->nout; i++)
 		note_peer(j, "sending to", m->out[i]);
 	for (int i = 0; i < m->nin; i++)
@@ -141,8 +158,35 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	return j->mesh ? 0 : -1;
 }
 
+/* The ranks that may share memory with this one. */
+static int find_near(struct job *j, struct err *err)
+{
+	j->near = calloc((size_t)j->size, sizeof *j->near);
+	if (!j->near)
+		return err_nomem(err, "the ranks of this host", (unsigned long long)j->size);
+	for (int r = 0; r < j->size; r++)
+		j->near[r] = addr_same_ip(&j->addrs[r], &j->addrs[j->rank]);
+	return 0;
+}
+
+/* With --lanes memory an edge inside the host must be a memory lane. */
+static int check_lanes(const struct job *j, const int *out, int nout, struct err *err)
+{
+	for (int i = 0; i < nout; i++) {
+		const char *why = mesh_no_memory(j->mesh, out[i]);
+		if (!why)
+			continue;
+		if (j->conf.lanes == JOB_LANES_MEMORY)
+			return err_rank(err, ERR_RESOURCE, out[i],
+			                "no memory lane to rank %d: %s; --lanes auto uses TCP there",
+			                out[i], why);
+		job_log(j, 1, "no memory lane to rank %d, so TCP: %s", out[i], why);
+	}
+	return 0;
+}
+
 struct mesh *job_connect(struct job *j, const int *out, int nout, const int *in, int nin,
-                         int streams, size_t buffer, struct err *err)
+                         int streams, size_t buffer, size_t arena, struct err *err)
 {
 	struct mesh_conf m = {
 	        .out = out,
@@ -151,14 +195,18 @@ struct mesh *job_connect(struct job *j, const int *out, int nout, const int *in,
 	        .nin = nin,
 	        .streams = streams,
 	        .buffer = buffer,
+	        .arena_bytes = arena,
 	};
 	int state;
+	if (arena && j->conf.lanes != JOB_LANES_TCP && find_near(j, err) < 0)
+		return NULL;
+	m.near = j->near;
 	if (open_mesh(j, &m, err) < 0)
 		return NULL;
 	while ((state = mesh_state(j->mesh, err)) == 0)
 		if (job_turn(j, err) < 0)
 			return NULL;
-	return state > 0 ? j->mesh : NULL;
+	return state > 0 && check_lanes(j, out, nout, err) == 0 ? j->mesh : NULL;
 }
 
 struct mesh *job_connect_each(struct job *j, const int *out, int nout, const int *in, int nin,

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* ---- text ---- */
@@ -123,11 +124,38 @@ static struct addr unmapped(const struct addr *src)
 	return a;
 }
 
+void addr_of_lanes(struct addr *a, int port, int rank)
+{
+	struct sockaddr_un *un = (struct sockaddr_un *)&a->sa;
+	memset(a, 0, sizeof *a);
+	un->sun_family = AF_UNIX;
+	int n = snprintf(un->sun_path + 1, sizeof un->sun_path - 1, "collctl/%d/%d", port, rank);
+	a->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+int addr_listen_lanes(const struct addr *a, struct err *err)
+{
+	char text[ADDR_TEXT];
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&a->sa, a->len) == 0 &&
+	    listen(fd, SOMAXCONN) == 0)
+		return fd;
+	err_errno(err, ERR_RESOURCE, "the unix socket %s", addr_text(a, false, text));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 char *addr_text(const struct addr *addr, bool with_port, char buf[ADDR_TEXT])
 {
 	struct addr a = unmapped(addr);
 	char host[ADDR_TEXT - 16];
 
+	if (addr->sa.ss_family == AF_UNIX) {
+		snprintf(buf, ADDR_TEXT, "@%s",
+		         ((const struct sockaddr_un *)&addr->sa)->sun_path + 1);
+		return buf;
+	}
 	if (getnameinfo((const struct sockaddr *)&a.sa, a.len, host, sizeof host, NULL, 0,
 	                NI_NUMERICHOST) != 0)
 		snprintf(host, sizeof host, "?");

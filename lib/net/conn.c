@@ -40,6 +40,8 @@ int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), v
 	if (loop_add(loop, &c->watch, EVENTS, err) < 0)
 		return -1;
 	c->loop = loop;
+	if (c->poll.fn)
+		loop_poll_add(loop, &c->poll);
 	return 0;
 }
 
@@ -48,8 +50,10 @@ void conn_free(struct conn *c)
 	if (!c)
 		return;
 	pacer_forget(c);
-	if (c->loop)
+	if (c->loop) {
+		loop_poll_del(c->loop, &c->poll);
 		loop_del(c->loop, &c->watch);
+	}
 	if (c->fd >= 0)
 		close(c->fd);
 	c->fd = -1;

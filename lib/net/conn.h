@@ -24,6 +24,25 @@
 
 struct conn;
 
+/*
+ * Lending: a connection to a rank that shares memory with this one can send a reference to bytes
+ * instead of the bytes. The peer reads them where they are.
+ */
+struct conn_lending {
+	/* Can the peer read the @n bytes at @p? */
+	bool (*reaches)(const struct conn *, const void *p, size_t n);
+	/* Offer the @n bytes at @p, which reaches() allows. Returns as write does. They must not
+	 * change before the peer has consumed them. */
+	ssize_t (*lend)(struct conn *, const void *p, size_t n, struct err *);
+	/* How many bytes of the stream, written or lent, the peer has consumed; -1: error. */
+	int64_t (*consumed)(struct conn *, struct err *);
+	/* Up to @n bytes that have arrived, at *@p; they stay there until give_back. Returns as
+	 * read does. */
+	ssize_t (*borrow)(struct conn *, const void **p, size_t n, struct err *);
+	/* The first @n borrowed bytes are consumed. */
+	void (*give_back)(struct conn *, size_t n);
+};
+
 struct conn_ops {
 	const char *name; /* "tls", "tcp", "memory" */
 	bool sums;        /* it has checksums for its bytes */
@@ -40,12 +59,14 @@ struct conn_ops {
 	/* Announce the end of this side's stream, and flush. Returns as flush does. */
 	int (*end)(struct conn *, struct err *);
 	void (*free)(struct conn *);
+	const struct conn_lending *lending; /* NULL: it copies all bytes */
 };
 
 struct conn {
 	const struct conn_ops *ops;
 	struct loop *loop; /* NULL: not watched */
 	struct loop_watch watch;
+	struct loop_poll poll; /* of a connection whose events no descriptor reports */
 	int fd;
 	bool readable, writable;
 	bool hung_up;   /* the peer has ended its stream: read to the end */

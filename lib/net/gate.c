@@ -270,8 +270,11 @@ struct gate *gate_open(const struct gate_conf *conf, struct err *err)
 		return NULL;
 	}
 	g->conf = *conf;
-	g->edge = (struct transport_edge){
-	        .tls = conf->tls, .buffer = conf->buffer, .find = conf->find, .ctx = conf->ctx};
+	g->edge = (struct transport_edge){.tls = conf->tls,
+	                                  .maps = conf->maps,
+	                                  .buffer = conf->buffer,
+	                                  .find = conf->find,
+	                                  .ctx = conf->ctx};
 	g->transport = transport_of(&g->edge);
 	g->newest = &g->oldest;
 	if (!g->conf.patience)

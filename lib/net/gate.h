@@ -19,6 +19,7 @@ struct gate_conf {
 	int fd;          /* listening; becomes the gate's */
 	struct tls *tls; /* NULL: plain frames (--insecure) */
 	tls_find_key *find;
+	struct arena_maps *maps; /* the socket is for memory lanes; NULL: for TCP */
 	size_t buffer;    /* of each connection, as in tls_accept */
 	int slots;        /* pending connections, and those of one address: at least the job's */
 	int per_source;   /* size, because all ranks may have the same address */

@@ -55,6 +55,39 @@ void loop_del(struct loop *l, struct loop_watch *w)
 			l->batch[i].data.ptr = NULL;
 }
 
+void loop_poll_add(struct loop *l, struct loop_poll *p)
+{
+	p->next = l->polls;
+	p->prev = &l->polls;
+	if (p->next)
+		p->next->prev = &p->next;
+	l->polls = p;
+}
+
+void loop_poll_del(struct loop *l, struct loop_poll *p)
+{
+	if (!p->prev)
+		return;
+	if (l->next_poll == p)
+		l->next_poll = p->next;
+	*p->prev = p->next;
+	if (p->next)
+		p->next->prev = p->prev;
+	p->prev = NULL;
+	p->next = NULL;
+}
+
+/* A polled function may remove any source. */
+static bool poll_memory(struct loop *l, bool sleeps)
+{
+	bool any = false;
+	for (struct loop_poll *p = l->polls; p; p = l->next_poll) {
+		l->next_poll = p->next;
+		any |= p->fn(p->ctx, sleeps);
+	}
+	return any;
+}
+
 void loop_timer_stop(struct loop_timer *t)
 {
 	if (!t->prev)
@@ -147,11 +180,15 @@ static void yield(struct loop *l)
 static int wait_events(struct loop *l, struct epoll_event *batch, int64_t deadline)
 {
 	for (int i = 0; deadline > 0 && i < l->yields; i++) {
+		if (poll_memory(l, false))
+			deadline = 0;
 		int n = epoll_wait(l->epfd, batch, BATCH, 0);
-		if (n != 0)
+		if (n != 0 || deadline == 0)
 			return n;
 		yield(l);
 	}
+	if (poll_memory(l, deadline > 0))
+		deadline = 0;
 	deadline = first_timer(l, deadline);
 	return epoll_wait(l->epfd, batch, BATCH,
 	                  deadline == INT64_MAX ? -1 : clock_ms_until(deadline));

@@ -27,8 +27,18 @@ struct loop_timer {
 	unsigned round;                  /* in which it was armed */
 };
 
+/* A source of events in memory, which the loop looks at while it yields and before it sleeps. */
+struct loop_poll {
+	/* Dispatch what has happened. True: something has. @sleeps: the loop is about to sleep, so
+	 * from now on an event must also wake a descriptor that the loop watches. */
+	bool (*fn)(void *ctx, bool sleeps);
+	void *ctx;
+	struct loop_poll *next, **prev; /* linked while polled */
+};
+
 struct loop {
 	int epfd;
+	struct loop_poll *polls, *next_poll; /* next_poll: while they are called */
 	struct loop_timer *timers;
 	unsigned round;            /* of running timers */
 	struct epoll_event *batch; /* being dispatched */
@@ -48,6 +58,9 @@ int loop_add(struct loop *, struct loop_watch *w, uint32_t events, struct err *)
 /* Change the events. An event that is ready is reported again, even if its edge was reported. */
 int loop_mod(struct loop *, struct loop_watch *w, uint32_t events, struct err *err);
 void loop_del(struct loop *, struct loop_watch *w); /* before closing the descriptor; idempotent */
+
+void loop_poll_add(struct loop *, struct loop_poll *p);
+void loop_poll_del(struct loop *, struct loop_poll *p); /* idempotent */
 
 void loop_timer_set(struct loop *, struct loop_timer *t, int64_t at); /* re-arms */
 void loop_timer_stop(struct loop_timer *t);                           /* idempotent */

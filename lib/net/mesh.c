@@ -11,6 +11,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/hex.h"
+#include "lib/net/arena.h"
 #include "lib/net/crypto.h"
 #include "lib/net/hkdf.h"
 #include "lib/net/pacer.h"
@@ -28,6 +29,8 @@ struct edge {
 	struct conn *conn;
 	bool ready, failed;
 	/* of an outgoing edge */
+	bool by_memory;  /* it is, or is to become, a memory lane */
+	char *no_memory; /* why it is none, though the peer is near; NULL: nothing prevents it */
 	struct greeting greeting;
 	struct loop_timer again; /* dials once more */
 	int64_t wait;
@@ -38,7 +41,9 @@ struct edge {
 
 struct mesh {
 	struct mesh_conf conf;
-	struct gate *gate;
+	struct gate *gate, *lanes; /* of TCP, and of memory lanes */
+	struct arena *arena;
+	struct arena_maps maps;
 	struct pacer pacer; /* if conf.limit_rate */
 	struct edge *edges; /* out edges first; for each peer its streams in order */
 	int nedges, missing;
@@ -109,6 +114,11 @@ static int blamed(int code, int peer)
 
 /* Describe @why. All ranks have their keys from one roster, so if a key does not fit, the bytes
  * were corrupted on the way. */
+static const char *address_of(const struct edge *e, char text[ADDR_TEXT])
+{
+	return addr_text(&e->mesh->conf.addrs[e->peer], true, text);
+}
+
 static void edge_err(const struct edge *e, const struct err *why, struct err *err)
 {
 	int code = why->code == ERR_AUTH ? ERR_INTEGRITY : why->code;
@@ -116,7 +126,7 @@ static void edge_err(const struct edge *e, const struct err *why, struct err *er
 	if (e->tries > 1)
 		snprintf(tries, sizeof tries, " (%d connections failed)", e->tries);
 	err_rank(err, code, blamed(code, e->peer), "connection to rank %d at %s: %s%s", e->peer,
-	         addr_text(&e->mesh->conf.addrs[e->peer], true, text), why->text, tries);
+	         address_of(e, text), why->text, tries);
 	err->system = why->system;
 }
 
@@ -139,10 +149,25 @@ static void close_edge(struct edge *e)
 	e->conn = NULL;
 }
 
+/* @why: the edge cannot be a memory lane. */
+static void no_memory(struct edge *e, const struct err *why)
+{
+	e->by_memory = false;
+	e->no_memory = strdup(why->text); /* without memory for it, the reason is lost */
+}
+
+static void dial_again(void *ctx);
+
 /* The connection broke before it was admitted: the listener may be crowded, or bytes were corrupted
  * on the way. Dial again a little later, unless that cannot help. */
 static void edge_broke(struct edge *e, const struct err *why)
 {
+	if (e->by_memory) {
+		close_edge(e);
+		no_memory(e, why);
+		dial_again(e);
+		return;
+	}
 	bool hopeless = why->code == ERR_RESOURCE || !e->conn->connected;
 	close_edge(e);
 	if (!e->last)
@@ -189,17 +214,22 @@ static void advance_edge(void *ctx)
 		edge_ready(e);
 }
 
-static struct conn *dial_lane(const struct mesh *m, int peer, int lane, struct err *err)
+/* @arena: by memory; else NULL. */
+static struct conn *dial_lane(const struct mesh *m, int peer, int lane, const struct arena *arena,
+                              struct err *err)
 {
 	char identity[TLS_IDENTITY_MAX + 1];
 	uint8_t key[TLS_KEY_BYTES];
+	struct addr near;
 	const struct transport_edge edge = {.tls = m->conf.tls,
+	                                    .arena = arena,
 	                                    .buffer = m->conf.buffer,
-	                                    .to = &m->conf.addrs[peer],
+	                                    .to = arena ? &near : &m->conf.addrs[peer],
 	                                    .identity = identity,
 	                                    .key = key};
+	addr_of_lanes(&near, addr_port(&m->conf.addrs[peer]), peer);
 	make_identity(m, m->conf.rank, peer, lane, identity);
-	if (m->conf.tls && edge_key(m, identity, key) < 0) {
+	if ((m->conf.tls || arena) && edge_key(m, identity, key) < 0) {
 		crypto_failed(err, ERR_RESOURCE, "HKDF failed");
 		return NULL;
 	}
@@ -212,7 +242,14 @@ static int dial(struct mesh *m, struct edge *e, struct err *err)
 {
 	e->greeting = (struct greeting){0};
 	make_opening(m, m->conf.rank, e->peer, e->lane, e->greeting.opening);
-	e->conn = dial_lane(m, e->peer, e->lane, err);
+	if (e->by_memory) {
+		struct err why = {0};
+		e->conn = dial_lane(m, e->peer, e->lane, m->arena, &why);
+		if (!e->conn)
+			no_memory(e, &why);
+	}
+	if (!e->conn)
+		e->conn = dial_lane(m, e->peer, e->lane, NULL, err);
 	if (!e->conn)
 		return -1;
 	return conn_watch(e->conn, m->conf.loop, advance_edge, e, err);
@@ -272,7 +309,7 @@ static void admit(void *ctx, struct conn *conn, const uint8_t *o, const struct a
 	make_opening(m, from, m->conf.rank, lane, want);
 	struct edge *e = edge_of(m, from, false, lane);
 	char identity[TLS_IDENTITY_MAX + 1];
-	const char *proved = gate_identity(m->gate, conn);
+	const char *proved = gate_identity(conn->ops->lending ? m->lanes : m->gate, conn);
 	make_identity(m, from, m->conf.rank, lane, identity);
 	if (!e || m->stopped || (proved && strcmp(identity, proved) != 0) ||
 	    memcmp(want, o, GATE_OPENING) != 0 || !answer(conn)) {
@@ -298,16 +335,52 @@ static int edges_init(struct mesh *m, struct err *err)
 		e->lane = i % m->conf.streams;
 		e->out = p < m->conf.nout;
 		e->peer = e->out ? m->conf.out[p] : m->conf.in[p - m->conf.nout];
+		e->by_memory = e->out && m->conf.near && m->conf.near[e->peer];
 		e->wait = BACKOFF_MIN;
 		e->again = (struct loop_timer){.fn = dial_again, .ctx = e};
 	}
 	return 0;
 }
 
+/* Accept connections at @fd, for memory lanes or for TCP. */
+static struct gate *open_gate(struct mesh *m, int fd, bool lanes, struct err *err)
+{
+	const struct mesh_conf *conf = &m->conf;
+	const struct gate_conf gate = {
+	        .loop = conf->loop,
+	        .fd = fd,
+	        .tls = lanes ? NULL : conf->tls,
+	        .find = find_key,
+	        .maps = lanes ? &m->maps : NULL,
+	        .buffer = conf->buffer,
+	        .slots = 2 * conf->size * conf->streams + 64,
+	        .per_source = conf->size * conf->streams + 32,
+	        .admit = admit,
+	        .lacking = lanes ? NULL : lacking, /* the dialler of a lane then uses TCP */
+	        .ctx = m,
+	};
+	return gate_open(&gate, err);
+}
+
+/* Make the arena, if the rank sends to another near one. */
+static void share_memory(struct mesh *m)
+{
+	struct err why = {0};
+	bool near = false;
+	for (int i = 0; i < m->nedges; i++)
+		near |= m->edges[i].by_memory;
+	if (!near)
+		return;
+	m->arena = arena_new(m->conf.arena_bytes, &why);
+	for (int i = 0; i < m->nedges && !m->arena; i++)
+		if (m->edges[i].by_memory)
+			no_memory(&m->edges[i], &why);
+}
+
 struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 {
 	struct mesh *m = calloc(1, sizeof *m);
-	int listen_fd = conf->listen_fd;
+	int listen_fd = conf->listen_fd, lanes_fd = conf->lanes_fd;
 	if (!m) {
 		err_nomem(err, "the mesh", sizeof *m);
 		goto fail;
@@ -317,22 +390,17 @@ struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 		pacer_init(&m->pacer, conf->loop, conf->limit_rate);
 	if (edges_init(m, err) < 0)
 		goto fail;
+	share_memory(m);
 	if (conf->nin) {
-		struct gate_conf gate = {
-		        .loop = conf->loop,
-		        .fd = listen_fd,
-		        .tls = conf->tls,
-		        .find = find_key,
-		        .buffer = conf->buffer,
-		        .slots = 2 * conf->size * conf->streams + 64,
-		        .per_source = conf->size * conf->streams + 32,
-		        .admit = admit,
-		        .lacking = lacking,
-		        .ctx = m,
-		};
+		m->gate = open_gate(m, listen_fd, false, err);
 		listen_fd = -1;
-		m->gate = gate_open(&gate, err);
 		if (!m->gate)
+			goto fail;
+	}
+	if (conf->nin && lanes_fd >= 0) {
+		m->lanes = open_gate(m, lanes_fd, true, err);
+		lanes_fd = -1;
+		if (!m->lanes)
 			goto fail;
 	}
 	/* Start with the next rank, so that not all ranks connect to rank 0 first. */
@@ -356,10 +424,14 @@ struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 		}
 	if (listen_fd >= 0)
 		close(listen_fd);
+	if (lanes_fd >= 0)
+		close(lanes_fd);
 	return m;
 fail:
 	if (listen_fd >= 0)
 		close(listen_fd);
+	if (lanes_fd >= 0)
+		close(lanes_fd);
 	mesh_close(m);
 	return NULL;
 }
@@ -369,12 +441,15 @@ void mesh_close(struct mesh *m)
 	if (!m)
 		return;
 	gate_close(m->gate);
+	gate_close(m->lanes);
 	for (int i = 0; m->edges && i < m->nedges; i++) {
 		struct edge *e = &m->edges[i];
 		loop_timer_stop(&e->again);
 		conn_free(e->conn);
 		free(e->last);
+		free(e->no_memory);
 	}
+	arena_free(m->arena);
 	pacer_release(&m->pacer);
 	free(m->edges);
 	OPENSSL_cleanse(m->conf.key, sizeof m->conf.key);
@@ -440,10 +515,22 @@ struct conn *mesh_conn(const struct mesh *m, int peer, bool out, int stream)
 	return e ? e->conn : NULL;
 }
 
+struct arena *mesh_arena(const struct mesh *m)
+{
+	return m->arena;
+}
+
+const char *mesh_no_memory(const struct mesh *m, int peer)
+{
+	const struct edge *e = edge_of(m, peer, true, 0);
+	return e ? e->no_memory : NULL;
+}
+
 void mesh_settle(struct mesh *m)
 {
 	gate_close(m->gate);
-	m->gate = NULL;
+	gate_close(m->lanes);
+	m->gate = m->lanes = NULL;
 	OPENSSL_cleanse(m->conf.key, sizeof m->conf.key);
 }
 
@@ -459,5 +546,5 @@ void mesh_stop(struct mesh *m)
 
 struct conn *mesh_dial(const struct mesh *m, int peer, struct err *err)
 {
-	return dial_lane(m, peer, 0, err);
+	return dial_lane(m, peer, 0, NULL, err);
 }

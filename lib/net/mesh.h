@@ -7,6 +7,9 @@
  * The listener answers the opening record with one byte; then the edge is ready for the dialler. If
  * a connection breaks before that, the dialler dials again, with a bounded back-off, as long as the
  * owner waits; a connection that is refused or has no route is a failure at once.
+ *
+ * An edge to a rank that may share memory is tried as a memory lane first (conn_shared.h); whatever
+ * fails, it becomes a connection like the others.
  */
 #ifndef COLLCTL_NET_MESH_H
 #define COLLCTL_NET_MESH_H
@@ -26,6 +29,9 @@ struct mesh_conf {
 	uint8_t key[TLS_KEY_BYTES]; /* the session key */
 	const struct addr *addrs;   /* of every rank's data listener; must outlive the mesh */
 	int listen_fd;              /* the mesh owns it; -1 if nin == 0 */
+	int lanes_fd; /* the listener of memory lanes; the mesh owns it; -1: it accepts none */
+	const bool *near; /* near[size]: does the rank share this one's memory? NULL: none does */
+	size_t arena_bytes; /* of the arena that it shares with these ranks */
 	const int *out, *in;        /* peers to send to and to receive from, ascending */
 	int nout, nin;
 	int streams;
@@ -59,6 +65,11 @@ int mesh_unanswered(const struct mesh *);
 /* How many bytes the peers' machines have acknowledged, on all edges. */
 uint64_t mesh_acknowledged(const struct mesh *);
 struct conn *mesh_conn(const struct mesh *, int peer, bool out, int stream);
+/* The memory that the receivers of its memory lanes have mapped; NULL: there are none. The mesh's.
+ */
+struct arena *mesh_arena(const struct mesh *);
+/* Why an edge to @peer, which is near, is no memory lane; NULL: it is one, or @peer is not near. */
+const char *mesh_no_memory(const struct mesh *, int peer);
 /* Every edge is ready: stop listening. From now on the users of the connections handle their events
  * (on_ready). */
 void mesh_settle(struct mesh *);

@@ -13,7 +13,13 @@
 #include "lib/net/addr.h"
 #include "lib/net/tls.h"
 
+struct arena;
+struct arena_maps;
+
 struct transport_edge {
+	/* Of an edge inside a host that is a memory lane (conn_shared.h): */
+	const struct arena *arena; /* the end that dials: of what it lends */
+	struct arena_maps *maps;   /* the end that listens */
 	struct tls *tls; /* NULL: --insecure */
 	size_t buffer;   /* bytes of each buffer of the connection; 0: default */
 	/* The end that dials: */
