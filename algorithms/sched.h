@@ -135,6 +135,9 @@ struct coll_args {
 	/* alltoall: recv_off[size+1]: where this rank's output has the part from rank j. NULL: off
 	 * is the same on every rank. NULL for all other collectives. */
 	const uint64_t *recv_off;
+	/* host[size]: the host of each rank, 0 .. hosts-1, numbered by their first rank; NULL:
+	 * unknown */
+	const int *host;
 	unsigned base;  /* bcube, bruck: the radix; 0: the algorithm's default */
 	unsigned steps; /* exchange: C */
 	unsigned esize; /* bytes of an element, for algorithms that choose by size (tuned) */

@@ -166,6 +166,7 @@ json_t *result_json_begin(const char *command, const struct coll_result *r)
 	json_object_set_new(j, "ok", json_boolean(!r->err.code));
 	json_object_set_new(j, "rank", r->rank >= 0 ? json_integer(r->rank) : json_null());
 	json_object_set_new(j, "size", r->size ? json_integer(r->size) : json_null());
+	json_object_set_new(j, "hosts", r->hosts ? json_integer(r->hosts) : json_null());
 	return j;
 }
 

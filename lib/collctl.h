@@ -67,8 +67,9 @@ COLLCTL_API int collctl_set(collctl *, const char *setting, const char *value);
 COLLCTL_API int collctl_input(collctl *, const char *path);
 COLLCTL_API int collctl_output(collctl *, const char *path);
 
-/* Read the variables of a launcher (mpirun, srun, torchrun, `collctl run`), COLLCTL_SECRET and
- * COLLCTL_STORE_TOKEN, as the command does. The library never reads others, such as COLLCTL_OP. */
+/* Read the variables of a launcher (mpirun, srun, torchrun, `collctl run`), COLLCTL_SECRET,
+ * COLLCTL_STORE_TOKEN and COLLCTL_HOST_ID, as the command does. The library never reads others,
+ * such as COLLCTL_OP. */
 COLLCTL_API void collctl_use_environment(collctl *);
 
 /* Call @note for each remark while the job runs. @level 0: for every user; 1 and 2: more detail.

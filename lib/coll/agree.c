@@ -277,6 +277,7 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 	const struct coll_observer *o = life->observer;
 	const char *file = c->request->tuning;
 	struct select_tuning tuning;
+	c->agreed.host = plan->host;
 	tuning_init(&tuning);
 	int ret = request_root_offers(c->request) ? find_root_offer(c, intents[c->agreed.root], err)
 	                                          : 0;
@@ -414,6 +415,7 @@ int agree_adopt(struct collective *c, struct err *err)
 {
 	struct agreement *a = &c->agreed;
 	struct err why = {.rank = ERR_RANK_SELF};
+	a->host = c->life->plan.host;
 	if (get_terms(c, &why) < 0) {
 		if (why.rank == ERR_RANK_SELF)
 			return blame(job_coordinator(c->life->job), &why, err);

@@ -51,6 +51,7 @@ struct vector {
 
 struct agreement {
 	int rank, size, root;
+	const int *host; /* of the plan; NULL: all ranks are on different hosts */
 	enum content content;
 	struct vector *vectors;
 	int nvectors;

@@ -69,8 +69,12 @@ static int find_edges(const struct coll *c, uint8_t *used, struct err *err)
 		return err_nomem(err, "the links", (size_t)c->size * sizeof *off);
 	for (int j = 1; j <= c->size; j++)
 		off[j] = 1;
-	const struct coll_args args = {
-	        .rank = c->rank, .size = c->size, .ninputs = 1, .noutputs = 1, .off = off};
+	const struct coll_args args = {.rank = c->rank,
+	                               .size = c->size,
+	                               .ninputs = 1,
+	                               .noutputs = 1,
+	                               .off = off,
+	                               .host = c->plan.host};
 	int ret = c->size > 1 ? exec_edges(b->algorithm, &args, used, err) : 0;
 	free(off);
 	return ret;

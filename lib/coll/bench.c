@@ -31,7 +31,8 @@ struct bench {
 	enum reduce_op op;
 	enum dtype dtype;
 	int rank, size;
-	int host_cpus; /* as in struct select_args */
+	int host_cpus;   /* as in struct select_args */
+	const int *host; /* likewise */
 	struct bench_head head;
 
 	const struct coll_algorithm **algorithms; /* of the sweep; NULL: auto */
@@ -189,6 +190,7 @@ static void lay_out(const struct bench *b, struct bench_case *c)
 	        .root = b->request->root,
 	        .ninputs = 1,
 	        .off = b->off,
+	        .host = b->host,
 	        .base = (unsigned)b->request->base,
 	        .steps = (unsigned)b->request->steps,
 	        .esize = (unsigned)dtype_size(b->dtype),
@@ -212,6 +214,7 @@ static int choose(const struct bench *b, size_t k, struct bench_case *c, struct 
 		        .base = c->args.base,
 		        .steps = c->args.steps,
 		        .host_cpus = b->host_cpus,
+		        .host = b->host,
 		        .tuning = b->request->tuning ? &b->tuning : NULL,
 		};
 		if (select_auto(&s, &asked, err) < 0)
@@ -524,6 +527,7 @@ static int connect_all(struct coll *life, struct err *err)
 	uint8_t *used = calloc((size_t)b->size, 1);
 	struct exec_vector vector = {.args = merge_args(b, (uint64_t)b->size)};
 	b->host_cpus = (int)life->plan.host_cpus;
+	b->host = life->plan.host;
 	b->drive = (struct drive){
 	        .job = life->job,
 	        .memory = MEMORY,

@@ -210,6 +210,7 @@ int coll_run(const struct coll_request *request, const struct coll_observer *obs
 	result->phase = c->phase;
 	result->rank = c->rank;
 	result->size = c->size;
+	result->hosts = c->plan.hosts;
 	result->times = c->times;
 	result->device_path = c->devices ? devices_path(c->devices) : NULL;
 	c->task->report(c, result);

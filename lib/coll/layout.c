@@ -72,6 +72,7 @@ int layout_make(struct vector_layout *l, const struct layout_of *p, int rank, co
 	        .noutputs = p->stores,
 	        .off = l->off,
 	        .recv_off = from ? l->recv_off : NULL,
+	        .host = p->host,
 	        .base = (unsigned)p->request->base,
 	        .steps = (unsigned)p->request->steps,
 	        .esize = (unsigned)dtype_size(p->array->dtype),

@@ -26,6 +26,7 @@ struct layout_of {
 	int ninputs; /* number of inputs of this rank that are reduced locally */
 	bool stores; /* the result is stored or compared */
 	const struct array_info *array;
+	const int *host; /* as in struct coll_args */
 };
 
 /*

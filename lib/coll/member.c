@@ -17,6 +17,8 @@
 #define LISTEN_FD   "COLLCTL_LISTEN_FD"
 #define COORDINATOR "COLLCTL_COORDINATOR"
 
+#define HOST_IDENTITY "COLLCTL_HOST_ID" /* for users whose containers hide the machine */
+
 static char *no_variable(const char *name)
 {
 	(void)name;
@@ -316,6 +318,7 @@ int member_init(struct member *m, const struct coll_settings *s, struct err *err
 	char host[256] = "";
 	if (gethostname(host, sizeof host - 1) == 0)
 		presence_set(m->conf.present.host, sizeof m->conf.present.host, host);
+	host_id_find(m->conf.present.host_id, s->ignore_environment ? NULL : getenv(HOST_IDENTITY));
 	return 0;
 }
 

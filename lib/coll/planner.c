@@ -203,6 +203,7 @@ static struct select_args select_args_of(const struct planner *p, const struct v
 	        .divergent = r->divergent,
 	        .insecure = r->settings.insecure,
 	        .host_cpus = (int)plan->host_cpus,
+	        .host = args->host,
 	        .base = args->base,
 	        .steps = args->steps,
 	        .uneven = args->recv_off != NULL,

@@ -78,7 +78,8 @@ struct layout_of vector_layout_of(const struct vector *v, const struct agreement
 	                          .root = v->root,
 	                          .ninputs = v->ninputs,
 	                          .stores = agreement_writes(a, r) || v->equal,
-	                          .array = &v->info};
+	                          .array = &v->info,
+	                          .host = a->host};
 }
 
 /* ---- arrays ---- */

@@ -12,10 +12,10 @@
 
 #include <xxhash.h>
 
+#include "lib/base/boot.h"
 #include "lib/base/path.h"
 
 #define MAX_SYMLINKS 40
-#define BOOT_ID      "/proc/sys/kernel/random/boot_id"
 #define MOUNTS       "/proc/self/mountinfo"
 
 /* ---- symbolic links ---- */
@@ -111,11 +111,8 @@ static uint64_t shared_id(dev_t dev)
 /* A number for this boot of this machine; 0: unknown. */
 static uint64_t boot_id(void)
 {
-	char text[64];
-	FILE *f = fopen(BOOT_ID, "re");
-	size_t n = f ? fread(text, 1, sizeof text, f) : 0;
-	if (f)
-		fclose(f);
+	char text[BOOT_ID_MAX];
+	size_t n = boot_id_read(text);
 	return n ? XXH3_64bits(text, n) | 1 : 0;
 }
 

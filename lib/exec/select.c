@@ -211,6 +211,7 @@ int select_all(const struct select_args *a, struct selection *s, struct err *err
 	        .noutputs = 1,
 	        .off = off,
 	        .recv_off = a->uneven ? off : NULL,
+	        .host = a->host,
 	        .base = a->base,
 	        .steps = a->steps,
 	        .esize = (unsigned)esize,

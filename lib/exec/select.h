@@ -59,6 +59,7 @@ struct select_args {
 	bool divergent;       /* --allow-divergent */
 	bool insecure;        /* --insecure */
 	int host_cpus;        /* number of processors if all ranks share a host; 0: several hosts */
+	const int *host;      /* as in struct coll_args */
 	unsigned base, steps; /* as in struct coll_args */
 	bool uneven;          /* alltoall: the ranks cut their arrays differently */
 	uint64_t limit_rate;  /* bytes per second that the rank with the lowest --limit-rate sends;

@@ -757,6 +757,7 @@ static void coord_free(struct coord *c)
 	free(c->members);
 	free(c->intents);
 	free(c->votes);
+	free(c->host);
 	free(c);
 }
 

@@ -58,6 +58,7 @@ struct coord {
 	struct member *members;
 	const struct intent **intents; /* the members' */
 	struct vote *votes;
+	int *host; /* the number of each rank's host; with the plan */
 	struct link_faults links; /* the failed links */
 	struct guest *guests;     /* the newest first */
 	uint64_t arrivals;        /* the number of guests so far */

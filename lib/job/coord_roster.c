@@ -1,6 +1,7 @@
 /* The plan, and ROSTER, which takes it to every rank. */
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
@@ -9,7 +10,8 @@
 #include "lib/net/crypto.h"
 
 /* {u32 size, then every rank's data address, then every rank's host; "": the same host as the rank
- * before}. In ":port" the host is the address at which the reader reaches the coordinator. */
+ * before; then the numbers of the ranks' hosts}. In ":port" the host is the address at which the
+ * reader reaches the coordinator. */
 static void encode_addresses(const struct coord *c, struct buf *b)
 {
 	buf_init(b, CTL_BODY_MAX);
@@ -21,6 +23,8 @@ static void encode_addresses(const struct coord *c, struct buf *b)
 		bool same = r && strcmp(host, c->members[r - 1].presence.host) == 0;
 		buf_put_str(b, same ? "" : host);
 	}
+	for (int r = 0; r < c->conf.size; r++)
+		buf_put_u16(b, (uint16_t)c->host[r]);
 }
 
 /* Send @m the plan with its details, and the addresses. */
@@ -100,6 +104,27 @@ static uint32_t shared_cpus(const struct coord *c)
 	                                                           : 1;
 }
 
+/* Number the ranks' hosts. */
+static int group_hosts(struct coord *c, struct err *err)
+{
+	size_t n = (size_t)c->conf.size;
+	struct host_member *members = calloc(n, sizeof *members);
+	c->host = calloc(n, sizeof *c->host);
+	if (!members || !c->host) {
+		free(members);
+		return err_nomem(err, "the hosts of the ranks",
+		                 n * (sizeof *members + sizeof *c->host));
+	}
+	for (int r = 0; r < c->conf.size; r++) {
+		members[r].rank = r;
+		memcpy(members[r].id, c->members[r].presence.host_id, HOST_ID);
+	}
+	c->plan.hosts = host_groups(members, c->conf.size, c->host);
+	c->plan.host = c->plan.hosts < c->conf.size ? c->host : NULL;
+	free(members);
+	return 0;
+}
+
 static int make_plan(struct coord *c, struct err *err)
 {
 	const struct job_callbacks *callbacks = c->conf.callbacks;
@@ -112,6 +137,8 @@ static int make_plan(struct coord *c, struct err *err)
 			c->plan.memory = in->memory;
 	}
 	c->plan.host_cpus = shared_cpus(c);
+	if (group_hosts(c, err) < 0)
+		return -1;
 	if (callbacks->decide && callbacks->decide(callbacks->ctx, c->intents, &c->plan, err) < 0)
 		return -1;
 	if (crypto_random(c->plan.session, sizeof c->plan.session, err) < 0)

@@ -618,6 +618,7 @@ void job_close(struct job *j)
 	wipe(j->plan.key, sizeof j->plan.key);
 	free(j->addrs);
 	free(j->hosts);
+	free(j->host);
 	free(j->details);
 	buf_release(&j->links);
 	buf_release(&j->answer);

@@ -71,6 +71,9 @@ int job_root(const struct job *);        /* if conf.present.finds_root; known af
 int job_coordinator(const struct job *); /* its rank; -1: not known */
 /* The host of a rank, once the plan is known; "" where all ranks are on one host, or not known. */
 const char *job_host(const struct job *, int rank);
+/* Has @rank sent the same identity of its host as this rank? A hint (host_groups.h). False before
+ * the plan is known. */
+bool job_shares_host(const struct job *, int rank);
 struct loop *job_loop(struct job *);
 
 /* Rank 0's decision when all agree: fill the plan except session, key and memory. */

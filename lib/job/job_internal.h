@@ -25,6 +25,7 @@ struct job {
 	char coordinator_host[PRESENT_HOST]; /* "": not known, or this rank's own */
 	int root;                            /* -1: not known */
 	char (*hosts)[PRESENT_HOST];         /* of the ranks; NULL: all are on one, or not known */
+	int *host;                           /* plan.host */
 	struct joined joined;
 	uint8_t jobtag[8];
 	int64_t join_deadline;

@@ -105,7 +105,8 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 			return -1;
 	}
 	*plan = j->plan;
-	job_log(j, 1, "all %d ranks have joined and agree", j->size);
+	job_log(j, 1, "all %d ranks have joined and agree; they are on %d host%s", j->size,
+	        plan->hosts, plan->hosts == 1 ? "" : "s");
 	wipe(plan->key, sizeof plan->key);
 	return 0;
 }

@@ -55,7 +55,10 @@ static int read_roster(struct job *j, struct view v, struct err *err)
 	const int ret = read_addrs(j, &r, err);
 	if (ret == 0) {
 		j->hosts = r.hosts;
+		j->plan.host = j->host = r.host;
+		j->plan.hosts = r.nhosts;
 		r.hosts = NULL;
+		r.host = NULL;
 	}
 	roster_release(&r);
 	return ret;
@@ -68,6 +71,13 @@ const char *job_host(const struct job *j, int rank)
 	if (rank >= 0 && rank == j->rank && (j->coordinator_host[0] || j->hosts))
 		return j->conf.present.host;
 	return j->hosts && rank >= 0 && rank < j->size ? j->hosts[rank] : "";
+}
+
+bool job_shares_host(const struct job *j, int rank)
+{
+	if (rank == j->rank)
+		return true;
+	return j->host && rank >= 0 && rank < j->size && j->host[rank] == j->host[j->rank];
 }
 
 /* The plan outlives its message. */

@@ -134,6 +134,7 @@ void presence_encode(const struct presence *p, struct buf *b)
 {
 	buf_put_str(b, p->host);
 	buf_put_str(b, p->addr);
+	buf_put(b, p->host_id, sizeof p->host_id);
 	buf_put_str(b, p->input);
 	buf_put_str(b, p->output);
 	buf_put_u8(b, p->has_input);
@@ -146,6 +147,9 @@ int presence_decode(struct presence *p, struct view v, struct err *err)
 	memset(p, 0, sizeof *p);
 	view_str(&v, p->host, sizeof p->host);
 	view_str(&v, p->addr, sizeof p->addr);
+	const uint8_t *host_id = view_bytes(&v, sizeof p->host_id);
+	if (host_id)
+		memcpy(p->host_id, host_id, sizeof p->host_id);
 	view_str(&v, p->input, sizeof p->input);
 	view_str(&v, p->output, sizeof p->output);
 	p->has_input = view_u8(&v);
@@ -323,23 +327,40 @@ static void read_hosts(struct roster *r, struct view *v)
 	}
 }
 
+/* The numbers of the ranks' hosts. A host's number is one more than those before. */
+static void read_groups(struct roster *r, struct view *v)
+{
+	for (uint32_t i = 0; i < r->size; i++) {
+		r->host[i] = view_u16(v);
+		v->failed |= r->host[i] > r->nhosts;
+		r->nhosts += r->host[i] == r->nhosts;
+	}
+	if (r->nhosts == (int)r->size) {
+		free(r->host);
+		r->host = NULL;
+	}
+}
+
 int roster_decode(struct roster *r, struct view v, struct err *err)
 {
 	memset(r, 0, sizeof *r);
 	r->size = view_u32(&v);
-	/* A rank has two strings, each of two bytes or more. */
-	if (v.failed || !r->size || r->size > PROTO_MAX_SIZE || r->size > view_left(&v) / 4)
+	/* A rank has two strings, each of two bytes or more, and a number. */
+	if (v.failed || !r->size || r->size > PROTO_MAX_SIZE || r->size > view_left(&v) / 6)
 		return malformed(err, "ROSTER");
 	r->addrs = calloc(r->size, sizeof *r->addrs);
 	r->hosts = calloc(r->size, sizeof *r->hosts);
-	if (!r->addrs || !r->hosts) {
+	r->host = calloc(r->size, sizeof *r->host);
+	if (!r->addrs || !r->hosts || !r->host) {
+		size_t each = sizeof *r->addrs + sizeof *r->hosts + sizeof *r->host;
+		const uint32_t size = r->size;
 		roster_release(r);
-		return err_nomem(err, "the addresses",
-		                 r->size * (sizeof *r->addrs + sizeof *r->hosts));
+		return err_nomem(err, "the addresses", size * each);
 	}
 	for (uint32_t i = 0; i < r->size; i++)
 		view_str(&v, r->addrs[i], sizeof *r->addrs);
 	read_hosts(r, &v);
+	read_groups(r, &v);
 	if (!v.failed && !view_left(&v))
 		return 0;
 	roster_release(r);
@@ -350,6 +371,7 @@ void roster_release(struct roster *r)
 {
 	free(r->addrs);
 	free(r->hosts);
+	free(r->host);
 	*r = (struct roster){0};
 }
 

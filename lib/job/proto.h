@@ -10,10 +10,11 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/job/host_groups.h"
 #include "lib/net/gate.h"
 #include "lib/net/mesh.h"
 
-#define PROTO_VERSION     5
+#define PROTO_VERSION     6
 #define PROTO_RANK_AUTO   UINT32_MAX
 #define PROTO_MAX_INPUTS  (1u << 20) /* local inputs of a rank */
 #define PROTO_MAX_STREAMS 64
@@ -64,6 +65,7 @@ int hello_decode(struct hello *, const uint8_t opening[GATE_OPENING]); /* -1: no
 struct presence {
 	char host[PRESENT_HOST];   /* its host's name */
 	char addr[ADDR_TEXT];      /* its address; "": not known */
+	uint8_t host_id[HOST_ID];  /* says which ranks are on its host (host_groups.h) */
 	char input[PRESENT_FILE];  /* its first input; "": none */
 	char output[PRESENT_FILE]; /* its first output; "": none */
 	bool has_input;            /* the first input is a file that exists */
@@ -173,6 +175,10 @@ struct plan {
 	uint64_t memory;       /* the smallest of all ranks */
 	uint32_t host_cpus;    /* number of processors that rank 0 may use, if all ranks are on its
 	                        * host; 0: several hosts. Known when decide is called */
+	int hosts;             /* by their identities; known when decide is called */
+	const int *host;       /* host[size], as in struct coll_args; NULL: all ranks are on
+	                        * different hosts, as far as is known. ROSTER has both after the
+	                        * plan; memory of the job */
 	uint8_t session[MESH_SESSION_BYTES];
 	uint8_t key[TLS_KEY_BYTES];
 	struct view details; /* for one rank only; memory as in an intent */
@@ -185,6 +191,7 @@ struct roster {
 	uint32_t size;               /* 1 to PROTO_MAX_SIZE */
 	char (*addrs)[ADDR_TEXT];    /* the data_addr of each rank's intent */
 	char (*hosts)[PRESENT_HOST]; /* of the ranks; NULL: all are on one, or not known */
+	int *host, nhosts;           /* of the plan (host, hosts) */
 };
 int roster_decode(struct roster *, struct view, struct err *);
 void roster_release(struct roster *);

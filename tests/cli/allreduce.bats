@@ -114,7 +114,7 @@ load helpers
 	ranks 3 allreduce --json --op max 'in.{rank}.npy' -o 'out.{rank}.npy'
 	assert_ranks 3 0
 	for r in 0 1 2; do
-		for key in command ok rank size algorithm op dtype count bytes inputs output digest steps \
+		for key in command ok rank size hosts algorithm op dtype count bytes inputs output digest steps \
 			peers bytes_sent bytes_received seconds algbw busbw error; do
 			assert_equal "$(json "$r.out" "has(\"$key\")")" true
 		done
@@ -127,6 +127,19 @@ load helpers
 	done
 	[[ $(json 0.out .digest) =~ ^[0-9a-f]{32}$ ]]
 	check_out max 3
+}
+
+@test "ranks with one identity of their host are on one host" {
+	make_shards 4 f32 100
+	# shellcheck disable=SC2016 # for the ranks' shells
+	local rank='exec "$COLLCTL_BIN" allreduce -v --json "in.$COLLCTL_RANK.npy" -o "out.$COLLCTL_RANK.npy" >$COLLCTL_RANK.out'
+	COLLCTL_BIN=$COLLCTL collctl run -n 4 -- sh -c "$rank"
+	assert_equal "$(jq -c .hosts ./[0-3].out | tr '\n' ' ')" '1 1 1 1 '
+	# shellcheck disable=SC2016
+	COLLCTL_BIN=$COLLCTL collctl run -n 4 -- sh -c "export COLLCTL_HOST_ID=n\$((COLLCTL_RANK / 2)); $rank" 2>err
+	assert_equal "$(jq -c .hosts ./[0-3].out | tr '\n' ' ')" '2 2 2 2 '
+	assert_equal "$(grep -c 'all 4 ranks have joined and agree; they are on 2 hosts' err)" 4
+	check_out sum 4
 }
 
 @test "--json on failure: the error object, and nothing on stdout but it" {

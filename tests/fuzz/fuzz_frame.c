@@ -256,13 +256,15 @@ static void decode_roster(const uint8_t *data, size_t size)
 	struct roster r;
 	struct err err = {0};
 	if (roster_decode(&r, view_of(data, size), &err) < 0) {
-		CHECK(err.code == ERR_INTEGRITY && !r.addrs && !r.hosts);
+		CHECK(err.code == ERR_INTEGRITY && !r.addrs && !r.hosts && !r.host);
 		return;
 	}
-	CHECK(r.size && r.size <= size / 4);
+	CHECK(r.size && r.size <= size / 6);
+	CHECK(r.nhosts > 0 && r.nhosts <= (int)r.size);
 	for (uint32_t i = 0; i < r.size; i++) {
 		CHECK(memchr(r.addrs[i], 0, sizeof *r.addrs));
 		CHECK(!r.hosts || memchr(r.hosts[i], 0, sizeof *r.hosts));
+		CHECK(!r.host || (r.host[i] >= 0 && r.host[i] < r.nhosts));
 	}
 	roster_release(&r);
 }

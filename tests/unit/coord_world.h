@@ -36,8 +36,7 @@ struct member {
 	struct welcome welcome;
 	struct joined joined;
 	struct plan plan;
-	uint32_t size; /* by ROSTER */
-	char addrs[MEMBERS][ADDR_TEXT];
+	struct roster roster;
 	struct err failure; /* by ABORT */
 	enum phase phase;
 	struct err outcome; /* by FINAL */
@@ -53,6 +52,7 @@ static struct coord *coord;
 static struct addr at;
 static struct member members[MEMBERS];
 static int completed, decided;
+static int hosts_seen; /* plan.hosts, as decide sees it */
 static struct err decision;
 static int job_size;
 static struct view details_seen[MEMBERS]; /* the intents' details, as decide sees them */
@@ -78,9 +78,8 @@ static inline void take(struct member *m, uint8_t type, struct view v)
 		assert_int_equal(plan_decode(&m->plan, &v, &err), 0);
 		snprintf(m->details, sizeof m->details, "%.*s", (int)view_left(&m->plan.details),
 		         (const char *)m->plan.details.p);
-		m->size = view_u32(&v);
-		for (uint32_t r = 0; r < m->size; r++)
-			view_str(&v, m->addrs[r], ADDR_TEXT);
+		roster_release(&m->roster);
+		assert_int_equal(roster_decode(&m->roster, v, &err), 0);
 		break;
 	case MSG_ANSWER:
 		m->answer = view_u32(&v);
@@ -123,6 +122,7 @@ static inline int decide(void *ctx, const struct intent *const *intents, struct 
 {
 	assert_ptr_equal(ctx, members);
 	decided++;
+	hosts_seen = plan->hosts;
 	inputs_seen = intents[0]->ninputs + 10 * intents[job_size - 1]->ninputs;
 	for (int r = 0; r < job_size; r++)
 		details_seen[r] = intents[r]->details;
@@ -249,6 +249,8 @@ static inline int tear_down(void **state)
 	coord = NULL;
 	for (int i = 0; i < MEMBERS; i++)
 		ctl_release(&members[i].ctl);
+	for (int i = 0; i < MEMBERS; i++)
+		roster_release(&members[i].roster);
 	loop_release(&loop);
 	return 0;
 }

@@ -18,9 +18,11 @@ static void ranks_that_agree_get_the_roster(void **state)
 		assert_int_equal(m->plan.streams, 2);
 		assert_int_equal(m->plan.total_inputs, 10);
 		assert_int_equal(m->plan.memory, 997);
-		assert_int_equal(m->size, 4);
-		assert_string_equal(m->addrs[0], ":7000");
-		assert_string_equal(m->addrs[3], "127.0.0.1:7003");
+		assert_int_equal(m->roster.size, 4);
+		assert_string_equal(m->roster.addrs[0], ":7000");
+		assert_string_equal(m->roster.addrs[3], "127.0.0.1:7003");
+		assert_int_equal(m->roster.nhosts, 4); /* nobody has sent an identity */
+		assert_null(m->roster.host);
 		assert_memory_equal(m->plan.key, members[0].plan.key, TLS_KEY_BYTES);
 		assert_memory_equal(m->plan.session, members[0].plan.session, 16);
 		assert_true(m->completed_before_roster);
@@ -192,6 +194,31 @@ static void auto_ranks_are_sorted(void **state)
 		}
 	}
 	(void)state;
+}
+
+/* Ranks with one identity are on one machine, whatever their hosts' names. */
+static void machines_are_numbered(void **state)
+{
+	static const uint8_t ids[5] = {7, 9, 7, 0, 9};
+	static const int want[5] = {0, 1, 0, 2, 1};
+	struct presence p[5];
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		p[i] = presence_of((const char *const[]){"a", "b", "c", "d", "e"}[i], "");
+		p[i].host_id[3] = ids[i];
+	}
+	open_job_as(-1, &p[0], 5, PATIENCE, NS_PER_SEC);
+	want_ranks(p, 1, 5, 5);
+	for (int r = 0; r < 5; r++)
+		until(members[r].heard[MSG_WELCOME], 2);
+	for (int r = 0; r < 5; r++)
+		intend(r, "(3,5)");
+	for (int r = 0; r < 5; r++) {
+		until(members[r].heard[MSG_ROSTER], 1);
+		assert_int_equal(members[r].roster.nhosts, 3);
+		assert_memory_equal(members[r].roster.host, want, sizeof want);
+	}
+	assert_int_equal(hosts_seen, 3);
 }
 
 /* Ranks with a number keep it; the others fill what is left. */
@@ -389,7 +416,7 @@ static void other_versions_and_jobs_are_told(void **state)
 	hello_as(2, &h);
 	until(members[2].lost, 1);
 	assert_int_equal(members[2].failure.code, ERR_DISAGREE);
-	assert_non_null(strstr(members[2].failure.text, "protocol version 6 differs from 5"));
+	assert_non_null(strstr(members[2].failure.text, "protocol version 7 differs from 6"));
 	h = hello_of(1, 2);
 	h.jobtag[0] ^= 1;
 	hello_as(3, &h);
@@ -413,7 +440,7 @@ static void another_version_is_told_to_those_who_miss_the_rank(void **state)
 	until(members[2].lost, 1);
 	all_fail(2, -1, ERR_RENDEZVOUS, 2,
 	         "did not join within 0 s (--join-timeout) (a peer at 127.0.0.1:");
-	assert_non_null(strstr(members[1].failure.text, "has protocol version 6, not 5: install"));
+	assert_non_null(strstr(members[1].failure.text, "has protocol version 7, not 6: install"));
 }
 
 /* Launches whose jobs have one name; who has named the job is of every launch. */
@@ -647,6 +674,7 @@ int main(void)
 	        COORD_TEST(another_version_is_told_to_those_who_miss_the_rank),
 	        COORD_TEST(another_launch_is_told),
 	        COORD_TEST(auto_ranks_are_sorted),
+	        COORD_TEST(machines_are_numbered),
 	        COORD_TEST(auto_ranks_fill_the_places_left),
 	        COORD_TEST(the_root_is_found),
 	        COORD_TEST(the_root_is_told_again),

@@ -620,6 +620,7 @@ static void every_option_has_its_variable(void **state)
 		assert_string_not_equal(name, "COLLCTL_STORE_TOKEN");
 		assert_string_not_equal(name, "COLLCTL_COORDINATOR");
 		assert_string_not_equal(name, "COLLCTL_LISTEN_FD");
+		assert_string_not_equal(name, "COLLCTL_HOST_ID");
 	}
 	assert_true(n > 40);
 }

@@ -18,6 +18,8 @@ struct world {
 	struct coll_request request;
 	struct agreement agreed;
 	struct planner planner;
+	void (*selected)(void *ctx, const struct select_args *, const struct selection *);
+	void *selected_ctx;
 	struct plan plan;
 	struct offer offers[SIZE];
 	struct offered_array arrays[SIZE];
@@ -62,7 +64,10 @@ static void begin(struct world *w, struct coll_request request, enum dtype dtype
 
 static int decide(struct world *w, struct err *err)
 {
-	w->planner = (struct planner){.request = &w->request, .agreed = &w->agreed};
+	w->planner = (struct planner){.request = &w->request,
+	                              .agreed = &w->agreed,
+	                              .selected = w->selected,
+	                              .selected_ctx = w->selected_ctx};
 	int ret = planner_init(&w->planner, err);
 	for (int r = 0; r < SIZE && ret == 0; r++)
 		ret = planner_take(&w->planner, r, &w->offers[r], 1, 0, err);
@@ -220,6 +225,29 @@ static void the_lowest_limit_counts(void **state)
 	end(&w);
 }
 
+static void see_host(void *ctx, const struct select_args *args, const struct selection *s)
+{
+	(void)s;
+	*(const int **)ctx = args->host;
+}
+
+/* The choice of `auto` gets the ranks' hosts. */
+static void the_choice_knows_the_hosts(void **state)
+{
+	static const int host[SIZE] = {0, 0, 1};
+	const int *seen = NULL;
+	struct err err = {0};
+	struct world w;
+	(void)state;
+	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .weight = 1}, DTYPE_F32, same);
+	w.agreed.host = host;
+	w.selected = see_host;
+	w.selected_ctx = &seen;
+	assert_int_equal(decide(&w, &err), 0);
+	assert_ptr_equal(seen, host);
+	end(&w);
+}
+
 /* Of tensors in Fortran's order all ranks' must be the same to stay so. */
 static void orders_are_compared(void **state)
 {
@@ -302,6 +330,7 @@ int main(void)
 	        cmocka_unit_test(an_alltoall_is_transposed),
 	        cmocka_unit_test(weights_add_up),
 	        cmocka_unit_test(the_lowest_limit_counts),
+	        cmocka_unit_test(the_choice_knows_the_hosts),
 	        cmocka_unit_test(orders_are_compared),
 	        cmocka_unit_test(outputs_of_one_place),
 	        cmocka_unit_test(offers_that_can_t_be),

@@ -305,6 +305,7 @@ static void presences_come_back(void **state)
 	presence_set(p.host, sizeof p.host, "node\x1b[2Ja");
 	assert_string_equal(p.host, "node?[2Ja");
 	presence_set(p.addr, sizeof p.addr, "192.0.2.1");
+	memset(p.host_id, 0xc3, sizeof p.host_id);
 	memset(p.input, 'x', sizeof p.input - 1);
 	presence_set(p.root, 5, "nodea");
 	assert_string_equal(p.root, "node");
@@ -384,6 +385,7 @@ static void an_error_s_text_is_escaped(void **state)
 static void a_roster_is_read(void **state)
 {
 	static const char *const texts[] = {"10.0.0.1:7", ":8", "", "a", "", "b"};
+	static const uint16_t groups[] = {0, 1, 0};
 	struct roster r;
 	struct buf b;
 	(void)state;
@@ -391,6 +393,8 @@ static void a_roster_is_read(void **state)
 	buf_put_u32(&b, 3);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		buf_put_str(&b, texts[i]);
+	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+		buf_put_u16(&b, groups[i]);
 	buf_put_u8(&b, 0);
 	for (size_t n = 0; n <= b.len; n++) {
 		struct err err = {0};
@@ -406,6 +410,8 @@ static void a_roster_is_read(void **state)
 		assert_string_equal(r.addrs[2], "");
 		assert_string_equal(r.hosts[1], "a");
 		assert_string_equal(r.hosts[2], "b");
+		assert_int_equal(r.nhosts, 2);
+		assert_true(r.host[0] == 0 && r.host[1] == 1 && r.host[2] == 0);
 		roster_release(&r);
 	}
 	for (uint32_t size = 0; size < 2; size++) { /* far more ranks than bytes, and none */
@@ -415,6 +421,37 @@ static void a_roster_is_read(void **state)
 		assert_int_equal(err.code, ERR_INTEGRITY);
 	}
 	buf_release(&b);
+}
+
+/* The numbers of the ranks' machines are in the order of their first ranks. */
+static void a_roster_has_groups(void **state)
+{
+	static const struct {
+		uint16_t groups[4];
+		int hosts; /* -1: malformed */
+	} cases[] = {{{0, 0, 0, 0}, 1},  {{0, 1, 1, 0}, 2},  {{0, 1, 2, 3}, 4},
+	             {{1, 1, 1, 1}, -1}, {{0, 2, 1, 0}, -1}, {{0, 1, 2, 65535}, -1}};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct err err = {0};
+		struct roster r;
+		struct buf b;
+		const bool sane = cases[i].hosts > 0;
+		buf_init(&b, 200);
+		buf_put_u32(&b, 4);
+		for (int k = 0; k < 8; k++)
+			buf_put_str(&b, "");
+		for (int k = 0; k < 4; k++)
+			buf_put_u16(&b, cases[i].groups[k]);
+		assert_int_equal(roster_decode(&r, view_of(b.data, b.len), &err), sane ? 0 : -1);
+		assert_int_equal(err.code, sane ? 0 : ERR_INTEGRITY);
+		assert_int_equal(r.nhosts, sane ? cases[i].hosts : 0);
+		assert_true(!r.host == (!sane || r.nhosts == 4));
+		for (int k = 0; r.host && k < 4; k++)
+			assert_int_equal(r.host[k], cases[i].groups[k]);
+		roster_release(&r);
+		buf_release(&b);
+	}
 }
 
 static void votes_come_back(void **state)
@@ -510,6 +547,7 @@ int main(void)
 	        cmocka_unit_test(presences_come_back),
 	        cmocka_unit_test(welcomes_and_joined_come_back),
 	        cmocka_unit_test(a_roster_is_read),
+	        cmocka_unit_test(a_roster_has_groups),
 	        cmocka_unit_test(votes_come_back),
 	        cmocka_unit_test(beats_come_back),
 	        cmocka_unit_test(a_pace_comes_back),

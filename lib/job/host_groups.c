@@ -1,0 +1,65 @@
+#include "lib/job/host_groups.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/boot.h"
+#include "lib/base/buf.h"
+#include "lib/net/crypto.h"
+
+#define PREFIX "collctl host|"
+
+/* The prefix keeps a name that a user gives apart from a boot id. */
+static void hash(uint8_t id[HOST_ID], const char *prefix, const char *text, size_t len)
+{
+	uint8_t sum[32];
+	struct err ignored = {0};
+	struct buf b;
+	buf_init(&b, SIZE_MAX);
+	buf_put(&b, prefix, strlen(prefix));
+	buf_put(&b, text, len);
+	if (!b.failed && crypto_sha256(b.data, b.len, sum, &ignored) == 0)
+		memcpy(id, sum, HOST_ID);
+	buf_release(&b);
+}
+
+void host_id_find(uint8_t id[HOST_ID], const char *given)
+{
+	char boot[BOOT_ID_MAX];
+	memset(id, 0, HOST_ID);
+	size_t len = boot_id_read(boot);
+	if (given && *given)
+		hash(id, PREFIX "given|", given, strlen(given));
+	else if (len)
+		hash(id, PREFIX "boot|", boot, len);
+}
+
+static bool is_known(const struct host_member *m)
+{
+	static const uint8_t none[HOST_ID];
+	return memcmp(m->id, none, HOST_ID) != 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct host_member *m = a, *n = b;
+	int d = memcmp(m->id, n->id, HOST_ID);
+	return d ? d : (m->rank > n->rank) - (m->rank < n->rank);
+}
+
+int host_groups(struct host_member *members, int size, int *host)
+{
+	int hosts = 0;
+	qsort(members, (size_t)size, sizeof *members, by_id);
+	/* First the lowest rank of each rank's host, then the hosts' numbers in that order. */
+	for (int i = 0, first = 0; i < size; i++) {
+		if (memcmp(members[i].id, members[first].id, HOST_ID) != 0 ||
+		    !is_known(&members[i]))
+			first = i;
+		host[members[i].rank] = members[first].rank;
+	}
+	for (int r = 0; r < size; r++)
+		host[r] = host[r] == r ? hosts++ : host[host[r]];
+	return hosts;
+}

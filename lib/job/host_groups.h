@@ -1,0 +1,25 @@
+/*
+ * Which ranks share a host. Each rank sends an opaque identity of its host, and the coordinator
+ * numbers the hosts. It is a hint: ranks with one identity may still be unable to share memory.
+ */
+#ifndef COLLCTL_JOB_HOST_GROUPS_H
+#define COLLCTL_JOB_HOST_GROUPS_H
+
+#include <stdint.h>
+
+#define HOST_ID 16 /* bytes; zeros: not known, which no other rank shares */
+
+/* A hash of @given or, if that is NULL or empty, of the kernel's boot id: it is the same in all
+ * containers of a machine, and differs between virtual machines. Zeros if it cannot be read. */
+void host_id_find(uint8_t id[HOST_ID], const char *given);
+
+struct host_member {
+	uint8_t id[HOST_ID];
+	int rank;
+};
+
+/* Write the number of each rank's host into @host[size]: 0, 1, ... in the order of their first
+ * ranks. Sorts @members[size]. Returns the number of hosts. */
+int host_groups(struct host_member *members, int size, int *host);
+
+#endif
