@@ -1,8 +1,10 @@
 #include "lib/job/host_groups.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "lib/base/boot.h"
 #include "lib/base/buf.h"
@@ -26,13 +28,17 @@ static void hash(uint8_t id[HOST_ID], const char *prefix, const char *text, size
 
 void host_id_find(uint8_t id[HOST_ID], const char *given)
 {
-	char boot[BOOT_ID_MAX];
+	char boot[BOOT_ID_MAX], text[BOOT_ID_MAX + 48];
+	struct stat net = {0}; /* zeros: a system that does not say */
 	memset(id, 0, HOST_ID);
 	size_t len = boot_id_read(boot);
+	(void)stat("/proc/self/ns/net", &net);
+	int n = snprintf(text, sizeof text, "%.*s|%llu", (int)len, boot,
+	                 (unsigned long long)net.st_ino);
 	if (given && *given)
 		hash(id, PREFIX "given|", given, strlen(given));
 	else if (len)
-		hash(id, PREFIX "boot|", boot, len);
+		hash(id, PREFIX "boot|", text, (size_t)n);
 }
 
 static bool is_known(const struct host_member *m)

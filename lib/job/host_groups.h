@@ -9,8 +9,9 @@
 
 #define HOST_ID 16 /* bytes; zeros: not known, which no other rank shares */
 
-/* A hash of @given or, if that is NULL or empty, of the kernel's boot id: it is the same in all
- * containers of a machine, and differs between virtual machines. Zeros if it cannot be read. */
+/* A hash of @given or, if that is NULL or empty, of the kernel's boot id and of the network
+ * namespace: containers that have addresses like hosts count as hosts. Zeros if the boot id cannot
+ * be read. */
 void host_id_find(uint8_t id[HOST_ID], const char *given);
 
 struct host_member {

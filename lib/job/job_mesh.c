@@ -166,7 +166,7 @@ static int find_near(struct job *j, struct err *err)
 	if (!j->near)
 		return err_nomem(err, "the ranks of this host", (unsigned long long)j->size);
 	for (int r = 0; r < j->size; r++)
-		j->near[r] = addr_same_ip(&j->addrs[r], &j->addrs[j->rank]);
+		j->near[r] = r != j->rank && job_shares_host(j, r);
 	return 0;
 }
 
