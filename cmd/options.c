@@ -110,6 +110,10 @@ const struct option_row option_rows[] = {
                 "1Gbit (bits a second), 10M (bytes)",
                 OPTS_ARRAY | OPTS_BENCH),
 
+        REQUEST("threads", 0, "N|auto",
+                "threads that encrypt, add and copy, at most one for each stream (auto: the "
+                "processors that the other ranks of this host do not use)",
+                OPTS_ARRAY),
         REQUEST("lanes", 0, "WAY",
                 "how ranks of the same host and user send to each other: through memory that they "
                 "share where that works (auto), always as to other hosts (tcp), or fail where "

@@ -2,6 +2,7 @@
  * collective.h. */
 #include "lib/coll/collective.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,19 @@ static int list_vectors(struct collective *c, struct err *err)
 	return 0;
 }
 
+/* One thread runs the streams if others would take processors from the host's other ranks. Devices
+ * and a limit of the rate belong to one thread. */
+static int count_threads(const struct collective *c)
+{
+	int streams = (int)c->life->plan.streams, threads = c->request->threads;
+	cpu_set_t allowed;
+	if (c->life->devices || c->request->settings.limit_rate)
+		return 1;
+	if (!threads && sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+		threads = CPU_COUNT(&allowed) / job_ranks_here(c->life->job);
+	return threads < streams ? threads : streams;
+}
+
 /* List the vectors to move. Returns the number of connections that they need, or -1. */
 static int list_lanes(struct collective *c, struct err *err)
 {
@@ -145,6 +159,7 @@ static int list_lanes(struct collective *c, struct err *err)
 	c->transfer.drive = (struct drive){
 	        .job = c->life->job,
 	        .devices = c->life->devices,
+	        .threads = count_threads(c),
 	        .memory = budget_connections(c->life->plan.memory),
 	        .window_bytes = c->life->plan.memory,
 	        .lane_bytes = bytes,

@@ -74,6 +74,7 @@ struct coll_request {
 	uint64_t *counts;      /* [ncounts] rows of each rank's part; NULL: as even as possible */
 	int ncounts;
 	int streams;            /* 0: automatic */
+	int threads;            /* 0: automatic */
 	const char *device;     /* "cpu", "cuda" or "cuda:LIST": the memory of inputs and outputs */
 	uint64_t device_memory; /* bytes that this rank may use on each device; 0: what is free */
 

@@ -54,6 +54,7 @@ const struct setting request_settings[] = {
         /* At the lowest rate bytes still move every 10 ms, so that it is not taken for a stall. */
         S("limit-rate", SETTING_FOR_MOVES | SETTING_FOR_BENCH, RATE, settings.limit_rate,
           .min = 1024, .max = INT64_MAX),
+        S("threads", SETTING_FOR_MOVES, THREADS, threads, .def = "auto", .min = 1, .max = 64),
         S("lanes", SETTING_FOR_MOVES | SETTING_FOR_BENCH, WORD, settings.lanes, .def = "auto",
           .choices = "auto|tcp|memory"),
         S("device", SETTING_FOR_MOVES | SETTING_FOR_BENCH, STRING, device, .def = "cpu"),

@@ -273,6 +273,9 @@ int setting_malformed(const struct setting *row, const char *text, const char *s
 		return err_set(err, ERR_USAGE, fmt, subject, text, "a number");
 	case SETTING_RANK:
 		return err_set(err, ERR_USAGE, fmt, subject, text, "a rank: a number, or auto");
+	case SETTING_THREADS:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               "a number of threads from 1 to 64, or auto");
 	case SETTING_ROOT:
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               "a rank from 0 to 65535, or the name of a host");
@@ -318,6 +321,13 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 		break;
 	case SETTING_STRING:
 		*(const char **)to = text;
+		break;
+	case SETTING_THREADS:
+		if (strcmp(text, "auto") == 0) {
+			*(int *)to = 0;
+			break;
+		}
+		ok = read_int(text, s->min, s->max, to);
 		break;
 	case SETTING_RANK:
 		if (strcmp(text, "auto") == 0) {

@@ -18,6 +18,7 @@ enum setting_kind {
 	SETTING_STRING,   /* const char * */
 	SETTING_INT,      /* int in [min, max] */
 	SETTING_RANK,     /* int: N or "auto" */
+	SETTING_THREADS,  /* int in [min, max], or 0: "auto" */
 	SETTING_ROOT,     /* int: N; else the name of a host, a const char * at `other` */
 	SETTING_SIZE,     /* uint64_t >= min: K, M, G, T or KiB ...: powers of 1024 */
 	SETTING_RATE,     /* uint64_t bytes per second >= min: as a size, or Mbit, Gbit ...: powers

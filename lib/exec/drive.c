@@ -85,8 +85,31 @@ static void files_moved(void *ctx, uint32_t events)
 		return; /* an earlier call has read it */
 }
 
+static int team_waits(void *ctx, int *peers, int cap, char *device, size_t device_cap)
+{
+	(void)device_cap;
+	*device = '\0';
+	return team_waits_for(ctx, peers, cap);
+}
+
+/* The threads do the work: this one answers the coordinator. */
+static int go_with_team(struct drive *d, struct err *err)
+{
+	for (;;) {
+		int state = team_state(d->team, err);
+		team_stats(d->team, &d->stats);
+		job_moved(d->job, d->stats.bytes_moved, d->stats.bytes_total);
+		if (state)
+			return state < 0 ? -1 : 0;
+		if (job_turn(d->job, err) < 0)
+			return -1;
+	}
+}
+
 int drive_go(struct drive *d, struct err *err)
 {
+	if (d->team)
+		return go_with_team(d, err);
 	for (;;) {
 		int ret = exec_advance(d->exec, err);
 		exec_stats(d->exec, &d->stats);
@@ -96,6 +119,20 @@ int drive_go(struct drive *d, struct err *err)
 		if ((ret == EXEC_AGAIN ? job_poll : job_turn)(d->job, err) < 0)
 			return -1;
 	}
+}
+
+static int begin_team(struct drive *d, struct err *err)
+{
+	d->team = team_new(&d->conf, d->threads, job_local_index(d->job), err);
+	drop_edges(d);
+	if (!d->team)
+		return -1;
+	d->files = (struct loop_watch){.fd = team_fd(d->team), .fn = files_moved, .ctx = &d->files};
+	if (loop_add(job_loop(d->job), &d->files, EPOLLIN, err) < 0)
+		return -1;
+	job_waits(d->job, team_waits, d->team);
+	job_phase(d->job, PHASE_RUN);
+	return team_start(d->team, err);
 }
 
 int drive_begin(struct drive *d, struct err *err)
@@ -118,6 +155,8 @@ int drive_begin(struct drive *d, struct err *err)
 		if (devices_attach(d->devices, loop, err) < 0)
 			return -1;
 	}
+	if (d->threads > 1)
+		return begin_team(d, err);
 	d->exec = exec_new(&d->conf, err);
 	drop_edges(d);
 	if (!d->exec)
@@ -139,6 +178,8 @@ void drive_end(struct drive *d)
 	loop->home = -1;
 	job_waits(d->job, NULL, NULL);
 	loop_del(loop, &d->files);
+	team_free(d->team);
+	d->team = NULL;
 	if (d->devices)
 		devices_detach(d->devices);
 }

@@ -8,6 +8,7 @@
 #include "lib/exec/device.h"
 #include "lib/exec/exec.h"
 #include "lib/exec/shared_space.h"
+#include "lib/exec/team.h"
 #include "lib/job/job.h"
 
 struct drive {
@@ -15,10 +16,12 @@ struct drive {
 	struct exec_conf
 	        conf; /* drive sets conn, conn_ctx, edges and, with devices, their spaces */
 	struct devices *devices; /* NULL: none */
+	int threads;             /* that run the streams; 0, 1: the caller's */
 	uint64_t memory;         /* bytes for the connections' buffers */
 	uint64_t window_bytes;   /* the most that the windows' buffers need; 0: share none */
 	uint64_t lane_bytes;     /* the most that a connection carries; limits its buffer */
 	/* results */
+	struct team *team; /* with threads, in place of exec; ended by drive_end */
 	struct mesh *mesh; /* the job's; NULL: no edges */
 	struct shared_space shared; /* over its arena */
 	int npeers;

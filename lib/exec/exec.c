@@ -81,7 +81,7 @@ static int run_streams(struct exec *x, struct err *err)
 		bool files = moves != x->moves;
 		x->moves = moves;
 		again = false;
-		for (int k = 0; k < x->conf.streams; k++) {
+		for (int k = 0; k < x->nstreams; k++) {
 			struct stream *s = &x->streams[k];
 			if (s->done)
 				continue;
@@ -111,7 +111,7 @@ static uint64_t moved_bytes(const struct exec *x)
 /* Queue the lanes of connections that report no events (memory transport). */
 static void wake_silent(struct exec *x)
 {
-	for (int k = 0; k < x->conf.streams; k++)
+	for (int k = 0; k < x->nstreams; k++)
 		for (int l = 0; l < x->nlanes; l++)
 			if (!x->streams[k].lanes[l].conn->loop)
 				exec_wake_lane(&x->streams[k].lanes[l]);
@@ -195,11 +195,11 @@ static int init_lanes(struct exec *x, struct err *err)
 		x->lane_in[p] = used[p] & EXEC_IN ? x->nlanes++ : -1;
 	}
 	free(found);
-	x->ready_cap = (uint32_t)(x->nlanes * x->conf.streams) + 1;
+	x->ready_cap = (uint32_t)(x->nlanes * x->nstreams) + 1;
 	x->ready = calloc(x->ready_cap, sizeof(struct lane *));
 	if (ret == 0 && !x->ready)
 		ret = err_nomem(err, "the lanes", x->ready_cap * sizeof(struct lane *));
-	for (int k = 0; ret == 0 && k < x->conf.streams; k++)
+	for (int k = 0; ret == 0 && k < x->nstreams; k++)
 		ret = stream_init(x, k, err);
 	return ret;
 }
@@ -213,7 +213,9 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 	}
 	x->conf = *conf;
 	x->scratch = memory_host.alloc(&memory_host, SCRATCH, err);
-	x->streams = calloc((size_t)conf->streams, sizeof *x->streams);
+	x->nstreams = conf->members ? (conf->streams - conf->member + conf->members - 1) / conf->members
+	                            : conf->streams;
+	x->streams = calloc((size_t)x->nstreams + 1, sizeof *x->streams);
 	x->spaces = calloc((size_t)conf->ndevices + 1, sizeof *x->spaces);
 	for (int k = 0; x->spaces && k <= conf->ndevices; k++)
 		x->spaces[k] = k ? conf->devices[k - 1] : conf->host ? conf->host : &memory_host;
@@ -224,12 +226,13 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 	if (exec_init_parts(x, err) < 0 || fileio_init(&x->io, &conf->io, conf->threads, err) < 0)
 		goto fail;
 	x->io_ready = true;
-	x->open_streams = conf->streams;
+	x->open_streams = x->nstreams;
 	if (init_lanes(x, err) < 0)
 		goto fail;
-	x->open_lanes = x->nlanes * conf->streams;
-	for (int k = 0; k < conf->streams; k++)
-		if (exec_start_window(x, &x->streams[k], (uint64_t)k, err) < 0)
+	x->open_lanes = x->nlanes * x->nstreams;
+	for (int k = 0; k < x->nstreams; k++)
+		if (exec_start_window(x, &x->streams[k],
+		                      (uint64_t)stream_number(x, &x->streams[k]), err) < 0)
 			goto fail;
 	if (exec_count_moves(x, err) < 0)
 		goto fail;
@@ -276,7 +279,7 @@ void exec_free(struct exec *x)
 		fileio_release(&x->io);
 	for (int k = 0; x->spaces && k <= x->conf.ndevices; k++)
 		x->spaces[k]->cancel(x->spaces[k], x);
-	for (int k = 0; x->streams && x->spaces && k < x->conf.streams; k++)
+	for (int k = 0; x->streams && x->spaces && k < x->nstreams; k++)
 		stream_release(x, &x->streams[k]);
 	free(x->streams);
 	free(x->spaces);
@@ -302,7 +305,7 @@ void exec_stats(const struct exec *x, struct exec_stats *out)
 int exec_waits_for(const struct exec *x, int *peers, int cap)
 {
 	int n = 0;
-	for (int k = 0; k < x->conf.streams; k++) {
+	for (int k = 0; k < x->nstreams; k++) {
 		const struct stream *s = &x->streams[k];
 		for (int l = 0; l < x->nlanes; l++) {
 			const struct lane *lane = &s->lanes[l];
@@ -321,7 +324,7 @@ int exec_waits_for(const struct exec *x, int *peers, int cap)
 void exec_waits_for_device(const struct exec *x, char *text, size_t cap)
 {
 	*text = '\0';
-	for (int k = 0; k < x->conf.streams && x->conf.ndevices; k++) {
+	for (int k = 0; k < x->nstreams && x->conf.ndevices; k++) {
 		const struct stream *s = &x->streams[k];
 		for (uint32_t i = 0; !s->done && i < s->sched->nsteps; i++) {
 			const struct sched_step *step = &s->sched->steps[i];

@@ -41,6 +41,9 @@ struct exec_conf {
 	const struct exec_vector *vectors; /* must outlive the executor */
 	int nvectors;                      /* >= 1 */
 	int streams;                       /* K >= 1 */
+	/* Several executors may run the streams of a rank, each on a thread (team.h): this one runs
+	 * streams member, member + members, ... members 0: it runs all. */
+	int members, member;
 	struct fileio_ops io;
 	bool threads; /* file threads */
 	const struct memory_space

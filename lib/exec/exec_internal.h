@@ -111,7 +111,8 @@ struct exec {
 	uint64_t windows; /* of all vectors */
 	struct fileio io;
 	bool io_ready;
-	struct stream *streams;
+	struct stream *streams; /* [nstreams]: those that this executor runs */
+	int nstreams;
 	int *lane_out, *lane_in; /* peer -> index of its lane in every stream, or -1 */
 	int nlanes;
 	int open_lanes;      /* of all streams: lanes that have not ended */
@@ -124,6 +125,13 @@ struct exec {
 	uint64_t moves_once; /* bytes_total of one run */
 	struct exec_stats stats;
 };
+
+/* The number of stream @s among all of the rank. */
+static inline int stream_number(const struct exec *x, const struct stream *s)
+{
+	int k = (int)(s - x->streams);
+	return x->conf.members ? x->conf.member + k * x->conf.members : k;
+}
 
 static inline enum dtype buf_dtype(const struct stream *s, uint32_t buf)
 {

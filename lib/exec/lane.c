@@ -340,10 +340,10 @@ int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *
 	}
 	l->starved |= l->out && l->tail < l->head && l->conn->ops->lending;
 	if (l->out) { /* an advancing flush is progress, because it frees space */
-		uint64_t before = l->conn->wire_out;
+		uint64_t before = conn_wire_out(l->conn);
 		if (conn_flush(l->conn, err) < 0)
 			return blame(err, l->peer);
-		moved |= l->conn->wire_out != before;
+		moved |= conn_wire_out(l->conn) != before;
 	}
 	return moved;
 }
@@ -357,7 +357,7 @@ int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool ou
 {
 	struct lane *l = &s->lanes[lane];
 	*l = (struct lane){.exec = x, .stream = s, .peer = peer, .out = out};
-	l->conn = x->conf.conn(x->conf.conn_ctx, peer, out, (int)(s - x->streams));
+	l->conn = x->conf.conn(x->conf.conn_ctx, peer, out, stream_number(x, s));
 	if (!l->conn)
 		return err_rank(err, ERR_OTHER, peer, "no connection to rank %d", peer);
 	l->conn->on_ready = ready;

@@ -216,7 +216,7 @@ int exec_init_parts(struct exec *x, struct err *err)
 static int count_moves(const struct exec *x, const struct vector_ops *p, uint64_t *n,
                        struct err *err)
 {
-	bool begun = p->conf->windows == 1 && p->first < (uint64_t)x->conf.streams;
+	bool begun = p->conf->windows == 1 && !x->conf.members && p->first < (uint64_t)x->nstreams;
 	struct sched *sched =
 	        begun ? x->streams[p->first].sched : build(p->conf->algorithm, &p->conf->args, err);
 	if (!sched)

@@ -289,7 +289,7 @@ static void begin(struct exec *x, struct stream *s)
 			exec_wake_step(s, i);
 	for (int k = 0; k < x->nlanes; k++) {
 		s->lanes[k].head = s->lanes[k].tail = 0;
-		s->lanes[k].tail_at = s->lanes[k].conn->wire_out;
+		s->lanes[k].tail_at = conn_wire_out(s->lanes[k].conn);
 		exec_wake_lane(&s->lanes[k]);
 	}
 	submit_jobs(x, s);

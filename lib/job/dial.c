@@ -47,7 +47,7 @@ static enum met judge(const struct conn *conn, const struct err *err)
 {
 	switch (err->code) {
 	case ERR_PEER_LOST: /* the first bytes are sent when the connection is established */
-		return conn && conn->wire_out ? MET_CLOSE : MET_NOBODY;
+		return conn && conn_wire_out(conn) ? MET_CLOSE : MET_NOBODY;
 	case ERR_AUTH:
 	case ERR_INTEGRITY:
 		return MET_STRANGER;

@@ -150,6 +150,8 @@ int job_round(struct job *, const struct buf *part, struct view *answer, struct 
 /* Which of the ranks at its address this is, from 0 in the order of ranks. Once the plan is known.
  */
 int job_local_index(const struct job *);
+/* How many ranks are on this rank's host, with it. Once the plan is known. */
+int job_ranks_here(const struct job *);
 
 /* One turn of the loop, at most until something happens. -1: aborted, signalled or stalled. */
 int job_turn(struct job *, struct err *err);

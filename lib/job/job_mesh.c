@@ -268,6 +268,14 @@ int job_round(struct job *j, const struct buf *part, struct view *answer, struct
 	return 0;
 }
 
+int job_ranks_here(const struct job *j)
+{
+	int n = 0;
+	for (int r = 0; r < j->size; r++)
+		n += r == j->rank || job_shares_host(j, r);
+	return n;
+}
+
 int job_local_index(const struct job *j)
 {
 	int index = 0;

@@ -59,7 +59,7 @@ static void fail(struct link *l, enum link_state state, const char *why)
 static ssize_t send_some(struct link *l, struct err *err)
 {
 	size_t n = PROBE_BYTES - l->moved;
-	uint64_t before = l->conn->wire_out;
+	uint64_t before = conn_wire_out(l->conn);
 	ssize_t put = 0;
 	if (n)
 		put = conn_write(l->conn, zeros, n < PIECE ? n : PIECE, err);
@@ -74,7 +74,7 @@ static ssize_t send_some(struct link *l, struct err *err)
 		l->probe->stats->messages++;
 		finish(l);
 	}
-	return put > 0 || l->conn->wire_out != before;
+	return put > 0 || conn_wire_out(l->conn) != before;
 }
 
 static ssize_t receive_some(struct link *l, struct err *err)

@@ -1,6 +1,7 @@
 #include "lib/net/arena.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,6 +32,7 @@ struct arena {
 	size_t size;
 	size_t touched; /* no range beyond it has been allocated yet, so its pages are zero */
 	struct range *first;
+	pthread_mutex_t lock; /* of the ranges */
 };
 
 static size_t pages(size_t bytes)
@@ -80,6 +82,7 @@ struct arena *arena_new(size_t size, struct err *err)
 	a->base = base;
 	a->size = all->size = size;
 	a->first = all;
+	pthread_mutex_init(&a->lock, NULL);
 	return a;
 fail:
 	free(a);
@@ -98,13 +101,13 @@ void arena_free(struct arena *a)
 	}
 	munmap(a->base, a->size);
 	close(a->fd);
+	pthread_mutex_destroy(&a->lock);
 	free(a);
 }
 
-void *arena_alloc(struct arena *a, size_t bytes)
+static void *alloc_locked(struct arena *a, size_t bytes)
 {
 	struct range *r = a->first, *rest;
-	bytes = pages(bytes);
 	while (r && (r->used || r->size < bytes))
 		r = r->next;
 	if (!r || !bytes)
@@ -128,6 +131,14 @@ void *arena_alloc(struct arena *a, size_t bytes)
 	return a->base + r->at;
 }
 
+void *arena_alloc(struct arena *a, size_t bytes)
+{
+	pthread_mutex_lock(&a->lock);
+	void *p = alloc_locked(a, pages(bytes));
+	pthread_mutex_unlock(&a->lock);
+	return p;
+}
+
 /* Join a free range with the free one that follows. */
 static void join(struct range *r)
 {
@@ -139,13 +150,10 @@ static void join(struct range *r)
 	free(next);
 }
 
-bool arena_release(struct arena *a, void *p, size_t bytes)
+static bool release_locked(struct arena *a, size_t at)
 {
 	struct range *before = NULL, *r = a->first;
-	int64_t at = arena_offset(a, p, bytes);
-	if (at < 0)
-		return false;
-	while (r && r->at != (size_t)at) {
+	while (r && r->at != at) {
 		before = r;
 		r = r->next;
 	}
@@ -155,6 +163,15 @@ bool arena_release(struct arena *a, void *p, size_t bytes)
 	join(r);
 	join(before);
 	return true;
+}
+
+bool arena_release(struct arena *a, void *p, size_t bytes)
+{
+	int64_t at = arena_offset(a, p, bytes);
+	pthread_mutex_lock(&a->lock);
+	bool there = at >= 0 && release_locked(a, (size_t)at);
+	pthread_mutex_unlock(&a->lock);
+	return there;
 }
 
 int64_t arena_offset(const struct arena *a, const void *p, size_t n)

@@ -22,7 +22,8 @@ struct arena;
 struct arena *arena_new(size_t size, struct err *err);
 void arena_free(struct arena *); /* NULL: nothing */
 
-/* @bytes of zeroed memory, page-aligned. NULL: no range is long enough. */
+/* @bytes of zeroed memory, page-aligned. NULL: no range is long enough. Thread-safe, as
+ * arena_release. */
 void *arena_alloc(struct arena *, size_t bytes);
 /* False: @p is not in the arena. The pages stay: the seals forbid to return them. */
 bool arena_release(struct arena *, void *p, size_t bytes);

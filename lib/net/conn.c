@@ -45,15 +45,21 @@ int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), v
 	return 0;
 }
 
+void conn_unwatch(struct conn *c)
+{
+	if (!c->loop)
+		return;
+	loop_poll_del(c->loop, &c->poll);
+	loop_del(c->loop, &c->watch);
+	c->loop = NULL;
+}
+
 void conn_free(struct conn *c)
 {
 	if (!c)
 		return;
 	pacer_forget(c);
-	if (c->loop) {
-		loop_poll_del(c->loop, &c->poll);
-		loop_del(c->loop, &c->watch);
-	}
+	conn_unwatch(c);
 	if (c->fd >= 0)
 		close(c->fd);
 	c->fd = -1;
@@ -130,7 +136,7 @@ ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct 
 		c->writable = false;
 	if (c->pace.by)
 		pacer_sent(c, (size_t)put, (size_t)put == most && most < total);
-	c->wire_out += (uint64_t)put;
+	conn_count_out(c, (uint64_t)put);
 	return put;
 }
 

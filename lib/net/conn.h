@@ -12,6 +12,7 @@
 #ifndef COLLCTL_NET_CONN_H
 #define COLLCTL_NET_CONN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -74,7 +75,8 @@ struct conn {
 	bool alerted;   /* with ERR_INTEGRITY: the peer reports that it received corrupt bytes */
 	bool connected; /* the TCP connection was established; a later failure may be a fault of
 	                 * the path that a new connection avoids */
-	uint64_t wire_in, wire_out; /* bytes read from and written to the socket */
+	uint64_t wire_in;           /* bytes read from the socket, or consumed */
+	_Atomic uint64_t wire_out;  /* bytes written to it, or published; other threads may read it */
 	struct {                    /* of its pacer (pacer.h) */
 		struct pacer *by;   /* NULL: none */
 		struct conn *next;
@@ -111,6 +113,18 @@ static inline int conn_end(struct conn *c, struct err *err)
  * passes it to a new owner, whose on_ready is also called for earlier events. */
 int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), void *ctx,
                struct err *err);
+/* Its loop reports no more events; conn_watch may pass it to another loop. */
+void conn_unwatch(struct conn *c);
+/* Count @n bytes in wire_out, which only the connection's thread writes. */
+static inline void conn_count_out(struct conn *c, uint64_t n)
+{
+	uint64_t before = atomic_load_explicit(&c->wire_out, memory_order_relaxed);
+	atomic_store_explicit(&c->wire_out, before + n, memory_order_relaxed);
+}
+static inline uint64_t conn_wire_out(const struct conn *c)
+{
+	return atomic_load_explicit(&c->wire_out, memory_order_relaxed);
+}
 void conn_free(struct conn *c); /* closes the socket; @c may be NULL */
 
 /* For the kinds over sockets: recv and sendmsg with EINTR, counting and readable/writable kept.

@@ -207,7 +207,7 @@ static void publish(struct conn_shared *c, uint64_t at, size_t n, enum kind kind
 	atomic_store_explicit(&r->n, (uint32_t)n, memory_order_relaxed);
 	atomic_store_explicit(&r->kind, (uint32_t)kind, memory_order_relaxed);
 	c->stream += n;
-	c->conn.wire_out += n;
+	conn_count_out(&c->conn, n);
 	c->sent[c->count++ % REFERENCES] = (struct published){c->stream, c->ring};
 	atomic_store_explicit(&c->lane->published, c->count, memory_order_release);
 	wake_if(c, &c->lane->receiver_sleeps);

@@ -503,8 +503,8 @@ uint64_t mesh_acknowledged(const struct mesh *m)
 		const struct conn *c = m->edges[i].conn;
 		int queued;
 		if (c && c->fd >= 0 && m->edges[i].out && ioctl(c->fd, SIOCOUTQ, &queued) == 0 &&
-		    queued >= 0 && (uint64_t)queued <= c->wire_out)
-			sum += c->wire_out - (uint64_t)queued;
+		    queued >= 0 && (uint64_t)queued <= conn_wire_out(c))
+			sum += conn_wire_out(c) - (uint64_t)queued;
 	}
 	return sum;
 }
