@@ -69,7 +69,7 @@ moved() {
 		wait_ranks
 		for r in 0 1; do
 			assert_rank $r 8
-			grep -q "rank 2: lost" "rank.$r.err" || fail "rank $r: $(<"rank.$r.err")"
+			grep -q "rank 2: lost" "$r.err" || fail "rank $r: $(<"$r.err")"
 			assert_not_exist "out.$r.npy"
 		done
 	done
