@@ -25,7 +25,7 @@ size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns)
 {
 	uint64_t want = 2 * lane_bytes + 4096, most = memory;
 	if (nconns)
-		most /= (uint64_t)nconns * 2; /* our buffer and OpenSSL's read-ahead buffer */
+		most /= (uint64_t)nconns * 2; /* for sending and for receiving */
 	if (want > most)
 		want = most;
 	if (want > BUFFER_MAX)

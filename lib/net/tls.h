@@ -31,7 +31,7 @@ struct tls *tls_new(struct err *err);
 struct tls *tls_new_mutual(const struct credentials *, struct err *err);
 void tls_free(struct tls *);
 
-/* Connections made from now on carry data, which need not be wiped from OpenSSL's read buffers;
+/* Connections made from now on carry data, which need not be wiped from the receive buffers;
  * messages of control links must be. */
 void tls_carry_data(struct tls *);
 
@@ -40,8 +40,8 @@ void tls_carry_data(struct tls *);
 typedef int tls_find_key(void *ctx, const uint8_t *identity, size_t len,
                          uint8_t key[TLS_KEY_BYTES]);
 
-/* A connection over @fd, which it owns. @buffer: bytes of the write ring (0: the default, 256 KiB;
- * it counts in --memory) and of OpenSSL's read buffer. conn_handshake runs the handshake. ERR_AUTH:
+/* A connection over @fd, which it owns. @buffer: bytes of its send buffer, and of its receive buffer
+ * (0: the default, 256 KiB); they count in --memory. conn_handshake runs the handshake. ERR_AUTH:
  * the peer reports that the secrets differ or that it knows no such job or session, or it does not
  * use TLS; ERR_INTEGRITY: the received bytes are not a valid handshake. */
 struct conn *tls_dial(struct tls *, int fd, const char *identity, const uint8_t key[TLS_KEY_BYTES],

@@ -1,0 +1,64 @@
+/*
+ * Records of TLS 1.3 (RFC 8446, 5 and 7): their encryption with the keys of a finished handshake.
+ *
+ * OpenSSL makes the handshake; the records after it are made here, as the kernel makes them with
+ * kTLS. OpenSSL's own record layer copies each byte twice when it sends (into its buffer, then into
+ * the BIO) and once when it receives, a third of the time of a large allreduce. Here a record is
+ * encrypted from the caller's memory into the send buffer, and decrypted from the receive buffer
+ * into the caller's memory. The bytes on the wire are the same. OpenSSL or ipsec-mb does the
+ * arithmetic.
+ *
+ * Kernel TLS would remove these copies too, but few kernels offer it in containers (it is a
+ * module), and its AES-GCM is slower than ipsec-mb's.
+ */
+#ifndef COLLCTL_NET_TLS_RECORD_H
+#define COLLCTL_NET_TLS_RECORD_H
+
+#include <openssl/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+#define TLS_SECRET        32    /* bytes of a traffic secret: those of SHA-256 */
+#define TLS_RECORD_TEXT   16384 /* the most bytes that a record carries */
+#define TLS_RECORD_HEADER 5
+#define TLS_RECORD_EXTRA  (TLS_RECORD_HEADER + 1 + 16)                /* header, type and tag */
+#define TLS_RECORD_MAX    (TLS_RECORD_HEADER + TLS_RECORD_TEXT + 256) /* a peer may pad */
+
+enum tls_type { TLS_TYPE_ALERT = 21, TLS_TYPE_HANDSHAKE = 22, TLS_TYPE_DATA = 23 };
+
+/* The keys of one direction. */
+struct tls_keys {
+	const char *cipher; /* OpenSSL's name */
+	size_t key_len;
+	bool sends;
+	uint8_t secret[TLS_SECRET], iv[12];
+	uint64_t sequence;
+	struct tls_gcm *wide; /* or: */
+	EVP_CIPHER_CTX *ctx;
+};
+
+/* @suite: TLS's number, 0x1301 or 0x1303. ERR_RESOURCE. */
+int tls_keys_init(struct tls_keys *, unsigned suite, const uint8_t secret[TLS_SECRET], bool sends,
+                  struct err *err);
+void tls_keys_release(struct tls_keys *); /* wipes them; also zeroed or failed ones */
+/* The next keys, after a KeyUpdate. */
+int tls_keys_update(struct tls_keys *, struct err *err);
+
+/* Make a record of the @n bytes of @text in @record, which has room for n + TLS_RECORD_EXTRA bytes:
+ * that is its length. -1: OpenSSL failed. */
+int tls_record_seal(struct tls_keys *, enum tls_type type, const void *text, size_t n,
+                    uint8_t *record);
+
+/* The length of the record that begins with @header; -1: it is none. */
+int tls_record_length(const uint8_t header[TLS_RECORD_HEADER]);
+
+/* Decrypt the record of @len bytes, as tls_record_length says, into @text, which has room for
+ * len - TLS_RECORD_EXTRA bytes and may be record + TLS_RECORD_HEADER. 0: *type and *n, the length
+ * of the text; -1: it is not authentic. */
+int tls_record_open(struct tls_keys *, const uint8_t *record, size_t len, uint8_t *text, size_t *n,
+                    uint8_t *type);
+
+#endif
