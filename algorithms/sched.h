@@ -205,6 +205,8 @@ struct sched_builder;
  */
 struct coll_cost {
 	double rounds;   /* messages in sequence on the longest chain (sched_figures.rounds) */
+	double outer;    /* of these between hosts, where ranks share hosts and the algorithm knows
+	                  * it; else any number */
 	double messages; /* upper bound of the sends of the rank that sends most */
 	double sent;     /* S; by the rank that sends most */
 	double received; /* S; by the rank that receives most */
@@ -264,6 +266,10 @@ enum sched_error {
 	SCHED_TOO_LARGE /* more than 2^32-1 steps, buffers or dependencies */
 };
 const char *sched_strerror(enum sched_error e);
+
+/* @n objects of @size bytes, zero, which exist until the schedule is finished. NULL: no memory, which
+ * sched_build returns as its error. */
+void *sched_memory(struct sched_builder *, size_t n, size_t size);
 
 /* Element @off of the rank's input or output (0: the first of the layout's range). With devices the
  * emitter sees a single input. */

@@ -1,0 +1,77 @@
+/*
+ * Hosts: which ranks share one (coll_args.host), and the phases of the algorithms called hosts.
+ *
+ * 1. The vector is cut into L lanes, L the smallest number of ranks on a host. The first L ranks of
+ *    each host own one lane each. Inside each host every rank gives its part of a lane to the
+ *    lane's owner.
+ * 2. The owners of a lane, one of each host, run a phase among themselves (circle.h). So every link
+ *    carries L phases side by side, each of them of a part of the vector.
+ * 3. Inside each host the owners give what the ranks need of their lanes.
+ *
+ * Blocks of the whole vector: a lane is a part of the vector. Blocks of ranks: a lane has a part of
+ * the blocks of each host, put one behind the other; with equal blocks and L ranks on every host,
+ * the block of one rank.
+ */
+#ifndef COLLCTL_ALGORITHMS_HOSTS_H
+#define COLLCTL_ALGORITHMS_HOSTS_H
+
+#include "algorithms/circle.h"
+
+/* The number of hosts; 0: unknown. */
+int hosts_count(const struct coll_args *a);
+/* Are there several hosts, and do ranks share one? */
+bool hosts_shared(const struct coll_args *a);
+
+/* How many ranks the hosts have. All zero: not hosts_shared, or no memory. */
+struct hosts_sizes {
+	int n;           /* number of hosts */
+	int least, most; /* of ranks on a host */
+};
+struct hosts_sizes hosts_sizes(const struct coll_args *a);
+
+struct hosts {
+	const struct coll_args *a;
+	int n, least;
+	int host, local;  /* this rank's host, and its number among the ranks of the host */
+	const int *first; /* [n + 1] */
+	const int *ranks; /* [size]: those of host h are at first[h] .. first[h + 1] - 1, ascending;
+	                   * the root is the first of its host */
+	/* With blocks of ranks, else NULL: */
+	const uint64_t *before; /* [size]: elements of the blocks of the host's ranks before this */
+	const uint64_t *total;  /* [n]: elements of the blocks of the host's ranks */
+	struct piece *pieces;   /* [size]: of the lane that was made last */
+	/* This rank's lane, if it owns one; number 0 is the owner on the root's host. */
+	struct circle lane;
+};
+
+/* Which part of a lane its owner and a rank of its host hand over. */
+enum hosts_part {
+	HOSTS_ALL,
+	HOSTS_BLOCK,  /* of the rank's own block */
+	HOSTS_OTHERS, /* of the other ranks' blocks */
+	HOSTS_ROOT,   /* all if the rank is the root, else nothing */
+	HOSTS_NOT_ROOT,
+};
+
+/* @owned: with blocks of ranks. False: no memory. */
+bool hosts_init(struct hosts *h, struct sched_builder *b, const struct coll_args *a, bool owned);
+/* Is this rank the owner of a lane? */
+static inline bool hosts_owner(const struct hosts *h)
+{
+	return h->local < h->least;
+}
+/* The range of the owner's lane, without blocks of ranks. */
+static inline struct range hosts_lane(const struct hosts *h)
+{
+	return (struct range){h->lane.off[0], h->lane.off[h->n] - h->lane.off[0]};
+}
+/* Fold the rank's inputs, the whole vector, into their places, lane by lane. */
+void hosts_fold(struct sched_builder *b, struct hosts *h, struct sched_span work);
+/* Phase 1: the owners receive, or add (@reduce), their host's parts. */
+void hosts_to_owners(struct sched_builder *b, struct hosts *h, struct sched_span work,
+                     enum hosts_part part, bool reduce);
+/* Phase 3. */
+void hosts_from_owners(struct sched_builder *b, struct hosts *h, struct sched_span work,
+                       enum hosts_part part);
+
+#endif
