@@ -2,8 +2,8 @@
  * allgather hosts: allgather of parts between the hosts, then allgather inside each host (hosts.h).
  *
  * 1. The blocks of a host's ranks, one behind the other, are cut into L parts; a lane is one part
- *    of every host. Inside a host the ranks send their parts of each lane to its owner. With equal
- *    blocks and L ranks on every host the owner has its part already.
+ *    of every host. Inside a host the ranks send their parts of each lane to its owner. With L
+ *    ranks on every host the owner has its part already.
  * 2. The owners of a lane run circulant's allgather (circulant.c), with a host's part as its block.
  * 3. Inside a host every owner sends its lane to all, without the receiver's own block.
  *

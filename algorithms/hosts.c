@@ -28,10 +28,10 @@ struct hosts_sizes hosts_sizes(const struct coll_args *a)
 
 	if (!hosts_shared(a))
 		return s;
-	ranks = calloc((size_t)hosts_count(a), sizeof(*ranks));
-	if (!ranks)
-		return s;
 	s.n = hosts_count(a);
+	ranks = calloc((size_t)s.n, sizeof(*ranks));
+	if (!ranks)
+		return (struct hosts_sizes){s.n, 1, a->size - s.n + 1};
 	for (int r = 0; r < a->size; r++)
 		ranks[a->host[r]]++;
 	s.least = a->size;
@@ -72,14 +72,19 @@ static bool measure_blocks(struct hosts *h, struct sched_builder *b)
 	const struct coll_args *a = h->a;
 	uint64_t *before = sched_memory(b, (size_t)a->size, sizeof(*before));
 	uint64_t *total = sched_memory(b, (size_t)h->n, sizeof(*total));
+	int *number = sched_memory(b, (size_t)a->size, sizeof(*number));
 
 	h->pieces = sched_memory(b, (size_t)a->size, sizeof(*h->pieces));
-	if (!before || !total || !h->pieces)
+	if (!before || !total || !number || !h->pieces)
 		return false;
 	for (int r = 0; r < a->size; r++) {
 		before[r] = total[a->host[r]];
 		total[a->host[r]] += a->off[r + 1] - a->off[r];
 	}
+	for (int i = 0; i < h->n; i++)
+		for (int k = h->first[i]; k < h->first[i + 1]; k++)
+			number[h->ranks[k]] = k - h->first[i];
+	h->number = number;
 	h->before = before;
 	h->total = total;
 	return true;
@@ -94,6 +99,8 @@ static struct range cut_block(const struct hosts *h, int r, int l)
 	const uint64_t end = from + h->a->off[r + 1] - h->a->off[r];
 	uint64_t lo = coll_split_at(all, h->least, l), hi = coll_split_at(all, h->least, l + 1);
 
+	if (h->even)
+		return h->number[r] == l ? block_range(h->a, r) : (struct range){0, 0};
 	lo = lo > from ? lo : from;
 	hi = hi < end ? hi : end;
 	return (struct range){h->a->off[r] + lo - from, lo < hi ? hi - lo : 0};
@@ -102,6 +109,8 @@ static struct range cut_block(const struct hosts *h, int r, int l)
 /* Without blocks of ranks: block i of lane @l. */
 static uint64_t lane_at(const struct hosts *h, int l, int i)
 {
+	if (h->even)
+		return h->a->off[l * h->n + i];
 	return coll_split_at(coll_count(h->a), h->n * h->least, l * h->n + i);
 }
 
@@ -160,6 +169,7 @@ bool hosts_init(struct hosts *h, struct sched_builder *b, const struct coll_args
 	if (!first || !ranks)
 		return false;
 	list_ranks(h, first, ranks);
+	h->even = h->n * h->least == a->size;
 	h->first = first;
 	h->ranks = ranks;
 	while (ranks[first[h->host] + h->local] != a->rank)

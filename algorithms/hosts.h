@@ -8,9 +8,10 @@
  *    carries L phases side by side, each of them of a part of the vector.
  * 3. Inside each host the owners give what the ranks need of their lanes.
  *
- * Blocks of the whole vector: a lane is a part of the vector. Blocks of ranks: a lane has a part of
- * the blocks of each host, put one behind the other; with equal blocks and L ranks on every host,
- * the block of one rank.
+ * Where the blocks are of the whole vector, a lane is a part of the vector. Where they are of
+ * ranks, a lane is a part of the blocks of each host, put one behind the other. If every host has L
+ * ranks, lanes are cut where blocks are: lane l is blocks l*N .. l*N+N-1, or the blocks of the l-th
+ * ranks. So an element has the same lane whatever the number of windows. Else lanes are cut evenly.
  */
 #ifndef COLLCTL_ALGORITHMS_HOSTS_H
 #define COLLCTL_ALGORITHMS_HOSTS_H
@@ -22,7 +23,8 @@ int hosts_count(const struct coll_args *a);
 /* Are there several hosts, and do ranks share one? */
 bool hosts_shared(const struct coll_args *a);
 
-/* How many ranks the hosts have. All zero: not hosts_shared, or no memory. */
+/* How many ranks the hosts have. All zero: not hosts_shared. Without memory the widest range that
+ * is possible. */
 struct hosts_sizes {
 	int n;           /* number of hosts */
 	int least, most; /* of ranks on a host */
@@ -32,11 +34,13 @@ struct hosts_sizes hosts_sizes(const struct coll_args *a);
 struct hosts {
 	const struct coll_args *a;
 	int n, least;
+	bool even;        /* every host has L ranks */
 	int host, local;  /* this rank's host, and its number among the ranks of the host */
 	const int *first; /* [n + 1] */
 	const int *ranks; /* [size]: those of host h are at first[h] .. first[h + 1] - 1, ascending;
 	                   * the root is the first of its host */
 	/* With blocks of ranks, else NULL: */
+	const int *number;      /* [size]: the rank's number among those of its host */
 	const uint64_t *before; /* [size]: elements of the blocks of the host's ranks before this */
 	const uint64_t *total;  /* [n]: elements of the blocks of the host's ranks */
 	struct piece *pieces;   /* [size]: of the lane that was made last */

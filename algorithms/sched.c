@@ -490,7 +490,8 @@ static void take_steps(struct sched_builder *b, size_t first_read, size_t nreads
 	}
 }
 
-static void build(struct sched_builder *b, const struct coll_algorithm *alg)
+/* @whole: with READ and WRITE steps and dependencies. */
+static void build(struct sched_builder *b, const struct coll_algorithm *alg, bool whole)
 {
 	size_t emitted, reads;
 
@@ -498,18 +499,18 @@ static void build(struct sched_builder *b, const struct coll_algorithm *alg)
 	if (!b->error)
 		emit(b, alg);
 	emitted = b->steps.n;
-	if (!b->error)
+	if (!b->error && whole)
 		add_reads(b, emitted);
 	reads = b->steps.n - emitted;
-	if (!b->error)
+	if (!b->error && whole)
 		add_writes(b, emitted);
 	take_steps(b, emitted, reads);
-	if (!b->error)
+	if (!b->error && whole)
 		fail(b, sched_infer(b->s));
 }
 
-struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
-                          enum sched_error *error)
+static struct sched *build_or_emit(const struct coll_algorithm *alg, const struct coll_args *args,
+                                   bool whole, enum sched_error *error)
 {
 	struct sched_builder b = {
 	        .args = args, .work = {SCHED_NONE, 0}, .error = check_args(alg->kind, args)};
@@ -529,7 +530,7 @@ struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_ar
 		b.s->noutputs = args->noutputs;
 		b.s->final = args->size > 1 && (alg->flags & COLL_FINAL);
 		b.s->apart = args->size > 1 && args->devices && (alg->flags & COLL_APART);
-		build(&b, alg);
+		build(&b, alg, whole);
 	}
 	free(b.steps.v);
 	for (size_t i = 0; i < b.memory.n; i++)
@@ -541,6 +542,18 @@ struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_ar
 		return NULL;
 	}
 	return b.s;
+}
+
+struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
+                          enum sched_error *error)
+{
+	return build_or_emit(alg, args, true, error);
+}
+
+struct sched *sched_emit(const struct coll_algorithm *alg, const struct coll_args *args,
+                         enum sched_error *error)
+{
+	return build_or_emit(alg, args, false, error);
 }
 
 void sched_free(struct sched *s)

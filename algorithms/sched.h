@@ -267,8 +267,8 @@ enum sched_error {
 };
 const char *sched_strerror(enum sched_error e);
 
-/* @n objects of @size bytes, zero, which exist until the schedule is finished. NULL: no memory, which
- * sched_build returns as its error. */
+/* @n objects of @size bytes, zero, which exist until the schedule is finished. NULL: no memory,
+ * which sched_build returns as its error. */
 void *sched_memory(struct sched_builder *, size_t n, size_t size);
 
 /* Element @off of the rank's input or output (0: the first of the layout's range). With devices the
@@ -316,6 +316,10 @@ struct sched_span sched_work(struct sched_builder *);
 struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
                           enum sched_error *error);
 void sched_free(struct sched *);
+
+/* The same without READ and WRITE steps and without dependencies: for those who only count. */
+struct sched *sched_emit(const struct coll_algorithm *alg, const struct coll_args *args,
+                         enum sched_error *error);
 
 /* Infer the dependencies again after steps were changed (mutation tests). Checks every step like
  * the builder. */
