@@ -1,5 +1,5 @@
 /*
- * Hosts: which ranks share one (coll_args.host), and the phases of the algorithms called hosts.
+ * The phases of the algorithms called hosts, which know which ranks share a host.
  *
  * 1. The vector is cut into L lanes, L the smallest number of ranks on a host. The first L ranks of
  *    each host own one lane each. Inside each host every rank gives its part of a lane to the
@@ -17,19 +17,7 @@
 #define COLLCTL_ALGORITHMS_HOSTS_H
 
 #include "algorithms/circle.h"
-
-/* The number of hosts; 0: unknown. */
-int hosts_count(const struct coll_args *a);
-/* Are there several hosts, and do ranks share one? */
-bool hosts_shared(const struct coll_args *a);
-
-/* How many ranks the hosts have. All zero: not hosts_shared. Without memory the widest range that
- * is possible. */
-struct hosts_sizes {
-	int n;           /* number of hosts */
-	int least, most; /* of ranks on a host */
-};
-struct hosts_sizes hosts_sizes(const struct coll_args *a);
+#include "algorithms/placement.h"
 
 struct hosts {
 	const struct coll_args *a;

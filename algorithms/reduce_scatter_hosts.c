@@ -6,8 +6,8 @@
  *    of every host. Inside a host every rank sends each lane to its owner, which adds them.
  * 2. The owners of a lane run circulant's reduce-scatter (circulant.c), with a host's part as its
  *    block.
- * 3. Inside a host every owner sends its part to the ranks whose blocks it is. With L ranks on every
- *    host it is the owner's own.
+ * 3. Inside a host every owner sends its part to the ranks whose blocks it is. With L ranks on
+ * every host it is the owner's own.
  *
  * S(N-1)/N leave a host if the hosts have as many ranks, the minimum. A single input is overwritten
  * in place; several are folded into scratch of S.

@@ -199,18 +199,22 @@ struct sched_builder;
 	     */
 
 /*
- * The cost of an algorithm on @a->size > 1 ranks with even blocks: a function of size, base and
- * steps, not of rank and off. In units of S, the bytes of coll_count() elements: for an allgather
- * the output of every rank, for an alltoall a rank's input.
+ * The cost of an algorithm on @a->size > 1 ranks with even blocks: a function of size, base, steps
+ * and host, not of rank and off. In units of S, the bytes of coll_count() elements: for an
+ * allgather the output of every rank, for an alltoall a rank's input.
  */
 struct coll_cost {
 	double rounds;   /* messages in sequence on the longest chain (sched_figures.rounds) */
-	double outer;    /* of these between hosts, where ranks share hosts and the algorithm knows
-	                  * it; else any number */
+	double outer;    /* the rounds between hosts; a row that does not know leaves it 0 */
 	double messages; /* upper bound of the sends of the rank that sends most */
 	double sent;     /* S; by the rank that sends most */
 	double received; /* S; by the rank that receives most */
 	double reduced;  /* S; added (RECV_REDUCE, REDUCE) by the rank that adds most */
+	/* Not by the rows, but counted (coll_cost_of). If every rank has its own host: sent,
+	 * received and their sum. */
+	double leaves;  /* S; out of the host that sends most to others */
+	double enters;  /* S; into the host that receives most */
+	double crosses; /* S; sent to and received from other hosts by the rank that does it most */
 };
 
 struct coll_algorithm {
@@ -235,7 +239,8 @@ struct coll_algorithm {
 const struct coll_algorithm *coll_resolve(const struct coll_algorithm *alg,
                                           const struct coll_args *);
 
-/* The closed form of the algorithm that @alg resolves to; zero for size 1. */
+/* The closed form of the algorithm that @alg resolves to, with what leaves hosts; zero for size 1.
+ * Where ranks share hosts it counts the messages of @args->off and @args->root (traffic.h). */
 struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct coll_args *);
 
 /* The registry (table.c). */

@@ -4,7 +4,8 @@
  */
 #include <string.h>
 
-#include "algorithms/sched.h"
+#include "algorithms/placement.h"
+#include "algorithms/traffic.h"
 
 #define ALGORITHM(name) extern const struct coll_algorithm name;
 #include "algorithms/rows.h"
@@ -57,12 +58,42 @@ const struct coll_algorithm *coll_resolve(const struct coll_algorithm *alg,
 	return alg;
 }
 
+/* What leaves hosts, counted. Without memory the most that is possible. */
+static void count_traffic(const struct coll_algorithm *alg, const struct coll_args *args,
+                          struct coll_cost *c)
+{
+	const double most = hosts_sizes(args).most, n = (double)coll_count(args);
+	struct traffic t;
+
+	c->leaves = most * c->sent;
+	c->enters = most * c->received;
+	c->crosses = c->sent + c->received;
+	if (n <= 0 || !traffic_of(alg, args, &t))
+		return;
+	c->leaves = (double)t.leaves / n;
+	c->enters = (double)t.enters / n;
+	c->crosses = (double)t.crosses / n;
+	/* As many of the rounds as of the messages. */
+	if (c->outer <= 0 && t.messages)
+		c->outer = c->rounds * (double)t.outer / (double)t.messages;
+}
+
 struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct coll_args *args)
 {
 	struct coll_cost c = {0};
 
-	if (args->size > 1)
-		coll_resolve(alg, args)->cost(args, &c);
+	if (args->size < 2)
+		return c;
+	alg = coll_resolve(alg, args);
+	alg->cost(args, &c);
+	if (hosts_shared(args)) {
+		count_traffic(alg, args, &c);
+		return c;
+	}
+	c.outer = c.rounds;
+	c.leaves = c.sent;
+	c.enters = c.received;
+	c.crosses = c.sent + c.received;
 	return c;
 }
 

@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 
-#include "algorithms/hosts.h"
+#include "algorithms/placement.h"
 #include "algorithms/traffic.h"
 
 /* What leaves and enters each host. */
