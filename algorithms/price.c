@@ -60,19 +60,13 @@ struct price_model price_on_hosts(const struct price_model *m, int most, int cpu
 	return crowded(m, most, cpus ? cpus : most);
 }
 
-/* How many times its own bytes the busiest rank waits for at the port of its host. */
-static double sharing(const struct coll_cost *c)
-{
-	return c->crosses > 0 ? larger(1, (c->leaves + c->enters) / c->crosses) : 1;
-}
-
 double price_formula(const struct price_model *m, const struct coll_cost *c, double bytes)
 {
 	const double incoming = c->sent > 0 ? c->messages * c->received / c->sent : 0;
 	const double each = c->messages > 0 ? c->sent * bytes / c->messages : 0;
 	const double grain = m->store_and_forward || each < m->grain ? each : m->grain;
 	const double core = m->copy + m->tls, start = m->message + m->turn;
-	const double slowest = larger(larger(m->egress, m->ingress) * sharing(c), core);
+	const double slowest = larger(larger(m->egress, m->ingress) * c->sharing, core);
 	const double first = start + grain * slowest, inside = start + grain * m->copy;
 	const double out = c->messages * m->message + c->leaves * bytes * m->egress;
 	const double in = incoming * m->message + c->enters * bytes * m->ingress;

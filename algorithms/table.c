@@ -58,6 +58,11 @@ const struct coll_algorithm *coll_resolve(const struct coll_algorithm *alg,
 	return alg;
 }
 
+static double ratio(uint64_t a, uint64_t b)
+{
+	return b ? (double)a / (double)b : 1;
+}
+
 /* What leaves hosts, counted. Without memory the most that is possible. */
 static void count_traffic(const struct coll_algorithm *alg, const struct coll_args *args,
                           struct coll_cost *c)
@@ -68,11 +73,15 @@ static void count_traffic(const struct coll_algorithm *alg, const struct coll_ar
 	c->leaves = most * c->sent;
 	c->enters = most * c->received;
 	c->crosses = c->sent + c->received;
+	c->sharing = most;
 	if (n <= 0 || !traffic_of(alg, args, &t))
 		return;
 	c->leaves = (double)t.leaves / n;
 	c->enters = (double)t.enters / n;
 	c->crosses = (double)t.crosses / n;
+	c->sharing = ratio(t.leaves, t.sent);
+	if (ratio(t.enters, t.received) > c->sharing)
+		c->sharing = ratio(t.enters, t.received);
 	/* As many of the rounds as of the messages. */
 	if (c->outer <= 0 && t.messages)
 		c->outer = c->rounds * (double)t.outer / (double)t.messages;
@@ -94,6 +103,7 @@ struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct col
 	c.leaves = c.sent;
 	c.enters = c.received;
 	c.crosses = c.sent + c.received;
+	c.sharing = 1;
 	return c;
 }
 

@@ -36,7 +36,7 @@ static void raise_to(uint64_t *most, uint64_t x)
 static void count_rank(struct tally *t, const struct sched *s)
 {
 	const int here = t->host[s->rank];
-	uint64_t crosses = 0;
+	uint64_t sent = 0, received = 0;
 
 	for (uint32_t i = 0; i < s->nsteps; i++) {
 		const struct sched_step *st = &s->steps[i];
@@ -46,12 +46,15 @@ static void count_rank(struct tally *t, const struct sched *s)
 		t->out->outer += st->op == SCHED_SEND && out;
 		if (!out)
 			continue;
-		*(st->op == SCHED_SEND ? &t->leaves[here] : &t->enters[here]) += st->len;
-		crosses += st->len;
+		*(st->op == SCHED_SEND ? &sent : &received) += st->len;
 	}
+	t->leaves[here] += sent;
+	t->enters[here] += received;
 	raise_to(&t->out->leaves, t->leaves[here]);
 	raise_to(&t->out->enters, t->enters[here]);
-	raise_to(&t->out->crosses, crosses);
+	raise_to(&t->out->sent, sent);
+	raise_to(&t->out->received, received);
+	raise_to(&t->out->crosses, sent + received);
 }
 
 bool traffic_of_schedules(struct sched *const *scheds, const int *host, int size,

@@ -64,15 +64,6 @@ static int alltoall_bruck_chain(int p, int k)
 	return most;
 }
 
-/* doubling_123: what is sent in the last of @q rounds has come in the round before where there is a
- * rank that has to receive in both; s is the last skip. */
-static int chain_123(int p, int q)
-{
-	const int s = q < 3 ? q : 3 << (q - 3);
-
-	return q - (q > 1 && p < (q == 2 ? 4 : s + (s + 1) / 2 + 2));
-}
-
 /* Who broadcasts or reduces in blocks sends some before their round: the row's rounds are a bound.
  */
 static bool chain_is_shorter(const struct coll_algorithm *alg, int p)
@@ -101,8 +92,6 @@ static int chain_of(const struct coll_algorithm *alg, const struct coll_args *a,
 	if (!strcmp(alg->name, "bruck"))
 		return kind == COLL_ALLGATHER ? bruck_chain(p, bruck_base(a), p)
 		                              : alltoall_bruck_chain(p, bruck_base(a));
-	if (!strcmp(alg->name, "doubling_123"))
-		return chain_123(p, (int)c->rounds);
 	if (!strcmp(alg->name, "sparbit") || !strcmp(alg->name, "binomial"))
 		return l;
 	if (kind == COLL_ALLGATHER && !strcmp(alg->name, "linear"))
@@ -256,10 +245,10 @@ static const struct expected {
         {COLL_ALLTOALL, "bruck", 3, 3, 12, 5},
         {COLL_SCAN, "linear", 7, 1, 8, 2},
         {COLL_SCAN, "recursive_doubling", 3, 3, 24, 3},
-        {COLL_SCAN, "doubling_123", 4, 4, 32, 6},
+        {COLL_SCAN, "doubling_123", 3, 4, 32, 6},
         {COLL_EXSCAN, "linear", 7, 1, 8, 2},
         {COLL_EXSCAN, "recursive_doubling", 3, 3, 24, 3},
-        {COLL_EXSCAN, "doubling_123", 4, 4, 32, 6},
+        {COLL_EXSCAN, "doubling_123", 3, 4, 32, 6},
         {COLL_EXCHANGE, "pairwise_exchange", 3, 3, 8, 3},
         {COLL_BARRIER, "all_to_all", 1, 7, 56, 7},
         {COLL_BARRIER, "all_to_one", 2, 7, 56, 7},
