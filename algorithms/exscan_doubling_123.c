@@ -96,13 +96,13 @@ static void emit(struct sched_builder *b, const struct coll_args *a)
 		sched_identity(b, out, coll_count(a));
 }
 
-/* The longest chain. What is sent in the last round has come in the round before only where there
- * is a rank that receives in both. */
+/* The longest chain. It has every round only where there is a rank as far from rank 0 as all skips
+ * together: for the last skip s >= 3 that is 2s. */
 static int longest_chain(const struct coll_args *a, int q)
 {
 	const int64_t s = skip(q - 1);
 
-	return q - (q > 1 && a->size < (q == 2 ? 4 : s + (s + 1) / 2 + 2));
+	return q - (q > 1 && a->size < (q == 2 ? 4 : 2 * s + 1));
 }
 
 /* Some rank both computes W+V and receives in every round if rank s+1, with s the last skip, has
