@@ -44,11 +44,12 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	const struct hosts_sizes s = hosts_sizes(a);
 	const double n = s.n, l = s.least, m = s.most, p = a->size, q = log2_ceil(s.n);
 	const bool even = s.least == s.most;
+	const double pieces = s.together || even ? n : n * m; /* messages for a lane */
 
 	*c = (struct coll_cost){
 	        .rounds = q + (even ? 1 : 2),
 	        .outer = q,
-	        .messages = even ? l * n - 1 : (m - 1) * m * n + n * m + 2,
+	        .messages = even ? l * n - 1 : (m - 1) * (pieces + 1) + pieces + 2,
 	        .sent = (m - 1 + (n - 1) * m / p) / l + (even ? 0 : 1 / p),
 	        .received = (p - 1) / p,
 	};

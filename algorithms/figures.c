@@ -48,8 +48,8 @@ static void count_rank(const struct sched *s, bool *peer_seen, struct sched_figu
 /*
  * The longest chain of rounds, along @order. A send is one round after the steps that it waits for;
  * its receive is in the same round or later. @level[i] is the round in which step i is done. A step
- * that waits for a send, because that reads the elements that it overwrites, waits for its beginning
- * only: what has been handed to a lane may be overwritten.
+ * that waits for a send, because that reads the elements that it overwrites, waits for its
+ * beginning only: what has been handed to a lane may be overwritten.
  */
 static uint64_t longest_chain(const struct graph *g, const uint32_t *order, uint64_t *level)
 {

@@ -31,10 +31,13 @@ struct hosts_sizes hosts_sizes(const struct coll_args *a)
 	s.n = hosts_count(a);
 	ranks = calloc((size_t)s.n, sizeof(*ranks));
 	if (!ranks)
-		return (struct hosts_sizes){s.n, 1, a->size - s.n + 1};
+		return (struct hosts_sizes){s.n, 1, a->size - s.n + 1, false};
 	for (int r = 0; r < a->size; r++)
 		ranks[a->host[r]]++;
 	s.least = a->size;
+	s.together = true;
+	for (int r = 1; r < a->size; r++)
+		s.together &= a->host[r] >= a->host[r - 1];
 	for (int h = 0; h < s.n; h++) {
 		s.least = ranks[h] < s.least ? ranks[h] : s.least;
 		s.most = ranks[h] > s.most ? ranks[h] : s.most;

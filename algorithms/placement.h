@@ -16,6 +16,7 @@ bool hosts_shared(const struct coll_args *a);
 struct hosts_sizes {
 	int n;           /* number of hosts */
 	int least, most; /* of ranks on a host */
+	bool together;   /* the ranks of each host are consecutive */
 };
 struct hosts_sizes hosts_sizes(const struct coll_args *a);
 

@@ -60,21 +60,31 @@ struct price_model price_on_hosts(const struct price_model *m, int most, int cpu
 	return crowded(m, most, cpus ? cpus : most);
 }
 
+/* The part of a message of @bytes that a rank forwards at once. */
+static double grain_of(const struct price_model *m, double bytes)
+{
+	return m->store_and_forward || bytes < m->grain ? bytes : m->grain;
+}
+
 double price_formula(const struct price_model *m, const struct coll_cost *c, double bytes)
 {
 	const double incoming = c->sent > 0 ? c->messages * c->received / c->sent : 0;
-	const double each = c->messages > 0 ? c->sent * bytes / c->messages : 0;
-	const double grain = m->store_and_forward || each < m->grain ? each : m->grain;
-	const double core = m->copy + m->tls, start = m->message + m->turn;
-	const double slowest = larger(larger(m->egress, m->ingress) * c->sharing, core);
-	const double first = start + grain * slowest, inside = start + grain * m->copy;
 	const double out = c->messages * m->message + c->leaves * bytes * m->egress;
 	const double in = incoming * m->message + c->enters * bytes * m->ingress;
 	const double work = c->messages * m->turn + ((c->sent + c->received) * m->copy +
 	                                             c->crosses * m->tls + c->reduced * m->reduce) *
 	                                                    bytes;
-	const double waits = larger(0, c->rounds - c->messages) * first;
-	const double rest = (each - grain) * (c->outer > 0 ? slowest : m->copy);
+	/* Messages between hosts, and inside. */
+	const double port = larger(m->egress, m->ingress) * c->sharing;
+	const double slowest = larger(port, m->copy + m->tls);
+	const double outer = c->apiece * bytes;
+	const double inner = c->messages > 0 ? c->sent * bytes / c->messages : 0;
+	const double start = m->message + m->turn;
+	const double first = start + grain_of(m, outer) * slowest;
+	const double inside = start + grain_of(m, inner) * m->copy;
+	const double rest = c->outer > 0 ? (outer - grain_of(m, outer)) * slowest
+	                                 : (inner - grain_of(m, inner)) * m->copy;
+	const double waits = larger(0, c->rounds - c->messages) * (c->outer > 0 ? first : inside);
 
 	if (c->rounds <= 0)
 		return 0;

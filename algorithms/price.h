@@ -25,9 +25,9 @@
  *       rounds * (latency + message + turn + first) + rest
  *
  *   where first is the time of a grain, or of a shorter message, at the slowest of the rates on its
- *   path. Ranks of a host that send at the same time share its port: first is longer by the number
- * of them, which is taken to be what leaves the host over what its busiest rank sends. Rounds
- * inside a host have a latency of their own, and only the core's rate.
+ *   path, for messages between hosts. If ranks of a host send at the same time they share its port:
+ *   then first is longer by their number, which is taken to be what leaves the host over what its
+ *   busiest rank sends. A round inside a host has a latency of its own and only the core's rate.
  *
  * These overlap: transfer, encryption and addition; the two directions; a latency and the bytes of
  * other messages; forwarding the first part of a message and receiving the rest. Bytes that pass

@@ -49,11 +49,12 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	const double n = s.n, l = s.least, m = s.most, p = a->size, q = log2_ceil(s.n);
 	const bool even = s.least == s.most;
 	const double out = even ? 0 : m / p;
+	const double pieces = s.together || even ? n : n * m; /* messages for a lane */
 
 	*c = (struct coll_cost){
 	        .rounds = q + (even ? 1 : 2),
 	        .outer = q,
-	        .messages = even ? l * n - 1 : (l - 1) * m * n + n * m + m,
+	        .messages = l * pieces - 1 + (even ? 0 : m),
 	        .sent = (l - 1 + 1 - l / p + out) / l,
 	        .received = (m - 1 + (n - 1) * m / p) / l + (even ? 0 : 1 / p),
 	        .reduced = (m - 1 + (n - 1) * m / p) / l,

@@ -2,6 +2,7 @@
  * The algorithms: rows.h lists them, each page exports its row. Dispatch, help, plan, tests and
  * selection read this table.
  */
+#include <math.h>
 #include <string.h>
 
 #include "algorithms/placement.h"
@@ -74,6 +75,7 @@ static void count_traffic(const struct coll_algorithm *alg, const struct coll_ar
 	c->enters = most * c->received;
 	c->crosses = c->sent + c->received;
 	c->sharing = most;
+	c->apiece = c->messages > 0 ? c->sent / c->messages : 0;
 	if (n <= 0 || !traffic_of(alg, args, &t))
 		return;
 	c->leaves = (double)t.leaves / n;
@@ -82,9 +84,10 @@ static void count_traffic(const struct coll_algorithm *alg, const struct coll_ar
 	c->sharing = ratio(t.leaves, t.sent);
 	if (ratio(t.enters, t.received) > c->sharing)
 		c->sharing = ratio(t.enters, t.received);
-	/* As many of the rounds as of the messages. */
+	c->apiece = t.pieces ? (double)t.sent / (double)t.pieces / n : 0;
+	/* As many of the rounds as of the messages, rounded up. */
 	if (c->outer <= 0 && t.messages)
-		c->outer = c->rounds * (double)t.outer / (double)t.messages;
+		c->outer = ceil(c->rounds * (double)t.outer / (double)t.messages - 1e-9);
 }
 
 struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct coll_args *args)
@@ -104,6 +107,7 @@ struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct col
 	c.enters = c.received;
 	c.crosses = c.sent + c.received;
 	c.sharing = 1;
+	c.apiece = c.messages > 0 ? c.sent / c.messages : 0;
 	return c;
 }
 

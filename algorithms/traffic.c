@@ -36,18 +36,21 @@ static void raise_to(uint64_t *most, uint64_t x)
 static void count_rank(struct tally *t, const struct sched *s)
 {
 	const int here = t->host[s->rank];
-	uint64_t sent = 0, received = 0;
+	uint64_t sent = 0, received = 0, pieces = 0;
 
 	for (uint32_t i = 0; i < s->nsteps; i++) {
 		const struct sched_step *st = &s->steps[i];
 		const bool out = st->peer >= 0 && t->host[st->peer] != here;
 
 		t->out->messages += st->op == SCHED_SEND;
-		t->out->outer += st->op == SCHED_SEND && out;
+		pieces += st->op == SCHED_SEND && out;
 		if (!out)
 			continue;
 		*(st->op == SCHED_SEND ? &sent : &received) += st->len;
 	}
+	t->out->outer += pieces;
+	if (sent > t->out->sent)
+		t->out->pieces = pieces;
 	t->leaves[here] += sent;
 	t->enters[here] += received;
 	raise_to(&t->out->leaves, t->leaves[here]);

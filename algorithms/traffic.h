@@ -9,7 +9,8 @@
 struct traffic {
 	uint64_t leaves;   /* elements that leave the host that sends most to others ... */
 	uint64_t enters;   /* ... and that enter the one that receives most */
-	uint64_t sent;     /* elements sent to other hosts by the rank that sends most there */
+	uint64_t sent;     /* elements sent to other hosts by the rank that sends most there ... */
+	uint64_t pieces;   /* ... and its messages to there */
 	uint64_t received; /* received from other hosts by the rank that receives most from there */
 	uint64_t crosses;  /* both together, of the rank that has most */
 	uint64_t messages; /* of all ranks */
