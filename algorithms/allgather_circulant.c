@@ -16,20 +16,24 @@
  *
  * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234.
  */
-#include "algorithms/blocks.h"
+#include "algorithms/circle.h"
 
 static void emit(struct sched_builder *b, const struct coll_args *a)
 {
-	circulant_allgather(b, a, work_gather_own(b, a));
+	struct circle c;
+
+	if (circulant_circle(b, a, true, &c))
+		circle_allgather(b, &c, work_gather_own(b, a));
 }
 
 static void cost(const struct coll_args *a, struct coll_cost *c)
 {
-	const double p = a->size, q = log2_ceil(a->size);
+	const double p = a->size;
 
 	*c = (struct coll_cost){
-	        .rounds = q,
-	        .messages = circulant_messages(a, false, true),
+	        .rounds = circulant_rounds(a),
+	        .outer = circulant_outer_rounds(a),
+	        .messages = circulant_messages(a, false, true, true),
 	        .sent = (p - 1) / p,
 	        .received = (p - 1) / p,
 	};

@@ -16,23 +16,29 @@
  *
  * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234.
  */
-#include "algorithms/blocks.h"
+#include "algorithms/circle.h"
 
 static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
 
-	circulant_reduce_scatter(b, a, work);
-	circulant_allgather(b, a, work);
+	struct circle c;
+
+	if (!circulant_circle(b, a, false, &c))
+		return;
+	circle_fold(b, &c, work);
+	circle_reduce_scatter(b, &c, work);
+	circle_allgather(b, &c, work);
 }
 
 static void cost(const struct coll_args *a, struct coll_cost *c)
 {
-	const double p = a->size, q = log2_ceil(a->size);
+	const double p = a->size;
 
 	*c = (struct coll_cost){
-	        .rounds = 2 * q,
-	        .messages = circulant_messages(a, true, true),
+	        .rounds = 2 * circulant_rounds(a),
+	        .outer = 2 * circulant_outer_rounds(a),
+	        .messages = circulant_messages(a, true, true, false),
 	        .sent = 2 * (p - 1) / p,
 	        .received = 2 * (p - 1) / p,
 	        .reduced = (p - 1) / p,

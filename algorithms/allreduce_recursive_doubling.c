@@ -46,12 +46,15 @@ static void emit(struct sched_builder *b, const struct coll_args *a)
 	fold_out(b, a, all, &f);
 }
 
+/* A chain of all L rounds goes from a core rank to its complement. It begins and ends with the fold
+ * only if both have folded a rank in: if those are more than half of the core ranks. */
 static void cost(const struct coll_args *a, struct coll_cost *c)
 {
-	const double l = log2_floor(a->size), fold = (a->size & (a->size - 1)) != 0;
+	const int core = 1 << log2_floor(a->size), extra = a->size - core;
+	const double l = log2_floor(a->size), fold = extra > 0;
 
 	*c = (struct coll_cost){
-	        .rounds = l + 2 * fold,
+	        .rounds = l + fold + (2 * extra > core),
 	        .messages = l + fold,
 	        .sent = l + fold,
 	        .received = l + fold,

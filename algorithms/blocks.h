@@ -199,21 +199,4 @@ void ring_reduce_scatter(struct sched_builder *b, const struct coll_args *a, str
 void ring_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
                     int first, int pieces);
 
-/* circulant.c */
-void circulant_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
-                              struct sched_span work);
-void circulant_allgather(struct sched_builder *b, const struct coll_args *a,
-                         struct sched_span work);
-/* The number of messages of the rank that sends most in the reduce-scatter, the allgather, or both:
- * one per round, two if its run of blocks wraps around. */
-double circulant_messages(const struct coll_args *a, bool scatter, bool gather);
-/* The number (at least 1) of blocks @rank, @rank + 1, .. that a rank has before the allgather;
- * these are not sent to it. In a reduce-scatter the rank keeps its sums of these blocks instead of
- * sending them. */
-typedef int circulant_has(const struct coll_args *a, int rank);
-void circulant_allgather_but(struct sched_builder *b, const struct coll_args *a,
-                             struct sched_span work, circulant_has *has);
-void circulant_reduce_scatter_but(struct sched_builder *b, const struct coll_args *a,
-                                  struct sched_span work, circulant_has *keeps);
-
 #endif

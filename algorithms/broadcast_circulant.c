@@ -28,18 +28,12 @@
 static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span out = sched_out(b, 0);
+	const struct circle c = traeff_circle(a);
 	const int n = traeff_blocks(a->size);
-	struct traeff t;
 
-	traeff_schedule(a->size, rank_add(a, a->rank, -a->root), &t);
 	for (int j = 0; a->rank == a->root && j < n; j++)
-		work_fold(b, out, traeff_block(a, n, j));
-	for (int i = 0; i < n - 1 + t.q; i++) {
-		const struct traeff_round x = traeff_round(&t, n, i);
-
-		work_send(b, rank_add(a, a->rank, x.skip), out, traeff_block(a, n, x.send));
-		work_recv(b, rank_add(a, a->rank, -x.skip), out, traeff_block(a, n, x.recv));
-	}
+		work_fold(b, out, traeff_block(whole_range(a), n, j));
+	traeff_broadcast(b, &c, out, whole_range(a));
 }
 
 static void cost(const struct coll_args *a, struct coll_cost *c)

@@ -21,14 +21,16 @@
  * Source: van de Geijn, Watts, SUMMA, CPE 1997, and Thakur, Rabenseifner, Gropp, IJHPCA 2005; the
  * allgather is that of Träff, arXiv:2410.14234.
  */
+#include "algorithms/circle.h"
 #include "algorithms/tree.h"
 
 static void emit(struct sched_builder *b, const struct coll_args *a)
 {
+	const struct circle c = circle_of_all(a, tree_subtree);
 	const struct sched_span out = sched_out(b, 0);
 
 	tree_scatter(b, a, arc_whole(out));
-	circulant_allgather_but(b, a, out, tree_subtree);
+	circle_allgather(b, &c, out);
 }
 
 /* A run of blocks that wraps around is two messages: at most one of the root's runs to its

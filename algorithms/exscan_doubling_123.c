@@ -96,6 +96,15 @@ static void emit(struct sched_builder *b, const struct coll_args *a)
 		sched_identity(b, out, coll_count(a));
 }
 
+/* The longest chain. It has every round only where there is a rank as far from rank 0 as all skips
+ * together: for the last skip s >= 3 that is 2s. */
+static int longest_chain(const struct coll_args *a, int q)
+{
+	const int64_t s = skip(q - 1);
+
+	return q - (q > 1 && a->size < (q == 2 ? 4 : 2 * s + 1));
+}
+
 /* Some rank both computes W+V and receives in every round if rank s+1, with s the last skip, has
  * r+2 < P. */
 static void cost(const struct coll_args *a, struct coll_cost *c)
@@ -103,7 +112,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	const int q = doubling_123_rounds(a);
 
 	*c = (struct coll_cost){
-	        .rounds = q,
+	        .rounds = longest_chain(a, q),
 	        .messages = q,
 	        .sent = q,
 	        .received = q,

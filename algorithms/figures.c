@@ -48,8 +48,8 @@ static void count_rank(const struct sched *s, bool *peer_seen, struct sched_figu
 /*
  * The longest chain of rounds, along @order. A send is one round after the steps that it waits for;
  * its receive is in the same round or later. @level[i] is the round in which step i is done. A step
- * that waits only because a send reads the elements that it overwrites (an exchange in place) does
- * not count as later.
+ * that waits for a send, because that reads the elements that it overwrites, waits for its
+ * beginning only: what has been handed to a lane may be overwritten.
  */
 static uint64_t longest_chain(const struct graph *g, const uint32_t *order, uint64_t *level)
 {
@@ -62,7 +62,8 @@ static uint64_t longest_chain(const struct graph *g, const uint32_t *order, uint
 
 		level[id] = step_receives(st) ? level[g->match[id]] : 0;
 		for (uint32_t k = 0; k < st->ndep; k++) {
-			const uint64_t l = level[first + s->deps[st->dep + k].step];
+			const uint32_t on = s->deps[st->dep + k].step;
+			const uint64_t l = level[first + on] - (s->steps[on].op == SCHED_SEND);
 
 			level[id] = l > level[id] ? l : level[id];
 		}

@@ -5,6 +5,7 @@
 
 const struct price_model price_default = {
         .latency = 50e-6,
+        .inside = PRICE_WAKE,
         .message = 5e-6,
         .egress = 0.85e-9,
         .ingress = 0.85e-9,
@@ -31,37 +32,64 @@ struct price_model price_placed(const struct price_model *m, bool insecure)
 	return placed;
 }
 
-struct price_model price_on_one_host(const struct price_model *m, int size, int cpus)
+/* The rates of a core of a host of @cpus processors and @ranks ranks. */
+static struct price_model crowded(const struct price_model *m, int ranks, int cpus)
 {
-	const double crowd = size > cpus ? (double)size / cpus : 1;
+	const double crowd = ranks > cpus ? (double)ranks / cpus : 1;
 	struct price_model placed = *m;
 
-	placed.latency = PRICE_WAKE * crowd;
+	placed.inside = PRICE_WAKE * crowd;
 	placed.turn = crowd > 1 ? PRICE_TURN * crowd : 0;
-	placed.egress = placed.ingress = 0;
 	placed.copy *= crowd;
 	placed.tls *= crowd;
 	placed.reduce *= crowd;
 	return placed;
 }
 
+struct price_model price_on_one_host(const struct price_model *m, int size, int cpus)
+{
+	struct price_model placed = crowded(m, size, cpus);
+
+	placed.latency = placed.inside;
+	placed.egress = placed.ingress = 0;
+	return placed;
+}
+
+struct price_model price_on_hosts(const struct price_model *m, int most, int cpus)
+{
+	return crowded(m, most, cpus ? cpus : most);
+}
+
+/* The part of a message of @bytes that a rank forwards at once. */
+static double grain_of(const struct price_model *m, double bytes)
+{
+	return m->store_and_forward || bytes < m->grain ? bytes : m->grain;
+}
+
 double price_formula(const struct price_model *m, const struct coll_cost *c, double bytes)
 {
 	const double incoming = c->sent > 0 ? c->messages * c->received / c->sent : 0;
-	const double each = c->messages > 0 ? c->sent * bytes / c->messages : 0;
-	const double grain = m->store_and_forward || each < m->grain ? each : m->grain;
-	const double core = m->copy + m->tls;
-	const double slowest = larger(larger(m->egress, m->ingress), core);
-	const double first = m->message + m->turn + grain * slowest,
-	             rest = (each - grain) * slowest;
-	const double out = c->messages * m->message + c->sent * bytes * m->egress;
-	const double in = incoming * m->message + c->received * bytes * m->ingress;
-	const double work = c->messages * m->turn +
-	                    ((c->sent + c->received) * core + c->reduced * m->reduce) * bytes;
-	const double waits = larger(0, c->rounds - c->messages) * first;
+	const double out = c->messages * m->message + c->leaves * bytes * m->egress;
+	const double in = incoming * m->message + c->enters * bytes * m->ingress;
+	const double work = c->messages * m->turn + ((c->sent + c->received) * m->copy +
+	                                             c->crosses * m->tls + c->reduced * m->reduce) *
+	                                                    bytes;
+	/* Messages between hosts, and inside. */
+	const double port = larger(m->egress, m->ingress) * c->sharing;
+	const double slowest = larger(port, m->copy + m->tls);
+	const double outer = c->apiece * bytes;
+	const double inner = c->messages > 0 ? c->sent * bytes / c->messages : 0;
+	const double start = m->message + m->turn;
+	const double first = start + grain_of(m, outer) * slowest;
+	const double inside = start + grain_of(m, inner) * m->copy;
+	const double rest = c->outer > 0 ? (outer - grain_of(m, outer)) * slowest
+	                                 : (inner - grain_of(m, inner)) * m->copy;
+	const double waits = larger(0, c->rounds - c->messages) * (c->outer > 0 ? first : inside);
 
 	if (c->rounds <= 0)
 		return 0;
-	return larger(larger(larger(out, in), work) + waits + m->latency,
-	              c->rounds * (m->latency + first) + rest);
+	return larger(larger(larger(out, in), work) + waits +
+	                      (c->outer > 0 ? m->latency : m->inside),
+	              c->outer * (m->latency + first) +
+	                      (c->rounds - c->outer) * (m->inside + inside) + rest);
 }

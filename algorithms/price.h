@@ -11,10 +11,13 @@
  *
  * - The work of the busiest rank, and one latency for the last message:
  *
- *       max(messages*message + sent*egress, incoming*message + received*ingress,
- *           messages*turn + (sent + received)*(copy + tls) + reduced*reduce) + latency
+ *       max(messages*message + leaves*egress, incoming*message + enters*ingress,
+ *           messages*turn + (sent + received)*copy + crosses*tls + reduced*reduce) + latency
  *
- *   Bytes are S, the bytes of the vector, times the figures of the row. `incoming` is the number of
+ *   Bytes are S, the bytes of the vector, times the figures of the row. A host has one port out and
+ *   one in, which its ranks share: `leaves` and `enters` are the bytes of the busiest host, and
+ *   those of the busiest rank if every rank has its own host. Inside a host messages pass no port
+ *   and are not encrypted. `incoming` is the number of
  *   messages received, estimated with the length of those sent. In rounds in which this rank sends
  *   nothing it waits for a first part from others: each such round adds message + first.
  * - The path of the first part through all rounds, followed by the rest of the last message:
@@ -22,7 +25,9 @@
  *       rounds * (latency + message + turn + first) + rest
  *
  *   where first is the time of a grain, or of a shorter message, at the slowest of the rates on its
- *   path.
+ *   path, for messages between hosts. If ranks of a host send at the same time they share its port:
+ *   then first is longer by their number, which is taken to be what leaves the host over what its
+ *   busiest rank sends. A round inside a host has a latency of its own and only the core's rate.
  *
  * These overlap: transfer, encryption and addition; the two directions; a latency and the bytes of
  * other messages; forwarding the first part of a message and receiving the rest. Bytes that pass
@@ -46,7 +51,8 @@
 
 /* Seconds, and seconds per byte, all non-negative. */
 struct price_model {
-	double latency; /* s: from sending a byte until its receiver can use it */
+	double latency; /* s: from sending a byte until its receiver can use it ... */
+	double inside;  /* ... and if that is on the same host; ignored if none shares one */
 	double message; /* s per message at either port: system calls, framing of a record */
 	double egress;  /* s/B of the port out ... */
 	double ingress; /* ... and of the port in */
@@ -89,6 +95,12 @@ struct price_model price_placed(const struct price_model *, bool insecure);
  * 1.8 ms, by direct, 14 messages, 4.7 ms.
  */
 struct price_model price_on_one_host(const struct price_model *, int size, int cpus);
+
+/*
+ * The same for ranks of several hosts, at most @most on one, with @cpus processors each (0: one for
+ * each rank). Their ports are those of the network.
+ */
+struct price_model price_on_hosts(const struct price_model *, int most, int cpus);
 #define PRICE_WAKE 5e-6
 #define PRICE_TURN 20e-6
 

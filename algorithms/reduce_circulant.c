@@ -25,27 +25,15 @@
  */
 #include "algorithms/traeff.h"
 
-/* Block @j of the broadcast. */
-static struct range mirrored(const struct coll_args *a, int n, int j)
-{
-	return traeff_block(a, n, j < 0 ? -1 : n - 1 - j);
-}
-
 static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
+	const struct circle c = traeff_circle(a);
 	const int n = traeff_blocks(a->size);
-	struct traeff t;
 
-	traeff_schedule(a->size, rank_add(a, a->rank, -a->root), &t);
 	for (int j = 0; j < n; j++)
-		work_fold(b, work, traeff_block(a, n, j));
-	for (int i = n - 2 + t.q; i >= 0; i--) {
-		const struct traeff_round x = traeff_round(&t, n, i);
-
-		work_add(b, rank_add(a, a->rank, x.skip), work, mirrored(a, n, x.send));
-		work_send(b, rank_add(a, a->rank, -x.skip), work, mirrored(a, n, x.recv));
-	}
+		work_fold(b, work, traeff_block(whole_range(a), n, j));
+	traeff_reduce(b, &c, work, whole_range(a));
 }
 
 static void cost(const struct coll_args *a, struct coll_cost *c)

@@ -23,13 +23,16 @@
  * Source: Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004; the
  * reduce-scatter is that of Träff, arXiv:2410.14234.
  */
+#include "algorithms/circle.h"
 #include "algorithms/tree.h"
 
 static void emit(struct sched_builder *b, const struct coll_args *a)
 {
+	const struct circle c = circle_of_all(a, tree_subtree);
 	const struct sched_span work = sched_work(b);
 
-	circulant_reduce_scatter_but(b, a, work, tree_subtree);
+	circle_fold(b, &c, work);
+	circle_reduce_scatter(b, &c, work);
 	tree_gather(b, a, arc_whole(work), true);
 }
 

@@ -16,23 +16,28 @@
  *
  * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234.
  */
-#include "algorithms/blocks.h"
+#include "algorithms/circle.h"
 
 static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
+	struct circle c;
 
-	circulant_reduce_scatter(b, a, work);
+	if (!circulant_circle(b, a, true, &c))
+		return;
+	circle_fold(b, &c, work);
+	circle_reduce_scatter(b, &c, work);
 	work_scatter_own(b, a, work);
 }
 
 static void cost(const struct coll_args *a, struct coll_cost *c)
 {
-	const double p = a->size, q = log2_ceil(a->size);
+	const double p = a->size;
 
 	*c = (struct coll_cost){
-	        .rounds = q,
-	        .messages = circulant_messages(a, true, false),
+	        .rounds = circulant_rounds(a),
+	        .outer = circulant_outer_rounds(a),
+	        .messages = circulant_messages(a, true, false, true),
 	        .sent = (p - 1) / p,
 	        .received = (p - 1) / p,
 	        .reduced = (p - 1) / p,

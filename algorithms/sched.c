@@ -21,6 +21,7 @@ struct sched_builder {
 	uint64_t in_base, out_base; /* offsets of their elements 0 in that buffer */
 	struct sched_span work;     /* buf SCHED_NONE: not used yet */
 	VEC(struct sched_step) steps;
+	VEC(void *) memory;     /* sched_memory */
 	enum sched_error error; /* the first error */
 };
 
@@ -144,6 +145,17 @@ static void fail(struct sched_builder *b, enum sched_error e)
 {
 	if (!b->error)
 		b->error = e;
+}
+
+void *sched_memory(struct sched_builder *b, size_t n, size_t size)
+{
+	void **at = vec_push(&b->memory);
+
+	if (at)
+		*at = calloc(n, size);
+	if (!at || !*at)
+		fail(b, SCHED_NOMEM);
+	return at ? *at : NULL;
 }
 
 struct sched_span sched_in(const struct sched_builder *b, int input, uint64_t off)
@@ -373,6 +385,19 @@ static bool ascends(const uint64_t *off, int size)
 	return !(falls >> 63);
 }
 
+/* Are the hosts numbered by their first rank? */
+static bool numbered(const int *host, int size)
+{
+	int hosts = 0;
+
+	for (int r = 0; r < size; r++) {
+		if (host[r] < 0 || host[r] > hosts)
+			return false;
+		hosts += host[r] == hosts;
+	}
+	return true;
+}
+
 static enum sched_error check_args(enum coll_kind kind, const struct coll_args *a)
 {
 	if (a->size < 1 || a->rank < 0 || a->rank >= a->size || a->root < 0 || a->root >= a->size)
@@ -381,6 +406,8 @@ static enum sched_error check_args(enum coll_kind kind, const struct coll_args *
 	    a->devices > UINT8_MAX)
 		return SCHED_RANGE;
 	if (!ascends(a->off, a->size) || (a->recv_off && !ascends(a->recv_off, a->size)))
+		return SCHED_RANGE;
+	if (a->host && !numbered(a->host, a->size))
 		return SCHED_RANGE;
 	if (kind == COLL_EXCHANGE && a->size > 1 &&
 	    (a->steps < 1 || a->steps > 30 || a->size % (1 << a->steps)))
@@ -463,7 +490,8 @@ static void take_steps(struct sched_builder *b, size_t first_read, size_t nreads
 	}
 }
 
-static void build(struct sched_builder *b, const struct coll_algorithm *alg)
+/* @whole: with READ and WRITE steps and dependencies. */
+static void build(struct sched_builder *b, const struct coll_algorithm *alg, bool whole)
 {
 	size_t emitted, reads;
 
@@ -471,18 +499,18 @@ static void build(struct sched_builder *b, const struct coll_algorithm *alg)
 	if (!b->error)
 		emit(b, alg);
 	emitted = b->steps.n;
-	if (!b->error)
+	if (!b->error && whole)
 		add_reads(b, emitted);
 	reads = b->steps.n - emitted;
-	if (!b->error)
+	if (!b->error && whole)
 		add_writes(b, emitted);
 	take_steps(b, emitted, reads);
-	if (!b->error)
+	if (!b->error && whole)
 		fail(b, sched_infer(b->s));
 }
 
-struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
-                          enum sched_error *error)
+static struct sched *build_or_emit(const struct coll_algorithm *alg, const struct coll_args *args,
+                                   bool whole, enum sched_error *error)
 {
 	struct sched_builder b = {
 	        .args = args, .work = {SCHED_NONE, 0}, .error = check_args(alg->kind, args)};
@@ -502,15 +530,30 @@ struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_ar
 		b.s->noutputs = args->noutputs;
 		b.s->final = args->size > 1 && (alg->flags & COLL_FINAL);
 		b.s->apart = args->size > 1 && args->devices && (alg->flags & COLL_APART);
-		build(&b, alg);
+		build(&b, alg, whole);
 	}
 	free(b.steps.v);
+	for (size_t i = 0; i < b.memory.n; i++)
+		free(b.memory.v[i]);
+	free(b.memory.v);
 	*error = b.error;
 	if (b.error) {
 		sched_free(b.s);
 		return NULL;
 	}
 	return b.s;
+}
+
+struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
+                          enum sched_error *error)
+{
+	return build_or_emit(alg, args, true, error);
+}
+
+struct sched *sched_emit(const struct coll_algorithm *alg, const struct coll_args *args,
+                         enum sched_error *error)
+{
+	return build_or_emit(alg, args, false, error);
 }
 
 void sched_free(struct sched *s)

@@ -203,16 +203,24 @@ struct sched_builder;
 	     */
 
 /*
- * The cost of an algorithm on @a->size > 1 ranks with even blocks: a function of size, base and
- * steps, not of rank and off. In units of S, the bytes of coll_count() elements: for an allgather
- * the output of every rank, for an alltoall a rank's input.
+ * The cost of an algorithm on @a->size > 1 ranks with even blocks: a function of size, base, steps
+ * and host, not of rank and off. In units of S, the bytes of coll_count() elements: for an
+ * allgather the output of every rank, for an alltoall a rank's input.
  */
 struct coll_cost {
 	double rounds;   /* messages in sequence on the longest chain (sched_figures.rounds) */
+	double outer;    /* the rounds between hosts; a row that does not know leaves it 0 */
 	double messages; /* upper bound of the sends of the rank that sends most */
 	double sent;     /* S; by the rank that sends most */
 	double received; /* S; by the rank that receives most */
 	double reduced;  /* S; added (RECV_REDUCE, REDUCE) by the rank that adds most */
+	/* Not by the rows, but counted (coll_cost_of). If every rank has its own host: sent,
+	 * received and their sum. */
+	double leaves;  /* S; out of the host that sends most to others */
+	double enters;  /* S; into the host that receives most */
+	double crosses; /* S; sent to and received from other hosts by the rank that does it most */
+	double apiece;  /* S; a message between hosts of the rank that sends most there */
+	double sharing; /* how many ranks of a host use its port at the same time, at least 1 */
 };
 
 struct coll_algorithm {
@@ -237,7 +245,8 @@ struct coll_algorithm {
 const struct coll_algorithm *coll_resolve(const struct coll_algorithm *alg,
                                           const struct coll_args *);
 
-/* The closed form of the algorithm that @alg resolves to; zero for size 1. */
+/* The closed form of the algorithm that @alg resolves to, with what leaves hosts; zero for size 1.
+ * Where ranks share hosts it counts the messages of @args->off and @args->root (traffic.h). */
 struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct coll_args *);
 
 /* The registry (table.c). */
@@ -268,6 +277,10 @@ enum sched_error {
 	SCHED_TOO_LARGE /* more than 2^32-1 steps, buffers or dependencies */
 };
 const char *sched_strerror(enum sched_error e);
+
+/* @n objects of @size bytes, zero, which exist until the schedule is finished. NULL: no memory,
+ * which sched_build returns as its error. */
+void *sched_memory(struct sched_builder *, size_t n, size_t size);
 
 /* Element @off of the rank's input or output (0: the first of the layout's range). With devices the
  * emitter sees a single input. */
@@ -314,6 +327,10 @@ struct sched_span sched_work(struct sched_builder *);
 struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
                           enum sched_error *error);
 void sched_free(struct sched *);
+
+/* The same without READ and WRITE steps and without dependencies: for those who only count. */
+struct sched *sched_emit(const struct coll_algorithm *alg, const struct coll_args *args,
+                         enum sched_error *error);
 
 /* Infer the dependencies again after steps were changed (mutation tests). Checks every step like
  * the builder. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "algorithms/placement.h"
 #include "algorithms/simulate.h"
 #include "algorithms/vec.h"
 
@@ -29,6 +30,7 @@ struct node {
 	uint8_t op;
 	uint8_t ninputs; /* LOCAL_REDUCE: number of inputs, at most 255 */
 	uint8_t engine;  /* enum engine */
+	uint8_t inside;  /* a message between ranks of one host */
 };
 
 /* What does a step: the rank's core, ports and files, or an engine of its devices. */
@@ -58,8 +60,15 @@ struct station {
 	double look;
 };
 
+/* The times until which a host's ports are booked. */
+struct gate {
+	double egress, ingress;
+};
+
 struct sim {
 	const struct price_model *model;
+	const int *host;    /* NULL: no ranks share one */
+	struct gate *gates; /* [hosts] */
 	double esize;
 	int size;
 	VEC(struct node) nodes;
@@ -130,6 +139,8 @@ static bool add_nodes(struct sim *sim, const struct sched *s)
 		        .op = st->op,
 		        .ninputs = (uint8_t)(s->ninputs < 255 ? s->ninputs : 255),
 		        .engine = (uint8_t)engine_of(s, st),
+		        .inside = sim->host && st->peer >= 0 &&
+		                  sim->host[st->peer] == sim->host[s->rank],
 		};
 	}
 	return true;
@@ -359,13 +370,14 @@ static struct event pop(struct sim *sim)
 static double core_rate(const struct sim *sim, const struct node *n)
 {
 	const struct price_model *m = sim->model;
+	const double tls = n->inside ? 0 : m->tls;
 
 	switch (n->op) {
 	case SCHED_SEND:
 	case SCHED_RECV:
-		return m->copy + m->tls;
+		return m->copy + tls;
 	case SCHED_RECV_REDUCE:
-		return m->copy + m->tls + m->reduce;
+		return m->copy + tls + m->reduce;
 	case SCHED_REDUCE:
 		return m->reduce;
 	case SCHED_LOCAL_REDUCE:
@@ -384,8 +396,13 @@ static double own_rate(const struct sim *sim, const struct node *n)
 		return later(sim->model->device_copy, is_file(n->op) ? sim->model->file : 0);
 	if (is_file(n->op))
 		return sim->model->file;
-	return n->op == SCHED_SEND ? later(core_rate(sim, n), sim->model->egress)
-	                           : core_rate(sim, n);
+	return n->op == SCHED_SEND && !n->inside ? later(core_rate(sim, n), sim->model->egress)
+	                                         : core_rate(sim, n);
+}
+
+static double latency_of(const struct sim *sim, const struct node *n)
+{
+	return n->inside ? sim->model->inside : sim->model->latency;
 }
 
 static double bytes_of(const struct sim *sim, const struct node *n)
@@ -514,12 +531,30 @@ static bool depart(struct sim *sim, uint32_t id, double now)
 	id = s->queue;
 	n = &sim->nodes.v[id];
 	s->queue = n->waits;
-	out = book(&s->egress, n->begin, m->message + bytes_of(sim, n) * m->egress);
-	n->begin = out + m->message;
+	out = n->inside ? 0 : bytes_of(sim, n) * m->egress;
+	n->begin = book(&s->egress, n->begin, m->message + out) + m->message;
 	n->end = later(n->end, s->egress);
+	if (sim->host && !n->inside) {
+		struct gate *g = &sim->gates[sim->host[n->rank]];
+
+		n->begin = book(&g->egress, n->begin, out);
+		n->end = later(n->end, g->egress);
+	}
 	s->look = INFINITY;
-	return push(sim, out + m->latency, id, ARRIVE) && propagate(sim, id) &&
-	       (s->queue == NOTHING || look_at(sim, s, id, s->egress));
+	return push(sim, n->begin - m->message + latency_of(sim, n), id, ARRIVE) &&
+	       propagate(sim, id) && (s->queue == NOTHING || look_at(sim, s, id, s->egress));
+}
+
+/* A message from another host passes the port into @recv's. Returns when it comes to the rank's. */
+static double enter(struct sim *sim, const struct node *recv, double when, double work, double *end)
+{
+	struct gate *g = sim->host ? &sim->gates[sim->host[recv->rank]] : NULL;
+
+	if (!g)
+		return when;
+	when = book(&g->ingress, when, work);
+	*end = later(*end, g->ingress);
+	return when;
 }
 
 /* Message @id, a send, reaches its receiver's port. */
@@ -530,11 +565,16 @@ static bool arrive(struct sim *sim, uint32_t id)
 	struct node *recv = &sim->nodes.v[send->peer];
 	struct station *s = &sim->stations[recv->rank];
 	const double bytes = bytes_of(sim, send);
-	const double in = book(&s->ingress, send->begin - m->message + m->latency,
-	                       m->message + bytes * m->ingress);
-	const double first = grain_of(sim, bytes) * later(m->egress, m->ingress);
-	const double end = later(send->end + m->latency, s->ingress);
+	const double latency = latency_of(sim, send);
+	const double slower = send->inside ? 0 : later(m->egress, m->ingress);
+	const double first = grain_of(sim, bytes) * slower;
+	const double work = send->inside ? 0 : bytes * m->ingress;
+	double in = send->begin - m->message + latency, end = send->end + latency;
 
+	if (!send->inside)
+		in = enter(sim, recv, in, work, &end);
+	in = book(&s->ingress, in, m->message + work);
+	end = later(end, s->ingress);
 	recv->begin = later(recv->begin, m->store_and_forward ? end : in + m->message + first);
 	recv->end = later(recv->end, end);
 	return release(sim, send->peer);
@@ -605,16 +645,20 @@ static bool run(struct sim *sim, struct simulation *out, char *why)
 
 /* ---- simulation ---- */
 
-static bool sim_init(struct sim *sim, const struct price_model *m, int size, unsigned esize,
-                     char *why)
+static bool sim_init(struct sim *sim, const struct price_model *m, int size, const int *host,
+                     unsigned esize, char *why)
 {
+	const struct coll_args a = {.size = size, .host = host};
 	const size_t n = (size_t)size;
 
 	*sim = (struct sim){.model = m, .esize = esize, .size = size};
+	sim->host = hosts_shared(&a) ? host : NULL;
+	sim->gates = calloc((size_t)hosts_count(&a) + 1, sizeof(*sim->gates));
 	sim->first_send = calloc(n + 1, sizeof(*sim->first_send));
 	sim->first_recv = calloc(n + 1, sizeof(*sim->first_recv));
 	sim->stations = calloc(n, sizeof(*sim->stations));
-	return (sim->first_send && sim->first_recv && sim->stations) || out_of_memory(why);
+	return (sim->first_send && sim->first_recv && sim->stations && sim->gates) ||
+	       out_of_memory(why);
 }
 
 static void sim_release(struct sim *sim)
@@ -626,6 +670,7 @@ static void sim_release(struct sim *sim)
 	free(sim->first_send);
 	free(sim->first_recv);
 	free(sim->stations);
+	free(sim->gates);
 	free(sim->heap.v);
 	free(sim->ids.v);
 	free(sim->at.v);
@@ -648,10 +693,10 @@ static bool finish(struct sim *sim, bool ok, struct simulation *out, char *why)
 }
 
 bool simulate_schedules(const struct price_model *m, struct sched *const *scheds, int size,
-                        unsigned esize, struct simulation *out, char *why)
+                        const int *host, unsigned esize, struct simulation *out, char *why)
 {
 	struct sim sim;
-	bool ok = sim_init(&sim, m, size, esize, why);
+	bool ok = sim_init(&sim, m, size, host, esize, why);
 
 	for (int r = 0; r < size && ok; r++)
 		ok = add_rank(&sim, scheds[r], why);
@@ -714,7 +759,7 @@ bool simulate_algorithm(const struct price_model *m, const struct coll_algorithm
 	}
 	if (m->file <= 0 && !a.devices)
 		a.noutputs = 0; /* omits steps without a cost */
-	ok = sim_init(&sim, m, a.size, esize, why);
+	ok = sim_init(&sim, m, a.size, a.host, esize, why);
 	for (a.rank = 0; a.rank < a.size && ok; a.rank++) {
 		struct sched *s = build(alg, &a, why);
 

@@ -14,6 +14,10 @@
  *    schedule among those that can start, the port in first the one that arrives first. A core
  *    begins new work at once; the work ends when all earlier work has ended too. Ports and cores
  *    work at their own rates; a slower stream leaves them time for others.
+ *    If ranks share hosts, a message to another host then passes the port out of its host and,
+ * before the receiver's own, the port in of that one, first come, first served. A message inside a
+ * host passes no port, is not encrypted, and has a latency of its own; the ranks' ports only take
+ * their time per message.
  * 4. Messages from one rank to another stay in their order.
  * 5. READ and WRITE cost nothing, or the model's file rate, which overlaps with everything. COPY,
  *    REDUCE and folding local inputs are work of the core.
@@ -37,10 +41,11 @@ struct simulation {
 	uint64_t steps; /* steps of all ranks that have a cost */
 };
 
-/* Simulate @scheds[0..size), whose elements have @esize bytes. False, with the reason in @why
- * (SIMULATE_TEXT bytes), if they do not match, deadlock, or memory is short. */
+/* Simulate @scheds[0..size), whose elements have @esize bytes. @host: as in struct coll_args.
+ * False, with the reason in @why (SIMULATE_TEXT bytes), if they do not match, deadlock, or memory
+ * is short. */
 bool simulate_schedules(const struct price_model *, struct sched *const *scheds, int size,
-                        unsigned esize, struct simulation *out, char *why);
+                        const int *host, unsigned esize, struct simulation *out, char *why);
 
 /* Estimate the steps of the schedules of all ranks of @alg from those of three ranks. False, with
  * the reason in @why, if these cannot be built. */

@@ -2,9 +2,11 @@
  * The algorithms: rows.h lists them, each page exports its row. Dispatch, help, plan, tests and
  * selection read this table.
  */
+#include <math.h>
 #include <string.h>
 
-#include "algorithms/sched.h"
+#include "algorithms/placement.h"
+#include "algorithms/traffic.h"
 
 #define ALGORITHM(name) extern const struct coll_algorithm name;
 #include "algorithms/rows.h"
@@ -57,12 +59,55 @@ const struct coll_algorithm *coll_resolve(const struct coll_algorithm *alg,
 	return alg;
 }
 
+static double ratio(uint64_t a, uint64_t b)
+{
+	return b ? (double)a / (double)b : 1;
+}
+
+/* What leaves hosts, counted. Without memory the most that is possible. */
+static void count_traffic(const struct coll_algorithm *alg, const struct coll_args *args,
+                          struct coll_cost *c)
+{
+	const double most = hosts_sizes(args).most, n = (double)coll_count(args);
+	struct traffic t;
+
+	c->leaves = most * c->sent;
+	c->enters = most * c->received;
+	c->crosses = c->sent + c->received;
+	c->sharing = most;
+	c->apiece = c->messages > 0 ? c->sent / c->messages : 0;
+	if (n <= 0 || !traffic_of(alg, args, &t))
+		return;
+	c->leaves = (double)t.leaves / n;
+	c->enters = (double)t.enters / n;
+	c->crosses = (double)t.crosses / n;
+	c->sharing = ratio(t.leaves, t.sent);
+	if (ratio(t.enters, t.received) > c->sharing)
+		c->sharing = ratio(t.enters, t.received);
+	c->apiece = t.pieces ? (double)t.sent / (double)t.pieces / n : 0;
+	/* As many of the rounds as of the messages, rounded up. */
+	if (c->outer <= 0 && t.messages)
+		c->outer = ceil(c->rounds * (double)t.outer / (double)t.messages - 1e-9);
+}
+
 struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct coll_args *args)
 {
 	struct coll_cost c = {0};
 
-	if (args->size > 1)
-		coll_resolve(alg, args)->cost(args, &c);
+	if (args->size < 2)
+		return c;
+	alg = coll_resolve(alg, args);
+	alg->cost(args, &c);
+	if (hosts_shared(args)) {
+		count_traffic(alg, args, &c);
+		return c;
+	}
+	c.outer = c.rounds;
+	c.leaves = c.sent;
+	c.enters = c.received;
+	c.crosses = c.sent + c.received;
+	c.sharing = 1;
+	c.apiece = c.messages > 0 ? c.sent / c.messages : 0;
 	return c;
 }
 

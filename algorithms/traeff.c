@@ -145,10 +145,62 @@ int traeff_blocks(int size)
 	return size > 2 ? 16 * (log2_ceil(size) - 1) + 1 : 1;
 }
 
-struct range traeff_block(const struct coll_args *a, int n, int j)
+struct range traeff_block(struct range whole, int n, int j)
 {
-	const uint64_t all = coll_count(a);
-	const uint64_t from = coll_split_at(all, n, j < 0 ? 0 : j);
+	const uint64_t from = coll_split_at(whole.len, n, j < 0 ? 0 : j);
 
-	return (struct range){from, j < 0 ? 0 : coll_split_at(all, n, j + 1) - from};
+	return (struct range){whole.off + from,
+	                      j < 0 ? 0 : coll_split_at(whole.len, n, j + 1) - from};
+}
+
+/* ---- the phases ---- */
+
+struct circle traeff_circle(const struct coll_args *a)
+{
+	return (struct circle){
+	        .size = a->size, .me = rank_add(a, a->rank, -a->root), .shift = a->root};
+}
+
+void traeff_broadcast(struct sched_builder *b, const struct circle *c, struct sched_span work,
+                      struct range whole)
+{
+	const int n = traeff_blocks(c->size);
+	struct traeff t;
+
+	if (c->size < 2)
+		return;
+	traeff_schedule(c->size, c->me, &t);
+	for (int i = 0; i < n - 1 + t.q; i++) {
+		const struct traeff_round x = traeff_round(&t, n, i);
+
+		work_send(b, circle_rank(c, circle_add(c, c->me, x.skip)), work,
+		          traeff_block(whole, n, x.send));
+		work_recv(b, circle_rank(c, circle_add(c, c->me, -x.skip)), work,
+		          traeff_block(whole, n, x.recv));
+	}
+}
+
+/* Block @j of the broadcast. */
+static struct range mirrored(struct range whole, int n, int j)
+{
+	return traeff_block(whole, n, j < 0 ? -1 : n - 1 - j);
+}
+
+void traeff_reduce(struct sched_builder *b, const struct circle *c, struct sched_span work,
+                   struct range whole)
+{
+	const int n = traeff_blocks(c->size);
+	struct traeff t;
+
+	if (c->size < 2)
+		return;
+	traeff_schedule(c->size, c->me, &t);
+	for (int i = n - 2 + t.q; i >= 0; i--) {
+		const struct traeff_round x = traeff_round(&t, n, i);
+
+		work_add(b, circle_rank(c, circle_add(c, c->me, x.skip)), work,
+		         mirrored(whole, n, x.send));
+		work_send(b, circle_rank(c, circle_add(c, c->me, -x.skip)), work,
+		          mirrored(whole, n, x.recv));
+	}
 }

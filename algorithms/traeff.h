@@ -9,7 +9,7 @@
 #ifndef COLLCTL_ALGORITHMS_TRAEFF_H
 #define COLLCTL_ALGORITHMS_TRAEFF_H
 
-#include "algorithms/blocks.h"
+#include "algorithms/circle.h"
 
 #define TRAEFF_LOG 31 /* ceil(log2) of the largest size */
 
@@ -37,7 +37,16 @@ struct traeff_round traeff_round(const struct traeff *t, int n, int i);
  * two ranks. */
 int traeff_blocks(int size);
 
-/* Block @j of the @n blocks of the vector; empty for j = -1. */
-struct range traeff_block(const struct coll_args *a, int n, int j);
+/* Block @j of the @n blocks of @whole; empty for j = -1. */
+struct range traeff_block(struct range whole, int n, int j);
+
+/* The circle of all ranks in which the root is number 0. */
+struct circle traeff_circle(const struct coll_args *a);
+/* Broadcast @whole of the vector at @work in the circle, from number 0; reduce it to there. Both in
+ * traeff_blocks(c->size) blocks, one after the other; a circle of one rank does nothing. */
+void traeff_broadcast(struct sched_builder *b, const struct circle *c, struct sched_span work,
+                      struct range whole);
+void traeff_reduce(struct sched_builder *b, const struct circle *c, struct sched_span work,
+                   struct range whole);
 
 #endif

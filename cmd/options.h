@@ -63,7 +63,8 @@ struct options {
 	int retry;
 	/* plan */
 	bool have_count, have_bytes, verify, compare;
-	int host_cpus; /* 0: every rank has its own host */
+	const char *hosts; /* NULL: every rank has its own host, or (host_cpus) all have one */
+	int host_cpus;     /* 0: not given */
 	uint64_t count, bytes;
 	bool csv;        /* bench */
 	const char *svg; /* check */

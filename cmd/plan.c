@@ -23,16 +23,34 @@ static void planned_release(struct planned *p)
 		sched_free(p->scheds[r]);
 	free(p->scheds);
 	free(p->off);
+	free(p->host);
 	selection_release(&p->selection);
 	tuning_release(&p->tuning);
 }
 
 /* ---- options ---- */
 
+/* --hosts gives the number of ranks, too. */
+static int take_hosts(struct planned *p, struct options *o, struct err *err)
+{
+	int size;
+
+	if (!o->hosts)
+		return 0;
+	if (plan_hosts(o->hosts, &p->host, &size, err) < 0)
+		return -1;
+	if (o->request.settings.size > 0 && o->request.settings.size != size)
+		return err_set(err, ERR_USAGE, "--hosts: %s are %d ranks, but --size is %d",
+		               o->hosts, size, o->request.settings.size);
+	o->request.settings.size = size;
+	return 0;
+}
+
 static int check_options(const struct options *o, struct err *err)
 {
 	if (o->request.settings.size < 1)
-		return err_set(err, ERR_USAGE, "--size: give the number of ranks (-n P)");
+		return err_set(err, ERR_USAGE,
+		               "--size: give the number of ranks (-n P), or --hosts");
 	if (o->request.settings.rank >= o->request.settings.size)
 		return err_set(err, ERR_USAGE, "--rank: %d is not below the size, %d",
 		               o->request.settings.rank, o->request.settings.size);
@@ -130,6 +148,7 @@ static int lay_out(struct planned *p, uint64_t count, struct err *err)
 	                             .ninputs = 1,
 	                             .noutputs = 1,
 	                             .off = p->off,
+	                             .host = p->host,
 	                             .base = (unsigned)o->request.base,
 	                             .esize = (unsigned)p->item};
 	return take_steps(p, err);
@@ -148,6 +167,7 @@ static int price(struct planned *p, struct err *err)
 	s->ordered = coll_reduces(p->kind) && o->request.ordered;
 	s->divergent = o->request.divergent;
 	s->insecure = o->request.settings.insecure;
+	s->host = p->host;
 	s->host_cpus = o->host_cpus;
 	s->base = p->args.base;
 	s->steps = p->args.steps;
@@ -240,9 +260,11 @@ static int build_all(struct planned *p, struct err *err)
 		if (build(p, r, err) < 0 || (r == 0 && check_size(p, err) < 0))
 			return -1;
 	if (!sched_figures(p->scheds, p->args.size, &p->figures, p->why) ||
-	    !simulate_schedules(&p->model, p->scheds, p->args.size, (unsigned)dtype_size(p->wire),
-	                        &p->simulated, p->why))
+	    !simulate_schedules(&p->model, p->scheds, p->args.size, p->args.host,
+	                        (unsigned)dtype_size(p->wire), &p->simulated, p->why))
 		return err_set(err, code_of(p->why), "%s: %s", p->alg->name, p->why);
+	if (p->host && !traffic_of_schedules(p->scheds, p->host, p->args.size, &p->traffic))
+		return err_nomem(err, "the hosts", (unsigned long long)p->args.size);
 	return 0;
 }
 
@@ -295,7 +317,8 @@ int cmd_plan(const struct command *cmd, struct options *o, int argc, char **argv
 
 	(void)argc;
 	tuning_init(&p.tuning);
-	code = planned_init(&p, argv[1], &err) < 0 ? -1 : show(&p, &err);
+	code = take_hosts(&p, o, &err) < 0 || planned_init(&p, argv[1], &err) < 0 ? -1
+	                                                                          : show(&p, &err);
 	if (code < 0)
 		code = report_failure(cmd->name, o->json, &err, -1, "start");
 	planned_release(&p);

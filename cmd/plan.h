@@ -6,6 +6,7 @@
 #define COLLCTL_CMD_PLAN_H
 
 #include "algorithms/simulate.h"
+#include "algorithms/traffic.h"
 #include "algorithms/verify.h"
 #include "cmd/options.h"
 #include "lib/exec/select.h"
@@ -16,6 +17,7 @@ struct planned {
 	enum coll_kind kind;
 	struct coll_args args;
 	uint64_t *off;
+	int *host;     /* --hosts: of each rank; else NULL */
 	uint64_t item; /* bytes of an element */
 	struct select_tuning tuning;
 	struct select_args select;
@@ -31,9 +33,13 @@ struct planned {
 	               below are unknown */
 	char why[SIMULATE_TEXT];
 	struct sched_figures figures;
+	struct traffic traffic; /* with --hosts */
 	struct simulation simulated;
 	bool verified;
 };
+
+/* Read --hosts: the host of each rank, malloced even if it fails, and their number. */
+int plan_hosts(const char *text, int **host, int *size, struct err *err);
 
 /* "TLS, rates of tuning.json": the basis of the prices. */
 const char *plan_rates_words(const struct planned *, char *text, size_t cap);

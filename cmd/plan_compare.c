@@ -47,7 +47,7 @@ static void print_line(const struct planned *p, const struct line *l)
 {
 	const struct selection *s = &p->selection;
 	const struct select_price *price = l->price;
-	char simulated[24] = "-", measured[24] = "", remark[96];
+	char simulated[24] = "-", measured[24] = "", leaves[32] = "", remark[96];
 	const double bytes = l->cost.sent * (double)price->bytes;
 
 	if (l->is_simulated)
@@ -57,8 +57,10 @@ static void print_line(const struct planned *p, const struct line *l)
 	if (price->measured >= 0)
 		snprintf(measured, sizeof measured, "  %12.3f", price->measured * 1e3);
 	price_remark(s, price, remark, sizeof remark);
-	printf("%-20s %8.0f %10.0f %16.0f %12.3f %12s%s%s%s\n", price->alg->name, l->cost.rounds,
-	       l->cost.messages, bytes, price->formula * 1e3, simulated, measured,
+	if (p->host)
+		snprintf(leaves, sizeof leaves, " %16.0f", l->cost.leaves * (double)price->bytes);
+	printf("%-20s %8.0f %10.0f %16.0f%s %12.3f %12s%s%s%s\n", price->alg->name, l->cost.rounds,
+	       l->cost.messages, bytes, leaves, price->formula * 1e3, simulated, measured,
 	       *remark ? "  " : "", remark);
 	if (!l->is_simulated)
 		printf("%-20s   not simulated: %s\n", "", l->why);
@@ -72,10 +74,12 @@ static void print_text(const struct planned *p, const struct line *lines, size_t
 	printf("%s of %d ranks, %" PRIu64 " bytes of %s; %s\n", coll_name(p->kind), p->args.size,
 	       p->select.bytes, dtype_name(p->select.dtype),
 	       plan_rates_words(p, rates, sizeof rates));
-	printf("%-20s %8s %10s %16s %12s %12s%s\n", "", "", "", "", "formula", "simulated",
+	printf("%-20s %8s %10s %16s%s %12s %12s%s\n", "", "", "", "",
+	       p->host ? "           out of" : "", "formula", "simulated",
 	       measured ? "      measured" : "");
-	printf("%-20s %8s %10s %16s %12s %12s%s\n", "algorithm", "steps", "messages", "bytes sent",
-	       "(ms)", "(ms)", measured ? "          (ms)" : "");
+	printf("%-20s %8s %10s %16s%s %12s %12s%s\n", "algorithm", "steps", "messages",
+	       "bytes sent", p->host ? "           a host" : "", "(ms)", "(ms)",
+	       measured ? "          (ms)" : "");
 	for (size_t i = 0; i < n; i++)
 		print_line(p, &lines[i]);
 	puts("steps: messages in sequence; messages and bytes: of the rank that sends most");

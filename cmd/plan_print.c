@@ -112,7 +112,8 @@ const char *plan_rates_words(const struct planned *p, char *text, size_t cap)
 	if (p->o->request.tuning)
 		snprintf(text, cap, "%s, rates of %s", connections, p->o->request.tuning);
 	else if (p->o->host_cpus)
-		snprintf(text, cap, "%s, a host of %d processors", connections, p->o->host_cpus);
+		snprintf(text, cap, "%s, %s of %d processors", connections,
+		         p->host ? "hosts" : "a host", p->o->host_cpus);
 	else
 		snprintf(text, cap, "%s, built-in rates", connections);
 	return text;
@@ -143,6 +144,9 @@ void plan_print_text(const struct planned *p, int rank)
 		printf("predicted: %.3f ms by formula, %.3f ms simulated; %s\n", p->formula * 1e3,
 		       p->simulated.seconds * 1e3, rates);
 	}
+	if (p->host && !p->alone)
+		printf("hosts: %s; at most %" PRIu64 " bytes leave a host, %" PRIu64 " enter one\n",
+		       p->o->hosts, p->traffic.leaves * item, p->traffic.enters * item);
 	if (p->kind == COLL_BARRIER && strcmp(p->o->request.algorithm, "auto") == 0)
 		puts(BARRIER_AUTO);
 	if (p->verified)
@@ -202,6 +206,19 @@ static json_t *known(const struct planned *p, uint64_t x)
 	return p->alone ? json_null() : json_integer((json_int_t)x);
 }
 
+/* The host of each rank, and the bytes of the busiest one. */
+static json_t *json_hosts(const struct planned *p)
+{
+	const uint64_t item = dtype_size(p->wire);
+	json_t *of = json_array();
+
+	for (int r = 0; r < p->args.size; r++)
+		json_array_append_new(of, json_integer(p->host[r]));
+	return json_pack("{s:o, s:o, s:o}", "of_ranks", of, "bytes_out",
+	                 known(p, p->traffic.leaves * item), "bytes_in",
+	                 known(p, p->traffic.enters * item));
+}
+
 /* "steps" is the figure of the algorithm's row; "chain" is the longest chain in these schedules. */
 int plan_print_json(const struct planned *p, int rank)
 {
@@ -217,6 +234,8 @@ int plan_print_json(const struct planned *p, int rank)
 	        "formula", p->formula, "simulated",
 	        p->alone ? json_null() : json_real(p->simulated.seconds));
 
+	if (all && p->host)
+		json_object_set_new(all, "hosts", json_hosts(p));
 	if (all && p->verified)
 		json_object_set_new(all, "verified", json_true());
 	if (all)

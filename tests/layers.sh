@@ -12,7 +12,7 @@ may() {
 	lib/data) echo 'lib/(base|data)/[^/]+\.h' ;;
 	lib/net) echo 'lib/(base|net)/[^/]+\.h' ;;
 	lib/job) echo 'lib/(base|net|data|job)/[^/]+\.h' ;;
-	lib/exec) echo 'lib/(base|data|net|job|exec)/[^/]+\.h|algorithms/(sched|price)\.h|cuda/plugin\.h' ;;
+	lib/exec) echo 'lib/(base|data|net|job|exec)/[^/]+\.h|algorithms/(sched|price|placement)\.h|cuda/plugin\.h' ;;
 	cuda) echo 'cuda/[^/]+\.(h|cuh)|lib/(base|data)/[^/]+\.h|lib/exec/memory_space\.h' ;;
 	lib/coll) echo '(lib/[a-z]+|algorithms)/[^/]+\.h' ;;
 	cmd) echo '(lib/[a-z]+|algorithms|cmd)/[^/]+\.h' ;;

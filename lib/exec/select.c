@@ -1,14 +1,29 @@
 #include "lib/exec/select.h"
 
+#include "algorithms/placement.h"
+
 #include <math.h>
 #include <stdlib.h>
+
+/* The built-in rates where the ranks are. */
+static struct price_model placed(const struct select_args *a, const struct price_model *m)
+{
+	const struct coll_args args = {.size = a->size, .host = a->host};
+	const struct hosts_sizes s = hosts_sizes(&args);
+
+	if (s.n)
+		return price_on_hosts(m, s.most, a->host_cpus);
+	if (hosts_count(&args) == 1)
+		return price_on_one_host(m, a->size, a->host_cpus ? a->host_cpus : a->size);
+	return a->host || !a->host_cpus ? *m : price_on_one_host(m, a->size, a->host_cpus);
+}
 
 struct price_model select_model(const struct select_args *a)
 {
 	struct price_model m = a->tuning ? a->tuning->rates : price_default;
 
-	if (!a->tuning && a->host_cpus)
-		m = price_on_one_host(&m, a->size, a->host_cpus);
+	if (!a->tuning)
+		m = placed(a, &m);
 	if (a->limit_rate && m.egress < 1 / (double)a->limit_rate)
 		m.egress = 1 / (double)a->limit_rate;
 	return price_placed(&m, a->insecure);
@@ -159,6 +174,10 @@ static const struct coll_algorithm *rounds_once(const struct select_args *a,
 	const bool reduces = a->kind == COLL_ALLREDUCE || a->kind == COLL_REDUCE_SCATTER;
 	const bool narrow = dtype_is_float(a->dtype) && dtype_size(a->dtype) == 2;
 
+	const struct coll_args args = {.size = a->size, .host = a->host};
+
+	if (hosts_shared(&args)) /* direct is dear there */
+		return NULL;
 	if (!reduces || !narrow || a->op != REDUCE_SUM || a->folds || a->size > SELECT_DIRECT_MAX)
 		return NULL;
 	const struct coll_algorithm *direct = coll_find(a->kind, "direct");

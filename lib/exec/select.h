@@ -52,14 +52,16 @@ struct select_args {
 	int size;
 	uint64_t bytes; /* S: of coll_count() elements of dtype */
 	enum reduce_op op;
-	enum dtype dtype;     /* in the files */
-	bool weighted;        /* an average with --weight */
-	bool folds;           /* some rank has several inputs */
-	bool ordered;         /* --order rank */
-	bool divergent;       /* --allow-divergent */
-	bool insecure;        /* --insecure */
-	int host_cpus;        /* number of processors if all ranks share a host; 0: several hosts */
-	const int *host;      /* as in struct coll_args */
+	enum dtype dtype; /* in the files */
+	bool weighted;    /* an average with --weight */
+	bool folds;       /* some rank has several inputs */
+	bool ordered;     /* --order rank */
+	bool divergent;   /* --allow-divergent */
+	bool insecure;    /* --insecure */
+	const int *host;  /* as in struct coll_args; NULL: unknown */
+	/* With host: number of processors of each host, 0: one for each rank. Else their number if
+	 * all ranks share a host, 0: several hosts. */
+	int host_cpus;
 	unsigned base, steps; /* as in struct coll_args */
 	bool uneven;          /* alltoall: the ranks cut their arrays differently */
 	uint64_t limit_rate;  /* bytes per second that the rank with the lowest --limit-rate sends;

@@ -348,7 +348,8 @@ static const struct timing at_ease = {.windows = 1, .streams = 1, .capacity = 1u
  * element's order of operands depends on the number of windows. */
 static inline bool windows_matter(const struct problem *p)
 {
-	return rounds(p) && p->alg->kind == COLL_REDUCE && !strcmp(p->alg->name, "circulant");
+	return rounds(p) && p->alg->kind == COLL_REDUCE &&
+	       (!strcmp(p->alg->name, "circulant") || !strcmp(p->alg->name, "hosts"));
 }
 
 static inline void same_bits(const struct part_files *f, const struct part_files *easy)

@@ -45,6 +45,7 @@ struct shape {
 	int noutputs; /* 0: one */
 	unsigned base, steps;
 	uint64_t off[MAX_SIZE + 1];
+	const int *host;        /* as in struct coll_args */
 	const uint64_t *counts; /* alltoall: [size * size], as coll_offsets takes them; or NULL */
 };
 
@@ -84,6 +85,7 @@ static inline struct coll_args shape_args(const struct shape *sh)
 	                          .noutputs = sh->noutputs ? sh->noutputs : 1,
 	                          .devices = sh->devices,
 	                          .off = sh->off,
+	                          .host = sh->host,
 	                          .base = sh->base,
 	                          .steps = sh->steps};
 }
@@ -99,6 +101,10 @@ static inline const char *shape_words(const struct coll_algorithm *alg, const st
 	for (int j = 0; j < sh->size && n < (int)sizeof(text) - 24; j++)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, " %llu",
 		              (unsigned long long)(sh->off[j + 1] - sh->off[j]));
+	if (sh->host)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, ", hosts");
+	for (int j = 0; sh->host && j < sh->size && n < (int)sizeof(text) - 24; j++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, " %d", sh->host[j]);
 	snprintf(text + n, sizeof(text) - (size_t)n, "%s", sh->counts ? ", and a matrix" : "");
 	return text;
 }

@@ -64,19 +64,14 @@ static int alltoall_bruck_chain(int p, int k)
 	return most;
 }
 
-/* doubling_123: what is sent in the last of @q rounds has come in the round before where there is a
- * rank that has to receive in both; s is the last skip. */
-static int chain_123(int p, int q)
-{
-	const int s = q < 3 ? q : 3 << (q - 3);
-
-	return q - (q > 1 && p < (q == 2 ? 4 : s + (s + 1) / 2 + 2));
-}
-
 /* Who broadcasts or reduces in blocks sends some before their round: the row's rounds are a bound.
  */
-static bool chain_is_shorter(const struct coll_algorithm *alg)
+static bool chain_is_shorter(const struct coll_algorithm *alg, int p)
 {
+	const uint64_t none[MAX_SIZE + 1] = {0};
+	const struct coll_args a = {.size = p, .off = none};
+
+	alg = coll_resolve(alg, &a);
 	return (alg->kind == COLL_BROADCAST || alg->kind == COLL_REDUCE) &&
 	       (!strcmp(alg->name, "circulant") || !strcmp(alg->name, "scatter_allgather") ||
 	        !strcmp(alg->name, "rs_gather"));
@@ -97,8 +92,6 @@ static int chain_of(const struct coll_algorithm *alg, const struct coll_args *a,
 	if (!strcmp(alg->name, "bruck"))
 		return kind == COLL_ALLGATHER ? bruck_chain(p, bruck_base(a), p)
 		                              : alltoall_bruck_chain(p, bruck_base(a));
-	if (!strcmp(alg->name, "doubling_123"))
-		return chain_123(p, (int)c->rounds);
 	if (!strcmp(alg->name, "sparbit") || !strcmp(alg->name, "binomial"))
 		return l;
 	if (kind == COLL_ALLGATHER && !strcmp(alg->name, "linear"))
@@ -112,7 +105,7 @@ static int chain_of(const struct coll_algorithm *alg, const struct coll_args *a,
  * broadcast and reduce circulant cut. */
 static uint64_t even_count(const struct coll_algorithm *alg, int p)
 {
-	return MAX_SIZE * (uint64_t)p * (chain_is_shorter(alg) ? (uint64_t)traeff_blocks(p) : 1);
+	return MAX_SIZE * (uint64_t)p * (chain_is_shorter(alg, p) ? (uint64_t)traeff_blocks(p) : 1);
 }
 
 static void must_be(const struct set *t, const char *what, double is, double should)
@@ -122,9 +115,9 @@ static void must_be(const struct set *t, const char *what, double is, double sho
 }
 
 /* Messages are cut in two where a run of blocks wraps: only there. */
-static bool wraps(const struct coll_algorithm *alg)
+static bool wraps(const struct coll_algorithm *alg, int p)
 {
-	return !strcmp(alg->name, "circulant") && !chain_is_shorter(alg);
+	return !strcmp(alg->name, "circulant") && !chain_is_shorter(alg, p);
 }
 
 static void check_figures(const struct coll_algorithm *alg, struct shape *sh)
@@ -138,7 +131,7 @@ static void check_figures(const struct coll_algorithm *alg, struct shape *sh)
 
 	set_init(&t, alg, sh);
 	assert_true(sched_figures(t.s, t.size, &f, why));
-	if (chain_is_shorter(alg))
+	if (chain_is_shorter(alg, t.size))
 		assert_in_range(f.rounds, log2_floor(t.size), (uint64_t)c.rounds);
 	else if (t.size > 1)
 		must_be(&t, "rounds", (double)f.rounds, chain_of(coll_resolve(alg, &a), &a, &c));
@@ -146,7 +139,7 @@ static void check_figures(const struct coll_algorithm *alg, struct shape *sh)
 	must_be(&t, "received", (double)f.received, c.received * n);
 	must_be(&t, "reduced", (double)f.reduced, c.reduced * n);
 	/* Of others than circulant's reductions and gathers a bound, for some P. */
-	if ((double)f.messages > c.messages || wraps(coll_resolve(alg, &a)))
+	if ((double)f.messages > c.messages || wraps(coll_resolve(alg, &a), t.size))
 		must_be(&t, "messages", (double)f.messages, c.messages);
 	set_release(&t);
 }
@@ -252,10 +245,10 @@ static const struct expected {
         {COLL_ALLTOALL, "bruck", 3, 3, 12, 5},
         {COLL_SCAN, "linear", 7, 1, 8, 2},
         {COLL_SCAN, "recursive_doubling", 3, 3, 24, 3},
-        {COLL_SCAN, "doubling_123", 4, 4, 32, 6},
+        {COLL_SCAN, "doubling_123", 3, 4, 32, 6},
         {COLL_EXSCAN, "linear", 7, 1, 8, 2},
         {COLL_EXSCAN, "recursive_doubling", 3, 3, 24, 3},
-        {COLL_EXSCAN, "doubling_123", 4, 4, 32, 6},
+        {COLL_EXSCAN, "doubling_123", 3, 4, 32, 6},
         {COLL_EXCHANGE, "pairwise_exchange", 3, 3, 8, 3},
         {COLL_BARRIER, "all_to_all", 1, 7, 56, 7},
         {COLL_BARRIER, "all_to_one", 2, 7, 56, 7},
@@ -316,6 +309,8 @@ static void test_fall_backs(void **state)
 		takes_the_place(COLL_ALLGATHER, "neighbor", &a, p % 2 ? "ring" : "neighbor");
 		takes_the_place(COLL_ALLGATHER, "two_proc", &a, p == 2 ? "two_proc" : "ring");
 		takes_the_place(COLL_ALLTOALL, "bruck", &a, "bruck");
+		takes_the_place(COLL_ALLREDUCE, "hosts", &a, "circulant");
+		takes_the_place(COLL_BARRIER, "hosts", &a, "dissemination");
 	}
 	takes_the_place(COLL_ALLTOALL, "bruck",
 	                &(struct coll_args){.size = 3, .off = off, .recv_off = off}, "pairwise");

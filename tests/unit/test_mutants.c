@@ -150,6 +150,14 @@ static void check_set(const struct coll_algorithm *alg, const struct shape *sh, 
 	set_release(&t);
 }
 
+/* Hosts of two ranks; of an odd number of ranks one has three. */
+static const int hosts[] = {0, 0, 1, 1, 2, 2, 3, 3}, odd_hosts[] = {0, 1, 1, 0, 1, 2, 2};
+
+static bool knows_hosts(const struct coll_algorithm *alg)
+{
+	return !strcmp(alg->name, "hosts") || !strcmp(alg->name, "circulant");
+}
+
 static void test_mutants(void **state)
 {
 	static const uint64_t uneven[] = {2, 3, 0, 1, 1, 2, 4, 0, 3, 1, 2, 2, 0, 0, 5, 1};
@@ -168,6 +176,10 @@ static void test_mutants(void **state)
 				if (sh.ninputs == n && p % 2 == 0)
 					check_set(coll_algorithms[i], &sh, wanted / 2);
 				sh.devices = 0;
+				sh.host = p % 2 ? odd_hosts : hosts;
+				if (knows_hosts(coll_algorithms[i]) && p > 2 && sh.ninputs == n)
+					check_set(coll_algorithms[i], &sh, wanted);
+				sh.host = NULL;
 				if (coll_algorithms[i]->kind != COLL_ALLTOALL || n > 1 || p > 4)
 					continue;
 				sh.counts = uneven;
@@ -233,6 +245,8 @@ static void test_dropped_dependencies(void **state)
 			shape_split(&sh, 2 * (uint64_t)p + 1);
 			if (!shape_fit(&sh, coll_algorithms[i]))
 				continue;
+			if (knows_hosts(coll_algorithms[i]) && p > 2)
+				sh.host = p % 2 ? odd_hosts : hosts;
 			set_init(&t, coll_algorithms[i], &sh);
 			for (int r = 0; r < p; r++)
 				check_dropped(&t, r, &needed, &implied);

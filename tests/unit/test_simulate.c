@@ -415,6 +415,107 @@ static void test_formula(void **state)
 					        (uint64_t)sizes[p] << k, insecure);
 }
 
+/* ---- ranks that share hosts ---- */
+
+/* Rank r sends all to rank r + size / 2. */
+static void pairs(struct sched_builder *b, const struct coll_args *a)
+{
+	const int half = a->size / 2;
+
+	if (a->rank < half)
+		sched_send(b, a->rank + half, sched_in(b, 0, 0), coll_count(a));
+	else
+		sched_recv(b, a->rank - half, sched_scratch(b, SCHED_DATA, coll_count(a)),
+		           coll_count(a));
+}
+
+static double seconds_on(const struct price_model *m, emitter *emit, int size, const int *host)
+{
+	const struct coll_algorithm alg = {.kind = COLL_EXCHANGE, .name = "by hand", .emit = emit};
+	struct coll_args args = args_of(size, M);
+	char why[SIMULATE_TEXT] = "";
+	struct simulation s;
+
+	args.host = host;
+	if (!simulate_algorithm(m, &alg, &args, 1, &s, why))
+		fail_msg("%s", why);
+	return s.seconds;
+}
+
+/* Ranks of a host share its ports; messages inside a host pass none, and are not encrypted. */
+static void test_shared_ports(void **state)
+{
+	static const int apart[] = {0, 1, 2, 3, 4, 5, 6, 7}, out[] = {0, 0, 0, 0, 1, 2, 3, 4},
+	                 in[] = {0, 1, 2, 3, 4, 4, 4, 4}, both[] = {0, 0, 0, 0, 1, 1, 1, 1},
+	                 inside[] = {0, 1, 2, 3, 0, 1, 2, 3};
+	struct price_model m = wire;
+
+	(void)state;
+	m.inside = L / 10;
+	assert_near(seconds_on(&m, pairs, 8, NULL), L + T);
+	assert_near(seconds_on(&m, pairs, 8, apart), L + T);
+	assert_near(seconds_on(&m, pairs, 8, out), L + 4 * T);
+	assert_near(seconds_on(&m, pairs, 8, in), L + 4 * T);
+	assert_near(seconds_on(&m, pairs, 8, both), L + 4 * T);
+	assert_near(seconds_on(&m, pairs, 8, inside), L / 10);
+	m.tls = 2 / B;
+	assert_near(seconds_on(&m, pairs, 8, apart), L + 2 * T);
+	assert_near(seconds_on(&m, pairs, 8, inside), L / 10);
+	m.copy = 1 / B;
+	assert_near(seconds_on(&m, pairs, 8, apart), L + 3 * T);
+	assert_near(seconds_on(&m, pairs, 8, inside), L / 10 + T);
+}
+
+static const struct placed {
+	int size;
+	const int *host;
+} placements[] = {
+        {4, (const int[]){0, 0, 1, 1}},
+        {6, (const int[]){0, 0, 0, 1, 1, 1}},
+        {8, (const int[]){0, 0, 0, 0, 1, 1, 1, 1}},
+        {8, (const int[]){0, 1, 2, 3, 0, 1, 2, 3}},
+        {9, (const int[]){0, 0, 0, 1, 1, 1, 2, 2, 2}},
+        {10, (const int[]){0, 0, 0, 1, 1, 1, 1, 1, 2, 2}},
+        {16, (const int[]){0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}},
+        {16, (const int[]){0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7}},
+};
+
+/* Where ranks share hosts, the formula is within these bounds of the simulator. */
+#define LEAST_SHARED 0.5
+#define MOST_SHARED  2.2
+
+static void compare_on(const struct coll_algorithm *alg, const struct placed *on, uint64_t bytes)
+{
+	const struct price_model m = price_on_hosts(&price_default, 2, 0);
+	struct coll_args args = args_of(on->size, alg->kind == COLL_BARRIER ? 1 : bytes);
+	struct coll_cost cost;
+	struct simulation s;
+	char why[SIMULATE_TEXT];
+	double ratio;
+
+	args.host = on->host;
+	if (coll_resolve(alg, &args) != alg || (alg->kind == COLL_EXCHANGE && on->size % 2))
+		return;
+	cost = coll_cost_of(alg, &args);
+	if (!simulate_algorithm(&m, alg, &args, 1, &s, why))
+		fail_msg("%s %s: %s", coll_name(alg->kind), alg->name, why);
+	ratio = price_formula(&m, &cost, (double)coll_count(&args)) / s.seconds;
+	if (ratio < LEAST_SHARED || ratio > MOST_SHARED)
+		fail_msg("%s %s of %d ranks on %d hosts, %llu bytes: formula / simulated is %.3f",
+		         coll_name(alg->kind), alg->name, on->size, on->host[on->size - 1] + 1,
+		         (unsigned long long)bytes, ratio);
+}
+
+static void test_formula_on_hosts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < coll_algorithms_len; i++)
+		for (size_t k = 0; k < sizeof placements / sizeof placements[0]; k++)
+			for (int shift = 8; shift <= 20; shift += 4)
+				compare_on(coll_algorithms[i], &placements[k],
+				           (uint64_t)placements[k].size << shift);
+}
+
 static void test_same_every_time(void **state)
 {
 	(void)state;
@@ -474,6 +575,8 @@ int main(void)
 	        cmocka_unit_test(test_too_large_is_said),
 	        cmocka_unit_test(test_many_ranks),
 	        cmocka_unit_test(test_formula),
+	        cmocka_unit_test(test_shared_ports),
+	        cmocka_unit_test(test_formula_on_hosts),
 	        cmocka_unit_test(test_same_every_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
