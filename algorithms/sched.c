@@ -375,14 +375,12 @@ static void add_writes(struct sched_builder *b, size_t emitted)
 
 /* ---- building ---- */
 
-/* Uses no branch per element, because plan calls it for each of up to 65,536 ranks. */
 static bool ascends(const uint64_t *off, int size)
 {
-	uint64_t falls = 0;
-
 	for (int j = 0; j < size; j++)
-		falls |= off[j + 1] - off[j]; /* the top bit: no array has 2^63 elements */
-	return !(falls >> 63);
+		if (off[j] > off[j + 1])
+			return false;
+	return true;
 }
 
 /* Are the hosts numbered by their first rank? */
@@ -405,9 +403,10 @@ static enum sched_error check_args(enum coll_kind kind, const struct coll_args *
 	if (a->ninputs < 1 || a->noutputs < 0 || a->off[0] || a->devices < 0 ||
 	    a->devices > UINT8_MAX)
 		return SCHED_RANGE;
-	if (!ascends(a->off, a->size) || (a->recv_off && !ascends(a->recv_off, a->size)))
+	if (!a->checked &&
+	    (!ascends(a->off, a->size) || (a->recv_off && !ascends(a->recv_off, a->size))))
 		return SCHED_RANGE;
-	if (a->host && !numbered(a->host, a->size))
+	if (!a->checked && a->host && !numbered(a->host, a->size))
 		return SCHED_RANGE;
 	if (kind == COLL_EXCHANGE && a->size > 1 &&
 	    (a->steps < 1 || a->steps > 30 || a->size % (1 << a->steps)))
@@ -499,7 +498,7 @@ static void build(struct sched_builder *b, const struct coll_algorithm *alg, boo
 	if (!b->error)
 		emit(b, alg);
 	emitted = b->steps.n;
-	if (!b->error && whole)
+	if (!b->error && whole && !b->args->loaded)
 		add_reads(b, emitted);
 	reads = b->steps.n - emitted;
 	if (!b->error && whole)

@@ -141,6 +141,10 @@ struct coll_args {
 	unsigned base;  /* bcube, bruck: the radix; 0: the algorithm's default */
 	unsigned steps; /* exchange: C */
 	unsigned esize; /* bytes of an element, for algorithms that choose by size (tuned) */
+	/* For a caller that builds the schedules of many ranks. checked: another rank's schedule
+	 * was built with the same off and recv_off, so they ascend. loaded: the inputs are in their
+	 * buffers, so there are no READ steps. */
+	bool checked, loaded;
 };
 
 /* The number of elements of all blocks: of the vector or, in an alltoall, of the rank's input. */

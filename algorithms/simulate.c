@@ -757,8 +757,11 @@ bool simulate_algorithm(const struct price_model *m, const struct coll_algorithm
 		         a.size, steps);
 		return false;
 	}
-	if (m->file <= 0 && !a.devices)
-		a.noutputs = 0; /* omits steps without a cost */
+	a.checked = true;                 /* by the estimate */
+	if (m->file <= 0 && !a.devices) { /* omit steps without a cost */
+		a.noutputs = 0;
+		a.loaded = true;
+	}
 	ok = sim_init(&sim, m, a.size, a.host, esize, why);
 	for (a.rank = 0; a.rank < a.size && ok; a.rank++) {
 		struct sched *s = build(alg, &a, why);

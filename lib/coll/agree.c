@@ -319,6 +319,19 @@ static void note_fall_back(const struct collective *c, const struct vector *v)
 	          alg->restrictions, *alg->restrictions ? ")" : "");
 }
 
+static int adopt_rows(struct vector *v, struct vector_terms *t, int size, struct err *err)
+{
+	if (!t->rows)
+		t->rows = calloc((size_t)size, sizeof *t->rows);
+	if (!t->rows)
+		return err_nomem(err, "the ranks' rows", (size_t)size * sizeof *t->rows);
+	for (int r = 0; r < size && t->rows_each; r++)
+		t->rows[r] = t->rows_each;
+	v->rows = t->rows;
+	t->rows = NULL;
+	return 0;
+}
+
 static int adopt_vector(struct collective *c, struct vector *v, struct vector_terms *t,
                         struct err *err)
 {
@@ -337,10 +350,9 @@ static int adopt_vector(struct collective *c, struct vector *v, struct vector_te
 		return err_set(err, ERR_INTEGRITY,
 		               "chose to send %s as %s, which this rank cannot convert",
 		               dtype_name(v->dtype), dtype_name(v->wire));
-	if (t->rows) {
-		v->rows = t->rows;
-		t->rows = NULL;
-	}
+	if (coll_rules(c->request->kind)->cut == CUT_JOINED &&
+	    adopt_rows(v, t, c->agreed.size, err) < 0)
+		return -1;
 	v->from = t->from;
 	t->from = NULL;
 	return 0;

@@ -87,9 +87,13 @@ void layout_release(struct vector_layout *l)
 	*l = (struct vector_layout){0};
 }
 
+uint64_t layout_cut_at(uint64_t rows, const uint64_t *counts, int size, int j)
+{
+	return counts ? counts[j] : rows / (uint64_t)size + ((uint64_t)j < rows % (uint64_t)size);
+}
+
 void layout_cut_rows(uint64_t rows, const uint64_t *counts, int size, uint64_t *out)
 {
 	for (int j = 0; j < size; j++)
-		out[j] = counts ? counts[j]
-		                : rows / (uint64_t)size + ((uint64_t)j < rows % (uint64_t)size);
+		out[j] = layout_cut_at(rows, counts, size, j);
 }

@@ -41,5 +41,7 @@ void layout_release(struct vector_layout *);
 
 /* Divide @rows among @size ranks by @counts, or as evenly as possible if NULL. */
 void layout_cut_rows(uint64_t rows, const uint64_t *counts, int size, uint64_t *out);
+/* Rank @j's part of it. */
+uint64_t layout_cut_at(uint64_t rows, const uint64_t *counts, int size, int j);
 
 #endif

@@ -14,7 +14,10 @@ struct planned {
 	enum dtype wire;
 	uint32_t windows;
 	uint64_t *all_rows; /* [size] rows of every rank's array; NULL: all equal */
-	uint64_t *cuts;     /* alltoall whose ranks cut differently: [sender * size + receiver] */
+	/* alltoall: [size] the rows that each rank sends to each, for ranks that give them; NULL:
+	 * as even as possible. Consecutive ranks with equal lists share one. */
+	uint64_t **counts;
+	bool uneven; /* alltoall: the ranks cut their arrays differently */
 };
 
 static const struct coll_rules *rules_of(const struct planner *p)
@@ -43,13 +46,14 @@ struct terms_form terms_form_of(const struct coll_request *r, int rank, int size
 
 static int init_vector(const struct planner *p, struct planned *v, struct err *err)
 {
-	size_t size = (size_t)p->agreed->size;
-	size_t cells = p->request->kind == COLL_ALLTOALL ? size * size : 0;
+	const size_t size = (size_t)p->agreed->size;
+	const bool cuts = p->request->kind == COLL_ALLTOALL;
 	v->all_rows = calloc(size, sizeof *v->all_rows);
-	v->cuts = cells ? calloc(cells, sizeof *v->cuts) : NULL;
-	return v->all_rows && (v->cuts || !cells)
+	if (cuts)
+		v->counts = calloc(size, sizeof *v->counts);
+	return v->all_rows && (v->counts || !cuts)
 	               ? 0
-	               : err_nomem(err, "the ranks' rows", (size + cells) * sizeof *v->cuts);
+	               : err_nomem(err, "the ranks' rows", 2 * size * sizeof *v->all_rows);
 }
 
 int planner_init(struct planner *p, struct err *err)
@@ -68,18 +72,45 @@ int planner_init(struct planner *p, struct err *err)
 	return 0;
 }
 
+static bool same_counts(const uint64_t *a, const uint64_t *b, size_t size)
+{
+	return a == b || (a && b && memcmp(a, b, size * sizeof *a) == 0);
+}
+
+static bool is_even(uint64_t rows, const uint64_t *counts, int size)
+{
+	for (int j = 0; j < size; j++)
+		if (counts[j] != layout_cut_at(rows, NULL, size, j))
+			return false;
+	return true;
+}
+
+static int take_counts(const struct planner *p, struct planned *v, int rank,
+                       const struct offered_array *a, struct err *err)
+{
+	const size_t size = (size_t)p->agreed->size;
+	uint64_t *before = rank ? v->counts[rank - 1] : NULL;
+	if (!a->counts || is_even(a->info.shape[0], a->counts, p->agreed->size))
+		return 0;
+	if (same_counts(a->counts, before, size)) {
+		v->counts[rank] = before;
+		return 0;
+	}
+	v->counts[rank] = calloc(size, sizeof *a->counts);
+	if (!v->counts[rank])
+		return err_nomem(err, "the rows that a rank sends", size * sizeof *a->counts);
+	memcpy(v->counts[rank], a->counts, size * sizeof *a->counts);
+	return 0;
+}
+
 /* Add the rank's array. Only its rows and their division may differ from the others'. */
 static int take_array(struct planner *p, struct planned *v, int rank, const struct offered_array *a,
                       struct err *err)
 {
-	size_t size = (size_t)p->agreed->size;
 	if (a->info.ndim == 0)
 		return err_set(err, ERR_INTEGRITY, "its array has no axis 0");
 	v->all_rows[rank] = a->info.shape[0];
-	if (v->cuts)
-		layout_cut_rows(a->info.shape[0], a->counts, (int)size,
-		                v->cuts + (size_t)rank * size);
-	return 0;
+	return v->counts ? take_counts(p, v, rank, a, err) : 0;
 }
 
 static int take_arrays(struct planner *p, int rank, struct offer_content *c, struct err *err)
@@ -115,36 +146,39 @@ int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs,
 	return request_any_rows(p->request) ? take_arrays(p, rank, &o->content, err) : 0;
 }
 
-/* Drop the cuts if they are the same on all ranks, so that they are not sent. */
+/* Cuts that are the same on all ranks are not sent. */
 static void settle_cuts(const struct planner *p, struct planned *v)
 {
-	size_t size = (size_t)p->agreed->size;
-	bool alike = true;
-	for (size_t r = 1; v->cuts && alike && r < size; r++)
-		alike = memcmp(v->cuts + r * size, v->cuts, size * sizeof *v->cuts) == 0;
-	if (alike) {
-		free(v->cuts);
-		v->cuts = NULL;
-	}
+	const size_t size = (size_t)p->agreed->size;
+	for (size_t r = 1; v->counts && r < size; r++)
+		v->uneven |= v->all_rows[r] != v->all_rows[0] ||
+		             !same_counts(v->counts[r], v->counts[0], size);
+}
+
+/* The rows that @rank gets from each rank. */
+static void rows_to(const struct planned *v, int rank, int size, uint64_t *from)
+{
+	for (int s = 0; s < size; s++)
+		from[s] = layout_cut_at(v->all_rows[s], v->counts[s], size, rank);
 }
 
 /* ---- layouts of all ranks ---- */
 
-/* Lay out @rank's part of vector @i. @column: scratch, [size]. */
+/* Lay out @rank's part of vector @i. @column: scratch, [2 * size]. */
 static int lay_out(const struct planner *p, int i, int rank, uint64_t *column,
                    struct vector_layout *l, struct err *err)
 {
 	const struct vector *v = &p->agreed->vectors[i];
 	const struct planned *planned = &p->vectors[i];
 	const struct layout_of of = vector_layout_of(v, p->agreed, p->request);
-	size_t size = (size_t)p->agreed->size;
-	if (!planned->cuts)
+	const int size = p->agreed->size;
+	if (!planned->uneven)
 		return layout_make(l, &of, rank,
 		                   rules_of(p)->cut == CUT_JOINED ? planned->all_rows : v->rows,
 		                   NULL, err);
-	for (size_t s = 0; s < size; s++)
-		column[s] = planned->cuts[s * size + (size_t)rank];
-	return layout_make(l, &of, rank, planned->cuts + (size_t)rank * size, column, err);
+	rows_to(planned, rank, size, column);
+	layout_cut_rows(planned->all_rows[rank], planned->counts[rank], size, column + size);
+	return layout_make(l, &of, rank, column + size, column, err);
 }
 
 /* The sample of ranks whose memory use is computed: all if there are few; else the first and last,
@@ -301,8 +335,8 @@ int planner_decide(struct planner *p, struct plan *plan, struct err *err)
 		return err_set(err, ERR_USAGE, "--weight: the weights of all ranks add up to 0");
 	for (int i = 0; i < p->agreed->nvectors; i++)
 		settle_cuts(p, &p->vectors[i]);
-	uint64_t *column = calloc(size, sizeof *column);
-	int ret = column ? 0 : err_nomem(err, "the blocks", size * sizeof *column);
+	uint64_t *column = calloc(2 * size, sizeof *column);
+	int ret = column ? 0 : err_nomem(err, "the blocks", 2 * size * sizeof *column);
 	plan->windows = 1;
 	if (ret == 0)
 		ret = choose_algorithms(p, column, plan, err);
@@ -321,11 +355,10 @@ static struct vector_terms terms_of(const struct planner *p, const struct planne
                                     uint64_t *from)
 {
 	struct vector_terms t = {.wire = v->wire, .windows = v->windows, .rows = v->all_rows};
-	size_t size = (size_t)p->agreed->size;
 	snprintf(t.algorithm, sizeof t.algorithm, "%s", v->algorithm->name);
-	for (size_t s = 0; v->cuts && s < size; s++)
-		from[s] = v->cuts[s * size + (size_t)rank];
-	t.from = v->cuts ? from : NULL;
+	if (v->uneven)
+		rows_to(v, rank, p->agreed->size, from);
+	t.from = v->uneven ? from : NULL;
 	return t;
 }
 
@@ -361,8 +394,12 @@ void planner_terms(const struct planner *p, int rank, struct view root, struct b
 void planner_release(struct planner *p)
 {
 	for (int i = 0; p->vectors && i < p->agreed->nvectors; i++) {
-		free(p->vectors[i].all_rows);
-		free(p->vectors[i].cuts);
+		struct planned *v = &p->vectors[i];
+		free(v->all_rows);
+		for (int r = 0; v->counts && r < p->agreed->size; r++)
+			if (r == 0 || v->counts[r] != v->counts[r - 1])
+				free(v->counts[r]);
+		free(v->counts);
 	}
 	for (int r = 0; p->gathered && r < p->agreed->size; r++)
 		rank_files_release(&p->gathered[r]);

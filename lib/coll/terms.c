@@ -15,13 +15,31 @@ static int malformed(struct err *err)
 
 /* ---- encoding ---- */
 
+static bool alike(const uint64_t *rows, int size)
+{
+	for (int r = 1; r < size; r++)
+		if (rows[r] != rows[0])
+			return false;
+	return true;
+}
+
+static void put_rows(struct buf *b, const struct vector_terms *v, int size)
+{
+	const bool one = !v->rows || alike(v->rows, size);
+	buf_put_u8(b, one);
+	if (one)
+		buf_put_u64(b, v->rows ? v->rows[0] : v->rows_each);
+	else
+		wire_put_rows(b, v->rows, size);
+}
+
 static void put_vector(struct buf *b, const struct vector_terms *v, const struct terms_form *form)
 {
 	buf_put_str(b, v->algorithm);
 	buf_put_u8(b, (uint8_t)v->wire);
 	buf_put_u32(b, v->windows);
 	if (form->rows)
-		wire_put_rows(b, v->rows, form->size);
+		put_rows(b, v, form->size);
 	if (!form->from)
 		return;
 	buf_put_u8(b, v->from != NULL);
@@ -47,6 +65,19 @@ void terms_put(struct buf *b, const struct terms *t, const struct terms_form *fo
 
 /* ---- decoding ---- */
 
+static int get_rows(struct view *v, int size, struct vector_terms *out, struct err *err)
+{
+	const unsigned one = view_u8(v);
+	if (!one) {
+		if (v->failed || wire_get_rows(v, size, &out->rows, err) < 0)
+			return err->code ? -1 : malformed(err);
+		return alike(out->rows, size) ? malformed(err) : 0;
+	}
+	out->rows_each = view_u64(v);
+	return v->failed || one > 1 || out->rows_each > INT64_MAX / (uint64_t)size ? malformed(err)
+	                                                                           : 0;
+}
+
 static int get_vector(struct view *v, const struct terms_form *form, struct vector_terms *out,
                       struct err *err)
 {
@@ -56,7 +87,7 @@ static int get_vector(struct view *v, const struct terms_form *form, struct vect
 	if (v->failed || !out->windows || wire >= DTYPES || !dtype_size((enum dtype)wire))
 		return malformed(err);
 	out->wire = (enum dtype)wire;
-	if (form->rows && wire_get_rows(v, form->size, &out->rows, err) < 0)
+	if (form->rows && get_rows(v, form->size, out, err) < 0)
 		return -1;
 	if (!form->from || !view_u8(v))
 		return v->failed ? malformed(err) : 0;

@@ -13,8 +13,10 @@ struct vector_terms {
 	char algorithm[32];
 	enum dtype wire;
 	uint32_t windows; /* >= 1 */
-	uint64_t *rows;   /* [size] of every rank's array; NULL: this job's terms have no rows */
-	uint64_t *from;   /* [size] alltoall: rows from each rank; NULL: all cut alike */
+	uint64_t *rows;   /* [size] of every rank's array. NULL: all have rows_each, or this job's
+	                   * terms have no rows */
+	uint64_t rows_each;
+	uint64_t *from; /* [size] alltoall: rows from each rank; NULL: all cut alike */
 };
 
 struct terms {

@@ -688,6 +688,7 @@ static const struct {
         [MSG_VOTE] = {IN(STAGE_RUN), take_vote},
         [MSG_LINKS] = {IN(STAGE_RUN), take_links},
         [MSG_ROUND] = {IN(STAGE_RUN), take_round},
+        [MSG_PEERS] = {IN(STAGE_RUN), coord_send_places},
         [MSG_PAGE] = {ANY_STAGE, take_page},
         [MSG_DONE] = {IN(STAGE_COMMIT), take_done},
 };

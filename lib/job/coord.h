@@ -60,6 +60,8 @@ int64_t coord_allowance(const struct coord *);
 bool coord_drained(const struct coord *);
 /* End all links after the outcome is sent; then coord_drained becomes true. */
 void coord_drain(struct coord *);
+/* The name of the host of @rank, once the plan is known; "": all ranks are on one, or not known. */
+const char *coord_host(const struct coord *, int rank);
 /* The address of its control listener; before the roster is sent. */
 int coord_local_addr(const struct coord *, struct addr *out, struct err *err);
 

@@ -58,7 +58,8 @@ struct coord {
 	struct member *members;
 	const struct intent **intents; /* the members' */
 	struct vote *votes;
-	int *host; /* the number of each rank's host; with the plan */
+	int *host;                /* the number of each rank's host; with the plan */
+	bool several_hosts;       /* by their names; with the plan */
 	struct link_faults links; /* the failed links */
 	struct guest *guests;     /* the newest first */
 	uint64_t arrivals;        /* the number of guests so far */
@@ -120,11 +121,15 @@ void coord_who_joined(const struct coord *, struct joined *);
 void coord_send_guests_failure(struct coord *);
 /* PRESENT from @m, before the roster. */
 int coord_take_presence(struct member *m, struct view v, struct err *err);
+bool coord_several_hosts(const struct coord *);
 /* Fill e->host if the ranks are on several hosts and that of e->rank is known. */
 void coord_name_host(const struct coord *, struct err *e);
 
 /* All ranks agree: make the plan, end the joining, and send every rank the plan. */
 void coord_send_rosters(struct coord *);
+
+/* PEERS from @m: send it the places of these ranks. False: there is no such rank. */
+bool coord_send_places(struct member *m, struct view peers);
 
 /* Links have failed, and all ranks have voted: fail with the names of all. */
 void coord_fail_links(struct coord *c);

@@ -9,27 +9,31 @@
 #include "lib/job/coord_internal.h"
 #include "lib/net/crypto.h"
 
-/* {u32 size, then every rank's data address, then every rank's host; "": the same host as the rank
- * before; then the numbers of the ranks' hosts}. In ":port" the host is the address at which the
- * reader reaches the coordinator. */
-static void encode_addresses(const struct coord *c, struct buf *b)
+#define PAGE 65536 /* bytes of places in one message */
+
+/* In an address ":port" the host is the address at which the reader reaches the coordinator. */
+static void put_place(const struct coord *c, int rank, struct buf *b)
 {
-	buf_init(b, CTL_BODY_MAX);
-	buf_put_u32(b, (uint32_t)c->conf.size);
-	for (int r = 0; r < c->conf.size; r++)
-		buf_put_str(b, c->members[r].intent.data_addr);
-	for (int r = 0; r < c->conf.size; r++) {
-		const char *host = c->members[r].presence.host;
-		bool same = r && strcmp(host, c->members[r - 1].presence.host) == 0;
-		buf_put_str(b, same ? "" : host);
-	}
-	for (int r = 0; r < c->conf.size; r++)
-		buf_put_u16(b, (uint16_t)c->host[r]);
+	const struct member *m = &c->members[rank];
+	rank_place_put(b, (uint32_t)rank, m->intent.data_addr,
+	               c->several_hosts ? m->presence.host : "");
 }
 
-/* Send @m the plan with its details, and the addresses. */
-static int send_roster(struct coord *c, struct member *m, const struct buf *addresses,
-                       struct err *err)
+/* What all ranks get after their plan. */
+static void put_roster(const struct coord *c, struct buf *b)
+{
+	const struct roster r = {.size = (uint32_t)c->conf.size, .host = (int *)c->plan.host};
+	roster_encode(&r, b);
+	for (int i = 0; c->conf.size <= PROTO_PLACES && i < c->conf.size; i++)
+		put_place(c, i, b);
+}
+
+_Static_assert(DETAILS_MAX + HOST_GROUPS_MOST(PROTO_MAX_SIZE) + PROTO_PLACES * PLACE_MOST + 256 <
+                       CTL_BODY_MAX,
+               "a plan, its details and a roster are one message");
+
+/* Send @m the plan with its details, and @roster. */
+static int send_roster(struct coord *c, struct member *m, const struct buf *roster, struct err *err)
 {
 	const struct job_callbacks *callbacks = c->conf.callbacks;
 	struct plan plan = c->plan;
@@ -41,15 +45,15 @@ static int send_roster(struct coord *c, struct member *m, const struct buf *addr
 	if (details.len)
 		plan.details = view_of(details.data, details.len);
 	plan_encode(&plan, &b);
-	buf_put(&b, addresses->data, addresses->len);
-	bool lacking = b.nomem || details.nomem || addresses->nomem;
-	bool fits = !b.failed && !details.failed && !addresses->failed;
+	buf_put(&b, roster->data, roster->len);
+	bool lacking = b.nomem || details.nomem || roster->nomem;
+	bool fits = !b.failed && !details.failed && !roster->failed;
 	if (lacking)
 		err_nomem(err, "a roster", CTL_BODY_MAX);
 	else if (!fits)
 		err_set(err, ERR_RESOURCE,
-		        "the addresses of %d ranks and the data for rank %d do not fit a message",
-		        c->conf.size, m->rank);
+		        "the data for rank %d of %d do not fit a message of %u bytes", m->rank,
+		        c->conf.size, DETAILS_MAX);
 	else
 		coord_send(m, MSG_ROSTER, &b);
 	wipe(plan.key, sizeof plan.key);
@@ -61,19 +65,45 @@ static int send_roster(struct coord *c, struct member *m, const struct buf *addr
 /* Rank 0 itself is notified last. */
 static void send_to_all_ranks(struct coord *c)
 {
-	struct buf addresses;
-	encode_addresses(c, &addresses);
+	struct buf roster;
+	buf_init(&roster, CTL_BODY_MAX);
+	put_roster(c, &roster);
 	for (int i = 1; i <= c->conf.size; i++) {
 		struct err e = {0};
 		int r = (c->self + i) % c->conf.size;
-		if (send_roster(c, &c->members[r], &addresses, &e) == 0)
+		if (send_roster(c, &c->members[r], &roster, &e) == 0)
 			continue;
 		e.rank = c->self;
 		coord_fail(c, &e, PHASE_JOIN);
 		break;
 	}
-	buf_release(&addresses);
+	buf_release(&roster);
 	wipe(c->plan.key, sizeof c->plan.key);
+}
+
+bool coord_send_places(struct member *m, struct view peers)
+{
+	const struct coord *c = m->coord;
+	struct buf b;
+	buf_init(&b, PAGE + PLACE_MOST);
+	while (view_left(&peers) && !b.failed) {
+		uint32_t rank = view_u32(&peers);
+		peers.failed |= rank >= (uint32_t)c->conf.size;
+		if (peers.failed)
+			break;
+		put_place(c, (int)rank, &b);
+		if (b.len < PAGE && view_left(&peers))
+			continue;
+		coord_send(m, MSG_PLACES, &b);
+		b.len = 0;
+	}
+	if (b.nomem) {
+		struct err e = {.rank = ERR_RANK_SELF};
+		err_nomem(&e, "the addresses of ranks", PAGE);
+		coord_lacking(m, &e);
+	}
+	buf_release(&b);
+	return !peers.failed;
 }
 
 static void close_gate(struct coord *c)
@@ -137,6 +167,7 @@ static int make_plan(struct coord *c, struct err *err)
 			c->plan.memory = in->memory;
 	}
 	c->plan.host_cpus = shared_cpus(c);
+	c->several_hosts = coord_several_hosts(c);
 	if (group_hosts(c, err) < 0)
 		return -1;
 	if (callbacks->decide && callbacks->decide(callbacks->ctx, c->intents, &c->plan, err) < 0)

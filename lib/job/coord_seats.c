@@ -110,7 +110,7 @@ static const char *host_of(const struct coord *c, int rank)
 }
 
 /* Are there ranks on different hosts? */
-static bool several_hosts(const struct coord *c)
+bool coord_several_hosts(const struct coord *c)
 {
 	const char *first = "";
 	for (int r = 0; r < c->conf.size; r++) {
@@ -129,10 +129,15 @@ void coord_name_host(const struct coord *c, struct err *e)
 		return;
 	if (!c->members[e->rank].joined)
 		host = c->conf.host_of ? c->conf.host_of(c->conf.ctx, e->rank) : NULL;
-	else if (several_hosts(c))
+	else if (coord_several_hosts(c))
 		host = host_of(c, e->rank);
 	if (host)
 		presence_set(e->host, sizeof e->host, host);
+}
+
+const char *coord_host(const struct coord *c, int rank)
+{
+	return c->several_hosts ? host_of(c, rank) : "";
 }
 
 const char *coord_self_text(const struct coord *c, char text[COORD_SELF_TEXT])

@@ -69,3 +69,79 @@ int host_groups(struct host_member *members, int size, int *host)
 		host[r] = host[r] == r ? hosts++ : host[host[r]];
 	return hosts;
 }
+
+/* ---- the groups in bytes ---- */
+
+/* Ranks of hosts first, first + 1, ...: @each consecutive ranks of each. */
+struct run {
+	int first, hosts, each;
+};
+
+/* How many ranks from @r on, and before @size, are on the host of @r. */
+static int stretch(const int *host, int size, int r)
+{
+	int end = r;
+	while (end < size && host[end] == host[r])
+		end++;
+	return end - r;
+}
+
+static struct run run_at(const int *host, int size, int r)
+{
+	struct run run = {.first = host[r], .hosts = 1, .each = stretch(host, size, r)};
+	for (r += run.each; r < size && host[r] == run.first + run.hosts; r += run.each) {
+		if (stretch(host, size, r) != run.each)
+			break;
+		run.hosts++;
+	}
+	return run;
+}
+
+void host_groups_put(struct buf *b, const int *host, int size)
+{
+	buf_put_u8(b, host != NULL);
+	for (int r = 0; host && r < size;) {
+		const struct run run = run_at(host, size, r);
+		buf_put_u16(b, (uint16_t)run.first);
+		buf_put_u16(b, (uint16_t)(run.hosts - 1));
+		buf_put_u16(b, (uint16_t)(run.each - 1));
+		r += run.hosts * run.each;
+	}
+}
+
+/* Write the run into @host from @r on. Returns the rank after it; -1: it does not fit, or does not
+ * continue the numbering of *hosts hosts. */
+static int take_run(const struct run *run, int *host, int size, int r, int *hosts)
+{
+	if (run->first > *hosts || run->hosts > (size - r) / run->each)
+		return -1;
+	for (int h = run->first; h < run->first + run->hosts; h++)
+		for (int i = 0; i < run->each; i++)
+			host[r++] = h;
+	if (run->first + run->hosts > *hosts)
+		*hosts = run->first + run->hosts;
+	return r;
+}
+
+int host_groups_get(struct view *v, int size, int **host, struct err *err)
+{
+	int hosts = 0, r = 0;
+	*host = NULL;
+	if (!view_u8(v))
+		return v->failed ? err_set(err, ERR_INTEGRITY, "malformed groups of ranks") : size;
+	int *all = calloc((size_t)size, sizeof *all);
+	if (!all)
+		return err_nomem(err, "the hosts of the ranks", (size_t)size * sizeof *all);
+	while (r >= 0 && r < size) {
+		struct run run = {.first = view_u16(v)};
+		run.hosts = 1 + view_u16(v);
+		run.each = 1 + view_u16(v);
+		r = v->failed ? -1 : take_run(&run, all, size, r, &hosts);
+	}
+	if (r < 0 || hosts == size) {
+		free(all);
+		return r < 0 ? err_set(err, ERR_INTEGRITY, "malformed groups of ranks") : size;
+	}
+	*host = all;
+	return hosts;
+}

@@ -147,8 +147,7 @@ int64_t job_timeout(const struct job *); /* ns */
 #define JOB_ROUND_MAX (1u << 20) /* bytes of a part, and of an answer */
 int job_round(struct job *, const struct buf *part, struct view *answer, struct err *err);
 
-/* Which of the ranks at its address this is, from 0 in the order of ranks. Once the plan is known.
- */
+/* Which of the ranks on its host this is, from 0 in the order of ranks. Once the plan is known. */
 int job_local_index(const struct job *);
 /* How many ranks are on this rank's host, with it. Once the plan is known. */
 int job_ranks_here(const struct job *);

@@ -24,7 +24,7 @@ struct job {
 	int coordinator;                     /* its rank; -1: not known yet */
 	char coordinator_host[PRESENT_HOST]; /* "": not known, or this rank's own */
 	int root;                            /* -1: not known */
-	char (*hosts)[PRESENT_HOST];         /* of the ranks; NULL: all are on one, or not known */
+	char (*hosts)[PRESENT_HOST];         /* of the ranks whose places are known */
 	int *host;                           /* plan.host */
 	struct joined joined;
 	uint8_t jobtag[8];
@@ -45,8 +45,9 @@ struct job {
 	struct err own;     /* a failure of this rank while it handled or sent a message */
 	struct err outcome; /* with final */
 	struct plan plan;
-	uint8_t *details; /* the memory of the plan's details */
-	struct addr *addrs;
+	uint8_t *details;               /* the memory of the plan's details */
+	struct addr *addrs;             /* likewise */
+	int awaited;                    /* number of places that have not come */
 	struct job_callbacks callbacks; /* from job_agree */
 	bool have_answer;
 	struct buf answer; /* to this rank's part of the last round */

@@ -126,13 +126,33 @@ static void note_peer(const struct job *j, const char *what, int peer)
 	        *host ? ")" : "", addr_text(&j->addrs[peer], true, text));
 }
 
+/* Get the places of the peers, which in a small job came with the plan. */
+static int find_peers(struct job *j, const struct mesh_conf *m, struct err *err)
+{
+	struct buf b;
+	if (j->size <= PROTO_PLACES || m->nout + m->nin == 0)
+		return 0;
+	buf_init(&b, CTL_BODY_MAX);
+	for (int i = 0; i < m->nout; i++)
+		buf_put_u32(&b, (uint32_t)m->out[i]);
+	for (int i = 0; i < m->nin; i++)
+		buf_put_u32(&b, (uint32_t)m->in[i]);
+	j->awaited = m->nout + m->nin;
+	job_send(j, MSG_PEERS, &b);
+	buf_release(&b);
+	while (j->awaited > 0)
+		if (job_turn(j, err) < 0)
+			return -1;
+	return 0;
+}
+
 static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 {
 	int lanes = (m->nout + m->nin) * m->streams;
 	char what[64];
 	job_phase(j, PHASE_CONNECT);
 	snprintf(what, sizeof what, "the %d connections to other ranks", lanes);
-	if (need_descriptors(lanes, what, err) < 0)
+	if (need_descriptors(lanes, what, err) < 0 || find_peers(j, m, err) < 0)
 		return -1;
 	m->loop = &j->loop;
 	m->tls = j->tls;
@@ -279,7 +299,7 @@ int job_ranks_here(const struct job *j)
 int job_local_index(const struct job *j)
 {
 	int index = 0;
-	for (int r = 0; j->addrs && r < j->rank; r++)
-		index += addr_same_ip(&j->addrs[r], &j->addrs[j->rank]);
+	for (int r = 0; j->host && r < j->rank; r++)
+		index += job_shares_host(j, r);
 	return index;
 }

@@ -30,45 +30,49 @@ static int read_addr(struct addr *a, const char *text, const struct addr *coordi
 	return 0;
 }
 
-static int read_addrs(struct job *j, const struct roster *r, struct err *err)
+/* Places of ranks, to the end of @v. */
+static int read_places(struct job *j, struct view v, struct err *err)
 {
 	struct addr coordinator = {.len = sizeof coordinator.sa};
-	if ((j->size && r->size != (uint32_t)j->size) || (uint32_t)j->rank >= r->size)
-		return err_set(err, ERR_INTEGRITY, "a roster of %u ranks", r->size);
-	j->size = (int)r->size;
-	j->addrs = calloc(r->size, sizeof *j->addrs);
-	if (!j->addrs)
-		return err_nomem(err, "the addresses", r->size * sizeof *j->addrs);
 	if (j->ctl.conn)
 		getpeername(j->ctl.conn->fd, (struct sockaddr *)&coordinator.sa, &coordinator.len);
-	for (uint32_t i = 0; i < r->size; i++)
-		if (r->addrs[i][0] && read_addr(&j->addrs[i], r->addrs[i], &coordinator, err) < 0)
+	while (view_left(&v)) {
+		struct rank_place p;
+		if (rank_place_get(&p, &v, (uint32_t)j->size, err) < 0)
 			return -1;
+		memcpy(j->hosts[p.rank], p.host, sizeof p.host);
+		if (p.addr[0] && read_addr(&j->addrs[p.rank], p.addr, &coordinator, err) < 0)
+			return -1;
+		j->awaited--;
+	}
 	return 0;
 }
 
 static int read_roster(struct job *j, struct view v, struct err *err)
 {
 	struct roster r;
-	if (roster_decode(&r, v, err) < 0)
+	if (roster_decode(&r, &v, err) < 0)
 		return -1;
-	const int ret = read_addrs(j, &r, err);
-	if (ret == 0) {
-		j->hosts = r.hosts;
-		j->plan.host = j->host = r.host;
-		j->plan.hosts = r.nhosts;
-		r.hosts = NULL;
-		r.host = NULL;
-	}
-	roster_release(&r);
-	return ret;
+	j->plan.host = j->host = r.host;
+	j->plan.hosts = r.hosts;
+	if ((j->size && r.size != (uint32_t)j->size) || (uint32_t)j->rank >= r.size)
+		return err_set(err, ERR_INTEGRITY, "a roster of %u ranks", r.size);
+	j->size = (int)r.size;
+	j->addrs = calloc(r.size, sizeof *j->addrs);
+	j->hosts = calloc(r.size, sizeof *j->hosts);
+	if (!j->addrs || !j->hosts)
+		return err_nomem(err, "the addresses",
+		                 r.size * (sizeof *j->addrs + sizeof *j->hosts));
+	return read_places(j, v, err);
 }
 
 const char *job_host(const struct job *j, int rank)
 {
 	if (rank >= 0 && rank == j->coordinator && j->coordinator_host[0])
 		return j->coordinator_host;
-	if (rank >= 0 && rank == j->rank && (j->coordinator_host[0] || j->hosts))
+	if (j->coord && rank >= 0 && rank < j->size)
+		return coord_host(j->coord, rank);
+	if (rank >= 0 && rank == j->rank && j->coordinator_host[0])
 		return j->conf.present.host;
 	return j->hosts && rank >= 0 && rank < j->size ? j->hosts[rank] : "";
 }
@@ -174,6 +178,13 @@ static void take_roster(struct job *j, struct view v)
 	settle(j);
 }
 
+static void take_places(struct job *j, struct view v)
+{
+	struct err e = {.rank = ERR_RANK_SELF};
+	if (!j->have_roster || read_places(j, v, &e) < 0)
+		job_fail_later(j, &e);
+}
+
 static void take_abort(struct job *j, struct view v)
 {
 	struct err e = {.rank = ERR_RANK_SELF};
@@ -220,15 +231,11 @@ static void take_beat(struct job *j, struct view v)
 }
 
 static void (*const takes[])(struct job *j, struct view v) = {
-        [MSG_OTHER_JOB] = take_other_job,
-        [MSG_WELCOME] = take_welcome,
-        [MSG_JOINED] = take_joined,
-        [MSG_ROSTER] = take_roster,
-        [MSG_ABORT] = take_abort,
-        [MSG_VERDICT] = take_verdict,
-        [MSG_FINAL] = take_final,
-        [MSG_BEAT] = take_beat,
-        [MSG_ASK] = take_ask,
+        [MSG_OTHER_JOB] = take_other_job, [MSG_WELCOME] = take_welcome,
+        [MSG_JOINED] = take_joined,       [MSG_ROSTER] = take_roster,
+        [MSG_PLACES] = take_places,       [MSG_ABORT] = take_abort,
+        [MSG_VERDICT] = take_verdict,     [MSG_FINAL] = take_final,
+        [MSG_BEAT] = take_beat,           [MSG_ASK] = take_ask,
         [MSG_ANSWER] = take_answer,
 };
 

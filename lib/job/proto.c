@@ -311,68 +311,40 @@ int plan_decode(struct plan *p, struct view *v, struct err *err)
 	return 0;
 }
 
-/* The hosts of the ranks: an empty name means the host of the rank before. */
-static void read_hosts(struct roster *r, struct view *v)
+void roster_encode(const struct roster *r, struct buf *b)
 {
-	bool several = false;
-	for (uint32_t i = 0; i < r->size; i++) {
-		view_str(v, r->hosts[i], sizeof *r->hosts);
-		several |= i && r->hosts[i][0];
-		if (i && !r->hosts[i][0])
-			memcpy(r->hosts[i], r->hosts[i - 1], sizeof *r->hosts);
-	}
-	if (!several) {
-		free(r->hosts);
-		r->hosts = NULL;
-	}
+	buf_put_u32(b, r->size);
+	host_groups_put(b, r->host, (int)r->size);
 }
 
-/* The numbers of the ranks' hosts. A host's number is one more than those before. */
-static void read_groups(struct roster *r, struct view *v)
+int roster_decode(struct roster *r, struct view *v, struct err *err)
 {
-	for (uint32_t i = 0; i < r->size; i++) {
-		r->host[i] = view_u16(v);
-		v->failed |= r->host[i] > r->nhosts;
-		r->nhosts += r->host[i] == r->nhosts;
-	}
-	if (r->nhosts == (int)r->size) {
-		free(r->host);
-		r->host = NULL;
-	}
-}
-
-int roster_decode(struct roster *r, struct view v, struct err *err)
-{
-	memset(r, 0, sizeof *r);
-	r->size = view_u32(&v);
-	/* A rank has two strings, each of two bytes or more, and a number. */
-	if (v.failed || !r->size || r->size > PROTO_MAX_SIZE || r->size > view_left(&v) / 6)
+	*r = (struct roster){.size = view_u32(v)};
+	if (v->failed || !r->size || r->size > PROTO_MAX_SIZE)
 		return malformed(err, "ROSTER");
-	r->addrs = calloc(r->size, sizeof *r->addrs);
-	r->hosts = calloc(r->size, sizeof *r->hosts);
-	r->host = calloc(r->size, sizeof *r->host);
-	if (!r->addrs || !r->hosts || !r->host) {
-		size_t each = sizeof *r->addrs + sizeof *r->hosts + sizeof *r->host;
-		const uint32_t size = r->size;
-		roster_release(r);
-		return err_nomem(err, "the addresses", size * each);
-	}
-	for (uint32_t i = 0; i < r->size; i++)
-		view_str(&v, r->addrs[i], sizeof *r->addrs);
-	read_hosts(r, &v);
-	read_groups(r, &v);
-	if (!v.failed && !view_left(&v))
-		return 0;
-	roster_release(r);
-	return malformed(err, "ROSTER");
+	r->hosts = host_groups_get(v, (int)r->size, &r->host, err);
+	return r->hosts < 0 ? -1 : 0;
 }
 
 void roster_release(struct roster *r)
 {
-	free(r->addrs);
-	free(r->hosts);
 	free(r->host);
 	*r = (struct roster){0};
+}
+
+void rank_place_put(struct buf *b, uint32_t rank, const char *addr, const char *host)
+{
+	buf_put_u32(b, rank);
+	buf_put_str(b, addr);
+	buf_put_str(b, host);
+}
+
+int rank_place_get(struct rank_place *p, struct view *v, uint32_t size, struct err *err)
+{
+	p->rank = view_u32(v);
+	view_str(v, p->addr, sizeof p->addr);
+	view_str(v, p->host, sizeof p->host);
+	return v->failed || p->rank >= size ? malformed(err, "PLACES") : 0;
 }
 
 void err_encode(const struct err *e, enum phase phase, struct buf *b)

@@ -23,7 +23,7 @@
 enum msg_type {
 	MSG_WELCOME = 1, /* coordinator: the rank's number */
 	MSG_INTENT,      /* rank: its request */
-	MSG_ROSTER,      /* coordinator: the plan, and the addresses of all ranks */
+	MSG_ROSTER,      /* coordinator: the plan, and the ranks' machines */
 	MSG_ABORT,       /* both ways: the job has failed, and why */
 	MSG_BEAT,        /* both ways: heartbeat, with this rank's progress or the slowest rank */
 	MSG_REPORT,      /* rank: a peer, or the link to it, failed or makes no progress */
@@ -39,6 +39,8 @@ enum msg_type {
 	MSG_OTHER_JOB, /* coordinator, before its ABORT: the HELLO is for another job */
 	MSG_ROUND,     /* rank: its part of a round (job_round) */
 	MSG_ANSWER,    /* coordinator: the answer to a rank, when all parts have come */
+	MSG_PEERS,     /* rank: asks for the places of these ranks */
+	MSG_PLACES,    /* coordinator: places of ranks */
 };
 
 enum phase { PHASE_JOIN, PHASE_CONNECT, PHASE_RUN, PHASE_COMMIT };
@@ -186,15 +188,29 @@ struct plan {
 void plan_encode(const struct plan *, struct buf *);
 int plan_decode(struct plan *, struct view *, struct err *);
 
-/* What follows the plan in ROSTER. */
+/* What follows the plan in ROSTER; places follow it, if the job has at most PROTO_PLACES ranks. In
+ * a larger job a rank asks for the places of its peers: with the addresses of all ranks for every
+ * rank, the coordinator would send size^2 of them. */
+#define PROTO_PLACES 16
 struct roster {
-	uint32_t size;               /* 1 to PROTO_MAX_SIZE */
-	char (*addrs)[ADDR_TEXT];    /* the data_addr of each rank's intent */
-	char (*hosts)[PRESENT_HOST]; /* of the ranks; NULL: all are on one, or not known */
-	int *host, nhosts;           /* of the plan (host, hosts) */
+	uint32_t size;    /* 1 to PROTO_MAX_SIZE */
+	int *host, hosts; /* of the plan */
 };
-int roster_decode(struct roster *, struct view, struct err *);
+void roster_encode(const struct roster *, struct buf *);
+/* Consumes what it reads. */
+int roster_decode(struct roster *, struct view *, struct err *err);
 void roster_release(struct roster *);
+
+/* Where a rank is. */
+struct rank_place {
+	uint32_t rank;
+	char addr[ADDR_TEXT];    /* the data_addr of its intent */
+	char host[PRESENT_HOST]; /* the name of its host; "": all ranks are on one, or not known */
+};
+#define PLACE_MOST (4 + 2 + ADDR_TEXT + 2 + PRESENT_HOST) /* bytes of a message */
+void rank_place_put(struct buf *, uint32_t rank, const char *addr, const char *host);
+/* Consumes what it reads. */
+int rank_place_get(struct rank_place *, struct view *, uint32_t size, struct err *err);
 
 /* ABORT, DONE, FINAL, REPORT: an error with the phase in which it happened. */
 void err_encode(const struct err *, enum phase, struct buf *);

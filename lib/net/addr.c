@@ -294,13 +294,6 @@ bool addr_is_local(const struct addr *addr)
 	return found;
 }
 
-bool addr_same_ip(const struct addr *x, const struct addr *y)
-{
-	struct addr a = unmapped(x), b = unmapped(y);
-
-	return same_ip(&a, &b);
-}
-
 bool addr_same_host(const struct addr *x, const struct addr *y)
 {
 	struct addr a = unmapped(x), b = unmapped(y);

@@ -30,7 +30,6 @@ void addr_set_port(struct addr *, int port);
 /* "192.0.2.7:7766", "[2001:db8::7]:7766" or, without the port, "192.0.2.7", "2001:db8::7". IPv4
  * peers of a dual-stack socket are printed as IPv4. Returns @buf. */
 char *addr_text(const struct addr *, bool with_port, char buf[ADDR_TEXT]);
-bool addr_same_ip(const struct addr *, const struct addr *);   /* whatever the ports */
 bool addr_same_host(const struct addr *, const struct addr *); /* both local counts as same */
 bool addr_is_any(const struct addr *);                         /* 0.0.0.0 or [::] */
 bool addr_is_local(const struct addr *);   /* loopback, or an interface of this machine has it */

@@ -129,6 +129,16 @@ load helpers
 	check_out max 3
 }
 
+@test "18 ranks, which ask for the addresses of their peers" {
+	make_shards 18 f32 100
+	collctl run -n 18 -- allreduce -vv -a ring --allow-divergent 'in.{rank}.npy' -o 'out.{rank}.npy' 2>err
+	check_out sum 18
+	assert_equal "$(grep -c 'sending to rank [0-9]* at 127\.0\.0\.1:[1-9]' err)" 18
+	assert_equal "$(grep -c 'receiving from rank [0-9]* at 127\.0\.0\.1:[1-9]' err)" 18
+	collctl run -n 18 -- allreduce -a direct 'in.{rank}.npy' -o 'out.{rank}.npy'
+	check_out sum 18
+}
+
 @test "ranks with one identity of their host are on one host" {
 	make_shards 4 f32 100
 	# shellcheck disable=SC2016 # for the ranks' shells

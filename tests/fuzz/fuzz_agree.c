@@ -193,7 +193,8 @@ static void decode_terms(struct view v, const struct terms_form *form)
 	CHECK(t.nvectors > 0 && t.divisor >= 0);
 	for (uint32_t i = 0; i < t.nvectors; i++) {
 		CHECK(t.vectors[i].windows && dtype_size(t.vectors[i].wire));
-		CHECK(!form->rows == !t.vectors[i].rows);
+		CHECK(form->rows || !t.vectors[i].rows);
+		CHECK(!t.vectors[i].rows || !t.vectors[i].rows_each);
 	}
 	buf_init(&b, DETAILS_MAX);
 	terms_put(&b, &t, form);

@@ -253,19 +253,23 @@ static const char *host_name(void *ctx, int rank, char *buf, size_t cap)
 
 static void decode_roster(const uint8_t *data, size_t size)
 {
+	struct view v = view_of(data, size);
 	struct roster r;
+	struct rank_place p;
 	struct err err = {0};
-	if (roster_decode(&r, view_of(data, size), &err) < 0) {
-		CHECK(err.code == ERR_INTEGRITY && !r.addrs && !r.hosts && !r.host);
+	if (roster_decode(&r, &v, &err) < 0) {
+		CHECK(err.code == ERR_INTEGRITY && !r.host);
 		return;
 	}
-	CHECK(r.size && r.size <= size / 6);
-	CHECK(r.nhosts > 0 && r.nhosts <= (int)r.size);
-	for (uint32_t i = 0; i < r.size; i++) {
-		CHECK(memchr(r.addrs[i], 0, sizeof *r.addrs));
-		CHECK(!r.hosts || memchr(r.hosts[i], 0, sizeof *r.hosts));
-		CHECK(!r.host || (r.host[i] >= 0 && r.host[i] < r.nhosts));
+	CHECK(r.size && r.size <= PROTO_MAX_SIZE);
+	CHECK(r.hosts > 0 && (r.host ? r.hosts < (int)r.size : r.hosts == (int)r.size));
+	for (uint32_t i = 0; r.host && i < r.size; i++)
+		CHECK(r.host[i] >= 0 && r.host[i] < r.hosts);
+	while (view_left(&v) && rank_place_get(&p, &v, r.size, &err) == 0) {
+		CHECK(p.rank < r.size);
+		CHECK(memchr(p.addr, 0, sizeof p.addr) && memchr(p.host, 0, sizeof p.host));
 	}
+	CHECK(err.code == 0 || err.code == ERR_INTEGRITY);
 	roster_release(&r);
 }
 

@@ -30,13 +30,15 @@
 /* What a rank (0: by coord.deliver) has been told. */
 struct member {
 	struct ctl ctl;
-	int heard[MSG_ANSWER + 1]; /* messages of each type */
+	int heard[MSG_PLACES + 1]; /* messages of each type */
 	int lost;
 	uint32_t rank; /* by WELCOME */
 	struct welcome welcome;
 	struct joined joined;
 	struct plan plan;
 	struct roster roster;
+	struct rank_place places[MEMBERS]; /* by ROSTER and PLACES */
+	int nplaces;
 	struct err failure; /* by ABORT */
 	enum phase phase;
 	struct err outcome; /* by FINAL */
@@ -59,11 +61,22 @@ static struct view details_seen[MEMBERS]; /* the intents' details, as decide see
 static uint64_t inputs_seen;
 static const char *tables[MEMBERS]; /* "name=value name=value ..."; NULL: it has none */
 
+static inline void take_places(struct member *m, struct view v)
+{
+	struct err err = {0};
+	while (view_left(&v)) {
+		struct rank_place p;
+		assert_int_equal(rank_place_get(&p, &v, m->roster.size, &err), 0);
+		m->places[p.rank] = p;
+		m->nplaces++;
+	}
+}
+
 static inline void take(struct member *m, uint8_t type, struct view v)
 {
 	struct err err = {0};
 	enum phase phase;
-	assert_true(type <= MSG_ANSWER);
+	assert_true(type <= MSG_PLACES);
 	m->heard[type]++;
 	switch (type) {
 	case MSG_WELCOME:
@@ -79,7 +92,11 @@ static inline void take(struct member *m, uint8_t type, struct view v)
 		snprintf(m->details, sizeof m->details, "%.*s", (int)view_left(&m->plan.details),
 		         (const char *)m->plan.details.p);
 		roster_release(&m->roster);
-		assert_int_equal(roster_decode(&m->roster, v, &err), 0);
+		assert_int_equal(roster_decode(&m->roster, &v, &err), 0);
+		take_places(m, v);
+		break;
+	case MSG_PLACES:
+		take_places(m, v);
 		break;
 	case MSG_ANSWER:
 		m->answer = view_u32(&v);

@@ -63,6 +63,30 @@ static void a_loss_names_the_phase_of_the_rank(void **state)
 	all_fail(3, 2, ERR_PEER_LOST, 2, "lost during the commit");
 }
 
+/* In a large job the ranks ask for the places of their peers. */
+static void places_are_told(void **state)
+{
+	struct buf b;
+	(void)state;
+	run_job(4, NS_PER_SEC);
+	buf_init(&b, 100);
+	buf_put_u32(&b, 3);
+	buf_put_u32(&b, 0);
+	for (int r = 0; r < 4; r += 2) {
+		memset(members[r].places, 0, sizeof members[r].places);
+		members[r].nplaces = 0;
+		send_to_coordinator(r, MSG_PEERS, &b);
+		until(members[r].heard[MSG_PLACES], 1);
+		assert_int_equal(members[r].nplaces, 2);
+		assert_string_equal(members[r].places[0].addr, ":7000");
+		assert_string_equal(members[r].places[3].addr, "127.0.0.1:7003");
+	}
+	buf_put_u32(&b, 4); /* no such rank */
+	send_to_coordinator(1, MSG_PEERS, &b);
+	all_fail(4, -1, ERR_INTEGRITY, 1, "an unexpected control message of type 19");
+	buf_release(&b);
+}
+
 static void a_report_counts_when_nobody_confesses(void **state)
 {
 	int64_t start;
@@ -680,6 +704,7 @@ int main(void)
 	        COORD_TEST(an_abort_names_its_sender),
 	        COORD_TEST(a_lost_link_beats_a_report),
 	        COORD_TEST(a_loss_names_the_phase_of_the_rank),
+	        COORD_TEST(places_are_told),
 	        COORD_TEST(a_report_counts_when_nobody_confesses),
 	        COORD_TEST(a_report_of_nothing_is_out_of_turn),
 	        COORD_TEST(a_silent_rank_is_named),

@@ -19,9 +19,10 @@ static void ranks_that_agree_get_the_roster(void **state)
 		assert_int_equal(m->plan.total_inputs, 10);
 		assert_int_equal(m->plan.memory, 997);
 		assert_int_equal(m->roster.size, 4);
-		assert_string_equal(m->roster.addrs[0], ":7000");
-		assert_string_equal(m->roster.addrs[3], "127.0.0.1:7003");
-		assert_int_equal(m->roster.nhosts, 4); /* nobody has sent an identity */
+		assert_int_equal(m->nplaces, 4);
+		assert_string_equal(m->places[0].addr, ":7000");
+		assert_string_equal(m->places[3].addr, "127.0.0.1:7003");
+		assert_int_equal(m->roster.hosts, 4); /* nobody has sent an identity */
 		assert_null(m->roster.host);
 		assert_memory_equal(m->plan.key, members[0].plan.key, TLS_KEY_BYTES);
 		assert_memory_equal(m->plan.session, members[0].plan.session, 16);
@@ -215,7 +216,8 @@ static void machines_are_numbered(void **state)
 		intend(r, "(3,5)");
 	for (int r = 0; r < 5; r++) {
 		until(members[r].heard[MSG_ROSTER], 1);
-		assert_int_equal(members[r].roster.nhosts, 3);
+		assert_int_equal(members[r].roster.hosts, 3);
+		assert_string_equal(members[r].places[2].host, "c");
 		assert_memory_equal(members[r].roster.host, want, sizeof want);
 	}
 	assert_int_equal(hosts_seen, 3);

@@ -28,6 +28,31 @@ static void identities(void **state)
 	assert_memory_not_equal(a, b, HOST_ID);
 }
 
+/* Every cut of its bytes is malformed. Returns their number. */
+static size_t comes_back(const int *host, int size, int hosts)
+{
+	struct buf b;
+	size_t len;
+	buf_init(&b, HOST_GROUPS_MOST((size_t)size));
+	host_groups_put(&b, host, size);
+	assert_false(b.failed);
+	len = b.len;
+	for (size_t n = len > 1000 ? len : 0; n <= len; n++) {
+		struct err err = {0};
+		struct view v = view_of(b.data, n);
+		int *back;
+		const int got = host_groups_get(&v, size, &back, &err);
+		assert_int_equal(got, n == len ? hosts : -1);
+		assert_int_equal(err.code, n == len ? 0 : ERR_INTEGRITY);
+		assert_true(!back == (n < len || !host));
+		if (back)
+			assert_memory_equal(back, host, (size_t)size * sizeof *host);
+		free(back);
+	}
+	buf_release(&b);
+	return len;
+}
+
 /* @ids: a letter for each rank's identity, '-': not known; @want: the numbers. */
 static void expect(const char *ids, const char *want, int hosts)
 {
@@ -40,6 +65,7 @@ static void expect(const char *ids, const char *want, int hosts)
 	assert_int_equal(host_groups(m, n, host), hosts);
 	for (int r = 0; r < n; r++)
 		assert_int_equal(host[r], want[r] - '0');
+	comes_back(hosts < n ? host : NULL, n, hosts);
 }
 
 static void numbers(void **state)
@@ -69,8 +95,43 @@ static void many_ranks(void **state)
 	assert_int_equal(host_groups(m, SIZE, host), (SIZE + EACH - 1) / EACH);
 	for (int r = 0; r < SIZE; r++)
 		assert_int_equal(host[r], r / EACH);
+	/* One run, and one of the last host, which has fewer. */
+	assert_int_equal(comes_back(host, SIZE, (SIZE + EACH - 1) / EACH), 1 + 2 * 6);
+	for (int r = 0; r < SIZE; r++) /* dealt in turn */
+		host[r] = r % 1024;
+	assert_int_equal(comes_back(host, SIZE, 1024), 1 + SIZE / 1024 * 6);
+	for (int r = 0; r < SIZE; r++) /* the longest form */
+		host[r] = r < 2 ? r : (r * r / 7) % 2 ? 0 : 1;
+	assert_in_range(comes_back(host, SIZE, 2), 1, HOST_GROUPS_MOST(SIZE));
 	free(m);
 	free(host);
+}
+
+/* Runs {first, hosts - 1, each - 1} that do not fit four ranks, or skip a number. */
+static void malformed_groups(void **state)
+{
+	static const uint16_t cases[][6] = {{1, 0, 3},
+	                                    {0, 0, 4},
+	                                    {0, 4, 0},
+	                                    {0, 1, 2},
+	                                    {0, 0, 1, 2, 0, 1},
+	                                    {0, 65535, 65535},
+	                                    {0, 0, 0, 0, 65535, 0}};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct err err = {0};
+		struct buf b;
+		int *host;
+		buf_init(&b, 100);
+		buf_put_u8(&b, 1);
+		for (int k = 0; k < 6; k++)
+			buf_put_u16(&b, cases[i][k]);
+		struct view v = view_of(b.data, b.len);
+		assert_int_equal(host_groups_get(&v, 4, &host, &err), -1);
+		assert_int_equal(err.code, ERR_INTEGRITY);
+		assert_null(host);
+		buf_release(&b);
+	}
 }
 
 int main(void)
@@ -79,6 +140,7 @@ int main(void)
 	        cmocka_unit_test(identities),
 	        cmocka_unit_test(numbers),
 	        cmocka_unit_test(many_ranks),
+	        cmocka_unit_test(malformed_groups),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,14 +171,21 @@ static void joined_rows_are_told_to_all(void **state)
 /* Cuts that differ: every rank learns what comes to it; cuts that are alike need not be told. */
 static void an_alltoall_is_transposed(void **state)
 {
-	uint64_t cuts[SIZE][SIZE] = {{1, 2, 2}, {0, 5, 0}, {3, 1, 1}};
+	/* Also of two ranks alike, and as even as possible. */
+	uint64_t kinds[][SIZE][SIZE] = {{{1, 2, 2}, {0, 5, 0}, {3, 1, 1}},
+	                                {{1, 2, 2}, {1, 2, 2}, {3, 1, 1}},
+	                                {{3, 1, 1}, {2, 2, 1}, {2, 2, 1}},
+	                                {{3, 1, 1}, {3, 1, 1}, {3, 1, 1}},
+	                                {{2, 2, 1}, {2, 2, 1}, {2, 2, 1}}};
 	struct err err = {0};
 	struct terms_form form;
 	struct world w;
 	(void)state;
-	for (int uneven = 0; uneven < 2; uneven++) {
+	for (int i = -1; i < 5; i++) {
+		uint64_t(*cuts)[SIZE] = kinds[i < 0 ? 0 : i];
+		const bool uneven = i >= 0 && i < 3;
 		begin(&w, (struct coll_request){.kind = COLL_ALLTOALL}, DTYPE_F32, same);
-		for (int r = 0; r < SIZE && uneven; r++)
+		for (int r = 0; r < SIZE && i >= 0; r++)
 			w.arrays[r].counts = cuts[r];
 		assert_int_equal(decide(&w, &err), 0);
 		for (int r = 0; r < SIZE; r++) {

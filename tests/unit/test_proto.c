@@ -381,77 +381,70 @@ static void an_error_s_text_is_escaped(void **state)
 	buf_release(&b);
 }
 
-/* Each cut of a ROSTER's addresses and hosts is malformed, and so is one byte more. */
+/* Each cut of a ROSTER is malformed; places follow it. */
 static void a_roster_is_read(void **state)
 {
-	static const char *const texts[] = {"10.0.0.1:7", ":8", "", "a", "", "b"};
-	static const uint16_t groups[] = {0, 1, 0};
-	struct roster r;
+	int host[] = {0, 1, 1, 0, 2};
+	const struct roster all[] = {{.size = 5, .host = host, .hosts = 3}, {.size = 7}};
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct roster r;
+		struct buf b;
+		buf_init(&b, 200);
+		roster_encode(&all[i], &b);
+		const size_t whole = b.len;
+		buf_put_u8(&b, 9);
+		for (size_t n = 0; n <= b.len; n++) {
+			struct err err = {0};
+			uint8_t *cut = exactly(b.data, n);
+			struct view v = view_of(cut, n);
+			const bool fits = n >= whole;
+			assert_int_equal(roster_decode(&r, &v, &err), fits ? 0 : -1);
+			assert_int_equal(err.code, fits ? 0 : ERR_INTEGRITY);
+			if (fits) {
+				assert_int_equal(r.size, all[i].size);
+				assert_int_equal(r.hosts, i ? 7 : 3);
+				assert_int_equal(view_left(&v), n - whole);
+			}
+			assert_true(!r.host == (i || !fits));
+			if (r.host)
+				assert_memory_equal(r.host, host, sizeof host);
+			roster_release(&r);
+			free(cut);
+		}
+		for (uint32_t size = 0; size <= PROTO_MAX_SIZE + 1; size += PROTO_MAX_SIZE + 1) {
+			struct err err = {0};
+			struct view v = view_of(b.data, b.len);
+			put_u32(b.data, size);
+			assert_int_equal(roster_decode(&r, &v, &err), -1);
+			assert_int_equal(err.code, ERR_INTEGRITY);
+		}
+		buf_release(&b);
+	}
+}
+
+static void places_come_back(void **state)
+{
+	struct rank_place p;
 	struct buf b;
 	(void)state;
 	buf_init(&b, 200);
-	buf_put_u32(&b, 3);
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		buf_put_str(&b, texts[i]);
-	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-		buf_put_u16(&b, groups[i]);
-	buf_put_u8(&b, 0);
+	rank_place_put(&b, 4, "[2001:db8::7]:7766", "nodea");
 	for (size_t n = 0; n <= b.len; n++) {
 		struct err err = {0};
-		const bool whole = n == b.len - 1;
 		uint8_t *cut = exactly(b.data, n);
-		assert_int_equal(roster_decode(&r, view_of(cut, n), &err), whole ? 0 : -1);
-		assert_int_equal(err.code, whole ? 0 : ERR_INTEGRITY);
+		struct view v = view_of(cut, n);
+		assert_int_equal(rank_place_get(&p, &v, 5, &err), n == b.len ? 0 : -1);
+		assert_int_equal(err.code, n == b.len ? 0 : ERR_INTEGRITY);
 		free(cut);
-		if (!whole)
-			continue;
-		assert_int_equal(r.size, 3);
-		assert_string_equal(r.addrs[1], ":8");
-		assert_string_equal(r.addrs[2], "");
-		assert_string_equal(r.hosts[1], "a");
-		assert_string_equal(r.hosts[2], "b");
-		assert_int_equal(r.nhosts, 2);
-		assert_true(r.host[0] == 0 && r.host[1] == 1 && r.host[2] == 0);
-		roster_release(&r);
 	}
-	for (uint32_t size = 0; size < 2; size++) { /* far more ranks than bytes, and none */
-		struct err err = {0};
-		put_u32(b.data, size ? PROTO_MAX_SIZE : 0);
-		assert_int_equal(roster_decode(&r, view_of(b.data, b.len - 1), &err), -1);
-		assert_int_equal(err.code, ERR_INTEGRITY);
-	}
+	assert_int_equal(p.rank, 4);
+	assert_string_equal(p.addr, "[2001:db8::7]:7766");
+	assert_string_equal(p.host, "nodea");
+	struct err err = {0};
+	struct view v = view_of(b.data, b.len);
+	assert_int_equal(rank_place_get(&p, &v, 4, &err), -1); /* no such rank */
 	buf_release(&b);
-}
-
-/* The numbers of the ranks' machines are in the order of their first ranks. */
-static void a_roster_has_groups(void **state)
-{
-	static const struct {
-		uint16_t groups[4];
-		int hosts; /* -1: malformed */
-	} cases[] = {{{0, 0, 0, 0}, 1},  {{0, 1, 1, 0}, 2},  {{0, 1, 2, 3}, 4},
-	             {{1, 1, 1, 1}, -1}, {{0, 2, 1, 0}, -1}, {{0, 1, 2, 65535}, -1}};
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct err err = {0};
-		struct roster r;
-		struct buf b;
-		const bool sane = cases[i].hosts > 0;
-		buf_init(&b, 200);
-		buf_put_u32(&b, 4);
-		for (int k = 0; k < 8; k++)
-			buf_put_str(&b, "");
-		for (int k = 0; k < 4; k++)
-			buf_put_u16(&b, cases[i].groups[k]);
-		assert_int_equal(roster_decode(&r, view_of(b.data, b.len), &err), sane ? 0 : -1);
-		assert_int_equal(err.code, sane ? 0 : ERR_INTEGRITY);
-		assert_int_equal(r.nhosts, sane ? cases[i].hosts : 0);
-		assert_true(!r.host == (!sane || r.nhosts == 4));
-		for (int k = 0; r.host && k < 4; k++)
-			assert_int_equal(r.host[k], cases[i].groups[k]);
-		roster_release(&r);
-		buf_release(&b);
-	}
 }
 
 static void votes_come_back(void **state)
@@ -547,7 +540,7 @@ int main(void)
 	        cmocka_unit_test(presences_come_back),
 	        cmocka_unit_test(welcomes_and_joined_come_back),
 	        cmocka_unit_test(a_roster_is_read),
-	        cmocka_unit_test(a_roster_has_groups),
+	        cmocka_unit_test(places_come_back),
 	        cmocka_unit_test(votes_come_back),
 	        cmocka_unit_test(beats_come_back),
 	        cmocka_unit_test(a_pace_comes_back),

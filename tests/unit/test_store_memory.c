@@ -46,7 +46,7 @@ static void must_locate(struct rendezvous *r, const struct addr *at)
 	struct err err = {0};
 	if (rendezvous_locate(r, &where, SOON, &err) != 1)
 		fail_msg("%s; %s", err.text, rendezvous_trouble(r));
-	assert_true(addr_same_ip(&where, at));
+	assert_true(addr_same_host(&where, at));
 	assert_int_equal(addr_port(&where), addr_port(at));
 }
 

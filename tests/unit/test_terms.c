@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/coll/agree_wire.h"
 #include "lib/coll/claims.h"
 #include "lib/coll/offer.h"
 #include "lib/coll/terms.h"
@@ -252,12 +253,12 @@ static void terms_come_back(void **state)
 	                                {true, false, false},
 	                                {false, true, false},
 	                                {true, false, true}};
-	uint64_t rows[SIZE] = {1, 2, 3}, from[SIZE] = {3, 2, 1};
+	uint64_t rows[SIZE] = {1, 2, 3}, same[SIZE] = {9, 9, 9}, from[SIZE] = {3, 2, 1};
 	bool dropped[] = {false, true};
 	(void)state;
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-		struct vector_terms v[] = {{"ring", DTYPE_F64, 7, rows, from},
-		                           {"direct", DTYPE_F32, 1, rows, NULL}};
+		struct vector_terms v[] = {{"ring", DTYPE_F64, 7, rows, 0, from},
+		                           {"direct", DTYPE_F32, 1, same, 0, NULL}};
 		struct rank_files gathered[SIZE] = {logs, logs, logs};
 		const struct terms_form form = {SIZE, 2, forms[i][0], forms[i][1], forms[i][2]};
 		uint32_t n = form.gathered ? 1 : 2;
@@ -285,6 +286,10 @@ static void terms_come_back(void **state)
 		assert_true(!out.vectors[0].from == !form.from);
 		if (form.rows)
 			assert_memory_equal(out.vectors[0].rows, rows, sizeof rows);
+		if (form.rows && n > 1) { /* equal rows are sent once */
+			assert_null(out.vectors[1].rows);
+			assert_int_equal(out.vectors[1].rows_each, 9);
+		}
 		if (form.from) {
 			assert_memory_equal(out.vectors[0].from, from, sizeof from);
 			assert_null(out.vectors[1].from);
@@ -292,6 +297,35 @@ static void terms_come_back(void **state)
 		if (form.gathered)
 			assert_string_equal(out.gathered[2].host, "node1");
 		terms_release(&out, &form);
+		buf_release(&b);
+	}
+}
+
+/* Numbers of rows that can't be: all equal, but sent one by one; too many in all. */
+static void impossible_rows(void **state)
+{
+	static const struct terms_form form = {.size = SIZE, .rows = true};
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct err err = {0};
+		struct terms t;
+		struct buf b;
+		buf_init(&b, 4096);
+		wire_put_weight(&b, 1);
+		for (int k = 0; k < 2 + 4 + 4; k++) /* flags, dropped, root */
+			buf_put_u8(&b, 0);
+		buf_put_u32(&b, 1);
+		buf_put_str(&b, "ring");
+		buf_put_u8(&b, DTYPE_F32);
+		buf_put_u32(&b, 1);
+		buf_put_u8(&b, i < 2 ? 0 : i == 2 ? 1 : 2);
+		for (int r = 0; r < (i < 2 ? SIZE : 1); r++)
+			buf_put_u64(&b, i == 0   ? 5 + (uint64_t)r
+			                : i == 1 ? 5
+			                         : INT64_MAX / SIZE + (i == 2));
+		assert_int_equal(terms_get(view_of(b.data, b.len), &form, &t, &err), i ? -1 : 0);
+		assert_int_equal(err.code, i ? ERR_INTEGRITY : 0);
+		terms_release(&t, &form);
 		buf_release(&b);
 	}
 }
@@ -339,6 +373,7 @@ int main(void)
 	        cmocka_unit_test(counts_that_lie_cost_nothing),
 	        cmocka_unit_test(an_unknown_content_is_refused),
 	        cmocka_unit_test(terms_come_back),
+	        cmocka_unit_test(impossible_rows),
 	        cmocka_unit_test(terms_that_can_t_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
