@@ -522,8 +522,22 @@ struct arena *mesh_arena(const struct mesh *m)
 
 const char *mesh_no_memory(const struct mesh *m, int peer)
 {
-	const struct edge *e = edge_of(m, peer, true, 0);
-	return e ? e->no_memory : NULL;
+	for (int lane = 0; lane < m->conf.streams; lane++) {
+		const struct edge *e = edge_of(m, peer, true, lane);
+		if (e && e->no_memory)
+			return e->no_memory;
+	}
+	return NULL;
+}
+
+void mesh_count(const struct mesh *m, int *memory, int *tcp)
+{
+	*memory = *tcp = 0;
+	for (int i = 0; i < m->nedges; i++) {
+		const struct conn *c = m->edges[i].conn;
+		*memory += c && c->ops->lending;
+		*tcp += c && !c->ops->lending;
+	}
 }
 
 void mesh_settle(struct mesh *m)

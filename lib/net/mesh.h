@@ -29,10 +29,10 @@ struct mesh_conf {
 	uint8_t key[TLS_KEY_BYTES]; /* the session key */
 	const struct addr *addrs;   /* of every rank's data listener; must outlive the mesh */
 	int listen_fd;              /* the mesh owns it; -1 if nin == 0 */
-	int lanes_fd; /* the listener of memory lanes; the mesh owns it; -1: it accepts none */
+	int lanes_fd;     /* the listener of memory lanes; the mesh owns it; -1: it accepts none */
 	const bool *near; /* near[size]: does the rank share this one's memory? NULL: none does */
-	size_t arena_bytes; /* of the arena that it shares with these ranks */
-	const int *out, *in;        /* peers to send to and to receive from, ascending */
+	size_t arena_bytes;  /* of the arena that it shares with these ranks */
+	const int *out, *in; /* peers to send to and to receive from, ascending */
 	int nout, nin;
 	int streams;
 	size_t buffer;               /* bytes of each connection's buffer; 0: default */
@@ -70,6 +70,8 @@ struct conn *mesh_conn(const struct mesh *, int peer, bool out, int stream);
 struct arena *mesh_arena(const struct mesh *);
 /* Why an edge to @peer, which is near, is no memory lane; NULL: it is one, or @peer is not near. */
 const char *mesh_no_memory(const struct mesh *, int peer);
+/* How many of its connections, in both directions, are memory lanes, and how many are not. */
+void mesh_count(const struct mesh *, int *memory, int *tcp);
 /* Every edge is ready: stop listening. From now on the users of the connections handle their events
  * (on_ready). */
 void mesh_settle(struct mesh *);

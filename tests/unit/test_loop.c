@@ -1,5 +1,6 @@
 /* The event loop: timers in order, armed and stopped from within, watches deleted while events are
- * being dispatched, deadlines. */
+ * being dispatched, deadlines,
+ * sources of events in memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -268,6 +269,136 @@ static void yielding_sees_events_and_sleeps_in_the_end(void **state)
 	close(a.watch.fd);
 }
 
+/* ---- sources in memory ---- */
+
+struct source {
+	struct loop_poll poll;
+	char name;
+	int events;  /* that have happened and are not dispatched */
+	int arrives; /* one happens after so many looks */
+	struct source *removes[2];
+	int slept; /* looks before a sleep */
+};
+
+static bool look(void *ctx, bool sleeps)
+{
+	struct source *s = ctx;
+	s->slept += sleeps;
+	for (int i = 0; i < 2; i++)
+		if (s->removes[i])
+			loop_poll_del(&loop, &s->removes[i]->poll);
+	if (s->arrives && --s->arrives == 0)
+		s->events++;
+	if (!s->events)
+		return false;
+	s->events--;
+	note(s->name);
+	return true;
+}
+
+static void source_add(struct source *s, char name)
+{
+	s->name = name;
+	s->poll.fn = look;
+	s->poll.ctx = s;
+	loop_poll_add(&loop, &s->poll);
+}
+
+static void a_turn_with_an_event_in_memory_does_not_sleep(void **state)
+{
+	struct err err = {0};
+	(void)state;
+	for (loop.yields = 0; loop.yields < 5; loop.yields += 4) {
+		struct source a = {.events = 1}, b = {.events = 1};
+		log_len = 0;
+		source_add(&a, 'a');
+		source_add(&b, 'b');
+		assert_int_equal(loop_turn(&loop, INT64_MAX, &err), 0);
+		assert_int_equal(log_len, 2);
+		turn(0); /* nothing has happened */
+		assert_int_equal(log_len, 2);
+		loop_poll_del(&loop, &a.poll);
+		loop_poll_del(&loop, &b.poll);
+	}
+}
+
+/* An event after the last look would wake a descriptor, if the source knew that the loop sleeps. */
+static void a_source_learns_of_a_sleep(void **state)
+{
+	struct source a = {0}, late = {.arrives = 4};
+	struct err err = {0};
+	(void)state;
+	loop.yields = 3;
+	source_add(&a, 'a');
+	assert_int_equal(loop_turn(&loop, 0, &err), 0);
+	assert_int_equal(a.slept, 0); /* it does not sleep */
+	turn(NS_PER_MS);
+	assert_int_equal(a.slept, 1);
+	source_add(&late, 'l');
+	assert_int_equal(loop_turn(&loop, INT64_MAX, &err), 0); /* in the last look */
+	assert_string_equal(log_text, "l");
+	assert_int_equal(late.slept, 1);
+	loop_poll_del(&loop, &late.poll);
+	loop_poll_del(&loop, &a.poll);
+}
+
+static void an_event_while_yielding(void **state)
+{
+	struct source a = {.arrives = 2};
+	struct err err = {0};
+	(void)state;
+	loop.yields = 3;
+	source_add(&a, 'a');
+	assert_int_equal(loop_turn(&loop, INT64_MAX, &err), 0);
+	assert_string_equal(log_text, "a");
+	assert_int_equal(a.slept, 0);
+	loop_poll_del(&loop, &a.poll);
+}
+
+/* Descriptors are heard in the same turn. */
+static void memory_and_descriptors(void **state)
+{
+	struct source a = {.events = 100};
+	struct bell b = {0};
+	(void)state;
+	for (loop.yields = 0; loop.yields < 5; loop.yields += 4) {
+		source_add(&a, 'a');
+		bell_add(&b, 'b', EPOLLIN);
+		turn(NS_PER_SEC);
+		loop_poll_del(&loop, &a.poll);
+		loop_del(&loop, &b.watch);
+		close(b.watch.fd);
+	}
+	assert_string_equal(log_text, "abab");
+}
+
+static void a_source_removes_sources(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++) { /* the last one that was added is asked first */
+		struct source a = {0}, b = {0}, c = {0};
+		source_add(&a, 'a');
+		source_add(&b, 'b');
+		source_add(&c, 'c');
+		b.removes[0] = i & 1 ? &a : &b;
+		b.removes[1] = i & 2 ? &c : NULL;
+		turn(0);
+		a.events = b.events = c.events = 1;
+		log_len = 0;
+		turn(0);
+		turn(0);
+		assert_int_equal(log_len, i & 2 ? 1 : 2);
+		assert_int_equal(a.events, i & 1);
+		assert_int_equal(b.events, !(i & 1));
+		assert_int_equal(c.events, i >> 1);
+		loop_poll_del(&loop, &a.poll);
+		loop_poll_del(&loop, &a.poll);
+		loop_poll_del(&loop, &b.poll);
+		loop_poll_del(&loop, &c.poll);
+		assert_null(loop.polls);
+	}
+}
+
 #define LOOP_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -285,6 +416,11 @@ int main(void)
 	        LOOP_TEST(a_watch_deleted_while_dispatching_hears_nothing),
 	        LOOP_TEST(events_come_before_timers),
 	        LOOP_TEST(yielding_sees_events_and_sleeps_in_the_end),
+	        LOOP_TEST(a_turn_with_an_event_in_memory_does_not_sleep),
+	        LOOP_TEST(a_source_learns_of_a_sleep),
+	        LOOP_TEST(an_event_while_yielding),
+	        LOOP_TEST(memory_and_descriptors),
+	        LOOP_TEST(a_source_removes_sources),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

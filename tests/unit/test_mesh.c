@@ -1,5 +1,6 @@
 /* The mesh over real sockets: edges stand at both ends, a connection that breaks before it is
- * admitted is dialled again, and one that was reflected or led to another rank is rejected. */
+ * admitted is dialled again, and one that was reflected or led to another rank is rejected. Edges
+ * to ranks that are near are memory lanes, and TCP where that does not work. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +8,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -69,6 +73,7 @@ static struct mesh_conf conf_of(int rank, bool with_tls, const int *out, int nou
 	        .key = "the session's key",
 	        .addrs = at,
 	        .listen_fd = -1,
+	        .lanes_fd = -1,
 	        .out = out,
 	        .in = in,
 	        .nout = nout,
@@ -288,13 +293,288 @@ static void dialled_once_more(void **state)
 	}
 }
 
+/* ---- memory lanes ---- */
+
+static const bool all_near[RANKS] = {true, true, true};
+
+/* Rank 0 sends to rank 1, which it takes for near. */
+static struct mesh_conf near_sender(bool with_tls)
+{
+	struct mesh_conf c = conf_of(0, with_tls, one, 1, NULL, 0, addrs);
+	c.near = all_near;
+	c.arena_bytes = 1 << 20;
+	return c;
+}
+
+static struct mesh_conf near_receiver(bool with_tls)
+{
+	return conf_of(1, with_tls, NULL, 0, zero, 1, addrs);
+}
+
+static struct addr lanes_of(int rank)
+{
+	struct addr a;
+	addr_of_lanes(&a, addr_port(&addrs[rank]), rank);
+	return a;
+}
+
+static void listen_for_lanes(struct mesh_conf *c)
+{
+	struct err err = {0};
+	struct addr a = lanes_of(c->rank);
+	c->lanes_fd = addr_listen_lanes(&a, &err);
+	assert_true(c->lanes_fd >= 0);
+}
+
+static void counts(int rank, int memory, int tcp)
+{
+	int m, t;
+	mesh_count(meshes[rank], &m, &t);
+	assert_int_equal(m, memory);
+	assert_int_equal(t, tcp);
+}
+
+/* Rank 0's edges to rank 1 are TCP, @why. */
+static void falls_back(const char *why)
+{
+	until_ready(0);
+	until_ready(1);
+	carries(0, 1);
+	assert_non_null(mesh_no_memory(meshes[0], 1));
+	if (!strstr(mesh_no_memory(meshes[0], 1), why))
+		fail_msg("no memory: %s", mesh_no_memory(meshes[0], 1));
+	assert_null(mesh_conn(meshes[0], 1, true, 0)->ops->lending);
+	assert_null(mesh_conn(meshes[1], 0, false, 0)->ops->lending);
+	counts(0, 0, 1);
+	counts(1, 0, 1);
+}
+
+static void near_ranks_share_memory(void **state)
+{
+	for (int with_tls = 0; with_tls < 2; with_tls++) {
+		struct mesh_conf a = near_sender(with_tls), b = near_receiver(with_tls);
+		a.in = b.out = NULL;
+		a.streams = b.streams = 3;
+		listen_for_lanes(&b);
+		open_mesh(&a);
+		open_mesh(&b);
+		until_ready(0);
+		until_ready(1);
+		carries(0, 1);
+		assert_null(mesh_no_memory(meshes[0], 1));
+		assert_non_null(mesh_arena(meshes[0]));
+		assert_null(mesh_arena(meshes[1])); /* it sends to nobody */
+		counts(0, 3, 0);
+		counts(1, 3, 0);
+		for (int k = 0; k < 3; k++) {
+			assert_string_equal(mesh_conn(meshes[0], 1, true, k)->ops->name, "memory");
+			assert_string_equal(mesh_conn(meshes[1], 0, false, k)->ops->name, "memory");
+		}
+		mesh_settle(meshes[1]);
+		carries(0, 1);
+		tear_down(state);
+		assert_int_equal(set_up(state), 0);
+	}
+}
+
+/* A rank that has ranks of its host and others. */
+static void near_and_far(void **state)
+{
+	static const bool second_near[RANKS] = {false, true, false};
+	struct mesh_conf a = conf_of(0, true, one_two, 2, NULL, 0, addrs);
+	struct mesh_conf b = near_receiver(true), c = conf_of(2, true, NULL, 0, zero, 1, addrs);
+	(void)state;
+	a.near = second_near;
+	a.arena_bytes = 4096;
+	listen_for_lanes(&b);
+	listen_for_lanes(&c);
+	open_mesh(&a);
+	open_mesh(&b);
+	open_mesh(&c);
+	for (int r = 0; r < RANKS; r++)
+		until_ready(r);
+	counts(0, 1, 1);
+	counts(1, 1, 0);
+	counts(2, 0, 1);
+	assert_null(mesh_no_memory(meshes[0], 1));
+	assert_null(mesh_no_memory(meshes[0], 2)); /* it is not near */
+	carries(0, 1);
+	carries(0, 2);
+}
+
+static void nobody_listens_for_lanes(void **state)
+{
+	for (int with_tls = 0; with_tls < 2; with_tls++) {
+		struct mesh_conf a = near_sender(with_tls), b = near_receiver(with_tls);
+		open_mesh(&a);
+		open_mesh(&b);
+		falls_back("Connection refused");
+		tear_down(state);
+		assert_int_equal(set_up(state), 0);
+	}
+}
+
+/* A process of @uid has rank 1's address, and takes connections until it is killed. */
+static pid_t squat(uid_t uid)
+{
+	struct addr a = lanes_of(1);
+	int ready[2];
+	char byte;
+	assert_int_equal(pipe(ready), 0);
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct err err = {0};
+		if (setresuid(uid, uid, uid) < 0)
+			_exit(2);
+		int listener = addr_listen_lanes(&a, &err);
+		if (listener < 0 || fcntl(listener, F_SETFL, 0) < 0 || write(ready[1], "x", 1) != 1)
+			_exit(3);
+		for (;;)
+			close(accept(listener, NULL, NULL));
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void squatted(uid_t uid, const char *why)
+{
+	struct mesh_conf a = near_sender(true), b = near_receiver(true);
+	struct addr at = lanes_of(1);
+	struct err err = {0};
+	pid_t pid = squat(uid);
+	assert_int_equal(addr_listen_lanes(&at, &err), -1); /* so rank 1 listens for none */
+	open_mesh(&a);
+	open_mesh(&b);
+	falls_back(why);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void another_user_has_the_address(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip(); /* root can be others */
+	squatted(65534, "it runs as another user (uid 65534)");
+}
+
+static void another_process_has_the_address(void **state)
+{
+	(void)state;
+	squatted(geteuid(), "");
+}
+
+/* Another job's rank has the address: it does not know the session. */
+static void another_job_has_the_address(void **state)
+{
+	struct mesh_conf a = near_sender(true), b = near_receiver(true);
+	struct mesh_conf other = conf_of(1, true, NULL, 0, zero, 1, addrs);
+	struct err err = {0};
+	(void)state;
+	memcpy(other.session, "another session", 16);
+	listen_for_lanes(&other);
+	other.listen_fd = listeners[2];
+	listeners[2] = -1;
+	meshes[2] = mesh_open(&other, &err);
+	assert_non_null(meshes[2]);
+	open_mesh(&a);
+	open_mesh(&b);
+	falls_back("");
+	assert_int_equal(mesh_state(meshes[2], &err), 0);
+}
+
+/* The same session with another key: the dialler does not believe the listener. */
+static void another_key(void **state)
+{
+	struct mesh_conf a = near_sender(false), b = near_receiver(false);
+	(void)state;
+	b.key[0] ^= 1;
+	listen_for_lanes(&b);
+	open_mesh(&a);
+	open_mesh(&b);
+	falls_back("the listener of a memory lane has another key");
+}
+
+static void no_memory_for_the_arena(void **state)
+{
+	struct mesh_conf a = near_sender(true), b = near_receiver(true);
+	(void)state;
+	a.arena_bytes = (size_t)1 << 62;
+	listen_for_lanes(&b);
+	open_mesh(&a);
+	open_mesh(&b);
+	assert_null(mesh_arena(meshes[0]));
+	falls_back("bytes of shared memory");
+}
+
+/* There are descriptors for the arena and for the sockets, but none for the lane: which end notices
+ * first depends on the order of events. */
+static void too_few_descriptors(void **state)
+{
+	struct mesh_conf a = near_sender(true), b = near_receiver(true);
+	struct rlimit before;
+	(void)state;
+	listen_for_lanes(&b);
+	open_mesh(&b);
+	int free[4]; /* the next ones: of the arena, the two sockets, and the lane */
+	for (int i = 0; i < 4; i++) {
+		free[i] = dup(0);
+		assert_true(free[i] >= 0);
+	}
+	for (int i = 0; i < 4; i++)
+		close(free[i]);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(
+	        setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)free[3], before.rlim_max}), 0);
+	open_mesh(&a);
+	int64_t until = clock_ns() + PATIENCE;
+	while (!mesh_no_memory(meshes[0], 1) && clock_ns() < until)
+		turn();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	falls_back("");
+}
+
+/* The dialler comes again, by memory. */
+static void a_lane_admitted_again(void **state)
+{
+	struct mesh_conf a = near_sender(true), b = near_receiver(true);
+	(void)state;
+	listen_for_lanes(&b);
+	open_mesh(&b);
+	open_mesh(&a);
+	until_ready(1);
+	mesh_close(meshes[0]);
+	open_mesh(&a);
+	until_ready(0);
+	until_ready(1);
+	counts(0, 1, 0);
+	carries(0, 1);
+}
+
 #define MESH_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        MESH_TEST(a_pair),    MESH_TEST(dialled_again), MESH_TEST(admitted_again),
-	        MESH_TEST(misrouted), MESH_TEST(reflected),     MESH_TEST(dialled_once_more),
+	        MESH_TEST(a_pair),
+	        MESH_TEST(dialled_again),
+	        MESH_TEST(admitted_again),
+	        MESH_TEST(misrouted),
+	        MESH_TEST(reflected),
+	        MESH_TEST(dialled_once_more),
+	        MESH_TEST(near_ranks_share_memory),
+	        MESH_TEST(near_and_far),
+	        MESH_TEST(nobody_listens_for_lanes),
+	        MESH_TEST(another_user_has_the_address),
+	        MESH_TEST(another_process_has_the_address),
+	        MESH_TEST(another_job_has_the_address),
+	        MESH_TEST(another_key),
+	        MESH_TEST(no_memory_for_the_arena),
+	        MESH_TEST(too_few_descriptors),
+	        MESH_TEST(a_lane_admitted_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
