@@ -110,10 +110,10 @@ serves() { # COLLECTIVE P
 
 # bats test_tags=smoke
 @test "--hosts: the number of ranks, what leaves a host, and a proof" {
-	local c
+	local c hosts
 	for c in allreduce reduce reduce-scatter allgather broadcast barrier; do
 		for hosts in 2x2 3,5,2 4x3 $( ((LONG == 0)) || echo 8x8 1,1,9 16x4); do
-			collctl plan "$c" --hosts $hosts -a hosts --count 240 --verify --json >plan.json || fail "$c $hosts"
+			collctl plan "$c" --hosts "$hosts" -a hosts --count 240 --verify --json >plan.json || fail "$c $hosts"
 			assert_equal "$(json plan.json '"\(.runs) \(.verified)"')" "hosts true"
 		done
 	done
@@ -134,11 +134,11 @@ serves() { # COLLECTIVE P
 }
 
 @test "--hosts: the prices, and the choice of auto" {
-	collctl plan allreduce --hosts 4x8 --bytes 64M --compare --json >shared.json
-	collctl plan allreduce -n 32 --bytes 64M --compare --json >apart.json
+	collctl plan allreduce --hosts 5x3 --bytes 64M --compare --json >shared.json
+	collctl plan allreduce -n 15 --bytes 64M --compare --json >apart.json
 	assert_equal "$(json shared.json '.algorithm | IN("hosts", "circulant")')" true
 	assert_equal "$(json apart.json '.algorithms[] | select(.algorithm == "hosts") | .runs')" circulant
-	jq -es '[.[].algorithms[] | select(.algorithm == "direct") | .simulated] | .[0] > 5 * .[1]' shared.json apart.json
+	jq -es '[.[].algorithms[] | select(.algorithm == "direct") | .simulated] | .[0] > 2 * .[1]' shared.json apart.json
 	run -0 collctl plan allreduce --hosts 4x8 --bytes 64M --compare
 	assert_line --index 1 --regexp ' out of +formula '
 	assert_line --regexp '^hosts .* 100663296 '
@@ -151,7 +151,7 @@ serves() { # COLLECTIVE P
 
 @test "--hosts that are none" {
 	local hosts
-	for hosts in '' x 4x x8 0x3 3x0 3,0 3, ,3 3x2x2 3,2x2 -1 3,-1 ' 3' 65537 9999999999999x2 65536x2; do
+	for hosts in '' x 4x x8 0x3 3x0 3,0 '3,' ',3' 3x2x2 3,2x2 -1 3,-1 ' 3' 65537 9999999999999x2 65536x2; do
 		run -2 --separate-stderr collctl plan allreduce --hosts "$hosts"
 		[[ $stderr == *"--hosts: '$hosts' is neither"* ]] || fail "$hosts: $stderr"
 	done
