@@ -403,7 +403,7 @@ static void test_long_vectors_on_hosts(void **state)
 	(void)state;
 	for (size_t c = 0; c < sizeof clusters / sizeof clusters[0]; c++)
 		for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
-			const struct select_args a = placed_args(kinds[k], clusters[c][0],
+			const struct select_args a = placed_args((int)kinds[k], clusters[c][0],
 			                                         clusters[c][1], 64 << 20, host);
 
 			if (excess(&a) > 1.2)
