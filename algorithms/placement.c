@@ -31,7 +31,7 @@ struct hosts_sizes hosts_sizes(const struct coll_args *a)
 	s.n = hosts_count(a);
 	ranks = calloc((size_t)s.n, sizeof(*ranks));
 	if (!ranks)
-		return (struct hosts_sizes){s.n, 1, a->size - s.n + 1, false};
+		return (struct hosts_sizes){.n = s.n, .least = 1, .most = a->size - s.n + 1};
 	for (int r = 0; r < a->size; r++)
 		ranks[a->host[r]]++;
 	s.least = a->size;

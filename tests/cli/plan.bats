@@ -106,6 +106,61 @@ serves() { # COLLECTIVE P
 	assert_line --regexp 'identity +out\[0,4\) <- the identity'
 }
 
+# ---- ranks that share hosts ----
+
+# bats test_tags=smoke
+@test "--hosts: the number of ranks, what leaves a host, and a proof" {
+	local c hosts
+	for c in allreduce reduce reduce-scatter allgather broadcast barrier; do
+		for hosts in 2x2 3,5,2 4x3 $( ((LONG == 0)) || echo 8x8 1,1,9 16x4); do
+			collctl plan "$c" --hosts "$hosts" -a hosts --count 240 --verify --json >plan.json || fail "$c $hosts"
+			assert_equal "$(json plan.json '"\(.runs) \(.verified)"')" "hosts true"
+		done
+	done
+	run -0 collctl plan allreduce --hosts 3,5,2 -a hosts --count 1200
+	assert_line --index 0 --partial 'allreduce hosts, 10 ranks, 1200 elements'
+	assert_line 'hosts: 3,5,2; at most 6400 bytes leave a host, 6400 enter one' # 2 (N-1)/N of 4800
+	collctl plan allreduce --hosts 3,5,2 -a hosts --count 1200 --json >plan.json
+	assert_equal "$(json plan.json '.hosts | tojson')" '{"of_ranks":[0,0,0,1,1,1,1,1,2,2],"bytes_out":6400,"bytes_in":6400}'
+	collctl plan allreduce -n 10 -a direct --json >plan.json
+	assert_equal "$(json plan.json 'has("hosts")')" false
+}
+
+@test "--hosts: circulant sends no more out of a host than it must" {
+	collctl plan allreduce --hosts 4x8 -a circulant --count 320 --verify --json >plan.json
+	assert_equal "$(json plan.json .hosts.bytes_out)" 1920 # 2 * 3/4 of 1280
+	collctl plan allreduce -n 32 --hosts 4x8 -a direct --count 320 --json >plan.json
+	assert_equal "$(json plan.json .hosts.bytes_out)" 15360 # 12 times the vector
+}
+
+@test "--hosts: the prices, and the choice of auto" {
+	collctl plan allreduce --hosts 5x3 --bytes 64M --compare --json >shared.json
+	collctl plan allreduce -n 15 --bytes 64M --compare --json >apart.json
+	assert_equal "$(json shared.json '.algorithm | IN("hosts", "circulant")')" true
+	assert_equal "$(json apart.json '.algorithms[] | select(.algorithm == "hosts") | .runs')" circulant
+	jq -es '[.[].algorithms[] | select(.algorithm == "direct") | .simulated] | .[0] > 2 * .[1]' shared.json apart.json
+	run -0 collctl plan allreduce --hosts 4x8 --bytes 64M --compare
+	assert_line --index 1 --regexp ' out of +formula '
+	assert_line --regexp '^hosts .* 100663296 '
+	collctl plan allreduce --hosts 2x8 --bytes 64M -a hosts --json >each.json
+	collctl plan allreduce --hosts 2x8 --bytes 64M -a hosts --host-cpus 1 --json >crowded.json
+	jq -es '[.[].predicted.simulated] | .[1] > 1.5 * .[0]' each.json crowded.json
+	run -0 collctl plan allreduce --hosts 2x8 --host-cpus 4
+	assert_line --partial '; TLS, hosts of 4 processors'
+}
+
+@test "--hosts that are none" {
+	local hosts
+	for hosts in '' x 4x x8 0x3 3x0 3,0 '3,' ',3' 3x2x2 3,2x2 -1 3,-1 ' 3' 65537 9999999999999x2 65536x2; do
+		run -2 --separate-stderr collctl plan allreduce --hosts "$hosts"
+		[[ $stderr == *"--hosts: '$hosts' is neither"* ]] || fail "$hosts: $stderr"
+	done
+	run -2 --separate-stderr collctl plan allreduce -n 9 --hosts 4x2
+	[[ $stderr == *'--hosts: 4x2 are 8 ranks, but --size is 9'* ]]
+	run -2 collctl plan allreduce --hosts 4x2 --rank 8
+	run -0 collctl plan allreduce -n 8 --hosts 4x2
+}
+
 @test "one rank of very many: its schedule, without the others'" {
 	collctl plan allreduce -n 65536 -a direct --count 65536 --rank 65535 --json >one.json
 	run -0 json one.json '(.ranks | length), (.ranks[0].steps | map(select(.op == "send")) | length),

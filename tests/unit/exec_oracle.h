@@ -7,6 +7,7 @@
 
 #include <complex.h>
 
+#include "algorithms/placement.h"
 #include "tests/unit/exec_world.h"
 
 /* ---- where an element comes from ---- */
@@ -348,8 +349,15 @@ static const struct timing at_ease = {.windows = 1, .streams = 1, .capacity = 1u
  * element's order of operands depends on the number of windows. */
 static inline bool windows_matter(const struct problem *p)
 {
-	return rounds(p) && p->alg->kind == COLL_REDUCE &&
-	       (!strcmp(p->alg->name, "circulant") || !strcmp(p->alg->name, "hosts"));
+	const struct coll_args a = args_of(p, 0);
+	const struct hosts_sizes s = hosts_sizes(&a);
+	const bool hosts = !strcmp(p->alg->name, "hosts");
+
+	if (!rounds(p))
+		return false;
+	if (p->alg->kind == COLL_REDUCE)
+		return hosts || !strcmp(p->alg->name, "circulant");
+	return hosts && s.least != s.most;
 }
 
 static inline void same_bits(const struct part_files *f, const struct part_files *easy)
@@ -446,6 +454,10 @@ static inline void problem_fill(struct problem *p, uint64_t *state, int size, in
 		p->divisor += p->inputs[r];
 	}
 	coll_split(p->count, size, p->off);
+	/* Unknown hosts, hosts of two ranks, or two hosts of which one has a third of the ranks. */
+	p->placed = (p->root + (int)p->base) % 3;
+	for (int r = 0; r < size; r++)
+		p->host[r] = (p->root + (int)p->base) % 3 == 1 ? r / 2 : r % 3 == 1;
 }
 
 /* Can the algorithm run on so many ranks? */

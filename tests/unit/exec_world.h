@@ -66,6 +66,8 @@ struct problem {
 	uint64_t parts[RANKS][2][RANKS + 1];
 	double divisor;
 	bool mute[RANKS]; /* ranks that write nothing */
+	bool placed;      /* the ranks' hosts are known: */
+	int host[RANKS];
 };
 
 /* A job of several parts. */
@@ -144,6 +146,7 @@ static inline struct coll_args args_of(const struct problem *p, int r)
 	                          .noutputs = !p->mute[r],
 	                          .off = p->uneven ? p->parts[r][0] : p->off,
 	                          .recv_off = p->uneven ? p->parts[r][1] : NULL,
+	                          .host = p->placed ? p->host : NULL,
 	                          .base = p->base,
 	                          .steps = p->steps};
 }
@@ -190,6 +193,8 @@ static inline int describe_part(const struct part_files *f, char *text, size_t s
 	for (int r = 0; r < p->size && n < (int)size - 40; r++)
 		n += snprintf(text + n, size - (size_t)n, " %d,%llu", p->inputs[r],
 		              (unsigned long long)(p->off[r + 1] - p->off[r]));
+	for (int r = 0; p->placed && r < p->size && n < (int)size - 40; r++)
+		n += snprintf(text + n, size - (size_t)n, "%s %d", r ? "" : "; hosts", p->host[r]);
 	return n;
 }
 

@@ -1,6 +1,7 @@
 /*
  * Selection: for every collective, size and length auto takes the cheapest of those that it may.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -359,6 +360,110 @@ static void test_limit_rate(void **state)
 	selection_release(&s);
 }
 
+/* ---- ranks that share hosts ---- */
+
+#define PLACED_MAX 64
+
+/* @n ranks on each of @hosts hosts. */
+static struct select_args placed_args(int kind, int hosts, int n, uint64_t bytes, int *host)
+{
+	struct select_args a = args_of(kind, hosts * n, bytes);
+
+	for (int r = 0; r < a.size; r++)
+		host[r] = r / n;
+	a.host = host;
+	return a;
+}
+
+/* What leaves a host with the algorithm that auto takes, of S = 1, against the least of all. */
+static double excess(const struct select_args *a)
+{
+	const struct coll_algorithm *taken = only_chosen(a);
+	uint64_t off[PLACED_MAX + 1];
+	const struct coll_args args = {
+	        .size = a->size, .ninputs = 1, .off = off, .host = a->host, .esize = 4};
+	double least = INFINITY;
+
+	coll_split(a->bytes / 4, a->size, off);
+	for (size_t i = 0; i < coll_algorithms_len; i++)
+		if (coll_algorithms[i]->kind == a->kind &&
+		    !(coll_algorithms[i]->flags & (COLL_DEVICES | COLL_DIVERGENT)))
+			least = fmin(least, coll_cost_of(coll_algorithms[i], &args).leaves);
+	return coll_cost_of(taken, &args).leaves / least;
+}
+
+/* Of long vectors auto sends hardly more out of a host than must leave it. */
+static void test_long_vectors_on_hosts(void **state)
+{
+	static const int clusters[][2] = {{2, 2}, {2, 4}, {4, 2}, {4, 4}, {4, 8}, {8, 8}, {5, 3}};
+	static const enum coll_kind kinds[] = {COLL_ALLREDUCE, COLL_REDUCE_SCATTER, COLL_ALLGATHER,
+	                                       COLL_BROADCAST, COLL_REDUCE};
+	int host[PLACED_MAX];
+
+	(void)state;
+	for (size_t c = 0; c < sizeof clusters / sizeof clusters[0]; c++)
+		for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+			const struct select_args a = placed_args((int)kinds[k], clusters[c][0],
+			                                         clusters[c][1], 64 << 20, host);
+
+			if (excess(&a) > 1.2)
+				fail_msg("%s on %dx%d: %s sends %.2f times the least",
+				         coll_name(kinds[k]), clusters[c][0], clusters[c][1],
+				         only_chosen(&a)->name, excess(&a));
+		}
+}
+
+/* Known hosts of one rank each, and one host: the same as without them. */
+static void test_nothing_is_shared(void **state)
+{
+	int host[PLACED_MAX];
+
+	(void)state;
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		for (int size = 2; size <= 16; size += 2)
+			for (uint64_t bytes = 64; bytes < UINT64_C(1) << 28; bytes *= 64) {
+				const struct select_args apart =
+				        placed_args(kind, size, 1, bytes, host);
+				struct select_args one, alone = args_of(kind, size, bytes);
+
+				assert_ptr_equal(only_chosen(&apart), only_chosen(&alone));
+				one = placed_args(kind, 1, size, bytes, host);
+				one.host_cpus = alone.host_cpus = 3;
+				assert_ptr_equal(only_chosen(&one), only_chosen(&alone));
+			}
+}
+
+/* direct rounds 16-bit floats once, but not at the cost of a shared link. */
+static void test_narrow_floats_on_hosts(void **state)
+{
+	int host[PLACED_MAX];
+	struct select_args a = placed_args(COLL_ALLREDUCE, 4, 4, 64 << 20, host);
+
+	(void)state;
+	a.dtype = DTYPE_BF16;
+	assert_string_not_equal(only_chosen(&a)->name, "direct");
+	a = placed_args(COLL_ALLREDUCE, 1, 16, 64 << 20, host);
+	a.dtype = DTYPE_BF16;
+	assert_string_equal(only_chosen(&a)->name, "direct");
+}
+
+/* Ranks that share the processors of their hosts work more slowly. */
+static void test_processors_of_hosts(void **state)
+{
+	int host[PLACED_MAX];
+	struct select_args a = placed_args(COLL_ALLREDUCE, 2, 8, 64 << 20, host);
+	double each, fewer;
+
+	(void)state;
+	a.tuning = NULL;
+	each = price_of(&a, "hosts");
+	a.host_cpus = 8;
+	assert_true(price_of(&a, "hosts") - each == 0);
+	a.host_cpus = 1;
+	fewer = price_of(&a, "hosts");
+	assert_true(fewer > 1.5 * each);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,6 +477,10 @@ int main(void)
 	        cmocka_unit_test(test_measurements),
 	        cmocka_unit_test(test_measurements_of_the_wire),
 	        cmocka_unit_test(test_limit_rate),
+	        cmocka_unit_test(test_long_vectors_on_hosts),
+	        cmocka_unit_test(test_nothing_is_shared),
+	        cmocka_unit_test(test_narrow_floats_on_hosts),
+	        cmocka_unit_test(test_processors_of_hosts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
