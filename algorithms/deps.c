@@ -188,7 +188,8 @@ static bool before(struct sched_span a, struct sched_span b)
 	return a.buf != b.buf ? a.buf < b.buf : a.off < b.off;
 }
 
-/* Sort @v[n]; @space: [n / 2]. plan spends most of its time here: qsort takes three times as long.
+/* Sort @v[n]; @space: [n / 2]. plan does it for each rank, and qsort would call a function per
+ * comparison.
  */
 static void sort(struct sched_span *v, size_t n, struct sched_span *space)
 {

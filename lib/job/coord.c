@@ -47,11 +47,18 @@ void coord_send_failure(struct coord *c, struct member *m)
 	buf_release(&b);
 }
 
-static bool all_have_failure(const struct coord *c)
+static bool has_failure(const struct coord *c, int rank)
+{
+	return c->members[rank].has_failure || c->members[rank].lost;
+}
+
+static bool all_have_failure(struct coord *c)
 {
 	int open = 0;
-	for (int r = 0; r < c->conf.size; r++)
-		open += !c->members[r].has_failure && !c->members[r].lost;
+	while (c->upto.has_failure < c->conf.size && has_failure(c, c->upto.has_failure))
+		c->upto.has_failure++;
+	for (int r = c->upto.has_failure; r < c->conf.size && open <= c->guests_with_failure; r++)
+		open += !has_failure(c, r);
 	return open <= c->guests_with_failure;
 }
 
@@ -227,9 +234,9 @@ static int64_t drain_wait(const struct coord *c)
 {
 	bool after_verdict = c->stage == STAGE_COMMIT || c->stage == STAGE_FINAL;
 	int64_t most = c->conf.timeout > DRAIN_WAIT ? c->conf.timeout : DRAIN_WAIT;
-	for (int r = 0; r < c->conf.size; r++) {
+	for (int r = c->upto.closed; after_verdict && r < c->conf.size; r++) {
 		const struct member *m = &c->members[r];
-		if (after_verdict && ctl_open(&m->ctl) && !m->lost)
+		if (ctl_open(&m->ctl) && !m->lost)
 			return most;
 	}
 	return DRAIN_WAIT;
@@ -245,10 +252,13 @@ void coord_maybe_drained(struct coord *c)
 		c->drain_timer = (struct loop_timer){.fn = drain_over, .ctx = c};
 		c->drain_from = clock_ns();
 	}
+	if (c->stage == STAGE_FAILED) /* a rank may have joined since */
+		c->upto.closed = 0;
+	while (c->upto.closed < c->conf.size && !ctl_open(&c->members[c->upto.closed].ctl))
+		c->upto.closed++;
 	loop_timer_set(c->conf.loop, &c->drain_timer, c->drain_from + drain_wait(c));
-	for (int r = 0; r < c->conf.size; r++)
-		if (ctl_open(&c->members[r].ctl))
-			return;
+	if (c->upto.closed < c->conf.size)
+		return;
 	for (struct guest *g = c->guests; g; g = g->next)
 		if (ctl_open(&g->ctl))
 			return;
@@ -264,7 +274,9 @@ static void on_lost(void *ctx, const struct err *err)
 	 * link in order: the rank may join again. A rank that fails reports why before it
 	 * closes. */
 	if (c->stage == STAGE_JOIN && !m->has_intent && (m->ctl.alerted || !err->code)) {
+		c->njoined -= m->joined;
 		m->joined = m->present = false;
+		c->upto.present = 0;
 		c->complete = false;
 		coord_seats_changed(c);
 	} else {
@@ -426,8 +438,8 @@ static void maybe_complete(struct coord *c)
 {
 	if (c->stage != STAGE_JOIN)
 		return;
-	for (int r = 0; r < c->conf.size; r++)
-		if (!c->members[r].has_intent)
+	for (int *r = &c->upto.has_intent; *r < c->conf.size; ++*r)
+		if (!c->members[*r].has_intent)
 			return;
 	if (agree_on_facts(c->intents, c->conf.size, &c->disagreement))
 		coord_send_rosters(c);
@@ -439,8 +451,8 @@ static void maybe_complete(struct coord *c)
 
 static void give_verdict(struct coord *c)
 {
-	for (int r = 0; r < c->conf.size; r++)
-		if (!c->members[r].voted)
+	for (int *r = &c->upto.voted; *r < c->conf.size; ++*r)
+		if (!c->members[*r].voted)
 			return;
 	if (c->links.n) {
 		coord_fail_links(c);
@@ -491,8 +503,8 @@ static void finish_commit(struct coord *c)
 {
 	struct buf b;
 	uint8_t memory[ERR_MESSAGE];
-	for (int r = 0; r < c->conf.size; r++)
-		if (!c->members[r].done && !c->members[r].lost)
+	for (int *r = &c->upto.ended; *r < c->conf.size; ++*r)
+		if (!c->members[*r].done && !c->members[*r].lost)
 			return;
 	struct err e = outcome_of(c);
 	coord_name_host(c, &e);
@@ -594,9 +606,10 @@ static void end_round(struct coord *c)
 {
 	const struct job_callbacks *callbacks = c->conf.callbacks;
 	struct buf b;
-	for (int r = 0; r < c->conf.size; r++)
-		if (!c->members[r].in_round)
+	for (int *r = &c->upto.in_round; *r < c->conf.size; ++*r)
+		if (!c->members[*r].in_round)
 			return;
+	c->upto.in_round = 0;
 	for (int r = 0; r < c->conf.size; r++)
 		c->members[r].in_round = false;
 	for (int i = 1; i <= c->conf.size && c->stage == STAGE_RUN; i++) {

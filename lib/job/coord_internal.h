@@ -50,8 +50,16 @@ struct guest {
 	struct guest *next;
 };
 
+/* The ranks below each number have done what it is named for. So the coordinator does not look at
+ * all ranks at each message of one. */
+struct upto {
+	int present, has_intent, in_round, voted, ended, has_failure, closed;
+};
+
 struct coord {
 	struct coord_conf conf;
+	struct upto upto;
+	int njoined; /* members that have joined */
 	struct gate *gate;
 	enum stage stage;
 	int self; /* its own rank; -1: not assigned yet */

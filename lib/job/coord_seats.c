@@ -234,6 +234,7 @@ static void seat(struct member *m, const struct addr *from, int started, const s
 {
 	struct coord *c = m->coord;
 	m->from = *from;
+	c->njoined += !m->joined;
 	m->joined = true;
 	if (started < 0) {
 		ctl_release(&m->ctl);
@@ -303,9 +304,10 @@ static struct guest **sort_guests(const struct coord *c, int waiting, int places
  * address and input. */
 static void seat_guests(struct coord *c)
 {
-	int places = 0, waiting = 0;
-	for (int r = 0; r < c->conf.size; r++)
-		places += !c->members[r].joined;
+	const int places = c->conf.size - c->njoined;
+	int waiting = 0;
+	if (c->arrivals < (uint64_t)places)
+		return;
 	for (struct guest *g = c->guests; g; g = g->next)
 		waiting += waits(g) && g->present;
 	if (places <= 0 || waiting < places)
@@ -337,8 +339,10 @@ static void complete(struct coord *c)
 	struct err e = {.rank = ERR_RANK_SELF};
 	const struct presence *last = NULL;
 	int root = -1;
-	for (int r = 0; r < c->conf.size; r++)
-		if (!c->members[r].joined || !c->members[r].present)
+	if (c->njoined < c->conf.size)
+		return;
+	for (int *r = &c->upto.present; *r < c->conf.size; ++*r)
+		if (!c->members[*r].present)
 			return;
 	c->complete = true;
 	for (int r = 0; r < c->conf.size; r++) {
@@ -457,6 +461,7 @@ int coord_init_seats(struct coord *c)
 	if (c->self >= 0) {
 		struct member *m = &c->members[c->self];
 		m->joined = m->present = true;
+		c->njoined = 1;
 		if (c->conf.present)
 			m->presence = *c->conf.present;
 	} else {
