@@ -260,7 +260,7 @@ static void users_share_a_mapping(void **state)
 /* ---- resources ---- */
 
 /* The code with which arena_new fails in a process that has a limit. */
-static int fails_under(int resource, rlim_t limit, size_t size)
+static int fails_under(__rlimit_resource_t resource, rlim_t limit, size_t size)
 {
 	int status;
 	pid_t pid = fork();
