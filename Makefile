@@ -89,13 +89,15 @@ UNIT = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c)
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group -lcmocka $(ALL_LDLIBS)
-.PHONY: unit bench-reduce
-# The kernels' speed: build/bench/reduce_bench [name].
+.PHONY: unit bench-reduce bench-join
+# The kernels' speed: build/bench/reduce_bench [name]; a join's cost (docs/scale.md): build/bench/join_bench RANKS.
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
 bench-reduce: $(BUILD)/bench/reduce_bench
 	$<
+bench-join: $(BUILD)/bench/join_bench
+	$< 4096
 unit: $(UNIT) $(BUILD)/toys/collctl
 .SECONDARY:
 

@@ -9,6 +9,10 @@
 #include "cmd/plan.h"
 #include "cmd/result.h"
 
+/* The most steps of all algorithms together that are simulated, the fastest by formula first: some
+ * seconds of work. */
+#define COMPARED_STEPS_MAX (SIMULATE_STEPS_MAX / 8 * 3)
+
 struct line {
 	const struct select_price *price;
 	struct coll_cost cost;
@@ -36,9 +40,27 @@ static void fill(const struct planned *p, const struct select_price *price, stru
 {
 	line->price = price;
 	line->cost = coll_cost_of(price->alg, &p->args);
-	line->is_simulated =
-	        simulate_algorithm(&p->model, price->alg, &p->args,
-	                           (unsigned)dtype_size(price->wire), &line->simulated, line->why);
+}
+
+/* Simulate the algorithm if its schedules have at most *left steps, which are then subtracted. */
+static void simulate(const struct planned *p, struct line *line, uint64_t *left)
+{
+	const struct coll_algorithm *alg = line->price->alg;
+	uint64_t steps;
+
+	if (!simulate_estimate(alg, &p->args, &steps, line->why))
+		return;
+	if (steps > *left && steps < SIMULATE_STEPS_MAX) {
+		snprintf(line->why, sizeof line->why,
+		         "too many steps in all, %" PRIu64 " here; plan -a %s -r 0 simulates it",
+		         steps, alg->name);
+		return;
+	}
+	line->is_simulated = simulate_algorithm(&p->model, alg, &p->args,
+	                                        (unsigned)dtype_size(line->price->wire),
+	                                        &line->simulated, line->why);
+	if (line->is_simulated)
+		*left -= steps;
 }
 
 /* ---- as text ---- */
@@ -129,6 +151,7 @@ int plan_compare(const struct planned *p, struct err *err)
 {
 	const size_t n = p->selection.nprices;
 	struct line *lines = calloc(n + 1, sizeof *lines);
+	uint64_t left = COMPARED_STEPS_MAX;
 	int code = 0;
 
 	if (!lines)
@@ -136,6 +159,8 @@ int plan_compare(const struct planned *p, struct err *err)
 	for (size_t i = 0; i < n; i++)
 		fill(p, &p->selection.prices[i], &lines[i]);
 	qsort(lines, n, sizeof *lines, cmp_lines);
+	for (size_t i = 0; i < n; i++)
+		simulate(p, &lines[i], &left);
 	if (p->o->json)
 		code = print_json(p, lines, n);
 	else
