@@ -1,7 +1,7 @@
 # Set-up, demo, tests and benchmarks. The goals that install packages do so before pkg-config or the
 # compiler is asked for anything, and build in a make of their own.
 
-.PHONY: help deps deps-test deps-bench demo check check-long check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach
+.PHONY: help deps deps-test deps-bench demo check check-long check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach bench-hosts
 
 PARTS = commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units \
 	fuzz-files fuzz-wire
@@ -33,6 +33,7 @@ help:
 	@echo 'make bench-auto       compare the choice of auto with the fastest algorithm'
 	@echo 'make bench-device     measure how copies to and from devices overlap, over the stand-in'
 	@echo 'make bench-reach      compare check with iperf3 and ping, and run -H with ssh (root)'
+	@echo 'make bench-hosts      compare ranks of one host with cp and Open MPI, and hosts over shaped links'
 	@echo 'make bench-checkpoint compare averaging checkpoints with numpy + mpi4py and with cp'
 	@echo 'make bench-gpu        measure the GPU plug-in: reductions and copies (needs a GPU)'
 	@echo 'make bench-reduce     measure the reduction kernels'
@@ -103,6 +104,10 @@ bench-device: deps-bench
 bench-reach: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
 	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/reach.py
+
+bench-hosts: deps-bench
+	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
+	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/hosts.py
 
 bench-checkpoint: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all

@@ -93,6 +93,9 @@ struct conn_shared {
 	uint64_t count, stream, ring; /* published: references, bytes, bytes of the ring */
 	uint64_t oldest, consumed, ring_free; /* not consumed: the first reference; and the values
 	                                       * of the counters */
+	uint64_t waits_for;                   /* the position in the stream whose consumption is an
+	                                       * event: the end of what is lent, or any progress if
+	                                       * there was no room */
 	struct published *sent;               /* [REFERENCES] */
 	uint8_t said[4]; /* bytes that the receiver sent over the socket: its answer */
 	size_t nsaid;
@@ -132,7 +135,7 @@ static void wake_if(struct conn_shared *c, _Atomic uint32_t *sleeps)
 static bool poll_lane(void *ctx, bool sleeps)
 {
 	struct conn_shared *c = ctx;
-	if (c->stage != STAGE_DONE)
+	if (c->stage != STAGE_DONE || (c->sends && c->seen >= c->waits_for))
 		return false;
 	struct lane_words *l = c->lane;
 	_Atomic uint64_t *counter = c->sends ? &l->consumed : &l->published;
@@ -145,7 +148,7 @@ static bool poll_lane(void *ctx, bool sleeps)
 	if (now == c->seen)
 		return false;
 	c->seen = now;
-	if (sleeps)
+	if (sleeps) /* no wake is needed */
 		atomic_store_explicit(flag, 0, memory_order_relaxed);
 	if (c->conn.on_ready)
 		c->conn.on_ready(c->conn.ctx);
@@ -210,6 +213,14 @@ static void publish(struct conn_shared *c, uint64_t at, size_t n, enum kind kind
 	wake_if(c, &c->lane->receiver_sleeps);
 }
 
+/* Any consumption is an event. */
+static void wait_for_room(struct conn_shared *c)
+{
+	c->seen = c->consumed;
+	if (c->waits_for <= c->consumed)
+		c->waits_for = c->consumed + 1;
+}
+
 /* May the sender append a reference? 1: yes; 0: the table is full; -1: error. */
 static int may_publish(struct conn_shared *c, struct err *err)
 {
@@ -219,7 +230,10 @@ static int may_publish(struct conn_shared *c, struct err *err)
 		return gone(err);
 	if (c->count - c->oldest == REFERENCES && collect(c, err) < 0)
 		return -1;
-	return c->count - c->oldest < REFERENCES;
+	if (c->count - c->oldest < REFERENCES)
+		return 1;
+	wait_for_room(c);
+	return 0;
 }
 
 static size_t least(size_t a, size_t b)
@@ -239,8 +253,10 @@ static ssize_t copy_out(struct conn_shared *c, const void *buf, size_t n, struct
 	size_t room = least(c->ring_bytes - (size_t)(c->ring - c->ring_free),
 	                    least(c->ring_bytes - at, c->ring_bytes / 4));
 	n = least(n, room); /* a multiple of LINE, so elements stay whole */
-	if (n == 0)
+	if (n == 0) {
+		wait_for_room(c);
 		return 0;
+	}
 	memcpy(c->lane->ring + at, buf, n);
 	c->ring += (n + LINE - 1) & ~(size_t)(LINE - 1);
 	publish(c, at, n, COPIED);
@@ -276,6 +292,7 @@ static ssize_t shared_lend(struct conn *conn, const void *p, size_t n, struct er
 		return may;
 	n = least(n, UINT32_MAX & ~(uint32_t)(LINE - 1));
 	publish(c, (uint64_t)arena_offset(c->arena, p, n), n, LENT);
+	c->waits_for = c->stream;
 	return (ssize_t)n;
 }
 
