@@ -120,7 +120,8 @@ start_held() {
 	read -r -t 60 PROXY <ready
 	for r in 0 1 2; do
 		options=()
-		((r != 1)) || options=(--listen "127.0.0.1:$data" --advertise "127.0.0.1:$PROXY")
+		# The proxy sees what TCP carries, so rank 1 has no memory lanes.
+		((r != 1)) || options=(--listen "127.0.0.1:$data" --advertise "127.0.0.1:$PROXY" --lanes tcp)
 		spawn_rank "$r" "$COLLCTL" allreduce -a ring_chunked --streams 1 --memory 4M -H hosts -r "$r" \
 			--insecure "in.$r$suffix" -o "out.$r$suffix" "${options[@]}"
 	done

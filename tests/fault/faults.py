@@ -291,7 +291,7 @@ class Link(Fault):
             reserved, port = reserve_port()
             run.keep.append(reserved)
             via = run.proxy(port, up, down)
-            run.args[self.victim] += ["--listen", f"127.0.0.1:{port}", "--advertise", f"127.0.0.1:{via}"]
+            run.args[self.victim] += ["--listen", f"127.0.0.1:{port}", "--advertise", f"127.0.0.1:{via}", "--lanes", "tcp"]
 
     def judge(self, j):
         if all(c == 0 for c in j.codes.values()):

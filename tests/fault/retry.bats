@@ -17,7 +17,8 @@ setup() {
 # try_rank R [OPTION...]: rank R of the job; that of rank 1 gets its data through the proxy, if there is one
 try_rank() {
 	local through=()
-	(($1 != 1)) || [[ -z $PROXY ]] || through=(--listen "127.0.0.1:$DATA" --advertise "127.0.0.1:$PROXY")
+	# The proxy sees what TCP carries, so rank 1 has no memory lanes.
+	(($1 != 1)) || [[ -z $PROXY ]] || through=(--listen "127.0.0.1:$DATA" --advertise "127.0.0.1:$PROXY" --lanes tcp)
 	spawn_rank "$1" "$COLLCTL" allreduce -a ring_chunked --streams 1 --memory 8M "${MEET[@]}" -r "$1" -n 3 --secret-file "$SECRET" \
 		"in.$1.npy" -o "out.$1.npy" "${through[@]}" "${@:2}"
 }
@@ -122,7 +123,8 @@ with_proxy() {
 	cp in.0.npy inplace.npy
 	for r in 0 1 2; do
 		local through=() out=out.$r.npy in=in.$r.npy
-		((r != 1)) || through=(--listen "127.0.0.1:$DATA" --advertise "127.0.0.1:$PROXY")
+		# The proxy sees what TCP carries, so rank 1 has no memory lanes.
+		((r != 1)) || through=(--listen "127.0.0.1:$DATA" --advertise "127.0.0.1:$PROXY" --lanes tcp)
 		((r != 2)) || out=-
 		((r != 0)) || in=inplace.npy out=inplace.npy
 		spawn_rank "$r" env COLLCTL_SECRET="$(<"$SECRET")" "$COLLCTL" allreduce -a ring_chunked --streams 1 --memory 8M \

@@ -32,7 +32,8 @@ hold_ranks() {
 	make_shards 2 f32 400000
 	for r in 0 1; do
 		options=()
-		((r != 1)) || options=(--listen "127.0.0.1:$data" --advertise "127.0.0.1:$PROXY")
+		# The proxy sees what TCP carries, so rank 1 has no memory lanes.
+		((r != 1)) || options=(--listen "127.0.0.1:$data" --advertise "127.0.0.1:$PROXY" --lanes tcp)
 		spawn_rank "$r" "$@" "$COLLCTL" allreduce -a ring_chunked --streams 1 --memory 8M -n 2 -r "$r" \
 			-R "$STORE" "in.$r.npy" -o "out.$r.npy" "${options[@]}"
 	done

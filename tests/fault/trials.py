@@ -411,7 +411,7 @@ class Wire:
             count=count,
             insecure=insecure,
             options=["-a", "ring_chunked", "--streams", "1", "--timeout", timeout],
-            args={1: ["--listen", f"127.0.0.1:{port}", "--advertise", f"127.0.0.1:{self.proxy.port}"]},
+            args={1: ["--listen", f"127.0.0.1:{port}", "--advertise", f"127.0.0.1:{self.proxy.port}", "--lanes", "tcp"]},
         )
 
     def run(self):
