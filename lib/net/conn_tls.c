@@ -23,6 +23,9 @@
 /* Room that is left for a key update before a record and an alert after it. */
 #define RESERVE (TLS_RECORD_EXTRA + KEY_UPDATE_SIZE + TLS_RECORD_EXTRA + ALERT_SIZE)
 
+/* What the records of @n bytes take, and the reserve: one write of @n bytes then makes one send. */
+#define RECORDS_OF(n) ((n) + ((n) / TLS_RECORD_TEXT + 1) * TLS_RECORD_EXTRA + RESERVE)
+
 uint32_t tls_key_records = 1u << 22;
 
 /* ---- the buffers ---- */
@@ -308,7 +311,7 @@ static struct conn_tls *conn_tls_new(struct tls *t, bool client, size_t buffer, 
 	c->conn.ops = &tls_ops;
 	c->conn.fd = -1;
 	c->in = (struct tls_in){.bytes = malloc(cap), .cap = cap};
-	c->out = (struct tls_out){.bytes = malloc(cap), .cap = cap};
+	c->out = (struct tls_out){.bytes = malloc(RECORDS_OF(cap)), .cap = RECORDS_OF(cap)};
 	if (!c->in.bytes || !c->out.bytes)
 		err_nomem(err, "a TLS connection", 2 * cap);
 	else if (tls_handshake_init(c, t, client, err) == 0)

@@ -40,10 +40,10 @@ void tls_carry_data(struct tls *);
 typedef int tls_find_key(void *ctx, const uint8_t *identity, size_t len,
                          uint8_t key[TLS_KEY_BYTES]);
 
-/* A connection over @fd, which it owns. @buffer: bytes of its send buffer, and of its receive buffer
- * (0: the default, 256 KiB); they count in --memory. conn_handshake runs the handshake. ERR_AUTH:
- * the peer reports that the secrets differ or that it knows no such job or session, or it does not
- * use TLS; ERR_INTEGRITY: the received bytes are not a valid handshake. */
+/* A connection over @fd, which it owns. @buffer: bytes whose records fit its send buffer, and bytes
+ * of its receive buffer (0: the default, 256 KiB); they count in --memory. conn_handshake runs the
+ * handshake. ERR_AUTH: the peer reports that the secrets differ or that it knows no such job or
+ * session, or it does not use TLS; ERR_INTEGRITY: the received bytes are not a valid handshake. */
 struct conn *tls_dial(struct tls *, int fd, const char *identity, const uint8_t key[TLS_KEY_BYTES],
                       size_t buffer, struct err *err);
 struct conn *tls_accept(struct tls *, int fd, tls_find_key *find, void *ctx, size_t buffer,
