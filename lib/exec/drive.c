@@ -155,7 +155,7 @@ int drive_begin(struct drive *d, struct err *err)
 		if (devices_attach(d->devices, loop, err) < 0)
 			return -1;
 	}
-	if (d->threads > 1)
+	if (d->threads > 1 && d->mesh)
 		return begin_team(d, err);
 	d->exec = exec_new(&d->conf, err);
 	drop_edges(d);

@@ -12,10 +12,6 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 #define PAGE      4096
 #define NO_RESIZE (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -126,8 +122,6 @@ static void *alloc_locked(struct arena *a, size_t bytes)
 		memset(a->base + r->at, 0, r->size < a->touched - r->at ? r->size : a->touched - r->at);
 	if (r->at + r->size > a->touched)
 		a->touched = r->at + r->size;
-	/* One call in place of a fault for each page. Best effort. */
-	(void)madvise(a->base + r->at, r->size, MADV_POPULATE_WRITE);
 	return a->base + r->at;
 }
 

@@ -111,8 +111,9 @@ static void emit_own_first(struct sched_builder *b, const struct coll_args *a)
 static void test_defects(void **state)
 {
 	(void)state;
-	verify_toy(COLL_ALLREDUCE, 0, emit_stuck, 2, 1, NULL);
-	verify_toy(COLL_ALLREDUCE, 0, emit_stuck, 2, 4, "in a cycle");
+	verify_toy(COLL_ALLREDUCE, COLL_COPIES, emit_stuck, 2, 1, NULL);
+	verify_toy(COLL_ALLREDUCE, COLL_COPIES, emit_stuck, 2, 4, "lanes of one element");
+	verify_toy(COLL_ALLREDUCE, 0, emit_stuck, 2, 1, "lanes that lend");
 	verify_toy(COLL_ALLREDUCE, 0, emit_circle, 2, 4, "waits for itself");
 	verify_toy(COLL_ALLREDUCE, 0, emit_swapped, 2, 6, "adds element");
 	verify_toy(COLL_ALLREDUCE, 0, emit_idle, 2, 6, "1 of 2 contributions are missing");
@@ -223,6 +224,31 @@ static void test_parts(void **state)
 	verify_toy(COLL_SCAN, 0, coll_find(COLL_ALLREDUCE, "circulant")->emit, 3, 7,
 	           "does not belong there");
 	verify_toy(COLL_ALLGATHER, 0, emit_gather, 3, 7, "before anything is there");
+}
+
+/* Every row that has the flag needs it: with lanes that lend its ranks wait for each other. */
+static void test_copies_is_needed(void **state)
+{
+	uint64_t off[5];
+	int host[4] = {0, 0, 1, 1}, rows = 0;
+	char why[VERIFY_TEXT];
+
+	(void)state;
+	for (size_t i = 0; i < coll_algorithms_len; i++) {
+		struct coll_algorithm alg = *coll_algorithms[i];
+		struct coll_args a = {
+		        .size = 4, .ninputs = 1, .noutputs = 1, .off = off, .host = host};
+
+		if (!(alg.flags & COLL_COPIES) || alg.flags & COLL_DEVICES)
+			continue;
+		coll_split(alg.kind == COLL_BARRIER ? 1 : 20, 4, off);
+		assert_true(verify_algorithm(&alg, &a, why));
+		alg.flags &= ~COLL_COPIES;
+		assert_false(verify_algorithm(&alg, &a, why));
+		assert_non_null(strstr(why, "with lanes that lend all wait in a cycle"));
+		rows++;
+	}
+	assert_true(rows > 0);
 }
 
 /* ---- parts that are exchanged, prefixes, exchanges ---- */
@@ -405,8 +431,11 @@ static void test_uneven_parts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_promises),     cmocka_unit_test(test_defects),
-	        cmocka_unit_test(test_parts),        cmocka_unit_test(test_more_kinds),
+	        cmocka_unit_test(test_promises),
+	        cmocka_unit_test(test_defects),
+	        cmocka_unit_test(test_parts),
+	        cmocka_unit_test(test_more_kinds),
+	        cmocka_unit_test(test_copies_is_needed),
 	        cmocka_unit_test(test_uneven_parts),
 	};
 

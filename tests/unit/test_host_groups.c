@@ -101,7 +101,7 @@ static void many_ranks(void **state)
 		host[r] = r % 1024;
 	assert_int_equal(comes_back(host, SIZE, 1024), 1 + SIZE / 1024 * 6);
 	for (int r = 0; r < SIZE; r++) /* the longest form */
-		host[r] = r < 2 ? r : (r * r / 7) % 2 ? 0 : 1;
+		host[r] = r < 2 ? r : ((unsigned)r * (unsigned)r / 7) % 2 ? 0 : 1;
 	assert_in_range(comes_back(host, SIZE, 2), 1, HOST_GROUPS_MOST(SIZE));
 	free(m);
 	free(host);

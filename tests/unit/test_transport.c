@@ -53,6 +53,7 @@ static void open_meshes(bool with_tls)
 		                            .key = "the session's key",
 		                            .addrs = addrs,
 		                            .listen_fd = listeners[r],
+		                            .lanes_fd = -1,
 		                            .out = others[r],
 		                            .in = others[r],
 		                            .nout = RANKS - 1,
