@@ -115,10 +115,11 @@ static void test_defects(void **state)
 	verify_toy(COLL_ALLREDUCE, COLL_COPIES, emit_stuck, 2, 4, "lanes of one element");
 	verify_toy(COLL_ALLREDUCE, 0, emit_stuck, 2, 1, "lanes that lend");
 	verify_toy(COLL_ALLREDUCE, 0, emit_circle, 2, 4, "waits for itself");
-	verify_toy(COLL_ALLREDUCE, 0, emit_swapped, 2, 6, "adds element");
-	verify_toy(COLL_ALLREDUCE, 0, emit_idle, 2, 6, "1 of 2 contributions are missing");
-	verify_toy(COLL_ALLREDUCE, 0, emit_own_first, 2, 6, "another order");
-	verify_toy(COLL_ALLREDUCE, COLL_DIVERGENT, emit_own_first, 2, 6, NULL);
+	verify_toy(COLL_ALLREDUCE, COLL_COPIES, emit_swapped, 2, 6, "adds element");
+	verify_toy(COLL_ALLREDUCE, COLL_COPIES, emit_idle, 2, 6,
+	           "1 of 2 contributions are missing");
+	verify_toy(COLL_ALLREDUCE, COLL_COPIES, emit_own_first, 2, 6, "another order");
+	verify_toy(COLL_ALLREDUCE, COLL_DIVERGENT | COLL_COPIES, emit_own_first, 2, 6, NULL);
 }
 
 /* ---- collectives whose input or output is a part ---- */
