@@ -198,8 +198,8 @@ struct sched_builder;
 #define COLL_DEVICES 32u /* a name for another row's steps with devices; needs a device */
 #define COLL_APART \
 	64u /* copies between host and device do not overlap the steps before and after */
-#define COLL_COPIES                                                                       \
-	128u /* two ranks exchange elements in place: it ends only if a send is done      \
+#define COLL_COPIES                                                                        \
+	128u /* two ranks exchange elements in place: it ends only if a send is done       \
 	      * before the peer has taken the elements, so they cannot be lent to the peer \
 	      */
 #define COLL_PARTIALS                                                                      \

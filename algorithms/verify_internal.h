@@ -47,8 +47,8 @@ bool verify_outputs(struct verify *v);
  * that all elements have arrived. */
 bool verify_arrival(struct verify *v, int rank, int peer, const struct pieces *message);
 bool verify_arrivals(struct verify *v);
-/* Do all schedules finish over lanes of one element or, if @lent, over lanes on which a send is done
- * when its peer has taken the elements? */
+/* Do all schedules finish over lanes of one element or, if @lent, over lanes on which a send is
+ * done when its peer has taken the elements? */
 bool verify_lanes(struct verify *v, bool lent);
 
 #endif

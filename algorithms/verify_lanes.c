@@ -15,8 +15,8 @@ struct flow {
 	uint64_t *done;    /* [step] */
 	uint64_t *offered; /* [step]: elements that a send has put on its lane */
 	uint64_t *in;      /* [lane]: elements on it */
-	uint32_t *sends; /* [lane]: the send at its head */
-	uint32_t *queue; /* [step], a ring without duplicates */
+	uint32_t *sends;   /* [lane]: the send at its head */
+	uint32_t *queue;   /* [step], a ring without duplicates */
 	bool *queued;
 	uint32_t head, n;
 	uint64_t capacity;
@@ -163,10 +163,10 @@ bool verify_lanes(struct verify *v, bool lent)
 		verify_nomem(v);
 	for (uint32_t id = 0; id < g->n && !v->failed; id++)
 		if (!complete(&f, id))
-			verify_defect(v,
-			              "%s stops at element %" PRIu64 ": with %s all wait in a cycle",
-			              graph_step_words(g, id, text), f.done[id],
-			              lent ? "lanes that lend" : "lanes of one element");
+			verify_defect(
+			        v, "%s stops at element %" PRIu64 ": with %s all wait in a cycle",
+			        graph_step_words(g, id, text), f.done[id],
+			        lent ? "lanes that lend" : "lanes of one element");
 	free(f.done);
 	free(f.offered);
 	free(f.in);

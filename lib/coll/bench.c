@@ -18,12 +18,12 @@
 #include "lib/exec/drive.h"
 #include "lib/exec/tuning.h"
 
-#define MEMORY      (64u << 20) /* bytes for the connections' buffers */
+#define MEMORY (64u << 20) /* bytes for the connections' buffers */
 /* Of the buffers of a case, generously: untouched pages cost nothing. */
 #define ARENA_OF(bytes) (8 * (bytes) + (64ull << 20))
-#define CHECK_RUNS  2           /* the second reuses the buffers of the first */
-#define MERGE_BYTES 8           /* of a merged element: a time or a count */
-#define NAMES_MAX   (1u << 20)  /* bytes of the names of all cases' algorithms */
+#define CHECK_RUNS      2          /* the second reuses the buffers of the first */
+#define MERGE_BYTES     8          /* of a merged element: a time or a count */
+#define NAMES_MAX       (1u << 20) /* bytes of the names of all cases' algorithms */
 
 struct bench {
 	struct coll *life;
@@ -528,11 +528,10 @@ static int connect_all(struct coll *life, struct err *err)
 	struct exec_vector vector = {.args = merge_args(b, (uint64_t)b->size)};
 	b->host_cpus = (int)life->plan.host_cpus;
 	b->host = life->plan.host;
-	b->drive = (struct drive){
-	        .job = life->job,
-	        .memory = MEMORY,
-	        .window_bytes = ARENA_OF(b->request->bench.maxbytes),
-	        .lane_bytes = b->request->bench.maxbytes};
+	b->drive = (struct drive){.job = life->job,
+	                          .memory = MEMORY,
+	                          .window_bytes = ARENA_OF(b->request->bench.maxbytes),
+	                          .lane_bytes = b->request->bench.maxbytes};
 	struct drive d = drive_of(b, &vector);
 	int ret = used ? 0 : err_nomem(err, "the edges", (unsigned long long)b->size);
 	if (ret == 0)

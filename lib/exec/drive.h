@@ -21,8 +21,8 @@ struct drive {
 	uint64_t window_bytes;   /* the most that the windows' buffers need; 0: share none */
 	uint64_t lane_bytes;     /* the most that a connection carries; limits its buffer */
 	/* results */
-	struct team *team; /* with threads, in place of exec; ended by drive_end */
-	struct mesh *mesh; /* the job's; NULL: no edges */
+	struct team *team;          /* with threads, in place of exec; ended by drive_end */
+	struct mesh *mesh;          /* the job's; NULL: no edges */
 	struct shared_space shared; /* over its arena */
 	int npeers;
 	struct exec *exec; /* the caller frees it before the job closes */

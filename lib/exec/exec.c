@@ -213,8 +213,9 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 	}
 	x->conf = *conf;
 	x->scratch = memory_host.alloc(&memory_host, SCRATCH, err);
-	x->nstreams = conf->members ? (conf->streams - conf->member + conf->members - 1) / conf->members
-	                            : conf->streams;
+	x->nstreams = conf->members
+	                      ? (conf->streams - conf->member + conf->members - 1) / conf->members
+	                      : conf->streams;
 	x->streams = calloc((size_t)x->nstreams + 1, sizeof *x->streams);
 	x->spaces = calloc((size_t)conf->ndevices + 1, sizeof *x->spaces);
 	for (int k = 0; x->spaces && k <= conf->ndevices; k++)
@@ -231,8 +232,8 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 		goto fail;
 	x->open_lanes = x->nlanes * x->nstreams;
 	for (int k = 0; k < x->nstreams; k++)
-		if (exec_start_window(x, &x->streams[k],
-		                      (uint64_t)stream_number(x, &x->streams[k]), err) < 0)
+		if (exec_start_window(x, &x->streams[k], (uint64_t)stream_number(x, &x->streams[k]),
+		                      err) < 0)
 			goto fail;
 	if (exec_count_moves(x, err) < 0)
 		goto fail;

@@ -46,7 +46,7 @@ struct lane {
 	 * connection's stream it begins. */
 	uint32_t tail;
 	uint64_t tail_at;
-	uint64_t total; /* in all windows */
+	uint64_t total;             /* in all windows */
 	XXH3_state_t *hash;         /* NULL: the connection has its own checksum */
 	uint8_t carry[ELEMENT_MAX]; /* the beginning of an element that has not fully arrived */
 	size_t ncarry;
@@ -79,7 +79,7 @@ struct stream {
 	const struct vector_ops *vector; /* the current window's */
 	struct window window;
 	struct sched *sched;
-	bool copies; /* sends are not lent (COLL_COPIES) */
+	bool copies;               /* sends are not lent (COLL_COPIES) */
 	struct fileio_map in, out; /* the places of the window's blocks in the files */
 	uint64_t *progress;        /* elements done, per step */
 	uint32_t left;             /* steps not finished */

@@ -26,7 +26,8 @@ static bool is_lent(const struct stream *s, const struct lane *l, uint32_t i)
 	const struct conn_lending *lending = l->conn->ops->lending;
 	const struct sched_step *step = &s->sched->steps[i];
 	uint64_t bytes = step->len * s->vector->esize;
-	return lending && bytes >= LEND_LEAST && !s->copies && lending->reaches(l->conn, at(s, step->src), bytes);
+	return lending && bytes >= LEND_LEAST && !s->copies &&
+	       lending->reaches(l->conn, at(s, step->src), bytes);
 }
 
 /* The peer has consumed more of what was lent. 1: yes; 0: no; -1: error. */
@@ -327,7 +328,7 @@ int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *
 	if (l->out && (moved = take_back(s, l, err)) < 0)
 		return -1;
 	while (l->head < l->nsteps && budget) {
-		int ret = l->out                    ? send_step(x, s, l, &budget, err)
+		int ret = l->out                  ? send_step(x, s, l, &budget, err)
 		          : l->conn->ops->lending ? borrow_step(x, s, l, &budget, err)
 		                                  : recv_step(x, s, l, &budget, err);
 		if (ret < 0)

@@ -1,7 +1,8 @@
 /*
- * A team of executors: each runs some of a rank's streams on a thread and a loop of its own, so that
- * encryption and arithmetic use several cores. Streams share nothing but the files, which are read
- * and written by one thread at a time, so the schedules, and with them the bits, stay the same.
+ * A team of executors: each runs some of a rank's streams on a thread and a loop of its own, so
+ * that encryption and arithmetic use several cores. Streams share nothing but the files, which are
+ * read and written by one thread at a time, so the schedules, and with them the bits, stay the
+ * same.
  *
  * The caller's thread runs the job's loop meanwhile: heartbeats, aborts, deadlines.
  */

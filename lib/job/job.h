@@ -52,9 +52,9 @@ struct job_conf {
 	const char *listen, *advertise, *iface;
 	int port_lo, port_hi;
 	int64_t join_timeout, timeout; /* ns */
-	uint64_t limit_rate; /* bytes per second that this rank sends over its data connections; 0:
-	                      * any */
-	enum job_lanes lanes;    /* between ranks of a host */
+	uint64_t limit_rate;  /* bytes per second that this rank sends over its data connections; 0:
+	                       * any */
+	enum job_lanes lanes; /* between ranks of a host */
 	struct presence present; /* of this rank; the job fills the address */
 	bool embedded;           /* signals are the program's; cancel_fd ends the job */
 	int cancel_fd;           /* of an embedded job: an eventfd; -1: none */
@@ -115,8 +115,8 @@ struct job_callbacks {
 int job_agree(struct job *, struct intent *in, bool mesh, const struct job_callbacks *,
               struct plan *plan, struct err *err);
 
-/* The mesh of the given edges (ascending peers), all ready. The job owns it until job_close. @arena:
- * bytes of the memory that this rank shares with others of its host, from which the caller
+/* The mesh of the given edges (ascending peers), all ready. The job owns it until job_close.
+ * @arena: bytes of the memory that this rank shares with others of its host, from which the caller
  * allocates what it sends (mesh_arena). */
 struct mesh *job_connect(struct job *, const int *out, int nout, const int *in, int nin,
                          int streams, size_t buffer, size_t arena, struct err *err);

@@ -198,9 +198,10 @@ static int check_lanes(const struct job *j, const int *out, int nout, struct err
 		if (!why)
 			continue;
 		if (j->conf.lanes == JOB_LANES_MEMORY)
-			return err_rank(err, ERR_RESOURCE, out[i],
-			                "no memory lane to rank %d: %s; --lanes auto uses TCP there",
-			                out[i], why);
+			return err_rank(
+			        err, ERR_RESOURCE, out[i],
+			        "no memory lane to rank %d: %s; --lanes auto uses TCP there",
+			        out[i], why);
 		job_log(j, 1, "no memory lane to rank %d, so TCP: %s", out[i], why);
 	}
 	return 0;

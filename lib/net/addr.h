@@ -40,8 +40,8 @@ bool addr_name_is_local(const char *host); /* resolves to a local address; may a
  * address of another machine or a port that needs privileges, else ERR_RESOURCE; errno gives the
  * cause. */
 int addr_listen(struct addr *addr, int lo, int hi, int backlog, struct err *);
-/* The address of the memory lanes of @rank, whose data listener has the port @port: an abstract unix
- * address, which exists in one network namespace and goes with its socket. */
+/* The address of the memory lanes of @rank, whose data listener has the port @port: an abstract
+ * unix address, which exists in one network namespace and goes with its socket. */
 void addr_of_lanes(struct addr *, int port, int rank);
 /* A listening socket at such an address. ERR_RESOURCE. */
 int addr_listen_lanes(const struct addr *, struct err *);

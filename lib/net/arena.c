@@ -119,7 +119,8 @@ static void *alloc_locked(struct arena *a, size_t bytes)
 	}
 	r->used = true;
 	if (r->at < a->touched)
-		memset(a->base + r->at, 0, r->size < a->touched - r->at ? r->size : a->touched - r->at);
+		memset(a->base + r->at, 0,
+		       r->size < a->touched - r->at ? r->size : a->touched - r->at);
 	if (r->at + r->size > a->touched)
 		a->touched = r->at + r->size;
 	return a->base + r->at;

@@ -70,15 +70,16 @@ struct conn {
 	struct loop_poll poll; /* of a connection whose events no descriptor reports */
 	int fd;
 	bool readable, writable;
-	bool hung_up;   /* the peer has ended its stream: read to the end */
-	bool cut;       /* with ERR_INTEGRITY of read: the stream stopped without its end */
-	bool alerted;   /* with ERR_INTEGRITY: the peer reports that it received corrupt bytes */
-	bool connected; /* the TCP connection was established; a later failure may be a fault of
-	                 * the path that a new connection avoids */
-	uint64_t wire_in;           /* bytes read from the socket, or consumed */
-	_Atomic uint64_t wire_out;  /* bytes written to it, or published; other threads may read it */
-	struct {                    /* of its pacer (pacer.h) */
-		struct pacer *by;   /* NULL: none */
+	bool hung_up;     /* the peer has ended its stream: read to the end */
+	bool cut;         /* with ERR_INTEGRITY of read: the stream stopped without its end */
+	bool alerted;     /* with ERR_INTEGRITY: the peer reports that it received corrupt bytes */
+	bool connected;   /* the TCP connection was established; a later failure may be a fault of
+	                   * the path that a new connection avoids */
+	uint64_t wire_in; /* bytes read from the socket, or consumed */
+	_Atomic uint64_t
+	        wire_out;         /* bytes written to it, or published; other threads may read it */
+	struct {                  /* of its pacer (pacer.h) */
+		struct pacer *by; /* NULL: none */
 		struct conn *next;
 		bool waits;     /* in the queue */
 		uint64_t grant; /* bytes of its turn, until the next write; 0: none */

@@ -6,9 +6,9 @@
  *
  *     control words | table of references | ring
  *
- * The sender appends references; the receiver counts the bytes that it has consumed. Each end trusts
- * neither the words nor the references of the other: a value that is impossible is ERR_INTEGRITY,
- * and no access leaves the mappings, whose size is sealed.
+ * The sender appends references; the receiver counts the bytes that it has consumed. Each end
+ * trusts neither the words nor the references of the other: a value that is impossible is
+ * ERR_INTEGRITY, and no access leaves the mappings, whose size is sealed.
  *
  * A unix socket comes before the lane. Over it the ends prove to each other that they know the
  * edge's key, and the dialler, who is the sender, passes the descriptors (PROTOCOL.md). Later it
@@ -86,11 +86,11 @@ struct conn_shared {
 	void *find_ctx;
 	struct lane_words *lane;
 	size_t lane_bytes, ring_bytes;
-	bool ended;  /* END is published or has been read */
+	bool ended;    /* END is published or has been read */
 	uint64_t seen; /* the other end's counter at the last poll */
 	/* the sender */
 	const struct arena *arena;
-	uint64_t count, stream, ring; /* published: references, bytes, bytes of the ring */
+	uint64_t count, stream, ring;         /* published: references, bytes, bytes of the ring */
 	uint64_t oldest, consumed, ring_free; /* not consumed: the first reference; and the values
 	                                       * of the counters */
 	uint64_t waits_for;                   /* the position in the stream whose consumption is an
@@ -191,9 +191,10 @@ static int collect(struct conn_shared *c, struct err *err)
 {
 	uint64_t consumed = atomic_load_explicit(&c->lane->consumed, memory_order_acquire);
 	if (consumed < c->consumed || consumed > c->stream)
-		return err_set(err, ERR_INTEGRITY,
-		               "the words of a memory lane are corrupt: %llu of %llu bytes consumed",
-		               (unsigned long long)consumed, (unsigned long long)c->stream);
+		return err_set(
+		        err, ERR_INTEGRITY,
+		        "the words of a memory lane are corrupt: %llu of %llu bytes consumed",
+		        (unsigned long long)consumed, (unsigned long long)c->stream);
 	c->consumed = consumed;
 	while (c->oldest < c->count && c->sent[c->oldest % REFERENCES].stream <= consumed)
 		c->ring_free = c->sent[c->oldest++ % REFERENCES].ring;
@@ -481,8 +482,8 @@ static int send_all(struct conn_shared *c, const void *buf, size_t n, const int 
 	return put < 0 ? err_errno(err, ERR_PEER_LOST, "the socket of a memory lane") : gone(err);
 }
 
-/* Receive the rest of a message of @n bytes, with up to two descriptors in @fds (-1: none). 1: it is
- * complete; 0: not yet; -1. */
+/* Receive the rest of a message of @n bytes, with up to two descriptors in @fds (-1: none). 1: it
+ * is complete; 0: not yet; -1. */
 static int receive(struct conn_shared *c, size_t n, int fds[2], struct err *err)
 {
 	union {
@@ -507,7 +508,8 @@ static int receive(struct conn_shared *c, size_t n, int fds[2], struct err *err)
 		return gone(err);
 	for (struct cmsghdr *h = fds ? CMSG_FIRSTHDR(&msg) : NULL; h; h = CMSG_NXTHDR(&msg, h))
 		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
-			memcpy(fds, CMSG_DATA(h), least(h->cmsg_len - CMSG_LEN(0), 2 * sizeof(int)));
+			memcpy(fds, CMSG_DATA(h),
+			       least(h->cmsg_len - CMSG_LEN(0), 2 * sizeof(int)));
 	c->have += (size_t)got;
 	if (c->have < n)
 		return fds && fds[0] >= 0 ? gone(err) : 0; /* they come with the whole message */
@@ -548,13 +550,11 @@ static int take_lane(struct conn_shared *c, const int fds[2], struct err *err)
 	if (size < 0)
 		return -1;
 	if (size < (int64_t)lane_size(RING_LEAST) ||
-	    size > (int64_t)lane_size(CONN_SHARED_RING_MAX) ||
-	    ((size_t)size - lane_size(0)) % LINE)
+	    size > (int64_t)lane_size(CONN_SHARED_RING_MAX) || ((size_t)size - lane_size(0)) % LINE)
 		return err_set(err, ERR_INTEGRITY, "a memory lane of %lld bytes", (long long)size);
 	void *base = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
 	if (base == MAP_FAILED)
-		return err_errno(err, ERR_RESOURCE, "%lld bytes of shared memory",
-		                 (long long)size);
+		return err_errno(err, ERR_RESOURCE, "%lld bytes of shared memory", (long long)size);
 	c->lane = base;
 	c->lane_bytes = (size_t)size;
 	c->ring_bytes = c->lane_bytes - lane_size(0);

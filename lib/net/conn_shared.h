@@ -1,7 +1,7 @@
 /*
- * Memory lanes: connections to ranks of the same host, through memory that both map (conn_shared.c).
- * They are simplex; the dialler sends. Every process of another user is refused. There is no
- * encryption: the kernel keeps other users out.
+ * Memory lanes: connections to ranks of the same host, through memory that both map
+ * (conn_shared.c). They are simplex; the dialler sends. Every process of another user is refused.
+ * There is no encryption: the kernel keeps other users out.
  */
 #ifndef COLLCTL_NET_CONN_SHARED_H
 #define COLLCTL_NET_CONN_SHARED_H

@@ -20,7 +20,7 @@ struct gate_conf {
 	struct tls *tls; /* NULL: plain frames (--insecure) */
 	tls_find_key *find;
 	struct arena_maps *maps; /* the socket is for memory lanes; NULL: for TCP */
-	size_t buffer;    /* of each connection, as in tls_accept */
+	size_t buffer;           /* of each connection, as in tls_accept */
 	int slots;        /* pending connections, and those of one address: at least the job's */
 	int per_source;   /* size, because all ranks may have the same address */
 	int64_t patience; /* ns that a connection may be pending; 0: 10 s */

@@ -20,8 +20,8 @@ struct transport_edge {
 	/* Of an edge inside a host that is a memory lane (conn_shared.h): */
 	const struct arena *arena; /* the end that dials: of what it lends */
 	struct arena_maps *maps;   /* the end that listens */
-	struct tls *tls; /* NULL: --insecure */
-	size_t buffer;   /* bytes of each buffer of the connection; 0: default */
+	struct tls *tls;           /* NULL: --insecure */
+	size_t buffer;             /* bytes of each buffer of the connection; 0: default */
 	/* The end that dials: */
 	const struct addr *to;
 	const char *identity; /* with keys: the identity that it proves */
