@@ -487,6 +487,9 @@ static struct proc *make_proc(int r)
 		arg(p, "--algorithm=%s", job.algorithm);
 	if (job.kind == COLL_BARRIER)
 		return p;
+	/* The simulated hosts share no memory, and the simulator decides which thread runs. */
+	arg(p, "--lanes=tcp");
+	arg(p, "--threads=1");
 	if (rooted())
 		arg(p, "--root=%d", job.root);
 	if (reduces())
