@@ -197,6 +197,9 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	json_object_set_new(j, "peers", json_integer(r->peers));
 	json_object_set_new(j, "windows", json_integer(r->windows));
 	json_object_set_new(j, "streams", json_integer(r->streams));
+	json_object_set_new(
+	        j, "lanes",
+	        json_pack("{s:i, s:i}", "memory", r->memory_lanes, "tcp", r->tcp_lanes));
 	if (r->device_path)
 		json_object_set_new(j, "device",
 		                    json_pack("{s:s, s:s?}", "memory", q->device, "local",

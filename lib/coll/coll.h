@@ -99,6 +99,8 @@ struct coll_result {
 	uint8_t digest[DIGEST_BYTES];
 	struct exec_stats stats;
 	int peers;
+	int memory_lanes,
+	        tcp_lanes; /* connections of the rank inside its host's memory, and others */
 	uint32_t windows, streams;
 	/* With devices: how they reach each other's memory (devices_path); else NULL. */
 	const char *device_path;

@@ -353,6 +353,8 @@ static void report(struct coll *life, struct coll_result *r)
 	r->output = t->sink ? t->output : NULL;
 	r->stats = t->drive.stats;
 	r->peers = t->drive.npeers;
+	if (t->drive.mesh)
+		mesh_count(t->drive.mesh, &r->memory_lanes, &r->tcp_lanes);
 	r->has_digest = t->in_place && t->sink;
 	memcpy(r->digest, t->digest, sizeof r->digest);
 	if (r->err.code || !c->request)
