@@ -323,7 +323,7 @@ if runs commands faults units && build gcc build 'all unit sim sim-bugs gpu-test
 	if runs faults; then # whole jobs in one thread; the bugs that are planted there must be found
 		later sim/jobs $((long ? 2400 : 1200)) one build/sim/sim --workers "$(nproc)" --jobs $((long ? 50000 : 2000))
 		later sim/same 1200 one build/sim/sim --twice --seed 500000 --jobs 200
-		later sim/bugs 1200 tap tests/sim/bugs.sh --jobs $((long ? 20000 : 5000))
+		later sim/bugs 1200 tap tests/sim/bugs.sh --jobs $((long ? 20000 : 10000))
 	fi
 	all_of '' build $((long ? 600 : 60)) ''
 fi

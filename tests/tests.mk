@@ -33,6 +33,7 @@ help:
 	@echo 'make bench-auto       compare the choice of auto with the fastest algorithm'
 	@echo 'make bench-device     measure how copies to and from devices overlap, over the stand-in'
 	@echo 'make bench-reach      compare check with iperf3 and ping, and run -H with ssh (root)'
+	@echo 'make bench-join       measure what joins of many ranks cost their coordinator'
 	@echo 'make bench-hosts      compare ranks of one host with cp and Open MPI, and hosts over shaped links'
 	@echo 'make bench-checkpoint compare averaging checkpoints with numpy + mpi4py and with cp'
 	@echo 'make bench-gpu        measure the GPU plug-in: reductions and copies (needs a GPU)'
