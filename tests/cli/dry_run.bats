@@ -15,7 +15,8 @@ setup() {
 state() { find . -mindepth 1 ! -name 'dry*' ! -name 'real*' ! -name 'separate-stderr-*' -printf '%p %y %i %s %m %T@ %C@\n' | sort; }
 
 # numbers FILE: what the JSON objects of a dry run and of the job itself have in common
-numbers() { jq -Ss 'sort_by(.rank) | map(del(.seconds, .algbw, .busbw, .digest, .dry_run))' "$1"; }
+# A dry run connects nothing, so it has no lanes.
+numbers() { jq -Ss 'sort_by(.rank) | map(del(.seconds, .algbw, .busbw, .digest, .dry_run, .lanes))' "$1"; }
 
 # dry P ARGS...: a dry run of P ranks, which leaves all files as they are: dry has the JSON objects
 dry() {
