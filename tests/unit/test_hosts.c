@@ -334,6 +334,15 @@ static void test_closed_forms(void **state)
 
 /* ---- where hosts do not matter ---- */
 
+/* Field by field: the gaps between them have any value. */
+static bool same_step(const struct sched_step *a, const struct sched_step *b)
+{
+	return a->op == b->op && a->flags == b->flags && a->peer == b->peer &&
+	       a->dst.buf == b->dst.buf && a->dst.off == b->dst.off && a->src.buf == b->src.buf &&
+	       a->src.off == b->src.off && a->len == b->len && a->dep == b->dep &&
+	       a->ndep == b->ndep;
+}
+
 /* Unknown, one rank on each, or one host: another algorithm, or the same as without hosts. */
 static void test_nothing_shared(void **state)
 {
@@ -356,8 +365,9 @@ static void test_nothing_shared(void **state)
 			assert_true(!is_hosts(alg) || coll_resolve(alg, &a.args[0]) != alg);
 			for (int r = 0; r < a.size; r++) {
 				assert_int_equal(a.s[r]->nsteps, b.s[r]->nsteps);
-				assert_memory_equal(a.s[r]->steps, b.s[r]->steps,
-				                    a.s[r]->nsteps * sizeof(*a.s[r]->steps));
+				for (uint32_t n = 0; n < a.s[r]->nsteps; n++)
+					assert_true(
+					        same_step(&a.s[r]->steps[n], &b.s[r]->steps[n]));
 			}
 			set_release(&a);
 			set_release(&b);
