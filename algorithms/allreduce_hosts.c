@@ -24,11 +24,6 @@
  */
 #include "algorithms/hosts.h"
 
-static const char *falls_back(const struct coll_args *a)
-{
-	return hosts_shared(a) ? NULL : "circulant";
-}
-
 static void emit(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
@@ -71,6 +66,6 @@ const struct coll_algorithm allreduce_hosts = {
         .restrictions = "falls back to circulant unless ranks share a host, of several",
         .source = "Träff, Hunold, arXiv:1910.13373",
         .cost = cost,
-        .falls_back = falls_back,
+        .falls_back = hosts_or_circulant,
         .emit = emit,
 };

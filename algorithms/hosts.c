@@ -119,6 +119,11 @@ static bool make_lane(struct hosts *h, struct sched_builder *b)
 	return true;
 }
 
+const char *hosts_or_circulant(const struct coll_args *a)
+{
+	return hosts_shared(a) ? NULL : "circulant";
+}
+
 bool hosts_init(struct hosts *h, struct sched_builder *b, const struct coll_args *a, bool owned)
 {
 	int *first, *ranks;

@@ -45,6 +45,10 @@ enum hosts_part {
 	HOSTS_NOT_ROOT,
 };
 
+/* falls_back of the collectives that have circulant: it replaces hosts unless ranks share a host,
+ * of several. */
+const char *hosts_or_circulant(const struct coll_args *a);
+
 /* @owned: with blocks of ranks. False: no memory. */
 bool hosts_init(struct hosts *h, struct sched_builder *b, const struct coll_args *a, bool owned);
 /* Is this rank the owner of a lane? */

@@ -27,7 +27,7 @@
  *   where first is the time of a grain, or of a shorter message, at the slowest of the rates on its
  *   path, for messages between hosts. If ranks of a host send at the same time they share its port:
  *   then first is longer by their number, which is taken to be what leaves the host over what its
- *   busiest rank sends. A round inside a host has a latency of its own and only the core's rate.
+ *   busiest rank sends. A round inside a host has its latency and only the core's rate.
  *
  * These overlap: transfer, encryption and addition; the two directions; a latency and the bytes of
  * other messages; forwarding the first part of a message and receiving the rest. Bytes that pass

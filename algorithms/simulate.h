@@ -16,7 +16,7 @@
  *    work at their own rates; a slower stream leaves them time for others.
  *    If ranks share hosts, a message to another host then passes the port out of its host and,
  * before the receiver's own, the port in of that one, first come, first served. A message inside a
- * host passes no port, is not encrypted, and has a latency of its own; the ranks' ports only take
+ * host passes no port, is not encrypted, and has the latency `inside`; the ranks' ports only take
  * their time per message.
  * 4. Messages from one rank to another stay in their order.
  * 5. READ and WRITE cost nothing, or the model's file rate, which overlaps with everything. COPY,

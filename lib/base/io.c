@@ -69,6 +69,20 @@ ssize_t pread_full(int fd, void *buf, size_t len, uint64_t pos)
 	return read_from(fd, buf, len, &pos);
 }
 
+void event_signal(int fd)
+{
+	uint64_t one = 1;
+	if (io_retry(write(fd, &one, sizeof one)) < 0)
+		return; /* the counter is full, so it is readable */
+}
+
+void event_clear(int fd)
+{
+	uint64_t n;
+	if (io_retry(read(fd, &n, sizeof n)) < 0)
+		return; /* it is not readable */
+}
+
 void raise_file_limit(struct rlimit *before)
 {
 	struct rlimit l;

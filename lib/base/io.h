@@ -32,6 +32,11 @@ ssize_t read_full(int fd, void *buf, size_t len);
 /* The same at @pos of a file. */
 ssize_t pread_full(int fd, void *buf, size_t len, uint64_t pos);
 
+/* An eventfd between threads: make it readable, and unreadable again. Neither blocks on a
+ * non-blocking one, and repeating either is harmless. */
+void event_signal(int fd);
+void event_clear(int fd);
+
 /* Raise the limit of descriptors to the maximum that the system allows. @before (may be NULL): the
  * former limits. */
 struct rlimit;

@@ -12,11 +12,9 @@ static _Thread_local const struct offload *own; /* the offload that this thread 
 static void *run(void *arg)
 {
 	struct offload *o = arg;
-	uint64_t one = 1;
 	own = o;
 	o->ret = o->fn(o->ctx, &o->err);
-	if (io_retry(write(o->eventfd, &one, sizeof one)) < 0)
-		return NULL; /* cannot happen: the counter is 0 */
+	event_signal(o->eventfd);
 	return NULL;
 }
 

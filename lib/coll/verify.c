@@ -176,12 +176,10 @@ static int offer(struct coll *life, struct err *err)
 static int signal_piece(void *ctx, struct err *err)
 {
 	struct verify *v = ctx;
-	uint64_t one = 1;
 
 	if (offload_stopped(err) < 0)
 		return -1;
-	if (write(v->pieces.fd, &one, sizeof one) < 0)
-		return 0; /* the counter is full, so it is readable */
+	event_signal(v->pieces.fd);
 	return 0;
 }
 

@@ -79,10 +79,8 @@ static int waits_for(void *ctx, int *peers, int cap, char *device, size_t device
 static void files_moved(void *ctx, uint32_t events)
 {
 	const struct loop_watch *w = ctx;
-	uint64_t n;
 	(void)events;
-	if (io_retry(read(w->fd, &n, sizeof n)) < 0)
-		return; /* an earlier call has read it */
+	event_clear(w->fd);
 }
 
 static int team_waits(void *ctx, int *peers, int cap, char *device, size_t device_cap)

@@ -11,11 +11,8 @@
 /* Makes a system call only if the owner sleeps or is about to. */
 static void notify(struct fileio *io)
 {
-	uint64_t one = 1;
-	if (io->eventfd < 0 || !atomic_exchange(&io->armed, false))
-		return;
-	if (io_retry(write(io->eventfd, &one, sizeof one)) < 0)
-		return; /* the counter is full, so the owner wakes anyway */
+	if (io->eventfd >= 0 && atomic_exchange(&io->armed, false))
+		event_signal(io->eventfd);
 }
 
 void fileio_arm(struct fileio *io)

@@ -137,6 +137,13 @@ static int consume(struct stream *s, struct lane *l, uint8_t *buf, size_t got, s
 	return 1;
 }
 
+static void count_received(struct exec *x, struct lane *l, size_t *budget, size_t got)
+{
+	*budget -= got;
+	l->total += got;
+	x->stats.bytes_received += got;
+}
+
 /* Take the elements from where the peer has them. */
 static int borrow_step(struct exec *x, struct stream *s, struct lane *l, size_t *budget,
                        struct err *err)
@@ -166,9 +173,7 @@ static int borrow_step(struct exec *x, struct stream *s, struct lane *l, size_t 
 	    0)
 		return -1;
 	lending->give_back(l->conn, (size_t)got);
-	*budget -= (size_t)got;
-	l->total += (uint64_t)got;
-	x->stats.bytes_received += (uint64_t)got;
+	count_received(x, l, budget, (size_t)got);
 	arrived(s, l, (size_t)got);
 	return 1;
 }
@@ -198,9 +203,7 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 		return 0;
 	if (l->hash)
 		XXH3_64bits_update(l->hash, buf + l->ncarry, (size_t)got);
-	*budget -= (size_t)got;
-	l->total += (uint64_t)got;
-	x->stats.bytes_received += (uint64_t)got;
+	count_received(x, l, budget, (size_t)got);
 	if (!straight)
 		return consume(s, l, buf, (size_t)got, err);
 	arrived(s, l, (size_t)got);

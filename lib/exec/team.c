@@ -62,17 +62,8 @@ static int locked_write(void *ctx, int vector, const void *buf, uint64_t pos, ui
 static void empty(void *ctx, uint32_t events)
 {
 	const struct loop_watch *w = ctx;
-	uint64_t n;
 	(void)events;
-	if (io_retry(read(w->fd, &n, sizeof n)) < 0)
-		return; /* an earlier call has read it */
-}
-
-static void ring(int fd)
-{
-	uint64_t one = 1;
-	if (io_retry(write(fd, &one, sizeof one)) < 0)
-		return; /* the counter is full, so its reader wakes anyway */
+	event_clear(w->fd);
 }
 
 static void publish(struct member *m, int state, const struct err *err)
@@ -87,7 +78,7 @@ static void publish(struct member *m, int state, const struct err *err)
 	m->state = state;
 	pthread_mutex_unlock(&m->lock);
 	if (state)
-		ring(m->team->fd);
+		event_signal(m->team->fd);
 }
 
 static void *run(void *arg)
@@ -115,7 +106,7 @@ static int watch_fd(struct member *m, struct loop_watch *w, int fd, struct err *
 	return fd < 0 ? 0 : loop_add(&m->loop, w, EPOLLIN, err);
 }
 
-/* The stop descriptor only wakes the loop: run reads it. */
+/* The stop descriptor only wakes the loop: the thread ends then. */
 static void woken(void *ctx, uint32_t events)
 {
 	(void)ctx, (void)events;
@@ -289,7 +280,7 @@ void team_free(struct team *t)
 	atomic_store(&t->stopping, true);
 	for (int i = 0; i < t->n; i++)
 		if (t->members[i].started)
-			ring(t->members[i].stop_fd);
+			event_signal(t->members[i].stop_fd);
 	for (int i = 0; i < t->n; i++)
 		member_release(&t->members[i]);
 	if (t->fd >= 0)

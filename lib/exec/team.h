@@ -1,5 +1,5 @@
 /*
- * A team of executors: each runs some of a rank's streams on a thread and a loop of its own, so
+ * A team of executors: each has a thread and a loop, and runs some of a rank's streams, so
  * that encryption and arithmetic use several cores. Streams share nothing but the files, which are
  * read and written by one thread at a time, so the schedules, and with them the bits, stay the
  * same.

@@ -28,7 +28,7 @@ int host_groups(struct host_member *members, int size, int *host);
 
 /* The same in bytes: runs of hosts with equally many consecutive ranks. That is one run if all
  * hosts have equally many ranks, one host after the other, n runs if the ranks are dealt in turn,
- * and never more than HOST_GROUPS_MOST. @host NULL: every rank has a host of its own. */
+ * and never more than HOST_GROUPS_MOST. @host NULL: all hosts differ. */
 #define HOST_GROUPS_MOST(size) (6u * (size) + 1)
 void host_groups_put(struct buf *, const int *host, int size);
 /* Consumes what it reads. *host: malloced, or NULL. Returns the number of hosts, or -1:

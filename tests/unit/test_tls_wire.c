@@ -1,6 +1,6 @@
 /*
- * The wire of TLS connections is that of TLS 1.3: the other end is OpenSSL as it stands, in a
- * thread of its own with a blocking socket.
+ * The wire of TLS connections is that of TLS 1.3: the other end is unchanged OpenSSL, in
+ * another thread with a blocking socket.
  */
 #include <setjmp.h>
 #include <stdarg.h>
