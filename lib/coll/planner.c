@@ -301,6 +301,13 @@ static int choose_algorithms(const struct planner *p, uint64_t *column, const st
 	return ret;
 }
 
+/* Are the windows in memory that the ranks share, as far as rank 0 knows? */
+static bool shares_memory(const struct planner *p, const struct plan *plan)
+{
+	const char *lanes = p->request->settings.lanes;
+	return plan->host_cpus && !(lanes && strcmp(lanes, "tcp") == 0);
+}
+
 static int choose_windows(struct planner *p, uint64_t *column, struct plan *plan, struct err *err)
 {
 	int n = p->agreed->nvectors, ret = 0;
@@ -311,7 +318,8 @@ static int choose_windows(struct planner *p, uint64_t *column, struct plan *plan
 	for (int i = 0; i < n && ret == 0; i++)
 		ret = footprint(p, i, column, &bytes[i], err);
 	if (ret == 0)
-		plan->streams = budget_windows(plan->memory, p->streams, bytes, n, windows);
+		plan->streams = budget_windows(plan->memory, p->streams, shares_memory(p, plan),
+		                               bytes, n, windows);
 	for (int i = 0; i < n && ret == 0; i++)
 		p->vectors[i].windows = windows[i];
 	free(bytes);

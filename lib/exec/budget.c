@@ -3,8 +3,10 @@
 #define BUFFER_MAX   (256u << 10) /* bytes of a connection's buffer */
 #define BUFFER_MIN   (48u << 10)
 #define WINDOW_BYTES (4u << 20) /* of a window, about: the last-level cache holds several */
-#define WINDOW_LEAST 1024       /* if memory is short: each window costs a latency */
-#define STREAMS      3          /* windows at a time: one is read, one moves, one is written */
+#define SHARED_LEAST (1u << 20) /* of a window in shared memory */
+#define SHARED       64 /* windows of a vector there: fewer pages are touched for the first time */
+#define WINDOW_LEAST 1024 /* if memory is short: each window costs a latency */
+#define STREAMS      3    /* windows at a time: one is read, one moves, one is written */
 
 uint64_t budget_connections(uint64_t memory)
 {
@@ -33,19 +35,24 @@ size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns)
 	return want < BUFFER_MIN ? BUFFER_MIN : (size_t)want;
 }
 
-/* The number of windows of a vector such that each fits the cache. */
-static uint64_t cached(uint64_t bytes)
+/* The number of windows of a vector, if memory is not short. */
+static uint64_t wanted(uint64_t bytes, bool shared)
 {
-	uint64_t windows = (bytes + WINDOW_BYTES / 2) / WINDOW_BYTES;
+	uint64_t window = shared ? bytes / SHARED : WINDOW_BYTES;
+	if (window < SHARED_LEAST)
+		window = SHARED_LEAST;
+	if (window > WINDOW_BYTES)
+		window = WINDOW_BYTES;
+	uint64_t windows = (bytes + window / 2) / window;
 	return windows < 1 ? 1 : windows;
 }
 
-uint32_t budget_windows(uint64_t memory, uint64_t streams, const uint64_t *bytes, int n,
-                        uint32_t *windows)
+uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared, const uint64_t *bytes,
+                        int n, uint32_t *windows)
 {
 	uint64_t total = 0;
 	for (int i = 0; i < n; i++)
-		total += cached(bytes[i]);
+		total += wanted(bytes[i], shared);
 	if (!streams)
 		streams = total > 1 ? STREAMS : 1;
 	uint64_t room = memory / 2 / streams;
@@ -53,7 +60,7 @@ uint32_t budget_windows(uint64_t memory, uint64_t streams, const uint64_t *bytes
 		room = WINDOW_LEAST;
 	total = 0;
 	for (int i = 0; i < n; i++) {
-		uint64_t w = cached(bytes[i]);
+		uint64_t w = wanted(bytes[i], shared);
 		if (bytes[i] / w > room)
 			w = bytes[i] / room + 1;
 		windows[i] = w > UINT32_MAX ? UINT32_MAX : (uint32_t)w;

@@ -7,6 +7,7 @@
 #ifndef COLLCTL_EXEC_BUDGET_H
 #define COLLCTL_EXEC_BUDGET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,11 +28,12 @@ size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns);
 
 /*
  * Choose the number of windows of each vector and the number of streams. @bytes[n]: buffer bytes of
- * each vector as one window. A window fits the cache, and is smaller if memory is short. There is
- * more than one stream only if windows can overlap. @streams: requested; 0: automatic. Returns the
+ * each vector as one window. @shared: the windows are in memory that ranks share. A window fits the
+ * cache; it is smaller if memory is short, and for a short vector in shared memory. There is more
+ * than one stream only if windows can overlap. @streams: requested; 0: automatic. Returns the
  * number of streams and fills @windows[n], each >= 1.
  */
-uint32_t budget_windows(uint64_t memory, uint64_t streams, const uint64_t *bytes, int n,
-                        uint32_t *windows);
+uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared, const uint64_t *bytes,
+                        int n, uint32_t *windows);
 
 #endif

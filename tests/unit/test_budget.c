@@ -22,7 +22,8 @@ static void windows_fit_the_memory(void **state)
 	for (size_t m = 0; m < sizeof memories / sizeof *memories; m++)
 		for (uint64_t asked = 0; asked < 5; asked++) {
 			uint32_t windows[5];
-			uint32_t streams = budget_windows(memories[m], asked, bytes, 5, windows);
+			uint32_t streams =
+			        budget_windows(memories[m], asked, false, bytes, 5, windows);
 			assert_true(streams >= 1 && (!asked || streams <= asked));
 			for (int i = 0; i < 5; i++) {
 				uint64_t of_all = bytes[i] / windows[i] * streams;
@@ -39,12 +40,25 @@ static void streams_need_windows(void **state)
 	const uint64_t small[] = {1000}, large[] = {64 * MIB};
 	uint32_t windows[1];
 	(void)state;
-	assert_int_equal(budget_windows(256 * MIB, 0, small, 1, windows), 1);
+	assert_int_equal(budget_windows(256 * MIB, 0, false, small, 1, windows), 1);
 	assert_int_equal(windows[0], 1);
-	assert_int_equal(budget_windows(256 * MIB, 8, small, 1, windows), 1);
-	assert_true(budget_windows(256 * MIB, 0, large, 1, windows) > 1);
+	assert_int_equal(budget_windows(256 * MIB, 8, false, small, 1, windows), 1);
+	assert_true(budget_windows(256 * MIB, 0, false, large, 1, windows) > 1);
 	assert_true(windows[0] > 1);
-	assert_int_equal(budget_windows(256 * MIB, 2, large, 1, windows), 2);
+	assert_int_equal(budget_windows(256 * MIB, 2, false, large, 1, windows), 2);
+}
+
+/* In shared memory a short vector has more windows, a long one as many as elsewhere. */
+static void shared_windows_are_small(void **state)
+{
+	const uint64_t bytes[] = {128 * MIB, 4096 * MIB, 1000};
+	uint32_t shared[3], own[3];
+	(void)state;
+	budget_windows(1024 * MIB, 0, true, bytes, 3, shared);
+	budget_windows(1024 * MIB, 0, false, bytes, 3, own);
+	assert_true(shared[0] > own[0]);
+	assert_int_equal(shared[1], own[1]);
+	assert_int_equal(shared[2], 1);
 }
 
 static void shares_are_less_than_the_whole(void **state)
@@ -72,6 +86,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(windows_fit_the_memory),
 	        cmocka_unit_test(streams_need_windows),
+	        cmocka_unit_test(shared_windows_are_small),
 	        cmocka_unit_test(shares_are_less_than_the_whole),
 	        cmocka_unit_test(buffers_share_the_memory),
 	};
