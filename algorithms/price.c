@@ -55,6 +55,17 @@ struct price_model price_on_one_host(const struct price_model *m, int size, int 
 	return placed;
 }
 
+struct price_model price_in_memory(const struct price_model *m, int size, int cpus)
+{
+	struct price_model placed = price_on_one_host(m, size, cpus);
+
+	placed.latency = placed.inside = placed.inside / PRICE_WAKE * PRICE_MEMORY_WAKE;
+	placed.message = PRICE_MEMORY_MESSAGE;
+	placed.turn = placed.tls = 0;
+	placed.lends = true;
+	return placed;
+}
+
 struct price_model price_on_hosts(const struct price_model *m, int most, int cpus)
 {
 	return crowded(m, most, cpus ? cpus : most);
@@ -71,9 +82,11 @@ double price_formula(const struct price_model *m, const struct coll_cost *c, dou
 	const double incoming = c->sent > 0 ? c->messages * c->received / c->sent : 0;
 	const double out = c->messages * m->message + c->leaves * bytes * m->egress;
 	const double in = incoming * m->message + c->enters * bytes * m->ingress;
-	const double work = c->messages * m->turn + ((c->sent + c->received) * m->copy +
-	                                             c->crosses * m->tls + c->reduced * m->reduce) *
-	                                                    bytes;
+	const double copied =
+	        m->lends ? larger(0, c->received - c->reduced) : c->sent + c->received;
+	const double work =
+	        c->messages * m->turn +
+	        (copied * m->copy + c->crosses * m->tls + c->reduced * m->reduce) * bytes;
 	/* Messages between hosts, and inside. */
 	const double port = larger(m->egress, m->ingress) * c->sharing;
 	const double slowest = larger(port, m->copy + m->tls);

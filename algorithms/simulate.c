@@ -374,10 +374,11 @@ static double core_rate(const struct sim *sim, const struct node *n)
 
 	switch (n->op) {
 	case SCHED_SEND:
+		return m->lends ? 0 : m->copy + tls;
 	case SCHED_RECV:
 		return m->copy + tls;
 	case SCHED_RECV_REDUCE:
-		return m->copy + tls + m->reduce;
+		return m->lends ? m->reduce : m->copy + tls + m->reduce;
 	case SCHED_REDUCE:
 		return m->reduce;
 	case SCHED_LOCAL_REDUCE:

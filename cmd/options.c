@@ -216,6 +216,10 @@ const struct option_row option_rows[] = {
             "size of a rank's input or output in bytes, whichever is larger (default: 1M)",
             OPTS_PLAN, .max = INT64_MAX, .have = AT(have_bytes)),
         REQUEST("insecure", 0, NULL, "predict for connections without encryption", OPTS_PLAN),
+        REQUEST("lanes", 0, "WAY",
+                "predict for ranks of one host that send to each other through memory (auto, "
+                "memory), or as to other hosts (tcp)",
+                OPTS_PLAN),
         OPT("hosts", 0, SETTING_STRING, hosts, "NxM|N,N,...",
             "plan for ranks that share hosts: N hosts of M ranks each, or the ranks of each host",
             OPTS_PLAN),

@@ -63,11 +63,10 @@ static int check_options(const struct options *o, struct err *err)
 		               o->request.root, o->request.settings.size);
 	if (o->have_count && o->have_bytes)
 		return err_set(err, ERR_USAGE, "--count and --bytes: give one of them");
-	if (o->host_cpus && o->request.tuning)
-		return err_set(
-		        err, ERR_USAGE,
-		        "--host-cpus and --tuning: give one of them; a tuning file already has "
-		        "rates");
+	if (o->host_cpus && o->request.tuning && !settings_memory(&o->request.settings))
+		return err_set(err, ERR_USAGE,
+		               "--host-cpus and --tuning: give one of them, or leave out --lanes "
+		               "tcp; the tuning file already has the rates of TCP");
 	if (o->compare &&
 	    (o->verify || o->request.settings.rank >= 0 || strcmp(o->request.algorithm, "auto")))
 		return err_set(err, ERR_USAGE,
@@ -167,6 +166,7 @@ static int price(struct planned *p, struct err *err)
 	s->ordered = coll_reduces(p->kind) && o->request.ordered;
 	s->divergent = o->request.divergent;
 	s->insecure = o->request.settings.insecure;
+	s->memory = settings_memory(&o->request.settings);
 	s->host = p->host;
 	s->host_cpus = o->host_cpus;
 	s->base = p->args.base;

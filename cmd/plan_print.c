@@ -107,7 +107,9 @@ static void print_rank(const struct sched *s)
 
 const char *plan_rates_words(const struct planned *p, char *text, size_t cap)
 {
-	const char *connections = p->select.insecure ? "plain TCP" : "TLS";
+	const char *connections = select_in_memory(&p->select) ? "memory"
+	                          : p->select.insecure         ? "plain TCP"
+	                                                       : "TLS";
 
 	if (p->o->request.tuning)
 		snprintf(text, cap, "%s, rates of %s", connections, p->o->request.tuning);

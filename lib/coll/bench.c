@@ -211,6 +211,7 @@ static int choose(const struct bench *b, size_t k, struct bench_case *c, struct 
 		        .dtype = b->dtype,
 		        .divergent = b->request->divergent,
 		        .insecure = b->request->settings.insecure,
+		        .memory = settings_memory(&b->request->settings),
 		        .base = c->args.base,
 		        .steps = c->args.steps,
 		        .host_cpus = b->host_cpus,
@@ -454,11 +455,21 @@ static void fill_row(const struct bench *b, const struct bench_case *c, struct b
 	row->busbw = row->algbw * bench_bus_factor(b->request->kind, b->size);
 }
 
+/* Are all connections of this rank memory lanes? */
+static bool in_memory(const struct bench *b)
+{
+	int memory = 0, tcp = 0;
+	if (b->drive.mesh)
+		mesh_count(b->drive.mesh, &memory, &tcp);
+	return memory > 0 && tcp == 0;
+}
+
 static int record(struct bench *b, const struct bench_row *row, struct err *err)
 {
 	struct select_measured m = {.alg = row->algorithm,
 	                            .size = b->size,
 	                            .secure = !b->request->settings.insecure,
+	                            .memory = in_memory(b),
 	                            .bytes = row->size,
 	                            .seconds = row->p50};
 	return b->size > 1 && row->size && row->p50 > 0 ? tuning_add(&b->found, &m, err) : 0;

@@ -30,67 +30,119 @@ static struct coll_cost cost_of(const struct select_measured *k)
 	return cost;
 }
 
+/* What is fitted: the rates @rate of @model, from the rows of one kind of connection. */
+struct fit {
+	const struct select_tuning *tuning;
+	const struct coll_cost *costs;
+	bool memory; /* of rows in memory, else of the others */
+	struct price_model base, model;
+	double *rate[5]; /* of model */
+	size_t nrates;
+};
+
 /* The mean of the squared logarithm of prediction over measurement, plus a penalty for the distance
  * of the rates from the built-in ones. */
-static double misfit(const struct select_tuning *t, const struct coll_cost *costs,
-                     const struct price_model *m)
+static double misfit(const struct fit *f)
 {
-	const struct price_model *d = &price_default;
-	double sum = 0, drift = square(log(m->latency / d->latency)) +
-	                        square(log(m->message / d->message)) +
-	                        square(log(m->egress / d->egress)) +
-	                        square(log(m->copy / d->copy)) + square(log(m->tls / d->tls));
-	for (size_t i = 0; i < t->nmeasured; i++) {
-		const struct select_measured *k = &t->measured[i];
-		const struct price_model placed = price_placed(m, !k->secure);
-		double price = price_formula(&placed, &costs[i], (double)k->bytes);
-		sum += price > 0 ? square(log(price / k->seconds)) : 0;
+	double sum = 0, drift = 0;
+	size_t rows = 0;
+	for (size_t i = 0; i < f->nrates; i++) {
+		const size_t at = (size_t)((const char *)f->rate[i] - (const char *)&f->model);
+		const double *base = (const double *)(const void *)((const char *)&f->base + at);
+		drift += square(log(*f->rate[i] / *base));
 	}
-	return sum / (double)(t->nmeasured + 1) + INERTIA * drift;
+	for (size_t i = 0; i < f->tuning->nmeasured; i++) {
+		const struct select_measured *k = &f->tuning->measured[i];
+		if (k->memory != f->memory)
+			continue;
+		const struct price_model placed = price_placed(&f->model, f->memory || !k->secure);
+		double price = price_formula(&placed, &f->costs[i], (double)k->bytes);
+		sum += price > 0 ? square(log(price / k->seconds)) : 0;
+		rows++;
+	}
+	return sum / (double)(rows + 1) + INERTIA * drift;
 }
 
-/* Try @rate multiplied and divided by @factor, and keep the better. True: improved. Both ports have
- * one rate, because the measurements do not distinguish them. */
-static bool improve(const struct select_tuning *t, const struct coll_cost *costs,
-                    struct price_model *m, double *rate, double factor, double *best)
+/* The rates that the measurements do not distinguish are the same. */
+static void equate(struct fit *f)
 {
-	const struct price_model before = *m;
+	f->model.ingress = f->model.egress;
+	if (f->memory)
+		f->model.inside = f->model.latency;
+}
+
+/* Try a rate multiplied and divided by @factor, and keep the better. True: improved. */
+static bool improve(struct fit *f, double *rate, double factor, double *best)
+{
+	const struct price_model before = f->model;
 	const double tries[2] = {*rate * factor, *rate / factor};
 	struct price_model keep = before;
 	bool better = false;
 	for (int i = 0; i < 2; i++) {
-		*m = before;
+		f->model = before;
 		*rate = tries[i];
-		m->ingress = m->egress;
-		const double now = misfit(t, costs, m);
+		equate(f);
+		const double now = misfit(f);
 		if (now < *best) {
 			*best = now;
-			keep = *m;
+			keep = f->model;
 			better = true;
 		}
 	}
-	*m = keep;
+	f->model = keep;
 	return better;
 }
 
-void bench_fit(struct select_tuning *t)
+static void fit(struct fit *f)
 {
-	struct price_model *m = &t->rates;
-	double *const rates[] = {&m->latency, &m->message, &m->egress, &m->copy, &m->tls};
-	struct coll_cost *costs = calloc(t->nmeasured + 1, sizeof *costs);
-	*m = price_default;
-	if (!costs)
-		return;
-	for (size_t i = 0; i < t->nmeasured; i++)
-		costs[i] = cost_of(&t->measured[i]);
-	double best = misfit(t, costs, m);
+	double best = misfit(f);
 	for (double factor = STEP_MAX; factor > STEP_MIN; factor = sqrt(factor)) {
 		bool better = true;
 		for (int round = 0; better && round < 50; round++) {
 			better = false;
-			for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-				better |= improve(t, costs, m, rates[i], factor, &best);
+			for (size_t i = 0; i < f->nrates; i++)
+				better |= improve(f, f->rate[i], factor, &best);
 		}
+	}
+}
+
+static bool has_rows(const struct select_tuning *t, bool memory)
+{
+	for (size_t i = 0; i < t->nmeasured; i++)
+		if (t->measured[i].memory == memory)
+			return true;
+	return false;
+}
+
+void bench_fit(struct select_tuning *t)
+{
+	struct coll_cost *costs = calloc(t->nmeasured + 1, sizeof *costs);
+	struct fit f = {.tuning = t, .costs = costs, .base = price_default, .model = price_default};
+	struct fit in = {.tuning = t, .costs = costs, .memory = true};
+
+	in.base = in.model = price_in_memory(&price_default, 1, 1);
+	t->rates = f.base;
+	t->memory = in.base;
+	t->memory.lends = has_rows(t, true);
+	if (!costs)
+		return;
+	for (size_t i = 0; i < t->nmeasured; i++)
+		costs[i] = cost_of(&t->measured[i]);
+	double *const rates[] = {&f.model.latency, &f.model.message, &f.model.egress, &f.model.copy,
+	                         &f.model.tls};
+	double *const memory[] = {&in.model.latency, &in.model.message, &in.model.copy,
+	                          &in.model.reduce};
+	for (f.nrates = 0; f.nrates < 5; f.nrates++)
+		f.rate[f.nrates] = rates[f.nrates];
+	for (in.nrates = 0; in.nrates < 4; in.nrates++)
+		in.rate[in.nrates] = memory[in.nrates];
+	if (has_rows(t, false)) {
+		fit(&f);
+		t->rates = f.model;
+	}
+	if (t->memory.lends) {
+		fit(&in);
+		t->memory = in.model;
 	}
 	free(costs);
 }

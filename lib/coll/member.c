@@ -283,9 +283,9 @@ static int find_name(struct member *m, const struct coll_settings *s, struct err
 
 static enum job_lanes lanes_of(const struct coll_settings *s)
 {
-	if (!s->lanes || strcmp(s->lanes, "auto") == 0)
-		return JOB_LANES_AUTO;
-	return strcmp(s->lanes, "tcp") == 0 ? JOB_LANES_TCP : JOB_LANES_MEMORY;
+	if (!settings_memory(s))
+		return JOB_LANES_TCP;
+	return s->lanes && strcmp(s->lanes, "memory") == 0 ? JOB_LANES_MEMORY : JOB_LANES_AUTO;
 }
 
 int member_init(struct member *m, const struct coll_settings *s, struct err *err)

@@ -41,4 +41,7 @@ struct coll_settings {
 	bool ignore_environment; /* read no variables: a launcher's, COLLCTL_SECRET, ... */
 };
 
+/* May ranks of one host send to each other through memory? */
+bool settings_memory(const struct coll_settings *);
+
 #endif

@@ -5,6 +5,19 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Are all ranks known to share a host? */
+static bool on_one_host(const struct select_args *a)
+{
+	const struct coll_args args = {.size = a->size, .host = a->host};
+
+	return a->host ? hosts_count(&args) == 1 : a->host_cpus > 0;
+}
+
+bool select_in_memory(const struct select_args *a)
+{
+	return a->memory && a->size > 1 && on_one_host(a);
+}
+
 /* The built-in rates where the ranks are. */
 static struct price_model placed(const struct select_args *a, const struct price_model *m)
 {
@@ -13,17 +26,22 @@ static struct price_model placed(const struct select_args *a, const struct price
 
 	if (s.n)
 		return price_on_hosts(m, s.most, a->host_cpus);
-	if (hosts_count(&args) == 1)
-		return price_on_one_host(m, a->size, a->host_cpus ? a->host_cpus : a->size);
-	return a->host || !a->host_cpus ? *m : price_on_one_host(m, a->size, a->host_cpus);
+	if (!on_one_host(a))
+		return *m;
+	const int cpus = a->host_cpus ? a->host_cpus : a->size;
+	return a->memory ? price_in_memory(m, a->size, cpus) : price_on_one_host(m, a->size, cpus);
 }
 
 struct price_model select_model(const struct select_args *a)
 {
-	struct price_model m = a->tuning ? a->tuning->rates : price_default;
+	const bool memory = select_in_memory(a);
+	const struct select_tuning *t = a->tuning;
+	struct price_model m = placed(a, &price_default);
 
-	if (!a->tuning)
-		m = placed(a, &m);
+	if (t && memory && t->memory.lends)
+		m = t->memory;
+	else if (t && !memory)
+		m = t->rates;
 	if (a->limit_rate && m.egress < 1 / (double)a->limit_rate)
 		m.egress = 1 / (double)a->limit_rate;
 	return price_placed(&m, a->insecure);
@@ -122,7 +140,10 @@ static double distance(uint64_t a, uint64_t b)
 
 static bool fits(const struct select_measured *m, const struct select_args *a)
 {
-	return m->alg->kind == a->kind && m->size == a->size && m->secure != a->insecure;
+	const bool memory = select_in_memory(a);
+
+	return m->alg->kind == a->kind && m->size == a->size && m->memory == memory &&
+	       (memory || m->secure != a->insecure);
 }
 
 /* The measurement at the size nearest to @bytes, among candidates that send @bytes. If two sizes

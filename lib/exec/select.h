@@ -36,6 +36,7 @@ struct select_measured {
 	const struct coll_algorithm *alg;
 	int size;
 	bool secure;
+	bool memory;    /* all connections were memory lanes */
 	uint64_t bytes; /* of coll_count() elements of the wire type */
 	double seconds;
 };
@@ -43,6 +44,7 @@ struct select_measured {
 /* The contents of a tuning file (tuning.h). */
 struct select_tuning {
 	struct price_model rates;
+	struct price_model memory; /* rates in memory; without `lends`: the file has none */
 	struct select_measured *measured;
 	size_t nmeasured;
 };
@@ -58,6 +60,7 @@ struct select_args {
 	bool ordered;     /* --order rank */
 	bool divergent;   /* --allow-divergent */
 	bool insecure;    /* --insecure */
+	bool memory;      /* ranks of one host use memory lanes; several hosts: ignored */
 	const int *host;  /* as in struct coll_args; NULL: unknown */
 	/* With host: number of processors of each host, 0: one for each rank. Else their number if
 	 * all ranks share a host, 0: several hosts. */
@@ -120,6 +123,9 @@ void selection_release(struct selection *);
 
 /* Only the choice; *alg NULL: no candidate. 0, or -1: out of memory. */
 int select_auto(const struct select_args *, const struct coll_algorithm **alg, struct err *err);
+
+/* Do the ranks of @a send to each other through memory, as far as is known? */
+bool select_in_memory(const struct select_args *a);
 
 /* The price model for @a: the tuning file's rates, or the built-in rates for this placement of
  * ranks; without the cost of TLS if @a is insecure; with its limit. */

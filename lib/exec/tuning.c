@@ -45,7 +45,9 @@ static double *rate_of(struct price_model *m, size_t i)
 
 void tuning_init(struct select_tuning *t)
 {
-	*t = (struct select_tuning){.rates = price_default};
+	*t = (struct select_tuning){.rates = price_default,
+	                            .memory = price_in_memory(&price_default, 1, 1)};
+	t->memory.lends = false;
 }
 
 void tuning_release(struct select_tuning *t)
@@ -57,7 +59,7 @@ void tuning_release(struct select_tuning *t)
 static bool same_case(const struct select_measured *a, const struct select_measured *b)
 {
 	return a->alg->kind == b->alg->kind && a->size == b->size && a->secure == b->secure &&
-	       a->bytes == b->bytes;
+	       a->memory == b->memory && a->bytes == b->bytes;
 }
 
 int tuning_add(struct select_tuning *t, const struct select_measured *m, struct err *err)
@@ -88,19 +90,20 @@ struct place {
 
 #define MALFORMED(p, ...) err_set((p)->err, ERR_INPUT, __VA_ARGS__)
 
-static int read_rates(const struct place *p, json_t *object, struct price_model *m)
+static int read_rates(const struct place *p, const char *name, json_t *object,
+                      struct price_model *m)
 {
 	const char *key;
 	json_t *value;
 
 	if (!json_is_object(object))
-		return MALFORMED(p, "%s: rates is not an object", p->path);
+		return MALFORMED(p, "%s: %s is not an object", p->path, name);
 	json_object_foreach(object, key, value)
 	{
 		size_t i = 0;
 		if (strcmp(key, "store_and_forward") == 0) {
 			if (!json_is_boolean(value))
-				return MALFORMED(p, "%s: rates.%s is not true or false", p->path,
+				return MALFORMED(p, "%s: %s.%s is not true or false", p->path, name,
 				                 key);
 			m->store_and_forward = json_is_true(value);
 			continue;
@@ -108,10 +111,10 @@ static int read_rates(const struct place *p, json_t *object, struct price_model 
 		while (i < NRATES && strcmp(key, rates[i].name) != 0)
 			i++;
 		if (i == NRATES)
-			return MALFORMED(p, "%s: rates.%s is an unknown rate", p->path, key);
+			return MALFORMED(p, "%s: %s.%s is an unknown rate", p->path, name, key);
 		if (!json_is_number(value) || json_number_value(value) < 0 ||
 		    json_number_value(value) > RATE_MAX)
-			return MALFORMED(p, "%s: rates.%s is not a number from 0 to %g", p->path,
+			return MALFORMED(p, "%s: %s.%s is not a number from 0 to %g", p->path, name,
 			                 key, RATE_MAX);
 		*rate_of(m, i) = json_number_value(value);
 	}
@@ -158,9 +161,11 @@ static bool read_integer(const struct place *p, json_t *row, const char *key, js
 
 static int read_row(const struct place *p, json_t *row, struct select_tuning *t)
 {
-	static const char *const keys[] = {"collective", "size", "secure", "bytes", "times"};
+	static const char *const keys[] = {"collective", "size",  "secure",
+	                                   "memory",     "bytes", "times"};
 	const char *name = json_string_value(json_object_get(row, "collective")), *key;
-	const json_t *secure = json_object_get(row, "secure");
+	const json_t *secure = json_object_get(row, "secure"),
+	             *memory = json_object_get(row, "memory");
 	json_int_t size, bytes;
 	enum coll_kind kind;
 	json_t *value;
@@ -183,8 +188,13 @@ static int read_row(const struct place *p, json_t *row, struct select_tuning *t)
 	if (!json_is_boolean(secure))
 		return MALFORMED(p, "%s: measured[%zu].secure is not true or false", p->path,
 		                 p->row);
-	const struct select_measured m = {
-	        .size = (int)size, .bytes = (uint64_t)bytes, .secure = json_is_true(secure)};
+	if (memory && !json_is_boolean(memory))
+		return MALFORMED(p, "%s: measured[%zu].memory is not true or false", p->path,
+		                 p->row);
+	const struct select_measured m = {.size = (int)size,
+	                                  .bytes = (uint64_t)bytes,
+	                                  .secure = json_is_true(secure),
+	                                  .memory = json_is_true(memory)};
 	return read_times(p, json_object_get(row, "times"), m, kind, t);
 }
 
@@ -202,10 +212,15 @@ static int read_all(const char *path, json_t *all, struct select_tuning *t, stru
 		return MALFORMED(&p, "%s: version is not %d", path, VERSION);
 	json_object_foreach(all, key, value)
 	{
-		if (strcmp(key, "rates") == 0 && read_rates(&p, value, &t->rates) < 0)
-			return -1;
-		if (strcmp(key, "version") != 0 && strcmp(key, "rates") != 0 &&
-		    strcmp(key, "measured") != 0)
+		if (strcmp(key, "rates") == 0) {
+			if (read_rates(&p, key, value, &t->rates) < 0)
+				return -1;
+		} else if (strcmp(key, "memory_rates") == 0) {
+			if (read_rates(&p, key, value, &t->memory) < 0)
+				return -1;
+			t->memory.inside = t->memory.latency;
+			t->memory.lends = true;
+		} else if (strcmp(key, "version") != 0 && strcmp(key, "measured") != 0)
 			return MALFORMED(&p, "%s: %s is an unknown key", path, key);
 	}
 	value = json_object_get(all, "measured");
@@ -273,9 +288,12 @@ static json_t *row_json(const struct select_tuning *t, size_t i)
 		}
 		json_object_set_new(times, other->alg->name, json_measured(other->seconds));
 	}
-	return json_pack("{s:s, s:i, s:b, s:I, s:o}", "collective", coll_name(m->alg->kind), "size",
-	                 m->size, "secure", (int)m->secure, "bytes", (json_int_t)m->bytes, "times",
-	                 times);
+	json_t *row = json_pack("{s:s, s:i, s:b, s:I, s:o}", "collective", coll_name(m->alg->kind),
+	                        "size", m->size, "secure", (int)m->secure, "bytes",
+	                        (json_int_t)m->bytes, "times", times);
+	if (m->memory)
+		json_object_set_new(row, "memory", json_true());
+	return row;
 }
 
 static char *dump(const struct select_tuning *t)
@@ -290,6 +308,8 @@ static char *dump(const struct select_tuning *t)
 	}
 	all = json_pack("{s:i, s:o, s:o}", "version", VERSION, "rates", rates_json(&t->rates),
 	                "measured", measured);
+	if (t->memory.lends)
+		json_object_set_new(all, "memory_rates", rates_json(&t->memory));
 	text = json_text(all, JSON_INDENT(2));
 	json_decref(all);
 	return text;

@@ -3,13 +3,15 @@
  *
  *     {"version": 1,
  *      "rates": {"latency": 5e-05, "egress": 8.5e-10, ...},
+ *      "memory_rates": {...},
  *      "measured": [{"collective": "allreduce", "size": 4, "secure": true, "bytes": 4096,
  *                    "times": {"circulant": 0.00021, "recursive_doubling": 0.00013}}, ...]}
  *
  * "rates" has the members of struct price_model by name, in seconds, seconds per byte and bytes; a
- * missing member has the built-in rate. Both lists may be absent. "size" is the number of ranks,
- * "bytes" the size of the vector (coll_count() elements). Unknown keys, collectives and algorithms
- * are errors, which name the file and the key.
+ * missing member has the built-in rate. Both lists may be absent. "memory_rates" are those of ranks
+ * that share a host and send through its memory; a row of such ranks has "memory": true. "size" is
+ * the number of ranks, "bytes" the size of the vector (coll_count() elements). Unknown keys,
+ * collectives and algorithms are errors, which name the file and the key.
  */
 #ifndef COLLCTL_EXEC_TUNING_H
 #define COLLCTL_EXEC_TUNING_H

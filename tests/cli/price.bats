@@ -56,9 +56,11 @@ assert_seconds() {
 	jq -es '[.[].predicted.simulated] | .[0] > .[1] and .[2] > 3 * .[1]' \
 		apart.json together.json crowded.json
 	run -0 collctl plan allreduce -n 8 --host-cpus 2
+	assert_line --partial '; memory, a host of 2 processors'
+	run -0 collctl plan allreduce -n 8 --host-cpus 2 --lanes tcp
 	assert_line --partial '; TLS, a host of 2 processors'
 	textbook
-	run -2 --separate-stderr collctl plan allreduce -n 8 --host-cpus 2 --tuning textbook.json
+	run -2 --separate-stderr collctl plan allreduce -n 8 --host-cpus 2 --lanes tcp --tuning textbook.json
 	[[ $stderr == *'--host-cpus'* ]]
 }
 
@@ -251,10 +253,31 @@ taken() {
 	collctl run -n 4 -- allreduce --no-sync --json 'in.{rank}.npy' -o 'out.{rank}.npy' >out.json
 	assert_equal "$(jq -rs 'map(.algorithm) | unique[]' out.json)" \
 		"$(taken -n 4 --count 1000 --host-cpus "$(nproc)")"
-	collctl run -n 4 -- allreduce --no-sync --json --tuning t.json 'in.{rank}.npy' -o 'out.{rank}.npy' >out.json
+	collctl run -n 4 -- allreduce --lanes tcp --no-sync --json --tuning t.json 'in.{rank}.npy' -o 'out.{rank}.npy' \
+		>out.json
 	assert_equal "$(jq -rs 'map(.algorithm) | unique[]' out.json)" "$(taken -n 4 --count 1000 --tuning t.json)"
 	assert_equal "$(jq -rs '.[0].algorithm' out.json)" ring_chunked
 	check_out sum 4
+}
+
+@test "ranks of one host that share memory have rates and measurements of their own" {
+	make_shards 4 f32 1000
+	collctl run -n 4 -- bench allreduce -a ring_chunked,bcube -b 4000 -e 4000 --iters 3 --lanes memory \
+		--tuning-out t.json >/dev/null
+	jq -e '.memory_rates.copy > 0 and (.measured | map(.memory) == [true])' t.json
+	# Only what is measured is chosen, where it was measured; elsewhere the measurement does not count.
+	measured=$(jq -r '.measured[0].times | to_entries | min_by(.value).key' t.json)
+	here=(-n 4 --count 1000 --host-cpus "$(nproc)")
+	assert_equal "$(taken "${here[@]}" --tuning t.json)" "$measured"
+	collctl run -n 4 -- allreduce --no-sync --json --tuning t.json 'in.{rank}.npy' -o 'out.{rank}.npy' >out.json
+	assert_equal "$(jq -rs 'map(.algorithm) | unique[]' out.json)" "$measured"
+	run -0 collctl plan allreduce -n 4 --count 1000 --tuning t.json --compare
+	refute_line --partial 'the fastest measured'
+	collctl run -n 4 -- bench allreduce -a circulant -b 4000 -e 4000 --iters 3 --lanes tcp --tuning-out t.json \
+		>/dev/null
+	jq -e '.measured | map(.memory) == [true, null]' t.json
+	assert_equal "$(taken "${here[@]}" --tuning t.json)" "$measured"
+	assert_equal "$(taken -n 4 --count 1000 --tuning t.json)" circulant
 }
 
 # ---- the tuning file's errors ----

@@ -11,8 +11,9 @@
 
 #include "lib/coll/bench.h"
 
-#define RANKS 3
-#define COUNT 10000 /* more than a chunk */
+#define RANKS    3
+#define COUNT    10000 /* more than a chunk */
+#define MEASURED 128
 
 /* The results of a sum over three ranks, made here from their inputs; then one bit of it is
  * another. */
@@ -44,32 +45,52 @@ static void one_wrong_element_is_seen(void **state)
 	assert_memory_not_equal(in[0], in[1], sizeof in[0]);
 }
 
-/* Times that the model itself predicts for other rates: the fit finds rates that predict them. */
+/* Fill @t with the times that @truth predicts. */
+static void measure(struct select_tuning *t, const struct price_model *truth, bool memory)
+{
+	for (size_t i = 0; i < coll_algorithms_len; i++) {
+		const struct coll_algorithm *alg = coll_algorithms[i];
+		const struct coll_args args = {.size = 4};
+		if (alg->kind != COLL_ALLREDUCE)
+			continue;
+		const struct coll_cost cost = coll_cost_of(alg, &args);
+		for (uint64_t bytes = 4096; bytes <= 64 << 20; bytes *= 64)
+			if (t->nmeasured < MEASURED)
+				t->measured[t->nmeasured++] = (struct select_measured){
+				        .alg = alg,
+				        .size = 4,
+				        .secure = true,
+				        .memory = memory,
+				        .bytes = bytes,
+				        .seconds = price_formula(truth, &cost, (double)bytes)};
+	}
+}
+
+/* Times that the model itself predicts for other rates: the fit finds rates that predict them, for
+ * each kind of connection. */
 static void rates_are_found_again(void **state)
 {
-	static struct select_measured measured[64];
+	static struct select_measured measured[MEASURED];
 	struct select_tuning t = {.rates = price_default, .measured = measured};
-	struct price_model truth = price_default;
+	struct price_model truth = price_default, memory = price_in_memory(&price_default, 1, 1);
 	(void)state;
 	truth.latency *= 0.25;
 	truth.egress *= 3;
 	truth.ingress = truth.egress;
-	for (size_t i = 0; i < coll_algorithms_len; i++) {
-		const struct coll_algorithm *alg = coll_algorithms[i];
-		if (alg->kind != COLL_ALLREDUCE)
-			continue;
-		for (uint64_t bytes = 4096; bytes <= 64 << 20 && t.nmeasured < 64; bytes *= 64) {
-			const struct coll_args args = {.size = 4};
-			const struct coll_cost cost = coll_cost_of(alg, &args);
-			measured[t.nmeasured++] = (struct select_measured){
-			        alg, 4, true, bytes, price_formula(&truth, &cost, (double)bytes)};
-		}
-	}
+	memory.latency *= 2;
+	memory.inside = memory.latency;
+	memory.reduce *= 3;
+	measure(&t, &memory, true);
+	const size_t shared = t.nmeasured;
+	measure(&t, &truth, false);
+	assert_true(t.nmeasured > shared);
 	bench_fit(&t);
+	assert_true(t.memory.lends && !t.rates.lends);
 	for (size_t i = 0; i < t.nmeasured; i++) {
 		const struct coll_args args = {.size = 4};
 		const struct coll_cost cost = coll_cost_of(measured[i].alg, &args);
-		double price = price_formula(&t.rates, &cost, (double)measured[i].bytes);
+		double price = price_formula(i < shared ? &t.memory : &t.rates, &cost,
+		                             (double)measured[i].bytes);
 		if (fabs(log(price / measured[i].seconds)) > log(1.2))
 			fail_msg("%s of %llu bytes: %g, is %g", measured[i].alg->name,
 			         (unsigned long long)measured[i].bytes, price, measured[i].seconds);

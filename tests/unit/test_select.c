@@ -267,10 +267,10 @@ static void test_measurements_of_the_wire(void **state)
 	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
 	const struct coll_algorithm *direct = coll_find(COLL_ALLREDUCE, "direct");
 	struct select_measured rows[] = {
-	        {ring, 4, true, 1 << 20, 1.0},
-	        {direct, 4, true, 1 << 20, 3.0},
-	        {ring, 4, true, 2 << 20, 2.0},
-	        {direct, 4, true, 2 << 20, 1.5},
+	        {ring, 4, true, false, 1 << 20, 1.0},
+	        {direct, 4, true, false, 1 << 20, 3.0},
+	        {ring, 4, true, false, 2 << 20, 2.0},
+	        {direct, 4, true, false, 2 << 20, 1.5},
 	};
 	const struct select_tuning t = {.rates = price_default, .measured = rows, .nmeasured = 4};
 	struct select_args a = args_of(COLL_ALLREDUCE, 4, 1 << 20);
@@ -289,15 +289,25 @@ static void test_measurements_of_the_wire(void **state)
 	selection_release(&s);
 }
 
+static enum select_reason reason_of(const struct select_args *a)
+{
+	struct selection s;
+
+	chosen(a, &s);
+	const enum select_reason reason = s.reason;
+	selection_release(&s);
+	return reason;
+}
+
 /* Of two sizes as near the smaller; of one algorithm's measurements only the nearest. */
 static void test_measurements(void **state)
 {
 	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
 	const struct coll_algorithm *circulant = coll_find(COLL_ALLREDUCE, "circulant");
 	struct select_measured rows[] = {
-	        {circulant, 4, true, 1023, 2.0}, {ring, 4, true, 1023, 1.0},
-	        {circulant, 4, true, 4095, 1.0}, {ring, 4, true, 4095, 2.0},
-	        {ring, 8, true, 2047, 1e-9},     {ring, 4, false, 2047, 1e-9},
+	        {circulant, 4, true, false, 1023, 2.0}, {ring, 4, true, false, 1023, 1.0},
+	        {circulant, 4, true, false, 4095, 1.0}, {ring, 4, true, false, 4095, 2.0},
+	        {ring, 8, true, false, 2047, 1e-9},     {ring, 4, false, false, 2047, 1e-9},
 	};
 	const struct select_tuning t = {.rates = price_default,
 	                                .measured = rows,
@@ -321,6 +331,34 @@ static void test_measurements(void **state)
 	selection_release(&s);
 }
 
+/* Measurements of memory lanes count for ranks of one host that may use them, and for nobody else;
+ * whether the connections would be encrypted does not matter. */
+static void test_measurements_in_memory(void **state)
+{
+	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
+	struct select_measured row = {ring, 4, true, true, 4096, 1e-9};
+	const struct select_tuning t = {.rates = price_default, .measured = &row, .nmeasured = 1};
+	struct select_args a = args_of(COLL_ALLREDUCE, 4, 4096);
+	static const int hosts[] = {0, 0, 1, 1};
+
+	(void)state;
+	a.tuning = &t;
+	a.memory = true;
+	assert_int_equal(reason_of(&a), SELECT_BY_FORMULA); /* several hosts */
+	a.host_cpus = 2;
+	assert_int_equal(reason_of(&a), SELECT_BY_MEASUREMENT);
+	a.insecure = true;
+	assert_int_equal(reason_of(&a), SELECT_BY_MEASUREMENT);
+	a.memory = false;
+	assert_int_equal(reason_of(&a), SELECT_BY_FORMULA);
+	a.memory = true;
+	a.host = hosts;
+	assert_int_equal(reason_of(&a), SELECT_BY_FORMULA);
+	row.memory = false;
+	a.insecure = false;
+	assert_int_equal(reason_of(&a), SELECT_BY_MEASUREMENT);
+}
+
 static double price_of(const struct select_args *a, const char *name)
 {
 	struct selection s;
@@ -339,7 +377,7 @@ static double price_of(const struct select_args *a, const char *name)
 static void test_limit_rate(void **state)
 {
 	const struct coll_algorithm *tree = coll_find(COLL_BROADCAST, "binomial");
-	struct select_measured row = {tree, 16, true, 1 << 20, 0.001};
+	struct select_measured row = {tree, 16, true, false, 1 << 20, 0.001};
 	const struct select_tuning t = {.rates = price_default, .measured = &row, .nmeasured = 1};
 	struct select_args a = args_of(COLL_BROADCAST, 16, 1 << 20);
 	struct selection s;
@@ -475,6 +513,7 @@ int main(void)
 	        cmocka_unit_test(test_wire),
 	        cmocka_unit_test(test_others_round_once_too),
 	        cmocka_unit_test(test_measurements),
+	        cmocka_unit_test(test_measurements_in_memory),
 	        cmocka_unit_test(test_measurements_of_the_wire),
 	        cmocka_unit_test(test_limit_rate),
 	        cmocka_unit_test(test_long_vectors_on_hosts),
