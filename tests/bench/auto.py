@@ -2,14 +2,18 @@
 """How good is auto's choice? Every algorithm of every collective is measured on this machine, and
 the time of the one that auto takes is compared with the time of the fastest.
 
-  tests/bench/auto.py [--ranks 2,4] [--lanes tcp|memory] [--plain] [--rounds N] [--untuned] [COLLECTIVE...]
+  tests/bench/auto.py [--ranks 2,4 | --hosts 4x1,4x4] [--lanes tcp|memory] [--plain] [--rounds N]
+                      [--untuned] [COLLECTIVE...]
 
 Measured by `collctl bench` (in memory, one job a collective and number of ranks), N times and N
 times again; a time is the median of the rounds' medians. The first half decides which algorithm is
-the fastest, the second half compares it with auto's choice: so luck does not
-count. Auto chooses by its built-in rates and, without --untuned, by the tuning file that the
-first half has written. Algorithms that need --allow-divergent don't count. Last come the misses:
+the fastest, the second half compares it with auto's choice: so luck does not count.
+Auto chooses by its built-in rates and, without --untuned, by the tuning file that the first half has
+written. Algorithms that need --allow-divergent don't count. Last come the misses:
 cases in which the choice takes more than 1.1 times as long.
+
+With --hosts the ranks are in network namespaces, one a host, with a link of 1 Gbit/s each (tc tbf; needs
+root and iproute2), up to 16 MiB.
 
 Iterations follow one another without a barrier, so for collectives in which no rank waits for the
 last to be done (broadcast, reduce, gather, scatter, scan) a time is how often one can be done in a
@@ -24,6 +28,8 @@ import subprocess
 import sys
 import tempfile
 
+import predict
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COLLCTL = os.path.abspath(os.environ.get("COLLCTL", f"{ROOT}/build/collctl"))
 LIMIT = 900  # seconds for one command
@@ -34,20 +40,45 @@ COLLECTIVES = ["allreduce", "reduce-scatter", "allgather", "broadcast", "reduce"
                "alltoall", "scan", "exscan"]
 
 
-def bench(size, collective, *options):
-    """The rows of rank 0."""
-    words = [COLLCTL, "run", "-n", str(size), "--", "bench", collective, *SIZES, "--json", *options]
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=LIMIT, check=False)
-    if done.returncode:
-        sys.exit(f"auto: {' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
-    decoder = json.JSONDecoder()
-    results, at = [], 0
-    while at < len(done.stdout.rstrip()):
-        value, end = decoder.raw_decode(done.stdout, at)
-        results.append(value)
-        at = end + len(done.stdout[end:]) - len(done.stdout[end:].lstrip())
-    return next(r for r in results if r["rank"] == 0)["rows"]
+class OneHost:
+    """@size ranks of this machine."""
+
+    sizes, iterations = SIZES, 30
+
+    def __init__(self, size):
+        self.size, self.name = size, f"{size}"
+
+    def bench(self, collective, *options):
+        """The rows of rank 0."""
+        words = [COLLCTL, "run", "--json", "-n", str(self.size), "--", "bench", collective, *self.sizes,
+                 *options]
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=LIMIT, check=False)
+        if done.returncode:
+            sys.exit(f"auto: {' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
+        return next(r for r in json.loads(done.stdout)["ranks"] if r["rank"] == 0)["rows"]
+
+
+class Hosts:
+    """@each ranks on each host of @net."""
+
+    sizes, iterations = ["-b", "4K", "-e", "16M", "-f", "4"], 5
+
+    def __init__(self, net, hosts, each, folder):
+        self.net, self.each, self.folder, self.size = net, each, folder, hosts * each
+        self.name = f"{hosts}x{each}"
+        with open(f"{folder}/{self.name}", "w", encoding="utf8") as f:
+            f.writelines(f"{net.address(r // each)}\n" for r in range(self.size))
+
+    def bench(self, collective, *options):
+        words = [COLLCTL, "bench", collective, *self.sizes, *options, "-H", f"{self.folder}/{self.name}",
+                 "--json", "--secret-file", f"{self.folder}/key"]
+        ranks = [self.net.start(r // self.each, *words, "-r", str(r)) for r in range(self.size)]
+        said = [p.communicate(timeout=LIMIT) for p in ranks]
+        for p, (_, err) in zip(ranks, said):
+            if p.returncode:
+                sys.exit(f"auto: {' '.join(words)}: exit code {p.returncode}\n{err}")
+        return json.loads(said[0][0])["rows"]
 
 
 def typical(rounds):
@@ -59,29 +90,29 @@ def typical(rounds):
     return {key: statistics.median(all_times) for key, all_times in times.items()}
 
 
-def choices(size, collective, options):
-    rows = bench(size, collective, "-a", "auto", "-w", "0", "--iters", "1", *options)
+def choices(place, collective, options):
+    rows = place.bench(collective, "-a", "auto", "-w", "0", "--iters", "1", *options)
     return {row["size"]: row["algorithm"] for row in rows}
 
 
-def judge(size, collective, options, rounds, tuned, folder, ratios, misses):
-    tuning = f"{folder}/{collective}.{size}.json"
-    sweep = [*options, "-a", "all", "--iters", "30"]
+def judge(place, collective, options, rounds, tuned, folder, ratios, misses):
+    tuning = f"{folder}/{collective}.{place.name}.json"
+    sweep = [*options, "-a", "all", "--iters", str(place.iterations)]
     written = ["--tuning-out", tuning] if tuned else []
-    first, second = (typical(bench(size, collective, *sweep, *more) for _ in range(rounds))
+    first, second = (typical(place.bench(collective, *sweep, *more) for _ in range(rounds))
                      for more in (written, []))
-    chosen = {"built-in": choices(size, collective, options)}
+    chosen = {"built-in": choices(place, collective, options)}
     if tuned:
-        chosen["tuned"] = choices(size, collective, [*options, "--tuning", tuning])
+        chosen["tuned"] = choices(place, collective, [*options, "--tuning", tuning])
     for nbytes in sorted({b for b, _ in first}):
         here = {a: t for (b, a), t in second.items() if b == nbytes}
         best = min(here, key=lambda a: first[nbytes, a])
-        line = f"{collective:15}{size:5} {nbytes:>10}  {best:18} {here[best] * 1e6:9.0f} us"
+        line = f"{collective:15}{place.name:>5} {nbytes:>10}  {best:18} {here[best] * 1e6:9.0f} us"
         for way, taken in chosen.items():
             ratio = here[taken[nbytes]] / here[best]
             ratios[way].append(ratio)
             if ratio > GOOD:
-                misses.append(f"{way:10}{collective:15}{size:3} {nbytes:>10}  {taken[nbytes]} takes {ratio:.2f} "
+                misses.append(f"{way:10}{collective:15}{place.name:>5} {nbytes:>10}  {taken[nbytes]} takes {ratio:.2f} "
                               f"times as long as {best}")
             line += f"  {taken[nbytes]:18} {ratio:5.2f}"
         print(line, flush=True)
@@ -94,6 +125,8 @@ def numbers(words):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--ranks", type=numbers, default=[2, 4])
+    p.add_argument("--hosts", type=lambda words: [[int(n) for n in w.split("x")] for w in words.split(",")],
+                   default=[])
     p.add_argument("--lanes", choices=["tcp", "memory"], default="tcp")
     p.add_argument("--plain", action="store_true", help="--insecure instead of TLS")
     p.add_argument("--rounds", type=int, default=3, help="sweeps to tune by, and to judge by")
@@ -111,9 +144,19 @@ def main():
           f"auto: built-in     ratio  tuned              ratio")
     ratios, misses = {"built-in": [], "tuned": []}, []
     with tempfile.TemporaryDirectory(prefix="collctl-auto.") as folder:
-        for collective in a.collective:
-            for size in a.ranks:
-                judge(size, collective, options, a.rounds, not a.untuned, folder, ratios, misses)
+        net = predict.Net(max((n for n, _ in a.hosts), default=0))
+        places = [OneHost(size) for size in a.ranks]
+        try:
+            if a.hosts:
+                net.open()
+                net.shape(1000)
+                subprocess.run([COLLCTL, "keygen", f"{folder}/key"], check=True, capture_output=True)
+                places = [Hosts(net, hosts, each, folder) for hosts, each in a.hosts]
+            for collective in a.collective:
+                for place in places:
+                    judge(place, collective, options, a.rounds, not a.untuned, folder, ratios, misses)
+        finally:
+            net.close()
     print()
     print("\n".join(misses))
     for way, all_ratios in ratios.items():

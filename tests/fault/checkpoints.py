@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Faults while checkpoints are reduced: many small jobs, each with one. COLLCTL names the binary, KIND
-is `set`, `file` (a .safetensors) or `npz`.
+"""Faults while checkpoints are reduced: many small jobs, each with one. COLLCTL names the binary. Of
+each kind: `set`, `file` (a .safetensors) and `npz`.
 
-  checkpoints.py disk KIND SYSFAULT CALL ERROR [--all]  the k-th CALL of a rank fails with ERROR (or `short`)
-  checkpoints.py kill KIND SYSFAULT [--all]             SIGKILL in place of one of a rank's last system calls
-  checkpoints.py corrupt KIND SHIM                      a bit of the result flips in a rank's memory
-  checkpoints.py limit KIND                             ulimit -f and ulimit -v of a rank
+  checkpoints.py disk SYSFAULT CALL ERROR [--all]  the k-th CALL of a rank fails with ERROR (or `short`)
+  checkpoints.py kill SYSFAULT [--all]             SIGKILL in place of one of a rank's last system calls
+  checkpoints.py corrupt SHIM                      a bit of the result flips in a rank's memory
+  checkpoints.py limit                             ulimit -f and ulimit -v of a rank
 
 After each the old output is there, or whatever the contract allows, all survivors have said the same,
 nothing is left, and a second run succeeds. A seeded sample without --all.
@@ -307,11 +307,10 @@ def limit(kind, _everything):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("what", choices=["disk", "kill", "corrupt", "limit"])
-    p.add_argument("kind", choices=SUFFIX)
     p.add_argument("words", nargs="*")
     p.add_argument("--all", action="store_true")
     o = p.parse_args()
-    return globals()[o.what](o.kind, *o.words, o.all)
+    return sum(globals()[o.what](kind, *o.words, o.all) for kind in SUFFIX)
 
 
 if __name__ == "__main__":
