@@ -32,10 +32,16 @@ struct price_model price_placed(const struct price_model *m, bool insecure)
 	return placed;
 }
 
+/* Ranks for each processor, at least 1. */
+static double crowd_of(int ranks, int cpus)
+{
+	return ranks > cpus ? (double)ranks / cpus : 1;
+}
+
 /* The rates of a core of a host of @cpus processors and @ranks ranks. */
 static struct price_model crowded(const struct price_model *m, int ranks, int cpus)
 {
-	const double crowd = ranks > cpus ? (double)ranks / cpus : 1;
+	const double crowd = crowd_of(ranks, cpus);
 	struct price_model placed = *m;
 
 	placed.inside = PRICE_WAKE * crowd;
@@ -57,11 +63,14 @@ struct price_model price_on_one_host(const struct price_model *m, int size, int 
 
 struct price_model price_in_memory(const struct price_model *m, int size, int cpus)
 {
-	struct price_model placed = price_on_one_host(m, size, cpus);
+	const double crowd = crowd_of(size, cpus);
+	struct price_model placed = *m;
 
-	placed.latency = placed.inside = placed.inside / PRICE_WAKE * PRICE_MEMORY_WAKE;
-	placed.message = PRICE_MEMORY_MESSAGE;
-	placed.turn = placed.tls = 0;
+	placed.latency = placed.inside = PRICE_MEMORY_WAKE * crowd;
+	placed.message = placed.tls = placed.egress = placed.ingress = 0;
+	placed.turn = PRICE_MEMORY_TURN * crowd;
+	placed.copy = PRICE_MEMORY_COPY * crowd;
+	placed.reduce = PRICE_MEMORY_REDUCE * crowd;
 	placed.lends = true;
 	return placed;
 }

@@ -130,7 +130,7 @@ void bench_fit(struct select_tuning *t)
 		costs[i] = cost_of(&t->measured[i]);
 	double *const rates[] = {&f.model.latency, &f.model.message, &f.model.egress, &f.model.copy,
 	                         &f.model.tls};
-	double *const memory[] = {&in.model.latency, &in.model.message, &in.model.copy,
+	double *const memory[] = {&in.model.latency, &in.model.turn, &in.model.copy,
 	                          &in.model.reduce};
 	for (f.nrates = 0; f.nrates < 5; f.nrates++)
 		f.rate[f.nrates] = rates[f.nrates];
