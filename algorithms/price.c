@@ -18,6 +18,9 @@ const struct price_model price_default = {
         .device_fold = 0.001e-9,
 };
 
+/* Where copies are cheap, adding in a wider type takes so much longer. */
+#define WIDER 0.5
+
 static double larger(double a, double b)
 {
 	return a > b ? a : b;
@@ -92,10 +95,10 @@ double price_formula(const struct price_model *m, const struct coll_cost *c, dou
 	const double out = c->messages * m->message + c->leaves * bytes * m->egress;
 	const double in = incoming * m->message + c->enters * bytes * m->ingress;
 	const double copied =
-	        m->lends ? larger(0, c->received - c->reduced) : c->sent + c->received;
-	const double work =
-	        c->messages * m->turn +
-	        (copied * m->copy + c->crosses * m->tls + c->reduced * m->reduce) * bytes;
+	        m->lends ? larger(0, c->received - c->reduced) + c->copies : c->sent + c->received;
+	const double added = c->reduced + (m->lends ? WIDER * c->widened : 0);
+	const double work = c->messages * m->turn +
+	                    (copied * m->copy + c->crosses * m->tls + added * m->reduce) * bytes;
 	/* Messages between hosts, and inside. */
 	const double port = larger(m->egress, m->ingress) * c->sharing;
 	const double slowest = larger(port, m->copy + m->tls);
@@ -110,8 +113,8 @@ double price_formula(const struct price_model *m, const struct coll_cost *c, dou
 
 	if (c->rounds <= 0)
 		return 0;
-	return larger(larger(larger(out, in), work) + waits +
-	                      (c->outer > 0 ? m->latency : m->inside),
+	const double last = c->outer > 0 ? m->latency : m->inside;
+	return larger(larger(larger(out, in), work) + waits + last * (m->lends ? c->rounds : 1),
 	              c->outer * (m->latency + first) +
 	                      (c->rounds - c->outer) * (m->inside + inside) + rest);
 }

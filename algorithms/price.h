@@ -14,10 +14,11 @@
  *       max(messages*message + leaves*egress, incoming*message + enters*ingress,
  *           messages*turn + (sent + received)*copy + crosses*tls + reduced*reduce) + latency
  *
- *   where with `lends` the middle term is (received - reduced)*copy.
- *   Bytes are S, the bytes of the vector, times the figures of the row. A host has one port out and
- *   one in, which its ranks share: `leaves` and `enters` are the bytes of the busiest host, and
- *   those of the busiest rank if every rank has its own host. Inside a host messages pass no port
+ *   With `lends` the middle term is (received - reduced + copies)*copy, and what is added in a
+ * wider type counts one and a half times. There is one latency a round, for ranks hand over whole
+ * messages. Bytes are S, the bytes of the vector, times the figures of the row. A host has one port
+ * out and one in, which its ranks share: `leaves` and `enters` are the bytes of the busiest host,
+ * and those of the busiest rank if every rank has its own host. Inside a host messages pass no port
  *   and are not encrypted. `incoming` is the number of
  *   messages received, estimated with the length of those sent. In rounds in which this rank sends
  *   nothing it waits for a first part from others: each such round adds message + first.
@@ -103,9 +104,9 @@ struct price_model price_on_one_host(const struct price_model *, int size, int c
 /*
  * The same, if they send to each other through memory that they share: what is sent is mostly in
  * the cache, and there are no system calls but for waking. From `collctl bench allreduce -a all
- * --lanes memory` on two processors: 16 KiB between 4 ranks by recursive_doubling, 2 messages a
- * rank, 9 us, by direct, 6 messages, 14 us; between 8 35 us and, with 14 messages, 120 us; 1 MiB
- * between 4 80 us.
+ * --lanes memory` on two processors: 4 KiB between 8 ranks by recursive_doubling (3 rounds, 3
+ * messages a rank) 20 us, by halving_doubling (6 and 6) 30 us, by direct (2 and 14) 31 us; 1 MiB
+ * between 4 ranks 76 to 97 us.
  */
 struct price_model price_in_memory(const struct price_model *, int size, int cpus);
 
@@ -117,10 +118,10 @@ struct price_model price_on_hosts(const struct price_model *, int most, int cpus
 #define PRICE_WAKE 5e-6
 #define PRICE_TURN 20e-6
 /* In shared memory: a wake-up, a message, and s/B to copy and to add. */
-#define PRICE_MEMORY_WAKE   2e-6
-#define PRICE_MEMORY_TURN   1e-6
-#define PRICE_MEMORY_COPY   0.05e-9
-#define PRICE_MEMORY_REDUCE 0.06e-9
+#define PRICE_MEMORY_WAKE   0.75e-6
+#define PRICE_MEMORY_TURN   0.3e-6
+#define PRICE_MEMORY_COPY   0.04e-9
+#define PRICE_MEMORY_REDUCE 0.04e-9
 
 /* The price in seconds of @cost with vectors of @bytes. */
 double price_formula(const struct price_model *, const struct coll_cost *cost, double bytes);

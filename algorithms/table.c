@@ -98,6 +98,8 @@ struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct col
 		return c;
 	alg = coll_resolve(alg, args);
 	alg->cost(args, &c);
+	c.copies = alg->flags & COLL_COPIES ? c.sent : 0;
+	c.widened = alg->flags & COLL_FINAL ? c.reduced : 0;
 	if (hosts_shared(args)) {
 		count_traffic(alg, args, &c);
 		return c;
