@@ -14,7 +14,7 @@
  *
  * Ends as the command does, by the same signal too. Last the file that SYSFAULT_REPORT names gets a
  * line: calls that were counted, whether the fault was injected (0, 1), sendmsg calls that sent
- * something.
+ * something, calls of any kind after the K-th until the fault of kill+N.
  */
 #include <elf.h>
 #include <errno.h>
@@ -61,16 +61,16 @@ static const struct {
         {"recvfrom", SYS_recvfrom},     {"epoll_wait", SYS_epoll_wait},
         {"epoll_ctl", SYS_epoll_ctl},   {"epoll_create1", SYS_epoll_create1},
         {"socket", SYS_socket},         {"mmap", SYS_mmap},
-        {"clone3", SYS_clone3},
+        {"clone3", SYS_clone3},         {"memfd_create", SYS_memfd_create},
 };
 
 static struct {
 	enum action action;
 	int error, signal, ms;
-	pid_t delayed, alarm; /* the thread, and the process that ends when it goes on */
-	long k, nr;           /* nr -1: any */
-	long after;           /* calls of any kind from the K-th on */
-	long count, sent;
+	pid_t delayed, alarm;     /* the thread, and the process that ends when it goes on */
+	long k, nr;               /* nr -1: any */
+	long after;               /* calls of any kind from the K-th on */
+	long count, sent, passed; /* passed: calls of any kind after the K-th */
 	int injected;
 } fault = {.nr = -1};
 
@@ -223,6 +223,7 @@ static void at_syscall(pid_t pid, pid_t tid)
 		fault.count += counts;
 		if (fault.action == COUNT || fault.injected)
 			return;
+		fault.passed += reached;
 		if (reached ? --fault.after == 0 : fault.count == fault.k && fault.after == 0)
 			inject(pid, tid, s, &regs);
 		return;
@@ -293,7 +294,8 @@ int main(int argc, char **argv)
 	const char *report = getenv("SYSFAULT_REPORT");
 	FILE *f = report ? fopen(report, "w") : NULL;
 	if (f) {
-		fprintf(f, "%ld %d %ld\n", fault.count, fault.injected, fault.sent);
+		fprintf(f, "%ld %d %ld %ld\n", fault.count, fault.injected, fault.sent,
+		        fault.passed);
 		fclose(f);
 	}
 	if (code < 0) {
