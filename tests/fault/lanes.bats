@@ -3,6 +3,7 @@
 # lent. Numbers are the rows of the table of faults.
 
 load ../cli/helpers
+load nets
 
 setup_file() {
 	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -o "$BATS_FILE_TMPDIR/sysfault" "$HELPERS_DIR/../fault/sysfault.c"
@@ -11,6 +12,12 @@ setup_file() {
 setup() {
 	common_setup
 	make_secret
+}
+
+teardown() {
+	common_teardown
+	net_close
+	[[ -z ${GROUP-} ]] || rmdir "$GROUP"
 }
 
 need_ptrace() {
@@ -177,4 +184,118 @@ assert_few() {
 		assert_few 0 1
 		assert_rank 0 0 'memfd_create: Too many open files'
 	done
+}
+
+# ---- ranks of one host that do not see the same ----
+
+# make_pair: inputs of two ranks, and the outputs over TCP
+make_pair() {
+	make_shards 2 f32 120017 random
+	collctl run -n 2 -- allreduce -q --lanes tcp --secret-file "$SECRET" 'in.{rank}.npy' -o 'want.{rank}.npy'
+}
+
+# pair R WORDS...: the job, with ranks R and more behind WORDS
+pair() {
+	local from=$1 r wrap
+	shift
+	make_hostfile hosts 2
+	rm -f out.?.npy
+	for r in 0 1; do
+		wrap=()
+		((r < from)) || wrap=("$@")
+		spawn_rank "$r" "${wrap[@]}" "$COLLCTL" allreduce -v --json -H hosts -r "$r" --secret-file "$SECRET" \
+			"in.$r.npy" -o "out.$r.npy"
+	done
+	wait_ranks
+}
+
+# assert_pair HOSTS MEMORY TCP: the bytes that TCP gives, and the hosts and lanes of rank 0
+assert_pair() {
+	assert_ranks 2 0
+	cmp out.0.npy want.0.npy
+	cmp out.1.npy want.1.npy
+	assert_equal "$(json 0.out '"\(.hosts) \(.lanes.memory) \(.lanes.tcp)"')" "$*"
+}
+
+# same_memory OPTION...: ranks in namespaces of `unshare OPTION...`, one and both
+same_memory() {
+	unshare "$@" true 2>why || skip "unshare $*: $(<why)"
+	make_pair
+	pair 1 unshare "$@"
+	assert_pair 1 2 0
+	pair 0 unshare "$@"
+	assert_pair 1 2 0
+}
+
+@test "71: ranks of other user namespaces share memory" { same_memory -U; }
+@test "71: ranks of other user namespaces, each as root there, share memory" { same_memory -U -r; }
+@test "71: ranks of other pid namespaces share memory" { same_memory -p -f; }
+@test "71: ranks of other mount, IPC, UTS and cgroup namespaces share memory" { same_memory -m -i -u -C; }
+
+@test "71: ranks of other network namespaces: they count as hosts, or use TCP for a reason" {
+	local r
+	net_open 2
+	make_pair
+	for r in 0 1; do net_rank $r allreduce -v --json in.$r.npy -o out.$r.npy; done
+	wait_ranks
+	assert_pair 2 0 2
+	assert_rank 0 0 'they are on 2 hosts'
+	rm out.?.npy
+	export COLLCTL_HOST_ID=one
+	for r in 0 1; do net_rank $r allreduce -v --json in.$r.npy -o out.$r.npy; done
+	wait_ranks
+	assert_pair 1 0 2
+	assert_rank 0 0 'they are on 1 host' 'no memory lane to rank 1, so TCP: ' 'Connection refused'
+	rm out.?.npy
+	for r in 0 1; do net_rank $r allreduce --lanes memory in.$r.npy -o out.$r.npy; done
+	wait_ranks
+	assert_ranks 2 11 'no memory lane to rank ' 'Connection refused' '--lanes auto uses TCP there'
+	assert_not_exist out.0.npy
+	assert_not_exist out.1.npy
+}
+
+@test "71: a rank in a chroot without /proc and /dev: another host, or shared memory if COLLCTL_HOST_ID says so" {
+	local lib
+	no_sanitizers "need /proc"
+	chroot / true 2>why || skip "$(<why)"
+	make_pair
+	make_hostfile hosts 2
+	mkdir root
+	ldd "$COLLCTL" | grep -oE '/[^ ]+' | while read -r lib; do
+		mkdir -p "root${lib%/*}"
+		cp -L "$lib" "root$lib"
+	done
+	cp "$COLLCTL" root/collctl
+	cp in.1.npy hosts "$SECRET" root
+	confined() { # LANES...
+		spawn_rank 0 "$COLLCTL" allreduce -v --json -H hosts -r 0 --secret-file "$SECRET" in.0.npy -o out.0.npy --force
+		spawn_rank 1 chroot root /collctl allreduce -v --json -H hosts -r 1 --secret-file "${SECRET##*/}" in.1.npy \
+			-o out.1.npy --force
+		wait_ranks
+		mv root/out.1.npy .
+		assert_pair "$@"
+	}
+	confined 2 0 2
+	COLLCTL_HOST_ID=one confined 1 2 0
+}
+
+# memory_group BYTES: a cgroup with a limit. Sets GROUP.
+memory_group() {
+	local at=/sys/fs/cgroup/memory limit=memory.limit_in_bytes
+	[[ -e $at/$limit ]] || at=/sys/fs/cgroup limit=memory.max
+	GROUP=$at/collctl.$BASHPID.$RANDOM
+	mkdir "$GROUP" 2>why || { GROUP='' && skip "no memory cgroup can be made here: $(<why)"; }
+	echo "$1" >"$GROUP/$limit" || skip "no memory cgroup with a limit can be had here"
+}
+
+@test "71: ranks in a memory cgroup with a limit share memory" {
+	local r
+	no_sanitizers "need more memory"
+	make_shards 2 f32 5000000 random
+	collctl run -n 2 -- allreduce -q --lanes tcp --secret-file "$SECRET" 'in.{rank}.npy' -o 'want.{rank}.npy'
+	memory_group 40M
+	# shellcheck disable=SC2016 # for the inner shell
+	run -0 --separate-stderr sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP" "$COLLCTL" run -n 2 -- allreduce \
+		--memory 8M --lanes memory --secret-file "$SECRET" 'in.{rank}.npy' -o 'out.{rank}.npy'
+	for r in 0 1; do cmp out.$r.npy want.$r.npy; done
 }
