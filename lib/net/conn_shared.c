@@ -30,6 +30,7 @@
 
 #define REFERENCES 256 /* of a lane that are not consumed */
 #define RING_LEAST (16u << 10)
+#define LEND_LEAST (16u << 10)
 #define LINE       64   /* bytes of a cache line */
 #define WAKE       0xff /* the byte that wakes the other end */
 
@@ -650,6 +651,7 @@ static void shared_free(struct conn *conn)
 }
 
 static const struct conn_lending shared_lending = {
+        .least = LEND_LEAST,
         .reaches = shared_reaches,
         .lend = shared_lend,
         .consumed = shared_consumed,
