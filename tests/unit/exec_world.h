@@ -219,17 +219,22 @@ static inline int tap_handshake(struct conn *c, struct err *err)
 	return conn_handshake(((struct tap *)c)->inner, err);
 }
 
+/* Does the stream end here? Else no more than *@n bytes come before its end. */
+static inline bool tap_is_cut(struct tap *t, size_t *n)
+{
+	if (t->fault != FAULT_CUT)
+		return false;
+	if (*n > t->at - t->seen)
+		*n = t->at - t->seen;
+	t->world->moved += t->seen == t->at;
+	return t->seen == t->at;
+}
+
 static inline ssize_t tap_read(struct conn *c, void *buf, size_t n, struct err *err)
 {
 	struct tap *t = (struct tap *)c;
-	if (t->fault == FAULT_CUT) {
-		if (t->seen == t->at) {
-			t->world->moved++;
-			return CONN_END;
-		}
-		if (n > t->at - t->seen)
-			n = t->at - t->seen;
-	}
+	if (tap_is_cut(t, &n))
+		return CONN_END;
 	ssize_t got = conn_read(t->inner, buf, n, err);
 	if (got == CONN_END)
 		t->world->moved++;
@@ -315,6 +320,8 @@ static inline int64_t tap_consumed(struct conn *c, struct err *err)
 static inline ssize_t tap_borrow(struct conn *c, const void **p, size_t n, struct err *err)
 {
 	struct tap *t = (struct tap *)c;
+	if (tap_is_cut(t, &n))
+		return CONN_END;
 	return t->inner->ops->lending->borrow(t->inner, p, n, err);
 }
 
@@ -322,6 +329,7 @@ static inline void tap_give_back(struct conn *c, size_t n)
 {
 	struct tap *t = (struct tap *)c;
 	t->world->moved += n;
+	t->seen += n;
 	t->inner->ops->lending->give_back(t->inner, n);
 }
 

@@ -104,6 +104,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
+	setrlimit(RLIMIT_NOFILE, &limit);
 	gate_close(gate);
 	gate = NULL;
 	for (int i = 0; i < nadmitted; i++)
