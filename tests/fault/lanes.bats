@@ -28,16 +28,18 @@ need_ptrace() {
 	[[ -p go ]] || mkfifo go
 }
 
-# start_held [OPTION...]: three ranks; rank 2 stands still in the middle of the run until `resume`
+# start_held [OPTION...]: three ranks; rank 2 stands still in the middle of the run, or at the K-th call $HELD, until
+# `resume`
 start_held() {
-	local r wrap
+	local r wrap held
+	read -ra held <<<"${HELD:-3 pwrite64}"
 	need_ptrace
 	make_shards 3 f32 1000000
 	make_hostfile hosts 3
 	for r in 0 1 2; do
 		echo old >"out.$r.npy"
 		wrap=()
-		((r != 2)) || wrap=("$BATS_FILE_TMPDIR/sysfault" hold 3 pwrite64 --)
+		((r != 2)) || wrap=("$BATS_FILE_TMPDIR/sysfault" hold "${held[@]}" --)
 		spawn_rank "$r" "${wrap[@]}" "$COLLCTL" allreduce --lanes memory -a ring_chunked --streams 1 --memory 1M \
 			-H hosts -r "$r" --secret-file "$SECRET" "in.$r.npy" -o "out.$r.npy" "$@"
 	done
@@ -90,6 +92,18 @@ assert_aborted() {
 	kill -CONT "${PIDS[0]}"
 	wait_ranks
 	((RC[0] != 0))
+	assert_equal "$(find . -name '.*' -type f)" ''
+}
+
+@test "68: a rank that stands still before it accepts a memory lane: 9, named by the others" {
+	HELD='1 accept4' start_held --timeout 8s
+	wait_ranks 0 1
+	assert_rank 0 9 'rank 2: no message for '
+	assert_rank 1 9 'rank 2: no message for '
+	resume
+	wait_ranks
+	((RC[2] != 0))
+	assert_aborted 0 1
 	assert_equal "$(find . -name '.*' -type f)" ''
 }
 
@@ -227,10 +241,20 @@ same_memory() {
 	assert_pair 1 2 0
 }
 
-@test "71: ranks of other user namespaces share memory" { same_memory -U; }
-@test "71: ranks of other user namespaces, each as root there, share memory" { same_memory -U -r; }
+@test "71: ranks of other user namespaces that map their user share memory" { same_memory -U -r; }
 @test "71: ranks of other pid namespaces share memory" { same_memory -p -f; }
 @test "71: ranks of other mount, IPC, UTS and cgroup namespaces share memory" { same_memory -m -i -u -C; }
+
+@test "71: ranks of user namespaces that map no user use TCP for a reason" {
+	local from
+	unshare -U true 2>why || skip "unshare -U: $(<why)"
+	make_pair
+	for from in 0 1; do
+		pair $from unshare -U
+		assert_pair 1 0 2
+		assert_rank 1 0 'so TCP: this user namespace does not tell which user it runs as'
+	done
+}
 
 @test "71: ranks of other network namespaces: they count as hosts, or use TCP for a reason" {
 	local r
