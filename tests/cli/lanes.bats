@@ -48,13 +48,13 @@ large() {
 @test "windows, streams and several inputs" {
 	local want options
 	large 4
-	want=$(moved 4 allreduce --op avg --lanes tcp)
+	want=$(moved 4 allreduce -a ring_chunked --op avg --lanes tcp)
 	for options in '--memory 1M' '--memory 2M --streams 1' '--streams 5' '--insecure' '--memory 1M --insecure'; do
 		# shellcheck disable=SC2086 # words
-		[[ $(moved 4 allreduce --op avg --lanes memory $options) == "$want" ]] || fail "$options"
+		[[ $(moved 4 allreduce -a ring_chunked --op avg --lanes memory $options) == "$want" ]] || fail "$options"
 	done
-	collctl run -n 3 -- allreduce --lanes tcp in.0.npy in.1.npy 'in.{rank}.npy' -o 'tcp.{rank}.npy'
-	collctl run -n 3 -- allreduce --lanes memory in.0.npy in.1.npy 'in.{rank}.npy' -o 'memory.{rank}.npy'
+	collctl run -n 3 -- allreduce -a ring_chunked --lanes tcp in.0.npy in.1.npy 'in.{rank}.npy' -o 'tcp.{rank}.npy'
+	collctl run -n 3 -- allreduce -a ring_chunked --lanes memory in.0.npy in.1.npy 'in.{rank}.npy' -o 'memory.{rank}.npy'
 	for r in 0 1 2; do cmp tcp.$r.npy memory.$r.npy; done
 }
 
