@@ -16,9 +16,6 @@ static int blame(struct err *err, int peer)
 	return -1;
 }
 
-/* The shortest step that is lent: to copy fewer bytes is faster than to wait for their return. */
-#define LEND_LEAST (16u << 10)
-
 /* Is step @i sent as a reference to its elements? Then it is done when the peer has consumed them.
  * The verifier proves that a schedule ends with such sends (COLL_COPIES: it would not). */
 static bool is_lent(const struct stream *s, const struct lane *l, uint32_t i)
@@ -26,7 +23,7 @@ static bool is_lent(const struct stream *s, const struct lane *l, uint32_t i)
 	const struct conn_lending *lending = l->conn->ops->lending;
 	const struct sched_step *step = &s->sched->steps[i];
 	uint64_t bytes = step->len * s->vector->esize;
-	return lending && bytes >= LEND_LEAST && !s->copies &&
+	return lending && bytes >= lending->least && !s->copies &&
 	       lending->reaches(l->conn, at(s, step->src), bytes);
 }
 

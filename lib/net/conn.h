@@ -30,6 +30,7 @@ struct conn;
  * instead of the bytes. The peer reads them where they are.
  */
 struct conn_lending {
+	size_t least; /* bytes; to copy fewer is faster than to wait until they are consumed */
 	/* Can the peer read the @n bytes at @p? */
 	bool (*reaches)(const struct conn *, const void *p, size_t n);
 	/* Offer the @n bytes at @p, which reaches() allows. Returns as write does. They must not

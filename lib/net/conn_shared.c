@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,6 +31,7 @@
 
 #define REFERENCES 256 /* of a lane that are not consumed */
 #define RING_LEAST (16u << 10)
+#define LEND_LEAST (16u << 10)
 #define LINE       64   /* bytes of a cache line */
 #define WAKE       0xff /* the byte that wakes the other end */
 
@@ -445,6 +447,20 @@ static int check_proof(const struct conn_shared *c, const char *whose, const uin
 	return 0;
 }
 
+/* The uid that the kernel shows for all users whom this user namespace does not map. */
+#define UNMAPPED_UID 65534
+
+static bool maps_all_users(void)
+{
+	FILE *f = fopen("/proc/self/uid_map", "re");
+	unsigned inside, outside, count;
+	bool all = f && fscanf(f, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 &&
+	           count == UINT32_MAX;
+	if (f)
+		fclose(f);
+	return all;
+}
+
 /* Only processes of this user get the key's lanes: the kernel says who the other end is. */
 static int check_user(const struct conn_shared *c, struct err *err)
 {
@@ -454,6 +470,9 @@ static int check_user(const struct conn_shared *c, struct err *err)
 		return err_errno(err, ERR_PEER_LOST, "SO_PEERCRED");
 	if (other.uid != geteuid())
 		return err_set(err, ERR_PEER_LOST, "it runs as another user (uid %u)", other.uid);
+	if (other.uid == UNMAPPED_UID && !maps_all_users())
+		return err_set(err, ERR_PEER_LOST,
+		               "this user namespace does not tell which user it runs as");
 	return 0;
 }
 
@@ -650,6 +669,7 @@ static void shared_free(struct conn *conn)
 }
 
 static const struct conn_lending shared_lending = {
+        .least = LEND_LEAST,
         .reaches = shared_reaches,
         .lend = shared_lend,
         .consumed = shared_consumed,

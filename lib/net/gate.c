@@ -15,12 +15,14 @@
  * of a connection are read before later connections can evict it. */
 #define ACCEPTS      16
 #define ACCEPT_PAUSE (100 * NS_PER_MS)
+#define SPARED       100 /* the first part of its time in which a connection keeps its descriptor */
 
 struct pending {
 	struct gate *gate;
 	struct conn *conn;
 	struct addr from;
 	struct loop_timer patience;
+	int64_t since;
 	bool protocol_checked; /* the first byte has been looked at */
 	bool authenticated;
 	uint8_t opening[GATE_OPENING];
@@ -37,6 +39,7 @@ struct gate {
 	struct pending *oldest, **newest;
 	int count;
 	bool accepting, closed; /* closed while it accepts: accepting frees it */
+	bool paused;            /* before the last call of accept, for want of descriptors */
 	char refusal[GATE_REFUSAL];
 };
 
@@ -157,18 +160,20 @@ static bool same_source(const struct pending *p, const struct addr *from)
 	return a.len == b.len && memcmp(&a.sa, &b.sa, a.len) == 0;
 }
 
-/* Make room: of all pending connections, or those from @from, drop the one that has proved least,
- * the oldest first. An honest handshake takes milliseconds, so it outlives connections that are
- * silent. */
-static void evict(struct gate *g, const struct addr *from)
+/* Make room: of the connections that have been pending since @until or longer, and of those only
+ * the ones from @from (NULL: any), drop the one that has proved least, the oldest first. An honest
+ * handshake takes milliseconds, so it outlives connections that are silent. False: there is none.
+ */
+static bool evict(struct gate *g, const struct addr *from, int64_t until)
 {
 	struct pending *victim = NULL;
-	for (struct pending *p = g->oldest; p; p = p->next)
+	for (struct pending *p = g->oldest; p && p->since <= until; p = p->next)
 		if ((!from || same_source(p, from)) &&
 		    (!victim || progress_of(p) < progress_of(victim)))
 			victim = p;
 	if (victim)
 		drop(victim);
+	return victim;
 }
 
 static int from_source(const struct gate *g, const struct addr *from)
@@ -183,9 +188,9 @@ static void add_pending(struct gate *g, int fd, const struct addr *from)
 {
 	struct err err = {0};
 	if (from_source(g, from) >= g->conf.per_source)
-		evict(g, from); /* at its limit, a source loses one connection */
+		evict(g, from, INT64_MAX); /* at its limit, a source loses one connection */
 	else if (g->count >= g->conf.slots)
-		evict(g, NULL);
+		evict(g, NULL, INT64_MAX);
 	struct pending *p = calloc(1, sizeof *p);
 	if (!p)
 		err_nomem(&err, "a connection", sizeof *p);
@@ -203,8 +208,9 @@ static void add_pending(struct gate *g, int fd, const struct addr *from)
 	*g->newest = p;
 	g->newest = &p->next;
 	g->count++;
+	p->since = clock_ns();
 	p->patience = (struct loop_timer){.fn = on_patience_over, .ctx = p};
-	loop_timer_set(g->conf.loop, &p->patience, clock_ns() + g->conf.patience);
+	loop_timer_set(g->conf.loop, &p->patience, p->since + g->conf.patience);
 	if (conn_watch(p->conn, g->conf.loop, on_pending_ready, p, &err) < 0) {
 		drop(p);
 		return;
@@ -223,12 +229,27 @@ static void resume_accept(void *ctx)
 	(void)loop_add(g->conf.loop, &g->watch, EPOLLIN, &ignored);
 }
 
-/* No descriptor is left, and there is no pending connection to drop: accept again after a pause. */
+/* Accept again after a pause. */
 static void pause_accept(struct gate *g)
 {
+	g->paused = true;
 	loop_del(g->conf.loop, &g->watch);
 	g->resume_timer = (struct loop_timer){.fn = resume_accept, .ctx = g};
 	loop_timer_set(g->conf.loop, &g->resume_timer, clock_ns() + ACCEPT_PAUSE);
+}
+
+/* No descriptor is left, as errno says. True: one is free again. */
+static bool free_descriptor(struct gate *g)
+{
+	struct err err = {0};
+	err_errno(&err, ERR_RESOURCE, "accept");
+	if (evict(g, NULL, clock_ns() - g->conf.patience / SPARED))
+		return true;
+	if (g->paused && !g->oldest && g->conf.starved)
+		g->conf.starved(g->conf.ctx, &err);
+	if (!g->closed)
+		pause_accept(g);
+	return false;
 }
 
 static void accept_some(struct gate *g)
@@ -238,13 +259,12 @@ static void accept_some(struct gate *g)
 		struct addr from = {.len = sizeof from.sa};
 		int fd = accept4(g->conf.fd, (struct sockaddr *)&from.sa, &from.len,
 		                 SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd >= 0)
+		if (fd >= 0) {
+			g->paused = false;
 			add_pending(g, fd, &from);
-		else if ((errno == EMFILE || errno == ENFILE || errno == ENOMEM) && g->oldest)
-			evict(g, NULL);
-		else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-			pause_accept(g);
-			return;
+		} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+			if (!free_descriptor(g))
+				return;
 		} else if (errno != EINTR && errno != ECONNABORTED)
 			return;
 	}

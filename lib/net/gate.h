@@ -3,7 +3,9 @@
  * opening record. It passes valid connections to the owner and drops the others, which never
  * affect the job. A pending connection takes one of a bounded number of slots for a bounded time
  * (10 seconds). When all slots are taken, the gate drops the connection that has proved least, the
- * oldest first. It uses nothing that a connection sends before the handshake.
+ * oldest first; so it does when no descriptor is left, but then it spares connections that have
+ * been pending for less than a hundredth of that time. It uses nothing that a connection sends
+ * before the handshake.
  */
 #ifndef COLLCTL_NET_GATE_H
 #define COLLCTL_NET_GATE_H
@@ -29,7 +31,10 @@ struct gate_conf {
 	              const struct addr *from);
 	/* The gate dropped a connection because memory ran out. May be NULL. */
 	void (*lacking)(void *ctx, const struct err *err);
-	void *ctx; /* of find, admit and lacking */
+	/* No descriptor is left for a connection, none is pending, and a pause has changed nothing.
+	 * The callee may close the gate; else the gate tries again. May be NULL. */
+	void (*starved)(void *ctx, const struct err *err);
+	void *ctx; /* of find and the callbacks */
 };
 
 struct gate;

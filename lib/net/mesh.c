@@ -292,6 +292,16 @@ static void lacking(void *ctx, const struct err *err)
 	m->conf.on_ready(m->conf.ctx);
 }
 
+/* There is no descriptor for a memory lane: who dials one learns it from the end of the socket, and
+ * uses TCP. */
+static void accept_no_lanes(void *ctx, const struct err *err)
+{
+	struct mesh *m = ctx;
+	(void)err;
+	gate_close(m->lanes);
+	m->lanes = NULL;
+}
+
 /* Tell the dialler that it is admitted. */
 static bool answer(struct conn *conn)
 {
@@ -357,6 +367,7 @@ static struct gate *open_gate(struct mesh *m, int fd, bool lanes, struct err *er
 	        .per_source = conf->size * conf->streams + 32,
 	        .admit = admit,
 	        .lacking = lanes ? NULL : lacking, /* the dialler of a lane then uses TCP */
+	        .starved = lanes ? accept_no_lanes : lacking,
 	        .ctx = m,
 	};
 	return gate_open(&gate, err);

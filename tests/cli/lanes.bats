@@ -48,13 +48,13 @@ large() {
 @test "windows, streams and several inputs" {
 	local want options
 	large 4
-	want=$(moved 4 allreduce --op avg --lanes tcp)
+	want=$(moved 4 allreduce -a ring_chunked --op avg --lanes tcp)
 	for options in '--memory 1M' '--memory 2M --streams 1' '--streams 5' '--insecure' '--memory 1M --insecure'; do
 		# shellcheck disable=SC2086 # words
-		[[ $(moved 4 allreduce --op avg --lanes memory $options) == "$want" ]] || fail "$options"
+		[[ $(moved 4 allreduce -a ring_chunked --op avg --lanes memory $options) == "$want" ]] || fail "$options"
 	done
-	collctl run -n 3 -- allreduce --lanes tcp in.0.npy in.1.npy 'in.{rank}.npy' -o 'tcp.{rank}.npy'
-	collctl run -n 3 -- allreduce --lanes memory in.0.npy in.1.npy 'in.{rank}.npy' -o 'memory.{rank}.npy'
+	collctl run -n 3 -- allreduce -a ring_chunked --lanes tcp in.0.npy in.1.npy 'in.{rank}.npy' -o 'tcp.{rank}.npy'
+	collctl run -n 3 -- allreduce -a ring_chunked --lanes memory in.0.npy in.1.npy 'in.{rank}.npy' -o 'memory.{rank}.npy'
 	for r in 0 1 2; do cmp tcp.$r.npy memory.$r.npy; done
 }
 
@@ -92,7 +92,8 @@ large() {
 	[[ $(jq .hosts 0.out) == 2 ]] || fail "$(<0.out)"
 }
 
-@test "ranks of different users do not share memory" {
+# as_two_users WORDS...: a job of this user and of nobody, each behind WORDS
+as_two_users() {
 	((EUID == 0)) || skip "only root can start a rank as another user"
 	large 2
 	make_secret
@@ -101,13 +102,22 @@ large() {
 	chown nobody "$OTHER"
 	install -o nobody -m 600 in.1.npy "$SECRET" "$OTHER"
 	install -m 755 "$COLLCTL" "$OTHER/collctl"
-	as_nobody=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
-	"${as_nobody[@]}" "$OTHER/collctl" --version || skip "nobody can't run a program in /tmp here"
-	rank 0 2 allreduce -v in.0.npy -o out.0.npy
+	as_nobody=(setpriv --reuid=nobody --regid=nogroup --clear-groups "$@")
+	"${as_nobody[@]}" "$OTHER/collctl" --version || skip "nobody can't run $* a program in /tmp here"
+	spawn_rank 0 "$@" "$COLLCTL" allreduce -v in.0.npy -o out.0.npy -r 0 -n 2 -R "$STORE" -j job --secret-file "$SECRET"
 	spawn_rank 1 "${as_nobody[@]}" "$OTHER/collctl" allreduce -v "$OTHER/in.1.npy" -o "$OTHER/out.1.npy" \
 		-r 1 -n 2 -R "$STORE" -j job --secret-file "$OTHER/job.key"
 	wait_ranks
 	assert_ranks 2 0
-	grep -q "no memory lane to rank 1, so TCP: it runs as another user" 0.err || fail "$(<0.err)"
 	cmp out.0.npy "$OTHER/out.1.npy"
+}
+
+@test "ranks of different users do not share memory" {
+	as_two_users
+	grep -q "no memory lane to rank 1, so TCP: it runs as another user" 0.err || fail "$(<0.err)"
+}
+
+@test "ranks of different users do not share memory in user namespaces that show both as nobody" {
+	as_two_users unshare -U
+	grep -q "no memory lane to rank 1, so TCP: this user namespace does not tell" 0.err || fail "$(<0.err)"
 }

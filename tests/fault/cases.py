@@ -19,6 +19,7 @@ ROOTED = ("reduce", "broadcast", "scatter", "gather")
 SPLIT = ("reduce-scatter", "scatter", "alltoall")  # along axis 0
 JOINED = ("gather", "allgather")  # rows differ between ranks
 NO_OUTPUT = ("barrier", "verify", "exchange")
+NO_LANES = ("barrier", "verify")  # without --lanes: their lanes are never in memory
 KINDS = REDUCTIONS + ("broadcast", "scatter", "gather", "allgather", "alltoall") + NO_OUTPUT
 COMMON = ("allreduce", "broadcast", "gather", "alltoall")  # drawn twice as often
 
@@ -130,6 +131,8 @@ class Case:
             o += ["--streams", str(rng.choice((1, 2, 3)))]
         if self.kind not in NO_OUTPUT and rng.random() < 0.6:
             o += ["--no-sync"]
+        if self.kind not in NO_LANES and rng.random() < 0.3:
+            o += ["--lanes", "tcp"]
         return o
 
     def shape_text(self):

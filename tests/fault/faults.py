@@ -10,6 +10,7 @@ import re
 import signal
 
 import proxy as px
+from cases import NO_LANES
 from job import reserve_port
 
 
@@ -291,7 +292,8 @@ class Link(Fault):
             reserved, port = reserve_port()
             run.keep.append(reserved)
             via = run.proxy(port, up, down)
-            run.args[self.victim] += ["--listen", f"127.0.0.1:{port}", "--advertise", f"127.0.0.1:{via}", "--lanes", "tcp"]
+            run.args[self.victim] += ["--listen", f"127.0.0.1:{port}", "--advertise", f"127.0.0.1:{via}"]
+            run.args[self.victim] += [] if run.case.kind in NO_LANES else ["--lanes", "tcp"]
 
     def judge(self, j):
         if all(c == 0 for c in j.codes.values()):

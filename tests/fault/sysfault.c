@@ -7,14 +7,18 @@
  *                                            SIGKILL in place of the K-th, or N calls after it
  *   sysfault hold K NAME -- COMMAND...       the command stands still at the K-th until somebody
  *                                            opens the FIFO $SYSFAULT_GO for writing and closes it
- *   sysfault delay=MS K NAME -- COMMAND...   the thread stands still at the K-th for so long; the
- * others go on sysfault signal=S K [NAME] -- COMMAND... signal S comes with the K-th sysfault
- * error=E K NAME -- COMMAND...    the K-th NAME fails with errno E and has no effect sysfault short
- * K NAME -- COMMAND...      the K-th NAME (of fd, buffer, length) does half
+ *   sysfault delay=MS K NAME -- COMMAND...
+ *                                            the thread stands still at the K-th for so long; the
+ *                                            others go on
+ *   sysfault signal=S K [NAME] -- COMMAND... signal S comes with the K-th
+ *   sysfault error=E[*N] K NAME -- COMMAND...
+ *                                            the K-th NAME, and N - 1 after it, fails with errno E
+ *                                            and has no effect
+ *   sysfault short K NAME -- COMMAND...      the K-th NAME (of fd, buffer, length) does half
  *
  * Ends as the command does, by the same signal too. Last the file that SYSFAULT_REPORT names gets a
  * line: calls that were counted, whether the fault was injected (0, 1), sendmsg calls that sent
- * something.
+ * something, calls of any kind after the K-th until the fault of kill+N.
  */
 #include <elf.h>
 #include <errno.h>
@@ -61,16 +65,16 @@ static const struct {
         {"recvfrom", SYS_recvfrom},     {"epoll_wait", SYS_epoll_wait},
         {"epoll_ctl", SYS_epoll_ctl},   {"epoll_create1", SYS_epoll_create1},
         {"socket", SYS_socket},         {"mmap", SYS_mmap},
-        {"clone3", SYS_clone3},
+        {"clone3", SYS_clone3},         {"memfd_create", SYS_memfd_create},
 };
 
 static struct {
 	enum action action;
-	int error, signal, ms;
-	pid_t delayed, alarm; /* the thread, and the process that ends when it goes on */
-	long k, nr;           /* nr -1: any */
-	long after;           /* calls of any kind from the K-th on */
-	long count, sent;
+	int error, times, signal, ms;
+	pid_t delayed, alarm;     /* the thread, and the process that ends when it goes on */
+	long k, nr;               /* nr -1: any */
+	long after;               /* calls of any kind from the K-th on */
+	long count, sent, passed; /* passed: calls of any kind after the K-th */
 	int injected;
 } fault = {.nr = -1};
 
@@ -101,9 +105,9 @@ static int slot(pid_t tid)
 
 static void usage(void)
 {
-	fprintf(stderr,
-	        "usage: sysfault count|kill[+N]|hold|delay=MS|signal=S|error=E|short [K] [NAME] "
-	        "-- COMMAND...\n");
+	fprintf(stderr, "usage: sysfault count|kill[+N]|hold|delay=MS|signal=S|error=E[*N]|short "
+	                "[K] [NAME] "
+	                "-- COMMAND...\n");
 	exit(2);
 }
 
@@ -139,8 +143,11 @@ static int parse(int argc, char **argv)
 		usage();
 	if (fault.action == KILL)
 		fault.after = atol(action + 4);
-	if (fault.action == FAIL)
+	if (fault.action == FAIL) {
+		const char *times = strchr(action, '*');
 		fault.error = atoi(action + 6);
+		fault.times = times ? atoi(times + 1) : 1;
+	}
 	if (fault.action == DELAY)
 		fault.ms = atoi(action + 6);
 	if (fault.action == SIGNAL)
@@ -221,8 +228,11 @@ static void at_syscall(pid_t pid, pid_t tid)
 	if (threads[s].inside) {
 		bool counts = fault.nr < 0 || nr == fault.nr, reached = fault.count >= fault.k;
 		fault.count += counts;
+		if (fault.injected && counts && --fault.times > 0)
+			inject(pid, tid, s, &regs);
 		if (fault.action == COUNT || fault.injected)
 			return;
+		fault.passed += reached;
 		if (reached ? --fault.after == 0 : fault.count == fault.k && fault.after == 0)
 			inject(pid, tid, s, &regs);
 		return;
@@ -293,7 +303,8 @@ int main(int argc, char **argv)
 	const char *report = getenv("SYSFAULT_REPORT");
 	FILE *f = report ? fopen(report, "w") : NULL;
 	if (f) {
-		fprintf(f, "%ld %d %ld\n", fault.count, fault.injected, fault.sent);
+		fprintf(f, "%ld %d %ld %ld\n", fault.count, fault.injected, fault.sent,
+		        fault.passed);
 		fclose(f);
 	}
 	if (code < 0) {

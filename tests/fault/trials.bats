@@ -30,6 +30,11 @@ under_ptrace() {
 	trials kill "$BATS_FILE_TMPDIR/sysfault"
 }
 
+@test "67: SIGKILL in place of any system call of a rank that makes or uses memory lanes" {
+	under_ptrace
+	trials lanes "$BATS_FILE_TMPDIR/sysfault"
+}
+
 @test "30, 51: SIGKILL at the rename or after it: 8 and the rank named, unless it has said that it is done" {
 	under_ptrace
 	trials verdict "$BATS_FILE_TMPDIR/sysfault"

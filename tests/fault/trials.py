@@ -2,6 +2,7 @@
 """Many small jobs, each with one fault, and what must come of it. COLLCTL names the binary.
 
   trials.py kill SYSFAULT [--all]             SIGKILL in place of the k-th system call of a rank
+  trials.py lanes SYSFAULT [--all]            SIGKILL while memory lanes are made and used
   trials.py verdict SYSFAULT [--all]          SIGKILL at a rank's rename or a call after it
   trials.py stopped SYSFAULT                  a rank stands still at its rename
   trials.py pairs SYSFAULT [--all]            two ranks die at the same moment
@@ -45,8 +46,12 @@ def under(tool, job, rank, *fault):
     job.wrap[rank] = [tool, *map(str, fault), "--"]
     job.env[rank] = {"SYSFAULT_REPORT": report}
     job.run()
-    with open(report) as f:
-        return tuple(map(int, f.read().split()))
+    return tuple(report_of(job)[:3])
+
+
+def report_of(job):
+    with open(job.path("report")) as f:
+        return [int(word) for word in f.read().split()]
 
 
 def check_word(job, rank, r):
@@ -129,6 +134,40 @@ def kill(tool, everything):
 
     # Most jobs wait for a rank that will never join.
     return trials("kill", cases, trial, at_once=20 if everything else 6)
+
+
+def lanes(tool, everything):
+    """SIGKILL of a rank at its first memfd_create or a call after it: while it makes memory lanes, while it lends
+    and borrows spans, and until it ends."""
+    options = ["--join-timeout", "20s", "--timeout", "20s", "--lanes", "memory", "-a", "ring_chunked", "--memory", "1M"]
+
+    def job():
+        return Job(SIZE, count=400000, options=options)
+
+    def calls(rank):
+        whole = job()
+        under(tool, whole, rank, "kill+1000000", 1, "memfd_create")
+        whole.check_success()
+        return report_of(whole)[3]
+
+    cases = [(r, n) for r in range(SIZE) for n in range(calls(r) + 1)]
+    if not everything:
+        cases = sorted(random.Random(SEED).sample(cases, 16))
+
+    def trial(case):
+        rank, n = case
+        killed = job()
+        _, injected, sent = under(tool, killed, rank, f"kill+{n}", 1, "memfd_create")
+        try:
+            if not injected:
+                killed.check_success()
+                return "over before"
+            return check_killed(killed, rank, sent)
+        except Exception as e:
+            e.args = (f"{e}{killed.story()}",)
+            raise
+
+    return trials("kill with memory lanes", cases, trial, "aborted")
 
 
 def verdict(tool, everything):
@@ -765,7 +804,7 @@ def keep_and_repeat(which, at):
 
 def main():
     p = argparse.ArgumentParser()
-    words = "kill verdict stopped pairs coordinator signals drip disk flip cut reset frames control link welcome"
+    words = "kill lanes verdict stopped pairs coordinator signals drip disk flip cut reset frames control link welcome"
     p.add_argument("what", choices=words.split())
     p.add_argument("words", nargs="*")
     p.add_argument("--insecure", action="store_true")

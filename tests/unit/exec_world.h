@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "lib/exec/exec.h"
+#include "tests/unit/exec_loans.h"
 
 #define RANKS    16
 #define STREAMS  3
@@ -83,6 +84,7 @@ struct timing {
 	size_t capacity, quantum;
 	uint64_t seed;      /* of the order of ranks and, with stalls, of them */
 	bool stalls, files; /* files: each transfer on a thread */
+	bool lends, lies;   /* lanes lend, or do as if all were consumed at once */
 	int repeats;        /* runs after the first, over lanes that stay open */
 	const struct memory_space *const *devices; /* [ndevices]; NULL: none. Rank r uses
 	                                              r mod (ndevices + 1) of them */
@@ -200,10 +202,11 @@ static inline int describe_part(const struct part_files *f, char *text, size_t s
 
 static inline const char *describe(struct world *w)
 {
-	size_t n = (size_t)snprintf(
-	        w->text, sizeof w->text, "P=%d K=%d capacity %zu quantum %zu timing seed %llu%s%s",
-	        w->size, w->t.streams, w->t.capacity, w->t.quantum, (unsigned long long)w->t.seed,
-	        w->t.stalls ? " stalls" : "", w->t.files ? " threads" : "");
+	size_t n = (size_t)snprintf(w->text, sizeof w->text,
+	                            "P=%d K=%d capacity %zu quantum %zu timing seed %llu%s%s%s",
+	                            w->size, w->t.streams, w->t.capacity, w->t.quantum,
+	                            (unsigned long long)w->t.seed, w->t.stalls ? " stalls" : "",
+	                            w->t.files ? " threads" : "", w->t.lends ? " lent" : "");
 	for (int k = 0; k < w->nparts && n < sizeof w->text - 300; k++)
 		n += (size_t)describe_part(&w->parts[k], w->text + n, sizeof w->text - n);
 	return w->text;
@@ -216,17 +219,22 @@ static inline int tap_handshake(struct conn *c, struct err *err)
 	return conn_handshake(((struct tap *)c)->inner, err);
 }
 
+/* Does the stream end here? Else no more than *@n bytes come before its end. */
+static inline bool tap_is_cut(struct tap *t, size_t *n)
+{
+	if (t->fault != FAULT_CUT)
+		return false;
+	if (*n > t->at - t->seen)
+		*n = t->at - t->seen;
+	t->world->moved += t->seen == t->at;
+	return t->seen == t->at;
+}
+
 static inline ssize_t tap_read(struct conn *c, void *buf, size_t n, struct err *err)
 {
 	struct tap *t = (struct tap *)c;
-	if (t->fault == FAULT_CUT) {
-		if (t->seen == t->at) {
-			t->world->moved++;
-			return CONN_END;
-		}
-		if (n > t->at - t->seen)
-			n = t->at - t->seen;
-	}
+	if (tap_is_cut(t, &n))
+		return CONN_END;
 	ssize_t got = conn_read(t->inner, buf, n, err);
 	if (got == CONN_END)
 		t->world->moved++;
@@ -278,11 +286,80 @@ static const struct conn_ops tap_ops = {
         .free = tap_free,
 };
 
+static inline bool tap_reaches(const struct conn *c, const void *p, size_t n)
+{
+	const struct tap *t = (const struct tap *)c;
+	return t->inner->ops->lending->reaches(t->inner, p, n);
+}
+
+static inline ssize_t tap_lend(struct conn *c, const void *p, size_t n, struct err *err)
+{
+	struct tap *t = (struct tap *)c;
+	ssize_t put = t->inner->ops->lending->lend(t->inner, p, n, err);
+	if (put > 0) {
+		t->world->moved += (uint64_t)put;
+		conn_count_out(c, (uint64_t)put);
+	}
+	return put;
+}
+
+static inline ssize_t tap_copy(struct conn *c, const void *buf, size_t n, struct err *err)
+{
+	ssize_t put = tap_write(c, buf, n, err);
+	if (put > 0)
+		conn_count_out(c, (uint64_t)put);
+	return put;
+}
+
+static inline int64_t tap_consumed(struct conn *c, struct err *err)
+{
+	struct tap *t = (struct tap *)c;
+	return t->inner->ops->lending->consumed(t->inner, err);
+}
+
+static inline ssize_t tap_borrow(struct conn *c, const void **p, size_t n, struct err *err)
+{
+	struct tap *t = (struct tap *)c;
+	if (tap_is_cut(t, &n))
+		return CONN_END;
+	return t->inner->ops->lending->borrow(t->inner, p, n, err);
+}
+
+static inline void tap_give_back(struct conn *c, size_t n)
+{
+	struct tap *t = (struct tap *)c;
+	t->world->moved += n;
+	t->seen += n;
+	t->inner->ops->lending->give_back(t->inner, n);
+}
+
+static const struct conn_lending tap_lending = {
+        .least = LOANS_LEAST,
+        .reaches = tap_reaches,
+        .lend = tap_lend,
+        .consumed = tap_consumed,
+        .borrow = tap_borrow,
+        .give_back = tap_give_back,
+};
+
+static const struct conn_ops lending_tap_ops = {
+        .name = "lending tap",
+        .sums = true,
+        .handshake = tap_handshake,
+        .read = tap_read,
+        .write = tap_copy,
+        .flush = tap_flush,
+        .end = tap_end,
+        .free = tap_free,
+        .lending = &tap_lending,
+};
+
 static inline struct tap *tap_new(struct world *w, struct conn *inner, bool out)
 {
 	struct tap *t = calloc(1, sizeof *t);
 	assert_non_null(t);
-	*t = (struct tap){.conn = {.ops = &tap_ops, .fd = -1, .readable = true, .writable = true},
+	const struct conn_ops *ops = inner->ops->lending ? &lending_tap_ops : &tap_ops;
+	*t = (struct tap){.conn = {.ops = ops, .fd = -1, .readable = true, .writable = true},
 	                  .inner = inner,
 	                  .world = w,
 	                  .out = out};
@@ -314,9 +391,13 @@ static inline struct conn *lane(void *ctx, int peer, bool out, int stream)
 		size_t capacity = largest_element(w);
 		if (capacity < w->t.capacity)
 			capacity = w->t.capacity;
-		assert_int_equal(
-		        conn_memory_pair(&writer, &reader, capacity, w->t.quantum, stalls, &err),
-		        0);
+		if (w->t.lends)
+			loans_pair(&writer, &reader, capacity, largest_element(w), w->t.quantum,
+			           stalls, w->t.lies);
+		else
+			assert_int_equal(conn_memory_pair(&writer, &reader, capacity, w->t.quantum,
+			                                  stalls, &err),
+			                 0);
 		pair[1] = tap_new(w, writer, true);
 		pair[0] = tap_new(w, reader, false);
 		if (w->fault && from == w->fault_from && to == w->fault_to && stream == 0) {

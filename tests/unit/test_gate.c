@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,7 +27,9 @@ static struct addr at;
 static struct conn *admitted[64];
 static uint8_t openings[64][GATE_OPENING];
 static int nadmitted;
-static bool closes; /* the gate, with the first who is admitted */
+static bool closes; /* the gate, with the first who is admitted, or when it is starved */
+static int nstarved;
+static struct rlimit limit; /* of descriptors */
 
 static const uint8_t key[TLS_KEY_BYTES] = "the key of both sides of a test";
 
@@ -53,6 +56,18 @@ static void admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENI
 		gate = NULL;
 }
 
+static void starved(void *ctx, const struct err *err)
+{
+	assert_ptr_equal(ctx, &gate);
+	assert_int_equal(err->code, ERR_RESOURCE);
+	assert_string_equal(err->text, "accept: Too many open files");
+	nstarved++;
+	if (closes)
+		gate_close(gate);
+	if (closes)
+		gate = NULL;
+}
+
 static void gate_set_up(bool with_tls, int slots, int per_source, int64_t patience)
 {
 	struct err err = {0};
@@ -63,6 +78,7 @@ static void gate_set_up(bool with_tls, int slots, int per_source, int64_t patien
 	        .patience = patience,
 	        .find = find,
 	        .admit = admit,
+	        .starved = starved,
 	        .ctx = &gate,
 	};
 	assert_int_equal(addr_resolve(&at, "127.0.0.1", 0, true, &err), 0);
@@ -77,8 +93,10 @@ static int set_up(void **state)
 {
 	struct err err = {0};
 	(void)state;
-	nadmitted = 0;
+	nadmitted = nstarved = 0;
 	closes = false;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return -1;
 	tls = tls_new(&err);
 	return tls ? loop_init(&loop, &err) : -1;
 }
@@ -86,6 +104,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
+	setrlimit(RLIMIT_NOFILE, &limit);
 	gate_close(gate);
 	gate = NULL;
 	for (int i = 0; i < nadmitted; i++)
@@ -449,6 +468,79 @@ static void who_is_admitted_may_close_it(void **state)
 		conn_free(c[i]);
 }
 
+/* ---- no descriptor is left ---- */
+
+/* A client that has connected when no descriptor is left. */
+static int come_without_descriptors(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0), next = dup(fd);
+	assert_true(fd >= 0 && next >= 0);
+	close(next); /* the lowest that is free */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)next, limit.rlim_max}),
+	                 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&at.sa, at.len), 0);
+	return fd;
+}
+
+static void give_descriptors(void)
+{
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void who_has_just_come_keeps_its_descriptor(void **state)
+{
+	(void)state;
+	gate_set_up(false, 10, 10, 10 * PATIENCE);
+	int first = come(1), second = come_without_descriptors();
+	for (int64_t start = clock_ns(); clock_ns() - start < NS_PER_SEC / 2;) /* some pauses */
+		turn();
+	assert_false(dropped(first));
+	assert_int_equal(nstarved, 0);
+	give_descriptors();
+	must_be_admitted(false);
+	assert_false(dropped(first));
+	assert_false(dropped(second));
+	close(first);
+	close(second);
+}
+
+static void who_came_long_ago_loses_its_descriptor(void **state)
+{
+	(void)state;
+	gate_set_up(false, 10, 10, 0);
+	int first = come(1), second = come_without_descriptors();
+	must_be_dropped(first);
+	turns(2);
+	assert_false(dropped(second));
+	give_descriptors();
+	must_be_admitted(false);
+	close(first);
+	close(second);
+}
+
+static void nobody_can_lose_a_descriptor(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		int64_t until = clock_ns() + PATIENCE;
+		gate_set_up(false, 10, 10, 0);
+		closes = i;
+		int fd = come_without_descriptors();
+		while (nstarved < (closes ? 2 : 1)) { /* two in all */
+			assert_true(clock_ns() < until);
+			turn();
+		}
+		give_descriptors();
+		if (closes)
+			must_be_dropped(fd);
+		else
+			must_be_admitted(false);
+		close(fd);
+		gate_close(gate);
+		gate = NULL;
+	}
+}
+
 #define GATE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -465,6 +557,9 @@ int main(void)
 	        GATE_TEST(closing_drops_strangers),
 	        GATE_TEST(who_is_admitted_may_close_it),
 	        GATE_TEST(it_says_where_it_listens),
+	        GATE_TEST(who_has_just_come_keeps_its_descriptor),
+	        GATE_TEST(who_came_long_ago_loses_its_descriptor),
+	        GATE_TEST(nobody_can_lose_a_descriptor),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
