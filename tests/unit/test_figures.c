@@ -214,6 +214,8 @@ static const struct expected {
         {COLL_ALLREDUCE, "rabenseifner", 6, 6, 14, 3},
         {COLL_ALLREDUCE, "circulant", 6, 8, 14, 5},
         {COLL_ALLREDUCE, "direct", 2, 14, 14, 7},
+        {COLL_ALLREDUCE, "double_tree", 6, 32, 16, 4},
+        {COLL_ALLREDUCE, "census", 3, 3, 24, 5},
         {COLL_REDUCE_SCATTER, "halving_doubling", 4, 4, 8, 4},
         {COLL_REDUCE_SCATTER, "circulant", 3, 4, 7, 5},
         {COLL_REDUCE_SCATTER, "ring", 7, 7, 7, 2},
