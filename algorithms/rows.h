@@ -60,15 +60,18 @@ ALGORITHM(reduce_hosts)
 /* gather */
 ALGORITHM(gather_linear)
 ALGORITHM(gather_binomial)
+ALGORITHM(gather_hosts)
 
 /* scatter */
 ALGORITHM(scatter_linear)
 ALGORITHM(scatter_binomial)
+ALGORITHM(scatter_hosts)
 
 /* alltoall */
 ALGORITHM(alltoall_direct)
 ALGORITHM(alltoall_pairwise)
 ALGORITHM(alltoall_bruck)
+ALGORITHM(alltoall_hosts)
 
 /* scan */
 ALGORITHM(scan_linear)

@@ -313,6 +313,9 @@ static void test_fall_backs(void **state)
 		takes_the_place(COLL_ALLTOALL, "bruck", &a, "bruck");
 		takes_the_place(COLL_ALLREDUCE, "hosts", &a, "circulant");
 		takes_the_place(COLL_BARRIER, "hosts", &a, "dissemination");
+		takes_the_place(COLL_GATHER, "hosts", &a, "linear");
+		takes_the_place(COLL_SCATTER, "hosts", &a, "linear");
+		takes_the_place(COLL_ALLTOALL, "hosts", &a, "pairwise");
 	}
 	takes_the_place(COLL_ALLTOALL, "bruck",
 	                &(struct coll_args){.size = 3, .off = off, .recv_off = off}, "pairwise");
