@@ -17,7 +17,6 @@
  *   d = 2     (0+1)+(2+3)    (0+1)+(2+3)    (0+1)+(2+3)    (0+1)+(2+3)
  *
  * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
-        .flags = COLL_COPIES,
  * MPICH, IJHPCA 2005.
  */
 #include "algorithms/blocks.h"

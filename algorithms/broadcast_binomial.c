@@ -32,8 +32,11 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double q = log2_ceil(a->size);
 
-	*c = (struct coll_cost){
-	        .rounds = log2_ceil(a->size), .messages = q, .sent = q, .received = 1};
+	*c = (struct coll_cost){.rounds = log2_ceil(a->size),
+	                        .outer = tree_outer(a),
+	                        .messages = q,
+	                        .sent = q,
+	                        .received = 1};
 }
 
 const struct coll_algorithm broadcast_binomial = {

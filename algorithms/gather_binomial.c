@@ -48,6 +48,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 
 	*c = (struct coll_cost){
 	        .rounds = log2_ceil(a->size),
+	        .outer = tree_outer(a),
 	        .messages = 2,
 	        .sent = tree_largest(a->size) / p,
 	        .received = (p - 1) / p,

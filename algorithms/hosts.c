@@ -124,7 +124,12 @@ const char *hosts_or_circulant(const struct coll_args *a)
 	return hosts_shared(a) ? NULL : "circulant";
 }
 
-bool hosts_init(struct hosts *h, struct sched_builder *b, const struct coll_args *a, bool owned)
+const char *hosts_or_linear(const struct coll_args *a)
+{
+	return hosts_shared(a) ? NULL : "linear";
+}
+
+bool hosts_list(struct hosts *h, struct sched_builder *b, const struct coll_args *a, bool owned)
 {
 	int *first, *ranks;
 
@@ -139,9 +144,21 @@ bool hosts_init(struct hosts *h, struct sched_builder *b, const struct coll_args
 	h->ranks = ranks;
 	while (ranks[first[h->host] + h->local] != a->rank)
 		h->local++;
-	if (owned && !measure_blocks(h, b))
-		return false;
-	return !hosts_owner(h) || make_lane(h, b);
+	return !owned || measure_blocks(h, b);
+}
+
+int hosts_run(const struct hosts *h, int i, int k)
+{
+	int end = k + 1;
+
+	while (end < hosts_ranks(h, i) && hosts_rank(h, i, end) == hosts_rank(h, i, end - 1) + 1)
+		end++;
+	return end;
+}
+
+bool hosts_init(struct hosts *h, struct sched_builder *b, const struct coll_args *a, bool owned)
+{
+	return hosts_list(h, b, a, owned) && (!hosts_owner(h) || make_lane(h, b));
 }
 
 /* ---- the phases inside hosts ---- */
@@ -162,12 +179,7 @@ static struct walk walk_part(const struct hosts *h, const struct circle *c, int 
 /* The rank that is @d after this one among the first @count of its host. */
 static int neighbour(const struct hosts *h, int d, int count)
 {
-	return h->ranks[h->first[h->host] + (h->local + d) % count];
-}
-
-static int local_ranks(const struct hosts *h)
-{
-	return h->first[h->host + 1] - h->first[h->host];
+	return hosts_rank(h, h->host, (h->local + d) % count);
 }
 
 /* What a rank does with the ranges of a lane. */
@@ -208,8 +220,10 @@ static void act_on_others(struct sched_builder *b, struct hosts *h, struct sched
 static void act_on_mine(struct sched_builder *b, struct hosts *h, struct sched_span work,
                         enum hosts_part part, enum act act)
 {
-	for (int d = 1; hosts_owner(h) && d < local_ranks(h); d++) {
-		const int peer = neighbour(h, d, local_ranks(h));
+	const int count = hosts_ranks(h, h->host);
+
+	for (int d = 1; hosts_owner(h) && d < count; d++) {
+		const int peer = neighbour(h, d, count);
 
 		act_on(b, walk_part(h, &h->lane, peer, part), act, peer, work);
 	}

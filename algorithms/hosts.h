@@ -8,6 +8,9 @@
  *    carries L phases side by side, each of them of a part of the vector.
  * 3. Inside each host the owners give what the ranks need of their lanes.
  *
+ * A gather, scatter or alltoall has no lanes: whole messages go from host to host, one for each
+ * pair, and are put together and taken apart inside (hosts_list).
+ *
  * Where the blocks are of the whole vector, a lane is a part of the vector. Where they are of
  * ranks, a lane is a part of the blocks of each host, put one behind the other. If every host has L
  * ranks, lanes are cut where blocks are: lane l is blocks l*N .. l*N+N-1, or the blocks of the l-th
@@ -49,7 +52,25 @@ enum hosts_part {
  * of several. */
 const char *hosts_or_circulant(const struct coll_args *a);
 
-/* @owned: with blocks of ranks. False: no memory. */
+/* The same for gather and scatter, where linear replaces it. */
+const char *hosts_or_linear(const struct coll_args *a);
+
+/* The ranks of each host, without lanes. @owned: with blocks of ranks. False: no memory. */
+bool hosts_list(struct hosts *h, struct sched_builder *b, const struct coll_args *a, bool owned);
+
+/* The number of ranks of host @i, and the @k-th of them. */
+static inline int hosts_ranks(const struct hosts *h, int i)
+{
+	return h->first[i + 1] - h->first[i];
+}
+static inline int hosts_rank(const struct hosts *h, int i, int k)
+{
+	return h->ranks[h->first[i] + k];
+}
+/* The end of the run of consecutive ranks that begins with number @k of host @i. */
+int hosts_run(const struct hosts *h, int i, int k);
+
+/* hosts_list, and the lane of a rank that owns one. */
 bool hosts_init(struct hosts *h, struct sched_builder *b, const struct coll_args *a, bool owned);
 /* Is this rank the owner of a lane? */
 static inline bool hosts_owner(const struct hosts *h)

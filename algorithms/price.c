@@ -109,12 +109,14 @@ double price_formula(const struct price_model *m, const struct coll_cost *c, dou
 	const double inside = start + grain_of(m, inner) * m->copy;
 	const double rest = c->outer > 0 ? (outer - grain_of(m, outer)) * slowest
 	                                 : (inner - grain_of(m, inner)) * m->copy;
-	const double waits = larger(0, c->rounds - c->messages) * (c->outer > 0 ? first : inside);
+	const double path =
+	        c->outer * (m->latency + first) + (c->rounds - c->outer) * (m->inside + inside);
+	const double unsent = larger(0, c->rounds - c->messages) * (c->outer > 0 ? first : inside);
 
 	if (c->rounds <= 0)
 		return 0;
+	const double waits = larger(unsent, path * c->idle / c->rounds);
 	const double last = c->outer > 0 ? m->latency : m->inside;
 	return larger(larger(larger(out, in), work) + waits + last * (m->lends ? c->rounds : 1),
-	              c->outer * (m->latency + first) +
-	                      (c->rounds - c->outer) * (m->inside + inside) + rest);
+	              path + rest);
 }

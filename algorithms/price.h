@@ -21,7 +21,9 @@
  * and those of the busiest rank if every rank has its own host. Inside a host messages pass no port
  *   and are not encrypted. `incoming` is the number of
  *   messages received, estimated with the length of those sent. In rounds in which this rank sends
- *   nothing it waits for a first part from others: each such round adds message + first.
+ *   nothing it waits for a first part from others: each such round adds message + first. A
+ *   pipeline that has to fill before this rank is busy, and to empty afterwards, adds its `idle`
+ *   rounds in full, as below.
  * - The path of the first part through all rounds, followed by the rest of the last message:
  *
  *       rounds * (latency + message + turn + first) + rest

@@ -40,6 +40,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 
 	*c = (struct coll_cost){
 	        .rounds = log2_ceil(a->size),
+	        .outer = tree_outer(a),
 	        .messages = 1,
 	        .sent = 1,
 	        .received = q,

@@ -12,6 +12,8 @@ ALGORITHM(allreduce_recursive_doubling)
 ALGORITHM(allreduce_rabenseifner)
 ALGORITHM(allreduce_circulant)
 ALGORITHM(allreduce_direct)
+ALGORITHM(allreduce_double_tree)
+ALGORITHM(allreduce_census)
 ALGORITHM(allreduce_hosts)
 ALGORITHM(allreduce_cuda_ring)
 ALGORITHM(allreduce_cuda_ring_chunked)
@@ -58,15 +60,18 @@ ALGORITHM(reduce_hosts)
 /* gather */
 ALGORITHM(gather_linear)
 ALGORITHM(gather_binomial)
+ALGORITHM(gather_hosts)
 
 /* scatter */
 ALGORITHM(scatter_linear)
 ALGORITHM(scatter_binomial)
+ALGORITHM(scatter_hosts)
 
 /* alltoall */
 ALGORITHM(alltoall_direct)
 ALGORITHM(alltoall_pairwise)
 ALGORITHM(alltoall_bruck)
+ALGORITHM(alltoall_hosts)
 
 /* scan */
 ALGORITHM(scan_linear)

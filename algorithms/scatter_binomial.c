@@ -50,6 +50,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 
 	*c = (struct coll_cost){
 	        .rounds = log2_ceil(a->size),
+	        .outer = tree_outer(a),
 	        .messages = log2_ceil(a->size) + 1,
 	        .sent = (p - 1) / p,
 	        .received = tree_largest(a->size) / p,

@@ -218,6 +218,9 @@ struct coll_cost {
 	double sent;     /* S; by the rank that sends most */
 	double received; /* S; by the rank that receives most */
 	double reduced;  /* S; added (RECV_REDUCE, REDUCE) by the rank that adds most */
+	/* The rounds in which the rank that sends most is idle, because the first part has not come
+	 * to it or the last has left it; 0: few */
+	double idle;
 	/* Not by the rows, but counted (coll_cost_of). If every rank has its own host: sent,
 	 * received and their sum. */
 	double leaves;  /* S; out of the host that sends most to others */

@@ -1,6 +1,7 @@
 /*
  * The binomial tree and moving blocks along it. See tree.h.
  */
+#include "algorithms/placement.h"
 #include "algorithms/tree.h"
 
 struct tree tree_of(const struct coll_args *a, int rank)
@@ -24,6 +25,15 @@ int tree_largest(int size)
 	const int half = 1 << (log2_ceil(size) - 1), last = size - half;
 
 	return last > half / 2 ? last : half / 2;
+}
+
+int tree_outer(const struct coll_args *a)
+{
+	const struct hosts_sizes s = hosts_sizes(a);
+
+	if (!s.n)
+		return 0;
+	return s.together ? log2_ceil(s.n) : log2_ceil(a->size);
 }
 
 struct arc arc_subtree(struct sched_builder *b, const struct coll_args *a)

@@ -39,6 +39,10 @@ int tree_subtree(const struct coll_args *a, int rank);
 /* The number of ranks in the largest subtree of a child of the root. */
 int tree_largest(int size);
 
+/* coll_cost.outer of the whole tree: with consecutive ranks on each host about as many rounds as a
+ * tree of the hosts has. 0: unknown hosts, or no ranks that share one. */
+int tree_outer(const struct coll_args *a);
+
 /* The place of consecutive blocks, modulo the size: element @first of the collective is at @at, and
  * element 0 follows the last element. */
 struct arc {

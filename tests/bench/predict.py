@@ -70,7 +70,7 @@ print((time.perf_counter() - began) / n)
 # What runs: the collective, its algorithms.
 CASES = {
     "allreduce": ["ring_chunked", "recursive_doubling", "halving_doubling", "bcube", "circulant",
-                  "direct"],
+                  "direct", "double_tree"],
     "reduce-scatter": ["ring", "circulant", "direct"],
     "allgather": ["ring", "bruck", "recursive_doubling", "neighbor", "direct"],
     "broadcast": ["one_to_all", "binomial", "ring", "scatter_allgather", "circulant"],

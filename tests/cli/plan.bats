@@ -111,7 +111,7 @@ serves() { # COLLECTIVE P
 # bats test_tags=smoke
 @test "--hosts: the number of ranks, what leaves a host, and a proof" {
 	local c hosts
-	for c in allreduce reduce reduce-scatter allgather broadcast barrier; do
+	for c in allreduce reduce reduce-scatter allgather broadcast gather scatter alltoall barrier; do
 		for hosts in 2x2 3,5,2 4x3 $( ((LONG == 0)) || echo 8x8 1,1,9 16x4); do
 			collctl plan "$c" --hosts "$hosts" -a hosts --count 240 --verify --json >plan.json || fail "$c $hosts"
 			assert_equal "$(json plan.json '"\(.runs) \(.verified)"')" "hosts true"

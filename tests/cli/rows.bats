@@ -55,6 +55,30 @@ one() {
 	check_coll gather,allgather 4 "${TAGS[@]}"
 }
 
+# bats test_tags=smoke
+@test "hosts: one message between two hosts, any counts, in any order of ranks, in small windows" {
+	local kind host options root
+	make_shards 5 f32 11,3
+	for host in 'COLLCTL_RANK / 2' 'COLLCTL_RANK % 2'; do
+		for kind in gather scatter alltoall; do
+			root=(--root 3)
+			[[ $kind != alltoall ]] || root=()
+			for options in '' '--counts 3,4,0,3,1' '--memory 4K'; do
+				[[ $kind != gather || $options != --counts* ]] || continue
+				# shellcheck disable=SC2086 # words
+				COLLCTL_BIN=$COLLCTL collctl run -n 5 -- sh -c "COLLCTL_HOST_ID=n\$(($host)) exec \"\$COLLCTL_BIN\" \"\$@\"" - \
+					"$kind" --no-sync --insecure -a hosts "${root[@]}" $options --json 'in.{rank}.npy' -o "out.$kind.{rank}.npy" >j ||
+					fail "$kind $options, $host"
+				assert_equal "$(jq -s -c 'map(.algorithm) | unique' j)" '["hosts"]'
+				[[ $options != --memory* ]] || options=
+				# shellcheck disable=SC2086 # words
+				check_coll $options "${root[@]}" "$kind" 5 "$kind" || fail "$kind $options, $host"
+				rm out.*
+			done
+		done
+	done
+}
+
 # alltoallv COUNTS... -- [OPTIONS...]: rank r divides its in.R.npy by the r-th counts; -: no --counts
 alltoallv() {
 	local counts=() size r

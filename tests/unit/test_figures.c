@@ -214,6 +214,8 @@ static const struct expected {
         {COLL_ALLREDUCE, "rabenseifner", 6, 6, 14, 3},
         {COLL_ALLREDUCE, "circulant", 6, 8, 14, 5},
         {COLL_ALLREDUCE, "direct", 2, 14, 14, 7},
+        {COLL_ALLREDUCE, "double_tree", 6, 32, 16, 4},
+        {COLL_ALLREDUCE, "census", 3, 3, 24, 5},
         {COLL_REDUCE_SCATTER, "halving_doubling", 4, 4, 8, 4},
         {COLL_REDUCE_SCATTER, "circulant", 3, 4, 7, 5},
         {COLL_REDUCE_SCATTER, "ring", 7, 7, 7, 2},
@@ -311,6 +313,9 @@ static void test_fall_backs(void **state)
 		takes_the_place(COLL_ALLTOALL, "bruck", &a, "bruck");
 		takes_the_place(COLL_ALLREDUCE, "hosts", &a, "circulant");
 		takes_the_place(COLL_BARRIER, "hosts", &a, "dissemination");
+		takes_the_place(COLL_GATHER, "hosts", &a, "linear");
+		takes_the_place(COLL_SCATTER, "hosts", &a, "linear");
+		takes_the_place(COLL_ALLTOALL, "hosts", &a, "pairwise");
 	}
 	takes_the_place(COLL_ALLTOALL, "bruck",
 	                &(struct coll_args){.size = 3, .off = off, .recv_off = off}, "pairwise");

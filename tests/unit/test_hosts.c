@@ -183,6 +183,21 @@ static uint64_t even_count(const struct cluster *c)
 	return (uint64_t)(c->size * c->least * c->hosts) * (uint64_t)traeff_blocks(c->hosts);
 }
 
+/* The ranks of a host times all others', of the host where that is most. */
+static double largest_product(const struct cluster *c)
+{
+	double most = 0;
+
+	for (int h = 0; h < c->hosts; h++) {
+		int ranks = 0;
+
+		for (int r = 0; r < c->size; r++)
+			ranks += c->host[r] == h;
+		most = fmax(most, (double)ranks * (c->size - ranks));
+	}
+	return most;
+}
+
 /* The elements that leave the busiest host, at most; of S = 1. */
 static double bound_of(const struct coll_algorithm *alg, const struct cluster *c)
 {
@@ -200,6 +215,12 @@ static double bound_of(const struct coll_algorithm *alg, const struct cluster *c
 		return 1 - c->least / p;
 	case COLL_ALLGATHER:
 		return (n - 1) * c->most / p;
+	case COLL_GATHER: /* the blocks of its ranks */
+		return c->most / p;
+	case COLL_SCATTER:
+		return 1 - c->least / p;
+	case COLL_ALLTOALL: /* of whichever host sends most */
+		return largest_product(c) / p;
 	default:
 		return q;
 	}
@@ -225,7 +246,11 @@ static void check_traffic(const struct coll_algorithm *alg, const struct cluster
 	bound = bound_of(alg, c);
 	if (leaves > bound + 1e-9 || (even && leaves < bound - 1e-9))
 		fail_msg("%s: %g S leave a host, not %g", shape_words(alg, &sh), leaves, bound);
-	if (alg->kind != COLL_BARRIER)
+	if (alg->kind == COLL_GATHER || alg->kind == COLL_SCATTER)
+		assert_int_equal(t.outer, c->hosts - 1);
+	else if (alg->kind == COLL_ALLTOALL)
+		assert_int_equal(t.outer, c->hosts * (c->hosts - 1));
+	else if (alg->kind != COLL_BARRIER)
 		assert_true(bound <= 2 * (c->hosts - 1.) / c->hosts + 1e-9 || !even);
 	set_release(&set);
 }
