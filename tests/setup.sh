@@ -17,7 +17,7 @@ test=(bats bats-assert bats-support bats-file clang clang-format curl etcd-serve
 	libclang-rt-dev libcmocka-dev mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
 	python3-yaml shellcheck slurm-client slurmctld slurmd socat strace zsh)
 launchers=(python3-torch) # 600 MB, so that only long runs install it
-bench=(iperf3 iproute2 iputils-ping libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py)
+bench=(clustershell iperf3 iproute2 iputils-ping libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync)
 
 # What stands for a package where dpkg is not asked: a tool, or a header.
 stands_for() {
@@ -38,6 +38,7 @@ stands_for() {
 	mpich) echo mpiexec.hydra ;;
 	slurm-client) echo srun ;;
 	python3-torch) echo torchrun ;;
+	clustershell) echo clush ;;
 	iputils-ping) echo ping ;;
 	openssh-client) echo ssh ;;
 	openssh-server) echo sshd ;;
@@ -55,7 +56,7 @@ found() { # is what package $1 provides there, by whatever way it came?
 	gcc) "${cc[@]}" --version >/dev/null 2>&1 ;;
 	python3-numpy) /usr/bin/env python3 -c 'import numpy' 2>/dev/null ;;
 	python3-yaml) /usr/bin/env python3 -c 'import yaml' 2>/dev/null ;;
-	python3-mpi4py) /usr/bin/env python3 -c 'import mpi4py' 2>/dev/null ;;
+	python3-mpi4py rsync) /usr/bin/env python3 -c 'import mpi4py' 2>/dev/null ;;
 	bats-*) [[ -d /usr/lib/bats/$1 ]] ;;
 	libclang-rt-*) compgen -G "$(clang -print-resource-dir)/lib/*/libclang_rt.fuzzer*.a" >/dev/null ;;
 	*) case $what in

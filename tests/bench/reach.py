@@ -70,7 +70,8 @@ def compare_links(net, folder, mbit, rounds):
           f"check {c * 1e6:5.0f} us, ping {d * 1e6:5.0f} us: {c / d:.2f}", flush=True)
 
 
-def open_sshd(net, folder):
+def open_sshd(net, folder, start=lambda net, r, words: net.start(r, *words)):
+    """sshd on the first four hosts, by @start; (processes, the words of ssh)."""
     os.makedirs("/run/sshd", exist_ok=True)
     command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/host")
     command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/user")
@@ -81,18 +82,18 @@ def open_sshd(net, folder):
         with open(f"{folder}/sshd.{r}", "w", encoding="utf8") as f:
             f.write(f"ListenAddress {net.address(r)}\nHostKey {folder}/host\nPidFile none\nStrictModes no\n"
                     f"AuthorizedKeysFile {folder}/authorized\nUsePAM no\nPermitRootLogin yes\n")
-        started.append(net.start(r, shutil.which("sshd"), "-D", "-f", f"{folder}/sshd.{r}"))
-    return started
-
-
-def compare_start(net, folder, rounds):
+        started.append(start(net, r, [shutil.which("sshd"), "-D", "-f", f"{folder}/sshd.{r}"]))
     ssh = (f"ssh -T -o BatchMode=yes -i {folder}/user -o UserKnownHostsFile={folder}/known "
            "-o StrictHostKeyChecking=accept-new -o LogLevel=ERROR").split()
-    hosts = [net.address(r) for r in range(4)]
-    for host in hosts:  # until sshd listens; and its key is known
-        while subprocess.run(["ip", "netns", "exec", net.space(4), *ssh, host, "true"], check=False,
-                             capture_output=True).returncode:
+    for r in range(4):  # until sshd listens; and its key is known
+        while subprocess.run(["ip", "netns", "exec", net.space(net.size - 1), *ssh, net.address(r), "true"],
+                             check=False, capture_output=True).returncode:
             time.sleep(0.05)
+    return started, ssh
+
+
+def compare_start(net, ssh, rounds):
+    hosts = [net.address(r) for r in range(4)]
     ours, theirs = [], []
     for _ in range(rounds):
         began = time.perf_counter()
@@ -122,8 +123,8 @@ def main():
         for r in range(net.size):  # the starts are not shaped
             command("tc", "-n", net.space(r), "qdisc", "del", "dev", "eth0", "root")
             command("tc", "qdisc", "del", "dev", f"{net.tag}v{r}", "root")
-        daemons = open_sshd(net, folder)
-        compare_start(net, folder, o.rounds)
+        daemons, ssh = open_sshd(net, folder)
+        compare_start(net, ssh, o.rounds)
     except Unavailable as e:
         print(f"reach: {e}")
         return 77
