@@ -46,6 +46,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	        .messages = p - 1,
 	        .sent = p - 1,
 	        .received = p - 1,
+	        .steady = true,
 	        .reduced = p - 1,
 	};
 }

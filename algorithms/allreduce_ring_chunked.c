@@ -42,6 +42,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	        .messages = 4 * (p - 1),
 	        .sent = 2 * (p - 1) / p,
 	        .received = 2 * (p - 1) / p,
+	        .steady = true,
 	        .reduced = (p - 1) / p,
 	};
 }

@@ -18,6 +18,9 @@ const struct price_model price_default = {
         .device_fold = 0.001e-9,
 };
 
+/* Messages of several ranks that meet at a port fill its queue, and some are sent again. */
+#define MEETS 1.1
+
 /* Where copies are cheap, adding in a wider type takes so much longer. */
 #define WIDER 0.5
 
@@ -92,8 +95,9 @@ static double grain_of(const struct price_model *m, double bytes)
 double price_formula(const struct price_model *m, const struct coll_cost *c, double bytes)
 {
 	const double incoming = c->sent > 0 ? c->messages * c->received / c->sent : 0;
-	const double out = c->messages * m->message + c->leaves * bytes * m->egress;
-	const double in = incoming * m->message + c->enters * bytes * m->ingress;
+	const double meets = c->steady ? 1 : MEETS;
+	const double out = c->messages * m->message + c->leaves * bytes * m->egress * meets;
+	const double in = incoming * m->message + c->enters * bytes * m->ingress * meets;
 	const double copied =
 	        m->lends ? larger(0, c->received - c->reduced) + c->copies : c->sent + c->received;
 	const double added = c->reduced + (m->lends ? WIDER * c->widened : 0);

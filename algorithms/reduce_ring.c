@@ -32,8 +32,12 @@ static void emit(struct sched_builder *b, const struct coll_args *a)
 
 static void cost(const struct coll_args *a, struct coll_cost *c)
 {
-	*c = (struct coll_cost){
-	        .rounds = a->size - 1, .messages = 1, .sent = 1, .received = 1, .reduced = 1};
+	*c = (struct coll_cost){.rounds = a->size - 1,
+	                        .messages = 1,
+	                        .sent = 1,
+	                        .received = 1,
+	                        .reduced = 1,
+	                        .steady = true};
 }
 
 const struct coll_algorithm reduce_ring = {

@@ -37,6 +37,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	        .messages = p - 1,
 	        .sent = (p - 1) / p,
 	        .received = (p - 1) / p,
+	        .steady = true,
 	        .reduced = (p - 1) / p,
 	};
 }

@@ -308,6 +308,17 @@ static bool shares_memory(const struct planner *p, const struct plan *plan)
 	return plan->host_cpus && settings_memory(&p->request->settings);
 }
 
+/*
+ * The streams that are asked for; 0: automatic. If the ranks have all processors of their host, one
+ * is enough: while it waits for a file, other ranks work, and fewer buffers stay in the cache.
+ */
+static uint64_t streams_wanted(const struct planner *p, const struct plan *plan)
+{
+	const int size = p->agreed->size;
+	const bool crowded = size > 1 && plan->host_cpus && (uint32_t)size >= plan->host_cpus;
+	return p->streams || !crowded ? p->streams : 1;
+}
+
 static int choose_windows(struct planner *p, uint64_t *column, struct plan *plan, struct err *err)
 {
 	int n = p->agreed->nvectors, ret = 0;
@@ -318,8 +329,8 @@ static int choose_windows(struct planner *p, uint64_t *column, struct plan *plan
 	for (int i = 0; i < n && ret == 0; i++)
 		ret = footprint(p, i, column, &bytes[i], err);
 	if (ret == 0)
-		plan->streams = budget_windows(plan->memory, p->streams, shares_memory(p, plan),
-		                               bytes, n, windows);
+		plan->streams = budget_windows(plan->memory, streams_wanted(p, plan),
+		                               shares_memory(p, plan), bytes, n, windows);
 	for (int i = 0; i < n && ret == 0; i++)
 		p->vectors[i].windows = windows[i];
 	free(bytes);
