@@ -54,8 +54,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	        .sent = (l - 1 + lane + m - 1) / l,
 	        .received = (l - 1 + lane + m - 1) / l,
 	        .reduced = (m - 1 + lane / 2) / l,
-	        .steady =
-	                true, /* nearly: two rounds between hosts, and rounds inside between them */
+	        .steady = true, /* nearly: rounds inside hosts come between */
 	};
 }
 

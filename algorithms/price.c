@@ -95,7 +95,7 @@ static double grain_of(const struct price_model *m, double bytes)
 double price_formula(const struct price_model *m, const struct coll_cost *c, double bytes)
 {
 	const double incoming = c->sent > 0 ? c->messages * c->received / c->sent : 0;
-	const double meets = c->steady ? 1 : MEETS;
+	const double meets = c->meets ? MEETS : 1;
 	const double out = c->messages * m->message + c->leaves * bytes * m->egress * meets;
 	const double in = incoming * m->message + c->enters * bytes * m->ingress * meets;
 	const double copied =

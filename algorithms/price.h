@@ -14,18 +14,22 @@
  *       max(messages*message + leaves*egress, incoming*message + enters*ingress,
  *           messages*turn + (sent + received)*copy + crosses*tls + reduced*reduce) + latency
  *
- *   Bytes at a port count 1.1 times, unless every rank sends to one rank and receives from one:
- * over 4 links of 1 Gbit/s an allreduce of 32 MiB takes 1.08 of its bytes' time by
- * ring_chunked, 1.14 to 1.24 by hosts, circulant and halving_doubling. With `lends` the middle term
- * is (received - reduced + copies)*copy, and what is added in a wider type counts one and a half
- * times. There is one latency a round, for ranks hand over whole messages. Bytes are S, the bytes
- * of the vector, times the figures of the row. A host has one port out and one in, which its ranks
- * share: `leaves` and `enters` are the bytes of the busiest host, and those of the busiest rank if
- * every rank has its own host. Inside a host messages pass no port and are not encrypted.
- * `incoming` is the number of messages received, estimated with the length of those sent. In rounds
- * in which this rank sends nothing it waits for a first part from others: each such round adds
- * message + first. A pipeline that has to fill before this rank is busy, and to empty afterwards,
- * adds its `idle` rounds in full, as below.
+ *   Bytes are S, the bytes of the vector, times the figures of the row. A host has one port out and
+ *   one in, which its ranks share: `leaves` and `enters` are the bytes of the busiest host, and
+ *   those of the busiest rank if every rank has its own host. Inside a host messages pass no port
+ *   and are not encrypted. `incoming` is the number of messages received, estimated with the length
+ *   of those sent. In rounds in which this rank sends nothing it waits for a first part from
+ *   others: each such round adds message + first. A pipeline that has to fill before this rank is
+ *   busy, and to empty afterwards, adds its `idle` rounds in full, as below.
+ *
+ *   Where messages of several ranks meet at ports (`meets`), bytes count 1.1 times there. Over 4
+ *   links of 1 Gbit/s an allreduce of 32 MiB takes 1.08 of its bytes' time by ring_chunked, 1.14 to
+ *   1.24 by circulant and halving_doubling; over 4 of 100 Mbit/s that 4 ranks share 1.10 by hosts,
+ *   1.24 by halving_doubling.
+ *
+ *   With `lends` the middle term is (received - reduced + copies)*copy, what is added in a wider
+ *   type counts one and a half times, and there is one latency a round, for ranks hand over whole
+ *   messages.
  * - The path of the first part through all rounds, followed by the rest of the last message:
  *
  *       rounds * (latency + message + turn + first) + rest

@@ -226,8 +226,9 @@ struct coll_cost {
 	double leaves;  /* S; out of the host that sends most to others */
 	double enters;  /* S; into the host that receives most */
 	double crosses; /* S; sent to and received from other hosts by the rank that does it most */
-	bool steady;    /* of a row: messages of several ranks seldom meet at a port */
-	double copies;  /* S; of sent, copied even where ranks share memory (COLL_COPIES) */
+	bool steady;   /* of a row: messages of several ranks seldom meet at a port, as in a ring */
+	bool meets;    /* more than two ranks all send and receive, and the row is not steady */
+	double copies; /* S; of sent, copied even where ranks share memory (COLL_COPIES) */
 	double widened; /* S; of reduced, added in a wider type than is sent (COLL_FINAL) */
 	double apiece;  /* S; a message between hosts of the rank that sends most there */
 	double sharing; /* how many ranks of a host use its port at the same time, at least 1 */

@@ -98,7 +98,9 @@ struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct col
 		return c;
 	alg = coll_resolve(alg, args);
 	alg->cost(args, &c);
-	c.steady |= args->size == 2;
+	c.meets = !c.steady && args->size > 2 &&
+	          (alg->kind == COLL_ALLREDUCE || alg->kind == COLL_REDUCE_SCATTER ||
+	           alg->kind == COLL_ALLGATHER);
 	c.copies = alg->flags & COLL_COPIES ? c.sent : 0;
 	c.widened = alg->flags & COLL_FINAL ? c.reduced : 0;
 	if (hosts_shared(args)) {

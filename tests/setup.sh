@@ -56,7 +56,7 @@ found() { # is what package $1 provides there, by whatever way it came?
 	gcc) "${cc[@]}" --version >/dev/null 2>&1 ;;
 	python3-numpy) /usr/bin/env python3 -c 'import numpy' 2>/dev/null ;;
 	python3-yaml) /usr/bin/env python3 -c 'import yaml' 2>/dev/null ;;
-	python3-mpi4py rsync) /usr/bin/env python3 -c 'import mpi4py' 2>/dev/null ;;
+	python3-mpi4py) /usr/bin/env python3 -c 'import mpi4py' 2>/dev/null ;;
 	bats-*) [[ -d /usr/lib/bats/$1 ]] ;;
 	libclang-rt-*) compgen -G "$(clang -print-resource-dir)/lib/*/libclang_rt.fuzzer*.a" >/dev/null ;;
 	*) case $what in
