@@ -44,7 +44,11 @@ int plan_hosts(const char *text, int **host, int *size, struct err *err);
 /* "TLS, rates of tuning.json": the basis of the prices. */
 const char *plan_rates_words(const struct planned *, char *text, size_t cap);
 
-void plan_print_text(const struct planned *, int rank); /* rank -1: all */
+/* The most ranks whose steps are printed as text if no rank is given. */
+#define PLAN_STEPS_RANKS 16
+
+/* @rank -1: the steps of all ranks, or none if there are more than PLAN_STEPS_RANKS. */
+void plan_print_text(const struct planned *, int rank);
 /* Returns the exit code. */
 int plan_print_json(const struct planned *, int rank);
 

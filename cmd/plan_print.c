@@ -153,6 +153,10 @@ void plan_print_text(const struct planned *p, int rank)
 		puts(BARRIER_AUTO);
 	if (p->verified)
 		printf("verified: all %d schedules\n", p->args.size);
+	if (rank < 0 && p->args.size > PLAN_STEPS_RANKS) {
+		puts("steps: --rank R prints those of rank R, --json those of all ranks");
+		return;
+	}
 	for (int r = 0; r < p->args.size; r++)
 		if (rank < 0 || r == rank)
 			print_rank(p->scheds[r]);

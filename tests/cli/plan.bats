@@ -69,6 +69,23 @@ serves() { # COLLECTIVE P
 	run -2 collctl plan allreduce -n 4 -a ring_chunked --count 16 --rank 4
 }
 
+@test "the steps of all ranks up to 16; of more a summary, or those of --rank" {
+	local line='steps: --rank R prints those of rank R, --json those of all ranks'
+
+	run -0 collctl plan allreduce -n 16 -a ring --count 160
+	assert_equal "$(grep -c '^rank ' <<<"$output")" 16
+	refute_line "$line"
+	run -0 collctl plan allreduce -n 17 -a ring --count 170
+	assert_equal "$(grep -c '^rank ' <<<"$output")" 0
+	assert_line --index 0 --partial 'allreduce ring, 17 ranks, 170 elements'
+	assert_line "$line"
+	run -0 collctl plan allreduce -n 17 -a ring --count 170 --rank 16
+	assert_equal "$(grep '^rank ' <<<"$output")" 'rank 16'
+	refute_line "$line"
+	collctl plan allreduce -n 17 -a ring --count 170 --json >plan.json
+	assert_equal "$(json plan.json '.ranks | length')" 17
+}
+
 @test "--count is accepted for barrier" {
 	collctl plan barrier -n 4 -a all_to_one --count 7 >/dev/null
 }
