@@ -22,7 +22,7 @@ ALL_CPPFLAGS = -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. $(CPPFLAGS)
 ALL_CFLAGS = -std=c17 $(WARN) -ffp-contract=off -fno-math-errno -fvisibility=hidden -fPIC \
 	-fstack-protector-strong -pthread $(PKG_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(LDFLAGS)
-ALL_LDLIBS = $(PKG_LIBS) -ldl -lm
+ALL_LDLIBS = $(LDLIBS) $(PKG_LIBS) -ldl -lm
 
 ifneq ($(SANITIZE),)
 ALL_CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -DCOLLCTL_SANITIZED
@@ -104,6 +104,7 @@ unit: $(UNIT) $(BUILD)/toys/collctl
 include tests/toys/toys.mk
 
 include lib/lib.mk
+include lib/static.mk
 include cuda/standin.mk
 include install.mk
 include cuda/cuda.mk
