@@ -66,8 +66,8 @@ $(BUILD)/flags: FORCE
 		echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' > $@; }
 .PHONY: FORCE
 
-# What `collctl version` prints as the commit: nothing outside of a git checkout.
-COMMIT = $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
+# What `collctl version` prints as the commit: in the tarball of `make dist` from .commit.
+COMMIT = $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null),$(shell cat .commit 2>/dev/null))
 $(BUILD)/commit: FORCE
 	@mkdir -p $(@D); echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
 $(BUILD)/cmd/version.o: $(BUILD)/commit
@@ -107,6 +107,7 @@ include lib/lib.mk
 include lib/static.mk
 include cuda/standin.mk
 include install.mk
+include packages.mk
 include cuda/cuda.mk
 include tests/fuzz/fuzz.mk
 include tests/sim/sim.mk
