@@ -6,11 +6,11 @@
 set -eu
 
 packages=
-notes=$(mktemp)
-trap 'rm -f "$notes"' EXIT
-objcopy -O binary --only-section=.note.dlopen --set-section-flags .note.dlopen=alloc "$1" "$notes"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+objcopy --dump-section .note.dlopen="$tmp/notes" "$1" "$tmp/copy" || exit
 # One line for each note: its names, any of which will do.
-for names in $(tr '\0' '\n' <"$notes" | sed -n 's/.*"priority":"recommended".*"soname":\[\([^]]*\)\].*/\1/p'); do
+for names in $(tr '\0' '\n' <"$tmp/notes" | sed -n 's/.*"priority":"recommended".*"soname":\[\([^]]*\)\].*/\1/p'); do
 	package=
 	for name in $(echo "$names" | tr -d '"' | tr , ' '); do
 		[ -z "$package" ] || break
@@ -22,8 +22,4 @@ for names in $(tr '\0' '\n' <"$notes" | sed -n 's/.*"priority":"recommended".*"s
 	}
 	packages="$packages${packages:+, }$package"
 done
-[ -n "$packages" ] || {
-	echo "recommends.sh: $1 has no notes in .note.dlopen" >&2
-	exit 1
-}
 echo "dlopen:Recommends=$packages"
