@@ -16,7 +16,7 @@ demo=(python3-numpy)
 test=(bats bats-assert bats-support bats-file clang clang-format curl etcd-server fish git iproute2 jq
 	libclang-rt-dev libcmocka-dev mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
 	python3-yaml shellcheck slurm-client slurmctld slurmd socat strace zsh)
-launchers=(python3-torch) # 600 MB, so that only long runs install it
+launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too
 bench=(clustershell iperf3 iproute2 iputils-ping libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync)
 package=(cmake debhelper dpkg-dev fakeroot lintian xz-utils zlib1g-dev)
 
@@ -80,7 +80,7 @@ case ${1-} in
 build | check) want=("${build[@]}") ;;
 demo) want=("${build[@]}" "${demo[@]}") ;;
 test) want=("${build[@]}" "${demo[@]}" "${test[@]}") ;;
-launchers) want=("${build[@]}" "${demo[@]}" "${test[@]}" "${launchers[@]}") ;;
+launchers) want=("${build[@]}" "${demo[@]}" "${test[@]}" "${launchers[@]}" "${package[@]}") ;;
 bench) want=("${build[@]}" "${demo[@]}" "${bench[@]}") ;;
 package) want=("${build[@]}" "${package[@]}") ;;
 *)

@@ -74,10 +74,12 @@ make_in() {
 
 @test "deb: two builds in two folders give the same bytes, and lintian is content" {
 	long_build
-	command -v lintian dpkg-buildpackage dh >/dev/null || skip 'no lintian, dpkg-dev and debhelper'
+	local file
+	for file in lintian dpkg-buildpackage dh; do
+		command -v "$file" >/dev/null || skip "no $file"
+	done
 	make_in one deb
 	make_in two deb
-	local file
 	for file in one/deb/*.deb one/deb/*.tar.xz; do
 		cmp "$file" "two/deb/${file##*/}"
 	done
