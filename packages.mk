@@ -4,6 +4,7 @@
 #   make deb              build the packages in $(BUILD)/deb; where no nvcc is, without collctl-cuda
 #
 # The same tree gives the same bytes: all times in them are that of the commit, or of debian/changelog.
+# collctl-cuda has the same bytes only if it is built in the same folder: nvcc makes names of the sources' paths.
 
 DIST = collctl-$(LIB_VERSION)
 DEB = $(BUILD)/deb
