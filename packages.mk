@@ -19,11 +19,12 @@ $(BUILD)/$(DIST).tar.gz: FORCE
 			--mtime=@$$(git log -1 --format=%ct) -c $(DIST) | gzip -9n >$@
 	@rm -rf $(BUILD)/dist
 
-# dpkg-buildpackage takes no variables of this make but these.
+# dpkg-buildpackage takes no variables but these; BUILD, for one, is another folder there.
 deb: $(BUILD)/$(DIST).tar.gz
 	tests/setup.sh package
 	rm -rf $(DEB) && mkdir -p $(DEB) && tar -C $(DEB) -xzf $<
-	cd $(DEB)/$(DIST) && env -u MAKEFLAGS -u MAKEOVERRIDES -u MFLAGS -u MAKELEVEL NVCC='$(NVCC)' CUDA_ARCH='$(CUDA_ARCH)' V=1 \
+	cd $(DEB)/$(DIST) && env -i PATH="$$PATH" HOME="$$HOME" DEB_BUILD_OPTIONS="$$DEB_BUILD_OPTIONS" \
+		NVCC='$(NVCC)' CUDA_ARCH='$(CUDA_ARCH)' V=1 \
 		DEB_BUILD_PROFILES='$(if $(CUDA_HAS_CXX),,pkg.collctl.nocuda)' dpkg-buildpackage -us -uc -j$(shell nproc)
 	rm -rf $(DEB)/$(DIST)
 	@ls $(DEB)/*.deb
