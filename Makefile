@@ -22,7 +22,7 @@ ALL_CPPFLAGS = -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. $(CPPFLAGS)
 ALL_CFLAGS = -std=c17 $(WARN) -ffp-contract=off -fno-math-errno -fvisibility=hidden -fPIC \
 	-fstack-protector-strong -pthread $(PKG_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pthread -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(LDFLAGS)
-ALL_LDLIBS = $(PKG_LIBS) -ldl -lm
+ALL_LDLIBS = $(LDLIBS) $(PKG_LIBS) -ldl -lm
 
 ifneq ($(SANITIZE),)
 ALL_CFLAGS += -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -DCOLLCTL_SANITIZED
@@ -32,7 +32,7 @@ ifneq ($(WERROR),)
 ALL_CFLAGS += -Werror
 endif
 
-NO_BUILD_GOALS = demo deps deps-test deps-bench cuda-deps check check-long check-faults bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach bench-hosts clean format help
+NO_BUILD_GOALS = demo dist deb static deps deps-test deps-bench cuda-deps check check-long check-faults bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach bench-hosts clean format help
 ifneq ($(filter-out $(NO_BUILD_GOALS),$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
@@ -66,8 +66,8 @@ $(BUILD)/flags: FORCE
 		echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' > $@; }
 .PHONY: FORCE
 
-# What `collctl version` prints as the commit: nothing outside of a git checkout.
-COMMIT = $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
+# What `collctl version` prints as the commit: in the tarball of `make dist` from .commit.
+COMMIT = $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null),$(shell cat .commit 2>/dev/null))
 $(BUILD)/commit: FORCE
 	@mkdir -p $(@D); echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
 $(BUILD)/cmd/version.o: $(BUILD)/commit
@@ -104,8 +104,10 @@ unit: $(UNIT) $(BUILD)/toys/collctl
 include tests/toys/toys.mk
 
 include lib/lib.mk
+include lib/static.mk
 include cuda/standin.mk
 include install.mk
+include packages.mk
 include cuda/cuda.mk
 include tests/fuzz/fuzz.mk
 include tests/sim/sim.mk

@@ -20,26 +20,28 @@ $(BUILD)/completions/collctl.%: $(BUILD)/collctl
 	@mkdir -p $(@D)
 	$(call say,COMPL,$@)$(BUILD)/collctl help --completions $* >$@.new && mv $@.new $@
 
+LIBDIR ?= $(PREFIX)/lib
+
 install: $(BUILD)/collctl $(MANPAGE) $(COMPLETIONS) $(LIBS)
 	install -D -m 755 $(BUILD)/collctl $(DESTDIR)$(PREFIX)/bin/collctl
 	if [ -f $(BUILD)/collctl-cuda.so ]; then install -D -m 755 $(BUILD)/collctl-cuda.so $(DESTDIR)$(PREFIX)/lib/collctl/collctl-cuda.so; fi
 	install -D -m 644 $(MANPAGE) $(DESTDIR)$(MANDIR)/man1/collctl.1
 	install -D -m 644 man/collctl.3 $(DESTDIR)$(MANDIR)/man3/collctl.3
 	install -D -m 644 lib/collctl.h $(DESTDIR)$(PREFIX)/include/collctl.h
-	install -D -m 644 $(BUILD)/libcollctl.a $(DESTDIR)$(PREFIX)/lib/libcollctl.a
-	install -D -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME).$(LIB_VERSION)
-	ln -sf $(SONAME).$(LIB_VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libcollctl.so
-	sed 's|^prefix=.*|prefix=$(PREFIX)|' $(BUILD)/collctl.pc >$(BUILD)/collctl.pc.install
-	install -D -m 644 $(BUILD)/collctl.pc.install $(DESTDIR)$(PREFIX)/lib/pkgconfig/collctl.pc
+	install -D -m 644 $(BUILD)/libcollctl.a $(DESTDIR)$(LIBDIR)/libcollctl.a
+	install -D -m 755 $(BUILD)/$(SONAME) $(DESTDIR)$(LIBDIR)/$(SONAME).$(LIB_VERSION)
+	ln -sf $(SONAME).$(LIB_VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libcollctl.so
+	sed 's|^prefix=.*|prefix=$(PREFIX)|; s|^libdir=.*|libdir=$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' $(BUILD)/collctl.pc >$(BUILD)/collctl.pc.install
+	install -D -m 644 $(BUILD)/collctl.pc.install $(DESTDIR)$(LIBDIR)/pkgconfig/collctl.pc
 	install -D -m 644 $(BUILD)/completions/collctl.bash $(DESTDIR)$(BASHDIR)/collctl
 	install -D -m 644 $(BUILD)/completions/collctl.zsh $(DESTDIR)$(ZSHDIR)/_collctl
 	install -D -m 644 $(BUILD)/completions/collctl.fish $(DESTDIR)$(FISHDIR)/collctl.fish
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/lib/collctl/collctl-cuda.so
-	rm -f $(DESTDIR)$(MANDIR)/man3/collctl.3 $(DESTDIR)$(PREFIX)/include/collctl.h $(DESTDIR)$(PREFIX)/lib/libcollctl.a $(DESTDIR)$(PREFIX)/lib/libcollctl.so* \
-		$(DESTDIR)$(PREFIX)/lib/pkgconfig/collctl.pc
+	rm -f $(DESTDIR)$(MANDIR)/man3/collctl.3 $(DESTDIR)$(PREFIX)/include/collctl.h $(DESTDIR)$(LIBDIR)/libcollctl.a $(DESTDIR)$(LIBDIR)/libcollctl.so* \
+		$(DESTDIR)$(LIBDIR)/pkgconfig/collctl.pc
 	rm -f $(DESTDIR)$(PREFIX)/bin/collctl $(DESTDIR)$(MANDIR)/man1/collctl.1 \
 		$(DESTDIR)$(BASHDIR)/collctl $(DESTDIR)$(ZSHDIR)/_collctl $(DESTDIR)$(FISHDIR)/collctl.fish
 

@@ -1,4 +1,8 @@
 #include <fcntl.h>
+#ifdef COLLCTL_STATIC
+#include <nss.h>
+#include <openssl/crypto.h>
+#endif
 #include <unistd.h>
 
 #include "cmd/commands.h"
@@ -12,8 +16,19 @@ static void hold_standard_descriptors(void)
 			(void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+/* A program that is linked statically must open no modules of the host's C library or OpenSSL:
+ * they may be of other versions. */
+static void use_no_modules(void)
+{
+#ifdef COLLCTL_STATIC
+	__nss_configure_lookup("hosts", "files dns");
+	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+#endif
+}
+
 int main(int argc, char **argv)
 {
+	use_no_modules();
 	hold_standard_descriptors();
 	return collctl_main(argc, argv);
 }

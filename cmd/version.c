@@ -37,17 +37,27 @@
 #define SANITIZED false
 #endif
 
-struct library {
+/* What a program that is linked statically cannot do. */
+static const char *const lacks[] = {
+#ifdef COLLCTL_STATIC
+        "GPU plug-ins",
+        "serve over HTTPS",
+        "names from other sources than /etc/hosts and DNS",
+#endif
+        NULL,
+};
+
+struct found {
 	const char *name, *version; /* version: NULL if not available */
 	const char *needed;
 };
 
 #define LIBRARIES 8
 
-static void find_libraries(struct library libraries[LIBRARIES], char xxhash[16])
+static void find_libraries(struct found libraries[LIBRARIES], char xxhash[16])
 {
 	const unsigned x = XXH_versionNumber();
-	const struct library found[LIBRARIES] = {
+	const struct found found[LIBRARIES] = {
 	        {"glibc", gnu_get_libc_version(), ""},
 	        {"openssl", OpenSSL_version(OPENSSL_VERSION_STRING), ""},
 	        {"jansson", jansson_version_str(), ""},
@@ -179,7 +189,7 @@ static json_t *plugin_json(void)
 	                 p.count < 0 ? json_string(p.why) : json_null());
 }
 
-static void print_text(const struct library *libraries)
+static void print_text(const struct found *libraries)
 {
 	printf("collctl %s\n", COLLCTL_VERSION);
 	if (*COLLCTL_COMMIT)
@@ -187,7 +197,7 @@ static void print_text(const struct library *libraries)
 	printf("%-14s %d\n", "protocol", PROTO_VERSION);
 	printf("%-14s %s%s\n", "compiler", COMPILER, SANITIZED ? ", with sanitizers" : "");
 	for (int i = 0; i < LIBRARIES; i++) {
-		const struct library *l = &libraries[i];
+		const struct found *l = &libraries[i];
 		if (l->version)
 			printf("%-14s %s\n", l->name, l->version);
 		else
@@ -199,15 +209,17 @@ static void print_text(const struct library *libraries)
 			printf(" %s", features[i].name);
 	putchar('\n');
 	print_plugin();
+	for (size_t i = 0; lacks[i]; i++)
+		printf("%-14s %s\n", i ? "" : "lacks", lacks[i]);
 	print_host();
 	puts("\nA bug report needs this output of each host, the commands of all ranks, and what "
 	     "they "
 	     "print\non stderr with -vv.");
 }
 
-static int print_json(const struct library *libraries)
+static int print_json(const struct found *libraries)
 {
-	json_t *found = json_object(), *processor = json_array();
+	json_t *found = json_object(), *processor = json_array(), *missing = json_array();
 
 	for (int i = 0; i < LIBRARIES; i++)
 		json_object_set_new(found, libraries[i].name,
@@ -216,16 +228,19 @@ static int print_json(const struct library *libraries)
 	for (size_t i = 0; i < sizeof features / sizeof *features; i++)
 		if (has_feature(&features[i]))
 			json_array_append_new(processor, json_string(features[i].name));
+	for (size_t i = 0; lacks[i]; i++)
+		json_array_append_new(missing, json_string(lacks[i]));
 	return report_json(json_pack(
-	        "{s:s, s:{s:s, s:b, s:s?}, s:i, s:o, s:o, s:o, s:o}", "version", COLLCTL_VERSION,
-	        "build", "compiler", COMPILER, "sanitizers", (int)SANITIZED, "commit",
-	        *COLLCTL_COMMIT ? COLLCTL_COMMIT : NULL, "protocol", PROTO_VERSION, "libraries",
-	        found, "processor", processor, "gpu_plugin", plugin_json(), "system", host_json()));
+	        "{s:s, s:{s:s, s:b, s:s?, s:o}, s:i, s:o, s:o, s:o, s:o}", "version",
+	        COLLCTL_VERSION, "build", "compiler", COMPILER, "sanitizers", (int)SANITIZED,
+	        "commit", *COLLCTL_COMMIT ? COLLCTL_COMMIT : NULL, "lacks", missing, "protocol",
+	        PROTO_VERSION, "libraries", found, "processor", processor, "gpu_plugin",
+	        plugin_json(), "system", host_json()));
 }
 
 int cmd_version(const struct command *cmd, struct options *o, int argc, char **argv)
 {
-	struct library libraries[LIBRARIES];
+	struct found libraries[LIBRARIES];
 	char xxhash[16];
 
 	(void)cmd;

@@ -49,7 +49,7 @@ $(BUILD)/cuda/flags: cuda-force
 # The assembler's report on each kernel, which tests/gpu/inspect.sh reads, goes beside the object;
 # what else the compiler says is shown.
 $(BUILD)/cuda/%.o: cuda/%.cu $(BUILD)/cuda/flags
-	$(call say,NVCC,$<)$(NVCC) $(CUDA_FLAGS) $(CUDA_WERROR) -MMD -MP -MF $(@:.o=.d) -c -o $@ $< >$(@:.o=.log) 2>&1; rc=$$?; \
+	$(call say,NVCC,$<)$(NVCC) $(CUDA_FLAGS) $(CUDA_WERROR) -frandom-seed=$< -MMD -MP -MF $(@:.o=.d) -c -o $@ $< >$(@:.o=.log) 2>&1; rc=$$?; \
 		grep -v -e '^ptxas info' -e 'bytes stack frame' -e '^$$' $(@:.o=.log) >&2; exit $$rc
 
 $(CUDA_PLUGIN): $(CUDA_OBJECTS)

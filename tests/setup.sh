@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Install the Debian packages that a group of tasks needs, only those that are missing.
 #
-#   tests/setup.sh build|demo|test|launchers|bench
+#   tests/setup.sh build|demo|test|launchers|bench|package
 #   tests/setup.sh check      install nothing; is what the build needs there?
 #
-# Each group contains the ones before it, but bench only build and demo. Where nothing can be
+# Each group contains the ones before it, but bench only build and demo, and package only build. Where nothing can be
 # installed (not root, no apt), it names the packages and goes on if what they provide is found.
 set -euo pipefail
 
@@ -16,8 +16,9 @@ demo=(python3-numpy)
 test=(bats bats-assert bats-support bats-file clang clang-format curl etcd-server fish git iproute2 jq
 	libclang-rt-dev libcmocka-dev mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
 	python3-yaml shellcheck slurm-client slurmctld slurmd socat strace zsh)
-launchers=(python3-torch) # 600 MB, so that only long runs install it
+launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too
 bench=(clustershell iperf3 iproute2 iputils-ping libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync)
+package=(cmake debhelper dpkg-dev fakeroot lintian xz-utils zlib1g-dev)
 
 # What stands for a package where dpkg is not asked: a tool, or a header.
 stands_for() {
@@ -43,6 +44,10 @@ stands_for() {
 	openssh-client) echo ssh ;;
 	openssh-server) echo sshd ;;
 	libopenmpi-dev) echo mpicc ;;
+	debhelper) echo dh ;;
+	dpkg-dev) echo dpkg-source ;;
+	xz-utils) echo xz ;;
+	zlib1g-dev) echo zlib.h ;;
 	*) echo "$1" ;;
 	esac
 }
@@ -75,10 +80,11 @@ case ${1-} in
 build | check) want=("${build[@]}") ;;
 demo) want=("${build[@]}" "${demo[@]}") ;;
 test) want=("${build[@]}" "${demo[@]}" "${test[@]}") ;;
-launchers) want=("${build[@]}" "${demo[@]}" "${test[@]}" "${launchers[@]}") ;;
+launchers) want=("${build[@]}" "${demo[@]}" "${test[@]}" "${launchers[@]}" "${package[@]}") ;;
 bench) want=("${build[@]}" "${demo[@]}" "${bench[@]}") ;;
+package) want=("${build[@]}" "${package[@]}") ;;
 *)
-	echo "usage: tests/setup.sh build|demo|test|launchers|bench|check" >&2
+	echo "usage: tests/setup.sh build|demo|test|launchers|bench|package|check" >&2
 	exit 2
 	;;
 esac

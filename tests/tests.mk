@@ -9,6 +9,9 @@ PARTS = commands faults units asan-commands asan-faults asan-units tsan-commands
 help:
 	@echo 'make                  build $(BUILD)/collctl, the manual page and the completions'
 	@echo 'make install          install them (uninstall: remove them)'
+	@echo 'make deb              build the packages for Debian in $(BUILD)/deb (one for GPUs needs nvcc)'
+	@echo 'make static           build $(BUILD)/static/collctl, one file that needs no library of its host'
+	@echo 'make dist             make the source tarball, $(BUILD)/collctl-VERSION.tar.gz'
 	@echo 'make deps             install the packages to build and run (deps-test, deps-bench: more)'
 	@echo 'make cuda-deps        install the CUDA toolkit in $(BUILD)/cuda-toolkit, for $(BUILD)/collctl-cuda.so'
 	@echo 'make demo             install missing packages, build, run an example job in demo/'
@@ -40,7 +43,7 @@ help:
 	@echo 'make bench-reduce     measure the reduction kernels'
 	@echo
 	@echo 'Variables:'
-	@echo '  PREFIX=/usr/local   where to install; DESTDIR= a folder in front of it'
+	@echo '  PREFIX=/usr/local   where to install; DESTDIR= a folder in front of it; LIBDIR=PREFIX/lib'
 	@echo '  BUILD=build         the folder for all that make builds'
 	@echo '  NVCC=               the CUDA compiler, for $(BUILD)/collctl-cuda.so (default: nvcc on PATH, or of cuda-deps)'
 	@echo '  CC=cc               the compiler; CFLAGS, CPPFLAGS, LDFLAGS as usual'

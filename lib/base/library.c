@@ -9,6 +9,11 @@ int library_open(const struct library *l, struct err *err)
 	char symbol[128];
 	void *lib = NULL;
 
+	if (LIBRARIES_ARE_LINKED) {
+		for (size_t i = 0; i < l->nfunctions; i++)
+			memcpy(l->functions[i].to, &l->functions[i].linked, sizeof(void *));
+		return 0;
+	}
 	for (int i = 0; !lib && l->names[i]; i++)
 		lib = dlopen(l->names[i], RTLD_NOW | RTLD_LOCAL);
 	if (!lib)

@@ -60,16 +60,20 @@ static struct {
 } zip;
 #undef X
 
+#define ZIP_PURPOSE "for .npz"
+#define ZIP_NAMES   "libzip.so.4", "libzip.so.5"
+LIBRARY_NOTE("npz", ZIP_PURPOSE, ZIP_NAMES);
+
 static pthread_once_t zip_once = PTHREAD_ONCE_INIT;
 static struct err zip_missing = {.rank = ERR_RANK_SELF};
 
 static void load_zip(void)
 {
-#define X(name) {#name, &zip.name},
+#define X(name) {#name, &zip.name, LIBRARY_LINKED(zip_##name)},
 	static const struct library_function functions[] = {ZIP_FUNCTIONS(X)};
 #undef X
-	static const struct library library = {.names = {"libzip.so.4", "libzip.so.5"},
-	                                       .purpose = "for .npz",
+	static const struct library library = {.names = {ZIP_NAMES},
+	                                       .purpose = ZIP_PURPOSE,
 	                                       .package = "libzip4",
 	                                       .prefix = "zip_",
 	                                       .functions = functions,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cuda/plugin.h"
+#include "lib/base/library.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 
@@ -63,12 +64,12 @@ int device_list_parse(const char *text, struct device_list *out, struct err *err
  */
 static bool place_of(int i, char path[DEVICE_PATH])
 {
-	static const char *const below[] = {"", "/../lib/collctl", "/collctl"};
+	static const char *const below[] = {"", "/../lib/collctl", "/collctl", "/../collctl"};
 	char self[DEVICE_PATH - 64] = "";
 	Dl_info info;
 	if (readlink("/proc/self/exe", self, sizeof self - 1) <= 0)
 		return false;
-	if (i == 2) { /* in a program that uses the library: beside the library */
+	if (i >= 2) { /* in a program that uses the library: beside the library, or in /usr/lib */
 		if (!dladdr((const void *)(uintptr_t)device_list_parse, &info) || !info.dli_fname ||
 		    *info.dli_fname != '/' || strcmp(info.dli_fname, self) == 0)
 			return false;
@@ -88,7 +89,7 @@ static bool find_plugin(char path[DEVICE_PATH])
 		snprintf(path, DEVICE_PATH, "%s", given);
 		return false;
 	}
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		if (place_of(i, path) && access(path, F_OK) == 0)
 			return access(path, R_OK) == 0;
 	*path = '\0';
@@ -100,6 +101,10 @@ static bool find_plugin(char path[DEVICE_PATH])
 /* Find the plug-in and open it. It stays open. NULL: *why says what was found at @path. */
 static const struct gpu_plugin *plugin_open(char path[DEVICE_PATH], char why[DEVICE_WHY])
 {
+	if (LIBRARIES_ARE_LINKED) {
+		snprintf(why, DEVICE_WHY, "a program that is linked statically opens no plug-ins");
+		return NULL;
+	}
 	if (!find_plugin(path)) {
 		snprintf(why, DEVICE_WHY, "the plug-in %s cannot be read: %m", path);
 		return NULL;

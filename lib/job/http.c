@@ -53,16 +53,20 @@ static struct {
 } curl;
 #undef X
 
+#define CURL_PURPOSE "for a store"
+#define CURL_NAMES   "libcurl.so.4"
+LIBRARY_NOTE("store", CURL_PURPOSE, CURL_NAMES);
+
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
 static struct err curl_missing = {.rank = ERR_RANK_SELF};
 
 static void load_curl(void)
 {
-#define X(name) {#name, &curl.name},
+#define X(name) {#name, &curl.name, LIBRARY_LINKED(curl_##name)},
 	static const struct library_function functions[] = {CURL_FUNCTIONS(X)};
 #undef X
-	static const struct library library = {.names = {"libcurl.so.4"},
-	                                       .purpose = "for a store",
+	static const struct library library = {.names = {CURL_NAMES},
+	                                       .purpose = CURL_PURPOSE,
 	                                       .package = "libcurl4",
 	                                       .prefix = "curl_",
 	                                       .functions = functions,
@@ -384,6 +388,22 @@ static int take_file(char **copy, const char *file, struct err *err)
 	return *copy ? 0 : err_nomem(err, "the store's certificates", strlen(file));
 }
 
+/* The system's certificates, for a program that knows no system; NULL: libcurl finds them. */
+static const char *ca_of_system(void)
+{
+#ifdef COLLCTL_STATIC
+	static const char *const files[] = {
+	        "/etc/ssl/certs/ca-certificates.crt", /* Debian, Alpine */
+	        "/etc/pki/tls/certs/ca-bundle.crt",   /* CentOS, Fedora */
+	        "/etc/ssl/ca-bundle.pem",             /* SUSE */
+	};
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		if (access(files[i], R_OK) == 0)
+			return files[i];
+#endif
+	return NULL;
+}
+
 /* The certificates that the environment names in place of the system's. */
 static const char *ca_of_environment(void)
 {
@@ -391,7 +411,7 @@ static const char *ca_of_environment(void)
 
 	if (!ca || !*ca)
 		ca = getenv("SSL_CERT_FILE");
-	return ca && *ca ? ca : NULL;
+	return ca && *ca ? ca : ca_of_system();
 }
 
 static int take_files(struct http_client *c, const struct http_conf *conf, struct err *err)

@@ -39,16 +39,20 @@
 
 struct mhd_functions mhd;
 
+#define MHD_PURPOSE "to serve a store"
+#define MHD_NAMES   "libmicrohttpd.so.12"
+LIBRARY_NOTE("serve", MHD_PURPOSE, MHD_NAMES);
+
 static pthread_once_t mhd_once = PTHREAD_ONCE_INIT;
 static struct err mhd_missing = {.rank = ERR_RANK_SELF};
 
 static void load_mhd(void)
 {
-#define X(name) {#name, &mhd.name},
+#define X(name) {#name, &mhd.name, LIBRARY_LINKED(MHD_##name)},
 	static const struct library_function functions[] = {MHD_FUNCTIONS(X)};
 #undef X
-	static const struct library library = {.names = {"libmicrohttpd.so.12"},
-	                                       .purpose = "to serve a store",
+	static const struct library library = {.names = {MHD_NAMES},
+	                                       .purpose = MHD_PURPOSE,
 	                                       .package = "libmicrohttpd12",
 	                                       .prefix = "MHD_",
 	                                       .functions = functions,

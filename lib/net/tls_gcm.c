@@ -26,17 +26,44 @@ static bool has_vaes(void)
 	       __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 9) && (c & 1u << 10);
 }
 
+#ifdef COLLCTL_STATIC
+/* All that AES-GCM needs; init_mb_mgr_auto would link 12 MB of other ciphers. */
+extern __typeof__(*(aes_gcm_pre_t)0) aes_gcm_pre_128_vaes_avx512;
+extern __typeof__(*(aes_gcm_init_t)0) aes_gcm_init_128_vaes_avx512;
+extern __typeof__(*(aes_gcm_enc_dec_update_t)0) aes_gcm_enc_128_update_vaes_avx512,
+        aes_gcm_dec_128_update_vaes_avx512;
+extern __typeof__(*(aes_gcm_enc_dec_finalize_t)0) aes_gcm_enc_128_finalize_vaes_avx512,
+        aes_gcm_dec_128_finalize_vaes_avx512;
+
+static bool open_library(void)
+{
+	static IMB_MGR linked;
+
+	linked.gcm128_pre = aes_gcm_pre_128_vaes_avx512;
+	linked.gcm128_init = aes_gcm_init_128_vaes_avx512;
+	linked.gcm128_enc_update = aes_gcm_enc_128_update_vaes_avx512;
+	linked.gcm128_dec_update = aes_gcm_dec_128_update_vaes_avx512;
+	linked.gcm128_enc_finalize = aes_gcm_enc_128_finalize_vaes_avx512;
+	linked.gcm128_dec_finalize = aes_gcm_dec_128_finalize_vaes_avx512;
+	mgr = &linked;
+	return true;
+}
+#else
+#define IMB_PURPOSE "for AES-GCM with AVX-512"
+#define IMB_NAMES   "libIPSec_MB.so.1"
+LIBRARY_NOTE("tls", IMB_PURPOSE, IMB_NAMES);
+
 /* The structures are those of this header's version only. */
 static bool open_library(void)
 {
 	unsigned (*version)(void) = NULL;
 	IMB_MGR *(*alloc)(uint64_t) = NULL;
 	void (*init)(IMB_MGR *, IMB_ARCH *) = NULL;
-	const struct library_function functions[] = {{"imb_get_version", &version},
-	                                             {"alloc_mb_mgr", &alloc},
-	                                             {"init_mb_mgr_auto", &init}};
-	const struct library library = {.names = {"libIPSec_MB.so.1"},
-	                                .purpose = "for AES-GCM with AVX-512",
+	const struct library_function functions[] = {{"imb_get_version", &version, NULL},
+	                                             {"alloc_mb_mgr", &alloc, NULL},
+	                                             {"init_mb_mgr_auto", &init, NULL}};
+	const struct library library = {.names = {IMB_NAMES},
+	                                .purpose = IMB_PURPOSE,
 	                                .package = "libipsec-mb1",
 	                                .prefix = "",
 	                                .functions = functions,
@@ -47,6 +74,7 @@ static bool open_library(void)
 	return mgr->gcm128_pre && mgr->gcm128_init && mgr->gcm128_enc_update &&
 	       mgr->gcm128_dec_update && mgr->gcm128_enc_finalize && mgr->gcm128_dec_finalize;
 }
+#endif
 
 const char *tls_gcm_library(void)
 {
