@@ -91,6 +91,7 @@ struct job {
 	unsigned faults;           /* drawn: bits */
 	unsigned struck;           /* happened while ranks ran: bits */
 	int signalled;             /* signals that processes got */
+	int crashed;               /* processes that crashed */
 	unsigned dark;             /* hosts whose power has failed: bits */
 	int64_t *want[RANKS_MOST]; /* the outputs; NULL: this rank has none */
 	uint64_t nwant[RANKS_MOST];
@@ -871,8 +872,10 @@ static void find_struck(void)
 		strikes(FLIPS);
 	for (int i = 0; i < nprocs; i++) {
 		const struct proc *p = &procs[i];
-		if (p->kill_at && p->steps >= p->kill_at)
+		if (p->kill_at && p->steps >= p->kill_at) {
 			strikes(CRASH);
+			job.crashed++;
+		}
 		if (p->disk.struck)
 			strikes(DISK_FAILS);
 		if (has(TWICE) && !is_alone(p->rank) && p->started <= now)
@@ -974,7 +977,13 @@ static void judge_rank(struct verdict *v, int r, enum found found)
 		         p->code);
 }
 
-/* The rank that @p names in its last message, -1: none. */
+static bool lists_links(const char *line)
+{
+	const char *list = strstr(line, " links failed: "), *end = strchr(line, '\n');
+	return list && (!end || list < end);
+}
+
+/* The rank that @p names in its last message, -1: none; a list of failed links names none. */
 static int culprit(const struct proc *p)
 {
 	int rank = -1;
@@ -983,7 +992,7 @@ static int culprit(const struct proc *p)
 		if (strncmp(line, "collctl: the job begins again", 29) == 0)
 			continue;
 		if (strncmp(line, "collctl: ", 9) == 0 &&
-		    sscanf(line, "collctl: rank %d", &rank) != 1)
+		    (sscanf(line, "collctl: rank %d", &rank) != 1 || lists_links(line)))
 			rank = -1;
 	}
 	return rank;
@@ -1006,7 +1015,7 @@ static bool out_of_contact(void)
 	const unsigned harmless = BIT(CRASH) | BIT(DISK_FAILS) | BIT(SIGNALS) | BIT(MISSING);
 	const unsigned failures = job.struck & (harmless & ~BIT(MISSING));
 	/* Who fails itself names itself. */
-	bool several = (failures & (failures - 1)) || job.signalled > 1;
+	bool several = (failures & (failures - 1)) || job.signalled > 1 || job.crashed > 1;
 	return several || struck(LOSSES & ~harmless) || struck(BIT(PAUSE) | BIT(PARTITION)) ||
 	       (struck(BIT(LATE)) && !struck(BIT(MISSING)));
 }
