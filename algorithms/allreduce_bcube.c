@@ -96,6 +96,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	        .sent = 2 * (p - 1) / p,
 	        .received = 2 * (p - 1) / p,
 	        .reduced = (p - 1) / p,
+	        .pairs = true,
 	};
 	for (int d = 1; d < a->size; d *= factor(a, d)) {
 		c->rounds += 2;

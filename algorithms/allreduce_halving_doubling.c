@@ -46,6 +46,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	        .sent = sent,
 	        .received = sent,
 	        .reduced = rest ? 1 : 1 - piece,
+	        .pairs = true,
 	};
 }
 

@@ -53,6 +53,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	        .sent = 2 * (1 - piece) + fold,
 	        .received = 2 * (1 - piece) + fold,
 	        .reduced = 1 - piece + fold,
+	        .pairs = true,
 	};
 }
 

@@ -21,6 +21,9 @@ const struct price_model price_default = {
 /* Messages of several ranks that meet at a port fill its queue, and some are sent again. */
 #define MEETS 1.1
 
+/* Ranks that share processors wait so much longer in pairs. */
+#define PAIRS 1.15
+
 /* Where copies are cheap, adding in a wider type takes so much longer. */
 #define WIDER 0.5
 
@@ -101,8 +104,10 @@ double price_formula(const struct price_model *m, const struct coll_cost *c, dou
 	const double copied =
 	        m->lends ? larger(0, c->received - c->reduced) + c->copies : c->sent + c->received;
 	const double added = c->reduced + (m->lends ? WIDER * c->widened : 0);
-	const double work = c->messages * m->turn +
-	                    (copied * m->copy + c->crosses * m->tls + added * m->reduce) * bytes;
+	const double stall = m->lends && c->pairs ? PAIRS : 1;
+	const double work =
+	        c->messages * m->turn +
+	        (copied * m->copy + c->crosses * m->tls + added * m->reduce) * bytes * stall;
 	/* Messages between hosts, and inside. */
 	const double port = larger(m->egress, m->ingress) * c->sharing;
 	const double slowest = larger(port, m->copy + m->tls);

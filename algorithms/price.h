@@ -28,8 +28,8 @@
  *   1.24 by halving_doubling.
  *
  *   With `lends` the middle term is (received - reduced + copies)*copy, what is added in a wider
- *   type counts one and a half times, and there is one latency a round, for ranks hand over whole
- *   messages.
+ *   type counts one and a half times, exchanges in pairs take 1.15 times as long, and there is one
+ * latency a round, for ranks hand over whole messages.
  * - The path of the first part through all rounds, followed by the rest of the last message:
  *
  *       rounds * (latency + message + turn + first) + rest

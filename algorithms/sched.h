@@ -227,6 +227,7 @@ struct coll_cost {
 	double enters;  /* S; into the host that receives most */
 	double crosses; /* S; sent to and received from other hosts by the rank that does it most */
 	bool steady;   /* of a row: messages of several ranks seldom meet at a port, as in a ring */
+	bool pairs;    /* of a row: ranks exchange in pairs, so that both wait for the slower one */
 	bool meets;    /* more than two ranks all send and receive, and the row is not steady */
 	double copies; /* S; of sent, copied even where ranks share memory (COLL_COPIES) */
 	double widened; /* S; of reduced, added in a wider type than is sent (COLL_FINAL) */

@@ -98,6 +98,7 @@ struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct col
 		return c;
 	alg = coll_resolve(alg, args);
 	alg->cost(args, &c);
+	c.pairs &= args->size > 2;
 	c.meets = !c.steady && args->size > 2 &&
 	          (alg->kind == COLL_ALLREDUCE || alg->kind == COLL_REDUCE_SCATTER ||
 	           alg->kind == COLL_ALLGATHER);
