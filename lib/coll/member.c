@@ -10,6 +10,7 @@
 #include "lib/base/private.h"
 #include "lib/coll/paths.h"
 #include "lib/net/certificate.h"
+#include "lib/net/crypto.h"
 
 #define TOKEN_MAX 1024
 
@@ -310,7 +311,7 @@ int member_init(struct member *m, const struct coll_settings *s, struct err *err
 	if (check_tls_options(s, err) < 0 || find_rendezvous(m, s, err) < 0 ||
 	    find_rank(m, s, err) < 0 || find_name(m, s, err) < 0 ||
 	    check_own_certificate(m, s, err) < 0 || find_secret(m, s, err) < 0 ||
-	    find_token(m, s, err) < 0) {
+	    find_token(m, s, err) < 0 || crypto_begin(err) < 0) {
 		member_release(m);
 		return -1;
 	}

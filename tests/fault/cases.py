@@ -109,7 +109,7 @@ class Case:
         o = ["-a", self.algorithm] if self.kind != "verify" else []
         if self.kind in REDUCTIONS:
             o += ["--op", self.op, "--order", self.order]
-            if self.kind == "allreduce" and self.algorithm == "ring":
+            if self.kind == "allreduce" and self.algorithm in ("ring", "census"):
                 o += ["--allow-divergent"]
         if self.kind in ROOTED:
             o += ["--root", str(self.root)]

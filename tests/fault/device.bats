@@ -21,7 +21,7 @@ job() {
 	shift 2
 	for r in 0 1; do
 		((r == 0)) || set -- "$@" --
-		spawn_rank "$r" env "${@:1:r ? $# - 1 : 0}" "$COLLCTL" allreduce --no-sync -r "$r" -n 2 -H hosts \
+		spawn_rank "$r" env "${@:1:r ? $# - 1 : 0}" "$COLLCTL" allreduce -a ring_chunked --no-sync -r "$r" -n 2 -H hosts \
 			--secret-file job.key --device cuda:0,1 --timeout "${TIMEOUT:-100s}" "in.$r.npy" in.0.npy -o "out.$r.npy"
 	done
 	wait_ranks
@@ -98,7 +98,7 @@ job() {
 @test "62: SIGINT while a device hangs: 130, the other rank says so, nothing is left" {
 	local r
 	for r in 0 1; do
-		spawn_rank "$r" env "COLLCTL_STANDIN_HANG=$((r * 3))" "$COLLCTL" allreduce --no-sync -r "$r" -n 2 -H hosts \
+		spawn_rank "$r" env "COLLCTL_STANDIN_HANG=$((r * 3))" "$COLLCTL" allreduce -a ring_chunked --no-sync -r "$r" -n 2 -H hosts \
 			--secret-file job.key --device cuda:0,1 -vv --progress json "in.$r.npy" -o "out.$r.npy"
 	done
 	until grep -q 'phase run' 1.err; do :; done

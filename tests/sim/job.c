@@ -979,8 +979,10 @@ static void judge_rank(struct verdict *v, int r, enum found found)
 
 static bool lists_links(const char *line)
 {
-	const char *list = strstr(line, " links failed: "), *end = strchr(line, '\n');
-	return list && (!end || list < end);
+	int n;
+	char word[8];
+	return sscanf(line, "collctl: rank %*d (%*[^)]): %d %7[a-z] failed:", &n, word) == 2 &&
+	       strncmp(word, "link", 4) == 0;
 }
 
 /* The rank that @p names in its last message, -1: none; a list of failed links names none. */
