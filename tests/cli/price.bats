@@ -97,6 +97,14 @@ assert_seconds() {
 	done
 }
 
+@test "--compare of many ranks simulates the fastest, and says which it leaves out and why" {
+	run -0 collctl plan allreduce -n 2048 --bytes 1M --compare --json
+	jq -e '.algorithms[0].simulated > 0 and .algorithms[0].not_simulated == null' <<<"$output"
+	jq -e '.algorithms | map(select(.algorithm == "ring"))[0] |
+		.simulated == null and (.not_simulated | test("too many steps in all, [0-9]+ here; plan -a ring -r 0"))' <<<"$output"
+	jq -e '.algorithms | map(select(.algorithm == "direct"))[0].not_simulated | test("2048 schedules of about")' <<<"$output"
+}
+
 @test "--compare as text: a line each; what is another here, and what may not be taken, and why" {
 	run -0 collctl plan allgather -n 5 --bytes 64K --compare
 	assert_line --regexp '^neighbor .* falls back to ring$'
