@@ -81,7 +81,8 @@ def open_sshd(net, folder, start=lambda net, r, words: net.start(r, *words)):
     for r in range(4):
         with open(f"{folder}/sshd.{r}", "w", encoding="utf8") as f:
             f.write(f"ListenAddress {net.address(r)}\nHostKey {folder}/host\nPidFile none\nStrictModes no\n"
-                    f"AuthorizedKeysFile {folder}/authorized\nUsePAM no\nPermitRootLogin yes\n")
+                    f"AuthorizedKeysFile {folder}/authorized\nUsePAM no\nPermitRootLogin yes\n"
+                    "Subsystem sftp internal-sftp\n")
         started.append(start(net, r, [shutil.which("sshd"), "-D", "-f", f"{folder}/sshd.{r}"]))
     ssh = (f"ssh -T -o BatchMode=yes -i {folder}/user -o UserKnownHostsFile={folder}/known "
            "-o StrictHostKeyChecking=accept-new -o LogLevel=ERROR").split()
