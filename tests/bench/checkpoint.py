@@ -5,7 +5,7 @@
                             [--only checkpoint|small] [--peers]
 
 checkpoint: 4 ranks, each a sharded bf16 checkpoint of --mib MiB (5 shards of different sizes), the
-average of all written by each: `allreduce --op avg`, over TLS and --insecure, synced and not. The
+average of all written by each: `allreduce --op avg`, in memory, over TLS and --insecure, synced and not. The
 peers: mpi_checkpoint.py over TCP and over shared memory, and four `cp` at once, which is reading and
 writing alone. Each command begins with nothing left to be written back and no old output; the
 inputs are in the page cache as far as it holds them. Rounds A B C ... A B C ..., after one that is
@@ -314,7 +314,8 @@ def checkpoint(folder, a):
         word = "synced" if synced else "not synced"
         nosync = () if synced else ("--no-sync",)
         flag = "sync" if synced else "no-sync"
-        for name, options in (("TLS", ()), ("--insecure", ("--insecure",))):
+        for name, options in (("memory lanes", ("--lanes", "memory")), ("TLS", ("--lanes", "tcp")),
+                              ("--insecure", ("--lanes", "tcp", "--insecure"))):
             cases[f"collctl {name}, {word}"] = (
                 lambda options=(*options, *nosync): collctl(folder, "in.{}", "out.{}", options))
             if OLD:
@@ -355,7 +356,8 @@ def small(folder, a):
     aside(make_small, folder)
     cases = {}
     for dtype in WIDTHS:
-        for name, options in (("TLS", ()), ("--insecure", ("--insecure",))):
+        for name, options in (("memory lanes", ("--lanes", "memory")), ("TLS", ("--lanes", "tcp")),
+                              ("--insecure", ("--lanes", "tcp", "--insecure"))):
             for kind in ("many", "one"):
                 source = f"{kind}.{dtype}.{{}}.safetensors"
                 cases[f"{kind} {dtype} {name}"] = (
