@@ -223,7 +223,7 @@ digest_of() { collctl info --json "$@" | jq -r .digest; }
 	tensors v.1.safetensors a=1 b=2
 	JOB=bad ranks 2 verify --json 'v.{rank}.safetensors'
 	assert_ranks 2 10
-	for r in 0 1; do # what it has read is told nevertheless
+	for r in 0 1; do # it still reports what it has read
 		assert_equal "$(json "$r.out" '[.ok, .error.code, .error.phase, .files[0].digest] | @json')" \
 			"[false,10,\"commit\",\"$(digest_of v.$r.safetensors)\"]"
 	done

@@ -225,7 +225,7 @@ by_store() { # R P [OPTIONS...]
 	assert_equal "$(<8.raw)" 8081
 }
 
-@test "45: a rank of another launch is told to give --job" {
+@test "45: a rank of another launch learns that it needs --job" {
 	make_hostfile hosts 2
 	PBS_JOBID=1.pbs by_hostfile 0
 	PBS_JOBID=2.pbs by_hostfile 1
@@ -295,7 +295,7 @@ by_store() { # R P [OPTIONS...]
 	assert_no_output
 }
 
-@test "10: the record with another secret is withdrawn before the rank gives up: it is told all the same" {
+@test "10: the record with another secret is withdrawn before the rank gives up: it still says so" {
 	start_serve
 	collctl keygen other.key
 	# Rank 1 comes first, so that the store tells it of the record at once.
@@ -453,7 +453,7 @@ by_store() { # R P [OPTIONS...]
 	check_out sum 2
 }
 
-@test "any address is listened on, a real one is told" {
+@test "a rank listens on any address and publishes a real one" {
 	start_serve
 	rank 0 2 allreduce --listen 0.0.0.0 in.0.npy -o out.0.npy
 	wait_record

@@ -116,7 +116,7 @@ assert_aborted() {
 	assert_rank 0 137
 	assert_rank 1 8 'rank 0: lost while data were moving'
 	assert_rank 2 8 'rank 0: lost while data were moving'
-	assert_aborted # files; each tells of its own link
+	assert_aborted # files; each names its own link
 }
 
 # signalled SIGNAL CODE RANK

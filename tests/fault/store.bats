@@ -215,7 +215,7 @@ assert_both_give_up() { # TEXT...
 	assert_both_give_up 'rejects PUT' "$STORE"
 }
 
-@test "50: a store that answers nothing more: what it answered last is told at the deadline" {
+@test "50: a store that answers nothing more: the message at the deadline has its last answer" {
 	local mode
 	for mode in mute ill; do
 		impostor "$mode" 0 requests

@@ -752,7 +752,7 @@ class Unwelcome(px.Proxy):
         class End(px.At):
             def act(self, data, here, link):
                 proxy.kept = link.src
-                link.pair.clear()  # neither end is told of the other's any more
+                link.pair.clear()  # neither end learns of the other's any more
                 link.dst.shutdown(socket.SHUT_RDWR)
                 return None
 

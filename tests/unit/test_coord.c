@@ -499,7 +499,7 @@ static void other_dissenters_are_named_too(void **state)
 	assert_int_equal(members[3].heard[MSG_ASK], 0);
 }
 
-/* Whose table is not to be had is told as far as it is known. */
+/* The message names the rank whose table is missing, as far as that is known. */
 static void without_a_table_no_tensor_is_named(void **state)
 {
 	(void)state;

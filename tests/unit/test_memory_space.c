@@ -124,7 +124,7 @@ static const struct memory_space far = {
 
 static const struct memory_space *const devices[] = {&far, &far, &far};
 
-/* Some task, not the first, runs, or one that has run is told so. */
+/* Run some task, not the first, or report one that has run. */
 static bool turn(void)
 {
 	bool any = ntasks > 0;

@@ -1,4 +1,4 @@
-/* A call on a thread of its own: what it returns, and how it is told to stop. */
+/* A call on its own thread: what it returns, and how it stops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -425,7 +425,8 @@ static void test_each_failure(void **state)
 		}
 }
 
-/* The folder's fsync comes after the rename: the error is told, the new file is there. */
+/* The folder's fsync comes after the rename: the caller gets the error, and the new file is there.
+ */
 static void test_folder_sync_fails(void **state)
 {
 	(void)state;

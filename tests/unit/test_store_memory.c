@@ -50,7 +50,8 @@ static void must_locate(struct rendezvous *r, const struct addr *at)
 	assert_int_equal(addr_port(&where), addr_port(at));
 }
 
-/* Rank 0 publishes, the others find it, a second one of that name is told; then the record goes. */
+/* Rank 0 publishes, the others find it, a second rank 0 learns of the first; then the record goes.
+ */
 static void a_rendezvous(void **state)
 {
 	struct rendezvous *zero = must_meet("a", &secret), *other = must_meet("a", &secret);
