@@ -252,7 +252,8 @@ static int find_rendezvous(struct member *m, const struct coll_settings *s, stru
 		return err_set(
 		        err, ERR_USAGE,
 		        "no way to find the other ranks: give --rendezvous URL or --hostfile "
-		        "FILE, or start all of them with 'collctl run'");
+		        "FILE, start all of them with 'collctl run', or give -n 1 if this is "
+		        "the only rank");
 	}
 	return 0;
 }

@@ -343,3 +343,16 @@ parts_as_allreduce() {
 		done
 	done
 }
+
+# ---- without other ranks ----
+
+@test "files of one machine: without a way to meet, the error names -n 1, which averages them" {
+	make_shards 3 f32 50,3
+	run -2 --separate-stderr collctl allreduce --op avg in.{0..2}.npy -o mean.npy
+	# shellcheck disable=SC2154 # set by bats
+	assert_equal "$stderr" "collctl: no way to find the other ranks: give --rendezvous URL or --hostfile FILE, start all \
+of them with 'collctl run', or give -n 1 if this is the only rank"
+	assert_not_exist mean.npy
+	collctl allreduce -n 1 --op avg in.{0..2}.npy -o mean.npy
+	check_numpy avg mean.npy --in in.{0..2}.npy
+}
