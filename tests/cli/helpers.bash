@@ -76,6 +76,15 @@ no_sanitizers() {
 	! grep -qE '__(asan|tsan)_init' "$COLLCTL" || skip "sanitizers $1"
 }
 
+# blocks FILE NAME...: the blocks of $ROOT/FILE whose fences are ```LANGUAGE NAME
+blocks() {
+	local name
+	for name in "${@:2}"; do
+		awk -v name="$name" '/^```$/ { show = 0 } show; /^```/ && $2 == name { show = found = 1 }
+			END { exit !found }' "$ROOT/$1" || return
+	done
+}
+
 # ---- files ----
 
 # oracle MODULE ARGS...: run MODULE.py, in this test's server (python_server.py), which the first call starts

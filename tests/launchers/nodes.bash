@@ -59,11 +59,5 @@ nodes_close() {
 	common_teardown
 }
 
-# example NAME...: the blocks of docs/launchers.md whose fences are ```LANGUAGE NAME
-example() {
-	local name
-	for name; do
-		awk -v name="$name" '/^```$/ { show = 0 } show; /^```/ && $2 == name { show = found = 1 }
-			END { exit !found }' "$ROOT/docs/launchers.md" || return
-	done
-}
+# example NAME...: blocks of docs/launchers.md
+example() { blocks docs/launchers.md "$@"; }
