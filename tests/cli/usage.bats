@@ -168,7 +168,7 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 	done
 }
 
-@test "help, man page and README are in plain English" {
+@test "help, man page, README and docs are in plain English" {
 	local c phrases='is told|of its own|of their own|be it|has to be said|who comes|not there|lanes are'
 	{
 		for c in '' $COMMANDS; do
@@ -176,7 +176,7 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 		done
 		collctl algorithms
 		collctl help --mdoc
-		cat "$HELPERS_DIR"/../../{README.md,man/collctl.1.in}
+		cat "$ROOT"/{README.md,docs/{guide,tutorial,recipes,comparison}.md,man/collctl.1.in}
 	} >text
 	# A phrase may be broken across lines.
 	tr -s ' \n' ' ' <text | grep -oiE ".{0,40}\b($phrases)\b.{0,20}" >found || return 0
