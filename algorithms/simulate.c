@@ -644,6 +644,33 @@ static bool run(struct sim *sim, struct simulation *out, char *why)
 	return true;
 }
 
+/* ---- observation ---- */
+
+static bool observe_node(const struct sim *sim, const struct node *n,
+                         const struct simulate_observer *o)
+{
+	const struct node *recv = n->op == SCHED_SEND ? &sim->nodes.v[n->peer] : NULL;
+	const struct simulated_event e = {
+	        .kind = recv ? SIMULATED_MESSAGE : SIMULATED_STEP,
+	        .rank = (int)n->rank,
+	        .peer = recv ? (int)recv->rank : -1,
+	        .op = recv ? recv->op : n->op,
+	        .start = recv ? later(0, n->begin - sim->model->message) : n->begin,
+	        .end = recv ? recv->end : n->end,
+	        .bytes = (uint64_t)bytes_of(sim, n),
+	};
+
+	return n->op == SCHED_RECV || n->op == SCHED_RECV_REDUCE || o->event(o->ctx, &e);
+}
+
+static bool observe(const struct sim *sim, const struct simulate_observer *o, char *why)
+{
+	for (size_t id = 0; o && id < sim->nodes.n - 1; id++)
+		if (!observe_node(sim, &sim->nodes.v[id], o))
+			return out_of_memory(why);
+	return true;
+}
+
 /* ---- simulation ---- */
 
 static bool sim_init(struct sim *sim, const struct price_model *m, int size, const int *host,
@@ -679,7 +706,8 @@ static void sim_release(struct sim *sim)
 }
 
 /* After reading all ranks: match, run, release. */
-static bool finish(struct sim *sim, bool ok, struct simulation *out, char *why)
+static bool finish(struct sim *sim, bool ok, const struct simulate_observer *o,
+                   struct simulation *out, char *why)
 {
 	struct node *end = ok ? vec_push(&sim->nodes) : NULL; /* the end of the last node's edges */
 
@@ -687,21 +715,28 @@ static bool finish(struct sim *sim, bool ok, struct simulation *out, char *why)
 		ok = out_of_memory(why);
 	if (ok) {
 		*end = (struct node){.edges = (uint32_t)sim->edges.n};
-		ok = match_all(sim, why) && run(sim, out, why);
+		ok = match_all(sim, why) && run(sim, out, why) && observe(sim, o, why);
 	}
 	sim_release(sim);
 	return ok;
 }
 
-bool simulate_schedules(const struct price_model *m, struct sched *const *scheds, int size,
-                        const int *host, unsigned esize, struct simulation *out, char *why)
+bool simulate_observed(const struct price_model *m, struct sched *const *scheds, int size,
+                       const int *host, unsigned esize, const struct simulate_observer *o,
+                       struct simulation *out, char *why)
 {
 	struct sim sim;
 	bool ok = sim_init(&sim, m, size, host, esize, why);
 
 	for (int r = 0; r < size && ok; r++)
 		ok = add_rank(&sim, scheds[r], why);
-	return finish(&sim, ok, out, why);
+	return finish(&sim, ok, o, out, why);
+}
+
+bool simulate_schedules(const struct price_model *m, struct sched *const *scheds, int size,
+                        const int *host, unsigned esize, struct simulation *out, char *why)
+{
+	return simulate_observed(m, scheds, size, host, esize, NULL, out, why);
 }
 
 static struct sched *build(const struct coll_algorithm *alg, const struct coll_args *args,
@@ -770,5 +805,5 @@ bool simulate_algorithm(const struct price_model *m, const struct coll_algorithm
 		ok = s && add_rank(&sim, s, why);
 		sched_free(s);
 	}
-	return finish(&sim, ok, out, why);
+	return finish(&sim, ok, NULL, out, why);
 }

@@ -41,11 +41,32 @@ struct simulation {
 	uint64_t steps; /* steps of all ranks that have a cost */
 };
 
+/* What the ranks do, and when, in seconds. */
+struct simulated_event {
+	enum { SIMULATED_MESSAGE, SIMULATED_STEP } kind;
+	int rank, peer;    /* a message: from, to; else peer is -1 */
+	unsigned op;       /* enum sched_op: what the receiver does with it; the step */
+	double start, end; /* a message: the sender's first element, the receiver's last */
+	uint64_t bytes;
+};
+
+/* Gets each message and each local step that has a cost, after the simulation, rank by rank in the
+ * order of their schedules (a message in the sender's). False: memory is short. */
+struct simulate_observer {
+	bool (*event)(void *ctx, const struct simulated_event *);
+	void *ctx;
+};
+
 /* Simulate @scheds[0..size), whose elements have @esize bytes. @host: as in struct coll_args.
  * False, with the reason in @why (SIMULATE_TEXT bytes), if they do not match, deadlock, or memory
  * is short. */
 bool simulate_schedules(const struct price_model *, struct sched *const *scheds, int size,
                         const int *host, unsigned esize, struct simulation *out, char *why);
+
+/* The same with an observer. */
+bool simulate_observed(const struct price_model *, struct sched *const *scheds, int size,
+                       const int *host, unsigned esize, const struct simulate_observer *,
+                       struct simulation *out, char *why);
 
 /* Estimate the steps of the schedules of all ranks of @alg from those of three ranks. False, with
  * the reason in @why, if these cannot be built. */

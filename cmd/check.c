@@ -7,7 +7,7 @@
 #include "cmd/job.h"
 #include "cmd/request.h"
 #include "cmd/result.h"
-#include "lib/data/outfile.h"
+#include "cmd/svg.h"
 
 struct links_view {
 	struct job_view job;
@@ -25,11 +25,7 @@ static int write_picture(const struct check_view *view, const char *path, struct
 	char *svg = check_svg(view, &len);
 	if (!svg)
 		return err_nomem(err, "the picture of the links", 0);
-	int ret = 0;
-	if (strcmp(path, "-") == 0)
-		fwrite(svg, 1, len, stdout); /* flush_stdout reports an error */
-	else
-		ret = outfile_put(path, svg, len, err);
+	int ret = svg_write(path, svg, len, err);
 	free(svg);
 	return ret;
 }

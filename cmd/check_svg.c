@@ -7,37 +7,15 @@
 #include <string.h>
 
 #include "cmd/check_print.h"
+#include "cmd/svg.h"
 
 #define MARGIN 56
 #define MAP    420 /* pixels of a map's side, about */
 
 static const char style[] =
-        "<style>\n"
-        "  svg { background: #fff; font: 12px system-ui, sans-serif }\n"
-        "  text { fill: #222 } .title { font-weight: 600; font-size: 14px } .note { fill: #666 }\n"
         "  .fails { fill: #c22 } .none { fill: #bbb } .cross { stroke: #fff; stroke-width: 1.5 }\n"
         "  rect.slow { stroke: #c22; stroke-width: 2 }\n"
-        "  @media (prefers-color-scheme: dark) {\n"
-        "    svg { background: #16181c } text { fill: #ddd } .note { fill: #999 }\n"
-        "    .none { fill: #444 } }\n"
-        "</style>\n";
-
-/* Text in XML: host names may contain anything. */
-static void put_text(FILE *f, const char *s)
-{
-	for (; *s; s++) {
-		if (*s == '<')
-			fputs("&lt;", f);
-		else if (*s == '>')
-			fputs("&gt;", f);
-		else if (*s == '&')
-			fputs("&amp;", f);
-		else if ((unsigned char)*s < ' ' || (unsigned char)*s >= 0x7f)
-			fprintf(f, "\\x%02x", (unsigned char)*s);
-		else
-			fputc(*s, f);
-	}
-}
+        "  @media (prefers-color-scheme: dark) { .none { fill: #444 } }\n";
 
 /* From a good link (1: as good as the median or better) to a bad one (0: a tenth of it). */
 static void put_colour(FILE *f, double good)
@@ -62,9 +40,9 @@ static void put_tooltip(FILE *f, const struct check_view *v, int from, int to)
 	const struct link_fault *fault = links_find(&v->links->faults, from, to);
 	char x[32];
 	fprintf(f, "<title>rank %d ", from);
-	put_text(f, v->host(v->ctx, from));
+	svg_text(f, v->host(v->ctx, from));
 	fprintf(f, " to rank %d ", to);
-	put_text(f, v->host(v->ctx, to));
+	svg_text(f, v->host(v->ctx, to));
 	fprintf(f, ": %s", c->rate > 0 ? check_rate_text(c->rate, x) : "");
 	if (c->median > 0)
 		fprintf(f, ", round trip %s", check_latency_text(c->median, x));
@@ -74,7 +52,7 @@ static void put_tooltip(FILE *f, const struct check_view *v, int from, int to)
 		fprintf(f, ", TLS handshake %s", check_latency_text(c->handshake, x));
 	if (fault) {
 		fputs(" ", f);
-		put_text(f, fault->why);
+		svg_text(f, fault->why);
 	}
 	fputs("</title>", f);
 }
@@ -180,20 +158,14 @@ char *check_svg(const struct check_view *v, size_t *len)
 	const double side = MAP / (v->links->size < 8 ? 8.0 : (double)v->links->size);
 	const double map = side * v->links->size > 300 ? side * v->links->size : 300;
 	const double width = 2 * map + 3 * MARGIN, height = side * v->links->size + 2 * MARGIN + 48;
+	char title[64];
 	if (!f)
 		return NULL;
-	fprintf(f,
-	        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-	        "viewBox=\"0 0 %.0f %.0f\">\n<title>collctl check: %d ranks over %s</title>\n%s",
-	        width, height, width, height, v->links->size, v->insecure ? "plain TCP" : "TLS",
-	        style);
+	snprintf(title, sizeof title, "collctl check: %d ranks over %s", v->links->size,
+	         v->insecure ? "plain TCP" : "TLS");
+	svg_begin(f, width, height, title, style);
 	put_map(f, v, true, MARGIN, MARGIN + 16, side);
 	put_map(f, v, false, 2 * MARGIN + map, MARGIN + 16, side);
-	fputs("</svg>\n", f);
-	bool failed = ferror(f) != 0;
-	if (fclose(f) != 0 || failed) {
-		free(text);
-		return NULL;
-	}
+	svg_end(f, &text);
 	return text;
 }

@@ -254,7 +254,8 @@ const struct option_row option_rows[] = {
         REQUEST("max-latency", 0, "DURATION", "fail if the median round trip of a link is longer",
                 OPTS_CHECK),
         OPT("svg", 0, SETTING_STRING, svg, "FILE",
-            "draw the links as a heat map; '-' is stdout, in place of the text", OPTS_CHECK),
+            "draw a picture: the links, the messages, or with --compare the prices; '-' is stdout",
+            OPTS_CHECK | OPTS_PLAN),
 
         SECTION("Run"),
         OPT("label", 0, SETTING_FLAG, label, NULL, "prefix the lines of stdout with [rank], too",

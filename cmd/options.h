@@ -67,7 +67,7 @@ struct options {
 	int host_cpus;     /* 0: not given */
 	uint64_t count, bytes;
 	bool csv;        /* bench */
-	const char *svg; /* check */
+	const char *svg; /* check, plan */
 	/* run */
 	bool label, copy, dry_run;
 	const char *ssh, *remote_path; /* NULL: ssh; collctl */

@@ -67,6 +67,11 @@ static int check_options(const struct options *o, struct err *err)
 		return err_set(err, ERR_USAGE,
 		               "--host-cpus and --tuning: give one of them, or leave out --lanes "
 		               "tcp; the tuning file already has the rates of TCP");
+	if (o->json && o->svg && strcmp(o->svg, "-") == 0)
+		return err_set(err, ERR_USAGE,
+		               "--json and --svg - both write to stdout: give one of them");
+	if (o->svg && o->request.settings.rank >= 0)
+		return err_set(err, ERR_USAGE, "--svg draws all ranks: remove --rank or --svg");
 	if (o->compare &&
 	    (o->verify || o->request.settings.rank >= 0 || strcmp(o->request.algorithm, "auto")))
 		return err_set(err, ERR_USAGE,
@@ -299,13 +304,18 @@ static int verify(struct planned *p, struct err *err)
 
 static int show(struct planned *p, struct err *err)
 {
+	if (p->o->compare && p->o->svg && plan_compare_svg(p, err) < 0)
+		return -1;
 	if (p->o->compare)
-		return plan_compare(p, err);
+		return plan_svg_only(p) ? 0 : plan_compare(p, err);
 	if (choose(p, err) < 0 || build_wanted(p, err) < 0 || (p->o->verify && verify(p, err) < 0))
+		return -1;
+	if (p->o->svg && plan_svg(p, err) < 0)
 		return -1;
 	if (p->o->json)
 		return plan_print_json(p, p->o->request.settings.rank);
-	plan_print_text(p, p->o->request.settings.rank);
+	if (!plan_svg_only(p))
+		plan_print_text(p, p->o->request.settings.rank);
 	return 0;
 }
 

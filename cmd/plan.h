@@ -1,6 +1,6 @@
 /*
  * plan: plan.c builds the schedules, plan_print.c prints them, plan_compare.c prints the prices of
- * all algorithms.
+ * all algorithms, plan_svg.c and plan_compare_svg.c draw.
  */
 #ifndef COLLCTL_CMD_PLAN_H
 #define COLLCTL_CMD_PLAN_H
@@ -51,6 +51,13 @@ const char *plan_rates_words(const struct planned *, char *text, size_t cap);
 void plan_print_text(const struct planned *, int rank);
 /* Returns the exit code. */
 int plan_print_json(const struct planned *, int rank);
+
+/* Draw the finished plan, all ranks of it, into the file of --svg. */
+int plan_svg(const struct planned *, struct err *err);
+/* --compare: draw the predicted time against the size, a line for each algorithm. */
+int plan_compare_svg(const struct planned *, struct err *err);
+/* Is stdout the picture's? */
+bool plan_svg_only(const struct planned *);
 
 /* Price every algorithm of the collective, and print. Returns the exit code, or -1: out of memory.
  */

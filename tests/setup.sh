@@ -14,7 +14,7 @@ build=(gcc libc6-dev make pkg-config
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
 test=(bats bats-assert bats-support bats-file clang clang-format curl etcd-server fish git iproute2 jq
-	libclang-rt-dev libcmocka-dev mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
+	libclang-rt-dev libcmocka-dev libxml2-utils mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
 	python3-yaml shellcheck slurm-client slurmctld slurmd socat strace zsh)
 launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too
 bench=(clustershell iperf3 iproute2 iputils-ping libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync)
@@ -34,6 +34,7 @@ stands_for() {
 	libcmocka-dev) echo cmocka.h ;;
 	iproute2) echo ss ;;
 	procps) echo pkill ;;
+	libxml2-utils) echo xmllint ;;
 	etcd-server) echo etcd ;;
 	openmpi-bin) echo mpirun ;;
 	mpich) echo mpiexec.hydra ;;

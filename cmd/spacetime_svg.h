@@ -1,0 +1,33 @@
+/* A picture of what ranks do: a line down for each rank, arrows for the messages between them. */
+#ifndef COLLCTL_CMD_SPACETIME_SVG_H
+#define COLLCTL_CMD_SPACETIME_SVG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum spacetime_kind {
+	SPACETIME_MESSAGE, /* rank sends to peer, which keeps it as it is */
+	SPACETIME_ADDED,   /* rank sends to peer, which adds it */
+	SPACETIME_REDUCE,  /* rank adds what it has; no peer */
+	SPACETIME_COPY,    /* rank copies; no peer */
+};
+
+struct spacetime_event {
+	int rank, peer;    /* peer -1: none */
+	double start, end; /* seconds; a message: from its first byte out to its last byte in */
+	uint64_t bytes;
+	enum spacetime_kind kind;
+};
+
+struct spacetime_view {
+	const char *title, *note; /* above the picture; the note may be "" */
+	int size;
+	const int *host; /* as in struct coll_args; NULL: no blocks */
+	const struct spacetime_event *events;
+	size_t nevents;
+};
+
+/* Malloced; NULL: out of memory. */
+char *spacetime_svg(const struct spacetime_view *, size_t *len);
+
+#endif
