@@ -22,7 +22,7 @@
 #define NAMES    32  /* pixels from the lines' ends to their names */
 #define NAME_ROW 15  /* pixels from a name to the next one */
 #define ROOM     210 /* pixels for the names */
-#define COLOURS  8
+#define COLOURS  12
 
 static const char style[] =
         "  .l { fill: none; stroke-width: 1.8 } .no { stroke-dasharray: 5 4 }\n"
@@ -30,12 +30,14 @@ static const char style[] =
         "  .auto { fill: #fff; stroke-width: 1.8 }\n"
         "  .c0 { stroke: #1f6fb5 } .c1 { stroke: #d1600a } .c2 { stroke: #2a8a3e }\n"
         "  .c3 { stroke: #c4283b } .c4 { stroke: #7d55b8 } .c5 { stroke: #8a5a44 }\n"
-        "  .c6 { stroke: #c24fa3 } .c7 { stroke: #0d8a94 }\n"
+        "  .c6 { stroke: #c24fa3 } .c7 { stroke: #0d8a94 } .c8 { stroke: #6b7a10 }\n"
+        "  .c9 { stroke: #44546a } .c10 { stroke: #b58900 } .c11 { stroke: #00a36c }\n"
         "  @media (prefers-color-scheme: dark) {\n"
         "    .tick { stroke: #262a30 } .auto { fill: #16181c }\n"
         "    .c0 { stroke: #6fb1f5 } .c1 { stroke: #f59a4a } .c2 { stroke: #6fce84 }\n"
         "    .c3 { stroke: #ff7a86 } .c4 { stroke: #b99af0 } .c5 { stroke: #c79a84 }\n"
-        "    .c6 { stroke: #f08ad2 } .c7 { stroke: #56d0da } }\n";
+        "    .c6 { stroke: #f08ad2 } .c7 { stroke: #56d0da } .c8 { stroke: #c3d45a }\n"
+        "    .c9 { stroke: #a9b8cc } .c10 { stroke: #ffd75a } .c11 { stroke: #3fe0a5 } }\n";
 
 struct curve {
 	const struct coll_algorithm *alg;
@@ -143,6 +145,15 @@ static void place_names(struct curves *c)
 
 /* ---- drawing ---- */
 
+/* "10 us", "1 ms", "100 s" */
+static const char *seconds_text(double s, char text[32])
+{
+	if (s < 0.9995)
+		return check_latency_text(s, text);
+	snprintf(text, 32, "%.3g s", s);
+	return text;
+}
+
 static void put_grid(const struct curves *c)
 {
 	char text[UNITS_TEXT];
@@ -159,9 +170,7 @@ static void put_grid(const struct curves *c)
 		fprintf(c->f,
 		        "<path class=\"tick\" d=\"M%d %.1fh%d\"/><text class=\"note\" x=\"%d\" "
 		        "y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-		        LEFT, y, WIDTH, LEFT - 8, y + 4,
-		        power > -0.5 ? duration_text(pow(10, power), text)
-		                     : check_latency_text(pow(10, power), text));
+		        LEFT, y, WIDTH, LEFT - 8, y + 4, seconds_text(pow(10, power), text));
 	}
 }
 
@@ -201,7 +210,7 @@ static void put_choices(const struct curves *c)
 			        "r=\"4\"><title>%s: auto takes %s, %s</title></circle>\n",
 			        v->colour, size_at(k), time_at(c, v->seconds[k]),
 			        size_text(LEAST << k, size), v->alg->name,
-			        check_latency_text(v->seconds[k], time));
+			        seconds_text(v->seconds[k], time));
 		}
 }
 

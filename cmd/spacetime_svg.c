@@ -9,18 +9,18 @@
 #include "cmd/svg.h"
 #include "lib/base/units.h"
 
-#define LEFT   64 /* of the first rank's line */
+#define LEFT   44 /* of texts; the numbers of the time end here */
 #define RIGHT  40
 #define TOP    100 /* of the time 0 */
 #define BOTTOM 72
-#define ROUND  46 /* pixels of a message's height, about */
+#define ROUND  64 /* pixels of a message's height, about */
 
 static const char style[] =
         "  .rank { stroke: #ccc } .tick { stroke: #eee } .host { fill: #f2f4f8 }\n"
         "  .m, .a { fill: none; stroke: #2a6fbb; marker-end: url(#m) }\n"
         "  .a { stroke: #cc6a11; marker-end: url(#a) } .hm { fill: #2a6fbb } .ha, .r { fill: "
         "#cc6a11 }\n"
-        "  .c { fill: #888 } .m:hover, .a:hover { stroke: #c0c }\n"
+        "  .c { fill: #999 } .m:hover, .a:hover { stroke: #c0c }\n"
         "  @media (prefers-color-scheme: dark) {\n"
         "    .rank { stroke: #50545c } .tick { stroke: #262a30 } .host { fill: #20242b }\n"
         "    .m { stroke: #6fb1f5 } .a { stroke: #f2a04e } .hm { fill: #6fb1f5 }\n"
@@ -32,7 +32,7 @@ struct drawing {
 	double lane, scale, height; /* pixels between ranks, of a second, of all seconds */
 	double last;                /* seconds */
 	uint64_t most;              /* bytes of the longest message */
-	double widest;              /* its stroke */
+	double widest, head;        /* its stroke; the length of an arrow's head */
 };
 
 static bool is_message(const struct spacetime_event *e)
@@ -42,7 +42,7 @@ static bool is_message(const struct spacetime_event *e)
 
 static double lane_at(const struct drawing *d, int rank)
 {
-	return LEFT + d->lane * rank;
+	return LEFT + (d->lane < 40 ? 20 : d->lane / 2) + d->lane * rank;
 }
 
 static double time_at(const struct drawing *d, double seconds)
@@ -87,7 +87,8 @@ static void lay_out(struct drawing *d)
 	}
 	d->height = wanted < 240 ? 240 : wanted > 1600 ? 1600 : wanted;
 	d->scale = d->last > 0 ? d->height / d->last : 0;
-	d->widest = d->lane / 12 > 5 ? 5 : d->lane / 12 < 1.5 ? 1.5 : d->lane / 12;
+	d->widest = d->lane < 26 ? 1.3 : d->lane / 20;
+	d->head = 6 + d->lane / 16;
 }
 
 /* ---- the ground ---- */
@@ -137,7 +138,7 @@ static void put_times(const struct drawing *d)
 	const bool us = d->last < 9.995e-4, s = d->last >= 10;
 
 	fprintf(d->f, "<text class=\"note\" x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n",
-	        LEFT - 20, TOP - 12,
+	        LEFT, TOP - 12,
 	        us  ? "us"
 	        : s ? "s"
 	            : "ms");
@@ -147,7 +148,7 @@ static void put_times(const struct drawing *d)
 		fprintf(d->f,
 		        "<path class=\"tick\" d=\"M%d %.1fH%.1f\"/><text class=\"note\" x=\"%d\" "
 		        "y=\"%.1f\" text-anchor=\"end\">%.6g</text>\n",
-		        LEFT - 14, y, lane_at(d, d->v->size - 1) + 14, LEFT - 20, y + 4,
+		        LEFT + 6, y, lane_at(d, d->v->size - 1) + 14, LEFT, y + 4,
 		        i * step *
 		                (us  ? 1e6
 		                 : s ? 1
@@ -159,11 +160,14 @@ static void put_ranks(const struct drawing *d)
 {
 	for (int r = 0; r < d->v->size; r++) {
 		const double x = lane_at(d, r);
+		char number[16] = "";
 
+		if (d->lane >= 20 || r % 2 == 0) /* else there is no room */
+			snprintf(number, sizeof number, "%d", r);
 		fprintf(d->f,
 		        "<path class=\"rank\" d=\"M%.1f %dV%.1f\"/><text x=\"%.1f\" y=\"%d\" "
-		        "text-anchor=\"middle\">%d</text>\n",
-		        x, TOP - 6, TOP + d->height + 6, x, TOP - 12, r);
+		        "text-anchor=\"middle\">%s</text>\n",
+		        x, TOP - 6, TOP + d->height + 6, x, TOP - 12, number);
 	}
 }
 
@@ -187,8 +191,9 @@ static void put_message(const struct drawing *d, const struct spacetime_event *e
 {
 	const double x = lane_at(d, e->rank), y = time_at(d, e->start);
 	const double dx = lane_at(d, e->peer) - x, dy = time_at(d, e->end) - y;
-	const double len = hypot(dx, dy), back = e->kind == SPACETIME_ADDED ? radius(d) : 1;
-	const double part = len > 3 * back ? 1 - back / len : 1;
+	const double len = hypot(dx, dy),
+	             back = d->head + (e->kind == SPACETIME_ADDED ? radius(d) : 0);
+	const double part = len > 1.5 * back ? 1 - back / len : 0.33;
 	const double stroke = d->most ? d->widest * sqrt((double)e->bytes / (double)d->most) : 1;
 
 	fprintf(d->f,
@@ -207,7 +212,7 @@ static void put_message(const struct drawing *d, const struct spacetime_event *e
 static void put_step(const struct drawing *d, const struct spacetime_event *e)
 {
 	const bool adds = e->kind == SPACETIME_REDUCE;
-	const double wide = 2 * radius(d), tall = (e->end - e->start) * d->scale;
+	const double wide = 1.3 * radius(d), tall = (e->end - e->start) * d->scale;
 
 	fprintf(d->f,
 	        "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>"
@@ -220,16 +225,15 @@ static void put_step(const struct drawing *d, const struct spacetime_event *e)
 
 static void put_heads(const struct drawing *d)
 {
-	const double side = d->lane < 24 ? 5 : 8;
-
 	fputs("<defs>", d->f);
 	for (const char *c = "ma"; *c; c++)
 		fprintf(d->f,
-		        "<marker id=\"%c\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" "
-		        "markerWidth=\"%.0f\" markerHeight=\"%.0f\" orient=\"auto\" "
+		        "<marker id=\"%c\" viewBox=\"0 0 8 8\" refX=\"0\" refY=\"4\" "
+		        "markerWidth=\"%.1f\" markerHeight=\"%.1f\" orient=\"auto\" "
+		        "preserveAspectRatio=\"none\" "
 		        "markerUnits=\"userSpaceOnUse\"><path class=\"h%c\" "
 		        "d=\"M0 0.5L8 4L0 7.5z\"/></marker>",
-		        *c, side, side, *c);
+		        *c, d->head, d->head * 0.8, *c);
 	fputs("</defs>\n", d->f);
 }
 
@@ -251,14 +255,14 @@ static void put_legend(const struct drawing *d)
 	static const int room[] = {96, 190, 84, 60};
 	const double y = TOP + d->height + 32;
 	char size[UNITS_TEXT];
-	int x = LEFT - 20;
+	int x = LEFT;
 
 	for (int k = 0; k <= SPACETIME_COPY; k++) {
 		if (!has(d->v, (enum spacetime_kind)k))
 			continue;
 		if (k <= SPACETIME_ADDED)
-			fprintf(d->f, "<path class=\"%s\" stroke-width=\"2\" d=\"M%d %.1fh24\"/>",
-			        classes[k], x, y - 4);
+			fprintf(d->f, "<path class=\"%s\" stroke-width=\"2\" d=\"M%d %.1fh%.1f\"/>",
+			        classes[k], x, y - 4, 24 - d->head);
 		else
 			fprintf(d->f,
 			        "<rect class=\"%s\" x=\"%d\" y=\"%.1f\" width=\"7\" "
@@ -268,7 +272,7 @@ static void put_legend(const struct drawing *d)
 		        words[k]);
 		x += room[k];
 	}
-	fprintf(d->f, "<text class=\"note\" x=\"%d\" y=\"%.1f\">", LEFT - 20, y + 18);
+	fprintf(d->f, "<text class=\"note\" x=\"%d\" y=\"%.1f\">", LEFT, y + 18);
 	if (d->most)
 		fprintf(d->f, "the wider, the more bytes: at most %s</text>\n",
 		        size_text(d->most, size));
@@ -288,19 +292,20 @@ char *spacetime_svg(const struct spacetime_view *v, size_t *len)
 	width = lane_at(&d, v->size - 1) + RIGHT;
 	svg_begin(d.f, width < 520 ? 520 : width, TOP + d.height + BOTTOM, v->title, style);
 	put_heads(&d);
-	fprintf(d.f, "<text class=\"title\" x=\"%d\" y=\"24\">", LEFT - 20);
+	fprintf(d.f, "<text class=\"title\" x=\"%d\" y=\"24\">", LEFT);
 	svg_text(d.f, v->title);
-	fprintf(d.f, "</text>\n<text class=\"note\" x=\"%d\" y=\"42\">", LEFT - 20);
+	fprintf(d.f, "</text>\n<text class=\"note\" x=\"%d\" y=\"42\">", LEFT);
 	svg_text(d.f, v->note);
 	fputs("</text>\n", d.f);
 	put_hosts(&d);
 	put_times(&d);
 	put_ranks(&d);
+	for (size_t i = 0; i < v->nevents; i++) /* below the messages */
+		if (!is_message(&v->events[i]))
+			put_step(&d, &v->events[i]);
 	for (size_t i = 0; i < v->nevents; i++)
 		if (is_message(&v->events[i]))
 			put_message(&d, &v->events[i]);
-		else
-			put_step(&d, &v->events[i]);
 	put_legend(&d);
 	svg_end(d.f, &text);
 	return text;
