@@ -224,8 +224,9 @@ static char *draw(const struct planned *p, struct curves *c, size_t *len)
 	c->least = floor(c->least);
 	c->most = c->most > c->least ? ceil(c->most) : c->least + 1;
 	place_names(c);
-	snprintf(title, sizeof title, "%s of %d ranks, %s: predicted time by size",
-	         coll_name(p->kind), p->args.size, dtype_name(p->select.dtype));
+	snprintf(title, sizeof title, "%s of %d ranks%s%s, %s: predicted time by size",
+	         coll_name(p->kind), p->args.size, p->host ? " on hosts " : "",
+	         p->host ? p->o->hosts : "", dtype_name(p->select.dtype));
 	svg_begin(c->f, LEFT + WIDTH + ROOM, TOP + HEIGHT + 64, title, style);
 	fprintf(c->f, "<text class=\"title\" x=\"%d\" y=\"24\">%s</text>\n", LEFT, title);
 	fprintf(c->f, "<text class=\"note\" x=\"%d\" y=\"42\">by formula; ", LEFT);
@@ -236,7 +237,7 @@ static char *draw(const struct planned *p, struct curves *c, size_t *len)
 		put_line(c, &c->v[i]);
 	put_choices(c);
 	fprintf(c->f,
-	        "<circle class=\"auto c0\" cx=\"%d\" cy=\"%d\" r=\"4\"/><text class=\"note\" "
+	        "<circle class=\"auto c9\" cx=\"%d\" cy=\"%d\" r=\"4\"/><text class=\"note\" "
 	        "x=\"%d\" y=\"%d\">auto&#39;s choice; dashed: auto never takes it</text>\n",
 	        LEFT + 4, TOP + HEIGHT + 42, LEFT + 14, TOP + HEIGHT + 46);
 	svg_end(c->f, &text);

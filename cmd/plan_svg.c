@@ -53,10 +53,10 @@ static void title_of(const struct planned *p, char *text, size_t cap)
 {
 	char size[UNITS_TEXT];
 
-	snprintf(text, cap, "%s %s, %d rank%s, %s of %s%s%s", coll_name(p->kind), p->alg->name,
-	         p->args.size, p->args.size == 1 ? "" : "s",
-	         size_text(coll_count(&p->args) * p->item, size), dtype_name(p->select.dtype),
-	         p->runs != p->alg ? ", falls back to " : "",
+	snprintf(text, cap, "%s %s, %d rank%s%s%s, %s of %s%s%s", coll_name(p->kind), p->alg->name,
+	         p->args.size, p->args.size == 1 ? "" : "s", p->host ? " on hosts " : "",
+	         p->host ? p->o->hosts : "", size_text(coll_count(&p->args) * p->item, size),
+	         dtype_name(p->select.dtype), p->runs != p->alg ? ", falls back to " : "",
 	         p->runs != p->alg ? p->runs->name : "");
 }
 

@@ -5,11 +5,11 @@
 #include "cmd/svg.h"
 #include "lib/data/outfile.h"
 
-static const char common[] = "  svg { background: #fff; font: 12px system-ui, sans-serif }\n"
+static const char common[] = "  svg { font: 12px system-ui, sans-serif } .ground { fill: #fff }\n"
                              "  text { fill: #222 } .title { font-weight: 600; font-size: 14px } "
                              ".note { fill: #666 }\n"
                              "  @media (prefers-color-scheme: dark) {\n"
-                             "    svg { background: #16181c } text { fill: #ddd } "
+                             "    .ground { fill: #16181c } text { fill: #ddd } "
                              ".note { fill: #999 } }\n";
 
 void svg_text(FILE *f, const char *s)
@@ -37,7 +37,10 @@ void svg_begin(FILE *f, double width, double height, const char *title, const ch
 	        "viewBox=\"0 0 %.0f %.0f\">\n<title>",
 	        width, height, width, height);
 	svg_text(f, title);
-	fprintf(f, "</title>\n<style>\n%s%s</style>\n", common, style);
+	fprintf(f,
+	        "</title>\n<style>\n%s%s</style>\n<rect class=\"ground\" width=\"100%%\" "
+	        "height=\"100%%\"/>\n",
+	        common, style);
 }
 
 bool svg_end(FILE *f, char **text)
