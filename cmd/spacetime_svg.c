@@ -20,7 +20,8 @@ static const char style[] =
         "  .m, .a { fill: none; stroke: #2a6fbb; marker-end: url(#m) }\n"
         "  .a { stroke: #cc6a11; marker-end: url(#a) } .hm { fill: #2a6fbb } .ha, .r { fill: "
         "#cc6a11 }\n"
-        "  .c { fill: #999 } .m:hover, .a:hover { stroke: #c0c }\n"
+        "  .c { fill: #999 } .m:hover, .a:hover { stroke: #c0c; stroke-opacity: 1; stroke-width: 4 "
+        "}\n"
         "  @media (prefers-color-scheme: dark) {\n"
         "    .rank { stroke: #50545c } .tick { stroke: #262a30 } .host { fill: #20242b }\n"
         "    .m { stroke: #6fb1f5 } .a { stroke: #f2a04e } .hm { fill: #6fb1f5 }\n"
@@ -74,7 +75,7 @@ static unsigned sequence(const struct spacetime_view *v)
 static void lay_out(struct drawing *d)
 {
 	const struct spacetime_view *v = d->v;
-	const double wanted = ROUND * sequence(v);
+	const double rounds = sequence(v), wanted = ROUND * rounds;
 
 	d->lane = v->size <= 8 ? 84 : 672.0 / v->size;
 	d->lane = d->lane < 15 ? 15 : d->lane;
@@ -85,10 +86,10 @@ static void lay_out(struct drawing *d)
 		if (is_message(e) && e->bytes > d->most)
 			d->most = e->bytes;
 	}
-	d->height = wanted < 240 ? 240 : wanted > 1600 ? 1600 : wanted;
+	d->height = wanted < 240 ? 240 : wanted > 2400 ? 2400 : wanted;
 	d->scale = d->last > 0 ? d->height / d->last : 0;
 	d->widest = d->lane < 26 ? 1.3 : d->lane / 20;
-	d->head = 6 + d->lane / 16;
+	d->head = fmin(6 + d->lane / 16, fmax(3, 0.5 * d->height / rounds));
 }
 
 /* ---- the ground ---- */
@@ -186,6 +187,29 @@ static double radius(const struct drawing *d)
 	return d->lane < 24 ? 2 : 3.5;
 }
 
+static double stroke_of(const struct drawing *d, const struct spacetime_event *e)
+{
+	const double part = d->most ? (double)e->bytes / (double)d->most : 1;
+
+	return fmax(0.7, d->widest * sqrt(part));
+}
+
+/* How much of the ground shows through the messages: more where they would cover most of it. */
+static double opacity(const struct drawing *d)
+{
+	const double area = d->lane * d->v->size * d->height;
+	double ink = 0;
+
+	for (size_t i = 0; i < d->v->nevents; i++) {
+		const struct spacetime_event *e = &d->v->events[i];
+
+		if (is_message(e))
+			ink += stroke_of(d, e) *
+			       hypot(d->lane * (e->peer - e->rank), d->scale * (e->end - e->start));
+	}
+	return ink <= area / 3 ? 1 : fmax(0.2, area / 3 / ink);
+}
+
 /* An arrow that ends before the mark of what the receiver does. */
 static void put_message(const struct drawing *d, const struct spacetime_event *e)
 {
@@ -194,13 +218,12 @@ static void put_message(const struct drawing *d, const struct spacetime_event *e
 	const double len = hypot(dx, dy),
 	             back = d->head + (e->kind == SPACETIME_ADDED ? radius(d) : 0);
 	const double part = len > 1.5 * back ? 1 - back / len : 0.33;
-	const double stroke = d->most ? d->widest * sqrt((double)e->bytes / (double)d->most) : 1;
 
 	fprintf(d->f,
 	        "<path class=\"%s\" d=\"M%.1f %.1fl%.1f %.1f\" stroke-width=\"%.2g\"><title>"
 	        "rank %d to rank %d: %" PRIu64 " bytes",
-	        e->kind == SPACETIME_ADDED ? "a" : "m", x, y, dx * part, dy * part,
-	        stroke < 0.7 ? 0.7 : stroke, e->rank, e->peer, e->bytes);
+	        e->kind == SPACETIME_ADDED ? "a" : "m", x, y, dx * part, dy * part, stroke_of(d, e),
+	        e->rank, e->peer, e->bytes);
 	put_times_of(d, e);
 	fputs("</path>\n", d->f);
 	if (e->kind == SPACETIME_ADDED)
@@ -303,9 +326,11 @@ char *spacetime_svg(const struct spacetime_view *v, size_t *len)
 	for (size_t i = 0; i < v->nevents; i++) /* below the messages */
 		if (!is_message(&v->events[i]))
 			put_step(&d, &v->events[i]);
+	fprintf(d.f, "<g stroke-opacity=\"%.2g\">\n", opacity(&d));
 	for (size_t i = 0; i < v->nevents; i++)
 		if (is_message(&v->events[i]))
 			put_message(&d, &v->events[i]);
+	fputs("</g>\n", d.f);
 	put_legend(&d);
 	svg_end(d.f, &text);
 	return text;

@@ -8,7 +8,7 @@ check_diagram() { # PICTURE PLAN
 	"$PYTHON" - "$@" <<-'END'
 		import collections, json, re, sys, xml.etree.ElementTree as tree
 		svg, plan = tree.parse(sys.argv[1]).getroot(), json.load(open(sys.argv[2]))
-		esize = {"f32": 4}[plan["wire"]]
+		esize = {"f32": 4, "u8": 1}[plan["wire"]]
 		sends, adds = collections.Counter(), 0
 		for rank in plan["ranks"]:
 		    for step in rank["steps"]:
