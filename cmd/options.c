@@ -254,7 +254,7 @@ const struct option_row option_rows[] = {
         REQUEST("max-latency", 0, "DURATION", "fail if the median round trip of a link is longer",
                 OPTS_CHECK),
         OPT("svg", 0, SETTING_STRING, svg, "FILE",
-            "draw a picture: the links, the messages, or with --compare the prices; '-' is stdout",
+            "draw the links, the messages or the prices; '-' is stdout, in place of the text",
             OPTS_CHECK | OPTS_PLAN),
 
         SECTION("Run"),

@@ -150,7 +150,7 @@ static const char *seconds_text(double s, char text[32])
 {
 	if (s < 0.9995)
 		return check_latency_text(s, text);
-	snprintf(text, 32, "%.3g s", s);
+	snprintf(text, 32, s < 99.95 ? "%.3g s" : "%.0f s", s);
 	return text;
 }
 

@@ -208,6 +208,63 @@ static void test_ring(void **state)
 	}
 }
 
+struct seen {
+	struct simulated_event v[8];
+	int n, most;
+};
+
+static bool on_event(void *ctx, const struct simulated_event *e)
+{
+	struct seen *seen = ctx;
+
+	if (seen->n == seen->most)
+		return false;
+	seen->v[seen->n++] = *e;
+	return true;
+}
+
+/* Message k goes from rank k to k + 1, from k(L + T) to (k + 1)(L + T). */
+static void test_observer(void **state)
+{
+	const struct coll_algorithm alg = {.kind = COLL_BROADCAST, .name = "by hand", .emit = ring};
+	const struct price_model stored[] = {forwarding(wire), forwarding(port)};
+	struct coll_args args = args_of(4, M);
+	struct sched *scheds[4];
+	struct simulation is;
+	char why[SIMULATE_TEXT];
+
+	(void)state;
+	for (args.rank = 0; args.rank < 4; args.rank++) {
+		enum sched_error e;
+
+		scheds[args.rank] = sched_build(&alg, &args, &e);
+		assert_non_null(scheds[args.rank]);
+	}
+	for (int k = 0; k < 2; k++) {
+		struct seen seen = {.most = 8};
+		struct simulate_observer o = {.event = on_event, .ctx = &seen};
+
+		assert_true(simulate_observed(&stored[k], scheds, 4, NULL, 2, &o, &is, why));
+		assert_int_equal(seen.n, 3);
+		for (int i = 0; i < seen.n; i++) {
+			const struct simulated_event *e = &seen.v[i];
+
+			assert_int_equal(e->kind, SIMULATED_MESSAGE);
+			assert_int_equal(e->rank, i);
+			assert_int_equal(e->peer, i + 1);
+			assert_int_equal(e->op, SCHED_RECV);
+			assert_int_equal(e->bytes, 2 * M);
+			assert_true(fabs(e->start - i * (L + 2 * T)) < 1e-9);
+			assert_near(e->end, (i + 1) * (L + 2 * T));
+		}
+		seen = (struct seen){.most = 2};
+		assert_false(simulate_observed(&stored[k], scheds, 4, NULL, 2, &o, &is, why));
+		assert_string_equal(why, "out of memory");
+	}
+	for (int r = 0; r < 4; r++)
+		sched_free(scheds[r]);
+}
+
 /* In r packets that are stored and forwarded: (n + r - 2)(L + m/(rB)). */
 static void test_ring_of_packets(void **state)
 {
@@ -564,6 +621,7 @@ int main(void)
 	        cmocka_unit_test(test_all_to_one),
 	        cmocka_unit_test(test_binomial),
 	        cmocka_unit_test(test_ring),
+	        cmocka_unit_test(test_observer),
 	        cmocka_unit_test(test_ring_of_packets),
 	        cmocka_unit_test(test_doubling),
 	        cmocka_unit_test(test_grain),
