@@ -1,0 +1,61 @@
+#include "lib/exec/trace.h"
+
+#include <stdlib.h>
+
+int trace_init(struct trace *t, size_t cap, struct err *err)
+{
+	*t = (struct trace){.cap = cap};
+	t->events = calloc(cap, sizeof *t->events);
+	return t->events ? 0 : err_nomem(err, "the trace", cap * sizeof *t->events);
+}
+
+void trace_release(struct trace *t)
+{
+	free(t->events);
+	*t = (struct trace){0};
+}
+
+void trace_add(struct trace *t, const struct trace_event *e)
+{
+	size_t k = atomic_fetch_add_explicit(&t->added, 1, memory_order_relaxed);
+	if (k < t->cap)
+		t->events[k] = *e;
+}
+
+size_t trace_kept(const struct trace *t)
+{
+	size_t n = atomic_load_explicit(&t->added, memory_order_acquire);
+	return n < t->cap ? n : t->cap;
+}
+
+void trace_event_put(struct buf *out, const struct trace_event *e)
+{
+	buf_put_u64(out, (uint64_t)e->start);
+	buf_put_u64(out, (uint64_t)e->end);
+	buf_put_u64(out, e->bytes);
+	buf_put_u32(out, e->window);
+	buf_put_u32(out, e->step);
+	buf_put_u32(out, (uint32_t)e->peer);
+	buf_put_u16(out, e->stream);
+	buf_put_u8(out, e->kind);
+	buf_put_u8(out, e->memory);
+}
+
+int trace_event_get(struct trace_event *e, struct view *v, int size)
+{
+	*e = (struct trace_event){
+	        .start = (int64_t)view_u64(v),
+	        .end = (int64_t)view_u64(v),
+	        .bytes = view_u64(v),
+	        .window = view_u32(v),
+	        .step = view_u32(v),
+	        .peer = (int32_t)view_u32(v),
+	        .stream = view_u16(v),
+	        .kind = view_u8(v),
+	        .memory = view_u8(v),
+	};
+	return v->failed || e->kind >= TRACE_KINDS || e->peer < -1 || e->peer >= size ||
+	                       e->end < e->start || e->memory > 1
+	               ? -1
+	               : 0;
+}
