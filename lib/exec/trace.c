@@ -43,17 +43,15 @@ void trace_event_put(struct buf *out, const struct trace_event *e)
 
 int trace_event_get(struct trace_event *e, struct view *v, int size)
 {
-	*e = (struct trace_event){
-	        .start = (int64_t)view_u64(v),
-	        .end = (int64_t)view_u64(v),
-	        .bytes = view_u64(v),
-	        .window = view_u32(v),
-	        .step = view_u32(v),
-	        .peer = (int32_t)view_u32(v),
-	        .stream = view_u16(v),
-	        .kind = view_u8(v),
-	        .memory = view_u8(v),
-	};
+	e->start = (int64_t)view_u64(v);
+	e->end = (int64_t)view_u64(v);
+	e->bytes = view_u64(v);
+	e->window = view_u32(v);
+	e->step = view_u32(v);
+	e->peer = (int32_t)view_u32(v);
+	e->stream = view_u16(v);
+	e->kind = view_u8(v);
+	e->memory = view_u8(v);
 	return v->failed || e->kind >= TRACE_KINDS || e->peer < -1 || e->peer >= size ||
 	                       e->end < e->start || e->memory > 1
 	               ? -1
