@@ -6,6 +6,7 @@
 
 #include "cmd/commands.h"
 #include "cmd/report.h"
+#include "cmd/where.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
 #include "lib/base/units.h"
@@ -207,6 +208,8 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	json_object_set_new(j, "bytes_sent", json_integer((json_int_t)r->stats.bytes_sent));
 	json_object_set_new(j, "bytes_received", json_integer((json_int_t)r->stats.bytes_received));
 	json_object_set_new(j, "seconds", seconds_json(&r->times));
+	if (r->spent.threads && !r->err.code)
+		json_object_set_new(j, "where", where_json(r));
 	json_object_set_new(j, "algbw", json_measured(algbw(r)));
 	json_object_set_new(j, "busbw", json_measured(busbw(r, q)));
 	if (q->stats && !q->dry_run && !r->err.code)
@@ -351,6 +354,8 @@ int result_print(const struct coll_result *r, const struct coll_request *q, cons
 		print_preview(r, q);
 	else if (ok && result_shown(o, r->rank))
 		summary(r, q);
+	if (ok && r->spent.threads && o->verbose > 0)
+		where_print(r);
 	return code;
 }
 

@@ -129,8 +129,10 @@ static int commit(struct coll *c, struct err *err)
 	const uint8_t *digest = NULL;
 	if (c->task->seal && c->task->seal(c, &digest, err) < 0)
 		return -1;
+	c->times.seal = clock_ns();
 	if (job_vote(c->job, digest, err) < 0)
 		return -1;
+	c->times.verdict = clock_ns();
 	if (!c->task->commit)
 		return 0;
 	c->task->commit(c, &mine);
@@ -212,6 +214,9 @@ int coll_run(const struct coll_request *request, const struct coll_observer *obs
 	result->size = c->size;
 	result->hosts = c->plan.hosts;
 	result->times = c->times;
+	result->busiest.rank = -1;
+	if (c->job)
+		result->busiest = *job_busiest(c->job);
 	result->device_path = c->devices ? devices_path(c->devices) : NULL;
 	c->task->report(c, result);
 	return err->code ? -1 : 0;

@@ -48,9 +48,10 @@ struct coll_observer {
 	int (*checked)(void *ctx, struct job *, const struct link_matrix *, struct err *err);
 };
 
-/* clock_ns() at the end of each stage; 0: not reached. */
+/* clock_ns() at the end of each stage; 0: not reached. The commit begins with the seal, when the
+ * output is complete, and the verdict, when all ranks have voted. */
 struct coll_times {
-	int64_t start, join, connect, run, commit;
+	int64_t start, join, connect, run, seal, verdict, commit;
 };
 
 /* Counts of a tensor's values that are not finite. */
@@ -98,6 +99,10 @@ struct coll_result {
 	bool has_digest;
 	uint8_t digest[DIGEST_BYTES];
 	struct exec_stats stats;
+	struct exec_times spent; /* of a collective whose data have moved; else threads is 0 */
+	/* The rank that worked longest while data moved; `on` is an enum spent, or SPENT_KINDS: it
+	 * had no processor. Rank -1: not known. */
+	struct workload busiest;
 	int peers;
 	int memory_lanes,
 	        tcp_lanes; /* connections of the rank inside its host's memory, and others */

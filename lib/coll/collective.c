@@ -154,6 +154,7 @@ static int count_threads(const struct collective *c)
 static int list_lanes(struct collective *c, struct err *err)
 {
 	uint64_t bytes = bytes_of(c);
+	size_t size = (size_t)c->agreed.size;
 	if (list_vectors(c, err) < 0)
 		return -1;
 	c->transfer.drive = (struct drive){
@@ -170,8 +171,12 @@ static int list_lanes(struct collective *c, struct err *err)
 	                        .streams = (int)c->life->plan.streams,
 	                        .io = {elements_read, elements_write, c},
 	                        .threads = bytes > INLINE_BYTES,
+	                        .timed = true,
 	                },
+	        .times = {.peers = calloc(size, sizeof(int64_t))},
 	};
+	if (!c->transfer.drive.times.peers)
+		return err_nomem(err, "the times", size * sizeof(int64_t));
 	return drive_lanes(&c->transfer.drive, err);
 }
 
@@ -255,10 +260,36 @@ static bool may_take_long(const struct collective *c)
 	return c->transfer.sink && !(c->request->no_sync && bytes_of(c) <= INLINE_BYTES);
 }
 
+/* Tell the other ranks how long this one worked while data moved. Waiting for a disk or a device is
+ * its own work, waiting for ranks is not. */
+static void report_work(const struct collective *c)
+{
+	const struct exec_times *t = &c->transfer.drive.times;
+	struct workload w = {0};
+	for (int k = 0; k < SPENT_KINDS; k++) {
+		uint64_t ns = t->ns[k] > 0 ? (uint64_t)t->ns[k] : 0;
+		w.total += ns;
+		if (k == SPENT_RECV || k == SPENT_SEND)
+			continue;
+		w.busy += ns;
+		if (ns > w.most) {
+			w.most = ns;
+			w.on = (uint8_t)k;
+		}
+	}
+	if (t->contended > (int64_t)w.most) {
+		w.most = (uint64_t)t->contended;
+		w.on = SPENT_KINDS;
+	}
+	if (t->threads)
+		job_worked(c->life->job, &w);
+}
+
 static int seal(struct coll *life, const uint8_t **digest, struct err *err)
 {
 	struct collective *c = life->state;
 	struct transfer *t = &c->transfer;
+	report_work(c);
 	job_phase(life->job, PHASE_COMMIT);
 	int ret = may_take_long(c) ? job_run_in_thread(life->job, seal_files, c, err)
 	                           : files_seal(c, err);
@@ -352,6 +383,7 @@ static void report(struct coll *life, struct coll_result *r)
 	r->streams = life->plan.streams;
 	r->output = t->sink ? t->output : NULL;
 	r->stats = t->drive.stats;
+	r->spent = t->drive.times;
 	r->peers = t->drive.npeers;
 	if (t->drive.mesh)
 		mesh_count(t->drive.mesh, &r->memory_lanes, &r->tcp_lanes);
@@ -380,6 +412,7 @@ static void release(struct coll *life)
 	preview_release(c);
 	files_release(c);
 	free(c->transfer.drive.edges); /* set if nothing was connected */
+	free(c->transfer.drive.times.peers);
 	free(c->transfer.vectors);
 	agree_release(c);
 }

@@ -97,6 +97,8 @@ static int go_with_team(struct drive *d, struct err *err)
 		int state = team_state(d->team, err);
 		team_stats(d->team, &d->stats);
 		job_moved(d->job, d->stats.bytes_moved, d->stats.bytes_total);
+		if (state == 1 && d->conf.timed)
+			team_times(d->team, &d->times);
 		if (state)
 			return state < 0 ? -1 : 0;
 		if (job_turn(d->job, err) < 0)
@@ -112,6 +114,8 @@ int drive_go(struct drive *d, struct err *err)
 		int ret = exec_advance(d->exec, err);
 		exec_stats(d->exec, &d->stats);
 		job_moved(d->job, d->stats.bytes_moved, d->stats.bytes_total);
+		if (ret == 1 && d->conf.timed)
+			exec_times(d->exec, &d->times);
 		if (ret < 0 || ret == 1)
 			return ret < 0 ? -1 : 0;
 		if ((ret == EXEC_AGAIN ? job_poll : job_turn)(d->job, err) < 0)

@@ -27,6 +27,7 @@ struct drive {
 	int npeers;
 	struct exec *exec; /* the caller frees it before the job closes */
 	struct exec_stats stats;
+	struct exec_times times; /* with conf.timed; the caller sets its peers */
 	struct loop_watch files;
 	uint8_t *edges; /* found by drive_lanes, used until the executor exists */
 };

@@ -91,6 +91,7 @@ static int run_streams(struct exec *x, struct err *err)
 			if (s->left)
 				continue;
 			again = true;
+			exec_trace_window(x, s);
 			if (exec_start_window(x, s, s->number + (uint64_t)x->conf.streams, err) < 0)
 				return -1;
 		}
@@ -117,7 +118,7 @@ static void wake_silent(struct exec *x)
 				exec_wake_lane(&x->streams[k].lanes[l]);
 }
 
-int exec_advance(struct exec *x, struct err *err)
+static int advance(struct exec *x, struct err *err)
 {
 	uint64_t until = moved_bytes(x) + SLICE;
 	bool armed = x->io.eventfd < 0;
@@ -137,10 +138,23 @@ int exec_advance(struct exec *x, struct err *err)
 		int moved = exec_run_lane(x, l->stream, l, err);
 		if (moved < 0)
 			return -1;
-		if (moved)
+		if (moved) {
+			exec_waited(x, l->out ? SPENT_SEND : SPENT_RECV, l->peer);
 			exec_wake_lane(l);
+		}
 	}
 	return EXEC_AGAIN;
+}
+
+int exec_advance(struct exec *x, struct err *err)
+{
+	exec_watch_wake(x);
+	int ret = advance(x, err);
+	if (ret == 1)
+		exec_watch_end(x);
+	else
+		exec_watch_pause(x, ret == 0);
+	return ret;
 }
 
 void exec_repeat(struct exec *x)
@@ -224,9 +238,12 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 		err_nomem(err, "the executor", QUANTUM);
 		goto fail;
 	}
-	if (exec_init_parts(x, err) < 0 || fileio_init(&x->io, &conf->io, conf->threads, err) < 0)
+	if (exec_init_parts(x, err) < 0 || exec_watch_init(x, err) < 0 ||
+	    fileio_init(&x->io, &conf->io, conf->threads, err) < 0)
 		goto fail;
 	x->io_ready = true;
+	x->io.timed = conf->timed;
+	x->io.trace = conf->trace;
 	x->open_streams = x->nstreams;
 	if (init_lanes(x, err) < 0)
 		goto fail;
@@ -288,6 +305,7 @@ void exec_free(struct exec *x)
 	free(x->ready);
 	free(x->lane_out);
 	free(x->lane_in);
+	free(x->watch.peers);
 	memory_host.free(&memory_host, x->scratch, SCRATCH);
 	free(x);
 }

@@ -21,6 +21,7 @@
 #include "lib/data/reduce.h"
 #include "lib/exec/fileio.h"
 #include "lib/exec/memory_space.h"
+#include "lib/exec/trace.h"
 #include "lib/net/conn.h"
 
 struct exec_vector {
@@ -53,6 +54,8 @@ struct exec_conf {
 	int ndevices;                              /* at least args.devices of every vector */
 	/* From exec_window_edges; only exec_new reads it. NULL: exec_new finds the edges. */
 	const uint8_t *edges;
+	bool timed;          /* exec_times: costs a few readings of the clock per turn of a lane */
+	struct trace *trace; /* with timed: what the executor does and when; NULL: not recorded */
 	bool repeat; /* allow exec_repeat, over lanes that stay open; one vector, W = K = 1, no file
 	                threads */
 	/* The connection to (out) or from @peer for @stream. The caller owns it. */
@@ -85,6 +88,31 @@ struct exec_stats {
 	uint64_t messages;                   /* steps sent */
 };
 void exec_stats(const struct exec *, struct exec_stats *);
+
+/* What the threads that run streams spend their time on. A thread that slept waited for what made
+ * the next progress. */
+enum spent {
+	SPENT_READ,    /* waiting for elements of the inputs (or, without file threads, reading) */
+	SPENT_WRITE,   /* the same of the output */
+	SPENT_DEVICE,  /* waiting for a device */
+	SPENT_RECV,    /* waiting for data of peers */
+	SPENT_SEND,    /* waiting until connections take data */
+	SPENT_NETWORK, /* system calls that send and receive */
+	SPENT_CIPHER,  /* encryption; without TLS, checksums */
+	SPENT_ARITHMETIC, /* reductions, conversions and copies */
+	SPENT_OTHER,
+	SPENT_KINDS
+};
+struct exec_times {
+	int threads;              /* 0: not timed */
+	int64_t ns[SPENT_KINDS];  /* their sum: the time of all threads */
+	int64_t reading, writing; /* ns of transfers of files, by the file threads meanwhile */
+	int64_t contended; /* ns in which a thread was ready and had no processor; part of ns */
+	int64_t *peers;    /* [size], the caller's: ns of RECV and SEND, by peer */
+};
+/* Add the times of a finished executor. Requires conf.timed. */
+void exec_times(const struct exec *, struct exec_times *sum);
+
 /* The peers that the executor waits for: their data are due, or they do not accept data. Fills at
  * most @cap and returns their number. */
 int exec_waits_for(const struct exec *, int *peers, int cap);

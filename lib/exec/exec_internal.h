@@ -46,6 +46,7 @@ struct lane {
 	 * connection's stream it begins. */
 	uint32_t tail;
 	uint64_t tail_at;
+	int64_t began;              /* ns: the head step's first byte; only with a trace */
 	uint64_t total;             /* in all windows */
 	XXH3_state_t *hash;         /* NULL: the connection has its own checksum */
 	uint8_t carry[ELEMENT_MAX]; /* the beginning of an element that has not fully arrived */
@@ -66,6 +67,20 @@ struct pending {
 	bool busy;
 };
 
+/* The clock of an executor's thread (conf.timed). */
+struct stopwatch {
+	int64_t ns[SPENT_KINDS];
+	int64_t lap;       /* ns: until then all time is counted in ns or idle */
+	bool asleep;       /* the thread sleeps since lap */
+	int64_t idle;      /* slept, and the cause is not known yet */
+	int64_t idle_from; /* ns: since then */
+	int64_t contended; /* as in exec_times; negative while it is measured */
+	bool started;
+	int64_t *peers; /* [size] */
+	/* Consecutive pieces of one local step make one event of the trace; end 0: none. */
+	struct trace_event local;
+};
+
 /* A stream's memory in host memory or on a device. */
 struct stream_memory {
 	uint8_t *p;
@@ -75,6 +90,7 @@ struct stream_memory {
 struct stream {
 	struct exec *exec;
 	uint64_t number; /* the current window, numbered among those of all vectors */
+	int64_t began;   /* ns: the current window; only with a trace */
 	bool done;       /* all its windows are done */
 	const struct vector_ops *vector; /* the current window's */
 	struct window window;
@@ -124,6 +140,7 @@ struct exec {
 	uint8_t *scratch;    /* QUANTUM + ELEMENT_MAX */
 	uint64_t moves_once; /* bytes_total of one run */
 	struct exec_stats stats;
+	struct stopwatch watch;
 };
 
 /* The number of stream @s among all of the rank. */
@@ -182,6 +199,23 @@ void exec_progress(struct stream *s, uint32_t i, uint64_t done);
 int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool out, struct err *err);
 void exec_lane_release(struct lane *l);
 int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *err);
+
+/* stopwatch.c. Without conf.timed, none of these does anything. */
+int exec_watch_init(struct exec *x, struct err *err);
+/* The thread begins a turn; it has worked on @kind since the last call; it ends a turn, and
+ * sleeps if @sleeps; it has finished. */
+void exec_watch_wake(struct exec *x);
+void exec_spend(struct exec *x, enum spent kind);
+void exec_watch_pause(struct exec *x, bool sleeps);
+void exec_watch_end(struct exec *x);
+/* The same as exec_spend, for a call of @c. */
+void exec_spend_conn(struct exec *x, struct conn *c);
+/* This has made progress: if the thread had slept, it had waited for that. @peer -1: none. */
+void exec_waited(struct exec *x, enum spent kind, int peer);
+/* Record events, if there is a trace. */
+void exec_trace_step(struct exec *x, const struct lane *l, uint32_t step);
+void exec_trace_local(struct exec *x, const struct stream *s, uint32_t step, int64_t from);
+void exec_trace_window(struct exec *x, const struct stream *s);
 
 /* local.c: store or reduce elements [pos, pos + n) of a receiving @step, which have arrived at
  * @wire. */

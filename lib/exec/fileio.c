@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/io.h"
 
 #define QUANTUM (512u << 10) /* bytes of one transfer: half of a core's second-level cache */
@@ -70,12 +71,32 @@ static int transfer_blocks(struct fileio *io, const struct fileio_job *job, uint
 	return 0;
 }
 
+static void record(struct fileio *io, const struct fileio_job *job, uint64_t n, int64_t from)
+{
+	struct fileio_worker *w = job->write ? &io->writer : &io->reader;
+	int64_t now = clock_ns();
+	atomic_fetch_add_explicit(&w->busy, now - from, memory_order_relaxed);
+	if (io->trace)
+		trace_add(io->trace,
+		          &(struct trace_event){.start = from,
+		                                .end = now,
+		                                .bytes = n * job->esize,
+		                                .window = job->window,
+		                                .step = job->step,
+		                                .peer = -1,
+		                                .stream = job->stream,
+		                                .kind = job->write ? TRACE_WRITE : TRACE_READ});
+}
+
 /* Move elements [done, done + n) of @job. */
 static int transfer(struct fileio *io, struct fileio_job *job, uint64_t done, uint64_t n)
 {
 	struct err err = {0};
 	uint8_t *buf = job->buf + done * job->esize;
+	int64_t from = io->timed ? clock_ns() : 0;
 	int ret = transfer_blocks(io, job, buf, job->pos + done, n, &err);
+	if (io->timed)
+		record(io, job, n, from);
 	if (ret < 0)
 		fail(io, &err);
 	else

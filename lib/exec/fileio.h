@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "lib/exec/trace.h"
 
 /* The caller's reads and writes, called on the file threads: one read and one write at a time. */
 struct fileio_ops {
@@ -39,6 +40,8 @@ struct fileio_map {
 struct fileio_job {
 	bool write, final;
 	int vector, input;
+	uint32_t window, step; /* for the trace, with stream */
+	uint16_t stream;
 	size_t esize; /* bytes of an element in the buffer */
 	uint8_t *buf;
 	const struct fileio_map *map;
@@ -56,6 +59,7 @@ struct fileio_worker {
 	pthread_cond_t wake;
 	struct fileio_job *jobs, **tail; /* unfinished, in order */
 	bool stop;
+	_Atomic int64_t busy; /* ns in transfers */
 };
 
 struct fileio {
@@ -65,7 +69,9 @@ struct fileio {
 	        armed; /* the owner is about to sleep, so the next transfer writes the eventfd */
 	_Atomic unsigned moves; /* number of finished transfers */
 	_Atomic bool failed;
-	struct err err; /* valid once failed is set */
+	struct err err;      /* valid once failed is set */
+	bool timed;          /* count busy; the owner sets it before the first job */
+	struct trace *trace; /* with timed; NULL: none */
 	struct fileio_worker reader, writer;
 };
 

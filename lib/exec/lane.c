@@ -70,22 +70,28 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 	if (avail > *budget)
 		avail = *budget;
 	bool lent = is_lent(s, l, i);
+	exec_spend(x, SPENT_OTHER);
+	int64_t from = x->watch.lap;
 	ssize_t put = lent ? l->conn->ops->lending->lend(l->conn, p, avail, err)
 	                   : conn_write(l->conn, p, avail, err);
 	if (put < 0)
 		return blame(err, l->peer);
+	exec_spend_conn(x, l->conn);
 	l->starved = (uint64_t)put < avail;
 	if (put == 0)
 		return 0;
 	if (l->hash)
 		XXH3_64bits_update(l->hash, p, (size_t)put);
 	*budget -= (size_t)put;
+	if (!l->bytes)
+		l->began = from;
 	l->bytes += (uint64_t)put;
 	l->total += (uint64_t)put;
 	x->stats.bytes_sent += (uint64_t)put;
 	if (!lent)
 		exec_progress(s, i, l->bytes / esize);
 	if (l->bytes == step->len * esize) {
+		exec_trace_step(x, l, i);
 		l->head++;
 		l->bytes = 0;
 		x->stats.messages++;
@@ -101,14 +107,17 @@ static int ended_early(const struct lane *l, struct err *err)
 	return blame(err, l->peer);
 }
 
-/* @n bytes have reached the head step's destination. */
-static void arrived(struct stream *s, struct lane *l, size_t n)
+/* @n bytes, which began to arrive at @from ns, have reached the head step's destination. */
+static void arrived(struct stream *s, struct lane *l, size_t n, int64_t from)
 {
 	uint32_t i = l->steps[l->head];
 	size_t esize = s->vector->esize;
+	if (!l->bytes)
+		l->began = from;
 	l->bytes += n;
 	exec_progress(s, i, l->bytes / esize);
 	if (l->bytes == s->sched->steps[i].len * esize) {
+		exec_trace_step(s->exec, l, i);
 		l->head++;
 		l->bytes = 0;
 	}
@@ -122,7 +131,8 @@ static bool is_plain(const struct stream *s, const struct sched_step *step)
 
 /* Store or reduce the @got bytes that were received at @buf, after the carry. An incomplete element
  * stays in the lane's carry. */
-static int consume(struct stream *s, struct lane *l, uint8_t *buf, size_t got, struct err *err)
+static int consume(struct stream *s, struct lane *l, uint8_t *buf, size_t got, int64_t from,
+                   struct err *err)
 {
 	const struct sched_step *step = &s->sched->steps[l->steps[l->head]];
 	size_t esize = s->vector->esize, have = l->ncarry + got, n = have / esize;
@@ -130,7 +140,7 @@ static int consume(struct stream *s, struct lane *l, uint8_t *buf, size_t got, s
 	memcpy(l->carry, buf + n * esize, l->ncarry);
 	if (n && exec_arrived(s, step, l->bytes / esize, buf, n, err) < 0)
 		return -1;
-	arrived(s, l, got);
+	arrived(s, l, got, from);
 	return 1;
 }
 
@@ -154,6 +164,8 @@ static int borrow_step(struct exec *x, struct stream *s, struct lane *l, size_t 
 		return 0;
 	if (avail > *budget)
 		avail = *budget;
+	exec_spend(x, SPENT_OTHER);
+	int64_t from = x->watch.lap;
 	ssize_t got = lending->borrow(l->conn, &p, avail, err);
 	if (got == CONN_END)
 		return ended_early(l, err);
@@ -171,7 +183,7 @@ static int borrow_step(struct exec *x, struct stream *s, struct lane *l, size_t 
 		return -1;
 	lending->give_back(l->conn, (size_t)got);
 	count_received(x, l, budget, (size_t)got);
-	arrived(s, l, (size_t)got);
+	arrived(s, l, (size_t)got, from);
 	return 1;
 }
 
@@ -190,7 +202,10 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 		avail = *budget;
 	if (!straight)
 		memcpy(buf, l->carry, l->ncarry);
+	exec_spend(x, SPENT_OTHER);
+	int64_t from = x->watch.lap;
 	ssize_t got = conn_read(l->conn, buf + l->ncarry, avail, err);
+	exec_spend_conn(x, l->conn);
 	if (got == CONN_END)
 		return ended_early(l, err);
 	if (got < 0)
@@ -202,8 +217,8 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 		XXH3_64bits_update(l->hash, buf + l->ncarry, (size_t)got);
 	count_received(x, l, budget, (size_t)got);
 	if (!straight)
-		return consume(s, l, buf, (size_t)got, err);
-	arrived(s, l, (size_t)got);
+		return consume(s, l, buf, (size_t)got, from, err);
+	arrived(s, l, (size_t)got, from);
 	return 1;
 }
 
@@ -342,8 +357,10 @@ int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *
 	l->starved |= l->out && l->tail < l->head && l->conn->ops->lending;
 	if (l->out) { /* an advancing flush is progress, because it frees space */
 		uint64_t before = conn_wire_out(l->conn);
+		exec_spend(x, SPENT_OTHER);
 		if (conn_flush(l->conn, err) < 0)
 			return blame(err, l->peer);
+		exec_spend_conn(x, l->conn);
 		moved |= conn_wire_out(l->conn) != before;
 	}
 	return moved;
@@ -363,6 +380,7 @@ int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool ou
 		return err_rank(err, ERR_OTHER, peer, "no connection to rank %d", peer);
 	l->conn->on_ready = ready;
 	l->conn->ctx = l;
+	l->conn->timed = x->conf.timed;
 	x->silent |= !l->conn->loop;
 	if (!l->conn->ops->sums) {
 		l->hash = XXH3_createState();

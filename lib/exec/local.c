@@ -45,7 +45,9 @@ int exec_arrived(const struct stream *s, const struct sched_step *step, uint64_t
 		t.b = wire;
 		t.with = s->vector->dtype;
 	}
-	return s->exec->spaces[0]->start(s->exec->spaces[0], &t, err) < 0 ? -1 : 0;
+	int ret = s->exec->spaces[0]->start(s->exec->spaces[0], &t, err);
+	exec_spend(s->exec, SPENT_ARITHMETIC);
+	return ret < 0 ? -1 : 0;
 }
 
 static struct memory_task task_local(const struct stream *s, const struct sched_step *step,
@@ -96,6 +98,7 @@ static void completed(void *ctx, const struct err *why)
 	uint32_t i = (uint32_t)(p - s->pending);
 	struct err err = {.rank = ERR_RANK_SELF};
 	p->busy = false;
+	exec_waited(s->exec, SPENT_DEVICE, -1);
 	if (!why) {
 		p->then(s, i);
 		return;
@@ -164,6 +167,11 @@ void exec_run_local(struct stream *s, uint32_t i)
 	if (place && limit - done > DEVICE_PIECE / s->vector->esize)
 		limit = done + DEVICE_PIECE / s->vector->esize;
 	struct memory_task t = task_local(s, step, done, limit - done);
-	if (start_task(s, i, place, &t, limit, came_further))
+	exec_spend(s->exec, SPENT_OTHER);
+	int64_t from = s->exec->watch.lap;
+	bool complete = start_task(s, i, place, &t, limit, came_further);
+	exec_spend(s->exec, SPENT_ARITHMETIC);
+	exec_trace_local(s->exec, s, i, from);
+	if (complete)
 		exec_progress(s, i, limit);
 }

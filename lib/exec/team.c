@@ -259,6 +259,12 @@ int team_waits_for(struct team *t, int *peers, int cap)
 	return n;
 }
 
+void team_times(struct team *t, struct exec_times *sum)
+{
+	for (int i = 0; i < t->n; i++)
+		exec_times(t->members[i].exec, sum);
+}
+
 static void member_release(struct member *m)
 {
 	struct err ignored = {0};

@@ -27,6 +27,8 @@ int team_fd(const struct team *);
 /* As exec_stats and exec_waits_for, of all members; waits_for as they were when each last slept. */
 void team_stats(struct team *, struct exec_stats *);
 int team_waits_for(struct team *, int *peers, int cap);
+/* As exec_times, once team_state is 1. */
+void team_times(struct team *, struct exec_times *sum);
 /* Ends the threads, also before they have finished. NULL: nothing. */
 void team_free(struct team *);
 

@@ -5,15 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
+
 #define WRITE_QUANTUM \
 	(512u << 10) /* smallest update sent to the writer, except at the end of a step */
 
 /* ---- files ---- */
 
+/* Without file threads, the transfer of @job has been made in the call. */
+static void spend_on_file(struct exec *x, const struct fileio_job *job)
+{
+	if (x->io.eventfd < 0)
+		exec_spend(x, job->write ? SPENT_WRITE : SPENT_READ);
+}
+
+static void raise_limit(struct exec *x, struct fileio_job *job, uint64_t limit)
+{
+	exec_spend(x, SPENT_OTHER);
+	fileio_raise(&x->io, job, limit);
+	spend_on_file(x, job);
+}
+
 /* The elements to write are on the stage: raise the writer's limit. */
 static void staged_for_file(struct stream *s, uint32_t i)
 {
-	fileio_raise(&s->exec->io, &s->jobs[OWNER_FILE - s->owner[i]], s->pending[i].to);
+	raise_limit(s->exec, &s->jobs[OWNER_FILE - s->owner[i]], s->pending[i].to);
 	exec_wake_step(s, i);
 }
 
@@ -27,19 +43,20 @@ void exec_raise_file(struct exec *x, struct stream *s, uint32_t k)
 	if (limit < job->count && limit - job->limit < WRITE_QUANTUM / job->esize)
 		return;
 	if (!is_far(s, k) || limit == job->limit) {
-		fileio_raise(&x->io, job, limit);
+		raise_limit(x, job, limit);
 		return;
 	}
 	struct sched_span from = s->sched->steps[i].src;
 	size_t first = job->limit * job->esize, bytes = limit * job->esize - first;
 	if (exec_copy(s, i, buf_place(s, from.buf), job->buf + first, at(s, from) + first, bytes,
 	              limit, staged_for_file))
-		fileio_raise(&x->io, job, limit);
+		raise_limit(x, job, limit);
 }
 
 static void file_came_to(struct stream *s, uint32_t i, uint64_t done)
 {
 	const struct fileio_job *job = &s->jobs[OWNER_FILE - s->owner[i]];
+	exec_waited(s->exec, job->write ? SPENT_WRITE : SPENT_READ, -1);
 	s->exec->stats.bytes_moved += (done - s->progress[i]) * job->esize;
 	exec_progress(s, i, done);
 }
@@ -263,6 +280,9 @@ static void submit_jobs(struct exec *x, struct stream *s)
 		job->count = step->len;
 		struct sched_span file = job->write ? step->dst : step->src;
 		job->vector = (int)(s->vector - x->vectors);
+		job->window = (uint32_t)s->number;
+		job->step = s->job_steps[k];
+		job->stream = (uint16_t)stream_number(x, s);
 		job->esize = s->vector->esize;
 		job->input = job->write ? 0 : (int)file.buf;
 		job->buf = is_far(s, k) ? stage : at(s, file_span(step));
@@ -271,13 +291,16 @@ static void submit_jobs(struct exec *x, struct stream *s)
 		job->pos = file.off;
 		job->limit = job->write ? 0 : exec_limit(s, s->job_steps[k]);
 		atomic_store_explicit(&job->done, 0, memory_order_relaxed);
+		exec_spend(x, SPENT_OTHER);
 		fileio_submit(&x->io, job);
+		spend_on_file(x, job);
 	}
 }
 
 /* Start from the beginning: queue every lane and every local step. */
 static void begin(struct exec *x, struct stream *s)
 {
+	s->began = x->conf.trace ? clock_ns() : 0;
 	memset(s->progress, 0, s->sched->nsteps * sizeof *s->progress);
 	s->left = s->sched->nsteps;
 	s->todo_head = s->todo_len = 0;

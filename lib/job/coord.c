@@ -449,8 +449,22 @@ static void maybe_complete(struct coord *c)
 
 /* ---- votes ---- */
 
+/* The workload of the rank that worked longest. */
+static struct workload busiest(const struct coord *c)
+{
+	struct workload most = {.rank = -1};
+	for (int r = 0; r < c->conf.size; r++)
+		if (c->votes[r].work.busy > most.busy) {
+			most = c->votes[r].work;
+			most.rank = r;
+		}
+	return most;
+}
+
 static void give_verdict(struct coord *c)
 {
+	uint8_t memory[64];
+	struct buf b;
 	for (int *r = &c->upto.voted; *r < c->conf.size; ++*r)
 		if (!c->members[*r].voted)
 			return;
@@ -463,7 +477,11 @@ static void give_verdict(struct coord *c)
 		return;
 	}
 	c->stage = STAGE_COMMIT;
-	send_all(c, MSG_VERDICT, NULL);
+	const struct workload work = busiest(c);
+	buf_init_fixed(&b, memory, sizeof memory);
+	workload_encode(&work, &b);
+	send_all(c, MSG_VERDICT, &b);
+	buf_release(&b);
 }
 
 /* The outcome of the commit: the best evidence, and the other ranks that were lost. */

@@ -375,7 +375,7 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	j->rank = conf->rank >= 0 ? conf->rank : -1;
 	j->size = conf->size;
 	j->data_fd = j->lanes_fd = j->signal_watch.fd = j->loop.epfd = -1;
-	j->slowest.rank = j->root = -1;
+	j->slowest.rank = j->root = j->work.rank = j->busiest.rank = -1;
 	j->coordinator = conf->rank == JOB_RANK_AUTO ? -1 : 0;
 	j->ctl.on_lost = job_coordinator_lost;
 	j->ctl.on_lacking = job_coordinator_lacking;
@@ -449,11 +449,23 @@ struct loop *job_loop(struct job *j)
 }
 /* ---- the commit ---- */
 
+void job_worked(struct job *j, const struct workload *w)
+{
+	j->work = *w;
+	j->work.rank = j->rank;
+}
+
+const struct workload *job_busiest(const struct job *j)
+{
+	return &j->busiest;
+}
+
 int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 {
-	struct vote vote = {.has_digest = digest, .has_table = digest && j->callbacks.table};
+	struct vote vote = {
+	        .has_digest = digest, .has_table = digest && j->callbacks.table, .work = j->work};
 	struct buf b;
-	uint8_t memory[32];
+	uint8_t memory[64];
 	if (digest)
 		memcpy(vote.digest, digest, sizeof vote.digest);
 	buf_init_fixed(&b, memory, sizeof memory);

@@ -184,6 +184,11 @@ struct job_progress {
 };
 void job_progress(const struct job *, struct job_progress *out);
 
+/* How long this rank worked while data moved, for its vote; the rank is filled in. */
+void job_worked(struct job *, const struct workload *);
+/* The workload of the rank that worked longest, after job_vote; rank -1: no rank has given one. */
+const struct workload *job_busiest(const struct job *);
+
 /* The output is complete: vote for the commit, with the digest of a replicated result or NULL.
  * 0: all ranks have voted for it. */
 int job_vote(struct job *, const uint8_t digest[VOTE_DIGEST], struct err *err);

@@ -49,6 +49,7 @@ struct job {
 	struct addr *addrs;             /* likewise */
 	int awaited;                    /* number of places that have not come */
 	struct job_callbacks callbacks; /* from job_agree */
+	struct workload work, busiest;  /* this rank's, for its vote; from the verdict */
 	bool have_answer;
 	struct buf answer; /* to this rank's part of the last round */
 

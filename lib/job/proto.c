@@ -220,11 +220,31 @@ void table_put(struct buf *page, const char *name, const char *value)
 	buf_put_str(page, value);
 }
 
+void workload_encode(const struct workload *w, struct buf *b)
+{
+	buf_put_u32(b, (uint32_t)w->rank);
+	buf_put_u8(b, w->on);
+	buf_put_u64(b, w->most);
+	buf_put_u64(b, w->busy);
+	buf_put_u64(b, w->total);
+}
+
+int workload_decode(struct workload *w, struct view *v, int size, struct err *err)
+{
+	w->rank = (int)view_u32(v);
+	w->on = view_u8(v);
+	w->most = view_u64(v);
+	w->busy = view_u64(v);
+	w->total = view_u64(v);
+	return v->failed || w->rank < -1 || w->rank >= size ? malformed(err, "a workload") : 0;
+}
+
 void vote_encode(const struct vote *vote, struct buf *b)
 {
 	buf_put_u8(b, vote->has_digest);
 	buf_put(b, vote->digest, VOTE_DIGEST);
 	buf_put_u8(b, vote->has_table);
+	workload_encode(&vote->work, b);
 }
 
 int vote_decode(struct vote *vote, struct view v, struct err *err)
@@ -232,6 +252,8 @@ int vote_decode(struct vote *vote, struct view v, struct err *err)
 	vote->has_digest = view_u8(&v);
 	const uint8_t *digest = view_bytes(&v, VOTE_DIGEST);
 	vote->has_table = view_u8(&v);
+	if (workload_decode(&vote->work, &v, PROTO_MAX_SIZE, err) < 0)
+		return -1;
 	if (!digest || v.failed || view_left(&v))
 		return malformed(err, "VOTE");
 	memcpy(vote->digest, digest, VOTE_DIGEST);

@@ -14,7 +14,7 @@
 #include "lib/net/gate.h"
 #include "lib/net/mesh.h"
 
-#define PROTO_VERSION     6
+#define PROTO_VERSION     7
 #define PROTO_RANK_AUTO   UINT32_MAX
 #define PROTO_MAX_INPUTS  (1u << 20) /* local inputs of a rank */
 #define PROTO_MAX_STREAMS 64
@@ -139,12 +139,26 @@ int intent_decode(struct intent *, struct view, struct err *);
 #define TABLE_PAGE_MAX (TABLE_PAGE + 2 * (2 + UINT16_MAX)) /* bytes of the longest page */
 void table_put(struct buf *page, const char *name, const char *value);
 
+/* How long a rank worked while data moved: in its vote; of the rank that worked longest, in the
+ * verdict. */
+struct workload {
+	int rank;       /* -1: not known */
+	uint8_t on;     /* what it worked on most; the job does not interpret it */
+	uint64_t most;  /* ns of that */
+	uint64_t busy;  /* ns of all its work, without waiting for ranks */
+	uint64_t total; /* ns in which data moved */
+};
+void workload_encode(const struct workload *, struct buf *);
+/* Consumes what it reads; @size: ranks. */
+int workload_decode(struct workload *, struct view *, int size, struct err *err);
+
 /* A rank's vote for the commit. */
 #define VOTE_DIGEST 16
 struct vote {
 	bool has_digest; /* of a result that all ranks have */
 	uint8_t digest[VOTE_DIGEST];
 	bool has_table; /* the digest is that of a table */
+	struct workload work;
 };
 void vote_encode(const struct vote *, struct buf *);
 int vote_decode(struct vote *, struct view, struct err *);

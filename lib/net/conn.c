@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/net/addr.h"
 #include "lib/net/pacer.h"
@@ -81,14 +82,23 @@ static int lost(struct err *err)
 	return err_errno(err, ERR_PEER_LOST, "the connection was lost");
 }
 
+/* A system call of @c began at @from; errno stays. */
+static void count_system(struct conn *c, int64_t from)
+{
+	if (c->timed)
+		c->system_ns += clock_ns() - from;
+}
+
 ssize_t conn_sock_readv(struct conn *c, struct iovec *iov, int n, struct err *err)
 {
 	ssize_t got;
 	if (!c->readable)
 		return 0;
+	int64_t from = c->timed ? clock_ns() : 0;
 	do
 		got = n == 1 ? recv(c->fd, iov->iov_base, iov->iov_len, 0) : readv(c->fd, iov, n);
 	while (got < 0 && errno == EINTR);
+	count_system(c, from);
 	if (got == 0)
 		return CONN_END;
 	if (got < 0) {
@@ -123,9 +133,11 @@ ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct 
 	}
 	if (!c->writable)
 		return 0;
+	int64_t from = c->timed ? clock_ns() : 0;
 	do
 		put = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
 	while (put < 0 && errno == EINTR);
+	count_system(c, from);
 	if (put < 0) {
 		if (errno != EAGAIN && errno != ENOTCONN)
 			return lost(err);

@@ -71,12 +71,15 @@ struct conn {
 	struct loop_poll poll; /* of a connection whose events no descriptor reports */
 	int fd;
 	bool readable, writable;
-	bool hung_up;     /* the peer has ended its stream: read to the end */
-	bool cut;         /* with ERR_INTEGRITY of read: the stream stopped without its end */
-	bool alerted;     /* with ERR_INTEGRITY: the peer reports that it received corrupt bytes */
-	bool connected;   /* the TCP connection was established; a later failure may be a fault of
-	                   * the path that a new connection avoids */
-	uint64_t wire_in; /* bytes read from the socket, or consumed */
+	bool timed;        /* count system_ns */
+	int64_t system_ns; /* in system calls that send or receive, since the owner read it and set
+	                    * it to 0 */
+	bool hung_up;      /* the peer has ended its stream: read to the end */
+	bool cut;          /* with ERR_INTEGRITY of read: the stream stopped without its end */
+	bool alerted;      /* with ERR_INTEGRITY: the peer reports that it received corrupt bytes */
+	bool connected;    /* the TCP connection was established; a later failure may be a fault of
+	                    * the path that a new connection avoids */
+	uint64_t wire_in;  /* bytes read from the socket, or consumed */
 	_Atomic uint64_t
 	        wire_out;         /* bytes written to it, or published; other threads may read it */
 	struct {                  /* of its pacer (pacer.h) */

@@ -435,7 +435,7 @@ static inline void vote(int rank, const char *digest)
 	struct buf b;
 	if (digest)
 		memcpy(v.digest, digest, strlen(digest));
-	buf_init(&b, 32);
+	buf_init(&b, 64);
 	vote_encode(&v, &b);
 	send_to_coordinator(rank, MSG_VOTE, &b);
 	buf_release(&b);

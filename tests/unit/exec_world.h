@@ -24,6 +24,7 @@
 #include "tests/unit/exec_loans.h"
 
 #define RANKS    16
+#define TRACED   4096 /* events of a rank with a trace */
 #define STREAMS  3
 #define INPUTS   3
 #define PARTS    5
@@ -126,6 +127,7 @@ struct world {
 	struct timing t;
 	struct place places[RANKS];
 	struct exec *exec[RANKS];
+	struct trace traces[RANKS];
 	struct tap *taps[RANKS][RANKS][STREAMS][2]; /* from, to, stream, out */
 	uint64_t moved;                             /* bytes and ends that passed any lane */
 	/* the fault, on stream 0 of one lane */
@@ -531,8 +533,10 @@ static inline void part_release(struct part_files *f)
 
 static inline void world_free(struct world *w)
 {
-	for (int r = 0; r < w->size; r++)
+	for (int r = 0; r < w->size; r++) {
 		exec_free(w->exec[r]);
+		trace_release(&w->traces[r]);
+	}
 	for (int k = 0; k < w->nparts; k++)
 		part_release(&w->parts[k]);
 	for (int from = 0; from < RANKS; from++)
@@ -570,12 +574,17 @@ static inline void start(struct world *w)
 		        .threads = w->t.files,
 		        .devices = w->t.devices,
 		        .ndevices = w->t.ndevices,
+		        .timed = r % 2,
+		        .trace = r % 4 == 1 ? &w->traces[r] : NULL,
 		        .repeat = w->t.repeats > 0,
 		        .conn = lane,
 		        .conn_ctx = &w->places[r],
 		};
 		for (int k = 0; k < w->nparts; k++)
 			w->asked[r][k] = asked_of(&w->parts[k], r);
+		trace_release(&w->traces[r]);
+		if (conf.trace && trace_init(conf.trace, TRACED, &err) < 0)
+			fail_msg("%s", err.text);
 		w->exec[r] = exec_new(&conf, &err);
 		if (!w->exec[r])
 			fail_msg("exec_new: %s: %s", err.text, describe(w));
@@ -608,6 +617,43 @@ static inline void wait_for_files(struct world *w)
 		fds[r] = (struct pollfd){exec_fd(w->exec[r]), POLLIN, 0};
 	if (poll(fds, (nfds_t)w->size, WAKE_MS) <= 0)
 		fail_msg("nobody was woken: %s", describe(w));
+}
+
+/* The times are those of all that happened; the trace has every message and every byte of the
+ * files, if it has room. */
+static inline void check_record(const struct world *w, int r)
+{
+	const struct trace *t = &w->traces[r];
+	struct exec_times times = {.peers = calloc((size_t)w->size, sizeof(int64_t))};
+	uint64_t bytes[TRACE_KINDS] = {0}, messages = 0;
+	struct exec_stats stats;
+	assert_non_null(times.peers);
+	exec_stats(w->exec[r], &stats);
+	if (r % 2) {
+		exec_times(w->exec[r], &times);
+		assert_int_equal(times.threads, 1);
+		for (int k = 0; k < SPENT_KINDS; k++)
+			assert_true(times.ns[k] >= 0);
+	}
+	int64_t waited = 0;
+	for (int p = 0; p < w->size; p++)
+		waited += times.peers[p];
+	assert_true(waited == times.ns[SPENT_RECV] + times.ns[SPENT_SEND]);
+	free(times.peers);
+	for (size_t i = 0; i < trace_kept(t); i++) {
+		const struct trace_event *e = &t->events[i];
+		assert_true(e->end >= e->start && e->kind < TRACE_KINDS && e->peer < w->size);
+		bytes[e->kind] += e->bytes;
+		messages += e->kind == TRACE_SEND;
+	}
+	if (!t->cap || atomic_load(&t->added) > t->cap)
+		return;
+	assert_int_equal(bytes[TRACE_SEND], stats.bytes_sent);
+	assert_int_equal(bytes[TRACE_RECV] + bytes[TRACE_ADD], stats.bytes_received);
+	assert_int_equal(messages, stats.messages);
+	assert_int_equal(bytes[TRACE_READ] + bytes[TRACE_WRITE], stats.bytes_moved -
+	                                                                 stats.bytes_sent -
+	                                                                 stats.bytes_received);
 }
 
 /* Advance all ranks until they have finished (0), or one fails: -1, and which in *failed. */
@@ -657,6 +703,8 @@ static inline int play(struct world *w, int *failed, struct err *err)
 		else if (idle > PATIENCE)
 			fail_msg("deadlock: %s", describe(w));
 	}
+	for (int r = 0; r < size; r++)
+		check_record(w, r);
 	return 0;
 }
 

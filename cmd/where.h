@@ -1,0 +1,14 @@
+/* Where the time of a collective went: by stage and resource, in text and in JSON. */
+#ifndef COLLCTL_CMD_WHERE_H
+#define COLLCTL_CMD_WHERE_H
+
+#include <jansson.h>
+
+#include "lib/coll/coll.h"
+
+/* Of a result whose spent.threads is not 0. */
+json_t *where_json(const struct coll_result *);
+/* Print two lines: the times, and what limited the job with what the user could change. */
+void where_print(const struct coll_result *);
+
+#endif
