@@ -355,7 +355,7 @@ int result_print(const struct coll_result *r, const struct coll_request *q, cons
 	else if (ok && result_shown(o, r->rank))
 		summary(r, q);
 	if (ok && r->spent.threads && o->verbose > 0)
-		where_print(r);
+		where_print(r, q);
 	return code;
 }
 

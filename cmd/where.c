@@ -117,6 +117,14 @@ static double share(uint64_t part, uint64_t whole)
 	return whole ? (double)part / (double)whole : 0;
 }
 
+/* What the user could change about resource @k; "": nothing is known. */
+static const char *advice_on(int k, const struct coll_request *q)
+{
+	const bool given =
+	        (k >= COMMIT_DISK && q->no_sync) || (k == SPENT_CIPHER && q->settings.insecure);
+	return given || !resources[k].advice ? "" : resources[k].advice;
+}
+
 /* Did a rank work for most of the time, so that others waited for it and not for the network? */
 static bool has_busiest(const struct coll_result *r)
 {
@@ -193,25 +201,25 @@ static void print_times(const struct coll_result *r, const double *times)
 }
 
 /* Ranks wait for each other: say for which, and why it is slow. */
-static void print_wait(const struct coll_result *r, const char *what, double part)
+static void print_wait(const struct coll_result *r, const struct coll_request *q, int waited,
+                       double part)
 {
 	const struct workload *w = &r->busiest;
-	const int peer = slowest_peer(r);
-	const char *advice = has_busiest(r) ? resources[w->on].advice : NULL;
+	const char *advice = has_busiest(r) ? advice_on(w->on, q) : "";
+	char head[160];
 
+	snprintf(head, sizeof head, "rank %d: limit: %s, mostly of rank %d, %.0f %% of the time",
+	         r->rank, resources[waited].text, slowest_peer(r), 100 * part);
 	if (has_busiest(r))
-		report_note("rank %d: limit: %s, mostly of rank %d, %.0f %% of the time; rank %d "
-		            "worked longest, mostly %s%s%s",
-		            r->rank, what, peer, 100 * part, w->rank, resources[w->on].text,
-		            advice ? ": " : "", advice ? advice : "");
+		report_note("%s; rank %d worked longest, mostly %s%s%s", head, w->rank,
+		            resources[w->on].text, *advice ? ": " : "", advice);
 	else
-		report_note("rank %d: limit: %s, mostly of rank %d, %.0f %% of the time, and no "
-		            "rank worked most of the time: the network is the limit; 'collctl "
-		            "check' measures its links",
-		            r->rank, what, peer, 100 * part);
+		report_note("%s, and no rank worked most of the time: the network is the limit; "
+		            "'collctl check' measures its links",
+		            head);
 }
 
-void where_print(const struct coll_result *r)
+void where_print(const struct coll_result *r, const struct coll_request *q)
 {
 	double times[RESOURCES];
 
@@ -219,10 +227,10 @@ void where_print(const struct coll_result *r)
 	print_times(r, times);
 	const int most = longest(times);
 	const double part = times[most] / sum(times);
+	const char *advice = advice_on(most, q);
 	if (waits_for_ranks(most))
-		print_wait(r, resources[most].text, part);
+		print_wait(r, q, most, part);
 	else
 		report_note("rank %d: limit: %s, %.0f %% of the time%s%s", r->rank,
-		            resources[most].text, 100 * part, resources[most].advice ? ": " : "",
-		            resources[most].advice ? resources[most].advice : "");
+		            resources[most].text, 100 * part, *advice ? ": " : "", advice);
 }

@@ -9,6 +9,6 @@
 /* Of a result whose spent.threads is not 0. */
 json_t *where_json(const struct coll_result *);
 /* Print two lines: the times, and what limited the job with what the user could change. */
-void where_print(const struct coll_result *);
+void where_print(const struct coll_result *, const struct coll_request *);
 
 #endif

@@ -11,12 +11,13 @@ setup() {
 	done
 }
 
-# job OPTIONS...: three ranks; rank 1 under $SLOW
+# job OPTIONS...: three ranks; every pread64 of rank 1 takes a quarter of a second
 job() {
-	local r
+	local r slow
 	for r in 0 1 2; do
-		# shellcheck disable=SC2086 # $SLOW is a command and its options
-		spawn_rank $r $([[ $r != 1 ]] || echo "${SLOW-}") "$COLLCTL" allreduce "$@" in.$r.npy -o out.$r.npy -r $r -n 3 \
+		slow=()
+		[[ $r != 1 ]] || slow=(strace -f -qq -o /dev/null -e trace=pread64 -e inject=pread64:delay_enter=250000)
+		spawn_rank $r "${slow[@]}" "$COLLCTL" allreduce "$@" in.$r.npy -o out.$r.npy -r $r -n 3 \
 			-R "$STORE" -j job --secret-file "$SECRET"
 	done
 	wait_ranks
@@ -51,7 +52,7 @@ job() {
 	start_serve
 	make_secret
 	strace -o /dev/null true || skip 'strace cannot trace here'
-	SLOW='strace -f -qq -o /dev/null -e trace=pread64 -e inject=pread64:delay_enter=250000' job --json
+	job --json
 	local r
 	for r in 0 1 2; do
 		jq -e '.where.busiest | .rank == 1 and .resource == "read"' $r.out || fail "rank $r: $(<$r.out)"
@@ -60,7 +61,7 @@ job() {
 	for r in 0 2; do
 		jq -e '.where.limit | .stage == "run" and (.resource == "receive" or .resource == "send") and .rank == 1' $r.out || fail "$(<$r.out)"
 	done
-	SLOW='strace -f -qq -o /dev/null -e trace=pread64 -e inject=pread64:delay_enter=250000' job -v --force
+	job -v --force
 	assert_rank 1 0 'rank 1: limit: reading inputs, ' 'put the inputs on a faster disk'
 	assert_rank 0 0 ', mostly of rank 1, ' \
 		'rank 1 worked longest, mostly reading inputs: put the inputs on a faster disk'
