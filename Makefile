@@ -43,7 +43,7 @@ say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2);)
 
 # One archive per layer; the order is the direction of dependencies, users first.
 LAYERS = lib/coll lib/exec lib/job lib/net lib/data lib/base algorithms
-OBJ_cmd = $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/*.c))
+OBJ_cmd = $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/*.c completions/*.c))
 ARCHIVES = $(foreach l,$(LAYERS),$(BUILD)/$(subst /,-,$(l)).a)
 
 .PHONY: all install uninstall clean format

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cmd/commands.h"
-#include "cmd/completions.h"
+#include "completions/completions.h"
 
 #define WIDTH      80
 #define COLUMN     30 /* column of the explanations */

@@ -1,4 +1,4 @@
-#include "cmd/completions.h"
+#include "completions/completions.h"
 
 #include <string.h>
 
