@@ -5,18 +5,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The most ranks on a side; of more, neighbours share a cell. */
-#define HEAT_SIDE_MAX 256
-
 struct heat_view {
-	const char *title, *note;         /* above the picture */
-	int size, group;                  /* ranks; of these in a row of cells */
-	int side;                         /* cells on a side */
-	const int *host;                  /* as in struct coll_args; NULL: no blocks */
-	const uint64_t *bytes, *messages; /* [side * side]: from, to */
+	const char *title, *note; /* above the picture */
+	int size;                 /* ranks */
+	const int *host;          /* as in struct coll_args; NULL: no blocks */
 };
 
-/* Malloced; NULL: out of memory. */
-char *heat_svg(const struct heat_view *, size_t *len);
+/* Calls @add for every message. */
+typedef void heat_add(void *cells, int from, int to, uint64_t bytes);
+typedef void heat_each(const void *ctx, heat_add *add, void *cells);
+
+/* Neighbours share a cell if the picture would not be readable otherwise. Malloced; NULL: out of
+ * memory. */
+char *heat_svg(const struct heat_view *, heat_each *each, const void *ctx, size_t *len);
 
 #endif

@@ -103,16 +103,24 @@ static void on_selected(void *ctx, const struct select_args *args, const struct 
 	explain_selection(args, s);
 }
 
+static int on_traced(void *ctx, const struct coll_traced *part, struct err *err)
+{
+	struct job_view *v = ctx;
+	return trace_take(&v->trace, part, err);
+}
+
 struct coll_observer job_observer(struct job_view *view, const struct command *cmd,
                                   const struct options *o)
 {
-	*view = (struct job_view){.o = o, .command = cmd->name};
+	*view = (struct job_view){
+	        .o = o, .command = cmd->name, .trace = {.o = o, .command = cmd->name}};
 	return (struct coll_observer){.ctx = view,
 	                              .note = print_note,
 	                              .joining = on_joining,
 	                              .opened = on_opened,
 	                              .moving = on_moving,
-	                              .selected = on_selected};
+	                              .selected = on_selected,
+	                              .traced = on_traced};
 }
 
 /* ---- the command ---- */
@@ -146,7 +154,10 @@ static int run_once(void *ctx, int left, bool *again)
 	if (j->o->retry)
 		request.settings.ask = NULL; /* each try would ask */
 	if (ret == 0)
-		coll_run(&request, &observer, &result);
+		ret = coll_run(&request, &observer, &result);
+	if (ret == 0)
+		trace_commit(&view.trace, &result, &result.err);
+	trace_files_release(&view.trace);
 	progress_stop(&view.progress);
 	/* Report a failure before coll_end, where rank 0 may still wait for other ranks. */
 	int code = result.err.code;

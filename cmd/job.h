@@ -4,12 +4,14 @@
 
 #include "cmd/commands.h"
 #include "cmd/progress.h"
+#include "cmd/trace.h"
 #include "lib/coll/coll.h"
 
 struct job_view {
 	const struct options *o;
 	const char *command;
 	struct progress progress;
+	struct trace_files trace;
 };
 /* Shows notes, the sources of settings (-v), progress and --explain. @view must live as long as the
  * job. */

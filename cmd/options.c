@@ -53,6 +53,12 @@ const struct option_row option_rows[] = {
                 OPTS_REDUCE | OPTS_BENCH),
         REQUEST("explain", 0, NULL,
                 "print the predicted time of each algorithm, and why one was chosen", OPTS_ARRAY),
+        OPT("trace", 0, SETTING_STRING, trace, "FILE",
+            "write what every rank does and when, for Perfetto or chrome://tracing; only rank 0's "
+            "FILE counts",
+            OPTS_ARRAY),
+        OPT("trace-svg", 0, SETTING_STRING, trace_svg, "FILE",
+            "draw what every rank does and when, as 'plan --svg' draws the plan", OPTS_ARRAY),
         REQUEST("dry-run", 0, NULL,
                 "agree on what to do and print it, but move no data and create no file; all ranks "
                 "must give this option",

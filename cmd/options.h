@@ -68,6 +68,7 @@ struct options {
 	uint64_t count, bytes;
 	bool csv;        /* bench */
 	const char *svg; /* check, plan */
+	const char *trace, *trace_svg; /* collectives */
 	/* run */
 	bool label, copy, dry_run;
 	const char *ssh, *remote_path; /* NULL: ssh; collctl */

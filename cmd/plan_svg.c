@@ -14,13 +14,6 @@
 #include "cmd/svg.h"
 #include "lib/base/units.h"
 
-/* More would be a black surface, and a large file. */
-#define SPACETIME_RANKS    64
-#define SPACETIME_MESSAGES 20000
-
-/* A map of more cells with messages is drawn coarser. */
-#define HEAT_CELLS 16384
-
 struct events {
 	VEC(struct spacetime_event) list;
 };
@@ -90,51 +83,24 @@ static char *draw_spacetime(const struct planned *p, const char *title, const ch
 
 /* ---- the heat map ---- */
 
-/* Count into cells of @group ranks. The number of cells with messages. */
-static size_t count_cells(const struct planned *p, int group, int side, uint64_t *bytes,
-                          uint64_t *messages)
+static void each_send(const void *ctx, heat_add *add, void *cells)
 {
-	size_t n = 0;
+	const struct planned *p = ctx;
 
-	memset(bytes, 0, (size_t)side * (size_t)side * sizeof *bytes);
-	memset(messages, 0, (size_t)side * (size_t)side * sizeof *messages);
 	for (int r = 0; r < p->args.size; r++)
 		for (uint32_t i = 0; i < p->scheds[r]->nsteps; i++) {
 			const struct sched_step *st = &p->scheds[r]->steps[i];
-			size_t at;
-
-			if (st->op != SCHED_SEND)
-				continue;
-			at = (size_t)(r / group) * (size_t)side + (size_t)(st->peer / group);
-			bytes[at] += st->len * dtype_size(p->wire);
-			n += messages[at]++ == 0;
+			if (st->op == SCHED_SEND)
+				add(cells, r, st->peer, st->len * dtype_size(p->wire));
 		}
-	return n;
 }
 
 static char *draw_heat(const struct planned *p, const char *title, const char *note, size_t *len)
 {
-	const size_t most = (size_t)HEAT_SIDE_MAX * HEAT_SIDE_MAX;
-	uint64_t *bytes = calloc(most, sizeof *bytes), *messages = calloc(most, sizeof *messages);
-	struct heat_view v = {.title = title,
-	                      .note = note,
-	                      .size = p->args.size,
-	                      .group = (p->args.size + HEAT_SIDE_MAX - 1) / HEAT_SIDE_MAX,
-	                      .host = p->host,
-	                      .bytes = bytes,
-	                      .messages = messages};
-	char *svg = NULL;
+	const struct heat_view v = {
+	        .title = title, .note = note, .size = p->args.size, .host = p->host};
 
-	for (; bytes && messages; v.group *= 2) {
-		v.side = (v.size + v.group - 1) / v.group;
-		if (count_cells(p, v.group, v.side, bytes, messages) <= HEAT_CELLS) {
-			svg = heat_svg(&v, len);
-			break;
-		}
-	}
-	free(bytes);
-	free(messages);
-	return svg;
+	return heat_svg(&v, each_send, p, len);
 }
 
 static uint64_t messages_of(const struct planned *p)

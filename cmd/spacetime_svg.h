@@ -5,6 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* More would be a black surface, and a large file. */
+#define SPACETIME_RANKS    64
+#define SPACETIME_MESSAGES 20000
+
 enum spacetime_kind {
 	SPACETIME_MESSAGE, /* rank sends to peer, which keeps it as it is */
 	SPACETIME_ADDED,   /* rank sends to peer, which adds it */

@@ -294,6 +294,7 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 		ret = take_offer(c, r, intents[r], err);
 	if (ret == 0)
 		ret = planner_decide(&c->planner, plan, err);
+	plan->trace = c->request->trace && !c->request->dry_run;
 	tuning_release(&tuning);
 	c->planner.tuning = NULL;
 	return ret;

@@ -130,6 +130,8 @@ static int commit(struct coll *c, struct err *err)
 	if (c->task->seal && c->task->seal(c, &digest, err) < 0)
 		return -1;
 	c->times.seal = clock_ns();
+	if (c->plan.trace && tracing_collect(c, err) < 0)
+		return -1;
 	if (job_vote(c->job, digest, err) < 0)
 		return -1;
 	c->times.verdict = clock_ns();
@@ -162,7 +164,8 @@ static int run(struct coll *c, struct err *err)
 	if (c->request->dry_run)
 		return preview(c, err);
 	c->phase = PHASE_CONNECT;
-	if (stage(c, c->task->connect, err) < 0)
+	if ((c->plan.trace && tracing_begin(c, err) < 0) || stage(c, c->task->connect, err) < 0 ||
+	    (c->plan.trace && tracing_sync(c, err) < 0))
 		return -1;
 	c->times.connect = clock_ns();
 	c->phase = PHASE_RUN;
@@ -213,6 +216,7 @@ int coll_run(const struct coll_request *request, const struct coll_observer *obs
 	result->rank = c->rank;
 	result->size = c->size;
 	result->hosts = c->plan.hosts;
+	result->host = c->plan.host;
 	result->times = c->times;
 	result->busiest.rank = -1;
 	if (c->job)
@@ -232,6 +236,7 @@ void coll_end(struct coll_result *result)
 	devices_close(c->devices);
 	job_close(c->job);
 	c->task->release(c);
+	tracing_release(c);
 	member_release(&c->member);
 	free(c->state);
 	free(c);

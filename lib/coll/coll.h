@@ -28,6 +28,18 @@ struct bench_head;
 struct bench_row;
 struct link_matrix;
 
+/* What a rank did, with request.trace: on the coordinator's rank, in one or several parts. A first
+ * part without events comes before data move. */
+struct coll_traced {
+	int rank, size;
+	const char *host;                 /* "": all ranks are on one */
+	double error;                     /* seconds by which its times may be wrong */
+	uint64_t missed;                  /* events that it did not keep */
+	const struct trace_event *events; /* times: clock_ns() of the coordinator's host */
+	size_t n;
+	bool last; /* no other part of this rank follows */
+};
+
 /* Callbacks while the job runs, on the job's thread. Each may be NULL. */
 struct coll_observer {
 	void *ctx;
@@ -46,6 +58,9 @@ struct coll_observer {
 	void (*measured)(void *ctx, const struct bench_head *, const struct bench_row *);
 	/* Check: the links, on the coordinator's rank, before the vote. -1 fails the job. */
 	int (*checked)(void *ctx, struct job *, const struct link_matrix *, struct err *err);
+	/* With request.trace: the ranks' records, on the coordinator's rank, before the vote. -1
+	 * fails the job. */
+	int (*traced)(void *ctx, const struct coll_traced *, struct err *err);
 };
 
 /* clock_ns() at the end of each stage; 0: not reached. The commit begins with the seal, when the
@@ -89,6 +104,7 @@ struct coll_result {
 	enum phase phase; /* the phase that failed */
 	int rank, size;   /* rank -1: not known */
 	int hosts;        /* of the ranks; 0: not known */
+	const int *host;  /* as in struct coll_args; NULL: not known */
 	const struct coll_algorithm *algorithm; /* the algorithm used, or NULL */
 	const char *dtype;                      /* "mixed" for several types; NULL: none */
 	const char *output;                     /* NULL: none */

@@ -90,8 +90,21 @@ static bool meshes(const struct coll *life)
 	return !life->request->dry_run;
 }
 
+/* The coordinator writes the trace: a rank that asked for one in vain says so. */
+static void note_trace(const struct coll *life)
+{
+	const int writer = job_coordinator(life->job);
+	if (!life->request->trace || life->rank == writer)
+		return;
+	if (!life->plan.trace)
+		coll_note(life, 0, "nothing is traced: rank %d must be given --trace", writer);
+	else
+		coll_note(life, 1, "rank %d writes the trace", writer);
+}
+
 static int adopt(struct coll *life, struct err *err)
 {
+	note_trace(life);
 	return agree_adopt(life->state, err);
 }
 
@@ -172,6 +185,7 @@ static int list_lanes(struct collective *c, struct err *err)
 	                        .io = {elements_read, elements_write, c},
 	                        .threads = bytes > INLINE_BYTES,
 	                        .timed = true,
+	                        .trace = c->life->tracing ? &c->life->tracing->trace : NULL,
 	                },
 	        .times = {.peers = calloc(size, sizeof(int64_t))},
 	};
@@ -424,6 +438,8 @@ const struct coll_task coll_task_collective = {
         .meshes = meshes,
         .decide = agree_decide,
         .terms = agree_terms,
+        .collect = tracing_take_part,
+        .answer = tracing_answer,
         .adopt = adopt,
         .preview = preview,
         .connect = connect_all,

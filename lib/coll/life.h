@@ -4,6 +4,7 @@
 
 #include "lib/coll/coll.h"
 #include "lib/coll/tensor_table.h"
+#include "lib/coll/tracing.h"
 
 struct coll;
 
@@ -56,6 +57,7 @@ struct coll {
 	struct member member;
 	struct job *job;
 	struct devices *devices; /* NULL: none */
+	struct tracing *tracing; /* NULL: none */
 	int rank, size;          /* rank -1: unknown */
 	struct intent intent;
 	struct tensor_table *table; /* for the ranks to compare; NULL: there is none */

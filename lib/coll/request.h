@@ -65,6 +65,7 @@ struct coll_request {
 	const char *algorithm; /* "auto"; bench: several, or "all" */
 	const char *tuning;    /* tuning file; NULL: the built-in rates */
 	bool explain;          /* report the predicted times (coll_observer.selected) */
+	bool trace;            /* record what all ranks do (coll_observer.traced) */
 	bool dry_run;          /* agree, report what would be done (coll_preview), and end */
 	int root;
 	bool have_root;

@@ -46,9 +46,10 @@ struct lane {
 	 * connection's stream it begins. */
 	uint32_t tail;
 	uint64_t tail_at;
-	int64_t began;              /* ns: the head step's first byte; only with a trace */
-	uint64_t total;             /* in all windows */
-	XXH3_state_t *hash;         /* NULL: the connection has its own checksum */
+	int64_t began;      /* ns: the head step's first byte; only with a trace */
+	uint32_t number;    /* of the head step, among the messages of all windows; likewise */
+	uint64_t total;     /* in all windows */
+	XXH3_state_t *hash; /* NULL: the connection has its own checksum */
 	uint8_t carry[ELEMENT_MAX]; /* the beginning of an element that has not fully arrived */
 	size_t ncarry;
 	bool starved; /* the last turn ended because the connection had no more data */
@@ -213,7 +214,7 @@ void exec_spend_conn(struct exec *x, struct conn *c);
 /* This has made progress: if the thread had slept, it had waited for that. @peer -1: none. */
 void exec_waited(struct exec *x, enum spent kind, int peer);
 /* Record events, if there is a trace. */
-void exec_trace_step(struct exec *x, const struct lane *l, uint32_t step);
+void exec_trace_step(struct exec *x, struct lane *l, uint32_t step);
 void exec_trace_local(struct exec *x, const struct stream *s, uint32_t step, int64_t from);
 void exec_trace_window(struct exec *x, const struct stream *s);
 

@@ -161,7 +161,7 @@ static struct trace_event event_of(const struct exec *x, const struct stream *s,
 	};
 }
 
-void exec_trace_step(struct exec *x, const struct lane *l, uint32_t step)
+void exec_trace_step(struct exec *x, struct lane *l, uint32_t step)
 {
 	const struct stream *s = l->stream;
 	if (!x->conf.trace)
@@ -173,6 +173,7 @@ void exec_trace_step(struct exec *x, const struct lane *l, uint32_t step)
 	e.start = l->began;
 	e.bytes = s->sched->steps[step].len * s->vector->esize;
 	e.peer = l->peer;
+	e.number = l->number++;
 	e.memory = l->conn->ops->lending != NULL;
 	trace_add(x->conf.trace, &e);
 }

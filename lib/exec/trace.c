@@ -35,6 +35,7 @@ void trace_event_put(struct buf *out, const struct trace_event *e)
 	buf_put_u64(out, e->bytes);
 	buf_put_u32(out, e->window);
 	buf_put_u32(out, e->step);
+	buf_put_u32(out, e->number);
 	buf_put_u32(out, (uint32_t)e->peer);
 	buf_put_u16(out, e->stream);
 	buf_put_u8(out, e->kind);
@@ -48,6 +49,7 @@ int trace_event_get(struct trace_event *e, struct view *v, int size)
 	e->bytes = view_u64(v);
 	e->window = view_u32(v);
 	e->step = view_u32(v);
+	e->number = view_u32(v);
 	e->peer = (int32_t)view_u32(v);
 	e->stream = view_u16(v);
 	e->kind = view_u8(v);

@@ -42,6 +42,8 @@ struct trace_event {
 	uint64_t bytes;     /* of what moved; 0: nothing does */
 	uint32_t window;    /* as exec.h numbers them, over all vectors; TRACE_NONE: none */
 	uint32_t step;      /* of the window's schedule; TRACE_NONE: none */
+	uint32_t number;    /* TRACE_SEND, RECV, ADD: among the messages of its lane, the same at
+	                     * both ends; else 0 */
 	int32_t peer;       /* rank; -1: none */
 	uint16_t stream;    /* 0 if the kind has none */
 	uint8_t kind;       /* enum trace_kind */
@@ -61,7 +63,7 @@ void trace_add(struct trace *, const struct trace_event *);
 size_t trace_kept(const struct trace *);
 
 /* TRACE_EVENT_BYTES of a message. */
-#define TRACE_EVENT_BYTES 40
+#define TRACE_EVENT_BYTES 44
 void trace_event_put(struct buf *, const struct trace_event *);
 /* Consumes what it reads. -1: malformed: an unknown kind, a peer that is not below @size, an end
  * before the start. */

@@ -660,6 +660,19 @@ static bool take_round(struct member *m, struct view v)
 	return true;
 }
 
+static bool take_clock(struct member *m, struct view v)
+{
+	uint8_t memory[8];
+	struct buf b;
+	if (m->voted || view_left(&v))
+		return false;
+	buf_init_fixed(&b, memory, sizeof memory);
+	buf_put_u64(&b, (uint64_t)clock_ns());
+	coord_send(m, MSG_CLOCK, &b);
+	buf_release(&b);
+	return true;
+}
+
 static bool take_vote(struct member *m, struct view v)
 {
 	struct err e = {0};
@@ -719,6 +732,7 @@ static const struct {
         [MSG_VOTE] = {IN(STAGE_RUN), take_vote},
         [MSG_LINKS] = {IN(STAGE_RUN), take_links},
         [MSG_ROUND] = {IN(STAGE_RUN), take_round},
+        [MSG_CLOCK] = {IN(STAGE_RUN), take_clock},
         [MSG_PEERS] = {IN(STAGE_RUN), coord_send_places},
         [MSG_PAGE] = {ANY_STAGE, take_page},
         [MSG_DONE] = {IN(STAGE_COMMIT), take_done},

@@ -147,6 +147,22 @@ int64_t job_timeout(const struct job *); /* ns */
 #define JOB_ROUND_MAX (1u << 20) /* bytes of a part, and of an answer */
 int job_round(struct job *, const struct buf *part, struct view *answer, struct err *err);
 
+/* How the coordinator's clock (clock_ns) differs from this rank's. */
+struct clock_offset {
+	int64_t at;     /* ns, this rank's clock: when it was measured */
+	int64_t offset; /* ns, to add to this rank's clock */
+	int64_t error;  /* ns: at most so much is the offset wrong */
+};
+/* Measure it, over the control link. Valid from job_agree to job_vote. */
+int job_clock(struct job *, struct clock_offset *, struct err *err);
+/* The exchange of CLOCK messages that the rank sent at @sent and whose answer @theirs came at
+ * @came: is it better than the best so far (error -1: there is none)? Then it replaces it. */
+void clock_offset_take(struct clock_offset *best, int64_t sent, int64_t theirs, int64_t came);
+/* The coordinator's clock at @t of this rank's, from two measurements, between which the clocks
+ * drift. */
+int64_t clock_offset_apply(const struct clock_offset *first, const struct clock_offset *last,
+                           int64_t t);
+
 /* Which of the ranks on its host this is, from 0 in the order of ranks. Once the plan is known. */
 int job_local_index(const struct job *);
 /* How many ranks are on this rank's host, with it. Once the plan is known. */

@@ -45,11 +45,13 @@ struct job {
 	struct err own;     /* a failure of this rank while it handled or sent a message */
 	struct err outcome; /* with final */
 	struct plan plan;
-	uint8_t *details;               /* the memory of the plan's details */
-	struct addr *addrs;             /* likewise */
-	int awaited;                    /* number of places that have not come */
-	struct job_callbacks callbacks; /* from job_agree */
-	struct workload work, busiest;  /* this rank's, for its vote; from the verdict */
+	uint8_t *details;                 /* the memory of the plan's details */
+	struct addr *addrs;               /* likewise */
+	int awaited;                      /* number of places that have not come */
+	struct job_callbacks callbacks;   /* from job_agree */
+	int64_t clock_theirs, clock_came; /* the answer to the last CLOCK, and when it came; 0: it
+	                                   * has not */
+	struct workload work, busiest;    /* this rank's, for its vote; from the verdict */
 	bool have_answer;
 	struct buf answer; /* to this rank's part of the last round */
 

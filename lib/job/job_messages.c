@@ -220,6 +220,17 @@ static void take_answer(struct job *j, struct view v)
 	}
 }
 
+static void take_clock(struct job *j, struct view v)
+{
+	j->clock_theirs = (int64_t)view_u64(&v);
+	j->clock_came = clock_ns();
+	if (v.failed || view_left(&v)) {
+		struct err e = {.rank = ERR_RANK_SELF};
+		err_set(&e, ERR_INTEGRITY, "a malformed CLOCK message");
+		job_fail_later(j, &e);
+	}
+}
+
 /* ctl.heard has the time of the message. */
 static void take_beat(struct job *j, struct view v)
 {
@@ -238,7 +249,7 @@ static void (*const takes[])(struct job *j, struct view v) = {
         [MSG_PLACES] = take_places,       [MSG_ABORT] = take_abort,
         [MSG_VERDICT] = take_verdict,     [MSG_FINAL] = take_final,
         [MSG_BEAT] = take_beat,           [MSG_ASK] = take_ask,
-        [MSG_ANSWER] = take_answer,
+        [MSG_ANSWER] = take_answer,       [MSG_CLOCK] = take_clock,
 };
 
 void job_handle_message(void *ctx, uint8_t type, struct view v)

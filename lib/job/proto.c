@@ -306,6 +306,7 @@ void plan_encode(const struct plan *p, struct buf *b)
 	buf_put_u32(b, p->streams);
 	buf_put_u64(b, p->total_inputs);
 	buf_put_u64(b, p->memory);
+	buf_put_u8(b, p->trace);
 	buf_put_u32(b, p->host_cpus);
 	buf_put(b, p->session, sizeof p->session);
 	buf_put(b, p->key, sizeof p->key);
@@ -321,6 +322,7 @@ int plan_decode(struct plan *p, struct view *v, struct err *err)
 	p->streams = view_u32(v);
 	p->total_inputs = view_u64(v);
 	p->memory = view_u64(v);
+	p->trace = view_u8(v);
 	p->host_cpus = view_u32(v);
 	const uint8_t *session = view_bytes(v, sizeof p->session);
 	const uint8_t *key = view_bytes(v, sizeof p->key);

@@ -41,6 +41,7 @@ enum msg_type {
 	MSG_ANSWER,    /* coordinator: the answer to a rank, when all parts have come */
 	MSG_PEERS,     /* rank: asks for the places of these ranks */
 	MSG_PLACES,    /* coordinator: places of ranks */
+	MSG_CLOCK,     /* rank: asks for the coordinator's clock; coordinator: its clock */
 };
 
 enum phase { PHASE_JOIN, PHASE_CONNECT, PHASE_RUN, PHASE_COMMIT };
@@ -189,6 +190,7 @@ struct plan {
 	uint32_t windows, streams;
 	uint64_t total_inputs; /* over all ranks */
 	uint64_t memory;       /* the smallest of all ranks */
+	bool trace;            /* record what happens, for the coordinator */
 	uint32_t host_cpus;    /* number of processors that rank 0 may use, if all ranks are on its
 	                        * host; 0: several hosts. Known when decide is called */
 	int hosts;             /* by their identities; known when decide is called */

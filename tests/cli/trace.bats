@@ -1,0 +1,131 @@
+#!/usr/bin/env bats
+# --trace and --trace-svg: what the ranks of a job did, on one time axis.
+
+load helpers
+
+# inputs P COUNT
+inputs() {
+	local r
+	for ((r = 0; r < $1; r++)); do
+		"$PYTHON" -c "import numpy as np; np.save('in.$r.npy', np.random.default_rng($r).standard_normal($2, dtype=np.float32))"
+	done
+}
+
+# check_trace FILE P RESULTS: the facts of the trace against the ranks' JSON results
+check_trace() { "$PYTHON" "$ROOT/tests/cli/trace.py" "$@"; }
+
+@test "the trace has every message, window and byte of the job, and the outputs are the same" {
+	local options
+	inputs 4 400003
+	collctl run -n 4 -- allreduce -a circulant --no-sync 'in.{rank}.npy' -o 'want.{rank}.npy' 2>/dev/null
+	for options in '' '--lanes tcp' '--lanes tcp --insecure' '--streams 2 --threads 2' '--memory 1M'; do
+		# shellcheck disable=SC2086
+		collctl run -n 4 -- allreduce -a circulant --json --no-sync --force $options --trace t.json --trace-svg t.svg \
+			'in.{rank}.npy' -o 'out.{rank}.npy' >results || fail "$options"
+		check_trace t.json 4 results || fail "$options"
+		xmllint --noout t.svg
+		grep -q 'allreduce circulant, 4 ranks' t.svg
+		every cmp 0 3 want out
+		rm t.json t.svg
+	done
+}
+
+# every cmp FROM TO A B: A.r.npy and B.r.npy are equal
+every() {
+	local r
+	for ((r = $2; r <= $3; r++)); do
+		cmp "$4.$r.npy" "$5.$r.npy"
+	done
+}
+
+@test "other collectives, several files, one rank" {
+	inputs 3 20011
+	local kind
+	for kind in alltoall allgather scan reduce-scatter; do
+		collctl run -n 3 -- $kind --json --no-sync --force --trace t.json 'in.{rank}.npy' -o 'out.{rank}.npy' >results
+		check_trace t.json 3 results || fail $kind
+	done
+	collctl run -n 3 -- broadcast --json --no-sync --force --trace t.json --trace-svg t.svg in.0.npy -o 'out.{rank}.npy' >results
+	check_trace t.json 3 results
+	mkdir outs.0 outs.1 outs.2
+	collctl run -n 3 -- allreduce --each --json --no-sync --trace t.json in.0.npy in.1.npy -o 'outs.{rank}' >results
+	check_trace t.json 3 results
+	collctl allreduce -n 1 --json --trace t.json --trace-svg t.svg in.0.npy in.1.npy -o one.npy >results
+	check_trace t.json 1 results
+	xmllint --noout t.svg
+}
+
+@test "more than 64 ranks are drawn as a map" {
+	inputs 1 997
+	collctl run -n 65 -- broadcast --no-sync --trace-svg t.svg in.0.npy -o 'out.{rank}.npy' 2>/dev/null
+	xmllint --noout t.svg
+	grep -q 'row: from rank, column: to rank' t.svg
+}
+
+@test "only rank 0 writes; a rank that asks in vain says so" {
+	inputs 2 1000
+	start_serve
+	make_secret
+	rank 0 2 allreduce --trace zero.json in.0.npy -o out.0.npy
+	rank 1 2 allreduce in.1.npy -o out.1.npy
+	wait_ranks
+	assert_ranks 2 0
+	[[ -s zero.json ]]
+	JOB=other rank 0 2 allreduce in.0.npy --force -o out.0.npy
+	JOB=other rank 1 2 allreduce --trace one.json in.1.npy --force -o out.1.npy
+	wait_ranks
+	assert_ranks 2 0
+	assert_rank 1 0 'nothing is traced: rank 0 must be given --trace'
+	[[ ! -e one.json ]]
+}
+
+@test "a file that cannot be written fails the job before data move, and a failed job leaves none" {
+	inputs 2 1000
+	run ! collctl run -n 2 -- allreduce --trace none/t.json 'in.{rank}.npy' -o 'out.{rank}.npy'
+	[[ $output == *'none/t.json'* ]] || fail "$output"
+	run ! collctl run -n 2 -- allreduce --trace-svg none/t.svg 'in.{rank}.npy' -o 'out.{rank}.npy'
+	[[ $output == *'none/t.svg'* ]] || fail "$output"
+	rm in.1.npy
+	run ! collctl run -n 2 -- allreduce --trace t.json --trace-svg t.svg 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_only_files in.0.npy
+	run -2 collctl allreduce -n 1 --dry-run --trace t.json in.0.npy -o out.npy
+	[[ $output == *'no data move, so there is no --trace'* ]] || fail "$output"
+}
+
+@test "a trace that does not fit on the disk fails the job, and the old one stays" {
+	inputs 2 200000
+	unshare -m true 2>/dev/null || skip 'mounting needs root'
+	mkdir small
+	# shellcheck disable=SC2016 # for the inner shell
+	run -0 unshare -m sh -c 'mount -t tmpfs -o size=16k none small && echo old >small/t.json &&
+		! "$0" run -n 2 -- allreduce --memory 512K --streams 1 --trace small/t.json "in.{rank}.npy" -o "out.{rank}.npy" &&
+		ls small && cat small/t.json' "$COLLCTL"
+	[[ $output == *'t.json'*'No space left'*$'\nt.json\nold' ]] || fail "$output"
+	assert_only_files in.0.npy in.1.npy
+}
+
+@test "hosts whose clocks differ by minutes are on one time axis" {
+	unshare --time --monotonic 1000 true 2>/dev/null || skip 'no time namespaces here'
+	inputs 2 200000
+	start_serve
+	make_secret
+	local -a job=(-n 2 -R "$STORE" -j job --secret-file "$SECRET" --json --no-sync)
+	spawn_rank 0 "$COLLCTL" allreduce -r 0 "${job[@]}" --trace t.json in.0.npy -o out.0.npy
+	spawn_rank 1 unshare --time --monotonic 1000 "$COLLCTL" allreduce -r 1 "${job[@]}" in.1.npy -o out.1.npy
+	wait_ranks
+	assert_ranks 2 0
+	cat 0.out 1.out >results
+	check_trace t.json 2 results
+	"$PYTHON" - <<'PY'
+import json
+t = json.load(open("t.json"))
+x = [e for e in t["traceEvents"] if e["ph"] == "X"]
+span = max(e["ts"] + e["dur"] for e in x) - min(e["ts"] for e in x)
+assert span < 300e6, span
+zero, one = t["otherData"]["clock_error_us"]
+assert zero == 0 < one < 1e6, (zero, one)
+runs = {e["pid"]: e for e in x if e["name"] == "run"}
+ends = [runs[r]["ts"] + runs[r]["dur"] for r in (0, 1)]
+assert max(runs[r]["ts"] for r in (0, 1)) < min(ends) + one, runs
+PY
+}
