@@ -8,7 +8,7 @@
 #include "lib/base/version.h"
 
 /* The threads of a rank's process, in the order in which a viewer shows them. */
-#define STREAMS 64 /* at most */
+
 enum {
 	THREAD_STAGES = 1,
 	THREAD_WAITS = 100,
@@ -16,7 +16,7 @@ enum {
 	THREAD_READS = 300,
 	THREAD_WRITES = 400,
 	THREAD_LOCAL = 500,
-	THREAD_LANES = 1000, /* + (peer * STREAMS + stream) * 2 + receives */
+	THREAD_LANES = 1000, /* + (peer * TRACE_STREAMS + stream) * 2 + receives */
 };
 
 static const struct {
@@ -53,8 +53,8 @@ static long long thread_of(const struct trace_event *e)
 	const int first = kinds[e->kind].first;
 
 	if (is_message(e))
-		return first + 2 * ((long long)e->peer * STREAMS + e->stream % STREAMS);
-	return first == THREAD_STAGES ? first : first + e->stream % STREAMS;
+		return first + 2 * ((long long)e->peer * TRACE_STREAMS + e->stream % TRACE_STREAMS);
+	return first == THREAD_STAGES ? first : first + e->stream % TRACE_STREAMS;
 }
 
 /* Nanoseconds as microseconds. */

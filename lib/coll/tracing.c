@@ -62,6 +62,13 @@ static void add_stages(struct coll *c)
 		                                .kind = (uint8_t)stages[i].kind});
 }
 
+/* On the coordinator's clock, which counts from its machine's start. */
+static int64_t on_axis(const struct tracing *t, int64_t ns)
+{
+	const int64_t there = clock_offset_apply(&t->first, &t->last, ns);
+	return there < 0 ? 0 : there;
+}
+
 /* The next part of this rank. Times become the coordinator's. */
 static void put_part(struct tracing *t, struct buf *out)
 {
@@ -74,8 +81,8 @@ static void put_part(struct tracing *t, struct buf *out)
 	buf_put_u8(out, left > fit);
 	for (size_t i = 0; i < n; i++) {
 		struct trace_event e = t->trace.events[t->sent++];
-		e.start = clock_offset_apply(&t->first, &t->last, e.start);
-		e.end = clock_offset_apply(&t->first, &t->last, e.end);
+		e.start = on_axis(t, e.start);
+		e.end = on_axis(t, e.end);
 		trace_event_put(out, &e);
 	}
 }

@@ -54,7 +54,9 @@ int trace_event_get(struct trace_event *e, struct view *v, int size)
 	e->stream = view_u16(v);
 	e->kind = view_u8(v);
 	e->memory = view_u8(v);
-	return v->failed || e->kind >= TRACE_KINDS || e->peer < -1 || e->peer >= size ||
+	const bool to_peer = e->kind == TRACE_SEND || e->kind == TRACE_RECV || e->kind == TRACE_ADD;
+	return v->failed || e->kind >= TRACE_KINDS || e->peer < (to_peer ? 0 : -1) ||
+	                       e->peer >= size || e->stream >= TRACE_STREAMS || e->start < 0 ||
 	                       e->end < e->start || e->memory > 1
 	               ? -1
 	               : 0;

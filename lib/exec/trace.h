@@ -35,7 +35,8 @@ enum trace_kind {
 	TRACE_KINDS
 };
 
-#define TRACE_NONE UINT32_MAX
+#define TRACE_NONE    UINT32_MAX
+#define TRACE_STREAMS 64 /* at most */
 
 struct trace_event {
 	int64_t start, end; /* ns */
@@ -65,8 +66,8 @@ size_t trace_kept(const struct trace *);
 /* TRACE_EVENT_BYTES of a message. */
 #define TRACE_EVENT_BYTES 44
 void trace_event_put(struct buf *, const struct trace_event *);
-/* Consumes what it reads. -1: malformed: an unknown kind, a peer that is not below @size, an end
- * before the start. */
+/* Consumes what it reads. -1: malformed: an unknown kind or stream, a peer that is not below
+ * @size, a time before 0, an end before the start. */
 int trace_event_get(struct trace_event *, struct view *, int size);
 
 #endif

@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "lib/base/buf.h"
+#include "lib/coll/tracing.h"
 #include "lib/job/ctl.h"
 #include "lib/job/links.h"
 #include "lib/job/proto.h"
@@ -301,6 +302,29 @@ static void decode_join(const uint8_t *data, size_t size)
 	links_release(&links);
 }
 
+/* A part of a trace, of a job of 5 ranks. */
+static void decode_trace(const uint8_t *data, size_t size)
+{
+	struct trace_part p;
+	struct trace_event e;
+	struct err err = {0};
+	if (trace_part_decode(&p, view_of(data, size), &err) < 0) {
+		CHECK(err.code == ERR_INTEGRITY);
+		return;
+	}
+	CHECK(view_left(&p.events) % TRACE_EVENT_BYTES == 0);
+	while (view_left(&p.events) && trace_event_get(&e, &p.events, 5) == 0) {
+		struct buf b;
+		CHECK(e.kind < TRACE_KINDS && e.peer >= -1 && e.peer < 5 && e.start >= 0 &&
+		      e.end >= e.start);
+		buf_init(&b, TRACE_EVENT_BYTES);
+		trace_event_put(&b, &e);
+		CHECK(b.len == TRACE_EVENT_BYTES &&
+		      memcmp(b.data, p.events.p - TRACE_EVENT_BYTES, b.len) == 0);
+		buf_release(&b);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
@@ -308,7 +332,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t mode = data[0];
 	data++;
 	size--;
-	switch (mode % 11) {
+	switch (mode % 12) {
 	case 0:
 		(mode & 64 ? read_frames : read_mended)(data, size, 1u + mode);
 		break;
@@ -335,6 +359,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 10:
 		decode_join(data, size);
+		break;
+	case 11:
+		decode_trace(data, size);
 		break;
 	default:
 		decode_err(data, size);

@@ -30,7 +30,7 @@
 /* What a rank (0: by coord.deliver) has been told. */
 struct member {
 	struct ctl ctl;
-	int heard[MSG_PLACES + 1]; /* messages of each type */
+	int heard[MSG_CLOCK + 1]; /* messages of each type */
 	int lost;
 	uint32_t rank; /* by WELCOME */
 	struct welcome welcome;
@@ -43,10 +43,12 @@ struct member {
 	enum phase phase;
 	struct err outcome; /* by FINAL */
 	bool completed_before_roster;
-	char details[32]; /* of its plan */
-	uint32_t page;    /* by ASK */
-	struct pace pace; /* by BEAT */
-	uint32_t answer;  /* by ANSWER */
+	char details[32];        /* of its plan */
+	uint32_t page;           /* by ASK */
+	struct pace pace;        /* by BEAT */
+	uint32_t answer;         /* by ANSWER */
+	uint64_t clock;          /* by CLOCK */
+	struct workload busiest; /* by VERDICT */
 };
 
 static struct loop loop;
@@ -76,7 +78,7 @@ static inline void take(struct member *m, uint8_t type, struct view v)
 {
 	struct err err = {0};
 	enum phase phase;
-	assert_true(type <= MSG_PLACES);
+	assert_true(type <= MSG_CLOCK);
 	m->heard[type]++;
 	switch (type) {
 	case MSG_WELCOME:
@@ -100,6 +102,13 @@ static inline void take(struct member *m, uint8_t type, struct view v)
 		break;
 	case MSG_ANSWER:
 		m->answer = view_u32(&v);
+		break;
+	case MSG_CLOCK:
+		m->clock = view_u64(&v);
+		break;
+	case MSG_VERDICT:
+		assert_int_equal(workload_decode(&m->busiest, &v, job_size, &err), 0);
+		assert_int_equal(view_left(&v), 0);
 		break;
 	case MSG_BEAT:
 		assert_int_equal(pace_decode(&m->pace, v, &err), 0);
@@ -429,9 +438,9 @@ static inline void beat(int rank, enum phase phase)
 	beat_of(rank, phase, 0, 0);
 }
 
-static inline void vote(int rank, const char *digest)
+static inline void vote_with(int rank, const char *digest, const struct workload *work)
 {
-	struct vote v = {.has_digest = digest, .has_table = tables[rank]};
+	struct vote v = {.has_digest = digest, .has_table = tables[rank], .work = *work};
 	struct buf b;
 	if (digest)
 		memcpy(v.digest, digest, strlen(digest));
@@ -439,6 +448,11 @@ static inline void vote(int rank, const char *digest)
 	vote_encode(&v, &b);
 	send_to_coordinator(rank, MSG_VOTE, &b);
 	buf_release(&b);
+}
+
+static inline void vote(int rank, const char *digest)
+{
+	vote_with(rank, digest, &(struct workload){.rank = rank});
 }
 
 /* Every rank of the first @size but @but hears of one failure; -1: every one. */

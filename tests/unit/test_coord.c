@@ -211,6 +211,58 @@ static void a_round_out_of_turn(void **state)
 	all_fail(3, -1, ERR_INTEGRITY, 2, "unexpected control message");
 }
 
+static void ask_clock(int rank, const void *body, size_t n)
+{
+	struct buf b;
+	buf_init(&b, 16);
+	buf_put(&b, body, n);
+	send_to_coordinator(rank, MSG_CLOCK, &b);
+	buf_release(&b);
+}
+
+static void clocks_are_answered_before_the_vote(void **state)
+{
+	(void)state;
+	run_job(3, PATIENCE);
+	const uint64_t before = (uint64_t)clock_ns();
+	ask_clock(2, "", 0);
+	until(members[2].heard[MSG_CLOCK], 1);
+	assert_true(members[2].clock >= before && members[2].clock <= (uint64_t)clock_ns());
+	assert_int_equal(members[1].heard[MSG_CLOCK], 0);
+	vote(2, NULL);
+	ask_clock(2, "", 0);
+	all_fail(3, -1, ERR_INTEGRITY, 2, "unexpected control message");
+	again(state);
+	run_job(3, PATIENCE);
+	ask_clock(1, "x", 1);
+	all_fail(3, -1, ERR_INTEGRITY, 1, "unexpected control message");
+}
+
+static void the_verdict_names_the_rank_that_worked_longest(void **state)
+{
+	const struct workload works[] = {{.rank = 0, .on = 1, .most = 5, .busy = 7, .total = 100},
+	                                 {.rank = 0, .on = 3, .most = 30, .busy = 70, .total = 100},
+	                                 {.rank = 2, .on = 2, .most = 65, .busy = 66, .total = 99}};
+	(void)state;
+	run_job(3, PATIENCE);
+	for (int r = 0; r < 3; r++)
+		vote_with(r, NULL, &works[r]);
+	for (int r = 0; r < 3; r++) {
+		until(members[r].heard[MSG_VERDICT], 1);
+		assert_int_equal(members[r].busiest.rank, 1); /* whatever it says */
+		assert_int_equal(members[r].busiest.on, 3);
+		assert_int_equal(members[r].busiest.most, 30);
+		assert_int_equal(members[r].busiest.busy, 70);
+		assert_int_equal(members[r].busiest.total, 100);
+	}
+	again(state);
+	run_job(3, PATIENCE);
+	for (int r = 0; r < 3; r++)
+		vote(r, NULL);
+	until(members[1].heard[MSG_VERDICT], 1);
+	assert_int_equal(members[1].busiest.rank, -1); /* no rank has worked */
+}
+
 static void all_votes_give_the_verdict(void **state)
 {
 	(void)state;
@@ -712,6 +764,8 @@ int main(void)
 	        COORD_TEST(messages_out_of_turn),
 	        COORD_TEST(a_round_is_answered_when_all_have_spoken),
 	        COORD_TEST(a_round_out_of_turn),
+	        COORD_TEST(clocks_are_answered_before_the_vote),
+	        COORD_TEST(the_verdict_names_the_rank_that_worked_longest),
 	        COORD_TEST(all_votes_give_the_verdict),
 	        COORD_TEST(a_final_on_its_way_is_waited_for),
 	        COORD_TEST(digests_that_differ),

@@ -201,6 +201,7 @@ static struct plan full_plan(void)
 	p.streams = 64;
 	p.total_inputs = 1ull << 33;
 	p.memory = UINT64_MAX;
+	p.trace = true;
 	p.host_cpus = 96;
 	memset(p.session, 0xa1, sizeof p.session);
 	memset(p.key, 0xb2, sizeof p.key);
@@ -449,7 +450,11 @@ static void places_come_back(void **state)
 
 static void votes_come_back(void **state)
 {
-	struct vote v = {.has_digest = true, .digest = "0123456789abcde", .has_table = true}, back;
+	struct vote v = {.has_digest = true,
+	                 .digest = "0123456789abcde",
+	                 .has_table = true,
+	                 .work = {.rank = -1, .on = 9, .most = 1, .busy = 2, .total = 1ull << 60}},
+	            back;
 	struct buf b;
 	(void)state;
 	buf_init(&b, 100);
@@ -465,6 +470,9 @@ static void votes_come_back(void **state)
 	}
 	assert_true(back.has_digest && back.has_table);
 	assert_memory_equal(back.digest, v.digest, sizeof v.digest);
+	assert_int_equal(back.work.rank, -1);
+	assert_int_equal(back.work.on, 9);
+	assert_true(back.work.most == 1 && back.work.busy == 2 && back.work.total == 1ull << 60);
 	buf_release(&b);
 }
 
