@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/version.h"
@@ -57,20 +58,63 @@ static long long thread_of(const struct trace_event *e)
 	return first == THREAD_STAGES ? first : first + e->stream % TRACE_STREAMS;
 }
 
-/* Nanoseconds as microseconds. */
-static void put_us(FILE *f, const char *key, int64_t ns)
+/* A line of the file. A trace has many thousands, while all ranks wait: fprintf would take most of
+ * that time. */
+struct line {
+	char text[512];
+	size_t n;
+};
+
+static void put(struct line *l, const char *text)
 {
-	fprintf(f, ",\"%s\":%" PRId64 ".%03d", key, ns / 1000, (int)(ns % 1000));
+	const size_t n = strlen(text), room = sizeof l->text - l->n;
+
+	memcpy(l->text + l->n, text, n < room ? n : room);
+	l->n += n < room ? n : room;
 }
 
-/* The formats of the table take at most two numbers. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static void put_name(FILE *f, const char *format, int a, int b)
+static void put_number(struct line *l, const char *before, uint64_t x)
 {
-	fprintf(f, format, a, b);
+	char digits[24], *p = digits + sizeof digits - 1;
+
+	*p = '\0';
+	do
+		*--p = (char)('0' + x % 10);
+	while (x /= 10);
+	put(l, before);
+	put(l, p);
 }
-#pragma GCC diagnostic pop
+
+/* Nanoseconds as microseconds. */
+static void put_us(struct line *l, const char *before, int64_t ns)
+{
+	const unsigned part = (unsigned)(ns % 1000);
+	const char fraction[] = {'.', (char)('0' + part / 100), (char)('0' + part / 10 % 10),
+	                         (char)('0' + part % 10), '\0'};
+
+	put_number(l, before, (uint64_t)(ns / 1000));
+	put(l, fraction);
+}
+
+/* @format with its numbers, "%d" each. */
+static void put_name(struct line *l, const char *format, int a, int b)
+{
+	const int numbers[] = {a, b};
+
+	for (int i = 0; *format && l->n < sizeof l->text; format++) {
+		if (*format != '%') {
+			l->text[l->n++] = *format;
+			continue;
+		}
+		put_number(l, "", (uint64_t)numbers[i++ & 1]);
+		format++;
+	}
+}
+
+static void end_line(struct line *l, FILE *f)
+{
+	fwrite(l->text, 1, l->n, f);
+}
 
 /* ---- names of processes and threads ---- */
 
@@ -112,12 +156,13 @@ static void put_threads(FILE *f, const struct coll_traced *t)
 		qsort(list, t->n, sizeof *list, by_thread);
 	for (size_t i = 0; list && i < t->n; i++) {
 		const long long thread = thread_of(list[i]);
+		struct line l = {.n = 0};
 		if (i && thread_of(list[i - 1]) == thread)
 			continue;
+		put_name(&l, kinds[list[i]->kind].thread, list[i]->stream, list[i]->peer);
 		put_meta(f, "thread_name", t->rank, thread);
-		fputs("\"name\":\"", f);
-		put_name(f, kinds[list[i]->kind].thread, list[i]->stream, list[i]->peer);
-		fprintf(f, "%s\"}}", is_message(list[i]) && list[i]->memory ? " (memory)" : "");
+		fprintf(f, "\"name\":\"%.*s%s\"}}", (int)l.n, l.text,
+		        is_message(list[i]) && list[i]->memory ? " (memory)" : "");
 		put_meta(f, "thread_sort_index", t->rank, thread);
 		fprintf(f, "\"sort_index\":%lld}}", thread);
 	}
@@ -128,29 +173,36 @@ static void put_threads(FILE *f, const struct coll_traced *t)
 
 static void put_slice(FILE *f, int rank, const struct trace_event *e)
 {
+	struct line l = {.n = 0};
 	const char *comma = "";
 
-	fputs(",\n{\"ph\":\"X\",\"name\":\"", f);
-	put_name(f, kinds[e->kind].name, e->peer, 0);
-	fprintf(f, "\",\"pid\":%d,\"tid\":%lld", rank, thread_of(e));
-	put_us(f, "ts", e->start);
-	put_us(f, "dur", e->end - e->start);
-	fputs(",\"args\":{", f);
+	put(&l, ",\n{\"ph\":\"X\",\"name\":\"");
+	put_name(&l, kinds[e->kind].name, e->peer, 0);
+	put_number(&l, "\",\"pid\":", (uint64_t)rank);
+	put_number(&l, ",\"tid\":", (uint64_t)thread_of(e));
+	put_us(&l, ",\"ts\":", e->start);
+	put_us(&l, ",\"dur\":", e->end - e->start);
+	put(&l, ",\"args\":{");
 	if (e->window != TRACE_NONE) {
-		fprintf(f, "\"window\":%" PRIu32, e->window);
+		put_number(&l, "\"window\":", e->window);
 		comma = ",";
 	}
 	if (e->step != TRACE_NONE) {
-		fprintf(f, "%s\"step\":%" PRIu32, comma, e->step);
+		put(&l, comma);
+		put_number(&l, "\"step\":", e->step);
 		comma = ",";
 	}
 	if (e->bytes) {
-		fprintf(f, "%s\"bytes\":%" PRIu64, comma, e->bytes);
+		put(&l, comma);
+		put_number(&l, "\"bytes\":", e->bytes);
 		comma = ",";
 	}
-	if (e->peer >= 0)
-		fprintf(f, "%s\"peer\":%d", comma, e->peer);
-	fputs("}}", f);
+	if (e->peer >= 0) {
+		put(&l, comma);
+		put_number(&l, "\"peer\":", (uint64_t)e->peer);
+	}
+	put(&l, "}}");
+	end_line(&l, f);
 }
 
 /* An end of the arrow of a message: at the beginning of the send, and at the end of the receive,
@@ -158,14 +210,19 @@ static void put_slice(FILE *f, int rank, const struct trace_event *e)
 static void put_arrow(FILE *f, int rank, const struct trace_event *e)
 {
 	const bool sends = e->kind == TRACE_SEND;
+	struct line l = {.n = 0};
 
-	fprintf(f,
-	        ",\n{\"ph\":\"%s\",\"cat\":\"message\",\"name\":\"message\",\"id\":\"%d-%d-%d-"
-	        "%" PRIu32 "\",\"pid\":%d,\"tid\":%lld",
-	        sends ? "s" : "f\",\"bp\":\"e", sends ? rank : e->peer, sends ? e->peer : rank,
-	        e->stream, e->number, rank, thread_of(e));
-	put_us(f, "ts", sends || e->end == e->start ? e->start : e->end - 1);
-	fputc('}', f);
+	put(&l, sends ? ",\n{\"ph\":\"s\"" : ",\n{\"ph\":\"f\",\"bp\":\"e\"");
+	put_number(&l, ",\"cat\":\"message\",\"name\":\"message\",\"id\":\"",
+	           (uint64_t)(sends ? rank : e->peer));
+	put_number(&l, "-", (uint64_t)(sends ? e->peer : rank));
+	put_number(&l, "-", e->stream);
+	put_number(&l, "-", e->number);
+	put_number(&l, "\",\"pid\":", (uint64_t)rank);
+	put_number(&l, ",\"tid\":", (uint64_t)thread_of(e));
+	put_us(&l, ",\"ts\":", sends || e->end == e->start ? e->start : e->end - 1);
+	put(&l, "}");
+	end_line(&l, f);
 }
 
 void trace_json_begin(FILE *f)

@@ -39,10 +39,12 @@ int job_clock(struct job *j, struct clock_offset *best, struct err *err)
 			if (job_turn(j, err) < 0)
 				return -1;
 		clock_offset_take(best, sent, j->clock_theirs, j->clock_came);
+		/* Ranks of one host have one clock, unless a time namespace shifts it. */
+		if (job_shares_host(j, j->coordinator) && best->offset <= best->error &&
+		    best->offset >= -best->error) {
+			best->offset = best->error = 0;
+			break;
+		}
 	}
-	/* Ranks of one host have one clock, unless a time namespace shifts it. */
-	if (job_shares_host(j, j->coordinator) && best->offset <= best->error &&
-	    best->offset >= -best->error)
-		best->offset = best->error = 0;
 	return 0;
 }
