@@ -260,8 +260,9 @@ const struct option_row option_rows[] = {
         REQUEST("max-latency", 0, "DURATION", "fail if the median round trip of a link is longer",
                 OPTS_CHECK),
         OPT("svg", 0, SETTING_STRING, svg, "FILE",
-            "draw the links, the messages or the prices; '-' is stdout, in place of the text",
-            OPTS_CHECK | OPTS_PLAN),
+            "draw the links, the messages, the prices or the bandwidths; '-' is stdout, in place "
+            "of the text",
+            OPTS_CHECK | OPTS_PLAN | OPTS_BENCH),
 
         SECTION("Run"),
         OPT("label", 0, SETTING_FLAG, label, NULL, "prefix the lines of stdout with [rank], too",

@@ -66,8 +66,8 @@ struct options {
 	const char *hosts; /* NULL: every rank has its own host, or (host_cpus) all have one */
 	int host_cpus;     /* 0: not given */
 	uint64_t count, bytes;
-	bool csv;        /* bench */
-	const char *svg; /* check, plan */
+	bool csv;                      /* bench */
+	const char *svg;               /* bench, check, plan */
 	const char *trace, *trace_svg; /* collectives */
 	/* run */
 	bool label, copy, dry_run;

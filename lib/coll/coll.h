@@ -53,9 +53,11 @@ struct coll_observer {
 	void (*moving)(void *ctx, uint64_t bytes, const struct sink *sink);
 	/* With request.explain: the reasons for the choice of an algorithm. */
 	void (*selected)(void *ctx, const struct select_args *, const struct selection *);
-	/* Bench: `measuring` on rank 0 at the start; `measured` on every rank after each case. */
+	/* Bench: `measuring` on rank 0 at the start; `measured` on every rank after each case;
+	 * `benched` on rank 0 after the last, before the vote: -1 fails the job. */
 	void (*measuring)(void *ctx, const struct bench_head *);
 	void (*measured)(void *ctx, const struct bench_head *, const struct bench_row *);
+	int (*benched)(void *ctx, const struct bench_head *, struct err *err);
 	/* Check: the links, on the coordinator's rank, before the vote. -1 fails the job. */
 	int (*checked)(void *ctx, struct job *, const struct link_matrix *, struct err *err);
 	/* With request.trace: the ranks' records, on the coordinator's rank, before the vote. -1

@@ -148,3 +148,92 @@ long_numbers() {
 		esac' "$COLLCTL"
 	assert_output --partial 'collective barrier differs from bench broadcast'
 }
+
+# check_chart PICTURE JSON: a circle for each row of rank 0 with a size, lines, names and colours apart
+check_chart() {
+	"$PYTHON" - "$@" <<-'E'
+		import collections, json, math, re, sys, xml.etree.ElementTree as tree
+		svg, job = tree.parse(sys.argv[1]).getroot(), json.load(open(sys.argv[2]))
+		rows = [r for r in job["ranks"][0]["rows"] if r["size"]]
+		number = r"([0-9.e+-]+)"
+		words = re.compile(rf"{number} (bytes|[KMG]iB) by (\w+)( \(\d+\))?: median {number} (us|ms), "
+		                   rf"algbw {number} GB/s, busbw {number} GB/s")
+		scale = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "us": 1e-6, "ms": 1e-3}
+		drawn = []
+		for c in svg.findall(".//{*}circle"):
+		    if c.find("{*}title") is None:
+		        continue
+		    t = words.fullmatch(c.find("{*}title").text)
+		    assert t, c.find("{*}title").text
+		    drawn.append((float(t[1]) * scale[t[2]], t[3], float(t[5]) * scale[t[6]], float(t[7]), float(t[8]),
+		                  float(c.get("cx")), float(c.get("cy"))))
+		want = sorted((r["size"], r["algorithm"], r["seconds"]["p50"], r["algbw"], r["busbw"]) for r in rows)
+		near = lambda a, b: a == b if isinstance(a, str) else math.isclose(a, b, rel_tol=2e-2)
+		# Rows of one size and algorithm are in any order.
+		key = lambda d: (d[0], d[1], d[2])
+		got = sorted(drawn, key=key)
+		assert len(got) == len(want), (len(got), len(want))
+		for g, w in zip(got, want):
+		    assert all(near(a, b) for a, b in zip(g, w)), (g, w)
+		# Higher is better; right is larger.
+		for a in drawn:
+		    for b in drawn:
+		        assert a[0] >= b[0] or a[5] < b[5], (a, b)
+		        assert a[4] * 1.02 >= b[4] or a[6] >= b[6], (a, b)
+		names = {g.find("{*}text").text: g for g in svg.findall(".//{*}g")}
+		assert {re.sub(r" \(\d+\)", "", n) for n in names} == {r["algorithm"] for r in rows}, names
+		places = sorted(float(g.find("{*}text").get("y")) for g in names.values())
+		assert all(b - a >= 14 for a, b in zip(places, places[1:])), places
+		colours = [g.find("{*}path").get("class") for g in names.values()]
+		assert len(set(colours)) == len(colours), colours
+		assert all(": " in g.find("{*}title").text for g in names.values())
+		print(len(names))
+	E
+}
+
+# bats test_tags=smoke
+@test "--svg: a picture of every row, a line for each algorithm, that needs nothing from elsewhere" {
+	local args lines
+	while read -r lines args; do
+		# shellcheck disable=SC2086 # several words
+		collctl run --json -n 2 -- bench $args -w 0 --iters 2 --svg bench.svg >rows.json </dev/null
+		xmllint --noout bench.svg
+		check_chart bench.svg rows.json >found || fail "$args"
+		((lines == 0 || $(<found) == lines)) || fail "$args: $(<found) lines"
+		grep -q 'prefers-color-scheme: dark' bench.svg
+		run -1 grep -E 'href|<script|@import|url\([^#]' bench.svg
+		assert_equal "$(grep -o 'http[^"]*' bench.svg)" http://www.w3.org/2000/svg
+	done <<-'END'
+		1 allreduce -a ring_chunked -b 1K -e 64K
+		3 allgather -a ring,bruck,direct -b 3000 -e 90000 -f 3
+		2 broadcast -a binomial,binomial -b 4K -e 4K
+		1 alltoall -a direct -b 1 -e 64K -f 16
+		0 allreduce -a all --allow-divergent -b 64 -e 64K -f 8 --dtype i32
+		0 allreduce -b 64 -e 1M -f 64
+	END
+	collctl run -n 2 -- bench allreduce -w 0 --iters 1 -b 1 -e 2 --svg none.svg >out # no element
+	xmllint --noout none.svg
+}
+
+@test "--svg: beside the table, or in its place; the old picture stays if it can't be written" {
+	local bench=(bench allreduce -b 4K -e 4K -w 0 --iters 1)
+	collctl run -n 2 -- "${bench[@]}" --svg bench.svg >out
+	assert_equal "$(awk '!/^#/ { print $1 }' out)" 4096
+	collctl run -n 2 -- "${bench[@]}" --svg - >out
+	xmllint --noout out
+	local form
+	for form in --csv --json; do
+		run -2 --separate-stderr collctl run -n 2 -- "${bench[@]}" "$form" --svg -
+		all_say "$form and --svg - both write to stdout"
+	done
+	run -2 --separate-stderr collctl run -n 2 -- bench barrier --svg bench.svg
+	all_say 'a barrier has no bandwidth; remove --svg'
+	mkdir folder
+	run -4 --separate-stderr collctl run -n 2 -- "${bench[@]}" --svg folder
+	all_say 'rank 0: folder'
+	run -4 --separate-stderr collctl run -n 2 -- "${bench[@]}" --svg missing/bench.svg
+	all_say 'rank 0: missing'
+	echo old >bench.svg
+	run -2 collctl run -n 2 -- "${bench[@]}" -a nonsense --svg bench.svg
+	assert_equal "$(cat bench.svg)" old
+}

@@ -1,0 +1,45 @@
+/* A chart of lines over sizes: bytes on a logarithmic scale, a value up. The name of each line
+ * stands where the line ends, and hover texts tell what a line and a point are. */
+#ifndef COLLCTL_CMD_CHART_SVG_H
+#define COLLCTL_CMD_CHART_SVG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#define CHART_VALUE 32 /* bytes of a value's text */
+
+struct chart_point {
+	double x, y;    /* bytes, value; both > 0 */
+	bool joined;    /* to the line's previous point */
+	bool marked;    /* a circle, with a hover text */
+	const void *of; /* the caller's */
+};
+
+struct chart_line {
+	const char *name, *remark, *help; /* the hover text has all; remark: "" or ", which ..." */
+	bool dashed;
+	struct chart_point *points;
+	size_t n; /* 0: the line is not drawn */
+	/* set by chart_svg */
+	int colour;
+	double at; /* y of its name */
+};
+
+struct chart {
+	const char *title, *note; /* above the chart */
+	const char *axis;         /* the values and their unit, above their axis; "": none */
+	const char *mark;         /* what a circle is, below the chart */
+	bool log;                 /* values on a logarithmic scale too; else from 0 on */
+	/* A value on the axis. Returns @text. */
+	char *(*value)(double y, char text[CHART_VALUE]);
+	/* Write the hover text of a marked point. */
+	void (*hover)(FILE *, const struct chart_line *, const struct chart_point *);
+	struct chart_line *lines; /* chart_svg sorts them */
+	size_t n;
+};
+
+/* Malloced; NULL: out of memory. */
+char *chart_svg(struct chart *, size_t *len);
+
+#endif
