@@ -85,8 +85,7 @@ static int write_pair(const struct options *o, const struct files *f, const stru
 		unlink(key);
 	free(key);
 	if (ret == 0 && o->verbose >= 0)
-		fprintf(stderr, "collctl: %s, %s: %s, valid until %s\n", f->cert, f->key, whose,
-		        i->until);
+		report_note("%s, %s: %s, valid until %s", f->cert, f->key, whose, i->until);
 	return ret;
 }
 
@@ -196,8 +195,8 @@ static int revoke_all(const struct options *o, const char *folder, char **certs,
 		ret = text ? put(list, text, false, err) : -1;
 		free(text);
 		if (ret == 0 && o->verbose >= 0)
-			fprintf(stderr, "collctl: %s: revoked; give %s to every rank (--tls-crl)\n",
-			        certs[i], list);
+			report_note("%s: revoked; give %s to every rank (--tls-crl)", certs[i],
+			            list);
 	}
 	free(list);
 	ca_close(&ca);

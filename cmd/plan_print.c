@@ -110,9 +110,11 @@ const char *plan_rates_words(const struct planned *p, char *text, size_t cap)
 	const char *connections = select_in_memory(&p->select) ? "memory"
 	                          : p->select.insecure         ? "plain TCP"
 	                                                       : "TLS";
+	char file[200];
 
 	if (p->o->request.tuning)
-		snprintf(text, cap, "%s, rates of %s", connections, p->o->request.tuning);
+		snprintf(text, cap, "%s, rates of %s", connections,
+		         report_escape(file, sizeof file, p->o->request.tuning));
 	else if (p->o->host_cpus)
 		snprintf(text, cap, "%s, %s of %d processors", connections,
 		         p->host ? "hosts" : "a host", p->o->host_cpus);

@@ -9,35 +9,19 @@
 #include <unistd.h>
 
 #include "cmd/bar.h"
+#include "cmd/terminal.h"
 #include "lib/base/io.h"
 #include "lib/base/json.h"
-
-/* The length of the printable UTF-8 character at @s; 0: malformed, overlong, a surrogate, or a
- * control character (C0, DEL, C1). */
-static size_t printable_char(const unsigned char *s)
-{
-	if (s[0] < 0x80)
-		return s[0] >= 0x20 && s[0] != 0x7f;
-	size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-	if (s[0] < 0xc2 || s[0] > 0xf4)
-		return 0;
-	for (size_t i = 1; i < n; i++) /* stops at the terminating NUL */
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	bool bad = (s[0] == 0xc2 && s[1] < 0xa0) || (s[0] == 0xe0 && s[1] < 0xa0) ||
-	           (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-	           (s[0] == 0xf4 && s[1] > 0x8f);
-	return bad ? 0 : n;
-}
 
 char *report_escape(char *dst, size_t cap, const char *src)
 {
 	static const char hex[] = "0123456789abcdef";
 	const unsigned char *s = (const unsigned char *)src;
 	size_t at = 0;
+	uint32_t c;
 
 	while (*s) {
-		size_t n = printable_char(s);
+		size_t n = terminal_char((const char *)s, &c);
 		if (at + (n ? n : 4) >= cap)
 			break;
 		if (n) {
@@ -65,20 +49,22 @@ static int blamed(const struct err *e, int rank)
 
 int report(const struct err *e, int rank)
 {
-	char text[4 * sizeof e->text], host[4 * sizeof e->host];
+	char text[4 * sizeof e->text], host[4 * sizeof e->host], mark[32];
 
 	report_escape(text, sizeof text, e->text);
 	rank = blamed(e, rank);
 	bar_clear();
+	snprintf(mark, sizeof mark, "%scollctl:%s", terminal_begin(STDERR_FILENO, TERMINAL_ERROR),
+	         terminal_end(STDERR_FILENO, TERMINAL_ERROR));
 	/* stderr is unbuffered: one call is one write, so messages of ranks that share it do not
 	 * mix. */
 	if (rank >= 0 && e->host[0])
-		fprintf(stderr, "collctl: rank %d (%s): %s\n", rank,
+		fprintf(stderr, "%s rank %d (%s): %s\n", mark, rank,
 		        report_escape(host, sizeof host, e->host), text);
 	else if (rank >= 0)
-		fprintf(stderr, "collctl: rank %d: %s\n", rank, text);
+		fprintf(stderr, "%s rank %d: %s\n", mark, rank, text);
 	else
-		fprintf(stderr, "collctl: %s\n", text);
+		fprintf(stderr, "%s %s\n", mark, text);
 	return e->code;
 }
 

@@ -12,16 +12,17 @@
 
 #include "lib/base/err.h"
 
-/* Print "collctl: [rank N[ (host)]: ]text" to stderr and return the exit code of @e. The rank is
- * the culprit if @e names one, else @rank, this process's rank (-1: none). */
+/* Print "collctl: [rank N[ (host)]: ]text" to stderr, its first word in colour, and return the exit
+ * code of @e. The rank is the culprit if @e names one, else @rank, this process's rank (-1: none).
+ */
 int report(const struct err *e, int rank);
 
 /* Print a note, which is not a failure, in the same form. The caller checks --quiet. */
 void report_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Copy @src to @dst, safe for a terminal: control characters and bytes that are not UTF-8 become
- * \xNN. Used for text from peers and file names. Truncates to @cap, never inside an escape or a
- * character. Returns @dst. */
+/* Copy @src to @dst, safe for a terminal: what terminal_char does not accept becomes \xNN. Used for
+ * text from peers and file names. Truncates to @cap, never inside an escape or a character. Returns
+ * @dst. */
 char *report_escape(char *dst, size_t cap, const char *src);
 
 /* The value of "error" in --json: {"code","name","rank","host","phase","message"}. @rank as for

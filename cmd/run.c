@@ -345,6 +345,7 @@ static int start_rank(struct run *r, int i, struct err *err)
 {
 	struct rank *rank = &r->ranks[i];
 	int in[2] = {-1, -1}, out = -1, errors = -1, ret = -1;
+	char host[81];
 
 	/* A terminal's reader must stay in the terminal's own group. */
 	rank->own_group = i != 0 || r->hosts.nhosts || !isatty(STDIN_FILENO);
@@ -359,7 +360,8 @@ static int start_rank(struct run *r, int i, struct err *err)
 	rank->err.wait = await_reader;
 	rank->err.wait_ctx = r;
 	if (r->hosts.nhosts)
-		snprintf(rank->err.prefix, sizeof rank->err.prefix, "[%d %.80s] ", i, rank->host);
+		snprintf(rank->err.prefix, sizeof rank->err.prefix, "[%d %s] ", i,
+		         report_escape(host, sizeof host, rank->host));
 	else if (watch(r, &rank->err, err) < 0)
 		goto done;
 	rank->err.progress = i == 0 ? LINES_PROGRESS_PASS : LINES_PROGRESS_DROP;

@@ -36,11 +36,11 @@ static int announce(const struct options *o, const struct store_server *s, struc
 	bool https = o->tls_cert != NULL;
 
 	if (o->verbose >= 0)
-		fprintf(stderr, "collctl: serving the store at %s://%s\n", https ? "https" : "http",
-		        store_server_address(s));
+		report_note("serving the store at %s://%s", https ? "https" : "http",
+		            store_server_address(s));
 	if (o->verbose >= 0 && !store_server_is_loopback(s) && !o->token_file)
-		fprintf(stderr, "collctl: every process that can reach this store can write to it; "
-		                "require a token with --token-file\n");
+		report_note("every process that can reach this store can write to it; require a "
+		            "token with --token-file");
 	snprintf(text, sizeof text, "%d\n", store_server_port(s));
 	/* In one step: a reader never sees an incomplete port. */
 	if (o->port_file &&

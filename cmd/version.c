@@ -166,14 +166,18 @@ static json_t *host_json(void)
 static void print_plugin(void)
 {
 	struct device_plugin p;
+	char name[4 * sizeof p.name], path[4 * sizeof p.path], why[4 * sizeof p.why];
 
 	device_plugin_find(&p);
+	report_escape(name, sizeof name, p.name);
+	report_escape(path, sizeof path, p.path);
+	report_escape(why, sizeof why, p.why);
 	if (!*p.name)
-		printf("%-14s none: %s\n", "GPU plug-in", p.why);
+		printf("%-14s none: %s\n", "GPU plug-in", why);
 	else if (p.count < 0)
-		printf("%-14s %s, %s: %s\n", "GPU plug-in", p.name, p.path, p.why);
+		printf("%-14s %s, %s: %s\n", "GPU plug-in", name, path, why);
 	else
-		printf("%-14s %s, %s: %d device%s\n", "GPU plug-in", p.name, p.path, p.count,
+		printf("%-14s %s, %s: %d device%s\n", "GPU plug-in", name, path, p.count,
 		       p.count == 1 ? "" : "s");
 }
 

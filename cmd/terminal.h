@@ -1,0 +1,45 @@
+/*
+ * What a terminal shows: its width, its colours, and the columns of a text.
+ *
+ * Widths of characters are those of Unicode, whatever the locale is: a wide character has two
+ * columns, a combining one none.
+ */
+#ifndef COLLCTL_CMD_TERMINAL_H
+#define COLLCTL_CMD_TERMINAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The present number of columns of the terminal @fd; 0: not a terminal, or not known. */
+int terminal_width(int fd);
+
+/* Is @fd a terminal that understands escape sequences? */
+bool terminal_can_draw(int fd);
+
+enum terminal_style {
+	TERMINAL_PLAIN,
+	TERMINAL_ERROR,  /* the mark of an error message */
+	TERMINAL_BAD,    /* a result that is a failure */
+	TERMINAL_CHOSEN, /* the row that was chosen */
+};
+
+/* The sequences that begin and end a style; "" where @fd has no colours: it is no terminal, TERM is
+ * "dumb", or NO_COLOR is set and not empty (no-color.org). */
+const char *terminal_begin(int fd, enum terminal_style);
+const char *terminal_end(int fd, enum terminal_style);
+
+/* The bytes of the printable UTF-8 character at @s; 0: malformed, overlong, a surrogate, a control
+ * character (C0, DEL, C1), a line separator, or one that changes the direction of other text. *@c:
+ * the character. */
+size_t terminal_char(const char *s, uint32_t *c);
+
+/* Columns of a text that report_escape has made. */
+int terminal_columns(const char *text);
+/* Cut the end of @text in place, so that it has at most @columns. Returns @text. */
+char *terminal_cut(char *text, int columns);
+/* Copy @src to @dst, the middle replaced by "…" if it has more than @columns (at least 1), and the
+ * end cut if it has @cap bytes or more. Returns @dst. */
+char *terminal_shorten(char *dst, size_t cap, const char *src, int columns);
+
+#endif

@@ -1,0 +1,157 @@
+/* Columns of texts: decoded, cut and shortened; whatever the locale is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cmd/report.h"
+#include "cmd/terminal.h"
+
+#define WIDE  "\346\250\241\345\236\213" /* two characters of two columns each */
+#define ACUTE "e\314\201"                /* e, and an accent that combines with it */
+
+static void test_columns(void **state)
+{
+	(void)state;
+	assert_int_equal(terminal_columns(""), 0);
+	assert_int_equal(terminal_columns("abc"), 3);
+	assert_int_equal(terminal_columns("\303\251"), 1);
+	assert_int_equal(terminal_columns(ACUTE "t" ACUTE), 3);
+	assert_int_equal(terminal_columns(WIDE "a"), 5);
+	assert_int_equal(terminal_columns("\360\237\230\200"), 2);
+	assert_int_equal(terminal_columns("\377"), 1);
+}
+
+static void test_chars(void **state)
+{
+	static const char *const bad[] = {
+	        "\033",
+	        "\177",
+	        "\302\233",
+	        "\300\257",
+	        "\340\200\257",
+	        "\355\240\200",
+	        "\364\220\200\200",
+	        "\342\202",
+	        "\200",
+	        "\370\210\200\200",
+	        "\342\200\256", /* letters after it run to the left */
+	        "\342\201\246",
+	        "\342\200\250",
+	};
+	uint32_t c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_equal(terminal_char(bad[i], &c), 0);
+	assert_int_equal(terminal_char("", &c), 0);
+	assert_int_equal(terminal_char("a", &c), 1);
+	assert_int_equal(terminal_char("\302\240", &c), 2);
+	assert_int_equal(terminal_char("\342\202\254 5", &c), 3);
+	assert_int_equal(c, 0x20ac);
+	assert_int_equal(terminal_char("\364\217\277\277", &c), 4);
+	assert_int_equal(c, 0x10ffff);
+}
+
+static void cuts(const char *text, int columns, const char *want)
+{
+	char buf[64];
+
+	snprintf(buf, sizeof buf, "%s", text);
+	assert_string_equal(terminal_cut(buf, columns), want);
+}
+
+static void test_cut(void **state)
+{
+	(void)state;
+	cuts("abc", 3, "abc");
+	cuts("abc", 2, "ab");
+	cuts("abc", 0, "");
+	cuts("abc", -1, "");
+	cuts(WIDE "a", 4, WIDE);
+	cuts(WIDE, 3, "\346\250\241");
+	cuts(ACUTE "t", 1, ACUTE);
+}
+
+static void shortens(const char *text, int columns, const char *want)
+{
+	char buf[64];
+
+	assert_string_equal(terminal_shorten(buf, sizeof buf, text, columns), want);
+}
+
+static void test_shorten(void **state)
+{
+	(void)state;
+	shortens("layer.0.weight", 14, "layer.0.weight");
+	shortens("layer.0.weight", 9, "laye…ight");
+	shortens("layer.0.weight", 8, "laye…ght");
+	shortens("abc", 1, "…");
+	shortens("abc", 2, "a…");
+	shortens(WIDE WIDE WIDE, 7, "\346\250\241…\345\236\213");
+	/* An accent stays with its letter. */
+	shortens("aaaa" ACUTE, 3, "a…" ACUTE);
+	shortens(ACUTE "aaaa", 3, ACUTE "…a");
+	shortens("abcdefgh" ACUTE "i", 3, "a…i");
+}
+
+/* At every width and in every buffer: no more columns and bytes than there are, whole characters.
+ */
+static void test_limits(void **state)
+{
+	static const char *const texts[] = {
+	        "",
+	        "a",
+	        "model.layers.0.weight",
+	        WIDE WIDE WIDE "." WIDE,
+	        ACUTE "t" ACUTE ".w",
+	        "\314\201\314\201",
+	        "\360\237\230\200" ACUTE WIDE "\\x1b",
+	};
+	char buf[64], again[4 * sizeof buf];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		for (int columns = 1; columns < 30; columns++)
+			for (size_t cap = 1; cap < sizeof buf; cap++) {
+				memset(buf, '!', sizeof buf);
+				terminal_shorten(buf, cap, texts[i], columns);
+				assert_true(strlen(buf) < cap);
+				assert_true(terminal_columns(buf) <= columns);
+				report_escape(again, sizeof again, buf);
+				assert_string_equal(again, buf);
+				if (cap > strlen(texts[i]) + 3 &&
+				    terminal_columns(texts[i]) <= columns)
+					assert_string_equal(buf, texts[i]);
+			}
+}
+
+static void test_no_terminal(void **state)
+{
+	(void)state;
+	FILE *f = tmpfile();
+
+	assert_non_null(f);
+	setenv("COLUMNS", "60", 1);
+	assert_int_equal(terminal_width(fileno(f)), 0);
+	assert_int_equal(terminal_width(-1), 0);
+	assert_false(terminal_can_draw(fileno(f)));
+	assert_string_equal(terminal_begin(fileno(f), TERMINAL_ERROR), "");
+	assert_string_equal(terminal_end(fileno(f), TERMINAL_ERROR), "");
+	fclose(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_columns), cmocka_unit_test(test_chars),
+	        cmocka_unit_test(test_cut),     cmocka_unit_test(test_shorten),
+	        cmocka_unit_test(test_limits),  cmocka_unit_test(test_no_terminal),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
