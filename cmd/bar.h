@@ -1,7 +1,7 @@
 /*
- * The progress bar: one line on the terminal, redrawn in place and cleared before any other output.
- * One per process. Only the foreground process that holds the terminal's lock draws, so that ranks
- * started from one shell do not overwrite each other's bars.
+ * The progress bar: one line on the terminal, redrawn in place and cleared before any other output,
+ * and if a signal ends the process. One per process. Only the foreground process that holds the
+ * terminal's lock draws, so that ranks started from one shell do not overwrite each other's bars.
  *
  * Under `collctl run` stderr of rank 0 is a pipe to run. The rank sends its bar as a line that
  * begins with BAR_MARK, and run draws it, so that only one process writes to the terminal.
@@ -19,8 +19,8 @@ bool bar_possible(void);
 /* The terminal's present number of columns; 80 if unknown. */
 int bar_width(void);
 
-/* Show @text, less than BAR_MAX bytes, without control characters and no wider than the terminal.
- * Skipped if the write would block. */
+/* Show @text, less than BAR_MAX bytes, escaped and cut at the terminal's last column but one, so
+ * that no terminal wraps it. Skipped if the write would block. */
 void bar_draw(const char *text);
 /* Clear the bar before other output, also another process's, which redraws it. May be called
  * repeatedly. */

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/report.h"
+#include "cmd/terminal.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
 #include "lib/base/units.h"
@@ -135,6 +137,14 @@ char *joined_text(const struct joined *j, char *buf, size_t cap)
 	return buf;
 }
 
+/* Names of hosts come from peers: they may have any bytes. */
+static void names_field(char *field, const struct joined *j)
+{
+	char text[FIELD_TEXT];
+
+	report_escape(field, FIELD_TEXT, joined_text(j, text, sizeof text));
+}
+
 static void fill_fields(char field[FIELDS][FIELD_TEXT], const char *what,
                         const struct progress_now *now, double rate)
 {
@@ -147,7 +157,7 @@ static void fill_fields(char field[FIELDS][FIELD_TEXT], const char *what,
 		rate_text(field[RATE], rate);
 	left_text(field[LEFT], time_left(now, rate));
 	if (now->joined)
-		joined_text(now->joined, field[DOING], FIELD_TEXT);
+		names_field(field[DOING], now->joined);
 	else
 		snprintf(field[DOING], FIELD_TEXT, "%s", now->doing);
 	if (now->slowest >= 0)
@@ -164,7 +174,7 @@ static int columns(char field[FIELDS][FIELD_TEXT])
 
 	for (int i = 0; i < FIELDS; i++)
 		if (*field[i])
-			sum += (sum ? BETWEEN : 0) + (int)strlen(field[i]);
+			sum += (sum ? BETWEEN : 0) + terminal_columns(field[i]);
 	return sum;
 }
 
@@ -205,9 +215,8 @@ static void fit(char field[FIELDS][FIELD_TEXT], int width, const struct progress
 	for (size_t i = 0; columns(field) > width && i < sizeof after_bar / sizeof *after_bar; i++)
 		*field[after_bar[i]] = '\0';
 	if (columns(field) == 0 && now->joined) { /* truncate it */
-		joined_text(now->joined, field[DOING], FIELD_TEXT);
-		if (width < FIELD_TEXT)
-			field[DOING][width > 0 ? width : 0] = '\0';
+		names_field(field[DOING], now->joined);
+		terminal_cut(field[DOING], width);
 	}
 	cells = bar_cells(field, width);
 	if (cells)
@@ -245,6 +254,7 @@ json_t *progress_json(const struct progress_now *now, double rate)
 	                                   : json_pack("{s:i, s:o}", "rank", now->slowest, "done",
 	                                               json_measured(now->slowest_done));
 
+	char names[FIELD_TEXT];
 	json_t *object = json_pack("{s:{s:o, s:s, s:I, s:o, s:o, s:o, s:o}}", "progress", "rank",
 	                           now->rank < 0 ? json_null() : json_integer(now->rank), "phase",
 	                           now->phase, "moved", (json_int_t)now->moved, "total",
@@ -252,10 +262,11 @@ json_t *progress_json(const struct progress_now *now, double rate)
 	                           "rate", real_or_null(rate), "left",
 	                           real_or_null(time_left(now, rate)), "slowest", slowest);
 	if (now->joined && object)
-		json_object_set_new(json_object_get(object, "progress"), "joined",
-		                    json_pack("{s:i, s:i, s:s}", "here", (int)now->joined->here,
-		                              "size", (int)now->joined->size,
-		                              now->joined->by_host ? "hosts" : "missing",
-		                              now->joined->names));
+		json_object_set_new(
+		        json_object_get(object, "progress"), "joined",
+		        json_pack("{s:i, s:i, s:s}", "here", (int)now->joined->here, "size",
+		                  (int)now->joined->size,
+		                  now->joined->by_host ? "hosts" : "missing",
+		                  report_escape(names, sizeof names, now->joined->names)));
 	return object;
 }

@@ -44,8 +44,8 @@ char *joined_text(const struct joined *, char *buf, size_t cap);
 /*
  * "allreduce  [######......]  43%  1.2 of 2.8 GiB  612 MiB/s  2.6 s left  run  slowest: rank 2
  * (38%)" in at most @width - 1 columns (0: any width, and no bar) and @cap bytes: drops fields that
- * do not fit, the least useful first; @rate in bytes per second, negative: unknown. Plain ASCII if
- * @what and now->doing are. Returns @buf.
+ * do not fit, the least useful first; @rate in bytes per second, negative: unknown. Safe for
+ * a terminal. Returns @buf.
  */
 char *progress_line(char *buf, size_t cap, int width, const char *what,
                     const struct progress_now *now, double rate);

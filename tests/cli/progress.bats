@@ -13,9 +13,9 @@ endless() { truncate -s 200G endless.bin; }
 	for columns in 30 80 200; do
 		on_terminal '%.*%' $columns "$COLLCTL" info --dtype u8 endless.bin
 		assert_failure 130
-		assert_line -n 0 --regexp '\\r(info  )?(\[[#.]+\]  )?[0-9]+%.*\\x1b\[K\\r'
-		# The bar was redrawn in place and never wrapped.
-		assert_equal "$(screen | wc -l)" 1
+		assert_line -n 0 --regexp '\\r(info  )?(\[[#.]+\]  )?[0-9]+%.*\\x1b\[J\\r'
+		# The bar was redrawn in place, never wrapped, and erased at the end.
+		assert_equal "$(screen | wc -l)" 0
 	done
 	assert_line -n 0 --regexp 'info  \[[.#]+\]  [0-9]+%  [0-9.]+ of 200 GiB  [0-9.]+ [KMG]iB/s  [0-9a-z. ]+ left  read'
 }
@@ -78,7 +78,7 @@ SH
 	truncate -s 200G endless.bin
 	on_terminal '%.*slowest: rank' 110 "$COLLCTL" run -n 2 -- exchange --insecure --steps 1 --dtype u8 endless.bin
 	assert_failure 130
-	assert_line -n 0 --regexp '\\rexchange  \[[.#]+\]  0%  [0-9.]+ of 200 GiB  .*  run  slowest: rank [01] \([0-9]+%\)\\x1b\[K\\r'
+	assert_line -n 0 --regexp '\\rexchange  \[[.#]+\]  0%  [0-9.]+ of 200 GiB  .*  run  slowest: rank [01] \([0-9]+%\)\\x1b\[J\\r'
 	refute_line --regexp '^exchange' # nothing of it stands on the screen
 	# The rank that ends first is named once: another may learn of it before its own signal arrives.
 	assert_line --regexp '^\[[01]\] collctl: rank [01]: ended by SIGINT'

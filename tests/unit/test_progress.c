@@ -155,6 +155,26 @@ static void test_amounts(void **state)
 	amount(1.8e19, "15.6 EiB");
 }
 
+/* Names of hosts come from other ranks: they are escaped, and cut by columns. */
+static void test_names(void **state)
+{
+	(void)state;
+	struct joined joined = {
+	        .here = 1, .size = 2, .by_host = true, .names = "\346\250\241\346\250\241\302\233"};
+	struct progress_now now = {
+	        .rank = 1, .phase = "join", .doing = "x", .slowest = -1, .joined = &joined};
+
+	shows(40, &now, -1, "allreduce  1 of 2 joined: \346\250\241\346\250\241\\xc2\\x9b");
+	shows(20, &now, -1, "1 of 2 joined: \346\250\241\346\250\241");
+	shows(19, &now, -1, "1 of 2 joined: \346\250\241");
+	json_t *object = progress_json(&now, -1);
+	const char *names = NULL;
+	assert_int_equal(
+	        json_unpack(object, "{s:{s:{s:s}}}", "progress", "joined", "hosts", &names), 0);
+	assert_string_equal(names, "\346\250\241\346\250\241\\xc2\\x9b");
+	json_decref(object);
+}
+
 static void json_is(const struct progress_now *now, double rate, const char *want)
 {
 	json_t *got = progress_json(now, rate), *expected = json_loads(want, 0, NULL);
@@ -305,11 +325,17 @@ static void test_time_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_widths),    cmocka_unit_test(test_fits),
-	        cmocka_unit_test(test_unknown),   cmocka_unit_test(test_small_buffer),
-	        cmocka_unit_test(test_times),     cmocka_unit_test(test_amounts),
-	        cmocka_unit_test(test_json),      cmocka_unit_test(test_meter),
-	        cmocka_unit_test(test_slowest),   cmocka_unit_test(test_meter_from_a_start),
+	        cmocka_unit_test(test_widths),
+	        cmocka_unit_test(test_fits),
+	        cmocka_unit_test(test_unknown),
+	        cmocka_unit_test(test_small_buffer),
+	        cmocka_unit_test(test_times),
+	        cmocka_unit_test(test_amounts),
+	        cmocka_unit_test(test_names),
+	        cmocka_unit_test(test_json),
+	        cmocka_unit_test(test_meter),
+	        cmocka_unit_test(test_slowest),
+	        cmocka_unit_test(test_meter_from_a_start),
 	        cmocka_unit_test(test_time_left),
 	};
 
