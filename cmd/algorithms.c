@@ -6,6 +6,7 @@
 
 #include "algorithms/sched.h"
 #include "cmd/commands.h"
+#include "cmd/table.h"
 
 static bool is_wanted(const struct coll_algorithm *alg, const char *collective)
 {
@@ -30,20 +31,49 @@ static int print_json(const char *collective)
 	return report_json(list);
 }
 
+enum { COLLECTIVE, ALGORITHM, STEPS, BYTES, COLUMNS };
+
+static void fill_cells(const struct coll_algorithm *a, struct table_cell cells[COLUMNS])
+{
+	cells[COLLECTIVE] = (struct table_cell){.text = coll_name(a->kind)};
+	cells[ALGORITHM] = (struct table_cell){.text = a->name};
+	cells[STEPS] = (struct table_cell){.text = a->steps};
+	cells[BYTES] = (struct table_cell){.text = a->bytes};
+}
+
+static void print_algorithm(const struct table *t, const struct coll_algorithm *a)
+{
+	struct table_cell cells[COLUMNS];
+
+	fill_cells(a, cells);
+	table_row(t, cells);
+	printf("%-14s   %s\n", "", a->help);
+	if (*a->restrictions)
+		printf("%-14s   %s\n", "", a->restrictions);
+	printf("%-14s   %s\n", "", a->source);
+}
+
 static void print_text(const char *collective)
 {
-	printf("%-14s %-20s %-34s %s\n", "collective", "algorithm", "steps", "bytes sent");
-	for (size_t i = 0; i < coll_algorithms_len; i++) {
-		const struct coll_algorithm *a = coll_algorithms[i];
+	struct table_column columns[COLUMNS] = {
+	        [COLLECTIVE] = {.head = "collective", .width = 14},
+	        [ALGORITHM] = {.head = "algorithm", .width = 20, .gap = 1},
+	        [STEPS] = {.head = "steps", .width = 34, .gap = 1, .begins = true},
+	        [BYTES] = {.head = "bytes sent", .width = 10, .gap = 1},
+	};
+	struct table t = {.columns = columns, .n = COLUMNS};
+	struct table_cell cells[COLUMNS];
 
-		if (!is_wanted(a, collective))
-			continue;
-		printf("%-14s %-20s %-34s %s\n", coll_name(a->kind), a->name, a->steps, a->bytes);
-		printf("%-14s   %s\n", "", a->help);
-		if (*a->restrictions)
-			printf("%-14s   %s\n", "", a->restrictions);
-		printf("%-14s   %s\n", "", a->source);
+	for (size_t i = 0; i < coll_algorithms_len; i++) {
+		fill_cells(coll_algorithms[i], cells);
+		if (is_wanted(coll_algorithms[i], collective))
+			table_widen(&t, cells);
 	}
+	table_fit(&t);
+	table_heading(&t);
+	for (size_t i = 0; i < coll_algorithms_len; i++)
+		if (is_wanted(coll_algorithms[i], collective))
+			print_algorithm(&t, coll_algorithms[i]);
 	printf("\nSteps and bytes are those of one rank.\n"
 	       "P: ranks, S: bytes of a rank's array, b: bytes of a rank's block, k: --base,\n"
 	       "   q = ceil(log2 P), L = floor(log2 P)\n");

@@ -2,8 +2,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/report.h"
+#include "cmd/terminal.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
 #include "lib/job/ranks.h"
@@ -75,8 +77,7 @@ static const char *why(const struct check_view *v, int from, int to)
 	return f ? f->why : link_state_words(link_cell(v->links, from, to)->state);
 }
 
-char *check_sentence(const struct check_view *v, const struct link_finding *f,
-                     char text[CHECK_SENTENCE])
+static void write_sentence(const struct check_view *v, const struct link_finding *f, char *text)
 {
 	char from[160], to[160] = "", x[32], median[32];
 	const struct link_cell *c = f->to >= 0 ? link_cell(v->links, f->from, f->to) : NULL;
@@ -130,7 +131,16 @@ char *check_sentence(const struct check_view *v, const struct link_finding *f,
 		         check_latency_text(v->links->median, median));
 		break;
 	}
-	return text;
+}
+
+/* The reasons come from other ranks: they may have any bytes. */
+char *check_sentence(const struct check_view *v, const struct link_finding *f,
+                     char text[CHECK_SENTENCE])
+{
+	char raw[CHECK_SENTENCE];
+
+	write_sentence(v, f, raw);
+	return report_escape(text, CHECK_SENTENCE, raw);
 }
 
 /* ---- text ---- */
@@ -152,6 +162,9 @@ static void print_findings(const struct check_view *v)
 		putchar('\n');
 }
 
+#define NUMBER 6 /* columns of the rank before a row */
+#define CELL   9 /* columns of a figure */
+
 static void print_cell(const struct link_cell *c, bool rate)
 {
 	static const char *const words[LINK_STATES] = {
@@ -160,32 +173,52 @@ static void print_cell(const struct link_cell *c, bool rate)
 	        [LINK_LARGE_LOST] = "large",  [LINK_BROKEN] = "broken",
 	        [LINK_TLS] = "TLS",
 	};
+	const bool fails = words[c->state] || c->state == LINK_SLOW;
+	const enum terminal_style style = fails ? TERMINAL_BAD : TERMINAL_PLAIN;
 	const double x = rate ? 8 * c->rate / 1e6 : c->median * 1e6;
+	fputs(terminal_begin(STDOUT_FILENO, style), stdout);
 	if (words[c->state])
-		printf(" %8s", words[c->state]);
+		printf("%*s", CELL, words[c->state]);
 	else if (x <= 0)
-		printf(" %8s", "?");
+		printf("%*s", CELL, "?");
 	else
-		printf(x < 99.95 ? " %8.1f" : " %8.0f", x);
+		printf(x < 99.95 ? "%*.1f" : "%*.0f", CELL, x);
+	fputs(terminal_end(STDOUT_FILENO, style), stdout);
 }
 
-static void print_table(const struct check_view *v, bool rate)
+/* How many columns of a matrix fit beside each other, each so wide: all, unless stdout is a
+ * terminal that is too narrow. */
+static int fitting(int size, int width)
 {
-	const int size = v->links->size;
-	printf("%s; row: from, column: to\n      ",
-	       rate ? "bandwidth in Mbit/s" : "median round trip in us");
-	for (int to = 0; to < size; to++)
-		printf(" %8d", to);
+	const int room = terminal_width(STDOUT_FILENO), fit = (room - NUMBER) / width;
+	return !room || fit >= size ? size : fit > 1 ? fit : 1;
+}
+
+/* The columns from @first to before @end. */
+static void print_part(const struct check_view *v, bool rate, int first, int end)
+{
+	printf("%*s", NUMBER, "");
+	for (int to = first; to < end; to++)
+		printf("%*d", CELL, to);
 	putchar('\n');
-	for (int from = 0; from < size; from++) {
-		printf("%6d", from);
-		for (int to = 0; to < size; to++)
+	for (int from = 0; from < v->links->size; from++) {
+		printf("%*d", NUMBER, from);
+		for (int to = first; to < end; to++)
 			if (to == from)
-				printf(" %8s", "-");
+				printf("%*s", CELL, "-");
 			else
 				print_cell(link_cell(v->links, from, to), rate);
 		putchar('\n');
 	}
+}
+
+static void print_table(const struct check_view *v, bool rate)
+{
+	const int size = v->links->size, part = fitting(size, CELL);
+	printf("%s; row: from, column: to\n",
+	       rate ? "bandwidth in Mbit/s" : "median round trip in us");
+	for (int first = 0; first < size; first += part)
+		print_part(v, rate, first, first + part < size ? first + part : size);
 }
 
 /* A character for a link: how its bandwidth compares with the median. */
@@ -201,20 +234,36 @@ static const char *shade(const struct link_matrix *m, const struct link_cell *c)
 	                                  : "░";
 }
 
-static void print_shades(const struct check_view *v)
+static void print_shade(const struct link_matrix *m, int from, int to)
 {
-	const struct link_matrix *m = v->links;
-	printf("bandwidth; row: from, column: to; █ 80%% of the median or more, ▓ 50%%, ▒ a third, "
-	       "░ less, x fails\n      ");
-	for (int to = 0; to < m->size; to++)
+	const char *text = to == from ? " " : shade(m, link_cell(m, from, to));
+	const enum terminal_style style = *text == 'x' ? TERMINAL_BAD : TERMINAL_PLAIN;
+	printf("%s%s%s", terminal_begin(STDOUT_FILENO, style), text,
+	       terminal_end(STDOUT_FILENO, style));
+}
+
+static void print_shades_part(const struct link_matrix *m, int first, int end)
+{
+	printf("%*s", NUMBER, "");
+	for (int to = first; to < end; to++)
 		putchar(to % 10 ? ' ' : '0' + to / 10 % 10);
 	putchar('\n');
 	for (int from = 0; from < m->size; from++) {
-		printf("%5d ", from);
-		for (int to = 0; to < m->size; to++)
-			fputs(to == from ? " " : shade(m, link_cell(m, from, to)), stdout);
+		printf("%*d ", NUMBER - 1, from);
+		for (int to = first; to < end; to++)
+			print_shade(m, from, to);
 		putchar('\n');
 	}
+}
+
+static void print_shades(const struct check_view *v)
+{
+	const int size = v->links->size, fit = fitting(size, 1);
+	const int part = fit < size && fit > 10 ? fit / 10 * 10 : fit;
+	puts("bandwidth; row: from, column: to; █ 80% of the median or more, ▓ 50%, ▒ a third, "
+	     "░ less, x fails");
+	for (int first = 0; first < size; first += part)
+		print_shades_part(v->links, first, first + part < size ? first + part : size);
 }
 
 static void print_hosts(const struct check_view *v)
@@ -290,7 +339,7 @@ static json_t *link_json(const struct check_view *v, int from, int to)
 	const struct link_cell *c = link_cell(v->links, from, to);
 	return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o, s:{s:o, s:o}, s:o}", "from", from, "to",
 	                 to, "state", link_state_words(c->state), "why",
-	                 c->state == LINK_WORKS ? json_null() : json_string(why(v, from, to)),
+	                 c->state == LINK_WORKS ? json_null() : report_path_json(why(v, from, to)),
 	                 "connect", measured_or_null(c->connect), "handshake",
 	                 measured_or_null(c->handshake), "round_trip", "min",
 	                 measured_or_null(c->least), "median", measured_or_null(c->median),

@@ -8,6 +8,7 @@
 #include "cmd/progress.h"
 #include "cmd/request.h"
 #include "cmd/result.h"
+#include "cmd/table.h"
 #include "lib/base/json.h"
 #include "lib/base/units.h"
 #include "lib/coll/inspect.h"
@@ -227,66 +228,68 @@ static void print_array_stats(const struct inspection *in)
 	putchar('\n');
 }
 
-/* The widths of a table's columns. */
-struct widths {
-	int dtype, shape, bytes, stats[STATS];
+/* Columns of the table of tensors. The name is last, because it may have any length. */
+enum { TENSOR_DTYPE, TENSOR_SHAPE, TENSOR_BYTES, TENSOR_DIGEST, TENSOR_STATS };
+
+#define NAME_LEAST   24 /* columns that a narrow terminal leaves of a name */
+#define DIGEST_LEAST 13 /* and of a digest: enough to tell it from others */
+
+/* The cells of a tensor, in a text for each. */
+struct tensor_text {
+	char shape[ARRAY_SHAPE_TEXT], bytes[24], digest[DIGEST_TEXT], stats[STATS][32],
+	        name[NAME_TEXT];
 };
 
-static void widen(int *width, const char *text)
-{
-	int n = (int)strlen(text);
-
-	*width = n > *width ? n : *width;
-}
-
-static struct widths widths_of(const struct inspection *in)
-{
-	struct widths w = {.dtype = 5, .shape = 5, .bytes = 5, .stats = {3, 3, 4, 3, 3}};
-	char shape[ARRAY_SHAPE_TEXT], bytes[24], stats[STATS][32];
-
-	for (size_t i = 0; i < in->data.ntensors; i++) {
-		const struct tensor *t = &in->data.tensors[i];
-		snprintf(bytes, sizeof bytes, "%" PRIu64, t->bytes);
-		widen(&w.dtype, dtype_name(t->dtype));
-		widen(&w.shape, tensor_shape_text(t, shape));
-		widen(&w.bytes, bytes);
-		if (in->stats)
-			stats_text(&in->stats[i], t->dtype, stats);
-		for (int k = 0; in->stats && k < STATS; k++)
-			widen(&w.stats[k], stats[k]);
-	}
-	return w;
-}
-
-static void print_tensor(const struct inspection *in, size_t i, const struct widths *w)
+static void tensor_cells(const struct inspection *in, size_t i, struct tensor_text *text,
+                         struct table_cell *cells)
 {
 	const struct tensor *t = &in->data.tensors[i];
-	char text[NAME_TEXT], shape[ARRAY_SHAPE_TEXT], digest[DIGEST_TEXT], stats[STATS][32];
+	int n = TENSOR_STATS;
 
-	printf("%-*s  %-*s  %*" PRIu64 "  %s", w->dtype, dtype_name(t->dtype), w->shape,
-	       tensor_shape_text(t, shape), w->bytes, t->bytes,
-	       digest_text(in->digests[i], digest));
+	snprintf(text->bytes, sizeof text->bytes, "%" PRIu64, t->bytes);
+	cells[TENSOR_DTYPE].text = dtype_name(t->dtype);
+	cells[TENSOR_SHAPE].text = tensor_shape_text(t, text->shape);
+	cells[TENSOR_BYTES].text = text->bytes;
+	cells[TENSOR_DIGEST].text = digest_text(in->digests[i], text->digest);
 	if (in->stats)
-		stats_text(&in->stats[i], t->dtype, stats);
+		stats_text(&in->stats[i], t->dtype, text->stats);
 	for (int k = 0; in->stats && k < STATS; k++)
-		printf("  %*s", w->stats[k], stats[k]);
-	printf("  %s\n", report_escape(text, sizeof text, t->name));
+		cells[n++].text = text->stats[k];
+	cells[n].text = report_escape(text->name, sizeof text->name, t->name);
 }
 
-/* The name is last, because it may have any length and any script. */
 static void print_tensors(const struct inspection *in)
 {
-	struct widths w = widths_of(in);
+	struct table_column columns[TABLE_COLUMNS] = {
+	        [TENSOR_DTYPE] = {.head = "dtype", .width = 5},
+	        [TENSOR_SHAPE] = {.head = "shape", .width = 5, .gap = 2},
+	        [TENSOR_BYTES] = {.head = "bytes", .width = 5, .gap = 2, .right = true},
+	        [TENSOR_DIGEST] = {.head = "digest", .gap = 2, .least = DIGEST_LEAST},
+	};
+	struct table table = {.columns = columns, .n = TENSOR_STATS};
+	struct table_cell cells[TABLE_COLUMNS] = {{NULL, TERMINAL_PLAIN}};
+	struct tensor_text text;
 
 	if (!in->data.ntensors)
 		return;
-	printf("%-*s  %-*s  %*s  %-*s", w.dtype, "dtype", w.shape, "shape", w.bytes, "bytes",
-	       DIGEST_TEXT - 1, "digest");
 	for (int k = 0; in->stats && k < STATS; k++)
-		printf("  %*s", w.stats[k], stats_head[k]);
-	printf("  name\n");
-	for (size_t i = 0; i < in->data.ntensors; i++)
-		print_tensor(in, i, &w);
+		columns[table.n++] = (struct table_column){.head = stats_head[k],
+		                                           .width = (int)strlen(stats_head[k]),
+		                                           .gap = 2,
+		                                           .right = true,
+		                                           .begins = k == 0};
+	columns[table.n++] = (struct table_column){
+	        .head = "name", .width = 4, .gap = 2, .begins = true, .least = NAME_LEAST};
+	for (size_t i = 0; i < in->data.ntensors; i++) {
+		tensor_cells(in, i, &text, cells);
+		table_widen(&table, cells);
+	}
+	table_fit(&table);
+	table_heading(&table);
+	for (size_t i = 0; i < in->data.ntensors; i++) {
+		tensor_cells(in, i, &text, cells);
+		table_row(&table, cells);
+	}
 }
 
 static void print_inspection(const struct inspection *in)

@@ -8,6 +8,7 @@
 
 #include "cmd/plan.h"
 #include "cmd/result.h"
+#include "cmd/table.h"
 
 /* The most steps of all algorithms together that are simulated, the fastest by formula first: some
  * seconds of work. */
@@ -65,47 +66,115 @@ static void simulate(const struct planned *p, struct line *line, uint64_t *left)
 
 /* ---- as text ---- */
 
-static void print_line(const struct planned *p, const struct line *l)
-{
-	const struct selection *s = &p->selection;
-	const struct select_price *price = l->price;
-	char simulated[24] = "-", measured[24] = "", leaves[32] = "", remark[96];
-	const double bytes = l->cost.sent * (double)price->bytes;
+enum { NAME, STEPS, MESSAGES, SENT, LEAVES, FORMULA, SIMULATED, MEASURED, REMARK, COLUMNS };
 
-	if (l->is_simulated)
-		snprintf(simulated, sizeof simulated, "%.3f", l->simulated.seconds * 1e3);
-	if (s->reason == SELECT_BY_MEASUREMENT)
-		snprintf(measured, sizeof measured, "  %12s", "-");
-	if (price->measured >= 0)
-		snprintf(measured, sizeof measured, "  %12.3f", price->measured * 1e3);
-	price_remark(s, price, remark, sizeof remark);
-	if (p->host)
-		snprintf(leaves, sizeof leaves, " %16.0f", l->cost.leaves * (double)price->bytes);
-	printf("%-20s %8.0f %10.0f %16.0f%s %12.3f %12s%s%s%s\n", price->alg->name, l->cost.rounds,
-	       l->cost.messages, bytes, leaves, price->formula * 1e3, simulated, measured,
-	       *remark ? "  " : "", remark);
-	if (!l->is_simulated)
-		printf("%-20s   not simulated: %s\n", "", l->why);
+static const struct table_column all_columns[COLUMNS] = {
+        [NAME] = {.head = "algorithm", .width = 20},
+        [STEPS] = {.head = "steps", .width = 8, .gap = 1, .right = true},
+        [MESSAGES] = {.head = "messages", .width = 10, .gap = 1, .right = true},
+        [SENT] = {.head = "bytes sent", .width = 16, .gap = 1, .right = true},
+        [LEAVES] = {.over = "out of", .head = "a host", .width = 16, .gap = 1, .right = true},
+        [FORMULA] = {.over = "formula",
+                     .head = "(ms)",
+                     .width = 12,
+                     .gap = 1,
+                     .right = true,
+                     .begins = true},
+        [SIMULATED] = {.over = "simulated", .head = "(ms)", .width = 12, .gap = 1, .right = true},
+        [MEASURED] = {.over = "measured", .head = "(ms)", .width = 12, .gap = 2, .right = true},
+        [REMARK] = {.gap = 2, .begins = true},
+};
+
+/* The columns that a plan has, and a row of them. */
+struct prices_table {
+	const struct planned *p;
+	struct table_column columns[COLUMNS];
+	struct table table;
+	int chosen[COLUMNS];
+	struct table_cell row[COLUMNS];
+	char number[COLUMNS][32], remark[96];
+};
+
+static void choose_columns(struct prices_table *t)
+{
+	const struct planned *p = t->p;
+	int n = 0;
+
+	for (int i = 0; i < COLUMNS; i++) {
+		if ((i == LEAVES && !p->host) ||
+		    (i == MEASURED && p->selection.reason != SELECT_BY_MEASUREMENT))
+			continue;
+		t->chosen[n] = i;
+		t->columns[n++] = all_columns[i];
+	}
+	t->table = (struct table){.columns = t->columns, .n = n};
+}
+
+/* "-" for a negative number, which is not known. */
+static void write_number(struct prices_table *t, int column, int decimals, double x)
+{
+	char *text = t->number[column];
+
+	if (x < 0)
+		strcpy(text, "-");
+	else
+		snprintf(text, sizeof t->number[column], "%.*f", decimals, x);
+}
+
+static void fill_row(struct prices_table *t, const struct line *l)
+{
+	const struct selection *s = &t->p->selection;
+	const struct select_price *price = l->price;
+	const double bytes = (double)price->bytes;
+	const enum terminal_style style = price->alg == s->alg ? TERMINAL_CHOSEN : TERMINAL_PLAIN;
+
+	write_number(t, STEPS, 0, l->cost.rounds);
+	write_number(t, MESSAGES, 0, l->cost.messages);
+	write_number(t, SENT, 0, l->cost.sent * bytes);
+	write_number(t, LEAVES, 0, l->cost.leaves * bytes);
+	write_number(t, FORMULA, 3, price->formula * 1e3);
+	write_number(t, SIMULATED, 3, l->is_simulated ? l->simulated.seconds * 1e3 : -1);
+	write_number(t, MEASURED, 3, price->measured * 1e3);
+	price_remark(s, price, t->remark, sizeof t->remark);
+	for (int i = 0; i < t->table.n; i++) {
+		const int c = t->chosen[i];
+		const char *text = c == NAME     ? price->alg->name
+		                   : c == REMARK ? t->remark
+		                                 : t->number[c];
+
+		t->row[i] = (struct table_cell){text, style};
+	}
+}
+
+static void print_table(const struct planned *p, const struct line *lines, size_t n)
+{
+	struct prices_table t = {.p = p};
+
+	choose_columns(&t);
+	for (size_t i = 0; i < n; i++) {
+		fill_row(&t, &lines[i]);
+		table_widen(&t.table, t.row);
+	}
+	table_fit(&t.table);
+	table_heading(&t.table);
+	for (size_t i = 0; i < n; i++) {
+		fill_row(&t, &lines[i]);
+		table_row(&t.table, t.row);
+		if (!lines[i].is_simulated)
+			printf("%-20s   not simulated: %s\n", "", lines[i].why);
+	}
 }
 
 static void print_text(const struct planned *p, const struct line *lines, size_t n)
 {
-	const bool measured = p->selection.reason == SELECT_BY_MEASUREMENT;
 	char rates[256];
 
 	printf("%s of %d ranks, %" PRIu64 " bytes of %s; %s\n", coll_name(p->kind), p->args.size,
 	       p->select.bytes, dtype_name(p->select.dtype),
 	       plan_rates_words(p, rates, sizeof rates));
-	printf("%-20s %8s %10s %16s%s %12s %12s%s\n", "", "", "", "",
-	       p->host ? "           out of" : "", "formula", "simulated",
-	       measured ? "      measured" : "");
-	printf("%-20s %8s %10s %16s%s %12s %12s%s\n", "algorithm", "steps", "messages",
-	       "bytes sent", p->host ? "           a host" : "", "(ms)", "(ms)",
-	       measured ? "          (ms)" : "");
-	for (size_t i = 0; i < n; i++)
-		print_line(p, &lines[i]);
+	print_table(p, lines, n);
 	puts("steps: messages in sequence; messages and bytes: of the rank that sends most");
-	if (measured)
+	if (p->selection.reason == SELECT_BY_MEASUREMENT)
 		printf("measured with %" PRIu64 " bytes\n", p->selection.measured_at);
 }
 
