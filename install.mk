@@ -1,19 +1,27 @@
-# The man page and the completions, made from the command's own tables, and what installs them.
+# The manual pages and the completions, made from the command's own tables, and what installs them.
 # The Makefile includes this file.
 
 # Debian's zsh reads packages' completions from vendor-completions, and its users' from site-functions.
 ZSHDIR  = $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 FISHDIR = $(PREFIX)/share/fish/vendor_completions.d
 
-MANPAGE = $(BUILD)/man/collctl.1
+COMMANDS = $(shell sed -nE 's/^\t\{"([a-z-]+)", .*/\1/p' cmd/commands.c)
+MANPAGES = $(BUILD)/man/collctl.1 $(COMMANDS:%=$(BUILD)/man/collctl-%.1)
 COMPLETIONS = $(BUILD)/completions/collctl.bash $(BUILD)/completions/collctl.zsh $(BUILD)/completions/collctl.fish
 
-all: $(MANPAGE) $(COMPLETIONS)
+all: $(MANPAGES) $(COMPLETIONS)
 
-$(MANPAGE): man/collctl.1.in $(BUILD)/collctl
+$(BUILD)/man/collctl.1: man/collctl.1.in $(BUILD)/collctl
 	@mkdir -p $(@D)
 	$(call say,MAN,$@)$(BUILD)/collctl help --mdoc >$@.mdoc && \
 		sed -e '/^@GENERATED@$$/{r $@.mdoc' -e 'd;}' $< >$@.new && \
+		rm $@.mdoc && mv $@.new $@
+
+# A command's page is generated around its hand-written part.
+$(BUILD)/man/collctl-%.1: man/collctl-%.1.in $(BUILD)/collctl
+	@mkdir -p $(@D)
+	$(call say,MAN,$@)$(BUILD)/collctl help --mdoc $* >$@.mdoc && \
+		sed -e '/^@FRAGMENT@$$/{r $<' -e 'd;}' $@.mdoc >$@.new && \
 		rm $@.mdoc && mv $@.new $@
 
 $(BUILD)/completions/collctl.%: $(BUILD)/collctl
@@ -22,10 +30,11 @@ $(BUILD)/completions/collctl.%: $(BUILD)/collctl
 
 LIBDIR ?= $(PREFIX)/lib
 
-install: $(BUILD)/collctl $(MANPAGE) $(COMPLETIONS) $(LIBS)
+install: $(BUILD)/collctl $(MANPAGES) $(COMPLETIONS) $(LIBS)
 	install -D -m 755 $(BUILD)/collctl $(DESTDIR)$(PREFIX)/bin/collctl
 	if [ -f $(BUILD)/collctl-cuda.so ]; then install -D -m 755 $(BUILD)/collctl-cuda.so $(DESTDIR)$(PREFIX)/lib/collctl/collctl-cuda.so; fi
-	install -D -m 644 $(MANPAGE) $(DESTDIR)$(MANDIR)/man1/collctl.1
+	install -d $(DESTDIR)$(MANDIR)/man1
+	install -m 644 $(MANPAGES) $(DESTDIR)$(MANDIR)/man1
 	install -D -m 644 man/collctl.3 $(DESTDIR)$(MANDIR)/man3/collctl.3
 	install -D -m 644 lib/collctl.h $(DESTDIR)$(PREFIX)/include/collctl.h
 	install -D -m 644 $(BUILD)/libcollctl.a $(DESTDIR)$(LIBDIR)/libcollctl.a
@@ -42,7 +51,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/lib/collctl/collctl-cuda.so
 	rm -f $(DESTDIR)$(MANDIR)/man3/collctl.3 $(DESTDIR)$(PREFIX)/include/collctl.h $(DESTDIR)$(LIBDIR)/libcollctl.a $(DESTDIR)$(LIBDIR)/libcollctl.so* \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/collctl.pc
-	rm -f $(DESTDIR)$(PREFIX)/bin/collctl $(DESTDIR)$(MANDIR)/man1/collctl.1 \
+	rm -f $(DESTDIR)$(PREFIX)/bin/collctl $(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(MANPAGES))) \
 		$(DESTDIR)$(BASHDIR)/collctl $(DESTDIR)$(ZSHDIR)/_collctl $(DESTDIR)$(FISHDIR)/collctl.fish
 
 # The tests of the command line link the commands too, without main().

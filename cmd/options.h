@@ -110,6 +110,8 @@ extern const struct option_row option_rows[];
 extern const size_t option_rows_len;
 /* Kind, limits, default and choices of a row's value. */
 const struct setting *option_setting(const struct option_row *);
+/* Its help with its choices and its default, in @buf. */
+const char *option_explain(const struct option_row *, char *buf, size_t cap);
 
 struct command {
 	const char *name;

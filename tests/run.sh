@@ -362,7 +362,11 @@ wait
 
 # Nothing may run on when the tests have ended.
 remaining=$(marked)
-now cleanup 600 one bash -c "${remaining:+echo left running:; ps -o pid,args -p ${remaining//$'\n'/,}; exit 1}" || true
+# A process that is ending as this looks is none that runs on.
+[[ -z $remaining ]] || remaining=$(ps -o pid=,stat=,args= -p "${remaining//$'\n'/,}" | awk '$2 !~ /^Z/')
+export remaining
+# shellcheck disable=SC2016 # for the inner shell
+now cleanup 600 one bash -c '[[ -z $remaining ]] || { printf "left running:\n%s\n" "$remaining"; exit 1; }' || true
 
 awk '{ p += $1; f += $2; s += $3 }
 	END { printf "%d passed, %d failed", p, f; if (s) printf ", %d skipped", s; print ""; exit f > 0 || p == 0 }' "$work/results"

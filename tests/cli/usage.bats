@@ -176,7 +176,7 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 		done
 		collctl algorithms
 		collctl help --mdoc
-		cat "$ROOT"/{README.md,docs/{guide,tutorial,recipes,comparison}.md,man/collctl.1.in}
+		cat "$ROOT"/{README.md,docs/{guide,tutorial,recipes,comparison}.md,man/*.1.in}
 	} >text
 	# A phrase may be broken across lines.
 	tr -s ' \n' ' ' <text | grep -oiE ".{0,40}\b($phrases)\b.{0,20}" >found || return 0

@@ -1,0 +1,184 @@
+#include "cmd/manual.h"
+
+#include <string.h>
+
+#include "cmd/examples.h"
+
+#define ROFF_WIDTH 66 /* escapes make some lines longer */
+
+/* roff takes '\\' for an escape, "'" for a typographic quote and '-' for a hyphen. */
+static void roff_word(FILE *f, const char *word, int len)
+{
+	if (*word == '.' || *word == '\'')
+		fputs("\\&", f); /* at the start of a line it would be a roff request */
+	for (; len > 0; word++, len--) {
+		if (*word == '\\')
+			fputs("\\e", f);
+		else if (*word == '\'')
+			fputs("\\(aq", f);
+		else if (*word == '-')
+			fputs("\\-", f);
+		else
+			fputc(*word, f);
+	}
+}
+
+/* @text as a paragraph that ends with a full stop, in lines that mandoc's linter accepts. */
+static void roff_sentence(FILE *f, const char *text)
+{
+	char first[2] = {text[0], '\0'};
+	int at = 1;
+
+	if (first[0] >= 'a' && first[0] <= 'z')
+		first[0] = (char)(first[0] - 'a' + 'A');
+	roff_word(f, first, 1);
+	for (text++; *text;) {
+		int len = (int)strcspn(text, " ");
+		if (at + len > ROFF_WIDTH) {
+			fputc('\n', f);
+			at = 0;
+		} else if (at > 1) {
+			fputc(' ', f);
+		}
+		roff_word(f, text, len);
+		at += len + 1;
+		text += len;
+		text += strspn(text, " ");
+	}
+	fputs(".\n", f);
+}
+
+static void mdoc_option(FILE *f, const struct option_row *row)
+{
+	char text[512];
+
+	fputs(".It ", f);
+	if (row->letter)
+		fprintf(f, "Fl %c , ", row->letter);
+	fputs("Fl \\-", f);
+	roff_word(f, row->own.name, (int)strlen(row->own.name));
+	if (row->arg) {
+		fputs(" Ar ", f);
+		roff_word(f, row->arg, (int)strlen(row->arg));
+	}
+	fputc('\n', f);
+	roff_sentence(f, option_explain(row, text, sizeof text));
+}
+
+static void mdoc_takers(FILE *f, const struct option_row *row)
+{
+	const char *comma = "";
+
+	fputs("Taken by", f);
+	for (const struct command *c = commands; c->name; c++) {
+		if (!option_applies(row, c))
+			continue;
+		fprintf(f, "%s\n.Cm %s", comma, c->name);
+		comma = " ,";
+	}
+	fputs(" .\n", f);
+}
+
+/* Print the options of @cmd under the headings of --help; NULL: of all commands, each with those
+ * that take it. */
+static void mdoc_options(FILE *f, const struct command *cmd)
+{
+	const char *section = NULL;
+	bool open = false;
+
+	for (size_t i = 0; i < option_rows_len; i++) {
+		const struct option_row *row = &option_rows[i];
+		if (row->own.kind == OPT_SECTION) {
+			section = row->own.name;
+			continue;
+		}
+		if ((row->groups & OPTS_HELP) || (cmd && !option_applies(row, cmd)))
+			continue;
+		if (section) {
+			fprintf(f, "%s.Ss %s\n.Bl -tag -width Ds\n", open ? ".El\n" : "", section);
+			section = NULL;
+			open = true;
+		}
+		mdoc_option(f, row);
+		if (!cmd && !(row->groups & (OPTS_COMMON | OPTS_BEFORE)))
+			mdoc_takers(f, row);
+	}
+	if (open)
+		fputs(".El\n", f);
+}
+
+static void mdoc_synopsis(FILE *f, const struct command *c)
+{
+	if (*c->synopsis) {
+		fputs(" Ar ", f);
+		roff_word(f, c->synopsis, (int)strlen(c->synopsis));
+		fputs("\\&", f); /* or a bracket at the end would count as punctuation */
+	}
+	fputc('\n', f);
+}
+
+static void mdoc_commands(FILE *f)
+{
+	fputs(".Bl -tag -width Ds\n", f);
+	for (const struct command *c = commands; c->name; c++) {
+		fprintf(f, ".It Cm %s", c->name);
+		mdoc_synopsis(f, c);
+		roff_sentence(f, c->help);
+	}
+	fputs(".El\n", f);
+}
+
+static void mdoc_examples(FILE *f, const struct command *cmd)
+{
+	const struct example *e = examples_of(cmd->name);
+
+	if (!e)
+		return;
+	fputs(".Sh EXAMPLES\n", f);
+	for (; e->command && strcmp(e->command, cmd->name) == 0; e++) {
+		roff_sentence(f, e->what);
+		fputs(".Bd -literal -offset indent\n", f);
+		roff_word(f, e->lines, (int)strlen(e->lines));
+		fputs("\n.Ed\n", f);
+		if (e[1].command && strcmp(e[1].command, cmd->name) == 0)
+			fputs(".Pp\n", f);
+	}
+}
+
+static void mdoc_page(FILE *f, const struct command *cmd)
+{
+	fprintf(f, ".Dd $Mdocdate$\n.Dt COLLCTL-");
+	for (const char *c = cmd->name; *c; c++)
+		fputc(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c, f);
+	fprintf(f, " 1\n.Os\n.Sh NAME\n.Nm collctl-%s\n.Nd ", cmd->name);
+	roff_word(f, cmd->help, (int)strlen(cmd->help));
+	fprintf(f, "\n.Sh SYNOPSIS\n.Nm collctl\n.Cm %s\n.Op Ar OPTIONS\n", cmd->name);
+	if (*cmd->synopsis) {
+		fputs(".Ar ", f);
+		roff_word(f, cmd->synopsis, (int)strlen(cmd->synopsis));
+		fputs("\\&\n", f);
+	}
+	fputs(".Sh DESCRIPTION\n@FRAGMENT@\n", f);
+	if (cmd->opts & OPTS_JOB)
+		fputs(".Pp\n.Xr collctl 1\ndescribes how the ranks find each other, secrets, "
+		      "files, "
+		      "types and results.\n",
+		      f);
+	fputs(".Sh OPTIONS\n", f);
+	mdoc_options(f, cmd);
+	fputs(".Sh EXIT STATUS\n0 if all went well.\n.Xr collctl 1\nlists the other codes.\n", f);
+	mdoc_examples(f, cmd);
+	fputs(".Sh SEE ALSO\n.Xr collctl 1\n", f);
+}
+
+void manual_print(FILE *f, const struct command *cmd)
+{
+	if (cmd) {
+		mdoc_page(f, cmd);
+		return;
+	}
+	fputs(".Sh COMMANDS\n", f);
+	mdoc_commands(f);
+	fputs(".Sh OPTIONS\n", f);
+	mdoc_options(f, NULL);
+}
