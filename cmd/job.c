@@ -153,6 +153,7 @@ static int run_once(void *ctx, int left, bool *again)
 	                               &result.err);
 	if (j->o->retry)
 		request.settings.ask = NULL; /* each try would ask */
+	view.trace.request = &request;
 	if (ret == 0)
 		ret = coll_run(&request, &observer, &result);
 	if (ret == 0)

@@ -1,5 +1,20 @@
 #include "cmd/request.h"
 
+#include <string.h>
+
+/* A trace is not for stdout, which has the job's results. */
+static int check_trace(const struct options *o, bool dry_run, struct err *err)
+{
+	if ((o->trace || o->trace_svg) && dry_run)
+		return err_set(err, ERR_USAGE, "--dry-run: no data move, so there is no --trace");
+	if (o->trace && strcmp(o->trace, "-") == 0)
+		return err_set(err, ERR_USAGE, "--trace: - is not a file: give the name of one");
+	if (o->trace_svg && strcmp(o->trace_svg, "-") == 0)
+		return err_set(err, ERR_USAGE,
+		               "--trace-svg: - is not a file: give the name of one");
+	return 0;
+}
+
 int request_from_options(struct coll_request *r, enum coll_work work, const struct command *cmd,
                          const struct options *o, int argc, char **argv, struct err *err)
 {
@@ -7,8 +22,8 @@ int request_from_options(struct coll_request *r, enum coll_work work, const stru
 	r->work = work;
 	r->command = cmd->name;
 	r->trace = o->trace || o->trace_svg;
-	if (r->trace && r->dry_run)
-		return err_set(err, ERR_USAGE, "--dry-run: no data move, so there is no --trace");
+	if (check_trace(o, r->dry_run, err) < 0)
+		return -1;
 	r->inputs = argv + 1;
 	r->ninputs = argc - 1;
 	r->files.takes_bytes = cmd->opts & OPTS_BYTES;

@@ -11,6 +11,7 @@
 
 struct trace_files {
 	const struct options *o;
+	const struct coll_request *request; /* the job's inputs and outputs */
 	const char *command;
 	struct outfile json; /* of --trace */
 	FILE *text;          /* what is written to it; NULL: not open */

@@ -243,13 +243,15 @@ void trace_json_add(FILE *f, const struct coll_traced *t)
 	}
 }
 
-void trace_json_end(FILE *f, const char *command, int size, const double *error, uint64_t missed)
+void trace_json_end(FILE *f, const char *command, const struct coll_result *r, const double *error,
+                    uint64_t missed)
 {
 	fprintf(f,
 	        "\n],\"otherData\":{\"command\":\"%s\",\"version\":\"" COLLCTL_VERSION
-	        "\",\"ranks\":%d,\"events_not_kept\":%" PRIu64 ",\"clock_error_us\":[",
-	        command, size, missed);
-	for (int r = 0; r < size; r++)
-		fprintf(f, "%s%.3f", r ? "," : "", error[r] * 1e6);
+	        "\",\"algorithm\":\"%s\",\"ranks\":%d,\"events_not_kept\":%" PRIu64
+	        ",\"clock_error_us\":[",
+	        command, r->algorithm ? r->algorithm->name : "", r->size, missed);
+	for (int i = 0; i < r->size; i++)
+		fprintf(f, "%s%.3f", i ? "," : "", error[i] * 1e6);
 	fputs("]}}\n", f);
 }

@@ -14,6 +14,7 @@ void trace_json_begin(FILE *);
 void trace_json_add(FILE *, const struct coll_traced *);
 /* @error: [size] seconds, by which each rank's times may be wrong; @missed: events that the ranks
  * did not keep. */
-void trace_json_end(FILE *, const char *command, int size, const double *error, uint64_t missed);
+void trace_json_end(FILE *, const char *command, const struct coll_result *, const double *error,
+                    uint64_t missed);
 
 #endif

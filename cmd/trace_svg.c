@@ -10,7 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/units.h"
 
-#define EVENTS_MOST (3 * SPACETIME_MESSAGES) /* a message has two */
+#define EVENTS_MOST (2 * SPACETIME_MESSAGES) /* a message has two */
 
 void trace_picture_release(struct trace_picture *p)
 {
@@ -180,6 +180,7 @@ char *trace_picture_draw(struct trace_picture *p, const char *title, int size, c
                          size_t *len)
 {
 	struct spacetime_event *events = calloc(p->events.n + 1, sizeof *events);
+	const bool many = p->events.n > EVENTS_MOST; /* of one window */
 	int64_t zero = INT64_MAX;
 	char note[200], *svg;
 
@@ -193,7 +194,10 @@ char *trace_picture_draw(struct trace_picture *p, const char *title, int size, c
 	qsort(p->events.v, p->events.n, sizeof *p->events.v, by_message);
 	const struct messages m = {events, pair_up(p, zero, events)};
 	note_of(p, &m, note, sizeof note);
-	if (size > SPACETIME_RANKS) {
+	if (many && size <= SPACETIME_RANKS)
+		snprintf(note + strlen(note), sizeof note - strlen(note),
+		         "; the messages are too many to draw one by one");
+	if (many || size > SPACETIME_RANKS) {
 		svg = heat_svg(
 		        &(struct heat_view){
 		                .title = title, .note = note, .size = size, .host = host},
