@@ -124,10 +124,12 @@ static void put_meta(FILE *f, const char *what, int rank, long long thread)
 	        rank, thread);
 }
 
-/* @host has no control characters, but it may have any others. */
+/* @host has no control characters, but it may have any others. One that is not UTF-8 is left out.
+ */
 static void put_process(FILE *f, int rank, const char *host)
 {
-	json_t *name = json_sprintf(*host ? "rank %d (%s)" : "rank %d", rank, host);
+	json_t *named = *host ? json_sprintf("rank %d (%s)", rank, host) : NULL;
+	json_t *name = named ? named : json_sprintf("rank %d", rank);
 	char *text = name ? json_dumps(name, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
 
 	put_meta(f, "process_name", rank, 0);

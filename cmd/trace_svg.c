@@ -54,11 +54,10 @@ void trace_picture_add(struct trace_picture *p, const struct coll_traced *t)
 		if (!to)
 			return;
 		*to = (struct trace_ranked){t->rank, *e};
-		while (p->events.n > EVENTS_MOST && p->windows > 1) {
-			if (p->windows > p->all)
-				p->windows = p->all;
+		if (p->events.n > EVENTS_MOST && p->windows > p->all)
+			p->windows = p->all;
+		while (p->events.n > EVENTS_MOST && p->windows > 1)
 			halve(p);
-		}
 	}
 }
 
