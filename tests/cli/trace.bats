@@ -92,6 +92,28 @@ every() {
 	[[ $output == *'no data move, so there is no --trace'* ]] || fail "$output"
 }
 
+@test "a trace is refused the name of an input, an output, the other trace, and stdout" {
+	inputs 3 100
+	cp in.0.npy keep.npy
+	ln -s . here
+	refused() { # refused WHAT ARGUMENTS
+		run -2 collctl "${@:2}"
+		[[ $output == *"$1"* ]] || fail "$output"
+	}
+	refused '--trace: here/in.0.npy is an input' allreduce -n 1 --trace here/in.0.npy in.0.npy -o out.npy
+	refused '--trace-svg: ./out.npy is an output' allreduce -n 1 --trace-svg ./out.npy in.0.npy -o out.npy
+	refused '--trace: out.2.npy is an output' run -n 3 -- allreduce --trace out.2.npy 'in.{rank}.npy' -o 'out.{rank}.npy'
+	refused '--trace: in.1.npy is an input' run -n 3 -- allreduce --trace in.1.npy 'in.{rank}.npy' -o 'out.{rank}.npy'
+	refused '--trace-svg: here/t is the file of --trace' allreduce -n 1 --trace t --trace-svg here/t in.0.npy -o out.npy
+	refused '--trace: - is not a file' allreduce -n 1 --trace - in.0.npy -o out.npy
+	refused '--trace-svg: - is not a file' allreduce -n 1 --trace-svg - in.0.npy -o out.npy
+	cmp in.0.npy keep.npy
+	assert_only_files in.0.npy in.1.npy in.2.npy keep.npy
+	mkdir other
+	collctl allreduce -n 1 --no-sync --trace other/out.npy in.0.npy -o out.npy
+	cmp out.npy in.0.npy
+}
+
 @test "a trace that does not fit on the disk fails the job, and the old one stays" {
 	inputs 2 200000
 	unshare -m true 2>/dev/null || skip 'mounting needs root'

@@ -1,6 +1,7 @@
 """Check a Chrome trace against the JSON results of its ranks: trace.py TRACE RANKS RESULTS"""
 import collections
 import json
+import re
 import sys
 
 
@@ -21,6 +22,8 @@ check(set(trace) == {"displayTimeUnit", "traceEvents", "otherData"}, set(trace))
 other = trace["otherData"]
 check(other["ranks"] == size == len(other["clock_error_us"]) == len(results), other)
 check(other["events_not_kept"] == 0, other)
+check({r["algorithm"] or "" for r in results.values()} == {other["algorithm"]}, other)
+check({r["command"] for r in results.values()} == {other["command"]}, other)
 
 names, threads = {}, {}
 for e in events:
@@ -31,6 +34,13 @@ for e in events:
 check(sorted(names) == list(range(size)), names)
 check(all(n.startswith("rank %d" % r) for r, n in names.items()), names)
 
+# What each event may be called: a rank that a name has is the event's peer.
+NAMES = re.compile(
+    r"join|connect|run|complete the output|window|copy|add|read|write|wait for (an input|the output|a device)"
+    r"|(?:send to|receive from) rank (?P<a>\d+)(?: and add)?|wait for data of rank (?P<b>\d+)"
+    r"|wait until rank (?P<c>\d+) takes data"
+)
+
 slices = [e for e in events if e["ph"] == "X"]
 by_thread = collections.defaultdict(list)
 for e in slices:
@@ -38,6 +48,10 @@ for e in slices:
     check((e["pid"], e["tid"]) in threads, "no name for the thread of", e)
     by_thread[e["pid"], e["tid"]].append((e["ts"], e["ts"] + e["dur"]))
     check(e["args"].get("peer", 0) in range(size) and e["args"].get("peer") != e["pid"], e)
+    named = NAMES.fullmatch(e["name"])
+    check(named, "no such name:", e)
+    of = [int(x) for x in named.group("a", "b", "c") if x]
+    check(of == [e["args"]["peer"]] if of else "peer" not in e["args"], e)
 for where, spans in by_thread.items():
     spans.sort()
     for a, b in zip(spans, spans[1:]):
