@@ -112,9 +112,10 @@ static int slowest_peer(const struct coll_result *r)
 	return most;
 }
 
+/* A rank's own numbers, and those that another rank has sent. */
 static double share(uint64_t part, uint64_t whole)
 {
-	return whole ? (double)part / (double)whole : 0;
+	return part < whole ? (double)part / (double)whole : whole ? 1 : 0;
 }
 
 /* What the user could change about resource @k; "": nothing is known. */
