@@ -13,11 +13,6 @@
 #include "lib/coll/bench.h"
 #include "lib/coll/inspect.h"
 
-static double seconds(int64_t from, int64_t to)
-{
-	return from && to > from ? (double)(to - from) / NS_PER_SEC : 0;
-}
-
 bool result_shown(const struct options *o, int rank)
 {
 	return o->verbose > 0 || (o->verbose == 0 && rank == 0);
@@ -56,7 +51,7 @@ static const char *remark_of(const struct coll_result *r, const struct coll_requ
 
 static double algbw(const struct coll_result *r)
 {
-	double s = seconds(r->times.connect, r->times.run);
+	double s = coll_seconds(r->times.connect, r->times.run);
 	return s > 0 ? (double)r->bytes / s / 1e9 : 0;
 }
 
@@ -74,11 +69,11 @@ static json_t *seconds_json(const struct coll_times *t)
 {
 	int64_t end = t->commit ? t->commit : clock_ns();
 	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "total",
-	                 json_measured(seconds(t->start, end)), "join",
-	                 json_measured(seconds(t->start, t->join)), "connect",
-	                 json_measured(seconds(t->join, t->connect)), "run",
-	                 json_measured(seconds(t->connect, t->run)), "commit",
-	                 json_measured(seconds(t->run, t->commit)));
+	                 json_measured(coll_seconds(t->start, end)), "join",
+	                 json_measured(coll_seconds(t->start, t->join)), "connect",
+	                 json_measured(coll_seconds(t->join, t->connect)), "run",
+	                 json_measured(coll_seconds(t->connect, t->run)), "commit",
+	                 json_measured(coll_seconds(t->run, t->commit)));
 }
 
 static json_t *inputs_json(const struct coll_result *r)
@@ -230,11 +225,11 @@ static char *times_text(const struct coll_times *t, char *buf, size_t cap)
 	        commit[UNITS_TEXT];
 
 	snprintf(buf, cap, "%s (join %s, connect %s, run %s, commit %s)",
-	         duration_text(seconds(t->start, t->commit), total),
-	         duration_text(seconds(t->start, t->join), join),
-	         duration_text(seconds(t->join, t->connect), connect),
-	         duration_text(seconds(t->connect, t->run), run),
-	         duration_text(seconds(t->run, t->commit), commit));
+	         duration_text(coll_seconds(t->start, t->commit), total),
+	         duration_text(coll_seconds(t->start, t->join), join),
+	         duration_text(coll_seconds(t->join, t->connect), connect),
+	         duration_text(coll_seconds(t->connect, t->run), run),
+	         duration_text(coll_seconds(t->run, t->commit), commit));
 	return buf;
 }
 
@@ -250,7 +245,7 @@ static void summary(const struct coll_result *r, const struct coll_request *q)
 		algorithm = "";
 	if (!r->dtype) {
 		report_note("rank %d: %s of %d ranks%s%s: %s%s%s%s", r->rank, q->command, r->size,
-		            by, algorithm, duration_text(seconds(t->start, t->commit), total),
+		            by, algorithm, duration_text(coll_seconds(t->start, t->commit), total),
 		            remark ? " (" : "", remark ? remark : "", remark ? ")" : "");
 		return;
 	}

@@ -44,16 +44,11 @@ static const struct {
         [TRACE_WAIT_DEVICE] = {"wait for a device", "thread %d: waits", THREAD_WAITS},
 };
 
-static bool is_message(const struct trace_event *e)
-{
-	return e->kind == TRACE_SEND || e->kind == TRACE_RECV || e->kind == TRACE_ADD;
-}
-
 static long long thread_of(const struct trace_event *e)
 {
 	const int first = kinds[e->kind].first;
 
-	if (is_message(e))
+	if (trace_is_message(e))
 		return first + 2 * ((long long)e->peer * TRACE_STREAMS + e->stream % TRACE_STREAMS);
 	return first == THREAD_STAGES ? first : first + e->stream % TRACE_STREAMS;
 }
@@ -164,7 +159,7 @@ static void put_threads(FILE *f, const struct coll_traced *t)
 		put_name(&l, kinds[list[i]->kind].thread, list[i]->stream, list[i]->peer);
 		put_meta(f, "thread_name", t->rank, thread);
 		fprintf(f, "\"name\":\"%.*s%s\"}}", (int)l.n, l.text,
-		        is_message(list[i]) && list[i]->memory ? " (memory)" : "");
+		        trace_is_message(list[i]) && list[i]->memory ? " (memory)" : "");
 		put_meta(f, "thread_sort_index", t->rank, thread);
 		fprintf(f, "\"sort_index\":%lld}}", thread);
 	}
@@ -240,7 +235,7 @@ void trace_json_add(FILE *f, const struct coll_traced *t)
 	put_threads(f, t);
 	for (size_t i = 0; i < t->n; i++) {
 		put_slice(f, t->rank, &t->events[i]);
-		if (is_message(&t->events[i]))
+		if (trace_is_message(&t->events[i]))
 			put_arrow(f, t->rank, &t->events[i]);
 	}
 }

@@ -20,8 +20,7 @@ void trace_picture_release(struct trace_picture *p)
 
 static bool is_drawn(const struct trace_event *e)
 {
-	return e->kind == TRACE_SEND || e->kind == TRACE_RECV || e->kind == TRACE_ADD ||
-	       e->kind == TRACE_COPY || e->kind == TRACE_REDUCE;
+	return trace_is_message(e) || e->kind == TRACE_COPY || e->kind == TRACE_REDUCE;
 }
 
 /* Keep the lower half of the windows. */

@@ -53,11 +53,6 @@ static const struct {
                           "--no-sync does not wait for the disk"},
 };
 
-static double seconds(int64_t from, int64_t to)
-{
-	return from && to > from ? (double)(to - from) / NS_PER_SEC : 0;
-}
-
 static double run_seconds(const struct coll_result *r, int64_t ns)
 {
 	return (double)ns / r->spent.threads / NS_PER_SEC;
@@ -70,11 +65,11 @@ static void times_of(const struct coll_result *r, double out[RESOURCES])
 	for (int k = 0; k < SPENT_KINDS; k++)
 		out[k] = run_seconds(r, r->spent.ns[k]);
 	out[PROCESSOR] = run_seconds(r, r->spent.contended);
-	out[JOIN_RANKS] = seconds(t->start, t->join);
-	out[CONNECT_LINKS] = seconds(t->join, t->connect);
-	out[COMMIT_DISK] = seconds(t->run, t->seal);
-	out[COMMIT_RANKS] = seconds(t->seal, t->verdict);
-	out[COMMIT_NAMES] = seconds(t->verdict, t->commit);
+	out[JOIN_RANKS] = coll_seconds(t->start, t->join);
+	out[CONNECT_LINKS] = coll_seconds(t->join, t->connect);
+	out[COMMIT_DISK] = coll_seconds(t->run, t->seal);
+	out[COMMIT_RANKS] = coll_seconds(t->seal, t->verdict);
+	out[COMMIT_NAMES] = coll_seconds(t->verdict, t->commit);
 }
 
 static double sum(const double *times)

@@ -70,6 +70,11 @@ struct coll_observer {
 struct coll_times {
 	int64_t start, join, connect, run, seal, verdict, commit;
 };
+/* Seconds between two of them; 0 if one was not reached. */
+static inline double coll_seconds(int64_t from, int64_t to)
+{
+	return from && to > from ? (double)(to - from) / 1e9 : 0;
+}
 
 /* Counts of a tensor's values that are not finite. */
 struct coll_found {

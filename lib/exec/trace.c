@@ -54,8 +54,7 @@ int trace_event_get(struct trace_event *e, struct view *v, int size)
 	e->stream = view_u16(v);
 	e->kind = view_u8(v);
 	e->memory = view_u8(v);
-	const bool to_peer = e->kind == TRACE_SEND || e->kind == TRACE_RECV || e->kind == TRACE_ADD;
-	return v->failed || e->kind >= TRACE_KINDS || e->peer < (to_peer ? 0 : -1) ||
+	return v->failed || e->kind >= TRACE_KINDS || e->peer < (trace_is_message(e) ? 0 : -1) ||
 	                       e->peer >= size || e->stream >= TRACE_STREAMS || e->start < 0 ||
 	                       e->end < e->start || e->memory > 1
 	               ? -1

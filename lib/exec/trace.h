@@ -8,6 +8,7 @@
 #define COLLCTL_EXEC_TRACE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/base/buf.h"
@@ -50,6 +51,11 @@ struct trace_event {
 	uint8_t kind;       /* enum trace_kind */
 	uint8_t memory;     /* TRACE_SEND, RECV, ADD: 1: the lane is in the host's memory */
 };
+
+static inline bool trace_is_message(const struct trace_event *e)
+{
+	return e->kind == TRACE_SEND || e->kind == TRACE_RECV || e->kind == TRACE_ADD;
+}
 
 struct trace {
 	struct trace_event *events; /* [cap]; its pages are used as they are filled */
