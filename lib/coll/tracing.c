@@ -83,6 +83,8 @@ static void put_part(struct tracing *t, struct buf *out)
 		struct trace_event e = t->trace.events[t->sent++];
 		e.start = on_axis(t, e.start);
 		e.end = on_axis(t, e.end);
+		if (e.end < e.start) /* the coordinator's clock stood still */
+			e.end = e.start;
 		trace_event_put(out, &e);
 	}
 }

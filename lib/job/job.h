@@ -158,8 +158,8 @@ int job_clock(struct job *, struct clock_offset *, struct err *err);
 /* The exchange of CLOCK messages that the rank sent at @sent and whose answer @theirs came at
  * @came: is it better than the best so far (error -1: there is none)? Then it replaces it. */
 void clock_offset_take(struct clock_offset *best, int64_t sent, int64_t theirs, int64_t came);
-/* The coordinator's clock at @t of this rank's, from two measurements, between which the clocks
- * drift. */
+/* The coordinator's clock at @t of this rank's, from two measurements. Between them the clocks
+ * drift, if their offsets differ by more than their errors; before and after them they do not. */
 int64_t clock_offset_apply(const struct clock_offset *first, const struct clock_offset *last,
                            int64_t t);
 

@@ -1,4 +1,6 @@
 /* The offset between a rank's clock and the coordinator's. See job.h. */
+#include <stdlib.h>
+
 #include "lib/base/clock.h"
 #include "lib/job/job_internal.h"
 
@@ -18,8 +20,10 @@ int64_t clock_offset_apply(const struct clock_offset *first, const struct clock_
                            int64_t t)
 {
 	const int64_t span = last->at - first->at, drift = last->offset - first->offset;
-	if (span <= 0)
-		return t + last->offset;
+	if (llabs(drift) <= first->error + last->error || span <= 0)
+		return t + (first->error < last->error ? first : last)->offset;
+	if (t <= first->at || t >= last->at)
+		return t + (t <= first->at ? first : last)->offset;
 	return t + first->offset +
 	       (int64_t)((double)drift * (double)(t - first->at) / (double)span);
 }

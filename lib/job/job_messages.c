@@ -220,11 +220,13 @@ static void take_answer(struct job *j, struct view v)
 	}
 }
 
+#define CLOCK_MOST (INT64_MAX / 4) /* ns: 73 years after the host's start; sums do not overflow */
+
 static void take_clock(struct job *j, struct view v)
 {
 	j->clock_theirs = (int64_t)view_u64(&v);
 	j->clock_came = clock_ns();
-	if (v.failed || view_left(&v)) {
+	if (v.failed || view_left(&v) || j->clock_theirs < 0 || j->clock_theirs > CLOCK_MOST) {
 		struct err e = {.rank = ERR_RANK_SELF};
 		err_set(&e, ERR_INTEGRITY, "a malformed CLOCK message");
 		job_fail_later(j, &e);

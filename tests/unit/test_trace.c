@@ -78,12 +78,8 @@ static void events_come_back(void **state)
 static void malformed_events_are_refused(void **state)
 {
 	const struct trace_event bad[] = {
-	        {.start = 2, .end = 1},
-	        {.start = -1, .end = 1},
-	        {.kind = TRACE_KINDS},
-	        {.peer = -2},
-	        {.memory = 2},
-	        {.kind = TRACE_SEND, .peer = -1},
+	        {.start = 2, .end = 1}, {.start = -1, .end = 1}, {.kind = TRACE_KINDS},
+	        {.peer = -2},           {.memory = 2},           {.kind = TRACE_SEND, .peer = -1},
 	        {.stream = 64},
 	};
 	(void)state;
@@ -149,8 +145,21 @@ static void clocks_drift_between_two_measurements(void **state)
 	assert_true(clock_offset_apply(&first, &last, 1000000) == 1000500);
 	assert_true(clock_offset_apply(&first, &last, 2000000) == 2000600);
 	assert_true(clock_offset_apply(&first, &last, 3000000) == 3000700);
-	assert_true(clock_offset_apply(&first, &last, 0) == 400); /* before the first */
-	assert_true(clock_offset_apply(&last, &last, 5) == 705);  /* one measurement */
+	/* Before and after them, what is known is the offset there. */
+	assert_true(clock_offset_apply(&first, &last, 0) == 500);
+	assert_true(clock_offset_apply(&first, &last, 9000000) == 9000700);
+	assert_true(clock_offset_apply(&last, &last, 5) == 705); /* one measurement */
+}
+
+static void errors_are_not_drift(void **state)
+{
+	const struct clock_offset rough = {.at = 1000, .offset = 40000, .error = 50000},
+	                          fine = {.at = 4000, .offset = -500, .error = 1000};
+	(void)state;
+	for (int64_t t = 0; t < 6000; t += 500) {
+		assert_true(clock_offset_apply(&rough, &fine, t) == t - 500);
+		assert_true(clock_offset_apply(&fine, &rough, t) == t - 500);
+	}
 }
 
 int main(void)
@@ -162,6 +171,7 @@ int main(void)
 	        cmocka_unit_test(parts_have_whole_events),
 	        cmocka_unit_test(the_shortest_exchange_counts),
 	        cmocka_unit_test(clocks_drift_between_two_measurements),
+	        cmocka_unit_test(errors_are_not_drift),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
