@@ -64,7 +64,7 @@ assert (numpy.fromfile("sum.3.raw", "<i4") == i[0] + i[1] + i[2] + i[3]).all()'
 	blocks docs/tutorial.md broken >commands
 	run -3 --separate-stderr sh -e commands
 	# The rank that prints it is the one whose failure is known first.
-	assert_equal "$(sed 's/^\[[0-3]\] //' <<<"$stderr")" "$(blocks docs/tutorial.md broken-says | sed 's/^\[[0-3]\] //')"
+	assert_equal "${stderr#\[[0-3]\] }" "$(blocks docs/tutorial.md broken-says | sed 's/^\[[0-3]\] //')"
 	cmp mean.1.npy old.npy
 	typed docs/tutorial.md whole
 	assert_exist shard.2.npy

@@ -16,7 +16,7 @@ state() { find . -mindepth 1 ! -name 'dry*' ! -name 'real*' ! -name 'separate-st
 
 # numbers FILE: what the JSON objects of a dry run and of the job itself have in common
 # A dry run connects nothing, so it has no lanes.
-numbers() { jq -Ss 'sort_by(.rank) | map(del(.seconds, .algbw, .busbw, .digest, .dry_run, .lanes))' "$1"; }
+numbers() { jq -Ss 'sort_by(.rank) | map(del(.seconds, .algbw, .busbw, .digest, .dry_run, .lanes, .where))' "$1"; }
 
 # dry P ARGS...: a dry run of P ranks, which leaves all files as they are: dry has the JSON objects
 dry() {

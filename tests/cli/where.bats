@@ -11,12 +11,12 @@ setup() {
 	done
 }
 
-# job OPTIONS...: three ranks; every pread64 of rank 1 takes a quarter of a second
+# job OPTIONS...: three ranks; every read of rank 1's input takes half a second more
 job() {
 	local r slow
 	for r in 0 1 2; do
 		slow=()
-		[[ $r != 1 ]] || slow=(strace -f -qq -o /dev/null -e trace=pread64 -e inject=pread64:delay_enter=250000)
+		[[ $r != 1 ]] || slow=(strace -f -qq -o /dev/null -P "$PWD/in.1.npy" -P in.1.npy -e trace=pread64 -e inject=pread64:delay_enter=500000)
 		spawn_rank $r "${slow[@]}" "$COLLCTL" allreduce "$@" in.$r.npy -o out.$r.npy -r $r -n 3 \
 			-R "$STORE" -j job --secret-file "$SECRET"
 	done

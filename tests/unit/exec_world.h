@@ -651,9 +651,8 @@ static inline void check_record(const struct world *w, int r)
 	assert_int_equal(bytes[TRACE_SEND], stats.bytes_sent);
 	assert_int_equal(bytes[TRACE_RECV] + bytes[TRACE_ADD], stats.bytes_received);
 	assert_int_equal(messages, stats.messages);
-	assert_int_equal(bytes[TRACE_READ] + bytes[TRACE_WRITE], stats.bytes_moved -
-	                                                                 stats.bytes_sent -
-	                                                                 stats.bytes_received);
+	assert_int_equal(bytes[TRACE_READ] + bytes[TRACE_WRITE],
+	                 stats.bytes_moved - stats.bytes_sent - stats.bytes_received);
 }
 
 /* Advance all ranks until they have finished (0), or one fails: -1, and which in *failed. */
