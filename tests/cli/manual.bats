@@ -96,17 +96,17 @@ run_example() {
 	cd "$dir" || return
 	cp -R ../ready/. .
 	case $code in
-	*' -H node'*)
+	*' -H a,b'*)
 		local h
 		for h in 1 2 3 4; do
 			mkdir -p "../$dir.hosts/127.0.0.$h"
 			cp -R ../ready/. "../$dir.hosts/127.0.0.$h"
 		done
 		export HOSTS=$PWD.hosts WORK=$PWD COLLCTL_SSH=$PWD/../ssh COLLCTL_REMOTE_PATH=$COLLCTL
-		code=$(sed 's/node0/127.0.0.1/; s/node1/127.0.0.2/; s/node2/127.0.0.3/; s/node3/127.0.0.4/' <<<"$code")
+		code=$(sed 's/-H a,b,c,d/-H 127.0.0.1,127.0.0.2,127.0.0.3,127.0.0.4/; s/-H a,b /-H 127.0.0.1,127.0.0.2 /' <<<"$code")
 		;;
-	*'ssh node1'*) # the reader of the secret
-		code=${code/ssh node1/sh -c}
+	*'ssh b'*) # the reader of the secret
+		code=${code/ssh b/sh -c}
 		;;
 	*-R\ http://head*) # two ranks and a store
 		mv job.secret job.key
