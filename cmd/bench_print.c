@@ -42,6 +42,13 @@ static void make_table(struct bench_table *t)
 	table_fit(&t->table);
 }
 
+const char *bench_way(const struct bench_head *h)
+{
+	if (h->memory_lanes && h->tcp_lanes)
+		return h->insecure ? "memory and plain TCP" : "memory and TLS";
+	return h->memory_lanes ? "memory" : h->insecure ? "plain TCP" : "TLS";
+}
+
 void bench_print_head(const struct bench_head *h, enum bench_form form)
 {
 	struct bench_table t;
@@ -52,8 +59,8 @@ void bench_print_head(const struct bench_head *h, enum bench_form form)
 		printf("# %s of %d ranks, %s, %d iterations after %d for warm-up\n%s# time of an "
 		       "iteration on the slowest rank; no barrier between iterations\n# bandwidths "
 		       "computed from p50; GB = 10^9 bytes\n#\n",
-		       h->collective, h->size, h->insecure ? "plain TCP" : "TLS", h->iters,
-		       h->warmup, h->barrier_auto ? "# " BARRIER_AUTO "\n" : "");
+		       h->collective, h->size, bench_way(h), h->iters, h->warmup,
+		       h->barrier_auto ? "# " BARRIER_AUTO "\n" : "");
 	if (form == BENCH_TABLE) {
 		make_table(&t);
 		table_heading(&t.table);

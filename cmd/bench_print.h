@@ -17,4 +17,7 @@ json_t *bench_row_json(const struct bench_head *, const struct bench_row *);
  * rows with a size above 0. Malloced; NULL: out of memory. */
 char *bench_svg(const struct bench_head *, const struct bench_row *, size_t n, size_t *len);
 
+/* "TLS", "plain TCP", "memory", "memory and TLS": how the ranks are connected. */
+const char *bench_way(const struct bench_head *);
+
 #endif

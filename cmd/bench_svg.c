@@ -161,7 +161,7 @@ static char *draw(const struct bench_head *h, const struct bench_row *rows, size
 	c.log = is_wide(rows, p->places, n);
 	snprintf(title, sizeof title, "%s of %d ranks, %s%s%s, %s: bus bandwidth by size",
 	         h->collective, h->size, has_op ? h->op : "", has_op ? " of " : "",
-	         dtype_name(h->dtype), h->insecure ? "plain TCP" : "TLS");
+	         dtype_name(h->dtype), bench_way(h));
 	snprintf(note, sizeof note,
 	         "from the median of %d iteration%s, each timed on its slowest rank; GB = 10^9 "
 	         "bytes",

@@ -455,21 +455,12 @@ static void fill_row(const struct bench *b, const struct bench_case *c, struct b
 	row->busbw = row->algbw * bench_bus_factor(b->request->kind, b->size);
 }
 
-/* Are all connections of this rank memory lanes? */
-static bool in_memory(const struct bench *b)
-{
-	int memory = 0, tcp = 0;
-	if (b->drive.mesh)
-		mesh_count(b->drive.mesh, &memory, &tcp);
-	return memory > 0 && tcp == 0;
-}
-
 static int record(struct bench *b, const struct bench_row *row, struct err *err)
 {
 	struct select_measured m = {.alg = row->algorithm,
 	                            .size = b->size,
 	                            .secure = !b->request->settings.insecure,
-	                            .memory = in_memory(b),
+	                            .memory = b->head.memory_lanes > 0 && !b->head.tcp_lanes,
 	                            .bytes = row->size,
 	                            .seconds = row->p50};
 	return b->size > 1 && row->size && row->p50 > 0 ? tuning_add(&b->found, &m, err) : 0;
@@ -560,6 +551,8 @@ static int run(struct coll *life, struct err *err)
 {
 	struct bench *b = life->state;
 	const struct coll_observer *o = life->observer;
+	if (b->drive.mesh)
+		mesh_count(b->drive.mesh, &b->head.memory_lanes, &b->head.tcp_lanes);
 	if (b->rank == 0 && o->measuring)
 		o->measuring(o->ctx, &b->head);
 	return for_each_case(b, run_case, NULL, err);

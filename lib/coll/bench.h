@@ -67,7 +67,8 @@ struct bench_head {
 	enum dtype dtype;
 	int rank, size, warmup, iters;
 	bool insecure;
-	bool barrier_auto; /* barrier without --algorithm: reported as all_to_one */
+	int memory_lanes, tcp_lanes; /* of this rank */
+	bool barrier_auto;           /* barrier without --algorithm: reported as all_to_one */
 };
 
 #endif

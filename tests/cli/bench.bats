@@ -237,3 +237,13 @@ check_chart() {
 	run -2 collctl run -n 2 -- "${bench[@]}" -a nonsense --svg bench.svg
 	assert_equal "$(cat bench.svg)" old
 }
+
+@test "the heading says how the ranks are connected" {
+	local -A ways=(['']=memory ['--lanes tcp']=TLS ['--lanes tcp --insecure']='plain TCP')
+	local options
+	for options in "${!ways[@]}"; do
+		# shellcheck disable=SC2086
+		run -0 --separate-stderr collctl run -n 2 -- bench allreduce $options -b 1K -e 1K
+		assert_line --index 0 "# allreduce of 2 ranks, ${ways[$options]}, 20 iterations after 5 for warm-up"
+	done
+}
