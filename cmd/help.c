@@ -34,12 +34,17 @@ static void print_wrapped(FILE *f, const char *text, int column)
 	int at = column;
 
 	while (*text) {
+		char word[512];
 		int len = (int)strcspn(text, " ");
-		if (at > column && at + 1 + len > width) {
+		int columns;
+		snprintf(word, sizeof word, "%.*s", len, text);
+		columns = terminal_columns(word);
+		if (at > column && at + 1 + columns > width) {
 			fprintf(f, "\n%*s", column, "");
 			at = column;
 		}
-		at += fprintf(f, "%s%.*s", at > column ? " " : "", len, text);
+		fprintf(f, "%s%s", at > column ? " " : "", word);
+		at += (at > column) + columns;
 		text += len;
 		text += strspn(text, " ");
 	}
