@@ -28,8 +28,7 @@ static const struct {
 } resources[RESOURCES] = {
         [SPENT_READ] = {"run", "read", "reading inputs", "put the inputs on a faster disk"},
         [SPENT_WRITE] = {"run", "write", "writing the output", "put the output on a faster disk"},
-        [SPENT_DEVICE] = {"run", "device", "waiting for the device",
-                          "--device cpu may be faster for so little data"},
+        [SPENT_DEVICE] = {"run", "device", "waiting for the device", "compare with --device cpu"},
         [SPENT_RECV] = {"run", "receive", "waiting for data", NULL},
         [SPENT_SEND] = {"run", "send", "waiting to send", NULL},
         [SPENT_NETWORK] = {"run", "network", "system calls of the network",
