@@ -200,7 +200,7 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 	complete_words allreduce -a '' | grep -qx auto
 	complete_words plan '' | grep -qx allreduce
 	# The list has every option.
-	collctl barrier --help | sed -nE 's/^ +(-., )?(--[a-z-]+).*/\2/p' | sort >want
+	collctl barrier --help | sed -nE 's/^ {2,6}(-., )?(--[a-z-]+).*/\2/p' | sort >want
 	complete_words barrier -- | sort >got
 	diff want got
 }
