@@ -160,7 +160,7 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 	local c name
 	collctl help --mdoc >options.mdoc
 	for c in $COMMANDS; do
-		collctl "$c" --help | sed -nE 's/^ +(-., )?--([a-z-]+).*/\2/p' >names
+		collctl "$c" --help | sed -nE 's/^ {2,6}(-., )?--([a-z-]+).*/\2/p' >names
 		[[ -s names ]]
 		while read -r name; do
 			grep -qE "Fl .-${name//-/.-}( |\$)" options.mdoc || fail "$c --$name"
