@@ -123,8 +123,8 @@ def main():
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # for the child, until the command has begun
     pid, fd = pty.fork()
     if pid == 0:
+        set_width(1, widths[0])  # before the command looks
         os.execvp(command[0], command)
-    set_width(fd, widths[0])
     timed = re.fullmatch(r"[0-9.]+", until)
     end = time.monotonic() + float(until) if timed else None
     pattern = re.compile(until.encode()) if until and not timed else None
