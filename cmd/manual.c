@@ -124,6 +124,7 @@ static void mdoc_commands(FILE *f)
 		fprintf(f, ".It Cm %s", c->name);
 		mdoc_synopsis(f, c);
 		roff_sentence(f, c->help);
+		fprintf(f, "See\n.Xr collctl-%s 1 .\n", c->name);
 	}
 	fputs(".El\n", f);
 }
@@ -137,7 +138,7 @@ static void mdoc_examples(FILE *f, const struct command *cmd)
 	fputs(".Sh EXAMPLES\n", f);
 	for (; e->command && strcmp(e->command, cmd->name) == 0; e++) {
 		roff_sentence(f, e->what);
-		fputs(".Bd -literal -offset indent\n", f);
+		fputs(".Bd -literal -offset 2n\n", f);
 		roff_word(f, e->lines, (int)strlen(e->lines));
 		fputs("\n.Ed\n", f);
 		if (e[1].command && strcmp(e[1].command, cmd->name) == 0)
