@@ -161,6 +161,22 @@ static void test_complex(void **state)
 	}
 }
 
+static void test_many_identities(void **state)
+{
+	enum { N = 5000 };
+	static float out[N + 1];
+
+	(void)state;
+	for (size_t n = 0; n <= N; n = 2 * n + 1) {
+		for (size_t i = 0; i <= N; i++)
+			out[i] = 7;
+		reduce_identity(REDUCE_MAX, DTYPE_F32, out, n);
+		for (size_t i = 0; i < n; i++)
+			assert_true(isinf(out[i]) && out[i] < 0);
+		assert_true(out[n] == 7);
+	}
+}
+
 static void test_complex_identities(void **state)
 {
 	(void)state;
@@ -443,6 +459,7 @@ int main(void)
 	        cmocka_unit_test_setup(test_f8_edges, reseed),
 	        cmocka_unit_test_setup(test_bool, reseed),
 	        cmocka_unit_test_setup(test_complex, reseed),
+	        cmocka_unit_test(test_many_identities),
 	        cmocka_unit_test_setup(test_complex_identities, reseed),
 	        cmocka_unit_test_setup(test_complex_conversions, reseed),
 	        cmocka_unit_test_setup(test_integer_averages, reseed),
