@@ -244,6 +244,10 @@ const struct option_row option_rows[] = {
         REQUEST("stepfactor", 'f', "N", "factor between sizes", OPTS_BENCH),
         REQUEST("warmup", 'w', "N", "iterations before the measurement", OPTS_BENCH),
         REQUEST("iters", 0, "N", "measured iterations", OPTS_BENCH),
+        REQUEST("barrier", 0, NULL,
+                "wait for all ranks before each iteration: then its time is that of one "
+                "collective, as in a job; always with --tuning-out",
+                OPTS_BENCH),
         REQUEST("dtype", 0, "TYPE", "element type (default: f32)", OPTS_BENCH | OPTS_PLAN),
         REQUEST("check", 0, NULL, "compare each element on each rank with the expected value",
                 OPTS_BENCH),

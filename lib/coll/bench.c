@@ -2,9 +2,11 @@
  * bench: sweeps a collective by size and algorithm inside one job. The ranks join once; the mesh
  * has the edges of every schedule of the sweep. Vectors are in memory: bench uses no files.
  *
- * Iterations follow one another without a barrier, as in nccl-tests. Each rank measures each
- * iteration. An iteration's time is the largest of all ranks; an allreduce over the same mesh finds
- * it after the case.
+ * Iterations follow one another without a barrier, as in nccl-tests: in collectives in which no
+ * rank waits for the last one, a time is then how often one can be done in a second. With
+ * --barrier, and for a tuning file, a barrier comes before each iteration, and a time is how long
+ * one takes, as in a job. Each rank measures each iteration. An iteration's time is the largest of
+ * all ranks; an allreduce over the same mesh finds it after the case.
  */
 #include "lib/coll/bench.h"
 
@@ -290,7 +292,8 @@ static int describe(struct bench *b, struct intent *in, struct err *err)
 	snprintf(text, sizeof text, "-b %llu -e %llu -f %d", (unsigned long long)o->minbytes,
 	         (unsigned long long)o->maxbytes, o->factor);
 	intent_add(in, "sizes", text);
-	snprintf(text, sizeof text, "-w %d --iters %d", o->warmup, o->iters);
+	snprintf(text, sizeof text, "-w %d --iters %d%s", o->warmup, o->iters,
+	         b->head.barrier ? " --barrier" : "");
 	intent_add(in, "repetitions", text);
 	intent_add(in, "--check", o->check ? "yes" : "no");
 	intent_add(in, "--allow-divergent", r->divergent ? "yes" : "no");
@@ -376,6 +379,46 @@ static int merge(struct bench *b, void *data, uint64_t count, enum dtype dtype, 
 	return ret;
 }
 
+/* ---- the barrier before an iteration ---- */
+
+static int barrier_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uint64_t n,
+                        struct err *err)
+{
+	(void)ctx;
+	(void)vector;
+	(void)input;
+	(void)pos;
+	(void)err;
+	memset(buf, 0, n);
+	return 0;
+}
+
+/* Ranks leave it at nearly the same time. */
+static const struct coll_algorithm *barrier_algorithm(void)
+{
+	return coll_find(COLL_BARRIER, "dissemination");
+}
+
+static struct exec_vector barrier_vector(struct bench *b)
+{
+	struct exec_vector v = {.algorithm = barrier_algorithm(),
+	                        .args = merge_args(b, 1),
+	                        .op = REDUCE_BAND,
+	                        .dtype = DTYPE_U8,
+	                        .windows = 1};
+
+	v.args.noutputs = 0;
+	return v;
+}
+
+/* Wait for all ranks: @round 0, 1, ... */
+static int wait_for_all(struct drive *d, int round, struct err *err)
+{
+	if (round)
+		exec_repeat(d->exec);
+	return drive_go(d, err);
+}
+
 /* ---- a case ---- */
 
 static int run_drive(struct bench *b, const struct bench_case *c, struct bench_values *v,
@@ -392,13 +435,20 @@ static int run_drive(struct bench *b, const struct bench_case *c, struct bench_v
 	};
 	vector.args.noutputs = v->checking ? 1 : 0;
 	vector.args.devices = devices_count(b->life->devices);
-	struct drive d = drive_of(b, &vector);
+	const struct exec_vector notice = barrier_vector(b);
+	struct drive d = drive_of(b, &vector), barrier = drive_of(b, &notice);
+	const bool waits = timed && b->head.barrier;
 	d.devices = b->life->devices;
 	d.conf.io = (struct fileio_ops){bench_read, bench_write, v};
-	int ret = drive_begin(&d, err),
+	barrier.conf.io.read = barrier_read;
+	int ret = waits ? drive_begin(&barrier, err) : 0,
 	    runs = timed ? b->request->bench.warmup + b->request->bench.iters : CHECK_RUNS;
+	if (ret == 0)
+		ret = drive_begin(&d, err);
 	v->filled = timed;
 	for (int i = 0; ret == 0 && i < runs; i++) {
+		if (waits && (ret = wait_for_all(&barrier, i, err)) < 0)
+			break;
 		int64_t began = clock_ns();
 		if (i)
 			exec_repeat(d.exec);
@@ -409,6 +459,7 @@ static int run_drive(struct bench *b, const struct bench_case *c, struct bench_v
 	}
 	drive_end(&d);
 	exec_free(d.exec);
+	exec_free(barrier.exec);
 	return ret;
 }
 
@@ -501,6 +552,7 @@ static int make_room(struct bench *b, struct err *err)
 	        .warmup = b->request->bench.warmup,
 	        .iters = b->request->bench.iters,
 	        .insecure = b->request->settings.insecure,
+	        .barrier = b->request->bench.barrier || b->request->tuning_out,
 	        .barrier_auto = b->request->kind == COLL_BARRIER &&
 	                        strcmp(b->request->algorithm, "auto") == 0,
 	};
@@ -538,6 +590,9 @@ static int connect_all(struct coll *life, struct err *err)
 	int ret = used ? 0 : err_nomem(err, "the edges", (unsigned long long)b->size);
 	if (ret == 0)
 		ret = exec_edges(merge_algorithm(), &vector.args, used, err);
+	const struct exec_vector notice = barrier_vector(b);
+	if (ret == 0 && b->head.barrier)
+		ret = exec_edges(barrier_algorithm(), &notice.args, used, err);
 	if (ret == 0)
 		ret = for_each_case(b, add_edges, used, err);
 	if (ret == 0)

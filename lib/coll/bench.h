@@ -67,6 +67,7 @@ struct bench_head {
 	enum dtype dtype;
 	int rank, size, warmup, iters;
 	bool insecure;
+	bool barrier;                /* before each iteration */
 	int memory_lanes, tcp_lanes; /* of this rank */
 	bool barrier_auto;           /* barrier without --algorithm: reported as all_to_one */
 };

@@ -31,6 +31,7 @@ struct bench_request {
 	int factor; /* from one size to the next */
 	int warmup, iters;
 	bool check;
+	bool barrier; /* before each iteration */
 };
 
 struct check_request {

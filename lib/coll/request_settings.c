@@ -92,6 +92,7 @@ const struct setting request_settings[] = {
         S("warmup", SETTING_FOR_BENCH, INT, bench.warmup, .def = "5", .max = 1000000),
         S("iters", SETTING_FOR_BENCH, INT, bench.iters, .def = "20", .min = 1, .max = 1000000),
         S("check", SETTING_FOR_BENCH, FLAG, bench.check),
+        S("barrier", SETTING_FOR_BENCH, FLAG, bench.barrier),
         S("tuning-out", SETTING_FOR_BENCH | SETTING_FOR_CHECK, STRING, tuning_out),
         S("time", SETTING_FOR_CHECK, DURATION, check.time, .def = "200ms", .min = NS_PER_MS,
           .max = 3600 * NS_PER_SEC),

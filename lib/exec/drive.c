@@ -110,6 +110,8 @@ int drive_go(struct drive *d, struct err *err)
 {
 	if (d->team)
 		return go_with_team(d, err);
+	job_waits(d->job, waits_for, d->exec);
+	exec_watch_lanes(d->exec);
 	for (;;) {
 		int ret = exec_advance(d->exec, err);
 		exec_stats(d->exec, &d->stats);
@@ -166,7 +168,6 @@ int drive_begin(struct drive *d, struct err *err)
 	d->files = (struct loop_watch){.fd = exec_fd(d->exec), .fn = files_moved, .ctx = &d->files};
 	if (d->files.fd >= 0 && loop_add(loop, &d->files, EPOLLIN, err) < 0)
 		return -1;
-	job_waits(d->job, waits_for, d->exec);
 	job_phase(d->job, PHASE_RUN);
 	loop->yields = YIELDS;
 	loop_home(loop, job_local_index(d->job));

@@ -163,6 +163,13 @@ void exec_repeat(struct exec *x)
 	exec_restart_window(x, &x->streams[0]);
 }
 
+void exec_watch_lanes(struct exec *x)
+{
+	for (int k = 0; k < x->nstreams; k++)
+		for (int l = 0; l < x->nlanes; l++)
+			exec_lane_watch(&x->streams[k].lanes[l]);
+}
+
 /* ---- setting up ---- */
 
 static int stream_init(struct exec *x, int k, struct err *err)

@@ -77,6 +77,8 @@ int exec_advance(struct exec *, struct err *err);
 /* Start again with the same schedule, buffers and lanes. Requires conf.repeat and a finished
  * executor. Reads the inputs again; conf.io.read may leave the buffer unchanged. */
 void exec_repeat(struct exec *);
+/* Before a run: take the events of the connections, if executors run over them in turn. */
+void exec_watch_lanes(struct exec *);
 /* Readable when a file job has progressed; -1: never. The caller empties it before exec_advance. */
 int exec_fd(const struct exec *);
 

@@ -198,6 +198,8 @@ void exec_progress(struct stream *s, uint32_t i, uint64_t done);
 /* lane.c: initialise a lane; run one turn of it, at most QUANTUM bytes. 1: progress; 0: none; -1:
  * error. */
 int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool out, struct err *err);
+/* Take the connection's events, which another executor may have had. */
+void exec_lane_watch(struct lane *l);
 void exec_lane_release(struct lane *l);
 int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *err);
 

@@ -371,6 +371,12 @@ static void ready(void *ctx)
 	exec_wake_lane(ctx);
 }
 
+void exec_lane_watch(struct lane *l)
+{
+	l->conn->on_ready = ready;
+	l->conn->ctx = l;
+}
+
 int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool out, struct err *err)
 {
 	struct lane *l = &s->lanes[lane];
@@ -378,9 +384,8 @@ int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool ou
 	l->conn = x->conf.conn(x->conf.conn_ctx, peer, out, stream_number(x, s));
 	if (!l->conn)
 		return err_rank(err, ERR_OTHER, peer, "no connection to rank %d", peer);
-	l->conn->on_ready = ready;
-	l->conn->ctx = l;
 	l->conn->timed = x->conf.timed;
+	exec_lane_watch(l);
 	x->silent |= !l->conn->loop;
 	if (!l->conn->ops->sums) {
 		l->hash = XXH3_createState();

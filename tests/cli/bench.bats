@@ -31,6 +31,25 @@ load helpers
 	done
 }
 
+@test "--barrier: every collective, every algorithm, over memory and TLS; all ranks must give it" {
+	local kind lanes
+	for lanes in memory tcp; do
+		for kind in $(collctl algorithms | awk '/^[a-z]/ { print $1 }' | grep -vx -e collective -e exchange | sort -u); do
+			collctl run -n 3 -- bench "$kind" -a all -b 4 -e 40K -f 100 -w 1 --iters 3 --check --barrier \
+				--lanes $lanes --csv >out
+			# shellcheck disable=SC2016 # awk's own
+			run -0 awk -F, 'NR > 1 && $11 != 0 { exit 1 } END { exit NR < 2 }' out
+		done
+	done
+	collctl run -n 2 -- bench scan -b 4K -e 4K --iters 2 --barrier >out
+	grep -q '^# .*; a barrier before each iteration$' out
+	collctl run -n 2 -- bench scan -b 4K -e 4K --iters 2 --tuning-out tuning >out
+	grep -q '^# .*; a barrier before each iteration$' out
+	# shellcheck disable=SC2016 # the shell's own
+	run -7 collctl run -n 2 -- sh -c 'exec "$0" bench scan -b 4K -e 4K $([ $COLLCTL_RANK = 1 ] || echo --barrier)' "$COLLCTL"
+	assert_output --partial 'repetitions'
+}
+
 @test "operations and types are verified too" {
 	local opts
 	for opts in '--op avg --dtype f16' '--op prod --dtype bf16' '--op min --dtype i8' '--op bxor --dtype u64' \
