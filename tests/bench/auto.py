@@ -3,21 +3,24 @@
 the time of the one that auto takes is compared with the time of the fastest.
 
   tests/bench/auto.py [--ranks 2,4 | --hosts 4x1,4x4] [--lanes tcp|memory] [--plain] [--rounds N]
-                      [--untuned] [COLLECTIVE...]
+                      [--untuned] [--save FILE | --load FILE] [COLLECTIVE...]
 
-Measured by `collctl bench` (in memory, one job a collective and number of ranks), N times and N
-times again; a time is the median of the rounds' medians. The first half decides which algorithm is
-the fastest, the second half compares it with auto's choice: so luck does not count.
-Auto chooses by its built-in rates and, without --untuned, by the tuning file that the first half has
-written. Algorithms that need --allow-divergent don't count. Last come the misses:
-cases in which the choice takes more than 1.1 times as long.
+Measured by `collctl bench` (in memory), N times and N times again; a time is the median of the
+rounds' medians. The first half decides which algorithm is the fastest, the second half compares it
+with auto's choice: so luck does not count. Auto chooses by its built-in rates and, without
+--untuned, by the tuning file that the first half has written. Algorithms that need
+--allow-divergent don't count. Then come the misses: cases in which the choice takes more than 1.1
+times as long. The last line says how well the measurements of the first half choose for the second.
+No rule can be expected to do better: the rest is noise.
+
+--save writes the measured times to FILE, and --load takes them from there: to compare rules of
+choice by the same measurements.
 
 With --hosts the ranks are in network namespaces, one a host, with a link of 1 Gbit/s each (tc tbf; needs
 root and iproute2), up to 16 MiB.
 
-Iterations follow one another without a barrier, so for collectives in which no rank waits for the
-last to be done (broadcast, reduce, gather, scatter, scan) a time is how often one can be done in a
-second, not how long one takes, which is what the built-in rates are for.
+A barrier comes before each iteration, so a time is how long one collective takes: what a job takes,
+and what the built-in rates are for.
 """
 
 import argparse
@@ -33,25 +36,31 @@ import predict
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COLLCTL = os.path.abspath(os.environ.get("COLLCTL", f"{ROOT}/build/collctl"))
 LIMIT = 900  # seconds for one command
-SIZES = ["-b", "4K", "-e", "64M", "-f", "4"]
 GOOD = 1.1
+# Sizes and iterations: each takes long enough for a median that comes again.
+GRID = [("4K", "64K", 1000), ("256K", "1M", 200), ("4M", "4M", 40), ("16M", "64M", 10)]
 
 COLLECTIVES = ["allreduce", "reduce-scatter", "allgather", "broadcast", "reduce", "gather", "scatter",
                "alltoall", "scan", "exscan"]
 
 
+def sweep(bench, grid, *options):
+    """The rows of all sizes of @grid, each of which bench measures by its own number of iterations."""
+    return [row for start, end, iterations in grid
+            for row in bench("-b", start, "-e", end, "-f", "4", "--iters", str(iterations), *options)]
+
+
 class OneHost:
     """@size ranks of this machine."""
 
-    sizes, iterations = SIZES, 30
+    grid = GRID
 
     def __init__(self, size):
         self.size, self.name = size, f"{size}"
 
     def bench(self, collective, *options):
         """The rows of rank 0."""
-        words = [COLLCTL, "run", "--json", "-n", str(self.size), "--", "bench", collective, *self.sizes,
-                 *options]
+        words = [COLLCTL, "run", "--json", "-n", str(self.size), "--", "bench", collective, *options]
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=LIMIT, check=False)
         if done.returncode:
@@ -62,7 +71,7 @@ class OneHost:
 class Hosts:
     """@each ranks on each host of @net."""
 
-    sizes, iterations = ["-b", "4K", "-e", "16M", "-f", "4"], 5
+    grid = [("4K", "64K", 50), ("256K", "4M", 10), ("16M", "16M", 3)]
 
     def __init__(self, net, hosts, each, folder):
         self.net, self.each, self.folder, self.size = net, each, folder, hosts * each
@@ -71,7 +80,7 @@ class Hosts:
             f.writelines(f"{net.address(r // each)}\n" for r in range(self.size))
 
     def bench(self, collective, *options):
-        words = [COLLCTL, "bench", collective, *self.sizes, *options, "-H", f"{self.folder}/{self.name}",
+        words = [COLLCTL, "bench", collective, *options, "-H", f"{self.folder}/{self.name}",
                  "--json", "--secret-file", f"{self.folder}/key"]
         ranks = [self.net.start(r // self.each, *words, "-r", str(r)) for r in range(self.size)]
         said = [p.communicate(timeout=LIMIT) for p in ranks]
@@ -90,31 +99,74 @@ def typical(rounds):
     return {key: statistics.median(all_times) for key, all_times in times.items()}
 
 
+def measured(place, collective, options, rounds, tuning):
+    """Both halves. The first writes the tuning file, if it is wanted."""
+    def half(*more):
+        return typical(sweep(lambda *o: place.bench(collective, *o), place.grid, *options, "-a", "all", "--barrier", *more)
+                       for _ in range(rounds))
+
+    return half(*(["--tuning-out", tuning] if tuning else [])), half()
+
+
 def choices(place, collective, options):
-    rows = place.bench(collective, "-a", "auto", "-w", "0", "--iters", "1", *options)
+    rows = sweep(lambda *o: place.bench(collective, *o), [(b, e, 1) for b, e, _ in place.grid],
+                 "-a", "auto", "-w", "0", *options)
     return {row["size"]: row["algorithm"] for row in rows}
 
 
-def judge(place, collective, options, rounds, tuned, folder, ratios, misses):
-    tuning = f"{folder}/{collective}.{place.name}.json"
-    sweep = [*options, "-a", "all", "--iters", str(place.iterations)]
-    written = ["--tuning-out", tuning] if tuned else []
-    first, second = (typical(place.bench(collective, *sweep, *more) for _ in range(rounds))
-                     for more in (written, []))
-    chosen = {"built-in": choices(place, collective, options)}
-    if tuned:
-        chosen["tuned"] = choices(place, collective, [*options, "--tuning", tuning])
+class Times:
+    """Measured times, which a file can keep."""
+
+    def __init__(self, path):
+        self.kept = {}
+        if path:
+            with open(path, encoding="utf8") as f:
+                self.kept = json.load(f)
+        self.complete = path is not None
+
+    def of(self, place, collective, measure):
+        name = f"{collective} {place.name}"
+        if not self.complete:
+            self.kept[name] = [[[b, a, t] for (b, a), t in half.items()]
+                               for half in measure(place, collective)]
+        return tuple({(b, a): t for b, a, t in half} for half in self.kept[name])
+
+    def save(self, path):
+        if path:
+            with open(path, "w", encoding="utf8") as f:
+                json.dump(self.kept, f)
+
+
+class Score:
+    """Ratios of a rule's choices to the fastest, and its misses."""
+
+    def __init__(self):
+        self.ratios, self.misses = [], []
+
+    def add(self, name, ratio, case):
+        self.ratios.append(ratio)
+        if ratio > GOOD:
+            self.misses.append(f"{name:10}{case}")
+
+    def line(self, name):
+        good = sum(r <= GOOD for r in self.ratios)
+        return (f"{name}: within {GOOD - 1:.0%} of the fastest in {good} of {len(self.ratios)} cases "
+                f"({good / len(self.ratios):.0%}); median {statistics.median(self.ratios):.2f}, "
+                f"worst {max(self.ratios):.2f}")
+
+
+def judge(place, collective, halves, chosen, scores):
+    first, second = halves
     for nbytes in sorted({b for b, _ in first}):
-        here = {a: t for (b, a), t in second.items() if b == nbytes}
-        best = min(here, key=lambda a: first[nbytes, a])
+        before, here = ({a: t for (b, a), t in half.items() if b == nbytes} for half in halves)
+        best = min(here, key=lambda a: before[a])
         line = f"{collective:15}{place.name:>5} {nbytes:>10}  {best:18} {here[best] * 1e6:9.0f} us"
         for way, taken in chosen.items():
             ratio = here[taken[nbytes]] / here[best]
-            ratios[way].append(ratio)
-            if ratio > GOOD:
-                misses.append(f"{way:10}{collective:15}{place.name:>5} {nbytes:>10}  {taken[nbytes]} takes {ratio:.2f} "
-                              f"times as long as {best}")
+            scores[way].add(way, ratio, f"{collective:15}{place.name:>5} {nbytes:>10}  {taken[nbytes]} takes "
+                                        f"{ratio:.2f} times as long as {best}")
             line += f"  {taken[nbytes]:18} {ratio:5.2f}"
+        scores["noise"].add("noise", here[best] / min(here.values()), "")
         print(line, flush=True)
 
 
@@ -130,19 +182,23 @@ def main():
     p.add_argument("--lanes", choices=["tcp", "memory"], default="tcp")
     p.add_argument("--plain", action="store_true", help="--insecure instead of TLS")
     p.add_argument("--rounds", type=int, default=3, help="sweeps to tune by, and to judge by")
-    p.add_argument("--untuned", action="store_true", help="only the built-in rates: half of the time")
+    p.add_argument("--untuned", action="store_true", help="only the built-in rates")
+    p.add_argument("--save", metavar="FILE", help="write the measured times")
+    p.add_argument("--load", metavar="FILE", help="take the times from there; implies --untuned")
     p.add_argument("collective", nargs="*", default=COLLECTIVES)
     a = p.parse_args()
 
     for v in list(os.environ):
         if v.startswith("COLLCTL"):
             del os.environ[v]
+    options = ["--lanes", a.lanes, *(["--insecure"] if a.plain else [])]
+    ways = ["built-in"] if a.untuned or a.load else ["built-in", "tuned"]
+    times = Times(a.load)
     print(f"{len(os.sched_getaffinity(0))} processors, load {os.getloadavg()[0]:.1f} before, "
           f"{'memory' if a.lanes == 'memory' else 'plain TCP' if a.plain else 'TLS'}")
-    options = ["--lanes", a.lanes, *(["--insecure"] if a.plain else [])]
-    print(f"{'collective':15}ranks      bytes  fastest                         "
-          f"auto: built-in     ratio  tuned              ratio")
-    ratios, misses = {"built-in": [], "tuned": []}, []
+    print(f"{'collective':15}ranks      bytes  fastest                         " +
+          "  ".join(f"auto: {way:12} ratio" for way in ways))
+    scores = {way: Score() for way in [*ways, "noise"]}
     with tempfile.TemporaryDirectory(prefix="collctl-auto.") as folder:
         net = predict.Net(max((n for n, _ in a.hosts), default=0))
         places = [OneHost(size) for size in a.ranks]
@@ -154,17 +210,22 @@ def main():
                 places = [Hosts(net, hosts, each, folder) for hosts, each in a.hosts]
             for collective in a.collective:
                 for place in places:
-                    judge(place, collective, options, a.rounds, not a.untuned, folder, ratios, misses)
+                    tuning = f"{folder}/{collective}.{place.name}.json" if "tuned" in ways else None
+                    halves = times.of(place, collective,
+                                      lambda p, c, t=tuning: measured(p, c, options, a.rounds, t))
+                    chosen = {"built-in": choices(place, collective, options)}
+                    if tuning:
+                        chosen["tuned"] = choices(place, collective, [*options, "--tuning", tuning])
+                    judge(place, collective, halves, chosen, scores)
+                    times.save(a.save)
         finally:
             net.close()
     print()
-    print("\n".join(misses))
-    for way, all_ratios in ratios.items():
-        if not all_ratios:
-            continue
-        good = sum(r <= GOOD for r in all_ratios)
-        print(f"{way}: within {GOOD - 1:.0%} of the fastest in {good} of {len(all_ratios)} cases; "
-              f"median {statistics.median(all_ratios):.2f}, worst {max(all_ratios):.2f}")
+    for way in ways:
+        print("\n".join(scores[way].misses))
+    for way in ways:
+        print(scores[way].line(way))
+    print(scores["noise"].line("the first half's choice"))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@
 Each case alternates collctl --insecure, collctl (TLS), Open MPI over TCP, Open MPI over shared
 memory, and again, N rounds in one run; a process measures many iterations and gives their median,
 and what is compared is the median of these over the rounds. Shared memory is Open MPI's default on
-one host; it stands beside the others, no target is against it. Both sides run the same loop:
-iterations without a barrier between them, the time of an iteration is the slowest rank's.
+one host; it stands beside the others, no target is against it. Both sides run the same loop: the
+time of an iteration is the slowest rank's, and a barrier comes before each iteration of collectives
+in which no rank waits for all others.
 
 COLLCTL_OLD=PATH runs an older collctl in the same rounds; a case that takes more than 1.05 times as
 long as with the older one is a step back.
@@ -30,8 +31,11 @@ ITERS = {KIB4: 400, MIB: 40, MIB64: 6}
 NAMES = {KIB4: "4 KiB", MIB: "1 MiB", MIB64: "64 MiB"}
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ob1"]
 TCP = ["--mca", "btl", "tcp,self"]
+TCP_LANES = ["--lanes", "tcp"]
 # Both ways of calling MPI were tried: this is the faster one of each.
 INPLACE = {"allreduce", "allgather", "reduce-scatter"}
+# Without a barrier some ranks would be iterations ahead of others.
+BARRIER = {"broadcast", "reduce", "scan"}
 
 # (collective, ranks, bytes, most of Open MPI over TCP: --insecure, TLS; None: only reported)
 CASES = [("allreduce", p, b, plain, tls)
@@ -54,7 +58,8 @@ def ours(collective, ranks, nbytes, algorithm, *options, binary=COLLCTL):
     """Median and algorithm of one process."""
     text = output(binary, "run", "-n", str(ranks), "--", "bench", collective, "--csv",
                   "-a", algorithm, "-b", str(nbytes), "-e", str(nbytes),
-                  "-w", str(ITERS[nbytes] // 4 + 1), "--iters", str(ITERS[nbytes]), *options)
+                  "-w", str(ITERS[nbytes] // 4 + 1), "--iters", str(ITERS[nbytes]),
+                  *(["--barrier"] if collective in BARRIER else []), *options)
     fields = text.strip().splitlines()[-1].split(",")
     return float(fields[6]), fields[4]
 
@@ -62,7 +67,7 @@ def ours(collective, ranks, nbytes, algorithm, *options, binary=COLLCTL):
 def theirs(peer, collective, ranks, nbytes, *btl):
     how = "inplace" if collective in INPLACE else "apart"
     text = output(*MPIRUN, *btl, "-n", str(ranks), peer, collective, how,
-                  str(ITERS[nbytes] // 4 + 1), str(ITERS[nbytes]), str(nbytes))
+                  "barrier" if collective in BARRIER else "free", str(ITERS[nbytes] // 4 + 1), str(ITERS[nbytes]), str(nbytes))
     return float(text.split()[2])
 
 
@@ -108,14 +113,14 @@ def main():
             plain, tls, tcp, shm, algorithm = [], [], [], [], ""
             old_plain, old_tls = [], []
             for _ in range(a.rounds):
-                t, algorithm = ours(collective, ranks, nbytes, a.algorithm, "--insecure")
+                t, algorithm = ours(collective, ranks, nbytes, a.algorithm, *TCP_LANES, "--insecure")
                 plain.append(t)
                 tcp.append(theirs(peer, collective, ranks, nbytes, *TCP))
-                tls.append(ours(collective, ranks, nbytes, a.algorithm)[0])
+                tls.append(ours(collective, ranks, nbytes, a.algorithm, *TCP_LANES)[0])
                 if OLD:
                     same = (collective, ranks, nbytes, a.algorithm)
-                    old_plain.append(ours(*same, "--insecure", binary=OLD)[0])
-                    old_tls.append(ours(*same, binary=OLD)[0])
+                    old_plain.append(ours(*same, *TCP_LANES, "--insecure", binary=OLD)[0])
+                    old_tls.append(ours(*same, *TCP_LANES, binary=OLD)[0])
                 if not a.no_shared_memory:
                     shm.append(theirs(peer, collective, ranks, nbytes))
             m = [statistics.median(x) if x else 0 for x in (plain, tls, tcp, shm)]

@@ -1,9 +1,9 @@
 /*
  * The peer of `collctl bench`: the same loop with MPI. For each size: warm-up iterations, then
- * timed ones without a barrier between them; each rank takes the time of each iteration, the
+ * timed ones, each after a barrier or without; each rank takes the time of each iteration, the
  * iteration's time is the largest of these, and what is printed is their minimum and median.
  *
- *   mpirun -n P mpi_coll COLLECTIVE apart|inplace WARMUP ITERS BYTES...
+ *   mpirun -n P mpi_coll COLLECTIVE apart|inplace barrier|free WARMUP ITERS BYTES...
  *
  * Prints "BYTES MIN-US P50-US" a line. f32, MPI_SUM, root 0. BYTES are nccl-tests': those of all
  * blocks together for allgather, reduce-scatter and alltoall.
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int size, inplace;
+static int size, inplace, barrier;
 static float *in, *out;
 
 static void allreduce(int n)
@@ -82,6 +82,8 @@ static void measure(void (*run)(int), size_t bytes, int warmup, int iters, int r
 		in[i] = out[i] = 1;
 	MPI_Barrier(MPI_COMM_WORLD);
 	for (int i = -warmup; i < iters; i++) {
+		if (barrier)
+			MPI_Barrier(MPI_COMM_WORLD);
 		double began = MPI_Wtime();
 		run(n);
 		if (i >= 0)
@@ -102,17 +104,19 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	for (size_t k = 0; argc > 5 && k < sizeof collectives / sizeof *collectives; k++) {
+	for (size_t k = 0; argc > 6 && k < sizeof collectives / sizeof *collectives; k++) {
 		if (strcmp(argv[1], collectives[k].name) != 0)
 			continue;
 		inplace = strcmp(argv[2], "inplace") == 0;
-		for (int i = 5; i < argc; i++)
-			measure(collectives[k].run, strtoull(argv[i], NULL, 10), atoi(argv[3]),
-			        atoi(argv[4]), rank);
+		barrier = strcmp(argv[3], "barrier") == 0;
+		for (int i = 6; i < argc; i++)
+			measure(collectives[k].run, strtoull(argv[i], NULL, 10), atoi(argv[4]),
+			        atoi(argv[5]), rank);
 		MPI_Finalize();
 		return 0;
 	}
-	fprintf(stderr, "usage: mpi_coll COLLECTIVE apart|inplace WARMUP ITERS BYTES...\n");
+	fprintf(stderr,
+	        "usage: mpi_coll COLLECTIVE apart|inplace barrier|free WARMUP ITERS BYTES...\n");
 	MPI_Abort(MPI_COMM_WORLD, 2);
 	return 2;
 }
