@@ -52,7 +52,7 @@ static void print_algorithms(FILE *f, const char *command)
 			fprintf(f, " %s", coll_algorithms[i]->name);
 }
 
-/* The collectives that have an algorithm: the operand of plan. */
+/* The collectives that have an algorithm: the operand of plan, bench and algorithms. */
 static void print_collectives(FILE *f)
 {
 	const char *space = "";
@@ -74,10 +74,16 @@ static void print_commands(FILE *f)
 		fprintf(f, "%s%s", c == commands ? "" : " ", c->name);
 }
 
+/* Is the operand of @cmd a collective? */
+static bool takes_collective(const struct command *cmd)
+{
+	return cmd->opts & (OPTS_PLAN | OPTS_BENCH) || strcmp(cmd->name, "algorithms") == 0;
+}
+
 /* The known operands of @cmd: collectives or commands; else nothing, which means files. */
 static bool print_operands(FILE *f, const struct command *cmd)
 {
-	if (cmd->opts & OPTS_PLAN)
+	if (takes_collective(cmd))
 		print_collectives(f);
 	else if (cmd->opts & (OPTS_RUN | OPTS_HELP))
 		print_commands(f);
@@ -232,7 +238,7 @@ static void zsh_command(FILE *f, const struct command *cmd)
 		fputs(" \\\n\t\t\t'*:::command:_collctl_or_program'", f);
 	} else if (cmd->max_args != 0) {
 		fputs(" \\\n\t\t\t'*:operand:", f);
-		if (cmd->opts & (OPTS_PLAN | OPTS_HELP)) {
+		if (takes_collective(cmd) || cmd->opts & OPTS_HELP) {
 			fputc('(', f);
 			print_operands(f, cmd);
 			fputc(')', f);
@@ -316,7 +322,7 @@ static void fish_command(FILE *f, const struct command *cmd)
 {
 	fish_name(f, cmd, "none");
 	fish_name(f, cmd, "run");
-	if (cmd->opts & (OPTS_PLAN | OPTS_HELP)) {
+	if (takes_collective(cmd) || cmd->opts & OPTS_HELP) {
 		fprintf(f, "complete -c collctl -n '__collctl_is %s' -f -a '", cmd->name);
 		print_operands(f, cmd);
 		fputs("'\n", f);

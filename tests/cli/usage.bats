@@ -199,6 +199,8 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 	assert_equal "$(complete_words allreduce arr)" array.npy
 	complete_words allreduce -a '' | grep -qx auto
 	complete_words plan '' | grep -qx allreduce
+	assert_equal "$(complete_words bench allr)" allreduce
+	assert_equal "$(complete_words algorithms allr)" allreduce
 	# The list has every option.
 	collctl barrier --help | sed -nE 's/^ {2,6}(-., )?(--[a-z-]+).*/\2/p' | sort >want
 	complete_words barrier -- | sort >got
