@@ -44,7 +44,7 @@ const struct example examples[] = {
 	{"gather", "Concatenate four arrays by rows; rank 0 gets the result",
 	 "collctl run -n 4 -- gather shard.{rank}.npy -o all.npy"},
 	{"gather", "Collect a log file of every rank in a folder of the root",
-	 "collctl run -n 4 -- gather --raw-file log.{rank} -o logs"},
+	 "collctl run -n 4 -- gather --raw-file log.{rank} -o logs/"},
 	{"gather", "Read raw elements, whose type the file does not tell",
 	 "collctl run -n 2 -- gather --format raw --dtype i64 counts.bin -o all.npy"},
 	{"allgather", "Concatenate four arrays by rows; every rank gets the result",
