@@ -37,6 +37,15 @@ COMMANDS=$(sed -nE 's/^\t\{"([a-z-]+)", .*/\1/p' "$ROOT/cmd/commands.c")
 	done
 }
 
+@test "no quotation of the pages is in another" {
+	local f
+	# A macro quotes the rest of its line; one word in double quotes loses these.
+	for f in "$ROOT"/man/*.1.in; do
+		refute grep -nE '^\.(Pq )?[QD][lq] .* ([QD][lq]|No) ' "$f"
+		refute grep -nE '^\.[QD][lq] "[^"]*"[^ ]' "$f"
+	done
+}
+
 @test "help is as wide as COLUMNS or the terminal, between 60 and 120 columns" {
 	local c width
 	for width in 60 100 120; do
