@@ -6,7 +6,8 @@
 /* clang-format off */
 const struct example examples[] = {
 	{"allreduce", "Average four shards; every rank gets the result",
-	 "collctl run -n 4 -- allreduce --op avg shard.{rank}.npy -o mean.{rank}.npy"},
+	 "collctl run -n 4 -- allreduce --op avg shard.{rank}.npy \\\n"
+	 "    -o mean.{rank}.npy"},
 	{"allreduce", "The same on four hosts, which ssh reaches and where each has its shard",
 	 "collctl run -H a,b,c,d -- allreduce --op avg shard.npy -o mean.npy"},
 	{"allreduce", "Average checkpoints on this machine, without other ranks",
@@ -52,7 +53,8 @@ const struct example examples[] = {
 	{"allgather", "Name the algorithm",
 	 "collctl run -n 4 -- allgather -a ring shard.{rank}.npy -o all.{rank}.npy"},
 	{"allgather", "Print the predicted time of each algorithm, and which one is taken",
-	 "collctl run -n 4 -- allgather --explain shard.{rank}.npy -o all.{rank}.npy"},
+	 "collctl run -n 4 -- allgather --explain shard.{rank}.npy \\\n"
+	 "    -o all.{rank}.npy"},
 	{"alltoall", "Rank r gets part r of every array: a transposition of the parts",
 	 "collctl run -n 4 -- alltoall shard.{rank}.npy -o column.{rank}.npy"},
 	{"alltoall", "Every rank sends five rows to rank 0 and one to the others",

@@ -146,6 +146,44 @@ static void mdoc_examples(FILE *f, const struct command *cmd)
 	}
 }
 
+/* The pages that a reader of the page of a command wants next; of a collective that is not here
+ * those of COLLECTIVE. */
+#define COLLECTIVE "algorithms bench plan run"
+static const struct {
+	const char *command, *others;
+} related[] = {
+        {"algorithms", "bench plan"},
+        {"barrier", "check run"},
+        {"bench", "algorithms check plan run"},
+        {"ca", "keygen serve"},
+        {"check", "barrier bench run"},
+        {"exscan", COLLECTIVE " scan"},
+        {"help", "version"},
+        {"info", "verify"},
+        {"keygen", "ca run"},
+        {"plan", "algorithms bench"},
+        {"run", "keygen serve"},
+        {"scan", "algorithms bench exscan plan run"},
+        {"serve", "ca run"},
+        {"verify", "info run"},
+        {"version", "help"},
+};
+
+static void mdoc_related(FILE *f, const struct command *cmd)
+{
+	const char *others = COLLECTIVE;
+
+	for (size_t i = 0; i < sizeof related / sizeof related[0]; i++)
+		if (strcmp(related[i].command, cmd->name) == 0)
+			others = related[i].others;
+	fputs(".Sh SEE ALSO\n.Xr collctl 1", f);
+	for (size_t n; *others; others += n + (others[n] == ' ')) {
+		n = strcspn(others, " ");
+		fprintf(f, " ,\n.Xr collctl-%.*s 1", (int)n, others);
+	}
+	fputc('\n', f);
+}
+
 static void mdoc_page(FILE *f, const struct command *cmd)
 {
 	fprintf(f, ".Dd $Mdocdate$\n.Dt COLLCTL-");
@@ -169,7 +207,7 @@ static void mdoc_page(FILE *f, const struct command *cmd)
 	mdoc_options(f, cmd);
 	fputs(".Sh EXIT STATUS\n0 if all went well.\n.Xr collctl 1\nlists the other codes.\n", f);
 	mdoc_examples(f, cmd);
-	fputs(".Sh SEE ALSO\n.Xr collctl 1\n", f);
+	mdoc_related(f, cmd);
 }
 
 void manual_print(FILE *f, const struct command *cmd)

@@ -80,16 +80,37 @@ static bool takes_collective(const struct command *cmd)
 	return cmd->opts & (OPTS_PLAN | OPTS_BENCH) || strcmp(cmd->name, "algorithms") == 0;
 }
 
-/* The known operands of @cmd: collectives or commands; else nothing, which means files. */
-static bool print_operands(FILE *f, const struct command *cmd)
+/* Are the operands of @cmd only words that are known? */
+static bool takes_only_words(const struct command *cmd)
 {
-	if (takes_collective(cmd))
+	return takes_collective(cmd) || cmd->opts & (OPTS_RUN | OPTS_HELP);
+}
+
+/* The length of the first word of @cmd's synopsis. */
+static size_t first_operand(const struct command *cmd)
+{
+	return strcspn(cmd->synopsis, " ");
+}
+
+/* Is its first operand one of several words ("init|issue|revoke")? */
+static bool has_choices(const struct command *cmd)
+{
+	return memchr(cmd->synopsis, '|', first_operand(cmd));
+}
+
+/* The words that the operands of @cmd may be: collectives, commands, or those choices. */
+static void print_operands(FILE *f, const struct command *cmd)
+{
+	char choices[64];
+
+	if (takes_collective(cmd)) {
 		print_collectives(f);
-	else if (cmd->opts & (OPTS_RUN | OPTS_HELP))
+	} else if (cmd->opts & (OPTS_RUN | OPTS_HELP)) {
 		print_commands(f);
-	else
-		return false;
-	return true;
+	} else if (has_choices(cmd)) {
+		snprintf(choices, sizeof choices, "%.*s", (int)first_operand(cmd), cmd->synopsis);
+		print_words(f, choices);
+	}
 }
 
 /* The words that may follow @row's option on the line of @cmd. */
@@ -137,10 +158,8 @@ static void bash_command(FILE *f, const struct command *cmd)
 		space = " ";
 	}
 	fputs("'\n\t\t\telse\n\t\t\t\twords='", f);
-	if (print_operands(f, cmd))
-		fputs("'", f);
-	else
-		fputs("' files=1", f);
+	print_operands(f, cmd);
+	fputs(takes_only_words(cmd) ? "'" : "' files=1", f);
 	fputs("\n\t\t\tfi\n\t\t\t;;\n\t\tesac\n\t\t;;\n", f);
 }
 
@@ -237,15 +256,13 @@ static void zsh_command(FILE *f, const struct command *cmd)
 	if (cmd->opts & OPTS_RUN) {
 		fputs(" \\\n\t\t\t'*:::command:_collctl_or_program'", f);
 	} else if (cmd->max_args != 0) {
-		fputs(" \\\n\t\t\t'*:operand:", f);
-		if (takes_collective(cmd) || cmd->opts & OPTS_HELP) {
-			fputc('(', f);
+		if (has_choices(cmd) || takes_only_words(cmd)) {
+			fprintf(f, " \\\n\t\t\t'%s:operand:(", has_choices(cmd) ? "1" : "*");
 			print_operands(f, cmd);
-			fputc(')', f);
-		} else {
-			fputs("_files", f);
+			fputs(")'", f);
 		}
-		fputc('\'', f);
+		if (!takes_only_words(cmd))
+			fputs(" \\\n\t\t\t'*:file:_files'", f);
 	}
 	fputs("\n\t\t\t;;\n", f);
 }
@@ -322,8 +339,9 @@ static void fish_command(FILE *f, const struct command *cmd)
 {
 	fish_name(f, cmd, "none");
 	fish_name(f, cmd, "run");
-	if (takes_collective(cmd) || cmd->opts & OPTS_HELP) {
-		fprintf(f, "complete -c collctl -n '__collctl_is %s' -f -a '", cmd->name);
+	if (takes_collective(cmd) || cmd->opts & OPTS_HELP || has_choices(cmd)) {
+		fprintf(f, "complete -c collctl -n '__collctl_is %s'%s -a '", cmd->name,
+		        has_choices(cmd) ? "" : " -f");
 		print_operands(f, cmd);
 		fputs("'\n", f);
 	}

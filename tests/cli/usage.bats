@@ -201,6 +201,8 @@ sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCT
 	complete_words plan '' | grep -qx allreduce
 	assert_equal "$(complete_words bench allr)" allreduce
 	assert_equal "$(complete_words algorithms allr)" allreduce
+	assert_equal "$(complete_words ca is)" issue
+	assert_equal "$(complete_words ca init arr)" array.npy
 	# The list has every option.
 	collctl barrier --help | sed -nE 's/^ {2,6}(-., )?(--[a-z-]+).*/\2/p' | sort >want
 	complete_words barrier -- | sort >got
