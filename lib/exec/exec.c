@@ -58,9 +58,10 @@ void exec_progress(struct stream *s, uint32_t i, uint64_t done)
 
 /* ---- running ---- */
 
+/* Each that waits, once. */
 static void run_steps(struct exec *x, struct stream *s)
 {
-	while (s->todo_len) {
+	for (uint32_t n = s->todo_len; n; n--) {
 		uint32_t i = s->todo[s->todo_head];
 		s->todo_head = (s->todo_head + 1) % s->sched->nsteps;
 		s->todo_len--;
@@ -72,7 +73,7 @@ static void run_steps(struct exec *x, struct stream *s)
 	}
 }
 
-/* Run local and file steps until none makes progress. */
+/* A turn of the local and file steps. */
 static int run_streams(struct exec *x, struct err *err)
 {
 	bool again = true;
@@ -118,6 +119,14 @@ static void wake_silent(struct exec *x)
 				exec_wake_lane(&x->streams[k].lanes[l]);
 }
 
+static bool has_steps(const struct exec *x)
+{
+	for (int k = 0; k < x->nstreams; k++)
+		if (x->streams[k].todo_len)
+			return true;
+	return false;
+}
+
 static int advance(struct exec *x, struct err *err)
 {
 	uint64_t until = moved_bytes(x) + SLICE;
@@ -128,6 +137,8 @@ static int advance(struct exec *x, struct err *err)
 		if (run_streams(x, err) < 0)
 			return -1;
 		struct lane *l = next_lane(x);
+		if (!l && has_steps(x))
+			continue;
 		if (!l && armed)
 			return x->open_lanes == 0 && x->open_streams == 0;
 		if (!l) { /* check for recent file transfers before the caller sleeps */

@@ -3,6 +3,9 @@
 
 /* Bytes of one task of a device: what depends on it begins when it is complete. */
 #define DEVICE_PIECE (4u << 20)
+/* Bytes of one turn of a step in host memory: lanes send what is complete between two turns, while
+ * it is still in the cache. */
+#define LOCAL_PIECE QUANTUM
 
 /* ---- tasks ---- */
 
@@ -164,8 +167,9 @@ void exec_run_local(struct stream *s, uint32_t i)
 	unsigned place = place_of(s, step);
 	if (done == limit || s->pending[i].busy)
 		return;
-	if (place && limit - done > DEVICE_PIECE / s->vector->esize)
-		limit = done + DEVICE_PIECE / s->vector->esize;
+	const uint64_t most = (place ? DEVICE_PIECE : LOCAL_PIECE) / s->vector->esize;
+	if (limit - done > most)
+		limit = done + most;
 	struct memory_task t = task_local(s, step, done, limit - done);
 	exec_spend(s->exec, SPENT_OTHER);
 	int64_t from = s->exec->watch.lap;
@@ -174,4 +178,6 @@ void exec_run_local(struct stream *s, uint32_t i)
 	exec_trace_local(s->exec, s, i, from);
 	if (complete)
 		exec_progress(s, i, limit);
+	if (complete && !place && limit < step->len)
+		exec_wake_step(s, i);
 }
