@@ -2,17 +2,23 @@
 
 #include <string.h>
 
+static int check_name(const char *option, const char *path, struct err *err)
+{
+	if (path && !*path)
+		return err_set(err, ERR_USAGE, "%s: the name of the file is empty", option);
+	if (path && strcmp(path, "-") == 0)
+		return err_set(err, ERR_USAGE, "%s: - is not a file: give the name of one", option);
+	return 0;
+}
+
 /* A trace is not for stdout, which has the job's results. */
 static int check_trace(const struct options *o, bool dry_run, struct err *err)
 {
 	if ((o->trace || o->trace_svg) && dry_run)
 		return err_set(err, ERR_USAGE, "--dry-run: no data move, so there is no --trace");
-	if (o->trace && strcmp(o->trace, "-") == 0)
-		return err_set(err, ERR_USAGE, "--trace: - is not a file: give the name of one");
-	if (o->trace_svg && strcmp(o->trace_svg, "-") == 0)
-		return err_set(err, ERR_USAGE,
-		               "--trace-svg: - is not a file: give the name of one");
-	return 0;
+	if (check_name("--trace", o->trace, err) < 0)
+		return -1;
+	return check_name("--trace-svg", o->trace_svg, err);
 }
 
 int request_from_options(struct coll_request *r, enum coll_work work, const struct command *cmd,

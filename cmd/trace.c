@@ -152,9 +152,15 @@ int trace_commit(struct trace_files *t, const struct coll_result *r, struct err 
 		report_note("rank %d: --trace: the ranks did not keep %" PRIu64
 		            " events, the last of them: their records were full",
 		            r->rank, t->missed);
-	if (t->text && commit_json(t, r, err) < 0)
+	if ((t->text && commit_json(t, r, err) < 0) ||
+	    (t->o->trace_svg && commit_picture(t, r, err) < 0)) {
+		char why[sizeof err->text];
+		memcpy(why, err->text, sizeof why);
+		snprintf(err->text, sizeof err->text, "%.*s; the outputs are complete",
+		         (int)sizeof err->text - 40, why);
 		return -1;
-	return t->o->trace_svg ? commit_picture(t, r, err) : 0;
+	}
+	return 0;
 }
 
 void trace_files_release(struct trace_files *t)

@@ -112,11 +112,24 @@ static double share(uint64_t part, uint64_t whole)
 	return part < whole ? (double)part / (double)whole : whole ? 1 : 0;
 }
 
-/* What the user could change about resource @k; "": nothing is known. */
-static const char *advice_on(int k, const struct coll_request *q)
+static int ranks_on_host_of(const struct coll_result *r, int rank)
+{
+	int n = 0;
+
+	for (int p = 0; p < r->size; p++)
+		n += !r->host || r->host[p] == r->host[rank];
+	return n;
+}
+
+/* What the user could change about resource @k of @rank; "": nothing is known. */
+static const char *advice_on(int k, int rank, const struct coll_result *r,
+                             const struct coll_request *q)
 {
 	const bool given =
 	        (k >= COMMIT_DISK && q->no_sync) || (k == SPENT_CIPHER && q->settings.insecure);
+
+	if (k == PROCESSOR && r->spent.threads == 1 && ranks_on_host_of(r, rank) == 1)
+		return "other programs use the processors of its host";
 	return given || !resources[k].advice ? "" : resources[k].advice;
 }
 
@@ -183,7 +196,7 @@ static void print_times(const struct coll_result *r, const double *times)
 	for (bool shown[RESOURCES] = {false}; at + 96 < sizeof text;) {
 		int next = -1;
 		for (int k = 0; k < RESOURCES; k++)
-			if (!shown[k] && times[k] >= SMALL * total &&
+			if (!shown[k] && k != PROCESSOR && times[k] >= SMALL * total &&
 			    (next < 0 || times[k] > times[next]))
 				next = k;
 		if (next < 0)
@@ -192,7 +205,11 @@ static void print_times(const struct coll_result *r, const double *times)
 		at += (size_t)snprintf(text + at, sizeof text - at, "%s%s %s", at ? ", " : "",
 		                       resources[next].text, duration_text(times[next], duration));
 	}
-	report_note("rank %d: time: %s", r->rank, text);
+	if (times[PROCESSOR] >= SMALL * total)
+		report_note("rank %d: time: %s; %s of all this waiting for a processor", r->rank,
+		            text, duration_text(times[PROCESSOR], duration));
+	else
+		report_note("rank %d: time: %s", r->rank, text);
 }
 
 /* Ranks wait for each other: say for which, and why it is slow. */
@@ -200,7 +217,7 @@ static void print_wait(const struct coll_result *r, const struct coll_request *q
                        double part)
 {
 	const struct workload *w = &r->busiest;
-	const char *advice = has_busiest(r) ? advice_on(w->on, q) : "";
+	const char *advice = has_busiest(r) ? advice_on(w->on, w->rank, r, q) : "";
 	char head[160];
 
 	snprintf(head, sizeof head, "rank %d: limit: %s, mostly of rank %d, %.0f %% of the time",
@@ -222,7 +239,7 @@ void where_print(const struct coll_result *r, const struct coll_request *q)
 	print_times(r, times);
 	const int most = longest(times);
 	const double part = times[most] / sum(times);
-	const char *advice = advice_on(most, q);
+	const char *advice = advice_on(most, r->rank, r, q);
 	if (waits_for_ranks(most))
 		print_wait(r, q, most, part);
 	else

@@ -4,7 +4,7 @@
 
 #include "lib/coll/life.h"
 
-#define EVENTS_MOST 262144     /* of a rank: 10 MiB */
+#define EVENTS_MOST 262144     /* of a rank: 12 MiB */
 #define EVENTS_ALL  (4u << 20) /* of all ranks: about what a viewer of traces can open */
 #define PART_HEAD   (8 + 8 + 1)
 
@@ -22,15 +22,22 @@ int tracing_begin(struct coll *c, struct err *err)
 	c->tracing->why.rank = ERR_RANK_SELF;
 	const struct coll_traced none = {.rank = c->rank, .size = c->size, .host = ""};
 	const struct coll_observer *o = c->observer;
-	if (c->rank == job_coordinator(c->job) && o->traced && o->traced(o->ctx, &none, err) < 0)
-		return -1;
+	if (c->rank == job_coordinator(c->job)) {
+		c->tracing->taken = calloc((size_t)c->size, sizeof *c->tracing->taken);
+		if (!c->tracing->taken)
+			return err_nomem(err, "the trace", (unsigned long long)c->size);
+		if (o->traced && o->traced(o->ctx, &none, err) < 0)
+			return -1;
+	}
 	return trace_init(&c->tracing->trace, tracing_capacity(c->size), err);
 }
 
 void tracing_release(struct coll *c)
 {
-	if (c->tracing)
+	if (c->tracing) {
 		trace_release(&c->tracing->trace);
+		free(c->tracing->taken);
+	}
 	free(c->tracing);
 	c->tracing = NULL;
 }
@@ -42,24 +49,23 @@ int tracing_sync(struct coll *c, struct err *err)
 
 /* ---- this rank's parts ---- */
 
+static struct trace_event stage(enum trace_kind kind, int64_t start, int64_t end)
+{
+	return (struct trace_event){.start = start,
+	                            .end = end,
+	                            .window = TRACE_NONE,
+	                            .step = TRACE_NONE,
+	                            .peer = -1,
+	                            .kind = (uint8_t)kind};
+}
+
 static void add_stages(struct coll *c)
 {
 	const struct coll_times *t = &c->times;
-	const struct {
-		enum trace_kind kind;
-		int64_t start, end;
-	} stages[] = {{TRACE_JOIN, t->start, t->join},
-	              {TRACE_CONNECT, t->join, t->connect},
-	              {TRACE_RUN, t->connect, t->run},
-	              {TRACE_SEAL, t->run, t->seal}};
-	for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
-		trace_add(&c->tracing->trace,
-		          &(struct trace_event){.start = stages[i].start,
-		                                .end = stages[i].end,
-		                                .window = TRACE_NONE,
-		                                .step = TRACE_NONE,
-		                                .peer = -1,
-		                                .kind = (uint8_t)stages[i].kind});
+	const struct trace_event stages[] = {
+	        stage(TRACE_JOIN, t->start, t->join), stage(TRACE_CONNECT, t->join, t->connect),
+	        stage(TRACE_RUN, t->connect, t->run), stage(TRACE_SEAL, t->run, t->seal)};
+	trace_add_last(&c->tracing->trace, stages, sizeof stages / sizeof *stages);
 }
 
 /* On the coordinator's clock, which counts from its machine's start. */
@@ -142,6 +148,9 @@ int tracing_take_part(void *ctx, int rank, struct view part, struct err *err)
 	                             .missed = p.missed,
 	                             .n = view_left(&p.events) / TRACE_EVENT_BYTES,
 	                             .last = !p.more};
+	c->tracing->taken[rank] += traced.n;
+	if (c->tracing->taken[rank] > tracing_capacity(c->size) || (p.more && !traced.n))
+		return err_set(err, ERR_INTEGRITY, "more events of the trace than a rank keeps");
 	struct trace_event *events = calloc(traced.n + 1, sizeof *events);
 	if (!events)
 		return err_nomem(err, "the trace", traced.n * sizeof *events);

@@ -23,6 +23,7 @@ struct tracing {
 	struct clock_offset first, last;
 	size_t sent; /* events of this rank's that have been sent */
 	/* the coordinator's */
+	size_t *taken;  /* [size] events of each rank */
 	bool more;      /* a rank has another part */
 	struct err why; /* the observer has failed */
 };

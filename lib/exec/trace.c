@@ -1,6 +1,7 @@
 #include "lib/exec/trace.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 int trace_init(struct trace *t, size_t cap, struct err *err)
 {
@@ -20,6 +21,13 @@ void trace_add(struct trace *t, const struct trace_event *e)
 	size_t k = atomic_fetch_add_explicit(&t->added, 1, memory_order_relaxed);
 	if (k < t->cap)
 		t->events[k] = *e;
+}
+
+void trace_add_last(struct trace *t, const struct trace_event *e, size_t n)
+{
+	const size_t kept = trace_kept(t), at = kept < t->cap - n ? kept : t->cap - n;
+	memcpy(t->events + at, e, n * sizeof *e);
+	atomic_fetch_add(&t->added, n);
 }
 
 size_t trace_kept(const struct trace *t)
@@ -54,7 +62,7 @@ int trace_event_get(struct trace_event *e, struct view *v, int size)
 	e->stream = view_u16(v);
 	e->kind = view_u8(v);
 	e->memory = view_u8(v);
-	return v->failed || e->kind >= TRACE_KINDS || e->peer < (trace_is_message(e) ? 0 : -1) ||
+	return v->failed || e->kind >= TRACE_KINDS || e->peer < (trace_has_peer(e) ? 0 : -1) ||
 	                       e->peer >= size || e->stream >= TRACE_STREAMS || e->start < 0 ||
 	                       e->end < e->start || e->memory > 1
 	               ? -1

@@ -52,6 +52,13 @@ struct trace_event {
 	uint8_t memory;     /* TRACE_SEND, RECV, ADD: 1: the lane is in the host's memory */
 };
 
+/* Has it a peer? */
+static inline bool trace_has_peer(const struct trace_event *e)
+{
+	return (e->kind >= TRACE_SEND && e->kind <= TRACE_ADD) || e->kind == TRACE_WAIT_RECV ||
+	       e->kind == TRACE_WAIT_SEND;
+}
+
 static inline bool trace_is_message(const struct trace_event *e)
 {
 	return e->kind == TRACE_SEND || e->kind == TRACE_RECV || e->kind == TRACE_ADD;
@@ -66,6 +73,9 @@ struct trace {
 int trace_init(struct trace *, size_t cap, struct err *err);
 void trace_release(struct trace *); /* also of a zeroed one */
 void trace_add(struct trace *, const struct trace_event *);
+/* Add @n last events, at most as many as the record has room for. In a full record they replace the
+ * last ones, which then count as not kept. No other thread may add any more. */
+void trace_add_last(struct trace *, const struct trace_event *, size_t n);
 /* The events that were kept; no thread may add any more. */
 size_t trace_kept(const struct trace *);
 

@@ -449,12 +449,18 @@ static void maybe_complete(struct coord *c)
 
 /* ---- votes ---- */
 
-/* The workload of the rank that worked longest. */
+/* The part of its threads' time that a rank worked. */
+static double busy_share(const struct workload *w)
+{
+	return w->total ? (double)w->busy / (double)w->total : 0;
+}
+
+/* The workload of the rank that worked longest: ranks run for about the same time. */
 static struct workload busiest(const struct coord *c)
 {
 	struct workload most = {.rank = -1};
 	for (int r = 0; r < c->conf.size; r++)
-		if (c->votes[r].work.busy > most.busy) {
+		if (busy_share(&c->votes[r].work) > busy_share(&most)) {
 			most = c->votes[r].work;
 			most.rank = r;
 		}

@@ -21,7 +21,7 @@ COMMANDS=$(sed -nE 's/^\t\{"([a-z-]+)", .*/\1/p' "$ROOT/cmd/commands.c")
 		(($(grep -c '^\.Bd -literal' <(sed -n '/^\.Sh EXAMPLES/,$p' page)) >= want)) || fail "$c has too few examples"
 		! sed -n '/^\.Bd -literal/,/^\.Ed/p' page | sed 's/\\e/./g; s/\\//g' | grep -E '^.{74}' || fail "$c: an example is wider than 80 columns"
 		sed -n '/^\.Sh SEE ALSO/,$p' page | grep -oE 'collctl-[a-z-]+' | sort -u |
-			grep -vxF "$(sed 's/^/collctl-/' <<<"$COMMANDS")" && fail "$c: SEE ALSO names a page that does not exist"
+			grep -vxFf <(awk '{ print "collctl-" $1 }' <<<"$COMMANDS") && fail "$c: SEE ALSO names a page that does not exist"
 		(($(sed -n '/^Examples:/,$p' text | grep -c '^      [^ ]') >= want)) || fail "help $c has too few examples"
 	done
 }

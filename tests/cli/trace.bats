@@ -106,6 +106,8 @@ every() {
 	refused '--trace: in.1.npy is an input' run -n 3 -- allreduce --trace in.1.npy 'in.{rank}.npy' -o 'out.{rank}.npy'
 	refused '--trace-svg: here/t is the file of --trace' allreduce -n 1 --trace t --trace-svg here/t in.0.npy -o out.npy
 	refused '--trace: - is not a file' allreduce -n 1 --trace - in.0.npy -o out.npy
+	refused '--trace: the name of the file is empty' allreduce -n 1 --trace '' in.0.npy -o out.npy
+	refused '--trace-svg: the name of the file is empty' allreduce -n 1 --trace-svg= in.0.npy -o out.npy
 	refused '--trace-svg: - is not a file' allreduce -n 1 --trace-svg - in.0.npy -o out.npy
 	cmp in.0.npy keep.npy
 	assert_only_files in.0.npy in.1.npy in.2.npy keep.npy
@@ -124,6 +126,17 @@ every() {
 		ls small && cat small/t.json' "$COLLCTL"
 	[[ $output == *'t.json'*'No space left'*$'\nt.json\nold' ]] || fail "$output"
 	assert_only_files in.0.npy in.1.npy
+}
+
+@test "a picture that does not fit on the disk fails rank 0, which says that the outputs are complete" {
+	inputs 2 200000
+	unshare -m true 2>/dev/null || skip 'mounting needs root'
+	mkdir small
+	# shellcheck disable=SC2016 # for the inner shell
+	run -4 unshare -m sh -c 'mount -t tmpfs -o size=4k none small &&
+		"$0" run -n 2 -- allreduce --memory 512K --streams 1 --trace-svg small/t.svg "in.{rank}.npy" -o "out.{rank}.npy"' "$COLLCTL"
+	[[ $output == *'small/t.svg'*'No space left'*'; the outputs are complete'* ]] || fail "$output"
+	cmp out.0.npy out.1.npy
 }
 
 @test "hosts whose clocks differ by minutes are on one time axis" {

@@ -24,6 +24,20 @@ job() {
 	assert_ranks 3 0
 }
 
+# assert_times RANK: the times in its -v line add up to no more than the job's
+assert_times() {
+	"$PYTHON" - "$1.err" <<-'E'
+		import re, sys
+		text = open(sys.argv[1]).read()
+		line = re.search(r"rank \d+: time: ([^;\n]*)", text)[1]
+		took = re.search(r" in ([\d.]+) (us|ms|s)\b", text)
+		unit = {"us": 1e-6, "ms": 1e-3, "s": 1}
+		total = sum(float(n) * unit[u] for n, u in re.findall(r"([\d.]+) (us|ms|s)\b", line))
+		whole = float(took[1]) * unit[took[2]]
+		assert 0.5 * whole < total < 1.05 * whole, (total, whole, text)
+	E
+}
+
 @test "the times of every stage are those of the job, on one thread and on two" {
 	local options r
 	for options in '' '--streams 2 --threads 2' '--lanes tcp --insecure'; do
@@ -65,6 +79,7 @@ job() {
 	assert_rank 1 0 'rank 1: limit: reading inputs, ' 'put the inputs on a faster disk'
 	assert_rank 0 0 ', mostly of rank 1, ' \
 		'rank 1 worked longest, mostly reading inputs: put the inputs on a faster disk'
+	assert_times 1
 	grep -qE 'rank 0: time: waiting (for data|to send) ' 0.err || fail "$(<0.err)"
 }
 

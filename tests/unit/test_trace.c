@@ -45,6 +45,27 @@ static void threads_add_events_and_the_rest_is_counted(void **state)
 	trace_release(&t);
 }
 
+static void last_events_fit_into_a_full_record(void **state)
+{
+	const struct trace_event last[2] = {{.number = 77}, {.number = 78}};
+	(void)state;
+	for (size_t n = 0; n <= 9; n++) {
+		struct trace t;
+		struct err err = {0};
+		assert_int_equal(trace_init(&t, 5, &err), 0);
+		for (uint32_t i = 0; i < n; i++)
+			trace_add(&t, &(struct trace_event){.number = i});
+		trace_add_last(&t, last, 2);
+		const size_t kept = trace_kept(&t);
+		assert_int_equal(kept, n + 2 < 5 ? n + 2 : 5);
+		assert_int_equal(atomic_load(&t.added) - kept, n + 2 - kept);
+		for (uint32_t i = 0; i < kept; i++)
+			assert_int_equal(t.events[i].number,
+			                 i + 2 < kept ? i : 77 + i + 2 - (uint32_t)kept);
+		trace_release(&t);
+	}
+}
+
 static void events_come_back(void **state)
 {
 	const struct trace_event e = {.start = 5,
@@ -78,9 +99,10 @@ static void events_come_back(void **state)
 static void malformed_events_are_refused(void **state)
 {
 	const struct trace_event bad[] = {
-	        {.start = 2, .end = 1}, {.start = -1, .end = 1}, {.kind = TRACE_KINDS},
-	        {.peer = -2},           {.memory = 2},           {.kind = TRACE_SEND, .peer = -1},
-	        {.stream = 64},
+	        {.start = 2, .end = 1}, {.start = -1, .end = 1},
+	        {.kind = TRACE_KINDS},  {.peer = -2},
+	        {.memory = 2},          {.kind = TRACE_SEND, .peer = -1},
+	        {.stream = 64},         {.kind = TRACE_WAIT_RECV, .peer = -1},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -166,6 +188,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(threads_add_events_and_the_rest_is_counted),
+	        cmocka_unit_test(last_events_fit_into_a_full_record),
 	        cmocka_unit_test(events_come_back),
 	        cmocka_unit_test(malformed_events_are_refused),
 	        cmocka_unit_test(parts_have_whole_events),
