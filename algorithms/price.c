@@ -25,7 +25,7 @@ const struct price_model price_default = {
 #define PAIRS 1.15
 
 /* Where copies are cheap, adding in a wider type takes so much longer. */
-#define WIDER 0.5
+#define WIDER 1.0
 
 static double larger(double a, double b)
 {
@@ -78,6 +78,8 @@ struct price_model price_in_memory(const struct price_model *m, int size, int cp
 	placed.latency = placed.inside = PRICE_MEMORY_WAKE * crowd;
 	placed.message = placed.tls = placed.egress = placed.ingress = 0;
 	placed.turn = PRICE_MEMORY_TURN * crowd;
+	placed.crowd = crowd;
+	placed.grain = PRICE_MEMORY_GRAIN;
 	placed.copy = PRICE_MEMORY_COPY * crowd;
 	placed.reduce = PRICE_MEMORY_REDUCE * crowd;
 	placed.lends = true;
@@ -101,23 +103,28 @@ double price_formula(const struct price_model *m, const struct coll_cost *c, dou
 	const double meets = c->meets ? MEETS : 1;
 	const double out = c->messages * m->message + c->leaves * bytes * m->egress * meets;
 	const double in = incoming * m->message + c->enters * bytes * m->ingress * meets;
-	const double copied =
-	        m->lends ? larger(0, c->received - c->reduced) + c->copies : c->sent + c->received;
+	const double copied = m->lends ? larger(0, c->received - c->reduced) + c->copies + c->moved
+	                               : c->sent + c->received;
 	const double added = c->reduced + (m->lends ? WIDER * c->widened : 0);
 	const double stall = m->lends && c->pairs ? PAIRS : 1;
+	/* If other ranks are idle, the busiest one has a processor for itself. */
+	const double crowd = larger(1, m->crowd);
+	const double slowed = c->busy > 0 ? larger(c->busy, 1 / crowd) : 1;
 	const double work =
-	        c->messages * m->turn +
-	        (copied * m->copy + c->crosses * m->tls + added * m->reduce) * bytes * stall;
+	        (c->messages * m->turn +
+	         (copied * m->copy + c->crosses * m->tls + added * m->reduce) * bytes * stall) *
+	        slowed;
 	/* Messages between hosts, and inside. */
 	const double port = larger(m->egress, m->ingress) * c->sharing;
-	const double slowest = larger(port, m->copy + m->tls);
+	const double copy = m->copy / crowd;
+	const double slowest = larger(port, copy + m->tls);
 	const double outer = c->apiece * bytes;
 	const double inner = c->messages > 0 ? c->sent * bytes / c->messages : 0;
 	const double start = m->message + m->turn;
 	const double first = start + grain_of(m, outer) * slowest;
-	const double inside = start + grain_of(m, inner) * m->copy;
+	const double inside = start + grain_of(m, inner) * copy;
 	const double rest = c->outer > 0 ? (outer - grain_of(m, outer)) * slowest
-	                                 : (inner - grain_of(m, inner)) * m->copy;
+	                                 : (inner - grain_of(m, inner)) * copy;
 	const double path =
 	        c->outer * (m->latency + first) + (c->rounds - c->outer) * (m->inside + inside);
 	const double unsent = larger(0, c->rounds - c->messages) * (c->outer > 0 ? first : inside);

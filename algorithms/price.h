@@ -27,9 +27,13 @@
  *   1.24 by circulant and halving_doubling; over 4 of 100 Mbit/s that 4 ranks share 1.10 by hosts,
  *   1.24 by halving_doubling.
  *
- *   With `lends` the middle term is (received - reduced + copies)*copy, what is added in a wider
- *   type counts one and a half times, exchanges in pairs take 1.15 times as long, and there is one
- * latency a round, for ranks hand over whole messages.
+ *   With `lends` the middle term is (received - reduced + copies + moved)*copy, what is added in a
+ *   wider type counts twice, exchanges in pairs take 1.15 times as long, and there
+ *   is one latency a round, for ranks hand over whole messages.
+ *
+ *   The rates of the core assume that all ranks of the host work all the time (`crowd`). If only
+ *   the part `busy` of the work is there, as in a reduce to one rank, they are faster, at most as
+ *   fast as one rank alone. That is counted in the schedules of the ranks (traffic_count_work).
  * - The path of the first part through all rounds, followed by the rest of the last message:
  *
  *       rounds * (latency + message + turn + first) + rest
@@ -37,7 +41,8 @@
  *   where first is the time of a grain, or of a shorter message, at the slowest of the rates on its
  *   path, for messages between hosts. If ranks of a host send at the same time they share its port:
  *   then first is longer by their number, which is taken to be what leaves the host over what its
- *   busiest rank sends. A round inside a host has its latency and only the core's rate.
+ *   busiest rank sends. A round inside a host has its latency and only the core's rate, of one
+ *   rank alone: the others wait.
  *
  * These overlap: transfer, encryption and addition; the two directions; a latency and the bytes of
  * other messages; forwarding the first part of a message and receiving the rest. Bytes that pass
@@ -70,6 +75,7 @@ struct price_model {
 	double tls;     /* additional s/B of the core at either end; 0: --insecure */
 	double reduce;  /* s/B of the core to add */
 	double turn;    /* s of the core per message sent, if ranks share the core */
+	double crowd;   /* ranks for each processor that the rates of the core assume; 0: 1 */
 	double file;    /* s/B of files, read and written, beside all else; 0: ignored */
 	double grain;   /* B that a rank forwards at once: a TLS record */
 	/* Devices: seconds a task, s/B of a copy to or from a device, s/B that arithmetic on a
@@ -129,7 +135,8 @@ struct price_model price_on_hosts(const struct price_model *, int most, int cpus
 #define PRICE_MEMORY_WAKE   0.75e-6
 #define PRICE_MEMORY_TURN   0.3e-6
 #define PRICE_MEMORY_COPY   0.04e-9
-#define PRICE_MEMORY_REDUCE 0.04e-9
+#define PRICE_MEMORY_REDUCE 0.055e-9
+#define PRICE_MEMORY_GRAIN  (256 << 10) /* a turn of a lane (exec) */
 
 /* The price in seconds of @cost with vectors of @bytes. */
 double price_formula(const struct price_model *, const struct coll_cost *cost, double bytes);

@@ -233,6 +233,10 @@ struct coll_cost {
 	double widened; /* S; of reduced, added in a wider type than is sent (COLL_FINAL) */
 	double apiece;  /* S; a message between hosts of the rank that sends most there */
 	double sharing; /* how many ranks of a host use its port at the same time, at least 1 */
+	/* Counted by traffic_count_work; 0: not known. */
+	double moved; /* S; copied inside its memory by the rank that touches most */
+	double busy;  /* what all ranks touch, of P times what the busiest one does: 1/P if it does
+	               * all. A rank touches what it receives, adds or copies. */
 };
 
 struct coll_algorithm {

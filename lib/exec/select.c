@@ -1,9 +1,13 @@
 #include "lib/exec/select.h"
 
 #include "algorithms/placement.h"
+#include "algorithms/traffic.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+/* The ranks up to which the work of each is counted: the schedules of all take 1 ms. */
+#define COUNTED_MAX 16
 
 /* Are all ranks known to share a host? */
 static bool on_one_host(const struct select_args *a)
@@ -109,9 +113,11 @@ static int price_all(const struct select_args *a, const struct coll_args *args, 
 		if (coll_algorithms[i]->kind != a->kind ||
 		    (coll_algorithms[i]->flags & COLL_DEVICES))
 			continue;
-		const struct coll_cost cost = coll_cost_of(coll_algorithms[i], args);
+		struct coll_cost cost = coll_cost_of(coll_algorithms[i], args);
 		p->alg = coll_algorithms[i];
 		p->runs = coll_resolve(p->alg, args);
+		if (model.crowd > 1 && a->size <= COUNTED_MAX)
+			traffic_count_work(p->runs, args, &cost);
 		p->verdict = judge(p, a);
 		p->wire = select_wire(a, p->runs);
 		p->bytes = bytes_of(a, p->wire);

@@ -2,7 +2,7 @@
 """How good is auto's choice? Every algorithm of every collective is measured on this machine, and
 the time of the one that auto takes is compared with the time of the fastest.
 
-  tests/bench/auto.py [--ranks 2,4 | --hosts 4x1,4x4] [--lanes tcp|memory] [--plain] [--rounds N]
+  tests/bench/auto.py [--ranks 2,4 | --hosts 4x1,4x4] [--lanes WAY] [--plain] [--rounds N]
                       [--untuned] [--save FILE | --load FILE] [COLLECTIVE...]
 
 Measured by `collctl bench` (in memory), N times and N times again; a time is the median of the
@@ -179,7 +179,7 @@ def main():
     p.add_argument("--ranks", type=numbers, default=[2, 4])
     p.add_argument("--hosts", type=lambda words: [[int(n) for n in w.split("x")] for w in words.split(",")],
                    default=[])
-    p.add_argument("--lanes", choices=["tcp", "memory"], default="tcp")
+    p.add_argument("--lanes", choices=["auto", "tcp", "memory"], default="auto")
     p.add_argument("--plain", action="store_true", help="--insecure instead of TLS")
     p.add_argument("--rounds", type=int, default=3, help="sweeps to tune by, and to judge by")
     p.add_argument("--untuned", action="store_true", help="only the built-in rates")
@@ -195,7 +195,7 @@ def main():
     ways = ["built-in"] if a.untuned or a.load else ["built-in", "tuned"]
     times = Times(a.load)
     print(f"{len(os.sched_getaffinity(0))} processors, load {os.getloadavg()[0]:.1f} before, "
-          f"{'memory' if a.lanes == 'memory' else 'plain TCP' if a.plain else 'TLS'}")
+          f"{'plain TCP' if a.plain else 'TLS'}, lanes {a.lanes}")
     print(f"{'collective':15}ranks      bytes  fastest                         " +
           "  ".join(f"auto: {way:12} ratio" for way in ways))
     scores = {way: Score() for way in [*ways, "noise"]}

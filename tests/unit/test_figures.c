@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "algorithms/traffic.h"
 #include "algorithms/traeff.h"
 #include "tests/unit/sets.h"
 
@@ -297,6 +298,40 @@ static void takes_the_place(enum coll_kind kind, const char *name, const struct 
 	assert_memory_equal(&c, &d, sizeof(c));
 }
 
+/* ---- the work of each rank ---- */
+
+static void test_work(void **state)
+{
+	static const struct {
+		enum coll_kind kind;
+		const char *name;
+		int size;
+		double busy, moved;
+	} works[] = {
+	        {COLL_REDUCE, "linear", 8, 1.0 / 8, 2},
+	        {COLL_REDUCE, "binomial", 8, 7.0 / 3 / 8, 0},
+	        {COLL_REDUCE, "ring", 5, 4.0 / 5, 0},
+	        {COLL_GATHER, "linear", 4, 1.0 / 4, 0},
+	        {COLL_BROADCAST, "one_to_all", 3, 2.0 / 3, 0},
+	        {COLL_ALLREDUCE, "ring_chunked", 6, 1, 0},
+	        {COLL_ALLGATHER, "bruck", 16, 30.0 / 31, 1},
+	        {COLL_EXSCAN, "linear", 3, (1 + 3 + 1) / 3.0 / 3, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++) {
+		const struct coll_algorithm *alg = coll_find(works[i].kind, works[i].name);
+		struct shape sh = {.size = works[i].size, .ninputs = 1};
+		struct coll_cost c = {0};
+
+		shape_split(&sh, 60 * (uint64_t)sh.size);
+		const struct coll_args a = shape_args(&sh);
+		traffic_count_work(alg, &a, &c);
+		if (fabs(c.busy - works[i].busy) > 1e-9 || fabs(c.moved - works[i].moved) > 1e-9)
+			fail_msg("%s: busy %g, moved %g", shape_words(alg, &sh), c.busy, c.moved);
+	}
+}
+
 static void test_fall_backs(void **state)
 {
 	static const uint64_t off[] = {0, 1, 2, 3};
@@ -327,9 +362,8 @@ static void test_fall_backs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_closed_forms),
-	        cmocka_unit_test(test_steps),
-	        cmocka_unit_test(test_by_hand),
+	        cmocka_unit_test(test_closed_forms), cmocka_unit_test(test_steps),
+	        cmocka_unit_test(test_by_hand),      cmocka_unit_test(test_work),
 	        cmocka_unit_test(test_fall_backs),
 	};
 
