@@ -36,7 +36,8 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	                        .outer = tree_outer(a),
 	                        .messages = q,
 	                        .sent = q,
-	                        .received = 1};
+	                        .received = 1,
+	                        .steady = true};
 }
 
 const struct coll_algorithm broadcast_binomial = {

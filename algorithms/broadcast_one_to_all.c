@@ -34,7 +34,8 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
-	*c = (struct coll_cost){.rounds = 1, .messages = p - 1, .sent = p - 1, .received = 1};
+	*c = (struct coll_cost){
+	        .rounds = 1, .messages = p - 1, .sent = p - 1, .received = 1, .steady = true};
 }
 
 const struct coll_algorithm broadcast_one_to_all = {

@@ -45,6 +45,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	        .sent = 1,
 	        .received = q,
 	        .reduced = q,
+	        .steady = true,
 	};
 }
 

@@ -34,8 +34,12 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const double p = a->size;
 
-	*c = (struct coll_cost){
-	        .rounds = 1, .messages = 1, .sent = 1, .received = p - 1, .reduced = p - 1};
+	*c = (struct coll_cost){.rounds = 1,
+	                        .messages = 1,
+	                        .sent = 1,
+	                        .received = p - 1,
+	                        .reduced = p - 1,
+	                        .steady = true};
 }
 
 const struct coll_algorithm reduce_linear = {

@@ -101,7 +101,8 @@ struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct col
 	c.pairs &= args->size > 2;
 	c.meets = !c.steady && args->size > 2 &&
 	          (alg->kind == COLL_ALLREDUCE || alg->kind == COLL_REDUCE_SCATTER ||
-	           alg->kind == COLL_ALLGATHER);
+	           alg->kind == COLL_ALLGATHER || alg->kind == COLL_BROADCAST ||
+	           alg->kind == COLL_REDUCE);
 	c.copies = alg->flags & COLL_COPIES ? c.sent : 0;
 	c.widened = alg->flags & COLL_FINAL ? c.reduced : 0;
 	if (hosts_shared(args)) {

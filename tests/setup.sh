@@ -17,7 +17,7 @@ test=(bats bats-assert bats-support bats-file clang clang-format curl etcd-serve
 	libclang-rt-dev libcmocka-dev libxml2-utils mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
 	python3-yaml shellcheck slurm-client slurmctld slurmd socat strace zsh)
 launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too
-bench=(clustershell iperf3 iproute2 iputils-ping libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync)
+bench=(clustershell iperf3 iproute2 iputils-ping libmpich-dev libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync)
 package=(cmake debhelper dpkg-dev fakeroot lintian xz-utils zlib1g-dev)
 
 # What stands for a package where dpkg is not asked: a tool, or a header.

@@ -64,7 +64,7 @@ def row(case, ours, theirs, target):
     print("  " + "  ".join(rows[-1]), flush=True)
 
 
-def jobs(folder, nbytes, rounds, targets, peer):
+def jobs(folder, nbytes, rounds, targets, peer, name_of_peer):
     """Whole jobs against the command @peer; @targets: of each of WAYS."""
     bench.shards(folder, nbytes)
     commands = {name: bench.collctl(*options) for name, options in WAYS.items()}
@@ -82,8 +82,19 @@ def jobs(folder, nbytes, rounds, targets, peer):
                 times[name].append(took)
     theirs = statistics.median(times["peer"])
     for name, target in zip(WAYS, targets):
-        row(f"job of {bench.text(nbytes)}, {name} / {'cp + numpy' if peer is CP else 'Open MPI'}",
+        row(f"job of {bench.text(nbytes)}, {name} / {name_of_peer}",
             statistics.median(times[name]), theirs, target)
+
+
+def mpich(folder, rounds):
+    """Jobs of 4 KiB against MPICH, if it is here. FI_PROVIDER: it would also try others than TCP."""
+    if not (shutil.which("mpicc.mpich") and shutil.which("mpirun.mpich")):
+        print("  job of 4 KiB / MPICH: not measured: no mpicc.mpich and mpirun.mpich", flush=True)
+        return
+    program = f"{folder}/mpich_allreduce"
+    subprocess.run(["mpicc.mpich", "-O2", "-o", program, f"{ROOT}/tests/bench/mpi_allreduce.c"], check=True)
+    jobs(folder, KIB4, rounds, (None, None, 0.12),
+         ["env", "FI_PROVIDER=tcp", "mpirun.mpich", "-n", str(bench.SIZE), program, "in", "mpi"], "MPICH")
 
 
 def collectives(peer, rounds, only):
@@ -222,12 +233,13 @@ def main():
             subprocess.run(["mpicc", "-O2", "-o", f"{folder}/{c}", f"{ROOT}/tests/bench/{c}.c"], check=True)
         if a.only in "jobs 4 KiB":
             jobs(folder, KIB4, 3 * a.rounds, (None, None, 0.12),
-                 [*bench.MPIRUN, f"{folder}/mpi_allreduce", "in", "mpi"])
+                 [*bench.MPIRUN, f"{folder}/mpi_allreduce", "in", "mpi"], "Open MPI")
+            mpich(folder, rounds=3 * a.rounds)
         if a.only in "jobs 64 MiB":
-            jobs(folder, MIB64, 2 * a.rounds, (0.30, 0.50, 0.85), CP)
+            jobs(folder, MIB64, 2 * a.rounds, (0.30, 0.50, 0.85), CP, "cp + numpy")
         if a.only in "jobs 1 GiB":
             large = tempfile.mkdtemp(prefix="collctl-bench.", dir=a.folder or bench.large_folder(place))
-            jobs(large, GIB, a.rounds, (0.35, 0.55, 1.0), CP)
+            jobs(large, GIB, a.rounds, (0.35, 0.55, 1.0), CP, "cp + numpy")
             shutil.rmtree(large)
         collectives(f"{folder}/mpi_coll", a.rounds, a.only)
         if a.only in "start":
