@@ -217,7 +217,9 @@ void exec_spend_conn(struct exec *x, struct conn *c);
 void exec_waited(struct exec *x, enum spent kind, int peer);
 /* Record events, if there is a trace. */
 void exec_trace_step(struct exec *x, struct lane *l, uint32_t step);
-void exec_trace_local(struct exec *x, const struct stream *s, uint32_t step, int64_t from);
+/* A piece of @n elements of a local step. */
+void exec_trace_local(struct exec *x, const struct stream *s, uint32_t step, uint64_t n,
+                      int64_t from);
 void exec_trace_window(struct exec *x, const struct stream *s);
 
 /* local.c: store or reduce elements [pos, pos + n) of a receiving @step, which have arrived at

@@ -175,7 +175,7 @@ void exec_run_local(struct stream *s, uint32_t i)
 	int64_t from = s->exec->watch.lap;
 	bool complete = start_task(s, i, place, &t, limit, came_further);
 	exec_spend(s->exec, SPENT_ARITHMETIC);
-	exec_trace_local(s->exec, s, i, from);
+	exec_trace_local(s->exec, s, i, limit - done, from);
 	if (complete)
 		exec_progress(s, i, limit);
 	if (complete && !place && limit < step->len)

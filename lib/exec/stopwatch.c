@@ -178,7 +178,8 @@ void exec_trace_step(struct exec *x, struct lane *l, uint32_t step)
 	trace_add(x->conf.trace, &e);
 }
 
-void exec_trace_local(struct exec *x, const struct stream *s, uint32_t step, int64_t from)
+void exec_trace_local(struct exec *x, const struct stream *s, uint32_t step, uint64_t n,
+                      int64_t from)
 {
 	struct trace_event *last = &x->watch.local;
 	const struct sched_step *of = &s->sched->steps[step];
@@ -187,9 +188,10 @@ void exec_trace_local(struct exec *x, const struct stream *s, uint32_t step, int
 	struct trace_event e = event_of(x, s, step);
 	e.start = from;
 	e.kind = of->op == SCHED_COPY || of->op == SCHED_IDENTITY ? TRACE_COPY : TRACE_REDUCE;
-	e.bytes = of->len * s->vector->esize;
+	e.bytes = n * s->vector->esize;
 	if (last->end && last->window == e.window && last->step == step) {
 		last->end = e.end;
+		last->bytes += e.bytes;
 		return;
 	}
 	flush_local(x);

@@ -55,6 +55,12 @@ every() {
 	xmllint --noout t.svg
 }
 
+@test "a local step that is done in pieces: each has its own bytes" {
+	truncate -s 16M zeros.0.raw zeros.1.raw
+	collctl allreduce -n 1 --no-sync --dtype f32 --trace t.json zeros.0.raw zeros.1.raw -o sum.raw
+	assert_equal "$(jq '[.traceEvents[] | select(.name == "add").args.bytes] | add' t.json)" $((16 << 20))
+}
+
 @test "more than 64 ranks are drawn as a map" {
 	inputs 1 997
 	collctl run -n 65 -- broadcast --no-sync --trace-svg t.svg in.0.npy -o 'out.{rank}.npy' 2>/dev/null
