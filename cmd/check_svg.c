@@ -11,6 +11,7 @@
 
 #define MARGIN 56
 #define MAP    420 /* pixels of a map's side, about */
+#define LEGEND 400 /* pixels that a map has at least: its legend needs room */
 
 static const char style[] =
         "  .fails { fill: #c22 } .none { fill: #bbb } .cross { stroke: #fff; stroke-width: 1.5 }\n"
@@ -156,7 +157,7 @@ char *check_svg(const struct check_view *v, size_t *len)
 	char *text = NULL;
 	FILE *f = open_memstream(&text, len);
 	const double side = MAP / (v->links->size < 8 ? 8.0 : (double)v->links->size);
-	const double map = side * v->links->size > 300 ? side * v->links->size : 300;
+	const double map = fmax(side * v->links->size, LEGEND);
 	const double width = 2 * map + 3 * MARGIN, height = side * v->links->size + 2 * MARGIN + 48;
 	char title[64];
 	if (!f)

@@ -76,6 +76,10 @@ load helpers
 			cells = [g for g in svg.iter("{http://www.w3.org/2000/svg}g")]
 			assert len(cells) == 2 * size * (size - 1), len(cells)
 			assert all(g.find("{*}title").text.startswith("rank ") for g in cells)
+			# The legends stand beside each other: each ends before the next one, and in the picture.
+			notes = [t for t in svg.iter("{http://www.w3.org/2000/svg}text") if "or better" in t.text]
+			room = [float(notes[1].get("x")) - 128, float(svg.get("width"))]
+			assert all(float(t.get("x")) + 7 * len(t.text) < r for t, r in zip(notes, room, strict=True))
 			assert all(", TLS handshake " in g.find("{*}title").text for g in cells)
 		END
 	done
