@@ -82,7 +82,7 @@ static void erase_and_end(int sig)
 /* A signal that ends the process erases the bar, unless the process handles or ignores it. */
 static void watch_signals(void)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	static bool watched;
 	struct sigaction now,
 	        action = {.sa_handler = erase_and_end, .sa_flags = (int)SA_RESETHAND | SA_NODEFER};

@@ -20,6 +20,15 @@ endless() { truncate -s 200G endless.bin; }
 	assert_line -n 0 --regexp 'info  \[[.#]+\]  [0-9]+%  [0-9.]+ of 200 GiB  [0-9.]+ [KMG]iB/s  [0-9a-z. ]+ left  read'
 }
 
+@test "SIGQUIT erases the bar, too" {
+	endless
+	ulimit -c 0
+	on_terminal "" 80 timeout --foreground -s QUIT 2 "$COLLCTL" info --dtype u8 endless.bin
+	assert_failure
+	assert_line -n 0 --regexp '%.*\\x1b\[J\\r'
+	refute_line --regexp '^info'
+}
+
 @test "what is done soon shows no bar" {
 	"$PYTHON" -c 'import numpy as np; np.save("a.npy", np.arange(3))'
 	on_terminal "" 80 "$COLLCTL" info a.npy
