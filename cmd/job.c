@@ -89,6 +89,7 @@ static void on_opened(void *ctx, struct job *job)
 {
 	struct job_view *v = ctx;
 	progress_start_job(&v->progress, v->o, v->command, job);
+	v->progress.counts = strcmp(v->command, "check") == 0; /* measurements */
 }
 
 static void on_moving(void *ctx, uint64_t bytes, const struct sink *sink)

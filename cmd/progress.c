@@ -159,7 +159,8 @@ static void look_at_job(void *ctx, struct progress_now *now)
 	struct job_progress j;
 
 	job_progress(p->job, &j);
-	*now = (struct progress_now){.rank = job_rank(p->job),
+	*now = (struct progress_now){.counts = p->counts,
+	                             .rank = job_rank(p->job),
 	                             .phase = phase_name(j.phase),
 	                             .doing = doing[j.phase],
 	                             .moved = j.moved,

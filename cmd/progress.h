@@ -37,6 +37,7 @@ struct progress {
 	struct meter meter;
 	/* of a job */
 	struct job *job;
+	bool counts;             /* the job's count is not of bytes; set after the start */
 	uint64_t bytes;          /* of the user's files; 0: use the job's count */
 	const struct sink *sink; /* NULL: nothing is written */
 	uint64_t moved;          /* the largest value so far */

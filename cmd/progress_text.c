@@ -53,7 +53,7 @@ static double time_left(const struct progress_now *now, double rate)
 
 	if (now->total && now->moved >= now->total)
 		left = 0;
-	else if (now->total && rate >= 1)
+	else if (now->total && rate > 0 && (rate >= 1 || now->counts))
 		left = (double)(now->total - now->moved) / rate;
 	return left >= 0 && now->slowest_left > left ? now->slowest_left : left;
 }
@@ -88,6 +88,11 @@ static int decimals(double x, double scale, double whole_from)
 static void amount_text(char *buf, const struct progress_now *now)
 {
 	double scale, moved = (double)now->moved, total = (double)now->total;
+
+	if (now->counts) {
+		snprintf(buf, FIELD_TEXT, "%.0f of %.0f", moved, total);
+		return;
+	}
 	const char *unit = unit_of(total > moved ? total : moved, &scale);
 	int digits = decimals(total / scale, scale, 100);
 
@@ -153,7 +158,7 @@ static void fill_fields(char field[FIELDS][FIELD_TEXT], const char *what,
 	if (now->total)
 		snprintf(field[PERCENT], FIELD_TEXT, "%d%%", (int)(100 * fraction(now)));
 	amount_text(field[AMOUNT], now);
-	if (now->moved)
+	if (now->moved && !now->counts)
 		rate_text(field[RATE], rate);
 	left_text(field[LEFT], time_left(now, rate));
 	if (now->joined)
@@ -259,7 +264,7 @@ json_t *progress_json(const struct progress_now *now, double rate)
 	                           now->rank < 0 ? json_null() : json_integer(now->rank), "phase",
 	                           now->phase, "moved", (json_int_t)now->moved, "total",
 	                           now->total ? json_integer((json_int_t)now->total) : json_null(),
-	                           "rate", real_or_null(rate), "left",
+	                           "rate", real_or_null(now->counts ? -1 : rate), "left",
 	                           real_or_null(time_left(now, rate)), "slowest", slowest);
 	if (now->joined && object)
 		json_object_set_new(

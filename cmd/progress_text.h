@@ -14,6 +14,7 @@ struct progress_now {
 	int rank;            /* -1: none, or unknown */
 	const char *phase;   /* a word, for JSON: "run" */
 	const char *doing;   /* the same for people: "waiting for ranks" */
+	bool counts;         /* moved and total are parts of the work, not bytes */
 	uint64_t moved;      /* bytes of the user's files */
 	uint64_t total;      /* approximate final value of `moved`; 0: unknown */
 	int slowest;         /* the rank with the least progress; -1: unknown */

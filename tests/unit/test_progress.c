@@ -175,6 +175,19 @@ static void test_names(void **state)
 	json_decref(object);
 }
 
+static void test_counts(void **state)
+{
+	(void)state;
+	struct progress_now now = running(4, 6);
+	char line[BAR_MAX];
+
+	now.counts = true;
+	progress_line(line, sizeof line, 0, "check", &now, 2);
+	assert_string_equal(line, "check  66%  4 of 6  1.0 s left  run");
+	progress_line(line, sizeof line, 0, "check", &now, 0.25);
+	assert_string_equal(line, "check  66%  4 of 6  8.0 s left  run");
+}
+
 static void json_is(const struct progress_now *now, double rate, const char *want)
 {
 	json_t *got = progress_json(now, rate), *expected = json_loads(want, 0, NULL);
@@ -328,6 +341,7 @@ int main(void)
 	        cmocka_unit_test(test_widths),
 	        cmocka_unit_test(test_fits),
 	        cmocka_unit_test(test_unknown),
+	        cmocka_unit_test(test_counts),
 	        cmocka_unit_test(test_small_buffer),
 	        cmocka_unit_test(test_times),
 	        cmocka_unit_test(test_amounts),
