@@ -31,6 +31,8 @@ static int print_json(const char *collective)
 	return report_json(list);
 }
 
+#define REMARKS 17 /* their column */
+
 enum { COLLECTIVE, ALGORITHM, STEPS, BYTES, COLUMNS };
 
 static void fill_cells(const struct coll_algorithm *a, struct table_cell cells[COLUMNS])
@@ -47,10 +49,10 @@ static void print_algorithm(const struct table *t, const struct coll_algorithm *
 
 	fill_cells(a, cells);
 	table_row(t, cells);
-	printf("%-14s   %s\n", "", a->help);
+	table_remark(t, REMARKS, a->help);
 	if (*a->restrictions)
-		printf("%-14s   %s\n", "", a->restrictions);
-	printf("%-14s   %s\n", "", a->source);
+		table_remark(t, REMARKS, a->restrictions);
+	table_remark(t, REMARKS, a->source);
 }
 
 static void print_text(const char *collective)

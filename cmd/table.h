@@ -40,6 +40,8 @@ void table_widen(struct table *, const struct table_cell *);
 /* Fit the table into the present width of the terminal, if stdout is one. */
 void table_fit(struct table *);
 void table_heading(const struct table *);
+/* Print a line below a row, from column @indent on; if it is wider than the terminal, several. */
+void table_remark(const struct table *, int indent, const char *text);
 /* Print a row of t->n cells. */
 void table_row(const struct table *, const struct table_cell *);
 

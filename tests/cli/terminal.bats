@@ -117,6 +117,8 @@ words() { tr -s ' ' '\n' | grep . | sort; }
 		assert_equal "$(table '^bandwidth in' '^$' | awk '{ print $2 }' | grep -c '^8$')" \
 			$((columns == 60 ? 2 : 3)) # the last row of each part
 	done
+	on_terminal '' 60 "$COLLCTL" algorithms
+	fits 60 '^collective' '^$'
 	on_terminal '' 26 "$COLLCTL" run -n 20 -- check --time 1ms
 	fits 26 '^ .*[0-9]' '^$'
 }
