@@ -44,6 +44,11 @@ int plan_hosts(const char *text, int **host, int *size, struct err *err);
 /* "TLS, rates of tuning.json": the basis of the prices. */
 const char *plan_rates_words(const struct planned *, char *text, size_t cap);
 
+#define PLAN_HOSTS 64
+/* Of a title, PLAN_HOSTS bytes are enough: " on hosts 4x4"; " on 64 hosts" if --hosts is long; ""
+ * if it is not given. Returns @text. */
+char *plan_hosts_words(const struct planned *, char *text, size_t cap);
+
 /* The most ranks whose steps are printed as text if no rank is given. */
 #define PLAN_STEPS_RANKS 16
 

@@ -42,14 +42,28 @@ static bool on_event(void *ctx, const struct simulated_event *e)
 	return true;
 }
 
+#define HOSTS_MOST 24 /* bytes of --hosts in a title */
+
+char *plan_hosts_words(const struct planned *p, char *text, size_t cap)
+{
+	if (!p->host)
+		*text = '\0';
+	else if (strlen(p->o->hosts) <= HOSTS_MOST)
+		snprintf(text, cap, " on hosts %s", p->o->hosts);
+	else
+		snprintf(text, cap, " on %d hosts", p->host[p->args.size - 1] + 1);
+	return text;
+}
+
 static void title_of(const struct planned *p, char *text, size_t cap)
 {
-	char size[UNITS_TEXT];
+	char size[UNITS_TEXT], hosts[PLAN_HOSTS];
 
-	snprintf(text, cap, "%s %s, %d rank%s%s%s, %s of %s%s%s", coll_name(p->kind), p->alg->name,
-	         p->args.size, p->args.size == 1 ? "" : "s", p->host ? " on hosts " : "",
-	         p->host ? p->o->hosts : "", size_text(coll_count(&p->args) * p->item, size),
-	         dtype_name(p->select.dtype), p->runs != p->alg ? ", falls back to " : "",
+	snprintf(text, cap, "%s %s, %d rank%s%s, %s of %s%s%s", coll_name(p->kind), p->alg->name,
+	         p->args.size, p->args.size == 1 ? "" : "s",
+	         plan_hosts_words(p, hosts, sizeof hosts),
+	         size_text(coll_count(&p->args) * p->item, size), dtype_name(p->select.dtype),
+	         p->runs != p->alg ? ", falls back to " : "",
 	         p->runs != p->alg ? p->runs->name : "");
 }
 

@@ -136,3 +136,13 @@ check_diagram() { # PICTURE PLAN
 	cmp plan.svg "$BATS_TEST_DIRNAME/../../docs/allreduce.svg" ||
 		fail 'make it again: collctl plan allreduce -n 8 -a halving_doubling --svg docs/allreduce.svg'
 }
+
+@test "a title that fits: many hosts are only counted" {
+	local hosts
+	hosts=$(printf '1,%.0s' {1..63})1
+	collctl plan allreduce -n 64 --hosts "$hosts" --svg - >plan.svg
+	grep -q '<title>allreduce [a-z_]*, 64 ranks on 64 hosts, 1.0 MiB of f32</title>' plan.svg
+	collctl plan allreduce -n 64 --hosts "$hosts" --compare --svg - >compare.svg
+	grep -q '<title>allreduce of 64 ranks on 64 hosts, f32: predicted time by size</title>' compare.svg
+	collctl plan allreduce -n 16 --hosts 4x4 --svg - | grep -q ' on hosts 4x4, '
+}
