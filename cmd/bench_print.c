@@ -56,11 +56,11 @@ void bench_print_head(const struct bench_head *h, enum bench_form form)
 	if (form == BENCH_CSV)
 		puts("size,count,type,op,algorithm,min_us,p50_us,p99_us,algbw,busbw,wrong");
 	if (form == BENCH_TABLE)
-		printf("# %s of %d ranks, %s, %d iterations after %d for warm-up\n%s# time of an "
+		printf("# %s of %d rank%s, %s, %d iterations after %d for warm-up\n%s# time of an "
 		       "iteration on the slowest rank; %s\n# bandwidths computed from p50; "
 		       "GB = 10^9 bytes\n#\n",
-		       h->collective, h->size, bench_way(h), h->iters, h->warmup,
-		       h->barrier_auto ? "# " BARRIER_AUTO "\n" : "",
+		       h->collective, h->size, h->size == 1 ? "" : "s", bench_way(h), h->iters,
+		       h->warmup, h->barrier_auto ? "# " BARRIER_AUTO "\n" : "",
 		       h->barrier ? "a barrier before each iteration"
 		                  : "no barrier between iterations");
 	if (form == BENCH_TABLE) {

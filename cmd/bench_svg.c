@@ -159,9 +159,9 @@ static char *draw(const struct bench_head *h, const struct bench_row *rows, size
 	make_lines(p, rows, n);
 	c.n = p->n;
 	c.log = is_wide(rows, p->places, n);
-	snprintf(title, sizeof title, "%s of %d ranks, %s%s%s, %s: bus bandwidth by size",
-	         h->collective, h->size, has_op ? h->op : "", has_op ? " of " : "",
-	         dtype_name(h->dtype), bench_way(h));
+	snprintf(title, sizeof title, "%s of %d rank%s, %s%s%s, %s: bus bandwidth by size",
+	         h->collective, h->size, h->size == 1 ? "" : "s", has_op ? h->op : "",
+	         has_op ? " of " : "", dtype_name(h->dtype), bench_way(h));
 	snprintf(note, sizeof note,
 	         "from the median of %d iteration%s, each timed on its slowest rank; GB = 10^9 "
 	         "bytes",

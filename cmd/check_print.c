@@ -307,7 +307,7 @@ void check_print_text(const struct check_view *v)
 {
 	const struct link_matrix *m = v->links;
 	char rate[32], latency[32];
-	printf("# %d ranks, %s, each link measured for %.3g s\n", m->size,
+	printf("# %d rank%s, %s, each link measured for %.3g s\n", m->size, m->size == 1 ? "" : "s",
 	       v->insecure ? "plain TCP" : "TLS", (double)v->time / NS_PER_SEC);
 	print_hosts(v);
 	if (m->rate > 0 && m->median > 0)

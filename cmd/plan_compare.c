@@ -169,8 +169,8 @@ static void print_text(const struct planned *p, const struct line *lines, size_t
 {
 	char rates[256];
 
-	printf("%s of %d ranks, %" PRIu64 " bytes of %s; %s\n", coll_name(p->kind), p->args.size,
-	       p->select.bytes, dtype_name(p->select.dtype),
+	printf("%s of %d rank%s, %" PRIu64 " bytes of %s; %s\n", coll_name(p->kind), p->args.size,
+	       p->args.size == 1 ? "" : "s", p->select.bytes, dtype_name(p->select.dtype),
 	       plan_rates_words(p, rates, sizeof rates));
 	print_table(p, lines, n);
 	puts("steps: messages in sequence; messages and bytes: of the rank that sends most");

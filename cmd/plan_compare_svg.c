@@ -121,9 +121,9 @@ static char *draw(const struct planned *p, struct chart_line *lines, size_t *len
 	                  .lines = lines,
 	                  .n = p->selection.nprices};
 
-	snprintf(title, sizeof title, "%s of %d ranks%s, %s: predicted time by size",
-	         coll_name(p->kind), p->args.size, plan_hosts_words(p, hosts, sizeof hosts),
-	         dtype_name(p->select.dtype));
+	snprintf(title, sizeof title, "%s of %d rank%s%s, %s: predicted time by size",
+	         coll_name(p->kind), p->args.size, p->args.size == 1 ? "" : "s",
+	         plan_hosts_words(p, hosts, sizeof hosts), dtype_name(p->select.dtype));
 	snprintf(note, sizeof note, "by formula; %s", plan_rates_words(p, rates, sizeof rates));
 	return chart_svg(&c, len);
 }

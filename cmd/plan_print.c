@@ -132,8 +132,8 @@ void plan_print_text(const struct planned *p, int rank)
 	printf("%s %s", coll_name(p->kind), p->alg->name);
 	if (p->runs != p->alg)
 		printf(", which falls back to %s", p->runs->name);
-	printf(", %d ranks, %" PRIu64 " elements, %" PRIu64 " bytes of %s", p->args.size, count,
-	       count * p->item, dtype_name(p->select.dtype));
+	printf(", %d rank%s, %" PRIu64 " elements, %" PRIu64 " bytes of %s", p->args.size,
+	       p->args.size == 1 ? "" : "s", count, count * p->item, dtype_name(p->select.dtype));
 	printf(p->wire != p->select.dtype ? ", sent as %s\n" : "\n", dtype_name(p->wire));
 	plan_rates_words(p, rates, sizeof rates);
 	if (p->alone) {

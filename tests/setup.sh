@@ -64,6 +64,7 @@ found() { # is what package $1 provides there, by whatever way it came?
 	python3-yaml) /usr/bin/env python3 -c 'import yaml' 2>/dev/null ;;
 	python3-mpi4py) /usr/bin/env python3 -c 'import mpi4py' 2>/dev/null ;;
 	bats-*) [[ -d /usr/lib/bats/$1 ]] ;;
+	libmpich-dev) compgen -G '/usr/include/*/mpich/mpi.h' >/dev/null ;;
 	libclang-rt-*) compgen -G "$(clang -print-resource-dir)/lib/*/libclang_rt.fuzzer*.a" >/dev/null ;;
 	*) case $what in
 		*.h) printf '#include <stddef.h>\n#include <stdarg.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <%s>\n' "$what" |

@@ -292,9 +292,9 @@ static int describe(struct bench *b, struct intent *in, struct err *err)
 	snprintf(text, sizeof text, "-b %llu -e %llu -f %d", (unsigned long long)o->minbytes,
 	         (unsigned long long)o->maxbytes, o->factor);
 	intent_add(in, "sizes", text);
-	snprintf(text, sizeof text, "-w %d --iters %d%s", o->warmup, o->iters,
-	         b->head.barrier ? " --barrier" : "");
+	snprintf(text, sizeof text, "-w %d --iters %d", o->warmup, o->iters);
 	intent_add(in, "repetitions", text);
+	intent_add(in, "--barrier", b->head.barrier ? "given, or --tuning-out" : "not given");
 	intent_add(in, "--check", o->check ? "yes" : "no");
 	intent_add(in, "--allow-divergent", r->divergent ? "yes" : "no");
 	snprintf(text, sizeof text, "%d", r->base);

@@ -57,6 +57,15 @@ static int take_back(struct stream *s, struct lane *l, struct err *err)
 	return moved;
 }
 
+/* The checksum of a lane whose connection has none. */
+static void add_to_sum(struct exec *x, struct lane *l, const uint8_t *p, size_t n)
+{
+	if (!l->hash)
+		return;
+	XXH3_64bits_update(l->hash, p, n);
+	exec_spend(x, SPENT_CIPHER);
+}
+
 static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *budget,
                      struct err *err)
 {
@@ -80,8 +89,7 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 	l->starved = (uint64_t)put < avail;
 	if (put == 0)
 		return 0;
-	if (l->hash)
-		XXH3_64bits_update(l->hash, p, (size_t)put);
+	add_to_sum(x, l, p, (size_t)put);
 	*budget -= (size_t)put;
 	if (!l->bytes)
 		l->began = from;
@@ -213,8 +221,7 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 	l->starved = (uint64_t)got < avail;
 	if (got == 0)
 		return 0;
-	if (l->hash)
-		XXH3_64bits_update(l->hash, buf + l->ncarry, (size_t)got);
+	add_to_sum(x, l, buf + l->ncarry, (size_t)got);
 	count_received(x, l, budget, (size_t)got);
 	if (!straight)
 		return consume(s, l, buf, (size_t)got, from, err);

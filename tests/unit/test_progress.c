@@ -338,18 +338,12 @@ static void test_time_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_widths),
-	        cmocka_unit_test(test_fits),
-	        cmocka_unit_test(test_unknown),
-	        cmocka_unit_test(test_counts),
-	        cmocka_unit_test(test_small_buffer),
-	        cmocka_unit_test(test_times),
-	        cmocka_unit_test(test_amounts),
-	        cmocka_unit_test(test_names),
-	        cmocka_unit_test(test_json),
-	        cmocka_unit_test(test_meter),
-	        cmocka_unit_test(test_slowest),
-	        cmocka_unit_test(test_meter_from_a_start),
+	        cmocka_unit_test(test_widths),       cmocka_unit_test(test_fits),
+	        cmocka_unit_test(test_unknown),      cmocka_unit_test(test_counts),
+	        cmocka_unit_test(test_small_buffer), cmocka_unit_test(test_times),
+	        cmocka_unit_test(test_amounts),      cmocka_unit_test(test_names),
+	        cmocka_unit_test(test_json),         cmocka_unit_test(test_meter),
+	        cmocka_unit_test(test_slowest),      cmocka_unit_test(test_meter_from_a_start),
 	        cmocka_unit_test(test_time_left),
 	};
 
