@@ -33,7 +33,7 @@
  *
  *   The rates of the core assume that all ranks of the host work all the time (`crowd`). If only
  *   the part `busy` of the work is there, as in a reduce to one rank, they are faster, at most as
- *   fast as one rank alone. That is counted in the schedules of the ranks (traffic_count_work).
+ *   fast as one rank alone. That is counted in the schedules of the ranks (coll_count_work).
  * - The path of the first part through all rounds, followed by the rest of the last message:
  *
  *       rounds * (latency + message + turn + first) + rest

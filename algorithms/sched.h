@@ -233,7 +233,7 @@ struct coll_cost {
 	double widened; /* S; of reduced, added in a wider type than is sent (COLL_FINAL) */
 	double apiece;  /* S; a message between hosts of the rank that sends most there */
 	double sharing; /* how many ranks of a host use its port at the same time, at least 1 */
-	/* Counted by traffic_count_work; 0: not known. */
+	/* Counted by coll_count_work; 0: not known. */
 	double moved; /* S; copied inside its memory by the rank that touches most */
 	double busy;  /* what all ranks touch, of P times what the busiest one does: 1/P if it does
 	               * all. A rank touches what it receives, adds or copies. */
@@ -264,6 +264,10 @@ const struct coll_algorithm *coll_resolve(const struct coll_algorithm *alg,
 /* The closed form of the algorithm that @alg resolves to, with what leaves hosts; zero for size 1.
  * Where ranks share hosts it counts the messages of @args->off and @args->root (traffic.h). */
 struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct coll_args *);
+/* Count the work of each rank in the schedules that @alg emits: sets the counted figures of @cost.
+ * If they cannot be emitted, it sets nothing. */
+void coll_count_work(const struct coll_algorithm *alg, const struct coll_args *args,
+                     struct coll_cost *cost);
 
 /* The registry (table.c). */
 extern const struct coll_algorithm *const coll_algorithms[];

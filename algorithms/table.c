@@ -118,6 +118,49 @@ struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct col
 	return c;
 }
 
+struct work {
+	uint64_t touched, copied;
+};
+
+static struct work work_of(const struct sched *s)
+{
+	struct work w = {0};
+
+	for (uint32_t i = 0; i < s->nsteps; i++) {
+		const struct sched_step *st = &s->steps[i];
+
+		if (st->op != SCHED_SEND)
+			w.touched += st->len;
+		if (st->op == SCHED_COPY || st->op == SCHED_IDENTITY)
+			w.copied += st->len;
+	}
+	return w;
+}
+
+void coll_count_work(const struct coll_algorithm *alg, const struct coll_args *args,
+                     struct coll_cost *cost)
+{
+	const uint64_t n = coll_count(args);
+	struct coll_args a = *args;
+	struct work most = {0};
+	uint64_t all = 0;
+
+	for (a.rank = 0; a.rank < a.size; a.rank++) {
+		enum sched_error e;
+		struct sched *s = sched_emit(alg, &a, &e);
+		if (!s)
+			return;
+		const struct work w = work_of(s);
+		sched_free(s);
+		all += w.touched;
+		most = w.touched > most.touched ? w : most;
+	}
+	if (!n || !most.touched)
+		return;
+	cost->moved = (double)most.copied / (double)n;
+	cost->busy = (double)all / (double)most.touched / args->size;
+}
+
 const struct coll_algorithm *coll_find(enum coll_kind kind, const char *name)
 {
 	for (size_t i = 0; i < coll_algorithms_len; i++)

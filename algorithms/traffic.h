@@ -30,9 +30,4 @@ bool traffic_of_schedules(struct sched *const *scheds, const int *host, int size
 bool traffic_of(const struct coll_algorithm *alg, const struct coll_args *args,
                 struct traffic *out);
 
-/* Count the work of each rank in the schedules that @alg emits: sets the counted figures of @cost.
- * If they cannot be emitted, it sets nothing. */
-void traffic_count_work(const struct coll_algorithm *alg, const struct coll_args *args,
-                        struct coll_cost *cost);
-
 #endif

@@ -1,7 +1,6 @@
 #include "lib/exec/select.h"
 
 #include "algorithms/placement.h"
-#include "algorithms/traffic.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -117,7 +116,7 @@ static int price_all(const struct select_args *a, const struct coll_args *args, 
 		p->alg = coll_algorithms[i];
 		p->runs = coll_resolve(p->alg, args);
 		if (model.crowd > 1 && a->size <= COUNTED_MAX)
-			traffic_count_work(p->runs, args, &cost);
+			coll_count_work(p->runs, args, &cost);
 		p->verdict = judge(p, a);
 		p->wire = select_wire(a, p->runs);
 		p->bytes = bytes_of(a, p->wire);

@@ -4,7 +4,6 @@
  */
 #include <math.h>
 
-#include "algorithms/traffic.h"
 #include "algorithms/traeff.h"
 #include "tests/unit/sets.h"
 
@@ -326,7 +325,7 @@ static void test_work(void **state)
 
 		shape_split(&sh, 60 * (uint64_t)sh.size);
 		const struct coll_args a = shape_args(&sh);
-		traffic_count_work(alg, &a, &c);
+		coll_count_work(alg, &a, &c);
 		if (fabs(c.busy - works[i].busy) > 1e-9 || fabs(c.moved - works[i].moved) > 1e-9)
 			fail_msg("%s: busy %g, moved %g", shape_words(alg, &sh), c.busy, c.moved);
 	}
