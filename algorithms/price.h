@@ -28,8 +28,8 @@
  *   1.24 by halving_doubling.
  *
  *   With `lends` the middle term is (received - reduced + copies + moved)*copy, what is added in a
- *   wider type counts twice, exchanges in pairs take 1.15 times as long, and there
- *   is one latency a round, for ranks hand over whole messages.
+ *   wider type counts twice, exchanges in pairs take 1.15 times as long, and there is one latency
+ *   a round, for ranks hand over whole messages.
  *
  *   The rates of the core assume that all ranks of the host work all the time (`crowd`). If only
  *   the part `busy` of the work is there, as in a reduce to one rank, they are faster, at most as

@@ -411,15 +411,15 @@ static struct exec_vector barrier_vector(struct bench *b)
 	return v;
 }
 
-/* Wait for all ranks: @round 0, 1, ... */
-static int wait_for_all(struct drive *d, int round, struct err *err)
+/* ---- a case ---- */
+
+/* Run the schedule of @d to its end, iteration @i. */
+static int iterate(struct drive *d, int i, struct err *err)
 {
-	if (round)
+	if (i)
 		exec_repeat(d->exec);
 	return drive_go(d, err);
 }
-
-/* ---- a case ---- */
 
 static int run_drive(struct bench *b, const struct bench_case *c, struct bench_values *v,
                      struct err *err)
@@ -447,12 +447,10 @@ static int run_drive(struct bench *b, const struct bench_case *c, struct bench_v
 		ret = drive_begin(&d, err);
 	v->filled = timed;
 	for (int i = 0; ret == 0 && i < runs; i++) {
-		if (waits && (ret = wait_for_all(&barrier, i, err)) < 0)
+		if (waits && (ret = iterate(&barrier, i, err)) < 0)
 			break;
 		int64_t began = clock_ns();
-		if (i)
-			exec_repeat(d.exec);
-		ret = drive_go(&d, err);
+		ret = iterate(&d, i, err);
 		if (timed && i >= b->request->bench.warmup)
 			b->times[i - b->request->bench.warmup] =
 			        (double)(clock_ns() - began) / NS_PER_SEC;

@@ -37,23 +37,23 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 COLLCTL = os.path.abspath(os.environ.get("COLLCTL", f"{ROOT}/build/collctl"))
 LIMIT = 900  # seconds for one command
 GOOD = 1.1
-# Sizes and iterations: each takes long enough for a median that comes again.
-GRID = [("4K", "64K", 1000), ("256K", "1M", 200), ("4M", "4M", 40), ("16M", "64M", 10)]
 
 COLLECTIVES = ["allreduce", "reduce-scatter", "allgather", "broadcast", "reduce", "gather", "scatter",
                "alltoall", "scan", "exscan"]
 
 
-def sweep(bench, grid, *options):
-    """The rows of all sizes of @grid, each of which bench measures by its own number of iterations."""
-    return [row for start, end, iterations in grid
-            for row in bench("-b", start, "-e", end, "-f", "4", "--iters", str(iterations), *options)]
+def sweep(place, collective, *options, iterations=None):
+    """The rows of all sizes of the place, by @iterations or by the number that its grid has."""
+    return [row for start, end, usual in place.grid
+            for row in place.bench(collective, "-b", start, "-e", end, "-f", "4",
+                                   "--iters", str(iterations or usual), *options)]
 
 
 class OneHost:
     """@size ranks of this machine."""
 
-    grid = GRID
+    # Sizes and iterations: each takes long enough for a median that comes again.
+    grid = [("4K", "64K", 1000), ("256K", "1M", 200), ("4M", "4M", 40), ("16M", "64M", 10)]
 
     def __init__(self, size):
         self.size, self.name = size, f"{size}"
@@ -102,15 +102,14 @@ def typical(rounds):
 def measured(place, collective, options, rounds, tuning):
     """Both halves. The first writes the tuning file, if it is wanted."""
     def half(*more):
-        return typical(sweep(lambda *o: place.bench(collective, *o), place.grid, *options, "-a", "all", "--barrier", *more)
+        return typical(sweep(place, collective, *options, "-a", "all", "--barrier", *more)
                        for _ in range(rounds))
 
     return half(*(["--tuning-out", tuning] if tuning else [])), half()
 
 
 def choices(place, collective, options):
-    rows = sweep(lambda *o: place.bench(collective, *o), [(b, e, 1) for b, e, _ in place.grid],
-                 "-a", "auto", "-w", "0", *options)
+    rows = sweep(place, collective, "-a", "auto", "-w", "0", *options, iterations=1)
     return {row["size"]: row["algorithm"] for row in rows}
 
 
@@ -156,8 +155,7 @@ class Score:
 
 
 def judge(place, collective, halves, chosen, scores):
-    first, second = halves
-    for nbytes in sorted({b for b, _ in first}):
+    for nbytes in sorted({b for b, _ in halves[0]}):
         before, here = ({a: t for (b, a), t in half.items() if b == nbytes} for half in halves)
         best = min(here, key=lambda a: before[a])
         line = f"{collective:15}{place.name:>5} {nbytes:>10}  {best:18} {here[best] * 1e6:9.0f} us"
