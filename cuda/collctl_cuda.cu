@@ -2,20 +2,27 @@
 #include "cuda/gpu.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LEAST_MAJOR 7 /* the compute capability of the oldest devices that the build has code for \
 	               */
 #define LEAST_MINOR 5
+#define NCCL_END_NS 1000000000 /* that NCCL may take to end */
 
+#ifdef __CUDACC__
 #define TEXT(x)    TEXT_OF(x)
 #define TEXT_OF(x) #x
 #define NAME       "CUDA " TEXT(__CUDACC_VER_MAJOR__) "." TEXT(__CUDACC_VER_MINOR__)
+#else
+#define NAME "stand-in"
+#endif
 
 int gpu_fail(char *why, size_t cap, cudaError_t error, const char *format, ...)
 {
@@ -31,6 +38,40 @@ int gpu_fail(char *why, size_t cap, cudaError_t error, const char *format, ...)
 		         cudaGetErrorString(error));
 	(void)cudaGetLastError(); /* an error that is reported must not fail the next call */
 	return -1;
+}
+
+/* ---- threads ---- */
+
+void gpu_condition(pthread_cond_t *condition)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(condition, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+bool gpu_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	const int error = pthread_create(thread, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return error == 0;
+}
+
+struct timespec gpu_until(int64_t ns)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	ns += until.tv_nsec;
+	until.tv_sec += ns / 1000000000;
+	until.tv_nsec = ns % 1000000000;
+	return until;
 }
 
 /* ---- devices ---- */
@@ -75,6 +116,7 @@ static cudaError_t make_stage(struct device *device)
 
 static int open_device(struct device *device, char *why, size_t cap)
 {
+	const bool several = device->gpu->ndevices > 1;
 	int major = 0, minor = 0;
 	cudaError_t error = cudaSetDevice(device->ordinal);
 
@@ -93,10 +135,11 @@ static int open_device(struct device *device, char *why, size_t cap)
 		                "GPU %d has compute capability %d.%d, but this plug-in needs %d.%d",
 		                device->ordinal, major, minor, LEAST_MAJOR, LEAST_MINOR);
 	if (error == cudaSuccess)
-		error = cudaMalloc(&device->table, TABLE * sizeof *device->table);
+		error = cudaMalloc((void **)&device->table, TABLE * sizeof *device->table);
 	for (int i = 0; i < LANES && error == cudaSuccess; i++)
-		error = lane_start(&device->lanes[i], device);
-	if (error == cudaSuccess && !device->gpu->peers)
+		if (i != LANE_NCCL || several)
+			error = lane_start(&device->lanes[i], device);
+	if (error == cudaSuccess && several && !device->gpu->peers)
 		error = make_stage(device);
 	if (error != cudaSuccess)
 		return gpu_fail(why, cap, error, "GPU %d cannot be opened", device->ordinal);
@@ -157,7 +200,10 @@ static void close_device(struct device *device)
 static void close_all(struct gpu *gpu)
 {
 	/* Threads and streams that are still busy stay behind. */
-	if (!gpu || gpu_drain(gpu, 0) < 0)
+	if (gpu_drain(gpu, 0) < 0)
+		return;
+	const struct timespec until = gpu_until(NCCL_END_NS);
+	if (nccl_close(gpu, &until) < 0)
 		return;
 	for (int i = 0; i < gpu->ndevices; i++)
 		close_device(&gpu->devices[i]);
@@ -171,7 +217,6 @@ static void close_all(struct gpu *gpu)
 /* Room for @n devices, none of which is open. NULL: errno. */
 static struct gpu *make(int n)
 {
-	pthread_condattr_t monotonic;
 	struct gpu *gpu = (struct gpu *)calloc(1, sizeof *gpu + (size_t)n * sizeof *gpu->devices);
 
 	if (!gpu)
@@ -182,35 +227,56 @@ static struct gpu *make(int n)
 		free(gpu);
 		return NULL;
 	}
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&gpu->idle, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	gpu_condition(&gpu->idle);
 	pthread_mutex_init(&gpu->lock, NULL);
+	gpu->ndevices = n;
 	return gpu;
 }
 
-static struct gpu *open_all(const int *ordinals, int n, char *why, size_t cap)
+/* The way between the devices. */
+static int open_path(struct gpu *gpu, const int *ordinals, char *why, size_t cap)
 {
-	struct gpu *gpu = make(n);
+	if (gpu->ndevices == 1)
+		return 0;
+	gpu->peers = gpu->asked != GPU_PATH_HOST && enable_peers(ordinals, gpu->ndevices);
+	if (gpu->asked == GPU_PATH_PEER && !gpu->peers)
+		return gpu_fail(why, cap, cudaSuccess,
+		                "the devices cannot access each other's memory");
+	return 0;
+}
 
-	if (!gpu) {
-		gpu_fail(why, cap, cudaSuccess, "%d devices cannot be opened: %s", n,
-		         strerror(errno));
-		return NULL;
-	}
-	gpu->peers = enable_peers(ordinals, n);
-	for (int i = 0; i < n; i++) {
-		struct device *device = &gpu->devices[gpu->ndevices++];
+static int open_devices(struct gpu *gpu, const int *ordinals, char *why, size_t cap)
+{
+	for (int i = 0; i < gpu->ndevices; i++) {
+		struct device *device = &gpu->devices[i];
 		device->gpu = gpu;
 		device->index = i;
 		device->ordinal = ordinals[i];
-		if (open_device(device, why, cap) < 0) {
-			close_all(gpu);
-			return NULL;
-		}
 	}
-	return gpu;
+	if (open_path(gpu, ordinals, why, cap) < 0)
+		return -1;
+	for (int i = 0; i < gpu->ndevices; i++)
+		if (open_device(&gpu->devices[i], why, cap) < 0)
+			return -1;
+	return gpu->asked == GPU_PATH_NCCL && gpu->ndevices > 1 ? nccl_open(gpu, why, cap) : 0;
+}
+
+static struct gpu *open_all(const int *ordinals, int n, enum gpu_path path, int64_t ns, char *why,
+                            size_t cap)
+{
+	struct gpu *gpu = n > GPU_DEVICES_MOST ? NULL : make(n);
+
+	if (!gpu) {
+		gpu_fail(why, cap, cudaSuccess, "%d devices cannot be opened: %s", n,
+		         n > GPU_DEVICES_MOST ? "too many" : strerror(errno));
+		return NULL;
+	}
+	gpu->asked = path;
+	gpu->start_ns = ns;
+	if (open_devices(gpu, ordinals, why, cap) == 0)
+		return gpu;
+	close_all(gpu);
+	return NULL;
 }
 
 static int describe(struct gpu *gpu, int device, char *name, size_t name_cap, uint64_t *free_bytes,
@@ -238,7 +304,17 @@ static int describe(struct gpu *gpu, int device, char *name, size_t name_cap, ui
 
 static const char *path(struct gpu *gpu)
 {
-	return gpu->ndevices == 1 ? "" : gpu->peers ? "peer" : "host";
+	if (gpu->ndevices == 1)
+		return "";
+	return gpu->nccl_folds || gpu->asked == GPU_PATH_NCCL ? "nccl"
+	       : gpu->peers                                   ? "peer"
+	                                                      : "host";
+}
+
+static uint64_t pinned(struct gpu *gpu)
+{
+	const bool staged = gpu->ndevices > 1 && !gpu->peers;
+	return staged ? (uint64_t)gpu->ndevices * BOUNCE * BOUNCE_BYTES : 0;
 }
 
 /* ---- memory ---- */
@@ -326,4 +402,6 @@ extern "C" __attribute__((visibility("default"))) const struct gpu_plugin collct
         .event_fd = event_fd,
         .next = gpu_next,
         .drain = gpu_drain,
+        .pinned = pinned,
+        .nccl = nccl_report,
 };

@@ -182,19 +182,21 @@ template <class Op> ELEMENT_FN void fold_element(const fold_args &a, uint64_t i)
 	((T *)a.dst)[i] = Op::last(sum);
 }
 
-/* The share of one of @threads threads. */
-template <class Op>
-ELEMENT_FN void fold_share(const fold_args &a, uint64_t thread, uint64_t threads)
-{
-	const uint64_t count = VECTOR / sizeof(typename Op::type);
-	const uint64_t vectors = (a.n - a.head) / count, whole = vectors * count;
+template <class Op> struct fold_work {
+	typedef fold_args args;
 
-	for (uint64_t v = thread; v < vectors; v += 2 * threads)
-		fold_vectors<Op>(a, a.head + v * count, a.head + (v + threads) * count,
-		                 v + threads < vectors);
-	for (uint64_t i = thread; i < a.n - whole; i += threads)
-		fold_element<Op>(a, i < a.head ? i : i + whole);
-}
+	ELEMENT_FN void share(const fold_args &a, uint64_t thread, uint64_t threads)
+	{
+		const uint64_t count = VECTOR / sizeof(typename Op::type);
+		const uint64_t vectors = (a.n - a.head) / count, whole = vectors * count;
+
+		for (uint64_t v = thread; v < vectors; v += 2 * threads)
+			fold_vectors<Op>(a, a.head + v * count, a.head + (v + threads) * count,
+			                 v + threads < vectors);
+		for (uint64_t i = thread; i < a.n - whole; i += threads)
+			fold_element<Op>(a, i < a.head ? i : i + whole);
+	}
+};
 
 /* ---- kernels ---- */
 
@@ -202,29 +204,30 @@ ELEMENT_FN void fold_share(const fold_args &a, uint64_t thread, uint64_t threads
  * to hold more of them. */
 #define RESIDENT 1
 
+/* KERNEL(Work): the kernel whose threads each do Work::share(args, thread, threads). */
 #ifdef __CUDACC__
-template <class Op>
+template <class Work>
 __global__ void __launch_bounds__(THREADS, RESIDENT)
-        fold_kernel(const __grid_constant__ fold_args a)
+        kernel_of(const __grid_constant__ typename Work::args a)
 {
-	fold_share<Op>(a, (uint64_t)blockIdx.x * THREADS + threadIdx.x,
-	               (uint64_t)gridDim.x * THREADS);
+	Work::share(a, (uint64_t)blockIdx.x * THREADS + threadIdx.x, (uint64_t)gridDim.x * THREADS);
 }
-#define FOLD_FUNCTIONS(name) (const void *)fold_kernel<name>, NULL
+#define KERNEL(Work) (const void *)kernel_of<Work>
 #else
-template <class Op>
-static void fold_on_host(const struct fold_args *a, uint64_t thread, uint64_t threads)
+template <class Work> static void share_on_host(const void *a, uint64_t thread, uint64_t threads)
 {
-	fold_share<Op>(*a, thread, threads);
+	Work::share(*(const typename Work::args *)a, thread, threads);
 }
-#define FOLD_FUNCTIONS(name) NULL, fold_on_host<name>
+template <class Work>
+static const struct host_kernel kernel_of = {share_on_host<Work>, sizeof(typename Work::args)};
+#define KERNEL(Work) (const void *)&kernel_of<Work>
 #endif
 
 /* A row of a table: @NAME does @OP for @DTYPE, accumulated in @ACC. */
 #define FOLD_PARTS(OP, ACC, DTYPE, PARTS, name)                                     \
 	{                                                                           \
 		REDUCE_##OP, DTYPE_##ACC, DTYPE_##DTYPE, PARTS, sizeof(name::type), \
-		        FOLD_FUNCTIONS(name)                                        \
+		        KERNEL(fold_work<name>)                                     \
 	}
 #define FOLD(OP, ACC, DTYPE, name) FOLD_PARTS(OP, ACC, DTYPE, 1, name)
 

@@ -19,15 +19,17 @@ extern "C" {
 }
 #include "cuda/kernels.h"
 
-#define TABLE        4096               /* inputs that a fold may have, less FOLD_DIRECT */
-#define STAGE        ((size_t)32 << 20) /* bytes for inputs from other devices */
-#define BOUNCE       4                  /* pinned pieces on their way */
-#define BOUNCE_BYTES ((size_t)4 << 20)  /* of a piece */
+#define GPU_DEVICES_MOST 32
+#define TABLE            4096               /* inputs that a fold may have, less FOLD_DIRECT */
+#define STAGE            ((size_t)32 << 20) /* bytes for inputs from other devices */
+#define BOUNCE           4                  /* pinned pieces on their way */
+#define BOUNCE_BYTES     ((size_t)4 << 20)  /* of a piece */
 
 struct task {
 	struct task *next;
 	struct lane *lane;
 	cudaEvent_t event; /* recorded after the work */
+	const char *why;   /* it has failed before its work was in the stream; else NULL */
 	void *cookie;
 	bool report; /* next tells of it */
 	unsigned epoch;
@@ -47,6 +49,7 @@ enum lane_kind {
 	LANE_TO_HOST_2,
 	LANE_BETWEEN, /* copies from devices to devices */
 	LANE_COMPUTE,
+	LANE_NCCL, /* only with several devices */
 	LANES
 };
 
@@ -87,12 +90,25 @@ struct gpu {
 	int running;
 	unsigned epoch; /* drain begins a new one: older tasks are not reported */
 	struct tasks done;
+	enum gpu_path asked;
+	int64_t start_ns;  /* that NCCL may take to start */
+	struct nccl *nccl; /* NULL: it was not started */
+	bool nccl_runs;    /* its thread */
+	uint64_t folded;   /* bytes that NCCL might have folded */
+	uint64_t nccl_folds;
 	struct device devices[];
 };
 
 /* Writes a sentence, and the name and text of @error unless it is cudaSuccess. Returns -1. */
 __attribute__((format(printf, 4, 5))) int gpu_fail(char *why, size_t cap, cudaError_t error,
                                                    const char *format, ...);
+
+/* A condition whose times are those of CLOCK_MONOTONIC. */
+void gpu_condition(pthread_cond_t *);
+/* Begin a thread that takes no signals: these are for the program's own. False: there is none. */
+bool gpu_thread(pthread_t *, void *(*fn)(void *), void *arg);
+/* The time @ns from now. */
+struct timespec gpu_until(int64_t ns);
 
 /* ---- cuda/lanes.cu ---- */
 
@@ -102,9 +118,12 @@ cudaError_t lane_start(struct lane *lane, struct device *device);
 void lane_stop(struct lane *lane);
 /* A task for the lane, with its event. NULL: error. */
 struct task *lane_task(struct lane *lane, cudaError_t *error);
-/* The task's work is in the stream. lane_drop: it has none. */
+/* The task runs from now on: drain waits for it. */
+void lane_begin(struct task *task);
+/* Its work is in the stream. If that fails, it does not run any more. lane_fail: it has no work,
+ * and fails with @why, which must outlive it. */
 cudaError_t lane_push(struct task *task);
-void lane_drop(struct task *task);
+void lane_fail(struct task *task, const char *why);
 /* The emptier of the lanes @kind and @kind + 1. */
 struct lane *lane_pick(struct device *device, enum lane_kind kind);
 
@@ -114,5 +133,28 @@ int gpu_drain(struct gpu *, int64_t ns);
 /* ---- cuda/submit.cu ---- */
 
 int gpu_submit(struct gpu *, const struct gpu_task *, char *why, size_t cap);
+/* Fold @n elements at @offset bytes of the inputs, which the device accesses. Inputs from
+ * FOLD_DIRECT on are only for LANE_COMPUTE's stream. */
+cudaError_t gpu_fold(struct device *, cudaStream_t, const struct fold_row *, void *dst,
+                     const void *const *inputs, int ninputs, uint64_t offset, uint64_t n);
+
+/* ---- cuda/nccl.cu ---- */
+
+/* Start NCCL and wait until it is ready, at most gpu->start_ns. -1: error. */
+int nccl_open(struct gpu *, char *why, size_t cap);
+/* Is the fold of a kind that NCCL may do? */
+bool nccl_can(const struct gpu *, const struct gpu_task *);
+/* Does NCCL take this fold, which it can do? @places: the device of each input. It starts by itself
+ * once many folds have asked. */
+bool nccl_takes(struct gpu *, const struct gpu_task *, const struct fold_row *, const int *places);
+/* Hand it over; its @task, of LANE_NCCL, has begun. -1: no memory, or NCCL has failed. */
+int nccl_submit(struct gpu *, struct task *task, const struct gpu_task *, const struct fold_row *,
+                const int *places);
+/* With the lock held: abort what NCCL does, and end it. */
+void nccl_stop(struct gpu *);
+/* After drain: end and release it. -1: it has not ended at @until, and stays. */
+int nccl_close(struct gpu *, const struct timespec *until);
+/* As gpu_plugin.nccl. */
+uint64_t nccl_report(struct gpu *, char *text, size_t cap);
 
 #endif

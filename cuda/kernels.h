@@ -1,7 +1,7 @@
 /*
  * The kernels, as the rest of the plug-in sees them. A fold's kernel is found by its operation and
- * types in a table; the tables are in fold_*.cu. Compiled without nvcc, the tables hold functions
- * that run the kernels' code on the CPU, for tests.
+ * types in a table; the tables are in fold_*.cu. Compiled without nvcc, a kernel is a struct
+ * host_kernel, which runs the same code on the CPU, for tests.
  */
 #ifndef COLLCTL_CUDA_KERNELS_H
 #define COLLCTL_CUDA_KERNELS_H
@@ -16,6 +16,12 @@ extern "C" {
 #define VECTOR      16  /* bytes of the widest load */
 #define THREADS     256 /* of a block */
 #define FOLD_DIRECT 16  /* inputs whose addresses are arguments */
+
+/* The work of one of @threads threads. Arguments have a multiple of 8 bytes. */
+struct host_kernel {
+	void (*run)(const void *args, uint64_t thread, uint64_t threads);
+	size_t bytes; /* of the arguments */
+};
 
 /* dst[i] = inputs[0][i] op .. op inputs[ninputs - 1][i]. */
 struct fold_args {
@@ -33,8 +39,7 @@ struct fold_row {
 	enum dtype acc, dtype;
 	unsigned parts;     /* what the kernel takes for one element of dtype */
 	unsigned size;      /* bytes of such a part */
-	const void *kernel; /* void (fold_args) */
-	void (*on_host)(const struct fold_args *, uint64_t thread, uint64_t threads);
+	const void *kernel; /* takes a struct fold_args */
 };
 
 extern const struct fold_row fold_integer_rows[], fold_narrow_rows[], fold_float_rows[];

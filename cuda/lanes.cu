@@ -1,7 +1,6 @@
 /* Lanes: streams whose tasks report their completion. */
 #include "cuda/gpu.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,11 +32,18 @@ static void recycle(struct task *task)
 }
 
 /* With the lock held. */
+static void end(struct gpu *gpu)
+{
+	gpu->running--;
+	if (gpu->running == 0)
+		pthread_cond_broadcast(&gpu->idle);
+}
+
+/* With the lock held. */
 static void complete(struct gpu *gpu, struct task *task)
 {
 	const uint64_t one = 1;
 
-	gpu->running--;
 	if (task->report && task->epoch == gpu->epoch) {
 		append(&gpu->done, task);
 		/* It fails only if the counter is full, and so readable. */
@@ -45,8 +51,7 @@ static void complete(struct gpu *gpu, struct task *task)
 	} else {
 		recycle(task);
 	}
-	if (gpu->running == 0)
-		pthread_cond_broadcast(&gpu->idle);
+	end(gpu);
 }
 
 static void *wait_for_tasks(void *arg)
@@ -80,7 +85,6 @@ static void *wait_for_tasks(void *arg)
 
 cudaError_t lane_start(struct lane *lane, struct device *device)
 {
-	sigset_t all, before;
 	cudaError_t error = cudaSuccess;
 
 	lane->device = device;
@@ -90,11 +94,7 @@ cudaError_t lane_start(struct lane *lane, struct device *device)
 		return error;
 	if (pthread_cond_init(&lane->more, NULL) != 0)
 		return cudaErrorUnknown;
-	/* Signals are for the program's own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	lane->started = pthread_create(&lane->thread, NULL, wait_for_tasks, lane) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	lane->started = gpu_thread(&lane->thread, wait_for_tasks, lane);
 	if (!lane->started) {
 		pthread_cond_destroy(&lane->more);
 		return cudaErrorUnknown;
@@ -150,32 +150,44 @@ struct task *lane_task(struct lane *lane, cudaError_t *error)
 	return task;
 }
 
+void lane_begin(struct task *task)
+{
+	struct gpu *gpu = task->lane->device->gpu;
+
+	pthread_mutex_lock(&gpu->lock);
+	task->why = NULL;
+	task->error = cudaSuccess;
+	task->epoch = gpu->epoch;
+	gpu->running++;
+	pthread_mutex_unlock(&gpu->lock);
+}
+
 cudaError_t lane_push(struct task *task)
 {
 	struct lane *lane = task->lane;
 	struct gpu *gpu = lane->device->gpu;
 	const cudaError_t error = cudaEventRecord(task->event, lane->stream);
 
-	if (error != cudaSuccess) {
-		lane_drop(task);
-		return error;
-	}
 	pthread_mutex_lock(&gpu->lock);
-	task->epoch = gpu->epoch;
-	gpu->running++;
-	lane->ntasks++;
-	append(&lane->tasks, task);
-	pthread_cond_signal(&lane->more);
+	if (error != cudaSuccess) {
+		recycle(task);
+		end(gpu);
+	} else {
+		lane->ntasks++;
+		append(&lane->tasks, task);
+		pthread_cond_signal(&lane->more);
+	}
 	pthread_mutex_unlock(&gpu->lock);
-	return cudaSuccess;
+	return error;
 }
 
-void lane_drop(struct task *task)
+void lane_fail(struct task *task, const char *why)
 {
 	struct gpu *gpu = task->lane->device->gpu;
 
 	pthread_mutex_lock(&gpu->lock);
-	recycle(task);
+	task->why = why;
+	complete(gpu, task);
 	pthread_mutex_unlock(&gpu->lock);
 }
 
@@ -202,39 +214,47 @@ int gpu_next(struct gpu *gpu, void **cookie, char *why, size_t cap)
 		return 0;
 	}
 	const cudaError_t error = task->error;
+	const char *failed = task->why;
 	const enum gpu_op op = task->op;
 	const int ordinal = gpu->devices[task->device].ordinal;
 	*cookie = task->cookie;
 	recycle(task);
 	pthread_mutex_unlock(&gpu->lock);
+	if (failed)
+		return gpu_fail(why, cap, cudaSuccess, "%s by NCCL failed on GPU %d (%s)", names[op],
+		                ordinal, failed);
 	if (error == cudaSuccess)
 		return 1;
 	return gpu_fail(why, cap, error, "%s failed on GPU %d", names[op], ordinal);
 }
 
-int gpu_drain(struct gpu *gpu, int64_t ns)
+/* With the lock held: wait until no task runs, at most @ns. */
+static void await(struct gpu *gpu, int64_t ns)
 {
-	struct timespec end;
-	struct task *task;
-	uint64_t count;
+	const struct timespec until = gpu_until(ns);
 	int ret = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += ns / 1000000000;
-	end.tv_nsec += ns % 1000000000;
-	if (end.tv_nsec >= 1000000000) {
-		end.tv_sec++;
-		end.tv_nsec -= 1000000000;
-	}
+	while (gpu->running > 0 && ret == 0)
+		ret = pthread_cond_timedwait(&gpu->idle, &gpu->lock, &until);
+}
+
+int gpu_drain(struct gpu *gpu, int64_t ns)
+{
+	struct task *task;
+	uint64_t count;
+
 	pthread_mutex_lock(&gpu->lock);
 	gpu->epoch++;
-	while (gpu->running > 0 && ret == 0)
-		ret = pthread_cond_timedwait(&gpu->idle, &gpu->lock, &end);
+	await(gpu, ns);
+	if (gpu->running > 0 && gpu->nccl) { /* its kernels wait for each other */
+		nccl_stop(gpu);
+		await(gpu, ns);
+	}
 	while ((task = take(&gpu->done)))
 		recycle(task);
 	while (read(gpu->event_fd, &count, sizeof count) > 0)
 		;
-	ret = gpu->running > 0 ? -1 : 0;
+	const int ret = gpu->running > 0 ? -1 : 0;
 	pthread_mutex_unlock(&gpu->lock);
 	return ret;
 }

@@ -1,7 +1,7 @@
 /*
  * The interface of a device plug-in, a shared object that runs tasks on devices such as GPUs:
- * collctl-cuda.so (NVIDIA GPUs), or collctl-standin.so, which imitates them in host memory for
- * tests. lib/exec/device.h opens it and is its only user. The program itself links no CUDA.
+ * collctl-cuda.so (NVIDIA GPUs), or collctl-standin.so, the same code over devices of host memory,
+ * for tests. lib/exec/device.h opens it and is its only user. The program itself links no CUDA.
  *
  * A plug-in exports one symbol, `const struct gpu_plugin collctl_gpu_plugin`. The struct begins
  * with its own size and version and only grows at its end.
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define GPU_PLUGIN_SYMBOL  "collctl_gpu_plugin"
-#define GPU_PLUGIN_VERSION 1
+#define GPU_PLUGIN_VERSION 2
 #define GPU_WHY            256 /* bytes of a reason */
 
 struct gpu; /* the opened devices */
@@ -49,6 +49,16 @@ struct gpu_task {
 	void *cookie;           /* for next */
 };
 
+/* How folds reach inputs on other devices. */
+enum gpu_path {
+	GPU_PATH_AUTO, /* by peer if all can, else by host; long jobs by NCCL what it gives the same
+	                * bits for */
+	GPU_PATH_NCCL, /* NCCL, for all that it can add, also in an order of its own; else as AUTO
+	                */
+	GPU_PATH_PEER, /* devices access each other's memory */
+	GPU_PATH_HOST, /* copies through host memory */
+};
+
 struct gpu_plugin {
 	size_t size;
 	unsigned version;
@@ -56,15 +66,17 @@ struct gpu_plugin {
 
 	/* The number of devices of this machine; -1: the driver is missing, too old, ... */
 	int (*count)(char *why, size_t cap);
-	/* Open devices @devices[n], distinct numbers below count(). NULL: error. */
-	struct gpu *(*open)(const int *devices, int n, char *why, size_t cap);
+	/* Open devices @devices[n], distinct numbers below count(). @ns: nanoseconds that NCCL may
+	 * take to start. NULL: error, also if there is no @path. */
+	struct gpu *(*open)(const int *devices, int n, enum gpu_path path, int64_t ns, char *why,
+	                    size_t cap);
 	/* Call drain before. What drain could not end stays behind until the process ends. */
 	void (*close)(struct gpu *);
 	/* Its name, and its free and total bytes. -1: error. */
 	int (*describe)(struct gpu *, int device, char *name, size_t name_cap, uint64_t *free_bytes,
 	                uint64_t *total_bytes, char *why, size_t cap);
-	/* How a fold reaches inputs on other devices: "nccl", "peer" (direct access) or "host"
-	 * (copies through host memory). "" with one device. */
+	/* How folds have reached inputs on other devices: "nccl" (at least some), "peer", "host".
+	 * "" with one device. */
 	const char *(*path)(struct gpu *);
 
 	/* Zeroed device memory. NULL: error. */
@@ -85,6 +97,12 @@ struct gpu_plugin {
 	/* Wait until no task runs, at most @ns nanoseconds; next reports nothing of them. -1: a
 	 * task still runs. */
 	int (*drain)(struct gpu *, int64_t ns);
+
+	/* Bytes of pinned memory that the plug-in itself has. */
+	uint64_t (*pinned)(struct gpu *);
+	/* The number of folds by NCCL. @text: its version, or why it was not used; "" if it was not
+	 * wanted. */
+	uint64_t (*nccl)(struct gpu *, char *text, size_t cap);
 };
 
 #endif

@@ -1,7 +1,25 @@
-# The stand-in for a GPU (cuda/standin.c), for tests. The Makefile includes this file.
+# The stand-in for GPUs, for tests: the plug-in's code, compiled for the CPU, over a CUDA runtime of
+# host memory (cuda/standin). It needs no CUDA. The Makefile includes this file.
 STANDIN = $(BUILD)/collctl-standin.so
-unit: $(STANDIN)
-.PHONY: standin
-standin: $(STANDIN)
-$(STANDIN): $(BUILD)/cuda/standin.o $(ARCHIVES)
-	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
+STANDIN_CXX = $(if $(findstring clang,$(CC)),clang++,g++)
+STANDIN_FLAGS = -std=c++20 -O2 -g -I. -Icuda/standin -pthread -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno \
+	-Wall -Wextra -Wshadow $(if $(WERROR),-Werror) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
+STANDIN_OBJECTS = $(patsubst cuda/%,$(BUILD)/standin/%.o,$(wildcard cuda/*.cu) cuda/standin/runtime.cc)
+STANDIN_NCCL = $(BUILD)/collctl-standin-nccl.so
+
+unit: standin
+.PHONY: standin standin-force
+standin: $(STANDIN) $(STANDIN_NCCL)
+
+# NCCL is opened where COLLCTL_NCCL_PATH says, never the real one, and soon: long jobs would take long.
+$(BUILD)/standin/nccl.cu.o: STANDIN_FLAGS += -DNCCL_LIBRARY='"(no NCCL)"' -DNCCL_AFTER='((uint64_t)64 << 10)'
+
+$(BUILD)/standin/flags: standin-force
+	@mkdir -p $(@D); echo '$(STANDIN_CXX) $(STANDIN_FLAGS)' | cmp -s - $@ || echo '$(STANDIN_CXX) $(STANDIN_FLAGS)' >$@
+$(BUILD)/standin/%.o: cuda/% $(BUILD)/standin/flags
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)$(STANDIN_CXX) $(STANDIN_FLAGS) -MMD -MP -c -o $@ -x c++ $<
+$(STANDIN): $(STANDIN_OBJECTS)
+	$(call say,LINK,$@)$(STANDIN_CXX) $(STANDIN_FLAGS) -shared -Wl,-z,defs -o $@ $^
+$(STANDIN_NCCL): $(BUILD)/standin/standin/nccl.cc.o $(STANDIN)
+	$(call say,LINK,$@)$(STANDIN_CXX) $(STANDIN_FLAGS) -shared -Wl,-z,defs -Wl,-rpath,$(abspath $(BUILD)) -o $@ $^

@@ -98,10 +98,8 @@ static cudaError_t set_table(struct device *device, cudaStream_t stream, const v
 	return error;
 }
 
-/* Fold @n elements at @offset of the inputs, which the device accesses. */
-static cudaError_t fold_here(struct device *device, cudaStream_t stream, const struct fold_row *row,
-                             void *dst, const void *const *inputs, int ninputs, uint64_t offset,
-                             uint64_t n)
+cudaError_t gpu_fold(struct device *device, cudaStream_t stream, const struct fold_row *row,
+                     void *dst, const void *const *inputs, int ninputs, uint64_t offset, uint64_t n)
 {
 	struct fold_args args = {.dst = dst,
 	                         .n = n * row->parts,
@@ -124,15 +122,22 @@ static cudaError_t fold_here(struct device *device, cudaStream_t stream, const s
 	return launch(device, stream, row->kernel, &args, args.n / each + 1);
 }
 
+/* How a fold or identity is done. */
+enum fold_way { FOLD_HERE, FOLD_STAGED, FOLD_NCCL };
+struct fold_plan {
+	const struct fold_row *row;
+	enum fold_way way;
+	int places[FOLD_DIRECT + TABLE], away;
+};
+
 /* Fold inputs, some of which are on devices that this one does not access: a range of elements at a
- * time, those inputs are copied to its stage. @places: where inputs are; @away: how many elsewhere.
- */
+ * time, those inputs are copied to its stage. */
 static cudaError_t fold_staged(struct device *device, cudaStream_t stream,
-                               const struct fold_row *row, const struct gpu_task *t,
-                               const int *places, int away)
+                               const struct fold_plan *p, const struct gpu_task *t)
 {
+	const struct fold_row *row = p->row;
 	const unsigned size = row->size * row->parts;
-	const uint64_t share = STAGE / (unsigned)away / 256 * 256;
+	const uint64_t share = STAGE / (unsigned)p->away / 256 * 256;
 	const uint64_t most = (share - VECTOR) / size;
 	const void *inputs[FOLD_DIRECT + TABLE];
 	cudaError_t error = cudaSuccess;
@@ -145,15 +150,15 @@ static cudaError_t fold_staged(struct device *device, cudaStream_t stream,
 		for (int k = 0; k < t->ninputs && error == cudaSuccess; k++) {
 			const char *from = (const char *)t->inputs[k] + t->offset + pos * size;
 			inputs[k] = from;
-			if (places[k] == device->index)
+			if (p->places[k] == device->index)
 				continue;
-			error = fetch(device, stream, stage, &device->gpu->devices[places[k]], from,
-			              n * size);
+			error = fetch(device, stream, stage, &device->gpu->devices[p->places[k]],
+			              from, n * size);
 			inputs[k] = stage;
 			stage += share;
 		}
 		if (error == cudaSuccess)
-			error = fold_here(device, stream, row, dst, inputs, t->ninputs, 0, n);
+			error = gpu_fold(device, stream, row, dst, inputs, t->ninputs, 0, n);
 	}
 	return error;
 }
@@ -187,15 +192,30 @@ static cudaError_t identity(struct device *device, cudaStream_t stream, const st
 	return launch(device, stream, fill_kernel(word), &args, args.n / (VECTOR / word) + 1);
 }
 
-/* Why a fold or identity can't be; 0: it can. Fills *row, and of a fold @places and *away. */
-static int check_fold(struct gpu *gpu, const struct gpu_task *t, const struct fold_row **row,
-                      int *places, int *away, char *why, size_t cap)
+/* The devices of a fold's inputs: @places, and in *away how many are not the fold's. */
+static int find_inputs(struct gpu *gpu, const struct gpu_task *t, int *places, int *away, char *why,
+                       size_t cap)
+{
+	*away = 0;
+	for (int k = 0; k < t->ninputs; k++) {
+		places[k] = device_of(gpu, t->inputs[k]);
+		if (places[k] < 0)
+			return gpu_fail(why, cap, cudaSuccess,
+			                "input %d of a reduction is not in device memory", k);
+		*away += places[k] != t->device;
+	}
+	return 0;
+}
+
+/* -1: it cannot be done; @why. */
+static int plan_fold(struct gpu *gpu, const struct gpu_task *t, struct fold_plan *p, char *why,
+                     size_t cap)
 {
 	/* Every type has a sum, and an identity needs only the type's size. */
-	*row = t->op == GPU_FOLD ? fold_find(t->reduce, t->acc, t->dtype)
-	                         : fold_find(REDUCE_SUM, t->dtype, t->dtype);
-	*away = 0;
-	if (!*row)
+	p->row = t->op == GPU_FOLD ? fold_find(t->reduce, t->acc, t->dtype)
+	                           : fold_find(REDUCE_SUM, t->dtype, t->dtype);
+	p->way = FOLD_HERE;
+	if (!p->row)
 		return gpu_fail(why, cap, cudaSuccess,
 		                "no kernel for operation %d on type %d, accumulated in %d",
 		                t->reduce, t->dtype, t->acc);
@@ -204,15 +224,15 @@ static int check_fold(struct gpu *gpu, const struct gpu_task *t, const struct fo
 	if (t->ninputs < 1 || t->ninputs > FOLD_DIRECT + TABLE)
 		return gpu_fail(why, cap, cudaSuccess, "a reduction of %d inputs, not 1 to %d",
 		                t->ninputs, FOLD_DIRECT + TABLE);
-	if (gpu->ndevices == 1 || gpu->peers)
+	const bool nccl = gpu->ndevices > 1 && t->n > 0 && nccl_can(gpu, t);
+	if (gpu->ndevices == 1 || (gpu->peers && !nccl))
 		return 0;
-	for (int k = 0; k < t->ninputs; k++) {
-		places[k] = device_of(gpu, t->inputs[k]);
-		if (places[k] < 0)
-			return gpu_fail(why, cap, cudaSuccess,
-			                "input %d of a reduction is not in device memory", k);
-		*away += places[k] != t->device;
-	}
+	if (find_inputs(gpu, t, p->places, &p->away, why, cap) < 0)
+		return -1;
+	if (nccl && nccl_takes(gpu, t, p->row, p->places))
+		p->way = FOLD_NCCL;
+	else if (p->away && !gpu->peers)
+		p->way = FOLD_STAGED;
 	return 0;
 }
 
@@ -235,11 +255,42 @@ static struct lane *copy_lane(struct gpu *gpu, const struct gpu_task *t, int *to
 	return lane_pick(device, *to >= 0 ? LANE_TO_DEVICE : LANE_TO_HOST);
 }
 
+/* Put the task's work into the lane's stream. */
+static cudaError_t enqueue(struct device *device, cudaStream_t stream, const struct gpu_task *t,
+                           const struct fold_plan *p)
+{
+	if (t->n == 0)
+		return cudaSuccess;
+	if (t->op == GPU_IDENTITY)
+		return identity(device, stream, t, p->row->size * p->row->parts);
+	if (p->way == FOLD_STAGED)
+		return fold_staged(device, stream, p, t);
+	return gpu_fold(device, stream, p->row, t->dst, t->inputs, t->ninputs, t->offset, t->n);
+}
+
+/* A task of the lane that has begun. NULL: @why. */
+static struct task *begin(struct lane *lane, const struct gpu_task *t, char *why, size_t cap)
+{
+	const int ordinal = lane->device->ordinal;
+	cudaError_t error = cudaSetDevice(ordinal);
+	struct task *task = error == cudaSuccess ? lane_task(lane, &error) : NULL;
+
+	if (!task) {
+		gpu_fail(why, cap, error, "a task for GPU %d", ordinal);
+		return NULL;
+	}
+	task->report = true;
+	task->cookie = t->cookie;
+	task->op = t->op;
+	task->device = t->device;
+	lane_begin(task);
+	return task;
+}
+
 int gpu_submit(struct gpu *gpu, const struct gpu_task *t, char *why, size_t cap)
 {
-	int places[FOLD_DIRECT + TABLE], away = 0, to = -1, from = -1;
-	const struct fold_row *row = NULL;
-	cudaError_t error, pushed;
+	int to = -1, from = -1;
+	struct fold_plan plan;
 
 	if (t->device < 0 || t->device >= gpu->ndevices)
 		return gpu_fail(why, cap, cudaSuccess, "no device %d: %d are open", t->device,
@@ -248,34 +299,25 @@ int gpu_submit(struct gpu *gpu, const struct gpu_task *t, char *why, size_t cap)
 	struct lane *lane = &device->lanes[LANE_COMPUTE];
 	if (t->op == GPU_COPY)
 		lane = copy_lane(gpu, t, &to, &from, why, cap);
-	else if (check_fold(gpu, t, &row, places, &away, why, cap) < 0)
+	else if (plan_fold(gpu, t, &plan, why, cap) < 0)
 		return -1;
-	if (!lane)
-		return -1;
-
-	error = cudaSetDevice(lane->device->ordinal);
-	if (error != cudaSuccess)
-		return gpu_fail(why, cap, error, "GPU %d", lane->device->ordinal);
-	struct task *task = lane_task(lane, &error);
+	else if (plan.way == FOLD_NCCL)
+		lane = &device->lanes[LANE_NCCL];
+	struct task *task = lane ? begin(lane, t, why, cap) : NULL;
 	if (!task)
-		return gpu_fail(why, cap, error, "a task for GPU %d", lane->device->ordinal);
-	if (t->op == GPU_COPY)
-		error = copy(device, lane, t, to, from);
-	else if (t->n == 0)
-		error = cudaSuccess;
-	else if (t->op == GPU_IDENTITY)
-		error = identity(device, lane->stream, t, row->size * row->parts);
-	else if (away)
-		error = fold_staged(device, lane->stream, row, t, places, away);
-	else
-		error = fold_here(device, lane->stream, row, t->dst, t->inputs, t->ninputs,
-		                  t->offset, t->n);
+		return -1;
+	if (t->op != GPU_COPY && plan.way == FOLD_NCCL) {
+		if (nccl_submit(gpu, task, t, plan.row, plan.places) == 0)
+			return 0;
+		task->report = false;
+		lane_fail(task, "");
+		return gpu_fail(why, cap, cudaSuccess, "a reduction by NCCL cannot start");
+	}
+	cudaError_t error = t->op == GPU_COPY ? copy(device, lane, t, to, from)
+	                                      : enqueue(device, lane->stream, t, &plan);
 	/* What began before an error still runs: drain waits for it. */
 	task->report = error == cudaSuccess;
-	task->cookie = t->cookie;
-	task->op = t->op;
-	task->device = t->device;
-	pushed = lane_push(task);
+	const cudaError_t pushed = lane_push(task);
 	if (error == cudaSuccess)
 		error = pushed;
 	if (error != cudaSuccess)

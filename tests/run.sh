@@ -192,6 +192,26 @@ check_install() {
 	"$TMPDIR/root/usr/bin/collctl" --version
 }
 
+# The plug-in's code over devices of host memory: one, and two with and without access to each other.
+check_standin() {
+	local peers
+	for peers in 0 1; do
+		COLLCTL_STANDIN_DEVICES=2 COLLCTL_STANDIN_PEERS=$peers \
+			build/gpu/check build/collctl-standin.so $((${COLLCTL_LONG:-0} ? 1 : 13)) || return
+	done
+}
+
+# Does the stand-in's runtime declare what CUDA's own header does?
+check_runtime() {
+	local header
+	header=$(dirname "$(realpath "$(command -v nvcc || echo .)")")/../include
+	if [[ ! -f $header/cuda_runtime_api.h ]]; then
+		echo "no CUDA toolkit: the stand-in's runtime was not compared with CUDA's header"
+		return 77
+	fi
+	g++ -std=c++20 -fsyntax-only -I. -isystem "$header" cuda/standin/runtime.cc
+}
+
 # The code of the GPU's kernels on the CPU.
 check_elements() {
 	if [[ ! -x build/gpu/check_elements ]]; then
@@ -201,7 +221,7 @@ check_elements() {
 	build/gpu/check_elements
 }
 
-export -f check_elements check_format check_shell check_man check_install
+export -f check_elements check_standin check_runtime check_format check_shell check_man check_install
 export make
 
 # ---- builds ----
@@ -316,6 +336,8 @@ if runs commands faults units && build gcc build 'all unit sim sim-bugs gpu-test
 		later static/faults 600 one tests/fault/table.sh
 		later static/harness 600 tap tests/harness.sh
 		later gpu/kernels 600 one tests/gpu/inspect.sh "${kernels[@]}"
+		later gpu/standin 1200 one bash -c check_standin
+		later gpu/runtime 600 one bash -c check_runtime
 		later gpu/elements 600 one bash -c check_elements
 		later gpu/check 1200 one build/gpu/check build/collctl-cuda.so
 		later static/install 600 one bash -c check_install

@@ -13,7 +13,7 @@ build=(gcc libc6-dev make pkg-config
 # The wide vectors of AES-GCM (lib/net/tls_gcm.h); OpenSSL's own serve without it.
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
-test=(bats bats-assert bats-support bats-file clang clang-format curl etcd-server fish git iproute2 jq
+test=(bats bats-assert bats-support bats-file clang clang-format curl etcd-server fish g++ git iproute2 jq
 	libclang-rt-dev libcmocka-dev libxml2-utils mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
 	python3-yaml shellcheck slurm-client slurmctld slurmd socat strace zsh)
 launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too

@@ -380,7 +380,7 @@ static int open_all(struct devices *d, const struct device_list *list, int place
 		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
 	if (choose(d, list, place, numbers, err) < 0)
 		return -1;
-	d->gpu = d->plugin->open(numbers, d->n, why, sizeof why);
+	d->gpu = d->plugin->open(numbers, d->n, GPU_PATH_AUTO, 10 * NS_PER_SEC, why, sizeof why);
 	if (!d->gpu)
 		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
 	make_spaces(d, numbers);

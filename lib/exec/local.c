@@ -94,21 +94,26 @@ void exec_fail(struct exec *x, const struct err *why)
 		x->why = *why;
 }
 
+/* The task of step @i has failed. */
+static void fail_step(struct stream *s, uint32_t i, const struct err *why)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+	err_set(&err, why->code, "%s, in step %u of %s (%s)", why->text, (unsigned)i,
+	        s->window.algorithm->name, sched_op_name(s->sched->steps[i].op));
+	exec_fail(s->exec, &err);
+}
+
 static void completed(void *ctx, const struct err *why)
 {
 	struct pending *p = ctx;
 	struct stream *s = p->stream;
 	uint32_t i = (uint32_t)(p - s->pending);
-	struct err err = {.rank = ERR_RANK_SELF};
 	p->busy = false;
 	exec_waited(s->exec, SPENT_DEVICE, -1);
-	if (!why) {
+	if (why)
+		fail_step(s, i, why);
+	else
 		p->then(s, i);
-		return;
-	}
-	err_set(&err, why->code, "%s, in step %u of %s (%s)", why->text, (unsigned)i,
-	        s->window.algorithm->name, sched_op_name(s->sched->steps[i].op));
-	exec_fail(s->exec, &err);
 }
 
 /* Start @t at @place for local or file step @i, as exec_copy does. */
@@ -127,7 +132,7 @@ static bool start_task(struct stream *s, uint32_t i, unsigned place, struct memo
 	t->ctx = p;
 	int ret = space->start(space, t, &err);
 	if (ret < 0)
-		exec_fail(s->exec, &err);
+		fail_step(s, i, &err);
 	p->busy = ret == 0;
 	return ret == 1;
 }

@@ -115,7 +115,7 @@ both() {
 	local json
 	make_shards 2 f32 300000
 	both 2 allreduce --memory 300K 'in.{rank}.npy'
-	COLLCTL_STANDIN_MEMORY=200000 both 2 allreduce 'in.{rank}.npy'
+	COLLCTL_STANDIN_MEMORY=33787200 both 2 allreduce 'in.{rank}.npy' # 200,000 more than the plug-in's own
 	both 2 alltoall --device-memory 100K --streams 2 'in.{rank}.npy'
 	json=$(collctl run -n 2 -- allreduce --no-sync --device cuda:0,1 --device-memory 256K --json 'in.{rank}.npy' \
 		-o 'o.{rank}.npy' | jq -cs '.[0] | [.windows > 8, .device.memory, .device.local]')

@@ -181,7 +181,7 @@ algorithms_of() {
 	collctl algorithms --json | jq -r --arg c "$1" '.[] | select(.collective == $c) | .algorithm' | grep -v '^cuda_'
 }
 
-# use_standin DEVICES [VARIABLE=VALUE...]: devices of host memory (cuda/standin.c)
+# use_standin DEVICES [VARIABLE=VALUE...]: devices of host memory (cuda/standin/runtime.cc)
 use_standin() {
 	local v
 	export COLLCTL_PLUGIN_PATH=${COLLCTL%/*}/collctl-standin.so COLLCTL_STANDIN_DEVICES=$1

@@ -41,7 +41,7 @@ job() {
 	C
 	cc -shared -fPIC -o "$BATS_FILE_TMPDIR/other.so" other.c
 	rm other.c
-	job 11 'other.so has version 9 (16 bytes), this program needs version 1' COLLCTL_PLUGIN_PATH="$BATS_FILE_TMPDIR/other.so"
+	job 11 'other.so has version 9 (16 bytes), this program needs version 2' COLLCTL_PLUGIN_PATH="$BATS_FILE_TMPDIR/other.so"
 	unset COLLCTL_PLUGIN_PATH
 	mkdir bin
 	cp "$COLLCTL" bin/ # with no plug-in beside it
@@ -62,7 +62,9 @@ job() {
 # bats test_tags=smoke
 @test "59: no driver, no device, a number that is too high, lists that are none" {
 	local list
-	job 11 'rank 1: --device cuda: no driver' COLLCTL_STANDIN_DRIVER=no
+	job 11 'rank 1: --device cuda: no NVIDIA driver is installed' COLLCTL_STANDIN_DRIVER=no
+	job 11 'rank 1: --device cuda: the NVIDIA driver is for CUDA 12.4, but this plug-in needs ' COLLCTL_STANDIN_DRIVER=old
+	job 11 'rank 1: --device cuda: GPU 0 has compute capability 7.0, but this plug-in needs 7.5' COLLCTL_STANDIN_CAPABILITY=70
 	job 11 'rank 1: --device cuda: this machine has no device' COLLCTL_STANDIN_DEVICES=0
 	job 11 'rank 1: --device cuda:1: this machine has 1 device, from 0 on' COLLCTL_STANDIN_DEVICES=1
 	for list in gpu cuda: cuda:x 'cuda:0,' cuda:-1 cuda:0,0 'cuda:0 1' cuda:99999999999; do
@@ -73,8 +75,10 @@ job() {
 
 # bats test_tags=smoke
 @test "60: device memory: too little for a window of one element a rank; else smaller windows" {
-	job 11 'rank 1: device cuda:0: no memory for ' COLLCTL_STANDIN_MEMORY=1000
-	COLLCTL_STANDIN_MEMORY=40000 collctl run -n 2 -- allreduce --no-sync --device cuda:0 'in.{rank}.npy' -o 'x.{rank}.npy'
+	local own=$((32 << 10)) stage=$((32 << 20)) # bytes of each device that the plug-in needs for itself
+	job 11 'rank 1: --device cuda: GPU 0 cannot be opened (cudaErrorMemoryAllocation: ' COLLCTL_STANDIN_MEMORY=1000
+	job 11 'rank 1: device cuda:0: no memory for ' "COLLCTL_STANDIN_MEMORY=$((own + stage + 1000))"
+	COLLCTL_STANDIN_MEMORY=$((own + 40000)) collctl run -n 2 -- allreduce --no-sync --device cuda:0 'in.{rank}.npy' -o 'x.{rank}.npy'
 	collctl run -n 2 -- allreduce --no-sync 'in.{rank}.npy' -o 'y.{rank}.npy'
 	cmp x.1.npy y.1.npy
 }
@@ -83,7 +87,7 @@ job() {
 	local k
 	for k in $(seq 1 $((LONG ? 1 : 3)) 14); do
 		job 11 'rank 1: device cuda:' "COLLCTL_STANDIN_FAIL=$k"
-		grep -q 'a task failed: launch failed (stand-in), in step [0-9]* of [a-z_]* (' 1.err
+		grep -q 'GPU [01] .*launch failed (stand-in)), in step [0-9]* of [a-z_]* (' 1.err || fail "$k: $(cat 1.err)"
 	done
 }
 

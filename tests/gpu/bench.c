@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	plugin = plugin_open(argv[1], &devices);
-	gpu = plugin->open(&first, 1, why, sizeof why);
+	gpu = plugin->open(&first, 1, GPU_PATH_AUTO, START_NS, why, sizeof why);
 	if (gpu)
 		host = plugin->alloc_host(gpu, BYTES, why, sizeof why);
 	if (host)

@@ -1,14 +1,15 @@
 /*
  * A plug-in on this machine's GPUs: folds and identities have the bits of the host's, copies
- * arrive, drain ends, and what cannot be is refused with a reason. Usage: check PLUGIN. Exit code
- * 77: there is no plug-in, driver or GPU.
+ * arrive, drain ends, and what cannot be is refused with a reason. Usage: check PLUGIN [EVERY];
+ * only every EVERY-th fold runs. Exit code 77: there is no plug-in, driver or GPU.
  */
 #include <string.h>
 
 #include "tests/gpu/folds.h"
 #include "tests/gpu/plugin.h"
 
-#define DEVICES 8 /* at most */
+#define DEVICES 8    /* at most */
+#define MARGIN  4096 /* bytes after the result that are compared, too */
 
 static struct {
 	const struct gpu_plugin *p;
@@ -57,14 +58,17 @@ static int from_device(int device, void *dst, const void *src, size_t n)
 static int run(void *ctx, const struct fold_case *c, const uint8_t *const *inputs, uint8_t *dst)
 {
 	const void *in[FOLD_INPUTS];
+	const size_t first = c->offset > c->to ? c->offset : c->to;
+	const size_t used = first + c->n * dtype_size(c->dtype) + MARGIN;
+	const size_t bytes = used < FOLD_BYTES ? used : FOLD_BYTES;
 
 	(void)ctx;
 	for (int k = 0; k < c->ninputs; k++) {
-		if (to_device(k % g.ndevices, g.inputs[k], inputs[k], FOLD_BYTES) < 0)
+		if (to_device(k % g.ndevices, g.inputs[k], inputs[k], bytes) < 0)
 			return -1;
 		in[k] = g.inputs[k];
 	}
-	if (to_device(0, g.dst, dst, FOLD_BYTES) < 0)
+	if (to_device(0, g.dst, dst, bytes) < 0)
 		return -1;
 	if (c->in_place)
 		in[0] = g.dst;
@@ -79,7 +83,7 @@ static int run(void *ctx, const struct fold_case *c, const uint8_t *const *input
 	                           .reduce = (int)c->op};
 	if (plugin_do(g.p, g.gpu, &t) < 0)
 		return -1;
-	return from_device(0, dst, g.dst, FOLD_BYTES);
+	return from_device(0, dst, g.dst, bytes);
 }
 
 static void check_identities(void)
@@ -174,7 +178,7 @@ static void check_refusals(int devices)
 	char why[GPU_WHY] = "";
 	const void *in[] = {g.inputs[0], g.inputs[0]};
 
-	refused(!g.p->open(&devices, 1, why, sizeof why), why, "a device that does not exist");
+	refused(!g.p->open(&devices, 1, GPU_PATH_AUTO, START_NS, why, sizeof why), why, "a device that does not exist");
 	*why = 0;
 	refused(!g.p->alloc(g.gpu, 0, (size_t)1 << 60, why, sizeof why), why, "too much memory");
 	struct gpu_task t = {
@@ -206,13 +210,14 @@ int main(int argc, char **argv)
 	int devices;
 	long cases;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: check PLUGIN\n");
+	const int every = argc == 3 ? atoi(argv[2]) : 1;
+	if (argc < 2 || argc > 3 || every < 1) {
+		fprintf(stderr, "usage: check PLUGIN [EVERY]\n");
 		return 2;
 	}
 	g.p = plugin_open(argv[1], &devices);
 	for (g.ndevices = 1; g.ndevices <= devices && g.ndevices <= DEVICES; g.ndevices++) {
-		g.gpu = g.p->open(list, g.ndevices, why, sizeof why);
+		g.gpu = g.p->open(list, g.ndevices, GPU_PATH_AUTO, START_NS, why, sizeof why);
 		if (!g.gpu || g.p->describe(g.gpu, 0, name, sizeof name, &left, &total, why,
 		                            sizeof why) < 0) {
 			printf("%s\n", why);
@@ -230,7 +235,7 @@ int main(int argc, char **argv)
 		for (int k = 0; k < FOLD_INPUTS; k++)
 			g.inputs[k] = device_memory(k % g.ndevices, FOLD_BYTES);
 		g.dst = device_memory(0, FOLD_BYTES);
-		const int differ = folds_check(run, NULL, &cases);
+		const int differ = folds_check(run, NULL, every, &cases);
 		printf("%ld folds\n", cases);
 		expect(differ == 0, "folds have the host's bits");
 		check_identities();

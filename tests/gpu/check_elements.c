@@ -45,7 +45,7 @@ static int extra(void)
 int main(void)
 {
 	long cases;
-	const int bad = folds_check(run, NULL, &cases) + extra();
+	const int bad = folds_check(run, NULL, 1, &cases) + extra();
 
 	printf("%ld folds compared with the host's, %d differ\n", cases, bad);
 	return bad != 0;

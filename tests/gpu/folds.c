@@ -94,11 +94,15 @@ void identity_expect(enum reduce_op op, enum dtype dtype, uint64_t n, void *dst)
 	reduce_identity(op, dtype, dst, n);
 }
 
-struct buffers {
+struct checking {
+	fold_run *run;
+	void *ctx;
+	int every;
+	long seen, cases;
 	uint8_t *inputs[FOLD_INPUTS], *found, *expected;
 };
 
-static int mismatch(const struct fold_case *c, const struct buffers *b)
+static int mismatch(const struct fold_case *c, const struct checking *b)
 {
 	const size_t size = dtype_size(c->dtype);
 	size_t at = 0;
@@ -121,21 +125,23 @@ static int mismatch(const struct fold_case *c, const struct buffers *b)
 	return 1;
 }
 
-static int check(fold_run *run, void *ctx, const struct fold_case *c, struct buffers *b)
+static int check(const struct fold_case *c, struct checking *b)
 {
 	const uint8_t *const *inputs = (const uint8_t *const *)b->inputs;
 
+	if (b->seen++ % b->every)
+		return 0;
+	b->cases++;
 	memcpy(b->found, c->in_place ? b->inputs[0] : b->inputs[FOLD_INPUTS - 1], FOLD_BYTES);
 	memcpy(b->expected, b->found, FOLD_BYTES);
 	folds_expect(c, inputs, b->expected);
-	if (run(ctx, c, inputs, b->found) < 0)
+	if (b->run(b->ctx, c, inputs, b->found) < 0)
 		return 1;
 	return memcmp(b->found, b->expected, FOLD_BYTES) ? mismatch(c, b) : 0;
 }
 
 /* All lengths and places of one kernel. */
-static int check_kernel(fold_run *run, void *ctx, enum reduce_op op, enum dtype dtype,
-                        enum dtype acc, struct buffers *b, long *cases)
+static int check_kernel(enum reduce_op op, enum dtype dtype, enum dtype acc, struct checking *b)
 {
 	static const int ninputs[] = {2, 1, 3, 5, 17, FOLD_INPUTS};
 	static const struct {
@@ -161,22 +167,19 @@ static int check_kernel(fold_run *run, void *ctx, enum reduce_op op, enum dtype 
 			                            places[p].offset * step,
 			                            places[p].to * step,
 			                            places[p].in_place};
-			bad += check(run, ctx, &c, b);
-			++*cases;
+			bad += check(&c, b);
 		}
 	const struct fold_case all = {op, dtype, acc, 2, 65536, 0, 0, false};
 	fill_all(b->inputs, &all);
-	bad += check(run, ctx, &all, b);
-	++*cases;
+	bad += check(&all, b);
 	return bad;
 }
 
-int folds_check(fold_run *run, void *ctx, long *cases)
+int folds_check(fold_run *run, void *ctx, int every, long *cases)
 {
-	struct buffers b;
+	struct checking b = {.run = run, .ctx = ctx, .every = every};
 	int bad = 0;
 
-	*cases = 0;
 	for (int k = 0; k < FOLD_INPUTS + 2; k++) {
 		uint8_t *p = aligned_alloc(64, FOLD_BYTES);
 		if (!p)
@@ -188,12 +191,12 @@ int folds_check(fold_run *run, void *ctx, long *cases)
 			for (int i = 0; i < FOLD_ACCS && bad < MISMATCHES; i++) {
 				const enum dtype dtype = (enum dtype)t, acc = fold_acc(dtype, i);
 				if (acc && reduce_kernel((enum reduce_op)op, acc, dtype, false))
-					bad += check_kernel(run, ctx, (enum reduce_op)op, dtype,
-					                    acc, &b, cases);
+					bad += check_kernel((enum reduce_op)op, dtype, acc, &b);
 			}
 	for (int k = 0; k < FOLD_INPUTS; k++)
 		free(b.inputs[k]);
 	free(b.found);
 	free(b.expected);
+	*cases = b.cases;
 	return bad;
 }

@@ -28,8 +28,9 @@ struct fold_case {
 typedef int fold_run(void *ctx, const struct fold_case *c, const uint8_t *const *inputs,
                      uint8_t *dst);
 
-/* Run all cases. Returns the number of those with other bits, which are printed; *cases: of all. */
-int folds_check(fold_run *run, void *ctx, long *cases);
+/* Run every @every-th case. Returns the number of those with other bits, which are printed; *cases:
+ * of those that ran. */
+int folds_check(fold_run *run, void *ctx, int every, long *cases);
 
 /* A result of @c on the host: what @dst[FOLD_BYTES] has to be. */
 void folds_expect(const struct fold_case *c, const uint8_t *const *inputs, uint8_t *dst);

@@ -10,7 +10,8 @@
 
 #include "cuda/plugin.h"
 
-#define SKIPPED 77
+#define SKIPPED  77
+#define START_NS INT64_C(10000000000) /* that NCCL may take to start */
 
 /* Sets *devices to their number. Ends the program if there is no plug-in or no device. */
 static inline const struct gpu_plugin *plugin_open(const char *path, int *devices)

@@ -24,8 +24,9 @@ int row_run(const struct fold_case *c, const uint8_t *const *inputs, uint8_t *ds
 	for (int k = 0; k < c->ninputs && k < FOLD_DIRECT; k++)
 		a.inputs[k] = inputs[k];
 	fold_align(&a, row->size);
+	const struct host_kernel *kernel = (const struct host_kernel *)row->kernel;
 	for (uint64_t thread = 0; thread < CPU_THREADS; thread++)
-		row->on_host(&a, thread, CPU_THREADS);
+		kernel->run(&a, thread, CPU_THREADS);
 	return 0;
 }
 

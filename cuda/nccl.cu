@@ -1,0 +1,659 @@
+/*
+ * Folds by NCCL, of inputs on several devices. NCCL adds in an order of its own, so it takes the
+ * operations whose result does not depend on the order: sums, products, minima and maxima of
+ * integers. GPU_PATH_NCCL also gives it sums and products of f32 and f64. (Its minima and maxima of
+ * floats lose NaN, and it rounds narrow floats after each addition.)
+ *
+ * One thread makes all calls to NCCL. Its communicators do not block, so that each call can be
+ * aborted; NCCL has no event for the end of a call, so the thread looks after growing pauses.
+ *
+ * NCCL takes long to start, and its library is large. Unless GPU_PATH_NCCL asks for it, it starts
+ * beside the folds of a long job, which it takes from then on.
+ *
+ * Source: NCCL user guide, "Creating a communicator", "Fault tolerance".
+ */
+#include "cuda/gpu.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <dlfcn.h>
+
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#endif
+
+#ifdef NCCL_MAJOR
+
+#ifndef NCCL_LIBRARY
+#define NCCL_LIBRARY "libnccl.so.2"
+#endif
+#ifndef NCCL_AFTER
+#define NCCL_AFTER ((uint64_t)1 << 30) /* bytes of folds: as long as NCCL takes to start, about */
+#endif
+#define NCCL_LEAST    21800 /* the first version with all that is used */
+#define NCCL_BLOCKS   4     /* thread blocks that its kernels may take; the link is the limit */
+#define PAUSE_LEAST   50000 /* ns */
+#define PAUSE_MOST    2000000
+#define FIRST_ELEMENT 256 /* alignment of the stage's contents, which is the destination's at most */
+
+struct nccl_fold {
+	struct nccl_fold *next;
+	struct task *task;
+	struct gpu_task t;
+	const struct fold_row *row;
+	const void *inputs[]; /* [t.ninputs], then an int for each: the index of its device */
+};
+
+enum nccl_state {
+	NCCL_STARTS,
+	NCCL_READY,
+	NCCL_ENDED, /* or it has failed: why says so */
+};
+
+struct nccl_calls {
+	ncclResult_t (*version)(int *);
+	ncclResult_t (*unique_id)(ncclUniqueId *);
+	ncclResult_t (*init)(ncclComm_t *, int, ncclUniqueId, int, ncclConfig_t *);
+	ncclResult_t (*state)(ncclComm_t, ncclResult_t *);
+	ncclResult_t (*abort)(ncclComm_t);
+	ncclResult_t (*group_start)(void);
+	ncclResult_t (*group_end)(void);
+	ncclResult_t (*reduce)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, int,
+	                       ncclComm_t, cudaStream_t);
+	const char *(*error)(ncclResult_t);
+};
+
+/* gpu->lock guards state, stop, why and the list of folds; all else is the thread's. */
+struct nccl {
+	struct gpu *gpu;
+	pthread_t thread;
+	pthread_cond_t more, changed;
+	enum nccl_state state;
+	bool stop;
+	char why[GPU_WHY];
+	struct nccl_fold *first, **last;
+	struct timespec until; /* when it must have started */
+	int version;
+	struct nccl_calls calls;
+	void **stages;      /* [ndevices] STAGE bytes on each device: sums of its inputs */
+	cudaEvent_t *ended; /* [ndevices] recorded when the device's part of a fold has ended */
+	ncclComm_t comms[]; /* [ndevices] */
+};
+
+__attribute__((format(printf, 2, 3))) static int fail(struct nccl *n, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	pthread_mutex_lock(&n->gpu->lock);
+	if (!*n->why)
+		vsnprintf(n->why, sizeof n->why, format, args);
+	pthread_mutex_unlock(&n->gpu->lock);
+	va_end(args);
+	return -1;
+}
+
+static bool is_past(const struct timespec *t)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec > t->tv_sec || (now.tv_sec == t->tv_sec && now.tv_nsec >= t->tv_nsec);
+}
+
+/* ---- the library ---- */
+
+static int load(struct nccl *n)
+{
+	const char *given = getenv("COLLCTL_NCCL_PATH");
+	void *library = dlopen(given && *given ? given : NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	const struct {
+		const char *name;
+		void *at;
+	} symbols[] = {
+	        {"ncclGetVersion", &n->calls.version},
+	        {"ncclGetUniqueId", &n->calls.unique_id},
+	        {"ncclCommInitRankConfig", &n->calls.init},
+	        {"ncclCommGetAsyncError", &n->calls.state},
+	        {"ncclCommAbort", &n->calls.abort},
+	        {"ncclGroupStart", &n->calls.group_start},
+	        {"ncclGroupEnd", &n->calls.group_end},
+	        {"ncclReduce", &n->calls.reduce},
+	        {"ncclGetErrorString", &n->calls.error},
+	};
+
+	if (!library)
+		return fail(n, "%s", dlerror());
+	for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+		void *symbol = dlsym(library, symbols[i].name);
+		if (!symbol)
+			return fail(n, "%s", dlerror());
+		memcpy(symbols[i].at, &symbol, sizeof symbol);
+	}
+	if (n->calls.version(&n->version) != ncclSuccess || n->version < NCCL_LEAST)
+		return fail(n, "NCCL has version %d.%d, but this plug-in needs %d.%d",
+		            n->version / 10000, n->version / 100 % 100, NCCL_LEAST / 10000,
+		            NCCL_LEAST / 100 % 100);
+	return 0;
+}
+
+/* ---- calls ---- */
+
+static bool is_started(struct nccl *n, ncclResult_t result)
+{
+	if (result == ncclSuccess || result == ncclInProgress)
+		return true;
+	fail(n, "%s", n->calls.error(result));
+	return false;
+}
+
+/* 1: a call of some communicator goes on; 0: all have ended; -1: one has failed. */
+static int look(struct nccl *n)
+{
+	int ret = 0;
+
+	for (int i = 0; i < n->gpu->ndevices; i++) {
+		ncclResult_t state = ncclInProgress;
+		if (n->comms[i] && !is_started(n, n->calls.state(n->comms[i], &state)))
+			return -1;
+		if (!is_started(n, state))
+			return -1;
+		ret |= state == ncclInProgress;
+	}
+	return ret;
+}
+
+/* Wait for the end of the last call. -1: it has failed, is to stop, or has not ended at @until. */
+static int settle(struct nccl *n, const struct timespec *until)
+{
+	int state;
+
+	for (long pause = PAUSE_LEAST; (state = look(n)) > 0; pause *= 2) {
+		struct timespec next;
+		if (until && is_past(until))
+			return fail(n, "NCCL did not start in time");
+		clock_gettime(CLOCK_MONOTONIC, &next);
+		next.tv_nsec += pause < PAUSE_MOST ? pause : (pause = PAUSE_MOST);
+		next.tv_sec += next.tv_nsec / 1000000000;
+		next.tv_nsec %= 1000000000;
+		pthread_mutex_lock(&n->gpu->lock);
+		if (!n->stop)
+			pthread_cond_timedwait(&n->more, &n->gpu->lock, &next);
+		const bool stop = n->stop;
+		pthread_mutex_unlock(&n->gpu->lock);
+		if (stop)
+			return fail(n, "NCCL was stopped");
+	}
+	return state;
+}
+
+static int make_communicators(struct nccl *n)
+{
+	ncclUniqueId id;
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	bool fine = is_started(n, n->calls.unique_id(&id)) && is_started(n, n->calls.group_start());
+
+	config.blocking = 0;
+	config.maxCTAs = NCCL_BLOCKS;
+	if (!fine)
+		return -1;
+	for (int i = 0; i < n->gpu->ndevices && fine; i++)
+		fine = cudaSetDevice(n->gpu->devices[i].ordinal) == cudaSuccess &&
+		       is_started(n, n->calls.init(&n->comms[i], n->gpu->ndevices, id, i, &config));
+	if (!is_started(n, n->calls.group_end()) || !fine)
+		return -1;
+	return settle(n, &n->until);
+}
+
+static int make_stages(struct nccl *n)
+{
+	cudaError_t error = cudaSuccess;
+
+	for (int i = 0; i < n->gpu->ndevices && error == cudaSuccess; i++) {
+		error = cudaSetDevice(n->gpu->devices[i].ordinal);
+		if (error == cudaSuccess)
+			error = cudaMalloc(&n->stages[i], STAGE);
+		if (error == cudaSuccess)
+			error = cudaEventCreateWithFlags(&n->ended[i], cudaEventDisableTiming);
+	}
+	return error == cudaSuccess ? 0 : fail(n, "no memory for NCCL: %s", cudaGetErrorName(error));
+}
+
+/* Ends what runs, too. */
+static void abort_communicators(struct nccl *n)
+{
+	if (!n->calls.group_start || n->calls.group_start() != ncclSuccess)
+		return;
+	for (int i = 0; i < n->gpu->ndevices; i++)
+		if (n->comms[i])
+			(void)n->calls.abort(n->comms[i]);
+	(void)n->calls.group_end();
+}
+
+/* ---- folds ---- */
+
+static bool type_of(int dtype, ncclDataType_t *type)
+{
+	switch (dtype) {
+	case DTYPE_I8:
+		*type = ncclInt8;
+		return true;
+	case DTYPE_U8:
+		*type = ncclUint8;
+		return true;
+	case DTYPE_I32:
+		*type = ncclInt32;
+		return true;
+	case DTYPE_U32:
+		*type = ncclUint32;
+		return true;
+	case DTYPE_I64:
+		*type = ncclInt64;
+		return true;
+	case DTYPE_U64:
+		*type = ncclUint64;
+		return true;
+	case DTYPE_F32:
+		*type = ncclFloat32;
+		return true;
+	case DTYPE_F64:
+		*type = ncclFloat64;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool op_of(int reduce, ncclRedOp_t *op)
+{
+	switch (reduce) {
+	case REDUCE_SUM:
+	case REDUCE_AVG:
+		*op = ncclSum;
+		return true;
+	case REDUCE_PROD:
+		*op = ncclProd;
+		return true;
+	case REDUCE_MIN:
+		*op = ncclMin;
+		return true;
+	case REDUCE_MAX:
+		*op = ncclMax;
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool nccl_can(const struct gpu *gpu, const struct gpu_task *t)
+{
+	const bool is_float = t->dtype == DTYPE_F32 || t->dtype == DTYPE_F64;
+	ncclDataType_t type;
+	ncclRedOp_t op;
+
+	if (t->op != GPU_FOLD || t->acc != t->dtype || !type_of(t->dtype, &type) ||
+	    !op_of(t->reduce, &op))
+		return false;
+	return !is_float || (gpu->asked == GPU_PATH_NCCL && op != ncclMin && op != ncclMax);
+}
+
+static const int *places_of(const struct nccl_fold *f)
+{
+	return (const int *)(const void *)(f->inputs + f->t.ninputs);
+}
+
+/* Fold device @d's inputs of elements [pos, pos + n), if it has several. Returns where the sum is. */
+static const void *fold_own(struct nccl *n, const struct nccl_fold *f, int d, uint64_t pos,
+                            uint64_t count)
+{
+	struct device *device = &n->gpu->devices[d];
+	const unsigned size = f->row->size;
+	const uint64_t offset = f->t.offset + pos * size;
+	char *dst = (char *)f->t.dst + pos * size;
+	const void *own[FOLD_DIRECT];
+	int nown = 0;
+
+	for (int k = 0; k < f->t.ninputs; k++)
+		if (places_of(f)[k] == d)
+			own[nown++] = f->inputs[k];
+	if (nown == 1)
+		return (const char *)own[0] + offset;
+	if (d != f->t.device)
+		dst = (char *)n->stages[d] + (uintptr_t)dst % VECTOR;
+	const cudaError_t error = gpu_fold(device, device->lanes[LANE_NCCL].stream, f->row, dst,
+	                                   own, nown, offset, count);
+	if (error == cudaSuccess)
+		return dst;
+	fail(n, "GPU %d: %s", device->ordinal, cudaGetErrorName(error));
+	return NULL;
+}
+
+static int reduce(struct nccl *n, const struct nccl_fold *f, uint64_t pos, uint64_t count)
+{
+	struct gpu *gpu = n->gpu;
+	const void *from[GPU_DEVICES_MOST];
+	char *to = (char *)f->t.dst + pos * f->row->size;
+	ncclDataType_t type = ncclInt8;
+	ncclRedOp_t op = ncclSum;
+	bool fine = true;
+
+	type_of(f->t.dtype, &type);
+	op_of(f->t.reduce, &op);
+	for (int d = 0; d < gpu->ndevices; d++) {
+		if (cudaSetDevice(gpu->devices[d].ordinal) != cudaSuccess)
+			return fail(n, "GPU %d does not answer", gpu->devices[d].ordinal);
+		from[d] = fold_own(n, f, d, pos, count);
+		if (!from[d])
+			return -1;
+	}
+	if (!is_started(n, n->calls.group_start()))
+		return -1;
+	for (int d = 0; d < gpu->ndevices && fine; d++)
+		fine = is_started(n, n->calls.reduce(from[d], d == f->t.device ? to : NULL, count,
+		                                     type, op, f->t.device, n->comms[d],
+		                                     gpu->devices[d].lanes[LANE_NCCL].stream));
+	if (!is_started(n, n->calls.group_end()) || !fine)
+		return -1;
+	return settle(n, NULL);
+}
+
+/* The root's stream goes on when all devices have ended their part. */
+static int join(struct nccl *n, int root)
+{
+	struct gpu *gpu = n->gpu;
+	cudaError_t error = cudaSuccess;
+
+	for (int d = 0; d < gpu->ndevices && error == cudaSuccess; d++) {
+		if (d == root)
+			continue;
+		error = cudaSetDevice(gpu->devices[d].ordinal);
+		if (error == cudaSuccess)
+			error = cudaEventRecord(n->ended[d], gpu->devices[d].lanes[LANE_NCCL].stream);
+		if (error == cudaSuccess)
+			error = cudaStreamWaitEvent(gpu->devices[root].lanes[LANE_NCCL].stream,
+			                            n->ended[d], 0);
+	}
+	if (error == cudaSuccess)
+		error = cudaSetDevice(gpu->devices[root].ordinal);
+	return error == cudaSuccess ? 0 : fail(n, "%s", cudaGetErrorName(error));
+}
+
+static int run(struct nccl *n, const struct nccl_fold *f)
+{
+	const uint64_t most = (STAGE - FIRST_ELEMENT) / f->row->size;
+
+	for (uint64_t pos = 0; pos < f->t.n; pos += most)
+		if (reduce(n, f, pos, f->t.n - pos < most ? f->t.n - pos : most) < 0)
+			return -1;
+	return join(n, f->t.device);
+}
+
+/* ---- the thread ---- */
+
+/* With the lock held. */
+static struct nccl_fold *take_fold(struct nccl *n)
+{
+	struct nccl_fold *f = n->first;
+
+	if (f && !(n->first = f->next))
+		n->last = &n->first;
+	return f;
+}
+
+static void run_folds(struct nccl *n)
+{
+	struct nccl_fold *f;
+	bool fine = true;
+
+	pthread_mutex_lock(&n->gpu->lock);
+	while (fine && !n->stop) {
+		f = take_fold(n);
+		if (!f) {
+			pthread_cond_wait(&n->more, &n->gpu->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&n->gpu->lock);
+		fine = run(n, f) == 0;
+		if (!fine)
+			lane_fail(f->task, n->why);
+		else if (lane_push(f->task) != cudaSuccess)
+			fine = fail(n, "a reduction cannot be awaited") == 0;
+		free(f);
+		pthread_mutex_lock(&n->gpu->lock);
+	}
+	n->state = NCCL_ENDED;
+	while ((f = take_fold(n))) {
+		pthread_mutex_unlock(&n->gpu->lock);
+		lane_fail(f->task, n->why);
+		free(f);
+		pthread_mutex_lock(&n->gpu->lock);
+	}
+	pthread_mutex_unlock(&n->gpu->lock);
+}
+
+static void set_state(struct nccl *n, enum nccl_state state)
+{
+	pthread_mutex_lock(&n->gpu->lock);
+	n->state = state;
+	pthread_cond_broadcast(&n->changed);
+	pthread_mutex_unlock(&n->gpu->lock);
+}
+
+static void *nccl_main(void *arg)
+{
+	struct nccl *n = (struct nccl *)arg;
+
+	if (load(n) == 0 && make_communicators(n) == 0 && make_stages(n) == 0) {
+		set_state(n, NCCL_READY);
+		run_folds(n);
+	}
+	abort_communicators(n);
+	pthread_mutex_lock(&n->gpu->lock);
+	n->state = NCCL_ENDED;
+	n->gpu->nccl_runs = false;
+	pthread_cond_broadcast(&n->changed);
+	pthread_mutex_unlock(&n->gpu->lock);
+	return NULL;
+}
+
+/* ---- what the rest of the plug-in calls ---- */
+
+static int start(struct gpu *gpu, char *why, size_t cap)
+{
+	const size_t each = sizeof(ncclComm_t);
+	struct nccl *n = (struct nccl *)calloc(1, sizeof *n + (size_t)gpu->ndevices * each);
+	const size_t count = (size_t)gpu->ndevices;
+
+	if (n) {
+		n->stages = (void **)calloc(count, sizeof *n->stages);
+		n->ended = (cudaEvent_t *)calloc(count, sizeof *n->ended);
+	}
+	if (!n || !n->stages || !n->ended)
+		return gpu_fail(why, cap, cudaSuccess, "no memory for NCCL");
+	n->gpu = gpu;
+	n->last = &n->first;
+	clock_gettime(CLOCK_MONOTONIC, &n->until);
+	n->until.tv_sec += gpu->start_ns / 1000000000;
+	gpu_condition(&n->more);
+	gpu_condition(&n->changed);
+	gpu->nccl = n;
+	gpu->nccl_runs = gpu_thread(&n->thread, nccl_main, n);
+	if (gpu->nccl_runs)
+		return 0;
+	n->state = NCCL_ENDED;
+	snprintf(n->why, sizeof n->why, "no thread for NCCL");
+	return gpu_fail(why, cap, cudaSuccess, "%s", n->why);
+}
+
+int nccl_open(struct gpu *gpu, char *why, size_t cap)
+{
+	int ret = 0;
+
+	if (start(gpu, why, cap) < 0)
+		return -1;
+	struct nccl *n = gpu->nccl;
+	pthread_mutex_lock(&gpu->lock);
+	while (n->state == NCCL_STARTS)
+		if (pthread_cond_timedwait(&n->changed, &gpu->lock, &n->until) != 0)
+			break;
+	if (n->state != NCCL_READY)
+		ret = gpu_fail(why, cap, cudaSuccess, "NCCL cannot be used: %s",
+		               *n->why ? n->why : "it did not start in time");
+	pthread_mutex_unlock(&gpu->lock);
+	return ret;
+}
+
+bool nccl_takes(struct gpu *gpu, const struct gpu_task *t, const struct fold_row *row,
+                const int *places)
+{
+	int inputs[GPU_DEVICES_MOST] = {0};
+	char why[GPU_WHY];
+	bool ready = false;
+
+	for (int k = 0; k < t->ninputs; k++)
+		inputs[places[k]]++;
+	for (int d = 0; d < gpu->ndevices; d++)
+		if (inputs[d] < 1 || inputs[d] > FOLD_DIRECT)
+			return false;
+	if (gpu->nccl) {
+		pthread_mutex_lock(&gpu->lock);
+		ready = gpu->nccl->state == NCCL_READY && !gpu->nccl->stop;
+		pthread_mutex_unlock(&gpu->lock);
+		return ready;
+	}
+	gpu->folded += t->n * (uint64_t)t->ninputs * row->size;
+	if (gpu->folded >= NCCL_AFTER)
+		(void)start(gpu, why, sizeof why);
+	return false;
+}
+
+int nccl_submit(struct gpu *gpu, struct task *task, const struct gpu_task *t,
+                const struct fold_row *row, const int *places)
+{
+	struct nccl *n = gpu->nccl;
+	const size_t count = (size_t)t->ninputs;
+	struct nccl_fold *f = (struct nccl_fold *)calloc(
+	        1, sizeof *f + count * (sizeof *f->inputs + sizeof *places));
+
+	if (!f)
+		return -1;
+	f->task = task;
+	f->t = *t;
+	f->row = row;
+	memcpy(f->inputs, t->inputs, count * sizeof *f->inputs);
+	memcpy(f->inputs + count, places, count * sizeof *places);
+	f->t.inputs = f->inputs;
+	pthread_mutex_lock(&gpu->lock);
+	const bool ready = n->state == NCCL_READY && !n->stop;
+	if (ready) {
+		*n->last = f;
+		n->last = &f->next;
+		gpu->nccl_folds++;
+		pthread_cond_signal(&n->more);
+	}
+	pthread_mutex_unlock(&gpu->lock);
+	if (!ready)
+		free(f);
+	return ready ? 0 : -1;
+}
+
+void nccl_stop(struct gpu *gpu)
+{
+	if (!gpu->nccl)
+		return;
+	gpu->nccl->stop = true;
+	pthread_cond_signal(&gpu->nccl->more);
+}
+
+int nccl_close(struct gpu *gpu, const struct timespec *until)
+{
+	struct nccl *n = gpu->nccl;
+
+	if (!n)
+		return 0;
+	pthread_mutex_lock(&gpu->lock);
+	nccl_stop(gpu);
+	while (gpu->nccl_runs && pthread_cond_timedwait(&n->changed, &gpu->lock, until) == 0)
+		;
+	const bool runs = gpu->nccl_runs;
+	pthread_mutex_unlock(&gpu->lock);
+	if (runs)
+		return -1;
+	pthread_join(n->thread, NULL);
+	for (int i = 0; i < gpu->ndevices; i++) {
+		(void)cudaSetDevice(gpu->devices[i].ordinal);
+		if (n->stages[i])
+			cudaFree(n->stages[i]);
+		if (n->ended[i])
+			cudaEventDestroy(n->ended[i]);
+	}
+	pthread_cond_destroy(&n->more);
+	pthread_cond_destroy(&n->changed);
+	free(n->stages);
+	free(n->ended);
+	free(n);
+	gpu->nccl = NULL;
+	return 0;
+}
+
+uint64_t nccl_report(struct gpu *gpu, char *text, size_t cap)
+{
+	const struct nccl *n = gpu->nccl;
+
+	*text = '\0';
+	if (!n)
+		return 0;
+	pthread_mutex_lock(&gpu->lock);
+	if (*n->why)
+		snprintf(text, cap, "%s", n->why);
+	else if (gpu->nccl_folds)
+		snprintf(text, cap, "%d.%d.%d", n->version / 10000, n->version / 100 % 100,
+		         n->version % 100);
+	const uint64_t folds = gpu->nccl_folds;
+	pthread_mutex_unlock(&gpu->lock);
+	return folds;
+}
+
+#else /* no nccl.h */
+
+int nccl_open(struct gpu *, char *why, size_t cap)
+{
+	return gpu_fail(why, cap, cudaSuccess, "this plug-in was built without NCCL");
+}
+
+bool nccl_can(const struct gpu *, const struct gpu_task *)
+{
+	return false;
+}
+
+bool nccl_takes(struct gpu *, const struct gpu_task *, const struct fold_row *, const int *)
+{
+	return false;
+}
+
+int nccl_submit(struct gpu *, struct task *, const struct gpu_task *, const struct fold_row *,
+                const int *)
+{
+	return -1;
+}
+
+void nccl_stop(struct gpu *)
+{
+}
+
+int nccl_close(struct gpu *, const struct timespec *)
+{
+	return 0;
+}
+
+uint64_t nccl_report(struct gpu *, char *text, size_t)
+{
+	*text = '\0';
+	return 0;
+}
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * What the stand-in's NCCL (nccl.cc) needs of its runtime (runtime.cc).
+ */
+#ifndef COLLCTL_CUDA_STANDIN_H
+#define COLLCTL_CUDA_STANDIN_H
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+
+#define STANDIN_API __attribute__((visibility("default")))
+
+/* A setting of the environment: an unsigned number, @otherwise if it is absent. */
+STANDIN_API unsigned long long standin_setting(const char *name, unsigned long long otherwise);
+
+/* Queue @work on the stream: it runs on the stream's thread, as a kernel of its device. */
+STANDIN_API cudaError_t standin_launch(cudaStream_t stream, std::function<void()> work);
+
+#endif
