@@ -32,6 +32,17 @@ static double larger(double a, double b)
 	return a > b ? a : b;
 }
 
+struct price_model price_with_devices(const struct price_model *m,
+                                      const struct price_model *devices)
+{
+	struct price_model with = *m;
+
+	with.device_start = devices->device_start;
+	with.device_copy = devices->device_copy;
+	with.device_fold = devices->device_fold;
+	return with;
+}
+
 struct price_model price_placed(const struct price_model *m, bool insecure)
 {
 	struct price_model placed = *m;

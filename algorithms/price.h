@@ -98,9 +98,13 @@ struct price_model {
  * - reduce: 0.12 ns/B, adding f32 that lie in the cache (`make bench-reduce`).
  * - grain: 16 KiB, a TLS record.
  * - device_start, device_copy, device_fold: 10 us, 0.04 ns/B (16 lanes of PCIe 4) and 0.001 ns/B (1
- *   TB/s), from data sheets: not measured.
+ *   TB/s), from data sheets; `collctl bench --device cuda --tuning-out` measures them.
  */
 extern const struct price_model price_default;
+
+/* @m with the devices of @devices. */
+struct price_model price_with_devices(const struct price_model *m,
+                                      const struct price_model *devices);
 
 /* The same, without encryption if @insecure. */
 struct price_model price_placed(const struct price_model *, bool insecure);

@@ -11,7 +11,6 @@
 
 #include "lib/coll/agree_wire.h"
 #include "lib/coll/collective.h"
-#include "lib/exec/budget.h"
 #include "lib/exec/tuning.h"
 
 /* ---- the offer ---- */
@@ -127,24 +126,6 @@ static int cut_rows(struct vector *v, const struct agreement *a, const uint64_t 
 	return 0;
 }
 
-/* The memory for windows. */
-static int offer_memory(const struct collective *c, uint64_t *memory, struct err *err)
-{
-	const struct coll_request *r = c->request;
-	const struct devices *devices = c->life->devices;
-	uint64_t room = r->device_memory;
-	*memory = r->settings.memory;
-	if (!devices)
-		return 0;
-	if (!room) {
-		if (devices_free_bytes(devices, &room, err) < 0)
-			return -1;
-		room = room / 4 * 3;
-	}
-	*memory = budget_with_devices(*memory, room);
-	return 0;
-}
-
 int agree_offer(struct collective *c, struct err *err)
 {
 	const struct coll_request *r = c->request;
@@ -152,7 +133,7 @@ int agree_offer(struct collective *c, struct err *err)
 	for (int i = 0; coll_rules(r->kind)->cut == CUT_ROWS && i < c->agreed.nvectors; i++)
 		if (cut_rows(&c->agreed.vectors[i], &c->agreed, r->counts, err) < 0)
 			return -1;
-	if (offer_memory(c, &in->memory, err) < 0)
+	if (coll_memory(c->life, &in->memory, err) < 0)
 		return -1;
 	in->ninputs = c->transfer.ninputs == 0 ? 0
 	              : r->each || c->agreed.content == CONTENT_BYTES

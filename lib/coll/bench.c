@@ -531,6 +531,25 @@ static int run_case(struct bench *b, struct bench_case *c, void *ctx, struct err
 	return b->request->tuning_out && b->rank == 0 ? record(b, &row, err) : 0;
 }
 
+/* Measure the devices. The ranks agree on --barrier but not on --tuning-out, so they merge their
+ * rates, of which some have none, wherever a rank may write a file. */
+static int measure_devices(struct bench *b, struct err *err)
+{
+	struct bench_device_rates rates = {0};
+	struct coll *life = b->life;
+	uint64_t room;
+	if (!b->head.barrier)
+		return 0;
+	if (b->request->tuning_out && life->devices &&
+	    (coll_memory(life, &room, err) < 0 ||
+	     bench_devices(life->job, life->devices, room, &rates, err) < 0))
+		return -1;
+	if (merge(b, &rates, BENCH_DEVICE_RATES, DTYPE_F64, REDUCE_MAX, err) < 0)
+		return -1;
+	bench_device_set(&b->found.rates, &rates);
+	return 0;
+}
+
 /* ---- stages ---- */
 
 static int make_room(struct bench *b, struct err *err)
@@ -608,7 +627,7 @@ static int run(struct coll *life, struct err *err)
 		mesh_count(b->drive.mesh, &b->head.memory_lanes, &b->head.tcp_lanes);
 	if (b->rank == 0 && o->measuring)
 		o->measuring(o->ctx, &b->head);
-	return for_each_case(b, run_case, NULL, err);
+	return measure_devices(b, err) < 0 ? -1 : for_each_case(b, run_case, NULL, err);
 }
 
 static int seal(struct coll *life, const uint8_t **digest, struct err *err)

@@ -1,6 +1,6 @@
 /*
- * bench: bench.c runs the sweep, bench_values.c makes inputs and checks outputs, bench_fit.c fits
- * the rates.
+ * bench: bench.c runs the sweep, bench_values.c makes inputs and checks outputs, bench_device.c
+ * measures devices, bench_fit.c fits the other rates.
  *
  * Sizes follow nccl-tests: the bytes of a rank's input or output, whichever is larger. For
  * allgather, gather, scatter, reduce-scatter and alltoall the size covers the blocks of all ranks.
@@ -11,7 +11,11 @@
 #include "algorithms/sched.h"
 #include "lib/data/reduce.h"
 #include "lib/exec/fileio.h"
+#include "lib/exec/memory_space.h"
 #include "lib/exec/select.h"
+
+struct devices;
+struct job;
 
 /* One row of the table. */
 struct bench_row {
@@ -55,9 +59,47 @@ int bench_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uint64
 int bench_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_t n, bool final,
                 struct err *err);
 
+/* ---- devices ---- */
+
+/* The rates of struct price_model of the slowest device; 0: not measured. */
+struct bench_device_rates {
+	double start, copy, fold;
+};
+#define BENCH_DEVICE_RATES (sizeof(struct bench_device_rates) / sizeof(double))
+
+/* The times of one kind of task, in seconds. */
+struct bench_device_times {
+	bool folds;                     /* else it copies to or from a device */
+	double start;                   /* the median of small tasks */
+	double few, many;               /* the fastest small task, and the fastest large one */
+	uint64_t few_bytes, many_bytes; /* that they copy, or read and write */
+};
+/* Raise @r to the rates of @t where those are slower. */
+void bench_device_take(struct bench_device_rates *r, const struct bench_device_times *t);
+/* Set the measured rates in @m. */
+void bench_device_set(struct price_model *m, const struct bench_device_rates *r);
+
+/* What bench_devices_measure works on. */
+struct bench_devices {
+	const struct memory_space *const *spaces; /* [n] */
+	int n;
+	const struct memory_space *host;
+	uint64_t room; /* bytes that it may use on each device, and in host memory */
+	/* One turn of the loop that completes tasks. */
+	int (*turn)(struct bench_devices *, struct err *err);
+	struct job *job; /* set and used by bench_devices */
+	/* While it measures: */
+	uint64_t moved;            /* bytes of the tasks so far */
+	const char *device, *what; /* the device that it waits for, and the task; NULL: none */
+};
+int bench_devices_measure(struct bench_devices *, struct bench_device_rates *r, struct err *err);
+/* The same with @devices, on the loop of @job. */
+int bench_devices(struct job *job, struct devices *devices, uint64_t room,
+                  struct bench_device_rates *r, struct err *err);
+
 /* ---- tuning ---- */
 
-/* Set the rates of @t to those that best predict its measurements. */
+/* Set the rates of @t to those that best predict its measurements. Those of devices stay. */
 void bench_fit(struct select_tuning *t);
 
 /* ---- report ---- */

@@ -117,10 +117,11 @@ static bool has_rows(const struct select_tuning *t, bool memory)
 void bench_fit(struct select_tuning *t)
 {
 	struct coll_cost *costs = calloc(t->nmeasured + 1, sizeof *costs);
-	struct fit f = {.tuning = t, .costs = costs, .base = price_default, .model = price_default};
+	const struct price_model base = price_with_devices(&price_default, &t->rates);
+	struct fit f = {.tuning = t, .costs = costs, .base = base, .model = base};
 	struct fit in = {.tuning = t, .costs = costs, .memory = true};
 
-	in.base = in.model = price_in_memory(&price_default, 1, 1);
+	in.base = in.model = price_in_memory(&base, 1, 1);
 	t->rates = f.base;
 	t->memory = in.base;
 	t->memory.lends = has_rows(t, true);

@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/coll/life.h"
+#include "lib/exec/budget.h"
 
 static const struct coll_task *const tasks[] = {
         [WORK_COLLECTIVE] = &coll_task_collective, [WORK_BARRIER] = &coll_task_barrier,
@@ -88,6 +89,21 @@ static int find_devices(struct coll *c, struct err *err)
 	if (job_run_in_thread(c->job, open_devices, c, err) < 0)
 		return -1;
 	note_devices(c);
+	return 0;
+}
+
+int coll_memory(const struct coll *c, uint64_t *memory, struct err *err)
+{
+	uint64_t room = c->request->device_memory;
+	*memory = c->request->settings.memory;
+	if (!c->devices)
+		return 0;
+	if (!room) {
+		if (devices_free_bytes(c->devices, &room, err) < 0)
+			return -1;
+		room = room / 4 * 3;
+	}
+	*memory = budget_with_devices(*memory, room);
 	return 0;
 }
 

@@ -66,6 +66,10 @@ struct coll {
 	enum phase phase;
 };
 
+/* The bytes for buffers that this rank offers: of --memory, and with devices of their memory, too.
+ */
+int coll_memory(const struct coll *, uint64_t *memory, struct err *err);
+
 /* Send a note to the observer. */
 void coll_note(const struct coll *, int level, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));

@@ -139,6 +139,15 @@ static int begin_team(struct drive *d, struct err *err)
 	return team_start(d->team, err);
 }
 
+void drive_hurry(struct job *job, bool on)
+{
+	struct loop *loop = job_loop(job);
+	loop->yields = on ? YIELDS : 0;
+	loop->home = -1;
+	if (on)
+		loop_home(loop, job_local_index(job));
+}
+
 int drive_begin(struct drive *d, struct err *err)
 {
 	struct loop *loop = job_loop(d->job);
@@ -169,18 +178,15 @@ int drive_begin(struct drive *d, struct err *err)
 	if (d->files.fd >= 0 && loop_add(loop, &d->files, EPOLLIN, err) < 0)
 		return -1;
 	job_phase(d->job, PHASE_RUN);
-	loop->yields = YIELDS;
-	loop_home(loop, job_local_index(d->job));
+	drive_hurry(d->job, true);
 	return 0;
 }
 
 void drive_end(struct drive *d)
 {
-	struct loop *loop = job_loop(d->job);
-	loop->yields = 0;
-	loop->home = -1;
+	drive_hurry(d->job, false);
 	job_waits(d->job, NULL, NULL);
-	loop_del(loop, &d->files);
+	loop_del(job_loop(d->job), &d->files);
 	team_free(d->team);
 	d->team = NULL;
 	if (d->devices)

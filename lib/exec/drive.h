@@ -48,4 +48,8 @@ int drive_begin(struct drive *, struct err *err);
 int drive_go(struct drive *, struct err *err);
 void drive_end(struct drive *);
 
+/* While the caller moves data on the job's loop by other means: the loop yields before it sleeps,
+ * as in drive_go. */
+void drive_hurry(struct job *, bool on);
+
 #endif

@@ -39,7 +39,9 @@ struct price_model select_model(const struct select_args *a)
 {
 	const bool memory = select_in_memory(a);
 	const struct select_tuning *t = a->tuning;
-	struct price_model m = placed(a, &price_default);
+	const struct price_model base =
+	        t ? price_with_devices(&price_default, &t->rates) : price_default;
+	struct price_model m = placed(a, &base);
 
 	if (t && memory && t->memory.lends)
 		m = t->memory;

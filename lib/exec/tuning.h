@@ -9,9 +9,10 @@
  *
  * "rates" has the members of struct price_model by name, in seconds, seconds per byte and bytes; a
  * missing member has the built-in rate. Both lists may be absent. "memory_rates" are those of ranks
- * that share a host and send through its memory; a row of such ranks has "memory": true. "size" is
- * the number of ranks, "bytes" the size of the vector (coll_count() elements). Unknown keys,
- * collectives and algorithms are errors, which name the file and the key.
+ * that share a host and send through its memory; a row of such ranks has "memory": true. `bench`
+ * writes the same rates of devices to both lists, and keeps the old ones if it measures no device.
+ * "size" is the number of ranks, "bytes" the size of the vector (coll_count() elements). Unknown
+ * keys, collectives and algorithms are errors, which name the file and the key.
  */
 #ifndef COLLCTL_EXEC_TUNING_H
 #define COLLCTL_EXEC_TUNING_H

@@ -166,3 +166,62 @@ both() {
 	assert_line --regexp '^GPU plug-in +stand-in, .*/collctl-standin.so: 4 devices$'
 	assert_equal "$(collctl version --json | jq -c '[.gpu_plugin.name, .gpu_plugin.devices]')" '["stand-in",4]'
 }
+
+# bench_rates DEVICE DEVICE [OPTIONS...]: a short bench of two ranks with these devices writes the file `tuning`
+bench_rates() {
+	# shellcheck disable=SC2016 # for the ranks' shells
+	collctl run -n 2 -- sh -c 'device=$1
+		[ "$COLLCTL_RANK" = 0 ] || device=$2
+		shift 2
+		exec "$0" bench allreduce --insecure -b 4K -e 4K -w 0 --iters 2 --tuning-out tuning --device "$device" "$@"' \
+		"$COLLCTL" "$@"
+}
+
+# device_rates LIST: those of devices in `tuning`
+device_rates() {
+	jq -cS ".$1 | with_entries(select(.key | startswith(\"device_\")))" tuning
+}
+
+@test "bench measures devices for the tuning file: each rank its own, the slowest counts" {
+	local before rate=20000000
+	# The buffers fit the memory: a copy of 2 MiB takes a tenth of a second.
+	export COLLCTL_STANDIN_MEMORY=8000000
+	bench_rates cpu cpu
+	jq -e '.rates | [.device_start, .device_copy, .device_fold] == [1e-5, 4e-11, 1e-12]' tuning # built in
+	COLLCTL_STANDIN_RATE=$rate bench_rates cpu cuda:0,1
+	jq -e "[.rates, .memory_rates] | all(.device_copy > 0.9 / $rate and .device_fold > 0 and
+		.device_start > 0 and .device_start != 1e-5 and .device_fold != 1e-12)" tuning || fail "$(<tuning)"
+	before=$(device_rates rates)
+	bench_rates cpu cpu -a circulant
+	assert_equal "$(device_rates rates)" "$before"
+	assert_equal "$(device_rates memory_rates)" "$before"
+	jq -e '[.measured[].times | keys[]] | index("circulant")' tuning
+	bench_rates cuda cuda
+	[[ $(device_rates rates) != "$before" ]] || fail "$before"
+	assert_equal "$(device_rates memory_rates)" "$(device_rates rates)"
+}
+
+@test "plan counts with the rates of devices that bench measured" {
+	local bytes=1048576 rate=20000000 where with without
+	export COLLCTL_STANDIN_MEMORY=8000000
+	COLLCTL_STANDIN_RATE=$rate bench_rates cuda cpu
+	for where in '-n 2' '--hosts 2' '--hosts 1,1'; do
+		# shellcheck disable=SC2086 # words
+		with=$(collctl plan allreduce $where --device cuda --bytes $bytes --tuning tuning --json | jq .predicted.simulated)
+		# shellcheck disable=SC2086
+		without=$(collctl plan allreduce $where --bytes $bytes --tuning tuning --json | jq .predicted.simulated)
+		# To the device and from it, one after the other or both at once.
+		jq -en "$with - $without > 0.9 * $bytes / $rate" >/dev/null || fail "$where: $with, $without"
+	done
+}
+
+@test "a device fails while bench measures it: 11, and the tuning file stays" {
+	bench_rates cpu cpu
+	cp tuning before
+	COLLCTL_STANDIN_FAIL=3 run -11 --separate-stderr bench_rates cpu cuda
+	[[ $stderr == *'rank 1: device cuda:1: a task failed: '* ]] || fail "$stderr"
+	cmp before tuning
+	COLLCTL_STANDIN_MEMORY=100000 run -11 --separate-stderr bench_rates cuda cpu
+	[[ $stderr == *'device cuda:0: no memory for '* ]] || fail "$stderr"
+	cmp before tuning
+}

@@ -1,4 +1,4 @@
-/* bench: what it takes for right and for wrong, and the rates that it fits. */
+/* bench: what it takes for right and for wrong, the rates that it fits, how it measures devices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,11 +97,188 @@ static void rates_are_found_again(void **state)
 	}
 }
 
+/* ---- devices ---- */
+
+/* The rates of devices outlast a fit, in both kinds of connection. */
+static void rates_of_devices_stay(void **state)
+{
+	static struct select_measured measured[MEASURED];
+	struct select_tuning t = {.rates = price_default, .measured = measured};
+	const struct price_model memory = price_in_memory(&price_default, 1, 1);
+	const struct bench_device_rates none = {0}, some = {.start = 3e-6, .copy = 2e-11};
+	(void)state;
+	measure(&t, &memory, true);
+	measure(&t, &price_default, false);
+	bench_device_set(&t.rates, &some);
+	bench_device_set(&t.rates, &none);
+	bench_fit(&t);
+	const struct price_model *const models[] = {&t.rates, &t.memory};
+	for (int i = 0; i < 2; i++) {
+		assert_true(models[i]->device_start == 3e-6);
+		assert_true(models[i]->device_copy == 2e-11);
+		assert_true(models[i]->device_fold == price_default.device_fold);
+	}
+}
+
+/* The start is not part of the time of a byte, and the slowest kind of task counts. */
+static void the_slowest_task_counts(void **state)
+{
+	struct bench_device_rates r = {0};
+	struct bench_device_times t = {
+	        .start = 12e-6, .few = 10e-6, .few_bytes = 1000, .many_bytes = 1001000};
+	(void)state;
+	t.many = t.few + 1e6 * 1e-10;
+	bench_device_take(&r, &t);
+	t.start = 9e-6;
+	t.many = t.few + 1e6 * 3e-10;
+	bench_device_take(&r, &t);
+	assert_true(r.start == 12e-6 && r.fold == 0);
+	assert_true(fabs(r.copy - 3e-10) < 1e-15);
+	t.folds = true;
+	t.many = t.few / 2; /* nothing to be learned */
+	bench_device_take(&r, &t);
+	assert_true(r.fold == 0);
+	t.many = t.few + 1e6 * 2e-12;
+	bench_device_take(&r, &t);
+	assert_true(fabs(r.fold - 2e-12) < 1e-17 && fabs(r.copy - 3e-10) < 1e-15);
+}
+
+/* Toy devices: host memory, of which there is little; a task is complete some turns later. */
+#define TOYS 2
+static struct toy {
+	uint64_t most;  /* bytes of an allocation that succeeds */
+	uint64_t asked; /* of the largest one */
+	int allocated;
+	bool busy;
+	struct memory_task task;
+	int turns; /* until it is complete */
+	long started, fails_at;
+	uint64_t largest; /* bytes of a task */
+} toy;
+
+static void *toy_alloc(const struct memory_space *space, size_t bytes, struct err *err)
+{
+	void *p = bytes <= toy.most ? calloc(1, bytes) : NULL;
+	toy.asked = bytes > toy.asked ? bytes : toy.asked;
+	toy.allocated += p != NULL;
+	if (!p)
+		err_set(err, ERR_RESOURCE, "%s has no memory", space->name);
+	return p;
+}
+
+static void toy_free(const struct memory_space *space, void *p, size_t bytes)
+{
+	(void)space, (void)bytes;
+	assert_false(toy.busy);
+	toy.allocated -= p != NULL;
+	free(p);
+}
+
+static int toy_start(const struct memory_space *space, const struct memory_task *t, struct err *err)
+{
+	const uint64_t bytes = t->n * dtype_size(t->to);
+	(void)space, (void)err;
+	assert_false(toy.busy);
+	toy.task = *t;
+	toy.busy = true;
+	toy.turns = (int)(++toy.started % 3);
+	toy.largest = bytes > toy.largest ? bytes : toy.largest;
+	return 0;
+}
+
+static void toy_cancel(const struct memory_space *space, const void *owner)
+{
+	(void)space;
+	if (toy.busy && toy.task.owner == owner)
+		toy.busy = false;
+}
+
+static int toy_turn(struct bench_devices *d, struct err *err)
+{
+	static const struct err gone = {
+	        .code = ERR_RESOURCE, .rank = ERR_RANK_SELF, .text = "the toy is gone"};
+	assert_true(toy.busy && d->device && d->what);
+	if (toy.turns-- > 0)
+		return 0;
+	assert_int_equal(memory_host.start(&memory_host, &toy.task, err), 1);
+	toy.busy = false;
+	toy.task.done(toy.task.ctx, toy.started == toy.fails_at ? &gone : NULL);
+	return 0;
+}
+
+static int interrupted(struct bench_devices *d, struct err *err)
+{
+	(void)d;
+	return err_set(err, ERR_PEER_LOST, "interrupted");
+}
+
+static const struct memory_space toy_space = {
+        .name = "toy",
+        .alloc = toy_alloc,
+        .free = toy_free,
+        .start = toy_start,
+        .cancel = toy_cancel,
+};
+static const struct memory_space *const toys[TOYS] = {&toy_space, &toy_space};
+
+static int measure_toys(const struct toy *like, uint64_t room,
+                        int (*turn)(struct bench_devices *, struct err *), struct err *err)
+{
+	struct bench_device_rates r = {0};
+	struct bench_devices d = {
+	        .spaces = toys, .n = TOYS, .host = &toy_space, .room = room, .turn = turn};
+	toy = *like;
+	*err = (struct err){.rank = ERR_RANK_SELF};
+	int ret = bench_devices_measure(&d, &r, err);
+	assert_int_equal(toy.allocated, 0);
+	assert_false(toy.busy);
+	if (ret == 0)
+		assert_true(r.start > 0 && r.copy >= 0 && r.fold >= 0 && d.moved > toy.largest);
+	return ret;
+}
+
+static void devices_are_measured_in_the_memory_there_is(void **state)
+{
+	struct err err;
+	(void)state;
+	assert_int_equal(measure_toys(&(struct toy){.most = 1 << 20}, UINT64_MAX, toy_turn, &err),
+	                 0);
+	assert_int_equal(toy.largest, 1 << 19);
+	assert_int_equal(err.code, 0);
+	assert_int_equal(measure_toys(&(struct toy){.most = 1 << 30}, 1 << 21, toy_turn, &err), 0);
+	assert_int_equal(toy.asked, 1 << 21);
+	assert_int_equal(toy.largest, 1 << 20);
+	assert_int_equal(measure_toys(&(struct toy){.most = 1000}, 1 << 21, toy_turn, &err), -1);
+	assert_int_equal(err.code, ERR_RESOURCE);
+	assert_string_equal(err.text, "toy has no memory");
+}
+
+static void a_device_fails_or_the_job_ends(void **state)
+{
+	struct err err;
+	(void)state;
+	for (long k = 1; k < 40; k += 13) {
+		const struct toy failing = {.most = 1 << 20, .fails_at = k};
+		assert_int_equal(measure_toys(&failing, UINT64_MAX, toy_turn, &err), -1);
+		assert_int_equal(err.code, ERR_RESOURCE);
+		assert_string_equal(err.text, "the toy is gone");
+		assert_int_equal(toy.started, k);
+	}
+	assert_int_equal(
+	        measure_toys(&(struct toy){.most = 1 << 20}, UINT64_MAX, interrupted, &err), -1);
+	assert_int_equal(err.code, ERR_PEER_LOST);
+	assert_int_equal(toy.started, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(one_wrong_element_is_seen),
 	        cmocka_unit_test(rates_are_found_again),
+	        cmocka_unit_test(rates_of_devices_stay),
+	        cmocka_unit_test(the_slowest_task_counts),
+	        cmocka_unit_test(devices_are_measured_in_the_memory_there_is),
+	        cmocka_unit_test(a_device_fails_or_the_job_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

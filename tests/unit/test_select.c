@@ -359,6 +359,30 @@ static void test_measurements_in_memory(void **state)
 	assert_int_equal(reason_of(&a), SELECT_BY_MEASUREMENT);
 }
 
+/* The measured rates of devices hold wherever the ranks are: those of the kind of connection, or
+ * the others if the file has none of that kind. */
+static void test_rates_of_devices(void **state)
+{
+	struct select_tuning t = {.rates = price_default,
+	                          .memory = price_in_memory(&price_default, 1, 1)};
+	struct select_args a = args_of(COLL_ALLREDUCE, 4, 4096);
+
+	(void)state;
+	t.rates.device_copy = 5;
+	t.memory.device_copy = 7;
+	t.memory.lends = false;
+	a.memory = true;
+	assert_true(select_model(&a).device_copy == price_default.device_copy);
+	a.tuning = &t;
+	assert_true(select_model(&a).device_copy == 5);
+	a.host_cpus = 2;
+	assert_true(select_model(&a).device_copy == 5);
+	t.memory.lends = true;
+	assert_true(select_model(&a).device_copy == 7);
+	a.memory = false;
+	assert_true(select_model(&a).device_copy == 5);
+}
+
 static double price_of(const struct select_args *a, const char *name)
 {
 	struct selection s;
@@ -515,6 +539,7 @@ int main(void)
 	        cmocka_unit_test(test_measurements),
 	        cmocka_unit_test(test_measurements_in_memory),
 	        cmocka_unit_test(test_measurements_of_the_wire),
+	        cmocka_unit_test(test_rates_of_devices),
 	        cmocka_unit_test(test_limit_rate),
 	        cmocka_unit_test(test_long_vectors_on_hosts),
 	        cmocka_unit_test(test_nothing_is_shared),
