@@ -182,15 +182,12 @@ static int price(struct planned *p, struct err *err)
 }
 
 /* A row that needs a device is planned with one. */
-static int take_devices(struct planned *p, struct err *err)
+static void take_devices(struct planned *p)
 {
-	struct device_list list;
+	const struct device_list *list = &p->o->request.devices;
 
-	if (device_list_parse(p->o->request.device, &list, err) < 0)
-		return -1;
-	if (list.wanted || (p->alg && (p->alg->flags & COLL_DEVICES)))
-		p->args.devices = list.n ? list.n : 1;
-	return 0;
+	if (list->wanted || (p->alg && (p->alg->flags & COLL_DEVICES)))
+		p->args.devices = list->n ? list->n : 1;
 }
 
 static int choose(struct planned *p, struct err *err)
@@ -200,8 +197,7 @@ static int choose(struct planned *p, struct err *err)
 		return -1;
 	if (!p->alg)
 		p->alg = p->selection.alg;
-	if (take_devices(p, err) < 0)
-		return -1;
+	take_devices(p);
 	if (!p->alg)
 		return err_set(err, ERR_USAGE, "no algorithm of %s can run this job; see --compare",
 		               coll_name(p->kind));

@@ -62,10 +62,7 @@ static int open_devices(void *ctx, struct err *err)
 {
 	struct coll *c = ctx;
 	const int local = c->member.launch.local_rank;
-	struct device_list list;
-	if (device_list_parse(c->request->device, &list, err) < 0)
-		return -1;
-	c->devices = devices_open(&list, local >= 0 ? local : c->rank, err);
+	c->devices = devices_open(&c->request->devices, local >= 0 ? local : c->rank, err);
 	return c->devices ? 0 : -1;
 }
 
@@ -73,17 +70,14 @@ static void note_devices(const struct coll *c)
 {
 	const char *path = devices_path(c->devices);
 	coll_note(c, 1, "%d device%s in %s%s%s", devices_count(c->devices),
-	          devices_count(c->devices) == 1 ? "" : "s", c->request->device,
+	          devices_count(c->devices) == 1 ? "" : "s", c->request->devices.text,
 	          *path ? "; they reach each other's memory by: " : "", path);
 }
 
 /* A driver may take long to start. */
 static int find_devices(struct coll *c, struct err *err)
 {
-	struct device_list list;
-	if (device_list_parse(c->request->device, &list, err) < 0)
-		return -1;
-	if (!list.wanted)
+	if (!c->request->devices.wanted)
 		return 0;
 	if (job_run_in_thread(c->job, open_devices, c, err) < 0)
 		return -1;

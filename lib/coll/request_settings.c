@@ -57,7 +57,7 @@ const struct setting request_settings[] = {
         S("threads", SETTING_FOR_MOVES, THREADS, threads, .def = "auto", .min = 1, .max = 64),
         S("lanes", SETTING_FOR_MOVES | SETTING_FOR_BENCH, WORD, settings.lanes, .def = "auto",
           .choices = "auto|tcp|memory"),
-        S("device", SETTING_FOR_MOVES | SETTING_FOR_BENCH, STRING, device, .def = "cpu"),
+        S("device", SETTING_FOR_MOVES | SETTING_FOR_BENCH, DEVICE, devices, .def = "cpu"),
         S("device-memory", SETTING_FOR_MOVES, SIZE, device_memory, .min = 1, .max = INT64_MAX),
         S("size", SETTING_FOR_JOIN, INT, settings.size, .min = 1, .max = SETTING_RANKS_MAX),
         S("rank", SETTING_FOR_JOIN, RANK, settings.rank, .max = SETTING_RANKS_MAX - 1),

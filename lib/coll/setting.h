@@ -29,6 +29,7 @@ enum setting_kind {
 	SETTING_LIST,     /* const char **, malloced, and an int at `other` that counts them */
 	SETTING_ROWS,     /* uint64_t *, malloced, and an int at `other`: N,N,... */
 	SETTING_WEIGHT,   /* double >= 0, finite */
+	SETTING_DEVICE,   /* struct device_list: cpu, cuda or cuda:N,N,... */
 	/* One of choices, or of aliases, as the type of the member. */
 	SETTING_OP,       /* enum reduce_op */
 	SETTING_ORDER,    /* bool: rank */

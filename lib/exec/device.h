@@ -17,12 +17,11 @@
 
 /* "cpu", "cuda" (one device, chosen by the rank's place on its host) or "cuda:0,1". */
 struct device_list {
-	bool wanted; /* not "cpu" */
-	int n;       /* 0: to be chosen */
+	const char *text; /* as it was given; the caller's */
+	bool wanted;      /* not "cpu" */
+	int n;            /* 0: to be chosen */
 	int numbers[DEVICES_MOST];
 };
-/* @text NULL: "cpu". ERR_USAGE with the text if it is none of these. */
-int device_list_parse(const char *text, struct device_list *out, struct err *err);
 
 struct devices;
 
