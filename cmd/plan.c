@@ -181,13 +181,17 @@ static int price(struct planned *p, struct err *err)
 	return select_all(s, &p->selection, err);
 }
 
-/* A row that needs a device is planned with one. */
-static void take_devices(struct planned *p)
+/* A row that needs a device is planned with one, unless --device says that there is none. */
+static int take_devices(struct planned *p, struct err *err)
 {
-	const struct device_list *list = &p->o->request.devices;
+	const struct coll_request *r = &p->o->request;
+	const struct device_list *list = &r->devices;
 
+	if (r->have_devices && request_check_device(r, p->alg, err) < 0)
+		return -1;
 	if (list->wanted || (p->alg && (p->alg->flags & COLL_DEVICES)))
 		p->args.devices = list->n ? list->n : 1;
+	return 0;
 }
 
 static int choose(struct planned *p, struct err *err)
@@ -197,7 +201,8 @@ static int choose(struct planned *p, struct err *err)
 		return -1;
 	if (!p->alg)
 		p->alg = p->selection.alg;
-	take_devices(p);
+	if (take_devices(p, err) < 0)
+		return -1;
 	if (!p->alg)
 		return err_set(err, ERR_USAGE, "no algorithm of %s can run this job; see --compare",
 		               coll_name(p->kind));

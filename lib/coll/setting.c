@@ -443,3 +443,11 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 		*(bool *)((char *)base + s->have) = true;
 	return 0;
 }
+
+void setting_default(const struct setting *s, void *base)
+{
+	struct setting of = *s;
+	of.have = 0;
+	if (s->def)
+		setting_read(&of, base, s->def, s->name, NULL);
+}

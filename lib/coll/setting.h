@@ -74,6 +74,8 @@ struct setting {
  * ERR_USAGE if it is malformed; @subject names the setting in the message. */
 int setting_read(const struct setting *, void *base, const char *text, const char *subject,
                  struct err *err);
+/* Set the member of *@base to the default, if there is one. The bool at `have` stays as it is. */
+void setting_default(const struct setting *, void *base);
 /* The error for a malformed value. */
 int setting_malformed(const struct setting *, const char *text, const char *subject,
                       struct err *err);

@@ -427,6 +427,7 @@ static void devices(void **state)
 	(void)state;
 	accepts(&l, "allreduce x");
 	assert_false(l.o.request.devices.wanted);
+	assert_false(l.o.request.have_devices);
 	accepts(&l, "bench allreduce --device cuda");
 	assert_true(l.o.request.devices.wanted);
 	assert_int_equal(l.o.request.devices.n, 0);
@@ -439,6 +440,7 @@ static void devices(void **state)
 	assert_int_equal(l.o.request.devices.n, 1);
 	accepts(&l, "allreduce x --device cuda:1 --device cpu");
 	assert_false(l.o.request.devices.wanted);
+	assert_true(l.o.request.have_devices);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		snprintf(text, sizeof text, "allreduce --device=%s", bad[i]);
 		snprintf(message, sizeof message,
