@@ -10,7 +10,7 @@
  * - COLLCTL_STANDIN_MEMORY=BYTES: memory of each device (default 1 GiB)
  * - COLLCTL_STANDIN_FAIL=K: the K-th task fails
  * - COLLCTL_STANDIN_HANG=K: the K-th task never completes
- * - COLLCTL_STANDIN_DRIVER=no: there is no driver
+ * - COLLCTL_STANDIN_DRIVER=no: there is no driver; =hang: it never answers
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -82,6 +82,8 @@ static int device_count(char *why, size_t cap)
 {
 	const char *driver = getenv("COLLCTL_STANDIN_DRIVER");
 	uint64_t n = setting("COLLCTL_STANDIN_DEVICES", 1);
+	while (driver && strcmp(driver, "hang") == 0)
+		pause();
 	if (driver && strcmp(driver, "no") == 0) {
 		snprintf(why, cap, "no driver (stand-in)");
 		return -1;
