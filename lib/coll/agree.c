@@ -141,7 +141,7 @@ static int offer_memory(const struct collective *c, uint64_t *memory, struct err
 			return -1;
 		room = room / 4 * 3;
 	}
-	*memory = budget_with_devices(*memory, room);
+	*memory = budget_with_devices(*memory, devices_pinned_bytes(devices), room);
 	return 0;
 }
 

@@ -405,6 +405,12 @@ int devices_free_bytes(const struct devices *d, uint64_t *bytes, struct err *err
 	return 0;
 }
 
+uint64_t devices_pinned_bytes(const struct devices *d)
+{
+	(void)d; /* a plug-in does not say */
+	return 0;
+}
+
 int devices_attach(struct devices *d, struct loop *loop, struct err *err)
 {
 	d->watch = (struct loop_watch){d->plugin->event_fd(d->gpu), completed, d};

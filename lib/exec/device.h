@@ -37,6 +37,8 @@ const struct memory_space *const *devices_spaces(const struct devices *); /* [de
 const struct memory_space *devices_host(const struct devices *);
 /* The free bytes of the device that has least. */
 int devices_free_bytes(const struct devices *, uint64_t *bytes, struct err *err);
+/* The pinned host memory that the devices hold for themselves, in bytes. */
+uint64_t devices_pinned_bytes(const struct devices *);
 /* How a fold reaches inputs on other devices: "nccl", "peer", "host"; "" with one device. */
 const char *devices_path(const struct devices *);
 
