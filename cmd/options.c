@@ -389,9 +389,8 @@ void options_init(struct options *o)
 	request_init(&o->request, WORK_COLLECTIVE);
 	o->request.settings.ask = ask_on_terminal;
 	for (size_t i = 0; i < option_rows_len; i++)
-		if (option_rows[i].own.kind < SETTING_KINDS && option_rows[i].own.def)
-			set_value(o, &option_rows[i], option_rows[i].own.def,
-			          option_rows[i].own.name, NULL);
+		if (option_rows[i].own.kind < SETTING_KINDS)
+			setting_default(&option_rows[i].own, o);
 }
 
 void options_release(struct options *o)

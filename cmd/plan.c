@@ -181,15 +181,16 @@ static int price(struct planned *p, struct err *err)
 	return select_all(s, &p->selection, err);
 }
 
-/* A row that needs a device is planned with one. */
+/* A row that needs a device is planned with one, unless --device says that there is none. */
 static int take_devices(struct planned *p, struct err *err)
 {
-	struct device_list list;
+	const struct coll_request *r = &p->o->request;
+	const struct device_list *list = &r->devices;
 
-	if (device_list_parse(p->o->request.device, &list, err) < 0)
+	if (r->have_devices && request_check_device(r, p->alg, err) < 0)
 		return -1;
-	if (list.wanted || (p->alg && (p->alg->flags & COLL_DEVICES)))
-		p->args.devices = list.n ? list.n : 1;
+	if (list->wanted || (p->alg && (p->alg->flags & COLL_DEVICES)))
+		p->args.devices = list->n ? list->n : 1;
 	return 0;
 }
 

@@ -18,6 +18,9 @@
  * A process runs one job at a time, on the thread that calls collctl_run. Meanwhile any thread or
  * signal handler may call collctl_cancel, and nothing else. The library copies the strings that it
  * gets. Those that it returns are valid until the next call for the same job.
+ *
+ * If the driver of a GPU hangs, the job ends without it, and its thread stays behind. exit() may
+ * then wait for locks that this thread holds; _exit() does not.
  */
 #ifndef COLLCTL_H
 #define COLLCTL_H

@@ -1,13 +1,23 @@
 #include "lib/base/io.h"
 #include "lib/base/offload.h"
 
-#include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 static _Thread_local const struct offload *own; /* the offload that this thread runs */
+
+static atomic_int left; /* calls that have not returned */
+
+static void let_go(struct offload *o)
+{
+	o->drop(o->ctx);
+	close(o->eventfd);
+	free(o);
+	atomic_fetch_sub(&left, 1);
+}
 
 static void *run(void *arg)
 {
@@ -15,6 +25,8 @@ static void *run(void *arg)
 	own = o;
 	o->ret = o->fn(o->ctx, &o->err);
 	event_signal(o->eventfd);
+	if (atomic_exchange(&o->over, true))
+		let_go(o);
 	return NULL;
 }
 
@@ -53,4 +65,19 @@ int offload_finish(struct offload *o, struct err *err)
 	if (o->ret < 0 && err && !err->code)
 		*err = o->err;
 	return o->ret;
+}
+
+void offload_leave(struct offload *o, void (*drop)(void *ctx))
+{
+	offload_stop(o);
+	pthread_detach(o->thread);
+	o->drop = drop;
+	atomic_fetch_add(&left, 1);
+	if (atomic_exchange(&o->over, true))
+		let_go(o);
+}
+
+bool offload_left(void)
+{
+	return atomic_load(&left) > 0;
 }

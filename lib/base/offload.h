@@ -1,9 +1,13 @@
-/* Run one long call, such as fsync, on a separate thread while the event loop continues. */
+/*
+ * Run one long call, such as fsync, on a separate thread while the event loop continues. A call
+ * that may never return can be left behind.
+ */
 #ifndef COLLCTL_BASE_OFFLOAD_H
 #define COLLCTL_BASE_OFFLOAD_H
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "lib/base/err.h"
 
@@ -15,6 +19,8 @@ struct offload {
 	struct err err;
 	int eventfd; /* readable once fn has returned; -1: not running */
 	atomic_bool stop;
+	atomic_bool over; /* fn has returned, or is left behind */
+	void (*drop)(void *ctx);
 };
 
 int offload_start(struct offload *, int (*fn)(void *ctx, struct err *err), void *ctx,
@@ -25,5 +31,11 @@ void offload_stop(struct offload *);
 int offload_stopped(struct err *err);
 /* Waits for fn to end; returns its result, and its error in *err. */
 int offload_finish(struct offload *, struct err *err);
+/* Instead of offload_finish, without waiting: when fn has returned, drop(ctx) is called, on either
+ * thread, and @o is freed. fn may use only memory that stays until then. */
+void offload_leave(struct offload *o, void (*drop)(void *ctx));
+/* Is a call left behind that has not returned? It may hold locks for which exit() waits: _exit()
+ * does not. */
+bool offload_left(void);
 
 #endif

@@ -82,9 +82,8 @@ static bool diverges(const struct bench *b, const struct coll_algorithm *alg)
 static int add_algorithm(struct bench *b, const char *name, struct err *err)
 {
 	const struct coll_algorithm *alg;
-	struct device_list list;
 	if (request_algorithm(b->request->kind, name, &alg, err) < 0 ||
-	    request_check_device(b->request->device, alg, &list, err) < 0)
+	    request_check_device(b->request, alg, err) < 0)
 		return -1;
 	if (alg && diverges(b, alg))
 		return err_set(err, ERR_USAGE,
@@ -99,16 +98,14 @@ static int list_algorithms(struct bench *b, struct err *err)
 {
 	char name[64];
 	const char *s = b->request->algorithm;
-	struct device_list list;
-	if (request_check_device(b->request->device, NULL, &list, err) < 0)
-		return -1;
 	b->algorithms = calloc(coll_algorithms_len + strlen(s) + 1, sizeof *b->algorithms);
 	if (!b->algorithms)
 		return err_nomem(err, "the algorithms", strlen(s) * sizeof *b->algorithms);
 	if (strcmp(s, "all") == 0) {
 		for (size_t i = 0; i < coll_algorithms_len; i++)
 			if (coll_algorithms[i]->kind == b->request->kind &&
-			    (list.wanted || !(coll_algorithms[i]->flags & COLL_DEVICES)) &&
+			    (b->request->devices.wanted ||
+			     !(coll_algorithms[i]->flags & COLL_DEVICES)) &&
 			    !diverges(b, coll_algorithms[i]))
 				b->algorithms[b->nalgorithms++] = coll_algorithms[i];
 		return 0;

@@ -59,35 +59,50 @@ static int prepare(struct coll *c, struct err *err)
 	return c->job ? 0 : -1;
 }
 
+/* What the thread that opens devices uses. */
+struct opening {
+	struct device_list list;
+	int place; /* as in devices_open */
+	struct devices *devices;
+};
+
 static int open_devices(void *ctx, struct err *err)
 {
-	struct coll *c = ctx;
-	const int local = c->member.launch.local_rank;
-	struct device_list list;
-	if (device_list_parse(c->request->device, &list, err) < 0)
-		return -1;
-	c->devices = devices_open(&list, local >= 0 ? local : c->rank, err);
-	return c->devices ? 0 : -1;
+	struct opening *o = ctx;
+	o->devices = devices_open(&o->list, o->place, err);
+	return o->devices ? 0 : -1;
+}
+
+static void drop_devices(void *ctx)
+{
+	struct opening *o = ctx;
+	devices_close(o->devices);
+	free(o);
 }
 
 static void note_devices(const struct coll *c)
 {
 	const char *path = devices_path(c->devices);
 	coll_note(c, 1, "%d device%s in %s%s%s", devices_count(c->devices),
-	          devices_count(c->devices) == 1 ? "" : "s", c->request->device,
+	          devices_count(c->devices) == 1 ? "" : "s", c->request->devices.text,
 	          *path ? "; they reach each other's memory by: " : "", path);
 }
 
-/* A driver may take long to start. */
+/* A driver may take long to start, or hang. */
 static int find_devices(struct coll *c, struct err *err)
 {
-	struct device_list list;
-	if (device_list_parse(c->request->device, &list, err) < 0)
-		return -1;
-	if (!list.wanted)
+	const int local = c->member.launch.local_rank;
+	if (!c->request->devices.wanted)
 		return 0;
-	if (job_run_in_thread(c->job, open_devices, c, err) < 0)
+	struct opening *o = malloc(sizeof *o);
+	if (!o)
+		return err_nomem(err, "the devices", sizeof *o);
+	*o = (struct opening){.list = c->request->devices, .place = local >= 0 ? local : c->rank};
+	if (job_ask_in_thread(c->job, "--device cuda: the driver", open_devices, drop_devices, o,
+	                      err) < 0)
 		return -1;
+	c->devices = o->devices;
+	free(o);
 	note_devices(c);
 	return 0;
 }
@@ -103,7 +118,7 @@ int coll_memory(const struct coll *c, uint64_t *memory, struct err *err)
 			return -1;
 		room = room / 4 * 3;
 	}
-	*memory = budget_with_devices(*memory, room);
+	*memory = budget_with_devices(*memory, devices_pinned_bytes(c->devices), room);
 	return 0;
 }
 

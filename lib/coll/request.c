@@ -69,12 +69,10 @@ int request_algorithm(enum coll_kind kind, const char *name, const struct coll_a
 	               coll_name(kind), name, names);
 }
 
-int request_check_device(const char *device, const struct coll_algorithm *alg,
-                         struct device_list *out, struct err *err)
+int request_check_device(const struct coll_request *r, const struct coll_algorithm *alg,
+                         struct err *err)
 {
-	if (device_list_parse(device, out, err) < 0)
-		return -1;
-	if (alg && (alg->flags & COLL_DEVICES) && !out->wanted)
+	if (alg && (alg->flags & COLL_DEVICES) && !r->devices.wanted)
 		return err_set(err, ERR_USAGE, "--algorithm %s needs --device cuda", alg->name);
 	return 0;
 }
@@ -159,13 +157,12 @@ static int check_files(const struct coll_request *r, struct err *err)
 static int check_collective(const struct coll_request *r, struct err *err)
 {
 	const struct coll_algorithm *alg = NULL;
-	struct device_list devices;
 	if (check_names(r, err) < 0 || request_check_inputs(r, r->ninputs, r->inputs, err) < 0)
 		return -1;
 	if (coll_reduces(r->kind) && check_reduction(r, err) < 0)
 		return -1;
 	if (request_algorithm(r->kind, r->algorithm, &alg, err) < 0 ||
-	    request_check_device(r->device, alg, &devices, err) < 0 ||
+	    request_check_device(r, alg, err) < 0 ||
 	    (alg && r->ordered && request_check_order(alg, err) < 0))
 		return -1;
 	if (r->kind == COLL_EXCHANGE && !r->steps)

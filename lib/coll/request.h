@@ -75,9 +75,10 @@ struct coll_request {
 	int steps;             /* 0: not given */
 	uint64_t *counts;      /* [ncounts] rows of each rank's part; NULL: as even as possible */
 	int ncounts;
-	int streams;            /* 0: automatic */
-	int threads;            /* 0: automatic */
-	const char *device;     /* "cpu", "cuda" or "cuda:LIST": the memory of inputs and outputs */
+	int streams;                /* 0: automatic */
+	int threads;                /* 0: automatic */
+	struct device_list devices; /* the memory of inputs and outputs */
+	bool have_devices;          /* given; else they are the default */
 	uint64_t device_memory; /* bytes that this rank may use on each device; 0: what is free */
 
 	const char *tuning_out; /* file for the measurements of bench and check, or NULL */
@@ -99,9 +100,9 @@ int request_check_inputs(const struct coll_request *, int n, char *const *paths,
 /* Find the algorithm @name; "auto" gives NULL. ERR_USAGE lists the known names. */
 int request_algorithm(enum coll_kind kind, const char *name, const struct coll_algorithm **out,
                       struct err *err);
-/* Does the request use devices? ERR_USAGE if it cannot be read, or if the algorithm needs one. */
-int request_check_device(const char *device, const struct coll_algorithm *alg,
-                         struct device_list *out, struct err *err);
+/* Does the request have the devices that @alg (NULL: auto) needs? */
+int request_check_device(const struct coll_request *, const struct coll_algorithm *alg,
+                         struct err *err);
 /* Can @alg reduce in rank order? ERR_USAGE lists the algorithms that can. */
 int request_check_order(const struct coll_algorithm *alg, struct err *err);
 /* Is the operation defined for @kind? */

@@ -57,7 +57,8 @@ const struct setting request_settings[] = {
         S("threads", SETTING_FOR_MOVES, THREADS, threads, .def = "auto", .min = 1, .max = 64),
         S("lanes", SETTING_FOR_MOVES | SETTING_FOR_BENCH, WORD, settings.lanes, .def = "auto",
           .choices = "auto|tcp|memory"),
-        S("device", SETTING_FOR_MOVES | SETTING_FOR_BENCH, STRING, device, .def = "cpu"),
+        S("device", SETTING_FOR_MOVES | SETTING_FOR_BENCH, DEVICE, devices, .def = "cpu",
+          .have = AT(have_devices)),
         S("device-memory", SETTING_FOR_MOVES, SIZE, device_memory, .min = 1, .max = INT64_MAX),
         S("size", SETTING_FOR_JOIN, INT, settings.size, .min = 1, .max = SETTING_RANKS_MAX),
         S("rank", SETTING_FOR_JOIN, RANK, settings.rank, .max = SETTING_RANKS_MAX - 1),
@@ -154,8 +155,7 @@ void request_init(struct coll_request *r, enum coll_work work)
 	                                        .cancel_fd = -1},
 	                           .files.dtype = DTYPE_NONE};
 	for (size_t i = 0; i < request_settings_len; i++)
-		if (request_settings[i].def)
-			setting_read(&request_settings[i], r, request_settings[i].def, "", NULL);
+		setting_default(&request_settings[i], r);
 }
 
 void request_release(struct coll_request *r)

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <locale.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -300,12 +301,48 @@ int setting_malformed(const struct setting *row, const char *text, const char *s
 		               "a range of ports, such as 7000-7100");
 	case SETTING_ROWS:
 		return err_set(err, ERR_USAGE, fmt, subject, text, "a list of rows, such as 3,4,0");
+	case SETTING_DEVICE:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               "cpu, cuda or cuda:LIST, such as cuda:0,1");
 	case SETTING_FLAG:
 		return err_set(err, ERR_USAGE, fmt, subject, text, "1 or 0");
 	default:
 		return err_set(err, ERR_USAGE, "%s: '%s' is not one of %s", subject, text,
 		               spell_list(row->choices, words, sizeof words));
 	}
+}
+
+static bool is_listed(const struct device_list *l, uint64_t number)
+{
+	for (int i = 0; i < l->n; i++)
+		if ((uint64_t)l->numbers[i] == number)
+			return true;
+	return false;
+}
+
+/* "cpu", "cuda" or "cuda:0,1" */
+static int read_devices(const struct setting *row, const char *text, const char *subject,
+                        struct device_list *out, struct err *err)
+{
+	struct device_list l = {.text = text, .wanted = strcmp(text, "cpu") != 0};
+	const char *p = strncmp(text, "cuda:", 5) == 0 ? text + 4 : "";
+	uint64_t number;
+
+	if (l.wanted && strcmp(text, "cuda") != 0 && !*p)
+		return setting_malformed(row, text, subject, err);
+	while (*p++) {
+		if (!read_digits(&p, &number) || number > INT_MAX || (*p && *p != ','))
+			return setting_malformed(row, text, subject, err);
+		if (l.n == DEVICES_MOST)
+			return err_set(err, ERR_USAGE, "%s: '%s' lists more than %d devices",
+			               subject, text, DEVICES_MOST);
+		if (is_listed(&l, number))
+			return err_set(err, ERR_USAGE, "%s: '%s' lists device %" PRIu64 " twice",
+			               subject, text, number);
+		l.numbers[l.n++] = (int)number;
+	}
+	*out = l;
+	return 0;
 }
 
 int setting_read(const struct setting *s, void *base, const char *text, const char *subject,
@@ -365,6 +402,10 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 			return -1;
 		ok = ret == 0;
 		break;
+	case SETTING_DEVICE:
+		if (read_devices(s, text, subject, to, err) < 0)
+			return -1;
+		break;
 	case SETTING_WORD:
 		ok = is_word(s, text);
 		if (ok)
@@ -401,4 +442,12 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 	if (s->have)
 		*(bool *)((char *)base + s->have) = true;
 	return 0;
+}
+
+void setting_default(const struct setting *s, void *base)
+{
+	struct setting of = *s;
+	of.have = 0;
+	if (s->def)
+		setting_read(&of, base, s->def, s->name, NULL);
 }

@@ -29,6 +29,7 @@ enum setting_kind {
 	SETTING_LIST,     /* const char **, malloced, and an int at `other` that counts them */
 	SETTING_ROWS,     /* uint64_t *, malloced, and an int at `other`: N,N,... */
 	SETTING_WEIGHT,   /* double >= 0, finite */
+	SETTING_DEVICE,   /* struct device_list: cpu, cuda or cuda:N,N,... */
 	/* One of choices, or of aliases, as the type of the member. */
 	SETTING_OP,       /* enum reduce_op */
 	SETTING_ORDER,    /* bool: rank */
@@ -73,6 +74,8 @@ struct setting {
  * ERR_USAGE if it is malformed; @subject names the setting in the message. */
 int setting_read(const struct setting *, void *base, const char *text, const char *subject,
                  struct err *err);
+/* Set the member of *@base to the default, if there is one. The bool at `have` stays as it is. */
+void setting_default(const struct setting *, void *base);
 /* The error for a malformed value. */
 int setting_malformed(const struct setting *, const char *text, const char *subject,
                       struct err *err);

@@ -18,9 +18,10 @@ uint64_t budget_turning(uint64_t memory)
 	return memory / 2;
 }
 
-uint64_t budget_with_devices(uint64_t memory, uint64_t device_memory)
+uint64_t budget_with_devices(uint64_t memory, uint64_t pinned, uint64_t device_memory)
 {
-	return memory / 3 < device_memory ? memory / 3 : device_memory;
+	const uint64_t third = pinned < memory ? (memory - pinned) / 3 : 0;
+	return third < device_memory ? third : device_memory;
 }
 
 size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns)

@@ -18,9 +18,10 @@ uint64_t budget_turning(uint64_t memory);
 /*
  * The memory that a rank with devices offers. Windows are chosen by the buffers that a rank without
  * devices needs. One with devices needs at most three times as much host memory, as files reach
- * device memory through it, and twice as much device memory.
+ * device memory through it, and twice as much device memory. @pinned: bytes of @memory that the
+ * devices hold for themselves; if none is left for windows, windows have their least size.
  */
-uint64_t budget_with_devices(uint64_t memory, uint64_t device_memory);
+uint64_t budget_with_devices(uint64_t memory, uint64_t pinned, uint64_t device_memory);
 
 /* Bytes of each connection's buffer, if @nconns connections share @memory and each carries at most
  * @lane_bytes. */

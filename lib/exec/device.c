@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <libgen.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,47 +16,6 @@
 #define PLUGIN     "collctl-cuda.so"
 #define DRAIN_TIME NS_PER_SEC /* for the tasks that run when a job fails */
 
-/* ---- the list of devices ---- */
-
-static int bad_list(const char *text, struct err *err)
-{
-	return err_set(err, ERR_USAGE,
-	               "--device: '%s' is not cpu, cuda or cuda:LIST, such as cuda:0,1", text);
-}
-
-static bool is_listed(const struct device_list *l, int number)
-{
-	for (int i = 0; i < l->n; i++)
-		if (l->numbers[i] == number)
-			return true;
-	return false;
-}
-
-int device_list_parse(const char *text, struct device_list *out, struct err *err)
-{
-	const char *p = text;
-	*out = (struct device_list){.wanted = text && strcmp(text, "cpu") != 0};
-	if (!out->wanted || strcmp(text, "cuda") == 0)
-		return 0;
-	if (strncmp(p, "cuda:", 5) != 0)
-		return bad_list(text, err);
-	for (p += 4; *p; out->n++) {
-		char *end;
-		long number = p[1] >= '0' && p[1] <= '9' ? strtol(p + 1, &end, 10) : -1;
-		if (number < 0 || number > INT_MAX || (*end && *end != ','))
-			return bad_list(text, err);
-		if (out->n == DEVICES_MOST)
-			return err_set(err, ERR_USAGE, "--device: '%s' lists more than %d devices",
-			               text, DEVICES_MOST);
-		if (is_listed(out, (int)number))
-			return err_set(err, ERR_USAGE, "--device: '%s' lists device %ld twice",
-			               text, number);
-		out->numbers[out->n] = (int)number;
-		p = end;
-	}
-	return 0;
-}
-
 /* ---- the plug-in ---- */
 
 /* Place @i where the plug-in may be, if COLLCTL_PLUGIN_PATH does not say it. False: there is none.
@@ -70,7 +28,7 @@ static bool place_of(int i, char path[DEVICE_PATH])
 	if (readlink("/proc/self/exe", self, sizeof self - 1) <= 0)
 		return false;
 	if (i >= 2) { /* in a program that uses the library: beside the library, or in /usr/lib */
-		if (!dladdr((const void *)(uintptr_t)device_list_parse, &info) || !info.dli_fname ||
+		if (!dladdr((const void *)(uintptr_t)devices_open, &info) || !info.dli_fname ||
 		    *info.dli_fname != '/' || strcmp(info.dli_fname, self) == 0)
 			return false;
 		snprintf(self, sizeof self, "%s", info.dli_fname);
@@ -444,6 +402,12 @@ int devices_free_bytes(const struct devices *d, uint64_t *bytes, struct err *err
 		if (free_bytes < *bytes)
 			*bytes = free_bytes;
 	}
+	return 0;
+}
+
+uint64_t devices_pinned_bytes(const struct devices *d)
+{
+	(void)d; /* a plug-in does not say */
 	return 0;
 }
 

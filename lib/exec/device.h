@@ -17,12 +17,11 @@
 
 /* "cpu", "cuda" (one device, chosen by the rank's place on its host) or "cuda:0,1". */
 struct device_list {
-	bool wanted; /* not "cpu" */
-	int n;       /* 0: to be chosen */
+	const char *text; /* as it was given; the caller's */
+	bool wanted;      /* not "cpu" */
+	int n;            /* 0: to be chosen */
 	int numbers[DEVICES_MOST];
 };
-/* @text NULL: "cpu". ERR_USAGE with the text if it is none of these. */
-int device_list_parse(const char *text, struct device_list *out, struct err *err);
 
 struct devices;
 
@@ -38,6 +37,8 @@ const struct memory_space *const *devices_spaces(const struct devices *); /* [de
 const struct memory_space *devices_host(const struct devices *);
 /* The free bytes of the device that has least. */
 int devices_free_bytes(const struct devices *, uint64_t *bytes, struct err *err);
+/* The pinned host memory that the devices hold for themselves, in bytes. */
+uint64_t devices_pinned_bytes(const struct devices *);
 /* How a fold reaches inputs on other devices: "nccl", "peer", "host"; "" with one device. */
 const char *devices_path(const struct devices *);
 

@@ -361,6 +361,40 @@ int job_run_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), void
 	*err = ended;
 	return -1;
 }
+
+/* Wait until @o has ended. -1: the job, or --timeout, has ended first. */
+static int await_answer(struct job *j, const char *who, const struct offload *o, struct err *err)
+{
+	const int64_t until = clock_ns() + j->conf.timeout;
+	bool over = false;
+	struct loop_watch w = {.fd = o->eventfd, .fn = set_flag, .ctx = &over};
+	int ret = loop_add(&j->loop, &w, EPOLLIN, err);
+	while (ret == 0 && !over) {
+		ret = job_turn_before(j, until, err);
+		if (ret == 0 && !over && clock_ns() >= until)
+			ret = err_set(err, ERR_RESOURCE, "%s has not answered for %g s (--timeout)",
+			              who, (double)j->conf.timeout / 1e9);
+	}
+	loop_del(&j->loop, &w);
+	return ret;
+}
+
+int job_ask_in_thread(struct job *j, const char *who, int (*fn)(void *ctx, struct err *err),
+                      void (*drop)(void *ctx), void *ctx, struct err *err)
+{
+	struct offload *o = malloc(sizeof *o);
+	int ret = o ? offload_start(o, fn, ctx, err) : err_nomem(err, "a thread", sizeof *o);
+	if (ret == 0 && await_answer(j, who, o, err) < 0) {
+		offload_leave(o, drop);
+		return -1;
+	}
+	if (ret == 0)
+		ret = offload_finish(o, err);
+	if (ret < 0)
+		drop(ctx);
+	free(o);
+	return ret;
+}
 /* ---- opening ---- */
 
 struct job *job_open(const struct job_conf *conf, struct err *err)

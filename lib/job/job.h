@@ -180,6 +180,11 @@ int job_await(struct job *, int fd, struct err *err);
  * is asked to stop (offload.h) and waited for, and its result no longer counts. */
 int job_run_in_thread(struct job *, int (*fn)(void *ctx, struct err *err), void *ctx,
                       struct err *err);
+/* The same for a call that may never return, such as one into a driver, whose name is @who. If the
+ * job ends first, or --timeout passes (ERR_RESOURCE), the thread is left behind. @fn uses only
+ * *@ctx, which is on the heap. On -1 @drop frees it, once @fn has returned, on either thread. */
+int job_ask_in_thread(struct job *, const char *who, int (*fn)(void *ctx, struct err *err),
+                      void (*drop)(void *ctx), void *ctx, struct err *err);
 /* For heartbeats and the detection of stalls: the phase, a number that grows with progress, and the
  * peers for which this rank waits (may be NULL). If this rank waits for a device, @fn writes
  * its name and the step that it has not completed into @device. A phase in which only this machine

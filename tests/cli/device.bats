@@ -110,6 +110,19 @@ both() {
 	done
 }
 
+@test "plan: a row cuda_* has one device, or those of --device; it is refused with --device cpu" {
+	run -0 collctl plan allreduce -n 3 -a cuda_ring --count 99
+	assert_line --partial 'gpu0.out'
+	COLLCTL_DEVICE=cpu run -0 collctl plan allreduce -n 3 -a cuda_ring --count 99 --device cuda --verify
+	assert_line --partial 'gpu0.out'
+	run -0 collctl plan allreduce -n 3 -a ring --count 99 --device cpu
+	refute_output --partial 'gpu0.out'
+	run -2 --separate-stderr collctl plan allreduce -n 3 -a cuda_ring --device cpu
+	assert_equal "$stderr" 'collctl: --algorithm cuda_ring needs --device cuda'
+	COLLCTL_DEVICE=cpu run -2 --separate-stderr collctl plan broadcast -n 3 -a cuda_broadcast_one_to_all
+	assert_equal "$stderr" 'collctl: --algorithm cuda_broadcast_one_to_all needs --device cuda'
+}
+
 # bats test_tags=smoke
 @test "windows: host memory and device memory bound them" {
 	local json

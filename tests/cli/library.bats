@@ -91,6 +91,9 @@ $1"
 	run run_steps "
 assert lib.collctl_set(job, b'op', b'sun') == 2 and lib.collctl_subject(job) == b'op'
 print(lib.collctl_message(job).decode())
+assert lib.collctl_set(job, b'device', b'cuda:0,0') == 2 and lib.collctl_subject(job) == b'device'
+print(lib.collctl_message(job).decode())
+assert lib.collctl_set(job, b'device', b'cpu') == 0
 assert lib.collctl_set(job, b'colour', b'red') == 2
 print(lib.collctl_message(job).decode())
 assert lib.collctl_set(job, b'rank', b'0') == 0 and lib.collctl_set(job, b'size', b'1') == 0
@@ -118,6 +121,7 @@ assert lib.collctl_subject(other) == b'rank', lib.collctl_subject(other)
 assert lib.collctl_new(b'serve') is None"
 	assert_success
 	assert_line --partial "op: 'sun' is not one of sum, prod,"
+	assert_line "device: 'cuda:0,0' lists device 0 twice"
 	assert_line --partial "colour: there is no such setting"
 	assert_line --partial "none.npy"
 }

@@ -73,6 +73,54 @@ job() {
 	done
 }
 
+# hanging_plugin: $PLUGIN hangs while it is loaded, and writes a line to $HUNG before that
+hanging_plugin() {
+	PLUGIN=$BATS_FILE_TMPDIR/hang.so HUNG=$BATS_FILE_TMPDIR/hung
+	cc -shared -fPIC -x c -o "$PLUGIN" - <<-'C'
+		#include <fcntl.h>
+		#include <stdlib.h>
+		#include <unistd.h>
+		__attribute__((constructor)) static void hang(void)
+		{
+			const char *to = getenv("HUNG");
+			if (to && write(open(to, O_WRONLY), "\n", 1) != 1)
+				abort();
+			for (;;)
+				pause();
+		}
+	C
+	[[ -p $HUNG ]] || mkfifo "$HUNG"
+}
+
+# bats test_tags=smoke
+@test "59: a driver that hangs, also while it is loaded: the end of --timeout names the rank" {
+	local text='rank 1: --device cuda: the driver has not answered for 2 s (--timeout)'
+	hanging_plugin
+	TIMEOUT=2s job 11 "$text" COLLCTL_STANDIN_DRIVER=hang
+	TIMEOUT=2s job 11 "$text" COLLCTL_PLUGIN_PATH="$PLUGIN"
+	COLLCTL_STANDIN_DRIVER=hang run -11 --separate-stderr "$COLLCTL" allreduce -n 1 --device cuda --timeout 100ms --json \
+		in.0.npy -o x.npy
+	assert_equal "$(jq -r .error.message <<<"$output")" '--device cuda: the driver has not answered for 0.1 s (--timeout)'
+}
+
+@test "59: SIGINT while the driver hangs: 130, the other rank says so, nothing is left" {
+	local r
+	hanging_plugin
+	for r in 0 1; do
+		((r == 0)) || export HUNG COLLCTL_PLUGIN_PATH=$PLUGIN
+		spawn_rank "$r" "$COLLCTL" allreduce --no-sync -r "$r" -n 2 -H hosts --secret-file job.key --device cuda:0 \
+			"in.$r.npy" -o "out.$r.npy"
+	done
+	read -r <"$HUNG"
+	kill -INT "${PIDS[1]}"
+	wait_ranks
+	assert_rank 1 130 SIGINT
+	assert_rank 0 8 'rank 1: ended by SIGINT'
+	cmp in.0.npy out.0.npy
+	cmp in.0.npy out.1.npy
+	assert_only_files hosts in.0.npy in.1.npy job.key out.0.npy out.1.npy 0.out 0.err 1.out 1.err
+}
+
 # bats test_tags=smoke
 @test "60: device memory: too little for a window of one element a rank; else smaller windows" {
 	local own=$((32 << 10)) stage=$((32 << 20)) # bytes of each device that the plug-in needs for itself

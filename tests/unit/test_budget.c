@@ -70,6 +70,23 @@ static void shares_are_less_than_the_whole(void **state)
 	}
 }
 
+/* With devices: a third of what they leave, or what fits them. Windows that have no memory are
+ * small, and there are as many as that takes. */
+static void devices_leave_a_third(void **state)
+{
+	const uint64_t bytes[] = {5 * MIB};
+	uint32_t windows[1];
+	(void)state;
+	assert_int_equal(budget_with_devices(96 * MIB, 0, UINT64_MAX), 32 * MIB);
+	assert_int_equal(budget_with_devices(96 * MIB, 48 * MIB, UINT64_MAX), 16 * MIB);
+	assert_int_equal(budget_with_devices(96 * MIB, 48 * MIB, 10 * MIB), 10 * MIB);
+	assert_int_equal(budget_with_devices(96 * MIB, 96 * MIB - 3, 10 * MIB), 1);
+	assert_int_equal(budget_with_devices(16 * MIB, 16 * MIB, 10 * MIB), 0);
+	assert_int_equal(budget_with_devices(16 * MIB, UINT64_MAX, 10 * MIB), 0);
+	assert_int_equal(budget_windows(0, 0, false, bytes, 1, windows), 1);
+	assert_true(bytes[0] / windows[0] >= 512 && bytes[0] / windows[0] <= 1024);
+}
+
 /* Buffers share what connections may take, within their bounds. */
 static void buffers_share_the_memory(void **state)
 {
@@ -88,6 +105,7 @@ int main(void)
 	        cmocka_unit_test(streams_need_windows),
 	        cmocka_unit_test(shared_windows_are_small),
 	        cmocka_unit_test(shares_are_less_than_the_whole),
+	        cmocka_unit_test(devices_leave_a_third),
 	        cmocka_unit_test(buffers_share_the_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,9 +6,11 @@
 
 #include <cmocka.h>
 
+#include <poll.h>
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "lib/base/offload.h"
 #include "lib/data/fortran.h"
@@ -52,6 +54,57 @@ static void test_stop(void **state)
 	err = (struct err){.rank = ERR_RANK_SELF};
 	assert_int_equal(offload_stopped(&err), 0); /* on no such thread */
 	assert_int_equal(err.code, 0);
+}
+
+struct dropped {
+	sem_t begin, dropped;
+};
+
+static int wait_to_begin(void *ctx, struct err *err)
+{
+	struct dropped *d = ctx;
+	(void)err;
+	while (sem_wait(&d->begin))
+		;
+	return 0;
+}
+
+static void count_drop(void *ctx)
+{
+	struct dropped *d = ctx;
+	sem_post(&d->dropped);
+}
+
+/* The call is left behind before it returns, or after. */
+static void assert_dropped(struct dropped *d, bool before)
+{
+	struct offload *o = malloc(sizeof *o);
+	struct err err = {.rank = ERR_RANK_SELF};
+	struct pollfd p = {.events = POLLIN};
+	assert_non_null(o);
+	assert_int_equal(sem_init(&d->begin, 0, !before), 0);
+	assert_int_equal(sem_init(&d->dropped, 0, 0), 0);
+	assert_int_equal(offload_start(o, wait_to_begin, d, &err), 0);
+	p.fd = o->eventfd;
+	if (!before)
+		assert_int_equal(poll(&p, 1, -1), 1);
+	offload_leave(o, count_drop);
+	if (before) {
+		assert_true(offload_left());
+		assert_int_equal(sem_trywait(&d->dropped), -1);
+		sem_post(&d->begin);
+	}
+	while (sem_wait(&d->dropped))
+		;
+	assert_int_equal(sem_trywait(&d->dropped), -1);
+}
+
+static void test_left_behind(void **state)
+{
+	static struct dropped calls[200]; /* a thread may use its own until it has ended */
+	(void)state;
+	for (int i = 0; i < 200; i++)
+		assert_dropped(&calls[i], i % 2);
 }
 
 /* An array of 3 rows and 2 columns. */
@@ -121,6 +174,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_stop),
+	        cmocka_unit_test(test_left_behind),
 	        cmocka_unit_test(test_what_takes_long_stops),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

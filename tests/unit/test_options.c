@@ -414,6 +414,51 @@ static void port_ranges(void **state)
 	}
 }
 
+static void devices(void **state)
+{
+	static const char *const bad[] = {
+	        "gpu",     "cpu:0",    "cuda:",           "cuda:x",
+	        "cuda:0,", "cuda0",    "cuda:,0",         "cuda:-1",
+	        "cuda:+1", "cuda:0-1", "cuda:2147483648", "cuda:18446744073709551616",
+	        ""};
+	struct line l;
+	char text[512], message[600];
+
+	(void)state;
+	accepts(&l, "allreduce x");
+	assert_false(l.o.request.devices.wanted);
+	assert_false(l.o.request.have_devices);
+	accepts(&l, "bench allreduce --device cuda");
+	assert_true(l.o.request.devices.wanted);
+	assert_int_equal(l.o.request.devices.n, 0);
+	accepts(&l, "plan allreduce --device cuda:3,0,2147483647");
+	assert_int_equal(l.o.request.devices.n, 3);
+	assert_memory_equal(l.o.request.devices.numbers, ((int[]){3, 0, INT32_MAX}),
+	                    3 * sizeof(int));
+	assert_string_equal(l.o.request.devices.text, "cuda:3,0,2147483647");
+	accepts(&l, "allreduce x --device cuda:1,2 --device cuda:0");
+	assert_int_equal(l.o.request.devices.n, 1);
+	accepts(&l, "allreduce x --device cuda:1 --device cpu");
+	assert_false(l.o.request.devices.wanted);
+	assert_true(l.o.request.have_devices);
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		snprintf(text, sizeof text, "allreduce --device=%s", bad[i]);
+		snprintf(message, sizeof message,
+		         "--device: '%s' is not cpu, cuda or cuda:LIST, such as cuda:0,1", bad[i]);
+		refuses(text, message);
+	}
+	refuses("allreduce --device cuda:1,01", "--device: 'cuda:1,01' lists device 1 twice");
+	size_t at = (size_t)snprintf(text, sizeof text, "allreduce x --device cuda:0");
+	for (int i = 1; i < DEVICES_MOST; i++)
+		at += (size_t)snprintf(text + at, sizeof text - at, ",%d", i);
+	accepts(&l, text);
+	assert_int_equal(l.o.request.devices.n, DEVICES_MOST);
+	snprintf(text + at, sizeof text - at, ",%d", DEVICES_MOST);
+	snprintf(message, sizeof message, "--device: '%s' lists more than %d devices",
+	         strstr(text, "cuda"), DEVICES_MOST);
+	refuses(text, message);
+}
+
 static void choices(void **state)
 {
 	struct line l;
@@ -698,6 +743,10 @@ static void malformed_variables_are_named(void **state)
 	unsetenv("COLLCTL_INSECURE");
 	setenv("COLLCTL_VERBOSE", "loud", 1);
 	refuses("barrier", "COLLCTL_VERBOSE: 'loud' is not a number from 0 to 9");
+	unsetenv("COLLCTL_VERBOSE");
+	setenv("COLLCTL_DEVICE", "gpu", 1);
+	refuses("allreduce", "COLLCTL_DEVICE: 'gpu' is not cpu, cuda or cuda:LIST, such as "
+	                     "cuda:0,1");
 }
 
 static void variables_of_other_commands_are_ignored(void **state)
@@ -826,6 +875,7 @@ int main(void)
 	        T(numbers),
 	        T(ranks),
 	        T(port_ranges),
+	        T(devices),
 	        T(choices),
 	        T(outputs),
 	        T(mixed_with_operands),
