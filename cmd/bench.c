@@ -110,8 +110,10 @@ int cmd_bench(const struct command *cmd, struct options *o, int argc, char **arg
 	observer.measuring = on_measuring;
 	observer.measured = on_measured;
 	observer.benched = o->svg ? write_picture : NULL;
-	if (ask(&request, cmd, o, argc, argv, &result.err) == 0)
+	if (ask(&request, cmd, o, argc, argv, &result.err) == 0) {
+		job_keep_nccl_local(&request);
 		coll_run(&request, &observer, &result);
+	}
 	int code = print_result(&view, cmd, argv[1], &result);
 	coll_end(&result);
 	buf_release(&view.drawn);

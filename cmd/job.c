@@ -1,6 +1,7 @@
 #include "cmd/job.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -143,6 +144,14 @@ static void print_loss(const struct options *o, const struct coll_result *result
 	report_note("the job begins again (try %d of %d)", o->retry - left + 2, o->retry + 1);
 }
 
+void job_keep_nccl_local(const struct coll_request *r)
+{
+	if (!r->devices.wanted)
+		return;
+	setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+	setenv("NCCL_RAS_ENABLE", "0", 0);
+}
+
 static int run_once(void *ctx, int left, bool *again)
 {
 	const struct one_job *j = ctx;
@@ -155,6 +164,7 @@ static int run_once(void *ctx, int left, bool *again)
 	if (j->o->retry)
 		request.settings.ask = NULL; /* each try would ask */
 	view.trace.request = &request;
+	job_keep_nccl_local(&request);
 	if (ret == 0)
 		ret = coll_run(&request, &observer, &result);
 	if (ret == 0)

@@ -129,6 +129,11 @@ const struct option_row option_rows[] = {
                 "memory of inputs and outputs: the host's, or that of GPUs: cuda:0,1 puts input i "
                 "on the i-th of the list; cuda alone on one GPU for each rank of a host",
                 OPTS_ARRAY | OPTS_BENCH | OPTS_PLAN),
+        REQUEST("device-path", 0, "PATH",
+                "how a rank's GPUs reach each other's memory: direct access (peer), copies through "
+                "the host (host), NCCL also where its order changes the last bits of sums of "
+                "floats (nccl), or what is there, with NCCL in long jobs for integers (auto)",
+                OPTS_ARRAY | OPTS_BENCH),
         REQUEST("device-memory", 0, "SIZE",
                 "memory for buffers on each GPU (default: three quarters of what is free)",
                 OPTS_ARRAY),

@@ -14,7 +14,7 @@
 #define LEAST_MAJOR 7 /* the compute capability of the oldest devices that the build has code for \
 	               */
 #define LEAST_MINOR 5
-#define NCCL_END_NS 1000000000 /* that NCCL may take to end */
+#define NCCL_END_NS 1000000000 /* that NCCL may take to end, or half of what it may to start */
 
 #ifdef __CUDACC__
 #define TEXT(x)    TEXT_OF(x)
@@ -202,7 +202,8 @@ static void close_all(struct gpu *gpu)
 	/* Threads and streams that are still busy stay behind. */
 	if (gpu_drain(gpu, 0) < 0)
 		return;
-	const struct timespec until = gpu_until(NCCL_END_NS);
+	const int64_t ns = gpu->start_ns / 2;
+	const struct timespec until = gpu_until(ns < NCCL_END_NS ? ns : NCCL_END_NS);
 	if (nccl_close(gpu, &until) < 0)
 		return;
 	for (int i = 0; i < gpu->ndevices; i++)

@@ -155,6 +155,6 @@ void nccl_stop(struct gpu *);
 /* After drain: end and release it. -1: it has not ended at @until, and stays. */
 int nccl_close(struct gpu *, const struct timespec *until);
 /* As gpu_plugin.nccl. */
-uint64_t nccl_report(struct gpu *, char *text, size_t cap);
+int nccl_report(struct gpu *, uint64_t *folds, char *text, size_t cap);
 
 #endif

@@ -295,6 +295,8 @@ bool nccl_can(const struct gpu *gpu, const struct gpu_task *t)
 	ncclDataType_t type;
 	ncclRedOp_t op;
 
+	if (gpu->asked == GPU_PATH_PEER || gpu->asked == GPU_PATH_HOST)
+		return false;
 	if (t->op != GPU_FOLD || t->acc != t->dtype || !type_of(t->dtype, &type) ||
 	    !op_of(t->reduce, &op))
 		return false;
@@ -600,22 +602,24 @@ int nccl_close(struct gpu *gpu, const struct timespec *until)
 	return 0;
 }
 
-uint64_t nccl_report(struct gpu *gpu, char *text, size_t cap)
+int nccl_report(struct gpu *gpu, uint64_t *folds, char *text, size_t cap)
 {
 	const struct nccl *n = gpu->nccl;
 
 	*text = '\0';
+	*folds = 0;
 	if (!n)
 		return 0;
 	pthread_mutex_lock(&gpu->lock);
-	if (*n->why)
+	const bool failed = *n->why != '\0';
+	if (failed)
 		snprintf(text, cap, "%s", n->why);
-	else if (gpu->nccl_folds)
+	else if (n->state == NCCL_READY)
 		snprintf(text, cap, "%d.%d.%d", n->version / 10000, n->version / 100 % 100,
 		         n->version % 100);
-	const uint64_t folds = gpu->nccl_folds;
+	*folds = gpu->nccl_folds;
 	pthread_mutex_unlock(&gpu->lock);
-	return folds;
+	return failed ? -1 : *text ? 1 : 0;
 }
 
 #else /* no nccl.h */
@@ -650,8 +654,9 @@ int nccl_close(struct gpu *, const struct timespec *)
 	return 0;
 }
 
-uint64_t nccl_report(struct gpu *, char *text, size_t)
+int nccl_report(struct gpu *, uint64_t *folds, char *text, size_t)
 {
+	*folds = 0;
 	*text = '\0';
 	return 0;
 }

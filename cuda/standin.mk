@@ -20,6 +20,6 @@ $(BUILD)/standin/%.o: cuda/% $(BUILD)/standin/flags
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)$(STANDIN_CXX) $(STANDIN_FLAGS) -MMD -MP -c -o $@ -x c++ $<
 $(STANDIN): $(STANDIN_OBJECTS)
-	$(call say,LINK,$@)$(STANDIN_CXX) $(STANDIN_FLAGS) -shared -Wl,-z,defs -o $@ $^
+	$(call say,LINK,$@)$(STANDIN_CXX) $(STANDIN_FLAGS) -shared -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $^
 $(STANDIN_NCCL): $(BUILD)/standin/standin/nccl.cc.o $(STANDIN)
 	$(call say,LINK,$@)$(STANDIN_CXX) $(STANDIN_FLAGS) -shared -Wl,-z,defs -Wl,-rpath,$(abspath $(BUILD)) -o $@ $^

@@ -62,14 +62,16 @@ static int prepare(struct coll *c, struct err *err)
 /* What the thread that opens devices uses. */
 struct opening {
 	struct device_list list;
-	int place; /* as in devices_open */
+	char path[8]; /* as in devices_open */
+	int place;
+	int64_t ns;
 	struct devices *devices;
 };
 
 static int open_devices(void *ctx, struct err *err)
 {
 	struct opening *o = ctx;
-	o->devices = devices_open(&o->list, o->place, err);
+	o->devices = devices_open(&o->list, o->path, o->place, o->ns, err);
 	return o->devices ? 0 : -1;
 }
 
@@ -97,7 +99,10 @@ static int find_devices(struct coll *c, struct err *err)
 	struct opening *o = malloc(sizeof *o);
 	if (!o)
 		return err_nomem(err, "the devices", sizeof *o);
-	*o = (struct opening){.list = c->request->devices, .place = local >= 0 ? local : c->rank};
+	*o = (struct opening){.list = c->request->devices,
+	                      .place = local >= 0 ? local : c->rank,
+	                      .ns = c->request->settings.timeout / 2};
+	snprintf(o->path, sizeof o->path, "%s", c->request->device_path);
 	if (job_ask_in_thread(c->job, "--device cuda: the driver", open_devices, drop_devices, o,
 	                      err) < 0)
 		return -1;
@@ -105,6 +110,17 @@ static int find_devices(struct coll *c, struct err *err)
 	free(o);
 	note_devices(c);
 	return 0;
+}
+
+static void note_nccl(const struct coll *c)
+{
+	struct device_nccl nccl;
+	devices_nccl(c->devices, &nccl);
+	if (nccl.state > 0)
+		coll_note(c, 1, "NCCL %s made %llu of the reductions between devices", nccl.text,
+		          (unsigned long long)nccl.folds);
+	else if (nccl.state < 0)
+		coll_note(c, 1, "NCCL is not used: %s", nccl.text);
 }
 
 int coll_memory(const struct coll *c, uint64_t *memory, struct err *err)
@@ -202,6 +218,8 @@ static int run(struct coll *c, struct err *err)
 	c->phase = PHASE_RUN;
 	if (stage(c, c->task->run, err) < 0)
 		return -1;
+	if (c->devices)
+		note_nccl(c);
 	c->times.run = clock_ns();
 	c->phase = PHASE_COMMIT;
 	if (commit(c, err) < 0)
@@ -252,7 +270,10 @@ int coll_run(const struct coll_request *request, const struct coll_observer *obs
 	result->busiest.rank = -1;
 	if (c->job)
 		result->busiest = *job_busiest(c->job);
-	result->device_path = c->devices ? devices_path(c->devices) : NULL;
+	if (c->devices) {
+		result->device_path = devices_path(c->devices);
+		devices_nccl(c->devices, &result->nccl);
+	}
 	c->task->report(c, result);
 	return err->code ? -1 : 0;
 }

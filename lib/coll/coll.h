@@ -132,6 +132,7 @@ struct coll_result {
 	uint32_t windows, streams;
 	/* With devices: how they reach each other's memory (devices_path); else NULL. */
 	const char *device_path;
+	struct device_nccl nccl;
 	struct coll_times times;
 	/* request.stats: the tensors with NaN or Inf, and the total number of elements. */
 	const struct coll_found *found;

@@ -59,6 +59,8 @@ const struct setting request_settings[] = {
           .choices = "auto|tcp|memory"),
         S("device", SETTING_FOR_MOVES | SETTING_FOR_BENCH, DEVICE, devices, .def = "cpu",
           .have = AT(have_devices)),
+        S("device-path", SETTING_FOR_MOVES | SETTING_FOR_BENCH, WORD, device_path, .def = "auto",
+          .choices = "auto|nccl|peer|host"),
         S("device-memory", SETTING_FOR_MOVES, SIZE, device_memory, .min = 1, .max = INT64_MAX),
         S("size", SETTING_FOR_JOIN, INT, settings.size, .min = 1, .max = SETTING_RANKS_MAX),
         S("rank", SETTING_FOR_JOIN, RANK, settings.rank, .max = SETTING_RANKS_MAX - 1),

@@ -329,7 +329,16 @@ static void make_spaces(struct devices *d, const int *numbers)
 	}
 }
 
-static int open_all(struct devices *d, const struct device_list *list, int place, struct err *err)
+static enum gpu_path path_by_name(const char *name)
+{
+	return !name || strcmp(name, "auto") == 0 ? GPU_PATH_AUTO
+	       : strcmp(name, "nccl") == 0        ? GPU_PATH_NCCL
+	       : strcmp(name, "peer") == 0        ? GPU_PATH_PEER
+	                                          : GPU_PATH_HOST;
+}
+
+static int open_all(struct devices *d, const struct device_list *list, const char *way, int place,
+                    int64_t ns, struct err *err)
 {
 	char path[DEVICE_PATH], why[DEVICE_WHY] = "";
 	int numbers[DEVICES_MOST];
@@ -338,14 +347,15 @@ static int open_all(struct devices *d, const struct device_list *list, int place
 		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
 	if (choose(d, list, place, numbers, err) < 0)
 		return -1;
-	d->gpu = d->plugin->open(numbers, d->n, GPU_PATH_AUTO, 10 * NS_PER_SEC, why, sizeof why);
+	d->gpu = d->plugin->open(numbers, d->n, path_by_name(way), ns, why, sizeof why);
 	if (!d->gpu)
 		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
 	make_spaces(d, numbers);
 	return 0;
 }
 
-struct devices *devices_open(const struct device_list *list, int place, struct err *err)
+struct devices *devices_open(const struct device_list *list, const char *path, int place,
+                             int64_t ns, struct err *err)
 {
 	struct devices *d = calloc(1, sizeof *d);
 	if (!d) {
@@ -353,7 +363,7 @@ struct devices *devices_open(const struct device_list *list, int place, struct e
 		return NULL;
 	}
 	d->watch.fd = -1;
-	if (open_all(d, list, place, err) < 0) {
+	if (open_all(d, list, path, place, ns, err) < 0) {
 		free(d);
 		return NULL;
 	}
@@ -407,8 +417,12 @@ int devices_free_bytes(const struct devices *d, uint64_t *bytes, struct err *err
 
 uint64_t devices_pinned_bytes(const struct devices *d)
 {
-	(void)d; /* a plug-in does not say */
-	return 0;
+	return d->plugin->pinned(d->gpu);
+}
+
+void devices_nccl(const struct devices *d, struct device_nccl *out)
+{
+	out->state = d->plugin->nccl(d->gpu, &out->folds, out->text, sizeof out->text);
 }
 
 int devices_attach(struct devices *d, struct loop *loop, struct err *err)

@@ -26,8 +26,10 @@ struct device_list {
 struct devices;
 
 /* Open the plug-in and the devices of @list; @place: the rank's place on its host, for "cuda".
- * NULL: ERR_RESOURCE names what is missing. */
-struct devices *devices_open(const struct device_list *list, int place, struct err *err);
+ * @path: how devices reach each other's memory, "auto", "nccl", "peer" or "host" (NULL: "auto");
+ * @ns: nanoseconds that NCCL may take to start. NULL: ERR_RESOURCE names what is missing. */
+struct devices *devices_open(const struct device_list *list, const char *path, int place,
+                             int64_t ns, struct err *err);
 /* The executors that use the spaces must be freed before. */
 void devices_close(struct devices *);
 
@@ -41,6 +43,13 @@ int devices_free_bytes(const struct devices *, uint64_t *bytes, struct err *err)
 uint64_t devices_pinned_bytes(const struct devices *);
 /* How a fold reaches inputs on other devices: "nccl", "peer", "host"; "" with one device. */
 const char *devices_path(const struct devices *);
+/* What NCCL did, as gpu_plugin.nccl. */
+struct device_nccl {
+	int state; /* 1: it was used or is ready; 0: it was not wanted; -1: it cannot be used */
+	uint64_t folds;
+	char text[256]; /* its version, or why not */
+};
+void devices_nccl(const struct devices *, struct device_nccl *out);
 
 /* Complete tasks on @loop from now on, until devices_detach. */
 int devices_attach(struct devices *, struct loop *loop, struct err *err);

@@ -197,8 +197,8 @@ device_rates() {
 
 @test "bench measures devices for the tuning file: each rank its own, the slowest counts" {
 	local before rate=20000000
-	# The buffers fit the memory: a copy of 2 MiB takes a tenth of a second.
-	export COLLCTL_STANDIN_MEMORY=8000000
+	# The buffers fit the memory, beside 33,587,200 bytes of the plug-in: a copy of 2 MiB takes a tenth of a second.
+	export COLLCTL_STANDIN_MEMORY=41587200
 	bench_rates cpu cpu
 	jq -e '.rates | [.device_start, .device_copy, .device_fold] == [1e-5, 4e-11, 1e-12]' tuning # built in
 	COLLCTL_STANDIN_RATE=$rate bench_rates cpu cuda:0,1
@@ -237,4 +237,77 @@ device_rates() {
 	COLLCTL_STANDIN_MEMORY=100000 run -11 --separate-stderr bench_rates cuda cpu
 	[[ $stderr == *'device cuda:0: no memory for '* ]] || fail "$stderr"
 	cmp before tuning
+}
+
+# what JSON... : "local" and the number of reductions by NCCL, as rank 0 says them
+nccl_of() {
+	jq -cs '.[0].device | [.local, (.nccl.reductions // 0) > 0, .nccl.version, .nccl.error]' "$@"
+}
+
+# bats test_tags=smoke
+@test "--device-path: peer, host and nccl have the bits of the host; what ran is in the result" {
+	local way t op peers
+	shards i32 exact 20001 20001 20001 20001
+	for peers in 0 1; do
+		export COLLCTL_STANDIN_PEERS=$peers
+		for way in auto host; do
+			both 2 allreduce --device-path $way 'in.{rank}.npy' in.2.npy in.3.npy
+		done
+	done
+	both 2 allreduce --device-path peer 'in.{rank}.npy' in.2.npy in.3.npy
+	collctl run -n 2 -- allreduce --no-sync --device cuda:0,1 --device-path peer --json 'in.{rank}.npy' in.2.npy -o 'o.{rank}.npy' >json
+	assert_equal "$(nccl_of json)" '["peer",false,null,null]'
+	use_nccl
+	for t in i8 u8 i32 u32 i64 u64; do
+		shards "$t" exact 5003 5003 5003 5003
+		for op in sum prod min max; do
+			both 2 allreduce --op $op --device-path nccl 'in.{rank}.npy' in.2.npy in.3.npy
+		done
+	done
+	collctl run -n 2 -- allreduce --no-sync --device cuda:0,1 --device-path nccl --json 'in.{rank}.npy' in.2.npy -o 'o.{rank}.npy' >json
+	assert_equal "$(nccl_of json)" '["nccl",true,"2.18.0",null]'
+	# What NCCL would compute otherwise is left to the kernels.
+	for t in f16 bf16 i16 bool c64; do
+		shards "$t" exact 301 301 301 301
+		# shellcheck disable=SC2046 # an option and its value
+		both 2 allreduce $(hints "$t") --device-path nccl 'in.{rank}.npy' in.2.npy in.3.npy
+	done
+	make_shards 4 f32 3001
+	both 2 allreduce --op max --device-path nccl 'in.{rank}.npy' in.2.npy in.3.npy
+	run -11 --separate-stderr env COLLCTL_STANDIN_PEERS=0 "$COLLCTL" allreduce -n 1 --device cuda:0,1 --device-path peer in.0.npy in.1.npy -o o.npy
+	[[ $stderr == *"the devices cannot access each other's memory"* ]] || fail "$stderr"
+}
+
+@test "NCCL and sums of floats: only where it is asked for, not with --order rank, the same on all ranks" {
+	local way
+	use_nccl
+	make_shards 6 f32 60000 random
+	both 2 allreduce 'in.{rank}.npy' in.2.npy in.3.npy in.4.npy # auto
+	DEVICES=cuda:0,1,2 both 2 allreduce 'in.{rank}.npy' in.2.npy in.3.npy in.4.npy
+	for way in auto nccl; do
+		collctl run -n 2 -- allreduce --no-sync --device cuda:0,1,2 --device-path $way --json 'in.{rank}.npy' in.2.npy in.3.npy in.4.npy \
+			-o "$way.{rank}.npy" >$way.json
+		cmp $way.0.npy $way.1.npy
+	done
+	assert_equal "$(nccl_of auto.json)" '["host",false,null,null]'
+	assert_equal "$(nccl_of nccl.json)" '["nccl",true,"2.18.0",null]'
+	"$PYTHON" -c 'import numpy as np
+a, b = np.load("auto.0.npy"), np.load("nccl.0.npy")
+size = sum(np.abs(np.load(f"in.{i}.npy").astype(np.float64)) * (1 + (i > 1)) for i in range(5))
+assert (np.abs(a.astype(np.float64) - b) <= 1e-6 * size).all() and (a != b).any()'
+	run -2 --separate-stderr collctl run -n 2 -- allreduce --order rank --device cuda:0,1 --device-path nccl 'in.{rank}.npy' -o 'o.{rank}.npy'
+	[[ $stderr == *'--device-path nccl adds in an order of its own'* ]] || fail "$stderr"
+}
+
+@test "NCCL takes over the additions of integers in a long job, without being asked" {
+	local try
+	use_nccl
+	make_shards 4 i32 400000
+	for try in $(seq 1 20); do # how far the job is when NCCL has started is not known
+		both 2 allreduce 'in.{rank}.npy' in.2.npy in.3.npy
+		collctl run -n 2 -- allreduce --no-sync --device cuda:0,1 --json 'in.{rank}.npy' in.2.npy in.3.npy -o 'o.{rank}.npy' >json
+		cmp cpu.0.npy o.0.npy
+		[[ $(nccl_of json) != '["nccl",true,"2.18.0",null]' ]] || return 0
+	done
+	fail "NCCL did nothing in $try jobs: $(nccl_of json)"
 }

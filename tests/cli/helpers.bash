@@ -192,6 +192,11 @@ use_standin() {
 	[[ -r $COLLCTL_PLUGIN_PATH ]] || skip "no $COLLCTL_PLUGIN_PATH: make standin"
 }
 
+# use_nccl [SETTING]: the stand-in's devices have NCCL (cuda/standin/nccl.cc)
+use_nccl() {
+	export COLLCTL_NCCL_PATH=${COLLCTL_PLUGIN_PATH%.so}-nccl.so COLLCTL_STANDIN_NCCL=${1-}
+}
+
 # All of them as "COLLECTIVE NAME".
 all_algorithms() {
 	collctl algorithms --json | jq -r '.[] | .collective + " " + .algorithm' | grep .

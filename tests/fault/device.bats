@@ -167,3 +167,49 @@ hanging_plugin() {
 	collctl run -n 2 -- allreduce --no-sync 'in.{rank}.npy' -o 'y.{rank}.npy'
 	cmp x.0.npy y.0.npy
 }
+
+# bats test_tags=smoke
+@test "73: NCCL is missing, too old, cannot start, or hangs while it starts: --device-path nccl says so" {
+	local none='rank 1: --device cuda: NCCL cannot be used: '
+	use_nccl
+	TIMEOUT=2s
+	job 11 "${none}/none.so: cannot open shared object file" COLLCTL_DEVICE_PATH=nccl COLLCTL_NCCL_PATH=/none.so
+	job 11 "${none}NCCL has version 2.14, but this plug-in needs 2.18" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=old
+	job 11 "${none}unhandled system error" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=fail
+	job 11 "$none" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=hang
+	grep -q 'did not start in time' 1.err
+	job 11 "$none" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=dead # nor can it be ended
+}
+
+@test "73: the same with --device-path auto: the job goes on without NCCL" {
+	local what
+	use_nccl
+	make_shards 4 i32 100000
+	collctl run -n 2 -- allreduce --no-sync 'in.{rank}.npy' in.2.npy in.3.npy -o 'y.{rank}.npy'
+	for what in old fail hang dead none; do
+		[[ $what != none ]] || export COLLCTL_NCCL_PATH=/none.so
+		COLLCTL_STANDIN_NCCL=$what collctl run -n 2 -- allreduce --no-sync --device cuda:0,1 --json 'in.{rank}.npy' in.2.npy in.3.npy \
+			-o 'x.{rank}.npy' >json
+		[[ $(jq -rs '.[0].device.local' json) == host ]]
+		cmp x.0.npy y.0.npy
+		cmp x.1.npy y.1.npy
+	done
+}
+
+@test "73: a reduction by NCCL fails, or never ends; SIGINT meanwhile" {
+	local r
+	use_nccl
+	job 11 'a reduction by NCCL failed on GPU 0 (unhandled system error (stand-in)), in step ' \
+		COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=fail=2
+	TIMEOUT=2s job 9 'rank 1: no progress for ' COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=hang=2
+	grep -q 'device cuda:0 has not completed step [0-9]* of .*(local-reduce of [0-9]* elements)' 1.err || fail "$(cat 0.err 1.err)"
+	for r in 0 1; do
+		spawn_rank "$r" env "COLLCTL_STANDIN_NCCL=hang=$((r * 2))" "$COLLCTL" allreduce -a ring_chunked --no-sync -r "$r" -n 2 -H hosts \
+			--secret-file job.key --device cuda:0,1 --device-path nccl -vv --progress json "in.$r.npy" in.0.npy -o "out.$r.npy"
+	done
+	until grep -q 'phase run' 1.err; do :; done
+	kill -INT "${PIDS[1]}"
+	wait_ranks
+	assert_rank 1 130 SIGINT
+	cmp in.0.npy out.1.npy
+}
