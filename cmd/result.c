@@ -207,9 +207,9 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	        json_pack("{s:i, s:i}", "memory", r->memory_lanes, "tcp", r->tcp_lanes));
 	if (r->device_path)
 		json_object_set_new(j, "device",
-		                    json_pack("{s:s, s:s?, s:o}", "memory", q->devices.text, "local",
-		                              *r->device_path ? r->device_path : NULL, "nccl",
-		                              nccl_json(&r->nccl)));
+		                    json_pack("{s:s, s:s?, s:o}", "memory", q->devices.text,
+		                              "local", *r->device_path ? r->device_path : NULL,
+		                              "nccl", nccl_json(&r->nccl)));
 	json_object_set_new(j, "bytes_sent", json_integer((json_int_t)r->stats.bytes_sent));
 	json_object_set_new(j, "bytes_received", json_integer((json_int_t)r->stats.bytes_received));
 	json_object_set_new(j, "seconds", seconds_json(&r->times));
