@@ -2,14 +2,16 @@
 # Makefile includes this file.
 #
 #   make CUDA_ARCH=sm_90  machine code for that architecture alone, in a fifth of the time
-#   make cuda-deps        install the toolkit in $(BUILD)/cuda-toolkit, from NVIDIA's packages on PyPI
+#   make cuda-deps        install the toolkit and NCCL in $(BUILD)/cuda-toolkit, from NVIDIA's packages on PyPI
 #
 # NVCC names another nvcc; NVCC= builds no plug-in.
 
 PYTHON ?= python3
 CUDA_CXX ?= g++
 CUDA_TOOLKIT = $(BUILD)/cuda-toolkit
-CUDA_WHEELS = nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl nvidia-cuda-crt nvidia-nvvm
+CUDA_WHEELS = nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl nvidia-cuda-crt nvidia-nvvm nvidia-nccl-cu13
+# NCCL's header; the library is opened at run time.
+NCCL_INCLUDE = $(wildcard $(CUDA_TOOLKIT)/nvidia/nccl/include)
 
 ifeq ($(origin NVCC),undefined)
 NVCC := $(or $(shell command -v nvcc 2>/dev/null),$(wildcard $(CUDA_TOOLKIT)/nvidia/cu*/bin/nvcc))
@@ -25,7 +27,7 @@ cuda-deps:
 # Machine code for every major architecture from sm_75 on, and PTX of the last for those to come. The
 # bits are those of the CPU: no fused products and sums, no flushed subnormals.
 CUDA_ARCH ?= all-major
-CUDA_FLAGS = -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false -ftz=false -prec-div=true -Xptxas -v -I. -ccbin $(CUDA_CXX) \
+CUDA_FLAGS = -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false -ftz=false -prec-div=true -Xptxas -v -I. $(NCCL_INCLUDE:%=-I%) -ccbin $(CUDA_CXX) \
 	-Xcompiler -fPIC,-fvisibility=hidden,-ffp-contract=off,-Wall,-Wextra
 CUDA_WERROR = $(if $(WERROR),-Werror all-warnings -Xcompiler -Werror)
 # NVIDIA's packages on PyPI have their libraries in lib, not in lib64.

@@ -311,3 +311,15 @@ assert (np.abs(a.astype(np.float64) - b) <= 1e-6 * size).all() and (a != b).any(
 	done
 	fail "NCCL did nothing in $try jobs: $(nccl_of json)"
 }
+
+@test "NVIDIA's own NCCL, which cannot start without a driver" {
+	local nccl
+	nccl=$(ls /usr/local/cuda/lib*/libnccl.so.2 "${COLLCTL%/*}"/cuda-toolkit/nvidia/nccl/lib/libnccl.so.2 2>/dev/null | head -n 1)
+	[[ $nccl ]] || skip 'no libnccl.so.2 of a CUDA toolkit'
+	[[ ! -e /dev/nvidiactl ]] || skip 'there is a driver'
+	make_shards 2 i32 100000
+	export COLLCTL_NCCL_PATH=$nccl
+	run -11 --separate-stderr "$COLLCTL" allreduce -n 1 --no-sync --device cuda:0,1 --device-path nccl in.0.npy in.1.npy -o x.npy
+	[[ $stderr == *'NCCL cannot be used: unhandled cuda error'* ]] || fail "$stderr"
+	both 1 allreduce in.0.npy in.1.npy
+}
