@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -103,8 +104,6 @@ static cudaError_t make_stage(struct device *device)
 {
 	cudaError_t error = cudaMalloc(&device->stage, STAGE);
 
-	if (error == cudaSuccess)
-		error = cudaEventCreateWithFlags(&device->fetched, cudaEventDisableTiming);
 	for (int i = 0; i < BOUNCE && error == cudaSuccess; i++) {
 		error = cudaHostAlloc(&device->bounce[i], BOUNCE_BYTES, cudaHostAllocPortable);
 		if (error == cudaSuccess)
@@ -139,6 +138,8 @@ static int open_device(struct device *device, char *why, size_t cap)
 	for (int i = 0; i < LANES && error == cudaSuccess; i++)
 		if (i != LANE_NCCL || several)
 			error = lane_start(&device->lanes[i], device);
+	if (error == cudaSuccess && several)
+		error = cudaEventCreateWithFlags(&device->fetched, cudaEventDisableTiming);
 	if (error == cudaSuccess && several && !device->gpu->peers)
 		error = make_stage(device);
 	if (error != cudaSuccess)
@@ -359,26 +360,37 @@ static void release(struct gpu *gpu, int device, void *p, size_t bytes)
 		(void)cudaGetLastError();
 }
 
+/* Pages that exist are pinned faster than the driver makes them, and huge ones are fewer. */
 static void *alloc_host(struct gpu *gpu, size_t bytes, char *why, size_t cap)
 {
-	void *p = NULL;
+	const size_t size = bytes ? bytes : 1;
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cudaError_t error = cudaSetDevice(gpu->devices[0].ordinal);
 
-	if (error == cudaSuccess)
-		error = cudaHostAlloc(&p, bytes ? bytes : 1, cudaHostAllocPortable);
-	if (error != cudaSuccess) {
-		gpu_fail(why, cap, error, "%zu bytes of pinned memory", bytes);
+	if (p == MAP_FAILED) {
+		gpu_fail(why, cap, cudaSuccess, "%zu bytes of host memory: %s", bytes,
+		         strerror(errno));
 		return NULL;
 	}
-	memset(p, 0, bytes);
-	return p;
+	(void)madvise(p, size, MADV_HUGEPAGE);
+	memset(p, 0, size);
+	if (error == cudaSuccess)
+		error = cudaHostRegister(p, size, cudaHostRegisterPortable);
+	if (error == cudaSuccess)
+		return p;
+	munmap(p, size);
+	gpu_fail(why, cap, error, "%zu bytes of pinned memory", bytes);
+	return NULL;
 }
 
 static void release_host(struct gpu *gpu, void *p, size_t bytes)
 {
-	(void)gpu, (void)bytes;
-	if (p && cudaFreeHost(p) != cudaSuccess)
+	(void)gpu;
+	if (!p)
+		return;
+	if (cudaHostUnregister(p) != cudaSuccess)
 		(void)cudaGetLastError();
+	munmap(p, bytes ? bytes : 1);
 }
 
 static int event_fd(struct gpu *gpu)

@@ -35,6 +35,7 @@ struct task {
 	unsigned epoch;
 	enum gpu_op op;
 	int device;
+	bool others; /* it reads memory of other devices: a failure of one of them fails it */
 	cudaError_t error;
 };
 
@@ -76,7 +77,8 @@ struct device {
 	void *stage;
 	void *bounce[BOUNCE];
 	cudaEvent_t emptied[BOUNCE]; /* recorded here when the piece may be written again */
-	cudaEvent_t fetched;         /* recorded here when another device may read a piece */
+	cudaEvent_t fetched;         /* recorded here when another device may read a piece; also
+	                              * without pieces it tells whether the device has failed */
 	unsigned next_piece;
 };
 

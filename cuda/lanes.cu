@@ -54,6 +54,19 @@ static void complete(struct gpu *gpu, struct task *task)
 	end(gpu);
 }
 
+/* Has a device whose memory the task has read failed? A stream that waits for a stream of another
+ * device goes on when that device has failed. */
+static void find_failed(const struct gpu *gpu, struct task *task)
+{
+	for (int i = 0; i < gpu->ndevices && task->error == cudaSuccess; i++) {
+		const cudaError_t error = cudaEventQuery(gpu->devices[i].fetched);
+		if (error == cudaSuccess || error == cudaErrorNotReady)
+			continue;
+		task->error = error;
+		task->device = i;
+	}
+}
+
 static void *wait_for_tasks(void *arg)
 {
 	struct lane *lane = (struct lane *)arg;
@@ -70,6 +83,8 @@ static void *wait_for_tasks(void *arg)
 			break;
 		pthread_mutex_unlock(&gpu->lock);
 		task->error = cudaEventSynchronize(task->event);
+		if (task->others)
+			find_failed(gpu, task);
 		if (set != cudaSuccess)
 			task->error = set;
 		pthread_mutex_lock(&gpu->lock);

@@ -268,8 +268,9 @@ static cudaError_t enqueue(struct device *device, cudaStream_t stream, const str
 	return gpu_fold(device, stream, p->row, t->dst, t->inputs, t->ninputs, t->offset, t->n);
 }
 
-/* A task of the lane that has begun. NULL: @why. */
-static struct task *begin(struct lane *lane, const struct gpu_task *t, char *why, size_t cap)
+/* A task of the lane that has begun. @others: it reads the memory of other devices. NULL: @why. */
+static struct task *begin(struct lane *lane, const struct gpu_task *t, bool others, char *why,
+                          size_t cap)
 {
 	const int ordinal = lane->device->ordinal;
 	cudaError_t error = cudaSetDevice(ordinal);
@@ -283,6 +284,7 @@ static struct task *begin(struct lane *lane, const struct gpu_task *t, char *why
 	task->cookie = t->cookie;
 	task->op = t->op;
 	task->device = t->device;
+	task->others = others;
 	lane_begin(task);
 	return task;
 }
@@ -303,7 +305,9 @@ int gpu_submit(struct gpu *gpu, const struct gpu_task *t, char *why, size_t cap)
 		return -1;
 	else if (plan.way == FOLD_NCCL)
 		lane = &device->lanes[LANE_NCCL];
-	struct task *task = lane ? begin(lane, t, why, cap) : NULL;
+	const bool others = t->op == GPU_COPY ? to >= 0 && from >= 0 && to != from
+	                                      : t->op == GPU_FOLD && gpu->ndevices > 1;
+	struct task *task = lane ? begin(lane, t, others, why, cap) : NULL;
 	if (!task)
 		return -1;
 	if (t->op != GPU_COPY && plan.way == FOLD_NCCL) {

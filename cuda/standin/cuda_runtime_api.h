@@ -19,6 +19,7 @@ typedef enum cudaError {
 	cudaErrorNoDevice = 100,
 	cudaErrorInvalidDevice = 101,
 	cudaErrorPeerAccessUnsupported = 217,
+	cudaErrorNotReady = 600,
 	cudaErrorIllegalAddress = 700,
 	cudaErrorPeerAccessAlreadyEnabled = 704,
 	cudaErrorLaunchFailure = 719,
@@ -65,11 +66,12 @@ struct dim3 {
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 
-#define cudaStreamNonBlocking  0x01
-#define cudaEventBlockingSync  0x01
-#define cudaEventDisableTiming 0x02
-#define cudaHostAllocPortable  0x01
-#define cudaStreamPerThread    ((cudaStream_t)0x2)
+#define cudaStreamNonBlocking    0x01
+#define cudaEventBlockingSync    0x01
+#define cudaEventDisableTiming   0x02
+#define cudaHostAllocPortable    0x01
+#define cudaHostRegisterPortable 0x01
+#define cudaStreamPerThread      ((cudaStream_t)0x2)
 
 extern "C" {
 
@@ -91,6 +93,8 @@ cudaError_t cudaMalloc(void **p, size_t bytes);
 cudaError_t cudaFree(void *p);
 cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *p);
+cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void *p);
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *, const void *p);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *, unsigned flags);
@@ -101,6 +105,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t);
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t);
 cudaError_t cudaEventSynchronize(cudaEvent_t);
+cudaError_t cudaEventQuery(cudaEvent_t);
 
 cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t);
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind,

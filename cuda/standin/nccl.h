@@ -51,9 +51,10 @@ typedef struct {
 	int blocking, cgaClusterSize, minCTAs, maxCTAs;
 } ncclConfig_t;
 
-#define NCCL_CONFIG_INITIALIZER                                                                    \
-	{                                                                                          \
-		sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION_CODE, INT_MIN, INT_MIN, INT_MIN, INT_MIN \
+#define NCCL_CONFIG_INITIALIZER                                                                 \
+	{                                                                                       \
+		sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION_CODE, INT_MIN, INT_MIN, INT_MIN, \
+		        INT_MIN                                                                 \
 	}
 
 extern "C" {

@@ -13,6 +13,7 @@
  * - COLLCTL_STANDIN_RATE=BYTES: bytes a second that a device copies in each direction to and from
  *   host memory (default: not limited)
  * - COLLCTL_STANDIN_MEMORY=BYTES: memory of each device (default 1 GiB)
+ * - COLLCTL_STANDIN_ALLOC_FAIL=K: the K-th allocation, of a device's or of pinned memory, fails
  * - COLLCTL_STANDIN_FAIL=K: the K-th copy or kernel fails
  * - COLLCTL_STANDIN_HANG=K: the K-th copy or kernel never completes
  * - COLLCTL_STANDIN_DRIVER=no|old|hang: there is no driver; it is older than the runtime; it never
@@ -80,7 +81,7 @@ struct machine {
 	std::map<const uint8_t *, region> regions;
 	device devices[DEVICES_MOST];
 	uint64_t dice;
-	unsigned long long begun;
+	unsigned long long begun, allocations;
 };
 
 /* It stays when the process ends, because threads may still run. */
@@ -313,12 +314,18 @@ int place_of(const void *p)
 	return r ? r->device : HOST;
 }
 
+/* With the lock held: does this allocation fail? */
+bool is_short(void)
+{
+	return ++m.allocations == standin_setting("COLLCTL_STANDIN_ALLOC_FAIL", 0);
+}
+
 cudaError_t allocate(void **p, size_t bytes, int device)
 {
 	Lock lock(m.lock);
 	if (device != HOST && m.devices[device].error != cudaSuccess)
 		return m.devices[device].error;
-	if (device != HOST && bytes > memory() - m.devices[device].used)
+	if (is_short() || (device != HOST && bytes > memory() - m.devices[device].used))
 		return cudaErrorMemoryAllocation;
 	void *q = mmap(NULL, bytes, device == HOST ? PROT_READ | PROT_WRITE : PROT_NONE,
 	               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -332,7 +339,7 @@ cudaError_t allocate(void **p, size_t bytes, int device)
 }
 
 /* As CUDA's, it waits for the operations that use the memory. */
-cudaError_t release(void *p, bool host)
+cudaError_t release(void *p, bool host, bool unmap)
 {
 	Lock lock(m.lock);
 	auto at = m.regions.find((uint8_t *)p);
@@ -343,7 +350,8 @@ cudaError_t release(void *p, bool host)
 		m.unused.wait(lock);
 	if (r->device != HOST)
 		m.devices[r->device].used -= r->bytes;
-	munmap(r->p, r->bytes);
+	if (unmap)
+		munmap(r->p, r->bytes);
 	m.regions.erase(at);
 	return cudaSuccess;
 }
@@ -489,7 +497,7 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
 
 cudaError_t cudaFree(void *p)
 {
-	return result(release(p, false));
+	return result(release(p, false, true));
 }
 
 cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
@@ -500,7 +508,23 @@ cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
 
 cudaError_t cudaFreeHost(void *p)
 {
-	return result(release(p, true));
+	return result(release(p, true, true));
+}
+
+cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags)
+{
+	Lock lock(m.lock);
+	if (flags != cudaHostRegisterPortable || region_of(p))
+		return result(cudaErrorInvalidValue);
+	if (is_short())
+		return result(cudaErrorMemoryAllocation);
+	m.regions[(uint8_t *)p] = {(uint8_t *)p, bytes, HOST, 0};
+	return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void *p)
+{
+	return result(release(p, true, false));
 }
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *at, const void *p)
@@ -605,6 +629,15 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 	while (event->reached < number)
 		event->reached_more.wait(lock);
 	return result(m.devices[event->device].error);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+	Lock lock(m.lock);
+	const cudaError_t error = m.devices[event->device].error;
+	return error != cudaSuccess                ? result(error)
+	       : event->reached < event->recorded ? cudaErrorNotReady
+	                                          : cudaSuccess;
 }
 
 /* ---- copies and kernels ---- */

@@ -131,6 +131,45 @@ hanging_plugin() {
 	cmp x.1.npy y.1.npy
 }
 
+# each_in_turn VARIABLE TEXT: VARIABLE=1, 2, ... until a job of one rank with two devices succeeds: it ends with 11
+# and TEXT before, and the old output is whole. Prints how often.
+each_in_turn() {
+	local k rc
+	cp in.0.npy out.0.npy
+	for ((k = 1; k < 100; k++)); do
+		rc=0
+		env "$1=$k" "$COLLCTL" allreduce -n 1 --no-sync --device cuda:0,1 in.0.npy in.1.npy -o out.0.npy 2>err || rc=$?
+		((rc)) || break
+		assert_equal "$rc" 11
+		grep -q "$2" err || fail "$k: $(<err)"
+		cmp in.0.npy out.0.npy
+		assert_only_files hosts in.0.npy in.1.npy job.key out.0.npy out.1.npy err
+	done
+	"$COLLCTL" allreduce -q -n 1 --no-sync in.0.npy in.1.npy -o want.npy
+	cmp want.npy out.0.npy
+	rm want.npy
+	echo $((k - 1))
+}
+
+@test "60: each allocation of device memory and of pinned memory fails in turn" {
+	local n
+	n=$(each_in_turn COLLCTL_STANDIN_ALLOC_FAIL 'out of memory (stand-in))')
+	((n >= 15)) || fail "only $n allocations"
+}
+
+@test "61: each copy and reduction fails in turn, in a device's own memory and in that of another" {
+	local n
+	export COLLCTL_STANDIN_PEERS
+	for COLLCTL_STANDIN_PEERS in 0 1; do
+		n=$(each_in_turn COLLCTL_STANDIN_FAIL 'launch failed (stand-in)), in step')
+		((n >= (COLLCTL_STANDIN_PEERS ? 4 : 6))) || fail "only $n copies and reductions"
+	done
+	use_nccl
+	export COLLCTL_DEVICE_PATH=nccl
+	n=$(each_in_turn COLLCTL_STANDIN_FAIL 'launch failed (stand-in)), in step')
+	((n >= 5)) || fail "only $n copies and reductions"
+}
+
 @test "61: the k-th copy or fold fails, for each k" {
 	local k
 	for k in $(seq 1 $((LONG ? 1 : 3)) 14); do
@@ -212,4 +251,34 @@ hanging_plugin() {
 	wait_ranks
 	assert_rank 1 130 SIGINT
 	cmp in.0.npy out.1.npy
+}
+
+@test "a program that calls the library has no thread more after a job with devices, also one that failed" {
+	no_sanitizers "a program without them cannot load the library"
+	use_nccl
+	cat >threads.py <<-'PY'
+		import ctypes, os, sys
+		lib = ctypes.CDLL(os.environ["COLLCTL_LIBRARY"])
+		lib.collctl_new.restype = lib.collctl_message.restype = ctypes.c_void_p
+		for name in ("set", "input", "output", "run", "free"):
+		    getattr(lib, "collctl_" + name).argtypes = [ctypes.c_void_p] + [ctypes.c_char_p] * {"set": 2, "input": 1, "output": 1}.get(name, 0)
+		before = os.listdir("/proc/self/task")
+		job = lib.collctl_new(b"allreduce")
+		for name, value in ((b"size", b"1"), (b"device", b"cuda:0,1"), (b"device-path", sys.argv[1].encode()), (b"timeout", b"2s")):
+		    assert lib.collctl_set(job, name, value) == 0
+		for name in (b"in.0.npy", b"in.1.npy"):
+		    assert lib.collctl_input(job, name) == 0
+		assert lib.collctl_output(job, b"out.0.npy") == 0
+		code = lib.collctl_run(job)
+		lib.collctl_free(job)
+		print(code, sorted(os.listdir("/proc/self/task")) == sorted(before))
+	PY
+	export COLLCTL_LIBRARY=${COLLCTL%/*}/libcollctl.so.0
+	assert_equal "$("$PYTHON" threads.py auto)" '0 True'
+	assert_equal "$("$PYTHON" threads.py nccl)" '0 True'
+	assert_equal "$(COLLCTL_STANDIN_FAIL=3 "$PYTHON" threads.py auto)" '11 True'
+	assert_equal "$(COLLCTL_STANDIN_ALLOC_FAIL=5 "$PYTHON" threads.py auto)" '11 True'
+	assert_equal "$(COLLCTL_STANDIN_NCCL=fail=1 "$PYTHON" threads.py nccl)" '11 True'
+	assert_equal "$(COLLCTL_STANDIN_NCCL=hang=1 "$PYTHON" threads.py nccl)" '9 True'
+	assert_equal "$(COLLCTL_STANDIN_NCCL=hang "$PYTHON" threads.py nccl)" '11 True'
 }
