@@ -100,8 +100,8 @@ struct gpu_plugin {
 
 	/* Bytes of pinned memory that the plug-in itself has. */
 	uint64_t (*pinned)(struct gpu *);
-	/* What NCCL did. 1: *folds by NCCL, @text: its version; 0: it was not wanted; -1: it cannot be
-	 * used, @text: why. */
+	/* What NCCL did. 1: *folds by NCCL, @text: its version; 0: it was not wanted; -1: it cannot
+	 * be used, @text: why. */
 	int (*nccl)(struct gpu *, uint64_t *folds, char *text, size_t cap);
 };
 

@@ -314,8 +314,10 @@ assert (np.abs(a.astype(np.float64) - b) <= 1e-6 * size).all() and (a != b).any(
 
 @test "NVIDIA's own NCCL, which cannot start without a driver" {
 	local nccl
-	nccl=$(ls /usr/local/cuda/lib*/libnccl.so.2 "${COLLCTL%/*}"/cuda-toolkit/nvidia/nccl/lib/libnccl.so.2 2>/dev/null | head -n 1)
-	[[ $nccl ]] || skip 'no libnccl.so.2 of a CUDA toolkit'
+	for nccl in /usr/local/cuda/lib*/libnccl.so.2 "${COLLCTL%/*}"/cuda-toolkit/nvidia/nccl/lib/libnccl.so.2; do
+		[[ ! -e $nccl ]] || break
+	done
+	[[ -e $nccl ]] || skip 'no libnccl.so.2 of a CUDA toolkit'
 	[[ ! -e /dev/nvidiactl ]] || skip 'there is a driver'
 	make_shards 2 i32 100000
 	export COLLCTL_NCCL_PATH=$nccl
