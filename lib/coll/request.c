@@ -166,9 +166,10 @@ static int check_collective(const struct coll_request *r, struct err *err)
 	    (alg && r->ordered && request_check_order(alg, err) < 0))
 		return -1;
 	if (r->ordered && strcmp(r->device_path, "nccl") == 0)
-		return err_set(err, ERR_USAGE,
-		               "--device-path nccl adds in an order of its own: remove it, or --order "
-		               "rank");
+		return err_set(
+		        err, ERR_USAGE,
+		        "--device-path nccl adds in an order of its own: remove it, or --order "
+		        "rank");
 	if (r->kind == COLL_EXCHANGE && !r->steps)
 		return err_set(err, ERR_USAGE, "%s: give the number of partners: --steps C",
 		               r->command);
