@@ -1,6 +1,6 @@
 /*
- * Folds by NCCL, of inputs on several devices. NCCL adds in an order of its own, so it takes the
- * operations whose result does not depend on the order: sums, products, minima and maxima of
+ * Folds by NCCL, of inputs on several devices. NCCL chooses the order, so it takes the operations
+ * whose result does not depend on it: sums, products, minima and maxima of
  * integers. GPU_PATH_NCCL also gives it sums and products of f32 and f64. (Its minima and maxima of
  * floats lose NaN, and it rounds narrow floats after each addition.)
  *
@@ -483,9 +483,10 @@ static int start(struct gpu *gpu, char *why, size_t cap)
 	gpu_condition(&n->more);
 	gpu_condition(&n->changed);
 	gpu->nccl = n;
-	gpu->nccl_runs = gpu_thread(&n->thread, nccl_main, n);
-	if (gpu->nccl_runs)
+	gpu->nccl_runs = true; /* the thread clears it */
+	if (gpu_thread(&n->thread, nccl_main, n))
 		return 0;
+	gpu->nccl_runs = false;
 	n->state = NCCL_ENDED;
 	snprintf(n->why, sizeof n->why, "no thread for NCCL");
 	return gpu_fail(why, cap, cudaSuccess, "%s", n->why);

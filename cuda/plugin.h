@@ -53,7 +53,7 @@ struct gpu_task {
 enum gpu_path {
 	GPU_PATH_AUTO, /* by peer if all can, else by host; long jobs by NCCL what it gives the same
 	                * bits for */
-	GPU_PATH_NCCL, /* NCCL, for all that it can add, also in an order of its own; else as AUTO
+	GPU_PATH_NCCL, /* NCCL, for all that it can add, in the order that it chooses; else as AUTO
 	                */
 	GPU_PATH_PEER, /* devices access each other's memory */
 	GPU_PATH_HOST, /* copies through host memory */

@@ -168,7 +168,7 @@ static int check_collective(const struct coll_request *r, struct err *err)
 	if (r->ordered && strcmp(r->device_path, "nccl") == 0)
 		return err_set(
 		        err, ERR_USAGE,
-		        "--device-path nccl adds in an order of its own: remove it, or --order "
+		        "--device-path nccl lets NCCL choose the order: remove it, or --order "
 		        "rank");
 	if (r->kind == COLL_EXCHANGE && !r->steps)
 		return err_set(err, ERR_USAGE, "%s: give the number of partners: --steps C",

@@ -296,7 +296,7 @@ a, b = np.load("auto.0.npy"), np.load("nccl.0.npy")
 size = sum(np.abs(np.load(f"in.{i}.npy").astype(np.float64)) * (1 + (i > 1)) for i in range(5))
 assert (np.abs(a.astype(np.float64) - b) <= 1e-6 * size).all() and (a != b).any()'
 	run -2 --separate-stderr collctl run -n 2 -- allreduce --order rank --device cuda:0,1 --device-path nccl 'in.{rank}.npy' -o 'o.{rank}.npy'
-	[[ $stderr == *'--device-path nccl adds in an order of its own'* ]] || fail "$stderr"
+	[[ $stderr == *'--device-path nccl lets NCCL choose the order'* ]] || fail "$stderr"
 }
 
 @test "NCCL takes over the additions of integers in a long job, without being asked" {
