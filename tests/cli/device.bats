@@ -117,6 +117,18 @@ setup() {
 	assert_equal "$json" '[true,"cuda:0,1","host"]'
 }
 
+@test "with a device several windows run at a time, also where the ranks have all processors of the host" {
+	local where
+	make_shards 2 f32 4000000
+	for where in cpu:1 cuda:3 cuda:0,1:3; do
+		taskset -c "$(taskset -cp $$ | grep -oE '[0-9]+' | sed -n 2p)" "$COLLCTL" run -n 2 -- allreduce --no-sync --insecure --json \
+			--device "${where%:*}" 'in.{rank}.npy' -o "out.${where%:*}.{rank}.npy" >json
+		assert_equal "$(jq -cs 'map(.streams) | unique' json)" "[${where##*:}]"
+	done
+	cmp out.cpu.0.npy out.cuda.0.npy
+	cmp out.cpu.1.npy out.cuda:0,1.1.npy
+}
+
 @test "checkpoints, sets, npz and raw files; weights, integers, stats, each, in place" {
 	local r
 	oracle checkpoint make mixed 2
