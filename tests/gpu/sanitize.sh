@@ -2,7 +2,7 @@
 # NVIDIA's compute-sanitizer over the plug-in's kernels (tests/gpu/check.c): accesses out of bounds, races
 # in shared memory, reads of memory that nothing has written.
 #
-#   tests/gpu/sanitize.sh COLLCTL CHECK PLUGIN [EVERY]     one of EVERY folds runs (default: 97)
+#   tests/gpu/sanitize.sh COLLCTL CHECK PLUGIN [EVERY]     one of EVERY folds runs (default: 13)
 #
 # Exit code 77, with the reason in a line: there is no compute-sanitizer, or the plug-in has no device.
 set -euo pipefail
@@ -21,7 +21,7 @@ failed=()
 for tool in memcheck racecheck initcheck; do
 	echo "compute-sanitizer --tool $tool"
 	# What the driver refuses, as check expects, is no error.
-	compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 99 "$2" "$3" "${4:-97}" || failed+=("$tool ($?)")
+	compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 99 "$2" "$3" "${4:-13}" || failed+=("$tool ($?)")
 done
 if ((${#failed[@]})); then
 	echo "compute-sanitizer: failed: ${failed[*]}"
