@@ -33,15 +33,16 @@ CUDA_WERROR = $(if $(WERROR),-Werror all-warnings -Xcompiler -Werror)
 # NVIDIA's packages on PyPI have their libraries in lib, not in lib64.
 CUDA_LDFLAGS = -cudart static -L$(dir $(NVCC))../lib -Xlinker --exclude-libs=ALL,--as-needed,-z,relro,-z,now
 
+# CUDA_PLUGIN names another plug-in for check-gpu and bench-gpu, such as $(STANDIN).
 CUDA_PLUGIN = $(BUILD)/collctl-cuda.so
 CUDA_OBJECTS = $(patsubst %.cu,$(BUILD)/%.o,$(wildcard cuda/*.cu))
 
 ifeq ($(CUDA_HAS_CXX),)
 all: cuda-missing
 cuda-missing:
-	@echo '  --      $(CUDA_PLUGIN) is not built: $(if $(NVCC),$(NVCC) needs $(CUDA_CXX),no nvcc (make cuda-deps installs one))'
+	@echo '  --      $(BUILD)/collctl-cuda.so is not built: $(if $(NVCC),$(NVCC) needs $(CUDA_CXX),no nvcc (make cuda-deps installs one))'
 else ifeq ($(SANITIZE),)
-all: $(CUDA_PLUGIN)
+all: $(BUILD)/collctl-cuda.so
 endif
 
 .PHONY: cuda-force
@@ -54,7 +55,7 @@ $(BUILD)/cuda/%.o: cuda/%.cu $(BUILD)/cuda/flags
 	$(call say,NVCC,$<)$(NVCC) $(CUDA_FLAGS) $(CUDA_WERROR) -frandom-seed=$< -MMD -MP -MF $(@:.o=.d) -c -o $@ $< >$(@:.o=.log) 2>&1; rc=$$?; \
 		grep -v -e '^ptxas info' -e 'bytes stack frame' -e '^$$' $(@:.o=.log) >&2; exit $$rc
 
-$(CUDA_PLUGIN): $(CUDA_OBJECTS)
+$(BUILD)/collctl-cuda.so: $(CUDA_OBJECTS)
 	$(call say,LINK,$@)$(NVCC) -shared -ccbin $(CUDA_CXX) $(CUDA_LDFLAGS) -o $@ $(CUDA_OBJECTS)
 
 # ---- tests ----
@@ -72,9 +73,13 @@ $(BUILD)/gpu/check_elements: $(BUILD)/tests/gpu/check_elements.o $(BUILD)/tests/
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
 
 gpu-tests: $(BUILD)/gpu/check $(if $(CUDA_HAS_CXX),$(BUILD)/gpu/check_elements)
-check-gpu: gpu-tests $(if $(CUDA_HAS_CXX),$(CUDA_PLUGIN))
+# What needs a GPU says in a line that there is none, and ends with 77.
+check-gpu: all gpu-tests $(filter $(STANDIN),$(CUDA_PLUGIN))
 	$(if $(CUDA_HAS_CXX),$(BUILD)/gpu/check_elements)
 	tests/gpu/inspect.sh $(BUILD) || [ $$? = 77 ]
 	$(BUILD)/gpu/check $(CUDA_PLUGIN) || [ $$? = 77 ]
-bench-gpu: $(BUILD)/gpu/bench $(if $(CUDA_HAS_CXX),$(CUDA_PLUGIN))
+	tests/gpu/jobs.sh $(BUILD)/collctl $(CUDA_PLUGIN) || [ $$? = 77 ]
+	tests/gpu/sanitize.sh $(BUILD)/collctl $(BUILD)/gpu/check $(CUDA_PLUGIN) || [ $$? = 77 ]
+bench-gpu: all $(BUILD)/gpu/bench $(filter $(STANDIN),$(CUDA_PLUGIN))
 	$(BUILD)/gpu/bench $(CUDA_PLUGIN) || [ $$? = 77 ]
+	COLLCTL=$(BUILD)/collctl $(PYTHON) tests/bench/gpu.py --plugin $(CUDA_PLUGIN) || [ $$? = 77 ]

@@ -108,6 +108,32 @@ program "$bug" 'exit 0'
 bugs
 check 'bugs.sh: a bug that is not found' ended 1 'not ok 1 a-bug is not found'
 
+# ---- tests/gpu/sanitize.sh ----
+
+# A collctl that sees a device, or none, and a compute-sanitizer that records its tools.
+sanitize() { # [VARIABLE=VALUE...]
+	rm -f "$place/tools"
+	get env "$@" tests/gpu/sanitize.sh "$place/collctl" check plugin.so
+}
+# shellcheck disable=SC2016 # for the programs
+program "$place/collctl" 'echo "GPU plug-in    name, $COLLCTL_PLUGIN_PATH: ${DEVICES-1 device}"'
+# shellcheck disable=SC2016
+program "$place/sanitizer/compute-sanitizer" "echo \"\$2 \${*: -3}\" >>$place/tools" '[[ $2 != "${BAD-}" ]] || exit 99'
+with=PATH="$place/sanitizer:$PATH"
+mkdir "$place/only"
+ln -s "$(command -v bash)" "$place/only"
+sanitize PATH="$place/only"
+check 'sanitize.sh: no compute-sanitizer' ended 77 'compute-sanitizer: skipped: it is not on PATH'
+sanitize "$with" DEVICES='no driver'
+check 'sanitize.sh: no device' ended 77 'compute-sanitizer: skipped: name, '
+check 'sanitize.sh: nothing runs then' test ! -e "$place/tools"
+sanitize "$with"
+check 'sanitize.sh: no tool finds anything' ended 0 racecheck
+check 'sanitize.sh: all tools run, with a sample' grep -qx 'memcheck check plugin.so 13' "$place/tools"
+sanitize "$with" BAD=racecheck
+check 'sanitize.sh: a tool finds something' ended 1 'failed: racecheck (99)'
+check 'sanitize.sh: the tools after it run' grep -q '^initcheck' "$place/tools"
+
 # ---- tests/run.sh ----
 
 # A tree with this runner, suites of a line each, and a make that records what it is to build.

@@ -4,7 +4,7 @@
 #   tests/run.sh [--part PART] [REGEX]      only that part, only the suites whose name matches (builds always run)
 #
 # The parts of the long runs, each at most 45 minutes on two processors: commands (tests/cli, tests/launchers,
-# and what is static), faults (tests/fault, whole jobs with random faults, and simulated ones), units (also of clang), the same with the
+# tests/gpu, and what is static), faults (tests/fault, whole jobs with random faults, and simulated ones), units (also of clang), the same with the
 # prefixes asan- and tsan-, where faults are sampled, fuzz-files and fuzz-wire. PART may also be i/n: the
 # i-th of n shares of all parts, of about the same length.
 #
@@ -292,6 +292,17 @@ tests() { # FOLDER PREFIX DIR [BATS OPTIONS...]: every test in tests/FOLDER agai
 	done
 }
 
+# device_jobs PREFIX DIR [BATS OPTIONS...]: whole jobs over the stand-in, with one device and with three
+device_jobs() {
+	local prefix=$1 dir=$PWD/$2 n
+	shift 2
+	for n in 1 3; do
+		later "${prefix}gpu/jobs-$n" $((long ? 2400 : 1800)) tap env COLLCTL="$dir/collctl" BATS_TEST_TIMEOUT=$((long ? 1200 : 600)) \
+			COLLTEST_PLUGIN="$dir/collctl-standin.so" COLLCTL_NCCL_PATH="$dir/collctl-standin-nccl.so" \
+			COLLCTL_STANDIN_DEVICES=$n COLLCTL_STANDIN_PEERS=1 "${fixed[@]}" bats --tap "$@" tests/gpu/jobs.bats
+	done
+}
+
 # The smoke tests are the sample that sanitizers see; in the long runs they see everything.
 sample=(--filter-tags smoke)
 sanitized=("${sample[@]}")
@@ -315,6 +326,7 @@ all_of() {
 	if runs "${p}commands"; then
 		tests cli "$prefix" "$dir" "$@"
 		tests launchers "$prefix" "$dir" "$@"
+		device_jobs "$prefix" "$dir" "$@"
 	fi
 	! runs "${p}units" || units "${prefix}unit" "$dir" "$skipped"
 }

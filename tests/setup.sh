@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install the Debian packages that a group of tasks needs, only those that are missing.
 #
-#   tests/setup.sh build|demo|test|launchers|bench|package
+#   tests/setup.sh build|demo|gpu|test|launchers|bench|package
 #   tests/setup.sh check      install nothing; is what the build needs there?
 #
 # Each group contains the ones before it, but bench only build and demo, and package only build. Where nothing can be
@@ -13,7 +13,8 @@ build=(gcc libc6-dev make pkg-config
 # The wide vectors of AES-GCM (lib/net/tls_gcm.h); OpenSSL's own serve without it.
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
-test=(bats bats-assert bats-support bats-file clang clang-format curl etcd-server fish g++ git iproute2 jq
+gpu=(bats bats-assert bats-support bats-file iproute2 jq) # for tests/gpu/jobs.bats
+test=(clang clang-format curl etcd-server fish g++ git
 	libclang-rt-dev libcmocka-dev libxml2-utils mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
 	python3-yaml shellcheck slurm-client slurmctld slurmd socat strace zsh)
 launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too
@@ -81,12 +82,13 @@ installed() {
 case ${1-} in
 build | check) want=("${build[@]}") ;;
 demo) want=("${build[@]}" "${demo[@]}") ;;
-test) want=("${build[@]}" "${demo[@]}" "${test[@]}") ;;
-launchers) want=("${build[@]}" "${demo[@]}" "${test[@]}" "${launchers[@]}" "${package[@]}") ;;
+gpu) want=("${build[@]}" "${demo[@]}" "${gpu[@]}") ;;
+test) want=("${build[@]}" "${demo[@]}" "${gpu[@]}" "${test[@]}") ;;
+launchers) want=("${build[@]}" "${demo[@]}" "${gpu[@]}" "${test[@]}" "${launchers[@]}" "${package[@]}") ;;
 bench) want=("${build[@]}" "${demo[@]}" "${bench[@]}") ;;
 package) want=("${build[@]}" "${package[@]}") ;;
 *)
-	echo "usage: tests/setup.sh build|demo|test|launchers|bench|package|check" >&2
+	echo "usage: tests/setup.sh build|demo|gpu|test|launchers|bench|package|check" >&2
 	exit 2
 	;;
 esac

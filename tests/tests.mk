@@ -24,7 +24,8 @@ help:
 	@echo 'make check-faults     run whole jobs with random faults (SEED=1, JOBS=1000)'
 	@echo 'make check-sim        simulate whole jobs, a cluster in one thread (SEED=1, JOBS=1000)'
 	@echo 'make sim              build the simulation: $(BUILD)/sim/sim (sim-bugs: a build with each planted bug)'
-	@echo 'make check-gpu        test the GPU plug-in: its kernels on the CPU, and on a GPU if there is one'
+	@echo 'make check-gpu        test the GPU plug-in: its kernels on the CPU; on a GPU if there is one, with whole'
+	@echo '                      jobs, and with compute-sanitizer if it is there'
 	@echo 'make unit             build the unit tests: $(BUILD)/unit/test_*'
 	@echo 'make fuzz             build the fuzzers (fuzz-NAME: build and run one, FUZZ_SECONDS=10)'
 	@echo 'make examples         build the examples of libcollctl: $(BUILD)/examples/'
@@ -39,13 +40,15 @@ help:
 	@echo 'make bench-join       measure what joins of many ranks cost their coordinator'
 	@echo 'make bench-hosts      compare ranks of one host with cp and Open MPI, and hosts over shaped links'
 	@echo 'make bench-checkpoint compare averaging checkpoints with numpy + mpi4py and with cp'
-	@echo 'make bench-gpu        measure the GPU plug-in: reductions and copies (needs a GPU)'
+	@echo 'make bench-gpu        measure the GPU plug-in: reductions, copies, how the parts of whole jobs overlap; and'
+	@echo '                      compare whole jobs with torch, if $$(PYTHON) has it (needs a GPU)'
 	@echo 'make bench-reduce     measure the reduction kernels'
 	@echo
 	@echo 'Variables:'
 	@echo '  PREFIX=/usr/local   where to install; DESTDIR= a folder in front of it; LIBDIR=PREFIX/lib'
 	@echo '  BUILD=build         the folder for all that make builds'
 	@echo '  NVCC=               the CUDA compiler, for $(BUILD)/collctl-cuda.so (default: nvcc on PATH, or of cuda-deps)'
+	@echo '  CUDA_PLUGIN=        check-gpu, bench-gpu: the plug-in to test, instead of $(BUILD)/collctl-cuda.so'
 	@echo '  CC=cc               the compiler; CFLAGS, CPPFLAGS, LDFLAGS as usual'
 	@echo '  SANITIZE=           build with sanitizers, such as address,undefined (with BUILD=build-asan)'
 	@echo '  WERROR=             1: warnings are errors'
@@ -101,9 +104,11 @@ bench-auto: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
 	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/auto.py
 
+# A device of the stand-in copies 100 MB a second in each direction: that is the longest part.
 bench-device: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all standin
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/device.py
+	@COLLCTL=$(BUILD)/collctl COLLCTL_STANDIN_RATE=100000000 PATH="/usr/bin:$$PATH" python3 tests/bench/gpu.py \
+		--plugin $(STANDIN) --only overlap --mib 64
 
 bench-reach: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all

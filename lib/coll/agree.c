@@ -11,6 +11,7 @@
 
 #include "lib/coll/agree_wire.h"
 #include "lib/coll/collective.h"
+#include "lib/exec/budget.h"
 #include "lib/exec/tuning.h"
 
 /* ---- the offer ---- */
@@ -140,6 +141,8 @@ int agree_offer(struct collective *c, struct err *err)
 	                      ? 1
 	                      : (uint32_t)c->transfer.ninputs;
 	in->streams = (uint32_t)r->streams;
+	if (!r->streams && r->devices.wanted)
+		in->streams = BUDGET_STREAMS; /* copies of a window overlap those of others */
 	if (agree_facts(c, in, err) < 0 || offer(c, err) < 0)
 		return -1;
 	c->life->table = &c->table;

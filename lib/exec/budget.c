@@ -6,7 +6,6 @@
 #define SHARED_LEAST (1u << 20) /* of a window in shared memory */
 #define SHARED       64 /* windows of a vector there: fewer pages are touched for the first time */
 #define WINDOW_LEAST 1024 /* if memory is short: each window costs a latency */
-#define STREAMS      3    /* windows at a time: one is read, one moves, one is written */
 
 uint64_t budget_connections(uint64_t memory)
 {
@@ -55,7 +54,7 @@ uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared, const ui
 	for (int i = 0; i < n; i++)
 		total += wanted(bytes[i], shared);
 	if (!streams)
-		streams = total > 1 ? STREAMS : 1;
+		streams = total > 1 ? BUDGET_STREAMS : 1;
 	uint64_t room = memory / 2 / streams;
 	if (room < WINDOW_LEAST)
 		room = WINDOW_LEAST;

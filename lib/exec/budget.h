@@ -27,6 +27,8 @@ uint64_t budget_with_devices(uint64_t memory, uint64_t pinned, uint64_t device_m
  * @lane_bytes. */
 size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns);
 
+#define BUDGET_STREAMS 3 /* windows at a time: one is read, one moves, one is written */
+
 /*
  * Choose the number of windows of each vector and the number of streams. @bytes[n]: buffer bytes of
  * each vector as one window. @shared: the windows are in memory that ranks share. A window fits the

@@ -10,19 +10,6 @@ setup() {
 	use_standin 4 "COLLCTL_STANDIN_DELAY=200,$BATS_TEST_NUMBER"
 }
 
-# both P KIND [OPTIONS...] INPUT...: the collective with and without devices; the outputs are the same
-both() {
-	local size=$1 kind=$2 where=${DEVICES:-cuda:0,1} r
-	shift 2
-	rm -f cpu.* cuda.*
-	collctl run -n "$size" -- "$kind" --no-sync --insecure -q "$@" -o "cpu.{rank}${SUFFIX-.npy}"
-	collctl run -n "$size" -- "$kind" --no-sync --insecure -q --device "$where" "$@" -o "cuda.{rank}${SUFFIX-.npy}" \
-		2>err || fail "$kind $*: $(<err)"
-	for ((r = 0; r < size; r++)); do
-		[[ ! -e cpu.$r${SUFFIX-.npy} ]] || cmp "cpu.$r${SUFFIX-.npy}" "cuda.$r${SUFFIX-.npy}" || fail "$kind $*: rank $r"
-	done
-}
-
 # bats test_tags=smoke
 @test "every collective, on one device and on two" {
 	local kind
@@ -48,15 +35,10 @@ both() {
 }
 
 @test "several inputs are folded on the devices: every type and operation" {
-	local t op ops ints='sum prod min max band bor bxor land lor lxor' n=0
-	for t in f32 bf16 f16 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool c64 c128; do
-		case $t in
-		c*) ops='sum prod avg' ;;
-		f* | b?16) ops='sum prod min max avg' ;;
-		*) ops=$ints ;;
-		esac
+	local t op n=0
+	for t in "${DTYPES[@]}"; do
 		shards "$t" exact 301 301 301 301
-		for op in $ops; do
+		for op in $(ops_of "$t"); do
 			# Each type with some of its operations; all in the long runs.
 			((LONG || n++ % 3 == 0)) || continue
 			# shellcheck disable=SC2046 # an option and its value
@@ -133,6 +115,18 @@ both() {
 	json=$(collctl run -n 2 -- allreduce --no-sync --device cuda:0,1 --device-memory 256K --json 'in.{rank}.npy' \
 		-o 'o.{rank}.npy' | jq -cs '.[0] | [.windows > 8, .device.memory, .device.local]')
 	assert_equal "$json" '[true,"cuda:0,1","host"]'
+}
+
+@test "with a device several windows run at a time, also where the ranks have all processors of the host" {
+	local where
+	make_shards 2 f32 4000000
+	for where in cpu:1 cuda:3 cuda:0,1:3; do
+		taskset -c "$(taskset -cp $$ | grep -oE '[0-9]+' | sed -n 2p)" "$COLLCTL" run -n 2 -- allreduce --no-sync --insecure --json \
+			--device "${where%:*}" 'in.{rank}.npy' -o "out.${where%:*}.{rank}.npy" >json
+		assert_equal "$(jq -cs 'map(.streams) | unique' json)" "[${where##*:}]"
+	done
+	cmp out.cpu.0.npy out.cuda.0.npy
+	cmp out.cpu.1.npy out.cuda:0,1.1.npy
 }
 
 @test "checkpoints, sets, npz and raw files; weights, integers, stats, each, in place" {

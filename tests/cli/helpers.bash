@@ -176,6 +176,32 @@ json() {
 	jq -rs "if length == 1 then .[0] | ($2) else error(\"$1: \\(length) values, not one\") end" "$1"
 }
 
+# both P KIND [OPTIONS...] INPUT...: the collective with and without $DEVICES (cuda:0,1); the outputs,
+# cpu.RANK$SUFFIX and cuda.RANK$SUFFIX (.npy), are the same
+both() {
+	local size=$1 kind=$2 where=${DEVICES:-cuda:0,1} r
+	shift 2
+	rm -f cpu.* cuda.*
+	collctl run -n "$size" -- "$kind" --no-sync --insecure -q "$@" -o "cpu.{rank}${SUFFIX-.npy}"
+	collctl run -n "$size" -- "$kind" --no-sync --insecure -q --device "$where" "$@" -o "cuda.{rank}${SUFFIX-.npy}" \
+		2>err || fail "$kind $*, $where: $(<err)"
+	for ((r = 0; r < size; r++)); do
+		[[ ! -e cpu.$r${SUFFIX-.npy} ]] || cmp "cpu.$r${SUFFIX-.npy}" "cuda.$r${SUFFIX-.npy}" || fail "$kind $*, $where: rank $r"
+	done
+}
+
+# shellcheck disable=SC2034 # for the test files
+DTYPES=(f32 bf16 f16 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool c64 c128)
+
+# ops_of DTYPE: the operations that it has
+ops_of() {
+	case $1 in
+	c*) echo sum prod avg ;;
+	f* | bf16) echo sum prod min max avg ;;
+	*) echo sum prod min max band bor bxor land lor lxor ;;
+	esac
+}
+
 # The names of the algorithms of a collective that need no device, one a line; there must be some.
 algorithms_of() {
 	collctl algorithms --json | jq -r --arg c "$1" '.[] | select(.collective == $c) | .algorithm' | grep -v '^cuda_'

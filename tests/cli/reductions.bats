@@ -4,7 +4,6 @@
 load helpers
 
 OPS=(sum prod min max avg band bor bxor land lor lxor)
-DTYPES=(i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 f8e4m3 f8e5m2 bool c64 c128)
 
 defined() { # is operation $1 defined on dtype $2?
 	case $1:$2 in

@@ -166,8 +166,10 @@ int main(int argc, char **argv)
 	}
 	plugin = plugin_open(argv[1], &devices);
 	gpu = plugin->open(&first, 1, GPU_PATH_AUTO, START_NS, why, sizeof why);
-	if (gpu)
+	if (gpu) {
+		driver_open();
 		host = plugin->alloc_host(gpu, BYTES, why, sizeof why);
+	}
 	if (host)
 		dst = plugin->alloc(gpu, 0, BYTES, why, sizeof why);
 	for (int k = 0; dst && k < INPUTS; k++)
@@ -176,7 +178,6 @@ int main(int argc, char **argv)
 		printf("%s\n", why);
 		return 1;
 	}
-	driver_open();
 	const double copy = best(driver_on_device, NULL, 2.0 * BYTES);
 	print("driver, copy on the device", copy, copy);
 	bench_folds(copy);
