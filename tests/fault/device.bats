@@ -220,6 +220,7 @@ each_in_turn() {
 	job 11 "$none" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=dead # nor can it be ended
 }
 
+# bats test_tags=smoke
 @test "73: the same with --device-path auto: the job goes on without NCCL" {
 	local what
 	use_nccl
