@@ -178,7 +178,8 @@ static void check_refusals(int devices)
 	char why[GPU_WHY] = "";
 	const void *in[] = {g.inputs[0], g.inputs[0]};
 
-	refused(!g.p->open(&devices, 1, GPU_PATH_AUTO, START_NS, why, sizeof why), why, "a device that does not exist");
+	refused(!g.p->open(&devices, 1, GPU_PATH_AUTO, START_NS, why, sizeof why), why,
+	        "a device that does not exist");
 	*why = 0;
 	refused(!g.p->alloc(g.gpu, 0, (size_t)1 << 60, why, sizeof why), why, "too much memory");
 	struct gpu_task t = {
