@@ -198,15 +198,15 @@ static void close_device(struct device *device)
 		cudaFree(device->table);
 }
 
-static void close_all(struct gpu *gpu)
+static int close_all(struct gpu *gpu)
 {
 	/* Threads and streams that are still busy stay behind. */
 	if (gpu_drain(gpu, 0) < 0)
-		return;
+		return -1;
 	const int64_t ns = gpu->start_ns / 2;
 	const struct timespec until = gpu_until(ns < NCCL_END_NS ? ns : NCCL_END_NS);
 	if (nccl_close(gpu, &until) < 0)
-		return;
+		return -1;
 	for (int i = 0; i < gpu->ndevices; i++)
 		close_device(&gpu->devices[i]);
 	(void)cudaGetLastError();
@@ -214,6 +214,7 @@ static void close_all(struct gpu *gpu)
 	pthread_mutex_destroy(&gpu->lock);
 	close(gpu->event_fd);
 	free(gpu);
+	return 0;
 }
 
 /* Room for @n devices, none of which is open. NULL: errno. */
@@ -277,7 +278,7 @@ static struct gpu *open_all(const int *ordinals, int n, enum gpu_path path, int6
 	gpu->start_ns = ns;
 	if (open_devices(gpu, ordinals, why, cap) == 0)
 		return gpu;
-	close_all(gpu);
+	(void)close_all(gpu);
 	return NULL;
 }
 
@@ -308,9 +309,7 @@ static const char *path(struct gpu *gpu)
 {
 	if (gpu->ndevices == 1)
 		return "";
-	return gpu->nccl_folds || gpu->asked == GPU_PATH_NCCL ? "nccl"
-	       : gpu->peers                                   ? "peer"
-	                                                      : "host";
+	return gpu->nccl_folds ? "nccl" : gpu->peers ? "peer" : "host";
 }
 
 static uint64_t pinned(struct gpu *gpu)

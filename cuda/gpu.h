@@ -96,7 +96,8 @@ struct gpu {
 	int64_t start_ns;  /* that NCCL may take to start */
 	struct nccl *nccl; /* NULL: it was not started */
 	bool nccl_runs;    /* its thread */
-	uint64_t folded;   /* bytes that NCCL might have folded */
+	bool nccl_stopped; /* what its streams complete from now on may be wrong */
+	uint64_t folded;   /* bytes of folds that NCCL could have done */
 	uint64_t nccl_folds;
 	struct device devices[];
 };
@@ -122,8 +123,8 @@ void lane_stop(struct lane *lane);
 struct task *lane_task(struct lane *lane, cudaError_t *error);
 /* The task runs from now on: drain waits for it. */
 void lane_begin(struct task *task);
-/* Its work is in the stream. If that fails, it does not run any more. lane_fail: it has no work,
- * and fails with @why, which must outlive it. */
+/* Its work is in the stream. After an error the caller ends it by lane_fail. lane_fail: it has no
+ * work in the stream any more, and fails with @why, which must outlive it. */
 cudaError_t lane_push(struct task *task);
 void lane_fail(struct task *task, const char *why);
 /* The emptier of the lanes @kind and @kind + 1. */
@@ -135,6 +136,8 @@ int gpu_drain(struct gpu *, int64_t ns);
 /* ---- cuda/submit.cu ---- */
 
 int gpu_submit(struct gpu *, const struct gpu_task *, char *why, size_t cap);
+/* "a copy", ... */
+const char *gpu_op_name(enum gpu_op op);
 /* Fold @n elements at @offset bytes of the inputs, which the device accesses. Inputs from
  * FOLD_DIRECT on are only for LANE_COMPUTE's stream. */
 cudaError_t gpu_fold(struct device *, cudaStream_t, const struct fold_row *, void *dst,
@@ -146,9 +149,10 @@ cudaError_t gpu_fold(struct device *, cudaStream_t, const struct fold_row *, voi
 int nccl_open(struct gpu *, char *why, size_t cap);
 /* Is the fold of a kind that NCCL may do? */
 bool nccl_can(const struct gpu *, const struct gpu_task *);
-/* Does NCCL take this fold, which it can do? @places: the device of each input. It starts by itself
- * once many folds have asked. */
-bool nccl_takes(struct gpu *, const struct gpu_task *, const struct fold_row *, const int *places);
+/* Is NCCL ready for such a fold? It starts by itself once many folds have asked. */
+bool nccl_ready(struct gpu *, const struct gpu_task *, const struct fold_row *);
+/* Does each device have an input, and none too many? @places: the device of each input. */
+bool nccl_spread(const struct gpu *, const int *places, int ninputs);
 /* Hand it over; its @task, of LANE_NCCL, has begun. -1: no memory, or NCCL has failed. */
 int nccl_submit(struct gpu *, struct task *task, const struct gpu_task *, const struct fold_row *,
                 const int *places);

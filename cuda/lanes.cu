@@ -90,6 +90,12 @@ static void *wait_for_tasks(void *arg)
 		pthread_mutex_lock(&gpu->lock);
 		take(&lane->tasks);
 		lane->ntasks--;
+		if (lane == &lane->device->lanes[LANE_NCCL]) {
+			if (task->error != cudaSuccess)
+				nccl_stop(gpu);
+			else if (gpu->nccl_stopped)
+				task->why = "NCCL was stopped";
+		}
 		complete(gpu, task);
 	}
 	pthread_mutex_unlock(&gpu->lock);
@@ -184,10 +190,7 @@ cudaError_t lane_push(struct task *task)
 	const cudaError_t error = cudaEventRecord(task->event, lane->stream);
 
 	pthread_mutex_lock(&gpu->lock);
-	if (error != cudaSuccess) {
-		recycle(task);
-		end(gpu);
-	} else {
+	if (error == cudaSuccess) {
 		lane->ntasks++;
 		append(&lane->tasks, task);
 		pthread_cond_signal(&lane->more);
@@ -218,10 +221,15 @@ struct lane *lane_pick(struct device *device, enum lane_kind kind)
 
 /* ---- what the caller learns ---- */
 
-int gpu_next(struct gpu *gpu, void **cookie, char *why, size_t cap)
+const char *gpu_op_name(enum gpu_op op)
 {
 	static const char *const names[] = {"a copy", "a reduction", "a fill"};
 
+	return names[op];
+}
+
+int gpu_next(struct gpu *gpu, void **cookie, char *why, size_t cap)
+{
 	pthread_mutex_lock(&gpu->lock);
 	struct task *task = take(&gpu->done);
 	if (!task) {
@@ -236,11 +244,11 @@ int gpu_next(struct gpu *gpu, void **cookie, char *why, size_t cap)
 	recycle(task);
 	pthread_mutex_unlock(&gpu->lock);
 	if (failed)
-		return gpu_fail(why, cap, cudaSuccess, "%s by NCCL failed on GPU %d (%s)", names[op],
+		return gpu_fail(why, cap, cudaSuccess, "%s by NCCL failed on GPU %d (%s)", gpu_op_name(op),
 		                ordinal, failed);
 	if (error == cudaSuccess)
 		return 1;
-	return gpu_fail(why, cap, error, "%s failed on GPU %d", names[op], ordinal);
+	return gpu_fail(why, cap, error, "%s failed on GPU %d", gpu_op_name(op), ordinal);
 }
 
 /* With the lock held: wait until no task runs, at most @ns. */

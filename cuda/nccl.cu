@@ -71,6 +71,7 @@ struct nccl_calls {
 struct nccl {
 	struct gpu *gpu;
 	pthread_t thread;
+	bool begun; /* it has to be joined */
 	pthread_cond_t more, changed;
 	enum nccl_state state;
 	bool stop;
@@ -157,10 +158,10 @@ static int look(struct nccl *n)
 	int ret = 0;
 
 	for (int i = 0; i < n->gpu->ndevices; i++) {
-		ncclResult_t state = ncclInProgress;
-		if (n->comms[i] && !is_started(n, n->calls.state(n->comms[i], &state)))
-			return -1;
-		if (!is_started(n, state))
+		ncclResult_t state = ncclSuccess;
+		if (!n->comms[i])
+			continue;
+		if (!is_started(n, n->calls.state(n->comms[i], &state)) || !is_started(n, state))
 			return -1;
 		ret |= state == ncclInProgress;
 	}
@@ -170,16 +171,13 @@ static int look(struct nccl *n)
 /* Wait for the end of the last call. -1: it has failed, is to stop, or has not ended at @until. */
 static int settle(struct nccl *n, const struct timespec *until)
 {
+	int64_t pause = PAUSE_LEAST;
 	int state;
 
-	for (long pause = PAUSE_LEAST; (state = look(n)) > 0; pause *= 2) {
-		struct timespec next;
+	while ((state = look(n)) > 0) {
+		const struct timespec next = gpu_until(pause);
 		if (until && is_past(until))
 			return fail(n, "NCCL did not start in time");
-		clock_gettime(CLOCK_MONOTONIC, &next);
-		next.tv_nsec += pause < PAUSE_MOST ? pause : (pause = PAUSE_MOST);
-		next.tv_sec += next.tv_nsec / 1000000000;
-		next.tv_nsec %= 1000000000;
 		pthread_mutex_lock(&n->gpu->lock);
 		if (!n->stop)
 			pthread_cond_timedwait(&n->more, &n->gpu->lock, &next);
@@ -187,6 +185,7 @@ static int settle(struct nccl *n, const struct timespec *until)
 		pthread_mutex_unlock(&n->gpu->lock);
 		if (stop)
 			return fail(n, "NCCL was stopped");
+		pause = 2 * pause < PAUSE_MOST ? 2 * pause : PAUSE_MOST;
 	}
 	return state;
 }
@@ -363,6 +362,25 @@ static int reduce(struct nccl *n, const struct nccl_fold *f, uint64_t pos, uint6
 	return settle(n, NULL);
 }
 
+/* The lane's thread stops NCCL if the device fails, because the others would wait for it. */
+static cudaError_t watch(struct gpu *gpu, int d)
+{
+	cudaError_t error = cudaSuccess;
+	struct task *task = lane_task(&gpu->devices[d].lanes[LANE_NCCL], &error);
+
+	if (!task)
+		return error;
+	task->report = false;
+	task->others = false;
+	task->op = GPU_FOLD;
+	task->device = d;
+	lane_begin(task);
+	error = lane_push(task);
+	if (error != cudaSuccess)
+		lane_fail(task, "");
+	return error;
+}
+
 /* The root's stream goes on when all devices have ended their part. */
 static int join(struct nccl *n, int root)
 {
@@ -378,6 +396,8 @@ static int join(struct nccl *n, int root)
 		if (error == cudaSuccess)
 			error = cudaStreamWaitEvent(gpu->devices[root].lanes[LANE_NCCL].stream,
 			                            n->ended[d], 0);
+		if (error == cudaSuccess)
+			error = watch(gpu, d);
 	}
 	if (error == cudaSuccess)
 		error = cudaSetDevice(gpu->devices[root].ordinal);
@@ -406,6 +426,7 @@ static struct nccl_fold *take_fold(struct nccl *n)
 	return f;
 }
 
+/* Run folds until one fails, which is then the first of the list, or until the thread is to stop. */
 static void run_folds(struct nccl *n)
 {
 	struct nccl_fold *f;
@@ -420,21 +441,44 @@ static void run_folds(struct nccl *n)
 		}
 		pthread_mutex_unlock(&n->gpu->lock);
 		fine = run(n, f) == 0;
-		if (!fine)
-			lane_fail(f->task, n->why);
-		else if (lane_push(f->task) != cudaSuccess)
-			fine = fail(n, "a reduction cannot be awaited") == 0;
-		free(f);
+		if (fine && lane_push(f->task) != cudaSuccess)
+			fine = fail(n, "the end of a reduction cannot be awaited") == 0;
+		if (fine)
+			free(f);
 		pthread_mutex_lock(&n->gpu->lock);
-	}
-	n->state = NCCL_ENDED;
-	while ((f = take_fold(n))) {
-		pthread_mutex_unlock(&n->gpu->lock);
-		lane_fail(f->task, n->why);
-		free(f);
-		pthread_mutex_lock(&n->gpu->lock);
+		if (!fine) {
+			f->next = n->first;
+			n->first = f;
+			if (!f->next)
+				n->last = &f->next;
+		}
 	}
 	pthread_mutex_unlock(&n->gpu->lock);
+}
+
+/* Wait until the streams have no work of folds that failed. */
+static void await_streams(struct nccl *n)
+{
+	for (int d = 0; d < n->gpu->ndevices; d++)
+		if (n->ended[d] && cudaSetDevice(n->gpu->devices[d].ordinal) == cudaSuccess &&
+		    cudaEventRecord(n->ended[d], n->gpu->devices[d].lanes[LANE_NCCL].stream) ==
+		            cudaSuccess)
+			(void)cudaEventSynchronize(n->ended[d]);
+	(void)cudaGetLastError();
+}
+
+static void fail_folds(struct nccl *n)
+{
+	struct nccl_fold *f;
+
+	do {
+		pthread_mutex_lock(&n->gpu->lock);
+		f = take_fold(n);
+		pthread_mutex_unlock(&n->gpu->lock);
+		if (f)
+			lane_fail(f->task, *n->why ? n->why : "NCCL was stopped");
+		free(f);
+	} while (f);
 }
 
 static void set_state(struct nccl *n, enum nccl_state state)
@@ -453,9 +497,11 @@ static void *nccl_main(void *arg)
 		set_state(n, NCCL_READY);
 		run_folds(n);
 	}
+	set_state(n, NCCL_ENDED); /* from now on it takes no folds */
 	abort_communicators(n);
+	await_streams(n);
+	fail_folds(n);
 	pthread_mutex_lock(&n->gpu->lock);
-	n->state = NCCL_ENDED;
 	n->gpu->nccl_runs = false;
 	pthread_cond_broadcast(&n->changed);
 	pthread_mutex_unlock(&n->gpu->lock);
@@ -464,27 +510,38 @@ static void *nccl_main(void *arg)
 
 /* ---- what the rest of the plug-in calls ---- */
 
+static struct nccl *make(int ndevices)
+{
+	const size_t count = (size_t)ndevices;
+	struct nccl *n = (struct nccl *)calloc(1, sizeof *n + count * sizeof *n->comms);
+
+	if (!n)
+		return NULL;
+	n->stages = (void **)calloc(count, sizeof *n->stages);
+	n->ended = (cudaEvent_t *)calloc(count, sizeof *n->ended);
+	if (n->stages && n->ended)
+		return n;
+	free(n->stages);
+	free(n->ended);
+	free(n);
+	return NULL;
+}
+
 static int start(struct gpu *gpu, char *why, size_t cap)
 {
-	const size_t each = sizeof(ncclComm_t);
-	struct nccl *n = (struct nccl *)calloc(1, sizeof *n + (size_t)gpu->ndevices * each);
-	const size_t count = (size_t)gpu->ndevices;
+	struct nccl *n = make(gpu->ndevices);
 
-	if (n) {
-		n->stages = (void **)calloc(count, sizeof *n->stages);
-		n->ended = (cudaEvent_t *)calloc(count, sizeof *n->ended);
-	}
-	if (!n || !n->stages || !n->ended)
+	if (!n)
 		return gpu_fail(why, cap, cudaSuccess, "no memory for NCCL");
 	n->gpu = gpu;
 	n->last = &n->first;
-	clock_gettime(CLOCK_MONOTONIC, &n->until);
-	n->until.tv_sec += gpu->start_ns / 1000000000;
+	n->until = gpu_until(gpu->start_ns);
 	gpu_condition(&n->more);
 	gpu_condition(&n->changed);
 	gpu->nccl = n;
 	gpu->nccl_runs = true; /* the thread clears it */
-	if (gpu_thread(&n->thread, nccl_main, n))
+	n->begun = gpu_thread(&n->thread, nccl_main, n);
+	if (n->begun)
 		return 0;
 	gpu->nccl_runs = false;
 	n->state = NCCL_ENDED;
@@ -510,28 +567,32 @@ int nccl_open(struct gpu *gpu, char *why, size_t cap)
 	return ret;
 }
 
-bool nccl_takes(struct gpu *gpu, const struct gpu_task *t, const struct fold_row *row,
-                const int *places)
+bool nccl_ready(struct gpu *gpu, const struct gpu_task *t, const struct fold_row *row)
 {
-	int inputs[GPU_DEVICES_MOST] = {0};
 	char why[GPU_WHY];
-	bool ready = false;
 
-	for (int k = 0; k < t->ninputs; k++)
-		inputs[places[k]]++;
-	for (int d = 0; d < gpu->ndevices; d++)
-		if (inputs[d] < 1 || inputs[d] > FOLD_DIRECT)
-			return false;
 	if (gpu->nccl) {
 		pthread_mutex_lock(&gpu->lock);
-		ready = gpu->nccl->state == NCCL_READY && !gpu->nccl->stop;
+		const bool ready = gpu->nccl->state == NCCL_READY && !gpu->nccl->stop;
 		pthread_mutex_unlock(&gpu->lock);
 		return ready;
 	}
 	gpu->folded += t->n * (uint64_t)t->ninputs * row->size;
-	if (gpu->folded >= NCCL_AFTER)
-		(void)start(gpu, why, sizeof why);
+	if (gpu->folded >= NCCL_AFTER && start(gpu, why, sizeof why) < 0)
+		gpu->folded = 0;
 	return false;
+}
+
+bool nccl_spread(const struct gpu *gpu, const int *places, int ninputs)
+{
+	int inputs[GPU_DEVICES_MOST] = {0};
+
+	for (int k = 0; k < ninputs; k++)
+		inputs[places[k]]++;
+	for (int d = 0; d < gpu->ndevices; d++)
+		if (inputs[d] < 1 || inputs[d] > FOLD_DIRECT)
+			return false;
+	return true;
 }
 
 int nccl_submit(struct gpu *gpu, struct task *task, const struct gpu_task *t,
@@ -568,6 +629,7 @@ void nccl_stop(struct gpu *gpu)
 {
 	if (!gpu->nccl)
 		return;
+	gpu->nccl_stopped = true;
 	gpu->nccl->stop = true;
 	pthread_cond_signal(&gpu->nccl->more);
 }
@@ -586,7 +648,8 @@ int nccl_close(struct gpu *gpu, const struct timespec *until)
 	pthread_mutex_unlock(&gpu->lock);
 	if (runs)
 		return -1;
-	pthread_join(n->thread, NULL);
+	if (n->begun)
+		pthread_join(n->thread, NULL);
 	for (int i = 0; i < gpu->ndevices; i++) {
 		(void)cudaSetDevice(gpu->devices[i].ordinal);
 		if (n->stages[i])
@@ -635,7 +698,12 @@ bool nccl_can(const struct gpu *, const struct gpu_task *)
 	return false;
 }
 
-bool nccl_takes(struct gpu *, const struct gpu_task *, const struct fold_row *, const int *)
+bool nccl_ready(struct gpu *, const struct gpu_task *, const struct fold_row *)
+{
+	return false;
+}
+
+bool nccl_spread(const struct gpu *, const int *, int)
 {
 	return false;
 }

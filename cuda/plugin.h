@@ -70,8 +70,9 @@ struct gpu_plugin {
 	 * take to start. NULL: error, also if there is no @path. */
 	struct gpu *(*open)(const int *devices, int n, enum gpu_path path, int64_t ns, char *why,
 	                    size_t cap);
-	/* Call drain before. What drain could not end stays behind until the process ends. */
-	void (*close)(struct gpu *);
+	/* Call drain before. -1: what drain could not end, or NCCL, stays behind until the process
+	 * ends, with threads that may hold the library's locks. */
+	int (*close)(struct gpu *);
 	/* Its name, and its free and total bytes. -1: error. */
 	int (*describe)(struct gpu *, int device, char *name, size_t name_cap, uint64_t *free_bytes,
 	                uint64_t *total_bytes, char *why, size_t cap);

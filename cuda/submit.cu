@@ -123,10 +123,9 @@ cudaError_t gpu_fold(struct device *device, cudaStream_t stream, const struct fo
 }
 
 /* How a fold or identity is done. */
-enum fold_way { FOLD_HERE, FOLD_STAGED, FOLD_NCCL };
 struct fold_plan {
 	const struct fold_row *row;
-	enum fold_way way;
+	bool nccl, staged;
 	int places[FOLD_DIRECT + TABLE], away;
 };
 
@@ -214,7 +213,7 @@ static int plan_fold(struct gpu *gpu, const struct gpu_task *t, struct fold_plan
 	/* Every type has a sum, and an identity needs only the type's size. */
 	p->row = t->op == GPU_FOLD ? fold_find(t->reduce, t->acc, t->dtype)
 	                           : fold_find(REDUCE_SUM, t->dtype, t->dtype);
-	p->way = FOLD_HERE;
+	p->nccl = p->staged = false;
 	if (!p->row)
 		return gpu_fail(why, cap, cudaSuccess,
 		                "no kernel for operation %d on type %d, accumulated in %d",
@@ -224,15 +223,14 @@ static int plan_fold(struct gpu *gpu, const struct gpu_task *t, struct fold_plan
 	if (t->ninputs < 1 || t->ninputs > FOLD_DIRECT + TABLE)
 		return gpu_fail(why, cap, cudaSuccess, "a reduction of %d inputs, not 1 to %d",
 		                t->ninputs, FOLD_DIRECT + TABLE);
-	const bool nccl = gpu->ndevices > 1 && t->n > 0 && nccl_can(gpu, t);
+	const bool nccl = gpu->ndevices > 1 && t->n > 0 && nccl_can(gpu, t) &&
+	                  nccl_ready(gpu, t, p->row);
 	if (gpu->ndevices == 1 || (gpu->peers && !nccl))
 		return 0;
 	if (find_inputs(gpu, t, p->places, &p->away, why, cap) < 0)
 		return -1;
-	if (nccl && nccl_takes(gpu, t, p->row, p->places))
-		p->way = FOLD_NCCL;
-	else if (p->away && !gpu->peers)
-		p->way = FOLD_STAGED;
+	p->nccl = nccl && nccl_spread(gpu, p->places, t->ninputs);
+	p->staged = p->away && !gpu->peers;
 	return 0;
 }
 
@@ -263,7 +261,7 @@ static cudaError_t enqueue(struct device *device, cudaStream_t stream, const str
 		return cudaSuccess;
 	if (t->op == GPU_IDENTITY)
 		return identity(device, stream, t, p->row->size * p->row->parts);
-	if (p->way == FOLD_STAGED)
+	if (p->staged)
 		return fold_staged(device, stream, p, t);
 	return gpu_fold(device, stream, p->row, t->dst, t->inputs, t->ninputs, t->offset, t->n);
 }
@@ -289,6 +287,28 @@ static struct task *begin(struct lane *lane, const struct gpu_task *t, bool othe
 	return task;
 }
 
+/* End a task that has no work, without a report. */
+static void drop(struct task *task)
+{
+	task->report = false;
+	lane_fail(task, "");
+}
+
+/* False: NCCL does not take it. */
+static bool submit_to_nccl(struct gpu *gpu, const struct gpu_task *t, const struct fold_plan *p)
+{
+	char why[GPU_WHY];
+	struct lane *lane = &gpu->devices[t->device].lanes[LANE_NCCL];
+	struct task *task = begin(lane, t, true, why, sizeof why);
+
+	if (!task)
+		return false;
+	if (nccl_submit(gpu, task, t, p->row, p->places) == 0)
+		return true;
+	drop(task);
+	return false;
+}
+
 int gpu_submit(struct gpu *gpu, const struct gpu_task *t, char *why, size_t cap)
 {
 	int to = -1, from = -1;
@@ -303,29 +323,24 @@ int gpu_submit(struct gpu *gpu, const struct gpu_task *t, char *why, size_t cap)
 		lane = copy_lane(gpu, t, &to, &from, why, cap);
 	else if (plan_fold(gpu, t, &plan, why, cap) < 0)
 		return -1;
-	else if (plan.way == FOLD_NCCL)
-		lane = &device->lanes[LANE_NCCL];
+	else if (plan.nccl && submit_to_nccl(gpu, t, &plan))
+		return 0;
 	const bool others = t->op == GPU_COPY ? to >= 0 && from >= 0 && to != from
 	                                      : t->op == GPU_FOLD && gpu->ndevices > 1;
 	struct task *task = lane ? begin(lane, t, others, why, cap) : NULL;
 	if (!task)
 		return -1;
-	if (t->op != GPU_COPY && plan.way == FOLD_NCCL) {
-		if (nccl_submit(gpu, task, t, plan.row, plan.places) == 0)
-			return 0;
-		task->report = false;
-		lane_fail(task, "");
-		return gpu_fail(why, cap, cudaSuccess, "a reduction by NCCL cannot start");
-	}
 	cudaError_t error = t->op == GPU_COPY ? copy(device, lane, t, to, from)
 	                                      : enqueue(device, lane->stream, t, &plan);
 	/* What began before an error still runs: drain waits for it. */
 	task->report = error == cudaSuccess;
 	const cudaError_t pushed = lane_push(task);
+	if (pushed != cudaSuccess)
+		drop(task);
 	if (error == cudaSuccess)
 		error = pushed;
 	if (error != cudaSuccess)
-		return gpu_fail(why, cap, error, "%s on GPU %d cannot start",
-		                t->op == GPU_COPY ? "a copy" : "a reduction", device->ordinal);
+		return gpu_fail(why, cap, error, "%s on GPU %d cannot start", gpu_op_name(t->op),
+		                device->ordinal);
 	return 0;
 }

@@ -33,6 +33,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -82,6 +83,7 @@ struct machine {
 	device devices[DEVICES_MOST];
 	uint64_t dice;
 	unsigned long long begun, allocations;
+	std::set<cudaEvent_t> events;
 };
 
 /* It stays when the process ends, because threads may still run. */
@@ -212,6 +214,13 @@ void lag(Lock &lock, cudaStream_t s, const operation &o)
 		s->more.wait_for(lock, std::chrono::nanoseconds(left));
 }
 
+/* A device has failed: nobody waits for it, and its streams do not wait. */
+void wake_all(void)
+{
+	for (cudaEvent_t event : m.events)
+		event->reached_more.notify_all();
+}
+
 void run(Lock &lock, cudaStream_t s, operation &o)
 {
 	device &d = m.devices[s->device];
@@ -225,6 +234,7 @@ void run(Lock &lock, cudaStream_t s, operation &o)
 		return;
 	if (o.fails) {
 		d.error = cudaErrorLaunchFailure;
+		wake_all();
 		return;
 	}
 	const std::vector<region *> all = reached(s->device, o.uses);
@@ -357,6 +367,11 @@ cudaError_t release(void *p, bool host, bool unmap)
 }
 
 } // namespace
+
+static bool is_fine(int device)
+{
+	return m.devices[device].error == cudaSuccess;
+}
 
 cudaError_t standin_launch(cudaStream_t stream, std::function<void()> work)
 {
@@ -570,33 +585,39 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
+	Lock lock(m.lock);
 	*event = new CUevent_st();
 	(*event)->device = current;
+	m.events.insert(*event);
 	return cudaSuccess;
+}
+
+static void forget(cudaEvent_t event)
+{
+	if (--event->pending > 0 || !event->destroyed)
+		return;
+	m.events.erase(event);
+	delete event;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
 	Lock lock(m.lock);
 	event->destroyed = true;
-	if (event->pending == 0)
-		delete event;
+	event->pending++;
+	forget(event);
 	return cudaSuccess;
-}
-
-static void forget(cudaEvent_t event)
-{
-	if (--event->pending == 0 && event->destroyed)
-		delete event;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	Lock lock(m.lock);
-	const uint64_t number = ++event->recorded;
 	operation o = {};
 	if (stream->device != event->device)
 		return result(cudaErrorInvalidValue);
+	if (m.devices[stream->device].error != cudaSuccess)
+		return result(m.devices[stream->device].error);
+	const uint64_t number = ++event->recorded;
 	event->pending++;
 	o.step = [=](Lock &) {
 		event->reached = number;
@@ -612,9 +633,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 	Lock lock(m.lock);
 	const uint64_t number = event->recorded;
 	operation o = {};
+	if (m.devices[stream->device].error != cudaSuccess)
+		return result(m.devices[stream->device].error);
 	event->pending++;
 	o.step = [=](Lock &held) {
-		while (event->reached < number)
+		while (event->reached < number && is_fine(event->device) && is_fine(stream->device))
 			event->reached_more.wait(held);
 		forget(event);
 	};
@@ -626,7 +649,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
 	Lock lock(m.lock);
 	const uint64_t number = event->recorded;
-	while (event->reached < number)
+	while (event->reached < number && is_fine(event->device))
 		event->reached_more.wait(lock);
 	return result(m.devices[event->device].error);
 }
@@ -675,6 +698,8 @@ cudaError_t cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void
                              cudaStream_t stream)
 {
 	const struct host_kernel *k = (const struct host_kernel *)kernel;
+	if (current != stream->device)
+		return result(cudaErrorInvalidValue);
 	const uint64_t all = (uint64_t)blocks.x * threads.x;
 	const uint64_t n = all < KERNEL_THREADS ? all : KERNEL_THREADS;
 	const uint8_t *first = (const uint8_t *)args[0];

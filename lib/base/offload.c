@@ -77,6 +77,11 @@ void offload_leave(struct offload *o, void (*drop)(void *ctx))
 		let_go(o);
 }
 
+void offload_abandoned(void)
+{
+	atomic_fetch_add(&left, 1);
+}
+
 bool offload_left(void)
 {
 	return atomic_load(&left) > 0;

@@ -37,5 +37,7 @@ void offload_leave(struct offload *o, void (*drop)(void *ctx));
 /* Is a call left behind that has not returned? It may hold locks for which exit() waits: _exit()
  * does not. */
 bool offload_left(void);
+/* The same of a thread of a library, which does not return. */
+void offload_abandoned(void);
 
 #endif

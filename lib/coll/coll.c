@@ -87,7 +87,7 @@ static void note_devices(const struct coll *c)
 	const char *path = devices_path(c->devices);
 	coll_note(c, 1, "%d device%s in %s%s%s", devices_count(c->devices),
 	          devices_count(c->devices) == 1 ? "" : "s", c->request->devices.text,
-	          *path ? "; they reach each other's memory by: " : "", path);
+	          *path ? "; they reach each other's memory by " : "", path);
 }
 
 /* A driver may take long to start, or hang. */

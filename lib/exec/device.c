@@ -12,6 +12,7 @@
 #include "lib/base/library.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/base/offload.h"
 
 #define PLUGIN     "collctl-cuda.so"
 #define DRAIN_TIME NS_PER_SEC /* for the tasks that run when a job fails */
@@ -376,7 +377,8 @@ void devices_close(struct devices *d)
 		return;
 	devices_detach(d);
 	drain(d);
-	d->plugin->close(d->gpu);
+	if (d->plugin->close(d->gpu) < 0)
+		offload_abandoned();
 	free(d);
 }
 
