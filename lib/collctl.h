@@ -19,8 +19,9 @@
  * signal handler may call collctl_cancel, and nothing else. The library copies the strings that it
  * gets. Those that it returns are valid until the next call for the same job.
  *
- * If the driver of a GPU hangs, the job ends without it, and its thread stays behind. exit() may
- * then wait for locks that this thread holds; _exit() does not.
+ * If the driver of a GPU, a device or NCCL hangs, the job ends without it, and its threads stay
+ * behind. exit() may then wait for locks that they hold; _exit() does not. NCCL listens on the
+ * interfaces that NCCL_SOCKET_IFNAME names; the command sets it to "lo", the library does not.
  */
 #ifndef COLLCTL_H
 #define COLLCTL_H
