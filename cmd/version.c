@@ -181,16 +181,14 @@ static void print_plugin(void)
 		       p.count == 1 ? "" : "s");
 }
 
-static json_t *plugin_json(void)
+/* Null if it cannot be used. */
+static json_t *plugin_json(const struct device_plugin *p)
 {
-	struct device_plugin p;
-
-	device_plugin_find(&p);
-	if (!*p.name)
+	if (!*p->name)
 		return json_null();
-	return json_pack("{s:s, s:s, s:o, s:o}", "name", p.name, "path", p.path, "devices",
-	                 p.count < 0 ? json_null() : json_integer(p.count), "why",
-	                 p.count < 0 ? json_string(p.why) : json_null());
+	return json_pack("{s:s, s:s, s:o, s:o}", "name", p->name, "path", p->path, "devices",
+	                 p->count < 0 ? json_null() : json_integer(p->count), "why",
+	                 p->count < 0 ? json_string(p->why) : json_null());
 }
 
 static void print_text(const struct found *libraries)
@@ -224,6 +222,7 @@ static void print_text(const struct found *libraries)
 static int print_json(const struct found *libraries)
 {
 	json_t *found = json_object(), *processor = json_array(), *missing = json_array();
+	struct device_plugin plugin;
 
 	for (int i = 0; i < LIBRARIES; i++)
 		json_object_set_new(found, libraries[i].name,
@@ -234,12 +233,14 @@ static int print_json(const struct found *libraries)
 			json_array_append_new(processor, json_string(features[i].name));
 	for (size_t i = 0; lacks[i]; i++)
 		json_array_append_new(missing, json_string(lacks[i]));
+	device_plugin_find(&plugin);
 	return report_json(json_pack(
-	        "{s:s, s:{s:s, s:b, s:s?, s:o}, s:i, s:o, s:o, s:o, s:o}", "version",
+	        "{s:s, s:{s:s, s:b, s:s?, s:o}, s:i, s:o, s:o, s:o, s:s?, s:o}", "version",
 	        COLLCTL_VERSION, "build", "compiler", COMPILER, "sanitizers", (int)SANITIZED,
 	        "commit", *COLLCTL_COMMIT ? COLLCTL_COMMIT : NULL, "lacks", missing, "protocol",
 	        PROTO_VERSION, "libraries", found, "processor", processor, "gpu_plugin",
-	        plugin_json(), "system", host_json()));
+	        plugin_json(&plugin), "gpu_plugin_why", *plugin.name ? NULL : plugin.why, "system",
+	        host_json()));
 }
 
 int cmd_version(const struct command *cmd, struct options *o, int argc, char **argv)
