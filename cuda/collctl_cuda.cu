@@ -136,7 +136,7 @@ static int open_device(struct device *device, char *why, size_t cap)
 	if (error == cudaSuccess)
 		error = cudaMalloc((void **)&device->table, TABLE * sizeof *device->table);
 	for (int i = 0; i < LANES && error == cudaSuccess; i++)
-		if (i != LANE_NCCL || several)
+		if (i != LANE_NCCL || gpu_may_use_nccl(device->gpu))
 			error = lane_start(&device->lanes[i], device);
 	if (error == cudaSuccess && several)
 		error = cudaEventCreateWithFlags(&device->fetched, cudaEventDisableTiming);
@@ -261,7 +261,7 @@ static int open_devices(struct gpu *gpu, const int *ordinals, char *why, size_t 
 	for (int i = 0; i < gpu->ndevices; i++)
 		if (open_device(&gpu->devices[i], why, cap) < 0)
 			return -1;
-	return gpu->asked == GPU_PATH_NCCL && gpu->ndevices > 1 ? nccl_open(gpu, why, cap) : 0;
+	return gpu->asked == GPU_PATH_NCCL ? nccl_open(gpu, why, cap) : 0;
 }
 
 static struct gpu *open_all(const int *ordinals, int n, enum gpu_path path, int64_t ns, char *why,
@@ -307,9 +307,7 @@ static int describe(struct gpu *gpu, int device, char *name, size_t name_cap, ui
 
 static const char *path(struct gpu *gpu)
 {
-	if (gpu->ndevices == 1)
-		return "";
-	return gpu->nccl_folds ? "nccl" : gpu->peers ? "peer" : "host";
+	return gpu->nccl_folds ? "nccl" : gpu->ndevices == 1 ? "" : gpu->peers ? "peer" : "host";
 }
 
 static uint64_t pinned(struct gpu *gpu)

@@ -50,7 +50,7 @@ enum lane_kind {
 	LANE_TO_HOST_2,
 	LANE_BETWEEN, /* copies from devices to devices */
 	LANE_COMPUTE,
-	LANE_NCCL, /* only with several devices */
+	LANE_NCCL, /* where gpu_may_use_nccl */
 	LANES
 };
 
@@ -113,6 +113,12 @@ bool gpu_thread(pthread_t *, void *(*fn)(void *), void *arg);
 /* The time @ns from now. */
 struct timespec gpu_until(int64_t ns);
 
+/* NCCL adds inputs on several devices. With one it does so only where it is asked for. */
+static inline bool gpu_may_use_nccl(const struct gpu *gpu)
+{
+	return gpu->ndevices > 1 || gpu->asked == GPU_PATH_NCCL;
+}
+
 /* ---- cuda/lanes.cu ---- */
 
 /* Start the lane's thread; cudaErrorUnknown: the system refuses. */
@@ -142,6 +148,9 @@ const char *gpu_op_name(enum gpu_op op);
  * FOLD_DIRECT on are only for LANE_COMPUTE's stream. */
 cudaError_t gpu_fold(struct device *, cudaStream_t, const struct fold_row *, void *dst,
                      const void *const *inputs, int ninputs, uint64_t offset, uint64_t n);
+
+/* Load all kernels to the current device. */
+cudaError_t gpu_load_kernels(void);
 
 /* ---- cuda/nccl.cu ---- */
 

@@ -45,16 +45,26 @@ struct fold_row {
 extern const struct fold_row fold_integer_rows[], fold_narrow_rows[], fold_float_rows[];
 extern const size_t fold_integer_count, fold_narrow_count, fold_float_count;
 
-/* NULL: lib/data/reduce.h has no such kernel. */
-static inline const struct fold_row *fold_find(int op, int acc, int dtype)
+/* Row @i of all tables. NULL: there is none. */
+static inline const struct fold_row *fold_row_at(size_t i)
 {
 	const struct fold_row *tables[] = {fold_integer_rows, fold_narrow_rows, fold_float_rows};
 	const size_t counts[] = {fold_integer_count, fold_narrow_count, fold_float_count};
 
-	for (int t = 0; t < 3; t++)
-		for (const struct fold_row *row = tables[t]; row < tables[t] + counts[t]; row++)
-			if (row->op == op && row->acc == acc && row->dtype == dtype)
-				return row;
+	for (int t = 0; t < 3; i -= counts[t++])
+		if (i < counts[t])
+			return &tables[t][i];
+	return NULL;
+}
+
+/* NULL: lib/data/reduce.h has no such kernel. */
+static inline const struct fold_row *fold_find(int op, int acc, int dtype)
+{
+	const struct fold_row *row;
+
+	for (size_t i = 0; (row = fold_row_at(i)) != NULL; i++)
+		if (row->op == op && row->acc == acc && row->dtype == dtype)
+			return row;
 	return NULL;
 }
 

@@ -34,11 +34,10 @@
 #ifndef NCCL_AFTER
 #define NCCL_AFTER ((uint64_t)1 << 30) /* bytes of folds: as long as NCCL takes to start, about */
 #endif
-#define NCCL_LEAST    21800 /* the first version with all that is used */
-#define NCCL_BLOCKS   4     /* thread blocks that its kernels may take; the link is the limit */
-#define PAUSE_LEAST   50000 /* ns */
-#define PAUSE_MOST    2000000
-#define FIRST_ELEMENT 256 /* alignment of the stage's contents, which is the destination's at most */
+#define NCCL_LEAST  21800 /* the first version with all that is used */
+#define NCCL_BLOCKS 4     /* thread blocks that its kernels may take; the link is the limit */
+#define PAUSE_LEAST 50000 /* ns */
+#define PAUSE_MOST  2000000
 
 struct nccl_fold {
 	struct nccl_fold *next;
@@ -220,6 +219,22 @@ static int make_stages(struct nccl *n)
 			error = cudaEventCreateWithFlags(&n->ended[i], cudaEventDisableTiming);
 	}
 	return error == cudaSuccess ? 0 : fail(n, "no memory for NCCL: %s", cudaGetErrorName(error));
+}
+
+/* Kernels of a device may have to wait for its other kernels when they are loaded, and NCCL's wait
+ * for those of other devices. Source: CUDA programming guide, "Lazy loading". */
+static int load_kernels(struct nccl *n)
+{
+	cudaError_t error = cudaSuccess;
+
+	for (int i = 0; i < n->gpu->ndevices && error == cudaSuccess; i++) {
+		error = cudaSetDevice(n->gpu->devices[i].ordinal);
+		if (error == cudaSuccess)
+			error = gpu_load_kernels();
+	}
+	return error == cudaSuccess
+	               ? 0
+	               : fail(n, "kernels cannot be loaded: %s", cudaGetErrorName(error));
 }
 
 /* Ends what runs, too. */
@@ -406,7 +421,8 @@ static int join(struct nccl *n, int root)
 
 static int run(struct nccl *n, const struct nccl_fold *f)
 {
-	const uint64_t most = (STAGE - FIRST_ELEMENT) / f->row->size;
+	/* A stage's contents are aligned as the destination is. */
+	const uint64_t most = (STAGE - VECTOR) / f->row->size;
 
 	for (uint64_t pos = 0; pos < f->t.n; pos += most)
 		if (reduce(n, f, pos, f->t.n - pos < most ? f->t.n - pos : most) < 0)
@@ -493,7 +509,8 @@ static void *nccl_main(void *arg)
 {
 	struct nccl *n = (struct nccl *)arg;
 
-	if (load(n) == 0 && make_communicators(n) == 0 && make_stages(n) == 0) {
+	if (load(n) == 0 && load_kernels(n) == 0 && make_communicators(n) == 0 &&
+	    make_stages(n) == 0) {
 		set_state(n, NCCL_READY);
 		run_folds(n);
 	}

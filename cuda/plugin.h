@@ -58,6 +58,7 @@ enum gpu_path {
 	GPU_PATH_PEER, /* devices access each other's memory */
 	GPU_PATH_HOST, /* copies through host memory */
 };
+#define GPU_PATHS "auto|nccl|peer|host" /* their names, in this order */
 
 struct gpu_plugin {
 	size_t size;
@@ -77,7 +78,7 @@ struct gpu_plugin {
 	int (*describe)(struct gpu *, int device, char *name, size_t name_cap, uint64_t *free_bytes,
 	                uint64_t *total_bytes, char *why, size_t cap);
 	/* How folds have reached inputs on other devices: "nccl" (at least some), "peer", "host".
-	 * "" with one device. */
+	 * "" with one device, unless NCCL was asked for. */
 	const char *(*path)(struct gpu *);
 
 	/* Zeroed device memory. NULL: error. */

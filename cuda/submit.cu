@@ -122,6 +122,19 @@ cudaError_t gpu_fold(struct device *device, cudaStream_t stream, const struct fo
 	return launch(device, stream, row->kernel, &args, args.n / each + 1);
 }
 
+cudaError_t gpu_load_kernels(void)
+{
+	struct cudaFuncAttributes loaded;
+	cudaError_t error = cudaFuncGetAttributes(&loaded, pointers_kernel());
+	const struct fold_row *row;
+
+	for (unsigned size = 1; size <= 8 && error == cudaSuccess; size *= 2)
+		error = cudaFuncGetAttributes(&loaded, fill_kernel(size));
+	for (size_t i = 0; error == cudaSuccess && (row = fold_row_at(i)) != NULL; i++)
+		error = cudaFuncGetAttributes(&loaded, row->kernel);
+	return error;
+}
+
 /* How a fold or identity is done. */
 struct fold_plan {
 	const struct fold_row *row;
@@ -223,9 +236,9 @@ static int plan_fold(struct gpu *gpu, const struct gpu_task *t, struct fold_plan
 	if (t->ninputs < 1 || t->ninputs > FOLD_DIRECT + TABLE)
 		return gpu_fail(why, cap, cudaSuccess, "a reduction of %d inputs, not 1 to %d",
 		                t->ninputs, FOLD_DIRECT + TABLE);
-	const bool nccl = gpu->ndevices > 1 && t->n > 0 && nccl_can(gpu, t) &&
+	const bool nccl = gpu_may_use_nccl(gpu) && t->n > 0 && nccl_can(gpu, t) &&
 	                  nccl_ready(gpu, t, p->row);
-	if (gpu->ndevices == 1 || (gpu->peers && !nccl))
+	if (!nccl && (gpu->ndevices == 1 || gpu->peers))
 		return 0;
 	if (find_inputs(gpu, t, p->places, &p->away, why, cap) < 0)
 		return -1;
@@ -299,7 +312,7 @@ static bool submit_to_nccl(struct gpu *gpu, const struct gpu_task *t, const stru
 {
 	char why[GPU_WHY];
 	struct lane *lane = &gpu->devices[t->device].lanes[LANE_NCCL];
-	struct task *task = begin(lane, t, true, why, sizeof why);
+	struct task *task = begin(lane, t, gpu->ndevices > 1, why, sizeof why);
 
 	if (!task)
 		return false;

@@ -56,6 +56,10 @@ struct cudaDeviceProp {
 	char name[256];
 };
 
+struct cudaFuncAttributes {
+	int maxThreadsPerBlock;
+};
+
 struct dim3 {
 	unsigned x, y, z;
 	constexpr dim3(unsigned nx = 1, unsigned ny = 1, unsigned nz = 1) : x(nx), y(ny), z(nz)
@@ -112,6 +116,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
                             cudaStream_t);
 cudaError_t cudaMemcpyPeerAsync(void *dst, int to, const void *src, int from, size_t bytes,
                                 cudaStream_t);
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *, const void *kernel);
 cudaError_t cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void **args,
                              size_t shared_bytes, cudaStream_t);
 }

@@ -64,6 +64,7 @@ struct device {
 	bool access[DEVICES_MOST]; /* to the memory of other devices */
 	cudaError_t error;         /* once it has failed */
 	int64_t copies_until[DIRECTIONS]; /* ns: its copies occupy it until then */
+	std::set<const void *> kernels;   /* that are loaded */
 };
 
 struct operation {
@@ -83,6 +84,7 @@ struct machine {
 	device devices[DEVICES_MOST];
 	uint64_t dice;
 	unsigned long long begun, allocations;
+	bool kernels_meet;
 	std::set<cudaEvent_t> events;
 };
 
@@ -379,6 +381,12 @@ cudaError_t standin_launch(cudaStream_t stream, std::function<void()> work)
 	operation o = {};
 	o.work = std::move(work);
 	return submit(lock, stream, std::move(o));
+}
+
+void standin_kernels_meet(bool meet)
+{
+	Lock lock(m.lock);
+	m.kernels_meet = meet;
 }
 
 /* ---- errors and devices ---- */
@@ -693,6 +701,17 @@ cudaError_t cudaMemcpyPeerAsync(void *dst, int to, const void *src, int from, si
 	return result(copy(dst, src, bytes, to, from, stream));
 }
 
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel)
+{
+	Lock lock(m.lock);
+	const cudaError_t error = m.devices[current].error;
+	if (error == cudaSuccess) {
+		m.devices[current].kernels.insert(kernel);
+		*attributes = {};
+	}
+	return result(error);
+}
+
 /* Without nvcc a kernel is a struct host_kernel (cuda/kernels.h). */
 cudaError_t cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void **args, size_t,
                              cudaStream_t stream)
@@ -700,6 +719,11 @@ cudaError_t cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void
 	const struct host_kernel *k = (const struct host_kernel *)kernel;
 	if (current != stream->device)
 		return result(cudaErrorInvalidValue);
+	{
+		Lock lock(m.lock);
+		if (m.devices[current].kernels.insert(kernel).second && m.kernels_meet)
+			return result(cudaErrorLaunchFailure);
+	}
 	const uint64_t all = (uint64_t)blocks.x * threads.x;
 	const uint64_t n = all < KERNEL_THREADS ? all : KERNEL_THREADS;
 	const uint8_t *first = (const uint8_t *)args[0];

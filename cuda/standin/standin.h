@@ -16,4 +16,8 @@ STANDIN_API unsigned long long standin_setting(const char *name, unsigned long l
 /* Queue @work on the stream: it runs on the stream's thread, as a kernel of its device. */
 STANDIN_API cudaError_t standin_launch(cudaStream_t stream, std::function<void()> work);
 
+/* Say whether kernels of different devices wait for each other. A GPU that loads a kernel may wait
+ * for those that run, then for ever. Here, the launch of a kernel that is not loaded fails. */
+STANDIN_API void standin_kernels_meet(bool meet);
+
 #endif

@@ -171,7 +171,7 @@ setup() {
 	collctl run -n 3 -- bench allgather --insecure --device cuda -b 4K -e 4K --iters 2 --check --csv >csv
 	run -0 collctl version
 	assert_line --regexp '^GPU plug-in +stand-in, .*/collctl-standin.so: 4 devices$'
-	assert_equal "$(collctl version --json | jq -c '[.gpu_plugin.name, .gpu_plugin.devices]')" '["stand-in",4]'
+	assert_equal "$(collctl version --json | jq -c '[.gpu_plugin.name, .gpu_plugin.devices, .gpu_plugin_why]')" '["stand-in",4,null]'
 }
 
 # bench_rates DEVICE DEVICE [OPTIONS...]: a short bench of two ranks with these devices writes the file `tuning`
@@ -268,6 +268,13 @@ nccl_of() {
 	done
 	make_shards 4 f32 3001
 	both 2 allreduce --op max --device-path nccl 'in.{rank}.npy' in.2.npy in.3.npy
+	# One device: NCCL runs if it is asked for.
+	shards i32 exact 3001 3001 3001
+	for way in auto nccl; do
+		DEVICES=cuda:2 both 2 allreduce --device-path $way 'in.{rank}.npy' in.2.npy
+		collctl run -n 2 -- allreduce --no-sync --device cuda:2 --device-path $way --json 'in.{rank}.npy' in.2.npy -o 'o.{rank}.npy' >$way.json
+	done
+	assert_equal "$(nccl_of auto.json) $(nccl_of nccl.json)" '[null,false,null,null] ["nccl",true,"2.18.0",null]'
 	run -11 --separate-stderr env COLLCTL_STANDIN_PEERS=0 "$COLLCTL" allreduce -n 1 --device cuda:0,1 --device-path peer in.0.npy in.1.npy -o o.npy
 	[[ $stderr == *"the devices cannot access each other's memory"* ]] || fail "$stderr"
 }
@@ -291,6 +298,15 @@ size = sum(np.abs(np.load(f"in.{i}.npy").astype(np.float64)) * (1 + (i > 1)) for
 assert (np.abs(a.astype(np.float64) - b) <= 1e-6 * size).all() and (a != b).any()'
 	run -2 --separate-stderr collctl run -n 2 -- allreduce --order rank --device cuda:0,1 --device-path nccl 'in.{rank}.npy' -o 'o.{rank}.npy'
 	[[ $stderr == *'--device-path nccl lets NCCL choose the order'* ]] || fail "$stderr"
+}
+
+@test "all kernels are loaded when NCCL starts, because its own wait for those of other devices" {
+	use_nccl
+	export DEVICES=cuda:0,1
+	shards i32 exact 3001 3001 # two inputs on one device: NCCL adds the sum of a kernel
+	both 1 allreduce --device-path nccl in.0.npy in.1.npy in.0.npy
+	oracle checkpoint make mixed 2 # then kernels of other types
+	SUFFIX=.safetensors both 2 allreduce --device-path nccl 'in.{rank}.safetensors' in.0.safetensors in.1.safetensors
 }
 
 @test "NCCL takes over the additions of integers in a long job, without being asked" {
