@@ -8,7 +8,7 @@
 
 #include "lib/base/io.h"
 #include "lib/base/json.h"
-#include "lib/base/offload.h"
+#include "lib/base/stuck.h"
 #include "lib/net/crypto.h"
 
 #define COLLECTIVE (OPTS_JOB | OPTS_ALGO | OPTS_RETRY | OPTS_JSON)
@@ -199,7 +199,7 @@ int collctl_main(int argc, char **argv)
 	options_init(&o);
 	int code = flush_stdout(dispatch(&o, argc, argv));
 	options_release(&o);
-	if (offload_left()) /* by a driver that hangs */
+	if (stuck_any())
 		_exit(code);
 	return code;
 }

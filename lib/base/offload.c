@@ -1,5 +1,6 @@
 #include "lib/base/io.h"
 #include "lib/base/offload.h"
+#include "lib/base/stuck.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,14 +10,12 @@
 
 static _Thread_local const struct offload *own; /* the offload that this thread runs */
 
-static atomic_int left; /* calls that have not returned */
-
 static void let_go(struct offload *o)
 {
 	o->drop(o->ctx);
 	close(o->eventfd);
 	free(o);
-	atomic_fetch_sub(&left, 1);
+	stuck_remove();
 }
 
 static void *run(void *arg)
@@ -72,17 +71,7 @@ void offload_leave(struct offload *o, void (*drop)(void *ctx))
 	offload_stop(o);
 	pthread_detach(o->thread);
 	o->drop = drop;
-	atomic_fetch_add(&left, 1);
+	stuck_add();
 	if (atomic_exchange(&o->over, true))
 		let_go(o);
-}
-
-void offload_abandoned(void)
-{
-	atomic_fetch_add(&left, 1);
-}
-
-bool offload_left(void)
-{
-	return atomic_load(&left) > 0;
 }

@@ -32,12 +32,8 @@ int offload_stopped(struct err *err);
 /* Waits for fn to end; returns its result, and its error in *err. */
 int offload_finish(struct offload *, struct err *err);
 /* Instead of offload_finish, without waiting: when fn has returned, drop(ctx) is called, on either
- * thread, and @o is freed. fn may use only memory that stays until then. */
+ * thread, and @o is freed. Until then its thread counts as stuck, and fn may use only memory that
+ * stays. */
 void offload_leave(struct offload *o, void (*drop)(void *ctx));
-/* Is a call left behind that has not returned? It may hold locks for which exit() waits: _exit()
- * does not. */
-bool offload_left(void);
-/* The same of a thread of a library, which does not return. */
-void offload_abandoned(void);
 
 #endif

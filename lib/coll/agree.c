@@ -134,8 +134,7 @@ int agree_offer(struct collective *c, struct err *err)
 	for (int i = 0; coll_rules(r->kind)->cut == CUT_ROWS && i < c->agreed.nvectors; i++)
 		if (cut_rows(&c->agreed.vectors[i], &c->agreed, r->counts, err) < 0)
 			return -1;
-	if (coll_memory(c->life, &in->memory, err) < 0)
-		return -1;
+	in->memory = coll_memory(c->life);
 	in->ninputs = c->transfer.ninputs == 0 ? 0
 	              : r->each || c->agreed.content == CONTENT_BYTES
 	                      ? 1

@@ -534,12 +534,10 @@ static int measure_devices(struct bench *b, struct err *err)
 {
 	struct bench_device_rates rates = {0};
 	struct coll *life = b->life;
-	uint64_t room;
 	if (!b->head.barrier)
 		return 0;
 	if (b->request->tuning_out && life->devices &&
-	    (coll_memory(life, &room, err) < 0 ||
-	     bench_devices(life->job, life->devices, room, &rates, err) < 0))
+	    bench_devices(life->job, life->devices, coll_memory(life), &rates, err) < 0)
 		return -1;
 	if (merge(b, &rates, BENCH_DEVICE_RATES, DTYPE_F64, REDUCE_MAX, err) < 0)
 		return -1;

@@ -62,7 +62,7 @@ static int prepare(struct coll *c, struct err *err)
 /* What the thread that opens devices uses. */
 struct opening {
 	struct device_list list;
-	char path[8]; /* as in devices_open */
+	enum gpu_path path;
 	int place;
 	int64_t ns;
 	struct devices *devices;
@@ -100,9 +100,9 @@ static int find_devices(struct coll *c, struct err *err)
 	if (!o)
 		return err_nomem(err, "the devices", sizeof *o);
 	*o = (struct opening){.list = c->request->devices,
+	                      .path = c->request->device_path,
 	                      .place = local >= 0 ? local : c->rank,
 	                      .ns = c->request->settings.timeout / 2};
-	snprintf(o->path, sizeof o->path, "%s", c->request->device_path);
 	if (job_ask_in_thread(c->job, "--device cuda: the driver", open_devices, drop_devices, o,
 	                      err) < 0)
 		return -1;
@@ -123,19 +123,15 @@ static void note_nccl(const struct coll *c)
 		coll_note(c, 1, "NCCL is not used: %s", nccl.text);
 }
 
-int coll_memory(const struct coll *c, uint64_t *memory, struct err *err)
+uint64_t coll_memory(const struct coll *c)
 {
+	const uint64_t memory = c->request->settings.memory;
 	uint64_t room = c->request->device_memory;
-	*memory = c->request->settings.memory;
 	if (!c->devices)
-		return 0;
-	if (!room) {
-		if (devices_free_bytes(c->devices, &room, err) < 0)
-			return -1;
-		room = room / 4 * 3;
-	}
-	*memory = budget_with_devices(*memory, devices_pinned_bytes(c->devices), room);
-	return 0;
+		return memory;
+	if (!room)
+		room = devices_free_bytes(c->devices) / 4 * 3;
+	return budget_with_devices(memory, devices_pinned_bytes(c->devices), room);
 }
 
 static int join(struct coll *c, struct err *err)

@@ -68,7 +68,7 @@ struct coll {
 
 /* The bytes for buffers that this rank offers: of --memory, and with devices of their memory, too.
  */
-int coll_memory(const struct coll *, uint64_t *memory, struct err *err);
+uint64_t coll_memory(const struct coll *);
 
 /* Send a note to the observer. */
 void coll_note(const struct coll *, int level, const char *fmt, ...)

@@ -165,7 +165,7 @@ static int check_collective(const struct coll_request *r, struct err *err)
 	    request_check_device(r, alg, err) < 0 ||
 	    (alg && r->ordered && request_check_order(alg, err) < 0))
 		return -1;
-	if (r->ordered && strcmp(r->device_path, "nccl") == 0)
+	if (r->ordered && r->device_path == GPU_PATH_NCCL)
 		return err_set(
 		        err, ERR_USAGE,
 		        "--device-path nccl lets NCCL choose the order: remove it, or --order "

@@ -79,7 +79,7 @@ struct coll_request {
 	int threads;                /* 0: automatic */
 	struct device_list devices; /* the memory of inputs and outputs */
 	bool have_devices;          /* given; else they are the default */
-	const char *device_path;    /* "auto", "nccl", "peer", "host": as in devices_open */
+	enum gpu_path device_path;
 	uint64_t device_memory; /* bytes that this rank may use on each device; 0: what is free */
 
 	const char *tuning_out; /* file for the measurements of bench and check, or NULL */

@@ -36,6 +36,7 @@ enum setting_kind {
 	SETTING_DTYPE,    /* enum dtype */
 	SETTING_FORMAT,   /* const struct format * */
 	SETTING_INTEGERS, /* enum coll_integers */
+	SETTING_GPU_PATH, /* enum gpu_path */
 	SETTING_KINDS
 };
 

@@ -8,11 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cuda/plugin.h"
 #include "lib/base/library.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
-#include "lib/base/offload.h"
+#include "lib/base/stuck.h"
 
 #define PLUGIN     "collctl-cuda.so"
 #define DRAIN_TIME NS_PER_SEC /* for the tasks that run when a job fails */
@@ -121,6 +120,7 @@ struct devices {
 	const struct gpu_plugin *plugin;
 	struct gpu *gpu;
 	int n;
+	uint64_t free_bytes; /* of the device that has least */
 	struct device_space spaces[DEVICES_MOST];
 	const struct memory_space *list[DEVICES_MOST];
 	struct device_space host;
@@ -330,15 +330,28 @@ static void make_spaces(struct devices *d, const int *numbers)
 	}
 }
 
-static enum gpu_path path_by_name(const char *name)
+static int find_free_bytes(struct devices *d, struct err *err)
 {
-	return !name || strcmp(name, "auto") == 0 ? GPU_PATH_AUTO
-	       : strcmp(name, "nccl") == 0        ? GPU_PATH_NCCL
-	       : strcmp(name, "peer") == 0        ? GPU_PATH_PEER
-	                                          : GPU_PATH_HOST;
+	char name[64], why[GPU_WHY] = "";
+	uint64_t free_bytes, total;
+	d->free_bytes = UINT64_MAX;
+	for (int i = 0; i < d->n; i++) {
+		if (d->plugin->describe(d->gpu, i, name, sizeof name, &free_bytes, &total, why,
+		                        sizeof why) < 0)
+			return failed(d->spaces[i].name, "its memory is unknown", why, err);
+		if (free_bytes < d->free_bytes)
+			d->free_bytes = free_bytes;
+	}
+	return 0;
 }
 
-static int open_all(struct devices *d, const struct device_list *list, const char *way, int place,
+static void close_gpu(struct devices *d)
+{
+	if (d->plugin->close(d->gpu) < 0)
+		stuck_add();
+}
+
+static int open_all(struct devices *d, const struct device_list *list, enum gpu_path way, int place,
                     int64_t ns, struct err *err)
 {
 	char path[DEVICE_PATH], why[DEVICE_WHY] = "";
@@ -348,14 +361,17 @@ static int open_all(struct devices *d, const struct device_list *list, const cha
 		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
 	if (choose(d, list, place, numbers, err) < 0)
 		return -1;
-	d->gpu = d->plugin->open(numbers, d->n, path_by_name(way), ns, why, sizeof why);
+	d->gpu = d->plugin->open(numbers, d->n, way, ns, why, sizeof why);
 	if (!d->gpu)
 		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
 	make_spaces(d, numbers);
-	return 0;
+	if (find_free_bytes(d, err) == 0)
+		return 0;
+	close_gpu(d);
+	return -1;
 }
 
-struct devices *devices_open(const struct device_list *list, const char *path, int place,
+struct devices *devices_open(const struct device_list *list, enum gpu_path path, int place,
                              int64_t ns, struct err *err)
 {
 	struct devices *d = calloc(1, sizeof *d);
@@ -377,8 +393,7 @@ void devices_close(struct devices *d)
 		return;
 	devices_detach(d);
 	drain(d);
-	if (d->plugin->close(d->gpu) < 0)
-		offload_abandoned();
+	close_gpu(d);
 	free(d);
 }
 
@@ -402,19 +417,9 @@ const char *devices_path(const struct devices *d)
 	return d->plugin->path(d->gpu);
 }
 
-int devices_free_bytes(const struct devices *d, uint64_t *bytes, struct err *err)
+uint64_t devices_free_bytes(const struct devices *d)
 {
-	char name[64], why[GPU_WHY] = "";
-	uint64_t free_bytes, total;
-	*bytes = UINT64_MAX;
-	for (int i = 0; i < d->n; i++) {
-		if (d->plugin->describe(d->gpu, i, name, sizeof name, &free_bytes, &total, why,
-		                        sizeof why) < 0)
-			return failed(d->spaces[i].name, "its memory is unknown", why, err);
-		if (free_bytes < *bytes)
-			*bytes = free_bytes;
-	}
-	return 0;
+	return d->free_bytes;
 }
 
 uint64_t devices_pinned_bytes(const struct devices *d)

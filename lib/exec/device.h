@@ -8,6 +8,7 @@
 
 #include <limits.h>
 
+#include "cuda/plugin.h"
 #include "lib/exec/memory_space.h"
 #include "lib/net/loop.h"
 
@@ -26,9 +27,9 @@ struct device_list {
 struct devices;
 
 /* Open the plug-in and the devices of @list; @place: the rank's place on its host, for "cuda".
- * @path: how devices reach each other's memory, "auto", "nccl", "peer" or "host" (NULL: "auto");
- * @ns: nanoseconds that NCCL may take to start. NULL: ERR_RESOURCE names what is missing. */
-struct devices *devices_open(const struct device_list *list, const char *path, int place,
+ * @path: how devices reach each other's memory; @ns: nanoseconds that NCCL may take to start. NULL:
+ * ERR_RESOURCE names what is missing. */
+struct devices *devices_open(const struct device_list *list, enum gpu_path path, int place,
                              int64_t ns, struct err *err);
 /* The executors that use the spaces must be freed before. */
 void devices_close(struct devices *);
@@ -37,11 +38,11 @@ int devices_count(const struct devices *);                                /* NUL
 const struct memory_space *const *devices_spaces(const struct devices *); /* [devices_count] */
 /* Host memory from which devices copy at full speed; its tasks are memory_host's. */
 const struct memory_space *devices_host(const struct devices *);
-/* The free bytes of the device that has least. */
-int devices_free_bytes(const struct devices *, uint64_t *bytes, struct err *err);
+/* The bytes that were free on the device that had least, when they were opened. */
+uint64_t devices_free_bytes(const struct devices *);
 /* The pinned host memory that the devices hold for themselves, in bytes. */
 uint64_t devices_pinned_bytes(const struct devices *);
-/* How a fold reaches inputs on other devices: "nccl", "peer", "host"; "" with one device. */
+/* As gpu_plugin.path: "nccl", "peer", "host", "". */
 const char *devices_path(const struct devices *);
 /* What NCCL did, as gpu_plugin.nccl. */
 struct device_nccl {
