@@ -25,6 +25,6 @@ deb: $(BUILD)/$(DIST).tar.gz
 	rm -rf $(DEB) && mkdir -p $(DEB) && tar -C $(DEB) -xzf $<
 	cd $(DEB)/$(DIST) && env -i PATH="$$PATH" HOME="$$HOME" DEB_BUILD_OPTIONS="$$DEB_BUILD_OPTIONS" \
 		NVCC='$(NVCC)' CUDA_ARCH='$(CUDA_ARCH)' V=1 \
-		DEB_BUILD_PROFILES='$(if $(CUDA_HAS_CXX),,pkg.collctl.nocuda)' dpkg-buildpackage -us -uc -j$(shell nproc)
+		DEB_BUILD_PROFILES='$(if $(CUDA_LACKS),pkg.collctl.nocuda)' dpkg-buildpackage -us -uc -j$(shell nproc)
 	rm -rf $(DEB)/$(DIST)
 	@ls $(DEB)/*.deb

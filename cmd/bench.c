@@ -111,7 +111,7 @@ int cmd_bench(const struct command *cmd, struct options *o, int argc, char **arg
 	observer.measured = on_measured;
 	observer.benched = o->svg ? write_picture : NULL;
 	if (ask(&request, cmd, o, argc, argv, &result.err) == 0) {
-		job_keep_nccl_local(&request);
+		job_set_device_environment(&request);
 		coll_run(&request, &observer, &result);
 	}
 	int code = print_result(&view, cmd, argv[1], &result);

@@ -144,12 +144,18 @@ static void print_loss(const struct options *o, const struct coll_result *result
 	report_note("the job begins again (try %d of %d)", o->retry - left + 2, o->retry + 1);
 }
 
-void job_keep_nccl_local(const struct coll_request *r)
+void job_set_device_environment(const struct coll_request *r)
 {
+	const char *file = getenv("NCCL_DEBUG_FILE"), *level = getenv("NCCL_DEBUG");
 	if (!r->devices.wanted)
 		return;
 	setenv("NCCL_SOCKET_IFNAME", "lo", 0);
 	setenv("NCCL_RAS_ENABLE", "0", 0);
+	/* The version goes to stdout even with a file. */
+	if (!file || !*file || (level && strcasecmp(level, "VERSION") == 0))
+		unsetenv("NCCL_DEBUG");
+	/* A queue for each stream: streams of one queue wait for each other. */
+	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
 static int run_once(void *ctx, int left, bool *again)
@@ -164,7 +170,7 @@ static int run_once(void *ctx, int left, bool *again)
 	if (j->o->retry)
 		request.settings.ask = NULL; /* each try would ask */
 	view.trace.request = &request;
-	job_keep_nccl_local(&request);
+	job_set_device_environment(&request);
 	if (ret == 0)
 		ret = coll_run(&request, &observer, &result);
 	if (ret == 0)

@@ -18,9 +18,10 @@ struct job_view {
 struct coll_observer job_observer(struct job_view *view, const struct command *,
                                   const struct options *);
 
-/* With devices: NCCL listens on this host alone, and only for its own devices, unless the user's
- * environment says otherwise. Call it before threads begin. */
-void job_keep_nccl_local(const struct coll_request *);
+/* With devices: set what CUDA and NCCL take from the environment, unless the user has. NCCL listens
+ * on this host alone, and writes nothing to stdout, which is the result's. Call it before threads
+ * begin. */
+void job_set_device_environment(const struct coll_request *);
 
 /* A command that runs a job of this kind: request, run, report. Returns the exit code. */
 int job_command(enum coll_work, const struct command *, const struct options *, int argc,

@@ -305,6 +305,8 @@ static int verify(struct planned *p, struct err *err)
 
 static int show(struct planned *p, struct err *err)
 {
+	if (p->o->compare && p->o->request.devices.wanted)
+		p->args.devices = p->o->request.devices.n ? p->o->request.devices.n : 1;
 	if (p->o->compare && p->o->svg && plan_compare_svg(p, err) < 0)
 		return -1;
 	if (p->o->compare)

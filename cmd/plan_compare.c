@@ -174,6 +174,9 @@ static void print_text(const struct planned *p, const struct line *lines, size_t
 	       plan_rates_words(p, rates, sizeof rates));
 	print_table(p, lines, n);
 	puts("steps: messages in sequence; messages and bytes: of the rank that sends most");
+	if (p->args.devices)
+		printf("simulated with %d device%s a rank; the formula leaves devices out\n",
+		       p->args.devices, p->args.devices == 1 ? "" : "s");
 	if (p->selection.reason == SELECT_BY_MEASUREMENT)
 		printf("measured with %" PRIu64 " bytes\n", p->selection.measured_at);
 }

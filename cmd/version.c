@@ -18,12 +18,15 @@
 #include <xxhash.h>
 
 #include "cmd/commands.h"
+#include "lib/base/clock.h"
 #include "lib/data/npz.h"
 #include "lib/exec/device.h"
 #include "lib/job/http.h"
 #include "lib/job/proto.h"
 #include "lib/job/store_server.h"
 #include "lib/net/tls_gcm.h"
+
+#define DRIVER_TIME (5 * NS_PER_SEC) /* that a driver may take to answer */
 
 #ifdef __clang__
 #define COMPILER __VERSION__
@@ -168,7 +171,7 @@ static void print_plugin(void)
 	struct device_plugin p;
 	char name[4 * sizeof p.name], path[4 * sizeof p.path], why[4 * sizeof p.why];
 
-	device_plugin_find(&p);
+	device_plugin_find(&p, DRIVER_TIME);
 	report_escape(name, sizeof name, p.name);
 	report_escape(path, sizeof path, p.path);
 	report_escape(why, sizeof why, p.why);
@@ -233,7 +236,7 @@ static int print_json(const struct found *libraries)
 			json_array_append_new(processor, json_string(features[i].name));
 	for (size_t i = 0; lacks[i]; i++)
 		json_array_append_new(missing, json_string(lacks[i]));
-	device_plugin_find(&plugin);
+	device_plugin_find(&plugin, DRIVER_TIME);
 	return report_json(json_pack(
 	        "{s:s, s:{s:s, s:b, s:s?, s:o}, s:i, s:o, s:o, s:o, s:s?, s:o}", "version",
 	        COLLCTL_VERSION, "build", "compiler", COMPILER, "sanitizers", (int)SANITIZED,

@@ -12,8 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LEAST_MAJOR 7 /* the compute capability of the oldest devices that the build has code for \
-	               */
+#define LEAST_MAJOR                                                                   \
+	7 /* the compute capability of the oldest devices that the build has code for \
+	   */
 #define LEAST_MINOR 5
 #define NCCL_END_NS 1000000000 /* that NCCL may take to end, or half of what it may to start */
 
@@ -99,13 +100,30 @@ static int count(char *why, size_t cap)
 	return gpu_fail(why, cap, error, "the NVIDIA driver does not answer");
 }
 
+static cudaError_t make_fetched(struct device *device)
+{
+	cudaError_t error = cudaEventCreateWithFlags(&device->fetched, cudaEventDisableTiming);
+
+	if (error == cudaSuccess)
+		error = cudaEventRecord(device->fetched, device->lanes[LANE_TO_HOST_2].stream);
+	return error;
+}
+
+static uint64_t between(uint64_t least, uint64_t n, uint64_t most)
+{
+	return n < least ? least : n < most ? n : most;
+}
+
 /* The memory through which inputs on devices that it does not access come. */
 static cudaError_t make_stage(struct device *device)
 {
-	cudaError_t error = cudaMalloc(&device->stage, STAGE);
+	struct gpu *gpu = device->gpu;
+	cudaError_t error = cudaSetDevice(device->ordinal);
 
+	if (error == cudaSuccess)
+		error = cudaMalloc(&device->stage, gpu->stage_bytes);
 	for (int i = 0; i < BOUNCE && error == cudaSuccess; i++) {
-		error = cudaHostAlloc(&device->bounce[i], BOUNCE_BYTES, cudaHostAllocPortable);
+		error = cudaHostAlloc(&device->bounce[i], gpu->bounce_bytes, cudaHostAllocPortable);
 		if (error == cudaSuccess)
 			error = cudaEventCreateWithFlags(&device->emptied[i],
 			                                 cudaEventDisableTiming);
@@ -115,8 +133,7 @@ static cudaError_t make_stage(struct device *device)
 
 static int open_device(struct device *device, char *why, size_t cap)
 {
-	const bool several = device->gpu->ndevices > 1;
-	int major = 0, minor = 0;
+	int major = 0, minor = 0, registers = 0, shares = 0;
 	cudaError_t error = cudaSetDevice(device->ordinal);
 
 	if (error == cudaSuccess)
@@ -128,6 +145,14 @@ static int open_device(struct device *device, char *why, size_t cap)
 	if (error == cudaSuccess)
 		error = cudaDeviceGetAttribute(&device->processors, cudaDevAttrMultiProcessorCount,
 		                               device->ordinal);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&registers, cudaDevAttrHostRegisterSupported,
+		                               device->ordinal);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&shares,
+		                               cudaDevAttrPageableMemoryAccessUsesHostPageTables,
+		                               device->ordinal);
+	device->gpu->pins |= !registers || shares;
 	if (error == cudaSuccess &&
 	    (major < LEAST_MAJOR || (major == LEAST_MAJOR && minor < LEAST_MINOR)))
 		return gpu_fail(why, cap, cudaSuccess,
@@ -138,10 +163,8 @@ static int open_device(struct device *device, char *why, size_t cap)
 	for (int i = 0; i < LANES && error == cudaSuccess; i++)
 		if (i != LANE_NCCL || gpu_may_use_nccl(device->gpu))
 			error = lane_start(&device->lanes[i], device);
-	if (error == cudaSuccess && several)
-		error = cudaEventCreateWithFlags(&device->fetched, cudaEventDisableTiming);
-	if (error == cudaSuccess && several && !device->gpu->peers)
-		error = make_stage(device);
+	if (error == cudaSuccess && device->gpu->ndevices > 1)
+		error = make_fetched(device);
 	if (error != cudaSuccess)
 		return gpu_fail(why, cap, error, "GPU %d cannot be opened", device->ordinal);
 	return 0;
@@ -179,6 +202,21 @@ static bool enable_peers(const int *ordinals, int n)
 	return error == cudaSuccess;
 }
 
+/* Copy a word from each device's table to that of each other device: by its copies, then by its
+ * kernels. *lost: another one arrived. Drivers report access that an IOMMU prevents. */
+static cudaError_t try_peers(struct gpu *gpu, bool *lost)
+{
+	cudaError_t error = cudaSuccess;
+
+	for (int to = 0; to < gpu->ndevices && error == cudaSuccess; to++)
+		for (int from = 0; from < gpu->ndevices && error == cudaSuccess; from++)
+			for (int by_kernel = 0; by_kernel < 2 && error == cudaSuccess && to != from;
+			     by_kernel++)
+				error = gpu_try_access(&gpu->devices[to], &gpu->devices[from],
+				                       by_kernel, lost);
+	return error;
+}
+
 static void close_device(struct device *device)
 {
 	(void)cudaSetDevice(device->ordinal);
@@ -211,6 +249,7 @@ static int close_all(struct gpu *gpu)
 		close_device(&gpu->devices[i]);
 	(void)cudaGetLastError();
 	pthread_cond_destroy(&gpu->idle);
+	pthread_mutex_destroy(&gpu->launching);
 	pthread_mutex_destroy(&gpu->lock);
 	close(gpu->event_fd);
 	free(gpu);
@@ -232,53 +271,96 @@ static struct gpu *make(int n)
 	}
 	gpu_condition(&gpu->idle);
 	pthread_mutex_init(&gpu->lock, NULL);
+	pthread_mutex_init(&gpu->launching, NULL);
 	gpu->ndevices = n;
 	return gpu;
 }
 
-/* The way between the devices. */
-static int open_path(struct gpu *gpu, const int *ordinals, char *why, size_t cap)
+/* Sizes of the buffers that the plug-in needs for itself, within the limits. */
+static cudaError_t choose_sizes(struct gpu *gpu, const struct gpu_limits *limits)
 {
-	if (gpu->ndevices == 1)
-		return 0;
+	const uint64_t pieces = (uint64_t)gpu->ndevices * BOUNCE;
+	size_t stage = limits->own, left, total;
+	cudaError_t error = cudaSuccess;
+
+	for (int i = 0; i < gpu->ndevices && !limits->own && error == cudaSuccess; i++) {
+		error = cudaSetDevice(gpu->devices[i].ordinal);
+		if (error == cudaSuccess)
+			error = cudaMemGetInfo(&left, &total);
+		if (error == cudaSuccess && (i == 0 || left / 8 < stage))
+			stage = left / 8;
+	}
+	gpu->stage_bytes = between(STAGE_LEAST, stage, STAGE_MOST);
+	gpu->bounce_bytes =
+	        between(BOUNCE_LEAST, limits->pinned / pieces / 4096 * 4096, BOUNCE_MOST);
+	return error;
+}
+
+/* The ways between the devices. */
+static int open_paths(struct gpu *gpu, const int *ordinals, char *why, size_t cap)
+{
+	bool lost = false;
+
 	gpu->peers = gpu->asked != GPU_PATH_HOST && enable_peers(ordinals, gpu->ndevices);
+	if (gpu->peers) {
+		const cudaError_t error = try_peers(gpu, &lost);
+		if (error != cudaSuccess)
+			return gpu_fail(why, cap, error,
+			                "the devices' access to each other's memory fails");
+		gpu->peers = !lost;
+	}
 	if (gpu->asked == GPU_PATH_PEER && !gpu->peers)
 		return gpu_fail(why, cap, cudaSuccess,
-		                "the devices cannot access each other's memory");
+		                lost ? "data between the devices' memories are lost: the system's "
+		                       "IOMMU may be the cause"
+		                     : "the devices cannot access each other's memory");
+	for (int i = 0; i < gpu->ndevices && !gpu->peers; i++) {
+		const cudaError_t error = make_stage(&gpu->devices[i]);
+		if (error != cudaSuccess)
+			return gpu_fail(why, cap, error,
+			                "%zu bytes on GPU %d for inputs on other GPUs",
+			                gpu->stage_bytes, gpu->devices[i].ordinal);
+	}
 	return 0;
 }
 
-static int open_devices(struct gpu *gpu, const int *ordinals, char *why, size_t cap)
+static int open_devices(struct gpu *gpu, const int *ordinals, const struct gpu_limits *limits,
+                        char *why, size_t cap)
 {
+	cudaError_t error;
+
 	for (int i = 0; i < gpu->ndevices; i++) {
 		struct device *device = &gpu->devices[i];
 		device->gpu = gpu;
 		device->index = i;
 		device->ordinal = ordinals[i];
 	}
-	if (open_path(gpu, ordinals, why, cap) < 0)
-		return -1;
 	for (int i = 0; i < gpu->ndevices; i++)
 		if (open_device(&gpu->devices[i], why, cap) < 0)
 			return -1;
+	if (gpu_may_use_nccl(gpu) && (error = choose_sizes(gpu, limits)) != cudaSuccess)
+		return gpu_fail(why, cap, error, "the devices' free memory");
+	if (gpu->ndevices > 1 && open_paths(gpu, ordinals, why, cap) < 0)
+		return -1;
 	return gpu->asked == GPU_PATH_NCCL ? nccl_open(gpu, why, cap) : 0;
 }
 
-static struct gpu *open_all(const int *ordinals, int n, enum gpu_path path, int64_t ns, char *why,
-                            size_t cap)
+static struct gpu *open_all(const int *ordinals, int n, enum gpu_path path,
+                            const struct gpu_limits *limits, bool *stuck, char *why, size_t cap)
 {
 	struct gpu *gpu = n > GPU_DEVICES_MOST ? NULL : make(n);
 
+	*stuck = false;
 	if (!gpu) {
 		gpu_fail(why, cap, cudaSuccess, "%d devices cannot be opened: %s", n,
 		         n > GPU_DEVICES_MOST ? "too many" : strerror(errno));
 		return NULL;
 	}
 	gpu->asked = path;
-	gpu->start_ns = ns;
-	if (open_devices(gpu, ordinals, why, cap) == 0)
+	gpu->start_ns = limits->start_ns;
+	if (open_devices(gpu, ordinals, limits, why, cap) == 0)
 		return gpu;
-	(void)close_all(gpu);
+	*stuck = close_all(gpu) < 0;
 	return NULL;
 }
 
@@ -313,21 +395,17 @@ static const char *path(struct gpu *gpu)
 static uint64_t pinned(struct gpu *gpu)
 {
 	const bool staged = gpu->ndevices > 1 && !gpu->peers;
-	return staged ? (uint64_t)gpu->ndevices * BOUNCE * BOUNCE_BYTES : 0;
+	return staged ? (uint64_t)gpu->ndevices * BOUNCE * gpu->bounce_bytes : 0;
 }
 
 /* ---- memory ---- */
 
-static void *alloc(struct gpu *gpu, int device, size_t bytes, char *why, size_t cap)
+static void *alloc_now(struct gpu *gpu, int device, size_t bytes, char *why, size_t cap)
 {
 	void *p = NULL;
 	size_t left = 0, total = 0;
-
-	if (device < 0 || device >= gpu->ndevices) {
-		gpu_fail(why, cap, cudaSuccess, "no device %d: %d are open", device, gpu->ndevices);
-		return NULL;
-	}
 	cudaError_t error = cudaSetDevice(gpu->devices[device].ordinal);
+
 	if (error == cudaSuccess)
 		error = cudaMalloc(&p, bytes ? bytes : 1);
 	if (error == cudaSuccess)
@@ -347,47 +425,85 @@ static void *alloc(struct gpu *gpu, int device, size_t bytes, char *why, size_t 
 	return NULL;
 }
 
+static void *alloc(struct gpu *gpu, int device, size_t bytes, char *why, size_t cap)
+{
+	if (device < 0 || device >= gpu->ndevices) {
+		gpu_fail(why, cap, cudaSuccess, "no device %d: %d are open", device, gpu->ndevices);
+		return NULL;
+	}
+	pthread_mutex_lock(&gpu->launching);
+	void *p = alloc_now(gpu, device, bytes, why, cap);
+	pthread_mutex_unlock(&gpu->launching);
+	return p;
+}
+
 static void release(struct gpu *gpu, int device, void *p, size_t bytes)
 {
 	(void)bytes;
 	if (!p)
 		return;
+	pthread_mutex_lock(&gpu->launching);
 	(void)cudaSetDevice(gpu->devices[device].ordinal);
 	if (cudaFree(p) != cudaSuccess)
 		(void)cudaGetLastError();
+	pthread_mutex_unlock(&gpu->launching);
 }
 
 /* Pages that exist are pinned faster than the driver makes them, and huge ones are fewer. */
-static void *alloc_host(struct gpu *gpu, size_t bytes, char *why, size_t cap)
+static void *register_pages(size_t bytes, cudaError_t *error)
 {
-	const size_t size = bytes ? bytes : 1;
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	*error = cudaErrorMemoryAllocation;
+	if (p == MAP_FAILED)
+		return NULL;
+	(void)madvise(p, bytes, MADV_HUGEPAGE);
+	memset(p, 0, bytes);
+	*error = cudaHostRegister(p, bytes, cudaHostRegisterPortable);
+	if (*error == cudaSuccess)
+		return p;
+	munmap(p, bytes);
+	return NULL;
+}
+
+static void *alloc_host_now(struct gpu *gpu, size_t bytes, char *why, size_t cap)
+{
+	void *p = NULL;
 	cudaError_t error = cudaSetDevice(gpu->devices[0].ordinal);
 
-	if (p == MAP_FAILED) {
-		gpu_fail(why, cap, cudaSuccess, "%zu bytes of host memory: %s", bytes,
-		         strerror(errno));
-		return NULL;
+	if (error == cudaSuccess && !gpu->pins)
+		p = register_pages(bytes, &error);
+	gpu->registered |= p != NULL;
+	if (gpu->pins || (!gpu->registered && error != cudaErrorMemoryAllocation)) {
+		(void)cudaGetLastError();
+		error = cudaHostAlloc(&p, bytes, cudaHostAllocPortable);
+		gpu->pins |= error == cudaSuccess;
+		if (error == cudaSuccess)
+			memset(p, 0, bytes);
 	}
-	(void)madvise(p, size, MADV_HUGEPAGE);
-	memset(p, 0, size);
-	if (error == cudaSuccess)
-		error = cudaHostRegister(p, size, cudaHostRegisterPortable);
-	if (error == cudaSuccess)
-		return p;
-	munmap(p, size);
-	gpu_fail(why, cap, error, "%zu bytes of pinned memory", bytes);
-	return NULL;
+	if (error != cudaSuccess)
+		gpu_fail(why, cap, error, "%zu bytes of pinned memory", bytes);
+	return error == cudaSuccess ? p : NULL;
+}
+
+static void *alloc_host(struct gpu *gpu, size_t bytes, char *why, size_t cap)
+{
+	pthread_mutex_lock(&gpu->launching);
+	void *p = alloc_host_now(gpu, bytes ? bytes : 1, why, cap);
+	pthread_mutex_unlock(&gpu->launching);
+	return p;
 }
 
 static void release_host(struct gpu *gpu, void *p, size_t bytes)
 {
-	(void)gpu;
 	if (!p)
 		return;
-	if (cudaHostUnregister(p) != cudaSuccess)
+	pthread_mutex_lock(&gpu->launching);
+	if ((gpu->pins ? cudaFreeHost(p) : cudaHostUnregister(p)) != cudaSuccess)
 		(void)cudaGetLastError();
-	munmap(p, bytes ? bytes : 1);
+	pthread_mutex_unlock(&gpu->launching);
+	if (!gpu->pins)
+		munmap(p, bytes ? bytes : 1);
 }
 
 static int event_fd(struct gpu *gpu)

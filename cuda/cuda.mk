@@ -10,16 +10,23 @@ PYTHON ?= python3
 CUDA_CXX ?= g++
 CUDA_TOOLKIT = $(BUILD)/cuda-toolkit
 CUDA_WHEELS = nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl nvidia-cuda-crt nvidia-nvvm nvidia-nccl-cu13
-# NCCL's header; the library is opened at run time.
-NCCL_INCLUDE = $(wildcard $(CUDA_TOOLKIT)/nvidia/nccl/include)
 
 ifeq ($(origin NVCC),undefined)
-NVCC := $(or $(shell command -v nvcc 2>/dev/null),$(wildcard $(CUDA_TOOLKIT)/nvidia/cu*/bin/nvcc))
+NVCC := $(firstword $(lastword $(wildcard $(CUDA_TOOLKIT)/nvidia/cu*/bin/nvcc)) $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
 endif
-CUDA_HAS_CXX := $(if $(NVCC),$(shell command -v $(CUDA_CXX) 2>/dev/null))
+NVCC_MAJOR := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\..*/\1/p'))
+# Why the plug-in cannot be built.
+ifeq ($(NVCC),)
+CUDA_LACKS = no nvcc (make cuda-deps installs one)
+else ifneq ($(shell [ 0$(NVCC_MAJOR) -ge 13 ] && echo fine),fine)
+CUDA_LACKS = $(NVCC) is not of CUDA 13 or later (make cuda-deps installs one, NVCC= names another)
+else ifeq ($(shell command -v $(CUDA_CXX) 2>/dev/null),)
+CUDA_LACKS = $(NVCC) needs $(CUDA_CXX)
+endif
 
 .PHONY: cuda-deps cuda-missing gpu-tests check-gpu bench-gpu
 cuda-deps:
+	@$(PYTHON) -m pip --version >/dev/null || { echo '$(PYTHON) has no pip (apt install python3-pip); PYTHON= names another'; exit 1; }
 	@mkdir -p $(BUILD)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --upgrade --target $(CUDA_TOOLKIT) $(CUDA_WHEELS)
 	@ls $(CUDA_TOOLKIT)/nvidia/cu*/bin/nvcc
@@ -27,20 +34,24 @@ cuda-deps:
 # Machine code for every major architecture from sm_75 on, and PTX of the last for those to come. The
 # bits are those of the CPU: no fused products and sums, no flushed subnormals.
 CUDA_ARCH ?= all-major
-CUDA_FLAGS = -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false -ftz=false -prec-div=true -Xptxas -v -I. $(NCCL_INCLUDE:%=-I%) -ccbin $(CUDA_CXX) \
+CUDA_FLAGS = -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false -ftz=false -prec-div=true -Xptxas -v -I. -ccbin $(CUDA_CXX) \
 	-Xcompiler -fPIC,-fvisibility=hidden,-ffp-contract=off,-Wall,-Wextra
 CUDA_WERROR = $(if $(WERROR),-Werror all-warnings -Xcompiler -Werror)
 # NVIDIA's packages on PyPI have their libraries in lib, not in lib64.
 CUDA_LDFLAGS = -cudart static -L$(dir $(NVCC))../lib -Xlinker --exclude-libs=ALL,--as-needed,-z,relro,-z,now
 
+# The tests' NCCL: that of cuda-deps, unless COLLCTL_NCCL_PATH names one or the system has one.
+NCCL_FOUND = $(wildcard $(CUDA_TOOLKIT)/nvidia/nccl/lib/libnccl.so.2)
+NCCL_ENV = $(if $(NCCL_FOUND),COLLCTL_NCCL_PATH=$${COLLCTL_NCCL_PATH:-$(abspath $(NCCL_FOUND))})
+
 # CUDA_PLUGIN names another plug-in for check-gpu and bench-gpu, such as $(STANDIN).
 CUDA_PLUGIN = $(BUILD)/collctl-cuda.so
 CUDA_OBJECTS = $(patsubst %.cu,$(BUILD)/%.o,$(wildcard cuda/*.cu))
 
-ifeq ($(CUDA_HAS_CXX),)
+ifneq ($(CUDA_LACKS),)
 all: cuda-missing
 cuda-missing:
-	@echo '  --      $(BUILD)/collctl-cuda.so is not built: $(if $(NVCC),$(NVCC) needs $(CUDA_CXX),no nvcc (make cuda-deps installs one))'
+	@echo '  --      $(BUILD)/collctl-cuda.so is not built: $(CUDA_LACKS)'
 else ifeq ($(SANITIZE),)
 all: $(BUILD)/collctl-cuda.so
 endif
@@ -72,14 +83,14 @@ $(BUILD)/gpu/check_elements: $(BUILD)/tests/gpu/check_elements.o $(BUILD)/tests/
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
 
-gpu-tests: $(BUILD)/gpu/check $(if $(CUDA_HAS_CXX),$(BUILD)/gpu/check_elements)
+gpu-tests: $(BUILD)/gpu/check $(if $(CUDA_LACKS),,$(BUILD)/gpu/check_elements)
 # What needs a GPU says in a line that there is none, and ends with 77.
 check-gpu: all gpu-tests $(filter $(STANDIN),$(CUDA_PLUGIN))
-	$(if $(CUDA_HAS_CXX),$(BUILD)/gpu/check_elements)
-	tests/gpu/inspect.sh $(BUILD) || [ $$? = 77 ]
+	$(if $(CUDA_LACKS),,$(BUILD)/gpu/check_elements)
+	tests/gpu/inspect.sh $(BUILD) $(filter sm_%,$(CUDA_ARCH)) || [ $$? = 77 ]
 	$(BUILD)/gpu/check $(CUDA_PLUGIN) || [ $$? = 77 ]
-	tests/gpu/jobs.sh $(BUILD)/collctl $(CUDA_PLUGIN) || [ $$? = 77 ]
-	tests/gpu/sanitize.sh $(BUILD)/collctl $(BUILD)/gpu/check $(CUDA_PLUGIN) || [ $$? = 77 ]
+	$(NCCL_ENV) tests/gpu/jobs.sh $(BUILD)/collctl $(CUDA_PLUGIN) || [ $$? = 77 ]
+	PATH="$$PATH:$(dir $(NVCC))" tests/gpu/sanitize.sh $(BUILD)/collctl $(BUILD)/gpu/check $(CUDA_PLUGIN) || [ $$? = 77 ]
 bench-gpu: all $(BUILD)/gpu/bench $(filter $(STANDIN),$(CUDA_PLUGIN))
 	$(BUILD)/gpu/bench $(CUDA_PLUGIN) || [ $$? = 77 ]
 	COLLCTL=$(BUILD)/collctl $(PYTHON) tests/bench/gpu.py --plugin $(CUDA_PLUGIN) || [ $$? = 77 ]

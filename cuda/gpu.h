@@ -20,10 +20,12 @@ extern "C" {
 #include "cuda/kernels.h"
 
 #define GPU_DEVICES_MOST 32
-#define TABLE            4096               /* inputs that a fold may have, less FOLD_DIRECT */
-#define STAGE            ((size_t)32 << 20) /* bytes for inputs from other devices */
+#define TABLE            4096              /* inputs that a fold may have, less FOLD_DIRECT */
+#define STAGE_LEAST      ((size_t)2 << 20) /* bytes for inputs from other devices */
+#define STAGE_MOST       ((size_t)32 << 20)
 #define BOUNCE           4                  /* pinned pieces on their way */
-#define BOUNCE_BYTES     ((size_t)4 << 20)  /* of a piece */
+#define BOUNCE_LEAST     ((size_t)64 << 10) /* bytes of a piece */
+#define BOUNCE_MOST      ((size_t)4 << 20)
 
 struct task {
 	struct task *next;
@@ -84,7 +86,9 @@ struct device {
 
 struct gpu {
 	int ndevices;
-	bool peers; /* each device accesses the memory of all others */
+	bool peers;      /* each device accesses the memory of all others */
+	bool registered; /* some pinned host memory is the process's own, so all will be */
+	bool pins;       /* it is the driver's: the process's cannot be registered */
 	int event_fd;
 	pthread_mutex_t lock;
 	pthread_cond_t idle; /* signalled when running becomes 0 */
@@ -93,12 +97,16 @@ struct gpu {
 	unsigned epoch; /* drain begins a new one: older tasks are not reported */
 	struct tasks done;
 	enum gpu_path asked;
-	int64_t start_ns;  /* that NCCL may take to start */
-	struct nccl *nccl; /* NULL: it was not started */
-	bool nccl_runs;    /* its thread */
-	bool nccl_stopped; /* what its streams complete from now on may be wrong */
-	uint64_t folded;   /* bytes of folds that NCCL could have done */
+	size_t stage_bytes, bounce_bytes; /* of a stage; of a piece */
+	int64_t start_ns;                 /* that NCCL may take to start */
+	struct nccl *nccl;                /* NULL: it was not started */
+	bool nccl_runs;                   /* its thread */
+	bool nccl_stopped;                /* what its streams complete from now on may be wrong */
+	uint64_t folded;                  /* bytes of folds that NCCL could have done */
 	uint64_t nccl_folds;
+	/* Held while NCCL starts kernels on one device after another. What may wait for the kernels
+	 * of a device, as cudaFree, would do so for ever between them. */
+	pthread_mutex_t launching;
 	struct device devices[];
 };
 
@@ -149,6 +157,8 @@ const char *gpu_op_name(enum gpu_op op);
 cudaError_t gpu_fold(struct device *, cudaStream_t, const struct fold_row *, void *dst,
                      const void *const *inputs, int ninputs, uint64_t offset, uint64_t n);
 
+/* Copy a word from @from's table to @to's and look at it. *lost: it is another one. */
+cudaError_t gpu_try_access(struct device *to, struct device *from, bool by_kernel, bool *lost);
 /* Load all kernels to the current device. */
 cudaError_t gpu_load_kernels(void);
 

@@ -22,11 +22,7 @@
 
 #include <dlfcn.h>
 
-#if __has_include(<nccl.h>)
-#include <nccl.h>
-#endif
-
-#ifdef NCCL_MAJOR
+#include "cuda/nccl_api.h"
 
 #ifndef NCCL_LIBRARY
 #define NCCL_LIBRARY "libnccl.so.2"
@@ -38,6 +34,7 @@
 #define NCCL_BLOCKS 4     /* thread blocks that its kernels may take; the link is the limit */
 #define PAUSE_LEAST 50000 /* ns */
 #define PAUSE_MOST  2000000
+#define TRIAL_BYTES ((size_t)256 << 10)
 
 struct nccl_fold {
 	struct nccl_fold *next;
@@ -79,8 +76,9 @@ struct nccl {
 	struct timespec until; /* when it must have started */
 	int version;
 	struct nccl_calls calls;
-	void **stages;      /* [ndevices] STAGE bytes on each device: sums of its inputs */
+	void **stages;      /* [ndevices] gpu->stage_bytes on each device: sums of its inputs */
 	cudaEvent_t *ended; /* [ndevices] recorded when the device's part of a fold has ended */
+	uint8_t *trial;     /* pinned */
 	ncclComm_t comms[]; /* [ndevices] */
 };
 
@@ -126,6 +124,9 @@ static int load(struct nccl *n)
 	        {"ncclGetErrorString", &n->calls.error},
 	};
 
+	const char *one_by_one = getenv("CUDA_LAUNCH_BLOCKING");
+	if (one_by_one && strcmp(one_by_one, "1") == 0)
+		return fail(n, "CUDA_LAUNCH_BLOCKING=1 lets one device wait for ever for the next");
 	if (!library)
 		return fail(n, "%s", dlerror());
 	for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
@@ -167,25 +168,32 @@ static int look(struct nccl *n)
 	return ret;
 }
 
+/* Wait for *pause, which becomes longer. -1: it is to stop, or @until is over. */
+static int wait_a_little(struct nccl *n, int64_t *pause, const struct timespec *until)
+{
+	const struct timespec next = gpu_until(*pause);
+
+	if (is_past(until))
+		return fail(n, "NCCL did not %s in time",
+		            n->state == NCCL_STARTS ? "start" : "begin a reduction");
+	pthread_mutex_lock(&n->gpu->lock);
+	if (!n->stop)
+		pthread_cond_timedwait(&n->more, &n->gpu->lock, &next);
+	const bool stop = n->stop;
+	pthread_mutex_unlock(&n->gpu->lock);
+	*pause = 2 * *pause < PAUSE_MOST ? 2 * *pause : PAUSE_MOST;
+	return stop ? fail(n, "NCCL was stopped") : 0;
+}
+
 /* Wait for the end of the last call. -1: it has failed, is to stop, or has not ended at @until. */
 static int settle(struct nccl *n, const struct timespec *until)
 {
 	int64_t pause = PAUSE_LEAST;
 	int state;
 
-	while ((state = look(n)) > 0) {
-		const struct timespec next = gpu_until(pause);
-		if (until && is_past(until))
-			return fail(n, "NCCL did not start in time");
-		pthread_mutex_lock(&n->gpu->lock);
-		if (!n->stop)
-			pthread_cond_timedwait(&n->more, &n->gpu->lock, &next);
-		const bool stop = n->stop;
-		pthread_mutex_unlock(&n->gpu->lock);
-		if (stop)
-			return fail(n, "NCCL was stopped");
-		pause = 2 * pause < PAUSE_MOST ? 2 * pause : PAUSE_MOST;
-	}
+	while ((state = look(n)) > 0)
+		if (wait_a_little(n, &pause, until) < 0)
+			return -1;
 	return state;
 }
 
@@ -214,11 +222,14 @@ static int make_stages(struct nccl *n)
 	for (int i = 0; i < n->gpu->ndevices && error == cudaSuccess; i++) {
 		error = cudaSetDevice(n->gpu->devices[i].ordinal);
 		if (error == cudaSuccess)
-			error = cudaMalloc(&n->stages[i], STAGE);
+			error = cudaMalloc(&n->stages[i], n->gpu->stage_bytes);
 		if (error == cudaSuccess)
 			error = cudaEventCreateWithFlags(&n->ended[i], cudaEventDisableTiming);
 	}
-	return error == cudaSuccess ? 0 : fail(n, "no memory for NCCL: %s", cudaGetErrorName(error));
+	if (error == cudaSuccess)
+		error = cudaHostAlloc((void **)&n->trial, TRIAL_BYTES, cudaHostAllocPortable);
+	return error == cudaSuccess ? 0
+	                            : fail(n, "no memory for NCCL: %s", cudaGetErrorName(error));
 }
 
 /* Kernels of a device may have to wait for its other kernels when they are loaded, and NCCL's wait
@@ -322,7 +333,8 @@ static const int *places_of(const struct nccl_fold *f)
 	return (const int *)(const void *)(f->inputs + f->t.ninputs);
 }
 
-/* Fold device @d's inputs of elements [pos, pos + n), if it has several. Returns where the sum is. */
+/* Fold device @d's inputs of elements [pos, pos + n), if it has several. Returns where the sum is.
+ */
 static const void *fold_own(struct nccl *n, const struct nccl_fold *f, int d, uint64_t pos,
                             uint64_t count)
 {
@@ -348,6 +360,28 @@ static const void *fold_own(struct nccl *n, const struct nccl_fold *f, int d, ui
 	return NULL;
 }
 
+/* Start the reduction of @from[ndevices], on the devices' streams, to @to of device @root. */
+static int add(struct nccl *n, const void *const *from, void *to, size_t count, ncclDataType_t type,
+               ncclRedOp_t op, int root, const struct timespec *until)
+{
+	struct gpu *gpu = n->gpu;
+	bool fine = true;
+	int ret = -1;
+
+	pthread_mutex_lock(&gpu->launching);
+	if (is_started(n, n->calls.group_start())) {
+		for (int d = 0; d < gpu->ndevices && fine; d++)
+			fine = is_started(n,
+			                  n->calls.reduce(from[d], d == root ? to : NULL, count,
+			                                  type, op, root, n->comms[d],
+			                                  gpu->devices[d].lanes[LANE_NCCL].stream));
+		if (is_started(n, n->calls.group_end()) && fine)
+			ret = settle(n, until);
+	}
+	pthread_mutex_unlock(&gpu->launching);
+	return ret;
+}
+
 static int reduce(struct nccl *n, const struct nccl_fold *f, uint64_t pos, uint64_t count)
 {
 	struct gpu *gpu = n->gpu;
@@ -355,7 +389,6 @@ static int reduce(struct nccl *n, const struct nccl_fold *f, uint64_t pos, uint6
 	char *to = (char *)f->t.dst + pos * f->row->size;
 	ncclDataType_t type = ncclInt8;
 	ncclRedOp_t op = ncclSum;
-	bool fine = true;
 
 	type_of(f->t.dtype, &type);
 	op_of(f->t.reduce, &op);
@@ -366,16 +399,86 @@ static int reduce(struct nccl *n, const struct nccl_fold *f, uint64_t pos, uint6
 		if (!from[d])
 			return -1;
 	}
-	if (!is_started(n, n->calls.group_start()))
-		return -1;
-	for (int d = 0; d < gpu->ndevices && fine; d++)
-		fine = is_started(n, n->calls.reduce(from[d], d == f->t.device ? to : NULL, count,
-		                                     type, op, f->t.device, n->comms[d],
-		                                     gpu->devices[d].lanes[LANE_NCCL].stream));
-	if (!is_started(n, n->calls.group_end()) || !fine)
-		return -1;
-	return settle(n, NULL);
+	const struct timespec until = gpu_until(gpu->start_ns);
+	return add(n, from, to, count, type, op, f->t.device, &until);
 }
+
+/* ---- a trial ---- */
+
+/* The sum of the stages, in which each byte of device d is d + 1, in the stage of device 0. */
+static int add_stages(struct nccl *n, uint8_t *sum)
+{
+	struct gpu *gpu = n->gpu;
+	const void *from[GPU_DEVICES_MOST];
+	cudaError_t error = cudaSuccess;
+
+	for (int d = 0; d < gpu->ndevices && error == cudaSuccess; d++) {
+		from[d] = n->stages[d];
+		*sum = (uint8_t)(*sum + d + 1);
+		error = cudaSetDevice(gpu->devices[d].ordinal);
+		if (error == cudaSuccess)
+			error = cudaMemsetAsync(n->stages[d], d + 1, TRIAL_BYTES,
+			                        gpu->devices[d].lanes[LANE_NCCL].stream);
+	}
+	if (error != cudaSuccess)
+		return fail(n, "%s", cudaGetErrorName(error));
+	return add(n, from, n->stages[0], TRIAL_BYTES, ncclUint8, ncclSum, 0, &n->until);
+}
+
+/* Wait for the streams of all devices: if one fails, the others' kernels wait for ever. */
+static int await_trial(struct nccl *n)
+{
+	int64_t pause = PAUSE_LEAST;
+	cudaError_t error = cudaSuccess;
+
+	for (int d = 0; d < n->gpu->ndevices && error == cudaSuccess; d++) {
+		error = cudaSetDevice(n->gpu->devices[d].ordinal);
+		if (error == cudaSuccess)
+			error = cudaEventRecord(n->ended[d],
+			                        n->gpu->devices[d].lanes[LANE_NCCL].stream);
+	}
+	for (bool runs = true; runs && error == cudaSuccess;) {
+		runs = false;
+		for (int d = 0; d < n->gpu->ndevices && error == cudaSuccess; d++) {
+			error = cudaEventQuery(n->ended[d]);
+			runs |= error == cudaErrorNotReady;
+			if (error == cudaErrorNotReady)
+				error = cudaSuccess;
+		}
+		if (runs && error == cudaSuccess && wait_a_little(n, &pause, &n->until) < 0)
+			return -1;
+	}
+	return error == cudaSuccess ? 0 : fail(n, "%s", cudaGetErrorName(error));
+}
+
+static int fetch_trial(struct nccl *n)
+{
+	const struct device *device = &n->gpu->devices[0];
+	const cudaStream_t stream = device->lanes[LANE_NCCL].stream;
+	cudaError_t error = cudaSetDevice(device->ordinal);
+
+	if (error == cudaSuccess)
+		error = cudaMemcpyAsync(n->trial, n->stages[0], TRIAL_BYTES, cudaMemcpyDeviceToHost,
+		                        stream);
+	if (error == cudaSuccess)
+		error = cudaStreamSynchronize(stream);
+	return error == cudaSuccess ? 0 : fail(n, "%s", cudaGetErrorName(error));
+}
+
+/* NCCL connects the devices when it first adds, and fails then if it cannot. */
+static int try_once(struct nccl *n)
+{
+	uint8_t sum = 0;
+
+	if (add_stages(n, &sum) < 0 || await_trial(n) < 0 || fetch_trial(n) < 0)
+		return -1;
+	for (size_t i = 0; i < TRIAL_BYTES; i++)
+		if (n->trial[i] != sum)
+			return fail(n, "its sums on these devices are wrong");
+	return 0;
+}
+
+/* ---- the end of folds ---- */
 
 /* The lane's thread stops NCCL if the device fails, because the others would wait for it. */
 static cudaError_t watch(struct gpu *gpu, int d)
@@ -407,7 +510,8 @@ static int join(struct nccl *n, int root)
 			continue;
 		error = cudaSetDevice(gpu->devices[d].ordinal);
 		if (error == cudaSuccess)
-			error = cudaEventRecord(n->ended[d], gpu->devices[d].lanes[LANE_NCCL].stream);
+			error = cudaEventRecord(n->ended[d],
+			                        gpu->devices[d].lanes[LANE_NCCL].stream);
 		if (error == cudaSuccess)
 			error = cudaStreamWaitEvent(gpu->devices[root].lanes[LANE_NCCL].stream,
 			                            n->ended[d], 0);
@@ -422,7 +526,7 @@ static int join(struct nccl *n, int root)
 static int run(struct nccl *n, const struct nccl_fold *f)
 {
 	/* A stage's contents are aligned as the destination is. */
-	const uint64_t most = (STAGE - VECTOR) / f->row->size;
+	const uint64_t most = (n->gpu->stage_bytes - VECTOR) / f->row->size;
 
 	for (uint64_t pos = 0; pos < f->t.n; pos += most)
 		if (reduce(n, f, pos, f->t.n - pos < most ? f->t.n - pos : most) < 0)
@@ -442,7 +546,8 @@ static struct nccl_fold *take_fold(struct nccl *n)
 	return f;
 }
 
-/* Run folds until one fails, which is then the first of the list, or until the thread is to stop. */
+/* Run folds until one fails, which is then the first of the list, or until the thread is to stop.
+ */
 static void run_folds(struct nccl *n)
 {
 	struct nccl_fold *f;
@@ -510,7 +615,7 @@ static void *nccl_main(void *arg)
 	struct nccl *n = (struct nccl *)arg;
 
 	if (load(n) == 0 && load_kernels(n) == 0 && make_communicators(n) == 0 &&
-	    make_stages(n) == 0) {
+	    make_stages(n) == 0 && try_once(n) == 0) {
 		set_state(n, NCCL_READY);
 		run_folds(n);
 	}
@@ -674,6 +779,8 @@ int nccl_close(struct gpu *gpu, const struct timespec *until)
 		if (n->ended[i])
 			cudaEventDestroy(n->ended[i]);
 	}
+	if (n->trial)
+		cudaFreeHost(n->trial);
 	pthread_cond_destroy(&n->more);
 	pthread_cond_destroy(&n->changed);
 	free(n->stages);
@@ -702,49 +809,3 @@ int nccl_report(struct gpu *gpu, uint64_t *folds, char *text, size_t cap)
 	pthread_mutex_unlock(&gpu->lock);
 	return failed ? -1 : *text ? 1 : 0;
 }
-
-#else /* no nccl.h */
-
-int nccl_open(struct gpu *, char *why, size_t cap)
-{
-	return gpu_fail(why, cap, cudaSuccess, "this plug-in was built without NCCL");
-}
-
-bool nccl_can(const struct gpu *, const struct gpu_task *)
-{
-	return false;
-}
-
-bool nccl_ready(struct gpu *, const struct gpu_task *, const struct fold_row *)
-{
-	return false;
-}
-
-bool nccl_spread(const struct gpu *, const int *, int)
-{
-	return false;
-}
-
-int nccl_submit(struct gpu *, struct task *, const struct gpu_task *, const struct fold_row *,
-                const int *)
-{
-	return -1;
-}
-
-void nccl_stop(struct gpu *)
-{
-}
-
-int nccl_close(struct gpu *, const struct timespec *)
-{
-	return 0;
-}
-
-int nccl_report(struct gpu *, uint64_t *folds, char *text, size_t)
-{
-	*folds = 0;
-	*text = '\0';
-	return 0;
-}
-
-#endif

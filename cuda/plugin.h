@@ -14,11 +14,12 @@
 #ifndef COLLCTL_CUDA_PLUGIN_H
 #define COLLCTL_CUDA_PLUGIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define GPU_PLUGIN_SYMBOL  "collctl_gpu_plugin"
-#define GPU_PLUGIN_VERSION 2
+#define GPU_PLUGIN_VERSION 3
 #define GPU_WHY            256 /* bytes of a reason */
 
 struct gpu; /* the opened devices */
@@ -60,6 +61,14 @@ enum gpu_path {
 };
 #define GPU_PATHS "auto|nccl|peer|host" /* their names, in this order */
 
+struct gpu_limits {
+	int64_t start_ns; /* nanoseconds that NCCL may take to start */
+	uint64_t pinned;  /* bytes of pinned memory that the plug-in may have for itself: it takes
+	                     less */
+	uint64_t own;     /* bytes of each device's memory that it may have; 0: an eighth of what is
+	                     free */
+};
+
 struct gpu_plugin {
 	size_t size;
 	unsigned version;
@@ -67,10 +76,10 @@ struct gpu_plugin {
 
 	/* The number of devices of this machine; -1: the driver is missing, too old, ... */
 	int (*count)(char *why, size_t cap);
-	/* Open devices @devices[n], distinct numbers below count(). @ns: nanoseconds that NCCL may
-	 * take to start. NULL: error, also if there is no @path. */
-	struct gpu *(*open)(const int *devices, int n, enum gpu_path path, int64_t ns, char *why,
-	                    size_t cap);
+	/* Open devices @devices[n], distinct numbers below count(). NULL: error, also if there is
+	 * no @path. *stuck: threads have not ended, as with close. */
+	struct gpu *(*open)(const int *devices, int n, enum gpu_path path,
+	                    const struct gpu_limits *limits, bool *stuck, char *why, size_t cap);
 	/* Call drain before. -1: what drain could not end, or NCCL, stays behind until the process
 	 * ends, with threads that may hold the library's locks. */
 	int (*close)(struct gpu *);

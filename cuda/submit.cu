@@ -37,7 +37,8 @@ static cudaError_t fetch(struct device *to, cudaStream_t stream, void *dst, stru
 
 	for (uint64_t done = 0; done < bytes && error == cudaSuccess;) {
 		const unsigned piece = to->next_piece++ % BOUNCE;
-		const uint64_t left = bytes - done, n = left < BOUNCE_BYTES ? left : BOUNCE_BYTES;
+		const uint64_t left = bytes - done,
+		               n = left < to->gpu->bounce_bytes ? left : to->gpu->bounce_bytes;
 		void *host = to->bounce[piece];
 
 		error = cudaStreamWaitEvent(source, to->emptied[piece], 0);
@@ -122,6 +123,39 @@ cudaError_t gpu_fold(struct device *device, cudaStream_t stream, const struct fo
 	return launch(device, stream, row->kernel, &args, args.n / each + 1);
 }
 
+cudaError_t gpu_try_access(struct device *to, struct device *from, bool by_kernel, bool *lost)
+{
+	const struct fold_row *row = fold_find(REDUCE_SUM, DTYPE_U64, DTYPE_U64);
+	const cudaStream_t source = from->lanes[LANE_COMPUTE].stream;
+	const cudaStream_t stream = to->lanes[LANE_COMPUTE].stream;
+	const uint64_t word = (uint64_t)to->index << 32 | (unsigned)from->index << 1 | by_kernel;
+	uint64_t arrived = ~word;
+	const void *src = from->table;
+	void *dst = to->table + 1;
+	cudaError_t error = cudaSetDevice(from->ordinal);
+
+	if (error == cudaSuccess)
+		error = cudaMemcpyAsync((void *)from->table, &word, sizeof word,
+		                        cudaMemcpyHostToDevice, source);
+	if (error == cudaSuccess)
+		error = cudaStreamSynchronize(source);
+	if (error == cudaSuccess)
+		error = cudaSetDevice(to->ordinal);
+	if (error == cudaSuccess)
+		error = cudaMemcpyAsync(dst, &arrived, sizeof arrived, cudaMemcpyHostToDevice,
+		                        stream);
+	if (error == cudaSuccess)
+		error = by_kernel ? gpu_fold(to, stream, row, dst, &src, 1, 0, 1)
+		                  : copy_between(to, stream, dst, from, src, sizeof word);
+	if (error == cudaSuccess)
+		error = cudaMemcpyAsync(&arrived, dst, sizeof arrived, cudaMemcpyDeviceToHost,
+		                        stream);
+	/* Also after an error: a copy may still use the words. */
+	const cudaError_t end = cudaStreamSynchronize(stream);
+	*lost |= arrived != word;
+	return error == cudaSuccess ? end : error;
+}
+
 cudaError_t gpu_load_kernels(void)
 {
 	struct cudaFuncAttributes loaded;
@@ -149,7 +183,7 @@ static cudaError_t fold_staged(struct device *device, cudaStream_t stream,
 {
 	const struct fold_row *row = p->row;
 	const unsigned size = row->size * row->parts;
-	const uint64_t share = STAGE / (unsigned)p->away / 256 * 256;
+	const uint64_t share = device->gpu->stage_bytes / (unsigned)p->away / 256 * 256;
 	const uint64_t most = (share - VECTOR) / size;
 	const void *inputs[FOLD_DIRECT + TABLE];
 	cudaError_t error = cudaSuccess;
@@ -236,8 +270,8 @@ static int plan_fold(struct gpu *gpu, const struct gpu_task *t, struct fold_plan
 	if (t->ninputs < 1 || t->ninputs > FOLD_DIRECT + TABLE)
 		return gpu_fail(why, cap, cudaSuccess, "a reduction of %d inputs, not 1 to %d",
 		                t->ninputs, FOLD_DIRECT + TABLE);
-	const bool nccl = gpu_may_use_nccl(gpu) && t->n > 0 && nccl_can(gpu, t) &&
-	                  nccl_ready(gpu, t, p->row);
+	const bool nccl =
+	        gpu_may_use_nccl(gpu) && t->n > 0 && nccl_can(gpu, t) && nccl_ready(gpu, t, p->row);
 	if (!nccl && (gpu->ndevices == 1 || gpu->peers))
 		return 0;
 	if (find_inputs(gpu, t, p->places, &p->away, why, cap) < 0)

@@ -22,6 +22,7 @@
  * If the driver of a GPU, a device or NCCL hangs, the job ends without it, and its threads stay
  * behind. exit() may then wait for locks that they hold; _exit() does not. NCCL listens on the
  * interfaces that NCCL_SOCKET_IFNAME names; the command sets it to "lo", the library does not.
+ * After a job with devices, the calling thread's current CUDA device may be another one.
  */
 #ifndef COLLCTL_H
 #define COLLCTL_H

@@ -13,7 +13,7 @@ may() {
 	lib/net) echo 'lib/(base|net)/[^/]+\.h' ;;
 	lib/job) echo 'lib/(base|net|data|job)/[^/]+\.h' ;;
 	lib/exec) echo 'lib/(base|data|net|job|exec)/[^/]+\.h|algorithms/(sched|price|placement)\.h|cuda/plugin\.h' ;;
-	cuda/standin) echo 'cuda/(kernels|standin/standin)\.h' ;;
+	cuda/standin) echo 'cuda/(kernels|nccl_api|standin/standin)\.h' ;;
 	cuda) echo 'cuda/[^/]+\.(h|cuh)|lib/(base|data)/[^/]+\.h|lib/exec/memory_space\.h' ;;
 	lib/coll) echo '(lib/[a-z]+|algorithms)/[^/]+\.h' ;;
 	cmd | completions) echo '(lib/[a-z]+|algorithms|cmd|completions)/[^/]+\.h' ;;

@@ -203,13 +203,23 @@ check_standin() {
 
 # Does the stand-in's runtime declare what CUDA's own header does?
 check_runtime() {
-	local header
+	local header nccl flags=(-std=c++20 -I.)
 	header=$(dirname "$(realpath "$(command -v nvcc || echo .)")")/../include
 	if [[ ! -f $header/cuda_runtime_api.h ]]; then
-		echo "no CUDA toolkit: the stand-in's runtime was not compared with CUDA's header"
+		echo "no CUDA toolkit: the stand-in's runtime was not compared with CUDA's header, nor cuda/nccl_api.h with NCCL's"
 		return 77
 	fi
-	g++ -std=c++20 -fsyntax-only -I. -isystem "$header" cuda/standin/runtime.cc
+	g++ "${flags[@]}" -fsyntax-only -isystem "$header" cuda/standin/runtime.cc || return 1
+	nccl=$header/nccl.h
+	[[ -f $nccl ]] || nccl=/usr/include/nccl.h
+	if [[ ! -f $nccl ]]; then
+		echo "no header of NCCL: cuda/nccl_api.h was not compared with it"
+		return 0
+	fi
+	g++ "${flags[@]}" -fsyntax-only -isystem "$header" -DNCCL_HEADER="\"$nccl\"" cuda/standin/nccl.cc || return 1
+	g++ "${flags[@]}" -isystem "$header" -DNCCL_HEADER="\"$nccl\"" -o build/gpu/nccl_theirs tests/gpu/nccl_api.cc || return 1
+	g++ "${flags[@]}" -isystem "$header" -o build/gpu/nccl_ours tests/gpu/nccl_api.cc || return 1
+	diff <(build/gpu/nccl_theirs) <(build/gpu/nccl_ours)
 }
 
 # The code of the GPU's kernels on the CPU.

@@ -23,6 +23,7 @@ typedef enum cudaError {
 	cudaErrorIllegalAddress = 700,
 	cudaErrorPeerAccessAlreadyEnabled = 704,
 	cudaErrorLaunchFailure = 719,
+	cudaErrorNotSupported = 801,
 	cudaErrorUnknown = 999,
 } cudaError_t;
 
@@ -43,6 +44,8 @@ enum cudaDeviceAttr {
 	cudaDevAttrMultiProcessorCount = 16,
 	cudaDevAttrComputeCapabilityMajor = 75,
 	cudaDevAttrComputeCapabilityMinor = 76,
+	cudaDevAttrHostRegisterSupported = 99,
+	cudaDevAttrPageableMemoryAccessUsesHostPageTables = 100,
 };
 
 struct cudaPointerAttributes {

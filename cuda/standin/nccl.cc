@@ -1,7 +1,8 @@
 /*
  * The stand-in's NCCL: reductions of host memory, on the streams of the stand-in's runtime, for
  * tests of the plug-in's use of NCCL. Its kernels wait for each other, as NCCL's do; its sums begin
- * with the last device, so that a result that depends on the order differs from the devices'.
+ * with the last device, so that a result that depends on the order differs from the devices'. With
+ * NCCL_DEBUG it writes to stdout, as NCCL does.
  * COLLCTL_NCCL_PATH names it.
  *
  * COLLCTL_STANDIN_NCCL:
@@ -11,8 +12,13 @@
  * - dead: nor does the abort end
  * - fail=K, hang=K: the K-th reduction fails; its kernels never end, unless they are aborted
  */
-#include <nccl.h>
+#ifdef NCCL_HEADER
+#include NCCL_HEADER
+#else
+#include "cuda/nccl_api.h"
+#endif
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,7 +94,10 @@ size_t size_of(ncclDataType_t type)
 
 template <class T> T combine(ncclRedOp_t op, T x, T y)
 {
-	return op == ncclSum ? (T)(x + y) : op == ncclProd ? (T)(x * y) : op == ncclMin ? (x < y ? x : y) : (x > y ? x : y);
+	return op == ncclSum    ? (T)(x + y)
+	       : op == ncclProd ? (T)(x * y)
+	       : op == ncclMin  ? (x < y ? x : y)
+	                        : (x > y ? x : y);
 }
 
 /* W: unsigned, in which sums and products wrap; T has the order. */
@@ -105,16 +114,17 @@ template <class T, class W> void combine_all(ncclRedOp_t op, void *to, const voi
 }
 
 typedef void combine_fn(ncclRedOp_t op, void *to, const void *from, size_t n);
-combine_fn *const combines[] = { /* by ncclDataType_t; 6: ncclFloat16 */
-	combine_all<int8_t, uint32_t>,
-	combine_all<uint8_t, uint32_t>,
-	combine_all<int32_t, uint32_t>,
-	combine_all<uint32_t, uint32_t>,
-	combine_all<int64_t, uint64_t>,
-	combine_all<uint64_t, uint64_t>,
-	NULL,
-	combine_all<float, float>,
-	combine_all<double, double>,
+combine_fn *const combines[] = {
+        /* by ncclDataType_t; 6: ncclFloat16 */
+        combine_all<int8_t, uint32_t>,
+        combine_all<uint8_t, uint32_t>,
+        combine_all<int32_t, uint32_t>,
+        combine_all<uint32_t, uint32_t>,
+        combine_all<int64_t, uint64_t>,
+        combine_all<uint64_t, uint64_t>,
+        NULL,
+        combine_all<float, float>,
+        combine_all<double, double>,
 };
 
 /* What device @rank's kernel does. */
@@ -146,7 +156,8 @@ struct ncclComm {
 
 API const char *ncclGetErrorString(ncclResult_t result)
 {
-	return result == ncclSystemError ? "unhandled system error (stand-in)" : "NCCL error (stand-in)";
+	return result == ncclSystemError ? "unhandled system error (stand-in)"
+	                                 : "NCCL error (stand-in)";
 }
 
 API ncclResult_t ncclGetVersion(int *version)
@@ -157,6 +168,8 @@ API ncclResult_t ncclGetVersion(int *version)
 
 API ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
+	if (getenv("NCCL_DEBUG"))
+		puts("NCCL INFO");
 	*id = {};
 	return ncclSuccess;
 }

@@ -8,7 +8,10 @@
  * error.
  *
  * - COLLCTL_STANDIN_DEVICES=N: the number of devices, 0 to 8 (default 1)
- * - COLLCTL_STANDIN_PEERS=1: each device may access the memory of the others
+ * - COLLCTL_STANDIN_PEERS=1: each device may access the memory of the others; 2: the driver says
+ * so, but copies between devices write nothing
+ * - COLLCTL_STANDIN_REGISTER=no|fails: host memory cannot be registered, and the driver says so; it
+ * does not
  * - COLLCTL_STANDIN_DELAY=US,SEED: each copy and kernel takes up to US microseconds longer
  * - COLLCTL_STANDIN_RATE=BYTES: bytes a second that a device copies in each direction to and from
  *   host memory (default: not limited)
@@ -61,8 +64,8 @@ enum direction { TO_DEVICE, TO_HOST, DIRECTIONS };
 
 struct device {
 	uint64_t used;
-	bool access[DEVICES_MOST]; /* to the memory of other devices */
-	cudaError_t error;         /* once it has failed */
+	bool access[DEVICES_MOST];        /* to the memory of other devices */
+	cudaError_t error;                /* once it has failed */
 	int64_t copies_until[DIRECTIONS]; /* ns: its copies occupy it until then */
 	std::set<const void *> kernels;   /* that are loaded */
 };
@@ -70,7 +73,7 @@ struct device {
 struct operation {
 	std::function<void(Lock &)> step; /* with the lock held; or */
 	std::function<void()> work;       /* without */
-	std::vector<const void *> uses;   /* the memory of a copy; none: all that a kernel reaches */
+	std::vector<const void *> uses; /* the memory of a copy; none: all that a kernel reaches */
 	bool counts, fails, hangs;
 	int64_t late; /* ns */
 	size_t bytes; /* that occupy the device's copies in @direction */
@@ -193,7 +196,8 @@ std::vector<region *> reached(int device, const std::vector<const void *> &uses)
 	if (uses.empty())
 		for (auto &at : m.regions)
 			if (at.second.device == device ||
-			    (at.second.device != HOST && m.devices[device].access[at.second.device]))
+			    (at.second.device != HOST &&
+			     m.devices[device].access[at.second.device]))
 				all.push_back(&at.second);
 	return all;
 }
@@ -307,7 +311,8 @@ cudaError_t copy(void *dst, const void *src, size_t bytes, int to, int from, cud
 {
 	Lock lock(m.lock);
 	operation o = {};
-	if ((to != HOST && !inside(dst, bytes, to)) || (from != HOST && !inside(src, bytes, from)) ||
+	if ((to != HOST && !inside(dst, bytes, to)) ||
+	    (from != HOST && !inside(src, bytes, from)) ||
 	    (to == HOST && region_of(dst) && !inside(dst, bytes, HOST)) ||
 	    (from == HOST && region_of(src) && !inside(src, bytes, HOST)))
 		return cudaErrorInvalidValue;
@@ -460,6 +465,7 @@ cudaError_t cudaGetDevice(int *device)
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
 	const int capability = (int)standin_setting("COLLCTL_STANDIN_CAPABILITY", 75);
+	const char *registers = getenv("COLLCTL_STANDIN_REGISTER");
 	if (device < 0 || device >= devices())
 		return result(cudaErrorInvalidDevice);
 	switch (attribute) {
@@ -471,6 +477,12 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 		return cudaSuccess;
 	case cudaDevAttrMultiProcessorCount:
 		*value = 4;
+		return cudaSuccess;
+	case cudaDevAttrHostRegisterSupported:
+		*value = !registers || strcmp(registers, "no") != 0;
+		return cudaSuccess;
+	case cudaDevAttrPageableMemoryAccessUsesHostPageTables:
+		*value = 0;
 		return cudaSuccess;
 	default:
 		return result(cudaErrorInvalidValue);
@@ -539,6 +551,8 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags)
 	Lock lock(m.lock);
 	if (flags != cudaHostRegisterPortable || region_of(p))
 		return result(cudaErrorInvalidValue);
+	if (getenv("COLLCTL_STANDIN_REGISTER"))
+		return result(cudaErrorNotSupported);
 	if (is_short())
 		return result(cudaErrorMemoryAllocation);
 	m.regions[(uint8_t *)p] = {(uint8_t *)p, bytes, HOST, 0};
@@ -588,7 +602,17 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 /* Of cudaStreamPerThread, whose operations are complete when the call returns. */
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-	return result(stream == cudaStreamPerThread ? cudaSuccess : cudaErrorInvalidValue);
+	cudaEvent_t end;
+	if (stream == cudaStreamPerThread)
+		return cudaSuccess;
+	cudaError_t error = cudaEventCreateWithFlags(&end, cudaEventDisableTiming);
+	if (error != cudaSuccess)
+		return error;
+	error = cudaEventRecord(end, stream);
+	if (error == cudaSuccess)
+		error = cudaEventSynchronize(end);
+	cudaEventDestroy(end);
+	return error;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
@@ -666,7 +690,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	Lock lock(m.lock);
 	const cudaError_t error = m.devices[event->device].error;
-	return error != cudaSuccess                ? result(error)
+	return error != cudaSuccess               ? result(error)
 	       : event->reached < event->recorded ? cudaErrorNotReady
 	                                          : cudaSuccess;
 }
@@ -677,8 +701,14 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t strea
 {
 	Lock lock(m.lock);
 	region *r = region_of(p);
-	if (stream != cudaStreamPerThread || !r || (bytes && !inside(p, bytes, r->device)))
+	if (!r || (bytes && !inside(p, bytes, r->device)))
 		return result(cudaErrorInvalidValue);
+	if (stream != cudaStreamPerThread) {
+		operation o = {};
+		o.work = [=] { memset(p, value, bytes); };
+		o.uses = {p};
+		return result(submit(lock, stream, std::move(o)));
+	}
 	use(r, 1);
 	memset(p, value, bytes);
 	use(r, -1);
@@ -698,6 +728,8 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
 cudaError_t cudaMemcpyPeerAsync(void *dst, int to, const void *src, int from, size_t bytes,
                                 cudaStream_t stream)
 {
+	if (standin_setting("COLLCTL_STANDIN_PEERS", 0) == 2)
+		return cudaSuccess;
 	return result(copy(dst, src, bytes, to, from, stream));
 }
 

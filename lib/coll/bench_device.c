@@ -129,14 +129,18 @@ static int run_tasks(struct probe *p, enum kind kind, uint64_t bytes, int runs, 
 	return 0;
 }
 
-/* The small tasks of all kinds come first: they touch little memory then. */
-static int measure_kinds(struct probe *p, struct bench_device_rates *r, struct err *err)
+static int measure_few(struct probe *p, struct bench_device_times t[KINDS], struct err *err)
 {
-	struct bench_device_times t[KINDS];
-	double ignored;
 	for (enum kind k = 0; k < KINDS; k++)
 		if (run_tasks(p, k, FEW, RUNS_FEW, &t[k].few, &t[k].start, err) < 0)
 			return -1;
+	return 0;
+}
+
+static int measure_many(struct probe *p, struct bench_device_times t[KINDS],
+                        struct bench_device_rates *r, struct err *err)
+{
+	double ignored;
 	for (enum kind k = 0; k < KINDS; k++) {
 		const unsigned passes = k == FOLD ? INPUTS + 1 : 1; /* it reads and writes */
 		if (run_tasks(p, k, p->many, RUNS_MANY, &t[k].many, &ignored, err) < 0)
@@ -157,38 +161,48 @@ static void free_buffers(struct probe *p)
 	p->all->host->free(p->all->host, p->host, p->many);
 }
 
-/* The largest buffers that --memory permits and that there is memory for. */
 static int make_buffers(struct probe *p, struct err *err)
 {
 	const struct memory_space *host = p->all->host;
-	p->many = MANY;
-	while (p->many > MANY_LEAST && INPUTS * p->many > p->all->room)
-		p->many /= 2;
-	for (;; p->many /= 2) {
-		struct err why = {.rank = ERR_RANK_SELF};
-		p->inputs[0] = p->space->alloc(p->space, INPUTS * p->many, &why);
-		p->host = p->inputs[0] ? host->alloc(host, p->many, &why) : NULL;
-		if (p->host)
-			break;
+	p->inputs[0] = p->space->alloc(p->space, INPUTS * p->many, err);
+	p->host = p->inputs[0] ? host->alloc(host, p->many, err) : NULL;
+	if (!p->host) {
 		free_buffers(p);
-		if (p->many <= MANY_LEAST)
-			return err_pass(err, &why);
+		return -1;
 	}
 	p->inputs[1] = p->inputs[0] + p->many;
 	return 0;
+}
+
+/* The largest buffers that --memory permits and that there is memory for. */
+static int make_large_buffers(struct probe *p, struct err *err)
+{
+	for (p->many = MANY; p->many > MANY_LEAST; p->many /= 2) {
+		struct err why = {.rank = ERR_RANK_SELF};
+		if (INPUTS * p->many <= p->all->room && make_buffers(p, &why) == 0)
+			return 0;
+	}
+	return make_buffers(p, err);
 }
 
 static int measure_device(struct bench_devices *d, const struct memory_space *space,
                           struct bench_device_rates *r, struct err *err)
 {
 	struct probe p = {.all = d, .space = space, .why = {.rank = ERR_RANK_SELF}};
+	struct bench_device_times t[KINDS];
+	p.many = FEW;
 	if (make_buffers(&p, err) < 0)
 		return -1;
 	d->device = space->name;
-	int ret = measure_kinds(&p, r, err);
-	d->device = NULL;
+	int ret = measure_few(&p, t, err);
 	space->cancel(space, &p);
 	free_buffers(&p);
+	if (ret == 0 && (ret = make_large_buffers(&p, err)) == 0) {
+		ret = measure_many(&p, t, r, err);
+		space->cancel(space, &p);
+		free_buffers(&p);
+	}
+	d->device = NULL;
 	return ret;
 }
 

@@ -63,15 +63,15 @@ static int prepare(struct coll *c, struct err *err)
 struct opening {
 	struct device_list list;
 	enum gpu_path path;
+	struct gpu_limits limits;
 	int place;
-	int64_t ns;
 	struct devices *devices;
 };
 
 static int open_devices(void *ctx, struct err *err)
 {
 	struct opening *o = ctx;
-	o->devices = devices_open(&o->list, o->path, o->place, o->ns, err);
+	o->devices = devices_open(&o->list, o->path, &o->limits, o->place, err);
 	return o->devices ? 0 : -1;
 }
 
@@ -85,8 +85,12 @@ static void drop_devices(void *ctx)
 static void note_devices(const struct coll *c)
 {
 	const char *path = devices_path(c->devices);
-	coll_note(c, 1, "%d device%s in %s%s%s", devices_count(c->devices),
-	          devices_count(c->devices) == 1 ? "" : "s", c->request->devices.text,
+	const struct memory_space *const *spaces = devices_spaces(c->devices);
+	char names[DEVICES_MOST * 24] = "";
+	for (int i = 0, at = 0; i < devices_count(c->devices); i++)
+		at += snprintf(names + at, sizeof names - (size_t)at, "%s%s", i ? ", " : "",
+		               spaces[i]->name);
+	coll_note(c, 1, "devices: %s%s%s", names,
 	          *path ? "; they reach each other's memory by " : "", path);
 }
 
@@ -102,7 +106,9 @@ static int find_devices(struct coll *c, struct err *err)
 	*o = (struct opening){.list = c->request->devices,
 	                      .path = c->request->device_path,
 	                      .place = local >= 0 ? local : c->rank,
-	                      .ns = c->request->settings.timeout / 2};
+	                      .limits = {.start_ns = c->request->settings.timeout / 2,
+	                                 .pinned = c->request->settings.memory / 4,
+	                                 .own = c->request->device_memory / 4}};
 	if (job_ask_in_thread(c->job, "--device cuda: the driver", open_devices, drop_devices, o,
 	                      err) < 0)
 		return -1;

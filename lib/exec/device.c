@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <libgen.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "lib/base/library.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/base/offload.h"
 #include "lib/base/stuck.h"
 
 #define PLUGIN     "collctl-cuda.so"
@@ -88,14 +90,61 @@ static const struct gpu_plugin *plugin_open(char path[DEVICE_PATH], char why[DEV
 	return p;
 }
 
-void device_plugin_find(struct device_plugin *out)
+struct counting {
+	const struct gpu_plugin *plugin;
+	int count;
+	char why[DEVICE_WHY];
+};
+
+static int count_devices(void *ctx, struct err *err)
+{
+	struct counting *c = ctx;
+	(void)err;
+	c->count = c->plugin->count(c->why, sizeof c->why);
+	return 0;
+}
+
+/* A driver may hang: in a thread, which is left behind then. */
+static void count_in_thread(struct device_plugin *out, struct counting *c, int64_t ns)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+	struct pollfd end = {.events = POLLIN};
+	struct offload *o = malloc(sizeof *o);
+	if (!o || offload_start(o, count_devices, c, &err) < 0) {
+		snprintf(out->why, sizeof out->why, "cannot start a thread");
+		free(o);
+		free(c);
+		return;
+	}
+	end.fd = o->eventfd;
+	if (io_retry(poll(&end, 1, (int)(ns / NS_PER_MS))) <= 0) {
+		snprintf(out->why, sizeof out->why, "the driver has not answered for %g s",
+		         (double)ns / NS_PER_SEC);
+		offload_leave(o, free);
+		return;
+	}
+	offload_finish(o, &err);
+	out->count = c->count;
+	memcpy(out->why, c->why, sizeof out->why);
+	free(o);
+	free(c);
+}
+
+void device_plugin_find(struct device_plugin *out, int64_t ns)
 {
 	*out = (struct device_plugin){.count = -1};
-	const struct gpu_plugin *p = plugin_open(out->path, out->why);
-	if (!p)
+	struct counting *c = calloc(1, sizeof *c);
+	if (!c) {
+		snprintf(out->why, sizeof out->why, "no memory");
 		return;
-	snprintf(out->name, sizeof out->name, "%s", p->name);
-	out->count = p->count(out->why, sizeof out->why);
+	}
+	c->plugin = plugin_open(out->path, out->why);
+	if (!c->plugin) {
+		free(c);
+		return;
+	}
+	snprintf(out->name, sizeof out->name, "%s", c->plugin->name);
+	count_in_thread(out, c, ns);
 }
 
 /* ---- devices ---- */
@@ -351,8 +400,8 @@ static void close_gpu(struct devices *d)
 		stuck_add();
 }
 
-static int open_all(struct devices *d, const struct device_list *list, enum gpu_path way, int place,
-                    int64_t ns, struct err *err)
+static int open_all(struct devices *d, const struct device_list *list, enum gpu_path way,
+                    const struct gpu_limits *limits, int place, struct err *err)
 {
 	char path[DEVICE_PATH], why[DEVICE_WHY] = "";
 	int numbers[DEVICES_MOST];
@@ -361,7 +410,10 @@ static int open_all(struct devices *d, const struct device_list *list, enum gpu_
 		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
 	if (choose(d, list, place, numbers, err) < 0)
 		return -1;
-	d->gpu = d->plugin->open(numbers, d->n, way, ns, why, sizeof why);
+	bool stuck = false;
+	d->gpu = d->plugin->open(numbers, d->n, way, limits, &stuck, why, sizeof why);
+	if (stuck)
+		stuck_add();
 	if (!d->gpu)
 		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
 	make_spaces(d, numbers);
@@ -371,8 +423,8 @@ static int open_all(struct devices *d, const struct device_list *list, enum gpu_
 	return -1;
 }
 
-struct devices *devices_open(const struct device_list *list, enum gpu_path path, int place,
-                             int64_t ns, struct err *err)
+struct devices *devices_open(const struct device_list *list, enum gpu_path path,
+                             const struct gpu_limits *limits, int place, struct err *err)
 {
 	struct devices *d = calloc(1, sizeof *d);
 	if (!d) {
@@ -380,7 +432,7 @@ struct devices *devices_open(const struct device_list *list, enum gpu_path path,
 		return NULL;
 	}
 	d->watch.fd = -1;
-	if (open_all(d, list, path, place, ns, err) < 0) {
+	if (open_all(d, list, path, limits, place, err) < 0) {
 		free(d);
 		return NULL;
 	}

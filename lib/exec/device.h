@@ -27,10 +27,9 @@ struct device_list {
 struct devices;
 
 /* Open the plug-in and the devices of @list; @place: the rank's place on its host, for "cuda".
- * @path: how devices reach each other's memory; @ns: nanoseconds that NCCL may take to start. NULL:
- * ERR_RESOURCE names what is missing. */
-struct devices *devices_open(const struct device_list *list, enum gpu_path path, int place,
-                             int64_t ns, struct err *err);
+ * @path: how devices reach each other's memory. NULL: ERR_RESOURCE names what is missing. */
+struct devices *devices_open(const struct device_list *list, enum gpu_path path,
+                             const struct gpu_limits *limits, int place, struct err *err);
 /* The executors that use the spaces must be freed before. */
 void devices_close(struct devices *);
 
@@ -56,13 +55,14 @@ void devices_nccl(const struct devices *, struct device_nccl *out);
 int devices_attach(struct devices *, struct loop *loop, struct err *err);
 void devices_detach(struct devices *);
 
-/* For `version`: the plug-in's path and name, or why there is none. */
+/* For `version`: the plug-in's path and name, or why there is none. The driver may take @ns
+ * nanoseconds to count the devices. */
 struct device_plugin {
 	char path[DEVICE_PATH];
 	char name[64]; /* "": it cannot be used */
 	char why[DEVICE_WHY];
 	int count; /* of devices; -1: unknown, *why says why */
 };
-void device_plugin_find(struct device_plugin *out);
+void device_plugin_find(struct device_plugin *out, int64_t ns);
 
 #endif

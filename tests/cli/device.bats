@@ -309,6 +309,39 @@ assert (np.abs(a.astype(np.float64) - b) <= 1e-6 * size).all() and (a != b).any(
 	SUFFIX=.safetensors both 2 allreduce --device-path nccl 'in.{rank}.safetensors' in.0.safetensors in.1.safetensors
 }
 
+@test "peer access that loses data is found, and host memory that cannot be registered is replaced" {
+	local how
+	shards i32 exact 3001 3001 3001
+	export COLLCTL_STANDIN_PEERS=2
+	both 2 allreduce --device-path auto 'in.{rank}.npy' in.2.npy
+	run -11 --separate-stderr "$COLLCTL" allreduce -n 1 --device cuda:0,1 --device-path peer in.0.npy in.1.npy -o o.npy
+	[[ $stderr == *"data between the devices' memories are lost"* ]] || fail "$stderr"
+	for how in no fails; do
+		COLLCTL_STANDIN_REGISTER=$how both 2 allreduce 'in.{rank}.npy' in.2.npy
+	done
+}
+
+@test "without peer access, little memory: what the plug-in needs for itself is less" {
+	make_shards 4 f32 300000
+	DEVICES=cuda:0,1,2,3
+	both 2 allreduce --memory 8M 'in.{rank}.npy' in.2.npy in.3.npy
+	collctl run -n 2 -- allreduce --no-sync --device $DEVICES --memory 8M --json 'in.{rank}.npy' in.2.npy in.3.npy -o 'o.{rank}.npy' >json
+	[[ $(jq -s '.[0].windows' json) -lt 100 ]] || fail "$(jq .windows json) windows"
+	COLLCTL_STANDIN_MEMORY=10000000 both 2 allreduce 'in.{rank}.npy' in.2.npy in.3.npy
+}
+
+@test "NCCL's messages stay out of the result; a driver that hangs does not stop version" {
+	use_nccl
+	make_shards 2 f32 3000
+	NCCL_DEBUG=INFO collctl run -n 2 -- allreduce --no-sync --json --device cuda:0,1 --device-path nccl 'in.{rank}.npy' in.0.npy -o 'o.{rank}.npy' >json
+	assert_equal "$(nccl_of json)" '["nccl",true,"2.18.0",null]'
+	NCCL_DEBUG=VERSION NCCL_DEBUG_FILE=x collctl run -n 2 -- allreduce --no-sync --json --force --device cuda:0,1 --device-path nccl \
+		'in.{rank}.npy' in.0.npy -o 'o.{rank}.npy' >json
+	assert_equal "$(nccl_of json)" '["nccl",true,"2.18.0",null]'
+	COLLCTL_STANDIN_DRIVER=hang run -0 collctl version
+	assert_line --regexp '^GPU plug-in +stand-in, .*: the driver has not answered for 5 s$'
+}
+
 @test "NCCL takes over the additions of integers in a long job, without being asked" {
 	local try
 	use_nccl

@@ -123,7 +123,7 @@ hanging_plugin() {
 
 # bats test_tags=smoke
 @test "60: device memory: too little for a window of one element a rank; else smaller windows" {
-	local own=$((32 << 10)) stage=$((32 << 20)) # bytes of each device that the plug-in needs for itself
+	local own=$((32 << 10)) stage=$((2 << 20)) # bytes of each device that the plug-in needs for itself
 	job 11 'rank 1: --device cuda: GPU 0 cannot be opened (cudaErrorMemoryAllocation: ' COLLCTL_STANDIN_MEMORY=1000
 	job 11 'rank 1: device cuda:0: no memory for ' "COLLCTL_STANDIN_MEMORY=$((own + stage + 1000))"
 	COLLCTL_STANDIN_MEMORY=$((own + 40000)) collctl run -n 2 -- allreduce --no-sync --device cuda:0 'in.{rank}.npy' -o 'x.{rank}.npy'
@@ -158,15 +158,16 @@ each_in_turn() {
 }
 
 @test "61: each copy and reduction fails in turn, in a device's own memory and in that of another" {
+	local opening="the devices' access .* fails (cudaErrorLaunchFailure\|NCCL cannot be used: "
 	export COLLCTL_STANDIN_PEERS
 	for COLLCTL_STANDIN_PEERS in 0 1; do
-		each_in_turn COLLCTL_STANDIN_FAIL 'launch failed (stand-in)), in step'
+		each_in_turn COLLCTL_STANDIN_FAIL "launch failed (stand-in)), in step\|$opening"
 		((FAILURES >= (COLLCTL_STANDIN_PEERS ? 4 : 6))) || fail "only $FAILURES copies and reductions"
 	done
 	use_nccl
 	export COLLCTL_DEVICE_PATH=nccl
 	for _ in 1 2 3 4 5; do # which of the devices' kernels is the k-th is not known
-		each_in_turn COLLCTL_STANDIN_FAIL '(cudaErrorLaunchFailure.*, in step'
+		each_in_turn COLLCTL_STANDIN_FAIL "(cudaErrorLaunchFailure.*, in step\|$opening"
 		((FAILURES >= 5)) || fail "only $FAILURES copies and reductions"
 	done
 }
@@ -212,11 +213,15 @@ each_in_turn() {
 @test "73: NCCL is missing, too old, cannot start, or hangs while it starts: --device-path nccl says so" {
 	local none='rank 1: --device cuda: NCCL cannot be used: '
 	use_nccl
-	TIMEOUT=2s
 	job 11 "${none}/none.so: cannot open shared object file" COLLCTL_DEVICE_PATH=nccl COLLCTL_NCCL_PATH=/none.so
 	job 11 "${none}NCCL has version 2.14, but this plug-in needs 2.18" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=old
 	job 11 "${none}unhandled system error" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=fail
+	job 11 "${none}unhandled system error" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=fail=1 # the trial
+	job 11 "${none}CUDA_LAUNCH_BLOCKING=1 lets" COLLCTL_DEVICE_PATH=nccl CUDA_LAUNCH_BLOCKING=1
+	TIMEOUT=2s # from here on it ends the job
 	job 11 "$none" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=hang
+	grep -q 'did not start in time' 1.err
+	job 11 "$none" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=hang=1
 	grep -q 'did not start in time' 1.err
 	job 11 "$none" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=dead # nor can it be ended
 }
@@ -227,7 +232,7 @@ each_in_turn() {
 	use_nccl
 	make_shards 4 i32 100000
 	collctl run -n 2 -- allreduce --no-sync 'in.{rank}.npy' in.2.npy in.3.npy -o 'y.{rank}.npy'
-	for what in old fail hang dead none; do
+	for what in old fail hang dead fail=1 hang=1 none; do
 		[[ $what != none ]] || export COLLCTL_NCCL_PATH=/none.so
 		COLLCTL_STANDIN_NCCL=$what collctl run -n 2 -- allreduce --no-sync --device cuda:0,1 --json 'in.{rank}.npy' in.2.npy in.3.npy \
 			-o 'x.{rank}.npy' >json
@@ -280,7 +285,7 @@ each_in_turn() {
 	assert_equal "$("$PYTHON" threads.py nccl)" '0 True'
 	assert_equal "$(COLLCTL_STANDIN_FAIL=3 "$PYTHON" threads.py auto)" '11 True'
 	assert_equal "$(COLLCTL_STANDIN_ALLOC_FAIL=5 "$PYTHON" threads.py auto)" '11 True'
-	assert_equal "$(COLLCTL_STANDIN_NCCL=fail=1 "$PYTHON" threads.py nccl)" '11 True'
-	assert_equal "$(COLLCTL_STANDIN_NCCL=hang=1 "$PYTHON" threads.py nccl)" '9 True'
+	assert_equal "$(COLLCTL_STANDIN_NCCL=fail=2 "$PYTHON" threads.py nccl)" '11 True'
+	assert_equal "$(COLLCTL_STANDIN_NCCL=hang=2 "$PYTHON" threads.py nccl)" '9 True'
 	assert_equal "$(COLLCTL_STANDIN_NCCL=hang "$PYTHON" threads.py nccl)" '11 True'
 }

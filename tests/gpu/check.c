@@ -176,10 +176,11 @@ static void check_refusals(int devices)
 {
 	static uint8_t pageable[64];
 	char why[GPU_WHY] = "";
+	bool stuck;
 	const void *in[] = {g.inputs[0], g.inputs[0]};
 
-	refused(!g.p->open(&devices, 1, GPU_PATH_AUTO, START_NS, why, sizeof why), why,
-	        "a device that does not exist");
+	refused(!g.p->open(&devices, 1, GPU_PATH_AUTO, &plugin_limits, &stuck, why, sizeof why),
+	        why, "a device that does not exist");
 	*why = 0;
 	refused(!g.p->alloc(g.gpu, 0, (size_t)1 << 60, why, sizeof why), why, "too much memory");
 	struct gpu_task t = {
@@ -209,6 +210,7 @@ int main(int argc, char **argv)
 	char why[GPU_WHY] = "", name[128] = "";
 	uint64_t left = 0, total = 0;
 	int devices;
+	bool stuck;
 	long cases;
 
 	const int every = argc == 3 ? atoi(argv[2]) : 1;
@@ -218,7 +220,8 @@ int main(int argc, char **argv)
 	}
 	g.p = plugin_open(argv[1], &devices);
 	for (g.ndevices = 1; g.ndevices <= devices && g.ndevices <= DEVICES; g.ndevices++) {
-		g.gpu = g.p->open(list, g.ndevices, GPU_PATH_AUTO, START_NS, why, sizeof why);
+		g.gpu = g.p->open(list, g.ndevices, GPU_PATH_AUTO, &plugin_limits, &stuck, why,
+		                  sizeof why);
 		if (!g.gpu || g.p->describe(g.gpu, 0, name, sizeof name, &left, &total, why,
 		                            sizeof why) < 0) {
 			printf("%s\n", why);

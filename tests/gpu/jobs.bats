@@ -19,7 +19,7 @@ setup() {
 	n=$("$ROOT/tests/gpu/devices.sh" "$COLLCTL" "$PLUGIN") || skip "$n"
 	LISTS=(cuda:0)
 	((n < 2)) || LISTS+=("cuda:1,0")
-	((n < 3)) || LISTS+=("cuda:$(seq -s, 0 $((n - 1)))")
+	((n < 3)) || LISTS+=("cuda:$(seq -s, 0 $((n < 4 ? n - 1 : 3)))")
 	ALL=${LISTS[-1]} TURN=0 CASES=0
 }
 
@@ -188,7 +188,7 @@ by() {
 @test "--device-path nccl" {
 	local op
 	by nccl || {
-		[[ $stderr =~ [^$'\n']*'cannot open shared object file'|'this plug-in was built without NCCL' ]] || fail "$stderr"
+		[[ $stderr =~ [^$'\n']*'cannot open shared object file' ]] || fail "$stderr"
 		skip "${BASH_REMATCH[0]##*: NCCL cannot be used: }"
 	}
 	assert_equal "$(took)" '[["nccl",true]]' # with one device, too

@@ -10,8 +10,10 @@
 
 #include "cuda/plugin.h"
 
-#define SKIPPED  77
-#define START_NS INT64_C(10000000000) /* that NCCL may take to start */
+#define SKIPPED 77
+
+static const struct gpu_limits plugin_limits = {.start_ns = INT64_C(10000000000),
+                                                .pinned = UINT64_MAX};
 
 /* Sets *devices to their number. Ends the program if there is no plug-in or no device. */
 static inline const struct gpu_plugin *plugin_open(const char *path, int *devices)

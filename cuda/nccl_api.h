@@ -1,19 +1,17 @@
 /*
- * The part of NCCL's interface that the plug-in uses, for a build without CUDA: the stand-in's NCCL
- * (nccl.cc) implements it. Names, values and meanings are NVIDIA's (NCCL user guide, "API"); where
- * NCCL's header is found, nccl.cc is also compiled against it.
+ * The part of NCCL's interface that the plug-in uses, as of version 2.18, so that it is built the
+ * same where NCCL's header is not installed. Names, values and meanings are NVIDIA's (NCCL user
+ * guide, "API"); where the header is found, a test compares them (tests/gpu/nccl_api.cc). A later
+ * NCCL takes the shorter ncclConfig_t, whose size and version say what it has.
  */
-#ifndef COLLCTL_CUDA_STANDIN_NCCL_H
-#define COLLCTL_CUDA_STANDIN_NCCL_H
+#ifndef COLLCTL_CUDA_NCCL_API_H
+#define COLLCTL_CUDA_NCCL_API_H
 
 #include <limits.h>
 #include <stddef.h>
 
 #include <cuda_runtime_api.h>
 
-#define NCCL_MAJOR        2
-#define NCCL_MINOR        18
-#define NCCL_PATCH        0
 #define NCCL_VERSION_CODE 21800
 
 typedef struct ncclComm *ncclComm_t;
