@@ -116,6 +116,6 @@ clean:
 	rm -rf $(BUILD)
 
 format:
-	clang-format -i $$(git ls-files '*.c' '*.h')
+	clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cc')
 
 include tests/tests.mk

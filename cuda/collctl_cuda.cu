@@ -12,9 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LEAST_MAJOR                                                                   \
-	7 /* the compute capability of the oldest devices that the build has code for \
-	   */
+/* The compute capability of the oldest devices that the build has code for. */
+#define LEAST_MAJOR 7
 #define LEAST_MINOR 5
 #define NCCL_END_NS 1000000000 /* that NCCL may take to end, or half of what it may to start */
 

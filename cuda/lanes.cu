@@ -244,8 +244,8 @@ int gpu_next(struct gpu *gpu, void **cookie, char *why, size_t cap)
 	recycle(task);
 	pthread_mutex_unlock(&gpu->lock);
 	if (failed)
-		return gpu_fail(why, cap, cudaSuccess, "%s by NCCL failed on GPU %d (%s)", gpu_op_name(op),
-		                ordinal, failed);
+		return gpu_fail(why, cap, cudaSuccess, "%s by NCCL failed on GPU %d (%s)",
+		                gpu_op_name(op), ordinal, failed);
 	if (error == cudaSuccess)
 		return 1;
 	return gpu_fail(why, cap, error, "%s failed on GPU %d", gpu_op_name(op), ordinal);

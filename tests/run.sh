@@ -165,7 +165,7 @@ later() {
 # ---- one-test commands ----
 
 check_format() {
-	git ls-files -z '*.c' '*.h' | xargs -0r clang-format --dry-run -Werror
+	git ls-files -z '*.c' '*.h' '*.cu' '*.cuh' '*.cc' | xargs -0r clang-format --dry-run -Werror
 }
 
 check_shell() {
