@@ -181,7 +181,8 @@ static int price(struct planned *p, struct err *err)
 	return select_all(s, &p->selection, err);
 }
 
-/* A row that needs a device is planned with one, unless --device says that there is none. */
+/* Each device has an input where a rank reduces several. A row that needs a device is planned with
+ * one, unless --device says that there is none. */
 static int take_devices(struct planned *p, struct err *err)
 {
 	const struct coll_request *r = &p->o->request;
@@ -189,8 +190,11 @@ static int take_devices(struct planned *p, struct err *err)
 
 	if (r->have_devices && request_check_device(r, p->alg, err) < 0)
 		return -1;
-	if (list->wanted || (p->alg && (p->alg->flags & COLL_DEVICES)))
-		p->args.devices = list->n ? list->n : 1;
+	if (!list->wanted && !(p->alg && (p->alg->flags & COLL_DEVICES)))
+		return 0;
+	p->args.devices = list->n ? list->n : 1;
+	if (coll_reduces(p->kind))
+		p->args.ninputs = p->args.devices;
 	return 0;
 }
 
@@ -305,8 +309,8 @@ static int verify(struct planned *p, struct err *err)
 
 static int show(struct planned *p, struct err *err)
 {
-	if (p->o->compare && p->o->request.devices.wanted)
-		p->args.devices = p->o->request.devices.n ? p->o->request.devices.n : 1;
+	if (p->o->compare && take_devices(p, err) < 0)
+		return -1;
 	if (p->o->compare && p->o->svg && plan_compare_svg(p, err) < 0)
 		return -1;
 	if (p->o->compare)

@@ -101,6 +101,11 @@ setup() {
 	refute_output --partial 'gpu0.out'
 	run -2 --separate-stderr collctl plan allreduce -n 3 -a cuda_ring --device cpu
 	assert_equal "$stderr" 'collctl: --algorithm cuda_ring needs --device cuda'
+	run -0 collctl plan allreduce -n 3 --count 99 --device cuda:0,1,2 --verify # an input on each
+	assert_line --regexp 'read +gpu2.in2'
+	assert_line --regexp 'local-reduce +gpu0.out.* <- all inputs'
+	run -0 collctl plan allreduce -n 3 --count 99 --device cuda:0,1,2 --compare
+	assert_output --partial 'simulated with 3 devices a rank; the formula leaves devices out'
 	COLLCTL_DEVICE=cpu run -2 --separate-stderr collctl plan broadcast -n 3 -a cuda_broadcast_one_to_all
 	assert_equal "$stderr" 'collctl: --algorithm cuda_broadcast_one_to_all needs --device cuda'
 }
@@ -110,7 +115,7 @@ setup() {
 	local json
 	make_shards 2 f32 300000
 	both 2 allreduce --memory 300K 'in.{rank}.npy'
-	COLLCTL_STANDIN_MEMORY=33787200 both 2 allreduce 'in.{rank}.npy' # 200,000 more than the plug-in's own
+	COLLCTL_STANDIN_MEMORY=2329920 both 2 allreduce 'in.{rank}.npy' # 200,000 more than the plug-in's own
 	both 2 alltoall --device-memory 100K --streams 2 'in.{rank}.npy'
 	json=$(collctl run -n 2 -- allreduce --no-sync --device cuda:0,1 --device-memory 256K --json 'in.{rank}.npy' \
 		-o 'o.{rank}.npy' | jq -cs '.[0] | [.windows > 8, .device.memory, .device.local]')
