@@ -33,6 +33,7 @@ job() {
 
 # bats test_tags=smoke
 @test "59: the plug-in: missing, not readable, no shared object, another program's, of another version" {
+	local needs
 	job 11 'rank 1: --device cuda: the plug-in /none.so cannot be read' COLLCTL_PLUGIN_PATH=/none.so
 	job 11 'rank 1: --device cuda: the plug-in cannot be opened: ' COLLCTL_PLUGIN_PATH="$PWD/hosts"
 	job 11 'is no plug-in of collctl: it has no collctl_gpu_plugin' COLLCTL_PLUGIN_PATH="$(dirname "$COLLCTL")/libcollctl.so.0"
@@ -41,7 +42,8 @@ job() {
 	C
 	cc -shared -fPIC -o "$BATS_FILE_TMPDIR/other.so" other.c
 	rm other.c
-	job 11 'other.so has version 9 (16 bytes), this program needs version 2' COLLCTL_PLUGIN_PATH="$BATS_FILE_TMPDIR/other.so"
+	needs=$(sed -n 's/^#define GPU_PLUGIN_VERSION //p' "$ROOT/cuda/plugin.h")
+	job 11 "other.so has version 9 (16 bytes), this program needs version $needs (" COLLCTL_PLUGIN_PATH="$BATS_FILE_TMPDIR/other.so"
 	unset COLLCTL_PLUGIN_PATH
 	mkdir bin
 	cp "$COLLCTL" bin/ # with no plug-in beside it
