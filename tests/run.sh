@@ -186,6 +186,17 @@ check_man() {
 	mandoc -Tlint -Wwarning "${pages[@]}"
 }
 
+# The document of the wire describes the version that the program speaks.
+check_protocol() {
+	local code text
+	code=$(sed -nE 's/^#define PROTO_VERSION +([0-9]+)$/\1/p' lib/job/proto.h)
+	text=$(sed -nE 's/^Version ([0-9]+)\..*/\1/p' lib/net/PROTOCOL.md)
+	[[ -n $code && $code == "$text" ]] || {
+		echo "lib/net/PROTOCOL.md describes version '$text', lib/job/proto.h defines '$code'"
+		return 1
+	}
+}
+
 # Does this tree build by the public goals: install into a folder, with nothing left outside?
 check_install() {
 	$make -s BUILD=build WERROR=1 install DESTDIR="$TMPDIR/root" PREFIX=/usr
@@ -231,7 +242,7 @@ check_elements() {
 	build/gpu/check_elements
 }
 
-export -f check_elements check_standin check_runtime check_format check_shell check_man check_install
+export -f check_elements check_standin check_runtime check_format check_shell check_man check_protocol check_install
 export make
 
 # ---- builds ----
@@ -353,6 +364,7 @@ if runs commands faults units && build gcc build 'all unit sim sim-bugs gpu-test
 		later static/format 600 one bash -c check_format
 		later static/shell 600 one bash -c check_shell
 		later static/man 600 one bash -c check_man
+		later static/protocol 600 one bash -c check_protocol
 		later static/layers 600 one tests/layers.sh
 		later static/rows 600 one tests/rows.sh
 		later static/faults 600 one tests/fault/table.sh
