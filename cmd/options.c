@@ -305,9 +305,10 @@ const struct option_row option_rows[] = {
             "require the access token in this file; clients give it with --store-token-file",
             OPTS_SERVE),
         /* No variables: those are of the ranks' certificates. */
-        OPT("tls-cert", 0, SETTING_STRING, tls_cert, "FILE", "serve HTTPS with this certificate",
-            OPTS_SERVE | OPTS_ACTS),
-        OPT("tls-key", 0, SETTING_STRING, tls_key, "FILE", "private key of the certificate",
+        OPT("tls-cert", 0, SETTING_STRING, tls_cert, "FILE",
+            "serve HTTPS (TLS 1.2 and 1.3) with this certificate", OPTS_SERVE | OPTS_ACTS),
+        OPT("tls-key", 0, SETTING_STRING, tls_key, "FILE",
+            "private key of the certificate; only its owner may read the file",
             OPTS_SERVE | OPTS_ACTS),
         OPT("ttl", 0, SETTING_DURATION, ttl, "DURATION",
             "delete each record this long after its last write; 0 keeps records", OPTS_SERVE,

@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/coll/life.h"
 #include "lib/exec/budget.h"
+#include "lib/job/store.h"
 
 static const struct coll_task *const tasks[] = {
         [WORK_COLLECTIVE] = &coll_task_collective, [WORK_BARRIER] = &coll_task_barrier,
@@ -45,6 +46,12 @@ static int prepare(struct coll *c, struct err *err)
 		return -1;
 	c->member.conf.note = o->note;
 	c->member.conf.note_ctx = o->ctx;
+	if (r->settings.store_token_file && r->settings.rendezvous &&
+	    store_exposes_token(r->settings.rendezvous))
+		coll_note(c, 0,
+		          "%s: the token of --store-token-file travels in plain text: use an https "
+		          "URL",
+		          r->settings.rendezvous);
 	c->rank = c->member.conf.rank >= 0 ? c->member.conf.rank : -1;
 	c->size = c->member.conf.size;
 	if (o->joining)

@@ -595,8 +595,13 @@ static enum outcome transfer_failed(struct http_client *c, CURLcode rc, int trie
 	case CURLE_FAILED_INIT:
 		err_set(err, ERR_RESOURCE, "%s: %s", name, why);
 		return FAIL;
-	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CACERT_BADFILE:
+		err_set(err, ERR_AUTH,
+		        "%s: %s: install the certificates of public CAs (Debian's package "
+		        "ca-certificates), or give the store's with --store-ca",
+		        name, why);
+		return FAIL;
+	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CERTPROBLEM:
 		err_set(err, ERR_AUTH, "%s: %s", name, why);
 		return FAIL;

@@ -66,6 +66,34 @@ struct store *store_open(const struct store_conf *conf, struct err *err)
 	return s;
 }
 
+/* Is @host, up to its port or the end, a name of this host's loopback? */
+static bool is_loopback(const char *host)
+{
+	static const char *const names[] = {"localhost", "[::1]"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		size_t len = strlen(names[i]);
+		if (strncasecmp(host, names[i], len) == 0 &&
+		    (!host[len] || strchr(":,/", host[len])))
+			return true;
+	}
+	size_t n = strspn(host, "0123456789.");
+	return strncmp(host, "127.", 4) == 0 && (!host[n] || strchr(":,/", host[n]));
+}
+
+bool store_exposes_token(const char *url)
+{
+	const char *rest = strstr(url, "://");
+	if (!rest || (rest - url >= 5 && strncasecmp(rest - 5, "https", 5) == 0))
+		return false;
+	for (const char *host = rest + 3;; host++) {
+		if (!is_loopback(host))
+			return true;
+		host += strcspn(host, ",/");
+		if (*host != ',')
+			return false;
+	}
+}
+
 void store_close(struct store *s)
 {
 	if (s)

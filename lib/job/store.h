@@ -55,6 +55,9 @@ struct store_ops {
 	void (*wake)(struct store *);
 };
 
+/* Does a token reach the store of @url in plain text, over a network? */
+bool store_exposes_token(const char *url);
+
 /* Opens no connection yet. */
 struct store *store_open(const struct store_conf *, struct err *err);
 void store_close(struct store *); /* NULL is fine */

@@ -279,27 +279,41 @@ static int64_t drop_slow_clients(struct store_server *s, int64_t now)
 
 /* ---- life ---- */
 
-static char *read_pem(const char *path, struct err *err)
+/* TLS 1.2 and 1.3, with authenticated encryption and forward secrecy alone. GnuTLS's notation. */
+#define PRIORITIES                                                                          \
+	"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-CIPHER-ALL:+AES-256-GCM:+AES-128-GCM:" \
+	"+CHACHA20-POLY1305:-MAC-ALL:+AEAD:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA"
+
+static ssize_t read_public(const char *path, char *text, size_t cap, struct err *err)
 {
 	int fd = io_retry(open(path, O_RDONLY | O_CLOEXEC));
-	char *text = malloc(PEM_MAX);
-	ssize_t n = fd >= 0 && text ? read_full(fd, text, PEM_MAX - 1) : -1;
+	ssize_t n = fd >= 0 ? read_full(fd, text, cap) : -1;
 
-	if (n >= 0 && (size_t)n < PEM_MAX - 1) {
-		text[n] = '\0';
-		close(fd);
-		return text;
-	}
-	if (!text)
-		err_nomem(err, path, PEM_MAX);
-	else if (n > 0)
-		err_set(err, ERR_AUTH, "%s: too long for a certificate or key", path);
-	else
+	if (n < 0)
 		err_errno(err, ERR_AUTH, "%s", path);
 	if (fd >= 0)
 		close(fd);
-	if (text)
-		wipe(text, PEM_MAX);
+	return n;
+}
+
+/* A certificate, or with @key a private key, whose file must be private. */
+static char *read_pem(const char *path, bool key, struct err *err)
+{
+	char *text = malloc(PEM_MAX);
+
+	if (!text) {
+		err_nomem(err, path, PEM_MAX);
+		return NULL;
+	}
+	ssize_t n = key ? private_file(path, "a key cannot come from a pipe", text, PEM_MAX, err)
+	                : read_public(path, text, PEM_MAX, err);
+	if (n >= 0 && (size_t)n < PEM_MAX) {
+		text[n] = '\0';
+		return text;
+	}
+	if (n >= 0)
+		err_set(err, ERR_AUTH, "%s: too long for a certificate or key", path);
+	wipe(text, PEM_MAX);
 	free(text);
 	return NULL;
 }
@@ -315,8 +329,8 @@ static int load_conf(struct store_server *s, const struct store_server_conf *con
 		return err_set(err, ERR_USAGE, "--tls-cert and --tls-key must be given together");
 	if (!conf->tls_cert)
 		return 0;
-	s->cert = read_pem(conf->tls_cert, err);
-	s->cert_key = s->cert ? read_pem(conf->tls_key, err) : NULL;
+	s->cert = read_pem(conf->tls_cert, false, err);
+	s->cert_key = s->cert ? read_pem(conf->tls_key, true, err) : NULL;
 	return s->cert_key ? 0 : -1;
 }
 
@@ -354,6 +368,7 @@ static int start_daemon(struct store_server *s, int listen_fd, struct err *err)
 	struct MHD_OptionItem tls[] = {
 	        {MHD_OPTION_HTTPS_MEM_CERT, 0, s->cert},
 	        {MHD_OPTION_HTTPS_MEM_KEY, 0, s->cert_key},
+	        {MHD_OPTION_HTTPS_PRIORITIES, 0, (char *)(uintptr_t)PRIORITIES},
 	        {MHD_OPTION_END, 0, NULL},
 	};
 
@@ -362,7 +377,7 @@ static int start_daemon(struct store_server *s, int listen_fd, struct err *err)
 	                             MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
 	                             MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
 	                             MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
-	                             MHD_OPTION_ARRAY, s->cert ? tls : tls + 2, MHD_OPTION_END);
+	                             MHD_OPTION_ARRAY, s->cert ? tls : tls + 3, MHD_OPTION_END);
 	if (!s->daemon && s->cert)
 		return err_set(err, ERR_AUTH,
 		               "the store cannot serve HTTPS: a bad certificate or key, or a "

@@ -226,6 +226,20 @@ void certificate_refusal(int error, X509 *at, int depth, const char *ca, const c
 		         "contain digitalSignature, an extended one serverAuth and clientAuth",
 		         who);
 		break;
+	case X509_V_ERR_EE_KEY_TOO_SMALL:
+	case X509_V_ERR_CA_KEY_TOO_SMALL:
+		snprintf(text, cap,
+		         "%shas a key of %d bits, which OpenSSL's security level refuses here: use "
+		         "RSA of at least 2048 bits, or P-256",
+		         who, at ? EVP_PKEY_get_bits(X509_get0_pubkey(at)) : 0);
+		break;
+	case X509_V_ERR_CA_MD_TOO_WEAK:
+		snprintf(
+		        text, cap,
+		        "%sis signed with %s, which OpenSSL's security level refuses here: sign it "
+		        "with SHA-256",
+		        who, at ? OBJ_nid2ln(X509_get_signature_nid(at)) : "a weak hash");
+		break;
 	default:
 		snprintf(text, cap, "%s%s%s", who, *who ? "is refused: " : "",
 		         X509_verify_cert_error_string(error));

@@ -225,7 +225,7 @@ static int on_verified(int ok, X509_STORE_CTX *v)
 }
 
 /* The other ranks will refuse a certificate for these reasons; this rank can say it at once. */
-static int verify_own(const struct credentials *c, struct err *err)
+static int verify_own(const struct credentials *c, const SSL_CTX *tls, struct err *err)
 {
 	char why[400];
 	X509_STORE_CTX *v = X509_STORE_CTX_new();
@@ -235,6 +235,8 @@ static int verify_own(const struct credentials *c, struct err *err)
 		return unusable(c->cert_file, "cannot be verified", err);
 	}
 	X509_STORE_CTX_set_verify_cb(v, on_verified);
+	X509_VERIFY_PARAM_set_auth_level(X509_STORE_CTX_get0_param(v),
+	                                 SSL_CTX_get_security_level(tls));
 	if (X509_verify_cert(v) != 1) {
 		credentials_refusal(c, v, why, sizeof why);
 		ret = unusable(c->cert_file, why, err);
@@ -255,6 +257,31 @@ static int check_purposes(const struct credentials *c, struct err *err)
 	return unusable(c->cert_file, why, err);
 }
 
+/* Can TLS connections show the certificate? Later, only lack of memory prevents it. */
+static int check_tls(const struct credentials *c, SSL_CTX *tls, struct err *err)
+{
+	char why[300];
+	if (SSL_CTX_use_cert_and_key(tls, c->cert, c->key, c->chain, 1) == 1)
+		return 0;
+	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+	snprintf(why, sizeof why, "TLS cannot use it: %.200s", reason ? reason : "unknown reason");
+	return unusable(c->cert_file, why, err);
+}
+
+/* As the peers will judge the certificate. */
+static int check_own(const struct credentials *c, struct err *err)
+{
+	SSL_CTX *tls = SSL_CTX_new(TLS_method());
+	if (!tls)
+		return unusable(c->cert_file, "OpenSSL has no TLS", err);
+	int ret = verify_own(c, tls, err) < 0 || check_purposes(c, err) < 0 ||
+	                          check_tls(c, tls, err) < 0
+	                  ? -1
+	                  : 0;
+	SSL_CTX_free(tls);
+	return ret;
+}
+
 struct credentials *credentials_load(const struct credentials_conf *conf, struct err *err)
 {
 	if (crypto_begin(err) < 0)
@@ -269,7 +296,7 @@ struct credentials *credentials_load(const struct credentials_conf *conf, struct
 	c->ca = conf->ca;
 	c->crl = conf->crl;
 	if (read_chain(c, err) == 0 && read_trusted(c, err) == 0 && read_key(c, conf, err) == 0 &&
-	    verify_own(c, err) == 0 && check_purposes(c, err) == 0)
+	    check_own(c, err) == 0)
 		return c;
 	credentials_free(c);
 	return NULL;

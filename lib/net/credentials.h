@@ -42,8 +42,7 @@ void credentials_forget_key(struct credentials *);
 
 /* Connections of @ctx accept what the CA has signed. */
 void credentials_trust(const struct credentials *, SSL_CTX *ctx);
-/* @ssl shows the certificate. SSL_certs_clear removes it after the handshake. -1: OpenSSL's error.
- */
+/* @ssl shows the certificate. SSL_certs_clear removes it after the handshake. -1: out of memory. */
 int credentials_show(const struct credentials *, SSL *ssl);
 /* In a callback of a verification: is this failure none? Then it is cleared. */
 int credentials_tolerate(X509_STORE_CTX *);

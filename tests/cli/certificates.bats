@@ -8,8 +8,9 @@ load helpers
 new_key() { # FILE [TYPE]
 	case ${2:-ec} in
 	ec) openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1" 2>/dev/null ;;
+	p192) openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-192 -out "$1" 2>/dev/null ;;
 	p384) openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384 -out "$1" 2>/dev/null ;;
-	rsa) openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out "$1" 2>/dev/null ;;
+	rsa*) openssl genpkey -algorithm RSA -pkeyopt "rsa_keygen_bits:$([[ $2 == rsa ]] && echo 2048 || echo "${2#rsa}")" -out "$1" 2>/dev/null ;;
 	*) openssl genpkey -algorithm "$2" -out "$1" ;;
 	esac
 	chmod 600 "$1"
@@ -377,6 +378,35 @@ refused_there() {
 	chmod 600 r1.key
 	head -c 300 r1.pem >half.pem
 	refused_here 6 -r 1 --tls-cert half.pem --tls-key r1.key --tls-ca ca.pem -- 'half.pem: '
+}
+
+@test "65: keys and signatures that are too weak for TLS: 6, before it connects" {
+	make_ca ca
+	new_key small.key rsa1024
+	sign ca small subjectAltName=URI:collctl:rank:1
+	refused_here 6 -r 1 --tls-cert small.pem --tls-key small.key --tls-ca ca.pem -- \
+		'small.pem: has a key of 1024 bits, which' 'at least 2048 bits'
+	new_key curve.key p192
+	sign ca curve subjectAltName=URI:collctl:rank:1
+	refused_here 6 -r 1 --tls-cert curve.pem --tls-key curve.key --tls-ca ca.pem -- 'curve.pem: has a key of 192 bits'
+	leaf ca hash URI:collctl:rank:1 -md sha1
+	refused_here 6 -r 1 --tls-cert hash.pem --tls-key hash.key --tls-ca ca.pem -- \
+		'hash.pem: is signed with ecdsa-with-SHA1, which' 'with SHA-256'
+	# The CA's own key; its own signature is trusted as it is.
+	new_key weak.key rsa1024
+	openssl req -x509 -sha1 -key weak.key -out weak.pem -days 10 -subj '/CN=weak' 2>/dev/null
+	cp -r ca.db weak.db
+	sed 's/ca\.db/weak.db/' ca.db/conf >weak.db/conf
+	leaf weak below URI:collctl:rank:1
+	refused_here 6 -r 1 --tls-cert below.pem --tls-key below.key --tls-ca weak.pem -- \
+		'below.pem: its issuer CN=weak has a key of 1024 bits'
+	# A kind of key that TLS has no use for.
+	openssl genpkey -algorithm X25519 -out kex.key
+	chmod 600 kex.key
+	openssl req -new -key ca.key -subj /CN=kex -out kex.csr
+	openssl x509 -req -in kex.csr -force_pubkey <(openssl pkey -in kex.key -pubout) -CA ca.pem -CAkey ca.key \
+		-set_serial 9 -days 2 -out kex.pem -extfile <(echo subjectAltName=URI:collctl:rank:1) 2>/dev/null
+	refused_here 6 -r 1 --tls-cert kex.pem --tls-key kex.key --tls-ca ca.pem -- 'kex.pem: TLS cannot use it'
 }
 
 @test "65: revocation lists: a revoked certificate, a list of another CA, an expired list, none" {

@@ -33,13 +33,14 @@ common_setup() {
 	export COLLCTL_JOIN_TIMEOUT=120s COLLCTL_TIMEOUT=100s
 	export COLLTEST_MARK=$$.$RANDOM.$RANDOM
 	cd "$BATS_TEST_TMPDIR" || return
-	PIDS=() RC=() STARTED=() LOCKS=() TAGS=() STORE='' SECRET='' SERVES=0 ORACLE_CALLS=0
+	PIDS=() RC=() STARTED=() LOCKS=() TAGS=() STORE='' SECRET='' OTHER='' SERVES=0 ORACLE_CALLS=0
 }
 
 common_teardown() {
 	end_marked
 	[[ ! -s $BATS_TEST_TMPDIR.python/pid ]] || kill "$(<"$BATS_TEST_TMPDIR.python/pid")" 2>/dev/null || true
 	((${#LOCKS[@]} == 0)) || rm -f "${LOCKS[@]}"
+	[[ -z $OTHER ]] || rm -rf "$OTHER"
 }
 
 setup() { common_setup; }
@@ -69,6 +70,17 @@ end_marked() {
 # shellcheck disable=SC2154 # set by bats
 all_say() {
 	[[ $(grep -c 'collctl: ' <<<"$stderr") == 1 && $stderr =~ $1 ]] || fail "$stderr"
+}
+
+# another_user: skip unless root. A folder of nobody's, $OTHER, with the program under test, $OTHER/collctl (the tree and
+# the test's folder may be closed to others); the words before a command that nobody runs: "${AS_OTHER[@]}".
+another_user() {
+	((EUID == 0)) || skip 'only root can run a program as another user'
+	OTHER=$(mktemp -d /tmp/collctl-other.XXXXXX)
+	install -m 755 "$COLLCTL" "$OTHER/collctl"
+	chown nobody "$OTHER"
+	AS_OTHER=(env TMPDIR="$OTHER" setpriv --reuid=nobody --regid=nogroup --clear-groups)
+	"${AS_OTHER[@]}" "$OTHER/collctl" --version || skip "nobody can't run a program in /tmp here"
 }
 
 # no_sanitizers WHY: skip the test where the binary under test has address or thread sanitizers

@@ -3,11 +3,6 @@
 
 load helpers
 
-teardown() {
-	common_teardown
-	[[ -z ${OTHER-} ]] || rm -rf "$OTHER"
-}
-
 # moved P KIND OPTIONS...: a digest of the outputs of all ranks
 moved() {
 	local p=$1 kind=$2
@@ -94,18 +89,15 @@ large() {
 
 # as_two_users WORDS...: a job of this user and of nobody, each behind WORDS
 as_two_users() {
-	((EUID == 0)) || skip "only root can start a rank as another user"
+	another_user
+	AS_OTHER+=("$@")
+	"${AS_OTHER[@]}" "$OTHER/collctl" --version || skip "nobody can't run $* a program in /tmp here"
 	large 2
 	make_secret
 	start_serve
-	OTHER=$(mktemp -d /tmp/collctl-other.XXXXXX) # this test's folder may be closed to others
-	chown nobody "$OTHER"
 	install -o nobody -m 600 in.1.npy "$SECRET" "$OTHER"
-	install -m 755 "$COLLCTL" "$OTHER/collctl"
-	as_nobody=(setpriv --reuid=nobody --regid=nogroup --clear-groups "$@")
-	"${as_nobody[@]}" "$OTHER/collctl" --version || skip "nobody can't run $* a program in /tmp here"
 	spawn_rank 0 "$@" "$COLLCTL" allreduce -v in.0.npy -o out.0.npy -r 0 -n 2 -R "$STORE" -j job --secret-file "$SECRET"
-	spawn_rank 1 "${as_nobody[@]}" "$OTHER/collctl" allreduce -v "$OTHER/in.1.npy" -o "$OTHER/out.1.npy" \
+	spawn_rank 1 "${AS_OTHER[@]}" "$OTHER/collctl" allreduce -v "$OTHER/in.1.npy" -o "$OTHER/out.1.npy" \
 		-r 1 -n 2 -R "$STORE" -j job --secret-file "$OTHER/job.key"
 	wait_ranks
 	assert_ranks 2 0

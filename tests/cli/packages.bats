@@ -90,7 +90,7 @@ make_in() {
 		dpkg-deb -x "$file" root
 	done
 	assert_equal "$(dpkg-deb -f one/deb/collctl_*.deb Recommends | tr -d ' ')" \
-		"$("$ROOT/debian/recommends.sh" root/usr/bin/collctl | cut -d= -f2 | tr -d ' ')"
+		"ca-certificates,$("$ROOT/debian/recommends.sh" root/usr/bin/collctl | cut -d= -f2 | tr -d ' ')"
 	assert_equal "$(dpkg-deb -f one/deb/collctl_*.deb Suggests)" collctl-cuda
 	root/usr/bin/collctl run -n 2 -- barrier
 }

@@ -177,6 +177,71 @@ index() {
 	run -6 --separate-stderr collctl serve --listen 127.0.0.1:0 --tls-cert cert --tls-key nowhere
 	[[ $stderr == *nowhere* ]]
 	run -6 collctl serve --listen 127.0.0.1:0 --tls-cert key --tls-key cert
+	chmod 640 key
+	run -6 --separate-stderr collctl serve --listen 127.0.0.1:0 --tls-cert cert --tls-key key
+	[[ $stderr == *'key: mode 0640'*'chmod 600 key'* ]] || fail "$stderr"
+}
+
+# offers NAME OPTIONS...: do a client with these options and the store at $STORE agree on a session?
+offers() {
+	openssl s_client -connect "${STORE#https://}" "$@" </dev/null >s_client.out 2>&1 &&
+		! grep -qE 'Cipher is \(NONE\)|no peer certificate' s_client.out
+}
+
+@test "84: https takes TLS 1.2 and 1.3 with authenticated encryption and forward secrecy alone" {
+	local kind cipher weak='@SECLEVEL=0'
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ec.key -out ec.pem \
+		-subj /CN=store -addext subjectAltName=IP:127.0.0.1 -days 2 2>/dev/null
+	openssl req -x509 -newkey rsa:2048 -nodes -keyout rsa.key -out rsa.pem \
+		-subj /CN=store -addext subjectAltName=IP:127.0.0.1 -days 2 2>/dev/null
+	for kind in ec rsa; do
+		start_serve --tls-cert $kind.pem --tls-key $kind.key
+		STORE=https://${STORE#http://}
+		offers -tls1_3 || fail "$(<s_client.out)"
+		offers -tls1_3 -ciphersuites TLS_CHACHA20_POLY1305_SHA256 || fail "$(<s_client.out)"
+		offers -tls1_2 || fail "$(<s_client.out)"
+		grep -qE 'Cipher is ECDHE-.*(GCM|POLY1305)' s_client.out || fail "$(<s_client.out)"
+		# Each suite of TLS 1.2 that this OpenSSL has: those of the list above, and no other.
+		for cipher in $(openssl ciphers -s -tls1_2 "ALL:COMPLEMENTOFALL$weak" | tr : ' '); do
+			case $cipher in
+			TLS_*) continue ;; # of TLS 1.3
+			ECDHE-ECDSA-AES*-GCM-* | ECDHE-ECDSA-CHACHA20-*) [[ $kind == ec ]] ;;
+			ECDHE-RSA-AES*-GCM-* | ECDHE-RSA-CHACHA20-*) [[ $kind == rsa ]] ;;
+			*) false ;;
+			esac && wanted=1 || wanted=0
+			offers -tls1_2 -cipher "$cipher$weak" && got=1 || got=0
+			((got == wanted)) || fail "$kind: $cipher: $(<s_client.out)"
+		done
+		for version in -tls1 -tls1_1; do
+			! offers $version -cipher "ALL$weak" || fail "$kind $version: $(<s_client.out)"
+		done
+		! offers -tls1_3 -ciphersuites TLS_AES_128_CCM_SHA256 || fail "$kind CCM: $(<s_client.out)"
+		kill "$SERVE_PID"
+	done
+}
+
+@test "84: a token that would travel in plain text gets a warning" {
+	collctl keygen token
+	start_serve --listen 0.0.0.0:0 --token-file token
+	grep -q 'the token travels in plain text' serve.1.err || fail "$(<serve.1.err)"
+	start_serve --token-file token # on the loopback
+	! grep -q 'plain text' serve.2.err || fail "$(<serve.2.err)"
+	run -5 --separate-stderr collctl barrier -n 2 -r 1 -R http://0.0.0.0:1 --store-token-file token --join-timeout 1ms --insecure
+	[[ $stderr == *'http://0.0.0.0:1: the token of --store-token-file travels in plain text'* ]] || fail "$stderr"
+	run -5 --separate-stderr collctl barrier -n 2 -r 1 -R http://127.0.0.1:1 --store-token-file token --join-timeout 1ms --insecure
+	[[ $stderr != *'plain text'* ]] || fail "$stderr"
+}
+
+@test "https without the certificates of public CAs: the message names them and --store-ca" {
+	unset CURL_CA_BUNDLE SSL_CERT_FILE SSL_CERT_DIR
+	unshare -m true 2>/dev/null || skip 'no mount namespace can be made'
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key -out cert \
+		-subj /CN=store -addext subjectAltName=IP:127.0.0.1 -days 2 2>/dev/null
+	start_serve --tls-cert cert --tls-key key
+	# shellcheck disable=SC2016 # for that shell
+	run -6 --separate-stderr unshare -m bash -c 'mount -t tmpfs none /etc/ssl/certs && exec "$0" "$@"' "$COLLCTL" \
+		barrier -n 2 -r 1 -R "https://${STORE#http://}" --insecure
+	[[ $stderr == */etc/ssl/certs*ca-certificates*--store-ca* ]] || fail "$stderr"
 }
 
 # bats test_tags=smoke

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -142,6 +143,30 @@ static void test_urls(void **state)
 	        store_open(&(struct store_conf){.url = "http://h", .token = "a\r\nHost: x"}, &e));
 	assert_says(&e, ERR_USAGE, "line break");
 	assert_null(strstr(e.text, "Host"));
+}
+
+static void tokens_in_plain_text(void **state)
+{
+	static const char *const hidden[] = {"https://h",
+	                                     "HTTPS://h:1/x",
+	                                     "etcd+https://a,b",
+	                                     "http://127.0.0.1:1",
+	                                     "http://localhost",
+	                                     "http://[::1]:1/x",
+	                                     "etcd+http://127.1,localhost:2/a"};
+	static const char *const exposed[] = {"http://h",
+	                                      "consul+http://10.0.0.1:1",
+	                                      "http://localhost.example",
+	                                      "http://127.0.0.1.example:8500",
+	                                      "etcd+http://localhost,h/a",
+	                                      "http://[::11]"};
+	(void)state;
+	for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+		if (store_exposes_token(hidden[i]))
+			fail_msg("%s", hidden[i]);
+	for (size_t i = 0; i < sizeof exposed / sizeof *exposed; i++)
+		if (!store_exposes_token(exposed[i]))
+			fail_msg("%s", exposed[i]);
 }
 
 static void test_values(void **state)
@@ -469,9 +494,11 @@ static void make_certificate(const char *cert, const char *key)
 	X509_add_ext(x, ext, -1);
 	assert_true(X509_sign(x, pkey, EVP_sha256()) > 0);
 	assert_non_null(f = fopen(cert, "w"));
+	assert_int_equal(fchmod(fileno(f), 0600), 0);
 	PEM_write_X509(f, x);
 	fclose(f);
 	assert_non_null(f = fopen(key, "w"));
+	assert_int_equal(fchmod(fileno(f), 0600), 0);
 	PEM_write_PrivateKey(f, pkey, NULL, NULL, 0, NULL, NULL);
 	fclose(f);
 	X509_EXTENSION_free(ext);
@@ -936,15 +963,25 @@ static void test_start_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_urls),         cmocka_unit_test(test_values),
-	        cmocka_unit_test(test_keys),         cmocka_unit_test(test_cas_race),
-	        cmocka_unit_test(test_wait),         cmocka_unit_test(test_stop_with_waiters),
-	        cmocka_unit_test(test_ttl),          cmocka_unit_test(test_token),
-	        cmocka_unit_test(test_https),        cmocka_unit_test(test_bad_answers),
-	        cmocka_unit_test(test_bounded),      cmocka_unit_test(test_refused),
-	        cmocka_unit_test(test_transient),    cmocka_unit_test(test_lost_answer),
-	        cmocka_unit_test(test_start_errors), cmocka_unit_test(test_hostile_requests),
-	        cmocka_unit_test(test_slow_client),  cmocka_unit_test(test_header_lines),
+	        cmocka_unit_test(test_urls),
+	        cmocka_unit_test(test_values),
+	        cmocka_unit_test(test_keys),
+	        cmocka_unit_test(test_cas_race),
+	        cmocka_unit_test(test_wait),
+	        cmocka_unit_test(test_stop_with_waiters),
+	        cmocka_unit_test(test_ttl),
+	        cmocka_unit_test(test_token),
+	        cmocka_unit_test(test_https),
+	        cmocka_unit_test(tokens_in_plain_text),
+	        cmocka_unit_test(test_bad_answers),
+	        cmocka_unit_test(test_bounded),
+	        cmocka_unit_test(test_refused),
+	        cmocka_unit_test(test_transient),
+	        cmocka_unit_test(test_lost_answer),
+	        cmocka_unit_test(test_start_errors),
+	        cmocka_unit_test(test_hostile_requests),
+	        cmocka_unit_test(test_slow_client),
+	        cmocka_unit_test(test_header_lines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
