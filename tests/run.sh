@@ -5,7 +5,7 @@
 #
 # The parts of the long runs, each at most 45 minutes on two processors: commands (tests/cli, tests/launchers,
 # tests/gpu, and what is static), faults (tests/fault, whole jobs with random faults, and simulated ones), units (also of clang), the same with the
-# prefixes asan- and tsan-, where faults are sampled, fuzz-files and fuzz-wire. PART may also be i/n: the
+# prefixes asan- and tsan-, where faults are sampled, fuzz-files and fuzz-wire, and bare (tests/bare.sh). PART may also be i/n: the
 # i-th of n shares of all parts, of about the same length.
 #
 # In the long runs the unit tests draw their long samples in the plain gcc build alone, and only the smoke tests of
@@ -19,8 +19,8 @@ set -euo pipefail
 
 cd "$(dirname "$0")/.."
 parts=(commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units
-	fuzz-files fuzz-wire)
-weights=(20 40 30 30 30 15 35 35 15 30 20) # minutes, about
+	fuzz-files fuzz-wire bare)
+weights=(20 40 30 30 30 15 35 35 15 30 20 40) # minutes, about
 
 # share I N: the I-th of N shares of all parts. In their order each goes to the share that is the lightest.
 share() {
@@ -128,6 +128,9 @@ suite() {
 		else
 			text+=$'\n'$(tail -n 60 "$log" | sed 's/^/    /')
 		fi
+	fi
+	if ((skipped)) && [[ $format == tap ]]; then # each with its reason
+		text+=$'\n'$(sed -nE 's/^(not )?ok [0-9]+ (.*)# (skip|SKIP) ?(.*)/    skipped: \2(\4)/p' "$log")
 	fi
 	printf '%s\n' "$text"
 	((failed == 0))
@@ -415,6 +418,11 @@ if runs fuzz-files fuzz-wire && build fuzz build-fuzz fuzz CC=clang; then
 	done
 fi
 wait
+
+# Both commands of the README in an empty root. Only long runs have it: it is a short run itself.
+if ((long)) && runs bare; then
+	suite bare 5400 tap tests/bare.sh || true
+fi
 
 # Nothing may run on when the tests have ended.
 remaining=$(marked)

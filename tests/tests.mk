@@ -1,10 +1,10 @@
 # Set-up, demo, tests and benchmarks. The goals that install packages do so before pkg-config or the
 # compiler is asked for anything, and build in a make of their own.
 
-.PHONY: help deps deps-test deps-bench demo check check-long check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach bench-hosts
+.PHONY: help deps deps-test deps-bench demo check check-long check-bare check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach bench-hosts
 
 PARTS = commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units \
-	fuzz-files fuzz-wire
+	fuzz-files fuzz-wire bare
 
 help:
 	@echo 'make                  build $(BUILD)/collctl, the manual page and the completions'
@@ -21,6 +21,8 @@ help:
 	@echo 'make check-long       run all long tests, for hours; PART=NAME runs one part, at most 45 minutes;'
 	@echo '                      PART=i/n runs the i-th of n shares of these parts:'
 	@echo '                      $(PARTS)'
+	@echo 'make check-bare       run the demo and make check in an empty Debian 12 (root, debootstrap); HERE=LOG'
+	@echo '                      compares with what make check printed here'
 	@echo 'make check-faults     run whole jobs with random faults (SEED=1, JOBS=1000)'
 	@echo 'make check-sim        simulate whole jobs, a cluster in one thread (SEED=1, JOBS=1000)'
 	@echo 'make sim              build the simulation: $(BUILD)/sim/sim (sim-bugs: a build with each planted bug)'
@@ -69,11 +71,14 @@ demo:
 
 check: deps-test
 	@tests/run.sh
+# HERE=LOG: what `make check` printed on this machine, to be compared with.
+check-bare:
+	@tests/bare.sh $(if $(HERE),--here $(HERE))
 # Each part takes at most 45 minutes on two processors (tests/run.sh); without PART all, one after another.
 # PART=i/n: the i-th of n shares of all.
 # The parts that run the commands have torchrun, too.
 check-long:
-	@tests/setup.sh $(if $(filter faults units %-faults %-units fuzz-%,$(PART)),test,launchers)
+	@tests/setup.sh $(if $(filter faults units bare %-faults %-units fuzz-%,$(PART)),test,launchers)
 	@COLLCTL_LONG=1 tests/run.sh $(if $(PART),--part $(PART))
 
 # A job's seed is SEED, SEED + 1, ...: one that went wrong runs again with its own seed and JOBS=1.

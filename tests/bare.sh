@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Do the README's two commands pass for a new user: root of an empty Debian 12 with git and make, the checkout in /root?
+#
+#   tests/bare.sh [--here LOG] [--keep] [REGEX]
+#
+# debootstrap makes the root (variant minbase), in a mount and a process namespace, so that the tests can have
+# network namespaces and mounts of their own there and nothing of it stays. The last commit is tested, without uncommitted
+# changes. Packages come from the mirrors of this machine's apt (COLLCTL_MIRROR names another). REGEX: only these suites.
+#
+# Prints TAP: the demo; each suite that ran there. --here LOG: what `make check` has printed on this machine; a suite
+# that has passed or skipped other numbers of tests there fails. --keep: the root stays, and its name is printed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+here='' keep=0
+while [[ ${1-} == --* ]]; do
+	case $1 in
+	--here) here=$(realpath "$2") && shift ;;
+	--keep) keep=1 ;;
+	*)
+		echo "tests/bare.sh: no option '$1'" >&2
+		exit 2
+		;;
+	esac
+	shift
+done
+only=${1-}
+
+skip() {
+	echo "1..0 # skip $1"
+	exit 0
+}
+((EUID == 0)) || skip 'only root can make an empty root'
+unshare --mount --pid --fork true 2>/dev/null || skip 'no mount and process namespace can be made here'
+command -v debootstrap >/dev/null || {
+	apt-get -qq install -y --no-install-recommends debootstrap >/dev/null 2>&1 </dev/null ||
+		skip 'debootstrap is not installed, and cannot be'
+}
+[[ -z $(git status --porcelain) ]] || echo '# not committed, and so not tested:' "$(git status --porcelain | head -5)"
+
+root=$(mktemp -d "${TMPDIR:-/tmp}/collctl-bare.XXXXXX")
+finish() {
+	if ((keep)); then echo "# root: $root"; else rm -rf --one-file-system "$root"; fi
+}
+trap finish EXIT
+
+# The mirror of the first Debian archive that apt uses here.
+mirror=${COLLCTL_MIRROR-}
+[[ -n $mirror ]] ||
+	mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN)' 2>/dev/null | awk '$2 == "Debian" { print $1; exit }' || true)
+mirror=${mirror:-http://deb.debian.org/debian}
+debootstrap --variant=minbase --include=git,make bookworm "$root" "$mirror" >"$root.log" 2>&1 || {
+	echo '1..1'
+	echo "not ok 1 debootstrap bookworm from $mirror"
+	tail -n 20 "$root.log" | sed 's/^/# /'
+	rm -f "$root.log"
+	exit 1
+}
+rm -f "$root.log"
+cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+cp /etc/apt/apt.conf.d/*proxy* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
+git clone -q --no-hardlinks . "$root/root/collctl"
+
+# inside COMMAND...: as root of that root, with an environment of nothing
+inside() {
+	# shellcheck disable=SC2016 # for that shell
+	unshare --mount --pid --fork --kill-child --propagation private bash -ec '
+		root=$1
+		shift
+		mount --bind "$root" "$root"
+		mount -t proc proc "$root/proc"
+		mount --rbind /sys "$root/sys"
+		mount --rbind /dev "$root/dev"
+		mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" || true
+		mount -t tmpfs -o mode=755 tmpfs "$root/run"
+		exec chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+			TERM=dumb "$@"' - "$root" "$@" </dev/null
+}
+
+rc=0
+inside bash -c 'cd /root/collctl && make demo' >"$root.demo" 2>&1 || rc=1
+result=ok
+((rc == 0)) || result='not ok'
+echo "$result 1 make demo"
+((rc == 0)) || tail -n 40 "$root.demo" | sed 's/^/# /'
+rm -f "$root.demo"
+
+command='make check'
+[[ -z $only ]] || command="make deps-test && tests/run.sh $(printf %q "$only")"
+inside bash -c "cd /root/collctl && $command" >"$root.check" 2>&1 || rc=1
+
+# A line for each suite of the run, and what it said of failures and skips.
+awk -v here="$here" '
+	function key(line, parts) { # "NAME P,F,S"
+		split(line, parts, " ")
+		p = line; sub(/ passed.*/, "", p); sub(/.* /, "", p)
+		f = line; if (!sub(/ failed.*/, "", f)) f = 0; else sub(/.* /, "", f)
+		s = line; if (!sub(/ skipped.*/, "", s)) s = 0; else sub(/.* /, "", s)
+		name = parts[2]
+	}
+	BEGIN {
+		n = 1
+		while (here && (getline line < here) > 0)
+			if (line ~ /^(ok|FAILED) .* passed/) { key(line); P[name] = p; S[name] = s; known[name] = 1 }
+	}
+	/^(ok|FAILED) .* passed/ {
+		key($0)
+		why = $1 == "ok" ? "" : ", failed"
+		if (here && !(name in known)) why = why ", did not run here"
+		else if (here && (P[name] != p || S[name] != s)) why = why ", here " P[name] " passed, " S[name] " skipped"
+		delete known[name]
+		printf "%s %d %s: %d passed, %d failed, %d skipped%s\n", why == "" ? "ok" : "not ok", ++n, name, p, f, s, why
+		if (why != "") bad = 1
+		show = 1
+		next
+	}
+	/^[0-9]+ passed, [0-9]+ failed/ { total = $0 }
+	show && /^    / { print "#" $0; next }
+	{ show = 0; rest = rest "# " $0 "\n" }
+	END {
+		for (name in known) { printf "not ok %d %s: ran here, but not there\n", ++n, name; bad = 1 }
+		printf "%s %d %s\n", total ? "ok" : "not ok", ++n, total ? total : "make check did not end"
+		if (!total) printf "%s", rest
+		printf "1..%d\n", n
+		exit bad || !total
+	}' "$root.check" || rc=1
+rm -f "$root.check"
+exit "$rc"
