@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # Do the README's two commands pass for a new user: root of an empty Debian 12 with git and make, the checkout in /root?
 #
-#   tests/bare.sh [--here LOG] [--keep] [REGEX]
+#   tests/bare.sh [--here LOG] [--root DIR] [REGEX]
 #
 # debootstrap makes the root (variant minbase), in a mount and a process namespace, so that the tests can have
 # network namespaces and mounts of their own there and nothing of it stays. The last commit is tested, without uncommitted
 # changes. Packages come from the mirrors of this machine's apt (COLLCTL_MIRROR names another). REGEX: only these suites.
 #
 # Prints TAP: the demo; each suite that ran there. --here LOG: what `make check` has printed on this machine; a suite
-# that has passed or skipped other numbers of tests there fails. --keep: the root stays, and its name is printed.
+# that has passed or skipped other numbers of tests there fails. --root DIR: keep the root in DIR, and use it again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-here='' keep=0
+here='' root=''
 while [[ ${1-} == --* ]]; do
 	case $1 in
 	--here) here=$(realpath "$2") && shift ;;
-	--keep) keep=1 ;;
+	--root) root=$2 && shift ;;
 	*)
 		echo "tests/bare.sh: no option '$1'" >&2
 		exit 2
@@ -38,27 +38,28 @@ command -v debootstrap >/dev/null || {
 }
 [[ -z $(git status --porcelain) ]] || echo '# not committed, and so not tested:' "$(git status --porcelain | head -5)"
 
-root=$(mktemp -d "${TMPDIR:-/tmp}/collctl-bare.XXXXXX")
-finish() {
-	if ((keep)); then echo "# root: $root"; else rm -rf --one-file-system "$root"; fi
-}
-trap finish EXIT
+work=$(mktemp -d "${TMPDIR:-/tmp}/collctl-bare.XXXXXX")
+trap 'rm -rf --one-file-system "$work"' EXIT
+chmod 755 "$work"
+root=${root:-$work/root}
 
-# The mirror of the first Debian archive that apt uses here.
-mirror=${COLLCTL_MIRROR-}
-[[ -n $mirror ]] ||
-	mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN)' 2>/dev/null | awk '$2 == "Debian" { print $1; exit }' || true)
-mirror=${mirror:-http://deb.debian.org/debian}
-debootstrap --variant=minbase --include=git,make bookworm "$root" "$mirror" >"$root.log" 2>&1 || {
-	echo '1..1'
-	echo "not ok 1 debootstrap bookworm from $mirror"
-	tail -n 20 "$root.log" | sed 's/^/# /'
-	rm -f "$root.log"
-	exit 1
-}
-rm -f "$root.log"
+if [[ ! -x $root/usr/bin/make ]]; then
+	# The mirror of the first Debian archive that apt uses here.
+	mirror=${COLLCTL_MIRROR-}
+	# shellcheck disable=SC2016 # for apt
+	[[ -n $mirror ]] ||
+		mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN)' 2>/dev/null | awk '$2 == "Debian" { print $1; exit }' || true)
+	mirror=${mirror:-http://deb.debian.org/debian}
+	debootstrap --variant=minbase --include=git,make bookworm "$root" "$mirror" >"$work/log" 2>&1 || {
+		echo '1..1'
+		echo "not ok 1 debootstrap bookworm from $mirror"
+		tail -n 20 "$work/log" | sed 's/^/# /'
+		exit 1
+	}
+fi
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 cp /etc/apt/apt.conf.d/*proxy* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
+rm -rf "$root/root/collctl"
 git clone -q --no-hardlinks . "$root/root/collctl"
 
 # inside COMMAND...: as root of that root, with an environment of nothing
@@ -78,16 +79,15 @@ inside() {
 }
 
 rc=0
-inside bash -c 'cd /root/collctl && make demo' >"$root.demo" 2>&1 || rc=1
+inside bash -c 'cd /root/collctl && make demo' >"$work/demo" 2>&1 || rc=1
 result=ok
 ((rc == 0)) || result='not ok'
 echo "$result 1 make demo"
-((rc == 0)) || tail -n 40 "$root.demo" | sed 's/^/# /'
-rm -f "$root.demo"
+((rc == 0)) || tail -n 40 "$work/demo" | sed 's/^/# /'
 
 command='make check'
 [[ -z $only ]] || command="make deps-test && tests/run.sh $(printf %q "$only")"
-inside bash -c "cd /root/collctl && $command" >"$root.check" 2>&1 || rc=1
+inside bash -c "cd /root/collctl && $command" >"$work/check" 2>&1 || rc=1
 
 # A line for each suite of the run, and what it said of failures and skips.
 awk -v here="$here" '
@@ -116,13 +116,12 @@ awk -v here="$here" '
 	}
 	/^[0-9]+ passed, [0-9]+ failed/ { total = $0 }
 	show && /^    / { print "#" $0; next }
-	{ show = 0; rest = rest "# " $0 "\n" }
+	{ show = 0; rest[NR] = $0 }
 	END {
 		for (name in known) { printf "not ok %d %s: ran here, but not there\n", ++n, name; bad = 1 }
 		printf "%s %d %s\n", total ? "ok" : "not ok", ++n, total ? total : "make check did not end"
-		if (!total) printf "%s", rest
+		for (i = NR - 40; !total && i <= NR; i++) if (i in rest) print "# " rest[i]
 		printf "1..%d\n", n
 		exit bad || !total
-	}' "$root.check" || rc=1
-rm -f "$root.check"
+	}' "$work/check" || rc=1
 exit "$rc"
