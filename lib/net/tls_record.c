@@ -10,7 +10,7 @@
 #include "lib/net/crypto.h"
 #include "lib/net/tls_gcm.h"
 
-#define NONCE 12
+#define NONCE TLS_NONCE
 #define TAG   16
 
 /* ---- keys ---- */
@@ -52,7 +52,7 @@ static int set_cipher_key(struct tls_keys *k, const uint8_t *key)
 }
 
 /* ipsec-mb has AES-128-GCM, the suite that two collctls choose. */
-static int set_key(struct tls_keys *k, const uint8_t *key)
+int tls_keys_set(struct tls_keys *k, const uint8_t *key)
 {
 	if (k->key_len != TLS_GCM_KEY || !tls_gcm_library())
 		return set_cipher_key(k, key);
@@ -65,7 +65,7 @@ static int derive(struct tls_keys *k, struct err *err)
 {
 	uint8_t key[32];
 	int ok = expand(k->secret, "key", key, k->key_len) == 0 &&
-	         expand(k->secret, "iv", k->iv, sizeof k->iv) == 0 && set_key(k, key) == 0;
+	         expand(k->secret, "iv", k->iv, sizeof k->iv) == 0 && tls_keys_set(k, key) == 0;
 	OPENSSL_cleanse(key, sizeof key);
 	k->sequence = 0;
 	return ok ? 0 : crypto_failed(err, ERR_RESOURCE, "cannot set the keys of TLS");
@@ -113,29 +113,37 @@ static void next_nonce(struct tls_keys *k, uint8_t nonce[NONCE])
 	k->sequence++;
 }
 
-static bool cipher_seal(EVP_CIPHER_CTX *c, const uint8_t *nonce, const uint8_t *header,
-                        const uint8_t *text, size_t n, uint8_t type, uint8_t *out)
+bool tls_keys_seal(struct tls_keys *k, const uint8_t nonce[NONCE], const uint8_t *aad,
+                   size_t aad_len, const uint8_t *text, size_t n, uint8_t last, uint8_t *out)
 {
+	EVP_CIPHER_CTX *c = k->ctx;
 	int len;
+	if (k->wide) {
+		tls_gcm_seal(k->wide, nonce, aad, aad_len, text, n, last, out);
+		return true;
+	}
 	return EVP_EncryptInit_ex(c, NULL, NULL, NULL, nonce) == 1 &&
-	       EVP_EncryptUpdate(c, NULL, &len, header, TLS_RECORD_HEADER) == 1 &&
+	       (aad_len == 0 || EVP_EncryptUpdate(c, NULL, &len, aad, (int)aad_len) == 1) &&
 	       (n == 0 || EVP_EncryptUpdate(c, out, &len, text, (int)n) == 1) &&
-	       EVP_EncryptUpdate(c, out + n, &len, &type, 1) == 1 &&
+	       EVP_EncryptUpdate(c, out + n, &len, &last, 1) == 1 &&
 	       EVP_EncryptFinal_ex(c, out + n + 1, &len) == 1 &&
 	       EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_GET_TAG, TAG, out + n + 1) == 1;
 }
 
-static bool cipher_open(EVP_CIPHER_CTX *c, const uint8_t *nonce, const uint8_t *header,
-                        const uint8_t *in, size_t n, uint8_t *text, uint8_t *type)
+bool tls_keys_open(struct tls_keys *k, const uint8_t nonce[NONCE], const uint8_t *aad,
+                   size_t aad_len, const uint8_t *in, size_t n, uint8_t *text, uint8_t *last)
 {
+	EVP_CIPHER_CTX *c = k->ctx;
 	int len;
 	uint8_t tag[TAG], none[1];
+	if (k->wide)
+		return tls_gcm_open(k->wide, nonce, aad, aad_len, in, n, text, last);
 	memcpy(tag, in + n + 1, TAG); /* this interface may write it */
 	return EVP_DecryptInit_ex(c, NULL, NULL, NULL, nonce) == 1 &&
 	       EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_SET_TAG, TAG, tag) == 1 &&
-	       EVP_DecryptUpdate(c, NULL, &len, header, TLS_RECORD_HEADER) == 1 &&
+	       (aad_len == 0 || EVP_DecryptUpdate(c, NULL, &len, aad, (int)aad_len) == 1) &&
 	       (n == 0 || EVP_DecryptUpdate(c, text, &len, in, (int)n) == 1) &&
-	       EVP_DecryptUpdate(c, type, &len, in + n, 1) == 1 &&
+	       EVP_DecryptUpdate(c, last, &len, in + n, 1) == 1 &&
 	       EVP_DecryptFinal_ex(c, none, &len) == 1;
 }
 
@@ -147,11 +155,7 @@ int tls_record_seal(struct tls_keys *k, enum tls_type type, const void *text, si
 	const uint8_t header[] = {TLS_TYPE_DATA, 3, 3, (uint8_t)(len >> 8), (uint8_t)len};
 	memcpy(record, header, sizeof header);
 	next_nonce(k, nonce);
-	if (k->wide)
-		tls_gcm_seal(k->wide, nonce, header, sizeof header, text, n, (uint8_t)type, out);
-	else if (!cipher_seal(k->ctx, nonce, header, text, n, (uint8_t)type, out))
-		return -1;
-	return 0;
+	return tls_keys_seal(k, nonce, header, sizeof header, text, n, (uint8_t)type, out) ? 0 : -1;
 }
 
 int tls_record_length(const uint8_t h[TLS_RECORD_HEADER])
@@ -168,10 +172,7 @@ int tls_record_open(struct tls_keys *k, const uint8_t *record, size_t len, uint8
 	uint8_t nonce[NONCE];
 	*n = len - TLS_RECORD_EXTRA;
 	next_nonce(k, nonce);
-	bool ok = k->wide ? tls_gcm_open(k->wide, nonce, record, TLS_RECORD_HEADER, in, *n, text,
-	                                 type)
-	                  : cipher_open(k->ctx, nonce, record, in, *n, text, type);
-	if (!ok) {
+	if (!tls_keys_open(k, nonce, record, TLS_RECORD_HEADER, in, *n, text, type)) {
 		memset(text, 0, *n); /* it may be anything */
 		return -1;
 	}

@@ -21,7 +21,8 @@
 
 #include "lib/base/err.h"
 
-#define TLS_SECRET        32    /* bytes of a traffic secret: those of SHA-256 */
+#define TLS_SECRET        32 /* bytes of a traffic secret: those of SHA-256 */
+#define TLS_NONCE         12
 #define TLS_RECORD_TEXT   16384 /* the most bytes that a record carries */
 #define TLS_RECORD_HEADER 5
 #define TLS_RECORD_EXTRA  (TLS_RECORD_HEADER + 1 + 16)                /* header, type and tag */
@@ -34,7 +35,7 @@ struct tls_keys {
 	const char *cipher; /* OpenSSL's name */
 	size_t key_len;
 	bool sends;
-	uint8_t secret[TLS_SECRET], iv[12];
+	uint8_t secret[TLS_SECRET], iv[TLS_NONCE];
 	uint64_t sequence;
 	struct tls_gcm *wide; /* or: */
 	EVP_CIPHER_CTX *ctx;
@@ -46,6 +47,17 @@ int tls_keys_init(struct tls_keys *, unsigned suite, const uint8_t secret[TLS_SE
 void tls_keys_release(struct tls_keys *); /* wipes them; also zeroed or failed ones */
 /* The next keys, after a KeyUpdate. */
 int tls_keys_update(struct tls_keys *, struct err *err);
+
+/* The authenticated encryption of the records, by OpenSSL or ipsec-mb: of @n bytes and one more, to
+ * @out, which has room for n + 17: the tag follows. False: OpenSSL failed. */
+bool tls_keys_seal(struct tls_keys *, const uint8_t nonce[TLS_NONCE], const uint8_t *aad,
+                   size_t aad_len, const uint8_t *text, size_t n, uint8_t last, uint8_t *out);
+/* The reverse. False: not authentic, and what was written must not be used. */
+bool tls_keys_open(struct tls_keys *, const uint8_t nonce[TLS_NONCE], const uint8_t *aad,
+                   size_t aad_len, const uint8_t *in, size_t n, uint8_t *text, uint8_t *last);
+/* Use the key of key_len bytes in place of the one that was derived from the secret. -1: OpenSSL
+ * failed. */
+int tls_keys_set(struct tls_keys *, const uint8_t *key);
 
 /* Make a record of the @n bytes of @text in @record, which has room for n + TLS_RECORD_EXTRA bytes:
  * that is its length. -1: OpenSSL failed. */
