@@ -164,7 +164,8 @@ static int turn_inputs(struct collective *c, struct err *err)
 static int take_inputs(struct collective *c, const struct paths *paths, struct err *err)
 {
 	size_t n = (size_t)paths->n;
-	if (request_check_inputs(c->request, paths->n, paths->names, err) < 0)
+	if (request_check_inputs(c->request, paths->n, paths->names, err) < 0 ||
+	    request_check_weights(c->request, paths->n, err) < 0)
 		return -1;
 	c->transfer.inputs = calloc(n + 1, sizeof *c->transfer.inputs); /* one more for an index */
 	if (!c->transfer.inputs)
