@@ -553,6 +553,12 @@ static bool is_given(const struct options *o, size_t row)
 	return o->given[row / 64] >> row % 64 & 1;
 }
 
+/* Of other kinds the reader refuses what is empty. */
+static bool takes_text(const struct setting *s)
+{
+	return s->kind == SETTING_STRING || s->kind == SETTING_LIST;
+}
+
 static void take_option(struct parser *p, const struct option_row *row, const char *value,
                         const char *subject)
 {
@@ -564,7 +570,9 @@ static void take_option(struct parser *p, const struct option_row *row, const ch
 		}
 		value = p->argv[p->at++];
 	}
-	if (option_setting(row)->once && is_given(p->o, index))
+	if (value && !*value && takes_text(option_setting(row)))
+		err_set(p->err, ERR_USAGE, "%s: its value is empty: give %s", subject, row->arg);
+	else if (option_setting(row)->once && is_given(p->o, index))
 		err_set(p->err, ERR_USAGE, "%s: is given twice: give it once, as %s", subject,
 		        row->arg);
 	else if (set_value(p->o, row, value, subject, p->err) == 0)
@@ -718,6 +726,10 @@ static int check_operands(const struct command *cmd, const struct options *o, in
 		return err_set(err, ERR_USAGE,
 		               "%s: '%s' is one operand too many; usage: collctl %s%s%s", cmd->name,
 		               argv[cmd->max_args + 1], cmd->name, space, cmd->synopsis);
+	/* What follows the first operand of run are words of a program. */
+	for (int i = 1; i < argc && (i == 1 || !cmd->stops_at_operand); i++)
+		if (!*argv[i])
+			return err_set(err, ERR_USAGE, "%s: operand %d is empty", cmd->name, i);
 	for (int i = 0; o->json && i < o->request.noutputs; i++)
 		if (strcmp(o->request.outputs[i], "-") == 0)
 			return err_set(err, ERR_USAGE, "--json and '-o -' both write to stdout");

@@ -1010,6 +1010,52 @@ static void gives_twice(const struct command *cmd, const struct option_row *row)
 	options_release(&last);
 }
 
+/* Of run only the first: the others belong to the program that it starts. */
+static void an_empty_operand_is_an_error(void **state)
+{
+	(void)state;
+	for (const struct command *c = commands; c->name; c++)
+		for (int at = 1; at <= 2 && c->max_args; at++) {
+			char *argv[] = {(char *)c->name, "x", "x", NULL};
+			int argc = c->max_args == 1 ? 2 : 3;
+			struct options o;
+			struct err err;
+			if (at >= argc)
+				continue;
+			argv[argc] = NULL;
+			argv[at] = "";
+			options_init(&o);
+			err_clear(&err);
+			int ret = options_parse(c, &o, &argc, argv, &err);
+			if (c->stops_at_operand && at > 1)
+				assert_int_equal(ret, 0);
+			else if (ret == 0 || !strstr(err.text, " is empty"))
+				fail_msg("%s '': %s", c->name, err.text);
+			options_release(&o);
+		}
+}
+
+/* As a script gives it whose variable is not set. */
+static void an_empty_value_is_an_error(void **state)
+{
+	(void)state;
+	for (const struct command *c = commands; c->name; c++)
+		for (size_t i = 0; i < option_rows_len; i++) {
+			const struct option_row *row = &option_rows[i];
+			const char *nothing = "";
+			struct options o;
+			struct err err;
+			char begin[64];
+			if (!option_applies(row, c) || !row->arg)
+				continue;
+			snprintf(begin, sizeof begin, "--%s: ", row->own.name);
+			if (parse_values(&o, c, row, &nothing, 1, &err) == 0 ||
+			    err.code != ERR_USAGE || strncmp(err.text, begin, strlen(begin)) != 0)
+				fail_msg("%s --%s '': %s", c->name, row->own.name, err.text);
+			options_release(&o);
+		}
+}
+
 /* Every option with a value, of every command. Lists in one value may be given once. */
 static void the_last_value_counts_or_it_is_an_error(void **state)
 {
@@ -1036,6 +1082,8 @@ int main(void)
 	        T(rows_are_whole),
 	        T(commands_take_what_jobs_take),
 	        T(names_are_unique),
+	        T(an_empty_operand_is_an_error),
+	        T(an_empty_value_is_an_error),
 	        T(the_last_value_counts_or_it_is_an_error),
 	        T(letters_are_the_same_everywhere),
 	        T(contract_is_spelt_exactly),
