@@ -19,12 +19,12 @@ int inputs_check(const struct input_options *o, struct err *err)
 	               "%s: --raw-file ignores types and names: remove one of the two", with);
 }
 
-/* Suggest --raw-file for a file of an unknown format. */
+/* Suggest --raw-file for a file of an unknown format, or of another than its name says. */
 static int hint_at_bytes(const struct input_options *o, struct err *err)
 {
 	size_t n = strlen(err->text);
 
-	if (o->takes_bytes && err->code == ERR_USAGE)
+	if (o->takes_bytes && (err->code == ERR_USAGE || strstr(err->text, ", or give --format")))
 		snprintf(err->text + n, sizeof err->text - n, ", or --raw-file for its bytes");
 	return -1;
 }

@@ -225,11 +225,15 @@ static void test_pipes(void **state)
 
 	const struct array_hints u8 = {.dtype = DTYPE_U8};
 	const struct dataset_source raw = {.hints = &u8};
-	put_pipe("fifo", "x.npy");
+	put("x.bin", "0123456", 7);
+	put_pipe("fifo", "x.bin");
 	open_right(&d, "fifo", &raw);
 	assert_ptr_equal(d.format, &format_raw);
-	assert_int_equal(d.tensors[0].count, 128 + 5);
+	assert_int_equal(d.tensors[0].count, 7);
 	dataset_close(&d);
+	put_pipe("fifo", "x.npy");
+	assert_refused("fifo", &raw, ERR_INPUT,
+	               "fifo: is a .npy file: name it .npy, or give --format npy or raw");
 }
 
 /* An archive of the tensors of a .safetensors file. */
