@@ -69,9 +69,27 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	return hint_at_bytes(in->o, err);
 }
 
-int inputs_select(struct dataset *d, const struct input_options *o, struct err *err)
+static void note_unused(void *ctx, const struct dataset *d, const char *pattern)
 {
-	if (!o->ninclude && !o->nexclude)
-		return 0;
-	return dataset_select(d, o->include, o->ninclude, o->exclude, o->nexclude, err);
+	const struct input_source *in = ctx;
+	char text[512];
+
+	if (!in->note)
+		return;
+	snprintf(text, sizeof text, "%.300s: no tensor matches --exclude '%.100s'", d->path,
+	         pattern);
+	in->note(in->ctx, text);
+}
+
+int inputs_select(struct dataset *d, const struct input_source *in, struct err *err)
+{
+	const struct input_options *o = in->o;
+	const struct dataset_patterns patterns = {.include = o->include,
+	                                          .exclude = o->exclude,
+	                                          .ninclude = o->ninclude,
+	                                          .nexclude = o->nexclude,
+	                                          .unused = note_unused,
+	                                          .ctx = (void *)in};
+
+	return dataset_select(d, &patterns, err);
 }

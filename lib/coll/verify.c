@@ -32,10 +32,18 @@ struct verify {
 
 /* ---- opening the files ---- */
 
+static void note(void *ctx, const char *text)
+{
+	const struct verify *v = ctx;
+
+	coll_note(v->life, v->life->rank == 0 ? 0 : 1, "%s", text);
+}
+
 static int open_file(struct verify *v, const char *path, struct err *err)
 {
 	const struct input_options *o = &v->life->request->files;
-	const struct input_source from = {.o = o, .raw_file = o->raw_file, .job = v->life->job};
+	const struct input_source from = {
+	        .o = o, .raw_file = o->raw_file, .job = v->life->job, .note = note, .ctx = v};
 
 	return inspect_open(&v->files[v->nfiles++], path, &from, err);
 }
