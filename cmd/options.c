@@ -99,6 +99,10 @@ const struct option_row option_rows[] = {
         REQUEST("shape", 0, "N,N,...", "shape of raw files", OPTS_INPUT),
         REQUEST("include", 0, "GLOB", "use only tensors whose names match; repeatable", OPTS_INPUT),
         REQUEST("exclude", 0, "GLOB", "skip tensors whose names match; repeatable", OPTS_INPUT),
+        REQUEST("same", 0, NULL,
+                "compare the local files with each other, too, not only with those in the same "
+                "place on other ranks",
+                OPTS_SAME),
         REQUEST("stats", 0, NULL,
                 "report tensors that contain NaN or Inf; info also prints minimum, maximum and "
                 "mean",

@@ -56,6 +56,7 @@ struct coll_request {
 	bool force;   /* if an output is a symbolic link, replace its target */
 	bool no_sync; /* do not wait until the output is on disk */
 	bool stats;   /* look for NaN and Inf in the inputs */
+	bool same;    /* verify: all files of all ranks are the same, not only those in one place */
 
 	enum reduce_op op; /* REDUCE_SUM if the collective has no operation */
 	bool ordered;      /* reduce in rank order, floats in f64 */

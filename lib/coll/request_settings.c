@@ -47,6 +47,7 @@ const struct setting request_settings[] = {
         S("shape", SETTING_FOR_INPUT, STRING, files.shape, .once = true),
         S("include", SETTING_FOR_INPUT, LIST, files.include, .other = AT(files.ninclude)),
         S("exclude", SETTING_FOR_INPUT, LIST, files.exclude, .other = AT(files.nexclude)),
+        S("same", SETTING_FOR_VERIFY, FLAG, same),
         S("stats", SETTING_FOR_STATS, FLAG, stats),
         S("force", SETTING_FOR_OUTPUT, FLAG, force),
         S("no-sync", SETTING_FOR_OUTPUT, FLAG, no_sync),
@@ -124,7 +125,7 @@ static unsigned groups_of(const struct coll_request *r)
 	if (r->work == WORK_BARRIER)
 		return all | SETTING_FOR_CHOICE;
 	if (r->work == WORK_VERIFY)
-		return all | SETTING_FOR_INPUT | SETTING_FOR_BYTES;
+		return all | SETTING_FOR_INPUT | SETTING_FOR_BYTES | SETTING_FOR_VERIFY;
 	if (r->work == WORK_CHECK)
 		return all | SETTING_FOR_CHECK;
 	if (r->work == WORK_BENCH)

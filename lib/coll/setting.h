@@ -75,6 +75,7 @@ struct setting {
 #define SETTING_FOR_STEPS   (1u << 13)
 #define SETTING_FOR_BENCH   (1u << 14)
 #define SETTING_FOR_CHECK   (1u << 15)
+#define SETTING_FOR_VERIFY  (1u << 16)
 
 /* Set the member of *@base to @text (SETTING_FLAG: NULL). The caller owns @text and must keep it.
  * ERR_USAGE if it is malformed; @subject names the setting in the message. */
