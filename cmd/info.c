@@ -360,13 +360,22 @@ static int info(const char *path, const struct input_source *from, const struct 
 	return code;
 }
 
+static void note(void *ctx, const char *text)
+{
+	const struct options *o = ctx;
+
+	if (o->verbose >= 0)
+		report_note("%s", text);
+}
+
 /* If a file cannot be read, the others are still shown; the first failure sets the exit code. With
  * --json prints one object for one file, else an array. */
 int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv)
 {
 	json_t *all = o->json && argc > 2 ? json_array() : NULL, *object = NULL;
 	struct input_options files = o->request.files;
-	const struct input_source from = {.o = &files, .raw_file = files.raw_file};
+	const struct input_source from = {
+	        .o = &files, .raw_file = files.raw_file, .note = note, .ctx = o};
 	struct err err = {.rank = ERR_RANK_SELF};
 	int code = 0;
 

@@ -28,7 +28,9 @@ const struct option_row option_rows[] = {
         REQUEST("order", 0, "ORDER",
                 "order in which numbers are added; 'rank' adds in rank order, floats in f64",
                 OPTS_REDUCE),
-        REQUEST("weight", 0, "W", "weight of this rank's inputs in an average; 0 ignores them",
+        REQUEST("weight", 0, "W[,W,...]",
+                "weight of this rank's inputs in an average, one for all or one for each; 0 "
+                "ignores them",
                 OPTS_AVG),
         REQUEST("integers", 0, "HOW",
                 "how to average integers: take the values of rank 0 (first), the same but fail if "
@@ -97,6 +99,10 @@ const struct option_row option_rows[] = {
         REQUEST("shape", 0, "N,N,...", "shape of raw files", OPTS_INPUT),
         REQUEST("include", 0, "GLOB", "use only tensors whose names match; repeatable", OPTS_INPUT),
         REQUEST("exclude", 0, "GLOB", "skip tensors whose names match; repeatable", OPTS_INPUT),
+        REQUEST("same", 0, NULL,
+                "compare the local files with each other, too, not only with those in the same "
+                "place on other ranks",
+                OPTS_SAME),
         REQUEST("stats", 0, NULL,
                 "report tensors that contain NaN or Inf; info also prints minimum, maximum and "
                 "mean",
@@ -151,7 +157,7 @@ const struct option_row option_rows[] = {
                 "input file (default: from the launcher or the hostfile)",
                 OPTS_JOB),
         OPT("rank", 'r', SETTING_INT, request.settings.rank, "N", "show only this rank", OPTS_PLAN,
-            .max = SETTING_RANKS_MAX - 1),
+            .max = SETTING_RANKS_MAX - 1, .once = true),
         REQUEST("rendezvous", 'R', "URL",
                 "store where the ranks meet: http(s)://, consul+http(s):// or etcd+http(s)://, the "
                 "last "
@@ -233,7 +239,7 @@ const struct option_row option_rows[] = {
                 OPTS_PLAN),
         OPT("hosts", 0, SETTING_STRING, hosts, "NxM|N,N,...",
             "plan for ranks that share hosts: N hosts of M ranks each, or the ranks of each host",
-            OPTS_PLAN),
+            OPTS_PLAN, .once = true),
         OPT("host-cpus", 0, SETTING_INT, host_cpus, "N",
             "predict for ranks that share one host with N processors; with --hosts, each host has "
             "N (default: one for each rank)",
@@ -278,7 +284,7 @@ const struct option_row option_rows[] = {
             OPTS_RUN),
         OPT("hostfile", 'H', SETTING_STRING, request.settings.hostfile, "FILE|HOST,...",
             "start the ranks on these hosts, by ssh; a host has one rank, or slots=N",
-            OPTS_RUN | OPTS_ACTS),
+            OPTS_RUN | OPTS_ACTS, .once = true),
         OPT("ssh", 0, SETTING_STRING, ssh, "COMMAND",
             "start remote commands with this in place of ssh; it gets the host and the command",
             OPTS_RUN),
@@ -293,7 +299,7 @@ const struct option_row option_rows[] = {
         OPT("listen", 0, SETTING_STRING, request.settings.listen, "ADDR:PORT",
             "address on which to accept requests (default: 127.0.0.1:8500); port 0 takes any free "
             "port",
-            OPTS_SERVE),
+            OPTS_SERVE, .once = true),
         OPT("once", 0, SETTING_FLAG, once, NULL, "exit after the first job has deleted its record",
             OPTS_SERVE),
         OPT("port-file", 0, SETTING_STRING, port_file, "FILE", "write the port number to this file",
@@ -323,7 +329,7 @@ const struct option_row option_rows[] = {
             "issue a certificate of this rank", OPTS_CA | OPTS_ACTS, .max = SETTING_RANKS_MAX - 1),
         OPT("host", 0, SETTING_STRING, ca.host, "NAME",
             "issue a certificate of this host, for the ranks that a hostfile puts there",
-            OPTS_CA | OPTS_ACTS),
+            OPTS_CA | OPTS_ACTS, .once = true),
         OPT("days", 0, SETTING_INT, ca.days, "N",
             "make it valid for this long (default: 365; a CA: 3650)", OPTS_CA | OPTS_ACTS, .min = 1,
             .max = 36500),
@@ -547,9 +553,21 @@ static void set_given(struct options *o, size_t row)
 	o->given[row / 64] |= (uint64_t)1 << row % 64;
 }
 
+static bool is_given(const struct options *o, size_t row)
+{
+	return o->given[row / 64] >> row % 64 & 1;
+}
+
+/* Of other kinds the reader refuses what is empty. */
+static bool takes_text(const struct setting *s)
+{
+	return s->kind == SETTING_STRING || s->kind == SETTING_LIST;
+}
+
 static void take_option(struct parser *p, const struct option_row *row, const char *value,
                         const char *subject)
 {
+	const size_t index = (size_t)(row - option_rows);
 	if (row->arg && !value) {
 		if (p->at == p->argc) {
 			err_set(p->err, ERR_USAGE, "%s needs an argument: %s", subject, row->arg);
@@ -557,8 +575,13 @@ static void take_option(struct parser *p, const struct option_row *row, const ch
 		}
 		value = p->argv[p->at++];
 	}
-	if (set_value(p->o, row, value, subject, p->err) == 0)
-		set_given(p->o, (size_t)(row - option_rows));
+	if (value && !*value && takes_text(option_setting(row)))
+		err_set(p->err, ERR_USAGE, "%s: its value is empty: give %s", subject, row->arg);
+	else if (option_setting(row)->once && is_given(p->o, index))
+		err_set(p->err, ERR_USAGE, "%s: is given twice: give it once, as %s", subject,
+		        row->arg);
+	else if (set_value(p->o, row, value, subject, p->err) == 0)
+		set_given(p->o, index);
 }
 
 /* @arg is "--name" or "--name=value". */
@@ -631,7 +654,7 @@ static const void *place(const struct options *o, const struct option_row *row)
 bool options_given(const struct options *o, const void *member)
 {
 	for (size_t i = 0; i < option_rows_len; i++)
-		if ((o->given[i / 64] >> i % 64 & 1) && place(o, &option_rows[i]) == member)
+		if (is_given(o, i) && place(o, &option_rows[i]) == member)
 			return true;
 	return false;
 }
@@ -708,6 +731,10 @@ static int check_operands(const struct command *cmd, const struct options *o, in
 		return err_set(err, ERR_USAGE,
 		               "%s: '%s' is one operand too many; usage: collctl %s%s%s", cmd->name,
 		               argv[cmd->max_args + 1], cmd->name, space, cmd->synopsis);
+	/* What follows the first operand of run are words of a program. */
+	for (int i = 1; i < argc && (i == 1 || !cmd->stops_at_operand); i++)
+		if (!*argv[i])
+			return err_set(err, ERR_USAGE, "%s: operand %d is empty", cmd->name, i);
 	for (int i = 0; o->json && i < o->request.noutputs; i++)
 		if (strcmp(o->request.outputs[i], "-") == 0)
 			return err_set(err, ERR_USAGE, "--json and '-o -' both write to stdout");

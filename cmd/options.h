@@ -50,6 +50,7 @@
 
 #define OPTS_CA    (1u << 26)
 #define OPTS_RETRY (1u << 27)
+#define OPTS_SAME  (1u << 28) /* --same */
 
 #define OPTIONS_MAX 256 /* rows of the table */
 

@@ -4,8 +4,6 @@
 
 static int check_name(const char *option, const char *path, struct err *err)
 {
-	if (path && !*path)
-		return err_set(err, ERR_USAGE, "%s: the name of the file is empty", option);
 	if (path && strcmp(path, "-") == 0)
 		return err_set(err, ERR_USAGE, "%s: - is not a file: give the name of one", option);
 	return 0;

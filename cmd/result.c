@@ -223,6 +223,10 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 		json_object_set_new(j, "dry_run", preview_json(r->preview));
 	if (q->work == WORK_VERIFY)
 		json_object_set_new(j, "files", files_json(r));
+	if (q->work == WORK_VERIFY && !r->err.code)
+		json_object_set_new(j, "compared",
+		                    json_pack("{s:i, s:b, s:b}", "files", r->ninputs, "with_local",
+		                              r->local, "with_ranks", r->size > 1));
 	return result_json_end(j, r);
 }
 
@@ -343,6 +347,30 @@ static void print_files(const struct coll_result *r, const struct options *o)
 	}
 }
 
+/* verify: what was compared with what, where that is not plain. */
+static void print_compared(const struct coll_result *r)
+{
+	char others[48] = "the other rank";
+
+	if (r->size > 2)
+		snprintf(others, sizeof others, "the other %d ranks", r->size - 1);
+	if (r->local && r->size > 1)
+		report_note("rank %d: %d files were compared with each other and with the files of "
+		            "%s",
+		            r->rank, r->ninputs, others);
+	else if (r->local)
+		report_note("rank %d: %d files were compared with each other", r->rank,
+		            r->ninputs);
+	else if (r->size == 1)
+		report_note("rank %d: the file was compared with no other: give another, or more "
+		            "ranks",
+		            r->rank);
+	else if (r->ninputs > 1)
+		report_note("rank %d: each of %d files was compared with the file in the same "
+		            "place on %s, but not with the others here (--same)",
+		            r->rank, r->ninputs, others);
+}
+
 int result_print(const struct coll_result *r, const struct coll_request *q, const struct options *o)
 {
 	bool ok = !r->err.code;
@@ -350,6 +378,8 @@ int result_print(const struct coll_result *r, const struct coll_request *q, cons
 		print_found(r);
 	if (ok && !o->json && result_shown(o, r->rank))
 		print_files(r, o);
+	if (ok && !o->json && q->work == WORK_VERIFY && result_shown(o, r->rank))
+		print_compared(r);
 	int code = ok ? 0 : report(&r->err, r->rank);
 	if (o->json) {
 		int printed = report_json(to_json(r, q));

@@ -66,7 +66,8 @@ COLLCTL_API const char *collctl_version(void);
 COLLCTL_API collctl *collctl_new(const char *name);
 COLLCTL_API void collctl_free(collctl *);
 
-/* Each returns 0 or a code; collctl_message says what is wrong. A flag has the @value "1" or "0".
+/* Each returns 0 or a code; collctl_message says what is wrong. A flag has the @value "1" or "0". A
+ * setting that is set again has the new value; "include", "exclude", inputs and outputs are added.
  */
 COLLCTL_API int collctl_set(collctl *, const char *setting, const char *value);
 COLLCTL_API int collctl_input(collctl *, const char *path);

@@ -91,10 +91,24 @@ static int put_offer(struct collective *c, struct offer *o, struct err *err)
 	return ret;
 }
 
+/* Of the rank's inputs that are reduced together. */
+static double sum_of_weights(const struct collective *c)
+{
+	const struct coll_request *r = c->request;
+	const int n = r->each && c->transfer.ninputs ? 1 : c->transfer.ninputs;
+	double sum = 0;
+	if (r->nweights <= 1)
+		return n * request_weight(r, 0);
+	for (int i = 0; i < n; i++)
+		sum += request_weight(r, i);
+	return sum;
+}
+
 static int offer(struct collective *c, struct err *err)
 {
 	bool mixed = c->agreed.content == CONTENT_TENSORS && !same_order(c);
-	struct offer o = {.weight = c->request->weight,
+	struct offer o = {.weights = sum_of_weights(c),
+	                  .weighted = request_is_weighted(c->request),
 	                  .order = mixed ? OFFER_ORDER_MIXED : order_of(&c->agreed),
 	                  .limit_rate = c->request->settings.limit_rate};
 	struct buf claims;
@@ -344,12 +358,11 @@ static int adopt_vector(struct collective *c, struct vector *v, struct vector_te
 
 /* Scale the weights by a power of two so that their sum is less than one. This rounds nothing, and
  * no sum of weighted elements leaves the range of the elements. */
-static void scale_weights(struct agreement *a, double weight)
+static void scale_weights(struct agreement *a)
 {
-	int exponent = 0;
+	a->exponent = 0;
 	if (a->weighted)
-		a->divisor = frexp(a->divisor, &exponent);
-	a->weight = ldexp(weight, -exponent);
+		a->divisor = frexp(a->divisor, &a->exponent);
 }
 
 static int adopt_terms(struct collective *c, struct terms *t, struct err *err)
@@ -358,7 +371,7 @@ static int adopt_terms(struct collective *c, struct terms *t, struct err *err)
 	a->divisor = t->divisor;
 	a->weighted = t->weighted;
 	a->keeps_order = t->keeps_order;
-	scale_weights(a, c->request->weight);
+	scale_weights(a);
 	a->dropped = t->dropped;
 	t->dropped = NULL;
 	a->rank_files = t->gathered;

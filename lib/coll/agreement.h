@@ -65,9 +65,8 @@ struct agreement {
 	bool keeps_order; /* all ranks have the same tensors in Fortran order, so the order is kept
 	                   */
 	double divisor;   /* for an average: the sum of the weights of all inputs */
-	double weight; /* this rank's weight; weight and divisor are scaled by the same power of two
-	                */
-	bool *dropped; /* [nclaims]: true if another rank writes this output */
+	int exponent;     /* weights and divisor are divided by 2 to this power */
+	bool *dropped;    /* [nclaims]: true if another rank writes this output */
 	uint32_t nclaims;
 };
 void agreement_release(struct agreement *);

@@ -141,6 +141,7 @@ struct coll_result {
 	const struct coll_preview *preview; /* request.dry_run, if it succeeded; else NULL */
 	/* Verify, if it succeeded: [ninputs]. */
 	const struct inspection *files;
+	bool local; /* it compared the rank's files with each other */
 
 	struct coll *job; /* internal; for coll_end */
 };

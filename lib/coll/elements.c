@@ -1,5 +1,6 @@
 /* Moves elements between the files and the executor's buffers: converts, weights, divides,
  * compares, counts and hashes them. See collective.h. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +135,8 @@ int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uin
 	const struct vector *v = m.v;
 	uint8_t *staging = c->transfer.read_staging;
 	size_t wide = dtype_size(v->wire);
-	bool weigh = v->op == REDUCE_AVG && c->agreed.weighted && c->agreed.weight != 1;
+	const double weight = ldexp(request_weight(c->request, input), -c->agreed.exponent);
+	bool weigh = v->op == REDUCE_AVG && c->agreed.weighted && weight != 1;
 	if (v->wire == v->dtype && !weigh) {
 		if (read_counted(&m, input, buf, pos, n, err) < 0)
 			return -1;
@@ -147,7 +149,7 @@ int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uin
 		if (read_counted(&m, input, staging, pos + i, len, err) < 0)
 			return -1;
 		if (weigh)
-			scale_kernel(v->wire, v->dtype)(to, staging, c->agreed.weight, len);
+			scale_kernel(v->wire, v->dtype)(to, staging, weight, len);
 		else
 			convert_kernel(v->wire, v->dtype)(to, staging, len);
 	}

@@ -17,6 +17,14 @@ static void note_skipped(void *ctx, const char *path, bool symlink)
 	          symlink ? "a symbolic link" : "neither a file nor a folder");
 }
 
+/* All ranks that read have the same tensors: one says it. */
+static void note_input(void *ctx, const char *text)
+{
+	const struct collective *c = ctx;
+	const bool speaks = c->agreed.rank == 0 || request_root_offers(c->request);
+	coll_note(c->life, speaks ? 0 : 1, "%s", text);
+}
+
 /* What a pipe holds is known only once it is read, and then it is gone. */
 static int refuse_pipe(const char *name, struct err *err)
 {
@@ -29,16 +37,23 @@ static int refuse_pipe(const char *name, struct err *err)
 	               is_stdin ? "stdin" : name);
 }
 
-static int open_input(struct collective *c, const char *name, bool raw_file, struct err *err)
+static struct input_source source_of(struct collective *c, bool raw_file)
 {
 	const struct coll_request *r = c->request;
 	bool trees = raw_file && r->kind == COLL_BROADCAST && !r->each;
-	const struct input_source from = {.o = &r->files,
-	                                  .raw_file = raw_file,
-	                                  .heads_only = r->dry_run,
-	                                  .job = c->life->job,
-	                                  .skip = trees ? note_skipped : NULL,
-	                                  .ctx = c};
+	return (struct input_source){.o = &r->files,
+	                             .raw_file = raw_file,
+	                             .heads_only = r->dry_run,
+	                             .job = c->life->job,
+	                             .note = note_input,
+	                             .skip = trees ? note_skipped : NULL,
+	                             .ctx = c};
+}
+
+static int open_input(struct collective *c, const char *name, bool raw_file, struct err *err)
+{
+	const struct coll_request *r = c->request;
+	const struct input_source from = source_of(c, raw_file);
 	if (r->dry_run && refuse_pipe(name, err) < 0)
 		return -1;
 	if (inputs_open(&c->transfer.inputs[c->transfer.ninputs], name, &from, err) < 0)
@@ -94,10 +109,11 @@ static int check_alike(const struct collective *c, const struct dataset *d, stru
 
 static int take_input(struct collective *c, const char *path, struct err *err)
 {
+	const struct input_source from = source_of(c, c->request->files.raw_file);
 	if (open_input(c, path, c->request->files.raw_file, err) < 0)
 		return -1;
 	struct dataset *d = &c->transfer.inputs[c->transfer.ninputs - 1];
-	if (inputs_select(d, &c->request->files, err) < 0 || check_input(c, d, err) < 0)
+	if (inputs_select(d, &from, err) < 0 || check_input(c, d, err) < 0)
 		return -1;
 	return check_alike(c, d, err);
 }
@@ -164,7 +180,8 @@ static int turn_inputs(struct collective *c, struct err *err)
 static int take_inputs(struct collective *c, const struct paths *paths, struct err *err)
 {
 	size_t n = (size_t)paths->n;
-	if (request_check_inputs(c->request, paths->n, paths->names, err) < 0)
+	if (request_check_inputs(c->request, paths->n, paths->names, err) < 0 ||
+	    request_check_weights(c->request, paths->n, err) < 0)
 		return -1;
 	c->transfer.inputs = calloc(n + 1, sizeof *c->transfer.inputs); /* one more for an index */
 	if (!c->transfer.inputs)

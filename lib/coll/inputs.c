@@ -19,12 +19,12 @@ int inputs_check(const struct input_options *o, struct err *err)
 	               "%s: --raw-file ignores types and names: remove one of the two", with);
 }
 
-/* Suggest --raw-file for a file of an unknown format. */
+/* Suggest --raw-file for a file of an unknown format, or of another than its name says. */
 static int hint_at_bytes(const struct input_options *o, struct err *err)
 {
 	size_t n = strlen(err->text);
 
-	if (o->takes_bytes && err->code == ERR_USAGE)
+	if (o->takes_bytes && (err->code == ERR_USAGE || strstr(err->text, ", or give --format")))
 		snprintf(err->text + n, sizeof err->text - n, ", or --raw-file for its bytes");
 	return -1;
 }
@@ -69,9 +69,27 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	return hint_at_bytes(in->o, err);
 }
 
-int inputs_select(struct dataset *d, const struct input_options *o, struct err *err)
+static void note_unused(void *ctx, const struct dataset *d, const char *pattern)
 {
-	if (!o->ninclude && !o->nexclude)
-		return 0;
-	return dataset_select(d, o->include, o->ninclude, o->exclude, o->nexclude, err);
+	const struct input_source *in = ctx;
+	char text[512];
+
+	if (!in->note)
+		return;
+	snprintf(text, sizeof text, "%.300s: no tensor matches --exclude '%.100s'", d->path,
+	         pattern);
+	in->note(in->ctx, text);
+}
+
+int inputs_select(struct dataset *d, const struct input_source *in, struct err *err)
+{
+	const struct input_options *o = in->o;
+	const struct dataset_patterns patterns = {.include = o->include,
+	                                          .exclude = o->exclude,
+	                                          .ninclude = o->ninclude,
+	                                          .nexclude = o->nexclude,
+	                                          .unused = note_unused,
+	                                          .ctx = (void *)in};
+
+	return dataset_select(d, &patterns, err);
 }

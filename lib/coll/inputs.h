@@ -24,6 +24,8 @@ struct input_source {
 	bool heads_only; /* as in dataset.h */
 	struct job *job; /* keeps running while waiting for a pipe or unpacking an archive; NULL:
 	                    none */
+	/* A remark about an input. NULL: none is wanted. */
+	void (*note)(void *ctx, const char *text);
 	/* Accept folders; called for each skipped entry. NULL: refuse folders. */
 	void (*skip)(void *ctx, const char *path, bool symlink);
 	void *ctx;
@@ -33,7 +35,7 @@ struct input_source {
 int inputs_check(const struct input_options *, struct err *err);
 /* Like dataset_open; if raw_file would help, the error says so. */
 int inputs_open(struct dataset *, const char *path, const struct input_source *, struct err *err);
-/* Apply include and exclude. */
-int inputs_select(struct dataset *, const struct input_options *, struct err *err);
+/* Apply include and exclude. A remark says which pattern of exclude matches nothing. */
+int inputs_select(struct dataset *, const struct input_source *, struct err *err);
 
 #endif

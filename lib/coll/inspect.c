@@ -10,7 +10,7 @@ int inspect_open(struct inspection *in, const char *path, const struct input_sou
 	if (inputs_open(&in->data, path, from, err) < 0)
 		return -1;
 	in->open = true;
-	return inputs_select(&in->data, from->o, err);
+	return inputs_select(&in->data, from, err);
 }
 
 void inspect_release(struct inspection *in)

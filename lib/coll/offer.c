@@ -32,7 +32,8 @@ static void put_content(struct buf *b, const struct offer_content *c, const stru
 
 void offer_put(struct buf *b, const struct offer *o, const struct offer_form *form)
 {
-	wire_put_weight(b, o->weight);
+	wire_put_weight(b, o->weights);
+	buf_put_u8(b, o->weighted);
 	buf_put_u64(b, o->order);
 	buf_put_u64(b, o->limit_rate);
 	buf_put_u32(b, (uint32_t)view_left(&o->claims));
@@ -90,8 +91,9 @@ int offer_content_get(struct view v, const struct offer_form *form, struct offer
 int offer_get(struct view v, const struct offer_form *form, struct offer *o, struct err *err)
 {
 	*o = (struct offer){0};
-	if (wire_get_weight(&v, &o->weight, err) < 0)
+	if (wire_get_weight(&v, &o->weights, err) < 0)
 		return -1;
+	o->weighted = view_u8(&v);
 	o->order = view_u64(&v);
 	o->limit_rate = view_u64(&v);
 	size_t len = view_u32(&v);

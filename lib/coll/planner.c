@@ -135,8 +135,8 @@ int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs,
 	if (rank == 0)
 		p->order = o->order;
 	p->keeps_order &= o->order == p->order && o->order != OFFER_ORDER_MIXED;
-	p->weighted |= o->weight != 1;
-	p->divisor += o->weight * ninputs;
+	p->weighted |= o->weighted;
+	p->divisor += o->weights;
 	if (ninputs > p->most_inputs)
 		p->most_inputs = ninputs;
 	if (o->limit_rate && (!p->limit_rate || o->limit_rate < p->limit_rate))

@@ -114,6 +114,29 @@ int request_check_ranks(enum coll_kind kind, int root, int steps, int size, stru
 
 /* ---- a collective ---- */
 
+double request_weight(const struct coll_request *r, int input)
+{
+	return r->nweights ? r->weights[r->nweights > 1 ? input : 0] : 1;
+}
+
+bool request_is_weighted(const struct coll_request *r)
+{
+	bool weighted = false;
+	for (int i = 0; i < r->nweights; i++)
+		weighted |= r->weights[i] != 1;
+	return weighted;
+}
+
+int request_check_weights(const struct coll_request *r, int n, struct err *err)
+{
+	if (r->nweights <= 1 || r->nweights == n)
+		return 0;
+	return err_set(err, ERR_USAGE,
+	               "--weight: has %d weights for %d local input%s: give one for all, or one "
+	               "for each",
+	               r->nweights, n, n == 1 ? "" : "s");
+}
+
 int request_check_inputs(const struct coll_request *r, int n, char *const *paths, struct err *err)
 {
 	if (n <= 1 || coll_takes_several(r->kind) || r->each)
@@ -141,7 +164,11 @@ static int check_reduction(const struct coll_request *r, struct err *err)
 {
 	if (request_check_op(r->kind, r->op, err) < 0)
 		return -1;
-	if (r->op == REDUCE_AVG || (r->weight == 1 && !r->integers))
+	if (r->nweights > 1 && r->each)
+		return err_set(err, ERR_USAGE,
+		               "--weight: has %d weights: with --each all inputs have the same one",
+		               r->nweights);
+	if (r->op == REDUCE_AVG || (!request_is_weighted(r) && !r->integers))
 		return 0;
 	return err_set(err, ERR_USAGE, "%s: only averages use it: give --op avg, or remove it",
 	               r->integers ? "--integers" : "--weight");

@@ -56,11 +56,14 @@ struct coll_request {
 	bool force;   /* if an output is a symbolic link, replace its target */
 	bool no_sync; /* do not wait until the output is on disk */
 	bool stats;   /* look for NaN and Inf in the inputs */
+	bool same;    /* verify: all files of all ranks are the same, not only those in one place */
 
 	enum reduce_op op; /* REDUCE_SUM if the collective has no operation */
 	bool ordered;      /* reduce in rank order, floats in f64 */
 	bool divergent;    /* allow results whose last bits differ between ranks */
-	double weight;     /* of this rank's inputs in an average; default 1 */
+	double *weights; /* [nweights] of this rank's inputs in an average: one for all, or one for
+	                  * each; NULL: 1 */
+	int nweights;
 	enum coll_integers integers;
 
 	const char *algorithm; /* "auto"; bench: several, or "all" */
@@ -97,6 +100,12 @@ int request_check(const struct coll_request *, struct err *err);
 int request_check_size(const struct coll_request *, int size, struct err *err);
 /* ERR_USAGE if the collective does not take the inputs @paths[n]. */
 int request_check_inputs(const struct coll_request *, int n, char *const *paths, struct err *err);
+/* ERR_USAGE if --weight is a list for another number of local inputs than @n. */
+int request_check_weights(const struct coll_request *, int n, struct err *err);
+/* The weight of local input @input in an average. */
+double request_weight(const struct coll_request *, int input);
+/* Is some weight not 1? */
+bool request_is_weighted(const struct coll_request *);
 
 /* Find the algorithm @name; "auto" gives NULL. ERR_USAGE lists the known names. */
 int request_algorithm(enum coll_kind kind, const char *name, const struct coll_algorithm **out,

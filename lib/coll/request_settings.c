@@ -22,16 +22,17 @@
 const struct setting request_settings[] = {
         S("op", SETTING_FOR_REDUCE | SETTING_FOR_BENCH, OP, op, .def = "sum", .choices = OPS),
         S("order", SETTING_FOR_REDUCE, ORDER, ordered, .def = "any", .choices = "any|rank"),
-        S("weight", SETTING_FOR_AVERAGE, WEIGHT, weight, .def = "1"),
+        S("weight", SETTING_FOR_AVERAGE, WEIGHTS, weights, .other = AT(nweights), .def = "1",
+          .once = true),
         S("integers", SETTING_FOR_AVERAGE, INTEGERS, integers, .choices = "first|equal|round"),
-        S("algorithm", SETTING_FOR_CHOICE, STRING, algorithm, .def = "auto"),
+        S("algorithm", SETTING_FOR_CHOICE, STRING, algorithm, .def = "auto", .once = true),
         S("tuning", SETTING_FOR_CHOICE, STRING, tuning),
         S("allow-divergent", SETTING_FOR_REDUCE | SETTING_FOR_BENCH, FLAG, divergent),
         S("explain", SETTING_FOR_MOVES, FLAG, explain),
         S("dry-run", SETTING_FOR_MOVES, FLAG, dry_run),
         S("root", SETTING_FOR_ROOT, ROOT, root, .max = SETTING_RANKS_MAX - 1,
           .other = AT(root_host), .have = AT(have_root)),
-        S("counts", SETTING_FOR_ROWS, ROWS, counts, .other = AT(ncounts)),
+        S("counts", SETTING_FOR_ROWS, ROWS, counts, .other = AT(ncounts), .once = true),
         S("base", SETTING_FOR_RADIX | SETTING_FOR_BENCH, INT, base, .min = 2,
           .max = SETTING_RANKS_MAX),
         S("steps", SETTING_FOR_STEPS | SETTING_FOR_BENCH, INT, steps, .min = 1, .max = 16),
@@ -39,12 +40,14 @@ const struct setting request_settings[] = {
         S("each", SETTING_FOR_OUTPUT, FLAG, each),
         S("raw-file", SETTING_FOR_BYTES, FLAG, files.raw_file),
         S("times", SETTING_FOR_COPIES, FLAG, times),
-        S("format", SETTING_FOR_INPUT, FORMAT, files.format, .choices = format_choices + 1),
+        S("format", SETTING_FOR_INPUT, FORMAT, files.format, .choices = format_choices + 1,
+          .once = true),
         S("dtype", SETTING_FOR_INPUT | SETTING_FOR_BENCH, DTYPE, files.dtype, .choices = DTYPES_ALL,
-          .aliases = DTYPES_NUMPY),
-        S("shape", SETTING_FOR_INPUT, STRING, files.shape),
+          .aliases = DTYPES_NUMPY, .once = true),
+        S("shape", SETTING_FOR_INPUT, STRING, files.shape, .once = true),
         S("include", SETTING_FOR_INPUT, LIST, files.include, .other = AT(files.ninclude)),
         S("exclude", SETTING_FOR_INPUT, LIST, files.exclude, .other = AT(files.nexclude)),
+        S("same", SETTING_FOR_VERIFY, FLAG, same),
         S("stats", SETTING_FOR_STATS, FLAG, stats),
         S("force", SETTING_FOR_OUTPUT, FLAG, force),
         S("no-sync", SETTING_FOR_OUTPUT, FLAG, no_sync),
@@ -58,33 +61,33 @@ const struct setting request_settings[] = {
         S("lanes", SETTING_FOR_MOVES | SETTING_FOR_BENCH, WORD, settings.lanes, .def = "auto",
           .choices = "auto|tcp|memory"),
         S("device", SETTING_FOR_MOVES | SETTING_FOR_BENCH, DEVICE, devices, .def = "cpu",
-          .have = AT(have_devices)),
+          .have = AT(have_devices), .once = true),
         S("device-path", SETTING_FOR_MOVES | SETTING_FOR_BENCH, GPU_PATH, device_path,
           .def = "auto", .choices = GPU_PATHS),
         S("device-memory", SETTING_FOR_MOVES, SIZE, device_memory, .min = 1, .max = INT64_MAX),
         S("size", SETTING_FOR_JOIN, INT, settings.size, .min = 1, .max = SETTING_RANKS_MAX),
         S("rank", SETTING_FOR_JOIN, RANK, settings.rank, .max = SETTING_RANKS_MAX - 1),
         S("rendezvous", SETTING_FOR_JOIN, STRING, settings.rendezvous),
-        S("hostfile", SETTING_FOR_JOIN, STRING, settings.hostfile),
+        S("hostfile", SETTING_FOR_JOIN, STRING, settings.hostfile, .once = true),
         S("job", SETTING_FOR_JOIN, STRING, settings.job),
         S("secret-file", SETTING_FOR_JOIN, STRING, settings.secret_file),
         S("secret-fd", SETTING_FOR_JOIN, INT, settings.secret_fd, .max = INT32_MAX),
         S("tls-cert", SETTING_FOR_JOIN, STRING, settings.tls_cert),
         S("tls-key", SETTING_FOR_JOIN, STRING, settings.tls_key),
-        S("tls-ca", SETTING_FOR_JOIN, STRING, settings.tls_ca),
-        S("tls-crl", SETTING_FOR_JOIN, STRING, settings.tls_crl),
+        S("tls-ca", SETTING_FOR_JOIN, STRING, settings.tls_ca, .once = true),
+        S("tls-crl", SETTING_FOR_JOIN, STRING, settings.tls_crl, .once = true),
         S("tls-key-password-fd", SETTING_FOR_JOIN, INT, settings.tls_key_password_fd,
           .max = INT32_MAX),
         S("store-token-file", SETTING_FOR_JOIN, STRING, settings.store_token_file),
-        S("store-ca", SETTING_FOR_JOIN, STRING, settings.store_ca),
+        S("store-ca", SETTING_FOR_JOIN, STRING, settings.store_ca, .once = true),
         S("store-cert", SETTING_FOR_JOIN, STRING, settings.store_cert),
         S("store-key", SETTING_FOR_JOIN, STRING, settings.store_key),
         S("insecure", SETTING_FOR_JOIN, FLAG, settings.insecure),
-        S("listen", SETTING_FOR_JOIN, STRING, settings.listen),
-        S("advertise", SETTING_FOR_JOIN, STRING, settings.advertise),
+        S("listen", SETTING_FOR_JOIN, STRING, settings.listen, .once = true),
+        S("advertise", SETTING_FOR_JOIN, STRING, settings.advertise, .once = true),
         S("port-range", SETTING_FOR_JOIN, PORTS, settings.port_lo, .min = 1, .max = 65535,
-          .other = AT(settings.port_hi)),
-        S("iface", SETTING_FOR_JOIN, STRING, settings.iface),
+          .other = AT(settings.port_hi), .once = true),
+        S("iface", SETTING_FOR_JOIN, STRING, settings.iface, .once = true),
         S("join-timeout", SETTING_FOR_JOIN, DURATION, settings.join_timeout, .def = "2m",
           .min = NS_PER_MS, .max = INT64_MAX),
         S("timeout", SETTING_FOR_JOIN, DURATION, settings.timeout, .def = "30s", .min = NS_PER_MS,
@@ -122,7 +125,7 @@ static unsigned groups_of(const struct coll_request *r)
 	if (r->work == WORK_BARRIER)
 		return all | SETTING_FOR_CHOICE;
 	if (r->work == WORK_VERIFY)
-		return all | SETTING_FOR_INPUT | SETTING_FOR_BYTES;
+		return all | SETTING_FOR_INPUT | SETTING_FOR_BYTES | SETTING_FOR_VERIFY;
 	if (r->work == WORK_CHECK)
 		return all | SETTING_FOR_CHECK;
 	if (r->work == WORK_BENCH)
@@ -166,5 +169,6 @@ void request_release(struct coll_request *r)
 	free(r->files.include);
 	free(r->files.exclude);
 	free(r->counts);
+	free(r->weights);
 	*r = (struct coll_request){0};
 }

@@ -218,6 +218,32 @@ static int add_to_list(const char ***list, int *n, const char *text, struct err 
 	return 0;
 }
 
+/* "1,0.25" as weights. 1: malformed. */
+static int read_weights(const char *text, double **weights, int *n, struct err *err)
+{
+	const size_t len = strlen(text), bytes = (len / 2 + 1) * sizeof **weights;
+	char *words = strdup(text);
+	double *read = malloc(bytes);
+	int count = 0;
+	bool ok = words && read;
+	for (char *word = words, *next; ok && word; word = next) {
+		next = strchr(word, ',');
+		if (next)
+			*next++ = '\0';
+		ok = read_weight(word, &read[count++]);
+	}
+	const bool lacking = !words || !read;
+	free(words);
+	if (!ok) {
+		free(read);
+		return lacking ? err_nomem(err, "the weights", bytes) : 1;
+	}
+	free(*weights);
+	*weights = read;
+	*n = count;
+	return 0;
+}
+
 /* "3,4,0" as numbers. 1: malformed. */
 static int read_rows(const char *text, uint64_t **rows, int *n, struct err *err)
 {
@@ -294,8 +320,9 @@ int setting_malformed(const struct setting *row, const char *text, const char *s
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               row->min > 0 ? "a duration of 1ms or more, such as 30s, 500ms or 2m"
 		                            : "a duration, such as 30s, 500ms or 2m");
-	case SETTING_WEIGHT:
-		return err_set(err, ERR_USAGE, fmt, subject, text, "a weight, such as 1 or 0.25");
+	case SETTING_WEIGHTS:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               "a weight, such as 1 or 0.25, or a list of them, such as 1,0.25");
 	case SETTING_PORTS:
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               "a range of ports, such as 7000-7100");
@@ -391,8 +418,11 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 	case SETTING_PORTS:
 		ok = read_ports(text, s->min, s->max, to, other);
 		break;
-	case SETTING_WEIGHT:
-		ok = read_weight(text, to);
+	case SETTING_WEIGHTS:
+		ret = read_weights(text, to, other, err);
+		if (ret < 0)
+			return -1;
+		ok = ret == 0;
 		break;
 	case SETTING_LIST:
 		return add_to_list(to, other, text, err);

@@ -6,6 +6,7 @@
 #ifndef COLLCTL_COLL_SETTING_H
 #define COLLCTL_COLL_SETTING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,8 +29,9 @@ enum setting_kind {
 	SETTING_PORTS,    /* int, and the upper end at `other`: A-B */
 	SETTING_LIST,     /* const char **, malloced, and an int at `other` that counts them */
 	SETTING_ROWS,     /* uint64_t *, malloced, and an int at `other`: N,N,... */
-	SETTING_WEIGHT,   /* double >= 0, finite */
-	SETTING_DEVICE,   /* struct device_list: cpu, cuda or cuda:N,N,... */
+	SETTING_WEIGHTS, /* double *, malloced, each >= 0 and finite, and an int at `other`: W,W,...
+	                  */
+	SETTING_DEVICE,  /* struct device_list: cpu, cuda or cuda:N,N,... */
 	/* One of choices, or of aliases, as the type of the member. */
 	SETTING_OP,       /* enum reduce_op */
 	SETTING_ORDER,    /* bool: rank */
@@ -50,7 +52,10 @@ struct setting {
 	int64_t min, max;
 	const char *choices; /* "sum|prod|..." */
 	const char *aliases; /* also accepted, but not listed */
-	unsigned groups;     /* of a request's: SETTING_FOR_*; every kind of job has some of them */
+	/* Given twice on a command line, is it an error? It is where a second value could be meant
+	 * in addition to the first. Of others the last one counts; SETTING_LIST keeps all. */
+	bool once;
+	unsigned groups; /* of a request's: SETTING_FOR_*; every kind of job has some of them */
 };
 
 /* The jobs that take a setting of a request. */
@@ -70,6 +75,7 @@ struct setting {
 #define SETTING_FOR_STEPS   (1u << 13)
 #define SETTING_FOR_BENCH   (1u << 14)
 #define SETTING_FOR_CHECK   (1u << 15)
+#define SETTING_FOR_VERIFY  (1u << 16)
 
 /* Set the member of *@base to @text (SETTING_FLAG: NULL). The caller owns @text and must keep it.
  * ERR_USAGE if it is malformed; @subject names the setting in the message. */

@@ -1,6 +1,5 @@
 #include "lib/data/dataset.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,41 +139,7 @@ void dataset_close(struct dataset *d)
 	*d = (struct dataset){0};
 }
 
-/* ---- selection and comparison ---- */
-
-static bool matches(const char *name, const char *const *patterns, int n)
-{
-	int i = 0;
-	while (i < n && fnmatch(patterns[i], name, 0) != 0)
-		i++;
-	return i < n;
-}
-
-int dataset_select(struct dataset *d, const char *const *include, int ninclude,
-                   const char *const *exclude, int nexclude, struct err *err)
-{
-	size_t kept = 0;
-	if (!ninclude && !nexclude)
-		return 0;
-	if (dataset_is_array(d))
-		return err_set(err, ERR_USAGE,
-		               "%s: is a single array without a name: --include and --exclude "
-		               "choose tensors by name",
-		               d->path);
-	for (size_t i = 0; i < d->ntensors; i++) {
-		const struct tensor *t = &d->tensors[i];
-		if ((!ninclude || matches(t->name, include, ninclude)) &&
-		    !matches(t->name, exclude, nexclude))
-			d->tensors[kept++] = *t;
-	}
-	if (!kept)
-		return err_set(err, ERR_USAGE,
-		               "%s: --include and --exclude leave none of its %zu tensors", d->path,
-		               d->ntensors);
-	d->selected = d->selected || kept < d->ntensors;
-	d->ntensors = kept;
-	return 0;
-}
+/* ---- comparison ---- */
 
 bool dataset_is_array(const struct dataset *d)
 {

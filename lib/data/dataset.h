@@ -90,10 +90,16 @@ int dataset_open(struct dataset *, const char *path, const struct dataset_source
 void dataset_close(struct dataset *);
 
 /* Keep the tensors whose name matches a pattern of @include (n 0: all) and no pattern of @exclude
- * (fnmatch, where '*' also matches '.' and '/'). ERR_USAGE: no tensor is left, or the tensors have
- * no names. */
-int dataset_select(struct dataset *, const char *const *include, int ninclude,
-                   const char *const *exclude, int nexclude, struct err *err);
+ * (fnmatch, where '*' also matches '.' and '/'; or the name itself). ERR_USAGE: a pattern of
+ * @include matches nothing, no tensor is left, or the tensors have no names. Calls @unused (may be
+ * NULL) for each pattern of @exclude that matches nothing. */
+struct dataset_patterns {
+	const char *const *include, *const *exclude;
+	int ninclude, nexclude;
+	void (*unused)(void *ctx, const struct dataset *, const char *pattern);
+	void *ctx;
+};
+int dataset_select(struct dataset *, const struct dataset_patterns *, struct err *err);
 
 /* Is the dataset one array without a name? */
 bool dataset_is_array(const struct dataset *);

@@ -9,6 +9,7 @@
 
 #include "lib/base/io.h"
 #include "lib/data/dataset_internal.h"
+#include "lib/data/foreign.h"
 #include "lib/data/input.h"
 #include "lib/data/spool.h"
 
@@ -57,6 +58,22 @@ static bool is_fifo(const char *path)
 	return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
+/* The name says no format: what do the first bytes say? */
+static int find_format_of_file(struct dataset *d, const char *path, struct err *err)
+{
+	struct err unknown = {.rank = ERR_RANK_SELF}, unread = unknown;
+	struct stat st;
+	if (format_of(path, NULL, &d->format, &unknown) == 0)
+		return 0;
+	int fd = input_open(path, &st, &unread);
+	int ret = fd < 0 ? 0 : foreign_check(fd, path, (uint64_t)st.st_size, err);
+	if (fd >= 0)
+		close(fd);
+	if (ret == 0 && err)
+		*err = unknown;
+	return -1;
+}
+
 /* A pipe without an extension is raw if --dtype is given. --dtype bf16 may also describe .npy. */
 static int find_format(struct dataset *d, const char *path, bool pipe,
                        const struct dataset_source *src, struct err *err)
@@ -67,7 +84,7 @@ static int find_format(struct dataset *d, const char *path, bool pipe,
 	if (d->format)
 		return 0;
 	if (!pipe)
-		return format_of(path, NULL, &d->format, err);
+		return find_format_of_file(d, path, err);
 	if (strcmp(path, "-") == 0 || format_of(path, NULL, &d->format, &no_name))
 		d->format = h->dtype == DTYPE_NONE || h->dtype == DTYPE_BF16 ? &format_npy
 		                                                             : &format_raw;

@@ -2,13 +2,16 @@
 #include <inttypes.h>
 
 #include "lib/data/array.h"
+#include "lib/data/foreign.h"
 #include "lib/data/format_internal.h"
 
 static int describe(int fd, const char *path, uint64_t at, uint64_t size,
                     const struct array_hints *hints, struct array_info *info, struct err *err)
 {
 	struct err why = {0};
-	(void)fd, (void)at;
+	(void)at;
+	if (!hints->format && foreign_check(fd, path, size, err))
+		return -1;
 	*info = (struct array_info){.format = &format_raw, .dtype = hints->dtype};
 	if (hints->dtype == DTYPE_NONE)
 		return err_set(err, ERR_USAGE, "%s: a raw file needs --dtype", path);

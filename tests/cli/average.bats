@@ -161,6 +161,53 @@ weighted() {
 	ck check allreduce avg 2 --inputs 1,3 --in "in.{rank}.{k}.$S" --near
 }
 
+# Small integers: sums and products are exact, so that only the division rounds.
+@test "--weight W,W: one for each local input; a list of another length, or given twice: 2" {
+	"$PYTHON" - <<-'END'
+	import numpy
+	rng = numpy.random.default_rng(1)
+	parts = [rng.integers(-99, 99, 50).astype("f8") for _ in range(5)]
+	for k, part in enumerate(parts):
+	    numpy.save(f"in.{k}.npy", part)
+	numpy.save("want.npy", numpy.average(parts, axis=0, weights=[3, 1, 0, 0.25, 8]))
+	numpy.save("each.npy", sum(parts[:2]) / 2)
+	END
+	start_serve
+	make_secret
+	for order in any rank; do
+		rank 0 2 allreduce -q --no-sync --op avg --order $order --weight 3,1,0 in.[012].npy -o out.0.npy
+		rank 1 2 allreduce -q --no-sync --op avg --order $order --weight 0.25,8 'in.[34].npy' -o out.1.npy
+		wait_ranks
+		assert_ranks 2 0
+		cmp out.0.npy want.npy
+		cmp out.1.npy want.npy
+		rm out.*
+	done
+	# One for all is as before.
+	collctl run -n 1 -- allreduce -q --op avg --weight 7 in.0.npy in.1.npy -o out.npy
+	cmp out.npy each.npy
+	rm out.npy
+	local w
+	for w in 3,1,2 1,2,3,4; do
+		run --separate-stderr collctl run -n 2 -- allreduce --op avg --weight $w in.0.npy in.1.npy -o out.npy
+		assert_equal "$status" 2
+		[[ $stderr == *"--weight: has $(tr -cd , <<<"$w," | wc -c) weights for 2 local inputs: give one for all, or one for each"* ]]
+	done
+	run --separate-stderr collctl run -n 2 -- allreduce --op avg --weight 3 --weight 1 in.0.npy in.1.npy -o out.npy
+	assert_equal "$status" 2
+	[[ $stderr == *'--weight: is given twice: give it once, as W[,W,...]'* ]]
+	run --separate-stderr collctl run -n 2 -- allreduce --op avg --each --weight 3,1 in.0.npy in.1.npy -o out
+	assert_equal "$status" 2
+	[[ $stderr == *'--weight: has 2 weights: with --each all inputs have the same one'* ]]
+	for w in '' , 1, ,1 1,,2 1,x '1 2' -1 1,-1 inf 1,nan; do
+		run --separate-stderr collctl run -n 2 -- allreduce --op avg --weight="$w" in.0.npy in.1.npy -o out.npy
+		assert_equal "$status" 2
+		[[ $stderr == *"--weight: '$w' is not a weight, such as 1 or 0.25, or a list of them"* ]]
+	done
+	assert_not_exists out.npy
+	assert_not_exists out
+}
+
 @test "--weight 0: what that rank has, NaN too, has no say, and -0.0 of the others stays" {
 	start_serve
 	make_secret

@@ -314,10 +314,35 @@ refused() {
 	ck make two 2
 	np_save a.npy
 	for kind in allreduce broadcast reduce; do
-		refused 2 'leave none of its 3 tensors' -- "$kind" --include 'x*' "in.{rank}.$S" -o "out.{rank}.$S"
+		refused 2 "no tensor matches --include 'x*': the nearest names: '" -- "$kind" --include 'x*' "in.{rank}.$S" -o "out.{rank}.$S"
 		refused 2 -- "$kind" --exclude '*' "in.{rank}.$S" -o "out.{rank}.$S"
 		refused 2 -- "$kind" --include 'a' a.npy -o 'out.{rank}.npy'
 	done
+}
+
+@test "a pattern that matches no tensor: 2 with the nearest names for --include, a note for --exclude" {
+	local kind note="no tensor matches --exclude '*.biass'"
+	ck make two 2
+	for kind in allreduce broadcast reduce; do
+		refused 2 "no tensor matches --include 'a.weigth': the nearest names: 'a.weight', " -- \
+			"$kind" --include b.weight --include a.weigth "in.{rank}.$S" -o "out.{rank}.$S"
+		run --separate-stderr collctl run -n 2 -- "$kind" --include 'a.*' --exclude '*.biass' "in.{rank}.$S" -o "out.{rank}.$S"
+		assert_success
+		assert_equal "$(grep -c . <<<"$stderr")" 2
+		[[ $stderr == *"[0] collctl: rank 0: in.0.$S: $note"* ]] || fail "$stderr"
+		rm out.*
+		run --separate-stderr collctl run -n 2 -- "$kind" -q --exclude '*.biass' "in.{rank}.$S" -o "out.{rank}.$S"
+		assert_success
+		assert_equal "$stderr" ''
+		rm out.*
+	done
+	refused 2 "in.0.$S: no tensor matches --include 'a'" -- verify --include a "in.0.$S"
+	run --separate-stderr collctl run -n 2 -- verify --exclude '*.biass' "in.0.$S"
+	assert_success
+	[[ $stderr == *"[0] collctl: rank 0: in.0.$S: $note"* && $stderr != *'rank 1'* ]] || fail "$stderr"
+	run --separate-stderr collctl info --exclude '*.biass' "in.0.$S"
+	assert_success
+	assert_equal "$stderr" "collctl: in.0.$S: $note"
 }
 
 np_save() { make_shard "$1" f32 3 0; }

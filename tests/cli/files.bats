@@ -621,3 +621,55 @@ each_is_alone() {
 		rm -r out.0 out.1
 	done
 }
+
+# ---- files of another format than their name says ----
+
+@test "3: a pickle, a zip, a .npy or a .safetensors file is raw only with --format raw" {
+	local golden=$ROOT/tests/golden f name says
+	head -c 900 "$golden/torch/state_dict.pt" >cut.pt # a download that broke off
+	"$PYTHON" - <<-'END'
+	import numpy, zipfile
+	numpy.savez("two.npz", a=numpy.arange(3.0), b=numpy.arange(4.0))
+	numpy.save("one.npy", numpy.arange(6.0))
+	with zipfile.ZipFile("other.zip", "w") as z:
+	    z.writestr("notes", b"x" * 80)
+	    z.comment = b"c" * 60000
+	END
+	for f in "$golden"/torch/{state_dict,script}.pt cut.pt "$golden/torch/legacy.pt" two.npz other.zip one.npy "$golden/types.safetensors"; do
+		case $f in
+		*legacy*) says='a pickle, as old versions of torch.save write it: save its tensors with safetensors.torch.save_file' ;;
+		*.pt) says='a zip archive with a pickle, as torch.save writes it: save its tensors with safetensors.torch.save_file' ;;
+		*.npz | *.zip) says='a zip archive: ' ;;
+		*.npy) says='a .npy file: name it .npy' ;;
+		*) says='a .safetensors file: name it .safetensors' ;;
+		esac
+		for name in x.bin x.raw x.pt x.pth x.ckpt x; do
+			rm -f x*
+			if [[ $name == *.raw ]]; then ln -s "$f" "$name"; else cp "$f" "$name"; fi
+			run --separate-stderr collctl run -n 2 -- allreduce --dtype u8 $name -o out.bin
+			assert_equal "$status" 3
+			[[ $stderr == *"$name: is $says"*', or give --format '*raw* ]] || fail "$stderr"
+			run --separate-stderr collctl info --dtype u8 $name
+			assert_equal "$status" 3
+			[[ $stderr == *"$name: is $says"*', or give --format '*'raw, or --raw-file for its bytes' ]] || fail "$stderr"
+		done
+		run --separate-stderr collctl allreduce -n 1 --dtype u8 - -o out.bin <"$f"
+		assert_equal "$status" 3
+		[[ $stderr == *"stdin: is $says"* ]] || fail "$stderr"
+		assert_not_exists out.bin
+		collctl run -n 2 -- allreduce -q --op max --dtype u8 --format raw "$f" -o out.raw
+		cmp out.raw "$f"
+		collctl run -n 2 -- broadcast -q --raw-file x -o 'copy.{rank}'
+		cmp copy.1 "$f"
+	done
+}
+
+@test "raw: what only begins like an archive or a header is read" {
+	local n=0 begin
+	for begin in 'PK\3\4' '\x93NUMP' '\x80\x02\x8a' '\x10\0\0\0\0\0\0\0{' '\xff\0\0\0\0\0\0\0{"' 'PK'; do
+		printf "%b" "$begin" >x.bin
+		head -c $((n++ * 16)) /dev/zero >>x.bin
+		collctl run -n 2 -- allreduce -q --op max --dtype u8 x.bin -o out.bin
+		cmp out.bin x.bin
+	done
+}

@@ -195,6 +195,9 @@ PY
 	assert_equal "$(json one.json .dtype)" bf16
 	run collctl info model --include nothing
 	assert_failure 2
+	assert_output --partial "model: no tensor matches --include 'nothing': the nearest names: '"
+	run collctl info model --exclude 'l*' --include 'layer.*'
+	assert_failure 2
 	assert_output --partial 'leave none of its 4 tensors'
 	run collctl info a.npy --exclude x
 	assert_failure 2

@@ -112,8 +112,8 @@ every() {
 	refused '--trace: in.1.npy is an input' run -n 3 -- allreduce --trace in.1.npy 'in.{rank}.npy' -o 'out.{rank}.npy'
 	refused '--trace-svg: here/t is the file of --trace' allreduce -n 1 --trace t --trace-svg here/t in.0.npy -o out.npy
 	refused '--trace: - is not a file' allreduce -n 1 --trace - in.0.npy -o out.npy
-	refused '--trace: the name of the file is empty' allreduce -n 1 --trace '' in.0.npy -o out.npy
-	refused '--trace-svg: the name of the file is empty' allreduce -n 1 --trace-svg= in.0.npy -o out.npy
+	refused '--trace: its value is empty: give FILE' allreduce -n 1 --trace '' in.0.npy -o out.npy
+	refused '--trace-svg: its value is empty: give FILE' allreduce -n 1 --trace-svg= in.0.npy -o out.npy
 	refused '--trace-svg: - is not a file' allreduce -n 1 --trace-svg - in.0.npy -o out.npy
 	cmp in.0.npy keep.npy
 	assert_only_files in.0.npy in.1.npy in.2.npy keep.npy

@@ -124,7 +124,7 @@ digest_of() { collctl info --json "$@" | jq -r .digest; }
 	start_serve
 	make_shard in.npy f32 5 1
 	tensors w.safetensors =1
-	tensors v.safetensors a=1
+	tensors v.safetensors a=1 b=1
 	verify_both() { # JOB TEXT ARGS... -- ARGS...: of rank 0, of rank 1
 		local job=$1 text=$2 first=()
 		shift 2
@@ -260,4 +260,78 @@ digest_of() { collctl info --json "$@" | jq -r .digest; }
 	make_shard in.npy f32 1000,1000 1
 	run -0 --separate-stderr collctl verify -n 1 --progress json in.npy
 	assert_equal "$(grep '^{' <<<"$stderr" | tail -n 1 | jq -c '.progress | [.moved, .total]')" '[4000000,4000000]'
+}
+
+# ---- the files of one rank ----
+
+@test "7: a job of one rank compares its files with each other, and names both" {
+	local args
+	make_shard a.npy f32 5,4 1
+	make_shard b.npy f32 5,4 1
+	make_shard other.npy f32 5,4 2
+	make_shard shape.npy f32 4,5 1
+	make_shard type.npy f64 5,4 1
+	"$PYTHON" -c 'import numpy as np; np.save("order.npy", np.asfortranarray(np.load("a.npy")))'
+	tensors w.safetensors a=1 b=2
+	tensors v.safetensors a=1 b=3
+	tensors few.safetensors a=1
+	"$PYTHON" -c 'import numpy as np; w = np.arange(1000, dtype="f4"); x, y = w.copy(), w.copy(); x[0], y[0] = 1, 2; np.savez("w.npz", a=x, b=y)'
+	differs() { # TEXT FILE...
+		run -7 --separate-stderr collctl verify -n 1 "${@:2}"
+		[[ $stderr == "collctl: rank 0: $1"* ]] || fail "$stderr"
+		assert_equal "$(collctl verify -n 1 --json "${@:2}" 2>/dev/null | jq -r '.error.code, .ok' | xargs)" '7 false'
+		run -7 --separate-stderr collctl run -n 3 -- verify --same "${@:2}"
+		[[ $stderr == *": $1"* ]] || fail "$stderr"
+	}
+	differs "other.npy: digest $(digest_of other.npy) differs from $(digest_of a.npy) of a.npy" a.npy b.npy other.npy
+	differs 'shape.npy: shape (4, 5) differs from (5, 4) of a.npy' a.npy shape.npy
+	differs 'type.npy: dtype f64 differs from f32 of a.npy' a.npy type.npy
+	differs "order.npy: order Fortran's differs from C's of a.npy" a.npy order.npy
+	differs 'w.npz: content named tensors differs from one array of a.npy' a.npy w.npz
+	differs "v.safetensors: tensor 'b': digest " w.npz w.safetensors v.safetensors
+	differs "few.safetensors: lacks the tensor 'b' of w.safetensors" w.safetensors few.safetensors
+	differs 'w.npz: shape ' --raw-file w.safetensors w.npz
+	differs 'v.safetensors: digest ' --raw-file w.safetensors v.safetensors
+	# The same, also as another format, through a link, and by a pattern.
+	ln -s a.npy link.npy
+	cp a.npy same.npy
+	for args in 'a.npy b.npy' 'a.npy link.npy' 'w.safetensors w.npz' '--include a w.npz v.safetensors few.safetensors'; do
+		# shellcheck disable=SC2086 # words
+		run -0 --separate-stderr collctl verify -n 1 $args
+		[[ $stderr == *'files were compared with each other'* ]] || fail "$stderr"
+	done
+	run -7 collctl verify -n 1 '[ao]*.npy'
+	run -0 --separate-stderr collctl verify -n 1 a.npy
+	[[ $stderr == *'the file was compared with no other: give another, or more ranks'* ]]
+}
+
+@test "several files and ranks: the result says what was compared with what; --same compares all" {
+	local r
+	for r in 0 1 2; do
+		make_shard "a.$r.npy" f32 5,4 1
+		make_shard "b.$r.npy" f32 5,4 2
+	done
+	run -0 --separate-stderr collctl run -n 3 -- verify {a,b}.'{rank}.npy'
+	[[ $stderr == *'rank 0: each of 2 files was compared with the file in the same place on the other 2 ranks, but not with the others here (--same)'* ]]
+	assert_equal "$(collctl run -n 2 -- verify -q --json {a,b}.'{rank}.npy' | jq -sc '.[0].compared')" \
+		'{"files":2,"with_local":false,"with_ranks":true}'
+	run -7 --separate-stderr collctl run -n 3 -- verify --same {a,b}.'{rank}.npy'
+	[[ $stderr == *'b.'?'.npy: digest '*' differs from '*' of a.'?'.npy'* ]]
+	# All the same: the ranks may have different numbers of files.
+	cp a.0.npy more.1.npy
+	rm b.*
+	run -0 --separate-stderr collctl run -n 2 -- verify --same -v '*.{rank}.npy'
+	[[ $stderr == *'rank 1: 2 files were compared with each other and with the files of the other rank'* ]] || fail "$stderr"
+	# The first files of the ranks differ, though each rank's are the same.
+	make_shard a.1.npy f32 5,4 3
+	cp a.1.npy more.1.npy
+	run -10 --separate-stderr collctl run -n 2 -- verify --same '*.{rank}.npy'
+	[[ $stderr == *'rank 1: its result differs from that of rank 0: the digests are not the same'* ]] || fail "$stderr"
+	# All ranks must give it.
+	make_secret
+	start_serve
+	rank 0 2 verify a.0.npy --same
+	rank 1 2 verify a.0.npy
+	wait_ranks
+	assert_ranks 2 7 '--same'
 }

@@ -160,7 +160,7 @@ static void decode_offer(struct view v, const struct offer_form *form)
 		offer_release(&o);
 		return;
 	}
-	CHECK(o.weight >= 0);
+	CHECK(o.weights >= 0);
 	CHECK(o.content.has != OFFER_ARRAYS || o.content.narrays > 0);
 	for (uint32_t i = 0; i < o.content.narrays; i++)
 		if (form->names)

@@ -65,7 +65,6 @@ static struct coll_request alone(enum coll_work work, const char *command)
 	                                          .timeout = 20 * NS_PER_SEC,
 	                                          .memory = 64 << 20},
 	                             .files = {.dtype = DTYPE_F32},
-	                             .weight = 1,
 	                             .algorithm = "auto"};
 }
 
@@ -159,7 +158,9 @@ static void a_request_that_cannot_be_done(void **state)
 	assert_int_equal(request_check_size(&q, 2, &err), 0);
 	assert_int_equal(request_check_size(&q, 3, &err), -1);
 	err_clear(&err);
-	q.weight = 0.5;
+	double weight = 0.5;
+	q.weights = &weight;
+	q.nweights = 1;
 	q.kind = COLL_ALLREDUCE;
 	assert_int_equal(request_check(&q, &err), -1); /* a weight of no average */
 	err_clear(&err);

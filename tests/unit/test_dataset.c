@@ -225,11 +225,15 @@ static void test_pipes(void **state)
 
 	const struct array_hints u8 = {.dtype = DTYPE_U8};
 	const struct dataset_source raw = {.hints = &u8};
-	put_pipe("fifo", "x.npy");
+	put("x.bin", "0123456", 7);
+	put_pipe("fifo", "x.bin");
 	open_right(&d, "fifo", &raw);
 	assert_ptr_equal(d.format, &format_raw);
-	assert_int_equal(d.tensors[0].count, 128 + 5);
+	assert_int_equal(d.tensors[0].count, 7);
 	dataset_close(&d);
+	put_pipe("fifo", "x.npy");
+	assert_refused("fifo", &raw, ERR_INPUT,
+	               "fifo: is a .npy file: name it .npy, or give --format npy or raw");
 }
 
 /* An archive of the tensors of a .safetensors file. */
@@ -560,48 +564,95 @@ static void test_too_many_files(void **state)
 static void select_right(struct dataset *d, const char *include, const char *exclude)
 {
 	struct err err = {0};
-	if (dataset_select(d, &include, include != NULL, &exclude, exclude != NULL, &err))
+	const struct dataset_patterns p = {.include = &include,
+	                                   .exclude = &exclude,
+	                                   .ninclude = include != NULL,
+	                                   .nexclude = exclude != NULL};
+	if (dataset_select(d, &p, &err))
 		fail_msg("%s", err.text);
+}
+
+static void refuse_selection(struct dataset *d, const char *const *include, int n,
+                             const char *exclude, const char *words)
+{
+	struct err err = {0};
+	const struct dataset_patterns p = {.include = include,
+	                                   .exclude = &exclude,
+	                                   .ninclude = n,
+	                                   .nexclude = exclude != NULL};
+	assert_int_equal(dataset_select(d, &p, &err), -1);
+	assert_int_equal(err.code, ERR_USAGE);
+	assert_string_equal(err.text, words);
+}
+
+static void take_unused(void *ctx, const struct dataset *d, const char *pattern)
+{
+	char *names = ctx;
+	assert_string_equal(d->path, "x.safetensors");
+	strcat(strcat(names, pattern), " ");
 }
 
 static void test_select(void **state)
 {
 	(void)state;
 	struct dataset d;
-	struct err err = {0};
-	const char *none = "x*", *two[] = {"h.0.*", "head"};
+	const char *two[] = {"h.0.*", "head"}, *one_wrong[] = {"h*", "hed"}, *none[] = {"x*"};
+	const char *exclude[] = {"nothing", "h.0.b", "*.z"};
+	char unused[64] = "";
 	put_st("x.safetensors",
 	       "{\"h.0.w\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]},"
 	       "\"h.0.b\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[1,2]},"
 	       "\"h/1/w\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[2,3]},"
-	       "\"head\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[3,4]}}",
-	       4);
+	       "\"head\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[3,4]},"
+	       "\"w[0]\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[4,5]}}",
+	       5);
 	open_right(&d, "x.safetensors", &plain);
 	select_right(&d, NULL, NULL);
 	select_right(&d, "*", NULL);
 	assert_false(d.selected);
-	assert_names(&d, "h.0.b h.0.w h/1/w head");
+	assert_names(&d, "h.0.b h.0.w h/1/w head w[0]");
 	select_right(&d, "h*w", NULL); /* a '*' takes '.' and '/' */
 	assert_true(d.selected);
 	assert_names(&d, "h.0.w h/1/w");
 	assert_int_equal(dataset_bytes(&d), 2);
 	select_right(&d, NULL, "h.?.w");
 	assert_names(&d, "h/1/w");
-	assert_int_equal(dataset_select(&d, &none, 1, NULL, 0, &err), -1);
-	assert_int_equal(err.code, ERR_USAGE);
-	assert_string_equal(err.text,
-	                    "x.safetensors: --include and --exclude leave none of its 1 tensors");
+	refuse_selection(
+	        &d, two, 1, NULL,
+	        "x.safetensors: no tensor matches --include 'h.0.*': the nearest names: "
+	        "'h/1/w'");
+	refuse_selection(&d, NULL, 0, "*w",
+	                 "x.safetensors: --include and --exclude leave none of its 1 tensors");
+	dataset_close(&d);
+
+	open_right(&d, "x.safetensors", &plain);
+	refuse_selection(&d, one_wrong, 2, NULL,
+	                 "x.safetensors: no tensor matches --include 'hed': the nearest names: "
+	                 "'head', 'h.0.b', 'h.0.w'");
+	refuse_selection(&d, none, 1, NULL,
+	                 "x.safetensors: no tensor matches --include 'x*': the nearest names: "
+	                 "'h.0.b', 'h.0.w', 'h/1/w'");
+	assert_names(&d, "h.0.b h.0.w h/1/w head w[0]");
+	const struct dataset_patterns p = {.include = two,
+	                                   .exclude = exclude,
+	                                   .ninclude = 2,
+	                                   .nexclude = 3,
+	                                   .unused = take_unused,
+	                                   .ctx = unused};
+	assert_int_equal(dataset_select(&d, &p, NULL), 0);
+	assert_names(&d, "h.0.w head");
+	assert_string_equal(unused, "nothing *.z ");
 	dataset_close(&d);
 	open_right(&d, "x.safetensors", &plain);
-	assert_int_equal(dataset_select(&d, two, 2, NULL, 0, NULL), 0);
-	assert_names(&d, "h.0.b h.0.w head");
+	select_right(&d, "w[0]", NULL); /* the name itself, though the pattern is w0 */
+	assert_names(&d, "w[0]");
 	dataset_close(&d);
 
 	put_npy("x.npy", DTYPE_F32, 2);
 	open_right(&d, "x.npy", &plain);
-	err_clear(&err);
-	assert_int_equal(dataset_select(&d, two, 1, NULL, 0, &err), -1);
-	assert_int_equal(err.code, ERR_USAGE);
+	refuse_selection(&d, two, 1, NULL,
+	                 "x.npy: is a single array without a name: --include and --exclude choose "
+	                 "tensors by name");
 	dataset_close(&d);
 }
 

@@ -436,9 +436,7 @@ static void devices(void **state)
 	assert_memory_equal(l.o.request.devices.numbers, ((int[]){3, 0, INT32_MAX}),
 	                    3 * sizeof(int));
 	assert_string_equal(l.o.request.devices.text, "cuda:3,0,2147483647");
-	accepts(&l, "allreduce x --device cuda:1,2 --device cuda:0");
-	assert_int_equal(l.o.request.devices.n, 1);
-	accepts(&l, "allreduce x --device cuda:1 --device cpu");
+	accepts(&l, "allreduce x --device cpu");
 	assert_false(l.o.request.devices.wanted);
 	assert_true(l.o.request.have_devices);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -859,6 +857,223 @@ static void text_of_peers_is_escaped(void **state)
 	assert_string_equal(report_escape(tiny, sizeof tiny, "ab\001"), "ab");
 }
 
+/* ---- options that are given twice ---- */
+
+/* Two values of the row, different and valid. */
+static void two_values(const struct setting *s, const char *values[2], char buf[2][64])
+{
+	values[0] = "a";
+	values[1] = "b";
+	switch (s->kind) {
+	case SETTING_INT:
+	case SETTING_RANK:
+	case SETTING_THREADS:
+		snprintf(buf[0], sizeof buf[0], "%d", (int)s->min + 1);
+		snprintf(buf[1], sizeof buf[1], "%d", (int)s->min + 2);
+		break;
+	case SETTING_ROOT:
+		strcpy(buf[0], "host");
+		strcpy(buf[1], "2");
+		break;
+	case SETTING_SIZE:
+	case SETTING_RATE:
+		strcpy(buf[0], "5000");
+		strcpy(buf[1], "6000");
+		break;
+	case SETTING_DURATION:
+		strcpy(buf[0], "5s");
+		strcpy(buf[1], "6s");
+		break;
+	case SETTING_PORTS:
+		strcpy(buf[0], "7000-7010");
+		strcpy(buf[1], "8000-8010");
+		break;
+	case SETTING_WEIGHTS:
+	case SETTING_ROWS:
+		strcpy(buf[0], "1,2");
+		strcpy(buf[1], "3,4");
+		break;
+	case SETTING_DEVICE:
+		strcpy(buf[0], "cuda:0");
+		strcpy(buf[1], "cuda:1");
+		break;
+	default:
+		if (!s->choices)
+			return;
+		const char *bar = strchr(s->choices, '|');
+		assert_non_null(bar);
+		snprintf(buf[0], sizeof buf[0], "%.*s", (int)strcspn(bar + 1, "|"), bar + 1);
+		snprintf(buf[1], sizeof buf[1], "%.*s", (int)(bar - s->choices), s->choices);
+	}
+	values[0] = buf[0];
+	values[1] = buf[1];
+}
+
+static size_t bytes_of(const struct setting *s)
+{
+	switch (s->kind) {
+	case SETTING_ORDER:
+		return sizeof(bool);
+	case SETTING_INT:
+	case SETTING_RANK:
+	case SETTING_THREADS:
+	case SETTING_ROOT:
+	case SETTING_PORTS:
+	case SETTING_OP:
+	case SETTING_DTYPE:
+	case SETTING_INTEGERS:
+	case SETTING_GPU_PATH:
+		return sizeof(int);
+	default:
+		return sizeof(uint64_t); /* numbers and pointers */
+	}
+}
+
+/* Parse "--name value" for each of @values[n], with the operands that the command needs. */
+static int parse_values(struct options *o, const struct command *cmd, const struct option_row *row,
+                        const char *const *values, int n, struct err *err)
+{
+	static char words[4][96];
+	char *argv[12] = {(char *)cmd->name};
+	int argc = 1;
+
+	for (int i = 0; i < n; i++) {
+		snprintf(words[i], sizeof words[i], "--%s", row->own.name);
+		argv[argc++] = words[i];
+		argv[argc++] = (char *)values[i];
+	}
+	for (int i = 0; i < cmd->min_args; i++)
+		argv[argc++] = "x";
+	options_init(o);
+	err_clear(err);
+	return options_parse(cmd, o, &argc, argv, err);
+}
+
+static void *member_of(struct options *o, const struct option_row *row)
+{
+	const bool of_request = row->own.kind == OPT_REQUEST;
+	return (char *)(of_request ? (void *)&o->request : o) + option_setting(row)->offset;
+}
+
+static int listed(struct options *o, const struct option_row *row)
+{
+	return *(const int *)((char *)&o->request + option_setting(row)->other);
+}
+
+/* Both have the value of the row. Of lists of numbers the lengths are enough: they may be given
+ * once. */
+static void same_value(struct options *a, struct options *b, const struct option_row *row)
+{
+	const struct setting *s = option_setting(row);
+	if (s->kind == SETTING_LIST || s->kind == SETTING_WEIGHTS || s->kind == SETTING_ROWS)
+		assert_int_equal(listed(a, row), listed(b, row));
+	else if (memcmp(member_of(a, row), member_of(b, row), bytes_of(s)) != 0)
+		fail_msg("--%s: another value than that of its last word", row->own.name);
+}
+
+static void gives_twice(const struct command *cmd, const struct option_row *row)
+{
+	const struct setting *s = option_setting(row);
+	const char *values[2];
+	char buf[2][64], name[64];
+	struct options both, last;
+	struct err err;
+
+	two_values(s, values, buf);
+	for (int i = 0; i < 2; i++) {
+		if (parse_values(&last, cmd, row, &values[i], 1, &err) < 0)
+			fail_msg("%s --%s %s: %s", cmd->name, row->own.name, values[i], err.text);
+		options_release(&last);
+	}
+	parse_values(&last, cmd, row, &values[1], 1, &err);
+	const int ret = parse_values(&both, cmd, row, values, 2, &err);
+	if (s->once != (ret < 0))
+		fail_msg("%s --%s twice: %s", cmd->name, row->own.name, ret ? err.text : "taken");
+	if (s->once) {
+		assert_int_equal(err.code, ERR_USAGE);
+		assert_non_null(strstr(err.text, "is given twice: give it once, as "));
+	} else if (s->kind == SETTING_LIST) {
+		assert_int_equal(listed(&both, row), 2);
+	} else {
+		same_value(&both, &last, row);
+	}
+	options_release(&both);
+	/* A flag wins over the variable, also where both could be kept. */
+	if (option_variable(row, name, sizeof name)) {
+		setenv(name, values[0], 1);
+		if (parse_values(&both, cmd, row, &values[1], 1, &err) < 0)
+			fail_msg("%s and --%s: %s", name, row->own.name, err.text);
+		same_value(&both, &last, row);
+		options_release(&both);
+		unsetenv(name);
+	}
+	options_release(&last);
+}
+
+/* Of run only the first: the others belong to the program that it starts. */
+static void an_empty_operand_is_an_error(void **state)
+{
+	(void)state;
+	for (const struct command *c = commands; c->name; c++)
+		for (int at = 1; at <= 2 && c->max_args; at++) {
+			char *argv[] = {(char *)c->name, "x", "x", NULL};
+			int argc = c->max_args == 1 ? 2 : 3;
+			struct options o;
+			struct err err;
+			if (at >= argc)
+				continue;
+			argv[argc] = NULL;
+			argv[at] = "";
+			options_init(&o);
+			err_clear(&err);
+			int ret = options_parse(c, &o, &argc, argv, &err);
+			if (c->stops_at_operand && at > 1)
+				assert_int_equal(ret, 0);
+			else if (ret == 0 || !strstr(err.text, " is empty"))
+				fail_msg("%s '': %s", c->name, err.text);
+			options_release(&o);
+		}
+}
+
+/* As a script gives it whose variable is not set. */
+static void an_empty_value_is_an_error(void **state)
+{
+	(void)state;
+	for (const struct command *c = commands; c->name; c++)
+		for (size_t i = 0; i < option_rows_len; i++) {
+			const struct option_row *row = &option_rows[i];
+			const char *nothing = "";
+			struct options o;
+			struct err err;
+			char begin[64];
+			if (!option_applies(row, c) || !row->arg)
+				continue;
+			snprintf(begin, sizeof begin, "--%s: ", row->own.name);
+			if (parse_values(&o, c, row, &nothing, 1, &err) == 0 ||
+			    err.code != ERR_USAGE || strncmp(err.text, begin, strlen(begin)) != 0)
+				fail_msg("%s --%s '': %s", c->name, row->own.name, err.text);
+			options_release(&o);
+		}
+}
+
+/* Every option with a value, of every command. Lists in one value may be given once. */
+static void the_last_value_counts_or_it_is_an_error(void **state)
+{
+	(void)state;
+	for (const struct command *c = commands; c->name; c++)
+		for (size_t i = 0; i < option_rows_len; i++) {
+			const struct option_row *row = &option_rows[i];
+			if (!option_applies(row, c) || !row->arg)
+				continue;
+			const struct setting *s = option_setting(row);
+			if (strstr(row->arg, ",...") && !s->once)
+				fail_msg("--%s %s: a list may be given once", row->own.name,
+				         row->arg);
+			assert_true(s->kind != SETTING_LIST || !s->once);
+			gives_twice(c, row);
+		}
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, clear_environment, clear_environment)
 
 int main(void)
@@ -867,6 +1082,9 @@ int main(void)
 	        T(rows_are_whole),
 	        T(commands_take_what_jobs_take),
 	        T(names_are_unique),
+	        T(an_empty_operand_is_an_error),
+	        T(an_empty_value_is_an_error),
+	        T(the_last_value_counts_or_it_is_an_error),
 	        T(letters_are_the_same_everywhere),
 	        T(contract_is_spelt_exactly),
 	        T(defaults),

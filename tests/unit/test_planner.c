@@ -56,7 +56,7 @@ static void begin(struct world *w, struct coll_request request, enum dtype dtype
 	for (int r = 0; r < SIZE; r++) {
 		w->arrays[r] = (struct offered_array){.info = array(rows[r], dtype)};
 		w->offers[r] = (struct offer){
-		        .weight = 1,
+		        .weights = 1,
 		        .claims = view_of("", 0),
 		        .content = {.has = OFFER_ARRAYS, .arrays = &w->arrays[r], .narrays = 1}};
 	}
@@ -104,7 +104,7 @@ static void all_ranks_get_the_same_terms(void **state)
 	struct terms_form form;
 	struct world w;
 	(void)state;
-	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .weight = 1}, DTYPE_F32, same);
+	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
 	assert_int_equal(decide(&w, &err), 0);
 	for (int r = 0; r < SIZE; r++) {
 		struct terms t = terms_of(&w, r, &form);
@@ -205,14 +205,16 @@ static void weights_add_up(void **state)
 	struct world w;
 	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .op = REDUCE_AVG}, DTYPE_F32, same);
-	w.offers[1].weight = 0.5;
-	w.offers[2].weight = 0;
+	w.offers[1].weights = 0.5;
+	w.offers[1].weighted = true;
+	w.offers[2].weights = 0;
+	w.offers[2].weighted = true;
 	assert_int_equal(decide(&w, &err), 0);
 	assert_true(w.planner.weighted && w.planner.divisor == 1.5);
 	end(&w);
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .op = REDUCE_AVG}, DTYPE_F32, same);
 	for (int r = 0; r < SIZE; r++)
-		w.offers[r].weight = 0;
+		w.offers[r].weights = 0;
 	assert_int_equal(decide(&w, &err), -1);
 	assert_int_equal(err.code, ERR_USAGE);
 	end(&w);
@@ -224,7 +226,7 @@ static void the_lowest_limit_counts(void **state)
 	struct err err = {0};
 	struct world w;
 	(void)state;
-	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .weight = 1}, DTYPE_F32, same);
+	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
 	w.offers[0].limit_rate = 5000;
 	w.offers[2].limit_rate = 1000;
 	assert_int_equal(decide(&w, &err), 0);
@@ -246,7 +248,7 @@ static void the_choice_knows_the_hosts(void **state)
 	struct err err = {0};
 	struct world w;
 	(void)state;
-	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .weight = 1}, DTYPE_F32, same);
+	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
 	w.agreed.host = host;
 	w.selected = see_host;
 	w.selected_ctx = &seen;

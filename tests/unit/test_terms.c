@@ -93,14 +93,15 @@ static void an_offer_of_nothing(void **state)
 	buf_init(&b, 4096);
 	buf_init(&claims, 4096);
 	claims_put(&claims, "out.npy", places, 2);
-	struct offer o = {.weight = 0.5,
+	struct offer o = {.weights = 0.5,
+	                  .weighted = true,
 	                  .order = 42,
 	                  .limit_rate = 7,
 	                  .claims = view_of(claims.data, claims.len)};
 	offer_put(&b, &o, &plain);
 	offer_is_whole(&b, &plain);
 	assert_int_equal(offer_get(view_of(b.data, b.len), &plain, &out, &err), 0);
-	assert_true(out.weight == 0.5 && out.order == 42 && out.limit_rate == 7 &&
+	assert_true(out.weights == 0.5 && out.weighted && out.order == 42 && out.limit_rate == 7 &&
 	            out.content.has == OFFER_NOTHING);
 	assert_int_equal(view_left(&out.claims), claims.len);
 	assert_memory_equal(out.claims.p, claims.data, claims.len);
@@ -114,7 +115,7 @@ static void offered_arrays_come_back(void **state)
 	uint64_t cut[SIZE] = {5, 0, 2};
 	struct offered_array arrays[] = {{.name = "a.npy", .info = rows_of(7), .counts = cut},
 	                                 {.name = "b.npy", .info = rows_of(2)}};
-	struct offer o = {.weight = 1, .content = {OFFER_ARRAYS, arrays, 2, NULL, {0}}}, out;
+	struct offer o = {.weights = 1, .content = {OFFER_ARRAYS, arrays, 2, NULL, {0}}}, out;
 	const struct offer_form *const forms[] = {&plain, &named};
 	struct err err = {0};
 	(void)state;
@@ -141,7 +142,7 @@ static void offered_arrays_come_back(void **state)
 static void offered_files_come_back(void **state)
 {
 	struct listed_file files[] = {{.name = "x.bin", .bytes = 9, .mode = 0600}};
-	struct offer o = {.weight = 1, .claims = view_of("", 0)}, out;
+	struct offer o = {.weights = 1, .claims = view_of("", 0)}, out;
 	struct err err = {0};
 	struct buf b;
 	(void)state;
@@ -175,7 +176,7 @@ static void gathered_files_come_back(void **state)
 {
 	struct rank_files its = logs;
 	struct offered_array array = {.info = rows_of(5)};
-	struct offer o = {.weight = 1, .content = {OFFER_ARRAYS, &array, 1, &its, {0}}}, out;
+	struct offer o = {.weights = 1, .content = {OFFER_ARRAYS, &array, 1, &its, {0}}}, out;
 	struct err err = {0};
 	struct buf b;
 	(void)state;

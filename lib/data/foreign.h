@@ -1,0 +1,13 @@
+/* Files of other formats under the name of a raw file: their bytes are no elements. */
+#ifndef COLLCTL_DATA_FOREIGN_H
+#define COLLCTL_DATA_FOREIGN_H
+
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+/* Do the @size bytes of @fd belong to a zip archive, a pickle of torch.save, a .npy or a
+ * .safetensors file? ERR_INPUT: says what @path is, and what to do; or it cannot be read. */
+int foreign_check(int fd, const char *path, uint64_t size, struct err *err);
+
+#endif
