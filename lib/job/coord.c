@@ -589,6 +589,15 @@ static bool take_presence(struct member *m, struct view v)
 	return true;
 }
 
+/* When all ranks are connected, none asks for a place any more. */
+static void forget_keys(struct coord *c)
+{
+	for (int *r = &c->upto.connected; *r < c->conf.size; ++*r)
+		if (c->members[*r].beat.phase <= PHASE_CONNECT)
+			return;
+	coord_forget_keys(c);
+}
+
 static bool take_beat(struct member *m, struct view v)
 {
 	struct err e = {0};
@@ -596,6 +605,8 @@ static bool take_beat(struct member *m, struct view v)
 	if (beat_decode(&beat, v, &e) < 0)
 		return false;
 	m->beat = beat;
+	if (m->coord->pair_keys)
+		forget_keys(m->coord);
 	return true;
 }
 
@@ -920,6 +931,6 @@ void coord_close(struct coord *c)
 	}
 	tables_release(&c->tables);
 	links_release(&c->links);
-	wipe(c->plan.key, sizeof c->plan.key);
+	coord_forget_keys(c);
 	coord_free(c);
 }

@@ -53,7 +53,7 @@ struct guest {
 /* The ranks below each number have done what it is named for. So the coordinator does not look at
  * all ranks at each message of one. */
 struct upto {
-	int present, has_intent, in_round, voted, ended, has_failure, closed;
+	int present, has_intent, connected, in_round, voted, ended, has_failure, closed;
 };
 
 struct coord {
@@ -78,8 +78,9 @@ struct coord {
 	uint32_t fewest; /* the smallest size that a rank has given; 0: none has differed */
 	struct loop_timer doubt_timer; /* runs while ranks of the larger size may join */
 	struct plan plan;
-	struct evidence evidence; /* in STAGE_RUN: the best so far; a better one may come */
-	struct err failure;       /* the outcome of STAGE_FAILED */
+	struct pair_keys *pair_keys; /* while places may be asked for; else NULL */
+	struct evidence evidence;    /* in STAGE_RUN: the best so far; a better one may come */
+	struct err failure;          /* the outcome of STAGE_FAILED */
 	enum phase failed_in;
 	bool comparing; /* the tables, to name the entry that differs */
 	struct disagreement disagreement;
@@ -136,8 +137,10 @@ void coord_name_host(const struct coord *, struct err *e);
 /* All ranks agree: make the plan, end the joining, and send every rank the plan. */
 void coord_send_rosters(struct coord *);
 
-/* PEERS from @m: send it the places of these ranks. False: there is no such rank. */
+/* PEERS from @m: send it the places of these ranks. False: there is no such rank, or the time for
+ * it is over: ROSTER had all places, or all ranks are connected. */
 bool coord_send_places(struct member *m, struct view peers);
+void coord_forget_keys(struct coord *c); /* nobody may ask for places any more */
 
 /* Links have failed, and all ranks have voted: fail with the names of all. */
 void coord_fail_links(struct coord *c);

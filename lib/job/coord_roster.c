@@ -7,32 +7,39 @@
 #include "lib/base/clock.h"
 #include "lib/base/private.h"
 #include "lib/job/coord_internal.h"
+#include "lib/job/pair_keys.h"
 #include "lib/net/crypto.h"
 
 #define PAGE 65536 /* bytes of places in one message */
 
-/* In an address ":port" the host is the address at which the reader reaches the coordinator. */
-static void put_place(const struct coord *c, int rank, struct buf *b)
+/* The place of @rank for @reader. In an address ":port" the host is the address at which the reader
+ * reaches the coordinator. */
+static int put_place(const struct coord *c, int rank, int reader, struct buf *b, struct err *err)
 {
 	const struct member *m = &c->members[rank];
+	uint8_t key[TLS_KEY_BYTES];
+	if (pair_keys_get(c->pair_keys, rank, reader, key, err) < 0)
+		return -1;
 	rank_place_put(b, (uint32_t)rank, m->intent.data_addr,
-	               c->several_hosts ? m->presence.host : "");
+	               c->several_hosts ? m->presence.host : "", key);
+	wipe(key, sizeof key);
+	return 0;
 }
 
-/* What all ranks get after their plan. */
-static void put_roster(const struct coord *c, struct buf *b)
+/* The places of all ranks, in a small job. */
+static int put_places(const struct coord *c, int reader, struct buf *b, struct err *err)
 {
-	const struct roster r = {.size = (uint32_t)c->conf.size, .host = (int *)c->plan.host};
-	roster_encode(&r, b);
 	for (int i = 0; c->conf.size <= PROTO_PLACES && i < c->conf.size; i++)
-		put_place(c, i, b);
+		if (put_place(c, i, reader, b, err) < 0)
+			return -1;
+	return 0;
 }
 
 _Static_assert(DETAILS_MAX + HOST_GROUPS_MOST(PROTO_MAX_SIZE) + PROTO_PLACES * PLACE_MOST + 256 <
                        CTL_BODY_MAX,
                "a plan, its details and a roster are one message");
 
-/* Send @m the plan with its details, and @roster. */
+/* Send @m the plan with its details, @roster, and the places. */
 static int send_roster(struct coord *c, struct member *m, const struct buf *roster, struct err *err)
 {
 	const struct job_callbacks *callbacks = c->conf.callbacks;
@@ -46,17 +53,17 @@ static int send_roster(struct coord *c, struct member *m, const struct buf *rost
 		plan.details = view_of(details.data, details.len);
 	plan_encode(&plan, &b);
 	buf_put(&b, roster->data, roster->len);
+	bool keyed = put_places(c, m->rank, &b, err) == 0;
 	bool lacking = b.nomem || details.nomem || roster->nomem;
-	bool fits = !b.failed && !details.failed && !roster->failed;
-	if (lacking)
+	bool fits = keyed && !b.failed && !details.failed && !roster->failed;
+	if (keyed && lacking)
 		err_nomem(err, "a roster", CTL_BODY_MAX);
-	else if (!fits)
+	else if (keyed && !fits)
 		err_set(err, ERR_RESOURCE,
 		        "the data for rank %d of %d do not fit a message of %u bytes", m->rank,
 		        c->conf.size, DETAILS_MAX);
-	else
+	else if (fits)
 		coord_send(m, MSG_ROSTER, &b);
-	wipe(plan.key, sizeof plan.key);
 	buf_release(&b);
 	buf_release(&details);
 	return fits ? 0 : -1;
@@ -65,43 +72,52 @@ static int send_roster(struct coord *c, struct member *m, const struct buf *rost
 /* Rank 0 itself is notified last. */
 static void send_to_all_ranks(struct coord *c)
 {
+	const struct roster r = {.size = (uint32_t)c->conf.size, .host = (int *)c->plan.host};
 	struct buf roster;
 	buf_init(&roster, CTL_BODY_MAX);
-	put_roster(c, &roster);
+	roster_encode(&r, &roster);
 	for (int i = 1; i <= c->conf.size; i++) {
 		struct err e = {0};
-		int r = (c->self + i) % c->conf.size;
-		if (send_roster(c, &c->members[r], &roster, &e) == 0)
+		int to = (c->self + i) % c->conf.size;
+		if (send_roster(c, &c->members[to], &roster, &e) == 0)
 			continue;
 		e.rank = c->self;
 		coord_fail(c, &e, PHASE_JOIN);
 		break;
 	}
 	buf_release(&roster);
-	wipe(c->plan.key, sizeof c->plan.key);
+	if (c->conf.size <= PROTO_PLACES)
+		coord_forget_keys(c);
+}
+
+void coord_forget_keys(struct coord *c)
+{
+	pair_keys_free(c->pair_keys);
+	c->pair_keys = NULL;
 }
 
 bool coord_send_places(struct member *m, struct view peers)
 {
 	const struct coord *c = m->coord;
+	struct err e = {.rank = ERR_RANK_SELF};
 	struct buf b;
-	buf_init(&b, PAGE + PLACE_MOST);
+	if (!c->pair_keys)
+		return false;
+	buf_init_secret(&b, PAGE + PLACE_MOST);
 	while (view_left(&peers) && !b.failed) {
 		uint32_t rank = view_u32(&peers);
 		peers.failed |= rank >= (uint32_t)c->conf.size;
-		if (peers.failed)
+		if (peers.failed || put_place(c, (int)rank, m->rank, &b, &e) < 0)
 			break;
-		put_place(c, (int)rank, &b);
 		if (b.len < PAGE && view_left(&peers))
 			continue;
 		coord_send(m, MSG_PLACES, &b);
 		b.len = 0;
 	}
-	if (b.nomem) {
-		struct err e = {.rank = ERR_RANK_SELF};
+	if (b.nomem)
 		err_nomem(&e, "the addresses of ranks", PAGE);
+	if (e.code)
 		coord_lacking(m, &e);
-	}
 	buf_release(&b);
 	return !peers.failed;
 }
@@ -174,7 +190,8 @@ static int make_plan(struct coord *c, struct err *err)
 		return -1;
 	if (crypto_random(c->plan.session, sizeof c->plan.session, err) < 0)
 		return -1;
-	return crypto_random_key(c->plan.key, sizeof c->plan.key, err);
+	c->pair_keys = pair_keys_new(err);
+	return c->pair_keys ? 0 : -1;
 }
 
 void coord_send_rosters(struct coord *c)

@@ -130,7 +130,7 @@ static void ready(void *ctx)
 int ctl_start(struct ctl *c, struct conn *conn, struct loop *loop, struct err *err)
 {
 	c->conn = conn;
-	/* ROSTER contains the session key. */
+	/* ROSTER and PLACES contain keys. */
 	buf_init_secret(&c->in, CTL_BODY_MAX + HEADER + CHUNK);
 	buf_init_secret(&c->out, 16u * CTL_BODY_MAX);
 	c->heard = clock_ns();

@@ -661,7 +661,8 @@ void job_close(struct job *j)
 	if (j->signal_watch.fd >= 0)
 		close(j->signal_watch.fd);
 	loop_release(&j->loop);
-	wipe(j->plan.key, sizeof j->plan.key);
+	job_forget_keys(j);
+	free(j->keys);
 	free(j->addrs);
 	free(j->hosts);
 	free(j->host);

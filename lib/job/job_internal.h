@@ -46,7 +46,9 @@ struct job {
 	struct err outcome; /* with final */
 	struct plan plan;
 	uint8_t *details;                 /* the memory of the plan's details */
-	struct addr *addrs;               /* likewise */
+	struct addr *addrs;               /* of the ranks whose places are known */
+	uint8_t (*keys)[TLS_KEY_BYTES];   /* of the pairs with these ranks; wiped when the
+	                                   * mesh is open */
 	int awaited;                      /* number of places that have not come */
 	struct job_callbacks callbacks;   /* from job_agree */
 	int64_t clock_theirs, clock_came; /* the answer to the last CLOCK, and when it came; 0: it
@@ -103,6 +105,9 @@ int job_turn_before(struct job *, int64_t until, struct err *);
 bool job_interrupted(void *ctx);
 /* The heartbeat's timer (@ctx: the job): send a beat, and check those of the coordinator. */
 void job_beat(void *ctx);
+
+/* Wipe the keys of the pairs. */
+void job_forget_keys(struct job *);
 
 /* Remove this rank's record from the store (@ctx: the job). */
 void job_withdraw(void *ctx);

@@ -107,10 +107,16 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 	*plan = j->plan;
 	job_log(j, 1, "all %d ranks have joined and agree; they are on %d host%s", j->size,
 	        plan->hosts, plan->hosts == 1 ? "" : "s");
-	wipe(plan->key, sizeof plan->key);
 	return 0;
 }
+
 /* ---- connecting ---- */
+
+void job_forget_keys(struct job *j)
+{
+	if (j->keys)
+		wipe(j->keys, (size_t)j->size * sizeof *j->keys);
+}
 
 static void mesh_ready(void *ctx)
 {
@@ -165,7 +171,7 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	m->on_ready = mesh_ready;
 	m->ctx = j;
 	memcpy(m->session, j->plan.session, sizeof m->session);
-	memcpy(m->key, j->plan.key, sizeof m->key);
+	m->keys = (const uint8_t(*)[TLS_KEY_BYTES])j->keys;
 	j->data_fd = j->lanes_fd = -1;
 	for (int i = 0; i < m->nout; i++)
 		note_peer(j, "sending to", m->out[i]);
@@ -174,8 +180,8 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	if (j->tls)
 		tls_carry_data(j->tls);
 	j->mesh = mesh_open(m, err);
-	wipe(m->key, sizeof m->key);
-	wipe(j->plan.key, sizeof j->plan.key);
+	m->keys = NULL;
+	job_forget_keys(j);
 	return j->mesh ? 0 : -1;
 }
 

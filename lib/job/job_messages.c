@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/private.h"
 #include "lib/job/job_internal.h"
 #include "lib/net/credentials.h"
 
@@ -41,6 +42,8 @@ static int read_places(struct job *j, struct view v, struct err *err)
 		if (rank_place_get(&p, &v, (uint32_t)j->size, err) < 0)
 			return -1;
 		memcpy(j->hosts[p.rank], p.host, sizeof p.host);
+		memcpy(j->keys[p.rank], p.key, sizeof p.key);
+		wipe(p.key, sizeof p.key);
 		if (p.addr[0] && read_addr(&j->addrs[p.rank], p.addr, &coordinator, err) < 0)
 			return -1;
 		j->awaited--;
@@ -60,9 +63,10 @@ static int read_roster(struct job *j, struct view v, struct err *err)
 	j->size = (int)r.size;
 	j->addrs = calloc(r.size, sizeof *j->addrs);
 	j->hosts = calloc(r.size, sizeof *j->hosts);
-	if (!j->addrs || !j->hosts)
+	j->keys = calloc(r.size, sizeof *j->keys);
+	if (!j->addrs || !j->hosts || !j->keys)
 		return err_nomem(err, "the addresses",
-		                 r.size * (sizeof *j->addrs + sizeof *j->hosts));
+		                 r.size * (sizeof *j->addrs + sizeof *j->hosts + sizeof *j->keys));
 	return read_places(j, v, err);
 }
 

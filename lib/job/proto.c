@@ -309,7 +309,6 @@ void plan_encode(const struct plan *p, struct buf *b)
 	buf_put_u8(b, p->trace);
 	buf_put_u32(b, p->host_cpus);
 	buf_put(b, p->session, sizeof p->session);
-	buf_put(b, p->key, sizeof p->key);
 	put_details(b, &p->details);
 }
 
@@ -325,13 +324,10 @@ int plan_decode(struct plan *p, struct view *v, struct err *err)
 	p->trace = view_u8(v);
 	p->host_cpus = view_u32(v);
 	const uint8_t *session = view_bytes(v, sizeof p->session);
-	const uint8_t *key = view_bytes(v, sizeof p->key);
 	p->details = view_details(v);
-	if (v->failed || !session || !key || !p->windows || !p->streams ||
-	    p->streams > PROTO_MAX_STREAMS)
+	if (v->failed || !session || !p->windows || !p->streams || p->streams > PROTO_MAX_STREAMS)
 		return malformed(err, "ROSTER");
 	memcpy(p->session, session, sizeof p->session);
-	memcpy(p->key, key, sizeof p->key);
 	return 0;
 }
 
@@ -356,11 +352,13 @@ void roster_release(struct roster *r)
 	*r = (struct roster){0};
 }
 
-void rank_place_put(struct buf *b, uint32_t rank, const char *addr, const char *host)
+void rank_place_put(struct buf *b, uint32_t rank, const char *addr, const char *host,
+                    const uint8_t key[TLS_KEY_BYTES])
 {
 	buf_put_u32(b, rank);
 	buf_put_str(b, addr);
 	buf_put_str(b, host);
+	buf_put(b, key, TLS_KEY_BYTES);
 }
 
 int rank_place_get(struct rank_place *p, struct view *v, uint32_t size, struct err *err)
@@ -368,7 +366,11 @@ int rank_place_get(struct rank_place *p, struct view *v, uint32_t size, struct e
 	p->rank = view_u32(v);
 	view_str(v, p->addr, sizeof p->addr);
 	view_str(v, p->host, sizeof p->host);
-	return v->failed || p->rank >= size ? malformed(err, "PLACES") : 0;
+	const uint8_t *key = view_bytes(v, sizeof p->key);
+	if (v->failed || !key || p->rank >= size)
+		return malformed(err, "PLACES");
+	memcpy(p->key, key, sizeof p->key);
+	return 0;
 }
 
 void err_encode(const struct err *e, enum phase phase, struct buf *b)

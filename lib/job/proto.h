@@ -198,7 +198,6 @@ struct plan {
 	                        * different hosts, as far as is known. ROSTER has both after the
 	                        * plan; memory of the job */
 	uint8_t session[MESH_SESSION_BYTES];
-	uint8_t key[TLS_KEY_BYTES];
 	struct view details; /* for one rank only; memory as in an intent */
 };
 void plan_encode(const struct plan *, struct buf *);
@@ -217,14 +216,16 @@ void roster_encode(const struct roster *, struct buf *);
 int roster_decode(struct roster *, struct view *, struct err *err);
 void roster_release(struct roster *);
 
-/* Where a rank is. */
+/* Where a rank is, for another one. */
 struct rank_place {
 	uint32_t rank;
 	char addr[ADDR_TEXT];    /* the data_addr of its intent */
 	char host[PRESENT_HOST]; /* the name of its host; "": all ranks are on one, or not known */
+	uint8_t key[TLS_KEY_BYTES]; /* of the pair of the two (pair_keys.h): secret */
 };
-#define PLACE_MOST (4 + 2 + ADDR_TEXT + 2 + PRESENT_HOST) /* bytes of a message */
-void rank_place_put(struct buf *, uint32_t rank, const char *addr, const char *host);
+#define PLACE_MOST (4 + 2 + ADDR_TEXT + 2 + PRESENT_HOST + TLS_KEY_BYTES) /* bytes of a message */
+void rank_place_put(struct buf *, uint32_t rank, const char *addr, const char *host,
+                    const uint8_t key[TLS_KEY_BYTES]);
 /* Consumes what it reads. */
 int rank_place_get(struct rank_place *, struct view *, uint32_t size, struct err *err);
 

@@ -28,6 +28,7 @@ struct edge {
 	bool out;
 	struct conn *conn;
 	bool ready, failed;
+	uint8_t key[TLS_KEY_BYTES]; /* of the pair, until mesh_settle */
 	/* of an outgoing edge */
 	bool by_memory;  /* it is, or is to become, a memory lane */
 	char *no_memory; /* why it is none, though the peer is near; NULL: nothing prevents it */
@@ -70,9 +71,9 @@ static void make_identity(const struct mesh *m, int from, int to, int lane,
 	snprintf(text, TLS_IDENTITY_MAX + 1, "D1|%s|%d|%d|%d", session, from, to, lane);
 }
 
-static int edge_key(const struct mesh *m, const char *identity, uint8_t key[TLS_KEY_BYTES])
+static int edge_key(const struct edge *e, const char *identity, uint8_t key[TLS_KEY_BYTES])
 {
-	return hkdf(m->conf.key, TLS_KEY_BYTES, identity, strlen(identity), key, TLS_KEY_BYTES);
+	return hkdf(e->key, TLS_KEY_BYTES, identity, strlen(identity), key, TLS_KEY_BYTES);
 }
 
 static struct edge *edge_of(const struct mesh *m, int peer, bool out, int lane)
@@ -112,21 +113,24 @@ static int blamed(int code, int peer)
 	return code == ERR_RESOURCE ? ERR_RANK_SELF : peer;
 }
 
-/* Describe @why. All ranks have their keys from one roster, so if a key does not fit, the bytes
- * were corrupted on the way. */
 static const char *address_of(const struct edge *e, char text[ADDR_TEXT])
 {
 	return addr_text(&e->mesh->conf.addrs[e->peer], true, text);
 }
 
+/* Describe @why. The peer has the same key of the pair, so who has another is not the peer. */
 static void edge_err(const struct edge *e, const struct err *why, struct err *err)
 {
-	int code = why->code == ERR_AUTH ? ERR_INTEGRITY : why->code;
+	bool stranger = why->code == ERR_AUTH;
+	int code = stranger ? ERR_PEER_LOST : why->code;
 	char text[ADDR_TEXT], tries[48] = "";
 	if (e->tries > 1)
 		snprintf(tries, sizeof tries, " (%d connections failed)", e->tries);
 	err_rank(err, code, blamed(code, e->peer), "connection to rank %d at %s: %s%s", e->peer,
-	         address_of(e, text), why->text, tries);
+	         address_of(e, text),
+	         stranger ? "another process answers there, without the key of this lane"
+	                  : why->text,
+	         tries);
 	err->system = why->system;
 }
 
@@ -215,21 +219,21 @@ static void advance_edge(void *ctx)
 }
 
 /* @arena: by memory; else NULL. */
-static struct conn *dial_lane(const struct mesh *m, int peer, int lane, const struct arena *arena,
-                              struct err *err)
+static struct conn *dial_lane(const struct edge *e, const struct arena *arena, struct err *err)
 {
+	const struct mesh *m = e->mesh;
 	char identity[TLS_IDENTITY_MAX + 1];
 	uint8_t key[TLS_KEY_BYTES];
 	struct addr near;
 	const struct transport_edge edge = {.tls = m->conf.tls,
 	                                    .arena = arena,
 	                                    .buffer = m->conf.buffer,
-	                                    .to = arena ? &near : &m->conf.addrs[peer],
+	                                    .to = arena ? &near : &m->conf.addrs[e->peer],
 	                                    .identity = identity,
 	                                    .key = key};
-	addr_of_lanes(&near, addr_port(&m->conf.addrs[peer]), peer);
-	make_identity(m, m->conf.rank, peer, lane, identity);
-	if ((m->conf.tls || arena) && edge_key(m, identity, key) < 0) {
+	addr_of_lanes(&near, addr_port(&m->conf.addrs[e->peer]), e->peer);
+	make_identity(m, m->conf.rank, e->peer, e->lane, identity);
+	if ((m->conf.tls || arena) && edge_key(e, identity, key) < 0) {
 		crypto_failed(err, ERR_RESOURCE, "HKDF failed");
 		return NULL;
 	}
@@ -244,12 +248,12 @@ static int dial(struct mesh *m, struct edge *e, struct err *err)
 	make_opening(m, m->conf.rank, e->peer, e->lane, e->greeting.opening);
 	if (e->by_memory) {
 		struct err why = {0};
-		e->conn = dial_lane(m, e->peer, e->lane, m->arena, &why);
+		e->conn = dial_lane(e, m->arena, &why);
 		if (!e->conn)
 			no_memory(e, &why);
 	}
 	if (!e->conn)
-		e->conn = dial_lane(m, e->peer, e->lane, NULL, err);
+		e->conn = dial_lane(e, NULL, err);
 	if (!e->conn)
 		return -1;
 	return conn_watch(e->conn, m->conf.loop, advance_edge, e, err);
@@ -280,7 +284,7 @@ static int find_key(void *ctx, const uint8_t *identity, size_t len, uint8_t key[
 	if (!e)
 		return -1;
 	make_identity(m, from, m->conf.rank, lane, want);
-	return strcmp(given, want) == 0 ? edge_key(m, want, key) : -1;
+	return strcmp(given, want) == 0 ? edge_key(e, want, key) : -1;
 }
 
 /* A peer whose connection was dropped would report this rank as lost. */
@@ -331,7 +335,7 @@ static void admit(void *ctx, struct conn *conn, const uint8_t *o, const struct a
 	edge_ready(e);
 }
 
-static int edges_init(struct mesh *m, struct err *err)
+static int edges_init(struct mesh *m, const uint8_t (*keys)[TLS_KEY_BYTES], struct err *err)
 {
 	m->nedges = (m->conf.nout + m->conf.nin) * m->conf.streams;
 	m->missing = m->nedges;
@@ -345,6 +349,7 @@ static int edges_init(struct mesh *m, struct err *err)
 		e->lane = i % m->conf.streams;
 		e->out = p < m->conf.nout;
 		e->peer = e->out ? m->conf.out[p] : m->conf.in[p - m->conf.nout];
+		memcpy(e->key, keys[e->peer], TLS_KEY_BYTES);
 		e->by_memory = e->out && m->conf.near && m->conf.near[e->peer];
 		e->wait = BACKOFF_MIN;
 		e->again = (struct loop_timer){.fn = dial_again, .ctx = e};
@@ -388,6 +393,12 @@ static void share_memory(struct mesh *m)
 			no_memory(&m->edges[i], &why);
 }
 
+static void forget_keys(struct mesh *m)
+{
+	for (int i = 0; m->edges && i < m->nedges; i++)
+		OPENSSL_cleanse(m->edges[i].key, TLS_KEY_BYTES);
+}
+
 struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 {
 	struct mesh *m = calloc(1, sizeof *m);
@@ -397,9 +408,10 @@ struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 		goto fail;
 	}
 	m->conf = *conf;
+	m->conf.keys = NULL; /* the edges have theirs */
 	if (conf->limit_rate)
 		pacer_init(&m->pacer, conf->loop, conf->limit_rate);
-	if (edges_init(m, err) < 0)
+	if (edges_init(m, conf->keys, err) < 0)
 		goto fail;
 	share_memory(m);
 	if (conf->nin) {
@@ -462,8 +474,8 @@ void mesh_close(struct mesh *m)
 	}
 	arena_free(m->arena);
 	pacer_release(&m->pacer);
+	forget_keys(m);
 	free(m->edges);
-	OPENSSL_cleanse(m->conf.key, sizeof m->conf.key);
 	free(m);
 }
 
@@ -556,7 +568,7 @@ void mesh_settle(struct mesh *m)
 	gate_close(m->gate);
 	gate_close(m->lanes);
 	m->gate = m->lanes = NULL;
-	OPENSSL_cleanse(m->conf.key, sizeof m->conf.key);
+	forget_keys(m);
 }
 
 void mesh_stop(struct mesh *m)
@@ -571,5 +583,5 @@ void mesh_stop(struct mesh *m)
 
 struct conn *mesh_dial(const struct mesh *m, int peer, struct err *err)
 {
-	return dial_lane(m, peer, 0, NULL, err);
+	return dial_lane(edge_of(m, peer, true, 0), NULL, err);
 }

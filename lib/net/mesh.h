@@ -1,8 +1,9 @@
 /*
  * The mesh: the connections that a rank's schedule uses, and no others. An edge is a simplex
  * connection from one rank to another for one stream; the sender dials. Each edge has a separate
- * key, HKDF(session key, "D1|session|from|to|lane"), so that no connection can be reflected,
- * replayed or misrouted; with --insecure only the opening record identifies it.
+ * key, HKDF(key of the pair, "D1|session|from|to|lane"), so that no connection can be reflected,
+ * replayed or misrouted, and no third rank can make one; a connection with another key is a
+ * stranger's. With --insecure only the opening record identifies a connection over TCP.
  *
  * The listener answers the opening record with one byte; then the edge is ready for the dialler. If
  * a connection breaks before that, the dialler dials again, with a bounded back-off, as long as the
@@ -26,9 +27,10 @@ struct mesh_conf {
 	struct tls *tls; /* NULL: --insecure */
 	int rank, size;
 	uint8_t session[MESH_SESSION_BYTES];
-	uint8_t key[TLS_KEY_BYTES]; /* the session key */
-	const struct addr *addrs;   /* of every rank's data listener; must outlive the mesh */
-	int listen_fd;              /* the mesh owns it; -1 if nin == 0 */
+	const uint8_t (*keys)[TLS_KEY_BYTES]; /* keys[size]: of the pairs of this rank and each
+	                                       * other; only mesh_open reads them */
+	const struct addr *addrs; /* of every rank's data listener; must outlive the mesh */
+	int listen_fd;            /* the mesh owns it; -1 if nin == 0 */
 	int lanes_fd;     /* the listener of memory lanes; the mesh owns it; -1: it accepts none */
 	const bool *near; /* near[size]: does the rank share this one's memory? NULL: none does */
 	size_t arena_bytes;  /* of the arena that it shares with these ranks */

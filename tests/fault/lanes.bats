@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Faults of memory lanes. Rank 2 stands still while it writes its output, so that a fault comes while spans are
+# Faults of lanes. Those of memory lanes: rank 2 stands still while it writes its output, so that a fault comes while spans are
 # lent. Numbers are the rows of the table of faults.
 
 load ../cli/helpers
@@ -148,6 +148,49 @@ assert_aborted() {
 	assert_rank 1 8 'rank 0: lost while data were moving'
 	assert_rank 2 8 'rank 0: lost while data were moving'
 	assert_aborted # files; each names its own link
+}
+
+# ---- a rank that speaks as another ----
+
+# speaks_as RANK OPTION...: three ranks; before rank 2 dials rank 1, it does so as RANK
+speaks_as() {
+	local r wrap as=$1
+	shift
+	[[ -x ${COLLCTL%/*}/fault/other_lane ]] || skip "no ${COLLCTL%/*}/fault/other_lane: make unit"
+	make_shards 3 f32 1000
+	make_hostfile hosts 3
+	for r in 0 1 2; do
+		wrap=("$COLLCTL")
+		((r != 2)) || wrap=(env AS="$as" TO=1 "${COLLCTL%/*}/fault/other_lane")
+		spawn_rank "$r" "${wrap[@]}" allreduce -a direct --streams 1 -H hosts -r "$r" "in.$r.npy" -o "out.$r.npy" --force "$@"
+	done
+	wait_ranks
+}
+
+# assert_stranger: it was dropped, and the job succeeded
+assert_stranger() {
+	assert_ranks 3 0
+	check_out sum 3
+	assert_rank 2 0 'connection to rank 1 at 127.0.0.1:' ': another process answers there, without the key of this lane'
+	[[ $(<2.err) != *admitted* ]] || fail "$(<2.err)"
+}
+
+@test "80: a rank dials a lane as another rank: it is dropped, and the job succeeds" {
+	speaks_as 0 --lanes tcp --secret-file "$SECRET"
+	assert_stranger
+	speaks_as 0 --lanes memory --secret-file "$SECRET"
+	assert_stranger
+	assert_rank 2 0 'by memory: the listener of a memory lane has another key'
+	speaks_as 2 --lanes tcp --secret-file "$SECRET" # its own lane: this test can tell
+	assert_regex "$(<2.err)" '^admitted'
+}
+
+@test "80: a rank with a certificate dials a lane as another rank: it is dropped, and the job succeeds" {
+	local r
+	collctl -q ca init pki
+	for r in 0 1 2; do collctl -q ca issue pki --rank $r; done
+	speaks_as 0 --lanes tcp --tls-cert 'pki/rank-{rank}.pem' --tls-key 'pki/rank-{rank}.key' --tls-ca pki/ca.pem
+	assert_stranger
 }
 
 # few RANK CALL K N [OPTION...]: rank 0 sends to rank 1; the K-th CALL of one of them, and N - 1 after it, find no

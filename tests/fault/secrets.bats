@@ -42,15 +42,16 @@ hold_ranks() {
 
 resume() { echo >go; }
 
-@test "the session key of ROSTER: no copy is left in memory while data move" {
-	local r key=$BATS_TEST_TMPDIR/knownkey.so
+@test "the keys of pairs: no copy is left in memory while data move" {
+	local r pair key=$BATS_TEST_TMPDIR/knownkey.so
+	pair=$(printf 'pair|0|1\1' | openssl dgst -sha256 -hmac 'a key of pairs that the test has' -r)
 	"${CC:-cc}" -shared -fPIC -o "$key" "$FAULT_DIR/knownkey.c"
 	LD_PRELOAD=$key "$COLLCTL" --version >/dev/null 2>&1 || skip 'this build takes no LD_PRELOAD'
 	make_secret
 	start_serve
 	hold_ranks env LD_PRELOAD="$key" COLLCTL_SECRET_FILE="$SECRET"
 	for r in 0 1; do
-		assert_forgotten "${PIDS[r]}" 'a session key that the test know'
+		assert_forgotten "${PIDS[r]}" 'a key of pairs that the test has' "${pair%% *}"
 	done
 	resume
 	wait_ranks

@@ -25,7 +25,7 @@
 #include "lib/job/ctl.h"
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
-#define MEMBERS  8
+#define MEMBERS  (PROTO_PLACES + 1)
 
 /* What a rank (0: by coord.deliver) has been told. */
 struct member {

@@ -63,28 +63,71 @@ static void a_loss_names_the_phase_of_the_rank(void **state)
 	all_fail(3, 2, ERR_PEER_LOST, 2, "lost during the commit");
 }
 
+static void ask(int rank, uint32_t a, uint32_t b)
+{
+	uint8_t memory[8];
+	struct buf peers;
+	buf_init_fixed(&peers, memory, sizeof memory);
+	buf_put_u32(&peers, a);
+	buf_put_u32(&peers, b);
+	send_to_coordinator(rank, MSG_PEERS, &peers);
+	buf_release(&peers);
+}
+
 /* In a large job the ranks ask for the places of their peers. */
 static void places_are_told(void **state)
 {
-	struct buf b;
+	static const int asks[] = {0, 2, 3};
 	(void)state;
-	run_job(4, NS_PER_SEC);
-	buf_init(&b, 100);
-	buf_put_u32(&b, 3);
-	buf_put_u32(&b, 0);
-	for (int r = 0; r < 4; r += 2) {
-		memset(members[r].places, 0, sizeof members[r].places);
-		members[r].nplaces = 0;
-		send_to_coordinator(r, MSG_PEERS, &b);
-		until(members[r].heard[MSG_PLACES], 1);
-		assert_int_equal(members[r].nplaces, 2);
-		assert_string_equal(members[r].places[0].addr, ":7000");
-		assert_string_equal(members[r].places[3].addr, "127.0.0.1:7003");
+	run_job(MEMBERS, NS_PER_SEC);
+	for (int i = 0; i < 3; i++) {
+		struct member *m = &members[asks[i]];
+		assert_int_equal(m->nplaces, 0);
+		ask(asks[i], i < 2 ? 3 : 2, 0);
+		until(m->heard[MSG_PLACES], 1);
+		assert_int_equal(m->nplaces, 2);
+		assert_string_equal(m->places[0].addr, ":7000");
 	}
-	buf_put_u32(&b, 4); /* no such rank */
-	send_to_coordinator(1, MSG_PEERS, &b);
-	all_fail(4, -1, ERR_INTEGRITY, 1, "an unexpected control message of type 19");
-	buf_release(&b);
+	assert_string_equal(members[0].places[3].addr, "127.0.0.1:7003");
+	assert_string_equal(members[2].places[3].addr, "127.0.0.1:7003");
+	/* Both ranks of a pair get its key, and no other. */
+	const uint8_t *key = members[2].places[3].key;
+	assert_memory_equal(members[3].places[2].key, key, TLS_KEY_BYTES);
+	assert_memory_equal(members[3].places[0].key, members[0].places[3].key, TLS_KEY_BYTES);
+	assert_memory_not_equal(members[0].places[3].key, key, TLS_KEY_BYTES);
+	assert_memory_not_equal(members[2].places[0].key, key, TLS_KEY_BYTES);
+	assert_memory_not_equal(members[2].places[0].key, members[0].places[3].key, TLS_KEY_BYTES);
+	ask(1, 0, MEMBERS); /* no such rank */
+	all_fail(MEMBERS, -1, ERR_INTEGRITY, 1, "an unexpected control message of type 19");
+}
+
+/* The coordinator has forgotten the keys when all ranks are connected. */
+static void places_are_not_told_later(void **state)
+{
+	(void)state;
+	run_job(MEMBERS, NS_PER_SEC);
+	for (int r = 1; r < MEMBERS; r++)
+		beat(r, r % 2 ? PHASE_RUN : PHASE_COMMIT);
+	for (int r = 1; r < MEMBERS; r++) { /* the beat of each was read before */
+		ask(r, 0, 0);
+		until(members[r].heard[MSG_PLACES], 1);
+	}
+	beat(0, PHASE_CONNECT);
+	ask(0, 1, 2);
+	assert_int_equal(members[0].heard[MSG_PLACES], 1);
+	beat(0, PHASE_RUN);
+	ask(0, 1, 2);
+	assert_int_equal(members[0].heard[MSG_PLACES], 1);
+	all_fail(MEMBERS, -1, ERR_INTEGRITY, 0, "an unexpected control message of type 19");
+}
+
+/* ROSTER had them. */
+static void a_small_job_asks_for_no_places(void **state)
+{
+	(void)state;
+	run_job(2, NS_PER_SEC);
+	ask(1, 0, 0);
+	all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message of type 19");
 }
 
 static void a_report_counts_when_nobody_confesses(void **state)
@@ -757,6 +800,8 @@ int main(void)
 	        COORD_TEST(a_lost_link_beats_a_report),
 	        COORD_TEST(a_loss_names_the_phase_of_the_rank),
 	        COORD_TEST(places_are_told),
+	        COORD_TEST(places_are_not_told_later),
+	        COORD_TEST(a_small_job_asks_for_no_places),
 	        COORD_TEST(a_report_counts_when_nobody_confesses),
 	        COORD_TEST(a_report_of_nothing_is_out_of_turn),
 	        COORD_TEST(a_silent_rank_is_named),

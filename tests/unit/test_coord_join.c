@@ -24,15 +24,27 @@ static void ranks_that_agree_get_the_roster(void **state)
 		assert_string_equal(m->places[3].addr, "127.0.0.1:7003");
 		assert_int_equal(m->roster.hosts, 4); /* nobody has sent an identity */
 		assert_null(m->roster.host);
-		assert_memory_equal(m->plan.key, members[0].plan.key, TLS_KEY_BYTES);
+		for (int p = 0; p < 4; p++)
+			assert_memory_equal(m->places[p].key, members[p].places[r].key,
+			                    TLS_KEY_BYTES);
 		assert_memory_equal(m->plan.session, members[0].plan.session, 16);
 		assert_true(m->completed_before_roster);
 	}
 	assert_string_equal(members[0].details, "rows of rank 1");
 	assert_string_equal(members[1].details, "");
 	assert_string_equal(members[3].details, "rows of rank 0");
+	/* Each pair has its own key. */
 	static const uint8_t none[TLS_KEY_BYTES];
-	assert_memory_not_equal(members[0].plan.key, none, sizeof none);
+	const uint8_t *keys[] = {none,
+	                         members[0].places[1].key,
+	                         members[0].places[2].key,
+	                         members[0].places[3].key,
+	                         members[1].places[2].key,
+	                         members[1].places[3].key,
+	                         members[2].places[3].key};
+	for (int i = 0; i < 7; i++)
+		for (int k = 0; k < i; k++)
+			assert_memory_not_equal(keys[i], keys[k], TLS_KEY_BYTES);
 	/* The listener is gone: the next job of this name can't run into this one. */
 	struct err err = {0};
 	int fd = conn_sock_dial(&at, &err);

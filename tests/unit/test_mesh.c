@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -26,6 +27,7 @@ static struct tls *tls;
 static struct addr addrs[RANKS];
 static int listeners[RANKS];
 static struct mesh *meshes[RANKS];
+static uint8_t keys[RANKS][RANKS][TLS_KEY_BYTES]; /* of the pairs */
 
 static void nothing(void *ctx)
 {
@@ -38,6 +40,9 @@ static int set_up(void **state)
 	(void)state;
 	tls = tls_new(&err);
 	for (int r = 0; r < RANKS; r++) {
+		for (int p = 0; p < RANKS; p++)
+			snprintf((char *)keys[r][p], TLS_KEY_BYTES, "the key of %d and %d",
+			         r < p ? r : p, r < p ? p : r);
 		if (addr_resolve(&addrs[r], "127.0.0.1", 0, true, &err) < 0)
 			return -1;
 		listeners[r] = addr_listen(&addrs[r], 0, 0, 512, &err);
@@ -70,7 +75,7 @@ static struct mesh_conf conf_of(int rank, bool with_tls, const int *out, int nou
 	        .rank = rank,
 	        .size = RANKS,
 	        .session = "the session",
-	        .key = "the session's key",
+	        .keys = (const uint8_t(*)[TLS_KEY_BYTES])keys[rank],
 	        .addrs = at,
 	        .listen_fd = -1,
 	        .lanes_fd = -1,
@@ -255,6 +260,66 @@ static void reflected(void **state)
 		tear_down(state);
 		assert_int_equal(set_up(state), 0);
 	}
+}
+
+/* What mesh_missing says of an edge whose other end has another key. */
+static void met_a_stranger(int rank, int peer)
+{
+	struct err err = {0};
+	never_stands(rank, peer);
+	breaks_in_handshake(rank, peer, true);
+	assert_int_equal(mesh_missing(meshes[rank], &err), peer);
+	assert_int_equal(err.code, ERR_PEER_LOST); /* no bytes are corrupt */
+	assert_int_equal(err.rank, peer);
+	assert_non_null(strstr(err.text, "another process answers there, without the key of this "
+	                                 "lane (3 connections failed)"));
+}
+
+/* Row 80: rank 2 has the session and its own keys, and sends to rank 1 as rank 0. */
+static void another_rank_dials(void **state)
+{
+	struct mesh_conf a = conf_of(0, true, one, 1, NULL, 0, addrs);
+	struct mesh_conf b = conf_of(1, true, NULL, 0, zero, 1, addrs);
+	struct mesh_conf c = conf_of(0, true, one, 1, NULL, 0, addrs);
+	struct err err = {0};
+	(void)state;
+	c.keys = (const uint8_t(*)[TLS_KEY_BYTES])keys[2];
+	open_mesh(&b);
+	meshes[2] = mesh_open(&c, &err);
+	assert_non_null(meshes[2]);
+	met_a_stranger(2, 1);
+	assert_int_equal(mesh_state(meshes[1], &err), 0);
+	assert_null(mesh_conn(meshes[1], 0, false, 0));
+	open_mesh(&a);
+	until_ready(0);
+	until_ready(1);
+	carries(0, 1);
+	assert_int_equal(mesh_state(meshes[2], &err), 0); /* nor does it replace the edge */
+	met_a_stranger(2, 1);
+	carries(0, 1);
+}
+
+/* Row 80: rank 2 listens where rank 0 expects rank 1, until rank 1 has its address back. */
+static void another_rank_listens(void **state)
+{
+	struct mesh_conf a = conf_of(0, true, one, 1, NULL, 0, addrs);
+	struct mesh_conf b = conf_of(1, true, NULL, 0, zero, 1, addrs);
+	struct mesh_conf c = conf_of(1, true, NULL, 0, zero, 1, addrs);
+	struct err err = {0};
+	(void)state;
+	c.keys = (const uint8_t(*)[TLS_KEY_BYTES])keys[2];
+	c.listen_fd = dup(listeners[1]);
+	meshes[2] = mesh_open(&c, &err);
+	assert_non_null(meshes[2]);
+	open_mesh(&a);
+	met_a_stranger(0, 1);
+	assert_int_equal(mesh_state(meshes[2], &err), 0);
+	mesh_close(meshes[2]);
+	meshes[2] = NULL;
+	open_mesh(&b);
+	until_ready(0);
+	until_ready(1);
+	carries(0, 1);
 }
 
 /* After mesh_stop one more connection authenticates, but none replaces an edge. */
@@ -491,11 +556,33 @@ static void another_key(void **state)
 {
 	struct mesh_conf a = near_sender(false), b = near_receiver(false);
 	(void)state;
-	b.key[0] ^= 1;
+	b.keys = (const uint8_t(*)[TLS_KEY_BYTES])keys[2];
 	listen_for_lanes(&b);
 	open_mesh(&a);
 	open_mesh(&b);
 	falls_back("the listener of a memory lane has another key");
+}
+
+/* Row 80: over a memory lane and then TLS. */
+static void another_rank_of_the_host_dials(void **state)
+{
+	struct mesh_conf a = near_sender(true), b = near_receiver(true), c = near_sender(true);
+	struct err err = {0};
+	(void)state;
+	c.keys = (const uint8_t(*)[TLS_KEY_BYTES])keys[2];
+	listen_for_lanes(&b);
+	open_mesh(&b);
+	meshes[2] = mesh_open(&c, &err);
+	assert_non_null(meshes[2]);
+	met_a_stranger(2, 1);
+	assert_string_equal(mesh_no_memory(meshes[2], 1),
+	                    "the listener of a memory lane has another key");
+	assert_null(mesh_conn(meshes[1], 0, false, 0));
+	open_mesh(&a);
+	until_ready(0);
+	until_ready(1);
+	counts(1, 1, 0);
+	carries(0, 1);
 }
 
 static void no_memory_for_the_arena(void **state)
@@ -564,6 +651,8 @@ int main(void)
 	        MESH_TEST(admitted_again),
 	        MESH_TEST(misrouted),
 	        MESH_TEST(reflected),
+	        MESH_TEST(another_rank_dials),
+	        MESH_TEST(another_rank_listens),
 	        MESH_TEST(dialled_once_more),
 	        MESH_TEST(near_ranks_share_memory),
 	        MESH_TEST(near_and_far),
@@ -572,6 +661,7 @@ int main(void)
 	        MESH_TEST(another_process_has_the_address),
 	        MESH_TEST(another_job_has_the_address),
 	        MESH_TEST(another_key),
+	        MESH_TEST(another_rank_of_the_host_dials),
 	        MESH_TEST(no_memory_for_the_arena),
 	        MESH_TEST(too_few_descriptors),
 	        MESH_TEST(a_lane_admitted_again),

@@ -20,6 +20,7 @@ static struct loop loop;
 static struct tls *tls;
 static struct addr addrs[RANKS];
 static struct mesh *meshes[RANKS];
+static const uint8_t keys[RANKS][TLS_KEY_BYTES]; /* all pairs have the same */
 
 static void nothing(void *ctx)
 {
@@ -50,7 +51,7 @@ static void open_meshes(bool with_tls)
 		                            .rank = r,
 		                            .size = RANKS,
 		                            .session = "the session",
-		                            .key = "the session's key",
+		                            .keys = keys,
 		                            .addrs = addrs,
 		                            .listen_fd = listeners[r],
 		                            .lanes_fd = -1,
