@@ -389,19 +389,29 @@ struct flood {
 	int messages, timers;
 };
 
-/* For each message that is handled another one arrives. */
+#define BATCH 1000
+#define EMPTY (20 + 5) /* bytes of an empty message in a frame */
+
+static void send_batch(struct flood *f)
+{
+	static uint8_t wire[BATCH * EMPTY];
+	for (uint8_t *p = wire; p < wire + sizeof wire; p += EMPTY) {
+		put_u32(p, 5);
+		put_u32(p + 4, f->peer.seq++);
+		put_u64(p + 8, XXH3_64bits(p + 20, 5));
+		put_u32(p + 16, (uint32_t)XXH3_64bits(p, 16));
+	}
+	raw(&f->peer, wire, sizeof wire);
+}
+
+/* As many arrive as are handled. */
 static void flood_on(void *ctx, uint8_t type, struct view body)
 {
 	struct flood *f = ctx;
-	uint8_t wire[20 + 5] = {0};
 	(void)type, (void)body;
-	assert_true(++f->messages < 100000);
-	put_u32(wire, 5);
-	put_u32(wire + 4, f->peer.seq++);
-	put_u64(wire + 8, XXH3_64bits(wire + 20, 5));
-	put_u32(wire + 16, (uint32_t)XXH3_64bits(wire, 16));
-	if (!f->timers)
-		raw(&f->peer, wire, sizeof wire);
+	assert_true(++f->messages < 1000 * BATCH);
+	if (!f->timers && f->messages % BATCH == 0)
+		send_batch(f);
 }
 
 static void on_timer(void *ctx)
@@ -422,12 +432,12 @@ static void a_flood_of_messages_leaves_turns_to_timers(void **state)
 	f.end.ctl = (struct ctl){.on_message = flood_on, .on_lost = on_lost, .ctx = &f};
 	assert_int_equal(ctl_start(&f.end.ctl, conn_tcp_new(fd[1], &err), &loop, &err), 0);
 	loop_timer_set(&loop, &timer, clock_ns());
-	for (int i = 0; i < 1000; i++) /* a read is a full one */
-		flood_on(&f, 0, (struct view){0});
+	for (int i = 0; i < 5; i++) /* more than a read takes */
+		send_batch(&f);
 	until(&f.timers, 1);
 	/* What had arrived is handled to the end. */
 	int sent = (int)f.peer.seq;
-	until(&f.messages, 1000 + sent);
+	until(&f.messages, sent);
 	end_release(&f.end);
 	close(fd[0]);
 }
