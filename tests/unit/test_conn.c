@@ -537,6 +537,31 @@ static void wrong_frames(void **state)
 	assert_int_equal(err.code, ERR_INTEGRITY);
 }
 
+/* After the alert about a corrupt frame nothing counts, not even the same frame as it should be. */
+static void nothing_counts_after_an_alert(void **state)
+{
+	uint8_t wire[256];
+	char heard[4096];
+	ssize_t last;
+	size_t len, n = frame(wire, 0, "hello", 5);
+	(void)state;
+	wire[n - 1] ^= 1;
+	n += frame(wire + n, 0, "hello", 5);
+	n += end_frame(wire + n, 1);
+	struct err err = receive_wire(wire, n, &last, heard, &len);
+	assert_int_equal(last, -1);
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	/* the peer's alert */
+	n = frame(wire, 0, "hello", 5);
+	n += header(wire + n, UINT32_MAX - 1, 1, 0);
+	n += frame(wire + n, 1, "world", 5);
+	n += end_frame(wire + n, 2);
+	err = receive_wire(wire, n, &last, heard, &len);
+	assert_int_equal(last, -1);
+	assert_int_equal(len, 5);
+	assert_non_null(strstr(err.text, "the peer received corrupt bytes"));
+}
+
 static void tls_answers_are_understood(void **state)
 {
 	static const uint8_t alert[] = {21, 3, 3, 0, 2, 2, 70};
@@ -860,6 +885,7 @@ int main(void)
 	        CONN_TEST(a_flipped_bit_in_a_frame),
 	        CONN_TEST(a_stream_cut_at_any_byte),
 	        CONN_TEST(wrong_frames),
+	        CONN_TEST(nothing_counts_after_an_alert),
 	        CONN_TEST(tls_answers_are_understood),
 	        CONN_TEST(plain_loss_after_bytes),
 	        TLS_TEST(tls_loss_after_bytes),
