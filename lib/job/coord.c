@@ -832,7 +832,6 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	        .fd = listen_fd,
 	        .tls = conf->tls,
 	        .find = find_key,
-	        .buffer = 65536,
 	        .slots = 2 * conf->size + 64,
 	        .per_source = conf->size + 32,
 	        .admit = coord_admit,

@@ -8,6 +8,7 @@
 #define HEADER 5
 #define CHUNK  16384
 #define FIRST  4096 /* bytes that can always be queued: an ABORT needs no further memory */
+#define READS  16   /* of one link; then others and the timers have their turn */
 
 static void lose(struct ctl *c, const struct err *why)
 {
@@ -89,7 +90,11 @@ static void ready(void *ctx)
 	struct ctl *c = ctx;
 	struct err err = {0};
 	bool pushed = push(c) == 0;
-	while (c->conn) {
+	for (int i = 0; c->conn; i++) {
+		if (i == READS) {
+			conn_again(c->conn);
+			break;
+		}
 		uint8_t *p = buf_room(&c->in, CHUNK);
 		if (!p && c->in.nomem) {
 			c->in.failed = c->in.nomem = false;

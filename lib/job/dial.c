@@ -9,8 +9,6 @@
 #include "lib/net/crypto.h"
 #include "lib/net/transport.h"
 
-#define BUFFER 65536 /* bytes of a control link's buffers */
-
 int dial_identity(const uint8_t jobtag[8], const char *nonce, char *text, size_t cap)
 {
 	char tag[17];
@@ -22,7 +20,7 @@ static struct conn *connection(const struct dial_conf *c, const struct addr *to,
 	uint8_t nonce[16], key[TLS_KEY_BYTES];
 	char nonce_text[33], identity[TLS_IDENTITY_MAX + 1];
 	const struct transport_edge edge = {
-	        .tls = c->tls, .buffer = BUFFER, .to = to, .identity = identity, .key = key};
+	        .tls = c->tls, .to = to, .identity = identity, .key = key};
 	if (!c->secret)
 		return transport_of(&edge)->dial(&edge, err);
 	if (crypto_random(nonce, sizeof nonce, err) < 0)

@@ -16,6 +16,7 @@
 #define UNSENT (128 << 10)  /* bytes that the kernel keeps for a link and has not sent */
 #define MARGIN 4            /* a part in so many of a stream's time does not count */
 #define STREAM (2 * METER_FRAME + METER_DATA)
+#define READS  16 /* of one connection; then others and the timers have their turn */
 
 /* One end of a connection. */
 struct end {
@@ -192,12 +193,14 @@ static void serve(void *ctx)
 {
 	struct end *e = ctx;
 	struct err err = {0};
-	ssize_t got = 0;
-	int pushed;
-	do {
+	ssize_t got = 1;
+	int pushed = 0;
+	for (int i = 0; got > 0 && i < READS; i++) {
 		pushed = push(e, &err);
 		got = pushed < 0 ? -1 : receive(e, &err);
-	} while (got > 0);
+	}
+	if (got > 0)
+		conn_again(e->conn);
 	if (pushed < 0 || got < 0)
 		fail_of(e, false, &err);
 }

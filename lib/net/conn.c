@@ -46,10 +46,26 @@ int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), v
 	return 0;
 }
 
+static void on_again(void *ctx)
+{
+	struct conn *c = ctx;
+	if (c->on_ready)
+		c->on_ready(c->ctx);
+}
+
+void conn_again(struct conn *c)
+{
+	c->again.fn = on_again;
+	c->again.ctx = c;
+	if (c->loop)
+		loop_timer_set(c->loop, &c->again, clock_ns());
+}
+
 void conn_unwatch(struct conn *c)
 {
 	if (!c->loop)
 		return;
+	loop_timer_stop(&c->again);
 	loop_poll_del(c->loop, &c->poll);
 	loop_del(c->loop, &c->watch);
 	c->loop = NULL;

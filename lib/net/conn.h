@@ -69,6 +69,7 @@ struct conn {
 	struct loop *loop; /* NULL: not watched */
 	struct loop_watch watch;
 	struct loop_poll poll; /* of a connection whose events no descriptor reports */
+	struct loop_timer again;
 	int fd;
 	bool readable, writable;
 	bool timed;        /* count system_ns */
@@ -118,6 +119,9 @@ static inline int conn_end(struct conn *c, struct err *err)
  * passes it to a new owner, whose on_ready is also called for earlier events. */
 int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), void *ctx,
                struct err *err);
+/* Its owner stops reading before all that has arrived is read, so that others have their turn:
+ * on_ready is called in the next turn of the loop. */
+void conn_again(struct conn *c);
 /* Its loop reports no more events; conn_watch may pass it to another loop. */
 void conn_unwatch(struct conn *c);
 /* Count @n bytes in wire_out, which only the connection's thread writes. */

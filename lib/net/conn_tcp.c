@@ -39,7 +39,7 @@ struct conn_tcp {
 	size_t in_left; /* payload bytes of the current frame still to come */
 	uint64_t in_sum;
 	bool in_frame, in_ended;
-	struct err in_lost; /* why the connection was lost; reported after all bytes are read */
+	struct err in_lost; /* why nothing more is read; reported after all bytes before it */
 	XXH3_state_t *in_hash;
 	uint8_t stage[STAGE];
 	size_t stage_pos, stage_len;
@@ -285,10 +285,13 @@ static ssize_t read_frames(struct conn_tcp *c, void *buf, size_t n, struct err *
 static ssize_t tcp_read(struct conn *conn, void *buf, size_t n, struct err *err)
 {
 	struct conn_tcp *c = (struct conn_tcp *)conn;
-	ssize_t got = read_frames(c, buf, n, err);
-	if (got == -1 && !c->in_lost.code)
+	struct err bad = {0};
+	ssize_t got = read_frames(c, buf, n, &bad);
+	if (got == -1 && !c->in_lost.code) {
+		c->in_lost = bad;
 		send_alert(c);
-	return got;
+	}
+	return got == -1 ? err_set(err, bad.code, "%s", bad.text) : got;
 }
 
 static void tcp_free(struct conn *conn)

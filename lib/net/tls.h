@@ -31,8 +31,12 @@ struct tls *tls_new(struct err *err);
 struct tls *tls_new_mutual(const struct credentials *, struct err *err);
 void tls_free(struct tls *);
 
-/* Connections made from now on carry data, which need not be wiped from the receive buffers;
- * messages of control links must be. */
+/* Whose layer of records (docs/TLS.md) carries data: "own" or "openssl". Control links always have
+ * OpenSSL's. NULL: ERR_USAGE, COLLCTL_TLS_RECORDS is neither. */
+const char *tls_records(struct err *err);
+
+/* Connections made from now on carry data: they have larger buffers, and the records of
+ * tls_records. */
 void tls_carry_data(struct tls *);
 
 /* Server side: the key of @identity (@len bytes, not authenticated) into @key. 0, or -1: unknown.
@@ -40,10 +44,12 @@ void tls_carry_data(struct tls *);
 typedef int tls_find_key(void *ctx, const uint8_t *identity, size_t len,
                          uint8_t key[TLS_KEY_BYTES]);
 
-/* A connection over @fd, which it owns. @buffer: bytes whose records fit its send buffer, and bytes
- * of its receive buffer (0: the default, 256 KiB); they count in --memory. conn_handshake runs the
- * handshake. ERR_AUTH: the peer reports that the secrets differ or that it knows no such job or
- * session, or it does not use TLS; ERR_INTEGRITY: the received bytes are not a valid handshake. */
+/* A connection over @fd, which it owns. @buffer, if it carries data: bytes whose records fit its
+ * send buffer, and bytes of its receive buffer (0: the default, 256 KiB); they count in --memory.
+ * Control links, and all connections before the peer is authenticated, have 12 KiB. conn_handshake
+ * runs the handshake. ERR_AUTH: the peer reports that the secrets differ or that it knows no such
+ * job or session, or it does not use TLS; ERR_INTEGRITY: the received bytes are not a valid
+ * handshake. */
 struct conn *tls_dial(struct tls *, int fd, const char *identity, const uint8_t key[TLS_KEY_BYTES],
                       size_t buffer, struct err *err);
 struct conn *tls_accept(struct tls *, int fd, tls_find_key *find, void *ctx, size_t buffer,

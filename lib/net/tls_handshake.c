@@ -1,10 +1,12 @@
 /*
- * The handshake of TLS connections, by OpenSSL. OpenSSL reads and writes the connection's buffers.
- * It reads no byte behind the handshake, so that the records that follow stay in the buffer.
+ * The handshake of TLS connections, by OpenSSL. OpenSSL reads and writes the connection's buffers,
+ * and later the records of tls_openssl.c there. It reads no byte behind the handshake, so that the
+ * records that follow stay in the buffer for tls_own.c.
  */
 #include <limits.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,7 @@
 #include "lib/net/crypto.h"
 #include "lib/net/tls_internal.h"
 
-#define PIECE 4096 /* the most bytes that OpenSSL writes at once */
+#define PIECE 4096 /* the most bytes that OpenSSL writes at once in a handshake */
 
 /* Of the other end's, with what TLS adds to each. */
 #define CERTIFICATES_MAX (2 * CREDENTIALS_CHAIN_MAX)
@@ -28,7 +30,7 @@ static int bio_write(BIO *bio, const char *data, size_t n, size_t *written)
 {
 	struct conn_tls *c = BIO_get_data(bio);
 	BIO_clear_retry_flags(bio);
-	if (n > PIECE)
+	if (n > PIECE && !c->established)
 		n = PIECE;
 	uint8_t *room = tls_reserve(&c->out, n);
 	if (!room) {
@@ -45,8 +47,12 @@ static int bio_read(BIO *bio, char *data, size_t n, size_t *got)
 {
 	struct conn_tls *c = BIO_get_data(bio);
 	BIO_clear_retry_flags(bio);
+	if (c->established && tls_idles(c)) {
+		err_set(&c->in_lost, ERR_INTEGRITY, "TLS: " TLS_IDLE_WHY);
+		return 0;
+	}
 	if (c->in.pos == c->in.end) {
-		ssize_t len = tls_fill(c, &c->sock_err);
+		ssize_t len = tls_fill(c);
 		if (len == 0)
 			BIO_set_retry_read(bio);
 		if (len <= 0)
@@ -134,22 +140,6 @@ static int find_session(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSI
 	return *session != NULL;
 }
 
-/* The secrets of the records after the handshake. OpenSSL has no other function that gives them.
- * The line is "CLIENT_TRAFFIC_SECRET_0 RANDOM SECRET", and OpenSSL wipes it. */
-static void keep_secret(const SSL *ssl, const char *line)
-{
-	static const char *const labels[] = {"CLIENT_TRAFFIC_SECRET_0 ",
-	                                     "SERVER_TRAFFIC_SECRET_0 "};
-	struct conn_tls *c = SSL_get_app_data(ssl);
-	const char *text = strrchr(line, ' ');
-	size_t n;
-	for (int i = 0; i < 2; i++)
-		if (text && strncmp(line, labels[i], strlen(labels[i])) == 0 &&
-		    OPENSSL_hexstr2buf_ex(c->secrets[i], TLS_SECRET, &n, text + 1, '\0') == 1 &&
-		    n == TLS_SECRET)
-			c->nsecrets |= 1u << i;
-}
-
 static SSL_CTX *context_new(const SSL_METHOD *method)
 {
 	SSL_CTX *ctx = SSL_CTX_new(method);
@@ -158,7 +148,7 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION |
 	                                 SSL_OP_NO_RENEGOTIATION | SSL_OP_CLEANSE_PLAINTEXT);
-	SSL_CTX_set_keylog_callback(ctx, keep_secret);
+	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS); /* 33 KiB of a peer that says nothing */
 	/* With VERIFY_PEER, OpenSSL 3.0 fails a PSK server with "session id context
 	 * uninitialized". */
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
@@ -194,6 +184,8 @@ static void demand_certificates(const struct tls *t, SSL_CTX *ctx)
 
 static struct tls *contexts_new(const struct credentials *credentials, struct err *err)
 {
+	if (!tls_records(err))
+		return NULL;
 	struct tls *t = calloc(1, sizeof *t);
 	ERR_clear_error();
 	if (t) {
@@ -201,6 +193,7 @@ static struct tls *contexts_new(const struct credentials *credentials, struct er
 		t->server = context_new(TLS_server_method());
 		t->method = buffers_method();
 		t->credentials = credentials;
+		t->layer = &tls_openssl;
 	}
 	/* If memory is lacking, OpenSSL may continue with less, for example without some
 	 * algorithms. */
@@ -242,9 +235,30 @@ void tls_free(struct tls *t)
 	free(t);
 }
 
+const char *tls_records(struct err *err)
+{
+	const char *given = getenv("COLLCTL_TLS_RECORDS");
+	bool asked = given && *given;
+	if (asked && strcmp(given, tls_own.name) != 0 && strcmp(given, tls_openssl.name) != 0) {
+		err_set(err, ERR_USAGE, "COLLCTL_TLS_RECORDS=%s: expected %s or %s", given,
+		        tls_own.name, tls_openssl.name);
+		return NULL;
+	}
+	if (EVP_default_properties_is_fips_enabled(NULL))
+		return tls_openssl.name;
+	return asked && strcmp(given, tls_openssl.name) == 0 ? tls_openssl.name : tls_own.name;
+}
+
 void tls_carry_data(struct tls *t)
 {
+	struct err ignored = {0};
+	const char *records = tls_records(&ignored);
 	t->carries_data = true;
+	if (!records || strcmp(records, tls_own.name) != 0)
+		return;
+	t->layer = &tls_own;
+	t->layer->prepare(t->client);
+	t->layer->prepare(t->server);
 }
 
 /* ---- errors ---- */
@@ -336,8 +350,8 @@ static int handshake_error(struct conn_tls *c, unsigned long e, struct err *err)
 static int tls_error(struct conn_tls *c, struct err *err)
 {
 	unsigned long e = ERR_peek_last_error();
-	if (c->sock_err.code)
-		return err_pass(err, &c->sock_err);
+	if (c->in_lost.code)
+		return err_pass(err, &c->in_lost);
 	if (crypto_lacked_memory())
 		return err_set(err, ERR_RESOURCE, "out of memory in TLS");
 	return handshake_error(c, e, err);
@@ -381,34 +395,16 @@ static int check_proof(struct conn_tls *c, struct err *err)
 	return 0;
 }
 
-static int set_keys(struct conn_tls *c, struct err *err)
-{
-	unsigned suite = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(c->ssl));
-	int ret;
-	if (c->nsecrets != 3 || SSL_has_pending(c->ssl))
-		return err_set(err, ERR_OTHER, "TLS gave no keys");
-	ret = tls_keys_init(&c->in_keys, suite, c->secrets[c->client], false, err);
-	if (ret == 0)
-		ret = tls_keys_init(&c->out_keys, suite, c->secrets[!c->client], true, err);
-	return ret;
-}
-
-static void forget_secrets(struct conn_tls *c)
-{
-	SSL_free(c->ssl);
-	c->ssl = NULL;
-	OPENSSL_cleanse(c->key, sizeof c->key);
-	OPENSSL_cleanse(c->secrets, sizeof c->secrets);
-}
-
 /* OpenSSL has done its part. */
 static int establish(struct conn_tls *c, struct err *err)
 {
-	if (check_proof(c, err) < 0 || set_keys(c, err) < 0)
+	if (check_proof(c, err) < 0 || tls_grow(c, err) < 0)
 		return -1;
 	if (c->credentials)
 		c->peer = SSL_get1_peer_certificate(c->ssl);
-	forget_secrets(c);
+	if (c->layer->begin(c, err) < 0)
+		return -1;
+	OPENSSL_cleanse(c->key, sizeof c->key);
 	c->established = true;
 	return 0;
 }
@@ -464,12 +460,13 @@ int tls_handshake_init(struct conn_tls *c, struct tls *t, bool client, struct er
 	c->credentials = t->credentials;
 	c->connecting = true;
 	c->client = client;
-	c->wipes = !t->carries_data;
 	return 0;
 }
 
 void tls_handshake_release(struct conn_tls *c)
 {
-	forget_secrets(c);
+	SSL_free(c->ssl);
+	OPENSSL_cleanse(c->key, sizeof c->key);
+	OPENSSL_cleanse(c->secrets, sizeof c->secrets);
 	X509_free(c->peer);
 }

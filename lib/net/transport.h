@@ -21,7 +21,7 @@ struct transport_edge {
 	const struct arena *arena; /* the end that dials: of what it lends */
 	struct arena_maps *maps;   /* the end that listens */
 	struct tls *tls;           /* NULL: --insecure */
-	size_t buffer;             /* bytes of each buffer of the connection; 0: default */
+	size_t buffer;             /* of a connection that carries data, as in tls_dial */
 	/* The end that dials: */
 	const struct addr *to;
 	const char *identity; /* with keys: the identity that it proves */

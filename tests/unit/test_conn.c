@@ -1,7 +1,8 @@
 /*
- * Connections over real sockets, both ends in one process and one loop: plain TCP in frames and
- * TLS. Transfers in random pieces, damage of every kind put on the wire by hand or by a proxy in
- * the middle, and what each end says about it.
+ * Connections over real sockets, both ends in one process and one loop: plain TCP in frames, and
+ * TLS with the records of control links and with both kinds for data. Transfers in random pieces,
+ * damage of every kind put on the wire by hand or by a proxy in the middle, and what each end says
+ * about it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,12 +44,18 @@ static size_t below(size_t n)
 	return (size_t)(draw() % n);
 }
 
+/* *state: the records of data, or NULL: a control link's. */
 static int set_up(void **state)
 {
 	struct err err = {0};
-	(void)state;
+	const char *records = *state;
 	random_state = 1;
+	if (records)
+		setenv("COLLCTL_TLS_RECORDS", records, 1);
 	tls = tls_new(&err);
+	if (tls && records)
+		tls_carry_data(tls);
+	unsetenv("COLLCTL_TLS_RECORDS");
 	return tls ? loop_init(&loop, &err) : -1;
 }
 
@@ -530,6 +537,31 @@ static void wrong_frames(void **state)
 	assert_int_equal(err.code, ERR_INTEGRITY);
 }
 
+/* After the alert about a corrupt frame nothing counts, not even the same frame as it should be. */
+static void nothing_counts_after_an_alert(void **state)
+{
+	uint8_t wire[256];
+	char heard[4096];
+	ssize_t last;
+	size_t len, n = frame(wire, 0, "hello", 5);
+	(void)state;
+	wire[n - 1] ^= 1;
+	n += frame(wire + n, 0, "hello", 5);
+	n += end_frame(wire + n, 1);
+	struct err err = receive_wire(wire, n, &last, heard, &len);
+	assert_int_equal(last, -1);
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	/* the peer's alert */
+	n = frame(wire, 0, "hello", 5);
+	n += header(wire + n, UINT32_MAX - 1, 1, 0);
+	n += frame(wire + n, 1, "world", 5);
+	n += end_frame(wire + n, 2);
+	err = receive_wire(wire, n, &last, heard, &len);
+	assert_int_equal(last, -1);
+	assert_int_equal(len, 5);
+	assert_non_null(strstr(err.text, "the peer received corrupt bytes"));
+}
+
 static void tls_answers_are_understood(void **state)
 {
 	static const uint8_t alert[] = {21, 3, 3, 0, 2, 2, 70};
@@ -833,32 +865,39 @@ static void memory_rings(void **state)
 }
 
 #define CONN_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+/* clang-format off */
+#define TLS_TEST(f) \
+	{#f ", control", f, set_up, tear_down, NULL}, \
+	{#f ", own", f, set_up, tear_down, (void *)"own"}, \
+	{#f ", openssl", f, set_up, tear_down, (void *)"openssl"}
+/* clang-format on */
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        CONN_TEST(plain_transfers),
-	        CONN_TEST(tls_transfers),
-	        CONN_TEST(tls_key_updates),
-	        CONN_TEST(tls_keys_are_updated),
-	        CONN_TEST(tls_small_ring),
-	        CONN_TEST(tls_gives_the_identity),
+	        TLS_TEST(tls_transfers),
+	        TLS_TEST(tls_key_updates),
+	        TLS_TEST(tls_keys_are_updated),
+	        TLS_TEST(tls_small_ring),
+	        TLS_TEST(tls_gives_the_identity),
 	        CONN_TEST(frames_are_read),
 	        CONN_TEST(a_flipped_bit_in_a_frame),
 	        CONN_TEST(a_stream_cut_at_any_byte),
 	        CONN_TEST(wrong_frames),
+	        CONN_TEST(nothing_counts_after_an_alert),
 	        CONN_TEST(tls_answers_are_understood),
 	        CONN_TEST(plain_loss_after_bytes),
-	        CONN_TEST(tls_loss_after_bytes),
+	        TLS_TEST(tls_loss_after_bytes),
 	        CONN_TEST(plain_writing_to_nobody),
-	        CONN_TEST(tls_writing_to_nobody),
+	        TLS_TEST(tls_writing_to_nobody),
 	        CONN_TEST(a_refused_connection_is_a_loss),
-	        CONN_TEST(tls_secrets_differ),
-	        CONN_TEST(tls_unknown_identity),
-	        CONN_TEST(tls_hears_plain_bytes),
-	        CONN_TEST(tls_closed_while_shaking_hands),
-	        CONN_TEST(tls_close_notify_is_the_end),
-	        CONN_TEST(tls_cut_or_flipped_at_any_byte),
+	        TLS_TEST(tls_secrets_differ),
+	        TLS_TEST(tls_unknown_identity),
+	        TLS_TEST(tls_hears_plain_bytes),
+	        TLS_TEST(tls_closed_while_shaking_hands),
+	        TLS_TEST(tls_close_notify_is_the_end),
+	        TLS_TEST(tls_cut_or_flipped_at_any_byte),
 	        CONN_TEST(memory_rings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -383,6 +383,65 @@ static void what_is_queued_moves_with_the_connection(void **state)
 
 #define CTL_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
+struct flood {
+	struct end end;
+	struct hand peer;
+	int messages, timers;
+};
+
+#define BATCH 1000
+#define EMPTY (20 + 5) /* bytes of an empty message in a frame */
+
+static void send_batch(struct flood *f)
+{
+	static uint8_t wire[BATCH * EMPTY];
+	for (uint8_t *p = wire; p < wire + sizeof wire; p += EMPTY) {
+		put_u32(p, 5);
+		put_u32(p + 4, f->peer.seq++);
+		put_u64(p + 8, XXH3_64bits(p + 20, 5));
+		put_u32(p + 16, (uint32_t)XXH3_64bits(p, 16));
+	}
+	raw(&f->peer, wire, sizeof wire);
+}
+
+/* As many arrive as are handled. */
+static void flood_on(void *ctx, uint8_t type, struct view body)
+{
+	struct flood *f = ctx;
+	(void)type, (void)body;
+	assert_true(++f->messages < 1000 * BATCH);
+	if (!f->timers && f->messages % BATCH == 0)
+		send_batch(f);
+}
+
+static void on_timer(void *ctx)
+{
+	struct flood *f = ctx;
+	f->timers++;
+}
+
+static void a_flood_of_messages_leaves_turns_to_timers(void **state)
+{
+	struct flood f = {0};
+	struct loop_timer timer = {.fn = on_timer, .ctx = &f};
+	struct err err = {0};
+	int fd[2];
+	(void)state;
+	sockets(fd);
+	f.peer.fd = fd[0];
+	f.end.ctl = (struct ctl){.on_message = flood_on, .on_lost = on_lost, .ctx = &f};
+	assert_int_equal(ctl_start(&f.end.ctl, conn_tcp_new(fd[1], &err), &loop, &err), 0);
+	loop_timer_set(&loop, &timer, clock_ns());
+	for (int i = 0; i < 5; i++) /* more than a read takes */
+		send_batch(&f);
+	until(&f.timers, 1);
+	/* What had arrived is handled to the end. */
+	int sent = (int)f.peer.seq;
+	until(&f.messages, sent);
+	end_release(&f.end);
+	close(fd[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -396,6 +455,7 @@ int main(void)
 	        CTL_TEST(a_message_may_release_its_link),
 	        CTL_TEST(what_is_queued_moves_with_the_connection),
 	        CTL_TEST(hearing_is_noted),
+	        CTL_TEST(a_flood_of_messages_leaves_turns_to_timers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
