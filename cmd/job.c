@@ -1,13 +1,16 @@
 #include "cmd/job.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cmd/request.h"
 #include "cmd/result.h"
 #include "cmd/retry.h"
+#include "lib/base/io.h"
 
 /* ---- notes ---- */
 
@@ -111,6 +114,20 @@ static int on_traced(void *ctx, const struct coll_traced *part, struct err *err)
 	return trace_take(&v->trace, part, err);
 }
 
+static int told_verdict = -1;
+
+void job_tell_verdict(int fd)
+{
+	told_verdict = fd;
+}
+
+static void on_decided(void *ctx)
+{
+	(void)ctx;
+	if (told_verdict >= 0 && io_retry(write(told_verdict, "", 1)) < 0)
+		errno = 0; /* nobody listens any more */
+}
+
 struct coll_observer job_observer(struct job_view *view, const struct command *cmd,
                                   const struct options *o)
 {
@@ -122,7 +139,8 @@ struct coll_observer job_observer(struct job_view *view, const struct command *c
 	                              .opened = on_opened,
 	                              .moving = on_moving,
 	                              .selected = on_selected,
-	                              .traced = on_traced};
+	                              .traced = on_traced,
+	                              .decided = on_decided};
 }
 
 /* ---- the command ---- */

@@ -23,6 +23,10 @@ struct coll_observer job_observer(struct job_view *view, const struct command *,
  * begin. */
 void job_set_device_environment(const struct coll_request *);
 
+/* From now on the jobs of this process write a byte to @fd (-1: nowhere) when all ranks have voted
+ * and each is to commit: for `run`, which may lose the rank before its end. */
+void job_tell_verdict(int fd);
+
 /* A command that runs a job of this kind: request, run, report. Returns the exit code. */
 int job_command(enum coll_work, const struct command *, const struct options *, int argc,
                 char **argv);

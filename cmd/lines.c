@@ -236,7 +236,8 @@ static ssize_t pump_once(struct lines *l)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -1;
 	if (n > 0)
-		l->len += (size_t)n;
+		l->len += l->filter ? l->filter(l->filter_ctx, l->buf + l->len, (size_t)n)
+		                    : (size_t)n;
 	if (emit_lines(l, n == 0) < 0 || n == 0)
 		return -1;
 	return n;

@@ -36,10 +36,15 @@ void echoes_release(struct echoes *);
 /* Called before a write to @fd that may block; waits for the reader. False: drop the line. */
 typedef bool lines_wait(void *ctx, int fd);
 
+/* Called with bytes that have been read; removes some, in place, and returns how many are left. */
+typedef size_t lines_filter(void *ctx, char *bytes, size_t n);
+
 struct lines {
 	int rank;
 	struct echoes *echoes; /* NULL: forward every line */
-	lines_wait *wait;      /* NULL: block */
+	lines_filter *filter;  /* NULL: none */
+	void *filter_ctx;
+	lines_wait *wait; /* NULL: block */
 	void *wait_ctx;
 	int from; /* the pipe, non-blocking; -1: closed */
 	int to;   /* an error there closes the pipe, so that the writer sees that its reader is gone

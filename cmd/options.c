@@ -292,6 +292,10 @@ const struct option_row option_rows[] = {
             "collctl on the hosts (default: collctl, found by their PATH)", OPTS_RUN),
         OPT("copy", 0, SETTING_FLAG, copy, NULL,
             "copy this program to the hosts while they need it", OPTS_RUN),
+        OPT("chdir", 0, SETTING_STRING, chdir, "DIR",
+            "with -H, the folder of all hosts in which to work (default: that of the same name "
+            "as here, if all hosts have one)",
+            OPTS_RUN),
         OPT("dry-run", 0, SETTING_FLAG, dry_run, NULL, "print what would be started on which host",
             OPTS_RUN),
 

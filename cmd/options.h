@@ -73,6 +73,7 @@ struct options {
 	/* run */
 	bool label, copy, dry_run;
 	const char *ssh, *remote_path; /* NULL: ssh; collctl */
+	const char *chdir;             /* NULL: the folder of this name */
 	/* serve */
 	bool once;
 	const char *port_file, *token_file, *tls_cert, *tls_key;

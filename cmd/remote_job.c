@@ -19,6 +19,7 @@ void remote_encode(const struct remote_job *j, struct buf *b)
 	buf_put_u8(b, j->program);
 	buf_put_u8(b, j->json);
 	buf_put_u8(b, (uint8_t)(j->verbose + 1));
+	buf_put_u32(b, (uint32_t)(j->silence / NS_PER_MS));
 	put_text(b, j->meeting);
 	put_text(b, j->directory);
 	put_text(b, j->secret);
@@ -63,6 +64,7 @@ int remote_decode(struct remote_job *j, struct view v, struct err *err)
 	j->program = view_u8(&v);
 	j->json = view_u8(&v);
 	j->verbose = (int)view_u8(&v) - 1;
+	j->silence = view_u32(&v) * NS_PER_MS;
 	j->meeting = get_text(&v);
 	j->directory = get_text(&v);
 	j->secret = get_text(&v);
@@ -71,7 +73,7 @@ int remote_decode(struct remote_job *j, struct view v, struct err *err)
 	j->variables = get_list(&v, &j->nvariables);
 	const bool whole = j->meeting && j->directory && j->secret && j->token && j->argv &&
 	                   j->variables && !v.failed && !view_left(&v) && j->argc > 0;
-	if (!whole || j->size < 1 || j->rank < 0 || j->rank >= j->size)
+	if (!whole || j->size < 1 || j->rank < 0 || j->rank >= j->size || !j->silence)
 		return err_set(err, ERR_INTEGRITY, "a malformed job from run");
 	return 0;
 }

@@ -96,9 +96,25 @@ static const struct command *parse_collective(struct options *o, int size, int a
 	return cmd;
 }
 
+/* How long a live host may be silent: longer than --timeout of the ranks, which say more about what
+ * is lost. For a program it is that of the environment. @o: of the collective, or of run. */
+static int64_t find_silence(const struct options *o)
+{
+	const int64_t day = 24 * 3600 * NS_PER_SEC;
+	const struct setting *timeout = request_setting("timeout");
+	const char *text = getenv("COLLCTL_TIMEOUT");
+	struct coll_request request = o->request;
+	struct err ignored = {0};
+	if (text && *text && !options_given(o, &o->request.settings.timeout) &&
+	    setting_read(timeout, &request, text, "COLLCTL_TIMEOUT", &ignored) < 0)
+		errno = 0; /* the ranks report it */
+	const int64_t ns = request.settings.timeout < day ? 2 * request.settings.timeout : 2 * day;
+	return ns > REMOTE_SILENCE ? ns : REMOTE_SILENCE;
+}
+
 /* Report errors and help once here, instead of in every rank. -1: an error, 1: help, 0: neither.
  * *@json: the command line has --json. */
-static int check_collective(const struct run *r, bool *json, struct err *err)
+static int check_collective(struct run *r, bool *json, struct err *err)
 {
 	struct options o;
 	char **argv = calloc((size_t)r->argc + 1, sizeof *argv); /* parsing sorts it */
@@ -108,6 +124,7 @@ static int check_collective(const struct run *r, bool *json, struct err *err)
 	options_init(&o);
 	const struct command *cmd = parse_collective(&o, r->size, r->argc, argv, err);
 	*json |= o.json;
+	r->silence = find_silence(&o);
 	if (o.help && !err->code)
 		options_help(cmd, stdout);
 	int ret = err->code ? -1 : o.help;
@@ -191,6 +208,7 @@ static _Noreturn void rank_main(struct run *r, int rank, int in, int out, int er
 	                           .size = r->size,
 	                           .secret = r->secret,
 	                           .listener = r->listener,
+	                           .verdict = -1,
 	                           .coordinator = address,
 	                           .program = r->program,
 	                           .rendezvous = address,
@@ -359,6 +377,8 @@ static int start_rank(struct run *r, int i, struct err *err)
 	rank->err.echoes = &r->echoes;
 	rank->err.wait = await_reader;
 	rank->err.wait_ctx = r;
+	rank->err.filter = r->hosts.nhosts ? ssh_hear : NULL;
+	rank->err.filter_ctx = &rank->link;
 	if (r->hosts.nhosts)
 		snprintf(rank->err.prefix, sizeof rank->err.prefix, "[%d %s] ", i,
 		         report_escape(host, sizeof host, rank->host));
@@ -449,7 +469,7 @@ static int prepare(struct run *r, struct err *err)
 		return err_nomem(err, "the table of ranks", (size_t)r->size * sizeof *r->ranks);
 	for (int i = 0; i < r->size; i++)
 		r->ranks[i].out.from = r->ranks[i].err.from = r->ranks[i].json = r->ranks[i].in =
-		        -1;
+		        r->ranks[i].code = -1;
 	/* Needed for one or two pipes per rank, and in each rank for connections to many others. */
 	raise_file_limit(&r->caller_files);
 	char outputs[64];
@@ -509,12 +529,10 @@ static int find_rank(const struct run *r, pid_t pid)
 }
 
 /* Handle the first failure: report it if the rank could not, and let the others end. */
-static void first_failure(struct run *r, int rank, int status)
+static void first_failure(struct run *r, int rank, int status, bool lost)
 {
 	struct err err = {.rank = ERR_RANK_SELF};
 
-	const bool lost =
-	        r->ranks[rank].host && (WIFSIGNALED(status) || WEXITSTATUS(status) == 255);
 	if (r->ranks[rank].host)
 		ssh_failure(r, rank, status, &err);
 	else if (WIFSIGNALED(status))
@@ -524,12 +542,30 @@ static void first_failure(struct run *r, int rank, int status)
 		err_rank(&err, WEXITSTATUS(status), rank, "%s ended with exit code %d", r->argv[0],
 		         WEXITSTATUS(status));
 	r->code = err.code;
+	r->failure = err;
 	/* A collective has reported its failure; a program may not have. */
 	if (r->ending == NOT_ENDING)
 		end_ranks(r, ENDING_BY_THEMSELVES);
+	if (lost && !r->program) { /* report_loss reports it, when all have said what they know */
+		r->lost = rank;
+		r->lost_status = status;
+		return;
+	}
 	if (!r->signal && (lost || WIFSIGNALED(status) || (r->program && r->o->verbose >= 0)) &&
 	    await_reader(r, STDERR_FILENO))
 		report(&err, -1);
+}
+
+/* All ranks of a collective have ended, and the first failure was the loss of one: how did the job
+ * end? */
+static void report_loss(struct run *r)
+{
+	if (r->lost < 0)
+		return;
+	r->failure = (struct err){.rank = ERR_RANK_SELF};
+	ssh_failure(r, r->lost, r->lost_status, &r->failure);
+	if (!r->signal && await_reader(r, STDERR_FILENO))
+		report(&r->failure, -1);
 }
 
 /*
@@ -539,6 +575,7 @@ static void first_failure(struct run *r, int rank, int status)
 static void reap(struct run *r)
 {
 	int failed = -1, failed_status = 0, status;
+	bool lost, failed_lost = false;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
@@ -552,14 +589,18 @@ static void reap(struct run *r)
 			continue;
 		r->ranks[rank].pid = 0;
 		r->live--;
+		status = ssh_status(&r->ranks[rank], status, &lost);
+		if (!lost)
+			r->ranks[rank].code = rank_exit_code(status);
 		if (status != 0 &&
 		    (failed < 0 || (WIFSIGNALED(status) && !WIFSIGNALED(failed_status)))) {
 			failed = rank;
 			failed_status = status;
+			failed_lost = lost;
 		}
 	}
 	if (failed >= 0 && !r->code)
-		first_failure(r, failed, failed_status);
+		first_failure(r, failed, failed_status, failed_lost);
 }
 
 /* Forward SIGINT, SIGTERM or SIGHUP. A second signal kills the ranks. */
@@ -656,6 +697,7 @@ static void supervise(struct run *r)
 	}
 	if (await_reader(r, STDERR_FILENO))
 		bar_clear(); /* the bar of a killed rank */
+	report_loss(r);
 }
 
 /* With --json: print one object for all ranks, with the output of each rank; null if it printed
@@ -678,6 +720,8 @@ static int print_results(struct run *r)
 			error = json_incref(why);
 		json_array_append_new(ranks, result ? result : json_null());
 	}
+	if (!error && r->failure.code && !r->signal)
+		error = report_error_json(&r->failure, -1, "run");
 	if (!error && (r->code || r->signal)) {
 		struct err err = {.rank = ERR_RANK_SELF};
 		err_set(&err, r->signal ? 128 + r->signal : r->code, "a signal ended a rank");
@@ -712,19 +756,22 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 	                .size = o->request.settings.size,
 	                .epoll = -1,
 	                .signals = -1,
-	                .listener = -1};
+	                .listener = -1,
+	                .lost = -1};
 	struct err err = {.rank = ERR_RANK_SELF};
 	bool json = false;
 
 	understand(&r, argc, argv);
+	r.silence = find_silence(o);
 	if (ssh_find_hosts(&r, &err) == 0 && r.size <= 0)
 		err_set(&err, ERR_USAGE,
 		        "run: give the number of ranks to start: -n N, or their hosts: -H "
 		        "HOST,...");
 	if (!err.code && !r.hosts.nhosts &&
 	    (options_given(o, &o->ssh) || options_given(o, &o->remote_path) ||
-	     options_given(o, &o->copy)))
-		err_set(&err, ERR_USAGE, "run: --ssh, --remote-path and --copy need -H HOST,...");
+	     options_given(o, &o->copy) || options_given(o, &o->chdir)))
+		err_set(&err, ERR_USAGE,
+		        "run: --ssh, --remote-path, --copy and --chdir need -H HOST,...");
 	if (!err.code && !r.program && check_collective(&r, &json, &err) > 0) {
 		ssh_release(&r);
 		return 0;

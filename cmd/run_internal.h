@@ -9,8 +9,19 @@
 
 #include "cmd/lines.h"
 #include "cmd/options.h"
+#include "cmd/remote.h"
 #include "lib/job/hostfile.h"
 #include "lib/job/secret.h"
+
+/* What a rank's host has said. */
+struct link {
+	struct remote_reader reader;
+	int64_t heard; /* the last time; 0: it has not begun */
+	bool verdict;  /* the rank has got it */
+	bool ended;    /* the rank has ended with `code` */
+	int code;
+	bool silent; /* too long: ssh has been ended */
+};
 
 struct rank {
 	pid_t pid;      /* 0: not started, or ended. With hosts: of ssh */
@@ -19,6 +30,8 @@ struct rank {
 	int json;         /* with --json: an unnamed file for its stdout; -1: none */
 	const char *host; /* with hosts: where it is; else NULL */
 	int in;           /* with hosts: to ssh's stdin; -1: none */
+	struct link link; /* with hosts */
+	int code;         /* with which it has ended; -1: it has not, or its ssh was lost */
 };
 
 /* The stage of ending the ranks. */
@@ -40,6 +53,7 @@ struct run {
 
 	char secret[SECRET_TEXT], token[SECRET_TEXT];
 	struct hostfile hosts; /* nhosts 0: all ranks are on this host */
+	int64_t silence;       /* with hosts: ns for which a live one is never silent */
 	int64_t alive_at;      /* with hosts: say so to the ranks */
 	int *gates;            /* [2 * nhosts]: pipes, by which ranks wait for their ssh */
 
@@ -50,7 +64,10 @@ struct run {
 	enum ending ending;
 	int64_t deadline; /* of the current stage of ending */
 	int code;         /* of the first rank that failed, or of run itself; 0: no failure */
-	int signal;       /* that ended run; 0: none */
+	int lost; /* a rank of a collective, the first to fail, whose ssh is lost; -1: none */
+	int lost_status;    /* of that ssh */
+	struct err failure; /* the first one, as far as it is known */
+	int signal;         /* that ended run; 0: none */
 };
 
 /* Read -H into r->hosts, and set r->size. ERR_USAGE, ERR_INPUT. */
@@ -65,10 +82,16 @@ _Noreturn void ssh_begin(const struct run *, int rank, int in);
 /* Wait until every host has answered, and send each rank its job. -1: hosts have failed; each has
  * been reported, and *err has the code. */
 int ssh_greet(struct run *, struct err *err);
-/* Tell the ranks that run is there, if it is time. Returns the ms until the next time. */
+/* A lines_filter for stderr, with a struct link: takes out what the host says. */
+size_t ssh_hear(void *ctx, char *bytes, size_t n);
+/* Tell the ranks that run is there, if it is time, and end the ssh of a host that has said nothing
+ * for too long. Returns the ms until the next time. */
 int ssh_keep_alive(struct run *);
 /* Send a signal to a rank. */
 void ssh_signal(const struct rank *, int sig);
+/* The wait status of a rank whose ssh has ended with @status; that of ssh, if it has lost the rank:
+ * *lost. */
+int ssh_status(const struct rank *, int status, bool *lost);
 /* What the end of ssh says about its rank. */
 void ssh_failure(const struct run *, int rank, int status, struct err *err);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cmd/commands.h"
+#include "cmd/job.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
 
@@ -61,6 +62,7 @@ static void clear_environment(void)
 	        "COLLCTL_SSH",
 	        "COLLCTL_REMOTE_PATH",
 	        "COLLCTL_COPY",
+	        "COLLCTL_CHDIR",
 	        "COLLCTL_DRY_RUN",
 	        "COLLCTL_LABEL",
 	};
@@ -160,6 +162,7 @@ _Noreturn void rank_begin(const struct rank_setup *s)
 	sigprocmask(SIG_SETMASK, s->mask, NULL);
 	if (s->program)
 		exec_program(s);
+	job_tell_verdict(s->verdict);
 	snprintf(title, sizeof title, "collctl:%d", s->rank);
 	prctl(PR_SET_NAME, title);
 	exit(collctl_main(s->argc, s->argv));

@@ -14,6 +14,7 @@ struct rank_setup {
 	/* A collective meets at rank 0, which listens here, or is at "ADDRESS:PORT". */
 	int listener;
 	const char *coordinator;
+	int verdict; /* a collective writes a byte here after its verdict; -1: nowhere */
 	/* A program gets a store. */
 	bool program;
 	const char *rendezvous;

@@ -21,7 +21,8 @@
 
 #define SSH         "ssh -T -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10"
 #define AT_ONCE     8 /* connections of a host that have not answered: sshd refuses more than 10 */
-#define GREETED_MAX 16384 /* bytes that a host may print before it answers */
+#define GREETED_MAX 16384     /* the last bytes that a host has printed before it answers */
+#define PRINTED_MAX (1 << 20) /* all of them */
 
 /* ---- the hosts ---- */
 
@@ -123,10 +124,11 @@ static char *remote_command(const struct run *r, int rank)
 	             "$(uname -sm), not %s %s: install collctl there\" >&2; exit 126; }; "
 	             "d=$(mktemp -d) && trap \"rm -rf \\\"$d\\\"\" EXIT && trap exit HUP INT TERM "
 	             "&& "
-	             "head -c %lld >\"$d/collctl\" && chmod 700 \"$d/collctl\" && "
+	             "{ timeout 9 true 2>/dev/null && t=\"timeout %d\" || t=; } && $t head -c %lld "
+	             ">\"$d/collctl\" && chmod 700 \"$d/collctl\" && "
 	             "\"$d/collctl\" " REMOTE_COMMAND "%s'",
 	             here.sysname, here.machine, here.sysname, here.machine,
-	             (long long)self.st_size, more) < 0)
+	             (int)(REMOTE_GREETING / NS_PER_SEC), (long long)self.st_size, more) < 0)
 		return NULL;
 	return text;
 }
@@ -160,8 +162,11 @@ void ssh_print(const struct run *r)
 		printf("rank %d:", i);
 		if (r->hosts.nhosts) {
 			char *command = remote_command(r, i);
-			printf(" %s %s '%s' for", ssh_of(r), host_of(r, i)->name,
-			       command ? command : "?");
+			char host[4 * ADDR_TEXT];
+			printf(" %s", ssh_of(r));
+			print_word(report_escape(host, sizeof host, host_of(r, i)->name));
+			print_word(command ? command : "?");
+			fputs(" for", stdout);
 			free(command);
 		}
 		for (int k = 0; k < r->argc; k++)
@@ -198,14 +203,28 @@ _Noreturn void ssh_begin(const struct run *r, int rank, int in)
 
 /* ---- greetings ---- */
 
-struct greeting {
-	char text[GREETED_MAX + 1]; /* what the host has printed */
-	size_t len;
-	bool done, failed;
-	char version[32], address[ADDR_TEXT], token[SECRET_TEXT];
-	int port;
-	size_t sent; /* bytes of the program, with --copy */
+/* What is sent to a host: `head`, of this host alone, then `body`, the same for all. */
+struct outgoing {
+	uint8_t head[4 + REMOTE_RANK_BYTES];
+	size_t head_size;
+	const uint8_t *body;
+	size_t size;
+	size_t sent; /* of both */
 };
+
+struct greeting {
+	char text[GREETED_MAX + 1]; /* the last that the host has printed */
+	size_t len;
+	size_t printed; /* bytes, of all */
+	bool done, failed;
+	struct remote_hello hello;
+	bool ready;
+	int folder; /* errno of entering the folder */
+	struct outgoing out;
+};
+
+/* Look at the @n bytes that the host has printed last. */
+typedef void look_fn(struct run *, int rank, struct greeting *, size_t n);
 
 struct copy {
 	uint8_t *program;
@@ -239,38 +258,52 @@ static const char *last_line(char *text)
 	return line ? line + 1 : text;
 }
 
-static bool is_token(const char *text)
+static void say_why(struct greeting *g, const char *why)
 {
-	return strcmp(text, "-") == 0 ||
-	       (strlen(text) == SECRET_TEXT - 2 && !text[strspn(text, "0123456789abcdef")]);
+	snprintf(g->text, sizeof g->text, "%s", why);
+	g->len = strlen(g->text);
 }
 
-_Static_assert(sizeof((struct greeting *)0)->version == 32 &&
-                       sizeof((struct greeting *)0)->address == 128 &&
-                       sizeof((struct greeting *)0)->token == 66,
-               "the widths in look");
-
 /* Has the host said hello? */
-static void look(struct greeting *g)
+static void look_for_hello(struct run *r, int rank, struct greeting *g, size_t n)
 {
-	static const char mark[] = "\n" REMOTE_HELLO " ";
-	char *hello = memmem(g->text, g->len, mark, sizeof mark - 1);
-	if (!hello || !memchr(hello + 1, '\n', g->len - (size_t)(hello + 1 - g->text)))
+	char why[200];
+	const int found = remote_find_hello(g->text, g->len, &g->hello, why, sizeof why);
+	(void)r;
+	(void)rank;
+	(void)n;
+	g->done = found != 0;
+	g->failed = found < 0;
+	if (g->failed)
+		say_why(g, why);
+}
+
+struct getting_ready {
+	struct rank *rank;
+	struct greeting *g;
+};
+
+static void hear_ready(void *ctx, int what, int value)
+{
+	const struct getting_ready *to = ctx;
+	struct greeting *g = to->g;
+	if (what != REMOTE_READY || g->ready)
 		return;
-	g->done = true;
-	g->failed = sscanf(hello, "\n" REMOTE_HELLO " %31s %127s %d %65s", g->version, g->address,
-	                   &g->port, g->token) != 4 ||
-	            g->port < 0 || g->port > 65535 || !is_token(g->token);
+	g->ready = g->done = true;
+	g->folder = value;
+	g->failed = g->out.sent < g->out.head_size + g->out.size;
 	if (g->failed)
-		snprintf(g->text, sizeof g->text, "an unknown answer");
-	else if (strcmp(g->version, COLLCTL_VERSION) != 0) {
-		g->failed = true;
-		snprintf(g->text, sizeof g->text,
-		         "has collctl %.31s, this is %s: install the same version, or give --copy",
-		         g->version, COLLCTL_VERSION);
-	}
-	if (g->failed)
-		wipe_text(g->token);
+		say_why(g, "an unknown answer");
+}
+
+/* Has it taken the job? */
+static void look_for_ready(struct run *r, int rank, struct greeting *g, size_t n)
+{
+	struct getting_ready to = {&r->ranks[rank], g};
+	g->len -= n;
+	g->len += remote_extract(&to.rank->link.reader, g->text + g->len, n, hear_ready, &to);
+	if (!g->failed)
+		g->text[g->len] = '\0';
 }
 
 /* ssh has ended, or closed its stderr. */
@@ -297,7 +330,7 @@ static void give_turn(const struct run *r, int rank)
 		errno = 0; /* none waits */
 }
 
-static void hear(struct run *r, int rank, struct greeting *g)
+static void hear(struct run *r, int rank, struct greeting *g, look_fn *look)
 {
 	if (g->len == GREETED_MAX) { /* a long banner: only its end matters */
 		memmove(g->text, g->text + GREETED_MAX / 2, GREETED_MAX / 2);
@@ -309,23 +342,30 @@ static void hear(struct run *r, int rank, struct greeting *g)
 		return;
 	if (n > 0) {
 		g->len += (size_t)n;
+		g->printed += (size_t)n;
 		g->text[g->len] = '\0';
-		look(g);
+		look(r, rank, g, (size_t)n);
 	}
 	if (!g->done && n <= 0)
 		fail(r, rank, g);
+	if (!g->done && g->printed > PRINTED_MAX) {
+		fail(r, rank, g);
+		say_why(g, "has printed more than 1 MiB, and no answer");
+	}
 	if (g->done)
 		give_turn(r, rank);
 }
 
-static void send_program(struct run *r, int rank, struct greeting *g, const struct copy *c)
+static void send_some(const struct rank *to, struct outgoing *o)
 {
-	const ssize_t n =
-	        io_retry(write(r->ranks[rank].in, c->program + g->sent, c->size - g->sent));
+	const bool head = o->sent < o->head_size;
+	const uint8_t *from = head ? o->head + o->sent : o->body + (o->sent - o->head_size);
+	const size_t all = o->head_size + o->size;
+	const ssize_t n = io_retry(write(to->in, from, (head ? o->head_size : all) - o->sent));
 	if (n > 0)
-		g->sent += (size_t)n;
+		o->sent += (size_t)n;
 	else if (n < 0 && errno != EAGAIN)
-		g->sent = c->size; /* what it prints says why */
+		o->sent = all; /* what it prints says why */
 }
 
 /* Has a signal come that ends run? */
@@ -338,9 +378,9 @@ static bool took_signal(struct run *r)
 	return r->signal;
 }
 
-/* Wait until each host has said hello or has failed. -1: a signal has come. */
-static int hear_all(struct run *r, struct greeting *greetings, const struct copy *c,
-                    struct err *err)
+/* Send each host what it gets, and wait until it has answered, as @look finds, or has failed. -1: a
+ * signal has come, or *err. */
+static int converse(struct run *r, struct greeting *greetings, look_fn *look, struct err *err)
 {
 	const int64_t until = clock_ns() + REMOTE_GREETING;
 	struct pollfd *p = calloc(2 * (size_t)r->size + 1, sizeof *p);
@@ -350,10 +390,11 @@ static int hear_all(struct run *r, struct greeting *greetings, const struct copy
 		waiting = 0;
 		for (int i = 0; i < r->size; i++) {
 			const struct greeting *g = &greetings[i];
+			const bool sent = g->out.sent == g->out.head_size + g->out.size;
 			waiting += !g->done;
 			p[2 * i] = (struct pollfd){g->done ? -1 : r->ranks[i].err.from, POLLIN, 0};
-			p[2 * i + 1] = (struct pollfd){
-			        g->done || g->sent == c->size ? -1 : r->ranks[i].in, POLLOUT, 0};
+			p[2 * i + 1] =
+			        (struct pollfd){g->done || sent ? -1 : r->ranks[i].in, POLLOUT, 0};
 		}
 		if (!waiting)
 			break;
@@ -366,9 +407,9 @@ static int hear_all(struct run *r, struct greeting *greetings, const struct copy
 		for (int i = 0; i < r->size; i++) {
 			struct greeting *g = &greetings[i];
 			if (!g->done && p[2 * i + 1].revents)
-				send_program(r, i, g, c);
+				send_some(&r->ranks[i], &g->out);
 			if (!g->done && p[2 * i].revents)
-				hear(r, i, g);
+				hear(r, i, g, look);
 			if (!g->done && left == 0) {
 				fail(r, i, g);
 				snprintf(g->text, sizeof g->text, "no answer for %d s",
@@ -399,18 +440,64 @@ static int report_failures(const struct run *r, struct greeting *greetings, stru
 	return err->code ? -1 : 0;
 }
 
+/* ---- the folder ---- */
+
+/* One message for each host that could not enter @folder. @has: a host that could, or NULL. */
+static int report_folder(const struct run *r, const struct greeting *greetings, const char *folder,
+                         const char *has, struct err *err)
+{
+	const char *last = "";
+	char also[ADDR_TEXT + 128] = "";
+	if (has)
+		snprintf(also, sizeof also,
+		         ", but %s has it: make it there, or name a folder of all hosts with "
+		         "--chdir",
+		         has);
+	for (int i = 0; i < r->size; i++) {
+		struct err e = {.rank = ERR_RANK_SELF};
+		const char *host = r->ranks[i].host;
+		if (!greetings[i].folder || strcmp(host, last) == 0)
+			continue;
+		last = host;
+		err_set(err->code ? &e : err, ERR_OUTPUT, "%s: %s%s: %s%s", host,
+		        r->o->chdir ? "--chdir " : "", folder, strerror(greetings[i].folder), also);
+		if (e.code)
+			report(&e, -1);
+	}
+	return -1;
+}
+
+/* Do all ranks work in @folder, or, unless --chdir names it, all in their home folders? */
+static int check_folder(const struct run *r, const struct greeting *greetings, const char *folder,
+                        struct err *err)
+{
+	const char *has = NULL;
+	int without = 0;
+	for (int i = 0; i < r->size; i++)
+		if (greetings[i].folder)
+			without++;
+		else if (!has)
+			has = r->ranks[i].host;
+	if (without && (has || r->o->chdir))
+		return report_folder(r, greetings, folder, r->o->chdir ? NULL : has, err);
+	if (without && r->o->verbose >= 0)
+		report_note("no host has the folder %s: the ranks work in their home folders",
+		            folder);
+	return 0;
+}
+
 /* ---- jobs ---- */
 
 /* Where the ranks meet: at the address by which ssh has reached rank 0's host, if it is known and
  * not only that host's own. */
-static void find_meeting(const struct run *r, const struct greeting *g, char *text, size_t cap)
+static void find_meeting(const struct run *r, const struct remote_hello *h, char *text, size_t cap)
 {
-	const char *address = g->address;
+	const char *address = h->address;
 	const bool own = strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
 	if (strcmp(address, "-") == 0 || (own && r->hosts.nhosts > 1))
 		address = r->hosts.hosts[0].name;
 	const size_t n = (size_t)snprintf(text, cap, "%s", r->program ? "http://" : "");
-	addr_join(address, g->port, text + n, cap - n);
+	addr_join(address, h->port, text + n, cap - n);
 }
 
 extern char **environ;
@@ -430,97 +517,131 @@ static int list_variables(struct remote_job *j, struct err *err)
 	return 0;
 }
 
+/* One encoding serves all ranks: only its first bytes differ. */
 static int encode_job(const struct remote_job *j, struct buf *b, struct err *err)
 {
-	uint8_t head[4] = {0};
 	buf_init_secret(b, REMOTE_JOB_MAX);
-	buf_put(b, head, sizeof head);
 	remote_encode(j, b);
 	if (b->failed || j->argc > REMOTE_WORDS || j->nvariables > REMOTE_WORDS)
 		return err_set(err, ERR_USAGE, "the command is too long to send to another host");
-	put_u32(b->data, (uint32_t)(b->len - sizeof head));
 	return 0;
 }
 
-/* Send the bytes, unless the host takes none for REMOTE_SILENCE, or a signal comes. */
-static int send_job(struct run *r, int rank, const struct buf *b, struct err *err)
+static void give_job(struct greeting *g, int rank, const struct buf *b)
 {
-	const struct rank *to = &r->ranks[rank];
-	int64_t until = clock_ns() + REMOTE_SILENCE;
-	for (size_t at = 0; at < b->len;) {
-		struct pollfd p[] = {{to->in, POLLOUT, 0}, {r->signals, POLLIN, 0}};
-		const int left = clock_ms_until(until);
-		poll(p, 2, left);
-		if (p[1].revents && took_signal(r))
-			return -1;
-		const ssize_t n =
-		        p[0].revents ? io_retry(write(to->in, b->data + at, b->len - at)) : -1;
-		if (n > 0) {
-			at += (size_t)n;
-			until = clock_ns() + REMOTE_SILENCE;
-		} else if (p[0].revents && errno != EAGAIN)
-			return err_rank(err, ERR_PEER_LOST, rank, "%s: ssh has ended", to->host);
-		else if (left == 0)
-			return err_rank(err, ERR_STALLED, rank, "%s: takes no job for %d s",
-			                to->host, (int)(REMOTE_SILENCE / NS_PER_SEC));
-	}
-	return 0;
+	struct outgoing *o = &g->out;
+	*o = (struct outgoing){.head_size = sizeof o->head,
+	                       .body = b->data + REMOTE_RANK_BYTES,
+	                       .size = b->len - REMOTE_RANK_BYTES};
+	put_u32(o->head, (uint32_t)b->len);
+	put_u32(o->head + 4, (uint32_t)rank);
+	g->done = false;
+	g->len = g->printed = 0;
+	*g->text = '\0';
 }
 
-static int send_jobs(struct run *r, struct greeting *greetings, struct err *err)
+static int send_jobs(struct run *r, struct greeting *greetings, const char *folder, struct err *err)
 {
-	char meeting[ADDR_TEXT + 32], *folder = getcwd(NULL, 0);
+	char meeting[ADDR_TEXT + 32];
+	struct buf b = {0};
 	struct remote_job j = {.size = r->size,
 	                       .program = r->program,
 	                       .json = r->o->json,
 	                       .verbose = r->o->verbose,
+	                       .silence = r->silence,
 	                       .meeting = meeting,
-	                       .directory = folder ? folder : "",
+	                       .directory = folder,
 	                       .secret = r->secret,
-	                       .token = greetings[0].token,
+	                       .token = greetings[0].hello.token,
 	                       .argc = r->argc,
 	                       .argv = r->argv};
 	int ret = list_variables(&j, err);
-	find_meeting(r, &greetings[0], meeting, sizeof meeting);
-	for (j.rank = 0; ret == 0 && j.rank < r->size; j.rank++) {
-		struct buf b;
+	find_meeting(r, &greetings[0].hello, meeting, sizeof meeting);
+	if (ret == 0)
 		ret = encode_job(&j, &b, err);
-		if (ret == 0)
-			ret = send_job(r, j.rank, &b, err);
-		buf_release(&b);
-	}
+	for (int i = 0; ret == 0 && i < r->size; i++)
+		give_job(&greetings[i], i, &b);
+	if (ret == 0)
+		ret = converse(r, greetings, look_for_ready, err);
+	buf_release(&b);
 	free(j.variables);
-	free(folder);
-	r->alive_at = clock_ns() + REMOTE_EVERY;
 	return ret;
+}
+
+static void say(const struct rank *rank, const void *bytes, size_t n)
+{
+	if (rank->in >= 0 && io_retry(write(rank->in, bytes, n)) < 0)
+		errno = 0; /* ssh has ended, which reap notices */
+}
+
+static void begin_all(struct run *r)
+{
+	const char go = REMOTE_GO;
+	const int64_t now = clock_ns();
+	for (int i = 0; i < r->size; i++) {
+		r->ranks[i].link.heard = now;
+		say(&r->ranks[i], &go, 1);
+	}
+	r->alive_at = now + remote_every(r->silence);
 }
 
 int ssh_greet(struct run *r, struct err *err)
 {
 	struct greeting *greetings = calloc((size_t)r->size, sizeof *greetings);
 	struct copy copy = {0};
+	char *here = r->o->chdir ? NULL : getcwd(NULL, 0);
+	const char *folder = r->o->chdir ? r->o->chdir : here ? here : "";
 	int ret = greetings ? 0 : err_nomem(err, "the hosts", (size_t)r->size * sizeof *greetings);
 	if (ret == 0 && r->o->copy)
 		ret = read_program(&copy, err);
+	for (int i = 0; ret == 0 && i < r->size; i++)
+		greetings[i].out = (struct outgoing){.body = copy.program, .size = copy.size};
 	if (ret == 0)
-		ret = hear_all(r, greetings, &copy, err);
+		ret = converse(r, greetings, look_for_hello, err);
 	if (ret == 0)
 		ret = report_failures(r, greetings, err);
 	if (ret == 0)
-		ret = send_jobs(r, greetings, err);
+		ret = send_jobs(r, greetings, folder, err);
+	if (ret == 0)
+		ret = report_failures(r, greetings, err);
+	if (ret == 0)
+		ret = check_folder(r, greetings, folder, err);
+	if (ret == 0)
+		begin_all(r);
 	if (greetings)
-		wipe_text(greetings[0].token);
+		wipe_text(greetings[0].hello.token);
 	free(copy.program);
+	free(here);
 	free(greetings);
 	return ret;
 }
 
 /* ---- later ---- */
 
-static void say(const struct rank *rank, const void *bytes, size_t n)
+static void heard(void *ctx, int what, int value)
 {
-	if (rank->in >= 0 && io_retry(write(rank->in, bytes, n)) < 0)
-		errno = 0; /* ssh has ended, which reap notices */
+	struct link *l = ctx;
+	if (what == REMOTE_VERDICT)
+		l->verdict = true;
+	if (what == REMOTE_ENDED) {
+		l->ended = true;
+		l->code = value;
+	}
+}
+
+size_t ssh_hear(void *ctx, char *bytes, size_t n)
+{
+	struct link *l = ctx;
+	l->heard = clock_ns();
+	return remote_extract(&l->reader, bytes, n, heard, l);
+}
+
+/* Whoever has said nothing for too long, and has nothing on the way: run may have been busy. */
+static bool is_silent(const struct run *r, const struct rank *rank, int64_t now)
+{
+	struct pollfd p = {.fd = rank->err.from, .events = POLLIN};
+	return rank->pid && !rank->link.ended && rank->link.heard &&
+	       now - rank->link.heard >= r->silence && poll(&p, 1, 0) == 0;
 }
 
 int ssh_keep_alive(struct run *r)
@@ -529,10 +650,16 @@ int ssh_keep_alive(struct run *r)
 	const int64_t now = clock_ns();
 	if (!r->hosts.nhosts)
 		return -1;
-	if (now >= r->alive_at) {
-		r->alive_at = now + REMOTE_EVERY;
-		for (int i = 0; i < r->size; i++)
-			say(&r->ranks[i], &alive, 1);
+	if (now < r->alive_at)
+		return clock_ms_until(r->alive_at);
+	r->alive_at = now + remote_every(r->silence);
+	for (int i = 0; i < r->size; i++) {
+		struct rank *rank = &r->ranks[i];
+		say(rank, &alive, 1);
+		if (is_silent(r, rank, now)) {
+			rank->link.silent = true;
+			kill(-rank->pid, SIGKILL);
+		}
 	}
 	return clock_ms_until(r->alive_at);
 }
@@ -543,14 +670,59 @@ void ssh_signal(const struct rank *rank, int sig)
 	say(rank, words, sizeof words);
 }
 
+/* ---- the end of ssh ---- */
+
+int ssh_status(const struct rank *rank, int status, bool *lost)
+{
+	*lost = rank->host && (WIFSIGNALED(status) || WEXITSTATUS(status) == 255);
+	if (*lost && rank->link.ended && rank->link.code) {
+		*lost = false;
+		return W_EXITCODE(rank->link.code, 0);
+	}
+	return status;
+}
+
+/* Has rank 0, which gives the verdict, ended without it? If it was killed, it may have given it and
+ * not said so. */
+static bool without_verdict(const struct rank *first)
+{
+	const int code = first->code;
+	return code >= 0 && (code < 128 || code == 128 + SIGINT || code == 128 + SIGTERM ||
+	                     code == 128 + SIGHUP);
+}
+
+/* What a rank of a collective whose ssh is lost may have done, by what all have said. */
+static const char *what_is_known(const struct run *r, int rank)
+{
+	bool verdict = false;
+	for (int i = 0; i < r->size; i++)
+		verdict |= r->ranks[i].link.verdict || r->ranks[i].code == 0;
+	if (r->ranks[rank].link.ended)
+		return " after its rank had ended with exit code 0: the outputs are the new ones";
+	if (verdict)
+		return " after the verdict: the outputs are the new ones, but that of this rank "
+		       "may "
+		       "be the old one";
+	if (without_verdict(&r->ranks[0]))
+		return "; there was no verdict: all outputs are the old ones";
+	return "; whether there was a verdict is not known: outputs may be old or new";
+}
+
 void ssh_failure(const struct run *r, int rank, int status, struct err *err)
 {
-	const char *host = r->ranks[rank].host;
-	if (WIFSIGNALED(status))
-		err_rank(err, ERR_PEER_LOST, rank, "%s: ssh was killed by signal %d (%s)", host,
-		         WTERMSIG(status), strsignal(WTERMSIG(status)));
-	else if (WEXITSTATUS(status) == 255)
-		err_rank(err, ERR_PEER_LOST, rank, "%s: ssh has lost the connection", host);
+	const struct rank *from = &r->ranks[rank];
+	const char *host = from->host, *known = r->program ? "" : what_is_known(r, rank);
+	bool lost;
+	status = ssh_status(from, status, &lost);
+	if (from->link.silent)
+		err_rank(err, ERR_PEER_LOST, rank, "%s: has said nothing for %d s%s", host,
+		         (int)(r->silence / NS_PER_SEC), known);
+	else if (WIFSIGNALED(status))
+		err_rank(err, ERR_PEER_LOST, rank, "%s: ssh was killed by signal %d (%s)%s", host,
+		         WTERMSIG(status), strsignal(WTERMSIG(status)), known);
+	else if (lost)
+		err_rank(err, ERR_PEER_LOST, rank, "%s: ssh has lost the connection%s", host,
+		         known);
 	else
 		err_rank(err, WEXITSTATUS(status), rank, "%s: %s ended with exit code %d", host,
 		         r->argv[0], WEXITSTATUS(status));

@@ -191,6 +191,8 @@ static int commit(struct coll *c, struct err *err)
 	if (job_vote(c->job, digest, err) < 0)
 		return -1;
 	c->times.verdict = clock_ns();
+	if (c->observer->decided)
+		c->observer->decided(c->observer->ctx);
 	if (!c->task->commit)
 		return 0;
 	c->task->commit(c, &mine);

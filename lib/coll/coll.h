@@ -63,6 +63,8 @@ struct coll_observer {
 	/* With request.trace: the ranks' records, on the coordinator's rank, before the vote. -1
 	 * fails the job. */
 	int (*traced)(void *ctx, const struct coll_traced *, struct err *err);
+	/* All ranks have voted, and this one is about to commit. */
+	void (*decided)(void *ctx);
 };
 
 /* clock_ns() at the end of each stage; 0: not reached. The commit begins with the seal, when the

@@ -19,6 +19,7 @@ static struct remote_job example(void)
 	                           .size = 3,
 	                           .json = true,
 	                           .verbose = -1,
+	                           .silence = 60 * NS_PER_SEC,
 	                           .meeting = "192.0.2.7:4242",
 	                           .directory = "/some folder",
 	                           .secret = secret,
@@ -43,6 +44,7 @@ static void every_field_arrives(void **state)
 	assert_int_equal(got.size, 3);
 	assert_true(got.json && !got.program);
 	assert_int_equal(got.verbose, -1);
+	assert_int_equal(got.silence, sent.silence);
 	assert_string_equal(got.meeting, sent.meeting);
 	assert_string_equal(got.directory, sent.directory);
 	assert_string_equal(got.secret, secret);
@@ -88,12 +90,13 @@ static void long_words(void **state)
 
 static void impossible_jobs(void **state)
 {
-	struct remote_job bad[3] = {example(), example(), example()}, got;
+	struct remote_job bad[4] = {example(), example(), example(), example()}, got;
 	(void)state;
 	bad[0].rank = 3;
 	bad[1].size = 0;
 	bad[2].argc = 0;
-	for (int i = 0; i < 3; i++) {
+	bad[3].silence = 0;
+	for (int i = 0; i < 4; i++) {
 		struct err err = {0};
 		struct buf b;
 		buf_init(&b, REMOTE_JOB_MAX);
