@@ -7,6 +7,7 @@
 #ifndef COLLCTL_JOB_COORD_INTERNAL_H
 #define COLLCTL_JOB_COORD_INTERNAL_H
 
+#include "lib/job/advance.h"
 #include "lib/job/agree.h"
 #include "lib/job/blame.h"
 #include "lib/job/coord.h"
@@ -30,7 +31,11 @@ struct member {
 	struct presence presence;
 	bool joined, present, has_intent, voted, done, lost, has_failure;
 	bool in_round;    /* its part of the round has come */
+	bool has_links;   /* LINKS has come */
+	bool has_peers;   /* PEERS has come */
+	int clocks;       /* how often it has asked for the clock */
 	struct beat beat; /* its last */
+	uint64_t counted; /* its progress that counts in coord.moved */
 	struct intent intent;
 	uint8_t *details;   /* the memory of the intent's details */
 	struct err outcome; /* of its commit, or its loss after the verdict */
@@ -87,6 +92,8 @@ struct coord {
 	struct tables tables;
 	struct loop_timer compare_timer;
 	struct loop_timer join_timer, beat_timer, evidence_timer, drain_timer;
+	struct advance advance;
+	uint64_t moved; /* by all ranks, as far as it counts as progress of the job */
 	int64_t roster_at, drain_from;
 	char refusal[GATE_REFUSAL];
 	char note[240]; /* a rank with another version or certificate, for messages; "": none */
@@ -136,7 +143,8 @@ void coord_name_host(const struct coord *, struct err *e);
 /* All ranks agree: make the plan, end the joining, and send every rank the plan. */
 void coord_send_rosters(struct coord *);
 
-/* PEERS from @m: send it the places of these ranks. False: there is no such rank. */
+/* PEERS from @m: send it the places of these ranks. False: there is no such rank, or a rank has no
+ * such question. */
 bool coord_send_places(struct member *m, struct view peers);
 
 /* Links have failed, and all ranks have voted: fail with the names of all. */

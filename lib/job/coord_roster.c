@@ -84,7 +84,11 @@ static void send_to_all_ranks(struct coord *c)
 bool coord_send_places(struct member *m, struct view peers)
 {
 	const struct coord *c = m->coord;
+	const size_t most = 2 * 4 * (size_t)c->conf.size; /* it sends to each rank, and receives */
 	struct buf b;
+	if (m->has_peers || m->voted || view_left(&peers) > most)
+		return false;
+	m->has_peers = true;
 	buf_init(&b, PAGE + PLACE_MOST);
 	while (view_left(&peers) && !b.failed) {
 		uint32_t rank = view_u32(&peers);
@@ -193,6 +197,7 @@ void coord_send_rosters(struct coord *c)
 	loop_timer_stop(&c->join_timer);
 	c->stage = STAGE_RUN;
 	c->roster_at = clock_ns();
+	advance_init(&c->advance, c->roster_at);
 	loop_timer_set(c->conf.loop, &c->beat_timer, c->roster_at + coord_beat_interval(c));
 	send_to_all_ranks(c);
 }
