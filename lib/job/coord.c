@@ -857,10 +857,11 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	        .tls = conf->tls,
 	        .find = find_key,
 	        .buffer = 65536,
-	        .slots = 2 * conf->size + 64,
+	        .slots = COORD_PLACES(conf->size),
 	        .per_source = conf->size + 32,
 	        .admit = coord_admit,
 	        .lacking = gate_lacking,
+	        .spare = coord_spare_guest,
 	        .ctx = c,
 	};
 	size_t n = (size_t)conf->size;
@@ -947,12 +948,7 @@ void coord_close(struct coord *c)
 		ctl_release(&c->members[r].ctl);
 		free(c->members[r].details);
 	}
-	while (c->guests) {
-		struct guest *g = c->guests;
-		c->guests = g->next;
-		ctl_release(&g->ctl);
-		free(g);
-	}
+	coord_free_guests(c);
 	tables_release(&c->tables);
 	links_release(&c->links);
 	wipe(c->plan.key, sizeof c->plan.key);

@@ -41,9 +41,15 @@ struct member {
 	struct err outcome; /* of its commit, or its loss after the verdict */
 };
 
-/* A connection that asked for any rank, or that only gets an error because it cannot join. */
+/* Connections that are pending at the gate, or guests that wait for a rank: more than a job has. */
+#define COORD_PLACES(size) (2 * (size) + 64)
+
+/* A connection that asked for any rank, or that only gets an error because it cannot join. Until it
+ * has joined or, with --rank auto, sent PRESENT, it has the time of a connection that is pending at
+ * the gate (GATE_PATIENCE) and one of a bounded number of places. */
 struct guest {
 	struct coord *coord;
+	struct loop_timer patience;
 	struct ctl ctl;
 	struct addr from;
 	bool own;        /* the coordinator's rank, without a connection */
@@ -126,6 +132,12 @@ const char *coord_self_text(const struct coord *, char text[COORD_SELF_TEXT]);
 
 /* Add @conn, or with NULL the coordinator's own rank, to the guests. NULL: it was closed. */
 struct guest *coord_add_guest(struct coord *, struct conn *conn, const struct addr *from);
+/* For the gate (gate.h): close the connection of the guest that can best be done without: the
+ * oldest that is turned away, else the oldest that has not sent PRESENT. */
+bool coord_spare_guest(void *coord);
+/* All ranks have joined: no guest needs its connection any more. */
+void coord_dismiss_guests(struct coord *);
+void coord_free_guests(struct coord *);
 void coord_seat(struct coord *, int rank, struct conn *conn, const struct addr *from);
 /* A guest has joined, left or sent PRESENT: assign ranks soon, if possible. May be called from
  * anywhere. */

@@ -194,6 +194,7 @@ void coord_send_rosters(struct coord *c)
 	 * must not reach this job. */
 	c->conf.complete(c->conf.ctx);
 	close_gate(c);
+	coord_dismiss_guests(c);
 	loop_timer_stop(&c->join_timer);
 	c->stage = STAGE_RUN;
 	c->roster_at = clock_ns();
