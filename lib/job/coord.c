@@ -11,6 +11,7 @@
 #define EVIDENCE_WAIT (250 * NS_PER_MS) /* the culprit's own message may still arrive */
 #define DRAIN_WAIT    (2 * NS_PER_SEC)
 #define LATE          (1 * NS_PER_SEC) /* even a busy machine delays a timer by less */
+#define CLOCKS_MOST   256              /* questions of a rank for the clock: far more than it has */
 
 /* ---- sending ---- */
 
@@ -315,13 +316,36 @@ static struct pace slowest(const struct coord *c)
 		if (m->beat.phase < p.phase || (m->beat.phase == p.phase && done < p.done))
 			p = (struct pace){r, m->beat.phase, done, 0};
 	}
-	for (int r = 0; r < c->conf.size; r++)
-		p.moved += c->members[r].beat.moved + c->members[r].beat.acknowledged;
+	p.moved = c->moved;
 	return p;
+}
+
+static uint64_t progress_of(const struct member *m)
+{
+	return m->beat.moved + m->beat.acknowledged;
+}
+
+/* Take what the ranks have moved, if that counts as progress of the job. */
+static void look_at_progress(struct coord *c)
+{
+	int ranks = 0, rank = -1;
+	for (int r = 0; r < c->conf.size; r++)
+		if (progress_of(&c->members[r]) != c->members[r].counted) {
+			ranks++;
+			rank = r;
+		}
+	if (!advance_counts(&c->advance, ranks, rank, clock_ns(), c->conf.timeout))
+		return;
+	c->moved = 0;
+	for (int r = 0; r < c->conf.size; r++) {
+		c->members[r].counted = progress_of(&c->members[r]);
+		c->moved += c->members[r].counted;
+	}
 }
 
 static void send_pace(struct coord *c)
 {
+	look_at_progress(c);
 	struct pace p = slowest(c);
 	struct buf b;
 	uint8_t memory[64];
@@ -610,6 +634,14 @@ static bool take_beat(struct member *m, struct view v)
 	return true;
 }
 
+/* The exit code that a failure of a rank gives the others. Its own exit status shows its signal. */
+static int code_of(int code)
+{
+	return code > 128                                  ? ERR_PEER_LOST
+	       : code >= ERR_OTHER && code <= ERR_RESOURCE ? code
+	                                                   : ERR_OTHER;
+}
+
 /* A rank's own report takes precedence over all other evidence. */
 static bool take_abort(struct member *m, struct view v)
 {
@@ -618,10 +650,7 @@ static bool take_abort(struct member *m, struct view v)
 	if (err_decode(&e, &phase, &v) < 0)
 		return false;
 	e.rank = m->rank;
-	if (!e.code)
-		e.code = ERR_OTHER;
-	if (e.code > 128) /* the rank's own exit status shows its signal */
-		e.code = ERR_PEER_LOST;
+	e.code = code_of(e.code);
 	coord_fail(m->coord, &e, phase);
 	return true;
 }
@@ -630,8 +659,10 @@ static bool take_report(struct member *m, struct view v)
 {
 	struct err e = {0};
 	enum phase phase;
-	if (err_decode(&e, &phase, &v) < 0 || !e.code || e.rank < 0)
+	if (err_decode(&e, &phase, &v) < 0 || !e.code || e.rank < 0 ||
+	    e.rank >= m->coord->conf.size || e.rank == m->rank)
 		return false;
+	e.code = code_of(e.code);
 	suspect(m->coord, m->rank, &e, phase, &v);
 	return true;
 }
@@ -681,7 +712,7 @@ static bool take_clock(struct member *m, struct view v)
 {
 	uint8_t memory[8];
 	struct buf b;
-	if (m->voted || view_left(&v))
+	if (m->voted || view_left(&v) || m->clocks++ == CLOCKS_MOST)
 		return false;
 	buf_init_fixed(&b, memory, sizeof memory);
 	buf_put_u64(&b, (uint64_t)clock_ns());
@@ -704,8 +735,9 @@ static bool take_links(struct member *m, struct view v)
 {
 	struct coord *c = m->coord;
 	struct err e = {0};
-	if (m->voted)
+	if (m->voted || m->has_links)
 		return false;
+	m->has_links = true;
 	if (links_decode(&c->links, m->rank, c->conf.size, v, &e) < 0)
 		fail_of(m, &e, PHASE_CONNECT);
 	return true;
@@ -725,8 +757,12 @@ static bool take_done(struct member *m, struct view v)
 	enum phase phase;
 	if (m->done)
 		return false;
-	if (err_decode(&m->outcome, &phase, &v) < 0)
+	if (err_decode(&m->outcome, &phase, &v) < 0) {
+		m->outcome = (struct err){0};
 		err_set(&m->outcome, ERR_INTEGRITY, "a malformed DONE message");
+	} else if (m->outcome.code) {
+		m->outcome.code = code_of(m->outcome.code);
+	}
 	m->done = true;
 	finish_commit(m->coord);
 	return true;
@@ -784,8 +820,7 @@ static void leave_unseated(struct coord *c, struct view v)
 	enum phase phase;
 	if (err_decode(&e, &phase, &v) < 0)
 		return;
-	err_set(&why, e.code > 128 || !e.code ? ERR_PEER_LOST : e.code, "%s: %.500s",
-	        coord_self_text(c, self), e.text);
+	err_set(&why, code_of(e.code), "%s: %.500s", coord_self_text(c, self), e.text);
 	coord_fail(c, &why, PHASE_JOIN);
 }
 
@@ -832,10 +867,11 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	        .fd = listen_fd,
 	        .tls = conf->tls,
 	        .find = find_key,
-	        .slots = 2 * conf->size + 64,
+	        .slots = COORD_PLACES(conf->size),
 	        .per_source = conf->size + 32,
 	        .admit = coord_admit,
 	        .lacking = gate_lacking,
+	        .spare = coord_spare_guest,
 	        .ctx = c,
 	};
 	size_t n = (size_t)conf->size;
@@ -922,12 +958,7 @@ void coord_close(struct coord *c)
 		ctl_release(&c->members[r].ctl);
 		free(c->members[r].details);
 	}
-	while (c->guests) {
-		struct guest *g = c->guests;
-		c->guests = g->next;
-		ctl_release(&g->ctl);
-		free(g);
-	}
+	coord_free_guests(c);
 	tables_release(&c->tables);
 	links_release(&c->links);
 	coord_forget_keys(c);

@@ -7,6 +7,7 @@
 #ifndef COLLCTL_JOB_COORD_INTERNAL_H
 #define COLLCTL_JOB_COORD_INTERNAL_H
 
+#include "lib/job/advance.h"
 #include "lib/job/agree.h"
 #include "lib/job/blame.h"
 #include "lib/job/coord.h"
@@ -30,15 +31,25 @@ struct member {
 	struct presence presence;
 	bool joined, present, has_intent, voted, done, lost, has_failure;
 	bool in_round;    /* its part of the round has come */
+	bool has_links;   /* LINKS has come */
+	bool has_peers;   /* PEERS has come */
+	int clocks;       /* how often it has asked for the clock */
 	struct beat beat; /* its last */
+	uint64_t counted; /* its progress that counts in coord.moved */
 	struct intent intent;
 	uint8_t *details;   /* the memory of the intent's details */
 	struct err outcome; /* of its commit, or its loss after the verdict */
 };
 
-/* A connection that asked for any rank, or that only gets an error because it cannot join. */
+/* Connections that are pending at the gate, or guests that wait for a rank: more than a job has. */
+#define COORD_PLACES(size) (2 * (size) + 64)
+
+/* A connection that asked for any rank, or that only gets an error because it cannot join. Until it
+ * has joined or, with --rank auto, sent PRESENT, it has the time of a connection that is pending at
+ * the gate (GATE_PATIENCE) and one of a bounded number of places. */
 struct guest {
 	struct coord *coord;
+	struct loop_timer patience;
 	struct ctl ctl;
 	struct addr from;
 	bool own;        /* the coordinator's rank, without a connection */
@@ -88,6 +99,8 @@ struct coord {
 	struct tables tables;
 	struct loop_timer compare_timer;
 	struct loop_timer join_timer, beat_timer, evidence_timer, drain_timer;
+	struct advance advance;
+	uint64_t moved; /* by all ranks, as far as it counts as progress of the job */
 	int64_t roster_at, drain_from;
 	char refusal[GATE_REFUSAL];
 	char note[240]; /* a rank with another version or certificate, for messages; "": none */
@@ -120,6 +133,12 @@ const char *coord_self_text(const struct coord *, char text[COORD_SELF_TEXT]);
 
 /* Add @conn, or with NULL the coordinator's own rank, to the guests. NULL: it was closed. */
 struct guest *coord_add_guest(struct coord *, struct conn *conn, const struct addr *from);
+/* For the gate (gate.h): close the connection of the guest that can best be done without: the
+ * oldest that is turned away, else the oldest that has not sent PRESENT. */
+bool coord_spare_guest(void *coord);
+/* All ranks have joined: no guest needs its connection any more. */
+void coord_dismiss_guests(struct coord *);
+void coord_free_guests(struct coord *);
 void coord_seat(struct coord *, int rank, struct conn *conn, const struct addr *from);
 /* A guest has joined, left or sent PRESENT: assign ranks soon, if possible. May be called from
  * anywhere. */
@@ -137,8 +156,8 @@ void coord_name_host(const struct coord *, struct err *e);
 /* All ranks agree: make the plan, end the joining, and send every rank the plan. */
 void coord_send_rosters(struct coord *);
 
-/* PEERS from @m: send it the places of these ranks. False: there is no such rank, or the time for
- * it is over: ROSTER had all places, or all ranks are connected. */
+/* PEERS from @m: send it the places of these ranks. False: there is no such rank, a rank has no
+ * such question, or all ranks are connected. */
 bool coord_send_places(struct member *m, struct view peers);
 void coord_forget_keys(struct coord *c); /* nobody may ask for places any more */
 

@@ -99,10 +99,12 @@ void coord_forget_keys(struct coord *c)
 bool coord_send_places(struct member *m, struct view peers)
 {
 	const struct coord *c = m->coord;
+	const size_t most = 2 * 4 * (size_t)c->conf.size; /* it sends to each rank, and receives */
 	struct err e = {.rank = ERR_RANK_SELF};
 	struct buf b;
-	if (!c->pair_keys)
+	if (!c->pair_keys || m->has_peers || m->voted || view_left(&peers) > most)
 		return false;
+	m->has_peers = true;
 	buf_init_secret(&b, PAGE + PLACE_MOST);
 	while (view_left(&peers) && !b.failed) {
 		uint32_t rank = view_u32(&peers);
@@ -207,9 +209,11 @@ void coord_send_rosters(struct coord *c)
 	 * must not reach this job. */
 	c->conf.complete(c->conf.ctx);
 	close_gate(c);
+	coord_dismiss_guests(c);
 	loop_timer_stop(&c->join_timer);
 	c->stage = STAGE_RUN;
 	c->roster_at = clock_ns();
+	advance_init(&c->advance, c->roster_at);
 	loop_timer_set(c->conf.loop, &c->beat_timer, c->roster_at + coord_beat_interval(c));
 	send_to_all_ranks(c);
 }

@@ -16,31 +16,78 @@ static bool waits(const struct guest *g)
 
 /* ---- guests ---- */
 
-static void guest_lost(void *ctx, const struct err *err)
+static void leave(struct guest *g)
 {
-	struct guest *g = ctx;
-	(void)err;
+	loop_timer_stop(&g->patience);
 	g->wants_rank = false;
 	coord_seats_changed(g->coord);
 	coord_maybe_drained(g->coord);
 }
 
-/* The guest may join again. */
-static void guest_lacking(void *ctx, const struct err *err)
+static void guest_lost(void *ctx, const struct err *err)
 {
-	struct guest *g = ctx;
 	(void)err;
-	ctl_release(&g->ctl);
+	leave(ctx);
 }
 
+/* The guest may join again. */
+static void drop(struct guest *g)
+{
+	ctl_release(&g->ctl);
+	leave(g);
+}
+
+static void guest_lacking(void *ctx, const struct err *err)
+{
+	(void)err;
+	drop(ctx);
+}
+
+static void patience_over(void *ctx)
+{
+	drop(ctx);
+}
+
+/* How many guests have sent PRESENT and wait for a rank. */
+static int present_guests(const struct coord *c)
+{
+	int n = 0;
+	for (const struct guest *g = c->guests; g; g = g->next)
+		n += waits(g) && g->present;
+	return n;
+}
+
+/* A guest that waits for a rank sends PRESENT, and ABORT if it fails. */
 static void guest_message(void *ctx, uint8_t type, struct view body)
 {
 	struct guest *g = ctx;
 	struct err e = {0};
-	if (type != MSG_PRESENT || g->present || presence_decode(&g->presence, body, &e) < 0)
+	if (!g->wants_rank || type == MSG_ABORT)
 		return;
+	if (type != MSG_PRESENT || g->present || presence_decode(&g->presence, body, &e) < 0 ||
+	    present_guests(g->coord) >= COORD_PLACES(g->coord->conf.size)) {
+		drop(g);
+		return;
+	}
 	g->present = true;
+	loop_timer_stop(&g->patience);
 	coord_seats_changed(g->coord);
+}
+
+static void free_guest(struct guest *g)
+{
+	loop_timer_stop(&g->patience);
+	ctl_release(&g->ctl);
+	free(g);
+}
+
+void coord_free_guests(struct coord *c)
+{
+	while (c->guests) {
+		struct guest *g = c->guests;
+		c->guests = g->next;
+		free_guest(g);
+	}
 }
 
 /* Remove the guests that have left. Must not be called from a guest's own link. */
@@ -53,13 +100,64 @@ static void forget_guests(struct coord *c)
 			continue;
 		}
 		*p = g->next;
-		free(g);
+		free_guest(g);
 	}
+}
+
+/* The oldest guest that has a connection and that is turned away or, with @wants_rank, has not sent
+ * PRESENT; *n: how many there are. The list is newest first. */
+static struct guest *oldest(const struct coord *c, bool wants_rank, int *n)
+{
+	struct guest *last = NULL;
+	*n = 0;
+	for (struct guest *g = c->guests; g; g = g->next)
+		if (ctl_open(&g->ctl) && g->wants_rank == wants_rank &&
+		    !(wants_rank && g->present)) {
+			last = g;
+			++*n;
+		}
+	return last;
+}
+
+bool coord_spare_guest(void *ctx)
+{
+	int n;
+	struct guest *g = oldest(ctx, false, &n);
+	if (!g)
+		g = oldest(ctx, true, &n);
+	if (g)
+		drop(g);
+	return g;
+}
+
+void coord_dismiss_guests(struct coord *c)
+{
+	for (struct guest *g = c->guests; g; g = g->next) {
+		/* Unread bytes at the close would reset the connection, and ABORT might be lost. */
+		if (ctl_open(&g->ctl))
+			ctl_look(&g->ctl);
+		if (ctl_open(&g->ctl))
+			drop(g);
+	}
+	forget_guests(c);
+}
+
+/* Before one more guest comes. */
+static void make_room(struct coord *c)
+{
+	int n;
+	struct guest *g = oldest(c, false, &n);
+	if (n >= COORD_PLACES(c->conf.size))
+		drop(g);
+	g = oldest(c, true, &n);
+	if (n >= COORD_PLACES(c->conf.size))
+		drop(g);
+	forget_guests(c);
 }
 
 struct guest *coord_add_guest(struct coord *c, struct conn *conn, const struct addr *from)
 {
-	forget_guests(c);
+	make_room(c);
 	struct guest *g = calloc(1, sizeof *g);
 	struct err e = {0};
 	if (!g) {
@@ -77,6 +175,9 @@ struct guest *coord_add_guest(struct coord *c, struct conn *conn, const struct a
 	c->guests = g;
 	if (from)
 		g->from = *from;
+	g->patience = (struct loop_timer){.fn = patience_over, .ctx = g};
+	if (conn)
+		loop_timer_set(c->conf.loop, &g->patience, clock_ns() + GATE_PATIENCE);
 	if (conn && ctl_start(&g->ctl, conn, c->conf.loop, &e) < 0)
 		ctl_release(&g->ctl);
 	return g;
@@ -281,6 +382,7 @@ static void seat_guest(struct coord *c, struct guest *g, int rank)
 	struct member *m = &c->members[rank];
 	struct err e = {0};
 	g->wants_rank = false;
+	loop_timer_stop(&g->patience);
 	m->presence = g->presence;
 	m->present = true;
 	int started = g->own ? 0 : ctl_take(&m->ctl, &g->ctl, c->conf.loop, &e);
@@ -305,11 +407,9 @@ static struct guest **sort_guests(const struct coord *c, int waiting, int places
 static void seat_guests(struct coord *c)
 {
 	const int places = c->conf.size - c->njoined;
-	int waiting = 0;
 	if (c->arrivals < (uint64_t)places)
 		return;
-	for (struct guest *g = c->guests; g; g = g->next)
-		waiting += waits(g) && g->present;
+	const int waiting = present_guests(c);
 	if (places <= 0 || waiting < places)
 		return;
 	struct guest **sorted = sort_guests(c, waiting, places);

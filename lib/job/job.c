@@ -153,11 +153,11 @@ void job_beat(void *ctx)
 	look_at_acknowledged(j);
 	send_beat(j);
 	loop_timer_set(&j->loop, &j->beat, now + interval);
-	if (j->coord || !j->have_roster || j->final || silence <= j->conf.timeout ||
+	if (j->coord || j->stage < JOB_RUNNING || j->final || silence <= j->conf.timeout ||
 	    !ctl_open(&j->ctl) || silence <= j->conf.timeout + allowance(j))
 		return;
 	snprintf(how, sizeof how, "no message for %.1f s", (double)silence / 1e9);
-	job_lose_coordinator(j, j->voted ? ERR_PEER_LOST : ERR_STALLED, how,
+	job_lose_coordinator(j, j->stage >= JOB_VOTED ? ERR_PEER_LOST : ERR_STALLED, how,
 	                     ": stopped or unreachable");
 }
 
@@ -295,7 +295,7 @@ int job_turn_before(struct job *j, int64_t until, struct err *err)
 {
 	if (job_check(j, err) < 0)
 		return -1;
-	if (j->have_roster && may_stall(j)) {
+	if (j->stage >= JOB_RUNNING && may_stall(j)) {
 		int64_t now = clock_ns(), at = stall_at(j, now);
 		if (now >= at) { /* look at the connections once more before deciding */
 			if (loop_turn(&j->loop, 0, err) < 0 || job_check(j, err) < 0)
@@ -419,6 +419,7 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	j->beat = (struct loop_timer){.fn = job_beat, .ctx = j};
 	buf_init(&j->links, CTL_BODY_MAX);
 	buf_init(&j->answer, CTL_BODY_MAX);
+	buf_init(&j->asked, CTL_BODY_MAX);
 	if (crypto_begin(err) < 0 || crypto_sha256(conf->name, strlen(conf->name), sum, err) < 0)
 		goto fail;
 	memcpy(j->jobtag, sum, sizeof j->jobtag);
@@ -507,13 +508,13 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 	if (j->links.len)
 		job_send(j, MSG_LINKS, &j->links);
 	job_phase(j, PHASE_COMMIT);
+	j->stage = JOB_VOTED;
 	job_send(j, MSG_VOTE, &b);
 	buf_release(&b);
-	j->voted = true;
 	/* A rank that has voted can no longer decide alone: a signal requests an abort, but a
 	 * verdict that was already on its way is final. */
 	struct err own = {.rank = j->rank};
-	while (!j->verdict && !j->aborted) {
+	while (j->stage < JOB_COMMITTING && !j->aborted) {
 		if (j->signal && !own.code) {
 			job_check_signal(j, &own);
 			job_send_err(j, MSG_ABORT, &own);
@@ -525,7 +526,7 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 			return -1;
 		}
 	}
-	if (j->verdict)
+	if (j->stage >= JOB_COMMITTING)
 		return 0;
 	*err = own.code ? own : j->own.code ? j->own : j->failure;
 	return -1;
@@ -533,7 +534,7 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 
 bool job_decided(const struct job *j)
 {
-	return j->verdict || j->in_doubt;
+	return j->stage >= JOB_COMMITTING || j->in_doubt;
 }
 
 int job_commit_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), void *ctx,
@@ -557,6 +558,7 @@ int job_commit_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), v
 int job_finish(struct job *j, const struct err *mine, struct err *err)
 {
 	struct err ok = {.rank = ERR_RANK_SELF};
+	j->stage = JOB_DONE;
 	job_send_err(j, MSG_DONE, mine ? mine : &ok);
 	/* From the verdict on nothing stops the commit: signals wait. */
 	while (!j->final && !j->aborted)
@@ -669,5 +671,6 @@ void job_close(struct job *j)
 	free(j->details);
 	buf_release(&j->links);
 	buf_release(&j->answer);
+	buf_release(&j->asked);
 	free(j);
 }

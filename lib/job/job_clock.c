@@ -37,9 +37,9 @@ int job_clock(struct job *j, struct clock_offset *best, struct err *err)
 	}
 	for (int i = 0; i < EXCHANGES; i++) {
 		const int64_t sent = clock_ns();
-		j->clock_came = 0;
+		j->clock_asked = true;
 		job_send(j, MSG_CLOCK, NULL);
-		while (!j->clock_came)
+		while (j->clock_asked)
 			if (job_turn(j, err) < 0)
 				return -1;
 		clock_offset_take(best, sent, j->clock_theirs, j->clock_came);

@@ -11,6 +11,16 @@
 #include "lib/job/job.h"
 #include "lib/job/rendezvous.h"
 
+/* What this rank has done, which decides the messages that the coordinator may send it. */
+enum job_stage {
+	JOB_JOINING,    /* it has not sent INTENT */
+	JOB_AGREEING,   /* it has sent INTENT */
+	JOB_RUNNING,    /* ROSTER has come */
+	JOB_VOTED,      /* it has sent VOTE */
+	JOB_COMMITTING, /* VERDICT has come: nothing stops the commit */
+	JOB_DONE,       /* it has sent DONE */
+};
+
 struct job {
 	struct job_conf conf;
 	struct loop loop;
@@ -37,25 +47,27 @@ struct job {
 	int signal;
 
 	/* from the coordinator's messages */
-	bool answered, other_job, welcomed, closed, have_roster, verdict, final, aborted;
-	bool voted;         /* this rank */
+	enum job_stage stage;
+	bool answered, other_job, welcomed, closed, final, aborted;
 	bool in_doubt;      /* the coordinator was lost when it may have given the verdict */
 	struct err parting; /* with closed */
 	struct err failure; /* with aborted */
 	struct err own;     /* a failure of this rank while it handled or sent a message */
 	struct err outcome; /* with final */
 	struct plan plan;
-	uint8_t *details;                 /* the memory of the plan's details */
-	struct addr *addrs;               /* of the ranks whose places are known */
-	uint8_t (*keys)[TLS_KEY_BYTES];   /* of the pairs with these ranks; wiped when the
-	                                   * mesh is open */
-	int awaited;                      /* number of places that have not come */
+	uint8_t *details;               /* the memory of the plan's details */
+	struct addr *addrs;             /* of the ranks whose places are known */
+	uint8_t (*keys)[TLS_KEY_BYTES]; /* of the pairs with these ranks; wiped when the
+	                                 * mesh is open */
+	struct buf asked;               /* the body of PEERS */
+	int awaited;                    /* number of places that have not come */
+	uint32_t pages; /* of this rank's table that the coordinator has asked for */
 	struct job_callbacks callbacks;   /* from job_agree */
-	int64_t clock_theirs, clock_came; /* the answer to the last CLOCK, and when it came; 0: it
-	                                   * has not */
+	bool clock_asked;                 /* CLOCK has no answer yet */
+	int64_t clock_theirs, clock_came; /* the last answer, and when it came */
 	struct workload work, busiest;    /* this rank's, for its vote; from the verdict */
-	bool have_answer;
-	struct buf answer; /* to this rank's part of the last round */
+	bool in_round;                    /* ROUND has no answer yet */
+	struct buf answer;                /* to this rank's part of the last round */
 
 	/* heartbeat */
 	struct loop_timer beat;

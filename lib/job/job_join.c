@@ -211,7 +211,11 @@ static int try_join(struct job *j, const struct addr *to, enum met *met, struct 
 	char text[ADDR_TEXT], source[320], hint[192];
 	bool store = rendezvous_has_store(j->rendezvous);
 	int ret = 0;
+	/* Nothing that an earlier coordinator has said counts. */
 	j->answered = j->other_job = j->welcomed = j->closed = false;
+	j->rank = j->conf.rank >= 0 ? j->conf.rank : -1;
+	j->coordinator = j->conf.rank == JOB_RANK_AUTO ? -1 : 0;
+	j->root = -1;
 	memcpy(dial.hello.jobtag, j->jobtag, sizeof j->jobtag);
 	memcpy(dial.hello.launch, j->conf.launch_tag, sizeof dial.hello.launch);
 	if (dial.until > j->join_deadline)

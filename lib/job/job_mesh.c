@@ -92,12 +92,13 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 		listen_for_lanes(j, in);
 	buf_init(&b, CTL_BODY_MAX);
 	intent_encode(in, &b);
+	j->stage = JOB_AGREEING;
 	job_send(j, MSG_INTENT, &b);
 	buf_release(&b);
 	/* The coordinator enforces the deadline of the join; if it is silent a little longer, it is
 	 * lost. */
 	int64_t until = j->join_deadline + j->conf.timeout;
-	while (!j->have_roster) {
+	while (j->stage < JOB_RUNNING) {
 		if (clock_ns() >= until)
 			return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
 			                "sent no ROSTER message");
@@ -135,17 +136,16 @@ static void note_peer(const struct job *j, const char *what, int peer)
 /* Get the places of the peers, which in a small job came with the plan. */
 static int find_peers(struct job *j, const struct mesh_conf *m, struct err *err)
 {
-	struct buf b;
 	if (j->size <= PROTO_PLACES || m->nout + m->nin == 0)
 		return 0;
-	buf_init(&b, CTL_BODY_MAX);
 	for (int i = 0; i < m->nout; i++)
-		buf_put_u32(&b, (uint32_t)m->out[i]);
+		buf_put_u32(&j->asked, (uint32_t)m->out[i]);
 	for (int i = 0; i < m->nin; i++)
-		buf_put_u32(&b, (uint32_t)m->in[i]);
+		buf_put_u32(&j->asked, (uint32_t)m->in[i]);
+	if (j->asked.failed)
+		return err_nomem(err, "the peers of this rank", CTL_BODY_MAX);
 	j->awaited = m->nout + m->nin;
-	job_send(j, MSG_PEERS, &b);
-	buf_release(&b);
+	job_send(j, MSG_PEERS, &j->asked);
 	while (j->awaited > 0)
 		if (job_turn(j, err) < 0)
 			return -1;
@@ -285,9 +285,9 @@ _Static_assert(JOB_ROUND_MAX <= CTL_BODY_MAX, "a part is one message");
 
 int job_round(struct job *j, const struct buf *part, struct view *answer, struct err *err)
 {
-	j->have_answer = false;
+	j->in_round = true;
 	job_send(j, MSG_ROUND, part);
-	while (!j->have_answer)
+	while (j->in_round)
 		if (job_turn(j, err) < 0)
 			return -1;
 	if (answer)

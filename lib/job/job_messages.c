@@ -16,6 +16,22 @@ static void abort_with(struct job *j, const struct err *e)
 	j->failure = *e;
 }
 
+/* The coordinator has sent what no coordinator sends, @what: this rank believes it no longer, and
+ * does not wait for its answer. */
+static void distrust(struct job *j, const char *what)
+{
+	struct err e = {.code = ERR_INTEGRITY, .rank = ERR_RANK_SELF};
+	snprintf(e.text, sizeof e.text, "the coordinator sent %.400s%s", what,
+	         j->stage == JOB_VOTED
+	                 ? " before it gave the verdict: nothing was changed here, but "
+	                   "other ranks may have committed"
+	         : j->stage > JOB_VOTED ? " after the verdict"
+	                                : "");
+	j->in_doubt |= j->stage == JOB_VOTED;
+	job_send_err(j, MSG_ABORT, &e);
+	abort_with(j, &e);
+}
+
 /* The address of a data listener; a port alone is on the coordinator's host. */
 static int read_addr(struct addr *a, const char *text, const struct addr *coordinator,
                      struct err *err)
@@ -31,6 +47,13 @@ static int read_addr(struct addr *a, const char *text, const struct addr *coordi
 	return 0;
 }
 
+/* The rank whose place comes next: of those in PEERS or, in ROSTER, of all. */
+static uint32_t next_place(const struct job *j)
+{
+	return j->asked.len ? get_u32(j->asked.data + j->asked.len - 4 * (size_t)j->awaited)
+	                    : (uint32_t)(j->size - j->awaited);
+}
+
 /* Places of ranks, to the end of @v. */
 static int read_places(struct job *j, struct view v, struct err *err)
 {
@@ -41,6 +64,9 @@ static int read_places(struct job *j, struct view v, struct err *err)
 		struct rank_place p;
 		if (rank_place_get(&p, &v, (uint32_t)j->size, err) < 0)
 			return -1;
+		if (!j->awaited || p.rank != next_place(j))
+			return err_set(err, ERR_INTEGRITY,
+			               "a place that this rank did not ask for");
 		memcpy(j->hosts[p.rank], p.host, sizeof p.host);
 		memcpy(j->keys[p.rank], p.key, sizeof p.key);
 		wipe(p.key, sizeof p.key);
@@ -58,7 +84,8 @@ static int read_roster(struct job *j, struct view v, struct err *err)
 		return -1;
 	j->plan.host = j->host = r.host;
 	j->plan.hosts = r.hosts;
-	if ((j->size && r.size != (uint32_t)j->size) || (uint32_t)j->rank >= r.size)
+	if ((j->size && r.size != (uint32_t)j->size) || j->rank >= (int)r.size ||
+	    j->root >= (int)r.size || j->coordinator >= (int)r.size)
 		return err_set(err, ERR_INTEGRITY, "a roster of %u ranks", r.size);
 	j->size = (int)r.size;
 	j->addrs = calloc(r.size, sizeof *j->addrs);
@@ -67,7 +94,10 @@ static int read_roster(struct job *j, struct view v, struct err *err)
 	if (!j->addrs || !j->hosts || !j->keys)
 		return err_nomem(err, "the addresses",
 		                 r.size * (sizeof *j->addrs + sizeof *j->hosts + sizeof *j->keys));
-	return read_places(j, v, err);
+	j->awaited = r.size <= PROTO_PLACES ? (int)r.size : 0;
+	if (read_places(j, v, err) < 0)
+		return -1;
+	return j->awaited ? err_set(err, ERR_INTEGRITY, "a roster without all places") : 0;
 }
 
 const char *job_host(const struct job *j, int rank)
@@ -102,28 +132,26 @@ static int keep_details(struct job *j, struct err *err)
 	return 0;
 }
 
-/* Send a page of this rank's table. The coordinator asks for it while this rank waits in job_agree
- * or job_vote; a later question gets no answer. */
-static void take_ask(struct job *j, struct view v)
+/* Send a page of this rank's table. The coordinator asks for the pages in order, while this rank
+ * waits for ROSTER or VERDICT. */
+static int take_ask(struct job *j, struct view v, struct err *err)
 {
 	uint32_t number = view_u32(&v);
 	struct buf page, b;
-	if (v.failed || !j->callbacks.table || j->failing || j->verdict)
-		return;
+	if (v.failed || view_left(&v) || number != j->pages || !j->callbacks.table)
+		return -1;
+	j->pages++;
 	buf_init(&page, TABLE_PAGE_MAX);
 	buf_init(&b, CTL_BODY_MAX);
 	j->callbacks.table(j->callbacks.ctx, number, &page);
 	buf_put_u32(&b, number);
 	buf_put(&b, page.data, page.len);
-	if (page.failed || b.failed) {
-		struct err e = {.rank = ERR_RANK_SELF};
-		err_nomem(&e, "a page of the table", TABLE_PAGE);
-		job_send_err(j, MSG_ABORT, &e);
-	} else {
+	int ret = page.failed || b.failed ? err_nomem(err, "a page of the table", TABLE_PAGE) : 0;
+	if (ret == 0)
 		job_send(j, MSG_PAGE, &b);
-	}
 	buf_release(&page);
 	buf_release(&b);
+	return ret;
 }
 
 /* All have joined: the secret and the rendezvous are no longer needed. */
@@ -136,139 +164,193 @@ static void settle(struct job *j)
 	rendezvous_settle(j->rendezvous);
 }
 
-/* WELCOME comes again when more is known. */
-static void take_welcome(struct job *j, struct view v)
+/* Is @now, from -1 on, never another number than @known once that is one, and a rank? */
+static bool settles(const struct job *j, int known, int now)
+{
+	return (known < 0 || now == known) && (!j->size || now < j->size);
+}
+
+/* WELCOME comes again when more is known; what it has said it cannot change. */
+static int take_welcome(struct job *j, struct view v, struct err *err)
 {
 	struct welcome w;
-	struct err e = {.rank = ERR_RANK_SELF};
-	if (welcome_decode(&w, v, &e) < 0) {
-		abort_with(j, &e);
-		return;
-	}
+	const bool again = j->welcomed;
+	if (welcome_decode(&w, v, err) < 0)
+		return -1;
+	if (!settles(j, j->rank, w.rank) ||
+	    !settles(j, again ? j->coordinator : -1, w.coordinator) ||
+	    !settles(j, j->root, w.root) || (w.root >= 0 && !j->conf.present.finds_root))
+		return err_set(err, ERR_INTEGRITY,
+		               "a WELCOME message with rank %d, coordinator %d and root %d", w.rank,
+		               w.coordinator, w.root);
 	j->rank = w.rank;
 	j->coordinator = w.coordinator;
-	if (w.root >= 0)
-		j->root = w.root;
+	j->root = w.root;
 	if (strcmp(w.host, j->conf.present.host) != 0)
 		memcpy(j->coordinator_host, w.host, sizeof j->coordinator_host);
 	j->welcomed = true;
+	return 0;
 }
 
 /* ABORT follows. */
-static void take_other_job(struct job *j, struct view v)
+static int take_other_job(struct job *j, struct view v, struct err *err)
 {
-	(void)v;
+	(void)err;
+	if (j->welcomed || j->other_job || view_left(&v))
+		return -1;
 	j->other_job = true;
+	return 0;
 }
 
-static void take_joined(struct job *j, struct view v)
+static int take_joined(struct job *j, struct view v, struct err *err)
 {
-	struct err e = {.rank = ERR_RANK_SELF};
 	struct joined joined;
-	if (joined_decode(&joined, v, &e) == 0)
-		j->joined = joined;
+	if (joined_decode(&joined, v, err) < 0 || (j->size && joined.size != (uint32_t)j->size))
+		return -1;
+	j->joined = joined;
+	return 0;
 }
 
-static void take_roster(struct job *j, struct view v)
+static int take_roster(struct job *j, struct view v, struct err *err)
 {
-	struct err e = {.rank = ERR_RANK_SELF};
-	if (j->have_roster)
-		return;
-	if (plan_decode(&j->plan, &v, &e) < 0 || keep_details(j, &e) < 0 ||
-	    read_roster(j, v, &e) < 0)
-		job_fail_later(j, &e);
-	else
-		j->have_roster = true;
 	settle(j);
+	if (plan_decode(&j->plan, &v, err) < 0 || keep_details(j, err) < 0 ||
+	    read_roster(j, v, err) < 0)
+		return -1;
+	j->stage = JOB_RUNNING;
+	return 0;
 }
 
-static void take_places(struct job *j, struct view v)
+static int take_places(struct job *j, struct view v, struct err *err)
 {
-	struct err e = {.rank = ERR_RANK_SELF};
-	if (!j->have_roster || read_places(j, v, &e) < 0)
-		job_fail_later(j, &e);
+	return j->awaited ? read_places(j, v, err) : -1;
 }
 
-static void take_abort(struct job *j, struct view v)
+static int take_abort(struct job *j, struct view v, struct err *err)
 {
-	struct err e = {.rank = ERR_RANK_SELF};
+	struct err e;
 	enum phase phase;
-	if (err_decode(&e, &phase, &v) == 0 && e.code)
-		abort_with(j, &e);
+	(void)err;
+	if (err_decode(&e, &phase, &v) < 0 || !e.code ||
+	    (j->stage >= JOB_RUNNING && e.rank >= j->size))
+		return -1;
+	abort_with(j, &e);
+	return 0;
 }
 
-static void take_verdict(struct job *j, struct view v)
+static int take_verdict(struct job *j, struct view v, struct err *err)
 {
-	struct err ignored = {0}; /* nothing stops the commit */
-	j->verdict = true;
-	if (workload_decode(&j->busiest, &v, j->size, &ignored) < 0)
-		j->busiest.rank = -1;
+	struct workload busiest;
+	struct err ignored = {0};
+	(void)err;
+	if (workload_decode(&busiest, &v, j->size, &ignored) < 0 || view_left(&v))
+		return -1;
+	j->busiest = busiest;
+	j->stage = JOB_COMMITTING;
+	return 0;
 }
 
-static void take_final(struct job *j, struct view v)
+/* The outcome may come before this rank's DONE only if that is waited for no longer. */
+static int take_final(struct job *j, struct view v, struct err *err)
 {
+	struct err outcome;
 	enum phase phase;
-	if (err_decode(&j->outcome, &phase, &v) == 0)
-		j->final = true;
+	(void)err;
+	if (err_decode(&outcome, &phase, &v) < 0 || outcome.rank >= j->size ||
+	    (!outcome.code && j->stage < JOB_DONE))
+		return -1;
+	j->outcome = outcome;
+	j->final = true;
+	return 0;
 }
 
-static void take_answer(struct job *j, struct view v)
+static int take_answer(struct job *j, struct view v, struct err *err)
 {
+	if (!j->in_round)
+		return -1;
+	j->in_round = false;
 	j->answer.len = 0;
 	buf_put(&j->answer, v.p, view_left(&v));
-	j->have_answer = true;
-	if (j->answer.failed) {
-		struct err e = {.rank = ERR_RANK_SELF};
-		err_nomem(&e, "the answer to a round", view_left(&v));
-		job_fail_later(j, &e);
-	}
+	return j->answer.failed ? err_nomem(err, "the answer to a round", view_left(&v)) : 0;
 }
 
 #define CLOCK_MOST (INT64_MAX / 4) /* ns: 73 years after the host's start; sums do not overflow */
 
-static void take_clock(struct job *j, struct view v)
+static int take_clock(struct job *j, struct view v, struct err *err)
 {
-	j->clock_theirs = (int64_t)view_u64(&v);
+	int64_t theirs = (int64_t)view_u64(&v);
+	(void)err;
+	if (!j->clock_asked || v.failed || view_left(&v) || theirs < 0 || theirs > CLOCK_MOST)
+		return -1;
+	j->clock_asked = false;
+	j->clock_theirs = theirs;
 	j->clock_came = clock_ns();
-	if (v.failed || view_left(&v) || j->clock_theirs < 0 || j->clock_theirs > CLOCK_MOST) {
-		struct err e = {.rank = ERR_RANK_SELF};
-		err_set(&e, ERR_INTEGRITY, "a malformed CLOCK message");
-		job_fail_later(j, &e);
-	}
+	return 0;
 }
 
 /* ctl.heard has the time of the message. */
-static void take_beat(struct job *j, struct view v)
+static int take_beat(struct job *j, struct view v, struct err *err)
 {
-	struct err e = {.rank = ERR_RANK_SELF};
 	struct pace pace;
-	if (pace_decode(&pace, v, &e) < 0)
-		return;
+	if (pace_decode(&pace, v, err) < 0 || (j->size && pace.rank >= j->size))
+		return -1;
 	if (pace.moved != j->slowest.moved)
 		j->others_moved_at = clock_ns();
 	j->slowest = pace;
+	return 0;
 }
 
-static void (*const takes[])(struct job *j, struct view v) = {
-        [MSG_OTHER_JOB] = take_other_job, [MSG_WELCOME] = take_welcome,
-        [MSG_JOINED] = take_joined,       [MSG_ROSTER] = take_roster,
-        [MSG_PLACES] = take_places,       [MSG_ABORT] = take_abort,
-        [MSG_VERDICT] = take_verdict,     [MSG_FINAL] = take_final,
-        [MSG_BEAT] = take_beat,           [MSG_ASK] = take_ask,
-        [MSG_ANSWER] = take_answer,       [MSG_CLOCK] = take_clock,
+#define IN(stage)   (1u << (stage))
+#define UPTO(stage) (IN((stage) + 1) - 1)
+
+/* The messages of the coordinator, and the stages in which they are valid. take: -1 if the message
+ * is malformed or must not come now, or memory ran out; *err says so, unless it is empty. */
+static const struct {
+	unsigned stages;
+	int (*take)(struct job *j, struct view v, struct err *err);
+} messages[] = {
+        [MSG_OTHER_JOB] = {IN(JOB_JOINING), take_other_job},
+        [MSG_WELCOME] = {UPTO(JOB_AGREEING), take_welcome},
+        [MSG_JOINED] = {UPTO(JOB_AGREEING), take_joined},
+        [MSG_BEAT] = {UPTO(JOB_DONE), take_beat},
+        [MSG_ABORT] = {UPTO(JOB_VOTED), take_abort},
+        [MSG_ROSTER] = {IN(JOB_AGREEING), take_roster},
+        [MSG_ASK] = {IN(JOB_AGREEING) | IN(JOB_VOTED), take_ask},
+        [MSG_PLACES] = {IN(JOB_RUNNING), take_places},
+        [MSG_ANSWER] = {IN(JOB_RUNNING), take_answer},
+        [MSG_CLOCK] = {IN(JOB_RUNNING), take_clock},
+        [MSG_VERDICT] = {IN(JOB_VOTED), take_verdict},
+        [MSG_FINAL] = {IN(JOB_COMMITTING) | IN(JOB_DONE), take_final},
 };
+
+/* This rank has failed, so it waits only for ABORT. Once it has voted it cannot decide alone. */
+static bool has_failed(const struct job *j)
+{
+	return (j->own.code || j->failing) && j->stage < JOB_VOTED;
+}
 
 void job_handle_message(void *ctx, uint8_t type, struct view v)
 {
 	struct job *j = ctx;
+	struct err e = {0};
+	char what[64];
+	const bool known = type < sizeof messages / sizeof *messages && messages[type].take;
 	j->answered |= type != MSG_OTHER_JOB;
-	if (type < sizeof takes / sizeof *takes && takes[type])
-		takes[type](j, v);
+	if (j->aborted || j->final || (has_failed(j) && type != MSG_ABORT))
+		return;
+	if (known && messages[type].stages & IN(j->stage) && messages[type].take(j, v, &e) == 0)
+		return;
+	snprintf(what, sizeof what, "an unexpected control message of type %u (%s)", type,
+	         msg_name(type));
+	if (e.code && e.code != ERR_INTEGRITY)
+		job_fail_later(j, &e);
+	else
+		distrust(j, e.code ? e.text : what);
 }
 
 static enum phase phase_of(const struct job *j)
 {
-	return j->have_roster && j->phase == PHASE_JOIN ? PHASE_CONNECT : j->phase;
+	return j->stage >= JOB_RUNNING && j->phase == PHASE_JOIN ? PHASE_CONNECT : j->phase;
 }
 
 void job_lose_coordinator(struct job *j, int code, const char *how, const char *tail)
@@ -276,11 +358,12 @@ void job_lose_coordinator(struct job *j, int code, const char *how, const char *
 	struct err e = {.code = code, .rank = j->coordinator};
 	/* If the coordinator had given a verdict, it would have arrived before the alert that the
 	 * coordinator received corrupt bytes. */
-	bool in_doubt = j->voted && !j->ctl.alerted;
+	const bool verdict = j->stage >= JOB_COMMITTING;
+	bool in_doubt = j->stage >= JOB_VOTED && !j->ctl.alerted;
 	j->in_doubt |= in_doubt;
-	if (j->verdict || in_doubt)
+	if (verdict || in_doubt)
 		e.code = ERR_PEER_LOST;
-	if (j->verdict)
+	if (verdict)
 		snprintf(e.text, sizeof e.text,
 		         "%s after the verdict: its output, and that of any rank which did not "
 		         "learn of the verdict, may be the old one",

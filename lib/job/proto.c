@@ -10,6 +10,20 @@
 #define MAGIC      "CCTLCTL1"
 #define DONE_UNITS 1000000 /* units of a fraction on the wire */
 
+const char *msg_name(uint8_t type)
+{
+	static const char *const names[] = {
+	        [MSG_WELCOME] = "WELCOME",     [MSG_INTENT] = "INTENT",   [MSG_ROSTER] = "ROSTER",
+	        [MSG_ABORT] = "ABORT",         [MSG_BEAT] = "BEAT",       [MSG_REPORT] = "REPORT",
+	        [MSG_VOTE] = "VOTE",           [MSG_VERDICT] = "VERDICT", [MSG_DONE] = "DONE",
+	        [MSG_FINAL] = "FINAL",         [MSG_ASK] = "ASK",         [MSG_PAGE] = "PAGE",
+	        [MSG_PRESENT] = "PRESENT",     [MSG_JOINED] = "JOINED",   [MSG_LINKS] = "LINKS",
+	        [MSG_OTHER_JOB] = "OTHER_JOB", [MSG_ROUND] = "ROUND",     [MSG_ANSWER] = "ANSWER",
+	        [MSG_PEERS] = "PEERS",         [MSG_PLACES] = "PLACES",   [MSG_CLOCK] = "CLOCK",
+	};
+	return type < sizeof names / sizeof *names && names[type] ? names[type] : "?";
+}
+
 const char *phase_name(enum phase p)
 {
 	static const char *const names[] = {"join", "connect", "run", "commit"};
@@ -236,7 +250,7 @@ int workload_decode(struct workload *w, struct view *v, int size, struct err *er
 	w->most = view_u64(v);
 	w->busy = view_u64(v);
 	w->total = view_u64(v);
-	return v->failed || w->rank < -1 || w->rank >= size ? malformed(err, "a workload") : 0;
+	return v->failed || w->rank < -1 || w->rank >= size ? malformed(err, "VOTE or VERDICT") : 0;
 }
 
 void vote_encode(const struct vote *vote, struct buf *b)

@@ -43,6 +43,7 @@ enum msg_type {
 	MSG_PLACES,    /* coordinator: places of ranks */
 	MSG_CLOCK,     /* rank: asks for the coordinator's clock; coordinator: its clock */
 };
+const char *msg_name(uint8_t type); /* "VERDICT"; "?": there is no such message */
 
 enum phase { PHASE_JOIN, PHASE_CONNECT, PHASE_RUN, PHASE_COMMIT };
 const char *phase_name(enum phase);

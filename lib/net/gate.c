@@ -9,8 +9,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 
-#define PATIENCE (10 * NS_PER_SEC)
-
 /* Connections accepted in one turn. A source's limit is more than twice as high, so the first bytes
  * of a connection are read before later connections can evict it. */
 #define ACCEPTS      16
@@ -243,6 +241,8 @@ static bool free_descriptor(struct gate *g)
 {
 	struct err err = {0};
 	err_errno(&err, ERR_RESOURCE, "accept");
+	if (g->conf.spare && g->conf.spare(g->conf.ctx))
+		return true;
 	if (evict(g, NULL, clock_ns() - g->conf.patience / SPARED))
 		return true;
 	if (g->paused && !g->oldest && g->conf.starved)
@@ -298,7 +298,7 @@ struct gate *gate_open(const struct gate_conf *conf, struct err *err)
 	g->transport = transport_of(&g->edge);
 	g->newest = &g->oldest;
 	if (!g->conf.patience)
-		g->conf.patience = PATIENCE;
+		g->conf.patience = GATE_PATIENCE;
 	g->watch = (struct loop_watch){.fd = conf->fd, .fn = on_accept, .ctx = g};
 	if (loop_add(conf->loop, &g->watch, EPOLLIN, err) == 0)
 		return g;

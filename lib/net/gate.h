@@ -25,17 +25,22 @@ struct gate_conf {
 	size_t buffer;           /* of each connection, as in tls_accept */
 	int slots;        /* pending connections, and those of one address: at least the job's */
 	int per_source;   /* size, because all ranks may have the same address */
-	int64_t patience; /* ns that a connection may be pending; 0: 10 s */
+	int64_t patience; /* ns that a connection may be pending; 0: GATE_PATIENCE */
 	/* @conn is authenticated and has sent @opening; the callee owns it from here. */
 	void (*admit)(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
 	              const struct addr *from);
 	/* The gate dropped a connection because memory ran out. May be NULL. */
 	void (*lacking)(void *ctx, const struct err *err);
+	/* No descriptor is left for a connection: close one of those that have left the gate and
+	 * that the owner can do without. False: there is none. May be NULL. */
+	bool (*spare)(void *ctx);
 	/* No descriptor is left for a connection, none is pending, and a pause has changed nothing.
 	 * The callee may close the gate; else the gate tries again. May be NULL. */
 	void (*starved)(void *ctx, const struct err *err);
 	void *ctx; /* of find and the callbacks */
 };
+
+#define GATE_PATIENCE (10 * NS_PER_SEC)
 
 struct gate;
 

@@ -475,3 +475,20 @@ by_store() { # R P [OPTIONS...]
 	assert_rank 1 143 'ended by SIGTERM'
 	assert_equal "$(json 1.out '[.ok, .error.code] | @json')" '[false,143]'
 }
+
+@test "81: 80 HELLOs of another version that stay open, and 64 descriptors: the honest rank joins" {
+	make_hostfile hosts 2
+	mkfifo ready
+	(
+		ulimit -n 64
+		exec "$COLLCTL" allreduce -H hosts -r 0 --insecure in.0.npy -o out.0.npy
+	) 3>&- >0.out 2>0.err &
+	PIDS[0]=$! STARTED+=($!)
+	"$PYTHON" -B "$HELPERS_DIR/../fault/guests.py" "$PORT" 80 3 ready 3>&- 2>guests.err &
+	STARTED+=($!)
+	read -r -t 60 <ready || fail "$(<guests.err)"
+	spawn_rank 1 "$COLLCTL" allreduce -H hosts -r 1 --insecure in.1.npy -o out.1.npy
+	wait_ranks
+	assert_ranks 2 0
+	check_out sum 2
+}

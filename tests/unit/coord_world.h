@@ -316,10 +316,9 @@ static inline void nothing(void *ctx)
 	(void)ctx;
 }
 
-/* Member @i says HELLO. */
-static inline void hello_as(int i, const struct hello *h)
+/* A connection that has said HELLO. */
+static inline struct conn *say_hello(const struct hello *h)
 {
-	struct member *m = &members[i];
 	struct err err = {0};
 	uint8_t opening[GATE_OPENING];
 	int64_t end = clock_ns() + PATIENCE;
@@ -333,10 +332,18 @@ static inline void hello_as(int i, const struct hello *h)
 	hello_encode(h, opening);
 	assert_int_equal(conn_write(c, opening, sizeof opening, &err), sizeof opening);
 	assert_int_equal(conn_flush(c, &err), 1);
+	return c;
+}
+
+/* Member @i says HELLO. */
+static inline void hello_as(int i, const struct hello *h)
+{
+	struct member *m = &members[i];
+	struct err err = {0};
 	m->ctl.on_message = on_message;
 	m->ctl.on_lost = on_lost;
 	m->ctl.ctx = m;
-	assert_int_equal(ctl_start(&m->ctl, c, &loop, &err), 0);
+	assert_int_equal(ctl_start(&m->ctl, say_hello(h), &loop, &err), 0);
 }
 
 static inline struct hello hello_of(int rank, int size)

@@ -152,6 +152,36 @@ static void a_report_of_nothing_is_out_of_turn(void **state)
 	all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message");
 }
 
+/* Of no rank, and of its sender. */
+static void reports_of_nobody(void **state)
+{
+	static const int culprits[] = {2, 65535, 1, ERR_RANK_SELF};
+	(void)state;
+	for (size_t i = 0; i < sizeof culprits / sizeof culprits[0]; i++) {
+		again(state);
+		run_job(2, NS_PER_SEC);
+		send_err_to_coordinator(1, MSG_REPORT, ERR_STALLED, culprits[i], "no progress");
+		all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message of type 6");
+	}
+}
+
+/* The others end with a code of the contract, whatever a rank says. */
+static void codes_that_are_none(void **state)
+{
+	static const int codes[][2] = {{12, ERR_OTHER},
+	                               {77, ERR_OTHER},
+	                               {128, ERR_OTHER},
+	                               {255, ERR_PEER_LOST},
+	                               {0, ERR_OTHER}};
+	(void)state;
+	for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+		again(state);
+		run_job(2, NS_PER_SEC);
+		send_err_to_coordinator(1, MSG_ABORT, codes[i][0], 1, "odd");
+		all_fail(2, -1, codes[i][1], 1, "odd");
+	}
+}
+
 static void a_silent_rank_is_named(void **state)
 {
 	int64_t start;
@@ -201,6 +231,35 @@ static void messages_out_of_turn(void **state)
 		send_to_coordinator(1, types[i], NULL);
 		all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message");
 	}
+}
+
+/* What a rank sends once at most comes a second time, or without end. */
+static void messages_without_end(void **state)
+{
+	static const uint8_t once[] = {MSG_LINKS, MSG_PEERS};
+	struct buf b;
+	(void)state;
+	buf_init(&b, CTL_BODY_MAX);
+	for (size_t i = 0; i < sizeof once; i++) {
+		again(state);
+		run_job(3, PATIENCE);
+		send_to_coordinator(1, once[i], NULL);
+		send_to_coordinator(1, once[i], NULL);
+		all_fail(3, -1, ERR_INTEGRITY, 1, "an unexpected control message");
+	}
+	again(state);
+	run_job(3, PATIENCE);
+	for (int i = 0; i < 7; i++) /* each peer twice at most: 6 */
+		buf_put_u32(&b, 2);
+	send_to_coordinator(1, MSG_PEERS, &b);
+	all_fail(3, -1, ERR_INTEGRITY, 1, "an unexpected control message of type 19");
+	again(state);
+	run_job(3, PATIENCE);
+	for (int i = 0; i < 1000; i++)
+		send_to_coordinator(1, MSG_CLOCK, NULL);
+	all_fail(3, -1, ERR_INTEGRITY, 1, "an unexpected control message of type 21");
+	assert_true(members[1].heard[MSG_CLOCK] < 1000);
+	buf_release(&b);
 }
 
 /* ---- the vote ---- */
@@ -784,6 +843,42 @@ static void the_slowest_is_told(void **state)
 	expect_pace(-1, PHASE_RUN, 0);
 }
 
+/* Three times in a row the progress of the job is the same, although rank 1 claims more and more.
+ */
+static void a_rank_that_claims_progress_without_end(void **state)
+{
+	const int64_t end = clock_ns() + PATIENCE;
+	uint64_t claim = 0, last = 0;
+	int same = 0, seen = 0;
+	(void)state;
+	run_job(3, 300 * NS_PER_MS);
+	while (same < 3) {
+		assert_true(clock_ns() < end);
+		if (members[0].heard[MSG_ABORT]) { /* this process stood still for too long */
+			again(state);
+			run_job(3, 300 * NS_PER_MS);
+			seen = 0;
+		}
+		beat_of(0, PHASE_RUN, 5, 100);
+		beat_of(1, PHASE_RUN, ++claim, 0);
+		beat_of(2, PHASE_RUN, 7, 100);
+		turn();
+		if (members[2].heard[MSG_BEAT] == seen)
+			continue;
+		seen = members[2].heard[MSG_BEAT];
+		same = members[2].pace.moved == last ? same + 1 : 0;
+		last = members[2].pace.moved;
+	}
+	/* Another rank's progress counts at once, and with it that of rank 1. */
+	while (members[2].pace.moved == last && !members[0].heard[MSG_ABORT]) {
+		assert_true(clock_ns() < end);
+		beat_of(0, PHASE_RUN, 5, 100);
+		beat_of(1, PHASE_RUN, ++claim, 0);
+		beat_of(2, PHASE_RUN, 8, 100);
+		turn();
+	}
+}
+
 static void a_beat_that_is_none(void **state)
 {
 	(void)state;
@@ -804,6 +899,9 @@ int main(void)
 	        COORD_TEST(a_small_job_asks_for_no_places),
 	        COORD_TEST(a_report_counts_when_nobody_confesses),
 	        COORD_TEST(a_report_of_nothing_is_out_of_turn),
+	        COORD_TEST(reports_of_nobody),
+	        COORD_TEST(codes_that_are_none),
+	        COORD_TEST(messages_without_end),
 	        COORD_TEST(a_silent_rank_is_named),
 	        COORD_TEST(a_report_finds_the_silent_rank),
 	        COORD_TEST(messages_out_of_turn),
@@ -833,6 +931,7 @@ int main(void)
 	        COORD_TEST(both_tables_come_from_others),
 	        COORD_TEST(pages_that_are_none),
 	        COORD_TEST(the_slowest_is_told),
+	        COORD_TEST(a_rank_that_claims_progress_without_end),
 	        COORD_TEST(a_beat_that_is_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

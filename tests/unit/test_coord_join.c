@@ -467,6 +467,86 @@ static void another_version_is_told_to_those_who_miss_the_rank(void **state)
 }
 
 /* Launches whose jobs have one name; who has named the job is of every launch. */
+#define STRANGERS 200
+
+static int strangers_gone;
+
+static void stranger_hears(void *ctx, uint8_t type, struct view body)
+{
+	(void)ctx;
+	(void)type;
+	(void)body;
+}
+
+static void stranger_lost(void *ctx, const struct err *err)
+{
+	(void)ctx;
+	(void)err;
+	strangers_gone++;
+}
+
+/* They read why they cannot join, and stay; or want a rank, and do not send PRESENT. */
+static void guests_have_a_bounded_number_of_places(void **state)
+{
+	static struct ctl strangers[STRANGERS];
+	struct err err = {0};
+	for (int wanting = 0; wanting < 2; wanting++) {
+		again(state);
+		open_job(3, PATIENCE, NS_PER_SEC);
+		join(1, 3);
+		strangers_gone = 0;
+		for (int i = 0; i < STRANGERS; i++) {
+			struct hello h = hello_of(-1, 3);
+			h.version += !wanting;
+			strangers[i] = (struct ctl){.on_message = stranger_hears,
+			                            .on_lost = stranger_lost};
+			assert_int_equal(ctl_start(&strangers[i], say_hello(&h), &loop, &err), 0);
+		}
+		until(strangers_gone, STRANGERS - (2 * 3 + 64)); /* the gate's places */
+		join(2, 3);
+		for (int r = 0; r < 3; r++)
+			intend(r, "(2)");
+		until(members[2].heard[MSG_ROSTER], 1);
+		for (int i = 0; i < STRANGERS; i++)
+			ctl_release(&strangers[i]);
+	}
+}
+
+/* A guest that sends anything but PRESENT, once, loses its place; the job goes on. */
+static void guests_that_send_what_they_like(void **state)
+{
+	struct presence p = {.host = "nodea"};
+	for (int i = 0; i < 3; i++) {
+		struct hello h = hello_of(-1, 2);
+		again(state);
+		open_job(2, PATIENCE, NS_PER_SEC);
+		hello_as(1, &h);
+		struct buf b;
+		buf_init(&b, 1024);
+		presence_encode(&p, &b);
+		if (i == 0)
+			ctl_send(&members[1].ctl, MSG_VOTE, &b);
+		if (i == 1)
+			b.len--;
+		ctl_send(&members[1].ctl, MSG_PRESENT, &b);
+		if (i == 2) {
+			b.len = 0;
+			until(members[1].heard[MSG_WELCOME], 1);
+			ctl_send(&members[1].ctl, MSG_PRESENT, &b);
+			all_fail(2, -1, ERR_INTEGRITY, 1, "unexpected control message");
+		} else {
+			until(members[1].lost, 1);
+			assert_int_equal(members[1].heard[MSG_WELCOME], 0);
+			hello_as(1, &h);
+			b.len = 0;
+			presence_encode(&p, &b);
+			ctl_send(&members[1].ctl, MSG_PRESENT, &b);
+			until(members[1].heard[MSG_WELCOME], 1);
+		}
+		buf_release(&b);
+	}
+}
+
 static void another_launch_is_told(void **state)
 {
 	struct hello h = hello_of(1, 3);
@@ -695,6 +775,8 @@ int main(void)
 	        COORD_TEST(a_rank_started_twice),
 	        COORD_TEST(other_versions_and_jobs_are_told),
 	        COORD_TEST(another_version_is_told_to_those_who_miss_the_rank),
+	        COORD_TEST(guests_have_a_bounded_number_of_places),
+	        COORD_TEST(guests_that_send_what_they_like),
 	        COORD_TEST(another_launch_is_told),
 	        COORD_TEST(auto_ranks_are_sorted),
 	        COORD_TEST(machines_are_numbered),

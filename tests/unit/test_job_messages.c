@@ -1,0 +1,472 @@
+/* What a rank believes its coordinator: each message at each stage, twice, and out of range. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/job/job_internal.h"
+
+#define SIZE 4
+
+static struct job *job;
+static struct buf body;
+
+/* Rank @rank of @size (0: not known), whose messages go nowhere. */
+static void open_job(int rank, int size, bool finds_root)
+{
+	struct err err = {0};
+	const struct job_conf conf = {.name = "test",
+	                              .rank = rank,
+	                              .size = size,
+	                              .coordinator = "127.0.0.1:1",
+	                              .listen_fd = -1,
+	                              .join_timeout = NS_PER_SEC,
+	                              .timeout = NS_PER_SEC,
+	                              .present = {.finds_root = finds_root}};
+	job_close(job);
+	job = job_open(&conf, &err);
+	assert_non_null(job);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	buf_init(&body, CTL_BODY_MAX);
+	open_job(1, SIZE, false);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	job_close(job);
+	job = NULL;
+	buf_release(&body);
+	return 0;
+}
+
+/* The message with @body, which is then empty. */
+static void tell(uint8_t type)
+{
+	job_handle_message(job, type, view_of(body.len ? body.data : (void *)"", body.len));
+	body.len = 0;
+}
+
+static void tell_welcome(int rank, int coordinator, int root)
+{
+	const struct welcome w = {.rank = rank, .coordinator = coordinator, .root = root};
+	welcome_encode(&w, &body);
+	tell(MSG_WELCOME);
+}
+
+static void put_roster(uint32_t size, int places)
+{
+	const struct plan plan = {.windows = 1, .streams = 1};
+	const struct roster r = {.size = size};
+	plan_encode(&plan, &body);
+	roster_encode(&r, &body);
+	for (int i = 0; i < places; i++)
+		rank_place_put(&body, (uint32_t)i, "127.0.0.1:7", "");
+}
+
+static void put_err(int code, int rank)
+{
+	const struct err e = {.code = code, .rank = rank};
+	err_encode(&e, PHASE_RUN, &body);
+}
+
+static void put_table(void *ctx, uint32_t page, struct buf *out)
+{
+	(void)ctx;
+	if (page == 0)
+		table_put(out, "w", "1");
+}
+
+/* A message that is right, but for the time at which it comes. */
+static void put_right(uint8_t type)
+{
+	const struct welcome w = {.rank = 1, .root = -1};
+	const struct joined joined = {.here = 1, .size = SIZE};
+	const struct pace pace = {.rank = 2};
+	const struct workload work = {.rank = -1};
+	switch (type) {
+	case MSG_WELCOME:
+		welcome_encode(&w, &body);
+		break;
+	case MSG_JOINED:
+		joined_encode(&joined, &body);
+		break;
+	case MSG_ROSTER:
+		put_roster(SIZE, SIZE);
+		break;
+	case MSG_BEAT:
+		pace_encode(&pace, &body);
+		break;
+	case MSG_ABORT:
+		put_err(ERR_INPUT, 2);
+		break;
+	case MSG_VERDICT:
+		workload_encode(&work, &body);
+		break;
+	case MSG_FINAL:
+		put_err(0, ERR_RANK_SELF);
+		break;
+	case MSG_ASK:
+		buf_put_u32(&body, 0);
+		break;
+	case MSG_PLACES:
+		rank_place_put(&body, 2, "127.0.0.1:7", "");
+		break;
+	case MSG_CLOCK:
+		buf_put_u64(&body, 5);
+		break;
+	default:
+		break;
+	}
+}
+
+/* A job of more ranks than a roster has places for asks for those of @peer. */
+static void ask_place(int size, uint32_t peer)
+{
+	open_job(1, size, false);
+	job->stage = JOB_AGREEING;
+	put_roster((uint32_t)size, 0);
+	tell(MSG_ROSTER);
+	buf_put_u32(&job->asked, peer);
+	job->awaited = 1;
+}
+
+static void be_at(enum job_stage stage)
+{
+	open_job(1, SIZE, false);
+	job->callbacks.table = put_table;
+	job->stage = JOB_AGREEING;
+	if (stage >= JOB_RUNNING) {
+		put_right(MSG_ROSTER);
+		tell(MSG_ROSTER);
+		assert_int_equal(job->stage, JOB_RUNNING);
+	}
+	job->stage = stage;
+}
+
+static void expect_distrust(const char *words)
+{
+	struct err err = {0};
+	assert_true(job->aborted);
+	assert_int_equal(job_check(job, &err), -1);
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	assert_int_equal(err.rank, ERR_RANK_SELF);
+	if (!strstr(err.text, words) || strncmp(err.text, "the coordinator sent ", 21) != 0)
+		fail_msg("'%s' does not say '%s'", err.text, words);
+}
+
+static void expect_trust(void)
+{
+	struct err err = {0};
+	if (job_check(job, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+/* What each stage admits; of the others, every type. */
+static void each_message_at_each_stage(void **state)
+{
+	static const struct {
+		uint8_t type;
+		const char *stages; /* joining, agreeing, running, voted, committing, done */
+	} rows[] = {
+	        {MSG_WELCOME, "yy...."}, {MSG_JOINED, "yy...."},    {MSG_BEAT, "yyyyyy"},
+	        {MSG_ROSTER, ".y...."},  {MSG_ASK, ".y.y.."},       {MSG_VERDICT, "...y.."},
+	        {MSG_FINAL, ".....y"},   {MSG_OTHER_JOB, "y....."},
+	};
+	(void)state;
+	for (int type = 0; type < 256; type++) {
+		const char *stages = "......";
+		if (type == MSG_ABORT)
+			continue;
+		for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+			if (rows[i].type == type)
+				stages = rows[i].stages;
+		for (int stage = JOB_JOINING; stage <= JOB_DONE; stage++) {
+			be_at((enum job_stage)stage);
+			put_right((uint8_t)type);
+			tell((uint8_t)type);
+			if (job->aborted != (stages[stage] == '.'))
+				fail_msg("type %d at stage %d", type, stage);
+			if (job->aborted)
+				expect_distrust("an unexpected control message");
+			assert_true(job->stage == (enum job_stage)stage || stages[stage] == 'y');
+		}
+	}
+}
+
+static void an_early_verdict_commits_nothing(void **state)
+{
+	(void)state;
+	for (int stage = JOB_JOINING; stage < JOB_VOTED; stage++) {
+		be_at((enum job_stage)stage);
+		put_right(MSG_VERDICT);
+		tell(MSG_VERDICT);
+		expect_distrust("(VERDICT)");
+		assert_false(job_decided(job));
+	}
+	be_at(JOB_VOTED);
+	buf_put_u8(&body, 1);
+	tell(MSG_VERDICT);
+	expect_distrust("nothing was changed here");
+	assert_true(job_decided(job)); /* another rank may have committed */
+	assert_int_equal(job->stage, JOB_VOTED);
+}
+
+static void a_welcome_out_of_range(void **state)
+{
+	static const int wrong[][3] = {{65535, 0, -1}, {2, 0, -1}, {1, 4, -1},
+	                               {1, 0, 4},      {1, 0, 2}, /* nobody asked for it */
+	                               {1, -2, -1},    {-1, 0, -1}};
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		be_at(JOB_JOINING);
+		tell_welcome(wrong[i][0], wrong[i][1], wrong[i][2]);
+		expect_distrust("WELCOME message");
+		assert_int_equal(job_rank(job), 1);
+	}
+}
+
+static void a_second_welcome_adds_only(void **state)
+{
+	static const int wrong[][3] = {{2, 3, 1}, {1, 0, 1}, {1, 3, 2}, {1, 3, -1}, {1, -1, 1}};
+	(void)state;
+	for (size_t i = 0; i <= sizeof wrong / sizeof wrong[0]; i++) {
+		open_job(JOB_RANK_AUTO, SIZE, true);
+		tell_welcome(1, -1, -1);
+		tell_welcome(1, 3, 1);
+		tell_welcome(1, 3, 1);
+		expect_trust();
+		assert_int_equal(job_rank(job), 1);
+		assert_int_equal(job_root(job), 1);
+		assert_int_equal(job_coordinator(job), 3);
+		if (i < sizeof wrong / sizeof wrong[0]) {
+			tell_welcome(wrong[i][0], wrong[i][1], wrong[i][2]);
+			expect_distrust("WELCOME message");
+			assert_int_equal(job_root(job), 1);
+		}
+	}
+}
+
+/* A rank that does not know the size learns it from ROSTER. */
+static void numbers_beyond_the_roster(void **state)
+{
+	static const int welcomes[][3] = {{3, 0, 0}, {0, 3, 0}, {0, 0, 3}};
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		open_job(JOB_RANK_AUTO, 0, true);
+		tell_welcome(welcomes[i][0], welcomes[i][1], welcomes[i][2]);
+		expect_trust();
+		job->stage = JOB_AGREEING;
+		put_roster(3, 3);
+		tell(MSG_ROSTER);
+		expect_distrust("a roster of 3 ranks");
+		assert_int_equal(job->stage, JOB_AGREEING);
+	}
+}
+
+static void rosters_that_are_none(void **state)
+{
+	static const struct {
+		uint32_t size;
+		int places;
+		const char *words;
+	} wrong[] = {{0, 0, "ROSTER"},
+	             {3, 3, "a roster of 3 ranks"},
+	             {65536, 0, "a roster of 65536 ranks"},
+	             {65537, 0, "ROSTER"},
+	             {SIZE, 3, "a roster without all places"},
+	             {SIZE, 5, "PLACES"}};
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		be_at(JOB_AGREEING);
+		put_roster(wrong[i].size == 65537 ? 1 : wrong[i].size, wrong[i].places);
+		if (wrong[i].size == 65537) { /* the encoder writes no such roster */
+			body.len = 0;
+			plan_encode(&(struct plan){.windows = 1, .streams = 1}, &body);
+			buf_put_u32(&body, 65537);
+			buf_put_u8(&body, 0);
+		}
+		tell(MSG_ROSTER);
+		expect_distrust(wrong[i].words);
+		assert_int_equal(job->stage, JOB_AGREEING);
+	}
+	be_at(JOB_AGREEING);
+	put_roster(SIZE, 3);
+	rank_place_put(&body, 2, "127.0.0.1:7", ""); /* twice */
+	tell(MSG_ROSTER);
+	expect_distrust("a place that this rank did not ask for");
+}
+
+static void places_nobody_asked_for(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		ask_place(20, 7);
+		expect_trust();
+		rank_place_put(&body, i == 0 ? 6 : i == 1 ? 20 : 7, "127.0.0.1:7", "");
+		if (i == 2)
+			rank_place_put(&body, 7, "127.0.0.1:7", "");
+		tell(MSG_PLACES);
+		if (i < 2)
+			expect_distrust(i ? "PLACES" : "a place that this rank did not ask for");
+		if (i == 2)
+			expect_distrust("a place that this rank did not ask for");
+		if (i == 3) {
+			expect_trust();
+			assert_int_equal(job->awaited, 0);
+			tell(MSG_PLACES);
+			expect_distrust("(PLACES)");
+		}
+		assert_true(job->awaited >= 0);
+	}
+}
+
+/* An answer needs its question. */
+static void answers_come_once(void **state)
+{
+	(void)state;
+	be_at(JOB_RUNNING);
+	job->in_round = true;
+	buf_put_u32(&body, 7);
+	tell(MSG_ANSWER);
+	expect_trust();
+	assert_false(job->in_round);
+	tell(MSG_ANSWER);
+	expect_distrust("(ANSWER)");
+	be_at(JOB_RUNNING);
+	job->clock_asked = true;
+	put_right(MSG_CLOCK);
+	tell(MSG_CLOCK);
+	expect_trust();
+	assert_int_equal(job->clock_theirs, 5);
+	put_right(MSG_CLOCK);
+	tell(MSG_CLOCK);
+	expect_distrust("(CLOCK)");
+	be_at(JOB_RUNNING);
+	job->clock_asked = true;
+	buf_put_u64(&body, UINT64_MAX);
+	tell(MSG_CLOCK);
+	expect_distrust("(CLOCK)");
+}
+
+static void pages_are_asked_for_in_order(void **state)
+{
+	(void)state;
+	be_at(JOB_VOTED);
+	for (uint32_t page = 0; page < 3; page++) {
+		buf_put_u32(&body, page);
+		tell(MSG_ASK);
+		expect_trust();
+	}
+	buf_put_u32(&body, 1);
+	tell(MSG_ASK);
+	expect_distrust("(ASK)");
+	be_at(JOB_VOTED);
+	job->callbacks.table = NULL;
+	put_right(MSG_ASK);
+	tell(MSG_ASK);
+	expect_distrust("(ASK)");
+}
+
+static void malformed_messages(void **state)
+{
+	static const uint8_t types[] = {MSG_WELCOME, MSG_JOINED, MSG_BEAT, MSG_ABORT,
+	                                MSG_VERDICT, MSG_FINAL,  MSG_ASK,  MSG_OTHER_JOB};
+	static const enum job_stage stages[] = {JOB_JOINING, JOB_JOINING, JOB_RUNNING, JOB_RUNNING,
+	                                        JOB_VOTED,   JOB_DONE,    JOB_VOTED,   JOB_JOINING};
+	(void)state;
+	for (size_t i = 0; i < sizeof types; i++) {
+		be_at(stages[i]);
+		put_right(types[i]);
+		if (types[i] == MSG_OTHER_JOB)
+			buf_put_u8(&body, 1);
+		else
+			body.len = 1;
+		tell(types[i]);
+		expect_distrust(msg_name(types[i]));
+	}
+	be_at(JOB_RUNNING);
+	put_err(0, 2); /* an abort for no reason */
+	tell(MSG_ABORT);
+	expect_distrust("(ABORT)");
+	be_at(JOB_RUNNING);
+	put_err(ERR_INPUT, SIZE);
+	tell(MSG_ABORT);
+	expect_distrust("(ABORT)");
+	be_at(JOB_RUNNING);
+	pace_encode(&(struct pace){.rank = SIZE}, &body);
+	tell(MSG_BEAT);
+	expect_distrust("(BEAT)");
+}
+
+/* An ABORT after the verdict, or a good outcome without this rank's word. */
+static void the_verdict_stands(void **state)
+{
+	(void)state;
+	for (int stage = JOB_COMMITTING; stage <= JOB_DONE; stage++) {
+		be_at((enum job_stage)stage);
+		put_right(MSG_ABORT);
+		tell(MSG_ABORT);
+		expect_distrust("(ABORT) after the verdict");
+		assert_true(job_decided(job));
+	}
+	be_at(JOB_COMMITTING);
+	put_err(0, ERR_RANK_SELF);
+	tell(MSG_FINAL);
+	expect_distrust("(FINAL) after the verdict");
+	be_at(JOB_COMMITTING);
+	put_err(ERR_PEER_LOST, 1); /* it was too slow for the coordinator */
+	tell(MSG_FINAL);
+	expect_trust();
+	assert_true(job->final);
+}
+
+/* A rank that has failed waits for the outcome alone. */
+static void after_a_failure_only_the_abort_counts(void **state)
+{
+	struct err err = {.code = ERR_INPUT, .rank = ERR_RANK_SELF};
+	(void)state;
+	be_at(JOB_RUNNING);
+	job_fail_later(job, &err);
+	tell(MSG_ROSTER);
+	tell(MSG_CLOCK);
+	assert_false(job->aborted);
+	put_err(ERR_DISAGREE, 3);
+	tell(MSG_ABORT);
+	assert_true(job->aborted);
+	assert_int_equal(job->failure.code, ERR_DISAGREE);
+	tell(MSG_ROSTER);
+	assert_int_equal(job->failure.code, ERR_DISAGREE);
+}
+
+#define JOB_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        JOB_TEST(each_message_at_each_stage),
+	        JOB_TEST(an_early_verdict_commits_nothing),
+	        JOB_TEST(a_welcome_out_of_range),
+	        JOB_TEST(a_second_welcome_adds_only),
+	        JOB_TEST(numbers_beyond_the_roster),
+	        JOB_TEST(rosters_that_are_none),
+	        JOB_TEST(places_nobody_asked_for),
+	        JOB_TEST(answers_come_once),
+	        JOB_TEST(pages_are_asked_for_in_order),
+	        JOB_TEST(malformed_messages),
+	        JOB_TEST(the_verdict_stands),
+	        JOB_TEST(after_a_failure_only_the_abort_counts),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
