@@ -16,7 +16,7 @@
 
 #include "lib/base/io.h"
 #include "lib/base/private.h"
-#include "lib/base/write_file.h"
+#include "lib/data/outfile.h"
 #include "lib/job/store_server.h"
 
 #define TOKEN_MAX 512
@@ -47,8 +47,7 @@ static int announce(const struct options *o, const struct store_server *s, struc
 		        "store: serve https with --tls-cert and --tls-key");
 	snprintf(text, sizeof text, "%d\n", store_server_port(s));
 	/* In one step: a reader never sees an incomplete port. */
-	if (o->port_file &&
-	    write_file(o->port_file, text, (struct write_how){.replace = true}, err) < 0)
+	if (o->port_file && outfile_put(o->port_file, text, strlen(text), err) < 0)
 		return -1;
 	if (o->ready_fd >= 0) {
 		if (write_all(o->ready_fd, text, strlen(text)) < 0)

@@ -15,6 +15,7 @@
 #include "lib/data/outfile.h"
 #include "lib/data/sink_internal.h"
 #include "lib/data/spool.h"
+#include "lib/data/target.h"
 
 struct sink_file {
 	char *path;
@@ -312,7 +313,8 @@ static int make_at(const struct sink *s, struct folder *f, int parent, const cha
 static int make_folder(const struct sink *s, struct folder *f, struct err *err)
 {
 	if (!f->top)
-		return make_at(s, f, AT_FDCWD, f->path, err);
+		return target_check_folder(f->path, err) ? -1
+		                                         : make_at(s, f, AT_FDCWD, f->path, err);
 	int parent = beneath_open(f->path, f->top);
 	if (parent < 0)
 		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
@@ -351,6 +353,18 @@ static int compare_with_earlier(struct sink *s, int file, struct err *err)
 			return same_path(f->path, e->path, err);
 	}
 	return 0;
+}
+
+/* The folder of files that another rank names; once for consecutive files. */
+static int check_top(const struct sink *s, int file, struct err *err)
+{
+	const struct sink_file *f = &s->files[file], *e = file ? f - 1 : NULL;
+	if (!f->top || (e && e->top == f->top && memcmp(e->path, f->path, f->top) == 0))
+		return 0;
+	char *top = strndup(f->path, f->top);
+	int ret = top ? target_check_folder(top, err) : err_nomem(err, "a path", f->top);
+	free(top);
+	return ret;
 }
 
 static int open_target(struct sink *s, int file, struct err *err)
@@ -402,7 +416,7 @@ int sink_open(struct sink *s, struct err *err)
 		struct sink_file *f = &s->files[i];
 		if (f->own >= 0)
 			continue;
-		if (open_target(s, i, err) ||
+		if (check_top(s, i, err) || open_target(s, i, err) ||
 		    outfile_pwrite(&f->out, f->head, f->head_len, 0, err) ||
 		    (f->packed && open_members(s, f, err)))
 			return lacking(s, err);
@@ -451,6 +465,8 @@ static int check_folder(const struct sink *s, struct folder *f, struct err *err)
 		f->absent = true;
 		return 0;
 	}
+	if (!f->top && target_check_folder(f->path, err))
+		return -1;
 	int in = beneath_open(f->path, f->top);
 	if (in < 0)
 		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
@@ -476,6 +492,8 @@ static int check_file(struct sink *s, int file, struct err *err)
 		return 0;
 	if (is_in_absent(s, f->path))
 		return compare_names(s, file, err);
+	if (check_top(s, file, err))
+		return -1;
 	if (outfile_probe(&f->out, f->path, f->top, s->force, &f->exists, err))
 		return -1;
 	return compare_with_earlier(s, file, err);
