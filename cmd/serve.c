@@ -14,6 +14,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "lib/coll/written.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
 #include "lib/data/outfile.h"
@@ -127,7 +128,11 @@ int cmd_serve(const struct command *cmd, struct options *o, int argc, char **arg
 	int signal_fd = open_signals(&err);
 
 	(void)cmd, (void)argc, (void)argv;
-	if (signal_fd < 0)
+	const struct named_file files[] = {{"--token-file", o->token_file, false},
+	                                   {"--tls-cert", o->tls_cert, false},
+	                                   {"--tls-key", o->tls_key, false},
+	                                   {"--port-file", o->port_file, true}};
+	if (signal_fd < 0 || written_compare(files, 4, &err) < 0)
 		goto out;
 	s = start(o, &err);
 	if (!s)

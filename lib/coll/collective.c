@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/base/io.h"
+#include "lib/coll/written.h"
 #include "lib/exec/budget.h"
 
 /* ---- before the job ---- */
@@ -233,7 +234,8 @@ static int arrange(struct collective *c, struct err *err)
 static int preview(struct coll *life, struct err *err)
 {
 	struct collective *c = life->state;
-	if (arrange(c, err) < 0 || files_check_outputs(c, err) < 0)
+	if (arrange(c, err) < 0 || files_check_outputs(c, err) < 0 ||
+	    written_check_data(c, err) < 0)
 		return -1;
 	return preview_make(c, err);
 }
@@ -241,7 +243,8 @@ static int preview(struct coll *life, struct err *err)
 static int connect_all(struct coll *life, struct err *err)
 {
 	struct collective *c = life->state;
-	if (arrange(c, err) < 0 || files_open_outputs(c, err) < 0 || input_stats_scan(c, err) < 0 ||
+	if (arrange(c, err) < 0 || files_open_outputs(c, err) < 0 ||
+	    written_check_data(c, err) < 0 || input_stats_scan(c, err) < 0 ||
 	    elements_prepare(c, err) < 0)
 		return -1;
 	return drive_connect(&c->transfer.drive, err);

@@ -132,6 +132,14 @@ const char *sink_path(const struct sink *s, int file)
 	return s->files[file].path;
 }
 
+void sink_id(const struct sink *s, int file, struct target_id *id)
+{
+	const struct outfile *f = &s->files[file].out;
+	*id = (struct target_id){.known = false};
+	if (f->path && f->dirfd >= 0)
+		target_id_at(id, f->dirfd, f->name);
+}
+
 /* ---- adding ---- */
 
 static int reserve_file(struct sink *s, struct err *err)

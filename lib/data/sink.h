@@ -17,6 +17,7 @@
 
 #include "lib/base/err.h"
 #include "lib/data/dataset.h"
+#include "lib/data/target.h"
 
 struct sink;
 
@@ -124,5 +125,8 @@ uint64_t sink_size(const struct sink *,
                    int file); /* bytes; 0 for an archive that is not packed yet */
 bool sink_is_packed(const struct sink *, int file);   /* is it an archive? */
 const char *sink_path(const struct sink *, int file); /* for messages */
+/* Where sink_open or sink_check has found the file's place; not known of stdout, of a file that is
+ * left as it is, and in a folder that is to be created. */
+void sink_id(const struct sink *, int file, struct target_id *);
 
 #endif

@@ -53,6 +53,8 @@ void target_id(struct target_id *, const char *path, bool follow);
 /* The same of the name @name in the folder @dirfd. */
 void target_id_at(struct target_id *, int dirfd, const char *name);
 void target_id_release(struct target_id *);
+/* Does the file exist, and is it @file? */
+bool target_is_file(const struct target_id *, const struct stat *file);
 /* Would writing one of them replace the other, or are they one file by hard links? */
 bool target_id_same(const struct target_id *, const struct target_id *);
 
