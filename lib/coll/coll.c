@@ -194,8 +194,8 @@ static int commit(struct coll *c, struct err *err)
 	c->times.verdict = clock_ns();
 	if (!c->task->commit)
 		return 0;
-	c->task->commit(c, &mine);
-	return job_finish(c->job, &mine, err);
+	const enum fate fate = c->task->commit(c, &mine);
+	return job_finish(c->job, &mine, fate, err);
 }
 
 /* request.dry_run. The vote tells every rank whether the job would fail on any. */

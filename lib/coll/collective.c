@@ -329,7 +329,16 @@ static void note_strays(void *ctx, const char *folder, const char *first, int n)
 	          first, others);
 }
 
-static int commit(struct coll *life, struct err *err)
+static enum fate fate_of(const struct sink *s)
+{
+	static const enum fate fates[] = {[SINK_NO_FILES] = FATE_NOTHING,
+	                                  [SINK_ALL_OLD] = FATE_OLD,
+	                                  [SINK_ALL_NEW] = FATE_NEW,
+	                                  [SINK_MIXED] = FATE_MIXED};
+	return s ? fates[sink_state(s)] : FATE_NOTHING;
+}
+
+static enum fate commit(struct coll *life, struct err *err)
 {
 	struct collective *c = life->state;
 	struct transfer *t = &c->transfer;
@@ -338,7 +347,7 @@ static int commit(struct coll *life, struct err *err)
 	t->in_place = ret == 0;
 	if (t->in_place && t->sink)
 		sink_strays(t->sink, note_strays, c);
-	return ret;
+	return fate_of(t->sink);
 }
 
 /* ---- the result ---- */

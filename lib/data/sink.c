@@ -37,6 +37,7 @@ struct sink_file {
 
 struct sink {
 	bool sync, force, committed;
+	bool complete; /* sink_commit has placed all files */
 	struct sink_file *files;
 	int nfiles, cap;
 	struct folder {
@@ -697,7 +698,7 @@ int sink_commit(struct sink *s, struct err *err)
 		undo_all(s, err);
 		return -1;
 	}
-	s->committed = true;
+	s->committed = s->complete = true;
 	/* Last first: a folder's first file owns its descriptor and syncs it. */
 	for (int i = s->nfiles; i-- > 0;)
 		if (is_placed(&s->files[i]) && outfile_settle(&s->files[i].out, err))
@@ -706,4 +707,16 @@ int sink_commit(struct sink *s, struct err *err)
 		if (finish_folder(&s->folders[i], err))
 			ret = -1;
 	return ret;
+}
+
+enum sink_state sink_state(const struct sink *s)
+{
+	int files = 0, placed = 0;
+	for (int i = 0; i < s->nfiles; i++) {
+		files += s->files[i].is_stdout || is_placed(&s->files[i]);
+		placed += s->files[i].out.committed;
+	}
+	if (!files)
+		return SINK_NO_FILES;
+	return s->complete ? SINK_ALL_NEW : placed ? SINK_MIXED : SINK_ALL_OLD;
 }

@@ -116,6 +116,10 @@ int sink_seal(struct sink *, struct err *err);
  * could not be restored. If the process is killed meanwhile, each file is complete, old or new. */
 int sink_commit(struct sink *, struct err *err);
 
+/* Which files this rank has after sink_commit, also if it failed. stdout counts as a file. */
+enum sink_state { SINK_NO_FILES, SINK_ALL_OLD, SINK_ALL_NEW, SINK_MIXED };
+enum sink_state sink_state(const struct sink *);
+
 /* Bytes written that may not be on disk yet. Thread-safe from sink_open to sink_free. */
 uint64_t sink_behind(const struct sink *);
 

@@ -34,6 +34,7 @@ struct member {
 	struct intent intent;
 	uint8_t *details;   /* the memory of the intent's details */
 	struct err outcome; /* of its commit, or its loss after the verdict */
+	enum fate fate;     /* once done */
 };
 
 /* A connection that asked for any rank, or that only gets an error because it cannot join. */
