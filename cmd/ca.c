@@ -16,6 +16,7 @@
 #include "lib/base/path.h"
 #include "lib/base/private.h"
 #include "lib/base/write_file.h"
+#include "lib/data/target.h"
 #include "lib/net/authority.h"
 
 #define CA_DAYS   3650
@@ -45,6 +46,8 @@ static void files_release(struct files *f)
 /* One `ca` at a time works in a folder. Returns a descriptor, whose end releases the folder. */
 static int lock_folder(const char *folder, struct err *err)
 {
+	if (target_check_folder(folder, err) < 0)
+		return -1;
 	int fd = io_retry(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (fd < 0)
 		return err_errno(err, ERR_INPUT, "%s", folder);

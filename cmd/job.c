@@ -187,7 +187,6 @@ static int run_once(void *ctx, int left, bool *again)
 	                               &result.err);
 	if (j->o->retry)
 		request.settings.ask = NULL; /* each try would ask */
-	view.trace.request = &request;
 	job_set_device_environment(&request);
 	if (ret == 0)
 		ret = coll_run(&request, &observer, &result);

@@ -9,6 +9,7 @@
 
 #include "cmd/commands.h"
 #include "cmd/plan.h"
+#include "lib/coll/written.h"
 #include "lib/coll/request.h"
 #include "lib/exec/tuning.h"
 
@@ -333,9 +334,14 @@ int cmd_plan(const struct command *cmd, struct options *o, int argc, char **argv
 	int code;
 
 	(void)argc;
+	const struct named_file files[] = {{"--tuning", o->request.tuning, false},
+	                                   {"--hostfile", o->request.settings.hostfile, false},
+	                                   {"--svg", o->svg, true}};
 	tuning_init(&p.tuning);
-	code = take_hosts(&p, o, &err) < 0 || planned_init(&p, argv[1], &err) < 0 ? -1
-	                                                                          : show(&p, &err);
+	code = written_compare(files, 3, &err) < 0 || take_hosts(&p, o, &err) < 0 ||
+	                       planned_init(&p, argv[1], &err) < 0
+	               ? -1
+	               : show(&p, &err);
 	if (code < 0)
 		code = report_failure(cmd->name, o->json, &err, -1, "start");
 	planned_release(&p);

@@ -26,6 +26,9 @@ int request_from_options(struct coll_request *r, enum coll_work work, const stru
 	r->work = work;
 	r->command = cmd->name;
 	r->trace = o->trace || o->trace_svg;
+	r->also[0] = (struct coll_also){"--trace", o->trace};
+	r->also[1] = (struct coll_also){"--trace-svg", o->trace_svg};
+	r->also[2] = (struct coll_also){"--svg", o->svg};
 	if (check_trace(o, r->dry_run, err) < 0)
 		return -1;
 	r->inputs = argv + 1;

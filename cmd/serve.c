@@ -14,9 +14,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "lib/coll/written.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
-#include "lib/base/write_file.h"
+#include "lib/data/outfile.h"
 #include "lib/job/store_server.h"
 
 #define TOKEN_MAX 512
@@ -47,8 +48,7 @@ static int announce(const struct options *o, const struct store_server *s, struc
 		        "store: serve https with --tls-cert and --tls-key");
 	snprintf(text, sizeof text, "%d\n", store_server_port(s));
 	/* In one step: a reader never sees an incomplete port. */
-	if (o->port_file &&
-	    write_file(o->port_file, text, (struct write_how){.replace = true}, err) < 0)
+	if (o->port_file && outfile_put(o->port_file, text, strlen(text), err) < 0)
 		return -1;
 	if (o->ready_fd >= 0) {
 		if (write_all(o->ready_fd, text, strlen(text)) < 0)
@@ -128,7 +128,11 @@ int cmd_serve(const struct command *cmd, struct options *o, int argc, char **arg
 	int signal_fd = open_signals(&err);
 
 	(void)cmd, (void)argc, (void)argv;
-	if (signal_fd < 0)
+	const struct named_file files[] = {{"--token-file", o->token_file, false},
+	                                   {"--tls-cert", o->tls_cert, false},
+	                                   {"--tls-key", o->tls_key, false},
+	                                   {"--port-file", o->port_file, true}};
+	if (signal_fd < 0 || written_compare(files, 4, &err) < 0)
 		goto out;
 	s = start(o, &err);
 	if (!s)

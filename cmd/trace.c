@@ -8,69 +8,13 @@
 #include "cmd/report.h"
 #include "cmd/svg.h"
 #include "cmd/trace_json.h"
-#include "lib/base/path.h"
 #include "lib/base/units.h"
-#include "lib/coll/paths.h"
-#include "lib/data/target.h"
-
-/* Is @path one of @names, of any rank? Patterns of inputs are not expanded. Only names that end
- * alike are looked up: ranks may be many, and their files far away. */
-static bool is_named(const char *path, const char *const *names, int n, int size)
-{
-	const uint64_t place = target_place(path, true);
-	bool same = false;
-
-	for (int i = 0; place && i < n && !same; i++) {
-		const int fills = paths_vary(names[i]) ? size : 1;
-		for (int r = 0; r < fills && !same; r++) {
-			struct err ignored = {.rank = ERR_RANK_SELF};
-			char *name = paths_fill(names[i], r, size, NULL, &ignored);
-			same = name && strcmp(path_name(name), path_name(path)) == 0 &&
-			       target_place(name, true) == place;
-			free(name);
-		}
-	}
-	return same;
-}
-
-/* The trace would replace a file of the job. */
-static int check_place(const struct trace_files *t, const char *option, const char *path, int size,
-                       struct err *err)
-{
-	const struct coll_request *r = t->request;
-
-	if (!path)
-		return 0;
-	if (is_named(path, r->outputs, r->noutputs, size))
-		return err_set(err, ERR_USAGE, "%s: %s is an output: give another name", option,
-		               path);
-	if (is_named(path, (const char *const *)r->inputs, r->ninputs, size))
-		return err_set(err, ERR_USAGE, "%s: %s is an input: give another name", option,
-		               path);
-	return 0;
-}
-
-static int check_places(const struct trace_files *t, int size, struct err *err)
-{
-	const struct options *o = t->o;
-
-	if (check_place(t, "--trace", o->trace, size, err) < 0 ||
-	    check_place(t, "--trace-svg", o->trace_svg, size, err) < 0)
-		return -1;
-	if (o->trace && o->trace_svg && is_named(o->trace, &o->trace_svg, 1, 1))
-		return err_set(err, ERR_USAGE,
-		               "--trace-svg: %s is the file of --trace: give another name",
-		               o->trace_svg);
-	return 0;
-}
 
 /* Before data move: a file that cannot be written fails the job now. */
 static int begin(struct trace_files *t, int size, struct err *err)
 {
 	int fd;
 
-	if (check_places(t, size, err) < 0)
-		return -1;
 	t->errors = calloc((size_t)size, sizeof *t->errors);
 	if (!t->errors)
 		return err_nomem(err, "the trace", (size_t)size * sizeof *t->errors);

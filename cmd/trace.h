@@ -11,7 +11,6 @@
 
 struct trace_files {
 	const struct options *o;
-	const struct coll_request *request; /* the job's inputs and outputs */
 	const char *command;
 	struct outfile json; /* of --trace */
 	FILE *text;          /* what is written to it; NULL: not open */

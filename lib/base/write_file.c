@@ -42,6 +42,12 @@ static int write_new(const char *file, const char *path, const char *text, bool 
 int write_file(const char *path, const char *text, struct write_how how, struct err *err)
 {
 	char temp[4096];
+	struct stat st;
+	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+		return err_set(
+		        err, ERR_OUTPUT,
+		        "%s: is a symbolic link, which is not followed: name the file itself",
+		        path);
 	if (!how.replace)
 		return write_new(path, path, text, how.secret, err);
 	if (snprintf(temp, sizeof temp, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof temp)

@@ -1,4 +1,4 @@
-/* Small files as a whole: a secret, a certificate, a port. */
+/* Small files as a whole: a secret, a certificate. */
 #ifndef COLLCTL_BASE_WRITE_FILE_H
 #define COLLCTL_BASE_WRITE_FILE_H
 
@@ -11,7 +11,7 @@ struct write_how {
 	bool replace; /* an existing file, in one step; else it is an error */
 };
 
-/* Write @text to the file @path, and sync it. A symbolic link is not followed. ERR_OUTPUT names the
+/* Write @text to the file @path, and sync it. A symbolic link is refused. ERR_OUTPUT names the
  * file, which is as it was. */
 int write_file(const char *path, const char *text, struct write_how how, struct err *err);
 

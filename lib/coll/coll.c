@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/coll/life.h"
+#include "lib/coll/written.h"
 #include "lib/exec/budget.h"
 #include "lib/job/store.h"
 
@@ -41,8 +42,8 @@ static int prepare(struct coll *c, struct err *err)
 {
 	const struct coll_request *r = c->request;
 	const struct coll_observer *o = c->observer;
-	if (request_check(r, err) < 0 || stage(c, c->task->check, err) < 0 ||
-	    member_init(&c->member, &r->settings, err) < 0)
+	if (request_check(r, err) < 0 || written_check(r, err) < 0 ||
+	    stage(c, c->task->check, err) < 0 || member_init(&c->member, &r->settings, err) < 0)
 		return -1;
 	c->member.conf.note = o->note;
 	c->member.conf.note_ctx = o->ctx;
@@ -195,8 +196,8 @@ static int commit(struct coll *c, struct err *err)
 		c->observer->decided(c->observer->ctx);
 	if (!c->task->commit)
 		return 0;
-	c->task->commit(c, &mine);
-	return job_finish(c->job, &mine, err);
+	const enum fate fate = c->task->commit(c, &mine);
+	return job_finish(c->job, &mine, fate, err);
 }
 
 /* request.dry_run. The vote tells every rank whether the job would fail on any. */

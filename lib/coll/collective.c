@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/base/io.h"
+#include "lib/coll/written.h"
 #include "lib/exec/budget.h"
 
 /* ---- before the job ---- */
@@ -233,7 +234,8 @@ static int arrange(struct collective *c, struct err *err)
 static int preview(struct coll *life, struct err *err)
 {
 	struct collective *c = life->state;
-	if (arrange(c, err) < 0 || files_check_outputs(c, err) < 0)
+	if (arrange(c, err) < 0 || files_check_outputs(c, err) < 0 ||
+	    written_check_data(c, err) < 0)
 		return -1;
 	return preview_make(c, err);
 }
@@ -241,7 +243,8 @@ static int preview(struct coll *life, struct err *err)
 static int connect_all(struct coll *life, struct err *err)
 {
 	struct collective *c = life->state;
-	if (arrange(c, err) < 0 || files_open_outputs(c, err) < 0 || input_stats_scan(c, err) < 0 ||
+	if (arrange(c, err) < 0 || files_open_outputs(c, err) < 0 ||
+	    written_check_data(c, err) < 0 || input_stats_scan(c, err) < 0 ||
 	    elements_prepare(c, err) < 0)
 		return -1;
 	return drive_connect(&c->transfer.drive, err);
@@ -326,7 +329,16 @@ static void note_strays(void *ctx, const char *folder, const char *first, int n)
 	          first, others);
 }
 
-static int commit(struct coll *life, struct err *err)
+static enum fate fate_of(const struct sink *s)
+{
+	static const enum fate fates[] = {[SINK_NO_FILES] = FATE_NOTHING,
+	                                  [SINK_ALL_OLD] = FATE_OLD,
+	                                  [SINK_ALL_NEW] = FATE_NEW,
+	                                  [SINK_MIXED] = FATE_MIXED};
+	return s ? fates[sink_state(s)] : FATE_NOTHING;
+}
+
+static enum fate commit(struct coll *life, struct err *err)
 {
 	struct collective *c = life->state;
 	struct transfer *t = &c->transfer;
@@ -335,7 +347,7 @@ static int commit(struct coll *life, struct err *err)
 	t->in_place = ret == 0;
 	if (t->in_place && t->sink)
 		sink_strays(t->sink, note_strays, c);
-	return ret;
+	return fate_of(t->sink);
 }
 
 /* ---- the result ---- */

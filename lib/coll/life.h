@@ -37,8 +37,9 @@ struct coll_task {
 	int (*run)(struct coll *, struct err *err);
 	/* Complete the output. Sets *digest if all ranks have the same result. */
 	int (*seal)(struct coll *, const uint8_t **digest, struct err *err);
-	/* All ranks have voted yes. NULL: nothing to do that can fail. */
-	int (*commit)(struct coll *, struct err *err);
+	/* All ranks have voted yes; *err is filled on failure. NULL: nothing to do that can fail.
+	 */
+	enum fate (*commit)(struct coll *, struct err *err);
 	/* Fill the result, also if the job failed. */
 	void (*report)(struct coll *, struct coll_result *);
 	/* Before the job closes: free whatever uses its connections. */

@@ -40,6 +40,8 @@ struct check_request {
 	int64_t max_latency;    /* ns of a median round trip; 0: any */
 };
 
+#define COLL_ALSO 3
+
 struct coll_request {
 	enum coll_work work;
 	enum coll_kind kind; /* the collective that runs or that bench measures */
@@ -86,6 +88,11 @@ struct coll_request {
 	uint64_t device_memory; /* bytes that this rank may use on each device; 0: what is free */
 
 	const char *tuning_out; /* file for the measurements of bench and check, or NULL */
+	/* Files that the caller writes: traces, a picture. They must not be files of the job. */
+	struct coll_also {
+		const char *option; /* "--trace" */
+		const char *path;   /* NULL: none */
+	} also[COLL_ALSO];
 	struct bench_request bench;
 	struct check_request check;
 };

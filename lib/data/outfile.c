@@ -15,6 +15,7 @@
 
 #include "lib/base/io.h"
 #include "lib/base/path.h"
+#include "lib/base/user.h"
 #include "lib/data/beneath.h"
 #include "lib/data/spool.h"
 #include "lib/data/target.h"
@@ -33,23 +34,22 @@ static int create_error(const struct outfile *f, struct err *err)
 	return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder", f->path);
 }
 
-/* Split @path and open the folder. @top: as for beneath_open. */
-static int open_folder(struct outfile *f, const char *path, size_t top, struct err *err)
+/* Find the name and its folder, which is open for fsync. @top: as for beneath_open. */
+static int open_folder(struct outfile *f, size_t top, struct err *err)
 {
-	const char *base = path_name(path);
-	if (!*base || !strcmp(base, ".") || !strcmp(base, ".."))
-		return err_set(err, ERR_OUTPUT, "%s: is a directory: expected the name of a file",
-		               f->path);
-	f->name = strdup(base);
-	if (!f->name)
-		return err_nomem(err, "a path", strlen(path));
-	f->dirfd = beneath_open(path, top);
+	struct target t;
+	if (target_find(&t, top ? path_name(f->path) : f->path, f->force && !top, err))
+		return -1;
+	f->name = t.name;
+	f->dirfd = top ? beneath_open(f->path, top)
+	               : io_retry(openat(t.dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	int error = errno, len = (int)(path_name(f->path) - f->path);
+	close(t.dirfd);
+	errno = error;
 	if (f->dirfd >= 0)
 		return 0;
-	int len = (int)(base - path);
-	return err_errno(err, errno == EMFILE || errno == ENFILE ? ERR_RESOURCE : ERR_OUTPUT,
-	                 "%s: cannot open the folder '%.*s'", f->path, len > 1 ? len - 1 : 1,
-	                 len ? path : ".");
+	return err_errno(err, ERR_OUTPUT, "%s: cannot open the folder '%.*s'", f->path,
+	                 len > 1 ? len - 1 : 1, len ? f->path : ".");
 }
 
 static const char *kind_of(mode_t mode)
@@ -68,30 +68,72 @@ static const char *kind_of(mode_t mode)
 	}
 }
 
-/* Check that the target may be replaced. *mode: the permissions of the existing file, or -1.
- * @below: do not suggest --force. */
-static int check_target(const struct outfile *f, bool below, int *mode, struct err *err)
+static int refuse_link(const struct outfile *f, const struct stat *link, struct err *err)
+{
+	struct stat folder;
+	if (f->below)
+		return err_set(
+		        err, ERR_OUTPUT,
+		        "%s: is a symbolic link, which is not followed in this folder: remove it",
+		        f->path);
+	if (fstat(f->dirfd, &folder) || !target_trusts(link, &folder))
+		return target_refuse(f->path, link, err);
+	return err_set(err, ERR_OUTPUT,
+	               "%s: is a symbolic link: name the file itself, or give --force to "
+	               "replace the file that it points to",
+	               f->path);
+}
+
+/* Find by attributes that a rename in the folder, or over the target, would fail. */
+static int check_attributes(const struct outfile *f, const char *name, struct err *err)
+{
+	const char *whose = *name ? "" : "its folder ", *what;
+	struct statx sx;
+	if (statx(f->dirfd, name, AT_SYMLINK_NOFOLLOW | (*name ? 0 : AT_EMPTY_PATH), 0, &sx))
+		return 0;
+	if (sx.stx_attributes & STATX_ATTR_IMMUTABLE)
+		what = "immutable (chattr -i changes that)";
+	else if (sx.stx_attributes & STATX_ATTR_APPEND)
+		what = "only for appending (chattr -a changes that)";
+	else if (*name && sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		what = "a mount point: write into a folder that is mounted";
+	else
+		return 0;
+	return err_set(err, ERR_OUTPUT, "%s: %sis %s", f->path, whose, what);
+}
+
+/* In a folder with the sticky bit, only its owner and the file's may replace a file. */
+static int check_sticky(const struct outfile *f, const struct stat *target, struct err *err)
+{
+	struct stat folder;
+	if (fstat(f->dirfd, &folder) || !(folder.st_mode & S_ISVTX) ||
+	    user_is_self(target->st_uid) || user_is_self(folder.st_uid) ||
+	    user_may_own(target->st_uid))
+		return 0;
+	return err_set(err, ERR_OUTPUT,
+	               "%s: belongs to user %u, and its folder lets only that user replace it",
+	               f->path, (unsigned)target->st_uid);
+}
+
+/* Check that the target may be replaced. *mode: the permissions of the existing file, or -1. */
+static int check_target(const struct outfile *f, int *mode, struct err *err)
 {
 	struct stat st;
 	*mode = -1;
+	if (check_attributes(f, "", err))
+		return -1;
 	if (fstatat(f->dirfd, f->name, &st, AT_SYMLINK_NOFOLLOW)) {
 		if (errno == ENOENT)
 			return 0;
 		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the target", f->path);
 	}
-	if (S_ISLNK(st.st_mode) && below)
-		return err_set(
-		        err, ERR_OUTPUT,
-		        "%s: is a symbolic link, which is not followed in this folder: remove it",
-		        f->path);
 	if (S_ISLNK(st.st_mode))
-		return err_set(err, ERR_OUTPUT,
-		               "%s: is a symbolic link: name the file itself, or give --force to "
-		               "replace the file that it points to",
-		               f->path);
+		return refuse_link(f, &st, err);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, ERR_OUTPUT, "%s: is %s: expected a regular file or none",
 		               f->path, kind_of(st.st_mode));
+	if (check_attributes(f, f->name, err) || check_sticky(f, &st, err))
+		return -1;
 	*mode = (int)(st.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));
 	return 0;
 }
@@ -227,10 +269,10 @@ static int open_anywhere(struct outfile *f, struct err *err)
 	return r > 0 ? open_named(f, err) : r;
 }
 
-static int open_temp(struct outfile *f, bool below, struct err *err)
+static int open_temp(struct outfile *f, struct err *err)
 {
 	int mode;
-	if (check_target(f, below, &mode, err) || open_anywhere(f, err))
+	if (check_target(f, &mode, err) || open_anywhere(f, err))
 		return -1;
 	if (mode >= 0 && fchmod(f->fd, (mode_t)mode))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
@@ -243,7 +285,6 @@ int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, 
 	return outfile_open_below(f, path, 0, size, sync, force, err);
 }
 
-/* Open the folder of @path, or of what it links to with @force. */
 static int find_target(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
                        bool force, struct err *err)
 {
@@ -251,24 +292,19 @@ static int find_target(struct outfile *f, const char *path, size_t top, uint64_t
 	                      .dirfd = -1,
 	                      .sync = sync,
 	                      .force = force,
+	                      .below = top > 0,
 	                      .size = size,
 	                      .back = WRITEBACK_INIT};
 	f->path = strdup(path);
 	if (!f->path)
 		return err_nomem(err, "a path", strlen(path));
-	char *target = force && !top ? target_follow(path, err) : strdup(path);
-	if (!target)
-		return err_nomem(err, "a path", strlen(path));
-	int ret = open_folder(f, target, top, err);
-	free(target);
-	return ret;
+	return open_folder(f, top, err);
 }
 
 int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
                        bool force, struct err *err)
 {
-	if (find_target(f, path, top, size, sync, force, err) == 0 &&
-	    open_temp(f, top > 0, err) == 0)
+	if (find_target(f, path, top, size, sync, force, err) == 0 && open_temp(f, err) == 0)
 		return 0;
 	outfile_release(f);
 	return -1;
@@ -279,7 +315,7 @@ int outfile_probe(struct outfile *f, const char *path, size_t top, bool force, b
 {
 	int mode, ret = find_target(f, path, top, 0, false, force, err);
 	if (ret == 0)
-		ret = check_target(f, top > 0, &mode, err);
+		ret = check_target(f, &mode, err);
 	if (ret == 0 && faccessat(f->dirfd, ".", W_OK | X_OK, AT_EACCESS))
 		ret = create_error(f, err);
 	if (ret)
@@ -444,13 +480,40 @@ static int link_temp(struct outfile *f, struct err *err)
 	return error ? -1 : 0;
 }
 
+/* After the seal only the last rename can fail. Try one from a temporary name to another: names may
+ * be created, but not changed, in a folder for appending, or by rules of a security module. */
+static int try_rename(struct outfile *f, struct err *err)
+{
+	char *name = new_temp_name(f, err);
+	if (!name)
+		return -1;
+	if (io_retry(renameat2(f->dirfd, f->temp, f->dirfd, name, RENAME_NOREPLACE)) == 0) {
+		free(f->temp);
+		f->temp = name;
+		return 0;
+	}
+	free(name);
+	if (errno == EINVAL || errno == ENOSYS) /* the file system has no such rename */
+		return 0;
+	return err_errno(err, ERR_OUTPUT, "%s: cannot rename a file in its folder", f->path);
+}
+
+/* What outfile_open has checked may have changed since. */
+static int check_place(struct outfile *f, struct err *err)
+{
+	int mode;
+	if (check_target(f, &mode, err))
+		return -1;
+	return f->shared ? 0 : try_rename(f, err);
+}
+
 int outfile_seal(struct outfile *f, struct err *err)
 {
 	if (f->sync && (writeback_finish(&f->back, f->fd) || io_retry(fsync(f->fd))))
 		return write_error(f, "cannot sync to disk", err);
 	if (check_close(f, err) || check_size(f, err))
 		return -1;
-	return f->temp ? 0 : link_temp(f, err);
+	return (!f->temp && link_temp(f, err)) || check_place(f, err) ? -1 : 0;
 }
 
 /* Check that @name is still our file: a user with write access to the folder may have replaced it.

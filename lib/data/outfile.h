@@ -26,6 +26,7 @@ struct outfile {
 	char *kept; /* a temporary name of the file that it replaces, or NULL */
 	bool sync;
 	bool force;
+	bool below;  /* outfile_open_below: no link is followed */
 	bool shared; /* dirfd belongs to another outfile */
 	bool absent; /* outfile_keep found nothing to replace */
 	bool committed;
@@ -35,8 +36,10 @@ struct outfile {
 
 /* @size: the final size in bytes, which is allocated at once with fallocate if the file system
  * supports that. The mode comes from the replaced file or else from the umask. Refuses an existing
- * target that is not a regular file; with @force it follows a symlink and replaces or creates the
- * link's target, without changing the link. On failure there is nothing to release.
+ * target that is not a regular file, or that could not be replaced, as far as that can be seen;
+ * with
+ * @force it follows a symlink (target_find) and replaces or creates the link's target, without
+ * changing the link. On failure there is nothing to release.
  */
 int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
                  struct err *err);
@@ -73,7 +76,8 @@ int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t po
 uint64_t outfile_behind(const struct outfile *f);
 int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, struct err *err);
 /* fsync (unless !sync), check that the file is complete and that close reports no error, and give
- * it a temporary name. After this only the rename can fail. */
+ * it a temporary name. A rename in the folder is tried, and the target examined once more, so that
+ * outfile_commit should not fail. */
 int outfile_seal(struct outfile *f, struct err *err);
 /* Rename over the target and fsync the folder (unless !sync). */
 int outfile_commit(struct outfile *f, struct err *err);
@@ -97,7 +101,8 @@ int outfile_settle(struct outfile *f, struct err *err);
  * released after @f. */
 bool outfile_share_folder(struct outfile *f, const struct outfile *with);
 
-/* Replace the file at @path by @n bytes, which are on disk on return. A symlink is followed. */
+/* Replace the file at @path by @n bytes, which are on disk on return. A symlink is followed, as by
+ * outfile_open with @force. */
 int outfile_put(const char *path, const void *data, size_t n, struct err *err);
 
 /* Remove what was not committed, and free. May be called twice or on a zeroed struct. Not for

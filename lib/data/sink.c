@@ -15,6 +15,7 @@
 #include "lib/data/outfile.h"
 #include "lib/data/sink_internal.h"
 #include "lib/data/spool.h"
+#include "lib/data/target.h"
 
 struct sink_file {
 	char *path;
@@ -36,6 +37,7 @@ struct sink_file {
 
 struct sink {
 	bool sync, force, committed;
+	bool complete; /* sink_commit has placed all files */
 	struct sink_file *files;
 	int nfiles, cap;
 	struct folder {
@@ -129,6 +131,14 @@ uint64_t sink_size(const struct sink *s, int file)
 const char *sink_path(const struct sink *s, int file)
 {
 	return s->files[file].path;
+}
+
+void sink_id(const struct sink *s, int file, struct target_id *id)
+{
+	const struct outfile *f = &s->files[file].out;
+	*id = (struct target_id){.known = false};
+	if (f->path && f->dirfd >= 0)
+		target_id_at(id, f->dirfd, f->name);
 }
 
 /* ---- adding ---- */
@@ -312,7 +322,8 @@ static int make_at(const struct sink *s, struct folder *f, int parent, const cha
 static int make_folder(const struct sink *s, struct folder *f, struct err *err)
 {
 	if (!f->top)
-		return make_at(s, f, AT_FDCWD, f->path, err);
+		return target_check_folder(f->path, err) ? -1
+		                                         : make_at(s, f, AT_FDCWD, f->path, err);
 	int parent = beneath_open(f->path, f->top);
 	if (parent < 0)
 		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
@@ -351,6 +362,18 @@ static int compare_with_earlier(struct sink *s, int file, struct err *err)
 			return same_path(f->path, e->path, err);
 	}
 	return 0;
+}
+
+/* The folder of files that another rank names; once for consecutive files. */
+static int check_top(const struct sink *s, int file, struct err *err)
+{
+	const struct sink_file *f = &s->files[file], *e = file ? f - 1 : NULL;
+	if (!f->top || (e && e->top == f->top && memcmp(e->path, f->path, f->top) == 0))
+		return 0;
+	char *top = strndup(f->path, f->top);
+	int ret = top ? target_check_folder(top, err) : err_nomem(err, "a path", f->top);
+	free(top);
+	return ret;
 }
 
 static int open_target(struct sink *s, int file, struct err *err)
@@ -402,7 +425,7 @@ int sink_open(struct sink *s, struct err *err)
 		struct sink_file *f = &s->files[i];
 		if (f->own >= 0)
 			continue;
-		if (open_target(s, i, err) ||
+		if (check_top(s, i, err) || open_target(s, i, err) ||
 		    outfile_pwrite(&f->out, f->head, f->head_len, 0, err) ||
 		    (f->packed && open_members(s, f, err)))
 			return lacking(s, err);
@@ -451,6 +474,8 @@ static int check_folder(const struct sink *s, struct folder *f, struct err *err)
 		f->absent = true;
 		return 0;
 	}
+	if (!f->top && target_check_folder(f->path, err))
+		return -1;
 	int in = beneath_open(f->path, f->top);
 	if (in < 0)
 		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
@@ -476,6 +501,8 @@ static int check_file(struct sink *s, int file, struct err *err)
 		return 0;
 	if (is_in_absent(s, f->path))
 		return compare_names(s, file, err);
+	if (check_top(s, file, err))
+		return -1;
 	if (outfile_probe(&f->out, f->path, f->top, s->force, &f->exists, err))
 		return -1;
 	return compare_with_earlier(s, file, err);
@@ -671,7 +698,7 @@ int sink_commit(struct sink *s, struct err *err)
 		undo_all(s, err);
 		return -1;
 	}
-	s->committed = true;
+	s->committed = s->complete = true;
 	/* Last first: a folder's first file owns its descriptor and syncs it. */
 	for (int i = s->nfiles; i-- > 0;)
 		if (is_placed(&s->files[i]) && outfile_settle(&s->files[i].out, err))
@@ -680,4 +707,16 @@ int sink_commit(struct sink *s, struct err *err)
 		if (finish_folder(&s->folders[i], err))
 			ret = -1;
 	return ret;
+}
+
+enum sink_state sink_state(const struct sink *s)
+{
+	int files = 0, placed = 0;
+	for (int i = 0; i < s->nfiles; i++) {
+		files += s->files[i].is_stdout || is_placed(&s->files[i]);
+		placed += s->files[i].out.committed;
+	}
+	if (!files)
+		return SINK_NO_FILES;
+	return s->complete ? SINK_ALL_NEW : placed ? SINK_MIXED : SINK_ALL_OLD;
 }

@@ -17,6 +17,7 @@
 
 #include "lib/base/err.h"
 #include "lib/data/dataset.h"
+#include "lib/data/target.h"
 
 struct sink;
 
@@ -115,6 +116,10 @@ int sink_seal(struct sink *, struct err *err);
  * could not be restored. If the process is killed meanwhile, each file is complete, old or new. */
 int sink_commit(struct sink *, struct err *err);
 
+/* Which files this rank has after sink_commit, also if it failed. stdout counts as a file. */
+enum sink_state { SINK_NO_FILES, SINK_ALL_OLD, SINK_ALL_NEW, SINK_MIXED };
+enum sink_state sink_state(const struct sink *);
+
 /* Bytes written that may not be on disk yet. Thread-safe from sink_open to sink_free. */
 uint64_t sink_behind(const struct sink *);
 
@@ -124,5 +129,8 @@ uint64_t sink_size(const struct sink *,
                    int file); /* bytes; 0 for an archive that is not packed yet */
 bool sink_is_packed(const struct sink *, int file);   /* is it an archive? */
 const char *sink_path(const struct sink *, int file); /* for messages */
+/* Where sink_open or sink_check has found the file's place; not known of stdout, of a file that is
+ * left as it is, and in a folder that is to be created. */
+void sink_id(const struct sink *, int file, struct target_id *);
 
 #endif

@@ -514,12 +514,56 @@ static void give_verdict(struct coord *c)
 	buf_release(&b);
 }
 
-/* The outcome of the commit: the best evidence, and the other ranks that were lost. */
+static bool failed_too(const struct member *m)
+{
+	return m->done && m->outcome.code;
+}
+
+static bool lost_too(const struct member *m)
+{
+	return !m->done;
+}
+
+static bool has_new(const struct member *m)
+{
+	return m->done && m->fate == FATE_NEW;
+}
+
+/* Append the ranks other than @but for which @is holds. False: there are none. */
+static bool say_ranks(const struct coord *c, bool (*is)(const struct member *), int but,
+                      const char *one, const char *several, char *words, size_t cap)
+{
+	char list[128];
+	struct rank_list ranks;
+	int n = 0;
+	rank_list_init(&ranks, list, sizeof list);
+	for (int r = 0; r < c->conf.size; r++)
+		if (r != but && is(&c->members[r])) {
+			rank_list_add(&ranks, r);
+			n++;
+		}
+	const size_t len = strlen(words);
+	if (n)
+		snprintf(words + len, cap - len, "; rank%s %s %s", n > 1 ? "s" : "",
+		         rank_list_end(&ranks), n > 1 ? several : one);
+	return n > 0;
+}
+
+static bool all_are_old(const struct coord *c)
+{
+	for (int r = 0; r < c->conf.size; r++) {
+		const struct member *m = &c->members[r];
+		if (!m->done || m->fate == FATE_NEW || m->fate == FATE_MIXED)
+			return false;
+	}
+	return true;
+}
+
+/* The outcome of the commit: the best evidence, the other ranks that failed or were lost, and those
+ * that have new outputs. */
 static struct err outcome_of(const struct coord *c)
 {
 	struct evidence best = {.err.rank = ERR_RANK_SELF};
-	char list[128];
-	struct rank_list others;
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct member *m = &c->members[r];
 		struct evidence e = {m->done ? EVIDENCE_OWN_WORD : EVIDENCE_LOST,
@@ -532,18 +576,23 @@ static struct err outcome_of(const struct coord *c)
 		if (e.err.code)
 			best = *blame(&best, &e);
 	}
-	rank_list_init(&others, list, sizeof list);
-	for (int r = 0; r < c->conf.size; r++)
-		if (!c->members[r].done && r != best.err.rank)
-			rank_list_add(&others, r);
-	rank_list_end(&others);
-	size_t len = strlen(best.err.text);
-	if (list[0])
-		snprintf(best.err.text + len, sizeof best.err.text - len,
-		         "; rank%s %s %s lost after the verdict too",
-		         strpbrk(list, ",-") ? "s" : "", list,
-		         strpbrk(list, ",-") ? "were" : "was");
-	return best.err;
+	if (!best.err.code)
+		return best.err;
+	char words[512] = "";
+	say_ranks(c, failed_too, best.err.rank, "failed after the verdict too",
+	          "failed after the verdict too", words, sizeof words);
+	say_ranks(c, lost_too, best.err.rank, "was lost after the verdict too",
+	          "were lost after the verdict too", words, sizeof words);
+	if (!say_ranks(c, has_new, best.err.rank, "has its new output", "have their new outputs",
+	               words, sizeof words) &&
+	    all_are_old(c))
+		snprintf(words + strlen(words), sizeof words - strlen(words),
+		         "; no rank has a new output");
+	struct err told = {.rank = best.err.rank};
+	err_rank(&told, best.err.code, best.err.rank, "%.*s%s", (int)sizeof best.err.text,
+	         best.err.text, words);
+	told.subject = best.err.subject;
+	return told;
 }
 
 /* Send the outcome once each rank has committed, has failed, or was lost after the verdict. */
@@ -757,11 +806,15 @@ static bool take_done(struct member *m, struct view v)
 	enum phase phase;
 	if (m->done)
 		return false;
-	if (err_decode(&m->outcome, &phase, &v) < 0) {
-		m->outcome = (struct err){0};
+	const bool whole = err_decode(&m->outcome, &phase, &v) == 0;
+	const unsigned fate = view_u8(&v);
+	if (!whole || v.failed || view_left(&v) || fate >= FATES) {
+		m->outcome = (struct err){.rank = ERR_RANK_SELF};
 		err_set(&m->outcome, ERR_INTEGRITY, "a malformed DONE message");
-	} else if (m->outcome.code) {
-		m->outcome.code = code_of(m->outcome.code);
+	} else {
+		m->fate = (enum fate)fate;
+		if (m->outcome.code)
+			m->outcome.code = code_of(m->outcome.code);
 	}
 	m->done = true;
 	finish_commit(m->coord);

@@ -39,6 +39,7 @@ struct member {
 	struct intent intent;
 	uint8_t *details;   /* the memory of the intent's details */
 	struct err outcome; /* of its commit, or its loss after the verdict */
+	enum fate fate;     /* once done */
 };
 
 /* Connections that are pending at the gate, or guests that wait for a rank: more than a job has. */

@@ -555,20 +555,49 @@ int job_commit_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), v
 	return offload_finish(&o, err);
 }
 
-int job_finish(struct job *j, const struct err *mine, struct err *err)
+/* @e, which came after the verdict, with the state in which this rank's outputs are. */
+static struct err with_fate(const struct err *e, enum fate fate)
 {
-	struct err ok = {.rank = ERR_RANK_SELF};
+	static const char *const words[FATES] = {
+	        [FATE_NOTHING] = "",
+	        [FATE_NEW] = ": its output is the new one",
+	        [FATE_OLD] = ": its output is the old one",
+	        [FATE_MIXED] = ": some of its outputs are old, some new",
+	};
+	struct err told = {.rank = ERR_RANK_SELF};
+	err_set(&told, e->code, "%.*s, after the verdict%s", (int)sizeof e->text, e->text,
+	        words[fate]);
+	told.subject = e->subject;
+	told.system = e->system;
+	return told;
+}
+
+static void send_done(struct job *j, const struct err *mine, enum fate fate)
+{
+	struct buf b;
+	uint8_t memory[1024];
+	buf_init_fixed(&b, memory, sizeof memory);
+	err_encode(mine, PHASE_COMMIT, &b);
+	buf_put_u8(&b, (uint8_t)fate);
+	job_send(j, MSG_DONE, &b);
+	buf_release(&b);
+}
+
+int job_finish(struct job *j, const struct err *why, enum fate fate, struct err *err)
+{
+	struct err mine = {.rank = ERR_RANK_SELF};
+	if (why && why->code)
+		mine = with_fate(why, fate);
 	j->stage = JOB_DONE;
-	job_send_err(j, MSG_DONE, mine ? mine : &ok);
+	send_done(j, &mine, fate);
 	/* From the verdict on nothing stops the commit: signals wait. */
 	while (!j->final && !j->aborted)
 		if (loop_turn(&j->loop, INT64_MAX, err) < 0)
 			return -1;
-	if (mine && mine->code) {
-		*err = *mine;
-		return -1;
-	}
-	const struct err *outcome = j->final ? &j->outcome : &j->failure;
+	/* All ranks say the same; only a rank that does not hear of it has its own words alone. */
+	const struct err *outcome = j->final && (j->outcome.code || !mine.code) ? &j->outcome
+	                            : mine.code                                 ? &mine
+	                                                                        : &j->failure;
 	if (!outcome->code)
 		return 0;
 	*err = *outcome;

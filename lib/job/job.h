@@ -220,8 +220,8 @@ int job_commit_in_thread(struct job *, int (*fn)(void *ctx, struct err *err), vo
 /* Has the verdict been given, or may it have been? Then some rank may have committed. */
 bool job_decided(const struct job *);
 /* Report whether this rank has committed (@mine NULL or code 0), and get whether all have. -1: a
- * rank failed, or was lost before its report; *err names it. */
-int job_finish(struct job *, const struct err *mine, struct err *err);
+ * rank failed, or was lost before its report; *err names it, and the ranks with new outputs. */
+int job_finish(struct job *, const struct err *mine, enum fate fate, struct err *err);
 
 /* *err: the failure of this rank; afterwards the failure of the job. Idempotent. */
 void job_fail(struct job *, struct err *err);

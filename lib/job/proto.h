@@ -29,7 +29,7 @@ enum msg_type {
 	MSG_REPORT,      /* rank: a peer, or the link to it, failed or makes no progress */
 	MSG_VOTE,      /* rank: its output is complete; the digest, if all ranks have this output */
 	MSG_VERDICT,   /* coordinator: all ranks have voted: commit */
-	MSG_DONE,      /* rank: it has committed, or why it could not */
+	MSG_DONE,      /* rank: it has committed, or why it could not, and its enum fate */
 	MSG_FINAL,     /* coordinator: all ranks have committed, or which one could not */
 	MSG_ASK,       /* coordinator: requests a page of the rank's table */
 	MSG_PAGE,      /* rank: that page */
@@ -153,6 +153,15 @@ struct workload {
 void workload_encode(const struct workload *, struct buf *);
 /* Consumes what it reads; @size: ranks. */
 int workload_decode(struct workload *, struct view *, int size, struct err *err);
+
+/* What a rank's outputs are after the verdict. */
+enum fate {
+	FATE_NOTHING, /* it writes none */
+	FATE_NEW,
+	FATE_OLD,
+	FATE_MIXED, /* some old, some new */
+};
+#define FATES 4
 
 /* A rank's vote for the commit. */
 #define VOTE_DIGEST 16

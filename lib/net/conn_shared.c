@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "lib/base/io.h"
+#include "lib/base/user.h"
 #include "lib/net/conn_shared.h"
 #include "lib/net/crypto.h"
 #include "lib/net/hkdf.h"
@@ -447,20 +448,6 @@ static int check_proof(const struct conn_shared *c, const char *whose, const uin
 	return 0;
 }
 
-/* The uid that the kernel shows for all users whom this user namespace does not map. */
-#define UNMAPPED_UID 65534
-
-static bool maps_all_users(void)
-{
-	FILE *f = fopen("/proc/self/uid_map", "re");
-	unsigned inside, outside, count;
-	bool all = f && fscanf(f, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 &&
-	           count == UINT32_MAX;
-	if (f)
-		fclose(f);
-	return all;
-}
-
 /* Only processes of this user get the key's lanes: the kernel says who the other end is. */
 static int check_user(const struct conn_shared *c, struct err *err)
 {
@@ -470,7 +457,7 @@ static int check_user(const struct conn_shared *c, struct err *err)
 		return err_errno(err, ERR_PEER_LOST, "SO_PEERCRED");
 	if (other.uid != geteuid())
 		return err_set(err, ERR_PEER_LOST, "it runs as another user (uid %u)", other.uid);
-	if (other.uid == UNMAPPED_UID && !maps_all_users())
+	if (!user_is_known(other.uid))
 		return err_set(err, ERR_PEER_LOST,
 		               "this user namespace does not tell which user it runs as");
 	return 0;

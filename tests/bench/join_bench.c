@@ -57,13 +57,14 @@ static void say(struct rank *r, uint8_t type, const struct buf *b)
 	ctl_send(&r->ctl, type, b);
 }
 
-static void say_err(struct rank *r, uint8_t type)
+static void say_done(struct rank *r)
 {
 	const struct err none = {.rank = ERR_RANK_SELF};
 	struct buf b;
 	buf_init(&b, 4096);
 	err_encode(&none, PHASE_COMMIT, &b);
-	say(r, type, &b);
+	buf_put_u8(&b, FATE_NEW);
+	say(r, MSG_DONE, &b);
 	buf_release(&b);
 }
 
@@ -152,7 +153,7 @@ static void take(void *ctx, uint8_t type, struct view v)
 		take_places(r, v);
 		break;
 	case MSG_VERDICT:
-		say_err(r, MSG_DONE);
+		say_done(r);
 		break;
 	case MSG_FINAL:
 		ctl_end(&r->ctl);
@@ -319,6 +320,7 @@ static void run_coordinator(void)
 	until(&voted_all);
 	b.len = 0;
 	err_encode(&none, PHASE_COMMIT, &b);
+	buf_put_u8(&b, FATE_NEW);
 	send_own(MSG_DONE, &b);
 	until(&final);
 	buf_release(&b);

@@ -122,6 +122,97 @@ every() {
 	cmp out.npy in.0.npy
 }
 
+@test "a trace by a link, or by a hard link, is refused the files of the job; nothing is lost" {
+	local option name
+	inputs 3 100
+	mkdir keep set out1 sub
+	cp in.*.npy keep
+	cp in.0.npy in.9.npy
+	ln -s in.0.npy to-input
+	ln -s in.1.npy to-input-of-1
+	ln in.2.npy hard
+	ln -s sub/../to-input twice
+	ln -s out.1.npy to-output
+	ln -s . here
+	ln -s t in.link.npy
+	cp in.0.npy t
+	refused() { # refused WHAT ARGUMENTS
+		run -2 collctl "${@:2}"
+		[[ $output == *"$1"* ]] || fail "$*: $output"
+		for name in 0 1 2; do
+			cmp in.$name.npy keep/in.$name.npy || fail "$*"
+		done
+	}
+	for option in --trace --trace-svg; do
+		for name in to-input to-input-of-1 hard twice here/to-input; do
+			refused "$option: $name is an input" run -n 3 -- allreduce $option $name 'in.{rank}.npy' -o 'out.{rank}.npy'
+		done
+		refused "$option: in.1.npy is an input" allreduce -n 1 $option in.1.npy 'in.[0-2].npy' -o out.npy
+		refused "$option: t is an input" allreduce -n 1 $option t in.link.npy -o out.npy
+		refused "$option: to-output is an output" run -n 3 -- allreduce $option to-output 'in.{rank}.npy' -o 'out.{rank}.npy'
+		refused "$option: here/out1/in.1.npy is an output" run -n 2 -- allreduce $option here/out1/in.1.npy --each \
+			'in.{rank}.npy' -o 'out{rank}/'
+	done
+	refused '--trace-svg: t is the file of --trace' allreduce -n 1 --trace t --trace-svg t in.0.npy -o out.npy
+	ln -s nothing one
+	refused '--trace-svg: nothing is the file of --trace' allreduce -n 1 --trace one --trace-svg nothing in.0.npy -o out.npy
+	ln -s nothing out.1.npy # of another rank, and what it points to is not there yet
+	refused '--trace: nothing is an output' run -n 2 -- allreduce --force --trace nothing 'in.{rank}.npy' -o 'out.{rank}.npy'
+	rm out.1.npy
+	cmp t keep/in.0.npy
+	[[ ! -e nothing ]]
+	collctl run -n 2 -- allreduce 'in.{rank}.npy' -o 'in.{rank}.npy' # an output in place of an input
+}
+
+@test "a trace is refused the name of a shard and of an index of a set" {
+	local name
+	mkdir set out
+	"$PYTHON" - <<-'E'
+		import json, struct
+		names = ["model-00001.safetensors", "model-00002.safetensors"]
+		for i, name in enumerate(names):
+		    head = json.dumps({f"t{i}": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+		    open(f"set/{name}", "wb").write(struct.pack("<Q", len(head)) + head + b"1234")
+		json.dump({"metadata": {}, "weight_map": {f"t{i}": n for i, n in enumerate(names)}}, open("set/model.safetensors.index.json", "w"))
+	E
+	cp -r set keep
+	for name in model-00002.safetensors model.safetensors.index.json; do
+		run -2 collctl allreduce -n 1 --trace set/$name set -o out/
+		[[ $output == *"--trace: set/$name is an input"* ]] || fail "$output"
+		run -2 collctl allreduce -n 1 --trace out/$name set -o out/
+		[[ $output == *"--trace: out/$name is an output"* ]] || fail "$output"
+	done
+	diff -r set keep
+	assert_equal "$(ls -A out)" ''
+}
+
+@test "no file that a job or another command writes may replace one that it reads" {
+	local name
+	inputs 2 10
+	make_secret
+	cp "$SECRET" keep
+	refused() { # refused WHAT COMMAND
+		run -2 "${@:2}"
+		[[ $output == *"$1"* ]] || fail "$*: $output"
+		cmp "$SECRET" keep || fail "$*"
+	}
+	ln -s job.key link
+	mv "$SECRET" job.raw
+	ln -s job.raw job.key
+	for name in job.raw ./job.raw; do
+		refused "$name: is the file of --secret-file" collctl broadcast -n 1 --secret-file job.key --raw-file in.0.npy -o $name
+		refused "$name: is the file of --secret-file" collctl broadcast -n 1 --secret-file job.key --dry-run --raw-file in.0.npy -o $name
+	done
+	refused '--trace: link is the file of --secret-file' collctl allreduce -n 1 --secret-file job.key --trace link in.0.npy -o o.npy
+	refused '--svg: link is the file of --secret-file' collctl bench allreduce -n 1 --secret-file job.key --svg link
+	refused '--tuning-out: link is the file of --secret-file' collctl check -n 1 --secret-file job.key --tuning-out link
+	refused '--svg: link is the file of --tuning' collctl plan allreduce -n 4 --tuning job.key --svg link
+	refused '--port-file: link is the file of --token-file' collctl serve --token-file job.key --port-file link
+	refused '--svg: t is the file of --tuning-out' collctl check -n 1 --svg t --tuning-out t
+	collctl bench allreduce -n 1 --iters 1 --minbytes 4 --maxbytes 4 --tuning-out tuning
+	collctl bench allreduce -n 1 --iters 1 --minbytes 4 --maxbytes 4 --tuning tuning --tuning-out tuning # the old one
+}
+
 @test "a trace that does not fit on the disk fails the job, and the old one stays" {
 	inputs 2 200000
 	unshare -m true 2>/dev/null || skip 'mounting needs root'

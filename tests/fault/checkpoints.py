@@ -164,6 +164,7 @@ def check_disk(job, rank, call, action, injected):
             demand(job.output(r) == ("old" if r == rank else "new"), "rank", r, "has", job.output(r))
             demand(job.said[r] == said, "messages differ")
         demand(said.startswith(f"collctl: rank {rank}: ") and "rename" in said, "what failed?")
+        demand("after the verdict: its output is the old one; rank" in said and "new output" in said, "who has what?")
         demand(not job.temporary(), "left:", job.temporary())
         return "aborted with 4"
     if call == "fsync" and "is in place" in said:  # the folder's

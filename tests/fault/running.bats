@@ -227,6 +227,26 @@ signalled() {
 	assert_equal "$(find . -name '.*' -type f)" ''
 }
 
+@test "29: what forbids to replace an output, or to rename in its folder, is found before data move: 4, and all is old" {
+	local r set
+	make_shards 3 f32 20
+	mkdir folder
+	for set in 'i out.1.npy' 'a out.1.npy' 'i folder' 'a folder'; do
+		for r in 0 1 2; do
+			echo old | tee out.$r.npy >folder/out.$r.npy
+		done
+		chattr "+${set% *}" "${set#* }" 2>/dev/null || skip 'no attributes of files to be had here'
+		run collctl run -n 3 -- allreduce --insecure 'in.{rank}.npy' -o "$([[ $set != *folder ]] || echo folder/)out.{rank}.npy"
+		chattr "-${set% *}" "${set#* }"
+		((status == 4)) || fail "$set: $status: $output"
+		[[ $output == *"chattr -${set%% *} changes that"* ]] || fail "$set: $output"
+		for r in 0 1 2; do
+			assert_equal "$(<out.$r.npy) $(<folder/out.$r.npy)" 'old old'
+		done
+	done
+	assert_equal "$(find . -name '.*' -type f)" ''
+}
+
 @test "35: a symlink, a folder or a FIFO is no output of any kind: 4, and nothing is touched" {
 	local kind command target what code
 	make_shards 2 f32 20

@@ -418,6 +418,9 @@ def disk(tool, call, error, everything):
                     demand(job.output(r) == ("old" if r == rank else "new"), "rank", r, "has the wrong file")
                     demand(job.said[r] == job.said[rank], "messages differ")
                 demand(f"rank {rank}: " in job.said[rank] and "rename" in job.said[rank], "what failed?")
+                others = ", ".join(str(r) for r in range(SIZE) if r != rank)
+                words = f"after the verdict: its output is the old one; ranks {others} have their new outputs"
+                demand(words in job.said[rank].replace("0-1", "0, 1").replace("1-2", "1, 2"), "who has what?")
                 demand(not job.temporary(), "left:", job.temporary())
             else:
                 after = call == "fsync" and "is in place" in job.said[rank]

@@ -99,6 +99,17 @@ void disk_linked(int dir, const char *to)
 		copy_name(add(dir)->to, to);
 }
 
+/* As if the name that it got last were @to. */
+void disk_renamed(int dir, const char *from, const char *to)
+{
+	const struct inode inode = inode_of(dir);
+	for (int i = len; i-- > 0;)
+		if (strcmp(table[i].to, from) == 0 && same(table[i].inode, inode)) {
+			copy_name(table[i].to, to);
+			return;
+		}
+}
+
 void disk_will_rename(int dir, const char *from, const char *to)
 {
 	renaming = has_folder(dir);

@@ -264,6 +264,19 @@ int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
 	return ret;
 }
 
+/* The trial of a rename, from one temporary name to another. */
+int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+	if (!current)
+		return __real_renameat2(from_dir, from, to_dir, to, flags);
+	if (change(0) < 0)
+		return -1;
+	int ret = __real_renameat2(from_dir, from, to_dir, to, flags);
+	if (ret == 0)
+		disk_renamed(to_dir, from, to);
+	return ret;
+}
+
 int __wrap_unlinkat(int dir, const char *path, int flags)
 {
 	if (current)

@@ -184,6 +184,7 @@ void disk_begin(void);
 void disk_wrote(int fd);  /* or changed its length */
 void disk_synced(int fd); /* a file, or a folder with its names */
 void disk_linked(int dir, const char *to);
+void disk_renamed(int dir, const char *from, const char *to);
 void disk_will_rename(int dir, const char *from, const char *to);
 void disk_rename_failed(void); /* after disk_will_rename */
 void disk_power_fails(int host, struct rng *);

@@ -426,6 +426,8 @@ static inline void send_err_to_coordinator(int rank, uint8_t type, int code, int
 	snprintf(e.text, sizeof e.text, "%s", text);
 	buf_init(&b, 4096);
 	err_encode(&e, PHASE_RUN, &b);
+	if (type == MSG_DONE)
+		buf_put_u8(&b, code ? FATE_OLD : FATE_NEW);
 	send_to_coordinator(rank, type, &b);
 	buf_release(&b);
 }

@@ -497,8 +497,10 @@ static void a_rank_lost_after_the_verdict(void **state)
 	done(0);
 	done(2);
 	for (int r = 0; r < 3; r += 2)
-		expect_outcome(r, ERR_PEER_LOST, 1,
-		               "lost after the verdict: its output may be the old one");
+		expect_outcome(
+		        r, ERR_PEER_LOST, 1,
+		        "lost after the verdict: its output may be the old one; ranks 0, 2 have "
+		        "their new outputs");
 }
 
 static void ranks_lost_after_the_verdict(void **state)
@@ -512,9 +514,10 @@ static void ranks_lost_after_the_verdict(void **state)
 	ctl_release(&members[4].ctl);
 	ctl_release(&members[1].ctl);
 	for (int r = 0; r < 3; r += 2)
-		expect_outcome(r, ERR_PEER_LOST, 1,
-		               "lost after the verdict: its output may be the old one; ranks 3-5 "
-		               "were lost after the verdict too");
+		expect_outcome(
+		        r, ERR_PEER_LOST, 1,
+		        "lost after the verdict: its output may be the old one; ranks 3-5 "
+		        "were lost after the verdict too; ranks 0, 2 have their new outputs");
 }
 
 /* A rank that has said DONE has its new output. */
@@ -543,7 +546,7 @@ static void an_own_word_comes_before_a_loss(void **state)
 	for (int r = 0; r < 3; r += 2)
 		expect_outcome(r, ERR_OUTPUT, 2,
 		               "out.npy: rename: no such directory; rank 1 was lost after the "
-		               "verdict too");
+		               "verdict too; rank 0 has its new output");
 }
 
 /* It learns the outcome if it goes on. */
@@ -579,8 +582,39 @@ static void a_commit_that_fails_is_told_to_all(void **state)
 		until(members[r].heard[MSG_FINAL], 1);
 		assert_int_equal(members[r].outcome.code, ERR_OUTPUT);
 		assert_int_equal(members[r].outcome.rank, 1);
-		assert_non_null(strstr(members[r].outcome.text, "rename"));
+		assert_string_equal(members[r].outcome.text,
+		                    "out.npy: rename: no such directory; ranks 0, 2 have their new "
+		                    "outputs");
 	}
+}
+
+static void commits_that_all_fail(void **state)
+{
+	(void)state;
+	run_to_verdict(3, NS_PER_SEC);
+	for (int r = 0; r < 3; r++)
+		send_err_to_coordinator(r, MSG_DONE, ERR_OUTPUT, ERR_RANK_SELF, "out.npy: rename");
+	for (int r = 0; r < 3; r++)
+		expect_outcome(
+		        r, ERR_OUTPUT, 0,
+		        "out.npy: rename; ranks 1, 2 failed after the verdict too; no rank has a "
+		        "new output");
+}
+
+static void a_done_without_its_fate(void **state)
+{
+	const struct err none = {.rank = ERR_RANK_SELF};
+	struct buf b;
+	(void)state;
+	run_to_verdict(2, NS_PER_SEC);
+	done(0);
+	buf_init(&b, 64);
+	err_encode(&none, PHASE_COMMIT, &b);
+	send_to_coordinator(1, MSG_DONE, &b);
+	buf_release(&b);
+	until(members[0].heard[MSG_FINAL], 1);
+	assert_int_equal(members[0].outcome.code, ERR_INTEGRITY);
+	assert_int_equal(members[0].outcome.rank, 1);
 }
 
 /* ---- tables ---- */
@@ -921,6 +955,8 @@ int main(void)
 	        COORD_TEST(an_own_word_comes_before_a_loss),
 	        COORD_TEST(a_rank_silent_after_the_verdict),
 	        COORD_TEST(a_commit_that_fails_is_told_to_all),
+	        COORD_TEST(commits_that_all_fail),
+	        COORD_TEST(a_done_without_its_fate),
 	        COORD_TEST(the_tensor_is_named),
 	        COORD_TEST(other_dissenters_are_named_too),
 	        COORD_TEST(without_a_table_no_tensor_is_named),

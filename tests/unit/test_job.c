@@ -101,7 +101,7 @@ static int take_part(struct rank *r, struct job_progress *p, struct err *err)
 	r->voting = true;
 	if (job_vote(r->job, digest, err) < 0)
 		return -1;
-	return job_finish(r->job, NULL, err);
+	return job_finish(r->job, NULL, FATE_NEW, err);
 }
 
 static void be_rank(struct rank *r, int listen_fd, const char *at, int out)

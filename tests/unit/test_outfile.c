@@ -36,6 +36,7 @@ enum call {
 	CLOSE,
 	LINKAT,
 	RENAMEAT,
+	RENAMEAT2,
 	FCHMOD,
 	SYNC_RANGE
 };
@@ -141,6 +142,11 @@ int linkat(int from, const char *a, int to, const char *b, int flags)
 int renameat(int from, const char *a, int to, const char *b)
 {
 	return fails(RENAMEAT) ? -1 : (int)syscall(SYS_renameat2, from, a, to, b, 0);
+}
+
+int renameat2(int from, const char *a, int to, const char *b, unsigned flags)
+{
+	return fails(RENAMEAT2) ? -1 : (int)syscall(SYS_renameat2, from, a, to, b, flags);
 }
 
 int fchmod(int fd, mode_t mode)
@@ -395,13 +401,14 @@ static void test_each_failure(void **state)
 		enum call call;
 		int skip, error;
 	} faults[] = {
-	        {OPENAT, 0, EACCES},    {OPENAT, 0, EROFS},     {OPENAT, 0, ENOSPC},
+	        {OPENAT, 0, EACCES},    {OPENAT, 1, EACCES}, /* the folder */
+	        {OPENAT, 2, EACCES},    {OPENAT, 2, EROFS},     {OPENAT, 2, ENOSPC},
 	        {FALLOCATE, 0, ENOSPC}, {FALLOCATE, 0, EDQUOT}, {FALLOCATE, 0, EFBIG},
 	        {PWRITE, 0, ENOSPC},    {PWRITE, 1, ENOSPC},    {PWRITE, 50, EIO},
 	        {PWRITE, 99, EDQUOT},   {FSYNC, 0, EIO},        {FSYNC, 0, ENOSPC},
-	        {CLOSE, 0, EIO},        {CLOSE, 0, EDQUOT},     {LINKAT, 0, EPERM},
+	        {CLOSE, 1, EIO},        {CLOSE, 1, EDQUOT},     {LINKAT, 0, EPERM},
 	        {LINKAT, 0, ENOSPC},    {RENAMEAT, 0, EIO},     {RENAMEAT, 0, EACCES},
-	        {FCHMOD, 0, EPERM},
+	        {FCHMOD, 0, EPERM},     {RENAMEAT2, 0, EPERM},  {RENAMEAT2, 0, EACCES},
 	};
 	for (int named = 0; named < 2; named++)
 		for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
@@ -452,10 +459,12 @@ static void test_names_taken(void **state)
 	assert_true(fault.hit);
 	fault.no_tmpfile = true;
 	fault.call = OPENAT;
+	fault.skip = 2; /* those of the folder */
 	fault.hit = false;
 	assert_written("y", true, false);
 	assert_true(fault.hit);
 	fault.for_ever = true;
+	fault.skip = 2;
 	assert_int_equal(write_out("z", true, false, &err), -1);
 	assert_int_equal(names(), 2);
 }
@@ -547,6 +556,81 @@ static void test_symlinks(void **state)
 	assert_refused("to-dir", true, "is a directory");
 }
 
+/* A link of a user who owns neither the file nor the folder, and one of the folder's owner. */
+static void test_foreign_links(void **state)
+{
+	(void)state;
+	struct err err = {0};
+	struct outfile f;
+	bool exists;
+	if (geteuid() != 0)
+		skip();
+	put("file", old, OLD_LEN, 0644);
+	assert_int_equal(symlink("file", "link"), 0);
+	assert_int_equal(symlink("link", "mine"), 0);
+	assert_int_equal(lchown("link", 12345, 12345), 0);
+	for (int force = 0; force < 2; force++)
+		assert_refused("link", force,
+		               "is a symbolic link of user 12345, which is not followed");
+	assert_refused("mine", true, "mine: is a symbolic link of user 12345");
+	assert_int_equal(outfile_probe(&f, "link", 0, true, &exists, &err), -1);
+	assert_int_equal(err.code, ERR_OUTPUT);
+	err_clear(&err);
+	assert_int_equal(outfile_put("link", content, NEW_LEN, &err), -1);
+	assert_int_equal(err.code, ERR_OUTPUT);
+	assert_content("file", old, OLD_LEN);
+	assert_true(S_ISLNK(mode_of("link")));
+
+	assert_int_equal(mkdir("home", 0755), 0);
+	assert_int_equal(chown("home", 12345, 12345), 0);
+	assert_int_equal(symlink("../file", "home/theirs"), 0);
+	assert_int_equal(lchown("home/theirs", 12345, 12345), 0);
+	assert_written("home/theirs", true, true);
+	assert_content("file", content, NEW_LEN);
+	put("home/x", old, OLD_LEN, 0644);
+	assert_int_equal(symlink("home", "folder"), 0);
+	assert_written("folder/x", true, false);
+	assert_content("home/x", content, NEW_LEN);
+	remove("home/x");
+	remove("home/theirs");
+}
+
+/* The attributes of a file that no rename may replace are found before data move, and at the seal.
+ */
+static void test_attributes(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *on, *set, *unset, *words;
+	} cases[] = {
+	        {"x", "+i", "-i", "x: is immutable"},
+	        {"x", "+a", "-a", "x: is only for appending"},
+	        {".", "+i", "-i", "x: its folder is immutable"},
+	        {".", "+a", "-a", "x: its folder is only for appending"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char set[64], unset[64];
+		struct outfile f;
+		struct err err = {0};
+		snprintf(set, sizeof set, "chattr %s %s 2>/dev/null", cases[i].set, cases[i].on);
+		snprintf(unset, sizeof unset, "chattr %s %s", cases[i].unset, cases[i].on);
+		put("x", old, OLD_LEN, 0644);
+		if (system(set) != 0)
+			skip();
+		assert_refused("x", true, cases[i].words);
+		assert_int_equal(system(unset), 0);
+		assert_int_equal(outfile_open(&f, "x", 0, true, false, &err), 0);
+		assert_int_equal(system(set), 0);
+		int ret = outfile_seal(&f, &err);
+		assert_int_equal(system(unset), 0);
+		assert_int_equal(ret, -1);
+		assert_int_equal(err.code, ERR_OUTPUT);
+		outfile_release(&f);
+		assert_content("x", old, OLD_LEN);
+		empty_folder(NULL);
+	}
+}
+
 /* Someone puts another file at the temporary name between seal and commit. */
 static void test_temp_race(void **state)
 {
@@ -615,6 +699,8 @@ int main(void)
 	        cmocka_unit_test_teardown(test_early_write_back, empty_folder),
 	        cmocka_unit_test_teardown(test_targets, empty_folder),
 	        cmocka_unit_test_teardown(test_symlinks, empty_folder),
+	        cmocka_unit_test_teardown(test_foreign_links, empty_folder),
+	        cmocka_unit_test_teardown(test_attributes, empty_folder),
 	        cmocka_unit_test_teardown(test_temp_race, empty_folder),
 	        cmocka_unit_test_teardown(test_file_size_limit, empty_folder),
 	        cmocka_unit_test(test_release_zeroed),
