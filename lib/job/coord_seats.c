@@ -33,12 +33,25 @@ static void guest_lacking(void *ctx, const struct err *err)
 	ctl_release(&g->ctl);
 }
 
+/* Its number is not known yet, so the message has its address. */
+static void refuse_guest(struct guest *g, const struct err *why)
+{
+	struct err e = {.rank = ERR_RANK_SELF};
+	char from[ADDR_TEXT];
+	err_set(&e, why->code, "a rank at %s: %s", addr_text(&g->from, true, from), why->text);
+	coord_fail(g->coord, &e, PHASE_JOIN);
+}
+
 static void guest_message(void *ctx, uint8_t type, struct view body)
 {
 	struct guest *g = ctx;
 	struct err e = {0};
-	if (type != MSG_PRESENT || g->present || presence_decode(&g->presence, body, &e) < 0)
+	if (type != MSG_PRESENT || g->present)
 		return;
+	if (presence_decode(&g->presence, body, &e) < 0) {
+		refuse_guest(g, &e);
+		return;
+	}
 	g->present = true;
 	coord_seats_changed(g->coord);
 }
@@ -131,7 +144,7 @@ void coord_name_host(const struct coord *c, struct err *e)
 		host = c->conf.host_of ? c->conf.host_of(c->conf.ctx, e->rank) : NULL;
 	else if (coord_several_hosts(c))
 		host = host_of(c, e->rank);
-	if (host)
+	if (host && host_name_or_address(host))
 		presence_set(e->host, sizeof e->host, host);
 }
 

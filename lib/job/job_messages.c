@@ -38,8 +38,10 @@ static int read_places(struct job *j, struct view v, struct err *err)
 		getpeername(j->ctl.conn->fd, (struct sockaddr *)&coordinator.sa, &coordinator.len);
 	while (view_left(&v)) {
 		struct rank_place p;
-		if (rank_place_get(&p, &v, (uint32_t)j->size, err) < 0)
+		if (rank_place_get(&p, &v, (uint32_t)j->size, err) < 0) {
+			err->rank = err->code == ERR_DISAGREE ? j->coordinator : err->rank;
 			return -1;
+		}
 		memcpy(j->hosts[p.rank], p.host, sizeof p.host);
 		if (p.addr[0] && read_addr(&j->addrs[p.rank], p.addr, &coordinator, err) < 0)
 			return -1;
@@ -138,6 +140,7 @@ static void take_welcome(struct job *j, struct view v)
 	struct welcome w;
 	struct err e = {.rank = ERR_RANK_SELF};
 	if (welcome_decode(&w, v, &e) < 0) {
+		e.rank = e.code == ERR_DISAGREE ? w.coordinator : e.rank;
 		abort_with(j, &e);
 		return;
 	}
