@@ -12,33 +12,11 @@
 #include "cmd/terminal.h"
 #include "lib/base/io.h"
 #include "lib/base/json.h"
+#include "lib/base/text.h"
 
 char *report_escape(char *dst, size_t cap, const char *src)
 {
-	static const char hex[] = "0123456789abcdef";
-	const unsigned char *s = (const unsigned char *)src;
-	size_t at = 0;
-	uint32_t c;
-
-	while (*s) {
-		size_t n = terminal_char((const char *)s, &c);
-		if (at + (n ? n : 4) >= cap)
-			break;
-		if (n) {
-			memcpy(dst + at, s, n);
-			at += n;
-			s += n;
-			continue;
-		}
-		dst[at++] = '\\';
-		dst[at++] = 'x';
-		dst[at++] = hex[*s >> 4];
-		dst[at++] = hex[*s & 15];
-		s++;
-	}
-	if (cap)
-		dst[at] = '\0';
-	return dst;
+	return text_escape(dst, cap, src);
 }
 
 /* The rank to name: the culprit, else this process's. */

@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "lib/base/text.h"
+
 #define ELLIPSIS     "…"
 #define COLUMNS_MOST 10000
 
@@ -58,34 +60,6 @@ const char *terminal_end(int fd, enum terminal_style style)
 
 /* ---- characters ---- */
 
-static bool is_printable(uint32_t c)
-{
-	const bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
-	const bool line = c == 0x2028 || c == 0x2029;
-	const bool direction = (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-
-	return !control && !line && !direction;
-}
-
-size_t terminal_char(const char *text, uint32_t *c)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	const unsigned char *s = (const unsigned char *)text;
-	const size_t n = s[0] < 0x80 ? 1 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-
-	if ((s[0] >= 0x80 && s[0] < 0xc0) || s[0] >= 0xf8)
-		return 0;
-	*c = n == 1 ? s[0] : s[0] & (0x7fu >> n);
-	for (size_t i = 1; i < n; i++) { /* stops at the terminating NUL */
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		*c = *c << 6 | (s[i] & 0x3f);
-	}
-	if (*c < least[n] || (*c >= 0xd800 && *c < 0xe000) || *c > 0x10ffff)
-		return 0;
-	return is_printable(*c) ? n : 0;
-}
-
 /* wcwidth uses the thread's locale, which may be C. Only this function changes it. */
 static int columns_of(uint32_t c)
 {
@@ -109,7 +83,7 @@ static int columns_of(uint32_t c)
 static size_t next_char(const char *s, int *columns)
 {
 	uint32_t c = 0;
-	const size_t n = terminal_char(s, &c);
+	const size_t n = text_char(s, &c);
 
 	*columns = n ? columns_of(c) : 1;
 	return n ? n : 1;

@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 /* The present number of columns of the terminal @fd; 0: not a terminal, or not known. */
 int terminal_width(int fd);
@@ -28,11 +27,6 @@ enum terminal_style {
  * "dumb", or NO_COLOR is set and not empty (no-color.org). */
 const char *terminal_begin(int fd, enum terminal_style);
 const char *terminal_end(int fd, enum terminal_style);
-
-/* The bytes of the printable UTF-8 character at @s; 0: malformed, overlong, a surrogate, a control
- * character (C0, DEL, C1), a line separator, or one that changes the direction of other text. *@c:
- * the character. */
-size_t terminal_char(const char *s, uint32_t *c);
 
 /* Columns of a text that report_escape has made. */
 int terminal_columns(const char *text);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/private.h"
+#include "lib/base/text.h"
 
 void buf_init(struct buf *b, size_t max)
 {
@@ -190,14 +191,21 @@ void view_str(struct view *v, char *out, size_t cap)
 {
 	size_t n = view_u16(v), o = 0;
 	const uint8_t *p = view_bytes(v, n);
-	for (size_t i = 0; p && i < n; i++) {
-		bool control = p[i] < 0x20 || p[i] == 0x7f;
-		if (o + (control ? 4 : 1) + 1 > cap)
+	for (size_t i = 0; p && i < n;) {
+		char next[5] = {0};
+		uint32_t c;
+		memcpy(next, p + i, n - i < 4 ? n - i : 4);
+		size_t len = text_char(next, &c);
+		if (len && !text_is_printable(c))
+			len = 0;
+		if (o + (len ? len : 4) + 1 > cap)
 			break;
-		if (control)
-			o += (size_t)snprintf(out + o, cap - o, "\\x%02x", p[i]);
+		if (len)
+			memcpy(out + o, next, len);
 		else
-			out[o++] = (char)p[i];
+			snprintf(out + o, cap - o, "\\x%02x", p[i]);
+		o += len ? len : 4;
+		i += len ? len : 1;
 	}
 	if (cap)
 		out[o] = '\0';

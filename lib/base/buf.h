@@ -51,7 +51,8 @@ uint8_t view_u8(struct view *);
 uint16_t view_u16(struct view *);
 uint32_t view_u32(struct view *);
 uint64_t view_u64(struct view *);
-/* A string of at most cap - 1 bytes into @out, with control characters escaped as \xNN. */
+/* A string of at most cap - 1 bytes into @out, in which bytes that are no printable character
+ * become \xNN (text.h). */
 void view_str(struct view *, char *out, size_t cap);
 static inline size_t view_left(const struct view *v)
 {

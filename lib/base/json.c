@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/text.h"
+
 /* jansson has no integers above INT64_MAX: they are kept as an object {U64_KEY: "DIGITS"}. U64_TEXT
  * is the key as JSON text. */
 #define U64_KEY  "\001u64"
@@ -131,6 +133,40 @@ json_t *json_u64(uint64_t x)
 	return json_pack("{s:s}", U64_KEY, digits);
 }
 
+/* Is the character at @s one that jansson leaves as it is, but no terminal should get? Then *@c, of
+ * @n bytes, is not ASCII, or it is DEL. */
+static bool is_raw(const char *s, uint32_t *c, size_t *n)
+{
+	*n = text_char(s, c);
+	return *n && *c >= 0x7f && !text_is_printable(*c);
+}
+
+/* Text with \uXXXX in place of such characters: @text, or a new text, and @text is freed. NULL: no
+ * memory. */
+static char *escape(char *text)
+{
+	size_t raw = 0, at = 0, n, len = strlen(text);
+	uint32_t c;
+
+	for (const char *s = text; *s; s += n ? n : 1)
+		raw += is_raw(s, &c, &n);
+	if (!raw)
+		return text;
+	char *out = malloc(len + raw * 6 + 1);
+	for (const char *s = text; out && *s; s += n ? n : 1) {
+		if (is_raw(s, &c, &n)) {
+			at += (size_t)sprintf(out + at, "\\u%04" PRIX32, c);
+			continue;
+		}
+		memcpy(out + at, s, n ? n : 1);
+		at += n ? n : 1;
+	}
+	if (out)
+		out[at] = '\0';
+	free(text);
+	return out;
+}
+
 char *json_text(const json_t *value, size_t flags)
 {
 	char *text = value && !lacked ? json_dumps(value, flags | JSON_REAL_PRECISION(17)) : NULL;
@@ -139,9 +175,10 @@ char *json_text(const json_t *value, size_t flags)
 		free(text);
 		text = NULL;
 	}
-	if (text)
-		shorten(text);
-	return text;
+	if (!text)
+		return NULL;
+	shorten(text);
+	return escape(text);
 }
 
 static void *watched_malloc(size_t n)

@@ -9,8 +9,9 @@
 #include <jansson.h>
 
 /* json_dumps with every real as the shortest decimal that reads back as the same double: 0.1, not
- * 0.10000000000000001. Malloced; NULL: memory ran out here or
- * while @value was built, or @value is NULL. */
+ * 0.10000000000000001; and with every character of a string that is not printable (text.h) as
+ * \uXXXX, so that a terminal may show it. Malloced; NULL: memory ran out here or while @value was
+ * built, or @value is NULL. */
 char *json_text(const json_t *value, size_t flags);
 /* A measured time or rate: a real rounded to 6 digits. A new reference; NULL: out of memory, or @x
  * is not finite. */

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/text.h"
+
+#define NAME_TEXT 300 /* of a name in a message */
+
 const char *path_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -13,7 +17,8 @@ const char *path_name(const char *path)
 
 bool path_is_plain(const char *name)
 {
-	return *name && *name != '.' && !strchr(name, '/');
+	return *name && *name != '.' && !strchr(name, '/') && strlen(name) <= NAME_MAX &&
+	       text_is_clean(name);
 }
 
 bool path_is_below(const char *path)
@@ -27,6 +32,29 @@ bool path_is_below(const char *path)
 		if (!*path)
 			return true;
 	}
+}
+
+int path_check_plain(const char *name, int code, struct err *err)
+{
+	char shown[NAME_TEXT];
+	if (path_is_plain(name))
+		return 0;
+	return err_set(err, code,
+	               "'%s' is no plain name of a file: expected one that is not hidden, without "
+	               "'/' and control characters, of at most %d bytes",
+	               text_escape(shown, sizeof shown, name), NAME_MAX);
+}
+
+int path_check_below(const char *path, int code, struct err *err)
+{
+	char shown[NAME_TEXT];
+	if (path_is_below(path))
+		return 0;
+	return err_set(
+	        err, code,
+	        "'%s' is no path below a folder: expected a relative one, without '..', whose "
+	        "names have at most %d bytes",
+	        text_escape(shown, sizeof shown, path), NAME_MAX);
 }
 
 /* The first @len bytes of @before, @between and @name. */

@@ -8,12 +8,15 @@
 
 /* What follows the last '/'; the whole path if it has none. */
 const char *path_name(const char *path);
-/* Is @name a plain, not hidden file name, without '/'? For names that come from a file or another
- * rank. */
+/* Is @name a plain name of a file: not hidden, without '/', and of printable characters
+ * (text_is_clean)? For names that come from a file or another rank. */
 bool path_is_plain(const char *name);
 /* Does @path, appended to a folder, stay below it? It must be relative, and no component may be
  * empty, "." or "..". Symbolic links are not looked at. */
 bool path_is_below(const char *path);
+/* The same, as errors of code @code that tell the name. */
+int path_check_plain(const char *name, int code, struct err *err);
+int path_check_below(const char *path, int code, struct err *err);
 
 /* All malloced; NULL: out of memory, in *err. */
 

@@ -118,8 +118,6 @@ int wire_get_array(struct view *v, int size, struct array_info *info, uint64_t *
 
 /* ---- names ---- */
 
-#define NAME_BYTES 256
-
 void wire_put_name(struct buf *b, const char *name)
 {
 	buf_put_str(b, name);
@@ -127,12 +125,18 @@ void wire_put_name(struct buf *b, const char *name)
 
 int wire_get_name(struct view *v, char **name, struct err *err)
 {
-	char text[NAME_BYTES];
-	view_str(v, text, sizeof text);
-	if (v->failed || !path_is_plain(text))
+	size_t n = view_u16(v);
+	const uint8_t *text = view_bytes(v, n);
+	if (!text || memchr(text, '\0', n))
 		return malformed(err);
-	*name = strdup(text);
-	return *name ? 0 : err_nomem(err, "a file name", sizeof text);
+	*name = strndup((const char *)text, n);
+	if (!*name)
+		return err_nomem(err, "a file name", n);
+	if (path_check_plain(*name, ERR_DISAGREE, err) == 0)
+		return 0;
+	free(*name);
+	*name = NULL;
+	return -1;
 }
 
 /* ---- the rest ---- */

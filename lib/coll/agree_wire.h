@@ -27,7 +27,7 @@ int wire_get_rows(struct view *, int size, uint64_t **rows, struct err *err);
 /* Store the sum of @n numbers in *sum. -1: it exceeds 63 bits. */
 int rows_sum(const uint64_t *rows, int n, uint64_t *sum);
 
-/* The base name of a file; a name of a hidden file is malformed. *name: malloced. */
+/* The base name of a file; ERR_DISAGREE if it is not plain (path_is_plain). *name: malloced. */
 void wire_put_name(struct buf *, const char *name);
 int wire_get_name(struct view *, char **name, struct err *err);
 

@@ -27,7 +27,7 @@ static int prepare(struct coll *life, struct err *err)
 	if (!coll_rules(r->kind)->rooted)
 		return 0;
 	if (r->root_host) {
-		presence_set(p->root, sizeof p->root, r->root_host);
+		host_name_make(p->root, r->root_host);
 		p->finds_root = true;
 	} else if (any_rank && !r->have_root) {
 		if (!request_root_offers(r))

@@ -7,8 +7,7 @@
 #include "lib/base/path.h"
 
 #define MODE_BITS   0777u
-#define ENTRY_BYTES 14          /* of the shortest */
-#define NAMES_MAX   (16u << 20) /* bytes of all names */
+#define ENTRY_BYTES 14 /* of the shortest */
 
 enum { NAMES_NONE, NAMES_FLAT, NAMES_TREE };
 
@@ -65,11 +64,11 @@ void file_list_put(struct buf *b, const struct file_list *l)
 
 /* ---- in ---- */
 
-static bool name_is_right(const char *name, int names, bool folder)
+static int check_name(const char *name, int names, bool folder, struct err *err)
 {
-	if (names == NAMES_TREE)
-		return path_is_below(name) || (folder && !*name);
-	return path_is_plain(name);
+	if (names != NAMES_TREE)
+		return path_check_plain(name, ERR_DISAGREE, err);
+	return folder && !*name ? 0 : path_check_below(name, ERR_DISAGREE, err);
 }
 
 /* Decode a name, given the previous one in @name, and store it there. */
@@ -95,7 +94,9 @@ static int get_files(struct view *v, int names, bool folders, struct listed_file
 		if (get_name(v, name, err) < 0)
 			return -1;
 		text += strlen(name);
-		if (!name_is_right(name, names, folders) || text > NAMES_MAX)
+		if (check_name(name, names, folders, err) < 0)
+			return -1;
+		if (text > FILE_LIST_NAMES_MAX)
 			return malformed(err);
 		f->name = strdup(name);
 		if (!f->name)
@@ -193,16 +194,21 @@ void rank_files_put(struct buf *b, const struct rank_files *s)
 int rank_files_get(struct view *v, struct rank_files *s, int nfiles, struct err *err)
 {
 	*s = (struct rank_files){0};
-	view_str(v, s->host, sizeof s->host);
-	if (v->failed || (*s->host && !path_is_below(s->host)) || strchr(s->host, '/'))
+	if (host_name_get(v, s->host, err) < 0)
+		return -1;
+	if (v->failed || !*s->host)
 		return malformed(err);
 	if (file_list_get(v, &s->files, err) < 0)
 		return -1;
 	bool right = s->files.nfiles == nfiles && s->files.nfolders == 0;
-	for (int i = 0; i < s->files.nfiles; i++)
-		right &= !strchr(s->files.files[i].name, '/');
-	if (right)
-		return 0;
-	rank_files_release(s);
-	return malformed(err);
+	if (!right)
+		malformed(err);
+	for (int i = 0; right && i < s->files.nfiles; i++) {
+		right = !strchr(s->files.files[i].name, '/');
+		if (!right) /* says why */
+			path_check_plain(s->files.files[i].name, ERR_DISAGREE, err);
+	}
+	if (!right)
+		rank_files_release(s);
+	return right ? 0 : -1;
 }

@@ -7,11 +7,16 @@
 #ifndef COLLCTL_COLL_FILE_LIST_H
 #define COLLCTL_COLL_FILE_LIST_H
 
+#include <limits.h>
+
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/base/host_name.h"
 #include "lib/data/array.h"
 
-#define MODE_NONE 0x8000u
+#define MODE_NONE           0x8000u
+#define FILE_LIST_NAMES_MAX (16u << 20) /* bytes of all names */
+#define FILE_LIST_NAME_MAX  (PATH_MAX - 1)
 
 struct listed_file {
 	char *name;
@@ -32,19 +37,19 @@ void file_list_release(struct file_list *);
 /* *twice: a name that the list has twice, or NULL. */
 int file_list_twice(const struct file_list *, const char **twice, struct err *err);
 void file_list_put(struct buf *, const struct file_list *);
-/* If names are kept (folder), each must be a base name of a file that is not hidden; in a tree, a
- * path below the folder. All names must differ. */
+/* If names are kept (folder), each must be a plain name (path_is_plain); in a tree, a path below
+ * the folder: else ERR_DISAGREE. All names must differ. */
 int file_list_get(struct view *, struct file_list *, struct err *err);
 
 /* The files that a rank contributes to a gather, and its host. */
-#define RANK_FILES_HOST 256
 struct rank_files {
 	struct file_list files; /* base names */
-	char host[RANK_FILES_HOST];
+	char host[HOST_NAME];
 };
 void rank_files_release(struct rank_files *);
 void rank_files_put(struct buf *, const struct rank_files *);
-/* @nfiles: the expected number. */
+/* @nfiles: the expected number. ERR_DISAGREE: the host has no name, or a file none that stays in
+ * its folder. A name may be hidden: whether it becomes a name here is the root's choice. */
 int rank_files_get(struct view *, struct rank_files *, int nfiles, struct err *err);
 
 #endif

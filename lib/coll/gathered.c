@@ -2,7 +2,6 @@
  * See collective.h. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/base/path.h"
 #include "lib/coll/collective.h"
@@ -14,8 +13,7 @@ int gathered_offer(const struct collective *c, struct rank_files *out, struct er
 {
 	const struct transfer *t = &c->transfer;
 	*out = (struct rank_files){.files = {.format = &format_raw, .folder = true, .tree = true}};
-	if (gethostname(out->host, sizeof out->host - 1) < 0)
-		out->host[0] = '\0';
+	host_name_own(out->host);
 	out->files.files = calloc((size_t)t->ninputs + 1, sizeof *out->files.files);
 	if (!out->files.files)
 		return err_nomem(err, "the files", (size_t)t->ninputs * sizeof *out->files.files);
@@ -48,8 +46,8 @@ bool gathered_split(const struct collective *c, const char *path)
 	       (c->request->each || path_is_folder(path) || paths_vary(c->request->outputs[0]));
 }
 
-/* Add the missing parent folders of @path to the sink, and @path too if it is a folder (@itself).
- */
+/* Add the missing parent folders of the user's @path to the sink, and @path too if it is a folder
+ * (@itself). */
 static int add_folders(struct collective *c, const char *path, bool itself, struct err *err)
 {
 	struct stat st;
@@ -70,20 +68,102 @@ static int add_folders(struct collective *c, const char *path, bool itself, stru
 	return 0;
 }
 
+/* The same of @path in the folder @top; a rank has chosen the names in it. */
+static int add_folders_below(struct collective *c, const char *top, const char *path,
+                             struct err *err)
+{
+	static const struct sink_attributes none;
+	for (const char *p = path + strcspn(path, "/"); *p; p += strcspn(p, "/")) {
+		char *part = strndup(path, (size_t)(p - path));
+		int ret = part ? sink_add_folder_below(c->transfer.sink, top, part, &none, err)
+		               : err_nomem(err, "a path", strlen(path));
+		free(part);
+		if (ret < 0)
+			return -1;
+		p += strspn(p, "/");
+	}
+	return 0;
+}
+
+/* A rank's output: the user's folder @top, and the path in it from the first component with {host}
+ * on; "": none has it. */
+struct split_path {
+	char *top, *rest;
+	bool folder; /* the files keep their names */
+	bool named;  /* the rank has chosen the whole name */
+};
+
+static void split_release(struct split_path *p)
+{
+	free(p->top);
+	free(p->rest);
+	*p = (struct split_path){0};
+}
+
+static int split_init(struct split_path *p, const struct collective *c, const char *name, int rank,
+                      struct err *err)
+{
+	const struct rank_files *s = &c->agreed.rank_files[rank];
+	const size_t own = paths_before_host(name);
+	char *head = strndup(name, own);
+	*p = (struct split_path){0};
+	p->top = head ? paths_fill(*head || !name[own] ? head : ".", rank, c->agreed.size, s->host,
+	                           err)
+	              : NULL;
+	p->rest = p->top ? paths_fill(name + own, rank, c->agreed.size, s->host, err) : NULL;
+	if (!head)
+		err_nomem(err, "a path", own);
+	free(head);
+	if (!p->rest) {
+		split_release(p);
+		return -1;
+	}
+	const bool slash = name[0] && name[strlen(name) - 1] == '/';
+	p->folder = c->request->each || (*p->rest ? slash : path_is_folder(p->top));
+	p->named = p->folder || strcmp(path_name(name), "{host}") == 0;
+	return 0;
+}
+
 /* Add the output for file @f of a rank at @path. Returns its index in the sink, or -1. */
-static int name_file(struct collective *c, const char *path, const struct listed_file *f,
-                     struct err *err)
+static int add_file(struct collective *c, const struct split_path *p, const struct listed_file *f,
+                    struct err *err)
 {
 	const struct sink_attributes as = files_attributes(c, f);
-	bool folder = c->request->each || path_is_folder(path);
-	if (add_folders(c, path, folder, err) < 0)
+	if (!*p->rest && !p->folder) {
+		if (add_folders(c, p->top, false, err) < 0)
+			return -1;
+		int file = sink_add(c->transfer.sink, p->top, NULL, 0, f->bytes, err);
+		if (file >= 0)
+			sink_set_attributes(c->transfer.sink, file, &as);
+		return file;
+	}
+	/* Not hidden: a peer's .profile is none of the user's. */
+	if (p->folder && path_check_plain(f->name, ERR_DISAGREE, err) < 0)
 		return -1;
-	if (folder)
-		return sink_add_below(c->transfer.sink, path, f->name, f->bytes, &as, err);
-	int file = sink_add(c->transfer.sink, path, NULL, 0, f->bytes, err);
-	if (file >= 0)
-		sink_set_attributes(c->transfer.sink, file, &as);
+	char *in = p->folder ? path_join(p->rest, f->name, err) : strdup(p->rest);
+	if (!in)
+		return err_nomem(err, "a path", strlen(p->rest));
+	int file =
+	        add_folders(c, p->top, true, err) < 0 || add_folders_below(c, p->top, in, err) < 0
+	                ? -1
+	                : sink_add_below(c->transfer.sink, p->top, in, f->bytes, &as, err);
+	free(in);
 	return file;
+}
+
+static int name_file(struct collective *c, const struct split_path *p, int rank, int i,
+                     struct err *err)
+{
+	struct err why = {.rank = ERR_RANK_SELF};
+	int file = add_file(c, p, &c->agreed.rank_files[rank].files.files[i], &why);
+	if (file < 0 && why.code == ERR_DISAGREE)
+		return err_rank(err, why.code, rank, "%s", why.text);
+	if (file < 0)
+		return err_pass(err, &why);
+	if (p->named && rank != c->agreed.rank)
+		sink_expect_none(c->transfer.sink, file, rank);
+	c->transfer.split[i * c->agreed.size + rank] = file;
+	return 0;
 }
 
 int gathered_name(struct collective *c, const char *name, struct err *err)
@@ -93,15 +173,11 @@ int gathered_name(struct collective *c, const char *name, struct err *err)
 	if (!c->transfer.split)
 		return err_nomem(err, "the outputs", n * sizeof *c->transfer.split);
 	for (int r = 0; r < c->agreed.size; r++) {
-		const struct rank_files *s = &c->agreed.rank_files[r];
-		char *path = paths_fill(name, r, c->agreed.size, s->host, err);
-		int ret = path ? 0 : -1;
-		for (int i = 0; ret == 0 && i < c->agreed.nvectors; i++) {
-			int file = name_file(c, path, &s->files.files[i], err);
-			c->transfer.split[i * c->agreed.size + r] = file;
-			ret = file < 0 ? -1 : 0;
-		}
-		free(path);
+		struct split_path path;
+		int ret = split_init(&path, c, name, r, err);
+		for (int i = 0; ret == 0 && i < c->agreed.nvectors; i++)
+			ret = name_file(c, &path, r, i, err);
+		split_release(&path);
 		if (ret < 0)
 			return -1;
 	}

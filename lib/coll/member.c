@@ -317,9 +317,7 @@ int member_init(struct member *m, const struct coll_settings *s, struct err *err
 		return -1;
 	}
 	m->conf.store_token = m->token;
-	char host[256] = "";
-	if (gethostname(host, sizeof host - 1) == 0)
-		presence_set(m->conf.present.host, sizeof m->conf.present.host, host);
+	host_name_own(m->conf.present.host);
 	host_id_find(m->conf.present.host_id, s->ignore_environment ? NULL : getenv(HOST_IDENTITY));
 	return 0;
 }

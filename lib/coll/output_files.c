@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "lib/base/path.h"
+#include "lib/base/text.h"
 #include "lib/coll/collective.h"
 #include "lib/coll/paths.h"
+#include "lib/data/beneath.h"
 
 /* ---- outputs ---- */
 
@@ -71,10 +73,43 @@ static void leave_input(struct collective *c, int f, int file)
 		sink_leave_own(c->transfer.sink, file, in->fd);
 }
 
+/* Does this rank's user choose the names of the files in the folder, and not the root's? */
+static bool names_own(const struct collective *c)
+{
+	return c->agreed.rank == c->agreed.root;
+}
+
+/* The first name in @files[n] that is hidden directly in the folder, or NULL. */
+static const char *find_hidden(const struct listed_file *files, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (files[i].name[0] == '.')
+			return files[i].name;
+	return NULL;
+}
+
+/* A tree may have hidden files, such as .git, in a folder that the user names for it. Elsewhere
+ * they would be more than data: a shell runs .profile in the home folder. */
+static int check_hidden(const struct file_list *t, int root, const char *path, struct err *err)
+{
+	char shown[256];
+	const char *name = find_hidden(t->files, t->nfiles);
+	if (!name)
+		name = find_hidden(t->folders, t->nfolders);
+	if (!name || beneath_is_own(path))
+		return 0;
+	return err_rank(err, ERR_DISAGREE, root,
+	                "'%s' is hidden, and would be directly in '%s': name a folder for the tree "
+	                "in -o",
+	                text_escape(shown, sizeof shown, name), path);
+}
+
 /* Add a copy of the root's folder, with all its files and folders, at @path. */
 static int name_tree(struct collective *c, const char *path, struct err *err)
 {
 	const struct file_list *t = &c->agreed.root_files;
+	if (check_hidden(t, c->agreed.root, path, err) < 0)
+		return -1;
 	for (int i = 0; i < t->nfolders; i++) {
 		const struct sink_attributes as = files_attributes(c, &t->folders[i]);
 		if (sink_add_folder_below(c->transfer.sink, path, t->folders[i].name, &as, err) < 0)
@@ -96,6 +131,7 @@ static int name_tree(struct collective *c, const char *path, struct err *err)
 static int name_file(struct collective *c, const char *path, const char *name, int f,
                      struct err *err)
 {
+	const bool theirs = name == c->agreed.root_files.files[f].name && !names_own(c);
 	const struct file_list *t = &c->agreed.root_files;
 	const struct sink_attributes as = files_attributes(c, &t->files[f]);
 	char *in = t->folder ? path_join(path, name, err) : strdup(path);
@@ -111,6 +147,8 @@ static int name_file(struct collective *c, const char *path, const char *name, i
 	if (ret == 0) {
 		int file = places_of(c, 0, (size_t)f)->file;
 		sink_set_attributes(c->transfer.sink, file, &as);
+		if (t->folder && theirs)
+			sink_set_top(c->transfer.sink, file, strlen(path));
 		leave_input(c, f, file);
 	}
 	free(in);
@@ -164,8 +202,8 @@ const char *files_name(const struct collective *c, int i)
 
 int files_check_name(const char *name, struct err *err)
 {
-	if (path_is_plain(name))
-		return 0;
+	if (name[0] != '.')
+		return path_check_plain(name, ERR_USAGE, err);
 	return err_set(
 	        err, ERR_USAGE,
 	        "%s: a hidden file cannot be copied to the folders of other ranks: rename it",
@@ -212,6 +250,8 @@ static int name_each(struct collective *c, const char *path, struct err *err)
 		free(in);
 		if (ret < 0)
 			return -1;
+		if (a->names) /* the root's */
+			sink_set_top(c->transfer.sink, first, strlen(path));
 		outputs_drop(c, first, i);
 		tensor += tensors ? inputs[i].ntensors : 1;
 	}

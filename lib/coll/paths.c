@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "lib/base/buf.h"
-
-#define HOST_TEXT 256
+#include "lib/base/host_name.h"
 
 /* ---- placeholders ---- */
 
@@ -24,6 +22,18 @@ static size_t word_at(const char *p)
 	return n && p[1 + n] == '}' ? n : 0;
 }
 
+/* The same of "{{word}}". */
+static size_t quoted_at(const char *p)
+{
+	size_t n = *p == '{' ? word_at(p + 1) : 0;
+	return n && p[n + 3] == '}' ? n : 0;
+}
+
+static bool is_word(const char *word, size_t n, const char *is)
+{
+	return n == strlen(is) && memcmp(word, is, n) == 0;
+}
+
 struct values {
 	int rank, size;
 	const char *host;
@@ -33,11 +43,11 @@ static bool put_value(struct buf *b, const char *word, size_t n, const struct va
 {
 	char number[16] = "";
 	const char *with = number;
-	if (n == 4 && memcmp(word, "rank", n) == 0)
+	if (is_word(word, n, "rank"))
 		snprintf(number, sizeof number, "%d", v->rank);
-	else if (n == 4 && memcmp(word, "size", n) == 0)
+	else if (is_word(word, n, "size"))
 		snprintf(number, sizeof number, "%d", v->size);
-	else if (n == 4 && memcmp(word, "host", n) == 0)
+	else if (is_word(word, n, "host"))
 		with = v->host;
 	else
 		return false;
@@ -49,8 +59,8 @@ static int fill(struct buf *b, const char *path, const struct values *v, struct 
 {
 	const char *p = path;
 	while (*p) {
-		size_t n = word_at(p), quoted = *p == '{' ? word_at(p + 1) : 0;
-		if (quoted && p[quoted + 3] == '}') {
+		size_t n = word_at(p), quoted = quoted_at(p);
+		if (quoted) {
 			buf_put(b, p + 1, quoted + 2);
 			p += quoted + 4;
 		} else if (n && put_value(b, p + 1, n, v)) {
@@ -70,10 +80,9 @@ static int fill(struct buf *b, const char *path, const struct values *v, struct 
 
 char *paths_fill(const char *path, int rank, int size, const char *host, struct err *err)
 {
-	char here[HOST_TEXT] = "";
+	char here[HOST_NAME];
 	struct buf b;
-	if (!host && gethostname(here, sizeof here - 1) < 0)
-		here[0] = '\0';
+	host_name_own(here);
 	buf_init(&b, UINT32_MAX);
 	const struct values v = {rank, size, host ? host : here};
 	if (fill(&b, path, &v, err) == 0)
@@ -91,6 +100,20 @@ int paths_check_all(char *const *paths, int n, struct err *err)
 			return -1;
 	}
 	return 0;
+}
+
+size_t paths_before_host(const char *path)
+{
+	const char *p = path;
+	while (*p) {
+		size_t n = word_at(p), quoted = quoted_at(p);
+		if (n && is_word(p + 1, n, "host"))
+			break;
+		p += quoted ? quoted + 4 : n ? n + 2 : 1;
+	}
+	while (*p && p > path && p[-1] != '/')
+		p--;
+	return (size_t)(p - path);
 }
 
 bool paths_vary(const char *path)

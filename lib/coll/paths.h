@@ -6,6 +6,7 @@
 #define COLLCTL_COLL_PATHS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "lib/base/err.h"
 
@@ -14,6 +15,10 @@ int paths_check_all(char *const *paths, int n, struct err *err);
 /* Replace the placeholders of @path. @host NULL: this host. Malloced; NULL: an error, as from
  * paths_check_all. */
 char *paths_fill(const char *path, int rank, int size, const char *host, struct err *err);
+
+/* The number of the first bytes of @path that the user alone chooses: up to and with the '/' before
+ * the first component with {host}. Without {host}: all. */
+size_t paths_before_host(const char *path);
 
 /* Does @path differ between ranks or hosts? */
 bool paths_vary(const char *path);

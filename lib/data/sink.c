@@ -25,6 +25,8 @@ struct sink_file {
 	bool is_index; /* of a set that is read from its folder */
 	bool dropped;  /* another rank writes it */
 	bool exists;   /* sink_check has found a file to replace */
+	bool fresh;    /* sink_expect_none */
+	int named_by;  /* that rank */
 	int own; /* descriptor of the file at path, if it already has the bytes to write; -1 */
 	void *head;
 	size_t head_len;
@@ -249,6 +251,17 @@ void sink_set_attributes(struct sink *s, int file, const struct sink_attributes 
 	s->files[file].attributes = *as;
 }
 
+void sink_set_top(struct sink *s, int file, size_t top)
+{
+	s->files[file].top = top;
+}
+
+void sink_expect_none(struct sink *s, int file, int by)
+{
+	s->files[file].fresh = true;
+	s->files[file].named_by = by;
+}
+
 /* Is @fd the file at @f's path? */
 static bool is_same(const struct sink_file *f, int fd)
 {
@@ -376,11 +389,31 @@ static int check_top(const struct sink *s, int file, struct err *err)
 	return ret;
 }
 
+/* Another rank's name must not replace a file of this user. */
+static int check_fresh(const struct sink *s, const struct sink_file *f, struct err *err)
+{
+	struct stat st;
+	int folder = f->fresh && !s->force ? beneath_open(f->path, f->top) : -1;
+	bool there = folder >= 0 &&
+	             fstatat(folder, path_name(f->path), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	             S_ISREG(st.st_mode);
+	if (folder >= 0)
+		close(folder);
+	if (!there)
+		return 0;
+	return err_set(err, ERR_OUTPUT,
+	               "%s: there is such a file, and rank %d has chosen the name '%s': give "
+	               "--force to replace it, or the file a name in -o",
+	               f->path, f->named_by, path_name(f->path));
+}
+
 static int open_target(struct sink *s, int file, struct err *err)
 {
 	struct sink_file *f = &s->files[file];
 	if (f->is_stdout)
 		return outfile_spool(&f->out, "stdout", f->size, err);
+	if (check_fresh(s, f, err))
+		return -1;
 	if (f->top && f->dropped)
 		return outfile_open_aside(&f->out, f->path, f->top, f->size, err);
 	if (outfile_open_below(&f->out, f->path, f->top, f->size, s->sync && !f->dropped, s->force,
@@ -501,7 +534,7 @@ static int check_file(struct sink *s, int file, struct err *err)
 		return 0;
 	if (is_in_absent(s, f->path))
 		return compare_names(s, file, err);
-	if (check_top(s, file, err))
+	if (check_top(s, file, err) || check_fresh(s, f, err))
 		return -1;
 	if (outfile_probe(&f->out, f->path, f->top, s->force, &f->exists, err))
 		return -1;

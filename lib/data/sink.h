@@ -40,6 +40,12 @@ struct sink_attributes {
 	struct timespec modified;
 };
 void sink_set_attributes(struct sink *, int file, const struct sink_attributes *);
+/* What follows the first @top bytes of the file's path comes from another rank: do not follow
+ * symlinks there (beneath.h). */
+void sink_set_top(struct sink *, int file, size_t top);
+/* Rank @by has chosen the file's name: ERR_OUTPUT from sink_open and sink_check, unless forced, if
+ * a file has it. */
+void sink_expect_none(struct sink *, int file, int by);
 /* The same for a @name from another rank (path_is_below), in the folder @top, without following
  * symlinks there. A folder gets its attributes only if it is created; the name "" is @top.
  */

@@ -176,7 +176,8 @@ static void evidence_over(void *ctx)
 	if (m)
 		silent = silence_of(c, m, now);
 	e = *blame(&e, &silent);
-	if (e.kind == EVIDENCE_REPORT && e.err.code != ERR_STALLED) {
+	/* What a rank has given, such as a name, has nothing to do with its link. */
+	if (e.kind == EVIDENCE_REPORT && e.err.code != ERR_STALLED && e.err.code != ERR_DISAGREE) {
 		e.err.subject = 0;
 		snprintf(e.err.text, sizeof e.err.text, "its link with rank %d: %.560s", e.reporter,
 		         c->evidence.err.text);

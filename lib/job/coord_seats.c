@@ -30,6 +30,15 @@ static void guest_lost(void *ctx, const struct err *err)
 	leave(ctx);
 }
 
+/* Its number is not known yet, so the message has its address. */
+static void refuse_guest(struct guest *g, const struct err *why)
+{
+	struct err e = {.rank = ERR_RANK_SELF};
+	char from[ADDR_TEXT];
+	err_set(&e, why->code, "a rank at %s: %s", addr_text(&g->from, true, from), why->text);
+	coord_fail(g->coord, &e, PHASE_JOIN);
+}
+
 /* The guest may join again. */
 static void drop(struct guest *g)
 {
@@ -64,9 +73,16 @@ static void guest_message(void *ctx, uint8_t type, struct view body)
 	struct err e = {0};
 	if (!g->wants_rank || type == MSG_ABORT)
 		return;
-	if (type != MSG_PRESENT || g->present || presence_decode(&g->presence, body, &e) < 0 ||
+	if (type != MSG_PRESENT || g->present ||
 	    present_guests(g->coord) >= COORD_PLACES(g->coord->conf.size)) {
 		drop(g);
+		return;
+	}
+	if (presence_decode(&g->presence, body, &e) < 0) {
+		if (e.code == ERR_DISAGREE)
+			refuse_guest(g, &e);
+		else
+			drop(g);
 		return;
 	}
 	g->present = true;
@@ -232,7 +248,7 @@ void coord_name_host(const struct coord *c, struct err *e)
 		host = c->conf.host_of ? c->conf.host_of(c->conf.ctx, e->rank) : NULL;
 	else if (coord_several_hosts(c))
 		host = host_of(c, e->rank);
-	if (host)
+	if (host && host_name_or_address(host))
 		presence_set(e->host, sizeof e->host, host);
 }
 

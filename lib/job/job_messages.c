@@ -62,8 +62,10 @@ static int read_places(struct job *j, struct view v, struct err *err)
 		getpeername(j->ctl.conn->fd, (struct sockaddr *)&coordinator.sa, &coordinator.len);
 	while (view_left(&v)) {
 		struct rank_place p;
-		if (rank_place_get(&p, &v, (uint32_t)j->size, err) < 0)
+		if (rank_place_get(&p, &v, (uint32_t)j->size, err) < 0) {
+			err->rank = err->code == ERR_DISAGREE ? j->coordinator : err->rank;
 			return -1;
+		}
 		if (!j->awaited || p.rank != next_place(j))
 			return err_set(err, ERR_INTEGRITY,
 			               "a place that this rank did not ask for");
@@ -175,8 +177,10 @@ static int take_welcome(struct job *j, struct view v, struct err *err)
 {
 	struct welcome w;
 	const bool again = j->welcomed;
-	if (welcome_decode(&w, v, err) < 0)
+	if (welcome_decode(&w, v, err) < 0) {
+		err->rank = err->code == ERR_DISAGREE ? w.coordinator : err->rank;
 		return -1;
+	}
 	if (!settles(j, j->rank, w.rank) ||
 	    !settles(j, again ? j->coordinator : -1, w.coordinator) ||
 	    !settles(j, j->root, w.root) || (w.root >= 0 && !j->conf.present.finds_root))

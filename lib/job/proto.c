@@ -159,7 +159,8 @@ void presence_encode(const struct presence *p, struct buf *b)
 int presence_decode(struct presence *p, struct view v, struct err *err)
 {
 	memset(p, 0, sizeof *p);
-	view_str(&v, p->host, sizeof p->host);
+	if (host_name_get(&v, p->host, err) < 0)
+		return -1;
 	view_str(&v, p->addr, sizeof p->addr);
 	const uint8_t *host_id = view_bytes(&v, sizeof p->host_id);
 	if (host_id)
@@ -168,7 +169,8 @@ int presence_decode(struct presence *p, struct view v, struct err *err)
 	view_str(&v, p->output, sizeof p->output);
 	p->has_input = view_u8(&v);
 	p->finds_root = view_u8(&v);
-	view_str(&v, p->root, sizeof p->root);
+	if (host_name_get(&v, p->root, err) < 0)
+		return -1;
 	return v.failed || view_left(&v) ? malformed(err, "PRESENT") : 0;
 }
 
@@ -194,10 +196,13 @@ int welcome_decode(struct welcome *w, struct view v, struct err *err)
 	w->rank = (int)view_u32(&v);
 	w->coordinator = (int)view_u32(&v);
 	w->root = (int)view_u32(&v);
-	view_str(&v, w->host, sizeof w->host);
 	bool sane = w->rank >= 0 && w->rank < PROTO_MAX_SIZE && w->coordinator >= -1 &&
 	            w->coordinator < PROTO_MAX_SIZE && w->root >= -1 && w->root < PROTO_MAX_SIZE;
-	return v.failed || view_left(&v) || !sane ? malformed(err, "WELCOME") : 0;
+	if (!sane)
+		return malformed(err, "WELCOME");
+	if (host_name_get(&v, w->host, err) < 0)
+		return -1;
+	return v.failed || view_left(&v) ? malformed(err, "WELCOME") : 0;
 }
 
 char *joined_missing(const struct joined *j, char *buf, size_t cap)
@@ -379,7 +384,8 @@ int rank_place_get(struct rank_place *p, struct view *v, uint32_t size, struct e
 {
 	p->rank = view_u32(v);
 	view_str(v, p->addr, sizeof p->addr);
-	view_str(v, p->host, sizeof p->host);
+	if (host_name_get(v, p->host, err) < 0)
+		return -1;
 	const uint8_t *key = view_bytes(v, sizeof p->key);
 	if (v->failed || !key || p->rank >= size)
 		return malformed(err, "PLACES");
@@ -412,6 +418,8 @@ int err_decode(struct err *e, enum phase *phase, struct view *v)
 	view_str(v, e->text, sizeof e->text);
 	if (view_left(v)) /* other versions send no host, and no subject */
 		view_str(v, e->host, sizeof e->host);
+	if (!host_name_or_address(e->host)) /* the failure counts, whatever it says of its host */
+		e->host[0] = '\0';
 	const unsigned subject = view_left(v) ? view_u16(v) : 0;
 	e->subject = is_subject(e->text, subject) ? (int)subject : err_option(e->text);
 	bool sane = e->code <= UINT8_MAX && e->rank >= ERR_RANK_SELF && e->rank < PROTO_MAX_SIZE &&

@@ -10,6 +10,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/base/host_name.h"
 #include "lib/job/host_groups.h"
 #include "lib/net/gate.h"
 #include "lib/net/mesh.h"
@@ -64,7 +65,7 @@ int hello_decode(struct hello *, const uint8_t opening[GATE_OPENING]); /* -1: no
  * What a rank reports about itself before all ranks are known: PRESENT. Ranks with --rank auto are
  * sorted by host, addr, input and output. Texts have no control characters.
  */
-#define PRESENT_HOST 65
+#define PRESENT_HOST HOST_NAME
 #define PRESENT_FILE 256
 struct presence {
 	char host[PRESENT_HOST];   /* its host's name */
@@ -78,7 +79,7 @@ struct presence {
 };
 void presence_encode(const struct presence *, struct buf *);
 int presence_decode(struct presence *, struct view, struct err *);
-/* Copy @text, cut to @cap. */
+/* Copy @text, cut to @cap. Not for names of hosts: host_name_make. */
 void presence_set(char *field, size_t cap, const char *text);
 /* The order of ranks; returns as strcmp does. */
 int presence_compare(const struct presence *, const struct presence *);

@@ -57,6 +57,24 @@ static void the_rest_stays(void **state)
 	   "{\"0.10000000000000001\":\"\\\\\"}");
 }
 
+/* What a terminal would obey: DEL, C1, marks of direction, separators of lines. */
+static void what_is_not_printable_is_escaped(void **state)
+{
+	const char *const text = "a\177\302\205\302\237\302\240\303\251\342\200\250"
+	                         "\342\200\256\342\201\251\330\234\033z";
+	(void)state;
+	is(json_pack("[s]", text), JSON_COMPACT,
+	   "[\"a\\u007F\\u0085\\u009F\302\240\303\251\\u2028\\u202E\\u2069\\u061C\\u001Bz\"]");
+	is(json_pack("{s:f}", "\302\233", 0.1), JSON_COMPACT, "{\"\\u009B\":0.1}");
+	json_t *value = json_pack("[s]", text);
+	char *written = json_text(value, 0);
+	json_t *back = json_loads(written, 0, NULL);
+	assert_true(json_equal(value, back));
+	free(written);
+	json_decref(value);
+	json_decref(back);
+}
+
 static void every_double_reads_back(void **state)
 {
 	static const double edges[] = {
@@ -131,6 +149,7 @@ static void text_that_looks_like_a_large_number_stays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(what_is_not_printable_is_escaped),
 	        cmocka_unit_test(reals_are_short),
 	        cmocka_unit_test(measured_reals_have_six_digits),
 	        cmocka_unit_test(the_rest_stays),

@@ -301,8 +301,10 @@ static void presences_come_back(void **state)
 	(void)state;
 	memset(&p, 0, sizeof p);
 	p.has_input = p.finds_root = true;
-	presence_set(p.host, sizeof p.host, "node\x1b[2Ja");
-	assert_string_equal(p.host, "node?[2Ja");
+	host_name_make(p.host, "node\x1b[2Ja");
+	assert_string_equal(p.host, "node__2Ja");
+	presence_set(p.addr, sizeof p.addr, "192\x1b");
+	assert_string_equal(p.addr, "192?");
 	presence_set(p.addr, sizeof p.addr, "192.0.2.1");
 	memset(p.host_id, 0xc3, sizeof p.host_id);
 	memset(p.input, 'x', sizeof p.input - 1);

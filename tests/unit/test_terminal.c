@@ -27,37 +27,6 @@ static void test_columns(void **state)
 	assert_int_equal(terminal_columns("\377"), 1);
 }
 
-static void test_chars(void **state)
-{
-	static const char *const bad[] = {
-	        "\033",
-	        "\177",
-	        "\302\233",
-	        "\300\257",
-	        "\340\200\257",
-	        "\355\240\200",
-	        "\364\220\200\200",
-	        "\342\202",
-	        "\200",
-	        "\370\210\200\200",
-	        "\342\200\256", /* letters after it run to the left */
-	        "\342\201\246",
-	        "\342\200\250",
-	};
-	uint32_t c;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		assert_int_equal(terminal_char(bad[i], &c), 0);
-	assert_int_equal(terminal_char("", &c), 0);
-	assert_int_equal(terminal_char("a", &c), 1);
-	assert_int_equal(terminal_char("\302\240", &c), 2);
-	assert_int_equal(terminal_char("\342\202\254 5", &c), 3);
-	assert_int_equal(c, 0x20ac);
-	assert_int_equal(terminal_char("\364\217\277\277", &c), 4);
-	assert_int_equal(c, 0x10ffff);
-}
-
 static void cuts(const char *text, int columns, const char *want)
 {
 	char buf[64];
@@ -149,9 +118,9 @@ static void test_no_terminal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_columns), cmocka_unit_test(test_chars),
-	        cmocka_unit_test(test_cut),     cmocka_unit_test(test_shorten),
-	        cmocka_unit_test(test_limits),  cmocka_unit_test(test_no_terminal),
+	        cmocka_unit_test(test_columns),     cmocka_unit_test(test_cut),
+	        cmocka_unit_test(test_shorten),     cmocka_unit_test(test_limits),
+	        cmocka_unit_test(test_no_terminal),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
