@@ -14,6 +14,8 @@
 
 #define SIZE 4
 
+static const uint8_t no_key[TLS_KEY_BYTES];
+
 static struct job *job;
 static struct buf body;
 
@@ -72,7 +74,7 @@ static void put_roster(uint32_t size, int places)
 	plan_encode(&plan, &body);
 	roster_encode(&r, &body);
 	for (int i = 0; i < places; i++)
-		rank_place_put(&body, (uint32_t)i, "127.0.0.1:7", "");
+		rank_place_put(&body, (uint32_t)i, "127.0.0.1:7", "", no_key);
 }
 
 static void put_err(int code, int rank)
@@ -121,7 +123,7 @@ static void put_right(uint8_t type)
 		buf_put_u32(&body, 0);
 		break;
 	case MSG_PLACES:
-		rank_place_put(&body, 2, "127.0.0.1:7", "");
+		rank_place_put(&body, 2, "127.0.0.1:7", "", no_key);
 		break;
 	case MSG_CLOCK:
 		buf_put_u64(&body, 5);
@@ -303,7 +305,7 @@ static void rosters_that_are_none(void **state)
 	}
 	be_at(JOB_AGREEING);
 	put_roster(SIZE, 3);
-	rank_place_put(&body, 2, "127.0.0.1:7", ""); /* twice */
+	rank_place_put(&body, 2, "127.0.0.1:7", "", no_key); /* twice */
 	tell(MSG_ROSTER);
 	expect_distrust("a place that this rank did not ask for");
 }
@@ -314,9 +316,9 @@ static void places_nobody_asked_for(void **state)
 	for (int i = 0; i < 4; i++) {
 		ask_place(20, 7);
 		expect_trust();
-		rank_place_put(&body, i == 0 ? 6 : i == 1 ? 20 : 7, "127.0.0.1:7", "");
+		rank_place_put(&body, i == 0 ? 6 : i == 1 ? 20 : 7, "127.0.0.1:7", "", no_key);
 		if (i == 2)
-			rank_place_put(&body, 7, "127.0.0.1:7", "");
+			rank_place_put(&body, 7, "127.0.0.1:7", "", no_key);
 		tell(MSG_PLACES);
 		if (i < 2)
 			expect_distrust(i ? "PLACES" : "a place that this rank did not ask for");
