@@ -98,11 +98,11 @@ bench-reduce: $(BUILD)/bench/reduce_bench
 	$<
 bench-join: $(BUILD)/bench/join_bench
 	$< 4096
-# The program with a rank that speaks as another one.
-$(BUILD)/fault/other_lane: $(OBJ_cmd) $(BUILD)/tests/fault/other_lane.o $(ARCHIVES)
+# The program as a hostile rank.
+$(BUILD)/fault/hostile_rank: $(OBJ_cmd) $(BUILD)/tests/fault/hostile_rank.o $(ARCHIVES)
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,--wrap=mesh_open -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
-unit: $(UNIT) $(BUILD)/toys/collctl $(BUILD)/fault/other_lane
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,--wrap=mesh_open,--wrap=mesh_settle -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
+unit: $(UNIT) $(BUILD)/toys/collctl $(BUILD)/fault/hostile_rank
 .SECONDARY:
 
 include tests/toys/toys.mk

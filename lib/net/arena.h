@@ -1,7 +1,8 @@
 /*
  * Memory that ranks of one host share. An arena is a rank's own memory, in a sealed memfd: its rank
- * allocates the windows' buffers from it, and others map it for reading only. Pages that nobody has
- * touched cost nothing.
+ * allocates the windows' buffers from it, and others map all of it, for reading only: one mapping
+ * for all lanes and windows, so that a receiver can see what is sent to others, too. Pages that
+ * nobody has touched cost nothing.
  *
  * The seals exclude an access beyond the end: nobody can shrink the memory (F_SEAL_SHRINK), and
  * only mappings that exist when it is sealed can write (F_SEAL_FUTURE_WRITE).

@@ -150,18 +150,18 @@ assert_aborted() {
 	assert_aborted # files; each names its own link
 }
 
-# ---- a rank that speaks as another ----
+# ---- a hostile rank ----
 
 # speaks_as RANK OPTION...: three ranks; before rank 2 dials rank 1, it does so as RANK
 speaks_as() {
 	local r wrap as=$1
 	shift
-	[[ -x ${COLLCTL%/*}/fault/other_lane ]] || skip "no ${COLLCTL%/*}/fault/other_lane: make unit"
+	[[ -x ${COLLCTL%/*}/fault/hostile_rank ]] || skip "no ${COLLCTL%/*}/fault/hostile_rank: make unit"
 	make_shards 3 f32 1000
 	make_hostfile hosts 3
 	for r in 0 1 2; do
 		wrap=("$COLLCTL")
-		((r != 2)) || wrap=(env AS="$as" TO=1 "${COLLCTL%/*}/fault/other_lane")
+		((r != 2)) || wrap=(env AS="$as" TO=1 "${COLLCTL%/*}/fault/hostile_rank")
 		spawn_rank "$r" "${wrap[@]}" allreduce -a direct --streams 1 -H hosts -r "$r" "in.$r.npy" -o "out.$r.npy" --force "$@"
 	done
 	wait_ranks
@@ -191,6 +191,29 @@ assert_stranger() {
 	for r in 0 1 2; do collctl -q ca issue pki --rank $r; done
 	speaks_as 0 --lanes tcp --tls-cert 'pki/rank-{rank}.pem' --tls-key 'pki/rank-{rank}.key' --tls-ca pki/ca.pem
 	assert_stranger
+}
+
+@test "85: a rank scribbles in the memory of its lanes: 10, and no rank crashes" {
+	local r seed wrap
+	[[ -x ${COLLCTL%/*}/fault/hostile_rank ]] || skip "no ${COLLCTL%/*}/fault/hostile_rank: make unit"
+	make_shards 3 f32 100000
+	for seed in 1 2 3; do
+		make_hostfile hosts 3
+		for r in 0 1 2; do
+			echo old >"out.$r.npy"
+			wrap=("$COLLCTL")
+			((r != 2)) || wrap=(env SCRIBBLE=$seed "${COLLCTL%/*}/fault/hostile_rank")
+			spawn_rank "$r" "${wrap[@]}" allreduce -a direct --lanes memory --streams 1 -H hosts -r "$r" \
+				--secret-file "$SECRET" "in.$r.npy" -o "out.$r.npy"
+		done
+		wait_ranks 0 1
+		kill -KILL "${PIDS[2]}"
+		wait_ranks
+		assert_rank 0 10 'memory lane' corrupt
+		assert_rank 1 10 'memory lane' corrupt
+		assert_regex "$(<2.err)" '^scribbled into 4 lanes$'
+		assert_aborted 0 1
+	done
 }
 
 # few RANK CALL K N [OPTION...]: rank 0 sends to rank 1; the K-th CALL of one of them, and N - 1 after it, find no

@@ -668,6 +668,96 @@ static void a_sender_that_scribbles(void **state)
 	assert_true(good > 100 && bad > 100);
 }
 
+/* Another process that writes into the words and references of the lane until it is killed. */
+static pid_t scribbler(struct lane_words *l, uint64_t seed)
+{
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	random_state = seed;
+	for (;;) {
+		const size_t i = below(REFERENCES);
+		switch (below(6)) {
+		case 0:
+			atomic_store(&l->published, below(4) ? below(400) : near_bounds());
+			break;
+		case 1:
+			atomic_store(&l->consumed, below(4) ? below(ARENA) : near_bounds());
+			break;
+		case 2:
+			atomic_store(below(2) ? &l->sender_sleeps : &l->receiver_sleeps,
+			             (uint32_t)draw());
+			break;
+		case 3:
+			atomic_store(&l->references[i].at, near_bounds());
+			break;
+		case 4:
+			atomic_store(&l->references[i].n, (uint32_t)near_bounds());
+			break;
+		default:
+			atomic_store(&l->references[i].kind, (uint32_t)(1 + below(3)));
+			break;
+		}
+	}
+}
+
+/* One call of an end. False: it has failed. */
+static bool sends_on(void)
+{
+	struct err err = {0};
+	const size_t n = a_size(ARENA);
+	const struct conn_lending *l = s->ops->lending;
+	bool good = (below(2) ? conn_write(s, memory, n, &err) : l->lend(s, memory, n, &err)) >= 0;
+	good = good && (below(4) || l->consumed(s, &err) >= 0);
+	assert_true(good || err.code == ERR_INTEGRITY);
+	assert_true(of(s)->ring - of(s)->ring_free <= of(s)->ring_bytes);
+	return good;
+}
+
+static bool receives_on(void)
+{
+	const struct conn_shared *c = of(r);
+	struct err err = {0};
+	const void *p;
+	uint8_t sum = 0;
+	ssize_t got = r->ops->lending->borrow(r, &p, a_size(ARENA), &err);
+	if (got < 0) {
+		assert_true(got == CONN_END || err.code == ERR_INTEGRITY);
+		return false;
+	}
+	if (got == 0)
+		return true;
+	assert_true(inside(p, (size_t)got, c->lane->ring, c->ring_bytes) ||
+	            inside(p, (size_t)got, c->map->base, c->map->size));
+	for (ssize_t k = 0; k < got; k++)
+		sum = (uint8_t)(sum + ((const uint8_t *)p)[k]);
+	r->ops->lending->give_back(r, 1 + below((size_t)got) + (sum & 0));
+	return true;
+}
+
+/* Row 85: the words change at any moment, also between two reads of them. */
+static void a_process_that_scribbles(void **state)
+{
+	int sender_failed = 0, receiver_failed = 0;
+	(void)state;
+	for (uint64_t round = 1; round <= 60; round++) {
+		open_lane(1);
+		pid_t pid = scribbler(of(s)->lane, round);
+		bool sends = true, receives = true;
+		for (int i = 0; i < 20000 && (sends || receives); i++) {
+			sends = sends && sends_on();
+			receives = receives && receives_on();
+		}
+		sender_failed += !sends;
+		receiver_failed += !receives;
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		again();
+	}
+	assert_true(sender_failed && receiver_failed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -690,6 +780,7 @@ int main(void)
 	        LANE_TEST(wrong_counts_of_the_sender),
 	        LANE_TEST(bytes_after_the_end),
 	        LANE_TEST(a_sender_that_scribbles),
+	        LANE_TEST(a_process_that_scribbles),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

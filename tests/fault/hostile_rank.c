@@ -1,17 +1,24 @@
 /*
- * A rank that speaks as another one. build/fault/other_lane is the program with this mesh_open in
- * front of its own: before the rank opens its connections, it dials rank $TO as rank $AS, with the
- * session and the key that it has for rank $TO, and says on stderr what came of it.
+ * A hostile rank. build/fault/hostile_rank is the program with these functions in front of its own:
+ *
+ *   AS=RANK TO=RANK   before it opens its connections, it dials rank TO as rank AS, with the
+ * session and the key that it has for rank TO, and says on stderr what came of it SCRIBBLE=SEED
+ * when all its connections are ready, it writes random numbers into the words and references of all
+ * its memory lanes; then it does nothing more
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/net/mesh.h"
 
 struct mesh *__real_mesh_open(const struct mesh_conf *, struct err *err);
 struct mesh *__wrap_mesh_open(const struct mesh_conf *, struct err *err);
+void __real_mesh_settle(struct mesh *);
+void __wrap_mesh_settle(struct mesh *);
 
 static void nothing(void *ctx)
 {
@@ -55,4 +62,39 @@ struct mesh *__wrap_mesh_open(const struct mesh_conf *conf, struct err *err)
 	speak(m, conf->loop, peer);
 	mesh_close(m);
 	return __real_mesh_open(conf, err);
+}
+
+/* The words and references are between these bytes of a lane (PROTOCOL.md). */
+#define FROM 64
+#define TO   (192 + 256 * 16)
+
+static void scribble(uint64_t *words, uint64_t *state)
+{
+	for (size_t i = FROM / 8; i < TO / 8; i++) {
+		*state = *state * 6364136223846793005u + 1442695040888963407u;
+		words[i] = *state ^ *state >> 29;
+	}
+}
+
+void __wrap_mesh_settle(struct mesh *m)
+{
+	const char *seed = getenv("SCRIBBLE");
+	char line[512];
+	uintptr_t base;
+	int lanes = 0;
+	__real_mesh_settle(m);
+	if (!seed)
+		return;
+	uint64_t state = strtoull(seed, NULL, 10);
+	FILE *f = fopen("/proc/self/maps", "re");
+	while (f && fgets(line, sizeof line, f))
+		if (strstr(line, "collctl lane") && sscanf(line, "%" SCNxPTR, &base) == 1) {
+			scribble((uint64_t *)base, &state);
+			lanes++;
+		}
+	if (f)
+		fclose(f);
+	fprintf(stderr, "scribbled into %d lanes\n", lanes);
+	for (;;)
+		pause();
 }
