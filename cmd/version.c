@@ -24,6 +24,7 @@
 #include "lib/job/http.h"
 #include "lib/job/proto.h"
 #include "lib/job/store_server.h"
+#include "lib/net/tls.h"
 #include "lib/net/tls_gcm.h"
 
 #define DRIVER_TIME (5 * NS_PER_SEC) /* that a driver may take to answer */
@@ -194,7 +195,7 @@ static json_t *plugin_json(const struct device_plugin *p)
 	                 p->count < 0 ? json_string(p->why) : json_null());
 }
 
-static void print_text(const struct found *libraries)
+static void print_text(const struct found *libraries, const char *records)
 {
 	printf("collctl %s\n", COLLCTL_VERSION);
 	if (*COLLCTL_COMMIT)
@@ -208,6 +209,7 @@ static void print_text(const struct found *libraries)
 		else
 			printf("%-14s not usable here (needed %s)\n", l->name, l->needed);
 	}
+	printf("%-14s %s\n", "TLS records", records);
 	printf("%-14s", "processor");
 	for (size_t i = 0; i < sizeof features / sizeof *features; i++)
 		if (has_feature(&features[i]))
@@ -222,7 +224,7 @@ static void print_text(const struct found *libraries)
 	     "print\non stderr with -vv.");
 }
 
-static int print_json(const struct found *libraries)
+static int print_json(const struct found *libraries, const char *records)
 {
 	json_t *found = json_object(), *processor = json_array(), *missing = json_array();
 	struct device_plugin plugin;
@@ -238,25 +240,28 @@ static int print_json(const struct found *libraries)
 		json_array_append_new(missing, json_string(lacks[i]));
 	device_plugin_find(&plugin, DRIVER_TIME);
 	return report_json(json_pack(
-	        "{s:s, s:{s:s, s:b, s:s?, s:o}, s:i, s:o, s:o, s:o, s:s?, s:o}", "version",
+	        "{s:s, s:{s:s, s:b, s:s?, s:o}, s:i, s:o, s:s, s:o, s:o, s:s?, s:o}", "version",
 	        COLLCTL_VERSION, "build", "compiler", COMPILER, "sanitizers", (int)SANITIZED,
 	        "commit", *COLLCTL_COMMIT ? COLLCTL_COMMIT : NULL, "lacks", missing, "protocol",
-	        PROTO_VERSION, "libraries", found, "processor", processor, "gpu_plugin",
-	        plugin_json(&plugin), "gpu_plugin_why", *plugin.name ? NULL : plugin.why, "system",
-	        host_json()));
+	        PROTO_VERSION, "libraries", found, "tls_records", records, "processor", processor,
+	        "gpu_plugin", plugin_json(&plugin), "gpu_plugin_why",
+	        *plugin.name ? NULL : plugin.why, "system", host_json()));
 }
 
 int cmd_version(const struct command *cmd, struct options *o, int argc, char **argv)
 {
 	struct found libraries[LIBRARIES];
+	struct err err = {.rank = ERR_RANK_SELF};
+	const char *records = tls_records(&err);
 	char xxhash[16];
 
-	(void)cmd;
 	(void)argc;
 	(void)argv;
 	find_libraries(libraries, xxhash);
+	if (!records)
+		return report_failure(cmd->name, o->json, &err, ERR_RANK_SELF, NULL);
 	if (o->json)
-		return print_json(libraries);
-	print_text(libraries);
+		return print_json(libraries, records);
+	print_text(libraries, records);
 	return 0;
 }

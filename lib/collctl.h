@@ -75,7 +75,8 @@ COLLCTL_API int collctl_output(collctl *, const char *path);
 
 /* Read the variables of a launcher (mpirun, srun, torchrun, `collctl run`), COLLCTL_SECRET,
  * COLLCTL_STORE_TOKEN and COLLCTL_HOST_ID, as the command does. The library never reads others,
- * such as COLLCTL_OP. */
+ * such as COLLCTL_OP; only where its parts are found or made (COLLCTL_PLUGIN_PATH,
+ * COLLCTL_TLS_RECORDS) it always reads from there. */
 COLLCTL_API void collctl_use_environment(collctl *);
 
 /* Call @note for each remark while the job runs. @level 0: for every user; 1 and 2: more detail.

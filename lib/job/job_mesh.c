@@ -177,8 +177,10 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 		note_peer(j, "sending to", m->out[i]);
 	for (int i = 0; i < m->nin; i++)
 		note_peer(j, "receiving from", m->in[i]);
-	if (j->tls)
+	if (j->tls) {
 		tls_carry_data(j->tls);
+		job_log(j, 1, "TLS records of data: %s", tls_records(NULL));
+	}
 	j->mesh = mesh_open(m, err);
 	m->keys = NULL;
 	job_forget_keys(j);
