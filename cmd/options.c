@@ -163,7 +163,9 @@ const struct option_row option_rows[] = {
                 "last "
                 "with one or more hosts, separated by commas",
                 OPTS_JOB),
-        REQUEST("hostfile", 'H', "FILE", "hosts of the ranks, one per line in rank order",
+        REQUEST("hostfile", 'H', "FILE|HOST,...",
+                "hosts of the ranks in rank order: a file with one per line, or a list; a file of "
+                "this name is read",
                 OPTS_JOB),
         REQUEST("job", 'j', "NAME",
                 "name of the job; jobs that share a store need different names (default: the "
@@ -283,7 +285,8 @@ const struct option_row option_rows[] = {
         OPT("label", 0, SETTING_FLAG, label, NULL, "prefix the lines of stdout with [rank], too",
             OPTS_RUN),
         OPT("hostfile", 'H', SETTING_STRING, request.settings.hostfile, "FILE|HOST,...",
-            "start the ranks on these hosts, by ssh; a host has one rank, or slots=N",
+            "start the ranks on these hosts, by ssh; in a file a host has one rank, or slots=N; a "
+            "file without a folder is ./FILE, a list of one host HOST,",
             OPTS_RUN | OPTS_ACTS, .once = true),
         OPT("ssh", 0, SETTING_STRING, ssh, "COMMAND",
             "start remote commands with this in place of ssh; it gets the host and the command",
@@ -330,7 +333,8 @@ const struct option_row option_rows[] = {
 
         SECTION("Certificates"),
         OPT("rank", 'r', SETTING_INT, request.settings.rank, "N",
-            "issue a certificate of this rank", OPTS_CA | OPTS_ACTS, .max = SETTING_RANKS_MAX - 1),
+            "issue a certificate of this rank", OPTS_CA | OPTS_ACTS, .max = SETTING_RANKS_MAX - 1,
+            .once = true),
         OPT("host", 0, SETTING_STRING, ca.host, "NAME",
             "issue a certificate of this host, for the ranks that a hostfile puts there",
             OPTS_CA | OPTS_ACTS, .once = true),

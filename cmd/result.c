@@ -196,6 +196,8 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	if (r->tensors)
 		json_object_set_new(j, "tensors", json_integer((json_int_t)r->tensors));
 	json_object_set_new(j, "inputs", inputs_json(r));
+	if (r->all_inputs)
+		json_object_set_new(j, "all_inputs", json_integer((json_int_t)r->all_inputs));
 	json_object_set_new(j, "output", r->output ? report_path_json(r->output) : json_null());
 	json_object_set_new(j, "digest", digest_json(r));
 	json_object_set_new(j, "steps", json_integer((json_int_t)r->stats.messages));
@@ -254,6 +256,7 @@ static void summary(const struct coll_result *r, const struct coll_request *q)
 	const char *by = algorithm ? " by " : "";
 	char size[UNITS_TEXT], total[UNITS_TEXT], times[8 * UNITS_TEXT], digest[DIGEST_TEXT];
 	const struct coll_times *t = &r->times;
+	char inputs[40] = "";
 
 	if (!algorithm)
 		algorithm = "";
@@ -263,9 +266,11 @@ static void summary(const struct coll_result *r, const struct coll_request *q)
 		            remark ? " (" : "", remark ? remark : "", remark ? ")" : "");
 		return;
 	}
-	report_note("rank %d: %s%s%s of %d ranks%s%s: %s of %s in %s%s%s%s%s", r->rank, q->command,
-	            op ? " " : "", op ? op : "", r->size, by, algorithm, size_text(r->bytes, size),
-	            strcmp(r->dtype, "mixed") ? r->dtype : "mixed types",
+	if (coll_takes_several(q->kind) && r->all_inputs > (uint64_t)r->size)
+		snprintf(inputs, sizeof inputs, ", %" PRIu64 " inputs", r->all_inputs);
+	report_note("rank %d: %s%s%s of %d ranks%s%s%s: %s of %s in %s%s%s%s%s", r->rank,
+	            q->command, op ? " " : "", op ? op : "", r->size, inputs, by, algorithm,
+	            size_text(r->bytes, size), strcmp(r->dtype, "mixed") ? r->dtype : "mixed types",
 	            times_text(t, times, sizeof times), r->output ? ", wrote " : "",
 	            r->output ? r->output : "", r->has_digest ? ", digest " : "",
 	            r->has_digest ? digest_text(r->digest, digest) : "");
@@ -359,8 +364,7 @@ static void print_compared(const struct coll_result *r)
 		            "%s",
 		            r->rank, r->ninputs, others);
 	else if (r->local)
-		report_note("rank %d: %d files were compared with each other", r->rank,
-		            r->ninputs);
+		report_note("rank %d: %d files were compared with each other", r->rank, r->ninputs);
 	else if (r->size == 1)
 		report_note("rank %d: the file was compared with no other: give another, or more "
 		            "ranks",

@@ -26,23 +26,12 @@
 
 /* ---- the hosts ---- */
 
-static bool is_list(const char *text)
-{
-	struct stat s;
-	return !strchr(text, '/') && stat(text, &s) < 0;
-}
-
 int ssh_find_hosts(struct run *r, struct err *err)
 {
 	const char *given = r->o->request.settings.hostfile;
 	if (!given)
 		return 0;
-	if (is_list(given)) {
-		if (hostfile_parse(&r->hosts, given, strlen(given), "--hostfile", err) < 0) {
-			err->code = ERR_USAGE;
-			return -1;
-		}
-	} else if (hostfile_read(&r->hosts, given, err) < 0)
+	if (hostfile_find(&r->hosts, given, true, err) < 0)
 		return -1;
 	for (int i = 0; i < r->hosts.nhosts; i++)
 		if (r->hosts.hosts[i].name[0] == '-')

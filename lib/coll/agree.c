@@ -13,6 +13,7 @@
 #include "lib/coll/collective.h"
 #include "lib/exec/budget.h"
 #include "lib/exec/tuning.h"
+#include "lib/job/ranks.h"
 
 /* ---- the offer ---- */
 
@@ -109,6 +110,7 @@ static int offer(struct collective *c, struct err *err)
 	bool mixed = c->agreed.content == CONTENT_TENSORS && !same_order(c);
 	struct offer o = {.weights = sum_of_weights(c),
 	                  .weighted = request_is_weighted(c->request),
+	                  .reads = files_identity(c),
 	                  .order = mixed ? OFFER_ORDER_MIXED : order_of(&c->agreed),
 	                  .limit_rate = c->request->settings.limit_rate};
 	struct buf claims;
@@ -267,6 +269,31 @@ static int find_root_offer(struct collective *c, const struct intent *root, stru
 	return ret < 0 ? blame(c->agreed.root, &why, err) : adopt_root(c, c->root_offer, err);
 }
 
+/* Often a mistake: one name for all ranks, where each has its own file. */
+static int note_same_inputs(const struct collective *c, struct err *err)
+{
+	const int size = c->agreed.size;
+	int *ranks = calloc((size_t)size, sizeof *ranks);
+	char text[256];
+	struct rank_list list;
+	if (!ranks)
+		return err_nomem(err, "the ranks' inputs", (size_t)size * sizeof *ranks);
+	const int n = planner_same_inputs(&c->planner, ranks, err);
+	rank_list_init(&list, text, sizeof text);
+	for (int i = 0; i < n; i++)
+		rank_list_add(&list, ranks[i]);
+	rank_list_end(&list);
+	free(ranks);
+	if (n > 0)
+		coll_note(c->life, 0,
+		          "ranks %s read the same input%s, which count%s %d times: put {rank} into "
+		          "the name%s if each rank has its own",
+		          text, c->transfer.ninputs > 1 ? "s" : "",
+		          c->transfer.ninputs > 1 ? "" : "s", n,
+		          c->transfer.ninputs > 1 ? "s" : "");
+	return n < 0 ? -1 : 0;
+}
+
 int agree_decide(void *ctx, const struct intent *const *intents, struct plan *plan, struct err *err)
 {
 	struct coll *life = ctx;
@@ -289,6 +316,8 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 		ret = planner_init(&c->planner, err);
 	for (int r = 0; ret == 0 && r < c->agreed.size; r++)
 		ret = take_offer(c, r, intents[r], err);
+	if (ret == 0)
+		ret = note_same_inputs(c, err);
 	if (ret == 0)
 		ret = planner_decide(&c->planner, plan, err);
 	plan->trace = c->request->trace && !c->request->dry_run;

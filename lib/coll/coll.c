@@ -276,6 +276,7 @@ int coll_run(const struct coll_request *request, const struct coll_observer *obs
 	result->phase = c->phase;
 	result->rank = c->rank;
 	result->size = c->size;
+	result->all_inputs = c->request->work == WORK_COLLECTIVE ? c->plan.total_inputs : 0;
 	result->hosts = c->plan.hosts;
 	result->host = c->plan.host;
 	result->times = c->times;

@@ -112,8 +112,9 @@ struct coll_result {
 	                   */
 	enum phase phase; /* the phase that failed */
 	int rank, size;   /* rank -1: not known */
-	int hosts;        /* of the ranks; 0: not known */
-	const int *host;  /* as in struct coll_args; NULL: not known */
+	uint64_t all_inputs; /* that a collective processes together, of all ranks; 0: not known */
+	int hosts;           /* of the ranks; 0: not known */
+	const int *host;     /* as in struct coll_args; NULL: not known */
 	const struct coll_algorithm *algorithm; /* the algorithm used, or NULL */
 	const char *dtype;                      /* "mixed" for several types; NULL: none */
 	const char *output;                     /* NULL: none */

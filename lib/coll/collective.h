@@ -111,6 +111,9 @@ void agree_release(struct collective *);
 int files_open_inputs(struct collective *, struct err *err);
 /* Convert inputs from Fortran order to C order unless that order is kept. */
 int files_settle_order(struct collective *, struct err *err);
+/* A hash of the identities of the inputs, which is the same on ranks that read the same files. 0:
+ * not known, or it does not matter to the result how many ranks do. */
+uint64_t files_identity(const struct collective *);
 /* The base name of input @i. */
 const char *files_name(const struct collective *, int i);
 /* Check that the other ranks can create a file of this name in their folders. */

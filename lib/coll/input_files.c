@@ -2,10 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "lib/base/path.h"
 #include "lib/coll/agree_wire.h"
 #include "lib/coll/collective.h"
 #include "lib/coll/paths.h"
+#include "lib/data/target.h"
 #include "lib/exec/budget.h"
 
 /* ---- opening ---- */
@@ -190,6 +193,29 @@ static int take_inputs(struct collective *c, const struct paths *paths, struct e
 		if (take_input(c, paths->names[i], err) < 0)
 			return -1;
 	return 0;
+}
+
+uint64_t files_identity(const struct collective *c)
+{
+	const struct transfer *t = &c->transfer;
+	XXH64_hash_t hash = 0;
+	/* The root's inputs alone count, or (exchange) no result has them. */
+	if (request_root_offers(c->request) || c->request->kind == COLL_EXCHANGE)
+		return 0;
+	for (int k = 0; k < t->ninputs; k++)
+		for (int i = 0; i < t->inputs[k].nfiles; i++) {
+			const struct dataset_file *f = &t->inputs[k].files[i];
+			if (f->unpacked)
+				continue;
+			if (f->spooled)
+				return 0;
+			/* Its file system matters once: that takes long to find. */
+			const uint64_t id = hash ? (uint64_t)f->was.st_ino : target_identity(f->fd);
+			if (!id)
+				return 0;
+			hash = XXH3_64bits_withSeed(&id, sizeof id, hash) | 1;
+		}
+	return hash;
 }
 
 /* ---- vectors ---- */

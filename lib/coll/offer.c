@@ -35,6 +35,7 @@ void offer_put(struct buf *b, const struct offer *o, const struct offer_form *fo
 	wire_put_weight(b, o->weights);
 	buf_put_u8(b, o->weighted);
 	buf_put_u64(b, o->order);
+	buf_put_u64(b, o->reads);
 	buf_put_u64(b, o->limit_rate);
 	buf_put_u32(b, (uint32_t)view_left(&o->claims));
 	buf_put(b, o->claims.p, view_left(&o->claims));
@@ -95,6 +96,7 @@ int offer_get(struct view v, const struct offer_form *form, struct offer *o, str
 		return -1;
 	o->weighted = view_u8(&v);
 	o->order = view_u64(&v);
+	o->reads = view_u64(&v);
 	o->limit_rate = view_u64(&v);
 	size_t len = view_u32(&v);
 	const uint8_t *claims = view_bytes(&v, len);

@@ -28,9 +28,10 @@ struct offer_content {
 };
 
 struct offer {
-	double weights;      /* of an average: their sum over this rank's inputs */
-	bool weighted;       /* some of them is not 1 */
-	uint64_t order;      /* hash of the tensors in Fortran order; 0: none */
+	double weights; /* of an average: their sum over this rank's inputs */
+	bool weighted;  /* some of them is not 1 */
+	uint64_t order; /* hash of the tensors in Fortran order; 0: none */
+	uint64_t reads; /* a hash of the files that it reads; 0: not known, or of no interest */
 	uint64_t limit_rate; /* bytes per second; 0: none */
 	struct view claims;  /* the outputs that it writes, encoded (claims.h) */
 	struct view bytes;   /* after decoding: the encoded content */

@@ -62,9 +62,10 @@ int planner_init(struct planner *p, struct err *err)
 	p->keeps_order = true;
 	p->most_inputs = 1;
 	p->vectors = calloc(n, sizeof *p->vectors);
+	p->reads = calloc(size, sizeof *p->reads);
 	if (request_gathers_files(p->request))
 		p->gathered = calloc(size, sizeof *p->gathered);
-	if (!p->vectors || (request_gathers_files(p->request) && !p->gathered))
+	if (!p->vectors || !p->reads || (request_gathers_files(p->request) && !p->gathered))
 		return err_nomem(err, "the plan", n * sizeof *p->vectors);
 	for (size_t i = 0; i < n && request_any_rows(p->request); i++)
 		if (init_vector(p, &p->vectors[i], err) < 0)
@@ -134,6 +135,7 @@ int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs,
 		return -1;
 	if (rank == 0)
 		p->order = o->order;
+	p->reads[rank] = o->reads;
 	p->keeps_order &= o->order == p->order && o->order != OFFER_ORDER_MIXED;
 	p->weighted |= o->weighted;
 	p->divisor += o->weights;
@@ -144,6 +146,43 @@ int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs,
 	if (streams > p->streams)
 		p->streams = streams;
 	return request_any_rows(p->request) ? take_arrays(p, rank, &o->content, err) : 0;
+}
+
+struct reader {
+	uint64_t reads;
+	int rank;
+};
+
+static int by_reads(const void *a, const void *b)
+{
+	const struct reader *x = a, *y = b;
+	if (x->reads != y->reads)
+		return x->reads < y->reads ? -1 : 1;
+	return x->rank - y->rank;
+}
+
+int planner_same_inputs(const struct planner *p, int *ranks, struct err *err)
+{
+	const int size = p->agreed->size;
+	struct reader *all = calloc((size_t)size, sizeof *all);
+	int most = 0, first = 0;
+	if (!all)
+		return err_nomem(err, "the ranks' inputs", (size_t)size * sizeof *all);
+	for (int r = 0; r < size; r++)
+		all[r] = (struct reader){p->reads[r], r};
+	qsort(all, (size_t)size, sizeof *all, by_reads);
+	for (int i = 0, n; i < size; i += n) {
+		for (n = 1; i + n < size && all[i + n].reads == all[i].reads; n++)
+			;
+		if (all[i].reads && n > 1 && n > most) {
+			most = n;
+			first = i;
+		}
+	}
+	for (int i = 0; i < most; i++)
+		ranks[i] = all[first + i].rank;
+	free(all);
+	return most;
 }
 
 /* Cuts that are the same on all ranks are not sent. */
@@ -424,7 +463,9 @@ void planner_release(struct planner *p)
 		rank_files_release(&p->gathered[r]);
 	free(p->vectors);
 	free(p->gathered);
+	free(p->reads);
 	claims_release(&p->claims);
 	p->vectors = NULL;
 	p->gathered = NULL;
+	p->reads = NULL;
 }

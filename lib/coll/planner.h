@@ -27,6 +27,7 @@ struct planner {
 	struct planned *vectors; /* one per vector */
 	struct claims claims;
 	struct rank_files *gathered; /* [size], if files are gathered */
+	uint64_t *reads;             /* [size] of the offers */
 	uint64_t order;
 	bool weighted, keeps_order;
 	double divisor;
@@ -44,6 +45,9 @@ void planner_release(struct planner *);
  * the job. */
 int planner_take(struct planner *, int rank, struct offer *offer, uint32_t ninputs,
                  uint32_t streams, struct err *err);
+/* The largest group of ranks that read the same files: their numbers in @ranks ([size]), ascending.
+ * Returns how many; 0: no two ranks do. Call it after the last planner_take. ERR_RESOURCE: -1. */
+int planner_same_inputs(const struct planner *, int *ranks, struct err *err);
 /* Reads @plan's memory, total_inputs and host_cpus; sets its streams. */
 int planner_decide(struct planner *, struct plan *plan, struct err *err);
 

@@ -240,7 +240,7 @@ static uint64_t boot_id(void)
 
 /* ---- places ---- */
 
-static uint64_t folder_place(int fd)
+uint64_t target_identity(int fd)
 {
 	struct stat st;
 	if (fstat(fd, &st))
@@ -272,7 +272,7 @@ static uint64_t file_place(const char *path, bool force)
 	if (target_find(&t, path, force, &ignored) < 0)
 		return 0;
 	if (fstatat(t.dirfd, t.name, &st, AT_SYMLINK_NOFOLLOW) || S_ISREG(st.st_mode))
-		place = target_place_in(folder_place(t.dirfd), t.name);
+		place = target_place_in(target_identity(t.dirfd), t.name);
 	target_release(&t);
 	return place;
 }
@@ -284,7 +284,7 @@ uint64_t target_place(const char *path, bool force)
 		return 0;
 	int fd = io_retry(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
 	if (fd >= 0) {
-		uint64_t place = folder_place(fd);
+		uint64_t place = target_identity(fd);
 		close(fd);
 		return place;
 	}

@@ -64,5 +64,8 @@ bool target_id_same(const struct target_id *, const struct target_id *);
 uint64_t target_place(const char *path, bool force);
 /* The place of @name in the folder whose place is @folder; 0 if that is 0. */
 uint64_t target_place_in(uint64_t folder, const char *name);
+/* A number for the open file or folder itself: the same on all ranks that open it, by whatever
+ * name. 0: unknown. */
+uint64_t target_identity(int fd);
 
 #endif

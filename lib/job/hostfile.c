@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/io.h"
@@ -361,6 +362,49 @@ int hostfile_read(struct hostfile *h, const char *path, struct err *err)
 	if (!from_stdin)
 		close(fd);
 	return ret;
+}
+
+/* ---- a file or a list ---- */
+
+static bool is_file(const char *name)
+{
+	struct stat st;
+	return stat(name, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+static int read_list(struct hostfile *h, const char *text, struct err *err)
+{
+	struct err why = {.rank = ERR_RANK_SELF};
+	size_t len = strlen(text);
+	if (len && text[len - 1] == ',')
+		len--;
+	if (hostfile_parse(h, text, len, "--hostfile", &why) == 0)
+		return 0;
+	return err_set(err, why.code == ERR_INPUT ? ERR_USAGE : why.code, "%s", why.text);
+}
+
+int hostfile_find(struct hostfile *h, const char *given, bool hosts, struct err *err)
+{
+	const size_t len = strlen(given);
+	struct err why = {.rank = ERR_RANK_SELF};
+	*h = (struct hostfile){0};
+	errno = 0;
+	if (len && given[len - 1] == ',' && !strchr(given, '/'))
+		return read_list(h, given, err);
+	if (strcmp(given, "-") == 0 || strchr(given, '/'))
+		return hostfile_read(h, given, err);
+	if (hosts && is_file(given))
+		return err_set(err, ERR_USAGE,
+		               "--hostfile: '%.150s' is a file, and may be meant as a host: give "
+		               "--hostfile ./%.150s for the file, or -H %.150s, for the host",
+		               given, given, given);
+	if (hosts || (strpbrk(given, ",[") && !is_file(given)))
+		return read_list(h, given, err);
+	if (hostfile_read(h, given, &why) == 0)
+		return 0;
+	return err_set(err, why.code, "%s%s%.150s%s", why.text,
+	               errno == ENOENT ? ": to name one host, give -H " : "",
+	               errno == ENOENT ? given : "", errno == ENOENT ? "," : "");
 }
 
 void hostfile_release(struct hostfile *h)

@@ -7,6 +7,7 @@
 #ifndef COLLCTL_JOB_HOSTFILE_H
 #define COLLCTL_JOB_HOSTFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "lib/base/err.h"
@@ -31,6 +32,13 @@ struct hostfile {
  * stdin. On failure *h is empty. */
 int hostfile_read(struct hostfile *, const char *path, struct err *);
 int hostfile_parse(struct hostfile *, const char *text, size_t len, const char *path, struct err *);
+/* The hosts that --hostfile @given names: a file, or a list such as "a,b[1-3]". What has a '/' or
+ * is
+ * "-" is a file; what ends with a comma is a list, also of one host. Anything else is the file of
+ * this name, if there is one, else a list, of one host only with @hosts: then a name that is also a
+ * file is an error, because a secret goes to these hosts. ERR_USAGE, also for a malformed list;
+ * ERR_INPUT as from hostfile_read. */
+int hostfile_find(struct hostfile *, const char *given, bool hosts, struct err *);
 void hostfile_release(struct hostfile *);
 
 /* The name of the host of @rank; NULL: there is no such rank. */

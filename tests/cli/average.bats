@@ -199,7 +199,7 @@ weighted() {
 	run --separate-stderr collctl run -n 2 -- allreduce --op avg --each --weight 3,1 in.0.npy in.1.npy -o out
 	assert_equal "$status" 2
 	[[ $stderr == *'--weight: has 2 weights: with --each all inputs have the same one'* ]]
-	for w in '' , 1, ,1 1,,2 1,x '1 2' -1 1,-1 inf 1,nan; do
+	for w in '' ',' '1,' ,1 1,,2 1,x '1 2' -1 1,-1 inf 1,nan; do
 		run --separate-stderr collctl run -n 2 -- allreduce --op avg --weight="$w" in.0.npy in.1.npy -o out.npy
 		assert_equal "$status" 2
 		[[ $stderr == *"--weight: '$w' is not a weight, such as 1 or 0.25, or a list of them"* ]]

@@ -417,8 +417,8 @@ each_is_alone() {
 	cp in.0/b.npy odd/a.npy
 	go 2 broadcast 'odd/[ab].npy' -o 'odd.{rank}.npy'
 	cmp odd.1.npy in.0/a.npy
-	run -0 collctl verify -n 1 'in.0/[ab].npy'
-	assert_output --regexp 'in.0/a.npy.*in.0/b.npy'
+	run -7 collctl verify -n 1 'in.0/[ab].npy'
+	assert_output --regexp 'in.0/b.npy: .* of in.0/a.npy'
 	refused 3 'rank 0: in.0/*.raw: no file matches' 2 allreduce --each 'in.{rank}/*.raw' -o none
 	refused 2 "'in.0/b.npy' is one operand too many" 2 scan 'in.0/[ab].npy' -o none
 	[[ ! -e none ]]
@@ -672,4 +672,42 @@ each_is_alone() {
 		collctl run -n 2 -- allreduce -q --op max --dtype u8 x.bin -o out.bin
 		cmp out.bin x.bin
 	done
+}
+
+# ---- one name for all ranks ----
+
+@test "ranks that read the same inputs: a note names {rank}, and the summary counts the inputs" {
+	local k says='put {rank} into the name' d
+	make_shards 4 f64 5
+	for k in 0 1 2 3; do ln "in.$k.npy" "hard.$k.npy"; ln -s in.0.npy "soft.$k.npy"; done
+	run --separate-stderr collctl run -n 4 -- allreduce in.[0-3].npy -o out.npy
+	assert_success
+	[[ $stderr == *'[0] collctl: rank 0: ranks 0-3 read the same inputs, which count 4 times: put {rank} into the names if each rank has its own'* ]] || fail "$stderr"
+	[[ $stderr == *'allreduce sum of 4 ranks, 16 inputs by '* ]] || fail "$stderr"
+	assert_equal "$(grep -c . <<<"$stderr")" 2
+	for k in 'allreduce in.0.npy' 'allgather in.0.npy' 'gather in.0.npy' 'alltoall in.0.npy' 'scan in.0.npy' \
+		'allreduce soft.{rank}.npy' 'gather --raw-file in.0.npy'; do
+		# shellcheck disable=SC2086 # words
+		run --separate-stderr collctl run -n 2 -- $k -o 'out.{rank}.npy'
+		assert_success
+		[[ $stderr == *"ranks 0, 1 read the same input, which counts 2 times: $says if each rank has its own"* ]] || fail "$k: $stderr"
+	done
+	# Two of four do.
+	cp in.0.npy own.0.npy
+	cp in.1.npy own.2.npy
+	ln -s in.3.npy own.1.npy
+	ln in.3.npy own.3.npy
+	run --separate-stderr collctl run -n 4 -- allreduce 'own.{rank}.npy' -o out.npy
+	[[ $stderr == *'rank 0: ranks 1, 3 read the same input, '* ]] || fail "$stderr"
+	# No note: every rank has its own; only the root's counts; one rank; -q; a pipe.
+	for k in 'allreduce hard.{rank}.npy' 'broadcast in.0.npy' 'scatter in.0.npy' 'allreduce -q in.0.npy'; do
+		# shellcheck disable=SC2086 # words
+		run --separate-stderr collctl run -n 4 -- $k -o 'out.{rank}.npy'
+		assert_success
+		[[ $stderr != *'the same input'* && $stderr != *' inputs '* ]] || fail "$k: $stderr"
+	done
+	run --separate-stderr collctl allreduce -n 1 in.0.npy in.0.npy -o out.npy
+	[[ $stderr != *'the same input'* && $stderr == *'sum of 1 ranks, 2 inputs by '* ]] || fail "$stderr"
+	run --separate-stderr collctl run -n 2 -- allreduce -v in.[0-3].npy -o out.npy --json
+	assert_equal "$(jq -sc '[.[].all_inputs]' <<<"$output")" '[8,8]'
 }

@@ -311,3 +311,38 @@ make_here() {
 	COLLCTL_SSH='ssh -p 22' COLLCTL_COPY=1 collctl run -n 2 -- barrier -q
 	run -2 collctl run -- barrier
 }
+
+# ---- a file or a host ----
+
+# bats test_tags=smoke
+@test "-H NAME that is also a file: 2 with both spellings, and no host is asked; -H NAME, is the host" {
+	make_here
+	printf '#!/bin/sh\necho "$1" >>asked\nshift\nexec sh -c "$1"\n' >there
+	chmod +x there
+	printf 'other1\nother2\n' >localhost
+	ln -s localhost link
+	mkdir -p n1
+	local name start=(collctl run --ssh ./there --remote-path "$COLLCTL")
+	for name in localhost link; do
+		run -2 --separate-stderr "${start[@]}" -H $name -- barrier
+		[[ $stderr == "collctl: --hostfile: '$name' is a file, and may be meant as a host: give --hostfile ./$name for the file, or -H $name, for the host" ]] || fail "$stderr"
+		assert_not_exists asked
+	done
+	run -0 "${start[@]}" -H localhost, -- barrier
+	assert_equal "$(cat asked)" localhost
+	run -0 "${start[@]}" -H localhost,localhost, -- barrier
+	run -0 --separate-stderr "${start[@]}" --dry-run --hostfile ./localhost -- barrier
+	[[ $output == *'there other1 '*$'\n'*'there other2 '* ]] || fail "$output"
+	run -0 --separate-stderr "${start[@]}" --dry-run -H n1 -- barrier # a folder is no hostfile
+	[[ $output == *'there n1 '* ]] || fail "$output"
+	# Other commands read the file; a list is one in every command.
+	run -3 --separate-stderr collctl barrier --insecure -H hosts -r 0
+	[[ $stderr == 'collctl: hosts: No such file or directory: to name one host, give -H hosts,' ]] || fail "$stderr"
+	free_port
+	spawn_rank 0 "$COLLCTL" barrier --insecure -H "127.0.0.1:$PORT,localhost" -r 0
+	spawn_rank 1 "$COLLCTL" barrier --insecure -H "127.0.0.1:$PORT,localhost," -r 1
+	wait_ranks
+	assert_ranks 2 0
+	printf '127.0.0.1:%s\n' "$PORT" >localhost
+	run -0 collctl barrier --insecure -H localhost
+}

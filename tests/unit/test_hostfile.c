@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/job/hostfile.h"
@@ -169,6 +170,84 @@ static void test_read(void **state)
 	assert_non_null(strstr(e.text, "/dev/zero: longer than"));
 }
 
+static void find(const char *given, bool hosts, int size, const char *first)
+{
+	struct hostfile h;
+	struct err e = {0};
+
+	if (hostfile_find(&h, given, hosts, &e) < 0)
+		fail_msg("%s: %s", given, e.text);
+	assert_int_equal(h.size, size);
+	assert_string_equal(h.hosts[0].name, first);
+	hostfile_release(&h);
+}
+
+static void find_nothing(const char *given, bool hosts, int code, const char *words)
+{
+	struct hostfile h;
+	struct err e = {0};
+
+	assert_int_equal(hostfile_find(&h, given, hosts, &e), -1);
+	assert_int_equal(e.code, code);
+	assert_null(h.hosts);
+	if (!strstr(e.text, words))
+		fail_msg("%s: %s", given, e.text);
+}
+
+/* A file or a list, for who reads a hostfile and for who starts ranks on the hosts. */
+static void test_find(void **state)
+{
+	static const char *const names[] = {"node1", "a,b", "node1,"};
+	char folder[] = "/tmp/collctl-hosts.XXXXXX";
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(chdir(folder), 0);
+	for (int hosts = 0; hosts < 2; hosts++) {
+		find("a,b", hosts, 2, "a");
+		find("a,b,", hosts, 2, "a");
+		find("n[1-3]", hosts, 3, "n1");
+		find("node1,", hosts, 1, "node1");
+		find("[::1]:7,b", hosts, 2, "::1");
+		find_nothing(",", hosts, ERR_USAGE, "--hostfile: names no host");
+		find_nothing("a,,", hosts, ERR_USAGE, "an empty name between commas");
+		find_nothing(",a", hosts, ERR_USAGE, "an empty name between commas");
+		find_nothing("./node1", hosts, ERR_INPUT, "./node1: No such file");
+	}
+	find("node1", true, 1, "node1");
+	find_nothing("node1", false, ERR_INPUT,
+	             "node1: No such file or directory: to name one host, give -H node1,");
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		FILE *f = fopen(names[i], "w");
+		assert_non_null(f);
+		fputs("x\ny\nz\n", f);
+		fclose(f);
+	}
+	assert_int_equal(mkdir("node2", 0700), 0);
+	assert_int_equal(symlink("node1", "node3"), 0);
+	find("node1", false, 3, "x");
+	find("a,b", false, 3, "x");
+	find_nothing("node1", true, ERR_USAGE,
+	             "--hostfile: 'node1' is a file, and may be meant as a host: give --hostfile "
+	             "./node1 for the file, or -H node1, for the host");
+	find_nothing("node3", true, ERR_USAGE, "'node3' is a file");
+	find_nothing("a,b", true, ERR_USAGE, "'a,b' is a file");
+	for (int hosts = 0; hosts < 2; hosts++) {
+		find("./node1", hosts, 3, "x");
+		find("./node1,", hosts, 3, "x");
+		find("node1,", hosts, 1, "node1");
+	}
+	find("node2", true, 1, "node2"); /* a folder is no hostfile */
+	find_nothing("node2", false, ERR_INPUT, "node2: Is a directory");
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		unlink(names[i]);
+	rmdir("node2");
+	unlink("node3");
+	assert_int_equal(chdir("/"), 0);
+	rmdir(folder);
+}
+
 static int local_rank(const char *text, int *rank, struct err *e)
 {
 	struct hostfile h;
@@ -214,7 +293,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_good),       cmocka_unit_test(test_bad),
 	        cmocka_unit_test(test_long_names), cmocka_unit_test(test_read),
-	        cmocka_unit_test(test_local_rank),
+	        cmocka_unit_test(test_find),       cmocka_unit_test(test_local_rank),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,6 +220,31 @@ static void weights_add_up(void **state)
 	end(&w);
 }
 
+/* Of several groups of readers the largest, and of no group none. */
+static void the_same_inputs_are_found(void **state)
+{
+	static const struct {
+		uint64_t reads[SIZE];
+		int n, ranks[SIZE];
+	} cases[] = {
+	        {{0}, 0, {0}},          {{7, 8, 9}, 0, {0}},       {{7, 8, 7}, 2, {0, 2}},
+	        {{0, 9, 9}, 2, {1, 2}}, {{9, 9, 9}, 3, {0, 1, 2}},
+	};
+	struct err err = {0};
+	struct world w;
+	int ranks[SIZE];
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
+		for (int r = 0; r < SIZE; r++)
+			w.offers[r].reads = cases[i].reads[r];
+		assert_int_equal(decide(&w, &err), 0);
+		assert_int_equal(planner_same_inputs(&w.planner, ranks, &err), cases[i].n);
+		assert_memory_equal(ranks, cases[i].ranks, (size_t)cases[i].n * sizeof *ranks);
+		end(&w);
+	}
+}
+
 /* The rank with the lowest --limit-rate decides. */
 static void the_lowest_limit_counts(void **state)
 {
@@ -338,6 +363,7 @@ int main(void)
 	        cmocka_unit_test(joined_rows_are_told_to_all),
 	        cmocka_unit_test(an_alltoall_is_transposed),
 	        cmocka_unit_test(weights_add_up),
+	        cmocka_unit_test(the_same_inputs_are_found),
 	        cmocka_unit_test(the_lowest_limit_counts),
 	        cmocka_unit_test(the_choice_knows_the_hosts),
 	        cmocka_unit_test(orders_are_compared),
