@@ -389,8 +389,7 @@ static int join(struct job *j, struct err *err)
 	return nobody_there(j, last, err);
 }
 
-/* Wait until this rank's number is known, and the root if the job needs one. */
-static int await_rank(struct job *j, struct err *err)
+int job_await_rank(struct job *j, struct err *err)
 {
 	/* The coordinator enforces the deadline; this wait only ends later. */
 	int64_t until = j->join_deadline + j->conf.timeout;
@@ -409,7 +408,7 @@ int job_enter(struct job *j, struct err *err)
 {
 	if (job_take_signals(j, err) < 0)
 		return -1;
-	if (join(j, err) < 0 || await_rank(j, err) < 0) {
+	if (join(j, err) < 0 || job_await_rank(j, err) < 0) {
 		if (j->signal) { /* whichever call the signal interrupted */
 			err_clear(err);
 			job_check_signal(j, err);

@@ -133,18 +133,17 @@ static void note_peer(const struct job *j, const char *what, int peer)
 	        *host ? ")" : "", addr_text(&j->addrs[peer], true, text));
 }
 
-/* Get the places of the peers, which in a small job came with the plan. */
-static int find_peers(struct job *j, const struct mesh_conf *m, struct err *err)
+int job_find_peers(struct job *j, const int *out, int nout, const int *in, int nin, struct err *err)
 {
-	if (j->size <= PROTO_PLACES || m->nout + m->nin == 0)
+	if (j->size <= PROTO_PLACES || nout + nin == 0)
 		return 0;
-	for (int i = 0; i < m->nout; i++)
-		buf_put_u32(&j->asked, (uint32_t)m->out[i]);
-	for (int i = 0; i < m->nin; i++)
-		buf_put_u32(&j->asked, (uint32_t)m->in[i]);
+	for (int i = 0; i < nout; i++)
+		buf_put_u32(&j->asked, (uint32_t)out[i]);
+	for (int i = 0; i < nin; i++)
+		buf_put_u32(&j->asked, (uint32_t)in[i]);
 	if (j->asked.failed)
 		return err_nomem(err, "the peers of this rank", CTL_BODY_MAX);
-	j->awaited = m->nout + m->nin;
+	j->awaited = nout + nin;
 	job_send(j, MSG_PEERS, &j->asked);
 	while (j->awaited > 0)
 		if (job_turn(j, err) < 0)
@@ -158,7 +157,8 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	char what[64];
 	job_phase(j, PHASE_CONNECT);
 	snprintf(what, sizeof what, "the %d connections to other ranks", lanes);
-	if (need_descriptors(lanes, what, err) < 0 || find_peers(j, m, err) < 0)
+	if (need_descriptors(lanes, what, err) < 0 ||
+	    job_find_peers(j, m->out, m->nout, m->in, m->nin, err) < 0)
 		return -1;
 	m->loop = &j->loop;
 	m->tls = j->tls;
