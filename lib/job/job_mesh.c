@@ -9,6 +9,7 @@
 #include "lib/base/private.h"
 #include "lib/job/job_internal.h"
 #include "lib/job/links.h"
+#include "lib/job/ranks.h"
 
 /* ---- agreeing ---- */
 
@@ -79,6 +80,33 @@ static void listen_for_lanes(struct job *j, const struct intent *in)
 		job_log(j, 1, "no memory lanes to this rank: %s", why.text);
 }
 
+/* ": nodea (ranks 0-3), nodeb (ranks 4-7)", as far as the names are known; "". */
+static const char *name_hosts(const struct job *j, char *text, size_t cap)
+{
+	size_t len = 0;
+	*text = '\0';
+	for (int r = 0; r < j->size && len < cap; r++) {
+		const char *host = job_host(j, r);
+		char list[64];
+		struct rank_list ranks;
+		int first = 0, n = 0;
+		while (first < r && strcmp(job_host(j, first), host) != 0)
+			first++;
+		if (!*host || first < r)
+			continue;
+		rank_list_init(&ranks, list, sizeof list);
+		for (int k = r; k < j->size; k++)
+			if (strcmp(job_host(j, k), host) == 0) {
+				rank_list_add(&ranks, k);
+				n++;
+			}
+		rank_list_end(&ranks);
+		len += (size_t)snprintf(text + len, cap - len, "%s%s (rank%s %s)",
+		                        len ? ", " : ": ", host, n > 1 ? "s" : "", list);
+	}
+	return text;
+}
+
 int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_callbacks *callbacks,
               struct plan *plan, struct err *err)
 {
@@ -106,8 +134,9 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 			return -1;
 	}
 	*plan = j->plan;
-	job_log(j, 1, "all %d ranks have joined and agree; they are on %d host%s", j->size,
-	        plan->hosts, plan->hosts == 1 ? "" : "s");
+	char hosts[320];
+	job_log(j, 1, "all %d ranks have joined and agree; they are on %d host%s%s", j->size,
+	        plan->hosts, plan->hosts == 1 ? "" : "s", name_hosts(j, hosts, sizeof hosts));
 	return 0;
 }
 
