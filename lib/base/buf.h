@@ -44,7 +44,7 @@ struct view {
 static inline struct view view_of(const void *data, size_t n)
 {
 	const uint8_t *p = data;
-	return (struct view){p, p + n, false};
+	return (struct view){p, n ? p + n : p, false}; /* nothing may be at NULL */
 }
 const uint8_t *view_bytes(struct view *, size_t n); /* NULL when fewer are left */
 uint8_t view_u8(struct view *);

@@ -306,6 +306,8 @@ int member_init(struct member *m, const struct coll_settings *s, struct err *err
 	        .timeout = s->timeout,
 	        .limit_rate = s->limit_rate,
 	        .lanes = lanes_of(s),
+	        /* A program that uses the library may be much older than its jobs. */
+	        .started = s->embedded ? 0 : s->started,
 	        .embedded = s->embedded,
 	        .cancel_fd = s->cancel_fd,
 	};

@@ -156,6 +156,7 @@ void request_init(struct coll_request *r, enum coll_work work)
 	*r = (struct coll_request){.work = work,
 	                           .settings = {.rank = -1,
 	                                        .secret_fd = -1,
+	                                        .started = clock_ns(),
 	                                        .tls_key_password_fd = -1,
 	                                        .cancel_fd = -1},
 	                           .files.dtype = DTYPE_NONE};

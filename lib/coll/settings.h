@@ -14,8 +14,9 @@
 #define SETTINGS_RANK_AUTO (-2)
 
 struct coll_settings {
-	int size; /* <= 0: not given */
-	int rank; /* -1: not given; SETTINGS_RANK_AUTO */
+	int64_t started; /* clock_ns() when the settings were made */
+	int size;        /* <= 0: not given */
+	int rank;        /* -1: not given; SETTINGS_RANK_AUTO */
 	const char *rendezvous, *hostfile;
 	const char *job; /* NULL: the launcher's id, or "default" */
 	const char *secret_file;

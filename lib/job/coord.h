@@ -41,6 +41,8 @@ struct coord_conf {
 	const struct job_callbacks *callbacks;
 	/* A connection has sent HELLO with @rank, or -1 for any. May be NULL. */
 	void (*met)(void *ctx, const struct addr *from, int rank);
+	/* For the user, who need not ask for it. May be NULL. */
+	void (*warn)(void *ctx, const char *text);
 	/* All ranks have joined and agree; called before the ROSTER is sent: withdraw the record.
 	 */
 	void (*complete)(void *ctx);

@@ -102,7 +102,7 @@ static bool refuse(struct coord *c, const struct conn *conn, const struct hello 
 		e->code = ERR_AUTH;
 		snprintf(e->text, sizeof e->text,
 		         "%s at this address belongs to another job: give all ranks the same "
-		         "--job, and jobs at the same time different ports in the hostfile",
+		         "--job (-j), and jobs at the same time different ports in the hostfile",
 		         coord_self_text(c, self));
 		return true;
 	}
@@ -111,7 +111,7 @@ static bool refuse(struct coord *c, const struct conn *conn, const struct hello 
 		snprintf(e->text, sizeof e->text,
 		         "%s at this address belongs to another launch, whose job has the same "
 		         "name: give "
-		         "each launch its own --job, and all ranks of a job the same",
+		         "each launch its own --job (-j), and all ranks of a job the same",
 		         coord_self_text(c, self));
 		return true;
 	}

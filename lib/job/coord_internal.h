@@ -148,9 +148,14 @@ void coord_seats_changed(struct coord *);
 int coord_init_seats(struct coord *);
 void coord_who_joined(const struct coord *, struct joined *);
 void coord_send_guests_failure(struct coord *);
+/* The presence in a PRESENT that has just come. */
+int coord_read_presence(struct presence *, struct view v, struct err *err);
 /* PRESENT from @m, before the roster. */
 int coord_take_presence(struct member *m, struct view v, struct err *err);
 bool coord_several_hosts(const struct coord *);
+/* All have joined: warn of ranks that were started so long before another one that they may be left
+ * over from an earlier job of the same name. */
+void coord_look_at_ages(const struct coord *);
 /* Fill e->host if the ranks are on several hosts and that of e->rank is known. */
 void coord_name_host(const struct coord *, struct err *e);
 

@@ -7,6 +7,9 @@
 #include "lib/job/coord_internal.h"
 #include "lib/job/ranks.h"
 
+/* Ranks of one job are started within minutes of each other, also by hand: this is five times the
+ * default of --join-timeout, which is how long ranks wait for each other. */
+#define LEFT_OVER    (600 * NS_PER_SEC)
 #define JOINED_EVERY (500 * NS_PER_MS) /* the shortest time between two JOINED messages */
 
 static bool waits(const struct guest *g)
@@ -78,7 +81,7 @@ static void guest_message(void *ctx, uint8_t type, struct view body)
 		drop(g);
 		return;
 	}
-	if (presence_decode(&g->presence, body, &e) < 0) {
+	if (coord_read_presence(&g->presence, body, &e) < 0) {
 		if (e.code == ERR_DISAGREE)
 			refuse_guest(g, &e);
 		else
@@ -330,6 +333,65 @@ static int find_root(const struct coord *c, const struct presence *asker, struct
 	return -1;
 }
 
+/* ---- ranks that are left over ---- */
+
+/* "rank 3 on nodeb" */
+static char *rank_on_host(const struct coord *c, int rank, char *buf, size_t cap)
+{
+	const char *host = host_of(c, rank);
+	snprintf(buf, cap, "rank %d%s%s", rank, *host ? " on " : "", host);
+	return buf;
+}
+
+static char *age_text(int64_t ns, char *buf, size_t cap)
+{
+	const int64_t minutes = ns / (60 * NS_PER_SEC);
+	if (minutes < 120)
+		snprintf(buf, cap, "%d min", (int)minutes);
+	else
+		snprintf(buf, cap, "%d h", (int)(minutes / 60));
+	return buf;
+}
+
+void coord_look_at_ages(const struct coord *c)
+{
+	char first[160], last[96], list[96], age[32], text[480];
+	int oldest = -1, newest = -1, n = 0;
+	struct rank_list old;
+	for (int r = 0; r < c->conf.size; r++) {
+		const int64_t started = c->members[r].presence.started;
+		if (!started)
+			continue;
+		if (oldest < 0 || started < c->members[oldest].presence.started)
+			oldest = r;
+		if (newest < 0 || started > c->members[newest].presence.started)
+			newest = r;
+	}
+	rank_list_init(&old, list, sizeof list);
+	const int64_t limit = newest < 0 ? 0 : c->members[newest].presence.started - LEFT_OVER;
+	for (int r = 0; r < c->conf.size; r++)
+		if (c->members[r].presence.started && c->members[r].presence.started < limit) {
+			rank_list_add(&old, r);
+			n++;
+		}
+	rank_list_end(&old);
+	if (!n || !c->conf.warn)
+		return;
+	if (n > 1)
+		snprintf(first, sizeof first, "ranks %s were started up to", list);
+	else
+		snprintf(first, sizeof first, "%.70s was started",
+		         rank_on_host(c, oldest, last, sizeof last));
+	snprintf(
+	        text, sizeof text,
+	        "%s %s before %s: if %s left over from an earlier job of the same name, the result "
+	        "is wrong; give each job its own --job (-j)",
+	        first,
+	        age_text(limit + LEFT_OVER - c->members[oldest].presence.started, age, sizeof age),
+	        rank_on_host(c, newest, last, sizeof last), n > 1 ? "they are" : "it is");
+	c->conf.warn(c->conf.ctx, text);
+}
+
 /* ---- seats ---- */
 
 static void welcome(struct member *m, int root)
@@ -375,9 +437,17 @@ void coord_seat(struct coord *c, int rank, struct conn *conn, const struct addr 
 	seat(m, from, ctl_start(&m->ctl, conn, c->conf.loop, &e), &e);
 }
 
+int coord_read_presence(struct presence *p, struct view v, struct err *err)
+{
+	if (presence_decode(p, v, err) < 0)
+		return -1;
+	p->started = clock_ns() - p->age * NS_PER_SEC;
+	return 0;
+}
+
 int coord_take_presence(struct member *m, struct view v, struct err *err)
 {
-	if (presence_decode(&m->presence, v, err) < 0)
+	if (coord_read_presence(&m->presence, v, err) < 0)
 		return -1;
 	m->present = true;
 	coord_seats_changed(m->coord);

@@ -416,6 +416,8 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	j->ctl.on_message = job_handle_message;
 	j->ctl.ctx = j;
 	j->join_deadline = clock_ns() + conf->join_timeout;
+	if (!j->conf.started)
+		j->conf.started = clock_ns();
 	j->beat = (struct loop_timer){.fn = job_beat, .ctx = j};
 	buf_init(&j->links, CTL_BODY_MAX);
 	buf_init(&j->answer, CTL_BODY_MAX);

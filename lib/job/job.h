@@ -52,6 +52,7 @@ struct job_conf {
 	const char *listen, *advertise, *iface;
 	int port_lo, port_hi;
 	int64_t join_timeout, timeout; /* ns */
+	int64_t started;      /* clock_ns() when the command was started; 0: with the job */
 	uint64_t limit_rate;  /* bytes per second that this rank sends over its data connections; 0:
 	                       * any */
 	enum job_lanes lanes; /* between ranks of a host */

@@ -99,6 +99,11 @@ void job_send_err(struct job *, uint8_t type, const struct err *);
  * job_fail reports it to the others. */
 void job_fail_later(struct job *, const struct err *);
 
+/* Wait until this rank's number is known, and the root if the job needs one. */
+int job_await_rank(struct job *, struct err *);
+/* Get the places of the peers, which in a small job came with the plan. */
+int job_find_peers(struct job *, const int *out, int nout, const int *in, int nin, struct err *);
+
 /* struct ctl's callbacks; the context is the job. */
 void job_handle_message(void *ctx, uint8_t type, struct view body);
 void job_coordinator_lost(void *ctx, const struct err *err);

@@ -49,6 +49,11 @@ static void met(void *ctx, const struct addr *from, int rank)
 	job_log(ctx, 2, "a connection from %s: %s", addr_text(from, true, text), who);
 }
 
+static void warn(void *ctx, const char *text)
+{
+	job_log(ctx, 0, "%s", text);
+}
+
 /* The store may have failed since: the job continues without it. */
 void job_withdraw(void *ctx)
 {
@@ -57,8 +62,9 @@ void job_withdraw(void *ctx)
 	rendezvous_withdraw(j->rendezvous, clock_ns() + NS_PER_SEC, &ignored);
 }
 
-/* The address that distinguishes ranks on hosts of the same name, whichever rank coordinates. */
-static void find_own_address(struct job *j)
+/* The address that distinguishes ranks on hosts of the same name, whichever rank coordinates; and
+ * the age. */
+static void complete_presence(struct job *j)
 {
 	char text[ADDR_TEXT];
 	struct addr a;
@@ -69,6 +75,8 @@ static void find_own_address(struct job *j)
 	if (!given)
 		given = rendezvous_local_address(j->rendezvous, text, sizeof text);
 	presence_set(j->conf.present.addr, sizeof j->conf.present.addr, given);
+	j->conf.present.started = j->conf.started;
+	j->conf.present.age = (uint32_t)((clock_ns() - j->conf.started) / NS_PER_SEC);
 }
 
 /* The hosts of missing ranks, if a hostfile names several. */
@@ -83,7 +91,7 @@ static const char *host_by_file(void *ctx, int rank)
 
 static int coordinate(struct job *j, int listen_fd, struct err *err)
 {
-	find_own_address(j);
+	complete_presence(j);
 	struct coord_conf c = {
 	        .loop = &j->loop,
 	        .tls = j->control,
@@ -102,6 +110,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .deliver = job_handle_message,
 	        .callbacks = &j->callbacks,
 	        .met = met,
+	        .warn = warn,
 	        .complete = job_withdraw,
 	        .ctx = j,
 	};
@@ -175,7 +184,7 @@ static const char *name_hint(const struct job *j, char *text, size_t cap)
 	text[0] = '\0';
 	if (j->conf.name_from)
 		snprintf(text, cap,
-		         "; this job's name is %.64s, from %s: give every rank the same --job",
+		         "; this job's name is %.64s, from %s: give every rank the same --job (-j)",
 		         j->conf.name, j->conf.name_from);
 	return text;
 }
@@ -184,7 +193,7 @@ static void send_present(struct job *j)
 {
 	struct buf b;
 	uint8_t memory[2048];
-	find_own_address(j);
+	complete_presence(j);
 	buf_init_fixed(&b, memory, sizeof memory);
 	presence_encode(&j->conf.present, &b);
 	job_send(j, MSG_PRESENT, &b);
@@ -389,8 +398,7 @@ static int join(struct job *j, struct err *err)
 	return nobody_there(j, last, err);
 }
 
-/* Wait until this rank's number is known, and the root if the job needs one. */
-static int await_rank(struct job *j, struct err *err)
+int job_await_rank(struct job *j, struct err *err)
 {
 	/* The coordinator enforces the deadline; this wait only ends later. */
 	int64_t until = j->join_deadline + j->conf.timeout;
@@ -409,7 +417,7 @@ int job_enter(struct job *j, struct err *err)
 {
 	if (job_take_signals(j, err) < 0)
 		return -1;
-	if (join(j, err) < 0 || await_rank(j, err) < 0) {
+	if (join(j, err) < 0 || job_await_rank(j, err) < 0) {
 		if (j->signal) { /* whichever call the signal interrupted */
 			err_clear(err);
 			job_check_signal(j, err);

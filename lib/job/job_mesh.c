@@ -9,6 +9,7 @@
 #include "lib/base/private.h"
 #include "lib/job/job_internal.h"
 #include "lib/job/links.h"
+#include "lib/job/ranks.h"
 
 /* ---- agreeing ---- */
 
@@ -79,6 +80,33 @@ static void listen_for_lanes(struct job *j, const struct intent *in)
 		job_log(j, 1, "no memory lanes to this rank: %s", why.text);
 }
 
+/* ": nodea (ranks 0-3), nodeb (ranks 4-7)", as far as the names are known; "". */
+static const char *name_hosts(const struct job *j, char *text, size_t cap)
+{
+	size_t len = 0;
+	*text = '\0';
+	for (int r = 0; r < j->size && len < cap; r++) {
+		const char *host = job_host(j, r);
+		char list[64];
+		struct rank_list ranks;
+		int first = 0, n = 0;
+		while (first < r && strcmp(job_host(j, first), host) != 0)
+			first++;
+		if (!*host || first < r)
+			continue;
+		rank_list_init(&ranks, list, sizeof list);
+		for (int k = r; k < j->size; k++)
+			if (strcmp(job_host(j, k), host) == 0) {
+				rank_list_add(&ranks, k);
+				n++;
+			}
+		rank_list_end(&ranks);
+		len += (size_t)snprintf(text + len, cap - len, "%s%s (rank%s %s)",
+		                        len ? ", " : ": ", host, n > 1 ? "s" : "", list);
+	}
+	return text;
+}
+
 int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_callbacks *callbacks,
               struct plan *plan, struct err *err)
 {
@@ -106,8 +134,9 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 			return -1;
 	}
 	*plan = j->plan;
-	job_log(j, 1, "all %d ranks have joined and agree; they are on %d host%s", j->size,
-	        plan->hosts, plan->hosts == 1 ? "" : "s");
+	char hosts[320];
+	job_log(j, 1, "all %d ranks have joined and agree; they are on %d host%s%s", j->size,
+	        plan->hosts, plan->hosts == 1 ? "" : "s", name_hosts(j, hosts, sizeof hosts));
 	return 0;
 }
 
@@ -133,18 +162,17 @@ static void note_peer(const struct job *j, const char *what, int peer)
 	        *host ? ")" : "", addr_text(&j->addrs[peer], true, text));
 }
 
-/* Get the places of the peers, which in a small job came with the plan. */
-static int find_peers(struct job *j, const struct mesh_conf *m, struct err *err)
+int job_find_peers(struct job *j, const int *out, int nout, const int *in, int nin, struct err *err)
 {
-	if (j->size <= PROTO_PLACES || m->nout + m->nin == 0)
+	if (j->size <= PROTO_PLACES || nout + nin == 0)
 		return 0;
-	for (int i = 0; i < m->nout; i++)
-		buf_put_u32(&j->asked, (uint32_t)m->out[i]);
-	for (int i = 0; i < m->nin; i++)
-		buf_put_u32(&j->asked, (uint32_t)m->in[i]);
+	for (int i = 0; i < nout; i++)
+		buf_put_u32(&j->asked, (uint32_t)out[i]);
+	for (int i = 0; i < nin; i++)
+		buf_put_u32(&j->asked, (uint32_t)in[i]);
 	if (j->asked.failed)
 		return err_nomem(err, "the peers of this rank", CTL_BODY_MAX);
-	j->awaited = m->nout + m->nin;
+	j->awaited = nout + nin;
 	job_send(j, MSG_PEERS, &j->asked);
 	while (j->awaited > 0)
 		if (job_turn(j, err) < 0)
@@ -158,7 +186,8 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	char what[64];
 	job_phase(j, PHASE_CONNECT);
 	snprintf(what, sizeof what, "the %d connections to other ranks", lanes);
-	if (need_descriptors(lanes, what, err) < 0 || find_peers(j, m, err) < 0)
+	if (need_descriptors(lanes, what, err) < 0 ||
+	    job_find_peers(j, m->out, m->nout, m->in, m->nin, err) < 0)
 		return -1;
 	m->loop = &j->loop;
 	m->tls = j->tls;

@@ -87,7 +87,8 @@ static int read_roster(struct job *j, struct view v, struct err *err)
 	j->plan.host = j->host = r.host;
 	j->plan.hosts = r.hosts;
 	if ((j->size && r.size != (uint32_t)j->size) || j->rank >= (int)r.size ||
-	    j->root >= (int)r.size || j->coordinator >= (int)r.size)
+	    j->root >= (int)r.size || j->coordinator >= (int)r.size ||
+	    j->slowest.rank >= (int)r.size)
 		return err_set(err, ERR_INTEGRITY, "a roster of %u ranks", r.size);
 	j->size = (int)r.size;
 	j->addrs = calloc(r.size, sizeof *j->addrs);

@@ -154,6 +154,7 @@ void presence_encode(const struct presence *p, struct buf *b)
 	buf_put_u8(b, p->has_input);
 	buf_put_u8(b, p->finds_root);
 	buf_put_str(b, p->root);
+	buf_put_u32(b, p->age);
 }
 
 int presence_decode(struct presence *p, struct view v, struct err *err)
@@ -171,6 +172,7 @@ int presence_decode(struct presence *p, struct view v, struct err *err)
 	p->finds_root = view_u8(&v);
 	if (host_name_get(&v, p->root, err) < 0)
 		return -1;
+	p->age = view_u32(&v);
 	return v.failed || view_left(&v) ? malformed(err, "PRESENT") : 0;
 }
 

@@ -76,6 +76,8 @@ struct presence {
 	bool has_input;            /* the first input is a file that exists */
 	bool finds_root;           /* the root is not known yet. It is */
 	char root[PRESENT_HOST];   /* the rank on this host; "": the one rank that gives an input */
+	uint32_t age;              /* seconds since it was started */
+	int64_t started; /* the same on the coordinator's clock_ns(); not in the message */
 };
 void presence_encode(const struct presence *, struct buf *);
 int presence_decode(struct presence *, struct view, struct err *);

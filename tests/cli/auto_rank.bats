@@ -50,14 +50,14 @@ raw_inputs() {
 	start_serve
 	collctl_on() { # HOST INPUT
 		spawn_rank "$2" on_host "$1" "$COLLCTL" gather -r auto -n 3 -R "$STORE" --secret-file "$SECRET" \
-			--format raw --dtype u8 --shape 1 --root nodeb "$2" -o "$2.got"
+			--format raw --dtype u8 --shape 1 --root nodeb -v "$2" -o "$2.got"
 	}
 	collctl_on nodec 1
 	collctl_on nodeb.example 2
 	collctl_on nodea 3
 	wait_ranks
 	for name in 1 2 3; do
-		assert_rank "$name" 0
+		assert_rank "$name" 0 ': nodea (rank 0), nodeb.example (rank 1), nodec (rank 2)'
 	done
 	assert_equal "$(<2.got)" 321
 	assert_file_not_exist 1.got

@@ -58,6 +58,7 @@ static struct member members[MEMBERS];
 static int completed, decided;
 static int hosts_seen; /* plan.hosts, as decide sees it */
 static struct err decision;
+static char warned[512]; /* the last warning */
 static int job_size;
 static struct view details_seen[MEMBERS]; /* the intents' details, as decide sees them */
 static uint64_t inputs_seen;
@@ -216,6 +217,12 @@ static inline void answer(void *ctx, int rank, struct buf *out)
 	buf_put_u32(out, 1000 * (uint32_t)rank + round_sum);
 }
 
+static inline void warn(void *ctx, const char *text)
+{
+	assert_ptr_equal(ctx, members);
+	snprintf(warned, sizeof warned, "%s", text);
+}
+
 static const struct job_callbacks callbacks = {
         .decide = decide,
         .details = details,
@@ -242,6 +249,7 @@ static inline void open_job_as(int rank, const struct presence *present, int siz
 	        .timeout = timeout,
 	        .deliver = deliver,
 	        .callbacks = &callbacks,
+	        .warn = warn,
 	        .complete = complete,
 	        .ctx = members,
 	};
@@ -263,6 +271,7 @@ static inline int set_up(void **state)
 	(void)state;
 	memset(members, 0, sizeof members);
 	completed = decided = 0;
+	warned[0] = '\0';
 	decision = (struct err){0};
 	memset(tables, 0, sizeof tables);
 	return loop_init(&loop, &err);

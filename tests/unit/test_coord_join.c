@@ -185,6 +185,50 @@ static void want_ranks(const struct presence *p, int from, int to, int size)
 }
 
 /* Host, address and input decide the ranks; the coordinator and the order of arrival do not. */
+static void ranks_left_over_are_named(void **state)
+{
+	static const struct {
+		uint32_t ages[2];
+		const char *text; /* the beginning; "": none */
+	} cases[] = {
+	        {{0, 0}, ""},
+	        {{590, 20}, ""},
+	        {{620, 20}, "rank 1 on node1 was started 10 min before rank 0"},
+	        {{26 * 3600 + 60, 20}, "rank 1 on node1 was started 26 h before rank 0"},
+	        {{20, 26 * 3600 + 60}, "rank 2 on node2 was started 26 h before rank 0"},
+	        {{3 * 3600, 30 * 3600 + 60}, "ranks 1, 2 were started up to 30 h before rank 0"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct presence own = {.host = "node0", .started = clock_ns()};
+		again(state);
+		open_job_as(0, &own, 3, PATIENCE, NS_PER_SEC);
+		for (int r = 1; r < 3; r++) {
+			struct presence p = {.age = cases[i].ages[r - 1]};
+			join(r, 3);
+			snprintf(p.host, sizeof p.host, "node%d", r);
+			say_present(r, &p);
+		}
+		for (int r = 0; r < 3; r++)
+			intend(r, "(2)");
+		until(members[2].heard[MSG_ROSTER], 1);
+		if (strncmp(warned, cases[i].text, strlen(cases[i].text)) != 0 ||
+		    !*warned != !*cases[i].text)
+			fail_msg("'%s' for '%s'", warned, cases[i].text);
+		assert_true(!*warned || strstr(warned, "(-j)"));
+	}
+	/* It is rank 0 that is left over. */
+	struct presence own = {.host = "node0", .started = clock_ns() - 7200 * NS_PER_SEC};
+	struct presence p = {.host = "node1"};
+	again(state);
+	open_job_as(0, &own, 2, PATIENCE, NS_PER_SEC);
+	join(1, 2);
+	say_present(1, &p);
+	intend(0, "(2)");
+	intend(1, "(2)");
+	until(members[1].heard[MSG_ROSTER], 1);
+	assert_non_null(strstr(warned, "rank 0 on node0 was started 2 h before rank 1 on node1"));
+}
+
 static void auto_ranks_are_sorted(void **state)
 {
 	static const int order[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}};
@@ -778,6 +822,7 @@ int main(void)
 	        COORD_TEST(guests_have_a_bounded_number_of_places),
 	        COORD_TEST(guests_that_send_what_they_like),
 	        COORD_TEST(another_launch_is_told),
+	        COORD_TEST(ranks_left_over_are_named),
 	        COORD_TEST(auto_ranks_are_sorted),
 	        COORD_TEST(machines_are_numbered),
 	        COORD_TEST(auto_ranks_fill_the_places_left),
