@@ -42,7 +42,7 @@ int ssh_find_hosts(struct run *r, struct err *err)
 			err->code = ERR_USAGE;
 			return -1;
 		}
-	} else if (hostfile_read(&r->hosts, given, err) < 0)
+	} else if (hostfile_read(&r->hosts, given, true, err) < 0)
 		return -1;
 	for (int i = 0; i < r->hosts.nhosts; i++)
 		if (r->hosts.hosts[i].name[0] == '-')

@@ -241,7 +241,7 @@ static int find_rendezvous(struct member *m, const struct coll_settings *s, stru
 	if (s->rendezvous) {
 		c->rendezvous = s->rendezvous;
 	} else if (s->hostfile) {
-		if (hostfile_read(&m->hosts, s->hostfile, err) < 0)
+		if (hostfile_read(&m->hosts, s->hostfile, false, err) < 0)
 			return -1;
 		c->hosts = &m->hosts;
 	} else if (fd && *fd) {

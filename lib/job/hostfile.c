@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/io.h"
+#include "lib/base/user.h"
 #include "lib/net/addr.h"
 
 #define FILE_MAX    ((size_t)16 << 20) /* bytes */
@@ -344,7 +346,19 @@ static char *read_all(int fd, const char *path, size_t *len, struct err *err)
 	return NULL;
 }
 
-int hostfile_read(struct hostfile *h, const char *path, struct err *err)
+/* Whoever can change the file @fd chooses the hosts. */
+static int check_own(int fd, const char *path, struct err *err)
+{
+	struct stat st;
+	char why[128];
+	if (fstat(fd, &st) < 0)
+		return err_errno(err, ERR_INPUT, "%s", path);
+	if (!S_ISREG(st.st_mode) || !user_others_change(&st, geteuid(), why, sizeof why))
+		return 0;
+	return err_set(err, ERR_AUTH, "%s: the hosts in it get the secret, and %s", path, why);
+}
+
+int hostfile_read(struct hostfile *h, const char *path, bool own, struct err *err)
 {
 	bool from_stdin = strcmp(path, "-") == 0;
 	size_t len;
@@ -354,7 +368,9 @@ int hostfile_read(struct hostfile *h, const char *path, struct err *err)
 	int fd = from_stdin ? STDIN_FILENO : io_retry(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
 	if (fd < 0)
 		return err_errno(err, ERR_INPUT, "%s", path);
-	char *text = read_all(fd, from_stdin ? "stdin" : path, &len, err);
+	char *text = !own || from_stdin || check_own(fd, path, err) == 0
+	                     ? read_all(fd, from_stdin ? "stdin" : path, &len, err)
+	                     : NULL;
 	if (text)
 		ret = hostfile_parse(h, text, len, from_stdin ? "stdin" : path, err);
 	free(text);

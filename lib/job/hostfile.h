@@ -7,6 +7,7 @@
 #ifndef COLLCTL_JOB_HOSTFILE_H
 #define COLLCTL_JOB_HOSTFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "lib/base/err.h"
@@ -28,8 +29,8 @@ struct hostfile {
 };
 
 /* ERR_INPUT naming file and line, for a malformed or unreadable file. @path may be a pipe, or "-":
- * stdin. On failure *h is empty. */
-int hostfile_read(struct hostfile *, const char *path, struct err *);
+ * stdin. On failure *h is empty. @own: ERR_AUTH for a file that other users can change. */
+int hostfile_read(struct hostfile *, const char *path, bool own, struct err *);
 int hostfile_parse(struct hostfile *, const char *text, size_t len, const char *path, struct err *);
 void hostfile_release(struct hostfile *);
 
