@@ -114,6 +114,12 @@ static int on_traced(void *ctx, const struct coll_traced *part, struct err *err)
 	return trace_take(&v->trace, part, err);
 }
 
+static int on_traced_all(void *ctx, const struct coll_result *r, struct err *err)
+{
+	struct job_view *v = ctx;
+	return trace_finish(&v->trace, r, err);
+}
+
 static int told_verdict = -1;
 
 void job_tell_verdict(int fd)
@@ -140,6 +146,7 @@ struct coll_observer job_observer(struct job_view *view, const struct command *c
 	                              .moving = on_moving,
 	                              .selected = on_selected,
 	                              .traced = on_traced,
+	                              .traced_all = on_traced_all,
 	                              .decided = on_decided};
 }
 

@@ -9,8 +9,8 @@
 
 #include "cmd/commands.h"
 #include "cmd/plan.h"
-#include "lib/coll/written.h"
 #include "lib/coll/request.h"
+#include "lib/coll/written.h"
 #include "lib/exec/tuning.h"
 
 #define DEFAULT_BYTES (UINT64_C(1) << 20)

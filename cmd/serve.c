@@ -14,9 +14,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "lib/coll/written.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
+#include "lib/coll/written.h"
 #include "lib/data/outfile.h"
 #include "lib/job/store_server.h"
 

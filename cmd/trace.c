@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "cmd/report.h"
-#include "cmd/svg.h"
 #include "cmd/trace_json.h"
 #include "lib/base/units.h"
 
@@ -61,17 +60,16 @@ int trace_take(struct trace_files *t, const struct coll_traced *traced, struct e
 	return check_text(t, err);
 }
 
-static int commit_json(struct trace_files *t, const struct coll_result *r, struct err *err)
+static int finish_json(struct trace_files *t, const struct coll_result *r, struct err *err)
 {
 	trace_json_end(t->text, t->command, r, t->errors, t->missed);
 	fflush(t->text);
-	if (check_text(t, err) < 0 || outfile_measure(&t->json, err) < 0 ||
-	    outfile_seal(&t->json, err) < 0)
+	if (check_text(t, err) < 0 || outfile_measure(&t->json, err) < 0)
 		return -1;
-	return outfile_commit(&t->json, err);
+	return outfile_seal(&t->json, err);
 }
 
-static int commit_picture(struct trace_files *t, const struct coll_result *r, struct err *err)
+static int finish_picture(struct trace_files *t, const struct coll_result *r, struct err *err)
 {
 	char title[256], size[UNITS_TEXT], *svg;
 	size_t len;
@@ -83,9 +81,20 @@ static int commit_picture(struct trace_files *t, const struct coll_result *r, st
 	svg = trace_picture_draw(&t->picture, title, r->size, r->hosts > 1 ? r->host : NULL, &len);
 	if (!svg)
 		return err_nomem(err, "the picture of the trace", 0);
-	ret = svg_write(t->o->trace_svg, svg, len, err);
+	ret = outfile_open(&t->svg, t->o->trace_svg, len, true, true, err);
+	if (ret == 0)
+		ret = outfile_pwrite(&t->svg, svg, len, 0, err);
+	if (ret == 0)
+		ret = outfile_seal(&t->svg, err);
 	free(svg);
 	return ret;
+}
+
+int trace_finish(struct trace_files *t, const struct coll_result *r, struct err *err)
+{
+	if (t->text && finish_json(t, r, err) < 0)
+		return -1;
+	return t->o->trace_svg ? finish_picture(t, r, err) : 0;
 }
 
 int trace_commit(struct trace_files *t, const struct coll_result *r, struct err *err)
@@ -96,8 +105,8 @@ int trace_commit(struct trace_files *t, const struct coll_result *r, struct err 
 		report_note("rank %d: --trace: the ranks did not keep %" PRIu64
 		            " events, the last of them: their records were full",
 		            r->rank, t->missed);
-	if ((t->text && commit_json(t, r, err) < 0) ||
-	    (t->o->trace_svg && commit_picture(t, r, err) < 0)) {
+	if ((t->text && outfile_commit(&t->json, err) < 0) ||
+	    (t->o->trace_svg && outfile_commit(&t->svg, err) < 0)) {
 		char why[sizeof err->text];
 		memcpy(why, err->text, sizeof why);
 		snprintf(err->text, sizeof err->text, "%.*s; the outputs are complete",
@@ -112,6 +121,7 @@ void trace_files_release(struct trace_files *t)
 	if (t->text)
 		fclose(t->text);
 	outfile_release(&t->json);
+	outfile_release(&t->svg);
 	trace_picture_release(&t->picture);
 	free(t->errors);
 	*t = (struct trace_files){0};

@@ -13,6 +13,7 @@ struct trace_files {
 	const struct options *o;
 	const char *command;
 	struct outfile json; /* of --trace */
+	struct outfile svg;  /* of --trace-svg, once it is drawn */
 	FILE *text;          /* what is written to it; NULL: not open */
 	struct trace_picture picture;
 	double *errors;  /* [size]: seconds by which the ranks' times may be wrong */
@@ -21,6 +22,8 @@ struct trace_files {
 
 /* As coll_observer.traced. */
 int trace_take(struct trace_files *, const struct coll_traced *, struct err *err);
+/* As coll_observer.traced_all: the files are complete. */
+int trace_finish(struct trace_files *, const struct coll_result *, struct err *err);
 /* The job has succeeded: the files get their names. */
 int trace_commit(struct trace_files *, const struct coll_result *, struct err *err);
 void trace_files_release(struct trace_files *); /* and remove what was not committed */

@@ -36,3 +36,18 @@ bool user_may_own(uid_t owner)
 	return syscall(SYS_capget, &head, has) == 0 && has[0].effective & 1u << CAP_FOWNER &&
 	       user_is_known(owner);
 }
+
+bool user_others_change(const struct stat *st, uid_t trusted, char *why, size_t cap)
+{
+	const bool sticky = S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX;
+	const bool group = st->st_gid != 0 && st->st_gid != getegid();
+	if (st->st_uid != geteuid() && st->st_uid != 0 && st->st_uid != trusted)
+		snprintf(why, cap, "its owner is user %u: expected user %u or root",
+		         (unsigned)st->st_uid, (unsigned)geteuid());
+	else if (!sticky && st->st_mode & (S_IWOTH | (group ? S_IWGRP : 0u)))
+		snprintf(why, cap, "mode %04o lets other users change it: chmod go-w",
+		         (unsigned)st->st_mode & 07777);
+	else
+		return false;
+	return true;
+}

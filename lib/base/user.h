@@ -3,7 +3,8 @@
 #define COLLCTL_BASE_USER_H
 
 #include <stdbool.h>
-#include <sys/types.h>
+#include <stddef.h>
+#include <sys/stat.h>
 
 /* Does @uid name one user? The kernel shows all whom this user namespace does not map as 65534. */
 bool user_is_known(uid_t uid);
@@ -11,5 +12,9 @@ bool user_is_known(uid_t uid);
 bool user_is_self(uid_t uid);
 /* May this process treat the file of @owner as its own (CAP_FOWNER)? */
 bool user_may_own(uid_t owner);
+/* Can another user than this one, root and @trusted change the file or folder @st? If so @why says
+ * how. A group may write that is this process's or root's; in a folder with the sticky bit others
+ * may, who can't change its files. Access control lists are not looked at. */
+bool user_others_change(const struct stat *st, uid_t trusted, char *why, size_t cap);
 
 #endif

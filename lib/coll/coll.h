@@ -26,6 +26,7 @@
 
 struct bench_head;
 struct bench_row;
+struct coll_result;
 struct link_matrix;
 
 /* What a rank did, with request.trace: on the coordinator's rank, in one or several parts. A first
@@ -63,6 +64,8 @@ struct coll_observer {
 	/* With request.trace: the ranks' records, on the coordinator's rank, before the vote. -1
 	 * fails the job. */
 	int (*traced)(void *ctx, const struct coll_traced *, struct err *err);
+	/* After the last of them; the result has what describe (life.h) knows. -1 fails the job. */
+	int (*traced_all)(void *ctx, const struct coll_result *, struct err *err);
 	/* All ranks have voted, and this one is about to commit. */
 	void (*decided)(void *ctx);
 };

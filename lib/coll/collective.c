@@ -400,6 +400,12 @@ static void report_inputs(struct collective *c, struct coll_result *r)
 	r->inputs = t->input_names;
 }
 
+static void describe(const struct coll *life, struct coll_result *r)
+{
+	const struct collective *c = life->state;
+	report_vectors(&c->agreed, r);
+}
+
 static void report(struct coll *life, struct coll_result *r)
 {
 	struct collective *c = life->state;
@@ -458,6 +464,7 @@ const struct coll_task coll_task_collective = {
         .run = run,
         .seal = seal,
         .commit = commit,
+        .describe = describe,
         .report = report,
         .disconnect = disconnect,
         .release = release,

@@ -40,6 +40,8 @@ struct coll_task {
 	/* All ranks have voted yes; *err is filled on failure. NULL: nothing to do that can fail.
 	 */
 	enum fate (*commit)(struct coll *, struct err *err);
+	/* What moves: algorithm, type and bytes of the result. With request.trace alone. */
+	void (*describe)(const struct coll *, struct coll_result *);
 	/* Fill the result, also if the job failed. */
 	void (*report)(struct coll *, struct coll_result *);
 	/* Before the job closes: free whatever uses its connections. */

@@ -95,6 +95,18 @@ static void put_part(struct tracing *t, struct buf *out)
 	}
 }
 
+/* On the coordinator: all parts of all ranks have come. */
+static int tell_all(const struct coll *c, struct err *err)
+{
+	const struct coll_observer *o = c->observer;
+	struct coll_result r = {
+	        .rank = c->rank, .size = c->size, .hosts = c->plan.hosts, .host = c->plan.host};
+	if (c->rank != job_coordinator(c->job) || !o->traced_all)
+		return 0;
+	c->task->describe(c, &r);
+	return o->traced_all(o->ctx, &r, err);
+}
+
 int tracing_collect(struct coll *c, struct err *err)
 {
 	struct tracing *t = c->tracing;
@@ -116,7 +128,7 @@ int tracing_collect(struct coll *c, struct err *err)
 	}
 	if (t->why.code)
 		*err = t->why;
-	return t->why.code ? -1 : 0;
+	return t->why.code ? -1 : tell_all(c, err);
 }
 
 /* ---- the coordinator ---- */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/library.h"
@@ -14,6 +15,7 @@
 #include "lib/base/io.h"
 #include "lib/base/offload.h"
 #include "lib/base/stuck.h"
+#include "lib/base/user.h"
 
 #define PLUGIN     "collctl-cuda.so"
 #define DRAIN_TIME NS_PER_SEC /* for the tasks that run when a job fails */
@@ -58,6 +60,37 @@ static bool find_plugin(char path[DEVICE_PATH])
 	return false;
 }
 
+/* The owner of this program, or of the library that has this code: their code runs here anyway. */
+static uid_t owner_of_this(void)
+{
+	struct stat st;
+	Dl_info info;
+	const char *file = "/proc/self/exe";
+	if (dladdr((const void *)(uintptr_t)devices_open, &info) && info.dli_fname &&
+	    *info.dli_fname == '/')
+		file = info.dli_fname;
+	return stat(file, &st) == 0 ? st.st_uid : geteuid();
+}
+
+/* The plug-in's code runs as this user: no other user may change it, or put another at its place.
+ */
+static bool check_plugin(const char *path, char why[DEVICE_WHY])
+{
+	const uid_t trusted = owner_of_this();
+	char folder[DEVICE_PATH], how[128];
+	struct stat st;
+	snprintf(folder, sizeof folder, "%s", path);
+	const char *const places[] = {path, dirname(folder)};
+	for (int i = 0; i < 2; i++)
+		if (stat(places[i], &st) == 0 &&
+		    user_others_change(&st, trusted, how, sizeof how)) {
+			snprintf(why, DEVICE_WHY, "the plug-in %s is not trusted: %s%s", path,
+			         i ? "its folder: " : "", how);
+			return false;
+		}
+	return true;
+}
+
 /* Find the plug-in and open it. It stays open. NULL: *why says what was found at @path. */
 static const struct gpu_plugin *plugin_open(char path[DEVICE_PATH], char why[DEVICE_WHY])
 {
@@ -69,6 +102,8 @@ static const struct gpu_plugin *plugin_open(char path[DEVICE_PATH], char why[DEV
 		snprintf(why, DEVICE_WHY, "the plug-in %s cannot be read: %m", path);
 		return NULL;
 	}
+	if (!check_plugin(path, why))
+		return NULL;
 	void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!lib) {
 		snprintf(why, DEVICE_WHY, "the plug-in cannot be opened: %s", dlerror());

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "lib/base/io.h"
+#include "lib/base/user.h"
 #include "lib/net/addr.h"
 
 #define FILE_MAX    ((size_t)16 << 20) /* bytes */
@@ -345,7 +346,19 @@ static char *read_all(int fd, const char *path, size_t *len, struct err *err)
 	return NULL;
 }
 
-int hostfile_read(struct hostfile *h, const char *path, struct err *err)
+/* Whoever can change the file @fd chooses the hosts. */
+static int check_own(int fd, const char *path, struct err *err)
+{
+	struct stat st;
+	char why[128];
+	if (fstat(fd, &st) < 0)
+		return err_errno(err, ERR_INPUT, "%s", path);
+	if (!S_ISREG(st.st_mode) || !user_others_change(&st, geteuid(), why, sizeof why))
+		return 0;
+	return err_set(err, ERR_AUTH, "%s: the hosts in it get the secret, and %s", path, why);
+}
+
+int hostfile_read(struct hostfile *h, const char *path, bool own, struct err *err)
 {
 	bool from_stdin = strcmp(path, "-") == 0;
 	size_t len;
@@ -355,7 +368,9 @@ int hostfile_read(struct hostfile *h, const char *path, struct err *err)
 	int fd = from_stdin ? STDIN_FILENO : io_retry(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
 	if (fd < 0)
 		return err_errno(err, ERR_INPUT, "%s", path);
-	char *text = read_all(fd, from_stdin ? "stdin" : path, &len, err);
+	char *text = !own || from_stdin || check_own(fd, path, err) == 0
+	                     ? read_all(fd, from_stdin ? "stdin" : path, &len, err)
+	                     : NULL;
 	if (text)
 		ret = hostfile_parse(h, text, len, from_stdin ? "stdin" : path, err);
 	free(text);
@@ -392,7 +407,7 @@ int hostfile_find(struct hostfile *h, const char *given, bool hosts, struct err 
 	if (len && given[len - 1] == ',' && !strchr(given, '/'))
 		return read_list(h, given, err);
 	if (strcmp(given, "-") == 0 || strchr(given, '/'))
-		return hostfile_read(h, given, err);
+		return hostfile_read(h, given, hosts, err);
 	if (hosts && is_file(given))
 		return err_set(err, ERR_USAGE,
 		               "--hostfile: '%.150s' is a file, and may be meant as a host: give "
@@ -400,7 +415,7 @@ int hostfile_find(struct hostfile *h, const char *given, bool hosts, struct err 
 		               given, given, given);
 	if (hosts || (strpbrk(given, ",[") && !is_file(given)))
 		return read_list(h, given, err);
-	if (hostfile_read(h, given, &why) == 0)
+	if (hostfile_read(h, given, hosts, &why) == 0)
 		return 0;
 	return err_set(err, why.code, "%s%s%.150s%s", why.text,
 	               errno == ENOENT ? ": to name one host, give -H " : "",

@@ -156,17 +156,17 @@ static void test_read(void **state)
 	for (int i = 0; i < 5000; i++)
 		fprintf(f, "node%04d:7000\n", i);
 	fclose(f);
-	assert_int_equal(hostfile_read(&h, path, &e), 0);
+	assert_int_equal(hostfile_read(&h, path, true, &e), 0);
 	assert_int_equal(h.size, 5000);
 	assert_string_equal(h.hosts[4999].name, "node4999");
 	assert_int_equal(h.hosts[4999].first, 4999);
 	hostfile_release(&h);
 	unlink(path);
-	assert_int_equal(hostfile_read(&h, path, &e), -1);
+	assert_int_equal(hostfile_read(&h, path, true, &e), -1);
 	assert_int_equal(e.code, ERR_INPUT);
 	assert_non_null(strstr(e.text, path));
 	err_clear(&e);
-	assert_int_equal(hostfile_read(&h, "/dev/zero", &e), -1); /* bounded */
+	assert_int_equal(hostfile_read(&h, "/dev/zero", true, &e), -1); /* bounded */
 	assert_non_null(strstr(e.text, "/dev/zero: longer than"));
 }
 
