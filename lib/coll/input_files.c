@@ -286,6 +286,29 @@ static int list_files(struct collective *c, struct err *err)
 	return 0;
 }
 
+/* Other ranks take no names that are longer. */
+static int check_lengths(const struct file_list *l, const char *folder, struct err *err)
+{
+	size_t all = 0;
+	for (int i = 0; i < l->nfiles + l->nfolders; i++) {
+		const bool file = i < l->nfiles;
+		const char *name = file ? l->files[i].name : l->folders[i - l->nfiles].name;
+		const size_t n = strlen(name);
+		if (n > FILE_LIST_NAME_MAX)
+			return err_set(err, ERR_INPUT,
+			               "%s: %.100s...%s has a path of %zu bytes in this folder: "
+			               "expected at most %d",
+			               folder, name, path_name(name), n, FILE_LIST_NAME_MAX);
+		all += n;
+	}
+	if (all <= FILE_LIST_NAMES_MAX)
+		return 0;
+	return err_set(err, ERR_INPUT,
+	               "%s: the names of its files have %zu bytes together: expected at most %u: "
+	               "send its folders one by one",
+	               folder, all, FILE_LIST_NAMES_MAX);
+}
+
 /* Files in one folder must have different names. */
 static int check_names(const struct file_list *l, struct err *err)
 {
@@ -314,7 +337,8 @@ static int vectors_of_bytes(struct collective *c, struct err *err)
 	if (!l->files)
 		return err_nomem(err, "the files", n * sizeof *l->files);
 	if ((d->tree && list_folders(l, d, err) < 0) ||
-	    (t->selected ? list_selected : list_files)(c, err) < 0 || check_names(l, err) < 0)
+	    (t->selected ? list_selected : list_files)(c, err) < 0 || check_names(l, err) < 0 ||
+	    check_lengths(l, d->path, err) < 0)
 		return -1;
 	return vectors_of_files(&c->agreed, c->request, err);
 }

@@ -14,6 +14,7 @@
 #include "lib/base/io.h"
 #include "lib/base/library.h"
 #include "lib/base/offload.h"
+#include "lib/base/path.h"
 #include "lib/data/array.h"
 #include "lib/data/input.h"
 #include "lib/data/spool.h"
@@ -253,6 +254,11 @@ static int check_member(const struct unpack *u, zip_uint64_t i, zip_stat_t *st, 
 	if (n < strlen(SUFFIX) || strcmp(st->name + n - strlen(SUFFIX), SUFFIX) != 0)
 		return err_set(err, ERR_INPUT, "%s: member '%.200s' is not a .npy file", u->path,
 		               st->name);
+	if (!path_is_below(st->name)) /* whoever unpacks the archive may write elsewhere */
+		return err_set(err, ERR_INPUT,
+		               "%s: member '%.200s' leaves the archive: expected a relative path, "
+		               "without '..'",
+		               u->path, st->name);
 	if (st->encryption_method != ZIP_EM_NONE)
 		return err_set(err, ERR_INPUT, "%s: member '%.200s' is encrypted", u->path,
 		               st->name);

@@ -3,7 +3,9 @@
 
   proxy.py TARGET_PORT ACTION [ARG] [--down] [--on WHICH] [--ready FIFO] [--held FIFO --go FIFO]
 
-  forward | flip BIT | cut BYTE | reset BYTE | hold BYTE
+  forward | flip BIT | cut BYTE | reset BYTE | hold BYTE | replace --old BYTES --new BYTES
+
+`replace` puts other bytes (with Python's escapes), as many, in every plain frame that has the old ones.
 
 The fault hits the first connection (--on every, or --on later: all but the first), from the dialler
 to the target (--down: the other way), after exactly that many bytes. It listens on a port of the kernel's choice and writes it to --ready. `hold`
@@ -13,6 +15,7 @@ other can't send.
 """
 
 import argparse
+import ast
 import ctypes
 import ctypes.util
 import socket
@@ -150,6 +153,20 @@ class Frames(Fault):
         return out
 
 
+class Replace(Frames):
+    """Other bytes in every frame that has the old ones."""
+
+    def __init__(self, old, new):
+        assert len(old) == len(new)
+        super().__init__(lambda _, head, body: self.change(head, body))
+        self.old, self.new = old, new
+
+    def change(self, head, body):
+        if self.old not in body:
+            return head + body
+        return frame(struct.unpack("<I", head[4:8])[0], body.replace(self.old, self.new))
+
+
 class Link:
     def __init__(self, src, dst, fault, pair):
         self.src, self.dst, self.fault = src, dst, fault
@@ -249,10 +266,12 @@ class Repeated(Proxy):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("target", type=int)
-    p.add_argument("action", choices=["forward", "flip", "cut", "reset", "hold"])
+    p.add_argument("action", choices=["forward", "flip", "cut", "reset", "hold", "replace"])
     p.add_argument("arg", type=int, nargs="?", default=0)
     p.add_argument("--down", action="store_true")
     p.add_argument("--on", choices=["first", "every", "later"], default="first")
+    p.add_argument("--old", default="")
+    p.add_argument("--new", default="")
     p.add_argument("--ready", required=True)
     p.add_argument("--held")
     p.add_argument("--go")
@@ -272,6 +291,7 @@ def main():
         "cut": lambda: Cut(o.arg),
         "reset": lambda: Reset(o.arg),
         "hold": lambda: Hold(o.arg, held, go),
+        "replace": lambda: Replace(*(ast.literal_eval(f"b'{text}'") for text in (o.old, o.new))),
     }
     if o.on == "first":
         fault = make[o.action]()
