@@ -680,6 +680,7 @@ static void supervise(struct run *r)
 {
 	struct epoll_event events[64];
 
+	reap(r); /* ssh_greet may have taken the signal of one that has ended */
 	while (r->live > 0) {
 		int n = epoll_wait(r->epoll, events, 64, next_wait(r));
 		for (int i = 0; i < n; i++) {

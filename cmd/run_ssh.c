@@ -306,17 +306,27 @@ static void look_for_ready(struct run *r, int rank, struct greeting *g, size_t n
 		g->text[g->len] = '\0';
 }
 
+/* End the ssh of a host that has failed. Nothing that it still prints is a rank's. Returns its wait
+ * status. */
+static int end_ssh(struct run *r, int rank)
+{
+	struct rank *of = &r->ranks[rank];
+	int status = 0;
+	/* All of --ssh's processes: one may be stopped, at a terminal's question. */
+	kill(-of->pid, SIGKILL);
+	while (waitpid(of->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	of->pid = 0;
+	r->live--;
+	lines_release(&of->err);
+	return status;
+}
+
 /* ssh has ended, or closed its stderr. */
 static void fail(struct run *r, int rank, struct greeting *g)
 {
-	int status = 0;
+	const int status = end_ssh(r, rank);
 	g->done = g->failed = true;
-	/* All of --ssh's processes: one may be stopped, at a terminal's question. */
-	kill(-r->ranks[rank].pid, SIGKILL);
-	while (waitpid(r->ranks[rank].pid, &status, 0) < 0 && errno == EINTR)
-		;
-	r->ranks[rank].pid = 0;
-	r->live--;
 	if (!*last_line(g->text))
 		snprintf(g->text, sizeof g->text, "%.100s ended with exit code %d and said nothing",
 		         ssh_of(r), rank_exit_code(status));
@@ -345,7 +355,12 @@ static void hear(struct run *r, int rank, struct greeting *g, look_fn *look)
 		g->printed += (size_t)n;
 		g->text[g->len] = '\0';
 		look(r, rank, g, (size_t)n);
+		for (char *c = g->text; c < g->text + g->len; c++)
+			if (!*c)
+				*c = '\n'; /* the last line is a string */
 	}
+	if (g->failed)
+		end_ssh(r, rank);
 	if (!g->done && n <= 0)
 		fail(r, rank, g);
 	if (!g->done && g->printed > PRINTED_MAX) {
