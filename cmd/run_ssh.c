@@ -278,32 +278,27 @@ static void look_for_hello(struct run *r, int rank, struct greeting *g, size_t n
 		say_why(g, why);
 }
 
-struct getting_ready {
-	struct rank *rank;
-	struct greeting *g;
-};
-
 static void hear_ready(void *ctx, int what, int value)
 {
-	const struct getting_ready *to = ctx;
-	struct greeting *g = to->g;
-	if (what != REMOTE_READY || g->ready)
-		return;
-	g->ready = g->done = true;
-	g->folder = value;
-	g->failed = g->out.sent < g->out.head_size + g->out.size;
-	if (g->failed)
-		say_why(g, "an unknown answer");
+	struct greeting *g = ctx;
+	if (what == REMOTE_READY && !g->ready) {
+		g->ready = true;
+		g->folder = value;
+	}
 }
 
 /* Has it taken the job? */
 static void look_for_ready(struct run *r, int rank, struct greeting *g, size_t n)
 {
-	struct getting_ready to = {&r->ranks[rank], g};
 	g->len -= n;
-	g->len += remote_extract(&to.rank->link.reader, g->text + g->len, n, hear_ready, &to);
-	if (!g->failed)
-		g->text[g->len] = '\0';
+	const size_t kept =
+	        remote_extract(&r->ranks[rank].link.reader, g->text + g->len, n, hear_ready, g);
+	g->len += kept;
+	g->text[g->len] = '\0';
+	g->done = g->ready;
+	g->failed = g->ready && g->out.sent < g->out.head_size + g->out.size;
+	if (g->failed)
+		say_why(g, "an unknown answer");
 }
 
 /* End the ssh of a host that has failed. Nothing that it still prints is a rank's. Returns its wait
@@ -367,7 +362,7 @@ static void hear(struct run *r, int rank, struct greeting *g, look_fn *look)
 		fail(r, rank, g);
 		say_why(g, "has printed more than 1 MiB, and no answer");
 	}
-	if (g->done)
+	if (g->done && look == look_for_hello)
 		give_turn(r, rank);
 }
 
@@ -415,8 +410,12 @@ static int converse(struct run *r, struct greeting *greetings, look_fn *look, st
 			break;
 		p[2 * r->size] = (struct pollfd){r->signals, POLLIN, 0};
 		const int left = clock_ms_until(until);
-		if (poll(p, 2 * (nfds_t)r->size + 1, left) < 0 && errno != EINTR)
+		if (poll(p, 2 * (nfds_t)r->size + 1, left) < 0) {
+			if (errno == EINTR)
+				continue;
+			err_errno(err, ERR_RESOURCE, "the hosts");
 			break;
+		}
 		if (p[2 * r->size].revents && took_signal(r))
 			break;
 		for (int i = 0; i < r->size; i++) {
@@ -433,7 +432,7 @@ static int converse(struct run *r, struct greeting *greetings, look_fn *look, st
 		}
 	}
 	free(p);
-	return r->signal ? -1 : 0;
+	return r->signal || err->code ? -1 : 0;
 }
 
 /* One message for each host that has failed: the first is *err, the others are printed. */
@@ -707,27 +706,37 @@ static bool without_verdict(const struct rank *first)
 }
 
 /* What a rank of a collective whose ssh is lost may have done, by what all have said. */
-static const char *what_is_known(const struct run *r, int rank)
+static void say_what_is_known(const struct run *r, int rank, char *text, size_t cap)
 {
-	bool verdict = false;
+	const char *verdict, *outputs;
+	bool given = false;
 	for (int i = 0; i < r->size; i++)
-		verdict |= r->ranks[i].link.verdict || r->ranks[i].code == 0;
-	if (r->ranks[rank].link.ended)
-		return " after its rank had ended with exit code 0: the outputs are the new ones";
-	if (verdict)
-		return " after the verdict: the outputs are the new ones, but that of this rank "
-		       "may "
-		       "be the old one";
-	if (without_verdict(&r->ranks[0]))
-		return "; there was no verdict: all outputs are the old ones";
-	return "; whether there was a verdict is not known: outputs may be old or new";
+		given |= r->ranks[i].link.verdict || r->ranks[i].code == 0;
+	if (r->ranks[rank].link.ended) {
+		verdict = " after its rank had ended with exit code 0";
+		outputs = ": the outputs are the new ones";
+	} else if (given) {
+		verdict = " after the verdict";
+		outputs =
+		        ": the outputs are the new ones, but that of this rank may be the old one";
+	} else if (without_verdict(&r->ranks[0])) {
+		verdict = "; there was no verdict";
+		outputs = ": all outputs are the old ones";
+	} else {
+		verdict = "; whether there was a verdict is not known";
+		outputs = ": outputs may be old or new";
+	}
+	snprintf(text, cap, "%s%s", verdict, r->writes ? outputs : "");
 }
 
 void ssh_failure(const struct run *r, int rank, int status, struct err *err)
 {
 	const struct rank *from = &r->ranks[rank];
-	const char *host = from->host, *known = r->program ? "" : what_is_known(r, rank);
+	const char *host = from->host;
+	char known[200] = "";
 	bool lost;
+	if (!r->program)
+		say_what_is_known(r, rank, known, sizeof known);
 	status = ssh_status(from, status, &lost);
 	if (from->link.silent)
 		err_rank(err, ERR_PEER_LOST, rank, "%s: has said nothing for %d s%s", host,

@@ -266,6 +266,8 @@ lose() {
 	done
 	lose '\0r\0' 127.0.0.1 '; there was no verdict: all outputs are the old ones'
 	run ! compgen -G 'out.*'
+	run -8 --separate-stderr over cut localhost,127.0.0.1 -- barrier --join-timeout 5s
+	[[ $stderr == *'ssh has lost the connection; there was no verdict' ]] || fail "$stderr"
 	lose '\0r\0' localhost '; whether there was a verdict is not known: outputs may be old or new'
 	run ! compgen -G 'out.*'
 }
