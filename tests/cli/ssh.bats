@@ -294,7 +294,7 @@ make_here() {
 @test "64: a reader of stderr that pauses for over a minute loses no rank" {
 	((LONG)) || skip 'takes over a minute: only in the long runs'
 	make_here
-	collctl run -H localhost,localhost --ssh ./here --remote-path "$COLLCTL" -- \
+	COLLCTL_TIMEOUT=5s collctl run -H localhost,localhost --ssh ./here --remote-path "$COLLCTL" -- \
 		sh -c 'yes noise | head -c 3000000 >&2' 2> >(sleep 75; wc -c >count)
 	until [[ -s count ]]; do :; done
 	(($(<count) > 6000000))
