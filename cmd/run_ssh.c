@@ -21,8 +21,9 @@
 
 #define SSH         "ssh -T -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10"
 #define AT_ONCE     8 /* connections of a host that have not answered: sshd refuses more than 10 */
-#define GREETED_MAX 16384     /* the last bytes that a host has printed before it answers */
-#define PRINTED_MAX (1 << 20) /* all of them */
+#define GREETED_MAX 16384      /* the last bytes that a host has printed before it answers */
+#define PRINTED_MAX (1 << 20)  /* all of them */
+#define RESULT_MAX  (64 << 20) /* bytes of a rank's JSON, which run keeps in memory */
 
 /* ---- the hosts ---- */
 
@@ -188,6 +189,17 @@ static void await_turn(const struct run *r, int rank)
 		_exit(255);
 }
 
+/* With --json ssh writes to a file in memory, as much as the host likes. */
+static void limit_output(void)
+{
+	struct rlimit l;
+	signal(SIGXFSZ, SIG_DFL);
+	if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur > RESULT_MAX) {
+		l.rlim_cur = RESULT_MAX;
+		setrlimit(RLIMIT_FSIZE, &l);
+	}
+}
+
 _Noreturn void ssh_begin(const struct run *r, int rank, int in)
 {
 	await_turn(r, rank);
@@ -197,6 +209,8 @@ _Noreturn void ssh_begin(const struct run *r, int rank, int in)
 	rank_replace_fd(STDIN_FILENO, in);
 	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
 	setrlimit(RLIMIT_NOFILE, &r->caller_files);
+	if (r->o->json)
+		limit_output();
 	execl("/bin/sh", "sh", "-c", script, "ssh", host_of(r, rank)->name, command, (char *)NULL);
 	rank_die(127, "/bin/sh");
 }

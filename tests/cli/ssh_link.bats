@@ -119,6 +119,10 @@ takes_job() {
 		ulimit -v 600000
 		run -5 over lie "$(printf 'liar%d,' {1..20})liar" -- barrier
 	)
+	# A result is kept in memory.
+	liar <<<'exec cat /dev/zero'
+	run -5 --separate-stderr over lie liar,honest --json -- barrier
+	assert_equal "$(jq -c '[.error.code, .error.subject]' <<<"$output")" '[5,"liar"]'
 }
 
 @test "86: a host that names another's address as the meeting place gets nobody's secret there" {
