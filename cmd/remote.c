@@ -24,11 +24,10 @@
 #include "lib/job/store_server.h"
 #include "lib/net/addr.h"
 
-#define GRACE (5 * NS_PER_SEC)                    /* from the first signal to SIGKILL */
-#define BEGIN (REMOTE_GREETING + REMOTE_GREETING) /* for run's next step, while it asks all hosts \
-	                                           */
-#define CHUNK 32768                               /* bytes of the rank's stderr, at once */
-#define REST  (1 << 20) /* what is read of it after its end: others may have it open */
+#define GRACE (5 * NS_PER_SEC)      /* from the first signal to SIGKILL */
+#define BEGIN (2 * REMOTE_GREETING) /* for run's next step: it asks all hosts meanwhile */
+#define CHUNK 32768                 /* bytes of the rank's stderr, at once */
+#define REST  (1 << 20)             /* what is read of it after its end: others may have it open */
 
 /* What is on the way to run. Nothing else writes to stderr meanwhile. */
 struct out {

@@ -50,8 +50,10 @@ static char **get_list(struct view *v, int *count)
 	char **list = calloc((size_t)n + 1, sizeof *list);
 	for (*count = 0; list && *count < (int)n; ++*count) {
 		list[*count] = get_text(v);
-		if (!list[*count])
+		if (!list[*count]) { /* a shorter list is another job */
+			v->failed = true;
 			break;
+		}
 	}
 	return list;
 }

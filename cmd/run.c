@@ -125,6 +125,7 @@ static int check_collective(struct run *r, bool *json, struct err *err)
 	const struct command *cmd = parse_collective(&o, r->size, r->argc, argv, err);
 	*json |= o.json;
 	r->silence = find_silence(&o);
+	r->writes = cmd && (cmd->opts & OPTS_OUTPUT) && !o.request.dry_run;
 	if (o.help && !err->code)
 		options_help(cmd, stdout);
 	int ret = err->code ? -1 : o.help;
@@ -680,6 +681,7 @@ static void supervise(struct run *r)
 {
 	struct epoll_event events[64];
 
+	reap(r); /* ssh_greet may have taken the signal of one that has ended */
 	while (r->live > 0) {
 		int n = epoll_wait(r->epoll, events, 64, next_wait(r));
 		for (int i = 0; i < n; i++) {

@@ -42,6 +42,7 @@ struct run {
 	int argc;
 	char **argv; /* of collctl_main, or of the program */
 	bool program;
+	bool writes; /* a collective that writes files */
 	pid_t self;
 
 	struct rank *ranks;

@@ -21,8 +21,9 @@
 
 #define SSH         "ssh -T -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10"
 #define AT_ONCE     8 /* connections of a host that have not answered: sshd refuses more than 10 */
-#define GREETED_MAX 16384     /* the last bytes that a host has printed before it answers */
-#define PRINTED_MAX (1 << 20) /* all of them */
+#define GREETED_MAX 16384      /* the last bytes that a host has printed before it answers */
+#define PRINTED_MAX (1 << 20)  /* all of them */
+#define RESULT_MAX  (64 << 20) /* bytes of a rank's JSON, which run keeps in memory */
 
 /* ---- the hosts ---- */
 
@@ -177,6 +178,17 @@ static void await_turn(const struct run *r, int rank)
 		_exit(255);
 }
 
+/* With --json ssh writes to a file in memory, as much as the host likes. */
+static void limit_output(void)
+{
+	struct rlimit l;
+	signal(SIGXFSZ, SIG_DFL);
+	if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur > RESULT_MAX) {
+		l.rlim_cur = RESULT_MAX;
+		setrlimit(RLIMIT_FSIZE, &l);
+	}
+}
+
 _Noreturn void ssh_begin(const struct run *r, int rank, int in)
 {
 	await_turn(r, rank);
@@ -186,6 +198,8 @@ _Noreturn void ssh_begin(const struct run *r, int rank, int in)
 	rank_replace_fd(STDIN_FILENO, in);
 	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
 	setrlimit(RLIMIT_NOFILE, &r->caller_files);
+	if (r->o->json)
+		limit_output();
 	execl("/bin/sh", "sh", "-c", script, "ssh", host_of(r, rank)->name, command, (char *)NULL);
 	rank_die(127, "/bin/sh");
 }
@@ -267,45 +281,50 @@ static void look_for_hello(struct run *r, int rank, struct greeting *g, size_t n
 		say_why(g, why);
 }
 
-struct getting_ready {
-	struct rank *rank;
-	struct greeting *g;
-};
-
 static void hear_ready(void *ctx, int what, int value)
 {
-	const struct getting_ready *to = ctx;
-	struct greeting *g = to->g;
-	if (what != REMOTE_READY || g->ready)
-		return;
-	g->ready = g->done = true;
-	g->folder = value;
-	g->failed = g->out.sent < g->out.head_size + g->out.size;
-	if (g->failed)
-		say_why(g, "an unknown answer");
+	struct greeting *g = ctx;
+	if (what == REMOTE_READY && !g->ready) {
+		g->ready = true;
+		g->folder = value;
+	}
 }
 
 /* Has it taken the job? */
 static void look_for_ready(struct run *r, int rank, struct greeting *g, size_t n)
 {
-	struct getting_ready to = {&r->ranks[rank], g};
 	g->len -= n;
-	g->len += remote_extract(&to.rank->link.reader, g->text + g->len, n, hear_ready, &to);
-	if (!g->failed)
-		g->text[g->len] = '\0';
+	const size_t kept =
+	        remote_extract(&r->ranks[rank].link.reader, g->text + g->len, n, hear_ready, g);
+	g->len += kept;
+	g->text[g->len] = '\0';
+	g->done = g->ready;
+	g->failed = g->ready && g->out.sent < g->out.head_size + g->out.size;
+	if (g->failed)
+		say_why(g, "an unknown answer");
+}
+
+/* End the ssh of a host that has failed. Nothing that it still prints is a rank's. Returns its wait
+ * status. */
+static int end_ssh(struct run *r, int rank)
+{
+	struct rank *of = &r->ranks[rank];
+	int status = 0;
+	/* All of --ssh's processes: one may be stopped, at a terminal's question. */
+	kill(-of->pid, SIGKILL);
+	while (waitpid(of->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	of->pid = 0;
+	r->live--;
+	lines_release(&of->err);
+	return status;
 }
 
 /* ssh has ended, or closed its stderr. */
 static void fail(struct run *r, int rank, struct greeting *g)
 {
-	int status = 0;
+	const int status = end_ssh(r, rank);
 	g->done = g->failed = true;
-	/* All of --ssh's processes: one may be stopped, at a terminal's question. */
-	kill(-r->ranks[rank].pid, SIGKILL);
-	while (waitpid(r->ranks[rank].pid, &status, 0) < 0 && errno == EINTR)
-		;
-	r->ranks[rank].pid = 0;
-	r->live--;
 	if (!*last_line(g->text))
 		snprintf(g->text, sizeof g->text, "%.100s ended with exit code %d and said nothing",
 		         ssh_of(r), rank_exit_code(status));
@@ -334,14 +353,19 @@ static void hear(struct run *r, int rank, struct greeting *g, look_fn *look)
 		g->printed += (size_t)n;
 		g->text[g->len] = '\0';
 		look(r, rank, g, (size_t)n);
+		for (char *c = g->text; c < g->text + g->len; c++)
+			if (!*c)
+				*c = '\n'; /* the last line is a string */
 	}
+	if (g->failed)
+		end_ssh(r, rank);
 	if (!g->done && n <= 0)
 		fail(r, rank, g);
 	if (!g->done && g->printed > PRINTED_MAX) {
 		fail(r, rank, g);
 		say_why(g, "has printed more than 1 MiB, and no answer");
 	}
-	if (g->done)
+	if (g->done && look == look_for_hello)
 		give_turn(r, rank);
 }
 
@@ -389,8 +413,12 @@ static int converse(struct run *r, struct greeting *greetings, look_fn *look, st
 			break;
 		p[2 * r->size] = (struct pollfd){r->signals, POLLIN, 0};
 		const int left = clock_ms_until(until);
-		if (poll(p, 2 * (nfds_t)r->size + 1, left) < 0 && errno != EINTR)
+		if (poll(p, 2 * (nfds_t)r->size + 1, left) < 0) {
+			if (errno == EINTR)
+				continue;
+			err_errno(err, ERR_RESOURCE, "the hosts");
 			break;
+		}
 		if (p[2 * r->size].revents && took_signal(r))
 			break;
 		for (int i = 0; i < r->size; i++) {
@@ -407,7 +435,7 @@ static int converse(struct run *r, struct greeting *greetings, look_fn *look, st
 		}
 	}
 	free(p);
-	return r->signal ? -1 : 0;
+	return r->signal || err->code ? -1 : 0;
 }
 
 /* One message for each host that has failed: the first is *err, the others are printed. */
@@ -681,27 +709,37 @@ static bool without_verdict(const struct rank *first)
 }
 
 /* What a rank of a collective whose ssh is lost may have done, by what all have said. */
-static const char *what_is_known(const struct run *r, int rank)
+static void say_what_is_known(const struct run *r, int rank, char *text, size_t cap)
 {
-	bool verdict = false;
+	const char *verdict, *outputs;
+	bool given = false;
 	for (int i = 0; i < r->size; i++)
-		verdict |= r->ranks[i].link.verdict || r->ranks[i].code == 0;
-	if (r->ranks[rank].link.ended)
-		return " after its rank had ended with exit code 0: the outputs are the new ones";
-	if (verdict)
-		return " after the verdict: the outputs are the new ones, but that of this rank "
-		       "may "
-		       "be the old one";
-	if (without_verdict(&r->ranks[0]))
-		return "; there was no verdict: all outputs are the old ones";
-	return "; whether there was a verdict is not known: outputs may be old or new";
+		given |= r->ranks[i].link.verdict || r->ranks[i].code == 0;
+	if (r->ranks[rank].link.ended) {
+		verdict = " after its rank had ended with exit code 0";
+		outputs = ": the outputs are the new ones";
+	} else if (given) {
+		verdict = " after the verdict";
+		outputs =
+		        ": the outputs are the new ones, but that of this rank may be the old one";
+	} else if (without_verdict(&r->ranks[0])) {
+		verdict = "; there was no verdict";
+		outputs = ": all outputs are the old ones";
+	} else {
+		verdict = "; whether there was a verdict is not known";
+		outputs = ": outputs may be old or new";
+	}
+	snprintf(text, cap, "%s%s", verdict, r->writes ? outputs : "");
 }
 
 void ssh_failure(const struct run *r, int rank, int status, struct err *err)
 {
 	const struct rank *from = &r->ranks[rank];
-	const char *host = from->host, *known = r->program ? "" : what_is_known(r, rank);
+	const char *host = from->host;
+	char known[200] = "";
 	bool lost;
+	if (!r->program)
+		say_what_is_known(r, rank, known, sizeof known);
 	status = ssh_status(from, status, &lost);
 	if (from->link.silent)
 		err_rank(err, ERR_PEER_LOST, rank, "%s: has said nothing for %d s%s", host,

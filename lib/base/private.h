@@ -12,8 +12,9 @@
 
 struct rlimit;
 
-/* From now on this process writes no core dump, and no other process of its user may read its
- * memory. *before (may be NULL): the former limit on core dumps, for programs that it starts. */
+/* From now on this process writes no core dump, and no other process of its user may begin to read
+ * its memory. One that has begun, since the exec, still can: execve makes a process traceable
+ * again. *before (may be NULL): the former limit on core dumps, for programs that it starts. */
 void private_process(struct rlimit *before);
 
 /* Overwrite @p; the compiler cannot remove it. NULL is allowed. */

@@ -20,6 +20,9 @@ $(BUILD)/fuzz/%.o: %.c tests/fuzz/fuzz.mk $(BUILD)/flags
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS)
 	$(call say,LINK,$@)$(FUZZ_CC) $(FUZZ_SANITIZE),fuzzer -pthread $(LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
 
+# A fuzzer of what a command reads links its files.
+$(BUILD)/fuzz/fuzz_remote: $(addprefix $(BUILD)/fuzz/cmd/,remote_job.o remote_link.o)
+
 .PHONY: fuzz
 fuzz: $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 

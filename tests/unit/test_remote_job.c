@@ -107,12 +107,30 @@ static void impossible_jobs(void **state)
 	}
 }
 
+/* A job that has a NUL in its last word is no job with a word less. */
+static void a_nul_in_a_word(void **state)
+{
+	const struct remote_job sent = example();
+	struct remote_job got;
+	struct err err = {0};
+	struct buf b;
+	(void)state;
+	buf_init(&b, REMOTE_JOB_MAX);
+	remote_encode(&sent, &b);
+	b.data[b.len - 1] = '\0'; /* of the last variable */
+	assert_int_equal(remote_decode(&got, view_of(b.data, b.len), &err), -1);
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	remote_release(&got);
+	buf_release(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_field_arrives),
 	        cmocka_unit_test(long_words),
 	        cmocka_unit_test(impossible_jobs),
+	        cmocka_unit_test(a_nul_in_a_word),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
