@@ -143,6 +143,7 @@ static void hosts_from_peers(void **state)
 					put_name(&b, i);
 				else
 					buf_put_str(&b, "");
+				buf_put_u32(&b, 0); /* its age */
 				ret = presence_decode(&p, view_of(b.data, b.len), &err);
 			} else if (kind == 2) { /* WELCOME */
 				buf_put_u32(&b, 1);
@@ -152,8 +153,10 @@ static void hosts_from_peers(void **state)
 				ret = welcome_decode(&w, view_of(b.data, b.len), &err);
 			} else if (kind == 3) { /* ROSTER, PLACES */
 				buf_put_u32(&b, 1);
+				static const uint8_t key[TLS_KEY_BYTES];
 				buf_put_str(&b, ":1");
 				put_name(&b, i);
+				buf_put(&b, key, sizeof key);
 				struct view v = view_of(b.data, b.len);
 				ret = rank_place_get(&place, &v, 2, &err);
 			} else { /* a gathered file's */
