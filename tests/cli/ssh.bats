@@ -78,14 +78,14 @@ far() { on "$HERE" "$COLLCTL" run -H "${USE:-$HOSTS}" --ssh "${BY:-$SSH}" --remo
 @test "slots, fewer ranks than slots, a hostfile; --json has every rank; --label" {
 	open_hosts 2
 	printf '10.77.0.1 slots=2\n10.77.0.2 slots=3\n' >hosts.txt
-	USE=hosts.txt run -0 --separate-stderr far --json -- check --time 2ms
+	USE=./hosts.txt run -0 --separate-stderr far --json -- check --time 2ms
 	assert_equal "$(jq -c '[.ok, .size, (.ranks | length), .ranks[0].size]' <<<"$output")" '[true,5,5,5]'
-	USE=hosts.txt run -0 --separate-stderr far -n 3 --label -- sh -c 'echo "$COLLCTL_RANK of $COLLCTL_SIZE"'
+	USE=./hosts.txt run -0 --separate-stderr far -n 3 --label -- sh -c 'echo "$COLLCTL_RANK of $COLLCTL_SIZE"'
 	assert_equal "$(sort <<<"$output")" $'[0 10.77.0.1] 0 of 3\n[1 10.77.0.1] 1 of 3\n[2 10.77.0.2] 2 of 3'
 	# sshd refuses some of more than 10 connections that come at once.
 	echo '10.77.0.2 slots=20' >many.txt
-	USE=many.txt far -- barrier -q
-	USE=hosts.txt run -2 --separate-stderr far -n 6 -- barrier
+	USE=./many.txt far -- barrier -q
+	USE=./hosts.txt run -2 --separate-stderr far -n 6 -- barrier
 	[[ $stderr == *'6 ranks, but the hosts have 5 slots'* ]] || fail "$stderr"
 }
 

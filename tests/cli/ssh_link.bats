@@ -163,7 +163,7 @@ takes_job() {
 			((status == 2 || status == 3)) || fail "$host: $status: $output"
 		done
 		printf '%s\n' "$host" >hosts.txt
-		run ! over ssh hosts.txt -- barrier
+		run ! over ssh ./hosts.txt -- barrier
 		[[ ! -e called && ! -e x ]] || fail "$host"
 	done
 	# A name that a terminal would obey is printed as text.
