@@ -467,12 +467,12 @@ static int supervise(struct remote *r)
 
 int remote_main(int argc, char **argv)
 {
-	static struct remote r = {.listener = -1,
-	                          .signals = -1,
-	                          .errors = -1,
-	                          .verdict = -1,
-	                          .status = -1,
-	                          .rest = REST};
+	struct remote r = {.listener = -1,
+	                   .signals = -1,
+	                   .errors = -1,
+	                   .verdict = -1,
+	                   .status = -1,
+	                   .rest = REST};
 	struct err err = {.rank = ERR_RANK_SELF};
 	const char *what = argc > 1 ? argv[1] : "";
 	const int wanted = argc > 2 ? atoi(argv[2]) : 0;
