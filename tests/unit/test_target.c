@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/user.h"
 #include "lib/data/target.h"
 
 static char folder[] = "/tmp/test_target.XXXXXX";
@@ -87,6 +88,84 @@ static void symlinks_are_followed_by_force_alone(void **state)
 	assert_int_equal(target_place("a/soft", true), target_place("a/real", false));
 }
 
+static bool same(const char *a, const char *b)
+{
+	struct target_id one, other;
+	target_id(&one, a, true);
+	target_id(&other, b, true);
+	const bool is = target_id_same(&one, &other);
+	assert_int_equal(target_id_same(&other, &one), is);
+	target_id_release(&one);
+	target_id_release(&other);
+	return is;
+}
+
+static void files_that_are_one(void **state)
+{
+	(void)state;
+	put("a/file");
+	put("a/second");
+	assert_int_equal(symlink("file", "a/to-file"), 0);
+	assert_int_equal(symlink("../link/to-file", "b/to-to-file"), 0);
+	assert_int_equal(symlink("absent", "a/to-absent"), 0);
+	assert_int_equal(link("a/file", "b/hard"), 0);
+	assert_true(same("a/file", "b/../link/file"));
+	assert_true(same("a/file", "b/to-to-file"));
+	assert_true(same("a/file", "b/hard"));
+	assert_true(same("a/absent", "a/to-absent"));
+	assert_false(same("a/file", "a/second"));
+	assert_false(same("a/absent", "b/absent"));
+	assert_false(same("a/none/x", "a/none/x")); /* not known */
+	assert_false(same("-", "-"));
+	assert_false(same("a", "a/"));
+}
+
+static void no_folder_by_the_link_of_another_user(void **state)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+	(void)state;
+	assert_int_equal(symlink("a", "own"), 0);
+	assert_int_equal(target_check_folder("own", &err), 0);
+	assert_int_equal(target_check_folder("own//", &err), 0);
+	assert_int_equal(target_check_folder("none/x", &err), 0);
+	assert_int_equal(target_check_folder("/", &err), 0);
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(lchown("own", 12345, 12345), 0);
+	assert_int_equal(target_check_folder("own/", &err), -1);
+	assert_int_equal(err.code, ERR_OUTPUT);
+	assert_string_equal(err.text,
+	                    "own: is a symbolic link of user 12345, which is not followed: "
+	                    "name the file itself");
+}
+
+/* Who can change a file besides this user and root. */
+static void what_others_can_change(void **state)
+{
+	static const struct {
+		mode_t mode;
+		bool own, own_group, changes;
+	} cases[] = {
+	        {S_IFREG | 0644, true, true, false},  {S_IFREG | 0664, true, true, false},
+	        {S_IFREG | 0664, true, false, true},  {S_IFREG | 0646, true, true, true},
+	        {S_IFREG | 0600, false, true, true},  {S_IFDIR | 0777, true, true, true},
+	        {S_IFDIR | 01777, true, true, false}, {S_IFDIR | 01777, false, true, true},
+	        {S_IFREG | 01666, true, true, true},
+	};
+	char why[128];
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct stat st = {.st_mode = cases[i].mode,
+		                        .st_uid = cases[i].own ? geteuid() : 12345,
+		                        .st_gid = cases[i].own_group ? getegid() : 12345};
+		assert_int_equal(user_others_change(&st, geteuid(), why, sizeof why),
+		                 cases[i].changes);
+	}
+	const struct stat theirs = {
+	        .st_mode = S_IFREG | 0644, .st_uid = 12345, .st_gid = getegid()};
+	assert_false(user_others_change(&theirs, 12345, why, sizeof why));
+}
+
 static void what_is_no_place(void **state)
 {
 	(void)state;
@@ -106,6 +185,9 @@ int main(void)
 	        cmocka_unit_test(a_second_name_is_another_place),
 	        cmocka_unit_test(symlinks_are_followed_by_force_alone),
 	        cmocka_unit_test(what_is_no_place),
+	        cmocka_unit_test(files_that_are_one),
+	        cmocka_unit_test(no_folder_by_the_link_of_another_user),
+	        cmocka_unit_test(what_others_can_change),
 	};
 	return cmocka_run_group_tests(tests, enter, leave);
 }
