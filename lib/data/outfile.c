@@ -480,6 +480,17 @@ static int link_temp(struct outfile *f, struct err *err)
 	return error ? -1 : 0;
 }
 
+/* Rename the temporary file to @name. NFS has no such flag, and a filter of system calls may refuse
+ * renameat2. */
+static int rename_temp(const struct outfile *f, const char *name)
+{
+	if (io_retry(renameat2(f->dirfd, f->temp, f->dirfd, name, RENAME_NOREPLACE)) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP && errno != EPERM)
+		return -1;
+	return io_retry(renameat(f->dirfd, f->temp, f->dirfd, name));
+}
+
 /* After the seal only the last rename can fail. Try one from a temporary name to another: names may
  * be created, but not changed, in a folder for appending, or by rules of a security module. */
 static int try_rename(struct outfile *f, struct err *err)
@@ -487,15 +498,14 @@ static int try_rename(struct outfile *f, struct err *err)
 	char *name = new_temp_name(f, err);
 	if (!name)
 		return -1;
-	if (io_retry(renameat2(f->dirfd, f->temp, f->dirfd, name, RENAME_NOREPLACE)) == 0) {
-		free(f->temp);
-		f->temp = name;
-		return 0;
+	if (rename_temp(f, name)) {
+		free(name);
+		return err_errno(err, ERR_OUTPUT, "%s: cannot rename a file in its folder",
+		                 f->path);
 	}
-	free(name);
-	if (errno == EINVAL || errno == ENOSYS) /* the file system has no such rename */
-		return 0;
-	return err_errno(err, ERR_OUTPUT, "%s: cannot rename a file in its folder", f->path);
+	free(f->temp);
+	f->temp = name;
+	return 0;
 }
 
 /* What outfile_open has checked may have changed since. */

@@ -144,8 +144,14 @@ int renameat(int from, const char *a, int to, const char *b)
 	return fails(RENAMEAT) ? -1 : (int)syscall(SYS_renameat2, from, a, to, b, 0);
 }
 
+static bool no_flag; /* RENAME_NOREPLACE is not supported */
+
 int renameat2(int from, const char *a, int to, const char *b, unsigned flags)
 {
+	if (no_flag) {
+		errno = EINVAL;
+		return -1;
+	}
 	return fails(RENAMEAT2) ? -1 : (int)syscall(SYS_renameat2, from, a, to, b, flags);
 }
 
@@ -408,7 +414,7 @@ static void test_each_failure(void **state)
 	        {PWRITE, 99, EDQUOT},   {FSYNC, 0, EIO},        {FSYNC, 0, ENOSPC},
 	        {CLOSE, 1, EIO},        {CLOSE, 1, EDQUOT},     {LINKAT, 0, EPERM},
 	        {LINKAT, 0, ENOSPC},    {RENAMEAT, 0, EIO},     {RENAMEAT, 0, EACCES},
-	        {FCHMOD, 0, EPERM},     {RENAMEAT2, 0, EPERM},  {RENAMEAT2, 0, EACCES},
+	        {FCHMOD, 0, EPERM},     {RENAMEAT2, 0, EIO},    {RENAMEAT2, 0, EACCES},
 	};
 	for (int named = 0; named < 2; named++)
 		for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
@@ -467,6 +473,32 @@ static void test_names_taken(void **state)
 	fault.skip = 2;
 	assert_int_equal(write_out("z", true, false, &err), -1);
 	assert_int_equal(names(), 2);
+}
+
+/* A file system or a filter of system calls that does not know the trial's flag. */
+static void test_trial_without_flag(void **state)
+{
+	static const int errors[] = {EINVAL, ENOSYS, EOPNOTSUPP, EPERM};
+	(void)state;
+	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+		struct err err;
+		memset(&fault, 0, sizeof fault);
+		fault.call = RENAMEAT2;
+		fault.error = errors[i];
+		assert_written("x", true, false);
+		assert_true(fault.hit);
+		assert_int_equal(names(), 1);
+		put("x", old, OLD_LEN, 0644);
+		memset(&fault, 0, sizeof fault);
+		no_flag = true;
+		fault.call = RENAMEAT;
+		fault.error = EROFS;
+		assert_int_equal(write_out("x", true, false, &err), -1);
+		no_flag = false;
+		assert_non_null(strstr(err.text, "cannot rename a file in its folder"));
+		assert_content("x", old, OLD_LEN);
+		assert_int_equal(names(), 1);
+	}
 }
 
 static void test_no_sync(void **state)
@@ -695,6 +727,7 @@ int main(void)
 	        cmocka_unit_test_teardown(test_each_failure, empty_folder),
 	        cmocka_unit_test_teardown(test_folder_sync_fails, empty_folder),
 	        cmocka_unit_test_teardown(test_names_taken, empty_folder),
+	        cmocka_unit_test_teardown(test_trial_without_flag, empty_folder),
 	        cmocka_unit_test_teardown(test_no_sync, empty_folder),
 	        cmocka_unit_test_teardown(test_early_write_back, empty_folder),
 	        cmocka_unit_test_teardown(test_targets, empty_folder),
