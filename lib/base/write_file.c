@@ -39,15 +39,25 @@ static int write_new(const char *file, const char *path, const char *text, bool 
 	return -1;
 }
 
+/* The new file could not get its name. */
+static void refuse(const char *path, struct err *err)
+{
+	const int error = errno;
+	struct stat st;
+	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
+		err_set(err, ERR_OUTPUT,
+		        "%s: is a symbolic link of user %u, which is not followed, and cannot be "
+		        "replaced: name the file itself",
+		        path, (unsigned)st.st_uid);
+		return;
+	}
+	errno = error;
+	err_errno(err, ERR_OUTPUT, "%s", path);
+}
+
 int write_file(const char *path, const char *text, struct write_how how, struct err *err)
 {
 	char temp[4096];
-	struct stat st;
-	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-		return err_set(
-		        err, ERR_OUTPUT,
-		        "%s: is a symbolic link, which is not followed: name the file itself",
-		        path);
 	if (!how.replace)
 		return write_new(path, path, text, how.secret, err);
 	if (snprintf(temp, sizeof temp, "%s.%d.tmp", path, (int)getpid()) >= (int)sizeof temp)
@@ -57,7 +67,7 @@ int write_file(const char *path, const char *text, struct write_how how, struct 
 		return -1;
 	if (io_retry(rename(temp, path)) == 0)
 		return 0;
-	err_errno(err, ERR_OUTPUT, "%s", path);
+	refuse(path, err);
 	unlink(temp);
 	return -1;
 }

@@ -11,8 +11,8 @@ struct write_how {
 	bool replace; /* an existing file, in one step; else it is an error */
 };
 
-/* Write @text to the file @path, and sync it. A symbolic link is refused. ERR_OUTPUT names the
- * file, which is as it was. */
+/* Write @text to the file @path, and sync it. A symbolic link is not followed, but
+ * replaced itself. ERR_OUTPUT names the file, which is as it was. */
 int write_file(const char *path, const char *text, struct write_how how, struct err *err);
 
 #endif

@@ -83,7 +83,6 @@ for r in range(2):
 		trapped trap $target run -n 2 -- check --time 1ms --svg trap
 		trapped trap $target serve --listen 127.0.0.1:0 --port-file trap
 		trapped trap $target keygen --force trap
-		trapped trap $target keygen trap
 	done
 	trapped trap none run -n 2 -- "${bench[@]}" --tuning-out trap
 	trapped trap none run -n 2 -- check --time 1ms --tuning-out trap
