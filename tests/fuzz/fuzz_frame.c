@@ -252,6 +252,12 @@ static const char *host_name(void *ctx, int rank, char *buf, size_t cap)
 	return "node";
 }
 
+/* Of a message with the name of a host, which may be none (ERR_DISAGREE). */
+static bool is_refusal(const struct err *err)
+{
+	return err->code == ERR_INTEGRITY || err->code == ERR_DISAGREE;
+}
+
 static void decode_roster(const uint8_t *data, size_t size)
 {
 	struct view v = view_of(data, size);
@@ -270,7 +276,7 @@ static void decode_roster(const uint8_t *data, size_t size)
 		CHECK(p.rank < r.size);
 		CHECK(memchr(p.addr, 0, sizeof p.addr) && memchr(p.host, 0, sizeof p.host));
 	}
-	CHECK(err.code == 0 || err.code == ERR_INTEGRITY);
+	CHECK(err.code == 0 || is_refusal(&err));
 	roster_release(&r);
 }
 
@@ -287,10 +293,12 @@ static void decode_join(const uint8_t *data, size_t size)
 	if (presence_decode(&p, v, &err) == 0)
 		CHECK(memchr(p.host, 0, sizeof p.host) && memchr(p.addr, 0, sizeof p.addr));
 	else
-		CHECK(err.code == ERR_INTEGRITY);
+		CHECK(is_refusal(&err));
 	err_clear(&err);
 	if (welcome_decode(&w, v, &err) == 0)
 		CHECK(w.rank >= 0 && w.coordinator >= -1 && memchr(w.host, 0, sizeof w.host));
+	else
+		CHECK(is_refusal(&err));
 	err_clear(&err);
 	if (joined_decode(&j, v, &err) == 0)
 		CHECK(j.here <= j.size);
