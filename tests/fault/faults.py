@@ -76,20 +76,20 @@ class Judgement:
         return re.sub(r"^(rank 0: lost|rank 0: no message for .* \(--timeout\)) (while|during) .*", r"\1", text)
 
     def one_cause(self, ranks):
-        """These ranks fail with one code and one text. If rank 0 is lost or stopped while ranks join, there are two:
-        of those that have not reached it, and of the others."""
+        """These ranks fail with one code and one text. If rank 0 is lost or stopped, there may be three: of those that
+        have not reached it, of those that have voted, and of the others."""
         failed = [r for r in ranks if self.codes[r] != 0]
-        groups = [
-            [r for r in failed if "rank 0: not found within " in self.message(r)],
-            [r for r in failed if "rank 0: not found within " not in self.message(r)],
-        ]
+        absent = [r for r in failed if "rank 0: not found within " in self.message(r)]
+        in_doubt = [r for r in failed if "before it gave the verdict" in self.message(r)]
+        groups = [absent, in_doubt, [r for r in failed if r not in absent + in_doubt]]
         for group in groups:
             codes, texts = {self.codes[r] for r in group}, {self.cause(r) for r in group}
             own = {self.cause(r).removeprefix(f"rank {r}: ") for r in group}
             self.demand(len(codes) < 2, "one cause has the codes", *sorted(codes))
             self.demand(len(texts) < 2 or len(own) < 2, "one cause has the texts", *sorted(texts))
-        self.demand(all(self.codes[r] == 5 for r in groups[0]), "who has not found rank 0 ends with another code than 5")
-        self.demand(not groups[0] or not groups[1] or 0 not in ranks, "only some ranks have not found rank 0")
+        self.demand(all(self.codes[r] == 5 for r in absent), "who has not found rank 0 ends with another code than 5")
+        self.demand(all(self.codes[r] == 8 for r in in_doubt), "who is in doubt ends with another code than 8")
+        self.demand(sum(1 for g in groups if g) < 2 or 0 not in ranks, "rank 0 is there, but not for all ranks")
 
     def after_verdict(self, survivors, lost, codes=frozenset({8})):
         """Somebody was lost after the verdict: who learns of it ends with 8 and names it; each has its new

@@ -1022,8 +1022,8 @@ static bool out_of_contact(void)
 	       (struck(BIT(LATE)) && !struck(BIT(MISSING)));
 }
 
-/* What the last message of @p says, without its own number and, of the loss of rank 0, the phase in
- * which it was itself. */
+/* What the last message of @p says, without its own number and, of the loss of rank 0, what it was
+ * doing itself. */
 static const char *cause(const struct proc *p, int rank, char *text, size_t cap)
 {
 	const char *last = "";
@@ -1037,9 +1037,12 @@ static const char *cause(const struct proc *p, int rank, char *text, size_t cap)
 	if (sscanf(last, "rank %d%n", &own, &used) == 1 && own == rank)
 		last += used;
 	snprintf(text, cap, "%.*s", (int)strcspn(last, "\n"), last);
-	char *phase = strstr(text, " while ");
-	if (phase && culprit(p) == 0)
-		*phase = '\0';
+	static const char *const phases[] = {" while ", " before it gave the verdict"};
+	for (size_t i = 0; i < 2; i++) {
+		char *phase = strstr(text, phases[i]);
+		if (phase && culprit(p) == 0)
+			*phase = '\0';
+	}
 	return text;
 }
 
