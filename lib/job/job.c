@@ -655,6 +655,8 @@ void job_fail(struct job *j, struct err *err)
 	}
 	if (j->aborted && !own)
 		*err = j->failure;
+	else if (j->aborted && !err->host[0]) /* the others say the same, with the host's name */
+		memcpy(err->host, j->failure.host, sizeof err->host);
 	if (err->rank == ERR_RANK_SELF)
 		err->rank = j->rank;
 	if (!err->host[0])

@@ -1022,8 +1022,8 @@ static bool out_of_contact(void)
 	       (struck(BIT(LATE)) && !struck(BIT(MISSING)));
 }
 
-/* What the last message of @p says, without its own number and, of the loss of rank 0, what it was
- * doing itself. */
+/* What the last message of @p says, without its own number, the culprit's host and, of the loss of
+ * rank 0, what it was doing itself. */
 static const char *cause(const struct proc *p, int rank, char *text, size_t cap)
 {
 	const char *last = "";
@@ -1034,9 +1034,14 @@ static const char *cause(const struct proc *p, int rank, char *text, size_t cap)
 		    strncmp(line + 9, "the job begins", 14) != 0)
 			last = line + 9;
 	}
-	if (sscanf(last, "rank %d%n", &own, &used) == 1 && own == rank)
-		last += used;
-	snprintf(text, cap, "%.*s", (int)strcspn(last, "\n"), last);
+	const bool named = sscanf(last, "rank %d%n", &own, &used) == 1;
+	const char *rest = last + used; /* the host is named as far as a rank knows it */
+	if (strncmp(rest, " (", 2) == 0 && strchr(rest, ')'))
+		rest = strchr(rest, ')') + 1;
+	if (named && own != rank)
+		snprintf(text, cap, "rank %d%.*s", own, (int)strcspn(rest, "\n"), rest);
+	else
+		snprintf(text, cap, "%.*s", (int)strcspn(rest, "\n"), rest);
 	static const char *const phases[] = {" while ", " before it gave the verdict"};
 	for (size_t i = 0; i < 2; i++) {
 		char *phase = strstr(text, phases[i]);
