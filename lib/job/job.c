@@ -156,7 +156,9 @@ void job_beat(void *ctx)
 	if (j->coord || j->stage < JOB_RUNNING || j->final || silence <= j->conf.timeout ||
 	    !ctl_open(&j->ctl) || silence <= j->conf.timeout + allowance(j))
 		return;
-	snprintf(how, sizeof how, "no message for %.1f s", (double)silence / 1e9);
+	/* Not the time that this rank has measured: all ranks say the same. */
+	snprintf(how, sizeof how, "no message for more than %g s (--timeout)",
+	         (double)j->conf.timeout / 1e9);
 	job_lose_coordinator(j, j->stage >= JOB_VOTED ? ERR_PEER_LOST : ERR_STALLED, how,
 	                     ": stopped or unreachable");
 }
@@ -643,8 +645,9 @@ void job_fail(struct job *j, struct err *err)
 		while (!j->aborted && linked(j) && clock_ns() < until)
 			if (loop_turn(&j->loop, until, &ignored) < 0)
 				break;
-		/* A live coordinator answers a report at once. */
-		if (!own && !j->aborted && !j->coord)
+		/* A live coordinator answers a report at once; while joining it sends nothing until
+		 * the time to join is over, and what was missing by then is the cause. */
+		if (!own && !j->aborted && !j->coord && j->stage >= JOB_RUNNING)
 			*err = (struct err){
 			        .code = ERR_STALLED,
 			        .rank = j->coordinator,
@@ -652,6 +655,8 @@ void job_fail(struct job *j, struct err *err)
 	}
 	if (j->aborted && !own)
 		*err = j->failure;
+	else if (j->aborted && !err->host[0]) /* the others say the same, with the host's name */
+		memcpy(err->host, j->failure.host, sizeof err->host);
 	if (err->rank == ERR_RANK_SELF)
 		err->rank = j->rank;
 	if (!err->host[0])

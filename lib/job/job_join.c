@@ -12,6 +12,7 @@
 #define BACKOFF_MAX    (250 * NS_PER_MS)
 #define DIAL_PATIENCE  (5 * NS_PER_SEC)
 #define STALE_PATIENCE (3 * NS_PER_SEC)
+#define SHORT_WAIT     (1 * NS_PER_SEC) /* in which a busy store may not answer */
 
 /* ---- the coordinator ---- */
 
@@ -332,6 +333,7 @@ static int join(struct job *j, struct err *err)
 	int64_t refused_at = 0;           /* since when dials have ended as the last one */
 	char last[sizeof err->text] = ""; /* what came of the last dial */
 	char store[320] = "";             /* and since then of asking the store */
+	int failed = 0;                   /* how often in a row it has not answered */
 	for (bool first = true; clock_ns() < j->join_deadline; first = false) {
 		struct addr at;
 		struct err why = {.rank = ERR_RANK_SELF};
@@ -350,15 +352,17 @@ static int join(struct job *j, struct err *err)
 				return -1;
 			found = 1;
 		} else {
-			int64_t until = tried ? clock_ns() + wait : j->join_deadline;
+			const int64_t asked = clock_ns();
+			int64_t until = tried ? asked + wait : j->join_deadline;
 			found = rendezvous_locate(
 			        j->rendezvous, &at,
 			        until < j->join_deadline ? until : j->join_deadline, err);
 			/* The wait may be too short for a busy store; and at the end of the time to
 			 * join, the store's earlier answer is more useful. */
+			failed = found < 0 ? failed + 1 : 0;
 			if (found < 0 && !first && err->code == ERR_RENDEZVOUS) {
-				snprintf(store, sizeof store, "%s%.300s", last[0] ? "; then " : "",
-				         err->text);
+				if (failed > 1 || clock_ns() - asked >= SHORT_WAIT)
+					snprintf(store, sizeof store, "%.300s", err->text);
 				err_clear(err);
 				found = 0;
 			}
@@ -393,8 +397,12 @@ static int join(struct job *j, struct err *err)
 		if (back_off(j, &wait, err) < 0)
 			return -1;
 	}
+	if (store[0] && !last[0]) { /* as a rank says that has never had an answer of the store */
+		err_clear(err);
+		return err_set(err, ERR_RENDEZVOUS, "%s", store);
+	}
 	size_t len = strlen(last);
-	snprintf(last + len, sizeof last - len, "%s", store);
+	snprintf(last + len, sizeof last - len, "%s%s", store[0] ? "; then " : "", store);
 	return nobody_there(j, last, err);
 }
 

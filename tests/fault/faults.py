@@ -68,6 +68,29 @@ class Judgement:
             own = {self.message(r).removeprefix(f"rank {r}: ") for r in ranks}
             self.demand(len(raw) == 1 or len(own) == 1, "the ranks tell different things")
 
+    def cause(self, r):
+        """What a rank says, without what it alone can know: what it has found at rank 0's address or in the
+        store, and in which phase it was when it lost rank 0."""
+        text = self.message(r)
+        text = re.sub(r"(not found within [^ ]+ s \(--join-timeout\)).*", r"\1", text)
+        return re.sub(r"^(rank 0: lost|rank 0: no message for .* \(--timeout\)) (while|during) .*", r"\1", text)
+
+    def one_cause(self, ranks):
+        """These ranks fail with one code and one text. If rank 0 is lost or stopped, there may be three: of those that
+        have not reached it, of those that have voted, and of the others."""
+        failed = [r for r in ranks if self.codes[r] != 0]
+        absent = [r for r in failed if "rank 0: not found within " in self.message(r)]
+        in_doubt = [r for r in failed if "before it gave the verdict" in self.message(r)]
+        groups = [absent, in_doubt, [r for r in failed if r not in absent + in_doubt]]
+        for group in groups:
+            codes, texts = {self.codes[r] for r in group}, {self.cause(r) for r in group}
+            own = {self.cause(r).removeprefix(f"rank {r}: ") for r in group}
+            self.demand(len(codes) < 2, "one cause has the codes", *sorted(codes))
+            self.demand(len(texts) < 2 or len(own) < 2, "one cause has the texts", *sorted(texts))
+        self.demand(all(self.codes[r] == 5 for r in absent), "who has not found rank 0 ends with another code than 5")
+        self.demand(all(self.codes[r] == 8 for r in in_doubt), "who is in doubt ends with another code than 8")
+        self.demand(sum(1 for g in groups if g) < 2 or 0 not in ranks, "rank 0 is there, but not for all ranks")
+
     def after_verdict(self, survivors, lost, codes=frozenset({8})):
         """Somebody was lost after the verdict: who learns of it ends with 8 and names it; each has its new
         file, or is in doubt and has the old one."""
@@ -100,6 +123,10 @@ class Fault:
     def killed(self):
         """The ranks that end by SIGKILL, whose temporary files may stay."""
         return set()
+
+    def alone(self):
+        """The ranks that see the fault in another way than the rest; None: each sees its own."""
+        return {self.victim}
 
     def judge(self, j):
         j.success()
@@ -145,6 +172,9 @@ class Killed(Fault):
         return ", ".join(f"rank {v} killed at {p}" for v, p in self.plan.items())
 
     def killed(self):
+        return set(self.victims)
+
+    def alone(self):
         return set(self.victims)
 
     def arm(self, run):
@@ -563,6 +593,9 @@ class Store(Fault):
         self.when = self.moment()
         self.pause = self.rng.uniform(0, 0.1)
         self.quick = not self.restart
+
+    def alone(self):
+        return None
 
     def __str__(self):
         return f"the store is killed after {self.when:.3f} s" + (f" and started again {self.pause:.3f} s later" if self.restart else "")

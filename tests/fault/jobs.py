@@ -9,6 +9,7 @@ line for each thing that went wrong, keeps the folder of such a job, and last pr
 What must hold whatever the fault:
   the job ends; exit codes are those of the contract; who fails says why, and no sanitizer says anything;
   each output file is the old one or the new one, whole; who ends with 0 has new files, and then all have;
+  before the verdict one cause has one exit code and one text;
   no temporary file of a survivor and no process is left; the same job without the fault succeeds (a sample).
 What the fault may make of the job is in faults.py.
 """
@@ -346,6 +347,9 @@ class Run:
             j.demand(self.codes[0] == 0, "run ended with", self.codes[0])
         elif not j.wrong or not by_run:
             self.fault.judge(j)
+            alone = self.fault.alone()
+            if not by_run and alone is not None and not j.committed(j.ranks):
+                j.one_cause([r for r in j.ranks if r not in alone])
         return j.wrong
 
     def ended_early(self, r, code):

@@ -30,6 +30,8 @@ struct script {
 	bool verdict; /* one has come after the vote */
 };
 
+static const uint8_t no_key[TLS_KEY_BYTES];
+
 static void put_roster(struct buf *b, int size)
 {
 	const struct plan plan = {.algorithm = "direct", .windows = 1, .streams = 1};
@@ -37,7 +39,7 @@ static void put_roster(struct buf *b, int size)
 	plan_encode(&plan, b);
 	roster_encode(&r, b);
 	for (int i = 0; size <= PROTO_PLACES && i < size; i++)
-		rank_place_put(b, (uint32_t)i, "127.0.0.1:7", "nodea");
+		rank_place_put(b, (uint32_t)i, "127.0.0.1:7", "nodea", no_key);
 }
 
 /* A message that a coordinator may send. */
@@ -78,7 +80,7 @@ static void put_right(const struct job *j, uint8_t type, int size, struct buf *b
 		if (j->awaited > 0 && j->asked.len)
 			rank_place_put(
 			        b, get_u32(j->asked.data + j->asked.len - 4 * (size_t)j->awaited),
-			        "127.0.0.1:7", "nodeb");
+			        "127.0.0.1:7", "nodeb", no_key);
 		break;
 	case MSG_CLOCK:
 		buf_put_u64(b, (uint64_t)clock_ns());
@@ -193,7 +195,7 @@ static int take_part(struct job *j, unsigned rounds, bool clock, bool table, boo
 		return -1;
 	*committed = true;
 	CHECK(job_busiest(j)->rank < j->size);
-	return job_finish(j, NULL, err);
+	return job_finish(j, NULL, FATE_NEW, err);
 }
 
 static void open_link(struct job *j, int fd)

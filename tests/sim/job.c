@@ -1022,8 +1022,37 @@ static bool out_of_contact(void)
 	       (struck(BIT(LATE)) && !struck(BIT(MISSING)));
 }
 
-/* All surviving ranks name one culprit, with one code; but who had not joined when the others lost
- * a rank ends with 5. */
+/* What the last message of @p says, without its own number, the culprit's host and, of the loss of
+ * rank 0, what it was doing itself. */
+static const char *cause(const struct proc *p, int rank, char *text, size_t cap)
+{
+	const char *last = "";
+	int own, used = 0;
+	for (const char *line = said(p); line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, "collctl: ", 9) == 0 &&
+		    strncmp(line + 9, "the job begins", 14) != 0)
+			last = line + 9;
+	}
+	const bool named = sscanf(last, "rank %d%n", &own, &used) == 1;
+	const char *rest = last + used; /* the host is named as far as a rank knows it */
+	if (strncmp(rest, " (", 2) == 0 && strchr(rest, ')'))
+		rest = strchr(rest, ')') + 1;
+	if (named && own != rank)
+		snprintf(text, cap, "rank %d%.*s", own, (int)strcspn(rest, "\n"), rest);
+	else
+		snprintf(text, cap, "%.*s", (int)strcspn(rest, "\n"), rest);
+	static const char *const phases[] = {" while ", " before it gave the verdict"};
+	for (size_t i = 0; i < 2; i++) {
+		char *phase = strstr(text, phases[i]);
+		if (phase && culprit(p) == 0)
+			*phase = '\0';
+	}
+	return text;
+}
+
+/* All surviving ranks name one culprit, with one code and one text; but who had not joined when the
+ * others lost a rank ends with 5. */
 static void judge_agreement(struct verdict *v)
 {
 	int first = -1;
@@ -1039,6 +1068,11 @@ static void judge_agreement(struct verdict *v)
 			        v,
 			        "rank %d: ended with %d and names %d, but rank %d with %d names %d",
 			        first, q->code, culprit(q), r, p->code, culprit(p));
+		char one[1024], other[1024];
+		if (p->code == q->code && p->code != 5 &&
+		    strcmp(cause(q, -1, one, sizeof one), cause(p, -1, other, sizeof other)) != 0 &&
+		    strcmp(cause(q, first, one, sizeof one), cause(p, r, other, sizeof other)) != 0)
+			complain(v, "rank %d says '%s', but rank %d '%s'", first, one, r, other);
 	}
 }
 

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/job/job_internal.h"
@@ -452,6 +454,30 @@ static void after_a_failure_only_the_abort_counts(void **state)
 	assert_int_equal(job->failure.code, ERR_DISAGREE);
 }
 
+/* A coordinator that does not answer while ranks join: what was missing is the cause. Later, that
+ * it does not answer. */
+static void a_silent_coordinator(void **state)
+{
+	(void)state;
+	for (int running = 0; running < 2; running++) {
+		struct err err = {.code = ERR_RENDEZVOUS, .text = "sent no ROSTER message"},
+		           e = {0};
+		int fd[2];
+		be_at(running ? JOB_RUNNING : JOB_AGREEING);
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
+		struct conn *conn = conn_tcp_new(fd[0], &e);
+		assert_non_null(conn);
+		assert_int_equal(ctl_start(&job->ctl, conn, &job->loop, &e), 0);
+		job_fail(job, &err);
+		assert_int_equal(err.code, running ? ERR_STALLED : ERR_RENDEZVOUS);
+		assert_int_equal(err.rank, 0);
+		assert_string_equal(err.text,
+		                    running ? "no answer to a report: stopped or unreachable"
+		                            : "sent no ROSTER message");
+		close(fd[1]);
+	}
+}
+
 #define JOB_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -469,6 +495,7 @@ int main(void)
 	        JOB_TEST(malformed_messages),
 	        JOB_TEST(the_verdict_stands),
 	        JOB_TEST(after_a_failure_only_the_abort_counts),
+	        JOB_TEST(a_silent_coordinator),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
