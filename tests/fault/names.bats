@@ -201,6 +201,14 @@ save_set("set", {"a.safetensors": {"x": np.zeros(3, "f4")}, "b.safetensors": {"y
 		go 2 broadcast --raw-file got -o 'copy.{rank}'
 	done
 	assert_equal "$(<"logs/$(hostname).1")$(<logs/1)" 'day 2day 2'
+	# Names that the root's user has given to the same files are no other rank's.
+	mkdir n0 n1
+	for i in 1 2; do
+		echo "day $i" >n0/.log
+		echo "night $i" >n1/.log
+		go 2 gather --raw-file 'n{rank}/.log' -o 'daily/{rank}/'
+	done
+	assert_equal "$(<daily/0/.log) $(<daily/1/.log)" 'day 2 night 2'
 	# The host is the whole name.
 	go 2 bash -c 'exec unshare -u sh -c "echo n$COLLCTL_RANK >/proc/sys/kernel/hostname && exec \"\$0\" \"\$@\"" "$0" "$@"' \
 		"$COLLCTL" gather --raw-file 'f{rank}' -o 'logs/{host}' || skip 'host names of their own need root'
