@@ -273,15 +273,15 @@ deep("long", 21)
 @test "75: the names in archives and indexes: 3" {
 	py <<<'
 import io, json, zipfile
-bad = ["../a", "/a", "a/../../b", "a//b", "./a", "..", "a/..", "n" * 300]
-good = ["a/b", ".a", "...", "-o", "a b", "a\nb", "\u202e"]
+bad = ["../a", "/a", "a/../../b", "//a", "a//../b", "..", "a/..", "../..a/.."]
+good = ["a/b", ".a", "...", "-o", "a b", "a\nb", "\u202e", "n" * 300, "..a/b..", "a//b", "./a"]
 def archive(path, name):
     data = io.BytesIO()
     np.save(data, np.zeros(2, "f4"))
     with zipfile.ZipFile(path, "w") as z:
         z.writestr(name + ".npy", data.getvalue())
 for i, name in enumerate(bad):
-    archive(f"bad{i}.npz", name + "/x" if name in ("..", "a/..") else name)
+    archive(f"bad{i}.npz", name + "/x" if name.endswith("..") else name)
 for i, name in enumerate(good):
     archive(f"good{i}.npz", name)
 archive("utf8.npz", "\u00e9-o")
@@ -290,7 +290,7 @@ open("good-nul.npz", "wb").write(open("utf8.npz", "rb").read().replace(b"-o.npy"
 save_set("set", {"a.safetensors": {"x": np.zeros(3, "f4")}})
 index = next(f for f in __import__("os").listdir("set") if f.endswith(".json"))
 text = open("set/" + index).read()
-for i, name in enumerate(bad + [".a", "a/b", "a\nb", "a\u009b", "a\u202eb", "a\u007f", "a\0b", "", "."]):
+for i, name in enumerate(bad + [".a", "a/b", "./a", "a\nb", "a\u009b", "a\u202eb", "a\u007f", "a\0b", "", ".", "n" * 300]):
     with open(f"set/{i}.safetensors.index.json", "w") as f:
         f.write(json.dumps({"weight_map": {"x": name}}))
 '

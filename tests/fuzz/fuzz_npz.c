@@ -52,6 +52,7 @@ static int take(void *ctx, const char *name, uint64_t offset, uint64_t bytes, st
 {
 	struct members *m = ctx;
 	CHECK(offset == m->end && bytes <= LIMIT);
+	CHECK(*name != '/' && strncmp(name, "../", 3) != 0 && !strstr(name, "/../"));
 	m->end += bytes;
 	if (m->n == MEMBERS)
 		return err_set(err, ERR_OTHER, "that is enough");
