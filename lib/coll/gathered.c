@@ -90,7 +90,7 @@ static int add_folders_below(struct collective *c, const char *top, const char *
 struct split_path {
 	char *top, *rest;
 	bool folder; /* the files keep their names */
-	bool named;  /* the rank has chosen the whole name */
+	bool host;   /* the host is the whole name */
 };
 
 static void split_release(struct split_path *p)
@@ -120,14 +120,26 @@ static int split_init(struct split_path *p, const struct collective *c, const ch
 	}
 	const bool slash = name[0] && name[strlen(name) - 1] == '/';
 	p->folder = c->request->each || (*p->rest ? slash : path_is_folder(p->top));
-	p->named = p->folder || strcmp(path_name(name), "{host}") == 0;
+	p->host = !p->folder && strcmp(path_name(name), "{host}") == 0;
 	return 0;
 }
 
-/* Add the output for file @f of a rank at @path. Returns its index in the sink, or -1. */
-static int add_file(struct collective *c, const struct split_path *p, const struct listed_file *f,
+/* Does only @rank know the whole name of output @i? A name that this rank's user has given to the
+ * same file is not the other rank's choice. */
+static bool names_it(const struct collective *c, const struct split_path *p, int rank, int i)
+{
+	const struct rank_files *own = &c->agreed.rank_files[c->agreed.rank],
+	                        *theirs = &c->agreed.rank_files[rank];
+	if (p->folder)
+		return strcmp(theirs->files.files[i].name, own->files.files[i].name) != 0;
+	return p->host && strcmp(theirs->host, own->host) != 0;
+}
+
+/* Add the output for file @i of @rank. Returns its index in the sink, or -1. */
+static int add_file(struct collective *c, const struct split_path *p, int rank, int i,
                     struct err *err)
 {
+	const struct listed_file *f = &c->agreed.rank_files[rank].files.files[i];
 	const struct sink_attributes as = files_attributes(c, f);
 	if (!*p->rest && !p->folder) {
 		if (add_folders(c, p->top, false, err) < 0)
@@ -138,7 +150,8 @@ static int add_file(struct collective *c, const struct split_path *p, const stru
 		return file;
 	}
 	/* Not hidden: a peer's .profile is none of the user's. */
-	if (p->folder && path_check_plain(f->name, ERR_DISAGREE, err) < 0)
+	if (p->folder && names_it(c, p, rank, i) &&
+	    path_check_plain(f->name, ERR_DISAGREE, err) < 0)
 		return -1;
 	char *in = p->folder ? path_join(p->rest, f->name, err) : strdup(p->rest);
 	if (!in)
@@ -155,12 +168,12 @@ static int name_file(struct collective *c, const struct split_path *p, int rank,
                      struct err *err)
 {
 	struct err why = {.rank = ERR_RANK_SELF};
-	int file = add_file(c, p, &c->agreed.rank_files[rank].files.files[i], &why);
+	int file = add_file(c, p, rank, i, &why);
 	if (file < 0 && why.code == ERR_DISAGREE)
 		return err_rank(err, why.code, rank, "%s", why.text);
 	if (file < 0)
 		return err_pass(err, &why);
-	if (p->named && rank != c->agreed.rank)
+	if (names_it(c, p, rank, i))
 		sink_expect_none(c->transfer.sink, file, rank);
 	c->transfer.split[i * c->agreed.size + rank] = file;
 	return 0;

@@ -148,40 +148,40 @@ make_tree() {
 	local r
 	for r in 0 1 2; do
 		mkdir n$r
-		echo "log of $r" >n$r/log
-		chmod 64$r n$r/log
-		touch -d 200$r-02-03 n$r/log
+		echo "log of $r" >n$r/.log
+		chmod 64$r n$r/.log
+		touch -d 200$r-02-03 n$r/.log
 	done
-	: >n2/log
-	head -c 3000000 /dev/urandom >n1/log
-	touch -d 2001-02-03 n1/log
-	go 3 gather --raw-file --root 1 'n{rank}/log' -o 'logs/{rank}/'
-	go 3 gather --raw-file --memory 64K --times 'n{rank}/log' -o 'new/x/{host}-{rank}.txt'
+	: >n2/.log
+	head -c 3000000 /dev/urandom >n1/.log
+	touch -d 2001-02-03 n1/.log
+	go 3 gather --raw-file --root 1 'n{rank}/.log' -o 'logs/{rank}/'
+	go 3 gather --raw-file --memory 64K --times 'n{rank}/.log' -o 'new/x/{host}-{rank}.txt'
 	for r in 0 1 2; do
-		cmp logs/$r/log n$r/log
-		cmp "new/x/$(hostname)-$r.txt" n$r/log
-		assert_equal "$(stat -c %a logs/$r/log)" 64$r
-		assert_equal "$(stat -c %Y "new/x/$(hostname)-$r.txt")" "$(stat -c %Y n$r/log)"
+		cmp logs/$r/.log n$r/.log
+		cmp "new/x/$(hostname)-$r.txt" n$r/.log
+		assert_equal "$(stat -c %a logs/$r/.log)" 64$r
+		assert_equal "$(stat -c %Y "new/x/$(hostname)-$r.txt")" "$(stat -c %Y n$r/.log)"
 	done
 	assert_equal "$(find logs new -type f | wc -l)" 6
 	# Without a placeholder they are joined.
-	go 3 gather --raw-file 'n{rank}/log' -o joined
-	cat n?/log | cmp - joined
+	go 3 gather --raw-file 'n{rank}/.log' -o joined
+	cat n?/.log | cmp - joined
 	# Different names need no placeholder, equal names do; several files per rank.
 	for r in 0 1; do
-		cp n$r/log n$r.txt
+		cp n$r/.log n$r.txt
 	done
 	go 2 gather --raw-file 'n{rank}.txt' -o flat/
 	cmp flat/n1.txt n1.txt
-	refused 2 'flat/log: is given as output twice: put {rank} into -o' 2 gather --raw-file 'n{rank}/log' -o flat/
-	go 2 gather --raw-file --each 'n{rank}/log' 'n{rank}.txt' -o 'each/{rank}'
+	refused 2 'flat/.log: is given as output twice: put {rank} into -o' 2 gather --raw-file 'n{rank}/.log' -o flat/
+	go 2 gather --raw-file --each 'n{rank}/.log' 'n{rank}.txt' -o 'each/{rank}'
 	cmp each/1/n1.txt n1.txt
-	cmp each/0/log n0/log
+	cmp each/0/.log n0/.log
 	refused 3 'n0: is a directory' 2 gather --raw-file n0 -o 'no/{rank}/'
 	# All or none: one of them cannot be replaced.
-	mkdir -p keep/0 keep/1/log
-	echo old >keep/0/log
-	refused 4 'keep/1/log: is a directory' 2 gather --raw-file 'n{rank}/log' -o 'keep/{rank}/'
-	assert_equal "$(<keep/0/log)" old
+	mkdir -p keep/0 keep/1/.log
+	echo old >keep/0/.log
+	refused 4 'keep/1/.log: is a directory' 2 gather --raw-file 'n{rank}/.log' -o 'keep/{rank}/'
+	assert_equal "$(<keep/0/.log)" old
 	[[ ! -e no ]]
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/text.h"
 #include "lib/coll/agree_wire.h"
 #include "lib/coll/claims.h"
 #include "lib/coll/offer.h"
@@ -65,10 +66,17 @@ static void decode_numbers(struct view v, int ranks)
 	free(name);
 }
 
+/* Malformed, or with a name that may not be, which the error tells. */
+static bool is_refusal(const struct err *err)
+{
+	return err->code == ERR_INTEGRITY ||
+	       (err->code == ERR_DISAGREE && strchr(err->text, '\'') && text_is_clean(err->text));
+}
+
 /* Does it lead out of its folder? */
 static void check_name(const char *name, bool tree)
 {
-	CHECK(*name && *name != '/');
+	CHECK(*name && *name != '/' && (tree || text_is_clean(name)));
 	CHECK(tree || (*name != '.' && !strchr(name, '/')));
 	for (const char *p = name; tree && *p;) {
 		size_t n = strcspn(p, "/");
@@ -92,7 +100,8 @@ static void check_files(const struct file_list *l)
 
 static void check_gathered(const struct rank_files *f, uint32_t nfiles)
 {
-	CHECK(f->files.nfiles == (int)nfiles && f->files.nfolders == 0 && !strchr(f->host, '/'));
+	CHECK(f->files.nfiles == (int)nfiles && f->files.nfolders == 0);
+	CHECK(host_name_is_right(f->host));
 	for (int i = 0; i < f->files.nfiles; i++)
 		CHECK(!strchr(f->files.files[i].name, '/'));
 }
@@ -102,7 +111,7 @@ static void decode_files(struct view v)
 	struct file_list l;
 	struct err err = {0};
 	if (file_list_get(&v, &l, &err) < 0) {
-		CHECK(err.code == ERR_INTEGRITY);
+		CHECK(is_refusal(&err));
 		return;
 	}
 	check_files(&l);
@@ -114,7 +123,7 @@ static void decode_gathered(struct view v)
 	struct rank_files f;
 	struct err err = {0};
 	if (rank_files_get(&v, &f, 1, &err) < 0) {
-		CHECK(err.code == ERR_INTEGRITY);
+		CHECK(is_refusal(&err));
 		return;
 	}
 	check_gathered(&f, 1);
@@ -145,7 +154,7 @@ static void decode_claims(struct view v)
 	claims_release(&c);
 	err_clear(&err);
 	if (claims_get_dropped(&v, dropped, 8, &err) < 0)
-		CHECK(err.code == ERR_INTEGRITY);
+		CHECK(is_refusal(&err));
 }
 
 /* ---- whole messages ---- */
@@ -156,7 +165,7 @@ static void decode_offer(struct view v, const struct offer_form *form)
 	struct err err = {0};
 	struct buf b;
 	if (offer_get(v, form, &o, &err) < 0) {
-		CHECK(err.code == ERR_INTEGRITY);
+		CHECK(is_refusal(&err));
 		offer_release(&o);
 		return;
 	}
@@ -186,7 +195,7 @@ static void decode_terms(struct view v, const struct terms_form *form)
 	struct err err = {0};
 	struct buf b;
 	if (terms_get(v, form, &t, &err) < 0) {
-		CHECK(err.code == ERR_INTEGRITY);
+		CHECK(is_refusal(&err));
 		terms_release(&t, form);
 		return;
 	}

@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/text.h"
 #include "lib/coll/tracing.h"
 #include "lib/job/ctl.h"
 #include "lib/job/links.h"
@@ -252,10 +253,16 @@ static const char *host_name(void *ctx, int rank, char *buf, size_t cap)
 	return "node";
 }
 
-/* Of a message with the name of a host, which may be none (ERR_DISAGREE). */
+static bool is_host(const char *name)
+{
+	return !*name || host_name_is_right(name);
+}
+
+/* Malformed, or with a host that has no name, which the error tells. */
 static bool is_refusal(const struct err *err)
 {
-	return err->code == ERR_INTEGRITY || err->code == ERR_DISAGREE;
+	return err->code == ERR_INTEGRITY ||
+	       (err->code == ERR_DISAGREE && strchr(err->text, '\'') && text_is_clean(err->text));
 }
 
 static void decode_roster(const uint8_t *data, size_t size)
@@ -274,7 +281,7 @@ static void decode_roster(const uint8_t *data, size_t size)
 		CHECK(r.host[i] >= 0 && r.host[i] < r.hosts);
 	while (view_left(&v) && rank_place_get(&p, &v, r.size, &err) == 0) {
 		CHECK(p.rank < r.size);
-		CHECK(memchr(p.addr, 0, sizeof p.addr) && memchr(p.host, 0, sizeof p.host));
+		CHECK(memchr(p.addr, 0, sizeof p.addr) && is_host(p.host));
 	}
 	CHECK(err.code == 0 || is_refusal(&err));
 	roster_release(&r);
@@ -291,12 +298,12 @@ static void decode_join(const uint8_t *data, size_t size)
 	struct err err = {0};
 	char text[sizeof err.text];
 	if (presence_decode(&p, v, &err) == 0)
-		CHECK(memchr(p.host, 0, sizeof p.host) && memchr(p.addr, 0, sizeof p.addr));
+		CHECK(is_host(p.host) && is_host(p.root) && memchr(p.addr, 0, sizeof p.addr));
 	else
 		CHECK(is_refusal(&err));
 	err_clear(&err);
 	if (welcome_decode(&w, v, &err) == 0)
-		CHECK(w.rank >= 0 && w.coordinator >= -1 && memchr(w.host, 0, sizeof w.host));
+		CHECK(w.rank >= 0 && w.coordinator >= -1 && is_host(w.host));
 	else
 		CHECK(is_refusal(&err));
 	err_clear(&err);

@@ -52,6 +52,7 @@ static int take(void *ctx, const char *name, uint64_t offset, uint64_t bytes, st
 {
 	struct members *m = ctx;
 	CHECK(offset == m->end);
+	CHECK(*name != '/' && strncmp(name, "../", 3) != 0 && !strstr(name, "/../"));
 	if (bytes > LIMIT) /* as it declares: the rest is not unpacked yet */
 		return err_set(err, ERR_OTHER, "that is too much");
 	m->end += bytes;

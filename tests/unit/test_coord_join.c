@@ -253,6 +253,29 @@ static void auto_ranks_are_sorted(void **state)
 	(void)state;
 }
 
+/* Of a rank with a number, and of one that is to get its number. */
+static void a_host_that_is_no_name_ends_the_job(void **state)
+{
+	struct presence own = presence_of("a", ""), bad[2] = {own, presence_of(".ssh", "")};
+	(void)state;
+	open_job_as(0, &own, 2, PATIENCE, NS_PER_SEC);
+	join(1, 2);
+	say_present(1, &bad[1]);
+	for (int i = 0; i < 2; i++) {
+		until(members[i].heard[MSG_ABORT], 1);
+		assert_int_equal(members[i].failure.code, ERR_DISAGREE);
+		assert_int_equal(members[i].failure.rank, 1);
+		assert_non_null(strstr(members[i].failure.text, "'.ssh' is no name of a host"));
+	}
+	again(state);
+	open_job_as(-1, &own, 2, PATIENCE, NS_PER_SEC);
+	want_ranks(bad, 1, 2, 2);
+	until(members[1].heard[MSG_ABORT], 1);
+	assert_int_equal(members[1].failure.code, ERR_DISAGREE);
+	assert_non_null(strstr(members[1].failure.text, "a rank at 127.0.0.1"));
+	assert_non_null(strstr(members[1].failure.text, "'.ssh' is no name of a host"));
+}
+
 /* Ranks with one identity are on one machine, whatever their hosts' names. */
 static void machines_are_numbered(void **state)
 {
@@ -823,6 +846,7 @@ int main(void)
 	        COORD_TEST(guests_that_send_what_they_like),
 	        COORD_TEST(another_launch_is_told),
 	        COORD_TEST(ranks_left_over_are_named),
+	        COORD_TEST(a_host_that_is_no_name_ends_the_job),
 	        COORD_TEST(auto_ranks_are_sorted),
 	        COORD_TEST(machines_are_numbered),
 	        COORD_TEST(auto_ranks_fill_the_places_left),
