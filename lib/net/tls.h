@@ -1,7 +1,7 @@
 /*
  * TLS 1.3 (OpenSSL 3), with external pre-shared keys or, for control links, certificates of both
- * ends: no tickets, no early data, X25519, AES-128-GCM or ChaCha20-Poly1305, never anything older
- * or weaker.
+ * ends: no tickets, no early data, X25519 or P-256, AES-128-GCM or ChaCha20-Poly1305, never
+ * anything older or weaker.
  */
 #ifndef COLLCTL_NET_TLS_H
 #define COLLCTL_NET_TLS_H

@@ -22,6 +22,10 @@
 /* Of the other end's, with what TLS adds to each. */
 #define CERTIFICATES_MAX (2 * CREDENTIALS_CHAIN_MAX)
 
+/* OpenSSL's FIPS provider may lack X25519. */
+#define GROUPS      "X25519:P-256"
+#define GROUPS_FIPS "P-256"
+
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
 
 /* ---- the BIO ---- */
@@ -140,6 +144,12 @@ static int find_session(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSI
 	return *session != NULL;
 }
 
+static bool in_fips_mode(void)
+{
+	return OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CONFIG, NULL) == 1 &&
+	       EVP_default_properties_is_fips_enabled(NULL);
+}
+
 static SSL_CTX *context_new(const SSL_METHOD *method)
 {
 	SSL_CTX *ctx = SSL_CTX_new(method);
@@ -155,7 +165,8 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
 	SSL_CTX_set_read_ahead(ctx, 0); /* reads no byte behind the handshake */
 	if (SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) &&
 	    SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) &&
-	    SSL_CTX_set_ciphersuites(ctx, SUITES) && SSL_CTX_set1_groups_list(ctx, "X25519") &&
+	    SSL_CTX_set_ciphersuites(ctx, SUITES) &&
+	    SSL_CTX_set1_groups_list(ctx, in_fips_mode() ? GROUPS_FIPS : GROUPS) &&
 	    SSL_CTX_set_num_tickets(ctx, 0) && SSL_CTX_set_max_early_data(ctx, 0))
 		return ctx;
 	SSL_CTX_free(ctx);
@@ -244,8 +255,7 @@ const char *tls_records(struct err *err)
 		        tls_own.name, tls_openssl.name);
 		return NULL;
 	}
-	if (OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CONFIG, NULL) == 1 &&
-	    EVP_default_properties_is_fips_enabled(NULL))
+	if (in_fips_mode())
 		return tls_openssl.name;
 	return asked && strcmp(given, tls_openssl.name) == 0 ? tls_openssl.name : tls_own.name;
 }

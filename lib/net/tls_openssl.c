@@ -23,6 +23,7 @@ static int begin(struct conn_tls *c, struct err *err)
 	(void)err;
 	SSL_set_msg_callback(c->ssl, count_record);
 	SSL_set_msg_callback_arg(c->ssl, c);
+	SSL_certs_clear(c->ssl); /* the private key has served */
 	if (c->buffer) { /* data need not be wiped */
 		SSL_clear_mode(c->ssl, SSL_MODE_RELEASE_BUFFERS);
 		SSL_clear_options(c->ssl, SSL_OP_CLEANSE_PLAINTEXT);

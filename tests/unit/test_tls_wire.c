@@ -41,6 +41,7 @@ struct script {
 	                     record, and send the alert */
 	const char *suites;
 	size_t padding;
+	const char *groups; /* NULL: OpenSSL's */
 };
 
 struct end {
@@ -166,6 +167,8 @@ static void start_end(struct end *e, const struct script *script, bool client, i
 	SSL_CTX_set_min_proto_version(e->ctx, TLS1_3_VERSION);
 	SSL_CTX_set_num_tickets(e->ctx, 0);
 	assert_int_equal(SSL_CTX_set_ciphersuites(e->ctx, script->suites), 1);
+	if (script->groups)
+		assert_int_equal(SSL_CTX_set1_groups_list(e->ctx, script->groups), 1);
 	if (client)
 		SSL_CTX_set_psk_use_session_callback(e->ctx, use);
 	else
@@ -302,14 +305,14 @@ static void both_ways(void **state)
 		struct script script;
 		size_t out, in;
 	} cases[] = {
-	        {{"re", AES, 0}, DATA, 0},
-	        {{"wre", AES, 0}, 0, DATA},
-	        {{"RWre", AES, 0}, DATA, DATA},
-	        {{"wuwUwuwre", AES, 0}, 3 * DATA, 4 * DATA},
-	        {{"RuRWURre", AES, 0}, 3 * DATA, DATA},
-	        {{"WuWre", AES, 512}, 0, 2 * DATA}, /* with padding */
-	        {{"RWUwRre", CHACHA, 0}, 2 * DATA, 2 * DATA},
-	        {{"er", AES, 0}, 0, 0},
+	        {{"re", AES, 0, NULL}, DATA, 0},
+	        {{"wre", AES, 0, NULL}, 0, DATA},
+	        {{"RWre", AES, 0, NULL}, DATA, DATA},
+	        {{"wuwUwuwre", AES, 0, NULL}, 3 * DATA, 4 * DATA},
+	        {{"RuRWURre", AES, 0, NULL}, 3 * DATA, DATA},
+	        {{"WuWre", AES, 512, NULL}, 0, 2 * DATA}, /* with padding */
+	        {{"RWUwRre", CHACHA, 0, NULL}, 2 * DATA, 2 * DATA},
+	        {{"er", AES, 0, NULL}, 0, 0},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -330,9 +333,22 @@ static void both_ways(void **state)
 	tls_key_records = 1u << 22;
 }
 
+/* It lacks X25519. */
+static void a_peer_in_fips_mode(void **state)
+{
+	static const struct script fips = {"RWre", AES, .groups = "P-256"};
+	struct talk t = {.out = DATA, .in = DATA, .piece = 50000};
+	(void)state;
+	for (int dials = 0; dials < 2; dials++) {
+		struct err err = {0};
+		if (converse(&fips, dials, t, &err) != CONN_END)
+			fail_msg("%s", err.text);
+	}
+}
+
 static void noise_is_refused_by_an_alert(void **state)
 {
-	static const struct script noise = {"wba", AES, 0};
+	static const struct script noise = {"wba", AES, 0, NULL};
 	struct err err = {0};
 	(void)state;
 	assert_int_equal(converse(&noise, true, (struct talk){.piece = 50000, .ended = true}, &err),
@@ -343,7 +359,7 @@ static void noise_is_refused_by_an_alert(void **state)
 
 static void an_alert_is_understood(void **state)
 {
-	static const struct script refuses = {"f", AES, 0};
+	static const struct script refuses = {"f", AES, 0, NULL};
 	struct err err = {0};
 	struct talk t = {.out = DATA, .piece = 50000, .noisy = true};
 	(void)state;
@@ -354,7 +370,7 @@ static void an_alert_is_understood(void **state)
 
 static void a_stream_without_close_notify_is_cut(void **state)
 {
-	static const struct script cut = {"w", AES, 0};
+	static const struct script cut = {"w", AES, 0, NULL};
 	struct err err = {0};
 	(void)state;
 	assert_int_equal(converse(&cut, false, (struct talk){.in = DATA, .piece = 50000}, &err),
@@ -382,6 +398,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        WIRE_TEST(both_ways),
+	        WIRE_TEST(a_peer_in_fips_mode),
 	        WIRE_TEST(noise_is_refused_by_an_alert),
 	        WIRE_TEST(an_alert_is_understood),
 	        WIRE_TEST(a_stream_without_close_notify_is_cut),
