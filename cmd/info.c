@@ -374,8 +374,11 @@ int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv
 {
 	json_t *all = o->json && argc > 2 ? json_array() : NULL, *object = NULL;
 	struct input_options files = o->request.files;
-	const struct input_source from = {
-	        .o = &files, .raw_file = files.raw_file, .note = note, .ctx = o};
+	const struct input_source from = {.o = &files,
+	                                  .raw_file = files.raw_file,
+	                                  .memory = o->request.settings.memory,
+	                                  .note = note,
+	                                  .ctx = o};
 	struct err err = {.rank = ERR_RANK_SELF};
 	int code = 0;
 

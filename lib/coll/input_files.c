@@ -47,6 +47,7 @@ static struct input_source source_of(struct collective *c, bool raw_file)
 	return (struct input_source){.o = &r->files,
 	                             .raw_file = raw_file,
 	                             .heads_only = r->dry_run,
+	                             .memory = r->settings.memory,
 	                             .job = c->life->job,
 	                             .note = note_input,
 	                             .skip = trees ? note_skipped : NULL,

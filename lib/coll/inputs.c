@@ -62,7 +62,8 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	                                    .skip = in->skip ? skip : NULL,
 	                                    .ctx = (void *)in,
 	                                    .raw_file = in->raw_file,
-	                                    .heads_only = in->heads_only};
+	                                    .heads_only = in->heads_only,
+	                                    .memory = in->memory};
 
 	if (dataset_open(d, path, &from, err) == 0)
 		return 0;

@@ -22,6 +22,7 @@ struct input_source {
 	const struct input_options *o;
 	bool raw_file;   /* treat this input as bytes */
 	bool heads_only; /* as in dataset.h */
+	uint64_t memory; /* --memory */
 	struct job *job; /* keeps running while waiting for a pipe or unpacking an archive; NULL:
 	                    none */
 	/* A remark about an input. NULL: none is wanted. */

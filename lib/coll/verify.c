@@ -46,8 +46,12 @@ static void note(void *ctx, const char *text)
 static int open_file(struct verify *v, const char *path, struct err *err)
 {
 	const struct input_options *o = &v->life->request->files;
-	const struct input_source from = {
-	        .o = o, .raw_file = o->raw_file, .job = v->life->job, .note = note, .ctx = v};
+	const struct input_source from = {.o = o,
+	                                  .raw_file = o->raw_file,
+	                                  .memory = v->life->request->settings.memory,
+	                                  .job = v->life->job,
+	                                  .note = note,
+	                                  .ctx = v};
 
 	return inspect_open(&v->files[v->nfiles++], path, &from, err);
 }

@@ -78,6 +78,7 @@ struct dataset_source {
 	bool raw_file; /* treat the file as bytes: one tensor of u8 */
 	/* No elements will be read: of an archive only the headers of its members are unpacked. */
 	bool heads_only;
+	uint64_t memory; /* --memory: an archive may expand to this (npz.h) */
 	/* With raw_file: read folders with all their files and folders, and call this for each
 	 * other entry, which is skipped. NULL: refuse folders. */
 	void (*skip)(void *ctx, const char *path, bool symlink);

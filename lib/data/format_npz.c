@@ -15,6 +15,7 @@ struct unpacking {
 	const struct array_hints *hints;
 	int from, spool, file;
 	bool heads_only;
+	uint64_t memory;
 };
 
 static int add_member(void *ctx, const char *name, uint64_t at, uint64_t bytes, struct err *err)
@@ -33,7 +34,8 @@ static int add_member(void *ctx, const char *name, uint64_t at, uint64_t bytes, 
 static int unpack(void *arg, struct err *err)
 {
 	struct unpacking *u = arg;
-	return npz_unpack(u->from, u->dataset->path, u->spool, u->heads_only, add_member, u, err);
+	return npz_unpack(u->from, u->dataset->path, u->spool, u->heads_only, u->memory, add_member,
+	                  u, err);
 }
 
 /* Unpack the archive into a spool, which is the dataset's second file. */
@@ -44,7 +46,8 @@ static int open_npz(struct dataset *d, const struct dataset_source *src,
 	                      .hints = hints,
 	                      .from = d->files[0].fd,
 	                      .spool = spool_open(err),
-	                      .heads_only = src->heads_only};
+	                      .heads_only = src->heads_only,
+	                      .memory = src->memory};
 	struct stat st;
 	if (u.spool < 0)
 		return -1;

@@ -15,6 +15,7 @@
 #include "lib/base/library.h"
 #include "lib/base/offload.h"
 #include "lib/base/path.h"
+#include "lib/base/units.h"
 #include "lib/data/array.h"
 #include "lib/data/input.h"
 #include "lib/data/spool.h"
@@ -193,15 +194,30 @@ struct unpack {
 	const char *path;
 	int spool;
 	bool heads_only;
-	uint64_t end; /* end of the spool */
-	char *buf;    /* [CHUNK] */
+	uint64_t most; /* bytes that the members may have together */
+	uint64_t end;  /* end of the spool */
+	char *buf;     /* [CHUNK] */
+	int (*member)(void *ctx, const char *name, uint64_t offset, uint64_t bytes,
+	              struct err *err);
+	void *ctx;
 };
 
-/* Copy the member to the spool and check that it has its declared length. Reads up to the end of
- * the member, because libzip compares the checksum there. */
+static int tell_member(const struct unpack *u, const zip_stat_t *st, struct err *err)
+{
+	char *name = strndup(st->name, strlen(st->name) - strlen(SUFFIX));
+	int ret = name ? u->member(u->ctx, name, u->end, st->size, err)
+	               : err_nomem(err, "a name", strlen(st->name));
+	free(name);
+	return ret;
+}
+
+/* Copy the member to the spool and check that it has its declared length; its header decides before
+ * the rest is unpacked. Reads up to the end of the member, because libzip compares the checksum
+ * there. */
 static int copy_out(const struct unpack *u, const zip_stat_t *st, zip_file_t *file, struct err *err)
 {
 	uint64_t done = 0;
+	bool told = false;
 	for (;;) {
 		if (offload_stopped(err))
 			return -1;
@@ -217,13 +233,18 @@ static int copy_out(const struct unpack *u, const zip_stat_t *st, zip_file_t *fi
 			               " that it declares",
 			               u->path, st->name, n ? "more" : "fewer", st->size);
 		if (n == 0)
-			return 0;
+			return told ? 0 : tell_member(u, st, err);
 		if (pwrite_all(u->spool, u->buf, (size_t)n, u->end + done))
 			return err_errno(err, ERR_RESOURCE,
 			                 "%s: the spool of '%.200s', %" PRIu64 " bytes",
 			                 spool_folder(), st->name, st->size);
 		done += (uint64_t)n;
-		if (u->heads_only && done >= ARRAY_HEADER_MAX)
+		if (told || done < ARRAY_HEADER_MAX)
+			continue;
+		if (tell_member(u, st, err) < 0)
+			return -1;
+		told = true;
+		if (u->heads_only)
 			return 0;
 	}
 }
@@ -271,22 +292,35 @@ static int check_member(const struct unpack *u, zip_uint64_t i, zip_stat_t *st, 
 	return 0;
 }
 
-static int unpack_all(struct unpack *u,
-                      int (*member)(void *ctx, const char *name, uint64_t offset, uint64_t bytes,
-                                    struct err *err),
-                      void *ctx, struct err *err)
+/* Check all members and the bytes that they have together. */
+static int check_all(struct unpack *u, zip_int64_t n, struct err *err)
+{
+	zip_stat_t st;
+	char expanded[UNITS_TEXT], most[UNITS_TEXT];
+	for (zip_int64_t i = 0; i < n; i++) {
+		if (check_member(u, (zip_uint64_t)i, &st, err))
+			return -1;
+		u->end += st.size;
+	}
+	if (u->end > u->most)
+		return err_set(err, ERR_INPUT,
+		               "%s: unpacks to %s: more than %d times its size and more than "
+		               "--memory: the limit is %s; if that is right, give more --memory",
+		               u->path, size_text(u->end, expanded), NPZ_EXPANDS,
+		               size_text(u->most, most));
+	u->end = 0;
+	return 0;
+}
+
+static int unpack_all(struct unpack *u, struct err *err)
 {
 	zip_int64_t n = zip.get_num_entries(u->za, 0);
+	zip_stat_t st;
+	if (check_all(u, n, err))
+		return -1;
 	for (zip_int64_t i = 0; i < n; i++) {
-		zip_stat_t st;
 		if (check_member(u, (zip_uint64_t)i, &st, err) ||
 		    unpack_member(u, (zip_uint64_t)i, &st, err))
-			return -1;
-		char *name = strndup(st.name, strlen(st.name) - strlen(SUFFIX));
-		int ret = name ? member(ctx, name, u->end, st.size, err)
-		               : err_nomem(err, "a name", strlen(st.name));
-		free(name);
-		if (ret)
 			return -1;
 		u->end += st.size;
 	}
@@ -295,12 +329,16 @@ static int unpack_all(struct unpack *u,
 	return 0;
 }
 
-int npz_unpack(int fd, const char *path, int spool, bool heads_only,
+int npz_unpack(int fd, const char *path, int spool, bool heads_only, uint64_t memory,
                int (*member)(void *ctx, const char *name, uint64_t offset, uint64_t bytes,
                              struct err *err),
                void *ctx, struct err *err)
 {
-	struct unpack u = {.path = path, .spool = spool, .heads_only = heads_only};
+	struct unpack u = {.path = path,
+	                   .spool = spool,
+	                   .heads_only = heads_only,
+	                   .member = member,
+	                   .ctx = ctx};
 	struct range archive;
 	struct stat st;
 	if (need_zip(err))
@@ -311,11 +349,15 @@ int npz_unpack(int fd, const char *path, int spool, bool heads_only,
 		return err_set(err, ERR_INPUT, "%s: cannot open the archive: the file is empty",
 		               path);
 	range_init(&archive, fd, 0, (uint64_t)st.st_size);
+	if (__builtin_mul_overflow((uint64_t)st.st_size, (uint64_t)NPZ_EXPANDS, &u.most))
+		u.most = UINT64_MAX;
+	if (u.most < memory)
+		u.most = memory;
 	u.buf = malloc(CHUNK);
 	if (!u.buf)
 		return err_nomem(err, "unpacking", CHUNK);
 	u.za = open_archive(range_call, &archive, ZIP_RDONLY, ERR_INPUT, path, err);
-	int ret = u.za ? unpack_all(&u, member, ctx, err) : -1;
+	int ret = u.za ? unpack_all(&u, err) : -1;
 	if (u.za)
 		zip.discard(u.za);
 	free(u.buf);

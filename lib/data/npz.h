@@ -14,12 +14,16 @@
 /* The version of libzip; NULL: not available. */
 const char *npz_library(void);
 
+/* An archive may have this many times its size when it is unpacked, or what --memory says. */
+#define NPZ_EXPANDS 100
+
 /* Unpack the archive @fd (@path: for messages) into @spool in the archive's order, and call @member
- * for each member with its name without ".npy" and the place of its bytes. Refuses members that are
- * encrypted, appear twice, are not .npy files or have wrong sizes. ERR_INPUT names the member;
- * ERR_RESOURCE. @heads_only: the spool gets only the beginning of each member, enough for its
- * header. */
-int npz_unpack(int fd, const char *path, int spool, bool heads_only,
+ * for each member with its name without ".npy" and the place of its bytes, as soon as its header is
+ * there. Refuses members that are encrypted, appear twice, are not .npy files or have wrong sizes,
+ * and, before it unpacks anything, archives that expand to more than NPZ_EXPANDS times their size
+ * and more than @memory bytes. ERR_INPUT names the member; ERR_RESOURCE. @heads_only: the spool
+ * gets only the beginning of each member, enough for its header. */
+int npz_unpack(int fd, const char *path, int spool, bool heads_only, uint64_t memory,
                int (*member)(void *ctx, const char *name, uint64_t offset, uint64_t bytes,
                              struct err *err),
                void *ctx, struct err *err);

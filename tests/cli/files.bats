@@ -711,3 +711,34 @@ each_is_alone() {
 	run --separate-stderr collctl run -n 2 -- allreduce -v in.[0-3].npy -o out.npy --json
 	assert_equal "$(jq -sc '[.[].all_inputs]' <<<"$output")" '[8,8]'
 }
+
+# ---- archives that expand ----
+
+@test "3: an .npz that unpacks to more than 100 times its size and than --memory, before it is unpacked" {
+	local k
+	"$PYTHON" - <<-'END'
+	import numpy, zipfile
+	numpy.savez_compressed("x.npz", a=numpy.zeros(500_000), b=numpy.zeros(500_000))
+	numpy.save("short.npy", numpy.zeros(10))
+	with zipfile.ZipFile("lie.npz", "w", zipfile.ZIP_DEFLATED) as z:
+	    z.writestr("a.npy", open("short.npy", "rb").read() + bytes(50_000_000))
+	END
+	(($(stat -c %s x.npz) * 100 < 8000000))
+	expands() {
+		run -3 --separate-stderr bash -c "ulimit -f 1024; exec \"\$@\"" - "$@"
+		[[ $stderr == *'unpacks to 7.6 MiB: more than 100 times its size and more than --memory: the limit is 1.0 MiB; if that is right, give more --memory'* ]] || fail "$stderr"
+	}
+	expands "$COLLCTL" allreduce -n 1 --memory 1M x.npz -o out.npz
+	expands "$COLLCTL" allreduce -n 1 --memory 1M --dry-run x.npz -o out.npz
+	expands "$COLLCTL" run -n 2 -- verify --memory 1M x.npz
+	expands "$COLLCTL" info --memory 1M x.npz
+	expands "$COLLCTL" allreduce -n 1 --memory 1M --format npz - -o out.npz <x.npz
+	assert_not_exists out.npz
+	collctl allreduce -n 1 -q --memory 8M x.npz -o out.npz
+	collctl info x.npz >/dev/null
+	# A member with a header for less is found at its header.
+	for k in 1M 1G; do
+		run -3 --separate-stderr bash -c "ulimit -f 1024; exec \"\$@\"" - "$COLLCTL" info --memory $k lie.npz
+		[[ $k == 1M || $stderr == *"member 'a.npy'"* ]] || fail "$stderr"
+	done
+}

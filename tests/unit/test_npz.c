@@ -143,15 +143,20 @@ static int take(void *ctx, const char *name, uint64_t offset, uint64_t bytes, st
 	return strcmp(name, "stop") ? 0 : err_set(err, ERR_OTHER, "stopped");
 }
 
-static int unpack(const char *path, struct found *f, struct err *err)
+static int unpack_with(const char *path, uint64_t memory, struct found *f, struct err *err)
 {
 	int fd = open(path, O_RDONLY);
 	assert_true(fd >= 0);
 	*f = (struct found){.spool = spool_open(NULL)};
-	int ret = npz_unpack(fd, path, f->spool, false, take, f, err);
+	int ret = npz_unpack(fd, path, f->spool, false, memory, take, f, err);
 	close(f->spool);
 	close(fd);
 	return ret;
+}
+
+static int unpack(const char *path, struct found *f, struct err *err)
+{
+	return unpack_with(path, UINT64_MAX, f, err);
 }
 
 static void assert_holds(const char *path, const char *text)
@@ -229,6 +234,44 @@ static void test_hostile(void **state)
 	                              {"a.npy", "56", 2, .method = 0}};
 	put_archive("x.npz", twice, 3);
 	assert_refused("x.npz", ERR_INPUT, "x.npz: member 'a.npy' appears twice");
+}
+
+/* What the members declare is bounded, before anything is unpacked. */
+static void test_expands(void **state)
+{
+	(void)state;
+	const struct entry big[] = {{"a.npy", "1234", 4, .method = 0},
+	                            {"b.npy", "1234", 4, .size_off = 1 << 20, .deflated = true},
+	                            {"c.npy", "1234", 4, .size_off = 1 << 20, .deflated = true}};
+	static const uint64_t memories[] = {0, 1 << 20, (2 << 20) + 11};
+	struct found f;
+	struct stat st;
+	char words[200];
+	put_archive("x.npz", big, 3);
+	assert_int_equal(stat("x.npz", &st), 0);
+	assert_in_range(st.st_size * NPZ_EXPANDS, 1, 1 << 20);
+	for (size_t i = 0; i < 3; i++) {
+		struct err err = {0};
+		assert_int_equal(unpack_with("x.npz", memories[i], &f, &err), -1);
+		assert_int_equal(err.code, ERR_INPUT);
+		snprintf(words, sizeof words,
+		         "x.npz: unpacks to 2.0 MiB: more than 100 times its size and more than "
+		         "--memory: the limit is %s",
+		         memories[i] ? i == 1 ? "1.0 MiB" : "2.0 MiB" : "");
+		if (!strstr(err.text, words))
+			fail_msg("'%s' lacks '%s'", err.text, words);
+		assert_string_equal(f.text, "");
+	}
+	/* Enough: then the first that lies is found. */
+	struct err err = {0};
+	assert_int_equal(unpack_with("x.npz", (2 << 20) + 12, &f, &err), -1);
+	assert_non_null(strstr(err.text, "member 'b.npy': holds fewer bytes than the 1048580"));
+	/* A hundred times its size is well, whatever --memory says. */
+	const struct entry well = {"a.npy", "1234", 4, .method = 0};
+	put_archive("x.npz", &well, 1);
+	err_clear(&err);
+	assert_int_equal(unpack_with("x.npz", 0, &f, &err), 0);
+	assert_string_equal(f.text, "a=1234 ");
 }
 
 static void test_no_archive(void **state)
@@ -492,11 +535,12 @@ static void test_large(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_unpack),     cmocka_unit_test(test_hostile),
-	        cmocka_unit_test(test_no_archive), cmocka_unit_test(test_spool_full),
-	        cmocka_unit_test(test_pack),       cmocka_unit_test(test_pack_fails),
-	        cmocka_unit_test(test_from_numpy), cmocka_unit_test(test_from_fortran),
-	        cmocka_unit_test(test_to_numpy),   cmocka_unit_test(test_large),
+	        cmocka_unit_test(test_unpack),       cmocka_unit_test(test_hostile),
+	        cmocka_unit_test(test_expands),      cmocka_unit_test(test_no_archive),
+	        cmocka_unit_test(test_spool_full),   cmocka_unit_test(test_pack),
+	        cmocka_unit_test(test_pack_fails),   cmocka_unit_test(test_from_numpy),
+	        cmocka_unit_test(test_from_fortran), cmocka_unit_test(test_to_numpy),
+	        cmocka_unit_test(test_large),
 	};
 	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
 }
