@@ -7,8 +7,9 @@
  *    After the step all ranks of an aligned group of 2d have these bits.
  * 3. The fold returns the result to the ranks that waited.
  *
- * L rounds of S bytes; a fold adds two. Suited to small vectors, where rounds dominate the
- * cost. No scratch: arriving elements are added to elements that are already sent.
+ * L rounds of S bytes; a fold adds one, or two if it brings in more than half of the 2^L. Suited to
+ * small vectors, where rounds dominate the cost. No scratch: arriving elements are added to
+ * elements that are already sent.
  *
  * P = 4, the sums:
  *
@@ -65,7 +66,7 @@ const struct coll_algorithm allreduce_recursive_doubling = {
         .kind = COLL_ALLREDUCE,
         .name = "recursive_doubling",
         .help = "partners at doubling distances exchange whole vectors; for small vectors",
-        .steps = "L (+2 if P is not a power of two)",
+        .steps = "L (+1 if P > 2^L, +2 if P > 1.5 2^L)",
         .bytes = "SL (+S if P is not a power of two)",
         .restrictions = "",
         .source = "Thakur, Rabenseifner, Gropp, IJHPCA 2005",

@@ -11,7 +11,8 @@
  * 4. W is the result; rank 0's is the identity.
  *
  * ceil(log2(4(P-1)/3)) rounds: 1, 2, 3, 4, 5 up to P = 2, 4, 7, 13, 25. S bytes in each; one
- * addition in each but the first, and one for W+V. Scratch: S, for W+V.
+ * addition in each but the first, and one for W+V. Scratch: S, for W+V. Of the rounds only
+ * max(1, floor(log2(4(P-1)/3))) follow one another: where that is less, no chain has all of them.
  *
  * P = 6, the vectors sent, and W below them:
  *
@@ -124,8 +125,8 @@ const struct coll_algorithm exscan_doubling_123 = {
         .kind = COLL_EXSCAN,
         .name = "doubling_123",
         .help = "doubling with skips 1, 2, 3, 6, 12, ...: fewest additions",
-        .steps = "ceil(log2(4(P-1)/3)): q or q+1",
-        .bytes = "S per step",
+        .steps = "max(1, floor(log2(4(P-1)/3)))",
+        .bytes = "S ceil(log2(4(P-1)/3))",
         .restrictions = "",
         .source = "Träff, arXiv:2507.04785",
         .cost = cost,

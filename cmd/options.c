@@ -306,7 +306,7 @@ const struct option_row option_rows[] = {
         OPT("listen", 0, SETTING_STRING, request.settings.listen, "ADDR:PORT",
             "address on which to accept requests (default: 127.0.0.1:8500); port 0 takes any free "
             "port",
-            OPTS_SERVE, .once = true),
+            OPTS_SERVE),
         OPT("once", 0, SETTING_FLAG, once, NULL, "exit after the first job has deleted its record",
             OPTS_SERVE),
         OPT("port-file", 0, SETTING_STRING, port_file, "FILE", "write the port number to this file",

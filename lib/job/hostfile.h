@@ -32,7 +32,8 @@ struct hostfile {
  * stdin. On failure *h is empty. @own: ERR_AUTH for a file that other users can change. */
 int hostfile_read(struct hostfile *, const char *path, bool own, struct err *);
 int hostfile_parse(struct hostfile *, const char *text, size_t len, const char *path, struct err *);
-/* The hosts that --hostfile @given names: a file, or a list such as "a,b[1-3]". What has a '/' or is
+/* The hosts that --hostfile @given names: a file, or a list such as "a,b[1-3]". What has a '/' or
+ * is
  * "-" is a file; what ends with a comma is a list, also of one host. Anything else is the file of
  * this name, if there is one, else a list. @hosts: a secret goes to these hosts. Then a list may be
  * one host, a name that is also a file is an error, and a file must be the user's own. ERR_USAGE,

@@ -60,8 +60,10 @@ list_of() { # CA [OPTIONS OF openssl ca...]: CA.crl
 
 # certified R CERTIFICATE [OPTIONS...]: rank R of a barrier of two, over $STORE
 certified() {
+	local ca=(--tls-ca ca.pem)
+	[[ " ${*:3} " != *' --tls-ca '* ]] || ca=()
 	spawn_rank "$1" "$COLLCTL" barrier -n 2 -r "$1" -R "$STORE" --join-timeout 6s \
-		--tls-cert "$2.pem" --tls-key "$2.key" --tls-ca ca.pem "${@:3}"
+		--tls-cert "$2.pem" --tls-key "$2.key" "${ca[@]}" "${@:3}"
 }
 
 # refused_here CODE OPTIONS... -- TEXT...: a rank that ends before it connects, with these texts

@@ -194,6 +194,189 @@ static void test_steps(void **state)
 	}
 }
 
+/* ---- the words of the rows ---- */
+
+/* What the words stand for. */
+struct figure {
+	int p, l, q; /* ranks; floor and ceil of their log2 */
+	unsigned base, steps;
+};
+
+static double not_power(const struct figure *f)
+{
+	return f->l == f->q ? 0 : 2;
+}
+
+static double words_p_1(const struct figure *f)
+{
+	return f->p - 1;
+}
+static double words_half(const struct figure *f)
+{
+	return f->p / 2;
+}
+static double words_q(const struct figure *f)
+{
+	return f->q;
+}
+static double words_q_1(const struct figure *f)
+{
+	return 1 + f->q;
+}
+static double words_2q(const struct figure *f)
+{
+	return 2 * f->q;
+}
+static double words_l(const struct figure *f)
+{
+	return f->l + (f->p > 1 << f->l) + (f->p > 1.5 * (1 << f->l));
+}
+static double words_l_1(const struct figure *f)
+{
+	return f->l + (f->p > 2) + not_power(f);
+}
+static double words_2l(const struct figure *f)
+{
+	return 2 * f->l + not_power(f);
+}
+static double words_1(const struct figure *f)
+{
+	return f->p > 1;
+}
+static double words_2(const struct figure *f)
+{
+	return 2 * (f->p > 1);
+}
+static double words_c(const struct figure *f)
+{
+	return f->steps;
+}
+static double words_4(const struct figure *f)
+{
+	return 4 * (f->p - 1);
+}
+
+static double words_log_k(const struct figure *f)
+{
+	int n = 0;
+	for (double d = 1; d < f->p; d *= f->base)
+		n++;
+	return n;
+}
+
+static double words_123(const struct figure *f)
+{
+	return fmax(1, floor(log2(4 * (f->p - 1) / 3.) + 1e-12));
+}
+
+static double bytes_123(const struct figure *f)
+{
+	return ceil(log2(4 * (f->p - 1) / 3.) - 1e-12);
+}
+
+static double bytes_halves(const struct figure *f)
+{
+	return f->p > 2 ? 1 : 0.5;
+}
+
+static double bytes_part(const struct figure *f)
+{
+	return (f->p - 1.) / f->p;
+}
+static double bytes_2_parts(const struct figure *f)
+{
+	return 2 * (f->p - 1.) / f->p;
+}
+
+/* Compared with the messages of the rank that sends most, where they say so, else with the steps in
+ * sequence. */
+static const struct words {
+	const char *words;
+	double (*value)(const struct figure *);
+	bool messages;
+} step_words[] =
+        {
+                {"1", words_1, false},
+                {"2", words_2, false},
+                {"q", words_q, false},
+                {"1 + q", words_q_1, false},
+                {"2q", words_2q, false},
+                {"2q, pipelined", words_2q, false},
+                {"log2 P", words_q, false},
+                {"ceil(log_k P)", words_log_k, false},
+                {"P/2", words_half, false},
+                {"P-1", words_p_1, false},
+                {"P-1, pipelined", words_p_1, false},
+                {"C", words_c, false},
+                {"4(P-1) messages", words_4, true},
+                {"L (+1 if P > 2^L, +2 if P > 1.5 2^L)", words_l, false},
+                {"2L (+2 if P is not a power of two)", words_2l, false},
+                {"L (+1 if P > 2, +2 more if P > 2^L)", words_l_1, false},
+                {"max(1, floor(log2(4(P-1)/3)))", words_123, false},
+                /* Not of P alone. */
+                {"2 for each factor of P", NULL, false},
+                {"n-1+q messages", NULL, true},
+                {"those of the chosen algorithm", NULL, false},
+},
+  byte_words[] = {
+          {"S", words_1, false},
+          {"qS", words_q, false},
+          {"S, of 2 ranks S/2", bytes_halves, false},
+          {"(P-1)S", words_p_1, false},
+          {"(P-1)b", bytes_part, false},
+          {"S(P-1)/P", bytes_part, false},
+          {"2S(P-1)/P", bytes_2_parts, false},
+          {"S ceil(log2(4(P-1)/3))", bytes_123, false},
+};
+
+static const struct words *find_words(const struct words *of, size_t n, const char *text)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(of[i].words, text) == 0)
+			return &of[i];
+	return NULL;
+}
+
+static void words_are(const struct coll_algorithm *alg, const struct coll_args *a, const char *what,
+                      const struct words *w, double is)
+{
+	const struct figure f = {a->size, log2_floor(a->size), log2_ceil(a->size),
+	                         a->base ? a->base : 2, a->steps};
+	const double says = w->value(&f);
+	if (fabs(says - is) > 1e-9)
+		fail_msg("%s %s of %d ranks: %s '%s' are %g, in the schedule %g",
+		         coll_name(alg->kind), alg->name, a->size, what, w->words, says, is);
+}
+
+/* `collctl algorithms` prints what plan counts. */
+static void test_words(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < coll_algorithms_len; i++) {
+		const struct coll_algorithm *alg = coll_algorithms[i];
+		const struct words *steps =
+		        find_words(step_words, sizeof step_words / sizeof *step_words, alg->steps);
+		const struct words *bytes =
+		        find_words(byte_words, sizeof byte_words / sizeof *byte_words, alg->bytes);
+		if (!steps && !strstr(alg->name, "hosts"))
+			fail_msg("%s %s: steps '%s': add the words here", coll_name(alg->kind),
+			         alg->name, alg->steps);
+		for (int p = 2; p <= MAX_SIZE && steps && steps->value; p++) {
+			struct shape sh = {.size = p, .ninputs = 1};
+			shape_split(&sh, even_count(alg, p));
+			if (!shape_fit(&sh, alg))
+				continue;
+			const struct coll_args a = shape_args(&sh);
+			if (coll_resolve(alg, &a) != alg)
+				continue;
+			const struct coll_cost c = coll_cost_of(alg, &a);
+			words_are(alg, &a, "steps", steps, steps->messages ? c.messages : c.rounds);
+			if (bytes && alg->kind != COLL_BARRIER)
+				words_are(alg, &a, "bytes", bytes, c.sent);
+		}
+	}
+}
+
 /* ---- by hand ---- */
 
 /* P = 8, so L = q = 3: what the rows say in words. Sent: eighths of S, by the rank that sends most.
@@ -362,8 +545,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_closed_forms), cmocka_unit_test(test_steps),
-	        cmocka_unit_test(test_by_hand),      cmocka_unit_test(test_work),
-	        cmocka_unit_test(test_fall_backs),
+	        cmocka_unit_test(test_words),        cmocka_unit_test(test_by_hand),
+	        cmocka_unit_test(test_work),         cmocka_unit_test(test_fall_backs),
 	};
 
 	return cmocka_run_group_tests_name("figures", tests, NULL, NULL);
