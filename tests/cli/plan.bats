@@ -168,7 +168,9 @@ serves() { # COLLECTIVE P
 
 @test "--hosts that are none" {
 	local hosts
-	for hosts in '' x 4x x8 0x3 3x0 3,0 '3,' ',3' 3x2x2 3,2x2 -1 3,-1 ' 3' 65537 9999999999999x2 65536x2; do
+	run -2 --separate-stderr collctl plan allreduce --hosts ''
+	[[ $stderr == *'--hosts: its value is empty'* ]] || fail "$stderr"
+	for hosts in x 4x x8 0x3 3x0 3,0 '3,' ',3' 3x2x2 3,2x2 -1 3,-1 ' 3' 65537 9999999999999x2 65536x2; do
 		run -2 --separate-stderr collctl plan allreduce --hosts "$hosts"
 		[[ $stderr == *"--hosts: '$hosts' is neither"* ]] || fail "$hosts: $stderr"
 	done
