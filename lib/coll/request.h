@@ -55,7 +55,8 @@ struct coll_request {
 	struct input_options files;
 	bool each;    /* process each input separately; the output is a folder */
 	bool times;   /* copies get the modification times of the originals */
-	bool force;   /* if an output is a symbolic link, replace its target */
+	bool force;   /* if an output is a symbolic link, replace its target; replace
+	               * files also where another rank chooses their names */
 	bool no_sync; /* do not wait until the output is on disk */
 	bool stats;   /* look for NaN and Inf in the inputs */
 	bool same;    /* verify: all files of all ranks are the same, not only those in one place */
