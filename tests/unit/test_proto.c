@@ -308,6 +308,7 @@ static void presences_come_back(void **state)
 	presence_set(p.addr, sizeof p.addr, "192.0.2.1");
 	memset(p.host_id, 0xc3, sizeof p.host_id);
 	memset(p.input, 'x', sizeof p.input - 1);
+	p.age = 93600;
 	presence_set(p.root, 5, "nodea");
 	assert_string_equal(p.root, "node");
 	buf_init(&b, 4096);
