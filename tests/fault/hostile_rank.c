@@ -1,10 +1,13 @@
 /*
- * A hostile rank. build/fault/hostile_rank is the program with these functions in front of its own:
+ * A hostile rank. build/fault/hostile_rank is the program with these functions in front of its own.
  *
- *   AS=RANK TO=RANK   before it opens its connections, it dials rank TO as rank AS, with the
- * session and the key that it has for rank TO, and says on stderr what came of it SCRIBBLE=SEED
- * when all its connections are ready, it writes random numbers into the words and references of all
- * its memory lanes; then it does nothing more
+ * AS=RANK TO=RANK: before it opens its connections, it dials rank TO as rank AS, with the session
+ * and the key that it has for rank TO, and says on stderr what came of it.
+ *
+ * KEYS=wrong: it has other keys than those of its pairs.
+ *
+ * SCRIBBLE=SEED: when all its connections are ready, it writes random numbers into the words and
+ * references of all its memory lanes. Then it does nothing more.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,11 +46,14 @@ static void speak(struct mesh *m, struct loop *loop, int to)
 
 struct mesh *__wrap_mesh_open(const struct mesh_conf *conf, struct err *err)
 {
+	static const uint8_t wrong[16][TLS_KEY_BYTES];
 	const char *as = getenv("AS"), *to = getenv("TO");
 	struct mesh_conf c = *conf;
 	const int peer = to ? atoi(to) : -1;
+	if (getenv("KEYS"))
+		c.keys = wrong;
 	if (!as || !to)
-		return __real_mesh_open(conf, err);
+		return __real_mesh_open(&c, err);
 	c.rank = atoi(as);
 	c.out = &peer;
 	c.nout = 1;

@@ -152,16 +152,17 @@ assert_aborted() {
 
 # ---- a hostile rank ----
 
-# speaks_as RANK OPTION...: three ranks; before rank 2 dials rank 1, it does so as RANK
-speaks_as() {
-	local r wrap as=$1
+# hostile WORDS OPTION...: three ranks, of which rank 2 is hostile, with WORDS in its environment
+hostile() {
+	local r wrap words
+	read -ra words <<<"$1"
 	shift
 	[[ -x ${COLLCTL%/*}/fault/hostile_rank ]] || skip "no ${COLLCTL%/*}/fault/hostile_rank: make unit"
 	make_shards 3 f32 1000
 	make_hostfile hosts 3
 	for r in 0 1 2; do
 		wrap=("$COLLCTL")
-		((r != 2)) || wrap=(env AS="$as" TO=1 "${COLLCTL%/*}/fault/hostile_rank")
+		((r != 2)) || wrap=(env "${words[@]}" "${COLLCTL%/*}/fault/hostile_rank")
 		spawn_rank "$r" "${wrap[@]}" allreduce -a direct --streams 1 -H hosts -r "$r" "in.$r.npy" -o "out.$r.npy" --force "$@"
 	done
 	wait_ranks
@@ -176,20 +177,26 @@ assert_stranger() {
 }
 
 @test "80: a rank dials a lane as another rank: it is dropped, and the job succeeds" {
-	speaks_as 0 --lanes tcp --secret-file "$SECRET"
+	hostile 'AS=0 TO=1' --lanes tcp --secret-file "$SECRET"
 	assert_stranger
-	speaks_as 0 --lanes memory --secret-file "$SECRET"
+	hostile 'AS=0 TO=1' --lanes memory --secret-file "$SECRET"
 	assert_stranger
 	assert_rank 2 0 'by memory: the listener of a memory lane has another key'
-	speaks_as 2 --lanes tcp --secret-file "$SECRET" # its own lane: this test can tell
+	hostile 'AS=2 TO=1' --lanes tcp --secret-file "$SECRET" # its own lane: this test can tell
 	assert_regex "$(<2.err)" '^admitted'
+}
+
+@test "80: a rank without the keys of its pairs: 9 after the timeout" {
+	hostile KEYS=wrong --lanes tcp --secret-file "$SECRET" --timeout 8s
+	assert_ranks 3 9 'another process answers there, without the key of this lane'
+	assert_not_exist out.0.npy
 }
 
 @test "80: a rank with a certificate dials a lane as another rank: it is dropped, and the job succeeds" {
 	local r
 	collctl -q ca init pki
 	for r in 0 1 2; do collctl -q ca issue pki --rank $r; done
-	speaks_as 0 --lanes tcp --tls-cert 'pki/rank-{rank}.pem' --tls-key 'pki/rank-{rank}.key' --tls-ca pki/ca.pem
+	hostile 'AS=0 TO=1' --lanes tcp --tls-cert 'pki/rank-{rank}.pem' --tls-key 'pki/rank-{rank}.key' --tls-ca pki/ca.pem
 	assert_stranger
 }
 
@@ -202,7 +209,7 @@ assert_stranger() {
 		for r in 0 1 2; do
 			echo old >"out.$r.npy"
 			wrap=("$COLLCTL")
-			((r != 2)) || wrap=(env SCRIBBLE=$seed "${COLLCTL%/*}/fault/hostile_rank")
+			((r != 2)) || wrap=(env "SCRIBBLE=$seed" "${COLLCTL%/*}/fault/hostile_rank")
 			spawn_rank "$r" "${wrap[@]}" allreduce -a direct --lanes memory --streams 1 -H hosts -r "$r" \
 				--secret-file "$SECRET" "in.$r.npy" -o "out.$r.npy"
 		done
