@@ -24,7 +24,7 @@ static int begin(struct conn_tls *c, struct err *err)
 	SSL_set_msg_callback(c->ssl, count_record);
 	SSL_set_msg_callback_arg(c->ssl, c);
 	SSL_certs_clear(c->ssl); /* the private key has served */
-	if (c->buffer) { /* data need not be wiped */
+	if (c->buffer) {         /* data need not be wiped */
 		SSL_clear_mode(c->ssl, SSL_MODE_RELEASE_BUFFERS);
 		SSL_clear_options(c->ssl, SSL_OP_CLEANSE_PLAINTEXT);
 	}
@@ -60,6 +60,7 @@ static int put_end(struct conn_tls *c, struct err *err)
 static int lost(struct conn_tls *c, unsigned long e)
 {
 	struct err ignored = {0};
+	const char *text = ERR_reason_error_string(e);
 	int reason = ERR_GET_REASON(e);
 	c->out_ended = true;
 	if (c->in_lost.code)
@@ -71,7 +72,7 @@ static int lost(struct conn_tls *c, unsigned long e)
 	else if (reason > SSL_AD_REASON_OFFSET)
 		tls_alert_error(c, reason - SSL_AD_REASON_OFFSET, ERR_INTEGRITY, &c->in_lost);
 	else
-		err_set(&c->in_lost, ERR_INTEGRITY, "TLS: %s", ERR_reason_error_string(e));
+		err_set(&c->in_lost, ERR_INTEGRITY, "TLS: %s", text ? text : "unknown error");
 	(void)tls_flush(&c->conn, &ignored);
 	conn_sock_drain(&c->conn);
 	return -1;
