@@ -397,7 +397,7 @@ void insider_draw(struct proc *p, int size, bool coordinates)
 	}
 	insider.alters = chance(300) ? 0 : 1 + (unsigned)below(1 + below(500));
 	insider.dials = chance(300) ? 1 + (unsigned)below(500) : 0;
-	insider.mute = chance(200) ? (uint8_t)(1 + below(LAST_TYPE)) : 0;
+	insider.mute = chance(200) ? some_type() : 0;
 	for (uint64_t n = below(6); n; n--)
 		speaks_at(now + rng_scale(&insider.rng, 100 * US, 3 * SEC), 1 + below(3));
 }
