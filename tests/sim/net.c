@@ -351,7 +351,8 @@ static void take_data(struct end *to, const struct segment *g)
 	if (to->in_at + to->in_len + g->len > to->in_cap) {
 		size_t cap = to->in_len + g->len + 4096;
 		uint8_t *in = world_alloc(cap);
-		memcpy(in, to->in + to->in_at, to->in_len);
+		if (to->in_len)
+			memcpy(in, to->in + to->in_at, to->in_len);
 		to->in = in;
 		to->in_at = 0;
 		to->in_cap = cap;
