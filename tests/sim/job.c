@@ -1083,10 +1083,11 @@ static int culprit(const struct proc *p)
 }
 
 /* Who was not ended by a signal, and whose failure is that of the job: not who never joined because
- * the store failed it, or its seat was taken, nor who can't know the missing rank's number. */
+ * the store failed it, or its seat was taken, nor who can't know the missing rank's number, nor who
+ * cannot resolve the address that an insider gave. */
 static bool must_agree(const struct proc *p)
 {
-	bool unsure = job.automatic || struck(BIT(STORE_FAILS) | BIT(STALE_RECORD));
+	bool unsure = job.automatic || insider.proc || struck(BIT(STORE_FAILS) | BIT(STALE_RECORD));
 	bool alone = p->code == 7 || (p->code == 5 && unsure);
 	return p->state == PROC_ENDED && p->code < 128 && !alone && p != insider.proc;
 }
