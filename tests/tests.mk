@@ -89,9 +89,10 @@ check-faults: deps-test
 	@+$(if $(filter $(BUILD)/collctl,$(COLLCTL)),$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all)
 	@COLLCTL=$(abspath $(COLLCTL)) tests/fault/jobs.sh --seed $(SEED) --jobs $(JOBS)
 
-# The same of the simulation; one job runs in one process, for a debugger. TRACE=1 prints all that happens.
+# The same of the simulation; one job runs in one process, for a debugger. TRACE=1 prints all that happens. INSIDERS=n: in n of
+# 1,000 jobs a rank sends what it likes.
 check-sim: sim
-	@$(BUILD)/sim/sim --seed $(SEED) --jobs $(JOBS) --workers $(shell nproc) $(if $(filter 1,$(TRACE)),--trace)
+	@$(BUILD)/sim/sim --seed $(SEED) --jobs $(JOBS) --workers $(shell nproc) $(if $(INSIDERS),--insiders $(INSIDERS)) $(if $(filter 1,$(TRACE)),--trace)
 
 bench: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all

@@ -190,7 +190,7 @@ void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENIN
 	}
 	/* An authenticated rank of this job with other settings: no rank can continue. */
 	e = (struct err){.code = ERR_DISAGREE,
-	                 .rank = h.rank == PROTO_RANK_AUTO ? ERR_RANK_SELF : (int)h.rank};
+	                 .rank = h.rank < PROTO_MAX_SIZE ? (int)h.rank : ERR_RANK_SELF};
 	if (h.size && h.size != (uint32_t)c->conf.size)
 		snprintf(e.text, sizeof e.text, "--size %u differs from %d on %s", h.size,
 		         c->conf.size, coord_self_text(c, self));

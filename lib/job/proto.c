@@ -113,6 +113,14 @@ static int malformed(struct err *err, const char *what)
 	return err_set(err, ERR_INTEGRITY, "a malformed %s message", what);
 }
 
+/* The address of a data listener: "" or HOST:PORT, as an intent says. */
+static bool is_data_addr(const char *text)
+{
+	char host[ADDR_TEXT];
+	int port;
+	return !text[0] || (addr_split(text, host, sizeof host, &port, NULL) == 0 && port >= 0);
+}
+
 int intent_decode(struct intent *in, struct view v, struct err *err)
 {
 	memset(in, 0, sizeof *in);
@@ -132,7 +140,8 @@ int intent_decode(struct intent *in, struct view v, struct err *err)
 	in->streams = view_u32(&v);
 	view_str(&v, in->data_addr, sizeof in->data_addr);
 	in->details = view_details(&v);
-	bool sane = in->ninputs <= PROTO_MAX_INPUTS && in->streams <= PROTO_MAX_STREAMS;
+	bool sane = in->ninputs <= PROTO_MAX_INPUTS && in->streams <= PROTO_MAX_STREAMS &&
+	            is_data_addr(in->data_addr);
 	return v.failed || view_left(&v) || !sane ? malformed(err, "INTENT") : 0;
 }
 
@@ -389,7 +398,7 @@ int rank_place_get(struct rank_place *p, struct view *v, uint32_t size, struct e
 	if (host_name_get(v, p->host, err) < 0)
 		return -1;
 	const uint8_t *key = view_bytes(v, sizeof p->key);
-	if (v->failed || !key || p->rank >= size)
+	if (v->failed || !key || p->rank >= size || !is_data_addr(p->addr))
 		return malformed(err, "PLACES");
 	memcpy(p->key, key, sizeof p->key);
 	return 0;

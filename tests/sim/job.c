@@ -42,6 +42,8 @@ enum fault {
 	FLIPS,
 	MISSING,
 	TWICE,
+	/* drawn apart */
+	INSIDER,
 	FAULTS
 };
 
@@ -49,7 +51,7 @@ static const char *const names[FAULTS] = {
         "latency",      "small-buffers", "short-io",  "pause",   "partition",  "store-fails",
         "stale-record", "restart",       "slow-disk", "late",    "replay",     "scan",
         "crash",        "host-dies",     "reset",     "cut",     "long-pause", "disk-fails",
-        "store-lies",   "signal",        "flips",     "missing", "twice"};
+        "store-lies",   "signal",        "flips",     "missing", "twice",      "insider"};
 
 enum type { I32, I64, U8, F32, F64, TYPES };
 
@@ -97,11 +99,13 @@ struct job {
 	uint64_t nwant[RANKS_MOST];
 	struct proc *procs[RANKS_MOST]; /* whose end counts */
 	struct proc *first;             /* the coordinator before its restart */
+	int insider;                    /* its rank; -1: nobody */
 	int64_t deadline;
 	struct rng rng;
 };
 
 static struct job job;
+unsigned insiders = 250;
 
 const char *fault_name(int bit)
 {
@@ -439,6 +443,40 @@ static enum found look_at_output(int r)
 	                                                                            : FOUND_WRONG;
 }
 
+/* A whole .npy file, whatever is in it? *@sum then identifies its bytes. An insider may have given
+ * any input. */
+static bool is_whole(int r, uint64_t *sum)
+{
+	char path[32], *shape, *descr;
+	uint64_t n = 1;
+	struct stat st;
+	snprintf(path, sizeof path, "r%d/out.npy", r);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size > 64 << 20)
+		return fd >= 0 && close(fd) != 0;
+	const size_t len = (size_t)st.st_size;
+	uint8_t *file = world_alloc(len + 1);
+	bool whole = read(fd, file, len) == (ssize_t)len && len > 10 &&
+	             memcmp(file, "\x93NUMPY", 6) == 0;
+	close(fd);
+	const size_t header = 10 + (whole ? (size_t)file[8] + 256 * (size_t)file[9] : 0);
+	if (!whole || header > len)
+		return false;
+	*sum = 14695981039346656037u;
+	for (size_t i = 0; i < len; i++)
+		*sum = (*sum ^ file[i]) * 0x100000001b3u;
+	file[header - 1] = '\0';
+	shape = strstr((char *)file + 10, "'shape': (");
+	descr = strstr((char *)file + 10, "'descr': '");
+	if (!shape || !descr)
+		return false;
+	for (char *p = shape + 10; *p != ')';) {
+		n *= strtoull(p, &p, 10);
+		p += strspn(p, ", ");
+	}
+	return len - header == n * strtoull(descr + 12, NULL, 10);
+}
+
 /* ---- command lines ---- */
 
 static void arg(struct proc *p, const char *fmt, ...)
@@ -467,6 +505,7 @@ static void counts_arg(struct proc *p)
 static struct proc *make_proc(int r)
 {
 	struct proc *p = proc_new(r, job.hosts[r]);
+	p->given = p->number = job.automatic ? -1 : r;
 	arg(p, "collctl");
 	arg(p, "%s", coll_name(job.kind));
 	arg(p, "-n%d", job.size);
@@ -809,13 +848,37 @@ static void set_unbounded_faults(void)
 	}
 }
 
+/* An insider that only speaks can keep the others for ever: it ends some time after all else must
+ * have. Who has not voted by then was kept by it. */
+static void end_insider(void *a, uint64_t b)
+{
+	(void)a, (void)b;
+	for (int r = 0; r < job.size; r++)
+		job.procs[r]->kept = job.procs[r]->state == PROC_RUNS;
+	proc_kill(insider.proc, 128 + SIGKILL);
+}
+
+static void set_insider(void)
+{
+	struct rng *rng = &insider.rng;
+	const int r = job.insider;
+	insider_draw(job.procs[r], job.size, !job.automatic && r == 0);
+	/* Its input is its own affair. */
+	for (int i = 0; i < job.ninputs[r] && rng_chance(rng, 300); i++)
+		for (uint64_t k = 0; k < job.rows[r]; k++)
+			job.in[r][i][k] += (int64_t)rng_below(rng, 2);
+	const int64_t end = now + job.join_timeout + 8 * job.timeout + 30 * SEC;
+	at(end, end_insider, NULL, 0);
+	extend(end);
+}
+
 static void draw_faults(void)
 {
-	int n = job.bounded ? CRASH : FAULTS;
+	int n = job.bounded ? CRASH : INSIDER;
 	for (uint64_t i = below(4); i; i--)
 		job.faults |= 1u << below((uint64_t)n);
 	if (!job.bounded && job.faults >> CRASH == 0)
-		job.faults |= 1u << (CRASH + below(FAULTS - CRASH));
+		job.faults |= 1u << (CRASH + below(INSIDER - CRASH));
 	unsigned for_stores = BIT(STORE_FAILS) | BIT(STORE_LIES) | BIT(STALE_RECORD) | BIT(RESTART);
 	if (job.faults & for_stores)
 		job.store = true;
@@ -829,12 +892,29 @@ static void draw_faults(void)
 		job.faults |= BIT(LATE);
 }
 
+/* Most insiders are the only fault. */
+static void draw_insider(void)
+{
+	job.insider = -1;
+	if (job.size == 1 || !rng_chance(&insider.rng, insiders))
+		return;
+	job.bounded = false;
+	job.faults &= rng_chance(&insider.rng, 600)
+	                      ? 0
+	                      : ~(BIT(RESTART) | BIT(TWICE) | BIT(STALE_RECORD) | BIT(MISSING));
+	job.faults |= BIT(INSIDER);
+	job.insider = rng_chance(&insider.rng, 400)
+	                      ? 0
+	                      : (int)rng_below(&insider.rng, (uint64_t)job.size);
+}
+
 static void draw_setting(void)
 {
 	job.tls = chance(150);
 	job.store = chance(600);
 	job.bounded = chance(450);
 	draw_faults();
+	draw_insider();
 	job.automatic = job.store && !rooted() && !has(RESTART) && !has(TWICE) &&
 	                !(has(REPLAY) && !job.tls) && chance(250);
 	for (int r = 0; r < job.size; r++)
@@ -870,6 +950,8 @@ static void find_struck(void)
 		job.struck |= job.faults & (BIT(STORE_FAILS) | BIT(STORE_LIES));
 	if (net.struck)
 		strikes(FLIPS);
+	if (insider.said)
+		strikes(INSIDER);
 	for (int i = 0; i < nprocs; i++) {
 		const struct proc *p = &procs[i];
 		if (p->kill_at && p->steps >= p->kill_at) {
@@ -1001,12 +1083,13 @@ static int culprit(const struct proc *p)
 }
 
 /* Who was not ended by a signal, and whose failure is that of the job: not who never joined because
- * the store failed it, or its seat was taken, nor who can't know the missing rank's number. */
+ * the store failed it, or its seat was taken, nor who can't know the missing rank's number, nor who
+ * cannot resolve the address that an insider gave. */
 static bool must_agree(const struct proc *p)
 {
-	bool unsure = job.automatic || struck(BIT(STORE_FAILS) | BIT(STALE_RECORD));
+	bool unsure = job.automatic || insider.proc || struck(BIT(STORE_FAILS) | BIT(STALE_RECORD));
 	bool alone = p->code == 7 || (p->code == 5 && unsure);
-	return p->state == PROC_ENDED && p->code < 128 && !alone;
+	return p->state == PROC_ENDED && p->code < 128 && !alone && p != insider.proc;
 }
 
 /* May a rank have been out of contact with the others, have read other bytes, or failed, too? Where
@@ -1076,17 +1159,109 @@ static void judge_agreement(struct verdict *v)
 	}
 }
 
+/* What must not be there: files outside the ranks' folders. */
+static void judge_names(struct verdict *v)
+{
+	DIR *d = opendir(".");
+	for (struct dirent *e; d && (e = readdir(d));) {
+		int r = e->d_name[0] == 'r' ? atoi(e->d_name + 1) : -1;
+		bool known = e->d_name[0] == '.' || strcmp(e->d_name, "hosts") == 0 ||
+		             strcmp(e->d_name, "secret") == 0 || (r >= 0 && r < RANKS_MOST);
+		if (!known)
+			complain(v, "there is a file '%s'", e->d_name);
+	}
+	if (d)
+		closedir(d);
+}
+
+static bool is_honest(int r)
+{
+	return job.procs[r] != insider.proc;
+}
+
+/* No fault but the insider and what every job must bear. */
+static bool only_insider(void)
+{
+	return !struck(~(BIT(INSIDER) | BIT(LATENCY) | BIT(SMALL_BUFFERS) | BIT(SHORT_IO) |
+	                 BIT(REPLAY) | BIT(SCAN)));
+}
+
+/* The digests of a result that all ranks have are compared. */
+static bool is_compared(void)
+{
+	return job.kind == COLL_ALLREDUCE || job.kind == COLL_BROADCAST ||
+	       job.kind == COLL_ALLGATHER;
+}
+
+/* An honest rank beside an insider. Returns whether it has committed. */
+static bool judge_honest(struct verdict *v, int r, uint64_t *sum)
+{
+	const struct proc *p = job.procs[r];
+	const enum found found = look_at_output(r);
+	const bool zero = p->state == PROC_ENDED && p->code == 0;
+	*sum = 0;
+	if ((found == FOUND_WRONG || found == FOUND_NEW) && (!is_whole(r, sum) || !job.want[r]))
+		complain(v, "rank %d: its output is neither the old one nor a whole one", r);
+	if (zero && job.want[r] && found == FOUND_OLD)
+		complain(v, "rank %d: ended with 0 without its new output", r);
+	if (p->misled && (zero || p->named_at))
+		complain(v, "rank %d: committed although %s", r, p->misled);
+	if ((zero || p->named_at) && !p->voted)
+		complain(v, "rank %d: committed without its vote", r);
+	if (p->kept && !p->voted && only_insider())
+		complain(v, "rank %d: is kept by the insider, and has not voted", r);
+	return zero || p->named_at;
+}
+
+/*
+ * An honest coordinator gives its verdict when all honest ranks have voted, and for equal results
+ * where the ranks compare them. A lying one can give it to some.
+ */
+static void judge_insider(struct verdict *v)
+{
+	uint64_t sums[RANKS_MOST];
+	int committed = -1;
+	find_struck();
+	for (int r = 0; r < job.size; r++)
+		if (is_honest(r) && judge_honest(v, r, &sums[r]))
+			committed = r;
+	for (int r = 0; committed >= 0 && !insider.coordinates && r < job.size; r++) {
+		if (!is_honest(r))
+			continue;
+		if (!job.procs[r]->voted)
+			complain(v, "rank %d: has not voted, but rank %d has committed", r,
+			         committed);
+		if (job.procs[r]->again)
+			complain(v, "rank %d: would begin again, but the verdict was given", r);
+		if (is_compared() && sums[r] && sums[committed] && sums[r] != sums[committed])
+			complain(v, "ranks %d and %d: committed different results", r, committed);
+	}
+	if (committed < 0 && !insider.coordinates && !insider.poses && only_insider())
+		judge_agreement(v);
+}
+
+/* The files that an ended rank leaves. */
+static void judge_leftovers(struct verdict *v)
+{
+	for (int r = 0; r < job.size; r++) {
+		bool survived = true;
+		for (int i = 0; i < nprocs; i++)
+			survived &= procs[i].rank != r || procs[i].state == PROC_ENDED;
+		int left = clear_folder(r);
+		/* Where a folder could not be synced, names may come back when the power fails. */
+		bool back = struck(BIT(DISK_FAILS)) && (job.dark >> job.hosts[r] & 1);
+		if (survived && left && !back)
+			complain(v, "rank %d: left %d temporary files", r, left);
+	}
+}
+
 static void judge(struct verdict *v)
 {
 	enum found found[RANKS_MOST];
 	bool zero = false, named = false;
-	int64_t first_name = NEVER;
 	find_struck();
-	for (int i = 0; i < nprocs; i++) {
+	for (int i = 0; i < nprocs; i++)
 		zero |= procs[i].state == PROC_ENDED && procs[i].code == 0;
-		if (procs[i].named_at && procs[i].named_at < first_name)
-			first_name = procs[i].named_at;
-	}
 	v->succeeded = true;
 	for (int r = 0; r < job.size; r++) {
 		found[r] = look_at_output(r);
@@ -1115,16 +1290,6 @@ static void judge(struct verdict *v)
 			complain(v, "rank %d: would begin again, but the verdict was given", r);
 	if (!verdict && !out_of_contact())
 		judge_agreement(v);
-	for (int r = 0; r < job.size; r++) {
-		bool survived = true;
-		for (int i = 0; i < nprocs; i++)
-			survived &= procs[i].rank != r || procs[i].state == PROC_ENDED;
-		int left = clear_folder(r);
-		/* Where a folder could not be synced, names may come back when the power fails. */
-		bool back = struck(BIT(DISK_FAILS)) && (job.dark >> job.hosts[r] & 1);
-		if (survived && left && !back)
-			complain(v, "rank %d: left %d temporary files", r, left);
-	}
 }
 
 static void describe(struct verdict *v)
@@ -1138,6 +1303,9 @@ static void describe(struct verdict *v)
 			at_ += (size_t)snprintf(text + at_, sizeof text - at_, " %s%s", names[i],
 			                        job.struck >> i & 1 ? "" : " (none struck)");
 	complain(v, "%s", text);
+	if (insider.proc)
+		complain(v, "  insider: process %d, %llu times", insider.proc->id,
+		         (unsigned long long)insider.said);
 	for (int i = 0; i < nprocs; i++) {
 		static const char *const states[] = {"did not start", "did not end", "ended",
 		                                     "killed"};
@@ -1163,19 +1331,23 @@ void job_simulate(uint64_t seed, struct verdict *v)
 	sched_rng.s = rng_next(&job.rng);
 	net_rng.s = rng_next(&job.rng);
 	product_rng.s = rng_next(&job.rng);
+	insider_begin();
+	insider.rng.s = job.rng.s ^ 0x6a09e667f3bcc909u;
 	net_begin();
 	disk_begin();
 	store_begin();
 	draw_work();
 	draw_setting();
 	expect();
-	write_files();
 	int64_t began = now;
 	extend(now);
 	if (has(RESTART))
 		job.first = make_proc(0);
 	for (int r = 0; r < job.size; r++)
 		job.procs[r] = make_proc(r);
+	if (has(INSIDER))
+		set_insider();
+	write_files();
 	set_bounded_faults();
 	if (!job.bounded)
 		set_unbounded_faults();
@@ -1188,7 +1360,12 @@ void job_simulate(uint64_t seed, struct verdict *v)
 		/* Who has ended with 0 has stored its output. */
 		if (chance(500))
 			power_fails(random_host());
-		judge(v);
+		if (insider.proc)
+			judge_insider(v);
+		else
+			judge(v);
+		judge_leftovers(v);
+		judge_names(v);
 	}
 	bool ok = v->ok;
 	if (!ok || tracing)

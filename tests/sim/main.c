@@ -1,7 +1,8 @@
 /*
- * sim [--seed N] [--jobs N] [--workers N] [--until-failure] [--trace] [--twice]: simulate jobs with
- * the seeds N, N + 1, ...; each that goes wrong prints its seed and how to replay it. Exit code 1
- * if one did or if not all were done, 2 for a wrong option, 128 + the number of a signal.
+ * sim [--seed N] [--jobs N] [--insiders N] [--workers N] [--until-failure] [--trace] [--twice]:
+ * simulate jobs with the seeds N, N + 1, ..., of which N per mille have an insider; each that goes
+ * wrong prints its seed and how to replay it. Exit code 1 if one did or if not all were done, 2 for
+ * a wrong option, 128 + the number of a signal.
  */
 #include "tests/sim/sim.h"
 
@@ -75,8 +76,8 @@ static void failed(uint64_t seed, const char *text)
 		;
 	if (options.until_failure)
 		tally->stop = true;
-	printf("FAILED seed %llu; again: make check-sim SEED=%llu JOBS=1\n",
-	       (unsigned long long)seed, (unsigned long long)seed);
+	printf("FAILED seed %llu; again: make check-sim SEED=%llu JOBS=1 INSIDERS=%u\n",
+	       (unsigned long long)seed, (unsigned long long)seed, insiders);
 	print_lines(text);
 	fflush(stdout);
 }
@@ -232,13 +233,11 @@ static uint64_t number(const char *option, const char *text, uint64_t least)
 
 static void parse(int argc, char **argv)
 {
-	static const struct option known[] = {{"seed", 1, NULL, 's'},
-	                                      {"jobs", 1, NULL, 'j'},
-	                                      {"workers", 1, NULL, 'w'},
-	                                      {"until-failure", 0, NULL, 'u'},
-	                                      {"trace", 0, NULL, 't'},
-	                                      {"twice", 0, NULL, '2'},
-	                                      {0}};
+	static const struct option known[] = {
+	        {"seed", 1, NULL, 's'},          {"jobs", 1, NULL, 'j'},
+	        {"insiders", 1, NULL, 'i'},      {"workers", 1, NULL, 'w'},
+	        {"until-failure", 0, NULL, 'u'}, {"trace", 0, NULL, 't'},
+	        {"twice", 0, NULL, '2'},         {0}};
 	int c;
 	uint64_t workers = 1;
 	while ((c = getopt_long(argc, argv, "", known, NULL)) >= 0) {
@@ -246,6 +245,8 @@ static void parse(int argc, char **argv)
 			options.seed = number("seed", optarg, 0);
 		else if (c == 'j')
 			options.jobs = number("jobs", optarg, 1);
+		else if (c == 'i')
+			insiders = (unsigned)number("insiders", optarg, 0);
 		else if (c == 'w')
 			workers = number("workers", optarg, 1);
 		else if (c == 'u')

@@ -351,7 +351,8 @@ static void take_data(struct end *to, const struct segment *g)
 	if (to->in_at + to->in_len + g->len > to->in_cap) {
 		size_t cap = to->in_len + g->len + 4096;
 		uint8_t *in = world_alloc(cap);
-		memcpy(in, to->in + to->in_at, to->in_len);
+		if (to->in_len)
+			memcpy(in, to->in + to->in_at, to->in_len);
 		to->in = in;
 		to->in_at = 0;
 		to->in_cap = cap;
@@ -1064,6 +1065,13 @@ int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return 0;
 }
 
+void net_wake(const struct proc *p)
+{
+	for (int i = 0; i < nsocks; i++)
+		if (socks[i] && socks[i]->proc == p && socks[i]->waiter)
+			task_wake(socks[i]->waiter);
+}
+
 /* Those that are ready come in any order. */
 static int collect(struct sock *ep, struct epoll_event *events, int most)
 {
@@ -1095,6 +1103,7 @@ int __wrap_epoll_wait(int epfd, struct epoll_event *events, int most, int ms)
 	int64_t until = ms < 0 ? NEVER : now + ms * MS;
 	step_and_yield();
 	for (;;) {
+		insider_turn();
 		int n = collect(ep, events, most);
 		if (n || now >= until)
 			return n;

@@ -411,7 +411,9 @@ struct proc *proc_new(int rank, int host)
 	                   .rank = rank,
 	                   .host = host,
 	                   .clock_base = (int64_t)rng_below(&sched_rng, 1000000) * SEC,
-	                   .disk.room = UINT64_MAX};
+	                   .disk.room = UINT64_MAX,
+	                   .given = -1,
+	                   .number = -1};
 	return p;
 }
 

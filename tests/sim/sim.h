@@ -9,6 +9,7 @@
  *   disk.c   what a failure of the power loses of them
  *   store.c  libcurl, and the store behind it
  *   world.c  what else a process asks its host: time, random numbers, names
+ *   insider.c  a process that sends what it likes
  *   job.c    draws a job and its faults from a seed, judges how it ended
  *   entry.c  how a rank's command is called
  *   main.c   options, workers, the report
@@ -95,6 +96,12 @@ struct proc {
 	bool redialled;   /* it dialled again where it had reached a listener */
 	bool sealed;      /* its output is whole and has a temporary name */
 	int64_t named_at; /* its output got its name; 0: no */
+	/* What it has said and was told (insider.c). */
+	int given, number;  /* its rank: by its command line, by WELCOME; -1: none */
+	bool voted;         /* it has sent its VOTE */
+	bool decided;       /* it was told the VERDICT */
+	const char *misled; /* a message after which it must not commit; NULL: none */
+	bool kept;          /* it had not ended when the insider did */
 };
 
 struct task;
@@ -160,6 +167,7 @@ extern struct net_conf net;
 void net_begin(void);
 void net_end_proc(struct proc *); /* the kernel closes its sockets */
 void net_host_dies(int host);
+void net_wake(const struct proc *); /* let its epoll_wait look again */
 void link_block(int from, int to);
 void link_release(int from, int to);
 /* Call fn(a, b) when a packet that leaves now arrives. */
@@ -213,6 +221,27 @@ void store_begin(void);
 void store_end(void);
 void store_plant(const char *key, const char *value);
 
+/* ---- an insider (insider.c) ---- */
+
+struct insider {
+	struct proc *proc; /* NULL: nobody */
+	bool coordinates;
+	int size;            /* of the job */
+	uint64_t once;       /* after so many messages it says one of its own, and is honest else */
+	unsigned alters;     /* per mille of its control messages are altered */
+	unsigned dials;      /* per mille of its openings and keys name another rank */
+	uint8_t mute;        /* every other message of this type is not sent */
+	uint64_t sent, said; /* messages of the product, and what it did */
+	bool poses;          /* it has joined as another rank, or tried to */
+	struct rng rng;
+};
+
+extern struct insider insider;
+
+void insider_begin(void);
+void insider_draw(struct proc *, int size, bool coordinates); /* from insider.rng */
+void insider_turn(void); /* the current process looks at its connections */
+
 /* ---- jobs (job.c) ---- */
 
 struct verdict {
@@ -223,6 +252,8 @@ struct verdict {
 	int64_t virtual_ns;
 	char text[2000];
 };
+
+extern unsigned insiders; /* per mille of the jobs have one */
 
 void job_simulate(uint64_t seed, struct verdict *);
 const char *fault_name(int bit);

@@ -3,13 +3,16 @@
 
 .PHONY: sim
 SIM_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/sim/*.c))
-SIM_WRAPS := $(shell sed -n 's/^WRAP.[^,]*, \([a-z0-9_]*\),.*/-Wl,--wrap=\1/p' tests/sim/wrap.h)
+SIM_WRAPPED := $(shell sed -n 's/^WRAP.[^,]*, \([a-z0-9_]*\),.*/\1/p' tests/sim/wrap.h)
+SIM_WRAPS = $(SIM_WRAPPED:%=-Wl,--wrap=%)
 
-# The product as one object, with its variables in sections of their own: each process has a copy.
+# The product as one object, with its variables in sections of their own: each process has a copy. Calls between its
+# files are resolved here, so those that the simulation takes are, too.
+SIM_LD = ld -r $(SIM_WRAPPED:%=--wrap=%)
 SIM_PRODUCT = $(filter-out $(BUILD)/cmd/main.o $(BUILD)/cmd/retry.o,$(OBJ_cmd)) $(foreach l,$(LAYERS),$(patsubst %.c,$(BUILD)/%.o,$(wildcard $(l)/*.c)))
-$(BUILD)/sim/product.o: $(SIM_PRODUCT)
+$(BUILD)/sim/product.o: $(SIM_PRODUCT) tests/sim/wrap.h
 	@mkdir -p $(@D)
-	$(call say,LD,$@)ld -r -o $@ $^
+	$(call say,LD,$@)$(SIM_LD) -o $@ $(filter %.o,$^)
 	$(Q)objcopy --rename-section .data=product_data --rename-section .bss=product_bss $@
 
 $(BUILD)/sim/sim: $(SIM_OBJECTS) $(BUILD)/sim/product.o tests/sim/wrap.h
@@ -25,7 +28,7 @@ $(BUILD)/sim/bugs/%/sim: tests/sim/bugs/%.patch $(BUILD)/sim/sim
 	$(call say,BUG,$*)set -e; file=$$(sed -n 's,^+++ b/,,p' $<); \
 	cp $$file $(@D)/patched.c; patch -s $(@D)/patched.c $<; \
 	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -c -o $(@D)/patched.o $(@D)/patched.c; \
-	ld -r -o $(@D)/product.o $(@D)/patched.o $$(printf '%s\n' $(SIM_PRODUCT) | grep -vx "$(BUILD)/$${file%.c}.o"); \
+	$(SIM_LD) -o $(@D)/product.o $(@D)/patched.o $$(printf '%s\n' $(SIM_PRODUCT) | grep -vx "$(BUILD)/$${file%.c}.o"); \
 	objcopy --rename-section .data=product_data --rename-section .bss=product_bss $(@D)/product.o; \
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(SIM_WRAPS) -o $@ $(SIM_OBJECTS) $(@D)/product.o $(ALL_LDLIBS)
 sim-bugs: $(SIM_BUGS)

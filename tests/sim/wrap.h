@@ -2,6 +2,7 @@
  * The product's calls of libc that the simulation answers: the linker sends a call of NAME to
  * __wrap_NAME, and __real_NAME is libc's own. The simulator's own calls (current == NULL) always go
  * to libc. A line each; the Makefile reads the names of this file for the linker's options.
+ * Likewise the calls from one of the product's files to another through which an insider acts.
  */
 #ifndef COLLCTL_TESTS_SIM_WRAP_H
 #define COLLCTL_TESTS_SIM_WRAP_H
@@ -22,6 +23,9 @@
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <time.h>
+
+#include "lib/job/coord.h"
+#include "lib/job/ctl.h"
 
 #define WRAP(type, name, ...)            \
 	type __real_##name(__VA_ARGS__); \
@@ -111,6 +115,16 @@ WRAP(void *, dlopen, const char *, int)
 WRAP(void *, dlsym, void *, const char *)
 WRAP(int, dlclose, void *)
 WRAP(char *, dlerror, void)
+/* insider.c: the product's own */
+WRAP(int, ctl_start, struct ctl *, struct conn *, struct loop *, struct err *)
+WRAP(int, ctl_take, struct ctl *, struct ctl *, struct loop *, struct err *)
+WRAP(void, ctl_send, struct ctl *, uint8_t, const struct buf *)
+WRAP(void, conn_free, struct conn *)
+WRAP(struct coord *, coord_open, const struct coord_conf *, int, struct err *)
+WRAP(void, coord_receive, struct coord *, uint8_t, struct view)
+WRAP(void, job_handle_message, void *, uint8_t, struct view)
+WRAP(int, greeting_advance, struct greeting *, struct conn *, struct err *)
+WRAP(int, hkdf, const uint8_t *, size_t, const void *, size_t, uint8_t *, size_t)
 /* clang-format on */
 
 #endif

@@ -465,6 +465,22 @@ static void a_rank_out_of_range(void **state)
 	until(members[0].heard[MSG_ABORT], 1);
 }
 
+/* No message can name such a rank: the others must still understand why the job has failed. */
+static void a_rank_that_no_job_has(void **state)
+{
+	struct hello h = hello_of(INT32_MAX, 0);
+	(void)state;
+	open_job(3, PATIENCE, NS_PER_SEC);
+	join(1, 3);
+	until(members[1].heard[MSG_WELCOME], 1);
+	hello_as(3, &h);
+	until(members[1].heard[MSG_ABORT], 1);
+	until(members[3].heard[MSG_ABORT], 1);
+	assert_int_equal(members[1].failure.code, ERR_DISAGREE);
+	assert_int_equal(members[1].failure.rank, ERR_RANK_SELF);
+	assert_non_null(strstr(members[1].failure.text, "there is no such rank"));
+}
+
 /* The second gets the reason; the first and the job go on. */
 static void a_rank_started_twice(void **state)
 {
@@ -839,6 +855,7 @@ int main(void)
 	        COORD_TEST(a_decision_may_fail),
 	        COORD_TEST(sizes_that_differ),
 	        COORD_TEST(a_rank_out_of_range),
+	        COORD_TEST(a_rank_that_no_job_has),
 	        COORD_TEST(a_rank_started_twice),
 	        COORD_TEST(other_versions_and_jobs_are_told),
 	        COORD_TEST(another_version_is_told_to_those_who_miss_the_rank),

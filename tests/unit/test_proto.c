@@ -451,6 +451,36 @@ static void places_come_back(void **state)
 	buf_release(&b);
 }
 
+/* The rank that gave such an address is to blame, not those that cannot use it. */
+static void addresses_of_nobody(void **state)
+{
+	static const uint8_t key[TLS_KEY_BYTES];
+	static const char *const wrong[] = {"node a:7",   "node\x1b:7", "a/b:7", "[::1:7",
+	                                    "node:70000", "node:x",     "node",  ":"};
+	static const char *const right[] = {"", ":7", "node:7", "[::1]:7", "[fe80::1%eth0]:7"};
+	(void)state;
+	for (size_t i = 0; i < 8 + 5; i++) {
+		const char *text = i < 8 ? wrong[i] : right[i - 8];
+		const int want = i < 8 ? -1 : 0;
+		struct intent in = full_intent();
+		struct err err = {0};
+		struct rank_place p;
+		struct buf b;
+		snprintf(in.data_addr, sizeof in.data_addr, "%s", text);
+		buf_init(&b, 1u << 20);
+		intent_encode(&in, &b);
+		assert_int_equal(intent_decode(&in, view_of(b.data, b.len), &err), want);
+		assert_int_equal(err.code, want ? ERR_INTEGRITY : 0);
+		b.len = 0;
+		err_clear(&err);
+		rank_place_put(&b, 4, text, "nodea", key);
+		struct view v = view_of(b.data, b.len);
+		assert_int_equal(rank_place_get(&p, &v, 5, &err), want);
+		assert_int_equal(err.code, want ? ERR_INTEGRITY : 0);
+		buf_release(&b);
+	}
+}
+
 static void votes_come_back(void **state)
 {
 	struct vote v = {.has_digest = true,
@@ -552,6 +582,7 @@ int main(void)
 	        cmocka_unit_test(welcomes_and_joined_come_back),
 	        cmocka_unit_test(a_roster_is_read),
 	        cmocka_unit_test(places_come_back),
+	        cmocka_unit_test(addresses_of_nobody),
 	        cmocka_unit_test(votes_come_back),
 	        cmocka_unit_test(beats_come_back),
 	        cmocka_unit_test(a_pace_comes_back),
