@@ -577,9 +577,10 @@ void __wrap_job_handle_message(void *job, uint8_t type, struct view body)
 {
 	struct welcome w;
 	struct err ignored = {0};
-	if (type == MSG_VERDICT && !current->voted)
+	if (type == MSG_VERDICT && !current->voted && !current->decided)
 		current->misled = "a VERDICT came before its vote";
-	current->decided |= type == MSG_VERDICT; /* nothing stops the commit */
+	/* Nothing stops the commit, or what comes after an ABORT. */
+	current->decided |= type == MSG_VERDICT || type == MSG_ABORT;
 	if (type == MSG_WELCOME && welcome_decode(&w, body, &ignored) == 0) {
 		if (current->number >= 0 && w.rank != current->number && !current->decided)
 			current->misled = "a WELCOME changed its number";

@@ -1206,6 +1206,8 @@ static bool judge_honest(struct verdict *v, int r, uint64_t *sum)
 		complain(v, "rank %d: ended with 0 without its new output", r);
 	if (p->misled && (zero || p->named_at))
 		complain(v, "rank %d: committed although %s", r, p->misled);
+	if (p->misled && insider.once && only_insider() && p->code != 10)
+		complain(v, "rank %d: ended with %d although %s", r, p->code, p->misled);
 	if ((zero || p->named_at) && !p->voted)
 		complain(v, "rank %d: committed without its vote", r);
 	if (p->kept && !p->voted && only_insider())

@@ -99,7 +99,7 @@ struct proc {
 	/* What it has said and was told (insider.c). */
 	int given, number;  /* its rank: by its command line, by WELCOME; -1: none */
 	bool voted;         /* it has sent its VOTE */
-	bool decided;       /* it was told the VERDICT */
+	bool decided;       /* it was told the VERDICT, or an ABORT */
 	const char *misled; /* a message after which it must not commit; NULL: none */
 	bool kept;          /* it had not ended when the insider did */
 };
