@@ -89,6 +89,9 @@ UNIT = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c)
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group -lcmocka $(ALL_LDLIBS)
+# GnuTLS is the other end in one of them, which is skipped without it.
+$(BUILD)/tests/unit/test_tls_gnutls.o: private ALL_CPPFLAGS += $(shell pkg-config --exists gnutls && echo -DCOLLCTL_WITH_GNUTLS; pkg-config --cflags gnutls 2>/dev/null)
+$(BUILD)/unit/test_tls_gnutls: private ALL_LDLIBS += $(shell pkg-config --libs gnutls 2>/dev/null)
 .PHONY: unit bench-reduce bench-join
 # The kernels' speed: build/bench/reduce_bench [name]; a join's cost (docs/scale.md): build/bench/join_bench RANKS.
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(ARCHIVES)

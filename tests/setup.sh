@@ -15,7 +15,7 @@ build=(gcc libc6-dev make pkg-config
 demo=(python3-numpy)
 gpu=(bats bats-assert bats-support bats-file iproute2 jq) # for tests/gpu/jobs.bats
 test=(ca-certificates clang clang-format curl etcd-server fish g++ git
-	libclang-rt-dev libcmocka-dev libxml2-utils mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
+	libclang-rt-dev libcmocka-dev libgnutls28-dev libxml2-utils mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
 	python3-yaml shellcheck slurm-client slurmctld slurmd socat strace zsh)
 launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too
 bench=(clustershell iperf3 iproute2 iputils-ping libmpich-dev libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync)
@@ -33,6 +33,7 @@ stands_for() {
 	libzip-dev) echo zip.h ;;
 	libipsec-mb-dev) echo stddef.h ;; # never in the way
 	libcmocka-dev) echo cmocka.h ;;
+	libgnutls28-dev) echo gnutls/gnutls.h ;;
 	iproute2) echo ss ;;
 	procps) echo pkill ;;
 	libxml2-utils) echo xmllint ;;
