@@ -56,6 +56,8 @@ struct conn_tls {
 	uint8_t secrets[2][TLS_SECRET]; /* of the client's and the server's records */
 	unsigned nsecrets;
 	bool key_update_due;
+	uint8_t message[5]; /* the first nmessage bytes of a KeyUpdate, which may come in parts */
+	size_t nmessage;
 	size_t text, ntext; /* data that a caller had no room for, decrypted in in.bytes before
 	                     * in.pos; none whenever more bytes are received */
 

@@ -120,7 +120,7 @@ static int find_record(struct conn_tls *c)
 		if (have >= TLS_RECORD_HEADER) {
 			int len = tls_record_length(in->bytes + in->pos);
 			if (len < 0)
-				return refuse(c, SSL_AD_UNEXPECTED_MESSAGE, "no valid record");
+				return refuse(c, (uint8_t)-len, "no valid record");
 			if ((size_t)len <= have)
 				return len;
 		}
@@ -130,24 +130,55 @@ static int find_record(struct conn_tls *c)
 	}
 }
 
+static int take_alert(struct conn_tls *c, const uint8_t *text, size_t n)
+{
+	if (n != ALERT_SIZE)
+		return refuse(c, SSL_AD_UNEXPECTED_MESSAGE, "no valid alert");
+	c->in_ended = text[1] == SSL3_AD_CLOSE_NOTIFY;
+	if (!c->in_ended) {
+		c->out_ended = true;
+		tls_alert_error(c, text[1], ERR_INTEGRITY, &c->in_lost);
+		conn_sock_drain(&c->conn);
+	}
+	return -1;
+}
+
+/* Of the messages that may follow a handshake, only KeyUpdate is expected. It ends its record: what
+ * follows it has the next keys. */
+static int take_handshake(struct conn_tls *c, const uint8_t *text, size_t n)
+{
+	static const uint8_t length[] = {0, 0, 1};
+	size_t part = KEY_UPDATE_SIZE - c->nmessage;
+	if (part > n)
+		part = n;
+	memcpy(c->message + c->nmessage, text, part);
+	c->nmessage += part;
+	if (part == 0 || c->message[0] != KEY_UPDATE)
+		return refuse(c, SSL_AD_UNEXPECTED_MESSAGE, "unexpected message");
+	if (c->nmessage > sizeof length && memcmp(c->message + 1, length, sizeof length) != 0)
+		return refuse(c, SSL_AD_DECODE_ERROR, "a KeyUpdate of a wrong length");
+	if (c->nmessage < KEY_UPDATE_SIZE)
+		return 1;
+	if (part < n)
+		return refuse(c, SSL_AD_UNEXPECTED_MESSAGE, "a KeyUpdate and more in a record");
+	if (c->message[4] > 1)
+		return refuse(c, SSL_AD_ILLEGAL_PARAMETER, "a KeyUpdate of an unknown value");
+	c->nmessage = 0;
+	c->key_update_due |= c->message[4];
+	return tls_keys_update(&c->in_keys, &c->in_lost) < 0 ? -1 : 1;
+}
+
 /* A record that carries no data. */
 static int take_message(struct conn_tls *c, uint8_t type, const uint8_t *text, size_t n)
 {
-	static const uint8_t key_update[] = {KEY_UPDATE, 0, 0, 1};
-	if (type == TLS_TYPE_ALERT && n == ALERT_SIZE) {
-		c->in_ended = text[1] == SSL3_AD_CLOSE_NOTIFY;
-		if (!c->in_ended) {
-			c->out_ended = true;
-			tls_alert_error(c, text[1], ERR_INTEGRITY, &c->in_lost);
-			conn_sock_drain(&c->conn);
-		}
-		return -1;
-	}
-	if (type != TLS_TYPE_HANDSHAKE || n != KEY_UPDATE_SIZE || text[4] > 1 ||
-	    memcmp(text, key_update, sizeof key_update) != 0)
+	switch (type) {
+	case TLS_TYPE_ALERT:
+		return take_alert(c, text, n);
+	case TLS_TYPE_HANDSHAKE:
+		return take_handshake(c, text, n);
+	default:
 		return refuse(c, SSL_AD_UNEXPECTED_MESSAGE, "unexpected message");
-	c->key_update_due |= text[4];
-	return tls_keys_update(&c->in_keys, &c->in_lost) < 0 ? -1 : 1;
+	}
 }
 
 static size_t take_text(struct conn_tls *c, uint8_t *buf, size_t n)
@@ -172,8 +203,8 @@ static int open_record(struct conn_tls *c, size_t len, uint8_t *buf, size_t room
 	c->opened++;
 	if (tls_record_open(&c->in_keys, record, len, text, &n, &type) < 0)
 		return refuse(c, SSL_AD_BAD_RECORD_MAC, "decryption failed or bad record mac");
-	if (n > TLS_RECORD_TEXT)
-		return refuse(c, SSL_AD_RECORD_OVERFLOW, "data length too long");
+	if (c->nmessage && type != TLS_TYPE_HANDSHAKE)
+		return refuse(c, SSL_AD_UNEXPECTED_MESSAGE, "a record between parts of a message");
 	if (type != TLS_TYPE_DATA)
 		return take_message(c, type, text, n);
 	if (fits) {

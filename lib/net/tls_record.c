@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
+#include <openssl/ssl.h>
 #include <string.h>
 
 #include "lib/net/crypto.h"
@@ -161,8 +162,11 @@ int tls_record_seal(struct tls_keys *k, enum tls_type type, const void *text, si
 int tls_record_length(const uint8_t h[TLS_RECORD_HEADER])
 {
 	int len = TLS_RECORD_HEADER + (h[3] << 8 | h[4]);
-	bool is_record = h[0] == TLS_TYPE_DATA && h[1] == 3 && h[2] == 3;
-	return is_record && len >= TLS_RECORD_EXTRA && len <= TLS_RECORD_MAX ? len : -1;
+	if (h[0] != TLS_TYPE_DATA || h[1] != 3 || h[2] != 3)
+		return -SSL_AD_UNEXPECTED_MESSAGE;
+	if (len > TLS_RECORD_MAX)
+		return -SSL_AD_RECORD_OVERFLOW;
+	return len < TLS_RECORD_EXTRA ? -SSL_AD_BAD_RECORD_MAC : len;
 }
 
 int tls_record_open(struct tls_keys *k, const uint8_t *record, size_t len, uint8_t *text, size_t *n,

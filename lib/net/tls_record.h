@@ -23,10 +23,10 @@
 
 #define TLS_SECRET        32 /* bytes of a traffic secret: those of SHA-256 */
 #define TLS_NONCE         12
-#define TLS_RECORD_TEXT   16384 /* the most bytes that a record carries */
+#define TLS_RECORD_TEXT   16384 /* the most bytes that a record carries, padding included */
 #define TLS_RECORD_HEADER 5
-#define TLS_RECORD_EXTRA  (TLS_RECORD_HEADER + 1 + 16)                /* header, type and tag */
-#define TLS_RECORD_MAX    (TLS_RECORD_HEADER + TLS_RECORD_TEXT + 256) /* a peer may pad */
+#define TLS_RECORD_EXTRA  (TLS_RECORD_HEADER + 1 + 16) /* header, type and tag */
+#define TLS_RECORD_MAX    (TLS_RECORD_TEXT + TLS_RECORD_EXTRA)
 
 enum tls_type { TLS_TYPE_ALERT = 21, TLS_TYPE_HANDSHAKE = 22, TLS_TYPE_DATA = 23 };
 
@@ -64,7 +64,8 @@ int tls_keys_set(struct tls_keys *, const uint8_t *key);
 int tls_record_seal(struct tls_keys *, enum tls_type type, const void *text, size_t n,
                     uint8_t *record);
 
-/* The length of the record that begins with @header; -1: it is none. */
+/* The length of the record that begins with @header. It is none: minus the alert to refuse it by
+ * (RFC 8446, 6.2). */
 int tls_record_length(const uint8_t header[TLS_RECORD_HEADER]);
 
 /* Decrypt the record of @len bytes, as tls_record_length says, into @text, which has room for

@@ -252,7 +252,7 @@ static void shake_hands(struct world *w, size_t piece)
 {
 	static uint8_t hello[4096], answer[8192];
 	BIO *to = BIO_new(BIO_s_mem()), *from = BIO_new(BIO_s_mem());
-	CHECK(forge_init(&w->peer) && to && from);
+	CHECK(forge_init(&w->peer, true) && to && from);
 	BIO_set_mem_eof_return(from, -1);
 	SSL_set_bio(w->peer.ssl, from, to);
 	CHECK(SSL_do_handshake(w->peer.ssl) == -1);

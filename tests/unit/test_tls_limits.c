@@ -92,7 +92,7 @@ static void world_init(struct world *w)
 	w->c = tls_accept(tls, fd[1], forge_find, NULL, 0, &w->err);
 	assert_non_null(w->c);
 	assert_int_equal(conn_watch(w->c, &loop, nothing, NULL, &w->err), 0);
-	assert_true(forge_init(&w->peer));
+	assert_true(forge_init(&w->peer, true));
 	SSL_set_fd(w->peer.ssl, w->fd);
 	while (SSL_do_handshake(w->peer.ssl) != 1 || ours == 0) {
 		ours = conn_handshake(w->c, &w->err);
@@ -327,7 +327,7 @@ static size_t allocated(void)
 static size_t client_hello(uint8_t *out, size_t cap)
 {
 	struct forge f;
-	assert_true(forge_init(&f));
+	assert_true(forge_init(&f, true));
 	BIO *to = BIO_new(BIO_s_mem()), *from = BIO_new(BIO_s_mem());
 	BIO_set_mem_eof_return(from, -1);
 	SSL_set_bio(f.ssl, from, to);

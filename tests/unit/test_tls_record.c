@@ -16,6 +16,11 @@
 #define AES    0x1301
 #define CHACHA 0x1303
 
+/* alerts */
+#define UNEXPECTED 10
+#define BAD_MAC    20
+#define OVERFLOW   22
+
 /* RFC 8448, section 3: client_application_traffic_secret_0, 50 bytes of data, close_notify. */
 static const uint8_t rfc_secret[TLS_SECRET] = {0x9e, 0x40, 0x64, 0x6c, 0xe7, 0x9a, 0x7f, 0x9d,
                                                0xc0, 0x5a, 0xf8, 0x88, 0x9b, 0xce, 0x65, 0x52,
@@ -179,10 +184,12 @@ static void lengths_have_bounds(void **state)
 		uint8_t header[5];
 		int len;
 	} cases[] = {
-	        {{23, 3, 3, 0, 17}, 22},      {{23, 3, 3, 0, 16}, -1},   {{23, 3, 3, 0, 0}, -1},
-	        {{23, 3, 3, 0x41, 0}, 16645}, {{23, 3, 3, 0x41, 1}, -1}, {{23, 3, 3, 255, 255}, -1},
-	        {{22, 3, 3, 0, 17}, -1},      {{21, 3, 3, 0, 17}, -1},   {{20, 3, 3, 0, 17}, -1},
-	        {{23, 3, 1, 0, 17}, -1},      {{23, 2, 3, 0, 17}, -1},
+	        {{23, 3, 3, 0, 17}, 22},           {{23, 3, 3, 0, 16}, -BAD_MAC},
+	        {{23, 3, 3, 0, 0}, -BAD_MAC},      {{23, 3, 3, 0x40, 17}, TLS_RECORD_MAX},
+	        {{23, 3, 3, 0x40, 18}, -OVERFLOW}, {{23, 3, 3, 255, 255}, -OVERFLOW},
+	        {{22, 3, 3, 0, 17}, -UNEXPECTED},  {{21, 3, 3, 0, 17}, -UNEXPECTED},
+	        {{20, 3, 3, 0, 17}, -UNEXPECTED},  {{23, 3, 1, 0, 17}, -UNEXPECTED},
+	        {{23, 2, 3, 0, 17}, -UNEXPECTED},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -1,6 +1,6 @@
 /*
- * An end of TLS 1.3 that sends what no honest one does: unchanged OpenSSL shakes hands, as a client
- * with the pre-shared key, and the records after that are made here, of any type and content.
+ * An end of TLS 1.3 that sends what no honest one does: unchanged OpenSSL shakes hands, with the
+ * pre-shared key, and the records after that are made here, of any type and content.
  */
 #ifndef COLLCTL_TESTS_TLS_FORGE_H
 #define COLLCTL_TESTS_TLS_FORGE_H
@@ -23,7 +23,8 @@ static const uint8_t forge_psk[TLS_KEY_BYTES] = "the key of both sides of a test
 struct forge {
 	SSL_CTX *ctx;
 	SSL *ssl;
-	uint8_t secret[32], key[16], iv[12]; /* of the client's records */
+	bool client;
+	uint8_t secret[32], key[16], iv[12]; /* of its records */
 	uint64_t sequence;
 };
 
@@ -36,45 +37,63 @@ static int forge_find(void *ctx, const uint8_t *identity, size_t len, uint8_t ou
 	return 0;
 }
 
-static int forge_use(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *len,
-                     SSL_SESSION **session)
+static SSL_SESSION *forge_session(SSL *ssl)
 {
 	static const unsigned char aes[2] = {0x13, 0x01};
 	SSL_SESSION *s = SSL_SESSION_new();
-	(void)md;
 	SSL_SESSION_set1_master_key(s, forge_psk, TLS_KEY_BYTES);
 	SSL_SESSION_set_cipher(s, SSL_CIPHER_find(ssl, aes));
 	SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION);
-	*session = s;
+	return s;
+}
+
+static int forge_use(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *len,
+                     SSL_SESSION **session)
+{
+	(void)md;
+	*session = forge_session(ssl);
 	*id = (const unsigned char *)FORGE_IDENTITY;
 	*len = strlen(FORGE_IDENTITY);
 	return 1;
 }
 
+static int forge_accept(SSL *ssl, const unsigned char *id, size_t len, SSL_SESSION **session)
+{
+	(void)id, (void)len;
+	*session = forge_session(ssl);
+	return 1;
+}
+
 static void forge_keep(const SSL *ssl, const char *line)
 {
-	static const char label[] = "CLIENT_TRAFFIC_SECRET_0 ";
 	struct forge *f = SSL_get_app_data(ssl);
+	const char *label = f->client ? "CLIENT_TRAFFIC_SECRET_0 " : "SERVER_TRAFFIC_SECRET_0 ";
 	size_t n;
-	if (strncmp(line, label, sizeof label - 1) == 0)
+	if (strncmp(line, label, strlen(label)) == 0)
 		OPENSSL_hexstr2buf_ex(f->secret, sizeof f->secret, &n, strrchr(line, ' ') + 1, 0);
 }
 
 /* False: OpenSSL lacks something. */
-static bool forge_init(struct forge *f)
+static bool forge_init(struct forge *f, bool client)
 {
-	*f = (struct forge){.ctx = SSL_CTX_new(TLS_client_method())};
+	*f = (struct forge){.ctx = SSL_CTX_new(client ? TLS_client_method() : TLS_server_method()),
+	                    .client = client};
 	if (!f->ctx || !SSL_CTX_set_min_proto_version(f->ctx, TLS1_3_VERSION) ||
 	    !SSL_CTX_set_ciphersuites(f->ctx, "TLS_AES_128_GCM_SHA256") ||
 	    !SSL_CTX_set1_groups_list(f->ctx, "X25519"))
 		return false;
+	SSL_CTX_set_num_tickets(f->ctx, 0);
 	SSL_CTX_set_psk_use_session_callback(f->ctx, forge_use);
+	SSL_CTX_set_psk_find_session_callback(f->ctx, forge_accept);
 	SSL_CTX_set_keylog_callback(f->ctx, forge_keep);
 	f->ssl = SSL_new(f->ctx);
 	if (!f->ssl)
 		return false;
 	SSL_set_app_data(f->ssl, f);
-	SSL_set_connect_state(f->ssl);
+	if (client)
+		SSL_set_connect_state(f->ssl);
+	else
+		SSL_set_accept_state(f->ssl);
 	return true;
 }
 
