@@ -128,9 +128,10 @@ lying() {
 		assert_equal "$(<got.1)" evil
 		rm -f got.* home/ok
 	done
+	echo x >in
 	for name in -o 'a b' é; do
 		echo fine >"away/$name"
-		go 2 bash -c 'f=$0; ((COLLCTL_RANK)) || f=in; echo x >in; exec "$1" gather --raw-file "$f" "${@:2}"' \
+		go 2 bash -c 'f=$0; ((COLLCTL_RANK)) || f=in; exec "$1" gather --raw-file "$f" "${@:2}"' \
 			"./away/$name" "$COLLCTL" -o "fine/"
 		assert_equal "$(<"fine/$name")" fine
 		rm -r fine
