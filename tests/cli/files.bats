@@ -677,7 +677,7 @@ each_is_alone() {
 # ---- one name for all ranks ----
 
 @test "ranks that read the same inputs: a note names {rank}, and the summary counts the inputs" {
-	local k says='put {rank} into the name' d
+	local k says='put {rank} into the name'
 	make_shards 4 f64 5
 	for k in 0 1 2 3; do ln "in.$k.npy" "hard.$k.npy"; ln -s in.0.npy "soft.$k.npy"; done
 	run --separate-stderr collctl run -n 4 -- allreduce in.[0-3].npy -o out.npy

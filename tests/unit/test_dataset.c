@@ -617,10 +617,9 @@ static void test_select(void **state)
 	assert_int_equal(dataset_bytes(&d), 2);
 	select_right(&d, NULL, "h.?.w");
 	assert_names(&d, "h/1/w");
-	refuse_selection(
-	        &d, two, 1, NULL,
-	        "x.safetensors: no tensor matches --include 'h.0.*': the nearest names: "
-	        "'h/1/w'");
+	refuse_selection(&d, two, 1, NULL,
+	                 "x.safetensors: no tensor matches --include 'h.0.*': the nearest names: "
+	                 "'h/1/w'");
 	refuse_selection(&d, NULL, 0, "*w",
 	                 "x.safetensors: --include and --exclude leave none of its 1 tensors");
 	dataset_close(&d);

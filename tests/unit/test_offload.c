@@ -137,7 +137,8 @@ static FILE *archive, *spool;
 
 static int unpack(struct err *err)
 {
-	return npz_unpack(fileno(archive), "a.npz", fileno(spool), false, UINT64_MAX, take, NULL, err);
+	return npz_unpack(fileno(archive), "a.npz", fileno(spool), false, UINT64_MAX, take, NULL,
+	                  err);
 }
 
 static int pack(struct err *err)
