@@ -209,10 +209,33 @@ static bool is_in(const struct target_id *file, const char *folder, const struct
 	return same;
 }
 
-/* NULL: neither an input nor an output of rank @rank. */
-static const char *find_name(const struct coll_request *r, const struct target_id *file, int rank,
-                             int size)
+/* Output @i of another rank is the folder @folder, and has the files that this rank's has. */
+static bool is_below(const struct collective *c, const struct target_id *file, int i,
+                     const char *folder)
 {
+	const struct sink *sink = c->transfer.sink;
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	char *own =
+	        paths_fill(c->request->outputs[i], c->agreed.rank, c->agreed.size, NULL, &ignored);
+	const size_t len = own ? strlen(own) : 0;
+	bool same = false;
+	for (int f = 0; own && sink && f < sink_files(sink) && !same; f++) {
+		const char *path = sink_path(sink, f);
+		if (strncmp(path, own, len) != 0 || strcmp(path_name(path), file->name) != 0)
+			continue;
+		char *theirs = path_join(folder, path + len + strspn(path + len, "/"), &ignored);
+		same = theirs && is_at(file, theirs);
+		free(theirs);
+	}
+	free(own);
+	return same;
+}
+
+/* NULL: neither an input nor an output of rank @rank. */
+static const char *find_name(const struct collective *c, const struct target_id *file, int rank)
+{
+	const struct coll_request *r = c->request;
+	const int size = c->agreed.size;
 	struct err ignored = {.rank = ERR_RANK_SELF};
 	struct paths inputs;
 	const char *what = NULL;
@@ -221,7 +244,8 @@ static const char *find_name(const struct coll_request *r, const struct target_i
 		what = is_input_name(file, inputs.names[i]) ? "an input" : NULL;
 	for (int i = 0; i < r->noutputs && !what; i++) {
 		char *path = paths_fill(r->outputs[i], rank, size, NULL, &ignored);
-		if (path && (is_at(file, path) || (r->each && is_in(file, path, &inputs))))
+		if (path && (is_at(file, path) || (r->each && is_in(file, path, &inputs)) ||
+		             is_below(c, file, i, path)))
 			what = "an output";
 		free(path);
 	}
@@ -251,7 +275,7 @@ static int check_also(const struct collective *c, const struct named_file *also,
 	else if (is_open_input(c, &id))
 		what = "an input";
 	for (int k = 0; id.known && k < size && !what; k++)
-		what = find_name(r, &id, k, c->agreed.size);
+		what = find_name(c, &id, k);
 	target_id_release(&id);
 	return what ? refuse(also, what, "", err) : 0;
 }
