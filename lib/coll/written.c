@@ -196,7 +196,8 @@ static bool is_input_name(const struct target_id *file, const char *path)
 	return file->exists && stat(path, &st) == 0 && target_is_file(file, &st);
 }
 
-/* --each: the outputs in the folder @folder have the names of the inputs. */
+/* --each, and files that are gathered: the outputs in the folder @folder have the names of the
+ * inputs. */
 static bool is_in(const struct target_id *file, const char *folder, const struct paths *inputs)
 {
 	struct err ignored = {.rank = ERR_RANK_SELF};
@@ -231,6 +232,38 @@ static bool is_below(const struct collective *c, const struct target_id *file, i
 	return same;
 }
 
+/* A rank that writes nothing has no sink: the output of a set, in the folder @folder, has the
+ * names of the set's files. */
+static bool is_in_set(const struct collective *c, const struct target_id *file, const char *folder)
+{
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	bool same = false;
+	for (int k = 0; k < c->transfer.ninputs && !same; k++) {
+		const struct dataset *d = &c->transfer.inputs[k];
+		bool named = d->index && strcmp(d->index, file->name) == 0;
+		for (int f = 0; f < d->nfiles && !named; f++)
+			named = strcmp(path_name(d->files[f].path), file->name) == 0;
+		if (!named)
+			continue;
+		char *top = c->request->each ? files_in_folder(folder, d->path, &ignored)
+		                             : strdup(folder);
+		char *path = top ? path_join(top, file->name, &ignored) : NULL;
+		same = path && is_at(file, path);
+		free(path);
+		free(top);
+	}
+	return same;
+}
+
+/* May the output @path of another rank, with these inputs, be the folder that has @file? */
+static bool is_in_folder(const struct collective *c, const struct target_id *file, int i,
+                         const char *path, const struct paths *inputs)
+{
+	const bool keeps = c->request->each || request_gathers_files(c->request);
+	return (keeps && is_in(file, path, inputs)) || is_below(c, file, i, path) ||
+	       ((c->request->each || path_is_folder(path)) && is_in_set(c, file, path));
+}
+
 /* NULL: neither an input nor an output of rank @rank. */
 static const char *find_name(const struct collective *c, const struct target_id *file, int rank)
 {
@@ -244,8 +277,7 @@ static const char *find_name(const struct collective *c, const struct target_id 
 		what = is_input_name(file, inputs.names[i]) ? "an input" : NULL;
 	for (int i = 0; i < r->noutputs && !what; i++) {
 		char *path = paths_fill(r->outputs[i], rank, size, NULL, &ignored);
-		if (path && (is_at(file, path) || (r->each && is_in(file, path, &inputs)) ||
-		             is_below(c, file, i, path)))
+		if (path && (is_at(file, path) || is_in_folder(c, file, i, path, &inputs)))
 			what = "an output";
 		free(path);
 	}

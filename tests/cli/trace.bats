@@ -209,6 +209,11 @@ every() {
 		refused out1/a.safetensors allreduce set -o 'out{rank}/'
 		refused out1/model.safetensors.index.json allreduce set -o 'out{rank}/'
 	done
+	mkdir gathered
+	cp in.0.npy in.1.npy
+	refused gathered/in.1.npy gather --raw-file 'in.{rank}.npy' -o gathered/ --root 1
+	refused out1/model.safetensors.index.json reduce set -o 'out{rank}/' --root 1
+	refused out1/a.safetensors reduce set -o 'out{rank}/' --root 1
 	assert_equal "$(cat out1/sub/b)" old
 	collctl run -n 2 -- broadcast --raw-file tree -o 'out{rank}/' --trace out1/sub/t # another name
 	cmp out1/sub/b tree/sub/b
