@@ -60,8 +60,8 @@ const struct format *format_by_name(const char *name);  /* NULL: none, or @name 
 const struct format *format_by_number(unsigned number); /* or NULL */
 
 /* The format of @path: @hint if not NULL, else by suffix, else for a folder the format of sets.
- * ERR_USAGE lists the formats if it is unknown; for .pt, .pth, .ckpt and other known formats the error says
- * what to do. */
+ * ERR_USAGE lists the formats if it is unknown; for .pt, .pth, .ckpt and other known formats the
+ * error says what to do. */
 int format_of(const char *path, const struct format *hint, const struct format **out,
               struct err *err);
 /* ".bin or .raw". Returns @buf. */
