@@ -196,7 +196,8 @@ static bool is_input_name(const struct target_id *file, const char *path)
 	return file->exists && stat(path, &st) == 0 && target_is_file(file, &st);
 }
 
-/* --each: the outputs in the folder @folder have the names of the inputs. */
+/* --each, and files that are gathered: the outputs in the folder @folder have the names of the
+ * inputs. */
 static bool is_in(const struct target_id *file, const char *folder, const struct paths *inputs)
 {
 	struct err ignored = {.rank = ERR_RANK_SELF};
@@ -209,10 +210,65 @@ static bool is_in(const struct target_id *file, const char *folder, const struct
 	return same;
 }
 
-/* NULL: neither an input nor an output of rank @rank. */
-static const char *find_name(const struct coll_request *r, const struct target_id *file, int rank,
-                             int size)
+/* Output @i of another rank is the folder @folder, and has the files that this rank's has. */
+static bool is_below(const struct collective *c, const struct target_id *file, int i,
+                     const char *folder)
 {
+	const struct sink *sink = c->transfer.sink;
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	char *own =
+	        paths_fill(c->request->outputs[i], c->agreed.rank, c->agreed.size, NULL, &ignored);
+	const size_t len = own ? strlen(own) : 0;
+	bool same = false;
+	for (int f = 0; own && sink && f < sink_files(sink) && !same; f++) {
+		const char *path = sink_path(sink, f);
+		if (strncmp(path, own, len) != 0 || strcmp(path_name(path), file->name) != 0)
+			continue;
+		char *theirs = path_join(folder, path + len + strspn(path + len, "/"), &ignored);
+		same = theirs && is_at(file, theirs);
+		free(theirs);
+	}
+	free(own);
+	return same;
+}
+
+/* A rank that writes nothing has no sink: the output of a set, in the folder @folder, has the
+ * names of the set's files. */
+static bool is_in_set(const struct collective *c, const struct target_id *file, const char *folder)
+{
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	bool same = false;
+	for (int k = 0; k < c->transfer.ninputs && !same; k++) {
+		const struct dataset *d = &c->transfer.inputs[k];
+		bool named = d->index && strcmp(d->index, file->name) == 0;
+		for (int f = 0; f < d->nfiles && !named; f++)
+			named = strcmp(path_name(d->files[f].path), file->name) == 0;
+		if (!named)
+			continue;
+		char *top = c->request->each ? files_in_folder(folder, d->path, &ignored)
+		                             : strdup(folder);
+		char *path = top ? path_join(top, file->name, &ignored) : NULL;
+		same = path && is_at(file, path);
+		free(path);
+		free(top);
+	}
+	return same;
+}
+
+/* May the output @path of another rank, with these inputs, be the folder that has @file? */
+static bool is_in_folder(const struct collective *c, const struct target_id *file, int i,
+                         const char *path, const struct paths *inputs)
+{
+	const bool keeps = c->request->each || request_gathers_files(c->request);
+	return (keeps && is_in(file, path, inputs)) || is_below(c, file, i, path) ||
+	       ((c->request->each || path_is_folder(path)) && is_in_set(c, file, path));
+}
+
+/* NULL: neither an input nor an output of rank @rank. */
+static const char *find_name(const struct collective *c, const struct target_id *file, int rank)
+{
+	const struct coll_request *r = c->request;
+	const int size = c->agreed.size;
 	struct err ignored = {.rank = ERR_RANK_SELF};
 	struct paths inputs;
 	const char *what = NULL;
@@ -221,7 +277,7 @@ static const char *find_name(const struct coll_request *r, const struct target_i
 		what = is_input_name(file, inputs.names[i]) ? "an input" : NULL;
 	for (int i = 0; i < r->noutputs && !what; i++) {
 		char *path = paths_fill(r->outputs[i], rank, size, NULL, &ignored);
-		if (path && (is_at(file, path) || (r->each && is_in(file, path, &inputs))))
+		if (path && (is_at(file, path) || is_in_folder(c, file, i, path, &inputs)))
 			what = "an output";
 		free(path);
 	}
@@ -251,7 +307,7 @@ static int check_also(const struct collective *c, const struct named_file *also,
 	else if (is_open_input(c, &id))
 		what = "an input";
 	for (int k = 0; id.known && k < size && !what; k++)
-		what = find_name(r, &id, k, c->agreed.size);
+		what = find_name(c, &id, k);
 	target_id_release(&id);
 	return what ? refuse(also, what, "", err) : 0;
 }

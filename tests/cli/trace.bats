@@ -186,6 +186,39 @@ every() {
 	assert_equal "$(ls -A out)" ''
 }
 
+@test "a trace is refused the name of a file in the folder of another rank's output" {
+	local name
+	inputs 1 10
+	mkdir -p tree/sub out1/sub set
+	echo a >tree/a
+	echo b >tree/sub/b
+	echo old >out1/sub/b
+	"$PYTHON" - <<-'E'
+		import json, struct
+		head = json.dumps({"t": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+		open("set/a.safetensors", "wb").write(struct.pack("<Q", len(head)) + head + b"1234")
+		json.dump({"metadata": {}, "weight_map": {"t": "a.safetensors"}}, open("set/model.safetensors.index.json", "w"))
+	E
+	refused() { # refused TRACE ARGUMENTS
+		run -2 collctl run -n 2 -- "${@:2}" --trace "$1"
+		[[ $output == *"--trace: $1 is an output"* ]] || fail "$output"
+	}
+	for name in 'out{rank}' 'out{rank}/'; do
+		refused out1/a broadcast --raw-file tree -o "$name"
+		refused out1/sub/b broadcast --raw-file tree -o "$name"
+		refused out1/a.safetensors allreduce set -o 'out{rank}/'
+		refused out1/model.safetensors.index.json allreduce set -o 'out{rank}/'
+	done
+	mkdir gathered
+	cp in.0.npy in.1.npy
+	refused gathered/in.1.npy gather --raw-file 'in.{rank}.npy' -o gathered/ --root 1
+	refused out1/model.safetensors.index.json reduce set -o 'out{rank}/' --root 1
+	refused out1/a.safetensors reduce set -o 'out{rank}/' --root 1
+	assert_equal "$(cat out1/sub/b)" old
+	collctl run -n 2 -- broadcast --raw-file tree -o 'out{rank}/' --trace out1/sub/t # another name
+	cmp out1/sub/b tree/sub/b
+}
+
 @test "no file that a job or another command writes may replace one that it reads" {
 	local name
 	inputs 2 10
