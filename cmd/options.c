@@ -109,8 +109,7 @@ const struct option_row option_rows[] = {
                 OPTS_STATS),
         REQUEST("force", 0, NULL,
                 "if the output is a symbolic link, replace the file that it points to; replace "
-                "files "
-                "also where another rank chooses their names",
+                "files also where another rank chooses their names",
                 OPTS_OUTPUT),
         REQUEST("no-sync", 0, NULL, "do not wait until the output is on disk", OPTS_OUTPUT),
 

@@ -124,14 +124,29 @@ static int split_init(struct split_path *p, const struct collective *c, const ch
 	return 0;
 }
 
+/* Is @name the base name of this user's input @i on @rank, such as "app.{rank}.log"? */
+static bool is_given(const struct collective *c, const char *name, int rank, int i)
+{
+	const struct coll_request *r = c->request;
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	char *path = r->ninputs == c->agreed.nvectors
+	                     ? paths_fill(r->inputs[i], rank, c->agreed.size,
+	                                  c->agreed.rank_files[rank].host, &ignored)
+	                     : NULL;
+	const bool given = path && strcmp(path_name(path), name) == 0;
+	free(path);
+	return given;
+}
+
 /* Does only @rank know the whole name of output @i? A name that this rank's user has given to the
- * same file is not the other rank's choice. */
+ * file, or to the same file of this rank, is not the other rank's choice. */
 static bool names_it(const struct collective *c, const struct split_path *p, int rank, int i)
 {
 	const struct rank_files *own = &c->agreed.rank_files[c->agreed.rank],
 	                        *theirs = &c->agreed.rank_files[rank];
 	if (p->folder)
-		return strcmp(theirs->files.files[i].name, own->files.files[i].name) != 0;
+		return strcmp(theirs->files.files[i].name, own->files.files[i].name) != 0 &&
+		       !is_given(c, theirs->files.files[i].name, rank, i);
 	return p->host && strcmp(theirs->host, own->host) != 0;
 }
 

@@ -186,13 +186,19 @@ save_set("set", {"a.safetensors": {"x": np.zeros(3, "f4")}, "b.safetensors": {"y
 	echo old >got/f0
 	echo zero >f0
 	echo one >f1
-	refused 4 2 'got/f1: there is such a file' "rank 1 has chosen the name 'f1'" '--force' -- gather --raw-file 'f{rank}' -o got/
-	refused 4 2 'got/f1: there is such a file' -- gather --raw-file 'f{rank}' -o got
-	refused 4 2 'got/f1: there is such a file' -- gather --raw-file --each 'f{rank}' -o got
-	refused 4 2 'got/f1: there is such a file' -- gather --raw-file --dry-run 'f{rank}' -o got/
+	# Each rank's user names its own file.
+	local own=(bash -c 'exec "$0" gather --raw-file "f$COLLCTL_RANK" "$@"' "$COLLCTL")
+	refused 4 2 'got/f1: there is such a file' "rank 1 has chosen the name 'f1'" '--force' -- "${own[@]}" -o got/
+	refused 4 2 'got/f1: there is such a file' -- "${own[@]}" -o got
+	refused 4 2 'got/f1: there is such a file' -- "${own[@]}" --each -o got
+	refused 4 2 'got/f1: there is such a file' -- "${own[@]}" --dry-run -o got/
 	assert_equal "$(files got)" $'./f0\n./f1\nold\nold'
-	go 2 gather --raw-file --force 'f{rank}' -o got/
+	go 2 "${own[@]}" --force -o got/
 	assert_equal "$(files got)" $'./f0\n./f1\nzero\none'
+	# A name that the root's user has given as a pattern is no other rank's choice.
+	echo new >f1
+	go 2 gather --raw-file 'f{rank}' -o got/
+	assert_equal "$(files got)" $'./f0\n./f1\nzero\nnew'
 	# The names are the user's: they are replaced, as a second copy of a folder is.
 	local i
 	for i in 1 2; do
