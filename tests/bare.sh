@@ -58,6 +58,7 @@ if [[ ! -x $root/usr/bin/make ]]; then
 	}
 fi
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+printf '127.0.0.1 localhost %s\n::1 localhost\n' "$(hostname)" >"$root/etc/hosts" # as every installation has it
 cp /etc/apt/apt.conf.d/*proxy* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
 rm -rf "$root/root/collctl"
 git clone -q --no-hardlinks . "$root/root/collctl"
@@ -75,7 +76,7 @@ inside() {
 		mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" || true
 		mount -t tmpfs -o mode=755 tmpfs "$root/run"
 		exec chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-			TERM=dumb "$@"' - "$root" "$@" </dev/null
+			"$@"' - "$root" "$@" </dev/null
 }
 
 rc=0

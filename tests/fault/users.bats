@@ -9,6 +9,7 @@ setup() {
 	# The folder of the test may be closed to others. In SHARED everybody may create names, as in /tmp.
 	SHARED=$(mktemp -d /tmp/collctl-shared.XXXXXX)
 	chmod 1777 "$SHARED"
+	export TMPDIR=$SHARED
 	install -m 755 "$COLLCTL" "$SHARED/collctl"
 	cd "$SHARED" || return
 	me "$SHARED/collctl" --version >/dev/null || skip 'another user cannot run a program in /tmp here'
