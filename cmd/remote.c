@@ -269,9 +269,9 @@ static void end_rank(struct remote *r, int sig)
 
 static void run_has_gone(struct remote *r)
 {
-	r->gone = true;
-	if (r->status < 0)
+	if (!r->gone && r->status < 0)
 		end_rank(r, SIGTERM);
+	r->gone = true;
 }
 
 static void take_words(struct remote *r)

@@ -26,7 +26,7 @@
 bool target_trusts(const struct stat *link, const struct stat *folder)
 {
 	return user_is_known(link->st_uid) &&
-	       (link->st_uid == geteuid() || link->st_uid == folder->st_uid);
+	       (link->st_uid == geteuid() || link->st_uid == 0 || link->st_uid == folder->st_uid);
 }
 
 int target_refuse(const char *path, const struct stat *link, struct err *err)

@@ -335,6 +335,19 @@ lose() {
 	grep -q 'run has said nothing for 10 s: its rank . here is ended' err || fail "$(<err)"
 }
 
+@test "64: run has gone: its rank gets one SIGTERM, whatever it still says" {
+	stand_in here <<<'exec setsid -w sh -c "$2"'
+	"$COLLCTL" run --ssh "$PWD/here" -H a --remote-path "$COLLCTL" -- \
+		sh -c 'trap "echo >>terms; head -c 1000000 /dev/zero >&2; : >over" TERM; echo $PPID >supervisor; until [ -e over ]; do sleep 0.1; done' \
+		>out 2>err 3>&- &
+	local runner=$!
+	STARTED+=("$runner")
+	until [[ -s supervisor ]]; do kill -0 "$runner"; done
+	kill -KILL "$runner"
+	until ! kill -0 "$(<supervisor)" 2>/dev/null; do :; done
+	assert_equal "$(wc -l <terms)" 1
+}
+
 @test "64: a remote-rank that gets no job, and a copy that does not come, end" {
 	((LONG)) || skip 'takes minutes: only in the long runs'
 	mkfifo silent

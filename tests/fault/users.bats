@@ -90,7 +90,7 @@ for r in range(2):
 	trapped trap folder ca init trap
 }
 
-@test "77: links of mine, and of the folder's owner, are followed with --force; mine to a folder always" {
+@test "77: links of mine, of root and of the folder's owner are followed with --force; to a folder mine and root's always" {
 	local name
 	inputs
 	me ln -s home/file.npy mine.npy
@@ -109,6 +109,10 @@ for r in range(2):
 	me ln -s home/picture picture
 	me "$SHARED/collctl" plan allreduce -n 4 --svg picture >/dev/null
 	[[ -L picture && -s home/picture ]]
+	me mkdir own own/real
+	ln -s real own/scratch
+	me "$SHARED/collctl" run -n 2 -- gather --raw-file 'in.{rank}.npy' -o own/scratch/
+	cmp in.1.npy own/real/in.1.npy
 }
 
 @test "77: a file of another user in a folder with the sticky bit is refused before data move" {
