@@ -10,6 +10,7 @@
 #include "cmd/request.h"
 #include "cmd/result.h"
 #include "cmd/retry.h"
+#include "lib/base/clock.h"
 #include "lib/base/io.h"
 
 /* ---- notes ---- */
@@ -194,6 +195,8 @@ static int run_once(void *ctx, int left, bool *again)
 	                               &result.err);
 	if (j->o->retry)
 		request.settings.ask = NULL; /* each try would ask */
+	if (left < j->o->retry)
+		request.settings.started = clock_ns(); /* a later try is no rank left over */
 	job_set_device_environment(&request);
 	if (ret == 0)
 		ret = coll_run(&request, &observer, &result);

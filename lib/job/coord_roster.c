@@ -210,6 +210,8 @@ void coord_send_rosters(struct coord *c)
 	c->conf.complete(c->conf.ctx);
 	close_gate(c);
 	coord_dismiss_guests(c);
+	if (c->stage == STAGE_FAILED) /* by what a guest has said last */
+		return;
 	loop_timer_stop(&c->join_timer);
 	c->stage = STAGE_RUN;
 	c->roster_at = clock_ns();

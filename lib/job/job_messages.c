@@ -66,9 +66,11 @@ static int read_places(struct job *j, struct view v, struct err *err)
 			err->rank = err->code == ERR_DISAGREE ? j->coordinator : err->rank;
 			return -1;
 		}
-		if (!j->awaited || p.rank != next_place(j))
+		if (!j->awaited || p.rank != next_place(j)) {
+			wipe(p.key, sizeof p.key);
 			return err_set(err, ERR_INTEGRITY,
 			               "a place that this rank did not ask for");
+		}
 		memcpy(j->hosts[p.rank], p.host, sizeof p.host);
 		memcpy(j->keys[p.rank], p.key, sizeof p.key);
 		wipe(p.key, sizeof p.key);
