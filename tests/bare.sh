@@ -75,7 +75,11 @@ inside() {
 		mount --rbind /dev "$root/dev"
 		mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" || true
 		mount -t tmpfs -o mode=755 tmpfs "$root/run"
-		exec chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+		mkdir -p "$root/old"
+		cd "$root"
+		pivot_root . old # in a chroot the kernel allows no user namespaces
+		umount -l old
+		exec chroot . /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 			"$@"' - "$root" "$@" </dev/null
 }
 
