@@ -483,6 +483,6 @@ void setting_default(const struct setting *s, void *base)
 {
 	struct setting of = *s;
 	of.have = 0;
-	if (s->def)
+	if (s->def && s->kind != SETTING_WEIGHTS) /* no weights mean 1 for each input */
 		setting_read(&of, base, s->def, s->name, NULL);
 }

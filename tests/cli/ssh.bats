@@ -270,7 +270,7 @@ make_here() {
 	local answer
 	printf '#!/bin/sh\nhead -c 50000 /dev/zero >&2; yes banner | head -c 50000 >&2\nexec ./here "$@"\n' >banner
 	chmod +x banner
-	run -0 --separate-stderr collctl run -H localhost,localhost --ssh ./banner --remote-path "$COLLCTL" -- barrier
+	run -0 --separate-stderr collctl run -H 127.0.0.1,127.0.0.1 --ssh ./banner --remote-path "$COLLCTL" -- barrier
 	for answer in "0.1.0 127.0.0.1 1 $(printf '%0500d' 0)" '0.1.0 127.0.0.1 99999 -' '0.1.0 - x -' "$(printf '%0500d' 0) 1 1 -"; do
 		printf '#!/bin/sh\nprintf "\\ncollctl-remote-2 %s\\n" >&2\nexec cat >/dev/null\n' "$answer" >liar
 		chmod +x liar
@@ -294,7 +294,7 @@ make_here() {
 @test "64: a reader of stderr that pauses for over a minute loses no rank" {
 	((LONG)) || skip 'takes over a minute: only in the long runs'
 	make_here
-	COLLCTL_TIMEOUT=5s collctl run -H localhost,localhost --ssh ./here --remote-path "$COLLCTL" -- \
+	COLLCTL_TIMEOUT=5s collctl run -H 127.0.0.1,127.0.0.1 --ssh ./here --remote-path "$COLLCTL" -- \
 		sh -c 'yes noise | head -c 3000000 >&2' 2> >(sleep 75; wc -c >count)
 	until [[ -s count ]]; do :; done
 	(($(<count) > 6000000))
@@ -303,7 +303,7 @@ make_here() {
 # bats test_tags=smoke
 @test "any command that takes a host and a command may stand for ssh" {
 	make_here
-	run -0 --separate-stderr collctl run -H localhost,localhost --ssh "$PWD/here" --remote-path "$COLLCTL" -- barrier
+	run -0 --separate-stderr collctl run -H 127.0.0.1,127.0.0.1 --ssh "$PWD/here" --remote-path "$COLLCTL" -- barrier
 	run -5 --separate-stderr collctl run -H localhost,localhost --ssh /missing/ssh -- barrier
 	[[ $stderr == *'collctl: localhost: '*'/missing/ssh: not found'* ]] || fail "$stderr"
 	run -2 collctl run -n 2 --copy -- barrier
@@ -329,7 +329,7 @@ make_here() {
 	done
 	run -0 "${start[@]}" -H localhost, -- barrier
 	assert_equal "$(cat asked)" localhost
-	run -0 "${start[@]}" -H localhost,localhost, -- barrier
+	run -0 "${start[@]}" -H 127.0.0.1,127.0.0.1, -- barrier
 	run -0 --separate-stderr "${start[@]}" --dry-run --hostfile ./localhost -- barrier
 	[[ $output == *'there other1 '*$'\n'*'there other2 '* ]] || fail "$output"
 	run -0 --separate-stderr "${start[@]}" --dry-run -H n1 -- barrier # a folder is no hostfile

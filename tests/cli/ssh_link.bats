@@ -128,7 +128,7 @@ takes_job() {
 @test "86: a host that names another's address as the meeting place gets nobody's secret there" {
 	"$PYTHON" - 3>&- <<-'END' &
 		import socket, threading
-		s = socket.create_server(("127.0.0.1", 0))
+		s = socket.create_server(("127.0.0.2", 0))
 		open("port.new", "w").write(str(s.getsockname()[1]))
 		import os
 		os.rename("port.new", "port")
@@ -143,8 +143,8 @@ takes_job() {
 	until [[ -s port ]]; do kill -0 $!; done
 	liar <<<"$(hello "127.0.0.1 $(<port) -") head -c 200 >/dev/null; printf '\\000r\\000' >&2; exec cat >/dev/null"
 	sed -i 's/= honest/= 127.0.0.1/' lie
-	run ! --separate-stderr over lie localhost,127.0.0.1 -- barrier --join-timeout 2s
-	[[ $stderr == *"rank 0 at 127.0.0.1:$(<port)"* ]] || fail "$stderr"
+	run ! --separate-stderr over lie 127.0.0.2,127.0.0.1 -- barrier --join-timeout 2s
+	[[ $stderr == *"rank 0 at 127.0.0.2:$(<port)"* ]] || fail "$stderr"
 	[[ -s overheard ]] || fail "$stderr"
 	local secret
 	secret=$(grep -aoE '[0-9a-f]{64}' got | head -n 1)
@@ -249,19 +249,19 @@ cuts() {
 	stand_in cut <<<"exec '$PYTHON' '$PWD/cut.py' '$1' '$2' \"\$@\""
 }
 
-# lose BYTES HOST TEXT: an allreduce of localhost and 127.0.0.1 whose connection to HOST is lost so ends with 8 and says TEXT
+# lose BYTES HOST TEXT: an allreduce of 127.0.0.2 and 127.0.0.1 whose connection to HOST is lost so ends with 8 and says TEXT
 lose() {
 	cuts "$1" "$2"
-	run -8 --separate-stderr over cut localhost,127.0.0.1 --json -- allreduce --no-sync --join-timeout 5s 'in.{rank}.npy' -o 'out.{rank}.npy'
+	run -8 --separate-stderr over cut 127.0.0.2,127.0.0.1 --json -- allreduce --no-sync --join-timeout 5s 'in.{rank}.npy' -o 'out.{rank}.npy'
 	[[ $stderr == *"$2: ssh has lost the connection$3"* ]] || fail "$stderr"
-	assert_equal "$(jq -c '.error | [.code, .rank]' <<<"$output")" "[8,$([[ $2 == localhost ]] && echo 0 || echo 1)]"
+	assert_equal "$(jq -c '.error | [.code, .rank]' <<<"$output")" "[8,$([[ $2 == 127.0.0.2 ]] && echo 0 || echo 1)]"
 	[[ $(jq -r .error.message <<<"$output") == *"$3"* ]] || fail "$output"
 }
 
 @test "51, 64: a lost connection: 8, with what is known of the verdict" {
 	local host
 	make_shards 2 f32 100
-	for host in localhost 127.0.0.1; do
+	for host in 127.0.0.2 127.0.0.1; do
 		rm -f out.*
 		lose '\0e\0' $host ' after its rank had ended with exit code 0: the outputs are the new ones'
 		check_out sum 2
@@ -272,9 +272,9 @@ lose() {
 	done
 	lose '\0r\0' 127.0.0.1 '; there was no verdict: all outputs are the old ones'
 	run ! compgen -G 'out.*'
-	run -8 --separate-stderr over cut localhost,127.0.0.1 -- barrier --join-timeout 5s
+	run -8 --separate-stderr over cut 127.0.0.2,127.0.0.1 -- barrier --join-timeout 5s
 	[[ $stderr == *'ssh has lost the connection; there was no verdict' ]] || fail "$stderr"
-	lose '\0r\0' localhost '; whether there was a verdict is not known: outputs may be old or new'
+	lose '\0r\0' 127.0.0.2 '; whether there was a verdict is not known: outputs may be old or new'
 	run ! compgen -G 'out.*'
 }
 
