@@ -24,6 +24,7 @@
 #include "lib/net/addr.h"
 #include "lib/net/conn.h"
 #include "lib/net/tls.h"
+#include "tests/unit/tls_records.h"
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 
@@ -48,14 +49,8 @@ static size_t below(size_t n)
 static int set_up(void **state)
 {
 	struct err err = {0};
-	const char *records = *state;
 	random_state = 1;
-	if (records)
-		setenv("COLLCTL_TLS_RECORDS", records, 1);
-	tls = tls_new(&err);
-	if (tls && records)
-		tls_carry_data(tls);
-	unsetenv("COLLCTL_TLS_RECORDS");
+	tls = tls_with_records(*state);
 	return tls ? loop_init(&loop, &err) : -1;
 }
 

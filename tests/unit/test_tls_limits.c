@@ -18,6 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/net/conn.h"
 #include "tests/unit/tls_forge.h"
+#include "tests/unit/tls_records.h"
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 #define IDLE_MAX 32                 /* records without data in a row */
@@ -29,13 +30,7 @@ static struct tls *tls;
 static int set_up(void **state)
 {
 	struct err err = {0};
-	const char *records = *state;
-	if (records)
-		setenv("COLLCTL_TLS_RECORDS", records, 1);
-	tls = tls_new(&err);
-	if (tls && records)
-		tls_carry_data(tls);
-	unsetenv("COLLCTL_TLS_RECORDS");
+	tls = tls_with_records(*state);
 	return tls ? loop_init(&loop, &err) : -1;
 }
 

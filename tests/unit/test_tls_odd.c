@@ -17,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/net/conn.h"
 #include "tests/unit/tls_forge.h"
+#include "tests/unit/tls_records.h"
 
 #define PATIENCE (100 * NS_PER_SEC)
 #define MOST     16384 /* bytes of data of a record */
@@ -185,14 +186,8 @@ static struct tls *tls;
 
 static int set_up(void **state)
 {
-	struct err err = {0};
 	records = *state;
-	if (records)
-		setenv("COLLCTL_TLS_RECORDS", records, 1);
-	tls = tls_new(&err);
-	if (tls && records)
-		tls_carry_data(tls);
-	unsetenv("COLLCTL_TLS_RECORDS");
+	tls = tls_with_records(records);
 	return tls ? 0 : -1;
 }
 
