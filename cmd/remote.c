@@ -69,12 +69,13 @@ static void find_address(struct remote *r)
 		strcpy(r->hello.address, "-");
 }
 
-/* Listen at @port (0: any) of the address that ssh has used; of any, if that is not known. */
+/* Listen at @port (0: any) of the address that ssh has used; of all, IPv4 and IPv6, if that is not
+ * known. */
 static int open_listener(struct remote *r, int port, struct err *err)
 {
 	const bool known = strcmp(r->hello.address, "-") != 0;
 	struct addr a;
-	if (addr_resolve(&a, known ? r->hello.address : "0.0.0.0", port, true, err) < 0)
+	if (addr_resolve(&a, known ? r->hello.address : "", port, true, err) < 0)
 		return -1;
 	r->listener = addr_listen(&a, 0, 0, SOMAXCONN, err);
 	r->hello.port = addr_port(&a);
@@ -87,7 +88,7 @@ static int open_store(struct remote *r, int port, struct err *err)
 	char listen[ADDR_TEXT + 16];
 	if (secret_random_text(r->hello.token, err) < 0)
 		return -1;
-	addr_join(known ? r->hello.address : "0.0.0.0", port, listen, sizeof listen);
+	addr_join(known ? r->hello.address : "", port, listen, sizeof listen);
 	const struct store_server_conf conf = {.listen = listen, .token = r->hello.token};
 	r->store = store_server_start(&conf, err);
 	if (r->store)

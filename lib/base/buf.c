@@ -1,6 +1,5 @@
 #include "lib/base/buf.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,24 +188,8 @@ uint64_t view_u64(struct view *v)
 
 void view_str(struct view *v, char *out, size_t cap)
 {
-	size_t n = view_u16(v), o = 0;
+	const size_t n = view_u16(v);
 	const uint8_t *p = view_bytes(v, n);
-	for (size_t i = 0; p && i < n;) {
-		char next[5] = {0};
-		uint32_t c;
-		memcpy(next, p + i, n - i < 4 ? n - i : 4);
-		size_t len = text_char(next, &c);
-		if (len && !text_is_printable(c))
-			len = 0;
-		if (o + (len ? len : 4) + 1 > cap)
-			break;
-		if (len)
-			memcpy(out + o, next, len);
-		else
-			snprintf(out + o, cap - o, "\\x%02x", p[i]);
-		o += len ? len : 4;
-		i += len ? len : 1;
-	}
-	if (cap)
-		out[o] = '\0';
+
+	text_escape_bytes(out, cap, p ? (const void *)p : "", p ? n : 0);
 }

@@ -43,15 +43,18 @@ bool text_is_clean(const char *s)
 	return true;
 }
 
-char *text_escape(char *dst, size_t cap, const char *src)
+char *text_escape_bytes(char *dst, size_t cap, const void *src, size_t size)
 {
 	static const char hex[] = "0123456789abcdef";
-	const unsigned char *s = (const unsigned char *)src;
+	const unsigned char *s = src, *end = s + size;
 	size_t at = 0;
 	uint32_t c;
 
-	while (*s) {
-		size_t n = text_char((const char *)s, &c);
+	while (s < end) {
+		char next[5] = {0};
+		const size_t left = (size_t)(end - s);
+		memcpy(next, s, left < 4 ? left : 4);
+		size_t n = text_char(next, &c);
 		if (n && !text_is_printable(c))
 			n = 0;
 		if (at + (n ? n : 4) >= cap)
@@ -71,4 +74,9 @@ char *text_escape(char *dst, size_t cap, const char *src)
 	if (cap)
 		dst[at] = '\0';
 	return dst;
+}
+
+char *text_escape(char *dst, size_t cap, const char *src)
+{
+	return text_escape_bytes(dst, cap, src, strlen(src));
 }

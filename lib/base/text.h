@@ -20,5 +20,7 @@ bool text_is_clean(const char *s);
 /* Copy @src to @dst; what is no printable character becomes \xNN. Truncates to @cap, never inside
  * an escape or a character. Returns @dst. */
 char *text_escape(char *dst, size_t cap, const char *src);
+/* The same of @size bytes, which may hold NUL. */
+char *text_escape_bytes(char *dst, size_t cap, const void *src, size_t size);
 
 #endif

@@ -153,6 +153,15 @@ takes_job() {
 }
 
 # bats test_tags=smoke
+@test "without SSH_CONNECTION rank 0 and the store listen at all addresses, IPv6 too" {
+	grep -q '^0\{31\}1 ' /proc/net/if_inet6 || skip 'no ::1 here'
+	stand_in here <<<'unset SSH_CONNECTION; exec sh -c "$2"'
+	for hosts in '[::1],127.0.0.1' '127.0.0.1,[::1]'; do
+		over here "$hosts" -- barrier
+		over here "$hosts" -- sh -c 'collctl barrier -q'
+	done
+}
+
 @test "86: no name of a host becomes an option of ssh or a command" {
 	stand_in ssh <<<'touch called; exit 1'
 	local host option
