@@ -991,6 +991,17 @@ bool coord_drained(const struct coord *c)
 	return c->drained;
 }
 
+bool coord_has_sent(const struct coord *c)
+{
+	for (int r = 0; r < c->conf.size; r++)
+		if (ctl_open(&c->members[r].ctl) && !c->members[r].ctl.ended)
+			return false;
+	for (const struct guest *g = c->guests; g; g = g->next)
+		if (ctl_open(&g->ctl) && !g->ctl.ended)
+			return false;
+	return true;
+}
+
 int coord_local_addr(const struct coord *c, struct addr *out, struct err *err)
 {
 	return gate_local_addr(c->gate, out, err);

@@ -60,6 +60,8 @@ void coord_receive(struct coord *, uint8_t type, struct view body);
 int64_t coord_allowance(const struct coord *);
 /* Has every rank been sent the outcome, and disconnected (or has its time run out)? */
 bool coord_drained(const struct coord *);
+/* After coord_drain: is everything sent on every open link, the end too? */
+bool coord_has_sent(const struct coord *);
 /* End all links after the outcome is sent; then coord_drained becomes true. */
 void coord_drain(struct coord *);
 /* The name of the host of @rank, once the plan is known; "": all ranks are on one, or not known. */

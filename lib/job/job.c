@@ -16,7 +16,8 @@
 #include "lib/job/job_internal.h"
 #include "lib/net/crypto.h"
 
-#define OUTCOME_WAIT (2 * NS_PER_SEC) /* for the coordinator's answer to a failure */
+#define OUTCOME_WAIT \
+	(2 * NS_PER_SEC) /* for the coordinator's answer to a failure, and to send it */
 
 void job_log(const struct job *j, int level, const char *fmt, ...)
 {
@@ -663,16 +664,24 @@ void job_fail(struct job *j, struct err *err)
 		presence_set(err->host, sizeof err->host, job_host(j, err->rank));
 }
 
-/* Rank 0 stays until all ranks know the outcome; the others end their links and leave. */
+/* Rank 0 stays until all ranks know the outcome, after a signal only until it has sent it; the
+ * others end their links and leave. */
 static void leave(struct job *j)
 {
 	struct err ignored = {0};
 	loop_timer_stop(&j->beat);
 	if (j->coord) {
 		coord_drain(j->coord);
-		while (!coord_drained(j->coord) && (!j->signal || j->final))
-			if (loop_turn(&j->loop, INT64_MAX, &ignored) < 0)
+		int64_t until = INT64_MAX;
+		while (!coord_drained(j->coord) && clock_ns() < until) {
+			const bool hurry = j->signal && !j->final;
+			if (hurry && coord_has_sent(j->coord))
 				break;
+			if (hurry && until == INT64_MAX)
+				until = clock_ns() + OUTCOME_WAIT;
+			if (loop_turn(&j->loop, until, &ignored) < 0)
+				break;
+		}
 		job_withdraw(j);
 	}
 	ctl_end(&j->ctl);

@@ -1106,7 +1106,7 @@ static bool out_of_contact(void)
 }
 
 /* What the last message of @p says, without its own number, the culprit's host and, of the loss of
- * rank 0, what it was doing itself. */
+ * the coordinator, what it was doing itself. */
 static const char *cause(const struct proc *p, int rank, char *text, size_t cap)
 {
 	const char *last = "";
@@ -1128,7 +1128,7 @@ static const char *cause(const struct proc *p, int rank, char *text, size_t cap)
 	static const char *const phases[] = {" while ", " before it gave the verdict"};
 	for (size_t i = 0; i < 2; i++) {
 		char *phase = strstr(text, phases[i]);
-		if (phase && culprit(p) == 0)
+		if (phase && (culprit(p) == 0 || job.automatic))
 			*phase = '\0';
 	}
 	return text;
