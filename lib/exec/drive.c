@@ -6,7 +6,8 @@
 #include "lib/base/io.h"
 #include "lib/exec/budget.h"
 
-#define YIELDS 20 /* yields before sleeping, while data move */
+#define YIELDS       20 /* yields before sleeping, while data move */
+#define MANY_WINDOWS 65536
 
 static struct conn *conn_of(void *ctx, int peer, bool out, int stream)
 {
@@ -45,13 +46,29 @@ static void drop_edges(struct drive *d)
 	d->edges = NULL;
 }
 
+static int find_edges(void *ctx, struct err *err)
+{
+	struct drive *d = ctx;
+	return exec_window_edges(&d->conf, d->edges, err);
+}
+
+/* As many windows as the coordinator says: they may take long. */
+static bool has_many_windows(const struct drive *d)
+{
+	uint64_t n = 0;
+	for (int p = 0; p < d->conf.nvectors; p++)
+		n += d->conf.vectors[p].windows;
+	return n > MANY_WINDOWS;
+}
+
 int drive_lanes(struct drive *d, struct err *err)
 {
 	int size = d->conf.vectors[0].args.size, lanes = 0;
 	d->edges = calloc((size_t)size, 1);
 	if (!d->edges)
 		return err_nomem(err, "the edges", (unsigned long long)size);
-	if (exec_window_edges(&d->conf, d->edges, err) < 0) {
+	if ((has_many_windows(d) ? job_run_in_thread(d->job, find_edges, d, err)
+	                         : find_edges(d, err)) < 0) {
 		drop_edges(d);
 		return -1;
 	}

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SLICE   (16ull << 20)    /* bytes moved before the caller handles other events */
+#define SLICE   (16ull << 20)    /* bytes moved before the caller handles other events ... */
+#define WINDOWS 256              /* ... or windows begun: those without elements move none */
 #define SCRATCH (QUANTUM + 4096) /* at least QUANTUM + ELEMENT_MAX */
 
 /* ---- queues of lanes and steps that may continue ---- */
@@ -73,11 +74,11 @@ static void run_steps(struct exec *x, struct stream *s)
 	}
 }
 
-/* A turn of the local and file steps. */
-static int run_streams(struct exec *x, struct err *err)
+/* A turn of the local and file steps, in which @most windows have begun at its end. */
+static int run_streams(struct exec *x, uint64_t most, struct err *err)
 {
 	bool again = true;
-	while (again) {
+	while (again && x->begun < most) {
 		unsigned moves = atomic_load_explicit(&x->io.moves, memory_order_acquire);
 		bool files = moves != x->moves;
 		x->moves = moves;
@@ -93,6 +94,7 @@ static int run_streams(struct exec *x, struct err *err)
 				continue;
 			again = true;
 			exec_trace_window(x, s);
+			x->begun++;
 			if (exec_start_window(x, s, s->number + (uint64_t)x->conf.streams, err) < 0)
 				return -1;
 		}
@@ -129,13 +131,15 @@ static bool has_steps(const struct exec *x)
 
 static int advance(struct exec *x, struct err *err)
 {
-	uint64_t until = moved_bytes(x) + SLICE;
+	const uint64_t until = moved_bytes(x) + SLICE, most = x->begun + WINDOWS;
 	bool armed = x->io.eventfd < 0;
 	if (x->silent)
 		wake_silent(x);
 	while (moved_bytes(x) < until) {
-		if (run_streams(x, err) < 0)
+		if (run_streams(x, most, err) < 0)
 			return -1;
+		if (x->begun >= most)
+			break;
 		struct lane *l = next_lane(x);
 		if (!l && has_steps(x))
 			continue;

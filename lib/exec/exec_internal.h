@@ -140,6 +140,7 @@ struct exec {
 	unsigned moves;      /* io.moves at the last check of the jobs */
 	uint8_t *scratch;    /* QUANTUM + ELEMENT_MAX */
 	uint64_t moves_once; /* bytes_total of one run */
+	uint64_t begun;      /* windows, of all streams */
 	struct exec_stats stats;
 	struct stopwatch watch;
 };

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "lib/base/offload.h"
+
 /* ---- schedules ---- */
 
 static struct sched *build(const struct coll_algorithm *alg, const struct coll_args *args,
@@ -117,14 +119,48 @@ struct sched *window_sched(const struct window *w, struct err *err)
 	return build(w->algorithm, &w->args, err);
 }
 
+/* The first window from @k on that has elements of one of the blocks @off[0..size]; @most: none. */
+static uint32_t next_window(const uint64_t *off, int size, uint32_t k, uint32_t windows,
+                            uint32_t most)
+{
+	for (int j = 0; off && j < size; j++) {
+		const uint64_t len = off[j + 1] - off[j];
+		if (!len)
+			continue;
+		const unsigned __int128 end = (unsigned __int128)exec_share(len, k, windows) + 1;
+		const uint32_t at = (uint32_t)((end * windows + len - 1) / len) - 1;
+		most = at < most ? at : most;
+	}
+	return most;
+}
+
+/* The last window from @k on that is like window @k, which is empty. */
+static uint32_t last_empty(const struct exec_vector *p, uint32_t k)
+{
+	const uint32_t next = next_window(p->args.off, p->args.size, k, p->windows, p->windows);
+	return next_window(p->args.recv_off, p->args.size, k, p->windows, next) - 1;
+}
+
+static bool is_empty(const struct window *w)
+{
+	const int n = w->args.size;
+	return !w->off[n] && (!w->args.recv_off || !w->recv_off[n]);
+}
+
 int exec_window_edges(const struct exec_conf *conf, uint8_t *used, struct err *err)
 {
 	struct window w;
 	int ret = window_init(&w, conf->vectors[0].args.size, err);
-	for (int p = 0; ret == 0 && p < conf->nvectors; p++)
-		for (uint32_t k = 0; ret == 0 && k < conf->vectors[p].windows; k++)
-			if (window_set(&w, &conf->vectors[p], k))
+	for (int i = 0; ret == 0 && i < conf->nvectors; i++) {
+		const struct exec_vector *p = &conf->vectors[i];
+		for (uint32_t k = 0; ret == 0 && k < p->windows; k++) {
+			ret = offload_stopped(err);
+			if (ret == 0 && window_set(&w, p, k))
 				ret = exec_edges(w.algorithm, &w.args, used, err);
+			if (is_empty(&w)) /* more windows than elements */
+				k = last_empty(p, k);
+		}
+	}
 	window_release(&w);
 	return ret;
 }

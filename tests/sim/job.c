@@ -1125,8 +1125,8 @@ static const char *cause(const struct proc *p, int rank, char *text, size_t cap)
 		snprintf(text, cap, "rank %d%.*s", own, (int)strcspn(rest, "\n"), rest);
 	else
 		snprintf(text, cap, "%.*s", (int)strcspn(rest, "\n"), rest);
-	static const char *const phases[] = {" while ", " before it gave the verdict"};
-	for (size_t i = 0; i < 2; i++) {
+	static const char *const phases[] = {" while ", " during ", " before it gave the verdict"};
+	for (size_t i = 0; i < 3; i++) {
 		char *phase = strstr(text, phases[i]);
 		if (phase && (culprit(p) == 0 || job.automatic))
 			*phase = '\0';

@@ -4,6 +4,7 @@
  * under other streams, lane capacities, quanta and stalls, which must give the same bits. A failure
  * names its seed and parameters; COLLCTL_SEED=<seed> runs one list again, COLLCTL_LONG=1 many more.
  */
+#include "lib/exec/exec_internal.h"
 #include "tests/unit/exec_oracle.h"
 
 #ifdef COLLCTL_SANITIZED /* ten times slower: a smaller sample */
@@ -252,9 +253,51 @@ static void the_total_is_known_before(void **state)
 	}
 }
 
+/* Whatever number of windows a coordinator gives: those without elements are passed over at once.
+ */
+static void edges_of_more_windows_than_elements(void **state)
+{
+	static const uint32_t windows[] = {1, 7, 97, 1000, UINT32_MAX};
+	(void)state;
+	for (size_t i = 0; i < coll_algorithms_len; i++) {
+		const uint64_t off[] = {0, 5, 5, 6, 11}, recv_off[] = {0, 5, 10, 15, 20};
+		const bool parts = coll_algorithms[i]->kind == COLL_ALLTOALL;
+		struct exec_vector v = {.algorithm = coll_algorithms[i],
+		                        .args = {.rank = 1,
+		                                 .size = 4,
+		                                 .ninputs = 1,
+		                                 .noutputs = 1,
+		                                 .off = off,
+		                                 .recv_off = parts ? recv_off : NULL,
+		                                 .steps = 1,
+		                                 .esize = 4}};
+		struct err err = {0};
+		if (!serves(v.algorithm, 4) || v.algorithm->kind == COLL_BARRIER)
+			continue;
+		for (size_t k = 0; k < sizeof windows / sizeof windows[0]; k++) {
+			const struct exec_conf conf = {.vectors = &v, .nvectors = 1};
+			uint8_t found[4] = {0}, each[4] = {0};
+			struct window w;
+			v.windows = windows[k];
+			if (exec_window_edges(&conf, found, &err) < 0)
+				fail_msg("%s: %s", v.algorithm->name, err.text);
+			if (windows[k] == UINT32_MAX)
+				continue;
+			assert_int_equal(window_init(&w, 4, &err), 0);
+			for (uint32_t n = 0; n < windows[k]; n++) {
+				window_set(&w, &v, n);
+				assert_int_equal(exec_edges(w.algorithm, &w.args, each, &err), 0);
+			}
+			window_release(&w);
+			assert_memory_equal(found, each, 4);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(edges_of_more_windows_than_elements),
 	        cmocka_unit_test(parts_give_what_each_gives_alone),
 	        cmocka_unit_test(parts_over_lanes_of_a_byte),
 	        cmocka_unit_test(parts_of_hardly_anything),
