@@ -41,19 +41,21 @@ endif
 Q = $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@printf '  %-7s %s\n' $(1) $(2);)
 
-# One archive per layer; the order is the direction of dependencies, users first.
-LAYERS = lib/coll lib/exec lib/job lib/net lib/data lib/base algorithms
-OBJ_cmd = $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/*.c completions/*.c))
+# One archive per layer, with the folders below it. The order is the direction of dependencies, users first (docs/ARCHITECTURE.md):
+# the linker takes each archive once, so a layer that needs a later user does not link.
+LAYERS = lib/coll lib/links lib/job lib/store lib/exec lib/net lib/price lib/proof lib/data algorithms lib/sched lib/crypto lib/base
+sources = $(sort $(shell find $(1) -name '*.c'))
+OBJ_cmd = $(patsubst %.c,$(BUILD)/%.o,$(call sources,cmd completions))
 ARCHIVES = $(foreach l,$(LAYERS),$(BUILD)/$(subst /,-,$(l)).a)
 
 .PHONY: all install uninstall clean format
 all: $(BUILD)/collctl
 
 $(BUILD)/collctl: $(OBJ_cmd) $(ARCHIVES)
-	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(OBJ_cmd) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(OBJ_cmd) $(ARCHIVES) $(ALL_LDLIBS)
 
 define archive
-$(BUILD)/$(subst /,-,$(1)).a: $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)/*.c))
+$(BUILD)/$(subst /,-,$(1)).a: $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(1)))
 	$$(call say,AR,$$@)rm -f $$@; $$(AR) rcs $$@ $$^
 endef
 $(foreach l,$(LAYERS),$(eval $(call archive,$(l))))
@@ -80,15 +82,17 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 # The kernels are loops to be vectorised: -O3, and no care for floating-point exception flags, which
 # nobody reads (it changes no result, but lets a select replace a branch).
 KERNELS = reduce_integer reduce_float reduce_complex reduce_f16c convert scale average stats
-$(KERNELS:%=$(BUILD)/lib/data/%.o): private ALL_CFLAGS += -O3 -fno-trapping-math
+$(KERNELS:%=$(BUILD)/lib/data/kernels/%.o): private ALL_CFLAGS += -O3 -fno-trapping-math
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
-# Unit tests: one program per tests/unit/test_*.c, linked with every layer and cmocka.
+# Unit tests: one program per tests/unit/test_*.c, linked with the command without main(), every layer and cmocka.
+$(BUILD)/cmd.a: $(filter-out $(BUILD)/cmd/main.o,$(OBJ_cmd))
+	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
-$(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(ARCHIVES)
+$(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/cmd.a $(ARCHIVES)
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group -lcmocka $(ALL_LDLIBS)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/cmd.a $(ARCHIVES) -lcmocka $(ALL_LDLIBS)
 # GnuTLS is the other end in one of them, which is skipped without it.
 $(BUILD)/tests/unit/test_tls_gnutls.o: private ALL_CPPFLAGS += $(shell pkg-config --exists gnutls && echo -DCOLLCTL_WITH_GNUTLS; pkg-config --cflags gnutls 2>/dev/null)
 $(BUILD)/unit/test_tls_gnutls: private ALL_LDLIBS += $(shell pkg-config --libs gnutls 2>/dev/null)
@@ -96,7 +100,7 @@ $(BUILD)/unit/test_tls_gnutls: private ALL_LDLIBS += $(shell pkg-config --libs g
 # The kernels' speed: build/bench/reduce_bench [name]; a join's cost (docs/scale.md): build/bench/join_bench RANKS.
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(ARCHIVES) $(ALL_LDLIBS)
 bench-reduce: $(BUILD)/bench/reduce_bench
 	$<
 bench-join: $(BUILD)/bench/join_bench
@@ -104,7 +108,7 @@ bench-join: $(BUILD)/bench/join_bench
 # The program as a hostile rank.
 $(BUILD)/fault/hostile_rank: $(OBJ_cmd) $(BUILD)/tests/fault/hostile_rank.o $(ARCHIVES)
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,--wrap=mesh_open,--wrap=mesh_settle -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,--wrap=mesh_open,--wrap=mesh_settle -o $@ $(filter %.o,$^) $(ARCHIVES) $(ALL_LDLIBS)
 unit: $(UNIT) $(BUILD)/toys/collctl $(BUILD)/fault/hostile_rank
 .SECONDARY:
 

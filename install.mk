@@ -53,10 +53,3 @@ uninstall:
 		$(DESTDIR)$(LIBDIR)/pkgconfig/collctl.pc
 	rm -f $(DESTDIR)$(PREFIX)/bin/collctl $(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(MANPAGES))) \
 		$(DESTDIR)$(BASHDIR)/collctl $(DESTDIR)$(ZSHDIR)/_collctl $(DESTDIR)$(FISHDIR)/collctl.fish
-
-# The tests of the command line link the commands too, without main().
-$(BUILD)/cmd.a: $(filter-out $(BUILD)/cmd/main.o,$(OBJ_cmd))
-	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
-CMD_UNIT = $(addprefix $(BUILD)/unit/,test_options test_bench test_progress test_remote_job test_remote_link test_terminal test_trace_files)
-$(CMD_UNIT): $(BUILD)/cmd.a
-$(CMD_UNIT): ARCHIVES += $(BUILD)/cmd.a

@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "algorithms/sched.h"
+#include "algorithms/table.h"
 #include "cmd/commands.h"
-#include "cmd/table.h"
+#include "cmd/text/columns.h"
+#include "lib/sched/sched.h"
 
 static bool is_wanted(const struct coll_algorithm *alg, const char *collective)
 {

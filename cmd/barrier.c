@@ -1,5 +1,5 @@
 /* barrier: wait for all ranks. */
-#include "cmd/job.h"
+#include "cmd/job_command.h"
 
 int cmd_barrier(const struct command *cmd, struct options *o, int argc, char **argv)
 {

@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/bench_print.h"
-#include "cmd/job.h"
-#include "cmd/request.h"
-#include "cmd/result.h"
-#include "cmd/svg.h"
+#include "cmd/draw/svg.h"
+#include "cmd/job_command.h"
+#include "cmd/options/request.h"
+#include "cmd/text/bench_print.h"
+#include "cmd/text/result.h"
 #include "lib/base/buf.h"
 
 #define ROWS_MAX (64u << 20) /* bytes of the rows of a picture */

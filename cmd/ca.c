@@ -1,6 +1,6 @@
 /* collctl ca: a small CA in a folder: ca.pem, ca.key and, once something is revoked, ca.crl. */
-#include "cmd/ask_password.h"
 #include "cmd/commands.h"
+#include "cmd/text/ask_password.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include "lib/base/path.h"
 #include "lib/base/private.h"
 #include "lib/base/write_file.h"
-#include "lib/data/target.h"
-#include "lib/net/authority.h"
+#include "lib/crypto/authority.h"
+#include "lib/data/files/target.h"
 
 #define CA_DAYS   3650
 #define RANK_DAYS 365

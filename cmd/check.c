@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/check_print.h"
-#include "cmd/job.h"
-#include "cmd/request.h"
-#include "cmd/result.h"
-#include "cmd/svg.h"
+#include "cmd/draw/svg.h"
+#include "cmd/job_command.h"
+#include "cmd/options/request.h"
+#include "cmd/text/check_print.h"
+#include "cmd/text/result.h"
 
 struct links_view {
 	struct job_view job;

@@ -1,5 +1,5 @@
 /* The collectives over files. */
-#include "cmd/job.h"
+#include "cmd/job_command.h"
 
 int cmd_collective(const struct command *cmd, struct options *o, int argc, char **argv)
 {

@@ -1,5 +1,5 @@
 #include "cmd/commands.h"
-#include "cmd/remote.h"
+#include "cmd/run/remote.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "lib/base/io.h"
 #include "lib/base/json.h"
 #include "lib/base/stuck.h"
-#include "lib/net/crypto.h"
+#include "lib/crypto/crypto.h"
 
 #define COLLECTIVE (OPTS_JOB | OPTS_ALGO | OPTS_RETRY | OPTS_JSON)
 #define ARRAYS     (COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STATS | OPTS_OUTPUT)

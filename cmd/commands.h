@@ -5,11 +5,11 @@
 #ifndef COLLCTL_CMD_COMMANDS_H
 #define COLLCTL_CMD_COMMANDS_H
 
-#include "algorithms/sched.h"
-#include "cmd/options.h"
-#include "cmd/report.h"
+#include "cmd/options/options.h"
+#include "cmd/text/report.h"
 #include "lib/base/version.h"
-#include "lib/data/reduce.h"
+#include "lib/data/kernels/reduce.h"
+#include "lib/sched/sched.h"
 
 /* The program except for exiting: parses, runs the command and returns the exit code. `run` calls
  * it in forked children, which need no exec. */

@@ -7,7 +7,7 @@
 #include "cmd/commands.h"
 #include "cmd/examples.h"
 #include "cmd/manual.h"
-#include "cmd/terminal.h"
+#include "cmd/text/terminal.h"
 #include "completions/completions.h"
 
 #define COLUMN    30 /* column of the explanations */

@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "cmd/commands.h"
-#include "cmd/progress.h"
-#include "cmd/request.h"
-#include "cmd/result.h"
-#include "cmd/table.h"
+#include "cmd/options/request.h"
+#include "cmd/text/columns.h"
+#include "cmd/text/progress.h"
+#include "cmd/text/result.h"
 #include "lib/base/json.h"
 #include "lib/base/units.h"
-#include "lib/coll/inspect.h"
-#include "lib/data/reduce.h"
+#include "lib/coll/files/inspect.h"
+#include "lib/data/kernels/reduce.h"
 
 #define NAME_TEXT 4096
 

@@ -7,7 +7,7 @@
 #include "lib/base/io.h"
 #include "lib/base/private.h"
 #include "lib/base/write_file.h"
-#include "lib/job/secret.h"
+#include "lib/crypto/secret.h"
 
 /* Does not use stdio, whose buffer would keep a copy. */
 static int write_stdout(const char *text, struct err *err)

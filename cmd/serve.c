@@ -1,5 +1,6 @@
 /*
- * collctl serve: the store of lib/job/store_server.h in the foreground, until a signal or, with
+ * collctl serve: the store of lib/store/server/store_server.h in the foreground, until a signal or,
+ * with
  * --once, until the first record is withdrawn.
  */
 #include "cmd/commands.h"
@@ -16,9 +17,9 @@
 
 #include "lib/base/io.h"
 #include "lib/base/private.h"
-#include "lib/coll/written.h"
-#include "lib/data/outfile.h"
-#include "lib/job/store_server.h"
+#include "lib/coll/files/written.h"
+#include "lib/data/files/outfile.h"
+#include "lib/store/server/store_server.h"
 
 #define TOKEN_MAX 512
 

@@ -1,5 +1,5 @@
 /* verify: do all ranks have the same data? */
-#include "cmd/job.h"
+#include "cmd/job_command.h"
 
 int cmd_verify(const struct command *cmd, struct options *o, int argc, char **argv)
 {

@@ -19,13 +19,13 @@
 
 #include "cmd/commands.h"
 #include "lib/base/clock.h"
-#include "lib/data/npz.h"
+#include "lib/data/formats/npz.h"
 #include "lib/exec/device.h"
-#include "lib/job/http.h"
 #include "lib/job/proto.h"
-#include "lib/job/store_server.h"
-#include "lib/net/tls.h"
-#include "lib/net/tls_gcm.h"
+#include "lib/net/tls/tls.h"
+#include "lib/net/tls/tls_gcm.h"
+#include "lib/store/http.h"
+#include "lib/store/server/store_server.h"
 
 #define DRIVER_TIME (5 * NS_PER_SEC) /* that a driver may take to answer */
 

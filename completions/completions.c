@@ -1,9 +1,10 @@
+#include "algorithms/table.h"
 #include "completions/completions.h"
 
 #include <string.h>
 
-#include "algorithms/sched.h"
 #include "cmd/commands.h"
+#include "lib/sched/sched.h"
 
 /* The values of an option: the words of a list, the algorithms, a file, or unknown. */
 enum follows { FOLLOWS_NOTHING, FOLLOWS_WORDS, FOLLOWS_ALGORITHM, FOLLOWS_FILE, FOLLOWS_ANY };

@@ -75,13 +75,13 @@ $(BUILD)/collctl-cuda.so: $(CUDA_OBJECTS)
 CUDA_REFERENCE = $(BUILD)/tests/gpu/folds.o
 $(BUILD)/gpu/check $(BUILD)/gpu/bench: $(BUILD)/gpu/%: $(BUILD)/tests/gpu/%.o $(CUDA_REFERENCE) $(ARCHIVES)
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(ARCHIVES) $(ALL_LDLIBS)
 $(BUILD)/tests/gpu/rows.o: tests/gpu/rows.cc $(wildcard cuda/fold*) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX,$<)$(CUDA_CXX) -std=c++20 -O2 -g -I. -ffp-contract=off -fno-exceptions -fno-rtti -Wall -Wextra $(if $(WERROR),-Werror) -MMD -MP -c -o $@ $<
 $(BUILD)/gpu/check_elements: $(BUILD)/tests/gpu/check_elements.o $(BUILD)/tests/gpu/rows.o $(CUDA_REFERENCE) $(ARCHIVES)
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(ARCHIVES) $(ALL_LDLIBS)
 
 gpu-tests: $(BUILD)/gpu/check $(if $(CUDA_LACKS),,$(BUILD)/gpu/check_elements)
 # What needs a GPU says in a line that there is none, and ends with 77.

@@ -1,6 +1,6 @@
 /*
  * The fold of any number of inputs, for an operation on elements. An operation is a struct: the
- * types of elements and of their accumulator, and three functions of lib/data/element.h.
+ * types of elements and of their accumulator, and three functions of lib/data/kernels/element.h.
  *
  * Each thread folds two vectors of 16 bytes at a time, so that four loads are under way, and stores
  * them where input 0 may be: no thread reads what another one stores.
@@ -10,7 +10,7 @@
 
 #include "cuda/kernels.h"
 extern "C" {
-#include "lib/data/element.h"
+#include "lib/data/kernels/element.h"
 }
 
 #ifdef __CUDA_ARCH__

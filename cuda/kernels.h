@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 extern "C" {
-#include "lib/data/reduce.h"
+#include "lib/data/kernels/reduce.h"
 }
 
 #define VECTOR      16  /* bytes of the widest load */
@@ -57,7 +57,7 @@ static inline const struct fold_row *fold_row_at(size_t i)
 	return NULL;
 }
 
-/* NULL: lib/data/reduce.h has no such kernel. */
+/* NULL: lib/data/kernels/reduce.h has no such kernel. */
 static inline const struct fold_row *fold_find(int op, int acc, int dtype)
 {
 	const struct fold_row *row;

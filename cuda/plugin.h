@@ -34,7 +34,8 @@ enum gpu_op {
  * What a device does. dst, or src of a copy from a device, is in the memory of @device. The other
  * operands are in the memory of any opened device or, for a copy, in host memory from alloc_host.
  * All are aligned for their elements; device memory of alloc is aligned to 256 bytes. A fold has
- * the bits of the kernels of lib/data/reduce.h: it converts to @acc, combines from left to right in
+ * the bits of the kernels of lib/data/kernels/reduce.h: it converts to @acc, combines from left to
+ * right in
  * @acc, and rounds once to @dtype. dst may be inputs[0] + offset.
  */
 struct gpu_task {

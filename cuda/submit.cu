@@ -2,7 +2,7 @@
 #include "cuda/gpu.h"
 
 extern "C" {
-#include "lib/data/element.h"
+#include "lib/data/kernels/element.h"
 }
 
 #define BLOCKS_PER_PROCESSOR 8 /* enough for all of its threads */

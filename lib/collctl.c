@@ -10,7 +10,7 @@
 
 #include "lib/base/version.h"
 #include "lib/coll/coll.h"
-#include "lib/coll/setting.h"
+#include "lib/coll/request/setting.h"
 
 /* A string that the job keeps. */
 struct text {

@@ -3,7 +3,7 @@
 OBJCOPY ?= objcopy
 SONAME = libcollctl.so.0
 LIB_VERSION = $(shell sed -n 's/.*COLLCTL_VERSION "\(.*\)"/\1/p' lib/base/version.h)
-LIB_OBJ = $(BUILD)/lib/collctl.o $(foreach l,$(LAYERS),$(patsubst %.c,$(BUILD)/%.o,$(wildcard $(l)/*.c)))
+LIB_OBJ = $(BUILD)/lib/collctl.o $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(LAYERS)))
 LIBS = $(BUILD)/libcollctl.a $(BUILD)/$(SONAME) $(BUILD)/collctl.pc
 
 all: $(LIBS)

@@ -10,7 +10,7 @@ set -euo pipefail
 
 build=(gcc libc6-dev make pkg-config
 	libssl-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev libmicrohttpd-dev libzip-dev)
-# The wide vectors of AES-GCM (lib/net/tls_gcm.h); OpenSSL's own serve without it.
+# The wide vectors of AES-GCM (lib/net/tls/tls_gcm.h); OpenSSL's own serve without it.
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
 gpu=(bats bats-assert bats-support bats-file iproute2 jq) # for tests/gpu/jobs.bats

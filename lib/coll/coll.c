@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/coll/life.h"
-#include "lib/coll/written.h"
+#include "lib/coll/files/written.h"
+#include "lib/coll/task.h"
 #include "lib/exec/budget.h"
-#include "lib/job/store.h"
+#include "lib/store/store.h"
 
 static const struct coll_task *const tasks[] = {
         [WORK_COLLECTIVE] = &coll_task_collective, [WORK_BARRIER] = &coll_task_barrier,

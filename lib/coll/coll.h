@@ -18,11 +18,11 @@
 #define COLLCTL_COLL_COLL_H
 
 #include "lib/coll/member.h"
-#include "lib/coll/request.h"
+#include "lib/coll/request/request.h"
 #include "lib/data/digest.h"
-#include "lib/data/sink.h"
+#include "lib/data/files/sink.h"
 #include "lib/exec/exec.h"
-#include "lib/exec/select.h"
+#include "lib/price/select.h"
 
 struct bench_head;
 struct bench_row;

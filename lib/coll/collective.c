@@ -1,5 +1,6 @@
 /* A collective over files: its stages (life.h), from the inputs to the committed output. See
  * collective.h. */
+#include "algorithms/table.h"
 #include "lib/coll/collective.h"
 
 #include <sched.h>
@@ -8,7 +9,7 @@
 #include <string.h>
 
 #include "lib/base/io.h"
-#include "lib/coll/written.h"
+#include "lib/coll/files/written.h"
 #include "lib/exec/budget.h"
 
 /* ---- before the job ---- */

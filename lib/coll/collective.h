@@ -12,13 +12,13 @@
 
 #include <sys/stat.h>
 
-#include "lib/coll/agreement.h"
-#include "lib/coll/life.h"
-#include "lib/coll/planner.h"
-#include "lib/coll/tensor_table.h"
-#include "lib/data/extents.h"
-#include "lib/data/stats.h"
-#include "lib/exec/drive.h"
+#include "lib/coll/agreement/agreement.h"
+#include "lib/coll/agreement/planner.h"
+#include "lib/coll/drive.h"
+#include "lib/coll/files/tensor_table.h"
+#include "lib/coll/task.h"
+#include "lib/data/files/extents.h"
+#include "lib/data/kernels/stats.h"
 
 /* A tensor of a broadcast with --include or --exclude: its source and its destination. */
 struct selected_tensor {

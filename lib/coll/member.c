@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "lib/base/private.h"
-#include "lib/coll/paths.h"
-#include "lib/net/certificate.h"
-#include "lib/net/crypto.h"
+#include "lib/coll/request/paths.h"
+#include "lib/crypto/certificate.h"
+#include "lib/crypto/crypto.h"
 
 #define TOKEN_MAX 1024
 

@@ -3,7 +3,7 @@
 #ifndef COLLCTL_COLL_MEMBER_H
 #define COLLCTL_COLL_MEMBER_H
 
-#include "lib/coll/settings.h"
+#include "lib/coll/request/settings.h"
 #include "lib/job/job.h"
 #include "lib/job/launch.h"
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "lib/coll/life.h"
+#include "lib/coll/task.h"
 
 #define EVENTS_MOST 262144     /* of a rank: 12 MiB */
 #define EVENTS_ALL  (4u << 20) /* of all ranks: about what a viewer of traces can open */

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "lib/data/dataset.h"
+#include "lib/data/dataset/dataset.h"
 
 #define DIGEST_PIECE (1u << 20)
 #define DIGEST_BYTES 16

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/base/library.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/base/library.h"
 #include "lib/base/offload.h"
 #include "lib/base/stuck.h"
 #include "lib/base/user.h"

@@ -16,13 +16,13 @@
 #ifndef COLLCTL_EXEC_EXEC_H
 #define COLLCTL_EXEC_EXEC_H
 
-#include "algorithms/sched.h"
 #include "lib/base/err.h"
-#include "lib/data/reduce.h"
+#include "lib/data/kernels/reduce.h"
 #include "lib/exec/fileio.h"
 #include "lib/exec/memory_space.h"
 #include "lib/exec/trace.h"
 #include "lib/net/conn.h"
+#include "lib/sched/sched.h"
 
 struct exec_vector {
 	const struct coll_algorithm *algorithm;

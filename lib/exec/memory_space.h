@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
-#include "lib/data/reduce.h"
+#include "lib/data/kernels/reduce.h"
 
 enum memory_op {
 	MEMORY_CONVERT, /* dst <- a, rounded once; final: dst <- the operation's final function of a

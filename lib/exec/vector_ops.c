@@ -1,5 +1,6 @@
 /* Vectors: the types and kernels of each, the schedules of its windows, and the edges, buffers and
  * elements that those use. See exec_internal.h. */
+#include "algorithms/table.h"
 #include "lib/exec/exec_internal.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ static struct sched *build(const struct coll_algorithm *alg, const struct coll_a
                            struct err *err)
 {
 	enum sched_error e = SCHED_OK;
-	struct sched *sched = sched_build(alg, args, &e);
+	struct sched *sched = coll_build(alg, args, &e);
 	if (!sched)
 		err_set(err, e == SCHED_NOMEM || e == SCHED_TOO_LARGE ? ERR_RESOURCE : ERR_OTHER,
 		        "the schedule of %s cannot be built: %s", alg->name, sched_strerror(e));

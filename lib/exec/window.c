@@ -1,5 +1,6 @@
 /* A stream's window: its steps, its buffers, and the file jobs that feed and empty it. See
  * exec_internal.h. */
+#include "algorithms/table.h"
 #include "lib/exec/exec_internal.h"
 
 #include <stdlib.h>

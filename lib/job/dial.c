@@ -6,7 +6,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/hex.h"
-#include "lib/net/crypto.h"
+#include "lib/crypto/crypto.h"
 #include "lib/net/transport.h"
 
 int dial_identity(const uint8_t jobtag[8], const char *nonce, char *text, size_t cap)

@@ -2,9 +2,9 @@
 #ifndef COLLCTL_JOB_DIAL_H
 #define COLLCTL_JOB_DIAL_H
 
+#include "lib/crypto/secret.h"
 #include "lib/job/proto.h"
-#include "lib/job/secret.h"
-#include "lib/job/suspect.h"
+#include "lib/store/suspect.h"
 
 /* The identity of a control link, "C1|jobtag|ctl|nonce"; returns its length. With an empty nonce
  * it is the prefix of all identities of the job. */

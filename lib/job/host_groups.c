@@ -8,7 +8,7 @@
 
 #include "lib/base/boot.h"
 #include "lib/base/buf.h"
-#include "lib/net/crypto.h"
+#include "lib/crypto/crypto.h"
 
 #define PREFIX "collctl host|"
 

@@ -12,9 +12,9 @@
 #include "lib/base/io.h"
 #include "lib/base/offload.h"
 #include "lib/base/private.h"
+#include "lib/crypto/crypto.h"
 #include "lib/job/dial.h"
 #include "lib/job/job_internal.h"
-#include "lib/net/crypto.h"
 
 #define OUTCOME_WAIT \
 	(2 * NS_PER_SEC) /* for the coordinator's answer to a failure, and to send it */

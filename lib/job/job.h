@@ -17,12 +17,12 @@
 #ifndef COLLCTL_JOB_JOB_H
 #define COLLCTL_JOB_JOB_H
 
-#include "lib/job/hostfile.h"
-#include "lib/job/links.h"
+#include "lib/crypto/secret.h"
+#include "lib/job/failed_links.h"
 #include "lib/job/proto.h"
-#include "lib/job/secret.h"
 #include "lib/net/loop.h"
 #include "lib/net/mesh.h"
+#include "lib/store/hostfile.h"
 
 #define JOB_RANK_AUTO (-2)
 

@@ -6,10 +6,10 @@
 #ifndef COLLCTL_JOB_JOB_INTERNAL_H
 #define COLLCTL_JOB_JOB_INTERNAL_H
 
-#include "lib/job/coord.h"
+#include "lib/job/coordinator/coord.h"
 #include "lib/job/ctl.h"
 #include "lib/job/job.h"
-#include "lib/job/rendezvous.h"
+#include "lib/store/rendezvous.h"
 
 /* What this rank has done, which decides the messages that the coordinator may send it. */
 enum job_stage {

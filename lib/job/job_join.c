@@ -5,9 +5,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/crypto/certificate.h"
 #include "lib/job/dial.h"
 #include "lib/job/job_internal.h"
-#include "lib/net/certificate.h"
 
 #define BACKOFF_MAX    (250 * NS_PER_MS)
 #define DIAL_PATIENCE  (5 * NS_PER_SEC)

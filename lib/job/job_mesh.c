@@ -7,8 +7,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
+#include "lib/job/failed_links.h"
 #include "lib/job/job_internal.h"
-#include "lib/job/links.h"
 #include "lib/job/ranks.h"
 
 /* ---- agreeing ---- */

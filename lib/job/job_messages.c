@@ -5,8 +5,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/private.h"
+#include "lib/crypto/credentials.h"
 #include "lib/job/job_internal.h"
-#include "lib/net/credentials.h"
 
 static void abort_with(struct job *j, const struct err *e)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "lib/base/private.h"
-#include "lib/net/crypto.h"
+#include "lib/crypto/crypto.h"
 
 /* The context alone has the key. It is made once: to make one for each pair takes several times as
  * long as the key of a pair. */

@@ -8,7 +8,7 @@
 #define COLLCTL_JOB_PAIR_KEYS_H
 
 #include "lib/base/err.h"
-#include "lib/net/tls.h"
+#include "lib/net/tls/tls.h"
 
 struct pair_keys;
 

@@ -207,8 +207,8 @@ int welcome_decode(struct welcome *w, struct view v, struct err *err)
 	w->rank = (int)view_u32(&v);
 	w->coordinator = (int)view_u32(&v);
 	w->root = (int)view_u32(&v);
-	bool sane = w->rank >= 0 && w->rank < PROTO_MAX_SIZE && w->coordinator >= -1 &&
-	            w->coordinator < PROTO_MAX_SIZE && w->root >= -1 && w->root < PROTO_MAX_SIZE;
+	bool sane = w->rank >= 0 && w->rank < JOB_MAX_SIZE && w->coordinator >= -1 &&
+	            w->coordinator < JOB_MAX_SIZE && w->root >= -1 && w->root < JOB_MAX_SIZE;
 	if (!sane)
 		return malformed(err, "WELCOME");
 	if (host_name_get(&v, w->host, err) < 0)
@@ -240,7 +240,7 @@ int joined_decode(struct joined *j, struct view v, struct err *err)
 	j->size = view_u32(&v);
 	j->by_host = view_u8(&v);
 	view_str(&v, j->names, sizeof j->names);
-	bool sane = j->here <= j->size && j->size <= PROTO_MAX_SIZE;
+	bool sane = j->here <= j->size && j->size <= JOB_MAX_SIZE;
 	return v.failed || view_left(&v) || !sane ? malformed(err, "JOINED") : 0;
 }
 
@@ -282,7 +282,7 @@ int vote_decode(struct vote *vote, struct view v, struct err *err)
 	vote->has_digest = view_u8(&v);
 	const uint8_t *digest = view_bytes(&v, VOTE_DIGEST);
 	vote->has_table = view_u8(&v);
-	if (workload_decode(&vote->work, &v, PROTO_MAX_SIZE, err) < 0)
+	if (workload_decode(&vote->work, &v, JOB_MAX_SIZE, err) < 0)
 		return -1;
 	if (!digest || v.failed || view_left(&v))
 		return malformed(err, "VOTE");
@@ -323,7 +323,7 @@ int pace_decode(struct pace *p, struct view v, struct err *err)
 	uint32_t done = view_u32(&v);
 	p->done = (double)done / DONE_UNITS;
 	p->moved = view_u64(&v);
-	bool sane = p->rank >= -1 && p->rank < PROTO_MAX_SIZE && p->phase <= PHASE_COMMIT &&
+	bool sane = p->rank >= -1 && p->rank < JOB_MAX_SIZE && p->phase <= PHASE_COMMIT &&
 	            done <= DONE_UNITS;
 	return v.failed || view_left(&v) || !sane ? malformed(err, "BEAT") : 0;
 }
@@ -370,7 +370,7 @@ void roster_encode(const struct roster *r, struct buf *b)
 int roster_decode(struct roster *r, struct view *v, struct err *err)
 {
 	*r = (struct roster){.size = view_u32(v)};
-	if (v->failed || !r->size || r->size > PROTO_MAX_SIZE)
+	if (v->failed || !r->size || r->size > JOB_MAX_SIZE)
 		return malformed(err, "ROSTER");
 	r->hosts = host_groups_get(v, (int)r->size, &r->host, err);
 	return r->hosts < 0 ? -1 : 0;
@@ -433,7 +433,7 @@ int err_decode(struct err *e, enum phase *phase, struct view *v)
 		e->host[0] = '\0';
 	const unsigned subject = view_left(v) ? view_u16(v) : 0;
 	e->subject = is_subject(e->text, subject) ? (int)subject : err_option(e->text);
-	bool sane = e->code <= UINT8_MAX && e->rank >= ERR_RANK_SELF && e->rank < PROTO_MAX_SIZE &&
+	bool sane = e->code <= UINT8_MAX && e->rank >= ERR_RANK_SELF && e->rank < JOB_MAX_SIZE &&
 	            *phase <= PHASE_COMMIT;
 	return v->failed || !sane ? -1 : 0;
 }

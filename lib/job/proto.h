@@ -11,6 +11,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/host_name.h"
+#include "lib/base/limits.h"
 #include "lib/job/host_groups.h"
 #include "lib/net/gate.h"
 #include "lib/net/mesh.h"
@@ -19,7 +20,6 @@
 #define PROTO_RANK_AUTO   UINT32_MAX
 #define PROTO_MAX_INPUTS  (1u << 20) /* local inputs of a rank */
 #define PROTO_MAX_STREAMS 64
-#define PROTO_MAX_SIZE    65536 /* ranks */
 
 enum msg_type {
 	MSG_WELCOME = 1, /* coordinator: the rank's number */
@@ -118,7 +118,7 @@ int joined_decode(struct joined *, struct view, struct err *);
 struct fact {
 	char name[FACT_NAME], value[FACT_VALUE];
 };
-#define DETAILS_MAX (8u * PROTO_MAX_SIZE + 4096) /* bytes */
+#define DETAILS_MAX (8u * JOB_MAX_SIZE + 4096) /* bytes */
 struct intent {
 	int nfacts;
 	bool crowded; /* more than FACTS_MAX facts were added: the intent cannot be sent */
@@ -221,7 +221,7 @@ int plan_decode(struct plan *, struct view *, struct err *);
  * rank, the coordinator would send size^2 of them. */
 #define PROTO_PLACES 16
 struct roster {
-	uint32_t size;    /* 1 to PROTO_MAX_SIZE */
+	uint32_t size;    /* 1 to JOB_MAX_SIZE */
 	int *host, hosts; /* of the plan */
 };
 void roster_encode(const struct roster *, struct buf *);

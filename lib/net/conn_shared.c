@@ -26,9 +26,9 @@
 
 #include "lib/base/io.h"
 #include "lib/base/user.h"
+#include "lib/crypto/crypto.h"
+#include "lib/crypto/hkdf.h"
 #include "lib/net/conn_shared.h"
-#include "lib/net/crypto.h"
-#include "lib/net/hkdf.h"
 
 #define REFERENCES 256 /* of a lane that are not consumed */
 #define RING_LEAST (16u << 10)

@@ -7,7 +7,7 @@
 #define COLLCTL_NET_CONN_SHARED_H
 
 #include "lib/net/arena.h"
-#include "lib/net/tls.h"
+#include "lib/net/tls/tls.h"
 
 #define CONN_SHARED_RING_MAX (256u << 10)
 #define CONN_SHARED_FIRST    'C' /* the first byte of who dials a memory lane */

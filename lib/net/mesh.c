@@ -11,9 +11,9 @@
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/hex.h"
+#include "lib/crypto/crypto.h"
+#include "lib/crypto/hkdf.h"
 #include "lib/net/arena.h"
-#include "lib/net/crypto.h"
-#include "lib/net/hkdf.h"
 #include "lib/net/pacer.h"
 
 #define MAGIC    "CCTLLAN1"

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "lib/net/addr.h"
-#include "lib/net/tls.h"
+#include "lib/net/tls/tls.h"
 
 struct arena;
 struct arena_maps;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/job/coord.h"
+#include "lib/job/coordinator/coord.h"
 #include "lib/job/ctl.h"
 
 #define PATIENCE       (600 * NS_PER_SEC)
@@ -338,8 +338,8 @@ int main(int argc, char **argv)
 	struct err err = {0};
 	int status;
 	size = argc > 1 ? atoi(argv[1]) : 0;
-	if (size < 2 || size > PROTO_MAX_SIZE) {
-		fprintf(stderr, "usage: join_bench RANKS (2 to %d)\n", PROTO_MAX_SIZE);
+	if (size < 2 || size > JOB_MAX_SIZE) {
+		fprintf(stderr, "usage: join_bench RANKS (2 to %d)\n", JOB_MAX_SIZE);
 		return 2;
 	}
 	int fd = addr_resolve(&at, "127.0.0.1", 0, true, &err) < 0

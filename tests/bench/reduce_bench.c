@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/data/reduce.h"
+#include "lib/data/kernels/reduce.h"
 
 #define SMALL ((size_t)192 << 10)
 #define LARGE ((size_t)64 << 20)

@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 10
 FUZZ_CFLAGS = -std=c17 $(WARN) -O1 -g1 -fno-omit-frame-pointer -DCOLLCTL_SANITIZED \
 	-ffp-contract=off -pthread $(PKG_CFLAGS)
 FUZZ_SANITIZE = -fno-sanitize-recover=undefined -fsanitize=address,undefined
-FUZZ_SOURCES = $(wildcard $(addsuffix /*.c,$(LAYERS)))
+FUZZ_SOURCES = $(call sources,$(LAYERS))
 FUZZ_OBJECTS = $(patsubst %.c,$(BUILD)/fuzz/%.o,$(FUZZ_SOURCES))
 
 $(BUILD)/fuzz/%.o: %.c tests/fuzz/fuzz.mk $(BUILD)/flags
@@ -21,7 +21,7 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS)
 	$(call say,LINK,$@)$(FUZZ_CC) $(FUZZ_SANITIZE),fuzzer -pthread $(LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
 
 # A fuzzer of what a command reads links its files.
-$(BUILD)/fuzz/fuzz_remote: $(addprefix $(BUILD)/fuzz/cmd/,remote_job.o remote_link.o)
+$(BUILD)/fuzz/fuzz_remote: $(addprefix $(BUILD)/fuzz/cmd/run/,remote_job.o remote_link.o)
 
 .PHONY: fuzz
 fuzz: $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))

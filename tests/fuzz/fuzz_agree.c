@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "lib/base/text.h"
-#include "lib/coll/agree_wire.h"
-#include "lib/coll/claims.h"
-#include "lib/coll/offer.h"
-#include "lib/coll/terms.h"
+#include "lib/coll/agreement/agree_wire.h"
+#include "lib/coll/agreement/claims.h"
+#include "lib/coll/agreement/offer.h"
+#include "lib/coll/agreement/terms.h"
 #include "lib/job/proto.h"
 #include "tests/fuzz/check.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/job/coord_internal.h"
+#include "lib/job/coordinator/coord_internal.h"
 #include "tests/fuzz/check.h"
 
 #define SIZE    5 /* at most */

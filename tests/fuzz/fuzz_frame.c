@@ -15,7 +15,7 @@
 #include "lib/base/text.h"
 #include "lib/coll/tracing.h"
 #include "lib/job/ctl.h"
-#include "lib/job/links.h"
+#include "lib/job/failed_links.h"
 #include "lib/job/proto.h"
 #include "lib/job/tables.h"
 #include "tests/fuzz/check.h"
@@ -214,9 +214,9 @@ static void decode_small(const uint8_t *data, size_t size)
 		CHECK(phase_name(beat.phase)[0] != '?');
 	if (pace_decode(&pace, v, &err) == 0)
 		CHECK(phase_name(pace.phase)[0] != '?' && pace.rank >= -1 &&
-		      pace.rank < PROTO_MAX_SIZE && pace.done >= 0 && pace.done <= 1);
+		      pace.rank < JOB_MAX_SIZE && pace.done >= 0 && pace.done <= 1);
 	if (vote_decode(&vote, v, &err) == 0)
-		CHECK(vote.work.rank >= -1 && vote.work.rank < PROTO_MAX_SIZE);
+		CHECK(vote.work.rank >= -1 && vote.work.rank < JOB_MAX_SIZE);
 }
 
 /* Two pages of tables: the first two bytes say how long the first is. */
@@ -275,7 +275,7 @@ static void decode_roster(const uint8_t *data, size_t size)
 		CHECK(err.code == ERR_INTEGRITY && !r.host);
 		return;
 	}
-	CHECK(r.size && r.size <= PROTO_MAX_SIZE);
+	CHECK(r.size && r.size <= JOB_MAX_SIZE);
 	CHECK(r.hosts > 0 && (r.host ? r.hosts < (int)r.size : r.hosts == (int)r.size));
 	for (uint32_t i = 0; r.host && i < r.size; i++)
 		CHECK(r.host[i] >= 0 && r.host[i] < r.hosts);

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lib/job/hostfile.h"
+#include "lib/store/hostfile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

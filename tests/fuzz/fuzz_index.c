@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "lib/data/shard_index.h"
+#include "lib/data/formats/shard_index.h"
 #include "tests/fuzz/check.h"
 
 #define NOT_JSON "the index is not valid JSON"

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "lib/base/buf.h"
+#include "lib/crypto/hkdf.h"
 #include "lib/net/arena.h"
 #include "lib/net/conn_shared.h"
-#include "lib/net/hkdf.h"
 #include "tests/fuzz/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

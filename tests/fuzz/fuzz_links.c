@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/coll/link_matrix.h"
-#include "lib/job/meter.h"
+#include "lib/links/link_matrix.h"
+#include "lib/links/meter.h"
 #include "tests/fuzz/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lib/base/io.h"
-#include "lib/data/npz.h"
+#include "lib/data/formats/npz.h"
 #include "tests/fuzz/check.h"
 
 #define LIMIT   (4u << 20)

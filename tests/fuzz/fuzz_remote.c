@@ -1,12 +1,12 @@
 /*
- * What the two ends of `run -H` say to each other (cmd/remote.h). The first byte chooses: the job
- * that a host gets, the hello that run finds in what a host prints, or the messages among a rank's
- * bytes.
+ * What the two ends of `run -H` say to each other (cmd/run/remote.h). The first byte chooses: the
+ * job that a host gets, the hello that run finds in what a host prints, or the messages among a
+ * rank's bytes.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/remote.h"
+#include "cmd/run/remote.h"
 #include "lib/base/version.h"
 #include "tests/fuzz/check.h"
 

@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "lib/data/safetensors.h"
+#include "lib/data/formats/safetensors.h"
 #include "tests/fuzz/check.h"
 
 #define NOT_JSON "the header is not valid JSON"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/job/store.h"
+#include "lib/store/store.h"
 #include "tests/fuzz/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

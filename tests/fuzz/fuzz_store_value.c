@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lib/job/store_value.h"
+#include "lib/store/store_value.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

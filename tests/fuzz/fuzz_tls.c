@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lib/net/tls_internal.h"
+#include "lib/net/tls/tls_internal.h"
 #include "tests/fuzz/check.h"
 #include "tests/unit/tls_forge.h"
 

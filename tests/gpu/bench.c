@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/data/reduce.h"
+#include "lib/data/kernels/reduce.h"
 #include "tests/gpu/plugin.h"
 
 #define BYTES  ((size_t)256 << 20) /* of a buffer */

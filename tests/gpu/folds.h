@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/data/reduce.h"
+#include "lib/data/kernels/reduce.h"
 
 #define FOLD_INPUTS 20                   /* at most */
 #define FOLD_BYTES  ((size_t)1088 << 10) /* of each buffer: 65536 elements of 16 bytes, and room */

@@ -9,9 +9,9 @@
 
 #include <ctype.h>
 
-#include "lib/job/links.h"
+#include "lib/crypto/hkdf.h"
+#include "lib/job/failed_links.h"
 #include "lib/job/proto.h"
-#include "lib/net/hkdf.h"
 
 #define MEMORY    128   /* messages of any rank that it can repeat */
 #define REPEATED  65536 /* bytes of the longest of them */

@@ -1,4 +1,5 @@
 /* Draws a job and its faults from a seed, runs it, judges how it ended. */
+#include "algorithms/table.h"
 #include "tests/sim/sim.h"
 
 #include <dirent.h>
@@ -8,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "algorithms/sched.h"
+#include "lib/sched/sched.h"
 
 #define SWITCHES_MOST 3000000
 #define INPUTS_MOST   2

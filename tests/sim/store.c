@@ -1,6 +1,6 @@
 /*
  * The store: a libcurl of our own, which the product loads as it would the other, and behind it
- * the Consul KV requests that the product makes, on lib/job/kv.c.
+ * the Consul KV requests that the product makes, on lib/store/server/kv.c.
  */
 #include "tests/sim/sim.h"
 #include "tests/sim/wrap.h"
@@ -9,7 +9,7 @@
 #include <curl/curl.h>
 #include <openssl/evp.h>
 
-#include "lib/job/kv.h"
+#include "lib/store/server/kv.h"
 
 struct store_conf store_faults;
 uint64_t store_puts;

@@ -24,7 +24,7 @@
 #include <sys/vfs.h>
 #include <time.h>
 
-#include "lib/job/coord.h"
+#include "lib/job/coordinator/coord.h"
 #include "lib/job/ctl.h"
 
 #define WRAP(type, name, ...)            \

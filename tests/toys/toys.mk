@@ -12,10 +12,10 @@ $(BUILD)/toys/$(2).o: $(2).c $(BUILD)/toys/$(3).h $(BUILD)/flags
 OBJ_toys += $(BUILD)/toys/$(2).o $(BUILD)/tests/toys/$(5).o
 $(BUILD)/unit/test_$(1): $(BUILD)/toys/$(2).o $(BUILD)/tests/toys/$(5).o
 endef
-$(eval $(call toy,algorithm,algorithms/table,algorithms/rows,ALGORITHM(allreduce_star),algorithms/allreduce_star))
-$(eval $(call toy,format,lib/data/formats,lib/data/format_rows,FORMAT(vec),lib/data/format_vec))
+$(eval $(call toy,algorithm,algorithms/table,algorithms/rows,ALGORITHM(allreduce_star),algorithms/allreduce/star))
+$(eval $(call toy,format,lib/data/formats/formats,lib/data/formats/format_rows,FORMAT(vec),lib/data/formats/format_vec))
 $(eval $(call toy,transport,lib/net/transport,lib/net/transport_rows,TRANSPORT(mirror),lib/net/transport_mirror))
-$(eval $(call toy,store_memory,lib/job/store,lib/job/store_rows,STORE(memory),lib/job/store_memory))
+$(eval $(call toy,store_memory,lib/store/store,lib/store/store_rows,STORE(memory),lib/store/store_memory))
 
 $(BUILD)/toys/collctl: $(OBJ_cmd) $(OBJ_toys) $(ARCHIVES)
-	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(OBJ_cmd) $(OBJ_toys) -Wl,--start-group $(ARCHIVES) -Wl,--end-group $(ALL_LDLIBS)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(OBJ_cmd) $(OBJ_toys) $(ARCHIVES) $(ALL_LDLIBS)

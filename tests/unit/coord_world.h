@@ -21,7 +21,7 @@
 #include <xxhash.h>
 
 #include "lib/base/clock.h"
-#include "lib/job/coord.h"
+#include "lib/job/coordinator/coord.h"
 #include "lib/job/ctl.h"
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */

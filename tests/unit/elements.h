@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/data/reduce.h"
+#include "lib/data/kernels/reduce.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 

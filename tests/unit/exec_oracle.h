@@ -7,7 +7,7 @@
 
 #include <complex.h>
 
-#include "algorithms/placement.h"
+#include "lib/sched/placement.h"
 #include "tests/unit/exec_world.h"
 
 /* ---- where an element comes from ---- */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "algorithms/sched.h"
+#include "lib/sched/sched.h"
 
 struct access {
 	struct sched_span span;

@@ -14,7 +14,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "algorithms/verify.h"
+#include "algorithms/table.h"
+#include "lib/proof/verifier.h"
 
 #define MAX_SIZE 64
 
@@ -141,7 +142,7 @@ static inline void set_init(struct set *t, const struct coll_algorithm *alg, con
 			a->off = off;
 			a->recv_off = off + n;
 		}
-		t->s[r] = sched_build(alg, a, &e);
+		t->s[r] = coll_build(alg, a, &e);
 		if (e)
 			fail_msg("%s: %s", shape_words(alg, sh), sched_strerror(e));
 	}

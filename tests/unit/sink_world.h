@@ -23,7 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lib/data/sink.h"
+#include "lib/data/files/sink.h"
 
 /* ---- calls that fail on demand ---- */
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/job/advance.h"
+#include "lib/job/coordinator/advance.h"
 
 #define TIMEOUT 30
 

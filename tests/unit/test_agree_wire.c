@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/coll/agree_wire.h"
-#include "lib/coll/file_list.h"
+#include "lib/coll/agreement/agree_wire.h"
+#include "lib/coll/agreement/file_list.h"
 
 static const struct format zero = {.number = 0}, unknown = {.number = 99};
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/data/dataset.h"
+#include "lib/data/dataset/dataset.h"
 
 static char folder[] = "/tmp/test_array.XXXXXX";
 

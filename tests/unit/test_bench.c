@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/coll/bench.h"
+#include "algorithms/table.h"
+#include "lib/coll/bench/bench.h"
+#include "lib/price/cost.h"
 
 #define RANKS    3
 #define COUNT    10000 /* more than a chunk */

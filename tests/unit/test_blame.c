@@ -1,11 +1,11 @@
-/* Which of two pieces of evidence counts (lib/job/blame.h). */
+/* Which of two pieces of evidence counts (lib/job/coordinator/blame.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "lib/job/blame.h"
+#include "lib/job/coordinator/blame.h"
 
 static struct evidence of(enum evidence_kind kind, int code, int rank)
 {

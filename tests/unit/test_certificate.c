@@ -10,7 +10,7 @@
 #include <openssl/x509v3.h>
 #include <string.h>
 
-#include "lib/net/certificate.h"
+#include "lib/crypto/certificate.h"
 
 static EVP_PKEY *key;
 

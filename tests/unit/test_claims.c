@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/coll/claims.h"
+#include "lib/coll/agreement/claims.h"
 
 #define RANKS 4
 

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/coll/bench.h"
+#include "lib/coll/bench/bench.h"
 #include "lib/coll/coll.h"
-#include "lib/coll/inspect.h"
+#include "lib/coll/files/inspect.h"
 
 static char folder[] = "/tmp/test_coll.XXXXXX";
 

@@ -23,7 +23,7 @@
 #include "lib/base/clock.h"
 #include "lib/net/addr.h"
 #include "lib/net/conn.h"
-#include "lib/net/tls.h"
+#include "lib/net/tls/tls.h"
 #include "tests/unit/tls_records.h"
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */

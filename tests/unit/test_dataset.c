@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "lib/base/buf.h"
-#include "lib/data/dataset.h"
-#include "lib/data/sink.h"
+#include "lib/data/dataset/dataset.h"
+#include "lib/data/files/sink.h"
 
 static char folder[] = "/tmp/test_dataset.XXXXXX";
 static int first_free; /* descriptor: whatever is opened is closed again */

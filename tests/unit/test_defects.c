@@ -2,6 +2,7 @@
  * The verifier: what is wrong is refused, in words that say what, and what is right is not,
  * whatever the collective.
  */
+#include "algorithms/table.h"
 #include "tests/unit/sets.h"
 
 /* ---- what a row promises is checked ---- */

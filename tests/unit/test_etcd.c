@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/job/etcd_answer.h"
-#include "lib/job/store.h"
+#include "lib/store/etcd_answer.h"
+#include "lib/store/store.h"
 #include "tests/unit/fake_http.h"
 
 #define SEC(n) (clock_ns() + (int64_t)(n)*NS_PER_SEC)

@@ -5,6 +5,7 @@
  * A failure names its seed and parameters; COLLCTL_SEED=<seed> runs one property case again,
  * COLLCTL_LONG=1 many more.
  */
+#include "algorithms/table.h"
 #include "tests/unit/exec_oracle.h"
 
 #ifdef COLLCTL_SANITIZED /* ten times slower: a smaller sample */

@@ -2,6 +2,7 @@
  * The executor's failures, over in-memory lanes: a damaged lane and a failing file are noticed, and
  * who is to blame is named.
  */
+#include "algorithms/table.h"
 #include "tests/unit/exec_oracle.h"
 
 /* Run @l with a fault on the lane from -> to: rank @to must fail with ERR_INTEGRITY and blame

@@ -4,6 +4,7 @@
  * under other streams, lane capacities, quanta and stalls, which must give the same bits. A failure
  * names its seed and parameters; COLLCTL_SEED=<seed> runs one list again, COLLCTL_LONG=1 many more.
  */
+#include "algorithms/table.h"
 #include "lib/exec/exec_internal.h"
 #include "tests/unit/exec_oracle.h"
 

@@ -4,7 +4,9 @@
  */
 #include <math.h>
 
-#include "algorithms/traeff.h"
+#include "algorithms/parts/traeff.h"
+#include "algorithms/table.h"
+#include "lib/price/cost.h"
 #include "tests/unit/sets.h"
 
 /* ---- the longest chain ----

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/data/dataset.h"
-#include "lib/data/sink.h"
+#include "lib/data/dataset/dataset.h"
+#include "lib/data/files/sink.h"
 
 static void rows_are_whole(void **state)
 {

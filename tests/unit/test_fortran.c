@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "lib/data/fortran.h"
+#include "lib/data/formats/fortran.h"
 
 #define IN_AT  77
 #define OUT_AT 13

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/job/hostfile.h"
+#include "lib/store/hostfile.h"
 
 /* "name:port*slots@first ..." of a parsed file. */
 static char *render(const struct hostfile *h)

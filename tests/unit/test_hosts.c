@@ -4,9 +4,11 @@
  */
 #include <math.h>
 
-#include "algorithms/hosts.h"
-#include "algorithms/traeff.h"
-#include "algorithms/traffic.h"
+#include "algorithms/parts/hosts.h"
+#include "algorithms/parts/traeff.h"
+#include "algorithms/table.h"
+#include "lib/price/cost.h"
+#include "lib/price/traffic.h"
 #include "tests/unit/concrete.h"
 
 /* ---- clusters ---- */
@@ -411,7 +413,7 @@ static void test_hosts_that_are_none(void **state)
 		        .size = 4, .ninputs = 1, .noutputs = 1, .off = off, .host = bad[i]};
 		enum sched_error e;
 
-		assert_null(sched_build(coll_find(COLL_ALLREDUCE, "direct"), &a, &e));
+		assert_null(coll_build(coll_find(COLL_ALLREDUCE, "direct"), &a, &e));
 		assert_int_equal(e, SCHED_RANGE);
 	}
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/job/kv.h"
+#include "lib/store/server/kv.h"
 
 #define SEC 1000000000LL
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/coll/layout.h"
+#include "lib/coll/agreement/layout.h"
 
 #define SIZE 4
 

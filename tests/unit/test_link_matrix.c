@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lib/coll/link_matrix.h"
-#include "lib/job/meter.h"
+#include "lib/links/link_matrix.h"
+#include "lib/links/meter.h"
 
 #define CAP 64
 

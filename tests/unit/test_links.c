@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/job/links.h"
+#include "lib/job/failed_links.h"
 
 static const char *host(void *ctx, int rank, char *buf, size_t cap)
 {

@@ -6,6 +6,7 @@
  */
 #include <sys/mman.h>
 
+#include "algorithms/table.h"
 #include "tests/unit/exec_oracle.h"
 
 /* ---- far memory ---- */

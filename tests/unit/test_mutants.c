@@ -3,6 +3,7 @@
  * is broken in every way that is thought of here. What it does not find must be as good as what was
  * there: the oracle, which runs it with numbers, says whether it is.
  */
+#include "algorithms/table.h"
 #include "tests/unit/concrete.h"
 
 /* ---- mutants: one step is broken ---- */

@@ -13,10 +13,10 @@
 #include "lib/base/host_name.h"
 #include "lib/base/path.h"
 #include "lib/base/text.h"
-#include "lib/coll/agree_wire.h"
-#include "lib/coll/file_list.h"
-#include "lib/coll/paths.h"
-#include "lib/data/shard_index.h"
+#include "lib/coll/agreement/agree_wire.h"
+#include "lib/coll/agreement/file_list.h"
+#include "lib/coll/request/paths.h"
+#include "lib/data/formats/shard_index.h"
 #include "lib/job/proto.h"
 
 #define RLO  "\342\200\256" /* letters after it run to the left */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/data/array.h"
+#include "lib/data/formats/array.h"
 
 #define MAX_FILE 12000
 

@@ -18,9 +18,9 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/io.h"
-#include "lib/data/dataset.h"
-#include "lib/data/npz.h"
-#include "lib/data/spool.h"
+#include "lib/data/dataset/dataset.h"
+#include "lib/data/files/spool.h"
+#include "lib/data/formats/npz.h"
 
 static char folder[] = "/tmp/test_npz.XXXXXX";
 

@@ -14,8 +14,8 @@
 
 #include "lib/base/offload.h"
 #include "lib/base/stuck.h"
-#include "lib/data/fortran.h"
-#include "lib/data/npz.h"
+#include "lib/data/formats/fortran.h"
+#include "lib/data/formats/npz.h"
 
 struct call {
 	sem_t begin;

@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lib/data/outfile.h"
+#include "lib/data/files/outfile.h"
 
 /* ---- calls that fail on demand ---- */
 

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/coll/planner.h"
+#include "algorithms/table.h"
+#include "lib/coll/agreement/planner.h"
 
 #define SIZE 3
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "cmd/bar.h"
-#include "cmd/progress_text.h"
+#include "cmd/text/bar.h"
+#include "cmd/text/progress_text.h"
 #include "lib/base/clock.h"
 
 #define MIB (1024.0 * 1024)

@@ -414,7 +414,7 @@ static void a_roster_is_read(void **state)
 			roster_release(&r);
 			free(cut);
 		}
-		for (uint32_t size = 0; size <= PROTO_MAX_SIZE + 1; size += PROTO_MAX_SIZE + 1) {
+		for (uint32_t size = 0; size <= JOB_MAX_SIZE + 1; size += JOB_MAX_SIZE + 1) {
 			struct err err = {0};
 			struct view v = view_of(b.data, b.len);
 			put_u32(b.data, size);

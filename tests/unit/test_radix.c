@@ -3,6 +3,8 @@
  */
 #include <math.h>
 
+#include "algorithms/table.h"
+#include "lib/price/cost.h"
 #include "tests/unit/sets.h"
 
 static int ceil_log(int64_t k, int p)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/job/record.h"
+#include "lib/store/record.h"
 
 static const struct secret secret = {.key = "the secret"}, wrong = {.key = "another"};
 static const struct record_of with_secret = {"collctl/j", "j", &secret};

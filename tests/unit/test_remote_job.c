@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cmd/remote.h"
+#include "cmd/run/remote.h"
 
 static char secret[] = "secret", token[] = "token";
 static char *words[] = {"allreduce", "in \xff\n.npy", "-o", "", NULL};

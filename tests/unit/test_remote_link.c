@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cmd/remote.h"
+#include "cmd/run/remote.h"
 #include "lib/base/version.h"
 
 static int find(const char *text, struct remote_hello *h)

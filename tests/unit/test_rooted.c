@@ -3,7 +3,8 @@
  * Träff's schedules, for many more ranks; what is sent altogether; scratch; and that a rank's
  * schedule takes no time that grows with the number of ranks.
  */
-#include "algorithms/traeff.h"
+#include "algorithms/parts/traeff.h"
+#include "algorithms/table.h"
 #include "tests/unit/frontier_oracle.h"
 #include "tests/unit/sets.h"
 
@@ -254,7 +255,7 @@ static void test_steps_of_many_ranks(void **state)
 			const char *runs = coll_resolve(alg, &a)->name;
 			const bool star = !strcmp(runs, "linear") || strstr(runs, "one_to_all");
 			enum sched_error e;
-			struct sched *s = sched_build(alg, &a, &e);
+			struct sched *s = coll_build(alg, &a, &e);
 
 			assert_int_equal(e, SCHED_OK);
 			if (a.rank != root || !star)

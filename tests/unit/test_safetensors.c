@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
-#include "lib/data/safetensors.h"
+#include "lib/data/formats/safetensors.h"
 
 /* ---- what a header holds ---- */
 

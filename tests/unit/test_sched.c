@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "algorithms/table.h"
 #include "tests/unit/frontier_oracle.h"
 
 static struct sched *build(enum coll_kind kind,
@@ -19,7 +20,7 @@ static struct sched *build(enum coll_kind kind,
 {
 	const struct coll_algorithm alg = {.kind = kind, .name = "toy", .emit = emit};
 
-	return sched_build(&alg, args, e);
+	return coll_build(&alg, args, e);
 }
 
 static struct sched *build_ok(enum coll_kind kind,
@@ -520,7 +521,7 @@ static void test_thousands_of_ranks(void **state)
 		struct sched *s;
 
 		coll_split(barrier ? 1 : 10000019, size, off);
-		s = sched_build(coll_algorithms[i], &a, &e);
+		s = coll_build(coll_algorithms[i], &a, &e);
 		assert_int_equal(e, SCHED_OK);
 		assert_true(s->nsteps <= 16u * (unsigned)size);
 		assert_true(s->ndeps <= 16u * (unsigned)size);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "lib/base/write_file.h"
-#include "lib/job/secret.h"
+#include "lib/crypto/secret.h"
 
 #define HEX "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 

@@ -10,7 +10,9 @@
 
 #include <cmocka.h>
 
-#include "lib/exec/select.h"
+#include "algorithms/table.h"
+#include "lib/price/cost.h"
+#include "lib/price/select.h"
 
 static struct select_args args_of(int kind, int size, uint64_t bytes)
 {

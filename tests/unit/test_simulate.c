@@ -13,8 +13,10 @@
 
 #include <cmocka.h>
 
-#include "algorithms/blocks.h"
-#include "algorithms/simulate.h"
+#include "algorithms/parts/blocks.h"
+#include "algorithms/table.h"
+#include "lib/price/cost.h"
+#include "lib/price/simulate.h"
 
 /* ---- algorithms of textbooks ---- */
 
@@ -237,7 +239,7 @@ static void test_observer(void **state)
 	for (args.rank = 0; args.rank < 4; args.rank++) {
 		enum sched_error e;
 
-		scheds[args.rank] = sched_build(&alg, &args, &e);
+		scheds[args.rank] = coll_build(&alg, &args, &e);
 		assert_non_null(scheds[args.rank]);
 	}
 	for (int k = 0; k < 2; k++) {

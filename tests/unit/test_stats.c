@@ -1,7 +1,7 @@
 /* Statistics against a loop over the elements as numbers, whole and in pieces. */
 #include "tests/unit/elements.h"
 
-#include "lib/data/stats.h"
+#include "lib/data/kernels/stats.h"
 
 #define MAX_N 5000
 

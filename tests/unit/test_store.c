@@ -27,10 +27,10 @@
 #include <openssl/x509v3.h>
 
 #include "lib/base/clock.h"
-#include "lib/job/store.h"
-#include "lib/job/store_server.h"
-#include "lib/job/store_server_internal.h"
 #include "lib/net/addr.h"
+#include "lib/store/server/store_server.h"
+#include "lib/store/server/store_server_internal.h"
+#include "lib/store/store.h"
 #include "tests/unit/fake_http.h"
 
 #define SEC(n) (clock_ns() + (int64_t)(n)*NS_PER_SEC)

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
-#include "lib/job/rendezvous.h"
-#include "lib/job/store.h"
+#include "lib/store/rendezvous.h"
+#include "lib/store/store.h"
 
 #define SOON (clock_ns() + 100 * NS_PER_SEC)
 

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "lib/base/clock.h"
-#include "lib/job/suspect.h"
+#include "lib/store/suspect.h"
 
 #define AT(seconds) ((int64_t)((seconds)*1e9))
 

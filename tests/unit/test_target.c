@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "lib/base/user.h"
-#include "lib/data/target.h"
+#include "lib/data/files/target.h"
 
 static char folder[] = "/tmp/test_target.XXXXXX";
 

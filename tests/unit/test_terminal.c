@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "cmd/report.h"
-#include "cmd/terminal.h"
+#include "cmd/text/report.h"
+#include "cmd/text/terminal.h"
 
 #define WIDE  "\346\250\241\345\236\213" /* two characters of two columns each */
 #define ACUTE "e\314\201"                /* e, and an accent that combines with it */

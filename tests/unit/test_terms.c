@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/coll/agree_wire.h"
-#include "lib/coll/claims.h"
-#include "lib/coll/offer.h"
-#include "lib/coll/terms.h"
+#include "lib/coll/agreement/agree_wire.h"
+#include "lib/coll/agreement/claims.h"
+#include "lib/coll/agreement/offer.h"
+#include "lib/coll/agreement/terms.h"
 
 #define SIZE 3
 

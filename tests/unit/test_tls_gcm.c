@@ -12,7 +12,7 @@
 
 #include <openssl/evp.h>
 
-#include "lib/net/tls_gcm.h"
+#include "lib/net/tls/tls_gcm.h"
 
 #define MOST 20000
 #define TAG  16

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lib/net/tls_gcm.h"
-#include "lib/net/tls_record.h"
+#include "lib/net/tls/tls_gcm.h"
+#include "lib/net/tls/tls_record.h"
 
 #define AES    0x1301
 #define CHACHA 0x1303

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/spacetime_svg.h"
-#include "cmd/trace_json.h"
-#include "cmd/trace_svg.h"
+#include "cmd/draw/spacetime_svg.h"
+#include "cmd/draw/trace_svg.h"
+#include "cmd/trace/trace_json.h"
 
 /* ---- the text ---- */
 

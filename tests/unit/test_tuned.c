@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "algorithms/sched.h"
+#include "algorithms/table.h"
+#include "lib/sched/sched.h"
 
 static const char *const names[] = {
         NULL, "linear", "bruck", "recursive_doubling", "ring", "neighbor", "two_proc",

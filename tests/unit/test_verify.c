@@ -2,6 +2,7 @@
  * The algorithms are right: every one is proved for every P, and for random roots, bases and
  * blocks.
  */
+#include "algorithms/table.h"
 #include "tests/unit/concrete.h"
 
 /* ---- the algorithms are right ---- */

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "lib/net/tls_gcm.h"
-#include "lib/net/tls_record.h"
+#include "lib/net/tls/tls_gcm.h"
+#include "lib/net/tls/tls_record.h"
 
 #define MOST 1024 /* bytes of a field */
 

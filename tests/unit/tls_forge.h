@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/net/tls.h"
+#include "lib/net/tls/tls.h"
 
 #define FORGE_EXTRA    22 /* header, type and tag */
 #define FORGE_IDENTITY "alice"

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "lib/net/tls.h"
+#include "lib/net/tls/tls.h"
 
 /* @records: those of data, as COLLCTL_TLS_RECORDS names them, or NULL: a control link's. NULL: an
  * error. */

@@ -21,8 +21,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/net/conn.h"
-#include "lib/net/tls.h"
-#include "lib/net/tls_gcm.h"
+#include "lib/net/tls/tls.h"
+#include "lib/net/tls/tls_gcm.h"
 
 #define PATIENCE (100 * NS_PER_SEC)
 #define DATA     3000000

@@ -1,0 +1,51 @@
+/*
+ * allreduce direct: every rank sends block j to rank j, which adds them in rank order; then every
+ * rank sends its block to all others (direct.c).
+ *
+ * 2 rounds, 2S(P-1)/P bytes, P-1 peers; scratch: one block in the wider type. All contributions to
+ * an element are added in rank order in the wider type, and the sum is rounded once: --order rank.
+ *
+ * P = 3, the blocks of rank 0; acc is the scratch:
+ *
+ *   send 1 to 1, send 2 to 2
+ *   acc = my block 0;  acc += block 0 of rank 1;  acc += block 0 of rank 2;  block 0 = acc
+ *   send 0 to 1, send 0 to 2;  receive 2 from 2, receive 1 from 1
+ *
+ * Source: the reduce-scatter and allgather by direct exchange; Chan, Heimlich, Purkayastha,
+ * van de Geijn, Collective communication: theory, practice, and experience, CCPE 2007.
+ */
+#include "algorithms/parts/blocks.h"
+
+static void emit(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct sched_span work = sched_work(b);
+
+	direct_reduce_scatter(b, a, work, span_add(work, a->off[a->rank]));
+	direct_allgather(b, a, work);
+}
+
+static void cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double p = a->size;
+
+	*c = (struct coll_cost){
+	        .rounds = 2,
+	        .messages = 2 * (p - 1),
+	        .sent = 2 * (p - 1) / p,
+	        .received = 2 * (p - 1) / p,
+	        .reduced = (p - 1) / p,
+	};
+}
+
+const struct coll_algorithm allreduce_direct = {
+        .kind = COLL_ALLREDUCE,
+        .name = "direct",
+        .help = "each rank adds one block of all ranks in rank order, and sends it to all",
+        .steps = "2",
+        .bytes = "2S(P-1)/P",
+        .restrictions = "",
+        .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
+        .flags = COLL_ORDERED | COLL_FINAL,
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,0 +1,78 @@
+/*
+ * allreduce ring: every rank's whole vector travels once around the ring, and each rank adds it.
+ *
+ * 1. acc = out = my vector.
+ * 2. P-1 times: send out right, receive in from the left, acc += in, out = in.
+ *
+ * P-1 rounds, (P-1)S bytes; scratch: S for the passing vector (none for P = 2), which is forwarded
+ * while it arrives. Rank r adds r, r-1, r-2, ... The order differs by rank, and so do the bits
+ * of floating-point sums and products.
+ *
+ * P = 3, the content of acc:
+ *
+ *   rank      0         1         2
+ *   step 1    0+2       1+0       2+1      out: 2, 0, 1
+ *   step 2    0+2+1     1+0+2     2+1+0
+ *
+ * Source: Gloo, docs/algorithms.md, allreduce_ring.
+ */
+#include "algorithms/parts/blocks.h"
+
+static void emit(struct sched_builder *b, const struct coll_args *a)
+{
+	const int left = rank_add(a, a->rank, -1), right = rank_add(a, a->rank, 1);
+	const struct range all = whole_range(a);
+	const struct sched_span acc = sched_work(b);
+	struct sched_span passing = {SCHED_NONE, 0};
+
+	work_fold(b, acc, all);
+	work_send(b, right, acc, all);
+	if (a->size > 2)
+		passing = sched_scratch(b, SCHED_DATA, all.len);
+	for (int i = 1; i < a->size - 1; i++) {
+		work_recv(b, left, passing, all);
+		work_send(b, right, passing, all);
+		sched_reduce(b, acc, passing, all.len, 0);
+	}
+	work_add(b, left, acc, all); /* the last is not forwarded */
+}
+
+static void cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double p = a->size;
+
+	*c = (struct coll_cost){
+	        .rounds = p - 1,
+	        .messages = p - 1,
+	        .sent = p - 1,
+	        .received = p - 1,
+	        .steady = true,
+	        .reduced = p - 1,
+	};
+}
+
+const struct coll_algorithm allreduce_ring = {
+        .kind = COLL_ALLREDUCE,
+        .name = "ring",
+        .help = "whole vectors travel round a ring; each rank adds in a different order",
+        .steps = "P-1",
+        .bytes = "(P-1)S",
+        .restrictions = "sum, prod and avg of floats need --allow-divergent",
+        .source = "Gloo allreduce_ring",
+        .flags = COLL_DIVERGENT | COLL_COPIES,
+        .cost = cost,
+        .emit = emit,
+};
+
+const struct coll_algorithm allreduce_cuda_ring = {
+        .kind = COLL_ALLREDUCE,
+        .name = "cuda_ring",
+        .help = "ring with GPUs; copies do not overlap the network",
+        .steps = "P-1",
+        .bytes = "(P-1)S",
+        .restrictions = "needs --device cuda; sum, prod and avg of floats need --allow-divergent",
+        .source = "Gloo cuda_allreduce_ring",
+        .flags = COLL_DIVERGENT | COLL_COPIES | COLL_DEVICES | COLL_APART,
+        .cost = cost,
+        .emit = emit,
+};

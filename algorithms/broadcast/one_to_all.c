@@ -1,0 +1,64 @@
+/*
+ * broadcast one_to_all: the root sends the vector to every rank.
+ *
+ * 1. The root sends the vector to r + 1, r + 2, .. around the ranks, to all at once.
+ *
+ * 1 round; the root sends (P-1)S over its one port: (P-1)(L + m/B) if messages go one by one. No
+ * scratch.
+ *
+ * P = 4, root 1:
+ *
+ *   rank 1: send to 2, send to 3, send to 0
+ *   others: receive from 1
+ *
+ * Source: Chan, Heimlich, Purkayastha,
+ * van de Geijn, Collective communication: theory, practice, and experience, CCPE 2007.
+ */
+#include "algorithms/parts/blocks.h"
+
+static void emit(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct range all = whole_range(a);
+	const struct sched_span out = sched_out(b, 0);
+
+	if (a->rank != a->root) {
+		work_recv(b, a->root, out, all);
+		return;
+	}
+	work_fold(b, out, all);
+	for (int d = 1; d < a->size; d++)
+		work_send(b, rank_add(a, a->rank, d), out, all);
+}
+
+static void cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double p = a->size;
+
+	*c = (struct coll_cost){
+	        .rounds = 1, .messages = p - 1, .sent = p - 1, .received = 1, .steady = true};
+}
+
+const struct coll_algorithm broadcast_one_to_all = {
+        .kind = COLL_BROADCAST,
+        .name = "one_to_all",
+        .help = "the root sends the vector to every rank",
+        .steps = "1",
+        .bytes = "(P-1)S at the root",
+        .restrictions = "",
+        .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
+        .cost = cost,
+        .emit = emit,
+};
+
+const struct coll_algorithm broadcast_cuda_broadcast_one_to_all = {
+        .kind = COLL_BROADCAST,
+        .name = "cuda_broadcast_one_to_all",
+        .help = "one_to_all with GPUs; copies overlap the network",
+        .steps = "1",
+        .bytes = "(P-1)S at the root",
+        .restrictions = "needs --device cuda",
+        .source = "Gloo cuda_broadcast_one_to_all",
+        .flags = COLL_DEVICES,
+        .cost = cost,
+        .emit = emit,
+};

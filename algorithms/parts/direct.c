@@ -1,0 +1,74 @@
+/*
+ * Reduce-scatter and allgather by direct exchange: every rank with every other (see blocks.h).
+ *
+ * 1. Reduce-scatter: send block j to rank j, beginning with r+1, so that not all ranks begin
+ *    with rank 0.
+ * 2. The owner of a block adds the contributions in the order 0, 1, .. P-1, including its own, in
+ *    the wider type, whatever the order of arrival; then it applies the operation's final function
+ * and rounds once. So the order and the bits are always the same: --order rank.
+ * 3. Allgather: send the block to all ranks, in the same order; receive those of the others.
+ *
+ * Each 1 round, S(P-1)/P bytes, P-1 peers; scratch of the reduce-scatter: one block in the wider
+ * type. A rank's contribution is the fold of its inputs, rounded to their type, also in its own
+ * block: the result does not depend on the owner of a block.
+ *
+ * P = 3, the blocks of rank 1; acc is the scratch:
+ *
+ *   send 2 to 2, send 0 to 0
+ *   acc = block 1 of rank 0;  acc += my block 1;  acc += block 1 of rank 2;  block 1 = acc
+ *   send 1 to 2, send 1 to 0;  receive 0 from 0, receive 2 from 2
+ *
+ * Source: Chan, Heimlich, Purkayastha, van de Geijn, Collective communication: theory, practice,
+ * and experience, CCPE 2007.
+ */
+#include "algorithms/parts/blocks.h"
+
+/* Add rank @q's contribution to mine, @mine; rank 0's is the first. */
+static void contribute(struct sched_builder *b, const struct coll_args *a, int q,
+                       struct sched_span acc, struct sched_span mine, uint64_t len)
+{
+	if (q == a->rank && q == 0)
+		sched_copy(b, acc, mine, len, 0);
+	else if (q == a->rank)
+		sched_reduce(b, acc, mine, len, 0);
+	else if (q == 0)
+		sched_recv(b, q, acc, len);
+	else
+		sched_recv_reduce(b, q, acc, acc, len, 0);
+}
+
+void direct_sum(struct sched_builder *b, const struct coll_args *a, struct sched_span mine,
+                uint64_t len, struct sched_span result)
+{
+	const struct sched_span acc = sched_scratch(b, SCHED_ACC, len);
+
+	for (int q = 0; q < a->size; q++)
+		contribute(b, a, q, acc, mine, len);
+	sched_copy(b, result, acc, len, SCHED_FINAL);
+}
+
+void direct_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
+                           struct sched_span work, struct sched_span result)
+{
+	const struct range own = block_range(a, a->rank);
+
+	for (int d = 1; d < a->size; d++) {
+		const int peer = rank_add(a, a->rank, d);
+
+		work_fold(b, work, block_range(a, peer));
+		work_send(b, peer, work, block_range(a, peer));
+	}
+	work_fold(b, work, own);
+	direct_sum(b, a, span_add(work, own.off), own.len, result);
+}
+
+void direct_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work)
+{
+	for (int d = 1; d < a->size; d++)
+		work_send(b, rank_add(a, a->rank, d), work, block_range(a, a->rank));
+	for (int d = 1; d < a->size; d++) {
+		const int peer = rank_add(a, a->rank, -d);
+
+		work_recv(b, peer, work, block_range(a, peer));
+	}
+}

@@ -1,0 +1,47 @@
+/*
+ * reduce-scatter direct: every rank sends block j to rank j, which adds the contributions in rank
+ * order in the wider type and rounds once (direct.c): --order rank.
+ *
+ * 1 round, S(P-1)/P bytes, P-1 peers; scratch: one block in the wider type, and S where several
+ * inputs are folded first.
+ *
+ * P = 3, the blocks of rank 1; acc is the scratch:
+ *
+ *   send 2 to 2, send 0 to 0
+ *   acc = block 1 of rank 0;  acc += my block 1;  acc += block 1 of rank 2;  output = acc
+ *
+ * Source: Chan, Heimlich, Purkayastha, van de Geijn, Collective communication: theory, practice,
+ * and experience, CCPE 2007.
+ */
+#include "algorithms/parts/blocks.h"
+
+static void emit(struct sched_builder *b, const struct coll_args *a)
+{
+	direct_reduce_scatter(b, a, sched_work(b), sched_out(b, 0));
+}
+
+static void cost(const struct coll_args *a, struct coll_cost *c)
+{
+	const double p = a->size;
+
+	*c = (struct coll_cost){
+	        .rounds = 1,
+	        .messages = p - 1,
+	        .sent = (p - 1) / p,
+	        .received = (p - 1) / p,
+	        .reduced = (p - 1) / p,
+	};
+}
+
+const struct coll_algorithm reduce_scatter_direct = {
+        .kind = COLL_REDUCE_SCATTER,
+        .name = "direct",
+        .help = "each rank adds one block of all ranks in rank order",
+        .steps = "1",
+        .bytes = "S(P-1)/P",
+        .restrictions = "",
+        .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
+        .flags = COLL_ORDERED | COLL_FINAL,
+        .cost = cost,
+        .emit = emit,
+};

@@ -1,0 +1,113 @@
+/*
+ * `run -H`: a rank on another host. run starts `ssh HOST collctl remote-rank ...` for each rank;
+ * the two speak over the pipes of ssh:
+ *
+ *     remote -> run  stderr  the hello (remote_find_hello): where it listens
+ *     run -> remote  stdin   u32 length, the job (remote_encode): what to run, with the secret
+ *     remote -> run  stderr  REMOTE_READY: it has the job; whether it could enter the folder
+ *     run -> remote  stdin   REMOTE_GO, once all hosts are ready
+ *     run -> remote  stdin   REMOTE_ALIVE from time to time; REMOTE_SIGNAL and a signal
+ *     remote -> run  stderr  REMOTE_ALIVE from time to time; REMOTE_VERDICT, REMOTE_ENDED
+ *
+ * After REMOTE_GO stdout is the rank's, stderr has the rank's bytes and messages among them, and
+ * the exit code of the command is the rank's. If one end hears nothing for remote_job.silence, or
+ * its pipe ends, the other end or the connection has gone: remote ends the rank, run ends ssh. So
+ * nothing runs on when the network has gone.
+ */
+#ifndef COLLCTL_CMD_REMOTE_H
+#define COLLCTL_CMD_REMOTE_H
+
+#include <stdbool.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/crypto/secret.h"
+#include "lib/net/addr.h"
+
+#define REMOTE_COMMAND  "remote-rank"     /* not for users: not listed */
+#define REMOTE_LISTENER "listen"          /* its operand on rank 0 of a collective ... */
+#define REMOTE_STORE    "store"           /* ... and of a program; else none */
+#define REMOTE_LINK     2                 /* the version of all that is said here */
+#define REMOTE_EVERY    (5 * NS_PER_SEC)  /* the longest time between two REMOTE_ALIVE */
+#define REMOTE_SILENCE  (10 * NS_PER_SEC) /* the least limit of silence */
+#define REMOTE_GREETING (60 * NS_PER_SEC) /* for a host to answer */
+#define REMOTE_JOB_MAX  (4u << 20)        /* bytes of a job */
+#define REMOTE_WORDS    65536             /* of a command, and variables */
+
+/* ---- the hello: "\ncollctl-remote-LINK VERSION ADDRESS PORT TOKEN\n" ---- */
+
+struct remote_hello {
+	char version[32];
+	char address[ADDR_TEXT]; /* at which ssh has reached the host, in numbers; "-": not known */
+	int port;                /* 0: it does not listen */
+	char token[SECRET_TEXT]; /* the store's; "-": none */
+};
+
+/* The line, with its newlines. Returns its length, as snprintf. */
+int remote_write_hello(const struct remote_hello *, char *text, size_t cap);
+/* Look for a hello in what a host has printed. 1: *h; 0: it is not there yet; -1: it cannot be
+ * used: @why, and *h has no token. */
+int remote_find_hello(const char *text, size_t len, struct remote_hello *h, char *why, size_t cap);
+
+/* ---- the job ---- */
+
+struct remote_job {
+	int rank, size;
+	bool program, json;
+	int verbose;
+	int64_t silence;       /* ns: the limit of both ends */
+	const char *meeting;   /* the coordinator's ADDRESS:PORT, or the URL of the store */
+	const char *directory; /* to work in; "": where ssh begins, the home folder */
+	char *secret, *token;
+	int argc;
+	char **argv; /* ends with NULL */
+	int nvariables;
+	char **variables; /* "COLLCTL_TIMEOUT=5s" */
+};
+
+#define REMOTE_RANK_BYTES \
+	4 /* the first bytes of a job are the rank; the rest is the same for all */
+
+/* Append the job to @b, which should be buf_init_secret's. */
+void remote_encode(const struct remote_job *, struct buf *b);
+/* ERR_INTEGRITY. The texts are malloced; release them in either case. */
+int remote_decode(struct remote_job *, struct view, struct err *err);
+void remote_release(struct remote_job *); /* of remote_decode; wipes the secrets */
+
+/* The time between two REMOTE_ALIVE for that limit of silence. */
+int64_t remote_every(int64_t silence);
+
+/* ---- later: bytes of run ---- */
+
+#define REMOTE_GO     'g'
+#define REMOTE_SIGNAL 's' /* a byte follows: its number */
+/* REMOTE_ALIVE in both directions. */
+
+/* ---- later: messages of remote, of three bytes: NUL, one of these, a value ---- */
+
+enum remote_message {
+	REMOTE_ALIVE = 'a',   /* 0 */
+	REMOTE_READY = 'r',   /* errno of entering the folder, 0: it is there */
+	REMOTE_VERDICT = 'v', /* 0: the rank of a collective has got the verdict that all commit */
+	REMOTE_ENDED = 'e',   /* the rank's exit code */
+};
+#define REMOTE_MESSAGE 3
+
+/* A NUL of the rank's own is sent twice. Copy @n bytes to @out, which has room for 2 * @n; returns
+ * the number of bytes there. */
+size_t remote_stuff(const char *bytes, size_t n, char *out);
+
+struct remote_reader {
+	int have;     /* bytes of a message that has not come whole */
+	uint8_t what; /* its second byte */
+};
+/* Called for each message, known or not. */
+typedef void remote_heard(void *ctx, int what, int value);
+/* Take the messages out of @bytes, in place. Returns how many bytes are the rank's. */
+size_t remote_extract(struct remote_reader *, char *bytes, size_t n, remote_heard *, void *ctx);
+
+/* The command: returns the exit code. */
+int remote_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,802 @@
+/*
+ * `collctl run`: N ranks on this host with a new secret.
+ *
+ * For a command of collctl it only forks: the child calls collctl_main, so that a hundred ranks
+ * start in the time of a few execs. It needs no store: rank 0 inherits a listening socket
+ * (COLLCTL_LISTEN_FD), the others get its address (COLLCTL_COORDINATOR). Any other COMMAND is a
+ * program, which may call collctl any number of times; for programs `run` serves a store.
+ *
+ * One epoll loop watches signals and the ranks' stderr. The first rank that fails determines the
+ * exit code. The others learn of the failure through the job and get time to report it and to clean
+ * up.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/commands.h"
+#include "cmd/run/run_internal.h"
+#include "cmd/run/run_rank.h"
+#include "cmd/text/bar.h"
+#include "lib/base/clock.h"
+#include "lib/base/io.h"
+#include "lib/base/private.h"
+#include "lib/coll/request/request.h"
+#include "lib/crypto/secret.h"
+#include "lib/net/addr.h"
+#include "lib/store/server/store_server.h"
+
+#define GRACE_NS (5 * NS_PER_SEC) /* for the others to end by themselves after a failure */
+#define TERM_NS  (2 * NS_PER_SEC) /* from SIGTERM to SIGKILL */
+
+/* ---- COMMAND ---- */
+
+/* Is @word this program, by name or by path? */
+static bool is_self(const char *word)
+{
+	struct stat a, b;
+
+	if (!strchr(word, '/'))
+		return strcmp(word, "collctl") == 0;
+	return stat(word, &a) == 0 && stat("/proc/self/exe", &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+static bool is_collective(const char *word)
+{
+	const struct command *cmd = command_find(word);
+
+	return cmd && (cmd->opts & OPTS_JOB);
+}
+
+/* Set r->argv and r->program from the operands of run, argv[1..argc). */
+static void understand(struct run *r, int argc, char **argv)
+{
+	static char name[] = "collctl";
+
+	if (is_collective(argv[1])) {
+		argv[0] = name;
+		r->argc = argc;
+		r->argv = argv;
+		return;
+	}
+	r->argc = argc - 1;
+	r->argv = argv + 1;
+	int word = 1;
+	while (word < r->argc && r->argv[word][0] == '-')
+		word++;
+	r->program = !(is_self(argv[1]) && word < r->argc && is_collective(r->argv[word]));
+}
+
+/* Parse the words like each rank, but without the environment, which differs there. Returns the
+ * command to explain or run; NULL: the whole program, or an error. */
+static const struct command *parse_collective(struct options *o, int size, int argc, char **argv,
+                                              struct err *err)
+{
+	if (options_parse_leading(o, &argc, argv, err) < 0 || argc < 2)
+		return NULL;
+	const struct command *cmd = command_find(argv[1]);
+	enum coll_kind kind;
+	argc--;
+	if (cmd && !o->help && options_parse_words(cmd, o, &argc, argv + 1, err) == 0 && !o->help &&
+	    coll_by_name(cmd->name, &kind) == 0)
+		request_check_ranks(kind, o->request.root, o->request.steps, size, err);
+	return cmd;
+}
+
+/* How long a live host may be silent: longer than --timeout of the ranks, which say more about what
+ * is lost. For a program it is that of the environment. @o: of the collective, or of run. */
+static int64_t find_silence(const struct options *o)
+{
+	const int64_t day = 24 * 3600 * NS_PER_SEC;
+	const struct setting *timeout = request_setting("timeout");
+	const char *text = getenv("COLLCTL_TIMEOUT");
+	struct coll_request request = o->request;
+	struct err ignored = {0};
+	if (text && *text && !options_given(o, &o->request.settings.timeout) &&
+	    setting_read(timeout, &request, text, "COLLCTL_TIMEOUT", &ignored) < 0)
+		errno = 0; /* the ranks report it */
+	const int64_t ns = request.settings.timeout < day ? 2 * request.settings.timeout : 2 * day;
+	return ns > REMOTE_SILENCE ? ns : REMOTE_SILENCE;
+}
+
+/* Report errors and help once here, instead of in every rank. -1: an error, 1: help, 0: neither.
+ * *@json: the command line has --json. */
+static int check_collective(struct run *r, bool *json, struct err *err)
+{
+	struct options o;
+	char **argv = calloc((size_t)r->argc + 1, sizeof *argv); /* parsing sorts it */
+	if (!argv)
+		return err_nomem(err, "the command line", (size_t)r->argc * sizeof *argv);
+	memcpy(argv, r->argv, (size_t)r->argc * sizeof *argv);
+	options_init(&o);
+	const struct command *cmd = parse_collective(&o, r->size, r->argc, argv, err);
+	*json |= o.json;
+	r->silence = find_silence(&o);
+	r->writes = cmd && (cmd->opts & OPTS_OUTPUT) && !o.request.dry_run;
+	if (o.help && !err->code)
+		options_help(cmd, stdout);
+	int ret = err->code ? -1 : o.help;
+	options_release(&o);
+	free(argv);
+	return ret;
+}
+
+/* Can execvp find @name? Checked here, so that a typing error is reported only once. */
+static bool is_program(const char *name)
+{
+	if (strchr(name, '/'))
+		return access(name, X_OK) == 0;
+	const char *path = getenv("PATH");
+	for (const char *dir = path ? path : "/usr/bin:/bin"; dir;) {
+		const char *colon = strchrnul(dir, ':');
+		char file[4096];
+		int n = snprintf(file, sizeof file, "%.*s/%s", (int)(colon - dir), dir, name);
+		const char *tried = colon == dir ? name : file; /* an empty entry is "." */
+		if (n < (int)sizeof file && access(tried, X_OK) == 0)
+			return true;
+		dir = *colon ? colon + 1 : NULL;
+	}
+	return false;
+}
+
+static int check_program(const char *name, struct err *err)
+{
+	if (is_program(name))
+		return 0;
+	const struct command *cmd = command_find(name);
+	const char *near = command_near(name);
+	if (cmd)
+		return err_set(err, ERR_USAGE, "%s is not a collective: run cannot start it", name);
+	if (near && is_collective(near))
+		return err_set(err, ERR_USAGE,
+		               "%s: no such collective or program; did you mean %s?", name, near);
+	return err_set(err, ERR_USAGE, "%s: no such collective or program", name);
+}
+
+/* ---- in the child ---- */
+
+static void close_inherited(const struct run *r, int rank)
+{
+	close(r->epoll);
+	close(r->signals);
+	for (int i = 0; i <= rank; i++) {
+		if (r->ranks[i].in >= 0)
+			close(r->ranks[i].in);
+		if (r->ranks[i].err.from >= 0)
+			close(r->ranks[i].err.from);
+		if (r->o->label && r->ranks[i].out.from >= 0)
+			close(r->ranks[i].out.from);
+		if (r->ranks[i].json >= 0)
+			close(r->ranks[i].json);
+	}
+}
+
+/* run draws the bar on the terminal, which is still stderr here. */
+static void send_bars(void)
+{
+	int terminal = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+
+	if (terminal < 0)
+		rank_die(ERR_RESOURCE, "the terminal");
+	bar_launched(terminal);
+}
+
+/* When all ranks are started. */
+static void wipe_secrets(struct run *r)
+{
+	wipe(r->secret, sizeof r->secret);
+	wipe(r->token, sizeof r->token);
+}
+
+/* @in, @out, @err: the pipes' ends for this rank, or -1. */
+static _Noreturn void rank_main(struct run *r, int rank, int in, int out, int err)
+{
+	char address[64];
+	struct rank_setup setup = {.rank = rank,
+	                           .size = r->size,
+	                           .secret = r->secret,
+	                           .listener = r->listener,
+	                           .verdict = -1,
+	                           .coordinator = address,
+	                           .program = r->program,
+	                           .rendezvous = address,
+	                           .token = r->token,
+	                           .json = r->o->json,
+	                           .verbose = r->o->verbose,
+	                           .argc = r->argc,
+	                           .argv = r->argv,
+	                           .mask = &r->caller_mask,
+	                           .files = &r->caller_files,
+	                           .core = &r->caller_core};
+
+	rank_die_with(r->self, SIGTERM);
+	if (r->ranks[rank].own_group)
+		setpgid(0, 0);
+	close_inherited(r, rank);
+	if (rank != 0 && in < 0)
+		rank_no_stdin();
+	if (out >= 0)
+		rank_replace_fd(STDOUT_FILENO, out);
+	if (r->ranks[rank].err.bars)
+		send_bars();
+	rank_replace_fd(STDERR_FILENO, err);
+	if (out >= 0)
+		close(out);
+	close(err);
+	if (in >= 0)
+		ssh_begin(r, rank, in);
+	snprintf(address, sizeof address, "%s127.0.0.1:%d", r->program ? "http://" : "", r->port);
+	rank_begin(&setup);
+}
+
+/* ---- the store, for programs ---- */
+
+struct store_greeting {
+	int port;
+	struct err err;
+};
+
+static _Noreturn void store_main(struct run *r, int greet)
+{
+	struct store_greeting hello = {.err = {.rank = ERR_RANK_SELF}};
+	struct store_server_conf conf = {.token = r->token};
+
+	rank_die_with(r->self, SIGKILL);
+	setpgid(0, 0); /* only run handles Ctrl-C, because the ranks still need their store */
+	close(r->epoll);
+	close(r->signals);
+	rank_no_stdin();
+	/* A reader of our stdout must not wait for this process. */
+	rank_replace_fd(STDOUT_FILENO, STDIN_FILENO);
+	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
+	prctl(PR_SET_NAME, "collctl:store");
+
+	struct store_server *server = store_server_start(&conf, &hello.err);
+	wipe_secrets(r);
+	if (server)
+		hello.port = store_server_port(server);
+	if (write_all(greet, &hello, sizeof hello) < 0 || !server)
+		_exit(ERR_OTHER);
+	close(greet);
+	for (;;) {
+		struct pollfd p = {.fd = store_server_fd(server), .events = POLLIN};
+		poll(&p, 1, store_server_run(server));
+	}
+}
+
+/* Start the store in a separate process: a reader of stderr that blocks run must not block the
+ * store. */
+static int start_store(struct run *r, struct err *err)
+{
+	struct store_greeting hello;
+	int pipe_fds[2];
+	ssize_t n;
+
+	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+		return err_errno(err, ERR_RESOURCE, "a pipe for the store");
+	r->store = fork();
+	if (r->store < 0) {
+		r->store = 0;
+		err_errno(err, ERR_RESOURCE, "cannot start the store");
+		close(pipe_fds[0]);
+		close(pipe_fds[1]);
+		return -1;
+	}
+	if (r->store == 0) {
+		close(pipe_fds[0]);
+		store_main(r, pipe_fds[1]);
+	}
+	close(pipe_fds[1]);
+	n = io_retry(read(pipe_fds[0], &hello, sizeof hello));
+	close(pipe_fds[0]);
+	if (n != (ssize_t)sizeof hello)
+		return err_set(err, ERR_OTHER, "the store ended before it was ready");
+	if (hello.err.code) {
+		*err = hello.err;
+		return -1;
+	}
+	r->port = hello.port;
+	return 0;
+}
+
+static void stop_store(struct run *r)
+{
+	if (r->store <= 0)
+		return;
+	kill(r->store, SIGKILL);
+	while (waitpid(r->store, NULL, 0) < 0 && errno == EINTR)
+		;
+	r->store = 0;
+}
+
+static bool await_reader(void *ctx, int fd); /* a lines_wait */
+
+/* ---- starting ---- */
+
+static int open_listener(struct run *r, struct err *err)
+{
+	struct addr addr;
+
+	if (addr_resolve(&addr, "127.0.0.1", 0, true, err) < 0)
+		return -1;
+	r->listener = addr_listen(&addr, 0, 0, SOMAXCONN, err);
+	if (r->listener < 0)
+		return -1;
+	r->port = addr_port(&addr);
+	return 0;
+}
+
+static int open_loop(struct run *r, struct err *err)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+
+	r->signals = rank_parent_signals(&r->caller_mask);
+	r->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (r->signals < 0 || r->epoll < 0 ||
+	    epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->signals, &event) < 0)
+		return err_errno(err, ERR_RESOURCE, "the event loop");
+	return 0;
+}
+
+static int watch(const struct run *r, struct lines *l, struct err *err)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = l};
+
+	if (epoll_ctl(r->epoll, EPOLL_CTL_ADD, l->from, &event) < 0)
+		return err_errno(err, ERR_RESOURCE, "the event loop");
+	return 0;
+}
+
+static int start_rank(struct run *r, int i, struct err *err)
+{
+	struct rank *rank = &r->ranks[i];
+	int in[2] = {-1, -1}, out = -1, errors = -1, ret = -1;
+	char host[81];
+
+	/* A terminal's reader must stay in the terminal's own group. */
+	rank->own_group = i != 0 || r->hosts.nhosts || !isatty(STDIN_FILENO);
+	if (r->hosts.nhosts && pipe2(in, O_CLOEXEC) < 0)
+		return err_errno(err, ERR_RESOURCE, "a pipe to rank %d", i);
+	rank->in = in[1];
+	if (in[1] >= 0)
+		fcntl(in[1], F_SETFL, O_NONBLOCK);
+	if (lines_open(&rank->err, i, STDERR_FILENO, &errors, err) < 0)
+		goto done;
+	rank->err.echoes = &r->echoes;
+	rank->err.wait = await_reader;
+	rank->err.wait_ctx = r;
+	rank->err.filter = r->hosts.nhosts ? ssh_hear : NULL;
+	rank->err.filter_ctx = &rank->link;
+	if (r->hosts.nhosts)
+		snprintf(rank->err.prefix, sizeof rank->err.prefix, "[%d %s] ", i,
+		         report_escape(host, sizeof host, rank->host));
+	else if (watch(r, &rank->err, err) < 0)
+		goto done;
+	rank->err.progress = i == 0 ? LINES_PROGRESS_PASS : LINES_PROGRESS_DROP;
+	rank->err.bars = i == 0 && !r->program && bar_possible();
+	if (r->o->json) {
+		rank->json = memfd_create("stdout of a rank", MFD_CLOEXEC);
+		out = rank->json < 0 ? -1 : fcntl(rank->json, F_DUPFD_CLOEXEC, 0);
+		if (out < 0) {
+			err_errno(err, ERR_RESOURCE, "a file for the result of rank %d", i);
+			goto done;
+		}
+	} else if (r->o->label && (lines_open(&rank->out, i, STDOUT_FILENO, &out, err) < 0 ||
+	                           watch(r, &rank->out, err) < 0))
+		goto done;
+	if (r->o->label)
+		memcpy(rank->out.prefix, rank->err.prefix, sizeof rank->out.prefix);
+	rank->pid = fork();
+	if (rank->pid == 0)
+		rank_main(r, i, in[0], out, errors);
+	if (rank->pid < 0) {
+		rank->pid = 0;
+		err_errno(err, ERR_RESOURCE, "cannot start rank %d of %d", i, r->size);
+		goto done;
+	}
+	if (rank->own_group)
+		setpgid(rank->pid, rank->pid); /* in both processes, because either may be first */
+	r->live++;
+	ret = 0;
+done:
+	if (in[0] >= 0)
+		close(in[0]);
+	if (out >= 0)
+		close(out);
+	if (errors >= 0)
+		close(errors);
+	return ret;
+}
+
+/* Only rank 0 keeps the listener: if it dies, the others must not wait in its queue. */
+static void drop_listener(struct run *r)
+{
+	if (r->listener >= 0)
+		close(r->listener);
+	r->listener = -1;
+}
+
+/* Each host answers before any rank begins. */
+static int start_elsewhere(struct run *r, struct err *err)
+{
+	if (ssh_greet(r, err) < 0)
+		return -1;
+	for (int i = 0; i < r->size; i++)
+		if (watch(r, &r->ranks[i].err, err) < 0)
+			return -1;
+	return 0;
+}
+
+static int start_ranks(struct run *r, struct err *err)
+{
+	fflush(NULL); /* else each child would print stdio's buffer again */
+	for (int i = 0; i < r->size; i++) {
+		if (start_rank(r, i, err) < 0)
+			return -1;
+		drop_listener(r);
+	}
+	int ret = r->hosts.nhosts ? start_elsewhere(r, err) : 0;
+	wipe_secrets(r);
+	return ret;
+}
+
+static int prepare(struct run *r, struct err *err)
+{
+	if (r->program && r->o->json)
+		return err_set(err, ERR_USAGE,
+		               "run: --json needs a collective: run does not change the output of "
+		               "a program");
+	if (r->program && !r->hosts.nhosts && check_program(r->argv[0], err) < 0)
+		return -1;
+	r->ranks = calloc((size_t)r->size, sizeof *r->ranks);
+	/* The ranks of a program may work in different folders and fail for different reasons:
+	 * messages are equivalent only if they name the rank. */
+	r->echoes.mark = r->program ? "collctl: rank " : "collctl: ";
+	r->echoes.ranks = r->size;
+	if (!r->ranks)
+		return err_nomem(err, "the table of ranks", (size_t)r->size * sizeof *r->ranks);
+	for (int i = 0; i < r->size; i++)
+		r->ranks[i].out.from = r->ranks[i].err.from = r->ranks[i].json = r->ranks[i].in =
+		        r->ranks[i].code = -1;
+	/* Needed for one or two pipes per rank, and in each rank for connections to many others. */
+	raise_file_limit(&r->caller_files);
+	char outputs[64];
+	snprintf(outputs, sizeof outputs, "the output of %d ranks", r->size);
+	const int each = (r->o->json || r->o->label ? 2 : 1) + (r->hosts.nhosts ? 1 : 0);
+	if (need_descriptors(r->size * each + SPARE_DESCRIPTORS, outputs, err) < 0)
+		return -1;
+	private_process(&r->caller_core);
+	/* run makes a new secret for its ranks. */
+	wipe_free(private_variable("COLLCTL_SECRET", err));
+	wipe_free(private_variable("COLLCTL_STORE_TOKEN", err));
+	if (err->code)
+		return -1;
+	if (open_loop(r, err) < 0 || secret_random_text(r->secret, err) < 0)
+		return -1;
+	if (r->hosts.nhosts)
+		return ssh_prepare(r, err);
+	if (!r->program)
+		return open_listener(r, err);
+	return secret_random_text(r->token, err) < 0 ? -1 : start_store(r, err);
+}
+
+/* ---- ending ---- */
+
+static void signal_ranks(const struct run *r, int sig, bool from_terminal)
+{
+	for (int i = 0; i < r->size; i++) {
+		const struct rank *rank = &r->ranks[i];
+		if (!rank->pid)
+			continue;
+		if (rank->host && sig != SIGKILL)
+			ssh_signal(rank, sig);
+		else if (rank->own_group)
+			kill(-rank->pid, sig);
+		else if (!from_terminal) /* the terminal has already signalled our own group */
+			kill(rank->pid, sig);
+	}
+}
+
+/* Begin the next stage of ending the ranks and set its deadline. */
+static void end_ranks(struct run *r, enum ending stage)
+{
+	r->ending = stage;
+	r->deadline = clock_ns() + (stage == ENDING_BY_THEMSELVES ? GRACE_NS : TERM_NS);
+	if (stage == ENDING_BY_TERM)
+		signal_ranks(r, SIGTERM, false);
+	if (stage == ENDING_BY_KILL)
+		signal_ranks(r, SIGKILL, false);
+}
+
+static int find_rank(const struct run *r, pid_t pid)
+{
+	for (int i = 0; i < r->size; i++)
+		if (r->ranks[i].pid == pid)
+			return i;
+	return -1;
+}
+
+/* Handle the first failure: report it if the rank could not, and let the others end. */
+static void first_failure(struct run *r, int rank, int status, bool lost)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+
+	if (r->ranks[rank].host)
+		ssh_failure(r, rank, status, &err);
+	else if (WIFSIGNALED(status))
+		err_rank(&err, 128 + WTERMSIG(status), rank, "killed by signal %d (%s)",
+		         WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		err_rank(&err, WEXITSTATUS(status), rank, "%s ended with exit code %d", r->argv[0],
+		         WEXITSTATUS(status));
+	r->code = err.code;
+	r->failure = err;
+	/* A collective has reported its failure; a program may not have. */
+	if (r->ending == NOT_ENDING)
+		end_ranks(r, ENDING_BY_THEMSELVES);
+	if (lost && !r->program) { /* report_loss reports it, when all have said what they know */
+		r->lost = rank;
+		r->lost_status = status;
+		return;
+	}
+	if (!r->signal && (lost || WIFSIGNALED(status) || (r->program && r->o->verbose >= 0)) &&
+	    await_reader(r, STDERR_FILENO))
+		report(&err, -1);
+}
+
+/* All ranks of a collective have ended, and the first failure was the loss of one: how did the job
+ * end? */
+static void report_loss(struct run *r)
+{
+	if (r->lost < 0)
+		return;
+	r->failure = (struct err){.rank = ERR_RANK_SELF};
+	ssh_failure(r, r->lost, r->lost_status, &r->failure);
+	if (!r->signal && await_reader(r, STDERR_FILENO))
+		report(&r->failure, -1);
+}
+
+/*
+ * Reap all ended ranks. Among several failures a death by a signal counts as the first, because the
+ * other failures are its consequences.
+ */
+static void reap(struct run *r)
+{
+	int failed = -1, failed_status = 0, status;
+	bool lost, failed_lost = false;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == r->store) {
+			r->store = 0;
+			report_note("the store has ended; ranks may fail to find each other");
+			continue;
+		}
+		int rank = find_rank(r, pid);
+		if (rank < 0)
+			continue;
+		r->ranks[rank].pid = 0;
+		r->live--;
+		status = ssh_status(&r->ranks[rank], status, &lost);
+		if (!lost)
+			r->ranks[rank].code = rank_exit_code(status);
+		if (status != 0 &&
+		    (failed < 0 || (WIFSIGNALED(status) && !WIFSIGNALED(failed_status)))) {
+			failed = rank;
+			failed_status = status;
+			failed_lost = lost;
+		}
+	}
+	if (failed >= 0 && !r->code)
+		first_failure(r, failed, failed_status, failed_lost);
+}
+
+/* Forward SIGINT, SIGTERM or SIGHUP. A second signal kills the ranks. */
+static void forward(struct run *r, const struct signalfd_siginfo *info)
+{
+	int sig = (int)info->ssi_signo;
+
+	if (r->signal) {
+		end_ranks(r, ENDING_BY_KILL);
+		return;
+	}
+	r->signal = sig;
+	signal_ranks(r, sig, info->ssi_code == SI_KERNEL);
+	if (r->ending < ENDING_BY_TERM)
+		end_ranks(r, ENDING_BY_THEMSELVES);
+}
+
+static void take_signals(struct run *r)
+{
+	struct signalfd_siginfo info;
+
+	while (io_retry(read(r->signals, &info, sizeof info)) == (ssize_t)sizeof info)
+		if (info.ssi_signo != SIGCHLD)
+			forward(r, &info);
+	reap(r);
+}
+
+/* Milliseconds until the deadline; -1: none. */
+static int time_left(const struct run *r)
+{
+	if (r->ending == NOT_ENDING || r->ending == ENDING_BY_KILL)
+		return -1;
+	return clock_ms_until(r->deadline);
+}
+
+/* The same, at most until the next sign of life to other hosts, which it sends if it is time. */
+static int next_wait(struct run *r)
+{
+	const int left = time_left(r), alive = ssh_keep_alive(r);
+
+	return left < 0 || (alive >= 0 && alive < left) ? alive : left;
+}
+
+/*
+ * Wait until @fd is writable, and handle signals and ended ranks meanwhile. False, without waiting,
+ * after a signal that ends run.
+ */
+static bool await_reader(void *ctx, int fd)
+{
+	struct run *r = ctx;
+
+	for (;;) {
+		struct pollfd p[] = {{.fd = fd, .events = POLLOUT},
+		                     {.fd = r->signals, .events = POLLIN}};
+		poll(p, 2, r->signal ? 0 : next_wait(r));
+		if (p[0].revents)
+			return true;
+		if (r->signal)
+			return false;
+		if (p[1].revents)
+			take_signals(r);
+		else if (time_left(r) == 0)
+			end_ranks(r, r->ending + 1);
+	}
+}
+
+static void pump(const struct run *r, struct lines *l)
+{
+	if (l->from < 0 || lines_pump(l))
+		return;
+	/* close() ends the watch only if no other process has the pipe open. */
+	epoll_ctl(r->epoll, EPOLL_CTL_DEL, l->from, NULL);
+	lines_release(l);
+}
+
+static void supervise(struct run *r)
+{
+	struct epoll_event events[64];
+
+	reap(r); /* ssh_greet may have taken the signal of one that has ended */
+	while (r->live > 0) {
+		int n = epoll_wait(r->epoll, events, 64, next_wait(r));
+		for (int i = 0; i < n; i++) {
+			if (events[i].data.ptr)
+				pump(r, events[i].data.ptr);
+			else
+				take_signals(r);
+		}
+		if (r->live > 0 && time_left(r) == 0)
+			end_ranks(r, r->ending + 1);
+	}
+	for (int i = 0; i < r->size; i++) {
+		lines_drain(&r->ranks[i].out);
+		lines_drain(&r->ranks[i].err);
+	}
+	if (await_reader(r, STDERR_FILENO))
+		bar_clear(); /* the bar of a killed rank */
+	report_loss(r);
+}
+
+/* With --json: print one object for all ranks, with the output of each rank; null if it printed
+ * none. */
+static int print_results(struct run *r)
+{
+	json_t *ranks = json_array(), *error = NULL;
+
+	for (int i = 0; i < r->size; i++) {
+		FILE *f = r->ranks[i].json < 0 ? NULL : fdopen(r->ranks[i].json, "r");
+		if (f)
+			rewind(f);
+		json_t *result = f ? json_loadf(f, 0, NULL) : NULL;
+		if (f)
+			fclose(f);
+		r->ranks[i].json = -1;
+		json_t *why = json_object_get(result, "error");
+		if (!error && json_is_object(why) &&
+		    json_integer_value(json_object_get(why, "code")) == r->code)
+			error = json_incref(why);
+		json_array_append_new(ranks, result ? result : json_null());
+	}
+	if (!error && r->failure.code && !r->signal)
+		error = report_error_json(&r->failure, -1, "run");
+	if (!error && (r->code || r->signal)) {
+		struct err err = {.rank = ERR_RANK_SELF};
+		err_set(&err, r->signal ? 128 + r->signal : r->code, "a signal ended a rank");
+		error = report_error_json(&err, -1, "run");
+	}
+	return report_json(json_pack("{s:s, s:b, s:i, s:o, s:o}", "command", "run", "ok",
+	                             !r->code && !r->signal, "size", r->size, "ranks", ranks,
+	                             "error", error ? error : json_null()));
+}
+
+static void release(struct run *r)
+{
+	stop_store(r);
+	drop_listener(r);
+	if (r->epoll >= 0)
+		close(r->epoll);
+	if (r->signals >= 0)
+		close(r->signals);
+	for (int i = 0; r->ranks && i < r->size; i++)
+		if (r->ranks[i].in >= 0)
+			close(r->ranks[i].in);
+	free(r->ranks);
+	ssh_release(r);
+	echoes_release(&r->echoes);
+	wipe_secrets(r);
+}
+
+int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
+{
+	struct run r = {.o = o,
+	                .self = getpid(),
+	                .size = o->request.settings.size,
+	                .epoll = -1,
+	                .signals = -1,
+	                .listener = -1,
+	                .lost = -1};
+	struct err err = {.rank = ERR_RANK_SELF};
+	bool json = false;
+
+	understand(&r, argc, argv);
+	r.silence = find_silence(o);
+	if (ssh_find_hosts(&r, &err) == 0 && r.size <= 0)
+		err_set(&err, ERR_USAGE,
+		        "run: give the number of ranks to start: -n N, or their hosts: -H "
+		        "HOST,...");
+	if (!err.code && !r.hosts.nhosts &&
+	    (options_given(o, &o->ssh) || options_given(o, &o->remote_path) ||
+	     options_given(o, &o->copy) || options_given(o, &o->chdir)))
+		err_set(&err, ERR_USAGE,
+		        "run: --ssh, --remote-path, --copy and --chdir need -H HOST,...");
+	if (!err.code && !r.program && check_collective(&r, &json, &err) > 0) {
+		ssh_release(&r);
+		return 0;
+	}
+	if (!err.code && o->dry_run && o->json)
+		err_set(&err, ERR_USAGE, "run: --dry-run prints text: leave --json out");
+	if (!err.code && o->dry_run) {
+		ssh_print(&r);
+		ssh_release(&r);
+		return 0;
+	}
+	bool started = !err.code && prepare(&r, &err) == 0 && start_ranks(&r, &err) == 0;
+	if (err.code)
+		r.code = report_failure(cmd->name, o->json || json, &err, -1, "start");
+	if (!started && r.live)
+		end_ranks(&r, r.hosts.nhosts ? ENDING_BY_KILL : ENDING_BY_TERM);
+	if (r.ranks)
+		supervise(&r);
+	if (o->json && !err.code) {
+		int printed = print_results(&r);
+		if (!r.code)
+			r.code = printed;
+	}
+	release(&r);
+	return r.signal ? 128 + r.signal : r.code;
+}

@@ -1,0 +1,99 @@
+/* Shared by run.c (the ranks' life, and ranks on this host) and run_ssh.c (ranks on other hosts).
+ */
+#ifndef COLLCTL_CMD_RUN_INTERNAL_H
+#define COLLCTL_CMD_RUN_INTERNAL_H
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "cmd/options/options.h"
+#include "cmd/run/lines.h"
+#include "cmd/run/remote.h"
+#include "lib/crypto/secret.h"
+#include "lib/store/hostfile.h"
+
+/* What a rank's host has said. */
+struct link {
+	struct remote_reader reader;
+	int64_t heard; /* the last time; 0: it has not begun */
+	bool verdict;  /* the rank has got it */
+	bool ended;    /* the rank has ended with `code` */
+	int code;
+	bool silent; /* too long: ssh has been ended */
+};
+
+struct rank {
+	pid_t pid;      /* 0: not started, or ended. With hosts: of ssh */
+	bool own_group; /* signals go to its process group, which includes its children */
+	struct lines out, err;
+	int json;         /* with --json: an unnamed file for its stdout; -1: none */
+	const char *host; /* with hosts: where it is; else NULL */
+	int in;           /* with hosts: to ssh's stdin; -1: none */
+	struct link link; /* with hosts */
+	int code;         /* with which it has ended; -1: it has not, or its ssh was lost */
+};
+
+/* The stage of ending the ranks. */
+enum ending { NOT_ENDING, ENDING_BY_THEMSELVES, ENDING_BY_TERM, ENDING_BY_KILL };
+
+struct run {
+	const struct options *o;
+	int argc;
+	char **argv; /* of collctl_main, or of the program */
+	bool program;
+	bool writes; /* a collective that writes files */
+	pid_t self;
+
+	struct rank *ranks;
+	int size, live;
+	struct echoes echoes;
+	int epoll, signals;
+	sigset_t caller_mask;
+	struct rlimit caller_files, caller_core;
+
+	char secret[SECRET_TEXT], token[SECRET_TEXT];
+	struct hostfile hosts; /* nhosts 0: all ranks are on this host */
+	int64_t silence;       /* with hosts: ns for which a live one is never silent */
+	int64_t alive_at;      /* with hosts: say so to the ranks */
+	int *gates;            /* [2 * nhosts]: pipes, by which ranks wait for their ssh */
+
+	int listener; /* for rank 0; -1: given to rank 0, or a store is served */
+	int port;     /* of the listener or of the store */
+	pid_t store;
+
+	enum ending ending;
+	int64_t deadline; /* of the current stage of ending */
+	int code;         /* of the first rank that failed, or of run itself; 0: no failure */
+	int lost; /* a rank of a collective, the first to fail, whose ssh is lost; -1: none */
+	int lost_status;    /* of that ssh */
+	struct err failure; /* the first one, as far as it is known */
+	int signal;         /* that ended run; 0: none */
+};
+
+/* Read -H into r->hosts, and set r->size. ERR_USAGE, ERR_INPUT. */
+int ssh_find_hosts(struct run *, struct err *err);
+/* Before the first rank. ERR_RESOURCE. */
+int ssh_prepare(struct run *, struct err *err);
+void ssh_release(struct run *);
+/* Print what would be started, without secrets. */
+void ssh_print(const struct run *);
+/* Exec ssh for a rank, in its process. @in: the pipe's end for its stdin. */
+_Noreturn void ssh_begin(const struct run *, int rank, int in);
+/* Wait until every host has answered, and send each rank its job. -1: hosts have failed; each has
+ * been reported, and *err has the code. */
+int ssh_greet(struct run *, struct err *err);
+/* A lines_filter for stderr, with a struct link: takes out what the host says. */
+size_t ssh_hear(void *ctx, char *bytes, size_t n);
+/* Tell the ranks that run is there, if it is time, and end the ssh of a host that has said nothing
+ * for too long. Returns the ms until the next time. */
+int ssh_keep_alive(struct run *);
+/* Send a signal to a rank. */
+void ssh_signal(const struct rank *, int sig);
+/* The wait status of a rank whose ssh has ended with @status; that of ssh, if it has lost the rank:
+ * *lost. */
+int ssh_status(const struct rank *, int status, bool *lost);
+/* What the end of ssh says about its rank. */
+void ssh_failure(const struct run *, int rank, int status, struct err *err);
+
+#endif

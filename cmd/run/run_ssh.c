@@ -1,0 +1,756 @@
+/* `run -H`: ranks on other hosts, one ssh for each rank (remote.h). */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/commands.h"
+#include "cmd/run/remote.h"
+#include "cmd/run/run_internal.h"
+#include "cmd/run/run_rank.h"
+#include "lib/base/io.h"
+#include "lib/base/private.h"
+#include "lib/net/addr.h"
+
+#define SSH         "ssh -T -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10"
+#define AT_ONCE     8 /* connections of a host that have not answered: sshd refuses more than 10 */
+#define GREETED_MAX 16384      /* the last bytes that a host has printed before it answers */
+#define PRINTED_MAX (1 << 20)  /* all of them */
+#define RESULT_MAX  (64 << 20) /* bytes of a rank's JSON, which run keeps in memory */
+
+/* ---- the hosts ---- */
+
+int ssh_find_hosts(struct run *r, struct err *err)
+{
+	const char *given = r->o->request.settings.hostfile;
+	if (!given)
+		return 0;
+	if (hostfile_find(&r->hosts, given, true, err) < 0)
+		return -1;
+	for (int i = 0; i < r->hosts.nhosts; i++)
+		if (r->hosts.hosts[i].name[0] == '-')
+			return err_set(err, ERR_USAGE,
+			               "--hostfile: '%.80s' is not the name of a host",
+			               r->hosts.hosts[i].name);
+	if (r->size > r->hosts.size)
+		return err_set(err, ERR_USAGE,
+		               "--size: %d ranks, but the hosts have %d slots (slots=N in the "
+		               "hostfile gives a host more)",
+		               r->size, r->hosts.size);
+	if (r->size <= 0)
+		r->size = r->hosts.size;
+	return 0;
+}
+
+static const struct hostfile_host *host_of(const struct run *r, int rank)
+{
+	const struct hostfile_host *h = r->hosts.hosts;
+	while (rank >= h->first + h->slots)
+		h++;
+	return h;
+}
+
+int ssh_prepare(struct run *r, struct err *err)
+{
+	for (int i = 0; i < r->size; i++)
+		r->ranks[i].host = host_of(r, i)->name;
+	r->gates = malloc(2 * (size_t)r->hosts.nhosts * sizeof *r->gates);
+	if (!r->gates)
+		return err_nomem(err, "the hosts", 2 * (size_t)r->hosts.nhosts * sizeof *r->gates);
+	for (int i = 0; i < 2 * r->hosts.nhosts; i++)
+		r->gates[i] = -1;
+	for (int i = 0; i < r->hosts.nhosts; i++)
+		if (r->hosts.hosts[i].slots > AT_ONCE && pipe2(&r->gates[2 * i], O_CLOEXEC) < 0)
+			return err_errno(err, ERR_RESOURCE, "a pipe for a host");
+	return 0;
+}
+
+void ssh_release(struct run *r)
+{
+	for (int i = 0; r->gates && i < 2 * r->hosts.nhosts; i++)
+		if (r->gates[i] >= 0)
+			close(r->gates[i]);
+	free(r->gates);
+	r->gates = NULL;
+	hostfile_release(&r->hosts);
+}
+
+/* ---- the command that ssh starts ---- */
+
+/* The operands of remote-rank, of rank 0. */
+static void operands(const struct run *r, int rank, char *text, size_t cap)
+{
+	snprintf(text, cap, " %s %d", r->program ? REMOTE_STORE : REMOTE_LISTENER,
+	         r->hosts.hosts[0].port);
+	if (rank)
+		*text = '\0';
+}
+
+/* With --copy the shell there first takes the program from its stdin. */
+static char *remote_command(const struct run *r, int rank)
+{
+	struct utsname here;
+	struct stat self;
+	char more[64], *text = NULL;
+	operands(r, rank, more, sizeof more);
+	if (!r->o->copy)
+		return asprintf(&text, "%s " REMOTE_COMMAND "%s",
+		                r->o->remote_path ? r->o->remote_path : "collctl", more) < 0
+		               ? NULL
+		               : text;
+	if (uname(&here) < 0 || stat("/proc/self/exe", &self) < 0)
+		return NULL;
+	/* For any login shell: without single quotes inside. */
+	if (asprintf(&text,
+	             "exec sh -c 'test \"$(uname -sm)\" = \"%s %s\" || { echo \"--copy: this host "
+	             "is "
+	             "$(uname -sm), not %s %s: install collctl there\" >&2; exit 126; }; "
+	             "d=$(mktemp -d) && trap \"rm -rf \\\"$d\\\"\" EXIT && trap exit HUP INT TERM "
+	             "&& "
+	             "{ timeout 9 true 2>/dev/null && t=\"timeout %d\" || t=; } && $t head -c %lld "
+	             ">\"$d/collctl\" && chmod 700 \"$d/collctl\" && "
+	             "\"$d/collctl\" " REMOTE_COMMAND "%s'",
+	             here.sysname, here.machine, here.sysname, here.machine,
+	             (int)(REMOTE_GREETING / NS_PER_SEC), (long long)self.st_size, more) < 0)
+		return NULL;
+	return text;
+}
+
+static const char *ssh_of(const struct run *r)
+{
+	return r->o->ssh ? r->o->ssh : SSH;
+}
+
+/* As a shell would read it. */
+static void print_word(const char *word)
+{
+	const char *plain =
+	        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%{}";
+	if (*word && !word[strspn(word, plain)]) {
+		printf(" %s", word);
+		return;
+	}
+	fputs(" '", stdout);
+	for (; *word; word++)
+		if (*word == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*word);
+	putchar('\'');
+}
+
+void ssh_print(const struct run *r)
+{
+	for (int i = 0; i < r->size; i++) {
+		printf("rank %d:", i);
+		if (r->hosts.nhosts) {
+			char *command = remote_command(r, i);
+			char host[4 * ADDR_TEXT];
+			printf(" %s", ssh_of(r));
+			print_word(report_escape(host, sizeof host, host_of(r, i)->name));
+			print_word(command ? command : "?");
+			fputs(" for", stdout);
+			free(command);
+		}
+		for (int k = 0; k < r->argc; k++)
+			print_word(r->argv[k]);
+		putchar('\n');
+	}
+}
+
+/* The first ranks of a host begin at once, each other one when another has been answered. */
+static void await_turn(const struct run *r, int rank)
+{
+	const struct hostfile_host *h = host_of(r, rank);
+	const int *gate = &r->gates[2 * (h - r->hosts.hosts)];
+	char turn;
+	if (rank - h->first < AT_ONCE)
+		return;
+	close(gate[1]);
+	if (io_retry(read(gate[0], &turn, 1)) != 1)
+		_exit(255);
+}
+
+/* With --json ssh writes to a file in memory, as much as the host likes. */
+static void limit_output(void)
+{
+	struct rlimit l;
+	signal(SIGXFSZ, SIG_DFL);
+	if (getrlimit(RLIMIT_FSIZE, &l) == 0 && l.rlim_cur > RESULT_MAX) {
+		l.rlim_cur = RESULT_MAX;
+		setrlimit(RLIMIT_FSIZE, &l);
+	}
+}
+
+_Noreturn void ssh_begin(const struct run *r, int rank, int in)
+{
+	await_turn(r, rank);
+	char *command = remote_command(r, rank), *script = NULL;
+	if (!command || asprintf(&script, "exec %s \"$@\"", ssh_of(r)) < 0)
+		rank_die(ERR_RESOURCE, "ssh");
+	rank_replace_fd(STDIN_FILENO, in);
+	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
+	setrlimit(RLIMIT_NOFILE, &r->caller_files);
+	if (r->o->json)
+		limit_output();
+	execl("/bin/sh", "sh", "-c", script, "ssh", host_of(r, rank)->name, command, (char *)NULL);
+	rank_die(127, "/bin/sh");
+}
+
+/* ---- greetings ---- */
+
+/* What is sent to a host: `head`, of this host alone, then `body`, the same for all. */
+struct outgoing {
+	uint8_t head[4 + REMOTE_RANK_BYTES];
+	size_t head_size;
+	const uint8_t *body;
+	size_t size;
+	size_t sent; /* of both */
+};
+
+struct greeting {
+	char text[GREETED_MAX + 1]; /* the last that the host has printed */
+	size_t len;
+	size_t printed; /* bytes, of all */
+	bool done, failed;
+	struct remote_hello hello;
+	bool ready;
+	int folder; /* errno of entering the folder */
+	struct outgoing out;
+};
+
+/* Look at the @n bytes that the host has printed last. */
+typedef void look_fn(struct run *, int rank, struct greeting *, size_t n);
+
+struct copy {
+	uint8_t *program;
+	size_t size;
+};
+
+static int read_program(struct copy *c, struct err *err)
+{
+	struct stat s;
+	const int fd = io_retry(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+	if (fd < 0 || fstat(fd, &s) < 0)
+		err_errno(err, ERR_OTHER, "--copy: this program");
+	else if (!(c->program = malloc((size_t)s.st_size)))
+		err_nomem(err, "--copy", (unsigned long long)s.st_size);
+	else if (read_full(fd, c->program, (size_t)s.st_size) != s.st_size)
+		err_errno(err, ERR_OTHER, "--copy: this program");
+	else
+		c->size = (size_t)s.st_size;
+	if (fd >= 0)
+		close(fd);
+	return err->code ? -1 : 0;
+}
+
+/* The last line that says something, without what surrounds it. */
+static const char *last_line(char *text)
+{
+	char *end = text + strlen(text);
+	while (end > text && strchr(" \t\r\n.", end[-1]))
+		*--end = '\0';
+	char *line = strrchr(text, '\n');
+	return line ? line + 1 : text;
+}
+
+static void say_why(struct greeting *g, const char *why)
+{
+	snprintf(g->text, sizeof g->text, "%s", why);
+	g->len = strlen(g->text);
+}
+
+/* Has the host said hello? */
+static void look_for_hello(struct run *r, int rank, struct greeting *g, size_t n)
+{
+	char why[200];
+	const int found = remote_find_hello(g->text, g->len, &g->hello, why, sizeof why);
+	(void)r;
+	(void)rank;
+	(void)n;
+	g->done = found != 0;
+	g->failed = found < 0;
+	if (g->failed)
+		say_why(g, why);
+}
+
+static void hear_ready(void *ctx, int what, int value)
+{
+	struct greeting *g = ctx;
+	if (what == REMOTE_READY && !g->ready) {
+		g->ready = true;
+		g->folder = value;
+	}
+}
+
+/* Has it taken the job? */
+static void look_for_ready(struct run *r, int rank, struct greeting *g, size_t n)
+{
+	g->len -= n;
+	const size_t kept =
+	        remote_extract(&r->ranks[rank].link.reader, g->text + g->len, n, hear_ready, g);
+	g->len += kept;
+	g->text[g->len] = '\0';
+	g->done = g->ready;
+	g->failed = g->ready && g->out.sent < g->out.head_size + g->out.size;
+	if (g->failed)
+		say_why(g, "an unknown answer");
+}
+
+/* End the ssh of a host that has failed. Nothing that it still prints is a rank's. Returns its wait
+ * status. */
+static int end_ssh(struct run *r, int rank)
+{
+	struct rank *of = &r->ranks[rank];
+	int status = 0;
+	/* All of --ssh's processes: one may be stopped, at a terminal's question. */
+	kill(-of->pid, SIGKILL);
+	while (waitpid(of->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	of->pid = 0;
+	r->live--;
+	lines_release(&of->err);
+	return status;
+}
+
+/* ssh has ended, or closed its stderr. */
+static void fail(struct run *r, int rank, struct greeting *g)
+{
+	const int status = end_ssh(r, rank);
+	g->done = g->failed = true;
+	if (!*last_line(g->text))
+		snprintf(g->text, sizeof g->text, "%.100s ended with exit code %d and said nothing",
+		         ssh_of(r), rank_exit_code(status));
+}
+
+/* Another rank of the host may begin. */
+static void give_turn(const struct run *r, int rank)
+{
+	const int gate = r->gates[2 * (host_of(r, rank) - r->hosts.hosts) + 1];
+	if (gate >= 0 && io_retry(write(gate, "", 1)) < 0)
+		errno = 0; /* none waits */
+}
+
+static void hear(struct run *r, int rank, struct greeting *g, look_fn *look)
+{
+	if (g->len == GREETED_MAX) { /* a long banner: only its end matters */
+		memmove(g->text, g->text + GREETED_MAX / 2, GREETED_MAX / 2);
+		g->len = GREETED_MAX / 2;
+	}
+	const ssize_t n =
+	        io_retry(read(r->ranks[rank].err.from, g->text + g->len, GREETED_MAX - g->len));
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n > 0) {
+		g->len += (size_t)n;
+		g->printed += (size_t)n;
+		g->text[g->len] = '\0';
+		look(r, rank, g, (size_t)n);
+		for (char *c = g->text; c < g->text + g->len; c++)
+			if (!*c)
+				*c = '\n'; /* the last line is a string */
+	}
+	if (g->failed)
+		end_ssh(r, rank);
+	if (!g->done && n <= 0)
+		fail(r, rank, g);
+	if (!g->done && g->printed > PRINTED_MAX) {
+		fail(r, rank, g);
+		say_why(g, "has printed more than 1 MiB, and no answer");
+	}
+	if (g->done && look == look_for_hello)
+		give_turn(r, rank);
+}
+
+static void send_some(const struct rank *to, struct outgoing *o)
+{
+	const bool head = o->sent < o->head_size;
+	const uint8_t *from = head ? o->head + o->sent : o->body + (o->sent - o->head_size);
+	const size_t all = o->head_size + o->size;
+	const ssize_t n = io_retry(write(to->in, from, (head ? o->head_size : all) - o->sent));
+	if (n > 0)
+		o->sent += (size_t)n;
+	else if (n < 0 && errno != EAGAIN)
+		o->sent = all; /* what it prints says why */
+}
+
+/* Has a signal come that ends run? */
+static bool took_signal(struct run *r)
+{
+	struct signalfd_siginfo info;
+	while (!r->signal && io_retry(read(r->signals, &info, sizeof info)) == (ssize_t)sizeof info)
+		if (info.ssi_signo != SIGCHLD)
+			r->signal = (int)info.ssi_signo;
+	return r->signal;
+}
+
+/* Send each host what it gets, and wait until it has answered, as @look finds, or has failed. -1: a
+ * signal has come, or *err. */
+static int converse(struct run *r, struct greeting *greetings, look_fn *look, struct err *err)
+{
+	const int64_t until = clock_ns() + REMOTE_GREETING;
+	struct pollfd *p = calloc(2 * (size_t)r->size + 1, sizeof *p);
+	if (!p)
+		return err_nomem(err, "the hosts", (size_t)r->size * sizeof *p);
+	for (int waiting = r->size; waiting;) {
+		waiting = 0;
+		for (int i = 0; i < r->size; i++) {
+			const struct greeting *g = &greetings[i];
+			const bool sent = g->out.sent == g->out.head_size + g->out.size;
+			waiting += !g->done;
+			p[2 * i] = (struct pollfd){g->done ? -1 : r->ranks[i].err.from, POLLIN, 0};
+			p[2 * i + 1] =
+			        (struct pollfd){g->done || sent ? -1 : r->ranks[i].in, POLLOUT, 0};
+		}
+		if (!waiting)
+			break;
+		p[2 * r->size] = (struct pollfd){r->signals, POLLIN, 0};
+		const int left = clock_ms_until(until);
+		if (poll(p, 2 * (nfds_t)r->size + 1, left) < 0) {
+			if (errno == EINTR)
+				continue;
+			err_errno(err, ERR_RESOURCE, "the hosts");
+			break;
+		}
+		if (p[2 * r->size].revents && took_signal(r))
+			break;
+		for (int i = 0; i < r->size; i++) {
+			struct greeting *g = &greetings[i];
+			if (!g->done && p[2 * i + 1].revents)
+				send_some(&r->ranks[i], &g->out);
+			if (!g->done && p[2 * i].revents)
+				hear(r, i, g, look);
+			if (!g->done && left == 0) {
+				fail(r, i, g);
+				snprintf(g->text, sizeof g->text, "no answer for %d s",
+				         (int)(REMOTE_GREETING / NS_PER_SEC));
+			}
+		}
+	}
+	free(p);
+	return r->signal || err->code ? -1 : 0;
+}
+
+/* One message for each host that has failed: the first is *err, the others are printed. */
+static int report_failures(const struct run *r, struct greeting *greetings, struct err *err)
+{
+	const char *last = "";
+	for (int i = 0; i < r->size; i++) {
+		struct err e = {.rank = ERR_RANK_SELF};
+		const char *host = r->ranks[i].host;
+		char line[400];
+		if (!greetings[i].failed || strcmp(host, last) == 0)
+			continue;
+		last = host;
+		report_escape(line, sizeof line, last_line(greetings[i].text));
+		err_set(err->code ? &e : err, ERR_RENDEZVOUS, "%s: %s", host, line);
+		if (e.code)
+			report(&e, -1);
+	}
+	return err->code ? -1 : 0;
+}
+
+/* ---- the folder ---- */
+
+/* One message for each host that could not enter @folder. @has: a host that could, or NULL. */
+static int report_folder(const struct run *r, const struct greeting *greetings, const char *folder,
+                         const char *has, struct err *err)
+{
+	const char *last = "";
+	char also[ADDR_TEXT + 128] = "";
+	if (has)
+		snprintf(also, sizeof also,
+		         ", but %s has it: make it there, or name a folder of all hosts with "
+		         "--chdir",
+		         has);
+	for (int i = 0; i < r->size; i++) {
+		struct err e = {.rank = ERR_RANK_SELF};
+		const char *host = r->ranks[i].host;
+		if (!greetings[i].folder || strcmp(host, last) == 0)
+			continue;
+		last = host;
+		err_set(err->code ? &e : err, ERR_OUTPUT, "%s: %s%s: %s%s", host,
+		        r->o->chdir ? "--chdir " : "", folder, strerror(greetings[i].folder), also);
+		if (e.code)
+			report(&e, -1);
+	}
+	return -1;
+}
+
+/* Do all ranks work in @folder, or, unless --chdir names it, all in their home folders? */
+static int check_folder(const struct run *r, const struct greeting *greetings, const char *folder,
+                        struct err *err)
+{
+	const char *has = NULL;
+	int without = 0;
+	for (int i = 0; i < r->size; i++)
+		if (greetings[i].folder)
+			without++;
+		else if (!has)
+			has = r->ranks[i].host;
+	if (without && (has || r->o->chdir))
+		return report_folder(r, greetings, folder, r->o->chdir ? NULL : has, err);
+	if (without && r->o->verbose >= 0)
+		report_note("no host has the folder %s: the ranks work in their home folders",
+		            folder);
+	return 0;
+}
+
+/* ---- jobs ---- */
+
+/* Where the ranks meet: at the address by which ssh has reached rank 0's host, if it is known and
+ * not only that host's own. */
+static void find_meeting(const struct run *r, const struct remote_hello *h, char *text, size_t cap)
+{
+	const char *address = h->address;
+	const bool own = strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+	if (strcmp(address, "-") == 0 || (own && r->hosts.nhosts > 1))
+		address = r->hosts.hosts[0].name;
+	const size_t n = (size_t)snprintf(text, cap, "%s", r->program ? "http://" : "");
+	addr_join(address, h->port, text + n, cap - n);
+}
+
+extern char **environ;
+
+/* The caller's COLLCTL_* variables go along; rank_begin removes those of another job. */
+static int list_variables(struct remote_job *j, struct err *err)
+{
+	int n = 0;
+	while (environ[n])
+		n++;
+	j->variables = calloc((size_t)n + 1, sizeof *j->variables);
+	if (!j->variables)
+		return err_nomem(err, "the environment", (size_t)n * sizeof *j->variables);
+	for (char **v = environ; *v; v++)
+		if (strncmp(*v, "COLLCTL_", 8) == 0)
+			j->variables[j->nvariables++] = *v;
+	return 0;
+}
+
+/* One encoding serves all ranks: only its first bytes differ. */
+static int encode_job(const struct remote_job *j, struct buf *b, struct err *err)
+{
+	buf_init_secret(b, REMOTE_JOB_MAX);
+	remote_encode(j, b);
+	if (b->failed || j->argc > REMOTE_WORDS || j->nvariables > REMOTE_WORDS)
+		return err_set(err, ERR_USAGE, "the command is too long to send to another host");
+	return 0;
+}
+
+static void give_job(struct greeting *g, int rank, const struct buf *b)
+{
+	struct outgoing *o = &g->out;
+	*o = (struct outgoing){.head_size = sizeof o->head,
+	                       .body = b->data + REMOTE_RANK_BYTES,
+	                       .size = b->len - REMOTE_RANK_BYTES};
+	put_u32(o->head, (uint32_t)b->len);
+	put_u32(o->head + 4, (uint32_t)rank);
+	g->done = false;
+	g->len = g->printed = 0;
+	*g->text = '\0';
+}
+
+static int send_jobs(struct run *r, struct greeting *greetings, const char *folder, struct err *err)
+{
+	char meeting[ADDR_TEXT + 32];
+	struct buf b = {0};
+	struct remote_job j = {.size = r->size,
+	                       .program = r->program,
+	                       .json = r->o->json,
+	                       .verbose = r->o->verbose,
+	                       .silence = r->silence,
+	                       .meeting = meeting,
+	                       .directory = folder,
+	                       .secret = r->secret,
+	                       .token = greetings[0].hello.token,
+	                       .argc = r->argc,
+	                       .argv = r->argv};
+	int ret = list_variables(&j, err);
+	find_meeting(r, &greetings[0].hello, meeting, sizeof meeting);
+	if (ret == 0)
+		ret = encode_job(&j, &b, err);
+	for (int i = 0; ret == 0 && i < r->size; i++)
+		give_job(&greetings[i], i, &b);
+	if (ret == 0)
+		ret = converse(r, greetings, look_for_ready, err);
+	buf_release(&b);
+	free(j.variables);
+	return ret;
+}
+
+static void say(const struct rank *rank, const void *bytes, size_t n)
+{
+	if (rank->in >= 0 && io_retry(write(rank->in, bytes, n)) < 0)
+		errno = 0; /* ssh has ended, which reap notices */
+}
+
+static void begin_all(struct run *r)
+{
+	const char go = REMOTE_GO;
+	const int64_t now = clock_ns();
+	for (int i = 0; i < r->size; i++) {
+		r->ranks[i].link.heard = now;
+		say(&r->ranks[i], &go, 1);
+	}
+	r->alive_at = now + remote_every(r->silence);
+}
+
+int ssh_greet(struct run *r, struct err *err)
+{
+	struct greeting *greetings = calloc((size_t)r->size, sizeof *greetings);
+	struct copy copy = {0};
+	char *here = r->o->chdir ? NULL : getcwd(NULL, 0);
+	const char *folder = r->o->chdir ? r->o->chdir : here ? here : "";
+	int ret = greetings ? 0 : err_nomem(err, "the hosts", (size_t)r->size * sizeof *greetings);
+	if (ret == 0 && r->o->copy)
+		ret = read_program(&copy, err);
+	for (int i = 0; ret == 0 && i < r->size; i++)
+		greetings[i].out = (struct outgoing){.body = copy.program, .size = copy.size};
+	if (ret == 0)
+		ret = converse(r, greetings, look_for_hello, err);
+	if (ret == 0)
+		ret = report_failures(r, greetings, err);
+	if (ret == 0)
+		ret = send_jobs(r, greetings, folder, err);
+	if (ret == 0)
+		ret = report_failures(r, greetings, err);
+	if (ret == 0)
+		ret = check_folder(r, greetings, folder, err);
+	if (ret == 0)
+		begin_all(r);
+	if (greetings)
+		wipe_text(greetings[0].hello.token);
+	free(copy.program);
+	free(here);
+	free(greetings);
+	return ret;
+}
+
+/* ---- later ---- */
+
+static void heard(void *ctx, int what, int value)
+{
+	struct link *l = ctx;
+	if (what == REMOTE_VERDICT)
+		l->verdict = true;
+	if (what == REMOTE_ENDED) {
+		l->ended = true;
+		l->code = value;
+	}
+}
+
+size_t ssh_hear(void *ctx, char *bytes, size_t n)
+{
+	struct link *l = ctx;
+	l->heard = clock_ns();
+	return remote_extract(&l->reader, bytes, n, heard, l);
+}
+
+/* Whoever has said nothing for too long, and has nothing on the way: run may have been busy. */
+static bool is_silent(const struct run *r, const struct rank *rank, int64_t now)
+{
+	struct pollfd p = {.fd = rank->err.from, .events = POLLIN};
+	return rank->pid && !rank->link.ended && rank->link.heard &&
+	       now - rank->link.heard >= r->silence && poll(&p, 1, 0) == 0;
+}
+
+int ssh_keep_alive(struct run *r)
+{
+	const char alive = REMOTE_ALIVE;
+	const int64_t now = clock_ns();
+	if (!r->hosts.nhosts)
+		return -1;
+	if (now < r->alive_at)
+		return clock_ms_until(r->alive_at);
+	r->alive_at = now + remote_every(r->silence);
+	for (int i = 0; i < r->size; i++) {
+		struct rank *rank = &r->ranks[i];
+		say(rank, &alive, 1);
+		if (is_silent(r, rank, now)) {
+			rank->link.silent = true;
+			kill(-rank->pid, SIGKILL);
+		}
+	}
+	return clock_ms_until(r->alive_at);
+}
+
+void ssh_signal(const struct rank *rank, int sig)
+{
+	const uint8_t words[] = {REMOTE_SIGNAL, (uint8_t)sig};
+	say(rank, words, sizeof words);
+}
+
+/* ---- the end of ssh ---- */
+
+int ssh_status(const struct rank *rank, int status, bool *lost)
+{
+	*lost = rank->host && (WIFSIGNALED(status) || WEXITSTATUS(status) == 255);
+	if (*lost && rank->link.ended && rank->link.code) {
+		*lost = false;
+		return W_EXITCODE(rank->link.code, 0);
+	}
+	return status;
+}
+
+/* Has rank 0, which gives the verdict, ended without it? If it was killed, it may have given it and
+ * not said so. */
+static bool without_verdict(const struct rank *first)
+{
+	const int code = first->code;
+	return code >= 0 && (code < 128 || code == 128 + SIGINT || code == 128 + SIGTERM ||
+	                     code == 128 + SIGHUP);
+}
+
+/* What a rank of a collective whose ssh is lost may have done, by what all have said. */
+static void say_what_is_known(const struct run *r, int rank, char *text, size_t cap)
+{
+	const char *verdict, *outputs;
+	bool given = false;
+	for (int i = 0; i < r->size; i++)
+		given |= r->ranks[i].link.verdict || r->ranks[i].code == 0;
+	if (r->ranks[rank].link.ended) {
+		verdict = " after its rank had ended with exit code 0";
+		outputs = ": the outputs are the new ones";
+	} else if (given) {
+		verdict = " after the verdict";
+		outputs =
+		        ": the outputs are the new ones, but that of this rank may be the old one";
+	} else if (without_verdict(&r->ranks[0])) {
+		verdict = "; there was no verdict";
+		outputs = ": all outputs are the old ones";
+	} else {
+		verdict = "; whether there was a verdict is not known";
+		outputs = ": outputs may be old or new";
+	}
+	snprintf(text, cap, "%s%s", verdict, r->writes ? outputs : "");
+}
+
+void ssh_failure(const struct run *r, int rank, int status, struct err *err)
+{
+	const struct rank *from = &r->ranks[rank];
+	const char *host = from->host;
+	char known[200] = "";
+	bool lost;
+	if (!r->program)
+		say_what_is_known(r, rank, known, sizeof known);
+	status = ssh_status(from, status, &lost);
+	if (from->link.silent)
+		err_rank(err, ERR_PEER_LOST, rank, "%s: has said nothing for %d s%s", host,
+		         (int)(r->silence / NS_PER_SEC), known);
+	else if (WIFSIGNALED(status))
+		err_rank(err, ERR_PEER_LOST, rank, "%s: ssh was killed by signal %d (%s)%s", host,
+		         WTERMSIG(status), strsignal(WTERMSIG(status)), known);
+	else if (lost)
+		err_rank(err, ERR_PEER_LOST, rank, "%s: ssh has lost the connection%s", host,
+		         known);
+	else
+		err_rank(err, WEXITSTATUS(status), rank, "%s: %s ended with exit code %d", host,
+		         r->argv[0], WEXITSTATUS(status));
+}

@@ -1,0 +1,128 @@
+#include "cmd/text/bar.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "cmd/text/report.h"
+#include "cmd/text/terminal.h"
+#include "lib/base/io.h"
+
+/* The cursor stands at the bar's beginning. If the terminal becomes narrower, it wraps the bar or
+ * cuts it, and keeps the cursor at that beginning: all that is left of it is from there on. */
+#define ERASE "\033[J" /* to the end of the screen */
+
+/* One bar per process, because a process has one stderr. */
+static int launcher_terminal = -1; /* >= 0: bars are lines for the launcher */
+static volatile sig_atomic_t stands;
+
+static const char erase[] = "\r" ERASE;
+
+void bar_launched(int terminal)
+{
+	launcher_terminal = terminal;
+}
+
+bool bar_possible(void)
+{
+	return launcher_terminal >= 0 || terminal_can_draw(STDERR_FILENO);
+}
+
+int bar_width(void)
+{
+	const int columns =
+	        terminal_width(launcher_terminal >= 0 ? launcher_terminal : STDERR_FILENO);
+
+	return columns > 0 ? columns : 80;
+}
+
+bool bar_writable(void)
+{
+	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT);
+}
+
+/* A job in the background must not draw over the shell's prompt, nor be stopped for it (tostop). */
+static bool in_foreground(void)
+{
+	pid_t group = tcgetpgrp(STDERR_FILENO);
+
+	return group < 0 || group == getpgrp();
+}
+
+/* Lock the terminal for this process. False: another process has the lock. The lock lasts until the
+ * process ends or clears its bar. */
+static bool lock(short type)
+{
+	struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_len = 1};
+
+	return fcntl(STDERR_FILENO, F_SETLK, &l) == 0 || (errno != EAGAIN && errno != EACCES);
+}
+
+/* Does another process have the lock, and so show its bar? */
+static bool is_anothers(void)
+{
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+	return bar_possible() && fcntl(STDERR_FILENO, F_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+}
+
+static void erase_and_end(int sig)
+{
+	if (stands && write(STDERR_FILENO, erase, sizeof erase - 1) < 0)
+		stands = false;
+	raise(sig); /* its default action, by SA_RESETHAND */
+}
+
+/* A signal that ends the process erases the bar, unless the process handles or ignores it. */
+static void watch_signals(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	static bool watched;
+	struct sigaction now,
+	        action = {.sa_handler = erase_and_end, .sa_flags = (int)SA_RESETHAND | SA_NODEFER};
+
+	for (size_t i = 0; !watched && i < sizeof signals / sizeof *signals; i++)
+		if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+			sigaction(signals[i], &action, NULL);
+	watched = true;
+}
+
+void bar_draw(const char *text)
+{
+	char line[BAR_MAX + sizeof ERASE + 3], safe[BAR_MAX];
+	int n;
+
+	if (!bar_writable())
+		return;
+	terminal_cut(report_escape(safe, sizeof safe, text), bar_width() - 1);
+	if (launcher_terminal >= 0)
+		n = snprintf(line, sizeof line, "%c%s\n", BAR_MARK, safe);
+	else if (in_foreground() && lock(F_WRLCK))
+		n = snprintf(line, sizeof line, "\r%s%s\r", safe, ERASE);
+	else
+		return;
+	if (launcher_terminal < 0)
+		watch_signals();
+	stands = write_all(STDERR_FILENO, line, (size_t)n) == 0;
+}
+
+void bar_clear(void)
+{
+	static const char launched[] = {BAR_MARK, '\n'};
+	bool mine = stands;
+
+	stands = false;
+	if (launcher_terminal >= 0 && mine)
+		write_all(STDERR_FILENO, launched, sizeof launched);
+	if (launcher_terminal >= 0 || (!mine && !is_anothers()))
+		return;
+	write_all(STDERR_FILENO, erase, sizeof erase - 1);
+	if (mine)
+		lock(F_UNLCK);
+}

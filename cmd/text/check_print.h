@@ -1,0 +1,37 @@
+/* Prints the links that `check` measured: as text, as JSON, as a picture. */
+#ifndef COLLCTL_CMD_CHECK_PRINT_H
+#define COLLCTL_CMD_CHECK_PRINT_H
+
+#include <jansson.h>
+
+#include "lib/links/link_matrix.h"
+
+struct check_view {
+	const struct link_matrix *links;
+	/* The host of a rank; "": all are on one, or not known. */
+	const char *(*host)(void *ctx, int rank);
+	void *ctx;
+	bool insecure;
+	int64_t time; /* ns that each bandwidth was measured for */
+};
+
+/* What the failures and the slow links have in common, a line each; then up to 16 ranks a table of
+ * numbers, above that a character for each link. */
+void check_print_text(const struct check_view *);
+/* Members "median", "links" and "findings" of the command's object. NULL: out of memory. */
+json_t *check_json(const struct check_view *);
+
+#define CHECK_SENTENCE 512
+/* "rank 1 (nodea) -> rank 3 (noded): timed out". Returns @text. */
+char *check_sentence(const struct check_view *, const struct link_finding *,
+                     char text[CHECK_SENTENCE]);
+/* "9.41 Gbit/s" */
+char *check_rate_text(double bytes_per_second, char text[32]);
+/* "142 us" */
+char *check_latency_text(double seconds, char text[32]);
+
+/* An SVG that stands alone: two heat maps, of bandwidth and of round trips. Malloced; NULL: out of
+ * memory. */
+char *check_svg(const struct check_view *, size_t *len);
+
+#endif

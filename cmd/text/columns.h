@@ -1,0 +1,48 @@
+/*
+ * Tables on stdout. If it is a terminal that is too narrow for a table, columns become as narrow as
+ * their texts, the middle of long names is left out, and if that is not enough, each row has
+ * several lines. Elsewhere the rows are printed as they are.
+ */
+#ifndef COLLCTL_CMD_TABLE_H
+#define COLLCTL_CMD_TABLE_H
+
+#include <stdbool.h>
+
+#include "cmd/text/terminal.h"
+
+#define TABLE_COLUMNS 16
+
+struct table_column {
+	const char *over, *head; /* two lines of heading; NULL: nothing */
+	int width;               /* columns, those of the heading included */
+	int used;                /* columns of its widest text; 0: not known; by table_widen */
+	int gap;                 /* blanks before it */
+	bool right;              /* texts stand at its right end */
+	bool begins; /* begins a group, which stays on one line if that is wide enough */
+	int least;   /* texts may be shortened to so many columns; 0: never */
+};
+
+struct table {
+	struct table_column *columns;
+	int n;       /* at most TABLE_COLUMNS */
+	char mark;   /* of the lines of the heading, in place of their first blank; '\0': none */
+	int room;    /* columns of the terminal; 0: any number; set by table_fit */
+	bool broken; /* rows have several lines; set by table_fit */
+};
+
+struct table_cell {
+	const char *text; /* as report_escape makes it; NULL: nothing */
+	enum terminal_style style;
+};
+
+/* Take note of the widths of these cells. */
+void table_widen(struct table *, const struct table_cell *);
+/* Fit the table into the present width of the terminal, if stdout is one. */
+void table_fit(struct table *);
+void table_heading(const struct table *);
+/* Print a line below a row, from column @indent on; if it is wider than the terminal, several. */
+void table_remark(const struct table *, int indent, const char *text);
+/* Print a row of t->n cells. */
+void table_row(const struct table *, const struct table_cell *);
+
+#endif

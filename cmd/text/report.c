@@ -1,0 +1,115 @@
+#include "cmd/text/report.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/text/bar.h"
+#include "cmd/text/terminal.h"
+#include "lib/base/io.h"
+#include "lib/base/json.h"
+#include "lib/base/text.h"
+
+char *report_escape(char *dst, size_t cap, const char *src)
+{
+	return text_escape(dst, cap, src);
+}
+
+/* The rank to name: the culprit, else this process's. */
+static int blamed(const struct err *e, int rank)
+{
+	return e->rank >= 0 ? e->rank : rank;
+}
+
+int report(const struct err *e, int rank)
+{
+	char text[4 * sizeof e->text], host[4 * sizeof e->host], mark[32];
+
+	report_escape(text, sizeof text, e->text);
+	rank = blamed(e, rank);
+	bar_clear();
+	snprintf(mark, sizeof mark, "%scollctl:%s", terminal_begin(STDERR_FILENO, TERMINAL_ERROR),
+	         terminal_end(STDERR_FILENO, TERMINAL_ERROR));
+	/* stderr is unbuffered: one call is one write, so messages of ranks that share it do not
+	 * mix. */
+	if (rank >= 0 && e->host[0])
+		fprintf(stderr, "%s rank %d (%s): %s\n", mark, rank,
+		        report_escape(host, sizeof host, e->host), text);
+	else if (rank >= 0)
+		fprintf(stderr, "%s rank %d: %s\n", mark, rank, text);
+	else
+		fprintf(stderr, "%s %s\n", mark, text);
+	return e->code;
+}
+
+void report_note(const char *fmt, ...)
+{
+	char raw[1024], text[2048];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(raw, sizeof raw, fmt, ap);
+	va_end(ap);
+	bar_clear();
+	fprintf(stderr, "collctl: %s\n", report_escape(text, sizeof text, raw));
+}
+
+json_t *report_path_json(const char *path)
+{
+	char text[4096];
+
+	return json_string(report_escape(text, sizeof text, path));
+}
+
+json_t *report_error_json(const struct err *e, int rank, const char *phase)
+{
+	char text[4 * sizeof e->text], host[4 * sizeof e->host];
+	char subject[sizeof e->text];
+
+	rank = blamed(e, rank);
+	report_escape(host, sizeof host, e->host);
+	snprintf(subject, sizeof subject, "%.*s", e->subject, e->text);
+	json_t *about = *subject ? report_path_json(subject) : json_null();
+	return json_pack("{s:i, s:s, s:o, s:o, s:s, s:o, s:s}", "code", e->code, "name",
+	                 err_name(e->code), "rank", rank >= 0 ? json_integer(rank) : json_null(),
+	                 "host", *host ? json_string(host) : json_null(), "phase", phase, "subject",
+	                 about, "message", report_escape(text, sizeof text, e->text));
+}
+
+int report_json(json_t *object)
+{
+	struct err err = {.rank = ERR_RANK_SELF};
+	char *text = json_text(object, JSON_COMPACT);
+
+	json_decref(object);
+	if (!text) {
+		err_set(&err, ERR_RESOURCE, "out of memory: the JSON result");
+		return report(&err, -1);
+	}
+	size_t len = strlen(text);
+	text[len++] =
+	        '\n'; /* replaces the terminating NUL, so that one write includes the newline */
+	bar_clear();
+	if (fflush(stdout) || write_all(STDOUT_FILENO, text, len) < 0)
+		err_errno(&err, ERR_OUTPUT, "stdout");
+	free(text);
+	return err.code ? report(&err, -1) : 0;
+}
+
+int report_failure(const char *command, bool json, const struct err *e, int rank, const char *phase)
+{
+	int code = report(e, rank);
+
+	if (json) {
+		json_forget_memory(); /* free the memory of what was built before */
+		json_t *error = report_error_json(e, rank, phase);
+		json_t *name = command ? json_string(command) : NULL;
+		report_json(json_pack("{s:o, s:b, s:o}", "command", name ? name : json_null(), "ok",
+		                      0, "error", error));
+	}
+	return code;
+}

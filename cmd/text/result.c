@@ -1,0 +1,439 @@
+#include "cmd/text/result.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/commands.h"
+#include "cmd/text/report.h"
+#include "cmd/text/where.h"
+#include "lib/base/clock.h"
+#include "lib/base/json.h"
+#include "lib/base/units.h"
+#include "lib/coll/bench/bench.h"
+#include "lib/coll/files/inspect.h"
+
+bool result_shown(const struct options *o, int rank)
+{
+	return o->verbose > 0 || (o->verbose == 0 && rank == 0);
+}
+
+/* The operation in the report. */
+static const char *op_of(const struct coll_request *r)
+{
+	bool has = r->work == WORK_COLLECTIVE && coll_reduces(r->kind);
+	return has ? reduce_op_name(r->op) : NULL;
+}
+
+static const char *requested_of(const struct coll_request *r)
+{
+	return r->work == WORK_VERIFY ? NULL : r->algorithm;
+}
+
+static const char *algorithm_of(const struct coll_result *r, const struct coll_request *q)
+{
+	return r->algorithm ? r->algorithm->name : requested_of(q);
+}
+
+/* A remark in parentheses after the line, or NULL. */
+static const char *remark_of(const struct coll_result *r, const struct coll_request *q)
+{
+	if (q->work != WORK_BARRIER)
+		return NULL;
+	if (!r->algorithm)
+		return BARRIER_AUTO;
+	return strcmp(r->algorithm->name, "all_to_all") == 0
+	               ? "every link carries full-size packets"
+	               : "its links carry full-size packets";
+}
+
+/* ---- JSON ---- */
+
+static double algbw(const struct coll_result *r)
+{
+	double s = coll_seconds(r->times.connect, r->times.run);
+	return s > 0 ? (double)r->bytes / s / 1e9 : 0;
+}
+
+static double busbw(const struct coll_result *r, const struct coll_request *q)
+{
+	return q->work == WORK_COLLECTIVE ? algbw(r) * bench_bus_factor(q->kind, r->size) : 0;
+}
+
+static json_t *string_or_null(const char *s)
+{
+	return s ? json_string(s) : json_null();
+}
+
+static json_t *seconds_json(const struct coll_times *t)
+{
+	int64_t end = t->commit ? t->commit : clock_ns();
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "total",
+	                 json_measured(coll_seconds(t->start, end)), "join",
+	                 json_measured(coll_seconds(t->start, t->join)), "connect",
+	                 json_measured(coll_seconds(t->join, t->connect)), "run",
+	                 json_measured(coll_seconds(t->connect, t->run)), "commit",
+	                 json_measured(coll_seconds(t->run, t->commit)));
+}
+
+static json_t *inputs_json(const struct coll_result *r)
+{
+	json_t *names = json_array();
+	for (int i = 0; i < r->ninputs; i++)
+		json_array_append_new(names, report_path_json(r->inputs[i]));
+	return names;
+}
+
+static json_t *found_json(const struct coll_result *r)
+{
+	json_t *tensors = json_array();
+	for (size_t i = 0; i < r->nfound; i++) {
+		const struct coll_found *f = &r->found[i];
+		json_array_append_new(tensors,
+		                      json_pack("{s:o, s:s, s:I, s:I, s:I}", "input",
+		                                report_path_json(f->input), "name", f->tensor,
+		                                "count", (json_int_t)f->count, "nan",
+		                                (json_int_t)f->nans, "inf", (json_int_t)f->infs));
+	}
+	return json_pack("{s:I, s:I, s:I, s:o}", "count", (json_int_t)r->found_all.count, "nan",
+	                 (json_int_t)r->found_all.nans, "inf", (json_int_t)r->found_all.infs,
+	                 "tensors", tensors);
+}
+
+static json_t *files_json(const struct coll_result *r)
+{
+	json_t *files = json_array();
+	char digest[DIGEST_TEXT];
+	for (int k = 0; r->files && k < r->ninputs; k++)
+		json_array_append_new(files,
+		                      json_pack("{s:o, s:s}", "file",
+		                                report_path_json(r->files[k].data.path), "digest",
+		                                digest_text(r->files[k].digest, digest)));
+	return files;
+}
+
+static json_t *digest_json(const struct coll_result *r)
+{
+	char digest[DIGEST_TEXT];
+	return r->has_digest ? json_string(digest_text(r->digest, digest)) : json_null();
+}
+
+/* What a dry run would do with a file: the word in JSON, and in text. */
+static const struct {
+	const char *word, *text;
+} fates[] = {
+        [SINK_CREATE] = {"create", "would create"},
+        [SINK_REPLACE] = {"replace", "would replace"},
+        [SINK_KEEP] = {"keep", "would keep, because it is the input:"},
+        [SINK_LEAVE] = {"leave", "would leave to another rank:"},
+        [SINK_STDOUT] = {"stdout", "would write to"},
+};
+
+static json_t *planned_json(const struct coll_planned *v)
+{
+	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "algorithm", v->algorithm->name, "dtype",
+	                 dtype_name(v->dtype), "wire", dtype_name(v->wire), "count",
+	                 (json_int_t)v->count, "bytes", (json_int_t)v->bytes, "windows",
+	                 (json_int_t)v->windows);
+}
+
+static json_t *preview_json(const struct coll_preview *p)
+{
+	json_t *vectors = json_array(), *outputs = json_array();
+	for (int i = 0; i < p->nvectors; i++)
+		json_array_append_new(vectors, planned_json(&p->vectors[i]));
+	for (int i = 0; i < p->noutputs; i++) {
+		const struct coll_planned_output *f = &p->outputs[i];
+		json_array_append_new(
+		        outputs,
+		        json_pack("{s:o, s:s, s:o}", "file", report_path_json(f->path), "action",
+		                  fates[f->fate].word, "bytes",
+		                  f->sized ? json_integer((json_int_t)f->bytes) : json_null()));
+	}
+	return json_pack("{s:I, s:I, s:o, s:o}", "bytes_read", (json_int_t)p->bytes_read,
+	                 "bytes_written", (json_int_t)p->bytes_written, "vectors", vectors,
+	                 "outputs", outputs);
+}
+
+json_t *result_json_begin(const char *command, const struct coll_result *r)
+{
+	json_t *j = json_object();
+	json_object_set_new(j, "command", json_string(command));
+	json_object_set_new(j, "ok", json_boolean(!r->err.code));
+	json_object_set_new(j, "rank", r->rank >= 0 ? json_integer(r->rank) : json_null());
+	json_object_set_new(j, "size", r->size ? json_integer(r->size) : json_null());
+	json_object_set_new(j, "hosts", r->hosts ? json_integer(r->hosts) : json_null());
+	return j;
+}
+
+json_t *result_json_end(json_t *j, const struct coll_result *r)
+{
+	const struct err *err = &r->err;
+	json_object_set_new(j, "error",
+	                    err->code ? report_error_json(err, r->rank, phase_name(r->phase))
+	                              : json_null());
+	return j;
+}
+
+/* What NCCL did; null: it was not wanted. */
+static json_t *nccl_json(const struct device_nccl *n)
+{
+	if (n->state == 0)
+		return json_null();
+	return json_pack("{s:I, s:s}", "reductions", (json_int_t)n->folds,
+	                 n->state > 0 ? "version" : "error", n->text);
+}
+
+static json_t *to_json(const struct coll_result *r, const struct coll_request *q)
+{
+	json_t *j = result_json_begin(q->command, r);
+	json_object_set_new(j, "algorithm", string_or_null(algorithm_of(r, q)));
+	json_object_set_new(j, "requested", string_or_null(requested_of(q)));
+	json_object_set_new(j, "op", string_or_null(op_of(q)));
+	json_object_set_new(j, "dtype", string_or_null(r->dtype));
+	json_object_set_new(j, "count", json_integer((json_int_t)r->count));
+	json_object_set_new(j, "bytes", json_integer((json_int_t)r->bytes));
+	if (r->tensors)
+		json_object_set_new(j, "tensors", json_integer((json_int_t)r->tensors));
+	json_object_set_new(j, "inputs", inputs_json(r));
+	if (r->all_inputs)
+		json_object_set_new(j, "all_inputs", json_integer((json_int_t)r->all_inputs));
+	json_object_set_new(j, "output", r->output ? report_path_json(r->output) : json_null());
+	json_object_set_new(j, "digest", digest_json(r));
+	json_object_set_new(j, "steps", json_integer((json_int_t)r->stats.messages));
+	json_object_set_new(j, "peers", json_integer(r->peers));
+	json_object_set_new(j, "windows", json_integer(r->windows));
+	json_object_set_new(j, "streams", json_integer(r->streams));
+	json_object_set_new(
+	        j, "lanes",
+	        json_pack("{s:i, s:i}", "memory", r->memory_lanes, "tcp", r->tcp_lanes));
+	if (r->device_path)
+		json_object_set_new(j, "device",
+		                    json_pack("{s:s, s:s?, s:o}", "memory", q->devices.text,
+		                              "local", *r->device_path ? r->device_path : NULL,
+		                              "nccl", nccl_json(&r->nccl)));
+	json_object_set_new(j, "bytes_sent", json_integer((json_int_t)r->stats.bytes_sent));
+	json_object_set_new(j, "bytes_received", json_integer((json_int_t)r->stats.bytes_received));
+	json_object_set_new(j, "seconds", seconds_json(&r->times));
+	if (r->spent.threads && !r->err.code)
+		json_object_set_new(j, "where", where_json(r));
+	json_object_set_new(j, "algbw", json_measured(algbw(r)));
+	json_object_set_new(j, "busbw", json_measured(busbw(r, q)));
+	if (q->stats && !q->dry_run && !r->err.code)
+		json_object_set_new(j, "stats", found_json(r));
+	if (r->preview)
+		json_object_set_new(j, "dry_run", preview_json(r->preview));
+	if (q->work == WORK_VERIFY)
+		json_object_set_new(j, "files", files_json(r));
+	if (q->work == WORK_VERIFY && !r->err.code)
+		json_object_set_new(j, "compared",
+		                    json_pack("{s:i, s:b, s:b}", "files", r->ninputs, "with_local",
+		                              r->local, "with_ranks", r->size > 1));
+	return result_json_end(j, r);
+}
+
+/* ---- text ---- */
+
+/* "19.7 s (join 1.0 ms, connect 3.1 ms, run 18.2 s, commit 1.5 s)" */
+static char *times_text(const struct coll_times *t, char *buf, size_t cap)
+{
+	char total[UNITS_TEXT], join[UNITS_TEXT], connect[UNITS_TEXT], run[UNITS_TEXT],
+	        commit[UNITS_TEXT];
+
+	snprintf(buf, cap, "%s (join %s, connect %s, run %s, commit %s)",
+	         duration_text(coll_seconds(t->start, t->commit), total),
+	         duration_text(coll_seconds(t->start, t->join), join),
+	         duration_text(coll_seconds(t->join, t->connect), connect),
+	         duration_text(coll_seconds(t->connect, t->run), run),
+	         duration_text(coll_seconds(t->run, t->commit), commit));
+	return buf;
+}
+
+/* Print one line that summarises the job. */
+static void summary(const struct coll_result *r, const struct coll_request *q)
+{
+	const char *algorithm = algorithm_of(r, q), *op = op_of(q), *remark = remark_of(r, q);
+	const char *by = algorithm ? " by " : "";
+	char size[UNITS_TEXT], total[UNITS_TEXT], times[8 * UNITS_TEXT], digest[DIGEST_TEXT];
+	const struct coll_times *t = &r->times;
+	char inputs[40] = "";
+
+	if (!algorithm)
+		algorithm = "";
+	if (!r->dtype) {
+		report_note("rank %d: %s of %d ranks%s%s: %s%s%s%s", r->rank, q->command, r->size,
+		            by, algorithm, duration_text(coll_seconds(t->start, t->commit), total),
+		            remark ? " (" : "", remark ? remark : "", remark ? ")" : "");
+		return;
+	}
+	if (coll_takes_several(q->kind) && r->all_inputs > (uint64_t)r->size)
+		snprintf(inputs, sizeof inputs, ", %" PRIu64 " inputs", r->all_inputs);
+	report_note("rank %d: %s%s%s of %d ranks%s%s%s: %s of %s in %s%s%s%s%s", r->rank,
+	            q->command, op ? " " : "", op ? op : "", r->size, inputs, by, algorithm,
+	            size_text(r->bytes, size), strcmp(r->dtype, "mixed") ? r->dtype : "mixed types",
+	            times_text(t, times, sizeof times), r->output ? ", wrote " : "",
+	            r->output ? r->output : "", r->has_digest ? ", digest " : "",
+	            r->has_digest ? digest_text(r->digest, digest) : "");
+}
+
+/* "781.2 KiB of f32 by ring, sent as f64, in 3 windows" */
+static void print_planned(const struct coll_planned *v, int rank)
+{
+	char size[UNITS_TEXT];
+	bool wider = v->wire != v->dtype;
+
+	report_note("rank %d: %s of %s by %s%s%s, in %" PRIu32 " window%s", rank,
+	            size_text(v->bytes, size), dtype_name(v->dtype), v->algorithm->name,
+	            wider ? ", sent as " : "", wider ? dtype_name(v->wire) : "", v->windows,
+	            v->windows == 1 ? "" : "s");
+}
+
+/* --dry-run: print what this rank would do. */
+static void print_preview(const struct coll_result *r, const struct coll_request *q)
+{
+	const struct coll_preview *p = r->preview;
+	const char *op = op_of(q);
+	char read[UNITS_TEXT], written[UNITS_TEXT], sent[UNITS_TEXT], received[UNITS_TEXT];
+
+	report_note("rank %d: dry run: %s%s%s of %d ranks on %" PRIu32 " stream%s", r->rank,
+	            q->command, op ? " " : "", op ? op : "", r->size, r->streams,
+	            r->streams == 1 ? "" : "s");
+	for (int i = 0; i < p->nvectors; i++)
+		print_planned(&p->vectors[i], r->rank);
+	report_note("rank %d: would read %s, write %s, and exchange data with %d rank%s: send %s, "
+	            "receive %s",
+	            r->rank, size_text(p->bytes_read, read), size_text(p->bytes_written, written),
+	            r->peers, r->peers == 1 ? "" : "s", size_text(r->stats.bytes_sent, sent),
+	            size_text(r->stats.bytes_received, received));
+	for (int i = 0; i < p->noutputs; i++)
+		report_note("rank %d: %s %s", r->rank, fates[p->outputs[i].fate].text,
+		            p->outputs[i].fate == SINK_STDOUT ? "stdout" : p->outputs[i].path);
+}
+
+/* --stats: print the tensors of the inputs that have NaN or Inf. */
+static void print_found(const struct coll_result *r)
+{
+	for (size_t i = 0; i < r->nfound; i++) {
+		const struct coll_found *f = &r->found[i];
+		report_note("rank %d: %s%s%s%s: %" PRIu64 " NaN and %" PRIu64 " Inf in %" PRIu64
+		            " elements",
+		            r->rank, f->input, *f->tensor ? ": tensor '" : "", f->tensor,
+		            *f->tensor ? "'" : "", f->nans, f->infs, f->count);
+	}
+	if (r->ninputs && !r->nfound)
+		report_note("rank %d: no NaN and no Inf in %" PRIu64 " elements", r->rank,
+		            r->found_all.count);
+}
+
+/* "w.safetensors: tensor 'a.b' f32 (3, 4): digest 0123..." */
+static void print_tensors(const struct inspection *file, int rank)
+{
+	char shape[ARRAY_SHAPE_TEXT], digest[DIGEST_TEXT];
+
+	for (size_t i = 0; i < file->data.ntensors; i++) {
+		const struct tensor *t = &file->data.tensors[i];
+		report_note("rank %d: %s: tensor '%s' %s %s: digest %s", rank, file->data.path,
+		            t->name, dtype_name(t->dtype), tensor_shape_text(t, shape),
+		            digest_text(file->digests[i], digest));
+	}
+}
+
+/* verify: print the files, with -v also their tensors. */
+static void print_files(const struct coll_result *r, const struct options *o)
+{
+	char digest[DIGEST_TEXT];
+
+	for (int k = 0; r->files && k < r->ninputs; k++) {
+		const struct inspection *file = &r->files[k];
+		if (o->verbose > 0 && !dataset_is_array(&file->data))
+			print_tensors(file, r->rank);
+		report_note("rank %d: %s: digest %s", r->rank, file->data.path,
+		            digest_text(file->digest, digest));
+	}
+}
+
+/* verify: what was compared with what, where that is not plain. */
+static void print_compared(const struct coll_result *r)
+{
+	char others[48] = "the other rank";
+
+	if (r->size > 2)
+		snprintf(others, sizeof others, "the other %d ranks", r->size - 1);
+	if (r->local && r->size > 1)
+		report_note("rank %d: %d files were compared with each other and with the files of "
+		            "%s",
+		            r->rank, r->ninputs, others);
+	else if (r->local)
+		report_note("rank %d: %d files were compared with each other", r->rank, r->ninputs);
+	else if (r->size == 1)
+		report_note("rank %d: the file was compared with no other: give another, or more "
+		            "ranks",
+		            r->rank);
+	else if (r->ninputs > 1)
+		report_note("rank %d: each of %d files was compared with the file in the same "
+		            "place on %s, but not with the others here (--same)",
+		            r->rank, r->ninputs, others);
+}
+
+int result_print(const struct coll_result *r, const struct coll_request *q, const struct options *o)
+{
+	bool ok = !r->err.code;
+	if (ok && q->stats && !q->dry_run && o->verbose >= 0)
+		print_found(r);
+	if (ok && !o->json && result_shown(o, r->rank))
+		print_files(r, o);
+	if (ok && !o->json && q->work == WORK_VERIFY && result_shown(o, r->rank))
+		print_compared(r);
+	int code = ok ? 0 : report(&r->err, r->rank);
+	if (o->json) {
+		int printed = report_json(to_json(r, q));
+		return code ? code : printed;
+	}
+	if (r->preview && o->verbose >= 0)
+		print_preview(r, q);
+	else if (ok && result_shown(o, r->rank))
+		summary(r, q);
+	if (ok && r->spent.threads && o->verbose > 0)
+		where_print(r, q);
+	return code;
+}
+
+void price_remark(const struct selection *s, const struct select_price *p, char *text, size_t cap)
+{
+	static const char *const taken[] = {
+	        [SELECT_BY_FORMULA] = "chosen: the fastest by formula",
+	        [SELECT_BY_MEASUREMENT] = "chosen: the fastest measured",
+	        [SELECT_BY_ROUNDING] = "chosen: rounds 16-bit floats once",
+	        [SELECT_BY_LINKS] = "chosen: the links of barrier without -a",
+	};
+
+	*text = '\0';
+	if (p->alg == s->alg)
+		snprintf(text, cap, "%s", taken[s->reason]);
+	else if (p->verdict == SELECT_FALLS_BACK)
+		snprintf(text, cap, "falls back to %s", p->runs->name);
+	else if (p->verdict == SELECT_UNORDERED)
+		snprintf(text, cap, "cannot add in rank order");
+	else if (p->verdict == SELECT_DIVERGENT)
+		snprintf(text, cap, "needs --allow-divergent");
+}
+
+void explain_selection(const struct select_args *a, const struct selection *s)
+{
+	report_note("%s of %d ranks, %" PRIu64 " bytes of %s%s: predicted times",
+	            coll_name(a->kind), a->size, a->bytes, dtype_name(a->dtype),
+	            a->insecure ? ", --insecure" : "");
+	for (size_t i = 0; i < s->nprices; i++) {
+		const struct select_price *p = &s->prices[i];
+		char measured[48] = "", remark[96];
+
+		price_remark(s, p, remark, sizeof remark);
+		if (p->measured >= 0)
+			snprintf(measured, sizeof measured, ", %.3f ms measured",
+			         p->measured * 1e3);
+		report_note("%-20s %10.3f ms predicted%s%s%s", p->alg->name, p->formula * 1e3,
+		            measured, *remark ? ", " : "", remark);
+	}
+	if (s->reason == SELECT_BY_MEASUREMENT)
+		report_note("measured with %" PRIu64 " bytes", s->measured_at);
+}

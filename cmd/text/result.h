@@ -1,0 +1,28 @@
+/* Prints the result of a job: a line of text or the JSON object.
+ */
+#ifndef COLLCTL_CMD_RESULT_H
+#define COLLCTL_CMD_RESULT_H
+
+#include <jansson.h>
+
+#include "cmd/options/options.h"
+#include "lib/coll/coll.h"
+
+/* Does @rank print the result? Rank 0 does, with -v every rank, with -q none. */
+bool result_shown(const struct options *, int rank);
+/* Print the result of a job: requested statistics and digests, then a line or the JSON object; or
+ * the failure. Returns the exit code. */
+int result_print(const struct coll_result *, const struct coll_request *, const struct options *);
+
+/* The JSON object of a result: its first members, to which the caller adds others, and "error".
+ * NULL: out of memory. */
+json_t *result_json_begin(const char *command, const struct coll_result *);
+json_t *result_json_end(json_t *object, const struct coll_result *);
+
+/* The remark on an algorithm: that it was chosen and why, or why it is excluded; else "". */
+void price_remark(const struct selection *, const struct select_price *, char *text, size_t cap);
+/* --explain: print the algorithms with their prices, the choice and its reason, and the reasons to
+ * exclude others, on stderr. */
+void explain_selection(const struct select_args *, const struct selection *);
+
+#endif

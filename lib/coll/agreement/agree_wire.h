@@ -1,0 +1,41 @@
+/*
+ * Elements of the agreement's messages: the details of intents and plans (lib/net/PROTOCOL.md).
+ * Pure: bytes in, bytes out. Decoders check every bound and return ERR_INTEGRITY for malformed
+ * input. They consume what they read. They allocate at most a constant times the bytes of the
+ * message.
+ *
+ * Rows are elements of axis 0.
+ */
+#ifndef COLLCTL_COLL_AGREE_WIRE_H
+#define COLLCTL_COLL_AGREE_WIRE_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+#include "lib/data/formats/array.h"
+
+/* An array and the rows of each of the @size ranks. @counts NULL: as even as possible. */
+void wire_put_array(struct buf *, const struct array_info *info, const uint64_t *counts, int size);
+/* Does not set info->offset. *counts: malloced, or NULL: as even as possible. */
+int wire_get_array(struct view *, int size, struct array_info *info, uint64_t **counts,
+                   struct err *err);
+
+/* One number of rows for each rank. */
+void wire_put_rows(struct buf *, const uint64_t *rows, int size);
+/* *rows: malloced. */
+int wire_get_rows(struct view *, int size, uint64_t **rows, struct err *err);
+
+/* Store the sum of @n numbers in *sum. -1: it exceeds 63 bits. */
+int rows_sum(const uint64_t *rows, int n, uint64_t *sum);
+
+/* The base name of a file; ERR_DISAGREE if it is not plain (path_is_plain). *name: malloced. */
+void wire_put_name(struct buf *, const char *name);
+int wire_get_name(struct view *, char **name, struct err *err);
+
+/* A finite number >= 0. */
+void wire_put_weight(struct buf *, double);
+int wire_get_weight(struct view *, double *, struct err *err);
+
+/* Check that the message was complete and that no bytes are left. */
+int wire_end(const struct view *, struct err *err);
+
+#endif

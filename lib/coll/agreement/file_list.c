@@ -1,0 +1,214 @@
+#include "lib/coll/agreement/file_list.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/path.h"
+
+#define MODE_BITS   0777u
+#define ENTRY_BYTES 14 /* of the shortest */
+
+enum { NAMES_NONE, NAMES_FLAT, NAMES_TREE };
+
+static int malformed(struct err *err)
+{
+	return err_set(err, ERR_INTEGRITY, "malformed details");
+}
+
+static void release_files(struct listed_file *files, int n)
+{
+	for (int i = 0; i < n; i++)
+		free(files[i].name);
+	free(files);
+}
+
+void file_list_release(struct file_list *l)
+{
+	release_files(l->files, l->nfiles);
+	release_files(l->folders, l->nfolders);
+	*l = (struct file_list){0};
+}
+
+/* ---- out ---- */
+
+/* Names are sorted. A name is encoded as the length of the prefix that it shares with the previous
+ * name, and the rest. */
+static void put_files(struct buf *b, const struct listed_file *files, int n, bool folders)
+{
+	const char *before = "";
+	for (int i = 0; i < n; i++) {
+		const struct listed_file *f = &files[i];
+		size_t same = 0;
+		while (same < UINT16_MAX && before[same] && before[same] == f->name[same])
+			same++;
+		buf_put_u16(b, (uint16_t)same);
+		buf_put_str(b, f->name + same);
+		buf_put_u16(b, (uint16_t)(f->mode & (MODE_BITS | MODE_NONE)));
+		buf_put_u64(b, (uint64_t)f->mtime);
+		if (!folders)
+			buf_put_u64(b, f->bytes);
+		before = f->name;
+	}
+}
+
+void file_list_put(struct buf *b, const struct file_list *l)
+{
+	buf_put_u8(b, l->format->number);
+	buf_put_u8(b, l->tree ? NAMES_TREE : l->folder ? NAMES_FLAT : NAMES_NONE);
+	buf_put_u32(b, (uint32_t)l->nfolders);
+	put_files(b, l->folders, l->nfolders, true);
+	buf_put_u32(b, (uint32_t)l->nfiles);
+	put_files(b, l->files, l->nfiles, false);
+}
+
+/* ---- in ---- */
+
+static int check_name(const char *name, int names, bool folder, struct err *err)
+{
+	if (names != NAMES_TREE)
+		return path_check_plain(name, ERR_DISAGREE, err);
+	return folder && !*name ? 0 : path_check_below(name, ERR_DISAGREE, err);
+}
+
+/* Decode a name, given the previous one in @name, and store it there. */
+static int get_name(struct view *v, char name[PATH_MAX], struct err *err)
+{
+	size_t same = view_u16(v), n = view_u16(v);
+	const uint8_t *rest = view_bytes(v, n);
+	if (!rest || same > strlen(name) || n >= PATH_MAX - same || memchr(rest, '\0', n))
+		return malformed(err);
+	memcpy(name + same, rest, n);
+	name[same + n] = '\0';
+	return 0;
+}
+
+/* Fill @out with @n entries. *count: the number of entries filled, also on failure. */
+static int get_files(struct view *v, int names, bool folders, struct listed_file *out, uint32_t n,
+                     int *count, struct err *err)
+{
+	char name[PATH_MAX] = "";
+	uint64_t sum = 0, text = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		struct listed_file *f = &out[i];
+		if (get_name(v, name, err) < 0)
+			return -1;
+		text += strlen(name);
+		if (check_name(name, names, folders, err) < 0)
+			return -1;
+		if (text > FILE_LIST_NAMES_MAX)
+			return malformed(err);
+		f->name = strdup(name);
+		if (!f->name)
+			return err_nomem(err, "a file name", strlen(name));
+		++*count;
+		f->mode = view_u16(v);
+		f->mtime = (int64_t)view_u64(v);
+		f->bytes = folders ? 0 : view_u64(v);
+		if (v->failed || (f->mode > MODE_BITS && f->mode != MODE_NONE) ||
+		    __builtin_add_overflow(sum, f->bytes, &sum) || sum > INT64_MAX)
+			return malformed(err);
+	}
+	return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int file_list_twice(const struct file_list *l, const char **twice, struct err *err)
+{
+	size_t n = 0;
+	const char **names = calloc((size_t)l->nfiles + (size_t)l->nfolders + 1, sizeof *names);
+	*twice = NULL;
+	if (!names)
+		return err_nomem(err, "file names", (size_t)l->nfiles * sizeof *names);
+	for (int i = 0; i < l->nfiles; i++)
+		names[n++] = l->files[i].name;
+	for (int i = 0; i < l->nfolders; i++)
+		names[n++] = l->folders[i].name;
+	qsort(names, n, sizeof *names, compare_names);
+	for (size_t i = 1; i < n && !*twice; i++)
+		if (strcmp(names[i - 1], names[i]) == 0)
+			*twice = names[i];
+	free(names);
+	return 0;
+}
+
+static int all_differ(const struct file_list *l, struct err *err)
+{
+	const char *twice;
+	if (file_list_twice(l, &twice, err) < 0)
+		return -1;
+	return twice ? malformed(err) : 0;
+}
+
+/* Decode a list and its length. */
+static int get_list(struct view *v, int names, bool folders, struct listed_file **files, int *count,
+                    struct err *err)
+{
+	uint32_t n = view_u32(v);
+	if (v->failed || n > view_left(v) / ENTRY_BYTES)
+		return malformed(err);
+	*files = calloc((size_t)n + 1, sizeof **files);
+	if (!*files)
+		return err_nomem(err, "the root's files", n * sizeof **files);
+	return get_files(v, names, folders, *files, n, count, err);
+}
+
+int file_list_get(struct view *v, struct file_list *l, struct err *err)
+{
+	*l = (struct file_list){0};
+	const struct format *format = format_by_number(view_u8(v));
+	unsigned names = view_u8(v);
+	if (v->failed || !format || names > NAMES_TREE)
+		return malformed(err);
+	l->format = format;
+	l->folder = names != NAMES_NONE;
+	l->tree = names == NAMES_TREE;
+	if (get_list(v, (int)names, true, &l->folders, &l->nfolders, err) == 0 &&
+	    get_list(v, (int)names, false, &l->files, &l->nfiles, err) == 0 &&
+	    all_differ(l, err) == 0) {
+		if (l->tree || (!l->nfolders && l->nfiles > 0 && (l->folder || l->nfiles == 1)))
+			return 0;
+		malformed(err);
+	}
+	file_list_release(l);
+	return -1;
+}
+
+/* ---- gathered files ---- */
+
+void rank_files_release(struct rank_files *s)
+{
+	file_list_release(&s->files);
+}
+
+void rank_files_put(struct buf *b, const struct rank_files *s)
+{
+	buf_put_str(b, s->host);
+	file_list_put(b, &s->files);
+}
+
+int rank_files_get(struct view *v, struct rank_files *s, int nfiles, struct err *err)
+{
+	*s = (struct rank_files){0};
+	if (host_name_get(v, s->host, err) < 0)
+		return -1;
+	if (v->failed || !*s->host)
+		return malformed(err);
+	if (file_list_get(v, &s->files, err) < 0)
+		return -1;
+	bool right = s->files.nfiles == nfiles && s->files.nfolders == 0;
+	if (!right)
+		malformed(err);
+	for (int i = 0; right && i < s->files.nfiles; i++) {
+		right = !strchr(s->files.files[i].name, '/');
+		if (!right) /* says why */
+			path_check_plain(s->files.files[i].name, ERR_DISAGREE, err);
+	}
+	if (!right)
+		rank_files_release(s);
+	return right ? 0 : -1;
+}

@@ -1,0 +1,472 @@
+#include "algorithms/table.h"
+#include "lib/coll/agreement/planner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/coll/agreement/agree_wire.h"
+#include "lib/exec/budget.h"
+#include "lib/exec/exec.h"
+
+/* The decisions for a vector and their inputs. */
+struct planned {
+	const struct coll_algorithm *algorithm;
+	enum dtype wire;
+	uint32_t windows;
+	uint64_t *all_rows; /* [size] rows of every rank's array; NULL: all equal */
+	/* alltoall: [size] the rows that each rank sends to each, for ranks that give them; NULL:
+	 * as even as possible. Consecutive ranks with equal lists share one. */
+	uint64_t **counts;
+	bool uneven; /* alltoall: the ranks cut their arrays differently */
+};
+
+static const struct coll_rules *rules_of(const struct planner *p)
+{
+	return coll_rules(p->request->kind);
+}
+
+struct offer_form offer_form_of(const struct coll_request *r, int size)
+{
+	return (struct offer_form){.size = size,
+	                           .names = r->each && r->kind == COLL_SCATTER,
+	                           .gathered = request_gathers_files(r)};
+}
+
+struct terms_form terms_form_of(const struct coll_request *r, int rank, int size, int root,
+                                uint32_t nclaims)
+{
+	return (struct terms_form){.size = size,
+	                           .nclaims = nclaims,
+	                           .rows = coll_rules(r->kind)->cut == CUT_JOINED,
+	                           .from = r->kind == COLL_ALLTOALL,
+	                           .gathered = request_gathers_files(r) && rank == root};
+}
+
+/* ---- the ranks' offers ---- */
+
+static int init_vector(const struct planner *p, struct planned *v, struct err *err)
+{
+	const size_t size = (size_t)p->agreed->size;
+	const bool cuts = p->request->kind == COLL_ALLTOALL;
+	v->all_rows = calloc(size, sizeof *v->all_rows);
+	if (cuts)
+		v->counts = calloc(size, sizeof *v->counts);
+	return v->all_rows && (v->counts || !cuts)
+	               ? 0
+	               : err_nomem(err, "the ranks' rows", 2 * size * sizeof *v->all_rows);
+}
+
+int planner_init(struct planner *p, struct err *err)
+{
+	size_t n = (size_t)p->agreed->nvectors, size = (size_t)p->agreed->size;
+	p->keeps_order = true;
+	p->most_inputs = 1;
+	p->vectors = calloc(n, sizeof *p->vectors);
+	p->reads = calloc(size, sizeof *p->reads);
+	if (request_gathers_files(p->request))
+		p->gathered = calloc(size, sizeof *p->gathered);
+	if (!p->vectors || !p->reads || (request_gathers_files(p->request) && !p->gathered))
+		return err_nomem(err, "the plan", n * sizeof *p->vectors);
+	for (size_t i = 0; i < n && request_any_rows(p->request); i++)
+		if (init_vector(p, &p->vectors[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+static bool same_counts(const uint64_t *a, const uint64_t *b, size_t size)
+{
+	return a == b || (a && b && memcmp(a, b, size * sizeof *a) == 0);
+}
+
+static bool is_even(uint64_t rows, const uint64_t *counts, int size)
+{
+	for (int j = 0; j < size; j++)
+		if (counts[j] != layout_cut_at(rows, NULL, size, j))
+			return false;
+	return true;
+}
+
+static int take_counts(const struct planner *p, struct planned *v, int rank,
+                       const struct offered_array *a, struct err *err)
+{
+	const size_t size = (size_t)p->agreed->size;
+	uint64_t *before = rank ? v->counts[rank - 1] : NULL;
+	if (!a->counts || is_even(a->info.shape[0], a->counts, p->agreed->size))
+		return 0;
+	if (same_counts(a->counts, before, size)) {
+		v->counts[rank] = before;
+		return 0;
+	}
+	v->counts[rank] = calloc(size, sizeof *a->counts);
+	if (!v->counts[rank])
+		return err_nomem(err, "the rows that a rank sends", size * sizeof *a->counts);
+	memcpy(v->counts[rank], a->counts, size * sizeof *a->counts);
+	return 0;
+}
+
+/* Add the rank's array. Only its rows and their division may differ from the others'. */
+static int take_array(struct planner *p, struct planned *v, int rank, const struct offered_array *a,
+                      struct err *err)
+{
+	if (a->info.ndim == 0)
+		return err_set(err, ERR_INTEGRITY, "its array has no axis 0");
+	v->all_rows[rank] = a->info.shape[0];
+	return v->counts ? take_counts(p, v, rank, a, err) : 0;
+}
+
+static int take_arrays(struct planner *p, int rank, struct offer_content *c, struct err *err)
+{
+	if (c->has != OFFER_ARRAYS || c->narrays != (uint32_t)p->agreed->nvectors)
+		return err_set(err, ERR_INTEGRITY, "malformed details");
+	for (uint32_t i = 0; i < c->narrays; i++)
+		if (take_array(p, &p->vectors[i], rank, &c->arrays[i], err) < 0)
+			return -1;
+	if (p->gathered) {
+		p->gathered[rank] = *c->gathered;
+		*c->gathered = (struct rank_files){0};
+	}
+	return 0;
+}
+
+int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs, uint32_t streams,
+                 struct err *err)
+{
+	if (claims_get(&p->claims, rank, &o->claims, err) < 0)
+		return -1;
+	if (rank == 0)
+		p->order = o->order;
+	p->reads[rank] = o->reads;
+	p->keeps_order &= o->order == p->order && o->order != OFFER_ORDER_MIXED;
+	p->weighted |= o->weighted;
+	p->divisor += o->weights;
+	if (ninputs > p->most_inputs)
+		p->most_inputs = ninputs;
+	if (o->limit_rate && (!p->limit_rate || o->limit_rate < p->limit_rate))
+		p->limit_rate = o->limit_rate;
+	if (streams > p->streams)
+		p->streams = streams;
+	return request_any_rows(p->request) ? take_arrays(p, rank, &o->content, err) : 0;
+}
+
+struct reader {
+	uint64_t reads;
+	int rank;
+};
+
+static int by_reads(const void *a, const void *b)
+{
+	const struct reader *x = a, *y = b;
+	if (x->reads != y->reads)
+		return x->reads < y->reads ? -1 : 1;
+	return x->rank - y->rank;
+}
+
+int planner_same_inputs(const struct planner *p, int *ranks, struct err *err)
+{
+	const int size = p->agreed->size;
+	struct reader *all = calloc((size_t)size, sizeof *all);
+	int most = 0, first = 0;
+	if (!all)
+		return err_nomem(err, "the ranks' inputs", (size_t)size * sizeof *all);
+	for (int r = 0; r < size; r++)
+		all[r] = (struct reader){p->reads[r], r};
+	qsort(all, (size_t)size, sizeof *all, by_reads);
+	for (int i = 0, n; i < size; i += n) {
+		for (n = 1; i + n < size && all[i + n].reads == all[i].reads; n++)
+			;
+		if (all[i].reads && n > 1 && n > most) {
+			most = n;
+			first = i;
+		}
+	}
+	for (int i = 0; i < most; i++)
+		ranks[i] = all[first + i].rank;
+	free(all);
+	return most;
+}
+
+/* Cuts that are the same on all ranks are not sent. */
+static void settle_cuts(const struct planner *p, struct planned *v)
+{
+	const size_t size = (size_t)p->agreed->size;
+	for (size_t r = 1; v->counts && r < size; r++)
+		v->uneven |= v->all_rows[r] != v->all_rows[0] ||
+		             !same_counts(v->counts[r], v->counts[0], size);
+}
+
+/* The rows that @rank gets from each rank. */
+static void rows_to(const struct planned *v, int rank, int size, uint64_t *from)
+{
+	for (int s = 0; s < size; s++)
+		from[s] = layout_cut_at(v->all_rows[s], v->counts[s], size, rank);
+}
+
+/* ---- layouts of all ranks ---- */
+
+/* Lay out @rank's part of vector @i. @column: scratch, [2 * size]. */
+static int lay_out(const struct planner *p, int i, int rank, uint64_t *column,
+                   struct vector_layout *l, struct err *err)
+{
+	const struct vector *v = &p->agreed->vectors[i];
+	const struct planned *planned = &p->vectors[i];
+	const struct layout_of of = vector_layout_of(v, p->agreed, p->request);
+	const int size = p->agreed->size;
+	if (!planned->uneven)
+		return layout_make(l, &of, rank,
+		                   rules_of(p)->cut == CUT_JOINED ? planned->all_rows : v->rows,
+		                   NULL, err);
+	rows_to(planned, rank, size, column);
+	layout_cut_rows(planned->all_rows[rank], planned->counts[rank], size, column + size);
+	return layout_make(l, &of, rank, column + size, column, err);
+}
+
+/* The sample of ranks whose memory use is computed: all if there are few; else the first and last,
+ * those around the root, some in between, and the one with the most elements. */
+static bool is_sample(const struct vector *v, int size, int r, int widest)
+{
+	int past_root = (r - v->root + size) % size;
+	return size <= 32 || r < 4 || r >= size - 4 || r == widest || past_root < 4 ||
+	       past_root >= size - 4 || r % (size / 16) == 0;
+}
+
+/* The most buffer bytes that any rank needs if vector @i is one window. */
+static int footprint(const struct planner *p, int i, uint64_t *column, uint64_t *most,
+                     struct err *err)
+{
+	const struct vector *v = &p->agreed->vectors[i];
+	const struct planned *planned = &p->vectors[i];
+	const uint64_t *rows = planned->all_rows ? planned->all_rows : v->rows;
+	int size = p->agreed->size, widest = 0, ret = 0;
+	struct vector_layout l = {0};
+	uint64_t bytes;
+	*most = 0;
+	for (int r = 1; rows && r < size; r++)
+		if (rows[r] > rows[widest])
+			widest = r;
+	for (int r = 0; r < size && ret == 0; r++) {
+		if (!is_sample(v, size, r, widest))
+			continue;
+		ret = lay_out(p, i, r, column, &l, err);
+		l.args.ninputs = v->kind == p->request->kind ? (int)p->most_inputs : 1;
+		if (ret == 0)
+			ret = exec_footprint(planned->algorithm, &l.args, v->op, planned->wire,
+			                     p->request->ordered, &bytes, err);
+		if (ret == 0 && bytes > *most)
+			*most = bytes;
+	}
+	layout_release(&l);
+	return ret;
+}
+
+/* ---- decisions ---- */
+
+static struct select_args select_args_of(const struct planner *p, const struct vector *v,
+                                         const struct coll_args *args, const struct plan *plan)
+{
+	const struct coll_request *r = p->request;
+	return (struct select_args){
+	        .kind = v->kind,
+	        .size = p->agreed->size,
+	        .bytes = coll_count(args) * dtype_size(v->dtype),
+	        .op = v->op,
+	        .dtype = v->dtype,
+	        .weighted = p->weighted,
+	        .folds = plan->total_inputs > (uint64_t)p->agreed->size,
+	        .ordered = r->ordered && v->kind == r->kind,
+	        .divergent = r->divergent,
+	        .insecure = r->settings.insecure,
+	        .memory = settings_memory(&r->settings),
+	        .host_cpus = (int)plan->host_cpus,
+	        .host = args->host,
+	        .base = args->base,
+	        .steps = args->steps,
+	        .uneven = args->recv_off != NULL,
+	        .limit_rate = p->limit_rate,
+	        .tuning = p->tuning,
+	};
+}
+
+static int choose_auto(const struct planner *p, struct planned *planned,
+                       const struct select_args *args, struct err *err)
+{
+	struct selection chosen = {0};
+	int ret = select_all(args, &chosen, err);
+	if (ret == 0 && p->selected)
+		p->selected(p->selected_ctx, args, &chosen);
+	planned->algorithm = chosen.alg;
+	if (ret == 0 && !chosen.alg)
+		ret = err_set(err, ERR_USAGE, "no algorithm of %s can run this job",
+		              p->request->command);
+	selection_release(&chosen);
+	return ret;
+}
+
+static int choose_algorithm(const struct planner *p, int i, const struct coll_args *args,
+                            const struct plan *plan, struct err *err)
+{
+	const struct vector *v = &p->agreed->vectors[i];
+	struct planned *planned = &p->vectors[i];
+	const struct select_args s = select_args_of(p, v, args, plan);
+	const char *name = p->request->algorithm;
+	bool asked = v->kind == p->request->kind;
+	if (strcmp(name, "auto") == 0 || !asked) {
+		if (choose_auto(p, planned, &s, err) < 0)
+			return -1;
+	} else {
+		planned->algorithm = coll_find(v->kind, name);
+		if (!planned->algorithm)
+			return err_set(err, ERR_OTHER, "there is no algorithm %s", name);
+	}
+	planned->algorithm = coll_resolve(planned->algorithm, args);
+	if (p->request->ordered && asked && !(planned->algorithm->flags & COLL_ORDERED))
+		return err_set(err, ERR_USAGE,
+		               "--algorithm %s falls back to %s, which cannot add in rank order: "
+		               "choose another, or remove --order rank",
+		               name, planned->algorithm->name);
+	planned->wire = select_wire(&s, planned->algorithm);
+	return 0;
+}
+
+static int choose_algorithms(const struct planner *p, uint64_t *column, const struct plan *plan,
+                             struct err *err)
+{
+	struct vector_layout l = {0};
+	int ret = 0;
+	for (int i = 0; i < p->agreed->nvectors && ret == 0; i++) {
+		ret = lay_out(p, i, 0, column, &l, err);
+		if (ret == 0)
+			ret = choose_algorithm(p, i, &l.args, plan, err);
+	}
+	layout_release(&l);
+	return ret;
+}
+
+/* Are the windows in memory that the ranks share, as far as rank 0 knows? */
+static bool shares_memory(const struct planner *p, const struct plan *plan)
+{
+	return plan->host_cpus && settings_memory(&p->request->settings);
+}
+
+/*
+ * The streams that are asked for; 0: automatic. If the ranks have all processors of their host, one
+ * is enough: while it waits for a file, other ranks work, and fewer buffers stay in the cache.
+ */
+static uint64_t streams_wanted(const struct planner *p, const struct plan *plan)
+{
+	const int size = p->agreed->size;
+	const bool crowded = size > 1 && plan->host_cpus && (uint32_t)size >= plan->host_cpus;
+	return p->streams || !crowded ? p->streams : 1;
+}
+
+static int choose_windows(struct planner *p, uint64_t *column, struct plan *plan, struct err *err)
+{
+	int n = p->agreed->nvectors, ret = 0;
+	uint64_t *bytes = calloc((size_t)n, sizeof *bytes);
+	uint32_t *windows = calloc((size_t)n, sizeof *windows);
+	if (!bytes || !windows)
+		ret = err_nomem(err, "the windows", (size_t)n * sizeof *bytes);
+	for (int i = 0; i < n && ret == 0; i++)
+		ret = footprint(p, i, column, &bytes[i], err);
+	if (ret == 0)
+		plan->streams = budget_windows(plan->memory, streams_wanted(p, plan),
+		                               shares_memory(p, plan), bytes, n, windows);
+	for (int i = 0; i < n && ret == 0; i++)
+		p->vectors[i].windows = windows[i];
+	free(bytes);
+	free(windows);
+	return ret;
+}
+
+/* Do all ranks get the same bits? */
+static bool replicates(const struct planner *p)
+{
+	bool same = rules_of(p)->replicated;
+	for (int i = 0; i < p->agreed->nvectors; i++)
+		same &= !vector_diverges(&p->agreed->vectors[i], p->vectors[i].algorithm);
+	return same;
+}
+
+int planner_decide(struct planner *p, struct plan *plan, struct err *err)
+{
+	size_t size = (size_t)p->agreed->size;
+	if (p->request->op == REDUCE_AVG && !(p->divisor > 0))
+		return err_set(err, ERR_USAGE, "--weight: the weights of all ranks add up to 0");
+	for (int i = 0; i < p->agreed->nvectors; i++)
+		settle_cuts(p, &p->vectors[i]);
+	uint64_t *column = calloc(2 * size, sizeof *column);
+	int ret = column ? 0 : err_nomem(err, "the blocks", 2 * size * sizeof *column);
+	plan->windows = 1;
+	if (ret == 0)
+		ret = choose_algorithms(p, column, plan, err);
+	if (ret == 0)
+		ret = claims_settle(&p->claims, replicates(p), p->agreed->root, err);
+	if (ret == 0)
+		ret = choose_windows(p, column, plan, err);
+	free(column);
+	return ret;
+}
+
+/* ---- terms ---- */
+
+/* @from: scratch, [size]. */
+static struct vector_terms terms_of(const struct planner *p, const struct planned *v, int rank,
+                                    uint64_t *from)
+{
+	struct vector_terms t = {.wire = v->wire, .windows = v->windows, .rows = v->all_rows};
+	snprintf(t.algorithm, sizeof t.algorithm, "%s", v->algorithm->name);
+	if (v->uneven)
+		rows_to(v, rank, p->agreed->size, from);
+	t.from = v->uneven ? from : NULL;
+	return t;
+}
+
+void planner_terms(const struct planner *p, int rank, struct view root, struct buf *out)
+{
+	size_t n = (size_t)p->agreed->nvectors, size = (size_t)p->agreed->size;
+	struct vector_terms *vectors = calloc(n, sizeof *vectors);
+	size_t cells = p->request->kind == COLL_ALLTOALL ? n * size : 1;
+	uint64_t *from = calloc(cells, sizeof *from);
+	struct terms t = {.divisor = p->divisor,
+	                  .weighted = p->weighted,
+	                  .keeps_order = p->keeps_order,
+	                  .root = root,
+	                  .vectors = vectors,
+	                  .nvectors = (uint32_t)n,
+	                  .gathered = p->gathered};
+	uint32_t nclaims = 0;
+	if (vectors && from && claims_dropped(&p->claims, rank, &t.dropped, &nclaims, NULL) == 0) {
+		const struct terms_form form =
+		        terms_form_of(p->request, rank, (int)size, p->agreed->root, nclaims);
+		for (size_t i = 0; i < n; i++)
+			vectors[i] = terms_of(p, &p->vectors[i], rank,
+			                      cells > 1 ? from + i * size : from);
+		terms_put(out, &t, &form);
+	} else {
+		out->failed = out->nomem = true;
+	}
+	free(t.dropped);
+	free(vectors);
+	free(from);
+}
+
+void planner_release(struct planner *p)
+{
+	for (int i = 0; p->vectors && i < p->agreed->nvectors; i++) {
+		struct planned *v = &p->vectors[i];
+		free(v->all_rows);
+		for (int r = 0; v->counts && r < p->agreed->size; r++)
+			if (r == 0 || v->counts[r] != v->counts[r - 1])
+				free(v->counts[r]);
+		free(v->counts);
+	}
+	for (int r = 0; p->gathered && r < p->agreed->size; r++)
+		rank_files_release(&p->gathered[r]);
+	free(p->vectors);
+	free(p->gathered);
+	free(p->reads);
+	claims_release(&p->claims);
+	p->vectors = NULL;
+	p->gathered = NULL;
+	p->reads = NULL;
+}

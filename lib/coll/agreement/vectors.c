@@ -1,0 +1,281 @@
+/*
+ * Makes vectors from inputs: which tensors are in which vector, and in what order. See agreement.h.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/coll/agreement/agreement.h"
+
+bool vector_diverges(const struct vector *v, const struct coll_algorithm *alg)
+{
+	return coll_reduces(v->kind) && (alg->flags & COLL_DIVERGENT) &&
+	       reduce_order_matters(v->op, v->dtype);
+}
+
+bool agreement_replicates(const struct agreement *a, const struct coll_request *r)
+{
+	bool same = coll_rules(r->kind)->replicated;
+	for (int i = 0; i < a->nvectors; i++)
+		same &= !vector_diverges(&a->vectors[i], a->vectors[i].algorithm);
+	return same;
+}
+
+/* ---- checks ---- */
+
+/* Check that the request supports @t, a tensor of the input @path. */
+static int check_tensor(const struct coll_request *r, const char *path, const struct tensor *t,
+                        struct err *err)
+{
+	enum dtype d = t->dtype;
+	char text[512];
+	const char *or_exclude = *t->name ? ", or exclude it (--exclude)" : "";
+	snprintf(text, sizeof text, "%s%s%s%s", path, *t->name ? ": tensor '" : "", t->name,
+	         *t->name ? "'" : "");
+	if (!dtype_has_arithmetic(d))
+		return err_set(err, ERR_INPUT,
+		               "%s: %s has no arithmetic: it can only be broadcast%s", text,
+		               dtype_name(d), *t->name ? " or excluded (--exclude)" : "");
+	if (!coll_reduces(r->kind) || reduce_op_defined(r->op, d))
+		return 0;
+	if (r->op == REDUCE_AVG && dtype_is_integer(d))
+		return r->integers ? 0
+		                   : err_set(err, ERR_USAGE,
+		                             "%s: --op avg is not defined on %s: give "
+		                             "--integers first, equal or round%s",
+		                             text, dtype_name(d), or_exclude);
+	return err_set(err, ERR_USAGE, "%s: --op %s is not defined on %s%s", text,
+	               reduce_op_name(r->op), dtype_name(d),
+	               *t->name ? ": exclude it (--exclude)" : "");
+}
+
+void vector_serve(struct vector *v, const struct agreement *a, const struct coll_request *r,
+                  int ninputs)
+{
+	bool rows = coll_rules(r->kind)->cut == CUT_ROWS;
+	bool whole = r->op == REDUCE_AVG && dtype_is_integer(v->dtype) && coll_reduces(r->kind);
+	v->kind = r->kind;
+	v->op = r->op;
+	v->root = a->root;
+	v->ninputs = r->each || a->content == CONTENT_BYTES ? 1 : ninputs;
+	v->equal = v->stores_block = false;
+	if (!whole || r->integers == INTEGERS_ROUND)
+		return;
+	v->equal = r->integers == INTEGERS_EQUAL;
+	/* Comparing needs all elements, even if only a block is stored. */
+	v->stores_block = v->equal && rows;
+	v->kind = rows && !v->equal ? COLL_SCATTER : COLL_BROADCAST;
+	v->op = REDUCE_SUM;
+	v->root = 0;
+}
+
+struct layout_of vector_layout_of(const struct vector *v, const struct agreement *a,
+                                  const struct coll_request *r)
+{
+	return (struct layout_of){.request = r,
+	                          .size = a->size,
+	                          .kind = v->kind,
+	                          .root = v->root,
+	                          .ninputs = v->ninputs,
+	                          .stores = agreement_writes(a, r) || v->equal,
+	                          .array = &v->info,
+	                          .host = a->host};
+}
+
+/* ---- arrays ---- */
+
+int vectors_of_arrays(struct agreement *a, int n, struct err *err)
+{
+	a->content = CONTENT_ARRAYS;
+	a->vectors = calloc((size_t)n, sizeof *a->vectors);
+	a->tensors = calloc((size_t)n, sizeof *a->tensors);
+	if (!a->vectors || !a->tensors)
+		return err_nomem(err, "the arrays", (size_t)n * sizeof *a->vectors);
+	a->nvectors = n;
+	a->ntensors = (size_t)n;
+	for (int i = 0; i < n; i++) {
+		struct vector *v = &a->vectors[i];
+		a->tensors[i] = (struct vector_tensor){.input = i, .vector = i, .tensor.name = ""};
+		v->tensors = calloc(1, sizeof *v->tensors);
+		if (!v->tensors)
+			return err_nomem(err, "the arrays", sizeof *v->tensors);
+		v->tensors[0] = (uint32_t)i;
+		v->ntensors = 1;
+	}
+	return 0;
+}
+
+/* Make a vector for each input, or one for all inputs that are reduced locally. */
+static int arrays_of_inputs(struct agreement *a, const struct coll_request *r,
+                            const struct dataset *inputs, int n, struct err *err)
+{
+	if (vectors_of_arrays(a, r->each ? n : 1, err) < 0)
+		return -1;
+	for (int i = 0; i < a->nvectors; i++) {
+		struct vector *v = &a->vectors[i];
+		const struct tensor *t = &inputs[i].tensors[0];
+		if (tensor_info(t, &v->info) < 0)
+			return err_set(err, ERR_INPUT, "%s: has too many dimensions, %d",
+			               inputs[i].path, t->ndim);
+		v->info.format = inputs[i].format;
+		v->info.fortran = t->fortran;
+		v->dtype = t->dtype;
+		a->tensors[i].tensor = *t;
+		if (check_tensor(r, inputs[i].path, t, err) < 0)
+			return -1;
+		vector_serve(v, a, r, n);
+	}
+	return 0;
+}
+
+/* ---- tensors by type ---- */
+
+/* List the tensors in canonical order: of each input with request.each, else of the first input,
+ * because the others have the same tensors.
+ */
+static int list_tensors(struct agreement *a, const struct coll_request *r,
+                        const struct dataset *inputs, int ninputs, struct err *err)
+{
+	int n = r->each ? ninputs : 1;
+	size_t total = 0;
+	for (int k = 0; k < n; k++)
+		total += inputs[k].ntensors;
+	a->tensors = calloc(total + 1, sizeof *a->tensors);
+	if (!a->tensors)
+		return err_nomem(err, "the tensors", (total + 1) * sizeof *a->tensors);
+	for (int k = 0; k < n; k++)
+		for (size_t i = 0; i < inputs[k].ntensors; i++) {
+			const struct tensor *t = &inputs[k].tensors[i];
+			a->tensors[a->ntensors++] =
+			        (struct vector_tensor){.tensor = *t, .input = k, .index = i};
+			if (check_tensor(r, inputs[k].path, t, err) < 0)
+				return -1;
+		}
+	return 0;
+}
+
+static int describe_vectors(struct agreement *a, struct err *err)
+{
+	for (int i = 0; i < a->nvectors; i++) {
+		struct array_info *info = &a->vectors[i].info;
+		*info = (struct array_info){.format = &format_raw,
+		                            .dtype = a->vectors[i].dtype,
+		                            .ndim = 1,
+		                            .shape = {info->count}};
+		if (array_count(info) < 0)
+			return err_set(err, ERR_INPUT, "the inputs have too many elements");
+	}
+	return 0;
+}
+
+/* Make an empty vector for each type that occurs. */
+static int make_vectors(struct agreement *a, const struct coll_request *r, int ninputs,
+                        int vector_of[DTYPES], struct err *err)
+{
+	size_t count[DTYPES] = {0};
+	/* A job needs at least one vector. Files without tensors get one without elements. */
+	enum dtype of_none = r->op == REDUCE_AVG ? DTYPE_F32 : DTYPE_U8;
+	for (size_t i = 0; i < a->ntensors; i++)
+		count[a->tensors[i].tensor.dtype]++;
+	a->vectors = calloc(DTYPES, sizeof *a->vectors);
+	if (!a->vectors)
+		return err_nomem(err, "the vectors", DTYPES * sizeof *a->vectors);
+	for (int d = 0; d < DTYPES; d++) {
+		if (!count[d] && (a->ntensors || d != (int)of_none))
+			continue;
+		struct vector *v = &a->vectors[a->nvectors];
+		vector_of[d] = a->nvectors++;
+		v->dtype = (enum dtype)d;
+		v->tensors = calloc(count[d] + 1, sizeof *v->tensors);
+		if (!v->tensors)
+			return err_nomem(err, "the vectors", count[d] * sizeof *v->tensors);
+		vector_serve(v, a, r, ninputs);
+	}
+	return 0;
+}
+
+/* Make a vector for each type that occurs, in the order of enum dtype. */
+static int group_by_type(struct agreement *a, const struct coll_request *r, int ninputs,
+                         struct err *err)
+{
+	int vector_of[DTYPES];
+	if (make_vectors(a, r, ninputs, vector_of, err) < 0)
+		return -1;
+	for (size_t i = 0; i < a->ntensors; i++) {
+		struct vector_tensor *t = &a->tensors[i];
+		struct vector *v = &a->vectors[t->vector = vector_of[t->tensor.dtype]];
+		t->at = v->info.count * dtype_size(v->dtype);
+		if (__builtin_add_overflow(v->info.count, t->tensor.count, &v->info.count))
+			return err_set(err, ERR_INPUT, "the inputs have too many elements");
+		v->tensors[v->ntensors++] = (uint32_t)i;
+	}
+	return describe_vectors(a, err);
+}
+
+/* ---- bytes ---- */
+
+int vectors_of_files(struct agreement *a, const struct coll_request *r, struct err *err)
+{
+	const struct file_list *l = &a->root_files;
+	size_t n = (size_t)l->nfiles;
+	uint64_t at = 0;
+	a->content = CONTENT_BYTES;
+	a->vectors = calloc(1, sizeof *a->vectors);
+	a->tensors = calloc(n + 1, sizeof *a->tensors);
+	struct vector *v = a->vectors;
+	a->nvectors = v != NULL;
+	if (v)
+		v->tensors = calloc(n + 1, sizeof *v->tensors);
+	if (!v || !a->tensors || !v->tensors)
+		return err_nomem(err, "the files", (n + 1) * sizeof *a->tensors);
+	for (size_t f = 0; f < n; f++) {
+		struct vector_tensor *t = &a->tensors[f];
+		*t = (struct vector_tensor){.at = at, .index = f};
+		t->tensor = (struct tensor){.name = n > 1 ? l->files[f].name : "",
+		                            .dtype = DTYPE_U8,
+		                            .ndim = 1,
+		                            .count = l->files[f].bytes,
+		                            .bytes = l->files[f].bytes};
+		t->tensor.shape = &t->tensor.count;
+		v->tensors[v->ntensors++] = (uint32_t)f;
+		at += l->files[f].bytes;
+	}
+	a->ntensors = n;
+	v->dtype = DTYPE_U8;
+	v->info.count = at;
+	vector_serve(v, a, r, 1);
+	return describe_vectors(a, err);
+}
+
+/* ---- all ---- */
+
+int vectors_of_inputs(struct agreement *a, const struct coll_request *r,
+                      const struct dataset *inputs, int n, struct err *err)
+{
+	if (a->content == CONTENT_ARRAYS)
+		return arrays_of_inputs(a, r, inputs, n, err);
+	if (list_tensors(a, r, inputs, n, err) < 0)
+		return -1;
+	return group_by_type(a, r, n, err);
+}
+
+void agreement_release(struct agreement *a)
+{
+	for (int i = 0; i < a->nvectors; i++) {
+		struct vector *v = &a->vectors[i];
+		free(v->tensors);
+		layout_release(&v->layout);
+		free(v->rows);
+		free(v->from);
+	}
+	for (int i = 0; a->names && i < a->nvectors; i++)
+		free(a->names[i]);
+	for (int i = 0; a->rank_files && i < a->size; i++)
+		rank_files_release(&a->rank_files[i]);
+	free(a->names);
+	free(a->rank_files);
+	free(a->dropped);
+	free(a->vectors);
+	free(a->tensors);
+	file_list_release(&a->root_files);
+}

@@ -1,0 +1,309 @@
+/*
+ * check: tests and measures every link. First all links at once: connect, and send more bytes than
+ * a packet holds (probe.h). Then rank r measures the round trip to rank r + k, and how long one
+ * more connection takes, while rank r - k measures those to rank r, for k = 1, 2 ... P - 1; then
+ * the bandwidths in the same rounds. So a port carries one measurement in each direction at a time.
+ * The rounds of the control links (job_round) keep the ranks in step; they also take the figures to
+ * the coordinator's rank, which makes the matrix of them.
+ *
+ * A link that fails does not end the job. The vote does, with the names of all that failed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/coll/task.h"
+#include "lib/links/link_matrix.h"
+#include "lib/links/meter.h"
+#include "lib/links/probe.h"
+#include "lib/price/tuning.h"
+
+/* An answer after the first round: for each rank which of the links between it and the reader
+ * work. */
+#define WORKS_TO   1u
+#define WORKS_FROM 2u
+
+struct check {
+	struct link_matrix matrix; /* on the coordinator's rank */
+	bool coordinates;
+	struct select_tuning found;
+	struct probe_stats probe;
+	struct meter *meter;
+	int *peers, *out, *in; /* the other ranks; those to measure; those that measure this rank */
+	int nout, nin;
+	size_t reported; /* bytes of failures that the coordinator has */
+};
+
+static int check(struct coll *c, struct err *err)
+{
+	struct check *k = c->state;
+	return tuning_read_old(&k->found, c->request->tuning_out, err);
+}
+
+static int offer(struct coll *c, struct err *err)
+{
+	(void)err;
+	c->intent.memory = UINT64_MAX;
+	c->intent.ninputs = 1;
+	intent_add(&c->intent, "collective", "check");
+	return 0;
+}
+
+static bool meshes(const struct coll *c)
+{
+	(void)c;
+	return true;
+}
+
+static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
+                  struct err *err)
+{
+	struct coll *c = ctx;
+	struct check *k = c->state;
+	(void)intents;
+	plan->windows = plan->streams = 1;
+	k->coordinates = true;
+	return link_matrix_init(&k->matrix, c->size, err);
+}
+
+static int collect(void *ctx, int rank, struct view part, struct err *err)
+{
+	const struct coll *c = ctx;
+	struct check *k = c->state;
+	return link_matrix_take(&k->matrix, rank, part, err);
+}
+
+static void answer(void *ctx, int rank, struct buf *out)
+{
+	const struct coll *c = ctx;
+	const struct check *k = c->state;
+	for (int r = 0; r < c->size; r++) {
+		unsigned bits = 0;
+		if (r != rank && link_cell(&k->matrix, rank, r)->state == LINK_WORKS)
+			bits |= WORKS_TO;
+		if (r != rank && link_cell(&k->matrix, r, rank)->state == LINK_WORKS)
+			bits |= WORKS_FROM;
+		buf_put_u8(out, (uint8_t)bits);
+	}
+}
+
+/* A round, with the failures that are new and the figures of a link (NULL: none). */
+static int report_round(struct coll *c, const struct link_figures *f, struct view *got,
+                        struct err *err)
+{
+	struct check *k = c->state;
+	struct view failures = job_failed_links(c->job);
+	struct buf b;
+	failures.p += k->reported;
+	k->reported += view_left(&failures);
+	buf_init(&b, JOB_ROUND_MAX);
+	link_report_begin(&b, failures);
+	if (f)
+		link_report_add(&b, f);
+	int ret = b.failed ? err_nomem(err, "the report of links", b.max)
+	                   : job_round(c->job, &b, got, err);
+	buf_release(&b);
+	return ret;
+}
+
+/* ---- the first round ---- */
+
+static struct mesh *try_all(struct coll *c, struct err *err)
+{
+	struct check *k = c->state;
+	const int n = c->size - 1;
+	k->peers = calloc(3 * (size_t)c->size, sizeof *k->peers);
+	if (!k->peers) {
+		err_nomem(err, "the links", 3 * (size_t)c->size * sizeof *k->peers);
+		return NULL;
+	}
+	k->out = k->peers + c->size;
+	k->in = k->out + c->size;
+	for (int i = 0; i < n; i++)
+		k->peers[i] = i + (i >= c->rank);
+	return probe_links(c->job, k->peers, n, k->peers, n, &k->probe, err);
+}
+
+/* Which links do both of their ends call good? */
+static int choose_links(struct coll *c, struct err *err)
+{
+	struct check *k = c->state;
+	struct view bits;
+	if (report_round(c, NULL, &bits, err) < 0)
+		return -1;
+	if (view_left(&bits) != (size_t)c->size)
+		return err_set(err, ERR_INTEGRITY, "a malformed answer about the links");
+	for (int r = 0; r < c->size; r++) {
+		if (r == c->rank)
+			continue;
+		if (bits.p[r] & WORKS_TO)
+			k->out[k->nout++] = r;
+		if (bits.p[r] & WORKS_FROM)
+			k->in[k->nin++] = r;
+	}
+	return 0;
+}
+
+static int connect_all(struct coll *c, struct err *err)
+{
+	struct check *k = c->state;
+	if (c->size == 1)
+		return 0;
+	struct mesh *mesh = try_all(c, err);
+	if (!mesh)
+		return -1;
+	job_caller_watches(c->job, true);
+	if (choose_links(c, err) < 0)
+		return -1;
+	k->meter = meter_open(c->job, mesh, k->out, k->nout, k->in, k->nin, err);
+	return k->meter ? 0 : -1;
+}
+
+/* ---- the measurements ---- */
+
+/* Does the link do what the user demands? */
+static void judge(const struct coll *c, const struct link_figures *f)
+{
+	const struct check_request *q = &c->request->check;
+	if (f->rate > 0 && f->rate < (double)q->min_bandwidth)
+		job_link_failed(c->job, c->rank, f->to, LINK_SLOW, "less than --min-bandwidth");
+	if (f->median > 0 && q->max_latency && f->median * NS_PER_SEC > (double)q->max_latency)
+		job_link_failed(c->job, c->rank, f->to, LINK_SLOW, "longer than --max-latency");
+}
+
+static int measure_delays(struct coll *c, struct link_figures *f, struct err *err)
+{
+	const struct check *k = c->state;
+	const int ret = meter_connect(k->meter, f->to, &f->connect, &f->handshake, err);
+	if (c->request->settings.insecure)
+		f->handshake = 0;
+	return ret <= 0 ? ret
+	                : meter_ping(k->meter, f->to, c->request->check.time / 4, &f->least,
+	                             &f->median, err);
+}
+
+/* The delays first, then bandwidths: the bytes of a stream would delay the pings of others. */
+static int measure(struct coll *c, bool streams, struct err *err)
+{
+	struct check *k = c->state;
+	const int64_t time = c->request->check.time;
+	for (int d = 1; d < c->size; d++) {
+		struct link_figures f = {.to = (c->rank + d) % c->size};
+		int ret = streams ? meter_stream(k->meter, f.to, time, &f.rate, err)
+		                  : measure_delays(c, &f, err);
+		if (ret > 0)
+			judge(c, &f);
+		if (ret < 0 || report_round(c, &f, NULL, err) < 0)
+			return -1;
+		job_moved(c->job, (uint64_t)(streams * (c->size - 1) + d),
+		          2 * (uint64_t)(c->size - 1));
+	}
+	return 0;
+}
+
+static int measure_all(struct coll *c, struct err *err)
+{
+	const struct check *k = c->state;
+	if (measure(c, false, err) < 0)
+		return -1;
+	meter_end_connects(k->meter);
+	return measure(c, true, err);
+}
+
+/* The lowest rank on the host of @rank. Each rank whose host is not known has another one. */
+static int home_of(const struct coll *c, int rank)
+{
+	const char *host = job_host(c->job, rank);
+	int home = *host ? 0 : rank;
+	while (home < rank && strcmp(job_host(c->job, home), host) != 0)
+		home++;
+	return home;
+}
+
+static int end_matrix(struct coll *c, struct err *err)
+{
+	struct check *k = c->state;
+	int *home = calloc((size_t)c->size, sizeof *home);
+	if (!home)
+		return err_nomem(err, "the links", (size_t)c->size * sizeof *home);
+	for (int r = 0; r < c->size; r++)
+		home[r] = home_of(c, r);
+	const int ret = link_matrix_end(&k->matrix, home, err);
+	free(home);
+	return ret;
+}
+
+static int run(struct coll *c, struct err *err)
+{
+	const struct check *k = c->state;
+	job_phase(c->job, PHASE_RUN);
+	if (c->size > 1 && measure_all(c, err) < 0)
+		return -1;
+	job_caller_watches(c->job, false);
+	return k->coordinates ? end_matrix(c, err) : 0;
+}
+
+/* ---- the end ---- */
+
+static int write_rates(struct coll *c, struct err *err)
+{
+	struct check *k = c->state;
+	struct price_model *rates = &k->found.rates;
+	if (k->matrix.median > 0)
+		rates->latency = k->matrix.median / 2;
+	if (k->matrix.rate > 0)
+		rates->egress = rates->ingress = 1 / k->matrix.rate;
+	return tuning_write(&k->found, c->request->tuning_out, err);
+}
+
+static int seal(struct coll *c, const uint8_t **digest, struct err *err)
+{
+	const struct check *k = c->state;
+	const struct coll_observer *o = c->observer;
+	(void)digest;
+	if (!k->coordinates)
+		return 0;
+	if (o->checked && o->checked(o->ctx, c->job, &k->matrix, err) < 0)
+		return -1;
+	return c->request->tuning_out ? write_rates(c, err) : 0;
+}
+
+static void report(struct coll *c, struct coll_result *r)
+{
+	const struct check *k = c->state;
+	r->stats = (struct exec_stats){.bytes_sent = k->probe.bytes_sent,
+	                               .bytes_received = k->probe.bytes_received};
+	r->peers = c->size > 0 ? c->size - 1 : 0;
+}
+
+static void disconnect(struct coll *c)
+{
+	struct check *k = c->state;
+	meter_close(k->meter);
+	k->meter = NULL;
+}
+
+static void release(struct coll *c)
+{
+	struct check *k = c->state;
+	free(k->peers);
+	link_matrix_release(&k->matrix);
+	tuning_release(&k->found);
+}
+
+const struct coll_task coll_task_check = {
+        .state_size = sizeof(struct check),
+        .check = check,
+        .offer = offer,
+        .meshes = meshes,
+        .decide = decide,
+        .collect = collect,
+        .answer = answer,
+        .connect = connect_all,
+        .run = run,
+        .seal = seal,
+        .report = report,
+        .disconnect = disconnect,
+        .release = release,
+};

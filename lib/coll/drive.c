@@ -1,0 +1,220 @@
+#include "lib/coll/drive.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/base/io.h"
+#include "lib/exec/budget.h"
+
+#define YIELDS       20 /* yields before sleeping, while data move */
+#define MANY_WINDOWS 65536
+
+static struct conn *conn_of(void *ctx, int peer, bool out, int stream)
+{
+	return mesh_conn(ctx, peer, out, stream);
+}
+
+int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
+{
+	int size = d->conf.vectors[0].args.size, nout = 0, nin = 0, ret = 0;
+	int *out = calloc((size_t)size, sizeof *out), *in = calloc((size_t)size, sizeof *in);
+	if (!out || !in)
+		ret = err_nomem(err, "the edges", (size_t)size * sizeof *out);
+	d->npeers = 0;
+	for (int p = 0; ret == 0 && p < size; p++) {
+		if (used[p] & EXEC_OUT)
+			out[nout++] = p;
+		if (used[p] & EXEC_IN)
+			in[nin++] = p;
+		d->npeers += used[p] != 0;
+	}
+	if (ret == 0 && d->npeers) {
+		int nconns = (nout + nin) * d->conf.streams;
+		d->mesh = job_connect(d->job, out, nout, in, nin, d->conf.streams,
+		                      budget_connection(d->memory, d->lane_bytes, nconns),
+		                      d->devices ? 0 : d->window_bytes, err);
+		ret = d->mesh ? 0 : -1;
+	}
+	free(out);
+	free(in);
+	return ret;
+}
+
+static void drop_edges(struct drive *d)
+{
+	free(d->edges);
+	d->edges = NULL;
+}
+
+static int find_edges(void *ctx, struct err *err)
+{
+	struct drive *d = ctx;
+	return exec_window_edges(&d->conf, d->edges, err);
+}
+
+/* As many windows as the coordinator says: they may take long. */
+static bool has_many_windows(const struct drive *d)
+{
+	uint64_t n = 0;
+	for (int p = 0; p < d->conf.nvectors; p++)
+		n += d->conf.vectors[p].windows;
+	return n > MANY_WINDOWS;
+}
+
+int drive_lanes(struct drive *d, struct err *err)
+{
+	int size = d->conf.vectors[0].args.size, lanes = 0;
+	d->edges = calloc((size_t)size, 1);
+	if (!d->edges)
+		return err_nomem(err, "the edges", (unsigned long long)size);
+	if ((has_many_windows(d) ? job_run_in_thread(d->job, find_edges, d, err)
+	                         : find_edges(d, err)) < 0) {
+		drop_edges(d);
+		return -1;
+	}
+	for (int p = 0; p < size; p++)
+		lanes += !!(d->edges[p] & EXEC_OUT) + !!(d->edges[p] & EXEC_IN);
+	return lanes * d->conf.streams;
+}
+
+int drive_connect(struct drive *d, struct err *err)
+{
+	if (!d->edges && drive_lanes(d, err) < 0)
+		return -1;
+	if (drive_connect_edges(d, d->edges, err) == 0)
+		return 0;
+	drop_edges(d);
+	return -1;
+}
+
+static int waits_for(void *ctx, int *peers, int cap, char *device, size_t device_cap)
+{
+	exec_waits_for_device(ctx, device, device_cap);
+	return exec_waits_for(ctx, peers, cap);
+}
+
+static void files_moved(void *ctx, uint32_t events)
+{
+	const struct loop_watch *w = ctx;
+	(void)events;
+	event_clear(w->fd);
+}
+
+static int team_waits(void *ctx, int *peers, int cap, char *device, size_t device_cap)
+{
+	(void)device_cap;
+	*device = '\0';
+	return team_waits_for(ctx, peers, cap);
+}
+
+/* The threads do the work: this one answers the coordinator. */
+static int go_with_team(struct drive *d, struct err *err)
+{
+	for (;;) {
+		int state = team_state(d->team, err);
+		team_stats(d->team, &d->stats);
+		job_moved(d->job, d->stats.bytes_moved, d->stats.bytes_total);
+		if (state == 1 && d->conf.timed)
+			team_times(d->team, &d->times);
+		if (state)
+			return state < 0 ? -1 : 0;
+		if (job_turn(d->job, err) < 0)
+			return -1;
+	}
+}
+
+int drive_go(struct drive *d, struct err *err)
+{
+	if (d->team)
+		return go_with_team(d, err);
+	job_waits(d->job, waits_for, d->exec);
+	exec_watch_lanes(d->exec);
+	for (;;) {
+		int ret = exec_advance(d->exec, err);
+		exec_stats(d->exec, &d->stats);
+		job_moved(d->job, d->stats.bytes_moved, d->stats.bytes_total);
+		if (ret == 1 && d->conf.timed)
+			exec_times(d->exec, &d->times);
+		if (ret < 0 || ret == 1)
+			return ret < 0 ? -1 : 0;
+		if ((ret == EXEC_AGAIN ? job_poll : job_turn)(d->job, err) < 0)
+			return -1;
+	}
+}
+
+static int begin_team(struct drive *d, struct err *err)
+{
+	d->team = team_new(&d->conf, d->threads, job_local_index(d->job), err);
+	drop_edges(d);
+	if (!d->team)
+		return -1;
+	d->files = (struct loop_watch){.fd = team_fd(d->team), .fn = files_moved, .ctx = &d->files};
+	if (loop_add(job_loop(d->job), &d->files, EPOLLIN, err) < 0)
+		return -1;
+	job_waits(d->job, team_waits, d->team);
+	job_phase(d->job, PHASE_RUN);
+	return team_start(d->team, err);
+}
+
+void drive_hurry(struct job *job, bool on)
+{
+	struct loop *loop = job_loop(job);
+	loop->yields = on ? YIELDS : 0;
+	loop->home = -1;
+	if (on)
+		loop_home(loop, job_local_index(job));
+}
+
+int drive_begin(struct drive *d, struct err *err)
+{
+	struct loop *loop = job_loop(d->job);
+	d->conf.conn = conn_of;
+	d->conf.conn_ctx = d->mesh;
+	d->files.fd = -1;
+	if (d->mesh)
+		mesh_settle(d->mesh);
+	d->conf.edges = d->edges;
+	if (d->mesh && mesh_arena(d->mesh)) {
+		shared_space_init(&d->shared, mesh_arena(d->mesh));
+		d->conf.host = &d->shared.space;
+	}
+	if (d->devices) {
+		d->conf.host = devices_host(d->devices);
+		d->conf.devices = devices_spaces(d->devices);
+		d->conf.ndevices = devices_count(d->devices);
+		if (devices_attach(d->devices, loop, err) < 0)
+			return -1;
+	}
+	if (d->threads > 1 && d->mesh)
+		return begin_team(d, err);
+	d->exec = exec_new(&d->conf, err);
+	drop_edges(d);
+	if (!d->exec)
+		return -1;
+	d->files = (struct loop_watch){.fd = exec_fd(d->exec), .fn = files_moved, .ctx = &d->files};
+	if (d->files.fd >= 0 && loop_add(loop, &d->files, EPOLLIN, err) < 0)
+		return -1;
+	job_phase(d->job, PHASE_RUN);
+	drive_hurry(d->job, true);
+	return 0;
+}
+
+void drive_end(struct drive *d)
+{
+	drive_hurry(d->job, false);
+	job_waits(d->job, NULL, NULL);
+	loop_del(job_loop(d->job), &d->files);
+	team_free(d->team);
+	d->team = NULL;
+	if (d->devices)
+		devices_detach(d->devices);
+}
+
+int drive_run(struct drive *d, struct err *err)
+{
+	int ret = drive_begin(d, err);
+	if (ret == 0)
+		ret = drive_go(d, err);
+	drive_end(d);
+	return ret;
+}

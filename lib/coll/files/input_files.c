@@ -1,0 +1,461 @@
+/* The inputs of a collective: opens and checks them and maps their bytes. See collective.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "lib/base/path.h"
+#include "lib/coll/agreement/agree_wire.h"
+#include "lib/coll/collective.h"
+#include "lib/coll/request/paths.h"
+#include "lib/data/files/target.h"
+#include "lib/exec/budget.h"
+
+/* ---- opening ---- */
+
+static void note_skipped(void *ctx, const char *path, bool symlink)
+{
+	const struct collective *c = ctx;
+	coll_note(c->life, 0, "%s: is %s: skipped", path,
+	          symlink ? "a symbolic link" : "neither a file nor a folder");
+}
+
+/* All ranks that read have the same tensors: one says it. */
+static void note_input(void *ctx, const char *text)
+{
+	const struct collective *c = ctx;
+	const bool speaks = c->agreed.rank == 0 || request_root_offers(c->request);
+	coll_note(c->life, speaks ? 0 : 1, "%s", text);
+}
+
+/* What a pipe holds is known only once it is read, and then it is gone. */
+static int refuse_pipe(const char *name, struct err *err)
+{
+	struct stat st;
+	bool is_stdin = strcmp(name, "-") == 0;
+	if (!is_stdin && (stat(name, &st) < 0 || !S_ISFIFO(st.st_mode)))
+		return 0;
+	return err_set(err, ERR_USAGE,
+	               "%s: is a pipe, which --dry-run would consume: name a file instead",
+	               is_stdin ? "stdin" : name);
+}
+
+static struct input_source source_of(struct collective *c, bool raw_file)
+{
+	const struct coll_request *r = c->request;
+	bool trees = raw_file && r->kind == COLL_BROADCAST && !r->each;
+	return (struct input_source){.o = &r->files,
+	                             .raw_file = raw_file,
+	                             .heads_only = r->dry_run,
+	                             .memory = r->settings.memory,
+	                             .job = c->life->job,
+	                             .note = note_input,
+	                             .skip = trees ? note_skipped : NULL,
+	                             .ctx = c};
+}
+
+static int open_input(struct collective *c, const char *name, bool raw_file, struct err *err)
+{
+	const struct coll_request *r = c->request;
+	const struct input_source from = source_of(c, raw_file);
+	if (r->dry_run && refuse_pipe(name, err) < 0)
+		return -1;
+	if (inputs_open(&c->transfer.inputs[c->transfer.ninputs], name, &from, err) < 0)
+		return -1;
+	c->transfer.ninputs++;
+	return 0;
+}
+
+/* Check that the collective accepts this input. */
+static int check_input(const struct collective *c, const struct dataset *d, struct err *err)
+{
+	uint64_t sum;
+	const struct tensor *t = d->tensors;
+	if (!dataset_is_array(d) && !coll_rules(c->request->kind)->sets)
+		return err_set(err, ERR_USAGE,
+		               "%s: %s takes arrays: only allreduce, reduce and broadcast take "
+		               "files of named tensors",
+		               d->path, c->request->command);
+	if (!dataset_is_array(d) || coll_rules(c->request->kind)->cut == CUT_ELEMENTS)
+		return 0;
+	if (t->ndim == 0)
+		return err_set(err, ERR_INPUT,
+		               "%s: shape () is a single element: %s needs an axis 0 to %s along",
+		               d->path, c->request->command,
+		               coll_rules(c->request->kind)->cut == CUT_ROWS ? "cut" : "join");
+	if (c->request->counts &&
+	    (rows_sum(c->request->counts, c->request->ncounts, &sum) < 0 || sum != t->shape[0]))
+		return err_set(err, ERR_USAGE, "%s: has %llu rows, but --counts add up to %llu",
+		               d->path, (unsigned long long)t->shape[0], (unsigned long long)sum);
+	return 0;
+}
+
+/* Inputs that are reduced locally must have the same tensors. */
+static int check_alike(const struct collective *c, const struct dataset *d, struct err *err)
+{
+	const struct dataset *first = &c->transfer.inputs[0];
+	char shape[ARRAY_SHAPE_TEXT], first_shape[ARRAY_SHAPE_TEXT];
+	if (d == first || c->request->each)
+		return 0;
+	if (!dataset_is_array(d) || !dataset_is_array(first))
+		return dataset_same(d, first, err);
+	const struct tensor *t = d->tensors, *with = first->tensors;
+	if (t->dtype != with->dtype)
+		return err_set(err, ERR_INPUT, "%s: dtype %s differs from %s of %s", d->path,
+		               dtype_name(t->dtype), dtype_name(with->dtype), first->path);
+	tensor_shape_text(t, shape);
+	tensor_shape_text(with, first_shape);
+	if (strcmp(shape, first_shape) != 0)
+		return err_set(err, ERR_INPUT, "%s: shape %s differs from %s of %s", d->path, shape,
+		               first_shape, first->path);
+	return 0;
+}
+
+static int take_input(struct collective *c, const char *path, struct err *err)
+{
+	const struct input_source from = source_of(c, c->request->files.raw_file);
+	if (open_input(c, path, c->request->files.raw_file, err) < 0)
+		return -1;
+	struct dataset *d = &c->transfer.inputs[c->transfer.ninputs - 1];
+	if (inputs_select(d, &from, err) < 0 || check_input(c, d, err) < 0)
+		return -1;
+	return check_alike(c, d, err);
+}
+
+/* A broadcast of a set includes its index, as one more file. */
+static int take_index(struct collective *c, struct err *err)
+{
+	const struct dataset *d = &c->transfer.inputs[0];
+	if (!d->sharded || !d->index || d->selected)
+		return 0;
+	char *path = path_beside(d->files[0].path, d->index, err);
+	int ret = path ? open_input(c, path, true, err) : -1;
+	free(path);
+	return ret;
+}
+
+/* Choose whether a broadcast moves arrays or bytes. */
+static int choose_content(struct collective *c, struct err *err)
+{
+	const struct dataset *d = &c->transfer.inputs[0];
+	if (!c->request->files.raw_file && !c->request->each && dataset_is_array(d)) {
+		c->agreed.content = CONTENT_ARRAYS;
+		return 0;
+	}
+	c->agreed.content = CONTENT_BYTES;
+	bool selected = false;
+	for (int k = 0; k < c->transfer.ninputs; k++) {
+		selected |= c->transfer.inputs[k].selected;
+		if (c->request->each && c->transfer.inputs[k].sharded)
+			return err_set(err, ERR_USAGE,
+			               "%s: --each takes files, not sets: broadcast the set "
+			               "without --each",
+			               c->transfer.inputs[k].path);
+	}
+	if (selected)
+		return files_select_outputs(c, err);
+	return take_index(c, err);
+}
+
+static int turn(void *ctx, struct err *err)
+{
+	struct collective *c = ctx;
+	for (int i = 0; i < c->transfer.ninputs; i++)
+		if (dataset_to_c_order(&c->transfer.inputs[i],
+		                       budget_turning(c->request->settings.memory), err) < 0)
+			return -1;
+	return 0;
+}
+
+/* Convert the inputs from Fortran order to C order. A dry run reads no elements: it only notes the
+ * new order. */
+static int turn_inputs(struct collective *c, struct err *err)
+{
+	for (int k = 0; k < c->transfer.ninputs; k++)
+		for (size_t i = 0; i < c->transfer.inputs[k].ntensors; i++) {
+			struct tensor *t = &c->transfer.inputs[k].tensors[i];
+			if (t->fortran && !c->request->dry_run)
+				return job_run_in_thread(c->life->job, turn, c, err);
+			t->fortran = false;
+		}
+	return 0;
+}
+
+static int take_inputs(struct collective *c, const struct paths *paths, struct err *err)
+{
+	size_t n = (size_t)paths->n;
+	if (request_check_inputs(c->request, paths->n, paths->names, err) < 0 ||
+	    request_check_weights(c->request, paths->n, err) < 0)
+		return -1;
+	c->transfer.inputs = calloc(n + 1, sizeof *c->transfer.inputs); /* one more for an index */
+	if (!c->transfer.inputs)
+		return err_nomem(err, "the inputs", n * sizeof *c->transfer.inputs);
+	for (size_t i = 0; i < n; i++)
+		if (take_input(c, paths->names[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+uint64_t files_identity(const struct collective *c)
+{
+	const struct transfer *t = &c->transfer;
+	XXH64_hash_t hash = 0;
+	/* The root's inputs alone count, or (exchange) no result has them. */
+	if (request_root_offers(c->request) || c->request->kind == COLL_EXCHANGE)
+		return 0;
+	for (int k = 0; k < t->ninputs; k++)
+		for (int i = 0; i < t->inputs[k].nfiles; i++) {
+			const struct dataset_file *f = &t->inputs[k].files[i];
+			if (f->unpacked)
+				continue;
+			if (f->spooled)
+				return 0;
+			/* Its file system matters once: that takes long to find. */
+			const uint64_t id = hash ? (uint64_t)f->was.st_ino : target_identity(f->fd);
+			if (!id)
+				return 0;
+			hash = XXH3_64bits_withSeed(&id, sizeof id, hash) | 1;
+		}
+	return hash;
+}
+
+/* ---- vectors ---- */
+
+struct listed_file files_describe(char *copy, uint64_t bytes, const struct stat *st)
+{
+	if (!st)
+		return (struct listed_file){.name = copy, .bytes = bytes, .mode = MODE_NONE};
+	return (struct listed_file){
+	        .name = copy,
+	        .bytes = bytes,
+	        .mode = st->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO),
+	        .mtime = st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec,
+	};
+}
+
+static int list_file(struct file_list *l, const char *name, uint64_t bytes, const struct stat *st,
+                     struct err *err)
+{
+	if (l->folder && !l->tree && files_check_name(name, err) < 0)
+		return -1;
+	/* Each rank names a single file itself. */
+	char *copy = strdup(l->folder ? name : "file");
+	if (!copy)
+		return err_nomem(err, "a file name", strlen(name));
+	l->files[l->nfiles++] = files_describe(copy, bytes, st);
+	return 0;
+}
+
+static int list_folders(struct file_list *l, const struct dataset *d, struct err *err)
+{
+	l->folders = calloc((size_t)d->nfolders + 1, sizeof *l->folders);
+	if (!l->folders)
+		return err_nomem(err, "the folders", (size_t)d->nfolders * sizeof *l->folders);
+	for (int i = 0; i < d->nfolders; i++) {
+		char *copy = strdup(d->folders[i].name);
+		if (!copy)
+			return err_nomem(err, "a folder", strlen(d->folders[i].name));
+		l->folders[l->nfolders++] = files_describe(copy, 0, &d->folders[i].was);
+	}
+	return 0;
+}
+
+/* With --include or --exclude the root writes new files: their headers are in the sink. */
+static int list_selected(struct collective *c, struct err *err)
+{
+	int n = sink_files(c->transfer.sink);
+	for (int f = 0; f < n; f++) {
+		const char *name = path_name(sink_path(c->transfer.sink, f));
+		if (list_file(&c->agreed.root_files, name, sink_size(c->transfer.sink, f), NULL,
+		              err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int list_files(struct collective *c, struct err *err)
+{
+	for (int k = 0; k < c->transfer.ninputs; k++) {
+		const struct dataset *d = &c->transfer.inputs[k];
+		for (int i = 0; i < d->nfiles; i++) {
+			const struct dataset_file *f = &d->files[i];
+			if (!f->unpacked && list_file(&c->agreed.root_files, f->name, f->size,
+			                              f->spooled ? NULL : &f->was, err) < 0)
+				return -1;
+		}
+	}
+	return 0;
+}
+
+/* Other ranks take no names that are longer. */
+static int check_lengths(const struct file_list *l, const char *folder, struct err *err)
+{
+	size_t all = 0;
+	for (int i = 0; i < l->nfiles + l->nfolders; i++) {
+		const bool file = i < l->nfiles;
+		const char *name = file ? l->files[i].name : l->folders[i - l->nfiles].name;
+		const size_t n = strlen(name);
+		if (n > FILE_LIST_NAME_MAX)
+			return err_set(err, ERR_INPUT,
+			               "%s: %.100s...%s has a path of %zu bytes in this folder: "
+			               "expected at most %d",
+			               folder, name, path_name(name), n, FILE_LIST_NAME_MAX);
+		all += n;
+	}
+	if (all <= FILE_LIST_NAMES_MAX)
+		return 0;
+	return err_set(err, ERR_INPUT,
+	               "%s: the names of its files have %zu bytes together: expected at most %u: "
+	               "send its folders one by one",
+	               folder, all, FILE_LIST_NAMES_MAX);
+}
+
+/* Files in one folder must have different names. */
+static int check_names(const struct file_list *l, struct err *err)
+{
+	const char *twice;
+	if (file_list_twice(l, &twice, err) < 0)
+		return -1;
+	if (!twice || !l->folder)
+		return 0;
+	return err_set(err, ERR_USAGE, "%s: is given as output twice: two inputs have this name",
+	               twice);
+}
+
+/* Make the vector of a broadcast's files. */
+static int vectors_of_bytes(struct collective *c, struct err *err)
+{
+	const struct transfer *t = &c->transfer;
+	const struct dataset *d = &t->inputs[0];
+	struct file_list *l = &c->agreed.root_files;
+	size_t n = t->sink ? (size_t)sink_files(t->sink) : 0;
+	for (int k = 0; k < t->ninputs; k++)
+		n += (size_t)t->inputs[k].nfiles + 1;
+	*l = (struct file_list){.format = d->format,
+	                        .folder = c->request->each || d->sharded || d->tree,
+	                        .tree = d->tree};
+	l->files = calloc(n, sizeof *l->files);
+	if (!l->files)
+		return err_nomem(err, "the files", n * sizeof *l->files);
+	if ((d->tree && list_folders(l, d, err) < 0) ||
+	    (t->selected ? list_selected : list_files)(c, err) < 0 || check_names(l, err) < 0 ||
+	    check_lengths(l, d->path, err) < 0)
+		return -1;
+	return vectors_of_files(&c->agreed, c->request, err);
+}
+
+static int make_vectors(struct collective *c, struct err *err)
+{
+	const struct transfer *t = &c->transfer;
+	if (c->agreed.content == CONTENT_BYTES)
+		return vectors_of_bytes(c, err);
+	return vectors_of_inputs(&c->agreed, c->request, t->inputs, t->ninputs, err);
+}
+
+int files_open_inputs(struct collective *c, struct err *err)
+{
+	struct paths paths;
+	c->agreed.content = coll_rules(c->request->kind)->cut == CUT_ELEMENTS ? CONTENT_TENSORS
+	                                                                      : CONTENT_ARRAYS;
+	if (!agreement_reads(&c->agreed, c->request))
+		return 0;
+	int ret = paths_expand(&paths, c->request->inputs, c->request->ninputs, c->agreed.rank,
+	                       c->agreed.size, err);
+	if (ret == 0)
+		ret = take_inputs(c, &paths, err);
+	paths_release(&paths);
+	if (ret < 0)
+		return -1;
+	if (c->request->kind == COLL_BROADCAST && choose_content(c, err) < 0)
+		return -1;
+	/* Dividing or joining arrays by rows needs C order. */
+	if (c->agreed.content == CONTENT_ARRAYS && c->request->kind != COLL_BROADCAST &&
+	    turn_inputs(c, err) < 0)
+		return -1;
+	return make_vectors(c, err);
+}
+
+int files_settle_order(struct collective *c, struct err *err)
+{
+	if (c->agreed.content != CONTENT_TENSORS || c->agreed.keeps_order)
+		return 0;
+	return turn_inputs(c, err);
+}
+
+/* ---- places of the bytes ---- */
+
+static int map_tensors(const struct collective *c, const struct vector *v, int input,
+                       struct extents *in, struct err *err)
+{
+	for (size_t i = 0; i < v->ntensors; i++) {
+		const struct vector_tensor *of = &c->agreed.tensors[v->tensors[i]];
+		int set = c->request->each ? of->input : input;
+		const struct tensor *t = &c->transfer.inputs[set].tensors[of->index];
+		if (extents_add(in, set, t->file, t->offset, t->bytes, t->swapped, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct selected_tensor *s = a, *t = b;
+	if (s->to.file != t->to.file)
+		return s->to.file < t->to.file ? -1 : 1;
+	return (s->to.offset > t->to.offset) - (s->to.offset < t->to.offset);
+}
+
+/* Map the input of a broadcast of selected tensors: for each new file its header, which the sink
+ * has, and the tensors that follow it. */
+static int map_selected(const struct collective *c, struct extents *in, struct err *err)
+{
+	const struct transfer *t = &c->transfer;
+	const struct selected_tensor *s = t->selected, *end = s + t->nselected;
+	qsort(t->selected, t->nselected, sizeof *t->selected, by_place);
+	for (int f = 0; f < sink_files(t->sink); f++) {
+		bool any = s < end && s->to.file == f;
+		uint64_t head = any ? s->to.offset : sink_size(t->sink, f);
+		if (extents_add(in, t->ninputs, f, 0, head, false, err) < 0)
+			return -1;
+		for (; s < end && s->to.file == f; s++)
+			if (extents_add(in, s->set, s->tensor->file, s->tensor->offset,
+			                s->tensor->bytes, false, err) < 0)
+				return -1;
+	}
+	return 0;
+}
+
+static int map_files(const struct collective *c, struct extents *in, struct err *err)
+{
+	for (int k = 0; k < c->transfer.ninputs; k++) {
+		const struct dataset *d = &c->transfer.inputs[k];
+		for (int f = 0; f < d->nfiles; f++)
+			if (!d->files[f].unpacked &&
+			    extents_add(in, k, f, 0, d->files[f].size, false, err) < 0)
+				return -1;
+	}
+	return 0;
+}
+
+static int map_vector(struct collective *c, int i, struct err *err)
+{
+	const struct vector *v = &c->agreed.vectors[i];
+	struct vector_files *f = &c->transfer.files[i];
+	int ret = 0;
+	f->in = calloc((size_t)v->ninputs + 1, sizeof *f->in);
+	if (!f->in)
+		return err_nomem(err, "the inputs", (size_t)v->ninputs * sizeof *f->in);
+	if (c->agreed.content == CONTENT_BYTES)
+		return (c->transfer.selected ? map_selected : map_files)(c, &f->in[0], err);
+	for (int k = 0; k < v->ninputs && ret == 0; k++)
+		ret = map_tensors(c, v, k, &f->in[k], err);
+	return ret;
+}
+
+int files_map_inputs(struct collective *c, struct err *err)
+{
+	for (int i = 0; c->transfer.ninputs && i < c->agreed.nvectors; i++)
+		if (map_vector(c, i, err) < 0)
+			return -1;
+	return 0;
+}

@@ -1,0 +1,31 @@
+/* Reads a dataset once, from end to end and in bounded memory: digests and, on request, statistics.
+ */
+#ifndef COLLCTL_COLL_INSPECT_H
+#define COLLCTL_COLL_INSPECT_H
+
+#include <stdatomic.h>
+
+#include "lib/coll/request/inputs.h"
+#include "lib/data/dataset/dataset.h"
+#include "lib/data/digest.h"
+#include "lib/data/kernels/stats.h"
+
+/* Zeroed before inspect_open. */
+struct inspection {
+	struct dataset data;
+	bool open;
+	uint8_t (*digests)[DIGEST_BYTES]; /* of each tensor; NULL until read */
+	uint8_t digest[DIGEST_BYTES];     /* of the dataset */
+	struct stats *stats;              /* of each tensor; NULL: not requested */
+	_Atomic uint64_t moved;           /* bytes read so far; any thread may read it */
+};
+
+/* Open @path and select its tensors. */
+int inspect_open(struct inspection *, const char *path, const struct input_source *, struct err *);
+/* Read the whole dataset. Calls @step after each piece; if that returns -1, stops. ERR_INPUT if the
+ * files changed meanwhile. */
+int inspect_read(struct inspection *, bool stats, int (*step)(void *ctx, struct err *err),
+                 void *ctx, struct err *);
+void inspect_release(struct inspection *);
+
+#endif

@@ -1,0 +1,539 @@
+/* The outputs of a collective: names, opens, seals and commits them. See collective.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/path.h"
+#include "lib/base/text.h"
+#include "lib/coll/collective.h"
+#include "lib/coll/request/paths.h"
+#include "lib/data/files/beneath.h"
+
+/* ---- outputs ---- */
+
+/* The places of the tensors from @tensor on. The tensors of an input are consecutive in
+ * agreed.tensors. */
+static struct place *places_of(const struct collective *c, int copy, size_t tensor)
+{
+	return c->transfer.places + (size_t)copy * c->agreed.ntensors + tensor;
+}
+
+/* Add an output with the layout of input @k, whose first tensor is @tensor. */
+static int name_like(struct collective *c, const char *path, int copy, int k, size_t tensor,
+                     struct err *err)
+{
+	return sink_add_like(c->transfer.sink, path, c->request->files.format,
+	                     &c->transfer.inputs[k], places_of(c, copy, tensor), err);
+}
+
+/* The format that --format gives, regardless of the extension. */
+static const struct format *format_hint(const struct collective *c)
+{
+	return c->request->files.raw_file ? &format_raw : c->request->files.format;
+}
+
+static int name_array(struct collective *c, const char *path, int copy, int i, struct err *err)
+{
+	const struct format *hint = format_hint(c);
+	return sink_add_array(c->transfer.sink, path, hint, &c->agreed.vectors[i].layout.out,
+	                      places_of(c, copy, (size_t)i), err);
+}
+
+struct sink_attributes files_attributes(const struct collective *c, const struct listed_file *f)
+{
+	const int64_t second = 1000000000;
+	int64_t ns = f->mtime % second;
+	struct timespec modified = {.tv_sec = f->mtime / second - (ns < 0),
+	                            .tv_nsec = ns + (ns < 0 ? second : 0)};
+	const bool has = f->mode != MODE_NONE;
+	return (struct sink_attributes){.has_mode = has && c->request->files.raw_file,
+	                                .has_time = has && c->request->times,
+	                                .mode = f->mode,
+	                                .modified = modified};
+}
+
+/* The root's input that is file @f of the list, or NULL. */
+static const struct dataset_file *listed_input(const struct collective *c, int f)
+{
+	for (int k = 0; !c->transfer.selected && k < c->transfer.ninputs; k++) {
+		const struct dataset *d = &c->transfer.inputs[k];
+		int n = d->nfiles - (d->nfiles && d->files[d->nfiles - 1].unpacked);
+		if (f < n)
+			return &d->files[f];
+		f -= n;
+	}
+	return NULL;
+}
+
+/* If the root's output is its input, do not write that file. */
+static void leave_input(struct collective *c, int f, int file)
+{
+	const struct dataset_file *in = listed_input(c, f);
+	if (in && !in->spooled)
+		sink_leave_own(c->transfer.sink, file, in->fd);
+}
+
+/* Does this rank's user choose the names of the files in the folder, and not the root's? */
+static bool names_own(const struct collective *c)
+{
+	return c->agreed.rank == c->agreed.root;
+}
+
+/* The first name in @files[n] that is hidden directly in the folder, or NULL. */
+static const char *find_hidden(const struct listed_file *files, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (files[i].name[0] == '.')
+			return files[i].name;
+	return NULL;
+}
+
+/* A tree may have hidden files, such as .git, in a folder that the user names for it. Elsewhere
+ * they would be more than data: a shell runs .profile in the home folder. */
+static int check_hidden(const struct file_list *t, int root, const char *path, struct err *err)
+{
+	char shown[256];
+	const char *name = find_hidden(t->files, t->nfiles);
+	if (!name)
+		name = find_hidden(t->folders, t->nfolders);
+	if (!name || beneath_is_own(path))
+		return 0;
+	return err_rank(err, ERR_DISAGREE, root,
+	                "'%s' is hidden, and would be directly in '%s': name a folder for the tree "
+	                "in -o",
+	                text_escape(shown, sizeof shown, name), path);
+}
+
+/* Add a copy of the root's folder, with all its files and folders, at @path. */
+static int name_tree(struct collective *c, const char *path, struct err *err)
+{
+	const struct file_list *t = &c->agreed.root_files;
+	if (check_hidden(t, c->agreed.root, path, err) < 0)
+		return -1;
+	for (int i = 0; i < t->nfolders; i++) {
+		const struct sink_attributes as = files_attributes(c, &t->folders[i]);
+		if (sink_add_folder_below(c->transfer.sink, path, t->folders[i].name, &as, err) < 0)
+			return -1;
+	}
+	for (int f = 0; f < t->nfiles; f++) {
+		const struct sink_attributes as = files_attributes(c, &t->files[f]);
+		int file = sink_add_below(c->transfer.sink, path, t->files[f].name,
+		                          t->files[f].bytes, &as, err);
+		if (file < 0)
+			return -1;
+		places_of(c, 0, (size_t)f)->file = file;
+		leave_input(c, f, file);
+	}
+	return 0;
+}
+
+/* Add a copy of file @f as @name in the folder @path, or at @path. */
+static int name_file(struct collective *c, const char *path, const char *name, int f,
+                     struct err *err)
+{
+	const bool theirs = name == c->agreed.root_files.files[f].name && !names_own(c);
+	const struct file_list *t = &c->agreed.root_files;
+	const struct sink_attributes as = files_attributes(c, &t->files[f]);
+	char *in = t->folder ? path_join(path, name, err) : strdup(path);
+	if (!in)
+		return err_nomem(err, "a path", strlen(path));
+	const struct format *hint = format_hint(c);
+	int ret = t->folder ? 0 : sink_check_format(path, hint, t->format, err);
+	if (ret == 0) {
+		struct place *to = places_of(c, 0, (size_t)f);
+		to->file = sink_add(c->transfer.sink, in, NULL, 0, t->files[f].bytes, err);
+		ret = to->file < 0 ? -1 : 0;
+	}
+	if (ret == 0) {
+		int file = places_of(c, 0, (size_t)f)->file;
+		sink_set_attributes(c->transfer.sink, file, &as);
+		if (t->folder && theirs)
+			sink_set_top(c->transfer.sink, file, strlen(path));
+		leave_input(c, f, file);
+	}
+	free(in);
+	return ret;
+}
+
+/* The name of the index in a broadcast set, or NULL. */
+static const char *listed_index(const struct file_list *t)
+{
+	for (int f = 0; f < t->nfiles; f++)
+		if (path_is_index(t->files[f].name))
+			return t->files[f].name;
+	return NULL;
+}
+
+/* Add the root's files: at @path, in the folder @path, or next to the index that @path names. */
+static int name_files(struct collective *c, const char *path, struct err *err)
+{
+	const struct file_list *t = &c->agreed.root_files;
+	const char *listed = listed_index(t);
+	const char *given = path;
+	char *folder = NULL, *index = NULL;
+	int ret = 0;
+	if (t->tree)
+		return name_tree(c, path, err);
+	if (t->folder && !c->request->each)
+		ret = sink_split_set(path, listed, &folder, &index, err);
+	if (ret == 0 && index && !listed)
+		ret = err_set(err, ERR_USAGE,
+		              "%s: the root's set has no index: name a folder for the output",
+		              path);
+	if (folder)
+		path = folder;
+	if (ret == 0 && t->folder)
+		ret = sink_add_folder(c->transfer.sink, path, err);
+	for (int f = 0; ret == 0 && f < t->nfiles; f++)
+		ret = name_file(c, path,
+		                t->files[f].name == listed && index ? index : t->files[f].name, f,
+		                err);
+	if (ret == 0 && folder)
+		ret = sink_check_set(c->transfer.sink, given, folder, index, err);
+	free(folder);
+	free(index);
+	return ret;
+}
+
+const char *files_name(const struct collective *c, int i)
+{
+	return path_name(c->transfer.inputs[i].path);
+}
+
+int files_check_name(const char *name, struct err *err)
+{
+	if (name[0] != '.')
+		return path_check_plain(name, ERR_USAGE, err);
+	return err_set(
+	        err, ERR_USAGE,
+	        "%s: a hidden file cannot be copied to the folders of other ranks: rename it",
+	        name);
+}
+
+/* A set's folder may end in slashes. */
+char *files_in_folder(const char *folder, const char *path, struct err *err)
+{
+	size_t len = strlen(path);
+	while (len && path[len - 1] == '/')
+		len--;
+	char *own = strndup(path, len), *in = NULL;
+	const char *name = own ? path_name(own) : "";
+	if (!own)
+		err_nomem(err, "a path", len);
+	else if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		err_set(err, ERR_USAGE,
+		        "%s: with --each, give the folder by its name: the output has the same "
+		        "name",
+		        path);
+	else
+		in = path_join(folder, name, err);
+	free(own);
+	return in;
+}
+
+/* Add one output per input in the folder @path. */
+static int name_each(struct collective *c, const char *path, struct err *err)
+{
+	const struct agreement *a = &c->agreed;
+	const struct dataset *inputs = c->transfer.inputs;
+	bool tensors = a->content == CONTENT_TENSORS;
+	int n = tensors ? c->transfer.ninputs : a->nvectors;
+	size_t tensor = 0;
+	for (int i = 0; i < n; i++) {
+		char *in = a->names ? path_join(path, a->names[i], err)
+		                    : files_in_folder(path, inputs[i].path, err);
+		if (!in)
+			return -1;
+		int first = sink_files(c->transfer.sink);
+		int ret = tensors ? name_like(c, in, 0, i, tensor, err)
+		                  : name_array(c, in, 0, i, err);
+		free(in);
+		if (ret < 0)
+			return -1;
+		if (a->names) /* the root's */
+			sink_set_top(c->transfer.sink, first, strlen(path));
+		outputs_drop(c, first, i);
+		tensor += tensors ? inputs[i].ntensors : 1;
+	}
+	return 0;
+}
+
+static int name_output(struct collective *c, const char *path, int copy, struct err *err)
+{
+	if (c->agreed.content == CONTENT_BYTES)
+		return name_files(c, path, err);
+	if (!c->request->each)
+		return c->agreed.content == CONTENT_TENSORS ? name_like(c, path, copy, 0, 0, err)
+		                                            : name_array(c, path, copy, 0, err);
+	if (sink_add_folder(c->transfer.sink, path, err) < 0)
+		return -1;
+	return name_each(c, path, err);
+}
+
+static int check_outputs(const struct collective *c, struct err *err)
+{
+	bool one = c->agreed.root_files.nfiles || !c->transfer.ninputs;
+	int n = c->request->noutputs, inputs = one ? 1 : c->transfer.ninputs;
+	if (n == 1 || (n == inputs && !c->request->each))
+		return 0;
+	if (c->request->each)
+		return err_set(err, ERR_USAGE, "-o is given %d times: with --each, give one folder",
+		               n);
+	if (inputs == 1)
+		return err_set(err, ERR_USAGE, "-o is given %d times: give it once", n);
+	return err_set(err, ERR_USAGE,
+	               "-o is given %d times: give it once, or once for each of the %d inputs", n,
+	               inputs);
+}
+
+static int make_sink(struct collective *c, struct err *err)
+{
+	c->transfer.copies = c->request->noutputs;
+	c->transfer.sink = sink_new(!c->request->no_sync, c->request->force, err);
+	return c->transfer.sink ? 0 : -1;
+}
+
+/* Broadcast of selected tensors: lay out the output of input @k at @path or in that folder. */
+static int make_like(struct collective *c, const char *path, int k, struct err *err)
+{
+	const struct dataset *d = &c->transfer.inputs[k];
+	struct place *places = calloc(d->ntensors + 1, sizeof *places);
+	char *in = c->request->each ? files_in_folder(path, d->path, err) : strdup(path);
+	int ret = in ? 0 : -1;
+	if (!places || (!in && !c->request->each))
+		ret = err_nomem(err, "the tensors' places", d->ntensors * sizeof *places);
+	if (ret == 0 && dataset_is_archive(d))
+		ret = err_set(err, ERR_USAGE,
+		              "%s: broadcast copies an .npz file byte for byte: remove --include "
+		              "and --exclude",
+		              d->path);
+	if (ret == 0)
+		ret = sink_add_like(c->transfer.sink, in, c->request->files.format, d, places, err);
+	for (size_t i = 0; ret == 0 && i < d->ntensors; i++)
+		c->transfer.selected[c->transfer.nselected++] =
+		        (struct selected_tensor){places[i], k, &d->tensors[i]};
+	free(places);
+	free(in);
+	return ret;
+}
+
+int files_select_outputs(struct collective *c, struct err *err)
+{
+	size_t total = 0;
+	for (int k = 0; k < c->transfer.ninputs; k++)
+		total += c->transfer.inputs[k].ntensors;
+	c->transfer.selected = calloc(total + 1, sizeof *c->transfer.selected);
+	if (!c->transfer.selected)
+		return err_nomem(err, "the tensors' places", total * sizeof *c->transfer.selected);
+	c->transfer.output =
+	        paths_fill(c->request->outputs[0], c->agreed.rank, c->agreed.size, NULL, err);
+	int ret = c->transfer.output ? check_outputs(c, err) : -1;
+	if (ret == 0)
+		ret = make_sink(c, err);
+	if (ret == 0 && c->request->each)
+		ret = sink_add_folder(c->transfer.sink, c->transfer.output, err);
+	for (int k = 0; ret == 0 && k < c->transfer.ninputs; k++)
+		ret = make_like(c, c->transfer.output, k, err);
+	return ret;
+}
+
+/* Set the places of the files that files_select_outputs laid out. */
+static void place_selected(struct collective *c)
+{
+	for (size_t f = 0; f < c->agreed.ntensors; f++)
+		c->transfer.places[f] = (struct place){.file = (int)f};
+	outputs_drop(c, 0, 0);
+}
+
+/* Add the output that has name @k. *shown: its name in the report. */
+static int name_copy(struct collective *c, int k, char **shown, struct err *err)
+{
+	const char *given = c->request->outputs[k];
+	char *path = paths_fill(given, c->agreed.rank, c->agreed.size, NULL, err);
+	int first = sink_files(c->transfer.sink);
+	*shown = path;
+	if (!path)
+		return -1;
+	int ret = gathered_split(c, path) ? gathered_name(c, given, err)
+	                                  : name_output(c, path, k, err);
+	if (ret == 0 && (!c->request->each || c->agreed.content == CONTENT_BYTES))
+		outputs_drop(c, first, k);
+	if (c->transfer.split) {
+		free(path); /* as given, with placeholders, because {rank} has many values */
+		*shown = strdup(given);
+	}
+	return ret;
+}
+
+static int name_all(struct collective *c, struct err *err)
+{
+	if (check_outputs(c, err) < 0 || make_sink(c, err) < 0)
+		return -1;
+	for (int k = 0; k < c->transfer.copies; k++) {
+		char *shown;
+		int ret = name_copy(c, k, &shown, err);
+		if (k == 0)
+			c->transfer.output = shown;
+		else
+			free(shown);
+		if (ret < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Map the bytes of a vector to one of the outputs. */
+static int map_copy(const struct collective *c, const struct vector *v, int copy,
+                    struct extents *out, struct err *err)
+{
+	for (size_t i = 0; i < v->ntensors; i++) {
+		const struct place *to = places_of(c, copy, v->tensors[i]);
+		uint64_t bytes = c->agreed.tensors[v->tensors[i]].tensor.bytes;
+		if (extents_add(out, 0, to->file, to->offset, bytes, false, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int map_outputs(struct collective *c, struct err *err)
+{
+	struct transfer *t = &c->transfer;
+	for (int i = 0; t->sink && i < c->agreed.nvectors; i++) {
+		struct vector_files *f = &t->files[i];
+		int ret = 0;
+		f->out = calloc((size_t)t->copies + 1, sizeof *f->out);
+		if (!f->out)
+			return err_nomem(err, "the outputs", (size_t)t->copies * sizeof *f->out);
+		if (t->split)
+			ret = gathered_map(c, i, err);
+		for (int k = 0; ret == 0 && !t->split && k < t->copies; k++)
+			ret = map_copy(c, &c->agreed.vectors[i], k, &f->out[k], err);
+		if (ret < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int files_name_outputs(struct collective *c, struct err *err)
+{
+	size_t n = (size_t)c->request->noutputs * c->agreed.ntensors + 1;
+	if (!agreement_writes(&c->agreed, c->request))
+		return 0;
+	c->transfer.places = calloc(n, sizeof *c->transfer.places);
+	if (!c->transfer.places)
+		return err_nomem(err, "the outputs", n * sizeof *c->transfer.places);
+	if (c->transfer.selected)
+		place_selected(c);
+	else if (name_all(c, err) < 0)
+		return -1;
+	return map_outputs(c, err);
+}
+
+static int open_or_check(struct collective *c, int (*fn)(struct sink *, struct err *),
+                         struct err *err)
+{
+	if (!c->transfer.sink || fn(c->transfer.sink, err) == 0)
+		return 0;
+	size_t len = strlen(err->text);
+	if (c->transfer.split && err->code == ERR_USAGE)
+		snprintf(err->text + len, sizeof err->text - len, ": put {rank} into -o");
+	return -1;
+}
+
+int files_open_outputs(struct collective *c, struct err *err)
+{
+	return open_or_check(c, sink_open, err);
+}
+
+int files_check_outputs(struct collective *c, struct err *err)
+{
+	return open_or_check(c, sink_check, err);
+}
+
+/* ---- the end ---- */
+
+struct reader {
+	struct sink *sink;
+	const struct extents *from;
+	uint8_t *to;
+};
+
+static int read_piece(void *ctx, const struct extent *e, uint64_t bytes, struct err *err)
+{
+	struct reader *r = ctx;
+	if (sink_pread(r->sink, e->file, r->to, bytes, e->offset, err) < 0)
+		return -1;
+	r->to += bytes;
+	return 0;
+}
+
+static int read_back(void *ctx, void *buf, size_t bytes, uint64_t pos, struct err *err)
+{
+	struct reader *r = ctx;
+	r->to = buf;
+	return extents_visit(r->from, pos, bytes, read_piece, r, err);
+}
+
+/* Finish the digests of all tensors. @room: space for those of one vector. */
+static int finish_vectors(struct collective *c, uint8_t (*room)[DIGEST_BYTES], struct err *err)
+{
+	struct transfer *t = &c->transfer;
+	for (int i = 0; i < c->agreed.nvectors; i++) {
+		const struct vector *v = &c->agreed.vectors[i];
+		struct reader r = {.sink = t->sink, .from = &t->files[i].out[0]};
+		if (digest_final(t->files[i].digest, read_back, &r, room, err) < 0)
+			return -1;
+		for (size_t k = 0; k < v->ntensors; k++)
+			memcpy(t->digests[v->tensors[k]], room[k], DIGEST_BYTES);
+	}
+	return 0;
+}
+
+static int finish_digests(struct collective *c, struct err *err)
+{
+	struct transfer *t = &c->transfer;
+	size_t n = c->agreed.ntensors;
+	const char **names = calloc(n + 1, sizeof *names);
+	uint8_t(*room)[DIGEST_BYTES] = calloc(n + 1, sizeof *room);
+	int ret = names && room ? finish_vectors(c, room, err)
+	                        : err_nomem(err, "the digests", n * sizeof *room);
+	for (size_t i = 0; ret == 0 && i < n; i++)
+		names[i] = c->agreed.tensors[i].tensor.name;
+	if (ret == 0 &&
+	    digest_names(names, (const uint8_t(*)[DIGEST_BYTES])t->digests, n, t->digest) < 0)
+		ret = err_nomem(err, "the digest", n);
+	free(names);
+	free(room);
+	return ret;
+}
+
+int files_seal(struct collective *c, struct err *err)
+{
+	for (int i = 0; i < c->transfer.ninputs; i++)
+		if (dataset_unchanged(&c->transfer.inputs[i], err) < 0)
+			return -1;
+	if (!c->transfer.sink)
+		return 0;
+	if (finish_digests(c, err) < 0)
+		return -1;
+	return sink_seal(c->transfer.sink, err);
+}
+
+int files_commit(struct collective *c, struct err *err)
+{
+	return c->transfer.sink ? sink_commit(c->transfer.sink, err) : 0;
+}
+
+void files_release(struct collective *c)
+{
+	struct transfer *t = &c->transfer;
+	for (int i = 0; i < t->ninputs; i++)
+		dataset_close(&t->inputs[i]);
+	sink_free(t->sink);
+	free(t->inputs);
+	free(t->input_names);
+	free(t->selected);
+	free(t->output);
+	free(t->places);
+	free(t->split);
+}

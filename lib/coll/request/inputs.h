@@ -1,0 +1,42 @@
+/* How to read the input files of a job or of a local command. */
+#ifndef COLLCTL_COLL_INPUTS_H
+#define COLLCTL_COLL_INPUTS_H
+
+#include "lib/data/dataset/dataset.h"
+
+struct job;
+
+struct input_options {
+	const struct format *format; /* NULL: from the extension */
+	enum dtype dtype;            /* for raw files; DTYPE_NONE: not given */
+	const char *shape;           /* for raw files, "3,4"; NULL: not given */
+	const char **include;        /* patterns of tensor names */
+	int ninclude;
+	const char **exclude;
+	int nexclude;
+	bool raw_file;    /* treat files as bytes */
+	bool takes_bytes; /* the command has raw_file: errors suggest it */
+};
+
+struct input_source {
+	const struct input_options *o;
+	bool raw_file;   /* treat this input as bytes */
+	bool heads_only; /* as in dataset.h */
+	uint64_t memory; /* --memory */
+	struct job *job; /* keeps running while waiting for a pipe or unpacking an archive; NULL:
+	                    none */
+	/* A remark about an input. NULL: none is wanted. */
+	void (*note)(void *ctx, const char *text);
+	/* Accept folders; called for each skipped entry. NULL: refuse folders. */
+	void (*skip)(void *ctx, const char *path, bool symlink);
+	void *ctx;
+};
+
+/* ERR_USAGE if raw_file is combined with options that describe the contents. */
+int inputs_check(const struct input_options *, struct err *err);
+/* Like dataset_open; if raw_file would help, the error says so. */
+int inputs_open(struct dataset *, const char *path, const struct input_source *, struct err *err);
+/* Apply include and exclude. A remark says which pattern of exclude matches nothing. */
+int inputs_select(struct dataset *, const struct input_source *, struct err *err);
+
+#endif

@@ -1,0 +1,269 @@
+#include "algorithms/table.h"
+#include "lib/coll/request/request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/coll/agreement/agree_wire.h"
+#include "lib/coll/request/paths.h"
+
+/* Zero members mean: divided by elements, results differ between ranks, arrays only. */
+static const struct coll_rules rules[COLL_KINDS] = {
+        [COLL_ALLREDUCE] = {.replicated = true, .sets = true, .averages = true, .radix = true},
+        [COLL_REDUCE] = {.sets = true, .averages = true, .rooted = true},
+        [COLL_REDUCE_SCATTER] = {.cut = CUT_ROWS, .averages = true},
+        [COLL_BROADCAST] = {.replicated = true, .sets = true, .bytes = true, .rooted = true},
+        [COLL_SCATTER] = {.cut = CUT_ROWS, .rooted = true},
+        [COLL_GATHER] = {.cut = CUT_JOINED, .bytes = true, .rooted = true},
+        [COLL_ALLGATHER] = {.cut = CUT_JOINED, .replicated = true, .radix = true},
+        [COLL_ALLTOALL] = {.cut = CUT_ROWS, .radix = true},
+};
+
+const struct coll_rules *coll_rules(enum coll_kind kind)
+{
+	return &rules[kind];
+}
+
+bool coll_reads(enum coll_kind kind, int rank, int size, int root)
+{
+	const struct coll_layout l = coll_layout(kind, rank, size, root);
+	return l.in_lo < l.in_hi;
+}
+
+bool coll_writes(enum coll_kind kind, int rank, int size, int root)
+{
+	const struct coll_layout l = coll_layout(kind, rank, size, root);
+	return l.out_lo < l.out_hi;
+}
+
+const char *integers_name(enum coll_integers how)
+{
+	static const char *const names[] = {"not given", "first", "equal", "round"};
+	return names[how];
+}
+
+/* ---- algorithms and operations ---- */
+
+/* Append the names of the algorithms of @kind with @flags. */
+static void list_names(enum coll_kind kind, unsigned flags, char *names, size_t cap)
+{
+	size_t n = strlen(names);
+
+	for (size_t i = 0; i < coll_algorithms_len; i++) {
+		const struct coll_algorithm *a = coll_algorithms[i];
+
+		if (a->kind == kind && (a->flags & flags) == flags && n < cap)
+			n += (size_t)snprintf(names + n, cap - n, "%s%s", n ? ", " : "", a->name);
+	}
+}
+
+int request_algorithm(enum coll_kind kind, const char *name, const struct coll_algorithm **out,
+                      struct err *err)
+{
+	char names[512] = "auto";
+
+	*out = coll_find(kind, name);
+	if (*out || strcmp(name, "auto") == 0)
+		return 0;
+	list_names(kind, 0, names, sizeof names);
+	return err_set(err, ERR_USAGE, "--algorithm: %s has no algorithm '%s'; expected one of %s",
+	               coll_name(kind), name, names);
+}
+
+int request_check_device(const struct coll_request *r, const struct coll_algorithm *alg,
+                         struct err *err)
+{
+	if (alg && (alg->flags & COLL_DEVICES) && !r->devices.wanted)
+		return err_set(err, ERR_USAGE, "--algorithm %s needs --device cuda", alg->name);
+	return 0;
+}
+
+int request_check_order(const struct coll_algorithm *alg, struct err *err)
+{
+	char names[256] = "";
+
+	if (alg->flags & COLL_ORDERED)
+		return 0;
+	list_names(alg->kind, COLL_ORDERED, names, sizeof names);
+	return err_set(err, ERR_USAGE,
+	               "--algorithm %s cannot add in rank order: choose one that can (%s), or "
+	               "remove --order rank",
+	               alg->name, names);
+}
+
+int request_check_op(enum coll_kind kind, enum reduce_op op, struct err *err)
+{
+	if ((kind == COLL_SCAN || kind == COLL_EXSCAN) && op == REDUCE_AVG)
+		return err_set(err, ERR_USAGE,
+		               "--op avg is not defined for %s, whose ranks add different numbers "
+		               "of arrays: use sum",
+		               coll_name(kind));
+	return 0;
+}
+
+int request_check_ranks(enum coll_kind kind, int root, int steps, int size, struct err *err)
+{
+	if (root >= size)
+		return err_set(err, ERR_USAGE, "--root %d: the ranks of %d are 0 to %d", root, size,
+		               size - 1);
+	if (kind == COLL_EXCHANGE && size % (1 << steps))
+		return err_set(err, ERR_USAGE,
+		               "--steps %d: %d (2 to that power) does not divide the %d ranks",
+		               steps, 1 << steps, size);
+	return 0;
+}
+
+/* ---- a collective ---- */
+
+double request_weight(const struct coll_request *r, int input)
+{
+	return r->nweights ? r->weights[r->nweights > 1 ? input : 0] : 1;
+}
+
+bool request_is_weighted(const struct coll_request *r)
+{
+	bool weighted = false;
+	for (int i = 0; i < r->nweights; i++)
+		weighted |= r->weights[i] != 1;
+	return weighted;
+}
+
+int request_check_weights(const struct coll_request *r, int n, struct err *err)
+{
+	if (r->nweights <= 1 || r->nweights == n)
+		return 0;
+	return err_set(err, ERR_USAGE,
+	               "--weight: has %d weights for %d local input%s: give one for all, or one "
+	               "for each",
+	               r->nweights, n, n == 1 ? "" : "s");
+}
+
+int request_check_inputs(const struct coll_request *r, int n, char *const *paths, struct err *err)
+{
+	if (n <= 1 || coll_takes_several(r->kind) || r->each)
+		return 0;
+	return err_set(
+	        err, ERR_USAGE,
+	        "%s: '%s' is one operand too many: give one input, or --each to process each "
+	        "separately",
+	        r->command, paths[1]);
+}
+
+static int check_names(const struct coll_request *r, struct err *err)
+{
+	int pipes = 0;
+	for (int i = 0; i < r->ninputs; i++)
+		pipes += strcmp(r->inputs[i], "-") == 0;
+	if (pipes > 1)
+		return err_set(err, ERR_USAGE, "stdin: is given as input twice");
+	if (paths_check_all(r->inputs, r->ninputs, err) < 0)
+		return -1;
+	return paths_check_all((char *const *)r->outputs, r->noutputs, err);
+}
+
+static int check_reduction(const struct coll_request *r, struct err *err)
+{
+	if (request_check_op(r->kind, r->op, err) < 0)
+		return -1;
+	if (r->nweights > 1 && r->each)
+		return err_set(err, ERR_USAGE,
+		               "--weight: has %d weights: with --each all inputs have the same one",
+		               r->nweights);
+	if (r->op == REDUCE_AVG || (!request_is_weighted(r) && !r->integers))
+		return 0;
+	return err_set(err, ERR_USAGE, "%s: only averages use it: give --op avg, or remove it",
+	               r->integers ? "--integers" : "--weight");
+}
+
+static int check_files(const struct coll_request *r, struct err *err)
+{
+	if (r->times && !r->files.raw_file)
+		return err_set(err, ERR_USAGE, "--times: needs --raw-file");
+	return inputs_check(&r->files, err);
+}
+
+static int check_collective(const struct coll_request *r, struct err *err)
+{
+	const struct coll_algorithm *alg = NULL;
+	if (check_names(r, err) < 0 || request_check_inputs(r, r->ninputs, r->inputs, err) < 0)
+		return -1;
+	if (coll_reduces(r->kind) && check_reduction(r, err) < 0)
+		return -1;
+	if (request_algorithm(r->kind, r->algorithm, &alg, err) < 0 ||
+	    request_check_device(r, alg, err) < 0 ||
+	    (alg && r->ordered && request_check_order(alg, err) < 0))
+		return -1;
+	if (r->ordered && r->device_path == GPU_PATH_NCCL)
+		return err_set(
+		        err, ERR_USAGE,
+		        "--device-path nccl lets NCCL choose the order: remove it, or --order "
+		        "rank");
+	if (r->kind == COLL_EXCHANGE && !r->steps)
+		return err_set(err, ERR_USAGE, "%s: give the number of partners: --steps C",
+		               r->command);
+	if (check_files(r, err) < 0)
+		return -1;
+	/* Ranks other than the root write too. */
+	if (coll_writes(r->kind, 1, 2, 0) && !r->noutputs)
+		return err_set(err, ERR_USAGE, "%s: no output: give -o FILE", r->command);
+	return 0;
+}
+
+/* ---- all kinds ---- */
+
+static int check_verify(const struct coll_request *r, struct err *err)
+{
+	if (!r->ninputs)
+		return err_set(err, ERR_USAGE, "%s: no input: name the files to compare",
+		               r->command);
+	return check_files(r, err) < 0 ? -1 : check_names(r, err);
+}
+
+static int check_bench(const struct coll_request *r, struct err *err)
+{
+	if (r->bench.minbytes > r->bench.maxbytes)
+		return err_set(err, ERR_USAGE, "--minbytes is larger than --maxbytes");
+	return request_check_op(r->kind, r->op, err);
+}
+
+int request_check(const struct coll_request *r, struct err *err)
+{
+	switch (r->work) {
+	case WORK_BARRIER:
+	case WORK_CHECK:
+		return 0;
+	case WORK_VERIFY:
+		return check_verify(r, err);
+	case WORK_BENCH:
+		return check_bench(r, err);
+	case WORK_COLLECTIVE:
+		break;
+	}
+	return check_collective(r, err);
+}
+
+static int check_counts(const struct coll_request *r, int size, struct err *err)
+{
+	uint64_t sum;
+	if (r->ncounts != size)
+		return err_set(err, ERR_USAGE, "--counts: has %d numbers for %d ranks", r->ncounts,
+		               size);
+	if (rows_sum(r->counts, size, &sum) < 0)
+		return err_set(err, ERR_USAGE, "--counts: too many rows");
+	return 0;
+}
+
+int request_check_size(const struct coll_request *r, int size, struct err *err)
+{
+	if (r->work == WORK_BARRIER || r->work == WORK_VERIFY || r->work == WORK_CHECK)
+		return 0;
+	if (r->work == WORK_BENCH && r->kind == COLL_EXCHANGE && !r->steps)
+		return err_set(err, ERR_USAGE, "--steps: give the number of partners of each rank");
+	if (r->work == WORK_BENCH && r->root_host)
+		return err_set(err, ERR_USAGE,
+		               "--root: '%s' is not a number: bench needs the number of a rank",
+		               r->root_host);
+	if (request_check_ranks(r->kind, r->root, r->steps, size, err) < 0)
+		return -1;
+	return r->counts ? check_counts(r, size, err) : 0;
+}

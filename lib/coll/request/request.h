@@ -1,0 +1,171 @@
+/*
+ * The request: what the job does. Constant once filled (setting.h sets members by name).
+ * request_check finds the errors that this rank can find alone.
+ */
+#ifndef COLLCTL_COLL_REQUEST_H
+#define COLLCTL_COLL_REQUEST_H
+
+#include "lib/base/err.h"
+#include "lib/coll/request/inputs.h"
+#include "lib/coll/request/settings.h"
+#include "lib/data/kernels/reduce.h"
+#include "lib/exec/device.h"
+#include "lib/sched/sched.h"
+
+/* The kinds of jobs; each has a row in coll.c. */
+enum coll_work { WORK_COLLECTIVE, WORK_BARRIER, WORK_VERIFY, WORK_BENCH, WORK_CHECK };
+
+/* How to average integers. */
+enum coll_integers {
+	INTEGERS_NONE,  /* not given */
+	INTEGERS_FIRST, /* rank 0's values */
+	INTEGERS_EQUAL, /* rank 0's values, which must equal those of all ranks */
+	INTEGERS_ROUND, /* the exact average, rounded to the nearest integer */
+};
+/* "first"; "not given" for INTEGERS_NONE. */
+const char *integers_name(enum coll_integers);
+
+struct bench_request {
+	enum dtype dtype;
+	uint64_t minbytes, maxbytes;
+	int factor; /* from one size to the next */
+	int warmup, iters;
+	bool check;
+	bool barrier; /* before each iteration */
+};
+
+struct check_request {
+	int64_t time;           /* ns that each bandwidth is measured for */
+	uint64_t min_bandwidth; /* bytes per second; 0: any will do */
+	int64_t max_latency;    /* ns of a median round trip; 0: any */
+};
+
+#define COLL_ALSO 3
+
+struct coll_request {
+	enum coll_work work;
+	enum coll_kind kind; /* the collective that runs or that bench measures */
+	const char *command; /* for messages: "allreduce", "verify" */
+	struct coll_settings settings;
+
+	char *const *inputs; /* names with placeholders and patterns expanded */
+	int ninputs;
+	const char **outputs;
+	int noutputs;
+	struct input_options files;
+	bool each;    /* process each input separately; the output is a folder */
+	bool times;   /* copies get the modification times of the originals */
+	bool force;   /* if an output is a symbolic link, replace its target; replace
+	               * files also where another rank chooses their names */
+	bool no_sync; /* do not wait until the output is on disk */
+	bool stats;   /* look for NaN and Inf in the inputs */
+	bool same;    /* verify: all files of all ranks are the same, not only those in one place */
+
+	enum reduce_op op; /* REDUCE_SUM if the collective has no operation */
+	bool ordered;      /* reduce in rank order, floats in f64 */
+	bool divergent;    /* allow results whose last bits differ between ranks */
+	double *weights; /* [nweights] of this rank's inputs in an average: one for all, or one for
+	                  * each; NULL: 1 */
+	int nweights;
+	enum coll_integers integers;
+
+	const char *algorithm; /* "auto"; bench: several, or "all" */
+	const char *tuning;    /* tuning file; NULL: the built-in rates */
+	bool explain;          /* report the predicted times (coll_observer.selected) */
+	bool trace;            /* record what all ranks do (coll_observer.traced) */
+	bool dry_run;          /* agree, report what would be done (coll_preview), and end */
+	int root;
+	bool have_root;
+	const char *root_host; /* the root is the rank on this host; NULL: `root` */
+	int base;              /* 0: the algorithm's default */
+	int steps;             /* 0: not given */
+	uint64_t *counts;      /* [ncounts] rows of each rank's part; NULL: as even as possible */
+	int ncounts;
+	int streams;                /* 0: automatic */
+	int threads;                /* 0: automatic */
+	struct device_list devices; /* the memory of inputs and outputs */
+	bool have_devices;          /* given; else they are the default */
+	enum gpu_path device_path;
+	uint64_t device_memory; /* bytes that this rank may use on each device; 0: what is free */
+
+	const char *tuning_out; /* file for the measurements of bench and check, or NULL */
+	/* Files that the caller writes: traces, a picture. They must not be files of the job. */
+	struct coll_also {
+		const char *option; /* "--trace" */
+		const char *path;   /* NULL: none */
+	} also[COLL_ALSO];
+	struct bench_request bench;
+	struct check_request check;
+};
+
+/* Set the defaults. The caller keeps the texts that the settings (setting.h) point to. */
+void request_init(struct coll_request *, enum coll_work);
+void request_release(struct coll_request *);
+
+/* ERR_USAGE if the request is invalid for any number of ranks. */
+int request_check(const struct coll_request *, struct err *err);
+/* The same once the number of ranks is known. */
+int request_check_size(const struct coll_request *, int size, struct err *err);
+/* ERR_USAGE if the collective does not take the inputs @paths[n]. */
+int request_check_inputs(const struct coll_request *, int n, char *const *paths, struct err *err);
+/* ERR_USAGE if --weight is a list for another number of local inputs than @n. */
+int request_check_weights(const struct coll_request *, int n, struct err *err);
+/* The weight of local input @input in an average. */
+double request_weight(const struct coll_request *, int input);
+/* Is some weight not 1? */
+bool request_is_weighted(const struct coll_request *);
+
+/* Find the algorithm @name; "auto" gives NULL. ERR_USAGE lists the known names. */
+int request_algorithm(enum coll_kind kind, const char *name, const struct coll_algorithm **out,
+                      struct err *err);
+/* Does the request have the devices that @alg (NULL: auto) needs? */
+int request_check_device(const struct coll_request *, const struct coll_algorithm *alg,
+                         struct err *err);
+/* Can @alg reduce in rank order? ERR_USAGE lists the algorithms that can. */
+int request_check_order(const struct coll_algorithm *alg, struct err *err);
+/* Is the operation defined for @kind? */
+int request_check_op(enum coll_kind kind, enum reduce_op op, struct err *err);
+/* Are the root and, for an exchange, steps (> 0) valid for @size ranks? */
+int request_check_ranks(enum coll_kind kind, int root, int steps, int size, struct err *err);
+
+/* ---- properties of the collectives ---- */
+
+/* How arrays are divided into blocks. */
+enum coll_cut {
+	CUT_ELEMENTS, /* all arrays have the same shape: as even as possible, ignoring rows */
+	CUT_ROWS,     /* along axis 0: as even as possible, or by counts */
+	CUT_JOINED,   /* a rank's array is its block; the blocks are joined along axis 0 */
+};
+
+struct coll_rules {
+	enum coll_cut cut;
+	bool replicated; /* every rank has the same result */
+	bool sets;       /* takes inputs of named tensors (.safetensors, .npz) */
+	bool bytes;      /* can treat files as bytes */
+	bool averages;   /* knows weights and averages of integers */
+	bool rooted;     /* one rank is the root */
+	bool radix;      /* has algorithms that take a base */
+};
+const struct coll_rules *coll_rules(enum coll_kind);
+
+/* Does @rank read an input? Write an output? */
+bool coll_reads(enum coll_kind kind, int rank, int size, int root);
+bool coll_writes(enum coll_kind kind, int rank, int size, int root);
+
+/* Does the request copy files of all ranks to the root? */
+static inline bool request_gathers_files(const struct coll_request *r)
+{
+	return r->kind == COLL_GATHER && r->files.raw_file;
+}
+/* May the ranks' arrays differ in their number of rows? */
+static inline bool request_any_rows(const struct coll_request *r)
+{
+	return coll_rules(r->kind)->cut == CUT_JOINED || r->kind == COLL_ALLTOALL;
+}
+/* Does only the root have an input? */
+static inline bool request_root_offers(const struct coll_request *r)
+{
+	return r->kind == COLL_BROADCAST || r->kind == COLL_SCATTER;
+}
+
+#endif

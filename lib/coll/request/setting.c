@@ -1,0 +1,488 @@
+/* The values of settings: readers by kind, and the error for a malformed value. */
+#include "lib/coll/request/setting.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <locale.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/coll/request/request.h"
+#include "lib/data/formats/format.h"
+
+/* ---- readers ---- */
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Read decimal digits at *p into *out, moving *p behind them. False: none, or too many. */
+static bool read_digits(const char **p, uint64_t *out)
+{
+	const char *s = *p;
+	uint64_t v = 0;
+
+	for (; is_digit(*s); s++)
+		if (__builtin_mul_overflow(v, 10u, &v) ||
+		    __builtin_add_overflow(v, (unsigned)(*s - '0'), &v))
+			return false;
+	bool any = s != *p;
+	*p = s;
+	*out = v;
+	return any;
+}
+
+static bool read_int(const char *s, int64_t min, int64_t max, int *out)
+{
+	uint64_t v;
+
+	if (!read_digits(&s, &v) || *s || v > (uint64_t)max || (int64_t)v < min)
+		return false;
+	*out = (int)v;
+	return true;
+}
+
+static bool read_size(const char *s, int64_t min, uint64_t *out)
+{
+	static const char units[] = "KMGT";
+	uint64_t v;
+
+	if (!read_digits(&s, &v))
+		return false;
+	const char *unit = *s ? strchr(units, toupper((unsigned char)*s)) : NULL;
+	if (unit) {
+		if (__builtin_mul_overflow(v, (uint64_t)1 << 10 * (unit - units + 1), &v))
+			return false;
+		s += strcmp(s + 1, "iB") == 0 ? 3 : 1;
+	}
+	/* Sizes are file offsets sooner or later: 63 bits. */
+	if (*s || v > INT64_MAX || (int64_t)v < min)
+		return false;
+	*out = v;
+	return true;
+}
+
+/* "100Mbit", "1Gbit/s"; else a size, with "/s" or without. */
+static bool read_rate(const char *s, int64_t min, uint64_t *out)
+{
+	static const char units[] = "KMGT";
+	char text[32];
+	size_t len = strlen(s);
+	if (len > 2 && strcmp(s + len - 2, "/s") == 0)
+		len -= 2;
+	if (len >= sizeof text)
+		return false;
+	snprintf(text, sizeof text, "%.*s", (int)len, s);
+	if (len < 4 || strcmp(text + len - 3, "bit") != 0)
+		return read_size(text, min, out);
+	const char *p = text;
+	uint64_t bits;
+	if (!read_digits(&p, &bits))
+		return false;
+	const char *unit = strchr(units, toupper((unsigned char)*p));
+	for (const char *u = units; *p != 'b' && unit && u <= unit; u++)
+		if (__builtin_mul_overflow(bits, 1000u, &bits))
+			return false;
+	if (*p != 'b' && (!unit || strcmp(p + 1, "bit") != 0))
+		return false;
+	*out = bits / 8;
+	return bits <= INT64_MAX && (int64_t)*out >= min;
+}
+
+/* A fraction is fine ("1.5s"): up to six digits, so that even those of an hour fit 64 bits. */
+static bool read_duration(const char *s, int64_t min, int64_t *out)
+{
+	static const struct {
+		const char *name;
+		int64_t ns;
+	} units[] = {
+	        {"us", 1000},     {"ms", NS_PER_MS},      {"s", NS_PER_SEC},
+	        {"", NS_PER_SEC}, {"m", 60 * NS_PER_SEC}, {"h", 3600 * NS_PER_SEC},
+	};
+	uint64_t whole, part = 0;
+	int64_t scale = 1, ns;
+
+	if (!read_digits(&s, &whole) || whole > INT64_MAX)
+		return false;
+	if (*s == '.') {
+		const char *start = ++s;
+		if (!read_digits(&s, &part) || s - start > 6)
+			return false;
+		for (ptrdiff_t i = s - start; i > 0; i--)
+			scale *= 10;
+	}
+	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+		if (strcmp(s, units[i].name) != 0)
+			continue;
+		if (__builtin_mul_overflow((int64_t)whole, units[i].ns, &ns) ||
+		    __builtin_add_overflow(ns, (int64_t)part * units[i].ns / scale, &ns))
+			return false;
+		*out = ns;
+		return ns >= min;
+	}
+	return false;
+}
+
+static bool read_ports(const char *s, int64_t min, int64_t max, int *first, int *last)
+{
+	uint64_t lo, hi;
+
+	if (!read_digits(&s, &lo) || *s++ != '-' || !read_digits(&s, &hi) || *s)
+		return false;
+	if (lo < (uint64_t)min || hi > (uint64_t)max || lo > hi)
+		return false;
+	*first = (int)lo;
+	*last = (int)hi;
+	return true;
+}
+
+/* strtod with a point, whatever the locale of the program. */
+static double read_double(const char *text, char **end)
+{
+	static locale_t c_locale;
+	if (!c_locale)
+		c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	return c_locale ? strtod_l(text, end, c_locale) : strtod(text, end);
+}
+
+/* A number of 0 or more, as strtod reads it. */
+static bool read_weight(const char *text, double *out)
+{
+	char *end;
+
+	if (!is_digit(*text) && *text != '.')
+		return false;
+	errno = 0;
+	double w = read_double(text, &end);
+	*out = w;
+	return !*end && end != text && w >= 0 && w <= 1e300 && errno != ERANGE;
+}
+
+/* Can @text be the name of a host? A number can't. */
+static bool is_host(const char *text)
+{
+	bool letter = false;
+
+	for (const char *p = text; *p; p++) {
+		letter |= isalpha((unsigned char)*p) != 0;
+		if (!isalnum((unsigned char)*p) && !strchr(".-_", *p))
+			return false;
+	}
+	return letter && isalnum((unsigned char)*text);
+}
+
+/* Does @list have @word, and as which of its words? -1: it has not. */
+static int word_index(const char *list, const char *word)
+{
+	const size_t len = strlen(word);
+	for (int i = 0; list; i++) {
+		const char *bar = strchrnul(list, '|');
+		if ((size_t)(bar - list) == len && memcmp(list, word, len) == 0)
+			return i;
+		list = *bar ? bar + 1 : NULL;
+	}
+	return -1;
+}
+
+int setting_in_list(const char *list, const char *word)
+{
+	return word_index(list, word) >= 0;
+}
+
+int setting_truth(const char *text)
+{
+	if (setting_in_list("1|true|yes|on", text))
+		return 1;
+	return setting_in_list("0|false|no|off", text) ? 0 : -1;
+}
+
+static bool is_word(const struct setting *s, const char *text)
+{
+	return setting_in_list(s->choices, text) || setting_in_list(s->aliases, text);
+}
+
+static int add_to_list(const char ***list, int *n, const char *text, struct err *err)
+{
+	const size_t bytes = ((size_t)*n + 1) * sizeof **list;
+	const char **grown = realloc(*list, bytes);
+	if (!grown)
+		return err_nomem(err, "the list of files", bytes);
+	*list = grown;
+	grown[(*n)++] = text;
+	return 0;
+}
+
+/* "1,0.25" as weights. 1: malformed. */
+static int read_weights(const char *text, double **weights, int *n, struct err *err)
+{
+	const size_t len = strlen(text), bytes = (len / 2 + 1) * sizeof **weights;
+	char *words = strdup(text);
+	double *read = malloc(bytes);
+	int count = 0;
+	bool ok = words && read;
+	for (char *word = words, *next; ok && word; word = next) {
+		next = strchr(word, ',');
+		if (next)
+			*next++ = '\0';
+		ok = read_weight(word, &read[count++]);
+	}
+	const bool lacking = !words || !read;
+	free(words);
+	if (!ok) {
+		free(read);
+		return lacking ? err_nomem(err, "the weights", bytes) : 1;
+	}
+	free(*weights);
+	*weights = read;
+	*n = count;
+	return 0;
+}
+
+/* "3,4,0" as numbers. 1: malformed. */
+static int read_rows(const char *text, uint64_t **rows, int *n, struct err *err)
+{
+	const size_t bytes = (strlen(text) / 2 + 1) * sizeof **rows;
+	uint64_t *read = malloc(bytes);
+	int count = 0;
+	if (!read)
+		return err_nomem(err, "the rows of the parts", bytes);
+	for (const char *s = text;; s++) {
+		const size_t digits = strspn(s, "0123456789");
+		if (!digits || digits > 18 || (s[digits] && s[digits] != ',')) {
+			free(read);
+			return 1;
+		}
+		read[count++] = strtoull(s, NULL, 10);
+		s += digits;
+		if (!*s)
+			break;
+	}
+	free(*rows);
+	*rows = read;
+	*n = count;
+	return 0;
+}
+
+/* ---- one value ---- */
+
+/* "sum, prod, min" of "sum|prod|min" */
+static const char *spell_list(const char *list, char *buf, size_t cap)
+{
+	size_t at = 0;
+
+	for (; *list && at + 3 < cap; list++) {
+		buf[at++] = *list == '|' ? ',' : *list;
+		if (*list == '|')
+			buf[at++] = ' ';
+	}
+	buf[at] = '\0';
+	return buf;
+}
+
+int setting_malformed(const struct setting *row, const char *text, const char *subject,
+                      struct err *err)
+{
+	static const char fmt[] = "%s: '%s' is not %s";
+	char words[256];
+
+	switch (row->kind) {
+	case SETTING_INT:
+		if (row->max < INT32_MAX)
+			return err_set(err, ERR_USAGE,
+			               "%s: '%s' is not a number from %" PRId64 " to %" PRId64,
+			               subject, text, row->min, row->max);
+		return err_set(err, ERR_USAGE, fmt, subject, text, "a number");
+	case SETTING_RANK:
+		return err_set(err, ERR_USAGE, fmt, subject, text, "a rank: a number, or auto");
+	case SETTING_THREADS:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               "a number of threads from 1 to 64, or auto");
+	case SETTING_ROOT:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               "a rank from 0 to 65535, or the name of a host");
+	case SETTING_SIZE:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               row->min > 0 ? "a size above 0, such as 4096, 64K, 256M or 2GiB"
+		                            : "a size, such as 4096, 64K, 256M or 2GiB");
+	case SETTING_RATE:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               row->min > 1 ? "a rate of at least 1K, such as 100Mbit, 1Gbit (bits "
+		                              "a second) or 10M (bytes)"
+		                            : "a rate, such as 100Mbit, 1Gbit (bits a second) or "
+		                              "10M (bytes)");
+	case SETTING_DURATION:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               row->min > 0 ? "a duration of 1ms or more, such as 30s, 500ms or 2m"
+		                            : "a duration, such as 30s, 500ms or 2m");
+	case SETTING_WEIGHTS:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               "a weight, such as 1 or 0.25, or a list of them, such as 1,0.25");
+	case SETTING_PORTS:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               "a range of ports, such as 7000-7100");
+	case SETTING_ROWS:
+		return err_set(err, ERR_USAGE, fmt, subject, text, "a list of rows, such as 3,4,0");
+	case SETTING_DEVICE:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               "cpu, cuda or cuda:LIST, such as cuda:0,1");
+	case SETTING_FLAG:
+		return err_set(err, ERR_USAGE, fmt, subject, text, "1 or 0");
+	default:
+		return err_set(err, ERR_USAGE, "%s: '%s' is not one of %s", subject, text,
+		               spell_list(row->choices, words, sizeof words));
+	}
+}
+
+static bool is_listed(const struct device_list *l, uint64_t number)
+{
+	for (int i = 0; i < l->n; i++)
+		if ((uint64_t)l->numbers[i] == number)
+			return true;
+	return false;
+}
+
+/* "cpu", "cuda" or "cuda:0,1" */
+static int read_devices(const struct setting *row, const char *text, const char *subject,
+                        struct device_list *out, struct err *err)
+{
+	struct device_list l = {.text = text, .wanted = strcmp(text, "cpu") != 0};
+	const char *p = strncmp(text, "cuda:", 5) == 0 ? text + 4 : "";
+	uint64_t number;
+
+	if (l.wanted && strcmp(text, "cuda") != 0 && !*p)
+		return setting_malformed(row, text, subject, err);
+	while (*p++) {
+		if (!read_digits(&p, &number) || number > INT_MAX || (*p && *p != ','))
+			return setting_malformed(row, text, subject, err);
+		if (l.n == DEVICES_MOST)
+			return err_set(err, ERR_USAGE, "%s: '%s' lists more than %d devices",
+			               subject, text, DEVICES_MOST);
+		if (is_listed(&l, number))
+			return err_set(err, ERR_USAGE, "%s: '%s' lists device %" PRIu64 " twice",
+			               subject, text, number);
+		l.numbers[l.n++] = (int)number;
+	}
+	*out = l;
+	return 0;
+}
+
+int setting_read(const struct setting *s, void *base, const char *text, const char *subject,
+                 struct err *err)
+{
+	void *to = (char *)base + s->offset, *other = (char *)base + s->other;
+	bool ok = true;
+	int ret;
+
+	switch ((enum setting_kind)s->kind) {
+	case SETTING_FLAG:
+		*(bool *)to = true;
+		break;
+	case SETTING_STRING:
+		*(const char **)to = text;
+		break;
+	case SETTING_THREADS:
+		if (strcmp(text, "auto") == 0) {
+			*(int *)to = 0;
+			break;
+		}
+		ok = read_int(text, s->min, s->max, to);
+		break;
+	case SETTING_RANK:
+		if (strcmp(text, "auto") == 0) {
+			*(int *)to = SETTINGS_RANK_AUTO;
+			break;
+		}
+		/* fallthrough */
+	case SETTING_INT:
+		ok = read_int(text, s->min, s->max, to);
+		break;
+	case SETTING_ROOT:
+		*(const char **)other = is_host(text) ? text : NULL;
+		ok = is_host(text) || read_int(text, s->min, s->max, to);
+		break;
+	case SETTING_SIZE:
+		ok = read_size(text, s->min, to);
+		break;
+	case SETTING_RATE:
+		ok = read_rate(text, s->min, to);
+		break;
+	case SETTING_DURATION:
+		ok = read_duration(text, s->min, to);
+		break;
+	case SETTING_PORTS:
+		ok = read_ports(text, s->min, s->max, to, other);
+		break;
+	case SETTING_WEIGHTS:
+		ret = read_weights(text, to, other, err);
+		if (ret < 0)
+			return -1;
+		ok = ret == 0;
+		break;
+	case SETTING_LIST:
+		return add_to_list(to, other, text, err);
+	case SETTING_ROWS:
+		ret = read_rows(text, to, other, err);
+		if (ret < 0)
+			return -1;
+		ok = ret == 0;
+		break;
+	case SETTING_DEVICE:
+		if (read_devices(s, text, subject, to, err) < 0)
+			return -1;
+		break;
+	case SETTING_WORD:
+		ok = is_word(s, text);
+		if (ok)
+			*(const char **)to = text;
+		break;
+	case SETTING_OP:
+		ok = is_word(s, text) && reduce_op_by_name(text, to) == 0;
+		break;
+	case SETTING_ORDER:
+		ok = is_word(s, text);
+		*(bool *)to = ok && strcmp(text, "rank") == 0;
+		break;
+	case SETTING_DTYPE:
+		ok = is_word(s, text);
+		if (ok)
+			*(enum dtype *)to = dtype_by_name(text);
+		break;
+	case SETTING_FORMAT:
+		ok = is_word(s, text);
+		if (ok)
+			*(const struct format **)to = format_by_name(text);
+		break;
+	case SETTING_INTEGERS:
+		ok = is_word(s, text);
+		if (ok)
+			*(enum coll_integers *)to =
+			        (enum coll_integers)(INTEGERS_FIRST + word_index(s->choices, text));
+		break;
+	case SETTING_GPU_PATH:
+		ok = is_word(s, text);
+		if (ok)
+			*(enum gpu_path *)to = (enum gpu_path)word_index(s->choices, text);
+		break;
+	case SETTING_KINDS:
+		ok = false;
+	}
+	if (!ok)
+		return setting_malformed(s, text, subject, err);
+	if (s->have)
+		*(bool *)((char *)base + s->have) = true;
+	return 0;
+}
+
+void setting_default(const struct setting *s, void *base)
+{
+	struct setting of = *s;
+	of.have = 0;
+	if (s->def && s->kind != SETTING_WEIGHTS) /* no weights mean 1 for each input */
+		setting_read(&of, base, s->def, s->name, NULL);
+}

@@ -1,0 +1,301 @@
+#include "lib/data/dataset/dataset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/path.h"
+#include "lib/data/dataset/dataset_internal.h"
+#include "lib/data/files/input.h"
+
+/* ---- names and shapes ---- */
+
+#define CHUNK (64u << 10)
+
+struct chunk {
+	struct chunk *next;
+	size_t used, cap;
+	uint64_t data[]; /* aligned for shapes */
+};
+
+/* Allocate @bytes that live as long as the dataset. */
+static void *keep(struct dataset *d, size_t bytes)
+{
+	struct chunk *c = d->arena;
+	size_t n = (bytes + 7) / 8 * 8;
+	if (!c || n > c->cap - c->used) {
+		size_t cap = n > CHUNK ? n : CHUNK;
+		c = malloc(sizeof *c + cap);
+		if (!c)
+			return NULL;
+		*c = (struct chunk){.next = d->arena, .cap = cap};
+		d->arena = c;
+	}
+	void *p = (char *)c->data + c->used;
+	c->used += n;
+	return p;
+}
+
+static void release_arena(void *arena)
+{
+	struct chunk *next;
+	for (struct chunk *c = arena; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+}
+
+/* ---- building ---- */
+
+/* Grow the array @v of @n elements of @size bytes to hold one more. It doubles at each power of
+ * two. */
+static void *grow(void *v, size_t n, size_t size)
+{
+	if (n & (n - 1))
+		return v;
+	return reallocarray(v, n ? 2 * n : 1, size);
+}
+
+int dataset_add_file(struct dataset *d, int fd, const char *path, bool spooled, struct err *err)
+{
+	struct stat st;
+	struct dataset_file *files = grow(d->files, (size_t)d->nfiles, sizeof *files);
+	if (!files) {
+		close(fd);
+		return err_nomem(err, "the files", (size_t)d->nfiles * sizeof *files);
+	}
+	d->files = files;
+	struct dataset_file *f = &files[d->nfiles++];
+	*f = (struct dataset_file){.fd = fd,
+	                           .path = strdup(path),
+	                           .name = strdup(path_name(path)),
+	                           .spooled = spooled};
+	if (!f->path || !f->name)
+		return err_nomem(err, "a path", strlen(path));
+	if (fstat(fd, &st))
+		return err_errno(err, ERR_INPUT, "%s: cannot examine", path);
+	f->size = (uint64_t)st.st_size;
+	f->was = st;
+	return d->nfiles - 1;
+}
+
+int dataset_add_tensor(struct dataset *d, const struct tensor *t, int file, struct err *err)
+{
+	size_t shape_bytes = (size_t)t->ndim * sizeof *t->shape, name_bytes = strlen(t->name) + 1;
+	char *kept = keep(d, shape_bytes + name_bytes);
+	struct tensor *tensors = kept ? grow(d->tensors, d->ntensors, sizeof *tensors) : NULL;
+	if (!tensors)
+		return err_nomem(err, "the tensors", d->ntensors * sizeof *tensors);
+	d->tensors = tensors;
+	struct tensor *n = &tensors[d->ntensors++];
+	*n = *t;
+	n->file = file;
+	if (shape_bytes)
+		memcpy(kept, t->shape, shape_bytes);
+	memcpy(kept + shape_bytes, t->name, name_bytes);
+	n->shape = (const uint64_t *)(const void *)kept;
+	n->name = kept + shape_bytes;
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
+}
+
+int dataset_sort(struct dataset *d, struct err *err)
+{
+	if (d->ntensors > 1)
+		qsort(d->tensors, d->ntensors, sizeof *d->tensors, by_name);
+	for (size_t i = 1; i < d->ntensors; i++) {
+		const struct tensor *a = &d->tensors[i - 1], *b = &d->tensors[i];
+		if (strcmp(a->name, b->name) == 0)
+			return err_set(err, ERR_INPUT, "%s: tensor '%.200s' is in both %s and %s",
+			               d->path, a->name, d->files[a->file].name,
+			               d->files[b->file].name);
+	}
+	return 0;
+}
+
+void dataset_close(struct dataset *d)
+{
+	for (int i = 0; i < d->nfiles; i++) {
+		close(d->files[i].fd);
+		free(d->files[i].path);
+		free(d->files[i].name);
+		free(d->files[i].metadata);
+	}
+	for (int i = 0; i < d->nfolders; i++)
+		free(d->folders[i].name);
+	free(d->folders);
+	free(d->files);
+	free(d->tensors);
+	free(d->path);
+	free(d->index);
+	free(d->index_metadata);
+	release_arena(d->arena);
+	*d = (struct dataset){0};
+}
+
+/* ---- comparison ---- */
+
+bool dataset_is_array(const struct dataset *d)
+{
+	return format_is_array(d->format);
+}
+
+bool dataset_is_archive(const struct dataset *d)
+{
+	return d->nfiles && d->files[d->nfiles - 1].unpacked;
+}
+
+/* The error begins "x.safetensors: tensor 'a': ", or "x.npy: " if the tensor has no name. */
+static int differ(const struct dataset *a, const struct tensor *t, const struct dataset *b,
+                  const struct tensor *u, struct err *err)
+{
+	char shape[ARRAY_SHAPE_TEXT], other[ARRAY_SHAPE_TEXT], which[256] = "";
+	if (*t->name)
+		snprintf(which, sizeof which, "tensor '%.200s': ", t->name);
+	if (t->dtype != u->dtype)
+		return err_set(err, ERR_INPUT, "%s: %sdtype %s differs from %s of %s", b->path,
+		               which, dtype_name(u->dtype), dtype_name(t->dtype), a->path);
+	return err_set(err, ERR_INPUT, "%s: %sshape %s differs from %s of %s", b->path, which,
+	               tensor_shape_text(u, other), tensor_shape_text(t, shape), a->path);
+}
+
+static int lacks(const struct dataset *without, const struct dataset *with, const struct tensor *t,
+                 struct err *err)
+{
+	return err_set(err, ERR_INPUT, "%s: lacks the tensor '%.200s' of %s", without->path,
+	               t->name, with->path);
+}
+
+int dataset_same(const struct dataset *a, const struct dataset *b, struct err *err)
+{
+	for (size_t i = 0; i < a->ntensors || i < b->ntensors; i++) {
+		const struct tensor *t = i < a->ntensors ? &a->tensors[i] : NULL;
+		const struct tensor *u = i < b->ntensors ? &b->tensors[i] : NULL;
+		int order = !t ? 1 : !u ? -1 : strcmp(t->name, u->name);
+		if (order)
+			return order < 0 ? lacks(b, a, t, err) : lacks(a, b, u, err);
+		if (t->dtype != u->dtype || t->ndim != u->ndim ||
+		    (t->ndim && memcmp(t->shape, u->shape, (size_t)t->ndim * sizeof *t->shape)))
+			return differ(a, t, b, u, err);
+	}
+	return 0;
+}
+
+/* ---- reading ---- */
+
+int dataset_pread(const struct dataset *d, int file, void *buf, size_t bytes, uint64_t pos,
+                  struct err *err)
+{
+	return input_pread(d->files[file].fd, d->files[file].path, buf, bytes, pos, err);
+}
+
+void dataset_swap(enum dtype dtype, void *buf, size_t n)
+{
+	size_t width = dtype_size(dtype);
+	char *p = buf;
+	if (dtype_is_complex(dtype)) {
+		width /= 2;
+		n *= 2;
+	}
+	for (size_t i = 0; i < n; i++, p += width) {
+		uint16_t x2;
+		uint32_t x4;
+		uint64_t x8;
+		switch (width) {
+		case 2:
+			memcpy(&x2, p, 2);
+			x2 = __builtin_bswap16(x2);
+			memcpy(p, &x2, 2);
+			break;
+		case 4:
+			memcpy(&x4, p, 4);
+			x4 = __builtin_bswap32(x4);
+			memcpy(p, &x4, 4);
+			break;
+		case 8:
+			memcpy(&x8, p, 8);
+			x8 = __builtin_bswap64(x8);
+			memcpy(p, &x8, 8);
+			break;
+		default:
+			return;
+		}
+	}
+}
+
+static bool differs(struct timespec a, struct timespec b)
+{
+	return a.tv_sec != b.tv_sec || a.tv_nsec != b.tv_nsec;
+}
+
+static int file_unchanged(const struct dataset_file *f, struct err *err)
+{
+	struct stat st;
+	if (fstat(f->fd, &st))
+		return err_errno(err, ERR_INPUT, "%s: cannot examine", f->path);
+	if (st.st_size != f->was.st_size)
+		return err_set(
+		        err, ERR_INPUT,
+		        "%s: was changed while it was read: its size is %llu bytes, not %llu",
+		        f->path, (unsigned long long)st.st_size,
+		        (unsigned long long)f->was.st_size);
+	if (differs(st.st_mtim, f->was.st_mtim))
+		return err_set(err, ERR_INPUT,
+		               "%s: was changed while it was read: it has been written since",
+		               f->path);
+	/* A change in the number of links changes the ctime too: another rank may link this file to
+	 * keep it as an old output. */
+	if (differs(st.st_ctim, f->was.st_ctim) && st.st_nlink == f->was.st_nlink)
+		return err_set(
+		        err, ERR_INPUT,
+		        "%s: was changed while it was read: its ctime differs, but not its size "
+		        "and modification time",
+		        f->path);
+	return 0;
+}
+
+int dataset_unchanged(const struct dataset *d, struct err *err)
+{
+	for (int i = 0; i < d->nfiles; i++)
+		if (!d->files[i].spooled && file_unchanged(&d->files[i], err))
+			return -1;
+	return 0;
+}
+
+/* ---- descriptions ---- */
+
+int tensor_info(const struct tensor *t, struct array_info *info)
+{
+	if (t->ndim > ARRAY_MAX_DIMS)
+		return -1;
+	*info = (struct array_info){.dtype = t->dtype,
+	                            .ndim = t->ndim,
+	                            .count = t->count,
+	                            .swapped = t->swapped,
+	                            .fortran = t->fortran};
+	if (t->ndim)
+		memcpy(info->shape, t->shape, (size_t)t->ndim * sizeof *t->shape);
+	return 0;
+}
+
+char *tensor_shape_text(const struct tensor *t, char buf[ARRAY_SHAPE_TEXT])
+{
+	struct array_info info;
+	if (tensor_info(t, &info))
+		info = (struct array_info){0};
+	return array_shape_text(&info, buf);
+}
+
+uint64_t dataset_bytes(const struct dataset *d)
+{
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < d->ntensors; i++)
+		bytes += d->tensors[i].bytes;
+	return bytes;
+}

@@ -1,0 +1,143 @@
+/* Opens a dataset: finds its format and spools what cannot seek. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/io.h"
+#include "lib/data/dataset/dataset_internal.h"
+#include "lib/data/files/input.h"
+#include "lib/data/files/spool.h"
+#include "lib/data/formats/foreign.h"
+
+/* Refuse --dtype and --shape for formats other than single arrays. */
+static int check_described(const char *path, const struct format *format,
+                           const struct array_hints *hints, struct err *err)
+{
+	if (format_is_array(format))
+		return 0;
+	if (hints->shape)
+		return err_set(err, ERR_USAGE, "%s: its tensors have shapes: remove --shape", path);
+	if (hints->dtype != DTYPE_NONE && !(format->loses && format->loses(hints->dtype)))
+		return err_set(err, ERR_USAGE, "%s: its tensors have types: remove --dtype", path);
+	return 0;
+}
+
+/* Copy @from to a spool. */
+static int spool_input(int from, const char *name, const struct dataset_source *src,
+                       struct err *err)
+{
+	int fd = spool_open(err);
+	if (fd < 0)
+		return -1;
+	if (spool_copy(from, name, fd, "the spool of the input", ERR_RESOURCE, src->await, src->ctx,
+	               err)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int spool_fifo(const char *path, const struct dataset_source *src, struct err *err)
+{
+	int from = io_retry(
+	        open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)); /* does not wait for a writer */
+	if (from < 0)
+		return err_errno(err, ERR_INPUT, "%s: cannot open", path);
+	int fd = spool_input(from, path, src, err);
+	close(from);
+	return fd;
+}
+
+static bool is_fifo(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+/* The name says no format: what do the first bytes say? */
+static int find_format_of_file(struct dataset *d, const char *path, struct err *err)
+{
+	struct err unknown = {.rank = ERR_RANK_SELF}, unread = unknown;
+	struct stat st;
+	if (format_of(path, NULL, &d->format, &unknown) == 0)
+		return 0;
+	int fd = input_open(path, &st, &unread);
+	int ret = fd < 0 ? 0 : foreign_check(fd, path, (uint64_t)st.st_size, err);
+	if (fd >= 0)
+		close(fd);
+	if (ret == 0 && err)
+		*err = unknown;
+	return -1;
+}
+
+/* A pipe without an extension is raw if --dtype is given. --dtype bf16 may also describe .npy. */
+static int find_format(struct dataset *d, const char *path, bool pipe,
+                       const struct dataset_source *src, struct err *err)
+{
+	const struct array_hints *h = src->hints;
+	struct err no_name = {0};
+	d->format = src->raw_file ? &format_raw : h->format;
+	if (d->format)
+		return 0;
+	if (!pipe)
+		return find_format_of_file(d, path, err);
+	if (strcmp(path, "-") == 0 || format_of(path, NULL, &d->format, &no_name))
+		d->format = h->dtype == DTYPE_NONE || h->dtype == DTYPE_BF16 ? &format_npy
+		                                                             : &format_raw;
+	return 0;
+}
+
+static int open_input(const struct dataset *d, const char *path, bool pipe,
+                      const struct dataset_source *src, struct err *err)
+{
+	struct stat st;
+	if (!pipe)
+		return input_open(path, &st, err);
+	return strcmp(path, "-") == 0 ? spool_input(STDIN_FILENO, d->path, src, err)
+	                              : spool_fifo(path, src, err);
+}
+
+static int open_file(struct dataset *d, const char *path, bool pipe,
+                     const struct dataset_source *src, const struct array_hints *hints,
+                     struct err *err)
+{
+	int fd = open_input(d, path, pipe, src, err);
+	if (fd < 0)
+		return -1;
+	if (dataset_add_file(d, fd, d->path, pipe, err) < 0)
+		return -1;
+	return d->format->open(d, src, hints, err);
+}
+
+static int open_any(struct dataset *d, const char *path, const struct dataset_source *src,
+                    struct err *err)
+{
+	static const struct array_hints bytes = {.format = &format_raw, .dtype = DTYPE_U8};
+	const struct array_hints *hints = src->raw_file ? &bytes : src->hints;
+	bool is_stdin = strcmp(path, "-") == 0, pipe = is_stdin || is_fifo(path);
+	d->path = strdup(is_stdin ? "stdin" : path);
+	if (!d->path)
+		return err_nomem(err, "a path", strlen(path));
+	if (find_format(d, path, pipe, src, err) || check_described(d->path, d->format, hints, err))
+		return -1;
+	if (src->raw_file && src->skip && !pipe && path_is_folder(path))
+		return dataset_open_tree(d, src, err);
+	if (d->format->open_set && !pipe && (path_is_index(path) || path_is_folder(path)))
+		return d->format->open_set(d, err);
+	return open_file(d, path, pipe, src, hints, err);
+}
+
+int dataset_open(struct dataset *d, const char *path, const struct dataset_source *src,
+                 struct err *err)
+{
+	*d = (struct dataset){0};
+	if (open_any(d, path, src, err) || dataset_sort(d, err)) {
+		dataset_close(d);
+		return -1;
+	}
+	return 0;
+}

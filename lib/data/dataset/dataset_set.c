@@ -1,0 +1,267 @@
+/*
+ * Sharded sets: the files of an index, or all files of a folder. The shards and the index must
+ * agree on every tensor.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/io.h"
+#include "lib/base/path.h"
+#include "lib/data/dataset/dataset_internal.h"
+#include "lib/data/files/input.h"
+#include "lib/data/formats/safetensors.h"
+#include "lib/data/formats/shard_index.h"
+
+#define USUAL_INDEX "model.safetensors.index.json"
+
+/* ---- shards ---- */
+
+static int need_files(const struct dataset *d, size_t n, struct err *err)
+{
+	char what[512];
+	snprintf(what, sizeof what, "the %zu files of %.400s", n, d->path);
+	return need_descriptors((int)n + SPARE_DESCRIPTORS, what, err);
+}
+
+/* Open and read one of @n shards at @path. Frees @path; NULL: an error. */
+static int add_shard(struct dataset *d, char *path, size_t n, struct err *err)
+{
+	struct stat st;
+	struct err why = {0};
+	if (!path)
+		return -1;
+	int fd = input_open(path, &st, &why), file = -1;
+	if (fd >= 0)
+		file = dataset_add_file(d, fd, path, false, err);
+	else if (why.code == ERR_RESOURCE)
+		err_set(err, ERR_RESOURCE, "%s; the set has %zu files: raise the limit (ulimit -n)",
+		        why.text, n);
+	else
+		err_pass(err, &why);
+	free(path);
+	return file < 0 ? -1 : dataset_add_safetensors(d, file, err);
+}
+
+/* ---- by an index ---- */
+
+static char *read_index(const char *path, size_t *len, struct err *err)
+{
+	struct stat st;
+	char *json = NULL;
+	int fd = input_open(path, &st, err);
+	if (fd < 0)
+		return NULL;
+	*len = (size_t)st.st_size;
+	if (*len > SAFETENSORS_HEADER_MAX)
+		err_set(err, ERR_INPUT, "%s: has %zu bytes: the limit is %u", path, *len,
+		        SAFETENSORS_HEADER_MAX);
+	else if (!(json = malloc(*len + 1)))
+		err_nomem(err, "an index", *len);
+	else if (input_pread(fd, path, json, *len, 0, err)) {
+		free(json);
+		json = NULL;
+	}
+	close(fd);
+	return json;
+}
+
+/* Check that shards and index have the same tensors in the same files. */
+static int check_mapped(const struct dataset *d, const struct shard_index *x, const char *path,
+                        struct err *err)
+{
+	bool *found = calloc(x->nentries + 1, sizeof *found);
+	int ret = found ? 0 : err_nomem(err, "an index", x->nentries);
+	for (size_t i = 0; ret == 0 && i < d->ntensors; i++) {
+		const struct tensor *t = &d->tensors[i];
+		const struct shard_entry *e = shard_index_find(x, t->name);
+		if (!e)
+			ret = err_set(err, ERR_INPUT,
+			              "%s: weight_map lacks the tensor '%.200s' of %s", path,
+			              t->name, d->files[t->file].name);
+		else if (e->file != t->file)
+			ret = err_set(err, ERR_INPUT,
+			              "%s: weight_map has tensor '%.200s' in %s: found in %s", path,
+			              t->name, x->files[e->file], d->files[t->file].name);
+		else
+			found[e - x->entries] = true;
+	}
+	for (size_t i = 0; ret == 0 && i < x->nentries; i++)
+		if (!found[i])
+			ret = err_set(err, ERR_INPUT,
+			              "%s: weight_map has tensor '%.200s' in %s, which lacks it",
+			              path, x->entries[i].tensor, x->files[x->entries[i].file]);
+	free(found);
+	return ret;
+}
+
+/* Open the files of the index at @path. */
+static int open_index(struct dataset *d, const char *path, struct err *err)
+{
+	struct shard_index x;
+	struct err why = {0};
+	size_t len;
+	char *json = read_index(path, &len, err);
+	int ret = json ? shard_index_parse(&x, json, len, &why) : -1;
+	if (ret) {
+		free(json);
+		return why.code ? err_set(err, why.code, "%s: %s", path, why.text) : -1;
+	}
+	d->index_metadata = x.metadata;
+	x.metadata = NULL;
+	d->index = strdup(path_name(path));
+	if (!d->index)
+		ret = err_nomem(err, "a path", len);
+	if (ret == 0)
+		ret = need_files(d, (size_t)x.nfiles, err);
+	for (int i = 0; ret == 0 && i < x.nfiles; i++)
+		ret = add_shard(d, path_beside(path, x.files[i], err), (size_t)x.nfiles, err);
+	if (ret == 0)
+		ret = check_mapped(d, &x, path, err);
+	shard_index_release(&x);
+	free(json);
+	return ret;
+}
+
+/* ---- by a folder ---- */
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+	size_t n = strlen(name), m = strlen(suffix);
+	return n > m && strcmp(name + n - m, suffix) == 0;
+}
+
+static int is_index(const struct dirent *e)
+{
+	return e->d_name[0] != '.' && has_suffix(e->d_name, ".safetensors.index.json");
+}
+
+static int is_shard(const struct dirent *e)
+{
+	return e->d_name[0] != '.' && has_suffix(e->d_name, ".safetensors");
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static void free_list(struct dirent **list, int n)
+{
+	for (int i = 0; i < n; i++)
+		free(list[i]);
+	free(list);
+}
+
+/* Choose the index among @list[n]: the one with the usual name, or the only one. */
+static const char *choose(const char *folder, struct dirent **list, int n, struct err *err)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(list[i]->d_name, USUAL_INDEX) == 0)
+			return USUAL_INDEX;
+	if (n == 1)
+		return list[0]->d_name;
+	err_set(err, ERR_INPUT, "%s: holds %d indexes, %.100s and %.100s among them: name one",
+	        folder, n, list[0]->d_name, list[1]->d_name);
+	return NULL;
+}
+
+static int open_indexed(struct dataset *d, struct dirent **list, int n, struct err *err)
+{
+	const char *name = choose(d->path, list, n, err);
+	char *path = name ? path_join(d->path, name, err) : NULL;
+	int ret = path ? open_index(d, path, err) : -1;
+	free(path);
+	return ret;
+}
+
+static int open_shards(struct dataset *d, struct dirent **list, int n, struct err *err)
+{
+	if (need_files(d, (size_t)n, err))
+		return -1;
+	for (int i = 0; i < n; i++)
+		if (add_shard(d, path_join(d->path, list[i]->d_name, err), (size_t)n, err))
+			return -1;
+	return 0;
+}
+
+/* Pass the sorted names in the folder that @is accepts to @open. 1: there are none, so @open was
+ * not called. */
+static int with_names(struct dataset *d, int (*is)(const struct dirent *),
+                      int (*open)(struct dataset *, struct dirent **, int, struct err *),
+                      struct err *err)
+{
+	struct dirent **list = NULL;
+	int n = scandir(d->path, &list, is, by_bytes);
+	if (n < 0)
+		return err_errno(err, ERR_INPUT, "%s: cannot list", d->path);
+	int ret = n ? open(d, list, n, err) : 1;
+	free_list(list, n);
+	return ret;
+}
+
+static int open_folder(struct dataset *d, struct err *err)
+{
+	int ret = with_names(d, is_index, open_indexed, err);
+	if (ret > 0)
+		ret = with_names(d, is_shard, open_shards, err);
+	if (ret > 0)
+		return err_set(err, ERR_INPUT,
+		               "%s: holds no checkpoint: expected " USUAL_INDEX
+		               ", another .safetensors.index.json or .safetensors files",
+		               d->path);
+	return ret;
+}
+
+int dataset_open_set(struct dataset *d, struct err *err)
+{
+	d->sharded = true;
+	return path_is_folder(d->path) ? open_folder(d, err) : open_index(d, d->path, err);
+}
+
+/* ---- reading an output back ---- */
+
+/* Is it an index that a reader would choose instead of @index (NULL: none)? */
+static bool leads_away(const char *name, const char *index)
+{
+	return !index || (strcmp(name, index) != 0 && strcmp(index, USUAL_INDEX) != 0);
+}
+
+int dataset_set_alone(const char *folder, const char *index,
+                      bool (*is_ours)(void *ctx, const char *name), void *ctx, struct err *err)
+{
+	struct dirent **list = NULL;
+	int ret = 0, n = scandir(folder, &list, NULL, by_bytes);
+	if (n < 0 && (errno == EACCES || errno == ENOENT))
+		return 0; /* not read as a set, or does not exist yet */
+	if (n < 0)
+		return err_errno(err, ERR_OUTPUT, "%s: cannot list", folder);
+	for (int i = 0; ret == 0 && i < n; i++) {
+		const char *name = list[i]->d_name;
+		bool stray = is_index(list[i]) ? leads_away(name, index)
+		                               : !index && is_shard(list[i]) && !is_ours(ctx, name);
+		if (stray)
+			ret = err_set(err, ERR_OUTPUT,
+			              "%s: holds %.200s, which would be read as part of the "
+			              "output: remove it, or name another folder",
+			              folder, name);
+	}
+	free_list(list, n);
+	return ret;
+}
+
+int dataset_set_strays(const char *folder, bool (*is_ours)(void *ctx, const char *name), void *ctx,
+                       char *first, size_t cap)
+{
+	struct dirent **list = NULL;
+	int strays = 0, n = scandir(folder, &list, is_shard, by_bytes);
+	for (int i = 0; i < n; i++)
+		if (!is_ours(ctx, list[i]->d_name) && strays++ == 0)
+			snprintf(first, cap, "%s", list[i]->d_name);
+	free_list(list, n);
+	return strays;
+}

@@ -1,0 +1,160 @@
+/* A folder of any files: opens all files and folders in it. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/io.h"
+#include "lib/base/path.h"
+#include "lib/data/dataset/dataset_internal.h"
+
+/* O_NONBLOCK: a FIFO that has replaced the file meanwhile must not block. */
+#define ENTRY (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+
+struct tree {
+	struct dataset *dataset;
+	const struct dataset_source *source;
+};
+
+static int walk(struct tree *t, int fd, const char *name, struct err *err);
+
+static int is_entry(const struct dirent *e)
+{
+	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int open_error(const char *path, struct err *err)
+{
+	if (errno == EMFILE || errno == ENFILE)
+		return err_errno(err, ERR_RESOURCE, "%s: cannot open: raise the limit (ulimit -n)",
+		                 path);
+	return err_errno(err, ERR_INPUT, "%s: cannot open", path);
+}
+
+static int add_folder(struct dataset *d, int fd, const char *name, struct err *err)
+{
+	struct dataset_folder *folders =
+	        reallocarray(d->folders, (size_t)d->nfolders + 1, sizeof *folders);
+	struct stat st;
+	if (folders)
+		d->folders = folders;
+	char *copy = folders ? strdup(name) : NULL;
+	if (!copy)
+		return err_nomem(err, "the folders", (size_t)d->nfolders * sizeof *folders);
+	folders[d->nfolders] = (struct dataset_folder){.name = copy};
+	if (fstat(fd, &st) == 0)
+		folders[d->nfolders].was = st;
+	d->nfolders++;
+	return 0;
+}
+
+/* Add the file @fd as @name of the tree. Takes ownership of @fd. */
+static int add_file(struct dataset *d, int fd, const char *path, const char *name, struct err *err)
+{
+	int file = dataset_add_file(d, fd, path, false, err);
+	char *copy = file < 0 ? NULL : strdup(name);
+	if (file < 0)
+		return -1;
+	if (!copy)
+		return err_nomem(err, "a path", strlen(name));
+	free(d->files[file].name);
+	d->files[file].name = copy;
+	return 0;
+}
+
+/* Add @entry of the folder @parent as @name of the tree. */
+static int take(struct tree *t, int parent, const char *entry, const char *name, struct err *err)
+{
+	struct stat st;
+	char *path = path_join(t->dataset->path, name, err);
+	int ret = -1;
+	if (!path)
+		return -1;
+	if (fstatat(parent, entry, &st, AT_SYMLINK_NOFOLLOW)) {
+		err_errno(err, ERR_INPUT, "%s: cannot examine", path);
+	} else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		t->source->skip(t->source->ctx, path, S_ISLNK(st.st_mode));
+		ret = 0;
+	} else {
+		int fd = io_retry(openat(parent, entry, ENTRY));
+		if (fd < 0)
+			open_error(path, err);
+		else if (S_ISDIR(st.st_mode))
+			ret = walk(t, fd, name, err);
+		else
+			ret = add_file(t->dataset, fd, path, name, err);
+	}
+	free(path);
+	return ret;
+}
+
+/* Add the folder @fd and its contents. Takes ownership of @fd. */
+static int walk(struct tree *t, int fd, const char *name, struct err *err)
+{
+	struct dirent **list = NULL;
+	int ret = add_folder(t->dataset, fd, name, err), n = 0;
+	if (ret == 0 && (n = scandirat(fd, ".", &list, is_entry, by_bytes)) < 0)
+		ret = err_errno(err, ERR_INPUT, "%s/%s: cannot list", t->dataset->path, name);
+	for (int i = 0; i < n; i++) {
+		char *entry = ret == 0 ? path_join(name, list[i]->d_name, err) : NULL;
+		ret = entry ? take(t, fd, list[i]->d_name, entry, err) : -1;
+		free(entry);
+		free(list[i]);
+	}
+	free(list);
+	close(fd);
+	return ret;
+}
+
+/* Check the number of descriptors: files stay open, a folder while its contents are opened. An
+ * entry that cannot be counted gives an error when it is opened. */
+static int need_files(const struct dataset *d, struct err *err)
+{
+	char *const paths[] = {d->path, NULL};
+	FTS *all = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
+	int files = 0, depth = 0;
+	char what[512];
+	if (!all)
+		return err_nomem(err, "the names in a folder", 0);
+	for (FTSENT *e; (e = fts_read(all));) {
+		files += e->fts_info == FTS_F;
+		depth = e->fts_level > depth ? e->fts_level : depth;
+	}
+	fts_close(all);
+	snprintf(what, sizeof what, "the %d files of %.400s", files, d->path);
+	return need_descriptors(files + depth + SPARE_DESCRIPTORS, what, err);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct dataset_file *)a)->name,
+	              ((const struct dataset_file *)b)->name);
+}
+
+int dataset_open_tree(struct dataset *d, const struct dataset_source *source, struct err *err)
+{
+	struct tree t = {d, source};
+	int fd = io_retry(open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	d->tree = true;
+	if (fd < 0)
+		return open_error(d->path, err);
+	if (need_files(d, err)) {
+		close(fd);
+		return -1;
+	}
+	if (walk(&t, fd, "", err))
+		return -1;
+	if (d->nfiles > 1)
+		qsort(d->files, (size_t)d->nfiles, sizeof *d->files, by_name);
+	return 0;
+}

@@ -1,0 +1,666 @@
+#include "lib/data/files/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "lib/base/io.h"
+#include "lib/base/path.h"
+#include "lib/base/user.h"
+#include "lib/data/files/beneath.h"
+#include "lib/data/files/spool.h"
+#include "lib/data/files/target.h"
+
+#define TEMP_TRIES 100
+
+/* ---- the target ---- */
+
+/* Report that a file cannot be created in the folder. */
+static int create_error(const struct outfile *f, struct err *err)
+{
+	if (errno == EMFILE || errno == ENFILE)
+		return err_errno(err, ERR_RESOURCE,
+		                 "%s: no file descriptor left: raise the limit (ulimit -n)",
+		                 f->path);
+	return err_errno(err, ERR_OUTPUT, "%s: cannot create a file in its folder", f->path);
+}
+
+/* Find the name and its folder, which is open for fsync. @top: as for beneath_open. */
+static int open_folder(struct outfile *f, size_t top, struct err *err)
+{
+	struct target t;
+	if (target_find(&t, top ? path_name(f->path) : f->path, f->force && !top, err))
+		return -1;
+	f->name = t.name;
+	f->dirfd = top ? beneath_open(f->path, top)
+	               : io_retry(openat(t.dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	int error = errno, len = (int)(path_name(f->path) - f->path);
+	close(t.dirfd);
+	errno = error;
+	if (f->dirfd >= 0)
+		return 0;
+	return err_errno(err, ERR_OUTPUT, "%s: cannot open the folder '%.*s'", f->path,
+	                 len > 1 ? len - 1 : 1, len ? f->path : ".");
+}
+
+static const char *kind_of(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFDIR:
+		return "a directory";
+	case S_IFLNK:
+		return "a symbolic link";
+	case S_IFIFO:
+		return "a FIFO";
+	case S_IFSOCK:
+		return "a socket";
+	default:
+		return "a device";
+	}
+}
+
+static int refuse_link(const struct outfile *f, const struct stat *link, struct err *err)
+{
+	struct stat folder;
+	if (f->below)
+		return err_set(
+		        err, ERR_OUTPUT,
+		        "%s: is a symbolic link, which is not followed in this folder: remove it",
+		        f->path);
+	if (fstat(f->dirfd, &folder) || !target_trusts(link, &folder))
+		return target_refuse(f->path, link, err);
+	return err_set(err, ERR_OUTPUT,
+	               "%s: is a symbolic link: name the file itself, or give --force to "
+	               "replace the file that it points to",
+	               f->path);
+}
+
+/* Find by attributes that a rename in the folder, or over the target, would fail. */
+static int check_attributes(const struct outfile *f, const char *name, struct err *err)
+{
+	const char *whose = *name ? "" : "its folder ", *what;
+	struct statx sx;
+	if (statx(f->dirfd, name, AT_SYMLINK_NOFOLLOW | (*name ? 0 : AT_EMPTY_PATH), 0, &sx))
+		return 0;
+	if (sx.stx_attributes & STATX_ATTR_IMMUTABLE)
+		what = "immutable (chattr -i changes that)";
+	else if (sx.stx_attributes & STATX_ATTR_APPEND)
+		what = "only for appending (chattr -a changes that)";
+	else if (*name && sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		what = "a mount point: write into a folder that is mounted";
+	else
+		return 0;
+	return err_set(err, ERR_OUTPUT, "%s: %sis %s", f->path, whose, what);
+}
+
+/* In a folder with the sticky bit, only its owner and the file's may replace a file. */
+static int check_sticky(const struct outfile *f, const struct stat *target, struct err *err)
+{
+	struct stat folder;
+	if (fstat(f->dirfd, &folder) || !(folder.st_mode & S_ISVTX) ||
+	    user_is_self(target->st_uid) || user_is_self(folder.st_uid) ||
+	    user_may_own(target->st_uid))
+		return 0;
+	return err_set(err, ERR_OUTPUT,
+	               "%s: belongs to user %u, and its folder lets only that user replace it",
+	               f->path, (unsigned)target->st_uid);
+}
+
+/* Check that the target may be replaced. *mode: the permissions of the existing file, or -1. */
+static int check_target(const struct outfile *f, int *mode, struct err *err)
+{
+	struct stat st;
+	*mode = -1;
+	if (check_attributes(f, "", err))
+		return -1;
+	if (fstatat(f->dirfd, f->name, &st, AT_SYMLINK_NOFOLLOW)) {
+		if (errno == ENOENT)
+			return 0;
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the target", f->path);
+	}
+	if (S_ISLNK(st.st_mode))
+		return refuse_link(f, &st, err);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, ERR_OUTPUT, "%s: is %s: expected a regular file or none",
+		               f->path, kind_of(st.st_mode));
+	if (check_attributes(f, f->name, err) || check_sticky(f, &st, err))
+		return -1;
+	*mode = (int)(st.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));
+	return 0;
+}
+
+/* ---- the temporary file ---- */
+
+/* A new temporary name: ".NAME.collctl-XXXXXX", shortened to the longest valid name. Malloced;
+ * NULL: an error. */
+static char *new_temp_name(const struct outfile *f, struct err *err)
+{
+	static const char digits[] = "abcdefghijklmnopqrstuvwxyz012345";
+	unsigned char random[12];
+	char tail[sizeof random + 1], *name;
+	if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+		err_errno(err, ERR_RESOURCE, "no random numbers");
+		return NULL;
+	}
+	for (size_t i = 0; i < sizeof random; i++)
+		tail[i] = digits[random[i] % 32];
+	tail[sizeof random] = '\0';
+	if (asprintf(&name, ".%.*s.collctl-%s", NAME_MAX - 32, f->name, tail) < 0) {
+		err_nomem(err, "a temporary name", NAME_MAX);
+		return NULL;
+	}
+	return name;
+}
+
+/* Forget a temporary name that no file of ours has. */
+static void drop_name(char **name)
+{
+	free(*name);
+	*name = NULL;
+}
+
+/* Link the file @from (relative to @dir) to a temporary name in the folder: *@name, malloced.
+ * Returns 0, errno, or -1 with *@err set; *@name is NULL on failure. */
+static int link_to(const struct outfile *f, int dir, const char *from, int flags, char **name,
+                   struct err *err)
+{
+	int error = EEXIST;
+	*name = NULL;
+	for (int i = 0; i < TEMP_TRIES && error == EEXIST; i++) {
+		free(*name);
+		*name = new_temp_name(f, err);
+		if (!*name)
+			return -1;
+		error = io_retry(linkat(dir, from, f->dirfd, *name, flags)) ? errno : 0;
+	}
+	if (error)
+		drop_name(name);
+	return error;
+}
+
+static int open_named(struct outfile *f, struct err *err)
+{
+	for (int i = 0; i < TEMP_TRIES; i++) {
+		free(f->temp);
+		f->temp = new_temp_name(f, err);
+		if (!f->temp)
+			return -1;
+		f->fd = io_retry(openat(f->dirfd, f->temp,
+		                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+		if (f->fd >= 0)
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	drop_name(&f->temp);
+	return create_error(f, err);
+}
+
+static void proc_path(int fd, char buf[32])
+{
+	snprintf(buf, 32, "/proc/self/fd/%d", fd);
+}
+
+/* Create an unnamed file, which disappears with the process. 1: not supported in this folder. */
+static int open_unnamed(struct outfile *f, struct err *err)
+{
+	char proc[32];
+	f->fd = io_retry(openat(f->dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
+	if (f->fd < 0) {
+		/* Kernels and file systems without O_TMPFILE refuse to open a folder for writing.
+		 */
+		if (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL)
+			return 1;
+		return create_error(f, err);
+	}
+	/* /proc is needed to name the file later; without it the file could never get a name. */
+	proc_path(f->fd, proc);
+	if (access(proc, F_OK)) {
+		close(f->fd);
+		f->fd = -1;
+		return 1;
+	}
+	return 0;
+}
+
+/* Report a failed write or allocation, with the file size limit if there is one. */
+static int write_error(const struct outfile *f, const char *what, struct err *err)
+{
+	struct rlimit limit;
+	if (errno == EFBIG && !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	    limit.rlim_cur < f->size)
+		return err_set(err, ERR_OUTPUT,
+		               "%s: %s: the file needs %llu bytes, over the limit of %llu bytes a "
+		               "file (ulimit -f)",
+		               f->path, what, (unsigned long long)f->size,
+		               (unsigned long long)limit.rlim_cur);
+	return err_errno(err, ERR_OUTPUT, "%s: %s", f->path, what);
+}
+
+static int allocate(struct outfile *f, int mode, uint64_t bytes, struct err *err)
+{
+	struct statfs fs;
+	int r;
+	if (bytes > INT64_MAX)
+		return err_set(err, ERR_OUTPUT, "%s: %llu bytes are too many for a file", f->path,
+		               (unsigned long long)bytes);
+	/* tmpfs clears allocated pages, which is a second pass over memory for no gain. */
+	if (bytes == 0 || (fstatfs(f->fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC))
+		return 0;
+	r = io_retry(fallocate(f->fd, mode, 0, (off_t)bytes));
+	if (r && errno != EOPNOTSUPP && errno != ENOSYS)
+		return write_error(f, "cannot allocate the file", err);
+	return 0;
+}
+
+/* Create an unnamed file or, if the folder does not support that, one with a temporary name. */
+static int open_anywhere(struct outfile *f, struct err *err)
+{
+	int r = open_unnamed(f, err);
+	return r > 0 ? open_named(f, err) : r;
+}
+
+static int open_temp(struct outfile *f, struct err *err)
+{
+	int mode;
+	if (check_target(f, &mode, err) || open_anywhere(f, err))
+		return -1;
+	if (mode >= 0 && fchmod(f->fd, (mode_t)mode))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
+	return allocate(f, 0, f->size, err);
+}
+
+int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
+                 struct err *err)
+{
+	return outfile_open_below(f, path, 0, size, sync, force, err);
+}
+
+static int find_target(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
+                       bool force, struct err *err)
+{
+	*f = (struct outfile){.fd = -1,
+	                      .dirfd = -1,
+	                      .sync = sync,
+	                      .force = force,
+	                      .below = top > 0,
+	                      .size = size,
+	                      .back = WRITEBACK_INIT};
+	f->path = strdup(path);
+	if (!f->path)
+		return err_nomem(err, "a path", strlen(path));
+	return open_folder(f, top, err);
+}
+
+int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
+                       bool force, struct err *err)
+{
+	if (find_target(f, path, top, size, sync, force, err) == 0 && open_temp(f, err) == 0)
+		return 0;
+	outfile_release(f);
+	return -1;
+}
+
+int outfile_probe(struct outfile *f, const char *path, size_t top, bool force, bool *exists,
+                  struct err *err)
+{
+	int mode, ret = find_target(f, path, top, 0, false, force, err);
+	if (ret == 0)
+		ret = check_target(f, &mode, err);
+	if (ret == 0 && faccessat(f->dirfd, ".", W_OK | X_OK, AT_EACCESS))
+		ret = create_error(f, err);
+	if (ret)
+		outfile_release(f);
+	else
+		*exists = mode >= 0;
+	return ret;
+}
+
+/* Open the folder at the first @top bytes of @path, or its parent. */
+static int open_top(const char *path, size_t top)
+{
+	while (top > 1 && path[top - 1] == '/')
+		top--;
+	char *folder = strndup(path, top);
+	if (!folder)
+		return -1;
+	int fd = io_retry(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (fd < 0 && errno == ENOENT)
+		fd = beneath_open(folder, 0);
+	int error = errno;
+	free(folder);
+	errno = error;
+	return fd;
+}
+
+int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t size,
+                       struct err *err)
+{
+	*f = (struct outfile){.fd = -1, .dirfd = -1, .size = size, .back = WRITEBACK_INIT};
+	f->path = strdup(path);
+	f->name = f->path ? strdup(path_name(path)) : NULL;
+	if (!f->name)
+		err_nomem(err, "a path", strlen(path));
+	else if ((f->dirfd = open_top(path, top)) < 0)
+		create_error(f, err);
+	else if (open_anywhere(f, err) == 0 && allocate(f, 0, size, err) == 0) {
+		if (f->temp)
+			io_retry(unlinkat(f->dirfd, f->temp, 0));
+		drop_name(&f->temp);
+		close(f->dirfd);
+		f->dirfd = -1;
+		return 0;
+	}
+	outfile_release(f);
+	return -1;
+}
+
+int outfile_set_mode(struct outfile *f, unsigned mode, struct err *err)
+{
+	if (io_retry(fchmod(f->fd, mode)))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
+	return 0;
+}
+
+int outfile_set_time(struct outfile *f, struct timespec modified, struct err *err)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, modified};
+	if (io_retry(futimens(f->fd, times)))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot set the modification time", f->path);
+	return 0;
+}
+
+int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err *err)
+{
+	*f = (struct outfile){.fd = spool_open(err), .dirfd = -1, .size = size};
+	if (f->fd < 0)
+		return -1;
+	f->path = strdup(name);
+	if (f->path && allocate(f, 0, size, err) == 0)
+		return 0;
+	if (!f->path) {
+		err_nomem(err, "a name", strlen(name));
+		close(f->fd);
+	}
+	outfile_release(f);
+	return -1;
+}
+
+int outfile_reserve(struct outfile *f, uint64_t bytes, struct err *err)
+{
+	return allocate(f, FALLOC_FL_KEEP_SIZE, bytes, err);
+}
+
+int outfile_measure(struct outfile *f, struct err *err)
+{
+	struct stat st;
+	if (fstat(f->fd, &st))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine what was written", f->path);
+	f->size = (uint64_t)st.st_size;
+	return 0;
+}
+
+/* ---- reading and writing ---- */
+
+int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err)
+{
+	if (pos > f->size || bytes > f->size - pos)
+		return err_set(err, ERR_OTHER, "%s: a write past the end of the output", f->path);
+	if (pwrite_all(f->fd, buf, bytes, pos) < 0)
+		return write_error(f, "cannot write", err);
+	if (f->sync && writeback_chunks(&f->back, f->fd, f->size, pos, bytes))
+		return write_error(f, "cannot write", err);
+	return 0;
+}
+
+uint64_t outfile_behind(const struct outfile *f)
+{
+	return atomic_load(&f->back.behind);
+}
+
+int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, struct err *err)
+{
+	ssize_t got = pread_full(f->fd, buf, bytes, pos);
+	if (got < 0)
+		return err_errno(err, ERR_OUTPUT, "%s: cannot read back", f->path);
+	if ((size_t)got < bytes)
+		return err_set(err, ERR_OUTPUT, "%s: ends at byte %llu of %llu", f->path,
+		               (unsigned long long)pos + (unsigned long long)got,
+		               (unsigned long long)f->size);
+	return 0;
+}
+
+/* ---- the end ---- */
+
+/* Some file systems (NFS) report a failed write only at close. Closing a duplicate reports it while
+ * the file can still be discarded. */
+static int check_close(const struct outfile *f, struct err *err)
+{
+	int ret;
+	do { /* an interrupted close reports nothing, so close another duplicate */
+		int fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
+		if (fd < 0)
+			return err_errno(err, ERR_RESOURCE, "%s: no file descriptor left", f->path);
+		ret = close(fd);
+	} while (ret && errno == EINTR);
+	return ret ? write_error(f, "cannot close", err) : 0;
+}
+
+static int check_size(const struct outfile *f, struct err *err)
+{
+	struct stat st;
+	if (fstat(f->fd, &st))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine what was written", f->path);
+	if ((uint64_t)st.st_size != f->size)
+		return err_set(err, ERR_OUTPUT, "%s: is %llu bytes long after writing, not %llu",
+		               f->path, (unsigned long long)st.st_size,
+		               (unsigned long long)f->size);
+	return 0;
+}
+
+/* rename(2) needs a name, so link an unnamed file to a temporary name first. */
+static int link_temp(struct outfile *f, struct err *err)
+{
+	char proc[32];
+	proc_path(f->fd, proc);
+	int error = link_to(f, AT_FDCWD, proc, AT_SYMLINK_FOLLOW, &f->temp, err);
+	if (error > 0) {
+		errno = error;
+		err_errno(err, ERR_OUTPUT, "%s: cannot link the file into its folder", f->path);
+	}
+	return error ? -1 : 0;
+}
+
+/* Rename the temporary file to @name. NFS has no such flag, and a filter of system calls may refuse
+ * renameat2. */
+static int rename_temp(const struct outfile *f, const char *name)
+{
+	if (io_retry(renameat2(f->dirfd, f->temp, f->dirfd, name, RENAME_NOREPLACE)) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP && errno != EPERM)
+		return -1;
+	return io_retry(renameat(f->dirfd, f->temp, f->dirfd, name));
+}
+
+/* After the seal only the last rename can fail. Try one from a temporary name to another: names may
+ * be created, but not changed, in a folder for appending, or by rules of a security module. */
+static int try_rename(struct outfile *f, struct err *err)
+{
+	char *name = new_temp_name(f, err);
+	if (!name)
+		return -1;
+	if (rename_temp(f, name)) {
+		free(name);
+		return err_errno(err, ERR_OUTPUT, "%s: cannot rename a file in its folder",
+		                 f->path);
+	}
+	free(f->temp);
+	f->temp = name;
+	return 0;
+}
+
+/* What outfile_open has checked may have changed since. */
+static int check_place(struct outfile *f, struct err *err)
+{
+	int mode;
+	if (check_target(f, &mode, err))
+		return -1;
+	return f->shared ? 0 : try_rename(f, err);
+}
+
+int outfile_seal(struct outfile *f, struct err *err)
+{
+	if (f->sync && (writeback_finish(&f->back, f->fd) || io_retry(fsync(f->fd))))
+		return write_error(f, "cannot sync to disk", err);
+	if (check_close(f, err) || check_size(f, err))
+		return -1;
+	return (!f->temp && link_temp(f, err)) || check_place(f, err) ? -1 : 0;
+}
+
+/* Check that @name is still our file: a user with write access to the folder may have replaced it.
+ */
+static int check_ours(const struct outfile *f, const char *name, const char *what, struct err *err)
+{
+	struct stat ours, there;
+	if (fstat(f->fd, &ours) || fstatat(f->dirfd, name, &there, AT_SYMLINK_NOFOLLOW))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine %s", f->path, what);
+	if (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)
+		return err_set(err, ERR_OUTPUT, "%s: %s was replaced by another", f->path, what);
+	return 0;
+}
+
+int outfile_place(struct outfile *f, struct err *err)
+{
+	if (check_ours(f, f->temp, "the temporary file", err))
+		return -1;
+	if (io_retry(renameat(f->dirfd, f->temp, f->dirfd, f->name)))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot rename the new file into place",
+		                 f->path);
+	f->committed = true;
+	drop_name(&f->temp);
+	return 0;
+}
+
+int outfile_settle(struct outfile *f, struct err *err)
+{
+	if (f->kept)
+		io_retry(unlinkat(f->dirfd, f->kept, 0));
+	drop_name(&f->kept);
+	/* Ignore folders that do not support fsync (EINVAL). */
+	if (f->sync && !f->shared && io_retry(fsync(f->dirfd)) && errno != EINVAL)
+		return err_errno(err, ERR_OUTPUT, "%s: is in place, but cannot sync its folder",
+		                 f->path);
+	return 0;
+}
+
+int outfile_commit(struct outfile *f, struct err *err)
+{
+	return outfile_place(f, err) ? -1 : outfile_settle(f, err);
+}
+
+/* ---- all or none of several ---- */
+
+bool outfile_share_folder(struct outfile *f, const struct outfile *with)
+{
+	struct stat a, b;
+	if (fstat(f->dirfd, &a) || fstat(with->dirfd, &b) || a.st_dev != b.st_dev ||
+	    a.st_ino != b.st_ino)
+		return false;
+	close(f->dirfd);
+	f->dirfd = with->dirfd;
+	f->shared = true;
+	return true;
+}
+
+int outfile_keep(struct outfile *f, struct err *err)
+{
+	int error = link_to(f, f->dirfd, f->name, 0, &f->kept, err);
+	f->absent = error == ENOENT;
+	switch (error) {
+	case 0:
+	case ENOENT:
+	case EPERM:
+	case EOPNOTSUPP:
+	case ENOSYS:
+	case EMLINK:
+		return 0;
+	case -1:
+		return -1;
+	default:
+		errno = error;
+		return err_errno(err, ERR_OUTPUT, "%s: cannot keep the old file", f->path);
+	}
+}
+
+/* Remove a placed file that replaced none. */
+static int remove_placed(struct outfile *f, struct err *err)
+{
+	if (io_retry(unlinkat(f->dirfd, f->name, 0)))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot remove the new file", f->path);
+	return 0;
+}
+
+static int put_back(struct outfile *f, struct err *err)
+{
+	if (!f->kept)
+		return err_set(err, ERR_OUTPUT, "%s: is in place: the old file could not be kept",
+		               f->path);
+	if (!io_retry(renameat(f->dirfd, f->kept, f->dirfd, f->name))) {
+		drop_name(&f->kept);
+		return 0;
+	}
+	err_errno(err, ERR_OUTPUT, "%s: the old file cannot be restored: it has the name '%s'",
+	          f->path, f->kept);
+	drop_name(&f->kept); /* keeps the old file under this name */
+	return -1;
+}
+
+int outfile_undo(struct outfile *f, struct err *err)
+{
+	if (check_ours(f, f->name, "the file in place", err) ||
+	    (f->absent ? remove_placed(f, err) : put_back(f, err)))
+		return -1;
+	f->committed = false;
+	if (f->sync)
+		io_retry(fsync(f->dirfd)); /* the error to report is the one that caused the undo */
+	return 0;
+}
+
+int outfile_put(const char *path, const void *data, size_t n, struct err *err)
+{
+	struct outfile f = {.fd = -1, .dirfd = -1};
+	int ret = -1;
+	if (outfile_open(&f, path, n, true, true, err) == 0 &&
+	    outfile_pwrite(&f, data, n, 0, err) == 0 && outfile_seal(&f, err) == 0)
+		ret = outfile_commit(&f, err);
+	outfile_release(&f);
+	return ret;
+}
+
+void outfile_release(struct outfile *f)
+{
+	if (!f->path)
+		return;
+	if (f->temp)
+		io_retry(unlinkat(f->dirfd, f->temp, 0));
+	if (f->kept)
+		io_retry(unlinkat(f->dirfd, f->kept, 0));
+	if (f->fd >= 0)
+		close(f->fd);
+	if (f->dirfd >= 0 && !f->shared)
+		close(f->dirfd);
+	free(f->temp);
+	free(f->kept);
+	free(f->name);
+	free(f->path);
+	*f = (struct outfile){.fd = -1, .dirfd = -1, .committed = f->committed};
+}

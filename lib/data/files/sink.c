@@ -1,0 +1,755 @@
+#include "lib/data/files/sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/io.h"
+#include "lib/base/path.h"
+#include "lib/data/files/beneath.h"
+#include "lib/data/files/input.h"
+#include "lib/data/files/outfile.h"
+#include "lib/data/files/sink_internal.h"
+#include "lib/data/files/spool.h"
+#include "lib/data/files/target.h"
+
+struct sink_file {
+	char *path;
+	size_t top; /* as for beneath_open */
+	struct sink_attributes attributes;
+	bool is_stdout;
+	bool is_index; /* of a set that is read from its folder */
+	bool dropped;  /* another rank writes it */
+	bool exists;   /* sink_check has found a file to replace */
+	bool fresh;    /* sink_expect_none */
+	int named_by;  /* that rank */
+	int own; /* descriptor of the file at path, if it already has the bytes to write; -1 */
+	void *head;
+	size_t head_len;
+	uint64_t size;
+	struct outfile out; /* stdout's is a spool */
+	bool packed;        /* an archive with these members */
+	struct archive archive;
+	struct outfile spool; /* the members, until they are packed into .out */
+};
+
+struct sink {
+	bool sync, force, committed;
+	bool complete; /* sink_commit has placed all files */
+	struct sink_file *files;
+	int nfiles, cap;
+	struct folder {
+		char *path;
+		size_t top;
+		struct sink_attributes attributes;
+		int file; /* the first file that was added after the folder */
+		bool made;
+		bool absent; /* sink_check has not found it: sink_open would create it */
+	} * folders;         /* folders to create, in this order */
+	int nfolders;
+};
+
+struct sink *sink_new(bool sync, bool force, struct err *err)
+{
+	struct sink *s = calloc(1, sizeof *s);
+	if (!s) {
+		err_nomem(err, "the outputs", sizeof *s);
+		return NULL;
+	}
+	s->sync = sync;
+	s->force = force;
+	return s;
+}
+
+static void remove_folder(const struct folder *f)
+{
+	int parent = f->top ? beneath_open(f->path, f->top) : AT_FDCWD;
+	if (parent == -1)
+		return;
+	io_retry(unlinkat(parent, f->top ? path_name(f->path) : f->path, AT_REMOVEDIR));
+	if (f->top)
+		close(parent);
+}
+
+/* Releases files in reverse order, because a later file may share an earlier one's descriptor. */
+void sink_free(struct sink *s)
+{
+	if (!s)
+		return;
+	for (int i = s->nfiles; i-- > 0;) {
+		struct sink_file *f = &s->files[i];
+		outfile_release(&f->out);
+		outfile_release(&f->spool);
+		archive_release(&f->archive);
+		free(f->head);
+		free(f->path);
+	}
+	for (int i = s->nfolders; i-- > 0;) {
+		if (s->folders[i].made && !s->committed)
+			remove_folder(&s->folders[i]);
+		free(s->folders[i].path);
+	}
+	free(s->folders);
+	free(s->files);
+	free(s);
+}
+
+int sink_files(const struct sink *s)
+{
+	return s->nfiles;
+}
+
+static bool in_one_folder(const char *a, const char *b)
+{
+	const size_t n = (size_t)(path_name(a) - a);
+
+	return n == (size_t)(path_name(b) - b) && memcmp(a, b, n) == 0;
+}
+
+/* One per file and one per folder; an archive has two more for its members. */
+int sink_descriptors(const struct sink *s)
+{
+	int n = 1; /* a folder's, before it is found to be open already */
+
+	for (int i = 0; i < s->nfiles; i++) {
+		const struct sink_file *f = &s->files[i];
+		const bool shares =
+		        i && !f->dropped && in_one_folder(f->path, s->files[i - 1].path);
+		if (f->own < 0)
+			n += 1 + !shares + 2 * f->packed;
+	}
+	return n;
+}
+
+uint64_t sink_size(const struct sink *s, int file)
+{
+	return s->files[file].packed ? 0 : s->files[file].size;
+}
+
+const char *sink_path(const struct sink *s, int file)
+{
+	return s->files[file].path;
+}
+
+void sink_id(const struct sink *s, int file, struct target_id *id)
+{
+	const struct outfile *f = &s->files[file].out;
+	*id = (struct target_id){.known = false};
+	if (f->path && f->dirfd >= 0)
+		target_id_at(id, f->dirfd, f->name);
+}
+
+/* ---- adding ---- */
+
+static int reserve_file(struct sink *s, struct err *err)
+{
+	if (s->nfiles < s->cap)
+		return 0;
+	int cap = s->cap ? 2 * s->cap : 4;
+	struct sink_file *files = reallocarray(s->files, (size_t)cap, sizeof *files);
+	if (!files)
+		return err_nomem(err, "the outputs", (size_t)cap * sizeof *files);
+	s->files = files;
+	s->cap = cap;
+	return 0;
+}
+
+int sink_add(struct sink *s, const char *path, const void *head, size_t head_len, uint64_t size,
+             struct err *err)
+{
+	bool is_stdout = strcmp(path, "-") == 0;
+	for (int i = 0; is_stdout && i < s->nfiles; i++)
+		if (s->files[i].is_stdout)
+			return err_set(err, ERR_USAGE, "stdout: is given as output twice");
+	if (reserve_file(s, err))
+		return -1;
+	struct sink_file *f = &s->files[s->nfiles];
+	*f = (struct sink_file){
+	        .is_stdout = is_stdout, .own = -1, .head_len = head_len, .size = size};
+	f->path = strdup(path);
+	f->head = malloc(head_len + 1);
+	if (!f->path || !f->head) {
+		free(f->path);
+		free(f->head);
+		return err_nomem(err, "the head of an output", head_len);
+	}
+	memcpy(f->head, head ? head : "", head_len);
+	return s->nfiles++;
+}
+
+int sink_add_archive(struct sink *s, const char *path, struct archive *a, struct err *err)
+{
+	int file = sink_add(s, path, NULL, 0, 0, err);
+	if (file < 0) {
+		archive_release(a);
+		return -1;
+	}
+	s->files[file].archive = *a;
+	s->files[file].packed = true;
+	*a = (struct archive){0};
+	return file;
+}
+
+static int add_folder(struct sink *s, char *path, size_t top, const struct sink_attributes *as,
+                      struct err *err)
+{
+	struct folder *folders = reallocarray(s->folders, (size_t)s->nfolders + 1, sizeof *folders);
+	if (!path || !folders) {
+		free(path);
+		return err_nomem(err, "the folders", sizeof *folders);
+	}
+	s->folders = folders;
+	folders[s->nfolders++] =
+	        (struct folder){.path = path, .top = top, .attributes = *as, .file = s->nfiles};
+	return 0;
+}
+
+int sink_add_folder(struct sink *s, const char *path, struct err *err)
+{
+	static const struct sink_attributes none;
+	size_t len = strlen(path);
+	if (strcmp(path, "-") == 0)
+		return err_set(err, ERR_USAGE,
+		               "-: several files cannot be written to stdout: name a folder for "
+		               "the output");
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	return add_folder(s, strndup(path, len), 0, &none, err);
+}
+
+int sink_add_folder_below(struct sink *s, const char *top, const char *name,
+                          const struct sink_attributes *as, struct err *err)
+{
+	if (!*name) {
+		if (sink_add_folder(s, top, err) < 0)
+			return -1;
+		s->folders[s->nfolders - 1].attributes = *as;
+		return 0;
+	}
+	return add_folder(s, path_join(top, name, err), strlen(top), as, err);
+}
+
+int sink_add_below(struct sink *s, const char *top, const char *name, uint64_t size,
+                   const struct sink_attributes *as, struct err *err)
+{
+	char *path = path_join(top, name, err);
+	int file = path ? sink_add(s, path, NULL, 0, size, err) : -1;
+	if (file >= 0) {
+		s->files[file].top = strlen(top);
+		s->files[file].attributes = *as;
+	}
+	free(path);
+	return file;
+}
+
+void sink_set_attributes(struct sink *s, int file, const struct sink_attributes *as)
+{
+	s->files[file].attributes = *as;
+}
+
+void sink_set_top(struct sink *s, int file, size_t top)
+{
+	s->files[file].top = top;
+}
+
+void sink_expect_none(struct sink *s, int file, int by)
+{
+	s->files[file].fresh = true;
+	s->files[file].named_by = by;
+}
+
+/* Is @fd the file at @f's path? */
+static bool is_same(const struct sink_file *f, int fd)
+{
+	struct stat here, there;
+	int folder = beneath_open(f->path, f->top);
+	bool same = folder >= 0 && fstat(fd, &here) == 0 &&
+	            fstatat(folder, path_name(f->path), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+	            here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+	if (folder >= 0)
+		close(folder);
+	return same;
+}
+
+void sink_leave_own(struct sink *s, int file, int fd)
+{
+	struct sink_file *f = &s->files[file];
+	if (!f->is_stdout && is_same(f, fd))
+		f->own = fd;
+}
+
+void sink_drop(struct sink *s, int file)
+{
+	s->files[file].dropped = true;
+}
+
+/* ---- opening and writing ---- */
+
+/* Sync the parent, so that the folder itself is on disk. */
+static int sync_parent(const char *path, struct err *err)
+{
+	char *parent;
+	if (asprintf(&parent, "%s/..", path) < 0)
+		return err_nomem(err, "a path", strlen(path));
+	int fd = io_retry(open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	/* Ignore folders that cannot be opened or do not support fsync. */
+	int ret = fd >= 0 && io_retry(fsync(fd)) && errno != EINVAL ? -1 : 0;
+	if (ret)
+		err_errno(err, ERR_OUTPUT, "%s: cannot sync the folder", parent);
+	if (fd >= 0)
+		close(fd);
+	free(parent);
+	return ret;
+}
+
+static int no_folder(const struct folder *f, const struct stat *st, struct err *err)
+{
+	return err_set(err, ERR_OUTPUT, "%s: is %s: expected a folder or none", f->path,
+	               S_ISLNK(st->st_mode) ? "a symbolic link" : "a file");
+}
+
+/* Create the folder @name in @parent. */
+static int make_at(const struct sink *s, struct folder *f, int parent, const char *name,
+                   struct err *err)
+{
+	struct stat st = {0};
+	/* finish_folder sets the permissions of the original when the contents are complete. */
+	if (io_retry(mkdirat(parent, name, f->attributes.has_mode ? 0700 : 0777)) == 0) {
+		f->made = true;
+		return s->sync ? sync_parent(f->path, err) : 0;
+	}
+	int error = errno;
+	if (error == EEXIST && fstatat(parent, name, &st, f->top ? AT_SYMLINK_NOFOLLOW : 0) == 0 &&
+	    S_ISDIR(st.st_mode))
+		return 0;
+	if (error == EEXIST)
+		return no_folder(f, &st, err);
+	errno = error;
+	return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
+}
+
+static int make_folder(const struct sink *s, struct folder *f, struct err *err)
+{
+	if (!f->top)
+		return target_check_folder(f->path, err) ? -1
+		                                         : make_at(s, f, AT_FDCWD, f->path, err);
+	int parent = beneath_open(f->path, f->top);
+	if (parent < 0)
+		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
+	int ret = make_at(s, f, parent, path_name(f->path), err);
+	close(parent);
+	return ret;
+}
+
+static int same_path(const char *path, const char *other, struct err *err)
+{
+	if (strcmp(path, other) == 0)
+		return err_set(err, ERR_USAGE, "%s: is given as output twice", path);
+	return err_set(err, ERR_USAGE, "%s: is given as output twice, also as %s", path, other);
+}
+
+/* Another rank writes either all files of a copied tree or none. Only that rank creates the
+ * folders, because it knows when their contents are complete. */
+static bool is_made_elsewhere(const struct sink *s, const struct folder *f)
+{
+	return f->attributes.has_mode && f->file < s->nfiles && s->files[f->file].dropped;
+}
+
+/* Share the folder's descriptor with earlier files, and refuse two files at one path. */
+static int compare_with_earlier(struct sink *s, int file, struct err *err)
+{
+	struct sink_file *f = &s->files[file];
+	for (int i = 0; i < file && !f->out.shared; i++) {
+		const struct sink_file *e = &s->files[i];
+		if (e->out.path && !e->is_stdout && !e->out.shared && e->dropped == f->dropped)
+			outfile_share_folder(&f->out, &e->out);
+	}
+	for (int i = 0; i < file && f->out.shared; i++) {
+		const struct sink_file *e = &s->files[i];
+		if (e->out.path && e->out.dirfd == f->out.dirfd &&
+		    !strcmp(e->out.name, f->out.name))
+			return same_path(f->path, e->path, err);
+	}
+	return 0;
+}
+
+/* The folder of files that another rank names; once for consecutive files. */
+static int check_top(const struct sink *s, int file, struct err *err)
+{
+	const struct sink_file *f = &s->files[file], *e = file ? f - 1 : NULL;
+	if (!f->top || (e && e->top == f->top && memcmp(e->path, f->path, f->top) == 0))
+		return 0;
+	char *top = strndup(f->path, f->top);
+	int ret = top ? target_check_folder(top, err) : err_nomem(err, "a path", f->top);
+	free(top);
+	return ret;
+}
+
+/* Another rank's name must not replace a file of this user. */
+static int check_fresh(const struct sink *s, const struct sink_file *f, struct err *err)
+{
+	struct stat st;
+	int folder = f->fresh && !s->force ? beneath_open(f->path, f->top) : -1;
+	bool there = folder >= 0 &&
+	             fstatat(folder, path_name(f->path), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	             S_ISREG(st.st_mode);
+	if (folder >= 0)
+		close(folder);
+	if (!there)
+		return 0;
+	return err_set(err, ERR_OUTPUT,
+	               "%s: there is such a file, and rank %d has chosen the name '%s': give "
+	               "--force to replace it, or the file a name in -o",
+	               f->path, f->named_by, path_name(f->path));
+}
+
+static int open_target(struct sink *s, int file, struct err *err)
+{
+	struct sink_file *f = &s->files[file];
+	if (f->is_stdout)
+		return outfile_spool(&f->out, "stdout", f->size, err);
+	if (check_fresh(s, f, err))
+		return -1;
+	if (f->top && f->dropped)
+		return outfile_open_aside(&f->out, f->path, f->top, f->size, err);
+	if (outfile_open_below(&f->out, f->path, f->top, f->size, s->sync && !f->dropped, s->force,
+	                       err))
+		return -1;
+	if (f->attributes.has_mode && outfile_set_mode(&f->out, f->attributes.mode, err))
+		return -1;
+	return compare_with_earlier(s, file, err);
+}
+
+/* Put the spool of an archive's members in the archive's folder, which needs space for the archive
+ * anyway. */
+static int open_members(struct sink *s, struct sink_file *f, struct err *err)
+{
+	const struct archive *a = &f->archive;
+	if (f->is_stdout ? outfile_spool(&f->spool, "stdout", a->bytes, err)
+	                 : outfile_open(&f->spool, f->path, a->bytes, false, s->force, err))
+		return -1;
+	for (size_t i = 0; i < a->n; i++)
+		if (outfile_pwrite(&f->spool, a->heads[i].data, a->heads[i].len,
+		                   a->members[i].offset, err))
+			return -1;
+	return outfile_reserve(&f->out, a->bytes, err);
+}
+
+/* If descriptors run out, mention how many files there are. */
+static int lacking(const struct sink *s, struct err *err)
+{
+	size_t len = strlen(err->text);
+	if (err->code == ERR_RESOURCE && s->nfiles > 1)
+		snprintf(err->text + len, sizeof err->text - len, "; the output has %d files",
+		         s->nfiles);
+	return -1;
+}
+
+int sink_open(struct sink *s, struct err *err)
+{
+	for (int i = 0; i < s->nfolders; i++)
+		if (!is_made_elsewhere(s, &s->folders[i]) && make_folder(s, &s->folders[i], err))
+			return -1;
+	for (int i = 0; i < s->nfiles; i++) {
+		struct sink_file *f = &s->files[i];
+		if (f->own >= 0)
+			continue;
+		if (check_top(s, i, err) || open_target(s, i, err) ||
+		    outfile_pwrite(&f->out, f->head, f->head_len, 0, err) ||
+		    (f->packed && open_members(s, f, err)))
+			return lacking(s, err);
+	}
+	return 0;
+}
+
+/* ---- checking ---- */
+
+/* Does @path lie in a folder that sink_open would create? */
+static bool is_in_absent(const struct sink *s, const char *path)
+{
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	char *folder = path_folder(path, &ignored);
+	size_t len = folder ? strlen(folder) : 0;
+	bool absent = false;
+	while (len > 1 && folder[len - 1] == '/')
+		folder[--len] = '\0';
+	for (int i = 0; folder && i < s->nfolders; i++)
+		absent |= s->folders[i].absent && strcmp(s->folders[i].path, folder) == 0;
+	free(folder);
+	return absent;
+}
+
+/* Find whether the folder @f exists in the folder @in. */
+static int check_folder_in(struct folder *f, int in, struct err *err)
+{
+	struct stat st;
+	const char *name = path_name(f->path);
+	if (!*name) /* the root */
+		return 0;
+	f->absent = fstatat(in, name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
+	if (f->absent) {
+		if (faccessat(in, ".", W_OK | X_OK, AT_EACCESS) == 0)
+			return 0;
+		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
+	}
+	if (fstatat(in, name, &st, f->top ? AT_SYMLINK_NOFOLLOW : 0))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the folder", f->path);
+	return S_ISDIR(st.st_mode) ? 0 : no_folder(f, &st, err);
+}
+
+static int check_folder(const struct sink *s, struct folder *f, struct err *err)
+{
+	if (is_in_absent(s, f->path)) {
+		f->absent = true;
+		return 0;
+	}
+	if (!f->top && target_check_folder(f->path, err))
+		return -1;
+	int in = beneath_open(f->path, f->top);
+	if (in < 0)
+		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
+	int ret = check_folder_in(f, in, err);
+	close(in);
+	return ret;
+}
+
+/* Refuse two files of one name in a folder that does not exist yet. */
+static int compare_names(const struct sink *s, int file, struct err *err)
+{
+	const char *path = s->files[file].path;
+	for (int i = 0; i < file; i++)
+		if (strcmp(s->files[i].path, path) == 0)
+			return same_path(path, path, err);
+	return 0;
+}
+
+static int check_file(struct sink *s, int file, struct err *err)
+{
+	struct sink_file *f = &s->files[file];
+	if (f->own >= 0 || f->is_stdout || (f->top && f->dropped))
+		return 0;
+	if (is_in_absent(s, f->path))
+		return compare_names(s, file, err);
+	if (check_top(s, file, err) || check_fresh(s, f, err))
+		return -1;
+	if (outfile_probe(&f->out, f->path, f->top, s->force, &f->exists, err))
+		return -1;
+	return compare_with_earlier(s, file, err);
+}
+
+int sink_check(struct sink *s, struct err *err)
+{
+	for (int i = 0; i < s->nfolders; i++)
+		if (!is_made_elsewhere(s, &s->folders[i]) && check_folder(s, &s->folders[i], err))
+			return -1;
+	for (int i = 0; i < s->nfiles; i++)
+		if (check_file(s, i, err))
+			return lacking(s, err);
+	return 0;
+}
+
+bool sink_is_packed(const struct sink *s, int file)
+{
+	return s->files[file].packed;
+}
+
+enum sink_fate sink_fate(const struct sink *s, int file)
+{
+	const struct sink_file *f = &s->files[file];
+	if (f->own >= 0)
+		return SINK_KEEP;
+	if (f->is_stdout)
+		return SINK_STDOUT;
+	if (f->dropped)
+		return SINK_LEAVE;
+	return f->exists ? SINK_REPLACE : SINK_CREATE;
+}
+
+static struct outfile *content(const struct sink *s, int file)
+{
+	struct sink_file *f = &s->files[file];
+	return f->packed ? &f->spool : &f->out;
+}
+
+int sink_pwrite(struct sink *s, int file, const void *buf, size_t bytes, uint64_t pos,
+                struct err *err)
+{
+	if (s->files[file].own >= 0) /* it already has these bytes */
+		return 0;
+	return outfile_pwrite(content(s, file), buf, bytes, pos, err);
+}
+
+int sink_pread(struct sink *s, int file, void *buf, size_t bytes, uint64_t pos, struct err *err)
+{
+	const struct sink_file *f = &s->files[file];
+	if (f->own >= 0)
+		return input_pread(f->own, f->path, buf, bytes, pos, err);
+	return outfile_pread(content(s, file), buf, bytes, pos, err);
+}
+
+/* ---- the end ---- */
+
+static int pack(struct sink_file *f, struct err *err)
+{
+	const struct archive *a = &f->archive;
+	struct err why = {.rank = ERR_RANK_SELF};
+	if (a->pack(f->spool.fd, a->members, a->n, f->out.fd, &why))
+		return err_set(err, why.code, "%s: %s", f->path, why.text);
+	outfile_release(&f->spool);
+	return outfile_measure(&f->out, err);
+}
+
+/* Does this rank rename this file? */
+static bool is_placed(const struct sink_file *f)
+{
+	return !f->is_stdout && !f->dropped && f->own < 0;
+}
+
+void sink_set_index(struct sink *s, int file)
+{
+	s->files[file].is_index = true;
+}
+
+void sink_strays(const struct sink *s,
+                 void (*tell)(void *ctx, const char *folder, const char *first, int n), void *ctx)
+{
+	struct err ignored = {.rank = ERR_RANK_SELF};
+	char first[256];
+
+	for (int i = 0; i < s->nfiles; i++) {
+		const struct sink_file *f = &s->files[i];
+		char *folder = f->is_index && is_placed(f) ? path_folder(f->path, &ignored) : NULL;
+		int n = folder ? sink_set_strays(s, folder, first, sizeof first) : 0;
+		if (n)
+			tell(ctx, folder, first, n);
+		free(folder);
+	}
+}
+
+/* A single file needs no old file to restore: its rename happens or not. */
+static int keep_old(struct sink *s, struct err *err)
+{
+	for (int i = 0; s->nfiles > 1 && i < s->nfiles; i++)
+		if (is_placed(&s->files[i]) && outfile_keep(&s->files[i].out, err))
+			return -1;
+	return 0;
+}
+
+uint64_t sink_behind(const struct sink *s)
+{
+	uint64_t behind = 0;
+
+	for (int i = 0; i < s->nfiles; i++)
+		behind += outfile_behind(&s->files[i].out);
+	return behind;
+}
+
+int sink_seal(struct sink *s, struct err *err)
+{
+	for (int i = 0; i < s->nfiles; i++) {
+		struct sink_file *f = &s->files[i];
+		if (f->packed && !f->dropped && pack(f, err))
+			return -1;
+		if (!is_placed(f))
+			continue;
+		if (f->attributes.has_time &&
+		    outfile_set_time(&f->out, f->attributes.modified, err))
+			return -1;
+		if (outfile_seal(&f->out, err))
+			return -1;
+	}
+	return keep_old(s, err);
+}
+
+static int copy_to_stdout(struct sink_file *f, struct err *err)
+{
+	if (lseek(f->out.fd, 0, SEEK_SET) < 0)
+		return err_errno(err, ERR_OUTPUT, "the spool of stdout");
+	return spool_copy(f->out.fd, "the spool of stdout", STDOUT_FILENO, "stdout", ERR_OUTPUT,
+	                  NULL, NULL, err);
+}
+
+/* Rename first: renames can be undone, output to stdout cannot. */
+static int place_all(struct sink *s, struct err *err)
+{
+	for (int i = 0; i < s->nfiles; i++)
+		if (is_placed(&s->files[i]) && outfile_place(&s->files[i].out, err))
+			return -1;
+	for (int i = 0; i < s->nfiles; i++)
+		if (s->files[i].is_stdout && copy_to_stdout(&s->files[i], err))
+			return -1;
+	return 0;
+}
+
+/* Restore all old files. *@err has the cause; append the names of those that could not be restored.
+ */
+static void undo_all(struct sink *s, struct err *err)
+{
+	for (int i = s->nfiles; i-- > 0;) {
+		struct err more = {.rank = ERR_RANK_SELF};
+		if (!s->files[i].out.committed || outfile_undo(&s->files[i].out, &more) == 0)
+			continue;
+		s->committed = true; /* so that sink_free keeps the folders */
+		size_t len = strlen(err->text);
+		snprintf(err->text + len, sizeof err->text - len, "; %s", more.text);
+	}
+}
+
+/* Set the permissions and the time of a created folder whose contents are complete. */
+static int finish_folder(const struct folder *f, struct err *err)
+{
+	const struct sink_attributes *as = &f->attributes;
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, as->modified};
+	if (!f->made || !as->has_mode)
+		return 0;
+	int parent = f->top ? beneath_open(f->path, f->top) : AT_FDCWD;
+	int fd = parent == -1 ? -1
+	                      : openat(parent, f->top ? path_name(f->path) : f->path,
+	                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int ret = fd < 0 || io_retry(fchmod(fd, as->mode)) ||
+	                          (as->has_time && io_retry(futimens(fd, times)))
+	                  ? -1
+	                  : 0;
+	if (ret)
+		err_errno(err, ERR_OUTPUT, "%s: is complete, but its attributes cannot be set",
+		          f->path);
+	if (fd >= 0)
+		close(fd);
+	if (f->top && parent >= 0)
+		close(parent);
+	return ret;
+}
+
+int sink_commit(struct sink *s, struct err *err)
+{
+	int ret = 0;
+	if (place_all(s, err)) {
+		undo_all(s, err);
+		return -1;
+	}
+	s->committed = s->complete = true;
+	/* Last first: a folder's first file owns its descriptor and syncs it. */
+	for (int i = s->nfiles; i-- > 0;)
+		if (is_placed(&s->files[i]) && outfile_settle(&s->files[i].out, err))
+			ret = -1;
+	for (int i = s->nfolders; i-- > 0;)
+		if (finish_folder(&s->folders[i], err))
+			ret = -1;
+	return ret;
+}
+
+enum sink_state sink_state(const struct sink *s)
+{
+	int files = 0, placed = 0;
+	for (int i = 0; i < s->nfiles; i++) {
+		files += s->files[i].is_stdout || is_placed(&s->files[i]);
+		placed += s->files[i].out.committed;
+	}
+	if (!files)
+		return SINK_NO_FILES;
+	return s->complete ? SINK_ALL_NEW : placed ? SINK_MIXED : SINK_ALL_OLD;
+}

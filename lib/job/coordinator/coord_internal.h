@@ -1,0 +1,184 @@
+/*
+ * Shared by the coordinator's files: coord.c (opening and closing, heartbeats, the votes and
+ * failures), coord_admit.c (which connections may join), coord_seats.c (the assignment of ranks,
+ * and the missing ones), coord_roster.c (the plan), coord_compare.c (the difference on which the
+ * ranks disagree), coord_links.c (the links that failed).
+ */
+#ifndef COLLCTL_JOB_COORD_INTERNAL_H
+#define COLLCTL_JOB_COORD_INTERNAL_H
+
+#include "lib/job/coordinator/advance.h"
+#include "lib/job/coordinator/blame.h"
+#include "lib/job/coordinator/compare_facts.h"
+#include "lib/job/coordinator/coord.h"
+#include "lib/job/ctl.h"
+#include "lib/job/failed_links.h"
+#include "lib/job/tables.h"
+
+enum stage {
+	STAGE_JOIN,   /* waiting for ranks and intents */
+	STAGE_RUN,    /* the roster is out */
+	STAGE_COMMIT, /* the verdict is out: no rank can be stopped any more */
+	STAGE_FAILED, /* the ABORT is out; ranks that join later get it too */
+	STAGE_FINAL,  /* the outcome is out */
+};
+
+struct member {
+	struct coord *coord;
+	int rank;
+	struct ctl ctl;
+	struct addr from; /* len 0: the coordinator's own rank */
+	struct presence presence;
+	bool joined, present, has_intent, voted, done, lost, has_failure;
+	bool in_round;    /* its part of the round has come */
+	bool has_links;   /* LINKS has come */
+	bool has_peers;   /* PEERS has come */
+	int clocks;       /* how often it has asked for the clock */
+	struct beat beat; /* its last */
+	uint64_t counted; /* its progress that counts in coord.moved */
+	struct intent intent;
+	uint8_t *details;   /* the memory of the intent's details */
+	struct err outcome; /* of its commit, or its loss after the verdict */
+	enum fate fate;     /* once done */
+};
+
+/* Connections that are pending at the gate, or guests that wait for a rank: more than a job has. */
+#define COORD_PLACES(size) (2 * (size) + 64)
+
+/* A connection that asked for any rank, or that only gets an error because it cannot join. Until it
+ * has joined or, with --rank auto, sent PRESENT, it has the time of a connection that is pending at
+ * the gate (GATE_PATIENCE) and one of a bounded number of places. */
+struct guest {
+	struct coord *coord;
+	struct loop_timer patience;
+	struct ctl ctl;
+	struct addr from;
+	bool own;        /* the coordinator's rank, without a connection */
+	bool wants_rank; /* --rank auto */
+	bool present;
+	struct presence presence;
+	uint64_t arrival;
+	int rank; /* the assigned rank */
+	struct guest *next;
+};
+
+/* The ranks below each number have done what it is named for. So the coordinator does not look at
+ * all ranks at each message of one. */
+struct upto {
+	int present, has_intent, connected, in_round, voted, ended, has_failure, closed;
+};
+
+struct coord {
+	struct coord_conf conf;
+	struct upto upto;
+	int njoined; /* members that have joined */
+	struct gate *gate;
+	enum stage stage;
+	int self; /* its own rank; -1: not assigned yet */
+	struct member *members;
+	const struct intent **intents; /* the members' */
+	struct vote *votes;
+	int *host;                /* the number of each rank's host; with the plan */
+	bool several_hosts;       /* by their names; with the plan */
+	struct link_faults links; /* the failed links */
+	struct guest *guests;     /* the newest first */
+	uint64_t arrivals;        /* the number of guests so far */
+	int guests_with_failure;  /* guests that have got the failure */
+	bool complete;            /* all ranks have joined and have their numbers */
+	struct joined joined;     /* as last sent */
+	struct loop_timer seat_timer, joined_timer;
+	uint32_t fewest; /* the smallest size that a rank has given; 0: none has differed */
+	struct loop_timer doubt_timer; /* runs while ranks of the larger size may join */
+	struct plan plan;
+	struct pair_keys *pair_keys; /* while places may be asked for; else NULL */
+	struct evidence evidence;    /* in STAGE_RUN: the best so far; a better one may come */
+	struct err failure;          /* the outcome of STAGE_FAILED */
+	enum phase failed_in;
+	bool comparing; /* the tables, to name the entry that differs */
+	struct disagreement disagreement;
+	enum phase disagreed_in;
+	struct tables tables;
+	struct loop_timer compare_timer;
+	struct loop_timer join_timer, beat_timer, evidence_timer, drain_timer;
+	struct advance advance;
+	uint64_t moved; /* by all ranks, as far as it counts as progress of the job */
+	int64_t roster_at, drain_from;
+	char refusal[GATE_REFUSAL];
+	char note[240]; /* a rank with another version or certificate, for messages; "": none */
+	bool draining, drained;
+};
+
+/* A message to a member, or rank 0; @body may be NULL. */
+void coord_send(struct member *m, uint8_t type, const struct buf *body);
+#define ERR_MESSAGE 1024 /* bytes, more than any error message has */
+void coord_err_message(const struct err *e, enum phase phase, struct buf *b,
+                       uint8_t memory[ERR_MESSAGE]);
+/* The on_lacking of a control link (ctl.h). */
+void coord_lacking(void *member, const struct err *err);
+void coord_send_failure(struct coord *c, struct member *m);
+/* Fail the job: send the failure to all ranks that have joined, and to those that join later, until
+ * the time to join is over. After the roster no rank joins. */
+void coord_fail(struct coord *c, const struct err *e, enum phase phase);
+/* Call it before any change of which ranks have joined: a message that arrives after the time to
+ * join no longer counts, even if this process reads it before it notices the end of that time. */
+void coord_look_at_deadline(struct coord *c);
+void coord_member_lost(struct member *m, const struct err *why);
+/* When all ranks have the failure, they get a bounded time to disconnect. */
+void coord_maybe_drained(struct coord *c);
+
+int64_t coord_beat_interval(const struct coord *);
+
+/* "rank 3 (nodeb)": the coordinator's rank and host, as far as they are known. */
+#define COORD_SELF_TEXT 96
+const char *coord_self_text(const struct coord *, char text[COORD_SELF_TEXT]);
+
+/* Add @conn, or with NULL the coordinator's own rank, to the guests. NULL: it was closed. */
+struct guest *coord_add_guest(struct coord *, struct conn *conn, const struct addr *from);
+/* For the gate (gate.h): close the connection of the guest that can best be done without: the
+ * oldest that is turned away, else the oldest that has not sent PRESENT. */
+bool coord_spare_guest(void *coord);
+/* All ranks have joined: no guest needs its connection any more. */
+void coord_dismiss_guests(struct coord *);
+void coord_free_guests(struct coord *);
+void coord_seat(struct coord *, int rank, struct conn *conn, const struct addr *from);
+/* A guest has joined, left or sent PRESENT: assign ranks soon, if possible. May be called from
+ * anywhere. */
+void coord_seats_changed(struct coord *);
+/* -1: no memory. */
+int coord_init_seats(struct coord *);
+void coord_who_joined(const struct coord *, struct joined *);
+void coord_send_guests_failure(struct coord *);
+/* The presence in a PRESENT that has just come. */
+int coord_read_presence(struct presence *, struct view v, struct err *err);
+/* PRESENT from @m, before the roster. */
+int coord_take_presence(struct member *m, struct view v, struct err *err);
+bool coord_several_hosts(const struct coord *);
+/* All have joined: warn of ranks that were started so long before another one that they may be left
+ * over from an earlier job of the same name. */
+void coord_look_at_ages(const struct coord *);
+/* Fill e->host if the ranks are on several hosts and that of e->rank is known. */
+void coord_name_host(const struct coord *, struct err *e);
+
+/* All ranks agree: make the plan, end the joining, and send every rank the plan. */
+void coord_send_rosters(struct coord *);
+
+/* PEERS from @m: send it the places of these ranks. False: there is no such rank, a rank has no
+ * such question, or all ranks are connected. */
+bool coord_send_places(struct member *m, struct view peers);
+void coord_forget_keys(struct coord *c); /* nobody may ask for places any more */
+
+/* Links have failed, and all ranks have voted: fail with the names of all. */
+void coord_fail_links(struct coord *c);
+
+/* The admit of a gate (gate.h): a connection that has sent HELLO. */
+void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
+                 const struct addr *from);
+
+/* The ranks disagree (c->disagreement): fail, with the name of the entry if there are tables and
+ * they arrive in time. */
+void coord_disagree(struct coord *c, enum phase phase);
+void coord_take_page(struct coord *c, int rank, uint32_t page, struct view entries);
+void coord_compare_over(void *ctx); /* of compare_timer */
+void coord_stop_comparing(struct coord *c);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * The tuning file (--tuning FILE): measurements by `bench`, from which `auto` chooses.
+ *
+ *     {"version": 1,
+ *      "rates": {"latency": 5e-05, "egress": 8.5e-10, ...},
+ *      "memory_rates": {...},
+ *      "measured": [{"collective": "allreduce", "size": 4, "secure": true, "bytes": 4096,
+ *                    "times": {"circulant": 0.00021, "recursive_doubling": 0.00013}}, ...]}
+ *
+ * "rates" has the members of struct price_model by name, in seconds, seconds per byte and bytes; a
+ * missing member has the built-in rate. Both lists may be absent. "memory_rates" are those of ranks
+ * that share a host and send through its memory; a row of such ranks has "memory": true. `bench`
+ * writes the same rates of devices to both lists, and keeps the old ones if it measures no device.
+ * "size" is the number of ranks, "bytes" the size of the vector (coll_count() elements). Unknown
+ * keys, collectives and algorithms are errors, which name the file and the key.
+ */
+#ifndef COLLCTL_EXEC_TUNING_H
+#define COLLCTL_EXEC_TUNING_H
+
+#include "lib/base/err.h"
+#include "lib/price/select.h"
+
+/* Set the built-in rates and no measurements. */
+void tuning_init(struct select_tuning *t);
+void tuning_release(struct select_tuning *t);
+
+/* Read the file into *@t, which need not be initialised. The caller releases it in either case.
+ * ERR_INPUT. */
+int tuning_read(struct select_tuning *t, const char *path, struct err *err);
+/* The same of a file that `bench` or `check` will replace: @path may be NULL, or not exist yet. */
+int tuning_read_old(struct select_tuning *t, const char *path, struct err *err);
+
+/* Add a measurement. It replaces one of the same algorithm, size, connection and bytes. Seconds
+ * must be positive. ERR_RESOURCE. */
+int tuning_add(struct select_tuning *t, const struct select_measured *m, struct err *err);
+
+/* Write @t to @path. The old file stays until the new one is complete. ERR_OUTPUT. */
+int tuning_write(const struct select_tuning *t, const char *path, struct err *err);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * Internal to the verifier: verify.c (entry), verify_races.c, verify_values.c (the symbolic run),
+ * verify_promise.c (the expected output), verify_lanes.c.
+ */
+#ifndef COLLCTL_ALGORITHMS_VERIFY_INTERNAL_H
+#define COLLCTL_ALGORITHMS_VERIFY_INTERNAL_H
+
+#include "lib/proof/graph.h"
+#include "lib/proof/values.h"
+#include "lib/proof/verifier.h"
+
+struct verify {
+	const struct coll_algorithm *alg;
+	const struct coll_args *args; /* [size]: each rank's */
+	struct sched *const *scheds;
+	int size;
+	struct graph g;
+	struct nodes nodes;
+	struct pieces **bufs;    /* [rank][buffer] */
+	struct pieces **outs;    /* [rank][output] */
+	struct pieces *arrived;  /* [rank], for an exchange: the elements that have arrived */
+	struct pieces *messages; /* [step]: the values that a send put on its lane */
+	uint32_t *first_leaf;    /* [size + 1]: the index of the rank's first input among all */
+	uint32_t *seen_leaf;     /* [all inputs] */
+	uint32_t *seen_node;     /* [nodes] */
+	size_t seen_cap;
+	uint32_t epoch; /* the mark of the current walk in seen_* */
+	bool failed;
+	char *why;
+};
+
+/* Record the first defect; returns false. */
+__attribute__((format(printf, 2, 3))) bool verify_defect(struct verify *v, const char *fmt, ...);
+bool verify_nomem(struct verify *v);
+
+static inline struct coll_layout verify_layout(const struct verify *v, int rank)
+{
+	return coll_layout(v->alg->kind, rank, v->size, v->args[rank].root);
+}
+
+/* Each returns false with a defect. */
+bool verify_races(struct verify *v);
+/* Run all steps in one order that dependencies and lanes allow; then check the outputs. */
+bool verify_values(struct verify *v, enum graph_policy policy);
+bool verify_outputs(struct verify *v);
+/* For an exchange: check that @message belongs to rank @rank, from rank @peer; and, at the end,
+ * that all elements have arrived. */
+bool verify_arrival(struct verify *v, int rank, int peer, const struct pieces *message);
+bool verify_arrivals(struct verify *v);
+/* Do all schedules finish over lanes of one element or, if @lent, over lanes on which a send is
+ * done when its peer has taken the elements? */
+bool verify_lanes(struct verify *v, bool lent);
+
+#endif

@@ -1,0 +1,476 @@
+/*
+ * Builds schedules. See sched.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/vec.h"
+#include "lib/sched/sched.h"
+#include "lib/sched/turns.h"
+
+struct sched_builder {
+	struct sched
+	        *s; /* under construction: rank, size and buffers; the steps are added at the end */
+	const struct coll_args *args;
+	enum coll_kind kind;
+	struct coll_layout layout;
+	uint64_t nin, nout;         /* elements of an input and of the output */
+	int ninputs;                /* as the emitter sees them */
+	uint32_t first;             /* buffer of the emitter's input 0 */
+	bool shared;                /* the emitter's input 0 and its output share a buffer */
+	uint64_t in_base, out_base; /* offsets of their elements 0 in that buffer */
+	struct sched_span work;     /* buf SCHED_NONE: not used yet */
+	VEC(struct sched_step) steps;
+	VEC(void *) memory;     /* sched_memory */
+	enum sched_error error; /* the first error */
+};
+
+const char *sched_strerror(enum sched_error e)
+{
+	switch (e) {
+	case SCHED_OK:
+		return "no error";
+	case SCHED_NOMEM:
+		return "out of memory";
+	case SCHED_RANGE:
+		return "a step reaches outside a buffer";
+	case SCHED_PEER:
+		return "a step's peer is not another rank of the job";
+	case SCHED_OVERLAP:
+		return "the operands of a step overlap";
+	case SCHED_STEPS:
+		return "the ranks do not fall into blocks of 2^steps";
+	case SCHED_TYPE:
+		return "a step's operation can't take its operands or flags";
+	case SCHED_PLACE:
+		return "a step's operation can't access the memory of its operands";
+	case SCHED_TOO_LARGE:
+		return "the schedule is too large";
+	}
+	return "unknown error";
+}
+
+/* ---- emitting ---- */
+
+static void fail(struct sched_builder *b, enum sched_error e)
+{
+	if (!b->error)
+		b->error = e;
+}
+
+void *sched_memory(struct sched_builder *b, size_t n, size_t size)
+{
+	void **at = vec_push(&b->memory);
+
+	if (at)
+		*at = calloc(n, size);
+	if (!at || !*at)
+		fail(b, SCHED_NOMEM);
+	return at ? *at : NULL;
+}
+
+struct sched_span sched_in(const struct sched_builder *b, int input, uint64_t off)
+{
+	if (input < 0 || input >= b->ninputs)
+		return (struct sched_span){SCHED_NONE, off};
+	if (b->shared)
+		return (struct sched_span){b->first + (uint32_t)b->ninputs, b->in_base + off};
+	return (struct sched_span){b->first + (uint32_t)input, off};
+}
+
+struct sched_span sched_out(const struct sched_builder *b, uint64_t off)
+{
+	return (struct sched_span){b->first + (uint32_t)b->ninputs, b->out_base + off};
+}
+
+static struct sched_span add_buf(struct sched_builder *b, enum sched_type type, unsigned place,
+                                 uint64_t len)
+{
+	struct sched *s = b->s;
+	struct sched_buf *bufs;
+
+	if (s->nbufs >= SCHED_NONE - 1) {
+		fail(b, SCHED_TOO_LARGE);
+		return (struct sched_span){SCHED_NONE, 0};
+	}
+	bufs = realloc(s->bufs, ((size_t)s->nbufs + 1) * sizeof(*bufs));
+	if (!bufs) {
+		fail(b, SCHED_NOMEM);
+		return (struct sched_span){SCHED_NONE, 0};
+	}
+	s->bufs = bufs;
+	s->bufs[s->nbufs] = (struct sched_buf){(uint8_t)type, (uint8_t)place, len};
+	return (struct sched_span){s->nbufs++, 0};
+}
+
+struct sched_span sched_scratch(struct sched_builder *b, enum sched_type type, uint64_t len)
+{
+	return add_buf(b, type, 0, len);
+}
+
+struct sched_span sched_work(struct sched_builder *b)
+{
+	const uint64_t n = coll_count(b->args);
+
+	if (b->work.buf == SCHED_NONE && b->shared)
+		b->work = (struct sched_span){b->first + (uint32_t)b->ninputs, 0};
+	else if (b->work.buf == SCHED_NONE && b->nout == n)
+		b->work = sched_out(b, 0);
+	if (b->work.buf == SCHED_NONE || b->s->bufs[b->work.buf].len < n)
+		b->work = sched_scratch(b, SCHED_DATA, n);
+	return b->work;
+}
+
+static void add(struct sched_builder *b, enum sched_op op, int peer, struct sched_span dst,
+                struct sched_span src, uint64_t len, unsigned flags)
+{
+	struct sched_step *st;
+
+	if (b->error || !len)
+		return;
+	st = vec_push(&b->steps);
+	if (!st) {
+		fail(b, SCHED_NOMEM);
+		return;
+	}
+	*st = (struct sched_step){
+	        .op = (uint8_t)op,
+	        .flags = (uint8_t)flags,
+	        .peer = peer,
+	        .dst = dst,
+	        .src = src,
+	        .len = len,
+	};
+	fail(b, flags & ~0xffu ? SCHED_TYPE : sched_check_step(b->s, st));
+}
+
+static const struct sched_span none = {SCHED_NONE, 0};
+
+void sched_send(struct sched_builder *b, int peer, struct sched_span src, uint64_t len)
+{
+	add(b, SCHED_SEND, peer, none, src, len, 0);
+}
+
+void sched_recv(struct sched_builder *b, int peer, struct sched_span dst, uint64_t len)
+{
+	add(b, SCHED_RECV, peer, dst, none, len, 0);
+}
+
+void sched_recv_reduce(struct sched_builder *b, int peer, struct sched_span dst,
+                       struct sched_span src, uint64_t len, unsigned flags)
+{
+	add(b, SCHED_RECV_REDUCE, peer, dst, src, len, flags);
+}
+
+void sched_copy(struct sched_builder *b, struct sched_span dst, struct sched_span src, uint64_t len,
+                unsigned flags)
+{
+	if (dst.buf == src.buf && dst.off == src.off && !flags && dst.buf != SCHED_NONE)
+		return;
+	add(b, SCHED_COPY, -1, dst, src, len, flags);
+}
+
+void sched_reduce(struct sched_builder *b, struct sched_span dst, struct sched_span src,
+                  uint64_t len, unsigned flags)
+{
+	add(b, SCHED_REDUCE, -1, dst, src, len, flags);
+}
+
+void sched_identity(struct sched_builder *b, struct sched_span dst, uint64_t len)
+{
+	add(b, SCHED_IDENTITY, -1, dst, none, len, 0);
+}
+
+void sched_fold_inputs(struct sched_builder *b, struct sched_span dst, uint64_t off, uint64_t len)
+{
+	if (b->ninputs == 1)
+		sched_copy(b, dst, sched_in(b, 0, off), len, 0);
+	else
+		add(b, SCHED_LOCAL_REDUCE, -1, dst, sched_in(b, 0, off), len, 0);
+}
+
+/* ---- READ and WRITE steps ---- */
+
+/* The rank's input @i at element @off: on its device or, without devices, the emitter's. */
+static struct sched_span input_at(const struct sched_builder *b, int i, uint64_t off)
+{
+	if (!b->s->lifted)
+		return sched_in(b, i, off);
+	if (b->shared && b->s->ninputs == 1)
+		return (struct sched_span){1, b->in_base + off};
+	return (struct sched_span){(uint32_t)i, off};
+}
+
+/* The sum of all inputs, on device 0. */
+static struct sched_span folded_at(const struct sched_builder *b, uint64_t off)
+{
+	if (b->shared)
+		return (struct sched_span){(uint32_t)b->s->ninputs, b->in_base + off};
+	return (struct sched_span){0, off};
+}
+
+/* The same for output @i. */
+static struct sched_span output_at(const struct sched_builder *b, int i, uint64_t off)
+{
+	const uint32_t k = b->args->devices ? (uint32_t)(i % b->args->devices) : 0;
+
+	if (k)
+		return (struct sched_span){(uint32_t)b->s->ninputs + k, off};
+	return b->s->lifted ? (struct sched_span){(uint32_t)b->s->ninputs, b->out_base + off}
+	                    : sched_out(b, off);
+}
+
+/* The turns of the emitter's input (@first) or output; one if copies do not overlap other steps. */
+static struct turn *turns(const struct sched_builder *b, size_t emitted, bool first, size_t *n)
+{
+	const uint64_t len = first ? b->nin : b->nout;
+	struct turn *one;
+
+	if (!b->s->apart)
+		return turns_of(b->steps.v, emitted, first ? sched_in(b, 0, 0) : sched_out(b, 0),
+		                len, first, n);
+	one = calloc(1, sizeof(*one));
+	*n = one ? 1 : 0;
+	if (one)
+		*one = (struct turn){0, len, 1};
+	return one;
+}
+
+/* Add one READ per input and turn, in the order in which elements are needed. With devices, fold
+ * what was read and copy it to the emitter's input. */
+static void add_reads(struct sched_builder *b, size_t emitted)
+{
+	size_t n = 0;
+	struct turn *t = b->nin ? turns(b, emitted, true, &n) : NULL;
+
+	if (b->nin && !t)
+		fail(b, SCHED_NOMEM);
+	for (size_t k = 0; t && k < n; k++) {
+		const uint64_t lo = t[k].lo, len = t[k].hi - lo;
+
+		for (int i = 0; i < b->s->ninputs; i++)
+			add(b, SCHED_READ, -1, input_at(b, i, lo),
+			    (struct sched_span){(uint32_t)i, lo}, len, 0);
+		if (b->s->lifted && b->s->ninputs > 1)
+			add(b, SCHED_LOCAL_REDUCE, -1, folded_at(b, lo), input_at(b, 0, lo), len,
+			    0);
+		if (b->s->lifted && t[k].when != TURN_NEVER)
+			sched_copy(b, sched_in(b, 0, lo), folded_at(b, lo), len, 0);
+	}
+	free(t);
+}
+
+/* Add one WRITE per output and turn, in the order in which elements are complete. With devices,
+ * copy them there first, unless they are there because the emitter left them unchanged. */
+static void add_writes(struct sched_builder *b, size_t emitted)
+{
+	const bool any = b->nout && (b->s->noutputs || b->s->lifted);
+	size_t n = 0;
+	struct turn *t = any ? turns(b, emitted, false, &n) : NULL;
+
+	if (any && !t)
+		fail(b, SCHED_NOMEM);
+	for (size_t k = 0; t && k < n; k++) {
+		const uint64_t lo = t[k].lo, len = t[k].hi - lo;
+
+		if (b->s->lifted && (t[k].when || !b->shared))
+			sched_copy(b, output_at(b, 0, lo), sched_out(b, lo), len, 0);
+		for (int i = 1; i < b->s->noutputs && i < b->args->devices; i++)
+			sched_copy(b, output_at(b, i, lo), output_at(b, 0, lo), len, 0);
+		for (int i = 0; i < b->s->noutputs; i++)
+			add(b, SCHED_WRITE, -1, (struct sched_span){(uint32_t)i, lo},
+			    output_at(b, i, lo), len, 0);
+	}
+	free(t);
+}
+
+/* ---- building ---- */
+
+static bool ascends(const uint64_t *off, int size)
+{
+	for (int j = 0; j < size; j++)
+		if (off[j] > off[j + 1])
+			return false;
+	return true;
+}
+
+/* Are the hosts numbered by their first rank? */
+static bool numbered(const int *host, int size)
+{
+	int hosts = 0;
+
+	for (int r = 0; r < size; r++) {
+		if (host[r] < 0 || host[r] > hosts)
+			return false;
+		hosts += host[r] == hosts;
+	}
+	return true;
+}
+
+enum sched_error sched_check_args(enum coll_kind kind, const struct coll_args *a)
+{
+	if (a->size < 1 || a->rank < 0 || a->rank >= a->size || a->root < 0 || a->root >= a->size)
+		return SCHED_PEER;
+	if (a->ninputs < 1 || a->noutputs < 0 || a->off[0] || a->devices < 0 ||
+	    a->devices > UINT8_MAX)
+		return SCHED_RANGE;
+	if (!a->checked &&
+	    (!ascends(a->off, a->size) || (a->recv_off && !ascends(a->recv_off, a->size))))
+		return SCHED_RANGE;
+	if (!a->checked && a->host && !numbered(a->host, a->size))
+		return SCHED_RANGE;
+	if (kind == COLL_EXCHANGE && a->size > 1 &&
+	    (a->steps < 1 || a->steps > 30 || a->size % (1 << a->steps)))
+		return SCHED_STEPS;
+	return a->off[a->size] > INT64_MAX ? SCHED_TOO_LARGE : SCHED_OK;
+}
+
+/* Add the buffers of @ninputs inputs and of the outputs, in one buffer if they are @shared. They
+ * are on @devices devices; 0: in host memory. */
+static void add_bufs(struct sched_builder *b, int ninputs, bool shared, int devices)
+{
+	const uint64_t longer = b->nin > b->nout ? b->nin : b->nout;
+	const unsigned first = devices ? 1 : 0;
+
+	for (int i = 0; i < ninputs; i++)
+		add_buf(b, SCHED_DATA, devices ? first + (unsigned)(i % devices) : 0,
+		        shared && ninputs == 1 ? 0 : b->nin);
+	add_buf(b, SCHED_DATA, first, shared ? longer : b->nout);
+	for (int i = 1; i < b->s->noutputs && i < devices; i++)
+		add_buf(b, SCHED_DATA, first + (unsigned)i, b->nout);
+}
+
+/* Lay out the inputs and the output, in one buffer if possible. */
+static void lay_out(struct sched_builder *b)
+{
+	const struct coll_layout x = b->layout;
+	const uint64_t *off = b->args->off;
+	const bool in_holds = x.out_lo == x.out_hi || (x.in_lo <= x.out_lo && x.out_hi <= x.in_hi);
+	const bool out_holds = x.in_lo == x.in_hi || (x.out_lo <= x.in_lo && x.in_hi <= x.out_hi);
+	const bool lifts = b->args->devices && b->args->size > 1;
+
+	b->nin = coll_in_at(b->kind, b->args, x.in_hi);
+	b->nout = coll_out_at(b->kind, b->args, x.out_hi);
+	b->ninputs = lifts ? 1 : b->s->ninputs;
+	b->shared = x.in_place && b->ninputs == 1 && (in_holds || out_holds);
+	if (b->shared && b->nin && b->nout) {
+		b->in_base = off[x.in_lo] > off[x.out_lo] ? off[x.in_lo] - off[x.out_lo] : 0;
+		b->out_base = off[x.out_lo] > off[x.in_lo] ? off[x.out_lo] - off[x.in_lo] : 0;
+	}
+	if (b->args->devices)
+		add_bufs(b, b->s->ninputs, b->shared, b->args->devices);
+	if (lifts)
+		b->first = b->s->lifted = b->s->nbufs;
+	if (lifts || !b->args->devices)
+		add_bufs(b, b->ninputs, b->shared, 0);
+}
+
+static void emit(struct sched_builder *b, const struct coll_algorithm *alg)
+{
+	if (b->args->size > 1)
+		alg->emit(b, b->args);
+	else if (alg->kind == COLL_EXSCAN)
+		sched_identity(b, sched_out(b, 0), b->nout);
+	else
+		sched_fold_inputs(b, sched_out(b, 0), 0, b->nout);
+}
+
+/* Move the READs, which were added last, before the emitted steps. */
+static void take_steps(struct sched_builder *b, size_t first_read, size_t nreads)
+{
+	struct sched *s = b->s;
+
+	if (b->error)
+		return;
+	if (b->steps.n >= UINT32_MAX) {
+		fail(b, SCHED_TOO_LARGE);
+		return;
+	}
+	s->steps = calloc(b->steps.n + 1, sizeof(*s->steps));
+	if (!s->steps) {
+		fail(b, SCHED_NOMEM);
+		return;
+	}
+	s->nsteps = (uint32_t)b->steps.n;
+	for (size_t i = 0; i < b->steps.n; i++) {
+		const bool is_read = i >= first_read && i < first_read + nreads;
+		const size_t to = is_read ? i - first_read : i < first_read ? i + nreads : i;
+
+		s->steps[to] = b->steps.v[i];
+	}
+}
+
+/* @whole: with READ and WRITE steps and dependencies. */
+static void build(struct sched_builder *b, const struct coll_algorithm *alg, bool whole)
+{
+	size_t emitted, reads;
+
+	lay_out(b);
+	if (!b->error)
+		emit(b, alg);
+	emitted = b->steps.n;
+	if (!b->error && whole && !b->args->loaded)
+		add_reads(b, emitted);
+	reads = b->steps.n - emitted;
+	if (!b->error && whole)
+		add_writes(b, emitted);
+	take_steps(b, emitted, reads);
+	if (!b->error && whole)
+		fail(b, sched_infer(b->s));
+}
+
+static struct sched *build_or_emit(const struct coll_algorithm *alg, const struct coll_args *args,
+                                   bool whole, enum sched_error *error)
+{
+	struct sched_builder b = {
+	        .args = args, .work = {SCHED_NONE, 0}, .error = sched_check_args(alg->kind, args)};
+
+	if (!b.error) {
+		b.s = calloc(1, sizeof(*b.s));
+		if (!b.s)
+			b.error = SCHED_NOMEM;
+	}
+	if (!b.error) {
+		b.kind = alg->kind;
+		b.layout = coll_layout(alg->kind, args->rank, args->size, args->root);
+		b.s->rank = args->rank;
+		b.s->size = args->size;
+		b.s->ninputs = args->ninputs;
+		b.s->noutputs = args->noutputs;
+		b.s->final = args->size > 1 && (alg->flags & COLL_FINAL);
+		b.s->apart = args->size > 1 && args->devices && (alg->flags & COLL_APART);
+		build(&b, alg, whole);
+	}
+	free(b.steps.v);
+	for (size_t i = 0; i < b.memory.n; i++)
+		free(b.memory.v[i]);
+	free(b.memory.v);
+	*error = b.error;
+	if (b.error) {
+		sched_free(b.s);
+		return NULL;
+	}
+	return b.s;
+}
+
+struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
+                          enum sched_error *error)
+{
+	return build_or_emit(alg, args, true, error);
+}
+
+struct sched *sched_emit(const struct coll_algorithm *alg, const struct coll_args *args,
+                         enum sched_error *error)
+{
+	return build_or_emit(alg, args, false, error);
+}
+
+void sched_free(struct sched *s)
+{
+	if (!s)
+		return;
+	free(s->bufs);
+	free(s->steps);
+	free(s->deps);
+	free(s);
+}

@@ -1,0 +1,371 @@
+#include "lib/store/rendezvous.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/store/keeper.h"
+#include "lib/store/record.h"
+#include "lib/store/store.h"
+
+#define STORE_WAIT (30 * NS_PER_SEC) /* of one blocking query */
+
+struct rendezvous {
+	struct rendezvous_conf conf;
+	struct store *store;
+	char key[96];
+	struct record_of of;
+	uint64_t index; /* ModifyIndex of the record that was read last; 0: none */
+	uint64_t wait_index;
+	struct suspect suspect; /* about the record at @index */
+	struct keeper keeper;   /* of our own record */
+	char host[256];         /* from a hostfile or from run */
+	int port;
+	char trouble[400];
+	bool strange; /* the last record did not belong to this job; trouble says why */
+};
+
+struct rendezvous *rendezvous_new(const struct rendezvous_conf *conf, struct err *err)
+{
+	struct rendezvous *r = calloc(1, sizeof *r);
+	if (!r) {
+		err_nomem(err, "the rendezvous", sizeof *r);
+		return NULL;
+	}
+	r->conf = *conf;
+	snprintf(r->key, sizeof r->key, "collctl/%.64s", conf->job);
+	r->of = (struct record_of){r->key, conf->job, conf->secret};
+	if (conf->store.url) {
+		r->store = store_open(&conf->store, err);
+		if (!r->store)
+			goto fail;
+		store_interrupt(r->store, conf->interrupted, conf->ctx);
+	} else if (conf->hosts) {
+		const struct hostfile_host *h = &conf->hosts->hosts[0];
+		snprintf(r->host, sizeof r->host, "%s", h->name);
+		r->port = h->port ? h->port : HOSTFILE_PORT;
+	} else if (conf->coordinator) {
+		if (addr_split(conf->coordinator, r->host, sizeof r->host, &r->port, err) < 0)
+			goto fail;
+	}
+	return r;
+fail:
+	rendezvous_free(r);
+	return NULL;
+}
+
+void rendezvous_free(struct rendezvous *r)
+{
+	if (!r)
+		return;
+	keeper_release(&r->keeper);
+	store_close(r->store);
+	free(r);
+}
+
+bool rendezvous_has_store(const struct rendezvous *r)
+{
+	return r->store != NULL;
+}
+
+const char *rendezvous_trouble(const struct rendezvous *r)
+{
+	return r->trouble;
+}
+
+const char *rendezvous_local_address(const struct rendezvous *r, char *buf, size_t cap)
+{
+	buf[0] = '\0';
+	if (r->store && store_local_address(r->store, buf, cap) < 0)
+		buf[0] = '\0';
+	return buf;
+}
+
+/* ---- rank 0 ---- */
+
+/* The address to listen on: --listen, else the given interface, else @fallback. */
+static int listen_addr(const struct rendezvous *r, const char *fallback, int port,
+                       struct addr *where, struct err *err)
+{
+	char host[ADDR_TEXT] = "";
+	int given = -1;
+	if (r->conf.listen) {
+		if (addr_split(r->conf.listen, host, sizeof host, &given, err) < 0)
+			return -1;
+		if (given >= 0)
+			port = given;
+	} else if (r->conf.iface) {
+		if (addr_of_iface(where, r->conf.iface, err) < 0)
+			return -1;
+		addr_set_port(where, port);
+		return 0;
+	} else if (fallback) {
+		snprintf(host, sizeof host, "%s", fallback);
+	}
+	return addr_resolve(where, host, port, true, err);
+}
+
+/* The address that the other ranks get: --advertise, else @where; if that is any address,
+ * @local. */
+static int advertised(const struct rendezvous *r, const struct addr *where, const char *local,
+                      char *text, size_t cap, struct err *err)
+{
+	char host[ADDR_TEXT], own[ADDR_TEXT];
+	int port = -1;
+	if (!r->conf.advertise && addr_is_any(where) && local[0]) {
+		addr_join(local, addr_port(where), text, cap);
+		return 0;
+	}
+	if (!r->conf.advertise) {
+		snprintf(text, cap, "%s", addr_text(where, true, own));
+		return 0;
+	}
+	if (addr_split(r->conf.advertise, host, sizeof host, &port, err) < 0)
+		return -1;
+	addr_join(host, port < 0 ? addr_port(where) : port, text, cap);
+	return 0;
+}
+
+/* The writer of a record chose its address text: if it does not resolve, that is noted as trouble
+ * and is no error. */
+static bool resolve_record(struct rendezvous *r, const struct record *rec, struct addr *where)
+{
+	struct err why = {.rank = ERR_RANK_SELF};
+	char host[ADDR_TEXT];
+	int port;
+	if (addr_split(rec->addr, host, sizeof host, &port, &why) == 0 && host[0] && port > 0 &&
+	    addr_resolve(where, host, port, false, &why) == 0)
+		return true;
+	snprintf(r->trouble, sizeof r->trouble,
+	         "the record %s gives rank 0's address as '%.100s'%s%.100s", r->key, rec->addr,
+	         why.code ? ": " : "", why.code ? why.text : "");
+	return false;
+}
+
+/* 1: the value is a record of this job; 0: it is not, and r->trouble says why; -1: out of
+ * memory. */
+static int read_record(struct rendezvous *r, const struct store_value *value, struct record *rec,
+                       struct err *err)
+{
+	if (!value->index)
+		return 0;
+	return record_decode(&r->of, value->data, value->len, rec, r->trouble, sizeof r->trouble,
+	                     err);
+}
+
+/* Only tries at a record's own address count for or against it. */
+static void note_record(struct rendezvous *r, uint64_t index)
+{
+	if (index != r->index)
+		r->suspect = (struct suspect){0};
+	r->index = index;
+}
+
+void rendezvous_met(struct rendezvous *r, enum met met)
+{
+	suspect_meet(&r->suspect, met, clock_ns());
+}
+
+/* Replace the value at @index (0: no value) by our record. 1: done; 0: another writer was faster;
+ * -1: error. */
+static int put_record(struct rendezvous *r, struct record *rec, uint64_t index, int64_t deadline,
+                      struct err *err)
+{
+	struct keeper *k = &r->keeper;
+	struct store_value value = {0};
+	char *text = record_encode(&r->of, rec, err);
+	if (!text)
+		return -1;
+	size_t len = strlen(text);
+	int put = store_put(r->store, r->key, text, len, index, deadline, err);
+	if (put == 0)
+		snprintf(r->trouble, sizeof r->trouble,
+		         "the store %s rejects PUT %s?cas=%llu with the index that it returned, so "
+		         "it cannot hold the record",
+		         r->conf.store.url, r->key, (unsigned long long)index);
+	if (put != 1 || store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) < 0) {
+		free(text);
+		return put < 0 || put == 1 ? -1 : 0;
+	}
+	/* Only if the record is still ours: another writer may have replaced it, or the store may
+	 * have lost it. In that case the keeper queries at once. */
+	bool ours = value.index && value.len == len && memcmp(value.data, text, len) == 0;
+	free(value.data);
+	*k = (struct keeper){.store = r->store,
+	                     .key = r->key,
+	                     .value = text,
+	                     .index = ours ? value.index : 0,
+	                     .wait_index = ours ? r->wait_index : 0};
+	return 1;
+}
+
+static int publish_in_store(struct rendezvous *r, struct addr *where, int64_t deadline,
+                            struct err *err)
+{
+	struct store_value value = {0};
+	struct record rec;
+	char local[ADDR_TEXT] = "";
+	if (store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) < 0)
+		return -1;
+	bool same = value.index == r->index;
+	if (!same) /* the value that was in the way has changed */
+		r->trouble[0] = '\0';
+	int mine = read_record(r, &value, &rec, err);
+	free(value.data);
+	if (mine < 0)
+		return -1;
+	note_record(r, value.index);
+	if (value.index && !mine)
+		return -3; /* not a record of this job: wait until it goes */
+	if (value.index && !suspect_is_stale(&r->suspect, clock_ns())) {
+		if (resolve_record(r, &rec, where))
+			return -2;
+		if (!same) /* its address does not resolve: stale if it does not change */
+			return -4;
+	}
+	store_local_address(r->store, local, sizeof local);
+	if (listen_addr(r, local[0] ? local : NULL, 0, where, err) < 0)
+		return -1;
+	int fd = addr_listen(where, r->conf.port_lo, r->conf.port_hi, 512, err);
+	if (fd < 0)
+		return -1;
+	int put = -1;
+	if (advertised(r, where, local, rec.addr, sizeof rec.addr, err) == 0)
+		put = put_record(r, &rec, value.index, deadline, err);
+	if (put == 1)
+		return fd;
+	close(fd);
+	return put == 0 ? -4 : -1; /* another writer was faster: look again */
+}
+
+/* A request has failed. Did the deadline end it after the store had answered? The answer is more
+ * useful: the failure from @err is appended to it. */
+static bool ended_late(struct rendezvous *r, int64_t deadline, struct err *err)
+{
+	size_t len = strlen(r->trouble);
+	if (err->code != ERR_RENDEZVOUS || clock_ns() < deadline || !len)
+		return false;
+	snprintf(r->trouble + len, sizeof r->trouble - len, "; then %s", err->text);
+	err_clear(err);
+	return true;
+}
+
+/* Publish in the store as soon as the key is free. Returns as rendezvous_publish does. */
+static int publish_before(struct rendezvous *r, struct addr *where, int64_t deadline,
+                          struct err *err)
+{
+	for (;;) {
+		int fd = publish_in_store(r, where, deadline, err);
+		if (fd >= -2 && fd != -1)
+			return fd;
+		if (fd == -1 && !ended_late(r, deadline, err))
+			return -1;
+		if (clock_ns() >= deadline)
+			return err_set(err, ERR_RENDEZVOUS, "%s", r->trouble);
+		if (fd == -4)
+			continue;
+		struct store_value value = {0};
+		int64_t until = clock_ns() + STORE_WAIT;
+		if (store_get(r->store, r->key, r->wait_index, &value, &r->wait_index,
+		              until < deadline ? until : deadline, err) < 0 &&
+		    !ended_late(r, deadline, err))
+			return -1;
+		free(value.data);
+	}
+}
+
+int rendezvous_publish(struct rendezvous *r, struct addr *where, int64_t deadline, struct err *err)
+{
+	if (r->conf.listen_fd >= 0) {
+		where->len = sizeof where->sa;
+		if (getsockname(r->conf.listen_fd, (struct sockaddr *)&where->sa, &where->len) < 0)
+			return err_errno(err, ERR_RENDEZVOUS, "the listening socket given by run");
+		(void)fcntl(r->conf.listen_fd, F_SETFL, O_NONBLOCK);
+		return r->conf.listen_fd;
+	}
+	if (!r->store) {
+		if (listen_addr(r, NULL, r->port, where, err) < 0)
+			return -1;
+		int fd = addr_listen(where, 0, 0, 512, err);
+		if (fd >= 0 || errno != EADDRINUSE)
+			return fd;
+		snprintf(r->trouble, sizeof r->trouble, "%.300s", err->text);
+		err_clear(err);
+		return addr_resolve(where, r->host, r->port, false, err) < 0 ? -1 : -2;
+	}
+	return publish_before(r, where, deadline, err);
+}
+
+void rendezvous_settle(struct rendezvous *r)
+{
+	if (r->keeper.value)
+		return;
+	store_close(r->store);
+	r->store = NULL;
+}
+
+void rendezvous_keep(struct rendezvous *r)
+{
+	keeper_start(&r->keeper);
+}
+
+int rendezvous_withdraw(struct rendezvous *r, int64_t deadline, struct err *err)
+{
+	return keeper_withdraw(&r->keeper, deadline, err);
+}
+
+/* ---- the other ranks ---- */
+
+/* The name of a host that starts later may not resolve yet, such as that of a pod of Kubernetes. */
+static int resolve_host(struct rendezvous *r, struct addr *where, struct err *err)
+{
+	r->trouble[0] = '\0';
+	if (addr_resolve(where, r->host, r->port, false, err) == 0)
+		return 1;
+	if (err->code != ERR_RENDEZVOUS)
+		return -1;
+	snprintf(r->trouble, sizeof r->trouble, "%.300s", err->text);
+	err_clear(err);
+	return 0;
+}
+
+int rendezvous_locate(struct rendezvous *r, struct addr *where, int64_t until, struct err *err)
+{
+	struct store_value value = {0};
+	struct record rec;
+	if (!r->store)
+		return resolve_host(r, where, err);
+	if (store_get(r->store, r->key, r->wait_index, &value, &r->wait_index, until, err) < 0) {
+		r->wait_index = 0;
+		return -1;
+	}
+	/* That a record belonged to another job is more useful than that it has been withdrawn
+	 * since. */
+	if (!value.index && !r->strange)
+		snprintf(r->trouble, sizeof r->trouble, "no record %s in the store %s", r->key,
+		         r->conf.store.url);
+	int ok = read_record(r, &value, &rec, err);
+	if (value.index)
+		r->strange = !ok;
+	free(value.data);
+	if (ok <= 0)
+		return ok;
+	note_record(r, value.index);
+	return resolve_record(r, &rec, where);
+}
+
+const char *rendezvous_source(const struct rendezvous *r, char *text, size_t cap)
+{
+	if (r->store)
+		snprintf(text, cap, "record %s in %.200s", r->key, r->conf.store.url);
+	else if (r->conf.hosts)
+		snprintf(text, cap, "%.200s, the first host of the hostfile",
+		         r->conf.hosts->hosts[0].name);
+	else
+		snprintf(text, cap, "given by run");
+	return text;
+}

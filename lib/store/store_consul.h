@@ -1,0 +1,15 @@
+/*
+ * The client of an HTTP key-value store that speaks the Consul KV subset (store_server.h): the
+ * embedded server (`collctl serve`) and Consul itself, over http.h.
+ *
+ * The URL: [consul+]http[s]://HOST[:PORT][/PREFIX]; PREFIX goes before every key. The token is
+ * Consul's (X-Consul-Token).
+ */
+#ifndef COLLCTL_JOB_STORE_HTTP_H
+#define COLLCTL_JOB_STORE_HTTP_H
+
+#include "lib/store/store.h"
+
+extern const struct store_ops store_http;
+
+#endif
