@@ -1,6 +1,6 @@
 /* Shared by the commands that run a job: the observer that shows progress, and the report. */
-#ifndef COLLCTL_CMD_JOB_H
-#define COLLCTL_CMD_JOB_H
+#ifndef COLLCTL_CMD_JOB_COMMAND_H
+#define COLLCTL_CMD_JOB_COMMAND_H
 
 #include "cmd/commands.h"
 #include "cmd/text/progress.h"

@@ -1,6 +1,6 @@
 /* Completion scripts, generated from the tables of commands, options and algorithms. */
-#ifndef COLLCTL_COMPLETIONS_H
-#define COLLCTL_COMPLETIONS_H
+#ifndef COLLCTL_COMPLETIONS_COMPLETIONS_H
+#define COLLCTL_COMPLETIONS_COMPLETIONS_H
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /*
  * Shared by the algorithms of alltoall: steps for one part of the input or the output.
  */
-#ifndef COLLCTL_ALGORITHMS_ALLTOALL_H
-#define COLLCTL_ALGORITHMS_ALLTOALL_H
+#ifndef COLLCTL_ALGORITHMS_ALLTOALL_PARTS_H
+#define COLLCTL_ALGORITHMS_ALLTOALL_PARTS_H
 
 #include "algorithms/parts/blocks.h"
 

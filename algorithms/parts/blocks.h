@@ -3,8 +3,8 @@
  * number of ranks to a power of two, and phases such as a reduce-scatter, which is also half of an
  * allreduce.
  */
-#ifndef COLLCTL_ALGORITHMS_BLOCKS_H
-#define COLLCTL_ALGORITHMS_BLOCKS_H
+#ifndef COLLCTL_ALGORITHMS_PARTS_BLOCKS_H
+#define COLLCTL_ALGORITHMS_PARTS_BLOCKS_H
 
 #include "lib/sched/sched.h"
 

@@ -16,8 +16,8 @@
  * ranks, lanes are cut where blocks are: lane l is blocks l*N .. l*N+N-1, or the blocks of the l-th
  * ranks. So an element has the same lane whatever the number of windows. Else lanes are cut evenly.
  */
-#ifndef COLLCTL_ALGORITHMS_HOSTS_H
-#define COLLCTL_ALGORITHMS_HOSTS_H
+#ifndef COLLCTL_ALGORITHMS_PARTS_HOSTS_H
+#define COLLCTL_ALGORITHMS_PARTS_HOSTS_H
 
 #include "algorithms/parts/circle.h"
 #include "lib/sched/placement.h"

@@ -6,8 +6,8 @@
  * Ranks are counted from the root: the root is 0. In round i, with k = i mod q, rank r sends to r +
  * skip[k] and receives from r - skip[k]. The block numbers repeat every q rounds, increased by q.
  */
-#ifndef COLLCTL_ALGORITHMS_TRAEFF_H
-#define COLLCTL_ALGORITHMS_TRAEFF_H
+#ifndef COLLCTL_ALGORITHMS_PARTS_TRAEFF_H
+#define COLLCTL_ALGORITHMS_PARTS_TRAEFF_H
 
 #include "algorithms/parts/circle.h"
 

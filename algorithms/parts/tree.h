@@ -13,8 +13,8 @@
  *           |  |
  *           5  3
  */
-#ifndef COLLCTL_ALGORITHMS_TREE_H
-#define COLLCTL_ALGORITHMS_TREE_H
+#ifndef COLLCTL_ALGORITHMS_PARTS_TREE_H
+#define COLLCTL_ALGORITHMS_PARTS_TREE_H
 
 #include "algorithms/parts/blocks.h"
 

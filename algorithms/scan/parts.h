@@ -2,8 +2,8 @@
  * Shared by scan and exscan: each algorithm serves both, with or without the rank's own vector in
  * its result.
  */
-#ifndef COLLCTL_ALGORITHMS_SCAN_H
-#define COLLCTL_ALGORITHMS_SCAN_H
+#ifndef COLLCTL_ALGORITHMS_SCAN_PARTS_H
+#define COLLCTL_ALGORITHMS_SCAN_PARTS_H
 
 #include "algorithms/parts/blocks.h"
 

@@ -1,7 +1,7 @@
 /* A chart of lines over sizes: bytes on a logarithmic scale, a value up. The name of each line
  * stands where the line ends, and hover texts tell what a line and a point are. */
-#ifndef COLLCTL_CMD_CHART_SVG_H
-#define COLLCTL_CMD_CHART_SVG_H
+#ifndef COLLCTL_CMD_DRAW_CHART_SVG_H
+#define COLLCTL_CMD_DRAW_CHART_SVG_H
 
 #include <stdbool.h>
 #include <stddef.h>

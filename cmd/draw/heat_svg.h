@@ -1,6 +1,6 @@
 /* A picture of who sends how much to whom, for many ranks. */
-#ifndef COLLCTL_CMD_HEAT_SVG_H
-#define COLLCTL_CMD_HEAT_SVG_H
+#ifndef COLLCTL_CMD_DRAW_HEAT_SVG_H
+#define COLLCTL_CMD_DRAW_HEAT_SVG_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* A picture of what ranks do: a line down for each rank, arrows for the messages between them. */
-#ifndef COLLCTL_CMD_SPACETIME_SVG_H
-#define COLLCTL_CMD_SPACETIME_SVG_H
+#ifndef COLLCTL_CMD_DRAW_SPACETIME_SVG_H
+#define COLLCTL_CMD_DRAW_SPACETIME_SVG_H
 
 #include <stddef.h>
 #include <stdint.h>

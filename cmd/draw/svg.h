@@ -2,8 +2,8 @@
  * Pictures that stand alone: SVG without scripts, fonts or style sheets from elsewhere, light or
  * dark as the reader's screen is.
  */
-#ifndef COLLCTL_CMD_SVG_H
-#define COLLCTL_CMD_SVG_H
+#ifndef COLLCTL_CMD_DRAW_SVG_H
+#define COLLCTL_CMD_DRAW_SVG_H
 
 #include <stdbool.h>
 #include <stdio.h>

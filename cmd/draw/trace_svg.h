@@ -1,6 +1,6 @@
 /* --trace-svg: what a job did, drawn as `plan --svg` draws what it would do. */
-#ifndef COLLCTL_CMD_TRACE_SVG_H
-#define COLLCTL_CMD_TRACE_SVG_H
+#ifndef COLLCTL_CMD_DRAW_TRACE_SVG_H
+#define COLLCTL_CMD_DRAW_TRACE_SVG_H
 
 #include "lib/base/vec.h"
 #include "lib/coll/coll.h"

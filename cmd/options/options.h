@@ -6,8 +6,8 @@
  * has its member in struct coll_request and its setting in lib/coll/request/request_settings.c; the
  * row here has its help.
  */
-#ifndef COLLCTL_CMD_OPTIONS_H
-#define COLLCTL_CMD_OPTIONS_H
+#ifndef COLLCTL_CMD_OPTIONS_OPTIONS_H
+#define COLLCTL_CMD_OPTIONS_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

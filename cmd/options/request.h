@@ -1,6 +1,6 @@
 /* Makes the request of a job from the command line. */
-#ifndef COLLCTL_CMD_REQUEST_H
-#define COLLCTL_CMD_REQUEST_H
+#ifndef COLLCTL_CMD_OPTIONS_REQUEST_H
+#define COLLCTL_CMD_OPTIONS_REQUEST_H
 
 #include "cmd/commands.h"
 #include "lib/coll/request/request.h"

@@ -2,8 +2,8 @@
  * plan: plan.c builds the schedules, plan_print.c prints them, plan_compare.c prints the prices of
  * all algorithms, plan_svg.c and plan_compare_svg.c draw.
  */
-#ifndef COLLCTL_CMD_PLAN_H
-#define COLLCTL_CMD_PLAN_H
+#ifndef COLLCTL_CMD_PLAN_PLAN_H
+#define COLLCTL_CMD_PLAN_PLAN_H
 
 #include "cmd/options/options.h"
 #include "lib/price/select.h"

@@ -2,8 +2,8 @@
  * Merges the output of several processes: each process writes to its own pipe, and whole lines are
  * forwarded to one descriptor with a prefix that tells the rank.
  */
-#ifndef COLLCTL_CMD_LINES_H
-#define COLLCTL_CMD_LINES_H
+#ifndef COLLCTL_CMD_RUN_LINES_H
+#define COLLCTL_CMD_RUN_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>

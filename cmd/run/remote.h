@@ -14,8 +14,8 @@
  * its pipe ends, the other end or the connection has gone: remote ends the rank, run ends ssh. So
  * nothing runs on when the network has gone.
  */
-#ifndef COLLCTL_CMD_REMOTE_H
-#define COLLCTL_CMD_REMOTE_H
+#ifndef COLLCTL_CMD_RUN_REMOTE_H
+#define COLLCTL_CMD_RUN_REMOTE_H
 
 #include <stdbool.h>
 

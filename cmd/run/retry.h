@@ -1,6 +1,6 @@
 /* --retry: a job that has lost a rank or a link begins again, in a new process. */
-#ifndef COLLCTL_CMD_RETRY_H
-#define COLLCTL_CMD_RETRY_H
+#ifndef COLLCTL_CMD_RUN_RETRY_H
+#define COLLCTL_CMD_RUN_RETRY_H
 
 #include <stdbool.h>
 

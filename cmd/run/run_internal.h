@@ -1,7 +1,7 @@
 /* Shared by run.c (the ranks' life, and ranks on this host) and run_ssh.c (ranks on other hosts).
  */
-#ifndef COLLCTL_CMD_RUN_INTERNAL_H
-#define COLLCTL_CMD_RUN_INTERNAL_H
+#ifndef COLLCTL_CMD_RUN_RUN_INTERNAL_H
+#define COLLCTL_CMD_RUN_RUN_INTERNAL_H
 
 #include <signal.h>
 #include <sys/resource.h>

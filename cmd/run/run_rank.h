@@ -1,6 +1,6 @@
 /* A rank's process: what `run` gives it, here or on another host, and how it begins. */
-#ifndef COLLCTL_CMD_RUN_RANK_H
-#define COLLCTL_CMD_RUN_RANK_H
+#ifndef COLLCTL_CMD_RUN_RUN_RANK_H
+#define COLLCTL_CMD_RUN_RUN_RANK_H
 
 #include <signal.h>
 #include <stdbool.h>

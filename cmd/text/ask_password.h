@@ -1,6 +1,6 @@
 /* Asking the user for a password. */
-#ifndef COLLCTL_CMD_ASK_PASSWORD_H
-#define COLLCTL_CMD_ASK_PASSWORD_H
+#ifndef COLLCTL_CMD_TEXT_ASK_PASSWORD_H
+#define COLLCTL_CMD_TEXT_ASK_PASSWORD_H
 
 #include <stddef.h>
 

@@ -6,8 +6,8 @@
  * Under `collctl run` stderr of rank 0 is a pipe to run. The rank sends its bar as a line that
  * begins with BAR_MARK, and run draws it, so that only one process writes to the terminal.
  */
-#ifndef COLLCTL_CMD_BAR_H
-#define COLLCTL_CMD_BAR_H
+#ifndef COLLCTL_CMD_TEXT_BAR_H
+#define COLLCTL_CMD_TEXT_BAR_H
 
 #include <stdbool.h>
 

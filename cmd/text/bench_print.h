@@ -1,6 +1,6 @@
 /* Prints the results of a bench: a table, CSV, with --json one object per case, and a picture. */
-#ifndef COLLCTL_CMD_BENCH_PRINT_H
-#define COLLCTL_CMD_BENCH_PRINT_H
+#ifndef COLLCTL_CMD_TEXT_BENCH_PRINT_H
+#define COLLCTL_CMD_TEXT_BENCH_PRINT_H
 
 #include <jansson.h>
 

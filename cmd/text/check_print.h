@@ -1,6 +1,6 @@
 /* Prints the links that `check` measured: as text, as JSON, as a picture. */
-#ifndef COLLCTL_CMD_CHECK_PRINT_H
-#define COLLCTL_CMD_CHECK_PRINT_H
+#ifndef COLLCTL_CMD_TEXT_CHECK_PRINT_H
+#define COLLCTL_CMD_TEXT_CHECK_PRINT_H
 
 #include <jansson.h>
 

@@ -1,4 +1,4 @@
-/* Tables on stdout. See table.h. */
+/* Tables on stdout. See columns.h. */
 #include "cmd/text/columns.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * their texts, the middle of long names is left out, and if that is not enough, each row has
  * several lines. Elsewhere the rows are printed as they are.
  */
-#ifndef COLLCTL_CMD_TABLE_H
-#define COLLCTL_CMD_TABLE_H
+#ifndef COLLCTL_CMD_TEXT_COLUMNS_H
+#define COLLCTL_CMD_TEXT_COLUMNS_H
 
 #include <stdbool.h>
 

@@ -10,8 +10,8 @@
  * nothing is shown, there is no cost. A bar appears after half a second, so short commands show
  * none.
  */
-#ifndef COLLCTL_CMD_PROGRESS_H
-#define COLLCTL_CMD_PROGRESS_H
+#ifndef COLLCTL_CMD_TEXT_PROGRESS_H
+#define COLLCTL_CMD_TEXT_PROGRESS_H
 
 #include "cmd/options/options.h"
 #include "cmd/text/progress_text.h"

@@ -1,6 +1,6 @@
 /* Formats progress: the bar's line, the JSON line, and the rate for both. Nothing here prints. */
-#ifndef COLLCTL_CMD_PROGRESS_TEXT_H
-#define COLLCTL_CMD_PROGRESS_TEXT_H
+#ifndef COLLCTL_CMD_TEXT_PROGRESS_TEXT_H
+#define COLLCTL_CMD_TEXT_PROGRESS_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * Reports a failed command: one line on stderr and, with --json, one object on stdout. Libraries
  * return errors; only this file prints them.
  */
-#ifndef COLLCTL_CMD_REPORT_H
-#define COLLCTL_CMD_REPORT_H
+#ifndef COLLCTL_CMD_TEXT_REPORT_H
+#define COLLCTL_CMD_TEXT_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Prints the result of a job: a line of text or the JSON object.
  */
-#ifndef COLLCTL_CMD_RESULT_H
-#define COLLCTL_CMD_RESULT_H
+#ifndef COLLCTL_CMD_TEXT_RESULT_H
+#define COLLCTL_CMD_TEXT_RESULT_H
 
 #include <jansson.h>
 

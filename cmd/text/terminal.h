@@ -4,8 +4,8 @@
  * Widths of characters are those of Unicode, whatever the locale is: a wide character has two
  * columns, a combining one none.
  */
-#ifndef COLLCTL_CMD_TERMINAL_H
-#define COLLCTL_CMD_TERMINAL_H
+#ifndef COLLCTL_CMD_TEXT_TERMINAL_H
+#define COLLCTL_CMD_TEXT_TERMINAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

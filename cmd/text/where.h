@@ -1,6 +1,6 @@
 /* Where the time of a collective went: by stage and resource, in text and in JSON. */
-#ifndef COLLCTL_CMD_WHERE_H
-#define COLLCTL_CMD_WHERE_H
+#ifndef COLLCTL_CMD_TEXT_WHERE_H
+#define COLLCTL_CMD_TEXT_WHERE_H
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* --trace and --trace-svg: the files with what the ranks of a job did. */
-#ifndef COLLCTL_CMD_TRACE_H
-#define COLLCTL_CMD_TRACE_H
+#ifndef COLLCTL_CMD_TRACE_TRACE_FILES_H
+#define COLLCTL_CMD_TRACE_TRACE_FILES_H
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* The Chrome trace event format: the ranks' records as JSON that Perfetto and chrome://tracing
  * open. */
-#ifndef COLLCTL_CMD_TRACE_JSON_H
-#define COLLCTL_CMD_TRACE_JSON_H
+#ifndef COLLCTL_CMD_TRACE_TRACE_JSON_H
+#define COLLCTL_CMD_TRACE_TRACE_JSON_H
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /*
  * A growing array: VEC(struct foo) v = {0}; struct foo *p = vec_push(&v) (NULL: no memory).
  */
-#ifndef COLLCTL_ALGORITHMS_VEC_H
-#define COLLCTL_ALGORITHMS_VEC_H
+#ifndef COLLCTL_BASE_VEC_H
+#define COLLCTL_BASE_VEC_H
 
 #include <stdint.h>
 #include <stdlib.h>

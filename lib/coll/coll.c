@@ -1,4 +1,4 @@
-/* The life of a job. See coll.h and life.h. */
+/* The life of a job. See coll.h and task.h. */
 #include "lib/coll/coll.h"
 
 #include <stdarg.h>

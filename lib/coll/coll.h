@@ -9,7 +9,7 @@
  *
  * With request.dry_run the ranks agree, find what they would do, vote, and end.
  *
- * A table (life.h) has one row of functions per kind of job. A failure of one rank ends the job on
+ * A table (task.h) has one row of functions per kind of job. A failure of one rank ends the job on
  * all ranks with the same culprit.
  *
  * Not thread-safe: one job per process, on one thread.
@@ -64,7 +64,7 @@ struct coll_observer {
 	/* With request.trace: the ranks' records, on the coordinator's rank, before the vote. -1
 	 * fails the job. */
 	int (*traced)(void *ctx, const struct coll_traced *, struct err *err);
-	/* After the last of them; the result has what describe (life.h) knows. -1 fails the job. */
+	/* After the last of them; the result has what describe (task.h) knows. -1 fails the job. */
 	int (*traced_all)(void *ctx, const struct coll_result *, struct err *err);
 	/* All ranks have voted, and this one is about to commit. */
 	void (*decided)(void *ctx);

@@ -1,4 +1,4 @@
-/* A collective over files: its stages (life.h), from the inputs to the committed output. See
+/* A collective over files: its stages (task.h), from the inputs to the committed output. See
  * collective.h. */
 #include "algorithms/table.h"
 #include "lib/coll/collective.h"

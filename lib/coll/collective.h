@@ -1,5 +1,5 @@
 /*
- * Internal to lib/coll: a collective over files. collective.c has its stages (life.h), agree.c the
+ * Internal to lib/coll: a collective over files. collective.c has its stages (task.h), agree.c the
  * agreement, input_files.c, output_files.c and gathered.c the files, elements.c the conversions
  * between files and executor, input_stats.c the statistics. It has three parts:
  *

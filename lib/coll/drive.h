@@ -2,8 +2,8 @@
  * Connects the edges that a schedule uses and runs the executor over them on the job's loop, where
  * heartbeats, aborts and stall detection continue.
  */
-#ifndef COLLCTL_EXEC_DRIVE_H
-#define COLLCTL_EXEC_DRIVE_H
+#ifndef COLLCTL_COLL_DRIVE_H
+#define COLLCTL_COLL_DRIVE_H
 
 #include "lib/exec/device.h"
 #include "lib/exec/exec.h"

@@ -1,6 +1,6 @@
 /* Internal to lib/coll: the stages of a job (coll.c) and the functions of each kind of job. */
-#ifndef COLLCTL_COLL_LIFE_H
-#define COLLCTL_COLL_LIFE_H
+#ifndef COLLCTL_COLL_TASK_H
+#define COLLCTL_COLL_TASK_H
 
 #include "lib/coll/coll.h"
 #include "lib/coll/files/tensor_table.h"

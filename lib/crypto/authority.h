@@ -2,8 +2,8 @@
  * A small CA for mutual TLS: makes certificates of ranks and hosts (certificate.h), and lists those
  * that are revoked. Keys are P-256; all texts are PEM.
  */
-#ifndef COLLCTL_NET_AUTHORITY_H
-#define COLLCTL_NET_AUTHORITY_H
+#ifndef COLLCTL_CRYPTO_AUTHORITY_H
+#define COLLCTL_CRYPTO_AUTHORITY_H
 
 #include "lib/base/err.h"
 #include "lib/crypto/credentials.h"

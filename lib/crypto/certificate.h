@@ -4,8 +4,8 @@
  * A certificate names a rank by the URI "collctl:rank:N" in its subjectAltName, and a host by a DNS
  * name or an address there. The common name does not count (RFC 9525).
  */
-#ifndef COLLCTL_NET_CERTIFICATE_H
-#define COLLCTL_NET_CERTIFICATE_H
+#ifndef COLLCTL_CRYPTO_CERTIFICATE_H
+#define COLLCTL_CRYPTO_CERTIFICATE_H
 
 #include <openssl/types.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  * What a rank needs for mutual TLS: its certificate, the key of that, and the CA whose certificates
  * it accepts. All files are PEM.
  */
-#ifndef COLLCTL_NET_CREDENTIALS_H
-#define COLLCTL_NET_CREDENTIALS_H
+#ifndef COLLCTL_CRYPTO_CREDENTIALS_H
+#define COLLCTL_CRYPTO_CREDENTIALS_H
 
 #include <openssl/types.h>
 #include <stddef.h>

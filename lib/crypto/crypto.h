@@ -1,6 +1,6 @@
 /* OpenSSL: its start, its errors, and the few primitives that are used outside TLS. */
-#ifndef COLLCTL_NET_CRYPTO_H
-#define COLLCTL_NET_CRYPTO_H
+#ifndef COLLCTL_CRYPTO_CRYPTO_H
+#define COLLCTL_CRYPTO_CRYPTO_H
 
 #include <openssl/types.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* HKDF-SHA256 (RFC 5869) with the salt "collctl 1": every key of a job comes from it. */
-#ifndef COLLCTL_NET_HKDF_H
-#define COLLCTL_NET_HKDF_H
+#ifndef COLLCTL_CRYPTO_HKDF_H
+#define COLLCTL_CRYPTO_HKDF_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * The job secret: 32 random bytes, from which every key of a job is derived (HKDF-SHA256).
  * Read from a file, a descriptor or COLLCTL_SECRET, never from argv. Wiped on release.
  */
-#ifndef COLLCTL_JOB_SECRET_H
-#define COLLCTL_JOB_SECRET_H
+#ifndef COLLCTL_CRYPTO_SECRET_H
+#define COLLCTL_CRYPTO_SECRET_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * Links that failed: ordered pairs of ranks, as both ends report them to the coordinator, and the
  * sentence that names them all.
  */
-#ifndef COLLCTL_JOB_LINKS_H
-#define COLLCTL_JOB_LINKS_H
+#ifndef COLLCTL_JOB_FAILED_LINKS_H
+#define COLLCTL_JOB_FAILED_LINKS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -133,7 +133,7 @@ void job_connect_end(struct job *);
 /* The link from @from to @to, one of them this rank, has failed: the job fails at the vote, and
  * names all links that failed on any rank. */
 void job_link_failed(struct job *, int from, int to, enum link_state state, const char *why);
-/* The failures of this rank so far, as link_encode (links.h) writes them. */
+/* The failures of this rank so far, as link_encode (failed_links.h) writes them. */
 struct view job_failed_links(const struct job *);
 /* Does the caller look for edges and ranks without progress? Otherwise the job does. */
 void job_caller_watches(struct job *, bool yes);

@@ -36,7 +36,7 @@ enum msg_type {
 	MSG_PAGE,      /* rank: that page */
 	MSG_PRESENT,   /* rank, after HELLO: its host, address and files */
 	MSG_JOINED,    /* coordinator, while ranks are missing: which have joined */
-	MSG_LINKS,     /* rank: its links that failed, before its vote (links.h) */
+	MSG_LINKS,     /* rank: its links that failed, before its vote (failed_links.h) */
 	MSG_OTHER_JOB, /* coordinator, before its ABORT: the HELLO is for another job */
 	MSG_ROUND,     /* rank: its part of a round (job_round) */
 	MSG_ANSWER,    /* coordinator: the answer to a rank, when all parts have come */

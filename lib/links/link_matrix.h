@@ -2,8 +2,8 @@
  * The links of a job as `check` measured them: for each ordered pair of ranks whether the link
  * works, its round trip and its bandwidth; and what the failures have in common.
  */
-#ifndef COLLCTL_COLL_LINK_MATRIX_H
-#define COLLCTL_COLL_LINK_MATRIX_H
+#ifndef COLLCTL_LINKS_LINK_MATRIX_H
+#define COLLCTL_LINKS_LINK_MATRIX_H
 
 #include "lib/base/buf.h"
 #include "lib/job/failed_links.h"

@@ -11,8 +11,8 @@
  *     STOP    dialler    the listener answers with RESULT
  *     RESULT  listener   a: bytes that count, b: in how many ns they came; 0: none did
  */
-#ifndef COLLCTL_JOB_METER_H
-#define COLLCTL_JOB_METER_H
+#ifndef COLLCTL_LINKS_METER_H
+#define COLLCTL_LINKS_METER_H
 
 #include "lib/job/job.h"
 

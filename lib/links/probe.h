@@ -3,8 +3,8 @@
  * An edge that fails does not end the job: the others continue. This rank reports its failed edges
  * to the coordinator, which names those of all ranks when they vote.
  */
-#ifndef COLLCTL_JOB_PROBE_H
-#define COLLCTL_JOB_PROBE_H
+#ifndef COLLCTL_LINKS_PROBE_H
+#define COLLCTL_LINKS_PROBE_H
 
 #include "lib/job/job.h"
 

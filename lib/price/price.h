@@ -59,8 +59,8 @@
  * With store_and_forward a rank forwards a message only when it has all of it: the grain is the
  * message.
  */
-#ifndef COLLCTL_ALGORITHMS_PRICE_H
-#define COLLCTL_ALGORITHMS_PRICE_H
+#ifndef COLLCTL_PRICE_PRICE_H
+#define COLLCTL_PRICE_PRICE_H
 
 #include "lib/price/cost.h"
 #include "lib/sched/sched.h"

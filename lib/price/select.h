@@ -21,8 +21,8 @@
  *
  * A pure function of its arguments, so that a script gets the same bits every day.
  */
-#ifndef COLLCTL_EXEC_SELECT_H
-#define COLLCTL_EXEC_SELECT_H
+#ifndef COLLCTL_PRICE_SELECT_H
+#define COLLCTL_PRICE_SELECT_H
 
 #include "lib/base/err.h"
 #include "lib/data/kernels/reduce.h"

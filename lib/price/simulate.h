@@ -25,8 +25,8 @@
  * Deterministic: the same schedules and model give the same result. Memory is linear in the steps
  * and dependencies, some 50 and 20 bytes each; each rank's schedule is freed after reading it.
  */
-#ifndef COLLCTL_SIMULATE_H
-#define COLLCTL_SIMULATE_H
+#ifndef COLLCTL_PRICE_SIMULATE_H
+#define COLLCTL_PRICE_SIMULATE_H
 
 #include "lib/price/price.h"
 

@@ -1,8 +1,8 @@
 /*
  * Traffic between hosts: what the messages of a collective carry from one host to another.
  */
-#ifndef COLLCTL_ALGORITHMS_TRAFFIC_H
-#define COLLCTL_ALGORITHMS_TRAFFIC_H
+#ifndef COLLCTL_PRICE_TRAFFIC_H
+#define COLLCTL_PRICE_TRAFFIC_H
 
 #include "lib/sched/sched.h"
 

@@ -14,8 +14,8 @@
  * "size" is the number of ranks, "bytes" the size of the vector (coll_count() elements). Unknown
  * keys, collectives and algorithms are errors, which name the file and the key.
  */
-#ifndef COLLCTL_EXEC_TUNING_H
-#define COLLCTL_EXEC_TUNING_H
+#ifndef COLLCTL_PRICE_TUNING_H
+#define COLLCTL_PRICE_TUNING_H
 
 #include "lib/base/err.h"
 #include "lib/price/select.h"

@@ -1,5 +1,5 @@
 /*
- * The figures of a collective. See verify.h.
+ * The figures of a collective. See verifier.h.
  */
 #include <stdio.h>
 #include <stdlib.h>

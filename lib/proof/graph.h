@@ -2,8 +2,8 @@
  * The schedules of all ranks as one graph: the steps of all ranks in one numbering, each receive
  * matched with its send, and the order that dependencies and lanes require.
  */
-#ifndef COLLCTL_ALGORITHMS_GRAPH_H
-#define COLLCTL_ALGORITHMS_GRAPH_H
+#ifndef COLLCTL_PROOF_GRAPH_H
+#define COLLCTL_PROOF_GRAPH_H
 
 #include "lib/sched/sched.h"
 

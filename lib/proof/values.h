@@ -2,8 +2,8 @@
  * Symbolic values: the value of an element is a tree of contributions. Trees are hash-consed, so
  * equal trees have equal numbers. A buffer maps intervals to trees.
  */
-#ifndef COLLCTL_ALGORITHMS_VALUES_H
-#define COLLCTL_ALGORITHMS_VALUES_H
+#ifndef COLLCTL_PROOF_VALUES_H
+#define COLLCTL_PROOF_VALUES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /*
- * The verifier. See verify.h.
+ * The verifier. See verifier.h.
  *
  * 1. The schedules form one graph (graph.c): they are well-formed and match lane by lane.
  * 2. Races: the dependencies order every two steps of a rank that access the same elements, if one

@@ -17,8 +17,8 @@
  * - All P schedules finish when every lane holds a single element and, unless the algorithm is
  *   marked COLL_COPIES, when a send is done only when its peer has taken the elements.
  */
-#ifndef COLLCTL_VERIFY_H
-#define COLLCTL_VERIFY_H
+#ifndef COLLCTL_PROOF_VERIFIER_H
+#define COLLCTL_PROOF_VERIFIER_H
 
 #include "lib/sched/sched.h"
 

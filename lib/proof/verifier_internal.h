@@ -1,9 +1,9 @@
 /*
- * Internal to the verifier: verify.c (entry), verify_races.c, verify_values.c (the symbolic run),
+ * Internal to the verifier: verifier.c (entry), verify_races.c, verify_values.c (the symbolic run),
  * verify_promise.c (the expected output), verify_lanes.c.
  */
-#ifndef COLLCTL_ALGORITHMS_VERIFY_INTERNAL_H
-#define COLLCTL_ALGORITHMS_VERIFY_INTERNAL_H
+#ifndef COLLCTL_PROOF_VERIFIER_INTERNAL_H
+#define COLLCTL_PROOF_VERIFIER_INTERNAL_H
 
 #include "lib/proof/graph.h"
 #include "lib/proof/values.h"

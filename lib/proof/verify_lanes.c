@@ -1,6 +1,6 @@
 /*
  * The slowest lanes: runs the schedules element by element, by the frontier rule alone. See
- * verify_internal.h.
+ * verifier_internal.h.
  */
 #include <inttypes.h>
 #include <stdlib.h>

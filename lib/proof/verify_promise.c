@@ -1,5 +1,5 @@
 /*
- * Checks the outputs against the collective's definition. See verify_internal.h.
+ * Checks the outputs against the collective's definition. See verifier_internal.h.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
  * Races: the dependencies must order every two steps of a rank that access the same elements, if
- * one of them writes, element by element. See verify_internal.h.
+ * one of them writes, element by element. See verifier_internal.h.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * Values: runs the schedules symbolically. See verify_internal.h.
+ * Values: runs the schedules symbolically. See verifier_internal.h.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
  * Placement: which ranks share a host (coll_args.host).
  */
-#ifndef COLLCTL_ALGORITHMS_PLACEMENT_H
-#define COLLCTL_ALGORITHMS_PLACEMENT_H
+#ifndef COLLCTL_SCHED_PLACEMENT_H
+#define COLLCTL_SCHED_PLACEMENT_H
 
 #include "lib/sched/sched.h"
 

@@ -2,8 +2,8 @@
  * Turns: the order in which the steps of a schedule need the elements of an input first, or have
  * completed those of an output.
  */
-#ifndef COLLCTL_ALGORITHMS_TURNS_H
-#define COLLCTL_ALGORITHMS_TURNS_H
+#ifndef COLLCTL_SCHED_TURNS_H
+#define COLLCTL_SCHED_TURNS_H
 
 #include "lib/sched/sched.h"
 

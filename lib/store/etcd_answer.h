@@ -6,8 +6,8 @@
  * Accepted: the answers of etcd 3.4 to 3.6. The releases differ in the HTTP status of some errors
  * and in the name of the error's text ("error" until 3.5, "message" since), but not in its code.
  */
-#ifndef COLLCTL_JOB_ETCD_ANSWER_H
-#define COLLCTL_JOB_ETCD_ANSWER_H
+#ifndef COLLCTL_STORE_ETCD_ANSWER_H
+#define COLLCTL_STORE_ETCD_ANSWER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * only its port matters (default 7766). A line may also be a host list of Slurm, such as
  * `node[01-04,7],x` in SLURM_STEP_NODELIST.
  */
-#ifndef COLLCTL_JOB_HOSTFILE_H
-#define COLLCTL_JOB_HOSTFILE_H
+#ifndef COLLCTL_STORE_HOSTFILE_H
+#define COLLCTL_STORE_HOSTFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

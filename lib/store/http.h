@@ -12,8 +12,8 @@
  * Errors: ERR_RENDEZVOUS, with the URL of the host that was asked last; ERR_AUTH if a certificate
  * does not verify; ERR_USAGE for an unusable URL; ERR_RESOURCE; ERR_OTHER, "interrupted".
  */
-#ifndef COLLCTL_JOB_HTTP_H
-#define COLLCTL_JOB_HTTP_H
+#ifndef COLLCTL_STORE_HTTP_H
+#define COLLCTL_STORE_HTTP_H
 
 #include <stdbool.h>
 #include <stddef.h>

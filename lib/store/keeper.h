@@ -3,8 +3,8 @@
  * store was restarted, or has lost it), and then puts the value again. It does not replace a value
  * of another process. Between keeper_start and keeper_stop only the thread uses the store.
  */
-#ifndef COLLCTL_JOB_KEEPER_H
-#define COLLCTL_JOB_KEEPER_H
+#ifndef COLLCTL_STORE_KEEPER_H
+#define COLLCTL_STORE_KEEPER_H
 
 #include "lib/base/offload.h"
 #include "lib/store/store.h"

@@ -3,8 +3,8 @@
  * {"v":1,"addr":"192.0.2.7:4242","nonce":"...","mac":"..."}, with an HMAC keyed from the job's
  * secret; with --insecure it has no mac. Pure but for the nonce.
  */
-#ifndef COLLCTL_JOB_RECORD_H
-#define COLLCTL_JOB_RECORD_H
+#ifndef COLLCTL_STORE_RECORD_H
+#define COLLCTL_STORE_RECORD_H
 
 #include <stddef.h>
 

@@ -7,8 +7,8 @@
  * with an HMAC keyed from the job secret, so that whoever controls the store can at worst deny
  * service; with --insecure it has no mac.
  */
-#ifndef COLLCTL_JOB_RENDEZVOUS_H
-#define COLLCTL_JOB_RENDEZVOUS_H
+#ifndef COLLCTL_STORE_RENDEZVOUS_H
+#define COLLCTL_STORE_RENDEZVOUS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * its certificate does not verify; ERR_RESOURCE if a library is missing; ERR_USAGE for an unusable
  * URL; ERR_INPUT if a file of certificates cannot be read.
  */
-#ifndef COLLCTL_JOB_STORE_H
-#define COLLCTL_JOB_STORE_H
+#ifndef COLLCTL_STORE_STORE_H
+#define COLLCTL_STORE_STORE_H
 
 #include <stdbool.h>
 #include <stddef.h>

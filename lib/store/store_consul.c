@@ -240,7 +240,7 @@ static int consul_delete_if(struct store *store, const char *key, uint64_t cas, 
 static const char *const schemes[] = {"http://", "https://", "consul+http://", "consul+https://",
                                       NULL};
 
-const struct store_ops store_http = {
+const struct store_ops store_consul = {
         .schemes = schemes,
         .open = consul_open,
         .close = consul_close,

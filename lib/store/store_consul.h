@@ -5,11 +5,11 @@
  * The URL: [consul+]http[s]://HOST[:PORT][/PREFIX]; PREFIX goes before every key. The token is
  * Consul's (X-Consul-Token).
  */
-#ifndef COLLCTL_JOB_STORE_HTTP_H
-#define COLLCTL_JOB_STORE_HTTP_H
+#ifndef COLLCTL_STORE_STORE_CONSUL_H
+#define COLLCTL_STORE_STORE_CONSUL_H
 
 #include "lib/store/store.h"
 
-extern const struct store_ops store_http;
+extern const struct store_ops store_consul;
 
 #endif

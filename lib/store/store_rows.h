@@ -1,3 +1,3 @@
 /* The rows of store.c: STORE(x) is store_x. */
-STORE(http)
+STORE(consul)
 STORE(etcd)

@@ -2,8 +2,8 @@
  * Values as stores write them in JSON. Pure: it is what a hostile store can reach. Base64 is
  * decoded and the sizes are checked. ERR_RENDEZVOUS, without the store's URL.
  */
-#ifndef COLLCTL_JOB_STORE_VALUE_H
-#define COLLCTL_JOB_STORE_VALUE_H
+#ifndef COLLCTL_STORE_STORE_VALUE_H
+#define COLLCTL_STORE_STORE_VALUE_H
 
 #include "lib/store/store.h"
 

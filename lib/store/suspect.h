@@ -18,8 +18,8 @@
  *
  * Pure: the caller passes the time.
  */
-#ifndef COLLCTL_JOB_SUSPECT_H
-#define COLLCTL_JOB_SUSPECT_H
+#ifndef COLLCTL_STORE_SUSPECT_H
+#define COLLCTL_STORE_SUSPECT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* The table of formats, with a toy (tests/toys/lib/data/format_vec.c) as one more row. */
+/* The table of formats, with a toy (tests/toys/lib/data/formats/format_vec.c) as one more row. */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The table of stores, with a toy (tests/toys/lib/job/store_memory.c) as one more row: a whole
+/* The table of stores, with a toy (tests/toys/lib/store/store_memory.c) as one more row: a whole
  * rendezvous over it, without a server. */
 #include <setjmp.h>
 #include <stdarg.h>

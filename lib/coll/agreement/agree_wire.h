@@ -6,8 +6,8 @@
  *
  * Rows are elements of axis 0.
  */
-#ifndef COLLCTL_COLL_AGREE_WIRE_H
-#define COLLCTL_COLL_AGREE_WIRE_H
+#ifndef COLLCTL_COLL_AGREEMENT_AGREE_WIRE_H
+#define COLLCTL_COLL_AGREEMENT_AGREE_WIRE_H
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"

@@ -3,8 +3,8 @@
  * from the root's offer; agree.c completes them with rank 0's terms. After that the agreement is
  * constant.
  */
-#ifndef COLLCTL_COLL_AGREEMENT_H
-#define COLLCTL_COLL_AGREEMENT_H
+#ifndef COLLCTL_COLL_AGREEMENT_AGREEMENT_H
+#define COLLCTL_COLL_AGREEMENT_AGREEMENT_H
 
 #include "lib/coll/agreement/file_list.h"
 #include "lib/coll/agreement/layout.h"

@@ -3,8 +3,8 @@
  * (lib/data/files/target.h); rank 0 compares the claims, and its terms say which of a rank's
  * outputs another rank writes. Pure; PROTOCOL.md has the layout.
  */
-#ifndef COLLCTL_COLL_CLAIMS_H
-#define COLLCTL_COLL_CLAIMS_H
+#ifndef COLLCTL_COLL_AGREEMENT_CLAIMS_H
+#define COLLCTL_COLL_AGREEMENT_CLAIMS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * bound and every name and return ERR_INTEGRITY for malformed input. They consume what they read.
  * They allocate at most a constant times the bytes of the message.
  */
-#ifndef COLLCTL_COLL_FILE_LIST_H
-#define COLLCTL_COLL_FILE_LIST_H
+#ifndef COLLCTL_COLL_AGREEMENT_FILE_LIST_H
+#define COLLCTL_COLL_AGREEMENT_FILE_LIST_H
 
 #include <limits.h>
 

@@ -3,8 +3,8 @@
  *
  * Rows are elements of axis 0.
  */
-#ifndef COLLCTL_COLL_LAYOUT_H
-#define COLLCTL_COLL_LAYOUT_H
+#ifndef COLLCTL_COLL_AGREEMENT_LAYOUT_H
+#define COLLCTL_COLL_AGREEMENT_LAYOUT_H
 
 #include "lib/coll/request/request.h"
 #include "lib/data/formats/array.h"

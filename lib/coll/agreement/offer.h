@@ -2,8 +2,8 @@
  * The offer: a rank's own data in the agreement, in addition to the facts that must be the same on
  * all ranks (the details of INTENT, lib/net/PROTOCOL.md). Pure: bytes in, bytes out.
  */
-#ifndef COLLCTL_COLL_OFFER_H
-#define COLLCTL_COLL_OFFER_H
+#ifndef COLLCTL_COLL_AGREEMENT_OFFER_H
+#define COLLCTL_COLL_AGREEMENT_OFFER_H
 
 #include "lib/coll/agreement/file_list.h"
 

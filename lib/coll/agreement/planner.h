@@ -6,8 +6,8 @@
  *     planner_init -> planner_take (every rank's offer) -> planner_decide -> planner_terms (of each
  *       rank) -> planner_release
  */
-#ifndef COLLCTL_COLL_PLANNER_H
-#define COLLCTL_COLL_PLANNER_H
+#ifndef COLLCTL_COLL_AGREEMENT_PLANNER_H
+#define COLLCTL_COLL_AGREEMENT_PLANNER_H
 
 #include "lib/coll/agreement/agreement.h"
 #include "lib/coll/agreement/claims.h"

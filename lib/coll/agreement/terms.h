@@ -2,8 +2,8 @@
  * The terms: rank 0's answer to each rank in the agreement (the details of its plan,
  * lib/net/PROTOCOL.md). Pure: bytes in, bytes out.
  */
-#ifndef COLLCTL_COLL_TERMS_H
-#define COLLCTL_COLL_TERMS_H
+#ifndef COLLCTL_COLL_AGREEMENT_TERMS_H
+#define COLLCTL_COLL_AGREEMENT_TERMS_H
 
 #include "lib/coll/agreement/file_list.h"
 #include "lib/data/dtype.h"

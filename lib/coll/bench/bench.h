@@ -5,8 +5,8 @@
  * Sizes follow nccl-tests: the bytes of a rank's input or output, whichever is larger. For
  * allgather, gather, scatter, reduce-scatter and alltoall the size covers the blocks of all ranks.
  */
-#ifndef COLLCTL_COLL_BENCH_H
-#define COLLCTL_COLL_BENCH_H
+#ifndef COLLCTL_COLL_BENCH_BENCH_H
+#define COLLCTL_COLL_BENCH_BENCH_H
 
 #include "lib/data/kernels/reduce.h"
 #include "lib/exec/fileio.h"

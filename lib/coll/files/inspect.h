@@ -1,7 +1,7 @@
 /* Reads a dataset once, from end to end and in bounded memory: digests and, on request, statistics.
  */
-#ifndef COLLCTL_COLL_INSPECT_H
-#define COLLCTL_COLL_INSPECT_H
+#ifndef COLLCTL_COLL_FILES_INSPECT_H
+#define COLLCTL_COLL_FILES_INSPECT_H
 
 #include <stdatomic.h>
 

@@ -3,8 +3,8 @@
  * differ, the error names the first entry that differs. An entry is the tensor's name with its type
  * and shape, "bf16 (3, 4)", or with the digest of its elements, "digest 0123...".
  */
-#ifndef COLLCTL_COLL_TENSOR_TABLE_H
-#define COLLCTL_COLL_TENSOR_TABLE_H
+#ifndef COLLCTL_COLL_FILES_TENSOR_TABLE_H
+#define COLLCTL_COLL_FILES_TENSOR_TABLE_H
 
 #include "lib/data/dataset/dataset.h"
 #include "lib/job/job.h"

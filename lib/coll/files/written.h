@@ -3,8 +3,8 @@
  * the place of an input, and a new tuning file that of the old one. Names are compared once links
  * are resolved; a file's hard links count as one.
  */
-#ifndef COLLCTL_COLL_WRITTEN_H
-#define COLLCTL_COLL_WRITTEN_H
+#ifndef COLLCTL_COLL_FILES_WRITTEN_H
+#define COLLCTL_COLL_FILES_WRITTEN_H
 
 #include "lib/coll/request/request.h"
 

@@ -1,6 +1,6 @@
 /* How to read the input files of a job or of a local command. */
-#ifndef COLLCTL_COLL_INPUTS_H
-#define COLLCTL_COLL_INPUTS_H
+#ifndef COLLCTL_COLL_REQUEST_INPUTS_H
+#define COLLCTL_COLL_REQUEST_INPUTS_H
 
 #include "lib/data/dataset/dataset.h"
 

@@ -2,8 +2,8 @@
  * File names of the command line. {rank}, {size} and {host} are replaced; {{word}} becomes {word}.
  * Then glob(7) patterns in input names are expanded.
  */
-#ifndef COLLCTL_COLL_PATHS_H
-#define COLLCTL_COLL_PATHS_H
+#ifndef COLLCTL_COLL_REQUEST_PATHS_H
+#define COLLCTL_COLL_REQUEST_PATHS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * The request: what the job does. Constant once filled (setting.h sets members by name).
  * request_check finds the errors that this rank can find alone.
  */
-#ifndef COLLCTL_COLL_REQUEST_H
-#define COLLCTL_COLL_REQUEST_H
+#ifndef COLLCTL_COLL_REQUEST_REQUEST_H
+#define COLLCTL_COLL_REQUEST_REQUEST_H
 
 #include "lib/base/err.h"
 #include "lib/coll/request/inputs.h"

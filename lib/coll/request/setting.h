@@ -3,8 +3,8 @@
  * command line and the library (lib/collctl.h) share. A setting has the name of the
  * command's long option, without dashes.
  */
-#ifndef COLLCTL_COLL_SETTING_H
-#define COLLCTL_COLL_SETTING_H
+#ifndef COLLCTL_COLL_REQUEST_SETTING_H
+#define COLLCTL_COLL_REQUEST_SETTING_H
 
 #include <stdbool.h>
 #include <stddef.h>

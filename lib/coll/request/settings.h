@@ -3,8 +3,8 @@
  * and the time limits. The same for every kind of job. Members that are not set have these
  * defaults: rank -1, secret_fd -1, tls_key_password_fd -1, cancel_fd -1, all others zero.
  */
-#ifndef COLLCTL_COLL_SETTINGS_H
-#define COLLCTL_COLL_SETTINGS_H
+#ifndef COLLCTL_COLL_REQUEST_SETTINGS_H
+#define COLLCTL_COLL_REQUEST_SETTINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>

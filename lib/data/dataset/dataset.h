@@ -11,8 +11,8 @@
  * descriptors and byte ranges, read with pread. A file is never mapped. Memory: some hundred bytes
  * per tensor.
  */
-#ifndef COLLCTL_DATA_DATASET_H
-#define COLLCTL_DATA_DATASET_H
+#ifndef COLLCTL_DATA_DATASET_DATASET_H
+#define COLLCTL_DATA_DATASET_DATASET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Building datasets, for the code that opens files. */
-#ifndef COLLCTL_DATA_DATASET_INTERNAL_H
-#define COLLCTL_DATA_DATASET_INTERNAL_H
+#ifndef COLLCTL_DATA_DATASET_DATASET_INTERNAL_H
+#define COLLCTL_DATA_DATASET_DATASET_INTERNAL_H
 
 #include "lib/data/dataset/dataset.h"
 

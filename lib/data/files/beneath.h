@@ -1,7 +1,7 @@
 /* Opens paths that another rank names, below a folder that the user names. No symbolic link may
  * lead out of that folder. */
-#ifndef COLLCTL_DATA_BENEATH_H
-#define COLLCTL_DATA_BENEATH_H
+#ifndef COLLCTL_DATA_FILES_BENEATH_H
+#define COLLCTL_DATA_FILES_BENEATH_H
 
 #include <stdbool.h>
 #include <stddef.h>

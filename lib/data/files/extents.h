@@ -2,8 +2,8 @@
  * A virtual array: elements of one type in consecutive pieces, which lie in the files of a dataset
  * or of a sink. Adjacent pieces are merged.
  */
-#ifndef COLLCTL_DATA_EXTENTS_H
-#define COLLCTL_DATA_EXTENTS_H
+#ifndef COLLCTL_DATA_FILES_EXTENTS_H
+#define COLLCTL_DATA_FILES_EXTENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Reads regular files at given positions. Errors name the path. */
-#ifndef COLLCTL_DATA_INPUT_H
-#define COLLCTL_DATA_INPUT_H
+#ifndef COLLCTL_DATA_FILES_INPUT_H
+#define COLLCTL_DATA_FILES_INPUT_H
 
 #include <stddef.h>
 #include <stdint.h>

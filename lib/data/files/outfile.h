@@ -7,8 +7,8 @@
  * Order of calls: open -> write* -> seal (all bytes are written and, unless no_sync, on disk; the
  * file has a temporary name) -> commit -> release. Release discards a file that was not committed.
  */
-#ifndef COLLCTL_DATA_OUTFILE_H
-#define COLLCTL_DATA_OUTFILE_H
+#ifndef COLLCTL_DATA_FILES_OUTFILE_H
+#define COLLCTL_DATA_FILES_OUTFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * Order of calls: new -> add* -> open -> pwrite* -> seal -> commit -> free. Errors: ERR_OUTPUT,
  * naming the file.
  */
-#ifndef COLLCTL_DATA_SINK_H
-#define COLLCTL_DATA_SINK_H
+#ifndef COLLCTL_DATA_FILES_SINK_H
+#define COLLCTL_DATA_FILES_SINK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Shared by the files of the sink: sink.c creates, writes and renames files; sink_like.c and the
  * formats' files determine the files of an output and their contents. */
-#ifndef COLLCTL_DATA_SINK_INTERNAL_H
-#define COLLCTL_DATA_SINK_INTERNAL_H
+#ifndef COLLCTL_DATA_FILES_SINK_INTERNAL_H
+#define COLLCTL_DATA_FILES_SINK_INTERNAL_H
 
 #include <stddef.h>
 #include <stdint.h>

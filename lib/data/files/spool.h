@@ -1,6 +1,6 @@
 /* Unnamed files for the data of inputs that cannot seek, in TMPDIR, else /tmp. */
-#ifndef COLLCTL_DATA_SPOOL_H
-#define COLLCTL_DATA_SPOOL_H
+#ifndef COLLCTL_DATA_FILES_SPOOL_H
+#define COLLCTL_DATA_FILES_SPOOL_H
 
 #include <stdint.h>
 

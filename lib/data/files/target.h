@@ -16,8 +16,8 @@
  * hosts which mount the same source agree. File systems whose inode numbers or sources may differ
  * between hosts (FUSE, 9p) count as local.
  */
-#ifndef COLLCTL_DATA_TARGET_H
-#define COLLCTL_DATA_TARGET_H
+#ifndef COLLCTL_DATA_FILES_TARGET_H
+#define COLLCTL_DATA_FILES_TARGET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * chunks at a time, so that the final fsync has little left to do. All but `behind` of the bytes
  * written are on disk. writeback_chunks is thread-safe.
  */
-#ifndef COLLCTL_DATA_WRITEBACK_H
-#define COLLCTL_DATA_WRITEBACK_H
+#ifndef COLLCTL_DATA_FILES_WRITEBACK_H
+#define COLLCTL_DATA_FILES_WRITEBACK_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -2,8 +2,8 @@
  * Arrays in .npy and raw files: their description in the header and on the command line. dataset.h
  * opens and reads the files.
  */
-#ifndef COLLCTL_DATA_ARRAY_H
-#define COLLCTL_DATA_ARRAY_H
+#ifndef COLLCTL_DATA_FORMATS_ARRAY_H
+#define COLLCTL_DATA_FORMATS_ARRAY_H
 
 #include <stdbool.h>
 #include <stddef.h>

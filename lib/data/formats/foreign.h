@@ -1,6 +1,6 @@
 /* Files of other formats under the name of a raw file: their bytes are no elements. */
-#ifndef COLLCTL_DATA_FOREIGN_H
-#define COLLCTL_DATA_FOREIGN_H
+#ifndef COLLCTL_DATA_FORMATS_FOREIGN_H
+#define COLLCTL_DATA_FORMATS_FOREIGN_H
 
 #include <stdint.h>
 

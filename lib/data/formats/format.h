@@ -2,8 +2,8 @@
  * File formats: one row per format (format_NAME.c); formats.c lists the rows of format_rows.h. Code
  * that reads or writes files uses the row; no other code names a format.
  */
-#ifndef COLLCTL_DATA_FORMAT_H
-#define COLLCTL_DATA_FORMAT_H
+#ifndef COLLCTL_DATA_FORMATS_FORMAT_H
+#define COLLCTL_DATA_FORMATS_FORMAT_H
 
 #include <stdbool.h>
 #include <stddef.h>

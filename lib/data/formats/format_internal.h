@@ -1,6 +1,6 @@
 /* Functions that several formats share. */
-#ifndef COLLCTL_DATA_FORMAT_INTERNAL_H
-#define COLLCTL_DATA_FORMAT_INTERNAL_H
+#ifndef COLLCTL_DATA_FORMATS_FORMAT_INTERNAL_H
+#define COLLCTL_DATA_FORMATS_FORMAT_INTERNAL_H
 
 #include "lib/data/dataset/dataset_internal.h"
 #include "lib/data/files/sink_internal.h"

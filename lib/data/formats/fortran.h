@@ -1,6 +1,6 @@
 /* Converts column-major arrays to row-major ones in bounded memory. */
-#ifndef COLLCTL_DATA_FORTRAN_H
-#define COLLCTL_DATA_FORTRAN_H
+#ifndef COLLCTL_DATA_FORMATS_FORTRAN_H
+#define COLLCTL_DATA_FORMATS_FORTRAN_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * Scans JSON from untrusted files token by token, for callers that know the structure. It builds no
  * tree, so it needs no memory besides the text. Strict RFC 8259; strings are UTF-8 without NUL.
  */
-#ifndef COLLCTL_DATA_JSON_SCAN_H
-#define COLLCTL_DATA_JSON_SCAN_H
+#ifndef COLLCTL_DATA_FORMATS_JSON_SCAN_H
+#define COLLCTL_DATA_FORMATS_JSON_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * .npz: a zip archive of .npy files, through libzip, which is opened at run time (dlopen) by the
  * commands that need it.
  */
-#ifndef COLLCTL_DATA_NPZ_H
-#define COLLCTL_DATA_NPZ_H
+#ifndef COLLCTL_DATA_FORMATS_NPZ_H
+#define COLLCTL_DATA_FORMATS_NPZ_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * tensors by alignment, descending, then by name, like the reference library, so that the same
  * tensors give the same bytes.
  */
-#ifndef COLLCTL_DATA_SAFETENSORS_H
-#define COLLCTL_DATA_SAFETENSORS_H
+#ifndef COLLCTL_DATA_FORMATS_SAFETENSORS_H
+#define COLLCTL_DATA_FORMATS_SAFETENSORS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * The index of a sharded set, *.safetensors.index.json, maps tensors to files. Parsing checks every
  * rule that needs only the text: file names have no folder, and nothing appears twice.
  */
-#ifndef COLLCTL_DATA_SHARD_INDEX_H
-#define COLLCTL_DATA_SHARD_INDEX_H
+#ifndef COLLCTL_DATA_FORMATS_SHARD_INDEX_H
+#define COLLCTL_DATA_FORMATS_SHARD_INDEX_H
 
 #include <stddef.h>
 

@@ -8,8 +8,8 @@
  * to an accumulator of a wider type; element_TO_of_FROM converts and makes NaN canonical. Narrow
  * floats are passed as their bits.
  */
-#ifndef COLLCTL_DATA_ELEMENT_H
-#define COLLCTL_DATA_ELEMENT_H
+#ifndef COLLCTL_DATA_KERNELS_ELEMENT_H
+#define COLLCTL_DATA_KERNELS_ELEMENT_H
 
 #include "lib/data/kernels/float8.h"
 #include "lib/data/kernels/reduce.h"

@@ -3,8 +3,8 @@
  * (float8_e4m3fn) has no infinities: the code of 480 is a NaN, and values that round to 480 or more
  * become NaN.
  */
-#ifndef COLLCTL_DATA_FLOAT8_H
-#define COLLCTL_DATA_FLOAT8_H
+#ifndef COLLCTL_DATA_KERNELS_FLOAT8_H
+#define COLLCTL_DATA_KERNELS_FLOAT8_H
 
 #include "lib/data/kernels/half.h"
 

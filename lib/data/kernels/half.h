@@ -4,8 +4,8 @@
  * infinity, subnormals are kept, and a NaN becomes the canonical NaN (quiet, no payload, positive).
  * GPUs have instructions for f16 that give the same bits.
  */
-#ifndef COLLCTL_DATA_HALF_H
-#define COLLCTL_DATA_HALF_H
+#ifndef COLLCTL_DATA_KERNELS_HALF_H
+#define COLLCTL_DATA_KERNELS_HALF_H
 
 #include <stdint.h>
 #include <string.h>

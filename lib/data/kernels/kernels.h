@@ -4,8 +4,8 @@
  * operation rounds once, so the bits of an element depend only on its operands. SCALAR_...: for
  * types without vector instructions.
  */
-#ifndef COLLCTL_DATA_KERNELS_H
-#define COLLCTL_DATA_KERNELS_H
+#ifndef COLLCTL_DATA_KERNELS_KERNELS_H
+#define COLLCTL_DATA_KERNELS_KERNELS_H
 
 #include "lib/data/kernels/element.h"
 #include "lib/data/kernels/simd.h"

@@ -9,8 +9,8 @@
  *
  * Units: elements. Pointers are aligned to the size of their element type, at most to 8 bytes.
  */
-#ifndef COLLCTL_DATA_REDUCE_H
-#define COLLCTL_DATA_REDUCE_H
+#ifndef COLLCTL_DATA_KERNELS_REDUCE_H
+#define COLLCTL_DATA_KERNELS_REDUCE_H
 
 #include <stdbool.h>
 #include <stddef.h>

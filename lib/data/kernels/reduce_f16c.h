@@ -1,7 +1,7 @@
 /* For reduce.c: the kernel of f16 that uses the processor's conversions. NULL: the processor has
  * none, or @op needs none. */
-#ifndef COLLCTL_DATA_REDUCE_F16C_H
-#define COLLCTL_DATA_REDUCE_F16C_H
+#ifndef COLLCTL_DATA_KERNELS_REDUCE_F16C_H
+#define COLLCTL_DATA_KERNELS_REDUCE_F16C_H
 
 #include "lib/data/kernels/reduce.h"
 

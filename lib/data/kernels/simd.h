@@ -3,8 +3,8 @@
  * loader picks the machine's. ELEMENTWISE marks a loop whose operands coincide or are disjoint, so
  * that iterations are independent and need no run-time check.
  */
-#ifndef COLLCTL_DATA_SIMD_H
-#define COLLCTL_DATA_SIMD_H
+#ifndef COLLCTL_DATA_KERNELS_SIMD_H
+#define COLLCTL_DATA_KERNELS_SIMD_H
 
 /* gcc 12 is the first version that supports these names. With sanitizers this does not work,
  * because the loader calls the resolvers before a sanitizer's run-time is ready. Other builds have

@@ -1,7 +1,7 @@
 /* Statistics of an array that arrives in pieces, in any order, for `info --stats` and for --stats
  * of a collective. */
-#ifndef COLLCTL_DATA_STATS_H
-#define COLLCTL_DATA_STATS_H
+#ifndef COLLCTL_DATA_KERNELS_STATS_H
+#define COLLCTL_DATA_KERNELS_STATS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * its word shows it. Then it counts no longer, and the others report the rank for which they wait.
  * Pure.
  */
-#ifndef COLLCTL_JOB_ADVANCE_H
-#define COLLCTL_JOB_ADVANCE_H
+#ifndef COLLCTL_JOB_COORDINATOR_ADVANCE_H
+#define COLLCTL_JOB_COORDINATOR_ADVANCE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * first, because it is at the broken link; then that of the rank that has waited longest. Among
  * equals the first one stays.
  */
-#ifndef COLLCTL_JOB_BLAME_H
-#define COLLCTL_JOB_BLAME_H
+#ifndef COLLCTL_JOB_COORDINATOR_BLAME_H
+#define COLLCTL_JOB_COORDINATOR_BLAME_H
 
 #include "lib/job/proto.h"
 

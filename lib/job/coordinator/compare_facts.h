@@ -2,8 +2,8 @@
  * Do the ranks agree? Compare the values that they give for a fact. The majority counts as right,
  * on a tie the value of the lowest rank; the first rank that differs from it is blamed.
  */
-#ifndef COLLCTL_JOB_AGREE_H
-#define COLLCTL_JOB_AGREE_H
+#ifndef COLLCTL_JOB_COORDINATOR_COMPARE_FACTS_H
+#define COLLCTL_JOB_COORDINATOR_COMPARE_FACTS_H
 
 #include "lib/job/proto.h"
 #include "lib/job/tables.h"

@@ -6,8 +6,8 @@
  * It runs in one of the ranks: rank 0 or, with --rank auto, the first one. That rank is a member
  * like the others; its messages go through coord_receive and conf.deliver, without a connection.
  */
-#ifndef COLLCTL_JOB_COORD_H
-#define COLLCTL_JOB_COORD_H
+#ifndef COLLCTL_JOB_COORDINATOR_COORD_H
+#define COLLCTL_JOB_COORDINATOR_COORD_H
 
 #include "lib/crypto/secret.h"
 #include "lib/job/job.h"

@@ -1,11 +1,11 @@
 /*
  * Shared by the coordinator's files: coord.c (opening and closing, heartbeats, the votes and
  * failures), coord_admit.c (which connections may join), coord_seats.c (the assignment of ranks,
- * and the missing ones), coord_roster.c (the plan), coord_compare.c (the difference on which the
+ * and the missing ones), coord_roster.c (the plan), compare_tables.c (the difference on which the
  * ranks disagree), coord_links.c (the links that failed).
  */
-#ifndef COLLCTL_JOB_COORD_INTERNAL_H
-#define COLLCTL_JOB_COORD_INTERNAL_H
+#ifndef COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
+#define COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
 
 #include "lib/job/coordinator/advance.h"
 #include "lib/job/coordinator/blame.h"

@@ -3,8 +3,8 @@
  * ends: no tickets, no early data, X25519 or P-256, AES-128-GCM or ChaCha20-Poly1305, never
  * anything older or weaker.
  */
-#ifndef COLLCTL_NET_TLS_H
-#define COLLCTL_NET_TLS_H
+#ifndef COLLCTL_NET_TLS_TLS_H
+#define COLLCTL_NET_TLS_TLS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  *
  * Source: https://github.com/intel/intel-ipsec-mb; NIST SP 800-38D.
  */
-#ifndef COLLCTL_NET_TLS_GCM_H
-#define COLLCTL_NET_TLS_GCM_H
+#ifndef COLLCTL_NET_TLS_TLS_GCM_H
+#define COLLCTL_NET_TLS_TLS_GCM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * connection and its buffers), and the two layers that make the records after the handshake:
  * tls_own.c and tls_openssl.c. The bytes on the wire are the same.
  */
-#ifndef COLLCTL_NET_TLS_INTERNAL_H
-#define COLLCTL_NET_TLS_INTERNAL_H
+#ifndef COLLCTL_NET_TLS_TLS_INTERNAL_H
+#define COLLCTL_NET_TLS_TLS_INTERNAL_H
 
 #include <openssl/ssl.h>
 

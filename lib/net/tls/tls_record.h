@@ -11,8 +11,8 @@
  * Kernel TLS would remove these copies too, but few kernels offer it in containers (it is a
  * module), and its AES-GCM is slower than ipsec-mb's.
  */
-#ifndef COLLCTL_NET_TLS_RECORD_H
-#define COLLCTL_NET_TLS_RECORD_H
+#ifndef COLLCTL_NET_TLS_TLS_RECORD_H
+#define COLLCTL_NET_TLS_TLS_RECORD_H
 
 #include <openssl/types.h>
 #include <stdbool.h>

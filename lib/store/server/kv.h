@@ -5,8 +5,8 @@
  * One index numbers all changes, from 1. After a change, `changed` is called with the key.
  * kv_expire removes what has expired.
  */
-#ifndef COLLCTL_JOB_KV_H
-#define COLLCTL_JOB_KV_H
+#ifndef COLLCTL_STORE_SERVER_KV_H
+#define COLLCTL_STORE_SERVER_KV_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * seconds to send a request or to receive an answer is disconnected. It has no thread: the caller's
  * loop (or epoll) watches its descriptor. kv.h holds the content.
  */
-#ifndef COLLCTL_JOB_STORE_SERVER_H
-#define COLLCTL_JOB_STORE_SERVER_H
+#ifndef COLLCTL_STORE_SERVER_STORE_SERVER_H
+#define COLLCTL_STORE_SERVER_STORE_SERVER_H
 
 #include <stdbool.h>
 #include <stdint.h>

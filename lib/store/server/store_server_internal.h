@@ -2,8 +2,8 @@
  * Shared by the files of the embedded store: store_server.c (the server, its connections and
  * waiters), store_api.c (requests and answers), store_page.c (large answers).
  */
-#ifndef COLLCTL_JOB_STORE_SERVER_INTERNAL_H
-#define COLLCTL_JOB_STORE_SERVER_INTERNAL_H
+#ifndef COLLCTL_STORE_SERVER_STORE_SERVER_INTERNAL_H
+#define COLLCTL_STORE_SERVER_STORE_SERVER_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
