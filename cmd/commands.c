@@ -11,71 +11,69 @@
 #include "lib/base/stuck.h"
 #include "lib/crypto/crypto.h"
 
-#define COLLECTIVE (OPTS_JOB | OPTS_ALGO | OPTS_RETRY | OPTS_JSON)
-#define ARRAYS     (COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STATS | OPTS_OUTPUT)
-#define REDUCTION  (ARRAYS | OPTS_REDUCE)
+#define COLLECTIVE WORK_COLLECTIVE, FOR_RETRY | FOR_JSON
 
 /* clang-format off */
 const struct command commands[] = {
 	{"allreduce", "IN... -o OUT",
 	 "reduce the arrays of all ranks; every rank gets the result",
-	 REDUCTION | OPTS_AVG | OPTS_BASE, 1, -1, false, cmd_collective},
+	 COLLECTIVE, 1, -1, false, cmd_collective},
 	{"reduce", "IN... -o OUT [--root R]",
 	 "reduce the arrays of all ranks; the root gets the result",
-	 REDUCTION | OPTS_AVG | OPTS_ROOT, 1, -1, false, cmd_collective},
+	 COLLECTIVE, 1, -1, false, cmd_collective},
 	{"reduce-scatter", "IN... -o OUT [--counts N,N,...]",
 	 "reduce the arrays of all ranks; each rank gets its part of the rows",
-	 REDUCTION | OPTS_AVG | OPTS_ROWS, 1, -1, false, cmd_collective},
+	 COLLECTIVE, 1, -1, false, cmd_collective},
 	{"broadcast", "[IN] -o OUT [--root R]", "give the root's file to every rank",
-	 ARRAYS | OPTS_ROOT | OPTS_BYTES | OPTS_TIMES, 0, -1, false, cmd_collective},
+	 COLLECTIVE, 0, -1, false, cmd_collective},
 	{"scatter", "[IN] -o OUT [--root R] [--counts N,N,...]",
 	 "split the root's array along axis 0; each rank gets its part",
-	 ARRAYS | OPTS_ROOT | OPTS_ROWS, 0, -1, false, cmd_collective},
+	 COLLECTIVE, 0, -1, false, cmd_collective},
 	{"gather", "IN -o OUT [--root R]",
 	 "concatenate the arrays of all ranks along axis 0; the root gets the result",
-	 ARRAYS | OPTS_ROOT | OPTS_BYTES | OPTS_TIMES, 1, -1, false, cmd_collective},
+	 COLLECTIVE, 1, -1, false, cmd_collective},
 	{"allgather", "IN -o OUT",
 	 "concatenate the arrays of all ranks along axis 0; every rank gets the result",
-	 ARRAYS | OPTS_BASE, 1, -1, false, cmd_collective},
+	 COLLECTIVE, 1, -1, false, cmd_collective},
 	{"alltoall", "IN -o OUT [--counts N,N,...]",
 	 "split every array along axis 0; rank r gets part r of each",
-	 ARRAYS | OPTS_BASE | OPTS_ROWS, 1, -1, false, cmd_collective},
+	 COLLECTIVE, 1, -1, false, cmd_collective},
 	{"scan", "IN -o OUT", "rank r gets the reduction of the arrays of ranks 0 to r",
-	 REDUCTION, 1, -1, false, cmd_collective},
+	 COLLECTIVE, 1, -1, false, cmd_collective},
 	{"exscan", "IN -o OUT",
 	 "rank r gets the reduction of the arrays of ranks 0 to r-1",
-	 REDUCTION, 1, -1, false, cmd_collective},
+	 COLLECTIVE, 1, -1, false, cmd_collective},
 	{"exchange", "IN --steps C",
 	 "time an exchange of pieces of the array with C partners",
-	 COLLECTIVE | OPTS_ARRAY | OPTS_INPUT | OPTS_STATS | OPTS_STEPS, 1, 1, false, cmd_collective},
+	 COLLECTIVE, 1, 1, false, cmd_collective},
 	{"barrier", "", "wait for all ranks, over the links to rank 0; -a all_to_all tests every link",
-	 COLLECTIVE | OPTS_WAITS, 0, 0, false, cmd_barrier},
+	 WORK_BARRIER, FOR_RETRY | FOR_WAITS | FOR_JSON, 0, 0, false, cmd_barrier},
 	{"check", "", "test and measure every link between the ranks",
-	 OPTS_JOB | OPTS_CHECK | OPTS_JSON, 0, 0, false, cmd_check},
+	 WORK_CHECK, FOR_JSON, 0, 0, false, cmd_check},
 	{"run", "-n N | -H HOSTS [--] COMMAND...",
 	 "start the ranks of a collective or a program, on this host or on others by ssh",
-	 OPTS_RUN | OPTS_JSON, 1, -1, true, cmd_run},
+	 NO_JOB, FOR_RUN | FOR_JSON, 1, -1, true, cmd_run},
 	{"serve", "[--listen ADDR:PORT]", "run the store where ranks meet",
-	 OPTS_SERVE, 0, 0, false, cmd_serve},
+	 NO_JOB, FOR_SERVE, 0, 0, false, cmd_serve},
 	{"bench", "COLLECTIVE",
 	 "measure a collective in memory, over sizes and algorithms",
-	 OPTS_JOB | OPTS_ALGO | OPTS_ROOT | OPTS_BENCH | OPTS_JSON, 1, 1, false, cmd_bench},
+	 WORK_BENCH, FOR_JSON, 1, 1, false, cmd_bench},
 	{"plan", "COLLECTIVE -n P [--count N|--bytes SIZE]",
 	 "print the schedule of an algorithm and predict its time",
-	 OPTS_PLAN | OPTS_REDUCE | OPTS_ALGO | OPTS_ROOT | OPTS_JSON, 1, 1, false, cmd_plan},
+	 NO_JOB, FOR_PLAN | FOR_REDUCE | FOR_CHOICE | FOR_ROOT | FOR_JSON, 1, 1, false, cmd_plan},
 	{"algorithms", "[COLLECTIVE]", "list all algorithms, or those of one collective",
-	 OPTS_JSON, 0, 1, false, cmd_algorithms},
+	 NO_JOB, FOR_JSON, 0, 1, false, cmd_algorithms},
 	{"info", "FILE...", "show types, shapes, tensors, digests and statistics of files",
-	 OPTS_INPUT | OPTS_STATS | OPTS_BYTES | OPTS_JSON, 1, -1, false, cmd_info},
+	 NO_JOB, FOR_INPUT | FOR_STATS | FOR_BYTES | FOR_JSON, 1, -1, false, cmd_info},
 	{"verify", "FILE...", "check that all ranks have the same data; name the ranks that differ",
-	 OPTS_JOB | OPTS_RETRY | OPTS_INPUT | OPTS_BYTES | OPTS_SAME | OPTS_JSON, 1, -1, false,
+	 WORK_VERIFY, FOR_RETRY | FOR_JSON, 1, -1, false,
 	 cmd_verify},
-	{"keygen", "[FILE]", "create a job secret", OPTS_KEYGEN, 0, 1, false, cmd_keygen},
+	{"keygen", "[FILE]", "create a job secret", NO_JOB, FOR_KEYGEN, 0, 1, false, cmd_keygen},
 	{"ca", "init|issue|revoke DIR [CERTIFICATE...]",
-	 "make certificates for ranks that share no secret", OPTS_CA, 2, -1, false, cmd_ca},
+	 "make certificates for ranks that share no secret", NO_JOB, FOR_CA, 2, -1, false, cmd_ca},
 	{"version", "", "show what a bug report needs: version, libraries, processor, system",
-	 OPTS_JSON, 0, 0, false, cmd_version},
-	{"help", "[COMMAND]", "describe a command and its options", OPTS_HELP, 0, 1, false, cmd_help},
+	 NO_JOB, FOR_JSON, 0, 0, false, cmd_version},
+	{"help", "[COMMAND]", "describe a command and its options", NO_JOB, FOR_HELP, 0, 1, false, cmd_help},
 	{0},
 };
 /* clang-format on */
@@ -132,7 +130,7 @@ static int run_command(const struct command *cmd, struct options *o, int argc, c
 		return 0;
 	}
 	/* Needed for connections to many ranks and for the files of a set. */
-	if (cmd->opts & (OPTS_JOB | OPTS_INPUT))
+	if (command_groups(cmd) & (FOR_JOIN | FOR_INPUT))
 		raise_file_limit(NULL);
 	return cmd->run(cmd, o, argc, argv);
 }

@@ -60,60 +60,64 @@ static void print_entry(FILE *f, const char *left, const char *text)
 	print_wrapped(f, text, COLUMN);
 }
 
-const char *option_explain(const struct option_row *row, char *buf, size_t cap)
+const char *option_explain(const struct setting *row, char *buf, size_t cap)
 {
 	size_t at = (size_t)snprintf(buf, cap, "%s", row->help);
 
-	if (option_setting(row)->choices) {
+	if (row->choices) {
 		at += (size_t)snprintf(buf + at, cap - at, "; one of ");
-		for (const char *c = option_setting(row)->choices; *c && at + 3 < cap; c++) {
+		for (const char *c = row->choices; *c && at + 3 < cap; c++) {
 			buf[at++] = *c == '|' ? ',' : *c;
 			if (*c == '|')
 				buf[at++] = ' ';
 		}
 		buf[at] = '\0';
 	}
-	if (option_setting(row)->def)
-		snprintf(buf + at, cap - at, " (default: %s)", option_setting(row)->def);
+	if (row->def)
+		snprintf(buf + at, cap - at, " (default: %s)", row->def);
 	return buf;
 }
 
-static void print_option(FILE *f, const struct option_row *row)
+static void print_option(FILE *f, const struct setting *row)
 {
 	char left[64], text[512];
 	int n = row->letter ? snprintf(left, sizeof left, "  -%c, ", row->letter)
 	                    : snprintf(left, sizeof left, "      ");
 
-	snprintf(left + n, sizeof left - (size_t)n, "--%s%s%s", row->own.name, row->arg ? " " : "",
+	snprintf(left + n, sizeof left - (size_t)n, "--%s%s%s", row->name, row->arg ? " " : "",
 	         row->arg ? row->arg : "");
 	print_entry(f, left, option_explain(row, text, sizeof text));
 }
 
-static bool is_listed(const struct option_row *row, const struct command *cmd)
+static bool is_listed(const struct setting *row, const struct command *cmd)
 {
-	return option_applies(row, cmd) && !(row->groups & OPTS_HELP);
+	return option_applies(row, cmd) && !(row->groups & FOR_HELP);
+}
+
+static void print_section(FILE *f, enum setting_section section, const struct command *cmd)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < option_count(); i++) {
+		const struct setting *row = option_at(i);
+		if (row->section != section || !is_listed(row, cmd))
+			continue;
+		if (!any)
+			fprintf(f, "\n%s:\n", option_section(section));
+		any = true;
+		print_option(f, row);
+	}
 }
 
 static void print_options(FILE *f, const struct command *cmd)
 {
-	const char *section = NULL;
-
-	for (size_t i = 0; i < option_rows_len; i++) {
-		const struct option_row *row = &option_rows[i];
-		if (row->own.kind == OPT_SECTION) {
-			section = row->own.name;
-		} else if (is_listed(row, cmd)) {
-			if (section)
-				fprintf(f, "\n%s:\n", section);
-			section = NULL;
-			print_option(f, row);
-		}
-	}
+	for (unsigned section = 0; section < SECTIONS; section++)
+		print_section(f, section, cmd);
 }
 
 static void help_program(FILE *f)
 {
-	static const struct command before = {.opts = OPTS_BEFORE | OPTS_JSON};
+	static const struct command before = {.job = NO_JOB, .groups = FOR_BEFORE | FOR_JSON};
 
 	fputs("Usage: collctl [-v|-q|--json|--version|--help] COMMAND [OPTIONS] [FILE...]\n\n", f);
 	print_wrapped(f,
@@ -166,7 +170,7 @@ void options_help(const struct command *cmd, void *file)
 	snprintf(about, sizeof about, "%c%s.", cmd->help[0] - 'a' + 'A', cmd->help + 1);
 	print_wrapped(file, about, 0);
 	print_options(file, cmd);
-	if (cmd->opts & OPTS_JOB) {
+	if (cmd->job != NO_JOB) {
 		fputc('\n', file);
 		print_wrapped(
 		        file,

@@ -382,7 +382,7 @@ int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv
 	struct err err = {.rank = ERR_RANK_SELF};
 	int code = 0;
 
-	files.takes_bytes = cmd->opts & OPTS_BYTES;
+	files.takes_bytes = command_groups(cmd) & FOR_BYTES;
 	if (inputs_check(&files, &err) < 0)
 		return report_failure(cmd->name, o->json, &err, -1, "start");
 

@@ -48,7 +48,7 @@ static void roff_sentence(FILE *f, const char *text)
 	fputs(".\n", f);
 }
 
-static void mdoc_option(FILE *f, const struct option_row *row)
+static void mdoc_option(FILE *f, const struct setting *row)
 {
 	char text[512];
 
@@ -56,7 +56,7 @@ static void mdoc_option(FILE *f, const struct option_row *row)
 	if (row->letter)
 		fprintf(f, "Fl %c , ", row->letter);
 	fputs("Fl \\-", f);
-	roff_word(f, row->own.name, (int)strlen(row->own.name));
+	roff_word(f, row->name, (int)strlen(row->name));
 	if (row->arg) {
 		fputs(" Ar ", f);
 		roff_word(f, row->arg, (int)strlen(row->arg));
@@ -65,7 +65,7 @@ static void mdoc_option(FILE *f, const struct option_row *row)
 	roff_sentence(f, option_explain(row, text, sizeof text));
 }
 
-static void mdoc_takers(FILE *f, const struct option_row *row)
+static void mdoc_takers(FILE *f, const struct setting *row)
 {
 	const char *comma = "";
 
@@ -79,32 +79,32 @@ static void mdoc_takers(FILE *f, const struct option_row *row)
 	fputs(" .\n", f);
 }
 
-/* Print the options of @cmd under the headings of --help; NULL: of all commands, each with those
- * that take it. */
-static void mdoc_options(FILE *f, const struct command *cmd)
+/* Print the options of @cmd in a section of --help; NULL: of all commands, each with those that
+ * take it. */
+static void mdoc_section(FILE *f, enum setting_section section, const struct command *cmd)
 {
-	const char *section = NULL;
-	bool open = false;
+	bool any = false;
 
-	for (size_t i = 0; i < option_rows_len; i++) {
-		const struct option_row *row = &option_rows[i];
-		if (row->own.kind == OPT_SECTION) {
-			section = row->own.name;
+	for (size_t i = 0; i < option_count(); i++) {
+		const struct setting *row = option_at(i);
+		if (row->section != section || (row->groups & FOR_HELP) ||
+		    (cmd && !option_applies(row, cmd)))
 			continue;
-		}
-		if ((row->groups & OPTS_HELP) || (cmd && !option_applies(row, cmd)))
-			continue;
-		if (section) {
-			fprintf(f, "%s.Ss %s\n.Bl -tag -width Ds\n", open ? ".El\n" : "", section);
-			section = NULL;
-			open = true;
-		}
+		if (!any)
+			fprintf(f, ".Ss %s\n.Bl -tag -width Ds\n", option_section(section));
+		any = true;
 		mdoc_option(f, row);
-		if (!cmd && !(row->groups & (OPTS_COMMON | OPTS_BEFORE)))
+		if (!cmd && !(row->groups & (FOR_COMMON | FOR_BEFORE)))
 			mdoc_takers(f, row);
 	}
-	if (open)
+	if (any)
 		fputs(".El\n", f);
+}
+
+static void mdoc_options(FILE *f, const struct command *cmd)
+{
+	for (unsigned section = 0; section < SECTIONS; section++)
+		mdoc_section(f, section, cmd);
 }
 
 static void mdoc_synopsis(FILE *f, const struct command *c)
@@ -198,7 +198,7 @@ static void mdoc_page(FILE *f, const struct command *cmd)
 		fputs("\\&\n", f);
 	}
 	fputs(".Sh DESCRIPTION\n@FRAGMENT@\n", f);
-	if (cmd->opts & OPTS_JOB)
+	if (cmd->job != NO_JOB)
 		fputs(".Pp\n.Xr collctl 1\ndescribes how the ranks find each other, secrets, "
 		      "files, "
 		      "types and results.\n",

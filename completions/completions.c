@@ -9,20 +9,20 @@
 /* The values of an option: the words of a list, the algorithms, a file, or unknown. */
 enum follows { FOLLOWS_NOTHING, FOLLOWS_WORDS, FOLLOWS_ALGORITHM, FOLLOWS_FILE, FOLLOWS_ANY };
 
-static enum follows what_follows(const struct option_row *row)
+static enum follows what_follows(const struct setting *row)
 {
 	if (!row->arg)
 		return FOLLOWS_NOTHING;
-	if (option_setting(row)->choices)
+	if (row->choices)
 		return FOLLOWS_WORDS;
-	if (strcmp(row->own.name, "algorithm") == 0)
+	if (strcmp(row->name, "algorithm") == 0)
 		return FOLLOWS_ALGORITHM;
 	return strcmp(row->arg, "FILE") == 0 ? FOLLOWS_FILE : FOLLOWS_ANY;
 }
 
-static bool is_offered(const struct option_row *row, const struct command *cmd)
+static bool is_offered(const struct setting *row, const struct command *cmd)
 {
-	return option_applies(row, cmd) && !(row->groups & OPTS_HELP);
+	return option_applies(row, cmd) && !(row->groups & FOR_HELP);
 }
 
 /* The words of @list, which '|' separates, with spaces between them. */
@@ -78,13 +78,13 @@ static void print_commands(FILE *f)
 /* Is the operand of @cmd a collective? */
 static bool takes_collective(const struct command *cmd)
 {
-	return cmd->opts & (OPTS_PLAN | OPTS_BENCH) || strcmp(cmd->name, "algorithms") == 0;
+	return command_groups(cmd) & (FOR_PLAN | FOR_BENCH) || strcmp(cmd->name, "algorithms") == 0;
 }
 
 /* Are the operands of @cmd only words that are known? */
 static bool takes_only_words(const struct command *cmd)
 {
-	return takes_collective(cmd) || cmd->opts & (OPTS_RUN | OPTS_HELP);
+	return takes_collective(cmd) || command_groups(cmd) & (FOR_RUN | FOR_HELP);
 }
 
 /* The length of the first word of @cmd's synopsis. */
@@ -106,7 +106,7 @@ static void print_operands(FILE *f, const struct command *cmd)
 
 	if (takes_collective(cmd)) {
 		print_collectives(f);
-	} else if (cmd->opts & (OPTS_RUN | OPTS_HELP)) {
+	} else if (command_groups(cmd) & (FOR_RUN | FOR_HELP)) {
 		print_commands(f);
 	} else if (has_choices(cmd)) {
 		snprintf(choices, sizeof choices, "%.*s", (int)first_operand(cmd), cmd->synopsis);
@@ -115,17 +115,17 @@ static void print_operands(FILE *f, const struct command *cmd)
 }
 
 /* The words that may follow @row's option on the line of @cmd. */
-static void print_values(FILE *f, const struct option_row *row, const struct command *cmd)
+static void print_values(FILE *f, const struct setting *row, const struct command *cmd)
 {
 	if (what_follows(row) == FOLLOWS_WORDS)
-		print_words(f, option_setting(row)->choices);
+		print_words(f, row->choices);
 	else if (what_follows(row) == FOLLOWS_ALGORITHM)
 		print_algorithms(f, cmd->name);
 }
 
 /* ---- bash ---- */
 
-static void bash_value(FILE *f, const struct option_row *row, const struct command *cmd)
+static void bash_value(FILE *f, const struct setting *row, const struct command *cmd)
 {
 	enum follows what = what_follows(row);
 
@@ -134,7 +134,7 @@ static void bash_value(FILE *f, const struct option_row *row, const struct comma
 	fputs("\t\t", f);
 	if (row->letter)
 		fprintf(f, "-%c | ", row->letter);
-	fprintf(f, "--%s) ", row->own.name);
+	fprintf(f, "--%s) ", row->name);
 	if (what == FOLLOWS_FILE) {
 		fputs("files=1 ;;\n", f);
 	} else {
@@ -147,15 +147,15 @@ static void bash_value(FILE *f, const struct option_row *row, const struct comma
 static void bash_command(FILE *f, const struct command *cmd)
 {
 	fprintf(f, "\t%s)\n\t\tcase $prev in\n", cmd->name);
-	for (size_t i = 0; i < option_rows_len; i++)
-		if (is_offered(&option_rows[i], cmd))
-			bash_value(f, &option_rows[i], cmd);
+	for (size_t i = 0; i < option_count(); i++)
+		if (is_offered(option_at(i), cmd))
+			bash_value(f, option_at(i), cmd);
 	fputs("\t\t*)\n\t\t\tif [[ $cur == -* ]]; then\n\t\t\t\twords='", f);
 	const char *space = "";
-	for (size_t i = 0; i < option_rows_len; i++) {
-		if (!is_offered(&option_rows[i], cmd))
+	for (size_t i = 0; i < option_count(); i++) {
+		if (!is_offered(option_at(i), cmd))
 			continue;
-		fprintf(f, "%s--%s", space, option_rows[i].own.name);
+		fprintf(f, "%s--%s", space, option_at(i)->name);
 		space = " ";
 	}
 	fputs("'\n\t\t\telse\n\t\t\t\twords='", f);
@@ -216,21 +216,21 @@ static void zsh_text(FILE *f, const char *text)
 	}
 }
 
-static void zsh_option(FILE *f, const struct option_row *row, const struct command *cmd)
+static void zsh_option(FILE *f, const struct setting *row, const struct command *cmd)
 {
 	enum follows what = what_follows(row);
-	bool again = option_setting(row)->kind == SETTING_LIST || row->own.kind == OPT_LOUDER;
+	bool again = row->kind == SETTING_LIST || row->kind == SETTING_LOUDER;
 
 	fputs(" \\\n\t\t\t", f);
 	/* "-a+": the value is in the same word or the next; "--name=": after '=' or in the next. */
 	const char *plus = row->arg ? "+" : "", *equals = row->arg ? "=" : "";
 	if (row->letter && again)
-		fprintf(f, "'*'{-%c%s,--%s%s}'[", row->letter, plus, row->own.name, equals);
+		fprintf(f, "'*'{-%c%s,--%s%s}'[", row->letter, plus, row->name, equals);
 	else if (row->letter)
-		fprintf(f, "'(-%c --%s)'{-%c%s,--%s%s}'[", row->letter, row->own.name, row->letter,
-		        plus, row->own.name, equals);
+		fprintf(f, "'(-%c --%s)'{-%c%s,--%s%s}'[", row->letter, row->name, row->letter,
+		        plus, row->name, equals);
 	else
-		fprintf(f, "'%s--%s%s[", again ? "*" : "", row->own.name, equals);
+		fprintf(f, "'%s--%s%s[", again ? "*" : "", row->name, equals);
 	zsh_text(f, row->help);
 	fputc(']', f);
 	if (what != FOLLOWS_NOTHING) {
@@ -251,10 +251,10 @@ static void zsh_option(FILE *f, const struct option_row *row, const struct comma
 static void zsh_command(FILE *f, const struct command *cmd)
 {
 	fprintf(f, "\t\t%s)\n\t\t\t_arguments -s -S", cmd->name);
-	for (size_t i = 0; i < option_rows_len; i++)
-		if (is_offered(&option_rows[i], cmd))
-			zsh_option(f, &option_rows[i], cmd);
-	if (cmd->opts & OPTS_RUN) {
+	for (size_t i = 0; i < option_count(); i++)
+		if (is_offered(option_at(i), cmd))
+			zsh_option(f, option_at(i), cmd);
+	if (command_groups(cmd) & FOR_RUN) {
 		fputs(" \\\n\t\t\t'*:::command:_collctl_or_program'", f);
 	} else if (cmd->max_args != 0) {
 		if (has_choices(cmd) || takes_only_words(cmd)) {
@@ -307,11 +307,11 @@ static void fish_text(FILE *f, const char *text)
 	}
 }
 
-static void fish_option(FILE *f, const struct option_row *row, const struct command *cmd)
+static void fish_option(FILE *f, const struct setting *row, const struct command *cmd)
 {
 	enum follows what = what_follows(row);
 
-	fprintf(f, "complete -c collctl -n '__collctl_is %s' -l %s", cmd->name, row->own.name);
+	fprintf(f, "complete -c collctl -n '__collctl_is %s' -l %s", cmd->name, row->name);
 	if (row->letter)
 		fprintf(f, " -s %c", row->letter);
 	if (what == FOLLOWS_FILE)
@@ -340,15 +340,15 @@ static void fish_command(FILE *f, const struct command *cmd)
 {
 	fish_name(f, cmd, "none");
 	fish_name(f, cmd, "run");
-	if (takes_collective(cmd) || cmd->opts & OPTS_HELP || has_choices(cmd)) {
+	if (takes_collective(cmd) || command_groups(cmd) & FOR_HELP || has_choices(cmd)) {
 		fprintf(f, "complete -c collctl -n '__collctl_is %s'%s -a '", cmd->name,
 		        has_choices(cmd) ? "" : " -f");
 		print_operands(f, cmd);
 		fputs("'\n", f);
 	}
-	for (size_t i = 0; i < option_rows_len; i++)
-		if (is_offered(&option_rows[i], cmd))
-			fish_option(f, &option_rows[i], cmd);
+	for (size_t i = 0; i < option_count(); i++)
+		if (is_offered(option_at(i), cmd))
+			fish_option(f, option_at(i), cmd);
 }
 
 /* fish completes no options after "--". So the rest of the line is completed as a separate line:

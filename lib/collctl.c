@@ -97,7 +97,7 @@ static int end_call(collctl *c)
 	char *const subject = c->subject;
 
 	snprintf(subject, sizeof c->subject, "%.*s", err->subject, err->text);
-	if (*subject && err_option(subject) == err->subject && request_setting(subject + 2))
+	if (*subject && err_option(subject) == err->subject && request_setting(&c->request, subject + 2))
 		memmove(subject, subject + 2, strlen(subject + 2) + 1);
 	return err->code;
 }
@@ -116,18 +116,9 @@ static char *keep(collctl *c, const char *text)
 	return memcpy(t->bytes, text, n);
 }
 
-static int set_flag(collctl *c, const struct setting *s, const char *value)
-{
-	const int truth = value ? setting_truth(value) : 1;
-	if (truth < 0)
-		return setting_malformed(s, value, s->name, &c->result.err);
-	*(bool *)((char *)&c->request + s->offset) = truth;
-	return 0;
-}
-
 static int set(collctl *c, const char *name, const char *value)
 {
-	const struct setting *s = name ? request_setting(name) : NULL;
+	const struct setting *s = name ? request_setting(&c->request, name) : NULL;
 	struct err *err = &c->result.err;
 	if (!name)
 		return err_set(err, ERR_USAGE, "a setting needs a name");
@@ -138,7 +129,7 @@ static int set(collctl *c, const char *name, const char *value)
 	if (!request_takes(&c->request, s))
 		return err_set(err, ERR_USAGE, "%s: %s does not take it", name, c->command);
 	if (s->kind == SETTING_FLAG)
-		return set_flag(c, s, value);
+		return setting_read(s, &c->request, value, name, err);
 	if (!value)
 		return err_set(err, ERR_USAGE, "%s: needs a value", name);
 	const char *kept = keep(c, value);

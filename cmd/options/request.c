@@ -33,7 +33,7 @@ int request_from_options(struct coll_request *r, enum coll_work work, const stru
 		return -1;
 	r->inputs = argv + 1;
 	r->ninputs = argc - 1;
-	r->files.takes_bytes = cmd->opts & OPTS_BYTES;
+	r->files.takes_bytes = command_groups(cmd) & FOR_BYTES;
 	if (work == WORK_COLLECTIVE && coll_by_name(cmd->name, &r->kind) < 0)
 		return err_set(err, ERR_OTHER, "%s is not a collective", cmd->name);
 	return 0;

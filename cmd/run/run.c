@@ -58,7 +58,7 @@ static bool is_collective(const char *word)
 {
 	const struct command *cmd = command_find(word);
 
-	return cmd && (cmd->opts & OPTS_JOB);
+	return cmd && cmd->job != NO_JOB;
 }
 
 /* Set r->argv and r->program from the operands of run, argv[1..argc). */
@@ -101,7 +101,7 @@ static const struct command *parse_collective(struct options *o, int size, int a
 static int64_t find_silence(const struct options *o)
 {
 	const int64_t day = 24 * 3600 * NS_PER_SEC;
-	const struct setting *timeout = request_setting("timeout");
+	const struct setting *timeout = request_setting(&o->request, "timeout");
 	const char *text = getenv("COLLCTL_TIMEOUT");
 	struct coll_request request = o->request;
 	struct err ignored = {0};
@@ -125,7 +125,7 @@ static int check_collective(struct run *r, bool *json, struct err *err)
 	const struct command *cmd = parse_collective(&o, r->size, r->argc, argv, err);
 	*json |= o.json;
 	r->silence = find_silence(&o);
-	r->writes = cmd && (cmd->opts & OPTS_OUTPUT) && !o.request.dry_run;
+	r->writes = cmd && (command_groups(cmd) & FOR_OUTPUT) && !o.request.dry_run;
 	if (o.help && !err->code)
 		options_help(cmd, stdout);
 	int ret = err->code ? -1 : o.help;

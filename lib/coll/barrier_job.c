@@ -26,8 +26,6 @@ static int offer(struct coll *c, struct err *err)
 	(void)err;
 	c->intent.memory = UINT64_MAX;
 	c->intent.ninputs = 1;
-	intent_add(&c->intent, "collective", "barrier");
-	intent_add(&c->intent, "--algorithm", c->request->algorithm);
 	return 0;
 }
 

@@ -1,4 +1,5 @@
 /* The life of a job. See coll.h and task.h. */
+#include "lib/coll/agreement/request_facts.h"
 #include "lib/coll/coll.h"
 
 #include <stdarg.h>
@@ -217,7 +218,8 @@ static int preview(struct coll *c, struct err *err)
 /* From joining to the commit. c->phase says where it failed. */
 static int run(struct coll *c, struct err *err)
 {
-	if (join(c, err) < 0 || find_devices(c, err) < 0 || stage(c, c->task->offer, err) < 0 ||
+	if (join(c, err) < 0 || find_devices(c, err) < 0 ||
+	    request_facts(c->request, &c->intent, err) < 0 || stage(c, c->task->offer, err) < 0 ||
 	    agree(c, err) < 0)
 		return -1;
 	if (c->request->dry_run)

@@ -201,23 +201,6 @@ static bool is_array(const struct verify *v)
 
 /* ---- agreeing ---- */
 
-static int patterns_fact(struct intent *in, const char *name, const char *const *patterns, int n,
-                         struct err *err)
-{
-	struct buf text;
-
-	buf_init(&text, UINT32_MAX);
-	for (int i = 0; i < n; i++) {
-		buf_put(&text, patterns[i], strlen(patterns[i]));
-		buf_put(&text, i + 1 < n ? ", " : "", i + 1 < n ? 2 : 1);
-	}
-	int ret = text.failed ? err_nomem(err, name, text.len) : 0;
-	if (ret == 0)
-		intent_add(in, name, n ? (char *)text.data : "not given");
-	buf_release(&text);
-	return ret;
-}
-
 static void array_facts(struct verify *v)
 {
 	const struct tensor *t = v->tensors[0].tensor;
@@ -235,7 +218,6 @@ static void array_facts(struct verify *v)
 
 static int describe(struct verify *v, struct err *err)
 {
-	const struct input_options *o = &v->life->request->files;
 	struct intent *in = &v->life->intent;
 	char text[16];
 
@@ -243,14 +225,8 @@ static int describe(struct verify *v, struct err *err)
 	in->ninputs = 1;
 	if (v->ncompared == 1)
 		snprintf(in->subject, sizeof in->subject, "%s", v->files[0].data.path);
-	intent_add(in, "collective", v->life->request->command);
-	intent_add(in, "--same", v->life->request->same ? "given" : "not given");
 	snprintf(text, sizeof text, "%d", v->ncompared);
 	intent_add(in, "number of files", text);
-	intent_add(in, "--raw-file", o->raw_file ? "given" : "not given");
-	if (patterns_fact(in, "--include", o->include, o->ninclude, err) < 0 ||
-	    patterns_fact(in, "--exclude", o->exclude, o->nexclude, err) < 0)
-		return -1;
 	if (v->ncompared == 1)
 		tensor_content_fact(in, is_array(v));
 	if (!is_array(v))

@@ -16,7 +16,7 @@
 #include "lib/net/gate.h"
 #include "lib/net/mesh.h"
 
-#define PROTO_VERSION     8
+#define PROTO_VERSION     9
 #define PROTO_RANK_AUTO   UINT32_MAX
 #define PROTO_MAX_INPUTS  (1u << 20) /* local inputs of a rank */
 #define PROTO_MAX_STREAMS 64
@@ -112,7 +112,7 @@ int joined_decode(struct joined *, struct view, struct err *);
  * interpreting them. Details are data that only this rank knows and others need. The job does not
  * interpret them: an intent carries them to rank 0, a plan from rank 0.
  */
-#define FACTS_MAX  16
+#define FACTS_MAX  24
 #define FACT_NAME  24
 #define FACT_VALUE 520
 struct fact {

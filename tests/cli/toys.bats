@@ -45,3 +45,20 @@ setup() {
 	check_out sum 4
 	collctl run -n 4 -- barrier --insecure -a all_to_all
 }
+
+# bats test_tags=smoke
+@test "a setting: an option and its variable, in help and completions, and compared between the ranks" {
+	local r
+	make_shards 2 f32 1000
+	collctl run -n 2 -- allreduce --no-sync --pace 10M 'in.{rank}.npy' -o 'out.{rank}.npy'
+	check_out sum 2
+	COLLCTL_PACE=x run -2 --separate-stderr collctl run -n 2 -- allreduce 'in.{rank}.npy' -o 'out.{rank}.npy'
+	[[ $stderr == *"COLLCTL_PACE: 'x' is not a rate"* ]]
+	collctl allreduce --help | grep -q -- '--pace RATE'
+	collctl help --mdoc | grep -q 'pace'
+	for r in bash zsh fish; do collctl help --completions "$r" | grep -q pace; done
+	run -2 --separate-stderr collctl barrier --pace 10M
+	[[ $stderr == *'--pace is not an option of barrier'* ]]
+	run -7 --separate-stderr collctl run -n 2 -- sh -c 'exec "$0" allreduce --pace 1${COLLCTL_RANK}M "in.$COLLCTL_RANK.npy" -o "out.$COLLCTL_RANK.npy"' "$COLLCTL"
+	[[ $stderr == *'--pace'* ]]
+}

@@ -222,7 +222,7 @@ each_in_turn() {
 	job 11 "${none}unhandled system error" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=fail
 	job 11 "${none}unhandled system error" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=fail=1 # the trial
 	job 11 "${none}CUDA_LAUNCH_BLOCKING=1 lets" COLLCTL_DEVICE_PATH=nccl CUDA_LAUNCH_BLOCKING=1
-	TIMEOUT=2s # from here on it ends the job
+	TIMEOUT=8s # from here on it ends the job; a busy machine opens the devices in less
 	job 11 "$none" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=hang
 	grep -q 'did not start in time' 1.err
 	job 11 "$none" COLLCTL_DEVICE_PATH=nccl COLLCTL_STANDIN_NCCL=hang=1

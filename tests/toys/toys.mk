@@ -17,5 +17,14 @@ $(eval $(call toy,format,lib/data/formats/formats,lib/data/formats/format_rows,F
 $(eval $(call toy,transport,lib/net/transport,lib/net/transport_rows,TRANSPORT(mirror),lib/net/transport_mirror))
 $(eval $(call toy,store_memory,lib/store/store,lib/store/store_rows,STORE(memory),lib/store/store_memory))
 
+# A setting is a row alone: the toy is another name of --limit-rate.
+SETTINGS = lib/coll/request/request_settings
+$(BUILD)/toys/lib/coll/request/setting_rows.h: tests/toys/lib/coll/request/setting_row.h lib/coll/request/setting_rows.h
+	@mkdir -p $(@D)
+	@cat $^ >$@
+$(BUILD)/toys/$(SETTINGS).o: $(SETTINGS).c $(BUILD)/toys/lib/coll/request/setting_rows.h $(BUILD)/flags
+	$(call say,CC,$@)$(CC) -iquote $(BUILD)/toys $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+OBJ_toys += $(BUILD)/toys/$(SETTINGS).o
+
 $(BUILD)/toys/collctl: $(OBJ_cmd) $(OBJ_toys) $(ARCHIVES)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(OBJ_cmd) $(OBJ_toys) $(ARCHIVES) $(ALL_LDLIBS)

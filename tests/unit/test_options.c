@@ -64,8 +64,8 @@ static int clear_environment(void **state)
 	char name[64];
 
 	(void)state;
-	for (size_t i = 0; i < option_rows_len; i++)
-		if (option_variable(&option_rows[i], name, sizeof name))
+	for (size_t i = 0; i < option_count(); i++)
+		if (option_variable(option_at(i), name, sizeof name))
 			unsetenv(name);
 	return 0;
 }
@@ -75,58 +75,29 @@ static int clear_environment(void **state)
 static void rows_are_whole(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < option_rows_len; i++) {
-		const struct option_row *row = &option_rows[i];
-		assert_non_null(row->own.name);
-		if (row->own.kind == OPT_SECTION)
-			continue;
+	for (size_t i = 0; i < option_count(); i++) {
+		const struct setting *row = option_at(i);
+		assert_non_null(row->name);
 		if (!row->help || !*row->help || !row->groups)
-			fail_msg("--%s has no help or belongs to no command", row->own.name);
+			fail_msg("--%s has no help or belongs to no command", row->name);
 		if (row->help[strlen(row->help) - 1] == '.')
-			fail_msg("--%s: its help ends with a full stop", row->own.name);
-		const struct setting *s = option_setting(row);
+			fail_msg("--%s: its help ends with a full stop", row->name);
+		const struct setting *s = row;
 		assert_non_null(s);
-		bool takes =
-		        s->kind != SETTING_FLAG && s->kind != OPT_LOUDER && s->kind != OPT_QUIET;
+		bool takes = s->kind != SETTING_FLAG && s->kind != SETTING_LOUDER &&
+		             s->kind != SETTING_QUIET;
 		if (takes != (row->arg != NULL))
-			fail_msg("--%s: kind and argument differ", row->own.name);
+			fail_msg("--%s: kind and argument differ", row->name);
 		bool words = s->kind == SETTING_WORD ||
-		             (s->kind >= SETTING_OP && s->kind < SETTING_KINDS);
+		             (s->kind >= SETTING_OP && s->kind <= SETTING_GPU_PATH);
 		if (words && !s->choices)
-			fail_msg("--%s has no choices", row->own.name);
+			fail_msg("--%s has no choices", row->name);
 		bool ranged = s->kind == SETTING_INT || s->kind == SETTING_RANK ||
 		              s->kind == SETTING_SIZE || s->kind == SETTING_RATE ||
 		              s->kind == SETTING_DURATION || s->kind == SETTING_PORTS ||
-		              s->kind == OPT_LOUDER;
+		              s->kind == SETTING_LOUDER;
 		if (ranged && s->max <= s->min)
-			fail_msg("--%s has no range", row->own.name);
-	}
-}
-
-/* The command line offers what the library takes. */
-static void commands_take_what_jobs_take(void **state)
-{
-	(void)state;
-	for (const struct command *c = commands; c->name; c++) {
-		struct coll_request r = {.work = WORK_COLLECTIVE};
-		r.work = strcmp(c->name, "barrier") == 0  ? WORK_BARRIER
-		         : strcmp(c->name, "verify") == 0 ? WORK_VERIFY
-		         : strcmp(c->name, "bench") == 0  ? WORK_BENCH
-		         : strcmp(c->name, "check") == 0  ? WORK_CHECK
-		                                          : WORK_COLLECTIVE;
-		if (!(c->opts & OPTS_JOB) ||
-		    (r.work == WORK_COLLECTIVE && coll_by_name(c->name, &r.kind) < 0))
-			continue;
-		for (size_t i = 0; i < request_settings_len; i++) {
-			const struct setting *s = &request_settings[i];
-			bool offered = false;
-			for (size_t k = 0; k < option_rows_len; k++)
-				offered |= option_rows[k].own.kind == OPT_REQUEST &&
-				           strcmp(option_rows[k].own.name, s->name) == 0 &&
-				           option_applies(&option_rows[k], c);
-			if (offered != (request_takes(&r, s) != 0))
-				fail_msg("%s: --%s: offered: %d", c->name, s->name, offered);
-		}
+			fail_msg("--%s has no range", row->name);
 	}
 }
 
@@ -134,13 +105,13 @@ static void names_are_unique(void **state)
 {
 	(void)state;
 	for (const struct command *c = commands; c->name; c++)
-		for (size_t i = 0; i < option_rows_len; i++)
+		for (size_t i = 0; i < option_count(); i++)
 			for (size_t j = 0; j < i; j++) {
-				const struct option_row *a = &option_rows[i], *b = &option_rows[j];
+				const struct setting *a = option_at(i), *b = option_at(j);
 				if (!option_applies(a, c) || !option_applies(b, c))
 					continue;
-				if (strcmp(a->own.name, b->own.name) == 0)
-					fail_msg("%s has --%s twice", c->name, a->own.name);
+				if (strcmp(a->name, b->name) == 0)
+					fail_msg("%s has --%s twice", c->name, a->name);
 				if (a->letter && a->letter == b->letter)
 					fail_msg("%s has -%c twice", c->name, a->letter);
 			}
@@ -150,15 +121,13 @@ static void names_are_unique(void **state)
 static void letters_are_the_same_everywhere(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < option_rows_len; i++)
+	for (size_t i = 0; i < option_count(); i++)
 		for (size_t j = 0; j < i; j++) {
-			const struct option_row *a = &option_rows[i], *b = &option_rows[j];
-			if (a->own.kind == OPT_SECTION || b->own.kind == OPT_SECTION)
-				continue;
-			bool same_name = strcmp(a->own.name, b->own.name) == 0;
+			const struct setting *a = option_at(i), *b = option_at(j);
+			bool same_name = strcmp(a->name, b->name) == 0;
 			if (same_name != (a->letter && a->letter == b->letter) &&
 			    (a->letter || b->letter))
-				fail_msg("--%s and --%s", a->own.name, b->own.name);
+				fail_msg("--%s and --%s", a->name, b->name);
 		}
 }
 
@@ -229,10 +198,10 @@ static void contract_is_spelt_exactly(void **state)
 	for (size_t i = 0; i < sizeof contract / sizeof contract[0]; i++) {
 		const struct command *cmd = command_find(contract[i].command);
 		bool found = false;
-		for (size_t j = 0; j < option_rows_len; j++)
-			found |= option_applies(&option_rows[j], cmd) &&
-			         strcmp(option_rows[j].own.name, contract[i].name) == 0 &&
-			         option_rows[j].letter == contract[i].letter;
+		for (size_t j = 0; j < option_count(); j++)
+			found |= option_applies(option_at(j), cmd) &&
+			         strcmp(option_at(j)->name, contract[i].name) == 0 &&
+			         option_at(j)->letter == contract[i].letter;
 		if (!found)
 			fail_msg("%s --%s", contract[i].command, contract[i].name);
 	}
@@ -648,15 +617,15 @@ static void every_option_has_its_variable(void **state)
 	int n = 0;
 
 	(void)state;
-	for (size_t i = 0; i < option_rows_len; i++) {
-		const struct option_row *row = &option_rows[i];
+	for (size_t i = 0; i < option_count(); i++) {
+		const struct setting *row = option_at(i);
 		if (!option_variable(row, name, sizeof name)) {
-			assert_true(row->own.kind == OPT_SECTION || (row->groups & OPTS_ACTS));
+			assert_true(row->action);
 			continue;
 		}
 		n++;
 		assert_memory_equal(name, "COLLCTL_", 8);
-		assert_int_equal(strlen(name), 8 + strlen(row->own.name));
+		assert_int_equal(strlen(name), 8 + strlen(row->name));
 		assert_int_equal(strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), strlen(name));
 		/* The secret and the launcher's own variables are not options'. */
 		assert_string_not_equal(name, "COLLCTL_SECRET");
@@ -803,9 +772,9 @@ static bool has_entry(const char *text, const char *name)
 
 static bool lists(const struct command *cmd, const char *name)
 {
-	for (size_t i = 0; i < option_rows_len; i++)
-		if (option_applies(&option_rows[i], cmd) && !(option_rows[i].groups & OPTS_HELP) &&
-		    strcmp(option_rows[i].own.name, name) == 0)
+	for (size_t i = 0; i < option_count(); i++)
+		if (option_applies(option_at(i), cmd) && !(option_at(i)->groups & FOR_HELP) &&
+		    strcmp(option_at(i)->name, name) == 0)
 			return true;
 	return false;
 }
@@ -820,11 +789,10 @@ static void help_is_complete(void **state)
 		FILE *f = open_memstream(&text, &len);
 		options_help(c, f);
 		fclose(f);
-		for (size_t i = 0; i < option_rows_len; i++) {
-			const struct option_row *row = &option_rows[i];
-			if (row->own.kind != OPT_SECTION &&
-			    has_entry(text, row->own.name) != lists(c, row->own.name))
-				fail_msg("%s --help and --%s", c->name, row->own.name);
+		for (size_t i = 0; i < option_count(); i++) {
+			const struct setting *row = option_at(i);
+			if (has_entry(text, row->name) != lists(c, row->name))
+				fail_msg("%s --help and --%s", c->name, row->name);
 		}
 		for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
 			if (strlen(line) > 80)
@@ -930,7 +898,7 @@ static size_t bytes_of(const struct setting *s)
 }
 
 /* Parse "--name value" for each of @values[n], with the operands that the command needs. */
-static int parse_values(struct options *o, const struct command *cmd, const struct option_row *row,
+static int parse_values(struct options *o, const struct command *cmd, const struct setting *row,
                         const char *const *values, int n, struct err *err)
 {
 	static char words[4][96];
@@ -938,7 +906,7 @@ static int parse_values(struct options *o, const struct command *cmd, const stru
 	int argc = 1;
 
 	for (int i = 0; i < n; i++) {
-		snprintf(words[i], sizeof words[i], "--%s", row->own.name);
+		snprintf(words[i], sizeof words[i], "--%s", row->name);
 		argv[argc++] = words[i];
 		argv[argc++] = (char *)values[i];
 	}
@@ -949,31 +917,32 @@ static int parse_values(struct options *o, const struct command *cmd, const stru
 	return options_parse(cmd, o, &argc, argv, err);
 }
 
-static void *member_of(struct options *o, const struct option_row *row)
+static void *member_of(struct options *o, const struct setting *row)
 {
-	const bool of_request = row->own.kind == OPT_REQUEST;
-	return (char *)(of_request ? (void *)&o->request : o) + option_setting(row)->offset;
+	const bool of_request =
+	        row >= request_settings && row < request_settings + request_settings_len;
+	return (char *)(of_request ? (void *)&o->request : o) + row->offset;
 }
 
-static int listed(struct options *o, const struct option_row *row)
+static int listed(struct options *o, const struct setting *row)
 {
-	return *(const int *)((char *)&o->request + option_setting(row)->other);
+	return *(const int *)((char *)&o->request + row->other);
 }
 
 /* Both have the value of the row. Of lists of numbers the lengths are enough: they may be given
  * once. */
-static void same_value(struct options *a, struct options *b, const struct option_row *row)
+static void same_value(struct options *a, struct options *b, const struct setting *row)
 {
-	const struct setting *s = option_setting(row);
+	const struct setting *s = row;
 	if (s->kind == SETTING_LIST || s->kind == SETTING_WEIGHTS || s->kind == SETTING_ROWS)
 		assert_int_equal(listed(a, row), listed(b, row));
 	else if (memcmp(member_of(a, row), member_of(b, row), bytes_of(s)) != 0)
-		fail_msg("--%s: another value than that of its last word", row->own.name);
+		fail_msg("--%s: another value than that of its last word", row->name);
 }
 
-static void gives_twice(const struct command *cmd, const struct option_row *row)
+static void gives_twice(const struct command *cmd, const struct setting *row)
 {
-	const struct setting *s = option_setting(row);
+	const struct setting *s = row;
 	const char *values[2];
 	char buf[2][64], name[64];
 	struct options both, last;
@@ -982,13 +951,13 @@ static void gives_twice(const struct command *cmd, const struct option_row *row)
 	two_values(s, values, buf);
 	for (int i = 0; i < 2; i++) {
 		if (parse_values(&last, cmd, row, &values[i], 1, &err) < 0)
-			fail_msg("%s --%s %s: %s", cmd->name, row->own.name, values[i], err.text);
+			fail_msg("%s --%s %s: %s", cmd->name, row->name, values[i], err.text);
 		options_release(&last);
 	}
 	parse_values(&last, cmd, row, &values[1], 1, &err);
 	const int ret = parse_values(&both, cmd, row, values, 2, &err);
 	if (s->once != (ret < 0))
-		fail_msg("%s --%s twice: %s", cmd->name, row->own.name, ret ? err.text : "taken");
+		fail_msg("%s --%s twice: %s", cmd->name, row->name, ret ? err.text : "taken");
 	if (s->once) {
 		assert_int_equal(err.code, ERR_USAGE);
 		assert_non_null(strstr(err.text, "is given twice: give it once, as "));
@@ -1002,7 +971,7 @@ static void gives_twice(const struct command *cmd, const struct option_row *row)
 	if (option_variable(row, name, sizeof name)) {
 		setenv(name, values[0], 1);
 		if (parse_values(&both, cmd, row, &values[1], 1, &err) < 0)
-			fail_msg("%s and --%s: %s", name, row->own.name, err.text);
+			fail_msg("%s and --%s: %s", name, row->name, err.text);
 		same_value(&both, &last, row);
 		options_release(&both);
 		unsetenv(name);
@@ -1040,18 +1009,18 @@ static void an_empty_value_is_an_error(void **state)
 {
 	(void)state;
 	for (const struct command *c = commands; c->name; c++)
-		for (size_t i = 0; i < option_rows_len; i++) {
-			const struct option_row *row = &option_rows[i];
+		for (size_t i = 0; i < option_count(); i++) {
+			const struct setting *row = option_at(i);
 			const char *nothing = "";
 			struct options o;
 			struct err err;
 			char begin[64];
 			if (!option_applies(row, c) || !row->arg)
 				continue;
-			snprintf(begin, sizeof begin, "--%s: ", row->own.name);
+			snprintf(begin, sizeof begin, "--%s: ", row->name);
 			if (parse_values(&o, c, row, &nothing, 1, &err) == 0 ||
 			    err.code != ERR_USAGE || strncmp(err.text, begin, strlen(begin)) != 0)
-				fail_msg("%s --%s '': %s", c->name, row->own.name, err.text);
+				fail_msg("%s --%s '': %s", c->name, row->name, err.text);
 			options_release(&o);
 		}
 }
@@ -1061,14 +1030,13 @@ static void the_last_value_counts_or_it_is_an_error(void **state)
 {
 	(void)state;
 	for (const struct command *c = commands; c->name; c++)
-		for (size_t i = 0; i < option_rows_len; i++) {
-			const struct option_row *row = &option_rows[i];
+		for (size_t i = 0; i < option_count(); i++) {
+			const struct setting *row = option_at(i);
 			if (!option_applies(row, c) || !row->arg)
 				continue;
-			const struct setting *s = option_setting(row);
+			const struct setting *s = row;
 			if (strstr(row->arg, ",...") && !s->once)
-				fail_msg("--%s %s: a list may be given once", row->own.name,
-				         row->arg);
+				fail_msg("--%s %s: a list may be given once", row->name, row->arg);
 			assert_true(s->kind != SETTING_LIST || !s->once);
 			gives_twice(c, row);
 		}
@@ -1080,7 +1048,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        T(rows_are_whole),
-	        T(commands_take_what_jobs_take),
 	        T(names_are_unique),
 	        T(an_empty_operand_is_an_error),
 	        T(an_empty_value_is_an_error),

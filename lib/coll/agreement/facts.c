@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/coll/agreement/request_facts.h"
 #include "lib/coll/collective.h"
 
 /* tensor_at: tensor @i, which all ranks have; with its digest once that is known. */
@@ -32,31 +33,11 @@ static void shape_fact(struct intent *in, const struct tensor *t, bool any_rows)
 	intent_add(in, "shape", any_rows ? text : shape);
 }
 
-static int counts_fact(struct intent *in, const struct coll_request *r, struct err *err)
-{
-	size_t cap = (size_t)r->ncounts * 21 + 8, at = 0;
-	char *text = malloc(cap);
-	if (!text)
-		return err_nomem(err, "--counts", cap);
-	strcpy(text, "none");
-	for (int j = 0; r->counts && j < r->ncounts; j++)
-		at += (size_t)snprintf(text + at, cap - at, "%s%" PRIu64, j ? "," : "",
-		                       r->counts[j]);
-	intent_add(in, "--counts", text);
-	free(text);
-	return 0;
-}
-
 static void number_fact(struct intent *in, const char *name, int value)
 {
 	char text[16];
 	snprintf(text, sizeof text, "%d", value);
 	intent_add(in, name, text);
-}
-
-static void flag_fact(struct intent *in, const char *name, bool given)
-{
-	intent_add(in, name, given ? "given" : "not given");
 }
 
 /* Add facts of the inputs: one array, or a table of tensors. None for a broadcast of files, because
@@ -85,32 +66,14 @@ int agree_facts(struct collective *c, struct intent *in, struct err *err)
 {
 	const struct coll_request *r = c->request;
 	const struct coll_rules *rules = coll_rules(r->kind);
-	intent_add(in, "collective", r->command);
-	flag_fact(in, "--dry-run", r->dry_run);
-	if (coll_reduces(r->kind))
-		intent_add(in, "--op", reduce_op_name(r->op));
-	if (rules->bytes)
-		flag_fact(in, "--raw-file", r->files.raw_file);
-	if (r->kind != COLL_EXCHANGE)
-		flag_fact(in, "--each", r->each);
-	if (rules->averages)
-		intent_add(in, "--integers", integers_name(r->integers));
 	c->table = (struct tensor_table){.n = c->agreed.ntensors, .at = tensor_entry, .ctx = c};
 	if (input_facts(c, in, err) < 0)
 		return -1;
 	if (rules->rooted)
 		number_fact(in, "--root", c->agreed.root);
-	intent_add(in, "--algorithm", r->algorithm);
-	if (rules->radix)
-		number_fact(in, "--base", r->base);
-	if (r->kind == COLL_EXCHANGE)
-		number_fact(in, "--steps", r->steps);
-	if (coll_reduces(r->kind)) {
-		intent_add(in, "--order", r->ordered ? "rank" : "any");
-		flag_fact(in, "--allow-divergent", r->divergent);
-	}
+	/* Of a scatter only the root's counts matter, but who gives some must give the same. */
 	if (r->kind == COLL_REDUCE_SCATTER ||
 	    (r->kind == COLL_SCATTER && (c->agreed.rank == c->agreed.root || r->counts)))
-		return counts_fact(in, r, err);
+		return request_fact(r, request_setting(r, "counts"), in, err);
 	return 0;
 }

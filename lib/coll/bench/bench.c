@@ -275,30 +275,13 @@ static int add_algorithms(struct bench *b, struct intent *in, struct err *err)
 static int describe(struct bench *b, struct intent *in, struct err *err)
 {
 	const struct coll_request *r = b->request;
-	const struct bench_request *o = &r->bench;
-	char text[FACT_VALUE] = "";
+	char text[FACT_VALUE];
 	in->memory = UINT64_MAX;
 	in->ninputs = 1;
-	/* The fact that collectives use, so that a bench and a collective disagree. */
-	snprintf(text, sizeof text, "bench %s", coll_name(r->kind));
-	intent_add(in, "collective", text);
-	intent_add(in, "--algorithm", r->algorithm);
-	intent_add(in, "--op", reduce_op_name(b->op));
-	intent_add(in, "--dtype", dtype_name(b->dtype));
+	intent_add(in, "--dtype", dtype_name(b->dtype)); /* with its default */
 	snprintf(text, sizeof text, "%d", r->root);
 	intent_add(in, "--root", text);
-	snprintf(text, sizeof text, "-b %llu -e %llu -f %d", (unsigned long long)o->minbytes,
-	         (unsigned long long)o->maxbytes, o->factor);
-	intent_add(in, "sizes", text);
-	snprintf(text, sizeof text, "-w %d --iters %d", o->warmup, o->iters);
-	intent_add(in, "repetitions", text);
 	intent_add(in, "--barrier", b->head.barrier ? "given, or --tuning-out" : "not given");
-	intent_add(in, "--check", o->check ? "yes" : "no");
-	intent_add(in, "--allow-divergent", r->divergent ? "yes" : "no");
-	snprintf(text, sizeof text, "%d", r->base);
-	intent_add(in, "--base", text);
-	snprintf(text, sizeof text, "%d", r->steps);
-	intent_add(in, "--steps", text);
 	/* Without a tuning file the choice depends on the ranks' hosts, which are unknown here; all
 	 * ranks then choose alike. */
 	intent_add(in, "--tuning", r->tuning ? "given" : "not given");

@@ -7,6 +7,7 @@
 
 #include "lib/base/err.h"
 #include "lib/coll/request/inputs.h"
+#include "lib/coll/request/setting.h"
 #include "lib/coll/request/settings.h"
 #include "lib/data/kernels/reduce.h"
 #include "lib/exec/device.h"
@@ -101,6 +102,15 @@ struct coll_request {
 /* Set the defaults. The caller keeps the texts that the settings (setting.h) point to. */
 void request_init(struct coll_request *, enum coll_work);
 void request_release(struct coll_request *);
+
+/* The settings (setting.h). */
+extern const struct setting request_settings[];
+extern const size_t request_settings_len;
+/* FOR_*: the settings that a job takes. */
+unsigned request_groups(enum coll_work work, enum coll_kind kind);
+bool request_takes(const struct coll_request *, const struct setting *);
+/* The row of this name that the job takes, else the first of this name. NULL: there is none. */
+const struct setting *request_setting(const struct coll_request *, const char *name);
 
 /* ERR_USAGE if the request is invalid for any number of ranks. */
 int request_check(const struct coll_request *, struct err *err);

@@ -195,7 +195,8 @@ int setting_in_list(const char *list, const char *word)
 	return word_index(list, word) >= 0;
 }
 
-int setting_truth(const char *text)
+/* 1 for 1, true, yes, on; 0 for 0, false, no, off; -1 for any other @text. */
+static int truth(const char *text)
 {
 	if (setting_in_list("1|true|yes|on", text))
 		return 1;
@@ -293,6 +294,7 @@ int setting_malformed(const struct setting *row, const char *text, const char *s
 
 	switch (row->kind) {
 	case SETTING_INT:
+	case SETTING_LOUDER:
 		if (row->max < INT32_MAX)
 			return err_set(err, ERR_USAGE,
 			               "%s: '%s' is not a number from %" PRId64 " to %" PRId64,
@@ -381,7 +383,18 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 
 	switch ((enum setting_kind)s->kind) {
 	case SETTING_FLAG:
-		*(bool *)to = true;
+		ret = text ? truth(text) : 1;
+		ok = ret >= 0;
+		*(bool *)to = ret == 1;
+		break;
+	case SETTING_LOUDER:
+		if (text)
+			ok = read_int(text, s->min, s->max, to);
+		else
+			*(int *)to = *(int *)to < 0 ? 1 : *(int *)to + 1;
+		break;
+	case SETTING_QUIET:
+		*(int *)to = -1;
 		break;
 	case SETTING_STRING:
 		*(const char **)to = text;
@@ -469,8 +482,6 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 		if (ok)
 			*(enum gpu_path *)to = (enum gpu_path)word_index(s->choices, text);
 		break;
-	case SETTING_KINDS:
-		ok = false;
 	}
 	if (!ok)
 		return setting_malformed(s, text, subject, err);
@@ -485,4 +496,81 @@ void setting_default(const struct setting *s, void *base)
 	of.have = 0;
 	if (s->def && s->kind != SETTING_WEIGHTS) /* no weights mean 1 for each input */
 		setting_read(&of, base, s->def, s->name, NULL);
+}
+
+/* ---- a value as text ---- */
+
+static void put(struct buf *out, const char *text)
+{
+	buf_put(out, text, strlen(text));
+}
+
+static void list_text(struct buf *out, const char *const *list, int n)
+{
+	for (int i = 0; i < n; i++) {
+		put(out, i ? ", " : "");
+		put(out, list[i]);
+	}
+	if (!n)
+		put(out, "not given");
+}
+
+static void rows_text(struct buf *out, const uint64_t *rows, int n)
+{
+	char number[24];
+
+	for (int i = 0; rows && i < n; i++) {
+		snprintf(number, sizeof number, "%s%" PRIu64, i ? "," : "", rows[i]);
+		put(out, number);
+	}
+	if (!rows)
+		put(out, "not given");
+}
+
+static void value_text(const struct setting *s, const void *base, struct buf *out)
+{
+	const void *at = (const char *)base + s->offset, *other = (const char *)base + s->other;
+	const char *text;
+	char number[24];
+
+	switch ((enum setting_kind)s->kind) {
+	case SETTING_FLAG:
+		put(out, *(const bool *)at ? "given" : "not given");
+		return;
+	case SETTING_STRING:
+	case SETTING_WORD:
+		text = *(const char *const *)at;
+		put(out, text ? text : "not given");
+		return;
+	case SETTING_OP:
+		put(out, reduce_op_name(*(const enum reduce_op *)at));
+		return;
+	case SETTING_ORDER:
+		put(out, *(const bool *)at ? "rank" : "any");
+		return;
+	case SETTING_INTEGERS:
+		put(out, integers_name(*(const enum coll_integers *)at));
+		return;
+	case SETTING_LIST:
+		list_text(out, *(const char *const *const *)at, *(const int *)other);
+		return;
+	case SETTING_ROWS:
+		rows_text(out, *(const uint64_t *const *)at, *(const int *)other);
+		return;
+	case SETTING_SIZE:
+	case SETTING_RATE:
+	case SETTING_DURATION:
+		snprintf(number, sizeof number, "%" PRIu64, *(const uint64_t *)at);
+		break;
+	default:
+		snprintf(number, sizeof number, "%d", *(const int *)at);
+	}
+	put(out, number);
+}
+
+int setting_text(const struct setting *s, const void *base, struct buf *out, struct err *err)
+{
+	value_text(s, base, out);
+	buf_put_u8(out, '\0');
+	return out->failed ? err_nomem(err, s->name, out->len) : 0;
 }

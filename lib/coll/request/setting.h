@@ -1,7 +1,8 @@
 /*
- * The settings of a request by name: one table gives the kinds, limits and defaults that the
- * command line and the library (lib/collctl.h) share. A setting has the name of the
- * command's long option, without dashes.
+ * Settings by name. Two tables have a row for each: those of a request (request_settings.c), which
+ * the command line and the library (lib/collctl.h) share, and those of commands alone
+ * (cmd/options/command_settings.c). To add one: a member of the struct, and a row. A name has
+ * several rows if its help differs between commands.
  */
 #ifndef COLLCTL_COLL_REQUEST_SETTING_H
 #define COLLCTL_COLL_REQUEST_SETTING_H
@@ -10,12 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/err.h"
 
 #define SETTING_RANKS_MAX 65536
 
 enum setting_kind {
-	SETTING_FLAG,     /* bool: set */
+	SETTING_FLAG,     /* bool: set, or 1, true, yes, on, 0 ... */
 	SETTING_STRING,   /* const char * */
 	SETTING_INT,      /* int in [min, max] */
 	SETTING_RANK,     /* int: N or "auto" */
@@ -39,46 +41,88 @@ enum setting_kind {
 	SETTING_FORMAT,   /* const struct format * */
 	SETTING_INTEGERS, /* enum coll_integers */
 	SETTING_GPU_PATH, /* enum gpu_path */
-	SETTING_KINDS
+	SETTING_LOUDER,   /* int: without a value one more each time; else in [min, max] */
+	SETTING_QUIET,    /* int: -1 */
 };
 
+/* The headings under which --help and the manual list them, in this order. */
+enum setting_section {
+	SECTION_COLLECTIVE,
+	SECTION_FILES,
+	SECTION_RESOURCES,
+	SECTION_JOB,
+	SECTION_SECURITY,
+	SECTION_ADDRESSES,
+	SECTION_LIMITS,
+	SECTION_PLAN,
+	SECTION_BENCH,
+	SECTION_CHECK,
+	SECTION_RUN,
+	SECTION_STORE,
+	SECTION_KEYGEN,
+	SECTION_CERTIFICATES,
+	SECTION_COMMON,
+	SECTIONS
+};
+
+/* Who takes it: jobs and commands. */
+#define FOR_JOIN    (1u << 0) /* every job */
+#define FOR_CHOICE  (1u << 1) /* the choice of an algorithm */
+#define FOR_MOVES   (1u << 2) /* collectives that move arrays */
+#define FOR_INPUT   (1u << 3) /* who reads files */
+#define FOR_STATS   (1u << 4)
+#define FOR_OUTPUT  (1u << 5)
+#define FOR_REDUCE  (1u << 6)
+#define FOR_AVERAGE (1u << 7)
+#define FOR_ROOT    (1u << 8)
+#define FOR_ROWS    (1u << 9)
+#define FOR_BYTES   (1u << 10) /* files may be bytes */
+#define FOR_COPIES  (1u << 11) /* collectives that copy files */
+#define FOR_RADIX   (1u << 12)
+#define FOR_STEPS   (1u << 13)
+#define FOR_BENCH   (1u << 14)
+#define FOR_CHECK   (1u << 15)
+#define FOR_VERIFY  (1u << 16)
+#define FOR_PLAN    (1u << 17)
+#define FOR_RUN     (1u << 18)
+#define FOR_SERVE   (1u << 19)
+#define FOR_KEYGEN  (1u << 20)
+#define FOR_CA      (1u << 21)
+#define FOR_RETRY   (1u << 22) /* jobs that can begin again */
+#define FOR_WAITS   (1u << 23) /* who waits for ranks and reads no files */
+#define FOR_JSON    (1u << 24) /* who can print JSON */
+#define FOR_HELP    (1u << 25) /* `help`: texts that the build generates; not listed */
+#define FOR_COMMON  (1u << 26) /* every command, and before COMMAND */
+#define FOR_BEFORE  (1u << 27) /* only before COMMAND */
+
+/*
+ * A setting of a request or an option of a command: all that is known of it. Parsing, limits, the
+ * default, help, manual, completions, variables, and whether the ranks must agree follow from it.
+ */
 struct setting {
-	const char *name;
-	uint8_t kind;
+	const char *name;    /* of the long option, without dashes */
+	const char *arg;     /* the argument's name in the help; NULL: takes none */
+	const char *help;    /* lower case, no full stop */
+	const char *def;     /* the default, as on the command line, or NULL */
+	const char *choices; /* "sum|prod|..." */
+	const char *aliases; /* also accepted, but not listed */
+	int64_t min, max;
 	size_t offset;   /* of the member */
 	size_t other;    /* of the second member that some kinds have */
 	size_t have;     /* of a bool that is set with the value; 0: none */
-	const char *def; /* the default, as on the command line, or NULL */
-	int64_t min, max;
-	const char *choices; /* "sum|prod|..." */
-	const char *aliases; /* also accepted, but not listed */
+	unsigned groups; /* FOR_*: who takes it */
+	unsigned agree;  /* FOR_*: the jobs whose ranks must all give the same value */
+	uint8_t kind;    /* enum setting_kind */
+	uint8_t section; /* enum setting_section */
+	char letter;     /* of the short option; 0: none */
 	/* Given twice on a command line, is it an error? It is where a second value could be meant
 	 * in addition to the first. Of others the last one counts; SETTING_LIST keeps all. */
 	bool once;
-	unsigned groups; /* of a request's: SETTING_FOR_*; every kind of job has some of them */
+	bool action; /* it has no variable */
 };
 
-/* The jobs that take a setting of a request. */
-#define SETTING_FOR_JOIN    (1u << 0) /* every job */
-#define SETTING_FOR_CHOICE  (1u << 1) /* the choice of an algorithm */
-#define SETTING_FOR_MOVES   (1u << 2) /* collectives that move arrays */
-#define SETTING_FOR_INPUT   (1u << 3) /* how files are read */
-#define SETTING_FOR_STATS   (1u << 4)
-#define SETTING_FOR_OUTPUT  (1u << 5)
-#define SETTING_FOR_REDUCE  (1u << 6)
-#define SETTING_FOR_AVERAGE (1u << 7)
-#define SETTING_FOR_ROOT    (1u << 8)
-#define SETTING_FOR_ROWS    (1u << 9)
-#define SETTING_FOR_BYTES   (1u << 10) /* files may be bytes */
-#define SETTING_FOR_COPIES  (1u << 11) /* collectives that copy files */
-#define SETTING_FOR_RADIX   (1u << 12)
-#define SETTING_FOR_STEPS   (1u << 13)
-#define SETTING_FOR_BENCH   (1u << 14)
-#define SETTING_FOR_CHECK   (1u << 15)
-#define SETTING_FOR_VERIFY  (1u << 16)
-
-/* Set the member of *@base to @text (SETTING_FLAG: NULL). The caller owns @text and must keep it.
- * ERR_USAGE if it is malformed; @subject names the setting in the message. */
+/* Set the member of *@base to @text (NULL: a flag without a value). The caller owns @text and must
+ * keep it. ERR_USAGE if it is malformed; @subject names the setting in the message. */
 int setting_read(const struct setting *, void *base, const char *text, const char *subject,
                  struct err *err);
 /* Set the member of *@base to the default, if there is one. The bool at `have` stays as it is. */
@@ -88,16 +132,9 @@ int setting_malformed(const struct setting *, const char *text, const char *subj
                       struct err *err);
 /* Is @word one of the words of @list ("a|b|c", or NULL)? */
 int setting_in_list(const char *list, const char *word);
-/* 1 for 1, true, yes, on; 0 for 0, false, no, off; -1 for any other @text. */
-int setting_truth(const char *text);
 
-/* The settings of struct coll_request. */
-extern const struct setting request_settings[];
-extern const size_t request_settings_len;
-/* NULL: there is none. */
-const struct setting *request_setting(const char *name);
-struct coll_request;
-/* Does a job of this work and kind take the setting? */
-int request_takes(const struct coll_request *, const struct setting *);
+/* The value as text, for messages and to compare it with that of other ranks: "given", "sum", "4",
+ * "a*, b*"; "not given" of what has none. It ends with a NUL. */
+int setting_text(const struct setting *, const void *base, struct buf *out, struct err *err);
 
 #endif

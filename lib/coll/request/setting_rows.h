@@ -1,0 +1,205 @@
+/*
+ * The rows of request_settings.c: section, name, letter, argument, kind, member, who takes it,
+ * help, and what else struct setting has.
+ */
+S(COLLECTIVE, "op", 0, "OP", OP, op, FOR_REDUCE | FOR_BENCH, "reduction operation", .def = "sum",
+  .choices = OPS, .agree = FOR_REDUCE | FOR_BENCH)
+S(COLLECTIVE, "order", 0, "ORDER", ORDER, ordered, FOR_REDUCE,
+  "order in which numbers are added; 'rank' adds in rank order, floats in f64", .def = "any",
+  .choices = "any|rank", .agree = FOR_REDUCE)
+S(COLLECTIVE, "weight", 0, "W[,W,...]", WEIGHTS, weights, FOR_AVERAGE,
+  "weight of this rank's inputs in an average, one for all or one for each; 0 ignores them",
+  .other = AT(nweights), .def = "1", .once = true)
+S(COLLECTIVE, "integers", 0, "HOW", INTEGERS, integers, FOR_AVERAGE,
+  "how to average integers: take the values of rank 0 (first), the same but fail if "
+  "another rank has different values (equal), or round the exact average to the nearest "
+  "integer (round)",
+  .choices = "first|equal|round", .agree = FOR_AVERAGE)
+S(COLLECTIVE, "algorithm", 'a', "NAME", STRING, algorithm, FOR_CHOICE,
+  "algorithm to use; 'collctl algorithms' lists all; bench also takes several, separated "
+  "by commas, or 'all'",
+  .def = "auto", .once = true, .agree = FOR_CHOICE)
+S(COLLECTIVE, "tuning", 0, "FILE", STRING, tuning, FOR_CHOICE,
+  "choose the algorithm by the rates and measurements in this file (see 'collctl bench "
+  "--tuning-out')")
+S(COLLECTIVE, "allow-divergent", 0, NULL, FLAG, divergent, FOR_REDUCE | FOR_BENCH,
+  "allow algorithms that add floats in a different order on each rank, so that the last "
+  "bits of the results may differ between ranks",
+  .agree = FOR_REDUCE | FOR_BENCH)
+S(COLLECTIVE, "explain", 0, NULL, FLAG, explain, FOR_MOVES,
+  "print the predicted time of each algorithm, and why one was chosen")
+S(COLLECTIVE, "dry-run", 0, NULL, FLAG, dry_run, FOR_MOVES,
+  "agree on what to do and print it, but move no data and create no file; all ranks must "
+  "give this option",
+  .agree = FOR_MOVES)
+S(COLLECTIVE, "root", 0, "RANK|HOST", ROOT, root, FOR_ROOT,
+  "rank that has the input or gets the result, or the name of its host (default: 0; with "
+  "--rank auto, broadcast and scatter take the one rank that gives an input)",
+  .max = SETTING_RANKS_MAX - 1, .other = AT(root_host), .have = AT(have_root))
+S(COLLECTIVE, "counts", 0, "N,N,...", ROWS, counts, FOR_ROWS,
+  "rows of each rank's part, in rank order (default: as even as possible)", .other = AT(ncounts),
+  .once = true)
+S(COLLECTIVE, "base", 0, "B", INT, base, FOR_RADIX | FOR_PLAN | FOR_BENCH,
+  "radix of the bcube and bruck algorithms (default: 2)", .min = 2, .max = SETTING_RANKS_MAX,
+  .agree = FOR_RADIX | FOR_BENCH)
+S(COLLECTIVE, "steps", 0, "C", INT, steps, FOR_STEPS | FOR_PLAN | FOR_BENCH,
+  "number of partners of each rank, at distances 1, 2, 4 ...; 2^C must divide the number "
+  "of ranks",
+  .min = 1, .max = 16, .agree = FOR_STEPS | FOR_BENCH)
+S(FILES, "output", 'o', "FILE", LIST, outputs, FOR_OUTPUT,
+  "output file; '-' is stdout; {rank}, {size} and {host} are replaced", .other = AT(noutputs))
+S(FILES, "each", 0, NULL, FLAG, each, FOR_OUTPUT,
+  "process each input separately; -o names a folder", .agree = FOR_OUTPUT)
+S(FILES, "raw-file", 0, NULL, FLAG, files.raw_file, FOR_BYTES,
+  "treat files of any format as a sequence of bytes", .agree = FOR_BYTES)
+S(FILES, "times", 0, NULL, FLAG, times, FOR_COPIES,
+  "with --raw-file, give the copies the modification times of the originals")
+S(FILES, "format", 0, "FORMAT", FORMAT, files.format, FOR_INPUT,
+  "file format (default: by extension)", .choices = format_choices + 1, .once = true)
+S(FILES, "dtype", 0, "TYPE", DTYPE, files.dtype, FOR_INPUT,
+  "element type of raw files; bf16 also reads .npy files of type V2, f8e4m3 and f8e5m2 of "
+  "type V1",
+  .choices = DTYPES_ALL, .aliases = DTYPES_NUMPY, .once = true)
+S(FILES, "shape", 0, "N,N,...", STRING, files.shape, FOR_INPUT, "shape of raw files", .once = true)
+S(FILES, "include", 0, "GLOB", LIST, files.include, FOR_INPUT,
+  "use only tensors whose names match; repeatable", .other = AT(files.ninclude),
+  .agree = FOR_VERIFY)
+S(FILES, "exclude", 0, "GLOB", LIST, files.exclude, FOR_INPUT,
+  "skip tensors whose names match; repeatable", .other = AT(files.nexclude), .agree = FOR_VERIFY)
+S(FILES, "same", 0, NULL, FLAG, same, FOR_VERIFY,
+  "compare the local files with each other, too, not only with those in the same place on "
+  "other ranks",
+  .agree = FOR_VERIFY)
+S(FILES, "stats", 0, NULL, FLAG, stats, FOR_STATS,
+  "report tensors that contain NaN or Inf; info also prints minimum, maximum and mean")
+S(FILES, "force", 0, NULL, FLAG, force, FOR_OUTPUT,
+  "if the output is a symbolic link, replace the file that it points to; replace files "
+  "also where another rank chooses their names")
+S(FILES, "no-sync", 0, NULL, FLAG, no_sync, FOR_OUTPUT, "do not wait until the output is on disk")
+S(RESOURCES, "memory", 0, "SIZE", SIZE, settings.memory, FOR_INPUT,
+  "memory for buffers; larger arrays are processed in parts", .def = "256M", .min = 1,
+  .max = INT64_MAX)
+S(RESOURCES, "streams", 0, "K", INT, streams, FOR_MOVES,
+  "parallel connections per direction (default: automatic)", .min = 1, .max = 64)
+/* At the lowest rate bytes still move every 10 ms, so that it is not taken for a stall. */
+S(RESOURCES, "limit-rate", 0, "RATE", RATE, settings.limit_rate, FOR_MOVES | FOR_BENCH,
+  "send at most this much over all data connections of this rank together: 100Mbit, 1Gbit "
+  "(bits a second), 10M (bytes)",
+  .min = 1024, .max = INT64_MAX)
+S(RESOURCES, "threads", 0, "N|auto", THREADS, threads, FOR_MOVES,
+  "threads that encrypt, add and copy, at most one for each stream (auto: the processors "
+  "that the other ranks of this host do not use)",
+  .def = "auto", .min = 1, .max = 64)
+S(RESOURCES, "lanes", 0, "WAY", WORD, settings.lanes, FOR_MOVES | FOR_BENCH,
+  "how ranks of the same host and user send to each other: through memory that they share "
+  "where that works (auto), always as to other hosts (tcp), or fail where memory does not "
+  "work (memory)",
+  .def = "auto", .choices = "auto|tcp|memory")
+S(RESOURCES, "device", 0, "cpu|cuda[:LIST]", DEVICE, devices, FOR_MOVES | FOR_BENCH | FOR_PLAN,
+  "memory of inputs and outputs: the host's, or that of GPUs: cuda:0,1 puts input i on the "
+  "i-th of the list; cuda alone on one GPU for each rank of a host",
+  .def = "cpu", .have = AT(have_devices), .once = true)
+S(RESOURCES, "device-path", 0, "PATH", GPU_PATH, device_path, FOR_MOVES | FOR_BENCH,
+  "how a rank's GPUs reach each other's memory: direct access (peer), copies through the "
+  "host (host), NCCL also where its order changes the last bits of sums of floats (nccl), "
+  "or what is there, with NCCL in long jobs for integers (auto)",
+  .def = "auto", .choices = GPU_PATHS)
+S(RESOURCES, "device-memory", 0, "SIZE", SIZE, device_memory, FOR_MOVES,
+  "memory for buffers on each GPU (default: three quarters of what is free)", .min = 1,
+  .max = INT64_MAX)
+S(JOB, "size", 'n', "N", INT, settings.size, FOR_JOIN | FOR_PLAN, "number of ranks", .min = 1,
+  .max = SETTING_RANKS_MAX)
+S(JOB, "size", 'n', "N", INT, settings.size, FOR_RUN, "number of ranks to start", .min = 1,
+  .max = SETTING_RANKS_MAX)
+S(JOB, "rank", 'r', "N|auto", RANK, settings.rank, FOR_JOIN,
+  "rank of this process; 'auto' numbers the ranks in the order of host, address and input "
+  "file (default: from the launcher or the hostfile)",
+  .max = SETTING_RANKS_MAX - 1)
+S(JOB, "rendezvous", 'R', "URL", STRING, settings.rendezvous, FOR_JOIN,
+  "store where the ranks meet: http(s)://, consul+http(s):// or etcd+http(s)://, the last "
+  "with one or more hosts, separated by commas")
+S(JOB, "hostfile", 'H', "FILE|HOST,...", STRING, settings.hostfile, FOR_JOIN,
+  "hosts of the ranks in rank order: a file with one per line, or a list; a file of this "
+  "name is read",
+  .once = true)
+S(JOB, "job", 'j', "NAME", STRING, settings.job, FOR_JOIN,
+  "name of the job; jobs that share a store need different names (default: the launcher's "
+  "job id, else 'default')")
+S(SECURITY, "secret-file", 0, "FILE", STRING, settings.secret_file, FOR_JOIN,
+  "file with the job's secret, made by 'collctl keygen' (default: COLLCTL_SECRET)")
+S(SECURITY, "secret-fd", 0, "N", INT, settings.secret_fd, FOR_JOIN,
+  "read the secret from this file descriptor", .max = INT32_MAX)
+S(SECURITY, "tls-cert", 0, "FILE", STRING, settings.tls_cert, FOR_JOIN,
+  "certificate of this rank, in place of a secret: it names the rank (URI:collctl:rank:N, "
+  "as 'collctl ca issue' makes it) or its host in the hostfile; {rank}, {size} and {host} "
+  "are replaced")
+S(SECURITY, "tls-key", 0, "FILE", STRING, settings.tls_key, FOR_JOIN,
+  "key of that certificate (default: in the same file)")
+S(SECURITY, "tls-ca", 0, "FILE", STRING, settings.tls_ca, FOR_JOIN,
+  "the CA that has signed the certificates of all ranks", .once = true)
+S(SECURITY, "tls-crl", 0, "FILE", STRING, settings.tls_crl, FOR_JOIN,
+  "the CA's list of revoked certificates", .once = true)
+S(SECURITY, "tls-key-password-fd", 0, "N", INT, settings.tls_key_password_fd, FOR_JOIN | FOR_CA,
+  "read the password of an encrypted key from this file descriptor (default: ask on the "
+  "terminal)",
+  .max = INT32_MAX)
+S(SECURITY, "store-token-file", 0, "FILE", STRING, settings.store_token_file, FOR_JOIN,
+  "file with the access token of the store; for etcd it may be USER:PASSWORD")
+S(SECURITY, "store-ca", 0, "FILE", STRING, settings.store_ca, FOR_JOIN,
+  "trust a store's certificate by this file (default: CURL_CA_BUNDLE, SSL_CERT_FILE, else "
+  "the system's)",
+  .once = true)
+S(SECURITY, "store-cert", 0, "FILE", STRING, settings.store_cert, FOR_JOIN,
+  "certificate that this rank shows to the store")
+S(SECURITY, "store-key", 0, "FILE", STRING, settings.store_key, FOR_JOIN,
+  "key of the certificate given by --store-cert")
+S(SECURITY, "insecure", 0, NULL, FLAG, settings.insecure, FOR_JOIN,
+  "use plain TCP without encryption and authentication; all ranks must give this option")
+S(ADDRESSES, "listen", 0, "ADDR[:PORT]", STRING, settings.listen, FOR_JOIN,
+  "address on which to accept connections")
+S(ADDRESSES, "advertise", 0, "ADDR[:PORT]", STRING, settings.advertise, FOR_JOIN,
+  "address at which other ranks reach this one")
+S(ADDRESSES, "port-range", 0, "A-B", PORTS, settings.port_lo, FOR_JOIN,
+  "accept connections on a port of this range", .min = 1, .max = 65535,
+  .other = AT(settings.port_hi))
+S(ADDRESSES, "iface", 0, "NAME|CIDR", STRING, settings.iface, FOR_JOIN,
+  "accept connections on the address of this interface, or on the address in this network")
+S(LIMITS, "join-timeout", 0, "DURATION", DURATION, settings.join_timeout, FOR_JOIN,
+  "fail if the other ranks have not joined after this time", .def = "2m", .min = NS_PER_MS,
+  .max = INT64_MAX)
+S(LIMITS, "timeout", 0, "DURATION", DURATION, settings.timeout, FOR_JOIN,
+  "fail if the job makes no progress for this long after all ranks have joined", .def = "30s",
+  .min = NS_PER_MS, .max = INT64_MAX)
+S(PLAN, "insecure", 0, NULL, FLAG, settings.insecure, FOR_PLAN,
+  "predict for connections without encryption")
+S(PLAN, "lanes", 0, "WAY", WORD, settings.lanes, FOR_PLAN,
+  "predict for ranks of one host that send to each other through memory (auto, memory), or "
+  "as to other hosts (tcp)",
+  .def = "auto", .choices = "auto|tcp|memory")
+S(BENCH, "minbytes", 'b', "SIZE", SIZE, bench.minbytes, FOR_BENCH, "smallest size", .def = "4K",
+  .max = INT64_MAX, .agree = FOR_BENCH)
+S(BENCH, "maxbytes", 'e', "SIZE", SIZE, bench.maxbytes, FOR_BENCH, "largest size", .def = "64M",
+  .max = INT64_MAX, .agree = FOR_BENCH)
+S(BENCH, "stepfactor", 'f', "N", INT, bench.factor, FOR_BENCH, "factor between sizes", .def = "4",
+  .min = 2, .max = 1 << 20, .agree = FOR_BENCH)
+S(BENCH, "warmup", 'w', "N", INT, bench.warmup, FOR_BENCH, "iterations before the measurement",
+  .def = "5", .max = 1000000, .agree = FOR_BENCH)
+S(BENCH, "iters", 0, "N", INT, bench.iters, FOR_BENCH, "measured iterations", .def = "20", .min = 1,
+  .max = 1000000, .agree = FOR_BENCH)
+S(BENCH, "barrier", 0, NULL, FLAG, bench.barrier, FOR_BENCH,
+  "wait for all ranks before each iteration: then its time is that of one collective, as "
+  "in a job; always with --tuning-out")
+S(BENCH, "dtype", 0, "TYPE", DTYPE, files.dtype, FOR_BENCH | FOR_PLAN,
+  "element type (default: f32)", .choices = DTYPES_ALL, .aliases = DTYPES_NUMPY, .once = true)
+S(BENCH, "check", 0, NULL, FLAG, bench.check, FOR_BENCH,
+  "compare each element on each rank with the expected value", .agree = FOR_BENCH)
+S(BENCH, "tuning-out", 0, "FILE", STRING, tuning_out, FOR_BENCH | FOR_CHECK,
+  "write the measured rates, and those of bench's cases, to this tuning file")
+S(CHECK, "time", 0, "DURATION", DURATION, check.time, FOR_CHECK,
+  "measure each link's bandwidth for this long", .def = "200ms", .min = NS_PER_MS,
+  .max = 3600 * NS_PER_SEC)
+S(CHECK, "min-bandwidth", 0, "RATE", RATE, check.min_bandwidth, FOR_CHECK,
+  "fail if a link has less: 100Mbit, 1Gbit (bits a second), 10M (bytes)", .min = 1,
+  .max = INT64_MAX)
+S(CHECK, "max-latency", 0, "DURATION", DURATION, check.max_latency, FOR_CHECK,
+  "fail if the median round trip of a link is longer", .min = 1, .max = INT64_MAX)
