@@ -138,8 +138,8 @@ const struct option_row option_rows[] = {
                 OPTS_ARRAY | OPTS_BENCH | OPTS_PLAN),
         REQUEST("device-path", 0, "PATH",
                 "how a rank's GPUs reach each other's memory: direct access (peer), copies through "
-                "the host (host), NCCL also where its order changes the last bits of sums of "
-                "floats (nccl), or what is there, with NCCL in long jobs for integers (auto)",
+                "the host (host), direct access if all have it, else copies (auto), or NCCL, whose "
+                "order may change the last bits of sums of floats (nccl)",
                 OPTS_ARRAY | OPTS_BENCH),
         REQUEST("device-memory", 0, "SIZE",
                 "memory for buffers on each GPU (default: three quarters of what is free)",
