@@ -134,6 +134,16 @@ sanitize "$with" BAD=memcheck
 check 'sanitize.sh: a tool finds something' ended 1 'failed: memcheck (99)'
 check 'sanitize.sh: the tools after it run' grep -q '^initcheck' "$place/tools"
 
+# ---- tests/compdb.sh ----
+
+sources() { # of the program; some are compiled again for toys
+	tests/compdb.sh all unit sim | jq -r '.[].file' | grep -E '^(algorithms|cmd|completions|lib)/' | sort -u
+}
+get diff <(git ls-files 'algorithms/*.c' 'cmd/*.c' 'completions/*.c' 'lib/*.c' | sort) <(sources)
+check 'compdb.sh: how every source of the program is compiled' ended 0 ''
+get tests/compdb.sh no-such-goal
+check 'compdb.sh: a goal that make does not have' ended 1 no-such-goal
+
 # ---- tests/run.sh ----
 
 # A tree with this runner, suites of a line each, and a make that records what it is to build.
