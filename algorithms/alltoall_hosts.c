@@ -200,7 +200,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const struct hosts_sizes s = hosts_sizes(a);
 	const double n = s.n, m = s.most, p = a->size, runs = s.together ? 1 : m;
-	const double most = (s.n - 1 + s.least - 1) / s.least; /* messages to, or from, hosts */
+	const int most = (s.n - 1 + s.least - 1) / s.least; /* messages to, or from, hosts */
 	const double even = m - 1 + (n - 1) * m + 2 * most * m * (m - 1);
 	const double bound = m - 1 + p - 1 + 2 * (n - 2 + m) * m;
 

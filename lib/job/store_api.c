@@ -16,8 +16,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
 
-#define WAIT_DEFAULT (30 * NS_PER_SEC)
-#define WAIT_MAX     (30 * NS_PER_SEC) /* a suspended client that left is not noticed earlier */
+#define WAIT_MAX (30 * NS_PER_SEC) /* a suspended client that left is not noticed earlier */
 
 /* ---- answers ---- */
 
@@ -252,7 +251,7 @@ static enum MHD_Result get_key(struct request *r, const char *key)
 	const struct kv_entry *e = kv_find(&s->kv, key);
 	/* A missing key has the index of the last change in the store: any may concern it. */
 	uint64_t seen = 0, index = e ? e->modify : s->kv.index;
-	int64_t wait = a.text[ARG_WAIT] ? parse_duration(a.text[ARG_WAIT]) : WAIT_DEFAULT;
+	int64_t wait = a.text[ARG_WAIT] ? parse_duration(a.text[ARG_WAIT]) : WAIT_MAX;
 
 	if (a.strange || a.text[ARG_CAS])
 		return refuse_arguments(r);
@@ -261,7 +260,7 @@ static enum MHD_Result get_key(struct request *r, const char *key)
 	if (wait < 0)
 		return send_text(r, MHD_HTTP_BAD_REQUEST, "wait is not a duration\n");
 	if (wait == 0 || wait > WAIT_MAX)
-		wait = wait ? WAIT_MAX : WAIT_DEFAULT;
+		wait = WAIT_MAX;
 	/* An index that this store has never given out belongs to another store, or to this one
 	 * before a restart: the client must learn that. */
 	bool unchanged = seen > 0 && index <= seen && seen <= s->kv.index;
