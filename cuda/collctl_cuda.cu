@@ -113,13 +113,13 @@ static uint64_t between(uint64_t least, uint64_t n, uint64_t most)
 	return n < least ? least : n < most ? n : most;
 }
 
-/* The memory through which inputs on devices that it does not access come. */
+/* The memory through which data on devices that it does not access come. */
 static cudaError_t make_stage(struct device *device)
 {
 	struct gpu *gpu = device->gpu;
 	cudaError_t error = cudaSetDevice(device->ordinal);
 
-	if (error == cudaSuccess)
+	if (error == cudaSuccess && device->index == 0)
 		error = cudaMalloc(&device->stage, gpu->stage_bytes);
 	for (int i = 0; i < BOUNCE && error == cudaSuccess; i++) {
 		error = cudaHostAlloc(&device->bounce[i], gpu->bounce_bytes, cudaHostAllocPortable);
@@ -160,7 +160,7 @@ static int open_device(struct device *device, char *why, size_t cap)
 	if (error == cudaSuccess)
 		error = cudaMalloc((void **)&device->table, TABLE * sizeof *device->table);
 	for (int i = 0; i < LANES && error == cudaSuccess; i++)
-		if (i != LANE_NCCL || gpu_may_use_nccl(device->gpu))
+		if (i != LANE_NCCL || device->gpu->asked == GPU_PATH_NCCL)
 			error = lane_start(&device->lanes[i], device);
 	if (error == cudaSuccess && device->gpu->ndevices > 1)
 		error = make_fetched(device);
@@ -337,7 +337,8 @@ static int open_devices(struct gpu *gpu, const int *ordinals, const struct gpu_l
 	for (int i = 0; i < gpu->ndevices; i++)
 		if (open_device(&gpu->devices[i], why, cap) < 0)
 			return -1;
-	if (gpu_may_use_nccl(gpu) && (error = choose_sizes(gpu, limits)) != cudaSuccess)
+	if ((gpu->ndevices > 1 || gpu->asked == GPU_PATH_NCCL) &&
+	    (error = choose_sizes(gpu, limits)) != cudaSuccess)
 		return gpu_fail(why, cap, error, "the devices' free memory");
 	if (gpu->ndevices > 1 && open_paths(gpu, ordinals, why, cap) < 0)
 		return -1;

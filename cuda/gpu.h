@@ -52,7 +52,7 @@ enum lane_kind {
 	LANE_TO_HOST_2,
 	LANE_BETWEEN, /* copies from devices to devices */
 	LANE_COMPUTE,
-	LANE_NCCL, /* where gpu_may_use_nccl */
+	LANE_NCCL, /* with GPU_PATH_NCCL */
 	LANES
 };
 
@@ -76,7 +76,7 @@ struct device {
 
 	/* Without access to the memory of other devices, data come through pieces of host memory.
 	 */
-	void *stage;
+	void *stage; /* of device 0, which folds inputs on others */
 	void *bounce[BOUNCE];
 	cudaEvent_t emptied[BOUNCE]; /* recorded here when the piece may be written again */
 	cudaEvent_t fetched;         /* recorded here when another device may read a piece; also
@@ -99,10 +99,9 @@ struct gpu {
 	enum gpu_path asked;
 	size_t stage_bytes, bounce_bytes; /* of a stage; of a piece */
 	int64_t start_ns;                 /* that NCCL may take to start */
-	struct nccl *nccl;                /* NULL: it was not started */
+	struct nccl *nccl;                /* NULL: it was not asked for */
 	bool nccl_runs;                   /* its thread */
 	bool nccl_stopped;                /* what its streams complete from now on may be wrong */
-	uint64_t folded;                  /* bytes of folds that NCCL could have done */
 	uint64_t nccl_folds;
 	/* Held while NCCL starts kernels on one device after another. What may wait for the kernels
 	 * of a device, as cudaFree, would do so for ever between them. */
@@ -120,12 +119,6 @@ void gpu_condition(pthread_cond_t *);
 bool gpu_thread(pthread_t *, void *(*fn)(void *), void *arg);
 /* The time @ns from now. */
 struct timespec gpu_until(int64_t ns);
-
-/* NCCL adds inputs on several devices. With one it does so only where it is asked for. */
-static inline bool gpu_may_use_nccl(const struct gpu *gpu)
-{
-	return gpu->ndevices > 1 || gpu->asked == GPU_PATH_NCCL;
-}
 
 /* ---- cuda/lanes.cu ---- */
 
@@ -166,10 +159,8 @@ cudaError_t gpu_load_kernels(void);
 
 /* Start NCCL and wait until it is ready, at most gpu->start_ns. -1: error. */
 int nccl_open(struct gpu *, char *why, size_t cap);
-/* Is the fold of a kind that NCCL may do? */
+/* Was NCCL asked for, and can it do a fold of this kind? */
 bool nccl_can(const struct gpu *, const struct gpu_task *);
-/* Is NCCL ready for such a fold? It starts by itself once many folds have asked. */
-bool nccl_ready(struct gpu *, const struct gpu_task *, const struct fold_row *);
 /* Does each device have an input, and none too many? @places: the device of each input. */
 bool nccl_spread(const struct gpu *, const int *places, int ninputs);
 /* Hand it over; its @task, of LANE_NCCL, has begun. -1: no memory, or NCCL has failed. */

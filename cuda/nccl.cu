@@ -1,14 +1,10 @@
 /*
- * Folds by NCCL, of inputs on several devices. NCCL chooses the order, so it takes the operations
- * whose result does not depend on it: sums, products, minima and maxima of
- * integers. GPU_PATH_NCCL also gives it sums and products of f32 and f64. (Its minima and maxima of
+ * Folds by NCCL, of inputs on several devices, for GPU_PATH_NCCL: sums, products, minima and maxima
+ * of integers, sums and products of f32 and f64. NCCL chooses the order. (Its minima and maxima of
  * floats lose NaN, and it rounds narrow floats after each addition.)
  *
  * One thread makes all calls to NCCL. Its communicators do not block, so that each call can be
  * aborted; NCCL has no event for the end of a call, so the thread looks after growing pauses.
- *
- * NCCL takes long to start, and its library is large. Unless GPU_PATH_NCCL asks for it, it starts
- * beside the folds of a long job, which it takes from then on.
  *
  * Source: NCCL user guide, "Creating a communicator", "Fault tolerance".
  */
@@ -26,9 +22,6 @@
 
 #ifndef NCCL_LIBRARY
 #define NCCL_LIBRARY "libnccl.so.2"
-#endif
-#ifndef NCCL_AFTER
-#define NCCL_AFTER ((uint64_t)1 << 30) /* bytes of folds: as long as NCCL takes to start, about */
 #endif
 #define NCCL_LEAST  21800 /* the first version with all that is used */
 #define NCCL_BLOCKS 4     /* thread blocks that its kernels may take; the link is the limit */
@@ -320,12 +313,8 @@ bool nccl_can(const struct gpu *gpu, const struct gpu_task *t)
 	ncclDataType_t type;
 	ncclRedOp_t op;
 
-	if (gpu->asked == GPU_PATH_PEER || gpu->asked == GPU_PATH_HOST)
-		return false;
-	if (t->op != GPU_FOLD || t->acc != t->dtype || !type_of(t->dtype, &type) ||
-	    !op_of(t->reduce, &op))
-		return false;
-	return !is_float || (gpu->asked == GPU_PATH_NCCL && op != ncclMin && op != ncclMax);
+	return gpu->nccl && t->acc == t->dtype && type_of(t->dtype, &type) &&
+	       op_of(t->reduce, &op) && !(is_float && (op == ncclMin || op == ncclMax));
 }
 
 static const int *places_of(const struct nccl_fold *f)
@@ -687,22 +676,6 @@ int nccl_open(struct gpu *gpu, char *why, size_t cap)
 		               *n->why ? n->why : "it did not start in time");
 	pthread_mutex_unlock(&gpu->lock);
 	return ret;
-}
-
-bool nccl_ready(struct gpu *gpu, const struct gpu_task *t, const struct fold_row *row)
-{
-	char why[GPU_WHY];
-
-	if (gpu->nccl) {
-		pthread_mutex_lock(&gpu->lock);
-		const bool ready = gpu->nccl->state == NCCL_READY && !gpu->nccl->stop;
-		pthread_mutex_unlock(&gpu->lock);
-		return ready;
-	}
-	gpu->folded += t->n * (uint64_t)t->ninputs * row->size;
-	if (gpu->folded >= NCCL_AFTER && start(gpu, why, sizeof why) < 0)
-		gpu->folded = 0;
-	return false;
 }
 
 bool nccl_spread(const struct gpu *gpu, const int *places, int ninputs)

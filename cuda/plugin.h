@@ -36,7 +36,8 @@ enum gpu_op {
  * All are aligned for their elements; device memory of alloc is aligned to 256 bytes. A fold has
  * the bits of the kernels of lib/data/kernels/reduce.h: it converts to @acc, combines from left to
  * right in
- * @acc, and rounds once to @dtype. dst may be inputs[0] + offset.
+ * @acc, and rounds once to @dtype. dst may be inputs[0] + offset. Only device 0 folds inputs on
+ * other devices.
  */
 struct gpu_task {
 	enum gpu_op op;
@@ -53,8 +54,7 @@ struct gpu_task {
 
 /* How folds reach inputs on other devices. */
 enum gpu_path {
-	GPU_PATH_AUTO, /* by peer if all can, else by host; long jobs by NCCL what it gives the same
-	                * bits for */
+	GPU_PATH_AUTO, /* by peer if all can, else by host */
 	GPU_PATH_NCCL, /* NCCL, for all that it can add, in the order that it chooses; else as AUTO
 	                */
 	GPU_PATH_PEER, /* devices access each other's memory */
@@ -112,8 +112,8 @@ struct gpu_plugin {
 
 	/* Bytes of pinned memory that the plug-in itself has. */
 	uint64_t (*pinned)(struct gpu *);
-	/* What NCCL did. 1: *folds by NCCL, @text: its version; 0: it was not wanted; -1: it cannot
-	 * be used, @text: why. */
+	/* What NCCL did. 1: *folds by NCCL, @text: its version; 0: it was not asked for; -1: it has
+	 * failed, @text: why. */
 	int (*nccl)(struct gpu *, uint64_t *folds, char *text, size_t cap);
 };
 

@@ -270,14 +270,16 @@ static int plan_fold(struct gpu *gpu, const struct gpu_task *t, struct fold_plan
 	if (t->ninputs < 1 || t->ninputs > FOLD_DIRECT + TABLE)
 		return gpu_fail(why, cap, cudaSuccess, "a reduction of %d inputs, not 1 to %d",
 		                t->ninputs, FOLD_DIRECT + TABLE);
-	const bool nccl =
-	        gpu_may_use_nccl(gpu) && t->n > 0 && nccl_can(gpu, t) && nccl_ready(gpu, t, p->row);
+	const bool nccl = t->n > 0 && nccl_can(gpu, t);
 	if (!nccl && (gpu->ndevices == 1 || gpu->peers))
 		return 0;
 	if (find_inputs(gpu, t, p->places, &p->away, why, cap) < 0)
 		return -1;
 	p->nccl = nccl && nccl_spread(gpu, p->places, t->ninputs);
 	p->staged = p->away && !gpu->peers;
+	if (p->staged && t->device != 0)
+		return gpu_fail(why, cap, cudaSuccess,
+		                "a reduction on device %d of inputs on other devices", t->device);
 	return 0;
 }
 
@@ -341,7 +343,7 @@ static void drop(struct task *task)
 	lane_fail(task, "");
 }
 
-/* False: NCCL does not take it. */
+/* False: NCCL does not take it, because it has failed or there is no memory. */
 static bool submit_to_nccl(struct gpu *gpu, const struct gpu_task *t, const struct fold_plan *p)
 {
 	char why[GPU_WHY];

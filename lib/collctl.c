@@ -97,7 +97,8 @@ static int end_call(collctl *c)
 	char *const subject = c->subject;
 
 	snprintf(subject, sizeof c->subject, "%.*s", err->subject, err->text);
-	if (*subject && err_option(subject) == err->subject && request_setting(&c->request, subject + 2))
+	if (*subject && err_option(subject) == err->subject &&
+	    request_setting(&c->request, subject + 2))
 		memmove(subject, subject + 2, strlen(subject + 2) + 1);
 	return err->code;
 }

@@ -128,11 +128,21 @@ sanitize "$with" DEVICES='no driver'
 check 'sanitize.sh: no device' ended 77 'compute-sanitizer: skipped: name, '
 check 'sanitize.sh: nothing runs then' test ! -e "$place/tools"
 sanitize "$with"
-check 'sanitize.sh: no tool finds anything' ended 0 racecheck
+check 'sanitize.sh: no tool finds anything' ended 0 initcheck
 check 'sanitize.sh: all tools run, with a sample' grep -qx 'memcheck check plugin.so 13' "$place/tools"
-sanitize "$with" BAD=racecheck
-check 'sanitize.sh: a tool finds something' ended 1 'failed: racecheck (99)'
+sanitize "$with" BAD=memcheck
+check 'sanitize.sh: a tool finds something' ended 1 'failed: memcheck (99)'
 check 'sanitize.sh: the tools after it run' grep -q '^initcheck' "$place/tools"
+
+# ---- tests/compdb.sh ----
+
+sources() { # of the program; some are compiled again for toys
+	tests/compdb.sh all unit sim | jq -r '.[].file' | grep -E '^(algorithms|cmd|completions|lib)/' | sort -u
+}
+get diff <(git ls-files 'algorithms/*.c' 'cmd/*.c' 'completions/*.c' 'lib/*.c' | sort) <(sources)
+check 'compdb.sh: how every source of the program is compiled' ended 0 ''
+get tests/compdb.sh no-such-goal
+check 'compdb.sh: a goal that make does not have' ended 1 no-such-goal
 
 # ---- tests/run.sh ----
 

@@ -14,7 +14,7 @@ build=(gcc libc6-dev make pkg-config
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
 gpu=(bats bats-assert bats-support bats-file iproute2 jq) # for tests/gpu/jobs.bats
-test=(ca-certificates clang clang-format curl etcd-server fish g++ git
+test=(ca-certificates clang clang-format clang-tidy curl etcd-server fish g++ git
 	libclang-rt-dev libcmocka-dev libgnutls28-dev libxml2-utils mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
 	python3-yaml shellcheck slurm-client slurmctld slurmd socat strace zsh)
 launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too

@@ -1,7 +1,7 @@
 # Set-up, demo, tests and benchmarks. The goals that install packages do so before pkg-config or the
 # compiler is asked for anything, and build in a make of their own.
 
-.PHONY: help deps deps-test deps-bench demo check check-long check-bare check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach bench-hosts
+.PHONY: help compdb tidy deps deps-test deps-bench demo check check-long check-bare check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach bench-hosts
 
 PARTS = commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units \
 	fuzz-files fuzz-wire bare
@@ -32,6 +32,8 @@ help:
 	@echo 'make fuzz             build the fuzzers (fuzz-NAME: build and run one, FUZZ_SECONDS=10)'
 	@echo 'make examples         build the examples of libcollctl: $(BUILD)/examples/'
 	@echo 'make format           clang-format every source file'
+	@echo 'make compdb           write compile_commands.json, for editors'
+	@echo 'make tidy             clang-tidy every source file of the program (.clang-tidy)'
 	@echo
 	@echo 'make bench            compare whole jobs with Open MPI'
 	@echo 'make bench-memory     compare collectives in memory with Open MPI'
@@ -63,6 +65,14 @@ deps-test:
 	@tests/setup.sh test
 deps-bench:
 	@tests/setup.sh bench
+
+compdb:
+	@+MAKE='$(MAKE)' tests/compdb.sh all unit sim >compile_commands.json || { rm -f compile_commands.json; exit 1; }
+# For minutes; without what clang-tidy says of the warnings that it does not show.
+tidy: compdb
+	@command -v clang-tidy >/dev/null || { echo "make tidy: clang-tidy is missing; 'make deps-test' installs it" >&2; exit 1; }
+	@git ls-files 'algorithms/*.c' 'cmd/*.c' 'completions/*.c' 'lib/*.c' | xargs -P $(shell nproc) -n 4 clang-tidy --quiet >$(BUILD)/tidy.log 2>&1; \
+		rc=$$?; grep -vE '^[0-9]+ warnings? ' $(BUILD)/tidy.log; exit $$rc
 
 demo:
 	@tests/setup.sh demo

@@ -7,8 +7,8 @@
  * jd, receive slots jd .. jd+c-1 from rank r + jd; c = d, or P - jd where that is less.
  * 2. Rotate the slots down by r, so that block 0 comes first.
  *
- * ceil(log_k P) rounds, each of k-1 messages that need not wait for one another; (P-1)b bytes.
- * Scratch: S, except on rank 0, whose slots are the blocks.
+ * The k-1 messages of a round need not wait for one another. Scratch: S, except on rank 0, whose
+ * slots are the blocks.
  *
  * P = 5, k = 2, the slots of rank 1:
  *
@@ -17,8 +17,7 @@
  *   send 1 to 2, receive from 0             1 2 3 4 0
  *   rotate                                  0 1 2 3 4
  *
- * Source: Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient Algorithms for All-to-All Communications
- * in Multiport Message-Passing Systems, TPDS 1997; Open MPI, ompi_coll_base_allgather_intra_bruck.
+ * Source: Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems.
  */
 #include "algorithms/parts/blocks.h"
 

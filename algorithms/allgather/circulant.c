@@ -1,12 +1,11 @@
 /*
- * allgather circulant: each round doubles the blocks that a rank has (circulant.c). Rounds and
- * bytes are minimal for any P.
+ * allgather circulant (circulant.c)
  *
  * For the pairs (s', s), s = ceil(s'/2), from (2, 1) up to s' = P: send the blocks r .. r+s'-s-1 to
  * rank r - s, receive the blocks r+s .. r+s'-1 from rank r + s. All blocks are sent from and
- * received into their places: unlike bruck, there is no rotation at the end.
+ * received into their places.
  *
- * ceil(log2 P) rounds, (P-1)b bytes, no scratch. Blocks may be uneven.
+ * No scratch. Blocks may be uneven.
  *
  * P = 5, rank 0:
  *
@@ -14,7 +13,7 @@
  *   send 0 to 3     receive 2 from 2    0 1 2 . .
  *   send 0,1 to 2   receive 3,4 from 3  0 1 2 3 4
  *
- * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234.
+ * Source: Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms.
  */
 #include "algorithms/parts/circulant.h"
 

@@ -1,15 +1,13 @@
 /*
- * allgather direct: every rank sends its block to all others (direct.c), from r+1 on around the
- * ranks.
+ * allgather direct (direct.c), from r+1 on around the ranks
  *
- * 1 round, (P-1)b bytes, P-1 peers, no scratch.
+ * P-1 peers, no scratch.
  *
  * P = 3, rank 1:
  *
  *   send 1 to 2, send 1 to 0;  receive 0 from 0, receive 2 from 2
  *
- * Source: Chan, Heimlich, Purkayastha, van de Geijn, Collective communication: theory, practice,
- * and experience, CCPE 2007.
+ * Source: Collective communication: theory, practice, and experience.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -1,5 +1,5 @@
 /*
- * allgather hosts: allgather of parts between the hosts, then allgather inside each host (hosts.h).
+ * allgather hosts (hosts.h)
  *
  * 1. The blocks of a host's ranks, one behind the other, are cut into L parts; a lane is one part
  *    of every host. Inside a host the ranks send their parts of each lane to its owner. With L
@@ -7,7 +7,7 @@
  * 2. The owners of a lane run circulant's allgather (circulant.c), with a host's part as its block.
  * 3. Inside a host every owner sends its lane to all, without the receiver's own block.
  *
- * S(N-1)/N leave a host if the hosts have as many ranks, the minimum; every rank receives each
+ * If the hosts have as many ranks, what leaves them is the minimum; every rank receives each
  * element once. No scratch.
  *
  * Hosts 0 1 and 2 3, blocks 0..3; the lanes are 0 2 and 1 3:
@@ -15,8 +15,7 @@
  *   between    0: send 0 to 2, get 2     1: send 1 to 3, get 3     2 and 3 the same
  *   inside     0: send 0 2 to 1          1: send 1 3 to 0
  *
- * Source: Träff, Hunold, Decomposing MPI Collectives for Exploiting Multi-lane Communication,
- * CLUSTER 2020, arXiv:1910.13373.
+ * Source: Decomposing MPI Collectives for Exploiting Multi-lane Communication, CLUSTER 2020.
  */
 #include "algorithms/parts/circulant.h"
 #include "algorithms/parts/hosts.h"

@@ -1,11 +1,11 @@
 /*
- * allgather linear: all blocks go to rank 0, and the whole vector from there to all ranks.
+ * allgather linear
  *
  * 1. Every rank sends its block to rank 0.
  * 2. Rank 0 sends the whole vector down its binomial tree (tree.h), while blocks still arrive.
  *
- * 1 + q rounds; rank 0 sends qS, others less. A chain has L + 1 messages, because a rank's sends to
- * several ranks do not wait for each other. No scratch.
+ * A chain has L + 1 messages, because a rank's sends to several ranks do not wait for each other.
+ * No scratch.
  *
  * P = 4:
  *
@@ -13,8 +13,6 @@
  *   rank 1: send 1 to 0;                           receive 0..3 from 0
  *   rank 2: send 2 to 0;                           receive 0..3 from 0, send 0..3 to 3
  *   rank 3: send 3 to 0;                           receive 0..3 from 2
- *
- * Source: Open MPI, ompi_coll_base_allgather_intra_basic_linear.
  */
 #include "algorithms/parts/tree.h"
 

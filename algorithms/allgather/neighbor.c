@@ -1,6 +1,5 @@
 /*
- * allgather neighbor: neighbours on a ring exchange two blocks at a time, alternating between the
- * two neighbours.
+ * allgather neighbor: a rank alternates between its two neighbours.
  *
  * 1. An even rank exchanges its block with r + 1, an odd one with r - 1. Both now have a pair of
  *    blocks, which they send next.
@@ -8,8 +7,7 @@
  *    ranks receive the pairs that begin at r-2, r+2, r-4, r+4, .., odd ones those at r+1, r-3, r+3,
  *    r-5, .. The pair that arrives is the next to send.
  *
- * P/2 rounds, (P-1)b bytes, two neighbours, no scratch. P must be even; otherwise ring replaces it.
- * A pair begins with an even block, so it never wraps.
+ * No scratch. A pair begins with an even block, so it never wraps.
  *
  * P = 6, the blocks that arrive:
  *
@@ -18,9 +16,8 @@
  *   step 1    4,5 from 5  2,3 from 2  0,1 from 1  4,5 from 4  2,3 from 3  0,1 from 0
  *   step 2    2,3 from 1  4,5 from 0  4,5 from 3  0,1 from 2  0,1 from 5  2,3 from 4
  *
- * Source: Chen, Zhang, Zhang, Yuan, Performance Evaluation of Allgather Algorithms on Terascale
- * Linux Cluster with Fast Ethernet, HPCASIA 2005; Open MPI,
- * ompi_coll_base_allgather_intra_neighborexchange.
+ * Source: Performance Evaluation of Allgather Algorithms on Terascale Linux Cluster with Fast
+ * Ethernet.
  */
 #include "algorithms/parts/blocks.h"
 

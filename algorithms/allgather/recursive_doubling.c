@@ -1,10 +1,10 @@
 /*
- * allgather recursive_doubling: partners at distance 1, 2, 4, ... exchange all their blocks.
+ * allgather recursive_doubling
  *
  * For d = 1, 2, .. P/2: rank r has the run of d blocks that begins at r rounded down to a multiple
  * of d; rank r ^ d has the adjacent run. They exchange these runs.
  *
- * log2 P rounds, (P-1)b bytes, no scratch. P must be a power of two; otherwise bruck replaces it.
+ * No scratch.
  *
  * P = 4:
  *
@@ -12,8 +12,7 @@
  *   d = 1    0,1           0,1           2,3           2,3
  *   d = 2    0,1,2,3       0,1,2,3       0,1,2,3       0,1,2,3
  *
- * Source: Open MPI, ompi_coll_base_allgather_intra_recursivedoubling; Thakur, Rabenseifner, Gropp,
- * IJHPCA 2005.
+ * Source: also Thakur, Rabenseifner, Gropp, IJHPCA 2005.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -1,18 +1,15 @@
 /*
- * allgather ring: every block travels once around the ring (ring.c).
+ * allgather ring (ring.c)
  *
  * In step i = 0 .. P-2 rank r sends block r-i to the right and receives block r-i-1 from the left.
  *
- * P-1 rounds, (P-1)b bytes, two neighbours, no scratch. A block is forwarded while it still
- * arrives.
+ * Two neighbours, no scratch. A block is forwarded while it still arrives.
  *
  * P = 3, "=2" receives block 2:
  *
  *   rank 0: send 0   =2 send 2   =1
  *   rank 1: send 1   =0 send 0   =2
  *   rank 2: send 2   =1 send 1   =0
- *
- * Source: Open MPI, ompi_coll_base_allgather_intra_ring.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -6,9 +6,8 @@
  * s to rank r + d, receive block r - d - s from rank r - d. So block r - x arrives in the round
  * of x's lowest bit, after it has travelled the distances of x's higher bits.
  *
- * q rounds, (P-1)b bytes, no scratch, no rotation; P-1 messages, because the blocks of a round are
- * not adjacent. They are sent at different times; if P is not a power of two, some before their
- * round.
+ * No scratch; P-1 messages, because the blocks of a round are not adjacent. They are sent at
+ * different times; if P is not a power of two, some before their round.
  *
  * P = 6, the blocks of rank 0:
  *
@@ -16,8 +15,7 @@
  *   d = 2   send 0 to 2                      receive 4 from 4
  *   d = 1   send 0, 4, 2 to 1                receive 5, 3, 1 from 5
  *
- * Source: Loch, Koslovski, Sparbit: a new logarithmic-cost and data locality-aware MPI Allgather
- * algorithm, CLUSTER 2021; Open MPI, ompi_coll_base_allgather_intra_sparbit.
+ * Source: Sparbit: a new logarithmic-cost and data locality-aware MPI Allgather algorithm.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -1,9 +1,6 @@
 /*
- * allgather tuned: Open MPI's choice by the number of ranks and the total bytes.
- *
- * It falls back to the algorithm in the table, which may fall back to another.
- *
- * Source: Open MPI, coll_tuned_allgather_decision.c: the fixed decision.
+ * allgather tuned falls back to the algorithm in the table, which may fall back to another. The
+ * table is Open MPI's fixed decision.
  */
 #include <limits.h>
 

@@ -1,12 +1,10 @@
 /*
- * allgather two_proc: two ranks exchange their blocks.
+ * allgather two_proc
  *
- * 1 round, b bytes, no scratch. For more ranks ring replaces it.
+ * No scratch.
  *
  *   rank 0: send 0 to 1, receive 1 from 1
  *   rank 1: send 1 to 0, receive 0 from 0
- *
- * Source: Open MPI, ompi_coll_base_allgather_intra_two_procs.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -1,5 +1,5 @@
 /*
- * allreduce bcube: a reduce-scatter and an allgather in groups of B, with a mixed radix for any P.
+ * allreduce bcube: a mixed radix for any P.
  *
  * P is divided by B as often as possible; the rest is one last factor (6 by 2: 2, 3).
  * 1. For each factor f, at distance d, the product of the factors before it: my group is the f
@@ -9,8 +9,8 @@
  * 2. For each factor, the last one first: send my complete part to the group, and receive the parts
  *    of the others.
  *
- * 2 rounds and f-1 peers per factor, 2S(P-1)/P bytes. B = 2 is halving if P is a power of two;
- * B >= P is one exchange with all ranks. No scratch.
+ * f-1 peers per factor. B = 2 is halving if P is a power of two; B >= P is one exchange with all
+ * ranks. No scratch.
  *
  * P = 6, B = 2: factors 2 and 3, the blocks cut into 0,1,2 and 3,4,5; what a rank keeps:
  *
@@ -19,8 +19,6 @@
  *   f = 3, d = 2   0        3        1        4        2        5        with r +- 2, r +- 4
  *   back           0,1,2    3,4,5    0,1,2    3,4,5    0,1,2    3,4,5
  *                  0..5     0..5     0..5     0..5     0..5     0..5
- *
- * Source: Gloo, docs/algorithms.md, allreduce_bcube.
  */
 #include "algorithms/parts/blocks.h"
 

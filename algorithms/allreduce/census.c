@@ -1,6 +1,5 @@
 /*
- * allreduce census: every rank adds the vectors of more and more ranks that follow it, in the
- * minimum of rounds for any P.
+ * allreduce census: every rank adds the vectors of more and more ranks that follow it.
  *
  * A rank has A, the sum of its own vector and the next s - 1, and B, the same without its own. At
  * first s = 1: A is the rank's vector, and B is empty. In the rounds s becomes s', until it is P:
@@ -9,9 +8,7 @@
  *    s' = 2s - 1: send B to r - s + 1, receive B' from r + s - 1.
  * 2. Add what arrived to A, and to B if a later round sends B.
  *
- * q = ceil(log2 P) rounds of S. Rank r adds r, r+1, r+2, ... The order differs by rank, and so do
- * the bits of floating-point sums and products. Scratch: S for what arrives, and S for B if it is
- * sent.
+ * Rank r adds r, r+1, r+2, ... Scratch: S for what arrives, and S for B if it is sent.
  *
  * P = 5, s = 1, 2, 3, 5:
  *
@@ -20,8 +17,7 @@
  *   s = 3   A 012 B 12   A 123 B 23   A 234 B 34   A 340 B 40   A 401 B 01
  *   s = 5   A 01234      A 12340      A 23401      A 34012      A 40123
  *
- * Source: Bar-Noy, Kipnis, Schieber, An Optimal Algorithm for Computing Census Functions in
- * Message-Passing Systems, Parallel Processing Letters 1993.
+ * Source: An Optimal Algorithm for Computing Census Functions in Message-Passing Systems.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -1,11 +1,10 @@
 /*
- * allreduce circulant: reduce-scatter and allgather on a circulant graph (circulant.c), with the
- * minimum of rounds and bytes for any P.
+ * allreduce circulant (circulant.c)
  *
  * 1. The reduce-scatter leaves block r complete at rank r.
  * 2. The allgather, the same rounds backwards, sends it to all ranks.
  *
- * 2 ceil(log2 P) rounds, 2S(P-1)/P bytes, no scratch. Blocks may be uneven.
+ * No scratch. Blocks may be uneven.
  *
  * P = 3: (s', s) = (3,2) (2,1). Rank 0's blocks, R:
  *
@@ -14,7 +13,7 @@
  *   send 0 to 2   receive 1 from 1   R: 0 1 .
  *   send 0 to 1   receive 2 from 2   R: 0 1 2
  *
- * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234.
+ * Source: Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms.
  */
 #include "algorithms/parts/circulant.h"
 

@@ -1,9 +1,8 @@
 /*
- * allreduce direct: every rank sends block j to rank j, which adds them in rank order; then every
- * rank sends its block to all others (direct.c).
+ * allreduce direct: the reduce-scatter and the allgather of direct.c.
  *
- * 2 rounds, 2S(P-1)/P bytes, P-1 peers; scratch: one block in the wider type. All contributions to
- * an element are added in rank order in the wider type, and the sum is rounded once: --order rank.
+ * P-1 peers; scratch: one block in the wider type, in which an element is added. The sum is rounded
+ * once: --order rank.
  *
  * P = 3, the blocks of rank 0; acc is the scratch:
  *
@@ -11,8 +10,7 @@
  *   acc = my block 0;  acc += block 0 of rank 1;  acc += block 0 of rank 2;  block 0 = acc
  *   send 0 to 1, send 0 to 2;  receive 2 from 2, receive 1 from 1
  *
- * Source: the reduce-scatter and allgather by direct exchange; Chan, Heimlich, Purkayastha,
- * van de Geijn, Collective communication: theory, practice, and experience, CCPE 2007.
+ * Source: Collective communication: theory, practice, and experience.
  */
 #include "algorithms/parts/blocks.h"
 

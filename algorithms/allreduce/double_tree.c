@@ -11,8 +11,8 @@
  *    one, itself, the right one, and sends the sum to its parent.
  * 3. The root's sum goes down to all ranks. Segments of both trees take turns.
  *
- * 2q rounds for the first segment, and 2S: a rank that has two children in one tree is a leaf in
- * the other, or nearly. No scratch. All ranks get the bits of one sum.
+ * A rank that has two children in one tree is a leaf in the other, or nearly. No scratch. All ranks
+ * get the bits of one sum.
  *
  * P = 6, the trees and who is where in the second:
  *
@@ -24,8 +24,8 @@
  *  / \                   / \
  * 1   3                 4   2
  *
- * Source: Sanders, Speck, Träff, Two-tree algorithms for full bandwidth broadcast, reduction and
- * scan, Parallel Computing 2009; the trees are those of NCCL.
+ * Source: Two-tree algorithms for full bandwidth broadcast, reduction and scan; the trees are those
+ * of NCCL.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -1,15 +1,13 @@
 /*
- * allreduce halving_doubling: halve the vector with partners at doubling distances, adding, and
- * double it back; binary blocks for any P (halving_doubling.c).
+ * allreduce halving_doubling: binary blocks for any P (halving_doubling.c).
  *
  * 1. Each block of 2^k ranks halves the vector, until each rank has a piece of its block's sum.
  * 2. The blocks' sums are added, the smallest block's first, up to the largest block.
  * 3. The complete pieces go down again, block by block.
  * 4. Each block doubles its ranks' pieces.
  *
- * 2L rounds and 2S(P-1)/P bytes if P is a power of two; otherwise two more hops between blocks, and
- * S to 2S bytes. No scratch. The only rank of a block of one rank exchanges a piece with every rank
- * of the next block.
+ * No scratch. The only rank of a block of one rank exchanges a piece with every rank of the next
+ * block.
  *
  * P = 4, pieces 0..3, the pieces that a rank processes:
  *
@@ -19,8 +17,7 @@
  *   double    0,1 with 2         2,3 with 3         0,1 with 0         2,3 with 1
  *             0..3 with 1        0..3 with 0        0..3 with 3        0..3 with 2
  *
- * Source: Gloo, docs/algorithms.md, allreduce_halving_doubling; Thakur, Rabenseifner, Gropp,
- * Optimization of Collective Communication Operations in MPICH, IJHPCA 2005.
+ * Source: Optimization of Collective Communication Operations in MPICH.
  */
 #include "algorithms/parts/blocks.h"
 

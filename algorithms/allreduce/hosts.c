@@ -1,6 +1,5 @@
 /*
- * allreduce hosts: reduce-scatter inside each host, an allreduce of each part between the hosts,
- * allgather inside each host (hosts.h).
+ * allreduce hosts (hosts.h)
  *
  * 1. The vector is cut into L lanes. Inside a host every rank sends each lane to its owner, which
  *    adds them.
@@ -8,8 +7,7 @@
  *    of the lane for each of the N hosts.
  * 3. Inside a host every owner sends its lane to all.
  *
- * 2 + 2 ceil(log2 N) rounds. 2S(N-1)/N leave a host, the minimum, whatever the numbers of ranks.
- * No scratch.
+ * What leaves a host is the minimum, whatever the numbers of ranks. No scratch.
  *
  * Hosts of 2 and 3 ranks, 0 1 and 2 3 4; lanes x and y of 2 blocks each:
  *
@@ -19,8 +17,7 @@
  *              0: send x0 to 2, get x1   2: send x1 to 0, get x0
  *   inside     0: send x to 1, get y     2: send x to 3 and 4, get y
  *
- * Source: Träff, Hunold, Decomposing MPI Collectives for Exploiting Multi-lane Communication,
- * CLUSTER 2020, arXiv:1910.13373.
+ * Source: Decomposing MPI Collectives for Exploiting Multi-lane Communication, CLUSTER 2020.
  */
 #include "algorithms/parts/circulant.h"
 #include "algorithms/parts/hosts.h"

@@ -1,14 +1,13 @@
 /*
- * allreduce rabenseifner: a reduce-scatter by halving and an allgather by doubling among a power of
- * two of the ranks.
+ * allreduce rabenseifner
  *
  * 1. If P is not a power of two, the fold (fold.c) brings the ranks down to 2^L.
  * 2. These halve the vector with partners at doubling distances, adding, until each has a piece of
  *    the sum, and double it back the other way (halving.c).
  * 3. The fold returns the result to the ranks that waited.
  *
- * 2L rounds and 2S(1 - 1/2^L) bytes; a fold adds two rounds of S. halving_doubling sends at most
- * 2S, but more messages: here a rank sends only one to each partner. No scratch.
+ * halving_doubling sends at most 2S, but more messages: here a rank sends only one to each partner.
+ * No scratch.
  *
  * P = 6, 2^L = 4, number id among the core ranks, pieces 0..3 of the vector:
  *
@@ -20,8 +19,8 @@
  *   double           0,1, then 0..3         2,3, then 0..3  0,1, then 0..3  2,3, then 0..3
  *   out       <- 1                   <- 3
  *
- * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
- * MPICH, IJHPCA 2005; Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004.
+ * Source: Optimization of Collective Reduction Operations; Optimization of Collective Communication
+ * Operations in MPICH.
  */
 #include "algorithms/parts/blocks.h"
 

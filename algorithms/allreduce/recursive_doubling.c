@@ -1,5 +1,5 @@
 /*
- * allreduce recursive_doubling: partners at distance 1, 2, 4, ... exchange their vectors.
+ * allreduce recursive_doubling
  *
  * 1. If P is not a power of two, the fold (fold.c) brings the ranks down to 2^L.
  * 2. For d = 1, 2, .. 2^(L-1): number i exchanges its whole vector with number i ^ d, and both add
@@ -7,9 +7,7 @@
  *    After the step all ranks of an aligned group of 2d have these bits.
  * 3. The fold returns the result to the ranks that waited.
  *
- * L rounds of S bytes; a fold adds one, or two if it brings in more than half of the 2^L. Suited to
- * small vectors, where rounds dominate the cost. No scratch: arriving elements are added to
- * elements that are already sent.
+ * No scratch: arriving elements are added to elements that are already sent.
  *
  * P = 4, the sums:
  *
@@ -17,8 +15,7 @@
  *   d = 1     0+1            0+1            2+3            2+3
  *   d = 2     (0+1)+(2+3)    (0+1)+(2+3)    (0+1)+(2+3)    (0+1)+(2+3)
  *
- * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
- * MPICH, IJHPCA 2005.
+ * Source: Optimization of Collective Communication Operations in MPICH.
  */
 #include "algorithms/parts/blocks.h"
 

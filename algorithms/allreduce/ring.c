@@ -1,20 +1,17 @@
 /*
- * allreduce ring: every rank's whole vector travels once around the ring, and each rank adds it.
+ * allreduce ring
  *
  * 1. acc = out = my vector.
  * 2. P-1 times: send out right, receive in from the left, acc += in, out = in.
  *
- * P-1 rounds, (P-1)S bytes; scratch: S for the passing vector (none for P = 2), which is forwarded
- * while it arrives. Rank r adds r, r-1, r-2, ... The order differs by rank, and so do the bits
- * of floating-point sums and products.
+ * Scratch: S for the passing vector (none for P = 2), which is forwarded while it arrives. Rank r
+ * adds r, r-1, r-2, ...
  *
  * P = 3, the content of acc:
  *
  *   rank      0         1         2
  *   step 1    0+2       1+0       2+1      out: 2, 0, 1
  *   step 2    0+2+1     1+0+2     2+1+0
- *
- * Source: Gloo, docs/algorithms.md, allreduce_ring.
  */
 #include "algorithms/parts/blocks.h"
 

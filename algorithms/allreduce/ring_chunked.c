@@ -1,6 +1,5 @@
 /*
- * allreduce ring_chunked: a reduce-scatter and an allgather on a ring (ring.c), two chunks in
- * flight.
+ * allreduce ring_chunked (ring.c)
  *
  * 1. Each block is cut in two: 2P chunks. k(i) = (2r - (i & ~1) + (i & 1)) mod 2P walks down the
  *    blocks from my own, both halves of each.
@@ -11,8 +10,8 @@
  *    the right neighbour has completed the last two itself.
  *
  * Every chunk is reduced once, along the ring, and then copied, so all ranks have the same bits.
- * While one half of a block is on the wire, the rank adds the other. 4(P-1) messages of S/2P each,
- * in 2(P-1) rounds; no scratch. Empty chunks are skipped on both sides.
+ * While one half of a block is on the wire, the rank adds the other. 2(P-1) rounds; no scratch.
+ * Empty chunks are skipped on both sides.
  *
  * P = 3, chunks 0..5; "+2" receives and adds chunk 2, "=4" receives complete chunk 4:
  *
@@ -20,8 +19,7 @@
  *   rank 1: send 2 3   +0 +1 send 0 1   +4 +5 send 4 5   =2 =3 send 2 3   =0 =1
  *   rank 2: send 4 5   +2 +3 send 2 3   +0 +1 send 0 1   =4 =5 send 4 5   =2 =3
  *
- * Source: Gloo, docs/algorithms.md, allreduce_ring_chunked; Patarasuk, Yuan, Bandwidth optimal
- * all-reduce algorithms for clusters of workstations, JPDC 2009.
+ * Source: Bandwidth optimal all-reduce algorithms for clusters of workstations.
  */
 #include "algorithms/parts/blocks.h"
 

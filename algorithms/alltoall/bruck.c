@@ -1,6 +1,5 @@
 /*
- * alltoall bruck: ceil(log_k P) rounds; in each, parts travel the distance of one digit. Suited to
- * small parts, where rounds dominate the cost.
+ * alltoall bruck
  *
  * The part from rank s to rank s+i is in slot i on every rank that it passes. It travels a distance
  * of i, one digit of i to the base k after the other, the lowest first.
@@ -15,9 +14,8 @@
  * descending order: then the groups of lower weights are contiguous in a group of a higher weight,
  * and at the end the sources ascend.
  *
- * With S/P bytes per part, (k-1) ceil(log_k P) messages of about S/k bytes; with k = 2 these are
- * S/2 log2 P bytes. Scratch: as much for packing and as much for receiving. If parts differ by rank
- * (recv_off), the lengths of passing parts are unknown, so pairwise replaces it.
+ * k-1 messages a round, of about S/k bytes. Scratch: as much for packing and as much for receiving.
+ * If parts differ by rank (recv_off), the lengths of passing parts are unknown.
  *
  * P = 4, k = 2, rank 0's slots, "st" is the part from rank s to rank t:
  *
@@ -26,8 +24,7 @@
  *   w = 1         00    30    02    32     1, 3 to rank 1, from rank 3
  *   w = 2         00    30    20    10     2, 3 to rank 2, from rank 2
  *
- * Source: Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient algorithms for all-to-all communications
- * in multiport message-passing systems, IEEE TPDS 1997.
+ * Source: Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems.
  */
 #include "algorithms/parts/blocks.h"
 

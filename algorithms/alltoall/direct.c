@@ -1,12 +1,12 @@
 /*
- * alltoall direct: every rank sends each other rank its part.
+ * alltoall direct
  *
  * 1. Send part r+d to rank r+d, for d = 1 .. P-1. Every rank begins with another one, not all with
  *    rank 0. The sends do not wait for each other.
  * 2. Copy my own part.
  * 3. Receive the parts of r-1, r-2, .. into their places.
  *
- * 1 round of P-1 messages, S(P-1)/P bytes, no scratch; parts may be of any length.
+ * No scratch; parts may be of any length.
  *
  * P = 3, "01" is the part from rank 0 to rank 1:
  *
@@ -14,8 +14,7 @@
  *   rank 1: send 12 to 2, 10 to 0   11 <- 11   receive 01 from 0, 21 from 2
  *   rank 2: send 20 to 0, 21 to 1   22 <- 22   receive 12 from 1, 02 from 0
  *
- * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
- * MPICH, IJHPCA 2005, section 4.4.
+ * Source: Optimization of Collective Communication Operations in MPICH, section 4.4.
  */
 #include "algorithms/alltoall/parts.h"
 

@@ -1,5 +1,5 @@
 /*
- * alltoall hosts: one message from each host to each other, put together and taken apart inside.
+ * alltoall hosts
  *
  * The messages from host g to the hosts d = 1, 2, .. after it are dealt out among the ranks of g:
  * number (d - 1) mod n_g, of its n_g ranks, sends that to host h, and number (d - 1) mod n_h of h
@@ -12,9 +12,9 @@
  * 4. The receiver sorts the parts by their ranks and gives each rank of its host its own, in one
  *    message if the ranks of g are consecutive.
  *
- * 3 rounds. N-1 messages leave a host, and no byte that need not. A part that leaves a host is sent
- * up to three times. Scratch: about 3S. The parts for a rank have one length, whoever sends them:
- * nobody knows the parts of others else.
+ * N-1 messages leave a host, and no byte that need not. A part that leaves a host is sent up to
+ * three times. Scratch: about 3S. The parts for a rank have one length, whoever sends them: nobody
+ * knows the parts of others else.
  *
  * Hosts 0 1 and 2 3, "02" is the part from rank 0 to rank 2:
  *
@@ -22,8 +22,8 @@
  *   between    0: send 02 03 12 13 to 2    2: send 20 21 30 31 to 0
  *   inside     0: send 21 31 to 1          2: send 03 13 to 3
  *
- * Source: Träff, Hunold, Decomposing MPI Collectives for Exploiting Multi-lane Communication,
- * CLUSTER 2020, arXiv:1910.13373, with one message for each pair of hosts.
+ * Source: Decomposing MPI Collectives for Exploiting Multi-lane Communication, CLUSTER 2020, with
+ * one message for each pair of hosts.
  */
 #include "algorithms/alltoall/parts.h"
 #include "algorithms/parts/hosts.h"
@@ -200,7 +200,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const struct hosts_sizes s = hosts_sizes(a);
 	const double n = s.n, m = s.most, p = a->size, runs = s.together ? 1 : m;
-	const double most = (s.n - 1 + s.least - 1) / s.least; /* messages to, or from, hosts */
+	const int most = (s.n - 1 + s.least - 1) / s.least; /* messages to, or from, hosts */
 	const double even = m - 1 + (n - 1) * m + 2 * most * m * (m - 1);
 	const double bound = m - 1 + p - 1 + 2 * (n - 2 + m) * m;
 

@@ -1,5 +1,5 @@
 /*
- * alltoall pairwise: P-1 rounds, in each of which a rank sends to one other and receives from one.
+ * alltoall pairwise
  *
  * 1. Copy my own part.
  * 2. In round d = 1 .. P-1 send part r+d to rank r+d and receive mine from rank r-d.
@@ -7,8 +7,7 @@
  *    waits for the last one received (wait_for). So no rank receives from more than one rank at a
  *    time, unlike in direct.
  *
- * P-1 rounds of one message, S(P-1)/P bytes; scratch: one element. Parts may be of any length; an
- * empty one is skipped on both sides.
+ * Scratch: one element. Parts may be of any length; an empty one is skipped on both sides.
  *
  * P = 4, the destinations:
  *
@@ -17,8 +16,7 @@
  *   d = 2     2    3    0    1
  *   d = 3     3    0    1    2
  *
- * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
- * MPICH, IJHPCA 2005, section 4.4.
+ * Source: Optimization of Collective Communication Operations in MPICH, section 4.4.
  */
 #include "algorithms/alltoall/parts.h"
 

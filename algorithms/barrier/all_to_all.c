@@ -1,19 +1,17 @@
 /*
- * barrier all_to_all: every rank notifies every other one, and waits for as many notices.
+ * barrier all_to_all
  *
  * 1. Send my notice to r+1, r+2, .. round the ranks.
  * 2. Receive one from each, and combine it with mine.
  *
  * A notice is one element of `band` from each rank; a rank that has all of them knows that all
- * ranks have reached the barrier. 1 round, P-1 notices over every link. No scratch.
+ * ranks have reached the barrier. No scratch.
  *
  * P = 3, the notices that a rank holds:
  *
  *   rank         0      1      2
  *   at first     0      1      2
  *   round 1      0 2 1  1 0 2  2 1 0
- *
- * Source: Gloo, docs/algorithms.md, barrier_all_to_all.
  */
 #include "algorithms/parts/blocks.h"
 

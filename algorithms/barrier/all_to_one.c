@@ -1,10 +1,10 @@
 /*
- * barrier all_to_one: every rank notifies the root, which answers when it has all notices.
+ * barrier all_to_one
  *
  * 1. The root receives a notice from every rank, and combines it with its own.
  * 2. It sends the result to every rank.
  *
- * A notice is one element of `band`. 2 rounds; 1 notice, the root sends P-1. No scratch.
+ * A notice is one element of `band`. No scratch.
  *
  * P = 3, root 0, the notices that a rank holds:
  *
@@ -12,8 +12,6 @@
  *   at first     0      1      2
  *   round 1      0 1 2  1      2
  *   round 2      0 1 2  0 1 2  0 1 2
- *
- * Source: Gloo, docs/algorithms.md, barrier_all_to_one.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -1,12 +1,12 @@
 /*
- * barrier dissemination: in round k send all notices so far to rank r + 2^k.
+ * barrier dissemination
  *
  * 1. For d = 1, 2, 4, .. < P: send to r + d, receive from r - d, and combine what arrives with
  * mine.
  * 2. After the round of d a rank has heard, directly or not, of the 2d ranks r, r-1, .. r-2d+1.
  *
  * A notice is one element of `band`. If P is not a power of two, a rank may receive a notice twice,
- * which changes nothing. ceil(log2 P) rounds and as many notices. No scratch.
+ * which changes nothing. No scratch.
  *
  * P = 3, the notices that a rank holds:
  *
@@ -15,7 +15,7 @@
  *   d = 1        0 2      1 0      2 1
  *   d = 2        0 2 1 0  1 0 2 1  2 1 0 2
  *
- * Source: Hensgen, Finkel, Manber, Two algorithms for barrier synchronization, IJPP 1988.
+ * Source: Two algorithms for barrier synchronization.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -1,18 +1,16 @@
 /*
- * barrier hosts: one rank of each host hears from the others, and runs dissemination with those of
- * the other hosts.
+ * barrier hosts
  *
  * 1. Inside a host every rank notifies the first one.
  * 2. These run the rounds of dissemination: in the round of d = 1, 2, 4, .. < N the one of host h
  *    notifies that of host h + d.
  * 3. It notifies the ranks of its host.
  *
- * A notice is one element of `band`. 2 + ceil(log2 N) rounds; ceil(log2 N) notices leave a host. No
- * scratch.
+ * A notice is one element of `band`. No scratch.
  *
  * Hosts 0 1 and 2 3 4: 1 > 0, 3 > 2, 4 > 2; 0 > 2, 2 > 0; 0 > 1, 2 > 3, 2 > 4.
  *
- * Source: Hensgen, Finkel, Manber, IJPP 1988, in the scheme of Träff, Hunold, arXiv:1910.13373.
+ * Source: the scheme; dissemination is that of Hensgen, Finkel, Manber, IJPP 1988.
  */
 #include "algorithms/parts/hosts.h"
 

@@ -5,17 +5,15 @@
  * 1. Receive the vector from the parent in the binomial tree (tree.h).
  * 2. Send it to the children, the one with the largest subtree first.
  *
- * q = ceil(log2 P) rounds where a rank sends one message at a time; the root sends qS, the others
- * less. A chain has floor(log2 P) messages, because the root's sends do not wait. Ranks forward
- * data while they arrive. No scratch.
+ * A chain has floor(log2 P) messages, because the root's sends do not wait. Ranks forward data
+ * while they arrive. No scratch.
  *
  * P = 6, root 0, the ranks that have the vector:
  *
  *   0 -> 4, 0 -> 2, 0 -> 1     0 1 2 . 4 .
  *   4 -> 5, 2 -> 3             0 1 2 3 4 5
  *
- * Source: Thakur, Rabenseifner, Gropp,
- * Optimization of Collective Communication Operations in MPICH, IJHPCA 2005.
+ * Source: Optimization of Collective Communication Operations in MPICH.
  */
 #include "algorithms/parts/tree.h"
 

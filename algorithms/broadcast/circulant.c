@@ -1,6 +1,5 @@
 /*
- * broadcast circulant: n blocks in n - 1 + ceil(log2 P) rounds, the minimum for any P. In each
- * round every rank sends one block and receives one.
+ * broadcast circulant: in each round every rank sends one block and receives one.
  *
  * 1. The vector is divided into n blocks (traeff_blocks), for any length and independent of the
  *    ranks' blocks. In a vector of fewer elements some blocks are empty and skipped on both sides.
@@ -8,9 +7,8 @@
  * the rank skip[k] before me. Träff's schedule (traeff.c) determines the blocks. The root sends
  * blocks 0, 1, 2, .. and the last one q times.
  *
- * The root sends (n-1+q)/n S, the others at most that; every rank receives each block once: S.
- * Rounds do not synchronise: a SEND follows the RECV of its block, and a block arrives after at
- * most q + 1 messages. No scratch.
+ * Every rank receives each block once. Rounds do not synchronise: a SEND follows the RECV of its
+ * block, and a block arrives after at most q + 1 messages. No scratch.
  *
  * P = 5, root 0, only 3 blocks; "1:0>3" is block 1 from rank 0 to rank 3:
  *
@@ -20,8 +18,8 @@
  *   skip 2   2:0>2   0:2>4   1:4>1
  *   skip 3   2:0>3   2:1>4   0:3>1   1:4>2
  *
- * Source: Träff, Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast,
- * All-Broadcast, Reduction and All-Reduction, arXiv:2407.18004.
+ * Source: Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast,
+ * All-Broadcast, Reduction and All-Reduction.
  */
 #include "algorithms/parts/traeff.h"
 

@@ -1,14 +1,12 @@
 /*
- * broadcast hosts: a scatter on the root's host, a broadcast of each part between the hosts, and an
- * allgather inside each host (hosts.h).
+ * broadcast hosts (hosts.h)
  *
  * 1. The vector is cut into L lanes. The root sends each lane to its owner on the root's host; it
  *    owns one itself.
  * 2. The owners of a lane run circulant's broadcast (traeff.h) from the one on the root's host.
  * 3. Inside a host every owner sends its lane to all; on the root's host not to the root.
  *
- * S(n-1+q)/n leave the root's host, q = ceil(log2 N) and n the number of blocks (S for two hosts),
- * and at most that another one; every rank receives S. No scratch.
+ * At most as much as leaves the root's host leaves another one; every rank receives S. No scratch.
  *
  * Hosts 0 1 and 2 3 4, root 0; lanes x and y:
  *
@@ -16,8 +14,8 @@
  *   between    0: send x to 2            1: send y to 3
  *   inside     0: send x to 1            2: send x to 3 and 4      3: send y to 2 and 4
  *
- * Source: Träff, Hunold, Decomposing MPI Collectives for Exploiting Multi-lane Communication,
- * CLUSTER 2020, arXiv:1910.13373; the broadcast is that of Träff, arXiv:2407.18004.
+ * Source: Decomposing MPI Collectives for Exploiting Multi-lane Communication, CLUSTER 2020; the
+ * broadcast is that of Träff's paper.
  */
 #include "algorithms/parts/hosts.h"
 #include "algorithms/parts/traeff.h"

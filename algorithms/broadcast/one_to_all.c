@@ -1,18 +1,16 @@
 /*
- * broadcast one_to_all: the root sends the vector to every rank.
+ * broadcast one_to_all
  *
  * 1. The root sends the vector to r + 1, r + 2, .. around the ranks, to all at once.
  *
- * 1 round; the root sends (P-1)S over its one port: (P-1)(L + m/B) if messages go one by one. No
- * scratch.
+ * The root has one port: (P-1)(L + m/B) if messages go one by one. No scratch.
  *
  * P = 4, root 1:
  *
  *   rank 1: send to 2, send to 3, send to 0
  *   others: receive from 1
  *
- * Source: Chan, Heimlich, Purkayastha,
- * van de Geijn, Collective communication: theory, practice, and experience, CCPE 2007.
+ * Source: Collective communication: theory, practice, and experience.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -1,18 +1,16 @@
 /*
- * broadcast ring: the vector streams along a chain of all ranks.
+ * broadcast ring
  *
  * 1. Receive the vector from the left neighbour, unless I am the root.
  * 2. Send it to the right one, unless that is the root.
  *
  * A SEND follows the RECV of the same elements: every rank forwards data while they arrive, in
- * pieces as small as the connections accept. With n ranks and r pieces this takes
- * (n + r - 2)(L + m/(rB)). Every rank sends at most S; P-1 messages follow each other. No scratch.
+ * pieces as small as the connections accept. With n ranks and r pieces this takes (n + r - 2)(L +
+ * m/(rB)). No scratch.
  *
  * P = 4, root 2:
  *
  *   2 -> 3 -> 0 -> 1
- *
- * Source: the pipelined chain of Open MPI (coll/base, bcast_intra_pipeline).
  */
 #include "algorithms/parts/blocks.h"
 

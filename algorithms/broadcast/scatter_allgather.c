@@ -1,5 +1,5 @@
 /*
- * broadcast scatter_allgather: scatters the blocks to their ranks, then allgathers them.
+ * broadcast scatter_allgather
  *
  * 1. Scatter in a binomial tree (tree.h): each rank receives the blocks of its subtree, v .. v+h-1
  *    counted from the root, and forwards those of each child's subtree.
@@ -7,8 +7,7 @@
  *    are the first h that it would receive: these are skipped. So no block reaches a rank twice,
  *    and none is sent to the root.
  *
- * 2 ceil(log2 P) rounds at most; every rank receives S, the root sends 2S(P-1)/P and the others
- * less. All together they send (P-1)S, the minimum. No scratch.
+ * Every rank receives S. All together they send (P-1)S, the minimum. No scratch.
  *
  * P = 4, root 0, the blocks that a rank has:
  *
@@ -18,8 +17,8 @@
  *   to r - 1             0 1 2 3   . 1 2 .   . . 2 3   0 . . 3     2 has 3 already
  *   to r - 2             0 1 2 3   0 1 2 3   0 1 2 3   0 1 2 3
  *
- * Source: van de Geijn, Watts, SUMMA, CPE 1997, and Thakur, Rabenseifner, Gropp, IJHPCA 2005; the
- * allgather is that of Träff, arXiv:2410.14234.
+ * Source: SUMMA; also Thakur, Rabenseifner, Gropp, IJHPCA 2005; the allgather is that of Träff's
+ * paper.
  */
 #include "algorithms/parts/circulant.h"
 #include "algorithms/parts/tree.h"

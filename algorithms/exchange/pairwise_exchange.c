@@ -1,5 +1,5 @@
 /*
- * exchange pairwise_exchange: the pairs of a halving-doubling reduce-scatter, for benchmarks.
+ * exchange pairwise_exchange: for benchmarks.
  *
  * 1. The vector is cut in C pieces; 2^C divides P, so the ranks fall into blocks of 2^C.
  * 2. In step i = 0 .. C-1 rank r and rank r^2^i exchange their piece i. Arriving elements go to
@@ -7,14 +7,12 @@
  * 3. A step begins when the message of the previous step has arrived (wait_for), as in the
  *    reduce-scatter.
  *
- * C rounds of S/C bytes; scratch: a piece, and an element for C > 1.
+ * Scratch: a piece, and an element for C > 1.
  *
  * P = 4, C = 2, the pairs:
  *
  *   step 0, the first half     0-1  2-3
  *   step 1, the second half    0-2  1-3
- *
- * Source: Gloo, docs/algorithms.md, pairwise_exchange.
  */
 #include "algorithms/parts/blocks.h"
 

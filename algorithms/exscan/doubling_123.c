@@ -1,6 +1,5 @@
 /*
- * exscan doubling_123: sums of twice as many ranks in each round, from the left only, with the
- * skips 1, 2, 3, 6, 12, ...
+ * exscan doubling_123: sums of twice as many ranks in each round, from the left only.
  *
  * V is the rank's own vector, W the sum of the last ranks before it, as far as the rank has them.
  * 1. Skip 1: send V to rank r+1. The vector from r-1 is W, of one rank.
@@ -10,9 +9,8 @@
  * 0 has no W.
  * 4. W is the result; rank 0's is the identity.
  *
- * ceil(log2(4(P-1)/3)) rounds: 1, 2, 3, 4, 5 up to P = 2, 4, 7, 13, 25. S bytes in each; one
- * addition in each but the first, and one for W+V. Scratch: S, for W+V. Of the rounds only
- * max(1, floor(log2(4(P-1)/3))) follow one another: where that is less, no chain has all of them.
+ * 1, 2, 3, 4, 5 rounds up to P = 2, 4, 7, 13, 25; in each but the first one addition, and one for
+ * W+V. Scratch: S, for W+V. The longest chain (the row's steps) may miss one of the rounds.
  *
  * P = 6, the vectors sent, and W below them:
  *
@@ -24,7 +22,7 @@
  *   skip 3           0      0+1
  *             -      0      0+1      (0+1)+2      0+((1+2)+3)    (0+1)+((2+3)+4)
  *
- * Source: Träff, Optimizing the exclusive prefix sums operation (123-doubling), arXiv:2507.04785.
+ * Source: Optimizing the exclusive prefix sums operation (123-doubling).
  */
 #include "algorithms/scan/parts.h"
 

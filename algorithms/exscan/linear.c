@@ -1,20 +1,18 @@
 /*
- * exscan linear: a chain from rank to rank, which streams.
+ * exscan linear
  *
  * 1. Receive from rank r-1 the sum of ranks 0 .. r-1: the result. Rank 0's is the
  *    identity.
  * 2. Add my own vector to the right of it, in scratch, and send that to rank r+1, if it exists.
  *
- * P-1 rounds of S bytes, streamed as scan linear's are; scratch: S. A sum is the left fold in rank
- * order and is sent without rounding: with --order rank the wire has the wider type.
+ * Streamed as scan linear is; scratch: S. A sum is the left fold in rank order and is sent without
+ * rounding: with --order rank the wire has the wider type.
  *
  * P = 4:
  *
  *   rank      0      1         2           3
  *   sends     0      0+1       0+1+2
  *   result    -      0         0+1         0+1+2
- *
- * Source: Open MPI, ompi_coll_base_exscan_intra_linear.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -3,8 +3,7 @@
  * result: the first sum that a rank gets from a lower group is its result, and rank 0's is the
  * identity.
  *
- * q rounds of S bytes, at most two additions in each. Scratch: 2S, the group's sum and what
- * arrives.
+ * At most two additions in each round. Scratch: 2S, the group's sum and what arrives.
  *
  * P = 4, (group) result:
  *
@@ -12,8 +11,6 @@
  *   at first  (0) -        (1) -        (2) -       (3) -
  *   d = 1     (0+1) -      (0+1) 0      -           2
  *   d = 2     -            0            0+1         (0+1)+2
- *
- * Source: MPICH, MPIR_Exscan_intra_recursive_doubling.
  */
 #include "algorithms/scan/parts.h"
 

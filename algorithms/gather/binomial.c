@@ -1,14 +1,13 @@
 /*
- * gather binomial: blocks travel up a binomial tree, so that the root receives few messages.
+ * gather binomial
  *
  * 1. Receive the blocks of each child's subtree in the binomial tree (tree.h), the smallest first.
  *    Together with mine they are the blocks of consecutive ranks, from my own on.
  * 2. Send them all to the parent.
  *
- * q = ceil(log2 P) rounds where a rank receives one message at a time; a chain has floor(log2 P)
- * messages. The root receives S(P-1)/P, a rank sends the blocks of its subtree: at most half of S.
- * Blocks are forwarded while they arrive. Scratch: the blocks of the subtree, if a rank has
- * children and is not the root. A subtree that wraps around is two messages.
+ * A chain has floor(log2 P) messages. Blocks are forwarded while they arrive. Scratch: the blocks
+ * of the subtree, if a rank has children and is not the root. A subtree that wraps around is two
+ * messages.
  *
  * P = 6, root 0, the blocks that a rank has:
  *
@@ -16,8 +15,7 @@
  *   1 -> 0, 3 -> 2, 5 -> 4    0 1           1   2 3   3   4 5   5
  *   2 -> 0, 4 -> 0            0 1 2 3 4 5   1   2 3   3   4 5   5
  *
- * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
- * MPICH, IJHPCA 2005.
+ * Source: Optimization of Collective Communication Operations in MPICH.
  */
 #include "algorithms/parts/tree.h"
 

@@ -1,21 +1,18 @@
 /*
- * gather hosts: every host sends its blocks to the root in one message.
+ * gather hosts
  *
  * 1. The first rank of each host leads it; the root leads its own. The ranks of a host send their
  *    blocks to the leader, which puts them one behind the other.
  * 2. Each leader sends them to the root. Where a host's ranks are not consecutive, the root copies
  *    the blocks to their places.
  *
- * 2 rounds. N-1 messages and no more than the blocks of its ranks leave the hosts, which is the
- * minimum. Scratch: a leader's host's blocks; at the root, the blocks of hosts whose ranks are not
- * consecutive.
+ * What leaves the hosts is the minimum. Scratch: a leader's host's blocks; at the root, the blocks
+ * of hosts whose ranks are not consecutive.
  *
  * Hosts 0 1, 2 3 4 and 5; root 0:
  *
  *   1: send 1 to 0   3: send 3 to 2   4: send 4 to 2
  *   2: send 2 3 4 to 0                5: send 5 to 0
- *
- * Source: the two-level gather of Open MPI (coll/han).
  */
 #include "algorithms/parts/hosts.h"
 

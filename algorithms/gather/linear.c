@@ -1,18 +1,17 @@
 /*
- * gather linear: every rank sends its block to the root.
+ * gather linear
  *
  * 1. Send the block to the root.
  * 2. The root receives each block into its place, beginning with that of rank r + 1.
  *
- * 1 round; the root receives S(P-1)/P. No scratch.
+ * No scratch.
  *
  * P = 4, root 1:
  *
  *   rank 1: receive 2 from 2, receive 3 from 3, receive 0 from 0
  *   others: send my block to 1
  *
- * Source: Chan, Heimlich, Purkayastha, van de Geijn, Collective communication: theory, practice,
- * and experience, CCPE 2007.
+ * Source: Collective communication: theory, practice, and experience.
  */
 #include "algorithms/parts/blocks.h"
 

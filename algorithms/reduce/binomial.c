@@ -5,9 +5,8 @@
  *    and add each to mine.
  * 2. Send the sum to the parent.
  *
- * q = ceil(log2 P) rounds where a rank receives one message at a time; a chain has floor(log2 P)
- * messages. Every rank sends S, the root receives qS. Arriving elements are added and forwarded at
- * once. In place: scratch only if several inputs are folded.
+ * A chain has floor(log2 P) messages. The root receives S ceil(log2 P). Arriving elements are added
+ * and forwarded at once. In place: scratch only if several inputs are folded.
  *
  * P = 6, root 0, the ranks whose vectors a rank's sum has:
  *
@@ -16,8 +15,7 @@
  *   2 -> 0                    0 1 2 3       -   -     -   4 5   -
  *   4 -> 0                    0 1 2 3 4 5   -   -     -   -     -
  *
- * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
- * MPICH, IJHPCA 2005.
+ * Source: Optimization of Collective Communication Operations in MPICH.
  */
 #include "algorithms/parts/tree.h"
 

@@ -1,5 +1,5 @@
 /*
- * reduce circulant: broadcast circulant backwards: n blocks in n - 1 + ceil(log2 P) rounds.
+ * reduce circulant: broadcast circulant backwards.
  *
  * 1. The vector is divided into n blocks (traeff_blocks), for any length.
  * 2. The rounds of Träff's schedule (traeff.c) from the last to the first: a rank that sends a
@@ -9,8 +9,8 @@
  *
  * In the broadcast the messages of a block form a tree that reaches every rank once, so here the
  * root's sum has every rank's contribution once. The root receives (n-1+q)/n S, the others at most
- * that; every rank sends S. Nothing waits for a round: a block is complete after at most q + 1
- * messages, one after another. In place: scratch only if several inputs are folded.
+ * that. Nothing waits for a round: a block is complete after at most q + 1 messages, one after
+ * another. In place: scratch only if several inputs are folded.
  *
  * P = 5, root 0, only 3 blocks; "1:3>0" is block 1 from rank 3 to rank 0:
  *
@@ -20,8 +20,8 @@
  *   skip 3   1:3>0
  *   skip 2   2:2>0
  *
- * Source: Träff, Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast,
- * All-Broadcast, Reduction and All-Reduction, arXiv:2407.18004.
+ * Source: Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast,
+ * All-Broadcast, Reduction and All-Reduction.
  */
 #include "algorithms/parts/traeff.h"
 

@@ -1,14 +1,13 @@
 /*
- * reduce hosts: reduce-scatter inside each host, a reduction of each part between the hosts, and a
- * gather on the root's host (hosts.h).
+ * reduce hosts (hosts.h)
  *
  * 1. The vector is cut into L lanes. Inside a host every rank sends each lane to its owner, which
  *    adds them. The root owns one.
  * 2. The owners of a lane run circulant's reduction (traeff.h) to the one on the root's host.
  * 3. The owners on the root's host send their lanes to the root.
  *
- * S leaves each of the other hosts, the minimum, whatever the numbers of ranks. Scratch only if
- * several inputs are folded.
+ * What leaves a host is the minimum, whatever the numbers of ranks. Scratch only if several inputs
+ * are folded.
  *
  * Hosts 0 1 and 2 3 4, root 0; lanes x and y:
  *
@@ -17,8 +16,8 @@
  *   between    2: send x to 0            3: send y to 1
  *   inside     1: send y to 0
  *
- * Source: Träff, Hunold, Decomposing MPI Collectives for Exploiting Multi-lane Communication,
- * CLUSTER 2020, arXiv:1910.13373; the reduction is that of Träff, arXiv:2407.18004.
+ * Source: Decomposing MPI Collectives for Exploiting Multi-lane Communication, CLUSTER 2020; the
+ * reduction is that of Träff's paper.
  */
 #include "algorithms/parts/hosts.h"
 #include "algorithms/parts/traeff.h"

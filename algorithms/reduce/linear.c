@@ -1,20 +1,19 @@
 /*
- * reduce linear: every rank sends its vector to the root, which adds them in rank order.
+ * reduce linear
  *
  * 1. Send the vector to the root.
  * 2. The root adds the contributions in the order 0, 1, .. P-1, including its own, in the wider
  *    type, whatever the order of arrival (direct_sum); then it applies the operation's final
  * function and rounds once: --order rank.
  *
- * 1 round; the root receives (P-1)S. Scratch: a vector in the wider type at the root.
+ * The root receives (P-1)S. Scratch: a vector in the wider type at the root.
  *
  * P = 3, root 1; acc is the scratch:
  *
  *   rank 1: acc = vector of rank 0;  acc += mine;  acc += vector of rank 2;  output = acc
  *   others: send to 1
  *
- * Source: Chan, Heimlich, Purkayastha, van de Geijn, Collective communication: theory, practice,
- * and experience, CCPE 2007.
+ * Source: Collective communication: theory, practice, and experience.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -1,19 +1,17 @@
 /*
- * reduce ring: the sum streams along a chain of all ranks and ends at the root.
+ * reduce ring
  *
  * 1. Receive the sum of the ranks before me from the right neighbour, unless that is the root, and
  *    add it to mine.
  * 2. Send the sum to the left one, unless I am the root.
  *
  * A SEND follows the RECV_REDUCE of the same elements: a sum is forwarded while it is still
- * arriving. With n ranks and r pieces this takes (n + r - 2)(L + m/(rB)). Every rank sends at most
- * S; P-1 messages follow each other. In place: scratch only if several inputs are folded.
+ * arriving. With n ranks and r pieces this takes (n + r - 2)(L + m/(rB)). In place: scratch only if
+ * several inputs are folded.
  *
  * P = 4, root 2, the ranks whose vectors are in what is sent:
  *
  *   1 -> 0: 1    0 -> 3: 0 1    3 -> 2: 3 0 1
- *
- * Source: the pipelined chain of Open MPI (coll/base, reduce_intra_pipeline).
  */
 #include "algorithms/parts/blocks.h"
 

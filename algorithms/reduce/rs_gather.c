@@ -1,6 +1,5 @@
 /*
- * reduce rs_gather: a reduce-scatter, and a gather to the root. It is broadcast scatter_allgather
- * backwards.
+ * reduce rs_gather: broadcast scatter_allgather backwards.
  *
  * 1. Reduce-scatter on the circulant graph (circulant.c). A rank keeps its sums of the blocks of
  *    its subtree in the binomial tree (tree.h), v .. v+h-1 counted from the root, instead of
@@ -8,9 +7,9 @@
  * 2. Gather in the binomial tree: add the children's sums of the blocks of their subtrees to mine,
  *    and send the blocks of my subtree to the parent.
  *
- * 2 ceil(log2 P) rounds at most. Every rank sends S, each element of its vector once; the root
- * receives 2S(P-1)/P and the others less. Together they receive (P-1)S, the minimum. In place:
- * scratch only if several inputs are folded.
+ * Every rank sends each element of its vector once; the root receives 2S(P-1)/P and the others
+ * less. Together they receive (P-1)S, the minimum. In place: scratch only if several inputs are
+ * folded.
  *
  * P = 4, root 0, the ranks whose contributions are in the blocks of ranks 0 and 2:
  *
@@ -20,8 +19,8 @@
  *   3 -> 2, 1 -> 0        0123   0123   0      0             123   123
  *   2 -> 0                0123   0123   0123   0123          -     -
  *
- * Source: Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004; the
- * reduce-scatter is that of Träff, arXiv:2410.14234.
+ * Source: Optimization of Collective Reduction Operations; the reduce-scatter is that of Träff's
+ * paper.
  */
 #include "algorithms/parts/circulant.h"
 #include "algorithms/parts/tree.h"

@@ -1,12 +1,10 @@
 /*
- * reduce-scatter circulant: each round halves the blocks that a rank still processes (circulant.c).
- * Rounds and bytes are minimal for any P.
+ * reduce-scatter circulant (circulant.c)
  *
  * s = P; while s > 1: s' = s, s = ceil(s/2); send the blocks r+s .. r+s'-1 to rank r + s, add those
  * from rank r - s to the blocks r .. r+s'-s-1. At the end block r is complete.
  *
- * ceil(log2 P) rounds, S(P-1)/P bytes. A single input is overwritten in place; several are folded
- * into scratch of S.
+ * A single input is overwritten in place; several are folded into scratch of S.
  *
  * P = 4, the blocks of rank 0 with the ranks whose contributions they have:
  *
@@ -14,7 +12,7 @@
  *   send 2,3 to 2, add from 2    0 2      0 2    -    -      (rank 1: 1 3)
  *   send 1 to 1, add from 3      0 1 2 3  -      -    -
  *
- * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234.
+ * Source: Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms.
  */
 #include "algorithms/parts/circulant.h"
 

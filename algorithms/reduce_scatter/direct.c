@@ -1,17 +1,14 @@
 /*
- * reduce-scatter direct: every rank sends block j to rank j, which adds the contributions in rank
- * order in the wider type and rounds once (direct.c): --order rank.
+ * reduce-scatter direct: direct.c, with sums in the wider type that are rounded once: --order rank.
  *
- * 1 round, S(P-1)/P bytes, P-1 peers; scratch: one block in the wider type, and S where several
- * inputs are folded first.
+ * P-1 peers; scratch: one block in the wider type, and S where several inputs are folded first.
  *
  * P = 3, the blocks of rank 1; acc is the scratch:
  *
  *   send 2 to 2, send 0 to 0
  *   acc = block 1 of rank 0;  acc += my block 1;  acc += block 1 of rank 2;  output = acc
  *
- * Source: Chan, Heimlich, Purkayastha, van de Geijn, Collective communication: theory, practice,
- * and experience, CCPE 2007.
+ * Source: Collective communication: theory, practice, and experience.
  */
 #include "algorithms/parts/blocks.h"
 

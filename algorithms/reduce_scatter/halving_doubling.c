@@ -1,6 +1,5 @@
 /*
- * reduce-scatter halving_doubling: halve the vector with partners at doubling distances, adding;
- * binary blocks for any P (halving_doubling.c); then send the complete pieces to their owners.
+ * reduce-scatter halving_doubling: binary blocks for any P (halving_doubling.c).
  *
  * 1. The first half of the allreduce leaves rank J of the largest block of 2^L ranks the complete
  *    piece rev(J) of 2^L: rev reverses L bits.
@@ -8,7 +7,6 @@
  *    lengths, and sends each part to its owner. For even blocks and a power of two that is an
  *    exchange of rank p with rev(p).
  *
- * L + 1 rounds, and up to two more messages in sequence if P is not a power of two; at most S sent.
  * A single input is overwritten in place; several are folded into scratch of S. The only rank of a
  * block of one rank sends a piece to every rank of the next block.
  *
@@ -19,9 +17,8 @@
  *             0 with 2           2 with 3           1 with 0           3 with 1
  *   reorder   -                  2 to 2, 1 from 2   1 to 1, 2 from 1   -
  *
- * Source: Gloo, docs/algorithms.md, reduce_scatter_halving_doubling; Thakur, Rabenseifner, Gropp,
- * IJHPCA 2005; Sack, Gropp, Faster topology-aware collective algorithms through non-minimal
- * communication, PPoPP 2012.
+ * Source: Faster topology-aware collective algorithms through non-minimal communication; also
+ * Thakur, Rabenseifner, Gropp, IJHPCA 2005.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -1,6 +1,5 @@
 /*
- * reduce-scatter hosts: reduce-scatter inside each host, reduce-scatter of each part between the
- * hosts, and a scatter inside each host (hosts.h).
+ * reduce-scatter hosts (hosts.h)
  *
  * 1. The blocks of a host's ranks, one behind the other, are cut into L parts; a lane is one part
  *    of every host. Inside a host every rank sends each lane to its owner, which adds them.
@@ -9,7 +8,7 @@
  * 3. Inside a host every owner sends its part to the ranks whose blocks it is. With L ranks on
  * every host it is the owner's own.
  *
- * S(N-1)/N leave a host if the hosts have as many ranks, the minimum. A single input is overwritten
+ * If the hosts have as many ranks, what leaves them is the minimum. A single input is overwritten
  * in place; several are folded into scratch of S.
  *
  * Hosts 0 1 and 2 3, blocks 0..3; the lanes are 0 2 and 1 3:
@@ -17,8 +16,7 @@
  *   inside     0: send 1 3 to 1, add 0 2     1: send 0 2 to 0, add 1 3     2 and 3 the same
  *   between    0: send 2 to 2, add 0         1: send 3 to 3, add 1
  *
- * Source: Träff, Hunold, Decomposing MPI Collectives for Exploiting Multi-lane Communication,
- * CLUSTER 2020, arXiv:1910.13373.
+ * Source: Decomposing MPI Collectives for Exploiting Multi-lane Communication, CLUSTER 2020.
  */
 #include "algorithms/parts/circulant.h"
 #include "algorithms/parts/hosts.h"

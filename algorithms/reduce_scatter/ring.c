@@ -1,13 +1,12 @@
 /*
- * reduce-scatter ring: each block travels once around the ring and collects all contributions
- * (ring.c).
+ * reduce-scatter ring (ring.c)
  *
  * 1. Send block r-1 right.
  * 2. For i = 2 .. P: receive block r-i from the left, adding it to mine, and send it right; the
  *    last, block r, has passed every rank and stays.
  *
- * P-1 rounds, S(P-1)/P bytes, two neighbours. A single input is overwritten in place; several are
- * folded into scratch of S. A block is forwarded while it arrives.
+ * Two neighbours. A single input is overwritten in place; several are folded into scratch of S. A
+ * block is forwarded while it arrives.
  *
  * P = 3, "+2" receives and adds block 2:
  *
@@ -15,8 +14,7 @@
  *   rank 1: send 0   +2 send 2   +1
  *   rank 2: send 1   +0 send 0   +2
  *
- * Source: Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations,
- * JPDC 2009.
+ * Source: Bandwidth optimal all-reduce algorithms for clusters of workstations.
  */
 #include "algorithms/parts/blocks.h"
 

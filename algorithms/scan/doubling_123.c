@@ -8,8 +8,7 @@
  * round for some P but cost one more addition per round. recursive_doubling makes that choice: it
  * has a sum with and one without V in every round.
  *
- * ceil(log2(4(P-1)/3)) rounds of S bytes, one addition in each and one for the W+V of the second.
- * Scratch: 2S, for W and for W+V.
+ * One addition in each round, and one for the W+V of the second. Scratch: 2S, for W and for W+V.
  *
  * P = 4:
  *
@@ -20,7 +19,7 @@
  *             -      0      0+1      (0+1)+2   W
  *   result    0      0+1    (0+1)+2  ((0+1)+2)+3
  *
- * Source: Träff, Optimizing the exclusive prefix sums operation (123-doubling), arXiv:2507.04785.
+ * Source: Optimizing the exclusive prefix sums operation (123-doubling).
  */
 #include "algorithms/scan/parts.h"
 

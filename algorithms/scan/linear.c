@@ -1,20 +1,18 @@
 /*
- * scan linear: a chain from rank to rank, which streams.
+ * scan linear
  *
  * 1. Receive from rank r-1 the sum of ranks 0 .. r-1, and add my own vector on the right.
  * 2. Send the sum to rank r+1.
  *
- * P-1 rounds of S bytes, but every element is forwarded as soon as it arrives: the time of S bytes
- * and P-2 latencies. No scratch. A sum is the left fold in rank order and is sent without rounding:
- * with --order rank the wire has the wider type.
+ * Every element is forwarded as soon as it arrives: the time of S bytes and P-2 latencies. No
+ * scratch. A sum is the left fold in rank order and is sent without rounding: with --order rank the
+ * wire has the wider type.
  *
  * P = 4:
  *
  *   rank      0      1         2           3
  *   sends     0      0+1       0+1+2
  *   result    0      0+1       0+1+2       0+1+2+3
- *
- * Source: Open MPI, ompi_coll_base_scan_intra_linear.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -1,5 +1,5 @@
 /*
- * scan recursive_doubling: partners at distance 1, 2, 4, .. exchange their groups' sums.
+ * scan recursive_doubling
  *
  * A rank has two sums: the sum of its aligned group of d ranks, and its result, the sum of the
  * group's ranks up to itself.
@@ -10,8 +10,7 @@
  *    is needed if a later partner uses it. Incomplete groups at the end are never used, because
  *    lower groups are complete.
  *
- * q rounds of S bytes, at most two additions in each. Scratch: 2S, the group's sum and what
- * arrives.
+ * At most two additions in each round. Scratch: 2S, the group's sum and what arrives.
  *
  * P = 4, (group) result; 2's group is not used after the first round:
  *
@@ -20,7 +19,7 @@
  *   d = 1     (0+1) 0      (0+1) 0+1    2             2+3
  *   d = 2     0            0+1          (0+1)+2       (0+1)+(2+3)
  *
- * Source: MPICH, MPIR_Scan_intra_recursive_doubling; Thakur, Rabenseifner, Gropp, IJHPCA 2005.
+ * Source: also Thakur, Rabenseifner, Gropp, IJHPCA 2005.
  */
 #include "algorithms/scan/parts.h"
 

@@ -1,12 +1,11 @@
 /*
- * scatter binomial: blocks travel down a binomial tree, so that the root sends few messages.
+ * scatter binomial
  *
  * 1. Receive the blocks of my subtree in the binomial tree (tree.h) from the parent: those of
  *    consecutive ranks, from my own on.
  * 2. Send each child the blocks of its subtree, the largest first; keep my own.
  *
- * q = ceil(log2 P) rounds where a rank sends one message at a time; a chain has floor(log2 P)
- * messages. The root sends S(P-1)/P, a rank receives the blocks of its subtree: at most half of S.
+ * A chain has floor(log2 P) messages. A rank receives the blocks of its subtree: at most half of S.
  * Blocks are forwarded while they arrive. Scratch: the blocks of the subtree, if a rank has
  * children and is not the root. A subtree that wraps around is two messages.
  *
@@ -17,8 +16,7 @@
  *   0 -> 4, 0 -> 2, 0 -> 1    0             1   2 3   -   4 5   -
  *   4 -> 5, 2 -> 3            0             1   2     3   4     5
  *
- * Source: Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in
- * MPICH, IJHPCA 2005.
+ * Source: Optimization of Collective Communication Operations in MPICH.
  */
 #include "algorithms/parts/tree.h"
 

@@ -1,21 +1,18 @@
 /*
- * scatter hosts: every host gets the blocks of its ranks in one message.
+ * scatter hosts
  *
  * 1. The first rank of each host leads it; the root leads its own. The root sends each leader the
  *    blocks of its host. Where a host's ranks are not consecutive, it first puts their blocks one
  *    behind the other.
  * 2. The leaders, and the root, send the ranks of their host their blocks.
  *
- * 2 rounds. The root sends N-1 messages out of its host, and no block of its own host: the minimum.
- * Scratch: a leader's host's blocks; at the root, the blocks of hosts whose ranks are not
- * consecutive.
+ * What leaves the root's host is the minimum. Scratch: a leader's host's blocks; at the root, the
+ * blocks of hosts whose ranks are not consecutive.
  *
  * Hosts 0 1, 2 3 4 and 5; root 0:
  *
  *   0: send 2 3 4 to 2, 5 to 5, 1 to 1
  *   2: send 3 to 3, 4 to 4
- *
- * Source: the two-level scatter of Open MPI (coll/han).
  */
 #include "algorithms/parts/hosts.h"
 

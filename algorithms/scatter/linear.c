@@ -1,17 +1,16 @@
 /*
- * scatter linear: the root sends every rank its block.
+ * scatter linear
  *
  * 1. The root sends block j to rank j, beginning with rank r + 1.
  *
- * 1 round; the root sends S(P-1)/P. Scratch only at the root, for several inputs.
+ * Scratch only at the root, for several inputs.
  *
  * P = 4, root 1:
  *
  *   rank 1: send 2 to 2, send 3 to 3, send 0 to 0
  *   others: receive my block from 1
  *
- * Source: Chan, Heimlich, Purkayastha, van de Geijn, Collective communication: theory, practice,
- * and experience, CCPE 2007.
+ * Source: Collective communication: theory, practice, and experience.
  */
 #include "algorithms/parts/blocks.h"
 

@@ -75,8 +75,8 @@ static int check_options(const struct options *o, struct err *err)
 		               "--json and --svg - both write to stdout: give one of them");
 	if (o->svg && o->request.settings.rank >= 0)
 		return err_set(err, ERR_USAGE, "--svg draws all ranks: remove --rank or --svg");
-	if (o->compare &&
-	    (o->verify || o->request.settings.rank >= 0 || strcmp(o->request.algorithm, "auto")))
+	if (o->compare && (o->verify || o->request.settings.rank >= 0 ||
+	                   strcmp(o->request.algorithm, "auto") != 0))
 		return err_set(err, ERR_USAGE,
 		               "--compare predicts all algorithms: remove %s or --compare",
 		               o->verify                       ? "--verify"

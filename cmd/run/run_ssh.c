@@ -517,8 +517,6 @@ static void find_meeting(const struct run *r, const struct remote_hello *h, char
 	addr_join(address, h->port, text + n, cap - n);
 }
 
-extern char **environ;
-
 /* The caller's COLLCTL_* variables go along; rank_begin removes those of another job. */
 static int list_variables(struct remote_job *j, struct err *err)
 {

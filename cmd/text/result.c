@@ -175,7 +175,7 @@ json_t *result_json_end(json_t *j, const struct coll_result *r)
 	return j;
 }
 
-/* What NCCL did; null: it was not wanted. */
+/* What NCCL did; null: it was not asked for. */
 static json_t *nccl_json(const struct device_nccl *n)
 {
 	if (n->state == 0)

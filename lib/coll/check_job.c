@@ -195,7 +195,7 @@ static int measure(struct coll *c, bool streams, struct err *err)
 			judge(c, &f);
 		if (ret < 0 || report_round(c, &f, NULL, err) < 0)
 			return -1;
-		job_moved(c->job, (uint64_t)(streams * (c->size - 1) + d),
+		job_moved(c->job, (uint64_t)streams * (uint64_t)(c->size - 1) + (uint64_t)d,
 		          2 * (uint64_t)(c->size - 1));
 	}
 	return 0;

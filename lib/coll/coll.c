@@ -135,7 +135,7 @@ static void note_nccl(const struct coll *c)
 		coll_note(c, 1, "NCCL %s made %llu of the reductions between devices", nccl.text,
 		          (unsigned long long)nccl.folds);
 	else if (nccl.state < 0)
-		coll_note(c, 1, "NCCL is not used: %s", nccl.text);
+		coll_note(c, 1, "NCCL has failed: %s", nccl.text);
 }
 
 uint64_t coll_memory(const struct coll *c)

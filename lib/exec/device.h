@@ -45,7 +45,7 @@ uint64_t devices_pinned_bytes(const struct devices *);
 const char *devices_path(const struct devices *);
 /* What NCCL did, as gpu_plugin.nccl. */
 struct device_nccl {
-	int state; /* 1: it was used or is ready; 0: it was not wanted; -1: it cannot be used */
+	int state; /* 1: it is ready; 0: it was not asked for; -1: it has failed */
 	uint64_t folds;
 	char text[256]; /* its version, or why not */
 };

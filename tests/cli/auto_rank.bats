@@ -12,7 +12,7 @@ setup() {
 auto_rank() {
 	local name=$1 size=$2
 	shift 2
-	spawn_rank "$name" "$COLLCTL" "$@" -r auto -n "$size" -R "$STORE" --secret-file "$SECRET" \
+	spawn_rank "$name" "$COLLCTL" "$@" -r auto -n "$size" -R "$STORE" -j job --secret-file "$SECRET" \
 		--format raw --dtype u8
 }
 

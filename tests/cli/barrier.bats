@@ -39,7 +39,7 @@ load helpers
 			"$COLLCTL" barrier -a "$a" -r "$rank" -n 4 -R "$STORE" --secret-file "$SECRET" -j "$a" && wc -l <came
 		}
 		for r in 0 1 2; do spawn_rank "$r" enter "$r"; done
-		wait_record
+		JOB=$a wait_record
 		spawn_rank 3 enter 3
 		wait_ranks
 		assert_ranks 4 0

@@ -515,7 +515,7 @@ refused_there() {
 	JOB=default wait_record
 	kill -KILL "${PIDS[0]}"
 	wait_ranks
-	PORT=$(curl -sf "$STORE/v1/kv/$RECORD?raw" | jq -r '.addr | split(":")[-1]')
+	PORT=$(record | jq -r '.addr | split(":")[-1]')
 	openssl s_server -accept "127.0.0.1:$PORT" -cert server.pem -key server.key -quiet 3>&- >server.out 2>&1 </dev/null &
 	STARTED+=($!)
 	wait_listening "$PORT" $!
@@ -532,7 +532,7 @@ refused_there() {
 	collctl -q ca init pki
 	collctl -q ca issue pki --rank 0
 	start_serve
-	curl -sf "$STORE/v1/kv/?recurse" || [[ $? == 22 ]]
+	assert_no_record
 	run -0 collctl barrier -n 1 -r 0 -R "$STORE"
 }
 

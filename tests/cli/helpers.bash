@@ -346,13 +346,21 @@ ranks() {
 
 # wait_record: until rank 0's record is in the store. Sets RECORD to its key.
 wait_record() {
-	local index=1
-	while true; do
-		RECORD=$(curl -sf "$STORE/v1/kv/?recurse" | jq -r '.[0].Key // empty') || true
-		[[ -z $RECORD ]] || return 0
-		# Blocks until a key changes if the store can; else it is a paced retry.
-		curl -s -o /dev/null "$STORE/v1/kv/?recurse&index=$index&wait=1s" || true
+	local index=0 answer
+	RECORD=collctl/${JOB:-job}
+	while true; do # blocks until the key changes if the store can; else it is a paced retry
+		answer=$(curl -s -i "$STORE/v1/kv/$RECORD?index=$index&wait=1s") || true
+		[[ $answer != HTTP/*' 200 '* ]] || return 0
+		index=$(tr -d '\r' <<<"$answer" | sed -n 's/^X-Consul-Index: //p')
 	done
+}
+
+# record: rank 0's record, after wait_record
+record() { curl -sf "$STORE/v1/kv/$RECORD" | jq -r '.[0].Value | @base64d'; }
+
+# assert_no_record [JOB]: the store has none of that job
+assert_no_record() {
+	assert_equal "$(curl -s -o /dev/null -w '%{http_code}' "$STORE/v1/kv/collctl/${1-job}")" 404
 }
 
 # wait_listening PORT PID: until a process listens there, or PID has ended

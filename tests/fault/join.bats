@@ -275,7 +275,7 @@ by_store() { # R P [OPTIONS...]
 	wait_record
 	kill -KILL "${PIDS[0]}"
 	wait_ranks
-	curl -sf "$STORE/v1/kv/$RECORD?raw" | jq -c '.addr = "127.0.0.1:9"' >tampered
+	record | jq -c '.addr = "127.0.0.1:9"' >tampered
 	curl -sf -o /dev/null -X PUT --data-binary @tampered "$STORE/v1/kv/$RECORD"
 	rank 1 2 allreduce --join-timeout 3s in.1.npy -o out.1.npy
 	wait_ranks
@@ -457,7 +457,7 @@ by_store() { # R P [OPTIONS...]
 	start_serve
 	rank 0 2 allreduce --listen 0.0.0.0 in.0.npy -o out.0.npy
 	wait_record
-	assert_equal "$(curl -sf "$STORE/v1/kv/$RECORD?raw" | jq -r '.addr | sub(":.*"; "")')" 127.0.0.1
+	assert_equal "$(record | jq -r '.addr | sub(":.*"; "")')" 127.0.0.1
 	rank 1 2 allreduce --listen 0.0.0.0 in.1.npy -o out.1.npy
 	wait_ranks
 	assert_ranks 2 0

@@ -89,8 +89,7 @@ void store_end(void)
 
 void store_plant(const char *key, const char *value)
 {
-	struct kv_condition none = {0};
-	kv_put(&kv, key, value, strlen(value), 0, &none, now);
+	kv_put(&kv, key, value, strlen(value), NULL, now);
 }
 
 static bool faulty(unsigned per_mille)
@@ -116,11 +115,9 @@ static void answer_entry(struct exchange *x, const void *data, size_t len, uint6
 	size_t cap = len * 2 + 512;
 	char *text = world_alloc(cap), *coded = world_alloc(len * 2 + 8);
 	EVP_EncodeBlock((unsigned char *)coded, data, (int)len);
-	x->body_len = (size_t)snprintf(
-	        text, cap,
-	        "[{\"LockIndex\":0,\"Key\":\"%s\",\"Flags\":0,\"Value\":\"%s\","
-	        "\"CreateIndex\":%llu,\"ModifyIndex\":%llu}]",
-	        x->key, coded, (unsigned long long)modify, (unsigned long long)modify);
+	x->body_len = (size_t)snprintf(text, cap,
+	                               "[{\"Key\":\"%s\",\"Value\":\"%s\",\"ModifyIndex\":%llu}]",
+	                               x->key, coded, (unsigned long long)modify);
 	x->body = text;
 	answer(x, 200, CURLE_OK);
 }
@@ -202,13 +199,13 @@ static void begin_anew(void)
 
 static void put_or_delete(struct exchange *x)
 {
-	struct kv_condition c = {.has_cas = x->has_cas, .cas = x->cas};
+	const uint64_t *cas = x->has_cas ? &x->cas : NULL;
 	enum kv_result result;
-	size_t gone;
+	bool gone;
 	if (x->command == PUT)
-		result = kv_put(&kv, x->key, x->data, x->len, 0, &c, now);
+		result = kv_put(&kv, x->key, x->data, x->len, cas, now);
 	else
-		result = kv_delete(&kv, x->key, x->has_cas, x->cas, &gone);
+		result = kv_delete(&kv, x->key, cas, &gone);
 	note("store changed", x->command, result);
 	if (x->command == PUT && result == KV_TRUE) {
 		store_puts++;

@@ -39,76 +39,72 @@ static int teardown(void **state)
 	return 0;
 }
 
-static enum kv_result put(const char *key, const char *value, struct kv_condition c, int64_t now)
+static enum kv_result put(const char *key, const char *value, const uint64_t *cas, int64_t now)
 {
-	return kv_put(&kv, key, value, strlen(value), 0, &c, now);
+	return kv_put(&kv, key, value, strlen(value), cas, now);
 }
 
-#define PLAIN      ((struct kv_condition){0})
-#define CAS(n)     ((struct kv_condition){.has_cas = true, .cas = (n)})
-#define ACQUIRE(s) ((struct kv_condition){.acquire = (s)})
-#define RELEASE(s) ((struct kv_condition){.release = (s)})
+#define CAS(n) (&(uint64_t){n})
 
 static void test_cas(void **state)
 {
 	(void)state;
-	size_t gone;
+	bool gone;
 
 	assert_int_equal(kv.index, 1);
 	assert_int_equal(put("k", "a", CAS(0), 0), KV_TRUE);
 	assert_int_equal(put("k", "b", CAS(0), 0), KV_FALSE);
 	uint64_t first = kv_find(&kv, "k")->modify;
 	assert_int_equal(first, 2);
-	assert_int_equal(kv_find(&kv, "k")->create, 2);
 	assert_int_equal(put("k", "b", CAS(first + 1), 0), KV_FALSE);
 	assert_int_equal(put("k", "b", CAS(first), 0), KV_TRUE);
 	assert_int_equal(put("k", "c", CAS(first), 0), KV_FALSE);
 	assert_string_equal(kv_find(&kv, "k")->data, "b");
-	assert_int_equal(kv_find(&kv, "k")->create, 2);
 	assert_int_equal(changes, 2);
 	assert_int_equal(put("absent", "x", CAS(7), 0), KV_FALSE);
 
-	assert_int_equal(kv_delete(&kv, "k", true, first, &gone), KV_FALSE);
-	assert_int_equal(gone, 0);
+	assert_int_equal(kv_delete(&kv, "k", CAS(first), &gone), KV_FALSE);
+	assert_false(gone);
 	uint64_t before = kv.index;
-	assert_int_equal(kv_delete(&kv, "k", true, first + 1, &gone), KV_TRUE);
-	assert_int_equal(gone, 1);
+	assert_int_equal(kv_delete(&kv, "k", CAS(first + 1), &gone), KV_TRUE);
+	assert_true(gone);
 	assert_true(kv.index > before);
 	assert_int_equal(changes, 3);
 	assert_string_equal(changed, "k");
-	assert_int_equal(kv_delete(&kv, "k", true, first + 1, &gone), KV_TRUE); /* again */
-	assert_int_equal(gone, 0);
+	assert_int_equal(kv_delete(&kv, "k", CAS(first + 1), &gone), KV_TRUE); /* again */
+	assert_false(gone);
 	assert_int_equal(changes, 3);
 	assert_int_equal(kv.bytes, 0);
 	/* A key that comes again has an index that it never had. */
 	before = kv.index;
 	assert_int_equal(put("k", "a", CAS(0), 0), KV_TRUE);
 	assert_true(kv_find(&kv, "k")->modify > before);
+	/* In any case. */
+	assert_int_equal(put("k", "b", NULL, 0), KV_TRUE);
+	assert_int_equal(kv_delete(&kv, "k", NULL, &gone), KV_TRUE);
+	assert_true(gone);
+	assert_null(kv_find(&kv, "k"));
 }
 
-static void test_ranges(void **state)
+/* Keys of which one begins with another, in no order. */
+static void test_neighbours(void **state)
 {
 	(void)state;
 	static const char *const keys[] = {"b/2", "a", "b/10", "c", "b", "b/1", "b0"};
-	size_t first, gone;
+	const size_t n = sizeof keys / sizeof keys[0];
+	bool gone;
 
-	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-		assert_int_equal(put(keys[i], "", PLAIN, 0), KV_TRUE);
-	assert_int_equal(kv_range(&kv, "", &first), 7);
-	assert_int_equal(first, 0);
-	assert_int_equal(kv_range(&kv, "b/", &first), 3);
-	assert_string_equal(kv.entries[first]->key, "b/1");
-	assert_string_equal(kv.entries[first + 1]->key, "b/10");
-	assert_string_equal(kv.entries[first + 2]->key, "b/2");
-	assert_int_equal(kv_range(&kv, "d", &first), 0);
-	kv_delete_prefix(&kv, "b/", &gone);
-	assert_int_equal(gone, 3);
-	assert_int_equal(kv_range(&kv, "", &first), 4);
-	assert_non_null(kv_find(&kv, "b"));
-	assert_non_null(kv_find(&kv, "b0"));
-	assert_null(kv_find(&kv, "b/1"));
-	kv_delete_prefix(&kv, "nothing", &gone);
-	assert_int_equal(gone, 0);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(put(keys[i], keys[i], CAS(0), 0), KV_TRUE);
+	assert_null(kv_find(&kv, "b/"));
+	assert_null(kv_find(&kv, "d"));
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = i; j < n; j++)
+			assert_string_equal(kv_find(&kv, keys[j])->data, keys[j]);
+		assert_int_equal(kv_delete(&kv, keys[i], NULL, &gone), KV_TRUE);
+		assert_null(kv_find(&kv, keys[i]));
+	}
+	assert_int_equal(kv.nentries, 0);
 }
 
 static void test_caps(void **state)
@@ -118,82 +114,36 @@ static void test_caps(void **state)
 	char key[32];
 	size_t n = KV_TOTAL_BYTES / KV_VALUE_BYTES;
 
-	assert_int_equal(kv_put(&kv, "k", big, KV_VALUE_BYTES + 1, 0, &PLAIN, 0), KV_FULL);
+	assert_int_equal(kv_put(&kv, "k", big, KV_VALUE_BYTES + 1, NULL, 0), KV_FULL);
 	for (size_t i = 0; i < n; i++) {
 		snprintf(key, sizeof key, "k%zu", i);
-		assert_int_equal(kv_put(&kv, key, big, KV_VALUE_BYTES, 0, &PLAIN, 0), KV_TRUE);
+		assert_int_equal(kv_put(&kv, key, big, KV_VALUE_BYTES, NULL, 0), KV_TRUE);
 	}
-	assert_int_equal(kv_put(&kv, "one more", big, 1, 0, &PLAIN, 0), KV_FULL);
+	assert_int_equal(kv_put(&kv, "one more", big, 1, NULL, 0), KV_FULL);
 	assert_null(kv_find(&kv, "one more"));
 	/* What replaces a value counts without it. */
-	assert_int_equal(kv_put(&kv, "k0", big, KV_VALUE_BYTES, 0, &PLAIN, 0), KV_TRUE);
-	assert_int_equal(kv_put(&kv, "k0", big, 1, 0, &PLAIN, 0), KV_TRUE);
-	assert_int_equal(kv_put(&kv, "one more", big, 1, 0, &PLAIN, 0), KV_TRUE);
-	kv_delete_prefix(&kv, "", NULL);
-	assert_int_equal(kv.bytes, 0);
+	assert_int_equal(kv_put(&kv, "k0", big, KV_VALUE_BYTES, NULL, 0), KV_TRUE);
+	assert_int_equal(kv_put(&kv, "k0", big, 1, NULL, 0), KV_TRUE);
+	assert_int_equal(kv_put(&kv, "one more", big, 1, NULL, 0), KV_TRUE);
+	teardown(NULL);
+	setup(NULL);
 
 	for (int i = 0; i < KV_KEYS_MAX; i++) {
 		snprintf(key, sizeof key, "k%d", i);
-		assert_int_equal(put(key, "", PLAIN, 0), KV_TRUE);
+		assert_int_equal(put(key, "", NULL, 0), KV_TRUE);
 	}
-	assert_int_equal(put("one more", "", PLAIN, 0), KV_FULL);
-	assert_int_equal(put("k7", "new", PLAIN, 0), KV_TRUE);
-}
-
-static void test_sessions(void **state)
-{
-	(void)state;
-	char a[KV_ID], b[KV_ID];
-
-	snprintf(a, sizeof a, "%s", kv_session_create(&kv, 10 * SEC, true, 0)->id);
-	snprintf(b, sizeof b, "%s", kv_session_create(&kv, 0, false, 0)->id);
-	assert_int_equal(strlen(a), 36);
-	assert_string_not_equal(a, b);
-
-	assert_int_equal(put("k", "1", ACQUIRE("nobody"), 0), KV_NO_SESSION);
-	assert_int_equal(put("k", "1", ACQUIRE(a), 0), KV_TRUE);
-	assert_int_equal(kv_find(&kv, "k")->lock, 1);
-	assert_int_equal(put("k", "2", ACQUIRE(b), 0), KV_FALSE);
-	assert_int_equal(put("k", "3", ACQUIRE(a), 0), KV_TRUE);
-	assert_int_equal(kv_find(&kv, "k")->lock, 1);
-	assert_int_equal(put("k", "4", RELEASE(b), 0), KV_FALSE);
-	assert_int_equal(put("k", "5", RELEASE(a), 0), KV_TRUE);
-	assert_string_equal(kv_find(&kv, "k")->session, "");
-	assert_int_equal(put("k", "6", ACQUIRE(b), 0), KV_TRUE);
-	assert_int_equal(kv_find(&kv, "k")->lock, 2);
-	assert_int_equal(put("gone", "", RELEASE(a), 0), KV_FALSE);
-
-	/* The keys of one that deletes go with it, those of one that releases stay. */
-	assert_int_equal(put("mine", "", ACQUIRE(a), 0), KV_TRUE);
-	assert_int_equal(kv_expire(&kv, 9 * SEC), 10 * SEC);
-	assert_non_null(kv_session_renew(&kv, a, 9 * SEC));
-	kv_expire(&kv, 18 * SEC);
-	assert_non_null(kv_find(&kv, "mine"));
-	changes = 0;
-	assert_int_equal(kv_expire(&kv, 19 * SEC), KV_NEVER);
-	assert_int_equal(changes, 1);
-	assert_null(kv_find(&kv, "mine"));
-	assert_null(kv_session_renew(&kv, a, 19 * SEC));
-	kv_session_destroy(&kv, b);
-	assert_non_null(kv_find(&kv, "k"));
-	assert_string_equal(kv_find(&kv, "k")->session, "");
-	assert_int_equal(changes, 2);
-	kv_session_destroy(&kv, b);
-	assert_int_equal(changes, 2);
-
-	for (int i = 0; i < KV_SESSIONS_MAX; i++)
-		assert_non_null(kv_session_create(&kv, 0, true, 0));
-	assert_null(kv_session_create(&kv, 0, true, 0));
+	assert_int_equal(put("one more", "", NULL, 0), KV_FULL);
+	assert_int_equal(put("k7", "new", NULL, 0), KV_TRUE);
 }
 
 static void test_ttl(void **state)
 {
 	(void)state;
 	kv.ttl = 5 * SEC;
-	assert_int_equal(put("a", "", PLAIN, 0), KV_TRUE);
-	assert_int_equal(put("b", "", PLAIN, 1 * SEC), KV_TRUE);
+	assert_int_equal(put("a", "", NULL, 0), KV_TRUE);
+	assert_int_equal(put("b", "", NULL, 1 * SEC), KV_TRUE);
 	assert_int_equal(kv_expire(&kv, 4 * SEC), 5 * SEC);
-	assert_int_equal(put("a", "again", PLAIN, 4 * SEC), KV_TRUE);
+	assert_int_equal(put("a", "again", NULL, 4 * SEC), KV_TRUE);
 	assert_int_equal(kv_expire(&kv, 5 * SEC), 6 * SEC); /* a lives on */
 	changes = 0;
 	assert_int_equal(kv_expire(&kv, 6 * SEC), 9 * SEC);
@@ -209,8 +159,10 @@ static void test_ttl(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(test_cas),      TEST(test_ranges), TEST(test_caps),
-	        TEST(test_sessions), TEST(test_ttl),
+	        TEST(test_cas),
+	        TEST(test_neighbours),
+	        TEST(test_caps),
+	        TEST(test_ttl),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,9 +100,9 @@ S(RESOURCES, "device", 0, "cpu|cuda[:LIST]", DEVICE, devices, FOR_MOVES | FOR_BE
   "i-th of the list; cuda alone on one GPU for each rank of a host",
   .def = "cpu", .have = AT(have_devices), .once = true)
 S(RESOURCES, "device-path", 0, "PATH", GPU_PATH, device_path, FOR_MOVES | FOR_BENCH,
-  "how a rank's GPUs reach each other's memory: direct access (peer), copies through the "
-  "host (host), NCCL also where its order changes the last bits of sums of floats (nccl), "
-  "or what is there, with NCCL in long jobs for integers (auto)",
+  "how a rank's GPUs reach each other's memory: direct access (peer), copies through the host "
+  "(host), direct access if all have it, else copies (auto), or NCCL, whose order may change the "
+  "last bits of sums of floats (nccl)",
   .def = "auto", .choices = GPU_PATHS)
 S(RESOURCES, "device-memory", 0, "SIZE", SIZE, device_memory, FOR_MOVES,
   "memory for buffers on each GPU (default: three quarters of what is free)", .min = 1,

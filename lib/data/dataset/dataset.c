@@ -181,7 +181,8 @@ int dataset_same(const struct dataset *a, const struct dataset *b, struct err *e
 		if (order)
 			return order < 0 ? lacks(b, a, t, err) : lacks(a, b, u, err);
 		if (t->dtype != u->dtype || t->ndim != u->ndim ||
-		    (t->ndim && memcmp(t->shape, u->shape, (size_t)t->ndim * sizeof *t->shape)))
+		    (t->ndim &&
+		     memcmp(t->shape, u->shape, (size_t)t->ndim * sizeof *t->shape) != 0))
 			return differ(a, t, b, u, err);
 	}
 	return 0;

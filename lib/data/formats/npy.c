@@ -333,7 +333,7 @@ static int parse_prefix(const unsigned char *b, size_t len, uint64_t file_size, 
 		               file_size);
 	if (len < PREFIX_V1)
 		return 1;
-	if (memcmp(b, MAGIC, MAGIC_BYTES))
+	if (memcmp(b, MAGIC, MAGIC_BYTES) != 0)
 		return err_set(err, ERR_INPUT,
 		               "is not a .npy file: it does not begin with \\x93NUMPY");
 	unsigned major = b[6], minor = b[7];

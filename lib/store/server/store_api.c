@@ -1,5 +1,5 @@
 /*
- * The HTTP API of the embedded store: the Consul KV subset of store_server.h, on kv.h.
+ * The HTTP API of the embedded store (store_server.h says what it takes), on kv.h.
  */
 #include "lib/store/server/store_server_internal.h"
 
@@ -11,14 +11,12 @@
 
 #include <jansson.h>
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
 
-#define WAIT_DEFAULT    (30 * NS_PER_SEC)
-#define WAIT_MAX        (30 * NS_PER_SEC) /* a suspended client that left is not noticed earlier */
-#define SESSION_TTL_MIN (1 * NS_PER_SEC)
-#define SESSION_TTL_MAX (86400 * NS_PER_SEC)
+#define WAIT_MAX (30 * NS_PER_SEC) /* a suspended client that left is not noticed earlier */
 
 /* ---- answers ---- */
 
@@ -32,20 +30,9 @@ struct answer {
 	const char *allow;
 };
 
-void store_add_headers(struct MHD_Response *res, const char *type, uint64_t index)
-{
-	char text[32];
-
-	snprintf(text, sizeof text, "%llu", (unsigned long long)index);
-	if (index)
-		mhd.add_response_header(res, "X-Consul-Index", text);
-	mhd.add_response_header(res, "Content-Type", type);
-	mhd.add_response_header(res, "X-Content-Type-Options", "nosniff");
-	mhd.add_response_header(res, "Cache-Control", "no-store");
-}
-
 static enum MHD_Result send_answer(struct request *r, const struct answer *a)
 {
+	char index[32];
 	struct MHD_Response *res = mhd.create_response_from_buffer(
 	        a->len, (void *)a->data, a->owned ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_MUST_COPY);
 
@@ -54,7 +41,12 @@ static enum MHD_Result send_answer(struct request *r, const struct answer *a)
 			free((void *)a->data);
 		return MHD_NO; /* MHD_NO closes the connection */
 	}
-	store_add_headers(res, a->type, a->index);
+	snprintf(index, sizeof index, "%llu", (unsigned long long)a->index);
+	if (a->index)
+		mhd.add_response_header(res, "X-Consul-Index", index);
+	mhd.add_response_header(res, "Content-Type", a->type);
+	mhd.add_response_header(res, "X-Content-Type-Options", "nosniff");
+	mhd.add_response_header(res, "Cache-Control", "no-store");
 	if (a->allow)
 		mhd.add_response_header(res, "Allow", a->allow);
 	enum MHD_Result ret = mhd.queue_response(r->conn, a->status, res);
@@ -79,43 +71,71 @@ static enum MHD_Result send_bool(struct request *r, bool value)
 	return send_answer(r, &a);
 }
 
-/* Takes over the reference; NULL counts as out of memory. */
-static enum MHD_Result send_json(struct request *r, json_t *json)
+static enum MHD_Result send_nomem(struct request *r)
 {
-	struct answer a = {.status = MHD_HTTP_OK, .type = "application/json", .owned = true};
-
-	a.data = json && !json_lacked_memory() ? json_dumps(json, JSON_COMPACT) : NULL;
-	json_decref(json);
-	json_forget_memory(); /* the next answer may fit */
-	if (!a.data)
-		return send_text(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
-	a.len = strlen(a.data);
-	return send_answer(r, &a);
+	return send_text(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
 }
 
-static enum MHD_Result not_allowed(struct request *r, const char *methods)
+static enum MHD_Result send_full(struct request *r)
 {
+	return send_text(r, MHD_HTTP_SERVICE_UNAVAILABLE,
+	                 "too many large values are being sent or received\n");
+}
+
+static enum MHD_Result not_allowed(struct request *r)
+{
+	static const char text[] = "a key takes GET, HEAD, PUT and DELETE\n";
 	struct answer a = {.status = MHD_HTTP_METHOD_NOT_ALLOWED,
 	                   .type = "text/plain",
-	                   .data = "method not allowed\n",
-	                   .len = 19,
-	                   .allow = methods};
+	                   .data = text,
+	                   .len = sizeof text - 1,
+	                   .allow = "GET, HEAD, PUT, DELETE"};
 
 	return send_answer(r, &a);
 }
 
 /* ---- a request's arguments ---- */
 
-/* Is there an argument "?name", with or without a value? */
-static bool has_arg(struct request *r, const char *name)
+enum { ARG_INDEX, ARG_WAIT, ARG_CAS, NARGS };
+
+struct arguments {
+	const char *text[NARGS]; /* NULL: not given */
+	bool strange;            /* there is another, or one twice, or with a NUL */
+};
+
+static enum MHD_Result take_argument(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                     size_t name_len, const char *value, size_t value_len)
 {
-	return mhd.lookup_connection_value_n(r->conn, MHD_GET_ARGUMENT_KIND, name, strlen(name),
-	                                     NULL, NULL) == MHD_YES;
+	static const char *const names[NARGS] = {"index", "wait", "cas"};
+	struct arguments *a = ctx;
+	int i = 0;
+
+	(void)kind;
+	if (!value) /* "?name" */
+		value = "";
+	while (i < NARGS && (strlen(names[i]) != name_len || memcmp(names[i], name, name_len) != 0))
+		i++;
+	if (i == NARGS || a->text[i] || strlen(value) != value_len)
+		a->strange = true;
+	else
+		a->text[i] = value;
+	return MHD_YES;
 }
 
-static const char *arg(struct request *r, const char *name)
+static struct arguments arguments(struct request *r)
 {
-	return mhd.lookup_connection_value(r->conn, MHD_GET_ARGUMENT_KIND, name);
+	struct arguments a = {0};
+
+	mhd.get_connection_values_n(r->conn, MHD_GET_ARGUMENT_KIND, take_argument, &a);
+	return a;
+}
+
+/* What a larger dialect would take must not be done as if it had not been asked for. */
+static enum MHD_Result refuse_arguments(struct request *r)
+{
+	return send_text(r, MHD_HTTP_BAD_REQUEST,
+	                 "GET takes the arguments index and wait, PUT and DELETE take cas; there "
+	                 "are no others\n");
 }
 
 static const char *header(struct request *r, const char *name)
@@ -123,19 +143,15 @@ static const char *header(struct request *r, const char *name)
 	return mhd.lookup_connection_value(r->conn, MHD_HEADER_KIND, name);
 }
 
-/* "?name=N": 1; no such argument: 0; not a number: -1. */
-static int number_arg(struct request *r, const char *name, uint64_t *value)
+static bool parse_number(const char *text, uint64_t *value)
 {
-	const char *text = arg(r, name);
 	char *end;
 
-	if (!has_arg(r, name))
-		return 0;
-	if (!text || *text < '0' || *text > '9')
-		return -1;
+	if (*text < '0' || *text > '9')
+		return false;
 	errno = 0;
 	*value = strtoull(text, &end, 10);
-	return errno || *end ? -1 : 1;
+	return !errno && !*end;
 }
 
 /* "30s", "500ms", "1m", "2h", "15" (seconds), as ns; -1: malformed. */
@@ -190,60 +206,69 @@ static enum MHD_Result not_found(struct request *r, uint64_t index)
 	return send_answer(r, &a);
 }
 
-static enum MHD_Result answer_get(struct request *r, const char *key, bool by_prefix,
-                                  uint64_t index)
+/* Consul's answer to GET of a key: malloced; NULL: out of memory. */
+static char *entry_text(const struct kv_entry *e)
 {
-	const struct kv *kv = &r->server->kv;
-	struct kv_entry *e = by_prefix ? NULL : kv_find(kv, key);
-	size_t first = 0, n = by_prefix ? kv_range(kv, key, &first) : e != NULL;
-	enum page_kind kind = by_prefix           ? has_arg(r, "keys") ? PAGE_KEYS : PAGE_ENTRIES
-	                      : has_arg(r, "raw") ? PAGE_RAW
-	                                          : PAGE_ENTRY;
-	bool full;
+	char *coded = malloc(4 * (e->len / 3 + 1) + 1), *text = NULL;
 
-	if (n == 0)
-		return not_found(r, index);
-	struct MHD_Response *res =
-	        store_page(r, kind, key, by_prefix ? kv->entries + first : &e, n, index, &full);
-	if (res)
-		return mhd.queue_response(r->conn, MHD_HTTP_OK, res);
-	if (full)
-		return send_text(r, MHD_HTTP_SERVICE_UNAVAILABLE,
-		                 "too many large answers are being sent\n");
-	return send_text(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
+	if (!coded)
+		return NULL;
+	EVP_EncodeBlock((unsigned char *)coded, (const unsigned char *)e->data, (int)e->len);
+	json_forget_memory();
+	json_t *json = json_pack("[{s:s, s:s?, s:I}]", "Key", e->key, "Value",
+	                         e->len ? coded : NULL, /* as Consul writes it */
+	                         "ModifyIndex", (json_int_t)e->modify);
+	if (json)
+		text = json_text(json, JSON_COMPACT);
+	json_decref(json);
+	free(coded);
+	return text;
 }
 
-/* The index of a query: for a key, that of the key. For a missing key or a range, that of the last
- * change in the store, because any change may concern it. */
-static uint64_t query_index(const struct kv *kv, const char *key, bool by_prefix)
+static enum MHD_Result answer_get(struct request *r, const char *key, uint64_t index)
 {
-	const struct kv_entry *e = by_prefix ? NULL : kv_find(kv, key);
+	const struct kv_entry *e = kv_find(&r->server->kv, key);
+	struct answer a = {
+	        .status = MHD_HTTP_OK, .type = "application/json", .owned = true, .index = index};
 
-	return e ? e->modify : kv->index;
+	if (!e)
+		return not_found(r, index);
+	char *text = entry_text(e);
+	if (!text)
+		return send_nomem(r);
+	a.data = text;
+	a.len = strlen(text);
+	if (store_reserve(r, a.len))
+		return send_answer(r, &a);
+	free(text);
+	return send_full(r);
 }
 
 static enum MHD_Result get_key(struct request *r, const char *key)
 {
 	struct store_server *s = r->server;
-	bool by_prefix = has_arg(r, "recurse") || has_arg(r, "keys");
-	uint64_t seen = 0, index = query_index(&s->kv, key, by_prefix);
-	const char *wait_text = arg(r, "wait");
-	int64_t wait = wait_text ? parse_duration(wait_text) : WAIT_DEFAULT;
+	const struct arguments a = arguments(r);
+	const struct kv_entry *e = kv_find(&s->kv, key);
+	/* A missing key has the index of the last change in the store: any may concern it. */
+	uint64_t seen = 0, index = e ? e->modify : s->kv.index;
+	int64_t wait = a.text[ARG_WAIT] ? parse_duration(a.text[ARG_WAIT]) : WAIT_MAX;
 
-	if (number_arg(r, "index", &seen) < 0)
+	if (a.strange || a.text[ARG_CAS])
+		return refuse_arguments(r);
+	if (a.text[ARG_INDEX] && !parse_number(a.text[ARG_INDEX], &seen))
 		return send_text(r, MHD_HTTP_BAD_REQUEST, "index is not a number\n");
 	if (wait < 0)
 		return send_text(r, MHD_HTTP_BAD_REQUEST, "wait is not a duration\n");
 	if (wait == 0 || wait > WAIT_MAX)
-		wait = wait ? WAIT_MAX : WAIT_DEFAULT;
+		wait = WAIT_MAX;
 	/* An index that this store has never given out belongs to another store, or to this one
 	 * before a restart: the client must learn that. */
 	bool unchanged = seen > 0 && index <= seen && seen <= s->kv.index;
 	if (!unchanged || r->has_waited || s->stopping)
-		return answer_get(r, key, by_prefix, index);
+		return answer_get(r, key, index);
 	if (s->nwaiters >= WAITERS_MAX)
 		return send_text(r, MHD_HTTP_TOO_MANY_REQUESTS, "too many clients are waiting\n");
-	return store_suspend(r, key, by_prefix, clock_ns() + wait);
+	return store_suspend(r, key, clock_ns() + wait);
 }
 
 /* ---- PUT, DELETE ---- */
@@ -254,9 +279,7 @@ static enum MHD_Result send_result(struct request *r, enum kv_result result)
 	case KV_FULL:
 		return send_text(r, MHD_HTTP_INSUFFICIENT_STORAGE, "the store is full\n");
 	case KV_NOMEM:
-		return send_text(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
-	case KV_NO_SESSION:
-		return send_text(r, MHD_HTTP_BAD_REQUEST, "no such session\n");
+		return send_nomem(r);
 	default:
 		return send_bool(r, result == KV_TRUE);
 	}
@@ -271,127 +294,43 @@ static bool is_utf8(const char *key)
 	return json != NULL;
 }
 
-static enum MHD_Result put_key(struct request *r, const char *key)
-{
-	struct kv_condition c = {.acquire = arg(r, "acquire"), .release = arg(r, "release")};
-	int cas = number_arg(r, "cas", &c.cas);
-	uint64_t flags = 0;
-
-	c.has_cas = cas > 0;
-	if (cas < 0 || number_arg(r, "flags", &flags) < 0 || flags > INT64_MAX)
-		return send_text(r, MHD_HTTP_BAD_REQUEST, "cas or flags is not a number\n");
-	if (c.has_cas + !!c.acquire + !!c.release > 1)
-		return send_text(r, MHD_HTTP_BAD_REQUEST, "conflicting cas, acquire, release\n");
-	if (!*key || strlen(key) > KV_KEY_BYTES || !is_utf8(key))
-		return send_text(r, MHD_HTTP_BAD_REQUEST, "not a key\n");
-	return send_result(r, kv_put(&r->server->kv, key, r->body, r->len, flags, &c, clock_ns()));
-}
-
-static enum MHD_Result delete_key(struct request *r, const char *key)
+/* Change @key (@put), or delete it, if its index is that of ?cas=, where it is given. */
+static enum MHD_Result change_key(struct request *r, const char *key, bool put)
 {
 	struct kv *kv = &r->server->kv;
-	enum kv_result result = KV_TRUE;
-	uint64_t index = 0;
-	size_t gone = 0;
-	int cas = number_arg(r, "cas", &index);
+	const struct arguments a = arguments(r);
+	uint64_t number = 0;
+	const uint64_t *cas = a.text[ARG_CAS] ? &number : NULL;
 
-	if (cas < 0)
+	if (a.strange || a.text[ARG_INDEX] || a.text[ARG_WAIT])
+		return refuse_arguments(r);
+	if (cas && !parse_number(a.text[ARG_CAS], &number))
 		return send_text(r, MHD_HTTP_BAD_REQUEST, "cas is not a number\n");
-	if (has_arg(r, "recurse") && cas)
-		return send_text(r, MHD_HTTP_BAD_REQUEST, "conflicting cas, recurse\n");
-	if (has_arg(r, "recurse"))
-		kv_delete_prefix(kv, key, &gone);
-	else if (!*key)
+	if (!put)
+		return send_result(r, kv_delete(kv, key, cas, &r->deleted));
+	if (strlen(key) > KV_KEY_BYTES || !is_utf8(key))
 		return send_text(r, MHD_HTTP_BAD_REQUEST, "not a key\n");
-	else
-		result = kv_delete(kv, key, cas > 0, index, &gone);
-	r->deleted = gone > 0;
-	return send_result(r, result);
-}
-
-/* ---- sessions ---- */
-
-static json_t *session_json(const struct kv_session *s)
-{
-	char ttl[32];
-
-	snprintf(ttl, sizeof ttl, "%lldms", (long long)(s->ttl / NS_PER_MS));
-	return json_pack("{s:s, s:s, s:s}", "ID", s->id, "TTL", s->ttl ? ttl : "", "Behavior",
-	                 s->deletes ? "delete" : "release");
-}
-
-/* The body of a create: false if it is malformed. */
-static bool session_conf(const struct request *r, int64_t *ttl, bool *deletes)
-{
-	bool ok = true;
-	json_t *root = json_loadb(r->body, r->len, 0, NULL);
-	const json_t *t = json_object_get(root, "TTL"), *b = json_object_get(root, "Behavior");
-
-	if (!json_is_object(root) || (t && !json_is_string(t)) || (b && !json_is_string(b)))
-		ok = false;
-	if (ok && t && *json_string_value(t)) {
-		*ttl = parse_duration(json_string_value(t));
-		ok = *ttl >= SESSION_TTL_MIN && *ttl <= SESSION_TTL_MAX;
-	}
-	if (ok && b && strcmp(json_string_value(b), "delete") == 0)
-		*deletes = true;
-	else if (ok && b && strcmp(json_string_value(b), "release") != 0)
-		ok = false;
-	json_decref(root);
-	return ok;
-}
-
-static enum MHD_Result create_session(struct request *r)
-{
-	int64_t ttl = 0;
-	bool deletes = false;
-
-	if (r->len && !session_conf(r, &ttl, &deletes))
-		return json_lacked_memory()
-		               ? send_json(r, NULL)
-		               : send_text(r, MHD_HTTP_BAD_REQUEST,
-		                           "not {\"TTL\":\"1s...24h\",\"Behavior\":\"delete\"}\n");
-	const struct kv_session *s = kv_session_create(&r->server->kv, ttl, deletes, clock_ns());
-	if (!s)
-		return send_text(r, MHD_HTTP_INSUFFICIENT_STORAGE, "too many sessions\n");
-	return send_json(r, json_pack("{s:s}", "ID", s->id));
-}
-
-static enum MHD_Result do_session(struct request *r, const char *what)
-{
-	struct kv *kv = &r->server->kv;
-
-	if (strcmp(what, "create") == 0)
-		return create_session(r);
-	if (strncmp(what, "renew/", 6) == 0) {
-		const struct kv_session *s = kv_session_renew(kv, what + 6, clock_ns());
-		return s ? send_json(r, json_pack("[o]", session_json(s)))
-		         : send_text(r, MHD_HTTP_NOT_FOUND, "no such session\n");
-	}
-	if (strncmp(what, "destroy/", 8) == 0) {
-		kv_session_destroy(kv, what + 8);
-		return send_bool(r, true);
-	}
-	return send_text(r, MHD_HTTP_NOT_FOUND, "not found\n");
+	return send_result(r, kv_put(kv, key, r->body, r->len, cas, clock_ns()));
 }
 
 /* ---- requests ---- */
 
 enum MHD_Result store_api_answer(struct request *r, const char *method, const char *url)
 {
+	static const char prefix[] = "/v1/kv/";
+	const char *key = url + sizeof prefix - 1;
+
 	kv_expire(&r->server->kv, clock_ns());
-	if (strncmp(url, "/v1/kv/", 7) == 0) {
-		if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
-			return get_key(r, url + 7);
-		if (strcmp(method, "PUT") == 0)
-			return put_key(r, url + 7);
-		if (strcmp(method, "DELETE") == 0)
-			return delete_key(r, url + 7);
-		return not_allowed(r, "GET, HEAD, PUT, DELETE");
-	}
-	if (strncmp(url, "/v1/session/", 12) == 0)
-		return strcmp(method, "PUT") == 0 ? do_session(r, url + 12) : not_allowed(r, "PUT");
-	return send_text(r, MHD_HTTP_NOT_FOUND, "not found\n");
+	const bool get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+	const bool put = strcmp(method, "PUT") == 0;
+	if (strncmp(url, prefix, sizeof prefix - 1) != 0)
+		return send_text(r, MHD_HTTP_NOT_FOUND, "only keys are served, at /v1/kv/KEY\n");
+	if (!get && !put && strcmp(method, "DELETE") != 0)
+		return not_allowed(r);
+	if (!*key) /* with 404, Consul says that a folder has no keys */
+		return send_text(r, MHD_HTTP_BAD_REQUEST,
+		                 "no key; only single keys are served, at /v1/kv/KEY\n");
+	return get ? get_key(r, key) : change_key(r, key, put);
 }
 
 /* An answer given here, before the body, refuses the body. */
@@ -405,8 +344,7 @@ enum MHD_Result store_api_begin(struct request *r)
 	if (bytes > KV_VALUE_BYTES)
 		return send_text(r, MHD_HTTP_CONTENT_TOO_LARGE,
 		                 "a value has at most 65536 bytes\n");
-	if (!store_reserve_body(r, bytes))
-		return send_text(r, MHD_HTTP_SERVICE_UNAVAILABLE,
-		                 "too many large values are being received\n");
+	if (!store_reserve(r, bytes))
+		return send_full(r);
 	return MHD_YES;
 }

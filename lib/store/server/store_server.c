@@ -34,8 +34,8 @@
 #define PEM_MAX     ((size_t)1 << 20)
 #define POOL_BYTES  ((size_t)16 << 10) /* of a connection, for its request's head */
 #define BACKLOG     512
-#define BODIES_MAX  ((size_t)16 << 20) /* bytes of all bodies that are being received, ... */
-#define BODY_SMALL  ((size_t)4 << 10)  /* ... except those of at most this size */
+#define LARGE_MAX   ((size_t)32 << 20) /* bytes of all bodies and answers in progress, ... */
+#define SMALL_MAX   ((size_t)4 << 10)  /* ... except those of at most this size */
 
 struct mhd_functions mhd;
 
@@ -85,14 +85,13 @@ static void resume(struct request *r)
 	mhd.resume_connection(r->conn);
 }
 
-enum MHD_Result store_suspend(struct request *r, const char *key, bool by_prefix, int64_t until)
+enum MHD_Result store_suspend(struct request *r, const char *key, int64_t until)
 {
 	struct store_server *s = r->server;
 
 	r->key = strdup(key);
 	if (!r->key)
 		return MHD_NO;
-	r->by_prefix = by_prefix;
 	r->until = until;
 	r->has_waited = true;
 	r->next = s->waiters;
@@ -114,8 +113,7 @@ static void on_change(void *arg, const char *key)
 
 	for (struct request *r = s->waiters; r; r = next) {
 		next = r->next;
-		if (r->by_prefix ? strncmp(key, r->key, strlen(r->key)) == 0
-		                 : strcmp(key, r->key) == 0)
+		if (strcmp(key, r->key) == 0)
 			resume(r);
 	}
 }
@@ -153,15 +151,15 @@ static enum MHD_Result begin(struct store_server *s, struct MHD_Connection *conn
 	return store_api_begin(r);
 }
 
-bool store_reserve_body(struct request *r, size_t len)
+bool store_reserve(struct request *r, size_t len)
 {
 	struct store_server *s = r->server;
 
-	if (len <= BODY_SMALL || len <= r->reserved)
+	if (len <= SMALL_MAX || len <= r->reserved)
 		return true;
-	if (s->body_bytes + len - r->reserved > BODIES_MAX)
+	if (s->large_bytes + len - r->reserved > LARGE_MAX)
 		return false;
-	s->body_bytes += len - r->reserved;
+	s->large_bytes += len - r->reserved;
 	r->reserved = len;
 	return true;
 }
@@ -169,7 +167,7 @@ bool store_reserve_body(struct request *r, size_t len)
 static enum MHD_Result take_body(struct request *r, const char *data, size_t *len)
 {
 	/* Only a chunked body can get here without an announced size. */
-	if (*len > KV_VALUE_BYTES - r->len || !store_reserve_body(r, r->len + *len))
+	if (*len > KV_VALUE_BYTES - r->len || !store_reserve(r, r->len + *len))
 		return MHD_NO;
 	char *more = realloc(r->body, r->len + *len);
 	if (!more)
@@ -212,8 +210,7 @@ static void on_completed(void *arg_, struct MHD_Connection *conn, void **con_cls
 		s->withdrawn = true;
 	r->client->deadline = clock_ns() + r->server->client_time; /* for the next request */
 	s->nrequests--;
-	s->body_bytes -= r->reserved;
-	store_page_release(r);
+	s->large_bytes -= r->reserved;
 	free(r->key);
 	free(r->body);
 	free(r);

@@ -1,7 +1,8 @@
 /*
- * The embedded store: an HTTP server on libmicrohttpd (opened at run time) that speaks the Consul
- * KV subset: PUT with cas, acquire and release, GET with raw, keys, recurse and
- * blocking index, DELETE with recurse and cas, sessions with TTL. Caps on values, keys, waiters,
+ * The embedded store: an HTTP server on libmicrohttpd (opened at run time) that speaks what
+ * store_http.c asks for, a part of Consul's KV API: GET of a key, at once or when it has changed
+ * (?index=N&wait=TIME), PUT and DELETE of a key, if nobody has changed it (?cas=N) or in any case.
+ * Any other request is refused, one with another argument too. Caps on values, keys, waiters,
  * connections, and the bytes of answers and bodies in progress; a client that takes more than ten
  * seconds to send a request or to receive an answer is disconnected. It has no thread: the caller's
  * loop (or epoll) watches its descriptor. kv.h holds the content.

@@ -1,6 +1,6 @@
 /*
  * Shared by the files of the embedded store: store_server.c (the server, its connections and
- * waiters), store_api.c (requests and answers), store_page.c (large answers).
+ * waiters), store_api.c (requests and answers).
  */
 #ifndef COLLCTL_STORE_SERVER_STORE_SERVER_INTERNAL_H
 #define COLLCTL_STORE_SERVER_STORE_SERVER_INTERNAL_H
@@ -28,7 +28,7 @@
 	X(suspend_connection)          \
 	X(resume_connection)           \
 	X(lookup_connection_value)     \
-	X(lookup_connection_value_n)   \
+	X(get_connection_values_n)     \
 	X(create_response_from_buffer) \
 	X(add_response_header)         \
 	X(queue_response)              \
@@ -56,13 +56,12 @@ struct request {
 	struct client *client;
 	char *body;
 	size_t len;
-	size_t reserved;   /* of the server's body_bytes */
-	bool deleted;      /* the request has deleted a key */
-	struct page *page; /* its answer, if store_page.c made it */
+	size_t reserved; /* of the server's large_bytes */
+	bool deleted;    /* the request has deleted a key */
 	/* a blocking query */
 	struct request *next, **prev; /* prev: NULL if it is not in the list */
 	char *key;
-	bool by_prefix, has_waited;
+	bool has_waited;
 	int64_t until;
 };
 
@@ -72,9 +71,7 @@ struct store_server {
 	struct client *clients;
 	struct request *waiters;
 	int nwaiters, nrequests;
-	struct page *pages;
-	size_t page_bytes; /* of all pages */
-	size_t body_bytes; /* of the bodies of current requests, except small ones */
+	size_t large_bytes; /* of the bodies and answers of current requests, except small ones */
 	char *token, *cert, *cert_key;
 	struct addr addr;
 	char address[ADDR_TEXT];
@@ -83,25 +80,14 @@ struct store_server {
 	bool withdrawn, stopping;
 };
 
-/* One key: its entry, or its value alone. All keys with a prefix: the entries, or the keys. */
-enum page_kind { PAGE_ENTRY, PAGE_RAW, PAGE_ENTRIES, PAGE_KEYS };
+/* Reserve room for @len bytes of a body or an answer; false: those in progress have too many bytes.
+ * What is small is never refused. */
+bool store_reserve(struct request *r, size_t len);
 
-/* The answer to GET of @key at @index, made of @entries. It is kept until @r has been answered.
- * NULL: no memory, or *full: the large answers in progress have too many bytes. */
-struct MHD_Response *store_page(struct request *r, enum page_kind kind, const char *key,
-                                struct kv_entry *const *entries, size_t n, uint64_t index,
-                                bool *full);
-void store_page_release(struct request *r); /* idempotent */
+/* Suspend @r until a change of @key, @until or the server's end. Then it is handled again, with
+ * has_waited. */
+enum MHD_Result store_suspend(struct request *r, const char *key, int64_t until);
 
-/* Reserve room for a body of @len bytes in all; false: the current bodies have too many bytes. */
-bool store_reserve_body(struct request *r, size_t len);
-
-/* Suspend @r until a change of @key (or of a key with that prefix), @until or the server's end.
- * Then it is handled again, with has_waited. */
-enum MHD_Result store_suspend(struct request *r, const char *key, bool by_prefix, int64_t until);
-
-/* Add the headers of every answer; @index: X-Consul-Index, 0: none. */
-void store_add_headers(struct MHD_Response *res, const char *type, uint64_t index);
 /* The headers of a request have arrived: answer it, which refuses its body, or accept the body. */
 enum MHD_Result store_api_begin(struct request *r);
 /* Answer a complete request, or suspend it. */
