@@ -220,7 +220,7 @@ static int check_action(const struct options *o, const char *action, struct err 
 
 int cmd_ca(const struct command *cmd, struct options *o, int argc, char **argv)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	const char *action = argv[1];
 	int ret;
 	(void)cmd;

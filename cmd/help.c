@@ -192,7 +192,7 @@ int cmd_help(const struct command *cmd, struct options *o, int argc, char **argv
 		return 0;
 	}
 	if (argc > 1 && !about) {
-		struct err err = {.rank = ERR_RANK_SELF};
+		struct err err = ERR_INIT;
 		const char *near = command_near(argv[1]);
 		err_set(&err, ERR_USAGE, "%s: unknown command; %s%s%s", argv[1],
 		        near ? "did you mean " : "'collctl --help' lists them", near ? near : "",

@@ -344,7 +344,7 @@ static int info(const char *path, const struct input_source *from, const struct 
                 bool first, json_t **object)
 {
 	struct inspection in = {0};
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	int code = 0;
 
 	if (inspect(&in, path, from, o, &err) < 0) {
@@ -379,7 +379,7 @@ int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv
 	                                  .memory = o->request.settings.memory,
 	                                  .note = note,
 	                                  .ctx = o};
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	int code = 0;
 
 	files.takes_bytes = cmd->opts & OPTS_BYTES;

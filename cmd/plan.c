@@ -329,7 +329,7 @@ static int show(struct planned *p, struct err *err)
 
 int cmd_plan(const struct command *cmd, struct options *o, int argc, char **argv)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	struct planned p = {.o = o};
 	int code;
 

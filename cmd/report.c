@@ -82,7 +82,7 @@ json_t *report_error_json(const struct err *e, int rank, const char *phase)
 
 int report_json(json_t *object)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	char *text = json_text(object, JSON_COMPACT);
 
 	json_decref(object);

@@ -251,7 +251,7 @@ struct store_greeting {
 
 static _Noreturn void store_main(struct run *r, int greet)
 {
-	struct store_greeting hello = {.err = {.rank = ERR_RANK_SELF}};
+	struct store_greeting hello = {.err = ERR_INIT};
 	struct store_server_conf conf = {.token = r->token};
 
 	rank_die_with(r->self, SIGKILL);
@@ -532,7 +532,7 @@ static int find_rank(const struct run *r, pid_t pid)
 /* Handle the first failure: report it if the rank could not, and let the others end. */
 static void first_failure(struct run *r, int rank, int status, bool lost)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 
 	if (r->ranks[rank].host)
 		ssh_failure(r, rank, status, &err);
@@ -563,7 +563,7 @@ static void report_loss(struct run *r)
 {
 	if (r->lost < 0)
 		return;
-	r->failure = (struct err){.rank = ERR_RANK_SELF};
+	r->failure = ERR_INIT;
 	ssh_failure(r, r->lost, r->lost_status, &r->failure);
 	if (!r->signal && await_reader(r, STDERR_FILENO))
 		report(&r->failure, -1);
@@ -725,7 +725,7 @@ static int print_results(struct run *r)
 	if (!error && r->failure.code && !r->signal)
 		error = report_error_json(&r->failure, -1, "run");
 	if (!error && (r->code || r->signal)) {
-		struct err err = {.rank = ERR_RANK_SELF};
+		struct err err = ERR_INIT;
 		err_set(&err, r->signal ? 128 + r->signal : r->code, "a signal ended a rank");
 		error = report_error_json(&err, -1, "run");
 	}
@@ -760,7 +760,7 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 	                .signals = -1,
 	                .listener = -1,
 	                .lost = -1};
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	bool json = false;
 
 	understand(&r, argc, argv);

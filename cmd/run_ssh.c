@@ -443,7 +443,7 @@ static int report_failures(const struct run *r, struct greeting *greetings, stru
 {
 	const char *last = "";
 	for (int i = 0; i < r->size; i++) {
-		struct err e = {.rank = ERR_RANK_SELF};
+		struct err e = ERR_INIT;
 		const char *host = r->ranks[i].host;
 		char line[400];
 		if (!greetings[i].failed || strcmp(host, last) == 0)
@@ -471,7 +471,7 @@ static int report_folder(const struct run *r, const struct greeting *greetings, 
 		         "--chdir",
 		         has);
 	for (int i = 0; i < r->size; i++) {
-		struct err e = {.rank = ERR_RANK_SELF};
+		struct err e = ERR_INIT;
 		const char *host = r->ranks[i].host;
 		if (!greetings[i].folder || strcmp(host, last) == 0)
 			continue;

@@ -251,7 +251,7 @@ static int print_json(const struct found *libraries, const char *records)
 int cmd_version(const struct command *cmd, struct options *o, int argc, char **argv)
 {
 	struct found libraries[LIBRARIES];
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	const char *records = tls_records(&err);
 	char xxhash[16];
 

@@ -65,7 +65,7 @@ collctl *collctl_new(const char *name)
 	c->request.settings.embedded = true;
 	c->request.settings.ignore_environment = true;
 	c->request.settings.cancel_fd = c->cancel_fd;
-	c->result = (struct coll_result){.err = {.rank = ERR_RANK_SELF}, .rank = -1};
+	c->result = (struct coll_result){.err = ERR_INIT, .rank = -1};
 	return c;
 }
 
@@ -87,7 +87,7 @@ void collctl_free(collctl *c)
 
 static void begin_call(collctl *c)
 {
-	c->result.err = (struct err){.rank = ERR_RANK_SELF};
+	c->result.err = ERR_INIT;
 }
 
 /* End a call that may have failed: its code. */

@@ -109,10 +109,7 @@ int err_nomem(struct err *e, const char *what, unsigned long long bytes)
 
 void err_clear(struct err *e)
 {
-	e->code = 0;
-	e->rank = ERR_RANK_SELF;
-	e->subject = 0;
-	e->text[0] = '\0';
+	*e = ERR_INIT;
 }
 
 const char *err_name(int code)

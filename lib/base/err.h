@@ -32,6 +32,7 @@ struct err {
 	char text[640]; /* the message without "collctl: rank N: ": subject first, no full stop */
 	char host[65];  /* of the culprit's rank; "": not known, or the same for all ranks */
 };
+#define ERR_INIT ((struct err){.rank = ERR_RANK_SELF}) /* not filled */
 
 /* Fill @e and return -1. The first error stays: a filled @e is not overwritten. @e may be NULL.
  * The subject is the first argument of a format that begins with "%s:", or the name of an option if

@@ -224,7 +224,7 @@ static int adopt_content(struct collective *c, struct offer_content *o, struct e
 static int adopt_root(struct collective *c, struct view bytes, struct err *err)
 {
 	const struct offer_form form = offer_form_of(c->request, c->agreed.size);
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	struct offer_content o;
 	if (c->agreed.nvectors) /* the root, or rank 0, which decoded the offer earlier */
 		return 0;
@@ -249,7 +249,7 @@ static bool chooses(const struct collective *c)
 static int take_offer(struct collective *c, int rank, const struct intent *in, struct err *err)
 {
 	const struct offer_form form = offer_form_of(c->request, c->agreed.size);
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	struct offer o;
 	int ret = offer_get(in->details, &form, &o, &why);
 	if (ret == 0)
@@ -261,7 +261,7 @@ static int take_offer(struct collective *c, int rank, const struct intent *in, s
 static int find_root_offer(struct collective *c, const struct intent *root, struct err *err)
 {
 	const struct offer_form form = offer_form_of(c->request, c->agreed.size);
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	struct offer o;
 	int ret = offer_get(root->details, &form, &o, &why);
 	c->root_offer = o.bytes;
@@ -452,7 +452,7 @@ static void describe_outputs(struct collective *c)
 int agree_adopt(struct collective *c, struct err *err)
 {
 	struct agreement *a = &c->agreed;
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	a->host = c->life->plan.host;
 	if (get_terms(c, &why) < 0) {
 		if (why.rank == ERR_RANK_SELF)

@@ -182,7 +182,7 @@ static int agree(struct coll *c, struct err *err)
 
 static int commit(struct coll *c, struct err *err)
 {
-	struct err mine = {.rank = ERR_RANK_SELF};
+	struct err mine = ERR_INIT;
 	const uint8_t *digest = NULL;
 	if (c->task->seal && c->task->seal(c, &digest, err) < 0)
 		return -1;
@@ -263,7 +263,7 @@ int coll_run(const struct coll_request *request, const struct coll_observer *obs
 {
 	struct err *err = &result->err;
 	struct coll *c = make(request, observer);
-	*result = (struct coll_result){.err = {.rank = ERR_RANK_SELF}, .rank = -1, .job = c};
+	*result = (struct coll_result){.err = ERR_INIT, .rank = -1, .job = c};
 	if (!c)
 		return err_nomem(err, "the job", sizeof *c);
 	int ret = prepare(c, err);

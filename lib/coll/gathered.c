@@ -128,7 +128,7 @@ static int split_init(struct split_path *p, const struct collective *c, const ch
 static bool is_given(const struct collective *c, const char *name, int rank, int i)
 {
 	const struct coll_request *r = c->request;
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	char *path = r->ninputs == c->agreed.nvectors
 	                     ? paths_fill(r->inputs[i], rank, c->agreed.size,
 	                                  c->agreed.rank_files[rank].host, &ignored)
@@ -182,7 +182,7 @@ static int add_file(struct collective *c, const struct split_path *p, int rank, 
 static int name_file(struct collective *c, const struct split_path *p, int rank, int i,
                      struct err *err)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	int file = add_file(c, p, rank, i, &why);
 	if (file < 0 && why.code == ERR_DISAGREE)
 		return err_rank(err, why.code, rank, "%s", why.text);

@@ -147,7 +147,7 @@ static int find_certified_rank(struct member *m, const struct coll_settings *s, 
 static int check_own_certificate(struct member *m, const struct coll_settings *s, struct err *err)
 {
 	const struct job_conf *c = &m->conf;
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	if (!s->tls_cert)
 		return 0;
 	if (load_credentials(m, s, err) < 0)
@@ -184,7 +184,7 @@ static int find_token(struct member *m, const struct coll_settings *s, struct er
 static int find_rank(struct member *m, const struct coll_settings *s, struct err *err)
 {
 	struct launch *launch = &m->launch;
-	struct err malformed = {.rank = ERR_RANK_SELF};
+	struct err malformed = ERR_INIT;
 	struct job_conf *c = &m->conf;
 	int ret = launch_detect(launch, s->ignore_environment ? no_variable : getenv, &malformed);
 	c->rank = s->rank;
@@ -341,7 +341,7 @@ static void present_file(char field[PRESENT_FILE], const char *path)
 /* Does a file exist that has this name or matches this pattern? */
 static bool exists(const struct member *m, const char *input, int rank)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	char *name = (char *)input;
 	struct paths paths;
 	bool found = strcmp(input, "-") == 0;

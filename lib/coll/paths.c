@@ -118,7 +118,7 @@ size_t paths_before_host(const char *path)
 
 bool paths_vary(const char *path)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	char *one = paths_fill(path, 0, 2, "a", &ignored);
 	char *other = paths_fill(path, 1, 2, "b", &ignored);
 	bool vary = one && other && strcmp(one, other) != 0;

@@ -119,7 +119,7 @@ static int same_tensors(const struct verify *v, int k, struct err *err)
 {
 	static const char *const content[] = {"named tensors", "one array"};
 	const struct dataset *a = &v->files[0].data, *b = &v->files[k].data;
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 
 	if (dataset_is_array(a) != dataset_is_array(b))
 		return differs(v, k, "content ", content[dataset_is_array(b)],

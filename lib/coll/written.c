@@ -149,7 +149,7 @@ static int check_outputs(const struct collective *c, struct err *err)
 
 static bool is_index(const struct dataset *d, const struct target_id *file)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	struct target_id id = {.known = false};
 	char *path =
 	        d->index && d->nfiles ? path_beside(d->files[0].path, d->index, &ignored) : NULL;
@@ -200,7 +200,7 @@ static bool is_input_name(const struct target_id *file, const char *path)
  * inputs. */
 static bool is_in(const struct target_id *file, const char *folder, const struct paths *inputs)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	bool same = false;
 	for (int i = 0; i < inputs->n && !same; i++) {
 		char *path = files_in_folder(folder, inputs->names[i], &ignored);
@@ -215,7 +215,7 @@ static bool is_below(const struct collective *c, const struct target_id *file, i
                      const char *folder)
 {
 	const struct sink *sink = c->transfer.sink;
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	char *own =
 	        paths_fill(c->request->outputs[i], c->agreed.rank, c->agreed.size, NULL, &ignored);
 	const size_t len = own ? strlen(own) : 0;
@@ -236,7 +236,7 @@ static bool is_below(const struct collective *c, const struct target_id *file, i
  * names of the set's files. */
 static bool is_in_set(const struct collective *c, const struct target_id *file, const char *folder)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	bool same = false;
 	for (int k = 0; k < c->transfer.ninputs && !same; k++) {
 		const struct dataset *d = &c->transfer.inputs[k];
@@ -269,7 +269,7 @@ static const char *find_name(const struct collective *c, const struct target_id 
 {
 	const struct coll_request *r = c->request;
 	const int size = c->agreed.size;
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	struct paths inputs;
 	const char *what = NULL;
 	(void)paths_expand(&inputs, r->inputs, r->ninputs, rank, size, &ignored);

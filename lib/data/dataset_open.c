@@ -61,7 +61,7 @@ static bool is_fifo(const char *path)
 /* The name says no format: what do the first bytes say? */
 static int find_format_of_file(struct dataset *d, const char *path, struct err *err)
 {
-	struct err unknown = {.rank = ERR_RANK_SELF}, unread = unknown;
+	struct err unknown = ERR_INIT, unread = unknown;
 	struct stat st;
 	if (format_of(path, NULL, &d->format, &unknown) == 0)
 		return 0;

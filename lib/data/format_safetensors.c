@@ -60,7 +60,7 @@ int sink_add_safetensors(struct sink *s, const char *path, const struct dataset 
 	size_t head_len;
 	uint64_t size;
 	int file = -1;
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	uint64_t *offsets = calloc(n + 1, sizeof *offsets);
 	if (!offsets)
 		return err_nomem(err, "the tensors of an output", n * sizeof *offsets);

@@ -66,7 +66,7 @@ static struct {
 LIBRARY_NOTE("npz", ZIP_PURPOSE, ZIP_NAMES);
 
 static pthread_once_t zip_once = PTHREAD_ONCE_INIT;
-static struct err zip_missing = {.rank = ERR_RANK_SELF};
+static struct err zip_missing = ERR_INIT;
 
 static void load_zip(void)
 {

@@ -471,7 +471,7 @@ int sink_open(struct sink *s, struct err *err)
 /* Does @path lie in a folder that sink_open would create? */
 static bool is_in_absent(const struct sink *s, const char *path)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	char *folder = path_folder(path, &ignored);
 	size_t len = folder ? strlen(folder) : 0;
 	bool absent = false;
@@ -596,7 +596,7 @@ int sink_pread(struct sink *s, int file, void *buf, size_t bytes, uint64_t pos, 
 static int pack(struct sink_file *f, struct err *err)
 {
 	const struct archive *a = &f->archive;
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	if (a->pack(f->spool.fd, a->members, a->n, f->out.fd, &why))
 		return err_set(err, why.code, "%s: %s", f->path, why.text);
 	outfile_release(&f->spool);
@@ -617,7 +617,7 @@ void sink_set_index(struct sink *s, int file)
 void sink_strays(const struct sink *s,
                  void (*tell)(void *ctx, const char *folder, const char *first, int n), void *ctx)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	char first[256];
 
 	for (int i = 0; i < s->nfiles; i++) {
@@ -690,7 +690,7 @@ static int place_all(struct sink *s, struct err *err)
 static void undo_all(struct sink *s, struct err *err)
 {
 	for (int i = s->nfiles; i-- > 0;) {
-		struct err more = {.rank = ERR_RANK_SELF};
+		struct err more = ERR_INIT;
 		if (!s->files[i].out.committed || outfile_undo(&s->files[i].out, &more) == 0)
 			continue;
 		s->committed = true; /* so that sink_free keeps the folders */

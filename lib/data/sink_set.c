@@ -121,7 +121,7 @@ struct written {
 /* The index of the sink's file @name in the folder; -1: none. */
 static int find(const struct written *w, const char *name)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	char *path = path_join(w->folder, name, &err);
 	int found = -1;
 	for (int i = 0; path && found < 0 && i < sink_files(w->sink); i++)

@@ -121,7 +121,7 @@ void target_release(struct target *t)
 
 int target_check_folder(const char *path, struct err *err)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	struct target t;
 	char text[PATH_MAX];
 	int ret = 0;
@@ -151,7 +151,7 @@ void target_id_at(struct target_id *id, int dirfd, const char *name)
 
 void target_id(struct target_id *id, const char *path, bool follow)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	struct target t;
 	*id = (struct target_id){.known = false};
 	if (strcmp(path, "-") == 0 || target_find(&t, path, follow, &ignored) < 0)
@@ -265,7 +265,7 @@ uint64_t target_place_in(uint64_t folder, const char *name)
 /* The place of a path that is not a folder and has no trailing slash. */
 static uint64_t file_place(const char *path, bool force)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	struct target t;
 	struct stat st;
 	uint64_t place = 0;

@@ -142,7 +142,7 @@ static int count_devices(void *ctx, struct err *err)
 /* A driver may hang: in a thread, which is left behind then. */
 static void count_in_thread(struct device_plugin *out, struct counting *c, int64_t ns)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	struct pollfd end = {.events = POLLIN};
 	struct offload *o = malloc(sizeof *o);
 	if (!o || offload_start(o, count_devices, c, &err) < 0) {
@@ -342,7 +342,7 @@ static void device_cancel(const struct memory_space *space, const void *owner)
 /* The task of @f has ended; @why: it has failed. */
 static void complete(struct flight *f, const char *why)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	void (*done)(void *, const struct err *) = f->done;
 	void *ctx = f->ctx;
 	if (why)

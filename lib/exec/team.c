@@ -84,7 +84,7 @@ static void publish(struct member *m, int state, const struct err *err)
 static void *run(void *arg)
 {
 	struct member *m = arg;
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	int ret;
 	while ((ret = exec_advance(m->exec, &err)) != 1 && ret >= 0 &&
 	       !atomic_load_explicit(&m->team->stopping, memory_order_relaxed)) {

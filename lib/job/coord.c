@@ -565,7 +565,7 @@ static bool all_are_old(const struct coord *c)
  * that have new outputs. */
 static struct err outcome_of(const struct coord *c)
 {
-	struct evidence best = {.err.rank = ERR_RANK_SELF};
+	struct evidence best = {.err = ERR_INIT};
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct member *m = &c->members[r];
 		struct evidence e = {m->done ? EVIDENCE_OWN_WORD : EVIDENCE_LOST,
@@ -811,7 +811,7 @@ static bool take_done(struct member *m, struct view v)
 	const bool whole = err_decode(&m->outcome, &phase, &v) == 0;
 	const unsigned fate = view_u8(&v);
 	if (!whole || v.failed || view_left(&v) || fate >= FATES) {
-		m->outcome = (struct err){.rank = ERR_RANK_SELF};
+		m->outcome = ERR_INIT;
 		err_set(&m->outcome, ERR_INTEGRITY, "a malformed DONE message");
 	} else {
 		m->fate = (enum fate)fate;
@@ -870,7 +870,7 @@ static void on_message(void *ctx, uint8_t type, struct view body)
 /* The coordinator's own rank fails before it has a number. */
 static void leave_unseated(struct coord *c, struct view v)
 {
-	struct err e = {0}, why = {.rank = ERR_RANK_SELF};
+	struct err e = {0}, why = ERR_INIT;
 	char self[COORD_SELF_TEXT];
 	enum phase phase;
 	if (err_decode(&e, &phase, &v) < 0)

@@ -100,7 +100,7 @@ bool coord_send_places(struct member *m, struct view peers)
 {
 	const struct coord *c = m->coord;
 	const size_t most = 2 * 4 * (size_t)c->conf.size; /* it sends to each rank, and receives */
-	struct err e = {.rank = ERR_RANK_SELF};
+	struct err e = ERR_INIT;
 	struct buf b;
 	if (!c->pair_keys || m->has_peers || m->voted || view_left(&peers) > most)
 		return false;
@@ -198,7 +198,7 @@ static int make_plan(struct coord *c, struct err *err)
 
 void coord_send_rosters(struct coord *c)
 {
-	struct err e = {.rank = ERR_RANK_SELF};
+	struct err e = ERR_INIT;
 	if (make_plan(c, &e) < 0) {
 		if (e.rank == ERR_RANK_SELF)
 			e.rank = c->self;

@@ -57,7 +57,7 @@ static int grow(struct parser *p)
 /* Add one host. The only brackets left in @text are those of an IPv6 address. */
 static int add_host(struct parser *p, const char *text)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	struct hostfile_host host = {.slots = 1, .first = p->h->size};
 	char name[HOST_MAX];
 
@@ -389,7 +389,7 @@ static bool is_file(const char *name)
 
 static int read_list(struct hostfile *h, const char *text, struct err *err)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	size_t len = strlen(text);
 	if (len && text[len - 1] == ',')
 		len--;
@@ -401,7 +401,7 @@ static int read_list(struct hostfile *h, const char *text, struct err *err)
 int hostfile_find(struct hostfile *h, const char *given, bool hosts, struct err *err)
 {
 	const size_t len = strlen(given);
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	*h = (struct hostfile){0};
 	errno = 0;
 	if (len && given[len - 1] == ',' && !strchr(given, '/'))

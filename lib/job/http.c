@@ -58,7 +58,7 @@ static struct {
 LIBRARY_NOTE("store", CURL_PURPOSE, CURL_NAMES);
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-static struct err curl_missing = {.rank = ERR_RANK_SELF};
+static struct err curl_missing = ERR_INIT;
 
 static void load_curl(void)
 {
@@ -733,7 +733,7 @@ static void keep_pace(struct http_client *c, int64_t deadline)
 int http_send(struct http *h, const struct http_request *r, int64_t deadline, struct err *err)
 {
 	struct http_client *c = h->client;
-	struct err last = {.rank = ERR_RANK_SELF};
+	struct err last = ERR_INIT;
 	int64_t pause = BACKOFF_FIRST;
 
 	for (h->tries = 0;;) {
@@ -743,7 +743,7 @@ int http_send(struct http *h, const struct http_request *r, int64_t deadline, st
 			break;
 		/* Try once even if no time is left: after a deadline that has just passed, the
 		 * error should describe the store's state. */
-		struct err now = {.rank = ERR_RANK_SELF};
+		struct err now = ERR_INIT;
 		if (left < 50 * NS_PER_MS && h->tries == 0)
 			left = 50 * NS_PER_MS;
 		if (left > NS_PER_SEC) /* a host that hangs leaves time for the others */

@@ -354,7 +354,7 @@ int job_run_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), void
                       struct err *err)
 {
 	struct offload o;
-	struct err ended = {.rank = ERR_RANK_SELF};
+	struct err ended = ERR_INIT;
 	if (offload_start(&o, fn, ctx, err) < 0)
 		return -1;
 	if (job_await(j, o.eventfd, &ended) == 0)
@@ -569,7 +569,7 @@ static struct err with_fate(const struct err *e, enum fate fate)
 	        [FATE_OLD] = ": its output is the old one",
 	        [FATE_MIXED] = ": some of its outputs are old, some new",
 	};
-	struct err told = {.rank = ERR_RANK_SELF};
+	struct err told = ERR_INIT;
 	err_set(&told, e->code, "%.*s, after the verdict%s", (int)sizeof e->text, e->text,
 	        words[fate]);
 	told.subject = e->subject;
@@ -590,7 +590,7 @@ static void send_done(struct job *j, const struct err *mine, enum fate fate)
 
 int job_finish(struct job *j, const struct err *why, enum fate fate, struct err *err)
 {
-	struct err mine = {.rank = ERR_RANK_SELF};
+	struct err mine = ERR_INIT;
 	if (why && why->code)
 		mine = with_fate(why, fate);
 	j->stage = JOB_DONE;

@@ -134,7 +134,7 @@ static int advertised(const struct rendezvous *r, const struct addr *where, cons
  * and is no error. */
 static bool resolve_record(struct rendezvous *r, const struct record *rec, struct addr *where)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	char host[ADDR_TEXT];
 	int port;
 	if (addr_split(rec->addr, host, sizeof host, &port, &why) == 0 && host[0] && port > 0 &&

@@ -246,7 +246,7 @@ static int bad_answer(const struct etcd *s, const struct err *why, struct err *e
 
 static int use_token(struct etcd *s, struct err *err)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	char *token;
 
 	if (etcd_read_token(&token, s->http.body, s->http.body_len, &why) < 0)
@@ -329,7 +329,7 @@ static int set_key(struct etcd *s, const char *key, struct err *err)
 static int read_range(struct etcd *s, const char *key, struct store_value *out, uint64_t *revision,
                       int64_t deadline, struct err *err)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	int tries;
 
 	snprintf(s->request, sizeof s->request, "{\"key\":\"%s\"}", s->key);
@@ -351,7 +351,7 @@ static bool woke(void *ctx, const char *body, size_t len)
  * left to the range that follows. */
 static void watch(struct etcd *s, uint64_t revision, int64_t deadline)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	int64_t wait = http_wait_time(deadline);
 
 	if (http_hosts(&s->http) > 1 && wait > WATCH_MAX)
@@ -393,7 +393,7 @@ static int etcd_get(struct store *store, const char *key, uint64_t wait_index,
 static int change(struct etcd *s, const char *key, uint64_t cas, int64_t deadline, bool *sure,
                   struct err *err)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	const size_t len = strlen(s->request);
 	int tries;
 

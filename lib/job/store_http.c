@@ -142,7 +142,7 @@ static int send_request(struct consul *s, struct http_request *r, const char *ke
 
 static int read_answer(struct consul *s, struct store_value *out, struct err *err)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	const struct http *h = &s->http;
 
 	*out = (struct store_value){0};

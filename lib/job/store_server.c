@@ -44,7 +44,7 @@ struct mhd_functions mhd;
 LIBRARY_NOTE("serve", MHD_PURPOSE, MHD_NAMES);
 
 static pthread_once_t mhd_once = PTHREAD_ONCE_INIT;
-static struct err mhd_missing = {.rank = ERR_RANK_SELF};
+static struct err mhd_missing = ERR_INIT;
 
 static void load_mhd(void)
 {
