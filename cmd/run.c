@@ -117,9 +117,10 @@ static int64_t find_silence(const struct options *o)
 static int check_collective(struct run *r, bool *json, struct err *err)
 {
 	struct options o;
-	char **argv = calloc((size_t)r->argc + 1, sizeof *argv); /* parsing sorts it */
+	/* parsing sorts it */
+	char **argv = err_calloc((size_t)r->argc + 1, sizeof *argv, "the command line", err);
 	if (!argv)
-		return err_nomem(err, "the command line", (size_t)r->argc * sizeof *argv);
+		return -1;
 	memcpy(argv, r->argv, (size_t)r->argc * sizeof *argv);
 	options_init(&o);
 	const struct command *cmd = parse_collective(&o, r->size, r->argc, argv, err);
@@ -461,13 +462,13 @@ static int prepare(struct run *r, struct err *err)
 		               "a program");
 	if (r->program && !r->hosts.nhosts && check_program(r->argv[0], err) < 0)
 		return -1;
-	r->ranks = calloc((size_t)r->size, sizeof *r->ranks);
+	r->ranks = err_calloc((size_t)r->size, sizeof *r->ranks, "the table of ranks", err);
 	/* The ranks of a program may work in different folders and fail for different reasons:
 	 * messages are equivalent only if they name the rank. */
 	r->echoes.mark = r->program ? "collctl: rank " : "collctl: ";
 	r->echoes.ranks = r->size;
 	if (!r->ranks)
-		return err_nomem(err, "the table of ranks", (size_t)r->size * sizeof *r->ranks);
+		return -1;
 	for (int i = 0; i < r->size; i++)
 		r->ranks[i].out.from = r->ranks[i].err.from = r->ranks[i].json = r->ranks[i].in =
 		        r->ranks[i].code = -1;

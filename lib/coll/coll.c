@@ -108,9 +108,9 @@ static int find_devices(struct coll *c, struct err *err)
 	const int local = c->member.launch.local_rank;
 	if (!c->request->devices.wanted)
 		return 0;
-	struct opening *o = malloc(sizeof *o);
+	struct opening *o = err_malloc(sizeof *o, "the devices", err);
 	if (!o)
-		return err_nomem(err, "the devices", sizeof *o);
+		return -1;
 	*o = (struct opening){.list = c->request->devices,
 	                      .path = c->request->device_path,
 	                      .place = local >= 0 ? local : c->rank,

@@ -35,9 +35,9 @@ static void shape_fact(struct intent *in, const struct tensor *t, bool any_rows)
 static int counts_fact(struct intent *in, const struct coll_request *r, struct err *err)
 {
 	size_t cap = (size_t)r->ncounts * 21 + 8, at = 0;
-	char *text = malloc(cap);
+	char *text = err_malloc(cap, "--counts", err);
 	if (!text)
-		return err_nomem(err, "--counts", cap);
+		return -1;
 	strcpy(text, "none");
 	for (int j = 0; r->counts && j < r->ncounts; j++)
 		at += (size_t)snprintf(text + at, cap - at, "%s%" PRIu64, j ? "," : "",

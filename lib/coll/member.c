@@ -173,9 +173,7 @@ static int find_token(struct member *m, const struct coll_settings *s, struct er
 	if (private_line(s->store_token_file, "COLLCTL_STORE_TOKEN may hold the token", line,
 	                 sizeof line, err) < 0)
 		return -1;
-	m->token = strdup(line);
-	if (!m->token)
-		err_nomem(err, "the token", strlen(line));
+	m->token = err_strdup(line, "the token", err);
 	wipe(line, sizeof line);
 	return m->token ? 0 : -1;
 }

@@ -131,13 +131,14 @@ bool paths_vary(const char *path)
 
 static int add(struct paths *p, const char *name, struct err *err)
 {
-	char **names = reallocarray(p->names, (size_t)p->n + 1, sizeof *names);
-	if (names)
-		p->names = names;
-	char *copy = names ? strdup(name) : NULL;
-	if (!copy)
-		return err_nomem(err, "the names of the inputs", (size_t)p->n * sizeof *names);
-	names[p->n++] = copy;
+	char **names =
+	        err_grow(p->names, (size_t)p->n, sizeof *names, "the names of the inputs", err);
+	if (!names)
+		return -1;
+	p->names = names;
+	if (!(names[p->n] = err_strdup(name, "the name of an input", err)))
+		return -1;
+	p->n++;
 	return 0;
 }
 

@@ -209,10 +209,9 @@ static bool is_word(const struct setting *s, const char *text)
 
 static int add_to_list(const char ***list, int *n, const char *text, struct err *err)
 {
-	const size_t bytes = ((size_t)*n + 1) * sizeof **list;
-	const char **grown = realloc(*list, bytes);
+	const char **grown = err_grow(*list, (size_t)*n, sizeof **list, "the list of files", err);
 	if (!grown)
-		return err_nomem(err, "the list of files", bytes);
+		return -1;
 	*list = grown;
 	grown[(*n)++] = text;
 	return 0;
@@ -221,22 +220,21 @@ static int add_to_list(const char ***list, int *n, const char *text, struct err 
 /* "1,0.25" as weights. 1: malformed. */
 static int read_weights(const char *text, double **weights, int *n, struct err *err)
 {
-	const size_t len = strlen(text), bytes = (len / 2 + 1) * sizeof **weights;
-	char *words = strdup(text);
-	double *read = malloc(bytes);
+	char *words = err_strdup(text, "the weights", err);
+	double *read = err_realloc(NULL, strlen(text) / 2 + 1, sizeof *read, "the weights", err);
 	int count = 0;
-	bool ok = words && read;
+	const bool lacking = !words || !read;
+	bool ok = !lacking;
 	for (char *word = words, *next; ok && word; word = next) {
 		next = strchr(word, ',');
 		if (next)
 			*next++ = '\0';
 		ok = read_weight(word, &read[count++]);
 	}
-	const bool lacking = !words || !read;
 	free(words);
 	if (!ok) {
 		free(read);
-		return lacking ? err_nomem(err, "the weights", bytes) : 1;
+		return lacking ? -1 : 1;
 	}
 	free(*weights);
 	*weights = read;
@@ -247,11 +245,11 @@ static int read_weights(const char *text, double **weights, int *n, struct err *
 /* "3,4,0" as numbers. 1: malformed. */
 static int read_rows(const char *text, uint64_t **rows, int *n, struct err *err)
 {
-	const size_t bytes = (strlen(text) / 2 + 1) * sizeof **rows;
-	uint64_t *read = malloc(bytes);
+	uint64_t *read =
+	        err_realloc(NULL, strlen(text) / 2 + 1, sizeof *read, "the rows of the parts", err);
 	int count = 0;
 	if (!read)
-		return err_nomem(err, "the rows of the parts", bytes);
+		return -1;
 	for (const char *s = text;; s++) {
 		const size_t digits = strspn(s, "0123456789");
 		if (!digits || digits > 18 || (s[digits] && s[digits] != ',')) {

@@ -20,8 +20,9 @@ static int refuse(const struct named_file *written, const char *what, const char
 
 int written_compare(const struct named_file *files, int n, struct err *err)
 {
-	struct target_id *ids = calloc((size_t)n + 1, sizeof *ids);
-	int ret = ids ? 0 : err_nomem(err, "the names of the files", (size_t)n * sizeof *ids);
+	struct target_id *ids =
+	        err_calloc((size_t)n + 1, sizeof *ids, "the names of the files", err);
+	int ret = ids ? 0 : -1;
 	for (int i = 0; ids && i < n; i++)
 		if (files[i].path)
 			target_id(&ids[i], files[i].path, true);

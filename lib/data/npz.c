@@ -203,9 +203,8 @@ struct unpack {
 
 static int tell_member(const struct unpack *u, const zip_stat_t *st, struct err *err)
 {
-	char *name = strndup(st->name, strlen(st->name) - strlen(SUFFIX));
-	int ret = name ? u->member(u->ctx, name, u->end, st->size, err)
-	               : err_nomem(err, "a name", strlen(st->name));
+	char *name = err_strndup(st->name, strlen(st->name) - strlen(SUFFIX), "a name", err);
+	int ret = name ? u->member(u->ctx, name, u->end, st->size, err) : -1;
 	free(name);
 	return ret;
 }
@@ -363,9 +362,8 @@ int npz_unpack(int fd, const char *path, int spool, bool heads_only, uint64_t me
 		u.most = UINT64_MAX;
 	if (u.most < memory)
 		u.most = memory;
-	u.buf = malloc(CHUNK);
-	if (!u.buf)
-		return err_nomem(err, "unpacking", CHUNK);
+	if (!(u.buf = err_malloc(CHUNK, "unpacking", err)))
+		return -1;
 	u.za = open_archive(range_call, &archive, ZIP_RDONLY, ERR_INPUT, path, err);
 	int ret = u.za ? unpack_all(&u, err) : -1;
 	if (u.za)
@@ -494,9 +492,9 @@ int npz_pack(int spool, const struct npz_member *members, size_t n, int fd, stru
 	if (need_zip(err))
 		return -1;
 	zip.error_init(&out.error);
-	struct range *ranges = calloc(n, sizeof *ranges);
+	struct range *ranges = err_calloc(n, sizeof *ranges, "an archive's members", err);
 	if (!ranges)
-		return err_nomem(err, "an archive's members", n * sizeof *ranges);
+		return -1;
 	zip_t *za = open_archive(output_call, &out, ZIP_CREATE, ERR_OUTPUT, "the output", err);
 	int ret = za ? pack(za, ranges, spool, members, n, err) : -1;
 	if (za && ret)

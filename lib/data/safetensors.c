@@ -101,21 +101,12 @@ struct header {
 	int (*tensor)(void *ctx, const struct tensor *, struct err *);
 	void *ctx;
 	struct range *ranges; /* of each tensor */
-	size_t n, cap;
+	size_t n;
 	bool has_metadata;
 	struct pair *pairs; /* of the metadata */
-	size_t npairs, cap_pairs;
+	size_t npairs;
 	struct err *err;
 };
-
-/* Grow the array @v of @n elements of @size bytes to hold one more. NULL: no memory. */
-static void *grow(void *v, size_t n, size_t *cap, size_t size)
-{
-	if (n < *cap)
-		return v;
-	*cap = *cap ? 2 * *cap : 16;
-	return reallocarray(v, *cap, size);
-}
 
 enum key { KEY_DTYPE, KEY_SHAPE, KEY_OFFSETS, KEYS };
 static const char *const key_names[KEYS] = {"dtype", "shape", "data_offsets"};
@@ -265,9 +256,9 @@ static int on_tensor(struct header *h, const char *name)
 {
 	struct entry e = {.h = h, .name = name};
 	struct tensor t;
-	struct range *ranges = grow(h->ranges, h->n, &h->cap, sizeof *ranges);
+	struct range *ranges = err_grow(h->ranges, h->n, sizeof *ranges, "the tensors", h->err);
 	if (!ranges)
-		return err_nomem(h->err, "the tensors", h->cap * sizeof *ranges);
+		return -1;
 	h->ranges = ranges;
 	if (scan_entry(&e) || describe(&e, &t, h->err))
 		return -1;
@@ -402,9 +393,9 @@ static int metadata_text(struct header *h, char **out)
 static int on_pair(void *ctx, const char *key)
 {
 	struct header *h = ctx;
-	struct pair *pairs = grow(h->pairs, h->npairs, &h->cap_pairs, sizeof *pairs);
+	struct pair *pairs = err_grow(h->pairs, h->npairs, sizeof *pairs, "__metadata__", h->err);
 	if (!pairs)
-		return err_nomem(h->err, "__metadata__", h->cap_pairs * sizeof *pairs);
+		return -1;
 	h->pairs = pairs;
 	if (!json_scan_next_is(&h->scan, '"'))
 		return err_set(h->err, ERR_INPUT, "__metadata__: '%.200s' is not a string", key);

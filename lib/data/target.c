@@ -44,12 +44,12 @@ static int go(struct target *t, const char *at, const char *path, struct err *er
 	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
 		return err_set(err, ERR_OUTPUT, "%s: is a directory: expected the name of a file",
 		               path);
-	char *folder = path_folder(at, err), *copy = strdup(name);
+	char *folder = path_folder(at, err), *copy = err_strdup(name, "a path", err);
 	free(t->name);
 	t->name = copy;
 	if (!folder || !copy) {
 		free(folder);
-		return err_nomem(err, "a path", strlen(at));
+		return -1;
 	}
 	int from = t->dirfd;
 	t->dirfd = io_retry(
@@ -128,9 +128,9 @@ int target_check_folder(const char *path, struct err *err)
 	size_t len = strlen(path);
 	while (len > 1 && path[len - 1] == '/')
 		len--;
-	char *folder = strndup(path, len);
+	char *folder = err_strndup(path, len, "a path", err);
 	if (!folder)
-		return err_nomem(err, "a path", len);
+		return -1;
 	if (target_find(&t, folder, false, &ignored) == 0) { /* else its user finds the error */
 		ret = read_link(&t, folder, text, err) < 0 ? -1 : 0;
 		target_release(&t);

@@ -156,12 +156,11 @@ static uint32_t shared_cpus(const struct coord *c)
 static int group_hosts(struct coord *c, struct err *err)
 {
 	size_t n = (size_t)c->conf.size;
-	struct host_member *members = calloc(n, sizeof *members);
-	c->host = calloc(n, sizeof *c->host);
+	struct host_member *members = err_calloc(n, sizeof *members, "the hosts of the ranks", err);
+	c->host = err_calloc(n, sizeof *c->host, "the hosts of the ranks", err);
 	if (!members || !c->host) {
 		free(members);
-		return err_nomem(err, "the hosts of the ranks",
-		                 n * (sizeof *members + sizeof *c->host));
+		return -1;
 	}
 	for (int r = 0; r < c->conf.size; r++) {
 		members[r].rank = r;

@@ -248,12 +248,11 @@ static int add_host(struct http_client *c, const char *url, const char *host, si
 	c->nhosts++;
 	if (c->conf.default_port && !has_port(host, len))
 		snprintf(port, sizeof port, ":%d", c->conf.default_port);
-	if (asprintf(&h->name, "%.*s%.*s%s", (int)(end - url), url, (int)len, host, c->prefix) < 0)
-		h->name = NULL;
-	if (asprintf(&h->base, "%s://%.*s%s", c->https ? "https" : "http", (int)len, host, port) <
-	    0)
-		h->base = NULL;
-	return h->name && h->base ? 0 : err_nomem(err, "the store's URL", strlen(url));
+	h->name = err_asprintf("the store's URL", err, "%.*s%.*s%s", (int)(end - url), url,
+	                       (int)len, host, c->prefix);
+	h->base = err_asprintf("the store's URL", err, "%s://%.*s%s", c->https ? "https" : "http",
+	                       (int)len, host, port);
+	return h->name && h->base ? 0 : -1;
 }
 
 static int parse_url(struct http_client *c, const struct http_conf *conf, struct err *err)
@@ -265,9 +264,8 @@ static int parse_url(struct http_client *c, const struct http_conf *conf, struct
 	size_t len = strlen(rest), hosts = strcspn(rest, "/");
 	while (len > hosts && rest[len - 1] == '/')
 		len--;
-	c->prefix = strndup(rest + hosts, len - hosts);
-	if (!c->prefix)
-		return err_nomem(err, "the store's URL", len);
+	if (!(c->prefix = err_strndup(rest + hosts, len - hosts, "the store's URL", err)))
+		return -1;
 	for (const char *host = rest, *end = rest + hosts; host <= end;) {
 		const char *comma = memchr(host, ',', (size_t)(end - host));
 		size_t n = (size_t)((comma ? comma : end) - host);
@@ -384,8 +382,8 @@ static int take_file(char **copy, const char *file, struct err *err)
 		return 0;
 	if (access(file, R_OK) < 0)
 		return err_errno(err, ERR_INPUT, "%s", file);
-	*copy = strdup(file);
-	return *copy ? 0 : err_nomem(err, "the store's certificates", strlen(file));
+	*copy = err_strdup(file, "the store's certificates", err);
+	return *copy ? 0 : -1;
 }
 
 /* The system's certificates, for a program that knows no system; NULL: libcurl finds them. */
@@ -432,11 +430,11 @@ static int take_files(struct http_client *c, const struct http_conf *conf, struc
 
 int http_init(struct http *h, const struct http_conf *conf, struct err *err)
 {
-	struct http_client *c = calloc(1, sizeof *c);
+	struct http_client *c = err_calloc(1, sizeof *c, "the store's client", err);
 
 	*h = (struct http){.client = c};
 	if (!c)
-		return err_nomem(err, "the store's client", sizeof *c);
+		return -1;
 	c->http = h;
 	c->conf = *conf;
 	c->jitter = (uint64_t)clock_ns() ^ (uint64_t)getpid() << 32;

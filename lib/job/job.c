@@ -385,8 +385,8 @@ static int await_answer(struct job *j, const char *who, const struct offload *o,
 int job_ask_in_thread(struct job *j, const char *who, int (*fn)(void *ctx, struct err *err),
                       void (*drop)(void *ctx), void *ctx, struct err *err)
 {
-	struct offload *o = malloc(sizeof *o);
-	int ret = o ? offload_start(o, fn, ctx, err) : err_nomem(err, "a thread", sizeof *o);
+	struct offload *o = err_malloc(sizeof *o, "a thread", err);
+	int ret = o ? offload_start(o, fn, ctx, err) : -1;
 	if (ret == 0 && await_answer(j, who, o, err) < 0) {
 		offload_leave(o, drop);
 		return -1;
@@ -402,12 +402,10 @@ int job_ask_in_thread(struct job *j, const char *who, int (*fn)(void *ctx, struc
 
 struct job *job_open(const struct job_conf *conf, struct err *err)
 {
-	struct job *j = calloc(1, sizeof *j);
+	struct job *j = err_calloc(1, sizeof *j, "the job", err);
 	uint8_t sum[32];
-	if (!j) {
-		err_nomem(err, "the job", sizeof *j);
+	if (!j)
 		return NULL;
-	}
 	j->conf = *conf;
 	j->rank = conf->rank >= 0 ? conf->rank : -1;
 	j->size = conf->size;

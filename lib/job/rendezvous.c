@@ -31,11 +31,9 @@ struct rendezvous {
 
 struct rendezvous *rendezvous_new(const struct rendezvous_conf *conf, struct err *err)
 {
-	struct rendezvous *r = calloc(1, sizeof *r);
-	if (!r) {
-		err_nomem(err, "the rendezvous", sizeof *r);
+	struct rendezvous *r = err_calloc(1, sizeof *r, "the rendezvous", err);
+	if (!r)
 		return NULL;
-	}
 	r->conf = *conf;
 	snprintf(r->key, sizeof r->key, "collctl/%.64s", conf->job);
 	r->of = (struct record_of){r->key, conf->job, conf->secret};

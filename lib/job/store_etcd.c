@@ -145,12 +145,10 @@ static void etcd_close(struct store *store)
 
 static struct store *etcd_open(const struct store_conf *conf, struct err *err)
 {
-	struct etcd *s = calloc(1, sizeof *s);
+	struct etcd *s = err_calloc(1, sizeof *s, "the store", err);
 
-	if (!s) {
-		err_nomem(err, "the store", sizeof *s);
+	if (!s)
 		return NULL;
-	}
 	const struct http_conf http = {.url = conf->url,
 	                               .default_port = PORT,
 	                               .several = true,
