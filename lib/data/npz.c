@@ -61,38 +61,14 @@ static struct {
 } zip;
 #undef X
 
-#define ZIP_PURPOSE "for .npz"
-#define ZIP_NAMES   "libzip.so.4", "libzip.so.5"
-LIBRARY_NOTE("npz", ZIP_PURPOSE, ZIP_NAMES);
-
-static pthread_once_t zip_once = PTHREAD_ONCE_INIT;
-static struct err zip_missing = ERR_INIT;
-
-static void load_zip(void)
-{
 #define X(name) {#name, &zip.name, LIBRARY_LINKED(zip_##name)},
-	static const struct library_function functions[] = {ZIP_FUNCTIONS(X)};
+LIBRARY(libzip, "npz", "for .npz", "libzip4", "zip_", ZIP_FUNCTIONS(X), NULL, "libzip.so.4",
+        "libzip.so.5");
 #undef X
-	static const struct library library = {.names = {ZIP_NAMES},
-	                                       .purpose = ZIP_PURPOSE,
-	                                       .package = "libzip4",
-	                                       .prefix = "zip_",
-	                                       .functions = functions,
-	                                       .nfunctions = sizeof functions / sizeof *functions};
-
-	library_open(&library, &zip_missing);
-}
-
-static int need_zip(struct err *err)
-{
-	pthread_once(&zip_once, load_zip);
-	return zip_missing.code ? err_set(err, zip_missing.code, "%s", zip_missing.text) : 0;
-}
 
 const char *npz_library(void)
 {
-	pthread_once(&zip_once, load_zip);
-	return zip_missing.code ? NULL : zip.libzip_version();
+	return library_open(&libzip, NULL) < 0 ? NULL : zip.libzip_version();
 }
 
 /* ---- a source for libzip that reads a range of a file ---- */
@@ -350,7 +326,7 @@ int npz_unpack(int fd, const char *path, int spool, bool heads_only, uint64_t me
 	                   .ctx = ctx};
 	struct range archive;
 	struct stat st;
-	if (need_zip(err))
+	if (library_open(&libzip, err))
 		return -1;
 	if (fstat(fd, &st))
 		return err_errno(err, ERR_INPUT, "%s: cannot examine", path);
@@ -489,7 +465,7 @@ int npz_pack(int spool, const struct npz_member *members, size_t n, int fd, stru
 	struct output out = {.fd = fd};
 	if (n == 0)
 		return pack_nothing(fd, err);
-	if (need_zip(err))
+	if (library_open(&libzip, err))
 		return -1;
 	zip.error_init(&out.error);
 	struct range *ranges = err_calloc(n, sizeof *ranges, "an archive's members", err);

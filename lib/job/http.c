@@ -53,36 +53,24 @@ static struct {
 } curl;
 #undef X
 
-#define CURL_PURPOSE "for a store"
-#define CURL_NAMES   "libcurl.so.4"
-LIBRARY_NOTE("store", CURL_PURPOSE, CURL_NAMES);
-
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-static struct err curl_missing = ERR_INIT;
-
-static void load_curl(void)
+/* The token passes through libcurl's memory. */
+static int begin_curl(struct err *err)
 {
-#define X(name) {#name, &curl.name, LIBRARY_LINKED(curl_##name)},
-	static const struct library_function functions[] = {CURL_FUNCTIONS(X)};
-#undef X
-	static const struct library library = {.names = {CURL_NAMES},
-	                                       .purpose = CURL_PURPOSE,
-	                                       .package = "libcurl4",
-	                                       .prefix = "curl_",
-	                                       .functions = functions,
-	                                       .nfunctions = sizeof functions / sizeof *functions};
-
-	/* The token passes through libcurl's memory. */
-	if (library_open(&library, &curl_missing) == 0 &&
-	    curl.global_init_mem(CURL_GLOBAL_DEFAULT, private_malloc, private_free, private_realloc,
+	if (curl.global_init_mem(CURL_GLOBAL_DEFAULT, private_malloc, private_free, private_realloc,
 	                         private_strdup, private_calloc))
-		err_set(&curl_missing, ERR_RESOURCE, "cannot initialise libcurl.so.4");
+		return err_set(err, ERR_RESOURCE, "cannot initialise libcurl.so.4");
+	return 0;
 }
+
+#define X(name) {#name, &curl.name, LIBRARY_LINKED(curl_##name)},
+LIBRARY(libcurl, "store", "for a store", "libcurl4", "curl_", CURL_FUNCTIONS(X), begin_curl,
+        "libcurl.so.4");
+#undef X
 
 const char *http_library(void)
 {
-	pthread_once(&curl_once, load_curl);
-	return curl_missing.code ? NULL : curl.version_info(CURLVERSION_NOW)->version;
+	return library_open(&libcurl, NULL) < 0 ? NULL
+	                                        : curl.version_info(CURLVERSION_NOW)->version;
 }
 
 /* ---- the client ---- */
@@ -441,11 +429,8 @@ int http_init(struct http *h, const struct http_conf *conf, struct err *err)
 	c->paced = INT64_MIN;
 	if (parse_url(c, conf, err) < 0)
 		goto fail;
-	pthread_once(&curl_once, load_curl);
-	if (curl_missing.code) {
-		err_set(err, curl_missing.code, "%s", curl_missing.text);
+	if (library_open(&libcurl, err) < 0)
 		goto fail;
-	}
 	c->type = strdup(conf->type);
 	h->body = malloc(HTTP_BODY_MAX);
 	c->multi = h->body && c->type ? curl.multi_init() : NULL;

@@ -39,32 +39,14 @@
 
 struct mhd_functions mhd;
 
-#define MHD_PURPOSE "to serve a store"
-#define MHD_NAMES   "libmicrohttpd.so.12"
-LIBRARY_NOTE("serve", MHD_PURPOSE, MHD_NAMES);
-
-static pthread_once_t mhd_once = PTHREAD_ONCE_INIT;
-static struct err mhd_missing = ERR_INIT;
-
-static void load_mhd(void)
-{
 #define X(name) {#name, &mhd.name, LIBRARY_LINKED(MHD_##name)},
-	static const struct library_function functions[] = {MHD_FUNCTIONS(X)};
+LIBRARY(libmicrohttpd, "serve", "to serve a store", "libmicrohttpd12", "MHD_", MHD_FUNCTIONS(X),
+        NULL, "libmicrohttpd.so.12");
 #undef X
-	static const struct library library = {.names = {MHD_NAMES},
-	                                       .purpose = MHD_PURPOSE,
-	                                       .package = "libmicrohttpd12",
-	                                       .prefix = "MHD_",
-	                                       .functions = functions,
-	                                       .nfunctions = sizeof functions / sizeof *functions};
-
-	library_open(&library, &mhd_missing);
-}
 
 const char *store_server_library(void)
 {
-	pthread_once(&mhd_once, load_mhd);
-	return mhd_missing.code ? NULL : mhd.get_version();
+	return library_open(&libmicrohttpd, NULL) < 0 ? NULL : mhd.get_version();
 }
 
 /* ---- waiters ---- */
@@ -402,10 +384,7 @@ struct store_server *store_server_start(const struct store_server_conf *conf, st
 		return NULL;
 	s->client_time = conf->client_ns ? conf->client_ns : CLIENT_TIME;
 	kv_init(&s->kv, conf->ttl_ns, on_change, s);
-	pthread_once(&mhd_once, load_mhd);
-	if (mhd_missing.code)
-		err_set(err, mhd_missing.code, "%s", mhd_missing.text);
-	else if (load_conf(s, conf, err) == 0)
+	if (library_open(&libmicrohttpd, err) == 0 && load_conf(s, conf, err) == 0)
 		fd = open_listener(s, conf->listen, err);
 	if (fd >= 0 && fstat(fd, &st) == 0 && start_daemon(s, fd, err) == 0)
 		return s;
