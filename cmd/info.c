@@ -10,6 +10,7 @@
 #include "cmd/result.h"
 #include "cmd/table.h"
 #include "lib/base/json.h"
+#include "lib/base/text.h"
 #include "lib/base/units.h"
 #include "lib/coll/inspect.h"
 #include "lib/data/reduce.h"
@@ -172,7 +173,7 @@ static void print_summary(const struct inspection *in)
 	const struct dataset *d = &in->data;
 	char text[NAME_TEXT], shape[ARRAY_SHAPE_TEXT], size[UNITS_TEXT], digest[DIGEST_TEXT];
 
-	printf("%s: %s, ", report_escape(text, sizeof text, d->path), d->format->name);
+	printf("%s: %s, ", text_escape(text, sizeof text, d->path), d->format->name);
 	if (d->sharded)
 		printf("%d file%s, ", d->nfiles, d->nfiles == 1 ? "" : "s");
 	if (!dataset_is_array(d))
@@ -255,7 +256,7 @@ static void tensor_cells(const struct inspection *in, size_t i, struct tensor_te
 		stats_text(&in->stats[i], t->dtype, text->stats);
 	for (int k = 0; in->stats && k < STATS; k++)
 		cells[n++].text = text->stats[k];
-	cells[n].text = report_escape(text->name, sizeof text->name, t->name);
+	cells[n].text = text_escape(text->name, sizeof text->name, t->name);
 }
 
 static void print_tensors(const struct inspection *in)

@@ -33,6 +33,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
+#include "lib/base/text.h"
 #include "lib/coll/request.h"
 #include "lib/job/secret.h"
 #include "lib/job/store_server.h"
@@ -383,7 +384,7 @@ static int start_rank(struct run *r, int i, struct err *err)
 	rank->err.filter_ctx = &rank->link;
 	if (r->hosts.nhosts)
 		snprintf(rank->err.prefix, sizeof rank->err.prefix, "[%d %s] ", i,
-		         report_escape(host, sizeof host, rank->host));
+		         text_escape(host, sizeof host, rank->host));
 	else if (watch(r, &rank->err, err) < 0)
 		goto done;
 	rank->err.progress = i == 0 ? LINES_PROGRESS_PASS : LINES_PROGRESS_DROP;

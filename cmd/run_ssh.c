@@ -17,6 +17,7 @@
 #include "cmd/run_rank.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
+#include "lib/base/text.h"
 #include "lib/net/addr.h"
 
 #define SSH         "ssh -T -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10"
@@ -154,7 +155,7 @@ void ssh_print(const struct run *r)
 			char *command = remote_command(r, i);
 			char host[4 * ADDR_TEXT];
 			printf(" %s", ssh_of(r));
-			print_word(report_escape(host, sizeof host, host_of(r, i)->name));
+			print_word(text_escape(host, sizeof host, host_of(r, i)->name));
 			print_word(command ? command : "?");
 			fputs(" for", stdout);
 			free(command);
@@ -448,7 +449,7 @@ static int report_failures(const struct run *r, struct greeting *greetings, stru
 		if (!greetings[i].failed || strcmp(host, last) == 0)
 			continue;
 		last = host;
-		report_escape(line, sizeof line, last_line(greetings[i].text));
+		text_escape(line, sizeof line, last_line(greetings[i].text));
 		err_set(err->code ? &e : err, ERR_RENDEZVOUS, "%s: %s", host, line);
 		if (e.code)
 			report(&e, -1);
