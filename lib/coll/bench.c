@@ -252,7 +252,7 @@ static int name_case(struct bench *b, struct bench_case *c, void *ctx, struct er
 	(void)err;
 	if (names->len)
 		buf_put_u8(names, ' ');
-	buf_put(names, c->algorithm->name, strlen(c->algorithm->name));
+	buf_put_text(names, c->algorithm->name);
 	return 0;
 }
 

@@ -51,7 +51,7 @@ static bool put_value(struct buf *b, const char *word, size_t n, const struct va
 		with = v->host;
 	else
 		return false;
-	buf_put(b, with, strlen(with));
+	buf_put_text(b, with);
 	return true;
 }
 

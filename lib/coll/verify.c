@@ -207,7 +207,7 @@ static int patterns_fact(struct intent *in, const char *name, const char *const 
 
 	buf_init(&text, UINT32_MAX);
 	for (int i = 0; i < n; i++) {
-		buf_put(&text, patterns[i], strlen(patterns[i]));
+		buf_put_text(&text, patterns[i]);
 		buf_put(&text, i + 1 < n ? ", " : "", i + 1 < n ? 2 : 1);
 	}
 	int ret = text.failed ? err_nomem(err, name, text.len) : 0;

@@ -19,7 +19,7 @@ static void hash(uint8_t id[HOST_ID], const char *prefix, const char *text, size
 	struct err ignored = {0};
 	struct buf b;
 	buf_init(&b, SIZE_MAX);
-	buf_put(&b, prefix, strlen(prefix));
+	buf_put_text(&b, prefix);
 	buf_put(&b, text, len);
 	if (!b.failed && crypto_sha256(b.data, b.len, sum, &ignored) == 0)
 		memcpy(id, sum, HOST_ID);

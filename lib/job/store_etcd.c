@@ -16,6 +16,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/private.h"
 #include "lib/job/etcd_answer.h"
 #include "lib/job/http.h"
@@ -59,32 +60,21 @@ static void explain(const char *body, size_t len, char *text, size_t cap)
 
 /* ---- the token ---- */
 
-/* @text as the inside of a JSON string, at @at. Returns its end. */
-static char *quote(char *at, const char *text, size_t len)
+static char *credentials_of(const char *token, const char *colon, struct err *err)
 {
-	for (size_t i = 0; i < len; i++) {
-		const unsigned char c = (unsigned char)text[i];
-		if (c < ' ' || c == '"' || c == '\\')
-			at += sprintf(at, "\\u%04x", c);
-		else
-			*at++ = (char)c;
+	struct buf b;
+
+	buf_init_secret(&b, SIZE_MAX);
+	buf_put_text(&b, "{\"name\":");
+	buf_put_json(&b, token, (size_t)(colon - token));
+	buf_put_text(&b, ",\"password\":");
+	buf_put_json(&b, colon + 1, strlen(colon + 1));
+	buf_put(&b, "}", 2);
+	if (b.failed) {
+		buf_release(&b);
+		err_nomem(err, "the store's token", strlen(token));
 	}
-	return at;
-}
-
-static char *credentials_of(const char *token, const char *colon)
-{
-	const size_t user = (size_t)(colon - token), password = strlen(colon + 1);
-	char *text = malloc(6 * (user + password) + 64), *at = text;
-
-	if (!text)
-		return NULL;
-	at += sprintf(at, "{\"name\":\"");
-	at = quote(at, token, user);
-	at += sprintf(at, "\",\"password\":\"");
-	at = quote(at, colon + 1, password);
-	sprintf(at, "\"}");
-	return text;
+	return (char *)b.data;
 }
 
 static int take_token(struct etcd *s, const char *token, struct err *err)
@@ -93,8 +83,8 @@ static int take_token(struct etcd *s, const char *token, struct err *err)
 
 	s->authenticated = !colon;
 	if (colon) {
-		s->credentials = credentials_of(token, colon);
-		return s->credentials ? 0 : err_nomem(err, "the store's token", strlen(token));
+		s->credentials = credentials_of(token, colon, err);
+		return s->credentials ? 0 : -1;
 	}
 	return http_set_secret(&s->http, "Authorization", token && *token ? token : NULL, err);
 }

@@ -29,17 +29,12 @@ struct page {
 	char key[];
 };
 
-static void put_text(struct buf *b, const char *text)
-{
-	buf_put(b, text, strlen(text));
-}
-
 static void put_number(struct buf *b, const char *name, uint64_t n)
 {
 	char text[64];
 
 	snprintf(text, sizeof text, "\"%s\":%llu", name, (unsigned long long)n);
-	put_text(b, text);
+	buf_put_text(b, text);
 }
 
 static void put_string(struct buf *b, const char *s)
@@ -48,7 +43,7 @@ static void put_string(struct buf *b, const char *s)
 	char *text = json ? json_dumps(json, JSON_ENCODE_ANY) : NULL;
 
 	if (text)
-		put_text(b, text);
+		buf_put_text(b, text);
 	else
 		b->failed = true;
 	free(text);
@@ -58,7 +53,7 @@ static void put_string(struct buf *b, const char *s)
 static void put_base64(struct buf *b, const char *data, size_t len)
 {
 	if (len == 0) { /* as Consul writes it */
-		put_text(b, "null");
+		buf_put_text(b, "null");
 		return;
 	}
 	buf_put(b, "\"", 1);
@@ -70,23 +65,23 @@ static void put_base64(struct buf *b, const char *data, size_t len)
 
 static void put_entry(struct buf *b, const struct kv_entry *e)
 {
-	put_text(b, "{");
+	buf_put_text(b, "{");
 	put_number(b, "LockIndex", e->lock);
-	put_text(b, ",\"Key\":");
+	buf_put_text(b, ",\"Key\":");
 	put_string(b, e->key);
-	put_text(b, ",");
+	buf_put_text(b, ",");
 	put_number(b, "Flags", e->flags);
-	put_text(b, ",\"Value\":");
+	buf_put_text(b, ",\"Value\":");
 	put_base64(b, e->data, e->len);
-	put_text(b, ",");
+	buf_put_text(b, ",");
 	put_number(b, "CreateIndex", e->create);
-	put_text(b, ",");
+	buf_put_text(b, ",");
 	put_number(b, "ModifyIndex", e->modify);
 	if (e->session[0]) {
-		put_text(b, ",\"Session\":");
+		buf_put_text(b, ",\"Session\":");
 		put_string(b, e->session);
 	}
-	put_text(b, "}");
+	buf_put_text(b, "}");
 }
 
 /* The approximate length of the answer; exact if no key has to be escaped. */
@@ -113,16 +108,16 @@ static void write_page(struct buf *b, struct kv_entry *const *entries, size_t n,
 		buf_put(b, entries[0]->data, entries[0]->len);
 		return;
 	}
-	put_text(b, "[");
+	buf_put_text(b, "[");
 	for (size_t i = 0; i < n; i++) {
 		if (i > 0)
-			put_text(b, ",");
+			buf_put_text(b, ",");
 		if (kind == PAGE_KEYS)
 			put_string(b, entries[i]->key);
 		else
 			put_entry(b, entries[i]);
 	}
-	put_text(b, "]");
+	buf_put_text(b, "]");
 }
 
 static struct page *find(const struct store_server *s, enum page_kind kind, const char *key,
