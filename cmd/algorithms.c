@@ -85,7 +85,7 @@ static void print_text(const char *collective)
 int cmd_algorithms(const struct command *cmd, struct options *o, int argc, char **argv)
 {
 	const char *collective = argc > 1 ? argv[1] : NULL;
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	enum coll_kind kind;
 
 	if (collective && coll_by_name(collective, &kind)) {

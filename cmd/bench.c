@@ -102,7 +102,7 @@ int cmd_bench(const struct command *cmd, struct options *o, int argc, char **arg
 {
 	struct bench_view view = {.form = form_of(o), .rows = json_array()};
 	struct coll_observer observer = job_observer(&view.job, cmd, o);
-	struct coll_result result = {.err = {.rank = ERR_RANK_SELF}, .rank = -1};
+	struct coll_result result = {.err = ERR_INIT, .rank = -1};
 	struct coll_request request;
 	buf_init(&view.drawn, ROWS_MAX);
 	observer.ctx = &view;

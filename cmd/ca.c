@@ -73,12 +73,13 @@ static int put(const char *path, const char *text, bool secret, struct err *err)
 static int write_pair(const struct options *o, const struct files *f, const struct issued *i,
                       const char *whose, struct err *err)
 {
-	char *key = NULL; /* the new one, until the certificate is there */
 	if (!o->request.force &&
 	    (must_not_exist(f->key, err) < 0 || must_not_exist(f->cert, err) < 0))
 		return -1;
-	if (asprintf(&key, "%s.new", f->key) < 0)
-		return err_nomem(err, "a file name", strlen(f->key));
+	/* the new one, until the certificate is there */
+	char *key = err_asprintf("a file name", err, "%s.new", f->key);
+	if (!key)
+		return -1;
 	int ret = put(key, i->key, true, err);
 	if (ret == 0)
 		ret = put(f->cert, i->cert, false, err);
@@ -220,7 +221,7 @@ static int check_action(const struct options *o, const char *action, struct err 
 
 int cmd_ca(const struct command *cmd, struct options *o, int argc, char **argv)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	const char *action = argv[1];
 	int ret;
 	(void)cmd;

@@ -63,7 +63,7 @@ int cmd_check(const struct command *cmd, struct options *o, int argc, char **arg
 {
 	struct links_view view = {0};
 	struct coll_observer observer = job_observer(&view.job, cmd, o);
-	struct coll_result result = {.err = {.rank = ERR_RANK_SELF}, .rank = -1};
+	struct coll_result result = {.err = ERR_INIT, .rank = -1};
 	struct coll_request request;
 	observer.checked = on_checked;
 	if (o->json && o->svg && strcmp(o->svg, "-") == 0)

@@ -121,7 +121,7 @@ static int unknown_command(const char *name, struct err *err)
 /* @argv[0] is the command's name. */
 static int run_command(const struct command *cmd, struct options *o, int argc, char **argv)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 
 	if (options_parse(cmd, o, &argc, argv, &err) < 0)
 		return report_failure(cmd->name, o->json, &err, -1, "start");
@@ -145,7 +145,7 @@ static int print_version(bool json)
 
 static int dispatch(struct options *o, int argc, char **argv)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	bool json = asks_for_json(argc, argv);
 
 	if (options_parse_leading(o, &argc, argv, &err) < 0)
@@ -173,7 +173,7 @@ static int dispatch(struct options *o, int argc, char **argv)
 /* Flush stdio's buffer, so that a full disk is reported as an error. */
 static int flush_stdout(int code)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 
 	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))

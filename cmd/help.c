@@ -30,24 +30,7 @@ static int line_width(void)
 /* Print @text from @column on, wrapped at the end of the line, and end the line. */
 static void print_wrapped(FILE *f, const char *text, int column)
 {
-	const int width = line_width();
-	int at = column;
-
-	while (*text) {
-		char word[512];
-		int len = (int)strcspn(text, " ");
-		int columns;
-		snprintf(word, sizeof word, "%.*s", len, text);
-		columns = terminal_columns(word);
-		if (at > column && at + 1 + columns > width) {
-			fprintf(f, "\n%*s", column, "");
-			at = column;
-		}
-		fprintf(f, "%s%s", at > column ? " " : "", word);
-		at += (at > column) + columns;
-		text += len;
-		text += strspn(text, " ");
-	}
+	terminal_wrap(f, text, column, line_width(), NULL);
 	fputc('\n', f);
 }
 
@@ -196,7 +179,7 @@ int cmd_help(const struct command *cmd, struct options *o, int argc, char **argv
 		return 0;
 	}
 	if (argc > 1 && !about) {
-		struct err err = {.rank = ERR_RANK_SELF};
+		struct err err = ERR_INIT;
 		const char *near = command_near(argv[1]);
 		err_set(&err, ERR_USAGE, "%s: unknown command; %s%s%s", argv[1],
 		        near ? "did you mean " : "'collctl --help' lists them", near ? near : "",

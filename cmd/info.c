@@ -10,6 +10,7 @@
 #include "cmd/text/progress.h"
 #include "cmd/text/result.h"
 #include "lib/base/json.h"
+#include "lib/base/text.h"
 #include "lib/base/units.h"
 #include "lib/coll/files/inspect.h"
 #include "lib/data/kernels/reduce.h"
@@ -172,7 +173,7 @@ static void print_summary(const struct inspection *in)
 	const struct dataset *d = &in->data;
 	char text[NAME_TEXT], shape[ARRAY_SHAPE_TEXT], size[UNITS_TEXT], digest[DIGEST_TEXT];
 
-	printf("%s: %s, ", report_escape(text, sizeof text, d->path), d->format->name);
+	printf("%s: %s, ", text_escape(text, sizeof text, d->path), d->format->name);
 	if (d->sharded)
 		printf("%d file%s, ", d->nfiles, d->nfiles == 1 ? "" : "s");
 	if (!dataset_is_array(d))
@@ -255,7 +256,7 @@ static void tensor_cells(const struct inspection *in, size_t i, struct tensor_te
 		stats_text(&in->stats[i], t->dtype, text->stats);
 	for (int k = 0; in->stats && k < STATS; k++)
 		cells[n++].text = text->stats[k];
-	cells[n].text = report_escape(text->name, sizeof text->name, t->name);
+	cells[n].text = text_escape(text->name, sizeof text->name, t->name);
 }
 
 static void print_tensors(const struct inspection *in)
@@ -344,7 +345,7 @@ static int info(const char *path, const struct input_source *from, const struct 
                 bool first, json_t **object)
 {
 	struct inspection in = {0};
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	int code = 0;
 
 	if (inspect(&in, path, from, o, &err) < 0) {
@@ -379,7 +380,7 @@ int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv
 	                                  .memory = o->request.settings.memory,
 	                                  .note = note,
 	                                  .ctx = o};
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	int code = 0;
 
 	files.takes_bytes = command_groups(cmd) & FOR_BYTES;

@@ -188,7 +188,7 @@ static int run_once(void *ctx, int left, bool *again)
 {
 	const struct one_job *j = ctx;
 	struct coll_request request;
-	struct coll_result result = {.err = {.rank = ERR_RANK_SELF}, .rank = -1};
+	struct coll_result result = {.err = ERR_INIT, .rank = -1};
 	struct job_view view;
 	const struct coll_observer observer = job_observer(&view, j->cmd, j->o);
 	int ret = request_from_options(&request, j->work, j->cmd, j->o, j->argc, j->argv,
@@ -240,7 +240,7 @@ int job_command(enum coll_work work, const struct command *cmd, const struct opt
                 char **argv)
 {
 	struct one_job j = {.work = work, .cmd = cmd, .o = o, .argc = argc, .argv = argv};
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	bool again;
 	if (!o->retry)
 		return run_once(&j, 0, &again);

@@ -19,7 +19,7 @@ static int write_stdout(const char *text, struct err *err)
 
 int cmd_keygen(const struct command *cmd, struct options *o, int argc, char **argv)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	const char *path = argc > 1 && strcmp(argv[1], "-") != 0 ? argv[1] : NULL;
 	char text[SECRET_TEXT];
 	struct secret secret;

@@ -1,8 +1,10 @@
 #include "cmd/manual.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "cmd/examples.h"
+#include "cmd/text/terminal.h"
 
 #define ROFF_WIDTH 66 /* escapes make some lines longer */
 
@@ -26,25 +28,10 @@ static void roff_word(FILE *f, const char *word, int len)
 /* @text as a paragraph that ends with a full stop, in lines that mandoc's linter accepts. */
 static void roff_sentence(FILE *f, const char *text)
 {
-	char first[2] = {text[0], '\0'};
-	int at = 1;
+	char sentence[512];
 
-	if (first[0] >= 'a' && first[0] <= 'z')
-		first[0] = (char)(first[0] - 'a' + 'A');
-	roff_word(f, first, 1);
-	for (text++; *text;) {
-		int len = (int)strcspn(text, " ");
-		if (at + len > ROFF_WIDTH) {
-			fputc('\n', f);
-			at = 0;
-		} else if (at > 1) {
-			fputc(' ', f);
-		}
-		roff_word(f, text, len);
-		at += len + 1;
-		text += len;
-		text += strspn(text, " ");
-	}
+	snprintf(sentence, sizeof sentence, "%c%s", toupper((unsigned char)*text), text + 1);
+	terminal_wrap(f, sentence, 0, ROFF_WIDTH, roff_word);
 	fputs(".\n", f);
 }
 

@@ -122,7 +122,7 @@ static struct store_server *start(const struct options *o, struct err *err)
 
 int cmd_serve(const struct command *cmd, struct options *o, int argc, char **argv)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	struct store_server *s = NULL;
 	int epoll_fd = -1, signo = -1;
 	/* First, so that any later signal ends the process cleanly. */

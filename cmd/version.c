@@ -19,6 +19,7 @@
 
 #include "cmd/commands.h"
 #include "lib/base/clock.h"
+#include "lib/base/text.h"
 #include "lib/data/formats/npz.h"
 #include "lib/exec/device.h"
 #include "lib/job/proto.h"
@@ -122,7 +123,7 @@ static void find_distribution(char *text, size_t cap)
 			char *value = line + sizeof key - 1;
 			value += *value == '"';
 			value[strcspn(value, "\"\n")] = '\0';
-			report_escape(text, cap, value);
+			text_escape(text, cap, value);
 		}
 	if (f)
 		fclose(f);
@@ -173,9 +174,9 @@ static void print_plugin(void)
 	char name[4 * sizeof p.name], path[4 * sizeof p.path], why[4 * sizeof p.why];
 
 	device_plugin_find(&p, DRIVER_TIME);
-	report_escape(name, sizeof name, p.name);
-	report_escape(path, sizeof path, p.path);
-	report_escape(why, sizeof why, p.why);
+	text_escape(name, sizeof name, p.name);
+	text_escape(path, sizeof path, p.path);
+	text_escape(why, sizeof why, p.why);
 	if (!*p.name)
 		printf("%-14s none: %s\n", "GPU plug-in", why);
 	else if (p.count < 0)
@@ -251,7 +252,7 @@ static int print_json(const struct found *libraries, const char *records)
 int cmd_version(const struct command *cmd, struct options *o, int argc, char **argv)
 {
 	struct found libraries[LIBRARIES];
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	const char *records = tls_records(&err);
 	char xxhash[16];
 

@@ -101,11 +101,8 @@ static int count(char *why, size_t cap)
 
 static cudaError_t make_fetched(struct device *device)
 {
-	cudaError_t error = cudaEventCreateWithFlags(&device->fetched, cudaEventDisableTiming);
-
-	if (error == cudaSuccess)
-		error = cudaEventRecord(device->fetched, device->lanes[LANE_TO_HOST_2].stream);
-	return error;
+	GPU_TRY(cudaEventCreateWithFlags(&device->fetched, cudaEventDisableTiming));
+	return cudaEventRecord(device->fetched, device->lanes[LANE_TO_HOST_2].stream);
 }
 
 static uint64_t between(uint64_t least, uint64_t n, uint64_t most)
@@ -116,54 +113,59 @@ static uint64_t between(uint64_t least, uint64_t n, uint64_t most)
 /* The memory through which data on devices that it does not access come. */
 static cudaError_t make_stage(struct device *device)
 {
-	struct gpu *gpu = device->gpu;
-	cudaError_t error = cudaSetDevice(device->ordinal);
+	const struct gpu *gpu = device->gpu;
 
-	if (error == cudaSuccess && device->index == 0)
-		error = cudaMalloc(&device->stage, gpu->stage_bytes);
-	for (int i = 0; i < BOUNCE && error == cudaSuccess; i++) {
-		error = cudaHostAlloc(&device->bounce[i], gpu->bounce_bytes, cudaHostAllocPortable);
-		if (error == cudaSuccess)
-			error = cudaEventCreateWithFlags(&device->emptied[i],
-			                                 cudaEventDisableTiming);
+	GPU_TRY(cudaSetDevice(device->ordinal));
+	if (device->index == 0)
+		GPU_TRY(cudaMalloc(&device->stage, gpu->stage_bytes));
+	for (int i = 0; i < BOUNCE; i++) {
+		GPU_TRY(cudaHostAlloc(&device->bounce[i], gpu->bounce_bytes,
+		                      cudaHostAllocPortable));
+		GPU_TRY(cudaEventCreateWithFlags(&device->emptied[i], cudaEventDisableTiming));
 	}
-	return error;
+	return cudaSuccess;
+}
+
+static cudaError_t examine(struct device *device, int *major, int *minor)
+{
+	int registers = 0, shares = 0;
+	const struct {
+		int *value;
+		enum cudaDeviceAttr what;
+	} attributes[] = {{major, cudaDevAttrComputeCapabilityMajor},
+	                  {minor, cudaDevAttrComputeCapabilityMinor},
+	                  {&device->processors, cudaDevAttrMultiProcessorCount},
+	                  {&registers, cudaDevAttrHostRegisterSupported},
+	                  {&shares, cudaDevAttrPageableMemoryAccessUsesHostPageTables}};
+
+	GPU_TRY(cudaSetDevice(device->ordinal));
+	for (const auto &a : attributes)
+		GPU_TRY(cudaDeviceGetAttribute(a.value, a.what, device->ordinal));
+	device->gpu->pins |= !registers || shares;
+	return cudaSuccess;
+}
+
+static cudaError_t set_up(struct device *device)
+{
+	GPU_TRY(cudaMalloc((void **)&device->table, TABLE * sizeof *device->table));
+	for (int i = 0; i < LANES; i++)
+		if (i != LANE_NCCL || device->gpu->asked == GPU_PATH_NCCL)
+			GPU_TRY(lane_start(&device->lanes[i], device));
+	return device->gpu->ndevices > 1 ? make_fetched(device) : cudaSuccess;
 }
 
 static int open_device(struct device *device, char *why, size_t cap)
 {
-	int major = 0, minor = 0, registers = 0, shares = 0;
-	cudaError_t error = cudaSetDevice(device->ordinal);
+	int major = 0, minor = 0;
+	cudaError_t error = examine(device, &major, &minor);
 
-	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
-		                               device->ordinal);
-	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor,
-		                               device->ordinal);
-	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&device->processors, cudaDevAttrMultiProcessorCount,
-		                               device->ordinal);
-	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&registers, cudaDevAttrHostRegisterSupported,
-		                               device->ordinal);
-	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&shares,
-		                               cudaDevAttrPageableMemoryAccessUsesHostPageTables,
-		                               device->ordinal);
-	device->gpu->pins |= !registers || shares;
 	if (error == cudaSuccess &&
 	    (major < LEAST_MAJOR || (major == LEAST_MAJOR && minor < LEAST_MINOR)))
 		return gpu_fail(why, cap, cudaSuccess,
 		                "GPU %d has compute capability %d.%d, but this plug-in needs %d.%d",
 		                device->ordinal, major, minor, LEAST_MAJOR, LEAST_MINOR);
 	if (error == cudaSuccess)
-		error = cudaMalloc((void **)&device->table, TABLE * sizeof *device->table);
-	for (int i = 0; i < LANES && error == cudaSuccess; i++)
-		if (i != LANE_NCCL || device->gpu->asked == GPU_PATH_NCCL)
-			error = lane_start(&device->lanes[i], device);
-	if (error == cudaSuccess && device->gpu->ndevices > 1)
-		error = make_fetched(device);
+		error = set_up(device);
 	if (error != cudaSuccess)
 		return gpu_fail(why, cap, error, "GPU %d cannot be opened", device->ordinal);
 	return 0;
@@ -205,15 +207,12 @@ static bool enable_peers(const int *ordinals, int n)
  * kernels. *lost: another one arrived. Drivers report access that an IOMMU prevents. */
 static cudaError_t try_peers(struct gpu *gpu, bool *lost)
 {
-	cudaError_t error = cudaSuccess;
-
-	for (int to = 0; to < gpu->ndevices && error == cudaSuccess; to++)
-		for (int from = 0; from < gpu->ndevices && error == cudaSuccess; from++)
-			for (int by_kernel = 0; by_kernel < 2 && error == cudaSuccess && to != from;
-			     by_kernel++)
-				error = gpu_try_access(&gpu->devices[to], &gpu->devices[from],
-				                       by_kernel, lost);
-	return error;
+	for (int to = 0; to < gpu->ndevices; to++)
+		for (int from = 0; from < gpu->ndevices; from++)
+			for (int by_kernel = 0; by_kernel < 2 && to != from; by_kernel++)
+				GPU_TRY(gpu_try_access(&gpu->devices[to], &gpu->devices[from],
+				                       by_kernel, lost));
+	return cudaSuccess;
 }
 
 static void close_device(struct device *device)
@@ -280,19 +279,17 @@ static cudaError_t choose_sizes(struct gpu *gpu, const struct gpu_limits *limits
 {
 	const uint64_t pieces = (uint64_t)gpu->ndevices * BOUNCE;
 	size_t stage = limits->own, left, total;
-	cudaError_t error = cudaSuccess;
 
-	for (int i = 0; i < gpu->ndevices && !limits->own && error == cudaSuccess; i++) {
-		error = cudaSetDevice(gpu->devices[i].ordinal);
-		if (error == cudaSuccess)
-			error = cudaMemGetInfo(&left, &total);
-		if (error == cudaSuccess && (i == 0 || left / 8 < stage))
+	for (int i = 0; i < gpu->ndevices && !limits->own; i++) {
+		GPU_TRY(cudaSetDevice(gpu->devices[i].ordinal));
+		GPU_TRY(cudaMemGetInfo(&left, &total));
+		if (i == 0 || left / 8 < stage)
 			stage = left / 8;
 	}
 	gpu->stage_bytes = between(STAGE_LEAST, stage, STAGE_MOST);
 	gpu->bounce_bytes =
 	        between(BOUNCE_LEAST, limits->pinned / pieces / 4096 * 4096, BOUNCE_MOST);
-	return error;
+	return cudaSuccess;
 }
 
 /* The ways between the devices. */
@@ -400,18 +397,20 @@ static uint64_t pinned(struct gpu *gpu)
 
 /* ---- memory ---- */
 
+static cudaError_t alloc_zeros(void **p, int ordinal, size_t bytes)
+{
+	GPU_TRY(cudaSetDevice(ordinal));
+	GPU_TRY(cudaMalloc(p, bytes ? bytes : 1));
+	GPU_TRY(cudaMemsetAsync(*p, 0, bytes, cudaStreamPerThread));
+	return cudaStreamSynchronize(cudaStreamPerThread);
+}
+
 static void *alloc_now(struct gpu *gpu, int device, size_t bytes, char *why, size_t cap)
 {
 	void *p = NULL;
 	size_t left = 0, total = 0;
-	cudaError_t error = cudaSetDevice(gpu->devices[device].ordinal);
+	const cudaError_t error = alloc_zeros(&p, gpu->devices[device].ordinal, bytes);
 
-	if (error == cudaSuccess)
-		error = cudaMalloc(&p, bytes ? bytes : 1);
-	if (error == cudaSuccess)
-		error = cudaMemsetAsync(p, 0, bytes, cudaStreamPerThread);
-	if (error == cudaSuccess)
-		error = cudaStreamSynchronize(cudaStreamPerThread);
 	if (error == cudaSuccess)
 		return p;
 	if (p)

@@ -113,6 +113,14 @@ struct gpu {
 __attribute__((format(printf, 4, 5))) int gpu_fail(char *why, size_t cap, cudaError_t error,
                                                    const char *format, ...);
 
+/* In a function that returns an error: return that of @call if it fails. */
+#define GPU_TRY(call)                                     \
+	do {                                              \
+		const cudaError_t error_of_call = (call); \
+		if (error_of_call != cudaSuccess)         \
+			return error_of_call;             \
+	} while (0)
+
 /* A condition whose times are those of CLOCK_MONOTONIC. */
 void gpu_condition(pthread_cond_t *);
 /* Begin a thread that takes no signals: these are for the program's own. False: there is none. */

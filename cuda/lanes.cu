@@ -106,13 +106,9 @@ static void *wait_for_tasks(void *arg)
 
 cudaError_t lane_start(struct lane *lane, struct device *device)
 {
-	cudaError_t error = cudaSuccess;
-
 	lane->device = device;
 	lane->tasks.last = &lane->tasks.first;
-	error = cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking);
-	if (error != cudaSuccess)
-		return error;
+	GPU_TRY(cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking));
 	if (pthread_cond_init(&lane->more, NULL) != 0)
 		return cudaErrorUnknown;
 	lane->started = gpu_thread(&lane->thread, wait_for_tasks, lane);

@@ -88,6 +88,21 @@ __attribute__((format(printf, 2, 3))) static int fail(struct nccl *n, const char
 	return -1;
 }
 
+/* -1: it has failed, as @what and the name of @error say. */
+static int passed(struct nccl *n, const char *what, cudaError_t error)
+{
+	return error == cudaSuccess ? 0 : fail(n, "%s%s", what, cudaGetErrorName(error));
+}
+
+/* Record that the device's stream comes to here. */
+static cudaError_t end_here(const struct nccl *n, int d)
+{
+	const struct device *device = &n->gpu->devices[d];
+
+	GPU_TRY(cudaSetDevice(device->ordinal));
+	return cudaEventRecord(n->ended[d], device->lanes[LANE_NCCL].stream);
+}
+
 static bool is_past(const struct timespec *t)
 {
 	struct timespec now;
@@ -208,37 +223,25 @@ static int make_communicators(struct nccl *n)
 	return settle(n, &n->until);
 }
 
-static int make_stages(struct nccl *n)
+static cudaError_t make_stages(struct nccl *n)
 {
-	cudaError_t error = cudaSuccess;
-
-	for (int i = 0; i < n->gpu->ndevices && error == cudaSuccess; i++) {
-		error = cudaSetDevice(n->gpu->devices[i].ordinal);
-		if (error == cudaSuccess)
-			error = cudaMalloc(&n->stages[i], n->gpu->stage_bytes);
-		if (error == cudaSuccess)
-			error = cudaEventCreateWithFlags(&n->ended[i], cudaEventDisableTiming);
+	for (int i = 0; i < n->gpu->ndevices; i++) {
+		GPU_TRY(cudaSetDevice(n->gpu->devices[i].ordinal));
+		GPU_TRY(cudaMalloc(&n->stages[i], n->gpu->stage_bytes));
+		GPU_TRY(cudaEventCreateWithFlags(&n->ended[i], cudaEventDisableTiming));
 	}
-	if (error == cudaSuccess)
-		error = cudaHostAlloc((void **)&n->trial, TRIAL_BYTES, cudaHostAllocPortable);
-	return error == cudaSuccess ? 0
-	                            : fail(n, "no memory for NCCL: %s", cudaGetErrorName(error));
+	return cudaHostAlloc((void **)&n->trial, TRIAL_BYTES, cudaHostAllocPortable);
 }
 
 /* Kernels of a device may have to wait for its other kernels when they are loaded, and NCCL's wait
  * for those of other devices. Source: CUDA programming guide, "Lazy loading". */
-static int load_kernels(struct nccl *n)
+static cudaError_t load_kernels(const struct nccl *n)
 {
-	cudaError_t error = cudaSuccess;
-
-	for (int i = 0; i < n->gpu->ndevices && error == cudaSuccess; i++) {
-		error = cudaSetDevice(n->gpu->devices[i].ordinal);
-		if (error == cudaSuccess)
-			error = gpu_load_kernels();
+	for (int i = 0; i < n->gpu->ndevices; i++) {
+		GPU_TRY(cudaSetDevice(n->gpu->devices[i].ordinal));
+		GPU_TRY(gpu_load_kernels());
 	}
-	return error == cudaSuccess
-	               ? 0
-	               : fail(n, "kernels cannot be loaded: %s", cudaGetErrorName(error));
+	return cudaSuccess;
 }
 
 /* Ends what runs, too. */
@@ -394,24 +397,15 @@ static int reduce(struct nccl *n, const struct nccl_fold *f, uint64_t pos, uint6
 
 /* ---- a trial ---- */
 
-/* The sum of the stages, in which each byte of device d is d + 1, in the stage of device 0. */
-static int add_stages(struct nccl *n, uint8_t *sum)
+/* Each byte of the stage of device d becomes d + 1. */
+static cudaError_t fill_stages(const struct nccl *n)
 {
-	struct gpu *gpu = n->gpu;
-	const void *from[GPU_DEVICES_MOST];
-	cudaError_t error = cudaSuccess;
-
-	for (int d = 0; d < gpu->ndevices && error == cudaSuccess; d++) {
-		from[d] = n->stages[d];
-		*sum = (uint8_t)(*sum + d + 1);
-		error = cudaSetDevice(gpu->devices[d].ordinal);
-		if (error == cudaSuccess)
-			error = cudaMemsetAsync(n->stages[d], d + 1, TRIAL_BYTES,
-			                        gpu->devices[d].lanes[LANE_NCCL].stream);
+	for (int d = 0; d < n->gpu->ndevices; d++) {
+		GPU_TRY(cudaSetDevice(n->gpu->devices[d].ordinal));
+		GPU_TRY(cudaMemsetAsync(n->stages[d], d + 1, TRIAL_BYTES,
+		                        n->gpu->devices[d].lanes[LANE_NCCL].stream));
 	}
-	if (error != cudaSuccess)
-		return fail(n, "%s", cudaGetErrorName(error));
-	return add(n, from, n->stages[0], TRIAL_BYTES, ncclUint8, ncclSum, 0, &n->until);
+	return cudaSuccess;
 }
 
 /* Wait for the streams of all devices: if one fails, the others' kernels wait for ever. */
@@ -420,12 +414,8 @@ static int await_trial(struct nccl *n)
 	int64_t pause = PAUSE_LEAST;
 	cudaError_t error = cudaSuccess;
 
-	for (int d = 0; d < n->gpu->ndevices && error == cudaSuccess; d++) {
-		error = cudaSetDevice(n->gpu->devices[d].ordinal);
-		if (error == cudaSuccess)
-			error = cudaEventRecord(n->ended[d],
-			                        n->gpu->devices[d].lanes[LANE_NCCL].stream);
-	}
+	for (int d = 0; d < n->gpu->ndevices && error == cudaSuccess; d++)
+		error = end_here(n, d);
 	for (bool runs = true; runs && error == cudaSuccess;) {
 		runs = false;
 		for (int d = 0; d < n->gpu->ndevices && error == cudaSuccess; d++) {
@@ -437,29 +427,33 @@ static int await_trial(struct nccl *n)
 		if (runs && error == cudaSuccess && wait_a_little(n, &pause, &n->until) < 0)
 			return -1;
 	}
-	return error == cudaSuccess ? 0 : fail(n, "%s", cudaGetErrorName(error));
+	return passed(n, "", error);
 }
 
-static int fetch_trial(struct nccl *n)
+static cudaError_t fetch_trial(const struct nccl *n)
 {
 	const struct device *device = &n->gpu->devices[0];
 	const cudaStream_t stream = device->lanes[LANE_NCCL].stream;
-	cudaError_t error = cudaSetDevice(device->ordinal);
 
-	if (error == cudaSuccess)
-		error = cudaMemcpyAsync(n->trial, n->stages[0], TRIAL_BYTES, cudaMemcpyDeviceToHost,
-		                        stream);
-	if (error == cudaSuccess)
-		error = cudaStreamSynchronize(stream);
-	return error == cudaSuccess ? 0 : fail(n, "%s", cudaGetErrorName(error));
+	GPU_TRY(cudaSetDevice(device->ordinal));
+	GPU_TRY(cudaMemcpyAsync(n->trial, n->stages[0], TRIAL_BYTES, cudaMemcpyDeviceToHost,
+	                        stream));
+	return cudaStreamSynchronize(stream);
 }
 
 /* NCCL connects the devices when it first adds, and fails then if it cannot. */
 static int try_once(struct nccl *n)
 {
+	const void *from[GPU_DEVICES_MOST];
 	uint8_t sum = 0;
 
-	if (add_stages(n, &sum) < 0 || await_trial(n) < 0 || fetch_trial(n) < 0)
+	for (int d = 0; d < n->gpu->ndevices; d++) {
+		from[d] = n->stages[d];
+		sum = (uint8_t)(sum + d + 1);
+	}
+	if (passed(n, "", fill_stages(n)) < 0 ||
+	    add(n, from, n->stages[0], TRIAL_BYTES, ncclUint8, ncclSum, 0, &n->until) < 0 ||
+	    await_trial(n) < 0 || passed(n, "", fetch_trial(n)) < 0)
 		return -1;
 	for (size_t i = 0; i < TRIAL_BYTES; i++)
 		if (n->trial[i] != sum)
@@ -489,27 +483,19 @@ static cudaError_t watch(struct gpu *gpu, int d)
 }
 
 /* The root's stream goes on when all devices have ended their part. */
-static int join(struct nccl *n, int root)
+static cudaError_t join(const struct nccl *n, int root)
 {
 	struct gpu *gpu = n->gpu;
-	cudaError_t error = cudaSuccess;
 
-	for (int d = 0; d < gpu->ndevices && error == cudaSuccess; d++) {
+	for (int d = 0; d < gpu->ndevices; d++) {
 		if (d == root)
 			continue;
-		error = cudaSetDevice(gpu->devices[d].ordinal);
-		if (error == cudaSuccess)
-			error = cudaEventRecord(n->ended[d],
-			                        gpu->devices[d].lanes[LANE_NCCL].stream);
-		if (error == cudaSuccess)
-			error = cudaStreamWaitEvent(gpu->devices[root].lanes[LANE_NCCL].stream,
-			                            n->ended[d], 0);
-		if (error == cudaSuccess)
-			error = watch(gpu, d);
+		GPU_TRY(end_here(n, d));
+		GPU_TRY(cudaStreamWaitEvent(gpu->devices[root].lanes[LANE_NCCL].stream, n->ended[d],
+		                            0));
+		GPU_TRY(watch(gpu, d));
 	}
-	if (error == cudaSuccess)
-		error = cudaSetDevice(gpu->devices[root].ordinal);
-	return error == cudaSuccess ? 0 : fail(n, "%s", cudaGetErrorName(error));
+	return cudaSetDevice(gpu->devices[root].ordinal);
 }
 
 static int run(struct nccl *n, const struct nccl_fold *f)
@@ -520,7 +506,7 @@ static int run(struct nccl *n, const struct nccl_fold *f)
 	for (uint64_t pos = 0; pos < f->t.n; pos += most)
 		if (reduce(n, f, pos, f->t.n - pos < most ? f->t.n - pos : most) < 0)
 			return -1;
-	return join(n, f->t.device);
+	return passed(n, "", join(n, f->t.device));
 }
 
 /* ---- the thread ---- */
@@ -570,9 +556,7 @@ static void run_folds(struct nccl *n)
 static void await_streams(struct nccl *n)
 {
 	for (int d = 0; d < n->gpu->ndevices; d++)
-		if (n->ended[d] && cudaSetDevice(n->gpu->devices[d].ordinal) == cudaSuccess &&
-		    cudaEventRecord(n->ended[d], n->gpu->devices[d].lanes[LANE_NCCL].stream) ==
-		            cudaSuccess)
+		if (n->ended[d] && end_here(n, d) == cudaSuccess)
 			(void)cudaEventSynchronize(n->ended[d]);
 	(void)cudaGetLastError();
 }
@@ -603,8 +587,9 @@ static void *nccl_main(void *arg)
 {
 	struct nccl *n = (struct nccl *)arg;
 
-	if (load(n) == 0 && load_kernels(n) == 0 && make_communicators(n) == 0 &&
-	    make_stages(n) == 0 && try_once(n) == 0) {
+	if (load(n) == 0 && passed(n, "kernels cannot be loaded: ", load_kernels(n)) == 0 &&
+	    make_communicators(n) == 0 && passed(n, "no memory for NCCL: ", make_stages(n)) == 0 &&
+	    try_once(n) == 0) {
 		set_state(n, NCCL_READY);
 		run_folds(n);
 	}

@@ -33,30 +33,24 @@ static cudaError_t fetch(struct device *to, cudaStream_t stream, void *dst, stru
                          const void *src, uint64_t bytes)
 {
 	const cudaStream_t source = from->lanes[LANE_TO_HOST_2].stream;
-	cudaError_t error = cudaSuccess;
 
-	for (uint64_t done = 0; done < bytes && error == cudaSuccess;) {
+	for (uint64_t done = 0; done < bytes;) {
 		const unsigned piece = to->next_piece++ % BOUNCE;
 		const uint64_t left = bytes - done,
 		               n = left < to->gpu->bounce_bytes ? left : to->gpu->bounce_bytes;
 		void *host = to->bounce[piece];
 
-		error = cudaStreamWaitEvent(source, to->emptied[piece], 0);
-		if (error == cudaSuccess)
-			error = cudaMemcpyAsync(host, (const char *)src + done, n,
-			                        cudaMemcpyDeviceToHost, source);
-		if (error == cudaSuccess)
-			error = cudaEventRecord(from->fetched, source);
-		if (error == cudaSuccess)
-			error = cudaStreamWaitEvent(stream, from->fetched, 0);
-		if (error == cudaSuccess)
-			error = cudaMemcpyAsync((char *)dst + done, host, n, cudaMemcpyHostToDevice,
-			                        stream);
-		if (error == cudaSuccess)
-			error = cudaEventRecord(to->emptied[piece], stream);
+		GPU_TRY(cudaStreamWaitEvent(source, to->emptied[piece], 0));
+		GPU_TRY(cudaMemcpyAsync(host, (const char *)src + done, n, cudaMemcpyDeviceToHost,
+		                        source));
+		GPU_TRY(cudaEventRecord(from->fetched, source));
+		GPU_TRY(cudaStreamWaitEvent(stream, from->fetched, 0));
+		GPU_TRY(cudaMemcpyAsync((char *)dst + done, host, n, cudaMemcpyHostToDevice,
+		                        stream));
+		GPU_TRY(cudaEventRecord(to->emptied[piece], stream));
 		done += n;
 	}
-	return error;
+	return cudaSuccess;
 }
 
 static cudaError_t copy_between(struct device *to, cudaStream_t stream, void *dst,
@@ -86,17 +80,15 @@ static cudaError_t launch(const struct device *device, cudaStream_t stream, cons
 static cudaError_t set_table(struct device *device, cudaStream_t stream, const void *const *inputs,
                              int ninputs)
 {
-	cudaError_t error = cudaSuccess;
-
-	for (int k = FOLD_DIRECT; k < ninputs && error == cudaSuccess; k += POINTERS) {
+	for (int k = FOLD_DIRECT; k < ninputs; k += POINTERS) {
 		struct pointers_args args = {.to = device->table + (k - FOLD_DIRECT),
 		                             .n = ninputs - k < POINTERS ? ninputs - k : POINTERS,
 		                             .pointers = {}};
 		for (int i = 0; i < args.n; i++)
 			args.pointers[i] = inputs[k + i];
-		error = launch(device, stream, pointers_kernel(), &args, 1);
+		GPU_TRY(launch(device, stream, pointers_kernel(), &args, 1));
 	}
-	return error;
+	return cudaSuccess;
 }
 
 cudaError_t gpu_fold(struct device *device, cudaStream_t stream, const struct fold_row *row,
@@ -109,47 +101,45 @@ cudaError_t gpu_fold(struct device *device, cudaStream_t stream, const struct fo
 	                         .ninputs = ninputs,
 	                         .more = device->table,
 	                         .inputs = {}};
-	cudaError_t error = set_table(device, stream, inputs, ninputs);
 
+	GPU_TRY(set_table(device, stream, inputs, ninputs));
 	for (int k = 0; k < ninputs && k < FOLD_DIRECT; k++)
 		args.inputs[k] = inputs[k];
 	fold_align(&args, row->size);
 	for (int k = FOLD_DIRECT; k < ninputs; k++)
 		if (((uintptr_t)inputs[k] + offset) % VECTOR != (uintptr_t)dst % VECTOR)
 			args.head = args.n;
-	if (error != cudaSuccess)
-		return error;
 	const uint64_t each = args.head < args.n ? 2 * (VECTOR / row->size) : 1;
 	return launch(device, stream, row->kernel, &args, args.n / each + 1);
 }
 
-cudaError_t gpu_try_access(struct device *to, struct device *from, bool by_kernel, bool *lost)
+/* Send @word from @from's table to @to's, and from there to *arrived, which is another one before.
+ * The last of it goes on in @stream. */
+static cudaError_t send_word(struct device *to, struct device *from, bool by_kernel,
+                             const uint64_t *word, uint64_t *arrived, cudaStream_t stream)
 {
 	const struct fold_row *row = fold_find(REDUCE_SUM, DTYPE_U64, DTYPE_U64);
 	const cudaStream_t source = from->lanes[LANE_COMPUTE].stream;
+	const void *src = from->table;
+	void *dst = to->table + 1;
+
+	GPU_TRY(cudaSetDevice(from->ordinal));
+	GPU_TRY(cudaMemcpyAsync((void *)from->table, word, sizeof *word, cudaMemcpyHostToDevice,
+	                        source));
+	GPU_TRY(cudaStreamSynchronize(source));
+	GPU_TRY(cudaSetDevice(to->ordinal));
+	GPU_TRY(cudaMemcpyAsync(dst, arrived, sizeof *arrived, cudaMemcpyHostToDevice, stream));
+	GPU_TRY(by_kernel ? gpu_fold(to, stream, row, dst, &src, 1, 0, 1)
+	                  : copy_between(to, stream, dst, from, src, sizeof *word));
+	return cudaMemcpyAsync(arrived, dst, sizeof *arrived, cudaMemcpyDeviceToHost, stream);
+}
+
+cudaError_t gpu_try_access(struct device *to, struct device *from, bool by_kernel, bool *lost)
+{
 	const cudaStream_t stream = to->lanes[LANE_COMPUTE].stream;
 	const uint64_t word = (uint64_t)to->index << 32 | (unsigned)from->index << 1 | by_kernel;
 	uint64_t arrived = ~word;
-	const void *src = from->table;
-	void *dst = to->table + 1;
-	cudaError_t error = cudaSetDevice(from->ordinal);
-
-	if (error == cudaSuccess)
-		error = cudaMemcpyAsync((void *)from->table, &word, sizeof word,
-		                        cudaMemcpyHostToDevice, source);
-	if (error == cudaSuccess)
-		error = cudaStreamSynchronize(source);
-	if (error == cudaSuccess)
-		error = cudaSetDevice(to->ordinal);
-	if (error == cudaSuccess)
-		error = cudaMemcpyAsync(dst, &arrived, sizeof arrived, cudaMemcpyHostToDevice,
-		                        stream);
-	if (error == cudaSuccess)
-		error = by_kernel ? gpu_fold(to, stream, row, dst, &src, 1, 0, 1)
-		                  : copy_between(to, stream, dst, from, src, sizeof word);
-	if (error == cudaSuccess)
-		error = cudaMemcpyAsync(&arrived, dst, sizeof arrived, cudaMemcpyDeviceToHost,
-		                        stream);
+	const cudaError_t error = send_word(to, from, by_kernel, &word, &arrived, stream);
 	/* Also after an error: a copy may still use the words. */
 	const cudaError_t end = cudaStreamSynchronize(stream);
 	*lost |= arrived != word;
@@ -159,14 +149,14 @@ cudaError_t gpu_try_access(struct device *to, struct device *from, bool by_kerne
 cudaError_t gpu_load_kernels(void)
 {
 	struct cudaFuncAttributes loaded;
-	cudaError_t error = cudaFuncGetAttributes(&loaded, pointers_kernel());
 	const struct fold_row *row;
 
-	for (unsigned size = 1; size <= 8 && error == cudaSuccess; size *= 2)
-		error = cudaFuncGetAttributes(&loaded, fill_kernel(size));
-	for (size_t i = 0; error == cudaSuccess && (row = fold_row_at(i)) != NULL; i++)
-		error = cudaFuncGetAttributes(&loaded, row->kernel);
-	return error;
+	GPU_TRY(cudaFuncGetAttributes(&loaded, pointers_kernel()));
+	for (unsigned size = 1; size <= 8; size *= 2)
+		GPU_TRY(cudaFuncGetAttributes(&loaded, fill_kernel(size)));
+	for (size_t i = 0; (row = fold_row_at(i)) != NULL; i++)
+		GPU_TRY(cudaFuncGetAttributes(&loaded, row->kernel));
+	return cudaSuccess;
 }
 
 /* How a fold or identity is done. */
@@ -186,27 +176,25 @@ static cudaError_t fold_staged(struct device *device, cudaStream_t stream,
 	const uint64_t share = device->gpu->stage_bytes / (unsigned)p->away / 256 * 256;
 	const uint64_t most = (share - VECTOR) / size;
 	const void *inputs[FOLD_DIRECT + TABLE];
-	cudaError_t error = cudaSuccess;
 
-	for (uint64_t pos = 0; pos < t->n && error == cudaSuccess; pos += most) {
+	for (uint64_t pos = 0; pos < t->n; pos += most) {
 		const uint64_t n = t->n - pos < most ? t->n - pos : most;
 		char *dst = (char *)t->dst + pos * size;
 		/* Aligned as the destination is. */
 		char *stage = (char *)device->stage + (uintptr_t)dst % VECTOR;
-		for (int k = 0; k < t->ninputs && error == cudaSuccess; k++) {
+		for (int k = 0; k < t->ninputs; k++) {
 			const char *from = (const char *)t->inputs[k] + t->offset + pos * size;
 			inputs[k] = from;
 			if (p->places[k] == device->index)
 				continue;
-			error = fetch(device, stream, stage, &device->gpu->devices[p->places[k]],
-			              from, n * size);
+			GPU_TRY(fetch(device, stream, stage, &device->gpu->devices[p->places[k]],
+			              from, n * size));
 			inputs[k] = stage;
 			stage += share;
 		}
-		if (error == cudaSuccess)
-			error = gpu_fold(device, stream, row, dst, inputs, t->ninputs, 0, n);
+		GPU_TRY(gpu_fold(device, stream, row, dst, inputs, t->ninputs, 0, n));
 	}
-	return error;
+	return cudaSuccess;
 }
 
 /* ---- tasks ---- */

@@ -65,7 +65,7 @@ collctl *collctl_new(const char *name)
 	c->request.settings.embedded = true;
 	c->request.settings.ignore_environment = true;
 	c->request.settings.cancel_fd = c->cancel_fd;
-	c->result = (struct coll_result){.err = {.rank = ERR_RANK_SELF}, .rank = -1};
+	c->result = (struct coll_result){.err = ERR_INIT, .rank = -1};
 	return c;
 }
 
@@ -87,7 +87,7 @@ void collctl_free(collctl *c)
 
 static void begin_call(collctl *c)
 {
-	c->result.err = (struct err){.rank = ERR_RANK_SELF};
+	c->result.err = ERR_INIT;
 }
 
 /* End a call that may have failed: its code. */
@@ -107,11 +107,9 @@ static int end_call(collctl *c)
 static char *keep(collctl *c, const char *text)
 {
 	const size_t n = strlen(text) + 1;
-	struct text *t = malloc(sizeof *t + n);
-	if (!t) {
-		err_nomem(&c->result.err, "a setting", n);
+	struct text *t = err_malloc(sizeof *t + n, "a setting", &c->result.err);
+	if (!t)
 		return NULL;
-	}
 	t->next = c->texts;
 	c->texts = t;
 	return memcpy(t->bytes, text, n);
@@ -164,13 +162,12 @@ static void add_input(collctl *c, const char *path)
 		err_set(err, ERR_USAGE, "%s: a barrier has no input", path);
 		return;
 	}
-	const size_t bytes = ((size_t)c->ninputs + 1) * sizeof *c->inputs;
 	char *kept = keep(c, path);
-	char **grown = kept ? realloc(c->inputs, bytes) : NULL;
-	if (!grown) {
-		err_nomem(err, "the list of inputs", bytes);
+	char **grown = kept ? err_grow(c->inputs, (size_t)c->ninputs, sizeof *grown,
+	                               "the list of inputs", err)
+	                    : NULL;
+	if (!grown)
 		return;
-	}
 	c->inputs = grown;
 	c->inputs[c->ninputs++] = kept;
 }

@@ -419,7 +419,7 @@ static int check_operands(const struct command *cmd, const struct options *o, in
 int options_parse(const struct command *cmd, struct options *o, int *argc, char **argv,
                   struct err *err)
 {
-	struct err local = {.rank = ERR_RANK_SELF};
+	struct err local = ERR_INIT;
 
 	if (!err)
 		err = &local; /* the code below checks it */

@@ -144,11 +144,11 @@ static int lay_out(struct planned *p, uint64_t count, struct err *err)
 	/* No algorithm sends more than every vector to every rank; that must fit 63 bits. */
 	if (count > INT64_MAX / p->item / (uint64_t)o->request.settings.size)
 		return err_set(err, ERR_USAGE, "--count: %" PRIu64 " elements are too many", count);
-	p->off = calloc((size_t)o->request.settings.size + 1, sizeof(*p->off));
-	p->scheds = calloc((size_t)o->request.settings.size, sizeof(struct sched *));
+	const size_t size = (size_t)o->request.settings.size;
+	p->off = err_calloc(size + 1, sizeof *p->off, "the plan", err);
+	p->scheds = err_calloc(size, sizeof *p->scheds, "the plan", err);
 	if (!p->off || !p->scheds)
-		return err_nomem(err, "the plan",
-		                 16 * (unsigned long long)o->request.settings.size);
+		return -1;
 	coll_split(count, o->request.settings.size, p->off);
 	p->args = (struct coll_args){.size = o->request.settings.size,
 	                             .root = o->request.root,
@@ -331,7 +331,7 @@ static int show(struct planned *p, struct err *err)
 
 int cmd_plan(const struct command *cmd, struct options *o, int argc, char **argv)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	struct planned p = {.o = o};
 	int code;
 

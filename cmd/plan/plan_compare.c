@@ -223,12 +223,12 @@ static int print_json(const struct planned *p, const struct line *lines, size_t 
 int plan_compare(const struct planned *p, struct err *err)
 {
 	const size_t n = p->selection.nprices;
-	struct line *lines = calloc(n + 1, sizeof *lines);
+	struct line *lines = err_calloc(n + 1, sizeof *lines, "the prices", err);
 	uint64_t left = COMPARED_STEPS_MAX;
 	int code = 0;
 
 	if (!lines)
-		return err_nomem(err, "the prices", (n + 1) * sizeof *lines);
+		return -1;
 	for (size_t i = 0; i < n; i++)
 		fill(p, &p->selection.prices[i], &lines[i]);
 	qsort(lines, n, sizeof *lines, cmp_lines);

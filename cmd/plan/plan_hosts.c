@@ -58,9 +58,8 @@ static bool parse(const char *text, int *host, int *size)
 
 int plan_hosts(const char *text, int **host, int *size, struct err *err)
 {
-	*host = calloc(SETTING_RANKS_MAX, sizeof **host);
-	if (!*host)
-		return err_nomem(err, "the hosts", SETTING_RANKS_MAX * sizeof **host);
+	if (!(*host = err_calloc(SETTING_RANKS_MAX, sizeof **host, "the hosts", err)))
+		return -1;
 	if (parse(text, *host, size))
 		return 0;
 	return err_set(err, ERR_USAGE,

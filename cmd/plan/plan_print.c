@@ -7,6 +7,7 @@
 
 #include "cmd/commands.h"
 #include "cmd/plan/plan.h"
+#include "lib/base/text.h"
 
 /* ---- as text ---- */
 
@@ -114,7 +115,7 @@ const char *plan_rates_words(const struct planned *p, char *text, size_t cap)
 
 	if (p->o->request.tuning)
 		snprintf(text, cap, "%s, rates of %s", connections,
-		         report_escape(file, sizeof file, p->o->request.tuning));
+		         text_escape(file, sizeof file, p->o->request.tuning));
 	else if (p->o->host_cpus)
 		snprintf(text, cap, "%s, %s of %d processors", connections,
 		         p->host ? "hosts" : "a host", p->o->host_cpus);

@@ -22,9 +22,8 @@ int lines_open(struct lines *l, int rank, int to, int *write_end, struct err *er
 
 	*l = (struct lines){.rank = rank, .from = -1, .to = to};
 	snprintf(l->prefix, sizeof l->prefix, "[%d] ", rank);
-	l->buf = malloc(LINES_START);
-	if (!l->buf)
-		return err_nomem(err, "a line of output", LINES_START);
+	if (!(l->buf = err_malloc(LINES_START, "a line of output", err)))
+		return -1;
 	l->cap = LINES_START;
 	if (pipe2(fds, O_CLOEXEC) < 0) {
 		err_errno(err, ERR_RESOURCE, "a pipe for rank %d", rank);

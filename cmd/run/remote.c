@@ -474,7 +474,7 @@ int remote_main(int argc, char **argv)
 	                   .verdict = -1,
 	                   .status = -1,
 	                   .rest = REST};
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	const char *what = argc > 1 ? argv[1] : "";
 	const int wanted = argc > 2 ? atoi(argv[2]) : 0;
 	int code;

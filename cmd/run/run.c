@@ -33,6 +33,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
+#include "lib/base/text.h"
 #include "lib/coll/request/request.h"
 #include "lib/crypto/secret.h"
 #include "lib/net/addr.h"
@@ -117,9 +118,10 @@ static int64_t find_silence(const struct options *o)
 static int check_collective(struct run *r, bool *json, struct err *err)
 {
 	struct options o;
-	char **argv = calloc((size_t)r->argc + 1, sizeof *argv); /* parsing sorts it */
+	/* parsing sorts it */
+	char **argv = err_calloc((size_t)r->argc + 1, sizeof *argv, "the command line", err);
 	if (!argv)
-		return err_nomem(err, "the command line", (size_t)r->argc * sizeof *argv);
+		return -1;
 	memcpy(argv, r->argv, (size_t)r->argc * sizeof *argv);
 	options_init(&o);
 	const struct command *cmd = parse_collective(&o, r->size, r->argc, argv, err);
@@ -251,7 +253,7 @@ struct store_greeting {
 
 static _Noreturn void store_main(struct run *r, int greet)
 {
-	struct store_greeting hello = {.err = {.rank = ERR_RANK_SELF}};
+	struct store_greeting hello = {.err = ERR_INIT};
 	struct store_server_conf conf = {.token = r->token};
 
 	rank_die_with(r->self, SIGKILL);
@@ -382,7 +384,7 @@ static int start_rank(struct run *r, int i, struct err *err)
 	rank->err.filter_ctx = &rank->link;
 	if (r->hosts.nhosts)
 		snprintf(rank->err.prefix, sizeof rank->err.prefix, "[%d %s] ", i,
-		         report_escape(host, sizeof host, rank->host));
+		         text_escape(host, sizeof host, rank->host));
 	else if (watch(r, &rank->err, err) < 0)
 		goto done;
 	rank->err.progress = i == 0 ? LINES_PROGRESS_PASS : LINES_PROGRESS_DROP;
@@ -461,13 +463,13 @@ static int prepare(struct run *r, struct err *err)
 		               "a program");
 	if (r->program && !r->hosts.nhosts && check_program(r->argv[0], err) < 0)
 		return -1;
-	r->ranks = calloc((size_t)r->size, sizeof *r->ranks);
+	r->ranks = err_calloc((size_t)r->size, sizeof *r->ranks, "the table of ranks", err);
 	/* The ranks of a program may work in different folders and fail for different reasons:
 	 * messages are equivalent only if they name the rank. */
 	r->echoes.mark = r->program ? "collctl: rank " : "collctl: ";
 	r->echoes.ranks = r->size;
 	if (!r->ranks)
-		return err_nomem(err, "the table of ranks", (size_t)r->size * sizeof *r->ranks);
+		return -1;
 	for (int i = 0; i < r->size; i++)
 		r->ranks[i].out.from = r->ranks[i].err.from = r->ranks[i].json = r->ranks[i].in =
 		        r->ranks[i].code = -1;
@@ -532,7 +534,7 @@ static int find_rank(const struct run *r, pid_t pid)
 /* Handle the first failure: report it if the rank could not, and let the others end. */
 static void first_failure(struct run *r, int rank, int status, bool lost)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 
 	if (r->ranks[rank].host)
 		ssh_failure(r, rank, status, &err);
@@ -563,7 +565,7 @@ static void report_loss(struct run *r)
 {
 	if (r->lost < 0)
 		return;
-	r->failure = (struct err){.rank = ERR_RANK_SELF};
+	r->failure = ERR_INIT;
 	ssh_failure(r, r->lost, r->lost_status, &r->failure);
 	if (!r->signal && await_reader(r, STDERR_FILENO))
 		report(&r->failure, -1);
@@ -725,7 +727,7 @@ static int print_results(struct run *r)
 	if (!error && r->failure.code && !r->signal)
 		error = report_error_json(&r->failure, -1, "run");
 	if (!error && (r->code || r->signal)) {
-		struct err err = {.rank = ERR_RANK_SELF};
+		struct err err = ERR_INIT;
 		err_set(&err, r->signal ? 128 + r->signal : r->code, "a signal ended a rank");
 		error = report_error_json(&err, -1, "run");
 	}
@@ -760,7 +762,7 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 	                .signals = -1,
 	                .listener = -1,
 	                .lost = -1};
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	bool json = false;
 
 	understand(&r, argc, argv);

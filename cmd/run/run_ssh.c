@@ -17,6 +17,7 @@
 #include "cmd/run/run_rank.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
+#include "lib/base/text.h"
 #include "lib/net/addr.h"
 
 #define SSH         "ssh -T -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10"
@@ -61,9 +62,9 @@ int ssh_prepare(struct run *r, struct err *err)
 {
 	for (int i = 0; i < r->size; i++)
 		r->ranks[i].host = host_of(r, i)->name;
-	r->gates = malloc(2 * (size_t)r->hosts.nhosts * sizeof *r->gates);
-	if (!r->gates)
-		return err_nomem(err, "the hosts", 2 * (size_t)r->hosts.nhosts * sizeof *r->gates);
+	if (!(r->gates = err_realloc(NULL, 2 * (size_t)r->hosts.nhosts, sizeof *r->gates,
+	                             "the hosts", err)))
+		return -1;
 	for (int i = 0; i < 2 * r->hosts.nhosts; i++)
 		r->gates[i] = -1;
 	for (int i = 0; i < r->hosts.nhosts; i++)
@@ -154,7 +155,7 @@ void ssh_print(const struct run *r)
 			char *command = remote_command(r, i);
 			char host[4 * ADDR_TEXT];
 			printf(" %s", ssh_of(r));
-			print_word(report_escape(host, sizeof host, host_of(r, i)->name));
+			print_word(text_escape(host, sizeof host, host_of(r, i)->name));
 			print_word(command ? command : "?");
 			fputs(" for", stdout);
 			free(command);
@@ -240,9 +241,8 @@ static int read_program(struct copy *c, struct err *err)
 	const int fd = io_retry(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
 	if (fd < 0 || fstat(fd, &s) < 0)
 		err_errno(err, ERR_OTHER, "--copy: this program");
-	else if (!(c->program = malloc((size_t)s.st_size)))
-		err_nomem(err, "--copy", (unsigned long long)s.st_size);
-	else if (read_full(fd, c->program, (size_t)s.st_size) != s.st_size)
+	else if ((c->program = err_malloc((size_t)s.st_size, "--copy", err)) &&
+	         read_full(fd, c->program, (size_t)s.st_size) != s.st_size)
 		err_errno(err, ERR_OTHER, "--copy: this program");
 	else
 		c->size = (size_t)s.st_size;
@@ -396,9 +396,9 @@ static bool took_signal(struct run *r)
 static int converse(struct run *r, struct greeting *greetings, look_fn *look, struct err *err)
 {
 	const int64_t until = clock_ns() + REMOTE_GREETING;
-	struct pollfd *p = calloc(2 * (size_t)r->size + 1, sizeof *p);
+	struct pollfd *p = err_calloc(2 * (size_t)r->size + 1, sizeof *p, "the hosts", err);
 	if (!p)
-		return err_nomem(err, "the hosts", (size_t)r->size * sizeof *p);
+		return -1;
 	for (int waiting = r->size; waiting;) {
 		waiting = 0;
 		for (int i = 0; i < r->size; i++) {
@@ -443,13 +443,13 @@ static int report_failures(const struct run *r, struct greeting *greetings, stru
 {
 	const char *last = "";
 	for (int i = 0; i < r->size; i++) {
-		struct err e = {.rank = ERR_RANK_SELF};
+		struct err e = ERR_INIT;
 		const char *host = r->ranks[i].host;
 		char line[400];
 		if (!greetings[i].failed || strcmp(host, last) == 0)
 			continue;
 		last = host;
-		report_escape(line, sizeof line, last_line(greetings[i].text));
+		text_escape(line, sizeof line, last_line(greetings[i].text));
 		err_set(err->code ? &e : err, ERR_RENDEZVOUS, "%s: %s", host, line);
 		if (e.code)
 			report(&e, -1);
@@ -471,7 +471,7 @@ static int report_folder(const struct run *r, const struct greeting *greetings, 
 		         "--chdir",
 		         has);
 	for (int i = 0; i < r->size; i++) {
-		struct err e = {.rank = ERR_RANK_SELF};
+		struct err e = ERR_INIT;
 		const char *host = r->ranks[i].host;
 		if (!greetings[i].folder || strcmp(host, last) == 0)
 			continue;
@@ -523,9 +523,9 @@ static int list_variables(struct remote_job *j, struct err *err)
 	int n = 0;
 	while (environ[n])
 		n++;
-	j->variables = calloc((size_t)n + 1, sizeof *j->variables);
-	if (!j->variables)
-		return err_nomem(err, "the environment", (size_t)n * sizeof *j->variables);
+	if (!(j->variables =
+	              err_calloc((size_t)n + 1, sizeof *j->variables, "the environment", err)))
+		return -1;
 	for (char **v = environ; *v; v++)
 		if (strncmp(*v, "COLLCTL_", 8) == 0)
 			j->variables[j->nvariables++] = *v;
@@ -602,11 +602,12 @@ static void begin_all(struct run *r)
 
 int ssh_greet(struct run *r, struct err *err)
 {
-	struct greeting *greetings = calloc((size_t)r->size, sizeof *greetings);
+	struct greeting *greetings =
+	        err_calloc((size_t)r->size, sizeof *greetings, "the hosts", err);
 	struct copy copy = {0};
 	char *here = r->o->chdir ? NULL : getcwd(NULL, 0);
 	const char *folder = r->o->chdir ? r->o->chdir : here ? here : "";
-	int ret = greetings ? 0 : err_nomem(err, "the hosts", (size_t)r->size * sizeof *greetings);
+	int ret = greetings ? 0 : -1;
 	if (ret == 0 && r->o->copy)
 		ret = read_program(&copy, err);
 	for (int i = 0; ret == 0 && i < r->size; i++)

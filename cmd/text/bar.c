@@ -11,6 +11,7 @@
 #include "cmd/text/report.h"
 #include "cmd/text/terminal.h"
 #include "lib/base/io.h"
+#include "lib/base/text.h"
 
 /* The cursor stands at the bar's beginning. If the terminal becomes narrower, it wraps the bar or
  * cuts it, and keeps the cursor at that beginning: all that is left of it is from there on. */
@@ -100,7 +101,7 @@ void bar_draw(const char *text)
 
 	if (!bar_writable())
 		return;
-	terminal_cut(report_escape(safe, sizeof safe, text), bar_width() - 1);
+	terminal_cut(text_escape(safe, sizeof safe, text), bar_width() - 1);
 	if (launcher_terminal >= 0)
 		n = snprintf(line, sizeof line, "%c%s\n", BAR_MARK, safe);
 	else if (in_foreground() && lock(F_WRLCK))

@@ -8,6 +8,7 @@
 #include "cmd/text/terminal.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
+#include "lib/base/text.h"
 #include "lib/job/ranks.h"
 
 #define TABLE_RANKS  16 /* the most that a table of numbers has room for */
@@ -40,7 +41,7 @@ static const char *rank_text(const struct check_view *v, int rank, char *buf, si
 	char host[200];
 	const char *name = v->host(v->ctx, rank);
 	snprintf(buf, cap, "rank %d%s%s%s", rank, *name ? " (" : "",
-	         *name ? report_escape(host, sizeof host, name) : "", *name ? ")" : "");
+	         *name ? text_escape(host, sizeof host, name) : "", *name ? ")" : "");
 	return buf;
 }
 
@@ -66,7 +67,7 @@ static const char *node_text(const struct check_view *v, const struct link_findi
 		if (v->links->home[r] == rank)
 			rank_list_add(&list, r);
 	snprintf(buf, cap, "host %s (ranks %s)",
-	         report_escape(host, sizeof host, v->host(v->ctx, rank)), rank_list_end(&list));
+	         text_escape(host, sizeof host, v->host(v->ctx, rank)), rank_list_end(&list));
 	return buf;
 }
 
@@ -140,7 +141,7 @@ char *check_sentence(const struct check_view *v, const struct link_finding *f,
 	char raw[CHECK_SENTENCE];
 
 	write_sentence(v, f, raw);
-	return report_escape(text, CHECK_SENTENCE, raw);
+	return text_escape(text, CHECK_SENTENCE, raw);
 }
 
 /* ---- text ---- */
@@ -274,7 +275,7 @@ static void print_hosts(const struct check_view *v)
 		const char *name = v->host(v->ctx, r);
 		if (*name && strcmp(name, last) != 0)
 			printf("%s%d %s", *last ? ", " : "ranks from: ", r,
-			       report_escape(host, sizeof host, name));
+			       text_escape(host, sizeof host, name));
 		if (*name)
 			last = name;
 	}

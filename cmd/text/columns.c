@@ -167,22 +167,9 @@ void table_row(const struct table *t, const struct table_cell *cells)
 void table_remark(const struct table *t, int indent, const char *text)
 {
 	const int start = t->room && indent > t->room / 2 ? 2 : indent;
-	int at = start;
 
 	printf("%*s", start, "");
-	while (*text) {
-		char word[CELL_TEXT];
-		const size_t len = strcspn(text, " ");
-
-		snprintf(word, sizeof word, "%.*s", (int)len, text);
-		const int wide = terminal_columns(word);
-		if (at > start && t->room && at + 1 + wide > t->room) {
-			printf("\n%*s", start, "");
-			at = start;
-		}
-		at += printf("%s%s", at > start ? " " : "", word) - (int)strlen(word) + wide;
-		text += len + strspn(text + len, " ");
-	}
+	terminal_wrap(stdout, text, start, t->room, NULL);
 	putchar('\n');
 }
 

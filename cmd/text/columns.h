@@ -31,7 +31,7 @@ struct table {
 };
 
 struct table_cell {
-	const char *text; /* as report_escape makes it; NULL: nothing */
+	const char *text; /* as text_escape makes it; NULL: nothing */
 	enum terminal_style style;
 };
 

@@ -10,6 +10,7 @@
 #include "cmd/text/terminal.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
+#include "lib/base/text.h"
 #include "lib/base/units.h"
 
 #define SMOOTHING  3.0 /* seconds after which a sample's weight is half */
@@ -147,7 +148,7 @@ static void names_field(char *field, const struct joined *j)
 {
 	char text[FIELD_TEXT];
 
-	report_escape(field, FIELD_TEXT, joined_text(j, text, sizeof text));
+	text_escape(field, FIELD_TEXT, joined_text(j, text, sizeof text));
 }
 
 static void fill_fields(char field[FIELDS][FIELD_TEXT], const char *what,
@@ -272,6 +273,6 @@ json_t *progress_json(const struct progress_now *now, double rate)
 		        json_pack("{s:i, s:i, s:s}", "here", (int)now->joined->here, "size",
 		                  (int)now->joined->size,
 		                  now->joined->by_host ? "hosts" : "missing",
-		                  report_escape(names, sizeof names, now->joined->names)));
+		                  text_escape(names, sizeof names, now->joined->names)));
 	return object;
 }

@@ -14,11 +14,6 @@
 #include "lib/base/json.h"
 #include "lib/base/text.h"
 
-char *report_escape(char *dst, size_t cap, const char *src)
-{
-	return text_escape(dst, cap, src);
-}
-
 /* The rank to name: the culprit, else this process's. */
 static int blamed(const struct err *e, int rank)
 {
@@ -29,7 +24,7 @@ int report(const struct err *e, int rank)
 {
 	char text[4 * sizeof e->text], host[4 * sizeof e->host], mark[32];
 
-	report_escape(text, sizeof text, e->text);
+	text_escape(text, sizeof text, e->text);
 	rank = blamed(e, rank);
 	bar_clear();
 	snprintf(mark, sizeof mark, "%scollctl:%s", terminal_begin(STDERR_FILENO, TERMINAL_ERROR),
@@ -38,7 +33,7 @@ int report(const struct err *e, int rank)
 	 * mix. */
 	if (rank >= 0 && e->host[0])
 		fprintf(stderr, "%s rank %d (%s): %s\n", mark, rank,
-		        report_escape(host, sizeof host, e->host), text);
+		        text_escape(host, sizeof host, e->host), text);
 	else if (rank >= 0)
 		fprintf(stderr, "%s rank %d: %s\n", mark, rank, text);
 	else
@@ -55,14 +50,14 @@ void report_note(const char *fmt, ...)
 	vsnprintf(raw, sizeof raw, fmt, ap);
 	va_end(ap);
 	bar_clear();
-	fprintf(stderr, "collctl: %s\n", report_escape(text, sizeof text, raw));
+	fprintf(stderr, "collctl: %s\n", text_escape(text, sizeof text, raw));
 }
 
 json_t *report_path_json(const char *path)
 {
 	char text[4096];
 
-	return json_string(report_escape(text, sizeof text, path));
+	return json_string(text_escape(text, sizeof text, path));
 }
 
 json_t *report_error_json(const struct err *e, int rank, const char *phase)
@@ -71,18 +66,18 @@ json_t *report_error_json(const struct err *e, int rank, const char *phase)
 	char subject[sizeof e->text];
 
 	rank = blamed(e, rank);
-	report_escape(host, sizeof host, e->host);
+	text_escape(host, sizeof host, e->host);
 	snprintf(subject, sizeof subject, "%.*s", e->subject, e->text);
 	json_t *about = *subject ? report_path_json(subject) : json_null();
 	return json_pack("{s:i, s:s, s:o, s:o, s:s, s:o, s:s}", "code", e->code, "name",
 	                 err_name(e->code), "rank", rank >= 0 ? json_integer(rank) : json_null(),
 	                 "host", *host ? json_string(host) : json_null(), "phase", phase, "subject",
-	                 about, "message", report_escape(text, sizeof text, e->text));
+	                 about, "message", text_escape(text, sizeof text, e->text));
 }
 
 int report_json(json_t *object)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	char *text = json_text(object, JSON_COMPACT);
 
 	json_decref(object);

@@ -20,11 +20,6 @@ int report(const struct err *e, int rank);
 /* Print a note, which is not a failure, in the same form. The caller checks --quiet. */
 void report_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Copy @src to @dst, safe for a terminal: what is no printable character (text.h) becomes \xNN.
- * Used for text from peers and file names. Truncates to @cap, never inside an escape or a
- * character. Returns @dst. */
-char *report_escape(char *dst, size_t cap, const char *src);
-
 /* The value of "error" in --json: {"code","name","rank","host","phase","message"}. @rank as for
  * report; host: null unless the ranks are on several and the culprit's is known;
  * @phase: "start", "join", "connect", "run", "commit". A new reference; NULL: out of memory. */

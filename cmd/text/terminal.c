@@ -158,3 +158,29 @@ char *terminal_shorten(char *dst, size_t cap, const char *src, int columns)
 		strcpy(stpcpy(dst + at, ELLIPSIS), end);
 	return dst;
 }
+
+void terminal_wrap(FILE *f, const char *text, int column, int width,
+                   void (*put)(FILE *f, const char *word, int len))
+{
+	for (int at = column; *text;) {
+		char word[512];
+		const int len = (int)strcspn(text, " ");
+
+		snprintf(word, sizeof word, "%.*s", len, text);
+		const int columns = terminal_columns(word);
+		if (at > column && width && at + 1 + columns > width) {
+			fprintf(f, "\n%*s", column, "");
+			at = column;
+		} else if (at > column) {
+			fputc(' ', f);
+			at++;
+		}
+		if (put)
+			put(f, text, len);
+		else
+			fputs(word, f);
+		at += columns;
+		text += len;
+		text += strspn(text, " ");
+	}
+}

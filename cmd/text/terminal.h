@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* The present number of columns of the terminal @fd; 0: not a terminal, or not known. */
 int terminal_width(int fd);
@@ -28,12 +29,16 @@ enum terminal_style {
 const char *terminal_begin(int fd, enum terminal_style);
 const char *terminal_end(int fd, enum terminal_style);
 
-/* Columns of a text that report_escape has made. */
+/* Columns of a text that text_escape has made. */
 int terminal_columns(const char *text);
 /* Cut the end of @text in place, so that it has at most @columns. Returns @text. */
 char *terminal_cut(char *text, int columns);
 /* Copy @src to @dst, the middle replaced by "…" if it has more than @columns (at least 1), and the
  * end cut if it has @cap bytes or more. Returns @dst. */
 char *terminal_shorten(char *dst, size_t cap, const char *src, int columns);
+/* Print the words of @text from @column on, where the cursor stands, in lines of at most @width
+ * columns (0: in one line), each by @put (NULL: as it is). The last line is not ended. */
+void terminal_wrap(FILE *f, const char *text, int column, int width,
+                   void (*put)(FILE *f, const char *word, int len));
 
 #endif

@@ -14,9 +14,8 @@ static int begin(struct trace_files *t, int size, struct err *err)
 {
 	int fd;
 
-	t->errors = calloc((size_t)size, sizeof *t->errors);
-	if (!t->errors)
-		return err_nomem(err, "the trace", (size_t)size * sizeof *t->errors);
+	if (!(t->errors = err_calloc((size_t)size, sizeof *t->errors, "the trace", err)))
+		return -1;
 	if (t->o->trace_svg) {
 		struct outfile picture;
 		bool exists;

@@ -1,5 +1,6 @@
 #include "lib/base/buf.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +105,35 @@ uint32_t get_u32(const uint8_t *p)
 uint64_t get_u64(const uint8_t *p)
 {
 	return (uint64_t)get_u32(p) | (uint64_t)get_u32(p + 4) << 32;
+}
+
+void buf_put_text(struct buf *b, const char *text)
+{
+	buf_put(b, text, strlen(text));
+}
+
+void buf_put_json(struct buf *b, const char *text, size_t n)
+{
+	static const char named[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+
+	buf_put_text(b, "\"");
+	for (const char *s = text, *end = text + n; s < end;) {
+		const char *plain = s;
+		while (s < end && (unsigned char)*s >= 0x20 && *s != '"' && *s != '\\')
+			s++;
+		buf_put(b, plain, (size_t)(s - plain));
+		if (s == end)
+			break;
+		char escaped[8];
+		const char *at = memchr(named, *s, sizeof named - 1);
+		if (at)
+			snprintf(escaped, sizeof escaped, "\\%c", letters[at - named]);
+		else
+			snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned char)*s);
+		buf_put_text(b, escaped);
+		s++;
+	}
+	buf_put_text(b, "\"");
 }
 
 void buf_put_u8(struct buf *b, uint8_t x)

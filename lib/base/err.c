@@ -1,6 +1,7 @@
 #include "lib/base/err.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -107,12 +108,63 @@ int err_nomem(struct err *e, const char *what, unsigned long long bytes)
 	return err_set(e, ERR_RESOURCE, "out of memory: %s needs %llu bytes", what, bytes);
 }
 
+/* @p, allocated or not: @n elements of @size bytes of @what. */
+static void *allocated(void *p, size_t n, size_t size, const char *what, struct err *e)
+{
+	unsigned long long bytes;
+	if (__builtin_mul_overflow(n, size, &bytes))
+		bytes = ULLONG_MAX;
+	if (!p)
+		err_nomem(e, what, bytes);
+	return p;
+}
+
+void *err_malloc(size_t bytes, const char *what, struct err *e)
+{
+	return allocated(malloc(bytes), bytes, 1, what, e);
+}
+
+void *err_calloc(size_t n, size_t size, const char *what, struct err *e)
+{
+	return allocated(calloc(n, size), n, size, what, e);
+}
+
+void *err_realloc(void *p, size_t n, size_t size, const char *what, struct err *e)
+{
+	return allocated(reallocarray(p, n, size), n, size, what, e);
+}
+
+void *err_grow(void *p, size_t n, size_t size, const char *what, struct err *e)
+{
+	return n & (n - 1) ? p : err_realloc(p, n ? 2 * n : 1, size, what, e);
+}
+
+char *err_strdup(const char *text, const char *what, struct err *e)
+{
+	return allocated(strdup(text), strlen(text) + 1, 1, what, e);
+}
+
+char *err_strndup(const char *text, size_t max, const char *what, struct err *e)
+{
+	return allocated(strndup(text, max), strnlen(text, max) + 1, 1, what, e);
+}
+
+char *err_asprintf(const char *what, struct err *e, const char *fmt, ...)
+{
+	char *text;
+	va_list ap, again;
+	va_start(ap, fmt);
+	va_copy(again, ap);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = allocated(NULL, (size_t)vsnprintf(NULL, 0, fmt, again) + 1, 1, what, e);
+	va_end(again);
+	va_end(ap);
+	return text;
+}
+
 void err_clear(struct err *e)
 {
-	e->code = 0;
-	e->rank = ERR_RANK_SELF;
-	e->subject = 0;
-	e->text[0] = '\0';
+	*e = ERR_INIT;
 }
 
 const char *err_name(int code)

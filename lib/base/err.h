@@ -6,6 +6,8 @@
 #ifndef COLLCTL_BASE_ERR_H
 #define COLLCTL_BASE_ERR_H
 
+#include <stddef.h>
+
 enum err_code {
 	ERR_NONE = 0,
 	ERR_OTHER = 1,
@@ -32,6 +34,7 @@ struct err {
 	char text[640]; /* the message without "collctl: rank N: ": subject first, no full stop */
 	char host[65];  /* of the culprit's rank; "": not known, or the same for all ranks */
 };
+#define ERR_INIT ((struct err){.rank = ERR_RANK_SELF}) /* not filled */
 
 /* Fill @e and return -1. The first error stays: a filled @e is not overwritten. @e may be NULL.
  * The subject is the first argument of a format that begins with "%s:", or the name of an option if
@@ -54,6 +57,21 @@ int err_option(const char *text);
 
 /* Allocation failed: ERR_RESOURCE, naming what (@bytes of @what). Returns -1. */
 int err_nomem(struct err *e, const char *what, unsigned long long bytes);
+
+/* As malloc, calloc, reallocarray, strdup, strndup and asprintf, where a program has to end if
+ * there is no memory for @what: they return NULL and fill @e as err_nomem does. */
+void *err_malloc(size_t bytes, const char *what, struct err *e);
+void *err_calloc(size_t n, size_t size, const char *what, struct err *e);
+void *err_realloc(void *p, size_t n, size_t size, const char *what, struct err *e);
+char *err_strdup(const char *text, const char *what, struct err *e);
+char *err_strndup(const char *text, size_t max, const char *what, struct err *e);
+char *err_asprintf(const char *what, struct err *e, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+
+/* The list @p of @n elements of @size bytes, with room for one more; NULL: as above, and @p stays.
+ * It doubles at each power of two, and no capacity is stored: a list that grows by this function
+ * grows by nothing else. */
+void *err_grow(void *p, size_t n, size_t size, const char *what, struct err *e);
 
 void err_clear(struct err *e);
 

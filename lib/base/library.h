@@ -20,13 +20,20 @@ struct library {
 		const char *name;     /* without the prefix */
 		void *to;             /* the function pointer that is set */
 		void (*linked)(void); /* the function, if the program contains it */
-	} * functions;
-	size_t nfunctions;
+	} * functions;                /* behind the last: no name */
+	int (*begin)(struct err *);   /* what is done once it is open; may be NULL */
+	struct library_state {
+		bool asked;
+		struct err missing; /* why it cannot be used */
+	} * state;
 };
 
 /*
  * LIBRARIES_ARE_LINKED: does the program contain them all? It then opens nothing at run time.
  * LIBRARY_LINKED: the member `linked` for @function.
+ *
+ * LIBRARY: the library @variable, and its note. @table has the functions, each with a comma behind
+ * it; the strings after @begin_ are one or two names.
  *
  * LIBRARY_NOTE: tell packagers of a library that may be opened, in the section .note.dlopen
  * (https://uapi-group.org/specifications/specs/elf_dlopen_metadata/). The strings after @purpose
@@ -53,8 +60,20 @@ struct library {
 #define LIBRARY_NOTE_TYPE 0x407c0c0au
 #endif
 
-/* Open it, unless the program contains it, and set all its functions. -1: ERR_RESOURCE, with the
- * package to install. It stays open. */
+#define LIBRARY(variable, feature, purpose_, package_, prefix_, table, begin_, ...) \
+	LIBRARY_NOTE(feature, purpose_, __VA_ARGS__);                               \
+	static struct library_state variable##_state;                               \
+	static const struct library variable = {                                    \
+	        .names = {__VA_ARGS__},                                             \
+	        .purpose = purpose_,                                                \
+	        .package = package_,                                                \
+	        .prefix = prefix_,                                                  \
+	        .functions = (const struct library_function[]){table{0}},           \
+	        .begin = begin_,                                                    \
+	        .state = &variable##_state}
+
+/* Open it, unless the program contains it, and set all its functions; once, by any thread. -1:
+ * ERR_RESOURCE, with the package to install, now and later. It stays open. */
 int library_open(const struct library *, struct err *err);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/text.h"
@@ -61,11 +60,7 @@ int path_check_below(const char *path, int code, struct err *err)
 static char *put_together(const char *before, size_t len, const char *between, const char *name,
                           struct err *err)
 {
-	char *path;
-	if (asprintf(&path, "%.*s%s%s", (int)len, before, between, name) >= 0)
-		return path;
-	err_nomem(err, "a path", len + strlen(name));
-	return NULL;
+	return err_asprintf("a path", err, "%.*s%s%s", (int)len, before, between, name);
 }
 
 char *path_join(const char *folder, const char *name, struct err *err)

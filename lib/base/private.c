@@ -46,11 +46,8 @@ char *private_variable(const char *name, struct err *err)
 	char *value = getenv(name), *copy = NULL;
 	if (!value)
 		return NULL;
-	if (*value) {
-		copy = strdup(value);
-		if (!copy)
-			err_nomem(err, name, strlen(value));
-	}
+	if (*value)
+		copy = err_strdup(value, name, err);
 	wipe_text(value);
 	return copy;
 }

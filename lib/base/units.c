@@ -3,6 +3,9 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
 
 char *size_text(uint64_t bytes, char buf[UNITS_TEXT])
 {
@@ -31,4 +34,51 @@ char *duration_text(double seconds, char buf[UNITS_TEXT])
 	else
 		snprintf(buf, UNITS_TEXT, "over 99 h");
 	return buf;
+}
+
+bool digits_read(const char **p, uint64_t *out)
+{
+	const char *s = *p;
+	uint64_t v = 0;
+
+	for (; *s >= '0' && *s <= '9'; s++)
+		if (__builtin_mul_overflow(v, 10u, &v) ||
+		    __builtin_add_overflow(v, (unsigned)(*s - '0'), &v))
+			return false;
+	bool any = s != *p;
+	*p = s;
+	*out = v;
+	return any;
+}
+
+/* A fraction is fine ("1.5s"): up to six digits, so that even those of an hour fit 64 bits. */
+bool duration_read(const char *text, int64_t *ns)
+{
+	static const struct {
+		const char *name;
+		int64_t ns;
+	} units[] = {
+	        {"us", 1000},     {"ms", NS_PER_MS},      {"s", NS_PER_SEC},
+	        {"", NS_PER_SEC}, {"m", 60 * NS_PER_SEC}, {"h", 3600 * NS_PER_SEC},
+	};
+	const char *s = text;
+	uint64_t whole, part = 0;
+	int64_t scale = 1;
+
+	if (!digits_read(&s, &whole) || whole > INT64_MAX)
+		return false;
+	if (*s == '.') {
+		const char *start = ++s;
+		if (!digits_read(&s, &part) || s - start > 6)
+			return false;
+		for (ptrdiff_t i = s - start; i > 0; i--)
+			scale *= 10;
+	}
+	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+		if (strcmp(s, units[i].name) != 0)
+			continue;
+		return !__builtin_mul_overflow((int64_t)whole, units[i].ns, ns) &&
+		       !__builtin_add_overflow(*ns, (int64_t)part * units[i].ns / scale, ns);
+	}
+	return false;
 }

@@ -62,9 +62,9 @@ static int peers_of(const uint8_t *used, int size, int direction, int *peers)
 static int find_edges(const struct coll *c, uint8_t *used, struct err *err)
 {
 	const struct barrier *b = c->state;
-	uint64_t *off = calloc((size_t)c->size + 1, sizeof *off);
+	uint64_t *off = err_calloc((size_t)c->size + 1, sizeof *off, "the links", err);
 	if (!off)
-		return err_nomem(err, "the links", (size_t)c->size * sizeof *off);
+		return -1;
 	for (int j = 1; j <= c->size; j++)
 		off[j] = 1;
 	const struct coll_args args = {.rank = c->rank,
@@ -83,13 +83,10 @@ static int find_edges(const struct coll *c, uint8_t *used, struct err *err)
 static int try_links(struct coll *c, struct err *err)
 {
 	struct barrier *b = c->state;
-	uint8_t *used = calloc((size_t)c->size, 1);
-	int *out = calloc(2 * (size_t)c->size, sizeof *out), *in = out ? out + c->size : NULL;
-	int ret = -1;
-	if (!used || !out)
-		err_nomem(err, "the links", (size_t)c->size * sizeof *out);
-	else
-		ret = find_edges(c, used, err);
+	uint8_t *used = err_calloc((size_t)c->size, 1, "the links", err);
+	int *out = err_calloc(2 * (size_t)c->size, sizeof *out, "the links", err);
+	int *in = out ? out + c->size : NULL;
+	int ret = used && out ? find_edges(c, used, err) : -1;
 	for (int p = 0; ret == 0 && p < c->size; p++)
 		b->peers += used[p] != 0;
 	if (ret == 0 && b->peers) {

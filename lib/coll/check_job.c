@@ -112,11 +112,8 @@ static struct mesh *try_all(struct coll *c, struct err *err)
 {
 	struct check *k = c->state;
 	const int n = c->size - 1;
-	k->peers = calloc(3 * (size_t)c->size, sizeof *k->peers);
-	if (!k->peers) {
-		err_nomem(err, "the links", 3 * (size_t)c->size * sizeof *k->peers);
+	if (!(k->peers = err_calloc(3 * (size_t)c->size, sizeof *k->peers, "the links", err)))
 		return NULL;
-	}
 	k->out = k->peers + c->size;
 	k->in = k->out + c->size;
 	for (int i = 0; i < n; i++)
@@ -223,9 +220,9 @@ static int home_of(const struct coll *c, int rank)
 static int end_matrix(struct coll *c, struct err *err)
 {
 	struct check *k = c->state;
-	int *home = calloc((size_t)c->size, sizeof *home);
+	int *home = err_calloc((size_t)c->size, sizeof *home, "the links", err);
 	if (!home)
-		return err_nomem(err, "the links", (size_t)c->size * sizeof *home);
+		return -1;
 	for (int r = 0; r < c->size; r++)
 		home[r] = home_of(c, r);
 	const int ret = link_matrix_end(&k->matrix, home, err);

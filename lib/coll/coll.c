@@ -109,9 +109,9 @@ static int find_devices(struct coll *c, struct err *err)
 	const int local = c->member.launch.local_rank;
 	if (!c->request->devices.wanted)
 		return 0;
-	struct opening *o = malloc(sizeof *o);
+	struct opening *o = err_malloc(sizeof *o, "the devices", err);
 	if (!o)
-		return err_nomem(err, "the devices", sizeof *o);
+		return -1;
 	*o = (struct opening){.list = c->request->devices,
 	                      .path = c->request->device_path,
 	                      .place = local >= 0 ? local : c->rank,
@@ -183,7 +183,7 @@ static int agree(struct coll *c, struct err *err)
 
 static int commit(struct coll *c, struct err *err)
 {
-	struct err mine = {.rank = ERR_RANK_SELF};
+	struct err mine = ERR_INIT;
 	const uint8_t *digest = NULL;
 	if (c->task->seal && c->task->seal(c, &digest, err) < 0)
 		return -1;
@@ -265,7 +265,7 @@ int coll_run(const struct coll_request *request, const struct coll_observer *obs
 {
 	struct err *err = &result->err;
 	struct coll *c = make(request, observer);
-	*result = (struct coll_result){.err = {.rank = ERR_RANK_SELF}, .rank = -1, .job = c};
+	*result = (struct coll_result){.err = ERR_INIT, .rank = -1, .job = c};
 	if (!c)
 		return err_nomem(err, "the job", sizeof *c);
 	int ret = prepare(c, err);

@@ -132,9 +132,8 @@ static int list_vectors(struct collective *c, struct err *err)
 	const struct agreement *a = &c->agreed;
 	struct transfer *t = &c->transfer;
 	size_t n = (size_t)a->nvectors;
-	t->vectors = calloc(n, sizeof *t->vectors);
-	if (!t->vectors)
-		return err_nomem(err, "the vectors", n * sizeof *t->vectors);
+	if (!(t->vectors = err_calloc(n, sizeof *t->vectors, "the vectors", err)))
+		return -1;
 	for (size_t i = 0; i < n; i++) {
 		const struct vector *v = &a->vectors[i];
 		t->vectors[i] = (struct exec_vector){
@@ -189,11 +188,9 @@ static int list_lanes(struct collective *c, struct err *err)
 	                        .timed = true,
 	                        .trace = c->life->tracing ? &c->life->tracing->trace : NULL,
 	                },
-	        .times = {.peers = calloc(size, sizeof(int64_t))},
+	        .times = {.peers = err_calloc(size, sizeof(int64_t), "the times", err)},
 	};
-	if (!c->transfer.drive.times.peers)
-		return err_nomem(err, "the times", size * sizeof(int64_t));
-	return drive_lanes(&c->transfer.drive, err);
+	return c->transfer.drive.times.peers ? drive_lanes(&c->transfer.drive, err) : -1;
 }
 
 /* Check that there are descriptors for all connections and outputs before opening them. */
@@ -223,9 +220,8 @@ static int arrange(struct collective *c, struct err *err)
 {
 	size_t n = (size_t)c->agreed.nvectors;
 	int lanes = -1;
-	c->transfer.files = calloc(n, sizeof *c->transfer.files);
-	if (!c->transfer.files)
-		return err_nomem(err, "the vectors", n * sizeof *c->transfer.files);
+	if (!(c->transfer.files = err_calloc(n, sizeof *c->transfer.files, "the vectors", err)))
+		return -1;
 	if (files_settle_order(c, err) < 0 || files_name_outputs(c, err) < 0 ||
 	    (lanes = list_lanes(c, err)) < 0)
 		return -1;
@@ -393,9 +389,8 @@ static void report_inputs(struct collective *c, struct coll_result *r)
 	/* The index of a broadcast set is an additional input. */
 	bool one = c->agreed.content == CONTENT_BYTES && !c->request->each && t->ninputs;
 	int n = one ? 1 : t->ninputs;
-	t->input_names = calloc((size_t)n + 1, sizeof *t->input_names);
-	if (!t->input_names)
-		err_nomem(&r->err, "the names of the inputs", (size_t)n * sizeof *t->input_names);
+	t->input_names = err_calloc((size_t)n + 1, sizeof *t->input_names,
+	                            "the names of the inputs", &r->err);
 	for (int i = 0; t->input_names && i < n; i++)
 		t->input_names[r->ninputs++] = t->inputs[i].path;
 	r->inputs = t->input_names;

@@ -17,9 +17,10 @@ static struct conn *conn_of(void *ctx, int peer, bool out, int stream)
 int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 {
 	int size = d->conf.vectors[0].args.size, nout = 0, nin = 0, ret = 0;
-	int *out = calloc((size_t)size, sizeof *out), *in = calloc((size_t)size, sizeof *in);
+	int *out = err_calloc((size_t)size, sizeof *out, "the edges", err);
+	int *in = err_calloc((size_t)size, sizeof *in, "the edges", err);
 	if (!out || !in)
-		ret = err_nomem(err, "the edges", (size_t)size * sizeof *out);
+		ret = -1;
 	d->npeers = 0;
 	for (int p = 0; ret == 0 && p < size; p++) {
 		if (used[p] & EXEC_OUT)
@@ -64,9 +65,8 @@ static bool has_many_windows(const struct drive *d)
 int drive_lanes(struct drive *d, struct err *err)
 {
 	int size = d->conf.vectors[0].args.size, lanes = 0;
-	d->edges = calloc((size_t)size, 1);
-	if (!d->edges)
-		return err_nomem(err, "the edges", (unsigned long long)size);
+	if (!(d->edges = err_calloc((size_t)size, 1, "the edges", err)))
+		return -1;
 	if ((has_many_windows(d) ? job_run_in_thread(d->job, find_edges, d, err)
 	                         : find_edges(d, err)) < 0) {
 		drop_edges(d);

@@ -147,7 +147,7 @@ static int find_certified_rank(struct member *m, const struct coll_settings *s, 
 static int check_own_certificate(struct member *m, const struct coll_settings *s, struct err *err)
 {
 	const struct job_conf *c = &m->conf;
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	if (!s->tls_cert)
 		return 0;
 	if (load_credentials(m, s, err) < 0)
@@ -173,9 +173,7 @@ static int find_token(struct member *m, const struct coll_settings *s, struct er
 	if (private_line(s->store_token_file, "COLLCTL_STORE_TOKEN may hold the token", line,
 	                 sizeof line, err) < 0)
 		return -1;
-	m->token = strdup(line);
-	if (!m->token)
-		err_nomem(err, "the token", strlen(line));
+	m->token = err_strdup(line, "the token", err);
 	wipe(line, sizeof line);
 	return m->token ? 0 : -1;
 }
@@ -184,7 +182,7 @@ static int find_token(struct member *m, const struct coll_settings *s, struct er
 static int find_rank(struct member *m, const struct coll_settings *s, struct err *err)
 {
 	struct launch *launch = &m->launch;
-	struct err malformed = {.rank = ERR_RANK_SELF};
+	struct err malformed = ERR_INIT;
 	struct job_conf *c = &m->conf;
 	int ret = launch_detect(launch, s->ignore_environment ? no_variable : getenv, &malformed);
 	c->rank = s->rank;
@@ -341,7 +339,7 @@ static void present_file(char field[PRESENT_FILE], const char *path)
 /* Does a file exist that has this name or matches this pattern? */
 static bool exists(const struct member *m, const char *input, int rank)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	char *name = (char *)input;
 	struct paths paths;
 	bool found = strcmp(input, "-") == 0;

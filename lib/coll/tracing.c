@@ -16,16 +16,15 @@ size_t tracing_capacity(int size)
 
 int tracing_begin(struct coll *c, struct err *err)
 {
-	c->tracing = calloc(1, sizeof *c->tracing);
-	if (!c->tracing)
-		return err_nomem(err, "the trace", sizeof *c->tracing);
+	if (!(c->tracing = err_calloc(1, sizeof *c->tracing, "the trace", err)))
+		return -1;
 	c->tracing->why.rank = ERR_RANK_SELF;
 	const struct coll_traced none = {.rank = c->rank, .size = c->size, .host = ""};
 	const struct coll_observer *o = c->observer;
 	if (c->rank == job_coordinator(c->job)) {
-		c->tracing->taken = calloc((size_t)c->size, sizeof *c->tracing->taken);
-		if (!c->tracing->taken)
-			return err_nomem(err, "the trace", (unsigned long long)c->size);
+		if (!(c->tracing->taken = err_calloc((size_t)c->size, sizeof *c->tracing->taken,
+		                                     "the trace", err)))
+			return -1;
 		if (o->traced && o->traced(o->ctx, &none, err) < 0)
 			return -1;
 	}
@@ -163,9 +162,9 @@ int tracing_take_part(void *ctx, int rank, struct view part, struct err *err)
 	c->tracing->taken[rank] += traced.n;
 	if (c->tracing->taken[rank] > tracing_capacity(c->size) || (p.more && !traced.n))
 		return err_set(err, ERR_INTEGRITY, "more events of the trace than a rank keeps");
-	struct trace_event *events = calloc(traced.n + 1, sizeof *events);
+	struct trace_event *events = err_calloc(traced.n + 1, sizeof *events, "the trace", err);
 	if (!events)
-		return err_nomem(err, "the trace", traced.n * sizeof *events);
+		return -1;
 	int ret = 0;
 	for (size_t i = 0; ret == 0 && i < traced.n; i++)
 		if (trace_event_get(&events[i], &p.events, c->size) < 0)

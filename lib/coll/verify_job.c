@@ -58,9 +58,8 @@ static int open_file(struct verify *v, const char *path, struct err *err)
 
 static int open_files(struct verify *v, const struct paths *paths, struct err *err)
 {
-	v->files = calloc((size_t)paths->n, sizeof *v->files);
-	if (!v->files)
-		return err_nomem(err, "the files", (size_t)paths->n * sizeof *v->files);
+	if (!(v->files = err_calloc((size_t)paths->n, sizeof *v->files, "the files", err)))
+		return -1;
 	for (int i = 0; i < paths->n; i++) {
 		if (open_file(v, paths->names[i], err) < 0)
 			return -1;
@@ -119,7 +118,7 @@ static int same_tensors(const struct verify *v, int k, struct err *err)
 {
 	static const char *const content[] = {"named tensors", "one array"};
 	const struct dataset *a = &v->files[0].data, *b = &v->files[k].data;
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 
 	if (dataset_is_array(a) != dataset_is_array(b))
 		return differs(v, k, "content ", content[dataset_is_array(b)],
@@ -176,9 +175,9 @@ static int list_tensors(struct verify *v, struct err *err)
 
 	v->table.at = entry_at;
 	v->table.ctx = v;
-	v->tensors = calloc(v->ntensors + 1, sizeof *v->tensors);
-	if (!v->tensors)
-		return err_nomem(err, "the table of tensors", v->ntensors * sizeof *v->tensors);
+	if (!(v->tensors =
+	              err_calloc(v->ntensors + 1, sizeof *v->tensors, "the table of tensors", err)))
+		return -1;
 	for (int k = 0; k < v->nfiles; k++) {
 		const struct dataset *d = &v->files[k].data;
 		for (size_t i = 0; i < d->ntensors; i++)
@@ -365,9 +364,8 @@ static void report(struct coll *life, struct coll_result *r)
 	memcpy(r->digest, v->digest, sizeof r->digest);
 	r->files = v->read ? v->files : NULL;
 	r->local = compares_local(v);
-	v->names = calloc((size_t)v->nfiles + 1, sizeof *v->names);
-	if (!v->names)
-		err_nomem(&r->err, "the names of the files", (size_t)v->nfiles * sizeof *v->names);
+	v->names = err_calloc((size_t)v->nfiles + 1, sizeof *v->names, "the names of the files",
+	                      &r->err);
 	for (int k = 0; v->names && k < v->nfiles; k++)
 		if (v->files[k].open)
 			v->names[r->ninputs++] = v->files[k].data.path;

@@ -186,9 +186,9 @@ static int decode_key(struct credentials *c, struct password *p, const void *pem
 static int read_key(struct credentials *c, const struct credentials_conf *conf, struct err *err)
 {
 	struct password p = {.conf = conf, .file = conf->key ? conf->key : conf->cert, .err = err};
-	char *pem = malloc(KEY_MAX);
+	char *pem = err_malloc(KEY_MAX, "a private key", err);
 	if (!pem)
-		return err_nomem(err, "a private key", KEY_MAX);
+		return -1;
 	ssize_t len = private_file(p.file, "a key cannot come from a pipe", pem, KEY_MAX, err);
 	int ret = len < 0 ? -1 : decode_key(c, &p, pem, (int)len);
 	wipe(pem, KEY_MAX);
@@ -286,11 +286,9 @@ struct credentials *credentials_load(const struct credentials_conf *conf, struct
 {
 	if (crypto_begin(err) < 0)
 		return NULL;
-	struct credentials *c = calloc(1, sizeof *c);
-	if (!c) {
-		err_nomem(err, "certificates", sizeof *c);
+	struct credentials *c = err_calloc(1, sizeof *c, "certificates", err);
+	if (!c)
 		return NULL;
-	}
 	ERR_clear_error();
 	c->cert_file = conf->cert;
 	c->ca = conf->ca;

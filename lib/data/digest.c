@@ -252,10 +252,8 @@ static int read_back(struct digest *d,
 		size_t n = (size_t)(d->pieces[k + 1].start - start);
 		if (d->pieces[k].known)
 			continue;
-		if (!buf && !(buf = malloc(DIGEST_PIECE))) {
-			err_nomem(err, "a piece to digest", DIGEST_PIECE);
+		if (!buf && !(buf = err_malloc(DIGEST_PIECE, "a piece to digest", err)))
 			goto out;
-		}
 		if (pread_fn(ctx, buf, n, start, err))
 			goto out;
 		XXH128_canonicalFromHash(&d->pieces[k].hash, hash_bytes(buf, n));

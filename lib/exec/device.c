@@ -142,7 +142,7 @@ static int count_devices(void *ctx, struct err *err)
 /* A driver may hang: in a thread, which is left behind then. */
 static void count_in_thread(struct device_plugin *out, struct counting *c, int64_t ns)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	struct pollfd end = {.events = POLLIN};
 	struct offload *o = malloc(sizeof *o);
 	if (!o || offload_start(o, count_devices, c, &err) < 0) {
@@ -305,10 +305,10 @@ static int device_start(const struct memory_space *space, const struct memory_ta
 {
 	const struct device_space *s = (const struct device_space *)space;
 	struct devices *d = s->all;
-	struct flight *f = calloc(1, sizeof *f);
+	struct flight *f = err_calloc(1, sizeof *f, "a task of a device", err);
 	char why[GPU_WHY] = "";
 	if (!f)
-		return err_nomem(err, "a task of a device", sizeof *f);
+		return -1;
 	*f = (struct flight){d->flights, &d->flights, t->owner, t->done, t->ctx, s->name};
 	if (f->next)
 		f->next->prev = &f->next;
@@ -342,7 +342,7 @@ static void device_cancel(const struct memory_space *space, const void *owner)
 /* The task of @f has ended; @why: it has failed. */
 static void complete(struct flight *f, const char *why)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	void (*done)(void *, const struct err *) = f->done;
 	void *ctx = f->ctx;
 	if (why)
@@ -461,11 +461,9 @@ static int open_all(struct devices *d, const struct device_list *list, enum gpu_
 struct devices *devices_open(const struct device_list *list, enum gpu_path path,
                              const struct gpu_limits *limits, int place, struct err *err)
 {
-	struct devices *d = calloc(1, sizeof *d);
-	if (!d) {
-		err_nomem(err, "the devices", sizeof *d);
+	struct devices *d = err_calloc(1, sizeof *d, "the devices", err);
+	if (!d)
 		return NULL;
-	}
 	d->watch.fd = -1;
 	if (open_all(d, list, path, limits, place, err) < 0) {
 		free(d);

@@ -194,14 +194,14 @@ static int stream_init(struct exec *x, int k, struct err *err)
 	size_t n = (size_t)size + 1;
 	s->exec = x;
 	s->vector = x->vectors;
-	s->in.at = calloc(n, sizeof *s->in.at);
-	s->in.file = calloc(n, sizeof *s->in.file);
-	s->out.at = calloc(n, sizeof *s->out.at);
-	s->out.file = calloc(n, sizeof *s->out.file);
-	s->lanes = calloc((size_t)x->nlanes + 1, sizeof *s->lanes);
-	s->memory = calloc((size_t)x->conf.ndevices + 1, sizeof *s->memory);
+	s->in.at = err_calloc(n, sizeof *s->in.at, "a stream", err);
+	s->in.file = err_calloc(n, sizeof *s->in.file, "a stream", err);
+	s->out.at = err_calloc(n, sizeof *s->out.at, "a stream", err);
+	s->out.file = err_calloc(n, sizeof *s->out.file, "a stream", err);
+	s->lanes = err_calloc((size_t)x->nlanes + 1, sizeof *s->lanes, "a stream", err);
+	s->memory = err_calloc((size_t)x->conf.ndevices + 1, sizeof *s->memory, "a stream", err);
 	if (!s->memory || !s->in.at || !s->in.file || !s->out.at || !s->out.file || !s->lanes)
-		return err_nomem(err, "a stream", 4 * n * sizeof *s->in.at);
+		return -1;
 	if (window_init(&s->window, size, err) < 0)
 		return -1;
 	for (int p = 0; p < size; p++) {
@@ -217,14 +217,12 @@ static int stream_init(struct exec *x, int k, struct err *err)
 static int init_lanes(struct exec *x, struct err *err)
 {
 	size_t size = (size_t)x->vectors[0].conf->args.size;
-	uint8_t *found = x->conf.edges ? NULL : calloc(size, 1);
+	uint8_t *found = x->conf.edges ? NULL : err_calloc(size, 1, "the lanes", err);
 	const uint8_t *used = x->conf.edges ? x->conf.edges : found;
-	x->lane_out = calloc(size, sizeof *x->lane_out);
-	x->lane_in = calloc(size, sizeof *x->lane_in);
-	int ret = 0;
-	if (!used || !x->lane_out || !x->lane_in)
-		ret = err_nomem(err, "the lanes", size * sizeof *x->lane_out);
-	else if (found)
+	x->lane_out = err_calloc(size, sizeof *x->lane_out, "the lanes", err);
+	x->lane_in = err_calloc(size, sizeof *x->lane_in, "the lanes", err);
+	int ret = used && x->lane_out && x->lane_in ? 0 : -1;
+	if (ret == 0 && found)
 		ret = exec_window_edges(&x->conf, found, err);
 	for (size_t p = 0; ret == 0 && p < size; p++) {
 		x->lane_out[p] = used[p] & EXEC_OUT ? x->nlanes++ : -1;
@@ -232,9 +230,8 @@ static int init_lanes(struct exec *x, struct err *err)
 	}
 	free(found);
 	x->ready_cap = (uint32_t)(x->nlanes * x->nstreams) + 1;
-	x->ready = calloc(x->ready_cap, sizeof(struct lane *));
-	if (ret == 0 && !x->ready)
-		ret = err_nomem(err, "the lanes", x->ready_cap * sizeof(struct lane *));
+	if (!(x->ready = err_calloc(x->ready_cap, sizeof *x->ready, "the lanes", err)))
+		ret = -1;
 	for (int k = 0; ret == 0 && k < x->nstreams; k++)
 		ret = stream_init(x, k, err);
 	return ret;
@@ -242,24 +239,20 @@ static int init_lanes(struct exec *x, struct err *err)
 
 struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 {
-	struct exec *x = calloc(1, sizeof *x);
-	if (!x) {
-		err_nomem(err, "the executor", sizeof *x);
+	struct exec *x = err_calloc(1, sizeof *x, "the executor", err);
+	if (!x)
 		return NULL;
-	}
 	x->conf = *conf;
 	x->scratch = memory_host.alloc(&memory_host, SCRATCH, err);
 	x->nstreams = conf->members
 	                      ? (conf->streams - conf->member + conf->members - 1) / conf->members
 	                      : conf->streams;
-	x->streams = calloc((size_t)x->nstreams + 1, sizeof *x->streams);
-	x->spaces = calloc((size_t)conf->ndevices + 1, sizeof *x->spaces);
+	x->streams = err_calloc((size_t)x->nstreams + 1, sizeof *x->streams, "the executor", err);
+	x->spaces = err_calloc((size_t)conf->ndevices + 1, sizeof *x->spaces, "the executor", err);
 	for (int k = 0; x->spaces && k <= conf->ndevices; k++)
 		x->spaces[k] = k ? conf->devices[k - 1] : conf->host ? conf->host : &memory_host;
-	if (!x->scratch || !x->streams || !x->spaces) {
-		err_nomem(err, "the executor", QUANTUM);
+	if (!x->scratch || !x->streams || !x->spaces)
 		goto fail;
-	}
 	if (exec_init_parts(x, err) < 0 || exec_watch_init(x, err) < 0 ||
 	    fileio_init(&x->io, &conf->io, conf->threads, err) < 0)
 		goto fail;

@@ -97,7 +97,7 @@ void exec_fail(struct exec *x, const struct err *why)
 /* The task of step @i has failed. */
 static void fail_step(struct stream *s, uint32_t i, const struct err *why)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	err_set(&err, why->code, "%s, in step %u of %s (%s)", why->text, (unsigned)i,
 	        s->window.algorithm->name, sched_op_name(s->sched->steps[i].op));
 	exec_fail(s->exec, &err);
@@ -121,7 +121,7 @@ static bool start_task(struct stream *s, uint32_t i, unsigned place, struct memo
                        uint64_t to, void (*then)(struct stream *s, uint32_t i))
 {
 	const struct memory_space *space = s->exec->spaces[place];
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	struct pending *p = &s->pending[i];
 	p->stream = s;
 	p->to = to;

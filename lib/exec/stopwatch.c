@@ -1,7 +1,6 @@
 /* Where the time of an executor's thread goes: exec_times and the trace. See exec_internal.h. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -28,8 +27,8 @@ int exec_watch_init(struct exec *x, struct err *err)
 	if (!x->conf.timed)
 		return 0;
 	x->watch.lap = clock_ns();
-	x->watch.peers = calloc(size, sizeof *x->watch.peers);
-	return x->watch.peers ? 0 : err_nomem(err, "the times", size * sizeof *x->watch.peers);
+	x->watch.peers = err_calloc(size, sizeof *x->watch.peers, "the times", err);
+	return x->watch.peers ? 0 : -1;
 }
 
 void exec_spend(struct exec *x, enum spent kind)

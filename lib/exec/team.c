@@ -84,7 +84,7 @@ static void publish(struct member *m, int state, const struct err *err)
 static void *run(void *arg)
 {
 	struct member *m = arg;
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	int ret;
 	while ((ret = exec_advance(m->exec, &err)) != 1 && ret >= 0 &&
 	       !atomic_load_explicit(&m->team->stopping, memory_order_relaxed)) {
@@ -163,10 +163,9 @@ static int member_init(struct member *m, int home, struct err *err)
 
 struct team *team_new(const struct exec_conf *conf, int members, int home, struct err *err)
 {
-	struct team *t = calloc(1, sizeof *t);
-	struct member *m = calloc((size_t)members, sizeof *m);
+	struct team *t = err_calloc(1, sizeof *t, "threads", err);
+	struct member *m = err_calloc((size_t)members, sizeof *m, "threads", err);
 	if (!t || !m) {
-		err_nomem(err, "threads", (unsigned long long)members * sizeof *m);
 		free(t);
 		free(m);
 		return NULL;

@@ -6,8 +6,8 @@
 int trace_init(struct trace *t, size_t cap, struct err *err)
 {
 	*t = (struct trace){.cap = cap};
-	t->events = calloc(cap, sizeof *t->events);
-	return t->events ? 0 : err_nomem(err, "the trace", cap * sizeof *t->events);
+	t->events = err_calloc(cap, sizeof *t->events, "the trace", err);
+	return t->events ? 0 : -1;
 }
 
 void trace_release(struct trace *t)

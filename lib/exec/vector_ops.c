@@ -68,9 +68,9 @@ int window_init(struct window *w, int size, struct err *err)
 {
 	size_t n = (size_t)size + 1;
 	*w = (struct window){0};
-	w->off = calloc(n, sizeof *w->off);
-	w->recv_off = calloc(n, sizeof *w->recv_off);
-	return w->off && w->recv_off ? 0 : err_nomem(err, "a window", 2 * n * sizeof *w->off);
+	w->off = err_calloc(n, sizeof *w->off, "a window", err);
+	w->recv_off = err_calloc(n, sizeof *w->recv_off, "a window", err);
+	return w->off && w->recv_off ? 0 : -1;
 }
 
 void window_release(struct window *w)
@@ -238,9 +238,8 @@ static int vector_ops_init(struct vector_ops *p, const struct exec_vector *conf,
 int exec_init_parts(struct exec *x, struct err *err)
 {
 	int n = x->conf.nvectors;
-	x->vectors = calloc((size_t)n, sizeof *x->vectors);
-	if (!x->vectors)
-		return err_nomem(err, "the vectors", (size_t)n * sizeof *x->vectors);
+	if (!(x->vectors = err_calloc((size_t)n, sizeof *x->vectors, "the vectors", err)))
+		return -1;
 	for (int p = 0; p < n; p++) {
 		if (vector_ops_init(&x->vectors[p], &x->conf.vectors[p], x->windows, err) < 0)
 			return -1;

@@ -209,9 +209,8 @@ static int grow(struct stream *s, struct err *err)
 	                        n * sizeof *s->pending};
 	for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) {
 		free(*arrays[k]);
-		*arrays[k] = calloc(1, sizes[k]);
-		if (!*arrays[k])
-			return err_nomem(err, "the window's steps", sizes[k]);
+		if (!(*arrays[k] = err_calloc(1, sizes[k], "the window's steps", err)))
+			return -1;
 	}
 	return 0;
 }

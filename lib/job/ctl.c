@@ -21,7 +21,7 @@ static void lose(struct ctl *c, const struct err *why)
 
 static void lacking(struct ctl *c, const char *what, size_t bytes)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	err_nomem(&err, what, bytes);
 	c->on_lacking(c->ctx, &err);
 }
@@ -53,7 +53,7 @@ static int push_out(struct ctl *c, struct err *err)
  * as such, because the later error would hide it. */
 static int push(struct ctl *c)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	if (push_out(c, &err) == 0)
 		return 0;
 	if (err.code == ERR_RESOURCE && !c->lacked.code) {

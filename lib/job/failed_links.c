@@ -93,11 +93,9 @@ int links_add(struct link_faults *f, int reporter, int from, int to, enum link_s
 {
 	struct link_fault *l = find(f, from, to);
 	bool by_sender = reporter == from;
-	if (!f->list) {
-		f->list = calloc(LINKS_MAX, sizeof *f->list);
-		if (!f->list)
-			return err_nomem(err, "links that failed", LINKS_MAX * sizeof *f->list);
-	}
+	if (!f->list &&
+	    !(f->list = err_calloc(LINKS_MAX, sizeof *f->list, "links that failed", err)))
+		return -1;
 	if (l && !link_replaces(l->state, l->by_sender, state, by_sender))
 		return 0;
 	if (!l && f->n == LINKS_MAX) {

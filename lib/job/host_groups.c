@@ -19,7 +19,7 @@ static void hash(uint8_t id[HOST_ID], const char *prefix, const char *text, size
 	struct err ignored = {0};
 	struct buf b;
 	buf_init(&b, SIZE_MAX);
-	buf_put(&b, prefix, strlen(prefix));
+	buf_put_text(&b, prefix);
 	buf_put(&b, text, len);
 	if (!b.failed && crypto_sha256(b.data, b.len, sum, &ignored) == 0)
 		memcpy(id, sum, HOST_ID);
@@ -129,9 +129,9 @@ int host_groups_get(struct view *v, int size, int **host, struct err *err)
 	*host = NULL;
 	if (!view_u8(v))
 		return v->failed ? err_set(err, ERR_INTEGRITY, "malformed groups of ranks") : size;
-	int *all = calloc((size_t)size, sizeof *all);
+	int *all = err_calloc((size_t)size, sizeof *all, "the hosts of the ranks", err);
 	if (!all)
-		return err_nomem(err, "the hosts of the ranks", (size_t)size * sizeof *all);
+		return -1;
 	while (r >= 0 && r < size) {
 		struct run run = {.first = view_u16(v)};
 		run.hosts = 1 + view_u16(v);

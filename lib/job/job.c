@@ -354,7 +354,7 @@ int job_run_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), void
                       struct err *err)
 {
 	struct offload o;
-	struct err ended = {.rank = ERR_RANK_SELF};
+	struct err ended = ERR_INIT;
 	if (offload_start(&o, fn, ctx, err) < 0)
 		return -1;
 	if (job_await(j, o.eventfd, &ended) == 0)
@@ -385,8 +385,8 @@ static int await_answer(struct job *j, const char *who, const struct offload *o,
 int job_ask_in_thread(struct job *j, const char *who, int (*fn)(void *ctx, struct err *err),
                       void (*drop)(void *ctx), void *ctx, struct err *err)
 {
-	struct offload *o = malloc(sizeof *o);
-	int ret = o ? offload_start(o, fn, ctx, err) : err_nomem(err, "a thread", sizeof *o);
+	struct offload *o = err_malloc(sizeof *o, "a thread", err);
+	int ret = o ? offload_start(o, fn, ctx, err) : -1;
 	if (ret == 0 && await_answer(j, who, o, err) < 0) {
 		offload_leave(o, drop);
 		return -1;
@@ -402,12 +402,10 @@ int job_ask_in_thread(struct job *j, const char *who, int (*fn)(void *ctx, struc
 
 struct job *job_open(const struct job_conf *conf, struct err *err)
 {
-	struct job *j = calloc(1, sizeof *j);
+	struct job *j = err_calloc(1, sizeof *j, "the job", err);
 	uint8_t sum[32];
-	if (!j) {
-		err_nomem(err, "the job", sizeof *j);
+	if (!j)
 		return NULL;
-	}
 	j->conf = *conf;
 	j->rank = conf->rank >= 0 ? conf->rank : -1;
 	j->size = conf->size;
@@ -569,7 +567,7 @@ static struct err with_fate(const struct err *e, enum fate fate)
 	        [FATE_OLD] = ": its output is the old one",
 	        [FATE_MIXED] = ": some of its outputs are old, some new",
 	};
-	struct err told = {.rank = ERR_RANK_SELF};
+	struct err told = ERR_INIT;
 	err_set(&told, e->code, "%.*s, after the verdict%s", (int)sizeof e->text, e->text,
 	        words[fate]);
 	told.subject = e->subject;
@@ -590,7 +588,7 @@ static void send_done(struct job *j, const struct err *mine, enum fate fate)
 
 int job_finish(struct job *j, const struct err *why, enum fate fate, struct err *err)
 {
-	struct err mine = {.rank = ERR_RANK_SELF};
+	struct err mine = ERR_INIT;
 	if (why && why->code)
 		mine = with_fate(why, fate);
 	j->stage = JOB_DONE;

@@ -217,7 +217,7 @@ static int try_join(struct job *j, const struct addr *to, enum met *met, struct 
 	        .interrupted = job_interrupted,
 	        .ctx = j,
 	};
-	struct err e = {.rank = ERR_RANK_SELF};
+	struct err e = ERR_INIT;
 	char text[ADDR_TEXT], source[320], hint[192];
 	bool store = rendezvous_has_store(j->rendezvous);
 	int ret = 0;
@@ -336,7 +336,7 @@ static int join(struct job *j, struct err *err)
 	int failed = 0;                   /* how often in a row it has not answered */
 	for (bool first = true; clock_ns() < j->join_deadline; first = false) {
 		struct addr at;
-		struct err why = {.rank = ERR_RANK_SELF};
+		struct err why = ERR_INIT;
 		enum met met = MET_NOTHING;
 		int found;
 		if (may_coordinate) {

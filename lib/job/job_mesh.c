@@ -219,9 +219,9 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 /* The ranks that may share memory with this one. */
 static int find_near(struct job *j, struct err *err)
 {
-	j->near = calloc((size_t)j->size, sizeof *j->near);
-	if (!j->near)
-		return err_nomem(err, "the ranks of this host", (unsigned long long)j->size);
+	if (!(j->near =
+	              err_calloc((size_t)j->size, sizeof *j->near, "the ranks of this host", err)))
+		return -1;
 	for (int r = 0; r < j->size; r++)
 		j->near[r] = r != j->rank && job_shares_host(j, r);
 	return 0;

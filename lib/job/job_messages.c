@@ -93,12 +93,11 @@ static int read_roster(struct job *j, struct view v, struct err *err)
 	    j->slowest.rank >= (int)r.size)
 		return err_set(err, ERR_INTEGRITY, "a roster of %u ranks", r.size);
 	j->size = (int)r.size;
-	j->addrs = calloc(r.size, sizeof *j->addrs);
-	j->hosts = calloc(r.size, sizeof *j->hosts);
-	j->keys = calloc(r.size, sizeof *j->keys);
+	j->addrs = err_calloc(r.size, sizeof *j->addrs, "the addresses", err);
+	j->hosts = err_calloc(r.size, sizeof *j->hosts, "the addresses", err);
+	j->keys = err_calloc(r.size, sizeof *j->keys, "the keys of the lanes", err);
 	if (!j->addrs || !j->hosts || !j->keys)
-		return err_nomem(err, "the addresses",
-		                 r.size * (sizeof *j->addrs + sizeof *j->hosts + sizeof *j->keys));
+		return -1;
 	j->awaited = r.size <= PROTO_PLACES ? (int)r.size : 0;
 	if (read_places(j, v, err) < 0)
 		return -1;
@@ -129,9 +128,8 @@ static int keep_details(struct job *j, struct err *err)
 	size_t len = view_left(&j->plan.details);
 	if (!len)
 		return 0;
-	j->details = malloc(len);
-	if (!j->details)
-		return err_nomem(err, "the plan from rank 0", len);
+	if (!(j->details = err_malloc(len, "the plan from rank 0", err)))
+		return -1;
 	memcpy(j->details, j->plan.details.p, len);
 	j->plan.details = view_of(j->details, len);
 	return 0;

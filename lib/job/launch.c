@@ -241,7 +241,7 @@ static void find_id(struct launch *l, const struct launcher *row, getenv_fn_t *g
 	const char *id = row ? get(getenv_fn, row->id) : NULL;
 	const char *more = row ? get(getenv_fn, row->id_more) : NULL;
 	bool torchrun = row && strcmp(row->name, "torchrun") == 0;
-	struct err malformed = {.rank = ERR_RANK_SELF};
+	struct err malformed = ERR_INIT;
 
 	if (torchrun && (!id || strcmp(id, "none") == 0)) { /* torchrun ran without --rdzv-id */
 		id = get(getenv_fn, "MASTER_ADDR");
@@ -271,11 +271,10 @@ static void find_id(struct launch *l, const struct launcher *row, getenv_fn_t *g
 int launch_detect(struct launch *out, char *(*getenv_fn)(const char *), struct err *err)
 {
 	/* An error of a row's own test (a malformed SLURM_STEP_ID) also ends the search. */
-	struct err own = {.rank = ERR_RANK_SELF};
+	struct err own = ERR_INIT;
 	const struct launcher *row = NULL;
 
-	*out = (struct launch){
-	        .rank = -1, .size = -1, .local_rank = -1, .conflict.rank = ERR_RANK_SELF};
+	*out = (struct launch){.rank = -1, .size = -1, .local_rank = -1, .conflict = ERR_INIT};
 	for (size_t i = 0; i < sizeof launchers / sizeof launchers[0] && !own.code && !row; i++) {
 		if (!is_present(&launchers[i], getenv_fn, &own))
 			continue;

@@ -37,12 +37,10 @@ static EVP_MAC_CTX *hmac_new(const uint8_t *key, size_t len)
 
 struct pair_keys *pair_keys_new(struct err *err)
 {
-	struct pair_keys *k = calloc(1, sizeof *k);
+	struct pair_keys *k = err_calloc(1, sizeof *k, "the keys of the lanes", err);
 	uint8_t key[TLS_KEY_BYTES];
-	if (!k) {
-		err_nomem(err, "the keys of the lanes", sizeof *k);
+	if (!k)
 		return NULL;
-	}
 	if (crypto_random_key(key, sizeof key, err) == 0) {
 		k->mac = hmac_new(key, sizeof key);
 		if (!k->mac)

@@ -11,8 +11,9 @@
 int link_matrix_init(struct link_matrix *m, int size, struct err *err)
 {
 	size_t n = (size_t)size * (size_t)size;
-	*m = (struct link_matrix){.size = size, .cells = calloc(n, sizeof *m->cells)};
-	return m->cells ? 0 : err_nomem(err, "the links", n * sizeof *m->cells);
+	*m = (struct link_matrix){.size = size,
+	                          .cells = err_calloc(n, sizeof *m->cells, "the links", err)};
+	return m->cells ? 0 : -1;
 }
 
 void link_matrix_release(struct link_matrix *m)
@@ -174,13 +175,13 @@ static void join_hosts(struct link_matrix *m, const int *home)
 int link_matrix_end(struct link_matrix *m, const int *home, struct err *err)
 {
 	const size_t size = (size_t)m->size, cells = size * size;
-	double *x = malloc(cells * sizeof *x);
-	m->ranks = calloc(size, sizeof *m->ranks);
-	m->home = calloc(size, sizeof *m->home);
-	m->reaches = calloc(cells, sizeof *m->reaches);
+	double *x = err_realloc(NULL, cells, sizeof *x, "the links", err);
+	m->ranks = err_calloc(size, sizeof *m->ranks, "the links", err);
+	m->home = err_calloc(size, sizeof *m->home, "the links", err);
+	m->reaches = err_calloc(cells, sizeof *m->reaches, "the links", err);
 	if (!x || !m->ranks || !m->home || !m->reaches) {
 		free(x);
-		return err_nomem(err, "the links", cells * sizeof *x);
+		return -1;
 	}
 	join_hosts(m, home);
 	m->connect = median_of(m->cells, cells, 1, CONNECT, x);

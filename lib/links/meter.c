@@ -437,12 +437,12 @@ int meter_stream(struct meter *m, int peer, int64_t time, double *rate, struct e
 
 /* ---- life ---- */
 
-static int open_ends(struct meter *m, const int *out, const int *in)
+static int open_ends(struct meter *m, const int *out, const int *in, struct err *err)
 {
-	m->out = calloc((size_t)m->nout + 1, sizeof *m->out);
-	m->in = calloc((size_t)m->nin + 1, sizeof *m->in);
-	m->data = malloc(STREAM);
-	m->read = malloc(PIECE);
+	m->out = err_calloc((size_t)m->nout + 1, sizeof *m->out, "the measurements", err);
+	m->in = err_calloc((size_t)m->nin + 1, sizeof *m->in, "the measurements", err);
+	m->data = err_malloc(STREAM, "the measurements", err);
+	m->read = err_malloc(PIECE, "the measurements", err);
 	if (!m->out || !m->in || !m->data || !m->read)
 		return -1;
 	for (int i = 0; i < m->nout + m->nin; i++) {
@@ -462,12 +462,11 @@ struct meter *meter_open(struct job *job, struct mesh *mesh, const int *out, int
                          const int *in, int nin, struct err *err)
 {
 	const struct meter_frame data = {METER_DATA_FOLLOWS, METER_DATA, 0};
-	struct meter *m = calloc(1, sizeof *m);
+	struct meter *m = err_calloc(1, sizeof *m, "the measurements", err);
 	if (m)
 		*m = (struct meter){.job = job, .mesh = mesh, .nout = nout, .nin = nin};
-	if (!m || open_ends(m, out, in) < 0) {
+	if (!m || open_ends(m, out, in, err) < 0) {
 		meter_close(m);
-		err_nomem(err, "the measurements", PIECE + STREAM);
 		return NULL;
 	}
 	meter_encode(&data, m->data + METER_FRAME);

@@ -170,11 +170,8 @@ struct mesh *probe_links(struct job *j, const int *out, int nout, const int *in,
 	struct probe p = {.job = j, .nout = nout, .nlinks = nout + nin, .stats = stats};
 	int64_t timeout = job_timeout(j);
 	int ret = 0;
-	p.links = calloc((size_t)p.nlinks + 1, sizeof *p.links);
-	if (!p.links) {
-		err_nomem(err, "the links", (size_t)p.nlinks * sizeof *p.links);
+	if (!(p.links = err_calloc((size_t)p.nlinks + 1, sizeof *p.links, "the links", err)))
 		return NULL;
-	}
 	for (int i = 0; i < p.nlinks; i++)
 		p.links[i] = (struct link){
 		        &p, i < nout ? out[i] : in[i - nout], i < nout, false, NULL, 0};

@@ -64,13 +64,11 @@ int64_t sealed_size(int fd, struct err *err)
 
 struct arena *arena_new(size_t size, struct err *err)
 {
-	struct arena *a = calloc(1, sizeof *a);
-	struct range *all = calloc(1, sizeof *all);
+	struct arena *a = err_calloc(1, sizeof *a, "shared memory", err);
+	struct range *all = err_calloc(1, sizeof *all, "shared memory", err);
 	void *base;
-	if (!a || !all) {
-		err_nomem(err, "shared memory", sizeof *a + sizeof *all);
+	if (!a || !all)
 		goto fail;
-	}
 	size = pages(size);
 	a->fd = sealed_memory("collctl windows", size, F_SEAL_FUTURE_WRITE, &base, err);
 	if (a->fd < 0)
@@ -197,11 +195,9 @@ struct arena_map *arena_map(struct arena_maps *maps, int fd, struct err *err)
 			m->users++;
 			return m;
 		}
-	struct arena_map *m = calloc(1, sizeof *m);
-	if (!m) {
-		err_nomem(err, "shared memory", sizeof *m);
+	struct arena_map *m = err_calloc(1, sizeof *m, "shared memory", err);
+	if (!m)
 		return NULL;
-	}
 	void *base = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED) {
 		err_errno(err, ERR_RESOURCE, "%lld bytes of shared memory", (long long)size);

@@ -113,13 +113,15 @@ static const struct conn_ops memory_ops = {
 int conn_memory_pair(struct conn **writer, struct conn **reader, size_t capacity, size_t quantum,
                      uint64_t seed, struct err *err)
 {
-	struct ring *r = calloc(1, sizeof *r + capacity);
-	struct conn_memory *w = calloc(1, sizeof *w), *d = calloc(1, sizeof *d);
+	static const char what[] = "an in-memory connection";
+	struct ring *r = err_calloc(1, sizeof *r + capacity, what, err);
+	struct conn_memory *w = err_calloc(1, sizeof *w, what, err);
+	struct conn_memory *d = err_calloc(1, sizeof *d, what, err);
 	if (!r || !w || !d) {
 		free(r);
 		free(w);
 		free(d);
-		return err_nomem(err, "an in-memory connection", capacity);
+		return -1;
 	}
 	*r = (struct ring){.cap = capacity, .quantum = quantum, .random = seed, .ends = 2};
 	w->conn = (struct conn){.ops = &memory_ops, .fd = -1, .writable = true};

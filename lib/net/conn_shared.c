@@ -678,10 +678,9 @@ static const struct conn_ops shared_ops = {
 
 static struct conn_shared *shared_new(int fd, struct err *err)
 {
-	struct conn_shared *c = calloc(1, sizeof *c);
-	struct published *sent = calloc(REFERENCES, sizeof *sent);
+	struct conn_shared *c = err_calloc(1, sizeof *c, "a memory lane", err);
+	struct published *sent = err_calloc(REFERENCES, sizeof *sent, "a memory lane", err);
 	if (!c || !sent) {
-		err_nomem(err, "a memory lane", sizeof *c + REFERENCES * sizeof *sent);
 		free(c);
 		free(sent);
 		return NULL;

@@ -189,10 +189,8 @@ static void add_pending(struct gate *g, int fd, const struct addr *from)
 		evict(g, from, INT64_MAX); /* at its limit, a source loses one connection */
 	else if (g->count >= g->conf.slots)
 		evict(g, NULL, INT64_MAX);
-	struct pending *p = calloc(1, sizeof *p);
-	if (!p)
-		err_nomem(&err, "a connection", sizeof *p);
-	else
+	struct pending *p = err_calloc(1, sizeof *p, "a connection", &err);
+	if (p)
 		p->conn = g->transport->accept(&g->edge, fd, &err);
 	if (!p || !p->conn) {
 		tell_lacking(g, &err);
@@ -283,9 +281,8 @@ static void on_accept(void *ctx, uint32_t events)
 
 struct gate *gate_open(const struct gate_conf *conf, struct err *err)
 {
-	struct gate *g = calloc(1, sizeof *g);
+	struct gate *g = err_calloc(1, sizeof *g, "a listener", err);
 	if (!g) {
-		err_nomem(err, "a listener", sizeof *g);
 		close(conf->fd);
 		return NULL;
 	}

@@ -339,9 +339,8 @@ static int edges_init(struct mesh *m, const uint8_t (*keys)[TLS_KEY_BYTES], stru
 {
 	m->nedges = (m->conf.nout + m->conf.nin) * m->conf.streams;
 	m->missing = m->nedges;
-	m->edges = calloc((size_t)m->nedges + 1, sizeof *m->edges);
-	if (!m->edges)
-		return err_nomem(err, "the mesh", (size_t)m->nedges * sizeof *m->edges);
+	if (!(m->edges = err_calloc((size_t)m->nedges + 1, sizeof *m->edges, "the mesh", err)))
+		return -1;
 	for (int i = 0; i < m->nedges; i++) {
 		int p = i / m->conf.streams;
 		struct edge *e = &m->edges[i];
@@ -401,12 +400,10 @@ static void forget_keys(struct mesh *m)
 
 struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 {
-	struct mesh *m = calloc(1, sizeof *m);
+	struct mesh *m = err_calloc(1, sizeof *m, "the mesh", err);
 	int listen_fd = conf->listen_fd, lanes_fd = conf->lanes_fd;
-	if (!m) {
-		err_nomem(err, "the mesh", sizeof *m);
+	if (!m)
 		goto fail;
-	}
 	m->conf = *conf;
 	m->conf.keys = NULL; /* the edges have theirs */
 	if (conf->limit_rate)

@@ -108,9 +108,8 @@ static int price_all(const struct select_args *a, const struct coll_args *args, 
 {
 	const struct price_model model = select_model(a);
 
-	s->prices = calloc(coll_algorithms_len, sizeof *s->prices);
-	if (!s->prices)
-		return err_nomem(err, "the prices", coll_algorithms_len * sizeof *s->prices);
+	if (!(s->prices = err_calloc(coll_algorithms_len, sizeof *s->prices, "the prices", err)))
+		return -1;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		struct select_price *p = &s->prices[s->nprices];
 		if (coll_algorithms[i]->kind != a->kind ||
@@ -248,11 +247,11 @@ static void choose(const struct select_args *a, struct selection *s)
 int select_all(const struct select_args *a, struct selection *s, struct err *err)
 {
 	const size_t esize = dtype_size(a->dtype) ? dtype_size(a->dtype) : 1;
-	uint64_t *off = calloc((size_t)a->size + 1, sizeof *off);
+	uint64_t *off = err_calloc((size_t)a->size + 1, sizeof *off, "the blocks", err);
 
 	*s = (struct selection){0};
 	if (!off)
-		return err_nomem(err, "the blocks", ((size_t)a->size + 1) * sizeof *off);
+		return -1;
 	coll_split(a->bytes / esize, a->size, off);
 	const struct coll_args args = {
 	        .size = a->size,

@@ -72,9 +72,9 @@ int tuning_add(struct select_tuning *t, const struct select_measured *m, struct 
 			t->measured[i] = *m;
 			return 0;
 		}
-	grown = realloc(t->measured, (t->nmeasured + 1) * sizeof *grown);
+	grown = err_grow(t->measured, t->nmeasured, sizeof *grown, "the tuning", err);
 	if (!grown)
-		return err_nomem(err, "the tuning", (t->nmeasured + 1) * sizeof *grown);
+		return -1;
 	t->measured = grown;
 	t->measured[t->nmeasured++] = *m;
 	return 0;

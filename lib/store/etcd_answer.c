@@ -147,11 +147,11 @@ int etcd_read_token(char **token, const char *body, size_t len, struct err *err)
 		json_decref(answer);
 		return err_set(err, ERR_RENDEZVOUS, "an answer without a token");
 	}
-	*token = strdup(json_string_value(value));
+	*token = err_strdup(json_string_value(value), "the store's token", err);
 	/* jansson's copy */
 	wipe((char *)(uintptr_t)json_string_value(value), json_string_length(value));
 	json_decref(answer);
-	return *token ? 0 : err_nomem(err, "the store's token", len);
+	return *token ? 0 : -1;
 }
 
 /* Of the first line; 0: it is no plain text. */

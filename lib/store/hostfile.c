@@ -27,7 +27,6 @@ struct parser {
 	struct hostfile *h;
 	const char *path;
 	int line;
-	size_t cap; /* of h->hosts */
 	struct err *err;
 };
 
@@ -39,25 +38,10 @@ static int fail(const struct parser *p, const char *what, const char *text, size
 	               len ? ": " : "", len > 80 ? 80 : (int)len, text);
 }
 
-static int grow(struct parser *p)
-{
-	struct hostfile *h = p->h;
-	size_t cap = p->cap ? 2 * p->cap : 16;
-
-	if ((size_t)h->nhosts < p->cap)
-		return 0;
-	void *hosts = realloc(h->hosts, cap * sizeof *h->hosts);
-	if (!hosts)
-		return err_nomem(p->err, "the list of hosts", cap * sizeof *h->hosts);
-	h->hosts = hosts;
-	p->cap = cap;
-	return 0;
-}
-
 /* Add one host. The only brackets left in @text are those of an IPv6 address. */
 static int add_host(struct parser *p, const char *text)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	struct hostfile_host host = {.slots = 1, .first = p->h->size};
 	char name[HOST_MAX];
 
@@ -72,11 +56,13 @@ static int add_host(struct parser *p, const char *text)
 	if (p->h->size >= HOSTFILE_RANKS_MAX)
 		return err_set(p->err, ERR_INPUT, "%s:%d: more than %d ranks", p->path, p->line,
 		               HOSTFILE_RANKS_MAX);
-	if (grow(p) < 0)
+	void *hosts = err_grow(p->h->hosts, (size_t)p->h->nhosts, sizeof *p->h->hosts,
+	                       "the list of hosts", p->err);
+	if (!hosts)
 		return -1;
-	host.name = strdup(name);
-	if (!host.name)
-		return err_nomem(p->err, "a host name", strlen(name) + 1);
+	p->h->hosts = hosts;
+	if (!(host.name = err_strdup(name, "a host name", p->err)))
+		return -1;
 	p->h->hosts[p->h->nhosts++] = host;
 	p->h->size++;
 	return 0;
@@ -321,11 +307,9 @@ static char *read_all(int fd, const char *path, size_t *len, struct err *err)
 
 	for (*len = 0;;) {
 		if (*len == cap) {
-			char *more = realloc(buf, cap = cap ? 2 * cap : 4096);
-			if (!more) {
-				err_nomem(err, path, cap);
+			char *more = err_realloc(buf, cap = cap ? 2 * cap : 4096, 1, path, err);
+			if (!more)
 				break;
-			}
 			buf = more;
 		}
 		ssize_t n = read_full(fd, buf + *len, cap - *len);
@@ -389,7 +373,7 @@ static bool is_file(const char *name)
 
 static int read_list(struct hostfile *h, const char *text, struct err *err)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	size_t len = strlen(text);
 	if (len && text[len - 1] == ',')
 		len--;
@@ -401,7 +385,7 @@ static int read_list(struct hostfile *h, const char *text, struct err *err)
 int hostfile_find(struct hostfile *h, const char *given, bool hosts, struct err *err)
 {
 	const size_t len = strlen(given);
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	*h = (struct hostfile){0};
 	errno = 0;
 	if (len && given[len - 1] == ',' && !strchr(given, '/'))

@@ -53,36 +53,24 @@ static struct {
 } curl;
 #undef X
 
-#define CURL_PURPOSE "for a store"
-#define CURL_NAMES   "libcurl.so.4"
-LIBRARY_NOTE("store", CURL_PURPOSE, CURL_NAMES);
-
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-static struct err curl_missing = {.rank = ERR_RANK_SELF};
-
-static void load_curl(void)
+/* The token passes through libcurl's memory. */
+static int begin_curl(struct err *err)
 {
-#define X(name) {#name, &curl.name, LIBRARY_LINKED(curl_##name)},
-	static const struct library_function functions[] = {CURL_FUNCTIONS(X)};
-#undef X
-	static const struct library library = {.names = {CURL_NAMES},
-	                                       .purpose = CURL_PURPOSE,
-	                                       .package = "libcurl4",
-	                                       .prefix = "curl_",
-	                                       .functions = functions,
-	                                       .nfunctions = sizeof functions / sizeof *functions};
-
-	/* The token passes through libcurl's memory. */
-	if (library_open(&library, &curl_missing) == 0 &&
-	    curl.global_init_mem(CURL_GLOBAL_DEFAULT, private_malloc, private_free, private_realloc,
+	if (curl.global_init_mem(CURL_GLOBAL_DEFAULT, private_malloc, private_free, private_realloc,
 	                         private_strdup, private_calloc))
-		err_set(&curl_missing, ERR_RESOURCE, "cannot initialise libcurl.so.4");
+		return err_set(err, ERR_RESOURCE, "cannot initialise libcurl.so.4");
+	return 0;
 }
+
+#define X(name) {#name, &curl.name, LIBRARY_LINKED(curl_##name)},
+LIBRARY(libcurl, "store", "for a store", "libcurl4", "curl_", CURL_FUNCTIONS(X), begin_curl,
+        "libcurl.so.4");
+#undef X
 
 const char *http_library(void)
 {
-	pthread_once(&curl_once, load_curl);
-	return curl_missing.code ? NULL : curl.version_info(CURLVERSION_NOW)->version;
+	return library_open(&libcurl, NULL) < 0 ? NULL
+	                                        : curl.version_info(CURLVERSION_NOW)->version;
 }
 
 /* ---- the client ---- */
@@ -248,12 +236,11 @@ static int add_host(struct http_client *c, const char *url, const char *host, si
 	c->nhosts++;
 	if (c->conf.default_port && !has_port(host, len))
 		snprintf(port, sizeof port, ":%d", c->conf.default_port);
-	if (asprintf(&h->name, "%.*s%.*s%s", (int)(end - url), url, (int)len, host, c->prefix) < 0)
-		h->name = NULL;
-	if (asprintf(&h->base, "%s://%.*s%s", c->https ? "https" : "http", (int)len, host, port) <
-	    0)
-		h->base = NULL;
-	return h->name && h->base ? 0 : err_nomem(err, "the store's URL", strlen(url));
+	h->name = err_asprintf("the store's URL", err, "%.*s%.*s%s", (int)(end - url), url,
+	                       (int)len, host, c->prefix);
+	h->base = err_asprintf("the store's URL", err, "%s://%.*s%s", c->https ? "https" : "http",
+	                       (int)len, host, port);
+	return h->name && h->base ? 0 : -1;
 }
 
 static int parse_url(struct http_client *c, const struct http_conf *conf, struct err *err)
@@ -265,9 +252,8 @@ static int parse_url(struct http_client *c, const struct http_conf *conf, struct
 	size_t len = strlen(rest), hosts = strcspn(rest, "/");
 	while (len > hosts && rest[len - 1] == '/')
 		len--;
-	c->prefix = strndup(rest + hosts, len - hosts);
-	if (!c->prefix)
-		return err_nomem(err, "the store's URL", len);
+	if (!(c->prefix = err_strndup(rest + hosts, len - hosts, "the store's URL", err)))
+		return -1;
 	for (const char *host = rest, *end = rest + hosts; host <= end;) {
 		const char *comma = memchr(host, ',', (size_t)(end - host));
 		size_t n = (size_t)((comma ? comma : end) - host);
@@ -384,8 +370,8 @@ static int take_file(char **copy, const char *file, struct err *err)
 		return 0;
 	if (access(file, R_OK) < 0)
 		return err_errno(err, ERR_INPUT, "%s", file);
-	*copy = strdup(file);
-	return *copy ? 0 : err_nomem(err, "the store's certificates", strlen(file));
+	*copy = err_strdup(file, "the store's certificates", err);
+	return *copy ? 0 : -1;
 }
 
 /* The system's certificates, for a program that knows no system; NULL: libcurl finds them. */
@@ -432,22 +418,19 @@ static int take_files(struct http_client *c, const struct http_conf *conf, struc
 
 int http_init(struct http *h, const struct http_conf *conf, struct err *err)
 {
-	struct http_client *c = calloc(1, sizeof *c);
+	struct http_client *c = err_calloc(1, sizeof *c, "the store's client", err);
 
 	*h = (struct http){.client = c};
 	if (!c)
-		return err_nomem(err, "the store's client", sizeof *c);
+		return -1;
 	c->http = h;
 	c->conf = *conf;
 	c->jitter = (uint64_t)clock_ns() ^ (uint64_t)getpid() << 32;
 	c->paced = INT64_MIN;
 	if (parse_url(c, conf, err) < 0)
 		goto fail;
-	pthread_once(&curl_once, load_curl);
-	if (curl_missing.code) {
-		err_set(err, curl_missing.code, "%s", curl_missing.text);
+	if (library_open(&libcurl, err) < 0)
 		goto fail;
-	}
 	c->type = strdup(conf->type);
 	h->body = malloc(HTTP_BODY_MAX);
 	c->multi = h->body && c->type ? curl.multi_init() : NULL;
@@ -733,7 +716,7 @@ static void keep_pace(struct http_client *c, int64_t deadline)
 int http_send(struct http *h, const struct http_request *r, int64_t deadline, struct err *err)
 {
 	struct http_client *c = h->client;
-	struct err last = {.rank = ERR_RANK_SELF};
+	struct err last = ERR_INIT;
 	int64_t pause = BACKOFF_FIRST;
 
 	for (h->tries = 0;;) {
@@ -743,7 +726,7 @@ int http_send(struct http *h, const struct http_request *r, int64_t deadline, st
 			break;
 		/* Try once even if no time is left: after a deadline that has just passed, the
 		 * error should describe the store's state. */
-		struct err now = {.rank = ERR_RANK_SELF};
+		struct err now = ERR_INIT;
 		if (left < 50 * NS_PER_MS && h->tries == 0)
 			left = 50 * NS_PER_MS;
 		if (left > NS_PER_SEC) /* a host that hangs leaves time for the others */

@@ -35,7 +35,7 @@ static int keep(void *ctx, struct err *err)
 	struct keeper *k = ctx;
 	(void)err;
 	while (!is_stopped(k)) {
-		struct err e = {.rank = ERR_RANK_SELF};
+		struct err e = ERR_INIT;
 		if (look(k, clock_ns() + QUERY_TIME, &e) != 0 || is_stopped(k))
 			continue;
 		k->wait_index = 0;

@@ -72,7 +72,7 @@ static int parse(const char *text, size_t len, struct record *rec, struct err *e
 static int verify(const struct record_of *of, const struct record *rec, struct err *err)
 {
 	char want[RECORD_MAC];
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	if (!rec->mac[0])
 		return 0;
 	if (make_mac(of, rec, want, &why) == 0)

@@ -31,11 +31,9 @@ struct rendezvous {
 
 struct rendezvous *rendezvous_new(const struct rendezvous_conf *conf, struct err *err)
 {
-	struct rendezvous *r = calloc(1, sizeof *r);
-	if (!r) {
-		err_nomem(err, "the rendezvous", sizeof *r);
+	struct rendezvous *r = err_calloc(1, sizeof *r, "the rendezvous", err);
+	if (!r)
 		return NULL;
-	}
 	r->conf = *conf;
 	snprintf(r->key, sizeof r->key, "collctl/%.64s", conf->job);
 	r->of = (struct record_of){r->key, conf->job, conf->secret};
@@ -134,7 +132,7 @@ static int advertised(const struct rendezvous *r, const struct addr *where, cons
  * and is no error. */
 static bool resolve_record(struct rendezvous *r, const struct record *rec, struct addr *where)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	char host[ADDR_TEXT];
 	int port;
 	if (addr_split(rec->addr, host, sizeof host, &port, &why) == 0 && host[0] && port > 0 &&

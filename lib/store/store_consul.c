@@ -63,12 +63,10 @@ static void on_header(void *ctx, const char *line, size_t len)
 
 static struct store *consul_open(const struct store_conf *conf, struct err *err)
 {
-	struct consul *s = calloc(1, sizeof *s);
+	struct consul *s = err_calloc(1, sizeof *s, "the store", err);
 
-	if (!s) {
-		err_nomem(err, "the store", sizeof *s);
+	if (!s)
 		return NULL;
-	}
 	const struct http_conf http = {.url = conf->url,
 	                               .type = "application/octet-stream",
 	                               .ca_file = conf->ca_file,
@@ -142,7 +140,7 @@ static int send_request(struct consul *s, struct http_request *r, const char *ke
 
 static int read_answer(struct consul *s, struct store_value *out, struct err *err)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	const struct http *h = &s->http;
 
 	*out = (struct store_value){0};

@@ -16,6 +16,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/private.h"
 #include "lib/store/etcd_answer.h"
 #include "lib/store/http.h"
@@ -59,32 +60,21 @@ static void explain(const char *body, size_t len, char *text, size_t cap)
 
 /* ---- the token ---- */
 
-/* @text as the inside of a JSON string, at @at. Returns its end. */
-static char *quote(char *at, const char *text, size_t len)
+static char *credentials_of(const char *token, const char *colon, struct err *err)
 {
-	for (size_t i = 0; i < len; i++) {
-		const unsigned char c = (unsigned char)text[i];
-		if (c < ' ' || c == '"' || c == '\\')
-			at += sprintf(at, "\\u%04x", c);
-		else
-			*at++ = (char)c;
+	struct buf b;
+
+	buf_init_secret(&b, SIZE_MAX);
+	buf_put_text(&b, "{\"name\":");
+	buf_put_json(&b, token, (size_t)(colon - token));
+	buf_put_text(&b, ",\"password\":");
+	buf_put_json(&b, colon + 1, strlen(colon + 1));
+	buf_put(&b, "}", 2);
+	if (b.failed) {
+		buf_release(&b);
+		err_nomem(err, "the store's token", strlen(token));
 	}
-	return at;
-}
-
-static char *credentials_of(const char *token, const char *colon)
-{
-	const size_t user = (size_t)(colon - token), password = strlen(colon + 1);
-	char *text = malloc(6 * (user + password) + 64), *at = text;
-
-	if (!text)
-		return NULL;
-	at += sprintf(at, "{\"name\":\"");
-	at = quote(at, token, user);
-	at += sprintf(at, "\",\"password\":\"");
-	at = quote(at, colon + 1, password);
-	sprintf(at, "\"}");
-	return text;
+	return (char *)b.data;
 }
 
 static int take_token(struct etcd *s, const char *token, struct err *err)
@@ -93,8 +83,8 @@ static int take_token(struct etcd *s, const char *token, struct err *err)
 
 	s->authenticated = !colon;
 	if (colon) {
-		s->credentials = credentials_of(token, colon);
-		return s->credentials ? 0 : err_nomem(err, "the store's token", strlen(token));
+		s->credentials = credentials_of(token, colon, err);
+		return s->credentials ? 0 : -1;
 	}
 	return http_set_secret(&s->http, "Authorization", token && *token ? token : NULL, err);
 }
@@ -145,12 +135,10 @@ static void etcd_close(struct store *store)
 
 static struct store *etcd_open(const struct store_conf *conf, struct err *err)
 {
-	struct etcd *s = calloc(1, sizeof *s);
+	struct etcd *s = err_calloc(1, sizeof *s, "the store", err);
 
-	if (!s) {
-		err_nomem(err, "the store", sizeof *s);
+	if (!s)
 		return NULL;
-	}
 	const struct http_conf http = {.url = conf->url,
 	                               .default_port = PORT,
 	                               .several = true,
@@ -246,7 +234,7 @@ static int bad_answer(const struct etcd *s, const struct err *why, struct err *e
 
 static int use_token(struct etcd *s, struct err *err)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	char *token;
 
 	if (etcd_read_token(&token, s->http.body, s->http.body_len, &why) < 0)
@@ -329,7 +317,7 @@ static int set_key(struct etcd *s, const char *key, struct err *err)
 static int read_range(struct etcd *s, const char *key, struct store_value *out, uint64_t *revision,
                       int64_t deadline, struct err *err)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	int tries;
 
 	snprintf(s->request, sizeof s->request, "{\"key\":\"%s\"}", s->key);
@@ -351,7 +339,7 @@ static bool woke(void *ctx, const char *body, size_t len)
  * left to the range that follows. */
 static void watch(struct etcd *s, uint64_t revision, int64_t deadline)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	int64_t wait = http_wait_time(deadline);
 
 	if (http_hosts(&s->http) > 1 && wait > WATCH_MAX)
@@ -393,7 +381,7 @@ static int etcd_get(struct store *store, const char *key, uint64_t wait_index,
 static int change(struct etcd *s, const char *key, uint64_t cas, int64_t deadline, bool *sure,
                   struct err *err)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	const size_t len = strlen(s->request);
 	int tries;
 

@@ -21,9 +21,9 @@ int store_value_decode(struct store_value *out, const char *text, size_t len, st
 		                       : "a value that is too large");
 	while (pad < 2 && text[len - 1 - pad] == '=')
 		pad++;
-	unsigned char *data = malloc(len / 4 * 3 + 1);
+	unsigned char *data = err_malloc(len / 4 * 3 + 1, "the store's value", err);
 	if (!data)
-		return err_nomem(err, "the store's value", len / 4 * 3 + 1);
+		return -1;
 	int n = EVP_DecodeBlock(data, (const unsigned char *)text, (int)len);
 	/* EVP_DecodeBlock skips blanks around the text; here they are not valid base64. */
 	if (n < 0 || (size_t)n != len / 4 * 3 || (size_t)n - pad > STORE_VALUE_MAX) {

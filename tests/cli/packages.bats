@@ -57,8 +57,8 @@ make_in() {
 			        print(*note["soname"])
 			    at += 16 + (size + 3) // 4 * 4
 		EOT
-		# shellcheck disable=SC2046 # the names have no blanks
-		sed -n 's/^#define [A-Z]*_NAMES \+//p' $(grep -rl --include='*.c' LIBRARY_NOTE "$ROOT/lib") | tr -d '",' >want
+		grep -rlZ --include='*.c' '^LIBRARY(' "$ROOT/lib" | xargs -0 cat | tr -s '[:space:]' ' ' |
+			grep -oE '("lib\w+\.so\.[0-9]+"(, )?)+' | tr -d '",' >want
 		[[ $(wc -l <want) -ge 3 ]]
 		[[ $(uname -m) == x86_64 && -f /usr/include/intel-ipsec-mb.h ]] || sed -i /libIPSec_MB/d want
 		assert_equal "$(sort got)" "$(sort want)"

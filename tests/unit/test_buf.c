@@ -200,6 +200,19 @@ static void a_short_view_fails_for_good(void **state)
 	assert_true(v.failed);
 }
 
+static void json_strings(void **state)
+{
+	static const char text[] = "a\"\\\b\f\n\r\t\001\037\0/\303\274";
+	struct buf b;
+	(void)state;
+	buf_init(&b, 100);
+	buf_put_json(&b, text, sizeof text - 1);
+	buf_put_u8(&b, 0);
+	assert_string_equal((char *)b.data,
+	                    "\"a\\\"\\\\\\b\\f\\n\\r\\t\\u0001\\u001f\\u0000/\303\274\"");
+	buf_release(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +224,7 @@ int main(void)
 	        cmocka_unit_test(strings),
 	        cmocka_unit_test(strings_are_cut_to_their_room),
 	        cmocka_unit_test(a_string_of_64_kib_is_cut),
+	        cmocka_unit_test(json_strings),
 	        cmocka_unit_test(a_short_view_fails_for_good),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/err.h"
@@ -87,6 +88,47 @@ static void a_text_that_is_too_long_keeps_its_end(void **state)
 	assert_int_equal(e.subject, 0);
 }
 
+static void what_lacks_memory_is_named(void **state)
+{
+	const size_t huge = SIZE_MAX / 2;
+	struct err e = ERR_INIT;
+	(void)state;
+	assert_null(err_calloc(huge, 3, "the table", &e)); /* the product overflows */
+	assert_int_equal(e.code, ERR_RESOURCE);
+	assert_string_equal(e.text, "out of memory: the table needs 18446744073709551615 bytes");
+	err_clear(&e);
+	assert_null(err_realloc(NULL, huge, 2, "the list", &e));
+	assert_string_equal(e.text, "out of memory: the list needs 18446744073709551614 bytes");
+	char *text = err_asprintf("a path", &e, "%s/%d", "folder", 7);
+	assert_string_equal(text, "folder/7");
+	free(text);
+}
+
+static void a_list_grows_by_one(void **state)
+{
+	struct err e = ERR_INIT;
+	size_t *list = NULL;
+	(void)state;
+	for (size_t n = 0; n < 1000; n++) {
+		list = err_grow(list, n, sizeof *list, "a list", &e);
+		list[n] = n;
+	}
+	for (size_t n = 0; n < 1000; n++)
+		assert_int_equal(list[n], n);
+	free(list);
+}
+
+static void a_cleared_error_is_as_new(void **state)
+{
+	struct err e = {.host = "a"};
+	(void)state;
+	errno = ENOENT;
+	err_errno(&e, ERR_INPUT, "%s", "in");
+	err_clear(&e);
+	assert_int_equal(e.code | e.system | e.subject | e.text[0] | e.host[0], 0);
+	assert_int_equal(e.rank, ERR_RANK_SELF);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -94,6 +136,9 @@ int main(void)
 	        cmocka_unit_test(an_option),
 	        cmocka_unit_test(an_error_passed_on),
 	        cmocka_unit_test(a_text_that_is_too_long_keeps_its_end),
+	        cmocka_unit_test(what_lacks_memory_is_named),
+	        cmocka_unit_test(a_list_grows_by_one),
+	        cmocka_unit_test(a_cleared_error_is_as_new),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

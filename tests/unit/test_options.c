@@ -11,6 +11,7 @@
 
 #include "cmd/commands.h"
 #include "lib/base/clock.h"
+#include "lib/base/text.h"
 
 #define MAX_WORDS 16
 
@@ -806,23 +807,23 @@ static void text_of_peers_is_escaped(void **state)
 	char buf[64], tiny[6];
 
 	(void)state;
-	assert_string_equal(report_escape(buf, sizeof buf, "plain, {rank} \\"), "plain, {rank} \\");
-	assert_string_equal(report_escape(buf, sizeof buf, "\033[2J\n\t\177"),
+	assert_string_equal(text_escape(buf, sizeof buf, "plain, {rank} \\"), "plain, {rank} \\");
+	assert_string_equal(text_escape(buf, sizeof buf, "\033[2J\n\t\177"),
 	                    "\\x1b[2J\\x0a\\x09\\x7f");
 	assert_string_equal(
-	        report_escape(buf, sizeof buf, "gr\303\274n \342\202\254 \360\237\230\200"),
+	        text_escape(buf, sizeof buf, "gr\303\274n \342\202\254 \360\237\230\200"),
 	        "gr\303\274n \342\202\254 \360\237\230\200");
 	/* a C1 control, an overlong '/', a surrogate, beyond Unicode, and cut short */
-	assert_string_equal(report_escape(buf, sizeof buf, "\302\233"), "\\xc2\\x9b");
-	assert_string_equal(report_escape(buf, sizeof buf, "\300\257"), "\\xc0\\xaf");
-	assert_string_equal(report_escape(buf, sizeof buf, "\355\240\200"), "\\xed\\xa0\\x80");
-	assert_string_equal(report_escape(buf, sizeof buf, "\364\220\200\200"),
+	assert_string_equal(text_escape(buf, sizeof buf, "\302\233"), "\\xc2\\x9b");
+	assert_string_equal(text_escape(buf, sizeof buf, "\300\257"), "\\xc0\\xaf");
+	assert_string_equal(text_escape(buf, sizeof buf, "\355\240\200"), "\\xed\\xa0\\x80");
+	assert_string_equal(text_escape(buf, sizeof buf, "\364\220\200\200"),
 	                    "\\xf4\\x90\\x80\\x80");
-	assert_string_equal(report_escape(buf, sizeof buf, "\342\202"), "\\xe2\\x82");
+	assert_string_equal(text_escape(buf, sizeof buf, "\342\202"), "\\xe2\\x82");
 	/* cut where it fits, never within a character or an escape */
-	assert_string_equal(report_escape(tiny, sizeof tiny, "abcdefgh"), "abcde");
-	assert_string_equal(report_escape(tiny, sizeof tiny, "abc\303\274d"), "abc\303\274");
-	assert_string_equal(report_escape(tiny, sizeof tiny, "ab\001"), "ab");
+	assert_string_equal(text_escape(tiny, sizeof tiny, "abcdefgh"), "abcde");
+	assert_string_equal(text_escape(tiny, sizeof tiny, "abc\303\274d"), "abc\303\274");
+	assert_string_equal(text_escape(tiny, sizeof tiny, "ab\001"), "ab");
 }
 
 /* ---- options that are given twice ---- */

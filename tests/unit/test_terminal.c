@@ -11,6 +11,7 @@
 
 #include "cmd/text/report.h"
 #include "cmd/text/terminal.h"
+#include "lib/base/text.h"
 
 #define WIDE  "\346\250\241\345\236\213" /* two characters of two columns each */
 #define ACUTE "e\314\201"                /* e, and an accent that combines with it */
@@ -92,7 +93,7 @@ static void test_limits(void **state)
 				terminal_shorten(buf, cap, texts[i], columns);
 				assert_true(strlen(buf) < cap);
 				assert_true(terminal_columns(buf) <= columns);
-				report_escape(again, sizeof again, buf);
+				text_escape(again, sizeof again, buf);
 				assert_string_equal(again, buf);
 				if (cap > strlen(texts[i]) + 3 &&
 				    terminal_columns(texts[i]) <= columns)

@@ -53,9 +53,9 @@ static int list_arrays(const struct collective *c, struct offer_content *out, st
 {
 	const struct agreement *a = &c->agreed;
 	out->has = OFFER_ARRAYS;
-	out->arrays = calloc((size_t)a->nvectors + 1, sizeof *out->arrays);
-	if (!out->arrays)
-		return err_nomem(err, "the arrays", (size_t)a->nvectors * sizeof *out->arrays);
+	if (!(out->arrays =
+	              err_calloc((size_t)a->nvectors + 1, sizeof *out->arrays, "the arrays", err)))
+		return -1;
 	for (int i = 0; i < a->nvectors; i++) {
 		struct offered_array *array = &out->arrays[i];
 		out->narrays++;
@@ -137,9 +137,8 @@ static int offer(struct collective *c, struct err *err)
 static int cut_rows(struct vector *v, const struct agreement *a, const uint64_t *counts,
                     struct err *err)
 {
-	v->rows = calloc((size_t)a->size, sizeof *v->rows);
-	if (!v->rows)
-		return err_nomem(err, "the ranks' rows", (size_t)a->size * sizeof *v->rows);
+	if (!(v->rows = err_calloc((size_t)a->size, sizeof *v->rows, "the ranks' rows", err)))
+		return -1;
 	layout_cut_rows(v->info.shape[0], counts, a->size, v->rows);
 	return 0;
 }
@@ -197,9 +196,9 @@ static int adopt_arrays(struct collective *c, struct offer_content *o, struct er
 {
 	if (o->narrays > 1 && !c->request->each)
 		return err_set(err, ERR_INTEGRITY, "malformed details");
-	c->agreed.names = calloc(o->narrays, sizeof *c->agreed.names);
-	if (!c->agreed.names)
-		return err_nomem(err, "the root's arrays", o->narrays * sizeof *c->agreed.names);
+	if (!(c->agreed.names =
+	              err_calloc(o->narrays, sizeof *c->agreed.names, "the root's arrays", err)))
+		return -1;
 	if (vectors_of_arrays(&c->agreed, (int)o->narrays, err) < 0)
 		return -1;
 	for (uint32_t i = 0; i < o->narrays; i++)
@@ -225,7 +224,7 @@ static int adopt_content(struct collective *c, struct offer_content *o, struct e
 static int adopt_root(struct collective *c, struct view bytes, struct err *err)
 {
 	const struct offer_form form = offer_form_of(c->request, c->agreed.size);
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	struct offer_content o;
 	if (c->agreed.nvectors) /* the root, or rank 0, which decoded the offer earlier */
 		return 0;
@@ -250,7 +249,7 @@ static bool chooses(const struct collective *c)
 static int take_offer(struct collective *c, int rank, const struct intent *in, struct err *err)
 {
 	const struct offer_form form = offer_form_of(c->request, c->agreed.size);
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	struct offer o;
 	int ret = offer_get(in->details, &form, &o, &why);
 	if (ret == 0)
@@ -262,7 +261,7 @@ static int take_offer(struct collective *c, int rank, const struct intent *in, s
 static int find_root_offer(struct collective *c, const struct intent *root, struct err *err)
 {
 	const struct offer_form form = offer_form_of(c->request, c->agreed.size);
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	struct offer o;
 	int ret = offer_get(root->details, &form, &o, &why);
 	c->root_offer = o.bytes;
@@ -274,11 +273,11 @@ static int find_root_offer(struct collective *c, const struct intent *root, stru
 static int note_same_inputs(const struct collective *c, struct err *err)
 {
 	const int size = c->agreed.size;
-	int *ranks = calloc((size_t)size, sizeof *ranks);
+	int *ranks = err_calloc((size_t)size, sizeof *ranks, "the ranks' inputs", err);
 	char text[256];
 	struct rank_list list;
 	if (!ranks)
-		return err_nomem(err, "the ranks' inputs", (size_t)size * sizeof *ranks);
+		return -1;
 	const int n = planner_same_inputs(&c->planner, ranks, err);
 	rank_list_init(&list, text, sizeof text);
 	for (int i = 0; i < n; i++)
@@ -349,10 +348,9 @@ static void note_fall_back(const struct collective *c, const struct vector *v)
 
 static int adopt_rows(struct vector *v, struct vector_terms *t, int size, struct err *err)
 {
-	if (!t->rows)
-		t->rows = calloc((size_t)size, sizeof *t->rows);
-	if (!t->rows)
-		return err_nomem(err, "the ranks' rows", (size_t)size * sizeof *t->rows);
+	if (!t->rows &&
+	    !(t->rows = err_calloc((size_t)size, sizeof *t->rows, "the ranks' rows", err)))
+		return -1;
 	for (int r = 0; r < size && t->rows_each; r++)
 		t->rows[r] = t->rows_each;
 	v->rows = t->rows;
@@ -453,7 +451,7 @@ static void describe_outputs(struct collective *c)
 int agree_adopt(struct collective *c, struct err *err)
 {
 	struct agreement *a = &c->agreed;
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	a->host = c->life->plan.host;
 	if (get_terms(c, &why) < 0) {
 		if (why.rank == ERR_RANK_SELF)

@@ -39,9 +39,9 @@ int wire_get_rows(struct view *v, int size, uint64_t **rows, struct err *err)
 	*rows = NULL;
 	if (view_left(v) / 8 < n)
 		return malformed(err);
-	uint64_t *out = calloc(n, sizeof *out);
+	uint64_t *out = err_calloc(n, sizeof *out, "the ranks' rows", err);
 	if (!out)
-		return err_nomem(err, "the ranks' rows", n * sizeof *out);
+		return -1;
 	get_rows(v, size, out);
 	if (rows_sum(out, size, &sum) < 0) {
 		free(out);
@@ -81,9 +81,9 @@ static int get_counts(struct view *v, int size, const struct array_info *info, u
 	size_t n = (size_t)size;
 	if (view_left(v) / 8 < n)
 		return malformed(err);
-	uint64_t *rows = calloc(n, sizeof *rows);
+	uint64_t *rows = err_calloc(n, sizeof *rows, "the ranks' rows", err);
 	if (!rows)
-		return err_nomem(err, "the ranks' rows", n * sizeof *rows);
+		return -1;
 	get_rows(v, size, rows);
 	if (!cut_fits(info, rows, size)) {
 		free(rows);
@@ -129,9 +129,8 @@ int wire_get_name(struct view *v, char **name, struct err *err)
 	const uint8_t *text = view_bytes(v, n);
 	if (!text || memchr(text, '\0', n))
 		return malformed(err);
-	*name = strndup((const char *)text, n);
-	if (!*name)
-		return err_nomem(err, "a file name", n);
+	if (!(*name = err_strndup((const char *)text, n, "a file name", err)))
+		return -1;
 	if (path_check_plain(*name, ERR_DISAGREE, err) == 0)
 		return 0;
 	free(*name);

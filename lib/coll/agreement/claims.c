@@ -37,9 +37,9 @@ static int reserve(struct claims *c, size_t n, struct err *err)
 	if (n <= c->cap - c->n)
 		return 0;
 	size_t cap = 2 * c->cap > c->n + n ? 2 * c->cap : c->n + n;
-	struct claim *list = reallocarray(c->list, cap, sizeof *list);
+	struct claim *list = err_realloc(c->list, cap, sizeof *list, "the ranks' outputs", err);
 	if (!list)
-		return err_nomem(err, "the ranks' outputs", cap * sizeof *list);
+		return -1;
 	c->list = list;
 	c->cap = cap;
 	return 0;
@@ -179,9 +179,8 @@ int claims_dropped(const struct claims *c, int rank, bool **dropped, uint32_t *n
 	while (end < c->n && c->list[end].rank == rank)
 		end++;
 	*n = (uint32_t)(end - first);
-	*dropped = calloc((size_t)*n + 1, sizeof **dropped);
-	if (!*dropped)
-		return err_nomem(err, "the outputs", *n);
+	if (!(*dropped = err_calloc((size_t)*n + 1, sizeof **dropped, "the outputs", err)))
+		return -1;
 	for (uint32_t i = 0; i < *n; i++)
 		(*dropped)[i] = c->list[first + i].dropped;
 	return 0;

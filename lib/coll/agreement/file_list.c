@@ -98,9 +98,8 @@ static int get_files(struct view *v, int names, bool folders, struct listed_file
 			return -1;
 		if (text > FILE_LIST_NAMES_MAX)
 			return malformed(err);
-		f->name = strdup(name);
-		if (!f->name)
-			return err_nomem(err, "a file name", strlen(name));
+		if (!(f->name = err_strdup(name, "a file name", err)))
+			return -1;
 		++*count;
 		f->mode = view_u16(v);
 		f->mtime = (int64_t)view_u64(v);
@@ -120,10 +119,11 @@ static int compare_names(const void *a, const void *b)
 int file_list_twice(const struct file_list *l, const char **twice, struct err *err)
 {
 	size_t n = 0;
-	const char **names = calloc((size_t)l->nfiles + (size_t)l->nfolders + 1, sizeof *names);
+	const char **names = err_calloc((size_t)l->nfiles + (size_t)l->nfolders + 1, sizeof *names,
+	                                "file names", err);
 	*twice = NULL;
 	if (!names)
-		return err_nomem(err, "file names", (size_t)l->nfiles * sizeof *names);
+		return -1;
 	for (int i = 0; i < l->nfiles; i++)
 		names[n++] = l->files[i].name;
 	for (int i = 0; i < l->nfolders; i++)
@@ -151,9 +151,8 @@ static int get_list(struct view *v, int names, bool folders, struct listed_file 
 	uint32_t n = view_u32(v);
 	if (v->failed || n > view_left(v) / ENTRY_BYTES)
 		return malformed(err);
-	*files = calloc((size_t)n + 1, sizeof **files);
-	if (!*files)
-		return err_nomem(err, "the root's files", n * sizeof **files);
+	if (!(*files = err_calloc((size_t)n + 1, sizeof **files, "the root's files", err)))
+		return -1;
 	return get_files(v, names, folders, *files, n, count, err);
 }
 

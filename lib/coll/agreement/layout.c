@@ -53,11 +53,11 @@ int layout_make(struct vector_layout *l, const struct layout_of *p, int rank, co
 {
 	size_t n = (size_t)p->size + 1;
 	if (!l->off)
-		l->off = calloc(n, sizeof *l->off);
+		l->off = err_calloc(n, sizeof *l->off, "the blocks", err);
 	if (!l->recv_off)
-		l->recv_off = calloc(n, sizeof *l->recv_off);
+		l->recv_off = err_calloc(n, sizeof *l->recv_off, "the blocks", err);
 	if (!l->off || !l->recv_off)
-		return err_nomem(err, "the blocks", 2 * n * sizeof *l->off);
+		return -1;
 	l->out = *p->array;
 	l->out.swapped = false;
 	if (coll_rules(p->request->kind)->cut == CUT_ELEMENTS)

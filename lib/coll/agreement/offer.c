@@ -58,18 +58,16 @@ static int get_arrays(struct view *v, const struct offer_form *form, struct offe
 	uint32_t n = view_u32(v);
 	if (v->failed || n == 0 || n > view_left(v) / ARRAY_LEAST)
 		return malformed(err);
-	c->arrays = calloc((size_t)n + 1,
-	                   sizeof *c->arrays); /* one more for an array that is truncated */
-	if (!c->arrays)
-		return err_nomem(err, "a rank's arrays", n * sizeof *c->arrays);
+	/* one more for an array that is truncated */
+	if (!(c->arrays = err_calloc((size_t)n + 1, sizeof *c->arrays, "a rank's arrays", err)))
+		return -1;
 	for (; c->narrays < n; c->narrays++)
 		if (get_array(v, form, &c->arrays[c->narrays], err) < 0)
 			return -1;
 	if (!form->gathered)
 		return 0;
-	c->gathered = calloc(1, sizeof *c->gathered);
-	if (!c->gathered)
-		return err_nomem(err, "a rank's files", sizeof *c->gathered);
+	if (!(c->gathered = err_calloc(1, sizeof *c->gathered, "a rank's files", err)))
+		return -1;
 	return rank_files_get(v, c->gathered, (int)n, err);
 }
 

@@ -49,12 +49,10 @@ static int init_vector(const struct planner *p, struct planned *v, struct err *e
 {
 	const size_t size = (size_t)p->agreed->size;
 	const bool cuts = p->request->kind == COLL_ALLTOALL;
-	v->all_rows = calloc(size, sizeof *v->all_rows);
+	v->all_rows = err_calloc(size, sizeof *v->all_rows, "the ranks' rows", err);
 	if (cuts)
-		v->counts = calloc(size, sizeof *v->counts);
-	return v->all_rows && (v->counts || !cuts)
-	               ? 0
-	               : err_nomem(err, "the ranks' rows", 2 * size * sizeof *v->all_rows);
+		v->counts = err_calloc(size, sizeof *v->counts, "the ranks' rows", err);
+	return v->all_rows && (v->counts || !cuts) ? 0 : -1;
 }
 
 int planner_init(struct planner *p, struct err *err)
@@ -62,12 +60,12 @@ int planner_init(struct planner *p, struct err *err)
 	size_t n = (size_t)p->agreed->nvectors, size = (size_t)p->agreed->size;
 	p->keeps_order = true;
 	p->most_inputs = 1;
-	p->vectors = calloc(n, sizeof *p->vectors);
-	p->reads = calloc(size, sizeof *p->reads);
+	p->vectors = err_calloc(n, sizeof *p->vectors, "the plan", err);
+	p->reads = err_calloc(size, sizeof *p->reads, "the plan", err);
 	if (request_gathers_files(p->request))
-		p->gathered = calloc(size, sizeof *p->gathered);
+		p->gathered = err_calloc(size, sizeof *p->gathered, "the plan", err);
 	if (!p->vectors || !p->reads || (request_gathers_files(p->request) && !p->gathered))
-		return err_nomem(err, "the plan", n * sizeof *p->vectors);
+		return -1;
 	for (size_t i = 0; i < n && request_any_rows(p->request); i++)
 		if (init_vector(p, &p->vectors[i], err) < 0)
 			return -1;
@@ -98,9 +96,9 @@ static int take_counts(const struct planner *p, struct planned *v, int rank,
 		v->counts[rank] = before;
 		return 0;
 	}
-	v->counts[rank] = calloc(size, sizeof *a->counts);
-	if (!v->counts[rank])
-		return err_nomem(err, "the rows that a rank sends", size * sizeof *a->counts);
+	if (!(v->counts[rank] =
+	              err_calloc(size, sizeof *a->counts, "the rows that a rank sends", err)))
+		return -1;
 	memcpy(v->counts[rank], a->counts, size * sizeof *a->counts);
 	return 0;
 }
@@ -165,10 +163,10 @@ static int by_reads(const void *a, const void *b)
 int planner_same_inputs(const struct planner *p, int *ranks, struct err *err)
 {
 	const int size = p->agreed->size;
-	struct reader *all = calloc((size_t)size, sizeof *all);
+	struct reader *all = err_calloc((size_t)size, sizeof *all, "the ranks' inputs", err);
 	int most = 0, first = 0;
 	if (!all)
-		return err_nomem(err, "the ranks' inputs", (size_t)size * sizeof *all);
+		return -1;
 	for (int r = 0; r < size; r++)
 		all[r] = (struct reader){p->reads[r], r};
 	qsort(all, (size_t)size, sizeof *all, by_reads);
@@ -362,10 +360,10 @@ static uint64_t streams_wanted(const struct planner *p, const struct plan *plan)
 static int choose_windows(struct planner *p, uint64_t *column, struct plan *plan, struct err *err)
 {
 	int n = p->agreed->nvectors, ret = 0;
-	uint64_t *bytes = calloc((size_t)n, sizeof *bytes);
-	uint32_t *windows = calloc((size_t)n, sizeof *windows);
+	uint64_t *bytes = err_calloc((size_t)n, sizeof *bytes, "the windows", err);
+	uint32_t *windows = err_calloc((size_t)n, sizeof *windows, "the windows", err);
 	if (!bytes || !windows)
-		ret = err_nomem(err, "the windows", (size_t)n * sizeof *bytes);
+		ret = -1;
 	for (int i = 0; i < n && ret == 0; i++)
 		ret = footprint(p, i, column, &bytes[i], err);
 	if (ret == 0)
@@ -394,8 +392,8 @@ int planner_decide(struct planner *p, struct plan *plan, struct err *err)
 		return err_set(err, ERR_USAGE, "--weight: the weights of all ranks add up to 0");
 	for (int i = 0; i < p->agreed->nvectors; i++)
 		settle_cuts(p, &p->vectors[i]);
-	uint64_t *column = calloc(2 * size, sizeof *column);
-	int ret = column ? 0 : err_nomem(err, "the blocks", 2 * size * sizeof *column);
+	uint64_t *column = err_calloc(2 * size, sizeof *column, "the blocks", err);
+	int ret = column ? 0 : -1;
 	plan->windows = 1;
 	if (ret == 0)
 		ret = choose_algorithms(p, column, plan, err);

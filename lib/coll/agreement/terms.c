@@ -100,9 +100,8 @@ static int get_vectors(struct view *v, const struct terms_form *form, struct ter
 	uint32_t n = view_u32(v);
 	if (v->failed || n == 0 || n > view_left(v) / VECTOR_LEAST)
 		return malformed(err);
-	t->vectors = calloc(n, sizeof *t->vectors);
-	if (!t->vectors)
-		return err_nomem(err, "the vectors", n * sizeof *t->vectors);
+	if (!(t->vectors = err_calloc(n, sizeof *t->vectors, "the vectors", err)))
+		return -1;
 	t->nvectors = n;
 	for (uint32_t i = 0; i < n; i++)
 		if (get_vector(v, form, &t->vectors[i], err) < 0)
@@ -116,9 +115,8 @@ static int get_gathered(struct view *v, const struct terms_form *form, struct te
 	size_t n = (size_t)form->size;
 	if (view_left(v) / 2 < n)
 		return malformed(err);
-	t->gathered = calloc(n, sizeof *t->gathered);
-	if (!t->gathered)
-		return err_nomem(err, "the ranks' files", n * sizeof *t->gathered);
+	if (!(t->gathered = err_calloc(n, sizeof *t->gathered, "the ranks' files", err)))
+		return -1;
 	for (size_t r = 0; r < n; r++)
 		if (rank_files_get(v, &t->gathered[r], (int)t->nvectors, err) < 0)
 			return -1;
@@ -128,9 +126,9 @@ static int get_gathered(struct view *v, const struct terms_form *form, struct te
 static int get_dropped(struct view *v, const struct terms_form *form, struct terms *t,
                        struct err *err)
 {
-	t->dropped = calloc((size_t)form->nclaims + 1, sizeof *t->dropped);
-	if (!t->dropped)
-		return err_nomem(err, "the outputs", form->nclaims * sizeof *t->dropped);
+	if (!(t->dropped = err_calloc((size_t)form->nclaims + 1, sizeof *t->dropped, "the outputs",
+	                              err)))
+		return -1;
 	return claims_get_dropped(v, t->dropped, form->nclaims, err);
 }
 

@@ -87,18 +87,17 @@ struct layout_of vector_layout_of(const struct vector *v, const struct agreement
 int vectors_of_arrays(struct agreement *a, int n, struct err *err)
 {
 	a->content = CONTENT_ARRAYS;
-	a->vectors = calloc((size_t)n, sizeof *a->vectors);
-	a->tensors = calloc((size_t)n, sizeof *a->tensors);
+	a->vectors = err_calloc((size_t)n, sizeof *a->vectors, "the arrays", err);
+	a->tensors = err_calloc((size_t)n, sizeof *a->tensors, "the arrays", err);
 	if (!a->vectors || !a->tensors)
-		return err_nomem(err, "the arrays", (size_t)n * sizeof *a->vectors);
+		return -1;
 	a->nvectors = n;
 	a->ntensors = (size_t)n;
 	for (int i = 0; i < n; i++) {
 		struct vector *v = &a->vectors[i];
 		a->tensors[i] = (struct vector_tensor){.input = i, .vector = i, .tensor.name = ""};
-		v->tensors = calloc(1, sizeof *v->tensors);
-		if (!v->tensors)
-			return err_nomem(err, "the arrays", sizeof *v->tensors);
+		if (!(v->tensors = err_calloc(1, sizeof *v->tensors, "the arrays", err)))
+			return -1;
 		v->tensors[0] = (uint32_t)i;
 		v->ntensors = 1;
 	}
@@ -140,9 +139,8 @@ static int list_tensors(struct agreement *a, const struct coll_request *r,
 	size_t total = 0;
 	for (int k = 0; k < n; k++)
 		total += inputs[k].ntensors;
-	a->tensors = calloc(total + 1, sizeof *a->tensors);
-	if (!a->tensors)
-		return err_nomem(err, "the tensors", (total + 1) * sizeof *a->tensors);
+	if (!(a->tensors = err_calloc(total + 1, sizeof *a->tensors, "the tensors", err)))
+		return -1;
 	for (int k = 0; k < n; k++)
 		for (size_t i = 0; i < inputs[k].ntensors; i++) {
 			const struct tensor *t = &inputs[k].tensors[i];
@@ -177,18 +175,17 @@ static int make_vectors(struct agreement *a, const struct coll_request *r, int n
 	enum dtype of_none = r->op == REDUCE_AVG ? DTYPE_F32 : DTYPE_U8;
 	for (size_t i = 0; i < a->ntensors; i++)
 		count[a->tensors[i].tensor.dtype]++;
-	a->vectors = calloc(DTYPES, sizeof *a->vectors);
-	if (!a->vectors)
-		return err_nomem(err, "the vectors", DTYPES * sizeof *a->vectors);
+	if (!(a->vectors = err_calloc(DTYPES, sizeof *a->vectors, "the vectors", err)))
+		return -1;
 	for (int d = 0; d < DTYPES; d++) {
 		if (!count[d] && (a->ntensors || d != (int)of_none))
 			continue;
 		struct vector *v = &a->vectors[a->nvectors];
 		vector_of[d] = a->nvectors++;
 		v->dtype = (enum dtype)d;
-		v->tensors = calloc(count[d] + 1, sizeof *v->tensors);
-		if (!v->tensors)
-			return err_nomem(err, "the vectors", count[d] * sizeof *v->tensors);
+		if (!(v->tensors =
+		              err_calloc(count[d] + 1, sizeof *v->tensors, "the vectors", err)))
+			return -1;
 		vector_serve(v, a, r, ninputs);
 	}
 	return 0;
@@ -220,14 +217,14 @@ int vectors_of_files(struct agreement *a, const struct coll_request *r, struct e
 	size_t n = (size_t)l->nfiles;
 	uint64_t at = 0;
 	a->content = CONTENT_BYTES;
-	a->vectors = calloc(1, sizeof *a->vectors);
-	a->tensors = calloc(n + 1, sizeof *a->tensors);
+	if (!(a->vectors = err_calloc(1, sizeof *a->vectors, "the files", err)))
+		return -1;
 	struct vector *v = a->vectors;
-	a->nvectors = v != NULL;
-	if (v)
-		v->tensors = calloc(n + 1, sizeof *v->tensors);
-	if (!v || !a->tensors || !v->tensors)
-		return err_nomem(err, "the files", (n + 1) * sizeof *a->tensors);
+	a->nvectors = 1;
+	a->tensors = err_calloc(n + 1, sizeof *a->tensors, "the files", err);
+	v->tensors = err_calloc(n + 1, sizeof *v->tensors, "the files", err);
+	if (!a->tensors || !v->tensors)
+		return -1;
 	for (size_t f = 0; f < n; f++) {
 		struct vector_tensor *t = &a->tensors[f];
 		*t = (struct vector_tensor){.at = at, .index = f};

@@ -99,9 +99,9 @@ static int list_algorithms(struct bench *b, struct err *err)
 {
 	char name[64];
 	const char *s = b->request->algorithm;
-	b->algorithms = calloc(coll_algorithms_len + strlen(s) + 1, sizeof *b->algorithms);
-	if (!b->algorithms)
-		return err_nomem(err, "the algorithms", strlen(s) * sizeof *b->algorithms);
+	if (!(b->algorithms = err_calloc(coll_algorithms_len + strlen(s) + 1, sizeof *b->algorithms,
+	                                 "the algorithms", err)))
+		return -1;
 	if (strcmp(s, "all") == 0) {
 		for (size_t i = 0; i < coll_algorithms_len; i++)
 			if (coll_algorithms[i]->kind == b->request->kind &&
@@ -253,7 +253,7 @@ static int name_case(struct bench *b, struct bench_case *c, void *ctx, struct er
 	(void)err;
 	if (names->len)
 		buf_put_u8(names, ' ');
-	buf_put(names, c->algorithm->name, strlen(c->algorithm->name));
+	buf_put_text(names, c->algorithm->name);
 	return 0;
 }
 
@@ -451,9 +451,9 @@ static int check_values(struct bench *b, const struct bench_case *c, struct benc
 	                         .divisor = b->size,
 	                         .args = &c->args,
 	                         .checking = true,
-	                         .buf = malloc(BENCH_SCRATCH)};
+	                         .buf = err_malloc(BENCH_SCRATCH, "the values", err)};
 	if (!v.buf)
-		return err_nomem(err, "the values", BENCH_SCRATCH);
+		return -1;
 	int ret = run_drive(b, c, &v, err);
 	free(v.buf);
 	row->checked = true;
@@ -534,11 +534,11 @@ static int measure_devices(struct bench *b, struct err *err)
 static int make_room(struct bench *b, struct err *err)
 {
 	size_t n = (size_t)b->size + 1;
-	b->off = calloc(n, sizeof *b->off);
-	b->merge_off = calloc(n, sizeof *b->merge_off);
-	b->times = calloc((size_t)b->request->bench.iters, sizeof *b->times);
+	b->off = err_calloc(n, sizeof *b->off, "the blocks", err);
+	b->merge_off = err_calloc(n, sizeof *b->merge_off, "the blocks", err);
+	b->times = err_calloc((size_t)b->request->bench.iters, sizeof *b->times, "the times", err);
 	if (!b->off || !b->merge_off || !b->times)
-		return err_nomem(err, "the blocks and times", 2 * n * sizeof *b->off);
+		return -1;
 	b->head = (struct bench_head){
 	        .collective = coll_name(b->request->kind),
 	        .op = coll_reduces(b->request->kind) ? reduce_op_name(b->op) : "none",
@@ -574,7 +574,7 @@ static bool meshes(const struct coll *life)
 static int connect_all(struct coll *life, struct err *err)
 {
 	struct bench *b = life->state;
-	uint8_t *used = calloc((size_t)b->size, 1);
+	uint8_t *used = err_calloc((size_t)b->size, 1, "the edges", err);
 	struct exec_vector vector = {.args = merge_args(b, (uint64_t)b->size)};
 	b->host_cpus = (int)life->plan.host_cpus;
 	b->host = life->plan.host;
@@ -583,7 +583,7 @@ static int connect_all(struct coll *life, struct err *err)
 	                          .window_bytes = ARENA_OF(b->request->bench.maxbytes),
 	                          .lane_bytes = b->request->bench.maxbytes};
 	struct drive d = drive_of(b, &vector);
-	int ret = used ? 0 : err_nomem(err, "the edges", (unsigned long long)b->size);
+	int ret = used ? 0 : -1;
 	if (ret == 0)
 		ret = exec_edges(merge_algorithm(), &vector.args, used, err);
 	const struct exec_vector notice = barrier_vector(b);

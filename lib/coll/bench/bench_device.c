@@ -178,7 +178,7 @@ static int make_buffers(struct probe *p, struct err *err)
 static int make_large_buffers(struct probe *p, struct err *err)
 {
 	for (p->many = MANY; p->many > MANY_LEAST; p->many /= 2) {
-		struct err why = {.rank = ERR_RANK_SELF};
+		struct err why = ERR_INIT;
 		if (INPUTS * p->many <= p->all->room && make_buffers(p, &why) == 0)
 			return 0;
 	}
@@ -188,7 +188,7 @@ static int make_large_buffers(struct probe *p, struct err *err)
 static int measure_device(struct bench_devices *d, const struct memory_space *space,
                           struct bench_device_rates *r, struct err *err)
 {
-	struct probe p = {.all = d, .space = space, .why = {.rank = ERR_RANK_SELF}};
+	struct probe p = {.all = d, .space = space, .why = ERR_INIT};
 	struct bench_device_times t[KINDS];
 	p.many = FEW;
 	if (make_buffers(&p, err) < 0)

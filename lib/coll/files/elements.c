@@ -296,12 +296,12 @@ int elements_prepare(struct collective *c, struct err *err)
 {
 	struct transfer *t = &c->transfer;
 	bool counts = c->request->stats && t->ninputs && c->agreed.content != CONTENT_BYTES;
-	t->read_staging = malloc(STAGING);
-	t->write_staging = malloc(STAGING);
-	t->compare_staging = malloc(STAGING);
-	t->digests = calloc(c->agreed.ntensors + 1, sizeof *t->digests);
+	t->read_staging = err_malloc(STAGING, "staging", err);
+	t->write_staging = err_malloc(STAGING, "staging", err);
+	t->compare_staging = err_malloc(STAGING, "staging", err);
+	t->digests = err_calloc(c->agreed.ntensors + 1, sizeof *t->digests, "the digests", err);
 	if (!t->read_staging || !t->write_staging || !t->compare_staging || !t->digests)
-		return err_nomem(err, "staging", 3 * STAGING);
+		return -1;
 	for (int i = 0; i < c->agreed.nvectors; i++) {
 		const struct vector *v = &c->agreed.vectors[i];
 		struct vector_files *f = &t->files[i];

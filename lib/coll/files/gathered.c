@@ -14,14 +14,14 @@ int gathered_offer(const struct collective *c, struct rank_files *out, struct er
 	const struct transfer *t = &c->transfer;
 	*out = (struct rank_files){.files = {.format = &format_raw, .folder = true, .tree = true}};
 	host_name_own(out->host);
-	out->files.files = calloc((size_t)t->ninputs + 1, sizeof *out->files.files);
-	if (!out->files.files)
-		return err_nomem(err, "the files", (size_t)t->ninputs * sizeof *out->files.files);
+	if (!(out->files.files = err_calloc((size_t)t->ninputs + 1, sizeof *out->files.files,
+	                                    "the files", err)))
+		return -1;
 	for (int i = 0; i < t->ninputs; i++) {
 		const struct dataset_file *f = &t->inputs[i].files[0];
-		char *name = strdup(f->name);
+		char *name = err_strdup(f->name, "a file name", err);
 		if (!name)
-			return err_nomem(err, "a file name", strlen(f->name));
+			return -1;
 		out->files.files[out->files.nfiles++] =
 		        files_describe(name, f->size, f->spooled ? NULL : &f->was);
 	}
@@ -57,9 +57,9 @@ static int add_folders(struct collective *c, const char *path, bool itself, stru
 		p += strcspn(p, "/");
 		if (p > end || (!*p && !itself))
 			break;
-		char *part = strndup(path, (size_t)(p - path));
+		char *part = err_strndup(path, (size_t)(p - path), "a path", err);
 		if (!part)
-			return err_nomem(err, "a path", strlen(path));
+			return -1;
 		int ret = stat(part, &st) < 0 ? sink_add_folder(c->transfer.sink, part, err) : 0;
 		free(part);
 		if (ret < 0)
@@ -74,9 +74,9 @@ static int add_folders_below(struct collective *c, const char *top, const char *
 {
 	static const struct sink_attributes none;
 	for (const char *p = path + strcspn(path, "/"); *p; p += strcspn(p, "/")) {
-		char *part = strndup(path, (size_t)(p - path));
-		int ret = part ? sink_add_folder_below(c->transfer.sink, top, part, &none, err)
-		               : err_nomem(err, "a path", strlen(path));
+		char *part = err_strndup(path, (size_t)(p - path), "a path", err);
+		int ret =
+		        part ? sink_add_folder_below(c->transfer.sink, top, part, &none, err) : -1;
 		free(part);
 		if (ret < 0)
 			return -1;
@@ -105,14 +105,12 @@ static int split_init(struct split_path *p, const struct collective *c, const ch
 {
 	const struct rank_files *s = &c->agreed.rank_files[rank];
 	const size_t own = paths_before_host(name);
-	char *head = strndup(name, own);
+	char *head = err_strndup(name, own, "a path", err);
 	*p = (struct split_path){0};
 	p->top = head ? paths_fill(*head || !name[own] ? head : ".", rank, c->agreed.size, s->host,
 	                           err)
 	              : NULL;
 	p->rest = p->top ? paths_fill(name + own, rank, c->agreed.size, s->host, err) : NULL;
-	if (!head)
-		err_nomem(err, "a path", own);
 	free(head);
 	if (!p->rest) {
 		split_release(p);
@@ -128,7 +126,7 @@ static int split_init(struct split_path *p, const struct collective *c, const ch
 static bool is_given(const struct collective *c, const char *name, int rank, int i)
 {
 	const struct coll_request *r = c->request;
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	char *path = r->ninputs == c->agreed.nvectors
 	                     ? paths_fill(r->inputs[i], rank, c->agreed.size,
 	                                  c->agreed.rank_files[rank].host, &ignored)
@@ -168,9 +166,10 @@ static int add_file(struct collective *c, const struct split_path *p, int rank, 
 	if (p->folder && names_it(c, p, rank, i) &&
 	    path_check_plain(f->name, ERR_DISAGREE, err) < 0)
 		return -1;
-	char *in = p->folder ? path_join(p->rest, f->name, err) : strdup(p->rest);
+	char *in =
+	        p->folder ? path_join(p->rest, f->name, err) : err_strdup(p->rest, "a path", err);
 	if (!in)
-		return err_nomem(err, "a path", strlen(p->rest));
+		return -1;
 	int file =
 	        add_folders(c, p->top, true, err) < 0 || add_folders_below(c, p->top, in, err) < 0
 	                ? -1
@@ -182,7 +181,7 @@ static int add_file(struct collective *c, const struct split_path *p, int rank, 
 static int name_file(struct collective *c, const struct split_path *p, int rank, int i,
                      struct err *err)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	int file = add_file(c, p, rank, i, &why);
 	if (file < 0 && why.code == ERR_DISAGREE)
 		return err_rank(err, why.code, rank, "%s", why.text);
@@ -197,9 +196,8 @@ static int name_file(struct collective *c, const struct split_path *p, int rank,
 int gathered_name(struct collective *c, const char *name, struct err *err)
 {
 	size_t n = (size_t)c->agreed.nvectors * (size_t)c->agreed.size;
-	c->transfer.split = calloc(n, sizeof *c->transfer.split);
-	if (!c->transfer.split)
-		return err_nomem(err, "the outputs", n * sizeof *c->transfer.split);
+	if (!(c->transfer.split = err_calloc(n, sizeof *c->transfer.split, "the outputs", err)))
+		return -1;
 	for (int r = 0; r < c->agreed.size; r++) {
 		struct split_path path;
 		int ret = split_init(&path, c, name, r, err);

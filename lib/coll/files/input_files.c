@@ -187,9 +187,10 @@ static int take_inputs(struct collective *c, const struct paths *paths, struct e
 	if (request_check_inputs(c->request, paths->n, paths->names, err) < 0 ||
 	    request_check_weights(c->request, paths->n, err) < 0)
 		return -1;
-	c->transfer.inputs = calloc(n + 1, sizeof *c->transfer.inputs); /* one more for an index */
-	if (!c->transfer.inputs)
-		return err_nomem(err, "the inputs", n * sizeof *c->transfer.inputs);
+	/* one more for an index */
+	if (!(c->transfer.inputs =
+	              err_calloc(n + 1, sizeof *c->transfer.inputs, "the inputs", err)))
+		return -1;
 	for (size_t i = 0; i < n; i++)
 		if (take_input(c, paths->names[i], err) < 0)
 			return -1;
@@ -239,22 +240,22 @@ static int list_file(struct file_list *l, const char *name, uint64_t bytes, cons
 	if (l->folder && !l->tree && files_check_name(name, err) < 0)
 		return -1;
 	/* Each rank names a single file itself. */
-	char *copy = strdup(l->folder ? name : "file");
+	char *copy = err_strdup(l->folder ? name : "file", "a file name", err);
 	if (!copy)
-		return err_nomem(err, "a file name", strlen(name));
+		return -1;
 	l->files[l->nfiles++] = files_describe(copy, bytes, st);
 	return 0;
 }
 
 static int list_folders(struct file_list *l, const struct dataset *d, struct err *err)
 {
-	l->folders = calloc((size_t)d->nfolders + 1, sizeof *l->folders);
-	if (!l->folders)
-		return err_nomem(err, "the folders", (size_t)d->nfolders * sizeof *l->folders);
+	if (!(l->folders =
+	              err_calloc((size_t)d->nfolders + 1, sizeof *l->folders, "the folders", err)))
+		return -1;
 	for (int i = 0; i < d->nfolders; i++) {
-		char *copy = strdup(d->folders[i].name);
+		char *copy = err_strdup(d->folders[i].name, "a folder", err);
 		if (!copy)
-			return err_nomem(err, "a folder", strlen(d->folders[i].name));
+			return -1;
 		l->folders[l->nfolders++] = files_describe(copy, 0, &d->folders[i].was);
 	}
 	return 0;
@@ -334,9 +335,8 @@ static int vectors_of_bytes(struct collective *c, struct err *err)
 	*l = (struct file_list){.format = d->format,
 	                        .folder = c->request->each || d->sharded || d->tree,
 	                        .tree = d->tree};
-	l->files = calloc(n, sizeof *l->files);
-	if (!l->files)
-		return err_nomem(err, "the files", n * sizeof *l->files);
+	if (!(l->files = err_calloc(n, sizeof *l->files, "the files", err)))
+		return -1;
 	if ((d->tree && list_folders(l, d, err) < 0) ||
 	    (t->selected ? list_selected : list_files)(c, err) < 0 || check_names(l, err) < 0 ||
 	    check_lengths(l, d->path, err) < 0)
@@ -442,9 +442,8 @@ static int map_vector(struct collective *c, int i, struct err *err)
 	const struct vector *v = &c->agreed.vectors[i];
 	struct vector_files *f = &c->transfer.files[i];
 	int ret = 0;
-	f->in = calloc((size_t)v->ninputs + 1, sizeof *f->in);
-	if (!f->in)
-		return err_nomem(err, "the inputs", (size_t)v->ninputs * sizeof *f->in);
+	if (!(f->in = err_calloc((size_t)v->ninputs + 1, sizeof *f->in, "the inputs", err)))
+		return -1;
 	if (c->agreed.content == CONTENT_BYTES)
 		return (c->transfer.selected ? map_selected : map_files)(c, &f->in[0], err);
 	for (int k = 0; k < v->ninputs && ret == 0; k++)

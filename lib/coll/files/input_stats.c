@@ -26,14 +26,14 @@ static int scan_tensor(const struct dataset *d, const struct tensor *t, uint8_t 
 static int scan(void *ctx, struct err *err)
 {
 	struct collective *c = ctx;
-	uint8_t *buf = malloc(STAGING);
-	int ret = buf ? 0 : err_nomem(err, "staging", STAGING);
+	uint8_t *buf = err_malloc(STAGING, "staging", err);
+	int ret = buf ? 0 : -1;
 	for (int k = 0; ret == 0 && k < c->transfer.ninputs; k++) {
 		const struct dataset *d = &c->transfer.inputs[k];
-		c->transfer.scanned[k] = calloc(d->ntensors + 1, sizeof **c->transfer.scanned);
+		c->transfer.scanned[k] = err_calloc(d->ntensors + 1, sizeof **c->transfer.scanned,
+		                                    "the statistics", err);
 		if (!c->transfer.scanned[k])
-			ret = err_nomem(err, "the statistics",
-			                d->ntensors * sizeof **c->transfer.scanned);
+			ret = -1;
 		for (size_t i = 0; ret == 0 && i < d->ntensors; i++)
 			ret = scan_tensor(d, &d->tensors[i], buf, &c->transfer.scanned[k][i], err);
 	}
@@ -46,11 +46,9 @@ int input_stats_scan(struct collective *c, struct err *err)
 	if (!c->request->stats || !c->transfer.ninputs || c->agreed.content != CONTENT_BYTES ||
 	    c->request->files.raw_file)
 		return 0;
-	c->transfer.scanned = calloc((size_t)c->transfer.ninputs, sizeof(struct stats *));
-	if (!c->transfer.scanned)
-		return err_nomem(err, "the statistics",
-		                 (size_t)c->transfer.ninputs * sizeof(struct stats *));
-	return job_run_in_thread(c->life->job, scan, c, err);
+	c->transfer.scanned = err_calloc((size_t)c->transfer.ninputs, sizeof *c->transfer.scanned,
+	                                 "the statistics", err);
+	return c->transfer.scanned ? job_run_in_thread(c->life->job, scan, c, err) : -1;
 }
 
 void input_stats_release(struct collective *c)
@@ -96,11 +94,8 @@ void input_stats_report(struct collective *c, struct coll_result *r)
 	for (int k = 0; k < t->ninputs; k++)
 		n += t->inputs[k].ntensors;
 	stats_init(&t->found_all);
-	t->found = calloc(n + 1, sizeof *t->found);
-	if (!t->found) {
-		err_nomem(&r->err, "the statistics", n * sizeof *t->found);
+	if (!(t->found = err_calloc(n + 1, sizeof *t->found, "the statistics", &r->err)))
 		return;
-	}
 	for (int i = 0; i < c->agreed.nvectors; i++)
 		add_vector(c, i);
 	for (int k = 0; t->scanned && k < t->ninputs; k++)

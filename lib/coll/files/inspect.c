@@ -104,9 +104,8 @@ static int start_stats(struct inspection *in, struct err *err)
 {
 	size_t n = in->data.ntensors;
 
-	in->stats = calloc(n + 1, sizeof *in->stats);
-	if (!in->stats)
-		return err_nomem(err, "the statistics", n * sizeof *in->stats);
+	if (!(in->stats = err_calloc(n + 1, sizeof *in->stats, "the statistics", err)))
+		return -1;
 	for (size_t i = 0; i < n; i++) {
 		stats_init(&in->stats[i]);
 		if (!dtype_has_arithmetic(in->data.tensors[i].dtype))

@@ -134,9 +134,9 @@ static int name_file(struct collective *c, const char *path, const char *name, i
 	const bool theirs = name == c->agreed.root_files.files[f].name && !names_own(c);
 	const struct file_list *t = &c->agreed.root_files;
 	const struct sink_attributes as = files_attributes(c, &t->files[f]);
-	char *in = t->folder ? path_join(path, name, err) : strdup(path);
+	char *in = t->folder ? path_join(path, name, err) : err_strdup(path, "a path", err);
 	if (!in)
-		return err_nomem(err, "a path", strlen(path));
+		return -1;
 	const struct format *hint = format_hint(c);
 	int ret = t->folder ? 0 : sink_check_format(path, hint, t->format, err);
 	if (ret == 0) {
@@ -216,11 +216,11 @@ char *files_in_folder(const char *folder, const char *path, struct err *err)
 	size_t len = strlen(path);
 	while (len && path[len - 1] == '/')
 		len--;
-	char *own = strndup(path, len), *in = NULL;
-	const char *name = own ? path_name(own) : "";
+	char *own = err_strndup(path, len, "a path", err), *in = NULL;
 	if (!own)
-		err_nomem(err, "a path", len);
-	else if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return NULL;
+	const char *name = path_name(own);
+	if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		err_set(err, ERR_USAGE,
 		        "%s: with --each, give the folder by its name: the output has the same "
 		        "name",
@@ -297,11 +297,11 @@ static int make_sink(struct collective *c, struct err *err)
 static int make_like(struct collective *c, const char *path, int k, struct err *err)
 {
 	const struct dataset *d = &c->transfer.inputs[k];
-	struct place *places = calloc(d->ntensors + 1, sizeof *places);
-	char *in = c->request->each ? files_in_folder(path, d->path, err) : strdup(path);
-	int ret = in ? 0 : -1;
-	if (!places || (!in && !c->request->each))
-		ret = err_nomem(err, "the tensors' places", d->ntensors * sizeof *places);
+	struct place *places =
+	        err_calloc(d->ntensors + 1, sizeof *places, "the tensors' places", err);
+	char *in = c->request->each ? files_in_folder(path, d->path, err)
+	                            : err_strdup(path, "a path", err);
+	int ret = places && in ? 0 : -1;
 	if (ret == 0 && dataset_is_archive(d))
 		ret = err_set(err, ERR_USAGE,
 		              "%s: broadcast copies an .npz file byte for byte: remove --include "
@@ -322,9 +322,9 @@ int files_select_outputs(struct collective *c, struct err *err)
 	size_t total = 0;
 	for (int k = 0; k < c->transfer.ninputs; k++)
 		total += c->transfer.inputs[k].ntensors;
-	c->transfer.selected = calloc(total + 1, sizeof *c->transfer.selected);
-	if (!c->transfer.selected)
-		return err_nomem(err, "the tensors' places", total * sizeof *c->transfer.selected);
+	if (!(c->transfer.selected = err_calloc(total + 1, sizeof *c->transfer.selected,
+	                                        "the tensors' places", err)))
+		return -1;
 	c->transfer.output =
 	        paths_fill(c->request->outputs[0], c->agreed.rank, c->agreed.size, NULL, err);
 	int ret = c->transfer.output ? check_outputs(c, err) : -1;
@@ -401,9 +401,9 @@ static int map_outputs(struct collective *c, struct err *err)
 	for (int i = 0; t->sink && i < c->agreed.nvectors; i++) {
 		struct vector_files *f = &t->files[i];
 		int ret = 0;
-		f->out = calloc((size_t)t->copies + 1, sizeof *f->out);
-		if (!f->out)
-			return err_nomem(err, "the outputs", (size_t)t->copies * sizeof *f->out);
+		if (!(f->out = err_calloc((size_t)t->copies + 1, sizeof *f->out, "the outputs",
+		                          err)))
+			return -1;
 		if (t->split)
 			ret = gathered_map(c, i, err);
 		for (int k = 0; ret == 0 && !t->split && k < t->copies; k++)
@@ -419,9 +419,8 @@ int files_name_outputs(struct collective *c, struct err *err)
 	size_t n = (size_t)c->request->noutputs * c->agreed.ntensors + 1;
 	if (!agreement_writes(&c->agreed, c->request))
 		return 0;
-	c->transfer.places = calloc(n, sizeof *c->transfer.places);
-	if (!c->transfer.places)
-		return err_nomem(err, "the outputs", n * sizeof *c->transfer.places);
+	if (!(c->transfer.places = err_calloc(n, sizeof *c->transfer.places, "the outputs", err)))
+		return -1;
 	if (c->transfer.selected)
 		place_selected(c);
 	else if (name_all(c, err) < 0)
@@ -493,10 +492,9 @@ static int finish_digests(struct collective *c, struct err *err)
 {
 	struct transfer *t = &c->transfer;
 	size_t n = c->agreed.ntensors;
-	const char **names = calloc(n + 1, sizeof *names);
-	uint8_t(*room)[DIGEST_BYTES] = calloc(n + 1, sizeof *room);
-	int ret = names && room ? finish_vectors(c, room, err)
-	                        : err_nomem(err, "the digests", n * sizeof *room);
+	const char **names = err_calloc(n + 1, sizeof *names, "the digests", err);
+	uint8_t(*room)[DIGEST_BYTES] = err_calloc(n + 1, sizeof *room, "the digests", err);
+	int ret = names && room ? finish_vectors(c, room, err) : -1;
 	for (size_t i = 0; ret == 0 && i < n; i++)
 		names[i] = c->agreed.tensors[i].tensor.name;
 	if (ret == 0 &&

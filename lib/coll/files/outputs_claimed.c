@@ -50,9 +50,9 @@ static int claim_each(struct collective *c, struct buf *b, const char *path, str
 {
 	c->agreed.nclaims = c->transfer.ninputs > CLAIMS_MAX ? 1 : (uint32_t)c->transfer.ninputs;
 	uint64_t folder = target_place(path, c->request->force);
-	uint64_t *places = calloc(c->agreed.nclaims, sizeof *places);
+	uint64_t *places = err_calloc(c->agreed.nclaims, sizeof *places, "the outputs", err);
 	if (!places)
-		return err_nomem(err, "the outputs", c->agreed.nclaims * sizeof *places);
+		return -1;
 	int ret = each_place(c, path, folder, places, c->agreed.nclaims, err);
 	if (ret == 0)
 		claims_put(b, path, places, c->agreed.nclaims);

@@ -63,10 +63,11 @@ int preview_make(struct collective *c, struct err *err)
 	struct drive *d = &c->transfer.drive;
 	struct coll_preview *p = &c->transfer.preview;
 	int nfiles = c->transfer.sink ? sink_files(c->transfer.sink) : 0;
-	p->vectors = calloc((size_t)c->agreed.nvectors + 1, sizeof *p->vectors);
-	p->outputs = calloc((size_t)nfiles + 1, sizeof *p->outputs);
+	p->vectors =
+	        err_calloc((size_t)c->agreed.nvectors + 1, sizeof *p->vectors, "the preview", err);
+	p->outputs = err_calloc((size_t)nfiles + 1, sizeof *p->outputs, "the preview", err);
 	if (!p->vectors || !p->outputs)
-		return err_nomem(err, "the preview", (size_t)nfiles * sizeof *p->outputs);
+		return -1;
 	list_vectors(c);
 	list_outputs(c, nfiles);
 	for (int r = 0; r < c->agreed.size; r++)

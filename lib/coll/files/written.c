@@ -20,8 +20,9 @@ static int refuse(const struct named_file *written, const char *what, const char
 
 int written_compare(const struct named_file *files, int n, struct err *err)
 {
-	struct target_id *ids = calloc((size_t)n + 1, sizeof *ids);
-	int ret = ids ? 0 : err_nomem(err, "the names of the files", (size_t)n * sizeof *ids);
+	struct target_id *ids =
+	        err_calloc((size_t)n + 1, sizeof *ids, "the names of the files", err);
+	int ret = ids ? 0 : -1;
 	for (int i = 0; ids && i < n; i++)
 		if (files[i].path)
 			target_id(&ids[i], files[i].path, true);
@@ -149,7 +150,7 @@ static int check_outputs(const struct collective *c, struct err *err)
 
 static bool is_index(const struct dataset *d, const struct target_id *file)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	struct target_id id = {.known = false};
 	char *path =
 	        d->index && d->nfiles ? path_beside(d->files[0].path, d->index, &ignored) : NULL;
@@ -200,7 +201,7 @@ static bool is_input_name(const struct target_id *file, const char *path)
  * inputs. */
 static bool is_in(const struct target_id *file, const char *folder, const struct paths *inputs)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	bool same = false;
 	for (int i = 0; i < inputs->n && !same; i++) {
 		char *path = files_in_folder(folder, inputs->names[i], &ignored);
@@ -215,7 +216,7 @@ static bool is_below(const struct collective *c, const struct target_id *file, i
                      const char *folder)
 {
 	const struct sink *sink = c->transfer.sink;
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	char *own =
 	        paths_fill(c->request->outputs[i], c->agreed.rank, c->agreed.size, NULL, &ignored);
 	const size_t len = own ? strlen(own) : 0;
@@ -236,7 +237,7 @@ static bool is_below(const struct collective *c, const struct target_id *file, i
  * names of the set's files. */
 static bool is_in_set(const struct collective *c, const struct target_id *file, const char *folder)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	bool same = false;
 	for (int k = 0; k < c->transfer.ninputs && !same; k++) {
 		const struct dataset *d = &c->transfer.inputs[k];
@@ -269,7 +270,7 @@ static const char *find_name(const struct collective *c, const struct target_id 
 {
 	const struct coll_request *r = c->request;
 	const int size = c->agreed.size;
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	struct paths inputs;
 	const char *what = NULL;
 	(void)paths_expand(&inputs, r->inputs, r->ninputs, rank, size, &ignored);

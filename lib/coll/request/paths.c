@@ -51,7 +51,7 @@ static bool put_value(struct buf *b, const char *word, size_t n, const struct va
 		with = v->host;
 	else
 		return false;
-	buf_put(b, with, strlen(with));
+	buf_put_text(b, with);
 	return true;
 }
 
@@ -118,7 +118,7 @@ size_t paths_before_host(const char *path)
 
 bool paths_vary(const char *path)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	char *one = paths_fill(path, 0, 2, "a", &ignored);
 	char *other = paths_fill(path, 1, 2, "b", &ignored);
 	bool vary = one && other && strcmp(one, other) != 0;
@@ -131,13 +131,14 @@ bool paths_vary(const char *path)
 
 static int add(struct paths *p, const char *name, struct err *err)
 {
-	char **names = reallocarray(p->names, (size_t)p->n + 1, sizeof *names);
-	if (names)
-		p->names = names;
-	char *copy = names ? strdup(name) : NULL;
-	if (!copy)
-		return err_nomem(err, "the names of the inputs", (size_t)p->n * sizeof *names);
-	names[p->n++] = copy;
+	char **names =
+	        err_grow(p->names, (size_t)p->n, sizeof *names, "the names of the inputs", err);
+	if (!names)
+		return -1;
+	p->names = names;
+	if (!(names[p->n] = err_strdup(name, "the name of an input", err)))
+		return -1;
+	p->n++;
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/units.h"
 #include "lib/coll/request/request.h"
 #include "lib/data/formats/format.h"
 
@@ -22,27 +23,11 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Read decimal digits at *p into *out, moving *p behind them. False: none, or too many. */
-static bool read_digits(const char **p, uint64_t *out)
-{
-	const char *s = *p;
-	uint64_t v = 0;
-
-	for (; is_digit(*s); s++)
-		if (__builtin_mul_overflow(v, 10u, &v) ||
-		    __builtin_add_overflow(v, (unsigned)(*s - '0'), &v))
-			return false;
-	bool any = s != *p;
-	*p = s;
-	*out = v;
-	return any;
-}
-
 static bool read_int(const char *s, int64_t min, int64_t max, int *out)
 {
 	uint64_t v;
 
-	if (!read_digits(&s, &v) || *s || v > (uint64_t)max || (int64_t)v < min)
+	if (!digits_read(&s, &v) || *s || v > (uint64_t)max || (int64_t)v < min)
 		return false;
 	*out = (int)v;
 	return true;
@@ -53,7 +38,7 @@ static bool read_size(const char *s, int64_t min, uint64_t *out)
 	static const char units[] = "KMGT";
 	uint64_t v;
 
-	if (!read_digits(&s, &v))
+	if (!digits_read(&s, &v))
 		return false;
 	const char *unit = *s ? strchr(units, toupper((unsigned char)*s)) : NULL;
 	if (unit) {
@@ -83,7 +68,7 @@ static bool read_rate(const char *s, int64_t min, uint64_t *out)
 		return read_size(text, min, out);
 	const char *p = text;
 	uint64_t bits;
-	if (!read_digits(&p, &bits))
+	if (!digits_read(&p, &bits))
 		return false;
 	const char *unit = strchr(units, toupper((unsigned char)*p));
 	for (const char *u = units; *p != 'b' && unit && u <= unit; u++)
@@ -95,45 +80,11 @@ static bool read_rate(const char *s, int64_t min, uint64_t *out)
 	return bits <= INT64_MAX && (int64_t)*out >= min;
 }
 
-/* A fraction is fine ("1.5s"): up to six digits, so that even those of an hour fit 64 bits. */
-static bool read_duration(const char *s, int64_t min, int64_t *out)
-{
-	static const struct {
-		const char *name;
-		int64_t ns;
-	} units[] = {
-	        {"us", 1000},     {"ms", NS_PER_MS},      {"s", NS_PER_SEC},
-	        {"", NS_PER_SEC}, {"m", 60 * NS_PER_SEC}, {"h", 3600 * NS_PER_SEC},
-	};
-	uint64_t whole, part = 0;
-	int64_t scale = 1, ns;
-
-	if (!read_digits(&s, &whole) || whole > INT64_MAX)
-		return false;
-	if (*s == '.') {
-		const char *start = ++s;
-		if (!read_digits(&s, &part) || s - start > 6)
-			return false;
-		for (ptrdiff_t i = s - start; i > 0; i--)
-			scale *= 10;
-	}
-	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-		if (strcmp(s, units[i].name) != 0)
-			continue;
-		if (__builtin_mul_overflow((int64_t)whole, units[i].ns, &ns) ||
-		    __builtin_add_overflow(ns, (int64_t)part * units[i].ns / scale, &ns))
-			return false;
-		*out = ns;
-		return ns >= min;
-	}
-	return false;
-}
-
 static bool read_ports(const char *s, int64_t min, int64_t max, int *first, int *last)
 {
 	uint64_t lo, hi;
 
-	if (!read_digits(&s, &lo) || *s++ != '-' || !read_digits(&s, &hi) || *s)
+	if (!digits_read(&s, &lo) || *s++ != '-' || !digits_read(&s, &hi) || *s)
 		return false;
 	if (lo < (uint64_t)min || hi > (uint64_t)max || lo > hi)
 		return false;
@@ -210,10 +161,9 @@ static bool is_word(const struct setting *s, const char *text)
 
 static int add_to_list(const char ***list, int *n, const char *text, struct err *err)
 {
-	const size_t bytes = ((size_t)*n + 1) * sizeof **list;
-	const char **grown = realloc(*list, bytes);
+	const char **grown = err_grow(*list, (size_t)*n, sizeof **list, "the list of files", err);
 	if (!grown)
-		return err_nomem(err, "the list of files", bytes);
+		return -1;
 	*list = grown;
 	grown[(*n)++] = text;
 	return 0;
@@ -222,22 +172,21 @@ static int add_to_list(const char ***list, int *n, const char *text, struct err 
 /* "1,0.25" as weights. 1: malformed. */
 static int read_weights(const char *text, double **weights, int *n, struct err *err)
 {
-	const size_t len = strlen(text), bytes = (len / 2 + 1) * sizeof **weights;
-	char *words = strdup(text);
-	double *read = malloc(bytes);
+	char *words = err_strdup(text, "the weights", err);
+	double *read = err_realloc(NULL, strlen(text) / 2 + 1, sizeof *read, "the weights", err);
 	int count = 0;
-	bool ok = words && read;
+	const bool lacking = !words || !read;
+	bool ok = !lacking;
 	for (char *word = words, *next; ok && word; word = next) {
 		next = strchr(word, ',');
 		if (next)
 			*next++ = '\0';
 		ok = read_weight(word, &read[count++]);
 	}
-	const bool lacking = !words || !read;
 	free(words);
 	if (!ok) {
 		free(read);
-		return lacking ? err_nomem(err, "the weights", bytes) : 1;
+		return lacking ? -1 : 1;
 	}
 	free(*weights);
 	*weights = read;
@@ -248,11 +197,11 @@ static int read_weights(const char *text, double **weights, int *n, struct err *
 /* "3,4,0" as numbers. 1: malformed. */
 static int read_rows(const char *text, uint64_t **rows, int *n, struct err *err)
 {
-	const size_t bytes = (strlen(text) / 2 + 1) * sizeof **rows;
-	uint64_t *read = malloc(bytes);
+	uint64_t *read =
+	        err_realloc(NULL, strlen(text) / 2 + 1, sizeof *read, "the rows of the parts", err);
 	int count = 0;
 	if (!read)
-		return err_nomem(err, "the rows of the parts", bytes);
+		return -1;
 	for (const char *s = text;; s++) {
 		const size_t digits = strspn(s, "0123456789");
 		if (!digits || digits > 18 || (s[digits] && s[digits] != ',')) {
@@ -360,7 +309,7 @@ static int read_devices(const struct setting *row, const char *text, const char 
 	if (l.wanted && strcmp(text, "cuda") != 0 && !*p)
 		return setting_malformed(row, text, subject, err);
 	while (*p++) {
-		if (!read_digits(&p, &number) || number > INT_MAX || (*p && *p != ','))
+		if (!digits_read(&p, &number) || number > INT_MAX || (*p && *p != ','))
 			return setting_malformed(row, text, subject, err);
 		if (l.n == DEVICES_MOST)
 			return err_set(err, ERR_USAGE, "%s: '%s' lists more than %d devices",
@@ -426,7 +375,7 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 		ok = read_rate(text, s->min, to);
 		break;
 	case SETTING_DURATION:
-		ok = read_duration(text, s->min, to);
+		ok = duration_read(text, to) && *(int64_t *)to >= s->min;
 		break;
 	case SETTING_PORTS:
 		ok = read_ports(text, s->min, s->max, to, other);

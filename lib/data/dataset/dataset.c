@@ -21,14 +21,13 @@ struct chunk {
 };
 
 /* Allocate @bytes that live as long as the dataset. */
-static void *keep(struct dataset *d, size_t bytes)
+static void *keep(struct dataset *d, size_t bytes, struct err *err)
 {
 	struct chunk *c = d->arena;
 	size_t n = (bytes + 7) / 8 * 8;
 	if (!c || n > c->cap - c->used) {
 		size_t cap = n > CHUNK ? n : CHUNK;
-		c = malloc(sizeof *c + cap);
-		if (!c)
+		if (!(c = err_malloc(sizeof *c + cap, "the tensors", err)))
 			return NULL;
 		*c = (struct chunk){.next = d->arena, .cap = cap};
 		d->arena = c;
@@ -49,31 +48,23 @@ static void release_arena(void *arena)
 
 /* ---- building ---- */
 
-/* Grow the array @v of @n elements of @size bytes to hold one more. It doubles at each power of
- * two. */
-static void *grow(void *v, size_t n, size_t size)
-{
-	if (n & (n - 1))
-		return v;
-	return reallocarray(v, n ? 2 * n : 1, size);
-}
-
 int dataset_add_file(struct dataset *d, int fd, const char *path, bool spooled, struct err *err)
 {
 	struct stat st;
-	struct dataset_file *files = grow(d->files, (size_t)d->nfiles, sizeof *files);
+	struct dataset_file *files =
+	        err_grow(d->files, (size_t)d->nfiles, sizeof *files, "the files", err);
 	if (!files) {
 		close(fd);
-		return err_nomem(err, "the files", (size_t)d->nfiles * sizeof *files);
+		return -1;
 	}
 	d->files = files;
 	struct dataset_file *f = &files[d->nfiles++];
 	*f = (struct dataset_file){.fd = fd,
-	                           .path = strdup(path),
-	                           .name = strdup(path_name(path)),
+	                           .path = err_strdup(path, "a path", err),
+	                           .name = err_strdup(path_name(path), "a path", err),
 	                           .spooled = spooled};
 	if (!f->path || !f->name)
-		return err_nomem(err, "a path", strlen(path));
+		return -1;
 	if (fstat(fd, &st))
 		return err_errno(err, ERR_INPUT, "%s: cannot examine", path);
 	f->size = (uint64_t)st.st_size;
@@ -84,10 +75,12 @@ int dataset_add_file(struct dataset *d, int fd, const char *path, bool spooled, 
 int dataset_add_tensor(struct dataset *d, const struct tensor *t, int file, struct err *err)
 {
 	size_t shape_bytes = (size_t)t->ndim * sizeof *t->shape, name_bytes = strlen(t->name) + 1;
-	char *kept = keep(d, shape_bytes + name_bytes);
-	struct tensor *tensors = kept ? grow(d->tensors, d->ntensors, sizeof *tensors) : NULL;
+	char *kept = keep(d, shape_bytes + name_bytes, err);
+	struct tensor *tensors =
+	        kept ? err_grow(d->tensors, d->ntensors, sizeof *tensors, "the tensors", err)
+	             : NULL;
 	if (!tensors)
-		return err_nomem(err, "the tensors", d->ntensors * sizeof *tensors);
+		return -1;
 	d->tensors = tensors;
 	struct tensor *n = &tensors[d->ntensors++];
 	*n = *t;

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,7 +60,7 @@ static bool is_fifo(const char *path)
 /* The name says no format: what do the first bytes say? */
 static int find_format_of_file(struct dataset *d, const char *path, struct err *err)
 {
-	struct err unknown = {.rank = ERR_RANK_SELF}, unread = unknown;
+	struct err unknown = ERR_INIT, unread = unknown;
 	struct stat st;
 	if (format_of(path, NULL, &d->format, &unknown) == 0)
 		return 0;
@@ -119,9 +118,8 @@ static int open_any(struct dataset *d, const char *path, const struct dataset_so
 	static const struct array_hints bytes = {.format = &format_raw, .dtype = DTYPE_U8};
 	const struct array_hints *hints = src->raw_file ? &bytes : src->hints;
 	bool is_stdin = strcmp(path, "-") == 0, pipe = is_stdin || is_fifo(path);
-	d->path = strdup(is_stdin ? "stdin" : path);
-	if (!d->path)
-		return err_nomem(err, "a path", strlen(path));
+	if (!(d->path = err_strdup(is_stdin ? "stdin" : path, "a path", err)))
+		return -1;
 	if (find_format(d, path, pipe, src, err) || check_described(d->path, d->format, hints, err))
 		return -1;
 	if (src->raw_file && src->skip && !pipe && path_is_folder(path))

@@ -60,9 +60,8 @@ static char *read_index(const char *path, size_t *len, struct err *err)
 	if (*len > SAFETENSORS_HEADER_MAX)
 		err_set(err, ERR_INPUT, "%s: has %zu bytes: the limit is %u", path, *len,
 		        SAFETENSORS_HEADER_MAX);
-	else if (!(json = malloc(*len + 1)))
-		err_nomem(err, "an index", *len);
-	else if (input_pread(fd, path, json, *len, 0, err)) {
+	else if ((json = err_malloc(*len + 1, "an index", err)) &&
+	         input_pread(fd, path, json, *len, 0, err)) {
 		free(json);
 		json = NULL;
 	}
@@ -74,8 +73,8 @@ static char *read_index(const char *path, size_t *len, struct err *err)
 static int check_mapped(const struct dataset *d, const struct shard_index *x, const char *path,
                         struct err *err)
 {
-	bool *found = calloc(x->nentries + 1, sizeof *found);
-	int ret = found ? 0 : err_nomem(err, "an index", x->nentries);
+	bool *found = err_calloc(x->nentries + 1, sizeof *found, "an index", err);
+	int ret = found ? 0 : -1;
 	for (size_t i = 0; ret == 0 && i < d->ntensors; i++) {
 		const struct tensor *t = &d->tensors[i];
 		const struct shard_entry *e = shard_index_find(x, t->name);
@@ -113,9 +112,8 @@ static int open_index(struct dataset *d, const char *path, struct err *err)
 	}
 	d->index_metadata = x.metadata;
 	x.metadata = NULL;
-	d->index = strdup(path_name(path));
-	if (!d->index)
-		ret = err_nomem(err, "a path", len);
+	if (!(d->index = err_strdup(path_name(path), "a path", err)))
+		ret = -1;
 	if (ret == 0)
 		ret = need_files(d, (size_t)x.nfiles, err);
 	for (int i = 0; ret == 0 && i < x.nfiles; i++)

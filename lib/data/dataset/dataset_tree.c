@@ -44,13 +44,14 @@ static int open_error(const char *path, struct err *err)
 static int add_folder(struct dataset *d, int fd, const char *name, struct err *err)
 {
 	struct dataset_folder *folders =
-	        reallocarray(d->folders, (size_t)d->nfolders + 1, sizeof *folders);
+	        err_grow(d->folders, (size_t)d->nfolders, sizeof *folders, "the folders", err);
 	struct stat st;
-	if (folders)
-		d->folders = folders;
-	char *copy = folders ? strdup(name) : NULL;
+	if (!folders)
+		return -1;
+	d->folders = folders;
+	char *copy = err_strdup(name, "a path", err);
 	if (!copy)
-		return err_nomem(err, "the folders", (size_t)d->nfolders * sizeof *folders);
+		return -1;
 	folders[d->nfolders] = (struct dataset_folder){.name = copy};
 	if (fstat(fd, &st) == 0)
 		folders[d->nfolders].was = st;
@@ -62,11 +63,9 @@ static int add_folder(struct dataset *d, int fd, const char *name, struct err *e
 static int add_file(struct dataset *d, int fd, const char *path, const char *name, struct err *err)
 {
 	int file = dataset_add_file(d, fd, path, false, err);
-	char *copy = file < 0 ? NULL : strdup(name);
-	if (file < 0)
-		return -1;
+	char *copy = file < 0 ? NULL : err_strdup(name, "a path", err);
 	if (!copy)
-		return err_nomem(err, "a path", strlen(name));
+		return -1;
 	free(d->files[file].name);
 	d->files[file].name = copy;
 	return 0;

@@ -10,13 +10,12 @@ int extents_add(struct extents *x, int set, int file, uint64_t offset, uint64_t 
 		return 0;
 	bool touches = last && last->set == set && last->file == file && last->swapped == swapped &&
 	               last->offset + (x->bytes - last->at) == offset;
-	if (!touches && x->n == x->cap) {
-		size_t cap = x->cap ? 2 * x->cap : 8;
-		struct extent *v = reallocarray(x->v, cap, sizeof *v);
+	if (!touches) {
+		struct extent *v =
+		        err_grow(x->v, x->n, sizeof *v, "the places of the tensors", err);
 		if (!v)
-			return err_nomem(err, "the places of the tensors", cap * sizeof *v);
+			return -1;
 		x->v = v;
-		x->cap = cap;
 	}
 	if (!touches)
 		x->v[x->n++] = (struct extent){x->bytes, set, file, offset, swapped};

@@ -22,7 +22,7 @@ struct extent {
 /* Empty when zeroed. */
 struct extents {
 	struct extent *v;
-	size_t n, cap;
+	size_t n;
 	uint64_t bytes;
 };
 

@@ -146,7 +146,7 @@ static char *new_temp_name(const struct outfile *f, struct err *err)
 {
 	static const char digits[] = "abcdefghijklmnopqrstuvwxyz012345";
 	unsigned char random[12];
-	char tail[sizeof random + 1], *name;
+	char tail[sizeof random + 1];
 	if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
 		err_errno(err, ERR_RESOURCE, "no random numbers");
 		return NULL;
@@ -154,11 +154,8 @@ static char *new_temp_name(const struct outfile *f, struct err *err)
 	for (size_t i = 0; i < sizeof random; i++)
 		tail[i] = digits[random[i] % 32];
 	tail[sizeof random] = '\0';
-	if (asprintf(&name, ".%.*s.collctl-%s", NAME_MAX - 32, f->name, tail) < 0) {
-		err_nomem(err, "a temporary name", NAME_MAX);
-		return NULL;
-	}
-	return name;
+	return err_asprintf("a temporary name", err, ".%.*s.collctl-%s", NAME_MAX - 32, f->name,
+	                    tail);
 }
 
 /* Forget a temporary name that no file of ours has. */
@@ -295,9 +292,8 @@ static int find_target(struct outfile *f, const char *path, size_t top, uint64_t
 	                      .below = top > 0,
 	                      .size = size,
 	                      .back = WRITEBACK_INIT};
-	f->path = strdup(path);
-	if (!f->path)
-		return err_nomem(err, "a path", strlen(path));
+	if (!(f->path = err_strdup(path, "a path", err)))
+		return -1;
 	return open_folder(f, top, err);
 }
 
@@ -346,13 +342,11 @@ int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t
                        struct err *err)
 {
 	*f = (struct outfile){.fd = -1, .dirfd = -1, .size = size, .back = WRITEBACK_INIT};
-	f->path = strdup(path);
-	f->name = f->path ? strdup(path_name(path)) : NULL;
-	if (!f->name)
-		err_nomem(err, "a path", strlen(path));
-	else if ((f->dirfd = open_top(path, top)) < 0)
+	f->path = err_strdup(path, "a path", err);
+	f->name = f->path ? err_strdup(path_name(path), "a path", err) : NULL;
+	if (f->name && (f->dirfd = open_top(path, top)) < 0)
 		create_error(f, err);
-	else if (open_anywhere(f, err) == 0 && allocate(f, 0, size, err) == 0) {
+	else if (f->name && open_anywhere(f, err) == 0 && allocate(f, 0, size, err) == 0) {
 		if (f->temp)
 			io_retry(unlinkat(f->dirfd, f->temp, 0));
 		drop_name(&f->temp);
@@ -384,13 +378,11 @@ int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err
 	*f = (struct outfile){.fd = spool_open(err), .dirfd = -1, .size = size};
 	if (f->fd < 0)
 		return -1;
-	f->path = strdup(name);
+	f->path = err_strdup(name, "a name", err);
 	if (f->path && allocate(f, 0, size, err) == 0)
 		return 0;
-	if (!f->path) {
-		err_nomem(err, "a name", strlen(name));
+	if (!f->path)
 		close(f->fd);
-	}
 	outfile_release(f);
 	return -1;
 }

@@ -41,7 +41,7 @@ struct sink {
 	bool sync, force, committed;
 	bool complete; /* sink_commit has placed all files */
 	struct sink_file *files;
-	int nfiles, cap;
+	int nfiles;
 	struct folder {
 		char *path;
 		size_t top;
@@ -55,11 +55,9 @@ struct sink {
 
 struct sink *sink_new(bool sync, bool force, struct err *err)
 {
-	struct sink *s = calloc(1, sizeof *s);
-	if (!s) {
-		err_nomem(err, "the outputs", sizeof *s);
+	struct sink *s = err_calloc(1, sizeof *s, "the outputs", err);
+	if (!s)
 		return NULL;
-	}
 	s->sync = sync;
 	s->force = force;
 	return s;
@@ -145,19 +143,6 @@ void sink_id(const struct sink *s, int file, struct target_id *id)
 
 /* ---- adding ---- */
 
-static int reserve_file(struct sink *s, struct err *err)
-{
-	if (s->nfiles < s->cap)
-		return 0;
-	int cap = s->cap ? 2 * s->cap : 4;
-	struct sink_file *files = reallocarray(s->files, (size_t)cap, sizeof *files);
-	if (!files)
-		return err_nomem(err, "the outputs", (size_t)cap * sizeof *files);
-	s->files = files;
-	s->cap = cap;
-	return 0;
-}
-
 int sink_add(struct sink *s, const char *path, const void *head, size_t head_len, uint64_t size,
              struct err *err)
 {
@@ -165,17 +150,20 @@ int sink_add(struct sink *s, const char *path, const void *head, size_t head_len
 	for (int i = 0; is_stdout && i < s->nfiles; i++)
 		if (s->files[i].is_stdout)
 			return err_set(err, ERR_USAGE, "stdout: is given as output twice");
-	if (reserve_file(s, err))
+	struct sink_file *files =
+	        err_grow(s->files, (size_t)s->nfiles, sizeof *files, "the outputs", err);
+	if (!files)
 		return -1;
+	s->files = files;
 	struct sink_file *f = &s->files[s->nfiles];
 	*f = (struct sink_file){
 	        .is_stdout = is_stdout, .own = -1, .head_len = head_len, .size = size};
-	f->path = strdup(path);
-	f->head = malloc(head_len + 1);
+	f->path = err_strdup(path, "a path", err);
+	f->head = err_malloc(head_len + 1, "the head of an output", err);
 	if (!f->path || !f->head) {
 		free(f->path);
 		free(f->head);
-		return err_nomem(err, "the head of an output", head_len);
+		return -1;
 	}
 	memcpy(f->head, head ? head : "", head_len);
 	return s->nfiles++;
@@ -197,10 +185,12 @@ int sink_add_archive(struct sink *s, const char *path, struct archive *a, struct
 static int add_folder(struct sink *s, char *path, size_t top, const struct sink_attributes *as,
                       struct err *err)
 {
-	struct folder *folders = reallocarray(s->folders, (size_t)s->nfolders + 1, sizeof *folders);
-	if (!path || !folders) {
+	struct folder *folders = path ? err_grow(s->folders, (size_t)s->nfolders, sizeof *folders,
+	                                         "the folders", err)
+	                              : NULL;
+	if (!folders) {
 		free(path);
-		return err_nomem(err, "the folders", sizeof *folders);
+		return -1;
 	}
 	s->folders = folders;
 	folders[s->nfolders++] =
@@ -218,7 +208,7 @@ int sink_add_folder(struct sink *s, const char *path, struct err *err)
 		               "the output");
 	while (len > 1 && path[len - 1] == '/')
 		len--;
-	return add_folder(s, strndup(path, len), 0, &none, err);
+	return add_folder(s, err_strndup(path, len, "a path", err), 0, &none, err);
 }
 
 int sink_add_folder_below(struct sink *s, const char *top, const char *name,
@@ -292,9 +282,9 @@ void sink_drop(struct sink *s, int file)
 /* Sync the parent, so that the folder itself is on disk. */
 static int sync_parent(const char *path, struct err *err)
 {
-	char *parent;
-	if (asprintf(&parent, "%s/..", path) < 0)
-		return err_nomem(err, "a path", strlen(path));
+	char *parent = path_join(path, "..", err);
+	if (!parent)
+		return -1;
 	int fd = io_retry(open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	/* Ignore folders that cannot be opened or do not support fsync. */
 	int ret = fd >= 0 && io_retry(fsync(fd)) && errno != EINVAL ? -1 : 0;
@@ -383,8 +373,8 @@ static int check_top(const struct sink *s, int file, struct err *err)
 	const struct sink_file *f = &s->files[file], *e = file ? f - 1 : NULL;
 	if (!f->top || (e && e->top == f->top && memcmp(e->path, f->path, f->top) == 0))
 		return 0;
-	char *top = strndup(f->path, f->top);
-	int ret = top ? target_check_folder(top, err) : err_nomem(err, "a path", f->top);
+	char *top = err_strndup(f->path, f->top, "a path", err);
+	int ret = top ? target_check_folder(top, err) : -1;
 	free(top);
 	return ret;
 }
@@ -471,7 +461,7 @@ int sink_open(struct sink *s, struct err *err)
 /* Does @path lie in a folder that sink_open would create? */
 static bool is_in_absent(const struct sink *s, const char *path)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	char *folder = path_folder(path, &ignored);
 	size_t len = folder ? strlen(folder) : 0;
 	bool absent = false;
@@ -596,7 +586,7 @@ int sink_pread(struct sink *s, int file, void *buf, size_t bytes, uint64_t pos, 
 static int pack(struct sink_file *f, struct err *err)
 {
 	const struct archive *a = &f->archive;
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	if (a->pack(f->spool.fd, a->members, a->n, f->out.fd, &why))
 		return err_set(err, why.code, "%s: %s", f->path, why.text);
 	outfile_release(&f->spool);
@@ -617,7 +607,7 @@ void sink_set_index(struct sink *s, int file)
 void sink_strays(const struct sink *s,
                  void (*tell)(void *ctx, const char *folder, const char *first, int n), void *ctx)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	char first[256];
 
 	for (int i = 0; i < s->nfiles; i++) {
@@ -690,7 +680,7 @@ static int place_all(struct sink *s, struct err *err)
 static void undo_all(struct sink *s, struct err *err)
 {
 	for (int i = s->nfiles; i-- > 0;) {
-		struct err more = {.rank = ERR_RANK_SELF};
+		struct err more = ERR_INIT;
 		if (!s->files[i].out.committed || outfile_undo(&s->files[i].out, &more) == 0)
 			continue;
 		s->committed = true; /* so that sink_free keeps the folders */

@@ -7,28 +7,25 @@
 int archive_add(struct archive *a, const char *name, const void *head, size_t len, uint64_t bytes,
                 struct err *err)
 {
-	if (a->n == a->cap) {
-		size_t cap = a->cap ? 2 * a->cap : 16;
-		struct npz_member *members = reallocarray(a->members, cap, sizeof *members);
-		if (members)
-			a->members = members;
-		struct archive_head *heads = reallocarray(a->heads, cap, sizeof *heads);
-		if (heads)
-			a->heads = heads;
-		if (!members || !heads)
-			return err_nomem(err, "the members of an archive", cap * sizeof *members);
-		a->cap = cap;
-	}
+	static const char what[] = "the members of an archive";
+	struct npz_member *members = err_grow(a->members, a->n, sizeof *members, what, err);
+	if (members)
+		a->members = members;
+	struct archive_head *heads = err_grow(a->heads, a->n, sizeof *heads, what, err);
+	if (heads)
+		a->heads = heads;
+	if (!members || !heads)
+		return -1;
 	struct npz_member m = {.offset = a->bytes, .bytes = len + bytes};
 	uint64_t all;
 	if (m.bytes < bytes || __builtin_add_overflow(a->bytes, m.bytes, &all))
 		return err_set(err, ERR_OUTPUT, "tensor '%s': is too large for an archive", name);
-	m.name = strdup(name);
-	struct archive_head h = {malloc(len), len};
+	m.name = err_strdup(name, what, err);
+	struct archive_head h = {err_malloc(len, what, err), len};
 	if (!m.name || !h.data) {
 		free((void *)m.name);
 		free(h.data);
-		return err_nomem(err, "the members of an archive", len);
+		return -1;
 	}
 	memcpy(h.data, head, len);
 	a->members[a->n] = m;

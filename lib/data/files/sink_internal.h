@@ -31,7 +31,7 @@ int sink_set_strays(const struct sink *, const char *folder, char *first, size_t
 /* The members of an archive, stored consecutively in a spool until they are packed. Empty when
  * zeroed. */
 struct archive {
-	size_t n, cap;
+	size_t n;
 	struct npz_member *members; /* owns their names */
 	struct archive_head {
 		void *data; /* the beginning of the member, a .npy header */

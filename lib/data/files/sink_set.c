@@ -30,11 +30,9 @@ int sink_split_set(const char *path, const char *input_index, char **folder, cha
 		return err_set(err, ERR_USAGE,
 		               "%s: the input is a sharded set: name a folder for the output",
 		               path);
-	*index = name ? strdup(name) : NULL;
-	*folder = is_index ? path_folder(path, err) : strdup(path);
-	if (!*folder || (name && !*index))
-		return err_nomem(err, "a path", strlen(path));
-	return 0;
+	*index = name ? err_strdup(name, "a path", err) : NULL;
+	*folder = is_index ? path_folder(path, err) : err_strdup(path, "a path", err);
+	return *folder && (!name || *index) ? 0 : -1;
 }
 
 /* Keep the metadata of the set's index, except the size. */
@@ -121,7 +119,7 @@ struct written {
 /* The index of the sink's file @name in the folder; -1: none. */
 static int find(const struct written *w, const char *name)
 {
-	struct err err = {.rank = ERR_RANK_SELF};
+	struct err err = ERR_INIT;
 	char *path = path_join(w->folder, name, &err);
 	int found = -1;
 	for (int i = 0; path && found < 0 && i < sink_files(w->sink); i++)

@@ -45,10 +45,10 @@ static int await_data(int fd, const char *name, struct err *err)
 int spool_copy(int from, const char *from_name, int to, const char *to_name, int to_code,
                int (*await)(void *ctx, int fd, struct err *err), void *ctx, struct err *err)
 {
-	char *buf = malloc(CHUNK);
+	char *buf = err_malloc(CHUNK, "copying", err);
 	ssize_t got = 0;
 	if (!buf)
-		return err_nomem(err, "copying", CHUNK);
+		return -1;
 	for (;;) {
 		got = await ? await(ctx, from, err) : await_data(from, from_name, err);
 		if (got < 0)

@@ -44,12 +44,12 @@ static int go(struct target *t, const char *at, const char *path, struct err *er
 	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
 		return err_set(err, ERR_OUTPUT, "%s: is a directory: expected the name of a file",
 		               path);
-	char *folder = path_folder(at, err), *copy = strdup(name);
+	char *folder = path_folder(at, err), *copy = err_strdup(name, "a path", err);
 	free(t->name);
 	t->name = copy;
 	if (!folder || !copy) {
 		free(folder);
-		return err_nomem(err, "a path", strlen(at));
+		return -1;
 	}
 	int from = t->dirfd;
 	t->dirfd = io_retry(
@@ -121,16 +121,16 @@ void target_release(struct target *t)
 
 int target_check_folder(const char *path, struct err *err)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	struct target t;
 	char text[PATH_MAX];
 	int ret = 0;
 	size_t len = strlen(path);
 	while (len > 1 && path[len - 1] == '/')
 		len--;
-	char *folder = strndup(path, len);
+	char *folder = err_strndup(path, len, "a path", err);
 	if (!folder)
-		return err_nomem(err, "a path", len);
+		return -1;
 	if (target_find(&t, folder, false, &ignored) == 0) { /* else its user finds the error */
 		ret = read_link(&t, folder, text, err) < 0 ? -1 : 0;
 		target_release(&t);
@@ -151,7 +151,7 @@ void target_id_at(struct target_id *id, int dirfd, const char *name)
 
 void target_id(struct target_id *id, const char *path, bool follow)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	struct target t;
 	*id = (struct target_id){.known = false};
 	if (strcmp(path, "-") == 0 || target_find(&t, path, follow, &ignored) < 0)
@@ -265,7 +265,7 @@ uint64_t target_place_in(uint64_t folder, const char *name)
 /* The place of a path that is not a folder and has no trailing slash. */
 static uint64_t file_place(const char *path, bool force)
 {
-	struct err ignored = {.rank = ERR_RANK_SELF};
+	struct err ignored = ERR_INIT;
 	struct target t;
 	struct stat st;
 	uint64_t place = 0;

@@ -23,9 +23,9 @@ static int add_member(void *ctx, const char *name, uint64_t at, uint64_t bytes, 
 	const struct unpacking *u = ctx;
 	const struct dataset_file *f = &u->dataset->files[u->file];
 	struct array_info info;
-	char *path;
-	if (asprintf(&path, "%s: member '%.200s.npy'", f->path, name) < 0)
-		return err_nomem(err, "a name", strlen(name));
+	char *path = err_asprintf("a name", err, "%s: member '%.200s.npy'", f->path, name);
+	if (!path)
+		return -1;
 	int ret = format_npy.describe(f->fd, path, at, bytes, u->hints, &info, err);
 	free(path);
 	return ret ? -1 : dataset_add_array(u->dataset, name, &info, at, u->file, err);

@@ -29,9 +29,9 @@ int dataset_add_safetensors(struct dataset *d, int file, struct err *err)
 		return -1;
 	if (safetensors_header_len(prefix, f->size, &len, &why))
 		return err_set(err, why.code, "%s: %s", f->path, why.text);
-	char *json = malloc(len + 1);
+	char *json = err_malloc(len + 1, "a header", err);
 	if (!json)
-		return err_nomem(err, "a header", len);
+		return -1;
 	int ret = input_pread(f->fd, f->path, json, len, sizeof prefix, err);
 	if (ret == 0) {
 		ret = safetensors_parse(json, len, f->size, add_shard_tensor, &shard, &f->metadata,
@@ -60,10 +60,10 @@ int sink_add_safetensors(struct sink *s, const char *path, const struct dataset 
 	size_t head_len;
 	uint64_t size;
 	int file = -1;
-	struct err why = {.rank = ERR_RANK_SELF};
-	uint64_t *offsets = calloc(n + 1, sizeof *offsets);
+	struct err why = ERR_INIT;
+	uint64_t *offsets = err_calloc(n + 1, sizeof *offsets, "the tensors of an output", err);
 	if (!offsets)
-		return err_nomem(err, "the tensors of an output", n * sizeof *offsets);
+		return -1;
 	if (safetensors_lay_out(of, n, metadata, &head, &head_len, offsets, &size, &why))
 		err_set(err, why.code, "%s: %s", path, why.text);
 	else
@@ -86,11 +86,10 @@ static int by_file(const void *a, const void *b)
 
 const struct tensor **sink_by_file(const struct dataset *like, struct err *err)
 {
-	const struct tensor **of = calloc(like->ntensors + 1, sizeof *of);
-	if (!of) {
-		err_nomem(err, "the tensors of an output", like->ntensors * sizeof *of);
+	const struct tensor **of =
+	        err_calloc(like->ntensors + 1, sizeof *of, "the tensors of an output", err);
+	if (!of)
 		return NULL;
-	}
 	for (size_t i = 0; i < like->ntensors; i++)
 		of[i] = &like->tensors[i];
 	qsort(of, like->ntensors, sizeof *of, by_file);

@@ -273,12 +273,10 @@ int fortran_to_c(int in, uint64_t in_at, int out, uint64_t out_at, const uint64_
 	drop_short_axes(&b, shape, ndim);
 	memory = memory < ENOUGH ? memory : ENOUGH;
 	size_t bytes = (size_t)choose_box(&b, memory / 2 / esize) * esize;
-	b.columns = malloc(bytes);
-	b.rows = malloc(bytes);
-	if (!b.columns || !b.rows) {
-		err_nomem(err, "an array in Fortran order", 2 * bytes);
+	b.columns = err_malloc(bytes, "an array in Fortran order", err);
+	b.rows = err_malloc(bytes, "an array in Fortran order", err);
+	if (!b.columns || !b.rows)
 		goto out;
-	}
 	do {
 		cut_box(&b);
 		if (offload_stopped(err) ||

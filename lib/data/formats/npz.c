@@ -61,38 +61,14 @@ static struct {
 } zip;
 #undef X
 
-#define ZIP_PURPOSE "for .npz"
-#define ZIP_NAMES   "libzip.so.4", "libzip.so.5"
-LIBRARY_NOTE("npz", ZIP_PURPOSE, ZIP_NAMES);
-
-static pthread_once_t zip_once = PTHREAD_ONCE_INIT;
-static struct err zip_missing = {.rank = ERR_RANK_SELF};
-
-static void load_zip(void)
-{
 #define X(name) {#name, &zip.name, LIBRARY_LINKED(zip_##name)},
-	static const struct library_function functions[] = {ZIP_FUNCTIONS(X)};
+LIBRARY(libzip, "npz", "for .npz", "libzip4", "zip_", ZIP_FUNCTIONS(X), NULL, "libzip.so.4",
+        "libzip.so.5");
 #undef X
-	static const struct library library = {.names = {ZIP_NAMES},
-	                                       .purpose = ZIP_PURPOSE,
-	                                       .package = "libzip4",
-	                                       .prefix = "zip_",
-	                                       .functions = functions,
-	                                       .nfunctions = sizeof functions / sizeof *functions};
-
-	library_open(&library, &zip_missing);
-}
-
-static int need_zip(struct err *err)
-{
-	pthread_once(&zip_once, load_zip);
-	return zip_missing.code ? err_set(err, zip_missing.code, "%s", zip_missing.text) : 0;
-}
 
 const char *npz_library(void)
 {
-	pthread_once(&zip_once, load_zip);
-	return zip_missing.code ? NULL : zip.libzip_version();
+	return library_open(&libzip, NULL) < 0 ? NULL : zip.libzip_version();
 }
 
 /* ---- a source for libzip that reads a range of a file ---- */
@@ -203,9 +179,8 @@ struct unpack {
 
 static int tell_member(const struct unpack *u, const zip_stat_t *st, struct err *err)
 {
-	char *name = strndup(st->name, strlen(st->name) - strlen(SUFFIX));
-	int ret = name ? u->member(u->ctx, name, u->end, st->size, err)
-	               : err_nomem(err, "a name", strlen(st->name));
+	char *name = err_strndup(st->name, strlen(st->name) - strlen(SUFFIX), "a name", err);
+	int ret = name ? u->member(u->ctx, name, u->end, st->size, err) : -1;
 	free(name);
 	return ret;
 }
@@ -351,7 +326,7 @@ int npz_unpack(int fd, const char *path, int spool, bool heads_only, uint64_t me
 	                   .ctx = ctx};
 	struct range archive;
 	struct stat st;
-	if (need_zip(err))
+	if (library_open(&libzip, err))
 		return -1;
 	if (fstat(fd, &st))
 		return err_errno(err, ERR_INPUT, "%s: cannot examine", path);
@@ -363,9 +338,8 @@ int npz_unpack(int fd, const char *path, int spool, bool heads_only, uint64_t me
 		u.most = UINT64_MAX;
 	if (u.most < memory)
 		u.most = memory;
-	u.buf = malloc(CHUNK);
-	if (!u.buf)
-		return err_nomem(err, "unpacking", CHUNK);
+	if (!(u.buf = err_malloc(CHUNK, "unpacking", err)))
+		return -1;
 	u.za = open_archive(range_call, &archive, ZIP_RDONLY, ERR_INPUT, path, err);
 	int ret = u.za ? unpack_all(&u, err) : -1;
 	if (u.za)
@@ -491,12 +465,12 @@ int npz_pack(int spool, const struct npz_member *members, size_t n, int fd, stru
 	struct output out = {.fd = fd};
 	if (n == 0)
 		return pack_nothing(fd, err);
-	if (need_zip(err))
+	if (library_open(&libzip, err))
 		return -1;
 	zip.error_init(&out.error);
-	struct range *ranges = calloc(n, sizeof *ranges);
+	struct range *ranges = err_calloc(n, sizeof *ranges, "an archive's members", err);
 	if (!ranges)
-		return err_nomem(err, "an archive's members", n * sizeof *ranges);
+		return -1;
 	zip_t *za = open_archive(output_call, &out, ZIP_CREATE, ERR_OUTPUT, "the output", err);
 	int ret = za ? pack(za, ranges, spool, members, n, err) : -1;
 	if (za && ret)

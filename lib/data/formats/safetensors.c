@@ -101,21 +101,12 @@ struct header {
 	int (*tensor)(void *ctx, const struct tensor *, struct err *);
 	void *ctx;
 	struct range *ranges; /* of each tensor */
-	size_t n, cap;
+	size_t n;
 	bool has_metadata;
 	struct pair *pairs; /* of the metadata */
-	size_t npairs, cap_pairs;
+	size_t npairs;
 	struct err *err;
 };
-
-/* Grow the array @v of @n elements of @size bytes to hold one more. NULL: no memory. */
-static void *grow(void *v, size_t n, size_t *cap, size_t size)
-{
-	if (n < *cap)
-		return v;
-	*cap = *cap ? 2 * *cap : 16;
-	return reallocarray(v, *cap, size);
-}
 
 enum key { KEY_DTYPE, KEY_SHAPE, KEY_OFFSETS, KEYS };
 static const char *const key_names[KEYS] = {"dtype", "shape", "data_offsets"};
@@ -265,9 +256,9 @@ static int on_tensor(struct header *h, const char *name)
 {
 	struct entry e = {.h = h, .name = name};
 	struct tensor t;
-	struct range *ranges = grow(h->ranges, h->n, &h->cap, sizeof *ranges);
+	struct range *ranges = err_grow(h->ranges, h->n, sizeof *ranges, "the tensors", h->err);
 	if (!ranges)
-		return err_nomem(h->err, "the tensors", h->cap * sizeof *ranges);
+		return -1;
 	h->ranges = ranges;
 	if (scan_entry(&e) || describe(&e, &t, h->err))
 		return -1;
@@ -329,35 +320,6 @@ static int check_ranges(struct range *r, size_t n, uint64_t bytes, struct err *e
 
 /* ---- JSON text, written like the reference library ---- */
 
-static void put_text(struct buf *b, const char *text)
-{
-	buf_put(b, text, strlen(text));
-}
-
-static void put_string(struct buf *b, const char *s)
-{
-	static const char named[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
-	char escaped[8];
-	put_text(b, "\"");
-	while (*s) {
-		size_t plain = 0;
-		while ((unsigned char)s[plain] >= 0x20 && s[plain] != '"' && s[plain] != '\\')
-			plain++;
-		buf_put(b, s, plain);
-		s += plain;
-		if (!*s)
-			break;
-		const char *at = strchr(named, *s);
-		if (at)
-			snprintf(escaped, sizeof escaped, "\\%c", letters[at - named]);
-		else
-			snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned char)*s);
-		put_text(b, escaped);
-		s++;
-	}
-	put_text(b, "\"");
-}
-
 static int by_key(const void *a, const void *b)
 {
 	return strcmp(((const struct pair *)a)->key, ((const struct pair *)b)->key);
@@ -382,14 +344,14 @@ static int metadata_text(struct header *h, char **out)
 		return 0;
 	/* Escapes may lengthen the text, at most six times. */
 	buf_init(&b, 6ull * SAFETENSORS_HEADER_MAX);
-	put_text(&b, "{");
+	buf_put_text(&b, "{");
 	for (size_t i = 0; i < h->npairs; i++) {
-		put_text(&b, i ? "," : "");
-		put_string(&b, h->pairs[i].key);
-		put_text(&b, ":");
-		put_string(&b, h->pairs[i].value);
+		buf_put_text(&b, i ? "," : "");
+		buf_put_json(&b, h->pairs[i].key, strlen(h->pairs[i].key));
+		buf_put_text(&b, ":");
+		buf_put_json(&b, h->pairs[i].value, strlen(h->pairs[i].value));
 	}
-	put_text(&b, "}");
+	buf_put_text(&b, "}");
 	buf_put_u8(&b, 0);
 	if (b.failed) {
 		buf_release(&b);
@@ -402,9 +364,9 @@ static int metadata_text(struct header *h, char **out)
 static int on_pair(void *ctx, const char *key)
 {
 	struct header *h = ctx;
-	struct pair *pairs = grow(h->pairs, h->npairs, &h->cap_pairs, sizeof *pairs);
+	struct pair *pairs = err_grow(h->pairs, h->npairs, sizeof *pairs, "__metadata__", h->err);
 	if (!pairs)
-		return err_nomem(h->err, "__metadata__", h->cap_pairs * sizeof *pairs);
+		return -1;
 	h->pairs = pairs;
 	if (!json_scan_next_is(&h->scan, '"'))
 		return err_set(h->err, ERR_INPUT, "__metadata__: '%.200s' is not a string", key);
@@ -467,17 +429,17 @@ static int by_place(const void *a, const void *b)
 static void put_entry(struct buf *b, const struct tensor *t, uint64_t begin)
 {
 	char text[64];
-	put_string(b, t->name);
+	buf_put_json(b, t->name, strlen(t->name));
 	snprintf(text, sizeof text, ":{\"dtype\":\"%s\",\"shape\":[",
 	         safetensors_dtype_name(t->dtype));
-	put_text(b, text);
+	buf_put_text(b, text);
 	for (int i = 0; i < t->ndim; i++) {
 		snprintf(text, sizeof text, "%s%" PRIu64, i ? "," : "", t->shape[i]);
-		put_text(b, text);
+		buf_put_text(b, text);
 	}
 	snprintf(text, sizeof text, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin,
 	         begin + t->bytes);
-	put_text(b, text);
+	buf_put_text(b, text);
 }
 
 /* Set offsets[] relative to the data's beginning, and the data's size. */
@@ -502,16 +464,16 @@ static void put_header(struct buf *b, const struct tensor *const *tensors, size_
                        const char *metadata, const uint64_t *offsets)
 {
 	buf_put_u64(b, 0);
-	put_text(b, "{");
+	buf_put_text(b, "{");
 	if (metadata) {
-		put_text(b, "\"__metadata__\":");
-		put_text(b, metadata);
+		buf_put_text(b, "\"__metadata__\":");
+		buf_put_text(b, metadata);
 	}
 	for (size_t i = 0; i < n; i++) {
-		put_text(b, i || metadata ? "," : "");
+		buf_put_text(b, i || metadata ? "," : "");
 		put_entry(b, tensors[i], offsets[i]);
 	}
-	put_text(b, "}");
+	buf_put_text(b, "}");
 	while (!b->failed && b->len % 8)
 		buf_put_u8(b, ' ');
 	if (!b->failed)

@@ -15,7 +15,7 @@ struct line {
 struct parse {
 	struct json_scan scan;
 	struct line *lines;
-	size_t n, cap;
+	size_t n;
 	bool has_map, has_metadata;
 	char *metadata;
 	struct err *err;
@@ -35,13 +35,10 @@ static int check_name(const struct line *l, struct err *err)
 static int on_line(void *ctx, const char *tensor)
 {
 	struct parse *p = ctx;
-	if (p->n == p->cap) {
-		p->cap = p->cap ? 2 * p->cap : 16;
-		struct line *lines = reallocarray(p->lines, p->cap, sizeof *lines);
-		if (!lines)
-			return err_nomem(p->err, "an index", p->cap * sizeof *lines);
-		p->lines = lines;
-	}
+	struct line *lines = err_grow(p->lines, p->n, sizeof *lines, "an index", p->err);
+	if (!lines)
+		return -1;
+	p->lines = lines;
 	struct line *l = &p->lines[p->n];
 	l->tensor = tensor;
 	if (!json_scan_next_is(&p->scan, '"'))
@@ -73,8 +70,8 @@ static int on_metadata(struct parse *p)
 	const char *from = p->scan.p;
 	if (json_scan_skip(&p->scan))
 		return -1;
-	p->metadata = strndup(from, (size_t)(p->scan.p - from));
-	return p->metadata ? 0 : err_nomem(p->err, "an index's metadata", 0);
+	p->metadata = err_strndup(from, (size_t)(p->scan.p - from), "an index's metadata", p->err);
+	return p->metadata ? 0 : -1;
 }
 
 static int on_key(void *ctx, const char *key)
@@ -137,10 +134,10 @@ static int list_entries(struct shard_index *x, const struct line *lines, size_t 
 
 static int fill(struct shard_index *x, const struct line *lines, size_t n, struct err *err)
 {
-	x->entries = calloc(n, sizeof *x->entries);
-	x->files = calloc(n, sizeof *x->files);
+	x->entries = err_calloc(n, sizeof *x->entries, "an index", err);
+	x->files = err_calloc(n, sizeof *x->files, "an index", err);
 	if (!x->entries || !x->files)
-		return err_nomem(err, "an index", n * sizeof *x->entries);
+		return -1;
 	list_files(x, lines, n);
 	return list_entries(x, lines, n, err);
 }

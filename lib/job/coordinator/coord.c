@@ -565,7 +565,7 @@ static bool all_are_old(const struct coord *c)
  * that have new outputs. */
 static struct err outcome_of(const struct coord *c)
 {
-	struct evidence best = {.err.rank = ERR_RANK_SELF};
+	struct evidence best = {.err = ERR_INIT};
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct member *m = &c->members[r];
 		struct evidence e = {m->done ? EVIDENCE_OWN_WORD : EVIDENCE_LOST,
@@ -621,9 +621,8 @@ static int keep_details(struct member *m, struct err *e)
 	size_t len = view_left(&m->intent.details);
 	if (!len)
 		return 0;
-	m->details = malloc(len);
-	if (!m->details)
-		return err_nomem(e, "the request of a rank", len);
+	if (!(m->details = err_malloc(len, "the request of a rank", e)))
+		return -1;
 	memcpy(m->details, m->intent.details.p, len);
 	m->intent.details = view_of(m->details, len);
 	return 0;
@@ -811,7 +810,7 @@ static bool take_done(struct member *m, struct view v)
 	const bool whole = err_decode(&m->outcome, &phase, &v) == 0;
 	const unsigned fate = view_u8(&v);
 	if (!whole || v.failed || view_left(&v) || fate >= FATES) {
-		m->outcome = (struct err){.rank = ERR_RANK_SELF};
+		m->outcome = ERR_INIT;
 		err_set(&m->outcome, ERR_INTEGRITY, "a malformed DONE message");
 	} else {
 		m->fate = (enum fate)fate;
@@ -870,7 +869,7 @@ static void on_message(void *ctx, uint8_t type, struct view body)
 /* The coordinator's own rank fails before it has a number. */
 static void leave_unseated(struct coord *c, struct view v)
 {
-	struct err e = {0}, why = {.rank = ERR_RANK_SELF};
+	struct err e = {0}, why = ERR_INIT;
 	char self[COORD_SELF_TEXT];
 	enum phase phase;
 	if (err_decode(&e, &phase, &v) < 0)
@@ -916,7 +915,7 @@ static void coord_free(struct coord *c)
 
 struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct err *err)
 {
-	struct coord *c = calloc(1, sizeof *c);
+	struct coord *c = err_calloc(1, sizeof *c, "the ranks of the job", err);
 	struct gate_conf gate = {
 	        .loop = conf->loop,
 	        .fd = listen_fd,
@@ -932,12 +931,11 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	size_t n = (size_t)conf->size;
 	if (c) {
 		c->conf = *conf;
-		c->members = calloc(n, sizeof *c->members);
-		c->intents = calloc(n, sizeof *c->intents);
-		c->votes = calloc(n, sizeof *c->votes);
+		c->members = err_calloc(n, sizeof *c->members, "the ranks of the job", err);
+		c->intents = err_calloc(n, sizeof *c->intents, "the ranks of the job", err);
+		c->votes = err_calloc(n, sizeof *c->votes, "the ranks of the job", err);
 	}
 	if (!c || !c->members || !c->intents || !c->votes) {
-		err_nomem(err, "the ranks of the job", n * sizeof *c->members);
 		close(listen_fd);
 		coord_free(c);
 		return NULL;

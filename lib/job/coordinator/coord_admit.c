@@ -70,7 +70,7 @@ static void note_other_version(struct coord *c, const struct hello *h, const str
 static bool proves_another(struct coord *c, const struct conn *conn, const struct hello *h,
                            const struct addr *at, struct err *e)
 {
-	struct err why = {.rank = ERR_RANK_SELF};
+	struct err why = ERR_INIT;
 	char from[ADDR_TEXT];
 	if (!c->conf.vouch ||
 	    c->conf.vouch(c->conf.find_ctx, conn, h->rank == PROTO_RANK_AUTO ? -1 : (int)h->rank,

@@ -100,7 +100,7 @@ bool coord_send_places(struct member *m, struct view peers)
 {
 	const struct coord *c = m->coord;
 	const size_t most = 2 * 4 * (size_t)c->conf.size; /* it sends to each rank, and receives */
-	struct err e = {.rank = ERR_RANK_SELF};
+	struct err e = ERR_INIT;
 	struct buf b;
 	if (!c->pair_keys || m->has_peers || m->voted || view_left(&peers) > most)
 		return false;
@@ -156,12 +156,11 @@ static uint32_t shared_cpus(const struct coord *c)
 static int group_hosts(struct coord *c, struct err *err)
 {
 	size_t n = (size_t)c->conf.size;
-	struct host_member *members = calloc(n, sizeof *members);
-	c->host = calloc(n, sizeof *c->host);
+	struct host_member *members = err_calloc(n, sizeof *members, "the hosts of the ranks", err);
+	c->host = err_calloc(n, sizeof *c->host, "the hosts of the ranks", err);
 	if (!members || !c->host) {
 		free(members);
-		return err_nomem(err, "the hosts of the ranks",
-		                 n * (sizeof *members + sizeof *c->host));
+		return -1;
 	}
 	for (int r = 0; r < c->conf.size; r++) {
 		members[r].rank = r;
@@ -198,7 +197,7 @@ static int make_plan(struct coord *c, struct err *err)
 
 void coord_send_rosters(struct coord *c)
 {
-	struct err e = {.rank = ERR_RANK_SELF};
+	struct err e = ERR_INIT;
 	if (make_plan(c, &e) < 0) {
 		if (e.rank == ERR_RANK_SELF)
 			e.rank = c->self;

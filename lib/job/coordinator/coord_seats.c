@@ -36,7 +36,7 @@ static void guest_lost(void *ctx, const struct err *err)
 /* Its number is not known yet, so the message has its address. */
 static void refuse_guest(struct guest *g, const struct err *why)
 {
-	struct err e = {.rank = ERR_RANK_SELF};
+	struct err e = ERR_INIT;
 	char from[ADDR_TEXT];
 	err_set(&e, why->code, "a rank at %s: %s", addr_text(&g->from, true, from), why->text);
 	coord_fail(g->coord, &e, PHASE_JOIN);
@@ -522,7 +522,7 @@ static void seat_guests(struct coord *c)
 /* All ranks have joined: send each what was not known before. */
 static void complete(struct coord *c)
 {
-	struct err e = {.rank = ERR_RANK_SELF};
+	struct err e = ERR_INIT;
 	const struct presence *last = NULL;
 	int root = -1;
 	if (c->njoined < c->conf.size)

@@ -90,15 +90,15 @@ int tls_grow(struct conn_tls *c, struct err *err)
 	uint8_t *p;
 	if (!c->buffer)
 		return 0;
-	if ((p = realloc(c->in.bytes, c->buffer))) {
+	if ((p = err_realloc(c->in.bytes, c->buffer, 1, "a TLS connection", err))) {
 		c->in.bytes = p;
 		c->in.cap = c->buffer;
 	}
-	if (p && (p = realloc(c->out.bytes, out))) {
+	if (p && (p = err_realloc(c->out.bytes, out, 1, "a TLS connection", err))) {
 		c->out.bytes = p;
 		c->out.cap = out;
 	}
-	return p ? 0 : err_nomem(err, "a TLS connection", 2 * c->buffer);
+	return p ? 0 : -1;
 }
 
 /* Why nothing more can be read, and after a fatal alert nothing written. */
@@ -209,24 +209,22 @@ static const struct conn_ops tls_ops = {
 
 static struct conn_tls *conn_tls_new(struct tls *t, bool client, size_t buffer, struct err *err)
 {
-	struct conn_tls *c = calloc(1, sizeof *c);
+	struct conn_tls *c = err_calloc(1, sizeof *c, "a TLS connection", err);
 	if (!buffer)
 		buffer = BUFFER_DEFAULT;
 	if (buffer < BUFFER_LEAST)
 		buffer = BUFFER_LEAST;
-	if (!c) {
-		err_nomem(err, "a TLS connection", sizeof *c);
+	if (!c)
 		return NULL;
-	}
 	c->conn.ops = &tls_ops;
 	c->conn.fd = -1;
 	c->layer = t->layer;
 	c->buffer = t->carries_data ? buffer : 0;
-	c->in = (struct tls_in){.bytes = malloc(SMALL_IN), .cap = SMALL_IN};
-	c->out = (struct tls_out){.bytes = malloc(SMALL_OUT), .cap = SMALL_OUT};
-	if (!c->in.bytes || !c->out.bytes)
-		err_nomem(err, "a TLS connection", SMALL_IN + SMALL_OUT);
-	else if (tls_handshake_init(c, t, client, err) == 0)
+	c->in = (struct tls_in){.bytes = err_malloc(SMALL_IN, "a TLS connection", err),
+	                        .cap = SMALL_IN};
+	c->out = (struct tls_out){.bytes = err_malloc(SMALL_OUT, "a TLS connection", err),
+	                          .cap = SMALL_OUT};
+	if (c->in.bytes && c->out.bytes && tls_handshake_init(c, t, client, err) == 0)
 		return c;
 	tls_conn_free(&c->conn);
 	return NULL;

@@ -49,28 +49,24 @@ static bool open_library(void)
 	return true;
 }
 #else
-#define IMB_PURPOSE "for AES-GCM with AVX-512"
-#define IMB_NAMES   "libIPSec_MB.so.1"
-LIBRARY_NOTE("tls", IMB_PURPOSE, IMB_NAMES);
+#define IMB_FUNCTIONS(X) X(imb_get_version) X(alloc_mb_mgr) X(init_mb_mgr_auto)
+#define X(name)          __typeof__(name) *name;
+static struct {
+	IMB_FUNCTIONS(X)
+} imb;
+#undef X
+#define X(name) {#name, &imb.name, NULL},
+LIBRARY(libipsec, "tls", "for AES-GCM with AVX-512", "libipsec-mb1", "", IMB_FUNCTIONS(X), NULL,
+        "libIPSec_MB.so.1");
+#undef X
 
 /* The structures are those of this header's version only. */
 static bool open_library(void)
 {
-	unsigned (*version)(void) = NULL;
-	IMB_MGR *(*alloc)(uint64_t) = NULL;
-	void (*init)(IMB_MGR *, IMB_ARCH *) = NULL;
-	const struct library_function functions[] = {{"imb_get_version", &version, NULL},
-	                                             {"alloc_mb_mgr", &alloc, NULL},
-	                                             {"init_mb_mgr_auto", &init, NULL}};
-	const struct library library = {.names = {IMB_NAMES},
-	                                .purpose = IMB_PURPOSE,
-	                                .package = "libipsec-mb1",
-	                                .prefix = "",
-	                                .functions = functions,
-	                                .nfunctions = sizeof functions / sizeof *functions};
-	if (library_open(&library, NULL) < 0 || version() != IMB_VERSION_NUM || !(mgr = alloc(0)))
+	if (library_open(&libipsec, NULL) < 0 || imb.imb_get_version() != IMB_VERSION_NUM ||
+	    !(mgr = imb.alloc_mb_mgr(0)))
 		return false;
-	init(mgr, NULL);
+	imb.init_mb_mgr_auto(mgr, NULL);
 	return mgr->gcm128_pre && mgr->gcm128_init && mgr->gcm128_enc_update &&
 	       mgr->gcm128_dec_update && mgr->gcm128_enc_finalize && mgr->gcm128_dec_finalize;
 }

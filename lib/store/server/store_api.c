@@ -15,6 +15,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
+#include "lib/base/units.h"
 
 #define WAIT_MAX (30 * NS_PER_SEC) /* a suspended client that left is not noticed earlier */
 
@@ -154,28 +155,12 @@ static bool parse_number(const char *text, uint64_t *value)
 	return !errno && !*end;
 }
 
-/* "30s", "500ms", "1m", "2h", "15" (seconds), as ns; -1: malformed. */
+/* As ns; -1: malformed. */
 static int64_t parse_duration(const char *text)
 {
-	static const struct {
-		const char *unit;
-		int64_t ns;
-	} units[] = {
-	        {"ms", NS_PER_MS},      {"s", NS_PER_SEC},        {"", NS_PER_SEC},
-	        {"m", 60 * NS_PER_SEC}, {"h", 3600 * NS_PER_SEC},
-	};
-	char *end;
+	int64_t ns;
 
-	if (*text < '0' || *text > '9')
-		return -1;
-	errno = 0;
-	long long n = strtoll(text, &end, 10);
-	if (errno || n > 100 * 86400 * 1000LL)
-		return -1;
-	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-		if (strcmp(end, units[i].unit) == 0)
-			return n > INT64_MAX / units[i].ns ? -1 : n * units[i].ns;
-	return -1;
+	return duration_read(text, &ns) ? ns : -1;
 }
 
 static bool token_matches(const char *have, const char *want)

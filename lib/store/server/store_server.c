@@ -39,32 +39,14 @@
 
 struct mhd_functions mhd;
 
-#define MHD_PURPOSE "to serve a store"
-#define MHD_NAMES   "libmicrohttpd.so.12"
-LIBRARY_NOTE("serve", MHD_PURPOSE, MHD_NAMES);
-
-static pthread_once_t mhd_once = PTHREAD_ONCE_INIT;
-static struct err mhd_missing = {.rank = ERR_RANK_SELF};
-
-static void load_mhd(void)
-{
 #define X(name) {#name, &mhd.name, LIBRARY_LINKED(MHD_##name)},
-	static const struct library_function functions[] = {MHD_FUNCTIONS(X)};
+LIBRARY(libmicrohttpd, "serve", "to serve a store", "libmicrohttpd12", "MHD_", MHD_FUNCTIONS(X),
+        NULL, "libmicrohttpd.so.12");
 #undef X
-	static const struct library library = {.names = {MHD_NAMES},
-	                                       .purpose = MHD_PURPOSE,
-	                                       .package = "libmicrohttpd12",
-	                                       .prefix = "MHD_",
-	                                       .functions = functions,
-	                                       .nfunctions = sizeof functions / sizeof *functions};
-
-	library_open(&library, &mhd_missing);
-}
 
 const char *store_server_library(void)
 {
-	pthread_once(&mhd_once, load_mhd);
-	return mhd_missing.code ? NULL : mhd.get_version();
+	return library_open(&libmicrohttpd, NULL) < 0 ? NULL : mhd.get_version();
 }
 
 /* ---- waiters ---- */
@@ -296,12 +278,10 @@ static ssize_t read_public(const char *path, char *text, size_t cap, struct err 
 /* A certificate, or with @key a private key, whose file must be private. */
 static char *read_pem(const char *path, bool key, struct err *err)
 {
-	char *text = malloc(PEM_MAX);
+	char *text = err_malloc(PEM_MAX, path, err);
 
-	if (!text) {
-		err_nomem(err, path, PEM_MAX);
+	if (!text)
 		return NULL;
-	}
 	ssize_t n = key ? private_file(path, "a key cannot come from a pipe", text, PEM_MAX, err)
 	                : read_public(path, text, PEM_MAX, err);
 	if (n >= 0 && (size_t)n < PEM_MAX) {
@@ -317,11 +297,8 @@ static char *read_pem(const char *path, bool key, struct err *err)
 
 static int load_conf(struct store_server *s, const struct store_server_conf *conf, struct err *err)
 {
-	if (conf->token && *conf->token) {
-		s->token = strdup(conf->token);
-		if (!s->token)
-			return err_nomem(err, "the token", strlen(conf->token));
-	}
+	if (conf->token && *conf->token && !(s->token = err_strdup(conf->token, "the token", err)))
+		return -1;
 	if (!conf->tls_cert != !conf->tls_key)
 		return err_set(err, ERR_USAGE, "--tls-cert and --tls-key must be given together");
 	if (!conf->tls_cert)
@@ -396,20 +373,15 @@ static void close_if_same(int fd, ino_t inode)
 
 struct store_server *store_server_start(const struct store_server_conf *conf, struct err *err)
 {
-	struct store_server *s = calloc(1, sizeof *s);
+	struct store_server *s = err_calloc(1, sizeof *s, "the store", err);
 	struct stat st = {0};
 	int fd = -1;
 
-	if (!s) {
-		err_nomem(err, "the store", sizeof *s);
+	if (!s)
 		return NULL;
-	}
 	s->client_time = conf->client_ns ? conf->client_ns : CLIENT_TIME;
 	kv_init(&s->kv, conf->ttl_ns, on_change, s);
-	pthread_once(&mhd_once, load_mhd);
-	if (mhd_missing.code)
-		err_set(err, mhd_missing.code, "%s", mhd_missing.text);
-	else if (load_conf(s, conf, err) == 0)
+	if (library_open(&libmicrohttpd, err) == 0 && load_conf(s, conf, err) == 0)
 		fd = open_listener(s, conf->listen, err);
 	if (fd >= 0 && fstat(fd, &st) == 0 && start_daemon(s, fd, err) == 0)
 		return s;
