@@ -59,6 +59,7 @@ setup() {
 	for r in bash zsh fish; do collctl help --completions "$r" | grep -q pace; done
 	run -2 --separate-stderr collctl barrier --pace 10M
 	[[ $stderr == *'--pace is not an option of barrier'* ]]
-	run -7 --separate-stderr collctl run -n 2 -- sh -c 'exec "$0" allreduce --pace 1${COLLCTL_RANK}M "in.$COLLCTL_RANK.npy" -o "out.$COLLCTL_RANK.npy"' "$COLLCTL"
+	# shellcheck disable=SC2016 # for the ranks' shells
+	run -7 --separate-stderr collctl run -n 2 -- sh -c 'exec "$0" allreduce --pace "1${COLLCTL_RANK}M" "in.$COLLCTL_RANK.npy" -o "out.$COLLCTL_RANK.npy"' "$COLLCTL"
 	[[ $stderr == *'--pace'* ]]
 }
