@@ -75,11 +75,12 @@ static void put_plan(struct buf *b)
 
 static void put_roster(struct buf *b)
 {
-	static const uint8_t key[TLS_KEY_BYTES] = "the key of this pair";
+	const struct rank_place p = {
+	        .rank = 4, .addr = ":7766", .host = "nodea", .key = "the key of this pair"};
 	int host[] = {0, 1, 1, 0, 2};
 	const struct roster r = {.size = 5, .host = host, .hosts = 3};
 	roster_encode(&r, b);
-	rank_place_put(b, 4, ":7766", "nodea", key);
+	rank_place_encode(&p, b);
 }
 
 static void put_error(struct buf *b)
@@ -105,7 +106,7 @@ static void put_vote(struct buf *b)
 static void put_beats(struct buf *b)
 {
 	const struct beat beat = {PHASE_RUN, 1ull << 50, UINT64_MAX, 1ull << 49};
-	const struct pace none = {-1, PHASE_RUN, 1, 0}, slowest = {65535, PHASE_COMMIT, .25, 77};
+	const struct pace none = {-1, PHASE_RUN, PACE_DONE, 0}, slowest = {65535, PHASE_COMMIT, 250000, 77};
 	beat_encode(&beat, b);
 	pace_encode(&none, b);
 	pace_encode(&slowest, b);
