@@ -3,22 +3,8 @@
 #include <string.h>
 
 #include "lib/base/host_name.h"
-#include "lib/base/limits.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as they are");
-
-static const struct {
-	uint8_t bytes;
-	uint64_t most;
-} numbers[] = {
-        [WIRE_BOOL] = {1, 1},
-        [WIRE_U8] = {1, UINT8_MAX},
-        [WIRE_U16] = {2, UINT16_MAX},
-        [WIRE_U32] = {4, UINT32_MAX},
-        [WIRE_U64] = {8, UINT64_MAX},
-        [WIRE_RANK] = {4, JOB_MAX_SIZE - 1},
-        [WIRE_RANK_OR_NONE] = {4, JOB_MAX_SIZE - 1},
-};
 
 int malformed(struct err *err, const char *message, const char *field)
 {
@@ -54,29 +40,21 @@ void message_put(const struct message *m, const void *thing, struct buf *b)
 				message_put(f->part, member + (size_t)i * f->part->size, b);
 			break;
 		default:
-			buf_put(b, member, numbers[f->kind].bytes);
+			buf_put(b, member, f->kind);
 		}
 	}
 }
 
 static void get_number(const struct message_field *f, void *member, struct view *v)
 {
-	const uint8_t *p = view_bytes(v, numbers[f->kind].bytes);
+	const uint8_t *p = view_bytes(v, f->kind);
 	uint64_t x = 0;
 	if (p)
-		memcpy(&x, p, numbers[f->kind].bytes);
-	const bool none = f->kind == WIRE_RANK_OR_NONE && x == UINT32_MAX;
-	if (x < f->least || x > (f->most ? f->most : numbers[f->kind].most))
-		v->failed |= !none;
+		memcpy(&x, p, f->kind);
+	if ((x < f->least || (f->most && x > f->most)) && !(f->none && x == UINT32_MAX))
+		v->failed = true;
 	if (!v->failed)
 		memcpy(member, &x, f->size);
-}
-
-static void get_bytes(void *member, size_t n, struct view *v)
-{
-	const uint8_t *p = view_bytes(v, n);
-	if (p)
-		memcpy(member, p, n);
 }
 
 static void get_span(const struct message_field *f, struct view *span, struct view *v)
@@ -93,6 +71,7 @@ static int get_fields(const struct message *m, const char *name, void *thing, st
 {
 	for (const struct message_field *f = m->fields; f->name; f++) {
 		char *member = (char *)thing + f->at;
+		const uint8_t *p;
 		switch (f->kind) {
 		case WIRE_TEXT:
 			view_str(v, member, f->size);
@@ -102,7 +81,9 @@ static int get_fields(const struct message *m, const char *name, void *thing, st
 				return -1;
 			break;
 		case WIRE_BYTES:
-			get_bytes(member, f->size, v);
+			p = view_bytes(v, f->size);
+			if (p)
+				memcpy(member, p, f->size);
 			break;
 		case WIRE_SPAN:
 			get_span(f, (void *)member, v);

@@ -17,16 +17,14 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/base/limits.h"
 
 enum wire_kind {
-	/* Numbers, of that many bits. The member is of any type that is at least as wide. */
-	WIRE_BOOL, /* u8: 0 or 1 */
-	WIRE_U8,
-	WIRE_U16,
-	WIRE_U32,
-	WIRE_U64,
-	WIRE_RANK,         /* u32: below JOB_MAX_SIZE */
-	WIRE_RANK_OR_NONE, /* the same, or 2^32-1: the member is -1 */
+	/* Numbers, of so many bytes. The member may be wider. */
+	WIRE_U8 = 1,
+	WIRE_U16 = 2,
+	WIRE_U32 = 4,
+	WIRE_U64 = 8,
 	/* Texts: the member is an array of char. */
 	WIRE_TEXT, /* view_str: cut to the member's size, and escaped */
 	WIRE_HOST, /* host_name_get */
@@ -36,12 +34,16 @@ enum wire_kind {
 	WIRE_PART,  /* a struct that has a table of its own: `part` */
 	WIRE_LIST,  /* an array of such structs, as many as the int before it says */
 };
+#define WIRE_BOOL         WIRE_U8, .most = 1
+#define WIRE_RANK         WIRE_U32, .most = JOB_MAX_SIZE - 1
+#define WIRE_RANK_OR_NONE WIRE_RANK, .none = true
 
 struct message_field {
 	const char *name;
 	enum wire_kind kind;
 	size_t at, size;      /* of the member in its struct */
-	uint64_t least, most; /* of a number, a span; most 0: all that the kind can say */
+	uint64_t least, most; /* of a number or a span; most 0: all that the kind can say */
+	bool none;            /* 2^32-1 is valid, too: -1 in the member */
 	bool (*fits)(const void *member);
 	const struct message *part;
 };
