@@ -106,7 +106,8 @@ static void put_vote(struct buf *b)
 static void put_beats(struct buf *b)
 {
 	const struct beat beat = {PHASE_RUN, 1ull << 50, UINT64_MAX, 1ull << 49};
-	const struct pace none = {-1, PHASE_RUN, PACE_DONE, 0}, slowest = {65535, PHASE_COMMIT, 250000, 77};
+	const struct pace none = {-1, PHASE_RUN, PACE_DONE, 0},
+	                  slowest = {65535, PHASE_COMMIT, 250000, 77};
 	beat_encode(&beat, b);
 	pace_encode(&none, b);
 	pace_encode(&slowest, b);
