@@ -185,12 +185,12 @@ struct beat {
 void beat_encode(const struct beat *, struct buf *);
 int beat_decode(struct beat *, struct view, struct err *);
 
+#define PACE_DONE 1000000 /* pace.done: all bytes */
 /* The slowest rank, by the last beats of all: the coordinator's BEAT. */
-#define PACE_DONE 1000000
 struct pace {
 	int rank; /* -1: no rank is known to be slower than the others */
 	enum phase phase;
-	uint32_t done;  /* of PACE_DONE of its bytes, so many it has moved */
+	uint32_t done;  /* what it has moved, in millionths of its bytes */
 	uint64_t moved; /* by all ranks: grows as long as any of them makes progress */
 };
 void pace_encode(const struct pace *, struct buf *);
