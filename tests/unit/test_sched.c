@@ -577,7 +577,7 @@ static void test_rows_are_whole(void **state)
 		assert_non_null(alg->source);
 		assert_true(alg->emit || alg->falls_back);
 		assert_int_equal(!alg->cost, !alg->emit);
-		snprintf(path, sizeof(path), "algorithms/%s_%s.c", coll_name(alg->kind), alg->name);
+		snprintf(path, sizeof(path), "algorithms/%s/%s.c", coll_name(alg->kind), alg->name);
 		for (char *c = path; *c; c++)
 			*c = *c == '-' ? '_' : *c;
 		/* A row for devices is on the page of the steps that it names. */

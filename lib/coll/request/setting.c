@@ -473,7 +473,7 @@ static void rows_text(struct buf *out, const uint64_t *rows, int n)
 		put(out, number);
 	}
 	if (!rows)
-		put(out, "not given");
+		put(out, "none");
 }
 
 static void value_text(const struct setting *s, const void *base, struct buf *out)
