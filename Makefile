@@ -84,7 +84,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 KERNELS = reduce_integer reduce_float reduce_complex reduce_f16c convert scale average stats
 $(KERNELS:%=$(BUILD)/lib/data/%.o): private ALL_CFLAGS += -O3 -fno-trapping-math
 
--include $(shell find $(BUILD) -name sysroot -prune -o -name '*.d' -print 2>/dev/null)
+-include $(shell find $(BUILD) \( -name sysroot -o -name libraries \) -prune -o -name '*.d' -print 2>/dev/null)
 
 # Unit tests: one program per tests/unit/test_*.c, linked with every layer and cmocka.
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
