@@ -49,12 +49,8 @@ const char *option_explain(const struct setting *row, char *buf, size_t cap)
 
 	if (row->choices) {
 		at += (size_t)snprintf(buf + at, cap - at, "; one of ");
-		for (const char *c = row->choices; *c && at + 3 < cap; c++) {
-			buf[at++] = *c == '|' ? ',' : *c;
-			if (*c == '|')
-				buf[at++] = ' ';
-		}
-		buf[at] = '\0';
+		setting_choices(row, buf + at, cap - at);
+		at += strlen(buf + at);
 	}
 	if (row->def)
 		snprintf(buf + at, cap - at, " (default: %s)", row->def);

@@ -3,12 +3,7 @@
 #include "cmd/options/options.h"
 
 #define AT(member) offsetof(struct options, member)
-#define OPT(section_, name_, letter_, arg_, kind_, member_, groups_, help_, ...)                  \
-	{                                                                                         \
-		.section = SECTION_##section_, .name = name_, .letter = letter_, .arg = arg_,     \
-		.kind = SETTING_##kind_, .offset = AT(member_), .groups = groups_, .help = help_, \
-		__VA_ARGS__                                                                       \
-	}
+#define OPT(...)   SETTING(struct options, __VA_ARGS__)
 
 const struct setting command_settings[] = {
         OPT(COLLECTIVE, "trace", 0, "FILE", STRING, trace, FOR_MOVES,
@@ -21,7 +16,7 @@ const struct setting command_settings[] = {
             "it is not (always), JSON lines (json), or nothing (never)",
             .def = "auto", .choices = "auto|always|never|json"),
         OPT(JOB, "rank", 'r', "N", INT, request.settings.rank, FOR_PLAN, "show only this rank",
-            .max = SETTING_RANKS_MAX - 1, .once = true),
+            .max = JOB_MAX_SIZE - 1, .once = true),
         OPT(LIMITS, "retry", 0, "N", INT, retry, FOR_RETRY,
             "if a rank or a link is lost, begin the job again, at most N times: the other ranks "
             "wait until the lost one is started again",
@@ -38,7 +33,7 @@ const struct setting command_settings[] = {
         OPT(PLAN, "host-cpus", 0, "N", INT, host_cpus, FOR_PLAN,
             "predict for ranks that share one host with N processors; with --hosts, each host has "
             "N (default: one for each rank)",
-            .min = 1, .max = SETTING_RANKS_MAX),
+            .min = 1, .max = JOB_MAX_SIZE),
         OPT(PLAN, "compare", 0, NULL, FLAG, compare, FOR_PLAN,
             "predict the time of every algorithm"),
         OPT(PLAN, "verify", 0, NULL, FLAG, verify, FOR_PLAN,
@@ -88,7 +83,7 @@ const struct setting command_settings[] = {
         OPT(KEYGEN, "force", 0, NULL, FLAG, request.force, FOR_KEYGEN,
             "overwrite FILE if it exists", .action = true),
         OPT(CERTIFICATES, "rank", 'r', "N", INT, request.settings.rank, FOR_CA,
-            "issue a certificate of this rank", .action = true, .max = SETTING_RANKS_MAX - 1,
+            "issue a certificate of this rank", .action = true, .max = JOB_MAX_SIZE - 1,
             .once = true),
         OPT(CERTIFICATES, "host", 0, "NAME", STRING, ca.host, FOR_CA,
             "issue a certificate of this host, for the ranks that a hostfile puts there",

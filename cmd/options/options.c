@@ -342,9 +342,7 @@ static void parse_words(const struct command *cmd, struct options *o, int *argc,
 /* The place of the row's value. */
 static const void *place(const struct options *o, const struct setting *row)
 {
-	const void *base = of_request(row) ? (const void *)&o->request : (const void *)o;
-
-	return (const char *)base + row->offset;
+	return (const char *)base_of((struct options *)o, row) + row->offset;
 }
 
 bool options_given(const struct options *o, const void *member)

@@ -22,7 +22,7 @@ static int number(const char **text, int max)
 /* Put @n more ranks on the next host. False: too many. */
 static bool add_host(int *host, int *size, int *hosts, int n)
 {
-	if (n > SETTING_RANKS_MAX - *size)
+	if (n > JOB_MAX_SIZE - *size)
 		return false;
 	for (int i = 0; i < n; i++)
 		host[(*size)++] = *hosts;
@@ -33,14 +33,14 @@ static bool add_host(int *host, int *size, int *hosts, int n)
 /* "4x8" or "3,5,2". False: neither. */
 static bool parse(const char *text, int *host, int *size)
 {
-	int n = number(&text, SETTING_RANKS_MAX), hosts = 0;
+	int n = number(&text, JOB_MAX_SIZE), hosts = 0;
 
 	*size = 0;
 	if (n && *text == 'x') {
 		const int hosts_wanted = n;
 
 		text++;
-		n = number(&text, SETTING_RANKS_MAX);
+		n = number(&text, JOB_MAX_SIZE);
 		for (int h = 0; n && h < hosts_wanted; h++)
 			if (!add_host(host, size, &hosts, n))
 				return false;
@@ -51,19 +51,19 @@ static bool parse(const char *text, int *host, int *size)
 			return true;
 		if (*text++ != ',')
 			return false;
-		n = number(&text, SETTING_RANKS_MAX);
+		n = number(&text, JOB_MAX_SIZE);
 	}
 	return false;
 }
 
 int plan_hosts(const char *text, int **host, int *size, struct err *err)
 {
-	if (!(*host = err_calloc(SETTING_RANKS_MAX, sizeof **host, "the hosts", err)))
+	if (!(*host = err_calloc(JOB_MAX_SIZE, sizeof **host, "the hosts", err)))
 		return -1;
 	if (parse(text, *host, size))
 		return 0;
 	return err_set(err, ERR_USAGE,
 	               "--hosts: '%s' is neither HOSTSxRANKS, such as 4x8, nor the ranks of each "
 	               "host, such as 3,5,2 (at most %d ranks)",
-	               text, SETTING_RANKS_MAX);
+	               text, JOB_MAX_SIZE);
 }

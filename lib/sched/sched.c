@@ -422,15 +422,12 @@ static void build(struct sched_builder *b, const struct coll_algorithm *alg, boo
 static struct sched *build_or_emit(const struct coll_algorithm *alg, const struct coll_args *args,
                                    bool whole, enum sched_error *error)
 {
-	struct sched_builder b = {
-	        .args = args, .work = {SCHED_NONE, 0}, .error = sched_check_args(alg->kind, args)};
+	struct sched_builder b = {.args = args, .work = {SCHED_NONE, 0}};
 
-	if (!b.error) {
-		b.s = calloc(1, sizeof(*b.s));
-		if (!b.s)
-			b.error = SCHED_NOMEM;
-	}
-	if (!b.error) {
+	b.s = calloc(1, sizeof(*b.s));
+	if (!b.s) {
+		b.error = SCHED_NOMEM;
+	} else {
 		b.kind = alg->kind;
 		b.layout = coll_layout(alg->kind, args->rank, args->size, args->root);
 		b.s->rank = args->rank;

@@ -225,16 +225,16 @@ void sched_identity(struct sched_builder *, struct sched_span dst, uint64_t len)
  * rank's input or output that are already there need no copy. */
 struct sched_span sched_work(struct sched_builder *);
 
-/* Can schedules be built for these arguments? (A builder checks them, too.) */
+/* Can schedules be built for these arguments? The builder takes only such. */
 enum sched_error sched_check_args(enum coll_kind kind, const struct coll_args *args);
 
 /*
- * Emit the schedule of @alg, which has an emitter, for @args, and finish it (coll_build in
- * algorithms/table.h resolves @alg first): adds READ steps at the beginning (one per input and run
- * of elements that the same step needs first, in that order) and WRITE steps at the end (one per
- * output and run that the same step completes, in that order), and infers all dependencies (RAW,
- * WAR, WAW on overlapping ranges). For size 1 the emitter is not called: the inputs are folded into
- * the output (exscan: the identity). Returns NULL and
+ * Emit the schedule of @alg, which has an emitter, for @args, which sched_check_args accepts, and
+ * finish it (coll_build in algorithms/table.h checks and resolves): adds READ steps at the
+ * beginning (one per input and run of elements that the same step needs first, in that order) and
+ * WRITE steps at the end (one per output and run that the same step completes, in that order), and
+ * infers all dependencies (RAW, WAR, WAW on overlapping ranges). For size 1 the emitter is not
+ * called: the inputs are folded into the output (exscan: the identity). Returns NULL and
  * *@error on failure.
  *
  * With devices the schedule is lifted: each READ goes to device memory; LOCAL_REDUCE folds several

@@ -102,6 +102,30 @@ static void rows_are_whole(void **state)
 	}
 }
 
+/* The command line offers what the library takes. */
+static void commands_take_what_jobs_take(void **state)
+{
+	(void)state;
+	for (const struct command *c = commands; c->name; c++) {
+		struct coll_request r = {.work = WORK_COLLECTIVE};
+		r.work = strcmp(c->name, "barrier") == 0  ? WORK_BARRIER
+		         : strcmp(c->name, "verify") == 0 ? WORK_VERIFY
+		         : strcmp(c->name, "bench") == 0  ? WORK_BENCH
+		         : strcmp(c->name, "check") == 0  ? WORK_CHECK
+		                                          : WORK_COLLECTIVE;
+		if (r.work == WORK_COLLECTIVE && coll_by_name(c->name, &r.kind) < 0) {
+			assert_int_equal(c->job, NO_JOB);
+			continue;
+		}
+		assert_int_equal(c->job, r.work);
+		for (size_t i = 0; i < request_settings_len; i++) {
+			const struct setting *s = &request_settings[i];
+			if (option_applies(s, c) != request_takes(&r, s))
+				fail_msg("%s: --%s", c->name, s->name);
+		}
+	}
+}
+
 static void names_are_unique(void **state)
 {
 	(void)state;
@@ -130,6 +154,33 @@ static void letters_are_the_same_everywhere(void **state)
 			    (a->letter || b->letter))
 				fail_msg("--%s and --%s", a->name, b->name);
 		}
+}
+
+/* As that of a flag: 0 is no. */
+static void the_variable_of_quiet_is_a_truth(void **state)
+{
+	static const struct {
+		const char *text;
+		int verbose; /* 1: an error */
+	} cases[] = {{"1", -1}, {"yes", -1}, {"0", 0}, {"off", 0}, {"2", 1}, {"banana", 1}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char *argv[] = {"version", NULL};
+		struct options o;
+		struct err err = ERR_INIT;
+		int argc = 1;
+		setenv("COLLCTL_QUIET", cases[i].text, 1);
+		options_init(&o);
+		const int ret = options_parse(command_find("version"), &o, &argc, argv, &err);
+		assert_int_equal(ret, cases[i].verbose > 0 ? -1 : 0);
+		if (ret < 0)
+			assert_non_null(strstr(err.text, "' is not 1 or 0"));
+		else
+			assert_int_equal(o.verbose, cases[i].verbose);
+		options_release(&o);
+	}
+	unsetenv("COLLCTL_QUIET");
 }
 
 /* What scripts may rely on. */
@@ -1049,6 +1100,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        T(rows_are_whole),
+	        T(commands_take_what_jobs_take),
+	        T(the_variable_of_quiet_is_a_truth),
 	        T(names_are_unique),
 	        T(an_empty_operand_is_an_error),
 	        T(an_empty_value_is_an_error),

@@ -8,16 +8,7 @@
 #include "lib/data/formats/format.h"
 
 #define AT(member) offsetof(struct coll_request, member)
-#define S(section_, name_, letter_, arg_, kind_, member_, groups_, help_, ...) \
-	{.section = SECTION_##section_,                                        \
-	 .name = name_,                                                        \
-	 .letter = letter_,                                                    \
-	 .arg = arg_,                                                          \
-	 .kind = SETTING_##kind_,                                              \
-	 .offset = AT(member_),                                                \
-	 .groups = groups_,                                                    \
-	 .help = help_,                                                        \
-	 __VA_ARGS__},
+#define S(...)     SETTING(struct coll_request, __VA_ARGS__),
 
 #define OPS        "sum|prod|min|max|avg|band|bor|bxor|land|lor|lxor"
 #define DTYPES_ALL "f16|bf16|f32|f64|f8e4m3|f8e5m2|i8|i16|i32|i64|u8|u16|u32|u64|bool|c64|c128"

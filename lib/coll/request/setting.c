@@ -221,14 +221,13 @@ static int read_rows(const char *text, uint64_t **rows, int *n, struct err *err)
 
 /* ---- one value ---- */
 
-/* "sum, prod, min" of "sum|prod|min" */
-static const char *spell_list(const char *list, char *buf, size_t cap)
+const char *setting_choices(const struct setting *s, char *buf, size_t cap)
 {
 	size_t at = 0;
 
-	for (; *list && at + 3 < cap; list++) {
-		buf[at++] = *list == '|' ? ',' : *list;
-		if (*list == '|')
+	for (const char *c = s->choices; *c && at + 3 < cap; c++) {
+		buf[at++] = *c == '|' ? ',' : *c;
+		if (*c == '|')
 			buf[at++] = ' ';
 	}
 	buf[at] = '\0';
@@ -283,10 +282,11 @@ int setting_malformed(const struct setting *row, const char *text, const char *s
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               "cpu, cuda or cuda:LIST, such as cuda:0,1");
 	case SETTING_FLAG:
+	case SETTING_QUIET:
 		return err_set(err, ERR_USAGE, fmt, subject, text, "1 or 0");
 	default:
 		return err_set(err, ERR_USAGE, "%s: '%s' is not one of %s", subject, text,
-		               spell_list(row->choices, words, sizeof words));
+		               setting_choices(row, words, sizeof words));
 	}
 }
 
@@ -343,7 +343,10 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 			*(int *)to = *(int *)to < 0 ? 1 : *(int *)to + 1;
 		break;
 	case SETTING_QUIET:
-		*(int *)to = -1;
+		ret = text ? truth(text) : 1;
+		ok = ret >= 0;
+		if (ret == 1)
+			*(int *)to = -1;
 		break;
 	case SETTING_STRING:
 		*(const char **)to = text;
@@ -449,19 +452,14 @@ void setting_default(const struct setting *s, void *base)
 
 /* ---- a value as text ---- */
 
-static void put(struct buf *out, const char *text)
-{
-	buf_put(out, text, strlen(text));
-}
-
 static void list_text(struct buf *out, const char *const *list, int n)
 {
 	for (int i = 0; i < n; i++) {
-		put(out, i ? ", " : "");
-		put(out, list[i]);
+		buf_put_text(out, i ? ", " : "");
+		buf_put_text(out, list[i]);
 	}
 	if (!n)
-		put(out, "not given");
+		buf_put_text(out, "not given");
 }
 
 static void rows_text(struct buf *out, const uint64_t *rows, int n)
@@ -470,10 +468,10 @@ static void rows_text(struct buf *out, const uint64_t *rows, int n)
 
 	for (int i = 0; rows && i < n; i++) {
 		snprintf(number, sizeof number, "%s%" PRIu64, i ? "," : "", rows[i]);
-		put(out, number);
+		buf_put_text(out, number);
 	}
 	if (!rows)
-		put(out, "none");
+		buf_put_text(out, "none");
 }
 
 static void value_text(const struct setting *s, const void *base, struct buf *out)
@@ -484,21 +482,21 @@ static void value_text(const struct setting *s, const void *base, struct buf *ou
 
 	switch ((enum setting_kind)s->kind) {
 	case SETTING_FLAG:
-		put(out, *(const bool *)at ? "given" : "not given");
+		buf_put_text(out, *(const bool *)at ? "given" : "not given");
 		return;
 	case SETTING_STRING:
 	case SETTING_WORD:
 		text = *(const char *const *)at;
-		put(out, text ? text : "not given");
+		buf_put_text(out, text ? text : "not given");
 		return;
 	case SETTING_OP:
-		put(out, reduce_op_name(*(const enum reduce_op *)at));
+		buf_put_text(out, reduce_op_name(*(const enum reduce_op *)at));
 		return;
 	case SETTING_ORDER:
-		put(out, *(const bool *)at ? "rank" : "any");
+		buf_put_text(out, *(const bool *)at ? "rank" : "any");
 		return;
 	case SETTING_INTEGERS:
-		put(out, integers_name(*(const enum coll_integers *)at));
+		buf_put_text(out, integers_name(*(const enum coll_integers *)at));
 		return;
 	case SETTING_LIST:
 		list_text(out, *(const char *const *const *)at, *(const int *)other);
@@ -514,7 +512,7 @@ static void value_text(const struct setting *s, const void *base, struct buf *ou
 	default:
 		snprintf(number, sizeof number, "%d", *(const int *)at);
 	}
-	put(out, number);
+	buf_put_text(out, number);
 }
 
 int setting_text(const struct setting *s, const void *base, struct buf *out, struct err *err)

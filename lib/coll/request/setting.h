@@ -13,8 +13,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
-
-#define SETTING_RANKS_MAX 65536
+#include "lib/base/limits.h"
 
 enum setting_kind {
 	SETTING_FLAG,     /* bool: set, or 1, true, yes, on, 0 ... */
@@ -42,7 +41,7 @@ enum setting_kind {
 	SETTING_INTEGERS, /* enum coll_integers */
 	SETTING_GPU_PATH, /* enum gpu_path */
 	SETTING_LOUDER,   /* int: without a value one more each time; else in [min, max] */
-	SETTING_QUIET,    /* int: -1 */
+	SETTING_QUIET,    /* int: -1 if it is set, as a flag is */
 };
 
 /* The headings under which --help and the manual list them, in this order. */
@@ -121,6 +120,15 @@ struct setting {
 	bool action; /* it has no variable */
 };
 
+/* A row of a table whose members are those of @base_. After the help: what else it has, as .max
+ * = 9. */
+#define SETTING(base_, section_, name_, letter_, arg_, kind_, member_, groups_, help_, ...)     \
+	{                                                                                       \
+		.section = SECTION_##section_, .name = name_, .letter = letter_, .arg = arg_,   \
+		.kind = SETTING_##kind_, .offset = offsetof(base_, member_), .groups = groups_, \
+		.help = help_, __VA_ARGS__                                                      \
+	}
+
 /* Set the member of *@base to @text (NULL: a flag without a value). The caller owns @text and must
  * keep it. ERR_USAGE if it is malformed; @subject names the setting in the message. */
 int setting_read(const struct setting *, void *base, const char *text, const char *subject,
@@ -130,6 +138,8 @@ void setting_default(const struct setting *, void *base);
 /* The error for a malformed value. */
 int setting_malformed(const struct setting *, const char *text, const char *subject,
                       struct err *err);
+/* The choices as "sum, prod, min", in @buf. */
+const char *setting_choices(const struct setting *, char *buf, size_t cap);
 /* Is @word one of the words of @list ("a|b|c", or NULL)? */
 int setting_in_list(const char *list, const char *word);
 

@@ -35,12 +35,12 @@ S(COLLECTIVE, "dry-run", 0, NULL, FLAG, dry_run, FOR_MOVES,
 S(COLLECTIVE, "root", 0, "RANK|HOST", ROOT, root, FOR_ROOT,
   "rank that has the input or gets the result, or the name of its host (default: 0; with "
   "--rank auto, broadcast and scatter take the one rank that gives an input)",
-  .max = SETTING_RANKS_MAX - 1, .other = AT(root_host), .have = AT(have_root))
+  .max = JOB_MAX_SIZE - 1, .other = AT(root_host), .have = AT(have_root))
 S(COLLECTIVE, "counts", 0, "N,N,...", ROWS, counts, FOR_ROWS,
   "rows of each rank's part, in rank order (default: as even as possible)", .other = AT(ncounts),
   .once = true)
 S(COLLECTIVE, "base", 0, "B", INT, base, FOR_RADIX | FOR_PLAN | FOR_BENCH,
-  "radix of the bcube and bruck algorithms (default: 2)", .min = 2, .max = SETTING_RANKS_MAX,
+  "radix of the bcube and bruck algorithms (default: 2)", .min = 2, .max = JOB_MAX_SIZE,
   .agree = FOR_RADIX | FOR_BENCH)
 S(COLLECTIVE, "steps", 0, "C", INT, steps, FOR_STEPS | FOR_PLAN | FOR_BENCH,
   "number of partners of each rank, at distances 1, 2, 4 ...; 2^C must divide the number "
@@ -108,13 +108,13 @@ S(RESOURCES, "device-memory", 0, "SIZE", SIZE, device_memory, FOR_MOVES,
   "memory for buffers on each GPU (default: three quarters of what is free)", .min = 1,
   .max = INT64_MAX)
 S(JOB, "size", 'n', "N", INT, settings.size, FOR_JOIN | FOR_PLAN, "number of ranks", .min = 1,
-  .max = SETTING_RANKS_MAX)
+  .max = JOB_MAX_SIZE)
 S(JOB, "size", 'n', "N", INT, settings.size, FOR_RUN, "number of ranks to start", .min = 1,
-  .max = SETTING_RANKS_MAX)
+  .max = JOB_MAX_SIZE)
 S(JOB, "rank", 'r', "N|auto", RANK, settings.rank, FOR_JOIN,
   "rank of this process; 'auto' numbers the ranks in the order of host, address and input "
   "file (default: from the launcher or the hostfile)",
-  .max = SETTING_RANKS_MAX - 1)
+  .max = JOB_MAX_SIZE - 1)
 S(JOB, "rendezvous", 'R', "URL", STRING, settings.rendezvous, FOR_JOIN,
   "store where the ranks meet: http(s)://, consul+http(s):// or etcd+http(s)://, the last "
   "with one or more hosts, separated by commas")
