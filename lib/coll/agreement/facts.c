@@ -1,8 +1,6 @@
 /* The facts of a collective: values that must be the same on all ranks, named as on the command
  * line. See collective.h. */
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/coll/agreement/request_facts.h"

@@ -141,7 +141,8 @@ static int word_index(const char *list, const char *word)
 	return -1;
 }
 
-int setting_in_list(const char *list, const char *word)
+/* Is @word one of the words of @list ("a|b|c", or NULL)? */
+static bool in_list(const char *list, const char *word)
 {
 	return word_index(list, word) >= 0;
 }
@@ -149,14 +150,14 @@ int setting_in_list(const char *list, const char *word)
 /* 1 for 1, true, yes, on; 0 for 0, false, no, off; -1 for any other @text. */
 static int truth(const char *text)
 {
-	if (setting_in_list("1|true|yes|on", text))
+	if (in_list("1|true|yes|on", text))
 		return 1;
-	return setting_in_list("0|false|no|off", text) ? 0 : -1;
+	return in_list("0|false|no|off", text) ? 0 : -1;
 }
 
 static bool is_word(const struct setting *s, const char *text)
 {
-	return setting_in_list(s->choices, text) || setting_in_list(s->aliases, text);
+	return in_list(s->choices, text) || in_list(s->aliases, text);
 }
 
 static int add_to_list(const char ***list, int *n, const char *text, struct err *err)
@@ -234,8 +235,9 @@ const char *setting_choices(const struct setting *s, char *buf, size_t cap)
 	return buf;
 }
 
-int setting_malformed(const struct setting *row, const char *text, const char *subject,
-                      struct err *err)
+/* The error for a malformed value. */
+static int malformed(const struct setting *row, const char *text, const char *subject,
+                     struct err *err)
 {
 	static const char fmt[] = "%s: '%s' is not %s";
 	char words[256];
@@ -307,10 +309,10 @@ static int read_devices(const struct setting *row, const char *text, const char 
 	uint64_t number;
 
 	if (l.wanted && strcmp(text, "cuda") != 0 && !*p)
-		return setting_malformed(row, text, subject, err);
+		return malformed(row, text, subject, err);
 	while (*p++) {
 		if (!digits_read(&p, &number) || number > INT_MAX || (*p && *p != ','))
-			return setting_malformed(row, text, subject, err);
+			return malformed(row, text, subject, err);
 		if (l.n == DEVICES_MOST)
 			return err_set(err, ERR_USAGE, "%s: '%s' lists more than %d devices",
 			               subject, text, DEVICES_MOST);
@@ -436,7 +438,7 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 		break;
 	}
 	if (!ok)
-		return setting_malformed(s, text, subject, err);
+		return malformed(s, text, subject, err);
 	if (s->have)
 		*(bool *)((char *)base + s->have) = true;
 	return 0;

@@ -135,13 +135,8 @@ int setting_read(const struct setting *, void *base, const char *text, const cha
                  struct err *err);
 /* Set the member of *@base to the default, if there is one. The bool at `have` stays as it is. */
 void setting_default(const struct setting *, void *base);
-/* The error for a malformed value. */
-int setting_malformed(const struct setting *, const char *text, const char *subject,
-                      struct err *err);
 /* The choices as "sum, prod, min", in @buf. */
 const char *setting_choices(const struct setting *, char *buf, size_t cap);
-/* Is @word one of the words of @list ("a|b|c", or NULL)? */
-int setting_in_list(const char *list, const char *word);
 
 /* The value as text, for messages and to compare it with that of other ranks: "given", "sum", "4",
  * "a*, b*"; "not given" of what has none. It ends with a NUL. */
