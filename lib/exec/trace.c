@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/fields.h"
+
 int trace_init(struct trace *t, size_t cap, struct err *err)
 {
 	*t = (struct trace){.cap = cap};
@@ -36,35 +38,28 @@ size_t trace_kept(const struct trace *t)
 	return n < t->cap ? n : t->cap;
 }
 
+/* clang-format off */
+MESSAGE(trace_event, "ROUND",
+	FIELD(U64, trace_event, start, .most = INT64_MAX),
+	FIELD(U64, trace_event, end, .most = INT64_MAX),
+	FIELD(U64, trace_event, bytes),
+	FIELD(U32, trace_event, window),
+	FIELD(U32, trace_event, step),
+	FIELD(U32, trace_event, number),
+	FIELD(RANK_OR_NONE, trace_event, peer),
+	FIELD(U16, trace_event, stream, .most = TRACE_STREAMS - 1),
+	FIELD(U8, trace_event, kind, .most = TRACE_KINDS - 1),
+	FIELD(BOOL, trace_event, memory));
+/* clang-format on */
+
 void trace_event_put(struct buf *out, const struct trace_event *e)
 {
-	buf_put_u64(out, (uint64_t)e->start);
-	buf_put_u64(out, (uint64_t)e->end);
-	buf_put_u64(out, e->bytes);
-	buf_put_u32(out, e->window);
-	buf_put_u32(out, e->step);
-	buf_put_u32(out, e->number);
-	buf_put_u32(out, (uint32_t)e->peer);
-	buf_put_u16(out, e->stream);
-	buf_put_u8(out, e->kind);
-	buf_put_u8(out, e->memory);
+	message_put(&trace_event_message, e, out);
 }
 
 int trace_event_get(struct trace_event *e, struct view *v, int size)
 {
-	e->start = (int64_t)view_u64(v);
-	e->end = (int64_t)view_u64(v);
-	e->bytes = view_u64(v);
-	e->window = view_u32(v);
-	e->step = view_u32(v);
-	e->number = view_u32(v);
-	e->peer = (int32_t)view_u32(v);
-	e->stream = view_u16(v);
-	e->kind = view_u8(v);
-	e->memory = view_u8(v);
-	return v->failed || e->kind >= TRACE_KINDS || e->peer < (trace_has_peer(e) ? 0 : -1) ||
-	                       e->peer >= size || e->stream >= TRACE_STREAMS || e->start < 0 ||
-	                       e->end < e->start || e->memory > 1
-	               ? -1
-	               : 0;
+	if (message_get(&trace_event_message, e, v, NULL) < 0)
+		return -1;
+	return e->end < e->start || e->peer >= size || (e->peer < 0 && trace_has_peer(e)) ? -1 : 0;
 }

@@ -81,6 +81,7 @@ size_t trace_kept(const struct trace *);
 
 /* TRACE_EVENT_BYTES of a message. */
 #define TRACE_EVENT_BYTES 44
+extern const struct message trace_event_message;
 void trace_event_put(struct buf *, const struct trace_event *);
 /* Consumes what it reads. -1: malformed: an unknown kind or stream, a peer that is not below
  * @size, a time before 0, an end before the start. */

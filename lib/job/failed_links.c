@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/fields.h"
 #include "lib/net/addr.h"
 
 #define TAIL       24 /* bytes of ", and 4294967295 more" */
@@ -190,29 +191,29 @@ void links_text(const struct link_faults *f,
 		snprintf(text + w.len, cap - w.len, ", and %zu more", all - w.written);
 }
 
+/* clang-format off */
+MESSAGE(link_fault, "LINKS",
+	FIELD(RANK, link_fault, from),
+	FIELD(RANK, link_fault, to),
+	FIELD(U8, link_fault, state, .least = LINK_WORKS + 1, .most = LINK_STATES - 1),
+	FIELD(TEXT, link_fault, why));
+/* clang-format on */
+
 void link_encode(int from, int to, enum link_state state, const char *why, struct buf *b)
 {
-	char text[LINK_WHY];
-	snprintf(text, sizeof text, "%s", why);
-	buf_put_u32(b, (uint32_t)from);
-	buf_put_u32(b, (uint32_t)to);
-	buf_put_u8(b, (uint8_t)state);
-	buf_put_str(b, text);
+	struct link_fault l = {.from = from, .to = to, .state = state};
+	snprintf(l.why, sizeof l.why, "%s", why);
+	message_put(&link_fault_message, &l, b);
 }
 
 int link_decode(struct link_fault *l, int reporter, int size, struct view *v, struct err *err)
 {
-	*l = (struct link_fault){0};
-	l->from = (int)view_u32(v);
-	l->to = (int)view_u32(v);
-	const unsigned state = view_u8(v);
-	view_str(v, l->why, sizeof l->why);
-	l->state = (enum link_state)state;
+	if (message_get(&link_fault_message, l, v, err) < 0)
+		return -1;
 	l->by_sender = l->from == reporter;
-	const bool sane = l->from >= 0 && l->from < size && l->to >= 0 && l->to < size &&
-	                  l->from != l->to && (l->from == reporter || l->to == reporter) &&
-	                  state > LINK_WORKS && state < LINK_STATES;
-	return v->failed || !sane ? err_set(err, ERR_INTEGRITY, "a malformed LINKS message") : 0;
+	const bool of_reporter = l->from < size && l->to < size && l->from != l->to &&
+	                         (l->by_sender || l->to == reporter);
+	return of_reporter ? 0 : malformed(err, "LINKS", "from, to");
 }
 
 int links_decode(struct link_faults *f, int reporter, int size, struct view v, struct err *err)

@@ -65,6 +65,7 @@ void links_text(const struct link_faults *,
                 char *text, size_t cap);
 
 /* The body of LINKS: one fault after another. */
+extern const struct message link_fault_message;
 void link_encode(int from, int to, enum link_state state, const char *why, struct buf *b);
 /* Read one fault of the links of @reporter. ERR_INTEGRITY. */
 int link_decode(struct link_fault *, int reporter, int size, struct view *body, struct err *err);

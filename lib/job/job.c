@@ -193,7 +193,7 @@ void job_progress(const struct job *j, struct job_progress *out)
 	        .total = j->total,
 	        .slowest = j->slowest.rank,
 	        .slowest_phase = j->slowest.phase,
-	        .slowest_done = j->slowest.done,
+	        .slowest_done = (double)j->slowest.done / PACE_DONE,
 	        .joined = j->joined,
 	};
 }

@@ -48,10 +48,10 @@ static int read_addr(struct addr *a, const char *text, const struct addr *coordi
 }
 
 /* The rank whose place comes next: of those in PEERS or, in ROSTER, of all. */
-static uint32_t next_place(const struct job *j)
+static int next_place(const struct job *j)
 {
-	return j->asked.len ? get_u32(j->asked.data + j->asked.len - 4 * (size_t)j->awaited)
-	                    : (uint32_t)(j->size - j->awaited);
+	return j->asked.len ? (int)get_u32(j->asked.data + j->asked.len - 4 * (size_t)j->awaited)
+	                    : j->size - j->awaited;
 }
 
 /* Places of ranks, to the end of @v. */
@@ -62,7 +62,7 @@ static int read_places(struct job *j, struct view v, struct err *err)
 		getpeername(j->ctl.conn->fd, (struct sockaddr *)&coordinator.sa, &coordinator.len);
 	while (view_left(&v)) {
 		struct rank_place p;
-		if (rank_place_get(&p, &v, (uint32_t)j->size, err) < 0) {
+		if (rank_place_decode(&p, &v, err) < 0) {
 			err->rank = err->code == ERR_DISAGREE ? j->coordinator : err->rank;
 			return -1;
 		}
@@ -210,7 +210,8 @@ static int take_other_job(struct job *j, struct view v, struct err *err)
 static int take_joined(struct job *j, struct view v, struct err *err)
 {
 	struct joined joined;
-	if (joined_decode(&joined, v, err) < 0 || (j->size && joined.size != (uint32_t)j->size))
+	if (joined_decode(&joined, v, err) < 0 || joined.here > joined.size ||
+	    (j->size && joined.size != (uint32_t)j->size))
 		return -1;
 	j->joined = joined;
 	return 0;
@@ -246,9 +247,7 @@ static int take_abort(struct job *j, struct view v, struct err *err)
 static int take_verdict(struct job *j, struct view v, struct err *err)
 {
 	struct workload busiest;
-	struct err ignored = {0};
-	(void)err;
-	if (workload_decode(&busiest, &v, j->size, &ignored) < 0 || view_left(&v))
+	if (workload_decode(&busiest, v, err) < 0 || busiest.rank >= j->size)
 		return -1;
 	j->busiest = busiest;
 	j->stage = JOB_COMMITTING;

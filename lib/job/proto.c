@@ -7,8 +7,9 @@
 
 #include <xxhash.h>
 
-#define MAGIC      "CCTLCTL1"
-#define DONE_UNITS 1000000 /* units of a fraction on the wire */
+#include "lib/base/fields.h"
+
+#define MAGIC "CCTLCTL1"
 
 const char *msg_name(uint8_t type)
 {
@@ -76,75 +77,6 @@ void intent_add(struct intent *in, const char *name, const char *value)
 		         FACT_VALUE - 80, value, len, XXH3_64bits(value, len));
 }
 
-static void put_details(struct buf *b, const struct view *details)
-{
-	buf_put_u32(b, (uint32_t)view_left(details));
-	if (view_left(details))
-		buf_put(b, details->p, view_left(details));
-}
-
-static struct view view_details(struct view *v)
-{
-	uint32_t len = view_u32(v);
-	if (len > DETAILS_MAX)
-		v->failed = true;
-	const uint8_t *p = len && !v->failed ? view_bytes(v, len) : NULL;
-	return p ? view_of(p, len) : (struct view){0};
-}
-
-void intent_encode(const struct intent *in, struct buf *b)
-{
-	buf_put_u8(b, (uint8_t)in->nfacts);
-	for (int i = 0; i < in->nfacts; i++) {
-		buf_put_str(b, in->facts[i].name);
-		buf_put_str(b, in->facts[i].value);
-	}
-	buf_put_str(b, in->subject);
-	buf_put_str(b, in->table);
-	buf_put_u64(b, in->memory);
-	buf_put_u32(b, in->ninputs);
-	buf_put_u32(b, in->streams);
-	buf_put_str(b, in->data_addr);
-	put_details(b, &in->details);
-}
-
-static int malformed(struct err *err, const char *what)
-{
-	return err_set(err, ERR_INTEGRITY, "a malformed %s message", what);
-}
-
-/* The address of a data listener: "" or HOST:PORT, as an intent says. */
-static bool is_data_addr(const char *text)
-{
-	char host[ADDR_TEXT];
-	int port;
-	return !text[0] || (addr_split(text, host, sizeof host, &port, NULL) == 0 && port >= 0);
-}
-
-int intent_decode(struct intent *in, struct view v, struct err *err)
-{
-	memset(in, 0, sizeof *in);
-	in->nfacts = view_u8(&v);
-	if (in->nfacts > FACTS_MAX) {
-		in->nfacts = 0;
-		return malformed(err, "INTENT");
-	}
-	for (int i = 0; i < in->nfacts; i++) {
-		view_str(&v, in->facts[i].name, FACT_NAME);
-		view_str(&v, in->facts[i].value, FACT_VALUE);
-	}
-	view_str(&v, in->subject, sizeof in->subject);
-	view_str(&v, in->table, sizeof in->table);
-	in->memory = view_u64(&v);
-	in->ninputs = view_u32(&v);
-	in->streams = view_u32(&v);
-	view_str(&v, in->data_addr, sizeof in->data_addr);
-	in->details = view_details(&v);
-	bool sane = in->ninputs <= PROTO_MAX_INPUTS && in->streams <= PROTO_MAX_STREAMS &&
-	            is_data_addr(in->data_addr);
-	return v.failed || view_left(&v) || !sane ? malformed(err, "INTENT") : 0;
-}
-
 void presence_set(char *field, size_t cap, const char *text)
 {
 	size_t n = 0;
@@ -153,67 +85,12 @@ void presence_set(char *field, size_t cap, const char *text)
 	field[n] = '\0';
 }
 
-void presence_encode(const struct presence *p, struct buf *b)
-{
-	buf_put_str(b, p->host);
-	buf_put_str(b, p->addr);
-	buf_put(b, p->host_id, sizeof p->host_id);
-	buf_put_str(b, p->input);
-	buf_put_str(b, p->output);
-	buf_put_u8(b, p->has_input);
-	buf_put_u8(b, p->finds_root);
-	buf_put_str(b, p->root);
-	buf_put_u32(b, p->age);
-}
-
-int presence_decode(struct presence *p, struct view v, struct err *err)
-{
-	memset(p, 0, sizeof *p);
-	if (host_name_get(&v, p->host, err) < 0)
-		return -1;
-	view_str(&v, p->addr, sizeof p->addr);
-	const uint8_t *host_id = view_bytes(&v, sizeof p->host_id);
-	if (host_id)
-		memcpy(p->host_id, host_id, sizeof p->host_id);
-	view_str(&v, p->input, sizeof p->input);
-	view_str(&v, p->output, sizeof p->output);
-	p->has_input = view_u8(&v);
-	p->finds_root = view_u8(&v);
-	if (host_name_get(&v, p->root, err) < 0)
-		return -1;
-	p->age = view_u32(&v);
-	return v.failed || view_left(&v) ? malformed(err, "PRESENT") : 0;
-}
-
 int presence_compare(const struct presence *a, const struct presence *b)
 {
 	int d = strcmp(a->host, b->host);
 	d = d ? d : strcmp(a->addr, b->addr);
 	d = d ? d : strcmp(a->input, b->input);
 	return d ? d : strcmp(a->output, b->output);
-}
-
-void welcome_encode(const struct welcome *w, struct buf *b)
-{
-	buf_put_u32(b, (uint32_t)w->rank);
-	buf_put_u32(b, (uint32_t)w->coordinator);
-	buf_put_u32(b, (uint32_t)w->root);
-	buf_put_str(b, w->host);
-}
-
-int welcome_decode(struct welcome *w, struct view v, struct err *err)
-{
-	memset(w, 0, sizeof *w);
-	w->rank = (int)view_u32(&v);
-	w->coordinator = (int)view_u32(&v);
-	w->root = (int)view_u32(&v);
-	bool sane = w->rank >= 0 && w->rank < JOB_MAX_SIZE && w->coordinator >= -1 &&
-	            w->coordinator < JOB_MAX_SIZE && w->root >= -1 && w->root < JOB_MAX_SIZE;
-	if (!sane)
-		return malformed(err, "WELCOME");
-	if (host_name_get(&v, w->host, err) < 0)
-		return -1;
-	return v.failed || view_left(&v) ? malformed(err, "WELCOME") : 0;
 }
 
 char *joined_missing(const struct joined *j, char *buf, size_t cap)
@@ -225,141 +102,128 @@ char *joined_missing(const struct joined *j, char *buf, size_t cap)
 	return buf;
 }
 
-void joined_encode(const struct joined *j, struct buf *b)
-{
-	buf_put_u32(b, j->here);
-	buf_put_u32(b, j->size);
-	buf_put_u8(b, j->by_host);
-	buf_put_str(b, j->names);
-}
-
-int joined_decode(struct joined *j, struct view v, struct err *err)
-{
-	memset(j, 0, sizeof *j);
-	j->here = view_u32(&v);
-	j->size = view_u32(&v);
-	j->by_host = view_u8(&v);
-	view_str(&v, j->names, sizeof j->names);
-	bool sane = j->here <= j->size && j->size <= JOB_MAX_SIZE;
-	return v.failed || view_left(&v) || !sane ? malformed(err, "JOINED") : 0;
-}
-
 void table_put(struct buf *page, const char *name, const char *value)
 {
 	buf_put_str(page, name);
 	buf_put_str(page, value);
 }
 
-void workload_encode(const struct workload *w, struct buf *b)
+/* ---- tables ---- */
+
+/* The table of a struct, and its encoder. */
+#define ENCODER(thing, name, ...)                                 \
+	MESSAGE(thing, name, __VA_ARGS__);                        \
+	void thing##_encode(const struct thing *t, struct buf *b) \
+	{                                                         \
+		message_put(&thing##_message, t, b);              \
+	}
+/* The same with the decoder, of a whole message and of a part, after which others follow. */
+#define WHOLE(thing, ...)                                                   \
+	ENCODER(thing, __VA_ARGS__)                                         \
+	int thing##_decode(struct thing *t, struct view v, struct err *err) \
+	{                                                                   \
+		return message_get_all(&thing##_message, t, v, err);        \
+	}
+#define PART(thing, ...)                                                     \
+	ENCODER(thing, __VA_ARGS__)                                          \
+	int thing##_decode(struct thing *t, struct view *v, struct err *err) \
+	{                                                                    \
+		return message_get(&thing##_message, t, v, err);             \
+	}
+
+/* The address of a data listener: "" or HOST:PORT, as an intent says. */
+static bool is_data_addr(const void *text)
 {
-	buf_put_u32(b, (uint32_t)w->rank);
-	buf_put_u8(b, w->on);
-	buf_put_u64(b, w->most);
-	buf_put_u64(b, w->busy);
-	buf_put_u64(b, w->total);
+	char host[ADDR_TEXT];
+	int port;
+	return !*(const char *)text ||
+	       (addr_split(text, host, sizeof host, &port, NULL) == 0 && port >= 0);
 }
 
-int workload_decode(struct workload *w, struct view *v, int size, struct err *err)
-{
-	w->rank = (int)view_u32(v);
-	w->on = view_u8(v);
-	w->most = view_u64(v);
-	w->busy = view_u64(v);
-	w->total = view_u64(v);
-	return v->failed || w->rank < -1 || w->rank >= size ? malformed(err, "VOTE or VERDICT") : 0;
-}
+/* clang-format off */
+MESSAGE(fact, "fact",
+	FIELD(TEXT, fact, name),
+	FIELD(TEXT, fact, value));
 
-void vote_encode(const struct vote *vote, struct buf *b)
-{
-	buf_put_u8(b, vote->has_digest);
-	buf_put(b, vote->digest, VOTE_DIGEST);
-	buf_put_u8(b, vote->has_table);
-	workload_encode(&vote->work, b);
-}
+WHOLE(intent, "INTENT",
+	FIELD(U8, intent, nfacts, .most = FACTS_MAX),
+	FIELD(LIST, intent, facts, .part = &fact_message),
+	FIELD(TEXT, intent, subject),
+	FIELD(TEXT, intent, table),
+	FIELD(U64, intent, memory),
+	FIELD(U32, intent, ninputs, .most = PROTO_MAX_INPUTS),
+	FIELD(U32, intent, streams, .most = PROTO_MAX_STREAMS),
+	FIELD(TEXT, intent, data_addr, .fits = is_data_addr),
+	FIELD(SPAN, intent, details, .most = DETAILS_MAX))
 
-int vote_decode(struct vote *vote, struct view v, struct err *err)
-{
-	vote->has_digest = view_u8(&v);
-	const uint8_t *digest = view_bytes(&v, VOTE_DIGEST);
-	vote->has_table = view_u8(&v);
-	if (workload_decode(&vote->work, &v, JOB_MAX_SIZE, err) < 0)
-		return -1;
-	if (!digest || v.failed || view_left(&v))
-		return malformed(err, "VOTE");
-	memcpy(vote->digest, digest, VOTE_DIGEST);
-	return 0;
-}
+WHOLE(presence, "PRESENT",
+	FIELD(HOST, presence, host),
+	FIELD(TEXT, presence, addr),
+	FIELD(BYTES, presence, host_id),
+	FIELD(TEXT, presence, input),
+	FIELD(TEXT, presence, output),
+	FIELD(BOOL, presence, has_input),
+	FIELD(BOOL, presence, finds_root),
+	FIELD(HOST, presence, root),
+	FIELD(U32, presence, age))
 
-void beat_encode(const struct beat *beat, struct buf *b)
-{
-	buf_put_u8(b, (uint8_t)beat->phase);
-	buf_put_u64(b, beat->moved);
-	buf_put_u64(b, beat->total);
-	buf_put_u64(b, beat->acknowledged);
-}
+WHOLE(welcome, "WELCOME",
+	FIELD(RANK, welcome, rank),
+	FIELD(RANK_OR_NONE, welcome, coordinator),
+	FIELD(RANK_OR_NONE, welcome, root),
+	FIELD(HOST, welcome, host))
 
-int beat_decode(struct beat *beat, struct view v, struct err *err)
-{
-	beat->phase = (enum phase)view_u8(&v);
-	beat->moved = view_u64(&v);
-	beat->total = view_u64(&v);
-	beat->acknowledged = view_u64(&v);
-	bool sane = beat->phase <= PHASE_COMMIT;
-	return v.failed || view_left(&v) || !sane ? malformed(err, "BEAT") : 0;
-}
+WHOLE(joined, "JOINED",
+	FIELD(U32, joined, here, .most = JOB_MAX_SIZE),
+	FIELD(U32, joined, size, .most = JOB_MAX_SIZE),
+	FIELD(BOOL, joined, by_host),
+	FIELD(TEXT, joined, names))
 
-void pace_encode(const struct pace *p, struct buf *b)
-{
-	buf_put_u32(b, (uint32_t)p->rank);
-	buf_put_u8(b, (uint8_t)p->phase);
-	buf_put_u32(b, (uint32_t)(p->done * DONE_UNITS));
-	buf_put_u64(b, p->moved);
-}
+WHOLE(workload, "VERDICT",
+	FIELD(RANK_OR_NONE, workload, rank),
+	FIELD(U8, workload, on),
+	FIELD(U64, workload, most),
+	FIELD(U64, workload, busy),
+	FIELD(U64, workload, total))
 
-int pace_decode(struct pace *p, struct view v, struct err *err)
-{
-	p->rank = (int)view_u32(&v);
-	p->phase = (enum phase)view_u8(&v);
-	uint32_t done = view_u32(&v);
-	p->done = (double)done / DONE_UNITS;
-	p->moved = view_u64(&v);
-	bool sane = p->rank >= -1 && p->rank < JOB_MAX_SIZE && p->phase <= PHASE_COMMIT &&
-	            done <= DONE_UNITS;
-	return v.failed || view_left(&v) || !sane ? malformed(err, "BEAT") : 0;
-}
+WHOLE(vote, "VOTE",
+	FIELD(BOOL, vote, has_digest),
+	FIELD(BYTES, vote, digest),
+	FIELD(BOOL, vote, has_table),
+	FIELD(PART, vote, work, .part = &workload_message))
 
-void plan_encode(const struct plan *p, struct buf *b)
-{
-	buf_put_str(b, p->algorithm);
-	buf_put_u8(b, p->dtype);
-	buf_put_u32(b, p->windows);
-	buf_put_u32(b, p->streams);
-	buf_put_u64(b, p->total_inputs);
-	buf_put_u64(b, p->memory);
-	buf_put_u8(b, p->trace);
-	buf_put_u32(b, p->host_cpus);
-	buf_put(b, p->session, sizeof p->session);
-	put_details(b, &p->details);
-}
+WHOLE(beat, "BEAT",
+	FIELD(U8, beat, phase, .most = PHASE_COMMIT),
+	FIELD(U64, beat, moved),
+	FIELD(U64, beat, total),
+	FIELD(U64, beat, acknowledged))
 
-int plan_decode(struct plan *p, struct view *v, struct err *err)
-{
-	memset(p, 0, sizeof *p);
-	view_str(v, p->algorithm, sizeof p->algorithm);
-	p->dtype = view_u8(v);
-	p->windows = view_u32(v);
-	p->streams = view_u32(v);
-	p->total_inputs = view_u64(v);
-	p->memory = view_u64(v);
-	p->trace = view_u8(v);
-	p->host_cpus = view_u32(v);
-	const uint8_t *session = view_bytes(v, sizeof p->session);
-	p->details = view_details(v);
-	if (v->failed || !session || !p->windows || !p->streams || p->streams > PROTO_MAX_STREAMS)
-		return malformed(err, "ROSTER");
-	memcpy(p->session, session, sizeof p->session);
-	return 0;
-}
+WHOLE(pace, "BEAT",
+	FIELD(RANK_OR_NONE, pace, rank),
+	FIELD(U8, pace, phase, .most = PHASE_COMMIT),
+	FIELD(U32, pace, done, .most = PACE_DONE),
+	FIELD(U64, pace, moved))
+
+PART(plan, "ROSTER",
+	FIELD(TEXT, plan, algorithm),
+	FIELD(U8, plan, dtype),
+	FIELD(U32, plan, windows, .least = 1),
+	FIELD(U32, plan, streams, .least = 1, .most = PROTO_MAX_STREAMS),
+	FIELD(U64, plan, total_inputs),
+	FIELD(U64, plan, memory),
+	FIELD(BOOL, plan, trace),
+	FIELD(U32, plan, host_cpus),
+	FIELD(BYTES, plan, session),
+	FIELD(SPAN, plan, details, .most = DETAILS_MAX))
+
+PART(rank_place, "PLACES",
+	FIELD(RANK, rank_place, rank),
+	FIELD(TEXT, rank_place, addr, .fits = is_data_addr),
+	FIELD(HOST, rank_place, host),
+	FIELD(BYTES, rank_place, key))
+/* clang-format on */
+
+/* ---- what is in no table: the machines of the ranks, and errors of other versions ---- */
 
 void roster_encode(const struct roster *r, struct buf *b)
 {
@@ -371,7 +235,7 @@ int roster_decode(struct roster *r, struct view *v, struct err *err)
 {
 	*r = (struct roster){.size = view_u32(v)};
 	if (v->failed || !r->size || r->size > JOB_MAX_SIZE)
-		return malformed(err, "ROSTER");
+		return malformed(err, "ROSTER", "size");
 	r->hosts = host_groups_get(v, (int)r->size, &r->host, err);
 	return r->hosts < 0 ? -1 : 0;
 }
@@ -380,28 +244,6 @@ void roster_release(struct roster *r)
 {
 	free(r->host);
 	*r = (struct roster){0};
-}
-
-void rank_place_put(struct buf *b, uint32_t rank, const char *addr, const char *host,
-                    const uint8_t key[TLS_KEY_BYTES])
-{
-	buf_put_u32(b, rank);
-	buf_put_str(b, addr);
-	buf_put_str(b, host);
-	buf_put(b, key, TLS_KEY_BYTES);
-}
-
-int rank_place_get(struct rank_place *p, struct view *v, uint32_t size, struct err *err)
-{
-	p->rank = view_u32(v);
-	view_str(v, p->addr, sizeof p->addr);
-	if (host_name_get(v, p->host, err) < 0)
-		return -1;
-	const uint8_t *key = view_bytes(v, sizeof p->key);
-	if (v->failed || !key || p->rank >= size || !is_data_addr(p->addr))
-		return malformed(err, "PLACES");
-	memcpy(p->key, key, sizeof p->key);
-	return 0;
 }
 
 void err_encode(const struct err *e, enum phase phase, struct buf *b)

@@ -154,8 +154,7 @@ struct workload {
 	uint64_t total; /* ns in which data moved */
 };
 void workload_encode(const struct workload *, struct buf *);
-/* Consumes what it reads; @size: ranks. */
-int workload_decode(struct workload *, struct view *, int size, struct err *err);
+int workload_decode(struct workload *, struct view, struct err *err);
 
 /* What a rank's outputs are after the verdict. */
 enum fate {
@@ -186,11 +185,12 @@ struct beat {
 void beat_encode(const struct beat *, struct buf *);
 int beat_decode(struct beat *, struct view, struct err *);
 
+#define PACE_DONE 1000000 /* pace.done: all bytes */
 /* The slowest rank, by the last beats of all: the coordinator's BEAT. */
 struct pace {
 	int rank; /* -1: no rank is known to be slower than the others */
 	enum phase phase;
-	double done;    /* the fraction of its bytes that it has moved: 0 to 1 */
+	uint32_t done;  /* what it has moved, in millionths of its bytes */
 	uint64_t moved; /* by all ranks: grows as long as any of them makes progress */
 };
 void pace_encode(const struct pace *, struct buf *);
@@ -231,16 +231,20 @@ void roster_release(struct roster *);
 
 /* Where a rank is, for another one. */
 struct rank_place {
-	uint32_t rank;
+	int rank;
 	char addr[ADDR_TEXT];    /* the data_addr of its intent */
 	char host[PRESENT_HOST]; /* the name of its host; "": all ranks are on one, or not known */
 	uint8_t key[TLS_KEY_BYTES]; /* of the pair of the two (pair_keys.h): secret */
 };
 #define PLACE_MOST (4 + 2 + ADDR_TEXT + 2 + PRESENT_HOST + TLS_KEY_BYTES) /* bytes of a message */
-void rank_place_put(struct buf *, uint32_t rank, const char *addr, const char *host,
-                    const uint8_t key[TLS_KEY_BYTES]);
+void rank_place_encode(const struct rank_place *, struct buf *);
 /* Consumes what it reads. */
-int rank_place_get(struct rank_place *, struct view *, uint32_t size, struct err *err);
+int rank_place_decode(struct rank_place *, struct view *, struct err *err);
+
+/* The tables of these messages and of their parts, for the test of PROTOCOL.md. */
+extern const struct message presence_message, welcome_message, joined_message, fact_message,
+        intent_message, workload_message, vote_message, beat_message, pace_message, plan_message,
+        rank_place_message;
 
 /* ABORT, DONE, FINAL, REPORT: an error with the phase in which it happened. */
 void err_encode(const struct err *, enum phase, struct buf *);

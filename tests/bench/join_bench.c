@@ -122,7 +122,7 @@ static void take_places(struct rank *r, struct view v)
 	struct err err = {0};
 	struct rank_place p;
 	while (view_left(&v)) {
-		if (rank_place_get(&p, &v, (uint32_t)size, &err) < 0)
+		if (rank_place_decode(&p, &v, &err) < 0)
 			die("PLACES", &err);
 		r->awaited--;
 	}

@@ -53,13 +53,9 @@ static void decode_numbers(struct view v, int ranks)
 	struct err err = {0};
 	struct view rest = v;
 	char *name = NULL;
-	double weight;
 	if (wire_get_rows(&rest, ranks, &rows, &err) == 0)
 		CHECK(rows_sum(rows, ranks, &sum) == 0 && sum <= INT64_MAX);
 	free(rows);
-	rest = v;
-	if (wire_get_weight(&rest, &weight, &err) == 0)
-		CHECK(weight >= 0);
 	rest = v;
 	if (wire_get_name(&rest, &name, &err) == 0)
 		CHECK(*name && *name != '.' && !strchr(name, '/'));

@@ -214,7 +214,7 @@ static void decode_small(const uint8_t *data, size_t size)
 		CHECK(phase_name(beat.phase)[0] != '?');
 	if (pace_decode(&pace, v, &err) == 0)
 		CHECK(phase_name(pace.phase)[0] != '?' && pace.rank >= -1 &&
-		      pace.rank < JOB_MAX_SIZE && pace.done >= 0 && pace.done <= 1);
+		      pace.rank < JOB_MAX_SIZE && pace.done <= PACE_DONE);
 	if (vote_decode(&vote, v, &err) == 0)
 		CHECK(vote.work.rank >= -1 && vote.work.rank < JOB_MAX_SIZE);
 }
@@ -279,8 +279,8 @@ static void decode_roster(const uint8_t *data, size_t size)
 	CHECK(r.hosts > 0 && (r.host ? r.hosts < (int)r.size : r.hosts == (int)r.size));
 	for (uint32_t i = 0; r.host && i < r.size; i++)
 		CHECK(r.host[i] >= 0 && r.host[i] < r.hosts);
-	while (view_left(&v) && rank_place_get(&p, &v, r.size, &err) == 0) {
-		CHECK(p.rank < r.size);
+	while (view_left(&v) && rank_place_decode(&p, &v, &err) == 0) {
+		CHECK(p.rank >= 0 && p.rank < JOB_MAX_SIZE);
 		CHECK(memchr(p.addr, 0, sizeof p.addr) && is_host(p.host));
 	}
 	CHECK(err.code == 0 || is_refusal(&err));
@@ -308,7 +308,7 @@ static void decode_join(const uint8_t *data, size_t size)
 		CHECK(is_refusal(&err));
 	err_clear(&err);
 	if (joined_decode(&j, v, &err) == 0)
-		CHECK(j.here <= j.size);
+		CHECK(j.here <= JOB_MAX_SIZE && j.size <= JOB_MAX_SIZE);
 	err_clear(&err);
 	if (links_decode(&links, 1, 16, v, &err) < 0)
 		CHECK(err.code == ERR_INTEGRITY);

@@ -30,7 +30,11 @@ struct script {
 	bool verdict; /* one has come after the vote */
 };
 
-static const uint8_t no_key[TLS_KEY_BYTES];
+static void put_place(struct buf *b, int rank)
+{
+	rank_place_encode(
+	        &(struct rank_place){.rank = rank, .addr = "127.0.0.1:7", .host = "nodea"}, b);
+}
 
 static void put_roster(struct buf *b, int size)
 {
@@ -39,7 +43,7 @@ static void put_roster(struct buf *b, int size)
 	plan_encode(&plan, b);
 	roster_encode(&r, b);
 	for (int i = 0; size <= PROTO_PLACES && i < size; i++)
-		rank_place_put(b, (uint32_t)i, "127.0.0.1:7", "nodea", no_key);
+		put_place(b, i);
 }
 
 /* A message that a coordinator may send. */
@@ -78,9 +82,8 @@ static void put_right(const struct job *j, uint8_t type, int size, struct buf *b
 		break;
 	case MSG_PLACES:
 		if (j->awaited > 0 && j->asked.len)
-			rank_place_put(
-			        b, get_u32(j->asked.data + j->asked.len - 4 * (size_t)j->awaited),
-			        "127.0.0.1:7", "nodeb", no_key);
+			put_place(b, (int)get_u32(j->asked.data + j->asked.len -
+			                          4 * (size_t)j->awaited));
 		break;
 	case MSG_CLOCK:
 		buf_put_u64(b, (uint64_t)clock_ns());

@@ -151,9 +151,11 @@ static void put_intent(struct buf *b)
 
 static void put_place(struct buf *b)
 {
-	uint8_t key[TLS_KEY_BYTES];
-	rng_bytes(&insider.rng, key, sizeof key);
-	rank_place_put(b, (uint32_t)some_rank(), some_text(), some_text(), key);
+	struct rank_place p = {.rank = some_rank()};
+	rng_bytes(&insider.rng, p.key, sizeof p.key);
+	snprintf(p.addr, sizeof p.addr, "%.40s", some_text());
+	snprintf(p.host, sizeof p.host, "%.60s", some_text());
+	rank_place_encode(&p, b);
 }
 
 static void put_roster(struct buf *b)
@@ -185,7 +187,7 @@ static void put_beat(struct buf *b)
 {
 	const struct beat beat = {(enum phase)below(5), some_number(), some_number(),
 	                          some_number()};
-	const struct pace pace = {some_rank(), (enum phase)below(5), (double)below(1000) / 999,
+	const struct pace pace = {some_rank(), (enum phase)below(5), (uint32_t)below(PACE_DONE + 2),
 	                          some_number()};
 	if (chance(500))
 		beat_encode(&beat, b);

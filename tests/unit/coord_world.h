@@ -69,7 +69,8 @@ static inline void take_places(struct member *m, struct view v)
 	struct err err = {0};
 	while (view_left(&v)) {
 		struct rank_place p;
-		assert_int_equal(rank_place_get(&p, &v, m->roster.size, &err), 0);
+		assert_int_equal(rank_place_decode(&p, &v, &err), 0);
+		assert_in_range(p.rank, 0, m->roster.size - 1);
 		m->places[p.rank] = p;
 		m->nplaces++;
 	}
@@ -108,8 +109,8 @@ static inline void take(struct member *m, uint8_t type, struct view v)
 		m->clock = view_u64(&v);
 		break;
 	case MSG_VERDICT:
-		assert_int_equal(workload_decode(&m->busiest, &v, job_size, &err), 0);
-		assert_int_equal(view_left(&v), 0);
+		assert_int_equal(workload_decode(&m->busiest, v, &err), 0);
+		assert_in_range(m->busiest.rank + 1, 0, job_size);
 		break;
 	case MSG_BEAT:
 		assert_int_equal(pace_decode(&m->pace, v, &err), 0);

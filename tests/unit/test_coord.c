@@ -845,8 +845,9 @@ static struct beat beats[4]; /* what the ranks say until somebody else is the sl
 
 static bool told_pace(const struct pace *p, int rank, enum phase phase, double done)
 {
+	const double told = (double)p->done / PACE_DONE;
 	return p->rank == rank &&
-	       (rank < 0 || (p->phase == phase && p->done > done - 1e-5 && p->done < done + 1e-5));
+	       (rank < 0 || (p->phase == phase && told > done - 1e-5 && told < done + 1e-5));
 }
 
 static void expect_pace(int rank, enum phase phase, double done)

@@ -158,7 +158,7 @@ static void hosts_from_peers(void **state)
 				put_name(&b, i);
 				buf_put(&b, key, sizeof key);
 				struct view v = view_of(b.data, b.len);
-				ret = rank_place_get(&place, &v, 2, &err);
+				ret = rank_place_decode(&place, &v, &err);
 			} else { /* a gathered file's */
 				struct rank_files s;
 				struct listed_file file = {.name = "x"};

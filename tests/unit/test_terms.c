@@ -312,7 +312,7 @@ static void impossible_rows(void **state)
 		struct terms t;
 		struct buf b;
 		buf_init(&b, 4096);
-		wire_put_weight(&b, 1);
+		buf_put_u64(&b, 0);                 /* divisor */
 		for (int k = 0; k < 2 + 4 + 4; k++) /* flags, dropped, root */
 			buf_put_u8(&b, 0);
 		buf_put_u32(&b, 1);

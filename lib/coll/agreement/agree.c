@@ -195,9 +195,9 @@ static int adopt_array(struct collective *c, struct offered_array *array, int i,
 static int adopt_arrays(struct collective *c, struct offer_content *o, struct err *err)
 {
 	if (o->narrays > 1 && !c->request->each)
-		return err_set(err, ERR_INTEGRITY, "malformed details");
-	if (!(c->agreed.names =
-	              err_calloc(o->narrays, sizeof *c->agreed.names, "the root's arrays", err)))
+		return malformed(err, "ROSTER", "arrays");
+	c->agreed.names = err_calloc(o->narrays, sizeof *c->agreed.names, "the root's arrays", err);
+	if (!c->agreed.names)
 		return -1;
 	if (vectors_of_arrays(&c->agreed, (int)o->narrays, err) < 0)
 		return -1;
@@ -214,7 +214,7 @@ static int adopt_content(struct collective *c, struct offer_content *o, struct e
 	if (o->has == OFFER_ARRAYS)
 		return adopt_arrays(c, o, err);
 	if (c->request->kind != COLL_BROADCAST)
-		return err_set(err, ERR_INTEGRITY, "malformed details");
+		return malformed(err, "ROSTER", "content");
 	c->agreed.root_files = o->files;
 	o->files = (struct file_list){0};
 	return vectors_of_files(&c->agreed, c->request, err);
@@ -407,7 +407,7 @@ static int adopt_terms(struct collective *c, struct terms *t, struct err *err)
 	if (view_left(&t->root) && adopt_root(c, t->root, err) < 0)
 		return -1;
 	if (t->nvectors != (uint32_t)a->nvectors)
-		return err_set(err, ERR_INTEGRITY, "malformed details");
+		return malformed(err, "ROSTER", "vectors");
 	for (int i = 0; i < a->nvectors; i++)
 		if (adopt_vector(c, &a->vectors[i], &t->vectors[i], err) < 0)
 			return -1;

@@ -6,11 +6,6 @@
 
 #include "lib/base/path.h"
 
-static int malformed(struct err *err)
-{
-	return err_set(err, ERR_INTEGRITY, "malformed details");
-}
-
 int rows_sum(const uint64_t *rows, int n, uint64_t *sum)
 {
 	*sum = 0;
@@ -26,26 +21,21 @@ void wire_put_rows(struct buf *b, const uint64_t *rows, int size)
 		buf_put_u64(b, rows[r]);
 }
 
-static void get_rows(struct view *v, int size, uint64_t *rows)
-{
-	for (int r = 0; r < size; r++)
-		rows[r] = view_u64(v);
-}
-
 int wire_get_rows(struct view *v, int size, uint64_t **rows, struct err *err)
 {
 	size_t n = (size_t)size;
 	uint64_t sum;
 	*rows = NULL;
 	if (view_left(v) / 8 < n)
-		return malformed(err);
+		return malformed(err, WIRE_BOTH, "rows");
 	uint64_t *out = err_calloc(n, sizeof *out, "the ranks' rows", err);
 	if (!out)
 		return -1;
-	get_rows(v, size, out);
+	for (size_t r = 0; r < n; r++)
+		out[r] = view_u64(v);
 	if (rows_sum(out, size, &sum) < 0) {
 		free(out);
-		return malformed(err);
+		return malformed(err, WIRE_BOTH, "rows");
 	}
 	*rows = out;
 	return 0;
@@ -67,32 +57,6 @@ void wire_put_array(struct buf *b, const struct array_info *info, const uint64_t
 		wire_put_rows(b, counts, size);
 }
 
-/* Do @counts add up to the rows of @info? */
-static bool cut_fits(const struct array_info *info, const uint64_t *counts, int size)
-{
-	uint64_t sum;
-	return info->ndim > 0 && rows_sum(counts, size, &sum) == 0 && sum == info->shape[0];
-}
-
-/* The rows of @info for each of @size ranks, malloced. */
-static int get_counts(struct view *v, int size, const struct array_info *info, uint64_t **counts,
-                      struct err *err)
-{
-	size_t n = (size_t)size;
-	if (view_left(v) / 8 < n)
-		return malformed(err);
-	uint64_t *rows = err_calloc(n, sizeof *rows, "the ranks' rows", err);
-	if (!rows)
-		return -1;
-	get_rows(v, size, rows);
-	if (!cut_fits(info, rows, size)) {
-		free(rows);
-		return malformed(err);
-	}
-	*counts = rows;
-	return 0;
-}
-
 int wire_get_array(struct view *v, int size, struct array_info *info, uint64_t **counts,
                    struct err *err)
 {
@@ -103,7 +67,7 @@ int wire_get_array(struct view *v, int size, struct array_info *info, uint64_t *
 	if (v->failed || !format || !format_is_array(format) ||
 	    !dtype_has_arithmetic(dtype < DTYPES ? (enum dtype)dtype : DTYPE_NONE) ||
 	    ndim > ARRAY_MAX_DIMS)
-		return malformed(err);
+		return malformed(err, WIRE_BOTH, "array");
 	info->format = format;
 	info->fortran = first & FLAG_FORTRAN;
 	info->dtype = (enum dtype)dtype;
@@ -112,24 +76,29 @@ int wire_get_array(struct view *v, int size, struct array_info *info, uint64_t *
 		info->shape[i] = view_u64(v);
 	uint32_t n = view_u32(v);
 	if (v->failed || (n && n != (uint32_t)size) || array_count(info) < 0)
-		return malformed(err);
-	return n ? get_counts(v, size, info, counts, err) : 0;
+		return malformed(err, WIRE_BOTH, "array");
+	if (!n)
+		return 0;
+	uint64_t sum;
+	if (wire_get_rows(v, size, counts, err) < 0)
+		return -1;
+	if (info->ndim > 0 && rows_sum(*counts, size, &sum) == 0 && sum == info->shape[0])
+		return 0;
+	free(*counts);
+	*counts = NULL;
+	return malformed(err, WIRE_BOTH, "counts");
 }
 
 /* ---- names ---- */
-
-void wire_put_name(struct buf *b, const char *name)
-{
-	buf_put_str(b, name);
-}
 
 int wire_get_name(struct view *v, char **name, struct err *err)
 {
 	size_t n = view_u16(v);
 	const uint8_t *text = view_bytes(v, n);
 	if (!text || memchr(text, '\0', n))
-		return malformed(err);
-	if (!(*name = err_strndup((const char *)text, n, "a file name", err)))
+		return malformed(err, WIRE_BOTH, "name");
+	*name = err_strndup((const char *)text, n, "a file name", err);
+	if (!*name)
 		return -1;
 	if (path_check_plain(*name, ERR_DISAGREE, err) == 0)
 		return 0;
@@ -140,21 +109,13 @@ int wire_get_name(struct view *v, char **name, struct err *err)
 
 /* ---- the rest ---- */
 
-void wire_put_weight(struct buf *b, double w)
+bool wire_is_weight(const void *number)
 {
-	uint64_t bits;
-	memcpy(&bits, &w, sizeof bits);
-	buf_put_u64(b, bits);
-}
-
-int wire_get_weight(struct view *v, double *w, struct err *err)
-{
-	uint64_t bits = view_u64(v);
-	memcpy(w, &bits, sizeof *w);
-	return v->failed || !isfinite(*w) || *w < 0 ? malformed(err) : 0;
+	const double *w = number;
+	return isfinite(*w) && *w >= 0;
 }
 
 int wire_end(const struct view *v, struct err *err)
 {
-	return v->failed || view_left(v) ? malformed(err) : 0;
+	return v->failed || view_left(v) ? malformed(err, WIRE_BOTH, "its end") : 0;
 }

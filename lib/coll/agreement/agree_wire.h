@@ -9,9 +9,10 @@
 #ifndef COLLCTL_COLL_AGREEMENT_AGREE_WIRE_H
 #define COLLCTL_COLL_AGREEMENT_AGREE_WIRE_H
 
-#include "lib/base/buf.h"
-#include "lib/base/err.h"
+#include "lib/base/fields.h"
 #include "lib/data/formats/array.h"
+
+#define WIRE_BOTH "INTENT or ROSTER" /* for errors: both have the content of an offer */
 
 /* An array and the rows of each of the @size ranks. @counts NULL: as even as possible. */
 void wire_put_array(struct buf *, const struct array_info *info, const uint64_t *counts, int size);
@@ -28,12 +29,10 @@ int wire_get_rows(struct view *, int size, uint64_t **rows, struct err *err);
 int rows_sum(const uint64_t *rows, int n, uint64_t *sum);
 
 /* The base name of a file; ERR_DISAGREE if it is not plain (path_is_plain). *name: malloced. */
-void wire_put_name(struct buf *, const char *name);
 int wire_get_name(struct view *, char **name, struct err *err);
 
-/* A finite number >= 0. */
-void wire_put_weight(struct buf *, double);
-int wire_get_weight(struct view *, double *, struct err *err);
+/* Is the double finite and not negative? */
+bool wire_is_weight(const void *number);
 
 /* Check that the message was complete and that no bytes are left. */
 int wire_end(const struct view *, struct err *err);

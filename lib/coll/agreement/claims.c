@@ -4,15 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/fields.h"
 #include "lib/base/path.h"
 #include "lib/job/ranks.h"
 
 #define PATH_TEXT 256 /* of a path in a message */
-
-static int malformed(struct err *err)
-{
-	return err_set(err, ERR_INTEGRITY, "malformed claims");
-}
 
 void claims_put(struct buf *b, const char *path, const uint64_t *places, uint32_t n)
 {
@@ -53,7 +49,7 @@ int claims_get(struct claims *c, int rank, struct view *v, struct err *err)
 		view_bytes(v, view_u16(v));
 		uint32_t n = view_u32(v);
 		if (v->failed || n > CLAIMS_MAX - at || n > view_left(v) / 8)
-			return malformed(err);
+			return malformed(err, "INTENT", "claims");
 		if (reserve(c, n, err) < 0)
 			return -1;
 		for (uint32_t k = 0; k < n; k++)
@@ -201,11 +197,11 @@ int claims_get_dropped(struct view *v, bool *dropped, uint32_t n, struct err *er
 {
 	uint32_t count = view_u32(v);
 	if (v->failed || count > n || count > view_left(v) / 4)
-		return malformed(err);
+		return malformed(err, "ROSTER", "dropped");
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = view_u32(v);
 		if (at >= n)
-			return malformed(err);
+			return malformed(err, "ROSTER", "dropped");
 		dropped[at] = true;
 	}
 	return 0;

@@ -5,16 +5,12 @@
 #include <string.h>
 
 #include "lib/base/path.h"
+#include "lib/coll/agreement/agree_wire.h"
 
 #define MODE_BITS   0777u
 #define ENTRY_BYTES 14 /* of the shortest */
 
 enum { NAMES_NONE, NAMES_FLAT, NAMES_TREE };
-
-static int malformed(struct err *err)
-{
-	return err_set(err, ERR_INTEGRITY, "malformed details");
-}
 
 static void release_files(struct listed_file *files, int n)
 {
@@ -77,7 +73,7 @@ static int get_name(struct view *v, char name[PATH_MAX], struct err *err)
 	size_t same = view_u16(v), n = view_u16(v);
 	const uint8_t *rest = view_bytes(v, n);
 	if (!rest || same > strlen(name) || n >= PATH_MAX - same || memchr(rest, '\0', n))
-		return malformed(err);
+		return malformed(err, WIRE_BOTH, "name");
 	memcpy(name + same, rest, n);
 	name[same + n] = '\0';
 	return 0;
@@ -97,8 +93,9 @@ static int get_files(struct view *v, int names, bool folders, struct listed_file
 		if (check_name(name, names, folders, err) < 0)
 			return -1;
 		if (text > FILE_LIST_NAMES_MAX)
-			return malformed(err);
-		if (!(f->name = err_strdup(name, "a file name", err)))
+			return malformed(err, WIRE_BOTH, "names");
+		f->name = err_strdup(name, "a file name", err);
+		if (!f->name)
 			return -1;
 		++*count;
 		f->mode = view_u16(v);
@@ -106,7 +103,7 @@ static int get_files(struct view *v, int names, bool folders, struct listed_file
 		f->bytes = folders ? 0 : view_u64(v);
 		if (v->failed || (f->mode > MODE_BITS && f->mode != MODE_NONE) ||
 		    __builtin_add_overflow(sum, f->bytes, &sum) || sum > INT64_MAX)
-			return malformed(err);
+			return malformed(err, WIRE_BOTH, "file");
 	}
 	return 0;
 }
@@ -141,7 +138,7 @@ static int all_differ(const struct file_list *l, struct err *err)
 	const char *twice;
 	if (file_list_twice(l, &twice, err) < 0)
 		return -1;
-	return twice ? malformed(err) : 0;
+	return twice ? malformed(err, WIRE_BOTH, "name") : 0;
 }
 
 /* Decode a list and its length. */
@@ -150,8 +147,9 @@ static int get_list(struct view *v, int names, bool folders, struct listed_file 
 {
 	uint32_t n = view_u32(v);
 	if (v->failed || n > view_left(v) / ENTRY_BYTES)
-		return malformed(err);
-	if (!(*files = err_calloc((size_t)n + 1, sizeof **files, "the root's files", err)))
+		return malformed(err, WIRE_BOTH, "files");
+	*files = err_calloc((size_t)n + 1, sizeof **files, "the root's files", err);
+	if (!*files)
 		return -1;
 	return get_files(v, names, folders, *files, n, count, err);
 }
@@ -162,7 +160,7 @@ int file_list_get(struct view *v, struct file_list *l, struct err *err)
 	const struct format *format = format_by_number(view_u8(v));
 	unsigned names = view_u8(v);
 	if (v->failed || !format || names > NAMES_TREE)
-		return malformed(err);
+		return malformed(err, WIRE_BOTH, "files");
 	l->format = format;
 	l->folder = names != NAMES_NONE;
 	l->tree = names == NAMES_TREE;
@@ -171,7 +169,7 @@ int file_list_get(struct view *v, struct file_list *l, struct err *err)
 	    all_differ(l, err) == 0) {
 		if (l->tree || (!l->nfolders && l->nfiles > 0 && (l->folder || l->nfiles == 1)))
 			return 0;
-		malformed(err);
+		malformed(err, WIRE_BOTH, "files");
 	}
 	file_list_release(l);
 	return -1;
@@ -196,12 +194,12 @@ int rank_files_get(struct view *v, struct rank_files *s, int nfiles, struct err 
 	if (host_name_get(v, s->host, err) < 0)
 		return -1;
 	if (v->failed || !*s->host)
-		return malformed(err);
+		return malformed(err, WIRE_BOTH, "source");
 	if (file_list_get(v, &s->files, err) < 0)
 		return -1;
 	bool right = s->files.nfiles == nfiles && s->files.nfolders == 0;
 	if (!right)
-		malformed(err);
+		malformed(err, WIRE_BOTH, "source");
 	for (int i = 0; right && i < s->files.nfiles; i++) {
 		right = !strchr(s->files.files[i].name, '/');
 		if (!right) /* says why */

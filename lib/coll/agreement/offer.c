@@ -6,10 +6,16 @@
 
 #define ARRAY_LEAST 7 /* bytes of the shortest array */
 
-static int malformed(struct err *err)
-{
-	return err_set(err, ERR_INTEGRITY, "malformed details");
-}
+/* What every offer has before its content. */
+/* clang-format off */
+MESSAGE(offer, "INTENT",
+	FIELD(U64, offer, weights, .fits = wire_is_weight),
+	FIELD(BOOL, offer, weighted),
+	FIELD(U64, offer, order),
+	FIELD(U64, offer, reads),
+	FIELD(U64, offer, limit_rate),
+	FIELD(SPAN, offer, claims));
+/* clang-format on */
 
 /* ---- encoding ---- */
 
@@ -23,7 +29,7 @@ static void put_content(struct buf *b, const struct offer_content *c, const stru
 	buf_put_u32(b, c->narrays);
 	for (uint32_t i = 0; i < c->narrays; i++) {
 		if (form->names)
-			wire_put_name(b, c->arrays[i].name);
+			buf_put_str(b, c->arrays[i].name);
 		wire_put_array(b, &c->arrays[i].info, c->arrays[i].counts, form->size);
 	}
 	if (form->gathered)
@@ -32,13 +38,7 @@ static void put_content(struct buf *b, const struct offer_content *c, const stru
 
 void offer_put(struct buf *b, const struct offer *o, const struct offer_form *form)
 {
-	wire_put_weight(b, o->weights);
-	buf_put_u8(b, o->weighted);
-	buf_put_u64(b, o->order);
-	buf_put_u64(b, o->reads);
-	buf_put_u64(b, o->limit_rate);
-	buf_put_u32(b, (uint32_t)view_left(&o->claims));
-	buf_put(b, o->claims.p, view_left(&o->claims));
+	message_put(&offer_message, o, b);
 	put_content(b, &o->content, form);
 }
 
@@ -57,9 +57,10 @@ static int get_arrays(struct view *v, const struct offer_form *form, struct offe
 {
 	uint32_t n = view_u32(v);
 	if (v->failed || n == 0 || n > view_left(v) / ARRAY_LEAST)
-		return malformed(err);
-	/* one more for an array that is truncated */
-	if (!(c->arrays = err_calloc((size_t)n + 1, sizeof *c->arrays, "a rank's arrays", err)))
+		return malformed(err, WIRE_BOTH, "arrays");
+	c->arrays = err_calloc((size_t)n + 1, sizeof *c->arrays, "a rank's arrays",
+	                       err); /* one more for an array that is truncated */
+	if (!c->arrays)
 		return -1;
 	for (; c->narrays < n; c->narrays++)
 		if (get_array(v, form, &c->arrays[c->narrays], err) < 0)
@@ -78,7 +79,7 @@ int offer_content_get(struct view v, const struct offer_form *form, struct offer
 	*c = (struct offer_content){0};
 	unsigned has = view_u8(&v);
 	if (v.failed || has > OFFER_FILES)
-		return malformed(err);
+		return malformed(err, WIRE_BOTH, "content");
 	c->has = (enum offer_has)has;
 	if (c->has == OFFER_ARRAYS)
 		ret = get_arrays(&v, form, c, err);
@@ -89,18 +90,8 @@ int offer_content_get(struct view v, const struct offer_form *form, struct offer
 
 int offer_get(struct view v, const struct offer_form *form, struct offer *o, struct err *err)
 {
-	*o = (struct offer){0};
-	if (wire_get_weight(&v, &o->weights, err) < 0)
+	if (message_get(&offer_message, o, &v, err) < 0)
 		return -1;
-	o->weighted = view_u8(&v);
-	o->order = view_u64(&v);
-	o->reads = view_u64(&v);
-	o->limit_rate = view_u64(&v);
-	size_t len = view_u32(&v);
-	const uint8_t *claims = view_bytes(&v, len);
-	if (!claims)
-		return malformed(err);
-	o->claims = view_of(claims, len);
 	o->bytes = v;
 	return offer_content_get(v, form, &o->content, err);
 }

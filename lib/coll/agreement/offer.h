@@ -38,6 +38,8 @@ struct offer {
 	struct offer_content content;
 };
 
+extern const struct message offer_message; /* up to its content */
+
 /* The form of all offers of a job. */
 struct offer_form {
 	int size;      /* ranks */

@@ -116,7 +116,7 @@ static int take_array(struct planner *p, struct planned *v, int rank, const stru
 static int take_arrays(struct planner *p, int rank, struct offer_content *c, struct err *err)
 {
 	if (c->has != OFFER_ARRAYS || c->narrays != (uint32_t)p->agreed->nvectors)
-		return err_set(err, ERR_INTEGRITY, "malformed details");
+		return malformed(err, "INTENT", "arrays");
 	for (uint32_t i = 0; i < c->narrays; i++)
 		if (take_array(p, &p->vectors[i], rank, &c->arrays[i], err) < 0)
 			return -1;

@@ -8,10 +8,23 @@
 
 #define VECTOR_LEAST 7 /* bytes of the shortest vector */
 
-static int malformed(struct err *err)
+static bool has_size(const void *dtype)
 {
-	return err_set(err, ERR_INTEGRITY, "malformed details");
+	return dtype_size(*(const enum dtype *)dtype);
 }
+
+/* What all terms begin with, and what each of their vectors does. */
+/* clang-format off */
+MESSAGE(terms, "ROSTER",
+	FIELD(U64, terms, divisor, .fits = wire_is_weight),
+	FIELD(BOOL, terms, weighted),
+	FIELD(BOOL, terms, keeps_order));
+
+MESSAGE(vector_terms, "ROSTER",
+	FIELD(TEXT, vector_terms, algorithm),
+	FIELD(U8, vector_terms, wire, .most = DTYPES - 1, .fits = has_size),
+	FIELD(U32, vector_terms, windows, .least = 1));
+/* clang-format on */
 
 /* ---- encoding ---- */
 
@@ -35,9 +48,7 @@ static void put_rows(struct buf *b, const struct vector_terms *v, int size)
 
 static void put_vector(struct buf *b, const struct vector_terms *v, const struct terms_form *form)
 {
-	buf_put_str(b, v->algorithm);
-	buf_put_u8(b, (uint8_t)v->wire);
-	buf_put_u32(b, v->windows);
+	message_put(&vector_terms_message, v, b);
 	if (form->rows)
 		put_rows(b, v, form->size);
 	if (!form->from)
@@ -50,9 +61,7 @@ static void put_vector(struct buf *b, const struct vector_terms *v, const struct
 void terms_put(struct buf *b, const struct terms *t, const struct terms_form *form)
 {
 	size_t len = view_left(&t->root);
-	wire_put_weight(b, t->divisor);
-	buf_put_u8(b, t->weighted);
-	buf_put_u8(b, t->keeps_order);
+	message_put(&terms_message, t, b);
 	claims_put_dropped(b, t->dropped, form->nclaims);
 	buf_put_u32(b, (uint32_t)len);
 	buf_put(b, t->root.p, len);
@@ -69,28 +78,25 @@ static int get_rows(struct view *v, int size, struct vector_terms *out, struct e
 {
 	const unsigned one = view_u8(v);
 	if (!one) {
-		if (v->failed || wire_get_rows(v, size, &out->rows, err) < 0)
-			return err->code ? -1 : malformed(err);
-		return alike(out->rows, size) ? malformed(err) : 0;
+		if (wire_get_rows(v, size, &out->rows, err) < 0)
+			return -1;
+		return alike(out->rows, size) ? malformed(err, "ROSTER", "rows") : 0;
 	}
 	out->rows_each = view_u64(v);
-	return v->failed || one > 1 || out->rows_each > INT64_MAX / (uint64_t)size ? malformed(err)
-	                                                                           : 0;
+	return v->failed || one > 1 || out->rows_each > INT64_MAX / (uint64_t)size
+	               ? malformed(err, "ROSTER", "rows")
+	               : 0;
 }
 
 static int get_vector(struct view *v, const struct terms_form *form, struct vector_terms *out,
                       struct err *err)
 {
-	view_str(v, out->algorithm, sizeof out->algorithm);
-	unsigned wire = view_u8(v);
-	out->windows = view_u32(v);
-	if (v->failed || !out->windows || wire >= DTYPES || !dtype_size((enum dtype)wire))
-		return malformed(err);
-	out->wire = (enum dtype)wire;
+	if (message_get(&vector_terms_message, out, v, err) < 0)
+		return -1;
 	if (form->rows && get_rows(v, form->size, out, err) < 0)
 		return -1;
 	if (!form->from || !view_u8(v))
-		return v->failed ? malformed(err) : 0;
+		return v->failed ? malformed(err, "ROSTER", "from") : 0;
 	return wire_get_rows(v, form->size, &out->from, err);
 }
 
@@ -99,8 +105,9 @@ static int get_vectors(struct view *v, const struct terms_form *form, struct ter
 {
 	uint32_t n = view_u32(v);
 	if (v->failed || n == 0 || n > view_left(v) / VECTOR_LEAST)
-		return malformed(err);
-	if (!(t->vectors = err_calloc(n, sizeof *t->vectors, "the vectors", err)))
+		return malformed(err, "ROSTER", "vectors");
+	t->vectors = err_calloc(n, sizeof *t->vectors, "the vectors", err);
+	if (!t->vectors)
 		return -1;
 	t->nvectors = n;
 	for (uint32_t i = 0; i < n; i++)
@@ -114,8 +121,9 @@ static int get_gathered(struct view *v, const struct terms_form *form, struct te
 {
 	size_t n = (size_t)form->size;
 	if (view_left(v) / 2 < n)
-		return malformed(err);
-	if (!(t->gathered = err_calloc(n, sizeof *t->gathered, "the ranks' files", err)))
+		return malformed(err, "ROSTER", "gathered");
+	t->gathered = err_calloc(n, sizeof *t->gathered, "the ranks' files", err);
+	if (!t->gathered)
 		return -1;
 	for (size_t r = 0; r < n; r++)
 		if (rank_files_get(v, &t->gathered[r], (int)t->nvectors, err) < 0)
@@ -134,17 +142,14 @@ static int get_dropped(struct view *v, const struct terms_form *form, struct ter
 
 int terms_get(struct view v, const struct terms_form *form, struct terms *t, struct err *err)
 {
-	*t = (struct terms){0};
-	if (wire_get_weight(&v, &t->divisor, err) < 0)
+	if (message_get(&terms_message, t, &v, err) < 0)
 		return -1;
-	t->weighted = view_u8(&v);
-	t->keeps_order = view_u8(&v);
 	if (get_dropped(&v, form, t, err) < 0)
 		return -1;
 	size_t len = view_u32(&v);
 	const uint8_t *root = view_bytes(&v, len);
 	if (!root)
-		return malformed(err);
+		return malformed(err, "ROSTER", "root");
 	t->root = view_of(root, len);
 	if (get_vectors(&v, form, t, err) < 0 ||
 	    (form->gathered && get_gathered(&v, form, t, err) < 0))

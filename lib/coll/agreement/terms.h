@@ -30,6 +30,9 @@ struct terms {
 	struct rank_files *gathered; /* [size], for the root if it gathers files; else NULL */
 };
 
+extern const struct message terms_message;        /* up to dropped */
+extern const struct message vector_terms_message; /* up to its rows */
+
 /* The form of one rank's terms. */
 struct terms_form {
 	int size;         /* ranks */

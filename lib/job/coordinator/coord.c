@@ -310,13 +310,17 @@ static double fraction(const struct member *m)
  * if all known work is done. */
 static struct pace slowest(const struct coord *c)
 {
-	struct pace p = {.rank = -1, .phase = PHASE_RUN, .done = 1};
+	struct pace p = {.rank = -1, .phase = PHASE_RUN};
+	double least = 1;
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct member *m = &c->members[r];
 		double done = fraction(m);
-		if (m->beat.phase < p.phase || (m->beat.phase == p.phase && done < p.done))
-			p = (struct pace){r, m->beat.phase, done, 0};
+		if (m->beat.phase < p.phase || (m->beat.phase == p.phase && done < least)) {
+			p = (struct pace){.rank = r, .phase = m->beat.phase};
+			least = done;
+		}
 	}
+	p.done = (uint32_t)(least * PACE_DONE);
 	p.moved = c->moved;
 	return p;
 }

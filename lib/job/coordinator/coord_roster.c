@@ -17,12 +17,14 @@
 static int put_place(const struct coord *c, int rank, int reader, struct buf *b, struct err *err)
 {
 	const struct member *m = &c->members[rank];
-	uint8_t key[TLS_KEY_BYTES];
-	if (pair_keys_get(c->pair_keys, rank, reader, key, err) < 0)
+	struct rank_place p = {.rank = rank};
+	if (pair_keys_get(c->pair_keys, rank, reader, p.key, err) < 0)
 		return -1;
-	rank_place_put(b, (uint32_t)rank, m->intent.data_addr,
-	               c->several_hosts ? m->presence.host : "", key);
-	wipe(key, sizeof key);
+	memcpy(p.addr, m->intent.data_addr, sizeof p.addr);
+	if (c->several_hosts)
+		memcpy(p.host, m->presence.host, sizeof p.host);
+	rank_place_encode(&p, b);
+	wipe(p.key, sizeof p.key);
 	return 0;
 }
 
