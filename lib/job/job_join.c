@@ -340,15 +340,17 @@ static int join(struct job *j, struct err *err)
 		enum met met = MET_NOTHING;
 		int found;
 		if (may_coordinate) {
-			int fd = rendezvous_publish(j->rendezvous, &at, j->join_deadline, err);
-			if (fd >= 0)
+			int fd;
+			const enum published published =
+			        rendezvous_publish(j->rendezvous, &at, &fd, j->join_deadline, err);
+			if (published == PUBLISH_DONE)
 				return coordinate(j, fd, err);
 			/* The result at the record's address is more useful than the error of a
 			 * store that does not answer at the end of the time to join. */
-			if (fd == -1 && last[0] && err->code == ERR_RENDEZVOUS &&
+			if (published == PUBLISH_FAILED && last[0] && err->code == ERR_RENDEZVOUS &&
 			    clock_ns() >= j->join_deadline)
 				break;
-			if (fd == -1)
+			if (published == PUBLISH_FAILED)
 				return -1;
 			found = 1;
 		} else {

@@ -201,43 +201,61 @@ static int put_record(struct rendezvous *r, struct record *rec, uint64_t index, 
 	return 1;
 }
 
-static int publish_in_store(struct rendezvous *r, struct addr *where, int64_t deadline,
-                            struct err *err)
+/* What comes of one try to publish in the store. */
+enum attempt {
+	ATTEMPT_FAILED,  /* *err says why */
+	ATTEMPT_DONE,    /* *fd listens at *where */
+	ATTEMPT_TAKEN,   /* by a coordinator of this job, which is at *where */
+	ATTEMPT_FOREIGN, /* the value is no record of this job: wait until it changes */
+	ATTEMPT_CHANGED, /* the value has changed: look again */
+};
+
+/* Listen, and replace the value at @index by the record @rec with this address. */
+static enum attempt listen_and_put(struct rendezvous *r, struct record *rec, uint64_t index,
+                                   struct addr *where, int *fd, int64_t deadline, struct err *err)
+{
+	char local[ADDR_TEXT] = "";
+	int put = -1;
+	store_local_address(r->store, local, sizeof local);
+	if (listen_addr(r, local[0] ? local : NULL, 0, where, err) < 0)
+		return ATTEMPT_FAILED;
+	int listener = addr_listen(where, r->conf.port_lo, r->conf.port_hi, 512, err);
+	if (listener < 0)
+		return ATTEMPT_FAILED;
+	if (advertised(r, where, local, rec->addr, sizeof rec->addr, err) == 0)
+		put = put_record(r, rec, index, deadline, err);
+	if (put == 1) {
+		*fd = listener;
+		return ATTEMPT_DONE;
+	}
+	close(listener);
+	return put == 0 ? ATTEMPT_CHANGED : ATTEMPT_FAILED;
+}
+
+static enum attempt publish_in_store(struct rendezvous *r, struct addr *where, int *fd,
+                                     int64_t deadline, struct err *err)
 {
 	struct store_value value = {0};
 	struct record rec;
-	char local[ADDR_TEXT] = "";
 	if (store_get(r->store, r->key, 0, &value, &r->wait_index, deadline, err) < 0)
-		return -1;
+		return ATTEMPT_FAILED;
 	bool same = value.index == r->index;
 	if (!same) /* the value that was in the way has changed */
 		r->trouble[0] = '\0';
 	int mine = read_record(r, &value, &rec, err);
 	free(value.data);
 	if (mine < 0)
-		return -1;
+		return ATTEMPT_FAILED;
 	note_record(r, value.index);
 	if (value.index && !mine)
-		return -3; /* not a record of this job: wait until it goes */
+		return ATTEMPT_FOREIGN;
 	if (value.index && !suspect_is_stale(&r->suspect, clock_ns())) {
 		if (resolve_record(r, &rec, where))
-			return -2;
+			return ATTEMPT_TAKEN;
 		if (!same) /* its address does not resolve: stale if it does not change */
-			return -4;
+			return ATTEMPT_CHANGED;
 	}
-	store_local_address(r->store, local, sizeof local);
-	if (listen_addr(r, local[0] ? local : NULL, 0, where, err) < 0)
-		return -1;
-	int fd = addr_listen(where, r->conf.port_lo, r->conf.port_hi, 512, err);
-	if (fd < 0)
-		return -1;
-	int put = -1;
-	if (advertised(r, where, local, rec.addr, sizeof rec.addr, err) == 0)
-		put = put_record(r, &rec, value.index, deadline, err);
-	if (put == 1)
-		return fd;
-	close(fd);
-	return put == 0 ? -4 : -1; /* another writer was faster: look again */
+	return listen_and_put(r, &rec, value.index, where, fd, deadline, err);
 }
 
 /* A request has failed. Did the deadline end it after the store had answered? The answer is more
@@ -252,50 +270,80 @@ static bool ended_late(struct rendezvous *r, int64_t deadline, struct err *err)
 	return true;
 }
 
-/* Publish in the store as soon as the key is free. Returns as rendezvous_publish does. */
-static int publish_before(struct rendezvous *r, struct addr *where, int64_t deadline,
-                          struct err *err)
+/* Wait, at most until @deadline, for a change of the value that was read last. */
+static int await_change(struct rendezvous *r, int64_t deadline, struct err *err)
+{
+	struct store_value value = {0};
+	int64_t until = clock_ns() + STORE_WAIT;
+	if (store_get(r->store, r->key, r->wait_index, &value, &r->wait_index,
+	              until < deadline ? until : deadline, err) < 0 &&
+	    !ended_late(r, deadline, err))
+		return -1;
+	free(value.data);
+	return 0;
+}
+
+/* Publish in the store as soon as the key is free. */
+static enum published publish_before(struct rendezvous *r, struct addr *where, int *fd,
+                                     int64_t deadline, struct err *err)
 {
 	for (;;) {
-		int fd = publish_in_store(r, where, deadline, err);
-		if (fd >= -2 && fd != -1)
-			return fd;
-		if (fd == -1 && !ended_late(r, deadline, err))
-			return -1;
-		if (clock_ns() >= deadline)
-			return err_set(err, ERR_RENDEZVOUS, "%s", r->trouble);
-		if (fd == -4)
-			continue;
-		struct store_value value = {0};
-		int64_t until = clock_ns() + STORE_WAIT;
-		if (store_get(r->store, r->key, r->wait_index, &value, &r->wait_index,
-		              until < deadline ? until : deadline, err) < 0 &&
-		    !ended_late(r, deadline, err))
-			return -1;
-		free(value.data);
+		const enum attempt attempt = publish_in_store(r, where, fd, deadline, err);
+		if (attempt == ATTEMPT_DONE)
+			return PUBLISH_DONE;
+		if (attempt == ATTEMPT_TAKEN)
+			return PUBLISH_TAKEN;
+		if (attempt == ATTEMPT_FAILED && !ended_late(r, deadline, err))
+			return PUBLISH_FAILED;
+		if (clock_ns() >= deadline) {
+			err_set(err, ERR_RENDEZVOUS, "%s", r->trouble);
+			return PUBLISH_FAILED;
+		}
+		if (attempt != ATTEMPT_CHANGED && await_change(r, deadline, err) < 0)
+			return PUBLISH_FAILED;
 	}
 }
 
-int rendezvous_publish(struct rendezvous *r, struct addr *where, int64_t deadline, struct err *err)
+/* The socket that run has opened. */
+static enum published use_listener(struct rendezvous *r, struct addr *where, int *fd,
+                                   struct err *err)
 {
-	if (r->conf.listen_fd >= 0) {
-		where->len = sizeof where->sa;
-		if (getsockname(r->conf.listen_fd, (struct sockaddr *)&where->sa, &where->len) < 0)
-			return err_errno(err, ERR_RENDEZVOUS, "the listening socket given by run");
-		(void)fcntl(r->conf.listen_fd, F_SETFL, O_NONBLOCK);
-		return r->conf.listen_fd;
+	where->len = sizeof where->sa;
+	if (getsockname(r->conf.listen_fd, (struct sockaddr *)&where->sa, &where->len) < 0) {
+		err_errno(err, ERR_RENDEZVOUS, "the listening socket given by run");
+		return PUBLISH_FAILED;
 	}
-	if (!r->store) {
-		if (listen_addr(r, NULL, r->port, where, err) < 0)
-			return -1;
-		int fd = addr_listen(where, 0, 0, 512, err);
-		if (fd >= 0 || errno != EADDRINUSE)
-			return fd;
-		snprintf(r->trouble, sizeof r->trouble, "%.300s", err->text);
-		err_clear(err);
-		return addr_resolve(where, r->host, r->port, false, err) < 0 ? -1 : -2;
-	}
-	return publish_before(r, where, deadline, err);
+	(void)fcntl(r->conf.listen_fd, F_SETFL, O_NONBLOCK);
+	*fd = r->conf.listen_fd;
+	return PUBLISH_DONE;
+}
+
+/* Without a store the hostfile, or run, gives the address. */
+static enum published listen_at_host(struct rendezvous *r, struct addr *where, int *fd,
+                                     struct err *err)
+{
+	if (listen_addr(r, NULL, r->port, where, err) < 0)
+		return PUBLISH_FAILED;
+	*fd = addr_listen(where, 0, 0, 512, err);
+	if (*fd >= 0)
+		return PUBLISH_DONE;
+	if (errno != EADDRINUSE)
+		return PUBLISH_FAILED;
+	snprintf(r->trouble, sizeof r->trouble, "%.300s", err->text);
+	err_clear(err);
+	return addr_resolve(where, r->host, r->port, false, err) < 0 ? PUBLISH_FAILED
+	                                                             : PUBLISH_TAKEN;
+}
+
+enum published rendezvous_publish(struct rendezvous *r, struct addr *where, int *fd,
+                                  int64_t deadline, struct err *err)
+{
+	*fd = -1;
+	if (r->conf.listen_fd >= 0)
+		return use_listener(r, where, fd, err);
+	if (!r->store)
+		return listen_at_host(r, where, fd, err);
+	return publish_before(r, where, fd, deadline, err);
 }
 
 void rendezvous_settle(struct rendezvous *r)

@@ -38,10 +38,16 @@ struct rendezvous;
 struct rendezvous *rendezvous_new(const struct rendezvous_conf *, struct err *err);
 void rendezvous_free(struct rendezvous *);
 
-/* Rank 0: listen and publish. Returns the listening descriptor, *where its address. -2: another
- * coordinator of this job is at *where (or something has the port): try to join it. -1: error. A
- * stale record (suspect.h) is replaced by compare-and-swap. */
-int rendezvous_publish(struct rendezvous *, struct addr *where, int64_t deadline, struct err *err);
+enum published {
+	PUBLISH_FAILED, /* *err says why */
+	PUBLISH_DONE,   /* *fd listens at *where */
+	PUBLISH_TAKEN,  /* another coordinator of this job is at *where, or something has the port:
+	                 * try to join it */
+};
+/* Rank 0: listen and publish. The caller owns *fd, which is -1 unless PUBLISH_DONE. A stale record
+ * (suspect.h) is replaced by compare-and-swap. */
+enum published rendezvous_publish(struct rendezvous *, struct addr *where, int *fd,
+                                  int64_t deadline, struct err *err);
 /* Report the result of a try at the last address. */
 void rendezvous_met(struct rendezvous *, enum met);
 /* From now on publish the record again whenever the store loses it, until it is withdrawn. */

@@ -50,6 +50,15 @@ static void must_locate(struct rendezvous *r, const struct addr *at)
 	assert_int_equal(addr_port(&where), addr_port(at));
 }
 
+static int must_publish(struct rendezvous *r, struct addr *where)
+{
+	struct err err = {0};
+	int fd;
+	if (rendezvous_publish(r, where, &fd, SOON, &err) != PUBLISH_DONE)
+		fail_msg("%s", err.text);
+	return fd;
+}
+
 /* Rank 0 publishes, the others find it, a second rank 0 learns of the first; then the record goes.
  */
 static void a_rendezvous(void **state)
@@ -58,15 +67,15 @@ static void a_rendezvous(void **state)
 	struct rendezvous *second = must_meet("a", &secret);
 	struct addr where, at;
 	struct err err = {0};
+	int none;
 	(void)state;
 	assert_int_equal(rendezvous_locate(other, &at, clock_ns(), &err), 0);
 	assert_non_null(
 	        strstr(rendezvous_trouble(other), "no record collctl/a in the store memory://"));
-	int fd = rendezvous_publish(zero, &where, SOON, &err);
-	if (fd < 0)
-		fail_msg("%s", err.text);
+	int fd = must_publish(zero, &where);
 	must_locate(other, &where);
-	assert_int_equal(rendezvous_publish(second, &at, SOON, &err), -2);
+	assert_int_equal(rendezvous_publish(second, &at, &none, SOON, &err), PUBLISH_TAKEN);
+	assert_int_equal(none, -1);
 	assert_int_equal(addr_port(&at), addr_port(&where));
 	assert_int_equal(rendezvous_withdraw(zero, SOON, &err), 0);
 	rendezvous_free(other);
@@ -86,8 +95,7 @@ static void other_secrets_are_told(void **state)
 	struct addr where, at;
 	struct err err = {0};
 	(void)state;
-	int fd = rendezvous_publish(zero, &where, SOON, &err);
-	assert_true(fd >= 0);
+	int fd = must_publish(zero, &where);
 	assert_int_equal(rendezvous_locate(other, &at, SOON, &err), 0);
 	assert_non_null(strstr(rendezvous_trouble(other), "secrets differ"));
 	assert_int_equal(rendezvous_locate(plain, &at, SOON, &err), 0);
@@ -108,8 +116,7 @@ static void a_lost_record_is_published_again(void **state)
 	struct err err = {0};
 	uint64_t wait = 0;
 	(void)state;
-	int fd = rendezvous_publish(zero, &where, SOON, &err);
-	assert_true(fd >= 0);
+	int fd = must_publish(zero, &where);
 	rendezvous_keep(zero);
 	struct store *s = store_open(&(struct store_conf){.url = "MEMORY://"}, &err);
 	assert_int_equal(store_get(s, "collctl/c", 0, &v, &wait, SOON, &err), 0);
