@@ -145,38 +145,45 @@ static enum met judge_answer(const struct job *j)
 	                                                                       : MET_CLOSE;
 }
 
-/* Wait for the WELCOME. 1: welcomed, or refused with a reason (j->aborted); 0: closed without an
- * answer, silent until @until, or, with a store, the coordinator of another job; -1: error. */
-static int await_welcome(struct job *j, int64_t until, struct err *err)
+/* What comes of a try to join. */
+enum try {
+	TRY_ANSWERED, /* welcomed, or refused with a reason (j->aborted) */
+	TRY_NOBODY,   /* no coordinator of this job: one may still come */
+	TRY_HOPELESS, /* a cause that does not pass */
+};
+
+/* Wait for the WELCOME. TRY_NOBODY: closed without an answer, silent until @until, or, with a
+ * store, the coordinator of another job; *err has the cause. */
+static enum try await_welcome(struct job *j, int64_t until, struct err *err)
 {
 	while (!j->welcomed && !j->aborted && !j->closed) {
 		int64_t end = j->answered ? j->join_deadline : until;
 		if (clock_ns() >= end)
 			break;
 		if (loop_turn(&j->loop, end, err) < 0 || job_check_signal(j, err) < 0)
-			return -1;
+			return TRY_NOBODY;
 	}
 	if (j->own.code) {
 		*err = j->own;
-		return -1;
+		return TRY_NOBODY;
 	}
 	if (j->welcomed || (j->aborted && !j->other_job))
-		return 1;
+		return TRY_ANSWERED;
 	if (j->aborted && !rendezvous_has_store(j->rendezvous))
-		return 1;
+		return TRY_ANSWERED;
 	j->aborted = false;
 	if (j->other_job)
-		return err_set(err, ERR_AUTH, "it coordinates another job");
-	if (!j->closed)
+		err_set(err, ERR_AUTH, "it coordinates another job");
+	else if (!j->closed)
 		err_set(err, ERR_PEER_LOST, "no answer");
 	else if (j->parting.code == ERR_AUTH)
-		return err_set(err, ERR_AUTH, "%s", j->parting.text);
+		err_set(err, ERR_AUTH, "%s", j->parting.text);
 	else if (j->parting.code == ERR_INTEGRITY)
 		err_set(err, ERR_PEER_LOST, "not a coordinator of collctl: %.300s",
 		        j->parting.text);
 	else
 		err_set(err, ERR_PEER_LOST, "it closed the connection without an answer");
-	return 0;
+	return TRY_NOBODY;
 }
 
 /* If the job's name is the launcher's id, ranks that were started differently have another name. */
@@ -201,9 +208,18 @@ static void send_present(struct job *j)
 	buf_release(&b);
 }
 
-/* Try once to join at @to. 1: welcomed, or refused with a reason; 0: no coordinator there, *why is
- * the cause and *met what it shows about the record's writer; -1: a permanent error in *why. */
-static int try_join(struct job *j, const struct addr *to, enum met *met, struct err *why)
+/* Nothing that an earlier coordinator has said counts. */
+static void forget_last_try(struct job *j)
+{
+	j->answered = j->other_job = j->welcomed = j->closed = false;
+	j->rank = j->conf.rank >= 0 ? j->conf.rank : -1;
+	j->coordinator = j->conf.rank == JOB_RANK_AUTO ? -1 : 0;
+	j->root = -1;
+}
+
+/* Connect to @to, say HELLO, and wait for the answer. *err has the cause if there is none, *met
+ * what that shows about the record's writer. */
+static enum try say_hello(struct job *j, const struct addr *to, enum met *met, struct err *err)
 {
 	struct dial_conf dial = {
 	        .loop = &j->loop,
@@ -217,55 +233,64 @@ static int try_join(struct job *j, const struct addr *to, enum met *met, struct 
 	        .interrupted = job_interrupted,
 	        .ctx = j,
 	};
-	struct err e = ERR_INIT;
-	char text[ADDR_TEXT], source[320], hint[192];
-	bool store = rendezvous_has_store(j->rendezvous);
-	int ret = 0;
-	/* Nothing that an earlier coordinator has said counts. */
-	j->answered = j->other_job = j->welcomed = j->closed = false;
-	j->rank = j->conf.rank >= 0 ? j->conf.rank : -1;
-	j->coordinator = j->conf.rank == JOB_RANK_AUTO ? -1 : 0;
-	j->root = -1;
+	char text[ADDR_TEXT];
+	enum try ret = TRY_NOBODY;
 	memcpy(dial.hello.jobtag, j->jobtag, sizeof j->jobtag);
 	memcpy(dial.hello.launch, j->conf.launch_tag, sizeof dial.hello.launch);
 	if (dial.until > j->join_deadline)
 		dial.until = j->join_deadline;
 	job_log(j, 2, "connecting to %s at %s", COORDINATOR(j), addr_text(to, true, text));
-	struct conn *conn = dial_coordinator(&dial, to, met, &e);
-	if (conn && vouch(j, conn, 0, &e) < 0) { /* with certificates rank 0 coordinates */
+	struct conn *conn = dial_coordinator(&dial, to, met, err);
+	if (conn && vouch(j, conn, 0, err) < 0) { /* with certificates rank 0 coordinates */
 		conn_free(conn);
 		conn = NULL;
 	}
-	if (conn && ctl_start(&j->ctl, conn, &j->loop, &e) == 0) {
+	if (conn && ctl_start(&j->ctl, conn, &j->loop, err) == 0) {
 		send_present(j);
 		/* Without TLS any program may have accepted the connection; only a record that may
 		 * be stale is a reason for doubt. */
-		bool doubt = store && !j->tls;
-		ret = await_welcome(j, doubt ? dial.until : j->join_deadline, &e);
+		bool doubt = rendezvous_has_store(j->rendezvous) && !j->tls;
+		ret = await_welcome(j, doubt ? dial.until : j->join_deadline, err);
 		if (!j->tls)
 			*met = judge_answer(j);
 	}
-	if (ret > 0)
-		return 1;
 	if (*met == MET_SILENCE && dial.until == j->join_deadline)
 		*met = MET_NOTHING; /* too short to judge */
-	ctl_end(&j->ctl);           /* a coordinator that reads HELLO later frees the rank */
+	return ret;
+}
+
+/* May a try end otherwise after one that has ended with @code? Refused, reset, silent: a
+ * coordinator may still come. Corrupt bytes: the next try may succeed. A wrong secret or job stays
+ * wrong. */
+static bool may_pass(const struct job *j, int code)
+{
+	if (code == ERR_PEER_LOST || code == ERR_STALLED || code == ERR_INTEGRITY)
+		return true;
+	/* The MAC identifies the record's writer: the process that answers there now is a different
+	 * one. With certificates there is no MAC, so rank 0 takes the record for a stale one, and
+	 * the others believe it. */
+	return code == ERR_AUTH && rendezvous_has_store(j->rendezvous) &&
+	       (!j->conf.credentials || j->conf.rank == 0);
+}
+
+/* Try once to join at @to. Unless TRY_ANSWERED, *why is the cause and *met what it shows about the
+ * record's writer. */
+static enum try try_join(struct job *j, const struct addr *to, enum met *met, struct err *why)
+{
+	struct err e = ERR_INIT;
+	char text[ADDR_TEXT], source[320], hint[192];
+	forget_last_try(j);
+	if (say_hello(j, to, met, &e) == TRY_ANSWERED)
+		return TRY_ANSWERED;
+	ctl_end(&j->ctl); /* a coordinator that reads HELLO later frees the rank */
 	ctl_release(&j->ctl);
-	/* Refused, reset, silent: a coordinator may still come. Corrupt bytes: the next try may
-	 * succeed. A wrong secret or job stays wrong. */
-	bool hopeless = e.code != ERR_PEER_LOST && e.code != ERR_STALLED && e.code != ERR_INTEGRITY;
 	if (job_check_signal(j, why) < 0)
-		return -1;
+		return TRY_HOPELESS;
 	err_set(why, e.code, "%s at %s (%s): %s%s", COORDINATOR(j), addr_text(to, true, text),
 	        rendezvous_source(j->rendezvous, source, sizeof source), e.text,
 	        e.code == ERR_AUTH ? name_hint(j, hint, sizeof hint) : "");
 	job_log(j, 2, "%s", why->text);
-	/* The MAC identifies the record's writer: the process that answers there now is a different
-	 * one. With certificates there is no MAC, so rank 0 takes the record for a stale one, and
-	 * the others believe it. */
-	if (store && e.code == ERR_AUTH && (!j->conf.credentials || j->conf.rank == 0))
-		return 0;
-	return hopeless ? -1 : 0;
+	return may_pass(j, e.code) ? TRY_NOBODY : TRY_HOPELESS;
 }
 
 static void expired(void *ctx)
@@ -321,91 +346,136 @@ static bool seat_is_going(struct job *j)
 	return true;
 }
 
+/* ---- the search ---- */
+
+/* What the tries so far have shown. */
+struct search {
+	int64_t wait;       /* before the next try */
+	bool asked;         /* locate has been called */
+	bool dialled;       /* the last try was at an address: a coordinator may still come there */
+	char last[640];     /* what came of the last dial; "": none has been made */
+	int64_t same_since; /* since when dials have ended as the last one */
+	char store[320]; /* and what has come since of asking the store; "": nothing, or answers */
+	int unanswered;  /* how often in a row it has not answered */
+};
+
+/* What follows from a part of a try. */
+enum step {
+	STEP_JOINED, /* this rank has joined, or coordinates */
+	STEP_DIAL,   /* there may be a coordinator at the address */
+	STEP_AGAIN,  /* there is none yet: wait, then try again */
+	STEP_OVER,   /* the time to join has ended */
+	STEP_FAILED, /* *err says why */
+};
+
+/* Become the coordinator, unless another one is found at *at. */
+static enum step publish(struct job *j, const struct search *s, struct addr *at, struct err *err)
+{
+	int fd;
+	switch (rendezvous_publish(j->rendezvous, at, &fd, j->join_deadline, err)) {
+	case PUBLISH_DONE:
+		return coordinate(j, fd, err) < 0 ? STEP_FAILED : STEP_JOINED;
+	case PUBLISH_TAKEN:
+		return STEP_DIAL;
+	case PUBLISH_FAILED:
+		break;
+	}
+	/* The result at the record's address is more useful than the error of a store that does not
+	 * answer at the end of the time to join. */
+	if (s->last[0] && err->code == ERR_RENDEZVOUS && clock_ns() >= j->join_deadline)
+		return STEP_OVER;
+	return STEP_FAILED;
+}
+
+/* Find the address of the coordinator. */
+static enum step locate(struct job *j, struct search *s, struct addr *at, struct err *err)
+{
+	const int64_t now = clock_ns();
+	int64_t until = s->dialled ? now + s->wait : j->join_deadline;
+	const bool first = !s->asked;
+	if (until > j->join_deadline)
+		until = j->join_deadline;
+	const int found = rendezvous_locate(j->rendezvous, at, until, err);
+	s->asked = true;
+	s->dialled = found > 0;
+	s->unanswered = found < 0 ? s->unanswered + 1 : 0;
+	if (found >= 0)
+		return found ? STEP_DIAL : STEP_AGAIN;
+	if (first || err->code != ERR_RENDEZVOUS)
+		return STEP_FAILED;
+	/* The wait may be too short for a busy store; and at the end of the time to join, the
+	 * store's earlier answer is more useful. */
+	if (s->unanswered > 1 || clock_ns() - now >= SHORT_WAIT)
+		snprintf(s->store, sizeof s->store, "%.300s", err->text);
+	err_clear(err);
+	return STEP_AGAIN;
+}
+
+/* May @why, by which a try has ended for good, be wrong? One flipped bit can look like a wrong
+ * secret: two tries in a row must give the same error. With certificates nothing shows that the
+ * record is stale: rank 0 has a short time to replace it. */
+static bool is_doubted(const struct job *j, const struct search *s, bool same,
+                       const struct err *why)
+{
+	bool stale = j->conf.credentials && rendezvous_has_store(j->rendezvous) &&
+	             clock_ns() < s->same_since + STALE_PATIENCE;
+	return why->code == ERR_AUTH && (!same || stale);
+}
+
+/* Try to join at @at, and judge what came of it. */
+static enum step judge(struct job *j, struct search *s, const struct addr *at, struct err *err)
+{
+	struct err why = ERR_INIT;
+	enum met met = MET_NOTHING;
+	const enum try try = try_join(j, at, &met, &why);
+	if (try == TRY_ANSWERED && !seat_is_going(j))
+		return j->aborted && job_check(j, err) < 0 ? STEP_FAILED : STEP_JOINED;
+	const bool same = strcmp(s->last, why.text) == 0;
+	if (!same)
+		s->same_since = clock_ns();
+	if (try == TRY_HOPELESS && !is_doubted(j, s, same, &why)) {
+		*err = why;
+		return STEP_FAILED;
+	}
+	rendezvous_met(j->rendezvous, met);
+	snprintf(s->last, sizeof s->last, "%.600s", why.text);
+	s->store[0] = '\0';
+	return STEP_AGAIN;
+}
+
+/* The time to join is over. */
+static int not_found(struct job *j, struct search *s, struct err *err)
+{
+	const size_t len = strlen(s->last);
+	if (s->store[0] && !len) { /* as a rank says that has never had an answer of the store */
+		err_clear(err);
+		return err_set(err, ERR_RENDEZVOUS, "%s", s->store);
+	}
+	snprintf(s->last + len, sizeof s->last - len, "%s%s", s->store[0] ? "; then " : "",
+	         s->store);
+	return nobody_there(j, s->last, err);
+}
+
 /* Find the coordinator and join it. If there is none, rank 0 and, with a store, any rank with
  * --rank auto becomes the coordinator. */
 static int join(struct job *j, struct err *err)
 {
-	bool may_coordinate =
+	const bool may_coordinate =
 	        j->conf.rank == 0 || j->conf.listen_fd >= 0 ||
 	        (j->conf.rank == JOB_RANK_AUTO && rendezvous_has_store(j->rendezvous));
-	bool tried = false; /* at an address without an answer: one may still come */
-	int64_t wait = NS_PER_MS;
-	int64_t refused_at = 0;           /* since when dials have ended as the last one */
-	char last[sizeof err->text] = ""; /* what came of the last dial */
-	char store[320] = "";             /* and since then of asking the store */
-	int failed = 0;                   /* how often in a row it has not answered */
-	for (bool first = true; clock_ns() < j->join_deadline; first = false) {
+	struct search s = {.wait = NS_PER_MS};
+	enum step step = STEP_AGAIN;
+	while (step == STEP_AGAIN && clock_ns() < j->join_deadline) {
 		struct addr at;
-		struct err why = ERR_INIT;
-		enum met met = MET_NOTHING;
-		int found;
-		if (may_coordinate) {
-			int fd;
-			const enum published published =
-			        rendezvous_publish(j->rendezvous, &at, &fd, j->join_deadline, err);
-			if (published == PUBLISH_DONE)
-				return coordinate(j, fd, err);
-			/* The result at the record's address is more useful than the error of a
-			 * store that does not answer at the end of the time to join. */
-			if (published == PUBLISH_FAILED && last[0] && err->code == ERR_RENDEZVOUS &&
-			    clock_ns() >= j->join_deadline)
-				break;
-			if (published == PUBLISH_FAILED)
-				return -1;
-			found = 1;
-		} else {
-			const int64_t asked = clock_ns();
-			int64_t until = tried ? asked + wait : j->join_deadline;
-			found = rendezvous_locate(
-			        j->rendezvous, &at,
-			        until < j->join_deadline ? until : j->join_deadline, err);
-			/* The wait may be too short for a busy store; and at the end of the time to
-			 * join, the store's earlier answer is more useful. */
-			failed = found < 0 ? failed + 1 : 0;
-			if (found < 0 && !first && err->code == ERR_RENDEZVOUS) {
-				if (failed > 1 || clock_ns() - asked >= SHORT_WAIT)
-					snprintf(store, sizeof store, "%.300s", err->text);
-				err_clear(err);
-				found = 0;
-			}
-		}
-		if (found < 0)
-			return -1;
-		tried = found;
-		if (found) {
-			int ret = try_join(j, &at, &met, &why);
-			if (ret > 0 && seat_is_going(j))
-				ret = 0;
-			if (ret > 0)
-				return j->aborted ? job_check(j, err) : 0;
-			/* One flipped bit can look like a wrong secret: two tries in a row must
-			 * give the same error. */
-			bool same = strcmp(last, why.text) == 0;
-			if (!same)
-				refused_at = clock_ns();
-			/* With certificates nothing shows that the record is stale: rank 0 has a
-			 * short time to replace it. */
-			bool stale = j->conf.credentials && rendezvous_has_store(j->rendezvous) &&
-			             clock_ns() < refused_at + STALE_PATIENCE;
-			bool doubted = ret < 0 && why.code == ERR_AUTH && (!same || stale);
-			if (ret < 0 && !doubted) {
-				*err = why;
-				return -1;
-			}
-			rendezvous_met(j->rendezvous, met);
-			snprintf(last, sizeof last, "%.600s", why.text);
-			store[0] = '\0';
-		}
-		if (back_off(j, &wait, err) < 0)
-			return -1;
+		step = may_coordinate ? publish(j, &s, &at, err) : locate(j, &s, &at, err);
+		if (step == STEP_DIAL)
+			step = judge(j, &s, &at, err);
+		if (step == STEP_AGAIN && back_off(j, &s.wait, err) < 0)
+			step = STEP_FAILED;
 	}
-	if (store[0] && !last[0]) { /* as a rank says that has never had an answer of the store */
-		err_clear(err);
-		return err_set(err, ERR_RENDEZVOUS, "%s", store);
-	}
-	size_t len = strlen(last);
-	snprintf(last + len, sizeof last - len, "%s%s", store[0] ? "; then " : "", store);
-	return nobody_there(j, last, err);
+	if (step == STEP_JOINED)
+		return 0;
+	return step == STEP_FAILED ? -1 : not_found(j, &s, err);
 }
 
 int job_await_rank(struct job *j, struct err *err)
