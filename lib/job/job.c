@@ -58,11 +58,11 @@ void job_send_err(struct job *j, uint8_t type, const struct err *e)
 	struct buf b;
 	uint8_t memory[1024];
 	buf_init_fixed(&b, memory, sizeof memory);
-	err_encode(e, j->phase, &b);
+	err_encode(e, j->beats.phase, &b);
 	job_send(j, type, &b);
 	buf_release(&b);
 }
-/* ---- signals, heartbeats, stalls ---- */
+/* ---- signals, turns of the loop ---- */
 
 static void on_signal(void *ctx, uint32_t events)
 {
@@ -113,140 +113,6 @@ int job_take_signals(struct job *j, struct err *err)
 	return loop_add(&j->loop, &j->signal_watch, EPOLLIN, err);
 }
 
-/* Data count as moved again when the peer's machine acknowledges them. In a long queue that may be
- * long after the socket took them. */
-static void look_at_acknowledged(struct job *j)
-{
-	uint64_t now = j->mesh ? mesh_acknowledged(j->mesh) : 0;
-	if (now == j->acknowledged)
-		return;
-	j->acknowledged = now;
-	j->moved_at = clock_ns();
-}
-
-/* How much longer than --timeout the messages of other ranks may take. */
-static int64_t allowance(const struct job *j)
-{
-	return j->coord ? coord_allowance(j->coord) : conn_round_trip(j->ctl.conn);
-}
-
-static void send_beat(struct job *j)
-{
-	const struct beat beat = {.phase = j->phase,
-	                          .moved = j->moved,
-	                          .total = j->total,
-	                          .acknowledged = j->acknowledged};
-	struct buf b;
-	uint8_t memory[64];
-	buf_init_fixed(&b, memory, sizeof memory);
-	beat_encode(&beat, &b);
-	job_send(j, MSG_BEAT, &b);
-	buf_release(&b);
-}
-
-void job_beat(void *ctx)
-{
-	struct job *j = ctx;
-	int64_t now = clock_ns(), interval = j->conf.timeout / 4, silence = now - j->ctl.heard;
-	char how[64];
-	if (interval > NS_PER_SEC)
-		interval = NS_PER_SEC;
-	look_at_acknowledged(j);
-	send_beat(j);
-	loop_timer_set(&j->loop, &j->beat, now + interval);
-	if (j->coord || j->stage < JOB_RUNNING || j->final || silence <= j->conf.timeout ||
-	    !ctl_open(&j->ctl) || silence <= j->conf.timeout + allowance(j))
-		return;
-	/* Not the time that this rank has measured: all ranks say the same. */
-	snprintf(how, sizeof how, "no message for more than %g s (--timeout)",
-	         (double)j->conf.timeout / 1e9);
-	job_lose_coordinator(j, j->stage >= JOB_VOTED ? ERR_PEER_LOST : ERR_STALLED, how,
-	                     ": stopped or unreachable");
-}
-
-/* The coordinator learns of a new phase at once, because its messages name the phase in which a
- * rank is lost. */
-void job_phase(struct job *j, enum phase phase)
-{
-	bool entered = phase != j->phase;
-	j->phase = phase;
-	j->moved_at = clock_ns();
-	if (entered) {
-		job_log(j, 1, "phase %s", phase_name(phase));
-		send_beat(j);
-	}
-}
-
-void job_moved(struct job *j, uint64_t moved, uint64_t total)
-{
-	if (moved != j->moved)
-		j->moved_at = clock_ns();
-	j->moved = moved;
-	j->total = total;
-}
-
-void job_progress(const struct job *j, struct job_progress *out)
-{
-	*out = (struct job_progress){
-	        .phase = j->phase,
-	        .moved = j->moved,
-	        .total = j->total,
-	        .slowest = j->slowest.rank,
-	        .slowest_phase = j->slowest.phase,
-	        .slowest_done = (double)j->slowest.done / PACE_DONE,
-	        .joined = j->joined,
-	};
-}
-
-void job_waits(struct job *j, job_waits_fn *fn, void *ctx)
-{
-	j->waits = fn;
-	j->waits_ctx = ctx;
-}
-
-static bool may_stall(const struct job *j)
-{
-	return !j->caller_watches && (j->phase == PHASE_CONNECT || j->phase == PHASE_RUN);
-}
-
-static int stalled(struct job *j, struct err *err)
-{
-	char device[200] = "";
-	int peers[8], n = 0;
-	if (j->waits)
-		n = j->waits(j->waits_ctx, peers, 8, device, sizeof device);
-	double s = (double)(clock_ns() - j->moved_at) / 1e9;
-	int silent = j->mesh ? mesh_unanswered(j->mesh) : -1;
-	j->unanswered = silent >= 0;
-	if (j->unanswered)
-		return err_rank(
-		        err, ERR_STALLED, silent,
-		        "no progress for %.1f s %s: it does not acknowledge the bytes from rank "
-		        "%d",
-		        s, phase_words(j->phase), j->rank);
-	if (*device)
-		return err_set(err, ERR_STALLED, "no progress for %.1f s %s: %s", s,
-		               phase_words(j->phase), device);
-	if (n == 0 && j->mesh) {
-		struct err broke = {0};
-		peers[0] = mesh_missing(j->mesh, &broke);
-		n = peers[0] >= 0;
-		if (broke.code == ERR_INTEGRITY) { /* not silence: wrong bytes, each time */
-			*err = broke;
-			return -1;
-		}
-		if (broke.code)
-			return err_rank(err, ERR_STALLED, broke.rank, "%.500s, for %.1f s",
-			                broke.text, s);
-	}
-	if (n == 0)
-		return err_set(err, ERR_STALLED, "no progress for %.1f s %s", s,
-		               phase_words(j->phase));
-	return err_rank(err, ERR_STALLED, peers[0],
-	                "no progress for %.1f s %s: rank %d waits for it", s, phase_words(j->phase),
-	                j->rank);
-}
-
 int job_check_signal(struct job *j, struct err *err)
 {
 	if (!j->signal)
@@ -271,8 +137,8 @@ bool job_interrupted(void *ctx)
 
 int job_check(struct job *j, struct err *err)
 {
-	if (j->aborted) {
-		*err = j->failure;
+	if (job_rules_of(j)->failed) {
+		*err = j->end.failure;
 		return -1;
 	}
 	if (j->own.code) {
@@ -282,35 +148,10 @@ int job_check(struct job *j, struct err *err)
 	return job_check_signal(j, err);
 }
 
-/* When the job counts as stalled: nothing has moved on this rank or any other for --timeout. The
- * data that this rank waits for may be queued behind those of other ranks. */
-static int64_t stall_at(const struct job *j, int64_t now)
-{
-	int64_t at = j->moved_at + j->conf.timeout;
-	if (now < at)
-		return at;
-	if (j->others_moved_at > j->moved_at)
-		at = j->others_moved_at + j->conf.timeout;
-	return (j->coord || ctl_open(&j->ctl)) ? at + allowance(j) : at;
-}
-
 int job_turn_before(struct job *j, int64_t until, struct err *err)
 {
-	if (job_check(j, err) < 0)
+	if (job_check(j, err) < 0 || job_watch_stall(j, &until, err) < 0)
 		return -1;
-	if (j->stage >= JOB_RUNNING && may_stall(j)) {
-		int64_t now = clock_ns(), at = stall_at(j, now);
-		if (now >= at) { /* look at the connections once more before deciding */
-			if (loop_turn(&j->loop, 0, err) < 0 || job_check(j, err) < 0)
-				return -1;
-			look_at_acknowledged(j);
-			at = stall_at(j, now);
-			if (now >= at)
-				return stalled(j, err);
-		}
-		if (at < until)
-			until = at;
-	}
 	if (loop_turn(&j->loop, until, err) < 0)
 		return -1;
 	return job_check(j, err);
@@ -409,20 +250,20 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	j->conf = *conf;
 	j->rank = conf->rank >= 0 ? conf->rank : -1;
 	j->size = conf->size;
-	j->data_fd = j->lanes_fd = j->signal_watch.fd = j->loop.epfd = -1;
-	j->slowest.rank = j->root = j->work.rank = j->busiest.rank = -1;
+	j->links.data_fd = j->links.lanes_fd = j->signal_watch.fd = j->loop.epfd = -1;
+	j->beats.slowest.rank = j->root = j->work.rank = j->said.busiest.rank = -1;
 	j->coordinator = conf->rank == JOB_RANK_AUTO ? -1 : 0;
 	j->ctl.on_lost = job_coordinator_lost;
 	j->ctl.on_lacking = job_coordinator_lacking;
 	j->ctl.on_message = job_handle_message;
 	j->ctl.ctx = j;
-	j->join_deadline = clock_ns() + conf->join_timeout;
+	j->join.deadline = clock_ns() + conf->join_timeout;
 	if (!j->conf.started)
 		j->conf.started = clock_ns();
-	j->beat = (struct loop_timer){.fn = job_beat, .ctx = j};
-	buf_init(&j->links, CTL_BODY_MAX);
-	buf_init(&j->answer, CTL_BODY_MAX);
-	buf_init(&j->asked, CTL_BODY_MAX);
+	j->beats.timer = (struct loop_timer){.fn = job_beat, .ctx = j};
+	buf_init(&j->links.failed, CTL_BODY_MAX);
+	buf_init(&j->said.answer, CTL_BODY_MAX);
+	buf_init(&j->places.asked, CTL_BODY_MAX);
 	if (crypto_begin(err) < 0 || crypto_sha256(conf->name, strlen(conf->name), sum, err) < 0)
 		goto fail;
 	memcpy(j->jobtag, sum, sizeof j->jobtag);
@@ -495,7 +336,7 @@ void job_worked(struct job *j, const struct workload *w)
 
 const struct workload *job_busiest(const struct job *j)
 {
-	return &j->busiest;
+	return &j->said.busiest;
 }
 
 int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
@@ -508,16 +349,16 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 		memcpy(vote.digest, digest, sizeof vote.digest);
 	buf_init_fixed(&b, memory, sizeof memory);
 	vote_encode(&vote, &b);
-	if (j->links.len)
-		job_send(j, MSG_LINKS, &j->links);
+	if (j->links.failed.len)
+		job_send(j, MSG_LINKS, &j->links.failed);
 	job_phase(j, PHASE_COMMIT);
-	j->stage = JOB_VOTED;
+	job_move(j, JOB_VOTED);
 	job_send(j, MSG_VOTE, &b);
 	buf_release(&b);
 	/* A rank that has voted can no longer decide alone: a signal requests an abort, but a
 	 * verdict that was already on its way is final. */
 	struct err own = {.rank = j->rank};
-	while (j->stage < JOB_COMMITTING && !j->aborted) {
+	while (j->state == JOB_VOTED) {
 		if (j->signal && !own.code) {
 			job_check_signal(j, &own);
 			job_send_err(j, MSG_ABORT, &own);
@@ -529,15 +370,15 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 			return -1;
 		}
 	}
-	if (j->stage >= JOB_COMMITTING)
+	if (job_rules_of(j)->verdict)
 		return 0;
-	*err = own.code ? own : j->own.code ? j->own : j->failure;
+	*err = own.code ? own : j->own.code ? j->own : j->end.failure;
 	return -1;
 }
 
 bool job_decided(const struct job *j)
 {
-	return j->stage >= JOB_COMMITTING || j->in_doubt;
+	return job_rules_of(j)->decided;
 }
 
 int job_commit_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), void *ctx,
@@ -591,16 +432,17 @@ int job_finish(struct job *j, const struct err *why, enum fate fate, struct err 
 	struct err mine = ERR_INIT;
 	if (why && why->code)
 		mine = with_fate(why, fate);
-	j->stage = JOB_DONE;
+	job_move(j, JOB_DONE);
 	send_done(j, &mine, fate);
 	/* From the verdict on nothing stops the commit: signals wait. */
-	while (!j->final && !j->aborted)
+	while (!job_rules_of(j)->ended)
 		if (loop_turn(&j->loop, INT64_MAX, err) < 0)
 			return -1;
 	/* All ranks say the same; only a rank that does not hear of it has its own words alone. */
-	const struct err *outcome = j->final && (j->outcome.code || !mine.code) ? &j->outcome
-	                            : mine.code                                 ? &mine
-	                                                                        : &j->failure;
+	const struct err *outcome = j->state == JOB_FINAL && (j->end.outcome.code || !mine.code)
+	                                    ? &j->end.outcome
+	                            : mine.code ? &mine
+	                                        : &j->end.failure;
 	if (!outcome->code)
 		return 0;
 	*err = *outcome;
@@ -618,9 +460,9 @@ static void report_peer(struct job *j, const struct err *e)
 {
 	struct buf b;
 	buf_init(&b, 4096);
-	err_encode(e, j->phase, &b);
-	buf_put_u8(&b, j->unanswered);
-	buf_put_u64(&b, (uint64_t)((clock_ns() - j->moved_at) / NS_PER_MS));
+	err_encode(e, j->beats.phase, &b);
+	buf_put_u8(&b, j->beats.unanswered);
+	buf_put_u64(&b, (uint64_t)((clock_ns() - j->beats.moved_at) / NS_PER_MS));
 	job_send(j, MSG_REPORT, &b);
 	buf_release(&b);
 }
@@ -630,10 +472,10 @@ void job_fail(struct job *j, struct err *err)
 	bool own = err->rank == ERR_RANK_SELF || err->rank == j->rank;
 	int64_t until = clock_ns() + OUTCOME_WAIT;
 	struct err ignored = {0};
-	if (j->failing || j->final)
+	if (j->failing || j->state == JOB_FINAL)
 		return;
 	j->failing = true;
-	if (!j->aborted && linked(j)) {
+	if (!job_rules_of(j)->failed && linked(j)) {
 		struct err e = *err;
 		if (own)
 			e.rank = j->rank;
@@ -641,21 +483,22 @@ void job_fail(struct job *j, struct err *err)
 			job_send_err(j, MSG_ABORT, &e);
 		else
 			report_peer(j, &e);
-		while (!j->aborted && linked(j) && clock_ns() < until)
+		while (!job_rules_of(j)->failed && linked(j) && clock_ns() < until)
 			if (loop_turn(&j->loop, until, &ignored) < 0)
 				break;
 		/* A live coordinator answers a report at once; while joining it sends nothing until
 		 * the time to join is over, and what was missing by then is the cause. */
-		if (!own && !j->aborted && !j->coord && j->stage >= JOB_RUNNING)
+		if (!own && !job_rules_of(j)->failed && !j->coord && j->state >= JOB_RUNNING)
 			*err = (struct err){
 			        .code = ERR_STALLED,
 			        .rank = j->coordinator,
 			        .text = "no answer to a report: stopped or unreachable"};
 	}
-	if (j->aborted && !own)
-		*err = j->failure;
-	else if (j->aborted && !err->host[0]) /* the others say the same, with the host's name */
-		memcpy(err->host, j->failure.host, sizeof err->host);
+	const bool failed = job_rules_of(j)->failed;
+	if (failed && !own)
+		*err = j->end.failure;
+	else if (failed && !err->host[0]) /* the others say the same, with the host's name */
+		memcpy(err->host, j->end.failure.host, sizeof err->host);
 	if (err->rank == ERR_RANK_SELF)
 		err->rank = j->rank;
 	if (!err->host[0])
@@ -667,12 +510,12 @@ void job_fail(struct job *j, struct err *err)
 static void leave(struct job *j)
 {
 	struct err ignored = {0};
-	loop_timer_stop(&j->beat);
+	loop_timer_stop(&j->beats.timer);
 	if (j->coord) {
 		coord_drain(j->coord);
 		int64_t until = INT64_MAX;
 		while (!coord_drained(j->coord) && clock_ns() < until) {
-			const bool hurry = j->signal && !j->final;
+			const bool hurry = j->signal && j->state != JOB_FINAL;
 			if (hurry && coord_has_sent(j->coord))
 				break;
 			if (hurry && until == INT64_MAX)
@@ -689,7 +532,7 @@ void job_close(struct job *j)
 {
 	if (!j)
 		return;
-	mesh_close(j->mesh);
+	mesh_close(j->links.mesh);
 	if (j->loop.epfd >= 0)
 		leave(j);
 	coord_close(j->coord);
@@ -698,22 +541,12 @@ void job_close(struct job *j)
 	if (j->control != j->tls)
 		tls_free(j->control);
 	tls_free(j->tls);
-	if (j->data_fd >= 0)
-		close(j->data_fd);
-	if (j->lanes_fd >= 0)
-		close(j->lanes_fd);
-	free(j->near);
+	job_release_links(j);
 	if (j->signal_watch.fd >= 0)
 		close(j->signal_watch.fd);
 	loop_release(&j->loop);
-	job_forget_keys(j);
-	free(j->keys);
-	free(j->addrs);
-	free(j->hosts);
-	free(j->host);
-	free(j->details);
-	buf_release(&j->links);
-	buf_release(&j->answer);
-	buf_release(&j->asked);
+	job_release_places(j);
+	free(j->said.details);
+	buf_release(&j->said.answer);
 	free(j);
 }

@@ -37,12 +37,9 @@ int job_clock(struct job *j, struct clock_offset *best, struct err *err)
 	}
 	for (int i = 0; i < EXCHANGES; i++) {
 		const int64_t sent = clock_ns();
-		j->clock_asked = true;
-		job_send(j, MSG_CLOCK, NULL);
-		while (j->clock_asked)
-			if (job_turn(j, err) < 0)
-				return -1;
-		clock_offset_take(best, sent, j->clock_theirs, j->clock_came);
+		if (job_ask(j, ASKS_CLOCK, MSG_CLOCK, NULL, err) < 0)
+			return -1;
+		clock_offset_take(best, sent, j->said.clock_theirs, j->said.clock_came);
 		/* Ranks of one host have one clock, unless a time namespace shifts it. */
 		if (job_shares_host(j, j->coordinator) && best->offset <= best->error &&
 		    best->offset >= -best->error) {

@@ -105,7 +105,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .find = find_key,
 	        .vouch = vouch,
 	        .find_ctx = j,
-	        .join_deadline = j->join_deadline,
+	        .join_deadline = j->join.deadline,
 	        .join_timeout = j->conf.join_timeout,
 	        .timeout = j->conf.timeout,
 	        .deliver = job_handle_message,
@@ -125,6 +125,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	j->coord = coord_open(&c, listen_fd, err);
 	if (!j->coord)
 		return -1;
+	job_move(j, JOB_JOINED);
 	job_log(j, 2, "listening for the other ranks");
 	rendezvous_keep(j->rendezvous);
 	return 0;
@@ -132,22 +133,33 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 
 /* ---- the other ranks ---- */
 
+void job_join_answered(struct job *j, enum job_answer answer)
+{
+	if (answer > j->join.answer)
+		j->join.answer = answer;
+}
+
+void job_join_lost(struct job *j, const struct err *err)
+{
+	j->join.parting = *err;
+	j->join.unwelcome_at = clock_ns();
+}
+
 /* What the peer is, without TLS, judged by its answers alone. */
 static enum met judge_answer(const struct job *j)
 {
-	if (j->other_job)
-		return MET_STRANGER;
-	if (j->answered)
-		return MET_LIFE;
-	if (!j->closed)
+	if (j->join.answer != ANSWER_NONE)
+		return j->join.answer == ANSWER_OTHER_JOB ? MET_STRANGER : MET_LIFE;
+	if (ctl_open(&j->ctl))
 		return MET_SILENCE;
-	return j->parting.code == ERR_AUTH || j->parting.code == ERR_INTEGRITY ? MET_STRANGER
-	                                                                       : MET_CLOSE;
+	return j->join.parting.code == ERR_AUTH || j->join.parting.code == ERR_INTEGRITY
+	               ? MET_STRANGER
+	               : MET_CLOSE;
 }
 
 /* What comes of a try to join. */
 enum try {
-	TRY_ANSWERED, /* welcomed, or refused with a reason (j->aborted) */
+	TRY_ANSWERED, /* welcomed, or refused with a reason: the state says which */
 	TRY_NOBODY,   /* no coordinator of this job: one may still come */
 	TRY_HOPELESS, /* a cause that does not pass */
 };
@@ -156,8 +168,8 @@ enum try {
  * store, the coordinator of another job; *err has the cause. */
 static enum try await_welcome(struct job *j, int64_t until, struct err *err)
 {
-	while (!j->welcomed && !j->aborted && !j->closed) {
-		int64_t end = j->answered ? j->join_deadline : until;
+	while (j->state == JOB_SEEKING && ctl_open(&j->ctl)) {
+		int64_t end = j->join.answer == ANSWER_SOME ? j->join.deadline : until;
 		if (clock_ns() >= end)
 			break;
 		if (loop_turn(&j->loop, end, err) < 0 || job_check_signal(j, err) < 0)
@@ -167,20 +179,20 @@ static enum try await_welcome(struct job *j, int64_t until, struct err *err)
 		*err = j->own;
 		return TRY_NOBODY;
 	}
-	if (j->welcomed || (j->aborted && !j->other_job))
+	/* A store may have the record of this job's coordinator later. */
+	const bool misrouted = j->join.answer == ANSWER_OTHER_JOB;
+	if (j->state != JOB_SEEKING && !(misrouted && rendezvous_has_store(j->rendezvous)))
 		return TRY_ANSWERED;
-	if (j->aborted && !rendezvous_has_store(j->rendezvous))
-		return TRY_ANSWERED;
-	j->aborted = false;
-	if (j->other_job)
+	job_move(j, JOB_SEEKING);
+	if (misrouted)
 		err_set(err, ERR_AUTH, "it coordinates another job");
-	else if (!j->closed)
+	else if (ctl_open(&j->ctl))
 		err_set(err, ERR_PEER_LOST, "no answer");
-	else if (j->parting.code == ERR_AUTH)
-		err_set(err, ERR_AUTH, "%s", j->parting.text);
-	else if (j->parting.code == ERR_INTEGRITY)
+	else if (j->join.parting.code == ERR_AUTH)
+		err_set(err, ERR_AUTH, "%s", j->join.parting.text);
+	else if (j->join.parting.code == ERR_INTEGRITY)
 		err_set(err, ERR_PEER_LOST, "not a coordinator of collctl: %.300s",
-		        j->parting.text);
+		        j->join.parting.text);
 	else
 		err_set(err, ERR_PEER_LOST, "it closed the connection without an answer");
 	return TRY_NOBODY;
@@ -211,7 +223,7 @@ static void send_present(struct job *j)
 /* Nothing that an earlier coordinator has said counts. */
 static void forget_last_try(struct job *j)
 {
-	j->answered = j->other_job = j->welcomed = j->closed = false;
+	j->join.answer = ANSWER_NONE;
 	j->rank = j->conf.rank >= 0 ? j->conf.rank : -1;
 	j->coordinator = j->conf.rank == JOB_RANK_AUTO ? -1 : 0;
 	j->root = -1;
@@ -237,8 +249,8 @@ static enum try say_hello(struct job *j, const struct addr *to, enum met *met, s
 	enum try ret = TRY_NOBODY;
 	memcpy(dial.hello.jobtag, j->jobtag, sizeof j->jobtag);
 	memcpy(dial.hello.launch, j->conf.launch_tag, sizeof dial.hello.launch);
-	if (dial.until > j->join_deadline)
-		dial.until = j->join_deadline;
+	if (dial.until > j->join.deadline)
+		dial.until = j->join.deadline;
 	job_log(j, 2, "connecting to %s at %s", COORDINATOR(j), addr_text(to, true, text));
 	struct conn *conn = dial_coordinator(&dial, to, met, err);
 	if (conn && vouch(j, conn, 0, err) < 0) { /* with certificates rank 0 coordinates */
@@ -250,11 +262,11 @@ static enum try say_hello(struct job *j, const struct addr *to, enum met *met, s
 		/* Without TLS any program may have accepted the connection; only a record that may
 		 * be stale is a reason for doubt. */
 		bool doubt = rendezvous_has_store(j->rendezvous) && !j->tls;
-		ret = await_welcome(j, doubt ? dial.until : j->join_deadline, err);
+		ret = await_welcome(j, doubt ? dial.until : j->join.deadline, err);
 		if (!j->tls)
 			*met = judge_answer(j);
 	}
-	if (*met == MET_SILENCE && dial.until == j->join_deadline)
+	if (*met == MET_SILENCE && dial.until == j->join.deadline)
 		*met = MET_NOTHING; /* too short to judge */
 	return ret;
 }
@@ -321,9 +333,9 @@ static int nobody_there(struct job *j, const char *last, struct err *err)
 	                                        : "not found";
 	char hint[192], text[400];
 	err_clear(err);
-	if (j->joined.size && j->joined.by_host)
+	if (j->said.joined.size && j->said.joined.by_host)
 		return err_set(err, ERR_RENDEZVOUS, "%s",
-		               joined_missing(&j->joined, text, sizeof text));
+		               joined_missing(&j->said.joined, text, sizeof text));
 	return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
 	                "%s within %g s (--join-timeout): %s%s%s%s", what,
 	                (double)j->conf.join_timeout / 1e9, trouble,
@@ -336,12 +348,12 @@ static int nobody_there(struct job *j, const char *last, struct err *err)
 static bool seat_is_going(struct job *j)
 {
 	/* A refusal of this rank alone; a disagreement that fails the job names a rank. */
-	bool refused =
-	        j->aborted && j->failure.code == ERR_DISAGREE && j->failure.rank == ERR_RANK_SELF;
-	if (!refused || !j->unwelcome_at || clock_ns() - j->unwelcome_at > NS_PER_SEC)
+	bool refused = j->state == JOB_ABORTED && j->end.failure.code == ERR_DISAGREE &&
+	               j->end.failure.rank == ERR_RANK_SELF;
+	if (!refused || !j->join.unwelcome_at || clock_ns() - j->join.unwelcome_at > NS_PER_SEC)
 		return false;
-	j->aborted = false;
-	j->failure = (struct err){0};
+	job_move(j, JOB_SEEKING);
+	j->end.failure = (struct err){0};
 	ctl_release(&j->ctl);
 	return true;
 }
@@ -372,7 +384,7 @@ enum step {
 static enum step publish(struct job *j, const struct search *s, struct addr *at, struct err *err)
 {
 	int fd;
-	switch (rendezvous_publish(j->rendezvous, at, &fd, j->join_deadline, err)) {
+	switch (rendezvous_publish(j->rendezvous, at, &fd, j->join.deadline, err)) {
 	case PUBLISH_DONE:
 		return coordinate(j, fd, err) < 0 ? STEP_FAILED : STEP_JOINED;
 	case PUBLISH_TAKEN:
@@ -382,7 +394,7 @@ static enum step publish(struct job *j, const struct search *s, struct addr *at,
 	}
 	/* The result at the record's address is more useful than the error of a store that does not
 	 * answer at the end of the time to join. */
-	if (s->last[0] && err->code == ERR_RENDEZVOUS && clock_ns() >= j->join_deadline)
+	if (s->last[0] && err->code == ERR_RENDEZVOUS && clock_ns() >= j->join.deadline)
 		return STEP_OVER;
 	return STEP_FAILED;
 }
@@ -391,10 +403,10 @@ static enum step publish(struct job *j, const struct search *s, struct addr *at,
 static enum step locate(struct job *j, struct search *s, struct addr *at, struct err *err)
 {
 	const int64_t now = clock_ns();
-	int64_t until = s->dialled ? now + s->wait : j->join_deadline;
+	int64_t until = s->dialled ? now + s->wait : j->join.deadline;
 	const bool first = !s->asked;
-	if (until > j->join_deadline)
-		until = j->join_deadline;
+	if (until > j->join.deadline)
+		until = j->join.deadline;
 	const int found = rendezvous_locate(j->rendezvous, at, until, err);
 	s->asked = true;
 	s->dialled = found > 0;
@@ -428,8 +440,12 @@ static enum step judge(struct job *j, struct search *s, const struct addr *at, s
 	struct err why = ERR_INIT;
 	enum met met = MET_NOTHING;
 	const enum try try = try_join(j, at, &met, &why);
-	if (try == TRY_ANSWERED && !seat_is_going(j))
-		return j->aborted && job_check(j, err) < 0 ? STEP_FAILED : STEP_JOINED;
+	if (try == TRY_ANSWERED && j->state == JOB_JOINED)
+		return STEP_JOINED;
+	if (try == TRY_ANSWERED && !seat_is_going(j)) {
+		job_check(j, err);
+		return STEP_FAILED;
+	}
 	const bool same = strcmp(s->last, why.text) == 0;
 	if (!same)
 		s->same_since = clock_ns();
@@ -465,7 +481,7 @@ static int join(struct job *j, struct err *err)
 	        (j->conf.rank == JOB_RANK_AUTO && rendezvous_has_store(j->rendezvous));
 	struct search s = {.wait = NS_PER_MS};
 	enum step step = STEP_AGAIN;
-	while (step == STEP_AGAIN && clock_ns() < j->join_deadline) {
+	while (step == STEP_AGAIN && clock_ns() < j->join.deadline) {
 		struct addr at;
 		step = may_coordinate ? publish(j, &s, &at, err) : locate(j, &s, &at, err);
 		if (step == STEP_DIAL)
@@ -481,7 +497,7 @@ static int join(struct job *j, struct err *err)
 int job_await_rank(struct job *j, struct err *err)
 {
 	/* The coordinator enforces the deadline; this wait only ends later. */
-	int64_t until = j->join_deadline + j->conf.timeout;
+	int64_t until = j->join.deadline + j->conf.timeout;
 	while (j->rank < 0 || (j->conf.present.finds_root && j->root < 0)) {
 		if (clock_ns() >= until)
 			return err_rank(
@@ -504,7 +520,7 @@ int job_enter(struct job *j, struct err *err)
 		}
 		return -1;
 	}
-	const char *host = j->coordinator_host;
+	const char *host = j->said.coordinator_host;
 	if (!j->coord)
 		job_log(j, 1, "joined as rank %d of %d; the coordinator is rank %d%s%s%s", j->rank,
 		        j->size, j->coordinator, *host ? " (" : "", host, *host ? ")" : "");

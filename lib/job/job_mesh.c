@@ -40,8 +40,8 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 			return err_errno(err, ERR_OTHER, "getsockname");
 		addr_set_port(&a, 0);
 	}
-	j->data_fd = addr_listen(&a, j->conf.port_lo, j->conf.port_hi, 512, err);
-	if (j->data_fd < 0)
+	j->links.data_fd = addr_listen(&a, j->conf.port_lo, j->conf.port_hi, 512, err);
+	if (j->links.data_fd < 0)
 		return -1;
 	port = addr_port(&a);
 	if (j->conf.advertise) {
@@ -75,8 +75,8 @@ static void listen_for_lanes(struct job *j, const struct intent *in)
 	struct addr a;
 	const char *colon = strrchr(in->data_addr, ':');
 	addr_of_lanes(&a, colon ? atoi(colon + 1) : 0, j->rank);
-	j->lanes_fd = addr_listen_lanes(&a, &why);
-	if (j->lanes_fd < 0)
+	j->links.lanes_fd = addr_listen_lanes(&a, &why);
+	if (j->links.lanes_fd < 0)
 		job_log(j, 1, "no memory lanes to this rank: %s", why.text);
 }
 
@@ -120,20 +120,20 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 		listen_for_lanes(j, in);
 	buf_init(&b, CTL_BODY_MAX);
 	intent_encode(in, &b);
-	j->stage = JOB_AGREEING;
+	job_move(j, JOB_AGREEING);
 	job_send(j, MSG_INTENT, &b);
 	buf_release(&b);
 	/* The coordinator enforces the deadline of the join; if it is silent a little longer, it is
 	 * lost. */
-	int64_t until = j->join_deadline + j->conf.timeout;
-	while (j->stage < JOB_RUNNING) {
+	int64_t until = j->join.deadline + j->conf.timeout;
+	while (j->state != JOB_RUNNING) {
 		if (clock_ns() >= until)
 			return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
 			                "sent no ROSTER message");
 		if (job_turn_before(j, until, err) < 0)
 			return -1;
 	}
-	*plan = j->plan;
+	*plan = j->said.plan;
 	char hosts[320];
 	job_log(j, 1, "all %d ranks have joined and agree; they are on %d host%s%s", j->size,
 	        plan->hosts, plan->hosts == 1 ? "" : "s", name_hosts(j, hosts, sizeof hosts));
@@ -142,16 +142,9 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 
 /* ---- connecting ---- */
 
-void job_forget_keys(struct job *j)
-{
-	if (j->keys)
-		wipe(j->keys, (size_t)j->size * sizeof *j->keys);
-}
-
 static void mesh_ready(void *ctx)
 {
-	struct job *j = ctx;
-	j->moved_at = clock_ns();
+	job_advances(ctx);
 }
 
 static void note_peer(const struct job *j, const char *what, int peer)
@@ -159,25 +152,7 @@ static void note_peer(const struct job *j, const char *what, int peer)
 	char text[ADDR_TEXT];
 	const char *host = job_host(j, peer);
 	job_log(j, 2, "%s rank %d%s%s%s at %s", what, peer, *host ? " (" : "", host,
-	        *host ? ")" : "", addr_text(&j->addrs[peer], true, text));
-}
-
-int job_find_peers(struct job *j, const int *out, int nout, const int *in, int nin, struct err *err)
-{
-	if (j->size <= PROTO_PLACES || nout + nin == 0)
-		return 0;
-	for (int i = 0; i < nout; i++)
-		buf_put_u32(&j->asked, (uint32_t)out[i]);
-	for (int i = 0; i < nin; i++)
-		buf_put_u32(&j->asked, (uint32_t)in[i]);
-	if (j->asked.failed)
-		return err_nomem(err, "the peers of this rank", CTL_BODY_MAX);
-	j->awaited = nout + nin;
-	job_send(j, MSG_PEERS, &j->asked);
-	while (j->awaited > 0)
-		if (job_turn(j, err) < 0)
-			return -1;
-	return 0;
+	        *host ? ")" : "", addr_text(&j->places.addrs[peer], true, text));
 }
 
 static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
@@ -193,15 +168,15 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	m->tls = j->tls;
 	m->rank = j->rank;
 	m->size = j->size;
-	m->addrs = j->addrs;
+	m->addrs = j->places.addrs;
 	m->limit_rate = j->conf.limit_rate;
-	m->listen_fd = j->data_fd;
-	m->lanes_fd = j->lanes_fd;
+	m->listen_fd = j->links.data_fd;
+	m->lanes_fd = j->links.lanes_fd;
 	m->on_ready = mesh_ready;
 	m->ctx = j;
-	memcpy(m->session, j->plan.session, sizeof m->session);
-	m->keys = (const uint8_t(*)[TLS_KEY_BYTES])j->keys;
-	j->data_fd = j->lanes_fd = -1;
+	memcpy(m->session, j->said.plan.session, sizeof m->session);
+	m->keys = (const uint8_t(*)[TLS_KEY_BYTES])j->places.keys;
+	j->links.data_fd = j->links.lanes_fd = -1;
 	for (int i = 0; i < m->nout; i++)
 		note_peer(j, "sending to", m->out[i]);
 	for (int i = 0; i < m->nin; i++)
@@ -210,20 +185,21 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 		tls_carry_data(j->tls);
 		job_log(j, 1, "TLS records of data: %s", tls_records(NULL));
 	}
-	j->mesh = mesh_open(m, err);
+	j->links.mesh = mesh_open(m, err);
 	m->keys = NULL;
 	job_forget_keys(j);
-	return j->mesh ? 0 : -1;
+	return j->links.mesh ? 0 : -1;
 }
 
 /* The ranks that may share memory with this one. */
 static int find_near(struct job *j, struct err *err)
 {
-	if (!(j->near =
-	              err_calloc((size_t)j->size, sizeof *j->near, "the ranks of this host", err)))
+	j->links.near =
+	        err_calloc((size_t)j->size, sizeof *j->links.near, "the ranks of this host", err);
+	if (!j->links.near)
 		return -1;
 	for (int r = 0; r < j->size; r++)
-		j->near[r] = r != j->rank && job_shares_host(j, r);
+		j->links.near[r] = r != j->rank && job_shares_host(j, r);
 	return 0;
 }
 
@@ -231,7 +207,7 @@ static int find_near(struct job *j, struct err *err)
 static int check_lanes(const struct job *j, const int *out, int nout, struct err *err)
 {
 	for (int i = 0; i < nout; i++) {
-		const char *why = mesh_no_memory(j->mesh, out[i]);
+		const char *why = mesh_no_memory(j->links.mesh, out[i]);
 		if (!why)
 			continue;
 		if (j->conf.lanes == JOB_LANES_MEMORY)
@@ -259,13 +235,13 @@ struct mesh *job_connect(struct job *j, const int *out, int nout, const int *in,
 	int state;
 	if (arena && j->conf.lanes != JOB_LANES_TCP && find_near(j, err) < 0)
 		return NULL;
-	m.near = j->near;
+	m.near = j->links.near;
 	if (open_mesh(j, &m, err) < 0)
 		return NULL;
-	while ((state = mesh_state(j->mesh, err)) == 0)
+	while ((state = mesh_state(j->links.mesh, err)) == 0)
 		if (job_turn(j, err) < 0)
 			return NULL;
-	return state > 0 && check_lanes(j, out, nout, err) == 0 ? j->mesh : NULL;
+	return state > 0 && check_lanes(j, out, nout, err) == 0 ? j->links.mesh : NULL;
 }
 
 struct mesh *job_connect_each(struct job *j, const int *out, int nout, const int *in, int nin,
@@ -281,30 +257,24 @@ struct mesh *job_connect_each(struct job *j, const int *out, int nout, const int
 	        .on_edge = fn,
 	        .edge_ctx = ctx,
 	};
-	return open_mesh(j, &m, err) < 0 ? NULL : j->mesh;
-}
-
-void job_caller_watches(struct job *j, bool yes)
-{
-	j->caller_watches = yes;
-	j->moved_at = clock_ns();
+	return open_mesh(j, &m, err) < 0 ? NULL : j->links.mesh;
 }
 
 void job_connect_end(struct job *j)
 {
-	if (j->mesh)
-		mesh_stop(j->mesh);
+	if (j->links.mesh)
+		mesh_stop(j->links.mesh);
 }
 
 void job_link_failed(struct job *j, int from, int to, enum link_state state, const char *why)
 {
-	if (j->links.len < CTL_BODY_MAX - LINK_WHY - 64)
-		link_encode(from, to, state, why, &j->links);
+	if (j->links.failed.len < CTL_BODY_MAX - LINK_WHY - 64)
+		link_encode(from, to, state, why, &j->links.failed);
 }
 
 struct view job_failed_links(const struct job *j)
 {
-	return view_of(j->links.data, j->links.len);
+	return view_of(j->links.failed.data, j->links.failed.len);
 }
 
 int64_t job_timeout(const struct job *j)
@@ -316,28 +286,20 @@ _Static_assert(JOB_ROUND_MAX <= CTL_BODY_MAX, "a part is one message");
 
 int job_round(struct job *j, const struct buf *part, struct view *answer, struct err *err)
 {
-	j->in_round = true;
-	job_send(j, MSG_ROUND, part);
-	while (j->in_round)
-		if (job_turn(j, err) < 0)
-			return -1;
+	if (job_ask(j, ASKS_ROUND, MSG_ROUND, part, err) < 0)
+		return -1;
 	if (answer)
-		*answer = view_of(j->answer.data, j->answer.len);
+		*answer = view_of(j->said.answer.data, j->said.answer.len);
 	return 0;
 }
 
-int job_ranks_here(const struct job *j)
+void job_release_links(struct job *j)
 {
-	int n = 0;
-	for (int r = 0; r < j->size; r++)
-		n += r == j->rank || job_shares_host(j, r);
-	return n;
-}
-
-int job_local_index(const struct job *j)
-{
-	int index = 0;
-	for (int r = 0; j->host && r < j->rank; r++)
-		index += job_shares_host(j, r);
-	return index;
+	struct job_links *l = &j->links;
+	if (l->data_fd >= 0)
+		close(l->data_fd);
+	if (l->lanes_fd >= 0)
+		close(l->lanes_fd);
+	free(l->near);
+	buf_release(&l->failed);
 }

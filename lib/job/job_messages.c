@@ -8,130 +8,40 @@
 #include "lib/crypto/credentials.h"
 #include "lib/job/job_internal.h"
 
-static void abort_with(struct job *j, const struct err *e)
+/* The job ends in @state, because of @e, unless it has ended. */
+static void fail_in(struct job *j, enum job_state state, const struct err *e)
 {
-	if (j->aborted || j->final)
-		return;
-	j->aborted = true;
-	j->failure = *e;
+	if (job_move(j, state))
+		j->end.failure = *e;
 }
 
 /* The coordinator has sent what no coordinator sends, @what: this rank believes it no longer, and
  * does not wait for its answer. */
 static void distrust(struct job *j, const char *what)
 {
+	const enum job_state then = job_rules_of(j)->lost;
 	struct err e = {.code = ERR_INTEGRITY, .rank = ERR_RANK_SELF};
 	snprintf(e.text, sizeof e.text, "the coordinator sent %.400s%s", what,
-	         j->stage == JOB_VOTED
+	         then == JOB_IN_DOUBT
 	                 ? " before it gave the verdict: nothing was changed here, but "
 	                   "other ranks may have committed"
-	         : j->stage > JOB_VOTED ? " after the verdict"
+	         : then == JOB_ORPHANED ? " after the verdict"
 	                                : "");
-	j->in_doubt |= j->stage == JOB_VOTED;
 	job_send_err(j, MSG_ABORT, &e);
-	abort_with(j, &e);
-}
-
-/* The address of a data listener; a port alone is on the coordinator's host. */
-static int read_addr(struct addr *a, const char *text, const struct addr *coordinator,
-                     struct err *err)
-{
-	char host[ADDR_TEXT];
-	int port;
-	if (addr_split(text, host, sizeof host, &port, err) < 0)
-		return -1;
-	if (host[0])
-		return addr_resolve(a, host, port, false, err);
-	*a = *coordinator;
-	addr_set_port(a, port);
-	return 0;
-}
-
-/* The rank whose place comes next: of those in PEERS or, in ROSTER, of all. */
-static int next_place(const struct job *j)
-{
-	return j->asked.len ? (int)get_u32(j->asked.data + j->asked.len - 4 * (size_t)j->awaited)
-	                    : j->size - j->awaited;
-}
-
-/* Places of ranks, to the end of @v. */
-static int read_places(struct job *j, struct view v, struct err *err)
-{
-	struct addr coordinator = {.len = sizeof coordinator.sa};
-	if (j->ctl.conn)
-		getpeername(j->ctl.conn->fd, (struct sockaddr *)&coordinator.sa, &coordinator.len);
-	while (view_left(&v)) {
-		struct rank_place p;
-		if (rank_place_decode(&p, &v, err) < 0) {
-			err->rank = err->code == ERR_DISAGREE ? j->coordinator : err->rank;
-			return -1;
-		}
-		if (!j->awaited || p.rank != next_place(j)) {
-			wipe(p.key, sizeof p.key);
-			return err_set(err, ERR_INTEGRITY,
-			               "a place that this rank did not ask for");
-		}
-		memcpy(j->hosts[p.rank], p.host, sizeof p.host);
-		memcpy(j->keys[p.rank], p.key, sizeof p.key);
-		wipe(p.key, sizeof p.key);
-		if (p.addr[0] && read_addr(&j->addrs[p.rank], p.addr, &coordinator, err) < 0)
-			return -1;
-		j->awaited--;
-	}
-	return 0;
-}
-
-static int read_roster(struct job *j, struct view v, struct err *err)
-{
-	struct roster r;
-	if (roster_decode(&r, &v, err) < 0)
-		return -1;
-	j->plan.host = j->host = r.host;
-	j->plan.hosts = r.hosts;
-	if ((j->size && r.size != (uint32_t)j->size) || j->rank >= (int)r.size ||
-	    j->root >= (int)r.size || j->coordinator >= (int)r.size ||
-	    j->slowest.rank >= (int)r.size)
-		return err_set(err, ERR_INTEGRITY, "a roster of %u ranks", r.size);
-	j->size = (int)r.size;
-	j->addrs = err_calloc(r.size, sizeof *j->addrs, "the addresses", err);
-	j->hosts = err_calloc(r.size, sizeof *j->hosts, "the addresses", err);
-	j->keys = err_calloc(r.size, sizeof *j->keys, "the keys of the lanes", err);
-	if (!j->addrs || !j->hosts || !j->keys)
-		return -1;
-	j->awaited = r.size <= PROTO_PLACES ? (int)r.size : 0;
-	if (read_places(j, v, err) < 0)
-		return -1;
-	return j->awaited ? err_set(err, ERR_INTEGRITY, "a roster without all places") : 0;
-}
-
-const char *job_host(const struct job *j, int rank)
-{
-	if (rank >= 0 && rank == j->coordinator && j->coordinator_host[0])
-		return j->coordinator_host;
-	if (j->coord && rank >= 0 && rank < j->size)
-		return coord_host(j->coord, rank);
-	if (rank >= 0 && rank == j->rank && j->coordinator_host[0])
-		return j->conf.present.host;
-	return j->hosts && rank >= 0 && rank < j->size ? j->hosts[rank] : "";
-}
-
-bool job_shares_host(const struct job *j, int rank)
-{
-	if (rank == j->rank)
-		return true;
-	return j->host && rank >= 0 && rank < j->size && j->host[rank] == j->host[j->rank];
+	fail_in(j, then, &e);
 }
 
 /* The plan outlives its message. */
 static int keep_details(struct job *j, struct err *err)
 {
-	size_t len = view_left(&j->plan.details);
+	size_t len = view_left(&j->said.plan.details);
 	if (!len)
 		return 0;
-	if (!(j->details = err_malloc(len, "the plan from rank 0", err)))
+	j->said.details = err_malloc(len, "the plan from rank 0", err);
+	if (!j->said.details)
 		return -1;
-	memcpy(j->details, j->plan.details.p, len);
-	j->plan.details = view_of(j->details, len);
+	memcpy(j->said.details, j->said.plan.details.p, len);
+	j->said.plan.details = view_of(j->said.details, len);
 	return 0;
 }
 
@@ -141,9 +51,9 @@ static int take_ask(struct job *j, struct view v, struct err *err)
 {
 	uint32_t number = view_u32(&v);
 	struct buf page, b;
-	if (v.failed || view_left(&v) || number != j->pages || !j->callbacks.table)
+	if (v.failed || view_left(&v) || number != j->said.pages || !j->callbacks.table)
 		return -1;
-	j->pages++;
+	j->said.pages++;
 	buf_init(&page, TABLE_PAGE_MAX);
 	buf_init(&b, CTL_BODY_MAX);
 	j->callbacks.table(j->callbacks.ctx, number, &page);
@@ -177,7 +87,7 @@ static bool settles(const struct job *j, int known, int now)
 static int take_welcome(struct job *j, struct view v, struct err *err)
 {
 	struct welcome w;
-	const bool again = j->welcomed;
+	const bool again = j->state >= JOB_JOINED;
 	if (welcome_decode(&w, v, err) < 0) {
 		err->rank = err->code == ERR_DISAGREE ? w.coordinator : err->rank;
 		return -1;
@@ -192,8 +102,8 @@ static int take_welcome(struct job *j, struct view v, struct err *err)
 	j->coordinator = w.coordinator;
 	j->root = w.root;
 	if (strcmp(w.host, j->conf.present.host) != 0)
-		memcpy(j->coordinator_host, w.host, sizeof j->coordinator_host);
-	j->welcomed = true;
+		memcpy(j->said.coordinator_host, w.host, sizeof j->said.coordinator_host);
+	job_move(j, JOB_JOINED);
 	return 0;
 }
 
@@ -201,9 +111,9 @@ static int take_welcome(struct job *j, struct view v, struct err *err)
 static int take_other_job(struct job *j, struct view v, struct err *err)
 {
 	(void)err;
-	if (j->welcomed || j->other_job || view_left(&v))
+	if (j->join.answer == ANSWER_OTHER_JOB || view_left(&v))
 		return -1;
-	j->other_job = true;
+	job_join_answered(j, ANSWER_OTHER_JOB);
 	return 0;
 }
 
@@ -213,23 +123,25 @@ static int take_joined(struct job *j, struct view v, struct err *err)
 	if (joined_decode(&joined, v, err) < 0 || joined.here > joined.size ||
 	    (j->size && joined.size != (uint32_t)j->size))
 		return -1;
-	j->joined = joined;
+	j->said.joined = joined;
 	return 0;
 }
 
 static int take_roster(struct job *j, struct view v, struct err *err)
 {
 	settle(j);
-	if (plan_decode(&j->plan, &v, err) < 0 || keep_details(j, err) < 0 ||
-	    read_roster(j, v, err) < 0)
+	if (plan_decode(&j->said.plan, &v, err) < 0 || keep_details(j, err) < 0 ||
+	    job_read_roster(j, v, err) < 0)
 		return -1;
-	j->stage = JOB_RUNNING;
+	j->said.plan.host = j->places.host;
+	j->said.plan.hosts = j->places.hosts;
+	job_move(j, JOB_RUNNING);
 	return 0;
 }
 
 static int take_places(struct job *j, struct view v, struct err *err)
 {
-	return j->awaited ? read_places(j, v, err) : -1;
+	return j->places.awaited ? job_read_places(j, v, err) : -1;
 }
 
 static int take_abort(struct job *j, struct view v, struct err *err)
@@ -238,9 +150,9 @@ static int take_abort(struct job *j, struct view v, struct err *err)
 	enum phase phase;
 	(void)err;
 	if (err_decode(&e, &phase, &v) < 0 || !e.code ||
-	    (j->stage >= JOB_RUNNING && e.rank >= j->size))
+	    (j->state >= JOB_RUNNING && e.rank >= j->size))
 		return -1;
-	abort_with(j, &e);
+	fail_in(j, JOB_ABORTED, &e);
 	return 0;
 }
 
@@ -249,8 +161,8 @@ static int take_verdict(struct job *j, struct view v, struct err *err)
 	struct workload busiest;
 	if (workload_decode(&busiest, v, err) < 0 || busiest.rank >= j->size)
 		return -1;
-	j->busiest = busiest;
-	j->stage = JOB_COMMITTING;
+	j->said.busiest = busiest;
+	job_move(j, JOB_COMMITTING);
 	return 0;
 }
 
@@ -261,21 +173,32 @@ static int take_final(struct job *j, struct view v, struct err *err)
 	enum phase phase;
 	(void)err;
 	if (err_decode(&outcome, &phase, &v) < 0 || outcome.rank >= j->size ||
-	    (!outcome.code && j->stage < JOB_DONE))
+	    (!outcome.code && j->state != JOB_DONE))
 		return -1;
-	j->outcome = outcome;
-	j->final = true;
+	j->end.outcome = outcome;
+	job_move(j, JOB_FINAL);
+	return 0;
+}
+
+int job_ask(struct job *j, enum job_question question, uint8_t type, const struct buf *b,
+            struct err *err)
+{
+	j->said.question = question;
+	job_send(j, type, b);
+	while (j->said.question == question)
+		if (job_turn(j, err) < 0)
+			return -1;
 	return 0;
 }
 
 static int take_answer(struct job *j, struct view v, struct err *err)
 {
-	if (!j->in_round)
+	if (j->said.question != ASKS_ROUND)
 		return -1;
-	j->in_round = false;
-	j->answer.len = 0;
-	buf_put(&j->answer, v.p, view_left(&v));
-	return j->answer.failed ? err_nomem(err, "the answer to a round", view_left(&v)) : 0;
+	j->said.question = ASKS_NOTHING;
+	j->said.answer.len = 0;
+	buf_put(&j->said.answer, v.p, view_left(&v));
+	return j->said.answer.failed ? err_nomem(err, "the answer to a round", view_left(&v)) : 0;
 }
 
 #define CLOCK_MOST (INT64_MAX / 4) /* ns: 73 years after the host's start; sums do not overflow */
@@ -284,11 +207,12 @@ static int take_clock(struct job *j, struct view v, struct err *err)
 {
 	int64_t theirs = (int64_t)view_u64(&v);
 	(void)err;
-	if (!j->clock_asked || v.failed || view_left(&v) || theirs < 0 || theirs > CLOCK_MOST)
+	if (j->said.question != ASKS_CLOCK || v.failed || view_left(&v) || theirs < 0 ||
+	    theirs > CLOCK_MOST)
 		return -1;
-	j->clock_asked = false;
-	j->clock_theirs = theirs;
-	j->clock_came = clock_ns();
+	j->said.question = ASKS_NOTHING;
+	j->said.clock_theirs = theirs;
+	j->said.clock_came = clock_ns();
 	return 0;
 }
 
@@ -298,22 +222,20 @@ static int take_beat(struct job *j, struct view v, struct err *err)
 	struct pace pace;
 	if (pace_decode(&pace, v, err) < 0 || (j->size && pace.rank >= j->size))
 		return -1;
-	if (pace.moved != j->slowest.moved)
-		j->others_moved_at = clock_ns();
-	j->slowest = pace;
+	job_take_pace(j, &pace);
 	return 0;
 }
 
-#define IN(stage)   (1u << (stage))
-#define UPTO(stage) (IN((stage) + 1) - 1)
+#define IN(state)   (1u << (state))
+#define UPTO(state) (IN((state) + 1) - 1)
 
-/* The messages of the coordinator, and the stages in which they are valid. take: -1 if the message
+/* The messages of the coordinator, and the states in which they are valid. take: -1 if the message
  * is malformed or must not come now, or memory ran out; *err says so, unless it is empty. */
 static const struct {
-	unsigned stages;
+	unsigned states;
 	int (*take)(struct job *j, struct view v, struct err *err);
 } messages[] = {
-        [MSG_OTHER_JOB] = {IN(JOB_JOINING), take_other_job},
+        [MSG_OTHER_JOB] = {IN(JOB_SEEKING), take_other_job},
         [MSG_WELCOME] = {UPTO(JOB_AGREEING), take_welcome},
         [MSG_JOINED] = {UPTO(JOB_AGREEING), take_joined},
         [MSG_BEAT] = {UPTO(JOB_DONE), take_beat},
@@ -330,7 +252,7 @@ static const struct {
 /* This rank has failed, so it waits only for ABORT. Once it has voted it cannot decide alone. */
 static bool has_failed(const struct job *j)
 {
-	return (j->own.code || j->failing) && j->stage < JOB_VOTED;
+	return (j->own.code || j->failing) && j->state < JOB_VOTED;
 }
 
 void job_handle_message(void *ctx, uint8_t type, struct view v)
@@ -339,10 +261,11 @@ void job_handle_message(void *ctx, uint8_t type, struct view v)
 	struct err e = {0};
 	char what[64];
 	const bool known = type < sizeof messages / sizeof *messages && messages[type].take;
-	j->answered |= type != MSG_OTHER_JOB;
-	if (j->aborted || j->final || (has_failed(j) && type != MSG_ABORT))
+	if (type != MSG_OTHER_JOB)
+		job_join_answered(j, ANSWER_SOME);
+	if (job_rules_of(j)->ended || (has_failed(j) && type != MSG_ABORT))
 		return;
-	if (known && messages[type].stages & IN(j->stage) && messages[type].take(j, v, &e) == 0)
+	if (known && messages[type].states & IN(j->state) && messages[type].take(j, v, &e) == 0)
 		return;
 	snprintf(what, sizeof what, "an unexpected control message of type %u (%s)", type,
 	         msg_name(type));
@@ -354,25 +277,28 @@ void job_handle_message(void *ctx, uint8_t type, struct view v)
 
 static enum phase phase_of(const struct job *j)
 {
-	return j->stage >= JOB_RUNNING && j->phase == PHASE_JOIN ? PHASE_CONNECT : j->phase;
+	return j->state >= JOB_RUNNING && j->beats.phase == PHASE_JOIN ? PHASE_CONNECT
+	                                                               : j->beats.phase;
 }
 
 void job_lose_coordinator(struct job *j, int code, const char *how, const char *tail)
 {
 	struct err e = {.code = code, .rank = j->coordinator};
+	enum job_state then = job_rules_of(j)->lost;
+	if (job_rules_of(j)->ended)
+		return;
 	/* If the coordinator had given a verdict, it would have arrived before the alert that the
 	 * coordinator received corrupt bytes. */
-	const bool verdict = j->stage >= JOB_COMMITTING;
-	bool in_doubt = j->stage >= JOB_VOTED && !j->ctl.alerted;
-	j->in_doubt |= in_doubt;
-	if (verdict || in_doubt)
+	if (then == JOB_IN_DOUBT && j->ctl.alerted)
+		then = JOB_ABORTED;
+	if (then != JOB_ABORTED)
 		e.code = ERR_PEER_LOST;
-	if (verdict)
+	if (then == JOB_ORPHANED)
 		snprintf(e.text, sizeof e.text,
 		         "%s after the verdict: its output, and that of any rank which did not "
 		         "learn of the verdict, may be the old one",
 		         how);
-	else if (in_doubt)
+	else if (then == JOB_IN_DOUBT)
 		snprintf(e.text, sizeof e.text,
 		         "%s before it gave the verdict: nothing was changed here, but other "
 		         "ranks may have committed",
@@ -381,7 +307,7 @@ void job_lose_coordinator(struct job *j, int code, const char *how, const char *
 		snprintf(e.text, sizeof e.text, "%s%s %s%s",
 		         j->coordinator < 0 ? "the coordinator was " : "", how,
 		         phase_words(phase_of(j)), tail);
-	abort_with(j, &e);
+	fail_in(j, then, &e);
 }
 
 void job_coordinator_lost(void *ctx, const struct err *err)
@@ -390,11 +316,8 @@ void job_coordinator_lost(void *ctx, const struct err *err)
 	char tail[256] = "";
 	if (err->code == ERR_RESOURCE) /* this rank lacks memory, and the link is gone */
 		job_fail_later(j, err);
-	if (!j->welcomed) { /* no coordinator has accepted this rank yet */
-		j->closed = true;
-		j->parting = *err;
-		if (!j->aborted) /* the link ended without a reason */
-			j->unwelcome_at = clock_ns();
+	if (j->state == JOB_SEEKING) {
+		job_join_lost(j, err);
 		return;
 	}
 	/* A dead peer's link may be reset or cut, which differs by rank; the cause is the same. */

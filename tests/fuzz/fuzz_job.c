@@ -51,7 +51,8 @@ static void put_right(const struct job *j, uint8_t type, int size, struct buf *b
 {
 	const struct welcome w = {.rank = 1, .root = j->conf.present.finds_root ? 2 : -1};
 	const struct joined joined = {.here = 1, .size = (uint32_t)size, .names = "0, 2"};
-	const struct pace pace = {.rank = 2, .phase = PHASE_RUN, .moved = j->slowest.moved + 1};
+	const struct pace pace = {
+	        .rank = 2, .phase = PHASE_RUN, .moved = j->beats.slowest.moved + 1};
 	const struct workload work = {.rank = 2, .most = 1, .busy = 2, .total = 3};
 	const struct err fine = {.rank = ERR_RANK_SELF};
 	const struct err e = {.code = ERR_INPUT, .rank = 2, .text = "x.npy: truncated"};
@@ -78,12 +79,12 @@ static void put_right(const struct job *j, uint8_t type, int size, struct buf *b
 		err_encode(&fine, PHASE_COMMIT, b);
 		break;
 	case MSG_ASK:
-		buf_put_u32(b, j->pages);
+		buf_put_u32(b, j->said.pages);
 		break;
 	case MSG_PLACES:
-		if (j->awaited > 0 && j->asked.len)
-			put_place(b, (int)get_u32(j->asked.data + j->asked.len -
-			                          4 * (size_t)j->awaited));
+		if (j->places.awaited > 0 && j->places.asked.len)
+			put_place(b, (int)get_u32(j->places.asked.data + j->places.asked.len -
+			                          4 * (size_t)j->places.awaited));
 		break;
 	case MSG_CLOCK:
 		buf_put_u64(b, (uint64_t)clock_ns());
@@ -98,21 +99,21 @@ static void check_state(const struct job *j, int size)
 	struct job_progress p;
 	job_progress(j, &p);
 	if (j->size) {
-		CHECK(j->size == size || j->stage >= JOB_RUNNING || j->aborted);
+		CHECK(j->size == size || j->state >= JOB_RUNNING);
 		CHECK(j->rank < j->size && j->root < j->size && j->coordinator < j->size);
-		CHECK(j->stage < JOB_RUNNING || p.slowest < j->size);
+		CHECK(p.slowest < j->size);
 	}
 	for (int r = -1; r <= LARGE; r++) {
 		CHECK(job_host(j, r));
 		if (j->rank >= 0)
 			(void)job_shares_host(j, r);
 	}
-	CHECK(j->awaited >= 0);
+	CHECK(j->places.awaited >= 0);
 }
 
 static void deliver(struct script *s, uint8_t type, struct view body)
 {
-	s->verdict |= type == MSG_VERDICT && s->job->stage == JOB_VOTED && !s->job->aborted;
+	s->verdict |= type == MSG_VERDICT && s->job->state == JOB_VOTED;
 	job_handle_message(s->job, type, body);
 	check_state(s->job, s->size);
 }
@@ -173,12 +174,12 @@ static int take_part(struct job *j, unsigned rounds, bool clock, bool table, boo
 	struct buf b;
 	memset(&in, 0, sizeof in);
 	intent_add(&in, "dtype", "f32");
-	while (!j->welcomed)
-		if (j->closed)
+	while (j->state == JOB_SEEKING)
+		if (!ctl_open(&j->ctl))
 			return err_set(err, ERR_RENDEZVOUS, "not found");
 		else if (job_turn(j, err) < 0)
 			return -1;
-	if (job_await_rank(j, err) < 0)
+	if (job_check(j, err) < 0 || job_await_rank(j, err) < 0)
 		return -1;
 	job_beat(j);
 	if (job_agree(j, &in, false, &callbacks, &plan, err) < 0)
@@ -241,7 +242,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		CHECK(err.code >= ERR_OTHER && err.code <= UINT8_MAX);
 		CHECK(memchr(err.text, 0, sizeof err.text) && memchr(err.host, 0, sizeof err.host));
 	} else {
-		CHECK(s.job->final && committed);
+		CHECK(s.job->state == JOB_FINAL && committed);
 	}
 	loop_timer_stop(&s.timer);
 	job_close(s.job);
