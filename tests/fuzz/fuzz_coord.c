@@ -203,8 +203,8 @@ static void put_right(const struct world *w, uint8_t type, int rank, uint8_t kin
 		buf_put_u64(b, kind);
 		break;
 	case MSG_PAGE:
-		buf_put_u32(b, w->c->tables.page);
-		table(NULL, w->c->tables.page, b);
+		buf_put_u32(b, w->c->comparison.tables.page);
+		table(NULL, w->c->comparison.tables.page, b);
 		break;
 	case MSG_LINKS:
 		link_encode(rank, (rank + 1) % w->size, LINK_REFUSED, "refused", b);
@@ -243,7 +243,7 @@ static void send_message(struct world *w, const struct ctl *from, int rank, cons
 
 static struct ctl *guest_link(const struct world *w, unsigned who)
 {
-	for (struct guest *g = w->c->guests; g; g = g->next)
+	for (struct guest *g = w->c->seats.guests; g; g = g->next)
 		if (!g->own && who-- == 0)
 			return &g->ctl;
 	return NULL;
@@ -270,12 +270,11 @@ static void turn(struct world *w)
 
 static void run_out(struct world *w, unsigned which)
 {
-	struct coord *c = w->c;
-	struct loop_timer *timers[] = {&c->join_timer,     &c->beat_timer,  &c->compare_timer,
-	                               &c->evidence_timer, &c->doubt_timer, &c->joined_timer};
-	struct loop_timer *t = timers[which % (sizeof timers / sizeof *timers)];
-	if (t->prev)
-		loop_timer_set(&w->loop, t, 0);
+	static const enum coord_timer timers[] = {TIMER_JOIN,     TIMER_BEAT,  TIMER_COMPARE,
+	                                          TIMER_EVIDENCE, TIMER_DOUBT, TIMER_JOINED};
+	const enum coord_timer t = timers[which % (sizeof timers / sizeof *timers)];
+	if (coord_timer_runs(w->c, t))
+		coord_set_timer(w->c, t, 0);
 	turn(w);
 }
 

@@ -4,15 +4,15 @@
 
 void coord_stop_comparing(struct coord *c)
 {
-	c->comparing = false;
-	loop_timer_stop(&c->compare_timer);
-	tables_release(&c->tables);
+	c->comparison.on = false;
+	coord_set_timer(c, TIMER_COMPARE, COORD_NEVER);
+	tables_release(&c->comparison.tables);
 }
 
 void coord_compare_over(void *ctx)
 {
 	struct coord *c = ctx;
-	coord_fail(c, &c->disagreement.err, c->disagreed_in);
+	coord_fail(c, &c->comparison.disagreement.err, c->comparison.phase);
 }
 
 /* The page of the coordinator's own rank needs no message. */
@@ -22,22 +22,22 @@ static void take_own_page(struct coord *c)
 	struct buf b;
 	buf_init(&b, TABLE_PAGE_MAX);
 	if (callbacks->table)
-		callbacks->table(callbacks->ctx, c->tables.page, &b);
+		callbacks->table(callbacks->ctx, c->comparison.tables.page, &b);
 	if (b.failed)
-		coord_fail(c, &c->disagreement.err, c->disagreed_in);
+		coord_fail(c, &c->comparison.disagreement.err, c->comparison.phase);
 	else
-		coord_take_page(c, c->self, c->tables.page,
+		coord_take_page(c, c->self, c->comparison.tables.page,
 		                b.len ? view_of(b.data, b.len) : view_of("", 0));
 	buf_release(&b);
 }
 
 static void ask_pages(struct coord *c)
 {
-	const int *rank = c->tables.rank;
+	const int *rank = c->comparison.tables.rank;
 	struct buf b;
 	uint8_t memory[4];
 	buf_init_fixed(&b, memory, sizeof memory);
-	buf_put_u32(&b, c->tables.page);
+	buf_put_u32(&b, c->comparison.tables.page);
 	for (int side = 0; side < 2; side++)
 		if (rank[side] != c->self)
 			coord_send(&c->members[rank[side]], MSG_ASK, &b);
@@ -50,43 +50,43 @@ void coord_take_page(struct coord *c, int rank, uint32_t page, struct view entri
 {
 	struct table_difference entry;
 	struct err e = {0};
-	switch (tables_take(&c->tables, rank, page, entries, &entry, &e)) {
+	switch (tables_take(&c->comparison.tables, rank, page, entries, &entry, &e)) {
 	case TABLES_WAIT:
 		return;
 	case TABLES_NEXT:
 		ask_pages(c);
 		return;
 	case TABLES_DIFFER:
-		disagreement_name(&c->disagreement, c->conf.callbacks->noun, &entry, &e);
+		disagreement_name(&c->comparison.disagreement, c->conf.callbacks->noun, &entry, &e);
 		coord_stop_comparing(c);
 		break;
 	case TABLES_SAME:
-		e = c->disagreement.err;
+		e = c->comparison.disagreement.err;
 		break;
 	case TABLES_BAD:
 		if (e.rank == ERR_RANK_SELF)
 			e.rank = c->self;
 		break;
 	}
-	coord_fail(c, &e, c->disagreed_in);
+	coord_fail(c, &e, c->comparison.phase);
 }
 
 void coord_disagree(struct coord *c, enum phase phase)
 {
-	const struct disagreement *d = &c->disagreement;
+	const struct disagreement *d = &c->comparison.disagreement;
 	int64_t until = clock_ns() + c->conf.timeout;
-	c->disagreed_in = phase;
+	c->comparison.phase = phase;
 	if (d->with < 0) {
 		coord_fail(c, &d->err, phase);
 		return;
 	}
 	if (c->stage == STAGE_JOIN) {
-		loop_timer_stop(&c->join_timer);
+		coord_set_timer(c, TIMER_JOIN, COORD_NEVER);
 		if (until > c->conf.join_deadline)
 			until = c->conf.join_deadline;
 	}
-	c->comparing = true;
-	tables_begin(&c->tables, d->err.rank, d->with);
-	loop_timer_set(c->conf.loop, &c->compare_timer, until);
+	c->comparison.on = true;
+	tables_begin(&c->comparison.tables, d->err.rank, d->with);
+	coord_set_timer(c, TIMER_COMPARE, until);
 	ask_pages(c);
 }

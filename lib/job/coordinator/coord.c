@@ -11,7 +11,9 @@
 #define EVIDENCE_WAIT (250 * NS_PER_MS) /* the culprit's own message may still arrive */
 #define DRAIN_WAIT    (2 * NS_PER_SEC)
 #define LATE          (1 * NS_PER_SEC) /* even a busy machine delays a timer by less */
-#define CLOCKS_MOST   256              /* questions of a rank for the clock: far more than it has */
+#define IN(stage)     (1u << (stage))
+#define ANY_STAGE     (~0u)
+#define CLOCKS_MOST   256 /* questions of a rank for the clock: far more than it has */
 
 /* ---- sending ---- */
 
@@ -58,9 +60,9 @@ static bool all_have_failure(struct coord *c)
 	int open = 0;
 	while (c->upto.has_failure < c->conf.size && has_failure(c, c->upto.has_failure))
 		c->upto.has_failure++;
-	for (int r = c->upto.has_failure; r < c->conf.size && open <= c->guests_with_failure; r++)
+	for (int r = c->upto.has_failure; r < c->conf.size && open <= c->seats.told_failure; r++)
 		open += !has_failure(c, r);
-	return open <= c->guests_with_failure;
+	return open <= c->seats.told_failure;
 }
 
 void coord_fail(struct coord *c, const struct err *e, enum phase phase)
@@ -68,21 +70,17 @@ void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 	bool nobody_comes = c->stage == STAGE_RUN;
 	if (c->stage >= STAGE_COMMIT)
 		return;
-	if (c->comparing && e->code != ERR_INTEGRITY) { /* the job has already failed */
-		e = &c->disagreement.err;
-		phase = c->disagreed_in;
+	if (c->comparison.on && e->code != ERR_INTEGRITY) { /* the job has already failed */
+		e = &c->comparison.disagreement.err;
+		phase = c->comparison.phase;
 	}
 	coord_stop_comparing(c);
-	c->stage = STAGE_FAILED;
+	coord_enter(c, STAGE_FAILED);
 	c->failure = *e;
 	if (e->code == ERR_RESOURCE && e->rank == ERR_RANK_SELF) /* this rank lacks the resource */
 		c->failure.rank = c->self;
 	c->failed_in = phase;
 	coord_name_host(c, &c->failure);
-	loop_timer_stop(&c->evidence_timer);
-	loop_timer_stop(&c->beat_timer);
-	loop_timer_stop(&c->joined_timer);
-	loop_timer_stop(&c->seat_timer);
 	for (int r = c->conf.size - 1; r >= 0; r--) {
 		struct member *m = &c->members[r];
 		if (m->joined)
@@ -113,8 +111,8 @@ static void suspect(struct coord *c, int reporter, const struct err *e, enum pha
 	 * the last to report. */
 	bool vague = e->code == ERR_STALLED && !report.unanswered;
 	int64_t at = clock_ns() + EVIDENCE_WAIT + (vague ? coord_beat_interval(c) : 0);
-	if (!c->evidence.kind || at < c->evidence_timer.at)
-		loop_timer_set(c->conf.loop, &c->evidence_timer, at);
+	if (!c->evidence.kind || at < c->timers[TIMER_EVIDENCE].at)
+		coord_set_timer(c, TIMER_EVIDENCE, at);
 	c->evidence = *blame(&c->evidence, &report);
 }
 
@@ -226,7 +224,7 @@ void coord_member_lost(struct member *m, const struct err *why)
 static void drain_over(void *ctx)
 {
 	struct coord *c = ctx;
-	c->drained = true;
+	c->drain = DRAINED;
 }
 
 /* How long ranks that have the outcome may take to disconnect. If a link is closed while bytes
@@ -246,25 +244,21 @@ static int64_t drain_wait(const struct coord *c)
 
 void coord_maybe_drained(struct coord *c)
 {
-	if (!c->draining || c->drained || c->doubt_timer.prev)
+	if (c->drain != DRAINING || coord_timer_runs(c, TIMER_DOUBT))
 		return;
 	if (c->stage == STAGE_FAILED && !all_have_failure(c))
 		return;
-	if (!c->drain_timer.fn) {
-		c->drain_timer = (struct loop_timer){.fn = drain_over, .ctx = c};
+	if (!coord_timer_runs(c, TIMER_DRAIN))
 		c->drain_from = clock_ns();
-	}
 	if (c->stage == STAGE_FAILED) /* a rank may have joined since */
 		c->upto.closed = 0;
 	while (c->upto.closed < c->conf.size && !ctl_open(&c->members[c->upto.closed].ctl))
 		c->upto.closed++;
-	loop_timer_set(c->conf.loop, &c->drain_timer, c->drain_from + drain_wait(c));
+	coord_set_timer(c, TIMER_DRAIN, c->drain_from + drain_wait(c));
 	if (c->upto.closed < c->conf.size)
 		return;
-	for (struct guest *g = c->guests; g; g = g->next)
-		if (ctl_open(&g->ctl))
-			return;
-	c->drained = true;
+	if (!coord_has_open_guests(c))
+		c->drain = DRAINED;
 }
 
 static void on_lost(void *ctx, const struct err *err)
@@ -276,10 +270,10 @@ static void on_lost(void *ctx, const struct err *err)
 	 * link in order: the rank may join again. A rank that fails reports why before it
 	 * closes. */
 	if (c->stage == STAGE_JOIN && !m->has_intent && (m->ctl.alerted || !err->code)) {
-		c->njoined -= m->joined;
+		c->seats.njoined -= m->joined;
 		m->joined = m->present = false;
 		c->upto.present = 0;
-		c->complete = false;
+		c->seats.complete = false;
 		coord_seats_changed(c);
 	} else {
 		coord_member_lost(m, err);
@@ -364,8 +358,6 @@ static void watch_beats(void *ctx)
 {
 	struct coord *c = ctx;
 	int64_t now = clock_ns();
-	if (c->stage != STAGE_RUN && c->stage != STAGE_COMMIT)
-		return;
 	struct member *silent;
 	while ((silent = most_silent(c, c->conf.timeout, now))) {
 		char how[64];
@@ -382,7 +374,7 @@ static void watch_beats(void *ctx)
 	if (c->stage == STAGE_FINAL)
 		return;
 	send_pace(c);
-	loop_timer_set(c->conf.loop, &c->beat_timer, now + coord_beat_interval(c));
+	coord_set_timer(c, TIMER_BEAT, now + coord_beat_interval(c));
 }
 
 /* ---- joining ---- */
@@ -444,8 +436,6 @@ static void join_over(void *ctx)
 		coord_maybe_drained(c);
 		return;
 	}
-	if (c->stage != STAGE_JOIN)
-		return;
 	bool missing = describe_missing(c, &e);
 	if (!describe_late(c, &e) && !missing) {
 		for (e.rank = 0; e.rank < c->conf.size - 1 && c->members[e.rank].has_intent;)
@@ -459,7 +449,7 @@ static void join_over(void *ctx)
 void coord_look_at_deadline(struct coord *c)
 {
 	/* While tables are compared all have joined; coord_compare_over has the same deadline. */
-	if (c->stage == STAGE_JOIN && !c->comparing && clock_ns() >= c->conf.join_deadline)
+	if (c->stage == STAGE_JOIN && !c->comparison.on && clock_ns() >= c->conf.join_deadline)
 		join_over(c);
 }
 
@@ -471,7 +461,7 @@ static void maybe_complete(struct coord *c)
 		if (!c->members[*r].has_intent)
 			return;
 	coord_look_at_ages(c);
-	if (agree_on_facts(c->intents, c->conf.size, &c->disagreement))
+	if (agree_on_facts(c->intents, c->conf.size, &c->comparison.disagreement))
 		coord_send_rosters(c);
 	else
 		coord_disagree(c, PHASE_JOIN);
@@ -508,11 +498,11 @@ static void give_verdict(struct coord *c)
 		coord_fail_links(c);
 		return;
 	}
-	if (!agree_on_results(c->votes, c->conf.size, &c->disagreement)) {
+	if (!agree_on_results(c->votes, c->conf.size, &c->comparison.disagreement)) {
 		coord_disagree(c, PHASE_COMMIT);
 		return;
 	}
-	c->stage = STAGE_COMMIT;
+	coord_enter(c, STAGE_COMMIT);
 	const struct workload work = busiest(c);
 	buf_init_fixed(&b, memory, sizeof memory);
 	workload_encode(&work, &b);
@@ -611,7 +601,7 @@ static void finish_commit(struct coord *c)
 			return;
 	struct err e = outcome_of(c);
 	coord_name_host(c, &e);
-	c->stage = STAGE_FINAL;
+	coord_enter(c, STAGE_FINAL);
 	coord_err_message(&e, PHASE_COMMIT, &b, memory);
 	send_all(c, MSG_FINAL, &b);
 	buf_release(&b);
@@ -800,7 +790,7 @@ static bool take_links(struct member *m, struct view v)
 static bool take_page(struct member *m, struct view v)
 {
 	uint32_t page = view_u32(&v);
-	if (!m->coord->comparing || v.failed)
+	if (!m->coord->comparison.on || v.failed)
 		return false;
 	coord_take_page(m->coord, m->rank, page, v);
 	return true;
@@ -825,9 +815,6 @@ static bool take_done(struct member *m, struct view v)
 	finish_commit(m->coord);
 	return true;
 }
-
-#define IN(stage) (1u << (stage))
-#define ANY_STAGE (~0u)
 
 /* The messages of the ranks, and the stages in which they are valid. take: false if the message is
  * malformed or repeated. */
@@ -888,6 +875,39 @@ void coord_receive(struct coord *c, uint8_t type, struct view body)
 		receive(&c->members[c->self], type, body);
 	else if (type == MSG_ABORT)
 		leave_unseated(c, body);
+}
+
+/* ---- timers ---- */
+
+/* What each timer does, and the stages in which it may run. */
+static const struct {
+	void (*due)(void *coord);
+	unsigned stages;
+} timers[COORD_TIMERS] = {
+        [TIMER_JOIN] = {join_over, IN(STAGE_JOIN) | IN(STAGE_FAILED)},
+        [TIMER_SEATS] = {coord_look_at_seats, IN(STAGE_JOIN)},
+        [TIMER_JOINED] = {coord_tell_joined, IN(STAGE_JOIN)},
+        [TIMER_DOUBT] = {coord_expect_fewest, IN(STAGE_JOIN) | IN(STAGE_FAILED)},
+        [TIMER_BEAT] = {watch_beats, IN(STAGE_RUN) | IN(STAGE_COMMIT)},
+        [TIMER_EVIDENCE] = {evidence_over, IN(STAGE_RUN)},
+        [TIMER_COMPARE] = {coord_compare_over, IN(STAGE_JOIN) | IN(STAGE_RUN)},
+        [TIMER_DRAIN] = {drain_over, ANY_STAGE},
+};
+
+void coord_set_timer(struct coord *c, enum coord_timer t, int64_t at)
+{
+	if (at == COORD_NEVER)
+		loop_timer_stop(&c->timers[t]);
+	else
+		loop_timer_set(c->conf.loop, &c->timers[t], at);
+}
+
+void coord_enter(struct coord *c, enum stage stage)
+{
+	c->stage = stage;
+	for (int t = 0; t < COORD_TIMERS; t++)
+		if (!(timers[t].stages & IN(stage)))
+			coord_set_timer(c, (enum coord_timer)t, COORD_NEVER);
 }
 
 /* ---- life ---- */
@@ -954,11 +974,9 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 		m->ctl.on_lacking = coord_lacking;
 		m->ctl.ctx = m;
 	}
-	c->join_timer = (struct loop_timer){.fn = join_over, .ctx = c};
-	c->beat_timer = (struct loop_timer){.fn = watch_beats, .ctx = c};
-	c->compare_timer = (struct loop_timer){.fn = coord_compare_over, .ctx = c};
-	c->evidence_timer = (struct loop_timer){.fn = evidence_over, .ctx = c};
-	loop_timer_set(conf->loop, &c->join_timer, conf->join_deadline);
+	for (int t = 0; t < COORD_TIMERS; t++)
+		c->timers[t] = (struct loop_timer){.fn = timers[t].due, .ctx = c};
+	coord_set_timer(c, TIMER_JOIN, conf->join_deadline);
 	c->gate = gate_open(&gate, err);
 	if (c->gate && coord_init_seats(c) == 0)
 		return c;
@@ -969,13 +987,12 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 
 void coord_drain(struct coord *c)
 {
-	if (c->draining)
+	if (c->drain)
 		return;
-	c->draining = true;
+	c->drain = DRAINING;
 	for (int r = 0; r < c->conf.size; r++)
 		ctl_end(&c->members[r].ctl);
-	for (struct guest *g = c->guests; g; g = g->next)
-		ctl_end(&g->ctl);
+	coord_end_guests(c);
 	coord_maybe_drained(c);
 }
 
@@ -990,7 +1007,7 @@ int64_t coord_allowance(const struct coord *c)
 
 bool coord_drained(const struct coord *c)
 {
-	return c->drained;
+	return c->drain == DRAINED;
 }
 
 bool coord_has_sent(const struct coord *c)
@@ -998,10 +1015,7 @@ bool coord_has_sent(const struct coord *c)
 	for (int r = 0; r < c->conf.size; r++)
 		if (ctl_open(&c->members[r].ctl) && !c->members[r].ctl.ended)
 			return false;
-	for (const struct guest *g = c->guests; g; g = g->next)
-		if (ctl_open(&g->ctl) && !g->ctl.ended)
-			return false;
-	return true;
+	return coord_guests_have_sent(c);
 }
 
 int coord_local_addr(const struct coord *c, struct addr *out, struct err *err)
@@ -1013,21 +1027,15 @@ void coord_close(struct coord *c)
 {
 	if (!c)
 		return;
-	loop_timer_stop(&c->join_timer);
-	loop_timer_stop(&c->doubt_timer);
-	loop_timer_stop(&c->beat_timer);
-	loop_timer_stop(&c->compare_timer);
-	loop_timer_stop(&c->evidence_timer);
-	loop_timer_stop(&c->drain_timer);
-	loop_timer_stop(&c->seat_timer);
-	loop_timer_stop(&c->joined_timer);
+	for (int t = 0; t < COORD_TIMERS; t++)
+		coord_set_timer(c, (enum coord_timer)t, COORD_NEVER);
 	gate_close(c->gate);
 	for (int r = 0; r < c->conf.size; r++) {
 		ctl_release(&c->members[r].ctl);
 		free(c->members[r].details);
 	}
 	coord_free_guests(c);
-	tables_release(&c->tables);
+	tables_release(&c->comparison.tables);
 	links_release(&c->links);
 	coord_forget_keys(c);
 	coord_free(c);

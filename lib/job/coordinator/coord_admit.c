@@ -130,10 +130,10 @@ static bool refuse(struct coord *c, const struct conn *conn, const struct hello 
 	return true;
 }
 
-static void expect_fewest(void *ctx)
+void coord_expect_fewest(void *ctx)
 {
 	struct coord *c = ctx;
-	for (int r = (int)c->fewest; r < c->conf.size; r++)
+	for (int r = (int)c->seats.fewest; r < c->conf.size; r++)
 		c->members[r].lost |= !c->members[r].joined;
 	coord_maybe_drained(c);
 }
@@ -145,19 +145,18 @@ static void expect_fewer(struct coord *c, const struct hello *h)
 {
 	int64_t now = clock_ns(), until = now + LATECOMERS_WAIT;
 	if (h->rank == PROTO_RANK_AUTO)
-		c->guests_with_failure++;
+		c->seats.told_failure++;
 	else if (h->rank < (uint32_t)c->conf.size)
 		c->members[h->rank].has_failure |= !c->members[h->rank].joined;
-	if (!c->fewest) {
-		c->fewest = (uint32_t)c->conf.size;
-		c->doubt_timer = (struct loop_timer){.fn = expect_fewest, .ctx = c};
-		loop_timer_set(c->conf.loop, &c->doubt_timer, now + DOUBTED_WAIT);
+	if (!c->seats.fewest) {
+		c->seats.fewest = (uint32_t)c->conf.size;
+		coord_set_timer(c, TIMER_DOUBT, now + DOUBTED_WAIT);
 	}
-	if (h->size && h->size < c->fewest)
-		c->fewest = h->size;
+	if (h->size && h->size < c->seats.fewest)
+		c->seats.fewest = h->size;
 	if (c->stage == STAGE_JOIN && until < c->conf.join_deadline) {
 		c->conf.join_deadline = until;
-		loop_timer_set(c->conf.loop, &c->join_timer, until);
+		coord_set_timer(c, TIMER_JOIN, until);
 	}
 }
 
@@ -209,7 +208,7 @@ void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENIN
 		return;
 	}
 	if (c->stage == STAGE_FAILED) {
-		c->guests_with_failure++;
+		c->seats.told_failure++;
 		turn_away(c, conn, from, false, &c->failure);
 		coord_maybe_drained(c);
 		return;

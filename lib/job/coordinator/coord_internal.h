@@ -42,6 +42,20 @@ struct member {
 	enum fate fate;     /* once done */
 };
 
+/* The coordinator's timers: coord.c has a row for each. */
+enum coord_timer {
+	TIMER_JOIN,     /* the time to join */
+	TIMER_SEATS,    /* ranks that have joined may get their numbers */
+	TIMER_JOINED,   /* JOINED may be sent again */
+	TIMER_DOUBT,    /* while ranks of the larger size may join */
+	TIMER_BEAT,     /* the next heartbeat */
+	TIMER_EVIDENCE, /* better evidence may come */
+	TIMER_COMPARE,  /* for the tables */
+	TIMER_DRAIN,    /* for the ranks to disconnect */
+	COORD_TIMERS
+};
+#define COORD_NEVER INT64_MAX
+
 /* Connections that are pending at the gate, or guests that wait for a rank: more than a job has. */
 #define COORD_PLACES(size) (2 * (size) + 64)
 
@@ -68,10 +82,33 @@ struct upto {
 	int present, has_intent, connected, in_round, voted, ended, has_failure, closed;
 };
 
+/* Who has joined, and who waits for a rank. Written by coord_seats.c and coord_admit.c. */
+struct seats {
+	int njoined;          /* members that have joined */
+	struct guest *guests; /* the newest first */
+	uint64_t arrivals;    /* the number of guests so far */
+	int told_failure;     /* guests that have got the failure */
+	bool complete;        /* all ranks have joined and have their numbers */
+	struct joined joined; /* as last sent */
+	uint32_t fewest;      /* the smallest size that a rank has given; 0: none has differed */
+};
+
+/* The ranks disagree: which do, and the tables in which the entry is looked for. Written by
+ * compare_tables.c, but for what the comparisons of facts and results write. */
+struct comparison {
+	bool on; /* the tables are compared */
+	struct disagreement disagreement;
+	enum phase phase;
+	struct tables tables;
+};
+
+/* The ranks have the outcome, and disconnect. */
+enum drain { DRAIN_NOT_YET, DRAINING, DRAINED };
+
 struct coord {
 	struct coord_conf conf;
+	struct loop_timer timers[COORD_TIMERS]; /* only coord_set_timer sets them */
 	struct upto upto;
-	int njoined; /* members that have joined */
 	struct gate *gate;
 	enum stage stage;
 	int self; /* its own rank; -1: not assigned yet */
@@ -81,32 +118,35 @@ struct coord {
 	int *host;                /* the number of each rank's host; with the plan */
 	bool several_hosts;       /* by their names; with the plan */
 	struct link_faults links; /* the failed links */
-	struct guest *guests;     /* the newest first */
-	uint64_t arrivals;        /* the number of guests so far */
-	int guests_with_failure;  /* guests that have got the failure */
-	bool complete;            /* all ranks have joined and have their numbers */
-	struct joined joined;     /* as last sent */
-	struct loop_timer seat_timer, joined_timer;
-	uint32_t fewest; /* the smallest size that a rank has given; 0: none has differed */
-	struct loop_timer doubt_timer; /* runs while ranks of the larger size may join */
+	struct seats seats;
 	struct plan plan;
 	struct pair_keys *pair_keys; /* while places may be asked for; else NULL */
 	struct evidence evidence;    /* in STAGE_RUN: the best so far; a better one may come */
 	struct err failure;          /* the outcome of STAGE_FAILED */
 	enum phase failed_in;
-	bool comparing; /* the tables, to name the entry that differs */
-	struct disagreement disagreement;
-	enum phase disagreed_in;
-	struct tables tables;
-	struct loop_timer compare_timer;
-	struct loop_timer join_timer, beat_timer, evidence_timer, drain_timer;
+	struct comparison comparison;
 	struct advance advance;
 	uint64_t moved; /* by all ranks, as far as it counts as progress of the job */
-	int64_t roster_at, drain_from;
+	int64_t roster_at;
+	enum drain drain;
+	int64_t drain_from;
 	char refusal[GATE_REFUSAL];
 	char note[240]; /* a rank with another version or certificate, for messages; "": none */
-	bool draining, drained;
 };
+
+/* Set a timer, again if it runs; COORD_NEVER stops it. */
+void coord_set_timer(struct coord *, enum coord_timer, int64_t at);
+static inline bool coord_timer_runs(const struct coord *c, enum coord_timer t)
+{
+	return c->timers[t].prev != NULL;
+}
+/* Go on to @stage, and stop the timers that have nothing to do in it. */
+void coord_enter(struct coord *, enum stage stage);
+/* What the timers of the other files do when they are due. */
+void coord_look_at_seats(void *coord);
+void coord_tell_joined(void *coord);
+void coord_expect_fewest(void *coord);
+void coord_compare_over(void *coord);
 
 /* A message to a member, or rank 0; @body may be NULL. */
 void coord_send(struct member *m, uint8_t type, const struct buf *body);
@@ -140,6 +180,9 @@ bool coord_spare_guest(void *coord);
 /* All ranks have joined: no guest needs its connection any more. */
 void coord_dismiss_guests(struct coord *);
 void coord_free_guests(struct coord *);
+void coord_end_guests(struct coord *); /* end their links */
+bool coord_has_open_guests(const struct coord *);
+bool coord_guests_have_sent(const struct coord *); /* ... everything, and the end */
 void coord_seat(struct coord *, int rank, struct conn *conn, const struct addr *from);
 /* A guest has joined, left or sent PRESENT: assign ranks soon, if possible. May be called from
  * anywhere. */
@@ -178,7 +221,6 @@ void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENIN
  * they arrive in time. */
 void coord_disagree(struct coord *c, enum phase phase);
 void coord_take_page(struct coord *c, int rank, uint32_t page, struct view entries);
-void coord_compare_over(void *ctx); /* of compare_timer */
 void coord_stop_comparing(struct coord *c);
 
 #endif

@@ -213,10 +213,9 @@ void coord_send_rosters(struct coord *c)
 	coord_dismiss_guests(c);
 	if (c->stage == STAGE_FAILED) /* by what a guest has said last */
 		return;
-	loop_timer_stop(&c->join_timer);
-	c->stage = STAGE_RUN;
+	coord_enter(c, STAGE_RUN);
 	c->roster_at = clock_ns();
 	advance_init(&c->advance, c->roster_at);
-	loop_timer_set(c->conf.loop, &c->beat_timer, c->roster_at + coord_beat_interval(c));
+	coord_set_timer(c, TIMER_BEAT, c->roster_at + coord_beat_interval(c));
 	send_to_all_ranks(c);
 }

@@ -64,7 +64,7 @@ static void patience_over(void *ctx)
 static int present_guests(const struct coord *c)
 {
 	int n = 0;
-	for (const struct guest *g = c->guests; g; g = g->next)
+	for (const struct guest *g = c->seats.guests; g; g = g->next)
 		n += waits(g) && g->present;
 	return n;
 }
@@ -102,17 +102,39 @@ static void free_guest(struct guest *g)
 
 void coord_free_guests(struct coord *c)
 {
-	while (c->guests) {
-		struct guest *g = c->guests;
-		c->guests = g->next;
+	while (c->seats.guests) {
+		struct guest *g = c->seats.guests;
+		c->seats.guests = g->next;
 		free_guest(g);
 	}
+}
+
+void coord_end_guests(struct coord *c)
+{
+	for (struct guest *g = c->seats.guests; g; g = g->next)
+		ctl_end(&g->ctl);
+}
+
+bool coord_has_open_guests(const struct coord *c)
+{
+	for (const struct guest *g = c->seats.guests; g; g = g->next)
+		if (ctl_open(&g->ctl))
+			return true;
+	return false;
+}
+
+bool coord_guests_have_sent(const struct coord *c)
+{
+	for (const struct guest *g = c->seats.guests; g; g = g->next)
+		if (ctl_open(&g->ctl) && !g->ctl.ended)
+			return false;
+	return true;
 }
 
 /* Remove the guests that have left. Must not be called from a guest's own link. */
 static void forget_guests(struct coord *c)
 {
-	for (struct guest **p = &c->guests; *p;) {
+	for (struct guest **p = &c->seats.guests; *p;) {
 		struct guest *g = *p;
 		if (ctl_open(&g->ctl) || waits(g)) {
 			p = &g->next;
@@ -129,7 +151,7 @@ static struct guest *oldest(const struct coord *c, bool wants_rank, int *n)
 {
 	struct guest *last = NULL;
 	*n = 0;
-	for (struct guest *g = c->guests; g; g = g->next)
+	for (struct guest *g = c->seats.guests; g; g = g->next)
 		if (ctl_open(&g->ctl) && g->wants_rank == wants_rank &&
 		    !(wants_rank && g->present)) {
 			last = g;
@@ -151,7 +173,7 @@ bool coord_spare_guest(void *ctx)
 
 void coord_dismiss_guests(struct coord *c)
 {
-	for (struct guest *g = c->guests; g; g = g->next) {
+	for (struct guest *g = c->seats.guests; g; g = g->next) {
 		/* Unread bytes at the close would reset the connection, and ABORT might be lost. */
 		if (ctl_open(&g->ctl))
 			ctl_look(&g->ctl);
@@ -189,9 +211,9 @@ struct guest *coord_add_guest(struct coord *c, struct conn *conn, const struct a
 	g->ctl.on_lacking = guest_lacking;
 	g->ctl.on_message = guest_message;
 	g->ctl.ctx = g;
-	g->arrival = ++c->arrivals;
-	g->next = c->guests;
-	c->guests = g;
+	g->arrival = ++c->seats.arrivals;
+	g->next = c->seats.guests;
+	c->seats.guests = g;
 	if (from)
 		g->from = *from;
 	g->patience = (struct loop_timer){.fn = patience_over, .ctx = g};
@@ -207,15 +229,15 @@ void coord_send_guests_failure(struct coord *c)
 	struct buf b;
 	uint8_t memory[ERR_MESSAGE];
 	coord_err_message(&c->failure, c->failed_in, &b, memory);
-	for (struct guest *g = c->guests; g; g = g->next) {
+	for (struct guest *g = c->seats.guests; g; g = g->next) {
 		if (!waits(g))
 			continue;
 		g->wants_rank = false;
-		c->guests_with_failure++;
+		c->seats.told_failure++;
 		if (g->own)
 			c->conf.deliver(c->conf.ctx, MSG_ABORT, view_of(b.data, b.len));
 		ctl_send(&g->ctl, MSG_ABORT, &b);
-		if (c->draining)
+		if (c->drain)
 			ctl_end(&g->ctl);
 	}
 	buf_release(&b);
@@ -413,7 +435,7 @@ static void seat(struct member *m, const struct addr *from, int started, const s
 {
 	struct coord *c = m->coord;
 	m->from = *from;
-	c->njoined += !m->joined;
+	c->seats.njoined += !m->joined;
 	m->joined = true;
 	if (started < 0) {
 		ctl_release(&m->ctl);
@@ -423,7 +445,7 @@ static void seat(struct member *m, const struct addr *from, int started, const s
 	welcome(m, -1);
 	if (c->stage == STAGE_FAILED) {
 		coord_send_failure(c, m);
-		if (c->draining)
+		if (c->drain)
 			ctl_end(&m->ctl);
 		coord_maybe_drained(c);
 	}
@@ -480,7 +502,7 @@ static struct guest **sort_guests(const struct coord *c, int waiting, int places
 {
 	struct guest **sorted = calloc((size_t)places, sizeof(struct guest *));
 	int n = 0, skip = waiting - places; /* the list is newest first */
-	for (struct guest *g = c->guests; sorted && g; g = g->next)
+	for (struct guest *g = c->seats.guests; sorted && g; g = g->next)
 		if (waits(g) && g->present && skip-- <= 0)
 			sorted[n++] = g;
 	if (sorted)
@@ -492,8 +514,8 @@ static struct guest **sort_guests(const struct coord *c, int waiting, int places
  * address and input. */
 static void seat_guests(struct coord *c)
 {
-	const int places = c->conf.size - c->njoined;
-	if (c->arrivals < (uint64_t)places)
+	const int places = c->conf.size - c->seats.njoined;
+	if (c->seats.arrivals < (uint64_t)places)
 		return;
 	const int waiting = present_guests(c);
 	if (places <= 0 || waiting < places)
@@ -525,12 +547,12 @@ static void complete(struct coord *c)
 	struct err e = ERR_INIT;
 	const struct presence *last = NULL;
 	int root = -1;
-	if (c->njoined < c->conf.size)
+	if (c->seats.njoined < c->conf.size)
 		return;
 	for (int *r = &c->upto.present; *r < c->conf.size; ++*r)
 		if (!c->members[*r].present)
 			return;
-	c->complete = true;
+	c->seats.complete = true;
 	for (int r = 0; r < c->conf.size; r++) {
 		struct member *m = &c->members[r];
 		const struct presence *p = &m->presence;
@@ -549,13 +571,13 @@ static void complete(struct coord *c)
 	}
 }
 
-static void look_at_seats(void *ctx)
+void coord_look_at_seats(void *ctx)
 {
 	struct coord *c = ctx;
 	if (c->stage != STAGE_JOIN)
 		return;
 	seat_guests(c);
-	if (c->stage == STAGE_JOIN && !c->complete)
+	if (c->stage == STAGE_JOIN && !c->seats.complete)
 		complete(c);
 }
 
@@ -579,7 +601,7 @@ void coord_who_joined(const struct coord *c, struct joined *j)
 {
 	struct rank_list list;
 	*j = (struct joined){.size = (uint32_t)c->conf.size, .by_host = c->conf.rank < 0};
-	for (const struct guest *g = c->guests; g; g = g->next)
+	for (const struct guest *g = c->seats.guests; g; g = g->next)
 		if (waits(g)) {
 			j->here++;
 			j->by_host = true;
@@ -592,7 +614,7 @@ void coord_who_joined(const struct coord *c, struct joined *j)
 		for (int r = 0; r < c->conf.size; r++)
 			if (c->members[r].present && c->members[r].presence.host[0])
 				add_host(j->names, sizeof j->names, c->members[r].presence.host);
-		for (const struct guest *g = c->guests; g; g = g->next)
+		for (const struct guest *g = c->seats.guests; g; g = g->next)
 			if (waits(g) && g->present && g->presence.host[0])
 				add_host(j->names, sizeof j->names, g->presence.host);
 		return;
@@ -604,7 +626,7 @@ void coord_who_joined(const struct coord *c, struct joined *j)
 	rank_list_end(&list);
 }
 
-static void tell_joined(void *ctx)
+void coord_tell_joined(void *ctx)
 {
 	struct coord *c = ctx;
 	struct joined now;
@@ -613,15 +635,15 @@ static void tell_joined(void *ctx)
 	if (c->stage != STAGE_JOIN)
 		return;
 	coord_who_joined(c, &now);
-	if (now.here == c->joined.here && strcmp(now.names, c->joined.names) == 0)
+	if (now.here == c->seats.joined.here && strcmp(now.names, c->seats.joined.names) == 0)
 		return;
-	c->joined = now;
+	c->seats.joined = now;
 	buf_init_fixed(&b, memory, sizeof memory);
 	joined_encode(&now, &b);
 	for (int r = 0; r < c->conf.size; r++)
 		if (c->members[r].joined)
 			coord_send(&c->members[r], MSG_JOINED, &b);
-	for (struct guest *g = c->guests; g; g = g->next) {
+	for (struct guest *g = c->seats.guests; g; g = g->next) {
 		if (waits(g) && g->own)
 			c->conf.deliver(c->conf.ctx, MSG_JOINED, view_of(b.data, b.len));
 		else if (waits(g))
@@ -634,20 +656,18 @@ void coord_seats_changed(struct coord *c)
 {
 	if (c->stage != STAGE_JOIN)
 		return;
-	loop_timer_set(c->conf.loop, &c->seat_timer, clock_ns());
-	if (!c->joined_timer.prev)
-		loop_timer_set(c->conf.loop, &c->joined_timer, clock_ns() + JOINED_EVERY);
+	coord_set_timer(c, TIMER_SEATS, clock_ns());
+	if (!coord_timer_runs(c, TIMER_JOINED))
+		coord_set_timer(c, TIMER_JOINED, clock_ns() + JOINED_EVERY);
 }
 
 int coord_init_seats(struct coord *c)
 {
-	c->seat_timer = (struct loop_timer){.fn = look_at_seats, .ctx = c};
-	c->joined_timer = (struct loop_timer){.fn = tell_joined, .ctx = c};
 	c->self = c->conf.rank;
 	if (c->self >= 0) {
 		struct member *m = &c->members[c->self];
 		m->joined = m->present = true;
-		c->njoined = 1;
+		c->seats.njoined = 1;
 		if (c->conf.present)
 			m->presence = *c->conf.present;
 	} else {
