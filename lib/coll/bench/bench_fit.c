@@ -31,27 +31,52 @@ static struct coll_cost cost_of(const struct select_measured *k)
 	return cost;
 }
 
-/* What is fitted: the rates @rate of @model, from the rows of one kind of connection. */
+/* The rates that are fitted. */
+enum rate { LATENCY, MESSAGE, EGRESS, COPY, TLS, REDUCE, TURN };
+static const enum rate connection_rates[] = {LATENCY, MESSAGE, EGRESS, COPY, TLS};
+static const enum rate memory_rates[] = {LATENCY, TURN, COPY, REDUCE};
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
+
+/* What is fitted: the @rates of @model, from the rows of one kind of connection. */
 struct fit {
 	const struct select_tuning *tuning;
 	const struct coll_cost *costs;
 	bool memory; /* of rows in memory, else of the others */
 	struct price_model base, model;
-	double *rate[5]; /* of model */
+	const enum rate *rates;
 	size_t nrates;
 };
 
+static double *rate_of(struct price_model *m, enum rate rate)
+{
+	switch (rate) {
+	case LATENCY:
+		return &m->latency;
+	case MESSAGE:
+		return &m->message;
+	case EGRESS:
+		return &m->egress;
+	case COPY:
+		return &m->copy;
+	case TLS:
+		return &m->tls;
+	case REDUCE:
+		return &m->reduce;
+	case TURN:
+		break;
+	}
+	return &m->turn;
+}
+
 /* The mean of the squared logarithm of prediction over measurement, plus a penalty for the distance
  * of the rates from the built-in ones. */
-static double misfit(const struct fit *f)
+static double misfit(struct fit *f)
 {
 	double sum = 0, drift = 0;
 	size_t rows = 0;
-	for (size_t i = 0; i < f->nrates; i++) {
-		const size_t at = (size_t)((const char *)f->rate[i] - (const char *)&f->model);
-		const double *base = (const double *)(const void *)((const char *)&f->base + at);
-		drift += square(log(*f->rate[i] / *base));
-	}
+	for (size_t i = 0; i < f->nrates; i++)
+		drift += square(
+		        log(*rate_of(&f->model, f->rates[i]) / *rate_of(&f->base, f->rates[i])));
 	for (size_t i = 0; i < f->tuning->nmeasured; i++) {
 		const struct select_measured *k = &f->tuning->measured[i];
 		if (k->memory != f->memory)
@@ -73,15 +98,16 @@ static void equate(struct fit *f)
 }
 
 /* Try a rate multiplied and divided by @factor, and keep the better. True: improved. */
-static bool improve(struct fit *f, double *rate, double factor, double *best)
+static bool improve(struct fit *f, enum rate rate, double factor, double *best)
 {
 	const struct price_model before = f->model;
-	const double tries[2] = {*rate * factor, *rate / factor};
+	const double old = *rate_of(&f->model, rate);
+	const double tries[2] = {old * factor, old / factor};
 	struct price_model keep = before;
 	bool better = false;
 	for (int i = 0; i < 2; i++) {
 		f->model = before;
-		*rate = tries[i];
+		*rate_of(&f->model, rate) = tries[i];
 		equate(f);
 		const double now = misfit(f);
 		if (now < *best) {
@@ -102,7 +128,7 @@ static void fit(struct fit *f)
 		for (int round = 0; better && round < 50; round++) {
 			better = false;
 			for (size_t i = 0; i < f->nrates; i++)
-				better |= improve(f, f->rate[i], factor, &best);
+				better |= improve(f, f->rates[i], factor, &best);
 		}
 	}
 }
@@ -119,10 +145,21 @@ void bench_fit(struct select_tuning *t)
 {
 	struct coll_cost *costs = calloc(t->nmeasured + 1, sizeof *costs);
 	const struct price_model base = price_with_devices(&price_default, &t->rates);
-	struct fit f = {.tuning = t, .costs = costs, .base = base, .model = base};
-	struct fit in = {.tuning = t, .costs = costs, .memory = true};
+	const struct price_model base_in = price_in_memory(&base, 1, 1);
+	struct fit f = {.tuning = t,
+	                .costs = costs,
+	                .base = base,
+	                .model = base,
+	                .rates = connection_rates,
+	                .nrates = LENGTH(connection_rates)};
+	struct fit in = {.tuning = t,
+	                 .costs = costs,
+	                 .memory = true,
+	                 .base = base_in,
+	                 .model = base_in,
+	                 .rates = memory_rates,
+	                 .nrates = LENGTH(memory_rates)};
 
-	in.base = in.model = price_in_memory(&base, 1, 1);
 	t->rates = f.base;
 	t->memory = in.base;
 	t->memory.lends = has_rows(t, true);
@@ -130,14 +167,6 @@ void bench_fit(struct select_tuning *t)
 		return;
 	for (size_t i = 0; i < t->nmeasured; i++)
 		costs[i] = cost_of(&t->measured[i]);
-	double *const rates[] = {&f.model.latency, &f.model.message, &f.model.egress, &f.model.copy,
-	                         &f.model.tls};
-	double *const memory[] = {&in.model.latency, &in.model.turn, &in.model.copy,
-	                          &in.model.reduce};
-	for (f.nrates = 0; f.nrates < 5; f.nrates++)
-		f.rate[f.nrates] = rates[f.nrates];
-	for (in.nrates = 0; in.nrates < 4; in.nrates++)
-		in.rate[in.nrates] = memory[in.nrates];
 	if (has_rows(t, false)) {
 		fit(&f);
 		t->rates = f.model;
