@@ -22,6 +22,8 @@ void link_matrix_release(struct link_matrix *m)
 	free(m->ranks);
 	free(m->home);
 	free(m->reaches);
+	free(m->low_rate.links);
+	free(m->high_latency.links);
 	links_release(&m->faults);
 	*m = (struct link_matrix){0};
 }
@@ -172,6 +174,45 @@ static void join_hosts(struct link_matrix *m, const int *home)
 				*reach(m, m->home[r], m->home[s]) = true;
 }
 
+/* The slowness of a link; 0 if a finding about one of its ranks covers it. */
+static double own_slowness(const struct link_matrix *m, int from, int to, enum figure f)
+{
+	const struct link_rank *sender = &m->ranks[from], *receiver = &m->ranks[to];
+	if (f == RATE ? sender->sends > 0 || receiver->receives > 0
+	              : sender->round_trip > 0 || receiver->round_trip > 0)
+		return 0;
+	return slowness(m, link_cell(m, from, to), f);
+}
+
+/* The slowest first; equal ones in the order of their ranks. */
+static int by_slowness(const void *a, const void *b)
+{
+	const struct slow_link *k = a, *l = b;
+	if (k->slowness > l->slowness || k->slowness < l->slowness)
+		return k->slowness > l->slowness ? -1 : 1;
+	return k->from != l->from ? k->from - l->from : k->to - l->to;
+}
+
+static int list_slow(const struct link_matrix *m, enum figure figure, struct slow_links *slow,
+                     struct err *err)
+{
+	size_t n = 0;
+	for (int from = 0; from < m->size; from++)
+		for (int to = 0; to < m->size; to++)
+			n += own_slowness(m, from, to, figure) > LINK_FACTOR;
+	*slow = (struct slow_links){.links = calloc(n ? n : 1, sizeof *slow->links)};
+	if (!slow->links)
+		return err_nomem(err, "the slow links", n * sizeof *slow->links);
+	for (int from = 0; from < m->size; from++)
+		for (int to = 0; to < m->size; to++) {
+			const double s = own_slowness(m, from, to, figure);
+			if (s > LINK_FACTOR)
+				slow->links[slow->n++] = (struct slow_link){s, from, to};
+		}
+	qsort(slow->links, slow->n, sizeof *slow->links, by_slowness);
+	return 0;
+}
+
 int link_matrix_end(struct link_matrix *m, const int *home, struct err *err)
 {
 	const size_t size = (size_t)m->size, cells = size * size;
@@ -194,7 +235,10 @@ int link_matrix_end(struct link_matrix *m, const int *home, struct err *err)
 		                           .receives = slow_median(m, r, RATE, true, x),
 		                           .round_trip = slow_median(m, r, ROUND_TRIP, false, x)};
 	free(x);
-	return 0;
+	return list_slow(m, RATE, &m->low_rate, err) < 0 ||
+	                       list_slow(m, ROUND_TRIP, &m->high_latency, err) < 0
+	               ? -1
+	               : 0;
 }
 
 struct findings {
@@ -329,41 +373,11 @@ static void find_slow_ranks(const struct link_matrix *m, struct findings *f)
 	}
 }
 
-/* The slowness of a link; 0 if a finding about one of its ranks covers it. */
-static double own_slowness(const struct link_matrix *m, size_t cell, enum figure f)
+static void find_slow(struct findings *f, enum link_finding_kind kind,
+                      const struct slow_links *slow)
 {
-	const struct link_rank *from = &m->ranks[cell / (size_t)m->size];
-	const struct link_rank *to = &m->ranks[cell % (size_t)m->size];
-	if (f == RATE ? from->sends > 0 || to->receives > 0
-	              : from->round_trip > 0 || to->round_trip > 0)
-		return 0;
-	return slowness(m, &m->cells[cell], f);
-}
-
-/* The links that are slower than LINK_FACTOR times, the slowest first. */
-static void find_slow(const struct link_matrix *m, struct findings *f, enum figure figure)
-{
-	double below = INFINITY;
-	const size_t cells = (size_t)m->size * (size_t)m->size;
-	for (;;) {
-		double next = LINK_FACTOR;
-		for (size_t i = 0; i < cells; i++) {
-			double s = own_slowness(m, i, figure);
-			if (s > next && s < below)
-				next = s;
-		}
-		if (next <= LINK_FACTOR)
-			return;
-		for (size_t i = 0; i < cells; i++) {
-			double s = own_slowness(m, i, figure);
-			if (s >= next && s <= next)
-				find(f, figure == RATE ? LINK_LOW_RATE : LINK_HIGH_LATENCY,
-				     (int)(i / (size_t)m->size), (int)(i % (size_t)m->size));
-		}
-		if (f->n >= f->cap)
-			return;
-		below = next;
-	}
+	for (size_t i = 0; i < slow->n; i++)
+		find(f, kind, slow->links[i].from, slow->links[i].to);
 }
 
 size_t link_matrix_findings(const struct link_matrix *m, struct link_finding *list, size_t cap)
@@ -378,7 +392,7 @@ size_t link_matrix_findings(const struct link_matrix *m, struct link_finding *li
 		find_pairs(&f);
 	}
 	find_slow_ranks(m, &f);
-	find_slow(m, &f, RATE);
-	find_slow(m, &f, ROUND_TRIP);
+	find_slow(&f, LINK_LOW_RATE, &m->low_rate);
+	find_slow(&f, LINK_HIGH_LATENCY, &m->high_latency);
 	return f.n;
 }

@@ -35,6 +35,17 @@ struct link_rank {
 	double round_trip;      /* s */
 };
 
+struct slow_link {
+	double slowness; /* how many times slower than the median */
+	int from, to;
+};
+/* Links that are slower than LINK_FACTOR times, the slowest first, without those whose slowness is
+ * that of one of their ranks (struct link_rank). */
+struct slow_links {
+	struct slow_link *links;
+	size_t n;
+};
+
 struct link_matrix {
 	int size;
 	struct link_cell *cells;   /* [size * size]: cells[from * size + to] */
@@ -46,6 +57,7 @@ struct link_matrix {
 	int *home;     /* [size]: the lowest rank of each rank's host */
 	bool *reaches; /* [size * size], by `home`: does a link from the one host to the other work?
 	                */
+	struct slow_links low_rate, high_latency;
 };
 
 static inline struct link_cell *link_cell(const struct link_matrix *m, int from, int to)
