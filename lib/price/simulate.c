@@ -27,7 +27,11 @@ struct node {
 	uint32_t peer;  /* message: the other rank; matched send: its receive */
 	uint32_t next;  /* the next message at this end of the lane, or NOTHING */
 	uint32_t edges; /* the first edge from here, up to the next node's first */
-	uint32_t waits; /* number of predecessors that are not booked */
+	union {
+		uint32_t waits;  /* number of predecessors that are not booked */
+		uint32_t behind; /* afterwards, of a send that waits for the port out: the next
+		                  * one, or NOTHING */
+	};
 	uint8_t op;
 	uint8_t ninputs; /* LOCAL_REDUCE: number of inputs, at most 255 */
 	uint8_t engine;  /* enum engine */
@@ -55,10 +59,9 @@ struct event {
 /* The times until which a rank's ports, core and files are booked. */
 struct station {
 	double egress, ingress, core, reader, writer, engines[ENGINES];
-	/* The sends that wait for the port out, in list order, linked by waits; and the time at
-	 * which the port checks for one. */
-	uint32_t queue, queue_end;
-	double look;
+	uint32_t queue, queue_end; /* the sends that wait for the port out, in list order, linked
+	                            * by `behind`: the first and the last; NOTHING: none waits */
+	double look;               /* when the port checks for one */
 };
 
 /* The times until which a host's ports are booked. */
@@ -484,18 +487,20 @@ static bool propagate(struct sim *sim, uint32_t id)
 
 /* ---- the stations ---- */
 
+/* Put the send @id into the queue of its port, which is in the order of the numbers. */
 static void enqueue(struct sim *sim, struct station *s, uint32_t id)
 {
-	uint32_t *at = &s->queue;
+	struct node *nodes = sim->nodes.v;
+	uint32_t *link = &s->queue; /* what will name @id */
 
-	if (*at != NOTHING && s->queue_end < id)
-		at = &sim->nodes.v[s->queue_end].waits;
-	while (*at < id)
-		at = &sim->nodes.v[*at].waits;
-	sim->nodes.v[id].waits = *at;
-	if (*at == NOTHING)
+	if (s->queue != NOTHING && s->queue_end < id) /* as for most: it is the last */
+		link = &nodes[s->queue_end].behind;
+	while (*link < id) /* NOTHING is greater than any number */
+		link = &nodes[*link].behind;
+	nodes[id].behind = *link;
+	if (*link == NOTHING)
 		s->queue_end = id;
-	*at = id;
+	*link = id;
 }
 
 /* Let the port out of the rank of @id check for work at @when. */
@@ -532,7 +537,7 @@ static bool depart(struct sim *sim, uint32_t id, double now)
 		return true;
 	id = s->queue;
 	n = &sim->nodes.v[id];
-	s->queue = n->waits;
+	s->queue = n->behind;
 	out = n->inside ? 0 : bytes_of(sim, n) * m->egress;
 	n->begin = book(&s->egress, n->begin, m->message + out) + m->message;
 	n->end = later(n->end, s->egress);
