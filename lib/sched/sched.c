@@ -375,9 +375,21 @@ static void emit(struct sched_builder *b, const struct coll_algorithm *alg)
 		sched_fold_inputs(b, sched_out(b, 0), 0, b->nout);
 }
 
-/* Move the READs, which were added last, before the emitted steps. */
-static void take_steps(struct sched_builder *b, size_t first_read, size_t nreads)
+/* Add @n of the builder's steps, from @first on, to the schedule's. */
+static void put_steps(struct sched_builder *b, size_t first, size_t n)
 {
+	struct sched *s = b->s;
+
+	if (n)
+		memcpy(s->steps + s->nsteps, b->steps.v + first, n * sizeof(*s->steps));
+	s->nsteps += (uint32_t)n;
+}
+
+/* The schedule's steps: the READs first, then the emitted steps, then the WRITEs. The builder has
+ * @emitted steps, then @nreads READs, then the WRITEs. */
+static void take_steps(struct sched_builder *b, size_t emitted, size_t nreads)
+{
+	const size_t added = emitted + nreads;
 	struct sched *s = b->s;
 
 	if (b->error)
@@ -391,13 +403,9 @@ static void take_steps(struct sched_builder *b, size_t first_read, size_t nreads
 		fail(b, SCHED_NOMEM);
 		return;
 	}
-	s->nsteps = (uint32_t)b->steps.n;
-	for (size_t i = 0; i < b->steps.n; i++) {
-		const bool is_read = i >= first_read && i < first_read + nreads;
-		const size_t to = is_read ? i - first_read : i < first_read ? i + nreads : i;
-
-		s->steps[to] = b->steps.v[i];
-	}
+	put_steps(b, emitted, nreads);
+	put_steps(b, 0, emitted);
+	put_steps(b, added, b->steps.n - added);
 }
 
 /* @whole: with READ and WRITE steps and dependencies. */
