@@ -40,12 +40,13 @@ void exec_wake_step(struct stream *s, uint32_t i)
 
 static void wake(struct stream *s, uint32_t i)
 {
-	int32_t owner = s->owner[i];
-	if (owner < 0)
+	if (s->owner[i].kind != OWNER_LANE) {
 		exec_wake_step(s, i);
-	else if (s->lanes[owner].head < s->lanes[owner].nsteps &&
-	         s->lanes[owner].steps[s->lanes[owner].head] == i)
-		exec_wake_lane(&s->lanes[owner]);
+		return;
+	}
+	struct lane *l = &s->lanes[s->owner[i].index];
+	if (l->head < l->nsteps && l->steps[l->head] == i)
+		exec_wake_lane(l);
 }
 
 void exec_progress(struct stream *s, uint32_t i, uint64_t done)
@@ -67,10 +68,10 @@ static void run_steps(struct exec *x, struct stream *s)
 		s->todo_head = (s->todo_head + 1) % s->sched->nsteps;
 		s->todo_len--;
 		s->in_todo[i] = false;
-		if (s->owner[i] == OWNER_LOCAL)
+		if (s->owner[i].kind == OWNER_LOCAL)
 			exec_run_local(s, i);
 		else
-			exec_raise_file(x, s, (uint32_t)(OWNER_FILE - s->owner[i]));
+			exec_raise_file(x, s, s->owner[i].index);
 	}
 }
 

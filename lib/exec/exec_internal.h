@@ -88,6 +88,12 @@ struct stream_memory {
 	size_t size;
 };
 
+/* What runs a step. */
+struct owner {
+	enum { OWNER_LOCAL, OWNER_FILE, OWNER_LANE } kind;
+	uint32_t index; /* of the file job, or of the lane */
+};
+
 struct stream {
 	struct exec *exec;
 	uint64_t number; /* the current window, numbered among those of all vectors */
@@ -106,7 +112,7 @@ struct stream {
 	struct stream_memory stage;   /* in host memory: where files reach device memory */
 	struct lane *lanes;
 	uint32_t *lane_steps; /* the steps of the lanes, lane by lane */
-	int32_t *owner;       /* per step: its lane; OWNER_LOCAL; or OWNER_FILE - its job */
+	struct owner *owner;  /* per step */
 	/* The steps that wait for step i: waiting[first_waiting[i] .. first_waiting[i+1]). */
 	uint32_t *first_waiting, *waiting;
 	/* Local and file steps that may be able to continue: a ring without duplicates. */
@@ -116,9 +122,6 @@ struct stream {
 	uint32_t *job_steps, njobs;
 	uint32_t *open_jobs, nopen; /* not finished */
 };
-
-#define OWNER_LOCAL (-1)
-#define OWNER_FILE  (-2)
 
 struct exec {
 	struct exec_conf conf;

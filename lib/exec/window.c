@@ -30,7 +30,7 @@ static void raise_limit(struct exec *x, struct fileio_job *job, uint64_t limit)
 /* The elements to write are on the stage: raise the writer's limit. */
 static void staged_for_file(struct stream *s, uint32_t i)
 {
-	raise_limit(s->exec, &s->jobs[OWNER_FILE - s->owner[i]], s->pending[i].to);
+	raise_limit(s->exec, &s->jobs[s->owner[i].index], s->pending[i].to);
 	exec_wake_step(s, i);
 }
 
@@ -56,7 +56,7 @@ void exec_raise_file(struct exec *x, struct stream *s, uint32_t k)
 
 static void file_came_to(struct stream *s, uint32_t i, uint64_t done)
 {
-	const struct fileio_job *job = &s->jobs[OWNER_FILE - s->owner[i]];
+	const struct fileio_job *job = &s->jobs[s->owner[i].index];
 	exec_waited(s->exec, job->write ? SPENT_WRITE : SPENT_READ, -1);
 	s->exec->stats.bytes_moved += (done - s->progress[i]) * job->esize;
 	exec_progress(s, i, done);
@@ -73,7 +73,7 @@ static void unstaged(struct stream *s, uint32_t i)
 
 static void take_file(struct stream *s, uint32_t i)
 {
-	uint32_t k = (uint32_t)(OWNER_FILE - s->owner[i]);
+	uint32_t k = s->owner[i].index;
 	struct fileio_job *job = &s->jobs[k];
 	uint64_t done = atomic_load_explicit(&job->done, memory_order_acquire),
 	         now = s->progress[i];
@@ -187,86 +187,108 @@ static int place_buffers(struct stream *s, struct err *err)
 	return place_stages(s, err);
 }
 
+/* Make room for the schedule's steps. */
 static int grow(struct stream *s, struct err *err)
 {
-	size_t n = (size_t)s->sched->nsteps + 1, deps = (size_t)s->sched->ndeps + 1;
-	void **const arrays[] = {
-	        (void **)&s->progress,  (void **)&s->lane_steps,    (void **)&s->owner,
-	        (void **)&s->todo,      (void **)&s->first_waiting, (void **)&s->waiting,
-	        (void **)&s->in_todo,   (void **)&s->jobs,          (void **)&s->job_steps,
-	        (void **)&s->open_jobs, (void **)&s->bufs,          (void **)&s->pending};
-	const size_t sizes[] = {n * sizeof *s->progress,
-	                        n * sizeof *s->lane_steps,
-	                        n * sizeof *s->owner,
-	                        n * sizeof *s->todo,
-	                        (n + 1) * sizeof *s->first_waiting,
-	                        deps * sizeof *s->waiting,
-	                        n * sizeof *s->in_todo,
-	                        n * sizeof *s->jobs,
-	                        n * sizeof *s->job_steps,
-	                        n * sizeof *s->open_jobs,
-	                        ((size_t)s->sched->nbufs + 1) * sizeof *s->bufs,
-	                        n * sizeof *s->pending};
+	const size_t n = (size_t)s->sched->nsteps + 1, deps = (size_t)s->sched->ndeps + 1;
+	const size_t nbufs = (size_t)s->sched->nbufs + 1;
+#define ARRAY(member, length)                                     \
+	{                                                         \
+		(void **)&s->member, (length) * sizeof *s->member \
+	}
+	const struct {
+		void **array;
+		size_t bytes;
+	} arrays[] = {
+	        ARRAY(progress, n),  ARRAY(lane_steps, n),    ARRAY(owner, n),
+	        ARRAY(todo, n),      ARRAY(first_waiting, n), ARRAY(waiting, deps),
+	        ARRAY(in_todo, n),   ARRAY(jobs, n),          ARRAY(job_steps, n),
+	        ARRAY(open_jobs, n), ARRAY(bufs, nbufs),      ARRAY(pending, n),
+	};
+#undef ARRAY
 	for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) {
-		free(*arrays[k]);
-		if (!(*arrays[k] = err_calloc(1, sizes[k], "the window's steps", err)))
+		free(*arrays[k].array);
+		*arrays[k].array = err_calloc(1, arrays[k].bytes, "the window's steps", err);
+		if (!*arrays[k].array)
 			return -1;
 	}
 	return 0;
 }
 
-/* Set the owner of every step: a lane, a file job, or local. */
-static int own_steps(struct exec *x, struct stream *s, struct err *err)
+/* The lane of a SEND or RECV. */
+static int find_lane(const struct exec *x, const struct sched_step *step, uint32_t *lane,
+                     struct err *err)
+{
+	const int k = (step->op == SCHED_SEND ? x->lane_out : x->lane_in)[step->peer];
+	if (k < 0)
+		return err_set(err, ERR_OTHER,
+		               "a window uses an edge to rank %d that is not connected",
+		               step->peer);
+	*lane = (uint32_t)k;
+	return 0;
+}
+
+/* Set the owner of every step, and list the steps of the file jobs. */
+static int own_steps(const struct exec *x, struct stream *s, struct err *err)
 {
 	s->njobs = 0;
-	for (int k = 0; k < x->nlanes; k++)
-		s->lanes[k].nsteps = s->lanes[k].head = 0;
 	for (uint32_t i = 0; i < s->sched->nsteps; i++) {
 		const struct sched_step *step = &s->sched->steps[i];
-		s->owner[i] = OWNER_LOCAL;
+		struct owner *owner = &s->owner[i];
 		if (step->op == SCHED_READ || step->op == SCHED_WRITE) {
-			s->owner[i] = OWNER_FILE - (int32_t)s->njobs;
+			*owner = (struct owner){OWNER_FILE, s->njobs};
 			s->job_steps[s->njobs++] = i;
 		} else if (step->peer >= 0) {
-			s->owner[i] =
-			        (step->op == SCHED_SEND ? x->lane_out : x->lane_in)[step->peer];
-			if (s->owner[i] < 0)
-				return err_set(err, ERR_OTHER,
-				               "a window uses an edge to rank %d that is not "
-				               "connected",
-				               step->peer);
-			s->lanes[s->owner[i]].nsteps++;
+			owner->kind = OWNER_LANE;
+			if (find_lane(x, step, &owner->index, err) < 0)
+				return -1;
+		} else {
+			owner->kind = OWNER_LOCAL;
 		}
 	}
 	return 0;
 }
 
-/* List every lane's steps in order, and for every step the steps that wait for it: two counting
- * sorts. */
-static void sort_steps(struct exec *x, struct stream *s)
+/* List the steps of every lane, in order: a counting sort by lane. */
+static void list_lane_steps(const struct exec *x, struct stream *s)
 {
-	const struct sched *sched = s->sched;
-	uint32_t pos = 0, *at = s->todo; /* unused so far */
+	uint32_t *next = s->lane_steps;
+	for (int k = 0; k < x->nlanes; k++)
+		s->lanes[k].nsteps = s->lanes[k].head = 0;
+	for (uint32_t i = 0; i < s->sched->nsteps; i++)
+		if (s->owner[i].kind == OWNER_LANE)
+			s->lanes[s->owner[i].index].nsteps++;
 	for (int k = 0; k < x->nlanes; k++) {
-		s->lanes[k].steps = s->lane_steps + pos;
-		pos += s->lanes[k].nsteps;
+		s->lanes[k].steps = next;
+		next += s->lanes[k].nsteps;
 		s->lanes[k].nsteps = 0;
 	}
-	for (uint32_t i = 0; i < sched->nsteps; i++) {
-		if (s->owner[i] >= 0) {
-			struct lane *l = &s->lanes[s->owner[i]];
+	for (uint32_t i = 0; i < s->sched->nsteps; i++)
+		if (s->owner[i].kind == OWNER_LANE) {
+			struct lane *l = &s->lanes[s->owner[i].index];
 			l->steps[l->nsteps++] = i;
 		}
-		for (uint32_t d = 0; d < sched->steps[i].ndep; d++)
-			s->first_waiting[sched->deps[sched->steps[i].dep + d].step + 1]++;
+}
+
+/* List, for every step, the steps that wait for it, in order: a counting sort by the step that is
+ * waited for. */
+static void list_waiting(struct stream *s)
+{
+	const struct sched *sched = s->sched;
+	uint32_t *first = s->first_waiting, end = 0;
+	for (uint32_t d = 0; d < sched->ndeps; d++)
+		first[sched->deps[d].step]++;
+	for (uint32_t i = 0; i <= sched->nsteps; i++) {
+		end += first[i];
+		first[i] = end;
 	}
-	for (uint32_t i = 0; i < sched->nsteps; i++) {
-		at[i] = s->first_waiting[i];
-		s->first_waiting[i + 1] += s->first_waiting[i];
+	/* Now first[i] is the end of step i's list. Filled from the last step back, it becomes the
+	 * beginning. */
+	for (uint32_t i = sched->nsteps; i-- > 0;) {
+		const struct sched_step *step = &sched->steps[i];
+		for (uint32_t d = 0; d < step->ndep; d++)
+			s->waiting[--first[sched->deps[step->dep + d].step]] = i;
 	}
-	for (uint32_t i = 0; i < sched->nsteps; i++)
-		for (uint32_t d = 0; d < sched->steps[i].ndep; d++)
-			s->waiting[at[sched->deps[sched->steps[i].dep + d].step]++] = i;
 }
 
 static void submit_jobs(struct exec *x, struct stream *s)
@@ -308,7 +330,7 @@ static void begin(struct exec *x, struct stream *s)
 	for (uint32_t k = 0; k < s->njobs; k++)
 		s->open_jobs[k] = k;
 	for (uint32_t i = 0; i < s->sched->nsteps; i++)
-		if (s->owner[i] == OWNER_LOCAL)
+		if (s->owner[i].kind == OWNER_LOCAL)
 			exec_wake_step(s, i);
 	for (int k = 0; k < x->nlanes; k++) {
 		s->lanes[k].head = s->lanes[k].tail = 0;
@@ -326,7 +348,8 @@ static int plan_steps(struct exec *x, struct stream *s, struct err *err)
 	s->sched = window_sched(&s->window, err);
 	if (!s->sched || grow(s, err) < 0 || own_steps(x, s, err) < 0)
 		return -1;
-	sort_steps(x, s);
+	list_lane_steps(x, s);
+	list_waiting(s);
 	return 0;
 }
 
