@@ -94,34 +94,43 @@ static void operands(const struct run *r, int rank, char *text, size_t cap)
 		*text = '\0';
 }
 
-/* With --copy the shell there first takes the program from its stdin. */
+/*
+ * With --copy: what a shell on the host does, with the arguments SYSTEM SECONDS BYTES and the
+ * operands of remote-rank. It takes the program of BYTES bytes from its stdin, in SECONDS at most
+ * if the host has timeout, runs it, and removes it. One line without single quotes, so that any
+ * login shell passes it on.
+ */
+static const char copy_script[] =
+        /* Is it the same system? */
+        "test \"$(uname -sm)\" = \"$1\" || {"
+        " echo \"--copy: this host is $(uname -sm), not $1: install collctl there\" >&2;"
+        " exit 126; };"
+        /* A folder, which goes when the shell ends. */
+        " d=$(mktemp -d) &&"
+        " trap \"rm -rf \\\"$d\\\"\" EXIT && trap exit HUP INT TERM &&"
+        /* The program. */
+        " { timeout 9 true 2>/dev/null && t=\"timeout $2\" || t=; } &&"
+        " $t head -c \"$3\" >\"$d/collctl\" && chmod 700 \"$d/collctl\" &&"
+        /* Run it. */
+        " shift 3 && \"$d/collctl\" " REMOTE_COMMAND " \"$@\"";
+
 static char *remote_command(const struct run *r, int rank)
 {
 	struct utsname here;
 	struct stat self;
 	char more[64], *text = NULL;
+	int len;
 	operands(r, rank, more, sizeof more);
 	if (!r->o->copy)
-		return asprintf(&text, "%s " REMOTE_COMMAND "%s",
-		                r->o->remote_path ? r->o->remote_path : "collctl", more) < 0
-		               ? NULL
-		               : text;
-	if (uname(&here) < 0 || stat("/proc/self/exe", &self) < 0)
+		len = asprintf(&text, "%s " REMOTE_COMMAND "%s",
+		               r->o->remote_path ? r->o->remote_path : "collctl", more);
+	else if (uname(&here) < 0 || stat("/proc/self/exe", &self) < 0)
 		return NULL;
-	/* For any login shell: without single quotes inside. */
-	if (asprintf(&text,
-	             "exec sh -c 'test \"$(uname -sm)\" = \"%s %s\" || { echo \"--copy: this host "
-	             "is "
-	             "$(uname -sm), not %s %s: install collctl there\" >&2; exit 126; }; "
-	             "d=$(mktemp -d) && trap \"rm -rf \\\"$d\\\"\" EXIT && trap exit HUP INT TERM "
-	             "&& "
-	             "{ timeout 9 true 2>/dev/null && t=\"timeout %d\" || t=; } && $t head -c %lld "
-	             ">\"$d/collctl\" && chmod 700 \"$d/collctl\" && "
-	             "\"$d/collctl\" " REMOTE_COMMAND "%s'",
-	             here.sysname, here.machine, here.sysname, here.machine,
-	             (int)(REMOTE_GREETING / NS_PER_SEC), (long long)self.st_size, more) < 0)
-		return NULL;
-	return text;
+	else
+		len = asprintf(&text, "exec sh -c '%s' sh '%s %s' %d %lld%s", copy_script,
+		               here.sysname, here.machine, (int)(REMOTE_GREETING / NS_PER_SEC),
+		               (long long)self.st_size, more);
+	return len < 0 ? NULL : text;
 }
 
 static const char *ssh_of(const struct run *r)
