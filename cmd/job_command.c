@@ -83,9 +83,12 @@ static void on_joining(void *ctx, const struct member *m)
 	else if (c->hosts)
 		print_source(v, rank, "meeting at the first host of", o->request.settings.hostfile,
 		             &o->request.settings.hostfile);
-	print_source(v, rank, "listening at", c->listen, &o->request.settings.listen);
-	print_source(v, rank, "advertising", c->advertise, &o->request.settings.advertise);
-	print_source(v, rank, "using the interface", c->iface, &o->request.settings.iface);
+	print_source(v, rank, "listening at", c->settings->addresses.listen,
+	             &o->request.settings.addresses.listen);
+	print_source(v, rank, "advertising", c->settings->addresses.advertise,
+	             &o->request.settings.addresses.advertise);
+	print_source(v, rank, "using the interface", c->settings->addresses.iface,
+	             &o->request.settings.addresses.iface);
 }
 
 /* ---- the observer ---- */
@@ -218,7 +221,7 @@ static int run_once(void *ctx, int left, bool *again)
 /* A descriptor can be read only once: the next try would find it empty. */
 static int check_retry(const struct one_job *j, struct err *err)
 {
-	const struct coll_settings *s = &j->o->request.settings;
+	const struct job_settings *s = &j->o->request.settings;
 	const char *option = s->secret_fd >= 0             ? "--secret-fd"
 	                     : s->tls_key_password_fd >= 0 ? "--tls-key-password-fd"
 	                                                   : NULL;

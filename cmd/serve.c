@@ -103,7 +103,9 @@ static struct store_server *start(const struct options *o, struct err *err)
 {
 	char token[TOKEN_MAX] = "";
 	struct store_server_conf conf = {
-	        .listen = o->request.settings.listen ? o->request.settings.listen : "127.0.0.1",
+	        .listen = o->request.settings.addresses.listen
+	                          ? o->request.settings.addresses.listen
+	                          : "127.0.0.1",
 	        .tls_cert = o->tls_cert,
 	        .tls_key = o->tls_key,
 	        .ttl_ns = o->ttl,

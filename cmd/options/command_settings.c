@@ -60,7 +60,7 @@ const struct setting command_settings[] = {
             "here, if all hosts have one)"),
         OPT(RUN, "dry-run", 0, NULL, FLAG, dry_run, FOR_RUN,
             "print what would be started on which host"),
-        OPT(STORE, "listen", 0, "ADDR:PORT", STRING, request.settings.listen, FOR_SERVE,
+        OPT(STORE, "listen", 0, "ADDR:PORT", STRING, request.settings.addresses.listen, FOR_SERVE,
             "address on which to accept requests (default: 127.0.0.1:8500); port 0 takes any free "
             "port"),
         OPT(STORE, "once", 0, NULL, FLAG, once, FOR_SERVE,

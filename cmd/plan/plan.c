@@ -66,7 +66,7 @@ static int check_options(const struct options *o, struct err *err)
 		               o->request.root, o->request.settings.size);
 	if (o->have_count && o->have_bytes)
 		return err_set(err, ERR_USAGE, "--count and --bytes: give one of them");
-	if (o->host_cpus && o->request.tuning && !settings_memory(&o->request.settings))
+	if (o->host_cpus && o->request.tuning && o->request.settings.lanes == JOB_LANES_TCP)
 		return err_set(err, ERR_USAGE,
 		               "--host-cpus and --tuning: give one of them, or leave out --lanes "
 		               "tcp; the tuning file already has the rates of TCP");
@@ -174,7 +174,7 @@ static int price(struct planned *p, struct err *err)
 	s->ordered = coll_reduces(p->kind) && o->request.ordered;
 	s->divergent = o->request.divergent;
 	s->insecure = o->request.settings.insecure;
-	s->memory = settings_memory(&o->request.settings);
+	s->memory = o->request.settings.lanes != JOB_LANES_TCP;
 	s->host = p->host;
 	s->host_cpus = o->host_cpus;
 	s->base = p->args.base;

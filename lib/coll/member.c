@@ -27,19 +27,19 @@ static char *no_variable(const char *name)
 }
 
 /* The value of a variable that holds a secret, malloced, or NULL. */
-static char *secret_variable(const struct coll_settings *s, const char *name, struct err *err)
+static char *secret_variable(const struct job_settings *s, const char *name, struct err *err)
 {
 	return s->ignore_environment ? NULL : private_variable(name, err);
 }
 
 /* Protect the process, which holds a secret. */
-static void hide(const struct coll_settings *s)
+static void hide(const struct job_settings *s)
 {
 	if (!s->embedded)
 		private_process(NULL);
 }
 
-static int find_secret(struct member *m, const struct coll_settings *s, struct err *err)
+static int find_secret(struct member *m, const struct job_settings *s, struct err *err)
 {
 	char *text = secret_variable(s, "COLLCTL_SECRET", err);
 	int ret = -1;
@@ -70,7 +70,7 @@ static int find_secret(struct member *m, const struct coll_settings *s, struct e
 
 /* ---- certificates ---- */
 
-static int check_tls_options(const struct coll_settings *s, struct err *err)
+static int check_tls_options(const struct job_settings *s, struct err *err)
 {
 	const char *alone = s->tls_key                    ? "--tls-key"
 	                    : s->tls_ca                   ? "--tls-ca"
@@ -93,7 +93,7 @@ static int check_tls_options(const struct coll_settings *s, struct err *err)
 	return 0;
 }
 
-static int load_credentials(struct member *m, const struct coll_settings *s, struct err *err)
+static int load_credentials(struct member *m, const struct job_settings *s, struct err *err)
 {
 	const char *const names[4] = {s->tls_cert, s->tls_key, s->tls_ca, s->tls_crl};
 	char **files = m->tls_files;
@@ -125,7 +125,7 @@ static int load_credentials(struct member *m, const struct coll_settings *s, str
 }
 
 /* If nothing else gives the rank, the certificate may. */
-static int find_certified_rank(struct member *m, const struct coll_settings *s, struct err *err)
+static int find_certified_rank(struct member *m, const struct job_settings *s, struct err *err)
 {
 	struct job_conf *c = &m->conf;
 	if (!s->tls_cert || c->rank >= 0)
@@ -144,7 +144,7 @@ static int find_certified_rank(struct member *m, const struct coll_settings *s, 
 }
 
 /* The other ranks check the same: this rank can say it at once. */
-static int check_own_certificate(struct member *m, const struct coll_settings *s, struct err *err)
+static int check_own_certificate(struct member *m, const struct job_settings *s, struct err *err)
 {
 	const struct job_conf *c = &m->conf;
 	struct err why = ERR_INIT;
@@ -158,7 +158,7 @@ static int check_own_certificate(struct member *m, const struct coll_settings *s
 	return 0;
 }
 
-static int find_token(struct member *m, const struct coll_settings *s, struct err *err)
+static int find_token(struct member *m, const struct job_settings *s, struct err *err)
 {
 	char line[TOKEN_MAX];
 	m->token = secret_variable(s, "COLLCTL_STORE_TOKEN", err);
@@ -179,7 +179,7 @@ static int find_token(struct member *m, const struct coll_settings *s, struct er
 }
 
 /* Sources in order: options and COLLCTL_*, the launcher, the hostfile. */
-static int find_rank(struct member *m, const struct coll_settings *s, struct err *err)
+static int find_rank(struct member *m, const struct job_settings *s, struct err *err)
 {
 	struct launch *launch = &m->launch;
 	struct err malformed = ERR_INIT;
@@ -227,7 +227,7 @@ static int find_rank(struct member *m, const struct coll_settings *s, struct err
 	return 0;
 }
 
-static int find_rendezvous(struct member *m, const struct coll_settings *s, struct err *err)
+static int find_rendezvous(struct member *m, const struct job_settings *s, struct err *err)
 {
 	const bool ask = !s->ignore_environment;
 	const char *fd = ask ? getenv(LISTEN_FD) : NULL;
@@ -269,7 +269,7 @@ static int check_name(const char *name, struct err *err)
 }
 
 /* --job, else the launcher's id, so that two launches never join the same job, else "default". */
-static int find_name(struct member *m, const struct coll_settings *s, struct err *err)
+static int find_name(struct member *m, const struct job_settings *s, struct err *err)
 {
 	struct job_conf *c = &m->conf;
 	c->name = s->job ? s->job : "default";
@@ -281,34 +281,10 @@ static int find_name(struct member *m, const struct coll_settings *s, struct err
 	return check_name(c->name, err);
 }
 
-static enum job_lanes lanes_of(const struct coll_settings *s)
-{
-	if (!settings_memory(s))
-		return JOB_LANES_TCP;
-	return s->lanes && strcmp(s->lanes, "memory") == 0 ? JOB_LANES_MEMORY : JOB_LANES_AUTO;
-}
-
-int member_init(struct member *m, const struct coll_settings *s, struct err *err)
+int member_init(struct member *m, const struct job_settings *s, struct err *err)
 {
 	memset(m, 0, sizeof *m);
-	m->conf = (struct job_conf){
-	        .store_ca = s->store_ca,
-	        .store_cert = s->store_cert,
-	        .store_key = s->store_key,
-	        .listen = s->listen,
-	        .advertise = s->advertise,
-	        .iface = s->iface,
-	        .port_lo = s->port_lo,
-	        .port_hi = s->port_hi,
-	        .join_timeout = s->join_timeout,
-	        .timeout = s->timeout,
-	        .limit_rate = s->limit_rate,
-	        .lanes = lanes_of(s),
-	        /* A program that uses the library may be much older than its jobs. */
-	        .started = s->embedded ? 0 : s->started,
-	        .embedded = s->embedded,
-	        .cancel_fd = s->cancel_fd,
-	};
+	m->conf.settings = s;
 	if (check_tls_options(s, err) < 0 || find_rendezvous(m, s, err) < 0 ||
 	    find_rank(m, s, err) < 0 || find_name(m, s, err) < 0 ||
 	    check_own_certificate(m, s, err) < 0 || find_secret(m, s, err) < 0 ||

@@ -3,7 +3,7 @@
 #ifndef COLLCTL_COLL_MEMBER_H
 #define COLLCTL_COLL_MEMBER_H
 
-#include "lib/coll/request/settings.h"
+#include "lib/job/job_settings.h"
 #include "lib/job/job.h"
 #include "lib/job/launch.h"
 
@@ -19,7 +19,7 @@ struct member {
 
 /* Fill @m. conf points into @m and the settings, so neither may move. ERR_USAGE if the rank, the
  * size or the meeting place is missing; ERR_AUTH if the secret is missing. */
-int member_init(struct member *m, const struct coll_settings *, struct err *err);
+int member_init(struct member *m, const struct job_settings *, struct err *err);
 void member_release(struct member *);
 /* @input, @output: this rank's first, or NULL. With --rank auto they help to order the ranks.
  */

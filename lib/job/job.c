@@ -85,10 +85,12 @@ static void on_cancel(void *ctx, uint32_t events)
 /* In place of a signal, the program ends the job by an eventfd. */
 static int watch_cancel(struct job *j, struct err *err)
 {
-	if (j->conf.cancel_fd < 0)
+	if (j->conf.settings->cancel_fd < 0)
 		return 0;
-	j->signal_watch = (struct loop_watch){
-	        .fd = fcntl(j->conf.cancel_fd, F_DUPFD_CLOEXEC, 3), .fn = on_cancel, .ctx = j};
+	j->signal_watch =
+	        (struct loop_watch){.fd = fcntl(j->conf.settings->cancel_fd, F_DUPFD_CLOEXEC, 3),
+	                            .fn = on_cancel,
+	                            .ctx = j};
 	if (j->signal_watch.fd < 0)
 		return err_errno(err, ERR_RESOURCE, "the eventfd for cancelling");
 	return loop_add(&j->loop, &j->signal_watch, EPOLLIN, err);
@@ -99,7 +101,7 @@ int job_take_signals(struct job *j, struct err *err)
 	sigset_t set;
 	if (j->signal_watch.fd >= 0)
 		return 0;
-	if (j->conf.embedded)
+	if (j->conf.settings->embedded)
 		return watch_cancel(j, err);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
@@ -117,7 +119,7 @@ int job_check_signal(struct job *j, struct err *err)
 {
 	if (!j->signal)
 		return 0;
-	if (j->conf.embedded)
+	if (j->conf.settings->embedded)
 		return err_set(err, 128 + j->signal, "cancelled");
 	return err_set(err, 128 + j->signal, "ended by SIG%s", sigabbrev_np(j->signal));
 }
@@ -209,7 +211,7 @@ int job_run_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), void
 /* Wait until @o has ended. -1: the job, or --timeout, has ended first. */
 static int await_answer(struct job *j, const char *who, const struct offload *o, struct err *err)
 {
-	const int64_t until = clock_ns() + j->conf.timeout;
+	const int64_t until = clock_ns() + j->conf.settings->timeout;
 	bool over = false;
 	struct loop_watch w = {.fd = o->eventfd, .fn = set_flag, .ctx = &over};
 	int ret = loop_add(&j->loop, &w, EPOLLIN, err);
@@ -217,7 +219,7 @@ static int await_answer(struct job *j, const char *who, const struct offload *o,
 		ret = job_turn_before(j, until, err);
 		if (ret == 0 && !over && clock_ns() >= until)
 			ret = err_set(err, ERR_RESOURCE, "%s has not answered for %g s (--timeout)",
-			              who, (double)j->conf.timeout / 1e9);
+			              who, (double)j->conf.settings->timeout / 1e9);
 	}
 	loop_del(&j->loop, &w);
 	return ret;
@@ -257,9 +259,11 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	j->ctl.on_lacking = job_coordinator_lacking;
 	j->ctl.on_message = job_handle_message;
 	j->ctl.ctx = j;
-	j->join.deadline = clock_ns() + conf->join_timeout;
-	if (!j->conf.started)
-		j->conf.started = clock_ns();
+	j->join.deadline = clock_ns() + conf->settings->join_timeout;
+	/* A program that uses the library may be much older than its jobs. */
+	j->conf.present.started = conf->settings->embedded || !conf->settings->started
+	                                  ? clock_ns()
+	                                  : conf->settings->started;
 	j->beats.timer = (struct loop_timer){.fn = job_beat, .ctx = j};
 	buf_init(&j->links.failed, CTL_BODY_MAX);
 	buf_init(&j->said.answer, CTL_BODY_MAX);
@@ -283,17 +287,13 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	        .secret = conf->secret,
 	        .store = {.url = conf->rendezvous,
 	                  .token = conf->store_token,
-	                  .ca_file = conf->store_ca,
-	                  .cert_file = conf->store_cert,
-	                  .key_file = conf->store_key},
+	                  .ca_file = conf->settings->store_ca,
+	                  .cert_file = conf->settings->store_cert,
+	                  .key_file = conf->settings->store_key},
 	        .hosts = conf->hosts,
 	        .coordinator = conf->coordinator,
 	        .listen_fd = conf->listen_fd,
-	        .listen = conf->listen,
-	        .advertise = conf->advertise,
-	        .iface = conf->iface,
-	        .port_lo = conf->port_lo,
-	        .port_hi = conf->port_hi,
+	        .addresses = &conf->settings->addresses,
 	        .interrupted = job_interrupted,
 	        .ctx = j,
 	};

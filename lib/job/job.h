@@ -10,8 +10,8 @@
  * call fails, the caller passes the error to job_fail, which notifies the other ranks, gets the
  * culprit from the coordinator, and returns the error to print; then job_close.
  *
- * Unless conf.embedded, job_enter handles SIGINT, SIGTERM and SIGHUP: a call then fails with code
- * 128 + signal. They stay blocked after job_close: a signal after the end of the job changes
+ * Unless settings->embedded, job_enter handles SIGINT, SIGTERM and SIGHUP: a call then fails with
+ * code 128 + signal. They stay blocked after job_close: a signal after the end of the job changes
  * nothing, and the process exits with the job's outcome.
  */
 #ifndef COLLCTL_JOB_JOB_H
@@ -19,6 +19,7 @@
 
 #include "lib/crypto/secret.h"
 #include "lib/job/failed_links.h"
+#include "lib/job/job_settings.h"
 #include "lib/job/proto.h"
 #include "lib/net/loop.h"
 #include "lib/net/mesh.h"
@@ -29,14 +30,9 @@
 /* What the job does, for -v (level 1) and -vv (2). @rank: this one, or -1 before it is known. */
 typedef void job_note(void *ctx, int level, int rank, const char *text);
 
-enum job_lanes {
-	JOB_LANES_AUTO,   /* memory lanes; TCP where they do not work */
-	JOB_LANES_TCP,    /* TCP alone */
-	JOB_LANES_MEMORY, /* memory lanes; it is an error where they do not work */
-};
-
 struct job_conf {
-	const char *name;      /* --job */
+	const struct job_settings *settings; /* outlive the job */
+	const char *name;                    /* --job */
 	const char *name_from; /* the launcher's variable that it is from; NULL: none */
 	uint8_t launch_tag[8]; /* of the launcher's id; zeros: the user has named the job */
 	int rank;              /* or JOB_RANK_AUTO */
@@ -44,21 +40,11 @@ struct job_conf {
 	struct secret *secret; /* wiped once all have joined */
 	struct credentials *credentials; /* without a secret; likewise. Neither: --insecure */
 	const char *rendezvous;
-	char *store_token;                             /* or NULL. Wiped once the store has it */
-	const char *store_ca, *store_cert, *store_key; /* PEM files, or NULL */
+	char *store_token; /* or NULL. Wiped once the store has it */
 	const struct hostfile *hosts;
 	const char *coordinator; /* from run; NULL */
 	int listen_fd;           /* from run, for rank 0; -1 */
-	const char *listen, *advertise, *iface;
-	int port_lo, port_hi;
-	int64_t join_timeout, timeout; /* ns */
-	int64_t started;      /* clock_ns() when the command was started; 0: with the job */
-	uint64_t limit_rate;  /* bytes per second that this rank sends over its data connections; 0:
-	                       * any */
-	enum job_lanes lanes; /* between ranks of a host */
-	struct presence present; /* of this rank; the job fills the address */
-	bool embedded;           /* signals are the program's; cancel_fd ends the job */
-	int cancel_fd;           /* of an embedded job: an eventfd; -1: none */
+	struct presence present; /* of this rank; the job fills address, start and age */
 	job_note *note;          /* or NULL */
 	void *note_ctx;
 };

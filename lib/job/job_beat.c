@@ -38,19 +38,20 @@ static void send_beat(struct job *j)
 void job_beat(void *ctx)
 {
 	struct job *j = ctx;
-	int64_t now = clock_ns(), interval = j->conf.timeout / 4, silence = now - j->ctl.heard;
+	int64_t now = clock_ns(), interval = j->conf.settings->timeout / 4,
+	        silence = now - j->ctl.heard;
 	char how[64];
 	if (interval > NS_PER_SEC)
 		interval = NS_PER_SEC;
 	look_at_acknowledged(j);
 	send_beat(j);
 	loop_timer_set(&j->loop, &j->beats.timer, now + interval);
-	if (j->coord || !job_rules_of(j)->watches || silence <= j->conf.timeout ||
-	    !ctl_open(&j->ctl) || silence <= j->conf.timeout + allowance(j))
+	if (j->coord || !job_rules_of(j)->watches || silence <= j->conf.settings->timeout ||
+	    !ctl_open(&j->ctl) || silence <= j->conf.settings->timeout + allowance(j))
 		return;
 	/* Not the time that this rank has measured: all ranks say the same. */
 	snprintf(how, sizeof how, "no message for more than %g s (--timeout)",
-	         (double)j->conf.timeout / 1e9);
+	         (double)j->conf.settings->timeout / 1e9);
 	job_lose_coordinator(j, j->state >= JOB_VOTED ? ERR_PEER_LOST : ERR_STALLED, how,
 	                     ": stopped or unreachable");
 }
@@ -161,11 +162,11 @@ static int stalled(struct job *j, struct err *err)
  * data that this rank waits for may be queued behind those of other ranks. */
 static int64_t stall_at(const struct job *j, int64_t now)
 {
-	int64_t at = j->beats.moved_at + j->conf.timeout;
+	int64_t at = j->beats.moved_at + j->conf.settings->timeout;
 	if (now < at)
 		return at;
 	if (j->beats.others_moved_at > j->beats.moved_at)
-		at = j->beats.others_moved_at + j->conf.timeout;
+		at = j->beats.others_moved_at + j->conf.settings->timeout;
 	return (j->coord || ctl_open(&j->ctl)) ? at + allowance(j) : at;
 }
 

@@ -70,14 +70,16 @@ static void complete_presence(struct job *j)
 	char text[ADDR_TEXT];
 	struct addr a;
 	struct err ignored = {0};
-	const char *given = j->conf.advertise ? j->conf.advertise : j->conf.listen;
-	if (!given && j->conf.iface && addr_of_iface(&a, j->conf.iface, &ignored) == 0)
+	const char *given = j->conf.settings->addresses.advertise
+	                            ? j->conf.settings->addresses.advertise
+	                            : j->conf.settings->addresses.listen;
+	if (!given && j->conf.settings->addresses.iface &&
+	    addr_of_iface(&a, j->conf.settings->addresses.iface, &ignored) == 0)
 		given = addr_text(&a, false, text);
 	if (!given)
 		given = rendezvous_local_address(j->rendezvous, text, sizeof text);
 	presence_set(j->conf.present.addr, sizeof j->conf.present.addr, given);
-	j->conf.present.started = j->conf.started;
-	j->conf.present.age = (uint32_t)((clock_ns() - j->conf.started) / NS_PER_SEC);
+	j->conf.present.age = (uint32_t)((clock_ns() - j->conf.present.started) / NS_PER_SEC);
 }
 
 /* The hosts of missing ranks, if a hostfile names several. */
@@ -94,6 +96,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 {
 	complete_presence(j);
 	struct coord_conf c = {
+	        .settings = j->conf.settings,
 	        .loop = &j->loop,
 	        .tls = j->control,
 	        .size = j->size,
@@ -106,8 +109,6 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .vouch = vouch,
 	        .find_ctx = j,
 	        .join_deadline = j->join.deadline,
-	        .join_timeout = j->conf.join_timeout,
-	        .timeout = j->conf.timeout,
 	        .deliver = job_handle_message,
 	        .callbacks = &j->callbacks,
 	        .met = met,
@@ -338,7 +339,7 @@ static int nobody_there(struct job *j, const char *last, struct err *err)
 		               joined_missing(&j->said.joined, text, sizeof text));
 	return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
 	                "%s within %g s (--join-timeout): %s%s%s%s", what,
-	                (double)j->conf.join_timeout / 1e9, trouble,
+	                (double)j->conf.settings->join_timeout / 1e9, trouble,
 	                trouble[0] && last[0] ? "; " : "", last, name_hint(j, hint, sizeof hint));
 }
 
@@ -497,7 +498,7 @@ static int join(struct job *j, struct err *err)
 int job_await_rank(struct job *j, struct err *err)
 {
 	/* The coordinator enforces the deadline; this wait only ends later. */
-	int64_t until = j->join.deadline + j->conf.timeout;
+	int64_t until = j->join.deadline + j->conf.settings->timeout;
 	while (j->rank < 0 || (j->conf.present.finds_root && j->root < 0)) {
 		if (clock_ns() >= until)
 			return err_rank(

@@ -20,16 +20,17 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 	struct addr a = {.len = sizeof a.sa};
 	char text[ADDR_TEXT], host[ADDR_TEXT] = "";
 	int port = 0;
-	if (j->conf.listen) {
-		if (addr_split(j->conf.listen, host, sizeof host, &port, err) < 0)
+	if (j->conf.settings->addresses.listen) {
+		if (addr_split(j->conf.settings->addresses.listen, host, sizeof host, &port, err) <
+		    0)
 			return -1;
 		/* The port of --listen belongs to the coordinator's control listener. */
 		if (port < 0 || j->coord)
 			port = 0;
 		if (addr_resolve(&a, host, port, true, err) < 0)
 			return -1;
-	} else if (j->conf.iface) {
-		if (addr_of_iface(&a, j->conf.iface, err) < 0)
+	} else if (j->conf.settings->addresses.iface) {
+		if (addr_of_iface(&a, j->conf.settings->addresses.iface, err) < 0)
 			return -1;
 	} else if (j->coord) {
 		if (coord_local_addr(j->coord, &a, err) < 0)
@@ -40,13 +41,15 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 			return err_errno(err, ERR_OTHER, "getsockname");
 		addr_set_port(&a, 0);
 	}
-	j->links.data_fd = addr_listen(&a, j->conf.port_lo, j->conf.port_hi, 512, err);
+	j->links.data_fd = addr_listen(&a, j->conf.settings->addresses.port_lo,
+	                               j->conf.settings->addresses.port_hi, 512, err);
 	if (j->links.data_fd < 0)
 		return -1;
 	port = addr_port(&a);
-	if (j->conf.advertise) {
+	if (j->conf.settings->addresses.advertise) {
 		int given;
-		if (addr_split(j->conf.advertise, host, sizeof host, &given, err) < 0)
+		if (addr_split(j->conf.settings->addresses.advertise, host, sizeof host, &given,
+		               err) < 0)
 			return -1;
 		/* As with --listen, the port belongs to the coordinator's control listener. */
 		if (given >= 0 && !j->coord)
@@ -116,7 +119,7 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 		return err_set(err, ERR_OTHER, "more than %d facts to agree on", FACTS_MAX);
 	if (mesh && listen_for_data(j, in, err) < 0)
 		return -1;
-	if (mesh && j->conf.lanes != JOB_LANES_TCP)
+	if (mesh && j->conf.settings->lanes != JOB_LANES_TCP)
 		listen_for_lanes(j, in);
 	buf_init(&b, CTL_BODY_MAX);
 	intent_encode(in, &b);
@@ -125,7 +128,7 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 	buf_release(&b);
 	/* The coordinator enforces the deadline of the join; if it is silent a little longer, it is
 	 * lost. */
-	int64_t until = j->join.deadline + j->conf.timeout;
+	int64_t until = j->join.deadline + j->conf.settings->timeout;
 	while (j->state != JOB_RUNNING) {
 		if (clock_ns() >= until)
 			return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
@@ -169,7 +172,7 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	m->rank = j->rank;
 	m->size = j->size;
 	m->addrs = j->places.addrs;
-	m->limit_rate = j->conf.limit_rate;
+	m->limit_rate = j->conf.settings->limit_rate;
 	m->listen_fd = j->links.data_fd;
 	m->lanes_fd = j->links.lanes_fd;
 	m->on_ready = mesh_ready;
@@ -210,7 +213,7 @@ static int check_lanes(const struct job *j, const int *out, int nout, struct err
 		const char *why = mesh_no_memory(j->links.mesh, out[i]);
 		if (!why)
 			continue;
-		if (j->conf.lanes == JOB_LANES_MEMORY)
+		if (j->conf.settings->lanes == JOB_LANES_MEMORY)
 			return err_rank(
 			        err, ERR_RESOURCE, out[i],
 			        "no memory lane to rank %d: %s; --lanes auto uses TCP there",
@@ -233,7 +236,7 @@ struct mesh *job_connect(struct job *j, const int *out, int nout, const int *in,
 	        .arena_bytes = arena,
 	};
 	int state;
-	if (arena && j->conf.lanes != JOB_LANES_TCP && find_near(j, err) < 0)
+	if (arena && j->conf.settings->lanes != JOB_LANES_TCP && find_near(j, err) < 0)
 		return NULL;
 	m.near = j->links.near;
 	if (open_mesh(j, &m, err) < 0)
@@ -279,7 +282,7 @@ struct view job_failed_links(const struct job *j)
 
 int64_t job_timeout(const struct job *j)
 {
-	return j->conf.timeout;
+	return j->conf.settings->timeout;
 }
 
 _Static_assert(JOB_ROUND_MAX <= CTL_BODY_MAX, "a part is one message");

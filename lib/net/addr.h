@@ -17,6 +17,14 @@ struct addr {
 	socklen_t len;
 };
 
+/* Where a rank accepts connections, as the user gives it. Strings are NULL if not given. */
+struct address_settings {
+	const char *listen;    /* host[:port] */
+	const char *advertise; /* host[:port], by which others reach it */
+	const char *iface;     /* name or network: accept at its address */
+	int port_lo, port_hi;  /* accept at one of these ports; 0: any */
+};
+
 /* Split "host[:port]" (port -1: none). ERR_USAGE. */
 int addr_split(const char *text, char *host, size_t cap, int *port, struct err *);
 /* "host:port", or "[v6]:port" of an IPv6 address. */

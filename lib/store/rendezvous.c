@@ -91,13 +91,13 @@ static int listen_addr(const struct rendezvous *r, const char *fallback, int por
 {
 	char host[ADDR_TEXT] = "";
 	int given = -1;
-	if (r->conf.listen) {
-		if (addr_split(r->conf.listen, host, sizeof host, &given, err) < 0)
+	if (r->conf.addresses->listen) {
+		if (addr_split(r->conf.addresses->listen, host, sizeof host, &given, err) < 0)
 			return -1;
 		if (given >= 0)
 			port = given;
-	} else if (r->conf.iface) {
-		if (addr_of_iface(where, r->conf.iface, err) < 0)
+	} else if (r->conf.addresses->iface) {
+		if (addr_of_iface(where, r->conf.addresses->iface, err) < 0)
 			return -1;
 		addr_set_port(where, port);
 		return 0;
@@ -114,15 +114,15 @@ static int advertised(const struct rendezvous *r, const struct addr *where, cons
 {
 	char host[ADDR_TEXT], own[ADDR_TEXT];
 	int port = -1;
-	if (!r->conf.advertise && addr_is_any(where) && local[0]) {
+	if (!r->conf.addresses->advertise && addr_is_any(where) && local[0]) {
 		addr_join(local, addr_port(where), text, cap);
 		return 0;
 	}
-	if (!r->conf.advertise) {
+	if (!r->conf.addresses->advertise) {
 		snprintf(text, cap, "%s", addr_text(where, true, own));
 		return 0;
 	}
-	if (addr_split(r->conf.advertise, host, sizeof host, &port, err) < 0)
+	if (addr_split(r->conf.addresses->advertise, host, sizeof host, &port, err) < 0)
 		return -1;
 	addr_join(host, port < 0 ? addr_port(where) : port, text, cap);
 	return 0;
@@ -219,7 +219,8 @@ static enum attempt listen_and_put(struct rendezvous *r, struct record *rec, uin
 	store_local_address(r->store, local, sizeof local);
 	if (listen_addr(r, local[0] ? local : NULL, 0, where, err) < 0)
 		return ATTEMPT_FAILED;
-	int listener = addr_listen(where, r->conf.port_lo, r->conf.port_hi, 512, err);
+	int listener = addr_listen(where, r->conf.addresses->port_lo, r->conf.addresses->port_hi,
+	                           512, err);
 	if (listener < 0)
 		return ATTEMPT_FAILED;
 	if (advertised(r, where, local, rec->addr, sizeof rec->addr, err) == 0)

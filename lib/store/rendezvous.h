@@ -22,14 +22,13 @@
 
 struct rendezvous_conf {
 	const char *job;
-	const struct secret *secret;  /* NULL: --insecure */
-	struct store_conf store;      /* url NULL: none */
-	const struct hostfile *hosts; /* or NULL */
-	const char *coordinator;      /* "ADDR:PORT" given by run, or NULL */
-	int listen_fd;                /* given by run to rank 0, or -1 */
-	const char *listen, *advertise, *iface;
-	int port_lo, port_hi;
-	bool (*interrupted)(void *ctx); /* called while waiting for a store */
+	const struct secret *secret;              /* NULL: --insecure */
+	struct store_conf store;                  /* url NULL: none */
+	const struct hostfile *hosts;             /* or NULL */
+	const char *coordinator;                  /* "ADDR:PORT" given by run, or NULL */
+	int listen_fd;                            /* given by run to rank 0, or -1 */
+	const struct address_settings *addresses; /* outlive the rendezvous */
+	bool (*interrupted)(void *ctx);           /* called while waiting for a store */
 	void *ctx;
 };
 

@@ -353,13 +353,13 @@ int main(int argc, char **argv)
 		exit(be_ranks(&at));
 	}
 	fill_presence(0, &present);
-	const struct coord_conf conf = {.loop = &loop,
+	const struct job_settings settings = {.join_timeout = PATIENCE, .timeout = PATIENCE};
+	const struct coord_conf conf = {.settings = &settings,
+	                                .loop = &loop,
 	                                .size = size,
 	                                .present = &present,
 	                                .jobtag = (const uint8_t *)"job tag",
 	                                .join_deadline = clock_ns() + PATIENCE,
-	                                .join_timeout = PATIENCE,
-	                                .timeout = PATIENCE,
 	                                .deliver = deliver,
 	                                .callbacks = &callbacks,
 	                                .complete = complete};

@@ -326,7 +326,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	calls.ctx = &w;
 	if (data[0] & 32)
 		calls.collect = NULL;
+	const struct job_settings settings = {.timeout = HOURS};
 	struct coord_conf conf = {
+	        .settings = &settings,
 	        .loop = &w.loop,
 	        .size = w.size,
 	        .rank = data[0] & 16 ? -1 : 0,
@@ -334,7 +336,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	        .jobtag = (const uint8_t *)"job tag",
 	        .launch = (const uint8_t *)"launch 1",
 	        .join_deadline = clock_ns() + HOURS,
-	        .timeout = HOURS,
 	        .deliver = deliver,
 	        .callbacks = &calls,
 	        .complete = complete,

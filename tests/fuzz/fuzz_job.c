@@ -219,15 +219,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err = {.rank = ERR_RANK_SELF};
 	bool committed = false;
 	int fd[2];
-	const struct job_conf conf = {.name = "fuzz",
+	const struct job_settings settings = {
+	        .join_timeout = HOURS, .timeout = HOURS, .embedded = true, .cancel_fd = -1};
+	const struct job_conf conf = {.settings = &settings,
+	                              .name = "fuzz",
 	                              .rank = form & 2 ? JOB_RANK_AUTO : 1,
 	                              .size = form & 4 ? 0 : s.size,
 	                              .coordinator = "127.0.0.1:1",
 	                              .listen_fd = -1,
-	                              .join_timeout = HOURS,
-	                              .timeout = HOURS,
-	                              .embedded = true,
-	                              .cancel_fd = -1,
 	                              .present = {.finds_root = form & 8}};
 	s.job = job_open(&conf, &err);
 	CHECK(s.job);

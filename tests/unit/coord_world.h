@@ -239,7 +239,10 @@ static inline void open_job_as(int rank, const struct presence *present, int siz
 {
 	struct err err = {0};
 	job_size = size;
+	static struct job_settings settings;
+	settings.timeout = timeout;
 	struct coord_conf conf = {
+	        .settings = &settings,
 	        .loop = &loop,
 	        .size = size,
 	        .rank = rank,
@@ -247,7 +250,6 @@ static inline void open_job_as(int rank, const struct presence *present, int siz
 	        .jobtag = (const uint8_t *)"job tag",
 	        .launch = (const uint8_t *)"launch 1",
 	        .join_deadline = clock_ns() + join_ns,
-	        .timeout = timeout,
 	        .deliver = deliver,
 	        .callbacks = &callbacks,
 	        .warn = warn,

@@ -112,8 +112,7 @@ static void be_rank(struct rank *r, int listen_fd, const char *at, int out)
 	        .size = SIZE,
 	        .coordinator = at,
 	        .listen_fd = r->rank ? -1 : listen_fd,
-	        .join_timeout = PATIENCE,
-	        .timeout = PATIENCE,
+	        .settings = &(struct job_settings){.join_timeout = PATIENCE, .timeout = PATIENCE},
 	};
 	struct outcome o = {.err = {.rank = ERR_RANK_SELF}};
 	if (r->rank)

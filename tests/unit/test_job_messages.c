@@ -23,13 +23,14 @@ static struct buf body;
 static void open_job(int rank, int size, bool finds_root)
 {
 	struct err err = {0};
-	const struct job_conf conf = {.name = "test",
+	static const struct job_settings settings = {.join_timeout = NS_PER_SEC,
+	                                             .timeout = NS_PER_SEC};
+	const struct job_conf conf = {.settings = &settings,
+	                              .name = "test",
 	                              .rank = rank,
 	                              .size = size,
 	                              .coordinator = "127.0.0.1:1",
 	                              .listen_fd = -1,
-	                              .join_timeout = NS_PER_SEC,
-	                              .timeout = NS_PER_SEC,
 	                              .present = {.finds_root = finds_root}};
 	job_close(job);
 	job = job_open(&conf, &err);

@@ -90,7 +90,7 @@ static void rows_are_whole(void **state)
 		if (takes != (row->arg != NULL))
 			fail_msg("--%s: kind and argument differ", row->name);
 		bool words = s->kind == SETTING_WORD ||
-		             (s->kind >= SETTING_OP && s->kind <= SETTING_GPU_PATH);
+		             (s->kind >= SETTING_OP && s->kind <= SETTING_CHOICE);
 		if (words && !s->choices)
 			fail_msg("--%s has no choices", row->name);
 		bool ranged = s->kind == SETTING_INT || s->kind == SETTING_RANK ||
@@ -424,8 +424,8 @@ static void port_ranges(void **state)
 
 	(void)state;
 	accepts(&l, "barrier --port-range 7000-7100");
-	assert_int_equal(l.o.request.settings.port_lo, 7000);
-	assert_int_equal(l.o.request.settings.port_hi, 7100);
+	assert_int_equal(l.o.request.settings.addresses.port_lo, 7000);
+	assert_int_equal(l.o.request.settings.addresses.port_hi, 7100);
 	accepts(&l, "barrier --port-range 1-1");
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		snprintf(text, sizeof text, "barrier --port-range=%s", bad[i]);
@@ -708,8 +708,8 @@ static void variables_are_applied(void **state)
 	assert_int_equal(l.o.request.settings.size, 5);
 	assert_int_equal(l.o.request.settings.rank, SETTINGS_RANK_AUTO);
 	assert_true(l.o.request.settings.join_timeout == 600 * NS_PER_SEC);
-	assert_int_equal(l.o.request.settings.port_lo, 10);
-	assert_int_equal(l.o.request.settings.port_hi, 20);
+	assert_int_equal(l.o.request.settings.addresses.port_lo, 10);
+	assert_int_equal(l.o.request.settings.addresses.port_hi, 20);
 	assert_true(l.o.request.settings.insecure);
 	assert_false(l.o.json);
 	assert_int_equal(l.o.verbose, 2);
@@ -942,7 +942,7 @@ static size_t bytes_of(const struct setting *s)
 	case SETTING_OP:
 	case SETTING_DTYPE:
 	case SETTING_INTEGERS:
-	case SETTING_GPU_PATH:
+	case SETTING_CHOICE:
 		return sizeof(int);
 	default:
 		return sizeof(uint64_t); /* numbers and pointers */

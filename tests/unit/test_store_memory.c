@@ -27,11 +27,12 @@ static bool never(void *ctx)
 
 static struct rendezvous *must_meet(const char *job, const struct secret *with)
 {
+	static const struct address_settings addresses = {.listen = "127.0.0.1"};
 	const struct rendezvous_conf conf = {.job = job,
 	                                     .secret = with,
 	                                     .store.url = "memory://",
 	                                     .listen_fd = -1,
-	                                     .listen = "127.0.0.1",
+	                                     .addresses = &addresses,
 	                                     .interrupted = never};
 	struct err err = {0};
 	struct rendezvous *r = rendezvous_new(&conf, &err);

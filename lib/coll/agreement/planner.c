@@ -274,7 +274,7 @@ static struct select_args select_args_of(const struct planner *p, const struct v
 	        .ordered = r->ordered && v->kind == r->kind,
 	        .divergent = r->divergent,
 	        .insecure = r->settings.insecure,
-	        .memory = settings_memory(&r->settings),
+	        .memory = r->settings.lanes != JOB_LANES_TCP,
 	        .host_cpus = (int)plan->host_cpus,
 	        .host = args->host,
 	        .base = args->base,
@@ -343,7 +343,7 @@ static int choose_algorithms(const struct planner *p, uint64_t *column, const st
 /* Are the windows in memory that the ranks share, as far as rank 0 knows? */
 static bool shares_memory(const struct planner *p, const struct plan *plan)
 {
-	return plan->host_cpus && settings_memory(&p->request->settings);
+	return plan->host_cpus && p->request->settings.lanes != JOB_LANES_TCP;
 }
 
 /*

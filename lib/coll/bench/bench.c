@@ -211,7 +211,7 @@ static int choose(const struct bench *b, size_t k, struct bench_case *c, struct 
 		        .dtype = b->dtype,
 		        .divergent = b->request->divergent,
 		        .insecure = b->request->settings.insecure,
-		        .memory = settings_memory(&b->request->settings),
+		        .memory = b->request->settings.lanes != JOB_LANES_TCP,
 		        .base = c->args.base,
 		        .steps = c->args.steps,
 		        .host_cpus = b->host_cpus,

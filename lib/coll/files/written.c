@@ -46,7 +46,7 @@ int written_compare(const struct named_file *files, int n, struct err *err)
  * old tuning file; else the new one. Returns their number. */
 static int list_files(const struct coll_request *r, bool tuning, struct named_file *files)
 {
-	const struct coll_settings *s = &r->settings;
+	const struct job_settings *s = &r->settings;
 	const struct named_file all[] = {
 	        {"--tuning", tuning ? r->tuning : NULL, false},
 	        {"--hostfile", s->hostfile, false},

@@ -8,7 +8,7 @@
 #include "lib/base/err.h"
 #include "lib/coll/request/inputs.h"
 #include "lib/coll/request/setting.h"
-#include "lib/coll/request/settings.h"
+#include "lib/job/job_settings.h"
 #include "lib/data/kernels/reduce.h"
 #include "lib/exec/device.h"
 #include "lib/sched/sched.h"
@@ -47,7 +47,7 @@ struct coll_request {
 	enum coll_work work;
 	enum coll_kind kind; /* the collective that runs or that bench measures */
 	const char *command; /* for messages: "allreduce", "verify" */
-	struct coll_settings settings;
+	struct job_settings settings;
 
 	char *const *inputs; /* names with placeholders and patterns expanded */
 	int ninputs;

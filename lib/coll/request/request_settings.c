@@ -61,11 +61,6 @@ bool request_takes(const struct coll_request *r, const struct setting *s)
 	return (s->groups & request_groups(r->work, r->kind)) != 0;
 }
 
-bool settings_memory(const struct coll_settings *s)
-{
-	return !s->lanes || strcmp(s->lanes, "tcp") != 0;
-}
-
 void request_init(struct coll_request *r, enum coll_work work)
 {
 	*r = (struct coll_request){.work = work,

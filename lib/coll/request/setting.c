@@ -431,10 +431,10 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 			*(enum coll_integers *)to =
 			        (enum coll_integers)(INTEGERS_FIRST + word_index(s->choices, text));
 		break;
-	case SETTING_GPU_PATH:
+	case SETTING_CHOICE:
 		ok = is_word(s, text);
 		if (ok)
-			*(enum gpu_path *)to = (enum gpu_path)word_index(s->choices, text);
+			*(unsigned *)to = (unsigned)word_index(s->choices, text);
 		break;
 	}
 	if (!ok)

@@ -39,7 +39,7 @@ enum setting_kind {
 	SETTING_DTYPE,    /* enum dtype */
 	SETTING_FORMAT,   /* const struct format * */
 	SETTING_INTEGERS, /* enum coll_integers */
-	SETTING_GPU_PATH, /* enum gpu_path */
+	SETTING_CHOICE,   /* an enum whose values are numbers of choices, from 0 */
 	SETTING_LOUDER,   /* int: without a value one more each time; else in [min, max] */
 	SETTING_QUIET,    /* int: -1 if it is set, as a flag is */
 };

@@ -90,7 +90,7 @@ S(RESOURCES, "threads", 0, "N|auto", THREADS, threads, FOR_MOVES,
   "threads that encrypt, add and copy, at most one for each stream (auto: the processors "
   "that the other ranks of this host do not use)",
   .def = "auto", .min = 1, .max = 64)
-S(RESOURCES, "lanes", 0, "WAY", WORD, settings.lanes, FOR_MOVES | FOR_BENCH,
+S(RESOURCES, "lanes", 0, "WAY", CHOICE, settings.lanes, FOR_MOVES | FOR_BENCH,
   "how ranks of the same host and user send to each other: through memory that they share "
   "where that works (auto), always as to other hosts (tcp), or fail where memory does not "
   "work (memory)",
@@ -99,7 +99,7 @@ S(RESOURCES, "device", 0, "cpu|cuda[:LIST]", DEVICE, devices, FOR_MOVES | FOR_BE
   "memory of inputs and outputs: the host's, or that of GPUs: cuda:0,1 puts input i on the "
   "i-th of the list; cuda alone on one GPU for each rank of a host",
   .def = "cpu", .have = AT(have_devices), .once = true)
-S(RESOURCES, "device-path", 0, "PATH", GPU_PATH, device_path, FOR_MOVES | FOR_BENCH,
+S(RESOURCES, "device-path", 0, "PATH", CHOICE, device_path, FOR_MOVES | FOR_BENCH,
   "how a rank's GPUs reach each other's memory: direct access (peer), copies through the host "
   "(host), direct access if all have it, else copies (auto), or NCCL, whose order may change the "
   "last bits of sums of floats (nccl)",
@@ -155,14 +155,14 @@ S(SECURITY, "store-key", 0, "FILE", STRING, settings.store_key, FOR_JOIN,
   "key of the certificate given by --store-cert")
 S(SECURITY, "insecure", 0, NULL, FLAG, settings.insecure, FOR_JOIN,
   "use plain TCP without encryption and authentication; all ranks must give this option")
-S(ADDRESSES, "listen", 0, "ADDR[:PORT]", STRING, settings.listen, FOR_JOIN,
+S(ADDRESSES, "listen", 0, "ADDR[:PORT]", STRING, settings.addresses.listen, FOR_JOIN,
   "address on which to accept connections")
-S(ADDRESSES, "advertise", 0, "ADDR[:PORT]", STRING, settings.advertise, FOR_JOIN,
+S(ADDRESSES, "advertise", 0, "ADDR[:PORT]", STRING, settings.addresses.advertise, FOR_JOIN,
   "address at which other ranks reach this one")
-S(ADDRESSES, "port-range", 0, "A-B", PORTS, settings.port_lo, FOR_JOIN,
+S(ADDRESSES, "port-range", 0, "A-B", PORTS, settings.addresses.port_lo, FOR_JOIN,
   "accept connections on a port of this range", .min = 1, .max = 65535,
-  .other = AT(settings.port_hi))
-S(ADDRESSES, "iface", 0, "NAME|CIDR", STRING, settings.iface, FOR_JOIN,
+  .other = AT(settings.addresses.port_hi))
+S(ADDRESSES, "iface", 0, "NAME|CIDR", STRING, settings.addresses.iface, FOR_JOIN,
   "accept connections on the address of this interface, or on the address in this network")
 S(LIMITS, "join-timeout", 0, "DURATION", DURATION, settings.join_timeout, FOR_JOIN,
   "fail if the other ranks have not joined after this time", .def = "2m", .min = NS_PER_MS,
@@ -172,7 +172,7 @@ S(LIMITS, "timeout", 0, "DURATION", DURATION, settings.timeout, FOR_JOIN,
   .min = NS_PER_MS, .max = INT64_MAX)
 S(PLAN, "insecure", 0, NULL, FLAG, settings.insecure, FOR_PLAN,
   "predict for connections without encryption")
-S(PLAN, "lanes", 0, "WAY", WORD, settings.lanes, FOR_PLAN,
+S(PLAN, "lanes", 0, "WAY", CHOICE, settings.lanes, FOR_PLAN,
   "predict for ranks of one host that send to each other through memory (auto, memory), or "
   "as to other hosts (tcp)",
   .def = "auto", .choices = "auto|tcp|memory")

@@ -74,7 +74,7 @@ void coord_take_page(struct coord *c, int rank, uint32_t page, struct view entri
 void coord_disagree(struct coord *c, enum phase phase)
 {
 	const struct disagreement *d = &c->comparison.disagreement;
-	int64_t until = clock_ns() + c->conf.timeout;
+	int64_t until = clock_ns() + c->conf.settings->timeout;
 	c->comparison.phase = phase;
 	if (d->with < 0) {
 		coord_fail(c, &d->err, phase);

@@ -93,7 +93,7 @@ void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 
 int64_t coord_beat_interval(const struct coord *c)
 {
-	int64_t t = c->conf.timeout / 4;
+	int64_t t = c->conf.settings->timeout / 4;
 	return t > NS_PER_SEC ? NS_PER_SEC : t;
 }
 
@@ -233,7 +233,8 @@ static void drain_over(void *ctx)
 static int64_t drain_wait(const struct coord *c)
 {
 	bool after_verdict = c->stage == STAGE_COMMIT || c->stage == STAGE_FINAL;
-	int64_t most = c->conf.timeout > DRAIN_WAIT ? c->conf.timeout : DRAIN_WAIT;
+	int64_t most =
+	        c->conf.settings->timeout > DRAIN_WAIT ? c->conf.settings->timeout : DRAIN_WAIT;
 	for (int r = c->upto.closed; after_verdict && r < c->conf.size; r++) {
 		const struct member *m = &c->members[r];
 		if (ctl_open(&m->ctl) && !m->lost)
@@ -333,7 +334,7 @@ static void look_at_progress(struct coord *c)
 			ranks++;
 			rank = r;
 		}
-	if (!advance_counts(&c->advance, ranks, rank, clock_ns(), c->conf.timeout))
+	if (!advance_counts(&c->advance, ranks, rank, clock_ns(), c->conf.settings->timeout))
 		return;
 	c->moved = 0;
 	for (int r = 0; r < c->conf.size; r++) {
@@ -359,7 +360,7 @@ static void watch_beats(void *ctx)
 	struct coord *c = ctx;
 	int64_t now = clock_ns();
 	struct member *silent;
-	while ((silent = most_silent(c, c->conf.timeout, now))) {
+	while ((silent = most_silent(c, c->conf.settings->timeout, now))) {
 		char how[64];
 		if (c->stage == STAGE_RUN) {
 			struct evidence e = silence_of(c, silent, now);
@@ -402,7 +403,7 @@ static bool describe_missing(const struct coord *c, struct err *e)
 	bool several = strpbrk(j.names, ",-") != NULL;
 	snprintf(e->text, sizeof e->text, "%s%s%sdid not join within %g s (--join-timeout)%s",
 	         several ? "ranks " : "", several ? j.names : "", several ? " " : "",
-	         (double)c->conf.join_timeout / 1e9, refused);
+	         (double)c->conf.settings->join_timeout / 1e9, refused);
 	return true;
 }
 

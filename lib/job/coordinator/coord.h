@@ -15,6 +15,7 @@
 #include "lib/net/gate.h"
 
 struct coord_conf {
+	const struct job_settings *settings; /* timeout and join_timeout; outlive the coordinator */
 	struct loop *loop;
 	struct tls *tls; /* NULL: --insecure */
 	int size;
@@ -30,8 +31,6 @@ struct coord_conf {
 	int (*vouch)(void *ctx, const struct conn *conn, int rank, struct err *err);
 	void *find_ctx;        /* of find and vouch */
 	int64_t join_deadline; /* clock_ns() */
-	int64_t join_timeout;  /* for messages */
-	int64_t timeout;       /* ns */
 	/* A message of the coordinator for its own rank. Only sets state: it does not call back.
 	 */
 	void (*deliver)(void *ctx, uint8_t type, struct view body);
