@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/sort.h"
 #include "lib/crypto/crypto.h"
+#include "lib/links/link_end.h"
 
 #define PIECE  (256u << 10) /* bytes of a read */
 #define ENOUGH (256u << 10) /* bytes of a stream that say something about the link */
@@ -20,10 +21,8 @@
 
 /* One end of a connection. */
 struct end {
+	struct link_end link;
 	struct meter *meter;
-	struct conn *conn;
-	int peer;
-	bool failed;
 	uint8_t in[METER_FRAME], out[METER_FRAME];
 	size_t in_len; /* bytes of a frame that have come */
 	size_t out_at; /* bytes of `out` that are accepted; METER_FRAME: all */
@@ -45,13 +44,11 @@ struct dialled {
 };
 
 struct meter {
-	struct job *job;
-	struct mesh *mesh;
+	struct link_ends links;
 	struct end *out, *in;
 	int nout, nin;
 	uint8_t *data; /* STREAM bytes: a START frame, and a DATA frame with its bytes */
 	uint8_t *read; /* PIECE bytes */
-	struct err lacking;
 };
 
 void meter_encode(const struct meter_frame *f, uint8_t out[METER_FRAME])
@@ -70,37 +67,19 @@ int meter_decode(struct meter_frame *f, const uint8_t in[METER_FRAME])
 	return type == METER_DATA_FOLLOWS && (!f->a || f->a > METER_DATA) ? -1 : 0;
 }
 
-static void fail(struct end *e, bool out, enum link_state state, const char *why)
-{
-	struct job *j = e->meter->job;
-	int rank = job_rank(j);
-	if (e->failed)
-		return;
-	e->failed = true;
-	e->conn->on_ready = NULL;
-	job_link_failed(j, out ? rank : e->peer, out ? e->peer : rank, state, why);
-}
-
-static void fail_of(struct end *e, bool out, const struct err *err)
-{
-	if (err->code == ERR_RESOURCE)
-		e->meter->lacking = *err;
-	fail(e, out, link_state_of(err), err->text);
-}
-
 /* Write the bytes of @p that are not accepted yet. 1: all are accepted; 0: not now; -1. */
 static int write_from(struct end *e, const uint8_t *p, size_t len, size_t *at, struct err *err)
 {
 	int flushed = 0;
 	while (*at < len) {
-		ssize_t n = conn_write(e->conn, p + *at, len - *at, err);
+		ssize_t n = conn_write(e->link.conn, p + *at, len - *at, err);
 		if (n < 0)
 			return -1;
 		*at += (size_t)n;
 		if (n == 0 && flushed > 0)
 			return 0;
 		/* Full: only what is sent makes room, and nothing wakes who does not send. */
-		flushed = n == 0 ? conn_flush(e->conn, err) : 0;
+		flushed = n == 0 ? conn_flush(e->link.conn, err) : 0;
 		if (flushed < 0 || (n == 0 && !flushed))
 			return flushed;
 	}
@@ -111,7 +90,7 @@ static int write_from(struct end *e, const uint8_t *p, size_t len, size_t *at, s
 static int push(struct end *e, struct err *err)
 {
 	int wrote = write_from(e, e->out, METER_FRAME, &e->out_at, err);
-	int flushed = wrote < 0 ? -1 : conn_flush(e->conn, err);
+	int flushed = wrote < 0 ? -1 : conn_flush(e->link.conn, err);
 	return flushed < 0 ? -1 : wrote && flushed;
 }
 
@@ -167,7 +146,7 @@ static ssize_t receive(struct end *e, struct err *err)
 	const uint8_t *p = e->meter->read;
 	/* While a frame is incomplete no more than its rest: an answer is sent before the next. */
 	size_t want = e->skip ? PIECE : METER_FRAME - e->in_len;
-	ssize_t got = conn_read(e->conn, e->meter->read, want, err);
+	ssize_t got = conn_read(e->link.conn, e->meter->read, want, err);
 	if (got == CONN_END)
 		return err_set(err, ERR_PEER_LOST, "the stream ended");
 	for (size_t left = got > 0 ? (size_t)got : 0; left;) {
@@ -200,9 +179,9 @@ static void serve(void *ctx)
 		got = pushed < 0 ? -1 : receive(e, &err);
 	}
 	if (got > 0)
-		conn_again(e->conn);
+		conn_again(e->link.conn);
 	if (pushed < 0 || got < 0)
-		fail_of(e, false, &err);
+		link_end_broke(&e->link, &err);
 }
 
 /* ---- the dialler ---- */
@@ -213,7 +192,7 @@ static void hear(void *ctx)
 	struct err err = {0};
 	ssize_t got = 0;
 	while (!e->answered && e->in_len < METER_FRAME) {
-		got = conn_read(e->conn, e->in + e->in_len, METER_FRAME - e->in_len, &err);
+		got = conn_read(e->link.conn, e->in + e->in_len, METER_FRAME - e->in_len, &err);
 		if (got <= 0)
 			break;
 		e->in_len += (size_t)got;
@@ -227,13 +206,13 @@ static void hear(void *ctx)
 			err_set(&err, ERR_INTEGRITY, "unknown bytes in a measurement");
 	}
 	if (err.code)
-		fail_of(e, true, &err);
+		link_end_broke(&e->link, &err);
 }
 
 static struct end *out_to(struct meter *m, int peer)
 {
 	for (int i = 0; i < m->nout; i++)
-		if (m->out[i].peer == peer)
+		if (m->out[i].link.peer == peer)
 			return &m->out[i];
 	return NULL;
 }
@@ -243,19 +222,14 @@ static void fail_silent(struct end *e, const char *what)
 {
 	char why[LINK_WHY];
 	snprintf(why, sizeof why, "%s for %.3g s", what,
-	         (double)job_timeout(e->meter->job) / NS_PER_SEC);
-	fail(e, true, LINK_TIMED_OUT, why);
+	         (double)job_timeout(e->link.all->job) / NS_PER_SEC);
+	link_end_fail(&e->link, LINK_TIMED_OUT, why);
 }
 
 /* 1; 0: the link fails; -1: this rank lacks memory. */
 static int outcome(const struct end *e, struct err *err)
 {
-	struct meter *m = e->meter;
-	if (!m->lacking.code && mesh_state(m->mesh, &m->lacking) >= 0)
-		return !e->failed;
-	*err = m->lacking;
-	err->rank = ERR_RANK_SELF;
-	return -1;
+	return link_ends_check(e->link.all, err) < 0 ? -1 : !e->link.over;
 }
 
 /* Turn until the answer has come. @silent: the failure if none comes. 1; 0: the link fails; -1: the
@@ -263,19 +237,19 @@ static int outcome(const struct end *e, struct err *err)
 static int await(struct end *e, const char *silent, struct err *err)
 {
 	struct meter *m = e->meter;
-	int64_t timeout = job_timeout(m->job), until = clock_ns() + timeout;
+	int64_t timeout = job_timeout(m->links.job), until = clock_ns() + timeout;
 	struct err broke = {0};
-	while (!e->failed && !e->answered) {
+	while (!e->link.over && !e->answered) {
 		if (push(e, &broke) < 0) {
-			fail_of(e, true, &broke);
+			link_end_broke(&e->link, &broke);
 			break;
 		}
 		hear(e);
-		if (e->failed || e->answered)
+		if (e->link.over || e->answered)
 			break;
 		if (clock_ns() >= until)
 			fail_silent(e, silent);
-		else if (job_turn_until(m->job, until, err) < 0)
+		else if (job_turn_until(m->links.job, until, err) < 0)
 			return -1;
 	}
 	return outcome(e, err);
@@ -288,7 +262,7 @@ static int ask(struct end *e, struct meter_frame f, const char *silent, struct e
 	int ret = await(e, silent, err);
 	enum meter_type wanted = f.type == METER_PING ? METER_PING : METER_RESULT;
 	if (ret > 0 && e->got.type != wanted) {
-		fail(e, true, LINK_WRONG, "another answer than was asked for");
+		link_end_fail(&e->link, LINK_WRONG, "another answer than was asked for");
 		ret = 0;
 	}
 	return ret;
@@ -312,23 +286,23 @@ static void fail_connect(struct end *e, const struct dialled *d)
 {
 	char why[LINK_WHY];
 	if (d->broke.code == ERR_RESOURCE) {
-		fail_of(e, true, &d->broke);
+		link_end_broke(&e->link, &d->broke);
 		return;
 	}
 	enum link_state state = link_state_of_handshake(&d->broke, why);
-	fail(e, true, state, why);
+	link_end_fail(&e->link, state, why);
 }
 
 static int connect_once(struct end *e, struct dialled *d, struct err *err)
 {
 	struct meter *m = e->meter;
-	const int64_t until = clock_ns() + job_timeout(m->job);
-	while (!e->failed && !d->authenticated) {
+	const int64_t until = clock_ns() + job_timeout(m->links.job);
+	while (!e->link.over && !d->authenticated) {
 		if (d->broke.code)
 			fail_connect(e, d);
 		else if (clock_ns() >= until)
 			fail_silent(e, "no answer to another connection");
-		else if (job_turn_until(m->job, until, err) < 0)
+		else if (job_turn_until(m->links.job, until, err) < 0)
 			return -1;
 	}
 	return outcome(e, err);
@@ -338,11 +312,12 @@ int meter_connect(struct meter *m, int peer, double *connect, double *handshake,
 {
 	struct end *e = out_to(m, peer);
 	struct dialled d = {0};
-	if (!e || e->failed)
+	if (!e || e->link.over)
 		return 0;
 	const int64_t began = clock_ns();
-	d.conn = mesh_dial(m->mesh, peer, &d.broke);
-	if (d.conn && conn_watch(d.conn, job_loop(m->job), connect_further, &d, &d.broke) == 0)
+	d.conn = mesh_dial(m->links.mesh, peer, &d.broke);
+	if (d.conn &&
+	    conn_watch(d.conn, job_loop(m->links.job), connect_further, &d, &d.broke) == 0)
 		connect_further(&d);
 	const int ret = connect_once(e, &d, err);
 	if (ret > 0) {
@@ -355,7 +330,7 @@ int meter_connect(struct meter *m, int peer, double *connect, double *handshake,
 
 void meter_end_connects(struct meter *m)
 {
-	mesh_settle(m->mesh);
+	mesh_settle(m->links.mesh);
 }
 
 int meter_ping(struct meter *m, int peer, int64_t time, double *least, double *median,
@@ -363,7 +338,7 @@ int meter_ping(struct meter *m, int peer, int64_t time, double *least, double *m
 {
 	struct end *e = out_to(m, peer);
 	double s[METER_PINGS];
-	int n = 0, ret = e && !e->failed;
+	int n = 0, ret = e && !e->link.over;
 	int64_t until = clock_ns() + time;
 	while (ret > 0 && n < METER_PINGS && (n == 0 || clock_ns() < until)) {
 		int64_t began = clock_ns();
@@ -373,7 +348,7 @@ int meter_ping(struct meter *m, int peer, int64_t time, double *least, double *m
 	}
 	if (ret > 0) {
 		sort_doubles(s, (size_t)n);
-		const double path = (double)conn_least_round_trip(e->conn) / NS_PER_SEC;
+		const double path = (double)conn_least_round_trip(e->link.conn) / NS_PER_SEC;
 		*least = path > 0 && path < s[0] ? path : s[0];
 		*median = s[n / 2];
 	}
@@ -387,17 +362,17 @@ static int flood(struct end *e, int64_t time, uint64_t *sent, struct err *err)
 	struct meter *m = e->meter;
 	int64_t moved_at = clock_ns();
 	const int64_t until = moved_at + time;
-	const int64_t timeout = job_timeout(m->job);
+	const int64_t timeout = job_timeout(m->links.job);
 	struct err broke = {0};
 	size_t at = 0; /* METER_FRAME: at the beginning of a DATA frame */
 	meter_encode(&(struct meter_frame){METER_START, (uint64_t)(time / MARGIN), 0}, m->data);
-	for (int64_t now = moved_at; !e->failed && (now < until || at != METER_FRAME ||
-	                                            (*sent < ENOUGH && now < until + 3 * time));
+	for (int64_t now = moved_at; !e->link.over && (now < until || at != METER_FRAME ||
+	                                               (*sent < ENOUGH && now < until + 3 * time));
 	     now = clock_ns()) {
 		size_t before = at;
 		int wrote = write_from(e, m->data, STREAM, &at, &broke);
 		if (wrote < 0) {
-			fail_of(e, true, &broke);
+			link_end_broke(&e->link, &broke);
 			break;
 		}
 		if (wrote || at != before)
@@ -409,8 +384,8 @@ static int flood(struct end *e, int64_t time, uint64_t *sent, struct err *err)
 		if (clock_ns() >= moved_at + timeout)
 			fail_silent(e, "nothing can be sent");
 		/* Others' frames are answered meanwhile. */
-		int turned = wrote ? job_poll(m->job, err)
-		                   : job_turn_until(m->job, moved_at + timeout, err);
+		int turned = wrote ? job_poll(m->links.job, err)
+		                   : job_turn_until(m->links.job, moved_at + timeout, err);
 		if (turned < 0)
 			return -1;
 	}
@@ -420,7 +395,7 @@ static int flood(struct end *e, int64_t time, uint64_t *sent, struct err *err)
 int meter_stream(struct meter *m, int peer, int64_t time, double *rate, struct err *err)
 {
 	struct end *e = out_to(m, peer);
-	if (!e || e->failed)
+	if (!e || e->link.over)
 		return 0;
 	e->answered = false;
 	const int64_t began = clock_ns();
@@ -449,11 +424,11 @@ static int open_ends(struct meter *m, const int *out, const int *in, struct err 
 		bool to = i < m->nout;
 		struct end *e = to ? &m->out[i] : &m->in[i - m->nout];
 		int peer = to ? out[i] : in[i - m->nout];
-		*e = (struct end){.meter = m,
-		                  .peer = peer,
-		                  .conn = mesh_conn(m->mesh, peer, to, 0),
+		struct conn *conn = mesh_conn(m->links.mesh, peer, to, 0);
+		/* Without a connection it is over, whatever a peer says of the link. */
+		*e = (struct end){.link = {&m->links, conn, peer, to, !conn},
+		                  .meter = m,
 		                  .out_at = METER_FRAME};
-		e->failed = !e->conn; /* whatever a peer says of the link */
 	}
 	return 0;
 }
@@ -464,7 +439,7 @@ struct meter *meter_open(struct job *job, struct mesh *mesh, const int *out, int
 	const struct meter_frame data = {METER_DATA_FOLLOWS, METER_DATA, 0};
 	struct meter *m = err_calloc(1, sizeof *m, "the measurements", err);
 	if (m)
-		*m = (struct meter){.job = job, .mesh = mesh, .nout = nout, .nin = nin};
+		*m = (struct meter){.links = {.job = job, .mesh = mesh}, .nout = nout, .nin = nin};
 	if (!m || open_ends(m, out, in, err) < 0) {
 		meter_close(m);
 		return NULL;
@@ -476,20 +451,20 @@ struct meter *meter_open(struct job *job, struct mesh *mesh, const int *out, int
 		return NULL;
 	}
 	for (int i = 0; i < nout; i++) {
-		if (m->out[i].failed)
+		if (m->out[i].link.over)
 			continue;
 		/* A slow link must not take minutes to drain when the time is over. */
 		const int unsent = UNSENT;
-		(void)setsockopt(m->out[i].conn->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent,
+		(void)setsockopt(m->out[i].link.conn->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent,
 		                 sizeof unsent);
-		m->out[i].conn->on_ready = hear;
-		m->out[i].conn->ctx = &m->out[i];
+		m->out[i].link.conn->on_ready = hear;
+		m->out[i].link.conn->ctx = &m->out[i];
 	}
 	for (int i = 0; i < nin; i++) {
-		if (m->in[i].failed)
+		if (m->in[i].link.over)
 			continue;
-		m->in[i].conn->on_ready = serve;
-		m->in[i].conn->ctx = &m->in[i];
+		m->in[i].link.conn->on_ready = serve;
+		m->in[i].link.conn->ctx = &m->in[i];
 		serve(&m->in[i]);
 	}
 	return m;
@@ -500,11 +475,11 @@ void meter_close(struct meter *m)
 	if (!m)
 		return;
 	for (int i = 0; m->out && i < m->nout; i++)
-		if (m->out[i].conn)
-			m->out[i].conn->on_ready = NULL;
+		if (m->out[i].link.conn)
+			m->out[i].link.conn->on_ready = NULL;
 	for (int i = 0; m->in && i < m->nin; i++)
-		if (m->in[i].conn)
-			m->in[i].conn->on_ready = NULL;
+		if (m->in[i].link.conn)
+			m->in[i].link.conn->on_ready = NULL;
 	free(m->out);
 	free(m->in);
 	free(m->data);
