@@ -171,12 +171,4 @@ struct conn *conn_tcp_new(int fd, struct err *err);
 
 #define CONN_FRAME_MAX (256u << 10)
 
-/*
- * In-memory rings, for tests and simulation: a pair of simplex connections (writer, reader) over a
- * ring of @capacity bytes. @quantum: the most bytes of one read or write (0: any). @seed != 0:
- * seeded stalls, where a call may say "not now" though it could go on. No locks: one thread.
- */
-int conn_memory_pair(struct conn **writer, struct conn **reader, size_t capacity, size_t quantum,
-                     uint64_t seed, struct err *err);
-
 #endif

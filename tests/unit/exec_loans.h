@@ -219,7 +219,7 @@ static inline struct conn *loans_open(struct loans *l, bool writer)
 }
 
 /* A writer and a reader. @room: bytes that are written, not lent, and not consumed: at least an
- * element. @seed: as of conn_memory_pair. */
+ * element. @seed: as of conn_memory_pair (conn_memory.h). */
 static inline void loans_pair(struct conn **writer, struct conn **reader, size_t room, size_t grain,
                               size_t quantum, uint64_t seed, bool lies)
 {

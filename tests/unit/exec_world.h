@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "lib/exec/exec.h"
+#include "tests/unit/conn_memory.h"
 #include "tests/unit/exec_loans.h"
 
 #define RANKS    16

@@ -24,6 +24,7 @@
 #include "lib/net/addr.h"
 #include "lib/net/conn.h"
 #include "lib/net/tls/tls.h"
+#include "tests/unit/conn_memory.h"
 #include "tests/unit/tls_records.h"
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */

@@ -1,4 +1,7 @@
-/* In-memory connections: a ring shared by a writer's and a reader's end. See conn.h. */
+/* Connections in memory: a ring that a writer's and a reader's end share. One thread. */
+#ifndef COLLCTL_TESTS_CONN_MEMORY_H
+#define COLLCTL_TESTS_CONN_MEMORY_H
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,13 +21,13 @@ struct conn_memory {
 	bool writer; /* one direction only: nothing comes back */
 };
 
-static struct ring *ring_of(struct conn *c)
+static inline struct ring *ring_of(struct conn *c)
 {
 	return ((struct conn_memory *)c)->ring;
 }
 
 /* xorshift64: about every third call stalls. */
-static bool stalls(struct ring *r)
+static inline bool stalls(struct ring *r)
 {
 	if (!r->random)
 		return false;
@@ -34,19 +37,19 @@ static bool stalls(struct ring *r)
 	return r->random % 3 == 0;
 }
 
-static size_t least(size_t a, size_t b)
+static inline size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
-static int memory_handshake(struct conn *c, struct err *err)
+static inline int memory_handshake(struct conn *c, struct err *err)
 {
 	(void)c;
 	(void)err;
 	return 1;
 }
 
-static ssize_t memory_read(struct conn *c, void *buf, size_t n, struct err *err)
+static inline ssize_t memory_read(struct conn *c, void *buf, size_t n, struct err *err)
 {
 	struct ring *r = ring_of(c);
 	(void)err;
@@ -63,7 +66,7 @@ static ssize_t memory_read(struct conn *c, void *buf, size_t n, struct err *err)
 	return (ssize_t)n;
 }
 
-static ssize_t memory_write(struct conn *c, const void *buf, size_t n, struct err *err)
+static inline ssize_t memory_write(struct conn *c, const void *buf, size_t n, struct err *err)
 {
 	struct ring *r = ring_of(c);
 	(void)err;
@@ -78,21 +81,21 @@ static ssize_t memory_write(struct conn *c, const void *buf, size_t n, struct er
 	return (ssize_t)n;
 }
 
-static int memory_flush(struct conn *c, struct err *err)
+static inline int memory_flush(struct conn *c, struct err *err)
 {
 	(void)c;
 	(void)err;
 	return 1;
 }
 
-static int memory_end(struct conn *c, struct err *err)
+static inline int memory_end(struct conn *c, struct err *err)
 {
 	(void)err;
 	ring_of(c)->ended = true;
 	return 1;
 }
 
-static void memory_free(struct conn *c)
+static inline void memory_free(struct conn *c)
 {
 	struct ring *r = ring_of(c);
 	if (--r->ends == 0)
@@ -110,13 +113,17 @@ static const struct conn_ops memory_ops = {
         .free = memory_free,
 };
 
-int conn_memory_pair(struct conn **writer, struct conn **reader, size_t capacity, size_t quantum,
-                     uint64_t seed, struct err *err)
+/* A pair of simplex connections over a ring of @capacity bytes. @quantum: the most bytes of one
+ * read or write (0: any). @seed != 0: seeded stalls, where a call may say "not now" though it could
+ * go on. */
+static inline int conn_memory_pair(struct conn **writer, struct conn **reader, size_t capacity,
+                                   size_t quantum, uint64_t seed, struct err *err)
 {
 	static const char what[] = "an in-memory connection";
 	struct ring *r = err_calloc(1, sizeof *r + capacity, what, err);
 	struct conn_memory *w = err_calloc(1, sizeof *w, what, err);
 	struct conn_memory *d = err_calloc(1, sizeof *d, what, err);
+	*writer = *reader = NULL;
 	if (!r || !w || !d) {
 		free(r);
 		free(w);
@@ -132,3 +139,5 @@ int conn_memory_pair(struct conn **writer, struct conn **reader, size_t capacity
 	*reader = &d->conn;
 	return 0;
 }
+
+#endif
