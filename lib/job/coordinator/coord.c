@@ -8,12 +8,10 @@
 #include "lib/job/coordinator/coord_internal.h"
 #include "lib/job/ranks.h"
 
-#define EVIDENCE_WAIT (250 * NS_PER_MS) /* the culprit's own message may still arrive */
-#define DRAIN_WAIT    (2 * NS_PER_SEC)
-#define LATE          (1 * NS_PER_SEC) /* even a busy machine delays a timer by less */
-#define IN(stage)     (1u << (stage))
-#define ANY_STAGE     (~0u)
-#define CLOCKS_MOST   256 /* questions of a rank for the clock: far more than it has */
+#define LATE        (1 * NS_PER_SEC) /* even a busy machine delays a timer by less */
+#define IN(stage)   (1u << (stage))
+#define ANY_STAGE   (~0u)
+#define CLOCKS_MOST 256 /* questions of a rank for the clock: far more than it has */
 
 /* ---- sending ---- */
 
@@ -26,7 +24,7 @@ void coord_send(struct member *m, uint8_t type, const struct buf *body)
 		ctl_send(&m->ctl, type, body);
 }
 
-static void send_all(struct coord *c, uint8_t type, const struct buf *body)
+void coord_send_all(struct coord *c, uint8_t type, const struct buf *body)
 {
 	for (int r = 0; r < c->conf.size; r++)
 		if (c->members[r].joined)
@@ -38,344 +36,6 @@ void coord_err_message(const struct err *e, enum phase phase, struct buf *b,
 {
 	buf_init_fixed(b, memory, ERR_MESSAGE);
 	err_encode(e, phase, b);
-}
-
-void coord_send_failure(struct coord *c, struct member *m)
-{
-	struct buf b;
-	uint8_t memory[ERR_MESSAGE];
-	coord_err_message(&c->failure, c->failed_in, &b, memory);
-	coord_send(m, MSG_ABORT, &b);
-	m->has_failure = true;
-	buf_release(&b);
-}
-
-static bool has_failure(const struct coord *c, int rank)
-{
-	return c->members[rank].has_failure || c->members[rank].lost;
-}
-
-static bool all_have_failure(struct coord *c)
-{
-	int open = 0;
-	while (c->upto.has_failure < c->conf.size && has_failure(c, c->upto.has_failure))
-		c->upto.has_failure++;
-	for (int r = c->upto.has_failure; r < c->conf.size && open <= c->seats.told_failure; r++)
-		open += !has_failure(c, r);
-	return open <= c->seats.told_failure;
-}
-
-void coord_fail(struct coord *c, const struct err *e, enum phase phase)
-{
-	bool nobody_comes = c->stage == STAGE_RUN;
-	if (c->stage >= STAGE_COMMIT)
-		return;
-	if (c->comparison.on && e->code != ERR_INTEGRITY) { /* the job has already failed */
-		e = &c->comparison.disagreement.err;
-		phase = c->comparison.phase;
-	}
-	coord_stop_comparing(c);
-	coord_enter(c, STAGE_FAILED);
-	c->failure = *e;
-	if (e->code == ERR_RESOURCE && e->rank == ERR_RANK_SELF) /* this rank lacks the resource */
-		c->failure.rank = c->self;
-	c->failed_in = phase;
-	coord_name_host(c, &c->failure);
-	for (int r = c->conf.size - 1; r >= 0; r--) {
-		struct member *m = &c->members[r];
-		if (m->joined)
-			coord_send_failure(c, m);
-		else if (nobody_comes || clock_ns() >= c->conf.join_deadline)
-			m->lost = true;
-	}
-	coord_send_guests_failure(c);
-}
-
-int64_t coord_beat_interval(const struct coord *c)
-{
-	int64_t t = c->conf.settings->timeout / 4;
-	return t > NS_PER_SEC ? NS_PER_SEC : t;
-}
-
-/* Evidence that is neither the culprit's own message nor the loss of its control link waits for one
- * of them. */
-static void suspect(struct coord *c, int reporter, const struct err *e, enum phase phase,
-                    struct view *v)
-{
-	struct evidence report = {EVIDENCE_REPORT, *e, phase, reporter, false, 0};
-	report.unanswered = view_u8(v);
-	report.still_ms = view_u64(v);
-	if (c->stage != STAGE_RUN)
-		return;
-	/* All ranks notice within one beat that nothing moves; the rank that knows the cause may be
-	 * the last to report. */
-	bool vague = e->code == ERR_STALLED && !report.unanswered;
-	int64_t at = clock_ns() + EVIDENCE_WAIT + (vague ? coord_beat_interval(c) : 0);
-	if (!c->evidence.kind || at < c->timers[TIMER_EVIDENCE].at)
-		coord_set_timer(c, TIMER_EVIDENCE, at);
-	c->evidence = *blame(&c->evidence, &report);
-}
-
-static int64_t silence(const struct coord *c, const struct member *m, int64_t now)
-{
-	int64_t heard = m->ctl.heard > c->roster_at ? m->ctl.heard : c->roster_at;
-	return now - heard;
-}
-
-/* How much longer than @limit a member may be silent: as long as its messages may take. */
-static int64_t allowance(const struct member *m)
-{
-	return ctl_open(&m->ctl) ? conn_round_trip(m->ctl.conn) : 0;
-}
-
-/* The rank's phase, as far as its messages show. */
-static enum phase phase_of(const struct coord *c, const struct member *m)
-{
-	if (c->stage == STAGE_JOIN)
-		return PHASE_JOIN;
-	if (m->voted)
-		return PHASE_COMMIT;
-	return m->beat.phase > PHASE_CONNECT ? m->beat.phase : PHASE_CONNECT;
-}
-
-static struct evidence silence_of(const struct coord *c, const struct member *m, int64_t now)
-{
-	struct evidence e = {.kind = EVIDENCE_SILENCE,
-	                     .err = {.code = ERR_STALLED, .rank = m->rank},
-	                     .phase = phase_of(c, m)};
-	snprintf(e.err.text, sizeof e.err.text, "no message for %.1f s %s: stopped or unreachable",
-	         (double)silence(c, m, now) / 1e9, phase_words(e.phase));
-	return e;
-}
-
-/* The rank that has been silent for the longest time, and longer than @limit; NULL: none. */
-static struct member *most_silent(const struct coord *c, int64_t limit, int64_t now)
-{
-	struct member *most = NULL;
-	for (int r = 0; r < c->conf.size; r++) {
-		struct member *m = &c->members[r];
-		if (!ctl_open(&m->ctl) || m->lost || silence(c, m, now) <= limit ||
-		    silence(c, m, now) <= limit + allowance(m))
-			continue;
-		limit = silence(c, m, now);
-		most = m;
-	}
-	return most;
-}
-
-/* No rank has reported its own failure and none is lost: blame a rank that has become silent, else
- * the link. */
-static void evidence_over(void *ctx)
-{
-	struct coord *c = ctx;
-	int64_t now = clock_ns();
-	const struct member *m = most_silent(c, 2 * coord_beat_interval(c) + EVIDENCE_WAIT, now);
-	struct evidence e = c->evidence, silent = {0};
-	if (m)
-		silent = silence_of(c, m, now);
-	e = *blame(&e, &silent);
-	/* What a rank has given, such as a name, has nothing to do with its link. */
-	if (e.kind == EVIDENCE_REPORT && e.err.code != ERR_STALLED && e.err.code != ERR_DISAGREE) {
-		e.err.subject = 0;
-		snprintf(e.err.text, sizeof e.err.text, "its link with rank %d: %.560s", e.reporter,
-		         c->evidence.err.text);
-	}
-	coord_fail(c, &e.err, e.phase);
-}
-
-/* ---- monitoring ---- */
-
-static void finish_commit(struct coord *c);
-
-/* @how: "lost". The job does not end as if this rank had its new output, unless the rank reported
- * so. */
-static void lose_after_verdict(struct member *m, const char *how)
-{
-	m->lost = true;
-	if (m->done)
-		return;
-	m->outcome = (struct err){.code = ERR_PEER_LOST, .rank = m->rank};
-	snprintf(m->outcome.text, sizeof m->outcome.text,
-	         "%s after the verdict: its output may be the old one", how);
-	finish_commit(m->coord);
-}
-
-void coord_member_lost(struct member *m, const struct err *why)
-{
-	struct coord *c = m->coord;
-	struct err e = {.code = why->code ? why->code : ERR_PEER_LOST, .rank = m->rank};
-	enum phase phase = phase_of(c, m);
-	if (c->stage == STAGE_COMMIT) {
-		lose_after_verdict(m, "lost");
-		return;
-	}
-	m->lost = true;
-	if (why->code == ERR_RESOURCE) {
-		coord_lacking(m, why);
-		return;
-	}
-	if (c->stage == STAGE_JOIN || c->stage == STAGE_RUN) {
-		snprintf(e.text, sizeof e.text, "lost %s: %.200s", phase_words(phase),
-		         why->code ? why->text : "connection closed");
-		coord_fail(c, &e, phase);
-	}
-}
-
-static void drain_over(void *ctx)
-{
-	struct coord *c = ctx;
-	c->drain = DRAINED;
-}
-
-/* How long ranks that have the outcome may take to disconnect. If a link is closed while bytes
- * arrive, it is reset, and a VERDICT or FINAL on its way is lost. A live rank therefore gets as
- * much time as for any answer. */
-static int64_t drain_wait(const struct coord *c)
-{
-	bool after_verdict = c->stage == STAGE_COMMIT || c->stage == STAGE_FINAL;
-	int64_t most =
-	        c->conf.settings->timeout > DRAIN_WAIT ? c->conf.settings->timeout : DRAIN_WAIT;
-	for (int r = c->upto.closed; after_verdict && r < c->conf.size; r++) {
-		const struct member *m = &c->members[r];
-		if (ctl_open(&m->ctl) && !m->lost)
-			return most;
-	}
-	return DRAIN_WAIT;
-}
-
-void coord_maybe_drained(struct coord *c)
-{
-	if (c->drain != DRAINING || coord_timer_runs(c, TIMER_DOUBT))
-		return;
-	if (c->stage == STAGE_FAILED && !all_have_failure(c))
-		return;
-	if (!coord_timer_runs(c, TIMER_DRAIN))
-		c->drain_from = clock_ns();
-	if (c->stage == STAGE_FAILED) /* a rank may have joined since */
-		c->upto.closed = 0;
-	while (c->upto.closed < c->conf.size && !ctl_open(&c->members[c->upto.closed].ctl))
-		c->upto.closed++;
-	coord_set_timer(c, TIMER_DRAIN, c->drain_from + drain_wait(c));
-	if (c->upto.closed < c->conf.size)
-		return;
-	if (!coord_has_open_guests(c))
-		c->drain = DRAINED;
-}
-
-static void on_lost(void *ctx, const struct err *err)
-{
-	struct member *m = ctx;
-	struct coord *c = m->coord;
-	coord_look_at_deadline(c);
-	/* The rank's WELCOME arrived corrupt, or the rank waited too long for it and closed the
-	 * link in order: the rank may join again. A rank that fails reports why before it
-	 * closes. */
-	if (c->stage == STAGE_JOIN && !m->has_intent && (m->ctl.alerted || !err->code)) {
-		c->seats.njoined -= m->joined;
-		m->joined = m->present = false;
-		c->upto.present = 0;
-		c->seats.complete = false;
-		coord_seats_changed(c);
-	} else {
-		coord_member_lost(m, err);
-	}
-	coord_maybe_drained(c);
-}
-
-/* The coordinator lacks memory, not the member. */
-void coord_lacking(void *ctx, const struct err *err)
-{
-	struct member *m = ctx;
-	struct err e = *err;
-	e.rank = m->coord->self;
-	coord_fail(m->coord, &e, phase_of(m->coord, m));
-}
-
-/* The fraction of its bytes that @m has moved; 1: all, or their number is not known. */
-static double fraction(const struct member *m)
-{
-	const struct beat *b = &m->beat;
-	if (b->phase < PHASE_RUN)
-		return 0;
-	return b->phase == PHASE_RUN && b->moved < b->total ? (double)b->moved / (double)b->total
-	                                                    : 1;
-}
-
-/* The slowest rank: in the earliest phase, with the smallest fraction of its bytes moved. Rank -1
- * if all known work is done. */
-static struct pace slowest(const struct coord *c)
-{
-	struct pace p = {.rank = -1, .phase = PHASE_RUN};
-	double least = 1;
-	for (int r = 0; r < c->conf.size; r++) {
-		const struct member *m = &c->members[r];
-		double done = fraction(m);
-		if (m->beat.phase < p.phase || (m->beat.phase == p.phase && done < least)) {
-			p = (struct pace){.rank = r, .phase = m->beat.phase};
-			least = done;
-		}
-	}
-	p.done = (uint32_t)(least * PACE_DONE);
-	p.moved = c->moved;
-	return p;
-}
-
-static uint64_t progress_of(const struct member *m)
-{
-	return m->beat.moved + m->beat.acknowledged;
-}
-
-/* Take what the ranks have moved, if that counts as progress of the job. */
-static void look_at_progress(struct coord *c)
-{
-	int ranks = 0, rank = -1;
-	for (int r = 0; r < c->conf.size; r++)
-		if (progress_of(&c->members[r]) != c->members[r].counted) {
-			ranks++;
-			rank = r;
-		}
-	if (!advance_counts(&c->advance, ranks, rank, clock_ns(), c->conf.settings->timeout))
-		return;
-	c->moved = 0;
-	for (int r = 0; r < c->conf.size; r++) {
-		c->members[r].counted = progress_of(&c->members[r]);
-		c->moved += c->members[r].counted;
-	}
-}
-
-static void send_pace(struct coord *c)
-{
-	look_at_progress(c);
-	struct pace p = slowest(c);
-	struct buf b;
-	uint8_t memory[64];
-	buf_init_fixed(&b, memory, sizeof memory);
-	pace_encode(&p, &b);
-	send_all(c, MSG_BEAT, &b);
-	buf_release(&b);
-}
-
-static void watch_beats(void *ctx)
-{
-	struct coord *c = ctx;
-	int64_t now = clock_ns();
-	struct member *silent;
-	while ((silent = most_silent(c, c->conf.settings->timeout, now))) {
-		char how[64];
-		if (c->stage == STAGE_RUN) {
-			struct evidence e = silence_of(c, silent, now);
-			coord_fail(c, &e.err, e.phase);
-			return;
-		}
-		/* The link stays open: a rank that continues learns the outcome. */
-		snprintf(how, sizeof how, "no message for %.1f s",
-		         (double)silence(c, silent, now) / 1e9);
-		lose_after_verdict(silent, how);
-	}
-	if (c->stage == STAGE_FINAL)
-		return;
-	send_pace(c);
-	coord_set_timer(c, TIMER_BEAT, now + coord_beat_interval(c));
 }
 
 /* ---- joining ---- */
@@ -466,146 +126,6 @@ static void maybe_complete(struct coord *c)
 		coord_send_rosters(c);
 	else
 		coord_disagree(c, PHASE_JOIN);
-}
-
-/* ---- votes ---- */
-
-/* The part of its threads' time that a rank worked. */
-static double busy_share(const struct workload *w)
-{
-	return w->total ? (double)w->busy / (double)w->total : 0;
-}
-
-/* The workload of the rank that worked longest: ranks run for about the same time. */
-static struct workload busiest(const struct coord *c)
-{
-	struct workload most = {.rank = -1};
-	for (int r = 0; r < c->conf.size; r++)
-		if (busy_share(&c->votes[r].work) > busy_share(&most)) {
-			most = c->votes[r].work;
-			most.rank = r;
-		}
-	return most;
-}
-
-static void give_verdict(struct coord *c)
-{
-	uint8_t memory[64];
-	struct buf b;
-	for (int *r = &c->upto.voted; *r < c->conf.size; ++*r)
-		if (!c->members[*r].voted)
-			return;
-	if (c->links.n) {
-		coord_fail_links(c);
-		return;
-	}
-	if (!agree_on_results(c->votes, c->conf.size, &c->comparison.disagreement)) {
-		coord_disagree(c, PHASE_COMMIT);
-		return;
-	}
-	coord_enter(c, STAGE_COMMIT);
-	const struct workload work = busiest(c);
-	buf_init_fixed(&b, memory, sizeof memory);
-	workload_encode(&work, &b);
-	send_all(c, MSG_VERDICT, &b);
-	buf_release(&b);
-}
-
-static bool failed_too(const struct member *m)
-{
-	return m->done && m->outcome.code;
-}
-
-static bool lost_too(const struct member *m)
-{
-	return !m->done;
-}
-
-static bool has_new(const struct member *m)
-{
-	return m->done && m->fate == FATE_NEW;
-}
-
-/* Append the ranks other than @but for which @is holds. False: there are none. */
-static bool say_ranks(const struct coord *c, bool (*is)(const struct member *), int but,
-                      const char *one, const char *several, char *words, size_t cap)
-{
-	char list[128];
-	struct rank_list ranks;
-	int n = 0;
-	rank_list_init(&ranks, list, sizeof list);
-	for (int r = 0; r < c->conf.size; r++)
-		if (r != but && is(&c->members[r])) {
-			rank_list_add(&ranks, r);
-			n++;
-		}
-	const size_t len = strlen(words);
-	if (n)
-		snprintf(words + len, cap - len, "; rank%s %s %s", n > 1 ? "s" : "",
-		         rank_list_end(&ranks), n > 1 ? several : one);
-	return n > 0;
-}
-
-static bool all_are_old(const struct coord *c)
-{
-	for (int r = 0; r < c->conf.size; r++) {
-		const struct member *m = &c->members[r];
-		if (!m->done || m->fate == FATE_NEW || m->fate == FATE_MIXED)
-			return false;
-	}
-	return true;
-}
-
-/* The outcome of the commit: the best evidence, the other ranks that failed or were lost, and those
- * that have new outputs. */
-static struct err outcome_of(const struct coord *c)
-{
-	struct evidence best = {.err = ERR_INIT};
-	for (int r = 0; r < c->conf.size; r++) {
-		const struct member *m = &c->members[r];
-		struct evidence e = {m->done ? EVIDENCE_OWN_WORD : EVIDENCE_LOST,
-		                     m->outcome,
-		                     PHASE_COMMIT,
-		                     r,
-		                     false,
-		                     0};
-		e.err.rank = r;
-		if (e.err.code)
-			best = *blame(&best, &e);
-	}
-	if (!best.err.code)
-		return best.err;
-	char words[512] = "";
-	say_ranks(c, failed_too, best.err.rank, "failed after the verdict too",
-	          "failed after the verdict too", words, sizeof words);
-	say_ranks(c, lost_too, best.err.rank, "was lost after the verdict too",
-	          "were lost after the verdict too", words, sizeof words);
-	if (!say_ranks(c, has_new, best.err.rank, "has its new output", "have their new outputs",
-	               words, sizeof words) &&
-	    all_are_old(c))
-		snprintf(words + strlen(words), sizeof words - strlen(words),
-		         "; no rank has a new output");
-	struct err told = {.rank = best.err.rank};
-	err_rank(&told, best.err.code, best.err.rank, "%.*s%s", (int)sizeof best.err.text,
-	         best.err.text, words);
-	told.subject = best.err.subject;
-	return told;
-}
-
-/* Send the outcome once each rank has committed, has failed, or was lost after the verdict. */
-static void finish_commit(struct coord *c)
-{
-	struct buf b;
-	uint8_t memory[ERR_MESSAGE];
-	for (int *r = &c->upto.ended; *r < c->conf.size; ++*r)
-		if (!c->members[*r].done && !c->members[*r].lost)
-			return;
-	struct err e = outcome_of(c);
-	coord_name_host(c, &e);
-	coord_enter(c, STAGE_FINAL);
-	coord_err_message(&e, PHASE_COMMIT, &b, memory);
-	send_all(c, MSG_FINAL, &b);
-	buf_release(&b);
 }
 
 /* ---- messages ---- */
@@ -708,7 +228,7 @@ static bool take_report(struct member *m, struct view v)
 	    e.rank >= m->coord->conf.size || e.rank == m->rank)
 		return false;
 	e.code = code_of(e.code);
-	suspect(m->coord, m->rank, &e, phase, &v);
+	coord_suspect(m->coord, m->rank, &e, phase, &v);
 	return true;
 }
 
@@ -772,7 +292,7 @@ static bool take_vote(struct member *m, struct view v)
 	if (m->voted || vote_decode(&m->coord->votes[m->rank], v, &e) < 0)
 		return false;
 	m->voted = true;
-	give_verdict(m->coord);
+	coord_give_verdict(m->coord);
 	return true;
 }
 
@@ -813,7 +333,7 @@ static bool take_done(struct member *m, struct view v)
 			m->outcome.code = code_of(m->outcome.code);
 	}
 	m->done = true;
-	finish_commit(m->coord);
+	coord_finish_commit(m->coord);
 	return true;
 }
 
@@ -889,10 +409,10 @@ static const struct {
         [TIMER_SEATS] = {coord_look_at_seats, IN(STAGE_JOIN)},
         [TIMER_JOINED] = {coord_tell_joined, IN(STAGE_JOIN)},
         [TIMER_DOUBT] = {coord_expect_fewest, IN(STAGE_JOIN) | IN(STAGE_FAILED)},
-        [TIMER_BEAT] = {watch_beats, IN(STAGE_RUN) | IN(STAGE_COMMIT)},
-        [TIMER_EVIDENCE] = {evidence_over, IN(STAGE_RUN)},
+        [TIMER_BEAT] = {coord_watch_beats, IN(STAGE_RUN) | IN(STAGE_COMMIT)},
+        [TIMER_EVIDENCE] = {coord_evidence_over, IN(STAGE_RUN)},
         [TIMER_COMPARE] = {coord_compare_over, IN(STAGE_JOIN) | IN(STAGE_RUN)},
-        [TIMER_DRAIN] = {drain_over, ANY_STAGE},
+        [TIMER_DRAIN] = {coord_drain_over, ANY_STAGE},
 };
 
 void coord_set_timer(struct coord *c, enum coord_timer t, int64_t at)
@@ -971,7 +491,7 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 		m->coord = c;
 		m->rank = r;
 		m->ctl.on_message = on_message;
-		m->ctl.on_lost = on_lost;
+		m->ctl.on_lost = coord_on_lost;
 		m->ctl.on_lacking = coord_lacking;
 		m->ctl.ctx = m;
 	}
@@ -984,39 +504,6 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	err_nomem(err, "the ranks of the job", sizeof(struct guest));
 	coord_close(c);
 	return NULL;
-}
-
-void coord_drain(struct coord *c)
-{
-	if (c->drain)
-		return;
-	c->drain = DRAINING;
-	for (int r = 0; r < c->conf.size; r++)
-		ctl_end(&c->members[r].ctl);
-	coord_end_guests(c);
-	coord_maybe_drained(c);
-}
-
-int64_t coord_allowance(const struct coord *c)
-{
-	int64_t most = 0;
-	for (int r = 0; r < c->conf.size; r++)
-		if (allowance(&c->members[r]) > most)
-			most = allowance(&c->members[r]);
-	return most;
-}
-
-bool coord_drained(const struct coord *c)
-{
-	return c->drain == DRAINED;
-}
-
-bool coord_has_sent(const struct coord *c)
-{
-	for (int r = 0; r < c->conf.size; r++)
-		if (ctl_open(&c->members[r].ctl) && !c->members[r].ctl.ended)
-			return false;
-	return coord_guests_have_sent(c);
 }
 
 int coord_local_addr(const struct coord *c, struct addr *out, struct err *err)

@@ -1,8 +1,9 @@
 /*
- * Shared by the coordinator's files: coord.c (opening and closing, heartbeats, the votes and
- * failures), coord_admit.c (which connections may join), coord_seats.c (the assignment of ranks,
- * and the missing ones), coord_roster.c (the plan), compare_tables.c (the difference on which the
- * ranks disagree), coord_links.c (the links that failed).
+ * Shared by the coordinator's files: coord.c (opening and closing, the tables of messages and of
+ * timers), coord_admit.c (which connections may join), coord_seats.c (the assignment of ranks, and
+ * the missing ones), coord_roster.c (the plan), coord_watch.c (the heartbeats), coord_failure.c
+ * (the culprit, and the end), coord_vote.c (the verdict and the outcome), compare_tables.c (the
+ * difference on which the ranks disagree), coord_links.c (the links that failed).
  */
 #ifndef COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
 #define COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
@@ -76,8 +77,8 @@ struct guest {
 	struct guest *next;
 };
 
-/* The ranks below each number have done what it is named for. So the coordinator does not look at
- * all ranks at each message of one. */
+/* For each step: all ranks below this number have taken it. So a message of one rank does not make
+ * the coordinator look at all ranks. */
 struct upto {
 	int present, has_intent, connected, in_round, voted, ended, has_failure, closed;
 };
@@ -147,13 +148,18 @@ void coord_look_at_seats(void *coord);
 void coord_tell_joined(void *coord);
 void coord_expect_fewest(void *coord);
 void coord_compare_over(void *coord);
+void coord_watch_beats(void *coord);
+void coord_evidence_over(void *coord);
+void coord_drain_over(void *coord);
 
 /* A message to a member, or rank 0; @body may be NULL. */
 void coord_send(struct member *m, uint8_t type, const struct buf *body);
+void coord_send_all(struct coord *, uint8_t type, const struct buf *body); /* all that joined */
 #define ERR_MESSAGE 1024 /* bytes, more than any error message has */
 void coord_err_message(const struct err *e, enum phase phase, struct buf *b,
                        uint8_t memory[ERR_MESSAGE]);
-/* The on_lacking of a control link (ctl.h). */
+/* The on_lost and on_lacking of a control link (ctl.h). */
+void coord_on_lost(void *member, const struct err *err);
 void coord_lacking(void *member, const struct err *err);
 void coord_send_failure(struct coord *c, struct member *m);
 /* Fail the job: send the failure to all ranks that have joined, and to those that join later, until
@@ -166,7 +172,24 @@ void coord_member_lost(struct member *m, const struct err *why);
 /* When all ranks have the failure, they get a bounded time to disconnect. */
 void coord_maybe_drained(struct coord *c);
 
+/* A rank's report @e of another one or of the link to it; @v: the rest of the REPORT. Better
+ * evidence, the culprit's own message or the loss of its control link, may still come. */
+void coord_suspect(struct coord *, int reporter, const struct err *e, enum phase, struct view *v);
+
 int64_t coord_beat_interval(const struct coord *);
+/* The rank's phase, as far as its messages show. */
+enum phase coord_phase_of(const struct coord *, const struct member *);
+/* The rank that has been silent for the longest time, and for longer than @limit and its messages
+ * may take, ns; NULL: none. */
+struct member *coord_most_silent(const struct coord *, int64_t limit, int64_t now);
+struct evidence coord_silence_of(const struct coord *, const struct member *, int64_t now);
+
+/* The verdict, if all ranks have voted. */
+void coord_give_verdict(struct coord *);
+/* A rank is lost after the verdict. @how: "lost". */
+void coord_lose_after_verdict(struct member *, const char *how);
+/* The outcome, once each rank has committed, has failed, or was lost after the verdict. */
+void coord_finish_commit(struct coord *);
 
 /* "rank 3 (nodeb)": the coordinator's rank and host, as far as they are known. */
 #define COORD_SELF_TEXT 96
