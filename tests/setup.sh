@@ -3,6 +3,7 @@
 #
 #   tests/setup.sh build|demo|gpu|test|launchers|bench|package
 #   tests/setup.sh check      install nothing; is what the build needs there?
+#   tests/setup.sh GROUP --names      install nothing; print the group's packages, one a line
 #
 # Each group contains the ones before it, but bench only build and demo, and package only build. Where nothing can be
 # installed (not root, no apt), it names the packages and goes on if what they provide is found.
@@ -94,6 +95,11 @@ package) want=("${build[@]}" "${package[@]}") ;;
 	;;
 esac
 
+if [[ ${2-} == --names ]]; then
+	printf '%s\n' "${want[@]}"
+	exit 0
+fi
+
 absent() { # those of "${want[@]}" that are not there, a line
 	local p
 	for p in "${want[@]}"; do
@@ -103,8 +109,10 @@ absent() { # those of "${want[@]}" that are not there, a line
 
 if [[ $1 == check ]]; then
 	needed=$(absent | xargs)
+	hint="'make deps' installs them"
+	[[ -z ${CROSS-} ]] || hint="those of $CROSS are needed (docs/cross.md)"
 	[[ -z $needed ]] || {
-		echo "make: packages that the build needs are missing: $needed (Debian's names); 'make deps' installs them" >&2
+		echo "make: packages that the build needs are missing: $needed (Debian's names); $hint" >&2
 		exit 1
 	}
 	exit 0
