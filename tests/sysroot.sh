@@ -22,7 +22,7 @@ command -v apt-get >/dev/null || {
 	exit 1
 }
 
-rm -rf apt usr lib etc var packages
+rm -rf apt usr lib packages
 mkdir -p apt/state/lists/partial apt/cache/archives/partial apt/sources
 : >apt/state/status
 cat >apt/conf <<-END
@@ -60,4 +60,4 @@ done
 	basename -a apt/cache/archives/*.deb
 } >apt/packages
 mv apt/packages packages
-rm -rf apt
+rm -rf apt etc var usr/share/doc
