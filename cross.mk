@@ -17,13 +17,13 @@ $(call tool,AR,ar)
 $(call tool,LD,ld)
 $(call tool,OBJCOPY,objcopy)
 
-# pkg-config sees the libraries of the other processor alone, also where Debian's aarch64-linux-gnu-pkg-config is not installed.
-PKG_CONFIG_FOLDERS = $(SYSROOT)/usr/lib/$(patsubst %-,%,$(notdir $(CROSS)))/pkgconfig:$(SYSROOT)/usr/share/pkgconfig
-PKG_CONFIG ?= $(if $(CROSS_CPU),PKG_CONFIG_LIBDIR=$(PKG_CONFIG_FOLDERS) PKG_CONFIG_SYSROOT_DIR=$(SYSROOT)) pkg-config
-
 ifneq ($(CROSS_CPU),)
+CROSS_HOST = $(patsubst %-,%,$(notdir $(CROSS)))
+# pkg-config sees the libraries of the other processor alone, also where Debian's aarch64-linux-gnu-pkg-config is not installed.
+PKG_CONFIG_ENV = PKG_CONFIG_LIBDIR=$(SYSROOT)/usr/lib/$(CROSS_HOST)/pkgconfig:$(SYSROOT)/usr/share/pkgconfig PKG_CONFIG_SYSROOT_DIR=$(SYSROOT)
 EMULATOR ?= $(firstword $(shell command -v qemu-$(CROSS_CPU) qemu-$(CROSS_CPU)-static) qemu-$(CROSS_CPU)) $(addprefix -L ,$(SYSROOT))
 endif
+PKG_CONFIG ?= $(PKG_CONFIG_ENV) pkg-config
 ifneq ($(SYSROOT),)
 override SYSROOT := $(abspath $(SYSROOT))
 override CC := $(CC) --sysroot=$(SYSROOT)

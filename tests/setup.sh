@@ -110,7 +110,7 @@ absent() { # those of "${want[@]}" that are not there, a line
 if [[ $1 == check ]]; then
 	needed=$(absent | xargs)
 	hint="'make deps' installs them"
-	[[ -z ${CROSS-} ]] || hint="those of $CROSS are needed (docs/cross.md)"
+	[[ -z ${CROSS-} ]] || hint="those of $CROSS are needed (CONTRIBUTING.md, Other processors)"
 	[[ -z $needed ]] || {
 		echo "make: packages that the build needs are missing: $needed (Debian's names); $hint" >&2
 		exit 1
