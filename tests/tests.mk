@@ -54,6 +54,7 @@ help:
 	@echo '  NVCC=               the CUDA compiler, for $(BUILD)/collctl-cuda.so (default: nvcc on PATH, or of cuda-deps)'
 	@echo '  CUDA_PLUGIN=        check-gpu, bench-gpu: the plug-in to test, instead of $(BUILD)/collctl-cuda.so'
 	@echo '  CC=cc               the compiler; CFLAGS, CPPFLAGS, LDFLAGS as usual'
+	@echo '  SYSROOT=            a folder with the libraries of another processor, for CC=aarch64-linux-gnu-gcc (tests/sysroot.sh)'
 	@echo '  SANITIZE=           build with sanitizers, such as address,undefined (with BUILD=build-asan)'
 	@echo '  WERROR=             1: warnings are errors'
 	@echo '  COLLCTL=            check-faults: the program to test, instead of $(BUILD)/collctl'
