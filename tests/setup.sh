@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install the Debian packages that a group of tasks needs, only those that are missing.
 #
-#   tests/setup.sh build|demo|gpu|test|launchers|bench|package
+#   tests/setup.sh build|demo|gpu|test|more|launchers|bench|package
 #   tests/setup.sh check      install nothing; is what the build needs there?
 #   tests/setup.sh GROUP --names      install nothing; print the group's packages, one a line
 #
@@ -15,9 +15,10 @@ build=(gcc libc6-dev make pkg-config
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
 gpu=(bats bats-assert bats-support bats-file iproute2 jq) # for tests/gpu/jobs.bats
-test=(ca-certificates clang clang-format clang-tidy curl etcd-server fish g++ git
-	libclang-rt-dev libcmocka-dev libgnutls28-dev libxml2-utils mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
-	python3-yaml shellcheck slurm-client slurmctld slurmd socat strace zsh)
+test=(ca-certificates curl etcd-server fish g++ git
+	libcmocka-dev libgnutls28-dev libxml2-utils mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
+	python3-yaml slurm-client slurmctld slurmd socat strace zsh)
+more=(clang clang-format clang-tidy libclang-rt-dev mandoc shellcheck) # for make check-more
 launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too
 bench=(clustershell iperf3 iproute2 iputils-ping libmpich-dev libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync)
 package=(cmake debhelper dpkg-dev fakeroot lintian xz-utils zlib1g-dev)
@@ -86,11 +87,12 @@ build | check) want=("${build[@]}") ;;
 demo) want=("${build[@]}" "${demo[@]}") ;;
 gpu) want=("${build[@]}" "${demo[@]}" "${gpu[@]}") ;;
 test) want=("${build[@]}" "${demo[@]}" "${gpu[@]}" "${test[@]}") ;;
-launchers) want=("${build[@]}" "${demo[@]}" "${gpu[@]}" "${test[@]}" "${launchers[@]}" "${package[@]}") ;;
+more) want=("${build[@]}" "${demo[@]}" "${gpu[@]}" "${test[@]}" "${more[@]}") ;;
+launchers) want=("${build[@]}" "${demo[@]}" "${gpu[@]}" "${test[@]}" "${more[@]}" "${launchers[@]}" "${package[@]}") ;;
 bench) want=("${build[@]}" "${demo[@]}" "${bench[@]}") ;;
 package) want=("${build[@]}" "${package[@]}") ;;
 *)
-	echo "usage: tests/setup.sh build|demo|gpu|test|launchers|bench|package|check" >&2
+	echo "usage: tests/setup.sh build|demo|gpu|test|more|launchers|bench|package|check" >&2
 	exit 2
 	;;
 esac
