@@ -5,7 +5,8 @@
 #
 # Without --more, what proves the product (`make check`): a build of gcc and one with the sanitizers of addresses and of
 # undefined behaviour; commands, units, faults, simulation, launchers. With --more, what the developers check besides
-# (`make check-more`): the thread sanitizer, clang, the fuzzers, the plug-in of the CUDA toolkit, formats of the sources.
+# (`make check-more`): the thread sanitizer, clang, the fuzzers, the bugs planted in the simulation, the plug-in of the CUDA
+# toolkit, the formats of the sources, the programs that run the tests.
 # --list prints each suite's name and its command, separated by a tab, and runs nothing.
 #
 # The parts of the long runs, which have both, each at most 45 minutes on two processors: commands (tests/cli, tests/launchers,
@@ -374,8 +375,8 @@ all_of() {
 
 # The CUDA toolkit is for `make check-more`, which builds the plug-in for one architecture, unless there is one already
 # that has them all.
-goals='all sim gpu-tests' plugin=() kernels=(build)
-((!product)) || goals+=' unit sim-bugs'
+goals='all unit sim gpu-tests' plugin=() kernels=(build)
+((!more)) || goals+=' sim-bugs'
 if ((!more)); then
 	plugin=(NVCC=)
 elif ((!long)) && [[ ! -f build/collctl-cuda.so ]]; then
@@ -402,9 +403,11 @@ if runs commands faults units && build gcc build "$goals" "${plugin[@]}"; then
 		later gpu/standin 1200 one bash -c check_standin
 		later static/install 600 one bash -c check_install
 	fi
-	if runs faults && ((product)); then # whole jobs in one thread; the bugs that are planted there must be found
+	if runs faults && ((product)); then # whole jobs in one thread
 		later sim/jobs $((long ? 2400 : 1200)) one build/sim/sim --workers "$(nproc)" --jobs $((long ? 50000 : 2000))
 		later sim/same 1200 one build/sim/sim --twice --seed 500000 --jobs 200
+	fi
+	if runs faults && ((more)); then # the bugs that are planted there must be found
 		later sim/bugs 1200 tap tests/sim/bugs.sh --jobs $((long ? 20000 : 10000))
 	fi
 	((!product)) || all_of '' build $((long ? 600 : 60)) ''
