@@ -2,7 +2,7 @@
 #
 # Each test runs in a separate folder, $BATS_TEST_TMPDIR, without any launcher's or collctl's
 # variables; every process that it starts carries the test's mark in its environment and is ended by
-# teardown. A file with its own setup or teardown calls common_setup and common_teardown.
+# teardown. A file with its own setup, teardown or teardown_file calls common_setup, common_teardown or common_teardown_file.
 # shellcheck shell=bash
 
 bats_require_minimum_version 1.5.0
@@ -53,13 +53,17 @@ common_setup() {
 
 common_teardown() {
 	end_marked
-	[[ ! -s $BATS_TEST_TMPDIR.python/pid ]] || kill "$(<"$BATS_TEST_TMPDIR.python/pid")" 2>/dev/null || true
 	((${#LOCKS[@]} == 0)) || rm -f "${LOCKS[@]}"
 	[[ -z $OTHER ]] || rm -rf "$OTHER"
 }
 
+common_teardown_file() {
+	[[ ! -s $BATS_FILE_TMPDIR/python/pid ]] || kill "$(<"$BATS_FILE_TMPDIR/python/pid")" 2>/dev/null || true
+}
+
 setup() { common_setup; }
 teardown() { common_teardown; }
+teardown_file() { common_teardown_file; }
 
 collctl() { "$COLLCTL" "$@"; }
 
@@ -114,24 +118,27 @@ blocks() {
 
 # ---- files ----
 
-# oracle MODULE ARGS...: run MODULE.py, in this test's server (python_server.py), which the first call starts
+# oracle MODULE ARGS...: run MODULE.py, in this file's server (python_server.py), which the first call starts
 oracle() {
-	local home=$BATS_TEST_TMPDIR.python reply fields rc
-	reply=$home/reply.$BASHPID.$((++ORACLE_CALLS)) # a new one: the last writer of an old one may still be there
+	local home=$BATS_FILE_TMPDIR/python reply fields rc
+	reply=$BATS_TEST_TMPDIR.reply.$BASHPID.$((++ORACLE_CALLS)) # a new one: the last writer of an old one may still be there
 	printf -v fields '\x1f%s' "$PWD" "$BASHPID" "$reply" "$@"
 	if ((${#fields} > 1000)) || [[ $fields == *$'\n'* ]]; then # more than a FIFO takes at once
 		"$PYTHON" -B "$HELPERS_DIR/$1.py" "${@:2}"
 		return
 	fi
+	# A test that ran out of time has taken it along.
+	[[ ! -s $home/pid ]] || kill -0 "$(<"$home/pid")" 2>/dev/null || rm -rf "$home"
 	if mkdir "$home" 2>/dev/null; then
-		mkfifo "$home/new" && mv "$home/new" "$home/requests"
+		mkfifo "$home/requests"
 		# Not a process of the test's: tests look for those that are left.
 		env -u COLLTEST_MARK "$PYTHON" "$HELPERS_DIR/python_server.py" "$home/requests" \
 			</dev/null >/dev/null 2>"$home/errors" 3>&- &
-		echo $! >"$home/pid"
+		echo $! >"$home/new"
 		disown $!
+		mv "$home/new" "$home/pid"
 	fi
-	until [[ -p $home/requests ]]; do :; done
+	until [[ -s $home/pid ]]; do :; done
 	mkfifo "$reply"
 	printf '%s\n' "${fields#$'\x1f'}" >"$home/requests"
 	read -r rc <"$reply"
