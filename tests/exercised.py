@@ -11,6 +11,7 @@ The facts, with tabs between their parts:
     row       row of docs/FAULTS.md, a test that shows it
     test      suite (tests/run.sh), test, the commands that run it: check, check-more, check-long
     suite     suite of one test, the commands
+    random    a fault of jobs with random faults (tests/fault/faults.py)
     bug       a bug that is planted in the simulation
     mutation  a way in which schedules are broken
     mutants   what test_mutants counted
@@ -110,6 +111,8 @@ def suites(files):
 
 
 def planted(files):
+    for name in re.findall(r"^class (\w+)\(", text_of(files["faults.py"]), re.M):
+        yield "random", name
     for path in output("git", "ls-files", "*/bugs/*.patch").split():
         yield "bug", os.path.basename(path)[: -len(".patch")]
     for name in re.findall(r"^\t(MUT_\w+)", text_of(files["test_mutants.c"]), re.M):

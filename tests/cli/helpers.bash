@@ -238,7 +238,13 @@ ops_of() {
 
 # The names of the algorithms of a collective that need no device, one a line; there must be some.
 algorithms_of() {
-	collctl algorithms --json | jq -r --arg c "$1" '.[] | select(.collective == $c) | .algorithm' | grep -v '^cuda_'
+	local collective name found=1
+	while read -r collective name; do
+		[[ $collective == "$1" && $name != cuda_* ]] || continue
+		echo "$name"
+		found=0
+	done < <(all_algorithms)
+	return "$found"
 }
 
 # use_standin DEVICES [VARIABLE=VALUE...]: devices of host memory (cuda/standin/runtime.cc)
@@ -257,9 +263,15 @@ use_nccl() {
 	export COLLCTL_NCCL_PATH=${COLLCTL_PLUGIN_PATH%.so}-nccl.so COLLCTL_STANDIN_NCCL=${1-}
 }
 
-# All of them as "COLLECTIVE NAME".
+# All of them as "COLLECTIVE NAME". The first call of a file of tests asks the program.
 all_algorithms() {
-	collctl algorithms --json | jq -r '.[] | .collective + " " + .algorithm' | grep .
+	local list=$BATS_FILE_TMPDIR/algorithms${COLLCTL//\//-} new
+	if [[ ! -s $list ]]; then
+		new=$list.$BASHPID
+		collctl algorithms --json | jq -r '.[] | .collective + " " + .algorithm' >"$new"
+		mv "$new" "$list"
+	fi
+	grep . "$list"
 }
 
 # ---- processes ----
