@@ -119,6 +119,7 @@ blocks() {
 # ---- files ----
 
 # oracle MODULE ARGS...: run MODULE.py, in this file's server (python_server.py), which the first call starts
+# and which keeps the environment of that call
 oracle() {
 	local home=$BATS_FILE_TMPDIR/python reply fields rc
 	reply=$BATS_TEST_TMPDIR.reply.$BASHPID.$((++ORACLE_CALLS)) # a new one: the last writer of an old one may still be there
