@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""What the tests exercise, one fact a line, sorted: for diff, before and after a change of the tests.
+"""What the tests exercise, one fact a line, sorted, to be compared before and after a change of the tests.
 
     tests/exercised.py                         what the sources say
     tests/exercised.py --build BUILD           and what BUILD's unit tests count (make unit): algorithms, mutants
     tests/exercised.py --gcov BUILD [FOLDER...]    only the lines that tests of BUILD have run, in lib and algorithms
-        (make BUILD=BUILD CFLAGS='-O0 -g --coverage' LDFLAGS=--coverage all unit, then any tests)
+        (make BUILD=BUILD CFLAGS='-O0 -g --coverage' LDFLAGS=--coverage NVCC= all unit, then any tests)
+    tests/exercised.py --compare BEFORE AFTER      what of one output the other lacks, what other commands run, how many
+        facts are new, and the share of lines that ran; exit code 1 if AFTER lacks any
 
 The facts, with tabs between their parts:
 
@@ -154,12 +156,62 @@ def covered(build, folders):
         yield kind, name, str(some), str(all_of)
 
 
+def read_facts(path):
+    """A file's facts: kind -> what -> the last column, if it says how the fact holds and not which it is."""
+    facts = collections.defaultdict(dict)
+    with open(path, encoding="utf-8") as file:
+        for kind, *parts in (line.rstrip("\n").split("\t") for line in file):
+            if kind in ("folder", "file"):
+                facts[kind][parts[0],] = int(parts[1]), int(parts[2])
+            elif kind in ("test", "suite"):
+                facts[kind][tuple(parts[:-1])] = parts[-1]
+            elif kind == "mutants":
+                facts[kind][re.sub(r"\d+", "N", parts[0]),] = parts[0]
+            else:
+                facts[kind][tuple(parts)] = None
+    return facts
+
+
+def shares(folders):
+    """The percentage of lines that ran in each top-level folder."""
+    sums = collections.defaultdict(lambda: [0, 0])
+    for (name,), (some, all_of) in folders.items():
+        sums[name.split("/")[0]][0] += some
+        sums[name.split("/")[0]][1] += all_of
+    return {name: f"{100 * some / all_of:.1f} % of {all_of}" for name, (some, all_of) in sums.items() if all_of}
+
+
+def compare(before, after):
+    """Print the differences; is anything lost? Lines of files are no facts: their number follows the code."""
+    lost = False
+    for kind in sorted({*before, *after} - {"folder", "file"}):
+        old, new = before[kind], after[kind]
+        for what in sorted(old.keys() - new.keys()):
+            print("lost", kind, *what, sep="\t")
+            lost = True
+        for what in sorted(old.keys() & new.keys()):
+            if old[what] != new[what]:
+                print("moved", kind, *what, f"{old[what]} -> {new[what]}", sep="\t")
+        print("same", kind, len(old.keys() & new.keys()), f"new: {len(new.keys() - old.keys())}", sep="\t")
+    old, new = shares(before["folder"]), shares(after["folder"])
+    for name in sorted({*old, *new}):
+        print("lines", name, f"{old.get(name, 'none')} -> {new.get(name, 'none')}", sep="\t")
+    for what in sorted(before["file"].keys() & after["file"].keys()):
+        was, is_now = (some / (all_of or 1) for some, all_of in (before["file"][what], after["file"][what]))
+        if was - is_now >= 0.02:
+            print("less", "file", *what, f"{100 * was:.1f} % -> {100 * is_now:.1f} %", sep="\t")
+    return lost
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", metavar="BUILD")
     parser.add_argument("--gcov", metavar="BUILD")
     parser.add_argument("folders", metavar="FOLDER", nargs="*", default=["lib", "algorithms"])
+    parser.add_argument("--compare", nargs=2, metavar=("BEFORE", "AFTER"))
     arguments = parser.parse_args()
+    if arguments.compare:
+        sys.exit(compare(*map(read_facts, arguments.compare)))
     if arguments.gcov:
         facts = list(covered(arguments.gcov, arguments.folders))
         if not facts:

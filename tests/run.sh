@@ -5,7 +5,7 @@
 #
 # Without --more, what proves the product (`make check`): a build of gcc and one with the sanitizers of addresses and of
 # undefined behaviour; commands, units, faults, simulation, launchers. With --more, what the developers check besides
-# (`make check-more`): the thread sanitizer, clang, the fuzzers, the bugs planted in the simulation, the plug-in of the CUDA
+# (`make check-more`): the thread sanitizer, clang, aarch64, the fuzzers, the bugs planted in the simulation, the plug-in of the CUDA
 # toolkit, the formats of the sources, the programs that run the tests.
 # --list prints each suite's name and its command, separated by a tab, and runs nothing.
 #
@@ -394,6 +394,7 @@ if runs commands faults units && build gcc build "$goals" "${plugin[@]}"; then
 		later gpu/runtime 600 one bash -c check_runtime
 		later gpu/elements 600 one bash -c check_elements
 		later gpu/check 1200 one build/gpu/check build/collctl-cuda.so
+		later arm64 1800 tap env COLLCTL="$PWD/build/collctl" tests/arm64.sh
 	fi
 	if runs commands && ((product)); then
 		later static/protocol 600 one bash -c check_protocol

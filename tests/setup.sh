@@ -19,6 +19,7 @@ test=(ca-certificates curl etcd-server fish g++ git
 	libcmocka-dev libgnutls28-dev libxml2-utils mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
 	python3-yaml slurm-client slurmctld slurmd socat strace zsh)
 more=(clang clang-format clang-tidy libclang-rt-dev mandoc shellcheck) # for make check-more
+[[ $(dpkg --print-architecture 2>/dev/null) == arm64 ]] || more+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too
 bench=(clustershell iperf3 iproute2 iputils-ping libmpich-dev libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync)
 package=(cmake debhelper dpkg-dev fakeroot lintian xz-utils zlib1g-dev)
@@ -33,7 +34,7 @@ stands_for() {
 	libcurl4-openssl-dev) echo curl/curl.h ;;
 	libmicrohttpd-dev) echo microhttpd.h ;;
 	libzip-dev) echo zip.h ;;
-	libipsec-mb-dev) echo stddef.h ;; # never in the way
+	libipsec-mb-dev | gcc-aarch64-linux-gnu | libc6-dev-arm64-cross | qemu-user) echo stddef.h ;; # never in the way
 	libcmocka-dev) echo cmocka.h ;;
 	libgnutls28-dev) echo gnutls/gnutls.h ;;
 	iproute2) echo ss ;;
