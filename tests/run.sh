@@ -373,24 +373,18 @@ all_of() {
 	! runs "${p}units" || units "${prefix}unit" "$dir" "$skipped"
 }
 
-# The CUDA toolkit is for `make check-more`, which builds the plug-in for one architecture, unless there is one already
-# that has them all.
-goals='all unit sim gpu-tests' plugin=() kernels=(build)
+# The CUDA toolkit is for `make check-more`.
+((more)) || export NVCC=
+goals='all unit sim gpu-tests'
 ((!more)) || goals+=' sim-bugs'
-if ((!more)); then
-	plugin=(NVCC=)
-elif ((!long)) && [[ ! -f build/collctl-cuda.so ]]; then
-	export CUDA_ARCH=sm_90
-	kernels+=("$CUDA_ARCH")
-fi
 
-if runs commands faults units && build gcc build "$goals" "${plugin[@]}"; then
+if runs commands faults units && build gcc build "$goals"; then
 	if runs commands && ((more)); then
 		later static/format 600 one bash -c check_format
 		later static/shell 600 one bash -c check_shell
 		later static/man 600 one bash -c check_man
 		later static/harness 600 tap tests/harness.sh
-		later gpu/kernels 600 one tests/gpu/inspect.sh "${kernels[@]}"
+		later gpu/kernels 600 one tests/gpu/inspect.sh build
 		later gpu/runtime 600 one bash -c check_runtime
 		later gpu/elements 600 one bash -c check_elements
 		later gpu/check 1200 one build/gpu/check build/collctl-cuda.so
