@@ -23,7 +23,7 @@ struct arena;
 struct arena *arena_new(size_t size, struct err *err);
 void arena_free(struct arena *); /* NULL: nothing */
 
-/* @bytes of zeroed memory, page-aligned. NULL: no range is long enough. Thread-safe, as
+/* @bytes of zeroed memory, aligned to 4 KiB. NULL: no range is long enough. Thread-safe, as
  * arena_release. */
 void *arena_alloc(struct arena *, size_t bytes);
 /* False: @p is not in the arena. The pages stay: the seals forbid to return them. */
