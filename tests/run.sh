@@ -433,8 +433,10 @@ if ((more)) && runs fuzz-files fuzz-wire && build fuzz build-fuzz fuzz CC=clang;
 		mkdir -p "$work/corpus/$name"
 		seeds=()
 		[[ ! -d tests/fuzz/corpus/$name ]] || seeds=("tests/fuzz/corpus/$name")
+		dict=()
+		[[ ! $name =~ ^(agree|coord|frame|job)$ ]] || dict=(-dict=build-fuzz/fuzz/messages.dict)
 		later "fuzz/$name" $((seconds + 600)) one "${fixed[@]}" "$fuzzer" \
-			-error_exitcode=99 -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 \
+			-error_exitcode=99 -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 "${dict[@]}" \
 			-artifact_prefix="$work/" "$work/corpus/$name" "${seeds[@]}"
 	done
 fi
