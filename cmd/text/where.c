@@ -206,8 +206,8 @@ static void print_times(const struct coll_result *r, const double *times)
 		                       resources[next].text, duration_text(times[next], duration));
 	}
 	if (times[PROCESSOR] >= SMALL * total)
-		report_note("rank %d: time: %s; %s of all this waiting for a processor", r->rank,
-		            text, duration_text(times[PROCESSOR], duration));
+		report_note("rank %d: time: %s; of this %s waiting for a processor", r->rank, text,
+		            duration_text(times[PROCESSOR], duration));
 	else
 		report_note("rank %d: time: %s", r->rank, text);
 }

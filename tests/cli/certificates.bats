@@ -471,7 +471,7 @@ refused_there() {
 		"refuses this rank's certificate: it is revoked there (--tls-crl)"
 	certified 0 r0
 	certified 1 odd
-	refused_there 'one whose key TLS 1.3 cannot use' "TLS 1.3 cannot use the key of this rank's certificate"
+	refused_there 'a certificate whose key TLS 1.3 cannot use' "TLS 1.3 cannot use the key of this rank's certificate"
 }
 
 @test "65: an issuer that the user trusts needs no list of the one above it" {
@@ -546,7 +546,7 @@ refused_there() {
 	local job=("$COLLCTL" barrier -H hosts --join-timeout 5s)
 	spawn_rank 0 "${job[@]}" -r 0 "${with[@]}"
 	spawn_rank 1 "${job[@]}" -r 1 --secret-file "$SECRET"
-	refused_there 'the peer has no certificate, but a secret' \
+	refused_there 'the peer has a secret in place of a certificate' \
 		'the peer has a certificate (--tls-cert), this rank a secret'
 	spawn_rank 0 "${job[@]}" -r 0 --secret-file "$SECRET"
 	spawn_rank 1 "${job[@]}" -r 1 "${with[@]}"

@@ -326,8 +326,8 @@ static int mutual_error(const struct conn_tls *c, int reason, unsigned long e, s
 	if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
 		return err_set(
 		        err, ERR_AUTH,
-		        "the peer has no certificate, but a secret, or one whose key TLS 1.3 "
-		        "cannot use; this rank has a certificate (--tls-cert)");
+		        "the peer has a secret in place of a certificate, or a certificate "
+		        "whose key TLS 1.3 cannot use; this rank has a certificate (--tls-cert)");
 	if (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE)
 		return err_set(err, ERR_AUTH, "%s", certificate_here);
 	return any_handshake_error(c, e, err);
