@@ -149,7 +149,7 @@ const struct example examples[] = {
 	 "collctl ca init pki\n"
 	 "collctl ca issue pki --rank 0\n"
 	 "collctl ca issue pki --rank 1"},
-	{"ca", "A certificate for a host and a store",
+	{"ca", "A certificate for the ranks of a host, or for its store",
 	 "collctl ca init pki && collctl ca issue pki --host node1"},
 	{"ca", "Revoke a certificate whose key is lost",
 	 "collctl ca init pki && collctl ca issue pki --rank 7 &&\n"

@@ -216,7 +216,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm alltoall_hosts = {
         .kind = COLL_ALLTOALL,
         .name = "hosts",
-        .help = "one message from each host to each other; its ranks combine and divide these",
+        .help = "one message from host to host; ranks inside the hosts combine and divide it",
         .steps = "3",
         .bytes = "nS(P-n)/P out of a host of n ranks",
         .restrictions =

@@ -88,8 +88,8 @@ S(RESOURCES, "limit-rate", 0, "RATE", RATE, settings.limit_rate, FOR_MOVES | FOR
   "second), 10M (bytes a second)",
   .min = 1024, .max = INT64_MAX)
 S(RESOURCES, "threads", 0, "N|auto", THREADS, threads, FOR_MOVES,
-  "threads that encrypt, add and copy, at most one for each stream (auto: the processors of "
-  "this host divided by its ranks)",
+  "threads that encrypt, add and copy, at most one for each stream (auto: the processors that "
+  "this rank may use, divided by the number of ranks on its host)",
   .def = "auto", .min = 1, .max = 64)
 S(RESOURCES, "lanes", 0, "WAY", CHOICE, settings.lanes, FOR_MOVES | FOR_BENCH,
   "how ranks of the same host and user send to each other: through shared memory if possible, "
