@@ -458,17 +458,17 @@ refused_there() {
 	certified 0 r0
 	certified 1 stranger --tls-ca both.pem
 	refused_there "the peer's certificate, CN=stranger: its issuer, CN=CA of other, is not a CA in ca.pem (--tls-ca)" \
-		"refuses this rank's certificate: its --tls-ca has not signed it"
+		"refuses this rank's certificate: the CA in the peer's --tls-ca has not signed it"
 	certified 0 r0 --tls-ca both.pem
 	certified 1 stranger --tls-ca other.pem
-	refused_there "refuses this rank's certificate: its --tls-ca has not signed it" \
+	refused_there "refuses this rank's certificate: the CA in the peer's --tls-ca has not signed it" \
 		"the peer's certificate, CN=r0: its issuer, CN=CA of ca, is not a CA in other.pem (--tls-ca)"
 	openssl ca -revoke r1.pem -config ca.db/conf -cert ca.pem -keyfile ca.key 2>/dev/null
 	list_of ca
 	certified 0 r0 --tls-crl ca.crl
 	certified 1 r1
 	refused_there "the peer's certificate, CN=r1: is revoked by ca.crl" \
-		"refuses this rank's certificate: it is revoked there (--tls-crl)"
+		"refuses this rank's certificate: it is revoked in the peer's --tls-crl"
 	certified 0 r0
 	certified 1 odd
 	refused_there 'a certificate whose key TLS 1.3 cannot use' "TLS 1.3 cannot use the key of this rank's certificate"
