@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lib/sched/sched.h"
+#include "tests/model/collective_model.h"
 
 #define SWITCHES_MOST 3000000
 #define INPUTS_MOST   2
@@ -54,21 +55,19 @@ static const char *const names[FAULTS] = {
         "crash",        "host-dies",     "reset",     "cut",     "long-pause", "disk-fails",
         "store-lies",   "signal",        "flips",     "missing", "twice",      "insider"};
 
-enum type { I32, I64, U8, F32, F64, TYPES };
-
 static const struct {
+	enum dtype dtype;
 	const char *descr;
-	size_t size;
-	bool is_float;
-} types[TYPES] = {{"<i4", 4, false},
-                  {"<i8", 8, false},
-                  {"|u1", 1, false},
-                  {"<f4", 4, true},
-                  {"<f8", 8, true}};
+} types[] = {{DTYPE_I32, "<i4"},
+             {DTYPE_I64, "<i8"},
+             {DTYPE_U8, "|u1"},
+             {DTYPE_F32, "<f4"},
+             {DTYPE_F64, "<f8"}};
 
-enum op { SUM, PROD, MIN, MAX, BAND, BOR, BXOR, OPS };
-
-static const char *const op_names[OPS] = {"sum", "prod", "min", "max", "band", "bor", "bxor"};
+static const enum reduce_op ops[] = {REDUCE_SUM,  REDUCE_PROD, REDUCE_MIN, REDUCE_MAX,
+                                     REDUCE_BAND, REDUCE_BOR,  REDUCE_BXOR};
+#define OPS       (sizeof ops / sizeof ops[0])
+#define FLOAT_OPS 4 /* of them */
 
 #define BIT(fault) (1u << (fault))
 #define LOSSES     (~0u << CRASH)
@@ -76,14 +75,16 @@ static const char *const op_names[OPS] = {"sum", "prod", "min", "max", "band", "
 struct job {
 	enum coll_kind kind;
 	int size, root;
-	enum type type;
-	enum op op;
+	enum dtype dtype;
+	const char *descr;
+	enum reduce_op op;
 	bool tls, store, automatic, counts, sync;
 	const char *algorithm;
-	uint64_t rows[RANKS_MOST];  /* of each rank's input */
-	uint64_t parts[RANKS_MOST]; /* --counts */
+	uint64_t rows[RANKS_MOST]; /* of each rank's input */
+	/* Where its part for each rank begins; with --counts as they say. */
+	uint64_t cuts[RANKS_MOST][RANKS_MOST + 1];
 	int ninputs[RANKS_MOST];
-	int64_t *in[RANKS_MOST][INPUTS_MOST];
+	uint8_t *in[RANKS_MOST][INPUTS_MOST];
 	int hosts[RANKS_MOST];
 	bool had_old[RANKS_MOST];
 	int streams;
@@ -96,7 +97,7 @@ struct job {
 	int signalled;             /* signals that processes got */
 	int crashed;               /* processes that crashed */
 	unsigned dark;             /* hosts whose power has failed: bits */
-	int64_t *want[RANKS_MOST]; /* the outputs; NULL: this rank has none */
+	uint8_t *want[RANKS_MOST]; /* the outputs; NULL: this rank has none */
 	uint64_t nwant[RANKS_MOST];
 	struct proc *procs[RANKS_MOST]; /* whose end counts */
 	struct proc *first;             /* the coordinator before its restart */
@@ -152,7 +153,7 @@ static const char *draw_algorithm(void)
 	uint64_t n = 0;
 	for (size_t i = 0; i < coll_algorithms_len && n < 64; i++) {
 		const struct coll_algorithm *a = coll_algorithms[i];
-		bool divergent = (a->flags & COLL_DIVERGENT) && types[job.type].is_float;
+		bool divergent = (a->flags & COLL_DIVERGENT) && dtype_is_float(job.dtype);
 		if (a->kind == job.kind && !divergent && !(a->flags & COLL_DEVICES))
 			fit[n++] = a;
 	}
@@ -162,9 +163,14 @@ static const char *draw_algorithm(void)
 static int64_t draw_value(void)
 {
 	int64_t v = (int64_t)below(201) - 100;
-	if (job.op == PROD && reduces())
+	if (job.op == REDUCE_PROD && reduces())
 		v = (int64_t)below(2) + 1;
-	return job.type == U8 ? v & 255 : v;
+	return job.dtype == DTYPE_U8 ? v & 255 : v;
+}
+
+static size_t bytes_of(uint64_t rows)
+{
+	return rows * dtype_size(job.dtype);
 }
 
 static void draw_work(void)
@@ -175,10 +181,13 @@ static void draw_work(void)
 	        COLL_SCAN,      COLL_EXSCAN,    COLL_BARRIER};
 	job.size = 1 + (int)below(chance(300) ? 8 : 4);
 	job.kind = kinds[below(sizeof kinds / sizeof kinds[0])];
-	job.type = (enum type)below(TYPES);
-	job.op = (enum op)below(types[job.type].is_float ? BAND : OPS);
-	if (job.kind == COLL_EXSCAN && (job.op == MIN || job.op == MAX || job.op == BAND))
-		job.op = SUM; /* whose identity is plain */
+	const uint64_t type = below(sizeof types / sizeof types[0]);
+	job.dtype = types[type].dtype;
+	job.descr = types[type].descr;
+	job.op = ops[below(dtype_is_float(job.dtype) ? FLOAT_OPS : OPS)];
+	if (job.kind == COLL_EXSCAN &&
+	    (job.op == REDUCE_MIN || job.op == REDUCE_MAX || job.op == REDUCE_BAND))
+		job.op = REDUCE_SUM;
 	job.root = rooted() ? (int)below((uint64_t)job.size) : 0;
 	job.algorithm = draw_algorithm();
 	job.streams = chance(300) ? 1 + (int)below(3) : 0;
@@ -194,162 +203,59 @@ static void draw_work(void)
 		                ? 2
 		                : 1;
 		for (int i = 0; i < job.ninputs[r]; i++) {
-			job.in[r][i] = world_alloc((job.rows[r] + 1) * sizeof(int64_t));
+			job.in[r][i] = world_alloc(bytes_of(job.rows[r] + 1));
 			for (uint64_t k = 0; k < job.rows[r]; k++)
-				job.in[r][i][k] = draw_value();
+				model_encode(job.dtype, (double)draw_value(),
+				             job.in[r][i] + bytes_of(k));
 		}
 	}
 	job.counts = (job.kind == COLL_REDUCE_SCATTER || job.kind == COLL_SCATTER) && chance(300);
-	uint64_t left = job.rows[job.root];
+	uint64_t left = job.rows[job.root], parts[RANKS_MOST + 1] = {0};
 	for (int r = 0; r < job.size; r++) {
-		job.parts[r] = r == job.size - 1 ? left : below(left + 1);
-		left -= job.parts[r];
+		const uint64_t n = r == job.size - 1 ? left : below(left + 1);
+		parts[r + 1] = parts[r] + n;
+		left -= n;
 	}
+	for (int r = 0; r < job.size; r++)
+		if (job.counts)
+			memcpy(job.cuts[r], parts, sizeof parts);
+		else
+			model_split(job.rows[r], job.size, job.cuts[r]);
 }
 
 /* ---- what must come out ---- */
 
-static int64_t cut_to_type(int64_t v)
+static struct model model_of_job(void)
 {
-	return job.type == I32 ? (int32_t)v : job.type == U8 ? (uint8_t)v : v;
-}
-
-static int64_t combine(int64_t a, int64_t b)
-{
-	switch (job.op) {
-	case SUM:
-		return cut_to_type(a + b);
-	case PROD:
-		return cut_to_type((int64_t)((uint64_t)a * (uint64_t)b));
-	case MIN:
-		return a < b ? a : b;
-	case MAX:
-		return a > b ? a : b;
-	case BAND:
-		return a & b;
-	case BOR:
-		return a | b;
-	default:
-		return a ^ b;
+	struct model m = {.kind = job.kind,
+	                  .size = job.size,
+	                  .root = job.root,
+	                  .dtype = job.dtype,
+	                  .op = job.op};
+	for (int r = 0; r < job.size; r++) {
+		m.rows[r] = job.rows[r];
+		m.cut[r] = job.cuts[r];
+		m.ninputs[r] = job.ninputs[r];
+		for (int i = 0; i < job.ninputs[r]; i++)
+			m.in[r][i] = job.in[r][i];
 	}
-}
-
-/* The reduction of element @k over ranks [0, @n). */
-static int64_t reduced(int n, uint64_t k)
-{
-	int64_t sum = 0;
-	bool some = false;
-	for (int r = 0; r < n; r++)
-		for (int i = 0; i < job.ninputs[r]; i++) {
-			sum = some ? combine(sum, job.in[r][i][k]) : job.in[r][i][k];
-			some = true;
-		}
-	return some ? sum : job.op == PROD ? 1 : 0;
-}
-
-static uint64_t part_start(uint64_t rows, int r)
-{
-	uint64_t each = rows / (uint64_t)job.size, more = rows % (uint64_t)job.size;
-	return each * (uint64_t)r + ((uint64_t)r < more ? (uint64_t)r : more);
-}
-
-static uint64_t start_of(uint64_t rows, int r)
-{
-	uint64_t at_ = 0;
-	if (!job.counts)
-		return part_start(rows, r);
-	for (int i = 0; i < r; i++)
-		at_ += job.parts[i];
-	return at_;
-}
-
-static void want(int r, int64_t v)
-{
-	job.want[r][job.nwant[r]++] = v;
-}
-
-static void append(int r, int from, uint64_t lo, uint64_t hi)
-{
-	for (uint64_t k = lo; k < hi; k++)
-		want(r, job.in[from][0][k]);
-}
-
-static void expect_of(int r)
-{
-	uint64_t rows = job.rows[0];
-	switch (job.kind) {
-	case COLL_ALLREDUCE:
-	case COLL_REDUCE:
-		for (uint64_t k = 0; k < rows; k++)
-			want(r, reduced(job.size, k));
-		return;
-	case COLL_REDUCE_SCATTER:
-		for (uint64_t k = start_of(rows, r); k < start_of(rows, r + 1); k++)
-			want(r, reduced(job.size, k));
-		return;
-	case COLL_SCAN:
-	case COLL_EXSCAN:
-		for (uint64_t k = 0; k < rows; k++)
-			want(r, reduced(r + (job.kind == COLL_SCAN), k));
-		return;
-	case COLL_BROADCAST:
-		append(r, job.root, 0, job.rows[job.root]);
-		return;
-	case COLL_SCATTER:
-		append(r, job.root, start_of(job.rows[job.root], r),
-		       start_of(job.rows[job.root], r + 1));
-		return;
-	case COLL_GATHER:
-	case COLL_ALLGATHER:
-		for (int i = 0; i < job.size; i++)
-			append(r, i, 0, job.rows[i]);
-		return;
-	case COLL_ALLTOALL:
-		for (int i = 0; i < job.size; i++)
-			append(r, i, part_start(job.rows[i], r), part_start(job.rows[i], r + 1));
-		return;
-	default:
-		return;
-	}
+	return m;
 }
 
 static void expect(void)
 {
-	uint64_t most = 0;
-	for (int r = 0; r < job.size; r++)
-		most += job.rows[r];
+	const struct model m = model_of_job();
 	for (int r = 0; r < job.size; r++) {
-		bool writes =
-		        job.kind != COLL_BARRIER &&
-		        ((job.kind != COLL_REDUCE && job.kind != COLL_GATHER) || r == job.root);
-		if (!writes)
+		if (job.kind == COLL_BARRIER || !model_has_output(&m, r))
 			continue;
-		job.want[r] = world_alloc((most + 1) * sizeof(int64_t));
-		expect_of(r);
+		job.nwant[r] = model_rows(&m, r);
+		job.want[r] = world_alloc(bytes_of(job.nwant[r] + 1));
+		for (uint64_t k = 0; k < job.nwant[r]; k++)
+			model_element(&m, r, k, job.want[r] + bytes_of(k));
 	}
 }
 
 /* ---- files ---- */
-
-static void encode(int64_t v, uint8_t *out)
-{
-	float f = (float)v;
-	double d = (double)v;
-	if (job.type == F32)
-		memcpy(out, &f, sizeof f);
-	else if (job.type == F64)
-		memcpy(out, &d, sizeof d);
-	else
-		memcpy(out, &v, types[job.type].size); /* little-endian */
-}
-
-static size_t write_values(const int64_t *v, uint64_t n, uint8_t *out)
-{
-	size_t size = types[job.type].size;
-	for (uint64_t i = 0; i < n; i++)
-		encode(v[i], out + i * size);
-	return n * size;
-}
 
 static void write_file(const char *path, const void *data, size_t n)
 {
@@ -362,16 +268,16 @@ static void write_file(const char *path, const void *data, size_t n)
 
 static void write_input(int r, int i)
 {
-	size_t n = job.rows[r] * types[job.type].size;
+	size_t n = bytes_of(job.rows[r]);
 	uint8_t *file = world_alloc(128 + n);
 	char path[32];
 	memcpy(file, "\x93NUMPY\x01\x00\x76\x00", 10);
 	int len = snprintf((char *)file + 10, 118,
-	                   "{'descr': '%s', 'fortran_order': False, 'shape': (%llu,), }",
-	                   types[job.type].descr, (unsigned long long)job.rows[r]);
+	                   "{'descr': '%s', 'fortran_order': False, 'shape': (%llu,), }", job.descr,
+	                   (unsigned long long)job.rows[r]);
 	memset(file + 10 + len, ' ', (size_t)(117 - len));
 	file[127] = '\n';
-	write_values(job.in[r][i], job.rows[r], file + 128);
+	memcpy(file + 128, job.in[r][i], n);
 	snprintf(path, sizeof path, "r%d/in%d.npy", r, i);
 	write_file(path, file, 128 + n);
 }
@@ -423,8 +329,8 @@ static enum found look_at_output(int r)
 	FILE *f = fopen(path, "r");
 	if (!f)
 		return job.had_old[r] ? FOUND_WRONG : FOUND_OLD;
-	size_t n = job.want[r] ? job.nwant[r] * types[job.type].size : 0, cap = n + 4096;
-	uint8_t *file = world_alloc(cap + 1), *data = world_alloc(n + 1);
+	size_t n = job.want[r] ? bytes_of(job.nwant[r]) : 0, cap = n + 4096;
+	uint8_t *file = world_alloc(cap + 1);
 	size_t got = fread(file, 1, cap, f);
 	fclose(f);
 	if (job.had_old[r] && got == strlen(OLD) && memcmp(file, OLD, got) == 0)
@@ -433,11 +339,8 @@ static enum found look_at_output(int r)
 		return FOUND_WRONG;
 	size_t header = 10 + (size_t)file[8] + 256 * (size_t)file[9];
 	snprintf(shape, sizeof shape, "(%llu,)", (unsigned long long)job.nwant[r]);
-	snprintf(descr, sizeof descr, "'%s'", types[job.type].descr);
-	if (got != header + n)
-		return FOUND_WRONG;
-	write_values(job.want[r], job.nwant[r], data);
-	if (memcmp(file + header, data, n) != 0)
+	snprintf(descr, sizeof descr, "'%s'", job.descr);
+	if (got != header + n || memcmp(file + header, job.want[r], n) != 0)
 		return FOUND_WRONG;
 	file[header] = '\0';
 	return strstr((char *)file + 10, shape) && strstr((char *)file + 10, descr) ? FOUND_NEW
@@ -497,7 +400,7 @@ static void counts_arg(struct proc *p)
 	for (int r = 0; r < job.size; r++) {
 		size_t at_ = strlen(text);
 		snprintf(text + at_, sizeof text - at_, "%s%llu", r ? "," : "",
-		         (unsigned long long)job.parts[r]);
+		         (unsigned long long)(job.cuts[job.root][r + 1] - job.cuts[job.root][r]));
 	}
 	arg(p, "--counts");
 	arg(p, "%s", text);
@@ -534,7 +437,7 @@ static struct proc *make_proc(int r)
 	if (rooted())
 		arg(p, "--root=%d", job.root);
 	if (reduces())
-		arg(p, "--op=%s", op_names[job.op]);
+		arg(p, "--op=%s", reduce_op_name(job.op));
 	if (job.streams)
 		arg(p, "--streams=%d", job.streams);
 	if (job.memory)
@@ -866,8 +769,11 @@ static void set_insider(void)
 	insider_draw(job.procs[r], job.size, !job.automatic && r == 0);
 	/* Its input is its own affair. */
 	for (int i = 0; i < job.ninputs[r] && rng_chance(rng, 300); i++)
-		for (uint64_t k = 0; k < job.rows[r]; k++)
-			job.in[r][i][k] += (int64_t)rng_below(rng, 2);
+		for (uint64_t k = 0; k < job.rows[r]; k++) {
+			uint8_t *x = job.in[r][i] + bytes_of(k);
+			model_encode(job.dtype,
+			             model_number(job.dtype, x) + (double)rng_below(rng, 2), x);
+		}
 	const int64_t end = now + job.join_timeout + 8 * job.timeout + 30 * SEC;
 	at(end, end_insider, NULL, 0);
 	extend(end);
