@@ -185,9 +185,6 @@ static void draw_work(void)
 	job.dtype = types[type].dtype;
 	job.descr = types[type].descr;
 	job.op = ops[below(dtype_is_float(job.dtype) ? FLOAT_OPS : OPS)];
-	if (job.kind == COLL_EXSCAN &&
-	    (job.op == REDUCE_MIN || job.op == REDUCE_MAX || job.op == REDUCE_BAND))
-		job.op = REDUCE_SUM;
 	job.root = rooted() ? (int)below((uint64_t)job.size) : 0;
 	job.algorithm = draw_algorithm();
 	job.streams = chance(300) ? 1 + (int)below(3) : 0;
