@@ -10,7 +10,10 @@
  *   store.c  libcurl, and the store behind it
  *   world.c  what else a process asks its host: time, random numbers, names
  *   insider.c  a process that sends what it likes
- *   job.c    draws a job and its faults from a seed, judges how it ended
+ *   job.c    draws a job from a seed, and runs it
+ *   job_files.c  its files, and what its outputs must be
+ *   faults.c draws its faults, and brings them
+ *   judge.c  judges how it ended
  *   entry.c  how a rank's command is called
  *   main.c   options, workers, the report
  *
