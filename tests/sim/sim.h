@@ -4,7 +4,9 @@
  * to this folder (--wrap, wrap.h); the product has no hooks.
  *
  *   sched.c  processes and threads as coroutines, the clock, locks
- *   net.c    hosts, links, sockets, epoll
+ *   net.c    sockets, epoll
+ *   talks.c  connections between them, and strangers
+ *   links.c  hosts, and the links that all goes over
  *   files.c  files: real ones in a folder in memory, with faults
  *   disk.c   what a failure of the power loses of them
  *   store.c  libcurl, and the store behind it
@@ -145,7 +147,7 @@ void note(const char *what, int64_t a, int64_t b); /* into the trace */
 void *world_alloc(size_t n);
 void world_free_all(void);
 
-/* ---- the network (net.c) ---- */
+/* ---- the network (net.c, talks.c, links.c) ---- */
 
 struct link {
 	int64_t least, most; /* latency */
