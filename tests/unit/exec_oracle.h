@@ -185,7 +185,7 @@ static inline void try(const struct problem *p, const struct timing *t, int n)
 
 static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_I32,    DTYPE_U8,
                                     DTYPE_F64, DTYPE_I64,  DTYPE_C64, DTYPE_F8E4M3, DTYPE_C128};
-#define NDTYPES (sizeof dtypes / sizeof dtypes[0])
+#define NDTYPES LENGTH(dtypes)
 
 static inline uint64_t pick_count(uint64_t *state, int size)
 {
@@ -303,6 +303,6 @@ static inline bool long_run(void)
 }
 
 static const int sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
-#define NSIZES (sizeof sizes / sizeof sizes[0])
+#define NSIZES LENGTH(sizes)
 
 #endif

@@ -1,8 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,6 +7,7 @@
 #include <unistd.h>
 
 #include "lib/net/addr.h"
+#include "tests/unit/unit.h"
 
 static bool have_ipv6(void)
 {
@@ -27,7 +23,6 @@ static bool have_ipv6(void)
 
 static void test_split(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *text, *host;
 		int port;
@@ -64,7 +59,7 @@ static void test_split(void **state)
 	char host[64], joined[64];
 	int port;
 
-	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		struct err e = {0};
 		if (addr_split(good[i].text, host, sizeof host, &port, &e) < 0)
 			fail_msg("%s", e.text);
@@ -74,7 +69,7 @@ static void test_split(void **state)
 		if (port >= 0)
 			assert_string_equal(joined, good[i].text);
 	}
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct err e = {0};
 		if (addr_split(bad[i], host, sizeof host, &port, &e) == 0)
 			fail_msg("'%s' was accepted", bad[i]);
@@ -87,7 +82,6 @@ static void test_split(void **state)
 
 static void test_resolve_and_text(void **state)
 {
-	(void)state;
 	struct addr a;
 	struct err e = {0};
 	char buf[ADDR_TEXT];
@@ -125,7 +119,6 @@ static struct addr resolved(const char *host)
 
 static void test_same_host(void **state)
 {
-	(void)state;
 	struct addr lo = resolved("127.0.0.1"), lo2 = resolved("127.0.0.2"), lo6 = resolved("::1");
 	struct addr mapped = resolved("::ffff:127.0.0.1");
 	struct addr far = resolved("203.0.113.7"), far2 = resolved("203.0.113.8");
@@ -161,7 +154,6 @@ static bool reaches(const char *host, int port)
 
 static void test_listen(void **state)
 {
-	(void)state;
 	struct addr a, b;
 	struct err e = {0};
 
@@ -189,7 +181,6 @@ static void test_listen(void **state)
 
 static void test_port_range(void **state)
 {
-	(void)state;
 	struct addr a[4];
 	int fd[3] = {-1, -1, -1}, lo = 21000 + (int)(getpid() % 5000);
 	struct err e = {0};
@@ -229,7 +220,6 @@ static void test_port_range(void **state)
 
 static void test_dual_stack(void **state)
 {
-	(void)state;
 	struct addr a;
 	struct err e = {0};
 
@@ -244,7 +234,6 @@ static void test_dual_stack(void **state)
 
 static void test_iface(void **state)
 {
-	(void)state;
 	struct addr a;
 	struct err e = {0};
 	char buf[ADDR_TEXT];
@@ -262,7 +251,7 @@ static void test_iface(void **state)
 	static const char *const bad[] = {
 	        "nope0", "203.0.113.0/24", "127.0.0.128/25", "127.0.0.0/33", "127.0.0.0/", "lo/8",
 	        ""};
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		err_clear(&e);
 		if (addr_of_iface(&a, bad[i], &e) == 0)
 			fail_msg("'%s' was accepted", bad[i]);

@@ -1,18 +1,12 @@
 /* Whose progress holds off --timeout. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "lib/job/coordinator/advance.h"
+#include "tests/unit/unit.h"
 
 #define TIMEOUT 30
 
 static void nobody_has_progress(void **state)
 {
 	struct advance a;
-	(void)state;
 	advance_init(&a, 0);
 	assert_false(advance_counts(&a, 0, -1, 1, TIMEOUT));
 }
@@ -20,7 +14,6 @@ static void nobody_has_progress(void **state)
 static void several_ranks_hold_it_off_for_ever(void **state)
 {
 	struct advance a;
-	(void)state;
 	advance_init(&a, 0);
 	for (int64_t t = 0; t < 100000; t += 7)
 		assert_true(advance_counts(&a, 2, 1, t, TIMEOUT));
@@ -33,7 +26,6 @@ static void a_rank_alone_counts_for_a_bounded_time(void **state)
 {
 	struct advance a;
 	int64_t t = 1000;
-	(void)state;
 	advance_init(&a, 0);
 	for (; t < 1000 + ADVANCE_ALONE * TIMEOUT; t++)
 		assert_true(advance_counts(&a, 1, 3, t, TIMEOUT));

@@ -1,10 +1,4 @@
 /* What ranks tell of their arrays: out and in again, cut at every byte, and what is impossible. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +6,7 @@
 
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/coll/agreement/file_list.h"
+#include "tests/unit/unit.h"
 
 static const struct format zero = {.number = 0}, unknown = {.number = 99};
 
@@ -69,7 +64,6 @@ static void arrays_come_back(void **state)
 	struct array_info said = matrix(7, 4), info;
 	uint64_t counts[SIZE];
 	bool even;
-	(void)state;
 	assert_int_equal(there_and_back(&said, NULL, SIZE, &info, counts, &even), 0);
 	assert_true(even && array_same(&said, &info) && info.format == &format_npy);
 	assert_int_equal(info.count, 28);
@@ -90,7 +84,6 @@ static void what_can_t_be_is_refused(void **state)
 	uint64_t counts[SIZE];
 	struct buf b;
 	bool even;
-	(void)state;
 	for (int i = 0; i < 7; i++)
 		bad[i] = said;
 	bad[0].format = &unknown;
@@ -127,7 +120,6 @@ static void arrays_cut_anywhere(void **state)
 	uint64_t counts[SIZE];
 	bool even;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 1u << 20);
 	wire_put_array(&b, &said, cut, SIZE);
 	for (size_t n = 0; n < b.len; n++) {
@@ -150,7 +142,6 @@ static void rows_come_back(void **state)
 	uint64_t back[SIZE];
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	buf_init(&b, 100);
 	wire_put_rows(&b, rows, SIZE);
 	assert_int_equal(get_rows(view_of(b.data, b.len), SIZE, back, &err), 0);
@@ -207,7 +198,6 @@ static int list_and_back(const struct file_list *t, struct file_list *out)
 static void files_come_back(void **state)
 {
 	struct file_list out;
-	(void)state;
 	assert_int_equal(list_and_back(&set, &out), 0);
 	assert_true(out.format == &format_safetensors && out.folder && out.nfiles == 2);
 	assert_string_equal(out.files[0].name, files[0].name);
@@ -222,7 +212,6 @@ static void files_cut_anywhere(void **state)
 {
 	struct file_list out;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 4096);
 	file_list_put(&b, &set);
 	for (size_t n = 0; n < b.len; n++) {
@@ -241,9 +230,8 @@ static void names_stay_in_their_folder(void **state)
 	                            "/", "../up", "/etc", "x.json"}; /* the last: twice */
 	struct file_list out, t = set;
 	struct listed_file two[] = {files[1], files[1]};
-	(void)state;
 	t.files = two;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		two[0].name = bad[i];
 		assert_int_equal(list_and_back(&t, &out), -1);
 		bool twice = strcmp(bad[i], two[1].name) == 0;
@@ -270,7 +258,6 @@ static void trees_come_back(void **state)
 	                               .folders = folders,
 	                               .nfolders = 2};
 	struct file_list out;
-	(void)state;
 	assert_int_equal(list_and_back(&tree, &out), 0);
 	assert_true(out.tree && out.folder && out.nfiles == 3 && out.nfolders == 2);
 	for (int i = 0; i < 3; i++) {
@@ -301,8 +288,7 @@ static void trees_stay_below(void **state)
 	                           .nfiles = 1,
 	                           .folders = &folder,
 	                           .nfolders = 1};
-	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		file.name = bad[i];
 		assert_int_equal(list_and_back(&t, &out), -1);
 		bool twice = strcmp(bad[i], folder.name) == 0;
@@ -330,7 +316,6 @@ static void gathered_files_are_base_names(void **state)
 	                                      .files = &file,
 	                                      .nfiles = 1},
 	                            .host = "node7"};
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		struct err err = {0};
 		struct buf b;
@@ -358,7 +343,6 @@ static void files_that_can_t_be(void **state)
 {
 	struct listed_file huge[] = {{.name = "a", .bytes = INT64_MAX}, {.name = "b", .bytes = 1}};
 	struct file_list out, t = set;
-	(void)state;
 	t.format = &zero;
 	assert_int_equal(list_and_back(&t, &out), -1);
 	t.format = &unknown;
@@ -377,8 +361,7 @@ static void files_that_can_t_be(void **state)
 static void weights_are_finite(void **state)
 {
 	static const double all[] = {0.25, 0, -1, INFINITY, NAN};
-	(void)state;
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+	for (size_t i = 0; i < LENGTH(all); i++)
 		assert_int_equal(wire_is_weight(&all[i]), i < 2);
 }
 

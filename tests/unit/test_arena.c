@@ -1,11 +1,5 @@
 /* The memory that ranks of one host share: ranges that are taken, returned and joined, always
  * zeroed; seals, which other processes can't get around; mappings that several users share. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/net/arena.h"
+#include "tests/unit/unit.h"
 
 #define PAGE 4096
 
@@ -25,14 +20,12 @@ static struct arena *arena;
 static int set_up(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	arena = arena_new(16 * PAGE, &err);
 	return arena ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	arena_free(arena);
 	return 0;
 }
@@ -60,7 +53,6 @@ static uint8_t *take(size_t bytes, int page)
 
 static void ranges_are_whole_pages(void **state)
 {
-	(void)state;
 	take(1, 0);
 	take(PAGE + 1, 1);
 	take(13 * PAGE, 3);
@@ -69,7 +61,6 @@ static void ranges_are_whole_pages(void **state)
 
 static void no_range_is_long_enough(void **state)
 {
-	(void)state;
 	assert_null(arena_alloc(arena, 16 * PAGE + 1));
 	assert_null(arena_alloc(arena, 0));
 	assert_null(arena_alloc(arena, SIZE_MAX));
@@ -78,7 +69,6 @@ static void no_range_is_long_enough(void **state)
 
 static void what_is_used_again_is_zeroed(void **state)
 {
-	(void)state;
 	uint8_t *a = take(2 * PAGE, 0);
 	assert_true(arena_release(arena, a, 2 * PAGE));
 	/* Of this range only the first part was used before. */
@@ -92,7 +82,6 @@ static void what_is_used_again_is_zeroed(void **state)
 static void free_ranges_join(void **state)
 {
 	uint8_t *p[4];
-	(void)state;
 	for (int first = 0; first < 4;
 	     first++) { /* in four orders: with the one before, after, both */
 		static const int order[4][4] = {
@@ -107,7 +96,6 @@ static void free_ranges_join(void **state)
 
 static void the_first_range_that_fits(void **state)
 {
-	(void)state;
 	uint8_t *a = take(2 * PAGE, 0), *b;
 	take(PAGE, 2);
 	b = take(4 * PAGE, 3);
@@ -123,7 +111,6 @@ static void the_first_range_that_fits(void **state)
 
 static void only_what_was_taken_is_returned(void **state)
 {
-	(void)state;
 	uint8_t outside[PAGE], *a = take(2 * PAGE, 0);
 	assert_false(arena_release(arena, outside, sizeof outside));
 	assert_false(arena_release(arena, a + PAGE, PAGE));     /* not its beginning */
@@ -135,7 +122,6 @@ static void only_what_was_taken_is_returned(void **state)
 
 static void offsets(void **state)
 {
-	(void)state;
 	const uint8_t *a = take(PAGE, 0);
 	assert_int_equal(arena_offset(arena, a + 5, 3), 5);
 	assert_int_equal(arena_offset(arena, a, 16 * PAGE), 0);
@@ -153,7 +139,6 @@ static void offsets(void **state)
 static void others_only_read(void **state)
 {
 	char path[64];
-	(void)state;
 	int fd = arena_fd(arena);
 	memcpy(take(PAGE, 0), "words", 5);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -207,8 +192,7 @@ static void what_may_shrink_is_refused(void **state)
 	static const int some[] = {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW,
 	                           F_SEAL_SHRINK | F_SEAL_SEAL, F_SEAL_GROW | F_SEAL_SEAL};
 	int ends[2];
-	(void)state;
-	for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+	for (size_t i = 0; i < LENGTH(some); i++) {
 		int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 		assert_int_equal(ftruncate(fd, PAGE), 0);
 		assert_int_equal(fcntl(fd, F_ADD_SEALS, some[i]), 0);
@@ -231,7 +215,6 @@ static void users_share_a_mapping(void **state)
 {
 	struct arena_maps maps = {0};
 	struct err err = {0};
-	(void)state;
 	struct arena *other = arena_new(3 * PAGE - 5, &err);
 	assert_non_null(other);
 	memcpy(take(PAGE, 0), "this", 4);
@@ -280,7 +263,6 @@ static int fails_under(__rlimit_resource_t resource, rlim_t limit, size_t size)
 static void too_little(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(fails_under(RLIMIT_NOFILE, 3, PAGE), ERR_RESOURCE);
 	assert_null(arena_new((size_t)1 << 62, &err));
 	assert_int_equal(err.code, ERR_RESOURCE);
@@ -292,7 +274,6 @@ static void larger_than_the_memory(void **state)
 {
 	struct err err = {0};
 	size_t size = (size_t)1 << 42;
-	(void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	size = (size_t)1 << 36;
 #endif

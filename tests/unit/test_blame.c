@@ -1,11 +1,6 @@
 /* Which of two pieces of evidence counts (lib/job/coordinator/blame.h). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "lib/job/coordinator/blame.h"
+#include "tests/unit/unit.h"
 
 static struct evidence of(enum evidence_kind kind, int code, int rank)
 {
@@ -23,8 +18,7 @@ static void each_kind_has_its_weight(void **state)
 	        of(EVIDENCE_LOST, ERR_PEER_LOST, 4),
 	        of(EVIDENCE_OWN_WORD, ERR_OUTPUT, 5),
 	};
-	const int n = sizeof order / sizeof order[0];
-	(void)state;
+	const int n = LENGTH(order);
 	for (int a = 0; a < n; a++)
 		for (int b = 0; b < n; b++)
 			assert_ptr_equal(blame(&order[a], &order[b]), &order[b > a ? b : a]);
@@ -40,8 +34,7 @@ static void among_equals_the_first_stays(void **state)
 	        {of(EVIDENCE_LOST, ERR_PEER_LOST, 1), of(EVIDENCE_LOST, ERR_INTEGRITY, 2)},
 	        {of(EVIDENCE_OWN_WORD, ERR_INPUT, 1), of(EVIDENCE_OWN_WORD, ERR_OUTPUT, 2)},
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+	for (size_t i = 0; i < LENGTH(pairs); i++)
 		assert_ptr_equal(blame(&pairs[i][0], &pairs[i][1]), &pairs[i][0]);
 }
 
@@ -54,7 +47,6 @@ static void who_is_nearest_counts(void **state)
 	        of(EVIDENCE_REPORT, ERR_STALLED, 2),
 	        of(EVIDENCE_REPORT, ERR_STALLED, 3),
 	};
-	(void)state;
 	order[0].still_ms = 2000;
 	order[1].still_ms = 2500;
 	order[2].still_ms = 1500;

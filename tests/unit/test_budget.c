@@ -1,14 +1,9 @@
 /* Shares of --memory: windows, streams, connections' buffers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/exec/budget.h"
+#include "tests/unit/unit.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -18,8 +13,7 @@ static void windows_fit_the_memory(void **state)
 {
 	static const uint64_t memories[] = {1, 4096, MIB, 256 * MIB, UINT64_C(1) << 40};
 	static const uint64_t bytes[] = {0, 1, 4096, 5 * MIB, 3000 * MIB};
-	(void)state;
-	for (size_t m = 0; m < sizeof memories / sizeof *memories; m++)
+	for (size_t m = 0; m < LENGTH(memories); m++)
 		for (uint64_t asked = 0; asked < 5; asked++) {
 			uint32_t windows[5];
 			uint32_t streams =
@@ -39,7 +33,6 @@ static void streams_need_windows(void **state)
 {
 	const uint64_t small[] = {1000}, large[] = {64 * MIB};
 	uint32_t windows[1];
-	(void)state;
 	assert_int_equal(budget_windows(256 * MIB, 0, false, small, 1, windows), 1);
 	assert_int_equal(windows[0], 1);
 	assert_int_equal(budget_windows(256 * MIB, 8, false, small, 1, windows), 1);
@@ -53,7 +46,6 @@ static void shared_windows_are_small(void **state)
 {
 	const uint64_t bytes[] = {128 * MIB, 4096 * MIB, 1000};
 	uint32_t shared[3], own[3];
-	(void)state;
 	budget_windows(1024 * MIB, 0, true, bytes, 3, shared);
 	budget_windows(1024 * MIB, 0, false, bytes, 3, own);
 	assert_true(shared[0] > own[0]);
@@ -63,7 +55,6 @@ static void shared_windows_are_small(void **state)
 
 static void shares_are_less_than_the_whole(void **state)
 {
-	(void)state;
 	for (uint64_t m = 1; m < UINT64_C(1) << 62; m *= 3) {
 		assert_true(budget_connections(m) + m / 2 <= m);
 		assert_true(budget_turning(m) <= m);
@@ -76,7 +67,6 @@ static void devices_leave_a_third(void **state)
 {
 	const uint64_t bytes[] = {5 * MIB};
 	uint32_t windows[1];
-	(void)state;
 	assert_int_equal(budget_with_devices(96 * MIB, 0, UINT64_MAX), 32 * MIB);
 	assert_int_equal(budget_with_devices(96 * MIB, 48 * MIB, UINT64_MAX), 16 * MIB);
 	assert_int_equal(budget_with_devices(96 * MIB, 48 * MIB, 10 * MIB), 10 * MIB);
@@ -90,7 +80,6 @@ static void devices_leave_a_third(void **state)
 /* Buffers share what connections may take, within their bounds. */
 static void buffers_share_the_memory(void **state)
 {
-	(void)state;
 	assert_int_equal(budget_connection(1 << 30, 1 << 30, 1), 256 << 10);
 	assert_int_equal(budget_connection(1 << 30, 0, 1), 48 << 10);
 	assert_int_equal(budget_connection(0, 1 << 30, 1000), 48 << 10);

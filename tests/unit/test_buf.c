@@ -1,20 +1,14 @@
 /* Buffers that declare their maximum, and the encoding of what goes over the wire. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "tests/unit/unit.h"
 
 static void numbers_are_little_endian(void **state)
 {
 	static const uint8_t want[] = {1, 3, 2, 7, 6, 5, 4, 15, 14, 13, 12, 11, 10, 9, 8};
 	struct buf b;
-	(void)state;
 	buf_init(&b, 100);
 	buf_put_u8(&b, 1);
 	buf_put_u16(&b, 0x0203);
@@ -36,7 +30,6 @@ static void numbers_are_little_endian(void **state)
 static void extremes_come_back(void **state)
 {
 	struct buf b;
-	(void)state;
 	buf_init(&b, 100);
 	buf_put_u8(&b, UINT8_MAX);
 	buf_put_u16(&b, UINT16_MAX);
@@ -53,7 +46,6 @@ static void extremes_come_back(void **state)
 static void it_grows_to_its_maximum_and_no_further(void **state)
 {
 	struct buf b;
-	(void)state;
 	buf_init(&b, 1000);
 	for (int i = 0; i < 1000; i++)
 		buf_put_u8(&b, (uint8_t)i);
@@ -78,7 +70,6 @@ static void it_grows_to_its_maximum_and_no_further(void **state)
 static void more_than_the_maximum_at_once(void **state)
 {
 	struct buf b;
-	(void)state;
 	buf_init(&b, 10);
 	assert_null(buf_room(&b, SIZE_MAX));
 	assert_true(b.failed);
@@ -94,7 +85,6 @@ static void more_than_the_maximum_at_once(void **state)
 static void dropping_moves_what_is_left(void **state)
 {
 	struct buf b;
-	(void)state;
 	buf_init(&b, 10);
 	buf_put(&b, "0123456789", 10);
 	buf_drop(&b, 0);
@@ -114,7 +104,6 @@ static void strings(void **state)
 {
 	struct buf b;
 	char out[32];
-	(void)state;
 	buf_init(&b, 200000);
 	buf_put_str(&b, "hello");
 	buf_put_str(&b, "");
@@ -138,7 +127,6 @@ static void strings_are_cut_to_their_room(void **state)
 {
 	struct buf b;
 	char out[16];
-	(void)state;
 	buf_init(&b, 100);
 	buf_put_str(&b, "hello\nworld");
 	buf_put_u8(&b, 7);
@@ -162,7 +150,6 @@ static void a_string_of_64_kib_is_cut(void **state)
 {
 	struct buf b;
 	char *s = malloc(70001);
-	(void)state;
 	memset(s, 'x', 70000);
 	s[70000] = '\0';
 	buf_init(&b, 100000);
@@ -176,7 +163,6 @@ static void a_short_view_fails_for_good(void **state)
 {
 	static const uint8_t bytes[] = {5, 0, 'a', 'b', 'c', 'd'}; /* a string that is cut */
 	char out[8] = "before";
-	(void)state;
 	struct view v = view_of(bytes, sizeof bytes);
 	view_str(&v, out, sizeof out);
 	assert_true(v.failed);
@@ -204,7 +190,6 @@ static void json_strings(void **state)
 {
 	static const char text[] = "a\"\\\b\f\n\r\t\001\037\0/\303\274";
 	struct buf b;
-	(void)state;
 	buf_init(&b, 100);
 	buf_put_json(&b, text, sizeof text - 1);
 	buf_put_u8(&b, 0);

@@ -1,16 +1,10 @@
 /* Outputs that several ranks claim: what is refused, who writes what all have, and what comes in
  * from a peer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/coll/agreement/claims.h"
+#include "tests/unit/unit.h"
 
 #define RANKS 4
 
@@ -69,7 +63,6 @@ static void results_that_differ_are_refused(void **state)
 {
 	struct claims c;
 	struct err err;
-	(void)state;
 	begin();
 	claim(0, "a.npy", 7);
 	claim(1, "b.npy", 8);
@@ -97,7 +90,6 @@ static void one_result_is_written_by_the_lowest(void **state)
 {
 	struct claims c;
 	struct err err;
-	(void)state;
 	begin();
 	claim(3, "a", 5);
 	claim(1, "a", 5);
@@ -115,7 +107,6 @@ static void the_root_writes_what_it_claims(void **state)
 {
 	struct claims c;
 	struct err err = {.rank = ERR_RANK_SELF};
-	(void)state;
 	begin();
 	for (int r = 0; r < 3; r++)
 		claim(r, r ? "a" : "b", r ? 5 : 6);
@@ -138,7 +129,6 @@ static void results_of_several_inputs_are_told_apart(void **state)
 	static const uint64_t forth[] = {5, 6}, back[] = {6, 5};
 	struct claims c;
 	struct err err;
-	(void)state;
 	begin();
 	claims_put(&said[0], "out/", forth, 2);
 	claims_put(&said[1], "out/", forth, 2);
@@ -158,7 +148,6 @@ static void what_can_t_be_compared_is_let_be(void **state)
 {
 	struct claims c;
 	struct err err;
-	(void)state;
 	begin();
 	claim(0, "-", 0);
 	claim(1, "-", 0);
@@ -178,7 +167,6 @@ static void malformed_claims_are_refused(void **state)
 	struct err err = {0};
 	bool drops[2];
 	struct buf b;
-	(void)state;
 	begin();
 	claims_put(&said[0], "a", places, 3);
 	for (size_t cut = 1; cut < said[0].len; cut++) {

@@ -1,11 +1,5 @@
 /* Jobs of one rank through coll_run: results, notes and failures come back to the caller, and
  * nothing is printed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,20 +11,19 @@
 #include "lib/coll/bench/bench.h"
 #include "lib/coll/coll.h"
 #include "lib/coll/files/inspect.h"
+#include "tests/unit/unit.h"
 
 static char folder[] = "/tmp/test_coll.XXXXXX";
 
 static int enter_folder(void **state)
 {
-	(void)state;
 	return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
 }
 
 static int leave_folder(void **state)
 {
 	static const char *const names[] = {"a.raw", "b.raw", "out.raw"};
-	(void)state;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+	for (size_t i = 0; i < LENGTH(names); i++)
 		unlink(names[i]);
 	return chdir("/") == 0 && rmdir(folder) == 0 ? 0 : -1;
 }
@@ -102,7 +95,6 @@ static void two_inputs_are_reduced(void **state)
 	struct coll_request q = allreduce_of(inputs, 2, outputs);
 	struct coll_result r;
 	float out[4];
-	(void)state;
 	put("a.raw", a, 3);
 	put("b.raw", b, 3);
 	assert_int_equal(coll_run(&q, &observer, &r), 0);
@@ -124,7 +116,6 @@ static void a_failure_comes_back(void **state)
 	const char *outputs[] = {"out.raw"};
 	struct coll_request q = allreduce_of(inputs, 1, outputs);
 	struct coll_result r;
-	(void)state;
 	assert_int_equal(coll_run(&q, &observer, &r), -1);
 	assert_int_equal(r.err.code, ERR_INPUT);
 	assert_non_null(strstr(r.err.text, "none.raw"));
@@ -140,7 +131,6 @@ static void a_request_that_cannot_be_done(void **state)
 	struct coll_request q = alone(WORK_COLLECTIVE, "scatter");
 	static uint64_t counts[] = {1, 2};
 	struct err err = {0};
-	(void)state;
 	q.kind = COLL_SCATTER;
 	q.inputs = inputs;
 	q.ninputs = 2;
@@ -189,7 +179,6 @@ static void files_are_verified(void **state)
 	char *inputs[] = {"a.raw"};
 	struct coll_request q = alone(WORK_VERIFY, "verify");
 	struct coll_result r;
-	(void)state;
 	q.inputs = inputs;
 	q.ninputs = 1;
 	put("a.raw", a, 3);
@@ -203,7 +192,6 @@ static void a_barrier_ends(void **state)
 {
 	const struct coll_request q = alone(WORK_BARRIER, "barrier");
 	struct coll_result r;
-	(void)state;
 	assert_int_equal(coll_run(&q, &observer, &r), 0);
 	assert_true(r.algorithm == NULL && r.peers == 0 && r.times.commit >= r.times.start);
 	coll_end(&r);
@@ -224,7 +212,6 @@ static void a_bench_has_rows(void **state)
 	const struct coll_observer o = {.measured = count_rows};
 	struct coll_request q = alone(WORK_BENCH, "bench");
 	struct coll_result r;
-	(void)state;
 	q.kind = COLL_ALLREDUCE;
 	q.bench = (struct bench_request){.dtype = DTYPE_F32,
 	                                 .minbytes = 4096,

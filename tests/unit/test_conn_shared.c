@@ -5,7 +5,6 @@
 static void what_reaches(void **state)
 {
 	uint8_t outside[8];
-	(void)state;
 	open_lane(0);
 	const struct conn_lending *l = s->ops->lending;
 	assert_true(l->reaches(s, memory, ARENA));
@@ -78,8 +77,7 @@ static void passes_all(bool copies, bool lends, size_t ring)
 static void pieces_of_every_size(void **state)
 {
 	static const size_t rings[] = {0, 1, 16 << 10, (16 << 10) + 1, 100000, 1 << 20};
-	(void)state;
-	for (size_t i = 0; i < sizeof rings / sizeof *rings; i++)
+	for (size_t i = 0; i < LENGTH(rings); i++)
 		for (int ways = 1; ways < 4; ways++) {
 			passes_all(ways & 1, ways & 2, rings[i]);
 			again();
@@ -90,7 +88,6 @@ static void a_full_table(void **state)
 {
 	uint8_t byte;
 	struct err err = {0};
-	(void)state;
 	open_lane(0);
 	for (int lent = 0; lent < 2; lent++) {
 		for (int i = 0; i < REFERENCES; i++)
@@ -117,7 +114,6 @@ static void a_full_table(void **state)
 static void a_full_ring(void **state)
 {
 	static uint8_t bytes[RING_LEAST];
-	(void)state;
 	open_lane(1);
 	/* A piece is at most a quarter of the ring. */
 	for (int i = 0; i < 4; i++)
@@ -139,7 +135,6 @@ static void an_end_alone(void **state)
 	uint8_t byte;
 	const void *p;
 	struct err err = {0};
-	(void)state;
 	open_lane(0);
 	assert_int_equal(borrow(&p, 1), 0);
 	assert_int_equal(conn_end(s, &err), 1);
@@ -155,7 +150,6 @@ static void an_end_alone(void **state)
 static void what_was_sent_before_the_loss_arrives(void **state)
 {
 	static uint8_t bytes[4];
-	(void)state;
 	open_lane(0);
 	put(memory, 3);
 	lend(memory + 3, 5);
@@ -171,7 +165,6 @@ static void what_was_sent_before_the_loss_arrives(void **state)
 static void what_was_consumed_before_the_loss_counts(void **state)
 {
 	static uint8_t bytes[8];
-	(void)state;
 	for (size_t n = 7; n <= 8; n++) {
 		open_lane(0);
 		lend(memory, 8);
@@ -198,7 +191,6 @@ static void an_answer(void **state)
 	static const uint8_t words[] = {1, 2, 3, WAKE, WAKE, 4, 5};
 	uint8_t heard[8];
 	struct err err = {0};
-	(void)state;
 	open_lane(0);
 	assert_int_equal(conn_read(s, heard, 8, &err), 0);
 	assert_int_equal(conn_write(r, words, 6, &err), 6);
@@ -218,7 +210,6 @@ static void an_answer(void **state)
 static void a_sender_that_speaks(void **state)
 {
 	uint8_t byte = 7;
-	(void)state;
 	open_lane(0);
 	assert_int_equal(send(s->fd, &byte, 1, 0), 1);
 	turn();
@@ -228,7 +219,6 @@ static void a_sender_that_speaks(void **state)
 static void a_flood_of_wakes(void **state)
 {
 	uint8_t wakes[200], byte;
-	(void)state;
 	open_lane(0);
 	memset(wakes, WAKE, sizeof wakes);
 	for (int i = 0; i < 5; i++) {
@@ -265,7 +255,6 @@ static void events_without_sleep(void **state)
 {
 	bool at, there;
 	uint8_t byte;
-	(void)state;
 	open_lane(0);
 	s->on_ready = r->on_ready = on_ready;
 	s->ctx = &at;
@@ -335,7 +324,6 @@ static void *send_all_pieces(void *ctx)
 static void ends_that_sleep(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	for (int yields = 0; yields < 6; yields++) {
 		struct end e = {.yields = yields & 1 ? 5 : 0, .n = 1500};
 		int64_t until = clock_ns() + PATIENCE;

@@ -18,7 +18,6 @@ static int descriptors(void)
 /* One end does @steps of its handshake's calls, then its process is gone. */
 static void closed_at_each_step(void **state)
 {
-	(void)state;
 	for (int steps = 0; steps < 3; steps++)
 		for (int dialler = 0; dialler < 2; dialler++) {
 			int before = descriptors(), ret = 0;
@@ -77,7 +76,6 @@ static void refused(int code, const char *text)
 static void a_message_cut_at_any_byte(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	int before = descriptors();
 	for (size_t n = 0; n < sizeof(struct hello); n++) {
 		make_receiver(key);
@@ -123,7 +121,6 @@ static void a_message_cut_at_any_byte(void **state)
 static void a_message_in_pieces(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	make_receiver(key);
 	struct conn_shared *c = hand();
 	for (size_t i = 0; i < sizeof c->hello; i++) {
@@ -140,7 +137,6 @@ static void a_message_in_pieces(void **state)
 static void other_keys(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		make_sender(i ? key : another, 0);
 		make_receiver(i ? another : key);
@@ -166,7 +162,6 @@ static void wrong_proofs(void **state)
 {
 	uint8_t proof[PROOF], old[PROOF];
 	struct err err = {0};
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		make_receiver(key);
 		struct conn_shared *c = hand();
@@ -191,7 +186,6 @@ static void wrong_proofs(void **state)
 /* Not the bytes of a HELLO, another session, a lane that nobody expects. */
 static void unknown_lanes(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		struct err err = {0};
 		make_receiver(key);
@@ -250,9 +244,8 @@ static void descriptors_that_are_no_lane(void **state)
 	const size_t sizes[] = {0, NONCE, least - LINE, least + 1, most + LINE, most + LINE / 2};
 	uint8_t proof[PROOF];
 	struct err err = {0};
-	(void)state;
 	int before = descriptors();
-	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+	for (size_t i = 0; i < LENGTH(sizes); i++) {
 		struct conn_shared *c = proves();
 		passes(c, lane_of(c, sizes[i], true), arena_fd(arena));
 		refused(ERR_INTEGRITY, "a memory lane of ");
@@ -306,7 +299,6 @@ static void too_many_descriptors(void **state)
 	                     .msg_control = control.bytes,
 	                     .msg_controllen = sizeof control.bytes};
 	struct err err = {0};
-	(void)state;
 	int before = descriptors();
 	struct conn_shared *c = proves();
 	int fds[8];
@@ -328,7 +320,6 @@ static void what_the_listener_may_do(void **state)
 {
 	struct err err = {0};
 	int fds[2] = {-1, -1};
-	(void)state;
 	make_sender(key, 0);
 	make_receiver(key);
 	assert_int_equal(handshake(s, &err), 0);
@@ -376,7 +367,6 @@ static int accepted(int listener)
 static void another_user_dials(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	if (geteuid() != 0)
 		skip(); /* root can be others */
 	const struct addr *a = address();
@@ -418,7 +408,6 @@ static void another_user_listens(void **state)
 	struct err err = {0};
 	int ready[2];
 	uint8_t byte;
-	(void)state;
 	if (geteuid() != 0)
 		skip(); /* root can be others */
 	const struct addr *a = address();
@@ -455,7 +444,6 @@ static void another_user_listens(void **state)
 
 static void wrong_counts_of_the_receiver(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		open_lane(0);
 		lend(memory, 100);
@@ -473,7 +461,6 @@ static void wrong_counts_of_the_receiver(void **state)
 /* A sender whose table or ring is full looks at the counter, too. */
 static void wrong_counts_before_a_write(void **state)
 {
-	(void)state;
 	for (int ring = 0; ring < 2; ring++) {
 		open_lane(1);
 		for (int i = 0; i < (ring ? 4 : REFERENCES); i++)
@@ -495,7 +482,6 @@ static void a_receiver_that_scribbles(void **state)
 {
 	static uint8_t scribble[sizeof(struct lane_words)];
 	struct err err = {0};
-	(void)state;
 	open_lane(1);
 	for (int round = 0; round < 2000; round++) {
 		struct lane_words *l = of(r)->lane;
@@ -558,8 +544,7 @@ static void wrong_references(void **state)
 	};
 	uint8_t bytes[8];
 	const void *p;
-	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+	for (size_t i = 0; i < LENGTH(wrong); i++)
 		for (int borrows = 0; borrows < 2; borrows++) {
 			open_lane(1);
 			append(wrong[i].at, wrong[i].n, wrong[i].kind);
@@ -576,7 +561,6 @@ static void wrong_references(void **state)
 static void references_at_the_bounds(void **state)
 {
 	const void *p;
-	(void)state;
 	open_lane(1);
 	append(0, RING_LEAST, COPIED);
 	append(0, ARENA, LENT);
@@ -592,7 +576,6 @@ static void references_at_the_bounds(void **state)
 static void wrong_counts_of_the_sender(void **state)
 {
 	uint8_t byte;
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		static const uint64_t wrong[] = {REFERENCES + 4, 2, 0, UINT64_MAX};
 		open_lane(0);
@@ -609,7 +592,6 @@ static void wrong_counts_of_the_sender(void **state)
 static void bytes_after_the_end(void **state)
 {
 	uint8_t byte;
-	(void)state;
 	open_lane(0);
 	append(0, 0, END);
 	append(0, 1, LENT);
@@ -635,7 +617,6 @@ static uint64_t near_bounds(void)
 static void a_sender_that_scribbles(void **state)
 {
 	unsigned good = 0, bad = 0;
-	(void)state;
 	for (int round = 0; round < 300; round++) {
 		open_lane(1);
 		struct conn_shared *c = of(r);
@@ -740,7 +721,6 @@ static bool receives_on(void)
 static void a_process_that_scribbles(void **state)
 {
 	int sender_failed = 0, receiver_failed = 0;
-	(void)state;
 	for (uint64_t round = 1; round <= 60; round++) {
 		open_lane(1);
 		pid_t pid = scribbler(of(s)->lane, round);

@@ -5,7 +5,6 @@
 
 static void an_own_abort_is_the_cause(void **state)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	/* Its peers see its connections break and report that first; it dies behind its word. */
 	send_err_to_coordinator(1, MSG_REPORT, ERR_PEER_LOST, 2,
@@ -20,7 +19,6 @@ static void an_own_abort_is_the_cause(void **state)
 
 static void an_abort_names_its_sender(void **state)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	send_err_to_coordinator(1, MSG_ABORT, 143, 2,
 	                        "ended by SIGTERM"); /* by a signal: 8 for the others */
@@ -29,7 +27,6 @@ static void an_abort_names_its_sender(void **state)
 
 static void a_lost_link_beats_a_report(void **state)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	send_err_to_coordinator(1, MSG_REPORT, ERR_PEER_LOST, 0,
 	                        "the connection to rank 0 was lost");
@@ -48,7 +45,7 @@ static void a_loss_names_the_phase_of_the_rank(void **state)
 	             {PHASE_CONNECT, "lost while connecting"},
 	             {PHASE_RUN, "lost while data were moving"},
 	             {PHASE_COMMIT, "lost during the commit"}};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		again(state);
 		run_job(3, NS_PER_SEC);
 		beat(2, cases[i].phase);
@@ -78,7 +75,6 @@ static void ask(int rank, uint32_t a, uint32_t b)
 static void places_are_told(void **state)
 {
 	static const int asks[] = {0, 2, 3};
-	(void)state;
 	run_job(MEMBERS, NS_PER_SEC);
 	for (int i = 0; i < 3; i++) {
 		struct member *m = &members[asks[i]];
@@ -104,7 +100,6 @@ static void places_are_told(void **state)
 /* The coordinator has forgotten the keys when all ranks are connected. */
 static void places_are_not_told_later(void **state)
 {
-	(void)state;
 	run_job(MEMBERS, NS_PER_SEC);
 	for (int r = 1; r < MEMBERS; r++)
 		beat(r, r % 2 ? PHASE_RUN : PHASE_COMMIT);
@@ -124,7 +119,6 @@ static void places_are_not_told_later(void **state)
 /* ROSTER had them. */
 static void a_small_job_asks_for_no_places(void **state)
 {
-	(void)state;
 	run_job(2, NS_PER_SEC);
 	ask(1, 0, 0);
 	all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message of type 19");
@@ -133,7 +127,6 @@ static void a_small_job_asks_for_no_places(void **state)
 static void a_report_counts_when_nobody_confesses(void **state)
 {
 	int64_t start;
-	(void)state;
 	run_job(3, 5 * NS_PER_SEC);
 	start = clock_ns();
 	send_err_to_coordinator(1, MSG_REPORT, ERR_INTEGRITY, 2,
@@ -146,7 +139,6 @@ static void a_report_counts_when_nobody_confesses(void **state)
 
 static void a_report_of_nothing_is_out_of_turn(void **state)
 {
-	(void)state;
 	run_job(2, NS_PER_SEC);
 	send_err_to_coordinator(1, MSG_REPORT, 0, 0, "");
 	all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message");
@@ -156,8 +148,7 @@ static void a_report_of_nothing_is_out_of_turn(void **state)
 static void reports_of_nobody(void **state)
 {
 	static const int culprits[] = {2, 65535, 1, ERR_RANK_SELF};
-	(void)state;
-	for (size_t i = 0; i < sizeof culprits / sizeof culprits[0]; i++) {
+	for (size_t i = 0; i < LENGTH(culprits); i++) {
 		again(state);
 		run_job(2, NS_PER_SEC);
 		send_err_to_coordinator(1, MSG_REPORT, ERR_STALLED, culprits[i], "no progress");
@@ -173,8 +164,7 @@ static void codes_that_are_none(void **state)
 	                               {128, ERR_OTHER},
 	                               {255, ERR_PEER_LOST},
 	                               {0, ERR_OTHER}};
-	(void)state;
-	for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+	for (size_t i = 0; i < LENGTH(codes); i++) {
 		again(state);
 		run_job(2, NS_PER_SEC);
 		send_err_to_coordinator(1, MSG_ABORT, codes[i][0], 1, "odd");
@@ -185,7 +175,6 @@ static void codes_that_are_none(void **state)
 static void a_silent_rank_is_named(void **state)
 {
 	int64_t start;
-	(void)state;
 	run_job(3, 200 * NS_PER_MS);
 	start = clock_ns();
 	beat(2, PHASE_CONNECT);
@@ -203,7 +192,6 @@ static void a_silent_rank_is_named(void **state)
 static void a_report_finds_the_silent_rank(void **state)
 {
 	int64_t start = clock_ns();
-	(void)state;
 	run_job(4, 400 * NS_PER_MS); /* beats are due every 100 ms */
 	while (clock_ns() - start < 260 * NS_PER_MS) {
 		beat(1, PHASE_RUN);
@@ -224,7 +212,6 @@ static void messages_out_of_turn(void **state)
 {
 	static const uint8_t types[] = {MSG_WELCOME, MSG_ROSTER, MSG_VERDICT, MSG_FINAL, MSG_DONE,
 	                                MSG_INTENT,  MSG_VOTE,   0,           200};
-	(void)state;
 	for (size_t i = 0; i < sizeof types; i++) {
 		again(state);
 		run_job(2, NS_PER_SEC);
@@ -237,7 +224,6 @@ static void messages_out_of_turn(void **state)
 static void messages_without_end(void **state)
 {
 	struct buf b;
-	(void)state;
 	buf_init(&b, CTL_BODY_MAX);
 	run_job(3, PATIENCE);
 	send_to_coordinator(1, MSG_LINKS, NULL);
@@ -279,7 +265,6 @@ static void part(int rank, uint32_t x)
 
 static void a_round_is_answered_when_all_have_spoken(void **state)
 {
-	(void)state;
 	run_job(3, PATIENCE);
 	for (int n = 1; n <= 3; n++) {
 		round_sum = 0;
@@ -301,7 +286,6 @@ static void a_round_is_answered_when_all_have_spoken(void **state)
 
 static void a_round_out_of_turn(void **state)
 {
-	(void)state;
 	run_job(3, PATIENCE);
 	part(1, 1);
 	part(1, 2);
@@ -328,7 +312,6 @@ static void ask_clock(int rank, const void *body, size_t n)
 
 static void clocks_are_answered_before_the_vote(void **state)
 {
-	(void)state;
 	run_job(3, PATIENCE);
 	const uint64_t before = (uint64_t)clock_ns();
 	ask_clock(2, "", 0);
@@ -349,7 +332,6 @@ static void the_verdict_names_the_rank_that_worked_longest(void **state)
 	const struct workload works[] = {{.rank = 0, .on = 1, .most = 5, .busy = 7, .total = 100},
 	                                 {.rank = 0, .on = 3, .most = 30, .busy = 70, .total = 100},
 	                                 {.rank = 2, .on = 2, .most = 65, .busy = 66, .total = 99}};
-	(void)state;
 	run_job(3, PATIENCE);
 	for (int r = 0; r < 3; r++)
 		vote_with(r, NULL, &works[r]);
@@ -371,7 +353,6 @@ static void the_verdict_names_the_rank_that_worked_longest(void **state)
 
 static void all_votes_give_the_verdict(void **state)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	vote(0, "same");
 	vote(1, "same");
@@ -398,7 +379,6 @@ static void all_votes_give_the_verdict(void **state)
 /* A FINAL that is slow to arrive is waited for: closing the link would destroy it. */
 static void a_final_on_its_way_is_waited_for(void **state)
 {
-	(void)state;
 	run_job(2, PATIENCE);
 	for (int r = 0; r < 2; r++)
 		vote(r, "same");
@@ -419,7 +399,6 @@ static void a_final_on_its_way_is_waited_for(void **state)
 
 static void digests_that_differ(void **state)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	vote(0, "same");
 	vote(1, NULL); /* has no result of its own */
@@ -432,7 +411,6 @@ static void digests_that_differ(void **state)
 /* Most are right, whoever voted first. */
 static void the_digest_of_most_is_right(void **state)
 {
-	(void)state;
 	run_job(5, NS_PER_SEC);
 	for (int r = 0; r < 5; r++)
 		vote(r, r == 0 ? "odd" : r == 3 ? "other" : "same");
@@ -443,7 +421,6 @@ static void the_digest_of_most_is_right(void **state)
 
 static void votes_without_digests(void **state)
 {
-	(void)state;
 	run_job(2, NS_PER_SEC);
 	vote(1, NULL);
 	vote(0, NULL);
@@ -453,7 +430,6 @@ static void votes_without_digests(void **state)
 
 static void an_abort_before_the_verdict(void **state)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	vote(0, "same");
 	vote(1, "same");
@@ -492,7 +468,6 @@ static void expect_outcome(int rank, int code, int culprit, const char *text)
 /* Those who are left finish, and learn whose output may be the old one. */
 static void a_rank_lost_after_the_verdict(void **state)
 {
-	(void)state;
 	run_to_verdict(3, NS_PER_SEC);
 	ctl_release(&members[1].ctl);
 	send_err_to_coordinator(2, MSG_ABORT, ERR_OTHER, 2, "too late to stop");
@@ -509,7 +484,6 @@ static void a_rank_lost_after_the_verdict(void **state)
 
 static void ranks_lost_after_the_verdict(void **state)
 {
-	(void)state;
 	run_to_verdict(6, NS_PER_SEC);
 	done(0);
 	done(2);
@@ -527,7 +501,6 @@ static void ranks_lost_after_the_verdict(void **state)
 /* A rank that has said DONE has its new output. */
 static void a_rank_lost_after_its_commit(void **state)
 {
-	(void)state;
 	run_to_verdict(3, NS_PER_SEC);
 	done(1);
 	for_ms(10);
@@ -541,7 +514,6 @@ static void a_rank_lost_after_its_commit(void **state)
 
 static void an_own_word_comes_before_a_loss(void **state)
 {
-	(void)state;
 	run_to_verdict(3, NS_PER_SEC);
 	ctl_release(&members[1].ctl);
 	send_err_to_coordinator(2, MSG_DONE, ERR_OUTPUT, ERR_RANK_SELF,
@@ -557,7 +529,6 @@ static void an_own_word_comes_before_a_loss(void **state)
 static void a_rank_silent_after_the_verdict(void **state)
 {
 	int64_t start = clock_ns();
-	(void)state;
 	run_to_verdict(2, NS_PER_SEC);
 	done(0);
 	for (int r = 0; r < 2; r++) {
@@ -573,7 +544,6 @@ static void a_rank_silent_after_the_verdict(void **state)
 
 static void a_commit_that_fails_is_told_to_all(void **state)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	for (int r = 0; r < 3; r++)
 		vote(r, "same");
@@ -594,7 +564,6 @@ static void a_commit_that_fails_is_told_to_all(void **state)
 
 static void commits_that_all_fail(void **state)
 {
-	(void)state;
 	run_to_verdict(3, NS_PER_SEC);
 	for (int r = 0; r < 3; r++)
 		send_err_to_coordinator(r, MSG_DONE, ERR_OUTPUT, ERR_RANK_SELF, "out.npy: rename");
@@ -609,7 +578,6 @@ static void a_done_without_its_fate(void **state)
 {
 	const struct err none = {.rank = ERR_RANK_SELF};
 	struct buf b;
-	(void)state;
 	run_to_verdict(2, NS_PER_SEC);
 	done(0);
 	buf_init(&b, 64);
@@ -656,7 +624,7 @@ static void the_tensor_is_named(void **state)
 	        {"a=f32 b=bf16 b2=f16 d=i8 e=u8",
 	         "g.2.npy: has a tensor 'b2' that ranks 0, 1, 3 don't have", 2},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		again(state);
 		run_tables(cases[i].odd, PATIENCE);
 		for (int n = 1; n <= cases[i].pages; n++) {
@@ -673,7 +641,6 @@ static void the_tensor_is_named(void **state)
 /* Rank 0 is the odd one; ranks 1 and 2 have other tables than 3, 4 and 5, of which 3 shows none. */
 static void other_dissenters_are_named_too(void **state)
 {
-	(void)state;
 	open_job(7, PATIENCE, PATIENCE);
 	for (int r = 1; r < 7; r++)
 		join(r, 7);
@@ -694,7 +661,6 @@ static void other_dissenters_are_named_too(void **state)
 /* The message names the rank whose table is missing, as far as that is known. */
 static void without_a_table_no_tensor_is_named(void **state)
 {
-	(void)state;
 	for (int how = 0; how < 4; how++) {
 		const char *base = "g.2.npy: tensors a=f64 differs from a=f32 b=bf16 c=f16 d=i8 "
 		                   "e=u8 on ranks 0, 1, 3";
@@ -715,7 +681,6 @@ static void without_a_table_no_tensor_is_named(void **state)
 /* All have joined by then: the end of --join-timeout ends only the comparison. */
 static void a_message_after_the_deadline_of_a_comparison(void **state)
 {
-	(void)state;
 	run_tables("a=f64", NS_PER_SEC);
 	until(members[2].heard[MSG_ASK], 1);
 	beat(2, PHASE_JOIN);
@@ -726,7 +691,6 @@ static void a_message_after_the_deadline_of_a_comparison(void **state)
 /* The same tables, though the digests are not: nothing to name, and no end of pages. */
 static void tables_that_are_the_same(void **state)
 {
-	(void)state;
 	run_job(2, PATIENCE);
 	tables[0] = tables[1] = "a=1 b=2 c=3";
 	vote(0, "one");
@@ -739,7 +703,6 @@ static void tables_that_are_the_same(void **state)
 
 static void the_tensor_of_a_result_is_named(void **state)
 {
-	(void)state;
 	run_job(6, PATIENCE);
 	for (int r = 0; r < 6; r++) {
 		tables[r] = r == 1 ? "a=11 b=22 c=34" : r == 5 ? "a=7" : "a=11 b=22 c=33";
@@ -759,7 +722,6 @@ static void the_tensor_of_a_result_is_named(void **state)
 static void a_page_that_does_not_come(void **state)
 {
 	int64_t start;
-	(void)state;
 	run_job(2, NS_PER_SEC);
 	tables[0] = "a=1";
 	tables[1] = "a=2";
@@ -781,7 +743,6 @@ static void a_page_that_does_not_come(void **state)
 /* Neither side is rank 0. */
 static void both_tables_come_from_others(void **state)
 {
-	(void)state;
 	run_job(3, PATIENCE);
 	tables[1] = "a=1 b=2 c=3";
 	tables[2] = "a=1 b=2 d=3";
@@ -815,7 +776,7 @@ static void pages_that_are_none(void **state)
 	         "sent a malformed page 0 of its table"},
 	        {1, 6, "\1\0b\1\0x", "sent page 1 of its table, which was not requested"},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct buf b;
 		again(state);
 		run_tables("a=f64", PATIENCE);
@@ -865,7 +826,6 @@ static void expect_pace(int rank, enum phase phase, double done)
 
 static void the_slowest_is_told(void **state)
 {
-	(void)state;
 	run_job(4, 400 * NS_PER_MS); /* beats are due every 100 ms */
 	beats[0] = (struct beat){PHASE_RUN, 50, 100, 0};
 	beats[1] = (struct beat){PHASE_RUN, 5, 0, 0}; /* nobody knows how far it is to go */
@@ -889,7 +849,6 @@ static void a_rank_that_claims_progress_without_end(void **state)
 	const int64_t end = clock_ns() + PATIENCE;
 	uint64_t claim = 0, last = 0;
 	int same = 0, seen = 0;
-	(void)state;
 	run_job(3, 300 * NS_PER_MS);
 	while (same < 3) {
 		assert_true(clock_ns() < end);
@@ -920,7 +879,6 @@ static void a_rank_that_claims_progress_without_end(void **state)
 
 static void a_beat_that_is_none(void **state)
 {
-	(void)state;
 	run_job(2, NS_PER_SEC);
 	send_to_coordinator(1, MSG_BEAT, NULL);
 	all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message");

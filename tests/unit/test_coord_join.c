@@ -6,7 +6,6 @@
 
 static void ranks_that_agree_get_the_roster(void **state)
 {
-	(void)state;
 	run_job(4, NS_PER_SEC);
 	assert_int_equal(decided, 1);
 	assert_int_equal(completed, 1);
@@ -61,7 +60,6 @@ static void ranks_that_agree_get_the_roster(void **state)
 
 static void a_job_of_one_rank_agrees_with_itself(void **state)
 {
-	(void)state;
 	open_job(1, PATIENCE, NS_PER_SEC);
 	intend(0, "(3,5)");
 	assert_int_equal(members[0].heard[MSG_ROSTER], 1);
@@ -75,7 +73,6 @@ static void a_job_of_one_rank_agrees_with_itself(void **state)
 
 static void differing_shapes_are_named(void **state)
 {
-	(void)state;
 	open_job(4, PATIENCE, NS_PER_SEC);
 	for (int r = 1; r < 4; r++)
 		join(r, 4);
@@ -90,7 +87,6 @@ static void differing_shapes_are_named(void **state)
 
 static void most_ranks_are_right(void **state)
 {
-	(void)state;
 	open_job(5, PATIENCE, NS_PER_SEC);
 	for (int r = 1; r < 5; r++)
 		join(r, 5);
@@ -117,7 +113,6 @@ static void intend_but(int size, int odd, int without)
 /* Those that have a fact must agree, whoever else has none. */
 static void a_fact_that_some_ranks_have(void **state)
 {
-	(void)state;
 	for (int without = 0; without < 4; without++) {
 		again(state);
 		intend_but(4, -1, without);
@@ -134,7 +129,6 @@ static void a_fact_that_some_ranks_have(void **state)
 
 static void a_decision_may_fail(void **state)
 {
-	(void)state;
 	decision = (struct err){.code = ERR_RESOURCE, .rank = ERR_RANK_SELF, .text = "too large"};
 	open_job(2, PATIENCE, NS_PER_SEC);
 	join(1, 2);
@@ -147,7 +141,6 @@ static void a_decision_may_fail(void **state)
 static void sizes_that_differ(void **state)
 {
 	struct hello h = hello_of(2, 4);
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	join(1, 3);
 	hello_as(2, &h);
@@ -198,7 +191,7 @@ static void ranks_left_over_are_named(void **state)
 	        {{20, 26 * 3600 + 60}, "rank 2 on node2 was started 26 h before rank 0"},
 	        {{3 * 3600, 30 * 3600 + 60}, "ranks 1, 2 were started up to 30 h before rank 0"},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct presence own = {.host = "node0", .started = clock_ns()};
 		again(state);
 		open_job_as(0, &own, 3, PATIENCE, NS_PER_SEC);
@@ -250,14 +243,12 @@ static void auto_ranks_are_sorted(void **state)
 			assert_int_equal(members[i].welcome.root, -1);
 		}
 	}
-	(void)state;
 }
 
 /* Of a rank with a number, and of one that is to get its number. */
 static void a_host_that_is_no_name_ends_the_job(void **state)
 {
 	struct presence own = presence_of("a", ""), bad[2] = {own, presence_of(".ssh", "")};
-	(void)state;
 	open_job_as(0, &own, 2, PATIENCE, NS_PER_SEC);
 	join(1, 2);
 	say_present(1, &bad[1]);
@@ -282,7 +273,6 @@ static void machines_are_numbered(void **state)
 	static const uint8_t ids[5] = {7, 9, 7, 0, 9};
 	static const int want[5] = {0, 1, 0, 2, 1};
 	struct presence p[5];
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		p[i] = presence_of((const char *const[]){"a", "b", "c", "d", "e"}[i], "");
 		p[i].host_id[3] = ids[i];
@@ -308,7 +298,6 @@ static void auto_ranks_fill_the_places_left(void **state)
 	const struct presence p[4] = {presence_of("d", ""), presence_of("n", ""),
 	                              presence_of("c", ""), presence_of("m", "")};
 	struct hello h = hello_of(2, 4);
-	(void)state;
 	open_job_as(-1, &p[0], 4, PATIENCE, NS_PER_SEC);
 	hello_as(1, &h);
 	until(members[1].heard[MSG_WELCOME], 1);
@@ -353,7 +342,7 @@ static void the_root_is_found(void **state)
 	        {"", {0}, {0}, -1, "no rank gives an input"},
 	};
 	static const int rank_of[] = {1, 0, 2};
-	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+	for (size_t k = 0; k < LENGTH(cases); k++) {
 		again(state);
 		for (int i = 0; i < 3; i++) {
 			p[i].finds_root = true;
@@ -379,7 +368,6 @@ static void the_root_is_told_again(void **state)
 {
 	struct presence p[4] = {presence_of("a", "in"), presence_of("b", "")};
 	uint8_t alert[20] = {0};
-	(void)state;
 	p[0].finds_root = p[1].finds_root = true;
 	open_job_as(-1, &p[0], 2, PATIENCE, NS_PER_SEC);
 	want_ranks(p, 1, 2, 2);
@@ -398,7 +386,6 @@ static void the_root_is_told_again(void **state)
 static void several_ranks_on_the_root_s_host(void **state)
 {
 	struct presence p[3] = {presence_of("b", ""), presence_of("a", ""), presence_of("b", "")};
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		p[i].finds_root = true;
 		presence_set(p[i].root, sizeof p[i].root, "b");
@@ -414,7 +401,6 @@ static void missing_ranks_are_counted_by_host(void **state)
 {
 	const struct presence p[3] = {presence_of("b", ""), presence_of("a", ""),
 	                              presence_of("b", "")};
-	(void)state;
 	open_job_as(-1, &p[0], 5, 3 * NS_PER_SEC, NS_PER_SEC);
 	want_ranks(p, 1, 3, 5);
 	for (int i = 0; i < 3; i++) {
@@ -441,7 +427,6 @@ static void missing_ranks_are_counted_by_host(void **state)
 
 static void who_waits_learns_who_is_missing(void **state)
 {
-	(void)state;
 	open_job(4, PATIENCE, NS_PER_SEC);
 	join(1, 4);
 	join(3, 4);
@@ -456,7 +441,6 @@ static void who_waits_learns_who_is_missing(void **state)
 static void a_rank_out_of_range(void **state)
 {
 	struct hello h = hello_of(3, 0);
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	hello_as(3, &h);
 	until(members[3].heard[MSG_ABORT], 1);
@@ -469,7 +453,6 @@ static void a_rank_out_of_range(void **state)
 static void a_rank_that_no_job_has(void **state)
 {
 	struct hello h = hello_of(INT32_MAX, 0);
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	join(1, 3);
 	until(members[1].heard[MSG_WELCOME], 1);
@@ -485,7 +468,6 @@ static void a_rank_that_no_job_has(void **state)
 static void a_rank_started_twice(void **state)
 {
 	struct hello h = hello_of(1, 3), zero = hello_of(0, 3);
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	join(1, 3);
 	hello_as(4, &h);
@@ -516,7 +498,6 @@ static void assert_versions(const char *text, const char *before, const char *be
 static void other_versions_and_jobs_are_told(void **state)
 {
 	struct hello h = hello_of(1, 2);
-	(void)state;
 	open_job(2, PATIENCE, NS_PER_SEC);
 	h.version = PROTO_VERSION + 1;
 	hello_as(2, &h);
@@ -538,7 +519,6 @@ static void other_versions_and_jobs_are_told(void **state)
 static void another_version_is_told_to_those_who_miss_the_rank(void **state)
 {
 	struct hello h = hello_of(2, 3);
-	(void)state;
 	open_job(3, NS_PER_SEC, NS_PER_SEC);
 	join(1, 3);
 	h.version = PROTO_VERSION + 1;
@@ -633,7 +613,6 @@ static void guests_that_send_what_they_like(void **state)
 static void another_launch_is_told(void **state)
 {
 	struct hello h = hello_of(1, 3);
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	memcpy(h.launch, "launch 2", 8);
 	hello_as(3, &h);
@@ -651,7 +630,6 @@ static void another_launch_is_told(void **state)
 static void after_sizes_that_differ_few_are_waited_for(void **state)
 {
 	struct hello h = hello_of(1, 2), late = hello_of(2, 3);
-	(void)state;
 	open_job(4, 3600 * NS_PER_SEC, NS_PER_SEC);
 	hello_as(1, &h);
 	until(members[1].lost, 1);
@@ -671,7 +649,6 @@ static void after_sizes_that_differ_few_are_waited_for(void **state)
 static void a_rank_of_a_larger_size_is_told_too(void **state)
 {
 	struct hello h = hello_of(1, 3), last = hello_of(2, 3);
-	(void)state;
 	open_job(2, 3600 * NS_PER_SEC, NS_PER_SEC);
 	hello_as(1, &h);
 	until(members[1].lost, 1);
@@ -689,7 +666,6 @@ static void auto_ranks_whose_sizes_differ(void **state)
 	const struct presence own = presence_of("a", "");
 	struct hello more = hello_of((int)PROTO_RANK_AUTO, 4),
 	             same = hello_of((int)PROTO_RANK_AUTO, 3);
-	(void)state;
 	open_job_as(-1, &own, 3, 3600 * NS_PER_SEC, NS_PER_SEC);
 	hello_as(1, &more);
 	until(members[1].lost, 1);
@@ -707,7 +683,6 @@ static void auto_ranks_whose_sizes_differ(void **state)
 
 static void missing_ranks_are_listed_at_the_deadline(void **state)
 {
-	(void)state;
 	open_job(6, NS_PER_SEC, NS_PER_SEC);
 	join(2, 6);
 	all_fail(1, -1, ERR_RENDEZVOUS, 1, "did not join");
@@ -718,7 +693,6 @@ static void missing_ranks_are_listed_at_the_deadline(void **state)
 
 static void a_rank_that_says_nothing_is_named_at_the_deadline(void **state)
 {
-	(void)state;
 	open_job(2, NS_PER_SEC, NS_PER_SEC);
 	join(1, 2);
 	intend(0, "(3,5)");
@@ -729,7 +703,6 @@ static void a_rank_that_says_nothing_is_named_at_the_deadline(void **state)
 static void a_late_rank_is_told_of_the_failure(void **state)
 {
 	struct hello h = hello_of(2, 3);
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	join(1, 3);
 	send_err_to_coordinator(1, MSG_ABORT, ERR_INPUT, 1, "g.1.npy: no such file");
@@ -750,7 +723,6 @@ static void ranks_that_take_any_place(void **state)
 	const struct presence p = {.host = "a"};
 	struct hello any = hello_of(-1, 4);
 	bool taken[4] = {true};
-	(void)state;
 	open_job(4, PATIENCE, NS_PER_SEC);
 	hello_as(4, &any);
 	say_present(4, &p);
@@ -802,7 +774,6 @@ static void who_goes_before_it_has_a_place_is_not_counted(void **state)
 
 static void a_rank_lost_while_joining(void **state)
 {
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	join(1, 3);
 	join(2, 3);
@@ -814,7 +785,6 @@ static void a_rank_lost_while_joining(void **state)
 static void a_rank_that_goes_before_its_intent_may_come_again(void **state)
 {
 	struct hello h = hello_of(1, 2);
-	(void)state;
 	open_job(2, PATIENCE, NS_PER_SEC);
 	hello_as(1, &h);
 	ctl_end(&members[1].ctl);

@@ -1,10 +1,4 @@
 /* Control links: messages in any pieces, lengths that are refused, and how a link ends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/job/ctl.h"
+#include "tests/unit/unit.h"
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 
@@ -69,13 +64,11 @@ static void end_release(struct end *e)
 static int set_up(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	return loop_init(&loop, &err);
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	loop_release(&loop);
 	return 0;
 }
@@ -153,7 +146,6 @@ static void messages_in_any_pieces(void **state)
 	size_t n = message(m, 1, "one");
 	n += message(m + n, 2, "");
 	n += message(m + n, 3, "number three");
-	(void)state;
 	for (size_t step = 1; step <= 64; step *= 2)           /* of the socket */
 		for (size_t part = 1; part <= 64; part *= 4) { /* of frames */
 			int fd[2];
@@ -177,7 +169,6 @@ static void messages_in_any_pieces(void **state)
 static void an_oversized_message_is_refused(void **state)
 {
 	static const uint32_t lengths[] = {CTL_BODY_MAX + 1, 1u << 31, UINT32_MAX};
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		int fd[2];
 		struct end e;
@@ -202,7 +193,6 @@ static void the_largest_message_passes(void **state)
 {
 	struct end a, b;
 	struct buf body;
-	(void)state;
 	two_ends(&a, &b);
 	buf_init(&body, CTL_BODY_MAX);
 	for (uint32_t i = 0; i < CTL_BODY_MAX / 4; i++)
@@ -225,7 +215,6 @@ static void the_end_comes_after_what_was_queued(void **state)
 {
 	struct end a, b;
 	struct buf body;
-	(void)state;
 	two_ends(&a, &b);
 	buf_init(&body, CTL_BODY_MAX);
 	while (body.len < 500000)
@@ -249,7 +238,6 @@ static void an_end_is_of_one_direction(void **state)
 	struct end a;
 	int fd[2];
 	uint8_t m[64];
-	(void)state;
 	sockets(fd);
 	end_init(&a, fd[0]);
 	struct hand h = {.fd = fd[1]};
@@ -268,7 +256,6 @@ static void a_cut_is_no_end(void **state)
 	struct end e;
 	int fd[2];
 	uint8_t m[64];
-	(void)state;
 	sockets(fd);
 	end_init(&e, fd[0]);
 	struct hand h = {.fd = fd[1]};
@@ -292,7 +279,6 @@ static void the_peers_word_comes_before_its_loss(void **state)
 	int fd[2];
 	uint8_t m[64];
 	struct buf body;
-	(void)state;
 	buf_init(&body, 100000);
 	while (body.len < 100000)
 		buf_put_u8(&body, 1);
@@ -323,7 +309,6 @@ static void a_message_may_release_its_link(void **state)
 	size_t n = message(m, 1, "one");
 	n += message(m + n, 2, "two");
 	n += message(m + n, 3, "three");
-	(void)state;
 	sockets(fd);
 	end_init(&e, fd[0]);
 	e.release_at = 2;
@@ -343,7 +328,6 @@ static void a_message_may_release_its_link(void **state)
 static void hearing_is_noted(void **state)
 {
 	struct end a, b;
-	(void)state;
 	two_ends(&a, &b);
 	int64_t before = b.ctl.heard;
 	assert_true(before > 0);
@@ -363,7 +347,6 @@ static void what_is_queued_moves_with_the_connection(void **state)
 	uint8_t bytes[4096];
 	struct buf body;
 	int n = 0;
-	(void)state;
 	two_ends(&a, &b);
 	memset(bytes, 'x', sizeof bytes);
 	buf_init_fixed(&body, bytes, sizeof bytes);
@@ -426,7 +409,6 @@ static void a_flood_of_messages_leaves_turns_to_timers(void **state)
 	struct loop_timer timer = {.fn = on_timer, .ctx = &f};
 	struct err err = {0};
 	int fd[2];
-	(void)state;
 	sockets(fd);
 	f.peer.fd = fd[0];
 	f.end.ctl = (struct ctl){.on_message = flood_on, .on_lost = on_lost, .ctx = &f};

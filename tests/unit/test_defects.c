@@ -24,7 +24,6 @@ static void refuse(enum coll_kind kind, const char *name, unsigned flags, int si
 
 static void test_promises(void **state)
 {
-	(void)state;
 	refuse(COLL_ALLREDUCE, "ring_chunked", COLL_ORDERED, 4, "rank order");
 	refuse(COLL_ALLREDUCE, "recursive_doubling", COLL_ORDERED, 4, "rank order");
 	refuse(COLL_ALLREDUCE, "ring_chunked", COLL_FINAL, 4, "not applied");
@@ -111,7 +110,6 @@ static void emit_own_first(struct sched_builder *b, const struct coll_args *a)
 
 static void test_defects(void **state)
 {
-	(void)state;
 	verify_toy(COLL_ALLREDUCE, COLL_COPIES, emit_stuck, 2, 1, NULL);
 	verify_toy(COLL_ALLREDUCE, COLL_COPIES, emit_stuck, 2, 4, "lanes of one element");
 	verify_toy(COLL_ALLREDUCE, 0, emit_stuck, 2, 1, "lanes that lend");
@@ -215,8 +213,7 @@ static void test_parts(void **state)
 	        {COLL_SCAN, emit_scan},
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(toys) / sizeof(toys[0]); i++)
+	for (size_t i = 0; i < LENGTH(toys); i++)
 		for (int p = 1; p <= 7; p++) {
 			verify_toy(toys[i].kind, 0, toys[i].emit, p, 3 * (uint64_t)p + 2, NULL);
 			verify_toy(toys[i].kind, 0, toys[i].emit, p, (uint64_t)p / 2, NULL);
@@ -235,7 +232,6 @@ static void test_copies_is_needed(void **state)
 	int host[4] = {0, 0, 1, 1}, rows = 0;
 	char why[VERIFY_TEXT];
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		struct coll_algorithm alg = *coll_algorithms[i];
 		struct coll_args a = {
@@ -395,7 +391,6 @@ static void emit_gathered_sum(struct sched_builder *b, const struct coll_args *a
 
 static void test_more_kinds(void **state)
 {
-	(void)state;
 	for (int p = 1; p <= 7; p++)
 		verify_toy(COLL_ALLTOALL, 0, emit_alltoall, p, 3 * (uint64_t)p + 2, NULL);
 	verify_toy(COLL_ALLTOALL, 0, emit_alltoall_turned, 3, 9, "in the place of");
@@ -422,7 +417,6 @@ static void test_uneven_parts(void **state)
 	const struct coll_args a = {.size = 3, .ninputs = 1, .noutputs = 1};
 	char why[VERIFY_TEXT];
 
-	(void)state;
 	assert_true(verify_alltoallv(&alg, &a, counts, why));
 	alg.falls_back = NULL;
 	assert_false(verify_alltoallv(&alg, &a, counts, why));

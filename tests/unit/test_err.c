@@ -1,16 +1,11 @@
 /* The subject of an error. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/err.h"
+#include "tests/unit/unit.h"
 
 static void assert_subject(const struct err *e, const char *want)
 {
@@ -31,7 +26,6 @@ static void assert_subject(const struct err *e, const char *want)
 static void the_first_argument(void **state)
 {
 	char longest[2 * sizeof((struct err *)0)->text];
-	(void)state;
 	memset(longest, 'x', sizeof longest);
 	longest[sizeof longest - 1] = '\0';
 	SUBJECT_OF(err_set(e, ERR_INPUT, "%s: is a directory", "a b"), "a b");
@@ -46,7 +40,6 @@ static void the_first_argument(void **state)
 
 static void an_option(void **state)
 {
-	(void)state;
 	SUBJECT_OF(err_set(e, ERR_USAGE, "--op: unknown"), "--op");
 	SUBJECT_OF(err_set(e, ERR_USAGE, "--%s: unknown", "raw-file"), "--raw-file");
 	SUBJECT_OF(err_set(e, ERR_USAGE, "%s takes no argument", "--each"), "--each");
@@ -60,7 +53,6 @@ static void an_option(void **state)
 static void an_error_passed_on(void **state)
 {
 	struct err why = {0}, e = {0};
-	(void)state;
 	err_set(&why, ERR_RENDEZVOUS, "%s: HTTP 500", "http://store");
 	assert_int_equal(err_pass(&e, &why), -1);
 	assert_subject(&e, "http://store");
@@ -77,7 +69,6 @@ static void a_text_that_is_too_long_keeps_its_end(void **state)
 {
 	struct err e = {0};
 	char path[2000];
-	(void)state;
 	memset(path, 'x', sizeof path - 1);
 	path[sizeof path - 1] = '\0';
 	errno = ENOENT;
@@ -106,7 +97,6 @@ static void what_lacks_memory_is_named(void **state)
 {
 	const size_t huge = SIZE_MAX / 2;
 	struct err e = ERR_INIT;
-	(void)state;
 	assert_null(err_calloc(huge, 3, "the table", &e)); /* the product overflows */
 	assert_int_equal(e.code, ERR_RESOURCE);
 	assert_string_equal(e.text, "out of memory: the table needs 18446744073709551615 bytes");
@@ -122,7 +112,6 @@ static void a_list_grows_by_one(void **state)
 {
 	struct err e = ERR_INIT;
 	size_t *list = NULL;
-	(void)state;
 	for (size_t n = 0; n < 1000; n++) {
 		list = err_grow(list, n, sizeof *list, "a list", &e);
 		list[n] = n;
@@ -135,7 +124,6 @@ static void a_list_grows_by_one(void **state)
 static void a_cleared_error_is_as_new(void **state)
 {
 	struct err e = {.host = "a"};
-	(void)state;
 	errno = ENOENT;
 	err_errno(&e, ERR_INPUT, "%s", "in");
 	err_clear(&e);

@@ -1,11 +1,5 @@
 /* etcd's client: the parsers of its answers, and calls to servers that answer what is written here.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +37,6 @@ static int range(const char *body, struct store_value *v, uint64_t *revision, st
 
 static void test_range(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *body;
 		uint64_t index;
@@ -58,7 +51,7 @@ static void test_range(void **state)
 	         5, "x"},
 	        {"{\"kvs\":[" KV("") "]," HEAD ",\"new\":[{}]}", 5, ""},
 	};
-	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		struct store_value v;
 		struct err e = {0};
 		uint64_t revision;
@@ -75,7 +68,6 @@ static void test_range(void **state)
 
 static void test_bad_ranges(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *body, *says;
 	} bad[] = {
@@ -106,7 +98,7 @@ static void test_bad_ranges(void **state)
 	        {RANGE(KV(",\"value\":\"ab!=\"")), "not base64"},
 	        {RANGE(KV(",\"value\":\" abc\"")), "not base64"},
 	};
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct store_value v;
 		struct err e = {0};
 		uint64_t revision;
@@ -121,13 +113,12 @@ static void test_bad_ranges(void **state)
 /* A value of the largest size is taken; one byte more is not. */
 static void test_sizes(void **state)
 {
-	(void)state;
 	static const char head[] = "{" HEAD ",\"kvs\":[{\"mod_revision\":\"5\",\"value\":\"";
 	static const size_t lengths[] = {STORE_VALUE_MAX, STORE_VALUE_MAX + 1,
 	                                 STORE_VALUE_MAX + 300};
 	char *body = malloc(2 * STORE_VALUE_MAX);
 	assert_non_null(body);
-	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+	for (size_t i = 0; i < LENGTH(lengths); i++) {
 		struct store_value v;
 		struct err e = {0};
 		uint64_t revision;
@@ -148,7 +139,6 @@ static void test_sizes(void **state)
 /* An answer that is cut anywhere is not taken, and no byte beyond the cut is read. */
 static void test_cuts(void **state)
 {
-	(void)state;
 	for (size_t n = 0; n < sizeof HI - 1; n++) {
 		struct store_value v;
 		struct err e = {0};
@@ -164,7 +154,6 @@ static void test_cuts(void **state)
 
 static void test_txn(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *body;
 		int want;
@@ -178,7 +167,7 @@ static void test_txn(void **state)
 	        {"true", -1},
 	        {"", -1},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct err e = {0};
 		const int got = etcd_read_txn(cases[i].body, strlen(cases[i].body), &e);
 		if (got != cases[i].want)
@@ -189,7 +178,6 @@ static void test_txn(void **state)
 
 static void test_token(void **state)
 {
-	(void)state;
 	static const char *const bad[] = {MISSING,
 	                                  "{\"token\":\"\"}",
 	                                  "{\"token\":7}",
@@ -201,7 +189,7 @@ static void test_token(void **state)
 	assert_int_equal(etcd_read_token(&token, TOKEN, strlen(TOKEN), &e), 0);
 	assert_string_equal(token, "vorJERXTsKAhfWmP.15");
 	free(token);
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		err_clear(&e);
 		assert_int_equal(etcd_read_token(&token, bad[i], strlen(bad[i]), &e), -1);
 		assert_int_equal(e.code, ERR_RENDEZVOUS);
@@ -217,7 +205,6 @@ static void test_token(void **state)
 
 static void test_errors(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *body;
 		int code;
@@ -237,7 +224,7 @@ static void test_errors(void **state)
 	};
 	struct etcd_error e;
 	char page[2000];
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		etcd_read_error(&e, cases[i].body, strlen(cases[i].body));
 		assert_int_equal(e.code, cases[i].code);
 		assert_string_equal(e.text, cases[i].text);
@@ -249,7 +236,6 @@ static void test_errors(void **state)
 
 static void test_watch(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *body;
 		bool woke;
@@ -270,7 +256,7 @@ static void test_watch(void **state)
 	        {"<html>\n", true},
 	        {"\n", true},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+	for (size_t i = 0; i < LENGTH(cases); i++)
 		if (etcd_watch_woke(cases[i].body, strlen(cases[i].body), 7) != cases[i].woke)
 			fail_msg("%s", cases[i].body);
 }
@@ -295,7 +281,6 @@ static struct store *open_fake(const struct fake *f, const char *token)
 
 static void test_bad_answers(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *answer;
 		int code;
@@ -324,7 +309,7 @@ static void test_bad_answers(void **state)
 	        {HTTP("200 OK", "<html>"), ERR_RENDEZVOUS, "not a JSON object", false},
 	        {"SSH-2.0-x\r\n", ERR_RENDEZVOUS, "etcd+http://127.0.0.1", true},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct fake f = {.answers = {cases[i].answer}};
 		struct store_value v;
 		struct err e = {0};
@@ -346,7 +331,6 @@ static void test_bad_answers(void **state)
  */
 static void test_lost_answer(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *value;
 		int want;
@@ -355,7 +339,7 @@ static void test_lost_answer(void **state)
 	        {HTTP("200 OK", RANGE(KV(",\"value\":\"aG8=\""))), 0},
 	        {HTTP("200 OK", MISSING), 0},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct fake f = {.answers = {"", HTTP("200 OK", MISSING), cases[i].value}};
 		struct err e = {0};
 		start_fake(&f);
@@ -378,7 +362,6 @@ static void test_lost_answer(void **state)
 
 static void test_delete(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *answers[2];
 		int want;
@@ -388,7 +371,7 @@ static void test_delete(void **state)
 	        {{HTTP("200 OK", MISSING), HTTP("200 OK", HI)}, 0},
 	        {{HTTP("200 OK", "{}"), NULL}, -1},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct fake f = {.answers = {cases[i].answers[0], cases[i].answers[1]}};
 		struct err e = {0};
 		start_fake(&f);
@@ -412,7 +395,6 @@ static int get_as_user(struct fake *f, struct store_value *v, struct err *e)
 
 static void test_users(void **state)
 {
-	(void)state;
 	struct store_value v;
 	struct err e = {0};
 
@@ -452,7 +434,6 @@ static void test_users(void **state)
 /* The first host is down, the second is ill; the third serves, and is kept. */
 static void test_hosts(void **state)
 {
-	(void)state;
 	struct fake down = {0}, ill = {.answers = {HTTP("503 No", ERROR("14"))}},
 	            well = {.answers = {HTTP("200 OK", HI)}};
 	struct store_value v;
@@ -484,14 +465,13 @@ static void test_hosts(void **state)
 /* A watch wakes, ends or fails: the value is read in any case. */
 static void test_waiting(void **state)
 {
-	(void)state;
 	static const char *const watches[] = {HTTP("200 OK", CREATED "}}\n{\"result\":{}}\n"),
 	                                      HTTP("200 OK", CREATED ",\"canceled\":true}}\n"),
 	                                      HTTP("403 No", ERROR("7")),
 	                                      HTTP("503 No", ""),
 	                                      HTTP("200 OK", ""),
 	                                      ""};
-	for (size_t i = 0; i < sizeof watches / sizeof *watches; i++) {
+	for (size_t i = 0; i < LENGTH(watches); i++) {
 		struct fake f = {.answers = {watches[i], HTTP("200 OK", HI)}};
 		struct store_value v;
 		struct err e = {0};
@@ -528,7 +508,6 @@ static bool always(void *ctx)
 
 static void test_bounds(void **state)
 {
-	(void)state;
 	struct fake f = {.answers = {HTTP("200 OK", MISSING)}};
 	struct store_value v;
 	struct err e = {0};

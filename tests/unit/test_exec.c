@@ -27,7 +27,6 @@ static void every_algorithm_type_and_operation(void **state)
 {
 	uint64_t seed = 7;
 	size_t turn = 0, step = long_run() ? 1 : STEP;
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (size_t d = 0; d < NDTYPES; d++)
 			for (size_t op = (a + d) % step; op < REDUCE_OPS; op += step) {
@@ -80,7 +79,6 @@ static void any_timing_gives_the_same_bits(void **state)
 {
 	const char *one = getenv("COLLCTL_SEED");
 	uint64_t n = long_run() ? 5000 : SAMPLE;
-	(void)state;
 	if (one) {
 		one_property(strtoull(one, NULL, 10));
 		return;
@@ -91,7 +89,6 @@ static void any_timing_gives_the_same_bits(void **state)
 
 static void lanes_of_one_element(void **state)
 {
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int size = 2 + (int)(a % (SPREAD / 3)); size <= 9; size += SPREAD / 3) {
 			uint64_t seed = 5;
@@ -155,12 +152,11 @@ static void lent_sends(void **state)
 	         .lends = true,
 	         .repeats = 3}};
 	uint64_t seed = 13;
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int size = 2 + (int)(a % (SPREAD / 3)); size <= 9; size += SPREAD / 3) {
 			struct problem p;
 			if (lent_case(&p, a, size, &seed))
-				try(&p, t, sizeof t / sizeof *t);
+				try(&p, t, LENGTH(t));
 		}
 }
 
@@ -190,7 +186,6 @@ static void lent_sends_that_end_early_are_seen(void **state)
 {
 	uint64_t seed = 13;
 	int seen = 0;
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++) {
 		const struct timing t = {.windows = 6,
 		                         .streams = 1,
@@ -208,7 +203,6 @@ static void lent_sends_that_end_early_are_seen(void **state)
 /* More windows than elements: most are empty. */
 static void windows_without_elements(void **state)
 {
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (uint64_t count = 0; count < 7; count++) {
 			uint64_t seed = 9;
@@ -231,7 +225,6 @@ static void windows_without_elements(void **state)
 /* Vectors larger than a lane's turn, a conversion's piece and a writer's quantum. */
 static void large_vectors(void **state)
 {
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int d = 0; d < 2; d++) {
 			uint64_t seed = 11;
@@ -257,7 +250,6 @@ static void large_vectors(void **state)
 static void files_on_threads(void **state)
 {
 	uint64_t seed = 21;
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int i = 0; i < (long_run() ? 60 : 3); i++) {
 			struct problem p = {.alg = coll_algorithms[a],
@@ -284,7 +276,6 @@ static void files_on_threads(void **state)
 
 static void a_barrier_is_one_element(void **state)
 {
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int size = 1; size <= RANKS; size++) {
 			static struct world w;
@@ -327,7 +318,6 @@ static void a_barrier_is_one_element(void **state)
 static void a_schedule_is_repeated(void **state)
 {
 	uint64_t seed = 11;
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++) {
 		const struct coll_algorithm *alg = coll_algorithms[a];
 		for (size_t s = a % SPREAD; s < NSIZES; s += SPREAD) {
@@ -365,7 +355,6 @@ static void a_sum_is_finished_as_it_arrives(void **state)
 	                                               .name = "finished",
 	                                               .flags = COLL_FINAL,
 	                                               .emit = emit_finished};
-	(void)state;
 	for (size_t d = 0; d < NDTYPES; d++) {
 		uint64_t seed = 17;
 		struct problem p = {.alg = &finished,

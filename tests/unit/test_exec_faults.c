@@ -62,7 +62,6 @@ static void damage_everywhere(const struct list *l, bool lends)
 
 static void a_damaged_lane_is_noticed(void **state)
 {
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++) {
 		static struct list l;
 		uint64_t seed = 3;
@@ -106,14 +105,12 @@ static const struct list *mixed(void)
 
 static void a_damaged_lane_of_several_parts_is_noticed(void **state)
 {
-	(void)state;
 	for (int lends = 0; lends < 2; lends++)
 		damage_everywhere(mixed(), lends);
 }
 
 static void a_failing_file_of_any_part_fails_its_rank(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 12; i++) {
 		static struct world w;
 		const struct list *l = mixed();
@@ -135,7 +132,6 @@ static void a_failing_file_of_any_part_fails_its_rank(void **state)
 
 static void a_failing_file_fails_its_rank(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		static struct world w;
 		uint64_t seed = 3;
@@ -176,7 +172,6 @@ static void it_says_whom_it_waits_for(void **state)
 	                    .count = 100,
 	                    .seed = 3};
 	int peers[8];
-	(void)state;
 	problem_fill(&p, &seed, 4, 1);
 	world_init(&w, &p, &at_ease);
 	start(&w);

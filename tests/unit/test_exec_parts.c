@@ -125,7 +125,6 @@ static void parts_give_what_each_gives_alone(void **state)
 {
 	const char *one = getenv("COLLCTL_SEED");
 	uint64_t n = long_run() ? 2500 : SAMPLE;
-	(void)state;
 	if (one) {
 		one_list(strtoull(one, NULL, 10));
 		return;
@@ -137,7 +136,6 @@ static void parts_give_what_each_gives_alone(void **state)
 /* Lanes that take a byte at a time and stall: for lists that are small enough. */
 static void parts_over_lanes_of_a_byte(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= (long_run() ? 600 : SAMPLE / 4); seed++) {
 		static struct list l;
 		uint64_t s = seed * 7000003;
@@ -155,7 +153,6 @@ static void parts_over_lanes_of_a_byte(void **state)
 /* Nothing, or an element, or fewer than ranks: most windows are empty. */
 static void parts_of_hardly_anything(void **state)
 {
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (uint64_t count = 0; count < 3; count++) {
 			static struct list l;
@@ -197,7 +194,6 @@ static void large_parts(void **state)
 	};
 	static struct list l;
 	uint64_t s = 5;
-	(void)state;
 	for (l.n = 0; l.n < 4; l.n++) {
 		struct problem *p = &l.parts[l.n];
 		*p = (struct problem){.alg = coll_find(of[l.n].kind, of[l.n].algorithm),
@@ -236,7 +232,6 @@ static void check_total(struct world *w, bool exactly)
 
 static void the_total_is_known_before(void **state)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= SAMPLE / 4; seed++) {
 		static struct list l;
 		static struct world w;
@@ -259,7 +254,6 @@ static void the_total_is_known_before(void **state)
 static void edges_of_more_windows_than_elements(void **state)
 {
 	static const uint32_t windows[] = {1, 7, 97, 1000, UINT32_MAX};
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const uint64_t off[] = {0, 5, 5, 6, 11}, recv_off[] = {0, 5, 10, 15, 20};
 		const bool parts = coll_algorithms[i]->kind == COLL_ALLTOALL;
@@ -275,7 +269,7 @@ static void edges_of_more_windows_than_elements(void **state)
 		struct err err = {0};
 		if (!serves(v.algorithm, 4) || v.algorithm->kind == COLL_BARRIER)
 			continue;
-		for (size_t k = 0; k < sizeof windows / sizeof windows[0]; k++) {
+		for (size_t k = 0; k < LENGTH(windows); k++) {
 			const struct exec_conf conf = {.vectors = &v, .nvectors = 1};
 			uint8_t found[4] = {0}, each[4] = {0};
 			struct window w;

@@ -163,7 +163,6 @@ static void test_closed_forms(void **state)
 {
 	static const unsigned bases[] = {3, 4, 7};
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
 		for (int p = 1; p <= MAX_SIZE; p++) {
 			const struct coll_algorithm *alg = coll_algorithms[i];
@@ -173,7 +172,7 @@ static void test_closed_forms(void **state)
 			if (!shape_fit(&sh, alg))
 				continue;
 			check_figures(alg, &sh);
-			for (size_t k = 0; k < sizeof(bases) / sizeof(bases[0]); k++) {
+			for (size_t k = 0; k < LENGTH(bases); k++) {
 				struct shape other = sh;
 
 				other.base = bases[k];
@@ -186,7 +185,6 @@ static void test_closed_forms(void **state)
 /* An exchange of fewer steps than can be. */
 static void test_steps(void **state)
 {
-	(void)state;
 	for (unsigned steps = 1; steps <= 4; steps++) {
 		struct shape sh = {.size = 16, .ninputs = 1, .steps = steps};
 
@@ -353,13 +351,10 @@ static void words_are(const struct coll_algorithm *alg, const struct coll_args *
 /* `collctl algorithms` prints what plan counts. */
 static void test_words(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const struct coll_algorithm *alg = coll_algorithms[i];
-		const struct words *steps =
-		        find_words(step_words, sizeof step_words / sizeof *step_words, alg->steps);
-		const struct words *bytes =
-		        find_words(byte_words, sizeof byte_words / sizeof *byte_words, alg->bytes);
+		const struct words *steps = find_words(step_words, LENGTH(step_words), alg->steps);
+		const struct words *bytes = find_words(byte_words, LENGTH(byte_words), alg->bytes);
 		if (!steps && !strstr(alg->name, "hosts"))
 			fail_msg("%s %s: steps '%s': add the words here", coll_name(alg->kind),
 			         alg->name, alg->steps);
@@ -444,8 +439,7 @@ static const struct expected {
 
 static void test_by_hand(void **state)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+	for (size_t i = 0; i < LENGTH(expected); i++) {
 		const struct expected *x = &expected[i];
 		const struct coll_algorithm *alg = coll_find(x->kind, x->name);
 		struct shape sh = {.size = 8, .ninputs = 1};
@@ -502,8 +496,7 @@ static void test_work(void **state)
 	        {COLL_EXSCAN, "linear", 3, (1 + 3 + 1) / 3.0 / 3, 1},
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++) {
+	for (size_t i = 0; i < LENGTH(works); i++) {
 		const struct coll_algorithm *alg = coll_find(works[i].kind, works[i].name);
 		struct shape sh = {.size = works[i].size, .ninputs = 1};
 		struct coll_cost c = {0};
@@ -520,7 +513,6 @@ static void test_fall_backs(void **state)
 {
 	static const uint64_t off[] = {0, 1, 2, 3};
 
-	(void)state;
 	for (int p = 2; p <= MAX_SIZE; p++) {
 		const struct coll_args a = {.size = p};
 		const bool two_to_the = (p & (p - 1)) == 0;

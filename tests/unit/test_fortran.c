@@ -57,7 +57,6 @@ static void check(const uint64_t *shape, int ndim, size_t esize, size_t memory)
 
 static void test_random_shapes(void **state)
 {
-	(void)state;
 	for (int round = 0; round < 600; round++) {
 		uint64_t shape[8];
 		int ndim = (int)(next() % 7);
@@ -74,10 +73,9 @@ static void test_random_shapes(void **state)
 /* The lengths about the blocks that are turned at once, in every usual size. */
 static void test_planes(void **state)
 {
-	(void)state;
 	static const uint64_t lengths[] = {1, 2, 31, 32, 33, 64, 65};
-	for (size_t i = 0; i < COUNT(lengths); i++)
-		for (size_t k = 0; k < COUNT(lengths); k++)
+	for (size_t i = 0; i < LENGTH(lengths); i++)
+		for (size_t k = 0; k < LENGTH(lengths); k++)
 			for (size_t esize = 1; esize <= 16; esize *= 2) {
 				uint64_t shape[3] = {lengths[i], 3, lengths[k]};
 				check(shape, 3, esize, 1u << 20);
@@ -87,7 +85,6 @@ static void test_planes(void **state)
 
 static void test_edges(void **state)
 {
-	(void)state;
 	uint64_t ones[64], twos[12] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
 	for (int k = 0; k < 64; k++)
 		ones[k] = 1;
@@ -106,7 +103,6 @@ static void test_edges(void **state)
 
 static void test_short_file(void **state)
 {
-	(void)state;
 	char data[100] = {0};
 	struct err err = {0};
 	FILE *in = file_of(data, 95, 0), *out = tmpfile();

@@ -1,11 +1,5 @@
 /* The gate of a listening socket: who speaks properly is admitted with the opening record, whoever
  * else comes costs a bounded slot for a bounded time and disturbs nobody. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -17,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/net/gate.h"
+#include "tests/unit/unit.h"
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 
@@ -92,7 +87,6 @@ static void gate_set_up(bool with_tls, int slots, int per_source, int64_t patien
 static int set_up(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	nadmitted = nstarved = 0;
 	closes = false;
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
@@ -103,7 +97,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	gate_close(gate);
 	gate = NULL;
@@ -223,7 +216,6 @@ static void must_be_admitted(bool with_tls)
 
 static void the_opening_is_delivered(void **state)
 {
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		gate_set_up(with_tls, 4, 4, 0);
 		must_be_admitted(with_tls);
@@ -237,7 +229,6 @@ static void the_opening_is_delivered(void **state)
 static void the_oldest_goes_when_slots_are_full(void **state)
 {
 	int fd[5];
-	(void)state;
 	gate_set_up(false, 3, 3, 0);
 	for (uint8_t i = 0; i < 5; i++)
 		fd[i] = come((uint8_t)(i + 1));
@@ -255,7 +246,6 @@ static void the_oldest_goes_when_slots_are_full(void **state)
 static void a_source_pays_itself(void **state)
 {
 	int other, fd[4];
-	(void)state;
 	gate_set_up(false, 10, 2, 0);
 	other = come(9);
 	for (int i = 0; i < 4; i++)
@@ -278,7 +268,6 @@ static void who_has_proved_something_stays(void **state)
 {
 	struct err err = {0};
 	int fd[24];
-	(void)state;
 	gate_set_up(true, 8, 4, 0);
 	int at_gate = conn_sock_dial(&at, &err);
 	struct conn *honest = tls_dial(tls, at_gate, "alice", key, 0, &err);
@@ -314,7 +303,6 @@ static void patience_ends(void **state)
 	const int64_t patience = NS_PER_SEC;
 	int silent, slow;
 	int64_t start = clock_ns();
-	(void)state;
 	gate_set_up(false, 10, 10, patience);
 	silent = come(1);
 	slow = come(1);
@@ -343,7 +331,6 @@ static void strangers_disturb_nobody(void **state)
 	        "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
 	        "",
 	};
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		gate_set_up(with_tls, 8, 8, 0);
 		for (int i = 0; i < 240; i++) {
@@ -368,7 +355,6 @@ static void strangers_disturb_nobody(void **state)
 static void a_refusal_is_remembered(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	gate_set_up(true, 8, 8, 0);
 	struct conn *c = come_properly(
 	        true, "alice", (const uint8_t *)"another key, of another job ...", 'x', &err);
@@ -388,7 +374,6 @@ static void a_refusal_is_remembered(void **state)
 /* One side has --insecure, the other has not: both learn that at once. */
 static void the_other_protocol_is_answered(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		struct err err = {0};
 		gate_set_up(true, 8, 8, 0);
@@ -415,7 +400,6 @@ static void the_other_protocol_is_answered(void **state)
 static void closing_drops_strangers(void **state)
 {
 	int fd;
-	(void)state;
 	gate_set_up(false, 8, 8, 0);
 	fd = come(1);
 	assert_false(dropped(fd));
@@ -433,7 +417,6 @@ static void it_says_where_it_listens(void **state)
 {
 	struct addr a;
 	struct err err = {0};
-	(void)state;
 	gate_set_up(false, 8, 8, 0);
 	assert_int_equal(gate_local_addr(gate, &a, &err), 0);
 	assert_int_equal(addr_port(&a), addr_port(&at));
@@ -456,7 +439,6 @@ static struct conn *come_at_once(void)
 static void who_is_admitted_may_close_it(void **state)
 {
 	struct conn *c[3];
-	(void)state;
 	gate_set_up(false, 8, 8, 0);
 	closes = true;
 	for (int i = 0; i < 3; i++)
@@ -489,7 +471,6 @@ static void give_descriptors(void)
 
 static void who_has_just_come_keeps_its_descriptor(void **state)
 {
-	(void)state;
 	gate_set_up(false, 10, 10, 10 * PATIENCE);
 	int first = come(1), second = come_without_descriptors();
 	for (int64_t start = clock_ns(); clock_ns() - start < NS_PER_SEC / 2;) /* some pauses */
@@ -506,7 +487,6 @@ static void who_has_just_come_keeps_its_descriptor(void **state)
 
 static void who_came_long_ago_loses_its_descriptor(void **state)
 {
-	(void)state;
 	gate_set_up(false, 10, 10, 0);
 	int first = come(1), second = come_without_descriptors();
 	must_be_dropped(first);
@@ -520,7 +500,6 @@ static void who_came_long_ago_loses_its_descriptor(void **state)
 
 static void nobody_can_lose_a_descriptor(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		int64_t until = clock_ns() + PATIENCE;
 		gate_set_up(false, 10, 10, 0);

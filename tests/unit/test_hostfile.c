@@ -1,8 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +6,7 @@
 #include <unistd.h>
 
 #include "lib/store/hostfile.h"
+#include "tests/unit/unit.h"
 
 /* "name:port*slots@first ..." of a parsed file. */
 static char *render(const struct hostfile *h)
@@ -53,8 +49,7 @@ static const struct {
 
 static void test_good(void **state)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		struct hostfile h;
 		struct err e = {0};
 		if (hostfile_parse(&h, good[i].text, strlen(good[i].text), "hosts", &e) < 0)
@@ -106,8 +101,7 @@ static const struct {
 
 static void test_bad(void **state)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct hostfile h;
 		struct err e = {0};
 		assert_int_equal(hostfile_parse(&h, bad[i].text, strlen(bad[i].text), "hosts", &e),
@@ -125,7 +119,6 @@ static void test_bad(void **state)
 
 static void test_long_names(void **state)
 {
-	(void)state;
 	char text[2000];
 	struct hostfile h;
 	struct err e = {0};
@@ -146,7 +139,6 @@ static void test_long_names(void **state)
 
 static void test_read(void **state)
 {
-	(void)state;
 	char path[] = "/tmp/collctl-hostfile.XXXXXX";
 	struct hostfile h;
 	struct err e = {0};
@@ -200,7 +192,6 @@ static void test_find(void **state)
 	static const char *const names[] = {"node1", "a,b", "node1,"};
 	char folder[] = "/tmp/collctl-hosts.XXXXXX";
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	assert_int_equal(chdir(folder), 0);
 	for (int hosts = 0; hosts < 2; hosts++) {
@@ -218,7 +209,7 @@ static void test_find(void **state)
 	find_nothing("node1", false, ERR_INPUT,
 	             "node1: No such file or directory: to name one host, give -H node1,");
 
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+	for (size_t i = 0; i < LENGTH(names); i++) {
 		FILE *f = fopen(names[i], "w");
 		assert_non_null(f);
 		fputs("x\ny\nz\n", f);
@@ -240,7 +231,7 @@ static void test_find(void **state)
 	}
 	find("node2", true, 1, "node2"); /* a folder is no hostfile */
 	find_nothing("node2", false, ERR_INPUT, "node2: Is a directory");
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+	for (size_t i = 0; i < LENGTH(names); i++)
 		unlink(names[i]);
 	rmdir("node2");
 	unlink("node3");
@@ -261,7 +252,6 @@ static int local_rank(const char *text, int *rank, struct err *e)
 
 static void test_local_rank(void **state)
 {
-	(void)state;
 	int rank = -1;
 	struct err e = {0};
 

@@ -121,7 +121,6 @@ static void test_every_regular_cluster(void **state)
 {
 	size_t turn = 0;
 
-	(void)state;
 	for (int hosts = 1; hosts <= MAX_SIZE; hosts++)
 		for (int n = 1; hosts * n <= MAX_SIZE; n++) {
 			const struct cluster a = regular(hosts, n, false);
@@ -172,7 +171,6 @@ static void test_random_clusters(void **state)
 {
 	const uint64_t runs = long_run() ? 6000 : (uint64_t)up_to(300, 60);
 
-	(void)state;
 	for (uint64_t i = 0; i < runs; i++)
 		one_cluster(i);
 }
@@ -261,7 +259,6 @@ static void test_what_leaves_a_host(void **state)
 {
 	uint64_t seed = 1;
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		for (int hosts = 2; hosts <= MAX_SIZE / 2; hosts++)
 			for (int n = 1; hosts * n <= up_to(MAX_SIZE, 24); n++) {
@@ -294,8 +291,7 @@ static void test_flat_algorithms(void **state)
 	const struct shape sh = shape_of(&c, even_count(&c));
 	const struct coll_args a = shape_args(&sh);
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+	for (size_t i = 0; i < LENGTH(expected); i++) {
 		struct traffic t;
 
 		assert_true(traffic_of(coll_find(COLL_ALLREDUCE, expected[i].name), &a, &t));
@@ -343,7 +339,6 @@ static void test_closed_forms(void **state)
 {
 	uint64_t seed = 1;
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		for (int hosts = 2; hosts <= MAX_SIZE / 2; hosts++)
 			for (int n = 2; hosts * n <= up_to(MAX_SIZE, 24); n++) {
@@ -376,7 +371,6 @@ static void test_nothing_shared(void **state)
 	const struct cluster apart = regular(9, 1, false), one = regular(1, 9, false);
 	const struct cluster *clusters[] = {&apart, &one};
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
 		for (size_t k = 0; k < 2; k++) {
 			const struct coll_algorithm *alg = coll_algorithms[i];
@@ -407,8 +401,7 @@ static void test_hosts_that_are_none(void **state)
 	static const int bad[][4] = {{1, 0, 0, 1}, {0, 2, 1, 1}, {0, -1, 0, 1}, {0, 0, 1, 4}};
 	const uint64_t off[] = {0, 1, 2, 3, 4};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		const struct coll_args a = {
 		        .size = 4, .ninputs = 1, .noutputs = 1, .off = off, .host = bad[i]};
 		enum sched_error e;

@@ -1,10 +1,4 @@
 /* What a rank believes its coordinator: each message at each stage, twice, and out of range. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/job/job_internal.h"
+#include "tests/unit/unit.h"
 
 #define SIZE 4
 
@@ -39,7 +34,6 @@ static void open_job(int rank, int size, bool finds_root)
 
 static int set_up(void **state)
 {
-	(void)state;
 	buf_init(&body, CTL_BODY_MAX);
 	open_job(1, SIZE, false);
 	return 0;
@@ -47,7 +41,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	job_close(job);
 	job = NULL;
 	buf_release(&body);
@@ -193,12 +186,11 @@ static void each_message_at_each_stage(void **state)
 	        {MSG_ROSTER, "..y...."},  {MSG_ASK, "..y.y.."},       {MSG_VERDICT, "....y.."},
 	        {MSG_FINAL, "......y"},   {MSG_OTHER_JOB, "y......"},
 	};
-	(void)state;
 	for (int type = 0; type < 256; type++) {
 		const char *states = ".......";
 		if (type == MSG_ABORT)
 			continue;
-		for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		for (size_t i = 0; i < LENGTH(rows); i++)
 			if (rows[i].type == type)
 				states = rows[i].states;
 		for (int at = JOB_SEEKING; at <= JOB_DONE; at++) {
@@ -217,7 +209,6 @@ static void each_message_at_each_stage(void **state)
 
 static void an_early_verdict_commits_nothing(void **state)
 {
-	(void)state;
 	for (int at = JOB_SEEKING; at < JOB_VOTED; at++) {
 		be_at((enum job_state)at);
 		put_right(MSG_VERDICT);
@@ -238,8 +229,7 @@ static void a_welcome_out_of_range(void **state)
 	static const int wrong[][3] = {{65535, 0, -1}, {2, 0, -1}, {1, 4, -1},
 	                               {1, 0, 4},      {1, 0, 2}, /* nobody asked for it */
 	                               {1, -2, -1},    {-1, 0, -1}};
-	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+	for (size_t i = 0; i < LENGTH(wrong); i++) {
 		be_at(JOB_SEEKING);
 		tell_welcome(wrong[i][0], wrong[i][1], wrong[i][2]);
 		expect_distrust("WELCOME message");
@@ -250,8 +240,7 @@ static void a_welcome_out_of_range(void **state)
 static void a_second_welcome_adds_only(void **state)
 {
 	static const int wrong[][3] = {{2, 3, 1}, {1, 0, 1}, {1, 3, 2}, {1, 3, -1}, {1, -1, 1}};
-	(void)state;
-	for (size_t i = 0; i <= sizeof wrong / sizeof wrong[0]; i++) {
+	for (size_t i = 0; i <= LENGTH(wrong); i++) {
 		open_job(JOB_RANK_AUTO, SIZE, true);
 		tell_welcome(1, -1, -1);
 		tell_welcome(1, 3, 1);
@@ -260,7 +249,7 @@ static void a_second_welcome_adds_only(void **state)
 		assert_int_equal(job_rank(job), 1);
 		assert_int_equal(job_root(job), 1);
 		assert_int_equal(job_coordinator(job), 3);
-		if (i < sizeof wrong / sizeof wrong[0]) {
+		if (i < LENGTH(wrong)) {
 			tell_welcome(wrong[i][0], wrong[i][1], wrong[i][2]);
 			expect_distrust("WELCOME message");
 			assert_int_equal(job_root(job), 1);
@@ -272,7 +261,6 @@ static void a_second_welcome_adds_only(void **state)
 static void numbers_beyond_the_roster(void **state)
 {
 	static const int welcomes[][3] = {{3, 0, 0}, {0, 3, 0}, {0, 0, 3}};
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		open_job(JOB_RANK_AUTO, 0, true);
 		tell_welcome(welcomes[i][0], welcomes[i][1], welcomes[i][2]);
@@ -296,8 +284,7 @@ static void rosters_that_are_none(void **state)
 	             {65537, 0, "ROSTER"},
 	             {SIZE, 3, "a roster without all places"},
 	             {SIZE, 5, "a place that this rank did not ask for"}};
-	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+	for (size_t i = 0; i < LENGTH(wrong); i++) {
 		be_at(JOB_AGREEING);
 		put_roster(wrong[i].size == 65537 ? 1 : wrong[i].size, wrong[i].places);
 		if (wrong[i].size == 65537) { /* the encoder writes no such roster */
@@ -318,7 +305,6 @@ static void rosters_that_are_none(void **state)
 
 static void places_nobody_asked_for(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		ask_place(20, 7);
 		expect_trust();
@@ -341,7 +327,6 @@ static void places_nobody_asked_for(void **state)
 /* An answer needs its question. */
 static void answers_come_once(void **state)
 {
-	(void)state;
 	be_at(JOB_RUNNING);
 	job->said.question = ASKS_ROUND;
 	buf_put_u32(&body, 7);
@@ -368,7 +353,6 @@ static void answers_come_once(void **state)
 
 static void pages_are_asked_for_in_order(void **state)
 {
-	(void)state;
 	be_at(JOB_VOTED);
 	for (uint32_t page = 0; page < 3; page++) {
 		buf_put_u32(&body, page);
@@ -391,7 +375,6 @@ static void malformed_messages(void **state)
 	                                MSG_VERDICT, MSG_FINAL,  MSG_ASK,  MSG_OTHER_JOB};
 	static const enum job_state stages[] = {JOB_SEEKING, JOB_SEEKING, JOB_RUNNING, JOB_RUNNING,
 	                                        JOB_VOTED,   JOB_DONE,    JOB_VOTED,   JOB_SEEKING};
-	(void)state;
 	for (size_t i = 0; i < sizeof types; i++) {
 		be_at(stages[i]);
 		put_right(types[i]);
@@ -419,7 +402,6 @@ static void malformed_messages(void **state)
 /* An ABORT after the verdict, or a good outcome without this rank's word. */
 static void the_verdict_stands(void **state)
 {
-	(void)state;
 	for (int at = JOB_COMMITTING; at <= JOB_DONE; at++) {
 		be_at((enum job_state)at);
 		put_right(MSG_ABORT);
@@ -442,7 +424,6 @@ static void the_verdict_stands(void **state)
 static void after_a_failure_only_the_abort_counts(void **state)
 {
 	struct err err = {.code = ERR_INPUT, .rank = ERR_RANK_SELF};
-	(void)state;
 	be_at(JOB_RUNNING);
 	job_fail_later(job, &err);
 	tell(MSG_ROSTER);
@@ -460,7 +441,6 @@ static void after_a_failure_only_the_abort_counts(void **state)
  * it does not answer. */
 static void a_silent_coordinator(void **state)
 {
-	(void)state;
 	for (int running = 0; running < 2; running++) {
 		struct err err = {.code = ERR_RENDEZVOUS, .text = "sent no ROSTER message"},
 		           e = {0};

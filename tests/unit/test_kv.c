@@ -1,14 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/store/server/kv.h"
+#include "tests/unit/unit.h"
 
 #define SEC 1000000000LL
 
@@ -26,7 +22,6 @@ static struct kv kv;
 
 static int setup(void **state)
 {
-	(void)state;
 	changes = 0;
 	kv_init(&kv, 0, on_change, NULL);
 	return 0;
@@ -34,7 +29,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	kv_release(&kv);
 	return 0;
 }
@@ -48,7 +42,6 @@ static enum kv_result put(const char *key, const char *value, const uint64_t *ca
 
 static void test_cas(void **state)
 {
-	(void)state;
 	bool gone;
 
 	assert_int_equal(kv.index, 1);
@@ -89,9 +82,8 @@ static void test_cas(void **state)
 /* Keys of which one begins with another, in no order. */
 static void test_neighbours(void **state)
 {
-	(void)state;
 	static const char *const keys[] = {"b/2", "a", "b/10", "c", "b", "b/1", "b0"};
-	const size_t n = sizeof keys / sizeof keys[0];
+	const size_t n = LENGTH(keys);
 	bool gone;
 
 	for (size_t i = 0; i < n; i++)
@@ -109,7 +101,6 @@ static void test_neighbours(void **state)
 
 static void test_caps(void **state)
 {
-	(void)state;
 	static char big[KV_VALUE_BYTES + 1];
 	char key[32];
 	size_t n = KV_TOTAL_BYTES / KV_VALUE_BYTES;
@@ -138,7 +129,6 @@ static void test_caps(void **state)
 
 static void test_ttl(void **state)
 {
-	(void)state;
 	kv.ttl = 5 * SEC;
 	assert_int_equal(put("a", "", NULL, 0), KV_TRUE);
 	assert_int_equal(put("b", "", NULL, 1 * SEC), KV_TRUE);

@@ -1,12 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "lib/job/launch.h"
+#include "tests/unit/unit.h"
 
 /* The environment of a test: "NAME=VALUE" strings. */
 static const char *const *environment;
@@ -88,8 +84,7 @@ static const struct found cases[] = {
 
 static void test_found(void **state)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		const struct found *c = &cases[i];
 		struct launch l;
 		struct err e = {0};
@@ -125,8 +120,7 @@ static const struct {
 
 static void test_malformed(void **state)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct launch l;
 		struct err e = {0};
 		environment = bad[i].env;
@@ -156,8 +150,7 @@ static const struct {
 
 static void test_conflicts(void **state)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof conflicts / sizeof conflicts[0]; i++) {
+	for (size_t i = 0; i < LENGTH(conflicts); i++) {
 		struct launch l;
 		struct err e = {0};
 		environment = conflicts[i].env;
@@ -216,8 +209,7 @@ static const struct {
 
 static void test_ids(void **state)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+	for (size_t i = 0; i < LENGTH(ids); i++) {
 		static const unsigned char none[8];
 		const char *star = strchr(ids[i].id, '*');
 		size_t n = star ? (size_t)(star - ids[i].id) : strlen(ids[i].id);
@@ -242,7 +234,6 @@ static void test_different_ids(void **state)
 	                                                                    "PBS_JOBID=a@b", NULL};
 	struct launch a, b;
 	struct err e = {0};
-	(void)state;
 	environment = first;
 	assert_int_equal(launch_detect(&a, test_getenv, &e), 0);
 	environment = second;

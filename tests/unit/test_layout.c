@@ -1,15 +1,10 @@
 /* Which elements of a vector each rank reads and writes: against what the collectives are by their
  * definition, for even and uneven rows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/coll/agreement/layout.h"
+#include "tests/unit/unit.h"
 
 #define SIZE 4
 
@@ -35,7 +30,6 @@ static void rows_are_cut(void **state)
 {
 	static const uint64_t counts[SIZE] = {0, 7, 1, 2}, even[SIZE] = {3, 3, 2, 2};
 	uint64_t out[SIZE];
-	(void)state;
 	layout_cut_rows(10, NULL, SIZE, out);
 	assert_memory_equal(out, even, sizeof even);
 	layout_cut_rows(10, counts, SIZE, out);
@@ -50,7 +44,6 @@ static void allreduce_cuts_elements(void **state)
 	const struct layout_of p = of(&r, &info);
 	struct vector_layout l = {0};
 	struct err err = {0};
-	(void)state;
 	for (int rank = 0; rank < SIZE; rank++) {
 		assert_int_equal(layout_make(&l, &p, rank, NULL, NULL, &err), 0);
 		assert_int_equal(coll_count(&l.args), 9);
@@ -70,7 +63,6 @@ static void scatter_and_reduce_scatter_cut_rows(void **state)
 	const struct array_info info = array(7, 5);
 	struct vector_layout l = {0};
 	struct err err = {0};
-	(void)state;
 	for (int k = 0; k < 2; k++) {
 		const struct coll_request r = {.kind = kinds[k]};
 		const struct layout_of p = of(&r, &info);
@@ -93,7 +85,6 @@ static void gather_and_allgather_join_rows(void **state)
 	static const uint64_t rows[SIZE] = {1, 0, 4, 2};
 	struct vector_layout l = {0};
 	struct err err = {0};
-	(void)state;
 	for (int k = 0; k < 2; k++)
 		for (int rank = 0; rank < SIZE; rank++) {
 			const struct coll_request r = {.kind = kinds[k]};
@@ -116,7 +107,6 @@ static void alltoall_is_a_matrix(void **state)
 	const struct coll_request r = {.kind = COLL_ALLTOALL};
 	struct vector_layout l[SIZE] = {0};
 	struct err err = {0};
-	(void)state;
 	for (int rank = 0; rank < SIZE; rank++) {
 		uint64_t from[SIZE], mine = 0, got = 0;
 		for (int s = 0; s < SIZE; s++) {
@@ -155,7 +145,6 @@ static void inputs_count_where_they_are_folded(void **state)
 	struct layout_of p = of(&r, &info);
 	struct vector_layout l = {0};
 	struct err err = {0};
-	(void)state;
 	p.ninputs = 5;
 	assert_int_equal(layout_make(&l, &p, 0, NULL, NULL, &err), 0);
 	assert_int_equal(l.args.ninputs, 5);
@@ -175,7 +164,6 @@ static void what_is_too_large_is_refused(void **state)
 	const struct layout_of p = of(&joins, &info), q = of(&all, &info);
 	struct vector_layout l = {0};
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(layout_make(&l, &p, 0, rows, NULL, &err), -1);
 	assert_int_equal(err.code, ERR_RESOURCE);
 	err_clear(&err);

@@ -1,17 +1,12 @@
 /* The event loop: timers in order, armed and stopped from within, watches deleted while events are
  * being dispatched, deadlines,
  * sources of events in memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/net/loop.h"
+#include "tests/unit/unit.h"
 
 static struct loop loop;
 static char log_text[64];
@@ -27,7 +22,6 @@ static void note(char c)
 static int set_up(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	log_len = 0;
 	log_text[0] = '\0';
 	return loop_init(&loop, &err);
@@ -35,7 +29,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	loop_release(&loop);
 	return 0;
 }
@@ -75,7 +68,6 @@ static void timers_run_in_the_order_of_their_times(void **state)
 {
 	struct alarm a = {0}, b = {0}, c = {0}, d = {0};
 	int64_t now = clock_ns();
-	(void)state;
 	alarm_set(&b, 'b', now - 3);
 	alarm_set(&d, 'd', now + 3600 * NS_PER_SEC);
 	alarm_set(&a, 'a', now - 4);
@@ -93,7 +85,6 @@ static void those_of_one_time_run_in_the_order_of_arming(void **state)
 {
 	struct alarm a = {0}, b = {0}, c = {0};
 	int64_t now = clock_ns();
-	(void)state;
 	alarm_set(&a, 'a', now);
 	alarm_set(&b, 'b', now);
 	alarm_set(&c, 'c', now);
@@ -104,7 +95,6 @@ static void those_of_one_time_run_in_the_order_of_arming(void **state)
 static void a_timer_may_arm_itself(void **state)
 {
 	struct alarm a = {.sets = &a, .at = -NS_PER_SEC};
-	(void)state;
 	alarm_set(&a, 'a', clock_ns());
 	for (int i = 1; i <= 3; i++) { /* once a turn, though it is always due */
 		turn(0);
@@ -119,7 +109,6 @@ static void a_timer_may_stop_and_arm_others(void **state)
 {
 	struct alarm b = {0}, c = {0}, a = {.stops = &b, .sets = &c, .at = 0};
 	int64_t now = clock_ns();
-	(void)state;
 	alarm_set(&a, 'a', now - 2);
 	alarm_set(&b, 'b', now - 1);
 	alarm_set(&c, 'c', now + 3600 * NS_PER_SEC);
@@ -133,7 +122,6 @@ static void a_timer_may_stop_and_arm_others(void **state)
 static void arming_again_moves_a_timer(void **state)
 {
 	struct alarm a = {0};
-	(void)state;
 	alarm_set(&a, 'a', clock_ns() + 3600 * NS_PER_SEC);
 	loop_timer_set(&loop, &a.timer, clock_ns());
 	turn(0);
@@ -144,7 +132,6 @@ static void a_turn_waits_for_the_first_timer(void **state)
 {
 	struct alarm a = {0}, b = {0};
 	int64_t start = clock_ns();
-	(void)state;
 	alarm_set(&a, 'a', start + 30 * NS_PER_MS);
 	alarm_set(&b, 'b', start + 3600 * NS_PER_SEC);
 	struct err err = {0};
@@ -157,7 +144,6 @@ static void a_turn_waits_for_the_first_timer(void **state)
 static void a_turn_ends_at_its_deadline(void **state)
 {
 	int64_t start = clock_ns();
-	(void)state;
 	turn(20 * NS_PER_MS);
 	assert_true(clock_ns() - start >= 20 * NS_PER_MS);
 	turn(-NS_PER_SEC); /* in the past: it looks and does not wait */
@@ -195,7 +181,6 @@ static void bell_add(struct bell *b, char name, uint32_t events)
 static void events_are_dispatched(void **state)
 {
 	struct bell a = {0};
-	(void)state;
 	bell_add(&a, 'a', EPOLLIN);
 	turn(NS_PER_SEC);
 	turn(0);
@@ -208,7 +193,6 @@ static void events_are_dispatched(void **state)
 static void level_and_edge(void **state)
 {
 	struct bell level = {.keeps = true}, edge = {.keeps = true};
-	(void)state;
 	bell_add(&level, 'l', EPOLLIN);
 	turn(NS_PER_SEC);
 	turn(NS_PER_SEC);
@@ -228,7 +212,6 @@ static void a_watch_deleted_while_dispatching_hears_nothing(void **state)
 {
 	struct bell a = {0}, b = {.deletes = &a};
 	a.deletes = &b;
-	(void)state;
 	bell_add(&a, 'a', EPOLLIN);
 	bell_add(&b, 'b', EPOLLIN);
 	turn(NS_PER_SEC);
@@ -245,7 +228,6 @@ static void events_come_before_timers(void **state)
 {
 	struct alarm t = {0};
 	struct bell a = {0};
-	(void)state;
 	alarm_set(&t, 't', clock_ns() - NS_PER_SEC);
 	bell_add(&a, 'a', EPOLLIN);
 	turn(NS_PER_SEC);
@@ -258,7 +240,6 @@ static void yielding_sees_events_and_sleeps_in_the_end(void **state)
 {
 	struct bell a = {0};
 	int64_t start = clock_ns();
-	(void)state;
 	loop.yields = 20;
 	bell_add(&a, 'a', EPOLLIN);
 	turn(NS_PER_SEC);
@@ -307,7 +288,6 @@ static void source_add(struct source *s, char name)
 static void a_turn_with_an_event_in_memory_does_not_sleep(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	for (loop.yields = 0; loop.yields < 5; loop.yields += 4) {
 		struct source a = {.events = 1}, b = {.events = 1};
 		log_len = 0;
@@ -327,7 +307,6 @@ static void a_source_learns_of_a_sleep(void **state)
 {
 	struct source a = {0}, late = {.arrives = 4};
 	struct err err = {0};
-	(void)state;
 	loop.yields = 3;
 	source_add(&a, 'a');
 	assert_int_equal(loop_turn(&loop, 0, &err), 0);
@@ -346,7 +325,6 @@ static void an_event_while_yielding(void **state)
 {
 	struct source a = {.arrives = 2};
 	struct err err = {0};
-	(void)state;
 	loop.yields = 3;
 	source_add(&a, 'a');
 	assert_int_equal(loop_turn(&loop, INT64_MAX, &err), 0);
@@ -360,7 +338,6 @@ static void memory_and_descriptors(void **state)
 {
 	struct source a = {.events = 100};
 	struct bell b = {0};
-	(void)state;
 	for (loop.yields = 0; loop.yields < 5; loop.yields += 4) {
 		source_add(&a, 'a');
 		bell_add(&b, 'b', EPOLLIN);
@@ -374,7 +351,6 @@ static void memory_and_descriptors(void **state)
 
 static void a_source_removes_sources(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) { /* the last one that was added is asked first */
 		struct source a = {0}, b = {0}, c = {0};
 		source_add(&a, 'a');

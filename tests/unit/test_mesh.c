@@ -1,12 +1,6 @@
 /* The mesh over real sockets: edges stand at both ends, a connection that breaks before it is
  * admitted is dialled again, and one that was reflected or led to another rank is rejected. Edges
  * to ranks that are near are memory lanes, and TCP where that does not work. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/net/mesh.h"
+#include "tests/unit/unit.h"
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 #define RANKS    3
@@ -36,7 +31,6 @@ static void nothing(void *ctx)
 static int set_up(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	tls = tls_new(&err);
 	for (int r = 0; r < RANKS; r++) {
 		for (int p = 0; p < RANKS; p++)
@@ -54,7 +48,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	for (int r = 0; r < RANKS; r++) {
 		mesh_close(meshes[r]);
 		if (listeners[r] >= 0)
@@ -138,7 +131,6 @@ static const int zero[] = {0}, one[] = {1}, one_two[] = {1, 2};
 
 static void a_pair(void **state)
 {
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		struct mesh_conf a = conf_of(0, with_tls, one, 1, one, 1, addrs);
 		struct mesh_conf b = conf_of(1, with_tls, zero, 1, zero, 1, addrs);
@@ -156,7 +148,6 @@ static void a_pair(void **state)
 /* The listener drops the first connections, as one that is crowded does. */
 static void dialled_again(void **state)
 {
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		struct mesh_conf a = conf_of(0, with_tls, one, 1, NULL, 0, addrs);
 		struct mesh_conf b = conf_of(1, with_tls, NULL, 0, zero, 1, addrs);
@@ -185,7 +176,6 @@ static void dialled_again(void **state)
 /* The dialler has lost its connection after it was admitted, and comes again. */
 static void admitted_again(void **state)
 {
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		struct mesh_conf a = conf_of(0, with_tls, one, 1, NULL, 0, addrs);
 		struct mesh_conf b = conf_of(1, with_tls, NULL, 0, zero, 1, addrs);
@@ -230,7 +220,6 @@ static void breaks_in_handshake(int rank, int peer, bool expected)
 /* Row 6: what rank 0 sends to rank 2 leads to rank 1. */
 static void misrouted(void **state)
 {
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		struct addr wrong[RANKS] = {addrs[0], addrs[1], addrs[1]};
 		struct mesh_conf a = conf_of(0, with_tls, one_two, 2, NULL, 0, wrong);
@@ -249,7 +238,6 @@ static void misrouted(void **state)
 /* Row 6: what rank 0 sends to rank 1 comes back to rank 0, which expects rank 1. */
 static void reflected(void **state)
 {
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		struct addr wrong[RANKS] = {addrs[0], addrs[0], addrs[2]};
 		struct mesh_conf a = conf_of(0, with_tls, one, 1, one, 1, wrong);
@@ -281,7 +269,6 @@ static void another_rank_dials(void **state)
 	struct mesh_conf b = conf_of(1, true, NULL, 0, zero, 1, addrs);
 	struct mesh_conf c = conf_of(0, true, one, 1, NULL, 0, addrs);
 	struct err err = {0};
-	(void)state;
 	c.keys = (const uint8_t(*)[TLS_KEY_BYTES])keys[2];
 	open_mesh(&b);
 	meshes[2] = mesh_open(&c, &err);
@@ -305,7 +292,6 @@ static void another_rank_listens(void **state)
 	struct mesh_conf b = conf_of(1, true, NULL, 0, zero, 1, addrs);
 	struct mesh_conf c = conf_of(1, true, NULL, 0, zero, 1, addrs);
 	struct err err = {0};
-	(void)state;
 	c.keys = (const uint8_t(*)[TLS_KEY_BYTES])keys[2];
 	c.listen_fd = dup(listeners[1]);
 	meshes[2] = mesh_open(&c, &err);
@@ -447,7 +433,6 @@ static void near_and_far(void **state)
 	static const bool second_near[RANKS] = {false, true, false};
 	struct mesh_conf a = conf_of(0, true, one_two, 2, NULL, 0, addrs);
 	struct mesh_conf b = near_receiver(true), c = conf_of(2, true, NULL, 0, zero, 1, addrs);
-	(void)state;
 	a.near = second_near;
 	a.arena_bytes = 4096;
 	listen_for_lanes(&b);
@@ -519,7 +504,6 @@ static void squatted(uid_t uid, const char *why)
 
 static void another_user_has_the_address(void **state)
 {
-	(void)state;
 	if (geteuid() != 0)
 		skip(); /* root can be others */
 	squatted(65534, "it runs as another user (uid 65534)");
@@ -527,7 +511,6 @@ static void another_user_has_the_address(void **state)
 
 static void another_process_has_the_address(void **state)
 {
-	(void)state;
 	squatted(geteuid(), "");
 }
 
@@ -537,7 +520,6 @@ static void another_job_has_the_address(void **state)
 	struct mesh_conf a = near_sender(true), b = near_receiver(true);
 	struct mesh_conf other = conf_of(1, true, NULL, 0, zero, 1, addrs);
 	struct err err = {0};
-	(void)state;
 	memcpy(other.session, "another session", 16);
 	listen_for_lanes(&other);
 	other.listen_fd = listeners[2];
@@ -554,7 +536,6 @@ static void another_job_has_the_address(void **state)
 static void another_key(void **state)
 {
 	struct mesh_conf a = near_sender(false), b = near_receiver(false);
-	(void)state;
 	b.keys = (const uint8_t(*)[TLS_KEY_BYTES])keys[2];
 	listen_for_lanes(&b);
 	open_mesh(&a);
@@ -567,7 +548,6 @@ static void another_rank_of_the_host_dials(void **state)
 {
 	struct mesh_conf a = near_sender(true), b = near_receiver(true), c = near_sender(true);
 	struct err err = {0};
-	(void)state;
 	c.keys = (const uint8_t(*)[TLS_KEY_BYTES])keys[2];
 	listen_for_lanes(&b);
 	open_mesh(&b);
@@ -587,7 +567,6 @@ static void another_rank_of_the_host_dials(void **state)
 static void no_memory_for_the_arena(void **state)
 {
 	struct mesh_conf a = near_sender(true), b = near_receiver(true);
-	(void)state;
 	a.arena_bytes = (size_t)1 << 62;
 	listen_for_lanes(&b);
 	open_mesh(&a);
@@ -602,7 +581,6 @@ static void too_few_descriptors(void **state)
 {
 	struct mesh_conf a = near_sender(true), b = near_receiver(true);
 	struct rlimit before;
-	(void)state;
 	listen_for_lanes(&b);
 	open_mesh(&b);
 	int free[4]; /* the next ones: of the arena, the two sockets, and the lane */
@@ -627,7 +605,6 @@ static void too_few_descriptors(void **state)
 static void a_lane_admitted_again(void **state)
 {
 	struct mesh_conf a = near_sender(true), b = near_receiver(true);
-	(void)state;
 	listen_for_lanes(&b);
 	open_mesh(&b);
 	open_mesh(&a);

@@ -164,7 +164,6 @@ static void test_mutants(void **state)
 	static const uint64_t uneven[] = {2, 3, 0, 1, 1, 2, 4, 0, 3, 1, 2, 2, 0, 0, 5, 1};
 	const uint64_t wanted = long_run() ? 6000 : 1500;
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
 		for (int p = 1; p <= up_to(8, 4); p++)
 			for (int n = 1; n <= 2; n++) {
@@ -236,7 +235,6 @@ static void test_dropped_dependencies(void **state)
 {
 	unsigned long needed = 0, implied = 0;
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
 		for (int p = 2; p <= up_to(6, 4); p++) {
 			struct set t;
@@ -266,7 +264,6 @@ static void test_shortened_dependencies(void **state)
 	struct set t;
 	int shortened = 0;
 
-	(void)state;
 	shape_split(&sh, 9);
 	set_init(&t, coll_find(COLL_ALLREDUCE, "recursive_doubling"), &sh);
 	good = t.s[1];
@@ -295,7 +292,6 @@ static void test_malformed_dependencies(void **state)
 	struct shape sh = {.size = 2, .ninputs = 1};
 	struct set t;
 
-	(void)state;
 	shape_split(&sh, 9);
 	set_init(&t, coll_find(COLL_ALLREDUCE, "recursive_doubling"), &sh);
 	good = t.s[1];

@@ -1,16 +1,10 @@
 /* .npy headers: what is read, what is refused and in which words, and what is written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/data/formats/array.h"
+#include "tests/unit/unit.h"
 
 #define MAX_FILE 12000
 
@@ -103,13 +97,12 @@ static const struct {
 
 static void test_accepted(void **state)
 {
-	(void)state;
 	static struct file f;
 	struct array_info info;
 	struct err err;
 	char text[ARRAY_SHAPE_TEXT];
 	for (int major = 1; major <= 3; major++)
-		for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
+		for (size_t i = 0; i < LENGTH(accepted); i++) {
 			make(&f, major, accepted[i].header, accepted[i].data);
 			if (parse(&f, DTYPE_NONE, &info, &err))
 				fail_msg("%s: %s", accepted[i].header, err.text);
@@ -125,7 +118,6 @@ static void test_accepted(void **state)
 /* Big-endian: of what has more than one byte; Fortran's order: where it is another one. */
 static void test_layouts(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *descr, *order, *shape;
 		uint64_t data;
@@ -145,7 +137,7 @@ static void test_layouts(void **state)
 	        {"<f4", "True", "(2, 0, 3)", 0, DTYPE_F32, false, false},
 	};
 	static struct file f;
-	for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+	for (size_t i = 0; i < LENGTH(layouts); i++) {
 		char text[128];
 		struct array_info info;
 		struct err err;
@@ -275,10 +267,9 @@ static void assert_refused(const struct file *f, const char *what, const char *w
 
 static void test_refused(void **state)
 {
-	(void)state;
 	static struct file f;
 	for (int major = 1; major <= 3; major++)
-		for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+		for (size_t i = 0; i < LENGTH(refused); i++) {
 			make(&f, major, refused[i].header, refused[i].data);
 			assert_refused(&f, refused[i].header, refused[i].words);
 		}
@@ -286,7 +277,6 @@ static void test_refused(void **state)
 
 static void test_prefix(void **state)
 {
-	(void)state;
 	static struct file f;
 	make(&f, 1, accepted[0].header, 48);
 	f.bytes[0] = 'P';
@@ -317,7 +307,6 @@ static void test_prefix(void **state)
 /* A header as long as allowed, and one more. */
 static void test_longest_header(void **state)
 {
-	(void)state;
 	static struct file f;
 	static char text[10002];
 	struct array_info info;
@@ -334,7 +323,6 @@ static void test_longest_header(void **state)
 
 static void test_nameless(void **state)
 {
-	(void)state;
 	static struct file f;
 	struct array_info info;
 	struct err err;
@@ -369,7 +357,6 @@ static void test_nameless(void **state)
 /* Given only a part, the parser says how much more it needs, and ends with the same. */
 static void test_in_parts(void **state)
 {
-	(void)state;
 	static struct file f;
 	for (int major = 1; major <= 2; major++) {
 		make(&f, major, accepted[0].header, 48);
@@ -393,9 +380,8 @@ static void test_in_parts(void **state)
 /* The header ends at the end of the memory: nothing behind it is read (for the sanitizer). */
 static void test_exact_memory(void **state)
 {
-	(void)state;
 	static struct file f;
-	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+	for (size_t i = 0; i < LENGTH(refused); i++) {
 		struct array_info info;
 		struct err err = {0};
 		size_t need;
@@ -420,9 +406,8 @@ static bool order_matters(const struct array_info *info)
 
 static void test_round_trip(void **state)
 {
-	(void)state;
 	static struct file f;
-	for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++)
+	for (size_t i = 0; i < LENGTH(accepted); i++)
 		for (int t = 1; t < DTYPES; t++) {
 			struct array_info info, back;
 			struct err err;
@@ -449,7 +434,6 @@ static void test_round_trip(void **state)
 /* The bytes of numpy.save, of ml_dtypes' types too. */
 static void test_as_numpy(void **state)
 {
-	(void)state;
 	static const struct {
 		enum dtype dtype;
 		bool fortran;
@@ -464,7 +448,7 @@ static void test_as_numpy(void **state)
 	        {DTYPE_F8E4M3, false,
 	         "{'descr': '<V1', 'fortran_order': False, 'shape': (3, 4), }"},
 	};
-	for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) {
+	for (size_t i = 0; i < LENGTH(saved); i++) {
 		struct array_info info = {.format = &format_npy,
 		                          .dtype = saved[i].dtype,
 		                          .ndim = 2,

@@ -1,11 +1,4 @@
 /* .npz: archives that are packed and unpacked again, that numpy reads and wrote, and that lie. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,12 +14,12 @@
 #include "lib/data/dataset/dataset.h"
 #include "lib/data/files/spool.h"
 #include "lib/data/formats/npz.h"
+#include "tests/unit/unit.h"
 
 static char folder[] = "/tmp/test_npz.XXXXXX";
 
 static int into_folder(void **state)
 {
-	(void)state;
 	signal(SIGXFSZ, SIG_IGN);
 	return mkdtemp(folder) && !chdir(folder) ? 0 : -1;
 }
@@ -34,7 +27,6 @@ static int into_folder(void **state)
 static int out_of_folder(void **state)
 {
 	char command[64];
-	(void)state;
 	snprintf(command, sizeof command, "rm -rf %s", folder);
 	return chdir("/") || system(command);
 }
@@ -180,7 +172,6 @@ static void assert_refused(const char *path, int code, const char *words)
 
 static void test_unpack(void **state)
 {
-	(void)state;
 	const struct entry right[] = {
 	        {"b.npy", "stored", 6, .method = 0},
 	        {"a.npy", "deflated", 8, .deflated = true},
@@ -199,7 +190,6 @@ static void test_unpack(void **state)
 
 static void test_hostile(void **state)
 {
-	(void)state;
 	static const struct {
 		struct entry e;
 		const char *words;
@@ -225,7 +215,7 @@ static void test_hostile(void **state)
 	        {{"a.npy", "1234", 4, .size_off = (uint32_t)-2, .method = 0},
 	         "x.npz: member 'a.npy': "},
 	};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < LENGTH(rows); i++) {
 		put_archive("x.npz", &rows[i].e, 1);
 		assert_refused("x.npz", ERR_INPUT, rows[i].words);
 	}
@@ -239,7 +229,6 @@ static void test_hostile(void **state)
 /* What the members declare is bounded, before anything is unpacked. */
 static void test_expands(void **state)
 {
-	(void)state;
 	const struct entry big[] = {{"a.npy", "1234", 4, .method = 0},
 	                            {"b.npy", "1234", 4, .size_off = 1 << 20, .deflated = true},
 	                            {"c.npy", "1234", 4, .size_off = 1 << 20, .deflated = true}};
@@ -276,7 +265,6 @@ static void test_expands(void **state)
 
 static void test_no_archive(void **state)
 {
-	(void)state;
 	struct stat st;
 	const struct entry e = {"a.npy", "1234", 4, .method = 0};
 	close(open("x.npz", O_WRONLY | O_CREAT | O_TRUNC, 0600));
@@ -297,7 +285,6 @@ static void test_no_archive(void **state)
 /* No room for what comes out. */
 static void test_spool_full(void **state)
 {
-	(void)state;
 	struct rlimit old, small;
 	char data[5000] = "";
 	const struct entry e = {"a.npy", data, sizeof data, .deflated = true};
@@ -338,7 +325,6 @@ static size_t pack(const char *path, size_t n, char *out, size_t cap)
 
 static void test_pack(void **state)
 {
-	(void)state;
 	char first[2048], again[2048];
 	size_t len = pack("p.npz", 4, first, sizeof first);
 	assert_holds("p.npz", "b=678 a=012345 \xc3\xbc=3 empty= ");
@@ -360,7 +346,6 @@ static void test_pack(void **state)
 
 static void test_pack_fails(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	int spool = spool_of("012345678"), fd = open("p.npz", O_RDONLY);
 	assert_int_equal(npz_pack(spool, members, 4, fd, &err), -1);
@@ -402,7 +387,6 @@ static void python(const char *script)
 
 static void test_from_numpy(void **state)
 {
-	(void)state;
 	struct dataset d;
 	struct err err = {0};
 	char shape[ARRAY_SHAPE_TEXT];
@@ -440,7 +424,6 @@ static void test_from_numpy(void **state)
 
 static void test_from_fortran(void **state)
 {
-	(void)state;
 	struct dataset d;
 	struct err err = {0};
 	char want[96], found[96];
@@ -468,7 +451,6 @@ static void test_from_fortran(void **state)
 
 static void test_to_numpy(void **state)
 {
-	(void)state;
 	char buf[256], zero[ARRAY_HEADER_MAX] = "";
 	struct err err = {0};
 	struct array_info info = {
@@ -501,7 +483,6 @@ static void test_to_numpy(void **state)
 /* A member and an archive of more than 4 GiB: 64-bit records. */
 static void test_large(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	struct array_info info = {
 	        .format = &format_npy, .dtype = DTYPE_U8, .ndim = 1, .shape = {(4ull << 30) + 5}};

@@ -1,17 +1,12 @@
 /* The command line: the table of options, its parser, the environment. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cmd/commands.h"
 #include "lib/base/clock.h"
 #include "lib/base/text.h"
+#include "tests/unit/unit.h"
 
 #define MAX_WORDS 16
 
@@ -64,7 +59,6 @@ static int clear_environment(void **state)
 {
 	char name[64];
 
-	(void)state;
 	for (size_t i = 0; i < option_count(); i++)
 		if (option_variable(option_at(i), name, sizeof name))
 			unsetenv(name);
@@ -75,7 +69,6 @@ static int clear_environment(void **state)
 
 static void rows_are_whole(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < option_count(); i++) {
 		const struct setting *row = option_at(i);
 		assert_non_null(row->name);
@@ -105,7 +98,6 @@ static void rows_are_whole(void **state)
 /* The command line offers what the library takes. */
 static void commands_take_what_jobs_take(void **state)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++) {
 		struct coll_request r = {.work = WORK_COLLECTIVE};
 		r.work = strcmp(c->name, "barrier") == 0  ? WORK_BARRIER
@@ -128,7 +120,6 @@ static void commands_take_what_jobs_take(void **state)
 
 static void names_are_unique(void **state)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++)
 		for (size_t i = 0; i < option_count(); i++)
 			for (size_t j = 0; j < i; j++) {
@@ -145,7 +136,6 @@ static void names_are_unique(void **state)
 /* One name has one letter, whichever command it is given to. */
 static void letters_are_the_same_everywhere(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < option_count(); i++)
 		for (size_t j = 0; j < i; j++) {
 			const struct setting *a = option_at(i), *b = option_at(j);
@@ -164,8 +154,7 @@ static void the_variable_of_quiet_is_a_truth(void **state)
 		int verbose; /* 1: an error */
 	} cases[] = {{"1", -1}, {"yes", -1}, {"0", 0}, {"off", 0}, {"2", 1}, {"banana", 1}};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		char *argv[] = {"version", NULL};
 		struct options o;
 		struct err err = ERR_INIT;
@@ -246,8 +235,7 @@ static void contract_is_spelt_exactly(void **state)
 	        {"keygen", "help", 'h'},
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof contract / sizeof contract[0]; i++) {
+	for (size_t i = 0; i < LENGTH(contract); i++) {
 		const struct command *cmd = command_find(contract[i].command);
 		bool found = false;
 		for (size_t j = 0; j < option_count(); j++)
@@ -263,7 +251,6 @@ static void defaults(void **state)
 {
 	struct options o;
 
-	(void)state;
 	options_init(&o);
 	assert_int_equal(o.request.settings.size, 0);
 	assert_int_equal(o.request.settings.rank, -1);
@@ -320,13 +307,12 @@ static void sizes(void **state)
 	struct line l;
 	char text[128], message[256];
 
-	(void)state;
-	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		snprintf(text, sizeof text, "allreduce x --memory=%s", good[i].text);
 		accepts(&l, text);
 		assert_true(l.o.request.settings.memory == good[i].bytes);
 	}
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		snprintf(text, sizeof text, "allreduce x --memory %s", bad[i]);
 		snprintf(message, sizeof message,
 		         "--memory: '%s' is not a size above 0, such as 4096, 64K, 256M or 2GiB",
@@ -362,15 +348,14 @@ static void durations(void **state)
 	struct line l;
 	char text[128], message[256];
 
-	(void)state;
-	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		snprintf(text, sizeof text, "barrier --timeout %s", good[i].text);
 		parse(&l, text);
 		if (l.ret || l.o.request.settings.timeout != good[i].ns)
 			fail_msg("%s: %lld %s", good[i].text,
 			         (long long)l.o.request.settings.timeout, l.err.text);
 	}
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		snprintf(text, sizeof text, "barrier --timeout=%s", bad[i]);
 		snprintf(message, sizeof message,
 		         "--timeout: '%s' is not a duration of 1ms or more, such as 30s, 500ms or "
@@ -386,7 +371,6 @@ static void numbers(void **state)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "barrier -n 65536 -r 65535 --secret-fd 0");
 	assert_int_equal(l.o.request.settings.size, 65536);
 	assert_int_equal(l.o.request.settings.rank, 65535);
@@ -404,7 +388,6 @@ static void ranks(void **state)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "barrier -r auto");
 	assert_int_equal(l.o.request.settings.rank, SETTINGS_RANK_AUTO);
 	accepts(&l, "barrier --rank=3");
@@ -422,12 +405,11 @@ static void port_ranges(void **state)
 	struct line l;
 	char text[128], message[256];
 
-	(void)state;
 	accepts(&l, "barrier --port-range 7000-7100");
 	assert_int_equal(l.o.request.settings.addresses.port_lo, 7000);
 	assert_int_equal(l.o.request.settings.addresses.port_hi, 7100);
 	accepts(&l, "barrier --port-range 1-1");
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		snprintf(text, sizeof text, "barrier --port-range=%s", bad[i]);
 		snprintf(message, sizeof message,
 		         "--port-range: '%s' is not a range of ports, such as 7000-7100", bad[i]);
@@ -445,7 +427,6 @@ static void devices(void **state)
 	struct line l;
 	char text[512], message[600];
 
-	(void)state;
 	accepts(&l, "allreduce x");
 	assert_false(l.o.request.devices.wanted);
 	assert_false(l.o.request.have_devices);
@@ -460,7 +441,7 @@ static void devices(void **state)
 	accepts(&l, "allreduce x --device cpu");
 	assert_false(l.o.request.devices.wanted);
 	assert_true(l.o.request.have_devices);
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		snprintf(text, sizeof text, "allreduce --device=%s", bad[i]);
 		snprintf(message, sizeof message,
 		         "--device: '%s' is not cpu, cuda or cuda:LIST, such as cuda:0,1", bad[i]);
@@ -482,7 +463,6 @@ static void choices(void **state)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "allreduce x --op bxor --order rank --format raw --dtype bf16");
 	assert_int_equal(l.o.request.op, REDUCE_BXOR);
 	assert_true(l.o.request.ordered);
@@ -501,7 +481,6 @@ static void outputs(void **state)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "allreduce -o a -ob x --output=c y --output -");
 	assert_int_equal(l.o.request.noutputs, 4);
 	assert_string_equal(l.o.request.outputs[0], "a");
@@ -519,7 +498,6 @@ static void mixed_with_operands(void **state)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "allreduce a --op max b -n 3 - c");
 	assert_int_equal(l.argc, 5);
 	assert_string_equal(l.argv[1], "a");
@@ -534,7 +512,6 @@ static void two_dashes_end_options(void **state)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "allreduce -n 3 -- --op -v -- x");
 	assert_int_equal(l.argc, 5);
 	assert_string_equal(l.argv[1], "--op");
@@ -547,7 +524,6 @@ static void run_stops_at_its_command(void **state)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "run -n 3 --label allreduce -n 4 --json x");
 	assert_int_equal(l.o.request.settings.size, 3);
 	assert_true(l.o.label);
@@ -564,7 +540,6 @@ static void bundles(void **state)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "barrier -vvj night -r2");
 	assert_int_equal(l.o.verbose, 2);
 	assert_string_equal(l.o.request.settings.job, "night");
@@ -583,7 +558,6 @@ static void bundles(void **state)
 
 static void arguments_where_they_belong(void **state)
 {
-	(void)state;
 	refuses("barrier --timeout", "--timeout needs an argument: DURATION");
 	refuses("barrier --insecure=1", "--insecure takes no argument");
 	refuses("barrier --json=", "--json takes no argument");
@@ -591,7 +565,6 @@ static void arguments_where_they_belong(void **state)
 
 static void unknown_options(void **state)
 {
-	(void)state;
 	refuses("barrier --timout 3", "--timout: unknown option; did you mean --timeout?");
 	refuses("barrier --timout 3", "--timout: unknown option; did you mean --timeout?");
 	refuses("barrier --tiemout=3", "--tiemout: unknown option; did you mean --timeout?");
@@ -615,7 +588,6 @@ static void unknown_options(void **state)
 
 static void operand_counts(void **state)
 {
-	(void)state;
 	refuses("allreduce -o x",
 	        "allreduce: too few operands; usage: collctl allreduce IN... -o OUT");
 	refuses("barrier x", "barrier: 'x' is one operand too many; usage: collctl barrier");
@@ -627,7 +599,6 @@ static void the_first_error_stays(void **state)
 {
 	struct line l;
 
-	(void)state;
 	parse(&l, "allreduce --frobnicate --op nothing x --json -v");
 	assert_int_equal(l.ret, -1);
 	assert_true(strstr(l.err.text, "frobnicate") != NULL);
@@ -647,7 +618,6 @@ static void before_the_command(void **state)
 	struct options o;
 	struct err err = {.rank = ERR_RANK_SELF};
 
-	(void)state;
 	options_init(&o);
 	assert_int_equal(options_parse_leading(&o, &argc, argv, &err), 0);
 	assert_int_equal(argc, 3);
@@ -668,7 +638,6 @@ static void every_option_has_its_variable(void **state)
 	char name[64];
 	int n = 0;
 
-	(void)state;
 	for (size_t i = 0; i < option_count(); i++) {
 		const struct setting *row = option_at(i);
 		if (!option_variable(row, name, sizeof name)) {
@@ -693,7 +662,6 @@ static void variables_are_applied(void **state)
 {
 	struct line l;
 
-	(void)state;
 	setenv("COLLCTL_SIZE", "5", 1);
 	setenv("COLLCTL_RANK", "auto", 1);
 	setenv("COLLCTL_JOIN_TIMEOUT", "10m", 1);
@@ -724,7 +692,6 @@ static void flags_win(void **state)
 {
 	struct line l;
 
-	(void)state;
 	setenv("COLLCTL_SIZE", "5", 1);
 	setenv("COLLCTL_OUTPUT", "x.npy", 1);
 	setenv("COLLCTL_VERBOSE", "3", 1);
@@ -742,7 +709,6 @@ static void empty_is_unset(void **state)
 {
 	struct line l;
 
-	(void)state;
 	setenv("COLLCTL_SIZE", "", 1);
 	setenv("COLLCTL_INSECURE", "", 1);
 	accepts(&l, "barrier");
@@ -752,7 +718,6 @@ static void empty_is_unset(void **state)
 
 static void malformed_variables_are_named(void **state)
 {
-	(void)state;
 	setenv("COLLCTL_JOIN_TIMEOUT", "soon", 1);
 	refuses("barrier", "COLLCTL_JOIN_TIMEOUT: 'soon' is not a duration of 1ms or more, such as"
 	                   " 30s, 500ms or 2m");
@@ -772,7 +737,6 @@ static void variables_of_other_commands_are_ignored(void **state)
 {
 	struct line l;
 
-	(void)state;
 	setenv("COLLCTL_OP", "nonsense", 1);
 	setenv("COLLCTL_TTL", "nonsense", 1);
 	setenv("COLLCTL_HELP", "1", 1);
@@ -785,7 +749,6 @@ static void variables_of_other_commands_are_ignored(void **state)
 
 static void commands_meant(void **state)
 {
-	(void)state;
 	assert_string_equal(command_near("alreduce"), "allreduce");
 	assert_string_equal(command_near("barier"), "barrier");
 	assert_string_equal(command_near("rnu"), "run");
@@ -798,7 +761,6 @@ static void commands_meant(void **state)
 
 static void commands_are_whole(void **state)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++) {
 		assert_non_null(c->synopsis);
 		assert_true(c->help && c->help[0] >= 'a' && c->help[0] <= 'z');
@@ -834,7 +796,6 @@ static bool lists(const struct command *cmd, const char *name)
 /* The help of a command has its options and no others, in lines of a terminal's width. */
 static void help_is_complete(void **state)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++) {
 		char *text = NULL;
 		size_t len = 0;
@@ -857,7 +818,6 @@ static void text_of_peers_is_escaped(void **state)
 {
 	char buf[64], tiny[6];
 
-	(void)state;
 	assert_string_equal(text_escape(buf, sizeof buf, "plain, {rank} \\"), "plain, {rank} \\");
 	assert_string_equal(text_escape(buf, sizeof buf, "\033[2J\n\t\177"),
 	                    "\\x1b[2J\\x0a\\x09\\x7f");
@@ -1034,7 +994,6 @@ static void gives_twice(const struct command *cmd, const struct setting *row)
 /* Of run only the first: the others belong to the program that it starts. */
 static void an_empty_operand_is_an_error(void **state)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++)
 		for (int at = 1; at <= 2 && c->max_args; at++) {
 			char *argv[] = {(char *)c->name, "x", "x", NULL};
@@ -1059,7 +1018,6 @@ static void an_empty_operand_is_an_error(void **state)
 /* As a script gives it whose variable is not set. */
 static void an_empty_value_is_an_error(void **state)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++)
 		for (size_t i = 0; i < option_count(); i++) {
 			const struct setting *row = option_at(i);
@@ -1080,7 +1038,6 @@ static void an_empty_value_is_an_error(void **state)
 /* Every option with a value, of every command. Lists in one value may be given once. */
 static void the_last_value_counts_or_it_is_an_error(void **state)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++)
 		for (size_t i = 0; i < option_count(); i++) {
 			const struct setting *row = option_at(i);

@@ -2,13 +2,6 @@
  * Output files: all or nothing, whatever call fails. The calls of the C library that outfile.c
  * makes are replaced here by ones that can be told to fail.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +16,7 @@
 #include <unistd.h>
 
 #include "lib/data/files/outfile.h"
+#include "tests/unit/unit.h"
 
 /* ---- calls that fail on demand ---- */
 
@@ -177,7 +171,6 @@ static char content[NEW_LEN];
 
 static int into_folder(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < NEW_LEN; i++)
 		content[i] = (char)('a' + i % 23);
 	return mkdtemp(folder) && !chdir(folder) ? 0 : -1;
@@ -185,7 +178,6 @@ static int into_folder(void **state)
 
 static int empty_folder(void **state)
 {
-	(void)state;
 	memset(&fault, 0, sizeof fault);
 	DIR *d = opendir(".");
 	struct dirent *e;
@@ -277,7 +269,6 @@ static void assert_refused(const char *path, bool force, const char *words)
 
 static void test_new(void **state)
 {
-	(void)state;
 	mode_t mask = umask(027);
 	for (int named = 0; named < 2; named++) {
 		fault.no_tmpfile = named;
@@ -295,7 +286,6 @@ static void test_new(void **state)
 
 static void test_replace_keeps_mode(void **state)
 {
-	(void)state;
 	for (int named = 0; named < 2; named++) {
 		fault.no_tmpfile = named;
 		put("x", old, OLD_LEN, 0604);
@@ -307,7 +297,6 @@ static void test_replace_keeps_mode(void **state)
 
 static void test_empty(void **state)
 {
-	(void)state;
 	struct outfile f;
 	struct err err = {0};
 	assert_int_equal(outfile_open(&f, "empty", 0, true, false, &err), 0);
@@ -320,7 +309,6 @@ static void test_empty(void **state)
 /* Until the commit the folder shows the old file; sealed and given up, nothing else is left. */
 static void test_nothing_before_commit(void **state)
 {
-	(void)state;
 	for (int named = 0; named < 2; named++)
 		for (int sealed = 0; sealed < 2; sealed++) {
 			struct outfile f;
@@ -342,7 +330,6 @@ static void test_nothing_before_commit(void **state)
 
 static void test_read_back(void **state)
 {
-	(void)state;
 	struct outfile f;
 	struct err err = {0};
 	char buf[5000];
@@ -359,7 +346,6 @@ static void test_read_back(void **state)
 
 static void test_short_writes(void **state)
 {
-	(void)state;
 	fault.at_most = 1001;
 	fault.interrupt = 5;
 	assert_written("x", true, false);
@@ -367,7 +353,6 @@ static void test_short_writes(void **state)
 
 static void test_past_the_end(void **state)
 {
-	(void)state;
 	struct outfile f;
 	struct err err = {0};
 	assert_int_equal(outfile_open(&f, "x", 10, true, false, &err), 0);
@@ -379,7 +364,6 @@ static void test_past_the_end(void **state)
 
 static void test_no_fallocate(void **state)
 {
-	(void)state;
 	fault.no_fallocate = true;
 	assert_written("x", true, false);
 }
@@ -387,7 +371,6 @@ static void test_no_fallocate(void **state)
 /* A file that isn't as long as it should be doesn't pass the seal. */
 static void test_truncated_behind_our_back(void **state)
 {
-	(void)state;
 	struct outfile f;
 	struct err err = {0};
 	assert_int_equal(outfile_open(&f, "x", NEW_LEN, true, false, &err), 0);
@@ -402,7 +385,6 @@ static void test_truncated_behind_our_back(void **state)
 /* Each call fails in turn: the error is 4, the old file is whole, nothing else is there. */
 static void test_each_failure(void **state)
 {
-	(void)state;
 	static const struct {
 		enum call call;
 		int skip, error;
@@ -417,7 +399,7 @@ static void test_each_failure(void **state)
 	        {FCHMOD, 0, EPERM},     {RENAMEAT2, 0, EIO},    {RENAMEAT2, 0, EACCES},
 	};
 	for (int named = 0; named < 2; named++)
-		for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+		for (size_t i = 0; i < LENGTH(faults); i++) {
 			struct err err;
 			memset(&fault, 0, sizeof fault);
 			put("x", old, OLD_LEN, 0644);
@@ -442,7 +424,6 @@ static void test_each_failure(void **state)
  */
 static void test_folder_sync_fails(void **state)
 {
-	(void)state;
 	struct err err;
 	put("x", old, OLD_LEN, 0644);
 	fault.call = FSYNC;
@@ -457,7 +438,6 @@ static void test_folder_sync_fails(void **state)
 /* A temporary name that is taken is not an error, but not for ever. */
 static void test_names_taken(void **state)
 {
-	(void)state;
 	struct err err;
 	fault.call = LINKAT;
 	fault.error = EEXIST;
@@ -479,8 +459,7 @@ static void test_names_taken(void **state)
 static void test_trial_without_flag(void **state)
 {
 	static const int errors[] = {EINVAL, ENOSYS, EOPNOTSUPP, EPERM};
-	(void)state;
-	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+	for (size_t i = 0; i < LENGTH(errors); i++) {
 		struct err err;
 		memset(&fault, 0, sizeof fault);
 		fault.call = RENAMEAT2;
@@ -503,7 +482,6 @@ static void test_trial_without_flag(void **state)
 
 static void test_no_sync(void **state)
 {
-	(void)state;
 	assert_written("x", false, false);
 	assert_int_equal(fault.fsyncs, 0);
 	assert_written("x", true, false);
@@ -513,7 +491,6 @@ static void test_no_sync(void **state)
 /* Write-back starts once a chunk of 8 MiB, and its errors count. */
 static void test_early_write_back(void **state)
 {
-	(void)state;
 	enum { MIB = 1 << 20 };
 	struct outfile f;
 	struct err err = {0};
@@ -537,7 +514,6 @@ static void test_early_write_back(void **state)
 
 static void test_targets(void **state)
 {
-	(void)state;
 	assert_refused("", false, "is a directory");
 	assert_refused(".", false, "is a directory");
 	assert_refused("nowhere/", false, "is a directory");
@@ -561,7 +537,6 @@ static void test_targets(void **state)
 
 static void test_symlinks(void **state)
 {
-	(void)state;
 	put("file", old, OLD_LEN, 0600);
 	assert_int_equal(symlink("file", "link"), 0);
 	assert_refused("link", false, "is a symbolic link");
@@ -591,7 +566,6 @@ static void test_symlinks(void **state)
 /* A link of a user who owns neither the file nor the folder, and one of the folder's owner. */
 static void test_foreign_links(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	struct outfile f;
 	bool exists;
@@ -631,7 +605,6 @@ static void test_foreign_links(void **state)
  */
 static void test_attributes(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *on, *set, *unset, *words;
 	} cases[] = {
@@ -640,7 +613,7 @@ static void test_attributes(void **state)
 	        {".", "+i", "-i", "x: its folder is immutable"},
 	        {".", "+a", "-a", "x: its folder is only for appending"},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		char set[64], unset[64];
 		struct outfile f;
 		struct err err = {0};
@@ -666,7 +639,6 @@ static void test_attributes(void **state)
 /* Someone puts another file at the temporary name between seal and commit. */
 static void test_temp_race(void **state)
 {
-	(void)state;
 	struct outfile f;
 	struct err err = {0};
 	put("x", old, OLD_LEN, 0644);
@@ -683,7 +655,6 @@ static void test_temp_race(void **state)
 
 static void test_file_size_limit(void **state)
 {
-	(void)state;
 	struct rlimit before, small;
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	small = before;
@@ -705,7 +676,6 @@ static void test_file_size_limit(void **state)
 
 static void test_release_zeroed(void **state)
 {
-	(void)state;
 	struct outfile f = {0};
 	outfile_release(&f);
 	assert_true(fcntl(0, F_GETFD) != -1 || errno == EBADF);

@@ -1,15 +1,10 @@
 /* The pacer: a bucket of tokens at given times; connections that share a limit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/net/conn.h"
 #include "lib/net/pacer.h"
+#include "tests/unit/unit.h"
 
 #define SECOND NS_PER_SEC
 
@@ -18,7 +13,6 @@
 static void a_bucket_begins_full(void **state)
 {
 	struct bucket b;
-	(void)state;
 	bucket_init(&b, 20u << 20, 5);
 	assert_int_equal(bucket_has(&b, 5), 1 << 20);
 	bucket_init(&b, 100, 5);
@@ -28,7 +22,6 @@ static void a_bucket_begins_full(void **state)
 static void tokens_accrue_up_to_the_burst(void **state)
 {
 	struct bucket b;
-	(void)state;
 	bucket_init(&b, 1000000, 0);
 	bucket_take(&b, bucket_has(&b, 0));
 	assert_int_equal(bucket_has(&b, 0), 0);
@@ -43,7 +36,6 @@ static void parts_of_tokens_count(void **state)
 {
 	struct bucket b;
 	uint64_t taken = 0;
-	(void)state;
 	bucket_init(&b, 3, 0);
 	bucket_take(&b, bucket_has(&b, 0));
 	for (int64_t now = 0; now <= 7 * SECOND; now += SECOND / 10) {
@@ -57,7 +49,6 @@ static void parts_of_tokens_count(void **state)
 static void it_knows_when_there_is_a_token(void **state)
 {
 	struct bucket b;
-	(void)state;
 	bucket_init(&b, 4, 0);
 	assert_int_equal(bucket_ready(&b), 0);
 	bucket_take(&b, bucket_has(&b, 0));
@@ -73,7 +64,6 @@ static void no_time_passes_more_than_rate_and_burst(void **state)
 	uint64_t random = 1, taken = 0;
 	int64_t now = 0;
 	struct bucket b;
-	(void)state;
 	bucket_init(&b, rate, now);
 	for (int i = 0; i < 10000; i++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
@@ -138,7 +128,6 @@ static void connections_share_the_limit(void **state)
 	const uint64_t rate = 256u << 10;
 	struct err err = {0};
 	struct pacer p;
-	(void)state;
 	assert_int_equal(loop_init(&loop, &err), 0);
 	int64_t began = clock_ns();
 	pacer_init(&p, &loop, rate);
@@ -166,7 +155,6 @@ static void a_connection_that_waits_can_be_freed(void **state)
 {
 	struct err err = {0};
 	struct pacer p;
-	(void)state;
 	assert_int_equal(loop_init(&loop, &err), 0);
 	pacer_init(&p, &loop, 1);
 	for (int i = 0; i < LANES; i++) {

@@ -1,10 +1,4 @@
 /* The keys of the pairs of ranks: what they are, and that every pair has another one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <stdbool.h>
@@ -12,6 +6,7 @@
 #include <string.h>
 
 #include "lib/job/pair_keys.h"
+#include "tests/unit/unit.h"
 
 static const char known[] = "thirty-two bytes for this test..";
 static bool draws_known;
@@ -48,7 +43,6 @@ static void is_hkdf_expand(void **state)
 	uint8_t key[TLS_KEY_BYTES], want[TLS_KEY_BYTES];
 	char info[64];
 	size_t len;
-	(void)state;
 	draws_known = true;
 	struct pair_keys *k = open_keys();
 	draws_known = false;
@@ -72,7 +66,6 @@ static void every_pair_has_another(void **state)
 	static uint8_t keys[N][N][TLS_KEY_BYTES];
 	struct pair_keys *k = open_keys(), *other = open_keys();
 	uint8_t key[TLS_KEY_BYTES];
-	(void)state;
 	for (int a = 0; a < N; a++)
 		for (int b = 0; b < N; b++)
 			get(k, a, b, keys[a][b]);

@@ -1,15 +1,10 @@
 /* The planner: what rank 0 chooses from what all ranks offer, as every rank then reads it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "algorithms/table.h"
 #include "lib/coll/agreement/planner.h"
+#include "tests/unit/unit.h"
 
 #define SIZE 3
 
@@ -104,7 +99,6 @@ static void all_ranks_get_the_same_terms(void **state)
 	struct err err = {0};
 	struct terms_form form;
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
 	assert_int_equal(decide(&w, &err), 0);
 	for (int r = 0; r < SIZE; r++) {
@@ -124,7 +118,6 @@ static void a_named_algorithm_is_taken(void **state)
 {
 	struct err err = {0};
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .algorithm = "ring"}, DTYPE_F32,
 	      same);
 	assert_int_equal(decide(&w, &err), 0);
@@ -142,7 +135,6 @@ static void memory_makes_windows(void **state)
 	struct err err = {0};
 	struct terms_form form;
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, many);
 	w.plan.memory = 1u << 20;
 	assert_int_equal(decide(&w, &err), 0);
@@ -158,7 +150,6 @@ static void joined_rows_are_told_to_all(void **state)
 	struct err err = {0};
 	struct terms_form form;
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLGATHER}, DTYPE_F32, rows);
 	assert_int_equal(decide(&w, &err), 0);
 	for (int r = 0; r < SIZE; r++) {
@@ -181,7 +172,6 @@ static void an_alltoall_is_transposed(void **state)
 	struct err err = {0};
 	struct terms_form form;
 	struct world w;
-	(void)state;
 	for (int i = -1; i < 5; i++) {
 		uint64_t(*cuts)[SIZE] = kinds[i < 0 ? 0 : i];
 		const bool uneven = i >= 0 && i < 3;
@@ -204,7 +194,6 @@ static void weights_add_up(void **state)
 {
 	struct err err = {0};
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .op = REDUCE_AVG}, DTYPE_F32, same);
 	w.offers[1].weights = 0.5;
 	w.offers[1].weighted = true;
@@ -234,8 +223,7 @@ static void the_same_inputs_are_found(void **state)
 	struct err err = {0};
 	struct world w;
 	int ranks[SIZE];
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
 		for (int r = 0; r < SIZE; r++)
 			w.offers[r].reads = cases[i].reads[r];
@@ -251,7 +239,6 @@ static void the_lowest_limit_counts(void **state)
 {
 	struct err err = {0};
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
 	w.offers[0].limit_rate = 5000;
 	w.offers[2].limit_rate = 1000;
@@ -273,7 +260,6 @@ static void the_choice_knows_the_hosts(void **state)
 	const int *seen = NULL;
 	struct err err = {0};
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
 	w.agreed.host = host;
 	w.selected = see_host;
@@ -288,7 +274,6 @@ static void orders_are_compared(void **state)
 {
 	static const uint64_t orders[][SIZE] = {
 	        {7, 7, 7}, {7, 7, 9}, {OFFER_ORDER_MIXED, OFFER_ORDER_MIXED, OFFER_ORDER_MIXED}};
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct err err = {0};
 		struct world w;
@@ -306,7 +291,6 @@ static void outputs_of_one_place(void **state)
 {
 	static const enum coll_kind kinds[] = {COLL_ALLREDUCE, COLL_SCAN};
 	static const uint64_t place = 77;
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct err err = {0};
 		struct buf b;
@@ -336,7 +320,6 @@ static void offers_that_can_t_be(void **state)
 {
 	struct err err = {0};
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLGATHER}, DTYPE_F32, same);
 	w.offers[1].content.has = OFFER_NOTHING;
 	assert_int_equal(decide(&w, &err), -1);

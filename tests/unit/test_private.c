@@ -1,8 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,18 +7,17 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/private.h"
+#include "tests/unit/unit.h"
 
 static char dir[] = "/tmp/collctl-private.XXXXXX";
 
 static int make_dir(void **state)
 {
-	(void)state;
 	return mkdtemp(dir) ? chdir(dir) : -1;
 }
 
 static int remove_dir(void **state)
 {
-	(void)state;
 	unlink("token");
 	unlink("link");
 	return chdir("/") || rmdir(dir);
@@ -51,7 +45,6 @@ static void assert_refused(const char *says)
 
 static void test_line(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *file, *line;
 	} rows[] = {
@@ -65,7 +58,7 @@ static void test_line(void **state)
 	};
 	char text[16];
 	struct err e = {0};
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+	for (size_t i = 0; i < LENGTH(rows); i++) {
 		put_file(rows[i].file, strlen(rows[i].file), 0600);
 		assert_int_equal(private_line("token", "", text, sizeof text, &e), 0);
 		assert_string_equal(text, rows[i].line);
@@ -78,9 +71,8 @@ static void test_line(void **state)
 
 static void test_refused(void **state)
 {
-	(void)state;
 	static const mode_t modes[] = {0640, 0604, 0620, 0602, 0666};
-	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+	for (size_t i = 0; i < LENGTH(modes); i++) {
 		put_file("letmein\n", 8, modes[i]);
 		assert_refused("chmod 600 token");
 	}
@@ -98,7 +90,6 @@ static void test_refused(void **state)
 
 static void test_variable(void **state)
 {
-	(void)state;
 	struct err e = {0};
 	assert_int_equal(private_set_variable("PRIVATE_TEST", "a value"), 0);
 	const char *kept = getenv("PRIVATE_TEST");
@@ -115,7 +106,6 @@ static void test_variable(void **state)
 
 static void test_heap(void **state)
 {
-	(void)state;
 	char *p = private_realloc(NULL, 4);
 	assert_non_null(p);
 	memcpy(p, "key", 4);
@@ -140,7 +130,6 @@ static void test_heap(void **state)
 /* What a secret buffer drops is wiped where it lay; it holds the same bytes as any other. */
 static void test_buffer(void **state)
 {
-	(void)state;
 	struct buf b;
 	buf_init_secret(&b, 4096);
 	for (int i = 0; i < 200; i++)

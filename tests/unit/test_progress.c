@@ -1,17 +1,12 @@
 /* What --progress shows: the line at every width, the JSON, the rate. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cmd/text/bar.h"
 #include "cmd/text/progress_text.h"
 #include "lib/base/clock.h"
+#include "tests/unit/unit.h"
 
 #define MIB (1024.0 * 1024)
 #define GIB (1024 * MIB)
@@ -35,7 +30,6 @@ static void shows(int width, const struct progress_now *now, double rate, const 
 
 static void test_widths(void **state)
 {
-	(void)state;
 	struct progress_now now = running(1.2 * GIB, 2.8 * GIB);
 	const double rate = 612 * MIB;
 	now.slowest = 2;
@@ -59,13 +53,12 @@ static void test_widths(void **state)
 /* Whatever is shown fits, with a column to spare so that no terminal wraps. */
 static void test_fits(void **state)
 {
-	(void)state;
 	static const double rates[] = {-1, 0, 3, 999, 1023.7, 5e6, 9e17};
 	static const double totals[] = {0, 1, 1023, 1024, 1e6, 1e12, 1.8e19};
 	char line[BAR_MAX];
 	for (int width = 6; width < 300; width++)
-		for (size_t t = 0; t < sizeof totals / sizeof *totals; t++)
-			for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+		for (size_t t = 0; t < LENGTH(totals); t++)
+			for (size_t r = 0; r < LENGTH(rates); r++) {
 				struct progress_now now = running(totals[t] / 3, totals[t]);
 				now.slowest = 65535;
 				now.slowest_done = 1;
@@ -77,7 +70,6 @@ static void test_fits(void **state)
 
 static void test_small_buffer(void **state)
 {
-	(void)state;
 	struct progress_now now = running(5, 10);
 	for (size_t cap = 1; cap < 40; cap++) {
 		char *line = malloc(cap); /* exactly, for the sanitizer */
@@ -90,7 +82,6 @@ static void test_small_buffer(void **state)
 
 static void test_unknown(void **state)
 {
-	(void)state;
 	struct progress_now now = running(0, 0);
 	now.doing = "waiting for ranks";
 	shows(80, &now, -1, "allreduce  waiting for ranks");
@@ -121,7 +112,6 @@ static void left(double seconds, const char *want)
 
 static void test_times(void **state)
 {
-	(void)state;
 	left(0.04, "0.0 s left");
 	left(2.64, "2.6 s left");
 	left(9.94, "9.9 s left");
@@ -145,7 +135,6 @@ static void amount(double bytes, const char *want)
 
 static void test_amounts(void **state)
 {
-	(void)state;
 	amount(1, "1 B");
 	amount(1023, "1023 B");
 	amount(1024, "1.0 KiB");
@@ -158,7 +147,6 @@ static void test_amounts(void **state)
 /* Names of hosts come from other ranks: they are escaped, and cut by columns. */
 static void test_names(void **state)
 {
-	(void)state;
 	struct joined joined = {
 	        .here = 1, .size = 2, .by_host = true, .names = "\346\250\241\346\250\241\302\233"};
 	struct progress_now now = {
@@ -177,7 +165,6 @@ static void test_names(void **state)
 
 static void test_counts(void **state)
 {
-	(void)state;
 	struct progress_now now = running(4, 6);
 	char line[BAR_MAX];
 
@@ -203,7 +190,6 @@ static void json_is(const struct progress_now *now, double rate, const char *wan
 
 static void test_json(void **state)
 {
-	(void)state;
 	struct progress_now now = {.rank = -1, .phase = "join", .doing = "x", .slowest = -1};
 	json_is(&now, -1,
 	        "{\"progress\":{\"rank\":null,\"phase\":\"join\",\"moved\":0,\"total\":null,"
@@ -224,7 +210,6 @@ static void test_json(void **state)
 /* The ranks are done when the slowest is. */
 static void test_slowest(void **state)
 {
-	(void)state;
 	struct progress_now now = running(100 * MIB, 300 * MIB);
 	now.slowest = 1;
 	now.slowest_done = 0.25;
@@ -242,7 +227,6 @@ static void test_slowest(void **state)
 
 static void test_meter_from_a_start(void **state)
 {
-	(void)state;
 	struct meter m = {0};
 	meter_start(&m, 5 * NS_PER_SEC);
 	assert_true(meter_rate(&m) < 0);
@@ -257,7 +241,6 @@ static void test_meter_from_a_start(void **state)
 
 static void test_meter(void **state)
 {
-	(void)state;
 	struct meter m = {0};
 	int64_t at = 5 * NS_PER_SEC;
 	uint64_t moved = 0;
@@ -329,7 +312,6 @@ static void estimate_holds(double (*bytes)(int tick))
 
 static void test_time_left(void **state)
 {
-	(void)state;
 	estimate_holds(constant);
 	estimate_holds(slowing);
 	estimate_holds(bursty);

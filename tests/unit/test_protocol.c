@@ -1,16 +1,11 @@
 /* The tables of fields, as they are and as lib/net/PROTOCOL.md has them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/base/fields.h"
 #include "tests/fuzz/message_tables.h"
+#include "tests/unit/unit.h"
 
 static const char *name_of(const struct message *m)
 {
@@ -74,7 +69,6 @@ static void the_document_has_the_fields(void **state)
 	FILE *f = fopen("lib/net/PROTOCOL.md", "r");
 	char line[4096], row[512], type[256];
 	int wrong = 0;
-	(void)state;
 	assert_non_null(f);
 	for (size_t i = 0; i < TABLES; i++) {
 		rewind(f);
@@ -101,7 +95,6 @@ static void the_document_has_the_fields(void **state)
  * kind demands. */
 static void members_have_the_size_of_their_kind(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < TABLES; i++)
 		for (const struct message_field *x = tables[i].message->fields; x->name; x++) {
 			const size_t size = x->size;
@@ -182,7 +175,6 @@ static void fields_come_back(void **state)
 	struct whole w = example, back;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	w.span = view_of("xy", 2);
 	w.flag = true;
 	buf_init(&b, 1000);
@@ -205,7 +197,6 @@ static void fields_come_back(void **state)
 static void bounds_name_the_field(void **state)
 {
 	struct whole w = example;
-	(void)state;
 	w.list[0].low = 4;
 	expect(&w, "low");
 	w = example;
@@ -230,7 +221,6 @@ static void a_count_is_bounded(void **state)
 	static const uint8_t three[] = "\3\2\0\0\2\0\0\2\0\0";
 	struct whole back;
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(message_get_all(&whole_message, &back, view_of(three, sizeof three), &err),
 	                 -1);
 	assert_string_equal(err.text, "a malformed WHOLE message (n)");

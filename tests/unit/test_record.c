@@ -1,15 +1,10 @@
 /* Records: what is encoded is decoded, and nothing else is taken for a record of the job. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/store/record.h"
+#include "tests/unit/unit.h"
 
 static const struct secret secret = {.key = "the secret"}, wrong = {.key = "another"};
 static const struct record_of with_secret = {"collctl/j", "j", &secret};
@@ -38,7 +33,6 @@ static void refused(const struct record_of *of, const char *text, const char *wo
 static void there_and_back(void **state)
 {
 	const struct record_of *of[] = {&with_secret, &insecure};
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct record rec, out;
 		struct err err = {0};
@@ -59,7 +53,6 @@ static void a_record_that_was_changed(void **state)
 	struct record rec, out;
 	struct err err = {0};
 	char why[256], *text = encode(&with_secret, &rec);
-	(void)state;
 	for (size_t i = 0; i < strlen(text); i++) {
 		char was = text[i];
 		text[i] = (char)(was ^ 1);
@@ -77,7 +70,6 @@ static void other_secrets_and_jobs(void **state)
 	                       job = {"collctl/k", "k", &secret};
 	struct record rec;
 	char *text = encode(&with_secret, &rec), *plain;
-	(void)state;
 	refused(&another, text, "secrets differ");
 	refused(&job, text, "secrets differ");
 	refused(&insecure, text, "has a MAC, so rank 0 has a secret");
@@ -99,8 +91,7 @@ static void no_records(void **state)
 	        "{\"v\":1,\"v\":1,\"addr\":\"a:1\",\"nonce\":\"n\"}",
 	        "{\"v\":1,\"addr\":\"a:1\",\"nonce\":\"0123456789012345678901234567890123\"}",
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+	for (size_t i = 0; i < LENGTH(texts); i++)
 		refused(&insecure, texts[i], "not a record of collctl");
 }
 

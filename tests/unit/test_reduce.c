@@ -103,7 +103,6 @@ static struct combination all[MAX_COMBINATIONS];
 /* Every type that a sum is kept in has its sum, and the conversions. */
 static void test_averages_exist(void **state)
 {
-	(void)state;
 	for (int i = 1; i < DTYPES; i++)
 		for (int k = 0; k < 4; k++) {
 			enum dtype t = (enum dtype)i;
@@ -131,7 +130,6 @@ static void test_averages_exist(void **state)
 
 static void test_which_exist(void **state)
 {
-	(void)state;
 	for (int o = 0; o < REDUCE_OPS; o++)
 		for (int i = 1; i < DTYPES; i++) {
 			enum reduce_op op = (enum reduce_op)o;
@@ -170,7 +168,6 @@ static void test_which_exist(void **state)
 
 static void test_names(void **state)
 {
-	(void)state;
 	enum reduce_op op;
 	for (int i = 0; i < REDUCE_OPS; i++) {
 		assert_int_equal(reduce_op_by_name(reduce_op_name((enum reduce_op)i), &op), 0);
@@ -187,7 +184,6 @@ static void test_names(void **state)
 
 static void test_values(void **state)
 {
-	(void)state;
 	enum { N = 20000 };
 	static uint64_t a[N], b[N], found[N], expected[N];
 	size_t n = combinations(all);
@@ -209,7 +205,6 @@ static void test_values(void **state)
 /* Every pair of specials, both ways round: the result must not depend on which comes first. */
 static void test_commutative(void **state)
 {
-	(void)state;
 	enum { N = 4096 };
 	static uint64_t a[N], b[N], ab[N], ba[N];
 	size_t n = combinations(all);
@@ -230,7 +225,6 @@ static void test_commutative(void **state)
 /* Every value that has its bits for itself comes out as it went in: not NaN, nor the zeros. */
 static void test_identities(void **state)
 {
-	(void)state;
 	enum { N = 4096 };
 	static uint64_t a[N], id[N], out[N];
 	size_t n = combinations(all);
@@ -286,7 +280,6 @@ static void check_placed(const struct combination *k, size_t n, enum form form)
 
 static void test_lengths_and_alignments(void **state)
 {
-	(void)state;
 	size_t n = combinations(all);
 	for (size_t c = 0; c < n; c++)
 		for (size_t len = 0; len <= 130; len++)
@@ -297,7 +290,6 @@ static void test_lengths_and_alignments(void **state)
 
 static void test_cuts(void **state)
 {
-	(void)state;
 	enum { N = 1000 };
 	static uint64_t a[N], b[N], whole[N], cut[N];
 	size_t n = combinations(all);

@@ -1,13 +1,9 @@
 /* The job that `run -H` sends to another host: every field arrives, and no cut message is taken. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "cmd/run/remote.h"
+#include "tests/unit/unit.h"
 
 static char secret[] = "secret", token[] = "token";
 static char *words[] = {"allreduce", "in \xff\n.npy", "-o", "", NULL};
@@ -36,7 +32,6 @@ static void every_field_arrives(void **state)
 	struct remote_job got;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	buf_init_secret(&b, REMOTE_JOB_MAX);
 	remote_encode(&sent, &b);
 	assert_int_equal(remote_decode(&got, view_of(b.data, b.len), &err), 0);
@@ -76,7 +71,6 @@ static void long_words(void **state)
 	struct remote_job sent = example(), got;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	memset(word, 'x', sizeof word - 1);
 	sent.argc = 1;
 	sent.argv = argv;
@@ -91,7 +85,6 @@ static void long_words(void **state)
 static void impossible_jobs(void **state)
 {
 	struct remote_job bad[4] = {example(), example(), example(), example()}, got;
-	(void)state;
 	bad[0].rank = 3;
 	bad[1].size = 0;
 	bad[2].argc = 0;
@@ -114,7 +107,6 @@ static void a_nul_in_a_word(void **state)
 	struct remote_job got;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	buf_init(&b, REMOTE_JOB_MAX);
 	remote_encode(&sent, &b);
 	b.data[b.len - 1] = '\0'; /* of the last variable */

@@ -86,12 +86,11 @@ static void test_every_broadcast(void **state)
 {
 	const int most = up_to(long_run() ? 3000 : 1100, 150);
 
-	(void)state;
 	for (int p = 2; p <= most; p++) {
 		struct traeff *t = schedules_of(p);
 		const int q = t[0].q, ns[] = {1, 2, q, q + 1, 2 * q + 1 + p % q};
 
-		for (size_t k = 0; k < sizeof(ns) / sizeof(ns[0]); k++) {
+		for (size_t k = 0; k < LENGTH(ns); k++) {
 			struct spread s = {.size = p, .n = ns[k], .t = t};
 
 			spread_blocks(&s);
@@ -139,8 +138,7 @@ static void test_many_ranks(void **state)
 	        4097, 65535, 65536, 65537, 1000003, (1 << 24) - 1, (1 << 30) + 12345, INT32_MAX};
 	uint64_t seed = 1;
 
-	(void)state;
-	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+	for (size_t k = 0; k < LENGTH(sizes); k++) {
 		check_conditions(sizes[k], 0);
 		check_conditions(sizes[k], 1);
 		check_conditions(sizes[k], sizes[k] - 1);
@@ -176,7 +174,6 @@ static void test_nothing_twice(void **state)
 {
 	uint64_t seed = 2;
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const struct coll_algorithm *alg = coll_algorithms[i];
 
@@ -203,7 +200,6 @@ static void test_scratch_is_the_subtree(void **state)
 	static const enum coll_kind kinds[] = {COLL_GATHER, COLL_SCATTER};
 	uint64_t seed = 3;
 
-	(void)state;
 	for (int i = 0; i < 200; i++) {
 		const struct coll_algorithm *alg = coll_find(kinds[i % 2], "binomial");
 		const int p = 2 + (int)random_below(&seed, 39);
@@ -236,7 +232,6 @@ static void test_steps_of_many_ranks(void **state)
 	const int ranks[] = {root, root + 1, root - 1, 0, p - 1, (root + p / 2) % p};
 	uint64_t *off = calloc((size_t)p + 1, sizeof(*off));
 
-	(void)state;
 	assert_non_null(off);
 	coll_split(UINT64_C(1) << 30, p, off);
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
@@ -245,7 +240,7 @@ static void test_steps_of_many_ranks(void **state)
 		if (alg->kind != COLL_BROADCAST && alg->kind != COLL_REDUCE &&
 		    alg->kind != COLL_GATHER && alg->kind != COLL_SCATTER)
 			continue;
-		for (size_t k = 0; k < sizeof(ranks) / sizeof(ranks[0]); k++) {
+		for (size_t k = 0; k < LENGTH(ranks); k++) {
 			const struct coll_args a = {.rank = ranks[k],
 			                            .size = p,
 			                            .root = root,

@@ -3,13 +3,6 @@
  * wrote them (COLLCTL_GOLDEN names another folder of such files); every rule of the format has a
  * header that breaks it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +10,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/data/formats/safetensors.h"
+#include "tests/unit/unit.h"
 
 /* ---- what a header holds ---- */
 
@@ -109,7 +103,6 @@ static void assert_as_reference(const char *path)
 
 static void test_reference(void **state)
 {
-	(void)state;
 	const char *folder = getenv("COLLCTL_GOLDEN");
 	char path[4096];
 	int files = 0;
@@ -143,7 +136,6 @@ static void parse_right(const char *json, uint64_t data, struct table *table, ch
 
 static void test_tensors(void **state)
 {
-	(void)state;
 	struct table table = {0};
 	char *metadata, shape[ARRAY_SHAPE_TEXT];
 	const char json[] =
@@ -179,7 +171,6 @@ static void test_tensors(void **state)
 
 static void test_metadata(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *json, *metadata;
 	} rows[] = {
@@ -190,7 +181,7 @@ static void test_metadata(void **state)
 	        {"{\"__metadata__\":{\"\\u00fc\\n\":\"\\\"\\\\\\/\\u0007\\u007f\"}}",
 	         "{\"\xc3\xbc\\n\":\"\\\"\\\\/\\u0007\x7f\"}"},
 	};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct table table = {0};
 		char *metadata;
 		parse_right(rows[i].json, 0, &table, &metadata);
@@ -205,7 +196,6 @@ static void test_metadata(void **state)
 
 static void test_dtypes(void **state)
 {
-	(void)state;
 	int named = 0;
 	for (int t = 0; t < DTYPES; t++) {
 		const char *name = safetensors_dtype_name((enum dtype)t);
@@ -335,8 +325,7 @@ static const struct {
 
 static void test_wrong(void **state)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+	for (size_t i = 0; i < LENGTH(wrong); i++) {
 		size_t len = strlen(wrong[i].json);
 		assert_refused(wrong[i].json, len, 8 + len + wrong[i].data, wrong[i].words);
 	}
@@ -347,7 +336,6 @@ static void test_wrong(void **state)
 
 static void test_many_dimensions(void **state)
 {
-	(void)state;
 	for (int ndim = ARRAY_MAX_DIMS; ndim <= ARRAY_MAX_DIMS + 1; ndim++) {
 		struct table table = {0};
 		char json[512] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[1", *metadata;
@@ -365,7 +353,6 @@ static void test_many_dimensions(void **state)
 
 static void test_length(void **state)
 {
-	(void)state;
 	static const struct {
 		uint64_t n, file_size;
 		const char *words;
@@ -378,7 +365,7 @@ static void test_length(void **state)
 	        {100000001, 1ull << 40, "has 100000001 bytes: the limit is 100000000"},
 	        {UINT64_MAX, UINT64_MAX, "the limit is 100000000"},
 	};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct err err = {0};
 		uint8_t prefix[8];
 		size_t len = 0;
@@ -395,7 +382,6 @@ static void test_length(void **state)
 /* What no file of the kind can hold. */
 static void test_not_laid_out(void **state)
 {
-	(void)state;
 	const uint64_t shape[] = {1};
 	struct tensor t = {
 	        .name = "a", .dtype = DTYPE_C128, .ndim = 1, .shape = shape, .bytes = 16};

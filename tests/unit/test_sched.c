@@ -1,18 +1,14 @@
 /*
  * The builder and the inference of dependencies.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "algorithms/table.h"
 #include "tests/unit/frontier_oracle.h"
+#include "tests/unit/unit.h"
 
 static struct sched *build(enum coll_kind kind,
                            void (*emit)(struct sched_builder *, const struct coll_args *),
@@ -81,7 +77,6 @@ static void test_one_input_is_in_place(void **state)
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_fold, &a);
 
-	(void)state;
 	assert_int_equal(s->nbufs, 2);
 	assert_int_equal(s->bufs[0].len, 0);
 	assert_int_equal(s->bufs[1].len, 10);
@@ -102,7 +97,6 @@ static void test_several_inputs_are_folded(void **state)
 	const struct coll_args a = {.size = 2, .ninputs = 3, .noutputs = 2, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_fold_blocks, &a);
 
-	(void)state;
 	assert_int_equal(s->nbufs, 4);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(s->bufs[i].len, 10);
@@ -139,7 +133,6 @@ static void test_an_input_that_is_a_block_of_the_output(void **state)
 	        .rank = 1, .size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLGATHER, emit_own_block, &a);
 
-	(void)state;
 	assert_int_equal(s->bufs[0].len, 0);
 	assert_int_equal(s->bufs[1].len, 10);
 	assert_int_equal(s->nsteps, 2);
@@ -154,7 +147,6 @@ static void test_an_output_that_is_a_block_of_the_input(void **state)
 	        .rank = 1, .size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_REDUCE_SCATTER, emit_nothing, &a);
 
-	(void)state;
 	assert_int_equal(s->bufs[1].len, 10);
 	assert_int_equal(s->nsteps, 2);
 	assert_step(s, 0, SCHED_READ, -1, AT(1, 0), AT(0, 0), 10);
@@ -166,7 +158,6 @@ static void test_layouts(void **state)
 {
 	struct coll_layout x = coll_layout(COLL_BROADCAST, 1, 4, 2);
 
-	(void)state;
 	assert_int_equal(x.in_hi - x.in_lo, 0);
 	assert_int_equal(x.out_hi - x.out_lo, 4);
 	x = coll_layout(COLL_SCATTER, 2, 4, 2);
@@ -195,7 +186,6 @@ static void test_one_rank(void **state)
 	const struct coll_args a = {.size = 1, .ninputs = 2, .noutputs = 1, .off = off};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_must_not, &a);
 
-	(void)state;
 	assert_int_equal(s->nsteps, 4);
 	assert_step(s, 2, SCHED_LOCAL_REDUCE, -1, AT(2, 0), AT(0, 0), 7);
 	assert_step(s, 3, SCHED_WRITE, -1, AT(0, 0), AT(2, 0), 7);
@@ -207,7 +197,6 @@ static void test_no_output_no_writes(void **state)
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 0, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_fold, &a);
 
-	(void)state;
 	assert_int_equal(s->nsteps, 1);
 	assert_int_equal(s->bufs[1].len, 10);
 	sched_free(s);
@@ -293,8 +282,7 @@ static void test_errors(void **state)
 	};
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		enum sched_error e;
 		struct sched *s = build(COLL_ALLREDUCE, cases[i].emit, &a, &e);
 
@@ -315,8 +303,7 @@ static void test_bad_arguments(void **state)
 	        {.size = 2, .ninputs = 1, .noutputs = 1, .off = late},
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		enum sched_error e;
 
 		assert_null(build(COLL_ALLREDUCE, emit_fold, &cases[i], &e));
@@ -343,7 +330,6 @@ static void test_dependencies_by_hand(void **state)
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_send_recv, &a);
 
-	(void)state;
 	assert_int_equal(s->nsteps, 3 + 2 + 2);
 	assert_step(s, 0, SCHED_READ, -1, AT(1, 2), AT(0, 2), 6);
 	assert_step(s, 1, SCHED_READ, -1, AT(1, 8), AT(0, 8), 2);
@@ -382,7 +368,6 @@ static void test_dependencies_are_joined(void **state)
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_pieces, &a);
 
-	(void)state;
 	assert_step(s, 3, SCHED_SEND, 1, NOWHERE, AT(2, 0), 10);
 	assert_int_equal(s->steps[3].ndep, 1); /* though the first SEND cut the COPY's range */
 	assert_dep(s, 3, 0, 1, 0, 10, 0);
@@ -406,7 +391,6 @@ static void test_files_in_the_order_of_need(void **state)
 	        build_ok(COLL_ALLREDUCE, coll_find(COLL_ALLREDUCE, "ring_chunked")->emit, &a);
 	const uint64_t reads[] = {4, 6, 0, 2, 8, 10}, writes[] = {8, 10, 4, 6, 0, 2};
 
-	(void)state;
 	for (uint32_t i = 0; i < 6; i++) {
 		assert_step(s, i, SCHED_READ, -1, AT(1, reads[i]), AT(0, reads[i]), 2);
 		assert_step(s, s->nsteps - 6 + i, SCHED_WRITE, -1, AT(0, writes[i]),
@@ -423,7 +407,6 @@ static void test_frontier_rule(void **state)
 	uint64_t done[7] = {6, 2, 2, 0, 0, 0, 0};
 	const uint64_t recv_limit[] = {0, 0, 0, 1, 2, 3, 6};
 
-	(void)state;
 	/* RECV's element 0 is SEND's element 2; behind element 4 nothing of SEND's is left. */
 	for (uint64_t sent = 0; sent <= 6; sent++) {
 		done[3] = sent;
@@ -484,7 +467,6 @@ static void test_random_dependencies(void **state)
 {
 	const int runs = getenv("COLLCTL_LONG") ? 1000000 : 30000;
 
-	(void)state;
 	for (int i = 0; i < runs; i++) {
 		const uint64_t n = 1 + (uint64_t)i % 9;
 		const uint64_t off[] = {0, n / 2, n};
@@ -508,7 +490,6 @@ static void test_thousands_of_ranks(void **state)
 	const int size = 4096;
 	uint64_t *off = calloc((size_t)size + 1, sizeof(*off));
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const bool barrier = coll_algorithms[i]->kind == COLL_BARRIER;
 		const struct coll_args a = {.rank = size / 3,
@@ -534,7 +515,6 @@ static void test_thousands_of_ranks(void **state)
 
 static void test_split(void **state)
 {
-	(void)state;
 	for (int size = 1; size < 20; size++)
 		for (uint64_t n = 0; n < 50; n++) {
 			uint64_t off[21];
@@ -553,7 +533,6 @@ static void test_names(void **state)
 {
 	enum coll_kind k;
 
-	(void)state;
 	for (unsigned i = 0; i < COLL_KINDS; i++) {
 		assert_int_equal(coll_by_name(coll_name((enum coll_kind)i), &k), 0);
 		assert_int_equal(k, i);
@@ -564,7 +543,6 @@ static void test_names(void **state)
 
 static void test_rows_are_whole(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const struct coll_algorithm *alg = coll_algorithms[i];
 		char path[128];
@@ -594,7 +572,6 @@ static void test_offsets_of_uneven_parts(void **state)
 	static const uint64_t sends[] = {0, 7, 7, 16}, receives[] = {0, 3, 3, 12};
 	uint64_t off[4], recv_off[4];
 
-	(void)state;
 	coll_offsets(counts, 3, 2, off, recv_off);
 	assert_memory_equal(off, sends, sizeof(sends));
 	assert_memory_equal(recv_off, receives, sizeof(receives));
@@ -605,7 +582,6 @@ static void test_steps_of_an_exchange(void **state)
 	static const uint64_t off[13] = {0};
 	enum sched_error e;
 
-	(void)state;
 	for (unsigned steps = 0; steps < 40; steps++) {
 		const struct coll_args a = {.size = 12, .ninputs = 1, .off = off, .steps = steps};
 		struct sched *s = build(COLL_EXCHANGE, emit_nothing, &a, &e);

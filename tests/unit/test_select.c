@@ -2,17 +2,12 @@
  * Selection: for every collective, size and length auto takes the cheapest of those that it may.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "algorithms/table.h"
 #include "lib/price/cost.h"
 #include "lib/price/select.h"
+#include "tests/unit/unit.h"
 
 static struct select_args args_of(int kind, int size, uint64_t bytes)
 {
@@ -75,7 +70,6 @@ static void check_choice(const struct select_args *a)
 
 static void test_takes_the_cheapest(void **state)
 {
-	(void)state;
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		for (int size = 1; size <= 70; size++)
 			for (uint64_t bytes = 0; bytes < UINT64_C(1) << 31;
@@ -101,8 +95,7 @@ static void test_divergent_bits(void **state)
 	        {REDUCE_BXOR, DTYPE_U64, false, true},
 	};
 
-	(void)state;
-	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+	for (size_t k = 0; k < LENGTH(cases); k++) {
 		struct select_args a = args_of(COLL_ALLREDUCE, 5, 1000);
 		struct selection s;
 
@@ -120,7 +113,6 @@ static void test_divergent_bits(void **state)
 
 static void test_rank_order(void **state)
 {
-	(void)state;
 	for (int kind = COLL_ALLREDUCE; kind <= COLL_REDUCE_SCATTER; kind++) {
 		struct select_args a = args_of(kind, 40, 1 << 20);
 		struct selection s;
@@ -138,7 +130,6 @@ static void test_narrow_floats_are_rounded_once(void **state)
 {
 	static const enum dtype narrow[] = {DTYPE_F16, DTYPE_BF16};
 
-	(void)state;
 	for (int k = 0; k < 2; k++)
 		for (int kind = COLL_ALLREDUCE; kind < COLL_KINDS; kind++) {
 			const bool reduces = kind == COLL_ALLREDUCE || kind == COLL_REDUCE_SCATTER;
@@ -163,7 +154,6 @@ static void test_narrow_floats_are_rounded_once(void **state)
 
 static void test_a_barrier_takes_the_links_to_rank_0(void **state)
 {
-	(void)state;
 	for (int size = 2; size < 70; size++) {
 		struct select_args a = args_of(COLL_BARRIER, size, 1);
 		struct selection s;
@@ -208,8 +198,7 @@ static void test_wire(void **state)
 	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
 	const struct coll_algorithm *direct = coll_find(COLL_ALLREDUCE, "direct");
 
-	(void)state;
-	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+	for (size_t k = 0; k < LENGTH(cases); k++) {
 		struct select_args a = args_of(COLL_ALLREDUCE, 40, 1 << 20), wide;
 		struct selection s, as_wide;
 
@@ -251,8 +240,7 @@ static void test_others_round_once_too(void **state)
 	        {REDUCE_AVG, DTYPE_F8E4M3, false}, {REDUCE_SUM, DTYPE_F16, true},
 	};
 
-	(void)state;
-	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+	for (size_t k = 0; k < LENGTH(cases); k++) {
 		struct select_args a = args_of(COLL_ALLREDUCE, 32, 64);
 
 		a.op = cases[k].op;
@@ -278,7 +266,6 @@ static void test_measurements_of_the_wire(void **state)
 	struct select_args a = args_of(COLL_ALLREDUCE, 4, 1 << 20);
 	struct selection s;
 
-	(void)state;
 	a.tuning = &t;
 	a.dtype = DTYPE_F16;
 	a.op = REDUCE_AVG; /* direct sends 1 MiB, ring_chunked 2 MiB */
@@ -311,13 +298,11 @@ static void test_measurements(void **state)
 	        {circulant, 4, true, false, 4095, 1.0}, {ring, 4, true, false, 4095, 2.0},
 	        {ring, 8, true, false, 2047, 1e-9},     {ring, 4, false, false, 2047, 1e-9},
 	};
-	const struct select_tuning t = {.rates = price_default,
-	                                .measured = rows,
-	                                .nmeasured = sizeof rows / sizeof rows[0]};
+	const struct select_tuning t = {
+	        .rates = price_default, .measured = rows, .nmeasured = LENGTH(rows)};
 	struct select_args a = args_of(COLL_ALLREDUCE, 4, 2047);
 	struct selection s;
 
-	(void)state;
 	a.tuning = &t;
 	assert_ptr_equal(chosen(&a, &s), ring);
 	assert_int_equal(s.reason, SELECT_BY_MEASUREMENT);
@@ -343,7 +328,6 @@ static void test_measurements_in_memory(void **state)
 	struct select_args a = args_of(COLL_ALLREDUCE, 4, 4096);
 	static const int hosts[] = {0, 0, 1, 1};
 
-	(void)state;
 	a.tuning = &t;
 	a.memory = true;
 	assert_int_equal(reason_of(&a), SELECT_BY_FORMULA); /* several hosts */
@@ -369,7 +353,6 @@ static void test_rates_of_devices(void **state)
 	                          .memory = price_in_memory(&price_default, 1, 1)};
 	struct select_args a = args_of(COLL_ALLREDUCE, 4, 4096);
 
-	(void)state;
 	t.rates.device_copy = 5;
 	t.memory.device_copy = 7;
 	t.memory.lends = false;
@@ -409,7 +392,6 @@ static void test_limit_rate(void **state)
 	struct selection s;
 	double fast;
 
-	(void)state;
 	fast = price_of(&a, "binomial");
 	a.limit_rate = UINT64_C(1) << 40;
 	assert_true(fast - price_of(&a, "binomial") == 0);
@@ -464,9 +446,8 @@ static void test_long_vectors_on_hosts(void **state)
 	                                       COLL_BROADCAST, COLL_REDUCE};
 	int host[PLACED_MAX];
 
-	(void)state;
-	for (size_t c = 0; c < sizeof clusters / sizeof clusters[0]; c++)
-		for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+	for (size_t c = 0; c < LENGTH(clusters); c++)
+		for (size_t k = 0; k < LENGTH(kinds); k++) {
 			const struct select_args a = placed_args((int)kinds[k], clusters[c][0],
 			                                         clusters[c][1], 64 << 20, host);
 
@@ -482,7 +463,6 @@ static void test_nothing_is_shared(void **state)
 {
 	int host[PLACED_MAX];
 
-	(void)state;
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		for (int size = 2; size <= 16; size += 2)
 			for (uint64_t bytes = 64; bytes < UINT64_C(1) << 28; bytes *= 64) {
@@ -503,7 +483,6 @@ static void test_narrow_floats_on_hosts(void **state)
 	int host[PLACED_MAX];
 	struct select_args a = placed_args(COLL_ALLREDUCE, 4, 4, 64 << 20, host);
 
-	(void)state;
 	a.dtype = DTYPE_BF16;
 	assert_string_not_equal(only_chosen(&a)->name, "direct");
 	a = placed_args(COLL_ALLREDUCE, 1, 16, 64 << 20, host);
@@ -518,7 +497,6 @@ static void test_processors_of_hosts(void **state)
 	struct select_args a = placed_args(COLL_ALLREDUCE, 2, 8, 64 << 20, host);
 	double each, fewer;
 
-	(void)state;
 	a.tuning = NULL;
 	each = price_of(&a, "hosts");
 	a.host_cpus = 8;

@@ -3,20 +3,15 @@
  * for every algorithm.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "algorithms/parts/blocks.h"
 #include "algorithms/table.h"
 #include "lib/price/cost.h"
 #include "lib/price/simulate.h"
+#include "tests/unit/unit.h"
 
 /* ---- algorithms of textbooks ---- */
 
@@ -155,7 +150,6 @@ static void test_one_message(void **state)
 {
 	const struct price_model stored = forwarding(wire);
 
-	(void)state;
 	assert_near(seconds_of(&wire, COLL_BROADCAST, one_to_all, 2, M), L + T);
 	assert_near(seconds_of(&port, COLL_BROADCAST, one_to_all, 2, M), L + T);
 	assert_near(seconds_of(&stored, COLL_BROADCAST, one_to_all, 2, M), L + T);
@@ -166,7 +160,6 @@ static void test_one_to_all(void **state)
 {
 	const struct price_model stored = forwarding(port);
 
-	(void)state;
 	for (int n = 2; n < 20; n++) {
 		assert_near(seconds_of(&port, COLL_BROADCAST, one_to_all, n, M), (n - 1) * (L + T));
 		assert_near(seconds_of(&stored, COLL_BROADCAST, one_to_all, n, M),
@@ -178,7 +171,6 @@ static void test_one_to_all(void **state)
 /* So has one who receives from all. */
 static void test_all_to_one(void **state)
 {
-	(void)state;
 	for (int n = 2; n < 20; n++) {
 		assert_near(seconds_of(&port, COLL_REDUCE, all_to_one, n, M), (n - 1) * (L + T));
 		assert_near(seconds_of(&wire, COLL_REDUCE, all_to_one, n, M), L + (n - 1) * T);
@@ -189,9 +181,8 @@ static void test_binomial(void **state)
 {
 	const struct price_model models[] = {port, forwarding(port), forwarding(wire)};
 
-	(void)state;
 	for (int q = 1; q < 8; q++)
-		for (size_t k = 0; k < sizeof models / sizeof models[0]; k++)
+		for (size_t k = 0; k < LENGTH(models); k++)
 			assert_near(seconds_of(&models[k], COLL_BROADCAST, binomial, 1 << q, M),
 			            q * (L + T));
 }
@@ -200,7 +191,6 @@ static void test_ring(void **state)
 {
 	const struct price_model stored[] = {forwarding(wire), forwarding(port)};
 
-	(void)state;
 	for (int n = 2; n < 20; n++) {
 		assert_near(seconds_of(&wire, COLL_BROADCAST, ring, n, M), (n - 1) * L + T);
 		assert_near(seconds_of(&port, COLL_BROADCAST, ring, n, M), (n - 1) * L + T);
@@ -235,7 +225,6 @@ static void test_observer(void **state)
 	struct simulation is;
 	char why[SIMULATE_TEXT];
 
-	(void)state;
 	for (args.rank = 0; args.rank < 4; args.rank++) {
 		enum sched_error e;
 
@@ -272,7 +261,6 @@ static void test_ring_of_packets(void **state)
 {
 	const struct price_model stored = forwarding(port);
 
-	(void)state;
 	for (int n = 2; n < 20; n++)
 		assert_near(seconds_of(&stored, COLL_BROADCAST, ring_of_4_packets, n, M),
 		            (n + 4 - 2) * (L + T / 4));
@@ -283,7 +271,6 @@ static void test_doubling(void **state)
 {
 	const struct price_model stored = forwarding(wire);
 
-	(void)state;
 	for (int q = 1; q < 8; q++) {
 		assert_near(seconds_of(&stored, COLL_ALLREDUCE, doubling, 1 << q, M), q * (L + T));
 		assert_near(seconds_of(&port, COLL_ALLREDUCE, doubling, 1 << q, M), q * (L + T));
@@ -298,7 +285,6 @@ static void test_grain(void **state)
 {
 	struct price_model m = wire;
 
-	(void)state;
 	m.grain = M / 10;
 	for (int n = 2; n < 20; n++)
 		assert_near(seconds_of(&m, COLL_BROADCAST, ring, n, M),
@@ -312,7 +298,6 @@ static void test_core(void **state)
 {
 	struct price_model m = wire;
 
-	(void)state;
 	m.tls = 3 / B; /* slower than the ports */
 	assert_near(seconds_of(&m, COLL_BROADCAST, one_to_all, 2, M), L + 3 * T);
 	assert_near(seconds_of(&m, COLL_ALLREDUCE, doubling, 2, M), 6 * T);
@@ -330,7 +315,6 @@ static void test_files(void **state)
 {
 	struct price_model m = wire;
 
-	(void)state;
 	m.file = 2 / B;
 	assert_near(seconds_of(&m, COLL_BROADCAST, one_to_all, 2, M), L + 2 * T);
 	m.file = 1 / (2 * B);
@@ -340,7 +324,6 @@ static void test_files(void **state)
 
 static void test_nothing_to_do(void **state)
 {
-	(void)state;
 	assert_true(seconds_of(&wire, COLL_BROADCAST, ring, 1, M) <= 0);
 	assert_true(seconds_of(&wire, COLL_BROADCAST, ring, 5, 0) <= 0);
 }
@@ -353,7 +336,6 @@ static void test_defects_are_named(void **state)
 	char why[SIMULATE_TEXT];
 	struct simulation s;
 
-	(void)state;
 	assert_false(simulate_algorithm(&wire, &lacks, &args, 1, &s, why));
 	assert_string_equal(why, "0 messages are sent and 1 received");
 	assert_false(simulate_algorithm(&wire, &waits, &args, 1, &s, why));
@@ -376,7 +358,6 @@ static void test_too_large_is_said(void **state)
 	char why[SIMULATE_TEXT];
 	struct simulation s;
 
-	(void)state;
 	assert_false(simulate_algorithm(&wire, &alg, &args, 1, &s, why));
 	assert_non_null(strstr(why, "8192 schedules of about"));
 }
@@ -389,7 +370,6 @@ static void test_many_ranks(void **state)
 #else
 	const int q = 16;
 #endif
-	(void)state;
 	assert_near(seconds_of(&port, COLL_ALLREDUCE, doubling, 1 << q, M), q * (L + T));
 }
 
@@ -433,7 +413,7 @@ static const struct {
 
 static double least_of(const struct coll_algorithm *alg)
 {
-	for (size_t i = 0; i < sizeof exceptions / sizeof exceptions[0]; i++)
+	for (size_t i = 0; i < LENGTH(exceptions); i++)
 		if (exceptions[i].kind == alg->kind && !strcmp(exceptions[i].name, alg->name))
 			return exceptions[i].least;
 	return LEAST;
@@ -465,9 +445,8 @@ static void test_formula(void **state)
 {
 	static const int sizes[] = {2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 32, 33, 64, 100};
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
-		for (size_t p = 0; p < sizeof sizes / sizeof sizes[0]; p++)
+		for (size_t p = 0; p < LENGTH(sizes); p++)
 			for (int k = 8; k <= 24; k += 4)
 				for (int insecure = 0; insecure < 2; insecure++)
 					compare(coll_algorithms[i], sizes[p],
@@ -509,7 +488,6 @@ static void test_shared_ports(void **state)
 	                 inside[] = {0, 1, 2, 3, 0, 1, 2, 3};
 	struct price_model m = wire;
 
-	(void)state;
 	m.inside = L / 10;
 	assert_near(seconds_on(&m, pairs, 8, NULL), L + T);
 	assert_near(seconds_on(&m, pairs, 8, apart), L + T);
@@ -567,9 +545,8 @@ static void compare_on(const struct coll_algorithm *alg, const struct placed *on
 
 static void test_formula_on_hosts(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
-		for (size_t k = 0; k < sizeof placements / sizeof placements[0]; k++)
+		for (size_t k = 0; k < LENGTH(placements); k++)
 			for (int shift = 8; shift <= 20; shift += 4)
 				compare_on(coll_algorithms[i], &placements[k],
 				           (uint64_t)placements[k].size << shift);
@@ -577,7 +554,6 @@ static void test_formula_on_hosts(void **state)
 
 static void test_same_every_time(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const struct coll_args args = args_of(12, 100000);
 		struct simulation a, b;
@@ -603,7 +579,6 @@ static void test_devices(void **state)
 	struct simulation is;
 	char why[SIMULATE_TEXT];
 
-	(void)state;
 	m.device_start = start;
 	m.device_copy = copy;
 	args.devices = 1;

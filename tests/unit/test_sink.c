@@ -43,7 +43,6 @@ static const char *const contents[] = {"new a\0\0\0", "new sub/b", "new c\0\0\0"
 
 static void test_commit(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	put_old();
 	struct sink *s = new_sink(true);
@@ -64,7 +63,6 @@ static void test_commit(void **state)
 
 static void test_each_rename_fails(void **state)
 {
-	(void)state;
 	for (int k = 0; k < FILES; k++) {
 		struct err err = {0};
 		put_old();
@@ -86,13 +84,12 @@ static void test_each_rename_fails(void **state)
 /* Of every other call's failure nothing is left either. */
 static void test_each_failure(void **state)
 {
-	(void)state;
 	static const struct {
 		enum call call;
 		int calls; /* there are so many */
 		int error;
 	} faults[] = {{LINKAT, 6, ENOSPC}, {FALLOCATE, 3, ENOSPC}, {FSYNC, 3, EIO}};
-	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+	for (size_t i = 0; i < LENGTH(faults); i++)
 		for (int k = 0; k < faults[i].calls; k++) {
 			struct err err = {0};
 			put_old();
@@ -132,7 +129,6 @@ static void look(void)
 
 static void test_whole_at_any_time(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	put_old();
 	fault.look = look;
@@ -150,7 +146,6 @@ static void test_whole_at_any_time(void **state)
 /* What can't be put back stays at a name that the error tells. */
 static void test_undo_fails(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	char name[64];
 	put_old();
@@ -176,7 +171,6 @@ static void test_undo_fails(void **state)
 /* Without hard links the renames go on; a failure leaves what was replaced. */
 static void test_no_hard_links(void **state)
 {
-	(void)state;
 	for (int bad = 0; bad < 2; bad++) {
 		struct err err = {0};
 		put_old();
@@ -214,7 +208,6 @@ static void test_no_hard_links(void **state)
 /* One file alone is renamed, and nothing more. */
 static void test_one_file(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	put_old();
 	struct sink *s = new_sink(true);
@@ -235,7 +228,6 @@ static void test_one_file(void **state)
 
 static void test_given_up(void **state)
 {
-	(void)state;
 	for (int stage = 0; stage < 3; stage++) {
 		struct err err = {0};
 		put_old();
@@ -254,7 +246,6 @@ static void test_given_up(void **state)
 
 static void test_duplicates(void **state)
 {
-	(void)state;
 	static const char *const pairs[][2] = {{"x", "x"},
 	                                       {"x", "./x"},
 	                                       {"sub/x", "sub//x"},
@@ -262,7 +253,7 @@ static void test_duplicates(void **state)
 	                                       {"link/x", "sub/x"}};
 	assert_int_equal(mkdir("sub", 0755), 0);
 	assert_int_equal(symlink("sub", "link"), 0);
-	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+	for (size_t i = 0; i < LENGTH(pairs); i++) {
 		struct err err = {0};
 		struct sink *s = new_sink(false);
 		assert_int_equal(sink_add(s, "y", NULL, 0, 0, &err), 0);
@@ -284,7 +275,6 @@ static void test_duplicates(void **state)
 /* A link that is followed leads to a file that is an output already. */
 static void test_duplicate_by_link(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	put("x", "old", 0644);
 	assert_int_equal(symlink("x", "link"), 0);
@@ -303,7 +293,6 @@ static int descriptors(void)
 
 static void test_one_descriptor_a_folder(void **state)
 {
-	(void)state;
 	enum { MANY = 100 };
 	struct err err = {0};
 	struct sink *s = new_sink(false);
@@ -325,7 +314,6 @@ static void test_one_descriptor_a_folder(void **state)
 
 static void test_too_few_descriptors(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	struct rlimit before, small;
 	struct sink *s = new_sink(false);
@@ -360,7 +348,6 @@ static void assert_no_folder(const char *path, const char *why)
 
 static void test_folders(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	mode_t mask = umask(027);
 	/* Made and, if nothing comes of it, removed; */
@@ -405,7 +392,6 @@ static void test_folders(void **state)
 static void test_check(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(mkdir("there", 0700), 0);
 	put("there/old", "old", 0600);
 	int fd = open("there/old", O_RDONLY);
@@ -453,10 +439,9 @@ static void test_check_finds(void **state)
 	        {{"there/a", "link"}, ERR_OUTPUT, "link: is a symbolic link"},
 	};
 	int (*const calls[])(struct sink *, struct err *) = {sink_open, sink_check};
-	(void)state;
 	assert_int_equal(mkdir("there", 0700), 0);
 	assert_int_equal(symlink("target", "link"), 0);
-	for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+	for (size_t i = 0; i < 2 * LENGTH(rows); i++) {
 		struct err err = {0};
 		struct sink *s = new_sink(true);
 		for (int k = 0; k < 2; k++)
@@ -471,7 +456,6 @@ static void test_check_finds(void **state)
 /* What a peer names goes below the folder, through no symlink; and gets its attributes. */
 static void test_below(void **state)
 {
-	(void)state;
 	static const struct sink_attributes as = {
 	        .has_mode = true, .has_time = true, .mode = 0751, .modified = {12, 34}};
 	struct err err = {0};
@@ -532,7 +516,6 @@ static void test_below(void **state)
 /* The root's own file stays as it is: nothing is written, and what is read back is in it. */
 static void test_left_alone(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	struct stat before, after;
 	char back[3];
@@ -564,7 +547,6 @@ static void test_left_alone(void **state)
 /* Another rank writes it: the bytes can be read back, and nothing gets the name. */
 static void test_dropped(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	char back[3];
 	struct sink *s = new_sink(true);
@@ -603,7 +585,6 @@ static struct sink *sealed_with_stdout(struct err *err)
 
 static void test_stdout(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	put_old();
 	struct sink *s = sealed_with_stdout(&err);
@@ -619,7 +600,6 @@ static void test_stdout(void **state)
 /* It can't be undone: it comes last, and its failure undoes the rest. */
 static void test_stdout_fails(void **state)
 {
-	(void)state;
 	struct err err = {0};
 	put_old();
 	struct sink *s = sealed_with_stdout(&err);
@@ -650,7 +630,6 @@ static void test_stdout_fails(void **state)
 
 static void test_arrays(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *path;
 		const struct format *hint, *format;
@@ -667,7 +646,7 @@ static void test_arrays(void **state)
 	         "x.npy: the output has the input's format: --format npy"},
 	        {"x.txt", NULL, &format_npy, "x.txt: unknown format"},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct err err = {0};
 		struct array_info info = {.format = cases[i].format,
 		                          .dtype = DTYPE_I32,

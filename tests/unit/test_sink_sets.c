@@ -92,7 +92,6 @@ static void assert_model_written(const char *path, struct model *m)
 
 static void test_safetensors(void **state)
 {
-	(void)state;
 	struct model m;
 	char buf[4096];
 	make_model(&m, &format_safetensors, false);
@@ -122,7 +121,6 @@ static const char index_of_model[] = "{\n"
 
 static void test_sharded(void **state)
 {
-	(void)state;
 	struct model m;
 	make_model(&m, &format_safetensors, true);
 	m.d.index = (char *)"model.safetensors.index.json";
@@ -178,7 +176,6 @@ static bool have_libzip(void)
 
 static void test_npz(void **state)
 {
-	(void)state;
 	struct model m;
 	struct err err = {0};
 	if (!have_libzip())
@@ -220,7 +217,6 @@ static void test_npz(void **state)
 /* No room for the members or the archive: known before any data come. */
 static void test_npz_no_room(void **state)
 {
-	(void)state;
 	struct model m;
 	make_model(&m, &format_npz, false);
 	for (int k = 0; k < 2; k++) {
@@ -245,7 +241,6 @@ static void test_npz_no_room(void **state)
 /* The index comes last, and none of the set is left where it fails. */
 static void test_sharded_fails(void **state)
 {
-	(void)state;
 	struct model m;
 	make_model(&m, &format_safetensors, true);
 	m.d.index = (char *)"model.safetensors.index.json";
@@ -269,7 +264,6 @@ static void test_sharded_fails(void **state)
 
 static void test_refused_names(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *path;
 		const struct format *format;
@@ -287,7 +281,7 @@ static void test_refused_names(void **state)
 	        {"x.npz", &format_safetensors, true, "name a folder"},
 	};
 	assert_int_equal(mkdir("dir", 0755), 0);
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct model m;
 		struct err err = {0};
 		struct sink *s = new_sink(false);
@@ -298,7 +292,7 @@ static void test_refused_names(void **state)
 	}
 	/* Names of files that would lead elsewhere. */
 	static const char *const bad[] = {"", ".", "..", "../x", "/x", "a/b", ".hidden"};
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct model m;
 		struct err err = {0};
 		struct sink *s = new_sink(false);

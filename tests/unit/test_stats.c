@@ -37,11 +37,10 @@ static void assert_stats(const struct stats *found, const struct stats *expected
 
 static void test_real(void **state)
 {
-	(void)state;
 	static const size_t lengths[] = {0, 1, 2, 7, 8, 9, 1023, 1024, 1025, MAX_N};
 	static uint64_t src[MAX_N];
 	for (int i = 1; i < DTYPES; i++)
-		for (size_t k = 0; k < COUNT(lengths); k++) {
+		for (size_t k = 0; k < LENGTH(lengths); k++) {
 			enum dtype t = (enum dtype)i;
 			struct stats found, expected, half;
 			size_t n = lengths[k];
@@ -69,7 +68,6 @@ static void test_real(void **state)
 
 static void test_64_bits_are_exact(void **state)
 {
-	(void)state;
 	static const int64_t i[] = {INT64_MAX - 1, INT64_MIN + 1, 5};
 	static const uint64_t u[] = {UINT64_MAX - 1, 9007199254740993, UINT64_MAX - 2};
 	struct stats s;
@@ -84,7 +82,6 @@ static void test_64_bits_are_exact(void **state)
 
 static void test_complex(void **state)
 {
-	(void)state;
 	static float x[2 * MAX_N];
 	static double y[2 * MAX_N];
 	struct stats s, t;
@@ -113,7 +110,6 @@ static void test_complex(void **state)
 
 static void test_carried(void **state)
 {
-	(void)state;
 	struct stats s;
 	stats_init(&s);
 	stats_add(&s, DTYPE_F4, "ab", 4);

@@ -2,12 +2,6 @@
  * The store's client against the real server, in a thread of this process, and against servers that
  * answer what no store should.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -101,7 +95,6 @@ static void assert_says(const struct err *e, int code, const char *text)
 
 static void test_urls(void **state)
 {
-	(void)state;
 	static const char *const good[] = {"http://h",
 	                                   "HTTP://h:1/",
 	                                   "https://[::1]:8500",
@@ -131,9 +124,9 @@ static void test_urls(void **state)
 	        {"http://h/a\nb", "'\n'"},
 	};
 
-	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+	for (size_t i = 0; i < LENGTH(good); i++)
 		store_close(must_open(good[i], "token"));
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct err e = {0};
 		assert_null(store_open(&(struct store_conf){.url = bad[i].url}, &e));
 		assert_says(&e, ERR_USAGE, bad[i].says);
@@ -160,18 +153,16 @@ static void tokens_in_plain_text(void **state)
 	                                      "http://127.0.0.1.example:8500",
 	                                      "etcd+http://localhost,h/a",
 	                                      "http://[::11]"};
-	(void)state;
-	for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+	for (size_t i = 0; i < LENGTH(hidden); i++)
 		if (store_exposes_token(hidden[i]))
 			fail_msg("%s", hidden[i]);
-	for (size_t i = 0; i < sizeof exposed / sizeof *exposed; i++)
+	for (size_t i = 0; i < LENGTH(exposed); i++)
 		if (!store_exposes_token(exposed[i]))
 			fail_msg("%s", exposed[i]);
 }
 
 static void test_values(void **state)
 {
-	(void)state;
 	struct serving s;
 	struct store_value v;
 	struct err e = {0};
@@ -192,7 +183,7 @@ static void test_values(void **state)
 	for (size_t i = 0; i < sizeof big; i++)
 		big[i] = (char)(i * 7 + i / 256);
 	static const size_t lengths[] = {0, 1, 2, 3, 4, 255, STORE_VALUE_MAX};
-	for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+	for (size_t i = 0; i < LENGTH(lengths); i++) {
 		uint64_t index = v.index;
 		assert_int_equal(store_put(st, "k", big, lengths[i], index, SEC(60), &e), 1);
 		assert_int_equal(store_get(st, "k", 0, &v, NULL, SEC(60), &e), 0);
@@ -221,7 +212,6 @@ static void test_values(void **state)
 
 static void test_keys(void **state)
 {
-	(void)state;
 	static const char *const keys[] = {"a/b/c",   "a b",  "a%2Fb",    "a?raw", "a#b", "a&b=c",
 	                                   "../../x", "a//b", "\xc3\xa9", ".",     "a+b"};
 	struct serving s;
@@ -233,7 +223,7 @@ static void test_keys(void **state)
 	struct store *st = must_open(s.url, NULL);
 	snprintf(url, sizeof url, "consul+%s/team/x/", s.url);
 	struct store *prefixed = must_open(url, NULL);
-	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+	for (size_t i = 0; i < LENGTH(keys); i++) {
 		if (store_put(prefixed, keys[i], keys[i], strlen(keys[i]), 0, SEC(60), &e) != 1)
 			fail_msg("%s: %s", keys[i], e.text);
 		snprintf(full, sizeof full, "team/x/%s", keys[i]);
@@ -286,7 +276,6 @@ static void *racer(void *arg)
 
 static void test_cas_race(void **state)
 {
-	(void)state;
 	struct serving s;
 	static struct race race;
 	pthread_t threads[RACERS];
@@ -326,7 +315,6 @@ static void *put_later(void *arg)
 
 static void test_wait(void **state)
 {
-	(void)state;
 	struct serving s;
 	struct store_value v;
 	struct err e = {0};
@@ -403,7 +391,6 @@ static void *wait_long(void *arg)
 
 static void test_stop_with_waiters(void **state)
 {
-	(void)state;
 	struct serving s;
 	pthread_t t[4];
 	void *rc;
@@ -425,7 +412,6 @@ static void test_stop_with_waiters(void **state)
 
 static void test_ttl(void **state)
 {
-	(void)state;
 	struct serving s;
 	struct store_value v;
 	struct err e = {0};
@@ -448,13 +434,12 @@ static void test_ttl(void **state)
 
 static void test_token(void **state)
 {
-	(void)state;
 	static const char *const wrong[] = {NULL, "", "secre", "secret2", "SECRET"};
 	struct serving s;
 	struct store_value v;
 
 	start(&s, &(struct store_server_conf){.token = "secret"});
-	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+	for (size_t i = 0; i < LENGTH(wrong); i++) {
 		struct err e = {0};
 		struct store *st = must_open(s.url, wrong[i]);
 		int64_t began = clock_ns();
@@ -508,7 +493,6 @@ static void make_certificate(const char *cert, const char *key)
 
 static void test_https(void **state)
 {
-	(void)state;
 	char dir[] = "/tmp/collctl-store.XXXXXX", cert[64], key[64];
 	struct serving s;
 	struct store_value v;
@@ -577,7 +561,6 @@ static struct store *open_fake(const struct fake *f)
 
 static void test_bad_answers(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *answer, *says;
 		bool retried;
@@ -610,7 +593,7 @@ static void test_bad_answers(void **state)
 	        {"SSH-2.0-x\r\n", "http://127.0.0.1", true},
 	};
 
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct fake f = {.answers = {cases[i].answer}};
 		struct store_value v;
 		struct err e = {0};
@@ -632,7 +615,6 @@ static void test_bad_answers(void **state)
 
 static void test_bounded(void **state)
 {
-	(void)state;
 	static const struct {
 		enum manner manner;
 		int64_t time;
@@ -643,7 +625,7 @@ static void test_bounded(void **state)
 	        {ENDLESS, 60 * NS_PER_SEC, "an answer of more than 131072 bytes"},
 	};
 
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct fake f = {.manner = cases[i].manner};
 		struct store_value v;
 		struct err e = {0};
@@ -661,7 +643,6 @@ static void test_bounded(void **state)
 /* Nobody listens at first; then somebody does. */
 static void test_refused(void **state)
 {
-	(void)state;
 	struct fake f = {.answers = {HTTP("404 No", "")}};
 	struct store_value v;
 	struct err e = {0};
@@ -678,7 +659,6 @@ static void test_refused(void **state)
 
 static void test_transient(void **state)
 {
-	(void)state;
 	struct fake f = {
 	        .answers = {HTTP("500 No", ""), "", HTTP("503 No", ""),
 	                    HTTP("200 OK", ENTRY("\"ModifyIndex\":5,\"Value\":\"aGk=\""))}};
@@ -701,7 +681,6 @@ static void test_transient(void **state)
 /* A put whose answer is lost: the second try says "false", since the first was done. */
 static void test_lost_answer(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *entry;
 		int want;
@@ -711,7 +690,7 @@ static void test_lost_answer(void **state)
 	        {HTTP("404 No", ""), 0},
 	};
 
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct fake f = {.answers = {"", HTTP("200 OK", "false"), cases[i].entry}};
 		struct err e = {0};
 		start_fake(&f);
@@ -758,7 +737,6 @@ static uint64_t index_of(struct fake *f, const char *line)
 /* Lines of every length: of the index and of others. A line's length counts its CRLF. */
 static void test_header_lines(void **state)
 {
-	(void)state;
 	static const char name[] = "X-Consul-Index:";
 	static const struct {
 		const char *line;
@@ -784,7 +762,7 @@ static void test_header_lines(void **state)
 	char line[128];
 
 	start_fake(&f);
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+	for (size_t i = 0; i < LENGTH(cases); i++)
 		if (index_of(&f, cases[i].line) != cases[i].index)
 			fail_msg("%s", cases[i].line);
 	/* Of 0 to 100 bytes: blanks and then a digit, digits alone, another header. */
@@ -850,7 +828,6 @@ static void converse(const struct serving *s, const char *text, char *buf, size_
 
 static void test_hostile_requests(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *request, *status;
 	} cases[] = {
@@ -888,7 +865,7 @@ static void test_hostile_requests(void **state)
 	struct err e = {0};
 
 	start(&s, &(struct store_server_conf){0});
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		converse(&s, cases[i].request, buf, sizeof buf);
 		if (strncmp(buf, "HTTP/1.1", 8) != 0 || strncmp(buf + 8, cases[i].status, 5) != 0)
 			fail_msg("case %zu: %s", i, buf);
@@ -900,7 +877,7 @@ static void test_hostile_requests(void **state)
 	                                    "\x16\x03\x01\x02",
 	                                    "GET / HTTP/9.9\r\n\r\n",
 	                                    "PUT /v1/kv/%00 HTTP/1.1\r\n"};
-	for (size_t i = 0; i < sizeof noise / sizeof noise[0]; i++) {
+	for (size_t i = 0; i < LENGTH(noise); i++) {
 		int fd = connect_to(&s);
 		send_all(fd, noise[i], strlen(noise[i]));
 		close(fd);
@@ -914,7 +891,6 @@ static void test_hostile_requests(void **state)
 /* One byte now and then keeps no connection beyond its time. */
 static void test_slow_client(void **state)
 {
-	(void)state;
 	struct serving s;
 	struct err e = {0};
 	int64_t began = clock_ns();
@@ -939,7 +915,6 @@ static void test_slow_client(void **state)
 
 static void test_start_errors(void **state)
 {
-	(void)state;
 	struct serving s;
 	struct err e = {0};
 	char taken[64];

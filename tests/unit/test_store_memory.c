@@ -1,11 +1,5 @@
 /* The table of stores, with a toy (tests/toys/lib/store/store_memory.c) as one more row: a whole
  * rendezvous over it, without a server. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/store/rendezvous.h"
 #include "lib/store/store.h"
+#include "tests/unit/unit.h"
 
 #define SOON (clock_ns() + 100 * NS_PER_SEC)
 
@@ -69,7 +64,6 @@ static void a_rendezvous(void **state)
 	struct addr where, at;
 	struct err err = {0};
 	int none;
-	(void)state;
 	assert_int_equal(rendezvous_locate(other, &at, clock_ns(), &err), 0);
 	assert_non_null(
 	        strstr(rendezvous_trouble(other), "no record collctl/a in the store memory://"));
@@ -95,7 +89,6 @@ static void other_secrets_are_told(void **state)
 	struct rendezvous *plain = must_meet("b", NULL);
 	struct addr where, at;
 	struct err err = {0};
-	(void)state;
 	int fd = must_publish(zero, &where);
 	assert_int_equal(rendezvous_locate(other, &at, SOON, &err), 0);
 	assert_non_null(strstr(rendezvous_trouble(other), "secrets differ"));
@@ -116,7 +109,6 @@ static void a_lost_record_is_published_again(void **state)
 	struct addr where;
 	struct err err = {0};
 	uint64_t wait = 0;
-	(void)state;
 	int fd = must_publish(zero, &where);
 	rendezvous_keep(zero);
 	struct store *s = store_open(&(struct store_conf){.url = "MEMORY://"}, &err);
@@ -141,7 +133,6 @@ static void a_lost_record_is_published_again(void **state)
 static void unknown_schemes_are_told(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	assert_null(store_open(&(struct store_conf){.url = "ftp://h"}, &err));
 	assert_int_equal(err.code, ERR_USAGE);
 	assert_non_null(strstr(err.text, "memory://"));

@@ -1,18 +1,12 @@
 /* What is met at a record's address, and whether the record is stale by it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "lib/base/clock.h"
 #include "lib/store/suspect.h"
+#include "tests/unit/unit.h"
 
 #define AT(seconds) ((int64_t)((seconds)*1e9))
 
 static void test_gone(void **state)
 {
-	(void)state;
 	struct suspect s = {0};
 
 	assert_false(suspect_is_stale(&s, AT(100)));
@@ -31,7 +25,6 @@ static void test_gone(void **state)
 
 static void test_strangers(void **state)
 {
-	(void)state;
 	struct suspect s = {0};
 
 	for (int round = 0; round < 5; round++) {
@@ -51,7 +44,6 @@ static void test_strangers(void **state)
 /* A coordinator that is full for a while is not replaced. */
 static void test_closes(void **state)
 {
-	(void)state;
 	struct suspect s = {0};
 
 	for (int i = 0; i <= 40; i++) {

@@ -1,10 +1,4 @@
 /* Two tables compared: what is named, where pages end, and pages that are none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +6,7 @@
 #include "lib/job/ctl.h"
 #include "lib/job/proto.h"
 #include "lib/job/tables.h"
+#include "tests/unit/unit.h"
 
 /* A table of @n entries "tensor 0000000" to their values, but for some. */
 struct made {
@@ -114,7 +109,6 @@ static void tables_that_are_the_same(void **state)
 	static const struct made empty = {0, -1, -1, -1};
 	struct table_difference d;
 	uint32_t pages;
-	(void)state;
 	assert_int_equal(compare(&plain, &plain, &d, &pages), TABLES_SAME);
 	assert_int_equal(pages, 20000 / per_page() + 2); /* the last is empty */
 	assert_int_equal(compare(&empty, &empty, &d, &pages), TABLES_SAME);
@@ -127,8 +121,7 @@ static void the_entry_is_named(void **state)
 	int border = per_page();
 	const int at[] = {0,          1,          border - 2,  border - 1, border,
 	                  border + 1, 2 * border, plain.n - 2, plain.n - 1};
-	(void)state;
-	for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+	for (size_t i = 0; i < LENGTH(at); i++) {
 		struct made a = plain, b = plain;
 		struct table_difference d;
 		char name[64], value[64], other[64];
@@ -167,7 +160,6 @@ static void a_table_that_ends_at_a_border(void **state)
 	struct table_difference d;
 	uint32_t pages;
 	char name[64];
-	(void)state;
 	a.n = per_page();
 	snprintf(name, sizeof name, "tensor %07d", a.n);
 	assert_int_equal(compare(&a, &plain, &d, &pages), TABLES_DIFFER);
@@ -187,7 +179,6 @@ static void the_longest_names(void **state)
 	struct err err = {0};
 	struct buf b;
 	struct tables t;
-	(void)state;
 	memset(name, 'n', UINT16_MAX);
 	memset(value, 'v', UINT16_MAX);
 	buf_init(&b, TABLE_PAGE_MAX);
@@ -213,7 +204,6 @@ static void texts_are_escaped(void **state)
 	struct table_difference d;
 	struct err err = {0};
 	struct tables t;
-	(void)state;
 	tables_begin(&t, 0, 1);
 	assert_int_equal(take(&t, 0, 0, "\2\0a\x1b\1\0x", 7, &d, &err), TABLES_WAIT);
 	assert_int_equal(take(&t, 1, 0, "\2\0a\x1b\1\0\n", 7, &d, &err), TABLES_DIFFER);
@@ -230,7 +220,6 @@ static void pages_that_are_none(void **state)
 	struct buf b;
 	struct tables t;
 	struct err err;
-	(void)state;
 	buf_init(&b, 2 * TABLE_PAGE_MAX);
 	put_page(&m, 0, &b);
 	size_t entry = b.len / 3;
@@ -266,7 +255,6 @@ static void pages_that_nobody_asked_for(void **state)
 	struct table_difference d;
 	struct tables t;
 	struct err err = {0};
-	(void)state;
 	tables_begin(&t, 1, 2);
 	assert_int_equal(take(&t, 1, 1, "", 0, &d, &err), TABLES_BAD);
 	assert_int_equal(err.rank, 1);

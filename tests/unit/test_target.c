@@ -1,11 +1,4 @@
 /* Places of outputs: one file has one place, by whatever path; other files have others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +7,12 @@
 
 #include "lib/base/user.h"
 #include "lib/data/files/target.h"
+#include "tests/unit/unit.h"
 
 static char folder[] = "/tmp/test_target.XXXXXX";
 
 static int enter(void **state)
 {
-	(void)state;
 	return mkdtemp(folder) && chdir(folder) == 0 && mkdir("a", 0777) == 0 &&
 	                       mkdir("b", 0777) == 0 && symlink("a", "link") == 0
 	               ? 0
@@ -29,7 +22,6 @@ static int enter(void **state)
 static int leave(void **state)
 {
 	char command[64];
-	(void)state;
 	snprintf(command, sizeof command, "rm -rf %s", folder);
 	return chdir("/") == 0 && system(command) == 0 ? 0 : -1;
 }
@@ -44,7 +36,6 @@ static void put(const char *path)
 static void one_file_has_one_place(void **state)
 {
 	char whole[128];
-	(void)state;
 	snprintf(whole, sizeof whole, "%s/a/x", folder);
 	uint64_t x = target_place("a/x", false);
 	assert_int_not_equal(x, 0);
@@ -61,7 +52,6 @@ static void one_file_has_one_place(void **state)
 
 static void a_folder_that_is_to_be_made_has_a_place(void **state)
 {
-	(void)state;
 	uint64_t set = target_place("a/set", false);
 	assert_int_not_equal(set, 0);
 	assert_int_equal(target_place("a/set//", false), set);
@@ -73,7 +63,6 @@ static void a_folder_that_is_to_be_made_has_a_place(void **state)
 
 static void a_second_name_is_another_place(void **state)
 {
-	(void)state;
 	put("a/one"); /* each name is replaced for itself */
 	assert_int_equal(link("a/one", "a/two"), 0);
 	assert_int_not_equal(target_place("a/one", false), target_place("a/two", false));
@@ -81,7 +70,6 @@ static void a_second_name_is_another_place(void **state)
 
 static void symlinks_are_followed_by_force_alone(void **state)
 {
-	(void)state;
 	put("a/real");
 	assert_int_equal(symlink("real", "a/soft"), 0);
 	assert_int_equal(target_place("a/soft", false), 0);
@@ -102,7 +90,6 @@ static bool same(const char *a, const char *b)
 
 static void files_that_are_one(void **state)
 {
-	(void)state;
 	put("a/file");
 	put("a/second");
 	assert_int_equal(symlink("file", "a/to-file"), 0);
@@ -123,7 +110,6 @@ static void files_that_are_one(void **state)
 static void no_folder_by_the_link_of_another_user(void **state)
 {
 	struct err err = {.rank = ERR_RANK_SELF};
-	(void)state;
 	assert_int_equal(symlink("a", "own"), 0);
 	assert_int_equal(target_check_folder("own", &err), 0);
 	assert_int_equal(target_check_folder("own//", &err), 0);
@@ -153,8 +139,7 @@ static void what_others_can_change(void **state)
 	        {S_IFREG | 01666, true, true, true},
 	};
 	char why[128];
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		const struct stat st = {.st_mode = cases[i].mode,
 		                        .st_uid = cases[i].own ? geteuid() : 12345,
 		                        .st_gid = cases[i].own_group ? getegid() : 12345};
@@ -168,7 +153,6 @@ static void what_others_can_change(void **state)
 
 static void what_is_no_place(void **state)
 {
-	(void)state;
 	assert_int_equal(mkfifo("a/pipe", 0600), 0);
 	assert_int_equal(target_place("-", false), 0);
 	assert_int_equal(target_place("/dev/null", true), 0);

@@ -1,24 +1,18 @@
 /* Columns of texts: decoded, cut and shortened; whatever the locale is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cmd/text/report.h"
 #include "cmd/text/terminal.h"
 #include "lib/base/text.h"
+#include "tests/unit/unit.h"
 
 #define WIDE  "\346\250\241\345\236\213" /* two characters of two columns each */
 #define ACUTE "e\314\201"                /* e, and an accent that combines with it */
 
 static void test_columns(void **state)
 {
-	(void)state;
 	assert_int_equal(terminal_columns(""), 0);
 	assert_int_equal(terminal_columns("abc"), 3);
 	assert_int_equal(terminal_columns("\303\251"), 1);
@@ -38,7 +32,6 @@ static void cuts(const char *text, int columns, const char *want)
 
 static void test_cut(void **state)
 {
-	(void)state;
 	cuts("abc", 3, "abc");
 	cuts("abc", 2, "ab");
 	cuts("abc", 0, "");
@@ -57,7 +50,6 @@ static void shortens(const char *text, int columns, const char *want)
 
 static void test_shorten(void **state)
 {
-	(void)state;
 	shortens("layer.0.weight", 14, "layer.0.weight");
 	shortens("layer.0.weight", 9, "laye…ight");
 	shortens("layer.0.weight", 8, "laye…ght");
@@ -85,8 +77,7 @@ static void test_limits(void **state)
 	};
 	char buf[64], again[4 * sizeof buf];
 
-	(void)state;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+	for (size_t i = 0; i < LENGTH(texts); i++)
 		for (int columns = 1; columns < 30; columns++)
 			for (size_t cap = 1; cap < sizeof buf; cap++) {
 				memset(buf, '!', sizeof buf);
@@ -103,7 +94,6 @@ static void test_limits(void **state)
 
 static void test_no_terminal(void **state)
 {
-	(void)state;
 	FILE *f = tmpfile();
 
 	assert_non_null(f);

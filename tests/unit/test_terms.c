@@ -1,11 +1,5 @@
 /* Offers and terms, the messages of the agreement: out and in again, cut at every byte, and what is
  * impossible. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +8,7 @@
 #include "lib/coll/agreement/claims.h"
 #include "lib/coll/agreement/offer.h"
 #include "lib/coll/agreement/terms.h"
+#include "tests/unit/unit.h"
 
 #define SIZE 3
 
@@ -89,7 +84,6 @@ static void an_offer_of_nothing(void **state)
 	struct err err = {0};
 	struct buf b, claims;
 	struct offer out;
-	(void)state;
 	buf_init(&b, 4096);
 	buf_init(&claims, 4096);
 	claims_put(&claims, "out.npy", places, 2);
@@ -118,7 +112,6 @@ static void offered_arrays_come_back(void **state)
 	struct offer o = {.weights = 1, .content = {OFFER_ARRAYS, arrays, 2, NULL, {0}}}, out;
 	const struct offer_form *const forms[] = {&plain, &named};
 	struct err err = {0};
-	(void)state;
 	o.claims = view_of("", 0);
 	for (int i = 0; i < 2; i++) {
 		struct buf b;
@@ -145,7 +138,6 @@ static void offered_files_come_back(void **state)
 	struct offer o = {.weights = 1, .claims = view_of("", 0)}, out;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	o.content.has = OFFER_FILES;
 	o.content.files = (struct file_list){
 	        .format = &format_raw, .folder = true, .files = files, .nfiles = 1};
@@ -179,7 +171,6 @@ static void gathered_files_come_back(void **state)
 	struct offer o = {.weights = 1, .content = {OFFER_ARRAYS, &array, 1, &its, {0}}}, out;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	o.claims = view_of("", 0);
 	buf_init(&b, 4096);
 	offer_put(&b, &o, &gathers);
@@ -199,7 +190,6 @@ static void counts_that_lie_cost_nothing(void **state)
 	struct err err = {0};
 	struct offer o;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 4096);
 	buf_put_u64(&b, 0); /* weight */
 	buf_put_u64(&b, 0);
@@ -234,7 +224,6 @@ static void an_unknown_content_is_refused(void **state)
 	struct err err = {0};
 	struct offer o;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 4096);
 	buf_put_u64(&b, 0);
 	buf_put_u64(&b, 0);
@@ -256,8 +245,7 @@ static void terms_come_back(void **state)
 	                                {true, false, true}};
 	uint64_t rows[SIZE] = {1, 2, 3}, same[SIZE] = {9, 9, 9}, from[SIZE] = {3, 2, 1};
 	bool dropped[] = {false, true};
-	(void)state;
-	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+	for (size_t i = 0; i < LENGTH(forms); i++) {
 		struct vector_terms v[] = {{"ring", DTYPE_F64, 7, rows, 0, from},
 		                           {"direct", DTYPE_F32, 1, same, 0, NULL}};
 		struct rank_files gathered[SIZE] = {logs, logs, logs};
@@ -306,7 +294,6 @@ static void terms_come_back(void **state)
 static void impossible_rows(void **state)
 {
 	static const struct terms_form form = {.size = SIZE, .rows = true};
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct err err = {0};
 		struct terms t;
@@ -353,7 +340,6 @@ static int one_vector(const char *algorithm, enum dtype wire, uint32_t windows, 
 
 static void terms_that_can_t_be(void **state)
 {
-	(void)state;
 	assert_int_equal(one_vector("ring", DTYPE_F32, 1, 1), 0);
 	assert_int_equal(one_vector("ring", DTYPE_F32, 0, 1), -1);
 	assert_int_equal(one_vector("ring", DTYPE_NONE, 1, 1), -1);

@@ -2,16 +2,12 @@
  * Records of TLS 1.3: the bytes of RFC 8448, both suites, with ipsec-mb and without it, and nothing
  * that was tampered with.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "lib/net/tls/tls_gcm.h"
 #include "lib/net/tls/tls_record.h"
+#include "tests/unit/unit.h"
 
 #define AES    0x1301
 #define CHACHA 0x1303
@@ -53,7 +49,6 @@ static void the_bytes_are_those_of_the_rfc(void **state)
 	uint8_t text[50], record[100], type;
 	struct tls_keys k;
 	size_t n;
-	(void)state;
 	for (uint8_t i = 0; i < sizeof text; i++)
 		text[i] = i;
 	for (int disabled = 0; disabled < 2; disabled++) {
@@ -86,7 +81,6 @@ static void records_return_as_they_were(void **state)
 {
 	static const size_t sizes[] = {0, 1, 2, 15, 16, 17, 255, 256, 4096, 16383, 16384};
 	static uint8_t text[TLS_RECORD_TEXT], record[TLS_RECORD_MAX], back[TLS_RECORD_TEXT];
-	(void)state;
 	for (size_t i = 0; i < sizeof text; i++)
 		text[i] = (uint8_t)(i * 7 + i / 256);
 	for (int c = 0; c < 3; c++) {
@@ -94,7 +88,7 @@ static void records_return_as_they_were(void **state)
 		tls_gcm_disabled = c == 1;
 		init(&out, c == 2 ? CHACHA : AES, true);
 		init(&in, c == 2 ? CHACHA : AES, false);
-		for (size_t i = 0; i < 4 * (sizeof sizes / sizeof *sizes); i++) {
+		for (size_t i = 0; i < 4 * LENGTH(sizes); i++) {
 			size_t n = sizes[i / 4], got;
 			uint8_t type = 0, *to = i % 2 ? record + TLS_RECORD_HEADER : back;
 			assert_int_equal(tls_record_seal(&out, TLS_TYPE_HANDSHAKE, text, n, record),
@@ -123,7 +117,6 @@ static void padding_is_removed(void **state)
 	uint8_t text[] = {'a', 0, 'b', TLS_TYPE_ALERT, 0, 0, 0}, record[100], back[100], type;
 	struct tls_keys out, in;
 	size_t n;
-	(void)state;
 	init(&out, AES, true);
 	init(&in, AES, false);
 	/* The type of the record becomes one more zero. */
@@ -148,7 +141,6 @@ static void what_was_tampered_with_is_refused(void **state)
 	uint8_t record[60 + TLS_RECORD_EXTRA], back[60], zeros[60] = {0}, type;
 	struct tls_keys out, in;
 	size_t n;
-	(void)state;
 	for (int c = 0; c < 3; c++) {
 		tls_gcm_disabled = c == 1;
 		init(&out, c == 2 ? CHACHA : AES, true);
@@ -191,8 +183,7 @@ static void lengths_have_bounds(void **state)
 	        {{20, 3, 3, 0, 17}, -UNEXPECTED},  {{23, 3, 1, 0, 17}, -UNEXPECTED},
 	        {{23, 2, 3, 0, 17}, -UNEXPECTED},
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+	for (size_t i = 0; i < LENGTH(cases); i++)
 		assert_int_equal(tls_record_length(cases[i].header), cases[i].len);
 }
 
@@ -200,7 +191,6 @@ static void another_suite_is_refused(void **state)
 {
 	struct tls_keys k;
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(tls_keys_init(&k, 0x1302, rfc_secret, true, &err), -1);
 	assert_non_null(strstr(err.text, "0x1302"));
 	tls_keys_release(&k);

@@ -1,15 +1,10 @@
 /* Traces: the record of events, their bytes, and the parts that ranks send; offsets of clocks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/coll/tracing.h"
+#include "tests/unit/unit.h"
 
 /* ---- the record ---- */
 
@@ -27,7 +22,6 @@ static void threads_add_events_and_the_rest_is_counted(void **state)
 	pthread_t threads[4];
 	struct trace t;
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(trace_init(&t, 2500, &err), 0);
 	assert_int_equal(trace_kept(&t), 0);
 	for (int i = 0; i < 4; i++)
@@ -48,7 +42,6 @@ static void threads_add_events_and_the_rest_is_counted(void **state)
 static void last_events_fit_into_a_full_record(void **state)
 {
 	const struct trace_event last[2] = {{.number = 77}, {.number = 78}};
-	(void)state;
 	for (size_t n = 0; n <= 9; n++) {
 		struct trace t;
 		struct err err = {0};
@@ -80,7 +73,6 @@ static void events_come_back(void **state)
 	                              .memory = 1};
 	struct trace_event back;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 100);
 	trace_event_put(&b, &e);
 	assert_int_equal(b.len, TRACE_EVENT_BYTES);
@@ -104,8 +96,7 @@ static void malformed_events_are_refused(void **state)
 	        {.memory = 2},          {.kind = TRACE_SEND, .peer = -1},
 	        {.stream = 64},         {.kind = TRACE_WAIT_RECV, .peer = -1},
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct trace_event back;
 		struct buf b;
 		buf_init(&b, 100);
@@ -122,7 +113,6 @@ static void parts_have_whole_events(void **state)
 {
 	struct trace_part p;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 1000);
 	buf_put_u64(&b, 40);
 	buf_put_u64(&b, 1ull << 40);
@@ -148,7 +138,6 @@ static void parts_have_whole_events(void **state)
 static void the_shortest_exchange_counts(void **state)
 {
 	struct clock_offset best = {.error = -1};
-	(void)state;
 	clock_offset_take(&best, 1000, 5100, 1400);
 	assert_true(best.at == 1400 && best.error == 200 && best.offset == 5100 - 1200);
 	clock_offset_take(&best, 2000, 6900, 3000); /* longer */
@@ -163,7 +152,6 @@ static void clocks_drift_between_two_measurements(void **state)
 {
 	const struct clock_offset first = {.at = 1000000, .offset = 500},
 	                          last = {.at = 3000000, .offset = 700};
-	(void)state;
 	assert_true(clock_offset_apply(&first, &last, 1000000) == 1000500);
 	assert_true(clock_offset_apply(&first, &last, 2000000) == 2000600);
 	assert_true(clock_offset_apply(&first, &last, 3000000) == 3000700);
@@ -177,7 +165,6 @@ static void errors_are_not_drift(void **state)
 {
 	const struct clock_offset rough = {.at = 1000, .offset = 40000, .error = 50000},
 	                          fine = {.at = 4000, .offset = -500, .error = 1000};
-	(void)state;
 	for (int64_t t = 0; t < 6000; t += 500) {
 		assert_true(clock_offset_apply(&rough, &fine, t) == t - 500);
 		assert_true(clock_offset_apply(&fine, &rough, t) == t - 500);

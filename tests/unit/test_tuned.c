@@ -1,15 +1,11 @@
 /*
  * allgather tuned: the decision tree as Open MPI writes it is the oracle; and falling back.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include "algorithms/table.h"
 #include "lib/sched/sched.h"
+#include "tests/unit/unit.h"
 
 static const char *const names[] = {
         NULL, "linear", "bruck", "recursive_doubling", "ring", "neighbor", "two_proc",
@@ -146,10 +142,9 @@ static void test_every_decision(void **state)
 	static const uint64_t limits[] = {0,   2,    4,    8,    16,    32,     64,     128,    256,
 	                                  512, 1024, 2048, 4096, 65536, 131072, 524288, 1048576};
 
-	(void)state;
 	for (int limit = 2; limit <= 4096; limit *= 2)
 		for (int p = limit - 1 + (limit == 2); p <= limit + 1; p++)
-			for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+			for (size_t i = 0; i < LENGTH(limits); i++)
 				for (uint64_t n = limits[i] - (limits[i] > 0); n <= limits[i] + 1;
 				     n++)
 					assert_string_equal(choice(p, n, 1), names[oracle(p, n)]);
@@ -157,7 +152,6 @@ static void test_every_decision(void **state)
 
 static void test_bytes(void **state)
 {
-	(void)state;
 	/* of 600 ranks: bruck from 64 bytes on */
 	assert_string_equal(choice(600, 63, 1), "recursive_doubling");
 	assert_string_equal(choice(600, 8, 8), "bruck");
@@ -175,7 +169,6 @@ static const char *what_runs(const char *name, int size, uint64_t count)
 
 static void test_fall_backs(void **state)
 {
-	(void)state;
 	assert_string_equal(what_runs("recursive_doubling", 8, 9), "recursive_doubling");
 	assert_string_equal(what_runs("recursive_doubling", 9, 9), "bruck");
 	assert_string_equal(what_runs("neighbor", 6, 9), "neighbor");

@@ -1,12 +1,6 @@
 /* Sizes and durations for people. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "lib/base/units.h"
+#include "tests/unit/unit.h"
 
 static void durations(void **state)
 {
@@ -22,8 +16,7 @@ static void durations(void **state)
 	};
 	char text[UNITS_TEXT];
 
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+	for (size_t i = 0; i < LENGTH(cases); i++)
 		assert_string_equal(duration_text(cases[i].seconds, text), cases[i].text);
 }
 
@@ -31,7 +24,6 @@ static void sizes(void **state)
 {
 	char text[UNITS_TEXT];
 
-	(void)state;
 	assert_string_equal(size_text(0, text), "0 bytes");
 	assert_string_equal(size_text(1023, text), "1023 bytes");
 	assert_string_equal(size_text(1536, text), "1.5 KiB");

@@ -49,7 +49,6 @@ static bool check_size(const struct coll_algorithm *alg, size_t i, int p)
 
 static void test_every_size(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const struct coll_algorithm *alg = coll_algorithms[i];
 		int first = 0, last = up_to(MAX_SIZE, 9);
@@ -122,14 +121,12 @@ static void test_random_cases(void **state)
 {
 	const uint64_t runs = long_run() ? 30000 : (uint64_t)up_to(4000, 1000);
 
-	(void)state;
 	for (uint64_t i = 0; i < runs; i++)
 		one_property(i);
 }
 
 static void test_long_vectors(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		struct shape sh = {.size = 6, .root = 3, .ninputs = 1};
 

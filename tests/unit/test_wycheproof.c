@@ -4,17 +4,13 @@
  * byte, what is not is refused. Vectors with an empty text have no record: a record has at least
  * its type.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "lib/net/tls/tls_gcm.h"
 #include "lib/net/tls/tls_record.h"
+#include "tests/unit/unit.h"
 
 #define MOST 1024 /* bytes of a field */
 
@@ -115,7 +111,6 @@ static void run_vectors(void)
 
 static void by_openssl(void **state)
 {
-	(void)state;
 	tls_gcm_disabled = true;
 	run_vectors();
 	tls_gcm_disabled = false;
@@ -123,7 +118,6 @@ static void by_openssl(void **state)
 
 static void by_wide_vectors(void **state)
 {
-	(void)state;
 	if (!tls_gcm_library()) {
 		print_message("no ipsec-mb, or a processor without its vectors\n");
 		skip();
