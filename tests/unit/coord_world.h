@@ -498,6 +498,6 @@ static inline void show(int rank, int n)
 	buf_release(&b);
 }
 
-#define COORD_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define COORD_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 #endif

@@ -215,6 +215,6 @@ static inline size_t a_size(size_t left)
 
 /* ---- a test ---- */
 
-#define LANE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define LANE_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 #endif

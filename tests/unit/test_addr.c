@@ -21,7 +21,7 @@ static bool have_ipv6(void)
 	return fd >= 0;
 }
 
-static void test_split(void **state)
+TEST(test_split)
 {
 	static const struct {
 		const char *text, *host;
@@ -80,7 +80,7 @@ static void test_split(void **state)
 	assert_int_equal(addr_split("123", host, 4, &port, &e), 0);
 }
 
-static void test_resolve_and_text(void **state)
+TEST(test_resolve_and_text)
 {
 	struct addr a;
 	struct err e = {0};
@@ -117,7 +117,7 @@ static struct addr resolved(const char *host)
 	return a;
 }
 
-static void test_same_host(void **state)
+TEST(test_same_host)
 {
 	struct addr lo = resolved("127.0.0.1"), lo2 = resolved("127.0.0.2"), lo6 = resolved("::1");
 	struct addr mapped = resolved("::ffff:127.0.0.1");
@@ -152,7 +152,7 @@ static bool reaches(const char *host, int port)
 	return ok;
 }
 
-static void test_listen(void **state)
+TEST(test_listen)
 {
 	struct addr a, b;
 	struct err e = {0};
@@ -179,7 +179,7 @@ static void test_listen(void **state)
 	close(fd);
 }
 
-static void test_port_range(void **state)
+TEST(test_port_range)
 {
 	struct addr a[4];
 	int fd[3] = {-1, -1, -1}, lo = 21000 + (int)(getpid() % 5000);
@@ -218,7 +218,7 @@ static void test_port_range(void **state)
 	close(fd[2]);
 }
 
-static void test_dual_stack(void **state)
+TEST(test_dual_stack)
 {
 	struct addr a;
 	struct err e = {0};
@@ -232,7 +232,7 @@ static void test_dual_stack(void **state)
 	close(fd);
 }
 
-static void test_iface(void **state)
+TEST(test_iface)
 {
 	struct addr a;
 	struct err e = {0};
@@ -265,11 +265,5 @@ static void test_iface(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_split),      cmocka_unit_test(test_resolve_and_text),
-	        cmocka_unit_test(test_same_host),  cmocka_unit_test(test_listen),
-	        cmocka_unit_test(test_port_range), cmocka_unit_test(test_dual_stack),
-	        cmocka_unit_test(test_iface),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

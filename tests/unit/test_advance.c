@@ -4,14 +4,14 @@
 
 #define TIMEOUT 30
 
-static void nobody_has_progress(void **state)
+TEST(nobody_has_progress)
 {
 	struct advance a;
 	advance_init(&a, 0);
 	assert_false(advance_counts(&a, 0, -1, 1, TIMEOUT));
 }
 
-static void several_ranks_hold_it_off_for_ever(void **state)
+TEST(several_ranks_hold_it_off_for_ever)
 {
 	struct advance a;
 	advance_init(&a, 0);
@@ -22,7 +22,7 @@ static void several_ranks_hold_it_off_for_ever(void **state)
 		assert_true(advance_counts(&a, 1, (int)(t & 1), t, TIMEOUT));
 }
 
-static void a_rank_alone_counts_for_a_bounded_time(void **state)
+TEST(a_rank_alone_counts_for_a_bounded_time)
 {
 	struct advance a;
 	int64_t t = 1000;
@@ -40,10 +40,5 @@ static void a_rank_alone_counts_for_a_bounded_time(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(nobody_has_progress),
-	        cmocka_unit_test(several_ranks_hold_it_off_for_ever),
-	        cmocka_unit_test(a_rank_alone_counts_for_a_bounded_time),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -58,7 +58,7 @@ static int there_and_back(const struct array_info *said, const uint64_t *cut, in
 	return ret;
 }
 
-static void arrays_come_back(void **state)
+TEST(arrays_come_back)
 {
 	static const uint64_t cut[SIZE] = {5, 0, 2};
 	struct array_info said = matrix(7, 4), info;
@@ -75,7 +75,7 @@ static void arrays_come_back(void **state)
 	assert_true(info.ndim == 0 && info.count == 1 && info.format == &format_raw);
 }
 
-static void what_can_t_be_is_refused(void **state)
+TEST(what_can_t_be_is_refused)
 {
 	static const uint64_t cut[SIZE] = {5, 0, 2}, more[SIZE] = {5, 1, 2};
 	static const uint64_t huge[SIZE] = {INT64_MAX, INT64_MAX, 9};
@@ -113,7 +113,7 @@ static void what_can_t_be_is_refused(void **state)
 	assert_int_equal(there_and_back(&said, cut, SIZE - 1, &info, counts, &even), -1);
 }
 
-static void arrays_cut_anywhere(void **state)
+TEST(arrays_cut_anywhere)
 {
 	static const uint64_t cut[SIZE] = {5, 0, 2};
 	struct array_info said = matrix(7, 4), info;
@@ -136,7 +136,7 @@ static void arrays_cut_anywhere(void **state)
 	buf_release(&b);
 }
 
-static void rows_come_back(void **state)
+TEST(rows_come_back)
 {
 	static const uint64_t rows[SIZE] = {0, INT64_MAX, 0}, many[SIZE] = {1, INT64_MAX, 0};
 	uint64_t back[SIZE];
@@ -195,7 +195,7 @@ static int list_and_back(const struct file_list *t, struct file_list *out)
 	return ret;
 }
 
-static void files_come_back(void **state)
+TEST(files_come_back)
 {
 	struct file_list out;
 	assert_int_equal(list_and_back(&set, &out), 0);
@@ -208,7 +208,7 @@ static void files_come_back(void **state)
 	file_list_release(&out);
 }
 
-static void files_cut_anywhere(void **state)
+TEST(files_cut_anywhere)
 {
 	struct file_list out;
 	struct buf b;
@@ -224,7 +224,7 @@ static void files_cut_anywhere(void **state)
 	buf_release(&b);
 }
 
-static void names_stay_in_their_folder(void **state)
+TEST(names_stay_in_their_folder)
 {
 	static char *const bad[] = {"",  ".",     "..",   ".hidden", "a/b",
 	                            "/", "../up", "/etc", "x.json"}; /* the last: twice */
@@ -244,7 +244,7 @@ static void names_stay_in_their_folder(void **state)
 }
 
 /* Trees: names that stay below their folder, as they are, with what files and folders have. */
-static void trees_come_back(void **state)
+TEST(trees_come_back)
 {
 	struct listed_file in[] = {{.name = ".a/b", .bytes = 3, .mode = 0755, .mtime = INT64_MIN},
 	                           {.name = ".a/bc\nd", .bytes = 0, .mode = 0, .mtime = INT64_MAX},
@@ -274,7 +274,7 @@ static void trees_come_back(void **state)
 	file_list_release(&out);
 }
 
-static void trees_stay_below(void **state)
+TEST(trees_stay_below)
 {
 	static char *const bad[] = {
 	        "",     "/",    "/etc/x", ".",   "..",    "a/../b", "../b",
@@ -306,7 +306,7 @@ static void trees_stay_below(void **state)
 	assert_int_equal(list_and_back(&t, &out), -1);
 }
 
-static void gathered_files_are_base_names(void **state)
+TEST(gathered_files_are_base_names)
 {
 	static char *const bad_names[] = {"", "..", "a/b", "/x"}, *bad_hosts[] = {"..", "a/b", ""};
 	struct listed_file file = {.name = ".log", .bytes = 5, .mode = 0600, .mtime = 1};
@@ -339,7 +339,7 @@ static void gathered_files_are_base_names(void **state)
 	}
 }
 
-static void files_that_can_t_be(void **state)
+TEST(files_that_can_t_be)
 {
 	struct listed_file huge[] = {{.name = "a", .bytes = INT64_MAX}, {.name = "b", .bytes = 1}};
 	struct file_list out, t = set;
@@ -358,7 +358,7 @@ static void files_that_can_t_be(void **state)
 	assert_int_equal(list_and_back(&t, &out), -1);
 }
 
-static void weights_are_finite(void **state)
+TEST(weights_are_finite)
 {
 	static const double all[] = {0.25, 0, -1, INFINITY, NAN};
 	for (size_t i = 0; i < LENGTH(all); i++)
@@ -367,19 +367,5 @@ static void weights_are_finite(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(arrays_come_back),
-	        cmocka_unit_test(what_can_t_be_is_refused),
-	        cmocka_unit_test(arrays_cut_anywhere),
-	        cmocka_unit_test(rows_come_back),
-	        cmocka_unit_test(files_come_back),
-	        cmocka_unit_test(files_cut_anywhere),
-	        cmocka_unit_test(names_stay_in_their_folder),
-	        cmocka_unit_test(trees_come_back),
-	        cmocka_unit_test(trees_stay_below),
-	        cmocka_unit_test(gathered_files_are_base_names),
-	        cmocka_unit_test(files_that_can_t_be),
-	        cmocka_unit_test(weights_are_finite),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

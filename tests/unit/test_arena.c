@@ -13,6 +13,8 @@
 #include "lib/net/arena.h"
 #include "tests/unit/unit.h"
 
+#define ARENA_TEST(name) TEST_WITH(name, set_up, tear_down)
+
 #define PAGE 4096
 
 static struct arena *arena;
@@ -51,7 +53,7 @@ static uint8_t *take(size_t bytes, int page)
 	return p;
 }
 
-static void ranges_are_whole_pages(void **state)
+ARENA_TEST(ranges_are_whole_pages)
 {
 	take(1, 0);
 	take(PAGE + 1, 1);
@@ -59,7 +61,7 @@ static void ranges_are_whole_pages(void **state)
 	assert_null(arena_alloc(arena, 1));
 }
 
-static void no_range_is_long_enough(void **state)
+ARENA_TEST(no_range_is_long_enough)
 {
 	assert_null(arena_alloc(arena, 16 * PAGE + 1));
 	assert_null(arena_alloc(arena, 0));
@@ -67,7 +69,7 @@ static void no_range_is_long_enough(void **state)
 	take(16 * PAGE, 0);
 }
 
-static void what_is_used_again_is_zeroed(void **state)
+ARENA_TEST(what_is_used_again_is_zeroed)
 {
 	uint8_t *a = take(2 * PAGE, 0);
 	assert_true(arena_release(arena, a, 2 * PAGE));
@@ -79,7 +81,7 @@ static void what_is_used_again_is_zeroed(void **state)
 	take(14 * PAGE, 2);
 }
 
-static void free_ranges_join(void **state)
+ARENA_TEST(free_ranges_join)
 {
 	uint8_t *p[4];
 	for (int first = 0; first < 4;
@@ -94,7 +96,7 @@ static void free_ranges_join(void **state)
 	}
 }
 
-static void the_first_range_that_fits(void **state)
+ARENA_TEST(the_first_range_that_fits)
 {
 	uint8_t *a = take(2 * PAGE, 0), *b;
 	take(PAGE, 2);
@@ -109,7 +111,7 @@ static void the_first_range_that_fits(void **state)
 	take(8 * PAGE, 8);
 }
 
-static void only_what_was_taken_is_returned(void **state)
+ARENA_TEST(only_what_was_taken_is_returned)
 {
 	uint8_t outside[PAGE], *a = take(2 * PAGE, 0);
 	assert_false(arena_release(arena, outside, sizeof outside));
@@ -120,7 +122,7 @@ static void only_what_was_taken_is_returned(void **state)
 	take(16 * PAGE, 0);
 }
 
-static void offsets(void **state)
+ARENA_TEST(offsets)
 {
 	const uint8_t *a = take(PAGE, 0);
 	assert_int_equal(arena_offset(arena, a + 5, 3), 5);
@@ -136,7 +138,7 @@ static void offsets(void **state)
 /* ---- seals ---- */
 
 /* Whoever has the descriptor can read the memory, and nothing else. */
-static void others_only_read(void **state)
+ARENA_TEST(others_only_read)
 {
 	char path[64];
 	int fd = arena_fd(arena);
@@ -187,7 +189,7 @@ static void not_sealed(int fd)
 	close(fd);
 }
 
-static void what_may_shrink_is_refused(void **state)
+ARENA_TEST(what_may_shrink_is_refused)
 {
 	static const int some[] = {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW,
 	                           F_SEAL_SHRINK | F_SEAL_SEAL, F_SEAL_GROW | F_SEAL_SEAL};
@@ -211,7 +213,7 @@ static void what_may_shrink_is_refused(void **state)
 
 /* ---- mappings ---- */
 
-static void users_share_a_mapping(void **state)
+ARENA_TEST(users_share_a_mapping)
 {
 	struct arena_maps maps = {0};
 	struct err err = {0};
@@ -260,7 +262,7 @@ static int fails_under(__rlimit_resource_t resource, rlim_t limit, size_t size)
 	return WEXITSTATUS(status);
 }
 
-static void too_little(void **state)
+ARENA_TEST(too_little)
 {
 	struct err err = {0};
 	assert_int_equal(fails_under(RLIMIT_NOFILE, 3, PAGE), ERR_RESOURCE);
@@ -270,7 +272,7 @@ static void too_little(void **state)
 }
 
 /* Pages that nobody has touched cost nothing, so the arena may be larger than the memory. */
-static void larger_than_the_memory(void **state)
+ARENA_TEST(larger_than_the_memory)
 {
 	struct err err = {0};
 	size_t size = (size_t)1 << 42;
@@ -285,23 +287,7 @@ static void larger_than_the_memory(void **state)
 	arena_free(a);
 }
 
-#define ARENA_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        ARENA_TEST(ranges_are_whole_pages),
-	        ARENA_TEST(no_range_is_long_enough),
-	        ARENA_TEST(what_is_used_again_is_zeroed),
-	        ARENA_TEST(free_ranges_join),
-	        ARENA_TEST(the_first_range_that_fits),
-	        ARENA_TEST(only_what_was_taken_is_returned),
-	        ARENA_TEST(offsets),
-	        ARENA_TEST(others_only_read),
-	        ARENA_TEST(what_may_shrink_is_refused),
-	        ARENA_TEST(users_share_a_mapping),
-	        ARENA_TEST(too_little),
-	        ARENA_TEST(larger_than_the_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -57,7 +57,7 @@ static void assert_shape(const char *path, const struct array_hints *hints, cons
 	dataset_close(&d);
 }
 
-static void test_formats(void **state)
+TEST(test_formats)
 {
 	static const struct {
 		const char *path;
@@ -97,7 +97,7 @@ static void test_formats(void **state)
 	}
 }
 
-static void test_raw(void **state)
+TEST(test_raw)
 {
 	struct array_hints f32 = {.dtype = DTYPE_F32}, none = {0};
 	put("x.bin", 48);
@@ -152,7 +152,7 @@ static void put_npy(const char *path)
 	close(fd);
 }
 
-static void test_npy(void **state)
+TEST(test_npy)
 {
 	struct array_hints hints = {0};
 	put_npy("x.npy");
@@ -175,7 +175,7 @@ static void test_npy(void **state)
 }
 
 /* A header longer than what is read at first. */
-static void test_long_header(void **state)
+TEST(test_long_header)
 {
 	struct array_hints hints = {0};
 	char text[9001];
@@ -190,7 +190,7 @@ static void test_long_header(void **state)
 	remove("long.npy");
 }
 
-static void test_not_a_file(void **state)
+TEST(test_not_a_file)
 {
 	struct array_hints hints = {0};
 	assert_refused("gone.npy", &hints, ERR_INPUT, "gone.npy: cannot open: No such file");
@@ -202,7 +202,7 @@ static void test_not_a_file(void **state)
 	assert_refused("/dev/zero", &hints, ERR_INPUT, "/dev/zero: is not a regular file");
 }
 
-static void test_same(void **state)
+TEST(test_same)
 {
 	struct array_info a = {.dtype = DTYPE_F32, .ndim = 2, .shape = {3, 4}}, b = a;
 	assert_true(array_same(&a, &b));
@@ -221,10 +221,5 @@ static void test_same(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_formats),    cmocka_unit_test(test_raw),
-	        cmocka_unit_test(test_npy),        cmocka_unit_test(test_long_header),
-	        cmocka_unit_test(test_not_a_file), cmocka_unit_test(test_same),
-	};
-	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
+	return unit_run(into_folder, out_of_folder);
 }

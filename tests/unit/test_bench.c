@@ -14,7 +14,7 @@
 
 /* The results of a sum over three ranks, made here from their inputs; then one bit of it is
  * another. */
-static void one_wrong_element_is_seen(void **state)
+TEST(one_wrong_element_is_seen)
 {
 	static float in[RANKS][COUNT], out[COUNT];
 	static const uint64_t off[RANKS + 1] = {0, COUNT / 3, 2 * COUNT / 3, COUNT};
@@ -64,7 +64,7 @@ static void measure(struct select_tuning *t, const struct price_model *truth, bo
 
 /* Times that the model itself predicts for other rates: the fit finds rates that predict them, for
  * each kind of connection. */
-static void rates_are_found_again(void **state)
+TEST(rates_are_found_again)
 {
 	static struct select_measured measured[MEASURED];
 	struct select_tuning t = {.rates = price_default, .measured = measured};
@@ -95,7 +95,7 @@ static void rates_are_found_again(void **state)
 /* ---- devices ---- */
 
 /* The rates of devices outlast a fit, in both kinds of connection. */
-static void rates_of_devices_stay(void **state)
+TEST(rates_of_devices_stay)
 {
 	static struct select_measured measured[MEASURED];
 	struct select_tuning t = {.rates = price_default, .measured = measured};
@@ -115,7 +115,7 @@ static void rates_of_devices_stay(void **state)
 }
 
 /* The start is not part of the time of a byte, and the slowest kind of task counts. */
-static void the_slowest_task_counts(void **state)
+TEST(the_slowest_task_counts)
 {
 	struct bench_device_rates r = {0};
 	struct bench_device_times t = {
@@ -230,7 +230,7 @@ static int measure_toys(const struct toy *like, uint64_t room,
 	return ret;
 }
 
-static void devices_are_measured_in_the_memory_there_is(void **state)
+TEST(devices_are_measured_in_the_memory_there_is)
 {
 	struct err err;
 	assert_int_equal(measure_toys(&(struct toy){.most = 1 << 20}, UINT64_MAX, toy_turn, &err),
@@ -245,7 +245,7 @@ static void devices_are_measured_in_the_memory_there_is(void **state)
 	assert_string_equal(err.text, "toy has no memory");
 }
 
-static void a_device_fails_or_the_job_ends(void **state)
+TEST(a_device_fails_or_the_job_ends)
 {
 	struct err err;
 	for (long k = 1; k < 40; k += 13) {
@@ -263,13 +263,5 @@ static void a_device_fails_or_the_job_ends(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(one_wrong_element_is_seen),
-	        cmocka_unit_test(rates_are_found_again),
-	        cmocka_unit_test(rates_of_devices_stay),
-	        cmocka_unit_test(the_slowest_task_counts),
-	        cmocka_unit_test(devices_are_measured_in_the_memory_there_is),
-	        cmocka_unit_test(a_device_fails_or_the_job_ends),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

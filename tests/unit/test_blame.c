@@ -8,7 +8,7 @@ static struct evidence of(enum evidence_kind kind, int code, int rank)
 }
 
 /* From the weakest to the strongest. */
-static void each_kind_has_its_weight(void **state)
+TEST(each_kind_has_its_weight)
 {
 	const struct evidence order[] = {
 	        of(EVIDENCE_NONE, 0, -1),
@@ -24,7 +24,7 @@ static void each_kind_has_its_weight(void **state)
 			assert_ptr_equal(blame(&order[a], &order[b]), &order[b > a ? b : a]);
 }
 
-static void among_equals_the_first_stays(void **state)
+TEST(among_equals_the_first_stays)
 {
 	const struct evidence pairs[][2] = {
 	        {of(EVIDENCE_REPORT, ERR_PEER_LOST, 1), of(EVIDENCE_REPORT, ERR_STALLED, 2)},
@@ -40,7 +40,7 @@ static void among_equals_the_first_stays(void **state)
 
 /* Of ranks at which nothing moves, who gets no acknowledgement sees the link, and who has waited
  * for longest is nearest to it. */
-static void who_is_nearest_counts(void **state)
+TEST(who_is_nearest_counts)
 {
 	struct evidence order[] = {
 	        of(EVIDENCE_REPORT, ERR_STALLED, 1),
@@ -60,10 +60,5 @@ static void who_is_nearest_counts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(each_kind_has_its_weight),
-	        cmocka_unit_test(among_equals_the_first_stays),
-	        cmocka_unit_test(who_is_nearest_counts),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "lib/base/buf.h"
 #include "tests/unit/unit.h"
 
-static void numbers_are_little_endian(void **state)
+TEST(numbers_are_little_endian)
 {
 	static const uint8_t want[] = {1, 3, 2, 7, 6, 5, 4, 15, 14, 13, 12, 11, 10, 9, 8};
 	struct buf b;
@@ -27,7 +27,7 @@ static void numbers_are_little_endian(void **state)
 	buf_release(&b);
 }
 
-static void extremes_come_back(void **state)
+TEST(extremes_come_back)
 {
 	struct buf b;
 	buf_init(&b, 100);
@@ -43,7 +43,7 @@ static void extremes_come_back(void **state)
 	buf_release(&b);
 }
 
-static void it_grows_to_its_maximum_and_no_further(void **state)
+TEST(it_grows_to_its_maximum_and_no_further)
 {
 	struct buf b;
 	buf_init(&b, 1000);
@@ -67,7 +67,7 @@ static void it_grows_to_its_maximum_and_no_further(void **state)
 	assert_null(b.data);
 }
 
-static void more_than_the_maximum_at_once(void **state)
+TEST(more_than_the_maximum_at_once)
 {
 	struct buf b;
 	buf_init(&b, 10);
@@ -82,7 +82,7 @@ static void more_than_the_maximum_at_once(void **state)
 	buf_release(&b);
 }
 
-static void dropping_moves_what_is_left(void **state)
+TEST(dropping_moves_what_is_left)
 {
 	struct buf b;
 	buf_init(&b, 10);
@@ -100,7 +100,7 @@ static void dropping_moves_what_is_left(void **state)
 	buf_release(&b);
 }
 
-static void strings(void **state)
+TEST(strings)
 {
 	struct buf b;
 	char out[32];
@@ -123,7 +123,7 @@ static void strings(void **state)
 	buf_release(&b);
 }
 
-static void strings_are_cut_to_their_room(void **state)
+TEST(strings_are_cut_to_their_room)
 {
 	struct buf b;
 	char out[16];
@@ -146,7 +146,7 @@ static void strings_are_cut_to_their_room(void **state)
 	buf_release(&b);
 }
 
-static void a_string_of_64_kib_is_cut(void **state)
+TEST(a_string_of_64_kib_is_cut)
 {
 	struct buf b;
 	char *s = malloc(70001);
@@ -159,7 +159,7 @@ static void a_string_of_64_kib_is_cut(void **state)
 	free(s);
 }
 
-static void a_short_view_fails_for_good(void **state)
+TEST(a_short_view_fails_for_good)
 {
 	static const uint8_t bytes[] = {5, 0, 'a', 'b', 'c', 'd'}; /* a string that is cut */
 	char out[8] = "before";
@@ -186,7 +186,7 @@ static void a_short_view_fails_for_good(void **state)
 	assert_true(v.failed);
 }
 
-static void json_strings(void **state)
+TEST(json_strings)
 {
 	static const char text[] = "a\"\\\b\f\n\r\t\001\037\0/\303\274";
 	struct buf b;
@@ -200,17 +200,5 @@ static void json_strings(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(numbers_are_little_endian),
-	        cmocka_unit_test(extremes_come_back),
-	        cmocka_unit_test(it_grows_to_its_maximum_and_no_further),
-	        cmocka_unit_test(more_than_the_maximum_at_once),
-	        cmocka_unit_test(dropping_moves_what_is_left),
-	        cmocka_unit_test(strings),
-	        cmocka_unit_test(strings_are_cut_to_their_room),
-	        cmocka_unit_test(a_string_of_64_kib_is_cut),
-	        cmocka_unit_test(json_strings),
-	        cmocka_unit_test(a_short_view_fails_for_good),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -40,7 +40,7 @@ static int rank_in(const char *names)
 	return rank;
 }
 
-static void ranks(void **state)
+TEST(ranks)
 {
 	assert_int_equal(rank_in(NULL), -1);
 	assert_int_equal(rank_in("DNS:rank"), -1);
@@ -80,7 +80,7 @@ static void check(const char *names, int rank, const char *host, const char *why
 	assert_non_null(strstr(err.text, why));
 }
 
-static void whose_it_is(void **state)
+TEST(whose_it_is)
 {
 	check("URI:collctl:rank:2", 2, NULL, NULL);
 	check("URI:collctl:rank:2", 2, "elsewhere", NULL);
@@ -116,7 +116,7 @@ static void text_is(const char *cn, const char *names, const char *want)
 	X509_free(x);
 }
 
-static void texts(void **state)
+TEST(texts)
 {
 	char long_name[65];
 	text_is("rank 2", NULL, "CN=rank 2");
@@ -131,7 +131,7 @@ static void texts(void **state)
 	X509_free(x);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	static const struct {
 		int error, depth;
@@ -176,11 +176,5 @@ static int free_key(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(ranks),
-	        cmocka_unit_test(whose_it_is),
-	        cmocka_unit_test(texts),
-	        cmocka_unit_test(refusals),
-	};
-	return cmocka_run_group_tests(tests, make_key, free_key);
+	return unit_run(make_key, free_key);
 }

@@ -59,7 +59,7 @@ static const char *dropped(const struct claims *c, int rank, uint32_t n)
 	return text;
 }
 
-static void results_that_differ_are_refused(void **state)
+TEST(results_that_differ_are_refused)
 {
 	struct claims c;
 	struct err err;
@@ -86,7 +86,7 @@ static void results_that_differ_are_refused(void **state)
 	claims_release(&c);
 }
 
-static void one_result_is_written_by_the_lowest(void **state)
+TEST(one_result_is_written_by_the_lowest)
 {
 	struct claims c;
 	struct err err;
@@ -103,7 +103,7 @@ static void one_result_is_written_by_the_lowest(void **state)
 	claims_release(&c);
 }
 
-static void the_root_writes_what_it_claims(void **state)
+TEST(the_root_writes_what_it_claims)
 {
 	struct claims c;
 	struct err err = {.rank = ERR_RANK_SELF};
@@ -124,7 +124,7 @@ static void the_root_writes_what_it_claims(void **state)
 	}
 }
 
-static void results_of_several_inputs_are_told_apart(void **state)
+TEST(results_of_several_inputs_are_told_apart)
 {
 	static const uint64_t forth[] = {5, 6}, back[] = {6, 5};
 	struct claims c;
@@ -144,7 +144,7 @@ static void results_of_several_inputs_are_told_apart(void **state)
 	claims_release(&c);
 }
 
-static void what_can_t_be_compared_is_let_be(void **state)
+TEST(what_can_t_be_compared_is_let_be)
 {
 	struct claims c;
 	struct err err;
@@ -159,7 +159,7 @@ static void what_can_t_be_compared_is_let_be(void **state)
 	claims_release(&c);
 }
 
-static void malformed_claims_are_refused(void **state)
+TEST(malformed_claims_are_refused)
 {
 	static const uint64_t places[] = {1, 2, 3};
 	static uint64_t many[CLAIMS_MAX];
@@ -202,13 +202,5 @@ static void malformed_claims_are_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(results_that_differ_are_refused),
-	        cmocka_unit_test(one_result_is_written_by_the_lowest),
-	        cmocka_unit_test(the_root_writes_what_it_claims),
-	        cmocka_unit_test(results_of_several_inputs_are_told_apart),
-	        cmocka_unit_test(what_can_t_be_compared_is_let_be),
-	        cmocka_unit_test(malformed_claims_are_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

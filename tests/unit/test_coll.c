@@ -86,7 +86,7 @@ static void count_notes(void *ctx, int level, int rank, const char *text)
 
 static const struct coll_observer observer = {.note = count_notes};
 
-static void two_inputs_are_reduced(void **state)
+TEST(two_inputs_are_reduced)
 {
 	static const float a[] = {1, 2, 3}, b[] = {10, 20, 30};
 	static const float sum[] = {11, 22, 33};
@@ -110,7 +110,7 @@ static void two_inputs_are_reduced(void **state)
 	assert_true(noted > 0);
 }
 
-static void a_failure_comes_back(void **state)
+TEST(a_failure_comes_back)
 {
 	char *inputs[] = {"none.raw"};
 	const char *outputs[] = {"out.raw"};
@@ -124,7 +124,7 @@ static void a_failure_comes_back(void **state)
 }
 
 /* Before anything is opened: what is wrong with the request itself. */
-static void a_request_that_cannot_be_done(void **state)
+TEST(a_request_that_cannot_be_done)
 {
 	char *inputs[] = {"a.raw", "b.raw"};
 	const char *outputs[] = {"out.raw"};
@@ -173,7 +173,7 @@ static void a_request_that_cannot_be_done(void **state)
 	assert_non_null(strstr(err.text, "nonesuch"));
 }
 
-static void files_are_verified(void **state)
+TEST(files_are_verified)
 {
 	static const float a[] = {1, 2, 3};
 	char *inputs[] = {"a.raw"};
@@ -188,7 +188,7 @@ static void files_are_verified(void **state)
 	coll_end(&r);
 }
 
-static void a_barrier_ends(void **state)
+TEST(a_barrier_ends)
 {
 	const struct coll_request q = alone(WORK_BARRIER, "barrier");
 	struct coll_result r;
@@ -207,7 +207,7 @@ static void count_rows(void *ctx, const struct bench_head *head, const struct be
 	rows++;
 }
 
-static void a_bench_has_rows(void **state)
+TEST(a_bench_has_rows)
 {
 	const struct coll_observer o = {.measured = count_rows};
 	struct coll_request q = alone(WORK_BENCH, "bench");
@@ -226,13 +226,5 @@ static void a_bench_has_rows(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(two_inputs_are_reduced),
-	        cmocka_unit_test(a_failure_comes_back),
-	        cmocka_unit_test(a_request_that_cannot_be_done),
-	        cmocka_unit_test(files_are_verified),
-	        cmocka_unit_test(a_barrier_ends),
-	        cmocka_unit_test(a_bench_has_rows),
-	};
-	return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+	return unit_run(enter_folder, leave_folder);
 }

@@ -29,7 +29,7 @@ static void check_convert(enum dtype to, enum dtype from, const void *src, size_
 
 static const enum dtype narrow[] = {DTYPE_F8E4M3, DTYPE_F8E5M2, DTYPE_F16, DTYPE_BF16};
 
-static void test_widen_all(void **state)
+TEST_WITH(test_widen_all, reseed, NULL)
 {
 	static uint16_t every[65536], back[65536];
 	static uint64_t wide[65536];
@@ -80,7 +80,7 @@ static void check_midpoints(enum dtype t, enum dtype wider, unsigned end, double
 	free(src);
 }
 
-static void test_narrow_midpoints(void **state)
+TEST_WITH(test_narrow_midpoints, reseed, NULL)
 {
 	for (int w = DTYPE_F32; w <= DTYPE_F64; w++) {
 		check_midpoints(DTYPE_F8E4M3, (enum dtype)w, 0x7f, 480);
@@ -90,7 +90,7 @@ static void test_narrow_midpoints(void **state)
 	}
 }
 
-static void test_convert_values(void **state)
+TEST_WITH(test_convert_values, reseed, NULL)
 {
 	enum { N = 50000 };
 	static uint64_t src[N];
@@ -103,7 +103,7 @@ static void test_convert_values(void **state)
 			}
 }
 
-static void test_identity_keeps_bits(void **state)
+TEST_WITH(test_identity_keeps_bits, reseed, NULL)
 {
 	static uint64_t src[200], dst[200];
 	for (int i = 1; i < DTYPES; i++) {
@@ -124,7 +124,7 @@ static void test_identity_keeps_bits(void **state)
 
 /* ---- averages ---- */
 
-static void test_final(void **state)
+TEST_WITH(test_final, reseed, NULL)
 {
 	enum { N = 5000 };
 	static const double divisors[] = {
@@ -155,12 +155,5 @@ static void test_final(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup(test_widen_all, reseed),
-	        cmocka_unit_test_setup(test_narrow_midpoints, reseed),
-	        cmocka_unit_test_setup(test_convert_values, reseed),
-	        cmocka_unit_test_setup(test_identity_keeps_bits, reseed),
-	        cmocka_unit_test_setup(test_final, reseed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

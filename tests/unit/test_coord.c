@@ -3,7 +3,7 @@
 
 /* ---- one culprit ---- */
 
-static void an_own_abort_is_the_cause(void **state)
+COORD_TEST(an_own_abort_is_the_cause)
 {
 	run_job(3, NS_PER_SEC);
 	/* Its peers see its connections break and report that first; it dies behind its word. */
@@ -17,7 +17,7 @@ static void an_own_abort_is_the_cause(void **state)
 	assert_int_equal(members[1].phase, PHASE_RUN);
 }
 
-static void an_abort_names_its_sender(void **state)
+COORD_TEST(an_abort_names_its_sender)
 {
 	run_job(3, NS_PER_SEC);
 	send_err_to_coordinator(1, MSG_ABORT, 143, 2,
@@ -25,7 +25,7 @@ static void an_abort_names_its_sender(void **state)
 	all_fail(3, -1, ERR_PEER_LOST, 1, "ended by SIGTERM");
 }
 
-static void a_lost_link_beats_a_report(void **state)
+COORD_TEST(a_lost_link_beats_a_report)
 {
 	run_job(3, NS_PER_SEC);
 	send_err_to_coordinator(1, MSG_REPORT, ERR_PEER_LOST, 0,
@@ -36,7 +36,7 @@ static void a_lost_link_beats_a_report(void **state)
 }
 
 /* Also in the moment after it has entered it: each phase begins with a beat. */
-static void a_loss_names_the_phase_of_the_rank(void **state)
+COORD_TEST(a_loss_names_the_phase_of_the_rank)
 {
 	static const struct {
 		enum phase phase;
@@ -72,7 +72,7 @@ static void ask(int rank, uint32_t a, uint32_t b)
 }
 
 /* In a large job the ranks ask for the places of their peers. */
-static void places_are_told(void **state)
+COORD_TEST(places_are_told)
 {
 	static const int asks[] = {0, 2, 3};
 	run_job(MEMBERS, NS_PER_SEC);
@@ -98,7 +98,7 @@ static void places_are_told(void **state)
 }
 
 /* The coordinator has forgotten the keys when all ranks are connected. */
-static void places_are_not_told_later(void **state)
+COORD_TEST(places_are_not_told_later)
 {
 	run_job(MEMBERS, NS_PER_SEC);
 	for (int r = 1; r < MEMBERS; r++)
@@ -117,14 +117,14 @@ static void places_are_not_told_later(void **state)
 }
 
 /* ROSTER had them. */
-static void a_small_job_asks_for_no_places(void **state)
+COORD_TEST(a_small_job_asks_for_no_places)
 {
 	run_job(2, NS_PER_SEC);
 	ask(1, 0, 0);
 	all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message of type 19");
 }
 
-static void a_report_counts_when_nobody_confesses(void **state)
+COORD_TEST(a_report_counts_when_nobody_confesses)
 {
 	int64_t start;
 	run_job(3, 5 * NS_PER_SEC);
@@ -137,7 +137,7 @@ static void a_report_counts_when_nobody_confesses(void **state)
 	assert_true(clock_ns() - start >= 240 * NS_PER_MS);
 }
 
-static void a_report_of_nothing_is_out_of_turn(void **state)
+COORD_TEST(a_report_of_nothing_is_out_of_turn)
 {
 	run_job(2, NS_PER_SEC);
 	send_err_to_coordinator(1, MSG_REPORT, 0, 0, "");
@@ -145,7 +145,7 @@ static void a_report_of_nothing_is_out_of_turn(void **state)
 }
 
 /* Of no rank, and of its sender. */
-static void reports_of_nobody(void **state)
+COORD_TEST(reports_of_nobody)
 {
 	static const int culprits[] = {2, 65535, 1, ERR_RANK_SELF};
 	for (size_t i = 0; i < LENGTH(culprits); i++) {
@@ -157,7 +157,7 @@ static void reports_of_nobody(void **state)
 }
 
 /* The others end with a code of the contract, whatever a rank says. */
-static void codes_that_are_none(void **state)
+COORD_TEST(codes_that_are_none)
 {
 	static const int codes[][2] = {{12, ERR_OTHER},
 	                               {77, ERR_OTHER},
@@ -172,7 +172,7 @@ static void codes_that_are_none(void **state)
 	}
 }
 
-static void a_silent_rank_is_named(void **state)
+COORD_TEST(a_silent_rank_is_named)
 {
 	int64_t start;
 	run_job(3, 200 * NS_PER_MS);
@@ -189,7 +189,7 @@ static void a_silent_rank_is_named(void **state)
 }
 
 /* Somebody's report makes the coordinator look who has fallen silent. */
-static void a_report_finds_the_silent_rank(void **state)
+COORD_TEST(a_report_finds_the_silent_rank)
 {
 	int64_t start = clock_ns();
 	run_job(4, 400 * NS_PER_MS); /* beats are due every 100 ms */
@@ -208,7 +208,7 @@ static void a_report_finds_the_silent_rank(void **state)
 	all_fail(4, -1, ERR_STALLED, 2, "no message for");
 }
 
-static void messages_out_of_turn(void **state)
+COORD_TEST(messages_out_of_turn)
 {
 	static const uint8_t types[] = {MSG_WELCOME, MSG_ROSTER, MSG_VERDICT, MSG_FINAL, MSG_DONE,
 	                                MSG_INTENT,  MSG_VOTE,   0,           200};
@@ -221,7 +221,7 @@ static void messages_out_of_turn(void **state)
 }
 
 /* What a rank sends once at most comes a second time, or without end. */
-static void messages_without_end(void **state)
+COORD_TEST(messages_without_end)
 {
 	struct buf b;
 	buf_init(&b, CTL_BODY_MAX);
@@ -263,7 +263,7 @@ static void part(int rank, uint32_t x)
 	buf_release(&b);
 }
 
-static void a_round_is_answered_when_all_have_spoken(void **state)
+COORD_TEST(a_round_is_answered_when_all_have_spoken)
 {
 	run_job(3, PATIENCE);
 	for (int n = 1; n <= 3; n++) {
@@ -284,7 +284,7 @@ static void a_round_is_answered_when_all_have_spoken(void **state)
 	until(members[2].heard[MSG_VERDICT], 1);
 }
 
-static void a_round_out_of_turn(void **state)
+COORD_TEST(a_round_out_of_turn)
 {
 	run_job(3, PATIENCE);
 	part(1, 1);
@@ -310,7 +310,7 @@ static void ask_clock(int rank, const void *body, size_t n)
 	buf_release(&b);
 }
 
-static void clocks_are_answered_before_the_vote(void **state)
+COORD_TEST(clocks_are_answered_before_the_vote)
 {
 	run_job(3, PATIENCE);
 	const uint64_t before = (uint64_t)clock_ns();
@@ -327,7 +327,7 @@ static void clocks_are_answered_before_the_vote(void **state)
 	all_fail(3, -1, ERR_INTEGRITY, 1, "unexpected control message");
 }
 
-static void the_verdict_names_the_rank_that_worked_longest(void **state)
+COORD_TEST(the_verdict_names_the_rank_that_worked_longest)
 {
 	const struct workload works[] = {{.rank = 0, .on = 1, .most = 5, .busy = 7, .total = 100},
 	                                 {.rank = 0, .on = 3, .most = 30, .busy = 70, .total = 100},
@@ -351,7 +351,7 @@ static void the_verdict_names_the_rank_that_worked_longest(void **state)
 	assert_int_equal(members[1].busiest.rank, -1); /* no rank has worked */
 }
 
-static void all_votes_give_the_verdict(void **state)
+COORD_TEST(all_votes_give_the_verdict)
 {
 	run_job(3, NS_PER_SEC);
 	vote(0, "same");
@@ -377,7 +377,7 @@ static void all_votes_give_the_verdict(void **state)
 }
 
 /* A FINAL that is slow to arrive is waited for: closing the link would destroy it. */
-static void a_final_on_its_way_is_waited_for(void **state)
+COORD_TEST(a_final_on_its_way_is_waited_for)
 {
 	run_job(2, PATIENCE);
 	for (int r = 0; r < 2; r++)
@@ -397,7 +397,7 @@ static void a_final_on_its_way_is_waited_for(void **state)
 	assert_true(coord_drained(coord));
 }
 
-static void digests_that_differ(void **state)
+COORD_TEST(digests_that_differ)
 {
 	run_job(3, NS_PER_SEC);
 	vote(0, "same");
@@ -409,7 +409,7 @@ static void digests_that_differ(void **state)
 }
 
 /* Most are right, whoever voted first. */
-static void the_digest_of_most_is_right(void **state)
+COORD_TEST(the_digest_of_most_is_right)
 {
 	run_job(5, NS_PER_SEC);
 	for (int r = 0; r < 5; r++)
@@ -419,7 +419,7 @@ static void the_digest_of_most_is_right(void **state)
 	         "does rank 3");
 }
 
-static void votes_without_digests(void **state)
+COORD_TEST(votes_without_digests)
 {
 	run_job(2, NS_PER_SEC);
 	vote(1, NULL);
@@ -428,7 +428,7 @@ static void votes_without_digests(void **state)
 	until(members[1].heard[MSG_VERDICT], 1);
 }
 
-static void an_abort_before_the_verdict(void **state)
+COORD_TEST(an_abort_before_the_verdict)
 {
 	run_job(3, NS_PER_SEC);
 	vote(0, "same");
@@ -466,7 +466,7 @@ static void expect_outcome(int rank, int code, int culprit, const char *text)
 }
 
 /* Those who are left finish, and learn whose output may be the old one. */
-static void a_rank_lost_after_the_verdict(void **state)
+COORD_TEST(a_rank_lost_after_the_verdict)
 {
 	run_to_verdict(3, NS_PER_SEC);
 	ctl_release(&members[1].ctl);
@@ -482,7 +482,7 @@ static void a_rank_lost_after_the_verdict(void **state)
 		        "their new outputs");
 }
 
-static void ranks_lost_after_the_verdict(void **state)
+COORD_TEST(ranks_lost_after_the_verdict)
 {
 	run_to_verdict(6, NS_PER_SEC);
 	done(0);
@@ -499,7 +499,7 @@ static void ranks_lost_after_the_verdict(void **state)
 }
 
 /* A rank that has said DONE has its new output. */
-static void a_rank_lost_after_its_commit(void **state)
+COORD_TEST(a_rank_lost_after_its_commit)
 {
 	run_to_verdict(3, NS_PER_SEC);
 	done(1);
@@ -512,7 +512,7 @@ static void a_rank_lost_after_its_commit(void **state)
 		expect_outcome(r, 0, ERR_RANK_SELF, "");
 }
 
-static void an_own_word_comes_before_a_loss(void **state)
+COORD_TEST(an_own_word_comes_before_a_loss)
 {
 	run_to_verdict(3, NS_PER_SEC);
 	ctl_release(&members[1].ctl);
@@ -526,7 +526,7 @@ static void an_own_word_comes_before_a_loss(void **state)
 }
 
 /* It learns the outcome if it goes on. */
-static void a_rank_silent_after_the_verdict(void **state)
+COORD_TEST(a_rank_silent_after_the_verdict)
 {
 	int64_t start = clock_ns();
 	run_to_verdict(2, NS_PER_SEC);
@@ -542,7 +542,7 @@ static void a_rank_silent_after_the_verdict(void **state)
 	assert_true(clock_ns() - start >= NS_PER_SEC);
 }
 
-static void a_commit_that_fails_is_told_to_all(void **state)
+COORD_TEST(a_commit_that_fails_is_told_to_all)
 {
 	run_job(3, NS_PER_SEC);
 	for (int r = 0; r < 3; r++)
@@ -562,7 +562,7 @@ static void a_commit_that_fails_is_told_to_all(void **state)
 	}
 }
 
-static void commits_that_all_fail(void **state)
+COORD_TEST(commits_that_all_fail)
 {
 	run_to_verdict(3, NS_PER_SEC);
 	for (int r = 0; r < 3; r++)
@@ -574,7 +574,7 @@ static void commits_that_all_fail(void **state)
 		        "new output");
 }
 
-static void a_done_without_its_fate(void **state)
+COORD_TEST(a_done_without_its_fate)
 {
 	const struct err none = {.rank = ERR_RANK_SELF};
 	struct buf b;
@@ -605,7 +605,7 @@ static void run_tables(const char *odd, int64_t join_ns)
 	}
 }
 
-static void the_tensor_is_named(void **state)
+COORD_TEST(the_tensor_is_named)
 {
 	static const struct {
 		const char *odd, *words;
@@ -639,7 +639,7 @@ static void the_tensor_is_named(void **state)
 }
 
 /* Rank 0 is the odd one; ranks 1 and 2 have other tables than 3, 4 and 5, of which 3 shows none. */
-static void other_dissenters_are_named_too(void **state)
+COORD_TEST(other_dissenters_are_named_too)
 {
 	open_job(7, PATIENCE, PATIENCE);
 	for (int r = 1; r < 7; r++)
@@ -659,7 +659,7 @@ static void other_dissenters_are_named_too(void **state)
 }
 
 /* The message names the rank whose table is missing, as far as that is known. */
-static void without_a_table_no_tensor_is_named(void **state)
+COORD_TEST(without_a_table_no_tensor_is_named)
 {
 	for (int how = 0; how < 4; how++) {
 		const char *base = "g.2.npy: tensors a=f64 differs from a=f32 b=bf16 c=f16 d=i8 "
@@ -679,7 +679,7 @@ static void without_a_table_no_tensor_is_named(void **state)
 }
 
 /* All have joined by then: the end of --join-timeout ends only the comparison. */
-static void a_message_after_the_deadline_of_a_comparison(void **state)
+COORD_TEST(a_message_after_the_deadline_of_a_comparison)
 {
 	run_tables("a=f64", NS_PER_SEC);
 	until(members[2].heard[MSG_ASK], 1);
@@ -689,7 +689,7 @@ static void a_message_after_the_deadline_of_a_comparison(void **state)
 }
 
 /* The same tables, though the digests are not: nothing to name, and no end of pages. */
-static void tables_that_are_the_same(void **state)
+COORD_TEST(tables_that_are_the_same)
 {
 	run_job(2, PATIENCE);
 	tables[0] = tables[1] = "a=1 b=2 c=3";
@@ -701,7 +701,7 @@ static void tables_that_are_the_same(void **state)
 	         "its result differs from that of rank 0: the digests are not the same");
 }
 
-static void the_tensor_of_a_result_is_named(void **state)
+COORD_TEST(the_tensor_of_a_result_is_named)
 {
 	run_job(6, PATIENCE);
 	for (int r = 0; r < 6; r++) {
@@ -719,7 +719,7 @@ static void the_tensor_of_a_result_is_named(void **state)
 }
 
 /* A page that does not come is not waited for; signs of life go on meanwhile. */
-static void a_page_that_does_not_come(void **state)
+COORD_TEST(a_page_that_does_not_come)
 {
 	int64_t start;
 	run_job(2, NS_PER_SEC);
@@ -741,7 +741,7 @@ static void a_page_that_does_not_come(void **state)
 }
 
 /* Neither side is rank 0. */
-static void both_tables_come_from_others(void **state)
+COORD_TEST(both_tables_come_from_others)
 {
 	run_job(3, PATIENCE);
 	tables[1] = "a=1 b=2 c=3";
@@ -757,7 +757,7 @@ static void both_tables_come_from_others(void **state)
 	         "its result differs from that of rank 1: tensor 'c' is missing; rank 1 has it");
 }
 
-static void pages_that_are_none(void **state)
+COORD_TEST(pages_that_are_none)
 {
 	static const struct {
 		uint32_t page;
@@ -824,7 +824,7 @@ static void expect_pace(int rank, enum phase phase, double done)
 	}
 }
 
-static void the_slowest_is_told(void **state)
+COORD_TEST(the_slowest_is_told)
 {
 	run_job(4, 400 * NS_PER_MS); /* beats are due every 100 ms */
 	beats[0] = (struct beat){PHASE_RUN, 50, 100, 0};
@@ -844,7 +844,7 @@ static void the_slowest_is_told(void **state)
 
 /* Three times in a row the progress of the job is the same, although rank 1 claims more and more.
  */
-static void a_rank_that_claims_progress_without_end(void **state)
+COORD_TEST(a_rank_that_claims_progress_without_end)
 {
 	const int64_t end = clock_ns() + PATIENCE;
 	uint64_t claim = 0, last = 0;
@@ -877,7 +877,7 @@ static void a_rank_that_claims_progress_without_end(void **state)
 	}
 }
 
-static void a_beat_that_is_none(void **state)
+COORD_TEST(a_beat_that_is_none)
 {
 	run_job(2, NS_PER_SEC);
 	send_to_coordinator(1, MSG_BEAT, NULL);
@@ -886,52 +886,5 @@ static void a_beat_that_is_none(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        COORD_TEST(an_own_abort_is_the_cause),
-	        COORD_TEST(an_abort_names_its_sender),
-	        COORD_TEST(a_lost_link_beats_a_report),
-	        COORD_TEST(a_loss_names_the_phase_of_the_rank),
-	        COORD_TEST(places_are_told),
-	        COORD_TEST(places_are_not_told_later),
-	        COORD_TEST(a_small_job_asks_for_no_places),
-	        COORD_TEST(a_report_counts_when_nobody_confesses),
-	        COORD_TEST(a_report_of_nothing_is_out_of_turn),
-	        COORD_TEST(reports_of_nobody),
-	        COORD_TEST(codes_that_are_none),
-	        COORD_TEST(messages_without_end),
-	        COORD_TEST(a_silent_rank_is_named),
-	        COORD_TEST(a_report_finds_the_silent_rank),
-	        COORD_TEST(messages_out_of_turn),
-	        COORD_TEST(a_round_is_answered_when_all_have_spoken),
-	        COORD_TEST(a_round_out_of_turn),
-	        COORD_TEST(clocks_are_answered_before_the_vote),
-	        COORD_TEST(the_verdict_names_the_rank_that_worked_longest),
-	        COORD_TEST(all_votes_give_the_verdict),
-	        COORD_TEST(a_final_on_its_way_is_waited_for),
-	        COORD_TEST(digests_that_differ),
-	        COORD_TEST(the_digest_of_most_is_right),
-	        COORD_TEST(votes_without_digests),
-	        COORD_TEST(an_abort_before_the_verdict),
-	        COORD_TEST(a_rank_lost_after_the_verdict),
-	        COORD_TEST(ranks_lost_after_the_verdict),
-	        COORD_TEST(a_rank_lost_after_its_commit),
-	        COORD_TEST(an_own_word_comes_before_a_loss),
-	        COORD_TEST(a_rank_silent_after_the_verdict),
-	        COORD_TEST(a_commit_that_fails_is_told_to_all),
-	        COORD_TEST(commits_that_all_fail),
-	        COORD_TEST(a_done_without_its_fate),
-	        COORD_TEST(the_tensor_is_named),
-	        COORD_TEST(other_dissenters_are_named_too),
-	        COORD_TEST(without_a_table_no_tensor_is_named),
-	        COORD_TEST(a_message_after_the_deadline_of_a_comparison),
-	        COORD_TEST(tables_that_are_the_same),
-	        COORD_TEST(the_tensor_of_a_result_is_named),
-	        COORD_TEST(a_page_that_does_not_come),
-	        COORD_TEST(both_tables_come_from_others),
-	        COORD_TEST(pages_that_are_none),
-	        COORD_TEST(the_slowest_is_told),
-	        COORD_TEST(a_rank_that_claims_progress_without_end),
-	        COORD_TEST(a_beat_that_is_none),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

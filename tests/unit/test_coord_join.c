@@ -4,7 +4,7 @@
 
 /* ---- joining and agreeing ---- */
 
-static void ranks_that_agree_get_the_roster(void **state)
+COORD_TEST(ranks_that_agree_get_the_roster)
 {
 	run_job(4, NS_PER_SEC);
 	assert_int_equal(decided, 1);
@@ -58,7 +58,7 @@ static void ranks_that_agree_get_the_roster(void **state)
 	}
 }
 
-static void a_job_of_one_rank_agrees_with_itself(void **state)
+COORD_TEST(a_job_of_one_rank_agrees_with_itself)
 {
 	open_job(1, PATIENCE, NS_PER_SEC);
 	intend(0, "(3,5)");
@@ -71,7 +71,7 @@ static void a_job_of_one_rank_agrees_with_itself(void **state)
 	assert_true(coord_drained(coord));
 }
 
-static void differing_shapes_are_named(void **state)
+COORD_TEST(differing_shapes_are_named)
 {
 	open_job(4, PATIENCE, NS_PER_SEC);
 	for (int r = 1; r < 4; r++)
@@ -85,7 +85,7 @@ static void differing_shapes_are_named(void **state)
 	assert_int_equal(completed, 0);
 }
 
-static void most_ranks_are_right(void **state)
+COORD_TEST(most_ranks_are_right)
 {
 	open_job(5, PATIENCE, NS_PER_SEC);
 	for (int r = 1; r < 5; r++)
@@ -111,7 +111,7 @@ static void intend_but(int size, int odd, int without)
 }
 
 /* Those that have a fact must agree, whoever else has none. */
-static void a_fact_that_some_ranks_have(void **state)
+COORD_TEST(a_fact_that_some_ranks_have)
 {
 	for (int without = 0; without < 4; without++) {
 		again(state);
@@ -127,7 +127,7 @@ static void a_fact_that_some_ranks_have(void **state)
 	all_fail(3, -1, ERR_DISAGREE, 2, "root 1 differs from 0 on rank 1");
 }
 
-static void a_decision_may_fail(void **state)
+COORD_TEST(a_decision_may_fail)
 {
 	decision = (struct err){.code = ERR_RESOURCE, .rank = ERR_RANK_SELF, .text = "too large"};
 	open_job(2, PATIENCE, NS_PER_SEC);
@@ -138,7 +138,7 @@ static void a_decision_may_fail(void **state)
 	assert_int_equal(completed, 0);
 }
 
-static void sizes_that_differ(void **state)
+COORD_TEST(sizes_that_differ)
 {
 	struct hello h = hello_of(2, 4);
 	open_job(3, PATIENCE, NS_PER_SEC);
@@ -178,7 +178,7 @@ static void want_ranks(const struct presence *p, int from, int to, int size)
 }
 
 /* Host, address and input decide the ranks; the coordinator and the order of arrival do not. */
-static void ranks_left_over_are_named(void **state)
+COORD_TEST(ranks_left_over_are_named)
 {
 	static const struct {
 		uint32_t ages[2];
@@ -222,7 +222,7 @@ static void ranks_left_over_are_named(void **state)
 	assert_non_null(strstr(warned, "rank 0 on node0 was started 2 h before rank 1 on node1"));
 }
 
-static void auto_ranks_are_sorted(void **state)
+COORD_TEST(auto_ranks_are_sorted)
 {
 	static const int order[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}};
 	const struct presence sorted[4] = {presence_of("a", "z"), presence_of("b", "x"),
@@ -246,7 +246,7 @@ static void auto_ranks_are_sorted(void **state)
 }
 
 /* Of a rank with a number, and of one that is to get its number. */
-static void a_host_that_is_no_name_ends_the_job(void **state)
+COORD_TEST(a_host_that_is_no_name_ends_the_job)
 {
 	struct presence own = presence_of("a", ""), bad[2] = {own, presence_of(".ssh", "")};
 	open_job_as(0, &own, 2, PATIENCE, NS_PER_SEC);
@@ -268,7 +268,7 @@ static void a_host_that_is_no_name_ends_the_job(void **state)
 }
 
 /* Ranks with one identity are on one machine, whatever their hosts' names. */
-static void machines_are_numbered(void **state)
+COORD_TEST(machines_are_numbered)
 {
 	static const uint8_t ids[5] = {7, 9, 7, 0, 9};
 	static const int want[5] = {0, 1, 0, 2, 1};
@@ -293,7 +293,7 @@ static void machines_are_numbered(void **state)
 }
 
 /* Ranks with a number keep it; the others fill what is left. */
-static void auto_ranks_fill_the_places_left(void **state)
+COORD_TEST(auto_ranks_fill_the_places_left)
 {
 	const struct presence p[4] = {presence_of("d", ""), presence_of("n", ""),
 	                              presence_of("c", ""), presence_of("m", "")};
@@ -322,7 +322,7 @@ static void auto_ranks_fill_the_places_left(void **state)
 	assert_string_equal(members[0].failure.host, "n");
 }
 
-static void the_root_is_found(void **state)
+COORD_TEST(the_root_is_found)
 {
 	struct presence p[3] = {presence_of("b.example", ""), presence_of("a", ""),
 	                        presence_of("c", "")};
@@ -364,7 +364,7 @@ static void the_root_is_found(void **state)
 }
 
 /* A rank whose WELCOME arrived corrupt joins again, and learns the root again. */
-static void the_root_is_told_again(void **state)
+COORD_TEST(the_root_is_told_again)
 {
 	struct presence p[4] = {presence_of("a", "in"), presence_of("b", "")};
 	uint8_t alert[20] = {0};
@@ -383,7 +383,7 @@ static void the_root_is_told_again(void **state)
 	assert_int_equal(members[3].welcome.root, 0);
 }
 
-static void several_ranks_on_the_root_s_host(void **state)
+COORD_TEST(several_ranks_on_the_root_s_host)
 {
 	struct presence p[3] = {presence_of("b", ""), presence_of("a", ""), presence_of("b", "")};
 	for (int i = 0; i < 3; i++) {
@@ -397,7 +397,7 @@ static void several_ranks_on_the_root_s_host(void **state)
 }
 
 /* Who waits learns who is there, and at the end all do, also who has no rank yet. */
-static void missing_ranks_are_counted_by_host(void **state)
+COORD_TEST(missing_ranks_are_counted_by_host)
 {
 	const struct presence p[3] = {presence_of("b", ""), presence_of("a", ""),
 	                              presence_of("b", "")};
@@ -425,7 +425,7 @@ static void missing_ranks_are_counted_by_host(void **state)
 	}
 }
 
-static void who_waits_learns_who_is_missing(void **state)
+COORD_TEST(who_waits_learns_who_is_missing)
 {
 	open_job(4, PATIENCE, NS_PER_SEC);
 	join(1, 4);
@@ -438,7 +438,7 @@ static void who_waits_learns_who_is_missing(void **state)
 	assert_false(members[1].joined.by_host);
 }
 
-static void a_rank_out_of_range(void **state)
+COORD_TEST(a_rank_out_of_range)
 {
 	struct hello h = hello_of(3, 0);
 	open_job(3, PATIENCE, NS_PER_SEC);
@@ -450,7 +450,7 @@ static void a_rank_out_of_range(void **state)
 }
 
 /* No message can name such a rank: the others must still understand why the job has failed. */
-static void a_rank_that_no_job_has(void **state)
+COORD_TEST(a_rank_that_no_job_has)
 {
 	struct hello h = hello_of(INT32_MAX, 0);
 	open_job(3, PATIENCE, NS_PER_SEC);
@@ -465,7 +465,7 @@ static void a_rank_that_no_job_has(void **state)
 }
 
 /* The second gets the reason; the first and the job go on. */
-static void a_rank_started_twice(void **state)
+COORD_TEST(a_rank_started_twice)
 {
 	struct hello h = hello_of(1, 3), zero = hello_of(0, 3);
 	open_job(3, PATIENCE, NS_PER_SEC);
@@ -495,7 +495,7 @@ static void assert_versions(const char *text, const char *before, const char *be
 	assert_non_null(strstr(text, expected));
 }
 
-static void other_versions_and_jobs_are_told(void **state)
+COORD_TEST(other_versions_and_jobs_are_told)
 {
 	struct hello h = hello_of(1, 2);
 	open_job(2, PATIENCE, NS_PER_SEC);
@@ -516,7 +516,7 @@ static void other_versions_and_jobs_are_told(void **state)
 }
 
 /* The others, who wait for it in vain, learn it too. */
-static void another_version_is_told_to_those_who_miss_the_rank(void **state)
+COORD_TEST(another_version_is_told_to_those_who_miss_the_rank)
 {
 	struct hello h = hello_of(2, 3);
 	open_job(3, NS_PER_SEC, NS_PER_SEC);
@@ -549,7 +549,7 @@ static void stranger_lost(void *ctx, const struct err *err)
 }
 
 /* They read why they cannot join, and stay; or want a rank, and do not send PRESENT. */
-static void guests_have_a_bounded_number_of_places(void **state)
+COORD_TEST(guests_have_a_bounded_number_of_places)
 {
 	static struct ctl strangers[STRANGERS];
 	struct err err = {0};
@@ -576,7 +576,7 @@ static void guests_have_a_bounded_number_of_places(void **state)
 }
 
 /* A guest that sends anything but PRESENT, once, loses its place; the job goes on. */
-static void guests_that_send_what_they_like(void **state)
+COORD_TEST(guests_that_send_what_they_like)
 {
 	struct presence p = {.host = "nodea"};
 	for (int i = 0; i < 3; i++) {
@@ -610,7 +610,7 @@ static void guests_that_send_what_they_like(void **state)
 	}
 }
 
-static void another_launch_is_told(void **state)
+COORD_TEST(another_launch_is_told)
 {
 	struct hello h = hello_of(1, 3);
 	open_job(3, PATIENCE, NS_PER_SEC);
@@ -627,7 +627,7 @@ static void another_launch_is_told(void **state)
 }
 
 /* How many there are nobody knows: as many as the smaller size are waited for, not to the end. */
-static void after_sizes_that_differ_few_are_waited_for(void **state)
+COORD_TEST(after_sizes_that_differ_few_are_waited_for)
 {
 	struct hello h = hello_of(1, 2), late = hello_of(2, 3);
 	open_job(4, 3600 * NS_PER_SEC, NS_PER_SEC);
@@ -646,7 +646,7 @@ static void after_sizes_that_differ_few_are_waited_for(void **state)
 }
 
 /* The coordinator has the smaller size: the others' last rank may be under way. */
-static void a_rank_of_a_larger_size_is_told_too(void **state)
+COORD_TEST(a_rank_of_a_larger_size_is_told_too)
 {
 	struct hello h = hello_of(1, 3), last = hello_of(2, 3);
 	open_job(2, 3600 * NS_PER_SEC, NS_PER_SEC);
@@ -661,7 +661,7 @@ static void a_rank_of_a_larger_size_is_told_too(void **state)
 }
 
 /* Nobody else is to come: the coordinator waits for nobody. */
-static void auto_ranks_whose_sizes_differ(void **state)
+COORD_TEST(auto_ranks_whose_sizes_differ)
 {
 	const struct presence own = presence_of("a", "");
 	struct hello more = hello_of((int)PROTO_RANK_AUTO, 4),
@@ -681,7 +681,7 @@ static void auto_ranks_whose_sizes_differ(void **state)
 	}
 }
 
-static void missing_ranks_are_listed_at_the_deadline(void **state)
+COORD_TEST(missing_ranks_are_listed_at_the_deadline)
 {
 	open_job(6, NS_PER_SEC, NS_PER_SEC);
 	join(2, 6);
@@ -691,7 +691,7 @@ static void missing_ranks_are_listed_at_the_deadline(void **state)
 	assert_string_equal(members[2].failure.text, members[0].failure.text);
 }
 
-static void a_rank_that_says_nothing_is_named_at_the_deadline(void **state)
+COORD_TEST(a_rank_that_says_nothing_is_named_at_the_deadline)
 {
 	open_job(2, NS_PER_SEC, NS_PER_SEC);
 	join(1, 2);
@@ -700,7 +700,7 @@ static void a_rank_that_says_nothing_is_named_at_the_deadline(void **state)
 }
 
 /* After a failure to agree, ranks that come late get it too. */
-static void a_late_rank_is_told_of_the_failure(void **state)
+COORD_TEST(a_late_rank_is_told_of_the_failure)
 {
 	struct hello h = hello_of(2, 3);
 	open_job(3, PATIENCE, NS_PER_SEC);
@@ -718,7 +718,7 @@ static void a_late_rank_is_told_of_the_failure(void **state)
 	assert_true(coord_drained(coord));
 }
 
-static void ranks_that_take_any_place(void **state)
+COORD_TEST(ranks_that_take_any_place)
 {
 	const struct presence p = {.host = "a"};
 	struct hello any = hello_of(-1, 4);
@@ -747,7 +747,7 @@ static void ranks_that_take_any_place(void **state)
 }
 
 /* Whether it goes later or right behind its HELLO, so that both are found together. */
-static void who_goes_before_it_has_a_place_is_not_counted(void **state)
+COORD_TEST(who_goes_before_it_has_a_place_is_not_counted)
 {
 	const struct presence p = {.host = "a"};
 	struct hello any = hello_of(-1, 3);
@@ -772,7 +772,7 @@ static void who_goes_before_it_has_a_place_is_not_counted(void **state)
 	}
 }
 
-static void a_rank_lost_while_joining(void **state)
+COORD_TEST(a_rank_lost_while_joining)
 {
 	open_job(3, PATIENCE, NS_PER_SEC);
 	join(1, 3);
@@ -782,7 +782,7 @@ static void a_rank_lost_while_joining(void **state)
 }
 
 /* In order, before it has said what it is to do: it has waited too long, and may come again. */
-static void a_rank_that_goes_before_its_intent_may_come_again(void **state)
+COORD_TEST(a_rank_that_goes_before_its_intent_may_come_again)
 {
 	struct hello h = hello_of(1, 2);
 	open_job(2, PATIENCE, NS_PER_SEC);
@@ -797,7 +797,7 @@ static void a_rank_that_goes_before_its_intent_may_come_again(void **state)
 }
 
 /* What is found when the coordinator goes on no longer counts. */
-static void a_coordinator_that_stood_still_says_so(void **state)
+COORD_TEST(a_coordinator_that_stood_still_says_so)
 {
 	for (int size = 2; size <= 4; size += 2) {
 		again(state);
@@ -816,43 +816,5 @@ static void a_coordinator_that_stood_still_says_so(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        COORD_TEST(ranks_that_agree_get_the_roster),
-	        COORD_TEST(a_job_of_one_rank_agrees_with_itself),
-	        COORD_TEST(differing_shapes_are_named),
-	        COORD_TEST(most_ranks_are_right),
-	        COORD_TEST(a_fact_that_some_ranks_have),
-	        COORD_TEST(a_decision_may_fail),
-	        COORD_TEST(sizes_that_differ),
-	        COORD_TEST(a_rank_out_of_range),
-	        COORD_TEST(a_rank_that_no_job_has),
-	        COORD_TEST(a_rank_started_twice),
-	        COORD_TEST(other_versions_and_jobs_are_told),
-	        COORD_TEST(another_version_is_told_to_those_who_miss_the_rank),
-	        COORD_TEST(guests_have_a_bounded_number_of_places),
-	        COORD_TEST(guests_that_send_what_they_like),
-	        COORD_TEST(another_launch_is_told),
-	        COORD_TEST(ranks_left_over_are_named),
-	        COORD_TEST(a_host_that_is_no_name_ends_the_job),
-	        COORD_TEST(auto_ranks_are_sorted),
-	        COORD_TEST(machines_are_numbered),
-	        COORD_TEST(auto_ranks_fill_the_places_left),
-	        COORD_TEST(the_root_is_found),
-	        COORD_TEST(the_root_is_told_again),
-	        COORD_TEST(several_ranks_on_the_root_s_host),
-	        COORD_TEST(missing_ranks_are_counted_by_host),
-	        COORD_TEST(who_waits_learns_who_is_missing),
-	        COORD_TEST(after_sizes_that_differ_few_are_waited_for),
-	        COORD_TEST(a_rank_of_a_larger_size_is_told_too),
-	        COORD_TEST(auto_ranks_whose_sizes_differ),
-	        COORD_TEST(missing_ranks_are_listed_at_the_deadline),
-	        COORD_TEST(a_rank_that_says_nothing_is_named_at_the_deadline),
-	        COORD_TEST(a_late_rank_is_told_of_the_failure),
-	        COORD_TEST(ranks_that_take_any_place),
-	        COORD_TEST(who_goes_before_it_has_a_place_is_not_counted),
-	        COORD_TEST(a_rank_lost_while_joining),
-	        COORD_TEST(a_rank_that_goes_before_its_intent_may_come_again),
-	        COORD_TEST(a_coordinator_that_stood_still_says_so),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -9,6 +9,8 @@
 #include "lib/job/ctl.h"
 #include "tests/unit/unit.h"
 
+#define CTL_TEST(name) TEST_WITH(name, set_up, tear_down)
+
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 
 static struct loop loop;
@@ -140,7 +142,7 @@ static size_t message(uint8_t *out, uint8_t type, const char *body)
 	return 5 + n;
 }
 
-static void messages_in_any_pieces(void **state)
+CTL_TEST(messages_in_any_pieces)
 {
 	uint8_t m[64];
 	size_t n = message(m, 1, "one");
@@ -166,7 +168,7 @@ static void messages_in_any_pieces(void **state)
 		}
 }
 
-static void an_oversized_message_is_refused(void **state)
+CTL_TEST(an_oversized_message_is_refused)
 {
 	static const uint32_t lengths[] = {CTL_BODY_MAX + 1, 1u << 31, UINT32_MAX};
 	for (size_t i = 0; i < 3; i++) {
@@ -189,7 +191,7 @@ static void an_oversized_message_is_refused(void **state)
 	}
 }
 
-static void the_largest_message_passes(void **state)
+CTL_TEST(the_largest_message_passes)
 {
 	struct end a, b;
 	struct buf body;
@@ -211,7 +213,7 @@ static void the_largest_message_passes(void **state)
 	end_release(&b);
 }
 
-static void the_end_comes_after_what_was_queued(void **state)
+CTL_TEST(the_end_comes_after_what_was_queued)
 {
 	struct end a, b;
 	struct buf body;
@@ -233,7 +235,7 @@ static void the_end_comes_after_what_was_queued(void **state)
 }
 
 /* Who has announced its end still hears. */
-static void an_end_is_of_one_direction(void **state)
+CTL_TEST(an_end_is_of_one_direction)
 {
 	struct end a;
 	int fd[2];
@@ -251,7 +253,7 @@ static void an_end_is_of_one_direction(void **state)
 	end_release(&a);
 }
 
-static void a_cut_is_no_end(void **state)
+CTL_TEST(a_cut_is_no_end)
 {
 	struct end e;
 	int fd[2];
@@ -273,7 +275,7 @@ static void a_cut_is_no_end(void **state)
 
 /* A link that can't be written to any more is read to its end before it is given up: the peer may
  * have said why. */
-static void the_peers_word_comes_before_its_loss(void **state)
+CTL_TEST(the_peers_word_comes_before_its_loss)
 {
 	struct end e;
 	int fd[2];
@@ -301,7 +303,7 @@ static void the_peers_word_comes_before_its_loss(void **state)
 	end_release(&e);
 }
 
-static void a_message_may_release_its_link(void **state)
+CTL_TEST(a_message_may_release_its_link)
 {
 	struct end e;
 	int fd[2];
@@ -325,7 +327,7 @@ static void a_message_may_release_its_link(void **state)
 	close(fd[1]);
 }
 
-static void hearing_is_noted(void **state)
+CTL_TEST(hearing_is_noted)
 {
 	struct end a, b;
 	two_ends(&a, &b);
@@ -340,7 +342,7 @@ static void hearing_is_noted(void **state)
 	end_release(&b);
 }
 
-static void what_is_queued_moves_with_the_connection(void **state)
+CTL_TEST(what_is_queued_moves_with_the_connection)
 {
 	struct end a, b, c = {.ctl = {.on_message = on_message, .on_lost = on_lost, .ctx = &c}};
 	struct err err = {0};
@@ -363,8 +365,6 @@ static void what_is_queued_moves_with_the_connection(void **state)
 	end_release(&b);
 	end_release(&c);
 }
-
-#define CTL_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 struct flood {
 	struct end end;
@@ -403,7 +403,7 @@ static void on_timer(void *ctx)
 	f->timers++;
 }
 
-static void a_flood_of_messages_leaves_turns_to_timers(void **state)
+CTL_TEST(a_flood_of_messages_leaves_turns_to_timers)
 {
 	struct flood f = {0};
 	struct loop_timer timer = {.fn = on_timer, .ctx = &f};
@@ -426,18 +426,5 @@ static void a_flood_of_messages_leaves_turns_to_timers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        CTL_TEST(messages_in_any_pieces),
-	        CTL_TEST(an_oversized_message_is_refused),
-	        CTL_TEST(the_largest_message_passes),
-	        CTL_TEST(the_end_comes_after_what_was_queued),
-	        CTL_TEST(an_end_is_of_one_direction),
-	        CTL_TEST(a_cut_is_no_end),
-	        CTL_TEST(the_peers_word_comes_before_its_loss),
-	        CTL_TEST(a_message_may_release_its_link),
-	        CTL_TEST(what_is_queued_moves_with_the_connection),
-	        CTL_TEST(hearing_is_noted),
-	        CTL_TEST(a_flood_of_messages_leaves_turns_to_timers),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

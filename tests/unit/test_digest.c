@@ -127,7 +127,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void test_any_cut(void **state)
+TEST(test_any_cut)
 {
 	static const uint64_t sizes[] = {1,   8,       1000,    MIB - 1,
 	                                 MIB, MIB + 1, 5 * MIB, 7 * MIB + 12345};
@@ -156,7 +156,7 @@ static void test_any_cut(void **state)
 }
 
 /* One run needs no reading back; of several, only the pieces that lie in two. */
-static void test_reads_back_little(void **state)
+TEST(test_reads_back_little)
 {
 	struct array a;
 	uint8_t one[DIGEST_BYTES], several[DIGEST_BYTES];
@@ -176,7 +176,7 @@ static void test_reads_back_little(void **state)
 
 /* A piece that came with a gap or not at all, or was written again in part, is read back: what is
  * in the file counts. */
-static void test_gaps_and_rewrites(void **state)
+TEST(test_gaps_and_rewrites)
 {
 	struct array a;
 	uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
@@ -198,7 +198,7 @@ static void test_gaps_and_rewrites(void **state)
 	free(a.bytes);
 }
 
-static void test_no_runs(void **state)
+TEST(test_no_runs)
 {
 	struct array a;
 	uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
@@ -209,7 +209,7 @@ static void test_no_runs(void **state)
 	free(a.bytes);
 }
 
-static void test_depends_on(void **state)
+TEST(test_depends_on)
 {
 	struct array a;
 	uint8_t first[DIGEST_BYTES], other[DIGEST_BYTES];
@@ -236,7 +236,7 @@ static void test_depends_on(void **state)
 	free(a.bytes);
 }
 
-static void test_empty(void **state)
+TEST(test_empty)
 {
 	struct array a;
 	uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
@@ -248,7 +248,7 @@ static void test_empty(void **state)
 	free(a.bytes);
 }
 
-static void test_read_error(void **state)
+TEST(test_read_error)
 {
 	struct array a;
 	struct err err = {0};
@@ -263,7 +263,7 @@ static void test_read_error(void **state)
 }
 
 /* The digest is part of a file's meaning: these values stay. */
-static void test_known(void **state)
+TEST(test_known)
 {
 	struct array_info info = {.dtype = DTYPE_F32, .ndim = 2, .shape = {3, 4}, .count = 12};
 	struct array a = {.size = 48, .bytes = calloc(1, 48)};
@@ -333,7 +333,7 @@ static void assert_digests(struct tensors *ts, struct digest *d)
 	digest_free(d);
 }
 
-static void test_tensors_any_cut(void **state)
+TEST(test_tensors_any_cut)
 {
 	static const struct {
 		size_t n;
@@ -356,7 +356,7 @@ static void test_tensors_any_cut(void **state)
 
 /* Nothing is read back of what came in order in one run, however many tensors a call brings; and
  * what came in leaps is. */
-static void test_tensors_read_back(void **state)
+TEST(test_tensors_read_back)
 {
 	struct tensors *ts = make_tensors(MOST, 30000);
 	const char *bytes = ts->all.bytes;
@@ -386,7 +386,7 @@ static void test_tensors_read_back(void **state)
 	free_tensors(ts);
 }
 
-static void test_no_tensors(void **state)
+TEST(test_no_tensors)
 {
 	struct err err = {0};
 	struct digest *d = digest_new(NULL, 0, &(const uint64_t){0}, 1);
@@ -396,7 +396,7 @@ static void test_no_tensors(void **state)
 }
 
 /* Sizes that can't be: no memory rather than an overflow. */
-static void test_too_large(void **state)
+TEST(test_too_large)
 {
 	const uint64_t shape[] = {UINT64_C(1) << 63};
 	const struct tensor t = {.dtype = DTYPE_U8, .ndim = 1, .shape = shape, .bytes = shape[0]};
@@ -404,7 +404,7 @@ static void test_too_large(void **state)
 	assert_null(digest_new(both, 2, NULL, 0));
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
 	const char *names[] = {"a", "b.weight"}, *none[] = {""};
 	uint8_t digests[2][DIGEST_BYTES], out[DIGEST_BYTES];
@@ -432,20 +432,5 @@ static void test_names(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_any_cut),
-	        cmocka_unit_test(test_reads_back_little),
-	        cmocka_unit_test(test_gaps_and_rewrites),
-	        cmocka_unit_test(test_no_runs),
-	        cmocka_unit_test(test_depends_on),
-	        cmocka_unit_test(test_empty),
-	        cmocka_unit_test(test_read_error),
-	        cmocka_unit_test(test_known),
-	        cmocka_unit_test(test_tensors_any_cut),
-	        cmocka_unit_test(test_tensors_read_back),
-	        cmocka_unit_test(test_no_tensors),
-	        cmocka_unit_test(test_too_large),
-	        cmocka_unit_test(test_names),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

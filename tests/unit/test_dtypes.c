@@ -22,7 +22,7 @@ static void check_all_pairs(enum dtype t, enum reduce_op op)
 	assert_same(t, found, expected, N, "all pairs", op, t);
 }
 
-static void test_f8_all_pairs(void **state)
+TEST_WITH(test_f8_all_pairs, reseed, NULL)
 {
 	check_all_pairs(DTYPE_F8E4M3, REDUCE_SUM);
 	check_all_pairs(DTYPE_F8E4M3, REDUCE_PROD);
@@ -31,7 +31,7 @@ static void test_f8_all_pairs(void **state)
 }
 
 /* What torch and ml_dtypes give, but for the sign of NaN. */
-static void test_f8_edges(void **state)
+TEST_WITH(test_f8_edges, reseed, NULL)
 {
 	static const float x[] = {448,   464,     465,  480,     1e9f,      -465,     INFINITY,
 	                          -1e9f, 0x1p-9f, -0.f, 0x1p-10, 0x1.8p-10, 0x1.8p-9f};
@@ -49,7 +49,7 @@ static void test_f8_edges(void **state)
 
 /* ---- truth ---- */
 
-static void test_bool(void **state)
+TEST_WITH(test_bool, reseed, NULL)
 {
 	static const enum reduce_op ands[] = {REDUCE_PROD, REDUCE_MIN, REDUCE_BAND, REDUCE_LAND};
 	static const enum reduce_op ors[] = {REDUCE_SUM, REDUCE_MAX, REDUCE_BOR, REDUCE_LOR};
@@ -146,7 +146,7 @@ static void check_complex(enum reduce_op op, enum dtype acc, enum dtype t)
 	}
 }
 
-static void test_complex(void **state)
+TEST_WITH(test_complex, reseed, NULL)
 {
 	static const enum reduce_op ops[] = {REDUCE_SUM, REDUCE_PROD, REDUCE_AVG};
 	for (size_t i = 0; i < LENGTH(ops); i++) {
@@ -157,7 +157,7 @@ static void test_complex(void **state)
 	}
 }
 
-static void test_many_identities(void **state)
+TEST(test_many_identities)
 {
 	enum { N = 5000 };
 	static float out[N + 1];
@@ -172,7 +172,7 @@ static void test_many_identities(void **state)
 	}
 }
 
-static void test_complex_identities(void **state)
+TEST_WITH(test_complex_identities, reseed, NULL)
 {
 	static const double x[6] = {1, 0, 1, 0, 1, 0}, zero[6];
 	static const float xf[4] = {1, 0, 1, 0};
@@ -185,7 +185,7 @@ static void test_complex_identities(void **state)
 	assert_memory_equal(out, xf, sizeof xf);
 }
 
-static void test_complex_conversions(void **state)
+TEST_WITH(test_complex_conversions, reseed, NULL)
 {
 	static const float f[4] = {1.5f, -0.f, INFINITY, -3};
 	static const double d[4] = {1.5, -0., (double)INFINITY, -3},
@@ -262,7 +262,7 @@ static void check_average(enum dtype t, int ranks)
 		            nearest(whole_of(t, (char *)in[0] + i * size), ranks));
 }
 
-static void test_integer_averages(void **state)
+TEST_WITH(test_integer_averages, reseed, NULL)
 {
 	for (int t = 1; t < DTYPES; t++)
 		for (int ranks = 1; dtype_is_integer((enum dtype)t) && ranks <= 9; ranks++)
@@ -270,7 +270,7 @@ static void test_integer_averages(void **state)
 }
 
 /* Weighted means may end a rounding beyond the type's end; NaN has no integer: 0. */
-static void test_integers_stay_in_range(void **state)
+TEST_WITH(test_integers_stay_in_range, reseed, NULL)
 {
 	static const double x[] = {1e300, -1e300, NAN,    INFINITY, -INFINITY,
 	                           127.5, -128.5, 0x1p63, 0x1p64};
@@ -338,7 +338,7 @@ static void assert_weighted(enum dtype to, enum dtype from, double weight)
 
 /* Among the weights are those whose products with many elements lie as close beside the middle of
  * two f32 as 53 bits can, on either side. */
-static void test_weights_of_narrow_floats(void **state)
+TEST_WITH(test_weights_of_narrow_floats, reseed, NULL)
 {
 	static const enum dtype narrow[] = {DTYPE_F8E4M3, DTYPE_F8E5M2, DTYPE_F16, DTYPE_BF16};
 	static const double fixed[] = {1,
@@ -369,7 +369,7 @@ static void test_weights_of_narrow_floats(void **state)
 		}
 }
 
-static void test_weights_of_integers(void **state)
+TEST_WITH(test_weights_of_integers, reseed, NULL)
 {
 	enum { N = 3000 };
 	static uint64_t src[N];
@@ -400,7 +400,7 @@ static void test_weights_of_integers(void **state)
 
 /* 0x1.8p53 + 1 and more times a weight of 53 bits: the exact products were made by hand (Python).
  */
-static void test_weights_round_once(void **state)
+TEST_WITH(test_weights_round_once, reseed, NULL)
 {
 	static const int64_t x[] = {9007199254740993, INT64_MAX, INT64_MIN, -9007199254740995,
 	                            6148914691236517205};
@@ -423,7 +423,7 @@ static void expect_nothing(enum dtype to, enum dtype from, void *out)
 		memcpy((char *)out + at, to == DTYPE_F32 ? (const void *)&f : &d, size);
 }
 
-static void test_no_weight_no_say(void **state)
+TEST_WITH(test_no_weight_no_say, reseed, NULL)
 {
 	static uint64_t src[16], out[32], zero[32];
 	memset(src, 0xff, sizeof src); /* NaN in every float */
@@ -441,20 +441,5 @@ static void test_no_weight_no_say(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup(test_f8_all_pairs, reseed),
-	        cmocka_unit_test_setup(test_f8_edges, reseed),
-	        cmocka_unit_test_setup(test_bool, reseed),
-	        cmocka_unit_test_setup(test_complex, reseed),
-	        cmocka_unit_test(test_many_identities),
-	        cmocka_unit_test_setup(test_complex_identities, reseed),
-	        cmocka_unit_test_setup(test_complex_conversions, reseed),
-	        cmocka_unit_test_setup(test_integer_averages, reseed),
-	        cmocka_unit_test_setup(test_integers_stay_in_range, reseed),
-	        cmocka_unit_test_setup(test_weights_of_narrow_floats, reseed),
-	        cmocka_unit_test_setup(test_weights_of_integers, reseed),
-	        cmocka_unit_test_setup(test_weights_round_once, reseed),
-	        cmocka_unit_test_setup(test_no_weight_no_say, reseed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

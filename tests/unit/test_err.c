@@ -23,7 +23,7 @@ static void assert_subject(const struct err *e, const char *want)
 		assert_subject(e, want);                      \
 	} while (0)
 
-static void the_first_argument(void **state)
+TEST(the_first_argument)
 {
 	char longest[2 * sizeof((struct err *)0)->text];
 	memset(longest, 'x', sizeof longest);
@@ -38,7 +38,7 @@ static void the_first_argument(void **state)
 	SUBJECT_OF(err_set(e, ERR_INPUT, "it is %s: so", "whatever"), "");
 }
 
-static void an_option(void **state)
+TEST(an_option)
 {
 	SUBJECT_OF(err_set(e, ERR_USAGE, "--op: unknown"), "--op");
 	SUBJECT_OF(err_set(e, ERR_USAGE, "--%s: unknown", "raw-file"), "--raw-file");
@@ -50,7 +50,7 @@ static void an_option(void **state)
 	SUBJECT_OF(err_set(e, ERR_USAGE, "%s", "--op.npy is missing"), "");
 }
 
-static void an_error_passed_on(void **state)
+TEST(an_error_passed_on)
 {
 	struct err why = {0}, e = {0};
 	err_set(&why, ERR_RENDEZVOUS, "%s: HTTP 500", "http://store");
@@ -65,7 +65,7 @@ static void an_error_passed_on(void **state)
 	assert_int_equal(err_pass(NULL, &why), -1);
 }
 
-static void a_text_that_is_too_long_keeps_its_end(void **state)
+TEST(a_text_that_is_too_long_keeps_its_end)
 {
 	struct err e = {0};
 	char path[2000];
@@ -93,7 +93,7 @@ const char *__tsan_default_options(void)
 	return "allocator_may_return_null=1";
 }
 
-static void what_lacks_memory_is_named(void **state)
+TEST(what_lacks_memory_is_named)
 {
 	const size_t huge = SIZE_MAX / 2;
 	struct err e = ERR_INIT;
@@ -108,7 +108,7 @@ static void what_lacks_memory_is_named(void **state)
 	free(text);
 }
 
-static void a_list_grows_by_one(void **state)
+TEST(a_list_grows_by_one)
 {
 	struct err e = ERR_INIT;
 	size_t *list = NULL;
@@ -121,7 +121,7 @@ static void a_list_grows_by_one(void **state)
 	free(list);
 }
 
-static void a_cleared_error_is_as_new(void **state)
+TEST(a_cleared_error_is_as_new)
 {
 	struct err e = {.host = "a"};
 	errno = ENOENT;
@@ -133,14 +133,5 @@ static void a_cleared_error_is_as_new(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(the_first_argument),
-	        cmocka_unit_test(an_option),
-	        cmocka_unit_test(an_error_passed_on),
-	        cmocka_unit_test(a_text_that_is_too_long_keeps_its_end),
-	        cmocka_unit_test(what_lacks_memory_is_named),
-	        cmocka_unit_test(a_list_grows_by_one),
-	        cmocka_unit_test(a_cleared_error_is_as_new),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -35,7 +35,7 @@ static int range(const char *body, struct store_value *v, uint64_t *revision, st
 	return etcd_read_range(v, revision, body, strlen(body), e);
 }
 
-static void test_range(void **state)
+TEST(test_range)
 {
 	static const struct {
 		const char *body;
@@ -66,7 +66,7 @@ static void test_range(void **state)
 	}
 }
 
-static void test_bad_ranges(void **state)
+TEST(test_bad_ranges)
 {
 	static const struct {
 		const char *body, *says;
@@ -111,7 +111,7 @@ static void test_bad_ranges(void **state)
 }
 
 /* A value of the largest size is taken; one byte more is not. */
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
 	static const char head[] = "{" HEAD ",\"kvs\":[{\"mod_revision\":\"5\",\"value\":\"";
 	static const size_t lengths[] = {STORE_VALUE_MAX, STORE_VALUE_MAX + 1,
@@ -137,7 +137,7 @@ static void test_sizes(void **state)
 }
 
 /* An answer that is cut anywhere is not taken, and no byte beyond the cut is read. */
-static void test_cuts(void **state)
+TEST(test_cuts)
 {
 	for (size_t n = 0; n < sizeof HI - 1; n++) {
 		struct store_value v;
@@ -152,7 +152,7 @@ static void test_cuts(void **state)
 	}
 }
 
-static void test_txn(void **state)
+TEST(test_txn)
 {
 	static const struct {
 		const char *body;
@@ -176,7 +176,7 @@ static void test_txn(void **state)
 	}
 }
 
-static void test_token(void **state)
+TEST(test_token)
 {
 	static const char *const bad[] = {MISSING,
 	                                  "{\"token\":\"\"}",
@@ -203,7 +203,7 @@ static void test_token(void **state)
 	free(body);
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
 	static const struct {
 		const char *body;
@@ -234,7 +234,7 @@ static void test_errors(void **state)
 	assert_int_equal(strlen(e.text), sizeof e.text - 1);
 }
 
-static void test_watch(void **state)
+TEST(test_watch)
 {
 	static const struct {
 		const char *body;
@@ -279,7 +279,7 @@ static struct store *open_fake(const struct fake *f, const char *token)
 	return open_at(url, token);
 }
 
-static void test_bad_answers(void **state)
+TEST(test_bad_answers)
 {
 	static const struct {
 		const char *answer;
@@ -329,7 +329,7 @@ static void test_bad_answers(void **state)
 
 /* A put whose answer is lost: the comparison of the second try is false, since the first was done.
  */
-static void test_lost_answer(void **state)
+TEST(test_lost_answer)
 {
 	static const struct {
 		const char *value;
@@ -360,7 +360,7 @@ static void test_lost_answer(void **state)
 	stop_fake(&f);
 }
 
-static void test_delete(void **state)
+TEST(test_delete)
 {
 	static const struct {
 		const char *answers[2];
@@ -393,7 +393,7 @@ static int get_as_user(struct fake *f, struct store_value *v, struct err *e)
 	return ret;
 }
 
-static void test_users(void **state)
+TEST(test_users)
 {
 	struct store_value v;
 	struct err e = {0};
@@ -432,7 +432,7 @@ static void test_users(void **state)
 }
 
 /* The first host is down, the second is ill; the third serves, and is kept. */
-static void test_hosts(void **state)
+TEST(test_hosts)
 {
 	struct fake down = {0}, ill = {.answers = {HTTP("503 No", ERROR("14"))}},
 	            well = {.answers = {HTTP("200 OK", HI)}};
@@ -463,7 +463,7 @@ static void test_hosts(void **state)
 }
 
 /* A watch wakes, ends or fails: the value is read in any case. */
-static void test_waiting(void **state)
+TEST(test_waiting)
 {
 	static const char *const watches[] = {HTTP("200 OK", CREATED "}}\n{\"result\":{}}\n"),
 	                                      HTTP("200 OK", CREATED ",\"canceled\":true}}\n"),
@@ -506,7 +506,7 @@ static bool always(void *ctx)
 	return true;
 }
 
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
 	struct fake f = {.answers = {HTTP("200 OK", MISSING)}};
 	struct store_value v;
@@ -539,15 +539,5 @@ static void test_bounds(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_range),       cmocka_unit_test(test_bad_ranges),
-	        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_cuts),
-	        cmocka_unit_test(test_txn),         cmocka_unit_test(test_token),
-	        cmocka_unit_test(test_errors),      cmocka_unit_test(test_watch),
-	        cmocka_unit_test(test_bad_answers), cmocka_unit_test(test_lost_answer),
-	        cmocka_unit_test(test_delete),      cmocka_unit_test(test_users),
-	        cmocka_unit_test(test_hosts),       cmocka_unit_test(test_waiting),
-	        cmocka_unit_test(test_bounds),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

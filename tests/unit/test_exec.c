@@ -23,7 +23,7 @@
 #endif
 
 /* Every type and operation, each on some sizes. */
-static void every_algorithm_type_and_operation(void **state)
+TEST(every_algorithm_type_and_operation)
 {
 	uint64_t seed = 7;
 	size_t turn = 0, step = long_run() ? 1 : STEP;
@@ -75,7 +75,7 @@ static void one_property(uint64_t seed)
 	try(&p, t, 4);
 }
 
-static void any_timing_gives_the_same_bits(void **state)
+TEST(any_timing_gives_the_same_bits)
 {
 	const char *one = getenv("COLLCTL_SEED");
 	uint64_t n = long_run() ? 5000 : SAMPLE;
@@ -87,7 +87,7 @@ static void any_timing_gives_the_same_bits(void **state)
 		one_property(seed);
 }
 
-static void lanes_of_one_element(void **state)
+TEST(lanes_of_one_element)
 {
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int size = 2 + (int)(a % (SPREAD / 3)); size <= 9; size += SPREAD / 3) {
@@ -127,7 +127,7 @@ static bool lent_case(struct problem *p, size_t a, int size, uint64_t *seed)
 	return true;
 }
 
-static void lent_sends(void **state)
+TEST(lent_sends)
 {
 	static const struct timing t[] = {
 	        {.windows = 1, .streams = 1, .capacity = 1, .seed = 1, .lends = true},
@@ -182,7 +182,7 @@ static bool survives_a_lie(const struct problem *p, const struct timing *t)
 }
 
 /* The lanes of these tests show it if a send is done before its peer has consumed it. */
-static void lent_sends_that_end_early_are_seen(void **state)
+TEST(lent_sends_that_end_early_are_seen)
 {
 	uint64_t seed = 13;
 	int seen = 0;
@@ -201,7 +201,7 @@ static void lent_sends_that_end_early_are_seen(void **state)
 }
 
 /* More windows than elements: most are empty. */
-static void windows_without_elements(void **state)
+TEST(windows_without_elements)
 {
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (uint64_t count = 0; count < 7; count++) {
@@ -223,7 +223,7 @@ static void windows_without_elements(void **state)
 }
 
 /* Vectors larger than a lane's turn, a conversion's piece and a writer's quantum. */
-static void large_vectors(void **state)
+TEST(large_vectors)
 {
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int d = 0; d < 2; d++) {
@@ -247,7 +247,7 @@ static void large_vectors(void **state)
 		}
 }
 
-static void files_on_threads(void **state)
+TEST(files_on_threads)
 {
 	uint64_t seed = 21;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
@@ -274,7 +274,7 @@ static void files_on_threads(void **state)
 		}
 }
 
-static void a_barrier_is_one_element(void **state)
+TEST(a_barrier_is_one_element)
 {
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int size = 1; size <= RANKS; size++) {
@@ -315,7 +315,7 @@ static void a_barrier_is_one_element(void **state)
 }
 
 /* Again and again over the same lanes, each rank as soon as it has finished. */
-static void a_schedule_is_repeated(void **state)
+TEST(a_schedule_is_repeated)
 {
 	uint64_t seed = 11;
 	for (size_t a = 0; a < coll_algorithms_len; a++) {
@@ -349,7 +349,7 @@ static void emit_finished(struct sched_builder *b, const struct coll_args *a)
 	                  SCHED_FINAL | (a->rank ? SCHED_WIRE_LEFT : 0));
 }
 
-static void a_sum_is_finished_as_it_arrives(void **state)
+TEST(a_sum_is_finished_as_it_arrives)
 {
 	static const struct coll_algorithm finished = {.kind = COLL_ALLREDUCE,
 	                                               .name = "finished",
@@ -372,18 +372,5 @@ static void a_sum_is_finished_as_it_arrives(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(every_algorithm_type_and_operation),
-	        cmocka_unit_test(any_timing_gives_the_same_bits),
-	        cmocka_unit_test(lanes_of_one_element),
-	        cmocka_unit_test(lent_sends),
-	        cmocka_unit_test(lent_sends_that_end_early_are_seen),
-	        cmocka_unit_test(windows_without_elements),
-	        cmocka_unit_test(large_vectors),
-	        cmocka_unit_test(files_on_threads),
-	        cmocka_unit_test(a_barrier_is_one_element),
-	        cmocka_unit_test(a_schedule_is_repeated),
-	        cmocka_unit_test(a_sum_is_finished_as_it_arrives),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -159,7 +159,7 @@ static bool has_base(const struct coll_algorithm *alg, struct shape sh, unsigned
 	return memcmp(&c, &d, sizeof(c)) != 0;
 }
 
-static void test_closed_forms(void **state)
+TEST(test_closed_forms)
 {
 	static const unsigned bases[] = {3, 4, 7};
 
@@ -183,7 +183,7 @@ static void test_closed_forms(void **state)
 }
 
 /* An exchange of fewer steps than can be. */
-static void test_steps(void **state)
+TEST(test_steps)
 {
 	for (unsigned steps = 1; steps <= 4; steps++) {
 		struct shape sh = {.size = 16, .ninputs = 1, .steps = steps};
@@ -349,7 +349,7 @@ static void words_are(const struct coll_algorithm *alg, const struct coll_args *
 }
 
 /* `collctl algorithms` prints what plan counts. */
-static void test_words(void **state)
+TEST(test_words)
 {
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const struct coll_algorithm *alg = coll_algorithms[i];
@@ -437,7 +437,7 @@ static const struct expected {
         {COLL_BARRIER, "dissemination", 3, 3, 24, 5},
 };
 
-static void test_by_hand(void **state)
+TEST(test_by_hand)
 {
 	for (size_t i = 0; i < LENGTH(expected); i++) {
 		const struct expected *x = &expected[i];
@@ -478,7 +478,7 @@ static void takes_the_place(enum coll_kind kind, const char *name, const struct 
 
 /* ---- the work of each rank ---- */
 
-static void test_work(void **state)
+TEST(test_work)
 {
 	static const struct {
 		enum coll_kind kind;
@@ -509,7 +509,7 @@ static void test_work(void **state)
 	}
 }
 
-static void test_fall_backs(void **state)
+TEST(test_fall_backs)
 {
 	static const uint64_t off[] = {0, 1, 2, 3};
 
@@ -537,11 +537,5 @@ static void test_fall_backs(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_closed_forms), cmocka_unit_test(test_steps),
-	        cmocka_unit_test(test_words),        cmocka_unit_test(test_by_hand),
-	        cmocka_unit_test(test_work),         cmocka_unit_test(test_fall_backs),
-	};
-
-	return cmocka_run_group_tests_name("figures", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

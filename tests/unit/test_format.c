@@ -9,7 +9,7 @@
 #include "lib/data/files/sink.h"
 #include "tests/unit/unit.h"
 
-static void rows_are_whole(void **state)
+TEST(rows_are_whole)
 {
 	char choices[256] = "";
 	bool taken[128] = {false};
@@ -51,7 +51,7 @@ static void write_array(const char *path, const struct array_info *info, const v
 	sink_free(s);
 }
 
-static void a_toy_is_written_and_read(void **state)
+TEST(a_toy_is_written_and_read)
 {
 	const float data[] = {1, 2, 3};
 	const struct array_hints hints = {0};
@@ -93,9 +93,5 @@ static int remove_folder(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(rows_are_whole),
-	        cmocka_unit_test(a_toy_is_written_and_read),
-	};
-	return cmocka_run_group_tests(tests, in_a_folder, remove_folder);
+	return unit_run(in_a_folder, remove_folder);
 }

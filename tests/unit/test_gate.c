@@ -13,6 +13,8 @@
 #include "lib/net/gate.h"
 #include "tests/unit/unit.h"
 
+#define GATE_TEST(name) TEST_WITH(name, set_up, tear_down)
+
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 
 static struct loop loop;
@@ -214,7 +216,7 @@ static void must_be_admitted(bool with_tls)
 	conn_free(c);
 }
 
-static void the_opening_is_delivered(void **state)
+GATE_TEST(the_opening_is_delivered)
 {
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		gate_set_up(with_tls, 4, 4, 0);
@@ -226,7 +228,7 @@ static void the_opening_is_delivered(void **state)
 	gate = NULL;
 }
 
-static void the_oldest_goes_when_slots_are_full(void **state)
+GATE_TEST(the_oldest_goes_when_slots_are_full)
 {
 	int fd[5];
 	gate_set_up(false, 3, 3, 0);
@@ -243,7 +245,7 @@ static void the_oldest_goes_when_slots_are_full(void **state)
 		close(fd[i]);
 }
 
-static void a_source_pays_itself(void **state)
+GATE_TEST(a_source_pays_itself)
 {
 	int other, fd[4];
 	gate_set_up(false, 10, 2, 0);
@@ -264,7 +266,7 @@ static void a_source_pays_itself(void **state)
 
 /* A flood from the address of an honest peer: whose handshake has begun stays, however many come
  * and say nothing, or a little. */
-static void who_has_proved_something_stays(void **state)
+GATE_TEST(who_has_proved_something_stays)
 {
 	struct err err = {0};
 	int fd[24];
@@ -298,7 +300,7 @@ static void who_has_proved_something_stays(void **state)
 		close(fd[i]);
 }
 
-static void patience_ends(void **state)
+GATE_TEST(patience_ends)
 {
 	const int64_t patience = NS_PER_SEC;
 	int silent, slow;
@@ -321,7 +323,7 @@ static void patience_ends(void **state)
 	close(slow);
 }
 
-static void strangers_disturb_nobody(void **state)
+GATE_TEST(strangers_disturb_nobody)
 {
 	static const char *const noises[] = {
 	        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -352,7 +354,7 @@ static void strangers_disturb_nobody(void **state)
 	assert_int_equal(nadmitted, 2);
 }
 
-static void a_refusal_is_remembered(void **state)
+GATE_TEST(a_refusal_is_remembered)
 {
 	struct err err = {0};
 	gate_set_up(true, 8, 8, 0);
@@ -372,7 +374,7 @@ static void a_refusal_is_remembered(void **state)
 }
 
 /* One side has --insecure, the other has not: both learn that at once. */
-static void the_other_protocol_is_answered(void **state)
+GATE_TEST(the_other_protocol_is_answered)
 {
 	for (int i = 0; i < 20; i++) {
 		struct err err = {0};
@@ -397,7 +399,7 @@ static void the_other_protocol_is_answered(void **state)
 	}
 }
 
-static void closing_drops_strangers(void **state)
+GATE_TEST(closing_drops_strangers)
 {
 	int fd;
 	gate_set_up(false, 8, 8, 0);
@@ -413,7 +415,7 @@ static void closing_drops_strangers(void **state)
 	close(fd);
 }
 
-static void it_says_where_it_listens(void **state)
+GATE_TEST(it_says_where_it_listens)
 {
 	struct addr a;
 	struct err err = {0};
@@ -436,7 +438,7 @@ static struct conn *come_at_once(void)
 	return c;
 }
 
-static void who_is_admitted_may_close_it(void **state)
+GATE_TEST(who_is_admitted_may_close_it)
 {
 	struct conn *c[3];
 	gate_set_up(false, 8, 8, 0);
@@ -469,7 +471,7 @@ static void give_descriptors(void)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static void who_has_just_come_keeps_its_descriptor(void **state)
+GATE_TEST(who_has_just_come_keeps_its_descriptor)
 {
 	gate_set_up(false, 10, 10, 10 * PATIENCE);
 	int first = come(1), second = come_without_descriptors();
@@ -485,7 +487,7 @@ static void who_has_just_come_keeps_its_descriptor(void **state)
 	close(second);
 }
 
-static void who_came_long_ago_loses_its_descriptor(void **state)
+GATE_TEST(who_came_long_ago_loses_its_descriptor)
 {
 	gate_set_up(false, 10, 10, 0);
 	int first = come(1), second = come_without_descriptors();
@@ -498,7 +500,7 @@ static void who_came_long_ago_loses_its_descriptor(void **state)
 	close(second);
 }
 
-static void nobody_can_lose_a_descriptor(void **state)
+GATE_TEST(nobody_can_lose_a_descriptor)
 {
 	for (int i = 0; i < 2; i++) {
 		int64_t until = clock_ns() + PATIENCE;
@@ -520,25 +522,7 @@ static void nobody_can_lose_a_descriptor(void **state)
 	}
 }
 
-#define GATE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        GATE_TEST(the_opening_is_delivered),
-	        GATE_TEST(the_oldest_goes_when_slots_are_full),
-	        GATE_TEST(who_has_proved_something_stays),
-	        GATE_TEST(a_source_pays_itself),
-	        GATE_TEST(patience_ends),
-	        GATE_TEST(strangers_disturb_nobody),
-	        GATE_TEST(a_refusal_is_remembered),
-	        GATE_TEST(the_other_protocol_is_answered),
-	        GATE_TEST(closing_drops_strangers),
-	        GATE_TEST(who_is_admitted_may_close_it),
-	        GATE_TEST(it_says_where_it_listens),
-	        GATE_TEST(who_has_just_come_keeps_its_descriptor),
-	        GATE_TEST(who_came_long_ago_loses_its_descriptor),
-	        GATE_TEST(nobody_can_lose_a_descriptor),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "lib/job/host_groups.h"
 #include "tests/unit/unit.h"
 
-static void identities(void **state)
+TEST(identities)
 {
 	uint8_t a[HOST_ID], b[HOST_ID], none[HOST_ID] = {0};
 	char boot[] = "a long name ............................................................";
@@ -62,7 +62,7 @@ static void expect(const char *ids, const char *want, int hosts)
 	comes_back(hosts < n ? host : NULL, n, hosts);
 }
 
-static void numbers(void **state)
+TEST(numbers)
 {
 	expect("a", "0", 1);
 	expect("aaaa", "0000", 1);
@@ -73,7 +73,7 @@ static void numbers(void **state)
 	expect("--", "01", 2);
 }
 
-static void many_ranks(void **state)
+TEST(many_ranks)
 {
 	enum { SIZE = 65536, EACH = 96 };
 	struct host_member *m = calloc(SIZE, sizeof *m);
@@ -100,7 +100,7 @@ static void many_ranks(void **state)
 }
 
 /* Runs {first, hosts - 1, each - 1} that do not fit four ranks, or skip a number. */
-static void malformed_groups(void **state)
+TEST(malformed_groups)
 {
 	static const uint16_t cases[][6] = {{1, 0, 3},
 	                                    {0, 0, 4},
@@ -127,11 +127,5 @@ static void malformed_groups(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(identities),
-	        cmocka_unit_test(numbers),
-	        cmocka_unit_test(many_ranks),
-	        cmocka_unit_test(malformed_groups),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

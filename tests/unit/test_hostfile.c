@@ -47,7 +47,7 @@ static const struct {
         {"n[9-10]", "n9:0*1@0 n10:0*1@1", 2},
 };
 
-static void test_good(void **state)
+TEST(test_good)
 {
 	for (size_t i = 0; i < LENGTH(good); i++) {
 		struct hostfile h;
@@ -99,7 +99,7 @@ static const struct {
         {"n[1-300] slots=300\n", "hosts:1: more than 65536 ranks"},
 };
 
-static void test_bad(void **state)
+TEST(test_bad)
 {
 	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct hostfile h;
@@ -117,7 +117,7 @@ static void test_bad(void **state)
 	assert_string_equal(e.text, "hosts:2: a NUL byte; this is not a text file");
 }
 
-static void test_long_names(void **state)
+TEST(test_long_names)
 {
 	char text[2000];
 	struct hostfile h;
@@ -137,7 +137,7 @@ static void test_long_names(void **state)
 	assert_non_null(strstr(e.text, "too long"));
 }
 
-static void test_read(void **state)
+TEST(test_read)
 {
 	char path[] = "/tmp/collctl-hostfile.XXXXXX";
 	struct hostfile h;
@@ -187,7 +187,7 @@ static void find_nothing(const char *given, bool hosts, int code, const char *wo
 }
 
 /* A file or a list, for who reads a hostfile and for who starts ranks on the hosts. */
-static void test_find(void **state)
+TEST(test_find)
 {
 	static const char *const names[] = {"node1", "a,b", "node1,"};
 	char folder[] = "/tmp/collctl-hosts.XXXXXX";
@@ -250,7 +250,7 @@ static int local_rank(const char *text, int *rank, struct err *e)
 	return rc;
 }
 
-static void test_local_rank(void **state)
+TEST(test_local_rank)
 {
 	int rank = -1;
 	struct err e = {0};
@@ -280,10 +280,5 @@ static void test_local_rank(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_good),       cmocka_unit_test(test_bad),
-	        cmocka_unit_test(test_long_names), cmocka_unit_test(test_read),
-	        cmocka_unit_test(test_find),       cmocka_unit_test(test_local_rank),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -117,7 +117,7 @@ static void verify_cluster(const struct cluster *c, size_t turn)
 }
 
 /* As many ranks on each host: all such clusters of up to 64 ranks, or some of them. */
-static void test_every_regular_cluster(void **state)
+TEST(test_every_regular_cluster)
 {
 	size_t turn = 0;
 
@@ -167,7 +167,7 @@ static void one_cluster(uint64_t seed)
 	}
 }
 
-static void test_random_clusters(void **state)
+TEST(test_random_clusters)
 {
 	const uint64_t runs = long_run() ? 6000 : (uint64_t)up_to(300, 60);
 
@@ -255,7 +255,7 @@ static void check_traffic(const struct coll_algorithm *alg, const struct cluster
 	set_release(&set);
 }
 
-static void test_what_leaves_a_host(void **state)
+TEST(test_what_leaves_a_host)
 {
 	uint64_t seed = 1;
 
@@ -277,7 +277,7 @@ static void test_what_leaves_a_host(void **state)
 }
 
 /* What algorithms that do not know hosts send out of them: 4 hosts of 8 ranks, by hand. */
-static void test_flat_algorithms(void **state)
+TEST(test_flat_algorithms)
 {
 	static const struct {
 		const char *name;
@@ -335,7 +335,7 @@ static void check_cost(const struct coll_algorithm *alg, const struct cluster *c
 	set_release(&t);
 }
 
-static void test_closed_forms(void **state)
+TEST(test_closed_forms)
 {
 	uint64_t seed = 1;
 
@@ -366,7 +366,7 @@ static bool same_step(const struct sched_step *a, const struct sched_step *b)
 }
 
 /* Unknown, one rank on each, or one host: another algorithm, or the same as without hosts. */
-static void test_nothing_shared(void **state)
+TEST(test_nothing_shared)
 {
 	const struct cluster apart = regular(9, 1, false), one = regular(1, 9, false);
 	const struct cluster *clusters[] = {&apart, &one};
@@ -396,7 +396,7 @@ static void test_nothing_shared(void **state)
 }
 
 /* Numbers that are none are refused. */
-static void test_hosts_that_are_none(void **state)
+TEST(test_hosts_that_are_none)
 {
 	static const int bad[][4] = {{1, 0, 0, 1}, {0, 2, 1, 1}, {0, -1, 0, 1}, {0, 0, 1, 4}};
 	const uint64_t off[] = {0, 1, 2, 3, 4};
@@ -413,15 +413,5 @@ static void test_hosts_that_are_none(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_every_regular_cluster),
-	        cmocka_unit_test(test_random_clusters),
-	        cmocka_unit_test(test_what_leaves_a_host),
-	        cmocka_unit_test(test_flat_algorithms),
-	        cmocka_unit_test(test_closed_forms),
-	        cmocka_unit_test(test_nothing_shared),
-	        cmocka_unit_test(test_hosts_that_are_none),
-	};
-
-	return cmocka_run_group_tests_name("hosts", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -167,7 +167,7 @@ static void expect_failure(const struct outcome o[SIZE], int code, const char *w
 	}
 }
 
-static void another_shape_is_named(void **state)
+TEST(another_shape_is_named)
 {
 	struct outcome o[SIZE];
 	run_job(ANOTHER_SHAPE, o);
@@ -176,7 +176,7 @@ static void another_shape_is_named(void **state)
 	               "ranks 0, 1, 3");
 }
 
-static void another_result_is_named(void **state)
+TEST(another_result_is_named)
 {
 	struct outcome o[SIZE];
 	run_job(ANOTHER_RESULT, o);
@@ -185,7 +185,7 @@ static void another_result_is_named(void **state)
 	               "1 differs from digest 25000");
 }
 
-static void the_slowest_is_known_to_all(void **state)
+TEST(the_slowest_is_known_to_all)
 {
 	struct outcome o[SIZE];
 	run_job(ANOTHER_PACE, o);
@@ -204,10 +204,5 @@ static void the_slowest_is_known_to_all(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(another_shape_is_named),
-	        cmocka_unit_test(another_result_is_named),
-	        cmocka_unit_test(the_slowest_is_known_to_all),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -9,6 +9,8 @@
 #include "lib/job/job_internal.h"
 #include "tests/unit/unit.h"
 
+#define JOB_TEST(name) TEST_WITH(name, set_up, tear_down)
+
 #define SIZE 4
 
 static struct job *job;
@@ -175,7 +177,7 @@ static void expect_trust(void)
 }
 
 /* What each state admits; of the others, every type. */
-static void each_message_at_each_stage(void **state)
+JOB_TEST(each_message_at_each_stage)
 {
 	static const struct {
 		uint8_t type;
@@ -207,7 +209,7 @@ static void each_message_at_each_stage(void **state)
 	}
 }
 
-static void an_early_verdict_commits_nothing(void **state)
+JOB_TEST(an_early_verdict_commits_nothing)
 {
 	for (int at = JOB_SEEKING; at < JOB_VOTED; at++) {
 		be_at((enum job_state)at);
@@ -224,7 +226,7 @@ static void an_early_verdict_commits_nothing(void **state)
 	assert_int_equal(job->state, JOB_IN_DOUBT);
 }
 
-static void a_welcome_out_of_range(void **state)
+JOB_TEST(a_welcome_out_of_range)
 {
 	static const int wrong[][3] = {{65535, 0, -1}, {2, 0, -1}, {1, 4, -1},
 	                               {1, 0, 4},      {1, 0, 2}, /* nobody asked for it */
@@ -237,7 +239,7 @@ static void a_welcome_out_of_range(void **state)
 	}
 }
 
-static void a_second_welcome_adds_only(void **state)
+JOB_TEST(a_second_welcome_adds_only)
 {
 	static const int wrong[][3] = {{2, 3, 1}, {1, 0, 1}, {1, 3, 2}, {1, 3, -1}, {1, -1, 1}};
 	for (size_t i = 0; i <= LENGTH(wrong); i++) {
@@ -258,7 +260,7 @@ static void a_second_welcome_adds_only(void **state)
 }
 
 /* A rank that does not know the size learns it from ROSTER. */
-static void numbers_beyond_the_roster(void **state)
+JOB_TEST(numbers_beyond_the_roster)
 {
 	static const int welcomes[][3] = {{3, 0, 0}, {0, 3, 0}, {0, 0, 3}};
 	for (size_t i = 0; i < 3; i++) {
@@ -272,7 +274,7 @@ static void numbers_beyond_the_roster(void **state)
 	}
 }
 
-static void rosters_that_are_none(void **state)
+JOB_TEST(rosters_that_are_none)
 {
 	static const struct {
 		uint32_t size;
@@ -303,7 +305,7 @@ static void rosters_that_are_none(void **state)
 	expect_distrust("a place that this rank did not ask for");
 }
 
-static void places_nobody_asked_for(void **state)
+JOB_TEST(places_nobody_asked_for)
 {
 	for (int i = 0; i < 4; i++) {
 		ask_place(20, 7);
@@ -325,7 +327,7 @@ static void places_nobody_asked_for(void **state)
 }
 
 /* An answer needs its question. */
-static void answers_come_once(void **state)
+JOB_TEST(answers_come_once)
 {
 	be_at(JOB_RUNNING);
 	job->said.question = ASKS_ROUND;
@@ -351,7 +353,7 @@ static void answers_come_once(void **state)
 	expect_distrust("(CLOCK)");
 }
 
-static void pages_are_asked_for_in_order(void **state)
+JOB_TEST(pages_are_asked_for_in_order)
 {
 	be_at(JOB_VOTED);
 	for (uint32_t page = 0; page < 3; page++) {
@@ -369,7 +371,7 @@ static void pages_are_asked_for_in_order(void **state)
 	expect_distrust("(ASK)");
 }
 
-static void malformed_messages(void **state)
+JOB_TEST(malformed_messages)
 {
 	static const uint8_t types[] = {MSG_WELCOME, MSG_JOINED, MSG_BEAT, MSG_ABORT,
 	                                MSG_VERDICT, MSG_FINAL,  MSG_ASK,  MSG_OTHER_JOB};
@@ -400,7 +402,7 @@ static void malformed_messages(void **state)
 }
 
 /* An ABORT after the verdict, or a good outcome without this rank's word. */
-static void the_verdict_stands(void **state)
+JOB_TEST(the_verdict_stands)
 {
 	for (int at = JOB_COMMITTING; at <= JOB_DONE; at++) {
 		be_at((enum job_state)at);
@@ -421,7 +423,7 @@ static void the_verdict_stands(void **state)
 }
 
 /* A rank that has failed waits for the outcome alone. */
-static void after_a_failure_only_the_abort_counts(void **state)
+JOB_TEST(after_a_failure_only_the_abort_counts)
 {
 	struct err err = {.code = ERR_INPUT, .rank = ERR_RANK_SELF};
 	be_at(JOB_RUNNING);
@@ -439,7 +441,7 @@ static void after_a_failure_only_the_abort_counts(void **state)
 
 /* A coordinator that does not answer while ranks join: what was missing is the cause. Later, that
  * it does not answer. */
-static void a_silent_coordinator(void **state)
+JOB_TEST(a_silent_coordinator)
 {
 	for (int running = 0; running < 2; running++) {
 		struct err err = {.code = ERR_RENDEZVOUS, .text = "sent no ROSTER message"},
@@ -460,24 +462,7 @@ static void a_silent_coordinator(void **state)
 	}
 }
 
-#define JOB_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        JOB_TEST(each_message_at_each_stage),
-	        JOB_TEST(an_early_verdict_commits_nothing),
-	        JOB_TEST(a_welcome_out_of_range),
-	        JOB_TEST(a_second_welcome_adds_only),
-	        JOB_TEST(numbers_beyond_the_roster),
-	        JOB_TEST(rosters_that_are_none),
-	        JOB_TEST(places_nobody_asked_for),
-	        JOB_TEST(answers_come_once),
-	        JOB_TEST(pages_are_asked_for_in_order),
-	        JOB_TEST(malformed_messages),
-	        JOB_TEST(the_verdict_stands),
-	        JOB_TEST(after_a_failure_only_the_abort_counts),
-	        JOB_TEST(a_silent_coordinator),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

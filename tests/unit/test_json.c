@@ -17,7 +17,7 @@ static void is(json_t *value, size_t flags, const char *want)
 	json_decref(value);
 }
 
-static void reals_are_short(void **state)
+TEST(reals_are_short)
 {
 	is(json_pack("[f,f,f,f,f,f]", 0.1, 1.0, -0.0, 1e300, 2.5e-7, 100000.0), JSON_COMPACT,
 	   "[0.1,1.0,-0.0,1e300,2.5e-7,100000.0]");
@@ -29,7 +29,7 @@ static void reals_are_short(void **state)
 	assert_null(json_text(NULL, 0));
 }
 
-static void measured_reals_have_six_digits(void **state)
+TEST(measured_reals_have_six_digits)
 {
 	is(json_pack("[o,o,o,o,o]", json_measured(1.0 / 3), json_measured(0.00012345678),
 	             json_measured(19.7), json_measured(1234567.8), json_measured(0)),
@@ -37,7 +37,7 @@ static void measured_reals_have_six_digits(void **state)
 	assert_null(json_measured(INFINITY));
 }
 
-static void the_rest_stays(void **state)
+TEST(the_rest_stays)
 {
 	is(json_pack("[s,s,I,b,n]", "0.10000000000000001", "a\"0.10000000000000001\\", INT64_MIN,
 	             1),
@@ -49,7 +49,7 @@ static void the_rest_stays(void **state)
 }
 
 /* What a terminal would obey: DEL, C1, marks of direction, separators of lines. */
-static void what_is_not_printable_is_escaped(void **state)
+TEST(what_is_not_printable_is_escaped)
 {
 	const char *const text = "a\177\302\205\302\237\302\240\303\251\342\200\250"
 	                         "\342\200\256\342\201\251\330\234\033z";
@@ -65,7 +65,7 @@ static void what_is_not_printable_is_escaped(void **state)
 	json_decref(back);
 }
 
-static void every_double_reads_back(void **state)
+TEST(every_double_reads_back)
 {
 	static const double edges[] = {
 	        DBL_MIN,     DBL_MAX,         DBL_TRUE_MIN,       -DBL_MIN,
@@ -103,7 +103,7 @@ static void assert_u64(uint64_t x, size_t flags, const char *want)
 	free(text);
 }
 
-static void whole_numbers_of_64_bits_are_exact(void **state)
+TEST(whole_numbers_of_64_bits_are_exact)
 {
 	assert_u64(INT64_MAX, JSON_COMPACT,
 	           "{\"{\\u0001u64\":\"}\",\"n\":[9223372036854775807,1]}");
@@ -114,7 +114,7 @@ static void whole_numbers_of_64_bits_are_exact(void **state)
 	           "]\n}");
 }
 
-static void text_that_looks_like_a_large_number_stays(void **state)
+TEST(text_that_looks_like_a_large_number_stays)
 {
 	static const char *const texts[] = {
 	        "[\"\\u0001u64\",{\"b\":\"1\"}]",
@@ -135,14 +135,5 @@ static void text_that_looks_like_a_large_number_stays(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(what_is_not_printable_is_escaped),
-	        cmocka_unit_test(reals_are_short),
-	        cmocka_unit_test(measured_reals_have_six_digits),
-	        cmocka_unit_test(the_rest_stays),
-	        cmocka_unit_test(every_double_reads_back),
-	        cmocka_unit_test(whole_numbers_of_64_bits_are_exact),
-	        cmocka_unit_test(text_that_looks_like_a_large_number_stays),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -6,6 +6,8 @@
 #include "lib/store/server/kv.h"
 #include "tests/unit/unit.h"
 
+#define KV_TEST(name) TEST_WITH(name, setup, teardown)
+
 #define SEC 1000000000LL
 
 static int changes;
@@ -40,7 +42,7 @@ static enum kv_result put(const char *key, const char *value, const uint64_t *ca
 
 #define CAS(n) (&(uint64_t){n})
 
-static void test_cas(void **state)
+KV_TEST(test_cas)
 {
 	bool gone;
 
@@ -80,7 +82,7 @@ static void test_cas(void **state)
 }
 
 /* Keys of which one begins with another, in no order. */
-static void test_neighbours(void **state)
+KV_TEST(test_neighbours)
 {
 	static const char *const keys[] = {"b/2", "a", "b/10", "c", "b", "b/1", "b0"};
 	const size_t n = LENGTH(keys);
@@ -99,7 +101,7 @@ static void test_neighbours(void **state)
 	assert_int_equal(kv.nentries, 0);
 }
 
-static void test_caps(void **state)
+KV_TEST(test_caps)
 {
 	static char big[KV_VALUE_BYTES + 1];
 	char key[32];
@@ -127,7 +129,7 @@ static void test_caps(void **state)
 	assert_int_equal(put("k7", "new", NULL, 0), KV_TRUE);
 }
 
-static void test_ttl(void **state)
+KV_TEST(test_ttl)
 {
 	kv.ttl = 5 * SEC;
 	assert_int_equal(put("a", "", NULL, 0), KV_TRUE);
@@ -144,15 +146,7 @@ static void test_ttl(void **state)
 	assert_null(kv_find(&kv, "a"));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        TEST(test_cas),
-	        TEST(test_neighbours),
-	        TEST(test_caps),
-	        TEST(test_ttl),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

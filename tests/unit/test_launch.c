@@ -82,7 +82,7 @@ static const struct found cases[] = {
         {{"LOCAL_RANK=x", NULL}, NULL, -1, -1, -1},
 };
 
-static void test_found(void **state)
+TEST(test_found)
 {
 	for (size_t i = 0; i < LENGTH(cases); i++) {
 		const struct found *c = &cases[i];
@@ -118,7 +118,7 @@ static const struct {
         {{TORCH, "LOCAL_RANK=first", NULL}, "LOCAL_RANK=first"},
 };
 
-static void test_malformed(void **state)
+TEST(test_malformed)
 {
 	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct launch l;
@@ -148,7 +148,7 @@ static const struct {
         {{TORCH, "PMI_RANK=1", "SLURM_PROCID=2", "SLURM_STEP_ID=0", NULL}, {"SLURM_PROCID=2"}},
 };
 
-static void test_conflicts(void **state)
+TEST(test_conflicts)
 {
 	for (size_t i = 0; i < LENGTH(conflicts); i++) {
 		struct launch l;
@@ -207,7 +207,7 @@ static const struct {
          "PBS_JOBID"},
 };
 
-static void test_ids(void **state)
+TEST(test_ids)
 {
 	for (size_t i = 0; i < LENGTH(ids); i++) {
 		static const unsigned char none[8];
@@ -228,7 +228,7 @@ static void test_ids(void **state)
 }
 
 /* Ids that become the same letters stay different names. */
-static void test_different_ids(void **state)
+TEST(test_different_ids)
 {
 	static const char *const first[] = {"PBS_JOBID=a:b", NULL}, *const second[] = {
 	                                                                    "PBS_JOBID=a@b", NULL};
@@ -244,10 +244,5 @@ static void test_different_ids(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_found),         cmocka_unit_test(test_malformed),
-	        cmocka_unit_test(test_conflicts),     cmocka_unit_test(test_ids),
-	        cmocka_unit_test(test_different_ids),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -26,7 +26,7 @@ static struct layout_of of(const struct coll_request *r, const struct array_info
 }
 
 /* Rows that divide as numpy.array_split does, or by counts. */
-static void rows_are_cut(void **state)
+TEST(rows_are_cut)
 {
 	static const uint64_t counts[SIZE] = {0, 7, 1, 2}, even[SIZE] = {3, 3, 2, 2};
 	uint64_t out[SIZE];
@@ -37,7 +37,7 @@ static void rows_are_cut(void **state)
 }
 
 /* Elements are cut wherever rows end; the output is as the input. */
-static void allreduce_cuts_elements(void **state)
+TEST(allreduce_cuts_elements)
 {
 	const struct coll_request r = {.kind = COLL_ALLREDUCE, .base = 3};
 	const struct array_info info = array(3, 3);
@@ -56,7 +56,7 @@ static void allreduce_cuts_elements(void **state)
 }
 
 /* Each rank's output is its rows; blocks are whole rows. */
-static void scatter_and_reduce_scatter_cut_rows(void **state)
+TEST(scatter_and_reduce_scatter_cut_rows)
 {
 	static const enum coll_kind kinds[] = {COLL_SCATTER, COLL_REDUCE_SCATTER};
 	static const uint64_t rows[SIZE] = {1, 0, 4, 2};
@@ -79,7 +79,7 @@ static void scatter_and_reduce_scatter_cut_rows(void **state)
 }
 
 /* The ranks' arrays one behind the other. */
-static void gather_and_allgather_join_rows(void **state)
+TEST(gather_and_allgather_join_rows)
 {
 	static const enum coll_kind kinds[] = {COLL_GATHER, COLL_ALLGATHER};
 	static const uint64_t rows[SIZE] = {1, 0, 4, 2};
@@ -100,7 +100,7 @@ static void gather_and_allgather_join_rows(void **state)
 }
 
 /* What rank i sends to rank j stands in j's output behind what ranks before i send. */
-static void alltoall_is_a_matrix(void **state)
+TEST(alltoall_is_a_matrix)
 {
 	static const uint64_t cuts[SIZE][SIZE] = {
 	        {1, 2, 0, 3}, {0, 0, 5, 1}, {2, 2, 2, 2}, {4, 0, 1, 0}};
@@ -138,7 +138,7 @@ static void alltoall_is_a_matrix(void **state)
 
 /* Local inputs are folded only by the collective itself, not by what serves an average of integers
  * in its place. */
-static void inputs_count_where_they_are_folded(void **state)
+TEST(inputs_count_where_they_are_folded)
 {
 	const struct coll_request r = {.kind = COLL_ALLREDUCE};
 	const struct array_info info = array(3, 3);
@@ -156,7 +156,7 @@ static void inputs_count_where_they_are_folded(void **state)
 }
 
 /* Sums over 63 bits are refused, whoever told the rows. */
-static void what_is_too_large_is_refused(void **state)
+TEST(what_is_too_large_is_refused)
 {
 	static const uint64_t rows[SIZE] = {INT64_MAX, 1, 0, 0}, wide[SIZE] = {1ull << 61, 0, 0, 0};
 	const struct coll_request joins = {.kind = COLL_ALLGATHER}, all = {.kind = COLL_ALLTOALL};
@@ -177,14 +177,5 @@ static void what_is_too_large_is_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(rows_are_cut),
-	        cmocka_unit_test(allreduce_cuts_elements),
-	        cmocka_unit_test(scatter_and_reduce_scatter_cut_rows),
-	        cmocka_unit_test(gather_and_allgather_join_rows),
-	        cmocka_unit_test(alltoall_is_a_matrix),
-	        cmocka_unit_test(inputs_count_where_they_are_folded),
-	        cmocka_unit_test(what_is_too_large_is_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -29,13 +29,13 @@ static void says(size_t cap, const char *want)
 	links_release(&faults);
 }
 
-static void one_link(void **state)
+TEST(one_link)
 {
 	add(1, 1, 3, "refused");
 	says(640, "1 link failed: refused: rank 1 (h1) -> rank 3 (h3)");
 }
 
-static void the_dialler_s_word_counts(void **state)
+TEST(the_dialler_s_word_counts)
 {
 	add(3, 1, 3, "no connection");
 	add(1, 1, 3, "refused");
@@ -43,7 +43,7 @@ static void the_dialler_s_word_counts(void **state)
 	says(640, "1 link failed: refused: rank 1 (h1) -> rank 3 (h3)");
 }
 
-static void both_directions_and_causes(void **state)
+TEST(both_directions_and_causes)
 {
 	add(3, 3, 1, "no answer");
 	add(0, 0, 2, "refused");
@@ -55,7 +55,7 @@ static void both_directions_and_causes(void **state)
 	          "no route: rank 2 (h2) -> rank 0 (h0)");
 }
 
-static void what_does_not_fit_is_counted(void **state)
+TEST(what_does_not_fit_is_counted)
 {
 	for (int r = 1; r < 9; r++)
 		add(r, r, 0, "refused");
@@ -76,7 +76,7 @@ static struct view view_all(const struct buf *b)
 	return view_of(b->data, b->len);
 }
 
-static void over_the_wire(void **state)
+TEST(over_the_wire)
 {
 	struct buf b;
 	struct err err = {0};
@@ -97,7 +97,7 @@ static void over_the_wire(void **state)
 	links_release(&faults);
 }
 
-static void reasons_of_handshakes(void **state)
+TEST(reasons_of_handshakes)
 {
 	static const struct {
 		int code, system;
@@ -131,13 +131,5 @@ static void reasons_of_handshakes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(one_link),
-	        cmocka_unit_test(the_dialler_s_word_counts),
-	        cmocka_unit_test(both_directions_and_causes),
-	        cmocka_unit_test(what_does_not_fit_is_counted),
-	        cmocka_unit_test(over_the_wire),
-	        cmocka_unit_test(reasons_of_handshakes),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -8,6 +8,8 @@
 #include "lib/net/loop.h"
 #include "tests/unit/unit.h"
 
+#define LOOP_TEST(name) TEST_WITH(name, set_up, tear_down)
+
 static struct loop loop;
 static char log_text[64];
 static int log_len;
@@ -64,7 +66,7 @@ static void alarm_set(struct alarm *a, char name, int64_t at)
 	loop_timer_set(&loop, &a->timer, at);
 }
 
-static void timers_run_in_the_order_of_their_times(void **state)
+LOOP_TEST(timers_run_in_the_order_of_their_times)
 {
 	struct alarm a = {0}, b = {0}, c = {0}, d = {0};
 	int64_t now = clock_ns();
@@ -81,7 +83,7 @@ static void timers_run_in_the_order_of_their_times(void **state)
 	assert_null(loop.timers);
 }
 
-static void those_of_one_time_run_in_the_order_of_arming(void **state)
+LOOP_TEST(those_of_one_time_run_in_the_order_of_arming)
 {
 	struct alarm a = {0}, b = {0}, c = {0};
 	int64_t now = clock_ns();
@@ -92,7 +94,7 @@ static void those_of_one_time_run_in_the_order_of_arming(void **state)
 	assert_string_equal(log_text, "abc");
 }
 
-static void a_timer_may_arm_itself(void **state)
+LOOP_TEST(a_timer_may_arm_itself)
 {
 	struct alarm a = {.sets = &a, .at = -NS_PER_SEC};
 	alarm_set(&a, 'a', clock_ns());
@@ -105,7 +107,7 @@ static void a_timer_may_arm_itself(void **state)
 	assert_int_equal(log_len, 3);
 }
 
-static void a_timer_may_stop_and_arm_others(void **state)
+LOOP_TEST(a_timer_may_stop_and_arm_others)
 {
 	struct alarm b = {0}, c = {0}, a = {.stops = &b, .sets = &c, .at = 0};
 	int64_t now = clock_ns();
@@ -119,7 +121,7 @@ static void a_timer_may_stop_and_arm_others(void **state)
 	assert_null(loop.timers);
 }
 
-static void arming_again_moves_a_timer(void **state)
+LOOP_TEST(arming_again_moves_a_timer)
 {
 	struct alarm a = {0};
 	alarm_set(&a, 'a', clock_ns() + 3600 * NS_PER_SEC);
@@ -128,7 +130,7 @@ static void arming_again_moves_a_timer(void **state)
 	assert_string_equal(log_text, "a");
 }
 
-static void a_turn_waits_for_the_first_timer(void **state)
+LOOP_TEST(a_turn_waits_for_the_first_timer)
 {
 	struct alarm a = {0}, b = {0};
 	int64_t start = clock_ns();
@@ -141,7 +143,7 @@ static void a_turn_waits_for_the_first_timer(void **state)
 	loop_timer_stop(&b.timer);
 }
 
-static void a_turn_ends_at_its_deadline(void **state)
+LOOP_TEST(a_turn_ends_at_its_deadline)
 {
 	int64_t start = clock_ns();
 	turn(20 * NS_PER_MS);
@@ -178,7 +180,7 @@ static void bell_add(struct bell *b, char name, uint32_t events)
 	assert_int_equal(loop_add(&loop, &b->watch, events, &err), 0);
 }
 
-static void events_are_dispatched(void **state)
+LOOP_TEST(events_are_dispatched)
 {
 	struct bell a = {0};
 	bell_add(&a, 'a', EPOLLIN);
@@ -190,7 +192,7 @@ static void events_are_dispatched(void **state)
 	close(a.watch.fd);
 }
 
-static void level_and_edge(void **state)
+LOOP_TEST(level_and_edge)
 {
 	struct bell level = {.keeps = true}, edge = {.keeps = true};
 	bell_add(&level, 'l', EPOLLIN);
@@ -208,7 +210,7 @@ static void level_and_edge(void **state)
 }
 
 /* Whichever comes first deletes the other, whose event is in the same batch. */
-static void a_watch_deleted_while_dispatching_hears_nothing(void **state)
+LOOP_TEST(a_watch_deleted_while_dispatching_hears_nothing)
 {
 	struct bell a = {0}, b = {.deletes = &a};
 	a.deletes = &b;
@@ -224,7 +226,7 @@ static void a_watch_deleted_while_dispatching_hears_nothing(void **state)
 }
 
 /* So that who was stopped and goes on sees what its peers sent before it judges them late. */
-static void events_come_before_timers(void **state)
+LOOP_TEST(events_come_before_timers)
 {
 	struct alarm t = {0};
 	struct bell a = {0};
@@ -236,7 +238,7 @@ static void events_come_before_timers(void **state)
 	close(a.watch.fd);
 }
 
-static void yielding_sees_events_and_sleeps_in_the_end(void **state)
+LOOP_TEST(yielding_sees_events_and_sleeps_in_the_end)
 {
 	struct bell a = {0};
 	int64_t start = clock_ns();
@@ -285,7 +287,7 @@ static void source_add(struct source *s, char name)
 	loop_poll_add(&loop, &s->poll);
 }
 
-static void a_turn_with_an_event_in_memory_does_not_sleep(void **state)
+LOOP_TEST(a_turn_with_an_event_in_memory_does_not_sleep)
 {
 	struct err err = {0};
 	for (loop.yields = 0; loop.yields < 5; loop.yields += 4) {
@@ -303,7 +305,7 @@ static void a_turn_with_an_event_in_memory_does_not_sleep(void **state)
 }
 
 /* An event after the last look would wake a descriptor, if the source knew that the loop sleeps. */
-static void a_source_learns_of_a_sleep(void **state)
+LOOP_TEST(a_source_learns_of_a_sleep)
 {
 	struct source a = {0}, late = {.arrives = 4};
 	struct err err = {0};
@@ -321,7 +323,7 @@ static void a_source_learns_of_a_sleep(void **state)
 	loop_poll_del(&loop, &a.poll);
 }
 
-static void an_event_while_yielding(void **state)
+LOOP_TEST(an_event_while_yielding)
 {
 	struct source a = {.arrives = 2};
 	struct err err = {0};
@@ -334,7 +336,7 @@ static void an_event_while_yielding(void **state)
 }
 
 /* Descriptors are heard in the same turn. */
-static void memory_and_descriptors(void **state)
+LOOP_TEST(memory_and_descriptors)
 {
 	struct source a = {.events = 100};
 	struct bell b = {0};
@@ -349,7 +351,7 @@ static void memory_and_descriptors(void **state)
 	assert_string_equal(log_text, "abab");
 }
 
-static void a_source_removes_sources(void **state)
+LOOP_TEST(a_source_removes_sources)
 {
 	for (int i = 0; i < 4; i++) { /* the last one that was added is asked first */
 		struct source a = {0}, b = {0}, c = {0};
@@ -375,28 +377,7 @@ static void a_source_removes_sources(void **state)
 	}
 }
 
-#define LOOP_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        LOOP_TEST(timers_run_in_the_order_of_their_times),
-	        LOOP_TEST(those_of_one_time_run_in_the_order_of_arming),
-	        LOOP_TEST(a_timer_may_arm_itself),
-	        LOOP_TEST(a_timer_may_stop_and_arm_others),
-	        LOOP_TEST(arming_again_moves_a_timer),
-	        LOOP_TEST(a_turn_waits_for_the_first_timer),
-	        LOOP_TEST(a_turn_ends_at_its_deadline),
-	        LOOP_TEST(events_are_dispatched),
-	        LOOP_TEST(level_and_edge),
-	        LOOP_TEST(a_watch_deleted_while_dispatching_hears_nothing),
-	        LOOP_TEST(events_come_before_timers),
-	        LOOP_TEST(yielding_sees_events_and_sleeps_in_the_end),
-	        LOOP_TEST(a_turn_with_an_event_in_memory_does_not_sleep),
-	        LOOP_TEST(a_source_learns_of_a_sleep),
-	        LOOP_TEST(an_event_while_yielding),
-	        LOOP_TEST(memory_and_descriptors),
-	        LOOP_TEST(a_source_removes_sources),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -159,7 +159,7 @@ static struct timing far_timing(uint64_t *state, uint64_t bytes)
 
 /* ---- tests ---- */
 
-static void every_algorithm(void **state)
+TEST(every_algorithm)
 {
 	static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_I64, DTYPE_C128};
 	uint64_t seed = 11;
@@ -182,7 +182,7 @@ static void every_algorithm(void **state)
 	assert_true(started > 1000);
 }
 
-static void with_file_threads_and_again(void **state)
+TEST(with_file_threads_and_again)
 {
 	static const char *const names[] = {"ring_chunked", "direct", "recursive_doubling"};
 	uint64_t seed = 12;
@@ -206,7 +206,7 @@ static void with_file_threads_and_again(void **state)
 }
 
 /* A task that fails ends its rank with its words; what is under way then ends with the executor. */
-static void a_task_that_fails(void **state)
+TEST(a_task_that_fails)
 {
 	for (long k = 1; k < 40; k += 3) {
 		static struct world w;
@@ -241,10 +241,5 @@ static void a_task_that_fails(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest unit[] = {
-	        cmocka_unit_test(every_algorithm),
-	        cmocka_unit_test(with_file_threads_and_again),
-	        cmocka_unit_test(a_task_that_fails),
-	};
-	return cmocka_run_group_tests(unit, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -159,7 +159,7 @@ static bool knows_hosts(const struct coll_algorithm *alg)
 	return !strcmp(alg->name, "hosts") || !strcmp(alg->name, "circulant");
 }
 
-static void test_mutants(void **state)
+TEST(test_mutants)
 {
 	static const uint64_t uneven[] = {2, 3, 0, 1, 1, 2, 4, 0, 3, 1, 2, 2, 0, 0, 5, 1};
 	const uint64_t wanted = long_run() ? 6000 : 1500;
@@ -231,7 +231,7 @@ static void check_dropped(struct set *t, int r, unsigned long *needed, unsigned 
 	sched_free(bad);
 }
 
-static void test_dropped_dependencies(void **state)
+TEST(test_dropped_dependencies)
 {
 	unsigned long needed = 0, implied = 0;
 
@@ -256,7 +256,7 @@ static void test_dropped_dependencies(void **state)
 }
 
 /* A dependency that holds on a part of its range only. */
-static void test_shortened_dependencies(void **state)
+TEST(test_shortened_dependencies)
 {
 	struct sched *good, *bad;
 	char why[VERIFY_TEXT];
@@ -285,7 +285,7 @@ static void test_shortened_dependencies(void **state)
 	set_release(&t);
 }
 
-static void test_malformed_dependencies(void **state)
+TEST(test_malformed_dependencies)
 {
 	struct sched *good, *bad;
 	char why[VERIFY_TEXT];
@@ -310,12 +310,5 @@ static void test_malformed_dependencies(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_mutants),
-	        cmocka_unit_test(test_dropped_dependencies),
-	        cmocka_unit_test(test_shortened_dependencies),
-	        cmocka_unit_test(test_malformed_dependencies),
-	};
-
-	return cmocka_run_group_tests_name("mutants", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -107,7 +107,7 @@ static void check_result(size_t i, int ret, bool accepted, const struct err *err
 	            strlen(corpus[i].name) != corpus[i].len);
 }
 
-static void hosts_from_peers(void **state)
+TEST(hosts_from_peers)
 {
 	for (size_t i = 0; i < NAMES; i++)
 		for (int kind = 0; kind < 5; kind++) {
@@ -176,7 +176,7 @@ static void hosts_from_peers(void **state)
 }
 
 /* The host in an error is left out if it could do harm: the failure itself counts. */
-static void hosts_of_errors(void **state)
+TEST(hosts_of_errors)
 {
 	for (size_t i = 0; i < NAMES; i++) {
 		struct err err;
@@ -200,7 +200,7 @@ static void hosts_of_errors(void **state)
 }
 
 /* Whatever a host calls itself, its ranks may join, and its name stays one component. */
-static void own_hosts_are_mapped(void **state)
+TEST(own_hosts_are_mapped)
 {
 	static const char *const want[][2] = {
 	        {"node-7.example", "node-7.example"},
@@ -239,7 +239,7 @@ static void put_list(struct buf *b, size_t i, int names)
 	buf_put_u64(b, 5);
 }
 
-static void files_from_peers(void **state)
+TEST(files_from_peers)
 {
 	for (size_t i = 0; i < NAMES; i++)
 		for (int names = 1; names <= 2; names++) {
@@ -259,7 +259,7 @@ static void files_from_peers(void **state)
 }
 
 /* The root looks at a hidden name again if it is to be the name of an output. */
-static void gathered_files_from_peers(void **state)
+TEST(gathered_files_from_peers)
 {
 	for (size_t i = 0; i < NAMES; i++) {
 		struct err err = {0};
@@ -278,7 +278,7 @@ static void gathered_files_from_peers(void **state)
 	}
 }
 
-static void arrays_from_peers(void **state)
+TEST(arrays_from_peers)
 {
 	for (size_t i = 0; i < NAMES; i++) {
 		struct err err = {0};
@@ -296,7 +296,7 @@ static void arrays_from_peers(void **state)
 }
 
 /* The names of a set's files, in its index. */
-static void files_of_an_index(void **state)
+TEST(files_of_an_index)
 {
 	for (size_t i = 0; i < NAMES; i++) {
 		struct err err = {0};
@@ -320,7 +320,7 @@ static void files_of_an_index(void **state)
 	}
 }
 
-static void characters(void **state)
+TEST(characters)
 {
 	static const char *const bad[] = {
 	        "\300\257", "\340\200\257", "\355\240\200",     "\364\220\200\200",
@@ -349,7 +349,7 @@ static void characters(void **state)
 }
 
 /* A string of a message, in an error's text or a table. */
-static void strings_from_peers(void **state)
+TEST(strings_from_peers)
 {
 	for (size_t i = 0; i < NAMES; i++)
 		for (size_t cap = 1; cap < 300; cap += cap < 20 ? 1 : 70) {
@@ -368,7 +368,7 @@ static void strings_from_peers(void **state)
 		}
 }
 
-static void the_user_s_part_of_a_path(void **state)
+TEST(the_user_s_part_of_a_path)
 {
 	static const struct {
 		const char *path;
@@ -393,17 +393,5 @@ static void the_user_s_part_of_a_path(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(hosts_from_peers),
-	        cmocka_unit_test(hosts_of_errors),
-	        cmocka_unit_test(own_hosts_are_mapped),
-	        cmocka_unit_test(files_from_peers),
-	        cmocka_unit_test(gathered_files_from_peers),
-	        cmocka_unit_test(arrays_from_peers),
-	        cmocka_unit_test(files_of_an_index),
-	        cmocka_unit_test(characters),
-	        cmocka_unit_test(strings_from_peers),
-	        cmocka_unit_test(the_user_s_part_of_a_path),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -95,7 +95,7 @@ static const struct {
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (4, 0, 5)}", 0, DTYPE_F32, "(4, 0, 5)"},
 };
 
-static void test_accepted(void **state)
+TEST(test_accepted)
 {
 	static struct file f;
 	struct array_info info;
@@ -116,7 +116,7 @@ static void test_accepted(void **state)
 }
 
 /* Big-endian: of what has more than one byte; Fortran's order: where it is another one. */
-static void test_layouts(void **state)
+TEST(test_layouts)
 {
 	static const struct {
 		const char *descr, *order, *shape;
@@ -265,7 +265,7 @@ static void assert_refused(const struct file *f, const char *what, const char *w
 		assert_in_range(*p, ' ', '~');
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static struct file f;
 	for (int major = 1; major <= 3; major++)
@@ -275,7 +275,7 @@ static void test_refused(void **state)
 		}
 }
 
-static void test_prefix(void **state)
+TEST(test_prefix)
 {
 	static struct file f;
 	make(&f, 1, accepted[0].header, 48);
@@ -305,7 +305,7 @@ static void test_prefix(void **state)
 }
 
 /* A header as long as allowed, and one more. */
-static void test_longest_header(void **state)
+TEST(test_longest_header)
 {
 	static struct file f;
 	static char text[10002];
@@ -321,7 +321,7 @@ static void test_longest_header(void **state)
 	assert_true(info.offset <= ARRAY_HEADER_MAX);
 }
 
-static void test_nameless(void **state)
+TEST(test_nameless)
 {
 	static struct file f;
 	struct array_info info;
@@ -355,7 +355,7 @@ static void test_nameless(void **state)
 }
 
 /* Given only a part, the parser says how much more it needs, and ends with the same. */
-static void test_in_parts(void **state)
+TEST(test_in_parts)
 {
 	static struct file f;
 	for (int major = 1; major <= 2; major++) {
@@ -378,7 +378,7 @@ static void test_in_parts(void **state)
 }
 
 /* The header ends at the end of the memory: nothing behind it is read (for the sanitizer). */
-static void test_exact_memory(void **state)
+TEST(test_exact_memory)
 {
 	static struct file f;
 	for (size_t i = 0; i < LENGTH(refused); i++) {
@@ -404,7 +404,7 @@ static bool order_matters(const struct array_info *info)
 	return longer > 1 && info->count;
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
 	static struct file f;
 	for (size_t i = 0; i < LENGTH(accepted); i++)
@@ -432,7 +432,7 @@ static void test_round_trip(void **state)
 }
 
 /* The bytes of numpy.save, of ml_dtypes' types too. */
-static void test_as_numpy(void **state)
+TEST(test_as_numpy)
 {
 	static const struct {
 		enum dtype dtype;
@@ -468,12 +468,5 @@ static void test_as_numpy(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_accepted),   cmocka_unit_test(test_refused),
-	        cmocka_unit_test(test_prefix),     cmocka_unit_test(test_longest_header),
-	        cmocka_unit_test(test_nameless),   cmocka_unit_test(test_layouts),
-	        cmocka_unit_test(test_in_parts),   cmocka_unit_test(test_exact_memory),
-	        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_as_numpy),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

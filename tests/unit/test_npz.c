@@ -170,7 +170,7 @@ static void assert_refused(const char *path, int code, const char *words)
 	assert_int_equal(err.code, code);
 }
 
-static void test_unpack(void **state)
+TEST(test_unpack)
 {
 	const struct entry right[] = {
 	        {"b.npy", "stored", 6, .method = 0},
@@ -188,7 +188,7 @@ static void test_unpack(void **state)
 	assert_refused("x.npz", ERR_OTHER, "stopped");
 }
 
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
 	static const struct {
 		struct entry e;
@@ -227,7 +227,7 @@ static void test_hostile(void **state)
 }
 
 /* What the members declare is bounded, before anything is unpacked. */
-static void test_expands(void **state)
+TEST(test_expands)
 {
 	const struct entry big[] = {{"a.npy", "1234", 4, .method = 0},
 	                            {"b.npy", "1234", 4, .size_off = 1 << 20, .deflated = true},
@@ -263,7 +263,7 @@ static void test_expands(void **state)
 	assert_string_equal(f.text, "a=1234 ");
 }
 
-static void test_no_archive(void **state)
+TEST(test_no_archive)
 {
 	struct stat st;
 	const struct entry e = {"a.npy", "1234", 4, .method = 0};
@@ -283,7 +283,7 @@ static void test_no_archive(void **state)
 }
 
 /* No room for what comes out. */
-static void test_spool_full(void **state)
+TEST(test_spool_full)
 {
 	struct rlimit old, small;
 	char data[5000] = "";
@@ -323,7 +323,7 @@ static size_t pack(const char *path, size_t n, char *out, size_t cap)
 	return (size_t)len;
 }
 
-static void test_pack(void **state)
+TEST(test_pack)
 {
 	char first[2048], again[2048];
 	size_t len = pack("p.npz", 4, first, sizeof first);
@@ -344,7 +344,7 @@ static void test_pack(void **state)
 	assert_holds("q.npz", "");
 }
 
-static void test_pack_fails(void **state)
+TEST(test_pack_fails)
 {
 	struct err err = {0};
 	int spool = spool_of("012345678"), fd = open("p.npz", O_RDONLY);
@@ -385,7 +385,7 @@ static void python(const char *script)
 	assert_int_equal(pclose(f), 0);
 }
 
-static void test_from_numpy(void **state)
+TEST(test_from_numpy)
 {
 	struct dataset d;
 	struct err err = {0};
@@ -422,7 +422,7 @@ static void test_from_numpy(void **state)
 	assert_non_null(strstr(err.text, "o.npz: member 'x.npy': dtype '<U4' (strings)"));
 }
 
-static void test_from_fortran(void **state)
+TEST(test_from_fortran)
 {
 	struct dataset d;
 	struct err err = {0};
@@ -449,7 +449,7 @@ static void test_from_fortran(void **state)
 	dataset_close(&d);
 }
 
-static void test_to_numpy(void **state)
+TEST(test_to_numpy)
 {
 	char buf[256], zero[ARRAY_HEADER_MAX] = "";
 	struct err err = {0};
@@ -481,7 +481,7 @@ static void test_to_numpy(void **state)
 }
 
 /* A member and an archive of more than 4 GiB: 64-bit records. */
-static void test_large(void **state)
+TEST(test_large)
 {
 	struct err err = {0};
 	struct array_info info = {
@@ -515,13 +515,5 @@ static void test_large(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_unpack),       cmocka_unit_test(test_hostile),
-	        cmocka_unit_test(test_expands),      cmocka_unit_test(test_no_archive),
-	        cmocka_unit_test(test_spool_full),   cmocka_unit_test(test_pack),
-	        cmocka_unit_test(test_pack_fails),   cmocka_unit_test(test_from_numpy),
-	        cmocka_unit_test(test_from_fortran), cmocka_unit_test(test_to_numpy),
-	        cmocka_unit_test(test_large),
-	};
-	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
+	return unit_run(into_folder, out_of_folder);
 }

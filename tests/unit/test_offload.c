@@ -39,7 +39,7 @@ static int offloaded(int (*fn)(struct err *err), bool stop, struct err *err)
 	return ret;
 }
 
-static void test_stop(void **state)
+TEST(test_stop)
 {
 	struct err err = {.rank = ERR_RANK_SELF};
 	assert_int_equal(offloaded(offload_stopped, false, &err), 0);
@@ -93,7 +93,7 @@ static void assert_dropped(struct dropped *d, bool before)
 	assert_int_equal(sem_trywait(&d->dropped), -1);
 }
 
-static void test_left_behind(void **state)
+TEST(test_left_behind)
 {
 	static struct dropped calls[200]; /* a thread may use its own until it has ended */
 	for (int i = 0; i < 200; i++)
@@ -148,7 +148,7 @@ static void assert_stops(int (*fn)(struct err *err))
 	assert_int_equal(offloaded(fn, false, &err), 0);
 }
 
-static void test_what_takes_long_stops(void **state)
+TEST(test_what_takes_long_stops)
 {
 	archive = tmpfile();
 	spool = tmpfile();
@@ -165,10 +165,5 @@ static void test_what_takes_long_stops(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_stop),
-	        cmocka_unit_test(test_left_behind),
-	        cmocka_unit_test(test_what_takes_long_stops),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -8,6 +8,8 @@
 #include "lib/base/text.h"
 #include "tests/unit/unit.h"
 
+#define OPTIONS_TEST(name) TEST_WITH(name, clear_environment, clear_environment)
+
 #define MAX_WORDS 16
 
 /* A parsed command line. */
@@ -67,7 +69,7 @@ static int clear_environment(void **state)
 
 /* ---- the tables ---- */
 
-static void rows_are_whole(void **state)
+OPTIONS_TEST(rows_are_whole)
 {
 	for (size_t i = 0; i < option_count(); i++) {
 		const struct setting *row = option_at(i);
@@ -96,7 +98,7 @@ static void rows_are_whole(void **state)
 }
 
 /* The command line offers what the library takes. */
-static void commands_take_what_jobs_take(void **state)
+OPTIONS_TEST(commands_take_what_jobs_take)
 {
 	for (const struct command *c = commands; c->name; c++) {
 		struct coll_request r = {.work = WORK_COLLECTIVE};
@@ -118,7 +120,7 @@ static void commands_take_what_jobs_take(void **state)
 	}
 }
 
-static void names_are_unique(void **state)
+OPTIONS_TEST(names_are_unique)
 {
 	for (const struct command *c = commands; c->name; c++)
 		for (size_t i = 0; i < option_count(); i++)
@@ -134,7 +136,7 @@ static void names_are_unique(void **state)
 }
 
 /* One name has one letter, whichever command it is given to. */
-static void letters_are_the_same_everywhere(void **state)
+OPTIONS_TEST(letters_are_the_same_everywhere)
 {
 	for (size_t i = 0; i < option_count(); i++)
 		for (size_t j = 0; j < i; j++) {
@@ -147,7 +149,7 @@ static void letters_are_the_same_everywhere(void **state)
 }
 
 /* As that of a flag: 0 is no. */
-static void the_variable_of_quiet_is_a_truth(void **state)
+OPTIONS_TEST(the_variable_of_quiet_is_a_truth)
 {
 	static const struct {
 		const char *text;
@@ -173,7 +175,7 @@ static void the_variable_of_quiet_is_a_truth(void **state)
 }
 
 /* What scripts may rely on. */
-static void contract_is_spelt_exactly(void **state)
+OPTIONS_TEST(contract_is_spelt_exactly)
 {
 	static const struct {
 		const char *command, *name;
@@ -247,7 +249,7 @@ static void contract_is_spelt_exactly(void **state)
 	}
 }
 
-static void defaults(void **state)
+OPTIONS_TEST(defaults)
 {
 	struct options o;
 
@@ -270,7 +272,7 @@ static void defaults(void **state)
 
 /* ---- kinds ---- */
 
-static void sizes(void **state)
+OPTIONS_TEST(sizes)
 {
 	static const struct {
 		const char *text;
@@ -326,7 +328,7 @@ static void sizes(void **state)
 	assert_false(l.o.have_count || l.o.have_bytes);
 }
 
-static void durations(void **state)
+OPTIONS_TEST(durations)
 {
 	static const struct {
 		const char *text;
@@ -367,7 +369,7 @@ static void durations(void **state)
 	assert_true(l.o.ttl == 0);
 }
 
-static void numbers(void **state)
+OPTIONS_TEST(numbers)
 {
 	struct line l;
 
@@ -384,7 +386,7 @@ static void numbers(void **state)
 	refuses("barrier --secret-fd -1", "--secret-fd: '-1' is not a number");
 }
 
-static void ranks(void **state)
+OPTIONS_TEST(ranks)
 {
 	struct line l;
 
@@ -397,7 +399,7 @@ static void ranks(void **state)
 	refuses("plan allreduce -r auto", "-r: 'auto' is not a number from 0 to 65535");
 }
 
-static void port_ranges(void **state)
+OPTIONS_TEST(port_ranges)
 {
 	static const char *const bad[] = {
 	        "7000",  "7100-7000", "0-10", "1-65536", "1-",
@@ -417,7 +419,7 @@ static void port_ranges(void **state)
 	}
 }
 
-static void devices(void **state)
+OPTIONS_TEST(devices)
 {
 	static const char *const bad[] = {
 	        "gpu",     "cpu:0",    "cuda:",           "cuda:x",
@@ -459,7 +461,7 @@ static void devices(void **state)
 	refuses(text, message);
 }
 
-static void choices(void **state)
+OPTIONS_TEST(choices)
 {
 	struct line l;
 
@@ -477,7 +479,7 @@ static void choices(void **state)
 	                                     "avg, band, bor, bxor, land, lor, lxor");
 }
 
-static void outputs(void **state)
+OPTIONS_TEST(outputs)
 {
 	struct line l;
 
@@ -494,7 +496,7 @@ static void outputs(void **state)
 
 /* ---- the form of the line ---- */
 
-static void mixed_with_operands(void **state)
+OPTIONS_TEST(mixed_with_operands)
 {
 	struct line l;
 
@@ -508,7 +510,7 @@ static void mixed_with_operands(void **state)
 	assert_int_equal(l.o.request.settings.size, 3);
 }
 
-static void two_dashes_end_options(void **state)
+OPTIONS_TEST(two_dashes_end_options)
 {
 	struct line l;
 
@@ -520,7 +522,7 @@ static void two_dashes_end_options(void **state)
 	assert_int_equal(l.o.verbose, 0);
 }
 
-static void run_stops_at_its_command(void **state)
+OPTIONS_TEST(run_stops_at_its_command)
 {
 	struct line l;
 
@@ -536,7 +538,7 @@ static void run_stops_at_its_command(void **state)
 	assert_false(l.o.label);
 }
 
-static void bundles(void **state)
+OPTIONS_TEST(bundles)
 {
 	struct line l;
 
@@ -556,14 +558,14 @@ static void bundles(void **state)
 	refuses("barrier -vj", "-j needs an argument: NAME");
 }
 
-static void arguments_where_they_belong(void **state)
+OPTIONS_TEST(arguments_where_they_belong)
 {
 	refuses("barrier --timeout", "--timeout needs an argument: DURATION");
 	refuses("barrier --insecure=1", "--insecure takes no argument");
 	refuses("barrier --json=", "--json takes no argument");
 }
 
-static void unknown_options(void **state)
+OPTIONS_TEST(unknown_options)
 {
 	refuses("barrier --timout 3", "--timout: unknown option; did you mean --timeout?");
 	refuses("barrier --timout 3", "--timout: unknown option; did you mean --timeout?");
@@ -586,7 +588,7 @@ static void unknown_options(void **state)
 	        " see 'collctl barrier --help'");
 }
 
-static void operand_counts(void **state)
+OPTIONS_TEST(operand_counts)
 {
 	refuses("allreduce -o x",
 	        "allreduce: too few operands; usage: collctl allreduce IN... -o OUT");
@@ -595,7 +597,7 @@ static void operand_counts(void **state)
 }
 
 /* Scripts get their JSON and people their help wherever the words stand. */
-static void the_first_error_stays(void **state)
+OPTIONS_TEST(the_first_error_stays)
 {
 	struct line l;
 
@@ -610,7 +612,7 @@ static void the_first_error_stays(void **state)
 	unsetenv("COLLCTL_TIMEOUT");
 }
 
-static void before_the_command(void **state)
+OPTIONS_TEST(before_the_command)
 {
 	char *argv[] = {"collctl", "-v", "--json", "barrier", "-v", NULL};
 	char *bad[] = {"collctl", "--op", "sum", NULL};
@@ -633,7 +635,7 @@ static void before_the_command(void **state)
 
 /* ---- the environment ---- */
 
-static void every_option_has_its_variable(void **state)
+OPTIONS_TEST(every_option_has_its_variable)
 {
 	char name[64];
 	int n = 0;
@@ -658,7 +660,7 @@ static void every_option_has_its_variable(void **state)
 	assert_true(n > 40);
 }
 
-static void variables_are_applied(void **state)
+OPTIONS_TEST(variables_are_applied)
 {
 	struct line l;
 
@@ -688,7 +690,7 @@ static void variables_are_applied(void **state)
 	options_release(&l.o);
 }
 
-static void flags_win(void **state)
+OPTIONS_TEST(flags_win)
 {
 	struct line l;
 
@@ -705,7 +707,7 @@ static void flags_win(void **state)
 	options_release(&l.o);
 }
 
-static void empty_is_unset(void **state)
+OPTIONS_TEST(empty_is_unset)
 {
 	struct line l;
 
@@ -716,7 +718,7 @@ static void empty_is_unset(void **state)
 	assert_false(l.o.request.settings.insecure);
 }
 
-static void malformed_variables_are_named(void **state)
+OPTIONS_TEST(malformed_variables_are_named)
 {
 	setenv("COLLCTL_JOIN_TIMEOUT", "soon", 1);
 	refuses("barrier", "COLLCTL_JOIN_TIMEOUT: 'soon' is not a duration of 1ms or more, such as"
@@ -733,7 +735,7 @@ static void malformed_variables_are_named(void **state)
 	                     "cuda:0,1");
 }
 
-static void variables_of_other_commands_are_ignored(void **state)
+OPTIONS_TEST(variables_of_other_commands_are_ignored)
 {
 	struct line l;
 
@@ -747,7 +749,7 @@ static void variables_of_other_commands_are_ignored(void **state)
 
 /* ---- what was meant, what is printed ---- */
 
-static void commands_meant(void **state)
+OPTIONS_TEST(commands_meant)
 {
 	assert_string_equal(command_near("alreduce"), "allreduce");
 	assert_string_equal(command_near("barier"), "barrier");
@@ -759,7 +761,7 @@ static void commands_meant(void **state)
 	assert_null(command_near("allreduceallreduceallreduceallreduce"));
 }
 
-static void commands_are_whole(void **state)
+OPTIONS_TEST(commands_are_whole)
 {
 	for (const struct command *c = commands; c->name; c++) {
 		assert_non_null(c->synopsis);
@@ -794,7 +796,7 @@ static bool lists(const struct command *cmd, const char *name)
 }
 
 /* The help of a command has its options and no others, in lines of a terminal's width. */
-static void help_is_complete(void **state)
+OPTIONS_TEST(help_is_complete)
 {
 	for (const struct command *c = commands; c->name; c++) {
 		char *text = NULL;
@@ -814,7 +816,7 @@ static void help_is_complete(void **state)
 	}
 }
 
-static void text_of_peers_is_escaped(void **state)
+OPTIONS_TEST(text_of_peers_is_escaped)
 {
 	char buf[64], tiny[6];
 
@@ -992,7 +994,7 @@ static void gives_twice(const struct command *cmd, const struct setting *row)
 }
 
 /* Of run only the first: the others belong to the program that it starts. */
-static void an_empty_operand_is_an_error(void **state)
+OPTIONS_TEST(an_empty_operand_is_an_error)
 {
 	for (const struct command *c = commands; c->name; c++)
 		for (int at = 1; at <= 2 && c->max_args; at++) {
@@ -1016,7 +1018,7 @@ static void an_empty_operand_is_an_error(void **state)
 }
 
 /* As a script gives it whose variable is not set. */
-static void an_empty_value_is_an_error(void **state)
+OPTIONS_TEST(an_empty_value_is_an_error)
 {
 	for (const struct command *c = commands; c->name; c++)
 		for (size_t i = 0; i < option_count(); i++) {
@@ -1036,7 +1038,7 @@ static void an_empty_value_is_an_error(void **state)
 }
 
 /* Every option with a value, of every command. Lists in one value may be given once. */
-static void the_last_value_counts_or_it_is_an_error(void **state)
+OPTIONS_TEST(the_last_value_counts_or_it_is_an_error)
 {
 	for (const struct command *c = commands; c->name; c++)
 		for (size_t i = 0; i < option_count(); i++) {
@@ -1051,49 +1053,7 @@ static void the_last_value_counts_or_it_is_an_error(void **state)
 		}
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, clear_environment, clear_environment)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        T(rows_are_whole),
-	        T(commands_take_what_jobs_take),
-	        T(the_variable_of_quiet_is_a_truth),
-	        T(names_are_unique),
-	        T(an_empty_operand_is_an_error),
-	        T(an_empty_value_is_an_error),
-	        T(the_last_value_counts_or_it_is_an_error),
-	        T(letters_are_the_same_everywhere),
-	        T(contract_is_spelt_exactly),
-	        T(defaults),
-	        T(sizes),
-	        T(durations),
-	        T(numbers),
-	        T(ranks),
-	        T(port_ranges),
-	        T(devices),
-	        T(choices),
-	        T(outputs),
-	        T(mixed_with_operands),
-	        T(two_dashes_end_options),
-	        T(run_stops_at_its_command),
-	        T(bundles),
-	        T(arguments_where_they_belong),
-	        T(unknown_options),
-	        T(operand_counts),
-	        T(the_first_error_stays),
-	        T(before_the_command),
-	        T(every_option_has_its_variable),
-	        T(variables_are_applied),
-	        T(flags_win),
-	        T(empty_is_unset),
-	        T(malformed_variables_are_named),
-	        T(variables_of_other_commands_are_ignored),
-	        T(commands_meant),
-	        T(commands_are_whole),
-	        T(help_is_complete),
-	        T(text_of_peers_is_escaped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

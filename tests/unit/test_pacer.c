@@ -10,7 +10,7 @@
 
 /* ---- the bucket ---- */
 
-static void a_bucket_begins_full(void **state)
+TEST(a_bucket_begins_full)
 {
 	struct bucket b;
 	bucket_init(&b, 20u << 20, 5);
@@ -19,7 +19,7 @@ static void a_bucket_begins_full(void **state)
 	assert_int_equal(bucket_has(&b, 5), PACER_PIECE);
 }
 
-static void tokens_accrue_up_to_the_burst(void **state)
+TEST(tokens_accrue_up_to_the_burst)
 {
 	struct bucket b;
 	bucket_init(&b, 1000000, 0);
@@ -32,7 +32,7 @@ static void tokens_accrue_up_to_the_burst(void **state)
 	assert_int_equal(bucket_has(&b, 100 * SECOND), 50000);
 }
 
-static void parts_of_tokens_count(void **state)
+TEST(parts_of_tokens_count)
 {
 	struct bucket b;
 	uint64_t taken = 0;
@@ -46,7 +46,7 @@ static void parts_of_tokens_count(void **state)
 	assert_in_range(taken, 20, 21);
 }
 
-static void it_knows_when_there_is_a_token(void **state)
+TEST(it_knows_when_there_is_a_token)
 {
 	struct bucket b;
 	bucket_init(&b, 4, 0);
@@ -58,7 +58,7 @@ static void it_knows_when_there_is_a_token(void **state)
 	assert_int_equal(bucket_has(&b, at), 1);
 }
 
-static void no_time_passes_more_than_rate_and_burst(void **state)
+TEST(no_time_passes_more_than_rate_and_burst)
 {
 	const uint64_t rate = 123457;
 	uint64_t random = 1, taken = 0;
@@ -123,7 +123,7 @@ static size_t received(void)
 	return sum;
 }
 
-static void connections_share_the_limit(void **state)
+TEST(connections_share_the_limit)
 {
 	const uint64_t rate = 256u << 10;
 	struct err err = {0};
@@ -151,7 +151,7 @@ static void connections_share_the_limit(void **state)
 	loop_release(&loop);
 }
 
-static void a_connection_that_waits_can_be_freed(void **state)
+TEST(a_connection_that_waits_can_be_freed)
 {
 	struct err err = {0};
 	struct pacer p;
@@ -176,14 +176,5 @@ static void a_connection_that_waits_can_be_freed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_bucket_begins_full),
-	        cmocka_unit_test(tokens_accrue_up_to_the_burst),
-	        cmocka_unit_test(parts_of_tokens_count),
-	        cmocka_unit_test(it_knows_when_there_is_a_token),
-	        cmocka_unit_test(no_time_passes_more_than_rate_and_burst),
-	        cmocka_unit_test(connections_share_the_limit),
-	        cmocka_unit_test(a_connection_that_waits_can_be_freed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -37,7 +37,7 @@ static void get(struct pair_keys *k, int a, int b, uint8_t key[TLS_KEY_BYTES])
 }
 
 /* HKDF-Expand by other functions of OpenSSL. */
-static void is_hkdf_expand(void **state)
+TEST(is_hkdf_expand)
 {
 	static const int pairs[][2] = {{0, 1}, {0, 65535}, {65534, 65535}, {11, 1}, {7, 7}};
 	uint8_t key[TLS_KEY_BYTES], want[TLS_KEY_BYTES];
@@ -60,7 +60,7 @@ static void is_hkdf_expand(void **state)
 	pair_keys_free(k);
 }
 
-static void every_pair_has_another(void **state)
+TEST(every_pair_has_another)
 {
 	enum { N = 24 };
 	static uint8_t keys[N][N][TLS_KEY_BYTES];
@@ -87,9 +87,5 @@ static void every_pair_has_another(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(is_hkdf_expand),
-	        cmocka_unit_test(every_pair_has_another),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

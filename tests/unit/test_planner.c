@@ -94,7 +94,7 @@ static void end(struct world *w)
 
 static const uint64_t same[SIZE] = {5, 5, 5};
 
-static void all_ranks_get_the_same_terms(void **state)
+TEST(all_ranks_get_the_same_terms)
 {
 	struct err err = {0};
 	struct terms_form form;
@@ -114,7 +114,7 @@ static void all_ranks_get_the_same_terms(void **state)
 	end(&w);
 }
 
-static void a_named_algorithm_is_taken(void **state)
+TEST(a_named_algorithm_is_taken)
 {
 	struct err err = {0};
 	struct world w;
@@ -129,7 +129,7 @@ static void a_named_algorithm_is_taken(void **state)
 }
 
 /* Little memory makes many windows. */
-static void memory_makes_windows(void **state)
+TEST(memory_makes_windows)
 {
 	static const uint64_t many[SIZE] = {1u << 20, 1u << 20, 1u << 20};
 	struct err err = {0};
@@ -144,7 +144,7 @@ static void memory_makes_windows(void **state)
 	end(&w);
 }
 
-static void joined_rows_are_told_to_all(void **state)
+TEST(joined_rows_are_told_to_all)
 {
 	static const uint64_t rows[SIZE] = {4, 0, 9};
 	struct err err = {0};
@@ -161,7 +161,7 @@ static void joined_rows_are_told_to_all(void **state)
 }
 
 /* Cuts that differ: every rank learns what comes to it; cuts that are alike need not be told. */
-static void an_alltoall_is_transposed(void **state)
+TEST(an_alltoall_is_transposed)
 {
 	/* Also of two ranks alike, and as even as possible. */
 	uint64_t kinds[][SIZE][SIZE] = {{{1, 2, 2}, {0, 5, 0}, {3, 1, 1}},
@@ -190,7 +190,7 @@ static void an_alltoall_is_transposed(void **state)
 	}
 }
 
-static void weights_add_up(void **state)
+TEST(weights_add_up)
 {
 	struct err err = {0};
 	struct world w;
@@ -211,7 +211,7 @@ static void weights_add_up(void **state)
 }
 
 /* Of several groups of readers the largest, and of no group none. */
-static void the_same_inputs_are_found(void **state)
+TEST(the_same_inputs_are_found)
 {
 	static const struct {
 		uint64_t reads[SIZE];
@@ -235,7 +235,7 @@ static void the_same_inputs_are_found(void **state)
 }
 
 /* The rank with the lowest --limit-rate decides. */
-static void the_lowest_limit_counts(void **state)
+TEST(the_lowest_limit_counts)
 {
 	struct err err = {0};
 	struct world w;
@@ -254,7 +254,7 @@ static void see_host(void *ctx, const struct select_args *args, const struct sel
 }
 
 /* The choice of `auto` gets the ranks' hosts. */
-static void the_choice_knows_the_hosts(void **state)
+TEST(the_choice_knows_the_hosts)
 {
 	static const int host[SIZE] = {0, 0, 1};
 	const int *seen = NULL;
@@ -270,7 +270,7 @@ static void the_choice_knows_the_hosts(void **state)
 }
 
 /* Of tensors in Fortran's order all ranks' must be the same to stay so. */
-static void orders_are_compared(void **state)
+TEST(orders_are_compared)
 {
 	static const uint64_t orders[][SIZE] = {
 	        {7, 7, 7}, {7, 7, 9}, {OFFER_ORDER_MIXED, OFFER_ORDER_MIXED, OFFER_ORDER_MIXED}};
@@ -287,7 +287,7 @@ static void orders_are_compared(void **state)
 }
 
 /* An allreduce has one result, which rank 0 writes; those of a scan differ. */
-static void outputs_of_one_place(void **state)
+TEST(outputs_of_one_place)
 {
 	static const enum coll_kind kinds[] = {COLL_ALLREDUCE, COLL_SCAN};
 	static const uint64_t place = 77;
@@ -316,7 +316,7 @@ static void outputs_of_one_place(void **state)
 }
 
 /* What a peer has sent can be read, and yet can't be. */
-static void offers_that_can_t_be(void **state)
+TEST(offers_that_can_t_be)
 {
 	struct err err = {0};
 	struct world w;
@@ -340,19 +340,5 @@ static void offers_that_can_t_be(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(all_ranks_get_the_same_terms),
-	        cmocka_unit_test(a_named_algorithm_is_taken),
-	        cmocka_unit_test(memory_makes_windows),
-	        cmocka_unit_test(joined_rows_are_told_to_all),
-	        cmocka_unit_test(an_alltoall_is_transposed),
-	        cmocka_unit_test(weights_add_up),
-	        cmocka_unit_test(the_same_inputs_are_found),
-	        cmocka_unit_test(the_lowest_limit_counts),
-	        cmocka_unit_test(the_choice_knows_the_hosts),
-	        cmocka_unit_test(orders_are_compared),
-	        cmocka_unit_test(outputs_of_one_place),
-	        cmocka_unit_test(offers_that_can_t_be),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -43,7 +43,7 @@ static void assert_refused(const char *says)
 		fail_msg("'%s' does not say '%s'", e.text, says);
 }
 
-static void test_line(void **state)
+TEST(test_line)
 {
 	static const struct {
 		const char *file, *line;
@@ -69,7 +69,7 @@ static void test_line(void **state)
 	assert_refused("more than 15 bytes");
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const mode_t modes[] = {0640, 0604, 0620, 0602, 0666};
 	for (size_t i = 0; i < LENGTH(modes); i++) {
@@ -88,7 +88,7 @@ static void test_refused(void **state)
 	assert_refused("not a regular file; not a pipe");
 }
 
-static void test_variable(void **state)
+TEST(test_variable)
 {
 	struct err e = {0};
 	assert_int_equal(private_set_variable("PRIVATE_TEST", "a value"), 0);
@@ -104,7 +104,7 @@ static void test_variable(void **state)
 	assert_int_equal(e.code, 0);
 }
 
-static void test_heap(void **state)
+TEST(test_heap)
 {
 	char *p = private_realloc(NULL, 4);
 	assert_non_null(p);
@@ -128,7 +128,7 @@ static void test_heap(void **state)
 }
 
 /* What a secret buffer drops is wiped where it lay; it holds the same bytes as any other. */
-static void test_buffer(void **state)
+TEST(test_buffer)
 {
 	struct buf b;
 	buf_init_secret(&b, 4096);
@@ -146,10 +146,5 @@ static void test_buffer(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_line),     cmocka_unit_test(test_refused),
-	        cmocka_unit_test(test_variable), cmocka_unit_test(test_heap),
-	        cmocka_unit_test(test_buffer),
-	};
-	return cmocka_run_group_tests_name("private", tests, make_dir, remove_dir);
+	return unit_run(make_dir, remove_dir);
 }

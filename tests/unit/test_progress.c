@@ -28,7 +28,7 @@ static void shows(int width, const struct progress_now *now, double rate, const 
 	assert_string_equal(progress_line(line, sizeof line, width, "allreduce", now, rate), want);
 }
 
-static void test_widths(void **state)
+TEST(test_widths)
 {
 	struct progress_now now = running(1.2 * GIB, 2.8 * GIB);
 	const double rate = 612 * MIB;
@@ -51,7 +51,7 @@ static void test_widths(void **state)
 }
 
 /* Whatever is shown fits, with a column to spare so that no terminal wraps. */
-static void test_fits(void **state)
+TEST(test_fits)
 {
 	static const double rates[] = {-1, 0, 3, 999, 1023.7, 5e6, 9e17};
 	static const double totals[] = {0, 1, 1023, 1024, 1e6, 1e12, 1.8e19};
@@ -68,7 +68,7 @@ static void test_fits(void **state)
 			}
 }
 
-static void test_small_buffer(void **state)
+TEST(test_small_buffer)
 {
 	struct progress_now now = running(5, 10);
 	for (size_t cap = 1; cap < 40; cap++) {
@@ -80,7 +80,7 @@ static void test_small_buffer(void **state)
 	}
 }
 
-static void test_unknown(void **state)
+TEST(test_unknown)
 {
 	struct progress_now now = running(0, 0);
 	now.doing = "waiting for ranks";
@@ -110,7 +110,7 @@ static void left(double seconds, const char *want)
 	assert_string_equal(rate + strlen(want), "  run");
 }
 
-static void test_times(void **state)
+TEST(test_times)
 {
 	left(0.04, "0.0 s left");
 	left(2.64, "2.6 s left");
@@ -133,7 +133,7 @@ static void amount(double bytes, const char *want)
 	assert_string_equal(line, whole);
 }
 
-static void test_amounts(void **state)
+TEST(test_amounts)
 {
 	amount(1, "1 B");
 	amount(1023, "1023 B");
@@ -145,7 +145,7 @@ static void test_amounts(void **state)
 }
 
 /* Names of hosts come from other ranks: they are escaped, and cut by columns. */
-static void test_names(void **state)
+TEST(test_names)
 {
 	struct joined joined = {
 	        .here = 1, .size = 2, .by_host = true, .names = "\346\250\241\346\250\241\302\233"};
@@ -163,7 +163,7 @@ static void test_names(void **state)
 	json_decref(object);
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
 	struct progress_now now = running(4, 6);
 	char line[BAR_MAX];
@@ -188,7 +188,7 @@ static void json_is(const struct progress_now *now, double rate, const char *wan
 	json_decref(expected);
 }
 
-static void test_json(void **state)
+TEST(test_json)
 {
 	struct progress_now now = {.rank = -1, .phase = "join", .doing = "x", .slowest = -1};
 	json_is(&now, -1,
@@ -208,7 +208,7 @@ static void test_json(void **state)
 }
 
 /* The ranks are done when the slowest is. */
-static void test_slowest(void **state)
+TEST(test_slowest)
 {
 	struct progress_now now = running(100 * MIB, 300 * MIB);
 	now.slowest = 1;
@@ -225,7 +225,7 @@ static void test_slowest(void **state)
 	      "allreduce  100%  300 of 300 MiB  100 MiB/s  6.0 s left  run  slowest: rank 1 (25%)");
 }
 
-static void test_meter_from_a_start(void **state)
+TEST(test_meter_from_a_start)
 {
 	struct meter m = {0};
 	meter_start(&m, 5 * NS_PER_SEC);
@@ -239,7 +239,7 @@ static void test_meter_from_a_start(void **state)
 	assert_float_equal(meter_rate(&m), 100, 1);
 }
 
-static void test_meter(void **state)
+TEST(test_meter)
 {
 	struct meter m = {0};
 	int64_t at = 5 * NS_PER_SEC;
@@ -310,7 +310,7 @@ static void estimate_holds(double (*bytes)(int tick))
 	}
 }
 
-static void test_time_left(void **state)
+TEST(test_time_left)
 {
 	estimate_holds(constant);
 	estimate_holds(slowing);
@@ -319,15 +319,5 @@ static void test_time_left(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_widths),       cmocka_unit_test(test_fits),
-	        cmocka_unit_test(test_unknown),      cmocka_unit_test(test_counts),
-	        cmocka_unit_test(test_small_buffer), cmocka_unit_test(test_times),
-	        cmocka_unit_test(test_amounts),      cmocka_unit_test(test_names),
-	        cmocka_unit_test(test_json),         cmocka_unit_test(test_meter),
-	        cmocka_unit_test(test_slowest),      cmocka_unit_test(test_meter_from_a_start),
-	        cmocka_unit_test(test_time_left),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include "lib/job/proto.h"
 #include "tests/unit/unit.h"
 
-static void hello_comes_back(void **state)
+TEST(hello_comes_back)
 {
 	struct hello h = {.version = 7, .rank = PROTO_RANK_AUTO, .size = 65536}, back;
 	uint8_t o[GATE_OPENING];
@@ -49,7 +49,7 @@ static struct intent full_intent(void)
 	return in;
 }
 
-static void intent_comes_back(void **state)
+TEST(intent_comes_back)
 {
 	struct intent in = full_intent(), back;
 	struct err err = {0};
@@ -78,7 +78,7 @@ static void intent_comes_back(void **state)
 }
 
 /* What differs behind the cut differs still. */
-static void long_values_stay_apart(void **state)
+TEST(long_values_stay_apart)
 {
 	struct intent in = {0};
 	char value[4000];
@@ -96,7 +96,7 @@ static void long_values_stay_apart(void **state)
 	assert_false(in.crowded);
 }
 
-static void details_are_bounded(void **state)
+TEST(details_are_bounded)
 {
 	struct intent in = {0}, back;
 	struct plan p = {.windows = 1, .streams = 1}, plan;
@@ -132,7 +132,7 @@ static uint8_t *exactly(const uint8_t *p, size_t n)
 	return copy;
 }
 
-static void intent_cut_anywhere(void **state)
+TEST(intent_cut_anywhere)
 {
 	struct intent in = full_intent(), back;
 	struct buf b;
@@ -153,7 +153,7 @@ static void intent_cut_anywhere(void **state)
 }
 
 /* Any byte may have any value: an answer or an error, and strings that end. */
-static void intent_with_wrong_bytes(void **state)
+TEST(intent_with_wrong_bytes)
 {
 	struct intent in = full_intent(), back;
 	struct buf b;
@@ -197,7 +197,7 @@ static struct plan full_plan(void)
 	return p;
 }
 
-static void plan_comes_back(void **state)
+TEST(plan_comes_back)
 {
 	struct plan p = full_plan(), back;
 	struct err err = {0};
@@ -228,7 +228,7 @@ static void plan_comes_back(void **state)
 	buf_release(&b);
 }
 
-static void impossible_plans(void **state)
+TEST(impossible_plans)
 {
 	static const uint32_t cases[][2] = {{0, 1}, {1, 0}, {1, 65}, {1, UINT32_MAX}};
 	for (size_t i = 0; i < LENGTH(cases); i++) {
@@ -246,7 +246,7 @@ static void impossible_plans(void **state)
 	}
 }
 
-static void errors_come_back(void **state)
+TEST(errors_come_back)
 {
 	static const int codes[] = {0, 1, 11, 130, 143}, ranks[] = {ERR_RANK_SELF, 0, 65535};
 	for (size_t c = 0; c < 5; c++)
@@ -279,7 +279,7 @@ static void errors_come_back(void **state)
 		}
 }
 
-static void presences_come_back(void **state)
+TEST(presences_come_back)
 {
 	struct presence p, back;
 	struct err err = {0};
@@ -310,7 +310,7 @@ static void presences_come_back(void **state)
 	buf_release(&b);
 }
 
-static void welcomes_and_joined_come_back(void **state)
+TEST(welcomes_and_joined_come_back)
 {
 	struct welcome w = {.rank = 3, .coordinator = -1, .root = 65535, .host = "nodea"}, w2;
 	struct joined j = {.here = 3, .size = 4, .by_host = true, .names = "nodea, nodeb"}, j2;
@@ -336,7 +336,7 @@ static void welcomes_and_joined_come_back(void **state)
 	buf_release(&b);
 }
 
-static void an_error_s_text_is_escaped(void **state)
+TEST(an_error_s_text_is_escaped)
 {
 	struct err e = {.code = 3, .rank = 1}, back;
 	enum phase phase;
@@ -367,7 +367,7 @@ static void an_error_s_text_is_escaped(void **state)
 }
 
 /* Each cut of a ROSTER is malformed; places follow it. */
-static void a_roster_is_read(void **state)
+TEST(a_roster_is_read)
 {
 	int host[] = {0, 1, 1, 0, 2};
 	const struct roster all[] = {{.size = 5, .host = host, .hosts = 3}, {.size = 7}};
@@ -407,7 +407,7 @@ static void a_roster_is_read(void **state)
 	}
 }
 
-static void places_come_back(void **state)
+TEST(places_come_back)
 {
 	const struct rank_place in = {
 	        .rank = 4, .addr = "[2001:db8::7]:7766", .host = "nodea", .key = "this pair's"};
@@ -436,7 +436,7 @@ static void places_come_back(void **state)
 }
 
 /* The rank that gave such an address is to blame, not those that cannot use it. */
-static void addresses_of_nobody(void **state)
+TEST(addresses_of_nobody)
 {
 	static const char *const wrong[] = {"node a:7",   "node\x1b:7", "a/b:7", "[::1:7",
 	                                    "node:70000", "node:x",     "node",  ":"};
@@ -464,7 +464,7 @@ static void addresses_of_nobody(void **state)
 	}
 }
 
-static void votes_come_back(void **state)
+TEST(votes_come_back)
 {
 	struct vote v = {.has_digest = true,
 	                 .digest = "0123456789abcde",
@@ -491,7 +491,7 @@ static void votes_come_back(void **state)
 	buf_release(&b);
 }
 
-static void beats_come_back(void **state)
+TEST(beats_come_back)
 {
 	struct beat beat = {PHASE_RUN, 1ull << 50, UINT64_MAX, 1ull << 49}, back;
 	struct buf b;
@@ -515,7 +515,7 @@ static void beats_come_back(void **state)
 	buf_release(&b);
 }
 
-static void a_pace_comes_back(void **state)
+TEST(a_pace_comes_back)
 {
 	static const struct pace cases[] = {{-1, PHASE_RUN, PACE_DONE, 0},
 	                                    {0, PHASE_JOIN, 0, 7},
@@ -546,25 +546,5 @@ static void a_pace_comes_back(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(hello_comes_back),
-	        cmocka_unit_test(intent_comes_back),
-	        cmocka_unit_test(intent_cut_anywhere),
-	        cmocka_unit_test(intent_with_wrong_bytes),
-	        cmocka_unit_test(long_values_stay_apart),
-	        cmocka_unit_test(details_are_bounded),
-	        cmocka_unit_test(plan_comes_back),
-	        cmocka_unit_test(impossible_plans),
-	        cmocka_unit_test(errors_come_back),
-	        cmocka_unit_test(an_error_s_text_is_escaped),
-	        cmocka_unit_test(presences_come_back),
-	        cmocka_unit_test(welcomes_and_joined_come_back),
-	        cmocka_unit_test(a_roster_is_read),
-	        cmocka_unit_test(places_come_back),
-	        cmocka_unit_test(addresses_of_nobody),
-	        cmocka_unit_test(votes_come_back),
-	        cmocka_unit_test(beats_come_back),
-	        cmocka_unit_test(a_pace_comes_back),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

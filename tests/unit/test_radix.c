@@ -58,7 +58,7 @@ static void check(const char *name, enum coll_kind kind, int p, unsigned base)
 	set_release(&t);
 }
 
-static void test_every_base(void **state)
+TEST(test_every_base)
 {
 	static const unsigned bases[] = {0, 3, 4, 5, 8, 16, 63, 64, UINT32_MAX};
 
@@ -70,7 +70,7 @@ static void test_every_base(void **state)
 }
 
 /* The factors of 12 by hand, and how far apart the partners of rank 0 are. */
-static void test_mixed_radix(void **state)
+TEST(test_mixed_radix)
 {
 	static const struct {
 		unsigned base;
@@ -101,10 +101,5 @@ static void test_mixed_radix(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_every_base),
-	        cmocka_unit_test(test_mixed_radix),
-	};
-
-	return cmocka_run_group_tests_name("radix", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

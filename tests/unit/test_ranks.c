@@ -22,7 +22,7 @@ static const char *list(const int *ranks, size_t cap)
 
 #define LIST(...) list((const int[]){__VA_ARGS__, -1}, 256)
 
-static void ranges_are_drawn_together(void **state)
+TEST(ranges_are_drawn_together)
 {
 	assert_string_equal(list((const int[]){-1}, 256), "");
 	assert_string_equal(LIST(0), "0");
@@ -33,7 +33,7 @@ static void ranges_are_drawn_together(void **state)
 	assert_string_equal(LIST(1, 2, 4, 5, 6, 65534, 65535), "1, 2, 4-6, 65534, 65535");
 }
 
-static void what_does_not_fit_is_told_as_dots(void **state)
+TEST(what_does_not_fit_is_told_as_dots)
 {
 	int odd[101];
 	for (int i = 0; i < 100; i++)
@@ -47,7 +47,7 @@ static void what_does_not_fit_is_told_as_dots(void **state)
 	}
 }
 
-static void a_list_may_fill_up_with_its_last(void **state)
+TEST(a_list_may_fill_up_with_its_last)
 {
 	/* All of it, or dots: never a number that was cut. */
 	for (size_t cap = 33; cap < 64; cap++) {
@@ -65,10 +65,5 @@ static void a_list_may_fill_up_with_its_last(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(ranges_are_drawn_together),
-	        cmocka_unit_test(what_does_not_fit_is_told_as_dots),
-	        cmocka_unit_test(a_list_may_fill_up_with_its_last),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void refused(const struct record_of *of, const char *text, const char *wo
 		fail_msg("'%s' is not '%s' of %s", why, words, text);
 }
 
-static void there_and_back(void **state)
+TEST(there_and_back)
 {
 	const struct record_of *of[] = {&with_secret, &insecure};
 	for (int i = 0; i < 2; i++) {
@@ -48,7 +48,7 @@ static void there_and_back(void **state)
 }
 
 /* One byte more or less, or another: refused, or it says the same. */
-static void a_record_that_was_changed(void **state)
+TEST(a_record_that_was_changed)
 {
 	struct record rec, out;
 	struct err err = {0};
@@ -64,7 +64,7 @@ static void a_record_that_was_changed(void **state)
 	free(text);
 }
 
-static void other_secrets_and_jobs(void **state)
+TEST(other_secrets_and_jobs)
 {
 	const struct record_of another = {"collctl/j", "j", &wrong},
 	                       job = {"collctl/k", "k", &secret};
@@ -79,7 +79,7 @@ static void other_secrets_and_jobs(void **state)
 	free(plain);
 }
 
-static void no_records(void **state)
+TEST(no_records)
 {
 	static const char *const texts[] = {
 	        "",
@@ -97,11 +97,5 @@ static void no_records(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(there_and_back),
-	        cmocka_unit_test(a_record_that_was_changed),
-	        cmocka_unit_test(other_secrets_and_jobs),
-	        cmocka_unit_test(no_records),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

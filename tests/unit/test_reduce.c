@@ -101,7 +101,7 @@ static size_t combinations(struct combination *out)
 static struct combination all[MAX_COMBINATIONS];
 
 /* Every type that a sum is kept in has its sum, and the conversions. */
-static void test_averages_exist(void **state)
+TEST_WITH(test_averages_exist, reseed, NULL)
 {
 	for (int i = 1; i < DTYPES; i++)
 		for (int k = 0; k < 4; k++) {
@@ -128,7 +128,7 @@ static void test_averages_exist(void **state)
 	assert_int_equal(reduce_avg_dtype(DTYPE_BOOL, false, false), DTYPE_F64);
 }
 
-static void test_which_exist(void **state)
+TEST_WITH(test_which_exist, reseed, NULL)
 {
 	for (int o = 0; o < REDUCE_OPS; o++)
 		for (int i = 1; i < DTYPES; i++) {
@@ -166,7 +166,7 @@ static void test_which_exist(void **state)
 	assert_int_equal(reduce_acc_dtype(REDUCE_SUM, DTYPE_BOOL, true), DTYPE_BOOL);
 }
 
-static void test_names(void **state)
+TEST_WITH(test_names, reseed, NULL)
 {
 	enum reduce_op op;
 	for (int i = 0; i < REDUCE_OPS; i++) {
@@ -182,7 +182,7 @@ static void test_names(void **state)
 	assert_int_equal(dtype_by_name("f8"), DTYPE_NONE);
 }
 
-static void test_values(void **state)
+TEST_WITH(test_values, reseed, NULL)
 {
 	enum { N = 20000 };
 	static uint64_t a[N], b[N], found[N], expected[N];
@@ -203,7 +203,7 @@ static void test_values(void **state)
 }
 
 /* Every pair of specials, both ways round: the result must not depend on which comes first. */
-static void test_commutative(void **state)
+TEST_WITH(test_commutative, reseed, NULL)
 {
 	enum { N = 4096 };
 	static uint64_t a[N], b[N], ab[N], ba[N];
@@ -223,7 +223,7 @@ static void test_commutative(void **state)
 }
 
 /* Every value that has its bits for itself comes out as it went in: not NaN, nor the zeros. */
-static void test_identities(void **state)
+TEST_WITH(test_identities, reseed, NULL)
 {
 	enum { N = 4096 };
 	static uint64_t a[N], id[N], out[N];
@@ -278,7 +278,7 @@ static void check_placed(const struct combination *k, size_t n, enum form form)
 	assert_memory_equal(around + end, (char *)before + end, sizeof before - end);
 }
 
-static void test_lengths_and_alignments(void **state)
+TEST_WITH(test_lengths_and_alignments, reseed, NULL)
 {
 	size_t n = combinations(all);
 	for (size_t c = 0; c < n; c++)
@@ -288,7 +288,7 @@ static void test_lengths_and_alignments(void **state)
 					check_placed(&all[c], len, (enum form)form);
 }
 
-static void test_cuts(void **state)
+TEST_WITH(test_cuts, reseed, NULL)
 {
 	enum { N = 1000 };
 	static uint64_t a[N], b[N], whole[N], cut[N];
@@ -310,15 +310,5 @@ static void test_cuts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup(test_which_exist, reseed),
-	        cmocka_unit_test_setup(test_averages_exist, reseed),
-	        cmocka_unit_test_setup(test_names, reseed),
-	        cmocka_unit_test_setup(test_values, reseed),
-	        cmocka_unit_test_setup(test_identities, reseed),
-	        cmocka_unit_test_setup(test_commutative, reseed),
-	        cmocka_unit_test_setup(test_lengths_and_alignments, reseed),
-	        cmocka_unit_test_setup(test_cuts, reseed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

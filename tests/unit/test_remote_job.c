@@ -26,7 +26,7 @@ static struct remote_job example(void)
 	                           .variables = variables};
 }
 
-static void every_field_arrives(void **state)
+TEST(every_field_arrives)
 {
 	const struct remote_job sent = example();
 	struct remote_job got;
@@ -64,7 +64,7 @@ static void every_field_arrives(void **state)
 }
 
 /* Linux allows 128 KiB for an argument. */
-static void long_words(void **state)
+TEST(long_words)
 {
 	static char word[130000];
 	char *argv[] = {word, NULL};
@@ -82,7 +82,7 @@ static void long_words(void **state)
 	buf_release(&b);
 }
 
-static void impossible_jobs(void **state)
+TEST(impossible_jobs)
 {
 	struct remote_job bad[4] = {example(), example(), example(), example()}, got;
 	bad[0].rank = 3;
@@ -101,7 +101,7 @@ static void impossible_jobs(void **state)
 }
 
 /* A job that has a NUL in its last word is no job with a word less. */
-static void a_nul_in_a_word(void **state)
+TEST(a_nul_in_a_word)
 {
 	const struct remote_job sent = example();
 	struct remote_job got;
@@ -118,11 +118,5 @@ static void a_nul_in_a_word(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(every_field_arrives),
-	        cmocka_unit_test(long_words),
-	        cmocka_unit_test(impossible_jobs),
-	        cmocka_unit_test(a_nul_in_a_word),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

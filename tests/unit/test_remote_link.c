@@ -12,7 +12,7 @@ static int find(const char *text, struct remote_hello *h)
 	return remote_find_hello(text, strlen(text), h, why, sizeof why);
 }
 
-static void hellos(void **state)
+TEST(hellos)
 {
 	static const char *const addresses[] = {"-", "192.0.2.7", "2001:db8::7", "fe80::1%eth0.5",
 	                                        "::ffff:192.0.2.7"};
@@ -33,7 +33,7 @@ static void hellos(void **state)
 	}
 }
 
-static void no_hellos(void **state)
+TEST(no_hellos)
 {
 	static const char *const rests[] = {
 	        "",
@@ -72,7 +72,7 @@ static void count(void *ctx, int what, int value)
 }
 
 /* Messages are found wherever they are, in pieces of any length, and the rank's bytes stay. */
-static void messages_among_bytes(void **state)
+TEST(messages_among_bytes)
 {
 	static const char rank[] = "one\0two\0\0\n\0";
 	char said[64], piece;
@@ -96,7 +96,7 @@ static void messages_among_bytes(void **state)
 	}
 }
 
-static void times(void **state)
+TEST(times)
 {
 	assert_int_equal(remote_every(REMOTE_SILENCE), REMOTE_SILENCE / 4);
 	assert_int_equal(remote_every(3600 * NS_PER_SEC), REMOTE_EVERY);
@@ -104,11 +104,5 @@ static void times(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(hellos),
-	        cmocka_unit_test(no_hellos),
-	        cmocka_unit_test(messages_among_bytes),
-	        cmocka_unit_test(times),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

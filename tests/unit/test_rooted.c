@@ -82,7 +82,7 @@ static struct traeff *schedules_of(int size)
 
 /* Every rank gets every block once, from one that has it, in n - 1 + q rounds; a block has gone
  * over q + 1 messages at most. */
-static void test_every_broadcast(void **state)
+TEST(test_every_broadcast)
 {
 	const int most = up_to(long_run() ? 3000 : 1100, 150);
 
@@ -132,7 +132,7 @@ static void check_conditions(int size, int r)
 	assert_int_equal(later, r ? 1 : 0);
 }
 
-static void test_many_ranks(void **state)
+TEST(test_many_ranks)
 {
 	static const int sizes[] = {
 	        4097, 65535, 65536, 65537, 1000003, (1 << 24) - 1, (1 << 30) + 12345, INT32_MAX};
@@ -170,7 +170,7 @@ static uint64_t moved(const struct sched *s, bool sent)
 
 /* A broadcast brings each element to each rank but the root once; a reduction takes each away from
  * them once: (P-1)S altogether, whatever the algorithm. */
-static void test_nothing_twice(void **state)
+TEST(test_nothing_twice)
 {
 	uint64_t seed = 2;
 
@@ -195,7 +195,7 @@ static void test_nothing_twice(void **state)
 }
 
 /* A rank that passes blocks on has room for those of its subtree, and no other has any. */
-static void test_scratch_is_the_subtree(void **state)
+TEST(test_scratch_is_the_subtree)
 {
 	static const enum coll_kind kinds[] = {COLL_GATHER, COLL_SCATTER};
 	uint64_t seed = 3;
@@ -226,7 +226,7 @@ static void test_scratch_is_the_subtree(void **state)
 
 /* The schedules of 65,536 ranks: of a rank that is not the root, or that has few messages anyway,
  * it has no more steps than the row's rounds and messages say. */
-static void test_steps_of_many_ranks(void **state)
+TEST(test_steps_of_many_ranks)
 {
 	const int p = 65536, root = 40000;
 	const int ranks[] = {root, root + 1, root - 1, 0, p - 1, (root + p / 2) % p};
@@ -263,13 +263,5 @@ static void test_steps_of_many_ranks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_every_broadcast),
-	        cmocka_unit_test(test_many_ranks),
-	        cmocka_unit_test(test_nothing_twice),
-	        cmocka_unit_test(test_scratch_is_the_subtree),
-	        cmocka_unit_test(test_steps_of_many_ranks),
-	};
-
-	return cmocka_run_group_tests_name("rooted", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

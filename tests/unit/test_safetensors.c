@@ -101,7 +101,7 @@ static void assert_as_reference(const char *path)
 	free(file);
 }
 
-static void test_reference(void **state)
+TEST(test_reference)
 {
 	const char *folder = getenv("COLLCTL_GOLDEN");
 	char path[4096];
@@ -134,7 +134,7 @@ static void parse_right(const char *json, uint64_t data, struct table *table, ch
 	free(text);
 }
 
-static void test_tensors(void **state)
+TEST(test_tensors)
 {
 	struct table table = {0};
 	char *metadata, shape[ARRAY_SHAPE_TEXT];
@@ -169,7 +169,7 @@ static void test_tensors(void **state)
 	release(&table);
 }
 
-static void test_metadata(void **state)
+TEST(test_metadata)
 {
 	static const struct {
 		const char *json, *metadata;
@@ -194,7 +194,7 @@ static void test_metadata(void **state)
 	}
 }
 
-static void test_dtypes(void **state)
+TEST(test_dtypes)
 {
 	int named = 0;
 	for (int t = 0; t < DTYPES; t++) {
@@ -323,7 +323,7 @@ static const struct {
         {"{}", 1, "has 1 bytes of data: expected 0"},
 };
 
-static void test_wrong(void **state)
+TEST(test_wrong)
 {
 	for (size_t i = 0; i < LENGTH(wrong); i++) {
 		size_t len = strlen(wrong[i].json);
@@ -334,7 +334,7 @@ static void test_wrong(void **state)
 	assert_refused("{}\0", 3, 11, "is not valid JSON");
 }
 
-static void test_many_dimensions(void **state)
+TEST(test_many_dimensions)
 {
 	for (int ndim = ARRAY_MAX_DIMS; ndim <= ARRAY_MAX_DIMS + 1; ndim++) {
 		struct table table = {0};
@@ -351,7 +351,7 @@ static void test_many_dimensions(void **state)
 	}
 }
 
-static void test_length(void **state)
+TEST(test_length)
 {
 	static const struct {
 		uint64_t n, file_size;
@@ -380,7 +380,7 @@ static void test_length(void **state)
 }
 
 /* What no file of the kind can hold. */
-static void test_not_laid_out(void **state)
+TEST(test_not_laid_out)
 {
 	const uint64_t shape[] = {1};
 	struct tensor t = {
@@ -403,11 +403,5 @@ static void test_not_laid_out(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_reference), cmocka_unit_test(test_tensors),
-	        cmocka_unit_test(test_metadata),  cmocka_unit_test(test_dtypes),
-	        cmocka_unit_test(test_wrong),     cmocka_unit_test(test_many_dimensions),
-	        cmocka_unit_test(test_length),    cmocka_unit_test(test_not_laid_out),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

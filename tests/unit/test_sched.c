@@ -72,7 +72,7 @@ static void emit_fold(struct sched_builder *b, const struct coll_args *a)
 	sched_fold_inputs(b, sched_out(b, 0), 0, a->off[a->size]);
 }
 
-static void test_one_input_is_in_place(void **state)
+TEST(test_one_input_is_in_place)
 {
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_fold, &a);
@@ -92,7 +92,7 @@ static void emit_fold_blocks(struct sched_builder *b, const struct coll_args *a)
 		sched_fold_inputs(b, sched_out(b, a->off[j]), a->off[j], a->off[j + 1] - a->off[j]);
 }
 
-static void test_several_inputs_are_folded(void **state)
+TEST(test_several_inputs_are_folded)
 {
 	const struct coll_args a = {.size = 2, .ninputs = 3, .noutputs = 2, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_fold_blocks, &a);
@@ -127,7 +127,7 @@ static void emit_own_block(struct sched_builder *b, const struct coll_args *a)
 	sched_copy(b, sched_out(b, a->off[a->rank]), sched_in(b, 0, 0), len, 0);
 }
 
-static void test_an_input_that_is_a_block_of_the_output(void **state)
+TEST(test_an_input_that_is_a_block_of_the_output)
 {
 	const struct coll_args a = {
 	        .rank = 1, .size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
@@ -141,7 +141,7 @@ static void test_an_input_that_is_a_block_of_the_output(void **state)
 	sched_free(s);
 }
 
-static void test_an_output_that_is_a_block_of_the_input(void **state)
+TEST(test_an_output_that_is_a_block_of_the_input)
 {
 	const struct coll_args a = {
 	        .rank = 1, .size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
@@ -154,7 +154,7 @@ static void test_an_output_that_is_a_block_of_the_input(void **state)
 	sched_free(s);
 }
 
-static void test_layouts(void **state)
+TEST(test_layouts)
 {
 	struct coll_layout x = coll_layout(COLL_BROADCAST, 1, 4, 2);
 
@@ -180,7 +180,7 @@ static void emit_must_not(struct sched_builder *b, const struct coll_args *a)
 	fail_msg("the emitter was called for one rank");
 }
 
-static void test_one_rank(void **state)
+TEST(test_one_rank)
 {
 	const uint64_t off[] = {0, 7};
 	const struct coll_args a = {.size = 1, .ninputs = 2, .noutputs = 1, .off = off};
@@ -192,7 +192,7 @@ static void test_one_rank(void **state)
 	sched_free(s);
 }
 
-static void test_no_output_no_writes(void **state)
+TEST(test_no_output_no_writes)
 {
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 0, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_fold, &a);
@@ -264,7 +264,7 @@ static void emit_no_such_input(struct sched_builder *b, const struct coll_args *
 	sched_copy(b, sched_out(b, 0), sched_in(b, 1, 0), 4, 0);
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
 	static const struct {
 		void (*emit)(struct sched_builder *, const struct coll_args *);
@@ -292,7 +292,7 @@ static void test_errors(void **state)
 	}
 }
 
-static void test_bad_arguments(void **state)
+TEST(test_bad_arguments)
 {
 	static const uint64_t falling[] = {0, 4, 3}, late[] = {1, 4, 5};
 	const struct coll_args cases[] = {
@@ -325,7 +325,7 @@ static void emit_send_recv(struct sched_builder *b, const struct coll_args *a)
  * SEND          [-----------)
  * RECV              [-----------)
  */
-static void test_dependencies_by_hand(void **state)
+TEST(test_dependencies_by_hand)
 {
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_send_recv, &a);
@@ -363,7 +363,7 @@ static void emit_pieces(struct sched_builder *b, const struct coll_args *a)
 	sched_reduce(b, sched_out(b, 0), t, 10, 0);
 }
 
-static void test_dependencies_are_joined(void **state)
+TEST(test_dependencies_are_joined)
 {
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_pieces, &a);
@@ -383,7 +383,7 @@ static void test_dependencies_are_joined(void **state)
 	sched_free(s);
 }
 
-static void test_files_in_the_order_of_need(void **state)
+TEST(test_files_in_the_order_of_need)
 {
 	const uint64_t off[] = {0, 4, 8, 12};
 	const struct coll_args a = {.rank = 1, .size = 3, .ninputs = 1, .noutputs = 1, .off = off};
@@ -400,7 +400,7 @@ static void test_files_in_the_order_of_need(void **state)
 }
 
 /* The rule itself: what a shifted and a partial dependency let through. */
-static void test_frontier_rule(void **state)
+TEST(test_frontier_rule)
 {
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_send_recv, &a);
@@ -463,7 +463,7 @@ static void emit_random(struct sched_builder *b, const struct coll_args *a)
 	}
 }
 
-static void test_random_dependencies(void **state)
+TEST(test_random_dependencies)
 {
 	const int runs = getenv("COLLCTL_LONG") ? 1000000 : 30000;
 
@@ -485,7 +485,7 @@ static void test_random_dependencies(void **state)
 }
 
 /* Steps and dependencies grow with the ranks, not with their square. */
-static void test_thousands_of_ranks(void **state)
+TEST(test_thousands_of_ranks)
 {
 	const int size = 4096;
 	uint64_t *off = calloc((size_t)size + 1, sizeof(*off));
@@ -513,7 +513,7 @@ static void test_thousands_of_ranks(void **state)
 
 /* ---- names and blocks ---- */
 
-static void test_split(void **state)
+TEST(test_split)
 {
 	for (int size = 1; size < 20; size++)
 		for (uint64_t n = 0; n < 50; n++) {
@@ -529,7 +529,7 @@ static void test_split(void **state)
 		}
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
 	enum coll_kind k;
 
@@ -541,7 +541,7 @@ static void test_names(void **state)
 	assert_null(coll_find(COLL_BARRIER, "direct"));
 }
 
-static void test_rows_are_whole(void **state)
+TEST(test_rows_are_whole)
 {
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const struct coll_algorithm *alg = coll_algorithms[i];
@@ -566,7 +566,7 @@ static void test_rows_are_whole(void **state)
 
 /* ---- what is asked for ---- */
 
-static void test_offsets_of_uneven_parts(void **state)
+TEST(test_offsets_of_uneven_parts)
 {
 	static const uint64_t counts[] = {1, 2, 3, 0, 5, 0, 7, 0, 9};
 	static const uint64_t sends[] = {0, 7, 7, 16}, receives[] = {0, 3, 3, 12};
@@ -577,7 +577,7 @@ static void test_offsets_of_uneven_parts(void **state)
 	assert_memory_equal(recv_off, receives, sizeof(receives));
 }
 
-static void test_steps_of_an_exchange(void **state)
+TEST(test_steps_of_an_exchange)
 {
 	static const uint64_t off[13] = {0};
 	enum sched_error e;
@@ -593,28 +593,5 @@ static void test_steps_of_an_exchange(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_one_input_is_in_place),
-	        cmocka_unit_test(test_several_inputs_are_folded),
-	        cmocka_unit_test(test_an_input_that_is_a_block_of_the_output),
-	        cmocka_unit_test(test_an_output_that_is_a_block_of_the_input),
-	        cmocka_unit_test(test_layouts),
-	        cmocka_unit_test(test_one_rank),
-	        cmocka_unit_test(test_no_output_no_writes),
-	        cmocka_unit_test(test_errors),
-	        cmocka_unit_test(test_bad_arguments),
-	        cmocka_unit_test(test_dependencies_by_hand),
-	        cmocka_unit_test(test_dependencies_are_joined),
-	        cmocka_unit_test(test_files_in_the_order_of_need),
-	        cmocka_unit_test(test_frontier_rule),
-	        cmocka_unit_test(test_random_dependencies),
-	        cmocka_unit_test(test_thousands_of_ranks),
-	        cmocka_unit_test(test_split),
-	        cmocka_unit_test(test_names),
-	        cmocka_unit_test(test_rows_are_whole),
-	        cmocka_unit_test(test_offsets_of_uneven_parts),
-	        cmocka_unit_test(test_steps_of_an_exchange),
-	};
-
-	return cmocka_run_group_tests_name("sched", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

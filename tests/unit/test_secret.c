@@ -46,7 +46,7 @@ static void assert_refused(int rc, const struct err *e, const char *says)
 		fail_msg("'%s' does not say '%s'", e->text, says);
 }
 
-static void test_generate(void **state)
+TEST(test_generate)
 {
 	struct secret a, b, c;
 	struct err e = {0};
@@ -66,7 +66,7 @@ static void test_generate(void **state)
 	assert_memory_not_equal(a.key, c.key, SECRET_BYTES);
 }
 
-static void test_text(void **state)
+TEST(test_text)
 {
 	struct secret s;
 	struct err e = {0};
@@ -93,7 +93,7 @@ static void test_text(void **state)
 	}
 }
 
-static void test_file(void **state)
+TEST(test_file)
 {
 	struct secret s;
 	struct err e = {0};
@@ -121,7 +121,7 @@ static void test_file(void **state)
 }
 
 /* A fifo that nobody writes to must be refused, not waited for. */
-static void test_fifo(void **state)
+TEST(test_fifo)
 {
 	struct secret s;
 	struct err e = {0};
@@ -131,7 +131,7 @@ static void test_fifo(void **state)
 	assert_refused(secret_from_file(&s, "key", &e), &e, "--secret-fd");
 }
 
-static void test_fd(void **state)
+TEST(test_fd)
 {
 	struct secret s;
 	struct err e = {0};
@@ -163,7 +163,7 @@ static void test_fd(void **state)
 		.secret = true \
 	}
 
-static void test_write(void **state)
+TEST(test_write)
 {
 	struct secret s;
 	struct err e = {0};
@@ -203,7 +203,7 @@ static void from_hex(const char *hex, uint8_t *out)
 }
 
 /* RFC 4231, cases 2 and 6. */
-static void test_mac(void **state)
+TEST(test_mac)
 {
 	struct err e = {0};
 	uint8_t out[32], want[32], key[131];
@@ -222,7 +222,7 @@ static void test_mac(void **state)
 }
 
 /* HKDF by its definition (RFC 5869), from HMAC. */
-static void test_derive(void **state)
+TEST(test_derive)
 {
 	struct err e = {0};
 	struct secret s;
@@ -249,11 +249,5 @@ static void test_derive(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_generate), cmocka_unit_test(test_text),
-	        cmocka_unit_test(test_file),     cmocka_unit_test(test_fifo),
-	        cmocka_unit_test(test_fd),       cmocka_unit_test(test_write),
-	        cmocka_unit_test(test_mac),      cmocka_unit_test(test_derive),
-	};
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+	return unit_run(make_dir, remove_dir);
 }

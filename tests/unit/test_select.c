@@ -68,7 +68,7 @@ static void check_choice(const struct select_args *a)
 	selection_release(&s);
 }
 
-static void test_takes_the_cheapest(void **state)
+TEST(test_takes_the_cheapest)
 {
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		for (int size = 1; size <= 70; size++)
@@ -82,7 +82,7 @@ static void test_takes_the_cheapest(void **state)
 }
 
 /* Sums of floats, not of whole numbers, nor minima. */
-static void test_divergent_bits(void **state)
+TEST(test_divergent_bits)
 {
 	static const struct {
 		enum reduce_op op;
@@ -111,7 +111,7 @@ static void test_divergent_bits(void **state)
 	}
 }
 
-static void test_rank_order(void **state)
+TEST(test_rank_order)
 {
 	for (int kind = COLL_ALLREDUCE; kind <= COLL_REDUCE_SCATTER; kind++) {
 		struct select_args a = args_of(kind, 40, 1 << 20);
@@ -126,7 +126,7 @@ static void test_rank_order(void **state)
 	}
 }
 
-static void test_narrow_floats_are_rounded_once(void **state)
+TEST(test_narrow_floats_are_rounded_once)
 {
 	static const enum dtype narrow[] = {DTYPE_F16, DTYPE_BF16};
 
@@ -152,7 +152,7 @@ static void test_narrow_floats_are_rounded_once(void **state)
 		}
 }
 
-static void test_a_barrier_takes_the_links_to_rank_0(void **state)
+TEST(test_a_barrier_takes_the_links_to_rank_0)
 {
 	for (int size = 2; size < 70; size++) {
 		struct select_args a = args_of(COLL_BARRIER, size, 1);
@@ -164,7 +164,7 @@ static void test_a_barrier_takes_the_links_to_rank_0(void **state)
 }
 
 /* What travels wider than it is in the files is priced as wide as it travels. */
-static void test_wire(void **state)
+TEST(test_wire)
 {
 	static const struct {
 		enum reduce_op op;
@@ -228,7 +228,7 @@ static void test_wire(void **state)
 
 /* All algorithms round averages, 8-bit floats and sums of several inputs once: that is no reason
  * for direct. */
-static void test_others_round_once_too(void **state)
+TEST(test_others_round_once_too)
 {
 	static const struct {
 		enum reduce_op op;
@@ -252,7 +252,7 @@ static void test_others_round_once_too(void **state)
 }
 
 /* A measurement speaks for the bytes that an algorithm sends, not for those of the file. */
-static void test_measurements_of_the_wire(void **state)
+TEST(test_measurements_of_the_wire)
 {
 	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
 	const struct coll_algorithm *direct = coll_find(COLL_ALLREDUCE, "direct");
@@ -289,7 +289,7 @@ static enum select_reason reason_of(const struct select_args *a)
 }
 
 /* Of two sizes as near the smaller; of one algorithm's measurements only the nearest. */
-static void test_measurements(void **state)
+TEST(test_measurements)
 {
 	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
 	const struct coll_algorithm *circulant = coll_find(COLL_ALLREDUCE, "circulant");
@@ -320,7 +320,7 @@ static void test_measurements(void **state)
 
 /* Measurements of memory lanes count for ranks of one host that may use them, and for nobody else;
  * whether the connections would be encrypted does not matter. */
-static void test_measurements_in_memory(void **state)
+TEST(test_measurements_in_memory)
 {
 	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
 	struct select_measured row = {ring, 4, true, true, 4096, 1e-9};
@@ -347,7 +347,7 @@ static void test_measurements_in_memory(void **state)
 
 /* The measured rates of devices hold wherever the ranks are: those of the kind of connection, or
  * the others if the file has none of that kind. */
-static void test_rates_of_devices(void **state)
+TEST(test_rates_of_devices)
 {
 	struct select_tuning t = {.rates = price_default,
 	                          .memory = price_in_memory(&price_default, 1, 1)};
@@ -383,7 +383,7 @@ static double price_of(const struct select_args *a, const char *name)
 
 /* With --limit-rate the bytes that the busiest rank sends are the price, and measurements without
  * the limit do not count. */
-static void test_limit_rate(void **state)
+TEST(test_limit_rate)
 {
 	const struct coll_algorithm *tree = coll_find(COLL_BROADCAST, "binomial");
 	struct select_measured row = {tree, 16, true, false, 1 << 20, 0.001};
@@ -439,7 +439,7 @@ static double excess(const struct select_args *a)
 }
 
 /* Of long vectors auto sends hardly more out of a host than must leave it. */
-static void test_long_vectors_on_hosts(void **state)
+TEST(test_long_vectors_on_hosts)
 {
 	static const int clusters[][2] = {{2, 2}, {2, 4}, {4, 2}, {4, 4}, {4, 8}, {8, 8}, {5, 3}};
 	static const enum coll_kind kinds[] = {COLL_ALLREDUCE, COLL_REDUCE_SCATTER, COLL_ALLGATHER,
@@ -459,7 +459,7 @@ static void test_long_vectors_on_hosts(void **state)
 }
 
 /* Known hosts of one rank each, and one host: the same as without them. */
-static void test_nothing_is_shared(void **state)
+TEST(test_nothing_is_shared)
 {
 	int host[PLACED_MAX];
 
@@ -478,7 +478,7 @@ static void test_nothing_is_shared(void **state)
 }
 
 /* direct rounds 16-bit floats once, but not at the cost of a shared link. */
-static void test_narrow_floats_on_hosts(void **state)
+TEST(test_narrow_floats_on_hosts)
 {
 	int host[PLACED_MAX];
 	struct select_args a = placed_args(COLL_ALLREDUCE, 4, 4, 64 << 20, host);
@@ -491,7 +491,7 @@ static void test_narrow_floats_on_hosts(void **state)
 }
 
 /* Ranks that share the processors of their hosts work more slowly. */
-static void test_processors_of_hosts(void **state)
+TEST(test_processors_of_hosts)
 {
 	int host[PLACED_MAX];
 	struct select_args a = placed_args(COLL_ALLREDUCE, 2, 8, 64 << 20, host);
@@ -508,23 +508,5 @@ static void test_processors_of_hosts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_takes_the_cheapest),
-	        cmocka_unit_test(test_divergent_bits),
-	        cmocka_unit_test(test_rank_order),
-	        cmocka_unit_test(test_narrow_floats_are_rounded_once),
-	        cmocka_unit_test(test_a_barrier_takes_the_links_to_rank_0),
-	        cmocka_unit_test(test_wire),
-	        cmocka_unit_test(test_others_round_once_too),
-	        cmocka_unit_test(test_measurements),
-	        cmocka_unit_test(test_measurements_in_memory),
-	        cmocka_unit_test(test_measurements_of_the_wire),
-	        cmocka_unit_test(test_rates_of_devices),
-	        cmocka_unit_test(test_limit_rate),
-	        cmocka_unit_test(test_long_vectors_on_hosts),
-	        cmocka_unit_test(test_nothing_is_shared),
-	        cmocka_unit_test(test_narrow_floats_on_hosts),
-	        cmocka_unit_test(test_processors_of_hosts),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

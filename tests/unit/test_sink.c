@@ -41,7 +41,7 @@ static int write_all_files(struct sink *s, struct err *err)
 
 static const char *const contents[] = {"new a\0\0\0", "new sub/b", "new c\0\0\0"};
 
-static void test_commit(void **state)
+TEST_WITH(test_commit, NULL, empty_folder)
 {
 	struct err err = {0};
 	put_old();
@@ -61,7 +61,7 @@ static void test_commit(void **state)
 	assert_int_equal(names("sub"), 1);
 }
 
-static void test_each_rename_fails(void **state)
+TEST_WITH(test_each_rename_fails, NULL, empty_folder)
 {
 	for (int k = 0; k < FILES; k++) {
 		struct err err = {0};
@@ -82,7 +82,7 @@ static void test_each_rename_fails(void **state)
 }
 
 /* Of every other call's failure nothing is left either. */
-static void test_each_failure(void **state)
+TEST_WITH(test_each_failure, NULL, empty_folder)
 {
 	static const struct {
 		enum call call;
@@ -127,7 +127,7 @@ static void look(void)
 	}
 }
 
-static void test_whole_at_any_time(void **state)
+TEST_WITH(test_whole_at_any_time, NULL, empty_folder)
 {
 	struct err err = {0};
 	put_old();
@@ -144,7 +144,7 @@ static void test_whole_at_any_time(void **state)
 }
 
 /* What can't be put back stays at a name that the error tells. */
-static void test_undo_fails(void **state)
+TEST_WITH(test_undo_fails, NULL, empty_folder)
 {
 	struct err err = {0};
 	char name[64];
@@ -169,7 +169,7 @@ static void test_undo_fails(void **state)
 }
 
 /* Without hard links the renames go on; a failure leaves what was replaced. */
-static void test_no_hard_links(void **state)
+TEST_WITH(test_no_hard_links, NULL, empty_folder)
 {
 	for (int bad = 0; bad < 2; bad++) {
 		struct err err = {0};
@@ -206,7 +206,7 @@ static void test_no_hard_links(void **state)
 }
 
 /* One file alone is renamed, and nothing more. */
-static void test_one_file(void **state)
+TEST_WITH(test_one_file, NULL, empty_folder)
 {
 	struct err err = {0};
 	put_old();
@@ -226,7 +226,7 @@ static void test_one_file(void **state)
 	assert_int_equal(names("."), 3);
 }
 
-static void test_given_up(void **state)
+TEST_WITH(test_given_up, NULL, empty_folder)
 {
 	for (int stage = 0; stage < 3; stage++) {
 		struct err err = {0};
@@ -244,7 +244,7 @@ static void test_given_up(void **state)
 	sink_free(NULL);
 }
 
-static void test_duplicates(void **state)
+TEST_WITH(test_duplicates, NULL, empty_folder)
 {
 	static const char *const pairs[][2] = {{"x", "x"},
 	                                       {"x", "./x"},
@@ -273,7 +273,7 @@ static void test_duplicates(void **state)
 }
 
 /* A link that is followed leads to a file that is an output already. */
-static void test_duplicate_by_link(void **state)
+TEST_WITH(test_duplicate_by_link, NULL, empty_folder)
 {
 	struct err err = {0};
 	put("x", "old", 0644);
@@ -291,7 +291,7 @@ static int descriptors(void)
 	return names("/proc/self/fd");
 }
 
-static void test_one_descriptor_a_folder(void **state)
+TEST_WITH(test_one_descriptor_a_folder, NULL, empty_folder)
 {
 	enum { MANY = 100 };
 	struct err err = {0};
@@ -312,7 +312,7 @@ static void test_one_descriptor_a_folder(void **state)
 	assert_content("57", "57");
 }
 
-static void test_too_few_descriptors(void **state)
+TEST_WITH(test_too_few_descriptors, NULL, empty_folder)
 {
 	struct err err = {0};
 	struct rlimit before, small;
@@ -346,7 +346,7 @@ static void assert_no_folder(const char *path, const char *why)
 	}
 }
 
-static void test_folders(void **state)
+TEST_WITH(test_folders, NULL, empty_folder)
 {
 	struct err err = {0};
 	mode_t mask = umask(027);
@@ -389,7 +389,7 @@ static void test_folders(void **state)
 }
 
 /* A check finds what would become of each file, and creates nothing. */
-static void test_check(void **state)
+TEST_WITH(test_check, NULL, empty_folder)
 {
 	struct err err = {0};
 	assert_int_equal(mkdir("there", 0700), 0);
@@ -426,7 +426,7 @@ static void test_check(void **state)
 }
 
 /* A check finds what sink_open would find. */
-static void test_check_finds(void **state)
+TEST_WITH(test_check_finds, NULL, empty_folder)
 {
 	static const struct {
 		const char *paths[2];
@@ -454,7 +454,7 @@ static void test_check_finds(void **state)
 }
 
 /* What a peer names goes below the folder, through no symlink; and gets its attributes. */
-static void test_below(void **state)
+TEST_WITH(test_below, NULL, empty_folder)
 {
 	static const struct sink_attributes as = {
 	        .has_mode = true, .has_time = true, .mode = 0751, .modified = {12, 34}};
@@ -514,7 +514,7 @@ static void test_below(void **state)
 }
 
 /* The root's own file stays as it is: nothing is written, and what is read back is in it. */
-static void test_left_alone(void **state)
+TEST_WITH(test_left_alone, NULL, empty_folder)
 {
 	struct err err = {0};
 	struct stat before, after;
@@ -545,7 +545,7 @@ static void test_left_alone(void **state)
 }
 
 /* Another rank writes it: the bytes can be read back, and nothing gets the name. */
-static void test_dropped(void **state)
+TEST_WITH(test_dropped, NULL, empty_folder)
 {
 	struct err err = {0};
 	char back[3];
@@ -583,7 +583,7 @@ static struct sink *sealed_with_stdout(struct err *err)
 	return s;
 }
 
-static void test_stdout(void **state)
+TEST_WITH(test_stdout, NULL, empty_folder)
 {
 	struct err err = {0};
 	put_old();
@@ -598,7 +598,7 @@ static void test_stdout(void **state)
 }
 
 /* It can't be undone: it comes last, and its failure undoes the rest. */
-static void test_stdout_fails(void **state)
+TEST_WITH(test_stdout_fails, NULL, empty_folder)
 {
 	struct err err = {0};
 	put_old();
@@ -628,7 +628,7 @@ static void test_stdout_fails(void **state)
 
 /* ---- arrays ---- */
 
-static void test_arrays(void **state)
+TEST_WITH(test_arrays, NULL, empty_folder)
 {
 	static const struct {
 		const char *path;
@@ -689,28 +689,5 @@ static void test_arrays(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_teardown(test_commit, empty_folder),
-	        cmocka_unit_test_teardown(test_each_rename_fails, empty_folder),
-	        cmocka_unit_test_teardown(test_each_failure, empty_folder),
-	        cmocka_unit_test_teardown(test_whole_at_any_time, empty_folder),
-	        cmocka_unit_test_teardown(test_undo_fails, empty_folder),
-	        cmocka_unit_test_teardown(test_no_hard_links, empty_folder),
-	        cmocka_unit_test_teardown(test_one_file, empty_folder),
-	        cmocka_unit_test_teardown(test_given_up, empty_folder),
-	        cmocka_unit_test_teardown(test_duplicates, empty_folder),
-	        cmocka_unit_test_teardown(test_duplicate_by_link, empty_folder),
-	        cmocka_unit_test_teardown(test_one_descriptor_a_folder, empty_folder),
-	        cmocka_unit_test_teardown(test_too_few_descriptors, empty_folder),
-	        cmocka_unit_test_teardown(test_folders, empty_folder),
-	        cmocka_unit_test_teardown(test_check, empty_folder),
-	        cmocka_unit_test_teardown(test_check_finds, empty_folder),
-	        cmocka_unit_test_teardown(test_dropped, empty_folder),
-	        cmocka_unit_test_teardown(test_below, empty_folder),
-	        cmocka_unit_test_teardown(test_left_alone, empty_folder),
-	        cmocka_unit_test_teardown(test_stdout, empty_folder),
-	        cmocka_unit_test_teardown(test_stdout_fails, empty_folder),
-	        cmocka_unit_test_teardown(test_arrays, empty_folder),
-	};
-	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
+	return unit_run(into_folder, out_of_folder);
 }

@@ -90,7 +90,7 @@ static void assert_model_written(const char *path, struct model *m)
 	sink_free(s);
 }
 
-static void test_safetensors(void **state)
+TEST_WITH(test_safetensors, NULL, empty_folder)
 {
 	struct model m;
 	char buf[4096];
@@ -119,7 +119,7 @@ static const char index_of_model[] = "{\n"
                                      "  }\n"
                                      "}\n";
 
-static void test_sharded(void **state)
+TEST_WITH(test_sharded, NULL, empty_folder)
 {
 	struct model m;
 	make_model(&m, &format_safetensors, true);
@@ -174,7 +174,7 @@ static bool have_libzip(void)
 	return lib;
 }
 
-static void test_npz(void **state)
+TEST_WITH(test_npz, NULL, empty_folder)
 {
 	struct model m;
 	struct err err = {0};
@@ -215,7 +215,7 @@ static void test_npz(void **state)
 }
 
 /* No room for the members or the archive: known before any data come. */
-static void test_npz_no_room(void **state)
+TEST_WITH(test_npz_no_room, NULL, empty_folder)
 {
 	struct model m;
 	make_model(&m, &format_npz, false);
@@ -239,7 +239,7 @@ static void test_npz_no_room(void **state)
 }
 
 /* The index comes last, and none of the set is left where it fails. */
-static void test_sharded_fails(void **state)
+TEST_WITH(test_sharded_fails, NULL, empty_folder)
 {
 	struct model m;
 	make_model(&m, &format_safetensors, true);
@@ -262,7 +262,7 @@ static void test_sharded_fails(void **state)
 	}
 }
 
-static void test_refused_names(void **state)
+TEST_WITH(test_refused_names, NULL, empty_folder)
 {
 	static const struct {
 		const char *path;
@@ -307,13 +307,5 @@ static void test_refused_names(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_teardown(test_safetensors, empty_folder),
-	        cmocka_unit_test_teardown(test_sharded, empty_folder),
-	        cmocka_unit_test_teardown(test_npz, empty_folder),
-	        cmocka_unit_test_teardown(test_npz_no_room, empty_folder),
-	        cmocka_unit_test_teardown(test_sharded_fails, empty_folder),
-	        cmocka_unit_test_teardown(test_refused_names, empty_folder),
-	};
-	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
+	return unit_run(into_folder, out_of_folder);
 }

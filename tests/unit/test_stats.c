@@ -35,7 +35,7 @@ static void assert_stats(const struct stats *found, const struct stats *expected
 		assert_true(fabs(found->sum - expected->sum) <= 1e-10 * size);
 }
 
-static void test_real(void **state)
+TEST_WITH(test_real, reseed, NULL)
 {
 	static const size_t lengths[] = {0, 1, 2, 7, 8, 9, 1023, 1024, 1025, MAX_N};
 	static uint64_t src[MAX_N];
@@ -66,7 +66,7 @@ static void test_real(void **state)
 		}
 }
 
-static void test_64_bits_are_exact(void **state)
+TEST_WITH(test_64_bits_are_exact, reseed, NULL)
 {
 	static const int64_t i[] = {INT64_MAX - 1, INT64_MIN + 1, 5};
 	static const uint64_t u[] = {UINT64_MAX - 1, 9007199254740993, UINT64_MAX - 2};
@@ -80,7 +80,7 @@ static void test_64_bits_are_exact(void **state)
 	            s.max == (long double)(UINT64_MAX - 1));
 }
 
-static void test_complex(void **state)
+TEST_WITH(test_complex, reseed, NULL)
 {
 	static float x[2 * MAX_N];
 	static double y[2 * MAX_N];
@@ -108,7 +108,7 @@ static void test_complex(void **state)
 	assert_int_equal(t.infs, infs);
 }
 
-static void test_carried(void **state)
+TEST_WITH(test_carried, reseed, NULL)
 {
 	struct stats s;
 	stats_init(&s);
@@ -120,11 +120,5 @@ static void test_carried(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup(test_real, reseed),
-	        cmocka_unit_test_setup(test_64_bits_are_exact, reseed),
-	        cmocka_unit_test_setup(test_complex, reseed),
-	        cmocka_unit_test_setup(test_carried, reseed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

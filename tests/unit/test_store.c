@@ -93,7 +93,7 @@ static void assert_says(const struct err *e, int code, const char *text)
 		fail_msg("%d '%s' is not %d '%s'", e->code, e->text, code, text);
 }
 
-static void test_urls(void **state)
+TEST(test_urls)
 {
 	static const char *const good[] = {"http://h",
 	                                   "HTTP://h:1/",
@@ -138,7 +138,7 @@ static void test_urls(void **state)
 	assert_null(strstr(e.text, "Host"));
 }
 
-static void tokens_in_plain_text(void **state)
+TEST(tokens_in_plain_text)
 {
 	static const char *const hidden[] = {"https://h",
 	                                     "HTTPS://h:1/x",
@@ -161,7 +161,7 @@ static void tokens_in_plain_text(void **state)
 			fail_msg("%s", exposed[i]);
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
 	struct serving s;
 	struct store_value v;
@@ -210,7 +210,7 @@ static void test_values(void **state)
 	store_close(st);
 }
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
 	static const char *const keys[] = {"a/b/c",   "a b",  "a%2Fb",    "a?raw", "a#b", "a&b=c",
 	                                   "../../x", "a//b", "\xc3\xa9", ".",     "a+b"};
@@ -274,7 +274,7 @@ static void *racer(void *arg)
 	return NULL;
 }
 
-static void test_cas_race(void **state)
+TEST(test_cas_race)
 {
 	struct serving s;
 	static struct race race;
@@ -313,7 +313,7 @@ static void *put_later(void *arg)
 	return (void *)rc;
 }
 
-static void test_wait(void **state)
+TEST(test_wait)
 {
 	struct serving s;
 	struct store_value v;
@@ -389,7 +389,7 @@ static void *wait_long(void *arg)
 	return (void *)rc;
 }
 
-static void test_stop_with_waiters(void **state)
+TEST(test_stop_with_waiters)
 {
 	struct serving s;
 	pthread_t t[4];
@@ -410,7 +410,7 @@ static void test_stop_with_waiters(void **state)
 	assert_true(clock_ns() - began < 20 * NS_PER_SEC);
 }
 
-static void test_ttl(void **state)
+TEST(test_ttl)
 {
 	struct serving s;
 	struct store_value v;
@@ -432,7 +432,7 @@ static void test_ttl(void **state)
 	store_close(st);
 }
 
-static void test_token(void **state)
+TEST(test_token)
 {
 	static const char *const wrong[] = {NULL, "", "secre", "secret2", "SECRET"};
 	struct serving s;
@@ -491,7 +491,7 @@ static void make_certificate(const char *cert, const char *key)
 	EVP_PKEY_free(pkey);
 }
 
-static void test_https(void **state)
+TEST(test_https)
 {
 	char dir[] = "/tmp/collctl-store.XXXXXX", cert[64], key[64];
 	struct serving s;
@@ -559,7 +559,7 @@ static struct store *open_fake(const struct fake *f)
 #define HTTP(status, body) "HTTP/1.1 " status "\r\nX-Consul-Index: 7\r\n\r\n" body
 #define ENTRY(more)        "[{\"Key\":\"k\"," more "}]"
 
-static void test_bad_answers(void **state)
+TEST(test_bad_answers)
 {
 	static const struct {
 		const char *answer, *says;
@@ -613,7 +613,7 @@ static void test_bad_answers(void **state)
 	}
 }
 
-static void test_bounded(void **state)
+TEST(test_bounded)
 {
 	static const struct {
 		enum manner manner;
@@ -641,7 +641,7 @@ static void test_bounded(void **state)
 }
 
 /* Nobody listens at first; then somebody does. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct fake f = {.answers = {HTTP("404 No", "")}};
 	struct store_value v;
@@ -657,7 +657,7 @@ static void test_refused(void **state)
 	store_close(st);
 }
 
-static void test_transient(void **state)
+TEST(test_transient)
 {
 	struct fake f = {
 	        .answers = {HTTP("500 No", ""), "", HTTP("503 No", ""),
@@ -679,7 +679,7 @@ static void test_transient(void **state)
 }
 
 /* A put whose answer is lost: the second try says "false", since the first was done. */
-static void test_lost_answer(void **state)
+TEST(test_lost_answer)
 {
 	static const struct {
 		const char *entry;
@@ -735,7 +735,7 @@ static uint64_t index_of(struct fake *f, const char *line)
 }
 
 /* Lines of every length: of the index and of others. A line's length counts its CRLF. */
-static void test_header_lines(void **state)
+TEST(test_header_lines)
 {
 	static const char name[] = "X-Consul-Index:";
 	static const struct {
@@ -826,7 +826,7 @@ static void converse(const struct serving *s, const char *text, char *buf, size_
 	close(fd);
 }
 
-static void test_hostile_requests(void **state)
+TEST(test_hostile_requests)
 {
 	static const struct {
 		const char *request, *status;
@@ -889,7 +889,7 @@ static void test_hostile_requests(void **state)
 }
 
 /* One byte now and then keeps no connection beyond its time. */
-static void test_slow_client(void **state)
+TEST(test_slow_client)
 {
 	struct serving s;
 	struct err e = {0};
@@ -913,7 +913,7 @@ static void test_slow_client(void **state)
 	stop(&s);
 }
 
-static void test_start_errors(void **state)
+TEST(test_start_errors)
 {
 	struct serving s;
 	struct err e = {0};
@@ -936,26 +936,5 @@ static void test_start_errors(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_urls),
-	        cmocka_unit_test(test_values),
-	        cmocka_unit_test(test_keys),
-	        cmocka_unit_test(test_cas_race),
-	        cmocka_unit_test(test_wait),
-	        cmocka_unit_test(test_stop_with_waiters),
-	        cmocka_unit_test(test_ttl),
-	        cmocka_unit_test(test_token),
-	        cmocka_unit_test(test_https),
-	        cmocka_unit_test(tokens_in_plain_text),
-	        cmocka_unit_test(test_bad_answers),
-	        cmocka_unit_test(test_bounded),
-	        cmocka_unit_test(test_refused),
-	        cmocka_unit_test(test_transient),
-	        cmocka_unit_test(test_lost_answer),
-	        cmocka_unit_test(test_start_errors),
-	        cmocka_unit_test(test_hostile_requests),
-	        cmocka_unit_test(test_slow_client),
-	        cmocka_unit_test(test_header_lines),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -57,7 +57,7 @@ static int must_publish(struct rendezvous *r, struct addr *where)
 
 /* Rank 0 publishes, the others find it, a second rank 0 learns of the first; then the record goes.
  */
-static void a_rendezvous(void **state)
+TEST(a_rendezvous)
 {
 	struct rendezvous *zero = must_meet("a", &secret), *other = must_meet("a", &secret);
 	struct rendezvous *second = must_meet("a", &secret);
@@ -82,7 +82,7 @@ static void a_rendezvous(void **state)
 	rendezvous_free(second);
 }
 
-static void other_secrets_are_told(void **state)
+TEST(other_secrets_are_told)
 {
 	static const struct secret wrong = {.key = "another secret"};
 	struct rendezvous *zero = must_meet("b", &secret), *other = must_meet("b", &wrong);
@@ -102,7 +102,7 @@ static void other_secrets_are_told(void **state)
 }
 
 /* A store that loses the record gets it again, for as long as the coordinator keeps it. */
-static void a_lost_record_is_published_again(void **state)
+TEST(a_lost_record_is_published_again)
 {
 	struct rendezvous *zero = must_meet("c", NULL), *other = must_meet("c", NULL);
 	struct store_value v;
@@ -130,7 +130,7 @@ static void a_lost_record_is_published_again(void **state)
 	rendezvous_free(other);
 }
 
-static void unknown_schemes_are_told(void **state)
+TEST(unknown_schemes_are_told)
 {
 	struct err err = {0};
 	assert_null(store_open(&(struct store_conf){.url = "ftp://h"}, &err));
@@ -141,11 +141,5 @@ static void unknown_schemes_are_told(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_rendezvous),
-	        cmocka_unit_test(other_secrets_are_told),
-	        cmocka_unit_test(a_lost_record_is_published_again),
-	        cmocka_unit_test(unknown_schemes_are_told),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -5,7 +5,7 @@
 
 #define AT(seconds) ((int64_t)((seconds)*1e9))
 
-static void test_gone(void **state)
+TEST(test_gone)
 {
 	struct suspect s = {0};
 
@@ -23,7 +23,7 @@ static void test_gone(void **state)
 	assert_false(suspect_is_stale(&s, AT(4)));
 }
 
-static void test_strangers(void **state)
+TEST(test_strangers)
 {
 	struct suspect s = {0};
 
@@ -42,7 +42,7 @@ static void test_strangers(void **state)
 }
 
 /* A coordinator that is full for a while is not replaced. */
-static void test_closes(void **state)
+TEST(test_closes)
 {
 	struct suspect s = {0};
 
@@ -62,10 +62,5 @@ static void test_closes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_gone),
-	        cmocka_unit_test(test_strangers),
-	        cmocka_unit_test(test_closes),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -104,7 +104,7 @@ static int per_page(void)
 	return n;
 }
 
-static void tables_that_are_the_same(void **state)
+TEST(tables_that_are_the_same)
 {
 	static const struct made empty = {0, -1, -1, -1};
 	struct table_difference d;
@@ -116,7 +116,7 @@ static void tables_that_are_the_same(void **state)
 }
 
 /* At the beginning, on both sides of a page's border, and at the end. */
-static void the_entry_is_named(void **state)
+TEST(the_entry_is_named)
 {
 	int border = per_page();
 	const int at[] = {0,          1,          border - 2,  border - 1, border,
@@ -154,7 +154,7 @@ static void the_entry_is_named(void **state)
 }
 
 /* A table that ends with its first page, and one that goes on. */
-static void a_table_that_ends_at_a_border(void **state)
+TEST(a_table_that_ends_at_a_border)
 {
 	struct made a = plain;
 	struct table_difference d;
@@ -172,7 +172,7 @@ static void a_table_that_ends_at_a_border(void **state)
 }
 
 /* The longest entries: a page of them fits a message; names are cut for people, not for us. */
-static void the_longest_names(void **state)
+TEST(the_longest_names)
 {
 	static char name[UINT16_MAX + 1], value[UINT16_MAX + 1];
 	struct table_difference d;
@@ -199,7 +199,7 @@ static void the_longest_names(void **state)
 	buf_release(&b);
 }
 
-static void texts_are_escaped(void **state)
+TEST(texts_are_escaped)
 {
 	struct table_difference d;
 	struct err err = {0};
@@ -213,7 +213,7 @@ static void texts_are_escaped(void **state)
 	tables_release(&t);
 }
 
-static void pages_that_are_none(void **state)
+TEST(pages_that_are_none)
 {
 	struct made m = {3, -1, -1, -1};
 	struct table_difference d;
@@ -250,7 +250,7 @@ static void pages_that_are_none(void **state)
 }
 
 /* Twice, of another number, of another rank. */
-static void pages_that_nobody_asked_for(void **state)
+TEST(pages_that_nobody_asked_for)
 {
 	struct table_difference d;
 	struct tables t;
@@ -269,14 +269,5 @@ static void pages_that_nobody_asked_for(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(tables_that_are_the_same),
-	        cmocka_unit_test(the_entry_is_named),
-	        cmocka_unit_test(a_table_that_ends_at_a_border),
-	        cmocka_unit_test(the_longest_names),
-	        cmocka_unit_test(texts_are_escaped),
-	        cmocka_unit_test(pages_that_are_none),
-	        cmocka_unit_test(pages_that_nobody_asked_for),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

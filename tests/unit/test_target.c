@@ -33,7 +33,7 @@ static void put(const char *path)
 	close(fd);
 }
 
-static void one_file_has_one_place(void **state)
+TEST(one_file_has_one_place)
 {
 	char whole[128];
 	snprintf(whole, sizeof whole, "%s/a/x", folder);
@@ -50,7 +50,7 @@ static void one_file_has_one_place(void **state)
 	assert_int_not_equal(target_place("b/x", false), x);
 }
 
-static void a_folder_that_is_to_be_made_has_a_place(void **state)
+TEST(a_folder_that_is_to_be_made_has_a_place)
 {
 	uint64_t set = target_place("a/set", false);
 	assert_int_not_equal(set, 0);
@@ -61,14 +61,14 @@ static void a_folder_that_is_to_be_made_has_a_place(void **state)
 	assert_int_not_equal(target_place_in(set, "x"), target_place_in(set, "y"));
 }
 
-static void a_second_name_is_another_place(void **state)
+TEST(a_second_name_is_another_place)
 {
 	put("a/one"); /* each name is replaced for itself */
 	assert_int_equal(link("a/one", "a/two"), 0);
 	assert_int_not_equal(target_place("a/one", false), target_place("a/two", false));
 }
 
-static void symlinks_are_followed_by_force_alone(void **state)
+TEST(symlinks_are_followed_by_force_alone)
 {
 	put("a/real");
 	assert_int_equal(symlink("real", "a/soft"), 0);
@@ -88,7 +88,7 @@ static bool same(const char *a, const char *b)
 	return is;
 }
 
-static void files_that_are_one(void **state)
+TEST(files_that_are_one)
 {
 	put("a/file");
 	put("a/second");
@@ -107,7 +107,7 @@ static void files_that_are_one(void **state)
 	assert_false(same("a", "a/"));
 }
 
-static void no_folder_by_the_link_of_another_user(void **state)
+TEST(no_folder_by_the_link_of_another_user)
 {
 	struct err err = {.rank = ERR_RANK_SELF};
 	assert_int_equal(symlink("a", "own"), 0);
@@ -126,7 +126,7 @@ static void no_folder_by_the_link_of_another_user(void **state)
 }
 
 /* Who can change a file besides this user and root. */
-static void what_others_can_change(void **state)
+TEST(what_others_can_change)
 {
 	static const struct {
 		mode_t mode;
@@ -151,7 +151,7 @@ static void what_others_can_change(void **state)
 	assert_false(user_others_change(&theirs, 12345, why, sizeof why));
 }
 
-static void what_is_no_place(void **state)
+TEST(what_is_no_place)
 {
 	assert_int_equal(mkfifo("a/pipe", 0600), 0);
 	assert_int_equal(target_place("-", false), 0);
@@ -163,15 +163,5 @@ static void what_is_no_place(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(one_file_has_one_place),
-	        cmocka_unit_test(a_folder_that_is_to_be_made_has_a_place),
-	        cmocka_unit_test(a_second_name_is_another_place),
-	        cmocka_unit_test(symlinks_are_followed_by_force_alone),
-	        cmocka_unit_test(what_is_no_place),
-	        cmocka_unit_test(files_that_are_one),
-	        cmocka_unit_test(no_folder_by_the_link_of_another_user),
-	        cmocka_unit_test(what_others_can_change),
-	};
-	return cmocka_run_group_tests(tests, enter, leave);
+	return unit_run(enter, leave);
 }

@@ -11,7 +11,7 @@
 #define WIDE  "\346\250\241\345\236\213" /* two characters of two columns each */
 #define ACUTE "e\314\201"                /* e, and an accent that combines with it */
 
-static void test_columns(void **state)
+TEST(test_columns)
 {
 	assert_int_equal(terminal_columns(""), 0);
 	assert_int_equal(terminal_columns("abc"), 3);
@@ -30,7 +30,7 @@ static void cuts(const char *text, int columns, const char *want)
 	assert_string_equal(terminal_cut(buf, columns), want);
 }
 
-static void test_cut(void **state)
+TEST(test_cut)
 {
 	cuts("abc", 3, "abc");
 	cuts("abc", 2, "ab");
@@ -48,7 +48,7 @@ static void shortens(const char *text, int columns, const char *want)
 	assert_string_equal(terminal_shorten(buf, sizeof buf, text, columns), want);
 }
 
-static void test_shorten(void **state)
+TEST(test_shorten)
 {
 	shortens("layer.0.weight", 14, "layer.0.weight");
 	shortens("layer.0.weight", 9, "laye…ight");
@@ -64,7 +64,7 @@ static void test_shorten(void **state)
 
 /* At every width and in every buffer: no more columns and bytes than there are, whole characters.
  */
-static void test_limits(void **state)
+TEST(test_limits)
 {
 	static const char *const texts[] = {
 	        "",
@@ -92,7 +92,7 @@ static void test_limits(void **state)
 			}
 }
 
-static void test_no_terminal(void **state)
+TEST(test_no_terminal)
 {
 	FILE *f = tmpfile();
 
@@ -108,10 +108,5 @@ static void test_no_terminal(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_columns),     cmocka_unit_test(test_cut),
-	        cmocka_unit_test(test_shorten),     cmocka_unit_test(test_limits),
-	        cmocka_unit_test(test_no_terminal),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -78,7 +78,7 @@ static void terms_are_whole(struct buf *b, const struct terms_form *form)
 
 /* ---- offers ---- */
 
-static void an_offer_of_nothing(void **state)
+TEST(an_offer_of_nothing)
 {
 	static const uint64_t places[] = {7, 9};
 	struct err err = {0};
@@ -104,7 +104,7 @@ static void an_offer_of_nothing(void **state)
 	buf_release(&claims);
 }
 
-static void offered_arrays_come_back(void **state)
+TEST(offered_arrays_come_back)
 {
 	uint64_t cut[SIZE] = {5, 0, 2};
 	struct offered_array arrays[] = {{.name = "a.npy", .info = rows_of(7), .counts = cut},
@@ -132,7 +132,7 @@ static void offered_arrays_come_back(void **state)
 	}
 }
 
-static void offered_files_come_back(void **state)
+TEST(offered_files_come_back)
 {
 	struct listed_file files[] = {{.name = "x.bin", .bytes = 9, .mode = 0600}};
 	struct offer o = {.weights = 1, .claims = view_of("", 0)}, out;
@@ -164,7 +164,7 @@ static const struct rank_files logs = {.files = {.format = &format_raw,
                                                  .nfiles = 1},
                                        .host = "node1"};
 
-static void gathered_files_come_back(void **state)
+TEST(gathered_files_come_back)
 {
 	struct rank_files its = logs;
 	struct offered_array array = {.info = rows_of(5)};
@@ -183,7 +183,7 @@ static void gathered_files_come_back(void **state)
 }
 
 /* Counts that the message has no room for: nothing is allocated for them. */
-static void counts_that_lie_cost_nothing(void **state)
+TEST(counts_that_lie_cost_nothing)
 {
 	static const struct offer_form huge = {.size = 65536};
 	struct mallinfo2 before, after;
@@ -219,7 +219,7 @@ static void counts_that_lie_cost_nothing(void **state)
 	buf_release(&b);
 }
 
-static void an_unknown_content_is_refused(void **state)
+TEST(an_unknown_content_is_refused)
 {
 	struct err err = {0};
 	struct offer o;
@@ -236,7 +236,7 @@ static void an_unknown_content_is_refused(void **state)
 
 /* ---- terms ---- */
 
-static void terms_come_back(void **state)
+TEST(terms_come_back)
 {
 	static const bool forms[][3] = {/* rows, from, gathered */
 	                                {false, false, false},
@@ -291,7 +291,7 @@ static void terms_come_back(void **state)
 }
 
 /* Numbers of rows that can't be: all equal, but sent one by one; too many in all. */
-static void impossible_rows(void **state)
+TEST(impossible_rows)
 {
 	static const struct terms_form form = {.size = SIZE, .rows = true};
 	for (int i = 0; i < 4; i++) {
@@ -338,7 +338,7 @@ static int one_vector(const char *algorithm, enum dtype wire, uint32_t windows, 
 	return ret;
 }
 
-static void terms_that_can_t_be(void **state)
+TEST(terms_that_can_t_be)
 {
 	assert_int_equal(one_vector("ring", DTYPE_F32, 1, 1), 0);
 	assert_int_equal(one_vector("ring", DTYPE_F32, 0, 1), -1);
@@ -352,16 +352,5 @@ static void terms_that_can_t_be(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(an_offer_of_nothing),
-	        cmocka_unit_test(offered_arrays_come_back),
-	        cmocka_unit_test(offered_files_come_back),
-	        cmocka_unit_test(gathered_files_come_back),
-	        cmocka_unit_test(counts_that_lie_cost_nothing),
-	        cmocka_unit_test(an_unknown_content_is_refused),
-	        cmocka_unit_test(terms_come_back),
-	        cmocka_unit_test(impossible_rows),
-	        cmocka_unit_test(terms_that_can_t_be),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

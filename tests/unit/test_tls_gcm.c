@@ -52,7 +52,7 @@ static void openssl_seal(const struct message *m, uint8_t last, uint8_t *out)
 	EVP_CIPHER_free(cipher);
 }
 
-static void the_bytes_are_openssls(void **state)
+TEST(the_bytes_are_openssls)
 {
 	static struct message m;
 	static uint8_t ours[MOST + 1 + TAG], theirs[MOST + 1 + TAG], back[MOST];
@@ -78,7 +78,7 @@ static void the_bytes_are_openssls(void **state)
 	}
 }
 
-static void what_was_tampered_with_is_refused(void **state)
+TEST(what_was_tampered_with_is_refused)
 {
 	static struct message m;
 	static uint8_t sealed[MOST + 1 + TAG], back[MOST];
@@ -111,9 +111,5 @@ static void what_was_tampered_with_is_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(the_bytes_are_openssls),
-	        cmocka_unit_test(what_was_tampered_with_is_refused),
-	};
-	return cmocka_run_group_tests_name("tls_gcm", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void update(struct tls_keys *k)
 	assert_int_equal(tls_keys_update(k, &err), 0);
 }
 
-static void the_bytes_are_those_of_the_rfc(void **state)
+TEST(the_bytes_are_those_of_the_rfc)
 {
 	uint8_t text[50], record[100], type;
 	struct tls_keys k;
@@ -77,7 +77,7 @@ static void the_bytes_are_those_of_the_rfc(void **state)
 }
 
 /* Every size around the edges of blocks, with a new key now and then, also in its place. */
-static void records_return_as_they_were(void **state)
+TEST(records_return_as_they_were)
 {
 	static const size_t sizes[] = {0, 1, 2, 15, 16, 17, 255, 256, 4096, 16383, 16384};
 	static uint8_t text[TLS_RECORD_TEXT], record[TLS_RECORD_MAX], back[TLS_RECORD_TEXT];
@@ -112,7 +112,7 @@ static void records_return_as_they_were(void **state)
 }
 
 /* A peer may add zeros behind the type (RFC 8446, 5.4). */
-static void padding_is_removed(void **state)
+TEST(padding_is_removed)
 {
 	uint8_t text[] = {'a', 0, 'b', TLS_TYPE_ALERT, 0, 0, 0}, record[100], back[100], type;
 	struct tls_keys out, in;
@@ -136,7 +136,7 @@ static void padding_is_removed(void **state)
 }
 
 /* Each bit of a record counts, and the order of records; of what is refused no byte is given. */
-static void what_was_tampered_with_is_refused(void **state)
+TEST(what_was_tampered_with_is_refused)
 {
 	uint8_t record[60 + TLS_RECORD_EXTRA], back[60], zeros[60] = {0}, type;
 	struct tls_keys out, in;
@@ -170,7 +170,7 @@ static void what_was_tampered_with_is_refused(void **state)
 	tls_gcm_disabled = false;
 }
 
-static void lengths_have_bounds(void **state)
+TEST(lengths_have_bounds)
 {
 	static const struct {
 		uint8_t header[5];
@@ -187,7 +187,7 @@ static void lengths_have_bounds(void **state)
 		assert_int_equal(tls_record_length(cases[i].header), cases[i].len);
 }
 
-static void another_suite_is_refused(void **state)
+TEST(another_suite_is_refused)
 {
 	struct tls_keys k;
 	struct err err = {0};
@@ -198,13 +198,5 @@ static void another_suite_is_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(the_bytes_are_those_of_the_rfc),
-	        cmocka_unit_test(records_return_as_they_were),
-	        cmocka_unit_test(padding_is_removed),
-	        cmocka_unit_test(what_was_tampered_with_is_refused),
-	        cmocka_unit_test(lengths_have_bounds),
-	        cmocka_unit_test(another_suite_is_refused),
-	};
-	return cmocka_run_group_tests_name("tls_record", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void *add_many(void *arg)
 	return NULL;
 }
 
-static void threads_add_events_and_the_rest_is_counted(void **state)
+TEST(threads_add_events_and_the_rest_is_counted)
 {
 	pthread_t threads[4];
 	struct trace t;
@@ -39,7 +39,7 @@ static void threads_add_events_and_the_rest_is_counted(void **state)
 	trace_release(&t);
 }
 
-static void last_events_fit_into_a_full_record(void **state)
+TEST(last_events_fit_into_a_full_record)
 {
 	const struct trace_event last[2] = {{.number = 77}, {.number = 78}};
 	for (size_t n = 0; n <= 9; n++) {
@@ -59,7 +59,7 @@ static void last_events_fit_into_a_full_record(void **state)
 	}
 }
 
-static void events_come_back(void **state)
+TEST(events_come_back)
 {
 	const struct trace_event e = {.start = 5,
 	                              .end = INT64_MAX,
@@ -88,7 +88,7 @@ static void events_come_back(void **state)
 	buf_release(&b);
 }
 
-static void malformed_events_are_refused(void **state)
+TEST(malformed_events_are_refused)
 {
 	const struct trace_event bad[] = {
 	        {.start = 2, .end = 1}, {.start = -1, .end = 1},
@@ -109,7 +109,7 @@ static void malformed_events_are_refused(void **state)
 
 /* ---- parts ---- */
 
-static void parts_have_whole_events(void **state)
+TEST(parts_have_whole_events)
 {
 	struct trace_part p;
 	struct buf b;
@@ -135,7 +135,7 @@ static void parts_have_whole_events(void **state)
 
 /* ---- clocks ---- */
 
-static void the_shortest_exchange_counts(void **state)
+TEST(the_shortest_exchange_counts)
 {
 	struct clock_offset best = {.error = -1};
 	clock_offset_take(&best, 1000, 5100, 1400);
@@ -148,7 +148,7 @@ static void the_shortest_exchange_counts(void **state)
 	assert_true(best.error == 0 && best.offset == -2000);
 }
 
-static void clocks_drift_between_two_measurements(void **state)
+TEST(clocks_drift_between_two_measurements)
 {
 	const struct clock_offset first = {.at = 1000000, .offset = 500},
 	                          last = {.at = 3000000, .offset = 700};
@@ -161,7 +161,7 @@ static void clocks_drift_between_two_measurements(void **state)
 	assert_true(clock_offset_apply(&last, &last, 5) == 705); /* one measurement */
 }
 
-static void errors_are_not_drift(void **state)
+TEST(errors_are_not_drift)
 {
 	const struct clock_offset rough = {.at = 1000, .offset = 40000, .error = 50000},
 	                          fine = {.at = 4000, .offset = -500, .error = 1000};
@@ -173,15 +173,5 @@ static void errors_are_not_drift(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(threads_add_events_and_the_rest_is_counted),
-	        cmocka_unit_test(last_events_fit_into_a_full_record),
-	        cmocka_unit_test(events_come_back),
-	        cmocka_unit_test(malformed_events_are_refused),
-	        cmocka_unit_test(parts_have_whole_events),
-	        cmocka_unit_test(the_shortest_exchange_counts),
-	        cmocka_unit_test(clocks_drift_between_two_measurements),
-	        cmocka_unit_test(errors_are_not_drift),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -47,7 +47,7 @@ static double number(const json_t *e, const char *key)
 	return json_number_value(json_object_get(e, key));
 }
 
-static void any_host_and_any_event_is_json(void **state)
+TEST(any_host_and_any_event_is_json)
 {
 	static const char *const hosts[] = {"a", "\"},{\\", "gr\303\274n", "\377\300", "</script>"};
 	const struct trace_event events[] = {
@@ -131,7 +131,7 @@ static char *drawn(uint32_t windows, uint32_t n, int size)
 	return svg;
 }
 
-static void a_picture_has_the_windows_that_fit(void **state)
+TEST(a_picture_has_the_windows_that_fit)
 {
 	char *few = drawn(4, 100, 2);
 	assert_null(strstr(few, "windows 0 to"));
@@ -143,7 +143,7 @@ static void a_picture_has_the_windows_that_fit(void **state)
 	free(many);
 }
 
-static void one_window_of_too_many_messages_is_a_map(void **state)
+TEST(one_window_of_too_many_messages_is_a_map)
 {
 	char *svg = drawn(1, SPACETIME_MESSAGES + 1, 2);
 	assert_non_null(strstr(svg, "the messages are too many to draw one by one"));
@@ -157,10 +157,5 @@ static void one_window_of_too_many_messages_is_a_map(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(any_host_and_any_event_is_json),
-	        cmocka_unit_test(a_picture_has_the_windows_that_fit),
-	        cmocka_unit_test(one_window_of_too_many_messages_is_a_map),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

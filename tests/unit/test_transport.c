@@ -106,12 +106,12 @@ static void a_mesh(bool with_tls, const char *name)
 		mesh_close(meshes[r]);
 }
 
-static void a_mesh_over_a_toy(void **state)
+TEST(a_mesh_over_a_toy)
 {
 	a_mesh(false, "mirror");
 }
 
-static void tls_is_not_the_toys(void **state)
+TEST(tls_is_not_the_toys)
 {
 	a_mesh(true, "tls");
 }
@@ -132,9 +132,5 @@ static int tear_down(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_mesh_over_a_toy),
-	        cmocka_unit_test(tls_is_not_the_toys),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return unit_run(set_up, tear_down);
 }

@@ -137,7 +137,7 @@ static const char *choice(int size, uint64_t count, unsigned esize)
 	return coll_find(COLL_ALLGATHER, "tuned")->falls_back(&a);
 }
 
-static void test_every_decision(void **state)
+TEST(test_every_decision)
 {
 	static const uint64_t limits[] = {0,   2,    4,    8,    16,    32,     64,     128,    256,
 	                                  512, 1024, 2048, 4096, 65536, 131072, 524288, 1048576};
@@ -150,7 +150,7 @@ static void test_every_decision(void **state)
 					assert_string_equal(choice(p, n, 1), names[oracle(p, n)]);
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
 	/* of 600 ranks: bruck from 64 bytes on */
 	assert_string_equal(choice(600, 63, 1), "recursive_doubling");
@@ -167,7 +167,7 @@ static const char *what_runs(const char *name, int size, uint64_t count)
 	return coll_resolve(coll_find(COLL_ALLGATHER, name), &a)->name;
 }
 
-static void test_fall_backs(void **state)
+TEST(test_fall_backs)
 {
 	assert_string_equal(what_runs("recursive_doubling", 8, 9), "recursive_doubling");
 	assert_string_equal(what_runs("recursive_doubling", 9, 9), "bruck");
@@ -186,11 +186,5 @@ static void test_fall_backs(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_every_decision),
-	        cmocka_unit_test(test_bytes),
-	        cmocka_unit_test(test_fall_backs),
-	};
-
-	return cmocka_run_group_tests_name("tuned", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include "lib/base/units.h"
 #include "tests/unit/unit.h"
 
-static void durations(void **state)
+TEST(durations)
 {
 	static const struct {
 		double seconds;
@@ -20,7 +20,7 @@ static void durations(void **state)
 		assert_string_equal(duration_text(cases[i].seconds, text), cases[i].text);
 }
 
-static void sizes(void **state)
+TEST(sizes)
 {
 	char text[UNITS_TEXT];
 
@@ -32,7 +32,5 @@ static void sizes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(durations), cmocka_unit_test(sizes)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -267,7 +267,7 @@ static const struct {
          "00000000000000"},
 };
 
-static void messages_have_their_bytes(void **state)
+TEST(messages_have_their_bytes)
 {
 	for (size_t i = 0; i < LENGTH(golden); i++) {
 		struct buf b;
@@ -286,6 +286,5 @@ static void messages_have_their_bytes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(messages_have_their_bytes)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

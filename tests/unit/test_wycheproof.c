@@ -109,14 +109,14 @@ static void run_vectors(void)
 	assert_int_equal(empty, 23);
 }
 
-static void by_openssl(void **state)
+TEST(by_openssl)
 {
 	tls_gcm_disabled = true;
 	run_vectors();
 	tls_gcm_disabled = false;
 }
 
-static void by_wide_vectors(void **state)
+TEST(by_wide_vectors)
 {
 	if (!tls_gcm_library()) {
 		print_message("no ipsec-mb, or a processor without its vectors\n");
@@ -127,9 +127,5 @@ static void by_wide_vectors(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(by_openssl),
-	        cmocka_unit_test(by_wide_vectors),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }
