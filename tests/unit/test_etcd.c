@@ -2,14 +2,10 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/store/etcd_answer.h"
-#include "lib/store/store.h"
 #include "tests/unit/fake_http.h"
-
-#define SEC(n) (clock_ns() + (int64_t)(n)*NS_PER_SEC)
+#include "tests/unit/store_client.h"
 
 #define HEAD           "\"header\":{\"cluster_id\":\"10144879847569953045\",\"revision\":\"7\"}"
 #define KV(value)      "{\"key\":\"aw==\",\"mod_revision\":\"5\",\"version\":\"1\"" value "}"
@@ -21,12 +17,6 @@
 #define CREATED        "{\"result\":{" HEAD ",\"created\":true"
 #define ERROR(code)    "{\"error\":\"why\",\"message\":\"why\",\"code\":" code "}"
 #define HTTP(st, text) "HTTP/1.1 " st "\r\nContent-Type: application/json\r\n\r\n" text
-
-static void assert_says(const struct err *e, int code, const char *text)
-{
-	if (e->code != code || !strstr(e->text, text))
-		fail_msg("%d '%s' is not %d '%s'", e->code, e->text, code, text);
-}
 
 /* ---- parsers ---- */
 
