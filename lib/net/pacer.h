@@ -27,8 +27,7 @@
 #include "lib/net/loop.h"
 
 #define PACER_PERIOD (10 * NS_PER_MS)
-#define PACER_PIECE  (16u << 10) /* bytes; the least that a connection gets, if there are as many \
-	                          */
+#define PACER_PIECE  (16u << 10) /* bytes; the least share of a connection, if there are as many */
 
 /* The token bucket. Pure: times are arguments, in ns. The burst is the most tokens that it holds,
  * and what it holds at first: the tokens of 1/20 s, but at least PACER_PIECE. */
