@@ -37,8 +37,7 @@ enum sched_op {
 const char *sched_op_name(unsigned op); /* "recv-reduce", ... */
 
 /* Flags of a step. */
-#define SCHED_WIRE_LEFT 1u /* the received (RECV_REDUCE) or src (REDUCE) operand is the left one \
-	                    */
+#define SCHED_WIRE_LEFT 1u /* the left operand is the received one, or src (REDUCE) */
 #define SCHED_FINAL                                                                            \
 	2u /* COPY, REDUCE, RECV_REDUCE: the result is complete: apply the operation's \ final \
 	      function (avg: the division) before rounding to dst's type */

@@ -1,12 +1,12 @@
 /*
  * Which rank is to blame for a failure: chooses the better one of two pieces of evidence. Pure.
  *
- * The order, the best first: a rank's report of its own failure; the loss of its control link; its
- * silence, which explains the reports of others; a report of a peer. Among reports, one of wrong
- * bytes is the best, because if a stream is cut, one end sees wrong bytes and the other end a lost
- * connection. Among reports of no progress, the best is one of a rank whose bytes are not
- * acknowledged, because that rank is at the broken link; then that of the rank that has waited
- * longest. Of equals, the first one is kept.
+ * The order, the best first: a rank's report of its own failure; the loss of its control link; a
+ * peer's report of wrong bytes; the rank's silence, which explains other reports; any other report
+ * of a peer. (If a stream is cut, one end may see wrong bytes and the other end a lost connection.)
+ * Among reports of no progress, the best is one of a rank whose bytes are not acknowledged, because
+ * that rank is at the broken link; then that of the rank that has waited longest. Of equals, the
+ * first one is kept.
  */
 #ifndef COLLCTL_JOB_COORDINATOR_BLAME_H
 #define COLLCTL_JOB_COORDINATOR_BLAME_H
