@@ -120,16 +120,15 @@ struct sched_builder;
 #define COLL_DIVERGENT  1u /* ranks reduce in different orders: their results may differ in bits */
 #define COLL_ORDERED    2u /* reduces contributions in rank order: valid with --order rank */
 #define COLL_IDEMPOTENT 4u /* may add a contribution to an element more than once (barriers) */
-#define COLL_FINAL                                                                              \
-	8u /* its steps have SCHED_FINAL, on all ranks or on none, also on ranks \ whose blocks \
-	      are empty: a receiver of a final block must know it */
+/* its steps have SCHED_FINAL, on all ranks or on none, also on ranks whose blocks are empty: a
+ * receiver of a final block must know it */
+#define COLL_FINAL   8u
 #define COLL_DEVICES 32u /* runs the steps of another row, and only with a device */
 #define COLL_APART \
 	64u /* copies between host and device do not overlap the steps before and after */
-#define COLL_COPIES                                                                               \
-	128u /* two ranks exchange elements in place. This needs sends that are done \ before the \
-	        peer has consumed the elements, so elements must be copied \ and not lent to the  \
-	        peer (conn.h) */
+/* Two ranks exchange elements in place. This needs sends that are done before the peer has consumed
+ * the elements, so elements must be copied and not lent to the peer (conn.h). */
+#define COLL_COPIES 128u
 #define COLL_PARTIALS \
 	16u /* COLL_ORDERED, and it sends partial sums: with --order rank in the wider type */
 
