@@ -38,9 +38,9 @@ const char *sched_op_name(unsigned op); /* "recv-reduce", ... */
 
 /* Flags of a step. */
 #define SCHED_WIRE_LEFT 1u /* the left operand is the received one, or src (REDUCE) */
-#define SCHED_FINAL                                                                            \
-	2u /* COPY, REDUCE, RECV_REDUCE: the result is complete: apply the operation's \ final \
-	      function (avg: the division) before rounding to dst's type */
+/* COPY, REDUCE, RECV_REDUCE: the result is complete: apply the operation's final function (avg: the
+ * division) before rounding to dst's type */
+#define SCHED_FINAL 2u
 
 /* The element type of a buffer: the collective's type (DATA), or the wider type in which it is
  * accumulated (ACC). Lanes and files carry only SCHED_DATA elements, so SEND and WRITE read only
@@ -120,8 +120,8 @@ struct sched_builder;
 #define COLL_DIVERGENT  1u /* ranks reduce in different orders: their results may differ in bits */
 #define COLL_ORDERED    2u /* reduces contributions in rank order: valid with --order rank */
 #define COLL_IDEMPOTENT 4u /* may add a contribution to an element more than once (barriers) */
-/* its steps have SCHED_FINAL, on all ranks or on none, also on ranks whose blocks are empty: a
- * receiver of a final block must know it */
+/* Its steps have SCHED_FINAL, on all ranks or on none, also on ranks whose blocks are empty,
+ * because a receiver of a final block must know it. */
 #define COLL_FINAL   8u
 #define COLL_DEVICES 32u /* runs the steps of another row, and only with a device */
 #define COLL_APART \
