@@ -20,7 +20,7 @@ char *paths_fill(const char *path, int rank, int size, const char *host, struct 
  * the '/' before the first component with {host}. Without {host}: all of it. */
 size_t paths_before_host(const char *path);
 
-/* Has @path a placeholder, so that it may differ between ranks or hosts? */
+/* Does @path differ between ranks or hosts, because of {rank} or {host}? */
 bool paths_vary(const char *path);
 
 struct paths {
