@@ -11,7 +11,8 @@
  * pending connection by the same rule, but only one that has been pending for a hundredth of
  * patience or longer, else pauses for 100 ms.
  *
- * One thread: the one of the loop, which calls all callbacks. A callback may close the gate.
+ * One thread: the one of the loop, which calls all callbacks. admit and starved may close the gate;
+ * the others must not.
  */
 #ifndef COLLCTL_NET_GATE_H
 #define COLLCTL_NET_GATE_H
