@@ -10,6 +10,8 @@ CC      ?= cc
 CFLAGS  ?= -O2 -g
 V       ?= 0
 
+include cross.mk
+
 MANDIR  = $(PREFIX)/share/man
 BASHDIR = $(PREFIX)/share/bash-completion/completions
 
@@ -32,10 +34,10 @@ ifneq ($(WERROR),)
 ALL_CFLAGS += -Werror
 endif
 
-NO_BUILD_GOALS = demo dist deb static deps deps-test deps-bench cuda-deps check check-long check-bare check-faults compdb bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach bench-hosts clean format help
+NO_BUILD_GOALS = demo dist deb static deps deps-test deps-more deps-bench cuda-deps check check-more check-long check-bare check-faults compdb bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach bench-hosts clean format help
 ifneq ($(filter-out $(NO_BUILD_GOALS),$(or $(MAKECMDGOALS),all)),)
-PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-PKG_LIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
+PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
 endif
 
 Q = $(if $(filter 1,$(V)),,@)
@@ -64,7 +66,7 @@ $(foreach l,$(LAYERS),$(eval $(call archive,$(l))))
 # first object is made, and after each change, the tools and headers must be there.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' | cmp -s - $@ || { \
-		CC='$(CC)' CPPFLAGS='$(CPPFLAGS) $(PKG_CFLAGS)' tests/setup.sh check && \
+		CC='$(CC)' CROSS='$(CROSS_CPU)' CPPFLAGS='$(CPPFLAGS) $(PKG_CFLAGS)' tests/setup.sh check && \
 		echo '$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS)' > $@; }
 .PHONY: FORCE
 
@@ -84,7 +86,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 KERNELS = reduce_integer reduce_float reduce_complex reduce_f16c convert scale average stats
 $(KERNELS:%=$(BUILD)/lib/data/kernels/%.o): private ALL_CFLAGS += -O3 -fno-trapping-math
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) \( -name sysroot -o -name libraries \) -prune -o -name '*.d' -print 2>/dev/null)
 
 # Unit tests: one program per tests/unit/test_*.c, linked with the command without main(), every layer and cmocka.
 $(BUILD)/cmd.a: $(filter-out $(BUILD)/cmd/main.o,$(OBJ_cmd))
@@ -94,8 +96,8 @@ $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/cmd.a $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/cmd.a $(ARCHIVES) -lcmocka $(ALL_LDLIBS)
 # GnuTLS is the other end in one of them, which is skipped without it.
-$(BUILD)/tests/unit/test_tls_gnutls.o: private ALL_CPPFLAGS += $(shell pkg-config --exists gnutls && echo -DCOLLCTL_WITH_GNUTLS; pkg-config --cflags gnutls 2>/dev/null)
-$(BUILD)/unit/test_tls_gnutls: private ALL_LDLIBS += $(shell pkg-config --libs gnutls 2>/dev/null)
+$(BUILD)/tests/unit/test_tls_gnutls.o: private ALL_CPPFLAGS += $(shell $(PKG_CONFIG) --exists gnutls && echo -DCOLLCTL_WITH_GNUTLS; $(PKG_CONFIG) --cflags gnutls 2>/dev/null)
+$(BUILD)/unit/test_tls_gnutls: private ALL_LDLIBS += $(shell $(PKG_CONFIG) --libs gnutls 2>/dev/null)
 .PHONY: unit bench-reduce bench-join
 # The kernels' speed: build/bench/reduce_bench [name]; a join's cost (docs/scale.md): build/bench/join_bench RANKS.
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(ARCHIVES)

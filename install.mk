@@ -13,20 +13,20 @@ all: $(MANPAGES) $(COMPLETIONS)
 
 $(BUILD)/man/collctl.1: man/collctl.1.in $(BUILD)/collctl
 	@mkdir -p $(@D)
-	$(call say,MAN,$@)$(BUILD)/collctl help --mdoc >$@.mdoc && \
+	$(call say,MAN,$@)$(EMULATOR) $(BUILD)/collctl help --mdoc >$@.mdoc && \
 		sed -e '/^@GENERATED@$$/{r $@.mdoc' -e 'd;}' $< >$@.new && \
 		rm $@.mdoc && mv $@.new $@
 
 # A command's page is generated around its hand-written part.
 $(BUILD)/man/collctl-%.1: man/collctl-%.1.in $(BUILD)/collctl
 	@mkdir -p $(@D)
-	$(call say,MAN,$@)$(BUILD)/collctl help --mdoc $* >$@.mdoc && \
+	$(call say,MAN,$@)$(EMULATOR) $(BUILD)/collctl help --mdoc $* >$@.mdoc && \
 		sed -e '/^@FRAGMENT@$$/{r $<' -e 'd;}' $@.mdoc >$@.new && \
 		rm $@.mdoc && mv $@.new $@
 
 $(BUILD)/completions/collctl.%: $(BUILD)/collctl
 	@mkdir -p $(@D)
-	$(call say,COMPL,$@)$(BUILD)/collctl help --completions $* >$@.new && mv $@.new $@
+	$(call say,COMPL,$@)$(EMULATOR) $(BUILD)/collctl help --completions $* >$@.new && mv $@.new $@
 
 LIBDIR ?= $(PREFIX)/lib
 

@@ -12,6 +12,9 @@
 
 #ifdef __x86_64__
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 #include <jansson.h>
 #include <openssl/crypto.h>
@@ -78,12 +81,13 @@ static void find_libraries(struct found libraries[LIBRARIES], char xxhash[16])
 		libraries[i] = found[i];
 }
 
+/* Processor features that kernels of this program or of its libraries use. */
+#ifdef __x86_64__
 struct feature {
 	const char *name;
 	unsigned leaf, reg, bit; /* of cpuid: reg 1 is ebx, 2 ecx */
 };
 
-/* Processor features that kernels of this program or of its libraries use. */
 static const struct feature features[] = {
         {"aes", 1, 2, 25},     {"pclmulqdq", 1, 2, 1}, {"f16c", 1, 2, 29}, {"avx2", 7, 1, 5},
         {"avx512f", 7, 1, 16}, {"avx512vl", 7, 1, 31}, {"vaes", 7, 2, 9},  {"vpclmulqdq", 7, 2, 10},
@@ -91,16 +95,39 @@ static const struct feature features[] = {
 
 static bool has_feature(const struct feature *f)
 {
-#ifdef __x86_64__
 	unsigned reg[4] = {0};
 
 	return __get_cpuid_count(f->leaf, 0, &reg[0], &reg[1], &reg[2], &reg[3]) &&
 	       reg[f->reg] >> f->bit & 1;
+}
+#elif defined(__aarch64__)
+struct feature {
+	const char *name;
+	unsigned long hwcap;
+};
+
+static const struct feature features[] = {
+        {"asimd", HWCAP_ASIMD}, {"aes", HWCAP_AES},         {"pmull", HWCAP_PMULL},
+        {"sha2", HWCAP_SHA2},   {"atomics", HWCAP_ATOMICS},
+};
+
+static bool has_feature(const struct feature *f)
+{
+	return getauxval(AT_HWCAP) & f->hwcap;
+}
 #else
+struct feature {
+	const char *name;
+};
+
+static const struct feature features[] = {{"unknown"}};
+
+static bool has_feature(const struct feature *f)
+{
 	(void)f;
 	return false;
-#endif
 }
+#endif
 
 /* The machine and the limits of this process. */
 struct host {

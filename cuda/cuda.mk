@@ -16,7 +16,9 @@ NVCC := $(firstword $(lastword $(wildcard $(CUDA_TOOLKIT)/nvidia/cu*/bin/nvcc)) 
 endif
 NVCC_MAJOR := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\..*/\1/p'))
 # Why the plug-in cannot be built.
-ifeq ($(NVCC),)
+ifneq ($(CROSS_CPU),)
+CUDA_LACKS = it is built on the processor that it is for
+else ifeq ($(NVCC),)
 CUDA_LACKS = no nvcc (make cuda-deps installs one)
 else ifneq ($(shell [ 0$(NVCC_MAJOR) -ge 13 ] && echo fine),fine)
 CUDA_LACKS = $(NVCC) is not of CUDA 13 or later (make cuda-deps installs one, NVCC= names another)

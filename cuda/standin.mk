@@ -1,8 +1,8 @@
 # The stand-in for GPUs, for tests: the plug-in's code, compiled for the CPU, over a CUDA runtime of
 # host memory (cuda/standin). It needs no CUDA. The Makefile includes this file.
 STANDIN = $(BUILD)/collctl-standin.so
-STANDIN_CXX = $(if $(findstring clang,$(CC)),clang++,g++)
-STANDIN_FLAGS = -std=c++20 -O2 -g -I. -Icuda/standin -pthread -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno \
+STANDIN_CXX = $(if $(findstring clang,$(CC)),clang++ $(filter --target=%,$(CC)),$(CROSS)g++) $(filter --sysroot=%,$(CC))
+STANDIN_FLAGS = -std=c++20 $(if $(SANITIZE),-O1 -g1,-O2 -g) -I. -Icuda/standin -pthread -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno \
 	-Wall -Wextra -Wshadow $(if $(WERROR),-Werror) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 STANDIN_OBJECTS = $(patsubst cuda/%,$(BUILD)/standin/%.o,$(wildcard cuda/*.cu) cuda/standin/runtime.cc)
 STANDIN_NCCL = $(BUILD)/collctl-standin-nccl.so

@@ -8,7 +8,7 @@ set -eu
 packages=
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-objcopy --dump-section .note.dlopen="$tmp/notes" "$1" "$tmp/copy" || exit
+"${OBJCOPY:-objcopy}" --dump-section .note.dlopen="$tmp/notes" "$1" "$tmp/copy" || exit
 # One line for each note: its names, any of which will do.
 for names in $(tr '\0' '\n' <"$tmp/notes" | sed -n 's/.*"priority":"recommended".*"soname":\[\([^]]*\)\].*/\1/p'); do
 	package=

@@ -1,6 +1,5 @@
 # libcollctl: what is below the command, behind lib/collctl.h. The Makefile includes this file.
 
-OBJCOPY ?= objcopy
 SONAME = libcollctl.so.0
 LIB_VERSION = $(shell sed -n 's/.*COLLCTL_VERSION "\(.*\)"/\1/p' lib/base/version.h)
 LIB_OBJ = $(BUILD)/lib/collctl.o $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(LAYERS)))

@@ -1,12 +1,12 @@
 # collctl as one file that needs no library of its host. The Makefile includes this file.
 #
-#   make static           build $(BUILD)/static/collctl
+#   make static           build $(BUILD)/static/collctl; for another processor (cross.mk) $(BUILD)/static-PROCESSOR/collctl
 #
 # lib/static.sh compiles libcurl, libmicrohttpd and libzip; the other libraries are archives of Debian's packages.
 
-STATIC = $(BUILD)/static
+STATIC = $(BUILD)/static$(addprefix -,$(CROSS_CPU))
 STATIC_DEPS = $(STATIC)/libraries
-STATIC_IPSEC_MB = $(if $(wildcard /usr/include/intel-ipsec-mb.h),-lIPSec_MB)
+STATIC_IPSEC_MB = $(if $(CROSS_CPU),,$(if $(wildcard /usr/include/intel-ipsec-mb.h),-lIPSec_MB))
 
 .PHONY: static
 static: $(STATIC_DEPS)/done
@@ -17,5 +17,5 @@ static: $(STATIC_DEPS)/done
 
 $(STATIC_DEPS)/done: lib/static.sh
 	tests/setup.sh package
-	lib/static.sh $(STATIC_DEPS)
+	$(PKG_CONFIG_ENV) CC='$(CC)' AR='$(AR)' RANLIB='$(CROSS)ranlib' lib/static.sh $(STATIC_DEPS) $(CROSS_HOST)
 	touch $@

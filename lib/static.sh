@@ -2,13 +2,16 @@
 # Compile the libraries of the static program that Debian's packages do not have as archives, or only with
 # more than collctl needs: libcurl, libmicrohttpd and libzip, from the sources of the running Debian.
 #
-#   lib/static.sh FOLDER      leaves FOLDER/include and FOLDER/lib
+#   lib/static.sh FOLDER [HOST]      leaves FOLDER/include and FOLDER/lib
 #
+# HOST: for another processor, such as aarch64-linux-gnu, whose tools CC, AR and RANLIB name (cross.mk).
 # DEBIAN_MIRROR names another mirror than deb.debian.org.
 set -euo pipefail
 
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+host=${2-}
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES # of a make that runs this, whose CC is another one's
 mkdir -p "$1"
 cd "$1"
 rm -rf apt sources build include lib
@@ -58,14 +61,14 @@ build_curl() {
 	local without=(zlib brotli zstd libpsl librtmp libidn2 nghttp2 libssh2 libssh gssapi ca-bundle ca-path)
 	local disable=(shared ftp file ldap ldaps rtsp dict telnet tftp pop3 imap smb smtp gopher mqtt manual
 		alt-svc hsts ntlm unix-sockets cookies)
-	./configure --enable-static --with-openssl --with-ca-fallback "${without[@]/#/--without-}" \
+	./configure ${host:+--host="$host"} --enable-static --with-openssl --with-ca-fallback "${without[@]/#/--without-}" \
 		"${disable[@]/#/--disable-}" CFLAGS="$flags" &&
 		make -C lib -j"$jobs" && cp lib/.libs/libcurl.a ../../lib && cp -r include/curl ../../include
 }
 
 build_libmicrohttpd() {
 	local disable=(shared https doc examples curl postprocessor dauth bauth messages)
-	./configure --enable-static "${disable[@]/#/--disable-}" CFLAGS="$flags" &&
+	./configure ${host:+--host="$host"} --enable-static "${disable[@]/#/--disable-}" CFLAGS="$flags" &&
 		make -C src/microhttpd -j"$jobs" && cp src/microhttpd/.libs/libmicrohttpd.a ../../lib &&
 		cp src/include/microhttpd.h ../../include
 }
@@ -74,7 +77,10 @@ build_libzip() {
 	local off=(BUILD_SHARED_LIBS ENABLE_COMMONCRYPTO ENABLE_GNUTLS ENABLE_MBEDTLS ENABLE_OPENSSL ENABLE_BZIP2
 		ENABLE_LZMA BUILD_TOOLS BUILD_REGRESS BUILD_EXAMPLES BUILD_DOC)
 	off=("${off[@]/#/-D}")
-	cmake "${off[@]/%/=OFF}" -DCMAKE_C_FLAGS="$flags" . && make -j"$jobs" zip && cp lib/libzip.a ../../lib &&
+	local cross=()
+	[[ -z $host ]] || cross=(-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR="${host%%-*}")
+	[[ ${CC-} != *--sysroot=* ]] || cross+=(-DCMAKE_FIND_ROOT_PATH="${CC##*--sysroot=}" -DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER)
+	cmake "${cross[@]}" "${off[@]/%/=OFF}" -DCMAKE_C_FLAGS="$flags" . && make -j"$jobs" zip && cp lib/libzip.a ../../lib &&
 		cp lib/zip.h zipconf.h ../../include
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Do the README's two commands pass for a new user: root of an empty Debian 12 with git and make, the checkout in /root?
+# Do the README's commands, make demo, make check and make check-more, pass for a new user: root of an empty Debian 12 with git and make, the checkout in /root?
 #
 #   tests/bare.sh [--here LOG] [--root DIR] [REGEX]
 #
@@ -7,8 +7,8 @@
 # network namespaces and mounts of their own there and nothing of it stays. The last commit is tested, without uncommitted
 # changes. Packages come from the mirrors of this machine's apt (COLLCTL_MIRROR names another). REGEX: only these suites.
 #
-# Prints TAP: the demo; each suite that ran there. --here LOG: what `make check` has printed on this machine; a suite
-# that has passed or skipped other numbers of tests there fails. --root DIR: keep the root in DIR, and use it again.
+# Prints TAP: the demo; each suite that ran there, of both runs. --here LOG: what `make check` and `make check-more` have
+# printed on this machine, one after the other; a suite that has passed or skipped other numbers of tests there fails. --root DIR: keep the root in DIR, and use it again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -90,24 +90,31 @@ result=ok
 echo "$result 1 make demo"
 ((rc == 0)) || tail -n 40 "$work/demo" | sed 's/^/# /'
 
-command='make check'
-[[ -z $only ]] || command="make deps-test && tests/run.sh $(printf %q "$only")"
-inside bash -c "cd /root/collctl && $command" >"$work/check" 2>&1 || rc=1
+commands=('make check' 'make check-more')
+[[ -z $only ]] || commands=("make deps-test && tests/run.sh $(printf %q "$only")" "make deps-more && tests/run.sh --more $(printf %q "$only")")
+for run in 1 2; do
+	inside bash -c "cd /root/collctl && ${commands[run - 1]}" >"$work/check.$run" 2>&1 || rc=1
+done
 
-# A line for each suite of the run, and what it said of failures and skips.
+# A line for each suite of each run, and what it said of failures and skips. In LOG a run begins with the version.
 awk -v here="$here" '
 	function key(line, parts) { # "NAME P,F,S"
 		split(line, parts, " ")
 		p = line; sub(/ passed.*/, "", p); sub(/.* /, "", p)
 		f = line; if (!sub(/ failed.*/, "", f)) f = 0; else sub(/.* /, "", f)
 		s = line; if (!sub(/ skipped.*/, "", s)) s = 0; else sub(/.* /, "", s)
-		name = parts[2]
+		name = command[run] ": " parts[2]
 	}
 	BEGIN {
 		n = 1
-		while (here && (getline line < here) > 0)
+		command[1] = "make check"
+		command[2] = "make check-more"
+		while (here && (getline line < here) > 0) {
+			run += line ~ /^collctl: .* at once$/
 			if (line ~ /^(ok|FAILED) .* passed/) { key(line); P[name] = p; S[name] = s; known[name] = 1 }
+		}
 	}
+	FNR == 1 { run = FILENAME ~ /1$/ ? 1 : 2 }
 	/^(ok|FAILED) .* passed/ {
 		key($0)
 		why = $1 == "ok" ? "" : ", failed"
@@ -119,14 +126,18 @@ awk -v here="$here" '
 		show = 1
 		next
 	}
-	/^[0-9]+ passed, [0-9]+ failed/ { total = $0 }
+	/^[0-9]+ passed, [0-9]+ failed/ { total[run] = $0 }
 	show && /^    / { print "#" $0; next }
-	{ show = 0; rest[NR] = $0 }
+	{ show = 0; rest[run, lines[run] = FNR] = $0 }
 	END {
 		for (name in known) { printf "not ok %d %s: ran here, but not there\n", ++n, name; bad = 1 }
-		printf "%s %d %s\n", total ? "ok" : "not ok", ++n, total ? total : "make check did not end"
-		for (i = NR - 40; !total && i <= NR; i++) if (i in rest) print "# " rest[i]
+		for (run = 1; run <= 2; run++) {
+			printf "%s %d %s: %s\n", run in total ? "ok" : "not ok", ++n, command[run], run in total ? total[run] : "did not end"
+			if (run in total) continue
+			bad = 1
+			for (i = lines[run] - 40; i <= lines[run]; i++) if ((run, i) in rest) print "# " rest[run, i]
+		}
 		printf "1..%d\n", n
-		exit bad || !total
-	}' "$work/check" || rc=1
+		exit bad
+	}' "$work/check.1" "$work/check.2" || rc=1
 exit "$rc"

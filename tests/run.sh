@@ -1,9 +1,15 @@
 #!/usr/bin/env bash
-# Build in every way and run every test; `make check` after its set-up.
+# Build, and run the tests; `make check` after its set-up.
 #
-#   tests/run.sh [--part PART] [REGEX]      only that part, only the suites whose name matches (builds always run)
+#   tests/run.sh [--more | --part PART] [--list] [REGEX]     REGEX: only the suites whose name matches (builds always run)
 #
-# The parts of the long runs, each at most 45 minutes on two processors: commands (tests/cli, tests/launchers,
+# Without --more, what proves the product (`make check`): a build of gcc and one with the sanitizers of addresses and of
+# undefined behaviour; commands, units, faults, simulation, launchers. With --more, what the developers check besides
+# (`make check-more`): the thread sanitizer, clang, aarch64, the fuzzers, the bugs planted in the simulation, the plug-in of the CUDA
+# toolkit, the formats of the sources, the programs that run the tests.
+# --list prints each suite's name and its command, separated by a tab, and runs nothing.
+#
+# The parts of the long runs, which have both, each at most 45 minutes on two processors: commands (tests/cli, tests/launchers,
 # tests/gpu, and what is static), faults (tests/fault, whole jobs with random faults, and simulated ones), units (also of clang), the same with the
 # prefixes asan- and tsan-, where faults are sampled, fuzz-files and fuzz-wire, and bare (tests/bare.sh). PART may also be i/n: the
 # i-th of n shares of all parts, of about the same length.
@@ -12,10 +18,14 @@
 # plan and price run under sanitizers: all of them would take hours. The short runs have neither there.
 #
 # COLLCTL_LONG=1 makes the long runs. JOBS is how many suites run at once (two more than the processors,
-# as many tests wait). Prints a line per suite, what a failing one said, and last
+# as many tests wait). Prints a line per suite, what a failing one said, the processor time of all, and last
 # `N passed, N failed[, N skipped]`. Exit code 1 if anything failed. A suite is a program that prints TAP
 # or one test by its exit code (77: skipped), within a time limit.
 set -euo pipefail
+
+# Under nohup SIGHUP is ignored, and what is started here would ignore it, too: tests send it.
+ignored=0x$(awk '/^SigIgn/ { print $2 }' /proc/self/status)
+((!(ignored & 1))) || exec env --default-signal=HUP "$0" "$@"
 
 cd "$(dirname "$0")/.."
 parts=(commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units
@@ -36,9 +46,15 @@ share() {
 	done
 }
 
+long=${COLLCTL_LONG:-0}
+((long)) || unset COLLCTL_LONG # programs look whether it is there
+list=0 product=1 more=$long # what is to be run
 chosen=("${parts[@]}")
-if [[ ${1-} == --part ]]; then
-	part=${2-}
+if [[ ${1-} == --more ]]; then
+	product=$long more=1
+	shift
+elif [[ ${1-} == --part ]]; then
+	part=${2-} more=1
 	if [[ $part =~ ^([1-9][0-9]?)/([1-9][0-9]?)$ ]] &&
 		((BASH_REMATCH[1] <= BASH_REMATCH[2] && BASH_REMATCH[2] <= ${#parts[@]})); then
 		mapfile -t chosen < <(share "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}")
@@ -50,9 +66,11 @@ if [[ ${1-} == --part ]]; then
 	fi
 	shift 2
 fi
+if [[ ${1-} == --list ]]; then
+	list=1
+	shift
+fi
 only=${1-}
-long=${COLLCTL_LONG:-0}
-((long)) || unset COLLCTL_LONG # programs look whether it is there
 jobs=${JOBS:-$(($(nproc) + 2))}
 make=${MAKE:-make}
 unset MAKE MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS CDPATH
@@ -85,6 +103,10 @@ suite() {
 	local name=$1 limit=$2 format=$3 rc=0 start=$EPOCHREALTIME cpu TIMEFORMAT='%U %S'
 	local log=$work/log/${name//\//_} passed=0 failed=0 skipped=0 planned=0 plans=0 note=''
 	shift 3
+	if ((list)); then
+		printf '%s\t%s\n' "$name" "$*"
+		return
+	fi
 	cpu=$({ time timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null; } 2>&1) || rc=$?
 	if [[ $format == tap ]]; then
 		read -r passed failed skipped planned plans < <(awk '
@@ -112,7 +134,7 @@ suite() {
 	fi
 	((rc != 124 && rc != 137)) || note="over its $limit s${note:+, $note}"
 	((rc == 0 || failed == 0)) || note="${note:+$note, }exit code $rc"
-	echo "$passed $failed $skipped" >>"$work/results"
+	echo "$passed $failed $skipped $cpu $name" >>"$work/results"
 	local text
 	text=$(awk -v n="$name" -v p="$passed" -v f="$failed" -v s="$skipped" -v t0="$start" \
 		-v t1="$EPOCHREALTIME" -v cpu="$cpu" -v note="$note" 'BEGIN {
@@ -267,7 +289,7 @@ export ASAN_OPTIONS=exitcode=99:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:exitcode=99
 export TSAN_OPTIONS=exitcode=99:halt_on_error=1:second_deadlock_stack=1
 
-echo "collctl: $(git describe --always --dirty 2>/dev/null || echo 'no version'), $(uname -m), $jobs at once$( ((long == 0)) || echo ', long runs')"
+((list)) || echo "collctl: $(git describe --always --dirty 2>/dev/null || echo 'no version'), $(uname -m), $jobs at once$( ((long == 0)) || echo ', long runs')"
 
 # What knows no threads, files or sockets says the same in every build, and has no races.
 pure='sched|verify|figures|defects|mutants|radix|rooted|tuned|simulate|npy|options|hostfile|launch|secret'
@@ -355,46 +377,49 @@ all_of() {
 	! runs "${p}units" || units "${prefix}unit" "$dir" "$skipped"
 }
 
-# The plug-in for GPUs is built for one architecture, unless there is one already that has them all.
-kernels=(build)
-if ((!long)) && [[ ! -f build/collctl-cuda.so ]]; then
-	export CUDA_ARCH=sm_90
-	kernels+=("$CUDA_ARCH")
-fi
+# The CUDA toolkit is for `make check-more`.
+((more)) || export NVCC=
+goals='all unit sim gpu-tests'
+((!more)) || goals+=' sim-bugs'
 
-if runs commands faults units && build gcc build 'all unit sim sim-bugs gpu-tests'; then
-	if runs commands; then
+if runs commands faults units && build gcc build "$goals"; then
+	if runs commands && ((more)); then
 		later static/format 600 one bash -c check_format
 		later static/shell 600 one bash -c check_shell
 		later static/man 600 one bash -c check_man
+		later static/harness 600 tap tests/harness.sh
+		later gpu/kernels 600 one tests/gpu/inspect.sh build
+		later gpu/runtime 600 one bash -c check_runtime
+		later gpu/elements 600 one bash -c check_elements
+		later gpu/check 1200 one build/gpu/check build/collctl-cuda.so
+		later arm64 1800 tap env COLLCTL="$PWD/build/collctl" tests/arm64.sh
+	fi
+	if runs commands && ((product)); then
 		later static/protocol 600 one bash -c check_protocol
 		later static/layers 600 one tests/layers.sh
 		later static/rows 600 one tests/rows.sh
 		later static/faults 600 one tests/fault/table.sh
-		later static/harness 600 tap tests/harness.sh
-		later gpu/kernels 600 one tests/gpu/inspect.sh "${kernels[@]}"
 		later gpu/standin 1200 one bash -c check_standin
-		later gpu/runtime 600 one bash -c check_runtime
-		later gpu/elements 600 one bash -c check_elements
-		later gpu/check 1200 one build/gpu/check build/collctl-cuda.so
 		later static/install 600 one bash -c check_install
 	fi
-	if runs faults; then # whole jobs in one thread; the bugs that are planted there must be found
+	if runs faults && ((product)); then # whole jobs in one thread
 		later sim/jobs $((long ? 2400 : 1200)) one build/sim/sim --workers "$(nproc)" --jobs $((long ? 50000 : 2000))
 		later sim/same 1200 one build/sim/sim --twice --seed 500000 --jobs 200
+	fi
+	if runs faults && ((more)); then # the bugs that are planted there must be found
 		later sim/bugs 1200 tap tests/sim/bugs.sh --jobs $((long ? 20000 : 10000))
 	fi
-	all_of '' build $((long ? 600 : 60)) ''
+	((!product)) || all_of '' build $((long ? 600 : 60)) ''
 fi
 
 # clang's warnings; its programs run in the long runs alone.
-if runs units && build clang build-clang 'all unit' CC=clang NVCC= CFLAGS="-O$((long ? 1 : 0)) -g1"; then
+if ((more)) && runs units && build clang build-clang 'all unit' CC=clang NVCC= CFLAGS="-O$((long ? 1 : 0)) -g1"; then
 	((long == 0)) || units clang/unit build-clang ''
 fi
-if runs asan-commands asan-faults asan-units && build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g1'; then
+if ((product)) && runs asan-commands asan-faults asan-units && build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g1'; then
 	all_of asan/ build-asan $((long ? 120 : 0)) "$( ((long)) || echo 'verify|simulate|figures|mutants|radix')" "${sanitized[@]}"
 fi
-if runs tsan-commands tsan-faults tsan-units && build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g1'; then
+if ((more)) && runs tsan-commands tsan-faults tsan-units && build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g1'; then
 	all_of tsan/ build-tsan $((long ? 60 : 0)) "$pure" "${sanitized[@]}"
 fi
 wait
@@ -402,7 +427,7 @@ running=0
 
 # Fuzzers, by what they read.
 files='npy|npz|safetensors|index|hostfile'
-if runs fuzz-files fuzz-wire && build fuzz build-fuzz fuzz CC=clang; then
+if ((more)) && runs fuzz-files fuzz-wire && build fuzz build-fuzz fuzz CC=clang; then
 	jobs=$((long ? 2 * $(nproc) : $(nproc))) # they compute all the time
 	seconds=$((long ? 600 : 4))
 	for source in tests/fuzz/fuzz_*.c; do
@@ -412,8 +437,10 @@ if runs fuzz-files fuzz-wire && build fuzz build-fuzz fuzz CC=clang; then
 		mkdir -p "$work/corpus/$name"
 		seeds=()
 		[[ ! -d tests/fuzz/corpus/$name ]] || seeds=("tests/fuzz/corpus/$name")
+		dict=()
+		[[ ! $name =~ ^(agree|coord|frame|job)$ ]] || dict=(-dict=build-fuzz/fuzz/messages.dict)
 		later "fuzz/$name" $((seconds + 600)) one "${fixed[@]}" "$fuzzer" \
-			-error_exitcode=99 -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 \
+			-error_exitcode=99 -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 "${dict[@]}" \
 			-artifact_prefix="$work/" "$work/corpus/$name" "${seeds[@]}"
 	done
 fi
@@ -432,5 +459,14 @@ export remaining
 # shellcheck disable=SC2016 # for the inner shell
 now cleanup 600 one bash -c '[[ -z $remaining ]] || { printf "left running:\n%s\n" "$remaining"; exit 1; }' || true
 
-awk '{ p += $1; f += $2; s += $3 }
-	END { printf "%d passed, %d failed", p, f; if (s) printf ", %d skipped", s; print ""; exit f > 0 || p == 0 }' "$work/results"
+((list == 0)) || exit 0
+# The processor time by the first word of the suites' names, and the sums.
+awk '{ p += $1; f += $2; s += $3; all += $4 + $5; split($6, words, "/"); name = words[1] }
+	!(name in used) { names[++n] = name }
+	{ used[name] += $4 + $5 }
+	END {
+		printf "CPU %.0f s", all
+		for (i = 1; i <= n; i++) printf "%s %s %.0f", i == 1 ? ":" : ",", names[i], used[names[i]]
+		printf "\n%d passed, %d failed", p, f; if (s) printf ", %d skipped", s; print ""
+		exit f > 0 || p == 0
+	}' "$work/results"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Install the Debian packages that a group of tasks needs, only those that are missing.
 #
-#   tests/setup.sh build|demo|gpu|test|launchers|bench|package
+#   tests/setup.sh build|demo|gpu|test|more|launchers|bench|package
 #   tests/setup.sh check      install nothing; is what the build needs there?
+#   tests/setup.sh GROUP --names      install nothing; print the group's packages, one a line
 #
 # Each group contains the ones before it, but bench only build and demo, and package only build. Where nothing can be
 # installed (not root, no apt), it names the packages and goes on if what they provide is found.
@@ -14,9 +15,11 @@ build=(gcc libc6-dev make pkg-config
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
 gpu=(bats bats-assert bats-support bats-file iproute2 jq) # for tests/gpu/jobs.bats
-test=(ca-certificates clang clang-format clang-tidy curl etcd-server fish g++ git
-	libclang-rt-dev libcmocka-dev libgnutls28-dev libxml2-utils mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
-	python3-yaml shellcheck slurm-client slurmctld slurmd socat strace zsh)
+test=(ca-certificates curl etcd-server fish g++ git
+	libcmocka-dev libgnutls28-dev libxml2-utils mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
+	python3-yaml slurm-client slurmctld slurmd socat strace zsh)
+more=(clang clang-format clang-tidy libclang-rt-dev mandoc shellcheck) # for make check-more
+[[ $(dpkg --print-architecture 2>/dev/null) == arm64 ]] || more+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too
 bench=(clustershell iperf3 iproute2 iputils-ping libmpich-dev libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync)
 package=(cmake debhelper dpkg-dev fakeroot lintian xz-utils zlib1g-dev)
@@ -31,7 +34,7 @@ stands_for() {
 	libcurl4-openssl-dev) echo curl/curl.h ;;
 	libmicrohttpd-dev) echo microhttpd.h ;;
 	libzip-dev) echo zip.h ;;
-	libipsec-mb-dev) echo stddef.h ;; # never in the way
+	libipsec-mb-dev | gcc-aarch64-linux-gnu | libc6-dev-arm64-cross | qemu-user) echo stddef.h ;; # never in the way
 	libcmocka-dev) echo cmocka.h ;;
 	libgnutls28-dev) echo gnutls/gnutls.h ;;
 	iproute2) echo ss ;;
@@ -85,14 +88,20 @@ build | check) want=("${build[@]}") ;;
 demo) want=("${build[@]}" "${demo[@]}") ;;
 gpu) want=("${build[@]}" "${demo[@]}" "${gpu[@]}") ;;
 test) want=("${build[@]}" "${demo[@]}" "${gpu[@]}" "${test[@]}") ;;
-launchers) want=("${build[@]}" "${demo[@]}" "${gpu[@]}" "${test[@]}" "${launchers[@]}" "${package[@]}") ;;
+more) want=("${build[@]}" "${demo[@]}" "${gpu[@]}" "${test[@]}" "${more[@]}") ;;
+launchers) want=("${build[@]}" "${demo[@]}" "${gpu[@]}" "${test[@]}" "${more[@]}" "${launchers[@]}" "${package[@]}") ;;
 bench) want=("${build[@]}" "${demo[@]}" "${bench[@]}") ;;
 package) want=("${build[@]}" "${package[@]}") ;;
 *)
-	echo "usage: tests/setup.sh build|demo|gpu|test|launchers|bench|package|check" >&2
+	echo "usage: tests/setup.sh build|demo|gpu|test|more|launchers|bench|package|check" >&2
 	exit 2
 	;;
 esac
+
+if [[ ${2-} == --names ]]; then
+	printf '%s\n' "${want[@]}"
+	exit 0
+fi
 
 absent() { # those of "${want[@]}" that are not there, a line
 	local p
@@ -103,8 +112,10 @@ absent() { # those of "${want[@]}" that are not there, a line
 
 if [[ $1 == check ]]; then
 	needed=$(absent | xargs)
+	hint="'make deps' installs them"
+	[[ -z ${CROSS-} ]] || hint="those of $CROSS are needed (CONTRIBUTING.md, Other processors)"
 	[[ -z $needed ]] || {
-		echo "make: packages that the build needs are missing: $needed (Debian's names); 'make deps' installs them" >&2
+		echo "make: packages that the build needs are missing: $needed (Debian's names); $hint" >&2
 		exit 1
 	}
 	exit 0

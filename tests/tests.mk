@@ -1,7 +1,7 @@
 # Set-up, demo, tests and benchmarks. The goals that install packages do so before pkg-config or the
 # compiler is asked for anything, and build in a make of their own.
 
-.PHONY: help compdb tidy deps deps-test deps-bench demo check check-long check-bare check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach bench-hosts
+.PHONY: help compdb tidy deps deps-test deps-more deps-bench demo check check-more check-long check-bare check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach bench-hosts
 
 PARTS = commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units \
 	fuzz-files fuzz-wire bare
@@ -12,17 +12,19 @@ help:
 	@echo 'make deb              build the packages for Debian in $(BUILD)/deb (one for GPUs needs nvcc)'
 	@echo 'make static           build $(BUILD)/static/collctl, one file that needs no library of its host'
 	@echo 'make dist             make the source tarball, $(BUILD)/collctl-VERSION.tar.gz'
-	@echo 'make deps             install the packages to build and run (deps-test, deps-bench: more)'
+	@echo 'make deps             install the packages to build and run (deps-test, deps-more, deps-bench: others, too)'
 	@echo 'make cuda-deps        install the CUDA toolkit in $(BUILD)/cuda-toolkit, for $(BUILD)/collctl-cuda.so'
 	@echo 'make demo             install missing packages, build, run an example job in demo/'
 	@echo 'make clean            remove $(BUILD)/'
 	@echo
-	@echo 'make check            install what the tests need, build, run the tests'
+	@echo 'make check            install what the tests need, build, run the tests of the product: at most 10 minutes'
+	@echo 'make check-more       what developers check besides, at most 15 minutes: thread sanitizer, clang, aarch64,'
+	@echo '                      fuzzers, planted bugs, the plug-in for GPUs with the CUDA toolkit, formats'
 	@echo 'make check-long       run all long tests, for hours; PART=NAME runs one part, at most 45 minutes;'
 	@echo '                      PART=i/n runs the i-th of n shares of these parts:'
 	@echo '                      $(PARTS)'
-	@echo 'make check-bare       run the demo and make check in an empty Debian 12 (root, debootstrap); HERE=LOG'
-	@echo '                      compares with what make check printed here'
+	@echo 'make check-bare       run the demo, make check and make check-more in an empty Debian 12 (root, debootstrap);'
+	@echo '                      HERE=LOG compares with what the two printed here'
 	@echo 'make check-faults     run whole jobs with random faults (SEED=1, JOBS=1000)'
 	@echo 'make check-sim        simulate whole jobs, a cluster in one thread (SEED=1, JOBS=1000)'
 	@echo 'make sim              build the simulation: $(BUILD)/sim/sim (sim-bugs: a build with each planted bug)'
@@ -54,6 +56,7 @@ help:
 	@echo '  NVCC=               the CUDA compiler, for $(BUILD)/collctl-cuda.so (default: nvcc on PATH, or of cuda-deps)'
 	@echo '  CUDA_PLUGIN=        check-gpu, bench-gpu: the plug-in to test, instead of $(BUILD)/collctl-cuda.so'
 	@echo '  CC=cc               the compiler; CFLAGS, CPPFLAGS, LDFLAGS as usual'
+	@echo '  SYSROOT=            a folder with the libraries of another processor, for CC=aarch64-linux-gnu-gcc (tests/sysroot.sh)'
 	@echo '  SANITIZE=           build with sanitizers, such as address,undefined (with BUILD=build-asan)'
 	@echo '  WERROR=             1: warnings are errors'
 	@echo '  COLLCTL=            check-faults: the program to test, instead of $(BUILD)/collctl'
@@ -63,6 +66,8 @@ deps:
 	@tests/setup.sh build
 deps-test:
 	@tests/setup.sh test
+deps-more:
+	@tests/setup.sh more
 deps-bench:
 	@tests/setup.sh bench
 
@@ -70,7 +75,7 @@ compdb:
 	@+MAKE='$(MAKE)' tests/compdb.sh all unit sim >compile_commands.json || { rm -f compile_commands.json; exit 1; }
 # For minutes; without what clang-tidy says of the warnings that it does not show.
 tidy: compdb
-	@command -v clang-tidy >/dev/null || { echo "make tidy: clang-tidy is missing; 'make deps-test' installs it" >&2; exit 1; }
+	@command -v clang-tidy >/dev/null || { echo "make tidy: clang-tidy is missing; 'make deps-more' installs it" >&2; exit 1; }
 	@git ls-files 'algorithms/*.c' 'cmd/*.c' 'completions/*.c' 'lib/*.c' | xargs -P $(shell nproc) -n 4 clang-tidy --quiet >$(BUILD)/tidy.log 2>&1; \
 		rc=$$?; grep -vE '^[0-9]+ warnings? ' $(BUILD)/tidy.log; exit $$rc
 
@@ -81,14 +86,16 @@ demo:
 
 check: deps-test
 	@tests/run.sh
-# HERE=LOG: what `make check` printed on this machine, to be compared with.
+check-more: deps-more
+	@tests/run.sh --more
+# HERE=LOG: what `make check` and `make check-more` printed on this machine, to be compared with.
 check-bare:
 	@tests/bare.sh $(if $(HERE),--here $(HERE))
 # Each part takes at most 45 minutes on two processors (tests/run.sh); without PART all, one after another.
 # PART=i/n: the i-th of n shares of all.
 # The parts that run the commands have torchrun, too.
 check-long:
-	@tests/setup.sh $(if $(filter faults units bare %-faults %-units fuzz-%,$(PART)),test,launchers)
+	@tests/setup.sh $(if $(filter faults units bare %-faults %-units fuzz-%,$(PART)),more,launchers)
 	@COLLCTL_LONG=1 tests/run.sh $(if $(PART),--part $(PART))
 
 # A job's seed is SEED, SEED + 1, ...: one that went wrong runs again with its own seed and JOBS=1.

@@ -11,20 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <xxhash.h>
-
-/* Use the vector length of the machine, not of the build, if the library can. */
-#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
-#define XXH_DISPATCH_DISABLE_REPLACE
-#include <xxh_x86dispatch.h>
-
 #include "lib/base/hex.h"
-#pragma weak XXH3_128bits_dispatch
-#pragma weak XXH3_128bits_update_dispatch
-#define DISPATCHED(fn) (fn##_dispatch ? fn##_dispatch : (fn))
-#else
-#define DISPATCHED(fn) (fn)
-#endif
+#include "lib/base/xxh3.h"
 
 struct run {
 	uint64_t start, end;
@@ -57,16 +45,6 @@ struct digest {
 	struct run *runs;
 	XXH3_state_t *whole;
 };
-
-static XXH128_hash_t hash_bytes(const void *buf, size_t bytes)
-{
-	return DISPATCHED(XXH3_128bits)(buf, bytes);
-}
-
-static void hash_update(XXH3_state_t *state, const void *buf, size_t bytes)
-{
-	DISPATCHED(XXH3_128bits_update)(state, buf, bytes);
-}
 
 /* Count the tensors' bytes and pieces into d->bytes and d->npieces, and their dimensions into
  * *dims. -1: too many. */
@@ -162,7 +140,7 @@ static void update_piece(struct digest *d, struct run *r, size_t k, uint64_t pos
 		return;
 	p->known = false;
 	if (pos == start && bytes == end - start) {
-		XXH128_canonicalFromHash(&p->hash, hash_bytes(buf, bytes));
+		XXH128_canonicalFromHash(&p->hash, XXH3_128bits(buf, bytes));
 		p->known = true;
 		r->live = false;
 		return;
@@ -171,7 +149,7 @@ static void update_piece(struct digest *d, struct run *r, size_t k, uint64_t pos
 		XXH3_128bits_reset(r->state);
 	else if (!r->live || pos != r->next)
 		return;
-	hash_update(r->state, buf, bytes);
+	XXH3_128bits_update(r->state, buf, bytes);
 	r->live = true;
 	r->next = pos + bytes;
 	if (r->next == end) {
@@ -256,7 +234,7 @@ static int read_back(struct digest *d,
 			goto out;
 		if (pread_fn(ctx, buf, n, start, err))
 			goto out;
-		XXH128_canonicalFromHash(&d->pieces[k].hash, hash_bytes(buf, n));
+		XXH128_canonicalFromHash(&d->pieces[k].hash, XXH3_128bits(buf, n));
 		d->pieces[k].known = true;
 	}
 	ret = 0;
@@ -272,7 +250,7 @@ static void hash_description(XXH3_state_t *state, const struct part *part)
 	const struct tensor t = {.dtype = part->dtype, .ndim = part->ndim, .shape = part->shape};
 	int n = snprintf(text, sizeof text, "%s %s%s\n", dtype_name(part->dtype),
 	                 tensor_shape_text(&t, shape), part->fortran ? " F" : "");
-	hash_update(state, text, (size_t)n);
+	XXH3_128bits_update(state, text, (size_t)n);
 }
 
 static void hash_finish(XXH3_state_t *state, uint8_t out[DIGEST_BYTES])
@@ -293,7 +271,7 @@ int digest_final(struct digest *d,
 		XXH3_128bits_reset(d->whole);
 		hash_description(d->whole, &d->parts[i]);
 		for (; k < d->parts[i].end; k++)
-			hash_update(d->whole, d->pieces[k].hash.digest, DIGEST_BYTES);
+			XXH3_128bits_update(d->whole, d->pieces[k].hash.digest, DIGEST_BYTES);
 		hash_finish(d->whole, out[i]);
 	}
 	return 0;
@@ -312,8 +290,8 @@ int digest_names(const char *const *names, const uint8_t (*digests)[DIGEST_BYTES
 		return -1;
 	XXH3_128bits_reset(state);
 	for (size_t i = 0; i < n; i++) {
-		hash_update(state, names[i], strlen(names[i]) + 1);
-		hash_update(state, digests[i], DIGEST_BYTES);
+		XXH3_128bits_update(state, names[i], strlen(names[i]) + 1);
+		XXH3_128bits_update(state, digests[i], DIGEST_BYTES);
 	}
 	hash_finish(state, out);
 	XXH3_freeState(state);

@@ -6,6 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "collctl needs a little-endian processor: elements lie in memory as in files and on the wire"
+#endif
+
 /* The values are sent in messages (lib/net/PROTOCOL.md): add new types at the end. */
 enum dtype {
 	DTYPE_NONE, /* unknown; also the type of a barrier */

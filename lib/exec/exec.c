@@ -80,7 +80,7 @@ static int run_streams(struct exec *x, uint64_t most, struct err *err)
 {
 	bool again = true;
 	while (again && x->begun < most) {
-		unsigned moves = atomic_load_explicit(&x->io.moves, memory_order_acquire);
+		unsigned moves = atomic_load(&x->io.moves);
 		bool files = moves != x->moves;
 		x->moves = moves;
 		again = false;
@@ -99,7 +99,7 @@ static int run_streams(struct exec *x, uint64_t most, struct err *err)
 			if (exec_start_window(x, s, s->number + (uint64_t)x->conf.streams, err) < 0)
 				return -1;
 		}
-		again |= atomic_load_explicit(&x->io.moves, memory_order_acquire) != moves;
+		again |= atomic_load(&x->io.moves) != moves;
 	}
 	if (x->why.code) {
 		*err = x->why;

@@ -101,7 +101,7 @@ static int transfer(struct fileio *io, struct fileio_job *job, uint64_t done, ui
 		fail(io, &err);
 	else
 		atomic_store_explicit(&job->done, done + n, memory_order_release);
-	atomic_fetch_add_explicit(&io->moves, 1, memory_order_release);
+	atomic_fetch_add(&io->moves, 1);
 	notify(io);
 	return ret;
 }

@@ -68,9 +68,12 @@ struct fileio {
 	struct fileio_ops ops;
 	int eventfd; /* readable after a transfer or a failure; -1: no threads: jobs run in submit
 	              */
-	_Atomic bool armed;     /* the owner is about to sleep: the next transfer makes the eventfd
-	                           readable */
-	_Atomic unsigned moves; /* number of finished transfers */
+	_Atomic bool armed; /* the owner is about to sleep: the next transfer makes the eventfd
+	                       readable */
+	/* Number of finished transfers. The owner stores armed, then loads moves; a file thread
+	 * adds to moves, then loads armed. All four are sequentially consistent, so that one of
+	 * them sees the other. */
+	_Atomic unsigned moves;
 	_Atomic bool failed;
 	struct err err;      /* valid once failed is set */
 	bool timed;          /* count busy; the owner sets it before the first job */

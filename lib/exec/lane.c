@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <xxh_x86dispatch.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/xxh3.h"
 
 /* ---- sending ---- */
 

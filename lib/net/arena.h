@@ -24,8 +24,8 @@ struct arena;
 struct arena *arena_new(size_t size, struct err *err);
 void arena_free(struct arena *); /* NULL: nothing */
 
-/* Allocate @bytes of zeroed, page-aligned memory. NULL: no free range is long enough. arena_alloc
- * and arena_release are thread-safe. */
+/* Allocate @bytes of zeroed memory, aligned to 4 KiB. NULL: no free range is long enough.
+ * arena_alloc and arena_release are thread-safe. */
 void *arena_alloc(struct arena *, size_t bytes);
 /* Release what arena_alloc returned. False: @p is not in the arena. Its pages stay in memory,
  * because the seals forbid to punch holes. */

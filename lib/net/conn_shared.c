@@ -58,6 +58,9 @@ struct lane_words {
 	_Alignas(LINE) uint8_t ring[];
 };
 
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
+               "a lock would be in one process alone");
+
 /* What the sender has published: where the stream and the ring were then. */
 struct published {
 	uint64_t stream, ring;

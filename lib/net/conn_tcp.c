@@ -13,10 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <xxhash.h>
-#include <xxh_x86dispatch.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/xxh3.h"
 #include "lib/net/conn.h"
 
 #define SUMMED 16 /* bytes of the header that its checksum covers */

@@ -583,5 +583,6 @@ dissent() {
 	collctl run -n 2 -- allreduce -q --no-sync "z.{rank}.$S" -o "zout.{rank}.$S"
 	collctl run -n 2 -- allreduce -q --no-sync 'set.{rank}' -o 'sout.{rank}'
 	collctl run -n 2 -- broadcast -q --no-sync --include 'b*' "in.{rank}.$S" -o "bout.{rank}.$S"
-	ck reference {out,nout,zout,bout}.{0,1}.$S sout.?/*.$S
+	# Not in the server of this file, which may have begun without the library.
+	"$PYTHON" -B "$HELPERS_DIR/checkpoint.py" reference {out,nout,zout,bout}.{0,1}.$S sout.?/*.$S
 }

@@ -2,13 +2,27 @@
 #
 # Each test runs in a separate folder, $BATS_TEST_TMPDIR, without any launcher's or collctl's
 # variables; every process that it starts carries the test's mark in its environment and is ended by
-# teardown. A file with its own setup or teardown calls common_setup and common_teardown.
+# teardown. A file with its own setup, teardown or teardown_file calls common_setup, common_teardown or common_teardown_file.
 # shellcheck shell=bash
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
-bats_load_library bats-file
+# Bash takes 30 ms to read these libraries, and each test reads them: the first of a run leaves their functions.
+if [[ -n ${BATS_RUN_TMPDIR-} && -s $BATS_RUN_TMPDIR/libraries ]]; then
+	# shellcheck source=/dev/null
+	source "$BATS_RUN_TMPDIR/libraries"
+else
+	load_libraries() {
+		local before after
+		before=$(compgen -A function)
+		bats_load_library bats-support
+		bats_load_library bats-assert
+		bats_load_library bats-file
+		mapfile -t after < <(compgen -A function | grep -vxF "$before")
+		declare -f "${after[@]}" >"$BATS_RUN_TMPDIR/libraries.$$"
+		mv "$BATS_RUN_TMPDIR/libraries.$$" "$BATS_RUN_TMPDIR/libraries"
+	}
+	load_libraries
+fi
 
 HELPERS_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 ROOT=$(cd "$HELPERS_DIR/../.." && pwd)
@@ -23,7 +37,8 @@ export BATS_TEST_TIMEOUT=${BATS_TEST_TIMEOUT:-600}
 
 common_setup() {
 	local v
-	for v in $(compgen -e | grep -E '^(COLLCTL_|OMPI_|PMI|PALS_|JSM_|FLUX_|SLURM_|MPI_LOCAL|TORCHELASTIC_)' || true); do
+	for v in "${!COLLCTL_@}" "${!OMPI_@}" "${!PMI@}" "${!PALS_@}" "${!JSM_@}" "${!FLUX_@}" "${!SLURM_@}" "${!MPI_LOCAL@}" \
+		"${!TORCHELASTIC_@}"; do
 		unset "$v"
 	done
 	unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT JOB_COMPLETION_INDEX PBS_NODEFILE PBS_JOBID LSB_JOBID
@@ -38,13 +53,17 @@ common_setup() {
 
 common_teardown() {
 	end_marked
-	[[ ! -s $BATS_TEST_TMPDIR.python/pid ]] || kill "$(<"$BATS_TEST_TMPDIR.python/pid")" 2>/dev/null || true
 	((${#LOCKS[@]} == 0)) || rm -f "${LOCKS[@]}"
 	[[ -z $OTHER ]] || rm -rf "$OTHER"
 }
 
+common_teardown_file() {
+	[[ ! -s $BATS_FILE_TMPDIR/python/pid ]] || kill "$(<"$BATS_FILE_TMPDIR/python/pid")" 2>/dev/null || true
+}
+
 setup() { common_setup; }
 teardown() { common_teardown; }
+teardown_file() { common_teardown_file; }
 
 collctl() { "$COLLCTL" "$@"; }
 
@@ -99,24 +118,28 @@ blocks() {
 
 # ---- files ----
 
-# oracle MODULE ARGS...: run MODULE.py, in this test's server (python_server.py), which the first call starts
+# oracle MODULE ARGS...: run MODULE.py, in this file's server (python_server.py), which the first call starts
+# and which keeps the environment of that call
 oracle() {
-	local home=$BATS_TEST_TMPDIR.python reply fields rc
-	reply=$home/reply.$BASHPID.$((++ORACLE_CALLS)) # a new one: the last writer of an old one may still be there
+	local home=$BATS_FILE_TMPDIR/python reply fields rc
+	reply=$BATS_TEST_TMPDIR.reply.$BASHPID.$((++ORACLE_CALLS)) # a new one: the last writer of an old one may still be there
 	printf -v fields '\x1f%s' "$PWD" "$BASHPID" "$reply" "$@"
 	if ((${#fields} > 1000)) || [[ $fields == *$'\n'* ]]; then # more than a FIFO takes at once
 		"$PYTHON" -B "$HELPERS_DIR/$1.py" "${@:2}"
 		return
 	fi
+	# A test that ran out of time has taken it along.
+	[[ ! -s $home/pid ]] || kill -0 "$(<"$home/pid")" 2>/dev/null || rm -rf "$home"
 	if mkdir "$home" 2>/dev/null; then
-		mkfifo "$home/new" && mv "$home/new" "$home/requests"
+		mkfifo "$home/requests"
 		# Not a process of the test's: tests look for those that are left.
 		env -u COLLTEST_MARK "$PYTHON" "$HELPERS_DIR/python_server.py" "$home/requests" \
 			</dev/null >/dev/null 2>"$home/errors" 3>&- &
-		echo $! >"$home/pid"
+		echo $! >"$home/new"
 		disown $!
+		mv "$home/new" "$home/pid"
 	fi
-	until [[ -p $home/requests ]]; do :; done
+	until [[ -s $home/pid ]]; do :; done
 	mkfifo "$reply"
 	printf '%s\n' "${fields#$'\x1f'}" >"$home/requests"
 	read -r rc <"$reply"
@@ -216,7 +239,13 @@ ops_of() {
 
 # The names of the algorithms of a collective that need no device, one a line; there must be some.
 algorithms_of() {
-	collctl algorithms --json | jq -r --arg c "$1" '.[] | select(.collective == $c) | .algorithm' | grep -v '^cuda_'
+	local collective name found=1
+	while read -r collective name; do
+		[[ $collective == "$1" && $name != cuda_* ]] || continue
+		echo "$name"
+		found=0
+	done < <(all_algorithms)
+	return "$found"
 }
 
 # use_standin DEVICES [VARIABLE=VALUE...]: devices of host memory (cuda/standin/runtime.cc)
@@ -235,9 +264,15 @@ use_nccl() {
 	export COLLCTL_NCCL_PATH=${COLLCTL_PLUGIN_PATH%.so}-nccl.so COLLCTL_STANDIN_NCCL=${1-}
 }
 
-# All of them as "COLLECTIVE NAME".
+# All of them as "COLLECTIVE NAME". The first call of a file of tests asks the program.
 all_algorithms() {
-	collctl algorithms --json | jq -r '.[] | .collective + " " + .algorithm' | grep .
+	local list=$BATS_FILE_TMPDIR/algorithms${COLLCTL//\//-} new
+	if [[ ! -s $list ]]; then
+		new=$list.$BASHPID
+		collctl algorithms --json | jq -r '.[] | .collective + " " + .algorithm' >"$new"
+		mv "$new" "$list"
+	fi
+	grep . "$list"
 }
 
 # ---- processes ----

@@ -4,10 +4,12 @@ that uses numpy goes into importing it, so one process imports it, and forks for
   python_server.py REQUESTS
 
 REQUESTS is a FIFO. A request is a line of fields between \\x1f: the caller's folder, process and FIFO for the
-exit code, the module, its arguments. What the module prints goes where the caller's stdout and stderr go.
+exit code, the module, its arguments. What the module prints goes where the caller's stdout and stderr go. The server
+ends when the FIFO is gone.
 """
 
 import os
+import select
 import signal
 import sys
 import traceback
@@ -48,6 +50,10 @@ def main():
     requests = os.open(sys.argv[1], os.O_RDWR)  # so it never ends
     pending = b""
     while True:
+        if not select.select([requests], [], [], 60)[0]:
+            if not os.path.exists(sys.argv[1]):
+                return
+            continue
         pending += os.read(requests, 65536)
         *whole, pending = pending.split(b"\n")
         for request in whole:

@@ -84,7 +84,7 @@ new_checkpoints() {
 		import checkpoints as ck
 		from files import *
 		kind = sys.argv[1]
-		ck.tensors = lambda r: {n: some(d, (1000, 700), [r, i]) for i, (n, d) in enumerate(ck.TENSORS)}
+		ck.tensors = lambda r: {n: some(d, (500, 700), [r, i]) for i, (n, d) in enumerate(ck.TENSORS)}
 		for r in range(3):
 		    for what, t in ("in", ck.tensors(r)), ("out", ck.tensors(9)), ("old", ck.tensors(9)):
 		        ck.save(kind, f"{what}.{r}{ck.SUFFIX[kind]}", t)
@@ -114,14 +114,14 @@ start_held() {
 	free_port
 	data=$PORT
 	make_hostfile hosts 3
-	"$PYTHON" "$FAULT_DIR/proxy.py" "$data" hold 1500000 --ready ready --held held --go go 3>&- &
+	"$PYTHON" "$FAULT_DIR/proxy.py" "$data" hold 750000 --ready ready --held held --go go 3>&- &
 	STARTED+=($!)
 	read -r -t 60 PROXY <ready
 	for r in 0 1 2; do
 		options=()
 		# The proxy sees what TCP carries, so rank 1 has no memory lanes.
 		((r != 1)) || options=(--listen "127.0.0.1:$data" --advertise "127.0.0.1:$PROXY" --lanes tcp)
-		spawn_rank "$r" "$COLLCTL" allreduce -a ring_chunked --streams 1 --memory 4M -H hosts -r "$r" \
+		spawn_rank "$r" "$COLLCTL" allreduce -a ring_chunked --streams 1 --memory 2M -H hosts -r "$r" \
 			--insecure "in.$r$suffix" -o "out.$r$suffix" "${options[@]}"
 	done
 	read -r -t 60 <held
@@ -155,7 +155,7 @@ again() {
 @test "43: file threads, parts of several types, streams, fsync aside and progress at once: right, no race" {
 	make_checkpoints npz
 	SUFFIX=.npz
-	run --separate-stderr collctl run -n 3 -- allreduce -a ring_chunked --streams 2 --memory 4M --progress always \
+	run --separate-stderr collctl run -n 3 -- allreduce -a ring_chunked --streams 2 --memory 2M --progress always \
 		'in.{rank}.npz' -o 'out.{rank}.npz'
 	((status == 0)) || fail "$stderr"
 	check_sums npz
@@ -272,7 +272,7 @@ victim() {
 @test "28: a full disk on one rank: 4, nothing left there; then room is made, and it works" {
 	local kind left
 	mkdir full
-	mount -t tmpfs -o size=4m collctl-test full 2>/dev/null || skip 'no tmpfs to be had here'
+	mount -t tmpfs -o size=2m collctl-test full 2>/dev/null || skip 'no tmpfs to be had here'
 	for kind in set file npz; do
 		find . -mindepth 1 -maxdepth 1 ! -name full -exec rm -rf {} +
 		make_checkpoints $kind

@@ -20,13 +20,22 @@ $(BUILD)/fuzz/%.o: %.c tests/fuzz/fuzz.mk $(BUILD)/flags
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/fuzz/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS)
 	$(call say,LINK,$@)$(FUZZ_CC) $(FUZZ_SANITIZE),fuzzer -pthread $(LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
 
+# The dictionary of those that read control messages, from the tables of fields.
+$(BUILD)/fuzz/message_dict: $(BUILD)/fuzz/tests/fuzz/message_dict.o $(FUZZ_OBJECTS)
+	$(call say,LINK,$@)$(FUZZ_CC) $(FUZZ_SANITIZE),fuzzer-no-link -pthread $(LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
+
+$(BUILD)/fuzz/messages.dict: $(BUILD)/fuzz/message_dict
+	$(call say,GEN,$@)$< >$@
+
+fuzz_dict = $(if $(filter agree coord frame job,$1),-dict=$(BUILD)/fuzz/messages.dict)
+
 # A fuzzer of what a command reads links its files.
 $(BUILD)/fuzz/fuzz_remote: $(addprefix $(BUILD)/fuzz/cmd/run/,remote_job.o remote_link.o)
 
 .PHONY: fuzz
-fuzz: $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+fuzz: $(BUILD)/fuzz/messages.dict $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-fuzz-%: $(BUILD)/fuzz/fuzz_%
+fuzz-%: $(BUILD)/fuzz/fuzz_% $(BUILD)/fuzz/messages.dict
 	@mkdir -p $(BUILD)/fuzz/corpus/$*
-	$(if $(filter 1,$(V)),,@)$< -max_total_time=$(FUZZ_SECONDS) -max_len=12000 -timeout=10 -print_final_stats=0 -verbosity=$(V) \
+	$(if $(filter 1,$(V)),,@)$< -max_total_time=$(FUZZ_SECONDS) -max_len=12000 -timeout=10 -print_final_stats=0 -verbosity=$(V) $(call fuzz_dict,$*) \
 		-artifact_prefix=$(BUILD)/fuzz/ $(BUILD)/fuzz/corpus/$* $(wildcard tests/fuzz/corpus/$*)

@@ -6,6 +6,8 @@
  * none. At the end the link is lost. The rank does what a command does (lib/job/job.h): it must
  * end, with an error that can be printed, and commit only by a verdict that came after its vote.
  */
+#include <netinet/in.h>
+#include <resolv.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,7 +22,18 @@
 #define CHANGED 2 /* one byte of it is changed */
 #define HOURS   (3600 * NS_PER_SEC)
 
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A name in a place is not asked for in the network, which would take seconds. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	CHECK(res_init() == 0);
+	_res.nscount = 0;
+	return 0;
+}
 
 struct script {
 	struct job *job;

@@ -8,13 +8,13 @@ SIM_WRAPS = $(SIM_WRAPPED:%=-Wl,--wrap=%)
 
 # The product as one object, with its variables in sections of their own: each process has a copy. Calls between its
 # files are resolved here, so those that the simulation takes are, too.
-SIM_LD = ld -r $(SIM_WRAPPED:%=--wrap=%)
+SIM_LD = $(LD) -r $(SIM_WRAPPED:%=--wrap=%)
 SIM_SECTIONS = --rename-section .data=product_data --rename-section .bss=product_bss
 SIM_PRODUCT = $(filter-out $(BUILD)/cmd/main.o $(BUILD)/cmd/run/retry.o,$(OBJ_cmd)) $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(LAYERS)))
 $(BUILD)/sim/product.o: $(SIM_PRODUCT) tests/sim/wrap.h
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(SIM_LD) -o $@ $(filter %.o,$^)
-	$(Q)objcopy $(SIM_SECTIONS) $@
+	$(Q)$(OBJCOPY) $(SIM_SECTIONS) $@
 
 $(BUILD)/sim/sim: $(SIM_OBJECTS) $(BUILD)/sim/product.o tests/sim/wrap.h
 	@mkdir -p $(@D)
@@ -30,6 +30,6 @@ $(BUILD)/sim/bugs/%/sim: tests/sim/bugs/%.patch $(BUILD)/sim/sim
 	cp $$file $(@D)/patched.c; patch -s $(@D)/patched.c $<; \
 	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -c -o $(@D)/patched.o $(@D)/patched.c; \
 	$(SIM_LD) -o $(@D)/product.o $(@D)/patched.o $$(printf '%s\n' $(SIM_PRODUCT) | grep -vx "$(BUILD)/$${file%.c}.o"); \
-	objcopy $(SIM_SECTIONS) $(@D)/product.o; \
+	$(OBJCOPY) $(SIM_SECTIONS) $(@D)/product.o; \
 	$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(SIM_WRAPS) -o $@ $(SIM_OBJECTS) $(@D)/product.o $(ALL_LDLIBS)
 sim-bugs: $(SIM_BUGS)

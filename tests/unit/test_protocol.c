@@ -10,34 +10,7 @@
 #include <string.h>
 
 #include "lib/base/fields.h"
-#include "lib/coll/agreement/offer.h"
-#include "lib/coll/agreement/terms.h"
-#include "lib/exec/trace.h"
-#include "lib/job/failed_links.h"
-#include "lib/job/proto.h"
-
-static const struct {
-	const char *name; /* in PROTOCOL.md */
-	const struct message *message;
-} tables[] = {
-        {"WELCOME", &welcome_message},
-        {"INTENT", &intent_message},
-        {"fact", &fact_message},
-        {"plan", &plan_message},
-        {"place", &rank_place_message},
-        {"BEAT of a rank", &beat_message},
-        {"BEAT of the coordinator", &pace_message},
-        {"VOTE", &vote_message},
-        {"workload", &workload_message},
-        {"PRESENT", &presence_message},
-        {"JOINED", &joined_message},
-        {"LINKS", &link_fault_message},
-        {"event", &trace_event_message},
-        {"offer", &offer_message},
-        {"terms", &terms_message},
-        {"vector", &vector_terms_message},
-};
-#define TABLES (sizeof tables / sizeof *tables)
+#include "tests/fuzz/message_tables.h"
 
 static const char *name_of(const struct message *m)
 {

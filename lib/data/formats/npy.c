@@ -18,8 +18,6 @@
 #define GROWTH_DIGITS \
 	21 /* numpy pads the header so that the first dimension can grow to this many digits */
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "data is used as it lies in the file");
-
 /* ---- tokens ---- */
 
 struct scan {

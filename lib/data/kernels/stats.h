@@ -12,7 +12,7 @@ struct stats {
 	uint64_t count;      /* elements */
 	uint64_t nans, infs; /* a complex number counts once, as NaN if either part is NaN */
 	/* Of the finite elements; min > max: there are none, or the type is complex. Exact for
-	 * every type (64-bit integers: on x86). */
+	 * every type (64-bit integers: on x86 and aarch64). */
 	long double min, max;
 	double sum; /* of the finite elements; in f64, summed by pieces; 0 for complex */
 };
