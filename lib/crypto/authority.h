@@ -26,7 +26,7 @@ int authority_issue(const struct credentials *ca, int rank, const char *host, in
                     struct issued *out, struct err *err);
 /* Add the certificate in @cert_file to the revocation list of @ca in @list_file, which need not
  * exist. Returns the new list, malloced; writes no file. NULL: ERR_INPUT for a file that is
- * malformed or unreadable, or if @ca did not issue the certificate. */
+ * malformed or unreadable, or if @ca did not issue the certificate or sign the list. */
 char *authority_revoke(const struct credentials *ca, const char *list_file, const char *cert_file,
                        struct err *err);
 void issued_release(struct issued *); /* wipes the key; idempotent */
