@@ -25,7 +25,7 @@ static uint64_t some_length(size_t which, uint64_t size)
 static bool check_size(const struct coll_algorithm *alg, size_t i, int p)
 {
 	const int roots[] = {0, p / 2, p - 1};
-	const size_t cases = long_run() || p <= 12 ? 7 : p < 24 ? 4 : 2;
+	const size_t cases = long_run() || p <= 8 ? 7 : p < 16 ? 4 : p < 32 ? 2 : 1;
 	bool any = false;
 
 	for (size_t k = 0; k < (alg->kind == COLL_BARRIER ? 3 : cases); k++) {
