@@ -302,7 +302,7 @@ static int make_like(struct collective *c, const char *path, int k, struct err *
 	char *in = c->request->each ? files_in_folder(path, d->path, err)
 	                            : err_strdup(path, "a path", err);
 	int ret = places && in ? 0 : -1;
-	if (ret == 0 && dataset_is_archive(d))
+	if (ret == 0 && dataset_is_archive(d) && !d->format->written)
 		ret = err_set(err, ERR_USAGE,
 		              "%s: broadcast copies an .npz file byte for byte: remove --include "
 		              "and --exclude",

@@ -57,14 +57,22 @@ static bool is_fifo(const char *path)
 	return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
-/* The name says no format: what do the first bytes say? */
+/* A .bin may be a file of torch.save, and a name may say no format: what do the first bytes say? */
 static int find_format_of_file(struct dataset *d, const char *path, struct err *err)
 {
 	struct err unknown = ERR_INIT, unread = unknown;
 	struct stat st;
-	if (format_of(path, NULL, &d->format, &unknown) == 0)
+	const int named = format_of(path, NULL, &d->format, &unknown);
+	if (named == 0 && d->format != &format_raw)
 		return 0;
 	int fd = input_open(path, &st, &unread);
+	if (fd >= 0 && foreign_is_torch(fd, (uint64_t)st.st_size))
+		d->format = &format_torch;
+	if (named == 0 || d->format == &format_torch) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
 	int ret = fd < 0 ? 0 : foreign_check(fd, path, (uint64_t)st.st_size, err);
 	if (fd >= 0)
 		close(fd);

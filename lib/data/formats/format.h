@@ -21,7 +21,7 @@ struct sink;
 
 struct format {
 	const char *name;        /* the name in --format and --json */
-	const char *suffixes[3]; /* of file names, in lower case; NULL-terminated */
+	const char *suffixes[4]; /* of file names, in lower case; NULL-terminated */
 	const char
 	        *index; /* the suffix of a set's index; NULL: no sets. If set, folders are sets */
 	uint8_t number; /* in messages between ranks: 1 to 127, never reused */
@@ -48,9 +48,11 @@ struct format {
 	 * the places of the elements. Called by sink_add_like, which has checked @path. */
 	int (*lay_out)(struct sink *, const char *path, const struct dataset *like,
 	               struct place *places, struct err *);
+	/* For a format that is only read: outputs of its datasets have this one. NULL: their own. */
+	const struct format *written;
 };
 
-extern const struct format format_npy, format_raw, format_safetensors, format_npz;
+extern const struct format format_npy, format_raw, format_safetensors, format_npz, format_torch;
 
 extern const struct format *const formats[];
 extern const size_t formats_len;

@@ -22,18 +22,10 @@ const char format_choices[] =
         ;
 #undef FORMAT
 
-#define PICKLE                                                                                    \
-	"is a pickle, which can run code: save its tensors with safetensors.torch.save_file, or " \
-	"one "                                                                                    \
-	"of them with numpy.save(\"x.npy\", tensor.numpy())"
-
 /* Files of these formats are refused, with the reason. */
 static const struct {
 	const char *suffix, *why;
 } refused[] = {
-        {".pt", PICKLE},
-        {".pth", PICKLE},
-        {".ckpt", PICKLE},
         {".gguf",
          "holds quantised blocks, which cannot be reduced: start from the original weights"},
 };
