@@ -17,10 +17,11 @@
 #include "lib/data/torch/torch_values.h"
 #include "lib/data/torch/zip_directory.h"
 
-#define PICKLE_MAX (100u << 20)          /* bytes of data.pkl */
-#define VIEW_BYTES (16u << 20)           /* memory to copy views */
-#define ENTRY_NAME 512                   /* of an entry, with its NUL */
-#define METADATA   "{\"format\":\"pt\"}" /* as torch's writers of .safetensors say */
+#define PICKLE_MAX   (100u << 20)          /* bytes of data.pkl */
+#define VIEW_BYTES   (16u << 20)           /* memory to copy views */
+#define VIEWS_EXPAND 100                   /* views may have this many times the file's size */
+#define ENTRY_NAME   512                   /* of an entry, with its NUL */
+#define METADATA     "{\"format\":\"pt\"}" /* as torch's writers of .safetensors say */
 
 /* A tensor that is not in C order, and its place in the spool. */
 struct view_of_storage {
@@ -154,9 +155,15 @@ static int add_view(struct loading *l, const struct torch_tensor *t, uint64_t at
 	const uint64_t bytes = t->count * dtype_size(t->dtype);
 	*v = (struct view_of_storage){*t, at, l->spool_size};
 	*offset = l->spool_size;
-	return __builtin_add_overflow(l->spool_size, bytes, &l->spool_size)
-	               ? err_set(err, ERR_INPUT, "%s: its views are too large", file_of(l)->path)
-	               : 0;
+	/* A stride of 0 repeats elements at no cost to the file. */
+	if (__builtin_add_overflow(l->spool_size, bytes, &l->spool_size) ||
+	    (l->spool_size / VIEWS_EXPAND > file_of(l)->size && l->spool_size > l->source->memory))
+		return err_set(
+		        err, ERR_INPUT,
+		        "%s: its views have more than %d times the file's size and more than "
+		        "--memory: save them by .contiguous(), or give more --memory",
+		        file_of(l)->path, VIEWS_EXPAND);
+	return 0;
 }
 
 static int open_spool(struct loading *l, struct err *err)
