@@ -332,7 +332,8 @@ static int vectors_of_bytes(struct collective *c, struct err *err)
 	size_t n = t->sink ? (size_t)sink_files(t->sink) : 0;
 	for (int k = 0; k < t->ninputs; k++)
 		n += (size_t)t->inputs[k].nfiles + 1;
-	*l = (struct file_list){.format = d->format,
+	*l = (struct file_list){.format = t->selected && d->format->written ? d->format->written
+	                                                                    : d->format,
 	                        .folder = c->request->each || d->sharded || d->tree,
 	                        .tree = d->tree};
 	if (!(l->files = err_calloc(n, sizeof *l->files, "the files", err)))

@@ -30,7 +30,7 @@ int sink_add_like(struct sink *s, const char *path, const struct format *hint,
 	if (format->written) {
 		format = format->written;
 		if (strcmp(path, "-") != 0 &&
-		    (format_of(path, NULL, &named, err) < 0 || named != format))
+		    (format_of(path, NULL, &named, NULL) < 0 || named != format))
 			return err_set(err, ERR_USAGE,
 			               "%s: the tensors of a %s file are written as %s: end its "
 			               "name in %s",

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""The oracle of torch.bats: what tests/golden/torch/expected.json says of each file.
+
+  torch_oracle.py check NAME.pt OUT.safetensors   has OUT the tensors of NAME.pt, bit for bit?
+  torch_oracle.py big OUT.pt BYTES                            a file as torch.save writes it, of one tensor "w" of f32, 0 1 2 ...
+"""
+
+import hashlib
+import json
+import os
+import struct
+import sys
+import zipfile
+
+import numpy as np
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "torch")
+NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn",
+         "F8_E5M2": "float8_e5m2", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U16": "uint16", "U8": "uint8",
+         "BOOL": "bool", "C64": "complex64"}
+
+
+def read(path):
+    with open(path, "rb") as f:
+        data = f.read()
+    n = struct.unpack("<Q", data[:8])[0]
+    head = json.loads(data[8:8 + n])
+    assert head.pop("__metadata__") == {"format": "pt"}
+    return head, data[8 + n:]
+
+
+def check(name, out):
+    with open(f"{GOLDEN}/expected.json", encoding="utf8") as f:
+        want = json.load(f)[name]
+    head, data = read(out)
+    assert set(head) == set(want), set(head) ^ set(want)
+    for tensor, t in head.items():
+        begin, end = t["data_offsets"]
+        assert NAMES[t["dtype"]] == want[tensor]["dtype"], tensor
+        assert t["shape"] == want[tensor]["shape"], tensor
+        assert hashlib.sha256(data[begin:end]).hexdigest() == want[tensor]["sha256"], tensor
+
+
+def text(s):
+    return b"X" + struct.pack("<I", len(s)) + s.encode()
+
+
+def integer(n):
+    return b"\x8a\x08" + struct.pack("<q", n)
+
+
+def tensor(key, count):
+    """w as torch.save has it: _rebuild_tensor_v2(storage, 0, (count,), (1,), False, {})."""
+    return (b"ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") + b"ctorch\nFloatStorage\n" + text(key) + text("cpu") +
+            integer(count) + b"tQK\x00" + integer(count) + b"\x85K\x01\x85\x89}tR")
+
+
+def big(out, nbytes):
+    count = int(nbytes) // 4
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as z:
+        z.writestr("big/data.pkl", b"\x80\x02}" + text("w") + tensor("0", count) + b"s.")
+        z.writestr("big/byteorder", "little")
+        with z.open("big/data/0", "w", force_zip64=True) as f:
+            for at in range(0, count, 1 << 20):
+                f.write(np.arange(at, min(at + (1 << 20), count), dtype=np.float32).tobytes())
+
+
+def main():
+    {"check": check, "big": big}[sys.argv[1]](*sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()
