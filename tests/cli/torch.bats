@@ -21,7 +21,7 @@ GOLDEN=$ROOT/tests/golden/torch
 	start_serve
 	make_secret
 	for r in 0 1 2; do
-		spawn_rank "$r" "$COLLCTL" allreduce --op avg -R "$STORE" -r "$r" -n 3 --secret-file "$SECRET" in."$r".* -o "out.$r.safetensors"
+		spawn_rank "$r" "$COLLCTL" allreduce --op max -R "$STORE" -r "$r" -n 3 --secret-file "$SECRET" in."$r".* -o "out.$r.safetensors"
 	done
 	wait_ranks
 	assert_ranks 3 0

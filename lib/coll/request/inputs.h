@@ -14,6 +14,8 @@ struct input_options {
 	int ninclude;
 	const char **exclude;
 	int nexclude;
+	const char **strip; /* prefixes of tensor names */
+	int nstrip;
 	bool raw_file;    /* treat files as bytes */
 	bool takes_bytes; /* the command has raw_file: errors suggest it */
 };
@@ -36,7 +38,7 @@ struct input_source {
 int inputs_check(const struct input_options *, struct err *err);
 /* Like dataset_open; if raw_file would help, the error says so. */
 int inputs_open(struct dataset *, const char *path, const struct input_source *, struct err *err);
-/* Apply include and exclude. A remark says which pattern of exclude matches nothing. */
+/* Apply include and exclude, then strip. A remark says which pattern of exclude matches nothing. */
 int inputs_select(struct dataset *, const struct input_source *, struct err *err);
 
 #endif

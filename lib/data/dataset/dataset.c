@@ -98,10 +98,15 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
 }
 
-int dataset_sort(struct dataset *d, struct err *err)
+void dataset_order(struct dataset *d)
 {
 	if (d->ntensors > 1)
 		qsort(d->tensors, d->ntensors, sizeof *d->tensors, by_name);
+}
+
+int dataset_sort(struct dataset *d, struct err *err)
+{
+	dataset_order(d);
 	for (size_t i = 1; i < d->ntensors; i++) {
 		const struct tensor *a = &d->tensors[i - 1], *b = &d->tensors[i];
 		if (strcmp(a->name, b->name) == 0)

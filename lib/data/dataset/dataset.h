@@ -52,7 +52,7 @@ struct dataset {
 	bool sharded;         /* a sharded set: the output is a folder and keeps the file names */
 	char *index;          /* sharded: the name of the index; NULL: none */
 	char *index_metadata; /* its "metadata" as JSON text; NULL: none */
-	bool selected;        /* dataset_select removed some tensors */
+	bool selected;        /* its tensors are not all, or have other names than in the files */
 	struct dataset_file *files;
 	int nfiles;
 	bool tree; /* a folder of any files, with these folders, each before its contents: */
@@ -101,6 +101,10 @@ struct dataset_patterns {
 	void *ctx;
 };
 int dataset_select(struct dataset *, const struct dataset_patterns *, struct err *err);
+
+/* Take each of the @n prefixes, in this order, from the names that begin with it and have more.
+ * ERR_INPUT: two names become one; ERR_USAGE: the tensors have no names. */
+int dataset_strip(struct dataset *, const char *const *prefixes, int n, struct err *err);
 
 /* Is the dataset one array without a name? */
 bool dataset_is_array(const struct dataset *);

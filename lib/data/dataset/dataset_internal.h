@@ -13,7 +13,9 @@ int dataset_add_array(struct dataset *, const char *name, const struct array_inf
                       uint64_t at, int file, struct err *err);
 /* Add the tensors that the header of .safetensors file @file describes. */
 int dataset_add_safetensors(struct dataset *, int file, struct err *err);
-/* Bring the tensors into the canonical order. ERR_INPUT: a name appears twice. */
+/* Bring the tensors into the canonical order. */
+void dataset_order(struct dataset *);
+/* The same. ERR_INPUT: a name appears twice. */
 int dataset_sort(struct dataset *, struct err *err);
 
 /* Open the sharded set whose index or folder is d->path. */
