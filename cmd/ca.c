@@ -211,11 +211,11 @@ static int revoke_all(const struct options *o, const char *folder, char **certs,
 static int check_action(const struct options *o, const char *action, struct err *err)
 {
 	bool init_only = o->ca.name, issue_only = o->ca.host || o->request.settings.rank >= 0;
-	const char *wrong = strcmp(action, "init") != 0 && init_only ? "--name is of ca init"
-	                    : strcmp(action, "issue") != 0 && issue_only
-	                            ? "--rank and --host are of "
-	                              "ca issue"
-	                            : NULL;
+	const char *wrong = strcmp(action, "init") != 0 && init_only
+	                            ? "--name is an option of ca init"
+	                    : strcmp(action, "issue") != 0 && issue_only ? "--rank and --host are "
+	                                                                   "options of ca issue"
+	                                                                 : NULL;
 	return wrong ? err_set(err, ERR_USAGE, "ca %s: %s", action, wrong) : 0;
 }
 

@@ -44,7 +44,7 @@ const struct command commands[] = {
 	 "rank r gets the reduction of the arrays of ranks 0 to r-1",
 	 COLLECTIVE, 1, -1, false, cmd_collective},
 	{"exchange", "IN --steps C",
-	 "time an exchange of pieces of the array with C partners",
+	 "measure the time of an exchange of pieces of the array with C partners",
 	 COLLECTIVE, 1, 1, false, cmd_collective},
 	{"barrier", "", "wait for all ranks, over the links to rank 0; -a all_to_all tests every link",
 	 WORK_BARRIER, FOR_RETRY | FOR_WAITS | FOR_JSON, 0, 0, false, cmd_barrier},

@@ -15,7 +15,7 @@ const struct example examples[] = {
 	 "    -o mean.safetensors"},
 	{"reduce", "The largest element at each place of four arrays; rank 0 gets the result",
 	 "collctl run -n 4 -- reduce --op max shard.{rank}.npy -o max.npy"},
-	{"reduce", "A sum in the order of the ranks, with f64 in between, at rank 2",
+	{"reduce", "Add in rank order, with intermediate sums in f64; rank 2 gets the result",
 	 "collctl run -n 4 -- reduce --order rank --root 2 shard.{rank}.npy \\\n"
 	 "    -o sum.npy"},
 	{"reduce", "Add the histograms that a program prints as 64-bit integers",
@@ -46,13 +46,13 @@ const struct example examples[] = {
 	 "collctl run -n 4 -- gather shard.{rank}.npy -o all.npy"},
 	{"gather", "Collect a log file of every rank in a folder of the root",
 	 "collctl run -n 4 -- gather --raw-file log.{rank} -o logs/"},
-	{"gather", "Read raw elements, whose type the file does not tell",
+	{"gather", "Read raw elements; --dtype gives their type",
 	 "collctl run -n 2 -- gather --format raw --dtype i64 counts.bin -o all.npy"},
 	{"allgather", "Concatenate four arrays by rows; every rank gets the result",
 	 "collctl run -n 4 -- allgather shard.{rank}.npy -o all.{rank}.npy"},
 	{"allgather", "Name the algorithm",
 	 "collctl run -n 4 -- allgather -a ring shard.{rank}.npy -o all.{rank}.npy"},
-	{"allgather", "Print the predicted time of each algorithm, and which one is taken",
+	{"allgather", "Print the predicted time of each algorithm, and which one is chosen",
 	 "collctl run -n 4 -- allgather --explain shard.{rank}.npy \\\n"
 	 "    -o all.{rank}.npy"},
 	{"alltoall", "Rank r gets part r of every array: a transposition of the parts",
@@ -72,7 +72,7 @@ const struct example examples[] = {
 	 "collctl run -n 4 -- scan -v shard.{rank}.npy -o sum.{rank}.npy"},
 	{"exscan", "Rank r gets the sum of the arrays of the ranks before it",
 	 "collctl run -n 4 -- exscan shard.{rank}.npy -o before.{rank}.npy"},
-	{"exscan", "The first row of each rank's part in a common file, from its number of rows",
+	{"exscan", "From each rank's number of rows: its first row in a common file",
 	 "collctl run -n 4 -- exscan --format raw --dtype i64 \\\n"
 	 "    counts.bin -o first.{rank}.npy"},
 	{"exscan", "Print the result as JSON, an object for each rank",
@@ -92,7 +92,8 @@ const struct example examples[] = {
 	 "    --secret-file job.key --join-timeout 10m"},
 	{"check", "Test and measure every link between four hosts",
 	 "collctl run -H a,b,c,d -- check"},
-	{"check", "Fail if a link has less than 10 Mbit/s or answers after more than a second",
+	{"check", "Fail if a link has less than 10 Mbit/s, or a round trip of more than a "
+	          "second",
 	 "collctl run -n 3 -- check --min-bandwidth 10Mbit --max-latency 1s"},
 	{"check", "Draw the links",
 	 "collctl run -n 3 -- check --time 50ms --svg links.svg"},
@@ -109,7 +110,8 @@ const struct example examples[] = {
 	 "collctl serve --listen 127.0.0.1:0 --port-file port"},
 	{"serve", "With TLS; clients give the token in the file",
 	 "collctl serve --tls-cert store.pem --tls-key store.key --token-file token"},
-	{"bench", "Measure an allreduce of 4 KiB to 64 KiB by the algorithm that fits",
+	{"bench", "Measure an allreduce of 4 KiB to 64 KiB, with the algorithm that auto "
+	          "chooses",
 	 "collctl run -n 4 -- bench allreduce -b 4K -e 64K"},
 	{"bench", "Compare all algorithms, and draw their bandwidths",
 	 "collctl run -n 3 -- bench broadcast -a all -b 1K -e 4K --svg bench.svg"},
@@ -141,13 +143,13 @@ const struct example examples[] = {
 	 "collctl run -n 2 -- verify --raw-file model.{rank}.tar"},
 	{"keygen", "Make a secret for the ranks of a job",
 	 "collctl keygen job.key"},
-	{"keygen", "Give the secret to a host without a file here",
+	{"keygen", "Make a secret on another host, without a file here",
 	 "collctl keygen | ssh b 'umask 77; cat >job.key'"},
 	{"ca", "Make an authority, and certificates for two ranks",
 	 "collctl ca init pki\n"
 	 "collctl ca issue pki --rank 0\n"
 	 "collctl ca issue pki --rank 1"},
-	{"ca", "A certificate for a host and a store",
+	{"ca", "A certificate for the ranks of a host, or for its store",
 	 "collctl ca init pki && collctl ca issue pki --host node1"},
 	{"ca", "Revoke a certificate whose key is lost",
 	 "collctl ca init pki && collctl ca issue pki --rank 7 &&\n"

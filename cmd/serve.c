@@ -44,9 +44,8 @@ static int announce(const struct options *o, const struct store_server *s, struc
 		report_note("every process that can reach this store can write to it; require a "
 		            "token with --token-file");
 	if (o->verbose >= 0 && !store_server_is_loopback(s) && o->token_file && !https)
-		report_note(
-		        "the token travels in plain text, and whoever reads it can write to the "
-		        "store: serve https with --tls-cert and --tls-key");
+		report_note("clients send the token in plain text, and whoever reads it can write "
+		            "to the store: serve https with --tls-cert and --tls-key");
 	snprintf(text, sizeof text, "%d\n", store_server_port(s));
 	/* In one step: a reader never sees an incomplete port. */
 	if (o->port_file && outfile_put(o->port_file, text, strlen(text), err) < 0)

@@ -23,6 +23,10 @@
 # or one test by its exit code (77: skipped), within a time limit.
 set -euo pipefail
 
+# Under nohup SIGHUP is ignored, and what is started here would ignore it, too: tests send it.
+ignored=0x$(awk '/^SigIgn/ { print $2 }' /proc/self/status)
+((!(ignored & 1))) || exec env --default-signal=HUP "$0" "$@"
+
 cd "$(dirname "$0")/.."
 parts=(commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units
 	fuzz-files fuzz-wire bare)

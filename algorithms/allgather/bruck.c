@@ -78,7 +78,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm allgather_bruck = {
         .kind = COLL_ALLGATHER,
         .name = "bruck",
-        .help = "ranks send all their blocks over distances that grow k-fold (--base, default 2)",
+        .help = "each rank sends all its blocks; distances grow k-fold (--base, default 2)",
         .steps = "ceil(log_k P)",
         .bytes = "(P-1)b",
         .restrictions = "",

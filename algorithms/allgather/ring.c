@@ -34,7 +34,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm allgather_ring = {
         .kind = COLL_ALLGATHER,
         .name = "ring",
-        .help = "each block travels round a ring",
+        .help = "each rank passes every block on to the next rank of a ring",
         .steps = "P-1",
         .bytes = "(P-1)b",
         .restrictions = "",

@@ -53,7 +53,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm allgather_sparbit = {
         .kind = COLL_ALLGATHER,
         .name = "sparbit",
-        .help = "ranks send all their blocks over halving distances: no rotation",
+        .help = "each rank sends all its blocks, over halving distances; no rotation",
         .steps = "q",
         .bytes = "(P-1)b",
         .restrictions = "",

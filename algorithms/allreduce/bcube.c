@@ -105,7 +105,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm allreduce_bcube = {
         .kind = COLL_ALLREDUCE,
         .name = "bcube",
-        .help = "groups of B ranks (--base, default 2) reduce-scatter, then allgather",
+        .help = "groups of k ranks (--base, default 2) reduce-scatter, then allgather",
         .steps = "2 for each factor of P",
         .bytes = "2S(P-1)/P",
         .restrictions = "",

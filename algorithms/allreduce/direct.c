@@ -38,7 +38,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm allreduce_direct = {
         .kind = COLL_ALLREDUCE,
         .name = "direct",
-        .help = "each rank adds one block of all ranks in rank order, and sends it to all",
+        .help = "each rank adds one block of all vectors in rank order, and sends it to all",
         .steps = "2",
         .bytes = "2S(P-1)/P",
         .restrictions = "",

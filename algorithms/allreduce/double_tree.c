@@ -169,7 +169,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm allreduce_double_tree = {
         .kind = COLL_ALLREDUCE,
         .name = "double_tree",
-        .help = "each half of the vector up and down a binary tree, in segments",
+        .help = "two binary trees: each reduces and broadcasts half of the vector, in segments",
         .steps = "2q, pipelined",
         .bytes = "about 2S",
         .restrictions = "",

@@ -59,7 +59,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm allreduce_rabenseifner = {
         .kind = COLL_ALLREDUCE,
         .name = "rabenseifner",
-        .help = "halving_doubling on the largest power of two of the ranks",
+        .help = "halving_doubling on the largest number of ranks that is a power of two",
         .steps = "2L (+2 if P is not a power of two)",
         .bytes = "2S(1-1/2^L) (+S if P is not a power of two)",
         .restrictions = "",

@@ -51,7 +51,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm allreduce_ring = {
         .kind = COLL_ALLREDUCE,
         .name = "ring",
-        .help = "whole vectors travel round a ring; each rank adds in a different order",
+        .help = "ranks pass whole vectors round a ring; each adds in a different order",
         .steps = "P-1",
         .bytes = "(P-1)S",
         .restrictions = "sum, prod and avg of floats need --allow-divergent",

@@ -178,7 +178,8 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm alltoall_bruck = {
         .kind = COLL_ALLTOALL,
         .name = "bruck",
-        .help = "parts travel one digit (--base) of their distance a round; for small parts",
+        .help = "each round moves parts by one digit of their distance (--base); for small "
+                "parts",
         .steps = "ceil(log_k P)",
         .bytes = "~S(k-1)/k ceil(log_k P)",
         .restrictions = "the counts of all ranks must be equal; else pairwise",

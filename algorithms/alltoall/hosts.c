@@ -216,11 +216,11 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm alltoall_hosts = {
         .kind = COLL_ALLTOALL,
         .name = "hosts",
-        .help = "one message from each host to each other, put together and taken apart inside",
+        .help = "one message from host to host; ranks inside the hosts combine and divide it",
         .steps = "3",
         .bytes = "nS(P-n)/P out of a host of n ranks",
         .restrictions =
-                "the counts of all ranks must be equal, and ranks share a host, of several; "
+                "needs equal counts on all ranks, several hosts, and two ranks on one of them; "
                 "else pairwise",
         .source = "Träff, Hunold, arXiv:1910.13373",
         .cost = cost,

@@ -97,10 +97,10 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm gather_hosts = {
         .kind = COLL_GATHER,
         .name = "hosts",
-        .help = "one message from each host, put together inside",
+        .help = "one message from each host, where one rank collects the blocks",
         .steps = "2",
-        .bytes = "the blocks of its ranks out of a host",
-        .restrictions = "falls back to linear unless ranks share a host, of several",
+        .bytes = "out of a host: the blocks of its ranks",
+        .restrictions = "needs several hosts, and two ranks on one of them; else linear",
         .source = "Open MPI coll/han",
         .cost = cost,
         .falls_back = hosts_or_linear,

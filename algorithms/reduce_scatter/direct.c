@@ -33,7 +33,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm reduce_scatter_direct = {
         .kind = COLL_REDUCE_SCATTER,
         .name = "direct",
-        .help = "each rank adds one block of all ranks in rank order",
+        .help = "each rank adds one block of all vectors in rank order",
         .steps = "1",
         .bytes = "S(P-1)/P",
         .restrictions = "",

@@ -43,7 +43,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm reduce_scatter_ring = {
         .kind = COLL_REDUCE_SCATTER,
         .name = "ring",
-        .help = "each block travels round a ring and is reduced at each rank",
+        .help = "each block passes round a ring, and every rank adds to it",
         .steps = "P-1",
         .bytes = "S(P-1)/P",
         .restrictions = "",

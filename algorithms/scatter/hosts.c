@@ -104,10 +104,10 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 const struct coll_algorithm scatter_hosts = {
         .kind = COLL_SCATTER,
         .name = "hosts",
-        .help = "one message to each host, taken apart inside",
+        .help = "one message to each host, where one rank distributes it",
         .steps = "2",
-        .bytes = "the other hosts' blocks out of the root's host",
-        .restrictions = "falls back to linear unless ranks share a host, of several",
+        .bytes = "out of the root's host: the blocks of the others",
+        .restrictions = "needs several hosts, and two ranks on one of them; else linear",
         .source = "Open MPI coll/han",
         .cost = cost,
         .falls_back = hosts_or_linear,

@@ -116,8 +116,8 @@ static void put_legend(FILE *f, const struct map *v, uint64_t most)
 		        "fill-opacity=\"%.2f\"/>\n",
 		        LEFT + 3 * i, y, 0.15 + 0.85 * i / 39);
 	fprintf(f,
-	        "<text class=\"note\" x=\"%d\" y=\"%d\">a thousandth, or less, to the most "
-	        "that a cell has: %s</text>\n",
+	        "<text class=\"note\" x=\"%d\" y=\"%d\">from 1/1000 (or less) of the maximum to "
+	        "the maximum: %s</text>\n",
 	        LEFT + 128, y + 9, size_text(most, size));
 	if (v->group > 1)
 		fprintf(f,

@@ -114,7 +114,7 @@ static char *draw(const struct planned *p, struct chart_line *lines, size_t *len
 	struct chart c = {.title = title,
 	                  .note = note,
 	                  .axis = "",
-	                  .mark = "auto's choice; dashed: auto never takes it",
+	                  .mark = "the choice of auto; dashed: never chosen by auto",
 	                  .log = true,
 	                  .value = seconds_text,
 	                  .hover = put_choice,

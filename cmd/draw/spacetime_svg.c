@@ -297,7 +297,7 @@ static void put_legend(const struct drawing *d)
 	}
 	fprintf(d->f, "<text class=\"note\" x=\"%d\" y=\"%.1f\">", LEFT, y + 18);
 	if (d->most)
-		fprintf(d->f, "the wider, the more bytes: at most %s</text>\n",
+		fprintf(d->f, "width: bytes of a message, at most %s</text>\n",
 		        size_text(d->most, size));
 	else
 		fputs("no messages</text>\n", d->f);

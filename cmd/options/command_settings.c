@@ -7,13 +7,13 @@
 
 const struct setting command_settings[] = {
         OPT(COLLECTIVE, "trace", 0, "FILE", STRING, trace, FOR_MOVES,
-            "write what every rank does and when, for Perfetto or chrome://tracing; only rank 0's "
-            "FILE counts"),
+            "record what every rank does and when, for Perfetto or chrome://tracing; rank 0 "
+            "writes its FILE, and needs this option"),
         OPT(COLLECTIVE, "trace-svg", 0, "FILE", STRING, trace_svg, FOR_MOVES,
-            "draw what every rank does and when, as 'plan --svg' draws the plan"),
+            "draw the messages of all ranks in this file, as 'plan --svg' draws those of a plan"),
         OPT(RESOURCES, "progress", 0, "WHEN", WORD, progress, FOR_INPUT | FOR_WAITS,
-            "progress on stderr: a bar if it is a terminal (auto), also a line every 5 seconds if "
-            "it is not (always), JSON lines (json), or nothing (never)",
+            "progress on stderr: a bar on a terminal (auto); a bar on a terminal, elsewhere a "
+            "line every 5 seconds (always); JSON lines (json); nothing (never)",
             .def = "auto", .choices = "auto|always|never|json"),
         OPT(JOB, "rank", 'r', "N", INT, request.settings.rank, FOR_PLAN, "show only this rank",
             .max = JOB_MAX_SIZE - 1, .once = true),
@@ -28,11 +28,12 @@ const struct setting command_settings[] = {
             "size of a rank's input or output in bytes, whichever is larger (default: 1M)",
             .max = INT64_MAX, .have = AT(have_bytes)),
         OPT(PLAN, "hosts", 0, "NxM|N,N,...", STRING, hosts, FOR_PLAN,
-            "plan for ranks that share hosts: N hosts of M ranks each, or the ranks of each host",
+            "plan for ranks that share hosts: N hosts of M ranks each (NxM), or the number of "
+            "ranks of each host (N,N,...)",
             .once = true),
         OPT(PLAN, "host-cpus", 0, "N", INT, host_cpus, FOR_PLAN,
-            "predict for ranks that share one host with N processors; with --hosts, each host has "
-            "N (default: one for each rank)",
+            "predict for ranks that share one host with N processors; with --hosts, each host "
+            "has N (default: one processor for each rank)",
             .min = 1, .max = JOB_MAX_SIZE),
         OPT(PLAN, "compare", 0, NULL, FLAG, compare, FOR_PLAN,
             "predict the time of every algorithm"),
@@ -41,23 +42,25 @@ const struct setting command_settings[] = {
         OPT(BENCH, "csv", 0, NULL, FLAG, csv, FOR_BENCH,
             "print the table as comma-separated values"),
         OPT(CHECK, "svg", 0, "FILE", STRING, svg, FOR_CHECK | FOR_PLAN | FOR_BENCH,
-            "draw the links, the messages, the prices or the bandwidths; '-' is stdout, in place "
-            "of the text"),
+            "draw the links (check), the messages (plan), the predicted times (plan --compare) "
+            "or the bandwidths (bench) in this file; '-' prints the picture instead of the text"),
         OPT(RUN, "label", 0, NULL, FLAG, label, FOR_RUN,
-            "prefix the lines of stdout with [rank], too"),
+            "also prefix the lines of stdout with [rank], as those of stderr"),
         OPT(RUN, "hostfile", 'H', "FILE|HOST,...", STRING, request.settings.hostfile, FOR_RUN,
-            "start the ranks on these hosts, by ssh; in a file a host has one rank, or slots=N; a "
-            "file without a folder is ./FILE, a list of one host HOST,",
+            "start the ranks on these hosts by ssh: a list, or a file with one host on each "
+            "line, where slots=N starts N ranks; write ./FILE for a file in this folder, and "
+            "'HOST,' for a list of one host",
             .action = true, .once = true),
         OPT(RUN, "ssh", 0, "COMMAND", STRING, ssh, FOR_RUN,
-            "start remote commands with this in place of ssh; it gets the host and the command"),
+            "command that replaces ssh; its last two arguments are the host and the remote "
+            "command"),
         OPT(RUN, "remote-path", 0, "PATH", STRING, remote_path, FOR_RUN,
-            "collctl on the hosts (default: collctl, found by their PATH)"),
+            "path of collctl on the hosts (default: collctl, found in their PATH)"),
         OPT(RUN, "copy", 0, NULL, FLAG, copy, FOR_RUN,
-            "copy this program to the hosts while they need it"),
+            "copy this program to the hosts, and remove it after the job"),
         OPT(RUN, "chdir", 0, "DIR", STRING, chdir, FOR_RUN,
-            "with -H, the folder of all hosts in which to work (default: that of the same name as "
-            "here, if all hosts have one)"),
+            "with -H, the folder in which the ranks work on every host (default: the folder of "
+            "the same name as here, if all hosts have it)"),
         OPT(RUN, "dry-run", 0, NULL, FLAG, dry_run, FOR_RUN,
             "print what would be started on which host"),
         OPT(STORE, "listen", 0, "ADDR:PORT", STRING, request.settings.addresses.listen, FOR_SERVE,
@@ -83,14 +86,15 @@ const struct setting command_settings[] = {
         OPT(KEYGEN, "force", 0, NULL, FLAG, request.force, FOR_KEYGEN,
             "overwrite FILE if it exists", .action = true),
         OPT(CERTIFICATES, "rank", 'r', "N", INT, request.settings.rank, FOR_CA,
-            "issue a certificate of this rank", .action = true, .max = JOB_MAX_SIZE - 1,
+            "issue a certificate for this rank", .action = true, .max = JOB_MAX_SIZE - 1,
             .once = true),
         OPT(CERTIFICATES, "host", 0, "NAME", STRING, ca.host, FOR_CA,
-            "issue a certificate of this host, for the ranks that a hostfile puts there",
+            "issue a certificate for this host, which all ranks that a hostfile puts there may "
+            "use",
             .action = true, .once = true),
         OPT(CERTIFICATES, "days", 0, "N", INT, ca.days, FOR_CA,
-            "make it valid for this long (default: 365; a CA: 3650)", .action = true, .min = 1,
-            .max = 36500),
+            "days for which the certificate is valid (default: 365; for a CA: 3650)",
+            .action = true, .min = 1, .max = 36500),
         OPT(CERTIFICATES, "name", 0, "NAME", STRING, ca.name, FOR_CA,
             "name of a new CA (default: collctl CA)", .action = true),
         OPT(CERTIFICATES, "force", 0, NULL, FLAG, request.force, FOR_CA,

@@ -118,7 +118,7 @@ static int hear_run(void *to, size_t n, int64_t until, const char *what, struct 
 			return err_set(err, ERR_OTHER, "run has sent no %s for %d s", what,
 			               (int)(BEGIN / NS_PER_SEC));
 		if (got <= 0)
-			return err_set(err, ERR_OTHER, "run has gone before it sent a %s", what);
+			return err_set(err, ERR_OTHER, "run ended before it sent a %s", what);
 		at += (size_t)got;
 	}
 	return 0;
@@ -160,8 +160,7 @@ static int await_go(const struct remote *r, struct err *err)
 	    hear_run(&go, 1, clock_ns() + BEGIN, "word to begin", err) < 0)
 		return -1;
 	if (go != REMOTE_GO)
-		return err_set(err, ERR_INTEGRITY,
-		               "an unknown word from run in place of the first");
+		return err_set(err, ERR_INTEGRITY, "the first word from run is unknown");
 	return 0;
 }
 
@@ -400,7 +399,9 @@ static int64_t next_deadline(const struct remote *r)
 static void end_silent(struct remote *r)
 {
 	char text[128];
-	snprintf(text, sizeof text, "run has said nothing for %d s: its rank %d here is ended",
+	snprintf(text, sizeof text,
+	         "run has said nothing for %d s: rank %d on this host is "
+	         "ended",
 	         (int)(r->job.silence / NS_PER_SEC), r->job.rank);
 	put_note(r, text);
 	run_has_gone(r);

@@ -476,8 +476,8 @@ static int report_folder(const struct run *r, const struct greeting *greetings, 
 	char also[ADDR_TEXT + 128] = "";
 	if (has)
 		snprintf(also, sizeof also,
-		         ", but %s has it: make it there, or name a folder of all hosts with "
-		         "--chdir",
+		         ", but %s has it: create it there, or name a folder that all hosts "
+		         "have with --chdir",
 		         has);
 	for (int i = 0; i < r->size; i++) {
 		struct err e = ERR_INIT;

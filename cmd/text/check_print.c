@@ -91,7 +91,7 @@ static void write_sentence(const struct check_view *v, const struct link_finding
 	switch (f->kind) {
 	case LINKS_OF:
 		snprintf(text, CHECK_SENTENCE, "%s: all its links%s fail%s%s", from,
-		         host ? " with other hosts" : "", *to ? ", but those with " : "", to);
+		         host ? " with other hosts" : "", *to ? ", except those with " : "", to);
 		break;
 	case LINKS_TO:
 		snprintf(text, CHECK_SENTENCE, "%s: %s%s reaches it", from,
@@ -106,8 +106,10 @@ static void write_sentence(const struct check_view *v, const struct link_finding
 		         why(v, f->from, f->to));
 		break;
 	case LINK_ONE_WAY:
-		snprintf(text, CHECK_SENTENCE, "%s -> %s: fails, the way back works: %s", from, to,
-		         why(v, f->from, f->to));
+		snprintf(text, CHECK_SENTENCE,
+		         "%s -> %s: fails, the reverse direction works: "
+		         "%s",
+		         from, to, why(v, f->from, f->to));
 		break;
 	case RANK_SENDS_SLOWLY:
 		snprintf(text, CHECK_SENTENCE, "%s: sends at %s, median of all links %s", from,

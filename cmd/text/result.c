@@ -366,12 +366,12 @@ static void print_compared(const struct coll_result *r)
 	else if (r->local)
 		report_note("rank %d: %d files were compared with each other", r->rank, r->ninputs);
 	else if (r->size == 1)
-		report_note("rank %d: the file was compared with no other: give another, or more "
-		            "ranks",
+		report_note("rank %d: the file was not compared with any other: give another "
+		            "file, or start more ranks",
 		            r->rank);
 	else if (r->ninputs > 1)
 		report_note("rank %d: each of %d files was compared with the file in the same "
-		            "place on %s, but not with the others here (--same)",
+		            "place on %s, but not with the other files of this rank (--same)",
 		            r->rank, r->ninputs, others);
 }
 
@@ -404,7 +404,7 @@ void price_remark(const struct selection *s, const struct select_price *p, char 
 	        [SELECT_BY_FORMULA] = "chosen: the fastest by formula",
 	        [SELECT_BY_MEASUREMENT] = "chosen: the fastest measured",
 	        [SELECT_BY_ROUNDING] = "chosen: rounds 16-bit floats once",
-	        [SELECT_BY_LINKS] = "chosen: the links of barrier without -a",
+	        [SELECT_BY_LINKS] = "chosen: uses the links of barrier without -a",
 	};
 
 	*text = '\0';

@@ -206,8 +206,8 @@ static void print_times(const struct coll_result *r, const double *times)
 		                       resources[next].text, duration_text(times[next], duration));
 	}
 	if (times[PROCESSOR] >= SMALL * total)
-		report_note("rank %d: time: %s; %s of all this waiting for a processor", r->rank,
-		            text, duration_text(times[PROCESSOR], duration));
+		report_note("rank %d: time: %s; of this %s waiting for a processor", r->rank, text,
+		            duration_text(times[PROCESSOR], duration));
 	else
 		report_note("rank %d: time: %s", r->rank, text);
 }
@@ -220,7 +220,9 @@ static void print_wait(const struct coll_result *r, const struct coll_request *q
 	const char *advice = has_busiest(r) ? advice_on(w->on, w->rank, r, q) : "";
 	char head[160];
 
-	snprintf(head, sizeof head, "rank %d: limit: %s, mostly of rank %d, %.0f %% of the time",
+	snprintf(head, sizeof head,
+	         "rank %d: limit: %s, mostly for rank %d, %.0f %% of the "
+	         "time",
 	         r->rank, resources[waited].text, slowest_peer(r), 100 * part);
 	if (has_busiest(r))
 		report_note("%s; rank %d worked longest, mostly %s%s%s", head, w->rank,

@@ -101,8 +101,8 @@ int trace_commit(struct trace_files *t, const struct coll_result *r, struct err 
 	if (!t->errors)
 		return 0;
 	if (t->missed)
-		report_note("rank %d: --trace: the ranks did not keep %" PRIu64
-		            " events, the last of them: their records were full",
+		report_note("rank %d: --trace: the last %" PRIu64
+		            " events are missing: the records of the ranks were full",
 		            r->rank, t->missed);
 	if ((t->text && outfile_commit(&t->json, err) < 0) ||
 	    (t->o->trace_svg && outfile_commit(&t->svg, err) < 0)) {

@@ -51,8 +51,8 @@ static int prepare(struct coll *c, struct err *err)
 	if (r->settings.store_token_file && r->settings.rendezvous &&
 	    store_exposes_token(r->settings.rendezvous))
 		coll_note(c, 0,
-		          "%s: the token of --store-token-file travels in plain text: use an https "
-		          "URL",
+		          "%s: the token of --store-token-file is sent in plain text: use an "
+		          "https URL",
 		          r->settings.rendezvous);
 	c->rank = c->member.conf.rank >= 0 ? c->member.conf.rank : -1;
 	c->size = c->member.conf.size;

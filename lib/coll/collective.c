@@ -68,9 +68,9 @@ static int check_divergence(const struct collective *c, struct err *err)
 		if (v->kind != r->kind || !vector_diverges(v, alg))
 			continue;
 		return err_set(err, ERR_USAGE,
-		               "--algorithm %s adds in a different order on each rank, so that the "
-		               "bits of "
-		               "a %s of %s differ: give --allow-divergent, or choose another",
+		               "--algorithm %s adds in a different order on each rank, so that "
+		               "the last bits of a %s of %s differ: give --allow-divergent, or "
+		               "choose another algorithm",
 		               alg->name, reduce_op_name(v->op), dtype_name(v->dtype));
 	}
 	return 0;

@@ -222,8 +222,8 @@ static int find_rank(struct member *m, const struct job_settings *s, struct err 
 	if (s->rank == -1 && launch->rank_from)
 		snprintf(from, sizeof from, "%s=", launch->rank_from);
 	if (c->rank >= c->size)
-		return err_set(err, ERR_USAGE, "%s%d: the ranks of %d are 0 to %d", from, c->rank,
-		               c->size, c->size - 1);
+		return err_set(err, ERR_USAGE, "%s%d: a job of %d ranks has ranks 0 to %d", from,
+		               c->rank, c->size, c->size - 1);
 	return 0;
 }
 

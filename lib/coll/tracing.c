@@ -149,7 +149,7 @@ int tracing_take_part(void *ctx, int rank, struct view part, struct err *err)
 	const struct coll_observer *o = c->observer;
 	struct trace_part p;
 	if (!c->tracing)
-		return err_set(err, ERR_INTEGRITY, "a part of a trace that nobody wants");
+		return err_set(err, ERR_INTEGRITY, "a part of a trace that was not requested");
 	if (trace_part_decode(&p, part, err) < 0)
 		return -1;
 	struct coll_traced traced = {.rank = rank,

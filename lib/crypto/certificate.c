@@ -223,7 +223,8 @@ void certificate_refusal(int error, X509 *at, int depth, const char *ca, const c
 	case X509_V_ERR_INVALID_PURPOSE:
 		snprintf(text, cap,
 		         "%smay not be used for both ends of TLS connections: a key usage must "
-		         "contain digitalSignature, an extended one serverAuth and clientAuth",
+		         "contain digitalSignature, an extended key usage serverAuth and "
+		         "clientAuth",
 		         who);
 		break;
 	case X509_V_ERR_EE_KEY_TOO_SMALL:

@@ -159,8 +159,8 @@ static int give_password(char *text, int cap, int writing, void *ctx)
 	len = p->conf->ask ? p->conf->ask(question, text, (size_t)cap) : -1;
 	if (len < 0)
 		err_set(p->err, ERR_AUTH,
-		        "%s: is encrypted, and nobody can be asked for its password here; "
-		        "--tls-key-password-fd N reads it from a descriptor",
+		        "%s: is encrypted, and its password cannot be asked for here: give it "
+		        "by a file descriptor (--tls-key-password-fd N)",
 		        p->file);
 	return (int)len;
 }

@@ -262,7 +262,7 @@ static int ask(struct end *e, struct meter_frame f, const char *silent, struct e
 	int ret = await(e, silent, err);
 	enum meter_type wanted = f.type == METER_PING ? METER_PING : METER_RESULT;
 	if (ret > 0 && e->got.type != wanted) {
-		link_end_fail(&e->link, LINK_WRONG, "another answer than was asked for");
+		link_end_fail(&e->link, LINK_WRONG, "an unexpected answer");
 		ret = 0;
 	}
 	return ret;

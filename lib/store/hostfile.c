@@ -394,16 +394,16 @@ int hostfile_find(struct hostfile *h, const char *given, bool hosts, struct err 
 		return hostfile_read(h, given, hosts, err);
 	if (hosts && is_file(given))
 		return err_set(err, ERR_USAGE,
-		               "--hostfile: '%.150s' is a file, and may be meant as a host: give "
-		               "--hostfile ./%.150s for the file, or -H %.150s, for the host",
+		               "--hostfile: '%.150s' is a file, but may be meant as a host: "
+		               "give -H ./%.150s for the file, or -H '%.150s,' for the host",
 		               given, given, given);
 	if (hosts || (strpbrk(given, ",[") && !is_file(given)))
 		return read_list(h, given, err);
 	if (hostfile_read(h, given, hosts, &why) == 0)
 		return 0;
 	return err_set(err, why.code, "%s%s%.150s%s", why.text,
-	               errno == ENOENT ? ": to name one host, give -H " : "",
-	               errno == ENOENT ? given : "", errno == ENOENT ? "," : "");
+	               errno == ENOENT ? ": to name one host, give -H '" : "",
+	               errno == ENOENT ? given : "", errno == ENOENT ? ",'" : "");
 }
 
 void hostfile_release(struct hostfile *h)

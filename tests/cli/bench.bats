@@ -47,7 +47,7 @@ load helpers
 	grep -q '^# .*; a barrier before each iteration$' out
 	# shellcheck disable=SC2016 # the shell's own
 	run -7 collctl run -n 2 -- sh -c 'exec "$0" bench scan -b 4K -e 4K $([ $COLLCTL_RANK = 1 ] || echo --barrier)' "$COLLCTL"
-	assert_output --partial -- '--barrier not given differs from given, or --tuning-out on rank 0'
+	assert_output --partial -- '--barrier not given differs from given (or implied by --tuning-out) on rank 0'
 }
 
 @test "operations and types are verified too" {

@@ -458,20 +458,20 @@ refused_there() {
 	certified 0 r0
 	certified 1 stranger --tls-ca both.pem
 	refused_there "the peer's certificate, CN=stranger: its issuer, CN=CA of other, is not a CA in ca.pem (--tls-ca)" \
-		"refuses this rank's certificate: its --tls-ca has not signed it"
+		"refuses this rank's certificate: the CA in the peer's --tls-ca has not signed it"
 	certified 0 r0 --tls-ca both.pem
 	certified 1 stranger --tls-ca other.pem
-	refused_there "refuses this rank's certificate: its --tls-ca has not signed it" \
+	refused_there "refuses this rank's certificate: the CA in the peer's --tls-ca has not signed it" \
 		"the peer's certificate, CN=r0: its issuer, CN=CA of ca, is not a CA in other.pem (--tls-ca)"
 	openssl ca -revoke r1.pem -config ca.db/conf -cert ca.pem -keyfile ca.key 2>/dev/null
 	list_of ca
 	certified 0 r0 --tls-crl ca.crl
 	certified 1 r1
 	refused_there "the peer's certificate, CN=r1: is revoked by ca.crl" \
-		"refuses this rank's certificate: it is revoked there (--tls-crl)"
+		"refuses this rank's certificate: it is revoked in the peer's --tls-crl"
 	certified 0 r0
 	certified 1 odd
-	refused_there 'one whose key TLS 1.3 cannot use' "TLS 1.3 cannot use the key of this rank's certificate"
+	refused_there 'a certificate whose key TLS 1.3 cannot use' "TLS 1.3 cannot use the key of this rank's certificate"
 }
 
 @test "65: an issuer that the user trusts needs no list of the one above it" {
@@ -546,7 +546,7 @@ refused_there() {
 	local job=("$COLLCTL" barrier -H hosts --join-timeout 5s)
 	spawn_rank 0 "${job[@]}" -r 0 "${with[@]}"
 	spawn_rank 1 "${job[@]}" -r 1 --secret-file "$SECRET"
-	refused_there 'the peer has no certificate, but a secret' \
+	refused_there 'the peer has a secret in place of a certificate' \
 		'the peer has a certificate (--tls-cert), this rank a secret'
 	spawn_rank 0 "${job[@]}" -r 0 --secret-file "$SECRET"
 	spawn_rank 1 "${job[@]}" -r 1 "${with[@]}"

@@ -116,7 +116,7 @@ for setting, value in ((b'rank', b'4'), (b'size', b'4'), (b'insecure', b'1'), (b
                        (b'rendezvous', b'http://127.0.0.1:1')):
     assert lib.collctl_set(other, setting, value) == 0
 assert lib.collctl_input(other, b'in.npy') == 0 and lib.collctl_run(other) == 2
-assert lib.collctl_message(other) == b'--rank 4: the ranks of 4 are 0 to 3', lib.collctl_message(other)
+assert lib.collctl_message(other) == b'--rank 4: a job of 4 ranks has ranks 0 to 3', lib.collctl_message(other)
 assert lib.collctl_subject(other) == b'rank', lib.collctl_subject(other)
 assert lib.collctl_new(b'serve') is None"
 	assert_success

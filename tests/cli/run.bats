@@ -360,7 +360,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&-
 		assert_output ''
 	}
 	once '--frob: unknown option; did you mean --job?' allreduce --frob in -o out
-	once '--root 9: the ranks of 4 are 0 to 3' reduce --root 9 in -o out
+	once '--root 9: a job of 4 ranks has ranks 0 to 3' reduce --root 9 in -o out
 	once '--timeout: '"'soon' is not a duration of 1ms or more, such as 30s, 500ms or 2m" collctl -q barrier --timeout soon
 	once "barrier: 'x' is one operand too many; usage: collctl barrier" barrier x
 	run -0 --separate-stderr collctl run -n 4 -- barrier --help

@@ -220,11 +220,11 @@ offers() {
 @test "84: a token that would travel in plain text gets a warning" {
 	collctl keygen token
 	start_serve --listen 0.0.0.0:0 --token-file token
-	grep -q 'the token travels in plain text' serve.1.err || fail "$(<serve.1.err)"
+	grep -q 'clients send the token in plain text' serve.1.err || fail "$(<serve.1.err)"
 	start_serve --token-file token # on the loopback
 	! grep -q 'plain text' serve.2.err || fail "$(<serve.2.err)"
 	run -5 --separate-stderr collctl barrier -n 2 -r 1 -R http://0.0.0.0:1 --store-token-file token --join-timeout 1ms --insecure
-	[[ $stderr == *'http://0.0.0.0:1: the token of --store-token-file travels in plain text'* ]] || fail "$stderr"
+	[[ $stderr == *'http://0.0.0.0:1: the token of --store-token-file is sent in plain text'* ]] || fail "$stderr"
 	run -5 --separate-stderr collctl barrier -n 2 -r 1 -R http://127.0.0.1:1 --store-token-file token --join-timeout 1ms --insecure
 	[[ $stderr != *'plain text'* ]] || fail "$stderr"
 }

@@ -324,7 +324,7 @@ make_here() {
 	local name start=(collctl run --ssh ./there --remote-path "$COLLCTL")
 	for name in localhost link; do
 		run -2 --separate-stderr "${start[@]}" -H $name -- barrier
-		[[ $stderr == "collctl: --hostfile: '$name' is a file, and may be meant as a host: give --hostfile ./$name for the file, or -H $name, for the host" ]] || fail "$stderr"
+		[[ $stderr == "collctl: --hostfile: '$name' is a file, but may be meant as a host: give -H ./$name for the file, or -H '$name,' for the host" ]] || fail "$stderr"
 		assert_not_exists asked
 	done
 	run -0 "${start[@]}" -H localhost, -- barrier
@@ -336,7 +336,7 @@ make_here() {
 	[[ $output == *'there n1 '* ]] || fail "$output"
 	# Other commands read the file; a list is one in every command.
 	run -3 --separate-stderr collctl barrier --insecure -H hosts -r 0
-	[[ $stderr == 'collctl: hosts: No such file or directory: to name one host, give -H hosts,' ]] || fail "$stderr"
+	[[ $stderr == "collctl: hosts: No such file or directory: to name one host, give -H 'hosts,'" ]] || fail "$stderr"
 	free_port
 	spawn_rank 0 "$COLLCTL" barrier --insecure -H "127.0.0.1:$PORT,localhost" -r 0
 	spawn_rank 1 "$COLLCTL" barrier --insecure -H "127.0.0.1:$PORT,localhost," -r 1

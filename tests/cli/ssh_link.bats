@@ -341,7 +341,7 @@ lose() {
 	local rc=0
 	wait "$runner" || rc=$?
 	assert_equal "$rc" 143
-	grep -q 'run has said nothing for 10 s: its rank . here is ended' err || fail "$(<err)"
+	grep -q 'run has said nothing for 10 s: rank . on this host is ended' err || fail "$(<err)"
 }
 
 @test "64: run has gone: its rank gets one SIGTERM, whatever it still says" {

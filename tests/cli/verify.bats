@@ -302,7 +302,7 @@ digest_of() { collctl info --json "$@" | jq -r .digest; }
 	done
 	run -7 collctl verify -n 1 '[ao]*.npy'
 	run -0 --separate-stderr collctl verify -n 1 a.npy
-	[[ $stderr == *'the file was compared with no other: give another, or more ranks'* ]]
+	[[ $stderr == *'the file was not compared with any other: give another file, or start more ranks'* ]]
 }
 
 @test "several files and ranks: the result says what was compared with what; --same compares all" {
@@ -312,7 +312,7 @@ digest_of() { collctl info --json "$@" | jq -r .digest; }
 		make_shard "b.$r.npy" f32 5,4 2
 	done
 	run -0 --separate-stderr collctl run -n 3 -- verify {a,b}.'{rank}.npy'
-	[[ $stderr == *'rank 0: each of 2 files was compared with the file in the same place on the other 2 ranks, but not with the others here (--same)'* ]]
+	[[ $stderr == *'rank 0: each of 2 files was compared with the file in the same place on the other 2 ranks, but not with the other files of this rank (--same)'* ]]
 	assert_equal "$(collctl run -n 2 -- verify -q --json {a,b}.'{rank}.npy' | jq -sc '.[0].compared')" \
 		'{"files":2,"with_local":false,"with_ranks":true}'
 	run -7 --separate-stderr collctl run -n 3 -- verify --same {a,b}.'{rank}.npy'

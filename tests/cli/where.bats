@@ -77,7 +77,7 @@ assert_times() {
 	done
 	job -v --force
 	assert_rank 1 0 'rank 1: limit: reading inputs, ' 'put the inputs on a faster disk'
-	assert_rank 0 0 ', mostly of rank 1, ' \
+	assert_rank 0 0 ', mostly for rank 1, ' \
 		'rank 1 worked longest, mostly reading inputs: put the inputs on a faster disk'
 	assert_times 1
 	grep -qE 'rank 0: time: waiting (for data|to send) ' 0.err || fail "$(<0.err)"

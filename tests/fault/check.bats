@@ -33,7 +33,7 @@ says_line() { grep -qE -e "$1" 0.out || fail "no line '$1': $(<0.out)"; }
 	assert_equal "$(state 5 4)" 'no route'
 	assert_equal "$(json 0.out '[.links[] | select(.state != "works")] | length')" 5
 	json 0.out '.findings[]' >found
-	grep -qE '^rank 0.* -> rank 2.*: fails, the way back works: connected, but full-size packets' found
+	grep -qE '^rank 0.* -> rank 2.*: fails, the reverse direction works: connected, but full-size packets' found
 	grep -qE '^rank 1.* <-> rank 3.*: fails both ways: no answer' found
 	json 0.out '[.links[] | select(.from == 4 and .bandwidth) | .bandwidth < 500000] | all' | grep -qx true
 	grep -qE '^rank 4.*: sends at [123][0-9.]* Mbit/s' found
@@ -45,7 +45,7 @@ says_line() { grep -qE -e "$1" 0.out || fail "no line '$1': $(<0.out)"; }
 	for r in 1 2 4; do drop_to 3 "$r"; done
 	net_ranks check --timeout 4s --time 50ms
 	assert_ranks 5 8 '6 links failed: '
-	says_line '^rank 3.*: all its links fail, but those with rank 0'
+	says_line '^rank 3.*: all its links fail, except those with rank 0'
 	run ! grep '<->' 0.out
 }
 
@@ -115,7 +115,7 @@ says_line() { grep -qE -e "$1" 0.out || fail "no line '$1': $(<0.out)"; }
 	done
 	wait_ranks
 	assert_ranks 8 8 '16 links failed: '
-	says_line '^host node3 \(ranks 6, 7\): all its links with other hosts fail, but those with host node0 \(ranks 0, 1\)$'
+	says_line '^host node3 \(ranks 6, 7\): all its links with other hosts fail, except those with host node0 \(ranks 0, 1\)$'
 	run ! grep -E '<->| -> .*fails|^rank [0-9].*fail' 0.out
 }
 

@@ -188,10 +188,10 @@ save_set("set", {"a.safetensors": {"x": np.zeros(3, "f4")}, "b.safetensors": {"y
 	echo one >f1
 	# Each rank's user names its own file.
 	local own=(bash -c 'exec "$0" gather --raw-file "f$COLLCTL_RANK" "$@"' "$COLLCTL")
-	refused 4 2 'got/f1: there is such a file' "rank 1 has chosen the name 'f1'" '--force' -- "${own[@]}" -o got/
-	refused 4 2 'got/f1: there is such a file' -- "${own[@]}" -o got
-	refused 4 2 'got/f1: there is such a file' -- "${own[@]}" --each -o got
-	refused 4 2 'got/f1: there is such a file' -- "${own[@]}" --dry-run -o got/
+	refused 4 2 'got/f1: the file exists' "rank 1 has chosen the name 'f1'" '--force' -- "${own[@]}" -o got/
+	refused 4 2 'got/f1: the file exists' -- "${own[@]}" -o got
+	refused 4 2 'got/f1: the file exists' -- "${own[@]}" --each -o got
+	refused 4 2 'got/f1: the file exists' -- "${own[@]}" --dry-run -o got/
 	assert_equal "$(files got)" $'./f0\n./f1\nold\nold'
 	go 2 "${own[@]}" --force -o got/
 	assert_equal "$(files got)" $'./f0\n./f1\nzero\none'
@@ -219,7 +219,7 @@ save_set("set", {"a.safetensors": {"x": np.zeros(3, "f4")}, "b.safetensors": {"y
 	# The host is the whole name.
 	go 2 bash -c 'exec unshare -u sh -c "echo n$COLLCTL_RANK >/proc/sys/kernel/hostname && exec \"\$0\" \"\$@\"" "$0" "$@"' \
 		"$COLLCTL" gather --raw-file 'f{rank}' -o 'logs/{host}' || skip 'host names of their own need root'
-	refused 4 2 'logs/n1: there is such a file' "rank 1 has chosen the name 'n1'" -- bash -c \
+	refused 4 2 'logs/n1: the file exists' "rank 1 has chosen the name 'n1'" -- bash -c \
 		'exec unshare -u sh -c "echo n$COLLCTL_RANK >/proc/sys/kernel/hostname && exec \"\$0\" \"\$@\"" "$0" "$@"' \
 		"$COLLCTL" gather --raw-file 'f{rank}' -o 'logs/{host}'
 }

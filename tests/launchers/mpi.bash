@@ -37,7 +37,7 @@ another_size() {
 	open_store
 	make_secret
 	launch 2 collctl barrier -n 3 --join-timeout 1
-	assert_says "$RANK_VARIABLE=3: the ranks of 3 are 0 to 2"
+	assert_says "$RANK_VARIABLE=3: a job of 3 ranks has ranks 0 to 2"
 	launch 5 collctl barrier -n 5 --join-timeout 1
 	assert_says 'rank 4: did not join'
 }

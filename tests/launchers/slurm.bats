@@ -164,7 +164,7 @@ assert_says() {
 	open_store
 	batch_of 'srun collctl barrier -n 3'
 	assert_equal "$status" 2:0
-	assert_says 'SLURM_PROCID=3: the ranks of 3 are 0 to 2'
+	assert_says 'SLURM_PROCID=3: a job of 3 ranks has ranks 0 to 2'
 	batch_of 'srun collctl barrier -n 5 --join-timeout 1'
 	assert_equal "$status" 5:0
 	assert_says 'rank 4: did not join'

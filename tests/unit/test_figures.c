@@ -323,7 +323,7 @@ static const struct words {
   byte_words[] = {
           {"S", words_1, false},
           {"qS", words_q, false},
-          {"S, of 2 ranks S/2", bytes_halves, false},
+          {"S (S/2 for 2 ranks)", bytes_halves, false},
           {"(P-1)S", words_p_1, false},
           {"(P-1)b", bytes_part, false},
           {"S(P-1)/P", bytes_part, false},

@@ -216,7 +216,7 @@ static void test_find(void **state)
 	}
 	find("node1", true, 1, "node1");
 	find_nothing("node1", false, ERR_INPUT,
-	             "node1: No such file or directory: to name one host, give -H node1,");
+	             "node1: No such file or directory: to name one host, give -H 'node1,'");
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		FILE *f = fopen(names[i], "w");
@@ -228,9 +228,10 @@ static void test_find(void **state)
 	assert_int_equal(symlink("node1", "node3"), 0);
 	find("node1", false, 3, "x");
 	find("a,b", false, 3, "x");
-	find_nothing("node1", true, ERR_USAGE,
-	             "--hostfile: 'node1' is a file, and may be meant as a host: give --hostfile "
-	             "./node1 for the file, or -H node1, for the host");
+	find_nothing(
+	        "node1", true, ERR_USAGE,
+	        "--hostfile: 'node1' is a file, but may be meant as a host: give -H ./node1 for "
+	        "the file, or -H 'node1,' for the host");
 	find_nothing("node3", true, ERR_USAGE, "'node3' is a file");
 	find_nothing("a,b", true, ERR_USAGE, "'a,b' is a file");
 	for (int hosts = 0; hosts < 2; hosts++) {

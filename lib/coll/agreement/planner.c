@@ -319,8 +319,8 @@ static int choose_algorithm(const struct planner *p, int i, const struct coll_ar
 	planned->algorithm = coll_resolve(planned->algorithm, args);
 	if (p->request->ordered && asked && !(planned->algorithm->flags & COLL_ORDERED))
 		return err_set(err, ERR_USAGE,
-		               "--algorithm %s falls back to %s, which cannot add in rank order: "
-		               "choose another, or remove --order rank",
+		               "--algorithm %s falls back to %s, which cannot add in rank "
+		               "order: choose another algorithm, or remove --order rank",
 		               name, planned->algorithm->name);
 	planned->wire = select_wire(&s, planned->algorithm);
 	return 0;

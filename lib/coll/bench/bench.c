@@ -281,7 +281,8 @@ static int describe(struct bench *b, struct intent *in, struct err *err)
 	intent_add(in, "--dtype", dtype_name(b->dtype)); /* with its default */
 	snprintf(text, sizeof text, "%d", r->root);
 	intent_add(in, "--root", text);
-	intent_add(in, "--barrier", b->head.barrier ? "given, or --tuning-out" : "not given");
+	intent_add(in, "--barrier",
+	           b->head.barrier ? "given (or implied by --tuning-out)" : "not given");
 	/* Without a tuning file the choice depends on the ranks' hosts, which are unknown here; all
 	 * ranks then choose alike. */
 	intent_add(in, "--tuning", r->tuning ? "given" : "not given");

@@ -99,8 +99,8 @@ static int check_hidden(const struct file_list *t, int root, const char *path, s
 	if (!name || beneath_is_own(path))
 		return 0;
 	return err_rank(err, ERR_DISAGREE, root,
-	                "'%s' is hidden, and would be directly in '%s': name a folder for the tree "
-	                "in -o",
+	                "'%s' is hidden, and would be written directly into '%s': name another "
+	                "folder in -o",
 	                text_escape(shown, sizeof shown, name), path);
 }
 

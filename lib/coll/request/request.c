@@ -104,8 +104,8 @@ int request_check_op(enum coll_kind kind, enum reduce_op op, struct err *err)
 int request_check_ranks(enum coll_kind kind, int root, int steps, int size, struct err *err)
 {
 	if (root >= size)
-		return err_set(err, ERR_USAGE, "--root %d: the ranks of %d are 0 to %d", root, size,
-		               size - 1);
+		return err_set(err, ERR_USAGE, "--root %d: a job of %d ranks has ranks 0 to %d",
+		               root, size, size - 1);
 	if (kind == COLL_EXCHANGE && size % (1 << steps))
 		return err_set(err, ERR_USAGE,
 		               "--steps %d: %d (2 to that power) does not divide the %d ranks",

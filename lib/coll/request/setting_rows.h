@@ -5,10 +5,11 @@
 S(COLLECTIVE, "op", 0, "OP", OP, op, FOR_REDUCE | FOR_BENCH, "reduction operation", .def = "sum",
   .choices = OPS, .agree = FOR_REDUCE | FOR_BENCH)
 S(COLLECTIVE, "order", 0, "ORDER", ORDER, ordered, FOR_REDUCE,
-  "order in which numbers are added; 'rank' adds in rank order, floats in f64", .def = "any",
+  "order in which numbers are added; rank: in rank order, floats in f64", .def = "any",
   .choices = "any|rank", .agree = FOR_REDUCE)
 S(COLLECTIVE, "weight", 0, "W[,W,...]", WEIGHTS, weights, FOR_AVERAGE,
-  "weight of this rank's inputs in an average, one for all or one for each; 0 ignores them",
+  "weight of this rank's inputs in an average: one number for all inputs, or one for each; an "
+  "input of weight 0 is ignored",
   .other = AT(nweights), .def = "1", .once = true)
 S(COLLECTIVE, "integers", 0, "HOW", INTEGERS, integers, FOR_AVERAGE,
   "how to average integers: take the values of rank 0 (first), the same but fail if "
@@ -27,7 +28,7 @@ S(COLLECTIVE, "allow-divergent", 0, NULL, FLAG, divergent, FOR_REDUCE | FOR_BENC
   "bits of the results may differ between ranks",
   .agree = FOR_REDUCE | FOR_BENCH)
 S(COLLECTIVE, "explain", 0, NULL, FLAG, explain, FOR_MOVES,
-  "print the predicted time of each algorithm, and why one was chosen")
+  "print the predicted time of each algorithm, and the reason for the choice")
 S(COLLECTIVE, "dry-run", 0, NULL, FLAG, dry_run, FOR_MOVES,
   "agree on what to do and print it, but move no data and create no file; all ranks must "
   "give this option",
@@ -57,8 +58,8 @@ S(FILES, "times", 0, NULL, FLAG, times, FOR_COPIES,
 S(FILES, "format", 0, "FORMAT", FORMAT, files.format, FOR_INPUT,
   "file format (default: by extension)", .choices = format_choices + 1, .once = true)
 S(FILES, "dtype", 0, "TYPE", DTYPE, files.dtype, FOR_INPUT,
-  "element type of raw files; bf16 also reads .npy files of type V2, f8e4m3 and f8e5m2 of "
-  "type V1",
+  "element type of raw files; bf16 also reads .npy files of type V2; f8e4m3 and f8e5m2 also "
+  "read .npy files of type V1",
   .choices = DTYPES_ALL, .aliases = DTYPES_NUMPY, .once = true)
 S(FILES, "shape", 0, "N,N,...", STRING, files.shape, FOR_INPUT, "shape of raw files", .once = true)
 S(FILES, "include", 0, "GLOB", LIST, files.include, FOR_INPUT,
@@ -70,14 +71,14 @@ S(FILES, "strip", 0, "PREFIX", LIST, files.strip, FOR_INPUT,
   "take this prefix from the names of tensors, after --include and --exclude; repeatable",
   .other = AT(files.nstrip), .agree = FOR_VERIFY)
 S(FILES, "same", 0, NULL, FLAG, same, FOR_VERIFY,
-  "compare the local files with each other, too, not only with those in the same place on "
-  "other ranks",
+  "also compare the files of each rank with each other (default: only file k of each rank with "
+  "file k of the other ranks)",
   .agree = FOR_VERIFY)
 S(FILES, "stats", 0, NULL, FLAG, stats, FOR_STATS,
   "report tensors that contain NaN or Inf; info also prints minimum, maximum and mean")
 S(FILES, "force", 0, NULL, FLAG, force, FOR_OUTPUT,
-  "if the output is a symbolic link, replace the file that it points to; replace files "
-  "also where another rank chooses their names")
+  "if the output is a symbolic link, replace the file that it points to; also replace files "
+  "whose names another rank chooses")
 S(FILES, "no-sync", 0, NULL, FLAG, no_sync, FOR_OUTPUT, "do not wait until the output is on disk")
 S(RESOURCES, "memory", 0, "SIZE", SIZE, settings.memory, FOR_INPUT,
   "memory for buffers; larger arrays are processed in parts", .def = "256M", .min = 1,
@@ -86,26 +87,26 @@ S(RESOURCES, "streams", 0, "K", INT, streams, FOR_MOVES,
   "parallel connections per direction (default: automatic)", .min = 1, .max = 64)
 /* At the lowest rate bytes still move every 10 ms, so that it is not taken for a stall. */
 S(RESOURCES, "limit-rate", 0, "RATE", RATE, settings.limit_rate, FOR_MOVES | FOR_BENCH,
-  "send at most this much over all data connections of this rank together: 100Mbit, 1Gbit "
-  "(bits a second), 10M (bytes)",
+  "limit what this rank sends over all its data connections together: 100Mbit, 1Gbit (bits a "
+  "second), 10M (bytes a second)",
   .min = 1024, .max = INT64_MAX)
 S(RESOURCES, "threads", 0, "N|auto", THREADS, threads, FOR_MOVES,
-  "threads that encrypt, add and copy, at most one for each stream (auto: the processors "
-  "that the other ranks of this host do not use)",
+  "threads that encrypt, add and copy, at most one for each stream (auto: the processors that "
+  "this rank may use, divided by the number of ranks on its host)",
   .def = "auto", .min = 1, .max = 64)
 S(RESOURCES, "lanes", 0, "WAY", CHOICE, settings.lanes, FOR_MOVES | FOR_BENCH,
-  "how ranks of the same host and user send to each other: through memory that they share "
-  "where that works (auto), always as to other hosts (tcp), or fail where memory does not "
-  "work (memory)",
+  "how ranks of the same host and user send to each other: through shared memory if possible, "
+  "else as to other hosts (auto); always as to other hosts (tcp); only through shared memory, "
+  "or fail (memory)",
   .def = "auto", .choices = "auto|tcp|memory")
 S(RESOURCES, "device", 0, "cpu|cuda[:LIST]", DEVICE, devices, FOR_MOVES | FOR_BENCH | FOR_PLAN,
-  "memory of inputs and outputs: the host's, or that of GPUs: cuda:0,1 puts input i on the "
-  "i-th of the list; cuda alone on one GPU for each rank of a host",
+  "memory of inputs and outputs: that of the host (cpu); that of the listed GPUs, input i on "
+  "the i-th (cuda:0,1); that of one GPU, chosen by the rank's number on its host (cuda)",
   .def = "cpu", .have = AT(have_devices), .once = true)
 S(RESOURCES, "device-path", 0, "PATH", CHOICE, device_path, FOR_MOVES | FOR_BENCH,
-  "how a rank's GPUs reach each other's memory: direct access (peer), copies through the host "
-  "(host), direct access if all have it, else copies (auto), or NCCL, whose order may change the "
-  "last bits of sums of floats (nccl)",
+  "how a rank's GPUs reach each other's memory: by direct access (peer); by copies through the "
+  "host (host); by direct access if all GPUs have it, else by copies (auto); by NCCL, whose "
+  "order of addition may change the last bits of sums of floats (nccl)",
   .def = "auto", .choices = GPU_PATHS)
 S(RESOURCES, "device-memory", 0, "SIZE", SIZE, device_memory, FOR_MOVES,
   "memory for buffers on each GPU (default: three quarters of what is free)", .min = 1,
@@ -119,11 +120,11 @@ S(JOB, "rank", 'r', "N|auto", RANK, settings.rank, FOR_JOIN,
   "file (default: from the launcher or the hostfile)",
   .max = JOB_MAX_SIZE - 1)
 S(JOB, "rendezvous", 'R', "URL", STRING, settings.rendezvous, FOR_JOIN,
-  "store where the ranks meet: http(s)://, consul+http(s):// or etcd+http(s)://, the last "
-  "with one or more hosts, separated by commas")
+  "URL of the store where the ranks meet: http(s)://..., consul+http(s)://... or "
+  "etcd+http(s)://...; that of etcd may have several hosts, separated by commas")
 S(JOB, "hostfile", 'H', "FILE|HOST,...", STRING, settings.hostfile, FOR_JOIN,
-  "hosts of the ranks in rank order: a file with one per line, or a list; a file of this "
-  "name is read",
+  "hosts of the ranks in rank order: a list, or a file with one host on each line; if a file of "
+  "this name exists, it is read",
   .once = true)
 S(JOB, "job", 'j', "NAME", STRING, settings.job, FOR_JOIN,
   "name of the job; jobs that share a store need different names (default: the launcher's "
@@ -139,7 +140,7 @@ S(SECURITY, "tls-cert", 0, "FILE", STRING, settings.tls_cert, FOR_JOIN,
 S(SECURITY, "tls-key", 0, "FILE", STRING, settings.tls_key, FOR_JOIN,
   "key of that certificate (default: in the same file)")
 S(SECURITY, "tls-ca", 0, "FILE", STRING, settings.tls_ca, FOR_JOIN,
-  "the CA that has signed the certificates of all ranks", .once = true)
+  "certificate of the CA that has signed the certificates of all ranks", .once = true)
 S(SECURITY, "tls-crl", 0, "FILE", STRING, settings.tls_crl, FOR_JOIN,
   "the CA's list of revoked certificates", .once = true)
 S(SECURITY, "tls-key-password-fd", 0, "N", INT, settings.tls_key_password_fd, FOR_JOIN | FOR_CA,
@@ -149,8 +150,8 @@ S(SECURITY, "tls-key-password-fd", 0, "N", INT, settings.tls_key_password_fd, FO
 S(SECURITY, "store-token-file", 0, "FILE", STRING, settings.store_token_file, FOR_JOIN,
   "file with the access token of the store; for etcd it may be USER:PASSWORD")
 S(SECURITY, "store-ca", 0, "FILE", STRING, settings.store_ca, FOR_JOIN,
-  "trust a store's certificate by this file (default: CURL_CA_BUNDLE, SSL_CERT_FILE, else "
-  "the system's)",
+  "file with the CA certificates to trust for the store (default: that of CURL_CA_BUNDLE or "
+  "SSL_CERT_FILE, else the system's)",
   .once = true)
 S(SECURITY, "store-cert", 0, "FILE", STRING, settings.store_cert, FOR_JOIN,
   "certificate that this rank shows to the store")
@@ -171,13 +172,13 @@ S(LIMITS, "join-timeout", 0, "DURATION", DURATION, settings.join_timeout, FOR_JO
   "fail if the other ranks have not joined after this time", .def = "2m", .min = NS_PER_MS,
   .max = INT64_MAX)
 S(LIMITS, "timeout", 0, "DURATION", DURATION, settings.timeout, FOR_JOIN,
-  "fail if the job makes no progress for this long after all ranks have joined", .def = "30s",
+  "fail if the job makes no progress for this long, once all ranks have joined", .def = "30s",
   .min = NS_PER_MS, .max = INT64_MAX)
 S(PLAN, "insecure", 0, NULL, FLAG, settings.insecure, FOR_PLAN,
   "predict for connections without encryption")
 S(PLAN, "lanes", 0, "WAY", CHOICE, settings.lanes, FOR_PLAN,
-  "predict for ranks of one host that send to each other through memory (auto, memory), or "
-  "as to other hosts (tcp)",
+  "predict for ranks of one host that send to each other through shared memory (auto, memory) "
+  "or as to other hosts (tcp)",
   .def = "auto", .choices = "auto|tcp|memory")
 S(BENCH, "minbytes", 'b', "SIZE", SIZE, bench.minbytes, FOR_BENCH, "smallest size", .def = "4K",
   .max = INT64_MAX, .agree = FOR_BENCH)
@@ -190,19 +191,19 @@ S(BENCH, "warmup", 'w', "N", INT, bench.warmup, FOR_BENCH, "iterations before th
 S(BENCH, "iters", 0, "N", INT, bench.iters, FOR_BENCH, "measured iterations", .def = "20", .min = 1,
   .max = 1000000, .agree = FOR_BENCH)
 S(BENCH, "barrier", 0, NULL, FLAG, bench.barrier, FOR_BENCH,
-  "wait for all ranks before each iteration: then its time is that of one collective, as "
-  "in a job; always with --tuning-out")
+  "put a barrier before each iteration, so that its time is that of one collective; "
+  "--tuning-out always does so")
 S(BENCH, "dtype", 0, "TYPE", DTYPE, files.dtype, FOR_BENCH | FOR_PLAN,
   "element type (default: f32)", .choices = DTYPES_ALL, .aliases = DTYPES_NUMPY, .once = true)
 S(BENCH, "check", 0, NULL, FLAG, bench.check, FOR_BENCH,
   "compare each element on each rank with the expected value", .agree = FOR_BENCH)
 S(BENCH, "tuning-out", 0, "FILE", STRING, tuning_out, FOR_BENCH | FOR_CHECK,
-  "write the measured rates, and those of bench's cases, to this tuning file")
+  "write the measured rates to this tuning file; bench also writes the measured times")
 S(CHECK, "time", 0, "DURATION", DURATION, check.time, FOR_CHECK,
   "measure each link's bandwidth for this long", .def = "200ms", .min = NS_PER_MS,
   .max = 3600 * NS_PER_SEC)
 S(CHECK, "min-bandwidth", 0, "RATE", RATE, check.min_bandwidth, FOR_CHECK,
-  "fail if a link has less: 100Mbit, 1Gbit (bits a second), 10M (bytes)", .min = 1,
-  .max = INT64_MAX)
+  "fail if a link has less bandwidth: 100Mbit, 1Gbit (bits a second), 10M (bytes a second)",
+  .min = 1, .max = INT64_MAX)
 S(CHECK, "max-latency", 0, "DURATION", DURATION, check.max_latency, FOR_CHECK,
   "fail if the median round trip of a link is longer", .min = 1, .max = INT64_MAX)

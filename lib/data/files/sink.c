@@ -392,8 +392,8 @@ static int check_fresh(const struct sink *s, const struct sink_file *f, struct e
 	if (!there)
 		return 0;
 	return err_set(err, ERR_OUTPUT,
-	               "%s: there is such a file, and rank %d has chosen the name '%s': give "
-	               "--force to replace it, or the file a name in -o",
+	               "%s: the file exists, and rank %d has chosen the name '%s': give --force "
+	               "to replace it, or name the output file in -o",
 	               f->path, f->named_by, path_name(f->path));
 }
 

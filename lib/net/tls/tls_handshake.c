@@ -273,27 +273,28 @@ void tls_carry_data(struct tls *t)
 
 /* ---- errors ---- */
 
-static const char secret_here[] =
-        "the peer has a certificate (--tls-cert), this rank a secret: give all ranks the same";
+static const char secret_here[] = "the peer has a certificate (--tls-cert), this rank a secret: "
+                                  "give every rank the secret, or every rank a certificate";
 static const char certificate_here[] =
-        "the peer has a secret, this rank a certificate (--tls-cert): give all ranks the same";
+        "the peer has a secret, this rank a certificate "
+        "(--tls-cert): give every rank the secret, or every rank a certificate";
 
 /* What the other end says of this rank's certificate, or NULL. @reason: OpenSSL's of an alert. */
 static const char *refused_by_peer(int reason)
 {
 	switch (reason) {
 	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-		return "its --tls-ca has not signed it";
+		return "the CA in the peer's --tls-ca has not signed it";
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
-		return "it has expired by the clock there";
+		return "it has expired by the peer's clock";
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
-		return "it is revoked there (--tls-crl)";
+		return "it is revoked in the peer's --tls-crl";
 	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
-		return "it is not valid there: are the clocks right?";
+		return "it is not valid for the peer: are the clocks right?";
 	case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
 		return "its extended key usage lacks serverAuth or clientAuth";
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-		return "it cannot be verified there";
+		return "the peer cannot verify it";
 	default:
 		return NULL;
 	}
@@ -326,8 +327,8 @@ static int mutual_error(const struct conn_tls *c, int reason, unsigned long e, s
 	if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
 		return err_set(
 		        err, ERR_AUTH,
-		        "the peer has no certificate, but a secret, or one whose key TLS 1.3 "
-		        "cannot use; this rank has a certificate (--tls-cert)");
+		        "the peer has a secret in place of a certificate, or a certificate "
+		        "whose key TLS 1.3 cannot use; this rank has a certificate (--tls-cert)");
 	if (reason == SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE)
 		return err_set(err, ERR_AUTH, "%s", certificate_here);
 	return any_handshake_error(c, e, err);
