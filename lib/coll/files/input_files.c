@@ -1,4 +1,5 @@
 /* The inputs of a collective: opens and checks them and maps their bytes. See collective.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,18 @@ static int check_alike(const struct collective *c, const struct dataset *d, stru
 	return 0;
 }
 
+/* Outputs of a file with other values than tensors lack these, unless they are copies of it. */
+static void note_values(struct collective *c, const struct dataset *d)
+{
+	char text[512];
+	if (!d->nvalues || (c->request->kind == COLL_BROADCAST && !d->selected))
+		return;
+	snprintf(text, sizeof text,
+	         "%.300s: %zu values that are no tensors are left out ('collctl info' lists them)",
+	         d->path, d->nvalues);
+	note_input(c, text);
+}
+
 static int take_input(struct collective *c, const char *path, struct err *err)
 {
 	const struct input_source from = source_of(c, c->request->files.raw_file);
@@ -119,6 +132,7 @@ static int take_input(struct collective *c, const char *path, struct err *err)
 	struct dataset *d = &c->transfer.inputs[c->transfer.ninputs - 1];
 	if (inputs_select(d, &from, err) < 0 || check_input(c, d, err) < 0)
 		return -1;
+	note_values(c, d);
 	return check_alike(c, d, err);
 }
 

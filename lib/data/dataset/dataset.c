@@ -93,6 +93,23 @@ int dataset_add_tensor(struct dataset *d, const struct tensor *t, int file, stru
 	return 0;
 }
 
+int dataset_add_value(struct dataset *d, const char *name, const char *json, size_t len,
+                      struct err *err)
+{
+	const size_t n = strlen(name) + 1;
+	char *kept = keep(d, n + len + 1, err);
+	struct dataset_value *values =
+	        kept ? err_grow(d->values, d->nvalues, sizeof *values, "the values", err) : NULL;
+	if (!values)
+		return -1;
+	d->values = values;
+	memcpy(kept, name, n);
+	memcpy(kept + n, json, len);
+	kept[n + len] = '\0';
+	values[d->nvalues++] = (struct dataset_value){kept, kept + n};
+	return 0;
+}
+
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
@@ -130,6 +147,7 @@ void dataset_close(struct dataset *d)
 	free(d->folders);
 	free(d->files);
 	free(d->tensors);
+	free(d->values);
 	free(d->path);
 	free(d->index);
 	free(d->index_metadata);

@@ -61,9 +61,15 @@ struct dataset {
 		struct stat was;
 	} * folders;
 	int nfolders;
+	/* Values of a torch file that are no tensors, in the file's order. Outputs lack them. */
+	struct dataset_value {
+		const char *name; /* as of a tensor */
+		const char *json;
+	} * values;
+	size_t nvalues;
 	struct tensor *tensors; /* sorted by the bytes of their names: the canonical order */
 	size_t ntensors;
-	void *arena; /* owns names and shapes */
+	void *arena; /* owns names, shapes and values */
 };
 
 /* How to open inputs, including those that cannot seek. */

@@ -8,6 +8,9 @@
 int dataset_add_file(struct dataset *, int fd, const char *path, bool spooled, struct err *err);
 /* Append a deep copy of @t as a tensor of file @file. */
 int dataset_add_tensor(struct dataset *, const struct tensor *t, int file, struct err *err);
+/* Append a value; @json[len]: its text in JSON. */
+int dataset_add_value(struct dataset *, const char *name, const char *json, size_t len,
+                      struct err *err);
 /* Append the array @info as tensor @name. Its header is at @at in file @file. */
 int dataset_add_array(struct dataset *, const char *name, const struct array_info *info,
                       uint64_t at, int file, struct err *err);

@@ -3,11 +3,14 @@
  * names, shapes and strides, data/KEY, which has a storage's elements, and byteorder. Tensors in C
  * order are read where they lie; others are copied to a spool first.
  */
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/vec.h"
 #include "lib/data/files/input.h"
 #include "lib/data/files/spool.h"
@@ -203,6 +206,58 @@ static int add_tensor(void *ctx, const char *name, const struct torch_tensor *t,
 	return dataset_add_tensor(l->dataset, &tensor, file, err);
 }
 
+/* A number or a text; of others what they are. */
+static void put_value(struct buf *b, const struct pickle_value *v)
+{
+	char number[40];
+	const struct pickle_global *g;
+	switch (v->kind) {
+	case PICKLE_BOOL:
+		buf_put_text(b, v->number ? "true" : "false");
+		return;
+	case PICKLE_INT:
+		snprintf(number, sizeof number, "%" PRId64, v->number);
+		buf_put_text(b, number);
+		return;
+	case PICKLE_FLOAT:
+		snprintf(number, sizeof number, isfinite(v->real) ? "%.17g" : "\"%g\"", v->real);
+		buf_put_text(b, number);
+		return;
+	case PICKLE_TEXT:
+		if (torch_is_text(v->text, v->n))
+			buf_put_json(b, v->text, v->n);
+		else
+			buf_put_text(b, "\"a text\"");
+		return;
+	case PICKLE_NONE:
+		buf_put_text(b, "null");
+		return;
+	case PICKLE_GLOBAL:
+	case PICKLE_RECORD:
+		g = (v->kind == PICKLE_GLOBAL ? v : v->record->callable)->global;
+		snprintf(number, sizeof number, "\"%.*s\"",
+		         (int)(g->name_len < 30 ? g->name_len : 30), g->name);
+		buf_put_text(b, number);
+		return;
+	default:
+		buf_put_text(b, v->kind == PICKLE_BYTES   ? "\"bytes\""
+		                : v->kind == PICKLE_LARGE ? "\"a large integer\""
+		                                          : "\"a set\"");
+	}
+}
+
+static int add_value(void *ctx, const char *name, const struct pickle_value *v, struct err *err)
+{
+	struct loading *l = ctx;
+	struct buf b;
+	buf_init(&b, SIZE_MAX);
+	put_value(&b, v);
+	int ret = b.failed ? err_nomem(err, "a value", b.len)
+	                   : dataset_add_value(l->dataset, name, (const char *)b.data, b.len, err);
+	buf_release(&b);
+	return ret;
+}
+
 static int copy_views(void *arg, struct err *err)
 {
 	const struct loading *l = arg;
@@ -223,7 +278,7 @@ static int copy_views(void *arg, struct err *err)
 static int visit_pickle(struct loading *l, struct err *err)
 {
 	const struct zip_entry *e = entry(l, "data.pkl");
-	const struct torch_visitor visitor = {.tensor = add_tensor, .ctx = l};
+	const struct torch_visitor visitor = {.tensor = add_tensor, .other = add_value, .ctx = l};
 	struct pickle pickle;
 	struct err why = ERR_INIT;
 	char *bytes = read_entry(l, e, PICKLE_MAX, err);

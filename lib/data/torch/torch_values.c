@@ -302,16 +302,13 @@ static int bad_key(struct walk *w)
 	               text_escape(plain, sizeof plain, w->name));
 }
 
-static bool is_utf8(const char *s, size_t n)
+bool torch_is_text(const char *s, size_t n)
 {
-	char copy[TORCH_NAME_MAX];
-	uint32_t c;
-	if (n >= sizeof copy || memchr(s, '\0', n))
-		return false;
-	memcpy(copy, s, n);
-	copy[n] = '\0';
 	for (size_t i = 0, len; i < n; i += len) {
-		len = text_char(copy + i, &c);
+		char c[5] = {0}; /* text_char reads up to a NUL */
+		uint32_t code;
+		memcpy(c, s + i, n - i < 4 ? n - i : 4);
+		len = text_char(c, &code);
 		if (!len)
 			return false;
 	}
@@ -324,7 +321,7 @@ static int visit_under(struct walk *w, const struct pickle_value *key, const str
 	char number[24];
 	const size_t before = strlen(w->name);
 	int ret;
-	if (key->kind == PICKLE_TEXT && is_utf8(key->text, key->n)) {
+	if (key->kind == PICKLE_TEXT && torch_is_text(key->text, key->n)) {
 		ret = name_push(w, key->text, key->n);
 	} else if (key->kind == PICKLE_INT || key->kind == PICKLE_BOOL) {
 		snprintf(number, sizeof number, "%" PRId64, key->number);

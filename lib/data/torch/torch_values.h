@@ -39,6 +39,9 @@ bool torch_permits(const struct pickle_global *);
 int torch_visit(const struct pickle_value *root, size_t bytes, const struct torch_visitor *,
                 struct err *err);
 
+/* Is it UTF-8 without NUL? */
+bool torch_is_text(const char *s, size_t n);
+
 /* "float32" of torch; DTYPE_NONE: unknown, or one that collctl lacks. */
 enum dtype torch_dtype(const char *name, size_t len);
 
