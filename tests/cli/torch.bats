@@ -85,3 +85,12 @@ GOLDEN=$ROOT/tests/golden/torch
 	collctl run -n 2 -- broadcast -q --raw-file "$GOLDEN/module.pt" -o 'copy.{rank}.pt'
 	cmp "$GOLDEN/module.pt" copy.1.pt
 }
+
+@test "a file of a big-endian machine" {
+	oracle torch_oracle big little.pt 4000
+	oracle torch_oracle big big.pt 4000 big
+	collctl allreduce -n 1 -q little.pt -o little.safetensors
+	collctl allreduce -n 1 -q big.pt -o big.safetensors
+	cmp little.safetensors big.safetensors
+	collctl verify -n 1 --same little.pt big.pt
+}

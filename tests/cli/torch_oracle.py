@@ -2,7 +2,7 @@
 """The oracle of torch.bats: what tests/golden/torch/expected.json says of each file.
 
   torch_oracle.py check NAME.pt OUT.safetensors   has OUT the tensors of NAME.pt, bit for bit?
-  torch_oracle.py big OUT.pt BYTES                            a file as torch.save writes it, of one tensor "w" of f32, 0 1 2 ...
+  torch_oracle.py big OUT.pt BYTES [big]                      a file as torch.save writes it, of one tensor "w" of f32, 0 1 2 ...
 """
 
 import hashlib
@@ -55,14 +55,14 @@ def tensor(key, count):
             integer(count) + b"tQK\x00" + integer(count) + b"\x85K\x01\x85\x89}tR")
 
 
-def big(out, nbytes):
-    count = int(nbytes) // 4
+def big(out, nbytes, order="little"):
+    count, dtype = int(nbytes) // 4, "<f4" if order == "little" else ">f4"
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as z:
         z.writestr("big/data.pkl", b"\x80\x02}" + text("w") + tensor("0", count) + b"s.")
-        z.writestr("big/byteorder", "little")
+        z.writestr("big/byteorder", order)
         with z.open("big/data/0", "w", force_zip64=True) as f:
             for at in range(0, count, 1 << 20):
-                f.write(np.arange(at, min(at + (1 << 20), count), dtype=np.float32).tobytes())
+                f.write(np.arange(at, min(at + (1 << 20), count), dtype=dtype).tobytes())
 
 
 def main():

@@ -213,7 +213,7 @@ static void view_is_copied(unsigned seed)
 		size_t memory;
 	} of[] = {{16}, {64}, {300}, {1 << 20}};
 	uint64_t shape[4], stride[4], count = 1, index[4] = {0};
-	struct strided s = {.shape = shape, .stride = stride, .esize = 4};
+	struct strided s = {.shape = shape, .stride = stride, .dtype = DTYPE_F32};
 	struct err err = ERR_INIT;
 	srand(seed);
 	s.ndim = rand() % 5;
@@ -261,10 +261,10 @@ static void c_order(void **state)
 	const uint64_t shape[] = {2, 1, 3}, dense[] = {3, 7, 1}, turned[] = {1, 1, 2},
 	               none[] = {0, 4};
 	(void)state;
-	assert_true(strided_is_c_order(&(struct strided){3, shape, dense, 4, 0}));
-	assert_false(strided_is_c_order(&(struct strided){3, shape, turned, 4, 0}));
-	assert_true(strided_is_c_order(&(struct strided){2, none, turned, 4, 0}));
-	assert_true(strided_is_c_order(&(struct strided){0, NULL, NULL, 4, 0}));
+	assert_true(strided_is_c_order(&(struct strided){3, shape, dense, DTYPE_F32, false, 0}));
+	assert_false(strided_is_c_order(&(struct strided){3, shape, turned, DTYPE_F32, false, 0}));
+	assert_true(strided_is_c_order(&(struct strided){2, none, turned, DTYPE_F32, false, 0}));
+	assert_true(strided_is_c_order(&(struct strided){0, NULL, NULL, DTYPE_F32, false, 0}));
 }
 
 /* ---- archives ---- */
@@ -278,7 +278,7 @@ static int read_directory(const char *bytes, size_t n, struct zip_directory *z, 
 {
 	int fd = memory_file(bytes, n);
 	*err = ERR_INIT;
-	int ret = zip_directory_read(z, fd, "x.pt", n, err);
+	int ret = zip_directory_read(z, fd, "x.pt", 0, n, err);
 	close(fd);
 	return ret;
 }

@@ -168,6 +168,11 @@ static int choose_content(struct collective *c, struct err *err)
 	}
 	if (selected)
 		return files_select_outputs(c, err);
+	if (d->joined && !c->request->files.raw_file)
+		return err_set(
+		        err, ERR_USAGE,
+		        "%s: is a folder of pieces of tensors: broadcast --raw-file copies it",
+		        d->path);
 	return take_index(c, err);
 }
 
@@ -399,6 +404,19 @@ int files_settle_order(struct collective *c, struct err *err)
 
 /* ---- places of the bytes ---- */
 
+/* Append the places of the tensor's bytes. */
+static int map_tensor(struct extents *in, int set, const struct tensor *t, bool swapped,
+                      struct err *err)
+{
+	if (!t->npieces)
+		return extents_add(in, set, t->file, t->offset, t->bytes, swapped, err);
+	for (int i = 0; i < t->npieces; i++)
+		if (extents_add(in, set, t->pieces[i].file, t->pieces[i].offset, t->pieces[i].bytes,
+		                swapped, err) < 0)
+			return -1;
+	return 0;
+}
+
 static int map_tensors(const struct collective *c, const struct vector *v, int input,
                        struct extents *in, struct err *err)
 {
@@ -406,7 +424,7 @@ static int map_tensors(const struct collective *c, const struct vector *v, int i
 		const struct vector_tensor *of = &c->agreed.tensors[v->tensors[i]];
 		int set = c->request->each ? of->input : input;
 		const struct tensor *t = &c->transfer.inputs[set].tensors[of->index];
-		if (extents_add(in, set, t->file, t->offset, t->bytes, t->swapped, err) < 0)
+		if (map_tensor(in, set, t, t->swapped, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -433,8 +451,7 @@ static int map_selected(const struct collective *c, struct extents *in, struct e
 		if (extents_add(in, t->ninputs, f, 0, head, false, err) < 0)
 			return -1;
 		for (; s < end && s->to.file == f; s++)
-			if (extents_add(in, s->set, s->tensor->file, s->tensor->offset,
-			                s->tensor->bytes, false, err) < 0)
+			if (map_tensor(in, s->set, s->tensor, false, err) < 0)
 				return -1;
 	}
 	return 0;

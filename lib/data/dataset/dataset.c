@@ -74,8 +74,10 @@ int dataset_add_file(struct dataset *d, int fd, const char *path, bool spooled, 
 
 int dataset_add_tensor(struct dataset *d, const struct tensor *t, int file, struct err *err)
 {
-	size_t shape_bytes = (size_t)t->ndim * sizeof *t->shape, name_bytes = strlen(t->name) + 1;
-	char *kept = keep(d, shape_bytes + name_bytes, err);
+	const size_t shape_bytes = (size_t)t->ndim * sizeof *t->shape;
+	const size_t piece_bytes = (size_t)t->npieces * sizeof *t->pieces;
+	const size_t name_bytes = strlen(t->name) + 1;
+	char *kept = keep(d, shape_bytes + piece_bytes + name_bytes, err);
 	struct tensor *tensors =
 	        kept ? err_grow(d->tensors, d->ntensors, sizeof *tensors, "the tensors", err)
 	             : NULL;
@@ -87,9 +89,14 @@ int dataset_add_tensor(struct dataset *d, const struct tensor *t, int file, stru
 	n->file = file;
 	if (shape_bytes)
 		memcpy(kept, t->shape, shape_bytes);
-	memcpy(kept + shape_bytes, t->name, name_bytes);
 	n->shape = (const uint64_t *)(const void *)kept;
-	n->name = kept + shape_bytes;
+	kept += shape_bytes;
+	if (piece_bytes)
+		memcpy(kept, t->pieces, piece_bytes);
+	n->pieces = (const struct tensor_piece *)(const void *)kept;
+	kept += piece_bytes;
+	memcpy(kept, t->name, name_bytes);
+	n->name = kept;
 	return 0;
 }
 
@@ -210,6 +217,27 @@ int dataset_pread(const struct dataset *d, int file, void *buf, size_t bytes, ui
                   struct err *err)
 {
 	return input_pread(d->files[file].fd, d->files[file].path, buf, bytes, pos, err);
+}
+
+int dataset_read(const struct dataset *d, const struct tensor *t, void *buf, size_t n, uint64_t at,
+                 struct err *err)
+{
+	const struct tensor_piece whole = {t->file, t->offset, t->bytes};
+	const struct tensor_piece *p = t->npieces ? t->pieces : &whole;
+	char *to = buf;
+	for (; n; p++) {
+		if (at >= p->bytes) {
+			at -= p->bytes;
+			continue;
+		}
+		const size_t part = n < p->bytes - at ? n : (size_t)(p->bytes - at);
+		if (dataset_pread(d, p->file, to, part, p->offset + at, err))
+			return -1;
+		to += part;
+		n -= part;
+		at = 0;
+	}
+	return 0;
 }
 
 void dataset_swap(enum dtype dtype, void *buf, size_t n)

@@ -32,6 +32,13 @@ struct tensor {
 	int file;              /* index in dataset.files */
 	uint64_t offset;       /* offset of its first byte in that file */
 	bool swapped, fortran; /* as in struct array_info */
+	/* Of a tensor that lies in several places: @npieces, which follow each other in C order and
+	 * have all its bytes. Owned by the dataset. Then file and offset are those of the first. */
+	const struct tensor_piece {
+		int file;
+		uint64_t offset, bytes;
+	} * pieces;
+	int npieces; /* 0: it lies in one place */
 };
 
 struct dataset_file {
@@ -52,6 +59,8 @@ struct dataset {
 	bool sharded;         /* a sharded set: the output is a folder and keeps the file names */
 	char *index;          /* sharded: the name of the index; NULL: none */
 	char *index_metadata; /* its "metadata" as JSON text; NULL: none */
+	bool joined;          /* its tensors are joined from pieces: its files are not copied one by
+	                       * one */
 	bool selected;        /* its tensors are not all, or have other names than in the files */
 	struct dataset_file *files;
 	int nfiles;
@@ -125,6 +134,9 @@ int dataset_same(const struct dataset *a, const struct dataset *b, struct err *e
  * Clears .fortran of all tensors. */
 int dataset_to_c_order(struct dataset *, size_t memory, struct err *err);
 
+/* Read exactly @n bytes of the tensor from byte @at on, unchanged. As dataset_pread. */
+int dataset_read(const struct dataset *, const struct tensor *t, void *buf, size_t n, uint64_t at,
+                 struct err *err);
 /* Read exactly @bytes at @pos of file @file, unchanged. ERR_INPUT if the file became shorter.
  * Thread-safe. */
 int dataset_pread(const struct dataset *, int file, void *buf, size_t bytes, uint64_t pos,

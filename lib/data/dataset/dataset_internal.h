@@ -22,7 +22,7 @@ void dataset_order(struct dataset *);
 int dataset_sort(struct dataset *, struct err *err);
 
 /* Open the sharded set whose index or folder is d->path. */
-int dataset_open_set(struct dataset *, struct err *err);
+int dataset_open_set(struct dataset *, const struct dataset_source *, struct err *err);
 
 /* Open all files in the folder d->path. Their names are paths relative to it, sorted by bytes. */
 int dataset_open_tree(struct dataset *, const struct dataset_source *, struct err *err);

@@ -133,7 +133,7 @@ static int open_any(struct dataset *d, const char *path, const struct dataset_so
 	if (src->raw_file && src->skip && !pipe && path_is_folder(path))
 		return dataset_open_tree(d, src, err);
 	if (d->format->open_set && !pipe && (path_is_index(path) || path_is_folder(path)))
-		return d->format->open_set(d, err);
+		return d->format->open_set(d, src, err);
 	return open_file(d, path, pipe, src, hints, err);
 }
 

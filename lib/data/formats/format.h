@@ -43,16 +43,18 @@ struct format {
 	int (*open)(struct dataset *, const struct dataset_source *, const struct array_hints *,
 	            struct err *);
 	/* Add the files and tensors of the set whose index or folder is dataset.path. */
-	int (*open_set)(struct dataset *, struct err *);
+	int (*open_set)(struct dataset *, const struct dataset_source *, struct err *);
 	/* Add the output's files with everything except the elements of @like's tensors, and set
 	 * the places of the elements. Called by sink_add_like, which has checked @path. */
 	int (*lay_out)(struct sink *, const char *path, const struct dataset *like,
 	               struct place *places, struct err *);
-	/* For a format that is only read: outputs of its datasets have this one. NULL: their own. */
+	/* For a format that is only read: outputs of its datasets have this one. NULL: their own.
+	 */
 	const struct format *written;
 };
 
-extern const struct format format_npy, format_raw, format_safetensors, format_npz, format_torch;
+extern const struct format format_npy, format_raw, format_safetensors, format_npz, format_torch,
+        format_dcp;
 
 extern const struct format *const formats[];
 extern const size_t formats_len;

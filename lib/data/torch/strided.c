@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/base/io.h"
+#include "lib/data/dataset/dataset.h"
 #include "lib/data/formats/array.h"
 
 #define SPARSE 64 /* so many bytes of the file for one of the view: read the elements alone */
@@ -19,6 +20,8 @@ struct copy {
 	int ndim; /* axes that are longer than one */
 	uint64_t shape[ARRAY_MAX_DIMS], stride[ARRAY_MAX_DIMS], extent[ARRAY_MAX_DIMS];
 	uint64_t origin[ARRAY_MAX_DIMS];
+	enum dtype dtype;
+	bool swapped;
 	size_t esize;
 	int in, out;
 	uint64_t at, out_at;
@@ -46,6 +49,8 @@ static int flush(struct copy *c)
 {
 	const size_t n = c->pending;
 	c->pending = 0;
+	if (c->swapped)
+		dataset_swap(c->dtype, c->written, n / c->esize);
 	if (n && pwrite_all(c->out, c->written, n, c->pending_at) < 0)
 		return err_errno(c->err, ERR_RESOURCE, "the spool cannot be written");
 	c->pending_at += n;
@@ -136,13 +141,16 @@ static int copy_box(struct copy *c)
 int strided_to_c(const struct strided *s, int in, int out, uint64_t out_at, size_t memory,
                  struct err *err)
 {
-	struct copy c = {.esize = s->esize,
+	const size_t esize = dtype_size(s->dtype);
+	struct copy c = {.dtype = s->dtype,
+	                 .swapped = s->swapped,
+	                 .esize = esize,
 	                 .in = in,
 	                 .out = out,
 	                 .at = s->at,
 	                 .out_at = out_at,
 	                 .pending_at = out_at,
-	                 .cap = memory / 2 < s->esize ? s->esize : memory / 2,
+	                 .cap = memory / 2 < esize ? esize : memory / 2,
 	                 .err = err};
 	for (int i = 0; i < s->ndim; i++) {
 		if (s->shape[i] == 0)

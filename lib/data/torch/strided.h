@@ -7,14 +7,16 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "lib/data/dtype.h"
 
-/* Element (i, j, ...) lies @esize * (i * stride[0] + j * stride[1] ...) bytes after @at in @in. An
- * axis of stride 0 repeats its elements. */
+/* Element (i, j, ...) lies dtype_size(@dtype) * (i * stride[0] + j * stride[1] ...) bytes after @at
+ * in @in. An axis of stride 0 repeats its elements. */
 struct strided {
 	int ndim;
 	const uint64_t *shape, *stride; /* [ndim]; strides in elements */
-	size_t esize;                   /* bytes of an element */
-	uint64_t at;                    /* bytes */
+	enum dtype dtype;
+	bool swapped; /* big-endian: the copy is not */
+	uint64_t at;  /* bytes */
 };
 
 /* Are the elements consecutive, in C order? */

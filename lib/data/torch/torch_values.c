@@ -190,7 +190,7 @@ static bool number_of(const struct pickle_value *v, uint64_t *number)
 	return true;
 }
 
-static bool numbers_of(const struct pickle_value *v, uint64_t *numbers, int *n)
+bool torch_numbers(const struct pickle_value *v, uint64_t *numbers, int *n)
 {
 	v = tuple_of(v);
 	if (!v || v->n > ARRAY_MAX_DIMS)
@@ -270,8 +270,8 @@ static int read_tensor(struct walk *w, const struct pickle_value *v, bool typed)
 	if (!dtype_size(t.dtype))
 		return refuse(w, "its type is not one that collctl has");
 	if (!number_of(argument(v, 1), &t.offset) ||
-	    !numbers_of(argument(v, 2), t.shape, &t.ndim) ||
-	    !numbers_of(argument(v, 3), t.stride, &strides) || strides != t.ndim)
+	    !torch_numbers(argument(v, 2), t.shape, &t.ndim) ||
+	    !torch_numbers(argument(v, 3), t.stride, &strides) || strides != t.ndim)
 		return refuse(w, "its shape or its strides are malformed");
 	if (check_extent(w, &t))
 		return -1;

@@ -39,6 +39,8 @@ bool torch_permits(const struct pickle_global *);
 int torch_visit(const struct pickle_value *root, size_t bytes, const struct torch_visitor *,
                 struct err *err);
 
+/* The numbers >= 0 of a tuple or a torch.Size, at most ARRAY_MAX_DIMS. */
+bool torch_numbers(const struct pickle_value *, uint64_t *numbers, int *n);
 /* Is it UTF-8 without NUL? */
 bool torch_is_text(const char *s, size_t n);
 

@@ -46,12 +46,13 @@ static const uint8_t *find_end(const uint8_t *tail, size_t n)
 }
 
 /* The directory by the zip64 records before the END record at @end of the file. */
-static int read_end64(int fd, const char *path, uint64_t end, struct extent *d, struct err *err)
+static int read_end64(int fd, const char *path, uint64_t base, uint64_t end, struct extent *d,
+                      struct err *err)
 {
 	uint8_t bytes[END64_BYTES];
 	if (end < LOCATOR_BYTES)
 		return damaged(path, "it has no zip64 locator", err);
-	if (input_pread(fd, path, bytes, LOCATOR_BYTES, end - LOCATOR_BYTES, err))
+	if (input_pread(fd, path, bytes, LOCATOR_BYTES, base + end - LOCATOR_BYTES, err))
 		return -1;
 	struct view v = view_of(bytes, LOCATOR_BYTES);
 	bool found = view_u32(&v) == SIGNATURE(6, 7);
@@ -59,7 +60,7 @@ static int read_end64(int fd, const char *path, uint64_t end, struct extent *d, 
 	const uint64_t at = view_u64(&v);
 	if (!found || at > end || end - at < END64_BYTES)
 		return damaged(path, "it has no zip64 locator", err);
-	if (input_pread(fd, path, bytes, END64_BYTES, at, err))
+	if (input_pread(fd, path, bytes, END64_BYTES, base + at, err))
 		return -1;
 	v = view_of(bytes, END64_BYTES);
 	found = view_u32(&v) == SIGNATURE(6, 6);
@@ -70,14 +71,14 @@ static int read_end64(int fd, const char *path, uint64_t end, struct extent *d, 
 	return found ? 0 : damaged(path, "it has no zip64 end", err);
 }
 
-static int find_directory(int fd, const char *path, uint64_t size, struct extent *d,
+static int find_directory(int fd, const char *path, uint64_t base, uint64_t size, struct extent *d,
                           struct err *err)
 {
 	const size_t n = size < END_BYTES + COMMENT_MAX ? (size_t)size : END_BYTES + COMMENT_MAX;
 	uint8_t *tail = err_malloc(n + 1, "the end of an archive", err);
 	if (!tail)
 		return -1;
-	int ret = input_pread(fd, path, tail, n, size - n, err);
+	int ret = input_pread(fd, path, tail, n, base + size - n, err);
 	const uint8_t *end = ret ? NULL : find_end(tail, n);
 	if (ret == 0 && !end)
 		ret = damaged(path, "it has no directory at its end, as a file that was cut short",
@@ -90,7 +91,7 @@ static int find_directory(int fd, const char *path, uint64_t size, struct extent
 		d->bytes = view_u32(&v);
 		d->at = view_u32(&v);
 		if (d->entries == UINT16_MAX || d->bytes == IN_ZIP64 || d->at == IN_ZIP64)
-			ret = read_end64(fd, path, at, d, err);
+			ret = read_end64(fd, path, base, at, d, err);
 		if (ret == 0 && (d->at > at || d->bytes > at - d->at))
 			ret = damaged(path, "its directory does not end before its end", err);
 	}
@@ -167,12 +168,12 @@ static int parse(struct zip_directory *z, size_t len, const char *path, struct e
 	return 0;
 }
 
-int zip_directory_read(struct zip_directory *z, int fd, const char *path, uint64_t size,
-                       struct err *err)
+int zip_directory_read(struct zip_directory *z, int fd, const char *path, uint64_t at,
+                       uint64_t size, struct err *err)
 {
 	struct extent d;
-	*z = (struct zip_directory){0};
-	if (find_directory(fd, path, size, &d, err))
+	*z = (struct zip_directory){.at = at};
+	if (find_directory(fd, path, at, size, &d, err))
 		return -1;
 	if (d.bytes > ZIP_DIRECTORY_MAX)
 		return err_set(err, ERR_INPUT,
@@ -185,7 +186,7 @@ int zip_directory_read(struct zip_directory *z, int fd, const char *path, uint64
 	z->entries = err_calloc(z->n + 1, sizeof *z->entries, "the entries of an archive", err);
 	z->names = err_malloc((size_t)d.bytes + 1, "the entries of an archive", err);
 	if (!z->entries || !z->names ||
-	    input_pread(fd, path, z->names, (size_t)d.bytes, d.at, err) ||
+	    input_pread(fd, path, z->names, (size_t)d.bytes, at + d.at, err) ||
 	    parse(z, (size_t)d.bytes, path, err)) {
 		zip_directory_release(z);
 		return -1;
@@ -218,7 +219,7 @@ int zip_entry_offset(const struct zip_directory *z, const struct zip_entry *e, i
 		        path, e->name);
 	if (e->header > z->begins || z->begins - e->header < LOCAL_BYTES)
 		return damaged(path, "an entry lies in its directory", err);
-	if (input_pread(fd, path, header, sizeof header, e->header, err))
+	if (input_pread(fd, path, header, sizeof header, z->at + e->header, err))
 		return -1;
 	struct view v = view_of(header, sizeof header);
 	const bool found = view_u32(&v) == SIGNATURE(3, 4);
@@ -226,8 +227,9 @@ int zip_entry_offset(const struct zip_directory *z, const struct zip_entry *e, i
 	const uint16_t name = view_u16(&v), extra = view_u16(&v);
 	if (!found || name != strlen(e->name))
 		return damaged(path, "an entry is not where its directory says", err);
-	*offset = e->header + LOCAL_BYTES + name + extra;
-	if (*offset > z->begins || e->bytes > z->begins - *offset)
+	const uint64_t begins = e->header + LOCAL_BYTES + name + extra;
+	*offset = z->at + begins;
+	if (begins > z->begins || e->bytes > z->begins - begins)
 		return err_set(err, ERR_INPUT,
 		               "%s: its entry '%.200s' does not end before the directory", path,
 		               e->name);

@@ -13,7 +13,7 @@
 
 struct zip_entry {
 	const char *name; /* ends with a NUL; owned by the directory */
-	uint64_t header;  /* offset of its local header in the file */
+	uint64_t header;  /* offset of its local header in the archive */
 	uint64_t bytes;   /* unpacked */
 	bool stored;      /* neither compressed nor encrypted */
 };
@@ -21,15 +21,16 @@ struct zip_entry {
 struct zip_directory {
 	struct zip_entry *entries; /* sorted by name, each name once */
 	size_t n;
-	uint64_t begins; /* offset of the directory: all entries end before it */
+	uint64_t at;     /* offset of the archive in its file */
+	uint64_t begins; /* of the directory in the archive: all entries end before it */
 	char *names;
 };
 
-/* Read the directory of the archive @fd of @size bytes. ERR_INPUT names @path: it has no directory,
- * as a file that was cut short, or what the directory says is impossible. The directory may have
- * ZIP_DIRECTORY_MAX bytes. On failure there is nothing to release. */
+/* Read the directory of the archive in the @size bytes at @at of @fd. ERR_INPUT names @path: it has
+ * no directory, as a file that was cut short, or what the directory says is impossible. The
+ * directory may have ZIP_DIRECTORY_MAX bytes. On failure there is nothing to release. */
 #define ZIP_DIRECTORY_MAX (100u << 20)
-int zip_directory_read(struct zip_directory *, int fd, const char *path, uint64_t size,
+int zip_directory_read(struct zip_directory *, int fd, const char *path, uint64_t at, uint64_t size,
                        struct err *err);
 void zip_directory_release(struct zip_directory *);
 
