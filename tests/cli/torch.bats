@@ -94,3 +94,77 @@ GOLDEN=$ROOT/tests/golden/torch
 	cmp little.safetensors big.safetensors
 	collctl verify -n 1 --same little.pt big.pt
 }
+
+# ---- distributed checkpoints ----
+
+@test "a distributed checkpoint of either kind is its whole tensors" {
+	local name
+	for name in dcp dcp_safetensors; do
+		collctl allreduce -n 1 -q "$GOLDEN/$name" -o out.safetensors
+		oracle torch_oracle check dcp out.safetensors
+	done
+	collctl run -n 2 -- allreduce -q --op max "$GOLDEN/dcp" -o 'max.{rank}.safetensors'
+	cmp max.1.safetensors out.safetensors
+	collctl verify -n 1 --same "$GOLDEN/dcp" "$GOLDEN/dcp_safetensors" out.safetensors
+}
+
+@test "pieces along any axes, in rows and in blocks, uneven and empty ones" {
+	local i=0 cut shape
+	while read -r shape cut; do
+		# shellcheck disable=SC2086
+		oracle torch_oracle pieces "in.$((++i))" $shape $cut
+		collctl allreduce -n 1 -q "in.$i" -o out.safetensors
+		oracle torch_oracle whole out.safetensors $shape
+	done <<-'END'
+		7 0:7
+		7 0:3 3:3 3:7
+		6,4 0:3,0:4 3:6,0:4
+		5,6 0:5,3:6 0:5,0:3
+		5,6 0:2,0:3 2:5,0:3 0:2,3:6 2:5,3:6
+		4,3,5 0:4,0:1,0:5 0:4,1:3,0:5
+		1,3,5 0:1,0:1,0:5 0:1,1:3,0:5
+		2,2,6 0:2,0:2,0:1 0:2,0:2,1:6
+	END
+}
+
+@test "pieces that are missing, twice or outside: 3, the tensor and the place" {
+	local n=0 says shape cut
+	while IFS='|' read -r shape cut says; do
+		# shellcheck disable=SC2086
+		oracle torch_oracle pieces "in.$((++n))" $shape $cut
+		run --separate-stderr collctl allreduce -n 1 "in.$n" -o out.safetensors
+		assert_equal "$status" 3
+		[[ $stderr == *"in.$n: tensor 'w' $says"* ]] || fail "$cut: $stderr"
+	done <<-'END'
+		6,4|0:2,0:4 3:6,0:4|has 24 elements: its pieces have 20 of them
+		6,4|0:3,0:4 2:6,0:4|(6, 4): another piece has elements of the piece [2:6, 0:4] of shard-1.safetensors
+		6,4|0:3,0:4 0:3,0:4 3:6,0:4|(6, 4): another piece has elements of the piece
+	END
+	assert_not_exists out.safetensors
+}
+
+@test "a distributed checkpoint that lies: no name leads outside, a piece must be as .metadata says" {
+	local bytes
+	cp -r "$GOLDEN/dcp" in
+	chmod -R u+w in
+	sed -i 's/__1_0.distcp/..\/\/passwd../' in/.metadata
+	run --separate-stderr collctl info in
+	assert_equal "$status" 3
+	rm -r in
+	cp -r "$GOLDEN/dcp" in
+	chmod -R u+w in
+	bytes=$(stat -c %s in/__1_0.distcp)
+	truncate -s $((bytes - 1)) in/__1_0.distcp
+	run --separate-stderr collctl allreduce -n 1 in -o out.safetensors
+	assert_equal "$status" 3
+	[[ $stderr == *"in/__1_0.distcp: ends before a piece that .metadata says is in it"* ]] || fail "$stderr"
+	rm in/__1_0.distcp
+	run --separate-stderr collctl allreduce -n 1 in -o out.safetensors
+	assert_equal "$status" 3
+	[[ $stderr == *'in/__1_0.distcp: '*'No such file'* ]] || fail "$stderr"
+	run --separate-stderr collctl run -n 2 -- broadcast "$GOLDEN/dcp" -o out
+	assert_equal "$status" 2
+	[[ $stderr == *'is a folder of pieces of tensors: broadcast --raw-file copies it'* ]] || fail "$stderr"
+	collctl run -n 2 -- broadcast -q --raw-file "$GOLDEN/dcp" -o 'copy.{rank}'
+	diff -r copy.1 "$GOLDEN/dcp"
+}

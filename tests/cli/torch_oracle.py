@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The oracle of torch.bats: what tests/golden/torch/expected.json says of each file.
 
-  torch_oracle.py check NAME.pt OUT.safetensors   has OUT the tensors of NAME.pt, bit for bit?
+  torch_oracle.py check NAME OUT.safetensors   has OUT the tensors of NAME.pt or of dcp, bit for bit?
   torch_oracle.py big OUT.pt BYTES [big]                      a file as torch.save writes it, of one tensor "w" of f32, 0 1 2 ...
+  torch_oracle.py pieces FOLDER SHAPE BOX...           see below
+  torch_oracle.py whole OUT.safetensors SHAPE          has OUT the whole tensor of `pieces`?
 """
 
 import hashlib
@@ -30,8 +32,9 @@ def read(path):
 
 
 def check(name, out):
-    with open(f"{GOLDEN}/expected.json", encoding="utf8") as f:
-        want = json.load(f)[name]
+    with open(f"{GOLDEN}/{'expected' if name.endswith('.pt') else 'dcp'}.json", encoding="utf8") as f:
+        want = json.load(f)
+    want = want[name] if name.endswith(".pt") else want
     head, data = read(out)
     assert set(head) == set(want), set(head) ^ set(want)
     for tensor, t in head.items():
@@ -65,8 +68,29 @@ def big(out, nbytes, order="little"):
                 f.write(np.arange(at, min(at + (1 << 20), count), dtype=dtype).tobytes())
 
 
+def pieces(folder, shape, *boxes):
+    """Pieces of one tensor "w" of f32, 0 1 2 ..., each a file: boxes as "0:2,1:4"."""
+    os.mkdir(folder)
+    whole = np.arange(np.prod([int(n) for n in shape.split(",")]), dtype=np.float32).reshape([int(n) for n in shape.split(",")])
+    for i, box in enumerate(boxes):
+        cut = [tuple(int(n) for n in axis.split(":")) for axis in box.split(",")]
+        data = np.ascontiguousarray(whole[tuple(slice(a, b) for a, b in cut)]).tobytes()
+        info = json.dumps({"w": {"saved_offsets": [a for a, _ in cut]}})
+        head = json.dumps({"__metadata__": {"DCP_VERSION": "1.0", "format": "pt", "DCP_SHARDING_INFO": info},
+                           "w": {"dtype": "F32", "shape": [b - a for a, b in cut], "data_offsets": [0, len(data)]}}).encode()
+        with open(f"{folder}/shard-{i}.safetensors", "wb") as f:
+            f.write(struct.pack("<Q", len(head)) + head + data)
+
+
+def whole(out, shape):
+    shape = [int(n) for n in shape.split(",")]
+    head, data = read(out)
+    assert head["w"]["shape"] == shape, head
+    assert np.array_equal(np.frombuffer(data, np.float32).reshape(shape), np.arange(np.prod(shape), dtype=np.float32).reshape(shape))
+
+
 def main():
-    {"check": check, "big": big}[sys.argv[1]](*sys.argv[2:])
+    {"check": check, "big": big, "pieces": pieces, "whole": whole}[sys.argv[1]](*sys.argv[2:])
 
 
 if __name__ == "__main__":
